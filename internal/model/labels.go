@@ -1,0 +1,189 @@
+package model
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"math/bits"
+	"slices"
+	"strings"
+)
+
+// Labels is the label set of a series in canonical form: the labels sorted by name, names unique, no value empty, each as
+//
+//	0x0a, length of what follows, 0x0a, length and bytes of the name, 0x12, length and bytes of the value
+//
+// with lengths as minimal varints: the bytes of the field `labels` of a TimeSeries message of remote write 1.0, as its
+// senders write them. It is the form in which labels travel, are hashed and lie on disk; it is compared and copied
+// without being parsed.
+type Labels []byte
+
+const (
+	labelTag = 0x0a // field 1 of TimeSeries, length-delimited
+	nameTag  = 0x0a // field 1 of Label
+	valueTag = 0x12 // field 2 of Label
+)
+
+// appendLabel appends the canonical form of one label.
+func appendLabel(dst, name, value []byte) []byte {
+	dst = append(dst, labelTag)
+	dst = binary.AppendUvarint(dst, uint64(1+varintLen(len(name))+len(name)+1+varintLen(len(value))+len(value)))
+	dst = append(dst, nameTag)
+	dst = binary.AppendUvarint(dst, uint64(len(name)))
+	dst = append(dst, name...)
+	dst = append(dst, valueTag)
+	dst = binary.AppendUvarint(dst, uint64(len(value)))
+	return append(dst, value...)
+}
+
+func varintLen(n int) int { return (bits.Len64(uint64(n)|1) + 6) / 7 }
+
+// Next splits off the first label. It returns ok = false at the end, and also where the bytes are not canonical, which
+// [Labels.Check] tells apart.
+func (l Labels) Next() (name, value []byte, rest Labels, ok bool) {
+	body, rest, ok := lengthDelimited(l, labelTag)
+	if !ok {
+		return nil, nil, nil, false
+	}
+	name, body, ok = lengthDelimited(body, nameTag)
+	if !ok {
+		return nil, nil, nil, false
+	}
+	value, body, ok = lengthDelimited(body, valueTag)
+	if !ok || len(body) != 0 {
+		return nil, nil, nil, false
+	}
+	return name, value, rest, true
+}
+
+func lengthDelimited(b []byte, tag byte) (field, rest []byte, ok bool) {
+	if len(b) < 2 || b[0] != tag {
+		return nil, nil, false
+	}
+	n, used := uint64(b[1]), 1
+	if n >= 0x80 {
+		if n, used = binary.Uvarint(b[1:]); used <= 0 {
+			return nil, nil, false
+		}
+	}
+	b = b[1+used:]
+	if n > uint64(len(b)) {
+		return nil, nil, false
+	}
+	return b[:n:n], b[n:], true
+}
+
+// Get returns the value of a label, or nil.
+func (l Labels) Get(name string) []byte {
+	for n, v, rest, ok := l.Next(); ok; n, v, rest, ok = rest.Next() {
+		if string(n) == name {
+			return v
+		}
+	}
+	return nil
+}
+
+// Len returns the number of labels.
+func (l Labels) Len() int {
+	n := 0
+	for _, _, rest, ok := l.Next(); ok; _, _, rest, ok = rest.Next() {
+		n++
+	}
+	return n
+}
+
+// Check returns an error of class [ErrCorrupt] unless the bytes are canonical.
+func (l Labels) Check() error {
+	var last []byte
+	for rest := l; len(rest) > 0; {
+		name, value, after, ok := rest.Next()
+		switch {
+		case !ok:
+			return fmt.Errorf("%w: labels: malformed at byte %d", ErrCorrupt, len(l)-len(rest))
+		case len(value) == 0:
+			return fmt.Errorf("%w: labels: %q has no value", ErrCorrupt, name)
+		case last != nil && bytes.Compare(last, name) >= 0:
+			return fmt.Errorf("%w: labels: %q stands after %q", ErrCorrupt, name, last)
+		}
+		last, rest = name, after
+	}
+	return nil
+}
+
+// String returns the labels as a PromQL selector would write them.
+func (l Labels) String() string {
+	var sb strings.Builder
+	sb.WriteByte('{')
+	first := true
+	for n, v, rest, ok := l.Next(); ok; n, v, rest, ok = rest.Next() {
+		if !first {
+			sb.WriteString(", ")
+		}
+		first = false
+		fmt.Fprintf(&sb, "%s=%q", n, v)
+	}
+	sb.WriteByte('}')
+	return sb.String()
+}
+
+// Key returns the key of a label set.
+func (l Labels) Key(seed KeySeed, signal Signal) Key {
+	b := KeyBuilder{Seed: seed, Signal: signal}
+	for n, v, rest, ok := l.Next(); ok; n, v, rest, ok = rest.Next() {
+		b.Label(n, v)
+	}
+	return b.Key(l)
+}
+
+// LabelsBuilder collects labels in any order and makes them canonical.
+type LabelsBuilder struct {
+	names, values [][]byte
+	order         []int
+}
+
+// Reset empties the builder.
+func (b *LabelsBuilder) Reset() { b.names, b.values = b.names[:0], b.values[:0] }
+
+// Add adds a label. The bytes must stay unchanged until Append. Empty values do not exist and are ignored.
+func (b *LabelsBuilder) Add(name, value []byte) {
+	if len(value) == 0 {
+		return
+	}
+	b.names, b.values = append(b.names, name), append(b.values, value)
+}
+
+// Len returns the number of labels.
+func (b *LabelsBuilder) Len() int { return len(b.names) }
+
+// At returns the i-th label that was added.
+func (b *LabelsBuilder) At(i int) (name, value []byte) { return b.names[i], b.values[i] }
+
+// Append appends the canonical form to dst. Two labels of one name are an error of class [ErrInvalid].
+func (b *LabelsBuilder) Append(dst []byte) ([]byte, error) {
+	b.order = b.order[:0]
+	for i := range b.names {
+		b.order = append(b.order, i)
+	}
+	slices.SortFunc(b.order, func(x, y int) int { return bytes.Compare(b.names[x], b.names[y]) })
+	for i, at := range b.order {
+		if i > 0 && bytes.Equal(b.names[at], b.names[b.order[i-1]]) {
+			return dst, fmt.Errorf("%w: label name %q is not unique", ErrInvalid, b.names[at])
+		}
+		dst = appendLabel(dst, b.names[at], b.values[at])
+	}
+	return dst, nil
+}
+
+// LabelsOf makes canonical labels of name, value, name, value... It is meant for tests and tools and panics on
+// duplicate names.
+func LabelsOf(pairs ...string) Labels {
+	var b LabelsBuilder
+	for i := 0; i+1 < len(pairs); i += 2 {
+		b.Add([]byte(pairs[i]), []byte(pairs[i+1]))
+	}
+	l, err := b.Append(nil)
+	if err != nil {
+		panic(err)
+	}
+	return l
+}

@@ -1,0 +1,107 @@
+package model
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+)
+
+// MatchOp is the operator of a matcher.
+type MatchOp uint8
+
+// The operators, in PromQL's spelling: =, !=, =~, !~.
+const (
+	MatchEqual MatchOp = iota
+	MatchNotEqual
+	MatchRegexp
+	MatchNotRegexp
+)
+
+// Matcher selects series by one label. A label that is absent has the value "".
+type Matcher struct {
+	Name  string
+	Op    MatchOp
+	Value string
+	// Match reports whether a value satisfies the matcher. It is set for every operator.
+	Match func(value string) bool
+	// Set lists the only values that a regular expression can match, if they are known and few (a|b|c).
+	Set []string
+	// Prefix is a literal with which every matching value begins; it may be empty. For MatchRegexp only.
+	Prefix string
+}
+
+// MatchesEmpty reports whether a series without the label satisfies the matcher.
+func (m *Matcher) MatchesEmpty() bool { return m.Match("") }
+
+// Request is what the read path asks of a source.
+type Request struct {
+	Tenant   string
+	Signal   Signal
+	Matchers []Matcher
+	// Range bounds the rows that are wanted. A series without a row in it may be left out or may come empty.
+	Range TimeRange
+	// LabelsOnly asks for labels without rows.
+	LabelsOnly bool
+	Quota      *Quota
+	Cost       *Cost
+}
+
+// Cursor walks the series of one source that satisfy a request, in the order of their keys. It is used by one
+// goroutine.
+type Cursor interface {
+	// Next moves to the next series. It returns false at the end or on an error.
+	Next(ctx context.Context) bool
+	// Key and Labels describe the series. The labels are valid until Next.
+	Key() Key
+	Labels() Labels
+	// AppendRows appends the rows of the series within the request's range, ascending and unique in time.
+	AppendRows(ctx context.Context, dst *Rows) error
+	// Order decides between cursors that hold rows of one series and one time: the row of the higher order came later.
+	Order() uint64
+	Err() error
+	// Close gives up what the cursor pins. It must be called.
+	Close() error
+}
+
+// Quota bounds one query. A zero limit means none. It may be used by several goroutines.
+type Quota struct {
+	MaxSeries, MaxSamples, MaxBytes int64
+
+	series, samples, bytes atomic.Int64
+}
+
+// TakeSeries charges series and the bytes of their labels. Its error is of class [ErrLimit] and names the limit.
+func (q *Quota) TakeSeries(n, labelBytes int64) error {
+	if got := q.series.Add(n); q.MaxSeries > 0 && got > q.MaxSeries {
+		return fmt.Errorf("%w: the query selects more than %d series (query.max-series); narrow its selectors", ErrLimit, q.MaxSeries)
+	}
+	return q.TakeBytes(labelBytes)
+}
+
+// TakeSamples charges samples and 16 bytes of memory for each.
+func (q *Quota) TakeSamples(n int64) error {
+	if got := q.samples.Add(n); q.MaxSamples > 0 && got > q.MaxSamples {
+		return fmt.Errorf("%w: the query reads more than %d samples (query.max-samples); shorten its range or narrow its selectors", ErrLimit, q.MaxSamples)
+	}
+	return q.TakeBytes(16 * n)
+}
+
+// TakeBytes charges memory; a negative n gives it back.
+func (q *Quota) TakeBytes(n int64) error {
+	if got := q.bytes.Add(n); q.MaxBytes > 0 && n > 0 && got > q.MaxBytes {
+		return fmt.Errorf("%w: the query needs more than %d bytes of memory (query.max-bytes); shorten its range or narrow its selectors", ErrLimit, q.MaxBytes)
+	}
+	return nil
+}
+
+// Cost states what a query read, and from where. It may be used by several goroutines.
+type Cost struct {
+	Series, Samples          atomic.Int64 // handed to the language
+	HeadBuffers              atomic.Int64 // sorted runs of buffered rows that were looked at
+	HeadParts                atomic.Int64 // local parts that were looked at
+	Blocks                   atomic.Int64 // blocks of the bucket that were looked at
+	PagesRAM                 atomic.Int64 // pages found in the page cache
+	PagesDisk                atomic.Int64 // pages read from local parts
+	PagesBucket, BytesBucket atomic.Int64 // pages and bytes read from the bucket
+	BucketRequests           atomic.Int64
+}

@@ -1,0 +1,46 @@
+package model
+
+// Signal separates metrics from logs. A part holds one signal, and neither sees the other's labels.
+type Signal uint8
+
+// The signals, as they are stored.
+const (
+	Metrics Signal = 1
+	Logs    Signal = 2
+)
+
+// String returns the word for the signal that messages and file names use.
+func (s Signal) String() string {
+	switch s {
+	case Metrics:
+		return "metrics"
+	case Logs:
+		return "logs"
+	}
+	return "unknown signal"
+}
+
+// Family says which kind of rows a section of a part, or of a journal record, holds.
+type Family uint8
+
+// The families, as they are stored. A float and a histogram of one series share a family, since they are samples of
+// one curve.
+const (
+	Samples   Family = 1
+	Exemplars Family = 2
+	Text      Family = 3
+)
+
+// TimeRange is a closed interval of Unix nanoseconds.
+type TimeRange struct {
+	Min, Max int64
+}
+
+// Overlaps reports whether the two intervals share an instant.
+func (r TimeRange) Overlaps(o TimeRange) bool { return r.Min <= o.Max && o.Min <= r.Max }
+
+// Contains reports whether t lies in the interval.
+func (r TimeRange) Contains(t int64) bool { return r.Min <= t && t <= r.Max }
+
+// DefaultTenant is the tenant of requests that name none.
+const DefaultTenant = "anonymous"

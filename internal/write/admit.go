@@ -1,0 +1,161 @@
+package write
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// budget is the number of bytes that requests may hold at one time. Waiters are served in order of arrival.
+type budget struct {
+	mu      sync.Mutex
+	max     int64
+	used    int64
+	waiters []waiter
+}
+
+type waiter struct {
+	bytes int64
+	ready chan struct{}
+}
+
+func (b *budget) init(max int64) { b.max = max }
+
+// try takes n bytes if they are free and nobody waits.
+func (b *budget) try(n int64) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.tryLocked(n)
+}
+
+func (b *budget) tryLocked(n int64) bool {
+	if len(b.waiters) > 0 || b.max > 0 && b.used+n > b.max {
+		return false
+	}
+	b.used += n
+	return true
+}
+
+// wait takes n bytes, when they are free.
+func (b *budget) wait(ctx context.Context, n int64) error {
+	b.mu.Lock()
+	if b.tryLocked(n) {
+		b.mu.Unlock()
+		return nil
+	}
+	w := waiter{bytes: n, ready: make(chan struct{})}
+	b.waiters = append(b.waiters, w)
+	b.mu.Unlock()
+	select {
+	case <-w.ready:
+		return nil
+	case <-ctx.Done():
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i := range b.waiters {
+		if b.waiters[i].ready == w.ready {
+			b.waiters = append(b.waiters[:i], b.waiters[i+1:]...)
+			b.wakeLocked() // this one may have been all that the next one waited for
+			return ctx.Err()
+		}
+	}
+	// The bytes came at the same moment; hand them back.
+	b.used -= n
+	b.wakeLocked()
+	return ctx.Err()
+}
+
+func (b *budget) release(n int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.used -= n
+	b.wakeLocked()
+}
+
+func (b *budget) wakeLocked() {
+	for len(b.waiters) > 0 && (b.max <= 0 || b.used+b.waiters[0].bytes <= b.max) {
+		w := b.waiters[0]
+		b.waiters = b.waiters[1:]
+		b.used += w.bytes
+		close(w.ready)
+	}
+}
+
+func (b *budget) inUse() int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.used
+}
+
+// Grant is a request's share of the byte budget. It belongs to one goroutine at a time.
+type Grant struct {
+	p     *Path
+	bytes int64
+}
+
+// Admit reserves bytes for a request before they are read. It does not wait: its error is a *Refused that makes the
+// sender come back.
+func (p *Path) Admit(_ context.Context, tenant string, bytes int64) (*Grant, error) {
+	g := &Grant{p: p}
+	if err := ValidTenant(tenant); err != nil {
+		return nil, err
+	}
+	if err := g.Grow(bytes); err != nil {
+		return nil, err
+	}
+	return g, nil
+}
+
+// AdmitWait reserves bytes and waits for them, for receivers that hold their senders back by not reading.
+func (p *Path) AdmitWait(ctx context.Context, tenant string, bytes int64) (*Grant, error) {
+	if err := ValidTenant(tenant); err != nil {
+		return nil, err
+	}
+	if err := p.fits(bytes); err != nil {
+		return nil, err
+	}
+	if err := p.budget.wait(ctx, bytes); err != nil {
+		return nil, err
+	}
+	return &Grant{p: p, bytes: bytes}, nil
+}
+
+// Grow reserves more bytes. Its error is a *Refused.
+func (g *Grant) Grow(bytes int64) error {
+	if err := g.p.fits(bytes + g.bytes); err != nil {
+		return err
+	}
+	if !g.p.budget.try(bytes) {
+		g.p.metrics.refused.WithLabelValues("limits.inflight-bytes").Inc()
+		return &Refused{
+			Status: http.StatusServiceUnavailable, Limit: "limits.inflight-bytes", RetryAfter: 2 * time.Second,
+			Text: fmt.Sprintf("requests that are being worked on hold %d of %d bytes, and this one needs %d more; send it again later",
+				g.p.budget.inUse(), g.p.budget.max, bytes),
+		}
+	}
+	g.bytes += bytes
+	return nil
+}
+
+// fits refuses for good what would not fit even into an idle process.
+func (p *Path) fits(bytes int64) error {
+	if p.budget.max <= 0 || bytes <= p.budget.max {
+		return nil
+	}
+	p.metrics.refused.WithLabelValues("limits.inflight-bytes").Inc()
+	return &Refused{
+		Status: http.StatusRequestEntityTooLarge, Limit: "limits.inflight-bytes",
+		Text: fmt.Sprintf("the request needs %d bytes and all requests together may hold %d; send smaller ones", bytes, p.budget.max),
+	}
+}
+
+// Release gives everything back. It may be called more than once.
+func (g *Grant) Release() {
+	if g.bytes != 0 {
+		g.p.budget.release(g.bytes)
+		g.bytes = 0
+	}
+}

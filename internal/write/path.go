@@ -1,0 +1,141 @@
+package write
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+// Head is what the write path needs of the store.
+type Head interface {
+	// Resolve appends to dst the indexes into b.Keys of the series whose labels are not yet known to be durable. It is
+	// called by many goroutines at once. A refusal to create more series is an error of class transient.
+	Resolve(b *model.Batch, dst []uint32) ([]uint32, error)
+}
+
+// Journal is what the write path needs of the log.
+type Journal interface {
+	// Append returns once the batch is durable and has been applied to the head, in that order. The batch may be used
+	// again afterwards. It is called by many goroutines at once. Errors are of class transient or closed.
+	Append(ctx context.Context, b *model.Batch) error
+}
+
+// Options build a Path.
+type Options struct {
+	Seed    model.KeySeed
+	Head    Head
+	Journal Journal
+	Limits  Limits
+	// Room reports an error while the data folder has no room for more data; nil means that there is always room.
+	Room func() error
+	// Now gives the time in Unix nanoseconds; nil means the machine's clock.
+	Now        func() int64
+	Registerer prometheus.Registerer
+}
+
+// Path is the write path of one process. It is safe for concurrent use.
+type Path struct {
+	o       Options
+	budget  budget
+	batches sync.Pool
+	scratch sync.Pool
+	metrics *metrics
+}
+
+// New returns a Path.
+func New(o Options) *Path {
+	if o.Now == nil {
+		o.Now = func() int64 { return time.Now().UnixNano() }
+	}
+	if o.Room == nil {
+		o.Room = func() error { return nil }
+	}
+	p := &Path{o: o}
+	p.budget.init(o.Limits.MaxInflightBytes)
+	p.batches.New = func() any { return new(model.Batch) }
+	p.scratch.New = func() any { return new(scratch) }
+	p.metrics = newMetrics(o.Registerer, &p.budget)
+	return p
+}
+
+// Seed returns the seed of the installation's keys.
+func (p *Path) Seed() model.KeySeed { return p.o.Seed }
+
+// Limits returns the limits that requests are held to.
+func (p *Path) Limits() Limits { return p.o.Limits }
+
+// Now returns the time in Unix nanoseconds.
+func (p *Path) Now() int64 { return p.o.Now() }
+
+// Batch returns an empty batch, to be given back by Recycle.
+func (p *Path) Batch(tenant string, s model.Signal) *model.Batch {
+	b := p.batches.Get().(*model.Batch)
+	b.Reset()
+	b.Tenant, b.Signal = tenant, s
+	return b
+}
+
+// maxPooledRows keeps a batch of unusual size from staying in the pool.
+const maxPooledRows = 1 << 17
+
+// Recycle takes a batch back. It must not be used any more.
+func (p *Path) Recycle(b *model.Batch) {
+	if cap(b.Keys) > maxPooledRows || cap(b.Samples.Times) > maxPooledRows || cap(b.Labels.Bytes) > 4<<20 {
+		return
+	}
+	b.Source = nil
+	p.batches.Put(b)
+}
+
+// Push makes a batch durable and visible. Rows that can never be stored are left out and listed in the result; the
+// error is nil when all others are durable, and otherwise a *Refused, after which none is acknowledged.
+func (p *Path) Push(ctx context.Context, b *model.Batch) (Result, error) {
+	var res Result
+	if len(b.Keys) == 0 {
+		return res, nil
+	}
+	s := p.scratch.Get().(*scratch)
+	defer p.scratch.Put(s)
+
+	if err := p.o.Room(); err != nil {
+		return res, p.refuse(err, "disk")
+	}
+	if err := p.resolve(b, s, &res); err != nil {
+		return res, p.refuse(err, "series")
+	}
+	p.leaveOut(b, s.dead, &res)
+	if len(b.Samples.Times) > 0 {
+		if err := p.o.Journal.Append(ctx, b); err != nil {
+			return res, p.refuse(err, "journal")
+		}
+	}
+	res.Stored = len(b.Samples.Times)
+	p.metrics.stored.Add(float64(res.Stored))
+	p.metrics.labels.Add(float64(b.Labels.Len()))
+	for i := range res.Rejected {
+		p.metrics.discarded.WithLabelValues(res.Rejected[i].Reason).Add(float64(res.Rejected[i].Samples))
+	}
+	return res, nil
+}
+
+// refuse turns an error of the store into an answer. What may pass is a 503, since senders retry that; a caller that
+// has gone away gets 503 too and will not see it.
+func (p *Path) refuse(err error, limit string) error {
+	p.metrics.refused.WithLabelValues(limit).Inc()
+	r := &Refused{Status: http.StatusServiceUnavailable, Limit: limit, Text: err.Error(), RetryAfter: 5 * time.Second}
+	if errors.Is(err, model.ErrInvalid) {
+		r.Status, r.RetryAfter = http.StatusBadRequest, 0
+	}
+	return r
+}
+
+// Discard counts samples that a receiver left out before they became rows.
+func (p *Path) Discard(reason string, samples int) {
+	p.metrics.discarded.WithLabelValues(reason).Add(float64(samples))
+}

@@ -1,0 +1,38 @@
+package write
+
+import (
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+// Refused is a request that was not taken, or not taken whole, with everything its sender needs: which limit, what to
+// do, and whether to come back.
+type Refused struct {
+	// Status is the HTTP status. It decides what senders do: they retry 5xx and, mostly, drop on 4xx.
+	Status int
+	// Limit is the setting or resource that was hit, in the spelling of the configuration.
+	Limit string
+	// Text says what happened, to whom, and what helps.
+	Text string
+	// RetryAfter is when to come back; zero for what can never succeed.
+	RetryAfter time.Duration
+}
+
+// Error returns the text with the name of the limit.
+func (r *Refused) Error() string {
+	if r.Limit == "" {
+		return r.Text
+	}
+	return fmt.Sprintf("%s (limit: %s)", r.Text, r.Limit)
+}
+
+// Unwrap gives the class of the error.
+func (r *Refused) Unwrap() error {
+	if r.Status == http.StatusTooManyRequests || r.Status >= 500 {
+		return model.ErrTransient
+	}
+	return model.ErrInvalid
+}
