@@ -1,0 +1,88 @@
+package read
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+// Options build a Querier.
+type Options struct {
+	// Sources are asked in this order. Rows move from earlier ones to later ones (head, then archive), so this order
+	// is what keeps rows that move during a query from being missed.
+	Sources []Source
+	// Retention hides rows that are older; 0 shows all.
+	Retention time.Duration
+	// Now gives the time in Unix nanoseconds; nil means the machine's clock.
+	Now        func() int64
+	Registerer prometheus.Registerer
+}
+
+// Querier answers requests from all sources together. It is safe for concurrent use and holds nothing between queries.
+type Querier struct {
+	o       Options
+	metrics *metrics
+}
+
+// New returns a Querier.
+func New(o Options) *Querier {
+	if o.Now == nil {
+		o.Now = func() int64 { return time.Now().UnixNano() }
+	}
+	return &Querier{o: o, metrics: newMetrics(o.Registerer)}
+}
+
+// Select returns the series that satisfy the request, in key order. The request is not kept. The set must be closed;
+// on an error there is none and nothing stays open.
+func (q *Querier) Select(ctx context.Context, req *model.Request) (*SeriesSet, error) {
+	r, ok := q.bound(req)
+	if !ok {
+		return newSeriesSet(&r, nil, q.metrics), nil
+	}
+	var cursors []model.Cursor
+	for _, src := range q.o.Sources {
+		cs, err := src.Select(ctx, &r)
+		cursors = append(cursors, cs...)
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("select: %w", err), closeAll(cursors))
+		}
+	}
+	return newSeriesSet(&r, cursors, q.metrics), nil
+}
+
+// bound returns the request with its range cut at the horizon of retention and with a quota and a cost, and whether
+// the range still holds an instant.
+func (q *Querier) bound(req *model.Request) (model.Request, bool) {
+	r := *req
+	if r.Quota == nil {
+		r.Quota = new(model.Quota)
+	}
+	if r.Cost == nil {
+		r.Cost = new(model.Cost)
+	}
+	if q.o.Retention > 0 {
+		now := q.o.Now()
+		if horizon := now - int64(q.o.Retention); horizon <= now {
+			r.Range.Min = max(r.Range.Min, horizon)
+		}
+	}
+	return r, r.Range.Min <= r.Range.Max
+}
+
+func closeAll(cursors []model.Cursor) error {
+	var errs []error
+	for _, c := range cursors {
+		if err := c.Close(); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}

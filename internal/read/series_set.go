@@ -1,0 +1,154 @@
+package read
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+// SeriesSet walks the series of a request in key order, every key once. It is used by one goroutine.
+type SeriesSet struct {
+	req     *model.Request
+	cursors []model.Cursor // all of them, for Close
+	heap    []model.Cursor // those that stand on a series, least key first
+	group   []model.Cursor // those that stand on the current series, by ascending Order
+	metrics *metrics
+
+	started bool
+	closed  bool
+	key     model.Key
+	labels  model.Labels
+	merge   rowMerge
+	err     error
+}
+
+func newSeriesSet(req *model.Request, cursors []model.Cursor, m *metrics) *SeriesSet {
+	return &SeriesSet{req: req, cursors: cursors, metrics: m}
+}
+
+// Next moves to the next series. It returns false at the end or on an error.
+func (s *SeriesSet) Next(ctx context.Context) bool {
+	if s.err != nil || s.closed {
+		return false
+	}
+	if err := ctx.Err(); err != nil {
+		return s.fail(err)
+	}
+	if !s.advance(ctx) || len(s.heap) == 0 {
+		return false
+	}
+	s.key = s.heap[0].Key()
+	for len(s.heap) > 0 && s.heap[0].Key() == s.key {
+		s.group = append(s.group, s.pop())
+	}
+	if len(s.group) > 1 {
+		// The sort is stable, but the heap is not: of equal orders, any may come first. Those hold the same rows.
+		slices.SortStableFunc(s.group, func(a, b model.Cursor) int {
+			return compareUint64(a.Order(), b.Order())
+		})
+	}
+	s.chooseLabels()
+	if err := s.req.Quota.TakeSeries(1, int64(len(s.labels))); err != nil {
+		return s.fail(err)
+	}
+	s.req.Cost.Series.Add(1)
+	return true
+}
+
+// advance moves the cursors of the last series on and puts them back into the heap.
+func (s *SeriesSet) advance(ctx context.Context) bool {
+	moving := s.group
+	if !s.started {
+		s.started, moving = true, s.cursors
+	}
+	for _, c := range moving {
+		switch {
+		case c.Next(ctx):
+			s.push(c)
+		case c.Err() != nil:
+			return s.fail(c.Err())
+		}
+	}
+	s.group = s.group[:0]
+	return true
+}
+
+// chooseLabels takes the first labels that any cursor has, and counts those that differ.
+func (s *SeriesSet) chooseLabels() {
+	s.labels = nil
+	for _, c := range s.group {
+		l := c.Labels()
+		switch {
+		case l == nil:
+		case s.labels == nil:
+			s.labels = l
+		case !bytes.Equal(s.labels, l):
+			s.metrics.collisions.Inc()
+		}
+	}
+}
+
+// Key returns the key of the current series.
+func (s *SeriesSet) Key() model.Key { return s.key }
+
+// Labels returns the labels of the current series. They are valid until Next.
+func (s *SeriesSet) Labels() model.Labels { return s.labels }
+
+// AppendRows appends the rows of the current series to dst, ascending and unique in time. It may be called once a
+// series. After an error the set is at its end.
+func (s *SeriesSet) AppendRows(ctx context.Context, dst *model.Rows) error {
+	if s.err != nil {
+		return s.err
+	}
+	s.merge.begin(dst)
+	for _, c := range s.group {
+		before := dst.Len()
+		if err := c.AppendRows(ctx, dst); err != nil {
+			s.fail(fmt.Errorf("series %s: %w", s.key, err))
+			return s.err
+		}
+		n := int64(dst.Len() - before)
+		if err := s.req.Quota.TakeSamples(n); err != nil {
+			s.fail(err)
+			return s.err
+		}
+		s.merge.endRun(dst)
+	}
+	appended := s.merge.appended(dst)
+	s.merge.finish(dst)
+	kept := s.merge.appended(dst)
+	s.req.Cost.Samples.Add(int64(kept))
+	return s.req.Quota.TakeBytes(-16 * int64(appended-kept))
+}
+
+// Err returns the error that ended the walk.
+func (s *SeriesSet) Err() error { return s.err }
+
+// Close gives up what the set pins. It may be called more than once.
+func (s *SeriesSet) Close() error {
+	if s.closed {
+		return nil
+	}
+	s.closed = true
+	return closeAll(s.cursors)
+}
+
+func (s *SeriesSet) fail(err error) bool {
+	s.err = errors.Join(s.err, err)
+	s.heap, s.group = nil, nil
+	return false
+}
+
+func compareUint64(a, b uint64) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
