@@ -1,0 +1,31 @@
+package promql
+
+import (
+	"fmt"
+	"unsafe"
+
+	"github.com/prometheus/prometheus/model/labels"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+// labelsOf builds the engine's labels in one allocation, apart from the builder, which is used again.
+func labelsOf(b *labels.ScratchBuilder, l model.Labels) (labels.Labels, error) {
+	b.Reset()
+	rest := l
+	for {
+		name, value, next, ok := rest.Next()
+		if !ok {
+			break
+		}
+		// The builder copies the strings when it makes the labels, and forgets them at the next Reset.
+		b.Add(view(name), view(value))
+		rest = next
+	}
+	if len(rest) != 0 {
+		return labels.EmptyLabels(), fmt.Errorf("series: %w", l.Check())
+	}
+	return b.Labels(), nil
+}
+
+func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

@@ -1,0 +1,95 @@
+package promql
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/util/annotations"
+
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/read"
+)
+
+// Queryable answers for one tenant under one quota. Make one for each query: its quota and cost are those of the query.
+type Queryable struct {
+	Read   *read.Querier
+	Tenant string
+	Quota  *model.Quota
+	Cost   *model.Cost
+}
+
+// Querier returns a querier over [mint, maxt] milliseconds. It opens nothing yet.
+func (q *Queryable) Querier(mint, maxt int64) (storage.Querier, error) {
+	return &querier{q: q, mint: mint, maxt: maxt}, nil
+}
+
+// querier is used by one goroutine, as the engine does.
+type querier struct {
+	q          *Queryable
+	mint, maxt int64
+	open       []*read.SeriesSet
+}
+
+// Select pins what the answer needs at once, so that all selectors of an expression see the store at about the same
+// moment, and reads when the set is walked.
+func (q *querier) Select(ctx context.Context, sortSeries bool, hints *storage.SelectHints, ms ...*labels.Matcher) storage.SeriesSet {
+	req := q.request(q.mint, q.maxt, ms)
+	limit := 0
+	if hints != nil {
+		if hints.ShardCount > 0 {
+			return storage.ErrSeriesSet(fmt.Errorf("%w: select: sharding is not supported", model.ErrInvalid))
+		}
+		req.Range = rangeOf(hints.Start, hints.End)
+		req.LabelsOnly = hints.Func == "series"
+		limit = hints.Limit
+	}
+	rows, err := q.q.Read.Select(ctx, req)
+	if err != nil {
+		return storage.ErrSeriesSet(err)
+	}
+	q.open = append(q.open, rows)
+	set := &seriesSet{ctx: ctx, rows: rows, limit: limit, labelsOnly: req.LabelsOnly}
+	if sortSeries {
+		return sorted(set)
+	}
+	return set
+}
+
+func (q *querier) request(mint, maxt int64, ms []*labels.Matcher) *model.Request {
+	return &model.Request{
+		Tenant: q.q.Tenant, Signal: model.Metrics, Matchers: Matchers(ms), Range: rangeOf(mint, maxt),
+		Quota: q.q.Quota, Cost: q.q.Cost,
+	}
+}
+
+// LabelValues returns the sorted values of one label, the first hints.Limit of them.
+func (q *querier) LabelValues(ctx context.Context, name string, hints *storage.LabelHints, ms ...*labels.Matcher) ([]string, annotations.Annotations, error) {
+	values, _, err := q.q.Read.LabelValues(ctx, q.request(q.mint, q.maxt, ms), name, limitOf(hints))
+	return values, nil, err
+}
+
+// LabelNames returns the sorted label names, the first hints.Limit of them.
+func (q *querier) LabelNames(ctx context.Context, hints *storage.LabelHints, ms ...*labels.Matcher) ([]string, annotations.Annotations, error) {
+	names, _, err := q.q.Read.LabelNames(ctx, q.request(q.mint, q.maxt, ms), limitOf(hints))
+	return names, nil, err
+}
+
+func limitOf(hints *storage.LabelHints) int {
+	if hints == nil {
+		return 0
+	}
+	return hints.Limit
+}
+
+// Close closes the sets that were not walked to their end, too.
+func (q *querier) Close() error {
+	var errs []error
+	for _, s := range q.open {
+		errs = append(errs, s.Close())
+	}
+	q.open = nil
+	return errors.Join(errs...)
+}
