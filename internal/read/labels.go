@@ -23,9 +23,6 @@ func (q *Querier) LabelValues(ctx context.Context, req *model.Request, name stri
 	})
 }
 
-// stringBytes is what a string costs in a set, beside its own bytes.
-const stringBytes = 48
-
 func (q *Querier) union(ctx context.Context, req *model.Request, limit int,
 	walk func(src Source, r *model.Request, emit func([]byte) error) error,
 ) ([]string, bool, error) {
@@ -33,45 +30,77 @@ func (q *Querier) union(ctx context.Context, req *model.Request, limit int,
 	if !ok {
 		return []string{}, false, nil
 	}
-	// With a limit, the set holds up to twice as many and is then cut to the least ones, so that memory follows the
-	// limit and not the number of values.
-	set := map[string]struct{}{}
-	more := false
-	cutTo := func() []string {
-		sorted := make([]string, 0, len(set))
-		for s := range set {
-			sorted = append(sorted, s)
-		}
-		slices.Sort(sorted)
-		if limit > 0 && len(sorted) > limit {
-			more = true
-			for _, s := range sorted[limit:] {
-				delete(set, s)
-			}
-			sorted = sorted[:limit]
-		}
-		return sorted
-	}
+	set := leastStrings{limit: limit, quota: r.Quota, held: map[string]struct{}{}}
 	emit := func(b []byte) error {
-		if _, ok := set[string(b)]; ok || len(b) == 0 {
-			return nil
-		}
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := r.Quota.TakeBytes(int64(len(b)) + stringBytes); err != nil {
-			return err
-		}
-		set[string(b)] = struct{}{}
-		if limit > 0 && len(set) >= 2*limit+64 {
-			cutTo()
-		}
-		return nil
+		return set.add(b)
 	}
 	for _, src := range q.o.Sources {
-		if err := walk(src, &r, emit); err != nil {
+		err := walk(src, &r, emit)
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
 			return nil, false, fmt.Errorf("labels: %w", err)
 		}
 	}
-	return cutTo(), more, nil
+	return set.trim(), set.more, nil
+}
+
+// leastStrings collects distinct strings, or only the least ones if there is a limit. It holds at most about twice the
+// limit, so that memory follows the limit and not the number of values.
+type leastStrings struct {
+	limit int
+	quota *model.Quota
+	held  map[string]struct{}
+	full  bool   // the set was trimmed, so that
+	last  string // nothing after this one is wanted
+	more  bool
+}
+
+// stringBytes is what a string costs in the set, beside its own bytes.
+const stringBytes = 48
+
+func (s *leastStrings) add(b []byte) error {
+	if len(b) == 0 {
+		return nil
+	}
+	if s.full && string(b) > s.last {
+		s.more = true
+		return nil
+	}
+	if _, ok := s.held[string(b)]; ok {
+		return nil
+	}
+	if err := s.quota.TakeBytes(int64(len(b)) + stringBytes); err != nil {
+		return err
+	}
+	s.held[string(b)] = struct{}{}
+	if s.limit > 0 && len(s.held)-s.limit >= max(s.limit, 64) {
+		s.trim()
+	}
+	return nil
+}
+
+// trim drops what is beyond the limit and returns the rest, sorted.
+func (s *leastStrings) trim() []string {
+	sorted := make([]string, 0, len(s.held))
+	for v := range s.held {
+		sorted = append(sorted, v)
+	}
+	slices.Sort(sorted)
+	if s.limit <= 0 || len(sorted) < s.limit {
+		return sorted
+	}
+	for _, v := range sorted[s.limit:] {
+		s.more = true
+		delete(s.held, v)
+		// Giving back cannot fail.
+		_ = s.quota.TakeBytes(-int64(len(v)) - stringBytes)
+	}
+	sorted = sorted[:s.limit]
+	s.full, s.last = true, sorted[s.limit-1]
+	return sorted
 }

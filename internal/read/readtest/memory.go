@@ -1,0 +1,236 @@
+package readtest
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+// Memory is a read.Source over a map. It is safe for concurrent use.
+type Memory struct {
+	seq  uint64
+	open atomic.Int64
+
+	mu     sync.RWMutex
+	series map[id]*series
+	fail   Failure
+}
+
+// Failure makes a source fail. A nil error fails nothing.
+type Failure struct {
+	// Select, Next, Rows and Labels are returned by the calls of that kind; Next and Rows after the first series.
+	Select, Next, Rows, Labels error
+}
+
+type id struct {
+	tenant string
+	signal model.Signal
+	key    model.Key
+}
+
+type series struct {
+	labels model.Labels
+	rows   model.Rows
+}
+
+// NewMemory returns an empty source whose rows have the given order.
+func NewMemory(order uint64) *Memory {
+	return &Memory{seq: order, series: map[id]*series{}}
+}
+
+// Fail sets how the source fails from now on.
+func (m *Memory) Fail(f Failure) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.fail = f
+}
+
+// Open returns the number of cursors that were not closed.
+func (m *Memory) Open() int64 { return m.open.Load() }
+
+// Add appends rows to a series of the tenant's metrics, whose key is given. Rows in arrival order become ascending
+// and unique as in a part.
+func (m *Memory) Add(tenant string, k model.Key, l model.Labels, rows *model.Rows) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.addLocked(id{tenant, model.Metrics, k}, l, rows, 0, rows.Len())
+}
+
+func (m *Memory) addLocked(at id, l model.Labels, rows *model.Rows, i, j int) {
+	s := m.series[at]
+	if s == nil {
+		s = new(series)
+		m.series[at] = s
+	}
+	if s.labels == nil {
+		s.labels = slices.Clone(l)
+	}
+	s.rows.AppendRows(rows, i, j)
+	s.rows.Normalize()
+}
+
+// Apply adds a batch, as a head does.
+func (m *Memory) Apply(b *model.Batch) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	next := 0
+	for i, k := range b.Keys {
+		var l model.Labels
+		if next < b.Labels.Len() && b.Labels.Series[next] == uint32(i) {
+			l = b.Labels.At(next)
+			next++
+		}
+		m.addLocked(id{b.Tenant, b.Signal, k}, l, &b.Samples, int(b.Begin(i)), int(b.Ends[i]))
+	}
+}
+
+// MoveTo moves all series to another source.
+func (m *Memory) MoveTo(o *Memory) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for at, s := range m.series {
+		o.addLocked(at, s.labels, &s.rows, 0, s.rows.Len())
+	}
+	clear(m.series)
+}
+
+// Select returns one cursor.
+func (m *Memory) Select(_ context.Context, req *model.Request) ([]model.Cursor, error) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	if m.fail.Select != nil {
+		return nil, m.fail.Select
+	}
+	c := &cursor{m: m, at: -1, rg: req.Range, fail: m.fail}
+	for at, s := range m.series {
+		if at.tenant == req.Tenant && at.signal == req.Signal && matches(req.Matchers, s.labels) && s.in(req.Range) {
+			c.keys = append(c.keys, at.key)
+			// The rows are a copy: the source may normalise its own in place meanwhile.
+			held := series{labels: s.labels}
+			held.rows.AppendRows(&s.rows, 0, s.rows.Len())
+			c.series = append(c.series, held)
+		}
+	}
+	order := make([]int, len(c.keys))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return c.keys[a].Compare(c.keys[b]) })
+	c.order = order
+	m.open.Add(1)
+	return []model.Cursor{c}, nil
+}
+
+func (s *series) in(r model.TimeRange) bool {
+	for _, t := range s.rows.Times {
+		if r.Contains(t) {
+			return true
+		}
+	}
+	return false
+}
+
+func matches(ms []model.Matcher, l model.Labels) bool {
+	for i := range ms {
+		if !ms[i].Match(string(l.Get(ms[i].Name))) {
+			return false
+		}
+	}
+	return true
+}
+
+// LabelNames emits the names of every series that satisfies the request, again for each.
+func (m *Memory) LabelNames(_ context.Context, req *model.Request, emit func([]byte) error) error {
+	return m.walk(req, func(l model.Labels) error {
+		for n, _, rest, ok := l.Next(); ok; n, _, rest, ok = rest.Next() {
+			if err := emit(n); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// LabelValues emits the value of every series that satisfies the request and has the label, again for each.
+func (m *Memory) LabelValues(_ context.Context, req *model.Request, name string, emit func([]byte) error) error {
+	return m.walk(req, func(l model.Labels) error {
+		if v := l.Get(name); v != nil {
+			return emit(v)
+		}
+		return nil
+	})
+}
+
+func (m *Memory) walk(req *model.Request, fn func(model.Labels) error) error {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	if m.fail.Labels != nil {
+		return m.fail.Labels
+	}
+	for at, s := range m.series {
+		if at.tenant != req.Tenant || at.signal != req.Signal || !matches(req.Matchers, s.labels) || !s.in(req.Range) {
+			continue
+		}
+		if err := fn(s.labels); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type cursor struct {
+	m      *Memory
+	keys   []model.Key
+	series []series
+	order  []int
+	at     int
+	rg     model.TimeRange
+	fail   Failure
+	err    error
+	closed bool
+}
+
+func (c *cursor) Next(ctx context.Context) bool {
+	if c.err == nil {
+		c.err = ctx.Err()
+	}
+	if c.at++; c.err == nil && c.at > 0 {
+		c.err = c.fail.Next
+	}
+	return c.err == nil && c.at < len(c.order)
+}
+
+func (c *cursor) Key() model.Key       { return c.keys[c.order[c.at]] }
+func (c *cursor) Labels() model.Labels { return c.series[c.order[c.at]].labels }
+func (c *cursor) Order() uint64        { return c.m.seq }
+func (c *cursor) Err() error           { return c.err }
+
+func (c *cursor) AppendRows(_ context.Context, dst *model.Rows) error {
+	if c.at > 0 && c.fail.Rows != nil {
+		return c.fail.Rows
+	}
+	rows := &c.series[c.order[c.at]].rows
+	i, n := 0, rows.Len()
+	for i < n && rows.Times[i] < c.rg.Min {
+		i++
+	}
+	j := i
+	for j < n && rows.Times[j] <= c.rg.Max {
+		j++
+	}
+	dst.AppendRows(rows, i, j)
+	return nil
+}
+
+func (c *cursor) Close() error {
+	if !c.closed {
+		c.closed = true
+		c.m.open.Add(-1)
+	}
+	return nil
+}
