@@ -2,41 +2,58 @@ package read
 
 import "github.com/shaledb/shale/internal/model"
 
-// The heap orders cursors by the key they stand on. It is written out because container/heap costs an interface call
-// and an allocation a step, and a wide query takes one step a series and cursor.
+// cursorHeap orders cursors by the key they stand on. It is written out because container/heap costs an interface
+// call and an allocation a step, and a wide query takes a step for each series of each cursor.
+type cursorHeap []standing
 
-func (s *SeriesSet) push(c model.Cursor) {
-	s.heap = append(s.heap, c)
-	k := c.Key()
-	i := len(s.heap) - 1
-	for i > 0 {
-		up := (i - 1) / 2
-		if !k.Less(s.heap[up].Key()) {
-			break
-		}
-		s.heap[i], s.heap[up] = s.heap[up], s.heap[i]
-		i = up
-	}
+// standing is a cursor with the key it stands on, kept here so that comparing does not call the cursor.
+type standing struct {
+	key model.Key
+	c   model.Cursor
 }
 
-func (s *SeriesSet) pop() model.Cursor {
-	top := s.heap[0]
-	last := len(s.heap) - 1
-	s.heap[0] = s.heap[last]
-	s.heap[last] = nil
-	s.heap = s.heap[:last]
-	for i := 0; ; {
+func (h *cursorHeap) push(c model.Cursor) {
+	e := standing{c.Key(), c}
+	*h = append(*h, e)
+	s := *h
+	i := len(s) - 1
+	for i > 0 {
+		up := (i - 1) / 2
+		if !e.key.Less(s[up].key) {
+			break
+		}
+		s[i] = s[up]
+		i = up
+	}
+	s[i] = e
+}
+
+func (h *cursorHeap) pop() model.Cursor {
+	s := *h
+	top := s[0].c
+	last := len(s) - 1
+	e := s[last]
+	s[last] = standing{}
+	s = s[:last]
+	*h = s
+	if last == 0 {
+		return top
+	}
+	i := 0
+	for {
 		least := 2*i + 1
 		if least >= last {
-			return top
+			break
 		}
-		if r := least + 1; r < last && s.heap[r].Key().Less(s.heap[least].Key()) {
+		if r := least + 1; r < last && s[r].key.Less(s[least].key) {
 			least = r
 		}
-		if !s.heap[least].Key().Less(s.heap[i].Key()) {
-			return top
+		if !s[least].key.Less(e.key) {
+			break
 		}
-		s.heap[i], s.heap[least] = s.heap[least], s.heap[i]
+		s[i] = s[least]
 		i = least
 	}
+	s[i] = e
+	return top
 }

@@ -2,6 +2,7 @@ package read
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,7 +15,7 @@ import (
 type SeriesSet struct {
 	req     *model.Request
 	cursors []model.Cursor // all of them, for Close
-	heap    []model.Cursor // those that stand on a series, least key first
+	heap    cursorHeap     // those that stand on a later series
 	group   []model.Cursor // those that stand on the current series, by ascending Order
 	metrics *metrics
 
@@ -41,17 +42,16 @@ func (s *SeriesSet) Next(ctx context.Context) bool {
 	if !s.advance(ctx) || len(s.heap) == 0 {
 		return false
 	}
-	s.key = s.heap[0].Key()
-	for len(s.heap) > 0 && s.heap[0].Key() == s.key {
-		s.group = append(s.group, s.pop())
+	s.key = s.heap[0].key
+	for len(s.heap) > 0 && s.heap[0].key == s.key {
+		s.group = append(s.group, s.heap.pop())
 	}
 	if len(s.group) > 1 {
-		// The sort is stable, but the heap is not: of equal orders, any may come first. Those hold the same rows.
-		slices.SortStableFunc(s.group, func(a, b model.Cursor) int {
-			return compareUint64(a.Order(), b.Order())
-		})
+		slices.SortFunc(s.group, func(a, b model.Cursor) int { return cmp.Compare(a.Order(), b.Order()) })
 	}
-	s.chooseLabels()
+	if s.chooseLabels(); s.labels == nil {
+		return s.fail(fmt.Errorf("%w: series %s: no source has its labels", model.ErrCorrupt, s.key))
+	}
 	if err := s.req.Quota.TakeSeries(1, int64(len(s.labels))); err != nil {
 		return s.fail(err)
 	}
@@ -68,7 +68,7 @@ func (s *SeriesSet) advance(ctx context.Context) bool {
 	for _, c := range moving {
 		switch {
 		case c.Next(ctx):
-			s.push(c)
+			s.heap.push(c)
 		case c.Err() != nil:
 			return s.fail(c.Err())
 		}
@@ -83,7 +83,7 @@ func (s *SeriesSet) chooseLabels() {
 	for _, c := range s.group {
 		l := c.Labels()
 		switch {
-		case l == nil:
+		case len(l) == 0:
 		case s.labels == nil:
 			s.labels = l
 		case !bytes.Equal(s.labels, l):
@@ -141,14 +141,4 @@ func (s *SeriesSet) fail(err error) bool {
 	s.err = errors.Join(s.err, err)
 	s.heap, s.group = nil, nil
 	return false
-}
-
-func compareUint64(a, b uint64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }

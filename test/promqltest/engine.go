@@ -1,0 +1,36 @@
+package promqltest
+
+import (
+	"testing"
+
+	"github.com/shaledb/shale/internal/read"
+	"github.com/shaledb/shale/internal/write"
+)
+
+// Engine is a running store without retention and without a limit on the age of samples.
+type Engine interface {
+	Path() *write.Path
+	Querier() *read.Querier
+	// Flush moves all rows from buffers to local parts, Ship moves them from wherever they are to the bucket. Both
+	// return when it is done.
+	Flush() error
+	Ship() error
+	Close() error
+}
+
+// Open makes an engine that is empty.
+type Open func(t testing.TB) Engine
+
+// stage is where the rows lie when they are queried.
+type stage struct {
+	name string
+	move func(Engine) error
+}
+
+func stages() []stage {
+	return []stage{
+		{"buffers", func(Engine) error { return nil }},
+		{"parts", Engine.Flush},
+		{"bucket", Engine.Ship},
+	}
+}
