@@ -1,0 +1,74 @@
+package config
+
+import "path/filepath"
+
+// Config holds every setting. The tags are the settings' names, defaults and docs: the command line, the environment,
+// the file and the table in docs/operations.md are all made from them.
+type Config struct {
+	DataDir string `name:"data-dir" default:"./shale-data" placeholder:"DIR" help:"Folder for everything that Shale keeps on this machine. Created if absent; one process at a time."`
+	Bucket  string `name:"bucket" default:"" placeholder:"DIR" help:"Folder that serves as the bucket: finished blocks and the catalogue. Empty: the folder 'bucket' inside the data folder."`
+
+	HTTPListen     string `name:"http-listen" default:"127.0.0.1:9480" placeholder:"HOST:PORT" help:"Address of the one port for all HTTP: remote write, queries, /metrics, /ready. It asks for no password: open it to trusted networks only."`
+	GraphiteListen string `name:"graphite-listen" default:"127.0.0.1:2003" placeholder:"HOST:PORT" help:"Address for Graphite plaintext, TCP and UDP. Empty: off."`
+
+	Memory Share `name:"memory" default:"50%" placeholder:"SIZE" help:"Memory budget of the process, by which every buffer and cache is sized: a size, or a share of what the cgroup (v1 or v2) or else the machine allows."`
+	Disk   Share `name:"disk" default:"90%" placeholder:"SIZE" help:"Most bytes that the data folder may hold: a size or a share of its file system. Beyond it writes are answered with 503."`
+
+	Retention Duration `name:"retention" default:"30d" placeholder:"TIME" help:"How long samples are kept, by their own time. 0: for ever."`
+	MaxAge    Duration `name:"max-age" default:"7d" placeholder:"TIME" help:"Samples older than this are refused and counted. 0: any age is taken."`
+	MaxFuture Duration `name:"max-future" default:"10m" placeholder:"TIME" help:"Samples further than this ahead of the clock are refused and counted."`
+
+	Limits Limits `embed:"" prefix:"limits." name:"limits"`
+	Query  Query  `embed:"" prefix:"query." name:"query"`
+	Log    Log    `embed:"" prefix:"log." name:"log"`
+
+	// MemoryBytes, DiskBytes, InflightBytes and QueryBytes are the shares above in bytes. Resolve sets them.
+	MemoryBytes   int64 `kong:"-"`
+	DiskBytes     int64 `kong:"-"`
+	InflightBytes int64 `kong:"-"`
+	QueryBytes    int64 `kong:"-"`
+}
+
+// Limits bound what senders may cost.
+type Limits struct {
+	InflightBytes Share `name:"inflight-bytes" default:"12%" placeholder:"SIZE" help:"Bytes that all write requests being worked on may hold, as sent and as decoded: a size or a share of the memory budget. Beyond it: 503, and Graphite TCP is not read."`
+	BodyBytes     Size  `name:"body-bytes" default:"32MiB" placeholder:"SIZE" help:"Largest body of one HTTP request, as sent."`
+	DecodedBytes  Size  `name:"decoded-bytes" default:"128MiB" placeholder:"SIZE" help:"Largest body of one HTTP request after decompression."`
+	Labels        int   `name:"labels" default:"64" placeholder:"N" help:"Most labels of one series."`
+	NameBytes     Size  `name:"label-name-bytes" default:"1KiB" placeholder:"SIZE" help:"Longest label name."`
+	ValueBytes    Size  `name:"label-value-bytes" default:"4KiB" placeholder:"SIZE" help:"Longest label value; a Graphite path is one."`
+	Tenants       int   `name:"tenants" default:"10000" placeholder:"N" help:"Most tenants. Writes of further ones are refused."`
+	Connections   int   `name:"connections" default:"1024" placeholder:"N" help:"Most connections that each listener keeps open at one time; further ones wait (HTTP) or are closed (Graphite)."`
+}
+
+// Query bounds what one query, and all queries together, may cost.
+type Query struct {
+	Timeout     Duration `name:"timeout" default:"2m" placeholder:"TIME" help:"Longest run of one query."`
+	Concurrency int      `name:"concurrency" default:"16" placeholder:"N" help:"Queries that run at one time; further ones wait."`
+	MaxSeries   int64    `name:"max-series" default:"2000000" placeholder:"N" help:"Most series that one query may select. 0: no limit."`
+	MaxSamples  int64    `name:"max-samples" default:"50000000" placeholder:"N" help:"Most samples that one query may read or hold. 0: no limit."`
+	MaxBytes    Share    `name:"max-bytes" default:"25%" placeholder:"SIZE" help:"Most memory that one query may hold: a size or a share of the memory budget."`
+}
+
+// Log says what is logged, and how.
+type Log struct {
+	Level  Level  `name:"level" default:"info" placeholder:"LEVEL" help:"Least severe level that is logged: debug, info, warn or error."`
+	Format Format `name:"format" default:"text" placeholder:"FORMAT" help:"Form of log lines on standard error: text (key=value) or json."`
+}
+
+// BucketDir returns the folder of the bucket.
+func (c *Config) BucketDir() string {
+	if c.Bucket != "" {
+		return c.Bucket
+	}
+	return filepath.Join(c.DataDir, "bucket")
+}
+
+// OldestAge returns the age from which on samples are refused, 0 if none is: what retention would drop at once is not
+// taken either.
+func (c *Config) OldestAge() Duration {
+	if c.Retention != 0 && (c.MaxAge == 0 || c.Retention < c.MaxAge) {
+		return c.Retention
+	}
+	return c.MaxAge
+}

@@ -1,0 +1,99 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
+)
+
+// yaml takes the settings of one YAML document. The syntax tree is walked instead of decoding into the struct, because
+// each value's own text goes through the same parser as a flag's, and each mistake needs its line.
+func (l *loader) yaml(path string, data []byte) {
+	f, err := parser.ParseBytes(data, 0)
+	if err != nil {
+		var e yaml.Error
+		if errors.As(err, &e) && e.GetToken() != nil {
+			err = fmt.Errorf("%s: %s", place(path, e.GetToken()), e.GetMessage())
+		} else {
+			err = fmt.Errorf("%s: %w", path, err)
+		}
+		l.mistakes = append(l.mistakes, err)
+		return
+	}
+	if len(f.Docs) > 1 {
+		l.mistakes = append(l.mistakes, fmt.Errorf("%s: a second document begins; one is read", place(path, f.Docs[1].GetToken())))
+		return
+	}
+	if len(f.Docs) == 0 || f.Docs[0].Body == nil {
+		return // an empty file changes nothing
+	}
+	l.mapping(path, "", f.Docs[0].Body)
+}
+
+func place(path string, t *token.Token) string {
+	if t == nil || t.Position == nil {
+		return path
+	}
+	return fmt.Sprintf("%s:%d:%d", path, t.Position.Line, t.Position.Column)
+}
+
+// mapping walks the keys below a prefix such as "query.".
+func (l *loader) mapping(path, prefix string, n ast.Node) {
+	var values []*ast.MappingValueNode
+	switch n := n.(type) {
+	case *ast.MappingNode:
+		values = n.Values
+	case *ast.MappingValueNode:
+		values = []*ast.MappingValueNode{n}
+	case *ast.CommentGroupNode:
+		return
+	default:
+		what := "the file"
+		if prefix != "" {
+			what = prefix[:len(prefix)-1]
+		}
+		l.mistakes = append(l.mistakes, fmt.Errorf("%s: %s must hold settings, as `name: value`", place(path, n.GetToken()), what))
+		return
+	}
+	for _, v := range values {
+		key := v.Key.GetToken()
+		name := prefix + key.Value
+		switch {
+		case l.find(name) != nil:
+			l.value(path, l.find(name), v.Value)
+		case l.isGroup(name):
+			l.mapping(path, name+".", v.Value)
+		default:
+			l.unknown(place(path, key), "setting", name, func(s *Setting) string { return s.Name })
+		}
+	}
+}
+
+func (l *loader) isGroup(name string) bool {
+	for i := range l.settings {
+		if s := l.settings[i].Name; len(s) > len(name) && s[:len(name)] == name && s[len(name)] == '.' {
+			return true
+		}
+	}
+	return false
+}
+
+func (l *loader) value(path string, s *Setting, n ast.Node) {
+	at := place(path, n.GetToken())
+	switch n.(type) {
+	case *ast.StringNode, *ast.IntegerNode, *ast.FloatNode, *ast.LiteralNode, *ast.BoolNode, *ast.InfinityNode, *ast.NanNode:
+		text := n.GetToken().Value
+		if lit, ok := n.(*ast.LiteralNode); ok {
+			text = lit.Value.Value
+		}
+		l.set(s, text, at)
+	case *ast.NullNode:
+		l.mistake(at, s.Name, errors.New(`has no value; leave the line out for the default, or write "" for an empty one`))
+	default:
+		l.mistake(at, s.Name, errors.New("must be one value, not a list or a map"))
+	}
+}

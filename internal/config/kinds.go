@@ -1,0 +1,145 @@
+package config
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// Size is a number of bytes. Its text is a number with one of the units B, KiB, MiB, GiB, TiB (powers of 1024) or KB,
+// MB, GB, TB (powers of 1000).
+type Size int64
+
+// Share is a number of bytes or a part of some whole. The zero value means nothing at all and is refused.
+type Share struct {
+	bytes   int64
+	percent float64 // 0 if bytes are meant
+}
+
+// sizeUnits go from the longest suffix to the shortest, since "B" ends them all.
+func sizeUnits() []struct {
+	suffix string
+	bytes  float64
+} {
+	return []struct {
+		suffix string
+		bytes  float64
+	}{
+		{"TiB", 1 << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10},
+		{"TB", 1e12}, {"GB", 1e9}, {"MB", 1e6}, {"KB", 1e3}, {"kB", 1e3}, {"B", 1}, {"", 1},
+	}
+}
+
+// UnmarshalText reads a size.
+func (s *Size) UnmarshalText(text []byte) error {
+	n, err := parseSize(string(text))
+	*s = Size(n)
+	return err
+}
+
+func parseSize(s string) (int64, error) {
+	bad := fmt.Errorf("%q is not a size; write a number of bytes or one such as 512MiB or 2GiB", s)
+	for _, u := range sizeUnits() {
+		num, ok := strings.CutSuffix(s, u.suffix)
+		if !ok {
+			continue
+		}
+		f, err := strconv.ParseFloat(strings.TrimSpace(num), 64)
+		if err != nil || f < 0 || math.IsNaN(f) || num == "" || strings.ContainsAny(num, "xXpP_eE") {
+			return 0, bad
+		}
+		if f*u.bytes >= math.MaxInt64 {
+			return 0, fmt.Errorf("%q is more bytes than can be counted", s)
+		}
+		return int64(f * u.bytes), nil
+	}
+	return 0, bad
+}
+
+// String returns the shortest text that is read as the same size.
+func (s Size) String() string {
+	for _, u := range sizeUnits() {
+		n := int64(u.bytes)
+		if strings.HasSuffix(u.suffix, "iB") && int64(s) >= n && int64(s)%n == 0 {
+			return strconv.FormatInt(int64(s)/n, 10) + u.suffix
+		}
+	}
+	return strconv.FormatInt(int64(s), 10) + "B"
+}
+
+// UnmarshalText reads a size or a percentage above 0 and up to 100.
+func (s *Share) UnmarshalText(text []byte) error {
+	*s = Share{}
+	num, isShare := strings.CutSuffix(string(text), "%")
+	if !isShare {
+		var err error
+		if s.bytes, err = parseSize(string(text)); err != nil {
+			return fmt.Errorf("%w, or a share such as 50%%", err)
+		}
+		return nil
+	}
+	f, err := strconv.ParseFloat(strings.TrimSpace(num), 64)
+	if err != nil || !(f > 0 && f <= 100) {
+		return fmt.Errorf("%q is not a share; write a percentage above 0%% and up to 100%%", text)
+	}
+	s.percent = f
+	return nil
+}
+
+// String returns a text that is read as the same share.
+func (s Share) String() string {
+	if s.percent != 0 {
+		return strconv.FormatFloat(s.percent, 'f', -1, 64) + "%"
+	}
+	return Size(s.bytes).String()
+}
+
+// Of returns the bytes that the share is of a whole.
+func (s Share) Of(whole int64) int64 {
+	if s.percent != 0 {
+		return int64(float64(whole) / 100 * s.percent)
+	}
+	return s.bytes
+}
+
+// IsPart reports whether the share was given as a percentage.
+func (s Share) IsPart() bool { return s.percent != 0 }
+
+// Bytes returns a share of exactly n bytes.
+func Bytes(n int64) Share { return Share{bytes: n} }
+
+// Level is the name of a log level, Format that of a form of log lines.
+type (
+	Level  string
+	Format string
+)
+
+// UnmarshalText reads a level.
+func (l *Level) UnmarshalText(text []byte) error {
+	*l = Level(text)
+	return oneOf(string(text), "debug", "info", "warn", "error")
+}
+
+// UnmarshalText reads a format.
+func (f *Format) UnmarshalText(text []byte) error {
+	*f = Format(text)
+	return oneOf(string(text), "text", "json")
+}
+
+func oneOf(s string, allowed ...string) error {
+	for _, a := range allowed {
+		if s == a {
+			return nil
+		}
+	}
+	return fmt.Errorf("%q is none of %s", s, strings.Join(allowed, ", "))
+}
+
+func parseInt(s string) (int64, error) {
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%q is not a whole number", s)
+	}
+	return n, nil
+}

@@ -1,0 +1,113 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+// Machine is what there is to share.
+type Machine struct {
+	// MemoryBytes is what the process may use at most, and MemorySource says who allows it.
+	MemoryBytes  int64
+	MemorySource string
+	// DiskBytes is the size of the data folder's file system.
+	DiskBytes int64
+}
+
+// Resolve turns every share into bytes.
+func (c *Config) Resolve(m Machine) error {
+	c.MemoryBytes = c.Memory.Of(m.MemoryBytes)
+	if c.MemoryBytes < minMemory {
+		return fmt.Errorf("%w configuration: memory: %s of %s (%s) is %s, and the least is %s", model.ErrInvalid,
+			c.Memory, Size(m.MemoryBytes), m.MemorySource, Size(c.MemoryBytes), Size(minMemory))
+	}
+	c.DiskBytes = c.Disk.Of(m.DiskBytes)
+	c.InflightBytes = c.Limits.InflightBytes.Of(c.MemoryBytes)
+	c.QueryBytes = c.Query.MaxBytes.Of(c.MemoryBytes)
+	return nil
+}
+
+// MemoryLimit returns the most memory that this process may use: the least of the limits of its cgroups, of both
+// versions, and of the machine's memory. The root is the file system's root, such as os.DirFS("/").
+func MemoryLimit(root fs.FS) (limit int64, source string, err error) {
+	limit, err = memTotal(root)
+	if err != nil {
+		return 0, "", err
+	}
+	source = "the machine's memory"
+	for _, file := range cgroupFiles(root) {
+		// A missing file is normal: the root cgroup has none, and inside a container the path that the kernel tells is
+		// often that of the host and cannot be seen.
+		text, err := fs.ReadFile(root, file)
+		if err != nil {
+			continue
+		}
+		// "max" and the huge number with which version 1 says the same are no limit.
+		n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+		if err == nil && n > 0 && n < limit {
+			limit, source = n, "/"+file
+		}
+	}
+	return limit, source, nil
+}
+
+// cgroupFiles lists the files that may hold a limit: of the process's own cgroup and of each above it, since any of
+// them may be the one that binds.
+func cgroupFiles(root fs.FS) []string {
+	const mount = "sys/fs/cgroup"
+	files := []string{mount + "/memory.max", mount + "/memory/memory.limit_in_bytes"}
+	text, err := fs.ReadFile(root, "proc/self/cgroup")
+	if err != nil {
+		return files
+	}
+	for line := range strings.Lines(string(text)) {
+		// hierarchy:controllers:path; version 2 has the hierarchy 0 and no controllers.
+		part := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(part) != 3 {
+			continue
+		}
+		base, file := "", ""
+		switch {
+		case part[0] == "0" && part[1] == "":
+			base, file = mount, "memory.max"
+		case hasWord(part[1], "memory"):
+			base, file = mount+"/memory", "memory.limit_in_bytes"
+		default:
+			continue
+		}
+		for dir := path.Clean("/" + part[2]); dir != "/"; dir = path.Dir(dir) {
+			files = append(files, path.Join(base, dir, file))
+		}
+	}
+	return files
+}
+
+func hasWord(list, word string) bool {
+	for w := range strings.SplitSeq(list, ",") {
+		if w == word {
+			return true
+		}
+	}
+	return false
+}
+
+func memTotal(root fs.FS) (int64, error) {
+	text, err := fs.ReadFile(root, "proc/meminfo")
+	if err != nil {
+		return 0, fmt.Errorf("finding out the machine's memory (give --memory a size instead): %w", err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if f := strings.Fields(line); len(f) == 3 && f[0] == "MemTotal:" && f[2] == "kB" {
+			if n, err := strconv.ParseInt(f[1], 10, 64); err == nil && n > 0 {
+				return n << 10, nil
+			}
+		}
+	}
+	return 0, errors.New("/proc/meminfo has no MemTotal; give --memory a size instead")
+}

@@ -1,0 +1,110 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+)
+
+// minMemory is what the process needs to hold one request, one query and the smallest of each buffer.
+const minMemory = 64 << 20
+
+type rule struct {
+	setting string
+	check   func(c *Config) error
+}
+
+// rules returns what values must keep beyond being readable. Each judges one setting.
+func rules() []rule {
+	atLeast := func(value func(c *Config) int64, least int64) func(c *Config) error {
+		return func(c *Config) error {
+			if n := value(c); n < least {
+				return fmt.Errorf("%d is too small; the least is %d", n, least)
+			}
+			return nil
+		}
+	}
+	return []rule{
+		{"data-dir", func(c *Config) error { return notEmpty(c.DataDir) }},
+		{"http-listen", func(c *Config) error { return hostPort(c.HTTPListen) }},
+		{"graphite-listen", func(c *Config) error {
+			if c.GraphiteListen == "" {
+				return nil
+			}
+			return hostPort(c.GraphiteListen)
+		}},
+		{"memory", func(c *Config) error {
+			if !c.Memory.IsPart() && c.Memory.Of(0) < minMemory {
+				return fmt.Errorf("%s is too small; the least is %s", c.Memory, Size(minMemory))
+			}
+			return nil
+		}},
+		{"disk", func(c *Config) error { return notZero(c.Disk) }},
+		{"limits.inflight-bytes", func(c *Config) error { return notZero(c.Limits.InflightBytes) }},
+		{"limits.body-bytes", atLeast(func(c *Config) int64 { return int64(c.Limits.BodyBytes) }, 1<<10)},
+		{"limits.decoded-bytes", func(c *Config) error {
+			if c.Limits.DecodedBytes < c.Limits.BodyBytes {
+				return fmt.Errorf("%s is less than limits.body-bytes, which is %s", c.Limits.DecodedBytes, c.Limits.BodyBytes)
+			}
+			return nil
+		}},
+		{"limits.labels", between(func(c *Config) int64 { return int64(c.Limits.Labels) }, 1, 1024)},
+		{"limits.label-name-bytes", between(func(c *Config) int64 { return int64(c.Limits.NameBytes) }, 16, 1<<16-1)},
+		{"limits.label-value-bytes", between(func(c *Config) int64 { return int64(c.Limits.ValueBytes) }, 16, 1<<16-1)},
+		{"limits.tenants", between(func(c *Config) int64 { return int64(c.Limits.Tenants) }, 1, 1<<20)},
+		{"limits.connections", atLeast(func(c *Config) int64 { return int64(c.Limits.Connections) }, 1)},
+		{"query.timeout", func(c *Config) error {
+			if c.Query.Timeout == 0 {
+				return errors.New("0 would end every query at once")
+			}
+			return nil
+		}},
+		{"query.concurrency", atLeast(func(c *Config) int64 { return int64(c.Query.Concurrency) }, 1)},
+		{"query.max-series", atLeast(func(c *Config) int64 { return c.Query.MaxSeries }, 0)},
+		{"query.max-samples", atLeast(func(c *Config) int64 { return c.Query.MaxSamples }, 0)},
+		{"query.max-bytes", func(c *Config) error { return notZero(c.Query.MaxBytes) }},
+	}
+}
+
+func (l *loader) validate() {
+	for _, r := range rules() {
+		if err := r.check(&l.config); err != nil {
+			l.mistake(l.origins[r.setting], r.setting, err)
+		}
+	}
+}
+
+func between(value func(c *Config) int64, least, most int64) func(c *Config) error {
+	return func(c *Config) error {
+		if n := value(c); n < least || n > most {
+			return fmt.Errorf("%d is out of bounds; allowed are %d to %d", n, least, most)
+		}
+		return nil
+	}
+}
+
+func notEmpty(s string) error {
+	if s == "" {
+		return errors.New("must not be empty")
+	}
+	return nil
+}
+
+func notZero(s Share) error {
+	if !s.IsPart() && s.Of(0) == 0 {
+		return errors.New("must not be 0")
+	}
+	return nil
+}
+
+func hostPort(s string) error {
+	_, port, err := net.SplitHostPort(s)
+	if err != nil {
+		return fmt.Errorf("%q is not an address; write HOST:PORT, such as 127.0.0.1:9480, or :9480 for all interfaces", s)
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n > 65535 {
+		return fmt.Errorf("%q has no port between 0 and 65535", s)
+	}
+	return nil
+}
