@@ -1,0 +1,257 @@
+package journal
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+// DecodeBatch fills b from a record and keeps nothing of src. Errors are of class corrupt; then b holds nothing that
+// may be used. The memory that it takes is at most a small multiple of the size of src, whatever src says. Labels are
+// copied and not looked into, as everywhere below the write path.
+func DecodeBatch(src []byte, b *model.Batch) error {
+	// The tenant of one record is mostly that of the record before.
+	tenant := b.Tenant
+	b.Reset()
+	d := decoder{b: b, in: src}
+	switch {
+	case len(src) < 3:
+		return corrupt("%d bytes", len(src))
+	case src[0] != version:
+		return corrupt("version %d is not known", src[0])
+	case src[1] != byte(model.Metrics) && src[1] != byte(model.Logs):
+		return corrupt("signal %d is not known", src[1])
+	}
+	b.Signal = model.Signal(src[1])
+	d.in = src[2:]
+	name := d.take(d.length())
+	if d.err != nil {
+		return d.err
+	}
+	if tenant != string(name) {
+		tenant = string(name)
+	}
+	b.Tenant = tenant
+	last := byte(0)
+	for len(d.in) > 0 {
+		kind := d.in[0]
+		d.in = d.in[1:]
+		if kind <= last {
+			return corrupt("section %d after section %d", kind, last)
+		}
+		last = kind
+		body := d.take(d.uint32())
+		if d.err == nil {
+			d.section(kind, body)
+		}
+		if d.err != nil {
+			return d.err
+		}
+	}
+	if len(b.Ends) == 0 {
+		for range b.Keys {
+			b.Ends = append(b.Ends, 0)
+		}
+	}
+	return nil
+}
+
+func corrupt(format string, args ...any) error {
+	return fmt.Errorf("%w: journal record: %s", model.ErrCorrupt, fmt.Sprintf(format, args...))
+}
+
+// decoder reads from in. After its first error it gives zeros.
+type decoder struct {
+	b   *model.Batch
+	in  []byte
+	err error
+}
+
+func (d *decoder) fail(format string, args ...any) {
+	if d.err == nil {
+		d.err = corrupt(format, args...)
+		d.in = nil
+	}
+}
+
+func (d *decoder) uvarint() uint64 {
+	if len(d.in) > 0 && d.in[0] < 0x80 {
+		v := d.in[0]
+		d.in = d.in[1:]
+		return uint64(v)
+	}
+	v, n := binary.Uvarint(d.in)
+	if n <= 0 {
+		d.fail("a number is cut short")
+		return 0
+	}
+	d.in = d.in[n:]
+	return v
+}
+
+// length reads a number of bytes, which cannot be more than there are.
+func (d *decoder) length() int {
+	n := d.uvarint()
+	if n > uint64(len(d.in)) {
+		d.fail("%d bytes are announced and %d are left", n, len(d.in))
+		return 0
+	}
+	return int(n)
+}
+
+func (d *decoder) take(n int) []byte {
+	if n > len(d.in) {
+		d.fail("%d bytes are needed and %d are left", n, len(d.in))
+		return nil
+	}
+	part := d.in[:n]
+	d.in = d.in[n:]
+	return part
+}
+
+func (d *decoder) section(kind byte, body []byte) {
+	s := decoder{b: d.b, in: body}
+	switch kind {
+	case keysSection:
+		s.keys()
+	case labelsSection:
+		s.labels()
+	case samplesSection:
+		s.samples()
+	default:
+		s.fail("section %d is not known", kind)
+	}
+	if s.err == nil && len(s.in) > 0 {
+		s.fail("section %d has %d bytes too many", kind, len(s.in))
+	}
+	d.err = s.err
+}
+
+func (d *decoder) keys() {
+	if len(d.in)%model.KeyBytes != 0 {
+		d.fail("%d bytes of keys", len(d.in))
+		return
+	}
+	for ; len(d.in) > 0; d.in = d.in[model.KeyBytes:] {
+		d.b.Keys = append(d.b.Keys, model.KeyFrom(d.in))
+	}
+}
+
+func (d *decoder) labels() {
+	n := d.uvarint()
+	for i := uint64(0); i < n && d.err == nil; i++ {
+		series := d.uvarint()
+		l := d.take(d.length())
+		if series >= uint64(len(d.b.Keys)) {
+			d.fail("labels of series %d of %d", series, len(d.b.Keys))
+		}
+		if d.err == nil {
+			d.b.Labels.Append(uint32(series), l)
+		}
+	}
+}
+
+func (d *decoder) samples() {
+	rows, single := len(d.b.Keys), true
+	switch kind := d.take(1); {
+	case d.err != nil:
+		return
+	case kind[0] == countsOne:
+		for i := range d.b.Keys {
+			d.b.Ends = append(d.b.Ends, uint32(i)+1)
+		}
+	case kind[0] == counts:
+		rows, single = d.counts(), false
+	default:
+		d.fail("row counts of kind %d", kind[0])
+		return
+	}
+	s := &d.b.Samples
+	s.Times = d.times(s.Times, rows, single, false)
+	s.Starts = d.times(s.Starts, rows, single, true)
+	s.Values = d.values(s.Values, rows)
+}
+
+// counts reads how many rows each series has and returns their sum, which is at most the number of bytes left: every
+// row has at least a byte of its own in the column of times.
+func (d *decoder) counts() int {
+	total := uint64(0)
+	for range d.b.Keys {
+		n := d.uvarint()
+		total += n
+		if n > uint64(len(d.in)) || total > uint64(len(d.in)) || total > math.MaxUint32 {
+			d.fail("%d rows in %d bytes", total, len(d.in))
+			return 0
+		}
+		d.b.Ends = append(d.b.Ends, uint32(total))
+	}
+	return int(total)
+}
+
+func (d *decoder) times(dst []int64, rows int, single, mayLack bool) []int64 {
+	kind := d.take(1)
+	if d.err != nil {
+		return dst
+	}
+	switch {
+	case kind[0] == columnAbsent && (mayLack || rows == 0):
+	case kind[0] == columnEqual && single:
+		t := int64(d.uint64())
+		for range rows {
+			dst = append(dst, t)
+		}
+	case kind[0] == columnDeltas:
+		last := int64(0)
+		for range rows {
+			u := d.uvarint()
+			if d.err != nil {
+				return dst
+			}
+			last += int64(u>>1) ^ -int64(u&1)
+			dst = append(dst, last)
+		}
+	default:
+		d.fail("times of kind %d", kind[0])
+	}
+	return dst
+}
+
+func (d *decoder) values(dst []uint64, rows int) []uint64 {
+	kind := d.take(1)
+	if d.err != nil {
+		return dst
+	}
+	switch kind[0] {
+	case columnEqual:
+		v := d.uint64()
+		for range rows {
+			dst = append(dst, v)
+		}
+	case columnRaw:
+		// rows is at most the number of bytes of the record, so 8*rows does not overflow.
+		for raw := d.take(8 * rows); len(raw) > 0; raw = raw[8:] {
+			dst = append(dst, binary.LittleEndian.Uint64(raw))
+		}
+	default:
+		d.fail("values of kind %d", kind[0])
+	}
+	return dst
+}
+
+func (d *decoder) uint32() int {
+	b := d.take(4)
+	if d.err != nil {
+		return 0
+	}
+	return int(binary.LittleEndian.Uint32(b))
+}
+
+func (d *decoder) uint64() uint64 {
+	b := d.take(8)
+	if d.err != nil {
+		return 0
+	}
+	return binary.LittleEndian.Uint64(b)
+}

@@ -1,0 +1,221 @@
+package journal
+
+import (
+	"encoding/hex"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+func drawBatch(t *rapid.T) *model.Batch {
+	b := &model.Batch{
+		Tenant: rapid.SampledFrom([]string{"", "anonymous", "team-a"}).Draw(t, "tenant"),
+		Signal: rapid.SampledFrom([]model.Signal{model.Metrics, model.Logs}).Draw(t, "signal"),
+	}
+	time := rapid.OneOf(rapid.Int64(), rapid.SampledFrom([]int64{math.MinInt64, 0, 1_700_000_000e9, math.MaxInt64}))
+	value := rapid.OneOf(rapid.Uint64(), rapid.SampledFrom([]uint64{0, model.StaleNaN, math.Float64bits(math.Copysign(0, -1))}))
+	single, equal, starts := rapid.Bool().Draw(t, "single"), rapid.Bool().Draw(t, "equal"), rapid.Bool().Draw(t, "starts")
+	at := time.Draw(t, "at")
+	for range rapid.IntRange(0, 20).Draw(t, "series") {
+		rows := 1
+		if !single {
+			rows = rapid.IntRange(0, 4).Draw(t, "rows")
+		}
+		for range rows {
+			if !equal {
+				at = time.Draw(t, "time")
+			}
+			start := int64(0)
+			if starts {
+				start = time.Draw(t, "start")
+			}
+			b.Samples.Append(at, value.Draw(t, "value"), start)
+		}
+		b.EndSeries(model.Key{Hi: rapid.Uint64().Draw(t, "hi"), Lo: rapid.Uint64().Draw(t, "lo")})
+		if rapid.Bool().Draw(t, "labelled") {
+			b.Labels.Append(uint32(len(b.Keys)-1), model.LabelsOf("__name__", rapid.StringN(1, 10, -1).Draw(t, "name")))
+		}
+	}
+	return b
+}
+
+func TestRoundTrip(t *testing.T) {
+	// The decoder is given a used batch each time, as replay does.
+	var got model.Batch
+	rapid.Check(t, func(t *rapid.T) {
+		want := drawBatch(t)
+		prefix := []byte("prefix")
+		record := EncodeBatch(prefix, want)
+		if string(record[:6]) != "prefix" {
+			t.Fatal("the bytes before the record have changed")
+		}
+		if err := DecodeBatch(record[6:], &got); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, &got, cmpopts.EquateEmpty()); diff != "" {
+			t.Fatal(diff)
+		}
+	})
+}
+
+func goldenBatch() *model.Batch {
+	b := &model.Batch{Tenant: "anonymous", Signal: model.Metrics}
+	b.Samples.Append(1_700_000_000_000_000_000, math.Float64bits(1.5), 0)
+	b.Samples.Append(1_700_000_015_000_000_000, model.StaleNaN, 1_600_000_000_000_000_000)
+	b.EndSeries(model.Key{Hi: 0x0102030405060708, Lo: 0x090a0b0c0d0e0f10})
+	b.AddSample(model.Key{Hi: 0xfffefdfcfbfaf9f8, Lo: 1}, -1, 0)
+	b.Labels.Append(1, model.LabelsOf("__name__", "up", "job", "node"))
+	return b
+}
+
+// TestGolden keeps version 1 as it is: records that were written once are read for ever.
+func TestGolden(t *testing.T) {
+	single := &model.Batch{Tenant: "t", Signal: model.Logs}
+	single.AddSample(model.Key{Lo: 1}, 5, 7)
+	single.AddSample(model.Key{Lo: 2}, 5, 7)
+	for name, b := range map[string]*model.Batch{"mixed": goldenBatch(), "equal": single, "empty": {Signal: model.Metrics}} {
+		t.Run(name, func(t *testing.T) {
+			raw, err := os.ReadFile(filepath.Join("testdata", "record_"+name+".hex"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, err := hex.DecodeString(strings.Join(strings.Fields(string(raw)), ""))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := EncodeBatch(nil, b); string(got) != string(want) {
+				t.Errorf("encoded\n%swanted\n%s", hex.Dump(got), hex.Dump(want))
+			}
+			var got model.Batch
+			if err := DecodeBatch(want, &got); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(b, &got, cmpopts.EquateEmpty()); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestDecodeRefuses(t *testing.T) {
+	good := EncodeBatch(nil, goldenBatch())
+	var b model.Batch
+	for n := range good {
+		if err := DecodeBatch(good[:n], &b); err == nil && n > 12 {
+			// A record may end at a section; nothing else may be missing.
+			if again := EncodeBatch(nil, &b); string(again) != string(good[:n]) {
+				t.Errorf("%d of %d bytes are taken for a record", n, len(good))
+			}
+		} else if err != nil && !errors.Is(err, model.ErrCorrupt) {
+			t.Errorf("%d bytes: %v", n, err)
+		}
+	}
+	for name, rec := range map[string][]byte{
+		"version":         {2, 1, 0},
+		"signal":          {1, 9, 0},
+		"section":         {1, 1, 0, 99, 0, 0, 0, 0},
+		"order":           {1, 1, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0},
+		"tenant":          {1, 1, 200, 1, 'x'},
+		"rows from air":   append(append([]byte{1, 1, 0, 1, 16, 0, 0, 0}, make([]byte, 16)...), 0x11, 9, 0, 0, 0, 1, 0xff, 0xff, 0xff, 0xff, 0x0f, 0, 0, 0),
+		"labels of whom":  {1, 1, 0, 2, 3, 0, 0, 0, 1, 0, 0},
+		"trailing":        {1, 1, 0, 2, 2, 0, 0, 0, 0, 0},
+		"half a key":      {1, 1, 0, 1, 2, 0, 0, 0, 0, 0},
+		"equal and many":  append(append([]byte{1, 1, 0, 1, 16, 0, 0, 0}, make([]byte, 16)...), 0x11, 20, 0, 0, 0, 1, 2, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0),
+		"length too long": {1, 1, 0, 1, 0xff, 0xff, 0xff, 0xff},
+	} {
+		if err := DecodeBatch(rec, &b); !errors.Is(err, model.ErrCorrupt) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func FuzzDecodeBatch(f *testing.F) {
+	f.Add(EncodeBatch(nil, goldenBatch()))
+	f.Add(EncodeBatch(nil, &model.Batch{Signal: model.Logs, Tenant: "x"}))
+	f.Add(EncodeBatch(nil, scrape(30)))
+	f.Fuzz(func(t *testing.T, src []byte) {
+		var b, again model.Batch
+		if err := DecodeBatch(src, &b); err != nil {
+			if !errors.Is(err, model.ErrCorrupt) {
+				t.Fatal(err)
+			}
+			return
+		}
+		if n := b.Samples.Len(); n > len(src) || len(b.Keys) > len(src)/model.KeyBytes || len(b.Labels.Bytes) > len(src) {
+			t.Fatalf("%d bytes gave %d rows", len(src), n)
+		}
+		record := EncodeBatch(nil, &b)
+		if err := DecodeBatch(record, &again); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(&b, &again, cmpopts.EquateEmpty()); diff != "" {
+			t.Fatal(diff)
+		}
+	})
+}
+
+// scrape is what a scrape of n series sends: one time, many values.
+func scrape(n int) *model.Batch {
+	b := &model.Batch{Tenant: "anonymous", Signal: model.Metrics}
+	for i := range n {
+		b.AddSample(model.Key{Hi: uint64(i) << 40, Lo: uint64(i) * 0x9e3779b97f4a7c15}, 1_700_000_000_000_000_000, math.Float64bits(float64(i)*1.1))
+	}
+	return b
+}
+
+// mixed is what a sender with many targets sends: times that change every few series.
+func mixed(n int) *model.Batch {
+	b := scrape(n)
+	for i := range b.Samples.Times {
+		b.Samples.Times[i] += int64(i/8) * 13_000_000
+	}
+	return b
+}
+
+func TestEncodeAllocates(t *testing.T) {
+	b, buf := mixed(2000), []byte(nil)
+	if n := testing.AllocsPerRun(20, func() { buf = EncodeBatch(buf[:0], b) }); n != 0 {
+		t.Errorf("%.0f allocations for encoding into a used buffer", n)
+	}
+	var got model.Batch
+	if n := testing.AllocsPerRun(20, func() {
+		if err := DecodeBatch(buf, &got); err != nil {
+			t.Fatal(err)
+		}
+	}); n != 0 {
+		t.Errorf("%.0f allocations for decoding into a used batch", n)
+	}
+}
+
+func BenchmarkEncodeBatch(b *testing.B) {
+	for name, batch := range map[string]*model.Batch{"scrape": scrape(2000), "mixed": mixed(2000)} {
+		b.Run(name, func(b *testing.B) {
+			buf := []byte(nil)
+			for b.Loop() {
+				buf = EncodeBatch(buf[:0], batch)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/2000, "ns/row")
+			b.ReportMetric(float64(len(buf))/2000, "B/row")
+		})
+	}
+}
+
+func BenchmarkDecodeBatch(b *testing.B) {
+	buf := EncodeBatch(nil, mixed(2000))
+	var batch model.Batch
+	for b.Loop() {
+		if err := DecodeBatch(buf, &batch); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/2000, "ns/row")
+}
