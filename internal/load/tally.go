@@ -1,0 +1,117 @@
+package load
+
+import (
+	"strconv"
+	"sync/atomic"
+	"time"
+)
+
+// Tally counts what a load does, while it does it. It may be used by several goroutines; the zero value is ready.
+type Tally struct {
+	sent, acked, dropped, lost atomic.Int64 // samples; sent counts each once, however often it is tried
+	requests, retries, faults  atomic.Int64 // faults: attempts that no answer came to
+	rawBytes, wireBytes        atomic.Int64
+	codes                      [600]atomic.Int64
+	latency                    Histogram
+	lag, maxLag                atomic.Int64 // ns: latest, greatest
+	complaint                  atomic.Pointer[string]
+}
+
+// Sent returns the samples sent so far, each counted once.
+func (t *Tally) Sent() int64 { return t.sent.Load() }
+
+// late notes how late a part of the load was.
+func (t *Tally) late(lag time.Duration) {
+	t.lag.Store(int64(lag))
+	storeMax(&t.maxLag, int64(lag))
+}
+
+func (t *Tally) complain(text string) { t.complaint.Store(&text) }
+
+// Report is the outcome of a load, as it is printed.
+type Report struct {
+	Kind    string  `json:"kind"`
+	Series  int64   `json:"series"`
+	Seconds float64 `json:"seconds"`
+	// Sent counts samples once, however often they were tried; Acked those that a 2xx answered; Dropped those that
+	// were refused for good; Lost those that were given up or stood in a buffer when a connection broke.
+	Sent    int64 `json:"sent"`
+	Acked   int64 `json:"acked"`
+	Dropped int64 `json:"dropped"`
+	Lost    int64 `json:"lost"`
+	// Rate is in samples a second: acknowledged ones for remote write, written ones for Graphite.
+	Rate       float64 `json:"rate"`
+	LagSeconds float64 `json:"lag_seconds"`
+	MaxLag     float64 `json:"max_lag_seconds"`
+
+	Requests int64            `json:"requests"`
+	Retries  int64            `json:"retries"`
+	Faults   int64            `json:"connection_errors"`
+	Codes    map[string]int64 `json:"codes"`
+	Latency  Latency          `json:"latency_seconds"`
+	RawBytes int64            `json:"raw_bytes"`
+	Bytes    int64            `json:"wire_bytes"`
+	// CPU is what this process used, user and system, and what that is for a million samples.
+	CPUSeconds    float64 `json:"cpu_seconds"`
+	CPUPerMillion float64 `json:"cpu_seconds_per_million"`
+	LastError     string  `json:"last_error,omitempty"`
+
+	Received *Received     `json:"received,omitempty"`
+	Verified *Verification `json:"verification,omitempty"`
+}
+
+// Latency holds quantiles over the requests that were answered.
+type Latency struct {
+	P50 float64 `json:"p50"`
+	P90 float64 `json:"p90"`
+	P99 float64 `json:"p99"`
+	Max float64 `json:"max"`
+}
+
+// Received is what the server's own counter said of a Graphite load.
+type Received struct {
+	Points uint64 `json:"points"` // that it must have kept
+	Died   bool   `json:"server_died"`
+}
+
+func (t *Tally) report(kind string, series int64, took time.Duration, cpu time.Duration) *Report {
+	r := &Report{
+		Kind: kind, Series: series, Seconds: took.Seconds(),
+		Sent: t.sent.Load(), Acked: t.acked.Load(), Dropped: t.dropped.Load(), Lost: t.lost.Load(),
+		LagSeconds: time.Duration(t.lag.Load()).Seconds(), MaxLag: time.Duration(t.maxLag.Load()).Seconds(),
+		Requests: t.requests.Load(), Retries: t.retries.Load(), Faults: t.faults.Load(), Codes: map[string]int64{},
+		Latency: Latency{
+			P50: t.latency.Quantile(0.5).Seconds(), P90: t.latency.Quantile(0.9).Seconds(),
+			P99: t.latency.Quantile(0.99).Seconds(), Max: t.latency.Max().Seconds(),
+		},
+		RawBytes: t.rawBytes.Load(), Bytes: t.wireBytes.Load(), CPUSeconds: cpu.Seconds(),
+	}
+	for code := range t.codes {
+		if n := t.codes[code].Load(); n > 0 {
+			r.Codes[strconv.Itoa(code)] = n
+		}
+	}
+	if text := t.complaint.Load(); text != nil {
+		r.LastError = *text
+	}
+	done := r.Acked
+	if kind == kindGraphite {
+		done = r.Sent
+	}
+	if r.Seconds > 0 {
+		r.Rate = float64(done) / r.Seconds
+	}
+	if r.Sent > 0 {
+		r.CPUPerMillion = r.CPUSeconds / float64(r.Sent) * 1e6
+	}
+	return r
+}
+
+// The kinds of load.
+const (
+	kindGraphite    = "graphite"
+	kindRemoteWrite = "remote-write"
+)
+
+// Compared counts a series that was read back, so that the meter of a verification can show it.
+func (t *Tally) Compared() { t.sent.Add(1) }

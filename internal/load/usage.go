@@ -1,0 +1,15 @@
+package load
+
+import (
+	"syscall"
+	"time"
+)
+
+// usedCPU returns the user and system time of this process.
+func usedCPU() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
