@@ -1,0 +1,162 @@
+package archtest
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+// fake builds a tree of files, so that each rule is seen to fail.
+func fake(t *testing.T, files map[string]string) *tree {
+	t.Helper()
+	m := fstest.MapFS{}
+	for name, text := range files {
+		m[name] = &fstest.MapFile{Data: []byte(text)}
+	}
+	tr, err := load(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tr
+}
+
+// expect demands exactly these complaints, each known by a part of its text.
+func expect(t *testing.T, bad []string, want ...string) {
+	t.Helper()
+	if len(bad) != len(want) {
+		t.Errorf("got %d complaints, want %d:\n%s", len(bad), len(want), strings.Join(bad, "\n"))
+		return
+	}
+	all := strings.Join(bad, "\n")
+	for _, w := range want {
+		if !strings.Contains(all, w) {
+			t.Errorf("no complaint says %q:\n%s", w, all)
+		}
+	}
+}
+
+func imports(pkg string, rooms ...string) string {
+	text := "package " + pkg + "\n"
+	for _, r := range rooms {
+		text += fmt.Sprintf("import _ %q\n", modulePath+"/internal/"+r)
+	}
+	return text
+}
+
+func TestArrowsCanFail(t *testing.T) {
+	expect(t, arrows(fake(t, map[string]string{
+		"internal/model/a.go":                imports("model"),
+		"internal/model/bad.go":              imports("model", "write"),
+		"internal/write/ok.go":               imports("write", "model"),
+		"internal/write/graphite/ok.go":      imports("graphite", "model", "write"),
+		"internal/write/graphite/bad.go":     imports("graphite", "store/head"),
+		"internal/write/graphite/ok_test.go": imports("graphite", "store/head"),
+		"internal/write/bad_test.go":         imports("write", "app"),
+		"internal/read/bad.go":               imports("read", "store/head"),
+		"internal/read/readtest/ok.go":       imports("readtest", "read", "model"),
+		"internal/read/readtest/bad.go":      imports("readtest", "store/part"),
+		"internal/read/bad2.go":              imports("read", "read/readtest"),
+		"internal/read/ok_test.go":           imports("read", "read/readtest"),
+		"internal/store/head/ok.go":          imports("head", "journal", "store/part"),
+		"internal/store/head/bad.go":         imports("head", "bucket"),
+		"internal/memcache/bad.go":           imports("memcache", "model"),
+		"internal/app/ok.go":                 imports("app", "write", "store/head", "api/prom"),
+		"internal/attic/bad.go":              imports("attic", "write"),
+		"internal/load/ok.go":                imports("load", "load/wire"),
+		"cmd/shale/ok.go":                    imports("main", "app", "config"),
+	}), rooms()),
+		"internal/model/bad.go:2: imports write: model may import model, because",
+		"internal/write/graphite/bad.go:2: imports store/head: write/graphite may import model, write, because a protocol",
+		"internal/write/bad_test.go:2: imports app",
+		"internal/read/bad.go:2: imports store/head",
+		"internal/read/readtest/bad.go:2",
+		"internal/read/bad2.go:2: imports read/readtest: a test suite",
+		"internal/store/head/bad.go:2: imports bucket: store/head may import model, journal, store/part",
+		"internal/memcache/bad.go:2: imports model: memcache may import no room",
+		"internal/attic/bad.go:2: imports write: the room attic is not in the table",
+	)
+}
+
+func TestDocsCanFail(t *testing.T) {
+	expect(t, docs(fake(t, map[string]string{
+		"internal/a/doc.go":    "// Package a is good.\npackage a\n",
+		"internal/a/other.go":  "package a\n",
+		"internal/b/b.go":      "package b\n",
+		"internal/c/doc.go":    "// Package c is one.\npackage c\n",
+		"internal/c/more.go":   "// Package c is two.\npackage c\n",
+		"internal/d/doc.go":    "// The package d.\npackage d\n",
+		"cmd/tool/doc.go":      "// Command tool is good.\npackage main\n",
+		"internal/e/e_test.go": "package e\n",
+	})), "internal/b: has 0", "internal/c: has 2", "internal/c/more.go:1: the package doc belongs in doc.go", "internal/d/doc.go:1: the package doc must begin", "internal/e: has 0")
+}
+
+func TestHabitsCanFail(t *testing.T) {
+	tr := fake(t, map[string]string{
+		"internal/util/a.go":   "package util\n",
+		"internal/a/a.go":      "package a\nimport \"os\"\nfunc init() {}\nfunc f() { _ = os.Getenv(\"X\"); os.Exit(1) }\n",
+		"internal/a/a_test.go": "package a\nimport \"os\"\nfunc init() {}\nvar x = os.Getenv(\"X\")\n",
+		"internal/a/b.go":      "package a\n// TO" + "DO: later\nvar s = \"TO" + "DO is a word\"\n",
+		"internal/a/c.go":      "package a\ntype T struct{}\nfunc (T) init() {}\n",
+		"cmd/x/main.go":        "package main\nimport \"os\"\nfunc main() { os.Exit(len(os.Getenv(\"X\"))) }\n",
+	})
+	expect(t, names(tr), "internal/util/a.go")
+	expect(t, belowCmd(tr), "internal/a/a.go:3: func init", "os.Getenv below cmd: settings", "os.Exit below cmd: return")
+	expect(t, promises(tr), "internal/a/b.go:2")
+}
+
+func TestFuzzSeedsCanFail(t *testing.T) {
+	body := func(name, inner string) string {
+		return "package a\nimport \"testing\"\nfunc " + name + "(f *testing.F) {" + inner + "}\n"
+	}
+	expect(t, fuzzSeeds(fake(t, map[string]string{
+		"internal/a/a_test.go":                 body("FuzzAdd", `f.Add("x")`),
+		"internal/a/b_test.go":                 body("FuzzFile", ""),
+		"internal/a/testdata/fuzz/FuzzFile/01": "go test fuzz v1\n",
+		"internal/a/c_test.go":                 body("FuzzNone", "f.Fuzz(nil)"),
+		"internal/a/d_test.go":                 body("seed", `f.Add("x")`),
+		"internal/a/e_test.go":                 body("FuzzByHand", "seed(f)"),
+	})), "FuzzNone has no seeds")
+}
+
+func TestSizesCanFail(t *testing.T) {
+	long := func(n int) string { return "package a\n" + strings.Repeat("\n", n-1) }
+	tr := fake(t, map[string]string{
+		"internal/a/fits.go":        long(500),
+		"internal/a/over.go":        long(501),
+		"internal/a/fits_test.go":   long(1000),
+		"internal/a/over_test.go":   long(1001),
+		"internal/a/allowed.go":     long(700),
+		"internal/a/shrunk.go":      long(600),
+		"internal/a/grown.go":       long(900),
+		"internal/a/longfunc.go":    "package a\nfunc f() {" + strings.Repeat("\n", 80) + "}\n",
+		"internal/a/fitfunc.go":     "package a\nfunc g() {" + strings.Repeat("\n", 79) + "}\n",
+		"internal/a/longin_test.go": "package a\nfunc h() {" + strings.Repeat("\n", 80) + "}\n",
+	})
+	ratchet, err := readRatchet(strings.NewReader("# comment\ninternal/a/allowed.go 700\ninternal/a/shrunk.go 650 # why\ninternal/a/grown.go 800\ninternal/a/gone.go 510\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	expect(t, sizes(tr, ratchet), "internal/a/over.go: 501", "internal/a/over_test.go: 1001", "internal/a/shrunk.go: is down to 600", "internal/a/grown.go: 900", "internal/a/gone.go: is down to 0", "internal/a/longfunc.go:f: 81")
+}
+
+func TestPaperCanFail(t *testing.T) {
+	tr := fake(t, map[string]string{
+		"internal/a/a.go": "package a\n",
+		"docs/x.md":       "See `internal/a/a.go` and `internal/a/` and `internal/b/b.go`.\n[good](y.md#part) [bad](z.md) [web](https://example.com/q.md)\n",
+		"docs/y.md":       "`make run`\n",
+		"README.md":       "[x](docs/x.md) `cmd/none`\n",
+		"LICENSE":         "Apache License\nVersion 2.0, January 2004\n",
+		"go.mod":          "require (\n\tgithub.com/grafana/loki/pkg/push v1\n\tgithub.com/grafana/loki/v3 v3\n)\n",
+	})
+	bad, err := paths(tr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	expect(t, bad, "docs/x.md:1: names internal/b/b.go", "docs/x.md:2: names docs/z.md", "README.md:1: names cmd/none")
+	bad, err = license(tr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	expect(t, bad, "LICENSE: lacks", "github.com/grafana/loki/v3")
+}

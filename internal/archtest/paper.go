@@ -1,0 +1,67 @@
+package archtest
+
+import (
+	"fmt"
+	"io/fs"
+	"path"
+	"regexp"
+	"strings"
+)
+
+// paths checks that what the docs name exists: every path in back quotes that begins with a folder of the source, and
+// the target of every relative link.
+func paths(t *tree) ([]string, error) {
+	named := regexp.MustCompile("`((?:internal|cmd|test|docs|deploy|web)/[A-Za-z0-9_./-]+)`")
+	linked := regexp.MustCompile(`\]\(([^)#: ]+)(?:#[^)]*)?\)`)
+	pages, err := fs.Glob(t.root, "docs/*.md")
+	if err != nil {
+		return nil, err
+	}
+	var bad []string
+	for _, page := range append(pages, "README.md") {
+		text, err := fs.ReadFile(t.root, page)
+		if err != nil {
+			return nil, err
+		}
+		for i, line := range strings.Split(string(text), "\n") {
+			var want []string
+			for _, m := range named.FindAllStringSubmatch(line, -1) {
+				want = append(want, strings.TrimSuffix(m[1], "/"))
+			}
+			for _, m := range linked.FindAllStringSubmatch(line, -1) {
+				want = append(want, path.Join(path.Dir(page), m[1]))
+			}
+			for _, w := range want {
+				if _, err := fs.Stat(t.root, w); err != nil {
+					bad = append(bad, fmt.Sprintf("%s:%d: names %s, which does not exist", page, i+1, w))
+				}
+			}
+		}
+	}
+	return bad, nil
+}
+
+// license checks that the licence is in place and whole, and that no dependency is of a kind that would bind the product.
+func license(t *tree) ([]string, error) {
+	text, err := fs.ReadFile(t.root, "LICENSE")
+	if err != nil {
+		return nil, err
+	}
+	var bad []string
+	for _, want := range []string{"Apache License", "Version 2.0, January 2004", "END OF TERMS AND CONDITIONS"} {
+		if !strings.Contains(string(text), want) {
+			bad = append(bad, fmt.Sprintf("LICENSE: lacks %q", want))
+		}
+	}
+	mod, err := fs.ReadFile(t.root, "go.mod")
+	if err != nil {
+		return nil, err
+	}
+	agpl := regexp.MustCompile(`github\.com/grafana/(loki|mimir|tempo|pyroscope)(/\S*)?`)
+	for _, m := range agpl.FindAllString(string(mod), -1) {
+		if !strings.HasPrefix(m, "github.com/grafana/loki/pkg/push") {
+			bad = append(bad, fmt.Sprintf("go.mod: requires %s, which is AGPL; Shale is Apache-2.0", m))
+		}
+	}
+	return bad, nil
+}
