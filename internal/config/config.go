@@ -22,11 +22,15 @@ type Config struct {
 	Query  Query  `embed:"" prefix:"query." name:"query"`
 	Log    Log    `embed:"" prefix:"log." name:"log"`
 
-	// MemoryBytes, DiskBytes, InflightBytes and QueryBytes are the shares above in bytes. Resolve sets them.
-	MemoryBytes   int64 `kong:"-"`
-	DiskBytes     int64 `kong:"-"`
-	InflightBytes int64 `kong:"-"`
-	QueryBytes    int64 `kong:"-"`
+	// MemoryBytes, DiskBytes, WriteBytes (of limits.inflight-bytes) and QueryBytes (of query.max-bytes) are the shares in
+	// bytes. Resolve sets them.
+	MemoryBytes int64 `kong:"-"`
+	DiskBytes   int64 `kong:"-"`
+	WriteBytes  int64 `kong:"-"`
+	QueryBytes  int64 `kong:"-"`
+
+	// Version is the program's, which it tells its clients. It is no setting.
+	Version string `kong:"-"`
 }
 
 // Limits bound what senders may cost.

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"text/tabwriter"
+	"time"
+
+	"github.com/shaledb/shale/internal/config"
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/part"
+)
+
+type inspectCmd struct {
+	Part  inspectPartCmd `cmd:"" help:"Show a local part."`
+	Block inspectPartCmd `cmd:"" help:"Show a block of the bucket; the same format."`
+}
+
+// Help teaches the command by examples.
+func (*inspectCmd) Help() string {
+	return `Nothing is changed, and a server may run on the same folder meanwhile; files that it replaces just then are
+reported as missing.
+
+Is everything in order?
+
+    shale inspect folder ./shale-data --check
+
+What does this block hold, and what does each of its bytes mean?
+
+    shale inspect block ./shale-data/bucket/blocks/NAME
+    shale inspect block ./shale-data/bucket/blocks/NAME --dump | less`
+}
+
+type inspectPartCmd struct {
+	File  string `arg:"" type:"existingfile" help:"The file."`
+	Check bool   `help:"Read every page and verify all that can be verified."`
+	Dump  bool   `help:"Write every byte with its meaning."`
+}
+
+// Run shows what the footer says, and more if asked.
+func (i *inspectPartCmd) Run(ctx context.Context, p *process) error {
+	return withPart(ctx, i.File, func(r *part.Reader) error {
+		switch {
+		case i.Dump:
+			return part.Dump(ctx, p.stdout, r)
+		case i.Check:
+			if err := part.Check(ctx, r); err != nil {
+				return fmt.Errorf("%s: %w", i.File, err)
+			}
+			_, err := fmt.Fprintf(p.stdout, "%s: in order (%d series, %d samples)\n", i.File, r.Meta().Series, r.Meta().Samples)
+			return err
+		default:
+			return printMeta(p.stdout, r)
+		}
+	})
+}
+
+// withPart opens a part file for the time of a call.
+func withPart(ctx context.Context, name string, fn func(r *part.Reader) error) error {
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	r, err := part.Open(ctx, f, st.Size())
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return fn(r)
+}
+
+func printMeta(w io.Writer, r *part.Reader) error {
+	m := r.Meta()
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(t, "size\t%s (%d bytes)\n", config.Size(r.Size()), r.Size())
+	fmt.Fprintf(t, "signal\t%v\n", m.Signal)
+	fmt.Fprintf(t, "node\t%s\n", m.Node)
+	fmt.Fprintf(t, "key seed\t%v\n", m.Seed)
+	fmt.Fprintf(t, "created\t%s\n", stamp(m.Created))
+	fmt.Fprintf(t, "batches\t%d to %d\n", m.SeqLo, m.SeqHi)
+	fmt.Fprintf(t, "labels\t%v\n", m.Labels)
+	fmt.Fprintf(t, "series\t%d\n", m.Series)
+	fmt.Fprintf(t, "samples\t%d\n", m.Samples)
+	fmt.Fprintf(t, "times\t%s\n", times(m.Range))
+	if m.Samples > 0 {
+		fmt.Fprintf(t, "bytes a sample\t%.3f\n", float64(r.Size())/float64(m.Samples))
+	}
+	fmt.Fprintf(t, "tenants\t%d\n", len(m.Tenants))
+	for i := range m.Tenants {
+		e := &m.Tenants[i]
+		fmt.Fprintf(t, "  %s\t%d series from rank %d, %d samples, %s\n", e.Name, e.Series, e.Rank0, e.Samples, times(e.Range))
+	}
+	return t.Flush()
+}
+
+func stamp(ns int64) string { return time.Unix(0, ns).UTC().Format("2006-01-02T15:04:05.000Z") }
+
+func times(r model.TimeRange) string {
+	if r.Min > r.Max {
+		return "none"
+	}
+	return stamp(r.Min) + " to " + stamp(r.Max)
+}

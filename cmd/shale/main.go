@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+)
+
+// The exit codes of every subcommand.
+const (
+	exitOK     = 0
+	exitFailed = 1 // the command ran and failed
+	exitUsage  = 2 // the command line, the environment or the file is wrong
+)
+
+// cli is the command line.
+type cli struct {
+	Serve   serveCmd   `cmd:"" help:"Run the server."`
+	Query   queryCmd   `cmd:"" help:"Ask a server by PromQL."`
+	Load    loadCmd    `cmd:"" help:"Send load to a server, and verify what it keeps."`
+	Inspect inspectCmd `cmd:"" help:"Look into Shale's files, and check them."`
+	Version versionCmd `cmd:"" help:"Say which version this is."`
+}
+
+// process is what a subcommand gets of the world. Kong hands it to Run.
+type process struct {
+	environ        []string
+	stdout, stderr io.Writer
+	// flagsSet are the names of the flags that stand on the command line.
+	flagsSet []string
+}
+
+func main() {
+	// After the first signal the default takes over again, so that a second one ends the process at once.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	os.Exit(run(ctx, os.Args[1:], &process{environ: os.Environ(), stdout: os.Stdout, stderr: os.Stderr}))
+}
+
+// run executes one command line and returns the exit code.
+func run(ctx context.Context, args []string, p *process) int {
+	var c cli
+	exit := -1
+	parser, err := kong.New(&c,
+		kong.Name("shale"),
+		kong.Description("Shale keeps metrics: Graphite and Prometheus remote write in, PromQL out.\n\n"+
+			"Start a server with `shale serve`, then ask it with `shale query up`."),
+		kong.Writers(p.stdout, p.stderr),
+		kong.Exit(func(code int) { exit = code }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true, WrapUpperBound: 110}),
+		kong.ValueFormatter(describe),
+		kong.BindTo(ctx, (*context.Context)(nil)),
+		kong.Bind(p),
+	)
+	if err != nil {
+		panic("BUG: the command line does not fit together: " + err.Error())
+	}
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	k, err := parser.Parse(joinNegative(args))
+	if exit >= 0 { // --help
+		return exit
+	}
+	if err != nil {
+		fmt.Fprintf(p.stderr, "shale: %v\n", err)
+		var parse *kong.ParseError
+		if errors.As(err, &parse) && parse.Context != nil {
+			fmt.Fprintf(p.stderr, "Try '%s --help'.\n", strings.TrimSpace("shale "+command(parse.Context)))
+		}
+		return exitUsage
+	}
+	for _, at := range k.Path {
+		if at.Flag != nil && !at.Resolved {
+			p.flagsSet = append(p.flagsSet, at.Flag.Name)
+		}
+	}
+	switch err := k.Run(); {
+	case err == nil:
+		return exitOK
+	case errors.As(err, new(usageError)):
+		fmt.Fprintf(p.stderr, "shale: %v\n", err)
+		return exitUsage
+	default:
+		fmt.Fprintf(p.stderr, "shale: %v\n", err)
+		return exitFailed
+	}
+}
+
+// joinNegative lets a flag's value begin with a minus and a digit (--start -1h), which kong would take for a short flag.
+func joinNegative(args []string) []string {
+	var joined []string
+	for i := 0; i < len(args); i++ {
+		a := args[i]
+		if a == "--" {
+			return append(joined, args[i:]...)
+		}
+		if i+1 < len(args) && strings.HasPrefix(a, "--") && !strings.Contains(a, "=") {
+			if v := args[i+1]; len(v) > 1 && v[0] == '-' && v[1] >= '0' && v[1] <= '9' {
+				a += "=" + v
+				i++
+			}
+		}
+		joined = append(joined, a)
+	}
+	return joined
+}
+
+// command returns the subcommands that were understood: "query", "inspect part".
+func command(k *kong.Context) string {
+	var names []string
+	for _, at := range k.Path {
+		if at.Command != nil {
+			names = append(names, at.Command.Name)
+		}
+	}
+	return strings.Join(names, " ")
+}
+
+// describe is the help text of a flag with its default, which the placeholder hides otherwise.
+func describe(v *kong.Value) string {
+	if v.Flag == nil || v.Default == "" || v.IsBool() {
+		return v.Help
+	}
+	return fmt.Sprintf("%s [%s]", v.Help, v.Default)
+}
+
+// usageError is a mistake of the one who gave the command.
+type usageError struct{ error }
+
+func (u usageError) Unwrap() error { return u.error }

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/shaledb/shale/internal/config"
+)
+
+// shale runs a command line and returns what it wrote.
+func shale(t *testing.T, environ []string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code = run(t.Context(), args, &process{environ: environ, stdout: &out, stderr: &errs})
+	return code, out.String(), errs.String()
+}
+
+func TestEverySettingIsAFlag(t *testing.T) {
+	_, help, _ := shale(t, nil, "serve", "--help")
+	for _, s := range config.Settings() {
+		if !strings.Contains(help, "--"+s.Name+"=") {
+			t.Errorf("serve --help lacks --%s", s.Name)
+		}
+		code, _, errs := shale(t, nil, "serve", "--print-config", "--"+s.Name+"="+s.Default)
+		if code != exitOK {
+			t.Errorf("--%s=%s: %s", s.Name, s.Default, errs)
+		}
+	}
+}
+
+func TestHelp(t *testing.T) {
+	for _, args := range [][]string{{}, {"--help"}, {"serve", "--help"}, {"query", "--help"}, {"inspect", "--help"}, {"version", "--help"}, {"load", "--help"}} {
+		code, out, errs := shale(t, nil, args...)
+		if code != exitOK || !strings.Contains(out, "Usage: shale") || errs != "" {
+			t.Errorf("%v: exit %d, %q, %q", args, code, out, errs)
+		}
+	}
+}
+
+func TestWrongUse(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "c.yaml")
+	if err := os.WriteFile(file, []byte("retention: 30d\nmemory: lots\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		environ []string
+		args    []string
+		want    string
+	}{
+		{nil, []string{"query"}, "promql"},
+		{nil, []string{"quarry"}, "quarry"},
+		{nil, []string{"serve", "--memroy", "1GiB"}, `did you mean "--memory"`},
+		{nil, []string{"serve", "--memory", "lots"}, `--memory: "lots" is not a size`},
+		{nil, []string{"serve", "--memory", "1MiB"}, "--memory: memory: 1MiB is too small"},
+		{nil, []string{"serve", "-c", file}, file + `:2:9: memory: "lots" is not a size`},
+		{[]string{"SHALE_CONFIG=" + file}, []string{"serve"}, file + `:2:9: memory: "lots" is not a size`},
+		{[]string{"SHALE_MAX_AGE=x"}, []string{"serve"}, `SHALE_MAX_AGE: max-age: "x" is not a duration`},
+		{[]string{"SHALE_MAXAGE=7d"}, []string{"serve"}, "unknown variable SHALE_MAXAGE; did you mean SHALE_MAX_AGE?"},
+		{nil, []string{"query", "up", "--time", "soon"}, `--time: "soon" is not a time`},
+		{nil, []string{"query", "up", "--step", "1m"}, "needs --start"},
+		{nil, []string{"query", "up", "--start", "-1h", "--time", "now"}, "give one or the others"},
+		{nil, []string{"query", "up", "--start", "now", "--end", "-1h"}, "is before --start"},
+		{nil, []string{"query", "up", "--url", "localhost:9480"}, "--url"},
+		{nil, []string{"query", "up", "--format", "xml"}, "--format"},
+	} {
+		code, out, errs := shale(t, c.environ, c.args...)
+		if code != exitUsage || !strings.Contains(errs, c.want) || out != "" {
+			t.Errorf("%v %v: exit %d, stderr %q, stdout %q; want exit %d and %q", c.environ, c.args, code, errs, out, exitUsage, c.want)
+		}
+	}
+}
+
+func TestPrintConfig(t *testing.T) {
+	code, out, _ := shale(t, []string{"SHALE_RETENTION=1d", "SHALE_MAX_AGE=2d"}, "serve", "--print-config", "--retention=3d")
+	if code != exitOK || !strings.Contains(out, "retention: 3d # --retention\n") || !strings.Contains(out, "max-age: 2d # SHALE_MAX_AGE\n") {
+		t.Errorf("exit %d:\n%s", code, out)
+	}
+}
+
+func TestVersion(t *testing.T) {
+	if code, out, _ := shale(t, nil, "version"); code != exitOK || !strings.HasPrefix(out, "shale devel (commit ") {
+		t.Errorf("exit %d: %q", code, out)
+	}
+	if code, out, _ := shale(t, nil, "version", "--json"); code != exitOK || !strings.Contains(out, `"version": "devel"`) {
+		t.Errorf("exit %d: %q", code, out)
+	}
+}
+
+func TestQuery(t *testing.T) {
+	const vector = `{"status":"success","data":{"resultType":"vector","result":[
+		{"metric":{"__name__":"up","job":"a"},"value":[1767225600.123,"1"]},
+		{"metric":{"job":"b\"c"},"value":[1767225600,"NaN"]}],"stats":{"shale":{"blocks":3},"timings":{"evalTotalTime":0.5},"samples":{"perStep":[[1,2]]}}}}`
+	const matrix = `{"status":"success","warnings":["careful"],"data":{"resultType":"matrix","result":[{"metric":{"__name__":"up"},"values":[[1767225600,"0.1"],[1767225660,"+Inf"]]}]}}`
+	const scalar = `{"status":"success","data":{"resultType":"scalar","result":[1767225600,"2"]}}`
+	const failed = `{"status":"error","errorType":"bad_data","error":"1:3: parse error: unexpected end of input"}`
+	for _, c := range []struct {
+		name      string
+		status    int
+		answer    string
+		args      []string
+		path      string
+		form      map[string]string
+		code      int
+		out, errs string
+	}{
+		{"table", 200, vector, []string{"up", "--time", "2026-01-01T00:00:00Z"}, "/api/v1/query", map[string]string{"query": "up", "time": "1767225600.000"}, 0,
+			"SERIES        TIME (UTC)                VALUE\nup{job=\"a\"}   2026-01-01T00:00:00.123Z  1\n{job=\"b\\\"c\"}  2026-01-01T00:00:00.000Z  NaN\n", ""},
+		{"csv", 200, vector, []string{"up", "--format", "csv"}, "/api/v1/query", map[string]string{"time": ""}, 0,
+			"series,time,value\n\"up{job=\"\"a\"\"}\",2026-01-01T00:00:00.123Z,1\n\"{job=\"\"b\\\"\"c\"\"}\",2026-01-01T00:00:00.000Z,NaN\n", ""},
+		{"stats", 200, vector, []string{"up", "--stats", "--format=csv"}, "/api/v1/query", map[string]string{"stats": "all"}, 0,
+			"", "shale.blocks: 3\ntimings.evalTotalTime: 0.5\n"},
+		{"range", 200, matrix, []string{"up", "--start", "1767225600", "--end", "2026-01-01T00:01:00Z", "--step", "1m"}, "/api/v1/query_range",
+			map[string]string{"start": "1767225600.000", "end": "1767225660.000", "step": "60"}, 0,
+			"SERIES  TIME (UTC)                VALUE\nup      2026-01-01T00:00:00.000Z  0.1\n        2026-01-01T00:01:00.000Z  +Inf\n", "shale: note: careful\n"},
+		{"scalar", 200, scalar, []string{"1+1"}, "/api/v1/query", nil, 0, "SERIES  TIME (UTC)                VALUE\nscalar  2026-01-01T00:00:00.000Z  2\n", ""},
+		{"nothing", 200, `{"status":"success","data":{"resultType":"vector","result":[]}}`, []string{"x"}, "/api/v1/query", nil, 0, "no series\n", ""},
+		{"json", 200, scalar, []string{"1+1", "--format", "json"}, "/api/v1/query", nil, 0, scalar + "\n", ""},
+		{"bad query", 400, failed, []string{"up{"}, "/api/v1/query", nil, 1, "", "shale: bad_data: 1:3: parse error: unexpected end of input (HTTP 400)\n"},
+		{"not ours", 502, "<html>", []string{"up"}, "/api/v1/query", nil, 1, "", "answers HTTP 502: <html>"},
+		{"not JSON", 200, "hello", []string{"up"}, "/api/v1/query", nil, 1, "", "not of the Prometheus API"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path != c.path || r.Header.Get("X-Scope-OrgID") != "team" {
+					t.Errorf("asked %s as %q", r.URL.Path, r.Header.Get("X-Scope-OrgID"))
+				}
+				for k, v := range c.form {
+					if got := r.FormValue(k); got != v {
+						t.Errorf("%s = %q, want %q", k, got, v)
+					}
+				}
+				w.WriteHeader(c.status)
+				_, _ = w.Write([]byte(c.answer))
+			}))
+			defer s.Close()
+			code, out, errs := shale(t, nil, append([]string{"query", "--url", s.URL, "--tenant", "team"}, c.args...)...)
+			if code != c.code || c.out != "" && out != c.out || !strings.Contains(errs, c.errs) || c.errs == "" && errs != "" {
+				t.Errorf("exit %d\n%s\nstderr: %q", code, out, errs)
+			}
+		})
+	}
+}
+
+func TestQueryEndsWithTheContext(t *testing.T) {
+	release := make(chan struct{})
+	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))
+	defer s.Close()
+	defer close(release)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	var out, errs bytes.Buffer
+	if code := run(ctx, []string{"query", "--url", s.URL, "up"}, &process{stdout: &out, stderr: &errs}); code != exitFailed {
+		t.Errorf("exit %d, %s", code, errs.String())
+	}
+}
+
+func TestParseTime(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	for text, want := range map[string]time.Time{
+		"now": now, "-1h30m": now.Add(-90 * time.Minute), "2026-03-01T12:00:00Z": now, "2026-03-01T13:00:00.5+01:00": now.Add(500 * time.Millisecond),
+		"0": time.Unix(0, 0), "1772366400.25": now.Add(250 * time.Millisecond), "-5": time.Unix(-5, 0),
+	} {
+		if got, err := parseTime(text, now); err != nil || !got.Equal(want) {
+			t.Errorf("%q: got %v, %v; want %v", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"", "yesterday", "1h", "NaN", "inf", "1e300"} {
+		if got, err := parseTime(text, now); err == nil {
+			t.Errorf("%q: got %v", text, got)
+		}
+	}
+}

@@ -1,0 +1,201 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/shaledb/shale/internal/config"
+)
+
+type queryCmd struct {
+	Expr string `arg:"" name:"promql" help:"The query."`
+
+	URL     string          `name:"url" default:"http://127.0.0.1:9480" placeholder:"URL" help:"Server to ask; any that speaks the Prometheus API."`
+	Time    string          `placeholder:"TIME" help:"Moment of an instant query: RFC 3339, Unix seconds, now, or before now as -1h. Without it: now."`
+	Start   string          `placeholder:"TIME" help:"Begin of a range query, written like --time."`
+	End     string          `placeholder:"TIME" help:"End of a range query. Without it: now."`
+	Step    config.Duration `placeholder:"TIME" help:"Step of a range query. Without it: a 60th of the range, at least 1s."`
+	Format  string          `enum:"table,json,csv" default:"table" placeholder:"FORMAT" help:"table, json (the server's answer as it came) or csv."`
+	Tenant  string          `placeholder:"NAME" help:"Tenant to ask as (X-Scope-OrgID)."`
+	Stats   bool            `help:"Say on standard error what the query cost."`
+	Timeout config.Duration `default:"2m" placeholder:"TIME" help:"How long to wait for the answer."`
+}
+
+// Help teaches the command by examples.
+func (*queryCmd) Help() string {
+	return `The last value of every series of one metric:
+
+    shale query up
+
+Requests per second by job over the last hour, a point a minute, as CSV:
+
+    shale query 'sum by (job) (rate(http_requests_total[5m]))' --start -1h --step 1m --format csv
+
+Raw samples, as they were written:
+
+    shale query 'collectd.load.load.shortterm[10m]' --time 2026-03-01T12:00:00Z`
+}
+
+// answer is the Prometheus API's envelope.
+type answer struct {
+	Status    string          `json:"status"`
+	Data      json.RawMessage `json:"data"`
+	ErrorType string          `json:"errorType"`
+	Error     string          `json:"error"`
+	Warnings  []string        `json:"warnings"`
+	Infos     []string        `json:"infos"`
+}
+
+// queryData is the data of a query's answer.
+type queryData struct {
+	ResultType string          `json:"resultType"`
+	Result     json.RawMessage `json:"result"`
+	Stats      json.RawMessage `json:"stats"`
+}
+
+// Run asks and prints.
+func (q *queryCmd) Run(ctx context.Context, p *process) error {
+	endpoint, form, err := q.request(time.Now())
+	if err != nil {
+		return usageError{err}
+	}
+	ctx, cancel := context.WithTimeout(ctx, q.Timeout.Std())
+	defer cancel()
+	body, err := q.ask(ctx, endpoint, form)
+	if err != nil {
+		return err
+	}
+	var a answer
+	if err := json.Unmarshal(body, &a); err != nil {
+		return fmt.Errorf("%s: the answer is not of the Prometheus API: %w", endpoint, err)
+	}
+	for _, w := range append(a.Warnings, a.Infos...) {
+		fmt.Fprintf(p.stderr, "shale: note: %s\n", w)
+	}
+	var d queryData
+	if err := json.Unmarshal(a.Data, &d); err != nil {
+		return fmt.Errorf("%s: the answer is not of the Prometheus API: %w", endpoint, err)
+	}
+	if q.Stats {
+		if err := printStats(p.stderr, d.Stats); err != nil {
+			return err
+		}
+	}
+	if q.Format == "json" {
+		_, err := fmt.Fprintf(p.stdout, "%s\n", strings.TrimSpace(string(body)))
+		return err
+	}
+	return printResult(p.stdout, &d, q.Format)
+}
+
+// request returns the endpoint and its parameters.
+func (q *queryCmd) request(now time.Time) (endpoint string, form url.Values, err error) {
+	base, err := url.Parse(q.URL)
+	if err != nil || base.Host == "" {
+		return "", nil, fmt.Errorf("--url: %q is not a URL such as http://127.0.0.1:9480", q.URL)
+	}
+	form = url.Values{"query": {q.Expr}}
+	if q.Stats {
+		form.Set("stats", "all")
+	}
+	isRange := q.Start != "" || q.End != "" || q.Step != 0
+	if !isRange {
+		if q.Time != "" {
+			at, err := parseTime(q.Time, now)
+			if err != nil {
+				return "", nil, fmt.Errorf("--time: %w", err)
+			}
+			form.Set("time", unixText(at))
+		}
+		return base.JoinPath("api/v1/query").String(), form, nil
+	}
+	switch {
+	case q.Start == "":
+		return "", nil, errors.New("a range query needs --start, such as --start -1h")
+	case q.Time != "":
+		return "", nil, errors.New("--time is for instant queries, --start, --end and --step for range queries; give one or the others")
+	}
+	start, err := parseTime(q.Start, now)
+	if err != nil {
+		return "", nil, fmt.Errorf("--start: %w", err)
+	}
+	end := now
+	if q.End != "" {
+		if end, err = parseTime(q.End, now); err != nil {
+			return "", nil, fmt.Errorf("--end: %w", err)
+		}
+	}
+	if end.Before(start) {
+		return "", nil, fmt.Errorf("--end (%s) is before --start (%s)", end.Format(time.RFC3339), start.Format(time.RFC3339))
+	}
+	step := q.Step.Std()
+	if step == 0 {
+		step = max(time.Second, (end.Sub(start) / 60).Round(time.Second))
+	}
+	form.Set("start", unixText(start))
+	form.Set("end", unixText(end))
+	form.Set("step", strconv.FormatFloat(step.Seconds(), 'f', -1, 64))
+	return base.JoinPath("api/v1/query_range").String(), form, nil
+}
+
+// maxAnswerBytes keeps a wrong URL from filling the memory.
+const maxAnswerBytes = 4 << 30
+
+func (q *queryCmd) ask(ctx context.Context, endpoint string, form url.Values) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint, strings.NewReader(form.Encode()))
+	if err != nil {
+		return nil, usageError{err}
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	if q.Tenant != "" {
+		req.Header.Set("X-Scope-OrgID", q.Tenant)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("asking %s: %w", q.URL, err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswerBytes))
+	if err != nil {
+		return nil, fmt.Errorf("reading the answer of %s: %w", q.URL, err)
+	}
+	if resp.StatusCode/100 == 2 {
+		return body, nil
+	}
+	var a answer
+	if json.Unmarshal(body, &a) == nil && a.Error != "" {
+		return nil, fmt.Errorf("%s: %s (HTTP %d)", a.ErrorType, a.Error, resp.StatusCode)
+	}
+	return nil, fmt.Errorf("%s answers HTTP %d: %.500s", endpoint, resp.StatusCode, strings.TrimSpace(string(body)))
+}
+
+// parseTime reads RFC 3339, Unix seconds, "now", or a duration before now ("-1h").
+func parseTime(s string, now time.Time) (time.Time, error) {
+	if s == "now" {
+		return now, nil
+	}
+	if ago, ok := strings.CutPrefix(s, "-"); ok {
+		if d, err := config.ParseDuration(ago); err == nil {
+			return now.Add(-d), nil
+		}
+	}
+	if t, err := time.Parse(time.RFC3339Nano, s); err == nil {
+		return t, nil
+	}
+	if sec, err := strconv.ParseFloat(s, 64); err == nil && sec > -1e11 && sec < 1e11 {
+		return time.UnixMilli(int64(sec * 1000)), nil
+	}
+	return time.Time{}, fmt.Errorf("%q is not a time; write 2026-03-01T12:00:00Z, Unix seconds, now, or -1h", s)
+}
+
+func unixText(t time.Time) string {
+	return strconv.FormatFloat(float64(t.UnixMilli())/1000, 'f', 3, 64)
+}

@@ -1,0 +1,167 @@
+package main
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"sort"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// point is [seconds, "value"]. The value stays text, so that it is shown as the server wrote it.
+type point struct {
+	seconds json.Number
+	value   string
+}
+
+// UnmarshalJSON reads the pair.
+func (p *point) UnmarshalJSON(b []byte) error {
+	return json.Unmarshal(b, &[]any{&p.seconds, &p.value})
+}
+
+// time returns the stamp in UTC, to the millisecond.
+func (p *point) time() string {
+	s, err := p.seconds.Float64()
+	if err != nil {
+		return p.seconds.String()
+	}
+	return time.UnixMilli(int64(s*1000 + 0.5)).UTC().Format("2006-01-02T15:04:05.000Z")
+}
+
+type resultSeries struct {
+	Metric     map[string]string `json:"metric"`
+	Value      *point            `json:"value"`
+	Values     []point           `json:"values"`
+	Histogram  json.RawMessage   `json:"histogram"`
+	Histograms json.RawMessage   `json:"histograms"`
+}
+
+// name writes the series as a selector: name{a="b"}.
+func (s *resultSeries) name() string {
+	labels := make([]string, 0, len(s.Metric))
+	for k, v := range s.Metric {
+		if k != "__name__" {
+			labels = append(labels, k+"="+strconv.Quote(v))
+		}
+	}
+	sort.Strings(labels)
+	if len(labels) == 0 && s.Metric["__name__"] != "" {
+		return s.Metric["__name__"]
+	}
+	return s.Metric["__name__"] + "{" + strings.Join(labels, ", ") + "}"
+}
+
+func printResult(w io.Writer, d *queryData, format string) error {
+	var series []resultSeries
+	switch d.ResultType {
+	case "vector", "matrix":
+		if err := json.Unmarshal(d.Result, &series); err != nil {
+			return fmt.Errorf("reading the result: %w", err)
+		}
+	case "scalar", "string":
+		var p point
+		if err := json.Unmarshal(d.Result, &p); err != nil {
+			return fmt.Errorf("reading the result: %w", err)
+		}
+		series = []resultSeries{{Metric: map[string]string{"__name__": d.ResultType}, Value: &p}}
+	default:
+		return fmt.Errorf("the result has the unknown type %q", d.ResultType)
+	}
+	if format == "csv" {
+		return printCSV(w, series)
+	}
+	return printTable(w, series)
+}
+
+// rows calls emit with every point of a series; a histogram is one row that shows its JSON.
+func (s *resultSeries) rows(emit func(at, value string) error) error {
+	points := s.Values
+	if s.Value != nil {
+		points = []point{*s.Value}
+	}
+	for i := range points {
+		if err := emit(points[i].time(), points[i].value); err != nil {
+			return err
+		}
+	}
+	for _, h := range []json.RawMessage{s.Histogram, s.Histograms} {
+		if len(h) > 0 {
+			if err := emit("", string(h)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func printTable(w io.Writer, series []resultSeries) error {
+	if len(series) == 0 {
+		_, err := fmt.Fprintln(w, "no series")
+		return err
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "SERIES\tTIME (UTC)\tVALUE")
+	for i := range series {
+		// Of a range, the name stands once, so that the eye finds where the next series begins.
+		name := series[i].name()
+		err := series[i].rows(func(at, value string) error {
+			_, err := fmt.Fprintf(t, "%s\t%s\t%s\n", name, at, value)
+			name = ""
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return t.Flush()
+}
+
+func printCSV(w io.Writer, series []resultSeries) error {
+	c := csv.NewWriter(w)
+	if err := c.Write([]string{"series", "time", "value"}); err != nil {
+		return err
+	}
+	for i := range series {
+		name := series[i].name()
+		if err := series[i].rows(func(at, value string) error { return c.Write([]string{name, at, value}) }); err != nil {
+			return err
+		}
+	}
+	c.Flush()
+	return c.Error()
+}
+
+// printStats writes the statement of cost, a line for each figure.
+func printStats(w io.Writer, stats json.RawMessage) error {
+	if len(stats) == 0 {
+		_, err := fmt.Fprintln(w, "the server states no cost")
+		return err
+	}
+	var tree map[string]any
+	d := json.NewDecoder(strings.NewReader(string(stats)))
+	d.UseNumber()
+	if err := d.Decode(&tree); err != nil {
+		return fmt.Errorf("reading the statement of cost: %w", err)
+	}
+	var lines []string
+	flatten("", tree, &lines)
+	sort.Strings(lines)
+	_, err := fmt.Fprintln(w, strings.Join(lines, "\n"))
+	return err
+}
+
+func flatten(prefix string, tree map[string]any, lines *[]string) {
+	for k, v := range tree {
+		switch v := v.(type) {
+		case map[string]any:
+			flatten(prefix+k+".", v, lines)
+		case []any: // per-step figures: as many as points
+		default:
+			*lines = append(*lines, fmt.Sprintf("%s%s: %v", prefix, k, v))
+		}
+	}
+}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+
+	"github.com/shaledb/shale/internal/app"
+	"github.com/shaledb/shale/internal/config"
+)
+
+type serveCmd struct {
+	ConfigFile  string `name:"config" short:"c" placeholder:"FILE" help:"YAML file with settings."`
+	PrintConfig bool   `help:"Print the settings that hold, each with where it comes from, and exit."`
+
+	config.Config `embed:""`
+}
+
+// Help teaches the command by examples.
+func (*serveCmd) Help() string {
+	return `With no flags, Shale listens on this machine only and keeps everything in ./shale-data:
+
+    shale serve
+
+As a service on all interfaces, with half a year of data:
+
+    shale serve --data-dir /var/lib/shale --http-listen :9480 --graphite-listen :2003 --memory 4GiB --retention 180d
+
+Every flag is also an environment variable and a key of the file that --config or SHALE_CONFIG names:
+--query.timeout 30s, SHALE_QUERY_TIMEOUT=30s, and
+
+    query:
+      timeout: 30s
+
+A flag wins over the environment, that over the file, and that over the default. Sizes are written 512MiB or 2GiB,
+shares 50%, times 30d or 1h30m. A first SIGTERM or Ctrl-C stops gracefully, a second one at once.`
+}
+
+// Run serves until the context ends.
+func (s *serveCmd) Run(ctx context.Context, p *process) error {
+	c, origins, err := s.load(p)
+	if err != nil {
+		return usageError{err}
+	}
+	if s.PrintConfig {
+		_, err := io.WriteString(p.stdout, c.YAML(origins))
+		return err
+	}
+	log := logger(c.Log, p.stderr)
+	m, err := machine(&c)
+	if err != nil {
+		return err
+	}
+	if err := c.Resolve(m); err != nil {
+		return usageError{err}
+	}
+	log.Info("starting", "version", c.Version, "memory", config.Size(c.MemoryBytes).String(), "of", m.MemorySource,
+		"disk_bytes", c.DiskBytes, "data_dir", c.DataDir)
+	return app.Run(ctx, c, log)
+}
+
+func (s *serveCmd) load(p *process) (config.Config, config.Origins, error) {
+	from := config.Sources{File: s.ConfigFile, Environ: p.environ, Flags: s.Config, FlagsSet: p.flagsSet}
+	if from.File == "" {
+		for _, kv := range p.environ {
+			if file, ok := strings.CutPrefix(kv, config.ConfigEnv+"="); ok {
+				from.File = file
+			}
+		}
+	}
+	c, origins, err := config.Load(from)
+	c.Version = version
+	return c, origins, err
+}
+
+func machine(c *config.Config) (config.Machine, error) {
+	var m config.Machine
+	var err error
+	// A size given outright needs no machine that can be asked.
+	if c.Memory.IsPart() {
+		if m.MemoryBytes, m.MemorySource, err = config.MemoryLimit(os.DirFS("/")); err != nil {
+			return m, err
+		}
+	} else {
+		m.MemorySource = "the setting"
+	}
+	if m.DiskBytes, err = config.DiskSize(c.DataDir); err != nil {
+		return m, fmt.Errorf("data folder: %w", err)
+	}
+	return m, nil
+}
+
+func logger(c config.Log, w io.Writer) *slog.Logger {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(c.Level)); err != nil {
+		level = slog.LevelInfo // config has checked it
+	}
+	o := &slog.HandlerOptions{Level: level}
+	if c.Format == "json" {
+		return slog.New(slog.NewJSONHandler(w, o))
+	}
+	return slog.New(slog.NewTextHandler(w, o))
+}

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+)
+
+// version and commit are set by the linker: -ldflags "-X main.version=... -X main.commit=...". Nothing writes them.
+var (
+	version = "devel"
+	commit  = ""
+)
+
+type versionCmd struct {
+	JSON bool `name:"json" help:"Print JSON."`
+}
+
+type versionInfo struct {
+	Version  string `json:"version"`
+	Commit   string `json:"commit"`
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
+}
+
+// Run prints which program this is.
+func (v *versionCmd) Run(p *process) error {
+	info := versionInfo{Version: version, Commit: commit, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	if b, ok := debug.ReadBuildInfo(); ok && info.Commit == "" {
+		for _, s := range b.Settings {
+			if s.Key == "vcs.revision" {
+				info.Commit = s.Value
+			}
+		}
+	}
+	if info.Commit == "" {
+		info.Commit = "unknown"
+	}
+	if v.JSON {
+		e := json.NewEncoder(p.stdout)
+		e.SetIndent("", "  ")
+		return e.Encode(info)
+	}
+	_, err := fmt.Fprintf(p.stdout, "shale %s (commit %s, %s, %s)\n", info.Version, info.Commit, info.Go, info.Platform)
+	return err
+}
