@@ -1,0 +1,180 @@
+package part
+
+import (
+	"context"
+	"encoding/binary"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+const (
+	formatVersion = 1
+
+	headerBytes = 8
+	// tailBytes: length of the stored footer page, version, checksum of these eight bytes, magic.
+	tailBytes = 4 + 4 + crcBytes + 8
+	// guessBytes is what Open reads at first: the footer of nearly every part lies in it.
+	guessBytes = 32 << 10
+)
+
+// magic ends every part, so that what is not one, or not whole, is told at once; header begins it.
+const (
+	header = "shale\x00p\x01"
+	magic  = "\x01p\x00elahs"
+)
+
+// footer is the decoded footer: meta and, of each section, the index pages.
+type footer struct {
+	meta  Meta
+	index [sections][]pageEntry
+}
+
+const (
+	footerLabels uint64 = 1
+)
+
+func (f *footer) append(dst []byte) []byte {
+	m := &f.meta
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(m.Seed))
+	dst = append(dst, byte(m.Signal))
+	flags := uint64(0)
+	if m.Labels {
+		flags |= footerLabels
+	}
+	dst = binary.AppendUvarint(dst, flags)
+	dst = appendBytes(dst, m.Node)
+	dst = binary.AppendUvarint(dst, m.SeqLo)
+	dst = binary.AppendUvarint(dst, m.SeqHi)
+	dst = binary.AppendVarint(dst, m.Created)
+	dst = binary.AppendUvarint(dst, uint64(len(m.Tenants)))
+	for i := range m.Tenants {
+		t := &m.Tenants[i]
+		dst = appendBytes(dst, t.Name)
+		dst = binary.AppendUvarint(dst, uint64(t.Series))
+		dst = binary.AppendUvarint(dst, t.Samples)
+		if t.Samples > 0 {
+			dst = binary.AppendVarint(dst, t.Range.Min)
+			dst = binary.AppendUvarint(dst, uint64(t.Range.Max-t.Range.Min))
+		}
+	}
+	for sec, pages := range f.index {
+		dst = binary.AppendUvarint(dst, uint64(len(pages)))
+		var c entryCoder
+		for i := range pages {
+			dst = c.append(dst, section(sec), &pages[i])
+		}
+	}
+	return dst
+}
+
+func readFooter(payload []byte, size int64) (*footer, error) {
+	f := &footer{}
+	m := &f.meta
+	s := scan{b: payload}
+	m.Seed = model.KeySeed(s.u64())
+	m.Signal = model.Signal(s.byte())
+	flags := s.uvarint()
+	if flags&^footerLabels != 0 {
+		return nil, corrupt("footer: unknown flags %x", flags)
+	}
+	m.Labels = flags&footerLabels != 0
+	m.Node = string(s.bytes())
+	m.SeqLo, m.SeqHi = s.uvarint(), s.uvarint()
+	m.Created = s.varint()
+	m.Range = noTimes
+	if err := readTenants(&s, m); err != nil {
+		return nil, err
+	}
+	for sec := range f.index {
+		n := s.below(uint64(len(s.b)))
+		var c entryCoder
+		for range n {
+			f.index[sec] = append(f.index[sec], c.read(&s, section(sec), size))
+			if s.bad {
+				break
+			}
+		}
+	}
+	return f, s.end("footer")
+}
+
+func readTenants(s *scan, m *Meta) error {
+	n := s.below(uint64(len(s.b)))
+	for i := 0; i < n && !s.bad; i++ {
+		t := Tenant{Name: string(s.bytes()), Rank0: uint32(m.Series), Range: noTimes}
+		t.Series = uint32(s.below(1<<32 - 1))
+		if t.Samples = s.uvarint(); t.Samples > 0 {
+			t.Range.Min = s.varint()
+			t.Range.Max = t.Range.Min + int64(s.uvarint())
+			m.Range.Min, m.Range.Max = min(m.Range.Min, t.Range.Min), max(m.Range.Max, t.Range.Max)
+		}
+		if i > 0 && t.Name <= m.Tenants[i-1].Name {
+			return corrupt("footer: tenant %q stands after %q", t.Name, m.Tenants[i-1].Name)
+		}
+		m.Series += uint64(t.Series)
+		m.Samples += t.Samples
+		if m.Series > 1<<32-1 || t.Range.Min > t.Range.Max && t.Samples > 0 {
+			return corrupt("footer: tenant %q: counts or times out of bounds", t.Name)
+		}
+		m.Tenants = append(m.Tenants, t)
+	}
+	return s.err("footer")
+}
+
+// appendTail appends what follows the stored footer page.
+func appendTail(dst []byte, footerLen int) []byte {
+	at := len(dst)
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(footerLen))
+	dst = binary.LittleEndian.AppendUint32(dst, formatVersion)
+	dst = binary.LittleEndian.AppendUint32(dst, checksum(dst[at:]))
+	return append(dst, magic...)
+}
+
+// readTail returns the length of the stored footer page.
+func readTail(tail []byte, size int64) (int64, error) {
+	switch {
+	case string(tail[12:]) != magic:
+		return 0, corrupt("no magic at the end: not a part, or not whole")
+	case binary.LittleEndian.Uint32(tail[8:]) != checksum(tail[:8]):
+		return 0, corrupt("tail: checksum does not match")
+	case binary.LittleEndian.Uint32(tail[4:]) != formatVersion:
+		return 0, invalid("format version %d; this Shale reads version %d", binary.LittleEndian.Uint32(tail[4:]), formatVersion)
+	}
+	n := int64(binary.LittleEndian.Uint32(tail))
+	if n > maxFooterBytes+envelopeMax || n > size-headerBytes-tailBytes {
+		return 0, corrupt("tail: footer of %d bytes in a file of %d", n, size)
+	}
+	return n, nil
+}
+
+// fetchFooter reads the footer with one request, or two if it is long.
+func fetchFooter(ctx context.Context, read ReadRange, size int64) (*footer, int64, error) {
+	if size < headerBytes+tailBytes+envelopeMin {
+		return nil, 0, corrupt("file of %d bytes", size)
+	}
+	have := min(size, guessBytes)
+	end, err := read(ctx, size-have, have)
+	if err != nil {
+		return nil, 0, err
+	}
+	if int64(len(end)) != have {
+		return nil, 0, corrupt("%d bytes read, should be %d", len(end), have)
+	}
+	n, err := readTail(end[have-tailBytes:], size)
+	if err != nil {
+		return nil, 0, err
+	}
+	off := size - tailBytes - n
+	var stored []byte
+	if n+tailBytes <= have {
+		stored = end[have-tailBytes-n : have-tailBytes]
+	} else if stored, err = read(ctx, off, n); err != nil {
+		return nil, 0, err
+	}
+	payload, err := openPage(stored, maxFooterBytes)
+	if err != nil {
+		return nil, 0, err
+	}
+	f, err := readFooter(payload, off)
+	return f, off, err
+}

@@ -1,0 +1,161 @@
+package part
+
+import (
+	"encoding/binary"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+// section is a kind of data pages. Each has an index of its own.
+type section uint8
+
+// The sections, as stored.
+const (
+	keySection section = iota
+	labelSection
+	postingSection
+	sampleSection
+	sections
+)
+
+func (s section) String() string {
+	return [...]string{"keys", "labels", "postings", "samples", "unknown section"}[min(s, sections)]
+}
+
+// pageEntry describes a data page in an index page, and an index page in the footer, where it sums up what the page
+// lists. Which fields count depends on the section.
+type pageEntry struct {
+	addr Addr
+	// Keys, labels and samples: the page covers the ranks [rank0, rank0+ranks). A series that fills a page of samples
+	// goes on in the next, so neighbours there may share a rank.
+	rank0, ranks uint32
+	// Keys: the first key.
+	key model.Key
+	// Samples.
+	rows  uint64
+	times model.TimeRange
+	// Postings: the ordinal of the tenant, and the name and value of the first entry.
+	tenant      uint32
+	name, value []byte
+}
+
+// last is the last rank that the page covers.
+func (e *pageEntry) last() uint32 { return e.rank0 + e.ranks - 1 }
+
+// entryCoder writes entries of one section one after the other.
+type entryCoder struct {
+	end  int64
+	rank uint32
+}
+
+func (c *entryCoder) append(dst []byte, s section, e *pageEntry) []byte {
+	dst = binary.AppendUvarint(dst, uint64(e.addr.Off-c.end))
+	dst = binary.AppendUvarint(dst, uint64(e.addr.Len))
+	c.end = e.addr.Off + int64(e.addr.Len)
+	if s == postingSection {
+		dst = binary.AppendUvarint(dst, uint64(e.tenant))
+		return appendBytes(appendBytes(dst, e.name), e.value)
+	}
+	dst = binary.AppendUvarint(dst, uint64(e.rank0-c.rank))
+	dst = binary.AppendUvarint(dst, uint64(e.ranks-1))
+	c.rank = e.rank0
+	switch s {
+	case keySection:
+		dst = e.key.Append(dst)
+	case sampleSection:
+		dst = binary.AppendUvarint(dst, e.rows)
+		dst = binary.AppendVarint(dst, e.times.Min)
+		dst = binary.AppendUvarint(dst, uint64(e.times.Max-e.times.Min))
+	}
+	return dst
+}
+
+// read reads the next entry. Offsets are checked against the size of the file, ranks against 32 bits.
+func (c *entryCoder) read(s *scan, sec section, size int64) pageEntry {
+	var e pageEntry
+	e.addr.Off = c.end + int64(s.below(uint64(size)))
+	e.addr.Len = uint32(s.below(maxPageBytes + envelopeMax))
+	if c.end = e.addr.Off + int64(e.addr.Len); c.end > size {
+		s.fail()
+	}
+	if sec == postingSection {
+		e.tenant = uint32(s.below(1<<32 - 1))
+		e.name, e.value = s.bytes(), s.bytes()
+		return e
+	}
+	rank0 := uint64(c.rank) + uint64(s.below(1<<32-1))
+	ranks := uint64(s.below(1<<32-2)) + 1
+	if rank0+ranks > 1<<32 {
+		s.fail()
+	}
+	e.rank0, e.ranks = uint32(rank0), uint32(ranks)
+	c.rank = e.rank0
+	switch sec {
+	case keySection:
+		if b := s.take(model.KeyBytes); b != nil {
+			e.key = model.KeyFrom(b)
+		}
+	case sampleSection:
+		e.rows = s.uvarint()
+		e.times.Min = s.varint()
+		e.times.Max = e.times.Min + int64(s.uvarint())
+	}
+	return e
+}
+
+// indexWriter collects the entries of one section and closes an index page whenever one is full.
+type indexWriter struct {
+	section section
+	coder   entryCoder
+	buf     []byte
+	count   int
+	sum     pageEntry
+	pages   []pageEntry
+}
+
+// add takes the entry of a page that has been written. It keeps no reference to its name and value.
+func (x *indexWriter) add(e pageEntry) {
+	if x.count == 0 {
+		x.sum = e
+		x.sum.name, x.sum.value = append([]byte(nil), e.name...), append([]byte(nil), e.value...)
+	} else {
+		x.sum.ranks = e.last() - x.sum.rank0 + 1
+		x.sum.rows += e.rows
+		x.sum.times.Min, x.sum.times.Max = min(x.sum.times.Min, e.times.Min), max(x.sum.times.Max, e.times.Max)
+	}
+	x.buf = x.coder.append(x.buf, x.section, &e)
+	x.count++
+}
+
+// full reports whether the page should be closed.
+func (x *indexWriter) full() bool { return len(x.buf) >= pageBytes }
+
+// payload returns the index page; sealed tells where it went.
+func (x *indexWriter) payload(dst []byte) []byte {
+	dst = append(dst, byte(x.section))
+	dst = binary.AppendUvarint(dst, uint64(x.count))
+	return append(dst, x.buf...)
+}
+
+func (x *indexWriter) sealed(a Addr) {
+	x.sum.addr = a
+	x.pages = append(x.pages, x.sum)
+	x.buf, x.count, x.coder = x.buf[:0], 0, entryCoder{}
+}
+
+// readIndexPage decodes an index page into dst. Names and values alias the payload.
+func readIndexPage(dst []pageEntry, payload []byte, sec section, size int64) ([]pageEntry, error) {
+	s := scan{b: payload}
+	if got := section(s.byte()); got != sec {
+		return dst, corrupt("index page of %s, should be of %s", got, sec)
+	}
+	n := s.below(uint64(len(payload)))
+	var c entryCoder
+	for range n {
+		dst = append(dst, c.read(&s, sec, size))
+		if s.bad {
+			break
+		}
+	}
+	return dst, s.end("index page of " + sec.String())
+}

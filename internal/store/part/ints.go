@@ -1,0 +1,396 @@
+package part
+
+import (
+	"encoding/binary"
+	"math/bits"
+)
+
+// A column of integers is one of these, whichever is shortest:
+//
+//	const   all equal
+//	runs    (difference to the run before, length) pairs
+//	packed  residuals over a base, of the numbers or of their differences, divided by their common divisor, in as many
+//	        bits as most of them need; the high bits of the few that need more stand apart as exceptions
+//
+// All arithmetic wraps around at 64 bits, so every int64 survives, whatever the differences overflow.
+const (
+	intsConst  byte = 0
+	intsRuns   byte = 1
+	intsPacked byte = 2
+
+	intsKind       byte = 0x03
+	intsDelta      byte = 0x10
+	intsDivisor    byte = 0x20
+	intsExceptions byte = 0x40
+	intsRadix      byte = 0x80
+)
+
+// intCoder encodes columns of integers. It keeps the memory that it needs between columns.
+type intCoder struct {
+	// dense allows radix packing, which costs a multiplication a number.
+	dense     bool
+	residuals []uint64
+	plain     plan
+	delta     plan
+}
+
+// plan is one way to pack a column.
+type plan struct {
+	base    int64
+	divisor uint64
+	width   uint
+	// widths counts the residuals by their bits.
+	widths     [65]uint32
+	exceptions int
+	most       int
+	bits       int
+}
+
+// append appends a column. Its length is not stored.
+func (c *intCoder) append(dst []byte, xs []int64) []byte {
+	if len(xs) == 0 {
+		return dst
+	}
+	lo, hi, runs := xs[0], xs[0], 1
+	dlo, dhi, dlow, negative := int64(0), int64(0), int64(0), 0
+	if len(xs) > 1 {
+		dlo, dhi, dlow = xs[1]-xs[0], xs[1]-xs[0], 1<<63-1
+	}
+	for i, x := range xs[1:] {
+		lo, hi = min(lo, x), max(hi, x)
+		d := x - xs[i]
+		dlo, dhi = min(dlo, d), max(dhi, d)
+		if d < 0 {
+			negative++
+		} else {
+			dlow = min(dlow, d)
+		}
+		if d != 0 {
+			runs++
+		}
+	}
+	if runs == 1 {
+		return binary.AppendVarint(append(dst, intsConst), lo)
+	}
+	// A counter that is reset now and then has a few large negative differences. Packing over the least of the others
+	// makes exceptions of them; over the least of all, every difference would be as wide as the fall.
+	if negative > 0 && negative <= len(xs)/16 {
+		dlo = dlow
+	}
+	c.plain.measure(xs[:0], xs, lo)
+	c.delta.measure(xs[:1], xs[1:], dlo)
+	best, isDelta := &c.plain, false
+	if c.delta.bits+24 < c.plain.bits {
+		best, isDelta = &c.delta, true
+	}
+	if len(xs) > 4 && runs*20+8 < best.bits {
+		return appendRuns(dst, xs)
+	}
+	return c.pack(dst, xs, best, isDelta)
+}
+
+func appendRuns(dst []byte, xs []int64) []byte {
+	dst = append(dst, intsRuns)
+	last := int64(0)
+	for i := 0; i < len(xs); {
+		j := i + 1
+		for j < len(xs) && xs[j] == xs[i] {
+			j++
+		}
+		dst = binary.AppendVarint(dst, xs[i]-last)
+		dst = binary.AppendUvarint(dst, uint64(j-i))
+		last, i = xs[i], j
+	}
+	return dst
+}
+
+// measure works out how best to pack xs over a base; with one number before them in first, their differences.
+func (p *plan) measure(first, xs []int64, base int64) {
+	*p = plan{base: base}
+	delta := len(first) == 1
+	var last int64
+	if delta {
+		last = first[0]
+	}
+	var all uint64
+	for _, x := range xs {
+		r := uint64(x - base)
+		if delta {
+			r = uint64(x - last - base)
+			last = x
+		}
+		all |= r
+		p.widths[bits.Len64(r)]++
+		if p.divisor != 1 && (p.divisor == 0 || r%p.divisor != 0) {
+			p.divisor = gcd(p.divisor, r)
+		}
+	}
+	p.most = bits.Len64(all)
+	if p.divisor > 1 && p.most > 0 {
+		// All residuals are multiples: count their bits again.
+		p.widths, p.most = [65]uint32{}, 0
+		if delta {
+			last = first[0]
+		}
+		for _, x := range xs {
+			r := uint64(x - base)
+			if delta {
+				r = uint64(x - last - base)
+				last = x
+			}
+			n := bits.Len64(r / p.divisor)
+			p.widths[n]++
+			p.most = max(p.most, n)
+		}
+	} else {
+		p.divisor = 1
+	}
+	p.choose(len(xs))
+}
+
+// choose sets the width at which packed bits and exceptions together are fewest.
+func (p *plan) choose(n int) {
+	p.width, p.exceptions, p.bits = uint(p.most), 0, n*p.most
+	over := 0
+	for w := p.most - 1; w >= 0; w-- {
+		over += int(p.widths[w+1])
+		// An exception costs the varint of its distance and that of its high bits.
+		cost := n*w + over*(10+(p.most-w+6)/7*8) + 8
+		if cost < p.bits {
+			p.width, p.exceptions, p.bits = uint(w), over, cost
+		}
+	}
+}
+
+func gcd(a, b uint64) uint64 {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}
+
+func (c *intCoder) pack(dst []byte, xs []int64, p *plan, delta bool) []byte {
+	kind := intsPacked
+	at := len(dst)
+	dst = append(dst, 0)
+	rest := xs
+	var last int64
+	if delta {
+		kind |= intsDelta
+		dst = binary.AppendVarint(dst, xs[0])
+		last, rest = xs[0], xs[1:]
+	}
+	dst = binary.AppendVarint(dst, p.base)
+	if p.divisor > 1 {
+		kind |= intsDivisor
+		dst = binary.AppendUvarint(dst, p.divisor)
+	}
+	if cap(c.residuals) < len(rest) {
+		c.residuals = make([]uint64, max(1024, len(rest)))
+	}
+	residuals := c.residuals[:len(rest)]
+	for i, x := range rest {
+		r := uint64(x - p.base)
+		if delta {
+			r = uint64(x - last - p.base)
+			last = x
+		}
+		residuals[i] = r
+	}
+	if p.divisor > 1 {
+		for i := range residuals {
+			residuals[i] /= p.divisor
+		}
+	}
+	if p.exceptions > 0 {
+		kind |= intsExceptions
+		dst = appendExceptions(append(dst, byte(p.width)), residuals, p.width, p.exceptions)
+	} else if r, ok := c.radix(residuals, p); ok {
+		dst[at] = kind | intsRadix
+		return r.append(binary.AppendUvarint(dst, r.base), residuals)
+	} else {
+		dst = append(dst, byte(p.width))
+	}
+	dst[at] = kind
+	return appendPacked(dst, residuals, p.width)
+}
+
+// radix decides whether digits of a base are worth it: at least 1/64 shorter than bits.
+func (c *intCoder) radix(residuals []uint64, p *plan) (radix, bool) {
+	if !c.dense || p.width < 2 || p.width > 32 {
+		return radix{}, false
+	}
+	var most uint64
+	for _, r := range residuals {
+		most = max(most, r)
+	}
+	r := radixFor(most + 1)
+	inBits := packedLen(len(residuals), p.width)
+	return r, r.len(len(residuals)) < inBits-inBits/64
+}
+
+// appendExceptions writes the high bits of the residuals that need more than w bits, and cuts them off.
+func appendExceptions(dst []byte, residuals []uint64, w uint, n int) []byte {
+	dst = binary.AppendUvarint(dst, uint64(n))
+	next := 0
+	for i, r := range residuals {
+		if r>>w == 0 {
+			continue
+		}
+		dst = binary.AppendUvarint(dst, uint64(i-next))
+		dst = binary.AppendUvarint(dst, r>>w)
+		residuals[i] &= 1<<w - 1
+		next = i + 1
+	}
+	return dst
+}
+
+// intDecoder decodes columns of integers. It keeps the memory that it needs between columns.
+type intDecoder struct {
+	residuals []uint64
+}
+
+// append reads a column of n numbers from s and appends it to dst. n must have been bounded.
+func (d *intDecoder) append(dst []int64, s *scan, n int) []int64 {
+	if n == 0 || s.bad {
+		return dst
+	}
+	switch kind := s.byte(); {
+	case kind == intsConst:
+		v := s.varint()
+		if s.bad {
+			return dst
+		}
+		at := len(dst)
+		dst = grow(dst, n)
+		for i := range dst[at:] {
+			dst[at+i] = v
+		}
+		return dst
+	case kind == intsRuns:
+		return decodeRuns(dst, s, n)
+	case kind&intsKind == intsPacked && kind&0x0c == 0:
+		return d.unpack(dst, s, n, kind)
+	}
+	s.fail()
+	return dst
+}
+
+func decodeRuns(dst []int64, s *scan, n int) []int64 {
+	last := int64(0)
+	for n > 0 {
+		last += s.varint()
+		run := s.below(uint64(n))
+		if run == 0 {
+			s.fail()
+			return dst
+		}
+		for range run {
+			dst = append(dst, last)
+		}
+		n -= run
+	}
+	return dst
+}
+
+func (d *intDecoder) unpack(dst []int64, s *scan, n int, kind byte) []int64 {
+	delta := kind&intsDelta != 0
+	var first int64
+	if delta {
+		first = s.varint()
+		n--
+	}
+	base, divisor := s.varint(), uint64(1)
+	if kind&intsDivisor != 0 {
+		divisor = s.uvarint()
+	}
+	if cap(d.residuals) < n {
+		d.residuals = make([]uint64, max(1024, n))
+	}
+	residuals := d.residuals[:n]
+	if kind&intsRadix != 0 {
+		base := s.uvarint()
+		if base < 2 || base > 1<<32 || kind&intsExceptions != 0 {
+			s.fail()
+			return dst
+		}
+		r := radixFor(base)
+		packed := s.take(uint64(r.len(n)))
+		if s.bad {
+			return dst
+		}
+		r.unpack(residuals, packed)
+	} else if !unpackBits(residuals, s, kind&intsExceptions != 0) {
+		return dst
+	}
+	at := len(dst)
+	if delta {
+		dst = grow(dst, n+1)
+		out := dst[at:]
+		out[0] = first
+		for i, r := range residuals {
+			first += base + int64(r*divisor)
+			out[i+1] = first
+		}
+		return dst
+	}
+	dst = grow(dst, n)
+	out := dst[at:]
+	if divisor == 1 {
+		for i, r := range residuals {
+			out[i] = base + int64(r)
+		}
+		return dst
+	}
+	for i, r := range residuals {
+		out[i] = base + int64(r*divisor)
+	}
+	return dst
+}
+
+func unpackBits(residuals []uint64, s *scan, exceptions bool) bool {
+	width := uint(s.byte())
+	if width > 64 {
+		s.fail()
+		return false
+	}
+	if !exceptions {
+		packed := s.take(uint64(packedLen(len(residuals), width)))
+		if s.bad {
+			return false
+		}
+		unpack(residuals, packed, width)
+		return true
+	}
+	count := s.below(uint64(len(residuals)))
+	list := *s
+	for range count {
+		s.uvarint()
+		s.uvarint()
+	}
+	packed := s.take(uint64(packedLen(len(residuals), width)))
+	if s.bad || width == 64 {
+		s.fail()
+		return false
+	}
+	unpack(residuals, packed, width)
+	next := uint64(0)
+	for range count {
+		gap, high := list.uvarint(), list.uvarint()
+		if gap >= uint64(len(residuals))-next {
+			s.fail()
+			return false
+		}
+		residuals[next+gap] |= high << width
+		next += gap + 1
+	}
+	return true
+}
+
+// grow lengthens a slice by n elements of any content.
+func grow[T any](s []T, n int) []T {
+	if cap(s)-len(s) >= n {
+		return s[:len(s)+n]
+	}
+	return append(s, make([]T, n)...)
+}

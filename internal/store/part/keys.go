@@ -1,0 +1,182 @@
+package part
+
+import (
+	"context"
+	"encoding/binary"
+	"sort"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+// maxPageKeys bounds the keys of a page: 64 KiB of at least 9 bytes each, and room.
+const maxPageKeys = 1 << 13
+
+// keyPage collects the keys of consecutive ranks of one tenant. Of a key the upper half, in which neighbours lie close,
+// is stored as the difference to the one before; the lower half is a hash and stored as it is. Compressing this was
+// tried: it saves nothing worth its time.
+type keyPage struct {
+	rank0 uint32
+	first model.Key
+	last  model.Key
+	count int
+	his   []byte
+	los   []byte
+}
+
+func (p *keyPage) add(rank uint32, k model.Key) {
+	if p.count == 0 {
+		p.rank0, p.first = rank, k
+		p.his, p.los = p.his[:0], p.los[:0]
+	} else {
+		p.his = binary.AppendUvarint(p.his, k.Hi-p.last.Hi)
+	}
+	p.los = binary.LittleEndian.AppendUint64(p.los, k.Lo)
+	p.last = k
+	p.count++
+}
+
+func (p *keyPage) full() bool {
+	return p.count >= maxPageKeys || len(p.his)+len(p.los) >= pageBytes
+}
+
+// payload appends: first rank, number, first upper half, differences, lower halves.
+func (p *keyPage) payload(dst []byte) []byte {
+	dst = binary.AppendUvarint(dst, uint64(p.rank0))
+	dst = binary.AppendUvarint(dst, uint64(p.count))
+	dst = binary.BigEndian.AppendUint64(dst, p.first.Hi)
+	return append(append(dst, p.his...), p.los...)
+}
+
+// keyDir is a decoded page of keys.
+type keyDir struct {
+	rank0 uint32
+	his   []uint64
+	los   []byte
+}
+
+func (d *keyDir) open(payload []byte) error {
+	s := scan{b: payload}
+	d.rank0 = uint32(s.below(1<<32 - 1))
+	n := s.below(maxPageKeys)
+	head := s.take(8)
+	if s.bad || n == 0 {
+		return corrupt("page of keys: no header")
+	}
+	hi := binary.BigEndian.Uint64(head)
+	d.his = append(d.his[:0], hi)
+	for range n - 1 {
+		delta := s.uvarint()
+		if hi+delta < hi {
+			s.fail()
+			break
+		}
+		hi += delta
+		d.his = append(d.his, hi)
+	}
+	d.los = s.take(8 * uint64(n))
+	return s.end("page of keys")
+}
+
+func (d *keyDir) at(i int) model.Key {
+	return model.Key{Hi: d.his[i], Lo: binary.LittleEndian.Uint64(d.los[8*i:])}
+}
+
+// seek returns the index of the first key that is not less than k.
+func (d *keyDir) seek(k model.Key) int {
+	return sort.Search(len(d.his), func(i int) bool { return !d.at(i).Less(k) })
+}
+
+// Keys walks the keys of a tenant in order. Before the first Next or SeekGE the cursor stands on no key.
+func (r *Reader) Keys(ctx context.Context, tenant string) *KeyCursor {
+	c := &KeyCursor{pages: rankWalk{ctx: ctx, r: r, section: keySection}}
+	if t := r.Meta().Tenant(tenant); t != nil {
+		c.begin, c.end = t.Rank0, t.Rank0+t.Series
+	}
+	c.next = c.begin
+	return c
+}
+
+// KeyCursor walks the keys of one tenant in order.
+type KeyCursor struct {
+	pages      rankWalk
+	begin, end uint32 // ranks of the tenant
+	next       uint32
+	dir        keyDir
+	err        error
+}
+
+// Next moves to the next key. It returns false at the end or on an error.
+func (c *KeyCursor) Next() bool {
+	if c.err != nil || c.next >= c.end {
+		c.next = c.end + 1
+		return false
+	}
+	if c.err = c.load(c.next); c.err != nil {
+		return false
+	}
+	c.next++
+	return true
+}
+
+// Seek moves to a rank of the tenant.
+func (c *KeyCursor) Seek(rank uint32) bool {
+	if c.err != nil || rank < c.begin || rank >= c.end {
+		c.next = c.end + 1
+		return false
+	}
+	c.next = rank
+	return c.Next()
+}
+
+func (c *KeyCursor) load(rank uint32) error {
+	if n := uint32(len(c.dir.his)); n > 0 && rank >= c.dir.rank0 && rank-c.dir.rank0 < n {
+		return nil
+	}
+	e, err := c.pages.seek(rank)
+	if err != nil {
+		return err
+	}
+	return c.open(e)
+}
+
+func (c *KeyCursor) open(e *pageEntry) error {
+	c.dir.his = c.dir.his[:0]
+	payload, err := c.pages.load(e)
+	if err != nil {
+		return err
+	}
+	if err := c.dir.open(payload); err != nil {
+		return at(e, err)
+	}
+	if c.dir.rank0 != e.rank0 || uint32(len(c.dir.his)) != e.ranks || c.dir.at(0) != e.key {
+		c.dir.his = c.dir.his[:0]
+		return at(e, corrupt("page of keys is not the one that the index names"))
+	}
+	return nil
+}
+
+// SeekGE moves to the first key that is not less than k, wherever the cursor stands. It returns false if there is none,
+// or on an error.
+func (c *KeyCursor) SeekGE(k model.Key) bool {
+	if c.err != nil || c.begin == c.end {
+		return false
+	}
+	var e *pageEntry
+	if e, c.err = c.pages.seekKey(c.begin, c.end, k); c.err != nil {
+		return false
+	}
+	if c.err = c.load(e.rank0); c.err != nil {
+		return false
+	}
+	c.next = e.rank0 + uint32(c.dir.seek(k))
+	return c.Next()
+}
+
+// Key returns the key at the cursor.
+func (c *KeyCursor) Key() model.Key { return c.dir.at(int(c.next - 1 - c.dir.rank0)) }
+
+// Rank returns the rank of the key at the cursor.
+func (c *KeyCursor) Rank() uint32 { return c.next - 1 }
+
+// Err returns the error that ended the walk, if any.
+func (c *KeyCursor) Err() error { return c.err }

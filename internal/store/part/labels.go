@@ -1,0 +1,230 @@
+package part
+
+import (
+	"context"
+	"encoding/binary"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+const (
+	// restartRanks is the distance of the label sets that are stored whole, from which reading can start.
+	restartRanks = 64
+	// maxLabelBytes bounds one label set, so that a page of labels stays far below what a reader accepts.
+	maxLabelBytes = 1 << 20
+	// maxPageLabels bounds the label sets of a page.
+	maxPageLabels = 1 << 14
+)
+
+// labelPage collects the label sets of consecutive ranks of one tenant. Each is coded against the one before: neighbours
+// in key order share a name, a job and a target and so most of their bytes, before and after where they differ.
+type labelPage struct {
+	rank0    uint32
+	count    int
+	last     []byte
+	buf      []byte
+	restarts []uint32
+}
+
+func (p *labelPage) add(rank uint32, l model.Labels) {
+	if p.count == 0 {
+		p.rank0 = rank
+		p.buf, p.restarts = p.buf[:0], p.restarts[:0]
+	}
+	prefix, suffix := 0, 0
+	if p.count%restartRanks == 0 {
+		p.restarts = append(p.restarts, uint32(len(p.buf)))
+	} else {
+		prefix = commonPrefix(p.last, l)
+		suffix = commonSuffix(p.last[prefix:], l[prefix:])
+	}
+	p.buf = binary.AppendUvarint(p.buf, uint64(prefix))
+	p.buf = binary.AppendUvarint(p.buf, uint64(suffix))
+	p.buf = appendBytes(p.buf, l[prefix:len(l)-suffix])
+	p.last = append(p.last[:0], l...)
+	p.count++
+}
+
+func (p *labelPage) full() bool { return p.count >= maxPageLabels || len(p.buf) >= pageBytes }
+
+// payload appends: first rank, number, offsets of the whole sets, sets.
+func (p *labelPage) payload(dst []byte) []byte {
+	dst = binary.AppendUvarint(dst, uint64(p.rank0))
+	dst = binary.AppendUvarint(dst, uint64(p.count))
+	for _, off := range p.restarts {
+		dst = binary.LittleEndian.AppendUint32(dst, off)
+	}
+	return append(dst, p.buf...)
+}
+
+func commonPrefix(a, b []byte) int {
+	n := min(len(a), len(b))
+	i := 0
+	for ; i+8 <= n && binary.LittleEndian.Uint64(a[i:]) == binary.LittleEndian.Uint64(b[i:]); i += 8 {
+	}
+	for i < n && a[i] == b[i] {
+		i++
+	}
+	return i
+}
+
+func commonSuffix(a, b []byte) int {
+	n := min(len(a), len(b))
+	a, b = a[len(a)-n:], b[len(b)-n:]
+	i := n
+	for ; i >= 8 && binary.LittleEndian.Uint64(a[i-8:]) == binary.LittleEndian.Uint64(b[i-8:]); i -= 8 {
+	}
+	for i > 0 && a[i-1] == b[i-1] {
+		i--
+	}
+	return n - i
+}
+
+// labelDir walks the label sets of a decoded page.
+type labelDir struct {
+	rank0    uint32
+	count    int
+	restarts []byte
+	sets     []byte
+
+	next   int // the set that follows
+	rest   scan
+	labels []byte
+}
+
+func (d *labelDir) open(payload []byte) error {
+	s := scan{b: payload}
+	d.rank0 = uint32(s.below(1<<32 - 1))
+	d.count = s.below(maxPageLabels)
+	d.restarts = s.take(4 * uint64((d.count+restartRanks-1)/restartRanks))
+	d.sets, d.next, d.labels = s.b, 0, d.labels[:0]
+	d.rest = scan{b: d.sets}
+	if s.bad || d.count == 0 {
+		d.count = 0
+		return corrupt("page of labels: no header")
+	}
+	return nil
+}
+
+// seek makes i the current set.
+func (d *labelDir) seek(i int) error {
+	if i+1 < d.next || i/restartRanks > (d.next-1)/restartRanks || d.next == 0 {
+		from := binary.LittleEndian.Uint32(d.restarts[i/restartRanks*4:])
+		if uint64(from) > uint64(len(d.sets)) {
+			return corrupt("page of labels: a set begins beyond the page")
+		}
+		d.rest = scan{b: d.sets[from:]}
+		d.next = i / restartRanks * restartRanks
+	}
+	for d.next <= i {
+		if err := d.step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *labelDir) step() error {
+	whole := d.next%restartRanks == 0
+	prefix, suffix := d.rest.uvarint(), d.rest.uvarint()
+	middle := d.rest.bytes()
+	if whole {
+		d.labels = d.labels[:0]
+	}
+	n := uint64(len(d.labels))
+	if d.rest.bad || prefix > n || suffix > n-prefix {
+		d.next = 0
+		return corrupt("page of labels: a set does not fit the one before")
+	}
+	if suffix == 0 {
+		d.labels = append(d.labels[:prefix], middle...)
+	} else {
+		d.splice(int(prefix), int(suffix), middle)
+	}
+	d.next++
+	return nil
+}
+
+// splice replaces what lies between prefix and suffix.
+func (d *labelDir) splice(prefix, suffix int, middle []byte) {
+	n := prefix + len(middle) + suffix
+	from := len(d.labels) - suffix
+	if n > len(d.labels) {
+		d.labels = grow(d.labels, n-len(d.labels))
+	}
+	copy(d.labels[n-suffix:n], d.labels[from:from+suffix])
+	copy(d.labels[prefix:], middle)
+	d.labels = d.labels[:n]
+}
+
+// SeriesAt reads keys and labels by rank. Ascending ranks are cheap.
+func (r *Reader) SeriesAt(ctx context.Context, tenant string) *SeriesCursor {
+	return &SeriesCursor{
+		keys:   r.Keys(ctx, tenant),
+		labels: labelCursor{pages: rankWalk{ctx: ctx, r: r, section: labelSection}},
+		has:    r.Meta().Labels,
+	}
+}
+
+// SeriesCursor is placed on one series of a tenant after the other.
+type SeriesCursor struct {
+	keys   *KeyCursor
+	labels labelCursor
+	has    bool
+}
+
+// Seek moves to a rank of the tenant. A rank of another tenant is an error of class invalid.
+func (c *SeriesCursor) Seek(rank uint32) error {
+	if rank < c.keys.begin || rank >= c.keys.end {
+		return invalid("rank %d is not one of the tenant's, which are [%d, %d)", rank, c.keys.begin, c.keys.end)
+	}
+	if !c.keys.Seek(rank) {
+		return c.keys.Err()
+	}
+	if !c.has {
+		return nil
+	}
+	return c.labels.seek(rank)
+}
+
+// Key returns the key of the series.
+func (c *SeriesCursor) Key() model.Key { return c.keys.Key() }
+
+// Rank returns the rank of the series.
+func (c *SeriesCursor) Rank() uint32 { return c.keys.Rank() }
+
+// Labels returns the labels of the series, nil if the part has none. They are valid until Seek.
+func (c *SeriesCursor) Labels() model.Labels {
+	if !c.has {
+		return nil
+	}
+	return model.Labels(c.labels.dir.labels)
+}
+
+// labelCursor is placed on the labels of one rank after the other.
+type labelCursor struct {
+	pages rankWalk
+	dir   labelDir
+}
+
+func (c *labelCursor) seek(rank uint32) error {
+	if rank < c.dir.rank0 || rank-c.dir.rank0 >= uint32(c.dir.count) {
+		c.dir.count = 0
+		e, err := c.pages.seek(rank)
+		if err != nil {
+			return err
+		}
+		payload, err := c.pages.load(e)
+		if err != nil {
+			return err
+		}
+		if err := c.dir.open(payload); err != nil {
+			return at(e, err)
+		}
+		if c.dir.rank0 != e.rank0 || uint32(c.dir.count) != e.ranks {
+			c.dir.count = 0
+			return at(e, corrupt("page of labels is not the one that the index names"))
+		}
+	}
+	return c.dir.seek(int(rank - c.dir.rank0))
+}

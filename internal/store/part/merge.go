@@ -1,0 +1,159 @@
+package part
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+// MergeOptions are hooks of a merge.
+type MergeOptions struct {
+	// OnCollision, if set, is told of two label sets under one key. The first stays. What it gets is valid until it
+	// returns.
+	OnCollision func(tenant string, k model.Key, kept, dropped model.Labels)
+}
+
+// Merge joins streams, oldest first. Of one series the rows are concatenated oldest first and normalised, so that the
+// last arrival wins; the first labels that are there stay. What emit gets is valid until it returns. An error of emit ends the merge and is returned as it is.
+func Merge(ctx context.Context, inputs []Stream, emit func(tenant string, k model.Key, l model.Labels, rows *model.Rows) error, o MergeOptions) error {
+	m := merger{inputs: make([]mergeInput, 0, len(inputs)), heap: make([]int32, 0, len(inputs))}
+	for i, s := range inputs {
+		m.inputs = append(m.inputs, mergeInput{Stream: s})
+		if err := m.advance(ctx, int32(i)); err != nil {
+			return err
+		}
+	}
+	for len(m.heap) > 0 {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := m.series(ctx, emit, o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mergeInput keeps the place of a stream beside it, so that comparing does not call it.
+type mergeInput struct {
+	Stream
+	tenant string
+	key    model.Key
+	begun  bool
+}
+
+// merger holds the inputs that are not at their end in a heap by (tenant, key, age).
+type merger struct {
+	inputs []mergeInput
+	heap   []int32
+	// taken are the inputs with the series at hand, oldest first.
+	taken []int32
+	rows  model.Rows
+}
+
+// series merges and emits the least series.
+func (m *merger) series(ctx context.Context, emit func(string, model.Key, model.Labels, *model.Rows) error, o MergeOptions) error {
+	first := m.pop()
+	tenant, key := m.inputs[first].tenant, m.inputs[first].key
+	m.taken = append(m.taken[:0], first)
+	for len(m.heap) > 0 {
+		next := &m.inputs[m.heap[0]]
+		if next.key != key || next.tenant != tenant {
+			break
+		}
+		m.taken = append(m.taken, m.pop())
+	}
+	var labels model.Labels
+	rows := m.inputs[first].Rows()
+	if len(m.taken) > 1 {
+		m.rows.Reset()
+		rows = &m.rows
+	}
+	for _, i := range m.taken {
+		in := &m.inputs[i]
+		if len(m.taken) > 1 {
+			rows.AppendRows(in.Rows(), 0, in.Rows().Len())
+		}
+		switch l := in.Labels(); {
+		case l == nil:
+		case labels == nil:
+			labels = l
+		case o.OnCollision != nil && !bytes.Equal(labels, l):
+			o.OnCollision(tenant, key, labels, l)
+		}
+	}
+	rows.Normalize()
+	if err := emit(tenant, key, labels, rows); err != nil {
+		return err
+	}
+	for _, i := range m.taken {
+		if err := m.advance(ctx, i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// advance moves an input to its next series and puts it into the heap.
+func (m *merger) advance(ctx context.Context, i int32) error {
+	in := &m.inputs[i]
+	tenant, key, begun := in.tenant, in.key, in.begun
+	if !in.Next(ctx) {
+		return in.Err()
+	}
+	in.key, in.begun = in.Key(), true
+	if t := in.Tenant(); t != in.tenant {
+		in.tenant = t
+	}
+	if begun && (in.tenant < tenant || in.tenant == tenant && !key.Less(in.key)) {
+		return fmt.Errorf("merge: input %d: %w", i, corrupt("series %s of %q after %s of %q", in.key, in.tenant, key, tenant))
+	}
+	m.push(i)
+	return nil
+}
+
+func (m *merger) less(a, b int32) bool {
+	x, y := &m.inputs[a], &m.inputs[b]
+	if x.tenant != y.tenant {
+		return x.tenant < y.tenant
+	}
+	if c := x.key.Compare(y.key); c != 0 {
+		return c < 0
+	}
+	return a < b
+}
+
+func (m *merger) push(i int32) {
+	m.heap = append(m.heap, i)
+	for at := len(m.heap) - 1; at > 0; {
+		parent := (at - 1) / 2
+		if !m.less(m.heap[at], m.heap[parent]) {
+			return
+		}
+		m.heap[at], m.heap[parent] = m.heap[parent], m.heap[at]
+		at = parent
+	}
+}
+
+func (m *merger) pop() int32 {
+	top := m.heap[0]
+	last := len(m.heap) - 1
+	m.heap[0] = m.heap[last]
+	m.heap = m.heap[:last]
+	for at := 0; ; {
+		child := 2*at + 1
+		if child >= last {
+			return top
+		}
+		if child+1 < last && m.less(m.heap[child+1], m.heap[child]) {
+			child++
+		}
+		if !m.less(m.heap[child], m.heap[at]) {
+			return top
+		}
+		m.heap[at], m.heap[child] = m.heap[child], m.heap[at]
+		at = child
+	}
+}

@@ -1,0 +1,106 @@
+package part
+
+import (
+	"context"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+var anyTime = model.TimeRange{Min: -1 << 63, Max: 1<<63 - 1}
+
+func TestRoundTrip(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		all := drawWorld(rt)
+		o := testOptions(rapid.Bool().Draw(rt, "labels"), rapid.SampledFrom([]Compression{Fast, Dense}).Draw(rt, "level"))
+		r, _ := writePart(t, all, o)
+		checkStream(t, r, all, o.Labels)
+		must(t, Check(context.Background(), r))
+		checkKeys(t, rt, r, all)
+		checkSamples(t, rt, r, all)
+	})
+}
+
+func checkStream(t *testing.T, r *Reader, all []oneSeries, labels bool) {
+	t.Helper()
+	s := r.Stream()
+	for i := range all {
+		if !s.Next(context.Background()) {
+			t.Fatalf("stream ends at %d of %d: %v", i, len(all), s.Err())
+		}
+		if s.Tenant() != all[i].tenant || s.Key() != all[i].key || labels && string(s.Labels()) != string(all[i].labels) || !labels && s.Labels() != nil {
+			t.Fatalf("series %d is %s %s %s", i, s.Tenant(), s.Key(), s.Labels())
+		}
+		if !sameRows(s.Rows(), &all[i].rows) {
+			t.Fatalf("series %d: rows %v\nshould be %v", i, s.Rows(), all[i].rows)
+		}
+	}
+	if s.Next(context.Background()) || s.Err() != nil {
+		t.Fatalf("stream goes on: %v", s.Err())
+	}
+}
+
+func checkKeys(t *testing.T, rt *rapid.T, r *Reader, all []oneSeries) {
+	t.Helper()
+	ctx := context.Background()
+	for _, tenant := range tenantNames(all) {
+		c := r.Keys(ctx, tenant)
+		var keys []model.Key
+		var first uint32
+		for i := range all {
+			if all[i].tenant != tenant {
+				continue
+			}
+			if len(keys) == 0 {
+				first = uint32(i)
+			}
+			keys = append(keys, all[i].key)
+			if !c.Next() || c.Key() != all[i].key || c.Rank() != uint32(i) {
+				t.Fatalf("key %d: %v", i, c.Err())
+			}
+		}
+		if c.Next() || c.Err() != nil {
+			t.Fatalf("keys go on: %v", c.Err())
+		}
+		for range 5 {
+			k := model.Key{Hi: rapid.Uint64().Draw(rt, "hi"), Lo: rapid.Uint64().Draw(rt, "lo")}
+			if len(keys) > 0 && rapid.Bool().Draw(rt, "near") {
+				k = rapid.SampledFrom(keys).Draw(rt, "key")
+				k.Lo += uint64(rapid.IntRange(-1, 1).Draw(rt, "off"))
+			}
+			at := 0
+			for at < len(keys) && keys[at].Less(k) {
+				at++
+			}
+			if ok := c.SeekGE(k); ok != (at < len(keys)) || ok && (c.Key() != keys[at] || c.Rank() != first+uint32(at)) {
+				t.Fatalf("seek %s: %t, should lead to %d: %v", k, ok, at, c.Err())
+			}
+		}
+	}
+}
+
+func checkSamples(t *testing.T, rt *rapid.T, r *Reader, all []oneSeries) {
+	t.Helper()
+	if len(all) == 0 {
+		return
+	}
+	for range 3 {
+		rg := model.TimeRange{Min: rapid.Int64().Draw(rt, "min"), Max: rapid.Int64().Draw(rt, "max")}
+		c := r.SamplesAt(context.Background(), rg)
+		for range 10 {
+			i := rapid.IntRange(0, len(all)-1).Draw(rt, "rank")
+			var got, want model.Rows
+			must(t, c.AppendRows(uint32(i), &got))
+			for k, at := range all[i].rows.Times {
+				if rg.Contains(at) {
+					want.Append(at, all[i].rows.Values[k], all[i].rows.Start(k))
+				}
+			}
+			if !sameRows(&got, &want) {
+				t.Fatalf("rank %d in %v: %v, should be %v", i, rg, got, want)
+			}
+		}
+	}
+}

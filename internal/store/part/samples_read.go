@@ -1,0 +1,338 @@
+package part
+
+import (
+	"sort"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+// sampleDir is the decoded directory of a page of samples: where the rows of each rank are. It holds no row.
+type sampleDir struct {
+	payload []byte
+	rank0   uint32
+	rows    int
+	counts  []int64
+	// before holds, by rank, how much of each column lies before it.
+	before []columnPos
+
+	singles []int64
+	dict    []int64
+
+	seqLens  []int64
+	seqRefs  []int64
+	seqBytes []byte
+	seqEnds  []uint32
+	// seq is the sequence that was decoded last.
+	seq   int
+	times []int64
+
+	short, long             column
+	shortStarts, longStarts column
+
+	ints   intDecoder
+	values valueDecoder
+	lens   []int64
+	starts []int64
+
+	hasStarts bool
+	// block and blockStarts are the block of the page-wide column that was decoded last, which is number at.
+	at          int
+	block       []uint64
+	blockStarts []int64
+}
+
+// columnPos counts, before a rank: series of one row, of more; rows of short series; long series.
+type columnPos struct {
+	single, multi, short, long uint32
+}
+
+// column is a run of segments with their ends.
+type column struct {
+	bytes []byte
+	ends  []uint32
+}
+
+func (c *column) segment(i int) []byte {
+	begin := uint32(0)
+	if i > 0 {
+		begin = c.ends[i-1]
+	}
+	return c.bytes[begin:c.ends[i]]
+}
+
+// setEnds turns lengths into ends and returns their sum.
+func setEnds(ends []uint32, lens []int64, s *scan) ([]uint32, uint64) {
+	ends = ends[:0]
+	sum := uint64(0)
+	for _, n := range lens {
+		sum += uint64(n)
+		if n < 0 || sum > maxPageBytes {
+			s.fail()
+			return ends, 0
+		}
+		ends = append(ends, uint32(sum))
+	}
+	return ends, sum
+}
+
+// open reads the directory of a page. Everything is bounded by the rows and ranks that a page may have.
+func (d *sampleDir) open(payload []byte) error {
+	const object = "page of samples"
+	s := scan{b: payload}
+	d.payload, d.seq, d.at = payload, -1, -1
+	family, flags := s.byte(), s.byte()
+	if family != byte(model.Samples) || flags&^samplesStarts != 0 {
+		return corrupt("%s: family %d with flags %x is unknown", object, family, flags)
+	}
+	d.rank0 = uint32(s.below(1<<32 - 1))
+	ranks := s.below(maxPageRanks)
+	d.counts = d.ints.append(d.counts[:0], &s, ranks)
+	if s.bad || ranks == 0 {
+		return corrupt("%s: no directory", object)
+	}
+	end, err := d.count()
+	if err != nil {
+		return err
+	}
+	d.openSingles(&s, int(end.single))
+	d.openSequences(&s, int(end.multi))
+	blocks := (int(end.short) + blockRows - 1) / blockRows
+	shortLen := d.openLens(&s, &d.short, blocks)
+	longLen := d.openLens(&s, &d.long, int(end.long))
+	if d.hasStarts = flags&samplesStarts != 0; d.hasStarts {
+		a := d.openLens(&s, &d.shortStarts, blocks)
+		b := d.openLens(&s, &d.longStarts, int(end.long))
+		d.shortStarts.bytes, d.longStarts.bytes = s.take(a), s.take(b)
+	}
+	d.short.bytes, d.long.bytes = s.take(shortLen), s.take(longLen)
+	return s.end(object)
+}
+
+// count sums up the rows before each rank and returns the sums of all.
+func (d *sampleDir) count() (columnPos, error) {
+	var pos columnPos
+	d.before, d.rows = d.before[:0], 0
+	for _, n := range d.counts {
+		if n < 0 || n > maxPageRows {
+			return pos, corrupt("page of samples: a series of %d rows", n)
+		}
+		d.before = append(d.before, pos)
+		d.rows += int(n)
+		switch {
+		case n == 1:
+			pos.single++
+		case n > 1:
+			pos.multi++
+		}
+		if n < shortRows {
+			pos.short += uint32(n)
+		} else {
+			pos.long++
+		}
+	}
+	if d.rows > maxPageRows || d.rows == 0 {
+		return pos, corrupt("page of samples: %d rows", d.rows)
+	}
+	return pos, nil
+}
+
+func (d *sampleDir) openSingles(s *scan, n int) {
+	d.dict, d.singles = d.dict[:0], d.singles[:0]
+	if n == 0 {
+		return
+	}
+	switch mode := s.byte(); mode {
+	case singlesDirect:
+	case singlesDict:
+		size := s.below(uint64(n))
+		d.dict = d.ints.append(d.dict, s, size)
+		if size == 0 {
+			s.fail()
+		}
+	default:
+		s.fail()
+	}
+	d.singles = d.ints.append(d.singles, s, n)
+	if s.bad || len(d.dict) == 0 {
+		return
+	}
+	for i, ref := range d.singles {
+		if uint64(ref) >= uint64(len(d.dict)) {
+			s.fail()
+			return
+		}
+		d.singles[i] = d.dict[ref]
+	}
+}
+
+func (d *sampleDir) openSequences(s *scan, n int) {
+	d.seqLens, d.seqRefs, d.seqBytes = d.seqLens[:0], d.seqRefs[:0], nil
+	if n == 0 {
+		return
+	}
+	distinct := s.below(uint64(n))
+	d.seqLens = d.ints.append(d.seqLens, s, distinct)
+	d.seqRefs = d.ints.append(d.seqRefs, s, n)
+	if s.bad {
+		return
+	}
+	for _, ref := range d.seqRefs {
+		if uint64(ref) >= uint64(distinct) {
+			s.fail()
+			return
+		}
+	}
+	var sum uint64
+	d.seqEnds, sum = setEnds(d.seqEnds, d.seqLens, s)
+	d.seqBytes = s.take(sum)
+}
+
+func (d *sampleDir) openLens(s *scan, c *column, n int) uint64 {
+	d.lens = d.ints.append(d.lens[:0], s, n)
+	if s.bad {
+		c.ends = c.ends[:0]
+		return 0
+	}
+	var sum uint64
+	c.ends, sum = setEnds(c.ends, d.lens, s)
+	return sum
+}
+
+// last is the last rank of the page.
+func (d *sampleDir) last() uint32 { return d.rank0 + uint32(len(d.counts)) - 1 }
+
+// timesOf returns the times of the i-th rank of the page, which has rows. They are valid until the next call.
+func (d *sampleDir) timesOf(i int) ([]int64, error) {
+	n, pos := int(d.counts[i]), d.before[i]
+	if n == 1 {
+		return d.singles[pos.single : pos.single+1], nil
+	}
+	ref := int(d.seqRefs[pos.multi])
+	if d.seq == ref {
+		if len(d.times) != n {
+			return nil, corrupt("page of samples: a sequence of %d times for %d rows", len(d.times), n)
+		}
+		return d.times, nil
+	}
+	begin := uint32(0)
+	if ref > 0 {
+		begin = d.seqEnds[ref-1]
+	}
+	s := scan{b: d.seqBytes[begin:d.seqEnds[ref]]}
+	d.seq = -1
+	d.times = d.ints.append(d.times[:0], &s, n)
+	if err := s.end("times"); err != nil {
+		return nil, err
+	}
+	for k, t := range d.times[1:] {
+		if t <= d.times[k] {
+			return nil, corrupt("page of samples: times do not ascend")
+		}
+	}
+	d.seq = ref
+	return d.times, nil
+}
+
+// appendRows appends the rows of the i-th rank of the page that lie in rg.
+func (d *sampleDir) appendRows(i int, rg model.TimeRange, dst *model.Rows) error {
+	n := int(d.counts[i])
+	if n == 0 {
+		return nil
+	}
+	times, err := d.timesOf(i)
+	if err != nil {
+		return err
+	}
+	from, to := 0, n
+	if times[0] < rg.Min {
+		from = sort.Search(n, func(k int) bool { return times[k] >= rg.Min })
+	}
+	if times[n-1] > rg.Max {
+		to = sort.Search(n, func(k int) bool { return times[k] > rg.Max })
+	}
+	if from >= to {
+		return nil
+	}
+	if n < shortRows {
+		return d.appendShort(i, from, to, times, dst)
+	}
+	return d.appendLong(i, from, to, times, dst)
+}
+
+func (d *sampleDir) appendLong(i, from, to int, times []int64, dst *model.Rows) error {
+	n, at := int(d.counts[i]), int(d.before[i].long)
+	begin := len(dst.Values)
+	out, err := d.values.append(dst.Values, d.long.segment(at), n)
+	if err != nil {
+		return err
+	}
+	copy(out[begin:], out[begin+from:begin+to])
+	dst.Values = out[:begin+to-from]
+	dst.Times = append(dst.Times, times[from:to]...)
+	known := false
+	if d.hasStarts {
+		if segment := d.longStarts.segment(at); len(segment) > 0 {
+			s := scan{b: segment}
+			d.starts = d.ints.append(d.starts[:0], &s, n)
+			if err := s.end("starts"); err != nil {
+				return err
+			}
+			known = true
+		}
+	}
+	if known || len(dst.Starts) > 0 {
+		for len(dst.Starts) < begin {
+			dst.Starts = append(dst.Starts, 0)
+		}
+		for k := from; k < to; k++ {
+			start := int64(0)
+			if known {
+				start = d.starts[k]
+			}
+			dst.Starts = append(dst.Starts, start)
+		}
+	}
+	return nil
+}
+
+func (d *sampleDir) appendShort(i, from, to int, times []int64, dst *model.Rows) error {
+	for k := from; k < to; k++ {
+		row := int(d.before[i].short) + k
+		if err := d.openBlock(row / blockRows); err != nil {
+			return err
+		}
+		row %= blockRows
+		start := int64(0)
+		if d.hasStarts {
+			start = d.blockStarts[row]
+		}
+		dst.Append(times[k], d.block[row], start)
+	}
+	return nil
+}
+
+// openBlock decodes a block of the page-wide column, and of its starts.
+func (d *sampleDir) openBlock(block int) error {
+	if d.at == block {
+		return nil
+	}
+	total := d.before[len(d.before)-1].short
+	if n := d.counts[len(d.counts)-1]; n < shortRows {
+		total += uint32(n)
+	}
+	n := min(int(total)-block*blockRows, blockRows)
+	d.at = -1
+	var err error
+	if d.block, err = d.values.append(d.block[:0], d.short.segment(block), n); err != nil {
+		return err
+	}
+	if d.hasStarts {
+		s := scan{b: d.shortStarts.segment(block)}
+		d.blockStarts = d.ints.append(d.blockStarts[:0], &s, n)
+		if err := s.end("starts"); err != nil {
+			return err
+		}
+	}
+	d.at = block
+	return nil
+}

@@ -1,0 +1,167 @@
+package part
+
+import (
+	"context"
+	"slices"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+// Select returns the ranks of the tenant's series that satisfy all matchers, as PromQL means them: a label that is absent
+// has the value "". Without matchers it returns all.
+func (r *Reader) Select(ctx context.Context, tenant string, ms []model.Matcher) (Ranks, error) {
+	t := r.Meta().Tenant(tenant)
+	if t == nil {
+		return nil, nil
+	}
+	runs, err := r.selectRuns(ctx, t, ms)
+	if err != nil {
+		return nil, err
+	}
+	return runs.ranks(t.Rank0), nil
+}
+
+// selectRuns takes the matchers that absence does not satisfy first, from the cheapest on, and intersects what they give,
+// smallest first; then it takes away the series that have a value which one of the others refuses.
+func (r *Reader) selectRuns(ctx context.Context, t *Tenant, ms []model.Matcher) (rankRuns, error) {
+	if len(ms) > 0 && !r.Meta().Labels {
+		return nil, invalid("matchers asked of a part without labels")
+	}
+	w := r.postings(ctx, t)
+	var known []rankRuns
+	var scans, refusals []selector
+	for i := range ms {
+		s := selector{Matcher: &ms[i], match: matchOf(&ms[i])}
+		switch values, ok := s.values(); {
+		case s.match(""):
+			refusals = append(refusals, s)
+		case !ok:
+			scans = append(scans, s)
+		default:
+			runs, err := s.union(w, values)
+			if err != nil || len(runs) == 0 {
+				return nil, err
+			}
+			known = append(known, runs)
+		}
+	}
+	slices.SortFunc(known, func(a, b rankRuns) int { return a.count() - b.count() })
+	result := rankRuns{{0, t.Series}}
+	for _, runs := range known {
+		result = result.intersect(runs)
+	}
+	// Those with a literal prefix look at fewer values.
+	slices.SortStableFunc(scans, func(a, b selector) int { return len(b.Prefix) - len(a.Prefix) })
+	for _, s := range scans {
+		if len(result) == 0 {
+			return nil, nil
+		}
+		runs, err := s.scan(w, true)
+		if err != nil {
+			return nil, err
+		}
+		result = result.intersect(runs)
+	}
+	for _, s := range refusals {
+		if len(result) == 0 {
+			return nil, nil
+		}
+		runs, err := s.refused(w)
+		if err != nil {
+			return nil, err
+		}
+		result = result.subtract(runs)
+	}
+	return result, nil
+}
+
+// selector is a matcher at work.
+type selector struct {
+	*model.Matcher
+	match func(string) bool
+}
+
+func matchOf(m *model.Matcher) func(string) bool {
+	switch {
+	case m.Match != nil:
+		return m.Match
+	case m.Op == model.MatchNotEqual:
+		return func(v string) bool { return v != m.Value }
+	}
+	return func(v string) bool { return v == m.Value }
+}
+
+// values lists the only values, none of them empty, that can satisfy the matcher, if they are known. It is meant for
+// matchers that absence does not satisfy.
+func (s *selector) values() ([]string, bool) {
+	switch {
+	case s.Op == model.MatchEqual:
+		return []string{s.Value}, true
+	case s.Op == model.MatchRegexp && len(s.Set) > 0:
+		return s.Set, true
+	}
+	return nil, false
+}
+
+// union returns the series that have one of the values, those of them that the matcher accepts.
+func (s *selector) union(w *postingWalk, values []string) (rankRuns, error) {
+	u := rankUnion{series: w.series}
+	for _, v := range values {
+		if v == "" || !s.match(v) {
+			continue
+		}
+		if err := w.list([]byte(s.Name), []byte(v), &u); err != nil {
+			return nil, err
+		}
+	}
+	return u.take(), nil
+}
+
+// scan looks at every value of the label and returns the series of those that the matcher accepts, or refuses.
+func (s *selector) scan(w *postingWalk, accept bool) (rankRuns, error) {
+	u := rankUnion{series: w.series}
+	prefix := ""
+	if accept && s.Op == model.MatchRegexp {
+		prefix = s.Prefix
+	}
+	var last []byte
+	verdict, any := false, false
+	err := w.values([]byte(s.Name), []byte(prefix), func() error {
+		// A long list is several entries of one value.
+		if !any || string(last) != string(w.dir.value) {
+			last, any = append(last[:0], w.dir.value...), true
+			verdict = s.match(string(last)) == accept
+		}
+		if !verdict {
+			return nil
+		}
+		return w.ranks(&u)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return u.take(), nil
+}
+
+// refused returns the series with a value that the matcher, which absence satisfies, does not accept.
+func (s *selector) refused(w *postingWalk) (rankRuns, error) {
+	var values []string
+	switch {
+	case s.Op == model.MatchNotEqual:
+		values = []string{s.Value}
+	case s.Op == model.MatchNotRegexp && len(s.Set) > 0:
+		values = s.Set
+	default:
+		return s.scan(w, false)
+	}
+	u := rankUnion{series: w.series}
+	for _, v := range values {
+		if v == "" || s.match(v) {
+			continue
+		}
+		if err := w.list([]byte(s.Name), []byte(v), &u); err != nil {
+			return nil, err
+		}
+	}
+	return u.take(), nil
+}

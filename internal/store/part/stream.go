@@ -1,0 +1,85 @@
+package part
+
+import (
+	"context"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+// Stream walks series in the order of (tenant, key). What it returns is valid until Next.
+type Stream interface {
+	// Next moves to the next series. It returns false at the end or on an error.
+	Next(ctx context.Context) bool
+	Tenant() string
+	Key() model.Key
+	// Labels returns nil where there are none.
+	Labels() model.Labels
+	// Rows returns the rows of the series, ascending and unique in time; maybe none.
+	Rows() *model.Rows
+	Err() error
+}
+
+// Stream walks the whole part, each page once.
+func (r *Reader) Stream() Stream { return &partStream{r: r, tenant: -1} }
+
+type partStream struct {
+	r       *Reader
+	tenant  int
+	keys    *KeyCursor
+	labels  labelCursor
+	samples *SampleCursor
+	rows    model.Rows
+	err     error
+}
+
+func (s *partStream) Next(ctx context.Context) bool {
+	if s.err != nil {
+		return false
+	}
+	if s.samples == nil {
+		s.samples = s.r.SamplesAt(ctx, model.TimeRange{Min: -1 << 63, Max: 1<<63 - 1})
+		s.labels.pages = rankWalk{r: s.r, section: labelSection}
+	}
+	s.samples.pages.ctx, s.labels.pages.ctx = ctx, ctx
+	for s.keys == nil || !s.next(ctx) {
+		if s.keys != nil && s.keys.Err() != nil {
+			s.err = s.keys.Err()
+			return false
+		}
+		tenants := s.r.Meta().Tenants
+		if s.tenant++; s.tenant >= len(tenants) {
+			s.tenant = len(tenants)
+			return false
+		}
+		s.keys = s.r.Keys(ctx, tenants[s.tenant].Name)
+	}
+	rank := s.keys.Rank()
+	if s.r.Meta().Labels {
+		if s.err = s.labels.seek(rank); s.err != nil {
+			return false
+		}
+	}
+	s.rows.Reset()
+	s.err = s.samples.AppendRows(rank, &s.rows)
+	return s.err == nil
+}
+
+func (s *partStream) next(ctx context.Context) bool {
+	s.keys.pages.ctx = ctx
+	return s.keys.Next()
+}
+
+func (s *partStream) Tenant() string { return s.r.Meta().Tenants[s.tenant].Name }
+
+func (s *partStream) Key() model.Key { return s.keys.Key() }
+
+func (s *partStream) Labels() model.Labels {
+	if !s.r.Meta().Labels {
+		return nil
+	}
+	return model.Labels(s.labels.dir.labels)
+}
+
+func (s *partStream) Rows() *model.Rows { return &s.rows }
+
+func (s *partStream) Err() error { return s.err }

@@ -1,0 +1,114 @@
+package part
+
+import (
+	"encoding/binary"
+	"slices"
+)
+
+// timeDict holds the distinct sequences of times of a page, of two rows and more. Series that are scraped together have
+// one sequence between them, so their times cost a reference each. A sequence itself is a column of integers, whose
+// common divisor and constant differences make a regular one a few bytes long.
+type timeDict struct {
+	raw  []int64
+	ends []int
+	lens []int64 // encoded
+	buf  []byte
+	refs []int64 // by series of two rows and more
+	last int
+	ids  map[sequence]int
+
+	distinct map[int64]int64
+	dict     []int64
+	dictRefs []int64
+	scratch  []byte
+}
+
+// sequence is what two equal sequences share; two that share it are still compared.
+type sequence struct {
+	first, mid, last int64
+	rows             int
+}
+
+func (d *timeDict) reset() {
+	d.raw, d.ends, d.lens, d.buf, d.refs, d.last = d.raw[:0], d.ends[:0], d.lens[:0], d.buf[:0], d.refs[:0], 0
+	clear(d.ids)
+}
+
+func (d *timeDict) at(id int) []int64 {
+	begin := 0
+	if id > 0 {
+		begin = d.ends[id-1]
+	}
+	return d.raw[begin:d.ends[id]]
+}
+
+// add refers to the sequence, which it adds if it is new.
+func (d *timeDict) add(times []int64, ints *intCoder) {
+	if d.last < len(d.ends) && slices.Equal(d.at(d.last), times) {
+		d.refs = append(d.refs, int64(d.last))
+		return
+	}
+	n := len(times)
+	k := sequence{times[0], times[n/2], times[n-1], n}
+	if id, ok := d.ids[k]; ok && slices.Equal(d.at(id), times) {
+		d.last = id
+		d.refs = append(d.refs, int64(id))
+		return
+	}
+	if d.ids == nil {
+		d.ids = make(map[sequence]int)
+	}
+	d.last = len(d.ends)
+	d.ids[k] = d.last
+	d.refs = append(d.refs, int64(d.last))
+	d.raw = append(d.raw, times...)
+	d.ends = append(d.ends, len(d.raw))
+	before := len(d.buf)
+	d.buf = ints.append(d.buf, times)
+	d.lens = append(d.lens, int64(len(d.buf)-before))
+}
+
+// append writes the dictionary and the references.
+func (d *timeDict) append(dst []byte, ints *intCoder) []byte {
+	if len(d.refs) == 0 {
+		return dst
+	}
+	dst = binary.AppendUvarint(dst, uint64(len(d.lens)))
+	dst = ints.append(dst, d.lens)
+	dst = ints.append(dst, d.refs)
+	return append(dst, d.buf...)
+}
+
+// dictionary returns the distinct times, sorted, and for each time its place among them; nil if more than a quarter of
+// the times are distinct.
+func (d *timeDict) dictionary(times []int64) (dict, refs []int64) {
+	if d.distinct == nil {
+		d.distinct = make(map[int64]int64)
+	}
+	clear(d.distinct)
+	d.dict, d.dictRefs = d.dict[:0], d.dictRefs[:0]
+	for i, t := range times {
+		if i > 0 && t == times[i-1] {
+			continue
+		}
+		if _, ok := d.distinct[t]; !ok {
+			if len(d.dict) >= len(times)/4 {
+				return nil, nil
+			}
+			d.distinct[t] = 0
+			d.dict = append(d.dict, t)
+		}
+	}
+	slices.Sort(d.dict)
+	for i, t := range d.dict {
+		d.distinct[t] = int64(i)
+	}
+	ref := int64(0)
+	for i, t := range times {
+		if i == 0 || t != times[i-1] {
+			ref = d.distinct[t]
+		}
+		d.dictRefs = append(d.dictRefs, ref)
+	}
+	return d.dict, d.dictRefs
+}

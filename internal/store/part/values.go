@@ -1,0 +1,174 @@
+package part
+
+import (
+	"encoding/binary"
+	"math/bits"
+)
+
+// A segment is a run of values of one series, or of neighbours in the page-wide column of short series. Its first byte
+// holds the codec in the low three bits and a parameter above them. The codec is the one that came out shortest, and
+// each gives back every bit: decimals are used only where dividing gives the same bits again.
+const (
+	// valuesDecimal is integers over 10^parameter.
+	valuesDecimal byte = 1
+	// valuesPatched is decimals with values among them that are none: number, (distance, bits) pairs, integers.
+	valuesPatched byte = 2
+	// valuesBits is the IEEE bits as integers, without their lowest 2 x parameter bits, which are zero.
+	valuesBits byte = 3
+	valuesXor  byte = 4
+	valuesRaw  byte = 5
+	// 6 and 7 are free: histograms will need one.
+
+	valuesCodec byte = 0x07
+)
+
+// valueCoder encodes segments. It keeps the memory that it needs between segments.
+type valueCoder struct {
+	ints       intCoder
+	decimals   []int64
+	exceptions []uint32
+	scratch    []byte
+}
+
+// append appends a segment of at least one value.
+func (c *valueCoder) append(dst []byte, values []uint64) []byte {
+	begin := len(dst)
+	dst, ok := c.appendDecimals(dst, values)
+	// Decimals of more than 6 bytes a value are no better than chance; what the other codecs make of the bits may be.
+	if ok && (len(dst)-begin) <= 6*len(values)+8 {
+		return dst
+	}
+	size := len(dst) - begin
+	if !ok {
+		size = 1 << 62
+	}
+	c.scratch = c.appendBits(c.scratch[:0], values)
+	if len(c.scratch) < size {
+		dst, size = append(dst[:begin], c.scratch...), len(c.scratch)
+	}
+	c.scratch = appendXor(append(c.scratch[:0], valuesXor), values)
+	if len(c.scratch) < size {
+		dst, size = append(dst[:begin], c.scratch...), len(c.scratch)
+	}
+	if size > 1+8*len(values) {
+		dst = append(dst[:begin], valuesRaw)
+		for _, v := range values {
+			dst = binary.LittleEndian.AppendUint64(dst, v)
+		}
+	}
+	return dst
+}
+
+func (c *valueCoder) appendDecimals(dst []byte, values []uint64) ([]byte, bool) {
+	k, ok := exponentOf(values)
+	if !ok {
+		return dst, false
+	}
+	c.decimals, c.exceptions, ok = toDecimals(c.decimals[:0], c.exceptions[:0], values, k)
+	if !ok {
+		return dst, false
+	}
+	if len(c.exceptions) == 0 {
+		return c.ints.append(append(dst, valuesDecimal|byte(k)<<3), c.decimals), true
+	}
+	dst = append(dst, valuesPatched|byte(k)<<3)
+	dst = binary.AppendUvarint(dst, uint64(len(c.exceptions)))
+	next := uint32(0)
+	for _, i := range c.exceptions {
+		dst = binary.AppendUvarint(dst, uint64(i-next))
+		dst = binary.LittleEndian.AppendUint64(dst, values[i])
+		next = i + 1
+	}
+	return c.ints.append(dst, c.decimals), true
+}
+
+func (c *valueCoder) appendBits(dst []byte, values []uint64) []byte {
+	var all uint64
+	for _, v := range values {
+		all |= v
+	}
+	half := min(uint(bits.TrailingZeros64(all))/2, 31)
+	c.decimals = c.decimals[:0]
+	for _, v := range values {
+		c.decimals = append(c.decimals, int64(v>>(2*half)))
+	}
+	return c.ints.append(append(dst, valuesBits|byte(half)<<3), c.decimals)
+}
+
+// valueDecoder decodes segments. It keeps the memory that it needs between segments.
+type valueDecoder struct {
+	ints intDecoder
+	tmp  []int64
+}
+
+// append reads a segment of n >= 1 values, which takes all of b, and appends them to dst. n must have been bounded.
+func (d *valueDecoder) append(dst []uint64, b []byte, n int) ([]uint64, error) {
+	s := scan{b: b}
+	head := s.byte()
+	param := head >> 3
+	begin := len(dst)
+	switch head & valuesCodec {
+	case valuesDecimal, valuesPatched:
+		dst = d.decimals(dst, &s, n, head&valuesCodec == valuesPatched, int(param))
+	case valuesBits:
+		d.tmp = d.ints.append(d.tmp[:0], &s, n)
+		for _, x := range d.tmp {
+			dst = append(dst, uint64(x)<<(2*param))
+		}
+	case valuesXor:
+		var ok bool
+		if dst, ok = readXor(dst, s.b, n); !ok {
+			s.fail()
+		}
+		s.b = nil
+	case valuesRaw:
+		raw := s.take(8 * uint64(n))
+		for ; len(raw) >= 8; raw = raw[8:] {
+			dst = append(dst, binary.LittleEndian.Uint64(raw))
+		}
+	default:
+		return dst, corrupt("values: unknown codec %d", head&valuesCodec)
+	}
+	if err := s.end("values"); err != nil {
+		return dst[:begin], err
+	}
+	return dst, nil
+}
+
+func (d *valueDecoder) decimals(dst []uint64, s *scan, n int, patched bool, k int) []uint64 {
+	if k > maxExponent {
+		s.fail()
+		return dst
+	}
+	count := 0
+	list := *s
+	if patched {
+		count = s.below(uint64(n))
+		list = *s
+		for range count {
+			s.uvarint()
+			s.take(8)
+		}
+	}
+	d.tmp = d.ints.append(d.tmp[:0], s, n)
+	if s.bad {
+		return dst
+	}
+	at := len(dst)
+	dst = grow(dst, n)
+	out := dst[at:]
+	for i, x := range d.tmp {
+		out[i] = decimalValue(x, k)
+	}
+	next := uint64(0)
+	for range count {
+		gap, v := list.uvarint(), list.u64()
+		if gap >= uint64(n)-next {
+			s.fail()
+			return dst
+		}
+		out[next+gap] = v
+		next += gap + 1
+	}
+	return dst
+}

@@ -1,0 +1,268 @@
+package part
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+// Compression chooses between cheap and small.
+type Compression uint8
+
+const (
+	// Fast is for parts that will soon be merged: numbers as their codecs leave them, text with s2.
+	Fast Compression = iota
+	// Dense is for blocks: denser packing of numbers, zstd for what it shortens.
+	Dense
+)
+
+// WriterOptions say what a part is about.
+type WriterOptions struct {
+	Seed   model.KeySeed
+	Signal model.Signal
+	Node   string
+	// SeqLo and SeqHi bound the journal sequence numbers of the rows, inclusive.
+	SeqLo, SeqHi uint64
+	Level        Compression
+	// Labels says that every series comes with its labels. Then the part has labels and postings.
+	Labels bool
+	// Created is in Unix nanoseconds.
+	Created int64
+}
+
+// Writer writes one part, series after series. Its memory is a page of each section and, with labels, the postings of
+// one tenant. After an error every call returns that error.
+type Writer struct {
+	w      io.Writer
+	o      WriterOptions
+	off    int64
+	footer footer
+	index  [sections]indexWriter
+
+	keys     keyPage
+	labels   labelPage
+	postings postings
+	samples  samplePage
+
+	rank    uint32 // of the current series
+	last    model.Key
+	sampled bool // the current series has its rows
+
+	payload, stored []byte
+	err             error
+	done            bool
+}
+
+// NewWriter starts a part. Bytes go to w a page at a time, so w need not buffer.
+func NewWriter(w io.Writer, o WriterOptions) *Writer {
+	p := &Writer{w: w, o: o}
+	p.footer.meta = Meta{
+		Seed: o.Seed, Signal: o.Signal, Node: o.Node, SeqLo: o.SeqLo, SeqHi: o.SeqHi,
+		Created: o.Created, Labels: o.Labels, Range: noTimes,
+	}
+	for i := range p.index {
+		p.index[i].section = section(i)
+	}
+	p.samples.ints.dense, p.samples.values.ints.dense = o.Level == Dense, o.Level == Dense
+	p.samples.reset()
+	p.postings.seed = uint64(o.Seed)
+	return p
+}
+
+// Series starts the next series. (tenant, key) must ascend. Labels must be given if and only if the part has them, and
+// be canonical. Breaking any of this is an error of class invalid.
+func (p *Writer) Series(tenant string, k model.Key, l model.Labels) error {
+	if p.err != nil {
+		return p.err
+	}
+	p.err = p.series(tenant, k, l)
+	return p.err
+}
+
+func (p *Writer) series(tenant string, k model.Key, l model.Labels) error {
+	m := &p.footer.meta
+	t := p.tenant()
+	switch {
+	case p.done:
+		return invalid("series after Finish")
+	case (l != nil) != p.o.Labels:
+		return invalid("series %s: labels given: %t, part has labels: %t", k, l != nil, p.o.Labels)
+	case len(l) > maxLabelBytes:
+		return invalid("series %s: labels of %d bytes; the most is %d", k, len(l), maxLabelBytes)
+	case m.Series >= 1<<32-1:
+		return invalid("more than %d series", uint32(1<<32-1))
+	case t == nil || t.Name != tenant:
+		if err := p.nextTenant(tenant); err != nil {
+			return err
+		}
+		t = p.tenant()
+	case !p.last.Less(k):
+		return invalid("series %s after %s", k, p.last)
+	}
+	p.rank = uint32(m.Series)
+	p.keys.add(p.rank, k)
+	if p.keys.full() {
+		if err := p.flushKeys(); err != nil {
+			return err
+		}
+	}
+	if p.o.Labels {
+		if err := p.addLabels(l); err != nil {
+			return err
+		}
+	}
+	p.last, p.sampled = k, false
+	m.Series++
+	t.Series++
+	return nil
+}
+
+func (p *Writer) addLabels(l model.Labels) error {
+	if err := p.postings.add(p.rank-p.tenant().Rank0, l); err != nil {
+		return err
+	}
+	p.labels.add(p.rank, l)
+	if p.labels.full() {
+		return p.flushLabels()
+	}
+	return nil
+}
+
+// Samples gives the current series its rows: ascending, unique times. It may be called once per series, or not at all.
+func (p *Writer) Samples(r *model.Rows) error {
+	if p.err != nil {
+		return p.err
+	}
+	p.err = p.rows(r)
+	return p.err
+}
+
+func (p *Writer) rows(r *model.Rows) error {
+	n := len(r.Times)
+	switch {
+	case n == 0:
+		return nil
+	case p.done || p.footer.meta.Series == 0 || p.sampled:
+		return invalid("rows without a series, or a second time")
+	case len(r.Values) != n || len(r.Starts) != 0 && len(r.Starts) != n:
+		return invalid("columns of %d times, %d values, %d starts", n, len(r.Values), len(r.Starts))
+	}
+	for i, t := range r.Times[1:] {
+		if t <= r.Times[i] {
+			return invalid("series %s: time %d after %d", p.last, t, r.Times[i])
+		}
+	}
+	p.sampled = true
+	t := p.tenant()
+	t.Samples += uint64(n)
+	t.Range.Min, t.Range.Max = min(t.Range.Min, r.Times[0]), max(t.Range.Max, r.Times[n-1])
+	// What fits a page of its own is not cut in two.
+	if !p.samples.empty() && !p.samples.fits(p.rank, min(n, maxSeriesRows)) {
+		if err := p.flushSamples(); err != nil {
+			return err
+		}
+	}
+	for i := 0; i < n; {
+		j := min(n, i+maxSeriesRows)
+		p.samples.add(p.rank, r, i, j)
+		if i = j; i < n || p.samples.full() {
+			if err := p.flushSamples(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// tenant returns the current tenant, nil before the first.
+func (p *Writer) tenant() *Tenant {
+	if n := len(p.footer.meta.Tenants); n > 0 {
+		return &p.footer.meta.Tenants[n-1]
+	}
+	return nil
+}
+
+func (p *Writer) nextTenant(name string) error {
+	if t := p.tenant(); t != nil {
+		if name <= t.Name {
+			return invalid("tenant %q after %q", name, t.Name)
+		}
+		if err := p.endTenant(); err != nil {
+			return err
+		}
+	}
+	m := &p.footer.meta
+	m.Tenants = append(m.Tenants, Tenant{Name: name, Rank0: uint32(m.Series), Range: noTimes})
+	return nil
+}
+
+// endTenant writes what is left of the current tenant, since no page spans two.
+func (p *Writer) endTenant() error {
+	if err := p.flushKeys(); err != nil {
+		return err
+	}
+	if err := p.flushLabels(); err != nil {
+		return err
+	}
+	if err := p.flushSamples(); err != nil {
+		return err
+	}
+	if err := p.flushPostings(); err != nil {
+		return err
+	}
+	t, m := p.tenant(), &p.footer.meta
+	m.Samples += t.Samples
+	m.Range.Min, m.Range.Max = min(m.Range.Min, t.Range.Min), max(m.Range.Max, t.Range.Max)
+	return nil
+}
+
+// Finish writes what is left, the index and the footer, and returns what the part says of itself and its size in bytes.
+// It neither syncs nor closes.
+func (p *Writer) Finish() (Meta, int64, error) {
+	if p.err == nil {
+		p.err = p.finish()
+	}
+	return p.footer.meta, p.off, p.err
+}
+
+func (p *Writer) finish() error {
+	if p.done {
+		return invalid("finished twice")
+	}
+	p.done = true
+	if p.tenant() != nil {
+		if err := p.endTenant(); err != nil {
+			return err
+		}
+	}
+	if p.off == 0 {
+		if err := p.write([]byte(header)); err != nil {
+			return err
+		}
+	}
+	for i := range p.index {
+		if err := p.flushIndex(&p.index[i]); err != nil {
+			return err
+		}
+		p.footer.index[i] = p.index[i].pages
+	}
+	p.payload = p.footer.append(p.payload[:0])
+	if len(p.payload) > maxFooterBytes {
+		return invalid("footer of %d bytes; the most is %d", len(p.payload), maxFooterBytes)
+	}
+	stored, err := sealPage(p.stored[:0], p.payload, p.textCodec())
+	if err != nil {
+		return err
+	}
+	return p.write(appendTail(stored, len(stored)))
+}
+
+func (p *Writer) write(b []byte) error {
+	n, err := p.w.Write(b)
+	p.off += int64(n)
+	if err != nil {
+		return fmt.Errorf("part: write at %d: %w: %w", p.off, model.ErrTransient, err)
+	}
+	return nil
+}
