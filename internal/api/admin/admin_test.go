@@ -1,0 +1,79 @@
+package admin
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+func TestEndpoints(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	c := prometheus.NewCounter(prometheus.CounterOpts{Name: "shale_test_total", Help: "A test."})
+	reg.MustRegister(c)
+	c.Add(3)
+	var ready atomic.Bool
+	mux := http.NewServeMux()
+	New(Options{
+		Version: "v1", Gatherer: reg,
+		Ready: func() error {
+			if ready.Load() {
+				return nil
+			}
+			return errors.New("the journal is being read")
+		},
+		Endpoints: []Endpoint{{"POST", "/api/v1/write", "takes remote write"}},
+	}).Routes(mux)
+	get := func(method, path string) (int, string) {
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, httptest.NewRequest(method, path, nil))
+		return w.Code, w.Body.String()
+	}
+	for _, c := range []struct {
+		method, path string
+		status       int
+		body         string
+	}{
+		{"GET", "/healthz", 200, "ok\n"},
+		{"GET", "/ready", 503, "not ready: the journal is being read\n"},
+		{"GET", "/metrics", 200, "shale_test_total 3\n"},
+		{"GET", "/", 200, "POST  /api/v1/write  takes remote write\n"},
+		{"HEAD", "/healthz", 200, ""},
+		{"POST", "/ready", 405, ""},
+		{"GET", "/nothing", 404, ""},
+	} {
+		if status, body := get(c.method, c.path); status != c.status || !strings.Contains(body, c.body) {
+			t.Errorf("%s %s: %d %q, want %d %q", c.method, c.path, status, body, c.status, c.body)
+		}
+	}
+	ready.Store(true)
+	if status, body := get("GET", "/ready"); status != 200 || body != "ready\n" {
+		t.Errorf("when ready: %d %q", status, body)
+	}
+}
+
+// One broken collector must not take all others with it.
+func TestMetricsSurviveABrokenCollector(t *testing.T) {
+	reg := prometheus.NewPedanticRegistry()
+	reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "good", Help: "Good."}, func() float64 { return 1 }), broken{})
+	mux := http.NewServeMux()
+	New(Options{Gatherer: reg}).Routes(mux)
+	w := httptest.NewRecorder()
+	mux.ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	if w.Code != 200 || !strings.Contains(w.Body.String(), "good 1\n") {
+		t.Errorf("%d %q", w.Code, w.Body)
+	}
+}
+
+type broken struct{}
+
+func (broken) Describe(ch chan<- *prometheus.Desc) {
+	ch <- prometheus.NewDesc("broken", "Broken.", nil, nil)
+}
+func (broken) Collect(ch chan<- prometheus.Metric) {
+	ch <- prometheus.NewInvalidMetric(prometheus.NewDesc("broken", "Broken.", nil, nil), errors.New("broken"))
+}
