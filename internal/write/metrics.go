@@ -19,8 +19,8 @@ func newMetrics(reg prometheus.Registerer, b *budget) *metrics {
 		Name: "shale_write_inflight_limit_bytes", Help: "Bytes that requests may hold at one time.",
 	}, func() float64 { return float64(b.max) })
 	return &metrics{
-		stored:  f.NewCounter(prometheus.CounterOpts{Name: "shale_write_samples_total", Help: "Samples acknowledged as durable."}),
-		labels:  f.NewCounter(prometheus.CounterOpts{Name: "shale_write_labels_total", Help: "Label sets that travelled with batches because their series were not yet known to be durable."}),
+		stored: f.NewCounter(prometheus.CounterOpts{Name: "shale_write_samples_total", Help: "Samples acknowledged as durable."}),
+		labels: f.NewCounter(prometheus.CounterOpts{Name: "shale_write_labels_total", Help: "Label sets that travelled with batches because their series were not yet known to be durable."}),
 		discarded: f.NewCounterVec(prometheus.CounterOpts{
 			Name: "shale_write_discarded_samples_total", Help: "Samples left out, by reason."}, []string{"reason"}),
 		refused: f.NewCounterVec(prometheus.CounterOpts{

@@ -1,0 +1,125 @@
+package head
+
+import (
+	"context"
+	"runtime/pprof"
+	"time"
+)
+
+// Start begins the background work: the known set is rebuilt, then buffers are flushed, parts merged and windows
+// shipped until Close.
+func (h *Head) Start() {
+	ctx, cancel := context.WithCancel(context.Background())
+	h.stop = cancel
+	h.goDo(ctx, "head-known", func(ctx context.Context) {
+		if err := h.rebuildKnown(ctx); err != nil && ctx.Err() == nil {
+			h.metrics.workErrors.Inc()
+			h.o.Logger.Error("the known set could not be rebuilt; series carry their labels once more", "err", err)
+		}
+		h.forgetIdle(ctx)
+	})
+	h.goDo(ctx, "head-flush", h.flushUntil)
+	h.goDo(ctx, "head-merge", h.mergeUntil)
+}
+
+// goDo runs a goroutine that Close waits for.
+func (h *Head) goDo(ctx context.Context, name string, f func(context.Context)) {
+	h.done.Go(func() {
+		pprof.Do(ctx, pprof.Labels("shale", name), f)
+	})
+}
+
+// flushUntil flushes when it is time or when a buffer is half full.
+func (h *Head) flushUntil(ctx context.Context) {
+	tick := time.NewTicker(h.o.FlushEvery)
+	defer tick.Stop()
+	retry := pause{}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		case <-h.urge:
+		}
+		for err := h.Flush(ctx); err != nil; err = h.Flush(ctx) {
+			if !retry.after(ctx, h, "flush", err) {
+				return
+			}
+		}
+		retry = pause{}
+		select {
+		case h.flushed <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// mergeUntil merges and ships after each flush, until nothing is due.
+func (h *Head) mergeUntil(ctx context.Context) {
+	retry := pause{}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-h.flushed:
+		}
+		for more := true; more && ctx.Err() == nil; {
+			var err error
+			if more, err = h.mergeOnce(ctx); err == nil {
+				retry = pause{}
+			} else if more = retry.after(ctx, h, "merge or ship", err); !more {
+				return
+			}
+		}
+	}
+}
+
+// mergeOnce does one merge or ship if one is due, and reports whether there was one. A bucket that fails must not keep
+// parts from being merged, so merging goes first.
+func (h *Head) mergeOnce(ctx context.Context) (bool, error) {
+	h.merging.Lock()
+	defer h.merging.Unlock()
+	if more, err := h.merge(ctx); more || err != nil {
+		return more, err
+	}
+	return h.shipDue(ctx)
+}
+
+// pause is the waiting time between tries of failing work, growing from 0.1 to 10 s.
+type pause struct{ last time.Duration }
+
+// after reports an error and waits; it returns false when the work is to end.
+func (p *pause) after(ctx context.Context, h *Head, what string, err error) bool {
+	if ctx.Err() != nil {
+		return false
+	}
+	p.last = min(max(2*p.last, 100*time.Millisecond), 10*time.Second)
+	h.metrics.workErrors.Inc()
+	h.o.Logger.Error("background work failed and will be tried again", "work", what, "pause", p.last, "err", err)
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(p.last):
+		return true
+	}
+}
+
+// knownTick is the unit of activity in the known set.
+const knownTick = 10 * time.Minute
+
+// forgetIdle lets series leave the known set that have had no row for IdleAfter.
+func (h *Head) forgetIdle(ctx context.Context) {
+	tick := time.NewTicker(knownTick)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if err := h.known.advance(min(200, int(h.o.IdleAfter/knownTick)+1)); err != nil {
+			h.metrics.workErrors.Inc()
+			h.o.Logger.Error("idle series stay in the known set", "err", err)
+		}
+	}
+}

@@ -1,0 +1,121 @@
+package head
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/part"
+)
+
+// Flush puts everything that has been applied into parts and lets the journal forget it: one data part and one label
+// part for each signal that has rows. All rows and labels up to one sequence number are in them, so that a single number
+// says what parts cover.
+func (h *Head) Flush(ctx context.Context) error {
+	h.flushing.Lock()
+	defer h.flushing.Unlock()
+	h.mu.Lock()
+	h.sealLocked()
+	e := edit{covered: h.applied}
+	for s := range signals {
+		for _, r := range h.runs[s] {
+			r.flushing = true
+			e.flushed = append(e.flushed, r)
+		}
+		for _, r := range h.labelRuns[s] {
+			r.flushing = true
+			e.flushedLabels = append(e.flushedLabels, r)
+		}
+	}
+	h.mu.Unlock()
+	if len(e.flushed) == 0 && len(e.flushedLabels) == 0 {
+		return nil
+	}
+	started := h.o.Now()
+	for s := range signals {
+		signal := model.Signal(s)
+		if err := h.flushRows(ctx, signal, &e); err != nil {
+			return err
+		}
+		if err := h.flushLabels(ctx, signal, &e); err != nil {
+			return err
+		}
+	}
+	if err := h.commit(ctx, e); err != nil {
+		return fmt.Errorf("flush: %w", err)
+	}
+	h.metrics.flushes.Inc()
+	h.metrics.flushSeconds.Observe(float64(h.o.Now()-started) / 1e9)
+	return h.o.Truncate(e.covered)
+}
+
+func (h *Head) flushRows(ctx context.Context, s model.Signal, e *edit) error {
+	var inputs []part.Stream
+	var lo, hi uint64
+	for _, r := range e.flushed {
+		if r.signal != s {
+			continue
+		}
+		r.sort()
+		inputs = append(inputs, &runStream{r: r})
+		if lo == 0 {
+			lo = r.seqLo
+		}
+		hi = r.seqHi
+	}
+	if len(inputs) == 0 {
+		return nil
+	}
+	o := h.writerOptions(s, lo, hi)
+	return h.writePart(ctx, o, dataPart, young, inputs, e)
+}
+
+func (h *Head) flushLabels(ctx context.Context, s model.Signal, e *edit) error {
+	var inputs []part.Stream
+	for _, r := range e.flushedLabels {
+		if r.signal == s {
+			inputs = append(inputs, &labelRunStream{entries: r.entries})
+		}
+	}
+	if len(inputs) == 0 {
+		return nil
+	}
+	o := h.writerOptions(s, h.Covered()+1, e.covered)
+	o.Labels = true
+	return h.writePart(ctx, o, labelPart, young, inputs, e)
+}
+
+// writePart merges the inputs into one part and adds it to the edit.
+func (h *Head) writePart(ctx context.Context, o part.WriterOptions, k kind, g group, inputs []part.Stream, e *edit) error {
+	file := h.nextFile("part")
+	w, err := createPart(h.o.FS, h.o.Dir, file, o)
+	if err != nil {
+		return err
+	}
+	err = part.Merge(ctx, inputs, func(tenant string, key model.Key, l model.Labels, rows *model.Rows) error {
+		if err := w.Series(tenant, key, l); err != nil {
+			return err
+		}
+		if rows.Len() == 0 {
+			return nil
+		}
+		return w.Samples(rows)
+	}, part.MergeOptions{OnCollision: h.collided})
+	if err != nil {
+		w.abandon()
+		return err
+	}
+	meta, size, err := w.finish()
+	if err != nil {
+		return err
+	}
+	h.metrics.partBytes.Add(float64(size))
+	e.add = append(e.add, infoOf(file, k, g, meta, size))
+	return nil
+}
+
+// collided counts two label sets of one key. The one that came first stays.
+func (h *Head) collided(tenant string, k model.Key, kept, dropped model.Labels) {
+	h.metrics.collisions.Inc()
+	h.o.Logger.Error("two label sets have one key; the first one stays", "tenant", tenant, "key", k, "kept", kept, "dropped", dropped)
+}

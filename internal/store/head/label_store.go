@@ -1,0 +1,103 @@
+package head
+
+import (
+	"context"
+
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/part"
+)
+
+// The label store is the label parts and, before those, the label runs: labels of every key that is known or has rows
+// that are not shipped, each written once. The oldest source of a key is the one that counts.
+
+// labelWalksOf returns walks over all labels of a tenant, oldest first. The caller holds merging, so label parts
+// stay.
+func (h *Head) labelWalksOf(ctx context.Context, s model.Signal, tenant string) []labelWalk {
+	var walks []labelWalk
+	for _, p := range h.group(s, labelPart, young) {
+		if p.reader.Meta().Tenant(tenant) != nil {
+			walks = append(walks, newPartLabelWalk(ctx, p.reader, tenant))
+		}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, r := range h.labelRuns[s] {
+		if entries := r.tenant(tenant); len(entries) > 0 {
+			walks = append(walks, &runLabelWalk{entries})
+		}
+	}
+	return walks
+}
+
+// partLabelWalk finds labels in a label part.
+type partLabelWalk struct {
+	keys   *part.KeyCursor
+	series *part.SeriesCursor
+	valid  bool
+}
+
+func newPartLabelWalk(ctx context.Context, r *part.Reader, tenant string) *partLabelWalk {
+	w := &partLabelWalk{keys: r.Keys(ctx, tenant), series: r.SeriesAt(ctx, tenant)}
+	w.valid = w.keys.Next()
+	return w
+}
+
+func (w *partLabelWalk) seek(_ context.Context, k model.Key) (model.Labels, error) {
+	if w.valid && w.keys.Key().Less(k) {
+		w.valid = w.keys.SeekGE(k)
+	}
+	if !w.valid {
+		return nil, w.keys.Err()
+	}
+	if w.keys.Key() != k {
+		return nil, nil
+	}
+	if err := w.series.Seek(w.keys.Rank()); err != nil {
+		return nil, err
+	}
+	return w.series.Labels(), nil
+}
+
+// rebuildKnown fills the known set from the label parts, while writes go on: what is not in it yet carries its labels
+// once more.
+func (h *Head) rebuildKnown(ctx context.Context) error {
+	for _, p := range h.pinParts(func(i *partInfo) bool { return i.Kind == labelPart }) {
+		err := h.addKnown(ctx, p)
+		p.unpin()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (h *Head) addKnown(ctx context.Context, p *localPart) error {
+	for _, t := range p.reader.Meta().Tenants {
+		id := h.tenants.must(t.Name)
+		keys := p.reader.Keys(ctx, t.Name)
+		for keys.Next() {
+			h.known.insert(id, p.info.Signal, keys.Key())
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+		}
+		if err := keys.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pinParts returns the parts that want accepts, each with a reference that the caller gives up.
+func (h *Head) pinParts(want func(*partInfo) bool) []*localPart {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var pinned []*localPart
+	for _, p := range h.parts {
+		if want(&p.info) {
+			p.pin()
+			pinned = append(pinned, p)
+		}
+	}
+	return pinned
+}

@@ -1,0 +1,131 @@
+package head
+
+import (
+	"context"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+// labelBlockBytes is the size of the blocks that hold fresh labels.
+const labelBlockBytes = 256 << 10
+
+// labelEntryBytes is what a fresh label set costs beside its bytes.
+const labelEntryBytes = 64
+
+// labelEntry is a label set that is durable in the journal and not yet in a label part.
+type labelEntry struct {
+	tenant string
+	key    model.Key
+	labels model.Labels
+}
+
+func compareEntries(a, b labelEntry) int {
+	if c := strings.Compare(a.tenant, b.tenant); c != 0 {
+		return c
+	}
+	return a.key.Compare(b.key)
+}
+
+// labelBuffer collects the labels of new series. It is guarded by Head.mu until it is sealed.
+type labelBuffer struct {
+	block   []byte
+	entries map[model.Signal][]labelEntry
+	bytes   int64
+}
+
+func newLabelBuffer() *labelBuffer { return &labelBuffer{entries: make(map[model.Signal][]labelEntry)} }
+
+func (lb *labelBuffer) add(tenant string, signal model.Signal, k model.Key, l model.Labels) {
+	if cap(lb.block)-len(lb.block) < len(l) {
+		lb.block = make([]byte, 0, max(labelBlockBytes, len(l)))
+	}
+	begin := len(lb.block)
+	lb.block = append(lb.block, l...)
+	lb.entries[signal] = append(lb.entries[signal], labelEntry{tenant, k, model.Labels(lb.block[begin:len(lb.block):len(lb.block)])})
+	lb.bytes += int64(len(l)) + labelEntryBytes
+}
+
+// labelRun is a sealed label buffer: sorted by (tenant, key), each key once, immutable. It holds about as many label
+// sets as arrive in ten seconds; selecting from it scans it.
+type labelRun struct {
+	signal   model.Signal
+	entries  []labelEntry
+	bytes    int64
+	flushing bool // guarded by Head.mu: it may not be combined any more
+}
+
+// seal makes a run for each signal. It sorts at once: label runs are rare once series are known.
+func (lb *labelBuffer) seal() []*labelRun {
+	var runs []*labelRun
+	for signal, entries := range lb.entries {
+		runs = append(runs, &labelRun{signal: signal, entries: sortEntries(entries), bytes: lb.bytes / int64(len(lb.entries))})
+	}
+	runs[0].bytes += lb.bytes % int64(len(lb.entries))
+	return runs
+}
+
+// sortEntries orders entries and keeps the first of those that share a key.
+func sortEntries(entries []labelEntry) []labelEntry {
+	slices.SortStableFunc(entries, compareEntries)
+	return slices.CompactFunc(entries, func(a, b labelEntry) bool { return compareEntries(a, b) == 0 })
+}
+
+// combineLabels makes one run of two neighbours; the older one's labels stay where both have a key.
+func combineLabels(older, newer *labelRun) *labelRun {
+	return &labelRun{
+		signal: older.signal, bytes: older.bytes + newer.bytes,
+		entries: sortEntries(append(slices.Clone(older.entries), newer.entries...)),
+	}
+}
+
+// tenant returns the entries of a tenant.
+func (r *labelRun) tenant(name string) []labelEntry {
+	from := sort.Search(len(r.entries), func(i int) bool { return r.entries[i].tenant >= name })
+	n := sort.Search(len(r.entries)-from, func(i int) bool { return r.entries[from+i].tenant > name })
+	return r.entries[from : from+n]
+}
+
+// matches reports whether a label set satisfies all matchers.
+func matches(l model.Labels, ms []model.Matcher) bool {
+	for i := range ms {
+		if !ms[i].Match(string(l.Get(ms[i].Name))) {
+			return false
+		}
+	}
+	return true
+}
+
+// labelRunStream walks a run as merging wants it.
+type labelRunStream struct {
+	entries []labelEntry
+	at      int
+	none    model.Rows
+}
+
+func (s *labelRunStream) Next(context.Context) bool { s.at++; return s.at <= len(s.entries) }
+func (s *labelRunStream) Tenant() string            { return s.entries[s.at-1].tenant }
+func (s *labelRunStream) Key() model.Key            { return s.entries[s.at-1].key }
+func (s *labelRunStream) Labels() model.Labels      { return s.entries[s.at-1].labels }
+func (s *labelRunStream) Rows() *model.Rows         { return &s.none }
+func (s *labelRunStream) Err() error                { return nil }
+
+// labelWalk finds the labels of keys that come in ascending order, among several sources of labels.
+type labelWalk interface {
+	// seek returns the labels of a key, valid until the next call, or nil if the source does not have it.
+	seek(ctx context.Context, k model.Key) (model.Labels, error)
+}
+
+// runLabelWalk is the walk over a run.
+type runLabelWalk struct{ entries []labelEntry }
+
+func (w *runLabelWalk) seek(_ context.Context, k model.Key) (model.Labels, error) {
+	i := sort.Search(len(w.entries), func(i int) bool { return !w.entries[i].key.Less(k) })
+	w.entries = w.entries[i:]
+	if len(w.entries) > 0 && w.entries[0].key == k {
+		return w.entries[0].labels, nil
+	}
+	return nil, nil
+}

@@ -1,0 +1,134 @@
+package head
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/part"
+)
+
+// localPart is an open part of the data folder. Queries hold references; the file goes when the manifest has dropped
+// the part and the last reference is gone.
+type localPart struct {
+	info   partInfo
+	reader *part.Reader
+	file   vfs.File
+	remove func() error
+	refs   atomic.Int32
+	gone   atomic.Bool // the manifest has dropped it
+}
+
+func openLocalPart(ctx context.Context, fs vfs.FS, dir string, info partInfo, pagesRead *atomic.Int64) (*localPart, error) {
+	name := fs.PathJoin(dir, info.File)
+	f, err := fs.Open(name, vfs.RandomReadsOption)
+	if err != nil {
+		return nil, fmt.Errorf("%w: part %s: %v", model.ErrTransient, name, err)
+	}
+	r, err := part.OpenWith(ctx, part.FilePages(f, pagesRead), readRange(f), info.Bytes)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("part %s: %w", name, err), f.Close())
+	}
+	p := &localPart{info: info, reader: r, file: f, remove: func() error { return fs.Remove(name) }}
+	p.refs.Store(1)
+	return p, nil
+}
+
+func readRange(r io.ReaderAt) part.ReadRange {
+	return func(_ context.Context, off, n int64) ([]byte, error) {
+		b := make([]byte, n)
+		if _, err := r.ReadAt(b, off); err != nil {
+			return nil, fmt.Errorf("%w: read %d bytes at %d: %v", model.ErrTransient, n, off, err)
+		}
+		return b, nil
+	}
+}
+
+func (p *localPart) pin() { p.refs.Add(1) }
+
+// unpin gives up a reference. Failing to delete a file that nothing refers to any more is no error: the next start
+// deletes it.
+func (p *localPart) unpin() {
+	if p.refs.Add(-1) > 0 {
+		return
+	}
+	_ = p.file.Close()
+	if p.gone.Load() {
+		_ = p.remove()
+	}
+}
+
+// drop gives up the head's own reference after the manifest has dropped the part.
+func (p *localPart) drop() {
+	p.gone.Store(true)
+	p.unpin()
+}
+
+// partWriter writes a new part file.
+type partWriter struct {
+	fs   vfs.FS
+	name string
+	file vfs.File
+	buf  *bufferedFile
+	*part.Writer
+}
+
+func createPart(fs vfs.FS, dir, file string, o part.WriterOptions) (*partWriter, error) {
+	name := fs.PathJoin(dir, file)
+	f, err := fs.Create(name, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return nil, fmt.Errorf("%w: part %s: %v", model.ErrTransient, name, err)
+	}
+	buf := &bufferedFile{f: f}
+	return &partWriter{fs: fs, name: name, file: f, buf: buf, Writer: part.NewWriter(buf, o)}, nil
+}
+
+// finish makes the part durable, but for its folder entry.
+func (w *partWriter) finish() (part.Meta, int64, error) {
+	meta, size, err := w.Finish()
+	if err == nil {
+		err = w.buf.flush()
+	}
+	if err == nil {
+		err = w.file.Sync()
+	}
+	if err = errors.Join(err, w.file.Close()); err != nil {
+		_ = w.fs.Remove(w.name)
+		if !errors.Is(err, model.ErrInvalid) && !errors.Is(err, model.ErrCorrupt) {
+			err = fmt.Errorf("%w: %v", model.ErrTransient, err)
+		}
+		return meta, size, fmt.Errorf("part %s: %w", w.name, err)
+	}
+	return meta, size, nil
+}
+
+// abandon deletes what has been written.
+func (w *partWriter) abandon() {
+	_ = w.file.Close()
+	_ = w.fs.Remove(w.name)
+}
+
+// bufferedFile gathers writes; vfs files have none of their own.
+type bufferedFile struct {
+	f   vfs.File
+	buf []byte
+}
+
+func (b *bufferedFile) Write(p []byte) (int, error) {
+	b.buf = append(b.buf, p...)
+	if len(b.buf) < 256<<10 {
+		return len(p), nil
+	}
+	return len(p), b.flush()
+}
+
+func (b *bufferedFile) flush() error {
+	_, err := b.f.Write(b.buf)
+	b.buf = b.buf[:0]
+	return err
+}

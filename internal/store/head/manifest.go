@@ -1,0 +1,137 @@
+package head
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+// manifestName is the file that says which local parts count. It is replaced as a whole, so every change of the set of
+// parts (a flush, a merge, a ship) happens at one instant.
+const manifestName = "MANIFEST"
+
+// manifestVersion changes when older programs would misread the file.
+const manifestVersion = 1
+
+// manifest is the content of the file: JSON after a line with the checksum of it.
+type manifest struct {
+	Version int           `json:"version"`
+	Seed    model.KeySeed `json:"seed"`
+	Node    string        `json:"node"`
+	// Covered is the last sequence number of the journal whose rows and labels are in parts.
+	Covered uint64 `json:"covered"`
+	// NextFile numbers the next part.
+	NextFile uint64     `json:"next_file"`
+	Parts    []partInfo `json:"parts"`
+}
+
+// kind tells parts that hold rows from parts that hold labels.
+type kind string
+
+const (
+	dataPart  kind = "data"
+	labelPart kind = "labels"
+)
+
+// partInfo is the entry of one local part.
+type partInfo struct {
+	File   string       `json:"file"`
+	Kind   kind         `json:"kind"`
+	Signal model.Signal `json:"signal"`
+	Group  group        `json:"group"`
+	SeqLo  uint64       `json:"seq_lo"`
+	SeqHi  uint64       `json:"seq_hi"`
+	Bytes  int64        `json:"bytes"`
+	Series uint64       `json:"series"`
+	Rows   uint64       `json:"rows"`
+	// Range bounds the times of the rows.
+	Range model.TimeRange `json:"range"`
+	// Created is in Unix nanoseconds.
+	Created int64 `json:"created"`
+	// Ship is set, and the same, for the parts that are being shipped together. They are merged no more, so that a ship
+	// which a crash cut short is repeated with the same input and overwrites itself.
+	Ship uint64 `json:"ship,omitempty"`
+}
+
+func readManifest(fs vfs.FS, dir string) (*manifest, error) {
+	name := fs.PathJoin(dir, manifestName)
+	f, err := fs.Open(name)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: %v", model.ErrTransient, name, err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, 64<<20))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: %v", model.ErrTransient, name, err)
+	}
+	sum, body, ok := bytes.Cut(data, []byte("\n"))
+	if want := fmt.Sprintf("crc32c %08x", crc32.Checksum(body, castagnoli)); !ok || string(sum) != want {
+		return nil, fmt.Errorf("%w: %s: the checksum is %.20q and should be %q", model.ErrCorrupt, name, sum, want)
+	}
+	m := new(manifest)
+	dec := json.NewDecoder(bytes.NewReader(body))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(m); err != nil {
+		return nil, fmt.Errorf("%w: %s: %v", model.ErrCorrupt, name, err)
+	}
+	if m.Version != manifestVersion {
+		return nil, fmt.Errorf("%w: %s has version %d and this program knows %d", model.ErrInvalid, name, m.Version, manifestVersion)
+	}
+	return m, nil
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// write replaces the file: a temporary one, synced, takes its place, and the folder is synced.
+func (m *manifest) write(fs vfs.FS, dir string) error {
+	body, err := json.MarshalIndent(m, "", " ")
+	if err != nil {
+		return fmt.Errorf("%w: manifest: %v", model.ErrInvalid, err)
+	}
+	data := append(fmt.Appendf(nil, "crc32c %08x\n", crc32.Checksum(body, castagnoli)), body...)
+	name := fs.PathJoin(dir, manifestName)
+	if err := writeSynced(fs, name+".tmp", data); err != nil {
+		return err
+	}
+	if err := fs.Rename(name+".tmp", name); err != nil {
+		return fmt.Errorf("%w: %s: %v", model.ErrTransient, name, err)
+	}
+	return syncDir(fs, dir)
+}
+
+func writeSynced(fs vfs.FS, name string, data []byte) error {
+	f, err := fs.Create(name, vfs.WriteCategoryUnspecified)
+	if err == nil {
+		_, err = f.Write(data)
+		if err == nil {
+			err = f.Sync()
+		}
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %s: %v", model.ErrTransient, name, err)
+	}
+	return nil
+}
+
+func syncDir(fs vfs.FS, dir string) error {
+	d, err := fs.OpenDir(dir)
+	if err == nil {
+		err = errors.Join(d.Sync(), d.Close())
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %s: %v", model.ErrTransient, dir, err)
+	}
+	return nil
+}

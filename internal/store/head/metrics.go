@@ -1,0 +1,67 @@
+package head
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
+
+type metrics struct {
+	flushes, partBytes, shippedBytes, shipErrors, collisions, workErrors prometheus.Counter
+	flushSeconds                                                         prometheus.Histogram
+	merges                                                               *prometheus.CounterVec
+}
+
+func newMetrics(reg prometheus.Registerer, h *Head) *metrics {
+	f := promauto.With(reg)
+	counter := func(name, help string) prometheus.Counter {
+		return f.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
+	}
+	gauge := func(name, help string, value func() float64) {
+		f.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value)
+	}
+	locked := func(value func() int64) func() float64 {
+		return func() float64 {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			return float64(value())
+		}
+	}
+	gauge("shale_head_active_series", "Series in the known set.", func() float64 { return float64(h.known.count.Load()) })
+	gauge("shale_head_active_series_limit", "Series for which the known set has room.", func() float64 { return float64(h.known.maxKeys) })
+	gauge("shale_head_known_bytes", "Memory of the known set.", func() float64 { return float64(h.known.bytes()) })
+	gauge("shale_head_tenants", "Tenants seen since the start or found in parts.", func() float64 { return float64(h.tenants.count()) })
+	gauge("shale_head_row_buffer_bytes", "Memory of rows that are in no part yet.", locked(func() int64 { return h.rowBytes }))
+	gauge("shale_head_row_buffer_limit_bytes", "Memory that such rows may take; beyond it senders wait.", func() float64 { return float64(h.o.RowBytes) })
+	gauge("shale_head_label_buffer_bytes", "Memory of label sets that are in no part yet.", locked(func() int64 { return h.lblBytes }))
+	gauge("shale_head_label_buffer_limit_bytes", "Memory that such label sets may take; beyond it senders wait.", func() float64 { return float64(h.o.LabelBytes) })
+	for _, k := range []kind{dataPart, labelPart} {
+		sum := func(value func(*partInfo) int64) func() float64 {
+			return locked(func() (n int64) {
+				for _, p := range h.parts {
+					if p.info.Kind == k {
+						n += value(&p.info)
+					}
+				}
+				return n
+			})
+		}
+		labels := prometheus.Labels{"kind": string(k)}
+		f.NewGaugeFunc(prometheus.GaugeOpts{Name: "shale_head_parts", Help: "Local parts.", ConstLabels: labels},
+			sum(func(*partInfo) int64 { return 1 }))
+		f.NewGaugeFunc(prometheus.GaugeOpts{Name: "shale_head_parts_bytes", Help: "Size of the local parts.", ConstLabels: labels},
+			sum(func(i *partInfo) int64 { return i.Bytes }))
+	}
+	m := &metrics{
+		flushes:      counter("shale_head_flushes_total", "Flushes of the buffers into parts."),
+		partBytes:    counter("shale_head_part_written_bytes_total", "Bytes of parts written, by flushes and merges."),
+		shippedBytes: counter("shale_head_shipped_bytes_total", "Bytes of blocks shipped to the bucket."),
+		shipErrors:   counter("shale_head_ship_errors_total", "Ships that failed and are tried again."),
+		workErrors:   counter("shale_head_background_errors_total", "Flushes, merges and ships that failed and are tried again."),
+		collisions:   counter("shale_head_key_collisions_total", "Different label sets seen under one key; the first one stays."),
+		flushSeconds: f.NewHistogram(prometheus.HistogramOpts{
+			Name: "shale_head_flush_seconds", Help: "Time of a flush.", Buckets: prometheus.ExponentialBuckets(0.005, 2, 14)}),
+		merges: f.NewCounterVec(prometheus.CounterOpts{
+			Name: "shale_head_merges_total", Help: "Merges of local parts, by what they made: data, labels, or windows out of young parts."}, []string{"into"}),
+	}
+	return m
+}

@@ -1,0 +1,155 @@
+package head
+
+import (
+	"context"
+	"sort"
+
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/part"
+)
+
+// seriesSource walks series that satisfy the matchers, in the order of keys.
+type seriesSource interface {
+	next() (bool, error)
+	key() model.Key
+	labels() model.Labels
+}
+
+// partSeries are the series of a label part.
+type partSeries struct {
+	ranks  part.Ranks
+	series *part.SeriesCursor
+}
+
+func newPartSeries(ctx context.Context, r *part.Reader, req *model.Request) (*partSeries, error) {
+	ranks, err := r.Select(ctx, req.Tenant, req.Matchers)
+	return &partSeries{ranks: ranks, series: r.SeriesAt(ctx, req.Tenant)}, err
+}
+
+func (s *partSeries) next() (bool, error) {
+	if len(s.ranks) == 0 {
+		return false, nil
+	}
+	err := s.series.Seek(s.ranks[0])
+	s.ranks = s.ranks[1:]
+	return err == nil, err
+}
+
+func (s *partSeries) key() model.Key       { return s.series.Key() }
+func (s *partSeries) labels() model.Labels { return s.series.Labels() }
+
+// runSeries are the series of a label run.
+type runSeries struct {
+	entries  []labelEntry
+	matchers []model.Matcher
+	at       labelEntry
+}
+
+func (s *runSeries) next() (bool, error) {
+	for len(s.entries) > 0 {
+		s.at, s.entries = s.entries[0], s.entries[1:]
+		if matches(s.at.labels, s.matchers) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+func (s *runSeries) key() model.Key       { return s.at.key }
+func (s *runSeries) labels() model.Labels { return s.at.labels }
+
+// seriesUnion merges sources, each key once. There are about ten, so the least key is found by looking at each.
+type seriesUnion struct {
+	sources []seriesSource // oldest first; those whose next has returned true
+	fresh   []seriesSource // not started yet
+	current bool
+	key     model.Key
+	labels  model.Labels
+}
+
+func (u *seriesUnion) add(s seriesSource) { u.fresh = append(u.fresh, s) }
+
+func (u *seriesUnion) next() (bool, error) {
+	kept := u.sources[:0]
+	for _, s := range u.sources {
+		if u.current && s.key() == u.key {
+			if more, err := s.next(); err != nil {
+				return false, err
+			} else if !more {
+				continue
+			}
+		}
+		kept = append(kept, s)
+	}
+	u.sources = kept
+	for _, s := range u.fresh {
+		if more, err := s.next(); err != nil {
+			return false, err
+		} else if more {
+			u.sources = append(u.sources, s)
+		}
+	}
+	u.fresh = nil
+	if u.current = len(u.sources) > 0; !u.current {
+		return false, nil
+	}
+	least := u.sources[0]
+	for _, s := range u.sources[1:] {
+		if s.key().Less(least.key()) {
+			least = s
+		}
+	}
+	u.key, u.labels = least.key(), least.labels()
+	return true, nil
+}
+
+// partRows are the rows of a data part.
+type partRows struct {
+	keys    *part.KeyCursor
+	samples *part.SampleCursor
+	valid   bool
+}
+
+func newPartRows(ctx context.Context, r *part.Reader, req *model.Request) *partRows {
+	p := &partRows{keys: r.Keys(ctx, req.Tenant), samples: r.SamplesAt(ctx, req.Range)}
+	p.valid = p.keys.Next()
+	return p
+}
+
+func (p *partRows) appendRows(k model.Key, dst *model.Rows) error {
+	if p.valid && p.keys.Key().Less(k) {
+		p.valid = p.keys.SeekGE(k)
+	}
+	if !p.valid {
+		return p.keys.Err()
+	}
+	if p.keys.Key() != k {
+		return nil
+	}
+	return p.samples.AppendRows(p.keys.Rank(), dst)
+}
+
+// runRows are the rows of a run.
+type runRows struct {
+	keys    []model.Key
+	columns *model.Rows
+	at      int
+	rg      model.TimeRange
+}
+
+func (r *runRows) appendRows(k model.Key, dst *model.Rows) error {
+	// Neighbours are near: look a little ahead before searching the rest.
+	i := r.at
+	for n := 0; i < len(r.keys) && r.keys[i].Less(k); n++ {
+		if i++; n == 8 {
+			i += sort.Search(len(r.keys)-i, func(j int) bool { return !r.keys[i+j].Less(k) })
+		}
+	}
+	for ; i < len(r.keys) && r.keys[i] == k; i++ {
+		if r.rg.Contains(r.columns.Times[i]) {
+			dst.AppendRows(r.columns, i, i+1)
+		}
+	}
+	r.at = i
+	return nil
+}

@@ -1,0 +1,73 @@
+package head
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+// tenants gives tenants small numbers for the life of the process. Files know tenants by name.
+type tenants struct {
+	mu    sync.RWMutex
+	max   int
+	ids   map[string]uint16
+	names []string
+}
+
+func newTenants(max int) *tenants {
+	if max <= 0 || max > 1<<16-1 {
+		max = 1<<16 - 1
+	}
+	return &tenants{max: max, ids: make(map[string]uint16)}
+}
+
+// find returns the number of a tenant that has one.
+func (t *tenants) find(name string) (uint16, bool) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	id, ok := t.ids[name]
+	return id, ok
+}
+
+// admit returns the number of a tenant and gives it one if it has none and the limit allows it.
+func (t *tenants) admit(name string) (uint16, error) {
+	if id, ok := t.find(name); ok {
+		return id, nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.names) >= t.max {
+		return 0, fmt.Errorf("%w: tenant %q is new and limits.tenants allows %d", model.ErrTransient, name, t.max)
+	}
+	return t.addLocked(name), nil
+}
+
+// must returns the number of a tenant whose data is durable already, beyond the limit if need be. What the numbers
+// cannot hold any more shares the last one, which counts series for several tenants and is right in everything else.
+func (t *tenants) must(name string) uint16 {
+	if id, ok := t.find(name); ok {
+		return id
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.names) == 1<<16 {
+		return 1<<16 - 1
+	}
+	return t.addLocked(name)
+}
+
+func (t *tenants) addLocked(name string) uint16 {
+	if id, ok := t.ids[name]; ok {
+		return id
+	}
+	id := uint16(len(t.names))
+	t.ids[name], t.names = id, append(t.names, name)
+	return id
+}
+
+func (t *tenants) count() int {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return len(t.names)
+}
