@@ -225,10 +225,10 @@ func (c *checker) labels(kb *model.KeyBuilder, l model.Labels, k model.Key, rank
 	}
 	kb.Reset()
 	for name, value, rest, ok := l.Next(); ok; name, value, rest, ok = rest.Next() {
-		kb.Add(name, value)
+		kb.Label(name, value)
 		c.pairs += pairSum(name, value, rank)
 	}
-	if got := kb.Key(); got != k {
+	if got := kb.Key(l); got != k {
 		return corrupt("rank %d has key %s, its labels %s make %s", rank, k, l, got)
 	}
 	return nil
