@@ -31,7 +31,7 @@ type loadTiming struct {
 	Rate     *float64      `help:"Samples a second, spread evenly, instead of an interval; 0: as fast as the server takes them."`
 	Rounds   int           `help:"Samples to send for each series. 0: until the duration is over."`
 	Duration time.Duration `help:"How long to send. 0: until the rounds are complete, or for ever."`
-	Start    string        `help:"Time of the first samples: RFC 3339, Unix seconds, or back from now as in -6h. Default: so that the last ones are of now."`
+	Start    string        `help:"Time of the first samples: RFC 3339, Unix seconds, or back from now as in --start=-6h. Default: so that the last ones are of now."`
 	Step     time.Duration `help:"Time between the samples of a series. Default: the interval; 1s if there is none."`
 }
 
@@ -174,7 +174,7 @@ type loadGraphiteCmd struct {
 	Seed          uint64          `default:"1" help:"Another seed gives other values."`
 	Value         load.ValueModel `default:"int100" help:"How values move: int100, counter, gauge or random."`
 	MetricsURL    string          `default:"http://127.0.0.1:9480/metrics" help:"Where the server counts what it has received; asked each second for --state and --verify. Empty: never."`
-	SentBefore    uint64          `help:"Points that the server must have, if more is known than its counter said; with one connection, exactly these."`
+	SentBefore    uint64          `help:"Points that the server must have, whatever its counter said; with one connection, the first ones sent."`
 	loadTiming    `embed:""`
 	loadOutcome   `embed:""`
 }

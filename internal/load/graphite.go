@@ -31,7 +31,7 @@ const (
 	// burst is the longest part of a smooth schedule that is sent at once.
 	burst = 10 * time.Millisecond
 	// lastWrite is how long a write may still take when the time is over, so that no line is cut.
-	lastWrite    = 5 * time.Second
+	lastWrite    = 2 * time.Second
 	maxReconnect = time.Second
 )
 

@@ -51,11 +51,13 @@ type agentsOrigin struct {
 	intact bool
 	// prefix is how many points of the only connection must be there although something happened.
 	prefix uint64
-	last   int
+	// sentBefore is how many points must be there in all, if the caller knows better than the server's counter.
+	sentBefore uint64
+	last       int
 }
 
 func newAgentsOrigin(s *State, sentBefore uint64) *agentsOrigin {
-	o := &agentsOrigin{Agents: s.Graphite, state: s}
+	o := &agentsOrigin{Agents: s.Graphite, state: s, sentBefore: sentBefore}
 	o.intact = s.Ended && !s.Graphite.UDP && !s.Trail.Broken && !s.Trail.Died() && sentBefore == 0
 	if s.Graphite.Connections == 1 && !s.Graphite.UDP {
 		o.prefix = sentBefore

@@ -76,10 +76,22 @@ type queryAnswer struct {
 
 // query evaluates an expression at a time in Unix milliseconds.
 func (r *Reader) query(ctx context.Context, expr string, ms int64) ([]curve, error) {
-	form := url.Values{"query": {expr}, "time": {fmt.Sprintf("%d.%03d", ms/1000, ms%1000)}}
+	return r.patiently(ctx, "query", url.Values{"query": {expr}, "time": {seconds(ms)}})
+}
+
+// queryRange evaluates an expression at times in Unix milliseconds, step apart.
+func (r *Reader) queryRange(ctx context.Context, expr string, from, to, step int64) ([]curve, error) {
+	return r.patiently(ctx, "query_range", url.Values{"query": {expr}, "start": {seconds(from)}, "end": {seconds(to)}, "step": {seconds(step)}})
+}
+
+// seconds writes milliseconds as the API wants them. Times before 1970 are no times of a load.
+func seconds(ms int64) string { return fmt.Sprintf("%d.%03d", ms/1000, ms%1000) }
+
+// patiently asks again while the server is away, starting or overloaded.
+func (r *Reader) patiently(ctx context.Context, endpoint string, form url.Values) ([]curve, error) {
 	deadline := time.Now().Add(r.Patience)
 	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
-		curves, err := r.ask(ctx, form)
+		curves, err := r.ask(ctx, endpoint, form)
 		if err == nil || !errors.Is(err, model.ErrTransient) || time.Now().After(deadline) {
 			return curves, err
 		}
@@ -89,11 +101,11 @@ func (r *Reader) query(ctx context.Context, expr string, ms int64) ([]curve, err
 	}
 }
 
-func (r *Reader) ask(ctx context.Context, form url.Values) ([]curve, error) {
+func (r *Reader) ask(ctx context.Context, endpoint string, form url.Values) ([]curve, error) {
 	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
 	expr := form.Get("query")
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimRight(r.URL, "/")+"/api/v1/query", strings.NewReader(form.Encode()))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimRight(r.URL, "/")+"/api/v1/"+endpoint, strings.NewReader(form.Encode()))
 	if err != nil {
 		return nil, fmt.Errorf("%w: load: query: %w", model.ErrInvalid, err)
 	}

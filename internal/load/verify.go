@@ -67,7 +67,8 @@ type Verifier struct {
 	// Counts asks for the number of samples of every metric or agent as well, at most Chunk of them in one query.
 	Counts bool
 	Chunk  int64
-	// SentBefore is how many points of a Graphite load the server must have, if more is known than the state says.
+	// SentBefore is how many points of a Graphite load the server must have, if the caller knows better than the
+	// counter in the state; 0 if not.
 	SentBefore  uint64
 	Concurrency int
 	// Done, if set, is called for each series that has been compared.
@@ -154,7 +155,7 @@ func (c *checker) series(ctx context.Context, g int64) {
 func (c *checker) stretch(ctx context.Context, g int64, first, end int) {
 	from, to := c.State.Timeline.ms(first), c.State.Timeline.ms(end-1)
 	selector := c.from.Selector(g)
-	curves, err := c.ask(ctx, selector+window(from, to), to)
+	curves, err := c.ask(func() ([]curve, error) { return c.Reader.query(ctx, selector+window(from, to), to) })
 	if err != nil {
 		return
 	}
@@ -222,8 +223,8 @@ func sameLabels(a, b map[string]string) bool {
 }
 
 // ask runs a query and notes if it fails.
-func (c *checker) ask(ctx context.Context, expr string, ms int64) ([]curve, error) {
-	curves, err := c.Reader.query(ctx, expr, ms)
+func (c *checker) ask(query func() ([]curve, error)) ([]curve, error) {
+	curves, err := query()
 	c.mu.Lock()
 	c.out.Queries++
 	c.mu.Unlock()

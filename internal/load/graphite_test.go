@@ -1,0 +1,219 @@
+package load
+
+import (
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+func smallGraphite(t *testing.T, target, url string, timing Timing) *Graphite {
+	t.Helper()
+	a := Agents{Seed: 5, Prefix: "p.q", Agents: 5, Metrics: 20, Connections: 2, Value: Gauge}
+	s, err := timing.Schedule(time.Now(), a.Total(), time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &Graphite{Agents: a, Schedule: s, Target: target, Smooth: timing.Rate > 0, Tally: &Tally{}}
+	if url != "" {
+		l.MetricsURL = url + "/metrics"
+	}
+	return l
+}
+
+func TestGraphiteVerifies(t *testing.T) {
+	for name, timing := range map[string]Timing{
+		"as fast as it goes": {Rounds: 30},
+		"agents flush":       {Rounds: 4, Interval: 100 * time.Millisecond},
+		"smooth":             {Rate: 1000, Rounds: 5},
+		"until the time":     {Rate: 1000, Duration: 450 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := newMemStore()
+			store.received = 17 // of an earlier load
+			srv := store.serve(t)
+			l := smallGraphite(t, store.listen(t, "127.0.0.1:0").Addr().String(), srv.URL, timing)
+			fs := vfs.NewMem()
+			var err error
+			if l.State, err = CreateState(fs, "state", l.Header()); err != nil {
+				t.Fatal(err)
+			}
+			kept, report, err := l.Run(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if timing.Rounds > 0 && report.Sent != int64(timing.Rounds)*100 || report.Sent < 300 || report.Lost != 0 ||
+				report.Received.Points != uint64(report.Sent) || report.Received.Died {
+				t.Errorf("report %+v, received %+v", report, report.Received)
+			}
+			if err := l.State.Close(); err != nil {
+				t.Fatal(err)
+			}
+			loaded, err := LoadState(fs, "state")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for which, s := range map[string]*State{"kept": kept, "loaded": loaded} {
+				for _, chunk := range []int64{1 << 40, 100, 1} {
+					v := verify(t, srv.URL, s, func(v *Verifier) { v.Chunk = chunk })
+					if !v.OK() || v.Compared != report.Sent || v.Counted != report.Sent || v.CountedOf != report.Sent {
+						t.Errorf("%s, chunk %d: %+v", which, chunk, v)
+					}
+				}
+			}
+			id := store.some()[42]
+			delete(store.samples[id], first(store, id))
+			if v := verify(t, srv.URL, kept, nil); v.Missing != 1 || v.Short != 1 || v.Wrong+v.Extra+v.Over != 0 {
+				t.Errorf("a lost point: %+v", v)
+			}
+		})
+	}
+}
+
+// TestGraphiteServerDies kills the server during the load. What its counter said a second before must be there.
+func TestGraphiteServerDies(t *testing.T) {
+	store := newMemStore()
+	gate := &gated{Handler: store}
+	srv := httptest.NewServer(gate)
+	defer srv.Close()
+	lis := store.listen(t, "127.0.0.1:0")
+	addr := lis.Addr().String()
+	l := smallGraphite(t, addr, srv.URL, Timing{Rate: 2000, Duration: 4 * time.Second})
+	l.Agents.Connections = 1
+	done := make(chan struct{})
+	var state *State
+	var report *Report
+	go func() {
+		defer close(done)
+		state, report, _ = l.Run(t.Context())
+	}()
+	time.Sleep(2600 * time.Millisecond)
+	gate.set(true)
+	store.kill(lis)
+	time.Sleep(300 * time.Millisecond)
+	store.mu.Lock()
+	store.received, store.life = 0, 2000
+	store.mu.Unlock()
+	store.listen(t, addr)
+	gate.set(false)
+	<-done
+
+	first := state.Trail.lives().first
+	if !state.Trail.Died() || !state.Trail.Broken || first < 1500 || first > 4000 || state.Trail.Kept() <= first || report.Faults == 0 {
+		t.Errorf("first life %d, kept %d, died %v, report %+v", first, state.Trail.Kept(), state.Trail.Died(), report)
+	}
+	v := verify(t, srv.URL, state, nil)
+	if !v.OK() || v.Compared < int64(first) || v.Counted < v.CountedOf || v.CountedOf != int64(state.Trail.Kept()) {
+		t.Errorf("%+v", v)
+	}
+	// Now lose what had been received long before the server died: both proofs must see it.
+	for _, s := range store.samples {
+		delete(s, state.Timeline.ms(2))
+	}
+	if v := verify(t, srv.URL, state, nil); v.Missing != 100 {
+		t.Errorf("a round of the first life is lost: %+v", v)
+	}
+	for _, s := range store.samples {
+		clear(s)
+	}
+	if v := verify(t, srv.URL, state, nil); v.OK() || v.Short != int64(state.Trail.Kept()) {
+		t.Errorf("all is lost: %+v", v)
+	}
+}
+
+// gated stands before a server and can make it seem away.
+type gated struct {
+	http.Handler
+	shut atomic.Bool
+}
+
+func (g *gated) set(shut bool) { g.shut.Store(shut) }
+
+func (g *gated) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if g.shut.Load() {
+		panic(http.ErrAbortHandler)
+	}
+	g.Handler.ServeHTTP(w, r)
+}
+
+func TestGraphiteSentBefore(t *testing.T) {
+	store := newMemStore()
+	srv := store.serve(t)
+	l := smallGraphite(t, store.listen(t, "127.0.0.1:0").Addr().String(), srv.URL, Timing{Rounds: 4})
+	l.Agents.Connections = 1
+	state, _, err := l.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range store.samples {
+		delete(s, state.Timeline.ms(3))
+	}
+	for before, missing := range map[uint64]int64{300: 0, 310: 10, 400: 100} {
+		v := verify(t, srv.URL, state, func(v *Verifier) { v.SentBefore = before })
+		if v.Missing != missing || v.Short != max(0, int64(before)-300) {
+			t.Errorf("sent before %d: %+v", before, v)
+		}
+	}
+}
+
+func TestGraphiteUDP(t *testing.T) {
+	store := newMemStore()
+	srv := store.serve(t)
+	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		buf := make([]byte, 1<<16)
+		for {
+			n, _, err := conn.ReadFrom(buf)
+			if err != nil {
+				return
+			}
+			if n > datagramBytes {
+				t.Errorf("datagram of %d bytes", n)
+			}
+			store.mu.Lock()
+			for line := range strings.Lines(string(buf[:n])) {
+				store.line(line)
+			}
+			store.mu.Unlock()
+		}
+	}()
+	l := smallGraphite(t, conn.LocalAddr().String(), srv.URL, Timing{Rate: 2000, Rounds: 5})
+	l.Agents.UDP = true
+	state, report, err := l.Run(t.Context())
+	_ = conn.Close()
+	<-done
+	if err != nil || report.Sent != 500 {
+		t.Fatalf("%+v, %v", report, err)
+	}
+	// Datagrams may get lost; what the server has counted may not.
+	if v := verify(t, srv.URL, state, nil); !v.OK() || v.CountedOf != int64(report.Received.Points) || v.Counted == 0 {
+		t.Errorf("%+v", v)
+	}
+}
+
+// TestBlockedServer takes a connection and never reads: the load must end when its time is over.
+func TestBlockedServer(t *testing.T) {
+	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lis.Close()
+	l := smallGraphite(t, lis.Addr().String(), "", Timing{Duration: 200 * time.Millisecond, Start: time.Unix(1_000_000_000, 0)})
+	began := time.Now()
+	if _, report, err := l.Run(t.Context()); err != nil || report.Lost == 0 {
+		t.Errorf("%+v, %v", report, err)
+	}
+	if took := time.Since(began); took > lastWrite+2*time.Second {
+		t.Errorf("took %v", took)
+	}
+}

@@ -1,0 +1,156 @@
+package load
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+func testHeader() Header {
+	f := testFleet()
+	return Header{Timeline: Timeline{Start: 1e18, Step: 1e9}, RemoteWrite: &f, Batch: 50}
+}
+
+func TestStateFile(t *testing.T) {
+	fs := vfs.NewMem()
+	w, err := CreateState(fs, "s", testHeader())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.append(recordAck, 0, 7)
+	w.append(recordFail, 3, 2)
+	w.append(recordAck, 3, 2)
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := CreateState(fs, "s", testHeader()); !errors.Is(err, model.ErrInvalid) {
+		t.Errorf("overwrites: %v", err)
+	}
+	s, err := LoadState(fs, "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Ended || s.Acks.Rounds() != 4 || !s.Acks.Acked(0, 7) || !s.Acks.Acked(3, 2) || !s.Acks.Tried(3, 2) || s.Acks.Acked(1, 7) || s.Acks.Tried(0, 7) {
+		t.Errorf("%+v", s)
+	}
+	if _, err := LoadState(fs, "none"); !errors.Is(err, model.ErrInvalid) {
+		t.Errorf("no file: %v", err)
+	}
+	var none *StateWriter
+	none.append(recordAck, 0, 0)
+	if none.Close() != nil {
+		t.Error("a state that is not kept has an error")
+	}
+}
+
+// TestStateDamage cuts a file at every byte and flips every byte of its records.
+func TestStateDamage(t *testing.T) {
+	data := stateBytes(t)
+	head := bytes.IndexByte(data, '\n') + 1
+	for n := head; n <= len(data); n++ {
+		s, err := parseState(data[:n])
+		if err != nil {
+			t.Fatalf("cut at %d: %v", n, err)
+		}
+		if s.Ended != (n == len(data)) {
+			t.Errorf("cut at %d: ended %v", n, s.Ended)
+		}
+	}
+	for i := head; i < len(data); i++ {
+		bad := bytes.Clone(data)
+		bad[i] ^= 4
+		if _, err := parseState(bad); !errors.Is(err, model.ErrCorrupt) {
+			t.Errorf("byte %d changed: %v", i, err)
+		}
+	}
+	for _, line := range []string{"", "{}", "x", `{"version":2}`, strings.Replace(string(data[:head]), `"batch":50`, `"batch":0`, 1)} {
+		if _, err := parseState([]byte(line)); !errors.Is(err, model.ErrCorrupt) {
+			t.Errorf("header %q: %v", line, err)
+		}
+	}
+}
+
+func stateBytes(t testing.TB) []byte {
+	fs := vfs.NewMem()
+	w, err := CreateState(fs, "s", testHeader())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.append(recordAck, 0, 7)
+	w.append(recordFail, 1, 3)
+	w.append(recordEnd, 1, 0)
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	f, err := fs.Open("s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var b bytes.Buffer
+	if _, err := b.ReadFrom(f); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func FuzzState(f *testing.F) {
+	f.Add(stateBytes(f))
+	f.Add([]byte(`{"version":1,"timeline":{"start":0,"step":1},"graphite":{"prefix":"a","agents":1,"metrics":1,"connections":1}}` + "\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		s, err := parseState(data)
+		if err == nil && (s.Acks == nil) == (s.Graphite == nil) {
+			t.Error("a state of neither kind, or of both")
+		}
+	})
+}
+
+// TestLives reads trails, given as "seconds:counter@life" or "seconds:away".
+func TestLives(t *testing.T) {
+	const s = int64(time.Second)
+	at := func(sec float64, n uint64, life float64) Reading {
+		return Reading{At: int64(sec * float64(s)), Received: n, Life: life}
+	}
+	away := func(sec float64) Reading { return Reading{At: int64(sec * float64(s)), Away: true} }
+	for name, c := range map[string]struct {
+		readings []Reading
+		want     lives
+	}{
+		"none":          {nil, lives{}},
+		"never there":   {[]Reading{away(0), away(1)}, lives{deaths: 1}},
+		"lived":         {[]Reading{at(0, 5, 1), at(1, 15, 1), at(1.5, 25, 1)}, lives{kept: 20, first: 20}},
+		"died":          {[]Reading{at(0, 5, 1), at(1, 15, 1), at(2, 25, 1), away(3)}, lives{kept: 10, first: 10, deaths: 1}},
+		"died young":    {[]Reading{at(0, 5, 1), at(0.5, 15, 1), away(1)}, lives{deaths: 1}},
+		"came back":     {[]Reading{at(0, 5, 1), at(1, 15, 1), at(2, 25, 1), away(3), at(4, 3, 2), at(5, 9, 2)}, lives{kept: 19, first: 10, deaths: 1}},
+		"was quick":     {[]Reading{at(0, 5, 1), at(1, 15, 1), at(2, 25, 1), at(3, 40, 2), at(4, 50, 2)}, lives{kept: 60, first: 10, deaths: 1}},
+		"without life":  {[]Reading{at(0, 5, 0), at(1, 15, 0), at(2, 25, 0), at(3, 7, 0)}, lives{kept: 17, first: 10, deaths: 1}},
+		"was only slow": {[]Reading{at(0, 5, 1), at(1, 15, 1), away(2), away(3), at(4, 45, 1)}, lives{kept: 40, first: 40}},
+		"slow, no life": {[]Reading{at(0, 5, 0), at(1, 15, 0), at(2, 25, 0), away(3), at(4, 45, 0)}, lives{kept: 55, first: 10, deaths: 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			trail := Trail{Readings: c.readings}
+			if got := trail.lives(); got != c.want {
+				t.Errorf("%+v, want %+v", got, c.want)
+			}
+		})
+	}
+}
+
+func TestParseReading(t *testing.T) {
+	text := "# HELP a b\n" + receivedMetric + "{proto=\"tcp x\"} 12\n" + receivedMetric + "{proto=\"udp\"} 1.5e+02\n" + receivedMetric + "_other 9\nprocess_start_time_seconds 1.7e+09\n"
+	n, life, err := parseReading(strings.NewReader(text))
+	if err != nil || n != 162 || life != 1.7e9 {
+		t.Errorf("%d, %v, %v", n, life, err)
+	}
+	for _, bad := range []string{"", "up 1\n", receivedMetric + " x\n"} {
+		if _, _, err := parseReading(strings.NewReader(bad)); err == nil {
+			t.Errorf("%q passes", bad)
+		}
+	}
+}
