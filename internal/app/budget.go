@@ -1,0 +1,18 @@
+package app
+
+// budget splits the memory budget. What is missing from the whole is for the garbage collector, connections and what is
+// too small to count; docs/operations.md has the table.
+type budget struct {
+	known, rows, labels, journal, pages int64
+}
+
+func splitMemory(total int64) budget {
+	const percent = 100
+	return budget{
+		known:   total * 20 / percent, // outside the Go heap
+		rows:    total * 10 / percent, // and as much again while they are being sorted
+		labels:  total * 5 / percent,
+		journal: total * 5 / percent,
+		pages:   total * 10 / percent,
+	}
+}
