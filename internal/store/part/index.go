@@ -128,7 +128,7 @@ func (x *indexWriter) add(e pageEntry) {
 }
 
 // full reports whether the page should be closed.
-func (x *indexWriter) full() bool { return len(x.buf) >= pageBytes }
+func (x *indexWriter) full(size int) bool { return len(x.buf) >= size }
 
 // payload returns the index page; sealed tells where it went.
 func (x *indexWriter) payload(dst []byte) []byte {

@@ -35,8 +35,8 @@ func (p *keyPage) add(rank uint32, k model.Key) {
 	p.count++
 }
 
-func (p *keyPage) full() bool {
-	return p.count >= maxPageKeys || len(p.his)+len(p.los) >= pageBytes
+func (p *keyPage) full(size int) bool {
+	return p.count >= maxPageKeys || len(p.his)+len(p.los) >= size
 }
 
 // payload appends: first rank, number, first upper half, differences, lower halves.

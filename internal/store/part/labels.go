@@ -45,7 +45,7 @@ func (p *labelPage) add(rank uint32, l model.Labels) {
 	p.count++
 }
 
-func (p *labelPage) full() bool { return p.count >= maxPageLabels || len(p.buf) >= pageBytes }
+func (p *labelPage) full(size int) bool { return p.count >= maxPageLabels || len(p.buf) >= size }
 
 // payload appends: first rank, number, offsets of the whole sets, sets.
 func (p *labelPage) payload(dst []byte) []byte {

@@ -52,7 +52,7 @@ func (p *postingPage) add(name, value []byte, count, first uint32, list []byte) 
 	p.count++
 }
 
-func (p *postingPage) full() bool { return len(p.buf) >= pageBytes }
+func (p *postingPage) full(size int) bool { return len(p.buf) >= size }
 
 // payload appends: ordinal of the tenant, number of entries, entries.
 func (p *postingPage) payload(dst []byte) []byte {
@@ -61,9 +61,9 @@ func (p *postingPage) payload(dst []byte) []byte {
 	return append(dst, p.buf...)
 }
 
-// cutList walks an encoded list and gives it back in pieces of at most maxListBytes, each beginning with a gap of 0.
+// cutList walks an encoded list and gives it back in pieces of about size bytes, each beginning with a gap of 0.
 // Ranks are relative to the tenant's first.
-func cutList(list []byte, first uint32, emit func(count, first uint32, list []byte) error) error {
+func cutList(list []byte, first uint32, size int, emit func(count, first uint32, list []byte) error) error {
 	s := scan{b: list}
 	var piece []byte
 	at := uint64(first)
@@ -71,7 +71,7 @@ func cutList(list []byte, first uint32, emit func(count, first uint32, list []by
 	for len(s.b) > 0 {
 		gap, length := readRun(&s)
 		at += gap
-		if len(piece) >= maxListBytes-2*binary.MaxVarintLen32 {
+		if len(piece) >= size {
 			if err := emit(uint32(count), uint32(begin), piece); err != nil {
 				return err
 			}

@@ -67,14 +67,14 @@ func (p *samplePage) reset() {
 func (p *samplePage) empty() bool { return p.rows == 0 }
 
 // fits reports whether n rows of a rank can still be added.
-func (p *samplePage) fits(rank uint32, n int) bool {
-	return p.rows+n <= maxPageRows && rank-p.rank0 < maxPageRanks
+func (p *samplePage) fits(rank uint32, n int, z *sizes) bool {
+	return p.rows+n <= z.rows && rank-p.rank0 < maxPageRanks
 }
 
 // full estimates whether the payload has reached the size of a page.
-func (p *samplePage) full() bool {
-	return p.rows >= maxPageRows || len(p.counts) >= maxPageRanks ||
-		len(p.longBuf)+len(p.shortBuf)+4*len(p.short)+len(p.seqs.buf)+2*len(p.singles)+len(p.counts)/4 >= pageBytes
+func (p *samplePage) full(z *sizes) bool {
+	return p.rows >= z.rows || len(p.counts) >= maxPageRanks ||
+		len(p.longBuf)+len(p.shortBuf)+4*len(p.short)+len(p.seqs.buf)+2*len(p.singles)+len(p.counts)/4 >= z.page
 }
 
 // add appends rows [i, j) of a rank that is not yet in the page; i < j.

@@ -43,8 +43,16 @@ func testOptions(labels bool, level Compression) WriterOptions {
 // writePart writes series, which must be in order, and opens the result.
 func writePart(t testing.TB, all []oneSeries, o WriterOptions) (*Reader, []byte) {
 	t.Helper()
+	return writeSized(t, all, o, formatSizes)
+}
+
+// tiny pages make small worlds cross every border.
+var tiny = sizes{page: 200, index: 60, list: 8, rows: 100, seriesRows: 50}
+
+func writeSized(t testing.TB, all []oneSeries, o WriterOptions, z sizes) (*Reader, []byte) {
+	t.Helper()
 	var buf bytes.Buffer
-	w := NewWriter(&buf, o)
+	w := newWriter(&buf, o, z)
 	for i := range all {
 		l := all[i].labels
 		if !o.Labels {

@@ -36,6 +36,7 @@ type WriterOptions struct {
 type Writer struct {
 	w      io.Writer
 	o      WriterOptions
+	sizes  sizes
 	off    int64
 	footer footer
 	index  [sections]indexWriter
@@ -56,7 +57,20 @@ type Writer struct {
 
 // NewWriter starts a part. Bytes go to w a page at a time, so w need not buffer.
 func NewWriter(w io.Writer, o WriterOptions) *Writer {
-	p := &Writer{w: w, o: o}
+	return newWriter(w, o, formatSizes)
+}
+
+// sizes say when things are closed. They are no part of the format as long as they stay within what readers accept, so
+// tests make small ones.
+type sizes struct {
+	page, index, list int // bytes
+	rows, seriesRows  int // of a page of samples
+}
+
+var formatSizes = sizes{page: pageBytes, index: pageBytes, list: maxListBytes, rows: maxPageRows, seriesRows: maxSeriesRows}
+
+func newWriter(w io.Writer, o WriterOptions, z sizes) *Writer {
+	p := &Writer{w: w, o: o, sizes: z}
 	p.footer.meta = Meta{
 		Seed: o.Seed, Signal: o.Signal, Node: o.Node, SeqLo: o.SeqLo, SeqHi: o.SeqHi,
 		Created: o.Created, Labels: o.Labels, Range: noTimes,
@@ -102,7 +116,7 @@ func (p *Writer) series(tenant string, k model.Key, l model.Labels) error {
 	}
 	p.rank = uint32(m.Series)
 	p.keys.add(p.rank, k)
-	if p.keys.full() {
+	if p.keys.full(p.sizes.page) {
 		if err := p.flushKeys(); err != nil {
 			return err
 		}
@@ -123,7 +137,7 @@ func (p *Writer) addLabels(l model.Labels) error {
 		return err
 	}
 	p.labels.add(p.rank, l)
-	if p.labels.full() {
+	if p.labels.full(p.sizes.page) {
 		return p.flushLabels()
 	}
 	return nil
@@ -158,15 +172,15 @@ func (p *Writer) rows(r *model.Rows) error {
 	t.Samples += uint64(n)
 	t.Range.Min, t.Range.Max = min(t.Range.Min, r.Times[0]), max(t.Range.Max, r.Times[n-1])
 	// What fits a page of its own is not cut in two.
-	if !p.samples.empty() && !p.samples.fits(p.rank, min(n, maxSeriesRows)) {
+	if !p.samples.empty() && !p.samples.fits(p.rank, min(n, p.sizes.seriesRows), &p.sizes) {
 		if err := p.flushSamples(); err != nil {
 			return err
 		}
 	}
 	for i := 0; i < n; {
-		j := min(n, i+maxSeriesRows)
+		j := min(n, i+p.sizes.seriesRows)
 		p.samples.add(p.rank, r, i, j)
-		if i = j; i < n || p.samples.full() {
+		if i = j; i < n || p.samples.full(&p.sizes) {
 			if err := p.flushSamples(); err != nil {
 				return err
 			}

@@ -38,7 +38,7 @@ func (p *Writer) page(codec byte) (Addr, error) {
 func (p *Writer) indexed(s section, e pageEntry) error {
 	x := &p.index[s]
 	x.add(e)
-	if x.full() {
+	if x.full(p.sizes.index) {
 		return p.flushIndex(x)
 	}
 	return nil
@@ -107,9 +107,9 @@ func (p *Writer) flushPostings() error {
 		s := &p.postings.pairs[id]
 		s.flush(&p.postings.lists)
 		bytes = p.postings.lists.bytes(bytes[:0], &s.list)
-		err := cutList(bytes, s.first, func(count, first uint32, list []byte) error {
+		err := cutList(bytes, s.first, p.sizes.list, func(count, first uint32, list []byte) error {
 			page.add(p.postings.name(s), p.postings.value(s), count, first, list)
-			if page.full() {
+			if page.full(p.sizes.page) {
 				return p.flushPostingPage(&page)
 			}
 			return nil

@@ -1,0 +1,219 @@
+package part
+
+import (
+	"context"
+	"math/rand/v2"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+// drawMatcher draws a matcher as a language would build it, with its shortcuts where it has any.
+func drawMatcher(t *rapid.T) model.Matcher {
+	m := model.Matcher{
+		Name: rapid.SampledFrom([]string{"__name__", "job", "id", "z\x00y", "absent", ""}).Draw(t, "label"),
+		Op:   rapid.SampledFrom([]model.MatchOp{model.MatchEqual, model.MatchNotEqual, model.MatchRegexp, model.MatchNotRegexp}).Draw(t, "op"),
+	}
+	if m.Op == model.MatchEqual || m.Op == model.MatchNotEqual {
+		m.Value = rapid.SampledFrom([]string{"", "up", "cpu_seconds_total", "a", "b", "ab", "1", "17", "\x00", "none"}).Draw(t, "value")
+		equal := m.Op == model.MatchEqual
+		value := m.Value
+		m.Match = func(v string) bool { return (v == value) == equal }
+		return m
+	}
+	m.Value = rapid.SampledFrom([]string{"", ".*", ".+", "a|b", "a|", "up|none", "1.*", "[0-9]+", "c.*total", "x|\x00|é", "^$", "a?b?"}).Draw(t, "regexp")
+	re := regexp.MustCompile("^(?s:" + m.Value + ")$")
+	want := m.Op == model.MatchRegexp
+	m.Match = func(v string) bool { return re.MatchString(v) == want }
+	if rapid.Bool().Draw(t, "shortcuts") {
+		switch m.Value {
+		case "a|b", "a|", "up|none", "x|\x00|é":
+			m.Set = strings.Split(m.Value, "|")
+		case "1.*":
+			m.Prefix = "1"
+		case "c.*total":
+			m.Prefix = "c"
+		}
+	}
+	return m
+}
+
+func satisfies(l model.Labels, ms []model.Matcher) bool {
+	for i := range ms {
+		if !ms[i].Match(string(l.Get(ms[i].Name))) {
+			return false
+		}
+	}
+	return true
+}
+
+func TestSelectAgainstBruteForce(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		all := drawWorld(rt)
+		for i := range all {
+			all[i].rows.Reset()
+		}
+		r, _ := writeSized(t, all, testOptions(true, Fast), rapid.SampledFrom([]sizes{formatSizes, tiny}).Draw(rt, "sizes"))
+		for range 10 {
+			ms := rapid.SliceOfN(rapid.Custom(drawMatcher), 0, 4).Draw(rt, "matchers")
+			tenant := rapid.SampledFrom(tenantNames(all)).Draw(rt, "tenant")
+			checkSelect(t, r, all, tenant, ms)
+		}
+	})
+}
+
+func checkSelect(t *testing.T, r *Reader, all []oneSeries, tenant string, ms []model.Matcher) {
+	t.Helper()
+	ctx := context.Background()
+	var want Ranks
+	var names []string
+	values := map[string][]string{}
+	for i := range all {
+		if all[i].tenant != tenant || !satisfies(all[i].labels, ms) {
+			continue
+		}
+		want = append(want, uint32(i))
+		for n, v, rest, ok := all[i].labels.Next(); ok; n, v, rest, ok = rest.Next() {
+			names = append(names, string(n))
+			values[string(n)] = append(values[string(n)], string(v))
+		}
+	}
+	got, err := r.Select(ctx, tenant, ms)
+	must(t, err)
+	if !slices.Equal(got, want) {
+		t.Fatalf("%+v: %v, should be %v", ms, got, want)
+	}
+	c := r.SeriesAt(ctx, tenant)
+	for _, rank := range got {
+		must(t, c.Seek(rank))
+		if string(c.Labels()) != string(all[rank].labels) || c.Key() != all[rank].key || c.Rank() != rank {
+			t.Fatalf("rank %d: %s", rank, c.Labels())
+		}
+	}
+	gotNames := collect(t, func(emit func([]byte) error) error { return r.LabelNames(ctx, tenant, ms, emit) })
+	if slices.Sort(names); !slices.Equal(gotNames, slices.Compact(names)) {
+		t.Fatalf("%+v: names %q, should be %q", ms, gotNames, slices.Compact(names))
+	}
+	for _, name := range append(gotNames, "absent", "") {
+		gotValues := collect(t, func(emit func([]byte) error) error { return r.LabelValues(ctx, tenant, name, ms, emit) })
+		if slices.Sort(values[name]); !slices.Equal(gotValues, slices.Compact(values[name])) {
+			t.Fatalf("%+v: values of %q are %q, should be %q", ms, name, gotValues, slices.Compact(values[name]))
+		}
+	}
+}
+
+func collect(t *testing.T, walk func(emit func([]byte) error) error) []string {
+	t.Helper()
+	var out []string
+	must(t, walk(func(b []byte) error {
+		out = append(out, string(b))
+		return nil
+	}))
+	return out
+}
+
+// TestSelectManyPages makes postings of several pages and index pages, with lists that are cut.
+func TestSelectManyPages(t *testing.T) {
+	if testing.Short() {
+		t.Skip("writes 200,000 series")
+	}
+	rnd := rand.New(rand.NewPCG(1, 2))
+	var all []oneSeries
+	for _, tenant := range []string{"a", "b", "c"} {
+		n := 60000
+		if tenant == "b" {
+			n = 200000
+		}
+		for i := range n {
+			l := model.LabelsOf("__name__", "m", "half", strconv.Itoa(rnd.IntN(2)), "id", strconv.Itoa(i), "text", strings.Repeat("x", 40)+strconv.Itoa(i%30000))
+			all = append(all, oneSeries{tenant: tenant, key: l.Key(testSeed, model.Metrics), labels: l})
+		}
+	}
+	all = sortSeries(all)
+	r, _ := writeSized(t, all, testOptions(true, Fast), sizes{page: pageBytes, index: 1000, list: 2000, rows: maxPageRows, seriesRows: maxSeriesRows})
+	must(t, Check(context.Background(), r))
+	if n := len(r.footer.index[postingSection]); n < 2 {
+		t.Fatalf("only %d index pages of postings", n)
+	}
+	re := regexp.MustCompile("^x+17.*$")
+	for _, tenant := range []string{"a", "b", "c"} {
+		for _, ms := range [][]model.Matcher{
+			{{Name: "half", Op: model.MatchEqual, Value: "1"}},
+			{{Name: "half", Op: model.MatchNotEqual, Value: "1"}, {Name: "__name__", Op: model.MatchEqual, Value: "m"}},
+			{{Name: "text", Op: model.MatchRegexp, Match: re.MatchString, Prefix: "xx"}, {Name: "half", Op: model.MatchEqual, Value: "0"}},
+			{{Name: "id", Op: model.MatchEqual, Value: "59999"}},
+		} {
+			for i := range ms {
+				ms[i].Match = matchOf(&ms[i])
+			}
+			var want Ranks
+			for i := range all {
+				if all[i].tenant == tenant && satisfies(all[i].labels, ms) {
+					want = append(want, uint32(i))
+				}
+			}
+			got, err := r.Select(context.Background(), tenant, ms)
+			must(t, err)
+			if !slices.Equal(got, want) {
+				t.Fatalf("%s %s%d: %d ranks, should be %d", tenant, ms[0].Name, ms[0].Op, len(got), len(want))
+			}
+		}
+	}
+}
+
+func TestSelectNeedsLabels(t *testing.T) {
+	r, _ := writePart(t, []oneSeries{{tenant: "a", key: model.Key{Lo: 1}}}, testOptions(false, Fast))
+	if _, err := r.Select(context.Background(), "a", []model.Matcher{{Name: "x"}}); err == nil {
+		t.Fatal("a part without labels answers a matcher")
+	}
+	if got, err := r.Select(context.Background(), "a", nil); err != nil || !slices.Equal(got, Ranks{0}) {
+		t.Fatalf("%v, %v", got, err)
+	}
+}
+
+func TestRankRuns(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		const series = 300
+		draw := func(name string) (rankRuns, []bool) {
+			u := rankUnion{series: series}
+			in := make([]bool, series)
+			for range rapid.IntRange(0, 12).Draw(rt, name) {
+				from := rapid.IntRange(0, series-1).Draw(rt, "from")
+				to := rapid.IntRange(from+1, series).Draw(rt, "to")
+				u.add(uint32(from), uint32(to))
+				for k := from; k < to; k++ {
+					in[k] = true
+				}
+			}
+			return u.take(), in
+		}
+		a, inA := draw("a")
+		b, inB := draw("b")
+		set := newRankSet(series, b)
+		check := func(what string, got rankRuns, want func(k int) bool) {
+			var ranks Ranks
+			for k := range series {
+				if want(k) {
+					ranks = append(ranks, uint32(k))
+				}
+			}
+			if !slices.Equal(got.ranks(0), ranks) || got.count() != len(ranks) {
+				rt.Fatalf("%s of %v and %v is %v", what, a, b, got)
+			}
+		}
+		check("union", a, func(k int) bool { return inA[k] })
+		check("intersection", a.intersect(b), func(k int) bool { return inA[k] && inB[k] })
+		check("difference", a.subtract(b), func(k int) bool { return inA[k] && !inB[k] })
+		for _, run := range a {
+			if got := set.meets(run.from, run.to); got != slices.Contains(inB[run.from:run.to], true) {
+				rt.Fatalf("%v meets %v: %t", b, run, got)
+			}
+		}
+	})
+}
