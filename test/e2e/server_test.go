@@ -1,0 +1,77 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"net"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// server is what the clients write to and what is asked: Shale, or to test the test itself, VictoriaMetrics.
+type server struct {
+	t            *testing.T
+	dir          string
+	program      string
+	args         []string
+	readyPath    string
+	httpAddr     string
+	graphiteAddr string
+	*process
+}
+
+// newServer prepares the server that the flag names.
+func newServer(t *testing.T, dir string) *server {
+	t.Helper()
+	s := &server{t: t, dir: dir, httpAddr: freeAddr(t), graphiteAddr: freeAddr(t)}
+	data := filepath.Join(dir, "data")
+	switch *serverKind {
+	case "shale":
+		s.program = shaleBinary(t)
+		s.readyPath = "/ready"
+		s.args = []string{"serve", "--data-dir", data, "--http-listen", s.httpAddr, "--graphite-listen", s.graphiteAddr, "--memory", "512MiB"}
+	case "victoria-metrics":
+		s.program = "/usr/bin/victoria-metrics"
+		s.readyPath = "/health"
+		s.args = []string{"-storageDataPath", data, "-httpListenAddr", s.httpAddr, "-graphiteListenAddr", s.graphiteAddr,
+			"-search.latencyOffset", "0s", "-search.disableCache", "-search.maxQueryDuration", "1m"}
+	default:
+		t.Fatalf("-server is shale or victoria-metrics, not %q", *serverKind)
+	}
+	return s
+}
+
+// start runs the server and waits until it is ready.
+func (s *server) start() {
+	s.t.Helper()
+	s.process = start(s.t, s.dir, "server", s.program, s.args...)
+	s.waitFor(s.t, s.url()+s.readyPath)
+}
+
+func (s *server) url() string { return "http://" + s.httpAddr }
+
+func (s *server) graphiteHostPort() (host, port string) {
+	host, port, err := net.SplitHostPort(s.graphiteAddr)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return host, port
+}
+
+// shaleBinary returns the program that the flag names, or builds it.
+func shaleBinary(t *testing.T) string {
+	t.Helper()
+	if *binary != "" {
+		path, err := filepath.Abs(*binary)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	path := filepath.Join(t.TempDir(), "shale")
+	if out, err := exec.Command("go", "build", "-o", path, "github.com/shaledb/shale/cmd/shale").CombinedOutput(); err != nil {
+		t.Fatalf("building shale: %v\n%s", err, out)
+	}
+	return path
+}
