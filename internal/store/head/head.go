@@ -53,6 +53,9 @@ func Open(ctx context.Context, o Options) (*Head, error) {
 	if err := o.FS.MkdirAll(o.Dir, 0o755); err != nil {
 		return nil, fmt.Errorf("%w: %s: %v", model.ErrTransient, o.Dir, err)
 	}
+	if err := syncDir(o.FS, o.FS.PathDir(o.Dir)); err != nil {
+		return nil, err
+	}
 	k, err := newKnown(o.KnownBytes)
 	if err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/part"
@@ -46,7 +47,8 @@ func (h *Head) group(s model.Signal, k kind, g group) []*localPart {
 	return in
 }
 
-// groups returns the window groups and the late group, as far as they have parts.
+// groups returns the window groups and the late group, as far as they have parts, in the order in which they are to be
+// shipped: late rows come after those of their window.
 func (h *Head) groups(s model.Signal) []group {
 	var gs []group
 	for _, p := range h.snapshot() {
@@ -54,7 +56,12 @@ func (h *Head) groups(s model.Signal) []group {
 			gs = append(gs, i.Group)
 		}
 	}
-	slices.Sort(gs)
+	slices.SortFunc(gs, func(a, b group) int {
+		if (a == late) != (b == late) {
+			return strings.Compare(string(b), string(a)) // "window ..." before "late"
+		}
+		return strings.Compare(string(a), string(b))
+	})
 	return gs
 }
 
@@ -99,7 +106,7 @@ func streams(in []*localPart) []part.Stream {
 // late rows.
 func (h *Head) sortIntoWindows(ctx context.Context, s model.Signal, in []*localPart) error {
 	sorter := &windowSorter{
-		h: h, open: h.openWindows(h.o.Now()),
+		h: h, open: h.openWindows(s, h.o.Now()),
 		options: h.writerOptions(s, in[0].info.SeqLo, in[len(in)-1].info.SeqHi),
 	}
 	if err := part.Merge(ctx, streams(in), sorter.add, part.MergeOptions{}); err != nil {

@@ -52,21 +52,30 @@ func floorTo(t int64, d time.Duration) int64 {
 	return t - r
 }
 
-// openWindows returns the starts of the windows that still take rows, ascending: those that have not ended longer ago
-// than the grace, those that the future samples may reach, and those that closed and are not shipped yet.
-func (h *Head) openWindows(now int64) []int64 {
+// openWindows returns the starts of the windows that take rows, ascending: those that have not ended longer ago than
+// the grace, those that the future samples may reach, and those that closed and are not shipped yet.
+//
+// A window that late rows reach into takes none, which happens only when the clock was stepped back: the newer rows
+// must not be shipped before those, since the head counts as newer than every block.
+func (h *Head) openWindows(s model.Signal, now int64) []int64 {
 	var open []int64
 	last := floorTo(now+int64(h.o.MaxFuture), h.o.Window)
 	for w := floorTo(now-int64(h.o.Grace), h.o.Window); w <= last; w += int64(h.o.Window) {
 		open = append(open, w)
 	}
-	for _, p := range h.snapshot() {
-		if w, ok := p.info.Group.window(); ok && p.info.Ship == 0 {
+	parts := h.snapshot()
+	for _, p := range parts {
+		if w, ok := p.info.Group.window(); ok && p.info.Signal == s && p.info.Ship == 0 {
 			open = append(open, w)
 		}
 	}
 	slices.Sort(open)
-	return slices.Compact(open)
+	return slices.DeleteFunc(slices.Compact(open), func(w int64) bool {
+		window := model.TimeRange{Min: w, Max: w + int64(h.o.Window) - 1}
+		return slices.ContainsFunc(parts, func(p *localPart) bool {
+			return p.info.Group == late && p.info.Signal == s && p.info.Range.Overlaps(window)
+		})
+	})
 }
 
 // closed reports whether a window's time for rows is over.
