@@ -1,0 +1,64 @@
+# `make run` and `make test` do all set-up by themselves on a machine with Go.
+
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
+COMMIT  := $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
+LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
+
+# The invariants tag switches on the checks inside the engine that are too dear for production.
+TAGS     := invariants
+# How long the clients of the end-to-end test write, and how long make torture fuzzes each target.
+DURATION ?= 60s
+FUZZTIME ?= 5m
+
+.DEFAULT_GOAL := help
+.PHONY: help build run check format vet staticcheck unit test tools race e2e torture fuzz bench clean
+
+help: ## Show this list.
+	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## Build bin/shale.
+	@mkdir -p bin
+	go build -ldflags '$(LDFLAGS)' -o bin/shale ./cmd/shale
+
+run: build ## Build and serve on the defaults: HTTP on 127.0.0.1:9480, Graphite on 127.0.0.1:2003, data in ./shale-data.
+	./bin/shale serve
+
+check: format vet staticcheck unit ## What each commit must pass, in under 2 minutes.
+
+format:
+	@files=$$(gofmt -l cmd internal test) && \
+	if [ -n "$$files" ]; then echo "not formatted; run gofmt -w on:"; echo "$$files"; exit 1; fi
+
+vet:
+	go vet -tags '$(TAGS),e2e' ./...
+
+staticcheck:
+	go tool staticcheck -tags '$(TAGS),e2e' ./...
+
+unit:
+	go test -short -tags '$(TAGS)' ./...
+
+test: tools check race e2e ## All that CI runs, in under 20 minutes.
+
+tools: # Installs what the tests need, if it can.
+	@.ci/tools
+
+race: ## Test under the race detector.
+	go test -race -short -tags '$(TAGS)' ./internal/... ./cmd/...
+
+e2e: ## Compare with real prometheus, collectd and nc for DURATION (60s).
+	go test -tags '$(TAGS),e2e' -count=1 -timeout 30m -v ./test/e2e -duration $(DURATION)
+
+torture: tools ## Long tests, long kills, long fuzzing (FUZZTIME for each target); outside CI.
+	go test -count=1 -timeout 4h -tags '$(TAGS),torture' ./...
+	$(MAKE) e2e DURATION=10m
+	$(MAKE) fuzz
+
+fuzz: ## Fuzz every target for FUZZTIME (5m).
+	@.ci/fuzz $(FUZZTIME)
+
+bench: ## Run the benchmarks, 6 times each; compare two runs with `go tool benchstat`.
+	go test -run '^$$' -bench . -benchmem -count 6 ./...
+
+clean: ## Remove what was built. The data folder stays.
+	rm -rf bin
