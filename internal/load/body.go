@@ -3,19 +3,25 @@ package load
 import (
 	"encoding/binary"
 	"math/bits"
+	"slices"
 
 	"github.com/klauspost/compress/s2"
 )
 
 // body makes the requests of one sender. All series of a fleet have messages of one length, since their numbers have
 // a fixed width; so a request is a row of equal slots, written once, in which only digits, values and times change.
+//
+// Only a window of the row exists. It is filled, compressed and filled again, as blocks of snappy may stand behind
+// one another: the whole row of a usual request is larger than a cache of the processor, and at a steady pace, when
+// caches are cold each time, that doubled the cost.
 type body struct {
 	fleet *Fleet
 	slot  template
-	raw   []byte
+	raw   []byte // the window
 	out   []byte
 
-	target, metric, series []byte // digits, made once per change
+	target, metric []byte // digits, made once per change
+	series         []byte
 }
 
 // template is the TimeSeries message of a series, with its tag and length, and the places in it that change.
@@ -26,26 +32,25 @@ type template struct {
 	value, time, timeWidth int
 }
 
-// newBody makes the memory for requests of up to batch series: about 580 bytes each, and once more for the
-// compressed form.
-func newBody(f *Fleet, batch int) *body {
+// windowBytes is the size of the blocks in which other encoders of snappy work.
+const windowBytes = 64 << 10
+
+// newBody makes the window.
+func newBody(f *Fleet) *body {
 	b := &body{fleet: f}
 	b.target = make([]byte, f.width(targetNumber))
 	b.metric = make([]byte, f.width(metricNumber))
 	b.series = make([]byte, f.width(seriesNumber))
-	b.lay(batch, varintLen(1_700_000_000_000))
+	b.lay(varintLen(1_700_000_000_000))
 	return b
 }
 
 // lay writes the template into every slot. It happens once, and again if the length of the times should change.
-func (b *body) lay(batch, timeWidth int) {
+func (b *body) lay(timeWidth int) {
 	b.slot = newTemplate(b.fleet, timeWidth)
 	b.raw = b.raw[:0]
-	for range batch {
+	for range max(1, windowBytes/len(b.slot.bytes)) {
 		b.raw = append(b.raw, b.slot.bytes...)
-	}
-	if n := s2.MaxEncodedLen(len(b.raw)); len(b.out) < n {
-		b.out = make([]byte, n)
 	}
 }
 
@@ -97,15 +102,35 @@ func appendField(dst []byte, tag byte, field []byte) []byte {
 func varintLen(v uint64) int { return (bits.Len64(v|1) + 6) / 7 }
 
 // fill makes the request that holds one sample, of the given round and time in Unix milliseconds, of each of n series
-// from first on. It returns the message and its compressed form, which stay valid until the next call.
-func (b *body) fill(first int64, n, round int, ms int64) (raw, compressed []byte) {
+// from first on. It returns the compressed request, which stays valid until the next call, and its size without
+// compression.
+func (b *body) fill(first int64, n, round int, ms int64) (compressed []byte, size int) {
 	if w := varintLen(uint64(ms)); w != b.slot.timeWidth {
-		b.lay(len(b.raw)/len(b.slot.bytes), w)
+		b.lay(w)
 	}
 	var stamp [binary.MaxVarintLen64]byte
 	binary.PutUvarint(stamp[:], uint64(ms))
-	time := stamp[:b.slot.timeWidth]
+	size = n * len(b.slot.bytes)
+	b.out = binary.AppendUvarint(b.out[:0], uint64(size))
+	window := len(b.raw) / len(b.slot.bytes)
+	for end := first + int64(n); first < end; first += int64(window) {
+		b.appendBlock(b.patch(first, int(min(int64(window), end-first)), round, stamp[:b.slot.timeWidth]))
+	}
+	return b.out, size
+}
 
+// appendBlock compresses a part of the request behind those that are there: a snappy stream is its length and then
+// elements, and those of a block refer to nothing outside it.
+func (b *body) appendBlock(raw []byte) {
+	at := len(b.out)
+	b.out = slices.Grow(b.out, s2.MaxEncodedLen(len(raw)))
+	block := s2.EncodeSnappy(b.out[at:cap(b.out)], raw)
+	_, used := binary.Uvarint(block)
+	b.out = append(b.out, block[used:]...) // moves it over its own length
+}
+
+// patch fills the first slots of the window with n series.
+func (b *body) patch(first int64, n, round int, time []byte) []byte {
 	f, size := b.fleet, len(b.slot.bytes)
 	t, m, s := f.place(first)
 	putNumber(b.target, t)
@@ -119,16 +144,16 @@ func (b *body) fill(first int64, n, round int, ms int64) (raw, compressed []byte
 		putNumber(slot[b.slot.series:b.slot.series+len(b.series)], s)
 		binary.LittleEndian.PutUint64(slot[b.slot.value:], f.Bits(first+int64(i), round))
 		copy(slot[b.slot.time:], time)
-		if s++; s == f.Series {
-			s = 0
-			if m++; m == f.Metrics {
-				m = 0
-				t++
-				putNumber(b.target, t)
-			}
-			putNumber(b.metric, m)
+		if s++; s < f.Series {
+			continue
 		}
+		s = 0
+		if m++; m == f.Metrics {
+			m = 0
+			t++
+			putNumber(b.target, t)
+		}
+		putNumber(b.metric, m)
 	}
-	raw = b.raw[:n*size]
-	return raw, s2.EncodeSnappy(b.out, raw)
+	return b.raw[:n*size]
 }

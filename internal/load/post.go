@@ -1,12 +1,15 @@
 package load
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"crypto/tls"
 	"io"
+	"net"
 	"net/http"
+	"net/url"
 	"strconv"
-	"sync"
 	"time"
 )
 
@@ -17,12 +20,16 @@ const (
 	requestTimeout = 30 * time.Second
 )
 
-// poster sends one request at a time.
+// poster sends one request at a time over a connection of its own. It speaks HTTP/1.1 itself: a request of
+// http.Client passes through two more goroutines, and at the pace of a Prometheus, waking them cost as much CPU as
+// making the body.
 type poster struct {
-	client    *http.Client
-	url       string
-	tenant    string
-	userAgent string
+	url    *url.URL
+	header []byte // up to the length of the body
+	conn   net.Conn
+	stop   func() bool // of what closes the connection when the context of its requests ends
+	in     *bufio.Reader
+	head   []byte
 }
 
 // answer is what became of one attempt.
@@ -32,54 +39,96 @@ type answer struct {
 	text       string
 }
 
-// post makes one attempt. The body may be changed as soon as it has returned.
+func newPoster(u *url.URL, tenant, userAgent string) *poster {
+	h := "POST " + u.RequestURI() + " HTTP/1.1\r\nHost: " + u.Host + "\r\nUser-Agent: " + userAgent +
+		"\r\nContent-Encoding: snappy\r\nContent-Type: application/x-protobuf\r\nX-Prometheus-Remote-Write-Version: 0.1.0\r\n"
+	if tenant != "" {
+		h += "X-Scope-OrgID: " + tenant + "\r\n"
+	}
+	return &poster{url: u, header: []byte(h + "Content-Length: "), in: bufio.NewReader(nil)}
+}
+
+// post makes one attempt. All attempts of a poster have one context.
 func (p *poster) post(ctx context.Context, compressed []byte, attempt int) (answer, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	body := &heldBody{Reader: bytes.NewReader(compressed), closed: make(chan struct{})}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.url, body)
-	if err != nil {
+	if p.conn == nil {
+		if err := p.dial(ctx); err != nil {
+			return answer{}, err
+		}
+	}
+	if err := p.conn.SetDeadline(time.Now().Add(requestTimeout)); err != nil {
+		p.close()
 		return answer{}, err
 	}
-	req.ContentLength = int64(len(compressed))
-	h := req.Header
-	h.Set("Content-Encoding", "snappy")
-	h.Set("Content-Type", "application/x-protobuf")
-	h.Set("X-Prometheus-Remote-Write-Version", "0.1.0")
-	h.Set("User-Agent", p.userAgent)
-	if p.tenant != "" {
-		h.Set("X-Scope-OrgID", p.tenant)
-	}
+	p.head = strconv.AppendInt(append(p.head[:0], p.header...), int64(len(compressed)), 10)
 	if attempt > 0 {
-		h.Set("Retry-Attempt", strconv.Itoa(attempt))
+		p.head = strconv.AppendInt(append(p.head, "\r\nRetry-Attempt: "...), int64(attempt), 10)
 	}
-	resp, err := p.client.Do(req)
+	p.head = append(p.head, "\r\n\r\n"...)
+	request := net.Buffers{p.head, compressed}
+	_, writeErr := request.WriteTo(p.conn)
+	if writeErr != nil {
+		// A server that refuses may answer and hang up before it has read the body: then its answer counts.
+		if err := p.conn.SetReadDeadline(time.Now().Add(time.Second)); err != nil {
+			p.close()
+			return answer{}, writeErr
+		}
+	}
+	got, reusable, err := p.receive()
+	if writeErr != nil || !reusable || err != nil {
+		p.close()
+	}
+	if err != nil && writeErr != nil {
+		err = writeErr
+	}
+	return got, err
+}
+
+// receive reads the answer. The connection is reusable if nothing is left of it.
+func (p *poster) receive() (got answer, reusable bool, err error) {
+	resp, err := http.ReadResponse(p.in, nil)
 	if err != nil {
-		<-body.closed
-		return answer{}, err
+		return answer{}, false, err
 	}
-	text, _ := io.ReadAll(io.LimitReader(resp.Body, 512)) // only for a message; the status decides
-	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<20))
-	_ = resp.Body.Close()
-	<-body.closed
+	text, err := io.ReadAll(io.LimitReader(resp.Body, maxErrorText))
+	if err != nil {
+		return answer{}, false, err
+	}
+	// Answers that are longer are rare enough for a new connection.
+	reusable = len(text) < maxErrorText && !resp.Close
 	return answer{
-		code: resp.StatusCode, text: string(bytes.TrimSpace(text)),
+		code: resp.StatusCode, text: string(bytes.TrimSpace(text[:min(len(text), 500)])),
 		retryAfter: retryAfter(resp.Header.Get("Retry-After"), time.Now()),
-	}, nil
+	}, reusable, nil
 }
 
-// heldBody tells when the transport has let go of it: that may be later than the answer, and the next request is
-// built in the same memory.
-type heldBody struct {
-	*bytes.Reader
-	once   sync.Once
-	closed chan struct{}
-}
+const maxErrorText = 64 << 10
 
-// Close lets go of the body.
-func (b *heldBody) Close() error {
-	b.once.Do(func() { close(b.closed) })
+func (p *poster) dial(ctx context.Context) error {
+	addr := p.url.Host
+	if p.url.Port() == "" {
+		addr = net.JoinHostPort(p.url.Hostname(), p.url.Scheme)
+	}
+	dialer := net.Dialer{Timeout: 10 * time.Second}
+	conn, err := dialer.DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return err
+	}
+	if p.url.Scheme == "https" {
+		conn = tls.Client(conn, &tls.Config{ServerName: p.url.Hostname(), MinVersion: tls.VersionTLS12})
+	}
+	p.conn = conn
+	p.in.Reset(conn)
+	p.stop = context.AfterFunc(ctx, func() { _ = conn.Close() })
 	return nil
+}
+
+// close gives up the connection, if there is one. What it returns is of no use any more.
+func (p *poster) close() {
+	if p.conn != nil {
+		p.stop()
+		_ = p.conn.Close()
+		p.conn = nil
+	}
 }
 
 // retryAfter reads the header of that name, seconds or a date. What makes no sense asks for no wait.

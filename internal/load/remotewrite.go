@@ -4,9 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"net/http"
 	"net/url"
+	"strings"
 	"sync"
 	"time"
 
@@ -37,13 +36,24 @@ func (l *RemoteWrite) Header() Header {
 
 // Check returns an error of class [model.ErrInvalid] unless the load can be sent.
 func (l *RemoteWrite) Check() error {
-	if u, err := url.Parse(l.URL); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return fmt.Errorf("%w: load: url %q: want http://host:port/path", model.ErrInvalid, l.URL)
+	if _, err := l.endpoint(); err != nil {
+		return err
+	}
+	if strings.ContainsAny(l.Tenant+l.UserAgent, "\r\n") {
+		return fmt.Errorf("%w: load: tenant %q: a header has one line", model.ErrInvalid, l.Tenant)
 	}
 	if l.Batch < 1 || l.Concurrency < 1 {
 		return fmt.Errorf("%w: load: batch and concurrency must be at least 1", model.ErrInvalid)
 	}
 	return l.Fleet.Check()
+}
+
+func (l *RemoteWrite) endpoint() (*url.URL, error) {
+	u, err := url.Parse(l.URL)
+	if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, fmt.Errorf("%w: load: url %q: want http://host:port/path", model.ErrInvalid, l.URL)
+	}
+	return u, nil
 }
 
 // Run sends the load until it is complete or its time is over, and returns what is known of it then. A server that
@@ -52,21 +62,20 @@ func (l *RemoteWrite) Run(ctx context.Context) (*State, *Report, error) {
 	if err := l.Check(); err != nil {
 		return nil, nil, err
 	}
+	endpoint, err := l.endpoint()
+	if err != nil {
+		return nil, nil, err
+	}
 	began, cpu := time.Now(), usedCPU()
 	state := newState(l.Header())
-	transport := &http.Transport{
-		MaxIdleConnsPerHost: l.Concurrency, DisableCompression: true, WriteBufferSize: 64 << 10,
-		DialContext: (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
-	}
-	defer transport.CloseIdleConnections()
 	open, cancel := l.Schedule.within(ctx)
 	defer cancel()
 
 	var wg sync.WaitGroup
 	for i := range min(l.Concurrency, state.Acks.batches) {
 		s := &shard{
-			load: l, acks: state.Acks, first: i, body: newBody(&l.Fleet, l.batchMemory()),
-			post: poster{client: &http.Client{Transport: transport}, url: l.URL, tenant: l.Tenant, userAgent: l.UserAgent},
+			load: l, acks: state.Acks, first: i, body: newBody(&l.Fleet),
+			post: newPoster(endpoint, l.Tenant, l.UserAgent),
 		}
 		wg.Go(func() { s.run(ctx, open) })
 	}
@@ -77,19 +86,18 @@ func (l *RemoteWrite) Run(ctx context.Context) (*State, *Report, error) {
 	return state, report, ctx.Err()
 }
 
-func (l *RemoteWrite) batchMemory() int { return int(min(int64(l.Batch), l.Fleet.Total())) }
-
 // shard sends every concurrency-th batch of each round.
 type shard struct {
 	load  *RemoteWrite
 	acks  *Acks
 	first int
 	body  *body
-	post  poster
+	post  *poster
 }
 
 // run sends until the load is complete or open ends. Requests that are under way then may finish within ctx.
 func (s *shard) run(ctx, open context.Context) {
+	defer s.post.close()
 	l := s.load
 	for round := 0; l.Schedule.more(round); round++ {
 		for batch := s.first; batch < s.acks.batches; batch += l.Concurrency {
@@ -108,14 +116,14 @@ func (s *shard) send(ctx, open context.Context, round, batch int) {
 	l := s.load
 	first := int64(batch) * int64(l.Batch)
 	n := int(min(int64(l.Batch), l.Fleet.Total()-first))
-	raw, compressed := s.body.fill(first, n, round, l.Schedule.At(round)/int64(time.Millisecond))
+	compressed, size := s.body.fill(first, n, round, l.Schedule.At(round)/int64(time.Millisecond))
 	l.Tally.sent.Add(int64(n))
 	backoff := minBackoff
 	for attempt := 0; ; attempt++ {
 		asked := time.Now()
 		got, err := s.post.post(ctx, compressed, attempt)
 		l.Tally.requests.Add(1)
-		l.Tally.rawBytes.Add(int64(len(raw)))
+		l.Tally.rawBytes.Add(int64(size))
 		l.Tally.wireBytes.Add(int64(len(compressed)))
 		wait := backoff
 		if err != nil {
