@@ -14,14 +14,16 @@ import (
 )
 
 type inspectCmd struct {
-	Part  inspectPartCmd `cmd:"" help:"Show a local part."`
-	Block inspectPartCmd `cmd:"" help:"Show a block of the bucket; the same format."`
+	Folder  inspectFolderCmd  `cmd:"" help:"List what a data folder holds, or check all of it."`
+	Part    inspectPartCmd    `cmd:"" help:"Show a local part."`
+	Block   inspectPartCmd    `cmd:"" help:"Show a block of the bucket; the same format."`
+	Journal inspectJournalCmd `cmd:"" help:"List the records of a journal, or check them."`
 }
 
 // Help teaches the command by examples.
 func (*inspectCmd) Help() string {
-	return `Nothing is changed, and a server may run on the same folder meanwhile; files that it replaces just then are
-reported as missing.
+	return `Nothing is changed. Parts and blocks never change either, so they may be looked at while a server runs; to check a
+journal or a whole folder, stop the server first.
 
 Is everything in order?
 
@@ -81,7 +83,7 @@ func printMeta(w io.Writer, r *part.Reader) error {
 	fmt.Fprintf(t, "size\t%s (%d bytes)\n", config.Size(r.Size()), r.Size())
 	fmt.Fprintf(t, "signal\t%v\n", m.Signal)
 	fmt.Fprintf(t, "node\t%s\n", m.Node)
-	fmt.Fprintf(t, "key seed\t%v\n", m.Seed)
+	fmt.Fprintf(t, "key seed\t%016x\n", uint64(m.Seed))
 	fmt.Fprintf(t, "created\t%s\n", stamp(m.Created))
 	fmt.Fprintf(t, "batches\t%d to %d\n", m.SeqLo, m.SeqHi)
 	fmt.Fprintf(t, "labels\t%v\n", m.Labels)

@@ -52,7 +52,7 @@ func rules() []rule {
 		{"limits.labels", between(func(c *Config) int64 { return int64(c.Limits.Labels) }, 1, 1024)},
 		{"limits.label-name-bytes", between(func(c *Config) int64 { return int64(c.Limits.NameBytes) }, 16, 1<<16-1)},
 		{"limits.label-value-bytes", between(func(c *Config) int64 { return int64(c.Limits.ValueBytes) }, 16, 1<<16-1)},
-		{"limits.tenants", between(func(c *Config) int64 { return int64(c.Limits.Tenants) }, 1, 1<<20)},
+		{"limits.tenants", between(func(c *Config) int64 { return int64(c.Limits.Tenants) }, 1, 1<<16-1)},
 		{"limits.connections", atLeast(func(c *Config) int64 { return int64(c.Limits.Connections) }, 1)},
 		{"query.timeout", func(c *Config) error {
 			if c.Query.Timeout == 0 {

@@ -155,7 +155,7 @@ func refuseSecond(t *testing.T, s *server) {
 		}
 	}
 	out, err := exec.Command(s.program, args...).CombinedOutput()
-	if err == nil || !bytes.Contains(out, []byte("lock")) {
+	if err == nil || !bytes.Contains(out, []byte("in use by another process")) {
 		t.Errorf("got %v:\n%s", err, out)
 	}
 }

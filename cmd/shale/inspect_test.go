@@ -1,0 +1,106 @@
+package main
+
+import (
+	"bytes"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/shaledb/shale/internal/journal/local"
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/part"
+)
+
+// writePart makes a part of one series with one sample.
+func writePart(t *testing.T, name string) []byte {
+	t.Helper()
+	var buf bytes.Buffer
+	w := part.NewWriter(&buf, part.WriterOptions{Seed: 7, Signal: model.Metrics, Node: "n1", SeqLo: 3, SeqHi: 9, Labels: true})
+	l := model.LabelsOf("__name__", "up", "job", "a")
+	if err := w.Series("team", l.Key(7, model.Metrics), l); err != nil {
+		t.Fatal(err)
+	}
+	var rows model.Rows
+	rows.Append(1767225600e9, math.Float64bits(1), 0)
+	if err := w.Samples(&rows); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := w.Finish(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, buf.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return buf.Bytes()
+}
+
+func TestInspectPart(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "x.part")
+	data := writePart(t, name)
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"part", name}, "1 series from rank 0, 1 samples, 2026-01-01T00:00:00.000Z to"},
+		{[]string{"part", name}, "3 to 9\n"},
+		{[]string{"block", name, "--check"}, "in order (1 series, 1 samples)"},
+	} {
+		if code, out, errs := shale(t, nil, append([]string{"inspect"}, c.args...)...); code != exitOK || !strings.Contains(out, c.want) {
+			t.Errorf("%v: exit %d, %s, %s; want %q", c.args, code, out, errs, c.want)
+		}
+	}
+	data[10] ^= 1
+	if err := os.WriteFile(name, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, errs := shale(t, nil, "inspect", "part", name, "--check"); code != exitFailed || !strings.Contains(errs, "corrupt") {
+		t.Errorf("of a damaged part: exit %d, %s", code, errs)
+	}
+	if code, _, _ := shale(t, nil, "inspect", "part", name+".none"); code != exitUsage {
+		t.Errorf("of a missing file: exit %d", code)
+	}
+}
+
+func TestInspectFolder(t *testing.T) {
+	dir := t.TempDir()
+	writePart(t, filepath.Join(dir, "head", "00000001.part"))
+	data := writePart(t, filepath.Join(dir, "bucket", "blocks", "b1"))
+	j, err := local.Open(local.Options{FS: vfs.Default, Dir: filepath.Join(dir, "journal"), Apply: func(uint64, *model.Batch) {}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Start(1); err != nil {
+		t.Fatal(err)
+	}
+	b := &model.Batch{Tenant: "team", Signal: model.Metrics}
+	l := model.LabelsOf("__name__", "up")
+	b.AddSample(l.Key(0, model.Metrics), 1767225600e9, 1)
+	if err := j.Append(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	code, out, errs := shale(t, nil, "inspect", "folder", dir, "--check")
+	if code != exitOK || strings.Count(out, "in order") != 3 {
+		t.Errorf("exit %d\n%s%s", code, out, errs)
+	}
+	if code, out, errs := shale(t, nil, "inspect", "journal", filepath.Join(dir, "journal")); code != exitOK || !strings.Contains(out, "record 1") {
+		t.Errorf("journal: exit %d\n%s%s", code, out, errs)
+	}
+	data[10] ^= 1
+	if err := os.WriteFile(filepath.Join(dir, "bucket", "blocks", "b1"), data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, out, errs = shale(t, nil, "inspect", "folder", dir, "--check")
+	if code != exitFailed || strings.Count(out, "in order") != 2 || !strings.Contains(errs, "1 files are damaged") {
+		t.Errorf("with a damaged block: exit %d\n%s%s", code, out, errs)
+	}
+}
