@@ -1,0 +1,102 @@
+package promwrite
+
+import (
+	"math/bits"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+// oddLabel reads a label that is not in the form that label takes: longer than 127 bytes, which is canonical
+// nevertheless, or apart from the others, without a value, with its fields in another order.
+func (w *walker) oddLabel(s *seriesWalk, p, end int) (next int, err error) {
+	begin, stop, err := body(w.decoded, p+1, end)
+	if err != nil {
+		return 0, err
+	}
+	name, value, minimal, err := labelMessage(w.decoded, begin, stop)
+	if err != nil {
+		return 0, err
+	}
+	if p != s.end || !minimal || begin-p != 1+varintBytes(stop-begin) || len(name) == 0 || len(value) == 0 {
+		s.plain = false
+		return stop, nil
+	}
+	w.keys.Label(name, value)
+	s.named = s.named || string(name) == model.NameLabel
+	s.end = stop
+	return stop, nil
+}
+
+// labelMessage reads the Label message in [p, end). Minimal says that its bytes are the canonical form of the two.
+func labelMessage(d []byte, p, end int) (name, value []byte, minimal bool, err error) {
+	size := end - p
+	at := [3]int{}
+	for p < end {
+		number, wire, next, err := field(d, p, end)
+		if err != nil {
+			return nil, nil, false, err
+		}
+		if number > 2 {
+			if next, err = skip(d, next, end, wire); err != nil {
+				return nil, nil, false, err
+			}
+			p = next
+			continue
+		}
+		if err := wantBytes("a label's name or value", wire, p); err != nil {
+			return nil, nil, false, err
+		}
+		begin, stop, err := body(d, next, end)
+		if err != nil {
+			return nil, nil, false, err
+		}
+		at[number] = p
+		if number == 1 {
+			name = d[begin:stop:stop]
+		} else {
+			value = d[begin:stop:stop]
+		}
+		p = stop
+	}
+	least := 2 + varintBytes(len(name)) + len(name) + varintBytes(len(value)) + len(value)
+	return name, value, size == least && at[1] < at[2], nil
+}
+
+func varintBytes(n int) int { return (bits.Len64(uint64(n)|1) + 6) / 7 }
+
+// rebuild writes the labels of the TimeSeries message in [p, end) in canonical form into the arena, and gives them to
+// the key builder. Labels of which two have one name stay in the order in which they came: the write path refuses
+// them when it builds them.
+func (w *walker) rebuild(s *seriesWalk, p, end int) span {
+	w.labels.Reset()
+	w.keys.Reset()
+	s.named = false
+	for p < end {
+		// The message has been read once without an error.
+		number, wire, next, _ := field(w.decoded, p, end)
+		if number != 1 {
+			p, _ = skip(w.decoded, next, end, wire)
+			continue
+		}
+		begin, stop, _ := body(w.decoded, next, end)
+		name, value, _, _ := labelMessage(w.decoded, begin, stop)
+		w.labels.Add(name, value)
+		if len(value) > 0 {
+			w.keys.Label(name, value)
+			s.named = s.named || string(name) == model.NameLabel
+		}
+		p = stop
+	}
+	at := len(w.arena)
+	arena, err := w.labels.Append(w.arena)
+	if err != nil {
+		arena = arena[:at]
+		for i := range w.labels.Len() {
+			w.one.Reset()
+			w.one.Add(w.labels.At(i))
+			arena, _ = w.one.Append(arena) // a single label is unique
+		}
+	}
+	w.arena = arena
+	return span{uint32(at) | inArena, uint32(len(arena) - at)}
+}
