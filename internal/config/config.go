@@ -22,12 +22,12 @@ type Config struct {
 	Query  Query  `embed:"" prefix:"query." name:"query"`
 	Log    Log    `embed:"" prefix:"log." name:"log"`
 
-	// MemoryBytes, DiskBytes, WriteBytes (of limits.inflight-bytes) and QueryBytes (of query.max-bytes) are the shares in
+	// MemoryBytes, DiskBytes, InflightBytes (of limits.inflight-bytes) and QueryBytes (of query.max-bytes) are the shares in
 	// bytes. Resolve sets them.
-	MemoryBytes int64 `kong:"-"`
-	DiskBytes   int64 `kong:"-"`
-	WriteBytes  int64 `kong:"-"`
-	QueryBytes  int64 `kong:"-"`
+	MemoryBytes   int64 `kong:"-"`
+	DiskBytes     int64 `kong:"-"`
+	InflightBytes int64 `kong:"-"`
+	QueryBytes    int64 `kong:"-"`
 
 	// Version is the program's, which it tells its clients. It is no setting.
 	Version string `kong:"-"`
@@ -35,14 +35,14 @@ type Config struct {
 
 // Limits bound what senders may cost.
 type Limits struct {
-	InflightBytes Share `name:"inflight-bytes" default:"12%" placeholder:"SIZE" help:"Bytes that all write requests being worked on may hold, as sent and as decoded: a size or a share of the memory budget. Beyond it: 503, and Graphite TCP is not read."`
-	BodyBytes     Size  `name:"body-bytes" default:"32MiB" placeholder:"SIZE" help:"Largest body of one HTTP request, as sent."`
-	DecodedBytes  Size  `name:"decoded-bytes" default:"128MiB" placeholder:"SIZE" help:"Largest body of one HTTP request after decompression."`
-	Labels        int   `name:"labels" default:"64" placeholder:"N" help:"Most labels of one series."`
-	NameBytes     Size  `name:"label-name-bytes" default:"1KiB" placeholder:"SIZE" help:"Longest label name."`
-	ValueBytes    Size  `name:"label-value-bytes" default:"4KiB" placeholder:"SIZE" help:"Longest label value; a Graphite path is one."`
-	Tenants       int   `name:"tenants" default:"10000" placeholder:"N" help:"Most tenants. Writes of further ones are refused."`
-	Connections   int   `name:"connections" default:"1024" placeholder:"N" help:"Most connections that each listener keeps open at one time; further ones wait (HTTP) or are closed (Graphite)."`
+	Inflight     Share `name:"inflight-bytes" default:"12%" placeholder:"SIZE" help:"Bytes that all write requests being worked on may hold, as sent and as decoded: a size or a share of the memory budget. Beyond it: 503, and Graphite TCP is not read."`
+	BodyBytes    Size  `name:"body-bytes" default:"32MiB" placeholder:"SIZE" help:"Largest body of one HTTP request, as sent."`
+	DecodedBytes Size  `name:"decoded-bytes" default:"128MiB" placeholder:"SIZE" help:"Largest body of one HTTP request after decompression."`
+	Labels       int   `name:"labels" default:"64" placeholder:"N" help:"Most labels of one series."`
+	NameBytes    Size  `name:"label-name-bytes" default:"1KiB" placeholder:"SIZE" help:"Longest label name."`
+	ValueBytes   Size  `name:"label-value-bytes" default:"4KiB" placeholder:"SIZE" help:"Longest label value; a Graphite path is one."`
+	Tenants      int   `name:"tenants" default:"10000" placeholder:"N" help:"Most tenants. Writes of further ones are refused."`
+	Connections  int   `name:"connections" default:"1024" placeholder:"N" help:"Most connections that each listener keeps open at one time; further ones wait (HTTP) or are closed (Graphite)."`
 }
 
 // Query bounds what one query, and all queries together, may cost.

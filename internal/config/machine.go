@@ -28,7 +28,7 @@ func (c *Config) Resolve(m Machine) error {
 			c.Memory, Size(m.MemoryBytes), m.MemorySource, Size(c.MemoryBytes), Size(minMemory))
 	}
 	c.DiskBytes = c.Disk.Of(m.DiskBytes)
-	c.WriteBytes = c.Limits.InflightBytes.Of(c.MemoryBytes)
+	c.InflightBytes = c.Limits.Inflight.Of(c.MemoryBytes)
 	c.QueryBytes = c.Query.MaxBytes.Of(c.MemoryBytes)
 	return nil
 }

@@ -41,7 +41,7 @@ func rules() []rule {
 			return nil
 		}},
 		{"disk", func(c *Config) error { return notZero(c.Disk) }},
-		{"limits.inflight-bytes", func(c *Config) error { return notZero(c.Limits.InflightBytes) }},
+		{"limits.inflight-bytes", func(c *Config) error { return notZero(c.Limits.Inflight) }},
 		{"limits.body-bytes", atLeast(func(c *Config) int64 { return int64(c.Limits.BodyBytes) }, 1<<10)},
 		{"limits.decoded-bytes", func(c *Config) error {
 			if c.Limits.DecodedBytes < c.Limits.BodyBytes {
