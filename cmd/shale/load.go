@@ -8,13 +8,12 @@ import (
 	"net/http"
 	"os"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/shaledb/shale/internal/config"
 	"github.com/shaledb/shale/internal/load"
-	"github.com/shaledb/shale/internal/model"
 )
 
 // loadCmd makes load for a server and verifies what became of it.
@@ -28,41 +27,26 @@ var errVerification = errors.New("verification failed")
 
 // loadTiming holds the flags that set pace, length and times.
 type loadTiming struct {
-	Rate     *float64      `help:"Samples a second, spread evenly, instead of an interval; 0: as fast as the server takes them."`
-	Rounds   int           `help:"Samples to send for each series. 0: until the duration is over."`
-	Duration time.Duration `help:"How long to send. 0: until the rounds are complete, or for ever."`
-	Start    string        `help:"Time of the first samples: RFC 3339, Unix seconds, or back from now as in --start=-6h. Default: so that the last ones are of now."`
-	Step     time.Duration `help:"Time between the samples of a series. Default: the interval; 1s if there is none."`
+	Rate     *float64        `help:"Samples a second, spread evenly, instead of an interval; 0: as fast as the server takes them."`
+	Rounds   int             `help:"Samples to send for each series. 0: until the duration is over."`
+	Duration config.Duration `help:"How long to send. 0: until the rounds are complete, or for ever."`
+	Start    string          `help:"Time of the first samples: 2026-03-01T12:00:00Z, Unix seconds, or -6h. Default: so that the last ones are of now."`
+	Step     config.Duration `help:"Time between the samples of a series. Default: the interval; 1s if there is none."`
 }
 
-func (t *loadTiming) schedule(interval time.Duration, series int64, unit time.Duration) (load.Schedule, error) {
+func (t *loadTiming) schedule(interval config.Duration, series int64, unit time.Duration) (load.Schedule, error) {
 	now := time.Now()
-	timing := load.Timing{Interval: interval, Rounds: t.Rounds, Duration: t.Duration, Step: t.Step}
+	timing := load.Timing{Interval: interval.Std(), Rounds: t.Rounds, Duration: t.Duration.Std(), Step: t.Step.Std()}
 	if t.Rate != nil {
 		timing.Rate, timing.Interval = *t.Rate, 0
 	}
-	var err error
-	if timing.Start, err = parseStart(t.Start, now); err != nil {
-		return load.Schedule{}, err
+	if t.Start != "" {
+		var err error
+		if timing.Start, err = parseTime(t.Start, now); err != nil {
+			return load.Schedule{}, fmt.Errorf("--start: %w", err)
+		}
 	}
 	return timing.Schedule(now, series, unit)
-}
-
-func parseStart(s string, now time.Time) (time.Time, error) {
-	if s == "" {
-		return time.Time{}, nil
-	}
-	if d, err := time.ParseDuration(s); err == nil && strings.ContainsAny(s[:1], "+-") {
-		return now.Add(d), nil
-	}
-	if seconds, err := strconv.ParseInt(s, 10, 34); err == nil {
-		return time.Unix(seconds, 0), nil
-	}
-	at, err := time.Parse(time.RFC3339Nano, s)
-	if err != nil {
-		return time.Time{}, fmt.Errorf("%w: --start %q: want RFC 3339, Unix seconds, or a duration with its sign", model.ErrInvalid, s)
-	}
-	return at, nil
 }
 
 // loadOutcome holds the flags that say what to keep, to verify and to print.
@@ -79,12 +63,16 @@ type loadOutcome struct {
 	Quiet        bool   `help:"Show no progress."`
 }
 
-func (o *loadOutcome) progress() load.Progress {
+func (o *loadOutcome) progress(p *process) load.Progress {
 	if o.Quiet {
 		return load.Progress{}
 	}
-	info, err := os.Stderr.Stat()
-	return load.Progress{Out: os.Stderr, Terminal: err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("TERM") != "dumb"}
+	f, ok := p.stderr.(*os.File)
+	if !ok {
+		return load.Progress{Out: p.stderr}
+	}
+	info, err := f.Stat()
+	return load.Progress{Out: f, Terminal: err == nil && info.Mode()&os.ModeCharDevice != 0}
 }
 
 // createState makes the state file if one is asked for.
@@ -100,20 +88,20 @@ func (t *loadTiming) meter(name string, series int64, tally *load.Tally) load.Me
 	m := load.Meter{Name: name, Detail: tally.Detail(), Read: tally.Sent, Total: series * int64(t.Rounds)}
 	if t.Rounds == 0 {
 		began := time.Now()
-		m.Read, m.Total = func() int64 { return time.Since(began).Milliseconds() }, t.Duration.Milliseconds()
+		m.Read, m.Total = func() int64 { return time.Since(began).Milliseconds() }, t.Duration.Std().Milliseconds()
 	}
 	return m
 }
 
 // finish verifies what was sent, prints the summary and says whether all is well.
-func (o *loadOutcome) finish(ctx context.Context, state *load.State, report *load.Report, sentBefore uint64, runErr error) error {
+func (o *loadOutcome) finish(ctx context.Context, p *process, state *load.State, report *load.Report, sentBefore uint64, runErr error) error {
 	if report == nil {
 		return runErr
 	}
 	if runErr == nil && (o.Verify > 0 || o.VerifyCounts) {
-		report.Verified, runErr = o.verify(ctx, state, sentBefore)
+		report.Verified, runErr = o.verify(ctx, p, state, sentBefore)
 	}
-	if err := o.print(report); err != nil {
+	if err := o.print(p, report); err != nil {
 		return err
 	}
 	if runErr == nil && report.Verified != nil && !report.Verified.OK() {
@@ -122,11 +110,11 @@ func (o *loadOutcome) finish(ctx context.Context, state *load.State, report *loa
 	return runErr
 }
 
-func (o *loadOutcome) print(report *load.Report) error {
+func (o *loadOutcome) print(p *process, report *load.Report) error {
 	if !o.JSON {
-		return report.WriteText(os.Stdout)
+		return report.WriteText(p.stdout)
 	}
-	e := json.NewEncoder(os.Stdout)
+	e := json.NewEncoder(p.stdout)
 	e.SetIndent("", "  ")
 	return e.Encode(report)
 }
@@ -134,7 +122,7 @@ func (o *loadOutcome) print(report *load.Report) error {
 // verifyConcurrency is enough to hide the time that answers take; more would only measure the server.
 const verifyConcurrency = 8
 
-func (o *loadOutcome) verify(ctx context.Context, state *load.State, sentBefore uint64) (*load.Verification, error) {
+func (o *loadOutcome) verify(ctx context.Context, p *process, state *load.State, sentBefore uint64) (*load.Verification, error) {
 	transport := &http.Transport{MaxIdleConnsPerHost: verifyConcurrency}
 	defer transport.CloseIdleConnections()
 	tally := &load.Tally{}
@@ -146,20 +134,20 @@ func (o *loadOutcome) verify(ctx context.Context, state *load.State, sentBefore 
 	var out *load.Verification
 	var err error
 	meter := load.Meter{Name: "verify", Total: o.Verify, Read: tally.Sent, Detail: func() string { return strconv.FormatInt(tally.Sent(), 10) + " series" }}
-	o.progress().During(meter, func() { out, err = v.Run(ctx) })
+	o.progress(p).During(meter, func() { out, err = v.Run(ctx) })
 	return out, err
 }
 
 // verifyOnly verifies what a state file says.
-func (o *loadOutcome) verifyOnly(ctx context.Context, sentBefore uint64) error {
+func (o *loadOutcome) verifyOnly(ctx context.Context, p *process, sentBefore uint64) error {
 	if o.State == "" || o.Verify == 0 && !o.VerifyCounts {
-		return fmt.Errorf("%w: --verify-only needs --state, and --verify or --verify-counts", model.ErrInvalid)
+		return usageError{errors.New("--verify-only needs --state, and --verify or --verify-counts")}
 	}
 	state, err := load.LoadState(vfs.Default, o.State)
 	if err != nil {
 		return err
 	}
-	return o.finish(ctx, state, &load.Report{}, sentBefore, nil)
+	return o.finish(ctx, p, state, &load.Report{}, sentBefore, nil)
 }
 
 // loadGraphiteCmd is shale load graphite.
@@ -168,7 +156,7 @@ type loadGraphiteCmd struct {
 	Prefix        string          `default:"load" help:"First nodes of all names: <prefix>.agent.<id>.metrics.<n>."`
 	Agents        int             `default:"100" help:"Number of agents."`
 	Metrics       int             `default:"1000" help:"Metrics of each agent."`
-	FlushInterval time.Duration   `default:"10s" help:"Time between two flushes of an agent; the agents take turns."`
+	FlushInterval config.Duration `default:"10s" help:"Time between two flushes of an agent; the agents take turns."`
 	Connections   int             `default:"4" help:"Connections, which stay open; at most one for each agent."`
 	UDP           bool            `name:"udp" help:"Send datagrams."`
 	Seed          uint64          `default:"1" help:"Another seed gives other values."`
@@ -179,10 +167,26 @@ type loadGraphiteCmd struct {
 	loadOutcome   `embed:""`
 }
 
+// Help teaches the command by examples.
+func (*loadGraphiteCmd) Help() string {
+	return `100,000 names, each flushed once every 10 seconds, for a minute, then 1,000 of them read back:
+
+    shale load graphite --duration 1m --verify 1000
+
+The same names as fast as the server takes them, 60 points each:
+
+    shale load graphite --rate 0 --rounds 60
+
+What must have survived when the server is killed during the load:
+
+    shale load graphite --rate 100000 --duration 30s --state /tmp/load.state   # and kill -9 the server meanwhile
+    shale load graphite --verify-only --state /tmp/load.state --verify 1000 --verify-counts`
+}
+
 // Run sends the load and verifies it.
-func (c *loadGraphiteCmd) Run(ctx context.Context) (err error) {
+func (c *loadGraphiteCmd) Run(ctx context.Context, p *process) (err error) {
 	if c.VerifyOnly {
-		return c.verifyOnly(ctx, c.SentBefore)
+		return c.verifyOnly(ctx, p, c.SentBefore)
 	}
 	tally := &load.Tally{}
 	l := load.Graphite{
@@ -196,21 +200,21 @@ func (c *loadGraphiteCmd) Run(ctx context.Context) (err error) {
 		l.MetricsURL = c.MetricsURL
 	}
 	if err := l.Check(); err != nil {
-		return err
+		return usageError{err}
 	}
 	if l.Schedule, err = c.schedule(c.FlushInterval, l.Agents.Total(), time.Second); err != nil {
-		return err
+		return usageError{err}
 	}
 	if l.State, err = c.createState(l.Header()); err != nil {
 		return err
 	}
 	var state *load.State
 	var report *load.Report
-	c.progress().During(c.meter("graphite", l.Agents.Total(), tally), func() { state, report, err = l.Run(ctx) })
+	c.progress(p).During(c.meter("graphite", l.Agents.Total(), tally), func() { state, report, err = l.Run(ctx) })
 	if cerr := l.State.Close(); err == nil {
 		err = cerr
 	}
-	return c.finish(ctx, state, report, c.SentBefore, err)
+	return c.finish(ctx, p, state, report, c.SentBefore, err)
 }
 
 // loadRemoteWriteCmd is shale load remote-write.
@@ -221,7 +225,7 @@ type loadRemoteWriteCmd struct {
 	Series      int             `default:"10" help:"Series of each metric of a target."`
 	Labels      int             `default:"10" help:"Constant labels of each series, beside the six that tell series apart."`
 	Name        string          `default:"load_metric" help:"First part of the names of metrics."`
-	Interval    time.Duration   `default:"15s" help:"Time between two samples of a series; requests are spread evenly over it."`
+	Interval    config.Duration `default:"15s" help:"Time between two samples of a series; requests are spread evenly over it."`
 	Batch       int             `default:"2000" help:"Series in one request."`
 	Concurrency int             `default:"4" help:"Requests at a time. Each series keeps to one sender, so its samples stay in order."`
 	RetryOn429  bool            `name:"retry-on-http-429" help:"Send again what a limit of the tenant refused, which a Prometheus drops by default."`
@@ -231,33 +235,45 @@ type loadRemoteWriteCmd struct {
 	loadOutcome `embed:""`
 }
 
+// Help teaches the command by examples.
+func (*loadRemoteWriteCmd) Help() string {
+	return `A million series, ten samples each, as fast as the server takes them, then all counts and 10,000 series compared:
+
+    shale load remote-write --targets 1000 --metrics 10 --series 100 --rate 0 --rounds 10 --verify 10000 --verify-counts
+
+What must have survived when the server is killed during the load:
+
+    shale load remote-write --rate 100000 --duration 30s --state /tmp/load.state   # and kill -9 the server meanwhile
+    shale load remote-write --verify-only --state /tmp/load.state --verify 10000 --verify-counts`
+}
+
 // Run sends the load and verifies it.
-func (c *loadRemoteWriteCmd) Run(ctx context.Context) (err error) {
+func (c *loadRemoteWriteCmd) Run(ctx context.Context, p *process) (err error) {
 	if c.VerifyOnly {
-		return c.verifyOnly(ctx, 0)
+		return c.verifyOnly(ctx, p, 0)
 	}
 	tally := &load.Tally{}
 	l := load.RemoteWrite{
 		Fleet: load.Fleet{
 			Seed: c.Seed, Targets: c.Targets, Metrics: c.Metrics, Series: c.Series, Labels: c.Labels, Name: c.Name, Value: c.Value,
 		},
-		URL: c.URL, Tenant: c.Tenant, UserAgent: "shale-load/1", Batch: c.Batch, Concurrency: c.Concurrency,
+		URL: c.URL, Tenant: c.Tenant, UserAgent: "shale-load/" + version, Batch: c.Batch, Concurrency: c.Concurrency,
 		RetryOn429: c.RetryOn429, Tally: tally,
 	}
 	if err := l.Check(); err != nil {
-		return err
+		return usageError{err}
 	}
 	if l.Schedule, err = c.schedule(c.Interval, l.Fleet.Total(), time.Millisecond); err != nil {
-		return err
+		return usageError{err}
 	}
 	if l.State, err = c.createState(l.Header()); err != nil {
 		return err
 	}
 	var state *load.State
 	var report *load.Report
-	c.progress().During(c.meter("remote-write", l.Fleet.Total(), tally), func() { state, report, err = l.Run(ctx) })
+	c.progress(p).During(c.meter("remote-write", l.Fleet.Total(), tally), func() { state, report, err = l.Run(ctx) })
 	if cerr := l.State.Close(); err == nil {
 		err = cerr
 	}
-	return c.finish(ctx, state, report, 0, err)
+	return c.finish(ctx, p, state, report, 0, err)
 }
