@@ -1,9 +1,280 @@
 package part
 
 import (
+	"bufio"
 	"context"
+	"fmt"
 	"io"
+	"slices"
+
+	"github.com/shaledb/shale/internal/model"
 )
 
-// Dump writes every byte of the part with its meaning.
-func Dump(ctx context.Context, w io.Writer, r *Reader) error { return nil }
+// Dump writes every byte of the part with its meaning: first the stored bytes of header, page envelopes and tail at their
+// offsets in the file, and below each page its payload, decompressed, at offsets in the payload. A page that cannot be
+// read is noted with its error, and the dump goes on.
+func Dump(ctx context.Context, w io.Writer, r *Reader) error {
+	out := bufio.NewWriter(w)
+	d := dumper{ctx: ctx, r: r, w: out}
+	if err := d.part(); err != nil {
+		return err
+	}
+	return out.Flush()
+}
+
+type dumper struct {
+	ctx context.Context
+	r   *Reader
+	w   *bufio.Writer
+}
+
+type dumpPage struct {
+	addr    Addr
+	section section
+	index   bool
+}
+
+func (d *dumper) part() error {
+	r := d.r
+	fmt.Fprintf(d.w, "part of %d bytes, format version %d\n", r.size, formatVersion)
+	pages, err := d.pages()
+	if err != nil {
+		return err
+	}
+	head, err := r.read(d.ctx, 0, headerBytes)
+	if err != nil {
+		return err
+	}
+	d.bytes("", 0, head, "header %q", head)
+	for i := range pages {
+		if err := d.page(&pages[i]); err != nil {
+			return err
+		}
+	}
+	n := r.size - tailBytes - r.footerOff
+	stored, err := r.read(d.ctx, r.footerOff, n)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(d.w, "\nfooter at %d\n", r.footerOff)
+	d.envelope(r.footerOff, stored)
+	payload, err := openPage(stored, maxFooterBytes)
+	if err != nil {
+		return err
+	}
+	d.footer(newAnnotator(d, payload))
+	tail, err := r.read(d.ctx, r.size-tailBytes, tailBytes)
+	if err != nil {
+		return err
+	}
+	at := r.size - tailBytes
+	fmt.Fprintf(d.w, "\ntail at %d\n", at)
+	d.bytes("", at, tail[:4], "length of the stored footer: %d", n)
+	d.bytes("", at+4, tail[4:8], "version %d", formatVersion)
+	d.bytes("", at+8, tail[8:12], "crc32c of the eight bytes before")
+	d.bytes("", at+12, tail[12:], "magic %q", tail[12:])
+	return nil
+}
+
+// pages lists all pages in the order of their offsets.
+func (d *dumper) pages() ([]dumpPage, error) {
+	var pages []dumpPage
+	for s := range sections {
+		for i := range d.r.footer.index[s] {
+			pages = append(pages, dumpPage{d.r.footer.index[s][i].addr, s, true})
+			entries, err := d.r.indexPage(d.ctx, nil, s, i)
+			if err != nil {
+				return nil, err
+			}
+			for k := range entries {
+				pages = append(pages, dumpPage{entries[k].addr, s, false})
+			}
+		}
+	}
+	slices.SortFunc(pages, func(a, b dumpPage) int { return int(min(max(a.addr.Off-b.addr.Off, -1), 1)) })
+	return pages, nil
+}
+
+func (d *dumper) page(p *dumpPage) error {
+	kind := "page"
+	if p.index {
+		kind = "index page"
+	}
+	fmt.Fprintf(d.w, "\n%s of %s at %d\n", kind, p.section, p.addr.Off)
+	stored, err := d.r.read(d.ctx, p.addr.Off, int64(p.addr.Len))
+	if err != nil {
+		return err
+	}
+	d.envelope(p.addr.Off, stored)
+	payload, err := DecodePage(stored)
+	if err != nil {
+		fmt.Fprintf(d.w, "  %v\n", err)
+		return nil
+	}
+	a := newAnnotator(d, payload)
+	switch {
+	case p.index:
+		dumpIndex(a, p.section, d.r.footerOff)
+	case p.section == keySection:
+		dumpKeys(a)
+	case p.section == labelSection:
+		dumpLabels(a)
+	case p.section == postingSection:
+		dumpPostings(a)
+	default:
+		dumpSamples(a)
+	}
+	a.end()
+	return nil
+}
+
+// envelope shows what lies around the payload of a page; the payload itself only if it is stored as it is shown below.
+func (d *dumper) envelope(off int64, stored []byte) {
+	s := scan{b: stored[:len(stored)-crcBytes]}
+	codec := s.byte()
+	n := len(s.b)
+	raw := s.uvarint()
+	name := [...]string{"none", "s2", "zstd", "unknown"}[min(codec, 3)]
+	d.bytes("", off, stored[:1], "codec %s", name)
+	d.bytes("", off+1, stored[1:1+n-len(s.b)], "raw length %d", raw)
+	if begin := len(stored) - crcBytes - len(s.b); codec == codecNone {
+		d.bytes("", off+int64(begin), nil, "payload, %d bytes, see below", len(s.b))
+	} else {
+		d.bytes("", off+int64(begin), s.b, "payload, compressed, see below")
+	}
+	d.bytes("", off+int64(len(stored)-crcBytes), stored[len(stored)-crcBytes:], "crc32c")
+}
+
+// bytes writes bytes at an offset, 12 a line, with their meaning on the first.
+func (d *dumper) bytes(indent string, off int64, b []byte, format string, args ...any) {
+	const perLine = 12
+	meaning := fmt.Sprintf(format, args...)
+	for first := true; first || len(b) > 0; first = false {
+		n := min(len(b), perLine)
+		fmt.Fprintf(d.w, "%s%06d: %-36s%s\n", indent, off, fmt.Sprintf("% x", b[:n]), prefixed(first, meaning))
+		b, off = b[n:], off+int64(n)
+	}
+}
+
+func prefixed(first bool, meaning string) string {
+	if !first {
+		return "."
+	}
+	return "# " + meaning
+}
+
+// annotator is a scan that shows what it reads.
+type annotator struct {
+	d       *dumper
+	payload []byte
+	s       scan
+	ints    intDecoder
+	values  valueDecoder
+}
+
+func newAnnotator(d *dumper, payload []byte) *annotator {
+	return &annotator{d: d, payload: payload, s: scan{b: payload}}
+}
+
+// show runs read and shows what it consumed, with what it returns.
+func (a *annotator) show(read func() string) {
+	before := len(a.payload) - len(a.s.b)
+	if a.s.bad {
+		return
+	}
+	meaning := read()
+	if a.s.bad {
+		fmt.Fprintf(a.d.w, "  %06d: %s: cut short or out of bounds\n", before, meaning)
+		return
+	}
+	a.d.bytes("  ", int64(before), a.payload[before:len(a.payload)-len(a.s.b)], "%s", meaning)
+}
+
+func (a *annotator) uvarint(what string) (v uint64) {
+	a.show(func() string { v = a.s.uvarint(); return fmt.Sprintf("%s: %d", what, v) })
+	return v
+}
+
+func (a *annotator) varint(what string) (v int64) {
+	a.show(func() string { v = a.s.varint(); return fmt.Sprintf("%s: %d", what, v) })
+	return v
+}
+
+func (a *annotator) text(what string) {
+	a.show(func() string { return fmt.Sprintf("%s: %q", what, a.s.bytes()) })
+}
+
+func (a *annotator) raw(n uint64, what string) []byte {
+	var b []byte
+	a.show(func() string { b = a.s.take(n); return what })
+	return b
+}
+
+// column shows a column of n integers.
+func (a *annotator) column(n int, what string) (xs []int64) {
+	if n == 0 {
+		return nil
+	}
+	a.show(func() string {
+		kind := a.s.b
+		xs = a.ints.append(nil, &a.s, n)
+		return fmt.Sprintf("%s: %s: %s", what, intsName(kind), few(xs))
+	})
+	return xs
+}
+
+func intsName(b []byte) string {
+	if len(b) == 0 {
+		return "nothing"
+	}
+	name := [...]string{"const", "runs", "packed", "unknown"}[b[0]&intsKind]
+	for _, f := range []struct {
+		bit  byte
+		name string
+	}{{intsDelta, "delta"}, {intsDivisor, "divisor"}, {intsExceptions, "exceptions"}, {intsRadix, "radix"}} {
+		if b[0]&f.bit != 0 {
+			name += "+" + f.name
+		}
+	}
+	return name
+}
+
+// few spells out the first elements of a slice.
+func few[T any](xs []T) string {
+	const most = 6
+	if len(xs) <= most {
+		return fmt.Sprintf("%v", xs)
+	}
+	return fmt.Sprintf("%v and %d more", xs[:most], len(xs)-most)
+}
+
+// end tells of bytes that were not read, or missing.
+func (a *annotator) end() {
+	if err := a.s.end("page"); err != nil {
+		fmt.Fprintf(a.d.w, "  %v\n", err)
+	}
+}
+
+func (d *dumper) footer(a *annotator) {
+	a.raw(8, fmt.Sprintf("seed %016x", uint64(d.r.Meta().Seed)))
+	a.show(func() string { return "signal: " + model.Signal(a.s.byte()).String() })
+	a.uvarint("flags (1: has labels)")
+	a.text("node")
+	a.uvarint("first sequence number")
+	a.uvarint("last sequence number")
+	a.varint("created")
+	n := a.uvarint("tenants")
+	for i := uint64(0); i < n && !a.s.bad; i++ {
+		a.text("tenant")
+		a.uvarint("series")
+		if a.uvarint("samples") > 0 {
+			a.varint("first time")
+			a.uvarint("last time, less the first")
+		}
+	}
+	for s := range sections {
+		n := a.uvarint(fmt.Sprintf("index pages of %s", s))
+		dumpEntries(a, s, n, d.r.footerOff)
+	}
+	a.end()
+}

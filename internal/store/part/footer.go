@@ -95,6 +95,11 @@ func readFooter(payload []byte, size int64) (*footer, error) {
 			}
 		}
 	}
+	// A key takes more than eight bytes. A footer that promises more series than the file can hold would make readers
+	// allocate for them.
+	if m.Series > uint64(size)/8 {
+		return nil, corrupt("footer: %d series in a file of %d bytes", m.Series, size)
+	}
 	return f, s.end("footer")
 }
 

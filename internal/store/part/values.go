@@ -35,7 +35,7 @@ func (c *valueCoder) append(dst []byte, values []uint64) []byte {
 	begin := len(dst)
 	dst, ok := c.appendDecimals(dst, values)
 	// Decimals of more than 6 bytes a value are no better than chance; what the other codecs make of the bits may be.
-	if ok && (len(dst)-begin) <= 6*len(values)+8 {
+	if ok && len(dst)-begin <= 6*len(values) {
 		return dst
 	}
 	size := len(dst) - begin

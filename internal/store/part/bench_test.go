@@ -1,0 +1,144 @@
+package part
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+// avalanche makes series as the load generator of that name does: 14 labels, gauges of random integers below 100, all
+// scraped together.
+func avalanche(metrics, series, rows int) []oneSeries {
+	r := rand.New(rand.NewPCG(1, 1))
+	var all []oneSeries
+	times := make([]int64, rows)
+	for i := range times {
+		times[i] = 1700000000e9 + int64(i)*60e9
+	}
+	for m := range metrics {
+		for s := range series {
+			pairs := []string{"__name__", fmt.Sprintf("avalanche_metric_mmmmm_0_%d", m), "job", "avalanche", "instance", "10.0.0.1:9001", "cluster", "test-cluster",
+				"series_id", fmt.Sprint(s), "cycle_id", "0", "replica", "prometheus-0"}
+			for k := range 7 {
+				pairs = append(pairs, fmt.Sprintf("label_key_kkkkk_%d", k), fmt.Sprintf("label_val_vvvvv_%d", k))
+			}
+			l := model.LabelsOf(pairs...)
+			one := oneSeries{tenant: "t", key: l.Key(testSeed, model.Metrics), labels: l, rows: model.Rows{Times: times}}
+			for range rows {
+				one.rows.Values = append(one.rows.Values, math.Float64bits(float64(r.IntN(100))))
+			}
+			all = append(all, one)
+		}
+	}
+	return sortSeries(all)
+}
+
+func writeAll(b testing.TB, all []oneSeries, o WriterOptions) {
+	w := NewWriter(discard{}, o)
+	for i := range all {
+		l := all[i].labels
+		if !o.Labels {
+			l = nil
+		}
+		// Not must: finding out who calls it costs as much as writing a row.
+		if err := w.Series(all[i].tenant, all[i].key, l); err != nil {
+			b.Fatal(err)
+		}
+		if err := w.Samples(&all[i].rows); err != nil {
+			b.Fatal(err)
+		}
+	}
+	_, _, err := w.Finish()
+	must(b, err)
+}
+
+func BenchmarkWrite(b *testing.B) {
+	for _, c := range []struct {
+		name   string
+		series int
+		rows   int
+		o      WriterOptions
+	}{
+		{"120rows/fast", 5000, 120, testOptions(false, Fast)},
+		{"120rows/dense", 5000, 120, testOptions(false, Dense)},
+		{"120rows/block", 5000, 120, testOptions(true, Dense)},
+		{"1row/fast", 100000, 1, testOptions(false, Fast)},
+		{"labels/fast", 50000, 0, testOptions(true, Fast)},
+		{"labels/dense", 50000, 0, testOptions(true, Dense)},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			all := avalanche(c.series/10, 10, c.rows)
+			b.ReportAllocs()
+			for b.Loop() {
+				writeAll(b, all, c.o)
+			}
+			b.ReportMetric(float64(len(all)*b.N)/b.Elapsed().Seconds(), "series/s")
+			b.ReportMetric(float64(len(all)*c.rows*b.N)/b.Elapsed().Seconds(), "rows/s")
+		})
+	}
+}
+
+func BenchmarkRead(b *testing.B) {
+	for _, c := range []struct {
+		name   string
+		series int
+		rows   int
+		o      WriterOptions
+	}{
+		{"120rows/fast", 5000, 120, testOptions(false, Fast)},
+		{"120rows/dense", 5000, 120, testOptions(false, Dense)},
+		{"120rows/block", 5000, 120, testOptions(true, Dense)},
+		{"1row/fast", 100000, 1, testOptions(false, Fast)},
+		{"labels/fast", 50000, 0, testOptions(true, Fast)},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			all := avalanche(c.series/10, 10, c.rows)
+			r, _ := writePart(b, all, c.o)
+			b.ReportAllocs()
+			for b.Loop() {
+				s := r.Stream()
+				for s.Next(context.Background()) {
+				}
+				must(b, s.Err())
+			}
+			b.ReportMetric(float64(len(all)*b.N)/b.Elapsed().Seconds(), "series/s")
+			b.ReportMetric(float64(len(all)*c.rows*b.N)/b.Elapsed().Seconds(), "rows/s")
+		})
+	}
+}
+
+// TestSizes keeps an eye on the bytes of the shapes that matter.
+func TestSizes(t *testing.T) {
+	report := func(name string, all []oneSeries, o WriterOptions, most float64) {
+		r, _ := writePart(t, all, o)
+		var n [sections]int
+		for s := range sections {
+			for i := range r.footer.index[s] {
+				entries, err := r.indexPage(context.Background(), nil, s, i)
+				must(t, err)
+				for k := range entries {
+					n[s] += int(entries[k].addr.Len)
+				}
+			}
+		}
+		per := float64(max(1, int(r.Meta().Samples)))
+		got := float64(r.Size()) / per
+		t.Logf("%s: %d bytes, %.4f a sample; a series: keys %.2f labels %.2f postings %.2f samples %.2f", name, r.Size(), got,
+			float64(n[0])/float64(len(all)), float64(n[1])/float64(len(all)), float64(n[2])/float64(len(all)), float64(n[3])/float64(len(all)))
+		if got > most {
+			t.Errorf("%s: %.4f bytes a sample, should be at most %.4f", name, got, most)
+		}
+	}
+	all := avalanche(2000, 10, 120)
+	report("block of gauges", all, testOptions(true, Dense), 0.99)
+	report("data part of gauges, fast", all, testOptions(false, Fast), 1.04)
+	for i := range all {
+		all[i].rows.Times, all[i].rows.Values = all[i].rows.Times[:1], all[i].rows.Values[:1]
+	}
+	report("one row a series, fast", all, testOptions(false, Fast), 13)
+	report("labels only, fast", all, testOptions(true, Fast), 1000)
+}

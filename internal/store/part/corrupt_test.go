@@ -1,0 +1,157 @@
+package part
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+// smallPart is a part with some of everything, in few bytes.
+func smallPart(t testing.TB, level Compression) []byte {
+	var all []oneSeries
+	rnd := rand.New(rand.NewPCG(4, 2))
+	for _, tenant := range []string{"", "acme"} {
+		for i := range 12 {
+			l := model.LabelsOf("__name__", "m", "i", string(rune('a'+i)), "even", []string{"yes", ""}[i%2])
+			all = append(all, oneSeries{tenant, l.Key(testSeed, model.Metrics), l, randomRows(rnd, []int{0, 1, 1, 3, 9}[i%5], i%valueKinds, i%4)})
+		}
+	}
+	_, b := writePart(t, sortSeries(all), testOptions(true, level))
+	return b
+}
+
+// TestEveryBitFlipIsFound changes each bit of a part in turn.
+func TestEveryBitFlipIsFound(t *testing.T) {
+	for _, level := range []Compression{Fast, Dense} {
+		whole := smallPart(t, level)
+		b := bytes.Clone(whole)
+		for at := range whole {
+			for bit := range 8 {
+				b[at] ^= 1 << bit
+				if err := openAndCheck(b); !errors.Is(err, model.ErrCorrupt) && !(errors.Is(err, model.ErrInvalid) && strings.Contains(err.Error(), "version")) {
+					t.Fatalf("bit %d of byte %d of %d: %v", bit, at, len(b), err)
+				}
+				b[at] = whole[at]
+			}
+		}
+		must(t, openAndCheck(b))
+	}
+}
+
+func openAndCheck(b []byte) error {
+	r, err := Open(context.Background(), bytes.NewReader(b), int64(len(b)))
+	if err != nil {
+		return err
+	}
+	return Check(context.Background(), r)
+}
+
+func TestCutShort(t *testing.T) {
+	whole := smallPart(t, Fast)
+	for n := range len(whole) {
+		if err := openAndCheck(whole[:n]); !errors.Is(err, model.ErrCorrupt) {
+			t.Fatalf("%d of %d bytes: %v", n, len(whole), err)
+		}
+		if err := openAndCheck(whole[n+1:]); !errors.Is(err, model.ErrCorrupt) {
+			t.Fatalf("without the first %d of %d bytes: %v", n+1, len(whole), err)
+		}
+	}
+}
+
+// TestForgedPages puts random bytes, under valid checksums, where pages are, since a checksum proves only that the bytes
+// are those that were written.
+func TestForgedPages(t *testing.T) {
+	whole := smallPart(t, Fast)
+	r, err := Open(context.Background(), bytes.NewReader(whole), int64(len(whole)))
+	must(t, err)
+	rnd := rand.New(rand.NewPCG(7, 7))
+	for range 20000 {
+		f := &forger{Pages: r.pages, rnd: rnd, left: rnd.IntN(12)}
+		forged := r.Bind(f)
+		if err := Check(context.Background(), forged); err != nil && !errors.Is(err, model.ErrCorrupt) {
+			t.Fatalf("%v", err)
+		}
+		_, err := forged.Select(context.Background(), "acme", []model.Matcher{{Name: "i", Op: model.MatchRegexp, Match: func(string) bool { return true }}, {Name: "even", Op: model.MatchEqual, Value: "yes"}})
+		if err != nil && !errors.Is(err, model.ErrCorrupt) {
+			t.Fatalf("%v", err)
+		}
+	}
+}
+
+// forger spoils one page after some good ones.
+type forger struct {
+	Pages
+	rnd  *rand.Rand
+	left int
+}
+
+func (f *forger) Page(ctx context.Context, a Addr) ([]byte, error) {
+	b, err := f.Pages.Page(ctx, a)
+	if f.left--; f.left == -1 && err == nil {
+		b = bytes.Clone(b)
+		for range 1 + f.rnd.IntN(3) {
+			b[f.rnd.IntN(len(b))] = byte(f.rnd.Uint32())
+		}
+		if f.rnd.IntN(4) == 0 {
+			b = b[:f.rnd.IntN(len(b))]
+		}
+	}
+	return b, err
+}
+
+type failingReader struct{ err error }
+
+func (f failingReader) ReadAt([]byte, int64) (int, error) { return 0, f.err }
+
+func TestReadErrorsHaveAClass(t *testing.T) {
+	if _, err := Open(context.Background(), failingReader{io.ErrUnexpectedEOF}, 1000); !errors.Is(err, model.ErrTransient) {
+		t.Fatalf("%v", err)
+	}
+	if _, err := Open(context.Background(), bytes.NewReader(make([]byte, 100)), 1000); !errors.Is(err, model.ErrCorrupt) {
+		t.Fatalf("%v", err)
+	}
+	if _, err := FilePages(bytes.NewReader(nil), nil).Page(context.Background(), Addr{0, 1 << 31}); !errors.Is(err, model.ErrCorrupt) {
+		t.Fatalf("%v", err)
+	}
+}
+
+func TestWriterRefuses(t *testing.T) {
+	l := model.LabelsOf("a", "b")
+	k := model.Key{Hi: 5}
+	for name, do := range map[string]func(w *Writer) error{
+		"a key twice":     func(w *Writer) error { return errors.Join(w.Series("t", k, l), w.Series("t", k, l)) },
+		"a lesser key":    func(w *Writer) error { return errors.Join(w.Series("t", k, l), w.Series("t", model.Key{Hi: 4}, l)) },
+		"a lesser tenant": func(w *Writer) error { return errors.Join(w.Series("t", k, l), w.Series("s", k, l)) },
+		"no labels":       func(w *Writer) error { return w.Series("t", k, nil) },
+		"wrong labels":    func(w *Writer) error { return w.Series("t", k, model.Labels("nonsense")) },
+		"huge labels": func(w *Writer) error {
+			return w.Series("t", k, model.LabelsOf("a", strings.Repeat("b", maxLabelBytes)))
+		},
+		"rows of no series": func(w *Writer) error { return w.Samples(&model.Rows{Times: []int64{1}, Values: []uint64{1}}) },
+		"disorder": func(w *Writer) error {
+			return errors.Join(w.Series("t", k, l), w.Samples(&model.Rows{Times: []int64{1, 1}, Values: []uint64{1, 2}}))
+		},
+		"ragged columns": func(w *Writer) error {
+			return errors.Join(w.Series("t", k, l), w.Samples(&model.Rows{Times: []int64{1}}))
+		},
+		"rows twice": func(w *Writer) error {
+			r := &model.Rows{Times: []int64{1}, Values: []uint64{1}}
+			return errors.Join(w.Series("t", k, l), w.Samples(r), w.Samples(r))
+		},
+		"series after Finish": func(w *Writer) error { _, _, err := w.Finish(); return errors.Join(err, w.Series("t", k, l)) },
+	} {
+		w := NewWriter(io.Discard, testOptions(true, Fast))
+		if err := do(w); !errors.Is(err, model.ErrInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, _, err := w.Finish(); !errors.Is(err, model.ErrInvalid) {
+			t.Errorf("%s: then Finish says %v", name, err)
+		}
+	}
+}
