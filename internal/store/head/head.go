@@ -166,10 +166,20 @@ func (h *Head) Apply(seq uint64, b *model.Batch) {
 	h.applied = seq
 	h.rowBytes += h.active.bytes - rowsBefore
 	h.lblBytes += h.fresh.bytes - labelsBefore
-	// Half of the buffer fills while the other half is being written.
-	if h.rowBytes > h.o.RowBytes/2 || h.lblBytes > h.o.LabelBytes/2 {
+	if h.halfFullLocked() {
 		h.wake()
 	}
+}
+
+// HalfFull reports whether it is time to flush: half of the buffer fills while the other half is being written.
+func (h *Head) HalfFull() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.halfFullLocked()
+}
+
+func (h *Head) halfFullLocked() bool {
+	return h.rowBytes > h.o.RowBytes/2 || h.lblBytes > h.o.LabelBytes/2
 }
 
 // wake asks for a flush before its time.
