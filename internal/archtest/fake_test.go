@@ -142,7 +142,7 @@ func TestSizesCanFail(t *testing.T) {
 
 func TestPaperCanFail(t *testing.T) {
 	tr := fake(t, map[string]string{
-		"internal/a/a.go": "package a\n",
+		"internal/a/a.go": "package a\n// See docs/x.md and docs/none.md.\n",
 		"docs/x.md":       "See `internal/a/a.go` and `internal/a/` and `internal/b/b.go`.\n[good](y.md#part) [bad](z.md) [web](https://example.com/q.md)\n",
 		"docs/y.md":       "`make run`\n",
 		"README.md":       "[x](docs/x.md) `cmd/none`\n",
@@ -154,9 +154,24 @@ func TestPaperCanFail(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect(t, bad, "docs/x.md:1: names internal/b/b.go", "docs/x.md:2: names docs/z.md", "README.md:1: names cmd/none")
+	expect(t, comments(tr), "internal/a/a.go: names docs/none.md")
 	bad, err = license(tr)
 	if err != nil {
 		t.Fatal(err)
 	}
 	expect(t, bad, "LICENSE: lacks", "github.com/grafana/loki/v3")
+}
+
+func TestMetricsAreFound(t *testing.T) {
+	list, bad := metrics(fake(t, map[string]string{"internal/a/a.go": `package a
+var a = f.NewCounterVec(prometheus.CounterOpts{Name: "shale_a_total", Help: "A."}, []string{"x", "y"})
+var b = gauge("shale_b", "B.", func() float64 { return 1 })
+var c = prometheus.GaugeOpts{Name: "shale_c", Help: "no sentence"}
+var d = name("shale_d")
+var e = prometheus.NewDesc("shale_e", "E.", []string{"z"}, nil)
+`}))
+	if got, want := metricTable(list), "| metric | labels | what it counts |\n|---|---|---|\n| `shale_a_total` | x, y | A. |\n| `shale_b` |  | B. |\n| `shale_c` |  | no sentence |\n| `shale_e` | z | E. |\n"; got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+	expect(t, bad, "shale_d is declared in a form", "shale_c: its help text")
 }

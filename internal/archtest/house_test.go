@@ -1,11 +1,15 @@
 package archtest
 
 import (
+	"flag"
 	"io/fs"
 	"os"
 	"strings"
 	"testing"
 )
+
+// -rewrite re-makes the table of metrics.
+var rewrite = flag.Bool("rewrite", false, "re-make the table of metrics in docs/operations.md from the source")
 
 // house loads the repository.
 func house(t *testing.T) *tree {
@@ -52,6 +56,7 @@ func TestDocsNameWhatExists(t *testing.T) {
 		t.Fatal(err)
 	}
 	report(t, bad)
+	report(t, comments(house(t)))
 }
 
 func TestLicense(t *testing.T) {
@@ -82,5 +87,31 @@ func TestTable(t *testing.T) {
 	}
 	if _, err := fs.Stat(os.DirFS("../.."), "internal/model"); err != nil {
 		t.Error(err)
+	}
+}
+
+// The table of metrics in docs/operations.md is the source's.
+func TestMetricsTable(t *testing.T) {
+	list, bad := metrics(house(t))
+	report(t, bad)
+	const doc, begin, end = "../../docs/operations.md", "<!-- metrics: begin, made by internal/archtest -->\n", "<!-- metrics: end -->"
+	text, err := os.ReadFile(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, rest, ok1 := strings.Cut(string(text), begin)
+	table, tail, ok2 := strings.Cut(rest, end)
+	if !ok1 || !ok2 {
+		t.Fatalf("%s lacks the marks %q and %q", doc, begin, end)
+	}
+	want := metricTable(list)
+	switch {
+	case table == want:
+	case *rewrite:
+		if err := os.WriteFile(doc, []byte(head+begin+want+end+tail), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	default:
+		t.Errorf("the metrics in %s are not those of the source; run go test ./internal/archtest -rewrite", doc)
 	}
 }

@@ -41,6 +41,23 @@ func paths(t *tree) ([]string, error) {
 	return bad, nil
 }
 
+// comments checks that the pages that Go files name exist.
+func comments(t *tree) []string {
+	page := regexp.MustCompile(`\bdocs/[A-Za-z0-9_-]+\.md\b`)
+	var bad []string
+	for _, f := range t.files {
+		if f.below("internal/archtest") {
+			continue // names pages of a fake tree
+		}
+		for _, name := range page.FindAllString(string(f.text), -1) {
+			if _, err := fs.Stat(t.root, name); err != nil {
+				bad = append(bad, fmt.Sprintf("%s: names %s, which does not exist", f.path, name))
+			}
+		}
+	}
+	return bad
+}
+
 // license checks that the licence is in place and whole, and that no dependency is of a kind that would bind the product.
 func license(t *tree) ([]string, error) {
 	text, err := fs.ReadFile(t.root, "LICENSE")
