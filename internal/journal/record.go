@@ -33,7 +33,7 @@ const (
 
 // EncodeBatch appends the record of a batch to dst. It allocates only where dst is too small.
 func EncodeBatch(dst []byte, b *model.Batch) []byte {
-	dst = grow(dst, encodedBound(b))
+	dst = grow(dst, SizeHint(b))
 	dst = append(dst, version, byte(b.Signal))
 	dst = binary.AppendUvarint(dst, uint64(len(b.Tenant)))
 	dst = append(dst, b.Tenant...)
@@ -49,9 +49,10 @@ func EncodeBatch(dst []byte, b *model.Batch) []byte {
 	return dst
 }
 
-// encodedBound is enough memory for the usual record, and for any but its varints of more than 5 bytes.
-func encodedBound(b *model.Batch) int {
-	return 64 + len(b.Tenant) + len(b.Keys)*(model.KeyBytes+5) + len(b.Samples.Times)*(5+8) +
+// SizeHint returns about how many bytes the record of a batch has: rather too many than too few, unless its times are
+// far apart.
+func SizeHint(b *model.Batch) int {
+	return 64 + len(b.Tenant) + len(b.Keys)*(model.KeyBytes+1) + len(b.Samples.Times)*(5+8) +
 		len(b.Samples.Starts)*5 + b.Labels.Len()*10 + len(b.Labels.Bytes)
 }
 

@@ -2,11 +2,15 @@ package local
 
 import (
 	"context"
-	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/semaphore"
 
+	"github.com/shaledb/shale/internal/journal"
 	"github.com/shaledb/shale/internal/model"
 )
 
@@ -19,41 +23,157 @@ type Options struct {
 	Seed model.KeySeed
 	// SegmentBytes is the size after which a new segment begins; 0 means 64 MiB.
 	SegmentBytes int64
-	// MaxQueueBytes bounds the encoded records that wait to be written; 0 means 16 MiB.
+	// MaxQueueBytes bounds the encoded records that wait to be durable; 0 means 16 MiB. A record that is larger waits
+	// until it is alone.
 	MaxQueueBytes int64
-	// Apply is called with every durable batch, in the order of seq, by one goroutine.
+	// Apply is called with every durable batch, in the order of seq, always by one goroutine. nil does nothing.
 	Apply      func(seq uint64, b *model.Batch)
 	Registerer prometheus.Registerer
 }
 
-var errStub = errors.New("journal: not written yet")
-
-// Journal is the log of one process.
-type Journal struct{}
-
-// Open reads what is there. It changes nothing.
-func Open(o Options) (*Journal, error) { return &Journal{}, nil }
-
-// Replay gives every record with a sequence number of at least from to fn, in order. The batch is valid during the
-// call. To be used between Open and Start.
-func (j *Journal) Replay(ctx context.Context, from uint64, fn func(seq uint64, b *model.Batch) error) error {
-	return errStub
+func (o *Options) setDefaults() {
+	if o.SegmentBytes <= 0 {
+		o.SegmentBytes = 64 << 20
+	}
+	if o.MaxQueueBytes <= 0 {
+		o.MaxQueueBytes = 16 << 20
+	}
+	if o.Apply == nil {
+		o.Apply = func(uint64, *model.Batch) {}
+	}
 }
 
-// Start makes the journal ready for Append. The next record gets the larger of next and LastSeq()+1.
-func (j *Journal) Start(next uint64) error { return errStub }
+// Journal is the log of one process. Its life is Open, Replay, Start, then Append and Truncate by any number of
+// goroutines, then Close. Two journals must not use one folder at one time; the lock on the data folder sees to that.
+//
+// Locks: truncate, then segments.mu. queue.mu is held with no other. Neither queue.mu nor segments.mu is held while a file
+// is touched.
+type Journal struct {
+	o       Options
+	dir     folder
+	metrics *metrics
 
-// Append returns once the batch is durable and has been applied.
-func (j *Journal) Append(ctx context.Context, b *model.Batch) error { return errStub }
+	// room holds as many units as bytes may wait. It is first come, first served.
+	room     *semaphore.Weighted
+	pendings sync.Pool
+	queue    queue
+	groups   chan *group // from the committer to the applier
+	free     chan *group // and back
+	workers  sync.WaitGroup
+	started  bool
 
-// Truncate deletes the segments of which every record has a sequence number of at most covered.
-func (j *Journal) Truncate(covered uint64) error { return errStub }
+	// tail is what Open found and Start uses.
+	tail tail
+	// Only the committer uses active, once the journal has been started.
+	active active
+	// durable is the last sequence number that is on the disk.
+	durable atomic.Uint64
+
+	// truncate is held by the one truncation that goes on.
+	truncate sync.Mutex
+	segments struct {
+		mu   sync.Mutex
+		list []*segment // ascending; the last one is being written
+	}
+}
+
+// Open reads which segments there are, and where the newest one ends. It changes no file. Errors: class invalid for
+// segments of another seed or a later version, corrupt for segments that do not fit together or are damaged, transient
+// if the disk does not read.
+func Open(o Options) (*Journal, error) {
+	o.setDefaults()
+	j := &Journal{o: o, dir: folder{fs: o.FS, path: o.Dir}, room: semaphore.NewWeighted(o.MaxQueueBytes)}
+	j.pendings.New = func() any { return &pending{done: make(chan error, 1)} }
+	j.queue.init()
+	if _, err := o.FS.Stat(o.Dir); err == nil {
+		segs, err := j.dir.list()
+		if err != nil {
+			return nil, err
+		}
+		j.segments.list = segs
+	}
+	if segs := j.segments.list; len(segs) > 0 {
+		newest := segs[len(segs)-1]
+		if newest.seed != o.Seed {
+			return nil, fmt.Errorf("journal %s: %w: it belongs to an installation with another key seed (%016x, not %016x)",
+				j.dir.file(newest.name), model.ErrInvalid, uint64(newest.seed), uint64(o.Seed))
+		}
+		t, err := j.dir.findEnd(newest)
+		if err != nil {
+			return nil, err
+		}
+		j.tail = t
+		j.durable.Store(newest.last)
+	}
+	j.metrics = newMetrics(o.Registerer, j)
+	return j, nil
+}
+
+// Replay gives every record with a sequence number of at least from to fn, in order, with no gap. The batch is valid
+// during the call. It is for the time between Open and Start. With from = 0 it begins at the first record that there
+// is; otherwise a journal that begins later than from, or lacks records behind it, is an error of class corrupt.
+func (j *Journal) Replay(ctx context.Context, from uint64, fn func(seq uint64, b *model.Batch) error) error {
+	return j.dir.replay(ctx, j.segments.list, from, func(r *reader, b *model.Batch) error { return fn(r.frame.seq, b) })
+}
+
+func (d folder) replay(ctx context.Context, segs []*segment, from uint64, fn func(r *reader, b *model.Batch) error) error {
+	var b model.Batch
+	next := from // the sequence number that must come; 0: any
+	for _, s := range segs {
+		if next > 0 && s.last < next {
+			continue
+		}
+		// With from = 0, what is missing was in parts when the segment began: its header says so, and list has checked.
+		if from > 0 && s.first > next {
+			return fmt.Errorf("journal %s: %w: the records %d to %d are missing before it", d.file(s.name), model.ErrCorrupt, next, s.first-1)
+		}
+		if err := d.replaySegment(ctx, s, next, &b, fn); err != nil {
+			return err
+		}
+		if s.last >= s.first {
+			next = s.last + 1
+		}
+	}
+	return nil
+}
+
+func (d folder) replaySegment(ctx context.Context, s *segment, from uint64, b *model.Batch, fn func(r *reader, b *model.Batch) error) error {
+	r, err := d.read(s)
+	if err != nil {
+		return err
+	}
+	defer r.close()
+	for r.seq <= s.last {
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("journal %s: replay: %w: %w", r.path, model.ErrClosed, err)
+		}
+		at := r.off
+		if err := r.next(); err != nil {
+			return r.corrupt(err)
+		}
+		if r.frame.seq < from {
+			continue
+		}
+		if err := journal.DecodeBatch(r.record, b); err != nil {
+			return fmt.Errorf("journal %s: offset %d: record %d: %w", r.path, at, r.frame.seq, err)
+		}
+		if err := fn(r, b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // LastSeq returns the sequence number of the last durable record, or 0.
-func (j *Journal) LastSeq() uint64 { return 0 }
+func (j *Journal) LastSeq() uint64 { return j.durable.Load() }
 
 // Bytes returns the size of all segments.
-func (j *Journal) Bytes() int64 { return 0 }
-
-// Close writes what waits, waits for it to be applied and gives up the files.
-func (j *Journal) Close() error { return nil }
+func (j *Journal) Bytes() int64 {
+	j.segments.mu.Lock()
+	defer j.segments.mu.Unlock()
+	n := int64(0)
+	for _, s := range j.segments.list {
+		n += s.size
+	}
+	return n
+}

@@ -1,0 +1,141 @@
+package local
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+const (
+	segmentSuffix = ".journal"
+	// A segment is written under a name with this suffix until its header is durable, so that a segment with a proper
+	// name always has a header.
+	unfinishedSuffix = ".journal.new"
+)
+
+// segment is a file of the journal. Its records are [header.first, last]; what follows them in the file does not count.
+type segment struct {
+	header
+	name string
+	// last is the sequence number of the last record, or header.first-1 if there is none. Of all segments but the
+	// newest it is the next one's header.before.
+	last uint64
+	size int64
+}
+
+func segmentName(first uint64) string { return fmt.Sprintf("%020d%s", first, segmentSuffix) }
+
+// parseName returns the first sequence number that a file name states.
+func parseName(name string) (uint64, bool) {
+	digits, ok := strings.CutSuffix(name, segmentSuffix)
+	if !ok || len(digits) != 20 {
+		return 0, false
+	}
+	first, err := strconv.ParseUint(digits, 10, 64)
+	return first, err == nil
+}
+
+// folder is where segments lie.
+type folder struct {
+	fs   vfs.FS
+	path string
+}
+
+func (d folder) file(name string) string { return d.fs.PathJoin(d.path, name) }
+
+// sync makes the entries of the folder durable.
+func (d folder) sync() error { return syncDir(d.fs, d.path) }
+
+func syncDir(fs vfs.FS, path string) error {
+	f, err := fs.OpenDir(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+// create makes a durable segment that holds a header and the given frames, and returns it open at its end. It replaces
+// one of the same name, which has nothing that the new one has not.
+func (d folder) create(h header, frames []byte) (vfs.File, *segment, error) {
+	final := d.file(segmentName(h.first))
+	temporary := d.file(fmt.Sprintf("%020d%s", h.first, unfinishedSuffix))
+	f, err := d.fs.Create(temporary, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return nil, nil, err
+	}
+	content := append(h.append(nil), frames...)
+	s := &segment{header: h, name: segmentName(h.first), last: h.first - 1, size: int64(len(content))}
+	if _, err = f.Write(content); err == nil {
+		err = f.Sync()
+	}
+	if err == nil {
+		err = d.fs.Rename(temporary, final)
+	}
+	if err == nil {
+		err = d.sync()
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, f.Close())
+	}
+	return f, s, nil
+}
+
+// list returns the segments in order, with their headers read and checked against each other.
+func (d folder) list() ([]*segment, error) {
+	names, err := d.fs.List(d.path)
+	if err != nil {
+		return nil, fmt.Errorf("journal %s: %w: %w", d.path, model.ErrTransient, err)
+	}
+	var segs []*segment
+	for _, name := range names {
+		first, ok := parseName(name)
+		if !ok {
+			continue
+		}
+		s, err := d.open(name)
+		if err != nil {
+			return nil, err
+		}
+		if s.first != first {
+			return nil, fmt.Errorf("journal %s: %w: the header says that its first record is %d", d.file(name), model.ErrCorrupt, s.first)
+		}
+		segs = append(segs, s)
+	}
+	sortSegments(segs)
+	for i, s := range segs[:max(len(segs)-1, 0)] {
+		next := segs[i+1]
+		if s.seed != next.seed || next.before < s.last {
+			return nil, fmt.Errorf("journal %s: %w: it cannot follow %s", d.file(next.name), model.ErrCorrupt, s.name)
+		}
+		s.last = next.before
+	}
+	return segs, nil
+}
+
+func (d folder) open(name string) (*segment, error) {
+	f, err := d.fs.Open(d.file(name))
+	if err != nil {
+		return nil, fmt.Errorf("journal %s: %w: %w", d.file(name), model.ErrTransient, err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("journal %s: %w: %w", d.file(name), model.ErrTransient, err)
+	}
+	var buf [segmentHeader]byte
+	n, err := f.ReadAt(buf[:], 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("journal %s: %w: %w", d.file(name), model.ErrTransient, err)
+	}
+	h, err := parseHeader(buf[:n])
+	if err != nil {
+		return nil, fmt.Errorf("journal %s: %w", d.file(name), err)
+	}
+	return &segment{header: h, name: name, last: h.first - 1, size: info.Size()}, nil
+}
