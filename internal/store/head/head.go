@@ -221,7 +221,7 @@ func (h *Head) addRunLocked(r *run) {
 func (h *Head) addLabelRunLocked(r *labelRun) {
 	runs := h.labelRuns[r.signal]
 	for n := len(runs); n > 0; n-- {
-		if o := runs[n-1]; o.flushing || len(o.entries) > combineBelow || len(o.entries) > 2*len(r.entries) {
+		if o := runs[n-1]; o.flushing || o.count > combineBelow || o.count > 2*r.count {
 			break
 		}
 		r, runs = combineLabels(runs[n-1], r), runs[:n-1]

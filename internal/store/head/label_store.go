@@ -20,8 +20,9 @@ func (h *Head) labelWalksOf(ctx context.Context, s model.Signal, tenant string) 
 		}
 	}
 	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, r := range h.labelRuns[s] {
+	runs := h.labelRuns[s]
+	h.mu.Unlock()
+	for _, r := range runs {
 		if entries := r.tenant(tenant); len(entries) > 0 {
 			walks = append(walks, &runLabelWalk{entries})
 		}

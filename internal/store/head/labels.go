@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sort"
 	"strings"
+	"sync"
 
 	"github.com/shaledb/shale/internal/model"
 )
@@ -52,40 +53,51 @@ func (lb *labelBuffer) add(tenant string, signal model.Signal, k model.Key, l mo
 // sets as arrive in ten seconds; selecting from it scans it.
 type labelRun struct {
 	signal   model.Signal
-	entries  []labelEntry
-	bytes    int64
-	flushing bool // guarded by Head.mu: it may not be combined any more
+	count    int   // of entries before those that share a key have gone
+	bytes    int64 // guarded by Head.mu
+	flushing bool  // guarded by Head.mu: it may not be combined any more
+
+	once    sync.Once
+	from    []*labelRun // what it was combined from, oldest first; until sorted
+	entries []labelEntry
 }
 
-// seal makes a run for each signal. It sorts at once: label runs are rare once series are known.
+// seal makes a run for each signal. Sorting is left to whoever needs it first.
 func (lb *labelBuffer) seal() []*labelRun {
 	var runs []*labelRun
 	for signal, entries := range lb.entries {
-		runs = append(runs, &labelRun{signal: signal, entries: sortEntries(entries), bytes: lb.bytes / int64(len(lb.entries))})
+		runs = append(runs, &labelRun{signal: signal, count: len(entries), entries: entries, bytes: lb.bytes / int64(len(lb.entries))})
 	}
 	runs[0].bytes += lb.bytes % int64(len(lb.entries))
 	return runs
 }
 
-// sortEntries orders entries and keeps the first of those that share a key.
-func sortEntries(entries []labelEntry) []labelEntry {
-	slices.SortStableFunc(entries, compareEntries)
-	return slices.CompactFunc(entries, func(a, b labelEntry) bool { return compareEntries(a, b) == 0 })
-}
-
-// combineLabels makes one run of two neighbours; the older one's labels stay where both have a key.
+// combineLabels makes one run of two neighbours.
 func combineLabels(older, newer *labelRun) *labelRun {
 	return &labelRun{
-		signal: older.signal, bytes: older.bytes + newer.bytes,
-		entries: sortEntries(append(slices.Clone(older.entries), newer.entries...)),
+		signal: older.signal, count: older.count + newer.count, bytes: older.bytes + newer.bytes, from: []*labelRun{older, newer},
 	}
+}
+
+// sorted returns the entries in order, of those that share a key the first.
+func (r *labelRun) sorted() []labelEntry {
+	r.once.Do(func() {
+		for _, o := range r.from {
+			r.entries = append(r.entries, o.sorted()...)
+		}
+		r.from = nil
+		slices.SortStableFunc(r.entries, compareEntries)
+		r.entries = slices.CompactFunc(r.entries, func(a, b labelEntry) bool { return compareEntries(a, b) == 0 })
+	})
+	return r.entries
 }
 
 // tenant returns the entries of a tenant.
 func (r *labelRun) tenant(name string) []labelEntry {
-	from := sort.Search(len(r.entries), func(i int) bool { return r.entries[i].tenant >= name })
-	n := sort.Search(len(r.entries)-from, func(i int) bool { return r.entries[from+i].tenant > name })
-	return r.entries[from : from+n]
+	entries := r.sorted()
+	from := sort.Search(len(entries), func(i int) bool { return entries[i].tenant >= name })
+	n := sort.Search(len(entries)-from, func(i int) bool { return entries[from+i].tenant > name })
+	return entries[from : from+n]
 }
 
 // matches reports whether a label set satisfies all matchers.
