@@ -143,6 +143,37 @@ func verify(t *testing.T, i int, cr crash) (first uint64, recs []string) {
 	return first, recs
 }
 
+// TestKillThenPowerCut has a process end between write and sync, so that its last record is read again although it is
+// in the page cache alone. What replay has given to the head once must survive a power cut later.
+func TestKillThenPowerCut(t *testing.T) {
+	mem := newFS(t)
+	var broken errorfs.Toggle
+	broken.Injector = errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind == errorfs.OpFileSyncData {
+			return errDisk
+		}
+		return nil
+	})
+	j := start(t, options(errorfs.Wrap(mem, &broken)))
+	mustAppend(t, j, batch(1))
+	broken.On()
+	if err := j.Append(context.Background(), batch(2)); !errors.Is(err, model.ErrTransient) {
+		t.Fatal(err)
+	}
+	j.Close()
+	if _, recs := replayed(t, mem, 1); len(recs) != 2 {
+		t.Fatalf("%d records are read from the page cache", len(recs))
+	}
+	j = start(t, options(mem))
+	mustAppend(t, j, batch(3))
+	crashed := mem.CrashClone(vfs.CrashCloneCfg{})
+	j.Close()
+	_, recs := replayed(t, crashed, 1)
+	if !slices.Equal(recs, []string{encode(batch(1)), encode(batch(2)), encode(batch(3))}) {
+		t.Fatalf("%d records after the power cut", len(recs))
+	}
+}
+
 var errDisk = errors.New("no space left on device")
 
 // TestDiskErrors lets each kind of operation fail for a while, again and again, with appenders that try until they
