@@ -2,6 +2,29 @@
 // are called parts, those in the bucket blocks; the bytes are the same.
 //
 // It owns every byte of such a file: pages, column codecs, page indexes, postings, footer; the writer, the reader, the
-// merge and the full check. It never opens a file, never caches, never starts a goroutine and knows nothing of journals,
-// heads or buckets: it writes to an io.Writer and reads through [Pages].
+// merge, the full check and the dump. It never opens a file, never caches, never starts a goroutine and knows nothing of
+// journals, heads or buckets: it writes to an io.Writer and reads through [Pages].
+//
+//	+--------+------+------+-- ... --+------+--------+------+
+//	| header | page | page |         | page | footer | tail |
+//	+--------+------+------+-- ... --+------+--------+------+
+//	    8                                                20
+//
+// A page is codec, length, payload, CRC-32C. There are four sections of pages, and index pages for each:
+//
+//	keys      16 bytes a series, sorted, about 11 as stored; the position of a key is its rank
+//	labels    canonical label sets by rank, each coded against the one before
+//	postings  by tenant, name and value: which ranks have the label, as runs
+//	samples   columns of the rows of consecutive ranks
+//
+// The footer lists the index pages, an index page lists pages. So opening a part of any size costs one read at its end,
+// and finding a series costs an index page and a page of each section that is wanted; both are pages like any other, and
+// cached as such.
+//
+// Rows are addressed by rank alone: there is one key column, and neither labels nor samples repeat it. Times and values lie
+// apart, because series that are scraped together share their times. Codecs are chosen for each run of values by trying,
+// and all are exact.
+//
+// docs/format.md describes every byte. testdata/golden holds parts with the meaning of each of their bytes, as Dump shows
+// them; a change there is a change of the format, which needs a new version.
 package part

@@ -198,9 +198,6 @@ func (d *sampleDir) openLens(s *scan, c *column, n int) uint64 {
 	return sum
 }
 
-// last is the last rank of the page.
-func (d *sampleDir) last() uint32 { return d.rank0 + uint32(len(d.counts)) - 1 }
-
 // timesOf returns the times of the i-th rank of the page, which has rows. They are valid until the next call.
 func (d *sampleDir) timesOf(i int) ([]int64, error) {
 	n, pos := int(d.counts[i]), d.before[i]
