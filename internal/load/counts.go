@@ -19,6 +19,9 @@ type tallyQuery struct {
 	least, most    int64
 }
 
+// countConcurrency is low because each count may hold a million samples in the server's memory.
+const countConcurrency = 2
+
 // counts compares the number of stored samples with the number of acknowledged ones, for every metric of a fleet, or
 // in total for a fleet of agents.
 func (c *checker) counts(ctx context.Context) {
@@ -26,7 +29,7 @@ func (c *checker) counts(ctx context.Context) {
 	var total, bound, most int64
 	var wg sync.WaitGroup
 	var mu sync.Mutex
-	for range c.Concurrency {
+	for range min(c.Concurrency, countConcurrency) {
 		wg.Go(func() {
 			for q := range queries {
 				n, ok := c.count(ctx, q)
@@ -92,12 +95,21 @@ func (c *checker) count(ctx context.Context, q tallyQuery) (int64, bool) {
 	return n, true
 }
 
+// What one count may cost a server beside samples: the labels of its series, and the length of its pattern.
+const (
+	maxSeriesPerCount = 100_000
+	maxNamesPerCount  = 1000
+)
+
 // counts cuts the fleet into queries of at most chunk samples: by metric, by rounds if that is too much, and by
 // targets if even one round is.
 func (o *fleetOrigin) counts(chunk int64, send func(tallyQuery)) {
 	rounds := o.rounds()
 	perTarget := int64(o.Series)
-	targets := int(min(int64(o.Targets), max(1, chunk/perTarget)))
+	targets := int(min(int64(o.Targets), max(1, min(chunk, maxSeriesPerCount)/perTarget)))
+	if targets < o.Targets {
+		targets = min(targets, maxNamesPerCount)
+	}
 	step := 1
 	if targets == o.Targets {
 		step = int(max(1, chunk/(perTarget*int64(o.Targets))))
@@ -162,9 +174,6 @@ func (o *fleetOrigin) bounds(round int, g, n int64) (least, most int64) {
 	return least, most
 }
 
-// maxAgentsPerQuery keeps the patterns of counts short.
-const maxAgentsPerQuery = 1000
-
 // counts asks for a few agents at a time, and for some of the rounds if one agent alone is too much. No agent has a
 // lower bound: the server's counter knows no agents.
 //
@@ -177,7 +186,7 @@ func (o *agentsOrigin) counts(chunk int64, send func(tallyQuery)) {
 	if rounds == 0 {
 		return
 	}
-	agents := int(min(maxAgentsPerQuery, int64(o.Agents.Agents), max(1, chunk/int64(o.Metrics)/int64(step))))
+	agents := int(min(maxNamesPerCount, int64(o.Agents.Agents), max(1, min(chunk/int64(step), maxSeriesPerCount)/int64(o.Metrics))))
 	for from := 0; from < o.Agents.Agents; from += agents {
 		to := min(from+agents, o.Agents.Agents)
 		for first := 0; first < rounds; first += step {
@@ -201,6 +210,10 @@ func (o *agentsOrigin) counts(chunk int64, send func(tallyQuery)) {
 func (o *agentsOrigin) pattern(from, to int) string {
 	var sb strings.Builder
 	sb.WriteString(strings.ReplaceAll(o.Prefix, ".", `\.`))
+	if to-from == o.Agents.Agents {
+		sb.WriteString(`\.agent\.[0-9]+\.metrics\.[0-9]+`)
+		return sb.String()
+	}
 	sb.WriteString(`\.agent\.(`)
 	for agent := from; agent < to; agent++ {
 		if agent > from {

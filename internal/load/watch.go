@@ -43,14 +43,14 @@ func (w *watch) run(ctx context.Context) {
 	}
 }
 
-// look takes one reading. Its time is that of the question, so that a reading never seems younger than it is.
+// look takes one reading. Its time is that of the answer: under load an answer takes a while, and a reading must not
+// seem older than it is.
 func (w *watch) look(ctx context.Context) Reading {
 	if w.url == "" {
 		return Reading{Away: true}
 	}
-	r := Reading{At: time.Now().UnixNano()}
-	var err error
-	r.Received, r.Life, err = w.read(ctx)
+	received, life, err := w.read(ctx)
+	r := Reading{At: time.Now().UnixNano(), Received: received, Life: life}
 	if ctx.Err() != nil {
 		return r // the load is over, which says nothing about the server
 	}
