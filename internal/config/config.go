@@ -48,7 +48,7 @@ type Limits struct {
 // Query bounds what one query, and all queries together, may cost.
 type Query struct {
 	Timeout     Duration `name:"timeout" default:"2m" placeholder:"TIME" help:"Longest run of one query."`
-	Concurrency int      `name:"concurrency" default:"16" placeholder:"N" help:"Queries that run at one time; further ones wait."`
+	Concurrency int      `name:"max-concurrent" default:"16" placeholder:"N" help:"Queries that run at one time; further ones wait."`
 	MaxSeries   int64    `name:"max-series" default:"2000000" placeholder:"N" help:"Most series that one query may select. 0: no limit."`
 	MaxSamples  int64    `name:"max-samples" default:"50000000" placeholder:"N" help:"Most samples that one query may read or hold. 0: no limit."`
 	MaxBytes    Share    `name:"max-bytes" default:"25%" placeholder:"SIZE" help:"Most memory that one query may hold: a size or a share of the memory budget."`

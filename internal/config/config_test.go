@@ -3,8 +3,10 @@ package config
 import (
 	"errors"
 	"flag"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -176,5 +178,29 @@ func TestOldestAge(t *testing.T) {
 		if got := (&Config{Retention: c.retention, MaxAge: c.maxAge}).OldestAge(); got != c.want {
 			t.Errorf("retention %d, max-age %d: got %d, want %d", c.retention, c.maxAge, got, c.want)
 		}
+	}
+}
+
+// Messages of other rooms name settings; they must be the ones that there are.
+func TestMessagesNameSettings(t *testing.T) {
+	known := map[string]bool{}
+	for _, s := range Settings() {
+		known[s.Name] = true
+	}
+	named := regexp.MustCompile(`\b(?:limits|query)\.[a-z]+(?:-[a-z]+)+\b`)
+	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasPrefix(path, "../config") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, name := range named.FindAllString(string(text), -1) {
+			if !known[name] {
+				t.Errorf("%s: names %s, which is no setting", path, name)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }

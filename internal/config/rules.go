@@ -60,7 +60,7 @@ func rules() []rule {
 			}
 			return nil
 		}},
-		{"query.concurrency", atLeast(func(c *Config) int64 { return int64(c.Query.Concurrency) }, 1)},
+		{"query.max-concurrent", atLeast(func(c *Config) int64 { return int64(c.Query.Concurrency) }, 1)},
 		{"query.max-series", atLeast(func(c *Config) int64 { return c.Query.MaxSeries }, 0)},
 		{"query.max-samples", atLeast(func(c *Config) int64 { return c.Query.MaxSamples }, 0)},
 		{"query.max-bytes", func(c *Config) error { return notZero(c.Query.MaxBytes) }},
