@@ -121,5 +121,6 @@ func (h *Head) forgetIdle(ctx context.Context) {
 			h.metrics.workErrors.Inc()
 			h.o.Logger.Error("idle series stay in the known set", "err", err)
 		}
+		h.labelsMayGo.Store(true)
 	}
 }

@@ -67,7 +67,7 @@ func (h *Head) flushRows(ctx context.Context, s model.Signal, e *edit) error {
 		return nil
 	}
 	o := h.writerOptions(s, lo, hi)
-	return h.writePart(ctx, o, dataPart, young, inputs, e)
+	return h.writePart(ctx, o, dataPart, young, inputs, nil, e)
 }
 
 func (h *Head) flushLabels(ctx context.Context, s model.Signal, e *edit) error {
@@ -82,17 +82,25 @@ func (h *Head) flushLabels(ctx context.Context, s model.Signal, e *edit) error {
 	}
 	o := h.writerOptions(s, h.Covered()+1, e.covered)
 	o.Labels = true
-	return h.writePart(ctx, o, labelPart, young, inputs, e)
+	return h.writePart(ctx, o, labelPart, young, inputs, nil, e)
 }
 
+// keepFunc says whether a series goes into a merged part; nil keeps all.
+type keepFunc func(tenant string, k model.Key) (bool, error)
+
 // writePart merges the inputs into one part and adds it to the edit.
-func (h *Head) writePart(ctx context.Context, o part.WriterOptions, k kind, g group, inputs []part.Stream, e *edit) error {
+func (h *Head) writePart(ctx context.Context, o part.WriterOptions, k kind, g group, inputs []part.Stream, keep keepFunc, e *edit) error {
 	file := h.nextFile("part")
 	w, err := createPart(h.o.FS, h.o.Dir, file, o)
 	if err != nil {
 		return err
 	}
 	err = part.Merge(ctx, inputs, func(tenant string, key model.Key, l model.Labels, rows *model.Rows) error {
+		if keep != nil {
+			if kept, err := keep(tenant, key); err != nil || !kept {
+				return err
+			}
+		}
 		if err := w.Series(tenant, key, l); err != nil {
 			return err
 		}

@@ -39,6 +39,10 @@ type Head struct {
 	lblBytes  int64                // of fresh and labelRuns
 	shut      bool
 
+	// knownComplete says that the known set has been rebuilt, labelsMayGo that series or rows have left since labels were
+	// last looked through.
+	knownComplete, labelsMayGo atomic.Bool
+
 	pagesRead atomic.Int64
 	urge      chan struct{} // wakes the flush before its time
 	flushed   chan struct{} // wakes the merges after a flush

@@ -141,6 +141,15 @@ func (s *knownShard) missing(fps []uint64, order []uint32, tick uint64, dst []ui
 	return dst
 }
 
+// has reports whether a key is in the set, and marks nothing.
+func (k *known) has(tenant uint16, signal model.Signal, key model.Key) bool {
+	fp, shard := k.fingerprint(tenant, signal, key)
+	s := &k.shards[shard]
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.table.find(fp) >= 0
+}
+
 // insert adds a key and reports whether it was new. Beyond the memory of the set it adds nothing and reports true:
 // the series stays "new" and carries its labels with every batch.
 func (k *known) insert(tenant uint16, signal model.Signal, key model.Key) bool {

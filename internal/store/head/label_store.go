@@ -69,6 +69,7 @@ func (h *Head) rebuildKnown(ctx context.Context) error {
 			return err
 		}
 	}
+	h.knownComplete.Store(true)
 	return nil
 }
 

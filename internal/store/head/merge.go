@@ -24,12 +24,12 @@ func (h *Head) merge(ctx context.Context) (bool, error) {
 		if in := h.group(signal, dataPart, young); len(in) >= youngParts {
 			return true, h.sortIntoWindows(ctx, signal, in)
 		}
-		if in := neighbours(h.group(signal, labelPart, young)); len(in) > 1 {
-			return true, h.mergeInto(ctx, signal, labelPart, young, in)
+		if in := h.labelsToMerge(signal); len(in) > 0 {
+			return true, h.mergeLabels(ctx, signal, in)
 		}
 		for _, g := range h.groups(signal) {
 			if in := neighbours(h.group(signal, dataPart, g)); len(in) > 1 {
-				return true, h.mergeInto(ctx, signal, dataPart, g, in)
+				return true, h.mergeInto(ctx, signal, g, in)
 			}
 		}
 	}
@@ -83,14 +83,13 @@ func neighbours(in []*localPart) []*localPart {
 }
 
 // mergeInto makes one part of several of a group.
-func (h *Head) mergeInto(ctx context.Context, s model.Signal, k kind, g group, in []*localPart) error {
+func (h *Head) mergeInto(ctx context.Context, s model.Signal, g group, in []*localPart) error {
 	e := edit{remove: in}
 	o := h.writerOptions(s, in[0].info.SeqLo, in[len(in)-1].info.SeqHi)
-	o.Labels = k == labelPart
-	if err := h.writePart(ctx, o, k, g, streams(in), &e); err != nil {
+	if err := h.writePart(ctx, o, dataPart, g, streams(in), nil, &e); err != nil {
 		return fmt.Errorf("merge %s: %w", g, err)
 	}
-	h.metrics.merges.WithLabelValues(string(k)).Inc()
+	h.metrics.merges.WithLabelValues(string(dataPart)).Inc()
 	return h.commit(ctx, e)
 }
 

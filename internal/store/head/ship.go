@@ -100,6 +100,7 @@ func (h *Head) ship(ctx context.Context, s model.Signal, g group) error {
 		h.metrics.shipErrors.Inc()
 		return fmt.Errorf("ship %s: %w", g, err)
 	}
+	h.labelsMayGo.Store(true)
 	return h.commit(ctx, edit{remove: in})
 }
 

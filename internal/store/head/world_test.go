@@ -262,6 +262,13 @@ func TestRandomWorlds(t *testing.T) {
 				}
 			},
 			"ship": func(t *rapid.T) { w.t = t; w.must(w.head.Ship(ctx)) },
+			"idle": func(t *rapid.T) {
+				w.t = t
+				w.must(w.head.known.advance(0)) // what gets no row before the next one is forgotten
+				if in := w.head.group(model.Metrics, labelPart, young); len(in) > 0 {
+					w.must(w.head.mergeLabels(ctx, model.Metrics, in))
+				}
+			},
 			"failing bucket": func(t *rapid.T) {
 				w.t, w.bucket.fail = t, true
 				_ = w.head.Ship(ctx)
