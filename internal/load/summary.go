@@ -24,7 +24,11 @@ func (r *Report) WriteText(w io.Writer) error {
 func (r *Report) writeLoad(sb *strings.Builder) {
 	p := func(format string, args ...any) { fmt.Fprintf(sb, format+"\n", args...) }
 	p("%s: %d series, %d samples in %.1f s: %.0f/s", r.Kind, r.Series, r.Sent, r.Seconds, r.Rate)
-	p("  acknowledged %d, dropped %d, lost %d", r.Acked, r.Dropped, r.Lost)
+	if r.Kind == kindGraphite {
+		p("  lost %d in broken connections", r.Lost)
+	} else {
+		p("  acknowledged %d, dropped %d, lost %d", r.Acked, r.Dropped, r.Lost)
+	}
 	p("  lag %.2f s at the end, %.2f s at most", r.LagSeconds, r.MaxLag)
 	p("  requests %d, retries %d, connection errors %d%s", r.Requests, r.Retries, r.Faults, r.codes())
 	p("  latency p50 %s, p90 %s, p99 %s, max %s", ms(r.Latency.P50), ms(r.Latency.P90), ms(r.Latency.P99), ms(r.Latency.Max))

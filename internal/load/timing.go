@@ -79,6 +79,9 @@ func (t Timing) Schedule(now time.Time, series int64, unit time.Duration) (Sched
 	if start.IsZero() {
 		start = now.Add(-t.span(s.interval, step))
 	}
+	if start.Before(time.Unix(0, 0)) {
+		return Schedule{}, fmt.Errorf("%w: load: the first samples would be of %v; times begin in 1970", model.ErrInvalid, start.UTC().Format(time.RFC3339))
+	}
 	s.hold = !start.After(now)
 	s.Timeline = Timeline{Start: start.UnixNano() / int64(unit) * int64(unit), Step: int64(step)}
 	return s, nil

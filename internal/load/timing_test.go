@@ -43,6 +43,7 @@ func TestSchedule(t *testing.T) {
 	}
 	for name, timing := range map[string]Timing{
 		"two paces": {Rate: 1, Interval: 1}, "negative": {Rounds: -1}, "step": {Step: 1500 * time.Millisecond},
+		"before 1970": {Start: time.Unix(-1, 0)}, "too many rounds": {Rounds: 2_000_000_000},
 	} {
 		if _, err := timing.Schedule(now, 1, time.Second); !errors.Is(err, model.ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
