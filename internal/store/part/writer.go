@@ -80,7 +80,7 @@ func newWriter(w io.Writer, o WriterOptions, z sizes) *Writer {
 	}
 	p.samples.ints.dense, p.samples.values.ints.dense = o.Level == Dense, o.Level == Dense
 	p.samples.reset()
-	p.postings.seed = uint64(o.Seed)
+	p.postings = newPostings(uint64(o.Seed))
 	return p
 }
 

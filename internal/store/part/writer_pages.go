@@ -1,5 +1,7 @@
 package part
 
+import "encoding/binary"
+
 // textCodec is the codec of pages that are text, or lists.
 func (p *Writer) textCodec() byte {
 	if p.o.Level == Dense {
@@ -102,12 +104,13 @@ func (p *Writer) flushSamples() error {
 // flushPostings writes the postings of the current tenant and forgets them.
 func (p *Writer) flushPostings() error {
 	page := postingPage{tenant: uint32(len(p.footer.meta.Tenants) - 1)}
-	var bytes []byte
+	var list, piece []byte
 	for _, id := range p.postings.sorted() {
-		s := &p.postings.pairs[id]
+		s := p.postings.pairs.at(id)
 		s.flush(&p.postings.lists)
-		bytes = p.postings.lists.bytes(bytes[:0], &s.list)
-		err := cutList(bytes, s.first, p.sizes.list, func(count, first uint32, list []byte) error {
+		list = p.postings.lists.read(list[:0], &s.list)
+		piece = grow(piece[:0], p.sizes.list+2*binary.MaxVarintLen32)[:0]
+		err := cutList(list, piece, s.first, p.sizes.list, func(count, first uint32, list []byte) error {
 			page.add(p.postings.name(s), p.postings.value(s), count, first, list)
 			if page.full(p.sizes.page) {
 				return p.flushPostingPage(&page)
@@ -117,6 +120,9 @@ func (p *Writer) flushPostings() error {
 		if err != nil {
 			return err
 		}
+	}
+	if p.postings.lists.full {
+		return invalid("postings of more than 4 GiB in one tenant of one part")
 	}
 	err := p.flushPostingPage(&page)
 	p.postings.reset()
