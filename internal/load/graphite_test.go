@@ -27,6 +27,7 @@ func smallGraphite(t *testing.T, target, url string, timing Timing) *Graphite {
 }
 
 func TestGraphiteVerifies(t *testing.T) {
+	t.Parallel()
 	for name, timing := range map[string]Timing{
 		"as fast as it goes": {Rounds: 30},
 		"agents flush":       {Rounds: 4, Interval: 100 * time.Millisecond},
@@ -77,6 +78,7 @@ func TestGraphiteVerifies(t *testing.T) {
 
 // TestGraphiteServerDies kills the server during the load. What its counter said a second before must be there.
 func TestGraphiteServerDies(t *testing.T) {
+	t.Parallel()
 	store := newMemStore()
 	gate := &gated{Handler: store}
 	srv := httptest.NewServer(gate)
@@ -162,6 +164,7 @@ func TestGraphiteSentBefore(t *testing.T) {
 }
 
 func TestGraphiteUDP(t *testing.T) {
+	t.Parallel()
 	store := newMemStore()
 	srv := store.serve(t)
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
@@ -203,6 +206,7 @@ func TestGraphiteUDP(t *testing.T) {
 
 // TestBlockedServer takes a connection and never reads: the load must end when its time is over.
 func TestBlockedServer(t *testing.T) {
+	t.Parallel()
 	lis, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -44,6 +44,7 @@ func verify(t *testing.T, url string, s *State, change func(*Verifier)) *Verific
 }
 
 func TestRemoteWriteVerifies(t *testing.T) {
+	t.Parallel()
 	for name, m := range map[string]ValueModel{"int100": Int100, "counter": Counter, "gauge": Gauge, "random": Random} {
 		t.Run(name, func(t *testing.T) {
 			store := newMemStore()
@@ -111,6 +112,7 @@ func TestRemoteWriteHeaders(t *testing.T) {
 }
 
 func TestRetryAfterIsHonoured(t *testing.T) {
+	t.Parallel()
 	store := newMemStore()
 	var asked []time.Time
 	store.answer = func(w http.ResponseWriter, _ *http.Request) int {
@@ -200,6 +202,7 @@ func TestStoredWithoutAck(t *testing.T) {
 
 // TestDamageIsNoticed changes single samples of the store.
 func TestDamageIsNoticed(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		damage func(s *memStore, id string)
 		found  func(v *Verification) bool
@@ -259,6 +262,7 @@ func first(s *memStore, id string) int64 {
 
 // TestServerAway starts the load before the server, takes the server away in between, and loses nothing.
 func TestServerAway(t *testing.T) {
+	t.Parallel()
 	store := newMemStore()
 	srv := httptest.NewServer(store)
 	addr, url := srv.Listener.Addr().String(), srv.URL
