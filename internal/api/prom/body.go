@@ -1,0 +1,146 @@
+package prom
+
+import (
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/klauspost/compress/gzip"
+)
+
+// The sizes of an answer: it goes out in pieces of flushBytes, and is compressed from minGzipBytes on, below which
+// the frame of gzip and its state cost more than the bytes.
+const (
+	flushBytes   = 64 << 10
+	minGzipBytes = 1400
+	maxKeepBytes = 4 * flushBytes
+)
+
+// body writes an answer through a pooled buffer, compressed if the client takes that.
+type body struct {
+	w       http.ResponseWriter
+	buf     []byte
+	status  int // 0 until the header has been sent
+	gzip    *gzip.Writer
+	accepts bool // gzip
+	isHead  bool
+	broken  bool // the client did not get all of it
+}
+
+// The pools hold only memory, which all handlers of a process may share.
+var (
+	bufferPool = sync.Pool{New: func() any { b := make([]byte, 0, flushBytes+flushBytes/4); return &b }}
+	gzipPool   = sync.Pool{New: func() any { z, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed); return z }}
+)
+
+func newBody(w http.ResponseWriter, r *http.Request) *body {
+	b := bufferPool.Get().(*[]byte)
+	w.Header().Add("Vary", "Accept-Encoding")
+	return &body{w: w, buf: (*b)[:0], accepts: acceptsGzip(r.Header.Values("Accept-Encoding")), isHead: r.Method == http.MethodHead}
+}
+
+// acceptsGzip reads an Accept-Encoding header.
+func acceptsGzip(values []string) bool {
+	for _, v := range values {
+		for item := range strings.SplitSeq(v, ",") {
+			name, params, _ := strings.Cut(item, ";")
+			if !strings.EqualFold(strings.TrimSpace(name), "gzip") {
+				continue
+			}
+			q, found := strings.CutPrefix(strings.TrimSpace(params), "q=")
+			if !found {
+				return true
+			}
+			weight, err := strconv.ParseFloat(strings.TrimSpace(q), 64)
+			return err == nil && weight > 0
+		}
+	}
+	return false
+}
+
+// release gives the memory back.
+func (b *body) release() {
+	if b.gzip != nil {
+		b.gzip.Reset(nil)
+		gzipPool.Put(b.gzip)
+		b.gzip = nil
+	}
+	if cap(b.buf) <= maxKeepBytes {
+		buf := b.buf[:0]
+		bufferPool.Put(&buf)
+	}
+	b.buf = nil
+}
+
+// spill sends what has gathered if that is enough for a piece.
+func (b *body) spill() {
+	if len(b.buf) >= flushBytes {
+		b.flush(http.StatusOK, false)
+	}
+}
+
+// flush sends what has gathered; last says that nothing follows.
+func (b *body) flush(status int, last bool) {
+	if b.status == 0 {
+		b.begin(status, last)
+	}
+	if !b.broken && !b.isHead {
+		var to io.Writer = b.w
+		if b.gzip != nil {
+			to = b.gzip
+		}
+		if _, err := to.Write(b.buf); err != nil {
+			b.broken = true
+		}
+	}
+	b.buf = b.buf[:0]
+	if last && b.gzip != nil && !b.broken && !b.isHead {
+		b.broken = b.gzip.Close() != nil
+	}
+}
+
+func (b *body) begin(status int, last bool) {
+	b.status = status
+	header := b.w.Header()
+	header.Set("Content-Type", "application/json")
+	switch {
+	case b.accepts && !(last && len(b.buf) < minGzipBytes):
+		header.Set("Content-Encoding", "gzip")
+		b.gzip = gzipPool.Get().(*gzip.Writer)
+		b.gzip.Reset(b.w)
+	case last:
+		header.Set("Content-Length", strconv.Itoa(len(b.buf)))
+	}
+	b.w.WriteHeader(status)
+}
+
+// success sends an answer.
+func (b *body) success(a *answer) {
+	b.raw(`{"status":"success","data":`)
+	a.write(b)
+	warnings, infos := sortedAnnotations(a.warnings, a.query)
+	b.texts(`,"warnings":`, warnings)
+	b.texts(`,"infos":`, infos)
+	b.raw("}")
+	b.flush(http.StatusOK, true)
+}
+
+// failure sends an error.
+func (b *body) failure(e *apiError) {
+	b.raw(`{"status":"error","errorType":`)
+	b.str(string(e.kind))
+	b.raw(`,"error":`)
+	b.str(e.err.Error())
+	b.raw("}")
+	b.flush(e.status, true)
+}
+
+// texts writes a member whose value is a list of strings, unless it is empty.
+func (b *body) texts(member string, values []string) {
+	if len(values) > 0 {
+		b.raw(member)
+		b.strs(values)
+	}
+}

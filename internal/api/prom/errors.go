@@ -1,0 +1,77 @@
+package prom
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime"
+
+	"github.com/prometheus/prometheus/promql"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+// errorType is the word for an error in the envelope.
+type errorType string
+
+// Upstream's error types.
+const (
+	typeBadData     errorType = "bad_data"
+	typeExecution   errorType = "execution"
+	typeTimeout     errorType = "timeout"
+	typeCanceled    errorType = "canceled"
+	typeInternal    errorType = "internal"
+	typeUnavailable errorType = "unavailable"
+	typeNotFound    errorType = "not_found"
+)
+
+// statusClientClosed is the status, known from nginx, of a request whose client did not wait for the answer.
+const statusClientClosed = 499
+
+// apiError is an error with its place in the protocol.
+type apiError struct {
+	kind   errorType
+	status int
+	err    error
+}
+
+func (e *apiError) Error() string { return e.err.Error() }
+func (e *apiError) Unwrap() error { return e.err }
+
+func badData(format string, args ...any) *apiError {
+	return &apiError{typeBadData, http.StatusBadRequest, fmt.Errorf(format, args...)}
+}
+
+// badParam names the parameter, in upstream's words.
+func badParam(name string, err error) *apiError {
+	return badData("invalid parameter %q: %w", name, err)
+}
+
+// classify finds the type and the status of an error of the engine or the store.
+func classify(err error) *apiError {
+	var (
+		already  *apiError
+		canceled promql.ErrQueryCanceled
+		timeout  promql.ErrQueryTimeout
+		storage  promql.ErrStorage
+		panicked runtime.Error
+	)
+	switch {
+	case errors.As(err, &already):
+		return already
+	case errors.As(err, &canceled), errors.Is(err, context.Canceled):
+		return &apiError{typeCanceled, statusClientClosed, err}
+	case errors.As(err, &timeout), errors.Is(err, context.DeadlineExceeded):
+		return &apiError{typeTimeout, http.StatusServiceUnavailable, err}
+	case errors.Is(err, model.ErrLimit):
+		return &apiError{typeExecution, http.StatusUnprocessableEntity, err}
+	case errors.Is(err, model.ErrTransient), errors.Is(err, model.ErrClosed):
+		return &apiError{typeUnavailable, http.StatusServiceUnavailable, err}
+	case errors.Is(err, model.ErrInvalid):
+		return &apiError{typeBadData, http.StatusBadRequest, err}
+	case errors.Is(err, model.ErrCorrupt), errors.As(err, &storage), errors.As(err, &panicked):
+		return &apiError{typeInternal, http.StatusInternalServerError, err}
+	}
+	return &apiError{typeExecution, http.StatusUnprocessableEntity, err}
+}

@@ -1,0 +1,167 @@
+package prom
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"runtime/debug"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/util/annotations"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+// Handler serves the API. It is safe for concurrent use and starts no goroutine.
+type Handler struct {
+	o       Options
+	gate    *gate
+	metrics *metrics
+}
+
+// New returns a Handler.
+func New(o Options) *Handler {
+	o.setDefaults()
+	m := newMetrics(o.Registerer)
+	return &Handler{o: o, gate: newGate(o.Limits.MaxConcurrent, o.Limits.MaxWait, m), metrics: m}
+}
+
+// Routes mounts the API below /api/v1/. Paths below it that nobody else has are answered with 404 in JSON.
+func (h *Handler) Routes(mux *http.ServeMux) {
+	mux.Handle("/api/v1/query", h.endpoint("query", h.query))
+	mux.Handle("/api/v1/query_range", h.endpoint("query_range", h.queryRange))
+	mux.Handle("/api/v1/series", h.endpoint("series", h.series))
+	mux.Handle("/api/v1/labels", h.endpoint("labels", h.labelNames))
+	mux.Handle("/api/v1/label/{name}/values", h.endpoint("label_values", h.labelValues))
+	mux.Handle("/api/v1/status/buildinfo", h.open("buildinfo", h.buildInfo))
+	mux.Handle("/api/v1/", h.open("unknown", func(*request) (*answer, error) {
+		return nil, &apiError{typeNotFound, http.StatusNotFound, errors.New("no such endpoint")}
+	}))
+}
+
+// Handler returns the routes as a handler of their own.
+func (h *Handler) Handler() http.Handler {
+	mux := http.NewServeMux()
+	h.Routes(mux)
+	return mux
+}
+
+// request is a request whose parameters were read.
+type request struct {
+	*http.Request
+	ctx   context.Context
+	form  url.Values
+	quota *model.Quota
+	cost  *model.Cost
+	// store answers for the tenant of the request.
+	store storage.Queryable
+}
+
+// answer is a successful result. Write writes the JSON of the data; done is called when that has been written.
+type answer struct {
+	write    func(*body)
+	warnings annotations.Annotations
+	query    string // to which the positions in warnings refer
+	done     func()
+}
+
+// endpoint serves what reads the store: it waits for its turn and has a tenant, a quota and a cost.
+func (h *Handler) endpoint(name string, serve func(*request) (*answer, error)) http.Handler {
+	return h.open(name, func(r *request) (*answer, error) {
+		tenant := r.Header.Get("X-Scope-OrgID")
+		if tenant == "" {
+			tenant = model.DefaultTenant
+		}
+		if err := model.CheckTenant(tenant); err != nil {
+			return nil, err
+		}
+		if err := h.gate.enter(r.ctx); err != nil {
+			return nil, err
+		}
+		defer h.gate.leave()
+		l := &h.o.Limits
+		r.quota = &model.Quota{MaxSeries: l.MaxSeries, MaxSamples: l.MaxSamples, MaxBytes: l.MaxBytes}
+		r.cost = new(model.Cost)
+		r.store = h.o.Queryable(tenant, r.quota, r.cost)
+		return serve(r)
+	})
+}
+
+// open serves anything: it reads the parameters, and writes the answer or the error.
+func (h *Handler) open(name string, serve func(*request) (*answer, error)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, hr *http.Request) {
+		began := time.Now()
+		out := newBody(w, hr)
+		r := &request{Request: hr, ctx: hr.Context()}
+		defer func() {
+			if p := recover(); p != nil {
+				h.panicked(out, name, p)
+			}
+			out.release()
+			h.metrics.requests.WithLabelValues(name, strconv.Itoa(out.status)).Inc()
+			h.metrics.seconds.WithLabelValues(name).Observe(time.Since(began).Seconds())
+			if out.broken {
+				// The client must not take what it got for the whole.
+				panic(http.ErrAbortHandler)
+			}
+		}()
+		a, err := h.serve(w, r, serve)
+		if r.cost != nil {
+			w.Header().Set("Shale-Cost", costHeader(r.cost))
+		}
+		if err != nil {
+			h.fail(out, name, err)
+			return
+		}
+		if a.done != nil {
+			defer a.done()
+		}
+		out.success(a)
+	})
+}
+
+func (h *Handler) serve(w http.ResponseWriter, r *request, serve func(*request) (*answer, error)) (*answer, error) {
+	switch r.Method {
+	case http.MethodGet, http.MethodHead, http.MethodPost:
+	default:
+		w.Header().Set("Allow", "GET, HEAD, POST")
+		return nil, &apiError{typeBadData, http.StatusMethodNotAllowed, fmt.Errorf("method %s is not allowed", r.Method)}
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, h.o.Limits.MaxBodyBytes)
+	if err := r.ParseForm(); err != nil {
+		var tooLarge *http.MaxBytesError
+		if errors.As(err, &tooLarge) {
+			return nil, &apiError{typeBadData, http.StatusRequestEntityTooLarge,
+				fmt.Errorf("the form is larger than %d bytes", tooLarge.Limit)}
+		}
+		return nil, badData("error parsing form values: %w", err)
+	}
+	r.form = r.Form
+	return serve(r)
+}
+
+func (h *Handler) fail(out *body, name string, err error) {
+	e := classify(err)
+	if e.status >= http.StatusInternalServerError {
+		h.o.Logger.Warn("request failed", "handler", name, "status", e.status, "err", e.err)
+	}
+	if e.kind == typeUnavailable {
+		out.w.Header().Set("Retry-After", "5")
+	}
+	out.failure(e)
+}
+
+// panicked turns a bug into an error of one request.
+func (h *Handler) panicked(out *body, name string, p any) {
+	h.o.Logger.Error("panic", "handler", name, "panic", p, "stack", string(debug.Stack()))
+	if out.status != 0 {
+		out.broken = true
+		return
+	}
+	out.buf = out.buf[:0]
+	out.failure(&apiError{typeInternal, http.StatusInternalServerError, fmt.Errorf("unexpected error: %v", p)})
+}

@@ -1,0 +1,33 @@
+package prom
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
+
+type metrics struct {
+	requests *prometheus.CounterVec
+	seconds  *prometheus.HistogramVec
+	running  prometheus.Gauge
+	waiting  prometheus.Gauge
+	refused  prometheus.Counter
+}
+
+func newMetrics(reg prometheus.Registerer) *metrics {
+	f := promauto.With(reg)
+	return &metrics{
+		requests: f.NewCounterVec(prometheus.CounterOpts{
+			Name: "shale_api_prom_requests_total", Help: "Requests to the Prometheus API, by handler and HTTP status."},
+			[]string{"handler", "code"}),
+		seconds: f.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "shale_api_prom_request_seconds", Help: "Time from the request to the end of the answer, waiting included.",
+			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120}},
+			[]string{"handler"}),
+		running: f.NewGauge(prometheus.GaugeOpts{
+			Name: "shale_api_prom_running_requests", Help: "Requests that are being worked on."}),
+		waiting: f.NewGauge(prometheus.GaugeOpts{
+			Name: "shale_api_prom_waiting_requests", Help: "Requests that wait for their turn."}),
+		refused: f.NewCounter(prometheus.CounterOpts{
+			Name: "shale_api_prom_refused_requests_total", Help: "Requests refused because their turn did not come in time."}),
+	}
+}

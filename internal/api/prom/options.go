@@ -1,0 +1,72 @@
+package prom
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/storage"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+// Options build a Handler.
+type Options struct {
+	// Engine evaluates queries. Its own timeout bounds them.
+	Engine promql.QueryEngine
+	// Parser parses the selectors of match[]; nil means upstream's parser without experimental syntax.
+	Parser parser.Parser
+	// Queryable returns the series of a tenant. It is called once for each request.
+	Queryable  func(tenant string, q *model.Quota, c *model.Cost) storage.Queryable
+	Limits     Limits
+	Version    Version
+	Now        func() time.Time // nil means the machine's clock
+	Registerer prometheus.Registerer
+	Logger     *slog.Logger // nil means none
+}
+
+// Limits bound one request and all requests together. Zero means the default, and for the limits of a query, none.
+type Limits struct {
+	// MaxSeries, MaxSamples and MaxBytes bound what one query may read (see model.Quota).
+	MaxSeries, MaxSamples, MaxBytes int64
+	// MaxConcurrent bounds the requests that are worked on at one time; 20 by default.
+	MaxConcurrent int
+	// MaxWait is how long a request waits for its turn before it is refused with 503; 10 s by default.
+	MaxWait time.Duration
+	// MaxBodyBytes bounds the form of a POST; 1 MiB by default.
+	MaxBodyBytes int64
+	// Timeout bounds requests that the engine does not see: series and labels; 2 minutes by default.
+	Timeout time.Duration
+}
+
+// Version is what build information says.
+type Version struct {
+	Version, Revision, Branch, BuildUser, BuildDate, GoVersion string
+}
+
+func (o *Options) setDefaults() {
+	if o.Parser == nil {
+		o.Parser = parser.NewParser(parser.Options{})
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	l := &o.Limits
+	if l.MaxConcurrent <= 0 {
+		l.MaxConcurrent = 20
+	}
+	if l.MaxWait <= 0 {
+		l.MaxWait = 10 * time.Second
+	}
+	if l.MaxBodyBytes <= 0 {
+		l.MaxBodyBytes = 1 << 20
+	}
+	if l.Timeout <= 0 {
+		l.Timeout = 2 * time.Minute
+	}
+}

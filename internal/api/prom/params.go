@@ -1,0 +1,130 @@
+package prom
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"net/url"
+	"strconv"
+	"time"
+
+	common "github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+)
+
+// The bounds of time: int64 Unix nanoseconds. Times beyond them saturate.
+var (
+	minTime = time.Unix(0, math.MinInt64).UTC()
+	maxTime = time.Unix(0, math.MaxInt64).UTC()
+)
+
+// The texts by which some clients spell "the beginning" and "the end", which time.Parse cannot read.
+const (
+	upstreamMinTime = "-292273086-05-16T16:47:06Z"
+	upstreamMaxTime = "292277025-08-18T07:12:54.999999999Z"
+)
+
+// parseTime reads Unix seconds, cut to milliseconds, or RFC 3339.
+func parseTime(s string) (time.Time, error) {
+	if t, err := strconv.ParseFloat(s, 64); err == nil || errors.Is(err, strconv.ErrRange) {
+		const edge = math.MaxInt64 / float64(time.Second)
+		switch {
+		case math.IsNaN(t):
+			return time.Time{}, fmt.Errorf("cannot parse %q to a valid timestamp", s)
+		case t >= edge:
+			return maxTime, nil
+		case t <= -edge:
+			return minTime, nil
+		}
+		whole, frac := math.Modf(t)
+		frac = math.Round(frac*1000) / 1000
+		return time.Unix(int64(whole), int64(frac*float64(time.Second))).UTC(), nil
+	}
+	if t, err := time.Parse(time.RFC3339Nano, s); err == nil {
+		switch {
+		case t.Before(minTime):
+			return minTime, nil
+		case t.After(maxTime):
+			return maxTime, nil
+		}
+		return t, nil
+	}
+	switch s {
+	case upstreamMinTime:
+		return minTime, nil
+	case upstreamMaxTime:
+		return maxTime, nil
+	}
+	return time.Time{}, fmt.Errorf("cannot parse %q to a valid timestamp", s)
+}
+
+// timeParam reads a time that may be left out.
+func timeParam(form url.Values, name string, otherwise time.Time) (time.Time, *apiError) {
+	s := form.Get(name)
+	if s == "" {
+		return otherwise, nil
+	}
+	t, err := parseTime(s)
+	if err != nil {
+		return time.Time{}, badParam(name, fmt.Errorf("invalid time value for '%s': %w", name, err))
+	}
+	return t, nil
+}
+
+// parseDuration reads seconds or a PromQL duration.
+func parseDuration(s string) (time.Duration, error) {
+	if d, err := strconv.ParseFloat(s, 64); err == nil {
+		ns := d * float64(time.Second)
+		if !(ns < math.MaxInt64 && ns > math.MinInt64) { // catches NaN, too
+			return 0, fmt.Errorf("cannot parse %q to a valid duration. It overflows int64", s)
+		}
+		return time.Duration(ns), nil
+	}
+	if d, err := common.ParseDuration(s); err == nil {
+		return time.Duration(d), nil
+	}
+	return 0, fmt.Errorf("cannot parse %q to a valid duration", s)
+}
+
+// limitParam reads the number of results that are wanted; 0 means all.
+func limitParam(form url.Values) (int, *apiError) {
+	s := form.Get("limit")
+	if s == "" {
+		return 0, nil
+	}
+	n, err := strconv.Atoi(s)
+	if err == nil && n < 0 {
+		err = errors.New("limit must be non-negative")
+	}
+	if err != nil {
+		return 0, badParam("limit", err)
+	}
+	return n, nil
+}
+
+// oneMore asks for one result beyond the limit, by which it shows that there are more.
+func oneMore(limit int) int {
+	if limit > 0 && limit < math.MaxInt {
+		return limit + 1
+	}
+	return limit
+}
+
+// matcherSets reads match[]. A selector must have a matcher that does not match the empty string, since it would
+// select everything otherwise.
+func (h *Handler) matcherSets(form url.Values) ([][]*labels.Matcher, error) {
+	sets, err := h.o.Parser.ParseMetricSelectors(form["match[]"])
+	if err != nil {
+		return nil, err
+	}
+next:
+	for _, ms := range sets {
+		for _, m := range ms {
+			if m != nil && !m.Matches("") {
+				continue next
+			}
+		}
+		return nil, errors.New("match[] must contain at least one non-empty matcher")
+	}
+	return sets, nil
+}

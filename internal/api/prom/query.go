@@ -1,0 +1,168 @@
+package prom
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"time"
+
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/util/annotations"
+	"github.com/prometheus/prometheus/util/stats"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+// maxPoints is upstream's limit on the steps of a range query: enough for a week of minutes or a year of hours.
+const maxPoints = 11000
+
+var errTruncated = errors.New("results truncated due to limit")
+
+func (h *Handler) query(r *request) (*answer, error) {
+	at, bad := timeParam(r.form, "time", h.o.Now())
+	if bad != nil {
+		return nil, bad
+	}
+	return h.run(r, func(ctx context.Context, opts promql.QueryOpts, q string) (promql.Query, error) {
+		return h.o.Engine.NewInstantQuery(ctx, r.store, opts, q, at)
+	})
+}
+
+func (h *Handler) queryRange(r *request) (*answer, error) {
+	start, err := parseTime(r.form.Get("start"))
+	if err != nil {
+		return nil, badParam("start", err)
+	}
+	end, err := parseTime(r.form.Get("end"))
+	if err != nil {
+		return nil, badParam("end", err)
+	}
+	if end.Before(start) {
+		return nil, badParam("end", errors.New("end timestamp must not be before start time"))
+	}
+	step, err := parseDuration(r.form.Get("step"))
+	if err != nil {
+		return nil, badParam("step", err)
+	}
+	if step <= 0 {
+		return nil, badParam("step", errors.New("zero or negative query resolution step widths are not accepted. Try a positive integer"))
+	}
+	if step < time.Millisecond {
+		// The engine counts in milliseconds and would divide by zero.
+		return nil, badParam("step", errors.New("query resolution step widths below 1ms are not accepted"))
+	}
+	if end.Sub(start)/step > maxPoints {
+		return nil, badData("exceeded maximum resolution of 11,000 points per timeseries. Try decreasing the query resolution (?step=XX)")
+	}
+	return h.run(r, func(ctx context.Context, opts promql.QueryOpts, q string) (promql.Query, error) {
+		return h.o.Engine.NewRangeQuery(ctx, r.store, opts, q, start, end, step)
+	})
+}
+
+// run evaluates a query and gives its result as an answer.
+func (h *Handler) run(r *request, open func(context.Context, promql.QueryOpts, string) (promql.Query, error)) (_ *answer, err error) {
+	limit, bad := limitParam(r.form)
+	if bad != nil {
+		return nil, bad
+	}
+	ctx := r.ctx
+	if s := r.form.Get("timeout"); s != "" {
+		timeout, err := parseDuration(s)
+		if err != nil {
+			return nil, badParam("timeout", err)
+		}
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, timeout)
+		defer cancel()
+	}
+	opts, bad := queryOpts(r.form)
+	if bad != nil {
+		return nil, bad
+	}
+	text := r.form.Get("query")
+	q, err := open(ctx, opts, text)
+	if err != nil {
+		return nil, badParam("query", err)
+	}
+	answered := false
+	defer func() {
+		if !answered { // also when the engine panicked
+			q.Close()
+		}
+	}()
+	res := q.Exec(ctx)
+	if res.Err != nil {
+		return nil, res.Err
+	}
+	a := &answer{warnings: res.Warnings, query: text, done: q.Close}
+	truncate(res, limit, &a.warnings)
+	statistics, err := h.statistics(r, q.Stats(), &a.warnings)
+	if err != nil {
+		return nil, err
+	}
+	a.write = func(b *body) {
+		b.raw(`{"resultType":"`)
+		b.raw(string(res.Value.Type()))
+		b.raw(`","result":`)
+		b.value(res.Value)
+		b.buf = append(b.buf, statistics...)
+		b.raw("}")
+	}
+	answered = true
+	return a, nil
+}
+
+func queryOpts(form url.Values) (promql.QueryOpts, *apiError) {
+	var lookback time.Duration
+	if s := form.Get("lookback_delta"); s != "" {
+		var err error
+		if lookback, err = parseDuration(s); err != nil {
+			return nil, badData("error parsing lookback delta duration: %w", err)
+		}
+	}
+	return promql.NewPrometheusQueryOpts(form.Get("stats") == "all", lookback), nil
+}
+
+// truncate cuts a result to the limit, with a warning.
+func truncate(res *promql.Result, limit int, warnings *annotations.Annotations) {
+	if limit <= 0 {
+		return
+	}
+	switch v := res.Value.(type) {
+	case promql.Matrix:
+		if len(v) > limit {
+			res.Value = v[:limit]
+			warnings.Add(errTruncated)
+		}
+	case promql.Vector:
+		if len(v) > limit {
+			res.Value = v[:limit]
+			warnings.Add(errTruncated)
+		}
+	}
+}
+
+// statistics returns the member `stats` of the data if the parameter of that name asks for it: upstream's statistics
+// with the statement of cost under "shale".
+func (h *Handler) statistics(r *request, s *stats.Statistics, warnings *annotations.Annotations) ([]byte, error) {
+	param := r.form.Get("stats")
+	switch param {
+	case "":
+		return nil, nil
+	case "true", "all":
+	default:
+		warnings.Add(fmt.Errorf("value %q for parameter \"stats\" is deprecated and will be rejected in the next major release, use %q or %q", param, "true", "all"))
+	}
+	upstream, err := json.Marshal(stats.NewQueryStats(s))
+	if err != nil || len(upstream) < 2 || upstream[len(upstream)-1] != '}' {
+		return nil, fmt.Errorf("%w: statistics: %w", model.ErrCorrupt, err)
+	}
+	out := append([]byte(`,"stats":`), upstream[:len(upstream)-1]...)
+	if len(upstream) > len(`{}`) {
+		out = append(out, ',')
+	}
+	out = append(out, `"shale":`...)
+	return append(appendCost(out, r.cost), '}'), nil
+}

@@ -1,0 +1,159 @@
+package prom
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	common "github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/timestamp"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/util/annotations"
+)
+
+// selection is what the requests for series and labels have in common.
+type selection struct {
+	limit      int
+	start, end int64 // Unix milliseconds
+	sets       [][]*labels.Matcher
+}
+
+func (h *Handler) selection(r *request) (s selection, err error) {
+	limit, bad := limitParam(r.form)
+	if bad != nil {
+		return s, bad
+	}
+	start, bad := timeParam(r.form, "start", minTime)
+	if bad != nil {
+		return s, bad
+	}
+	end, bad := timeParam(r.form, "end", maxTime)
+	if bad != nil {
+		return s, bad
+	}
+	sets, err := h.matcherSets(r.form)
+	if err != nil {
+		return s, badParam("match[]", err)
+	}
+	return selection{limit: limit, start: timestamp.FromTime(start), end: timestamp.FromTime(end), sets: sets}, nil
+}
+
+// series answers with the label sets of the series that satisfy any of the selectors.
+func (h *Handler) series(r *request) (*answer, error) {
+	if len(r.form["match[]"]) == 0 {
+		return nil, badData("no match[] parameter provided")
+	}
+	sel, err := h.selection(r)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(r.ctx, h.o.Limits.Timeout)
+	defer cancel()
+	q, err := r.store.Querier(sel.start, sel.end)
+	if err != nil {
+		return nil, err
+	}
+	found, warnings, err := walkSeries(ctx, q, &sel)
+	// The labels are strings of their own; nothing of them is pinned.
+	if closeErr := q.Close(); err == nil {
+		err = closeErr
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &answer{warnings: warnings, write: func(b *body) {
+		b.raw("[")
+		for i, l := range found {
+			if i > 0 {
+				b.raw(",")
+			}
+			b.labels(l)
+			b.spill()
+		}
+		b.raw("]")
+	}}, nil
+}
+
+func walkSeries(ctx context.Context, q storage.Querier, sel *selection) ([]labels.Labels, annotations.Annotations, error) {
+	// There is no function of that name: it says that no sample is wanted.
+	hints := &storage.SelectHints{Start: sel.start, End: sel.end, Func: "series", Limit: oneMore(sel.limit)}
+	var set storage.SeriesSet
+	if len(sel.sets) == 1 {
+		set = q.Select(ctx, false, hints, sel.sets[0]...)
+	} else {
+		var sets []storage.SeriesSet
+		for _, ms := range sel.sets {
+			// Sorted, so that the series which several selectors name come together.
+			sets = append(sets, q.Select(ctx, true, hints, ms...))
+		}
+		set = storage.NewMergeSeriesSet(sets, 0, storage.ChainedSeriesMerge)
+	}
+	var found []labels.Labels
+	var warnings annotations.Annotations
+	for set.Next() {
+		if sel.limit > 0 && len(found) == sel.limit {
+			warnings.Add(errTruncated)
+			return found, warnings, nil
+		}
+		found = append(found, set.At().Labels())
+	}
+	return found, warnings.Merge(set.Warnings()), set.Err()
+}
+
+func (h *Handler) labelNames(r *request) (*answer, error) {
+	return h.strings(r, storage.Querier.LabelNames)
+}
+
+func (h *Handler) labelValues(r *request) (*answer, error) {
+	name := r.PathValue("name")
+	if strings.HasPrefix(name, "U__") {
+		name = common.UnescapeName(name, common.ValueEncodingEscaping)
+	}
+	if !common.UTF8Validation.IsValidLabelName(name) {
+		return nil, badData("invalid label name: %q", name)
+	}
+	return h.strings(r, func(q storage.Querier, ctx context.Context, hints *storage.LabelHints, ms ...*labels.Matcher) ([]string, annotations.Annotations, error) {
+		return q.LabelValues(ctx, name, hints, ms...)
+	})
+}
+
+// strings answers with the sorted union of what the selectors give; without a selector, of everything.
+func (h *Handler) strings(r *request,
+	list func(storage.Querier, context.Context, *storage.LabelHints, ...*labels.Matcher) ([]string, annotations.Annotations, error),
+) (*answer, error) {
+	sel, err := h.selection(r)
+	if err != nil {
+		return nil, err
+	}
+	if len(sel.sets) == 0 {
+		sel.sets = [][]*labels.Matcher{nil}
+	}
+	ctx, cancel := context.WithTimeout(r.ctx, h.o.Limits.Timeout)
+	defer cancel()
+	q, err := r.store.Querier(sel.start, sel.end)
+	if err != nil {
+		return nil, err
+	}
+	defer q.Close()
+	var all []string
+	var warnings annotations.Annotations
+	for _, ms := range sel.sets {
+		got, w, err := list(q, ctx, &storage.LabelHints{Limit: oneMore(sel.limit)}, ms...)
+		if err != nil {
+			return nil, fmt.Errorf("labels: %w", err)
+		}
+		warnings.Merge(w)
+		all = append(all, got...)
+	}
+	if len(sel.sets) > 1 {
+		slices.Sort(all)
+		all = slices.Compact(all)
+	}
+	if sel.limit > 0 && len(all) > sel.limit {
+		all = all[:sel.limit]
+		warnings.Add(errTruncated)
+	}
+	return &answer{warnings: warnings, write: func(b *body) { b.strs(all) }}, nil
+}
