@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"slices"
+	"sort"
 
 	"github.com/zeebo/xxh3"
 
@@ -123,12 +124,12 @@ func (c *checker) order(s section) error {
 }
 
 func tenantAt(m *Meta, rank uint32) *Tenant {
-	for i := range m.Tenants {
-		if t := &m.Tenants[i]; rank >= t.Rank0 && rank-t.Rank0 < t.Series {
-			return t
-		}
+	// The last tenant that begins at or before the rank.
+	i := sort.Search(len(m.Tenants), func(i int) bool { return m.Tenants[i].Rank0 > rank }) - 1
+	if i < 0 || rank-m.Tenants[i].Rank0 >= m.Tenants[i].Series {
+		return nil
 	}
-	return nil
+	return &m.Tenants[i]
 }
 
 // footer verifies what the directory of tenants says by itself.

@@ -97,6 +97,10 @@ func (d *labelDir) open(payload []byte) error {
 	d.rank0 = uint32(s.below(1<<32 - 1))
 	d.count = s.below(maxPageLabels)
 	d.restarts = s.take(4 * uint64((d.count+restartRanks-1)/restartRanks))
+	if d.labels == nil {
+		// Not nil, which would mean that there are no labels, even for the empty set.
+		d.labels = make([]byte, 0, 512)
+	}
 	d.sets, d.next, d.labels = s.b, 0, d.labels[:0]
 	d.rest = scan{b: d.sets}
 	if s.bad || d.count == 0 {
@@ -198,7 +202,7 @@ func (c *SeriesCursor) Labels() model.Labels {
 	if !c.has {
 		return nil
 	}
-	return model.Labels(c.labels.dir.labels)
+	return c.labels.labels()
 }
 
 // labelCursor is placed on the labels of one rank after the other.
@@ -228,3 +232,6 @@ func (c *labelCursor) seek(rank uint32) error {
 	}
 	return c.dir.seek(int(rank - c.dir.rank0))
 }
+
+// labels returns the labels of the current rank. They are valid until seek.
+func (c *labelCursor) labels() model.Labels { return model.Labels(c.dir.labels) }

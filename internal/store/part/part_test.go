@@ -30,7 +30,7 @@ func checkStream(t *testing.T, r *Reader, all []oneSeries, labels bool) {
 		if !s.Next(context.Background()) {
 			t.Fatalf("stream ends at %d of %d: %v", i, len(all), s.Err())
 		}
-		if s.Tenant() != all[i].tenant || s.Key() != all[i].key || labels && string(s.Labels()) != string(all[i].labels) || !labels && s.Labels() != nil {
+		if s.Tenant() != all[i].tenant || s.Key() != all[i].key || labels && string(s.Labels()) != string(all[i].labels) || (s.Labels() != nil) != labels {
 			t.Fatalf("series %d is %s %s %s", i, s.Tenant(), s.Key(), s.Labels())
 		}
 		if !sameRows(s.Rows(), &all[i].rows) {

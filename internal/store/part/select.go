@@ -50,6 +50,21 @@ func (r *Reader) selectRuns(ctx context.Context, t *Tenant, ms []model.Matcher) 
 	for _, runs := range known {
 		result = result.intersect(runs)
 	}
+	if rest := append(scans, refusals...); len(rest) > 0 && len(known) > 0 && len(result) > 0 {
+		few, err := r.worthFiltering(ctx, t, w, result, rest)
+		if err != nil {
+			return nil, err
+		}
+		if few {
+			return r.filter(ctx, t, result, rest)
+		}
+	}
+	return scanAndRefuse(w, result, scans, refusals)
+}
+
+// scanAndRefuse narrows the result down by the matchers that have to look at many values, and by those that absence
+// satisfies.
+func scanAndRefuse(w *postingWalk, result rankRuns, scans, refusals []selector) (rankRuns, error) {
 	// Those with a literal prefix look at fewer values.
 	slices.SortStableFunc(scans, func(a, b selector) int { return len(b.Prefix) - len(a.Prefix) })
 	for _, s := range scans {
@@ -120,10 +135,7 @@ func (s *selector) union(w *postingWalk, values []string) (rankRuns, error) {
 // scan looks at every value of the label and returns the series of those that the matcher accepts, or refuses.
 func (s *selector) scan(w *postingWalk, accept bool) (rankRuns, error) {
 	u := rankUnion{series: w.series}
-	prefix := ""
-	if accept && s.Op == model.MatchRegexp {
-		prefix = s.Prefix
-	}
+	prefix := s.scanPrefix(accept)
 	var last []byte
 	verdict, any := false, false
 	err := w.values([]byte(s.Name), []byte(prefix), func() error {
@@ -145,13 +157,8 @@ func (s *selector) scan(w *postingWalk, accept bool) (rankRuns, error) {
 
 // refused returns the series with a value that the matcher, which absence satisfies, does not accept.
 func (s *selector) refused(w *postingWalk) (rankRuns, error) {
-	var values []string
-	switch {
-	case s.Op == model.MatchNotEqual:
-		values = []string{s.Value}
-	case s.Op == model.MatchNotRegexp && len(s.Set) > 0:
-		values = s.Set
-	default:
+	values := s.refusedValues()
+	if values == nil {
 		return s.scan(w, false)
 	}
 	u := rankUnion{series: w.series}
@@ -164,4 +171,32 @@ func (s *selector) refused(w *postingWalk) (rankRuns, error) {
 		}
 	}
 	return u.take(), nil
+}
+
+// refusedValues lists the only values that the matcher, which absence satisfies, may refuse, or nil if they are not known.
+func (s *selector) refusedValues() []string {
+	switch {
+	case s.Op == model.MatchNotEqual:
+		return []string{s.Value}
+	case s.Op == model.MatchNotRegexp && len(s.Set) > 0:
+		return s.Set
+	}
+	return nil
+}
+
+// scanPrefix returns what all values begin with that a scan has to look at.
+func (s *selector) scanPrefix(accept bool) string {
+	if accept && s.Op == model.MatchRegexp {
+		return s.Prefix
+	}
+	return ""
+}
+
+func satisfiesAll(l model.Labels, all []selector) bool {
+	for i := range all {
+		if !all[i].match(string(l.Get(all[i].Name))) {
+			return false
+		}
+	}
+	return true
 }

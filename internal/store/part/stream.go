@@ -77,7 +77,7 @@ func (s *partStream) Labels() model.Labels {
 	if !s.r.Meta().Labels {
 		return nil
 	}
-	return model.Labels(s.labels.dir.labels)
+	return s.labels.labels()
 }
 
 func (s *partStream) Rows() *model.Rows { return &s.rows }

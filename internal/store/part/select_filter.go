@@ -1,0 +1,91 @@
+package part
+
+import (
+	"context"
+	"sort"
+)
+
+// worthFiltering decides, when some matchers have narrowed the series down to a few, whether the rest should look at the
+// labels of those few instead of at every value that their label has. Of a metric with a hundred series, one label may
+// have a million values elsewhere. What is compared is pages, because fetching and decoding them is the cost.
+func (r *Reader) worthFiltering(ctx context.Context, t *Tenant, w *postingWalk, result rankRuns, rest []selector) (bool, error) {
+	postingPages := 0
+	for i := range rest {
+		n, err := rest[i].pages(w)
+		if err != nil {
+			return false, err
+		}
+		postingPages += n
+	}
+	// Every rest matcher reads a page at least; with no more than that there is nothing to gain.
+	if postingPages <= 2*len(rest) {
+		return false, nil
+	}
+	const setsPerPage = 200 // about as long as a page of values takes to match
+	labelPages := result.count() / setsPerPage
+	pages := rankWalk{ctx: ctx, r: r, section: labelSection}
+	for i := 0; i < len(result) && labelPages < postingPages; labelPages++ {
+		e, err := pages.seek(t.Rank0 + result[i].from)
+		if err != nil {
+			return false, err
+		}
+		end := e.last() - t.Rank0
+		for i < len(result) && result[i].to-1 <= end {
+			i++
+		}
+		if i < len(result) && result[i].from <= end {
+			// A run over several pages.
+			labelPages += int((result[i].to - end) / e.ranks)
+			i++
+		}
+	}
+	return labelPages < postingPages, nil
+}
+
+// pages estimates how many pages of postings the matcher would read.
+func (s *selector) pages(w *postingWalk) (int, error) {
+	if values, ok := s.values(); ok {
+		return len(values), nil
+	}
+	if s.match("") {
+		if values := s.refusedValues(); values != nil {
+			return len(values), nil
+		}
+	}
+	first, err := w.pageNumber(s.Name, s.scanPrefix(!s.match("")))
+	if err != nil {
+		return 0, err
+	}
+	last, err := w.pageNumber(s.Name+"\x00", "")
+	return last - first + 1, err
+}
+
+// pageNumber returns about which page of postings, from the first of the part on, (name, value) is in.
+func (w *postingWalk) pageNumber(name, value string) (int, error) {
+	index := w.r.footer.index[postingSection]
+	n, v := []byte(name), []byte(value)
+	i := max(0, sort.Search(len(index), func(i int) bool { return w.compare(&index[i], n, v) >= 0 })-1)
+	if i >= len(index) || !w.openIndex(i) {
+		return 0, w.err
+	}
+	at := sort.Search(len(w.entries), func(k int) bool { return w.compare(&w.entries[k], n, v) >= 0 }) - 1
+	// Index pages are about equally long.
+	return i*len(w.entries) + max(0, at), nil
+}
+
+// filter keeps the series whose labels satisfy all selectors.
+func (r *Reader) filter(ctx context.Context, t *Tenant, result rankRuns, rest []selector) (rankRuns, error) {
+	labels := labelCursor{pages: rankWalk{ctx: ctx, r: r, section: labelSection}}
+	u := rankUnion{series: t.Series}
+	for _, run := range result {
+		for rank := run.from; rank < run.to; rank++ {
+			if err := labels.seek(t.Rank0 + rank); err != nil {
+				return nil, err
+			}
+			if satisfiesAll(labels.labels(), rest) {
+				u.add(rank, rank+1)
+			}
+		}
+	}
+	return u.take(), nil
+}
