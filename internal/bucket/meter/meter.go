@@ -1,0 +1,123 @@
+package meter
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"github.com/shaledb/shale/internal/bucket"
+	"github.com/shaledb/shale/internal/model"
+)
+
+// Bucket counts the requests to another bucket.
+type Bucket struct {
+	next     bucket.Bucket
+	requests *prometheus.CounterVec
+	bytes    *prometheus.CounterVec
+	seconds  *prometheus.HistogramVec
+}
+
+var _ bucket.Bucket = (*Bucket)(nil)
+
+// New wraps a bucket. A nil registerer counts for nobody.
+func New(next bucket.Bucket, reg prometheus.Registerer) *Bucket {
+	f := promauto.With(reg)
+	return &Bucket{
+		next: next,
+		requests: f.NewCounterVec(prometheus.CounterOpts{
+			Name: "shale_bucket_requests_total", Help: "Requests to the bucket, by operation and result: ok, not_found, invalid, transient, other."},
+			[]string{"op", "result"}),
+		bytes: f.NewCounterVec(prometheus.CounterOpts{
+			Name: "shale_bucket_bytes_total", Help: "Bytes of objects read from the bucket and written to it, by operation."},
+			[]string{"op"}),
+		seconds: f.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "shale_bucket_request_seconds", Help: "Time that requests to the bucket took, by operation.",
+			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 16)}, []string{"op"}),
+	}
+}
+
+func (b *Bucket) done(op string, begin time.Time, bytes int64, err error) {
+	b.seconds.WithLabelValues(op).Observe(time.Since(begin).Seconds())
+	b.requests.WithLabelValues(op, result(err)).Inc()
+	if bytes > 0 {
+		b.bytes.WithLabelValues(op).Add(float64(bytes))
+	}
+}
+
+func result(err error) string {
+	switch {
+	case err == nil:
+		return "ok"
+	case errors.Is(err, bucket.ErrNotFound):
+		return "not_found"
+	case errors.Is(err, model.ErrInvalid):
+		return "invalid"
+	case errors.Is(err, model.ErrTransient):
+		return "transient"
+	}
+	return "other"
+}
+
+// countingReader counts what is taken from it, so that an upload that fails is counted too.
+type countingReader struct {
+	r io.Reader
+	n int64
+}
+
+func (c *countingReader) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	c.n += int64(n)
+	return n, err
+}
+
+// Put makes or replaces an object.
+func (b *Bucket) Put(ctx context.Context, name string, r io.Reader, size int64) error {
+	begin, c := time.Now(), &countingReader{r: r}
+	err := b.next.Put(ctx, name, c, size)
+	b.done("put", begin, c.n, err)
+	return err
+}
+
+// PutIfAbsent makes an object unless there is one.
+func (b *Bucket) PutIfAbsent(ctx context.Context, name string, data []byte) (bool, error) {
+	begin := time.Now()
+	created, err := b.next.PutIfAbsent(ctx, name, data)
+	b.done("put_if_absent", begin, int64(len(data)), err)
+	return created, err
+}
+
+// Get returns a whole object.
+func (b *Bucket) Get(ctx context.Context, name string) ([]byte, error) {
+	begin := time.Now()
+	data, err := b.next.Get(ctx, name)
+	b.done("get", begin, int64(len(data)), err)
+	return data, err
+}
+
+// GetRange returns n bytes of an object from off.
+func (b *Bucket) GetRange(ctx context.Context, name string, off, n int64) ([]byte, error) {
+	begin := time.Now()
+	data, err := b.next.GetRange(ctx, name, off, n)
+	b.done("get_range", begin, int64(len(data)), err)
+	return data, err
+}
+
+// List calls fn with every object whose name begins with prefix. The time of fn counts.
+func (b *Bucket) List(ctx context.Context, prefix string, fn func(name string, size int64) error) error {
+	begin := time.Now()
+	err := b.next.List(ctx, prefix, fn)
+	b.done("list", begin, 0, err)
+	return err
+}
+
+// Delete removes an object.
+func (b *Bucket) Delete(ctx context.Context, name string) error {
+	begin := time.Now()
+	err := b.next.Delete(ctx, name)
+	b.done("delete", begin, 0, err)
+	return err
+}
