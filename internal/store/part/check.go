@@ -259,11 +259,12 @@ func (c *checker) postings() error {
 		return nil
 	}
 	pages := 0
+	w := &postingWalk{ctx: c.ctx, r: c.r}
 	for i := range m.Tenants {
 		t := &m.Tenants[i]
 		var lastName, lastValue []byte
 		var lastEnd uint32
-		w := c.r.postings(c.ctx, t)
+		w.tenant, w.series = uint32(i), t.Series
 		for ok := w.seek(nil, nil); ok; ok = w.next() {
 			if e := &w.entries[w.at]; w.first {
 				pages++

@@ -90,10 +90,15 @@ func (d *keyDir) seek(k model.Key) int {
 func (r *Reader) Keys(ctx context.Context, tenant string) *KeyCursor {
 	c := &KeyCursor{pages: rankWalk{ctx: ctx, r: r, section: keySection}}
 	if t := r.Meta().Tenant(tenant); t != nil {
-		c.begin, c.end = t.Rank0, t.Rank0+t.Series
+		c.walk(t)
 	}
-	c.next = c.begin
 	return c
+}
+
+// walk makes the cursor begin with a tenant.
+func (c *KeyCursor) walk(t *Tenant) {
+	c.begin, c.end = t.Rank0, t.Rank0+t.Series
+	c.next = c.begin
 }
 
 // KeyCursor walks the keys of one tenant in order.

@@ -63,7 +63,7 @@ func (p *postingPage) payload(dst []byte) []byte {
 
 // cutList walks an encoded list and gives it back in pieces of about size bytes, each beginning with a gap of 0.
 // Ranks are relative to the tenant's first. A list that is short enough is given back as it is.
-func cutList(list, scratch []byte, first uint32, size int, emit func(count, first uint32, list []byte) error) error {
+func cutList(list []byte, scratch *[]byte, first uint32, size int, emit func(count, first uint32, list []byte) error) error {
 	if len(list) <= size {
 		s := scan{b: list}
 		count := uint64(0)
@@ -74,7 +74,8 @@ func cutList(list, scratch []byte, first uint32, size int, emit func(count, firs
 		return emit(uint32(count), first, list)
 	}
 	s := scan{b: list}
-	piece := scratch[:0]
+	piece := (*scratch)[:0]
+	defer func() { *scratch = piece[:0] }()
 	at := uint64(first)
 	begin, count := at, uint64(0)
 	for len(s.b) > 0 {

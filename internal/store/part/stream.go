@@ -25,7 +25,7 @@ func (r *Reader) Stream() Stream { return &partStream{r: r, tenant: -1} }
 type partStream struct {
 	r       *Reader
 	tenant  int
-	keys    *KeyCursor
+	keys    KeyCursor
 	labels  labelCursor
 	samples *SampleCursor
 	rows    model.Rows
@@ -38,12 +38,12 @@ func (s *partStream) Next(ctx context.Context) bool {
 	}
 	if s.samples == nil {
 		s.samples = s.r.SamplesAt(ctx, model.TimeRange{Min: -1 << 63, Max: 1<<63 - 1})
+		s.keys.pages = rankWalk{r: s.r, section: keySection}
 		s.labels.pages = rankWalk{r: s.r, section: labelSection}
 	}
-	s.samples.pages.ctx, s.labels.pages.ctx = ctx, ctx
-	for s.keys == nil || !s.next(ctx) {
-		if s.keys != nil && s.keys.Err() != nil {
-			s.err = s.keys.Err()
+	s.keys.pages.ctx, s.samples.pages.ctx, s.labels.pages.ctx = ctx, ctx, ctx
+	for s.tenant < 0 || !s.keys.Next() {
+		if s.err = s.keys.Err(); s.err != nil {
 			return false
 		}
 		tenants := s.r.Meta().Tenants
@@ -51,7 +51,7 @@ func (s *partStream) Next(ctx context.Context) bool {
 			s.tenant = len(tenants)
 			return false
 		}
-		s.keys = s.r.Keys(ctx, tenants[s.tenant].Name)
+		s.keys.walk(&tenants[s.tenant])
 	}
 	rank := s.keys.Rank()
 	if s.r.Meta().Labels {
@@ -62,11 +62,6 @@ func (s *partStream) Next(ctx context.Context) bool {
 	s.rows.Reset()
 	s.err = s.samples.AppendRows(rank, &s.rows)
 	return s.err == nil
-}
-
-func (s *partStream) next(ctx context.Context) bool {
-	s.keys.pages.ctx = ctx
-	return s.keys.Next()
 }
 
 func (s *partStream) Tenant() string { return s.r.Meta().Tenants[s.tenant].Name }

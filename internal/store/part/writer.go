@@ -50,9 +50,9 @@ type Writer struct {
 	last    model.Key
 	sampled bool // the current series has its rows
 
-	payload, stored []byte
-	err             error
-	done            bool
+	payload, stored, list, piece []byte
+	err                          error
+	done                         bool
 }
 
 // NewWriter starts a part. Bytes go to w a page at a time, so w need not buffer.

@@ -1,7 +1,5 @@
 package part
 
-import "encoding/binary"
-
 // textCodec is the codec of pages that are text, or lists.
 func (p *Writer) textCodec() byte {
 	if p.o.Level == Dense {
@@ -104,13 +102,11 @@ func (p *Writer) flushSamples() error {
 // flushPostings writes the postings of the current tenant and forgets them.
 func (p *Writer) flushPostings() error {
 	page := postingPage{tenant: uint32(len(p.footer.meta.Tenants) - 1)}
-	var list, piece []byte
 	for _, id := range p.postings.sorted() {
 		s := p.postings.pairs.at(id)
 		s.flush(&p.postings.lists)
-		list = p.postings.lists.read(list[:0], &s.list)
-		piece = grow(piece[:0], p.sizes.list+2*binary.MaxVarintLen32)[:0]
-		err := cutList(list, piece, s.first, p.sizes.list, func(count, first uint32, list []byte) error {
+		p.list = p.postings.lists.read(p.list[:0], &s.list)
+		err := cutList(p.list, &p.piece, s.first, p.sizes.list, func(count, first uint32, list []byte) error {
 			page.add(p.postings.name(s), p.postings.value(s), count, first, list)
 			if page.full(p.sizes.page) {
 				return p.flushPostingPage(&page)
