@@ -1,0 +1,92 @@
+package graphite
+
+import (
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/write"
+)
+
+const (
+	// maxRows and maxLabelBytes bound a chunk: large enough that a wait for the disk is shared by many rows, small
+	// enough that the chunks of a thousand connections fit.
+	maxRows       = 16 << 10
+	maxLabelBytes = 1 << 20
+	// rowBytes is the memory that a row takes beside its name, here and in the batch that is made of it.
+	rowBytes = 2 * (model.KeyBytes + 4 + 8 + 8)
+)
+
+// chunk holds parsed rows and the names of their series until they are durable. It is the [model.LabelSource] of the
+// batches that are made of it, each time it is pushed.
+type chunk struct {
+	labels []byte
+	// ends of the labels of each row in labels; with the top bit they are canonical labels, without it a name.
+	ends   []uint32
+	keys   []model.Key
+	times  []int64
+	values []uint64
+	// grants are the shares of the byte budget that the rows hold.
+	grants []*write.Grant
+	// granted is the bytes of the only grant of a chunk that asks for itself.
+	granted int64
+}
+
+const tagged = 1 << 31
+
+var nameLabel = []byte(model.NameLabel)
+
+func (c *chunk) rows() int { return len(c.keys) }
+
+func (c *chunk) full() bool { return len(c.keys) >= maxRows || len(c.labels) >= maxLabelBytes }
+
+// bytes is the memory that the chunk and its batch use.
+func (c *chunk) bytes() int64 { return int64(len(c.labels) + rowBytes*len(c.keys)) }
+
+func (c *chunk) addName(name []byte, k model.Key, t int64, v uint64) {
+	c.labels = append(c.labels, name...)
+	c.ends = append(c.ends, uint32(len(c.labels)))
+	c.keys = append(c.keys, k)
+	c.times = append(c.times, t)
+	c.values = append(c.values, v)
+}
+
+func (c *chunk) addLabels(l model.Labels, k model.Key, t int64, v uint64) {
+	c.addName(l, k, t, v)
+	c.ends[len(c.ends)-1] |= tagged
+}
+
+// BuildLabels adds the labels of row i.
+func (c *chunk) BuildLabels(i int, b *model.LabelsBuilder) {
+	begin := uint32(0)
+	if i > 0 {
+		begin = c.ends[i-1] &^ tagged
+	}
+	bytes := c.labels[begin : c.ends[i]&^tagged]
+	if c.ends[i]&tagged == 0 {
+		b.Add(nameLabel, bytes)
+		return
+	}
+	for name, value, rest, ok := model.Labels(bytes).Next(); ok; name, value, rest, ok = rest.Next() {
+		b.Add(name, value)
+	}
+}
+
+// fill makes a batch of all rows. A push may drop rows of its batch, so that every push gets a new one.
+func (c *chunk) fill(b *model.Batch) {
+	b.Keys = append(b.Keys, c.keys...)
+	b.Samples.Times = append(b.Samples.Times, c.times...)
+	b.Samples.Values = append(b.Samples.Values, c.values...)
+	for i := range c.keys {
+		b.Ends = append(b.Ends, uint32(i+1))
+	}
+	b.Source = c
+}
+
+// reset empties the chunk, keeps its memory and gives its grants back.
+func (c *chunk) reset() {
+	for _, g := range c.grants {
+		g.Release()
+	}
+	clear(c.grants)
+	c.grants, c.granted = c.grants[:0], 0
+	c.labels, c.ends = c.labels[:0], c.ends[:0]
+	c.keys, c.times, c.values = c.keys[:0], c.times[:0], c.values[:0]
+}

@@ -1,0 +1,305 @@
+package graphite
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+const (
+	seed    model.KeySeed = 0x5ca1ab1e
+	testNow               = 1_700_000_123_456_789_012
+)
+
+func newTestParser() *parser {
+	p := &parser{now: func() int64 { return testNow }, maxLine: 16 << 10, complain: func([]byte, string) {}}
+	p.keys.Seed, p.keys.Signal = seed, model.Metrics
+	return p
+}
+
+// outcome is what becomes of one line.
+type outcome struct {
+	Labels string
+	Key    model.Key
+	Time   int64
+	Value  uint64
+	Counts counts
+}
+
+func parsed(line string) outcome {
+	p, c := newTestParser(), new(chunk)
+	if n := p.add([]byte(line), c); n != len(line) {
+		panic(fmt.Sprintf("read %d of %d bytes", n, len(line)))
+	}
+	p.counts.lines = 0
+	o := outcome{Counts: p.counts}
+	if c.rows() == 1 {
+		var lb model.LabelsBuilder
+		c.BuildLabels(0, &lb)
+		l, err := lb.Append(nil)
+		if err != nil {
+			panic(err)
+		}
+		o.Labels, o.Key, o.Time, o.Value = model.Labels(l).String(), c.keys[0], c.times[0], c.values[0]
+	} else if c.rows() > 1 {
+		panic("more than one row")
+	}
+	return o
+}
+
+var (
+	wordForm   = regexp.MustCompile(`^(?i)[+-]?(inf|infinity|nan)$`)
+	numberForm = regexp.MustCompile(`^[+-]?(\d+(_\d+)*(\.(\d+(_\d+)*)?)?|\.\d+(_\d+)*)([eE][+-]?\d+(_\d+)*)?$`)
+)
+
+func slowNumber(s string) (float64, bool) {
+	if !wordForm.MatchString(s) && !numberForm.MatchString(s) {
+		return 0, false
+	}
+	v, err := strconv.ParseFloat(strings.ReplaceAll(s, "_", ""), 64)
+	return v, err == nil || math.IsInf(v, 0)
+}
+
+// python's str.isspace, as `[hex(c) for c in range(0x110000) if chr(c).isspace()]` lists it.
+const pythonSpaces = "\t\n\v\f\r\x1c\x1d\x1e\x1f \u0085\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
+
+// slowly does what parsed does, written for clarity alone.
+func slowly(line string) outcome {
+	bad := outcome{Counts: counts{bad: 1}}
+	if !utf8.ValidString(line) {
+		return bad
+	}
+	tokens := strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(pythonSpaces, r) })
+	if len(tokens) == 0 {
+		return outcome{}
+	}
+	if len(tokens) != 3 {
+		return bad
+	}
+	v, ok := slowNumber(tokens[1])
+	seconds, ok2 := slowNumber(tokens[2])
+	if !ok || !ok2 || math.IsNaN(seconds) || math.IsInf(seconds, 0) {
+		return bad
+	}
+	if math.IsNaN(v) {
+		return outcome{Counts: counts{nan: 1}}
+	}
+	seconds = math.Trunc(seconds)
+	if math.Abs(seconds) > math.MaxInt64/1_000_000_000 {
+		return outcome{Counts: counts{badTime: 1}}
+	}
+	t := int64(seconds) * 1_000_000_000
+	if seconds == -1 {
+		t = testNow - testNow%1_000_000_000
+	}
+	parts := strings.Split(tokens[0], ";")
+	name := strings.TrimLeft(parts[0], "~")
+	if name == "" {
+		return bad
+	}
+	labels := map[string]string{}
+	for _, part := range parts[1:] {
+		tag, value, ok := strings.Cut(part, "=")
+		if !ok || tag == "" || value == "" || strings.ContainsAny(tag, "!^") || strings.HasPrefix(value, "~") || tag == "__name__" {
+			return bad
+		}
+		if tag != "name" {
+			labels[tag] = value
+		}
+	}
+	if len(labels) > maxTags {
+		return bad
+	}
+	pairs := []string{"__name__", name}
+	for tag, value := range labels {
+		pairs = append(pairs, tag, value)
+	}
+	l := model.LabelsOf(pairs...)
+	return outcome{Labels: l.String(), Key: l.Key(seed, model.Metrics), Time: t, Value: math.Float64bits(v)}
+}
+
+// lines are seeds of the fuzz target and cases of the comparison with the slow reading.
+var lines = []string{
+	"servers.web1.cpu.idle 97.5 1700000000", "a 1 1", "a 1 1\r", "a.b.c -0 0", "a..b .5 7", ".a 5. 7", "a +1.25 +7", "a\t1\v1", "a 1\u00a01700000000",
+	"\u3000a\u2003 1 \x1c1 ", "ä.ö 1 1", "a\x00b 1 1", "a\x7f 1 1", "a 9007199254740991 1", "a 9007199254740993 1", "a 0.1 1", "a 123456.789012 1", "a 0.3000000000000000166 1",
+	"a 1e3 1", "a 1e400 1", "a -1e400 1", "a 1e-400 1", "a inf 1", "a -Infinity 1", "a nan 1", "a NaN 1", "a 1_000.5_5e1_0 1", "a 1__0 1", "a _1 1", "a 1_ 1", "a 1_.5 1", "a 1._5 1",
+	"a 0x10 1", "a 1e 1", "a . 1", "a + 1", "a - 1", "a 1 -1", "a 1 -1.5", "a 1 -0.5", "a 1 -2", "a 1 1700000000.999", "a 1 1.7e9", "a 1 1700000000000", "a 1 9223372036", "a 1 9223372037",
+	"a 1 99999999999", "a 1 nan", "a 1 inf", "a 1 0x5", "a 1", "a", "", "  ", "a 1 1 1", "a b 1", "~a 1 1", "~~ 1 1", "~ 1 1",
+	"a.b;dc=x;host=y 1 1", "a;dc=x;dc=y 1 1", "a;z=1;b=2 1 1", "a;dc= 1 1", "a;=x 1 1", "a;dc 1 1", "a; 1 1", ";dc=x 1 1", "a;name=b 1 1", "a;name= 1 1", "a;__name__=b 1 1", "a;d!=x 1 1",
+	"a;d^c=x 1 1", "a;dc=~x 1 1", "a;dc=x=y 1 1", "a;dc=x! 1 1", "a;job=j;instance=i 1 1", "a\xff 1 1", "a 1\xff 1", "a 00000000000000000000001 1", "a 1 00000000000000000001", "a 18446744073709551617 1",
+	"abcdefg;h=1 1 1", "abcdefgh 1 1", "abcdefghijklmno;p=1 2 3", "abcdefghijklmnopq\u00e9 2 3",
+}
+
+func TestLinesAgreeWithTheSlowReading(t *testing.T) {
+	for _, line := range lines {
+		if diff := cmp.Diff(slowly(line), parsed(line), cmpopts.EquateComparable(counts{})); diff != "" {
+			t.Errorf("%q: -slow +fast\n%s", line, diff)
+		}
+	}
+}
+
+// TestLinesByHand holds the slow reading itself to what carbon and graphite-web do.
+func TestLinesByHand(t *testing.T) {
+	const s = 1_000_000_000
+	for line, want := range map[string]outcome{
+		"a.b 1.5 60":               {Labels: `{__name__="a.b"}`, Time: 60 * s, Value: math.Float64bits(1.5)},
+		"a.b;dc=x;host=y -1e2 60":  {Labels: `{__name__="a.b", dc="x", host="y"}`, Time: 60 * s, Value: math.Float64bits(-100)},
+		"a;dc=x;dc=y 1 60.99":      {Labels: `{__name__="a", dc="y"}`, Time: 60 * s, Value: math.Float64bits(1)},
+		"a;name=other 1_0 6e1":     {Labels: `{__name__="a"}`, Time: 60 * s, Value: math.Float64bits(10)},
+		"~a -0 -1":                 {Labels: `{__name__="a"}`, Time: 1_700_000_123 * s, Value: 1 << 63},
+		"a -inf -60":               {Labels: `{__name__="a"}`, Time: -60 * s, Value: math.Float64bits(math.Inf(-1))},
+		"a nan 60":                 {Counts: counts{nan: 1}},
+		"a 1 1700000000000":        {Counts: counts{badTime: 1}},
+		"a 1":                      {Counts: counts{bad: 1}},
+		"a;x= 1 60":                {Counts: counts{bad: 1}},
+		"a;__name__=b 1 60":        {Counts: counts{bad: 1}},
+		"GET / HTTP/1.1":           {Counts: counts{bad: 1}},
+		strings.Repeat("x", 16385): {Counts: counts{bad: 1}},
+		"a" + tags(129) + " 1 60":  {Counts: counts{bad: 1}},
+		"":                         {},
+	} {
+		got := parsed(line)
+		got.Key = model.Key{}
+		if diff := cmp.Diff(want, got, cmpopts.EquateComparable(counts{})); diff != "" {
+			t.Errorf("%.100q: -want +got\n%s", line, diff)
+		}
+	}
+}
+
+func tags(n int) string {
+	var sb strings.Builder
+	for i := range n {
+		fmt.Fprintf(&sb, ";t%d=v", i)
+	}
+	return sb.String()
+}
+
+func TestPlainNumbersAreExact(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var s string
+		switch rapid.IntRange(0, 2).Draw(t, "form") {
+		case 0:
+			s = strconv.FormatFloat(rapid.Float64().Draw(t, "v"), 'f', rapid.IntRange(-1, 20).Draw(t, "decimals"), 64)
+		case 1:
+			s = strconv.FormatInt(rapid.Int64().Draw(t, "v")>>rapid.IntRange(0, 63).Draw(t, "shift"), 10)
+		default:
+			s = rapid.StringMatching(`[+-]?[0-9]{0,12}\.?[0-9]{0,12}`).Draw(t, "s")
+		}
+		got, end, ok := plainNumber([]byte(s))
+		if !ok {
+			return
+		}
+		want, err := strconv.ParseFloat(s, 64)
+		if err != nil || end != len(s) || math.Float64bits(got) != math.Float64bits(want) {
+			t.Fatalf("%s: %v of %d bytes, want %v (%v)", s, got, end, want, err)
+		}
+	})
+	usual := 0
+	for i := range 100_000 {
+		s := strconv.FormatFloat(float64(i)/1000, 'f', -1, 64)
+		if v, _, ok := plainNumber([]byte(s)); ok && v == float64(i)/1000 {
+			usual++
+		}
+	}
+	if usual != 100_000 {
+		t.Fatalf("%d of 100000 usual numbers are plain", usual)
+	}
+}
+
+func TestSpacesAreThoseOfPython(t *testing.T) {
+	for r := rune(0); r <= utf8.MaxRune; r++ {
+		if want := strings.ContainsRune(pythonSpaces, r) && r != utf8.RuneError; isSpace(r) != want {
+			t.Errorf("%U: %v", r, isSpace(r))
+		}
+	}
+}
+
+func TestPlainEnd(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		b := rapid.SliceOfN(rapid.OneOf(rapid.ByteRange(0x21, 0x7e), rapid.Byte()), 0, 40).Draw(t, "b")
+		want := 0
+		for want < len(b) && b[want] > ' ' && b[want] < 0x80 && b[want] != ';' {
+			want++
+		}
+		if got := plainEnd(b); got != want {
+			t.Fatalf("%q: %d, want %d", b, got, want)
+		}
+	})
+}
+
+func TestManyLinesInOne(t *testing.T) {
+	p, c := newTestParser(), new(chunk)
+	text := "a 1 1\n\n \nb 2 2\r\nbad\nc;x=y 3 3\nd nan 4\ne 5 5"
+	if n := p.add([]byte(text), c); n != len(text) || c.rows() != 4 || p.counts != (counts{lines: 6, bad: 1, nan: 1}) {
+		t.Fatalf("read %d bytes to %d rows, %+v", n, c.rows(), p.counts)
+	}
+}
+
+func FuzzLine(f *testing.F) {
+	for _, line := range lines {
+		f.Add(line)
+	}
+	f.Fuzz(func(t *testing.T, line string) {
+		line, _, _ = strings.Cut(line, "\n")
+		if len(line) > 16<<10 {
+			return
+		}
+		if diff := cmp.Diff(slowly(line), parsed(line), cmpopts.EquateComparable(counts{})); diff != "" {
+			t.Fatalf("%q: -slow +fast\n%s", line, diff)
+		}
+	})
+}
+
+// block is a piece of a stream of n lines as an agent with many metrics sends them.
+func block(n int) []byte {
+	var sb strings.Builder
+	for i := range n {
+		fmt.Fprintf(&sb, "haggar.agent.%d.metrics.%d %d %d\n", i/10_000, i%10_000, i*7919%1000, 1_700_000_000)
+	}
+	return []byte(sb.String())
+}
+
+func TestParsingAllocatesNothing(t *testing.T) {
+	for name, text := range map[string][]byte{
+		"plain":  block(1000),
+		"tagged": []byte(strings.Repeat("disk.used;host=web1;dc=eu 1.5 1700000000\n", 1000)),
+		"odd":    []byte(strings.Repeat("disk.used  1e5 1700000000.5\nx 1_0 -1\nx nan 1\nx inf 1\nbad\n", 200)),
+	} {
+		p, c := newTestParser(), new(chunk)
+		if n := testing.AllocsPerRun(10, func() {
+			c.reset()
+			p.add(text, c)
+		}); n != 0 {
+			t.Errorf("%s: %v allocations for 1000 lines", name, n)
+		}
+		if c.rows() == 0 {
+			t.Errorf("%s: no rows", name)
+		}
+	}
+}
+
+func BenchmarkParse(b *testing.B) {
+	const n = 10_000
+	for name, text := range map[string][]byte{"plain": block(n), "tagged": []byte(strings.Repeat("disk.used;host=web1;dc=eu 1.5 1700000000\n", n))} {
+		b.Run(name, func(b *testing.B) {
+			p, c := newTestParser(), new(chunk)
+			b.ReportAllocs()
+			for b.Loop() {
+				c.reset()
+				p.add(text, c)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/line")
+			b.ReportMetric(float64(len(text))/n, "bytes/line")
+		})
+	}
+}

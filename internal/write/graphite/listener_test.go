@@ -1,0 +1,484 @@
+package graphite
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"go.uber.org/goleak"
+
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/write"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// store is the head and the journal behind a write path: it keeps rows by labels.
+type store struct {
+	mu     sync.Mutex
+	labels map[model.Key]string
+	rows   map[string]*model.Rows
+	count  int
+	pushes int
+	// room is returned by the write path's question for room, if set.
+	room error
+	// gate, if not nil, is received from before each append.
+	gate chan struct{}
+}
+
+func newStore() *store {
+	return &store{labels: map[model.Key]string{}, rows: map[string]*model.Rows{}}
+}
+
+func (s *store) Room() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.room
+}
+
+func (s *store) setRoom(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.room = err
+}
+
+func (s *store) Resolve(b *model.Batch, dst []uint32) ([]uint32, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, k := range b.Keys {
+		if _, ok := s.labels[k]; !ok {
+			dst = append(dst, uint32(i))
+		}
+	}
+	return dst, nil
+}
+
+func (s *store) Append(ctx context.Context, b *model.Batch) error {
+	if s.gate != nil {
+		select {
+		case <-s.gate:
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", model.ErrTransient, ctx.Err())
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pushes++
+	for i := range b.Labels.Len() {
+		s.labels[b.Keys[b.Labels.Series[i]]] = b.Labels.At(i).String()
+	}
+	for i, k := range b.Keys {
+		l, ok := s.labels[k]
+		if !ok || b.Tenant != model.DefaultTenant {
+			return fmt.Errorf("key %s of tenant %s has no labels", k, b.Tenant)
+		}
+		if s.rows[l] == nil {
+			s.rows[l] = &model.Rows{}
+		}
+		s.rows[l].AppendRows(&b.Samples, int(b.Begin(i)), int(b.Ends[i]))
+		s.count += int(b.Ends[i] - b.Begin(i))
+	}
+	return nil
+}
+
+func (s *store) stored() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.count
+}
+
+func (s *store) wait(t *testing.T, n int) {
+	t.Helper()
+	eventually(t, func() bool { return s.stored() >= n }, func() string { return fmt.Sprintf("%d of %d rows", s.stored(), n) })
+	if got := s.stored(); got != n {
+		t.Fatalf("%d rows, want %d", got, n)
+	}
+}
+
+func eventually(t *testing.T, ok func() bool, state func() string) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); !ok(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not within 10 s: %s", state())
+		}
+	}
+}
+
+type logs struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *logs) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *logs) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// bench is a running listener with its store.
+type bench struct {
+	*Listener
+	s   *store
+	log *logs
+}
+
+func start(t *testing.T, s *store, o Options, limits write.Limits) *bench {
+	t.Helper()
+	b := &bench{s: s, log: &logs{}}
+	reg := prometheus.NewRegistry()
+	o.Listen, o.Registerer = "127.0.0.1:0", reg
+	o.Logger = slog.New(slog.NewTextHandler(b.log, nil))
+	o.Sink = write.New(write.Options{Seed: seed, Head: s, Journal: s, Limits: limits, Room: s.Room, Now: func() int64 { return testNow }, Registerer: reg})
+	var err error
+	if b.Listener, err = New(o); err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error)
+	go func() { served <- b.Serve() }()
+	t.Cleanup(func() {
+		if err := b.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+		if err := <-served; err != nil {
+			t.Errorf("serve: %v", err)
+		}
+	})
+	return b
+}
+
+func (b *bench) dial(t *testing.T, network string) net.Conn {
+	t.Helper()
+	nc, err := net.Dial(network, b.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { nc.Close() })
+	return nc
+}
+
+func say(t *testing.T, w io.Writer, text string) {
+	t.Helper()
+	if _, err := io.WriteString(w, text); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (b *bench) want(t *testing.T, c prometheus.Collector, want float64) {
+	t.Helper()
+	eventually(t, func() bool { return testutil.ToFloat64(c) == want }, func() string { return fmt.Sprintf("counter is %v, want %v", testutil.ToFloat64(c), want) })
+}
+
+func limits() write.Limits {
+	return write.Limits{MaxInflightBytes: 16 << 20, MaxLabels: 64, MaxNameBytes: 1024, MaxValueBytes: 4096, MaxFuture: 10 * time.Minute}
+}
+
+func TestTCPStoresLines(t *testing.T) {
+	b := start(t, newStore(), Options{}, limits())
+	nc := b.dial(t, "tcp")
+	say(t, nc, "a.b 1.5 1700000000\na.c;dc=x 2 1700000000\nbad line\n\na.b nan 1700000060\na.b 2")
+	say(t, nc, ".5 1700000060\na.b 3 9999999999999\na.b 4 1700009999\na.b 5 -1")
+	b.s.wait(t, 3) // the last line has no end yet
+	nc.(*net.TCPConn).CloseWrite()
+	b.s.wait(t, 4)
+	b.want(t, b.metrics.tcp.received, 4)
+	b.want(t, b.metrics.tcp.lines, 8)
+	b.want(t, b.metrics.tcp.bad, 1)
+	r := b.s.rows[`{__name__="a.b"}`]
+	if r.Len() != 3 || r.Values[1] != math.Float64bits(2.5) || r.Times[1] != 1_700_000_060_000_000_000 || r.Times[2] != testNow/second*second {
+		t.Fatalf("got %+v", r)
+	}
+	if b.s.rows[`{__name__="a.c", dc="x"}`] == nil {
+		t.Fatalf("got %v", b.s.rows)
+	}
+	eventually(t, func() bool {
+		return strings.Contains(b.log.String(), "bad line") && strings.Contains(b.log.String(), nc.LocalAddr().String()) &&
+			strings.Contains(b.log.String(), "too_far_in_future")
+	}, b.log.String)
+	// The server has closed its side, too.
+	if n, err := nc.Read(make([]byte, 1)); err != io.EOF {
+		t.Fatalf("%d, %v", n, err)
+	}
+}
+
+func TestTCPLongLines(t *testing.T) {
+	b := start(t, newStore(), Options{MaxLineBytes: 10_000}, limits())
+	nc := b.dial(t, "tcp")
+	long := strings.Repeat("x", 50_000)
+	say(t, nc, "a 1 1700000000\n"+long+" 1 1700000000\nb 1 1700000000\n"+long)
+	time.Sleep(5 * time.Millisecond)
+	say(t, nc, long+"\nc 1 1700000000\n"+strings.Repeat("y", 10_001)+"\n")
+	fits := strings.Repeat("z", 4000)
+	say(t, nc, fits+" 1 1700000000"+strings.Repeat(" ", 10_000-4013)+"\n")
+	b.s.wait(t, 4)
+	b.want(t, b.metrics.tcp.bad, 3)
+	if b.s.rows[`{__name__="`+fits+`"}`] == nil {
+		t.Fatal("a line of the greatest length is missing")
+	}
+	if len(b.log.String()) > 2000 {
+		t.Fatalf("logged %d bytes", len(b.log.String()))
+	}
+}
+
+// TestTCPStream sends much, in pieces that respect no line, and expects every row in the order in which it was sent.
+func TestTCPStream(t *testing.T) {
+	const series, rounds = 5000, 20
+	b := start(t, newStore(), Options{}, limits())
+	var wg sync.WaitGroup
+	for g := range 4 {
+		nc := b.dial(t, "tcp")
+		wg.Go(func() {
+			defer nc.Close()
+			var text []byte
+			for r := range rounds {
+				for i := range series {
+					text = fmt.Appendf(text, "agent.%d.metric.%d %d 1700000000\n", g, i, r)
+				}
+			}
+			for n := 1; len(text) > 0; n = n*3%100_003 + 1 {
+				n = min(n, len(text))
+				if _, err := nc.Write(text[:n]); err != nil {
+					t.Error(err)
+					return
+				}
+				text = text[n:]
+			}
+		})
+	}
+	wg.Wait()
+	b.s.wait(t, 4*series*rounds)
+	if len(b.s.rows) != 4*series {
+		t.Fatalf("%d series", len(b.s.rows))
+	}
+	for name, r := range b.s.rows {
+		for i, v := range r.Values {
+			if v != math.Float64bits(float64(i)) {
+				t.Fatalf("%s: value %d is %v", name, i, math.Float64frombits(v))
+			}
+		}
+	}
+	t.Logf("%d rows in %d pushes", b.s.count, b.s.pushes)
+	b.want(t, b.metrics.connections, 0)
+	b.want(t, b.metrics.buffers, 0)
+	if free := b.buffers.free.Load(); free != b.o.MaxBufferBytes {
+		t.Fatalf("%d bytes of buffers are not given back", b.o.MaxBufferBytes-free)
+	}
+	g, err := b.o.Sink.Admit(t.Context(), "x", limits().MaxInflightBytes)
+	if err != nil {
+		t.Fatalf("a part of the budget is not given back: %v", err)
+	}
+	g.Release()
+}
+
+func TestFullDiskHoldsTheSenderBack(t *testing.T) {
+	s := newStore()
+	s.setRoom(fmt.Errorf("%w: disk full", model.ErrTransient))
+	small := limits()
+	small.MaxInflightBytes = 1 << 20
+	b := start(t, s, Options{}, small)
+	nc := b.dial(t, "tcp")
+	text := []byte(strings.Repeat("a.b.c.d.e.f 1 1700000000\n", 2_000_000))
+	sent := make(chan error)
+	go func() {
+		_, err := nc.Write(text)
+		nc.Close()
+		sent <- err
+	}()
+	select {
+	case err := <-sent:
+		t.Fatalf("50 MB were taken without room for them: %v", err)
+	case <-time.After(300 * time.Millisecond):
+	}
+	if s.stored() != 0 || !strings.Contains(b.log.String(), "disk full") {
+		t.Fatalf("%d rows, log %s", s.stored(), b.log)
+	}
+	s.setRoom(nil)
+	if err := <-sent; err != nil {
+		t.Fatal(err)
+	}
+	s.wait(t, 2_000_000)
+}
+
+func TestConnectionLimit(t *testing.T) {
+	b := start(t, newStore(), Options{MaxConnections: 2}, limits())
+	first, second := b.dial(t, "tcp"), b.dial(t, "tcp")
+	b.want(t, b.metrics.connections, 2)
+	third := b.dial(t, "tcp")
+	if n, err := third.Read(make([]byte, 1)); n != 0 || err == nil {
+		t.Fatalf("%d, %v", n, err)
+	}
+	b.want(t, b.metrics.refused, 1)
+	first.Close()
+	b.want(t, b.metrics.connections, 1)
+	fourth := b.dial(t, "tcp")
+	say(t, fourth, "a 1 1700000000\n")
+	say(t, second, "a 1 1700000000\n")
+	b.s.wait(t, 2)
+}
+
+func TestIdleConnectionsAreClosed(t *testing.T) {
+	b := start(t, newStore(), Options{IdleTimeout: 50 * time.Millisecond}, limits())
+	nc := b.dial(t, "tcp")
+	say(t, nc, "a 1 1700000000\nhalf 1 17000")
+	if _, err := nc.Read(make([]byte, 1)); err != io.EOF {
+		t.Fatal(err)
+	}
+	b.s.wait(t, 1)
+	b.want(t, b.metrics.tcp.bad, 1)
+}
+
+func TestUDP(t *testing.T) {
+	b := start(t, newStore(), Options{}, limits())
+	nc := b.dial(t, "udp")
+	say(t, nc, "a 1 1700000000\nb;x=y 2 1700000000")
+	say(t, nc, "c 3 1700000000\nbad\n")
+	b.s.wait(t, 3)
+	b.want(t, b.metrics.udp.received, 3)
+	b.want(t, b.metrics.udp.bad, 1)
+	if b.s.pushes != 1 {
+		t.Errorf("%d pushes for two datagrams", b.s.pushes)
+	}
+	eventually(t, func() bool { return strings.Contains(b.log.String(), nc.LocalAddr().String()) }, b.log.String)
+}
+
+// TestUDPOverload lets no push through: what does not fit into the queue is dropped and counted, and nothing else.
+func TestUDPOverload(t *testing.T) {
+	s := newStore()
+	s.gate = make(chan struct{})
+	b := start(t, s, Options{}, limits())
+	nc := b.dial(t, "udp")
+	line := "a.metric.with.a.name 1 1700000000\n"
+	datagram := strings.Repeat(line, 40)
+	sent := 0
+	for testutil.ToFloat64(b.metrics.droppedDatagrams) == 0 {
+		say(t, nc, datagram)
+		if sent += 40; sent%4000 == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		if sent > 10_000_000 {
+			t.Fatal("nothing was dropped")
+		}
+	}
+	eventually(t, func() bool {
+		return int(testutil.ToFloat64(b.metrics.udp.lines)+testutil.ToFloat64(b.metrics.udp.dropped)) == sent
+	},
+		func() string { return fmt.Sprintf("sent %d", sent) })
+	dropped := int(testutil.ToFloat64(b.metrics.udp.dropped))
+	close(s.gate)
+	s.wait(t, sent-dropped)
+}
+
+func TestUDPWithoutMemory(t *testing.T) {
+	small := limits()
+	small.MaxInflightBytes = 64 << 10
+	b := start(t, newStore(), Options{}, small)
+	nc := b.dial(t, "udp")
+	say(t, nc, "a 1 1700000000\nb 1 1700000000\n")
+	b.want(t, b.metrics.droppedDatagrams, 1)
+	b.want(t, b.metrics.udp.dropped, 2)
+}
+
+// TestCloseDrains closes while everything waits for the disk, and then lets the disk go on.
+func TestCloseDrains(t *testing.T) {
+	s := newStore()
+	s.gate = make(chan struct{})
+	b := start(t, s, Options{}, limits())
+	tcp, udp := b.dial(t, "tcp"), b.dial(t, "udp")
+	say(t, tcp, strings.Repeat("a 1 1700000000\n", 10_000))
+	say(t, udp, "b 1 1700000000\n")
+	b.want(t, b.metrics.udp.lines, 1)
+	b.want(t, b.metrics.tcp.lines, 10_000)
+	say(t, tcp, "half 1 17000")
+	closed := make(chan error)
+	go func() { closed <- b.Close() }()
+	select {
+	case <-closed:
+		t.Fatal("closed before the rows were durable")
+	case <-time.After(400 * time.Millisecond):
+	}
+	close(s.gate)
+	if err := <-closed; err != nil {
+		t.Fatal(err)
+	}
+	if got := s.stored(); got != 10_001 {
+		t.Fatalf("%d rows", got)
+	}
+	if _, err := net.Dial("tcp", b.Addr().String()); err == nil {
+		t.Fatal("still listening")
+	}
+}
+
+func TestCloseGivesUp(t *testing.T) {
+	s := newStore()
+	s.gate = make(chan struct{})
+	b := start(t, s, Options{DrainTimeout: 50 * time.Millisecond}, limits())
+	say(t, b.dial(t, "tcp"), "a 1 1700000000\n")
+	b.want(t, b.metrics.tcp.lines, 1)
+	begin := time.Now()
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(begin); took > 5*time.Second {
+		t.Fatalf("took %v", took)
+	}
+	b.want(t, b.metrics.tcp.dropped, 1)
+	b.want(t, b.metrics.tcp.received, 0)
+}
+
+func TestNewRefusesBadAddresses(t *testing.T) {
+	sink := write.New(write.Options{})
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	for _, address := range []string{"", "nonsense", "127.0.0.1:99999", taken.Addr().String()} {
+		if l, err := New(Options{Listen: address, Sink: sink}); !errors.Is(err, model.ErrInvalid) {
+			t.Errorf("%s: %v, %v", address, l, err)
+		}
+	}
+	l, err := New(Options{Listen: "127.0.0.1:0", Sink: sink})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Serve(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestChunkMemory(t *testing.T) {
+	var p chunks
+	small, big := p.take(), p.take()
+	small.addName([]byte("a"), model.Key{}, 0, 0)
+	big.labels = make([]byte, smallChunk+1)
+	p.give(big)
+	p.give(small)
+	if c := p.take(); c != big || c.rows() != 0 {
+		t.Fatal("a large chunk is not used first")
+	}
+	for range 2 * maxLarge {
+		p.give(&chunk{labels: make([]byte, smallChunk+1)})
+	}
+	if len(p.large) != maxLarge {
+		t.Fatalf("%d large chunks are kept", len(p.large))
+	}
+}

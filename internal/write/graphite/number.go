@@ -1,0 +1,146 @@
+package graphite
+
+import (
+	"strconv"
+	"unsafe"
+)
+
+// exactPowers are the powers of ten that a float64 holds exactly.
+var exactPowers = [...]float64{1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19}
+
+// plainNumber reads an integer or a decimal without exponent at the start of b and returns where it ends. It is not ok
+// for a number that it could get wrong: with digits and power of ten both exact, the one rounding of the division is
+// that of the right answer.
+func plainNumber(b []byte) (v float64, end int, ok bool) {
+	i, negative := 0, false
+	if len(b) > 0 && (b[0] == '-' || b[0] == '+') {
+		negative = b[0] == '-'
+		i = 1
+	}
+	digits, begin := uint64(0), i
+	for i < len(b) && b[i]-'0' <= 9 {
+		digits = digits*10 + uint64(b[i]-'0')
+		i++
+	}
+	n, decimals := i-begin, 0
+	if i < len(b) && b[i] == '.' {
+		i++
+		begin = i
+		for i < len(b) && b[i]-'0' <= 9 {
+			digits = digits*10 + uint64(b[i]-'0')
+			i++
+		}
+		decimals = i - begin
+		n += decimals
+	}
+	// Nineteen digits cannot have overflowed.
+	if n == 0 || n > 19 || digits >= 1<<53 {
+		return 0, 0, false
+	}
+	v = float64(digits)
+	if decimals > 0 {
+		v /= exactPowers[decimals]
+	}
+	if negative {
+		v = -v
+	}
+	return v, i, true
+}
+
+// plainSeconds reads a non-negative integer of at most ten digits at the start of b.
+func plainSeconds(b []byte) (s int64, end int, ok bool) {
+	i := 0
+	for i < len(b) && b[i]-'0' <= 9 {
+		s = s*10 + int64(b[i]-'0')
+		if i++; i > 10 {
+			return 0, 0, false
+		}
+	}
+	return s, i, i > 0
+}
+
+// number reads what Python's float takes, but for digits that are not ASCII: underscores between digits, inf, infinity
+// and nan in any case, no hexadecimal. What is too large for a float64 is infinite.
+func number(tok []byte, scratch *[]byte) (v float64, ok bool) {
+	if v, end, ok := plainNumber(tok); ok && end == len(tok) {
+		return v, true
+	}
+	if !isNumber(tok) {
+		return 0, false
+	}
+	*scratch = (*scratch)[:0]
+	for _, c := range tok {
+		if c != '_' {
+			*scratch = append(*scratch, c)
+		}
+	}
+	// The form is right, so that the only error can be one of range, which comes with the right infinity. The string
+	// is not kept.
+	v, _ = strconv.ParseFloat(unsafe.String(unsafe.SliceData(*scratch), len(*scratch)), 64)
+	return v, true
+}
+
+// isNumber checks the form: a sign, then digits with or without a point and an exponent, or a word.
+func isNumber(b []byte) bool {
+	if len(b) > 0 && (b[0] == '-' || b[0] == '+') {
+		b = b[1:]
+	}
+	if len(b) > 0 && b[0]|0x20 >= 'a' {
+		return isWord(b, "inf") || isWord(b, "nan") || isWord(b, "infinity")
+	}
+	whole, b, ok := digits(b)
+	if !ok {
+		return false
+	}
+	fraction := 0
+	if len(b) > 0 && b[0] == '.' {
+		if fraction, b, ok = digits(b[1:]); !ok {
+			return false
+		}
+	}
+	if whole+fraction == 0 {
+		return false
+	}
+	if len(b) == 0 {
+		return true
+	}
+	if b[0]|0x20 != 'e' {
+		return false
+	}
+	b = b[1:]
+	if len(b) > 0 && (b[0] == '-' || b[0] == '+') {
+		b = b[1:]
+	}
+	n, b, ok := digits(b)
+	return ok && n > 0 && len(b) == 0
+}
+
+// digits splits off a run of digits, in which a single underscore may stand between two of them.
+func digits(b []byte) (n int, rest []byte, ok bool) {
+	i := 0
+	for ; i < len(b); i++ {
+		if b[i]-'0' <= 9 {
+			n++
+			continue
+		}
+		if b[i] != '_' {
+			break
+		}
+		if i == 0 || b[i-1] == '_' || i+1 == len(b) || b[i+1]-'0' > 9 {
+			return 0, nil, false
+		}
+	}
+	return n, b[i:], true
+}
+
+func isWord(b []byte, word string) bool {
+	if len(b) != len(word) {
+		return false
+	}
+	for i := range b {
+		if b[i]|0x20 != word[i] {
+			return false
+		}
+	}
+	return true
+}

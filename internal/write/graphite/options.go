@@ -1,0 +1,68 @@
+package graphite
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/write"
+)
+
+// Sink is what the listener needs of the write path.
+type Sink interface {
+	Seed() model.KeySeed
+	Limits() write.Limits
+	Now() int64
+	Admit(ctx context.Context, tenant string, bytes int64) (*write.Grant, error)
+	AdmitWait(ctx context.Context, tenant string, bytes int64) (*write.Grant, error)
+	Batch(tenant string, s model.Signal) *model.Batch
+	Recycle(b *model.Batch)
+	// Push makes a batch durable; afterwards nothing refers to the batch or its Source. An error of class transient
+	// means that the same rows may be pushed again.
+	Push(ctx context.Context, b *model.Batch) (write.Result, error)
+	Discard(reason string, samples int)
+}
+
+var _ Sink = (*write.Path)(nil)
+
+// Options build a Listener. Zero values give the defaults.
+type Options struct {
+	// Listen is the address for both TCP and UDP, such as 127.0.0.1:2003. With port 0 both get the same free port.
+	Listen string
+	Sink   Sink
+	// MaxConnections bounds the TCP connections that are open at one time, 1024 by default. Further ones are accepted
+	// and closed at once.
+	MaxConnections int
+	// MaxLineBytes is the longest line without its newline, 16 KiB by default, which is carbon's. Longer ones are bad
+	// lines.
+	MaxLineBytes int
+	// IdleTimeout closes a connection on which nothing comes for so long; zero never does.
+	IdleTimeout time.Duration
+	// MaxBufferBytes bounds the read buffers of all connections beyond the 8 KiB that each has; 16 MiB by default.
+	MaxBufferBytes int64
+	// DrainTimeout bounds how long Close waits for rows that were received to become durable; 10 s by default.
+	DrainTimeout time.Duration
+	Registerer   prometheus.Registerer
+	Logger       *slog.Logger
+}
+
+func (o *Options) setDefaults() {
+	if o.MaxConnections == 0 {
+		o.MaxConnections = 1024
+	}
+	if o.MaxLineBytes == 0 {
+		o.MaxLineBytes = 16 << 10
+	}
+	if o.MaxBufferBytes == 0 {
+		o.MaxBufferBytes = 16 << 20
+	}
+	if o.DrainTimeout == 0 {
+		o.DrainTimeout = 10 * time.Second
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+}
