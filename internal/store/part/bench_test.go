@@ -142,3 +142,55 @@ func TestSizes(t *testing.T) {
 	report("one row a series, fast", all, testOptions(false, Fast), 13)
 	report("labels only, fast", all, testOptions(true, Fast), 1000)
 }
+
+// BenchmarkMerge joins eight young parts of one row a series, as the background does first.
+func BenchmarkMerge(b *testing.B) {
+	all := avalanche(5000, 10, 8)
+	var parts []*Reader
+	for i := range 8 {
+		young := make([]oneSeries, len(all))
+		for k := range all {
+			young[k] = all[k]
+			young[k].rows = model.Rows{Times: all[k].rows.Times[i : i+1], Values: all[k].rows.Values[i : i+1]}
+		}
+		r, _ := writePart(b, young, testOptions(false, Fast))
+		parts = append(parts, r)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		var inputs []Stream
+		for _, r := range parts {
+			inputs = append(inputs, r.Stream())
+		}
+		w := NewWriter(discard{}, testOptions(false, Fast))
+		err := Merge(context.Background(), inputs, func(tenant string, k model.Key, l model.Labels, rows *model.Rows) error {
+			if err := w.Series(tenant, k, l); err != nil {
+				return err
+			}
+			return w.Samples(rows)
+		}, MergeOptions{})
+		must(b, err)
+		_, _, err = w.Finish()
+		must(b, err)
+	}
+	b.ReportMetric(float64(len(all)*8*b.N)/b.Elapsed().Seconds(), "rows/s")
+}
+
+func BenchmarkSelect(b *testing.B) {
+	all := avalanche(2000, 10, 0)
+	r, _ := writePart(b, all, testOptions(true, Fast))
+	for _, ms := range [][]model.Matcher{
+		{{Name: "__name__", Op: model.MatchEqual, Value: "avalanche_metric_mmmmm_0_77"}},
+		{{Name: "__name__", Op: model.MatchEqual, Value: "avalanche_metric_mmmmm_0_77"}, {Name: "series_id", Op: model.MatchNotEqual, Value: "3"}, {Name: "job", Op: model.MatchEqual, Value: "avalanche"}},
+		{{Name: "series_id", Op: model.MatchEqual, Value: "3"}},
+	} {
+		b.Run(fmt.Sprintf("%d matchers, first %s", len(ms), ms[0].Name), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := r.Select(context.Background(), "t", ms); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

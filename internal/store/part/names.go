@@ -1,7 +1,9 @@
 package part
 
 import (
+	"bytes"
 	"context"
+	"slices"
 
 	"github.com/shaledb/shale/internal/model"
 )
@@ -9,18 +11,28 @@ import (
 // LabelNames emits, ascending and unique, the label names of the tenant's series that satisfy the matchers. What emit gets
 // is valid until it returns; its error ends the walk and is returned.
 func (r *Reader) LabelNames(ctx context.Context, tenant string, ms []model.Matcher, emit func(name []byte) error) error {
-	t := r.Meta().Tenant(tenant)
-	if t == nil {
-		return nil
-	}
-	meets, err := r.meets(ctx, t, ms)
-	if err != nil || meets == nil {
+	t, set, err := r.named(ctx, tenant, ms)
+	if err != nil || len(set) == 0 {
 		return err
 	}
 	w := r.postings(ctx, t)
+	if set.count() < int(t.Series) {
+		few, err := r.fewer(ctx, t, w, set, "", "")
+		if err != nil {
+			return err
+		}
+		if few {
+			return r.collect(ctx, t, set, emit, func(l model.Labels, found func([]byte)) {
+				for name, _, rest, ok := l.Next(); ok; name, _, rest, ok = rest.Next() {
+					found(name)
+				}
+			})
+		}
+	}
+	meets := newMeeting(t, set)
 	var name []byte
 	for ok := w.seek(nil, nil); ok; {
-		found, err := meets(w)
+		found, err := meets.entry(w)
 		if err != nil {
 			return err
 		}
@@ -42,22 +54,32 @@ func (r *Reader) LabelNames(ctx context.Context, tenant string, ms []model.Match
 // LabelValues emits, ascending and unique, the values of one label among the tenant's series that satisfy the matchers.
 // What emit gets is valid until it returns; its error ends the walk and is returned.
 func (r *Reader) LabelValues(ctx context.Context, tenant, name string, ms []model.Matcher, emit func(value []byte) error) error {
-	t := r.Meta().Tenant(tenant)
-	if t == nil {
-		return nil
-	}
-	meets, err := r.meets(ctx, t, ms)
-	if err != nil || meets == nil {
+	t, set, err := r.named(ctx, tenant, ms)
+	if err != nil || len(set) == 0 {
 		return err
 	}
 	w := r.postings(ctx, t)
+	if set.count() < int(t.Series) {
+		few, err := r.fewer(ctx, t, w, set, name, name+"\x00")
+		if err != nil {
+			return err
+		}
+		if few {
+			return r.collect(ctx, t, set, emit, func(l model.Labels, found func([]byte)) {
+				if value := l.Get(name); len(value) > 0 {
+					found(value)
+				}
+			})
+		}
+	}
+	meets := newMeeting(t, set)
 	var last []byte
 	any := false
 	return w.values([]byte(name), nil, func() error {
 		if any && string(last) == string(w.dir.value) {
 			return nil
 		}
-		found, err := meets(w)
+		found, err := meets.entry(w)
 		if err != nil || !found {
 			return err
 		}
@@ -66,23 +88,86 @@ func (r *Reader) LabelValues(ctx context.Context, tenant, name string, ms []mode
 	})
 }
 
-// meets returns a function that tells whether the current entry of a walk has a series that satisfies the matchers, or
-// nil if no series does.
-func (r *Reader) meets(ctx context.Context, t *Tenant, ms []model.Matcher) (func(*postingWalk) (bool, error), error) {
-	runs, err := r.selectRuns(ctx, t, ms)
-	if err != nil || len(runs) == 0 {
-		return nil, err
+// named returns the tenant and its series that satisfy the matchers.
+func (r *Reader) named(ctx context.Context, tenant string, ms []model.Matcher) (*Tenant, rankRuns, error) {
+	t := r.Meta().Tenant(tenant)
+	if t == nil {
+		return nil, nil, nil
 	}
 	if !r.Meta().Labels {
-		return nil, invalid("label names asked of a part without labels")
+		return nil, nil, invalid("label names asked of a part without labels")
 	}
-	if runs.count() == int(t.Series) {
-		return func(*postingWalk) (bool, error) { return true, nil }, nil
+	set, err := r.selectRuns(ctx, t, ms)
+	return t, set, err
+}
+
+// fewer reports whether the labels of a set take fewer pages than the postings of the names [from, to); an empty to means
+// all names from there on.
+func (r *Reader) fewer(ctx context.Context, t *Tenant, w *postingWalk, set rankRuns, from, to string) (bool, error) {
+	first, err := w.pageNumber(from, "")
+	if err != nil {
+		return false, err
 	}
-	set := newRankSet(t.Series, runs)
-	return func(w *postingWalk) (bool, error) {
-		found := false
-		err := w.dir.runs(w.series, func(from, to uint32) { found = found || set.meets(from, to) })
-		return found, err
-	}, nil
+	end := *w
+	if to == "" {
+		end.tenant++
+	}
+	last, err := end.pageNumber(to, "")
+	if err != nil {
+		return false, err
+	}
+	// What the walk holds decoded is that of the copy by now.
+	w.page = 0
+	limit := last - first + 1
+	if limit <= 2 {
+		return false, nil
+	}
+	n, err := r.labelPages(ctx, t, set, limit)
+	return n < limit, err
+}
+
+// collect emits, ascending and unique, what pick finds in the labels of a set.
+func (r *Reader) collect(ctx context.Context, t *Tenant, set rankRuns, emit func([]byte) error, pick func(l model.Labels, found func([]byte))) error {
+	seen := make(map[string]struct{})
+	var all [][]byte
+	found := func(b []byte) {
+		if _, ok := seen[string(b)]; !ok {
+			b = bytes.Clone(b)
+			seen[string(b)] = struct{}{}
+			all = append(all, b)
+		}
+	}
+	err := r.eachLabels(ctx, t, set, func(_ uint32, l model.Labels) { pick(l, found) })
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(all, bytes.Compare)
+	for _, b := range all {
+		if err := emit(b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// meeting tells whether the entry of a walk has a series of a set.
+type meeting struct {
+	all bool
+	set rankSet
+}
+
+func newMeeting(t *Tenant, set rankRuns) *meeting {
+	if set.count() == int(t.Series) {
+		return &meeting{all: true}
+	}
+	return &meeting{set: newRankSet(t.Series, set)}
+}
+
+func (m *meeting) entry(w *postingWalk) (bool, error) {
+	if m.all {
+		return true, nil
+	}
+	found := false
+	err := w.dir.runs(w.series, func(from, to uint32) { found = found || m.set.meets(from, to) })
+	return found, err
 }

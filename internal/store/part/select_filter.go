@@ -3,6 +3,8 @@ package part
 import (
 	"context"
 	"sort"
+
+	"github.com/shaledb/shale/internal/model"
 )
 
 // worthFiltering decides, when some matchers have narrowed the series down to a few, whether the rest should look at the
@@ -21,25 +23,31 @@ func (r *Reader) worthFiltering(ctx context.Context, t *Tenant, w *postingWalk, 
 	if postingPages <= 2*len(rest) {
 		return false, nil
 	}
-	const setsPerPage = 200 // about as long as a page of values takes to match
-	labelPages := result.count() / setsPerPage
+	labelPages, err := r.labelPages(ctx, t, result, postingPages)
+	return labelPages < postingPages, err
+}
+
+// labelPages estimates what reading the labels of a set costs, in pages; beyond limit it stops counting.
+func (r *Reader) labelPages(ctx context.Context, t *Tenant, set rankRuns, limit int) (int, error) {
+	const setsPerPage = 200 // about as many as take as long as a page of values
+	n := set.count() / setsPerPage
 	pages := rankWalk{ctx: ctx, r: r, section: labelSection}
-	for i := 0; i < len(result) && labelPages < postingPages; labelPages++ {
-		e, err := pages.seek(t.Rank0 + result[i].from)
+	for i := 0; i < len(set) && n < limit; n++ {
+		e, err := pages.seek(t.Rank0 + set[i].from)
 		if err != nil {
-			return false, err
+			return 0, err
 		}
 		end := e.last() - t.Rank0
-		for i < len(result) && result[i].to-1 <= end {
+		for i < len(set) && set[i].to-1 <= end {
 			i++
 		}
-		if i < len(result) && result[i].from <= end {
+		if i < len(set) && set[i].from <= end {
 			// A run over several pages.
-			labelPages += int((result[i].to - end) / e.ranks)
+			n += int((set[i].to - end) / e.ranks)
 			i++
 		}
 	}
-	return labelPages < postingPages, nil
+	return n, nil
 }
 
 // pages estimates how many pages of postings the matcher would read.
@@ -74,18 +82,26 @@ func (w *postingWalk) pageNumber(name, value string) (int, error) {
 }
 
 // filter keeps the series whose labels satisfy all selectors.
-func (r *Reader) filter(ctx context.Context, t *Tenant, result rankRuns, rest []selector) (rankRuns, error) {
-	labels := labelCursor{pages: rankWalk{ctx: ctx, r: r, section: labelSection}}
+func (r *Reader) filter(ctx context.Context, t *Tenant, set rankRuns, rest []selector) (rankRuns, error) {
 	u := rankUnion{series: t.Series}
-	for _, run := range result {
+	err := r.eachLabels(ctx, t, set, func(rank uint32, l model.Labels) {
+		if satisfiesAll(l, rest) {
+			u.add(rank, rank+1)
+		}
+	})
+	return u.take(), err
+}
+
+// eachLabels reads the labels of a set.
+func (r *Reader) eachLabels(ctx context.Context, t *Tenant, set rankRuns, fn func(rank uint32, l model.Labels)) error {
+	labels := labelCursor{pages: rankWalk{ctx: ctx, r: r, section: labelSection}}
+	for _, run := range set {
 		for rank := run.from; rank < run.to; rank++ {
 			if err := labels.seek(t.Rank0 + rank); err != nil {
-				return nil, err
+				return err
 			}
-			if satisfiesAll(labels.labels(), rest) {
-				u.add(rank, rank+1)
-			}
+			fn(rank, labels.labels())
 		}
 	}
-	return u.take(), nil
+	return nil
 }

@@ -161,6 +161,14 @@ func TestFewCandidates(t *testing.T) {
 	if n := count.Load(); n > 8 {
 		t.Fatalf("%d pages were read", n)
 	}
+	count.Store(0)
+	values := collect(t, func(emit func([]byte) error) error {
+		return r.LabelValues(context.Background(), "t", "pod", ms[:1], emit)
+	})
+	names := collect(t, func(emit func([]byte) error) error { return r.LabelNames(context.Background(), "t", ms[:1], emit) })
+	if n := count.Load(); n > 16 || len(values) != 50 || len(names) != 2 {
+		t.Fatalf("%d pages were read; %d values, %d names", n, len(values), len(names))
+	}
 }
 
 func TestConcurrentReaders(t *testing.T) {
