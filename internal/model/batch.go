@@ -15,8 +15,10 @@ type Batch struct {
 	// Samples holds the rows of the family of that name. The other families get columns of their own.
 	Samples Rows
 
-	// Source gives the labels of any series of the batch for as long as the batch is being pushed.
-	Source LabelSource
+	// Source gives the labels of any series of the batch for as long as the batch is being pushed. It knows series i by
+	// the number Origins[i], or by i while Origins is empty: no series has been dropped.
+	Source  LabelSource
+	Origins []uint32
 
 	// Labels are those that travel with the batch: of each series of which it is not yet certain that its labels are
 	// durable. Filled by the write path.
@@ -32,7 +34,7 @@ type LabelSource interface {
 // Reset empties the batch and keeps its memory.
 func (b *Batch) Reset() {
 	b.Tenant, b.Signal, b.Source = "", 0, nil
-	b.Keys, b.Ends = b.Keys[:0], b.Ends[:0]
+	b.Keys, b.Ends, b.Origins = b.Keys[:0], b.Ends[:0], b.Origins[:0]
 	b.Samples.Reset()
 	b.Labels.Reset()
 }
@@ -43,6 +45,14 @@ func (b *Batch) Begin(i int) uint32 {
 		return 0
 	}
 	return b.Ends[i-1]
+}
+
+// BuildLabels adds the labels of series i to lb.
+func (b *Batch) BuildLabels(i int, lb *LabelsBuilder) {
+	if len(b.Origins) > 0 {
+		i = int(b.Origins[i])
+	}
+	b.Source.BuildLabels(i, lb)
 }
 
 // AddSample appends a series with a single row.
@@ -58,9 +68,13 @@ func (b *Batch) EndSeries(k Key) {
 	b.Ends = append(b.Ends, uint32(len(b.Samples.Times)))
 }
 
-// KeepRows drops the rows for which keep is false, the series that have no row left, and their labels. Source counts
-// series as they were sent, so nothing may be built from it afterwards.
+// KeepRows drops the rows for which keep is false, the series that have no row left, and their labels.
 func (b *Batch) KeepRows(keep func(series, row int) bool) {
+	if len(b.Origins) == 0 {
+		for i := range b.Keys {
+			b.Origins = append(b.Origins, uint32(i))
+		}
+	}
 	var labels LabelTable
 	nextLabels, series, row, begin := 0, 0, 0, 0
 	for i := range b.Keys {
@@ -74,7 +88,7 @@ func (b *Batch) KeepRows(keep func(series, row int) bool) {
 		begin = int(b.Ends[i])
 		hasLabels := nextLabels < b.Labels.Len() && b.Labels.Series[nextLabels] == uint32(i)
 		if row > kept {
-			b.Keys[series], b.Ends[series] = b.Keys[i], uint32(row)
+			b.Keys[series], b.Ends[series], b.Origins[series] = b.Keys[i], uint32(row), b.Origins[i]
 			if hasLabels {
 				labels.Append(uint32(series), b.Labels.At(nextLabels))
 			}
@@ -84,7 +98,7 @@ func (b *Batch) KeepRows(keep func(series, row int) bool) {
 			nextLabels++
 		}
 	}
-	b.Keys, b.Ends = b.Keys[:series], b.Ends[:series]
+	b.Keys, b.Ends, b.Origins = b.Keys[:series], b.Ends[:series], b.Origins[:series]
 	b.Samples.truncate(row)
 	b.Labels = labels
 }

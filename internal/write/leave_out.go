@@ -73,7 +73,7 @@ func rfc3339(t int64) string { return time.Unix(0, t).UTC().Format(time.RFC3339N
 // culprit writes the labels of a series for a message.
 func culprit(b *model.Batch, series int) string {
 	var lb model.LabelsBuilder
-	b.Source.BuildLabels(series, &lb)
+	b.BuildLabels(series, &lb)
 	return describe(&lb)
 }
 

@@ -94,7 +94,8 @@ func (p *Path) Recycle(b *model.Batch) {
 }
 
 // Push makes a batch durable and visible. Rows that can never be stored are left out and listed in the result; the
-// error is nil when all others are durable, and otherwise a *Refused, after which none is acknowledged.
+// error is nil when all others are durable, and otherwise a *Refused, after which none is acknowledged and the batch may be
+// pushed again.
 func (p *Path) Push(ctx context.Context, b *model.Batch) (Result, error) {
 	var res Result
 	if len(b.Keys) == 0 {
@@ -110,6 +111,9 @@ func (p *Path) Push(ctx context.Context, b *model.Batch) (Result, error) {
 		return res, p.refuse(err, "series")
 	}
 	p.leaveOut(b, s.dead, &res)
+	for i := range res.Rejected {
+		p.metrics.discarded.WithLabelValues(res.Rejected[i].Reason).Add(float64(res.Rejected[i].Samples))
+	}
 	if len(b.Samples.Times) > 0 {
 		if err := p.o.Journal.Append(ctx, b); err != nil {
 			return res, p.refuse(err, "journal")
@@ -118,9 +122,6 @@ func (p *Path) Push(ctx context.Context, b *model.Batch) (Result, error) {
 	res.Stored = len(b.Samples.Times)
 	p.metrics.stored.Add(float64(res.Stored))
 	p.metrics.labels.Add(float64(b.Labels.Len()))
-	for i := range res.Rejected {
-		p.metrics.discarded.WithLabelValues(res.Rejected[i].Reason).Add(float64(res.Rejected[i].Samples))
-	}
 	return res, nil
 }
 

@@ -150,6 +150,32 @@ func TestPushCorrectsKeysOfUnorderedLabels(t *testing.T) {
 	}
 }
 
+// A batch whose push failed may be pushed again, also when some of its series have been left out.
+func TestPushAgain(t *testing.T) {
+	s := &store{err: fmt.Errorf("%w: disk full", model.ErrTransient)}
+	p := newPath(s, Limits{MaxAge: time.Hour})
+	b := send(p, wire{{"__name__", "old"}, {"__name__", "a"}, {"a", "1", "a", "2"}, {"job", "j", "__name__", "b"}}, 2*time.Hour, 0, 0, 0)
+	for range 3 {
+		if _, err := p.Push(context.Background(), b); err == nil {
+			t.Fatal("no error")
+		}
+	}
+	s.err = nil
+	if res, err := p.Push(context.Background(), b); err != nil || res.Stored != 2 {
+		t.Fatal(res, err)
+	}
+	got := s.batches[0]
+	want := []model.Labels{model.LabelsOf("__name__", "a"), model.LabelsOf("__name__", "b", "job", "j")}
+	if len(got.Keys) != 2 || got.Labels.Len() != 2 {
+		t.Fatalf("%d series with %d label sets", len(got.Keys), got.Labels.Len())
+	}
+	for i, l := range want {
+		if string(got.Labels.At(i)) != string(l) || got.Keys[i] != l.Key(seed, model.Metrics) || got.Samples.Values[i] != math.Float64bits(float64(2*i+1)) {
+			t.Errorf("series %d is %s with the value %v", i, got.Labels.At(i), math.Float64frombits(got.Samples.Values[i]))
+		}
+	}
+}
+
 func TestPushErrors(t *testing.T) {
 	s := &store{err: fmt.Errorf("%w: disk full", model.ErrTransient)}
 	p := newPath(s, Limits{})

@@ -19,6 +19,7 @@ type scratch struct {
 // resolve finds the series that are new and gives them their labels.
 func (p *Path) resolve(b *model.Batch, s *scratch, res *Result) (err error) {
 	s.dead = s.dead[:0]
+	b.Labels.Reset() // an earlier push of the batch may have failed
 	if s.fresh, err = p.o.Head.Resolve(b, s.fresh[:0]); err != nil || len(s.fresh) == 0 {
 		return err
 	}
@@ -45,7 +46,7 @@ func (p *Path) resolve(b *model.Batch, s *scratch, res *Result) (err error) {
 func (p *Path) materialise(b *model.Batch, s *scratch, res *Result) (corrected bool) {
 	for _, i := range s.fresh {
 		s.labels.Reset()
-		b.Source.BuildLabels(int(i), &s.labels)
+		b.BuildLabels(int(i), &s.labels)
 		reason, why := p.o.Limits.check(&s.labels)
 		if reason == "" {
 			var err error
