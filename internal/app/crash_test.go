@@ -1,0 +1,195 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	bucketfs "github.com/shaledb/shale/internal/bucket/fs"
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/write"
+)
+
+// syncFS calls hook before and after every sync, whatever is synced.
+type syncFS struct {
+	vfs.FS
+	hook func()
+}
+
+type syncFile struct {
+	vfs.File
+	hook func()
+}
+
+func (f *syncFS) wrap(file vfs.File, err error) (vfs.File, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &syncFile{file, f.hook}, nil
+}
+
+func (f *syncFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	return f.wrap(f.FS.Create(name, c))
+}
+
+func (f *syncFS) OpenDir(name string) (vfs.File, error) { return f.wrap(f.FS.OpenDir(name)) }
+
+func (f *syncFS) OpenReadWrite(name string, c vfs.DiskWriteCategory, o ...vfs.OpenOption) (vfs.File, error) {
+	return f.wrap(f.FS.OpenReadWrite(name, c, o...))
+}
+
+func (f *syncFile) around(sync func() error) error {
+	f.hook()
+	defer f.hook()
+	return sync()
+}
+
+func (f *syncFile) Sync() error     { return f.around(f.File.Sync) }
+func (f *syncFile) SyncData() error { return f.around(f.File.SyncData) }
+
+const crashDir = "/data"
+
+func openOn(t *testing.T, fs vfs.FS, now *int64) *Engine {
+	t.Helper()
+	b, err := bucketfs.New(fs, "/bucket")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := OpenEngine(context.Background(), EngineOptions{
+		FS: fs, DataDir: crashDir, Bucket: b, Node: "n", MemoryBytes: 64 << 20, Idle: true,
+		Now: func() int64 { return *now },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// clone is the disk as a power cut would leave it, and how many batches had been acknowledged before.
+type clone struct {
+	fs    *vfs.MemFS
+	acked int
+}
+
+// TestCrashAtEverySync cuts the power before and after every sync of a run that writes, flushes, merges and ships, and
+// opens what is left: every acknowledged sample is there, and nothing that was never sent.
+func TestCrashAtEverySync(t *testing.T) {
+	mem := vfs.NewCrashableMem()
+	now := int64(1_700_000_000 * time.Second)
+	var mu sync.Mutex
+	var clones []clone
+	acked := 0
+	fs := &syncFS{FS: mem, hook: func() {
+		mu.Lock()
+		defer mu.Unlock()
+		clones = append(clones, clone{mem.CrashClone(vfs.CrashCloneCfg{}), acked})
+	}}
+	e := openOn(t, fs, &now)
+	const batches = 40
+	for i := range batches {
+		pushCrashBatch(t, e.Path(), i, now)
+		mu.Lock()
+		acked++
+		mu.Unlock()
+		now += int64(10 * time.Minute)
+		var err error
+		switch {
+		case i%7 == 6:
+			err = e.Ship()
+		case i%2 == 1:
+			err = e.Flush()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if len(clones) < 4*batches {
+		t.Fatalf("only %d syncs", len(clones)/2)
+	}
+	for i, c := range clones {
+		e := openOn(t, c.fs, &now)
+		seen := readCrashBatches(t, e)
+		for b := range batches {
+			if b < c.acked && seen[b] != crashSeries {
+				t.Errorf("clone %d: %d of %d series of batch %d, which was acknowledged", i, seen[b], crashSeries, b)
+			}
+			if b > c.acked && seen[b] != 0 {
+				t.Errorf("clone %d: batch %d is there before it was sent", i, b)
+			}
+			if seen[b] != 0 && seen[b] != crashSeries {
+				t.Errorf("clone %d: batch %d is there in part: %d series", i, b, seen[b])
+			}
+		}
+		if err := e.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("opened %d clones", len(clones))
+}
+
+const crashSeries = 10
+
+// crashLabels gives every batch a new series beside old ones.
+type crashLabels int
+
+func (c crashLabels) of(i int) model.Labels {
+	if i == 0 {
+		return model.LabelsOf("__name__", "new", "batch", fmt.Sprint(int(c)))
+	}
+	return model.LabelsOf("__name__", "old", "i", fmt.Sprint(i))
+}
+
+func (c crashLabels) BuildLabels(i int, b *model.LabelsBuilder) {
+	for n, v, rest, ok := c.of(i).Next(); ok; n, v, rest, ok = rest.Next() {
+		b.Add(n, v)
+	}
+}
+
+func pushCrashBatch(t *testing.T, p *write.Path, n int, now int64) {
+	t.Helper()
+	b := p.Batch(model.DefaultTenant, model.Metrics)
+	b.Source = crashLabels(n)
+	for i := range crashSeries {
+		b.AddSample(crashLabels(n).of(i).Key(p.Seed(), model.Metrics), now-int64(i), math.Float64bits(float64(n)))
+	}
+	if res, err := p.Push(context.Background(), b); err != nil || len(res.Rejected) > 0 {
+		t.Fatal(res, err)
+	}
+	p.Recycle(b)
+}
+
+// readCrashBatches counts the series that have a row of each batch.
+func readCrashBatches(t *testing.T, e *Engine) map[int]int {
+	t.Helper()
+	ctx := context.Background()
+	set, err := e.Querier().Select(ctx, &model.Request{
+		Tenant: model.DefaultTenant, Signal: model.Metrics, Range: model.TimeRange{Min: math.MinInt64, Max: math.MaxInt64},
+		Matchers: []model.Matcher{{Name: "__name__", Op: model.MatchRegexp, Value: ".+", Match: func(v string) bool { return v != "" }}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer set.Close()
+	seen := make(map[int]int)
+	for set.Next(ctx) {
+		var rows model.Rows
+		if err := set.AppendRows(ctx, &rows); err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range rows.Values {
+			seen[int(math.Float64frombits(v))]++
+		}
+	}
+	if err := set.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return seen
+}

@@ -1,0 +1,109 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+const (
+	// diskEvery is how often the folder is measured. At 100 MB/s that lets it grow by 100 MB beyond its bound.
+	diskEvery = time.Second
+	// diskReserve is what must be free on the file system: room for a flush and a manifest.
+	diskReserve = 64 << 20
+)
+
+// disk keeps the data folder within its bound: while it is full, writes are refused.
+type disk struct {
+	fs    vfs.FS
+	dir   string
+	limit int64
+	used  atomic.Int64
+	full  atomic.Pointer[error]
+	stop  context.CancelFunc
+	done  sync.WaitGroup
+}
+
+// watchDisk measures the folder once, and then every second until close.
+func watchDisk(fs vfs.FS, dir string, limit int64, reg prometheus.Registerer) *disk {
+	ctx, cancel := context.WithCancel(context.Background())
+	d := &disk{fs: fs, dir: dir, limit: limit, stop: cancel}
+	f := promauto.With(reg)
+	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "shale_disk_used_bytes", Help: "Size of the files in the data folder."},
+		func() float64 { return float64(d.used.Load()) })
+	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "shale_disk_limit_bytes", Help: "Size that the data folder may have; beyond it writes are refused."},
+		func() float64 { return float64(limit) })
+	d.measure()
+	d.done.Go(func() {
+		tick := time.NewTicker(diskEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				d.measure()
+			}
+		}
+	})
+	return d
+}
+
+// room returns an error of class transient while the folder is full.
+func (d *disk) room() error {
+	if err := d.full.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+func (d *disk) measure() {
+	used := folderBytes(d.fs, d.dir)
+	d.used.Store(used)
+	var full error
+	if used >= d.limit {
+		full = fmt.Errorf("%w: the data folder holds %d bytes and --disk allows %d; give it more, or shorten --retention", model.ErrTransient, used, d.limit)
+	} else if u, err := d.fs.GetDiskUsage(d.dir); err == nil && u.AvailBytes < diskReserve {
+		full = fmt.Errorf("%w: the file system of the data folder has %d bytes left and Shale keeps %d free; make room there", model.ErrTransient, u.AvailBytes, diskReserve)
+	}
+	if full == nil {
+		d.full.Store(nil)
+		return
+	}
+	d.full.Store(&full)
+}
+
+// folderBytes adds up the files below a folder. Files come and go meanwhile, and what cannot be read counts nothing.
+func folderBytes(fs vfs.FS, dir string) (n int64) {
+	names, err := fs.List(dir)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return 0
+	}
+	for _, name := range names {
+		path := fs.PathJoin(dir, name)
+		info, err := fs.Stat(path)
+		switch {
+		case err != nil:
+		case info.IsDir():
+			n += folderBytes(fs, path)
+		default:
+			n += info.Size()
+		}
+	}
+	return n
+}
+
+func (d *disk) close() {
+	d.stop()
+	d.done.Wait()
+}

@@ -1,0 +1,208 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/shaledb/shale/internal/bucket"
+	"github.com/shaledb/shale/internal/cache/ram"
+	"github.com/shaledb/shale/internal/journal/local"
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/read"
+	"github.com/shaledb/shale/internal/store/archive"
+	"github.com/shaledb/shale/internal/store/catalog"
+	"github.com/shaledb/shale/internal/store/head"
+	"github.com/shaledb/shale/internal/write"
+)
+
+// The rooms fit.
+var (
+	_ write.Head    = (*head.Head)(nil)
+	_ write.Journal = (*local.Journal)(nil)
+	_ read.Source   = (*head.Head)(nil)
+	_ read.Source   = (*archive.Archive)(nil)
+	_ head.Shipper  = (*shipper)(nil)
+)
+
+// EngineOptions say where an engine keeps its data and what it may use.
+type EngineOptions struct {
+	FS      vfs.FS
+	DataDir string
+	Bucket  bucket.Bucket
+	Node    string
+
+	MemoryBytes int64
+	Limits      write.Limits
+	MaxTenants  int
+	Retention   time.Duration
+	// QueryTimeout is how long a query may still read a block that has left the catalogue.
+	QueryTimeout time.Duration
+	// FlushEvery is the age at which rows go to parts; 0 means 10 s.
+	FlushEvery time.Duration
+	// Room reports an error while there is no room for more data; nil means always.
+	Room func() error
+	// Idle leaves out the background work, for tests that want to do each step themselves.
+	Idle bool
+
+	Now        func() int64
+	Registerer prometheus.Registerer
+	Logger     *slog.Logger
+}
+
+// Engine is the store of one data folder: journal, head, catalogue and archive, with the write path into them and the
+// read path out of them.
+type Engine struct {
+	o         EngineOptions
+	lock      io.Closer
+	journal   *local.Journal
+	head      *head.Head
+	catalog   *catalog.Catalog
+	path      *write.Path
+	querier   *read.Querier
+	retention *retention
+	// started says that the journal may be truncated: not while it is being replayed.
+	started atomic.Bool
+}
+
+// OpenEngine opens or creates the store and replays the journal. When it returns, everything that was ever
+// acknowledged can be read.
+func OpenEngine(ctx context.Context, o EngineOptions) (_ *Engine, err error) {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	e := &Engine{o: o}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, e.release())
+		}
+	}()
+	if e.lock, err = lockFolder(o.FS, o.DataDir); err != nil {
+		return nil, err
+	}
+	seed, err := catalog.EnsureSeed(ctx, o.Bucket)
+	if err != nil {
+		return nil, err
+	}
+	if e.catalog, err = catalog.Open(ctx, o.Bucket); err != nil {
+		return nil, err
+	}
+	split := splitMemory(o.MemoryBytes)
+	if e.head, err = head.Open(ctx, e.headOptions(seed, split)); err != nil {
+		return nil, err
+	}
+	e.journal, err = local.Open(local.Options{
+		FS: o.FS, Dir: o.FS.PathJoin(o.DataDir, "journal"), Seed: seed, MaxQueueBytes: split.journal,
+		Apply: e.head.Apply, Registerer: o.Registerer,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := e.replay(ctx); err != nil {
+		return nil, err
+	}
+	e.path = write.New(write.Options{
+		Seed: seed, Head: e.head, Journal: e.journal, Limits: o.Limits, Room: o.Room, Now: o.Now, Registerer: o.Registerer,
+	})
+	pages, err := ram.New(ram.Options{MaxBytes: split.pages, Registerer: o.Registerer})
+	if err != nil {
+		return nil, err
+	}
+	e.querier = read.New(read.Options{
+		Sources: []read.Source{e.head, archive.New(archive.Options{
+			Catalog: e.catalog, Bucket: o.Bucket, Seed: seed, Pages: pages,
+		})},
+		Retention: o.Retention, Now: o.Now, Registerer: o.Registerer,
+	})
+	if !o.Idle {
+		e.head.Start()
+		e.retention = startRetention(e.catalog, o)
+	}
+	return e, nil
+}
+
+func (e *Engine) headOptions(seed model.KeySeed, split budget) head.Options {
+	return head.Options{
+		FS: e.o.FS, Dir: e.o.FS.PathJoin(e.o.DataDir, "head"), Seed: seed, Node: e.o.Node,
+		KnownBytes: split.known, RowBytes: split.rows, LabelBytes: split.labels, MaxTenants: e.o.MaxTenants,
+		FlushEvery: e.o.FlushEvery, MaxFuture: e.o.Limits.MaxFuture,
+		Truncate: func(covered uint64) error {
+			if !e.started.Load() {
+				return nil
+			}
+			return e.journal.Truncate(covered)
+		},
+		Shipper: &shipper{fs: e.o.FS, bucket: e.o.Bucket, catalog: e.catalog},
+		Now:     e.o.Now, Registerer: e.o.Registerer, Logger: e.o.Logger,
+	}
+}
+
+// replay gives the head what the journal has and parts have not, flushing whenever the buffers are half full, and then
+// starts the journal.
+func (e *Engine) replay(ctx context.Context) error {
+	from := e.head.Covered() + 1
+	batches, rows := 0, 0
+	err := e.journal.Replay(ctx, from, func(seq uint64, b *model.Batch) error {
+		batches, rows = batches+1, rows+len(b.Samples.Times)
+		e.head.Apply(seq, b)
+		if e.head.HalfFull() {
+			return e.head.Flush(ctx)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("replay the journal from %d: %w", from, err)
+	}
+	if batches > 0 {
+		e.o.Logger.Info("replayed the journal", "batches", batches, "rows", rows)
+	}
+	if err := e.journal.Start(max(e.journal.LastSeq(), e.head.Covered()) + 1); err != nil {
+		return err
+	}
+	e.started.Store(true)
+	return e.journal.Truncate(e.head.Covered())
+}
+
+// Path returns the way in.
+func (e *Engine) Path() *write.Path { return e.path }
+
+// Querier returns the way out.
+func (e *Engine) Querier() *read.Querier { return e.querier }
+
+// Flush moves everything that is buffered to local parts.
+func (e *Engine) Flush() error { return e.head.Flush(context.Background()) }
+
+// Ship moves everything to the bucket.
+func (e *Engine) Ship() error { return e.head.Ship(context.Background()) }
+
+// Close flushes and closes the store. Nobody may be writing any more.
+func (e *Engine) Close() error { return e.release() }
+
+// release closes what has been opened, in reverse.
+func (e *Engine) release() error {
+	var errs []error
+	if e.retention != nil {
+		e.retention.close()
+	}
+	if e.head != nil && e.started.Swap(false) {
+		// What is flushed before the journal closes need not be replayed.
+		errs = append(errs, e.head.Flush(context.Background()), e.journal.Truncate(e.head.Covered()))
+	}
+	if e.journal != nil {
+		errs = append(errs, e.journal.Close())
+	}
+	if e.head != nil {
+		errs = append(errs, e.head.Close())
+	}
+	if e.lock != nil {
+		errs = append(errs, e.lock.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,37 @@
+package app
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+// lockFolder creates the data folder if need be and takes the lock that keeps a second process out of it.
+func lockFolder(fs vfs.FS, dir string) (io.Closer, error) {
+	if err := fs.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("%w: data folder %s: %v", model.ErrTransient, dir, err)
+	}
+	if err := syncFolder(fs, fs.PathDir(dir)); err != nil {
+		return nil, err
+	}
+	lock, err := fs.Lock(fs.PathJoin(dir, "LOCK"))
+	if err != nil {
+		return nil, fmt.Errorf("%w: data folder %s is in use by another process: %v", model.ErrInvalid, dir, err)
+	}
+	return lock, nil
+}
+
+func syncFolder(fs vfs.FS, dir string) error {
+	d, err := fs.OpenDir(dir)
+	if err != nil {
+		return fmt.Errorf("%w: folder %s: %v", model.ErrTransient, dir, err)
+	}
+	defer d.Close()
+	if err := d.Sync(); err != nil {
+		return fmt.Errorf("%w: folder %s: %v", model.ErrTransient, dir, err)
+	}
+	return nil
+}

@@ -1,0 +1,60 @@
+package app
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/shaledb/shale/internal/store/catalog"
+)
+
+// retentionEvery is how often expired blocks are looked for.
+const retentionEvery = 10 * time.Minute
+
+// retention drops blocks whose samples have all expired.
+type retention struct {
+	catalog *catalog.Catalog
+	keep    time.Duration
+	grace   time.Duration
+	now     func() int64
+	log     *slog.Logger
+	stop    context.CancelFunc
+	done    sync.WaitGroup
+}
+
+// startRetention begins the work, which ends with close. It returns nil if everything is kept.
+func startRetention(c *catalog.Catalog, o EngineOptions) *retention {
+	ctx, cancel := context.WithCancel(context.Background())
+	// A query that began before a block left the catalogue may read it until its time is over.
+	r := &retention{catalog: c, keep: o.Retention, grace: o.QueryTimeout + time.Minute, now: o.Now, log: o.Logger, stop: cancel}
+	if r.now == nil {
+		r.now = func() int64 { return time.Now().UnixNano() }
+	}
+	r.done.Go(func() { r.run(ctx) })
+	return r
+}
+
+func (r *retention) run(ctx context.Context) {
+	tick := time.NewTicker(retentionEvery)
+	defer tick.Stop()
+	for {
+		before := int64(-1 << 63)
+		if r.keep > 0 {
+			before = r.now() - int64(r.keep)
+		}
+		if err := r.catalog.Expire(ctx, before, r.grace); err != nil && ctx.Err() == nil {
+			r.log.Error("expired blocks could not be dropped; it will be tried again", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+func (r *retention) close() {
+	r.stop()
+	r.done.Wait()
+}

@@ -1,0 +1,108 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/shaledb/shale/internal/bucket/fs"
+	"github.com/shaledb/shale/internal/bucket/meter"
+	"github.com/shaledb/shale/internal/config"
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/write"
+)
+
+// drainTime is how long a stop waits for requests that are being served.
+const drainTime = 20 * time.Second
+
+// Run serves until the context ends, and then stops gracefully: listeners close, what was received is made durable and
+// flushed, and files are closed.
+func Run(ctx context.Context, c config.Config, log *slog.Logger) (err error) {
+	// The collector does not see what lies outside its heap.
+	debug.SetMemoryLimit(c.MemoryBytes - splitMemory(c.MemoryBytes).known)
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+
+	var ready atomic.Pointer[error]
+	starting := errors.New("starting: the journal is being replayed")
+	ready.Store(&starting)
+	s, err := listen(c, registry, log, func() error {
+		if err := ready.Load(); err != nil {
+			return *err
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+
+	began := time.Now()
+	o, d, err := engineOptions(c, registry, log)
+	if err != nil {
+		return err
+	}
+	defer d.close()
+	e, err := OpenEngine(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, e.Close()) }()
+	if err := s.mount(c, e, registry, log); err != nil {
+		return err
+	}
+	ready.Store(nil)
+	log.Info("ready", "after", time.Since(began).Round(time.Millisecond), "http", s.http.Addr(), "graphite", s.graphiteAddr())
+
+	select {
+	case <-ctx.Done():
+	case err = <-s.failed:
+	}
+	stopping := errors.New("stopping")
+	ready.Store(&stopping)
+	log.Info("stopping")
+	return errors.Join(err, s.drain())
+}
+
+func engineOptions(c config.Config, registry *prometheus.Registry, log *slog.Logger) (EngineOptions, *disk, error) {
+	dataDir, err := filepath.Abs(c.DataDir)
+	if err != nil {
+		return EngineOptions{}, nil, fmt.Errorf("%w: data folder %s: %v", model.ErrInvalid, c.DataDir, err)
+	}
+	bucketDir, err := filepath.Abs(c.BucketDir())
+	if err != nil {
+		return EngineOptions{}, nil, fmt.Errorf("%w: bucket %s: %v", model.ErrInvalid, c.BucketDir(), err)
+	}
+	if err := os.MkdirAll(dataDir, 0o755); err != nil {
+		return EngineOptions{}, nil, fmt.Errorf("%w: data folder: %v", model.ErrTransient, err)
+	}
+	b, err := fs.New(vfs.Default, bucketDir)
+	if err != nil {
+		return EngineOptions{}, nil, err
+	}
+	node, err := os.Hostname()
+	if err != nil {
+		node = "shale"
+	}
+	d := watchDisk(vfs.Default, dataDir, c.DiskBytes, registry)
+	return EngineOptions{
+		FS: vfs.Default, DataDir: dataDir, Bucket: meter.New(b, registry), Node: node,
+		MemoryBytes: c.MemoryBytes, MaxTenants: c.Limits.Tenants, Retention: time.Duration(c.Retention),
+		QueryTimeout: time.Duration(c.Query.Timeout), Room: d.room, Registerer: registry, Logger: log,
+		Limits: write.Limits{
+			MaxInflightBytes: c.InflightBytes, MaxBodyBytes: int64(c.Limits.BodyBytes), MaxDecodedBytes: int64(c.Limits.DecodedBytes),
+			MaxLabels: c.Limits.Labels, MaxNameBytes: int(c.Limits.NameBytes), MaxValueBytes: int(c.Limits.ValueBytes),
+			MaxAge: time.Duration(c.OldestAge()), MaxFuture: time.Duration(c.MaxFuture),
+		},
+	}, d, nil
+}

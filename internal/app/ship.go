@@ -1,0 +1,50 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/shaledb/shale/internal/bucket"
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/catalog"
+	"github.com/shaledb/shale/internal/store/head"
+)
+
+// retentionGroup names the retention that blocks are made for. There is one; blocks of several would be kept apart.
+const retentionGroup = "default"
+
+// shipper takes the head's blocks to the bucket and then to the catalogue.
+type shipper struct {
+	fs      vfs.FS
+	bucket  bucket.Bucket
+	catalog *catalog.Catalog
+}
+
+// Ship uploads and commits a block. Its id follows from what it holds, so a ship that is repeated overwrites itself.
+func (s *shipper) Ship(ctx context.Context, b head.Block) (err error) {
+	m := &b.Meta
+	block := catalog.Block{
+		ID:   catalog.BlockID(m.Node, m.Signal, retentionGroup, m.Range, m.SeqLo, m.SeqHi, uint32(b.Cut)),
+		Node: m.Node, Signal: m.Signal, Range: m.Range, SeqLo: m.SeqLo, SeqHi: m.SeqHi,
+		KeyMin: b.KeyMin, KeyMax: b.KeyMax, Series: m.Series, Samples: m.Samples, Bytes: b.Size, Created: m.Created,
+	}
+	for _, t := range m.Tenants {
+		block.Tenants = append(block.Tenants, t.Name)
+	}
+	f, err := s.fs.Open(b.File)
+	if err != nil {
+		return fmt.Errorf("%w: block %s: %v", model.ErrTransient, b.File, err)
+	}
+	err = s.bucket.Put(ctx, catalog.ObjectName(block.ID), io.NewSectionReader(f, 0, b.Size), b.Size)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("upload block %s: %w", block.ID, err)
+	}
+	if err := s.catalog.Commit(ctx, block); err != nil {
+		return fmt.Errorf("commit block %s: %w", block.ID, err)
+	}
+	return nil
+}

@@ -1,0 +1,89 @@
+package archive
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/catalog"
+)
+
+// Catalog is what the archive needs of the catalogue.
+type Catalog interface {
+	// Overlapping returns the visible blocks of a signal that hold rows of a tenant in a range.
+	Overlapping(r model.TimeRange, s model.Signal, tenant string) []catalog.Block
+}
+
+// Bucket is what the archive needs of the bucket.
+type Bucket interface {
+	// GetRange returns n bytes of an object from off, or an error.
+	GetRange(ctx context.Context, name string, off, n int64) ([]byte, error)
+}
+
+// Cache keeps decoded pages. A page is named by its object and its offset there.
+type Cache interface {
+	// Page returns a page that must not be changed, and whether fetch was not needed.
+	Page(ctx context.Context, object string, off int64, fetch func(context.Context) ([]byte, error)) (page []byte, hit bool, err error)
+}
+
+// Options build an Archive.
+type Options struct {
+	Catalog Catalog
+	Bucket  Bucket
+	Pages   Cache
+	Seed    model.KeySeed
+}
+
+// Archive is a source of series. It is safe for concurrent use.
+type Archive struct {
+	o       Options
+	readers *readers
+}
+
+// New returns an Archive. It opens nothing yet.
+func New(o Options) *Archive { return &Archive{o: o, readers: newReaders()} }
+
+// Select returns a cursor for each block that may hold rows of the request.
+func (a *Archive) Select(ctx context.Context, req *model.Request) ([]model.Cursor, error) {
+	blocks := a.o.Catalog.Overlapping(req.Range, req.Signal, req.Tenant)
+	cursors := make([]model.Cursor, 0, len(blocks))
+	for _, b := range blocks {
+		c, err := a.open(ctx, b, req)
+		if err != nil {
+			for _, c := range cursors {
+				_ = c.Close()
+			}
+			return nil, fmt.Errorf("block %s: %w", b.ID, err)
+		}
+		cursors = append(cursors, c)
+	}
+	return cursors, nil
+}
+
+// LabelNames emits the label names of the series in the blocks of the request's range.
+func (a *Archive) LabelNames(ctx context.Context, req *model.Request, emit func(name []byte) error) error {
+	for _, b := range a.o.Catalog.Overlapping(req.Range, req.Signal, req.Tenant) {
+		r, err := a.reader(ctx, b, req)
+		if err == nil {
+			err = r.LabelNames(ctx, req.Tenant, req.Matchers, emit)
+		}
+		if err != nil {
+			return fmt.Errorf("block %s: %w", b.ID, err)
+		}
+	}
+	return nil
+}
+
+// LabelValues emits the values of one label.
+func (a *Archive) LabelValues(ctx context.Context, req *model.Request, name string, emit func(value []byte) error) error {
+	for _, b := range a.o.Catalog.Overlapping(req.Range, req.Signal, req.Tenant) {
+		r, err := a.reader(ctx, b, req)
+		if err == nil {
+			err = r.LabelValues(ctx, req.Tenant, name, req.Matchers, emit)
+		}
+		if err != nil {
+			return fmt.Errorf("block %s: %w", b.ID, err)
+		}
+	}
+	return nil
+}
