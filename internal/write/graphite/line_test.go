@@ -18,7 +18,7 @@ import (
 
 const (
 	seed    model.KeySeed = 0x5ca1ab1e
-	testNow               = 1_700_000_123_456_789_012
+	testNow int64         = 1_700_000_123_456_789_012
 )
 
 func newTestParser() *parser {

@@ -81,23 +81,27 @@ func (w *walker) walk() error {
 		}
 		switch number {
 		case 1:
-			if err := wantBytes("a time series", wire, p); err != nil {
-				return err
-			}
-			begin, stop, err := body(d, next, len(d))
-			if err != nil {
-				return err
-			}
-			if err := w.series(begin, stop); err != nil {
-				return err
-			}
-			next = stop
-		default: // 3 is metadata
-			if next, err = skip(d, next, len(d), wire); err != nil {
-				return err
-			}
+			err = wantBytes("a time series", wire, p)
+		case 3:
+			err = wantBytes("metadata", wire, p)
 		}
-		p = next
+		if err != nil {
+			return err
+		}
+		if number != 1 {
+			if p, err = skip(d, next, len(d), wire); err != nil {
+				return err
+			}
+			continue
+		}
+		begin, stop, err := body(d, next, len(d))
+		if err != nil {
+			return err
+		}
+		if err := w.series(begin, stop); err != nil {
+			return err
+		}
+		p = stop
 	}
 	return nil
 }
