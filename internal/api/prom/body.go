@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/klauspost/compress/gzip"
 )
@@ -27,18 +28,29 @@ type body struct {
 	accepts bool // gzip
 	isHead  bool
 	broken  bool // the client did not get all of it
+	memory  *memory
+	timeout time.Duration // for the client to take the answer
 }
 
-// The pools hold only memory, which all handlers of a process may share.
-var (
-	bufferPool = sync.Pool{New: func() any { b := make([]byte, 0, flushBytes+flushBytes/4); return &b }}
-	gzipPool   = sync.Pool{New: func() any { z, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed); return z }}
-)
+// memory is what the answers of a handler use again.
+type memory struct {
+	buffers, gzip sync.Pool
+}
 
-func newBody(w http.ResponseWriter, r *http.Request) *body {
-	b := bufferPool.Get().(*[]byte)
+func newMemory() *memory {
+	return &memory{
+		buffers: sync.Pool{New: func() any { b := make([]byte, 0, flushBytes+flushBytes/4); return &b }},
+		gzip:    sync.Pool{New: func() any { z, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed); return z }},
+	}
+}
+
+func newBody(w http.ResponseWriter, r *http.Request, m *memory, timeout time.Duration) *body {
+	b := m.buffers.Get().(*[]byte)
 	w.Header().Add("Vary", "Accept-Encoding")
-	return &body{w: w, buf: (*b)[:0], accepts: acceptsGzip(r.Header.Values("Accept-Encoding")), isHead: r.Method == http.MethodHead}
+	return &body{
+		w: w, buf: (*b)[:0], accepts: acceptsGzip(r.Header.Values("Accept-Encoding")), isHead: r.Method == http.MethodHead,
+		memory: m, timeout: timeout,
+	}
 }
 
 // acceptsGzip reads an Accept-Encoding header.
@@ -64,12 +76,12 @@ func acceptsGzip(values []string) bool {
 func (b *body) release() {
 	if b.gzip != nil {
 		b.gzip.Reset(nil)
-		gzipPool.Put(b.gzip)
+		b.memory.gzip.Put(b.gzip)
 		b.gzip = nil
 	}
 	if cap(b.buf) <= maxKeepBytes {
 		buf := b.buf[:0]
-		bufferPool.Put(&buf)
+		b.memory.buffers.Put(&buf)
 	}
 	b.buf = nil
 }
@@ -103,12 +115,15 @@ func (b *body) flush(status int, last bool) {
 
 func (b *body) begin(status int, last bool) {
 	b.status = status
+	// A client that does not read holds the memory of the answer and a place among the running queries. A writer that
+	// knows no deadline is one of a test.
+	_ = http.NewResponseController(b.w).SetWriteDeadline(time.Now().Add(b.timeout))
 	header := b.w.Header()
 	header.Set("Content-Type", "application/json")
 	switch {
 	case b.accepts && !(last && len(b.buf) < minGzipBytes):
 		header.Set("Content-Encoding", "gzip")
-		b.gzip = gzipPool.Get().(*gzip.Writer)
+		b.gzip = b.memory.gzip.Get().(*gzip.Writer)
 		b.gzip.Reset(b.w)
 	case last:
 		header.Set("Content-Length", strconv.Itoa(len(b.buf)))

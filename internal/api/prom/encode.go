@@ -69,7 +69,7 @@ func (b *body) strs(values []string) {
 	b.raw("]")
 }
 
-// time writes Unix milliseconds as seconds.
+// time writes Unix milliseconds as seconds, with no decimals or three.
 func (b *body) time(ms int64) {
 	u := uint64(ms)
 	if ms < 0 {
@@ -80,6 +80,11 @@ func (b *body) time(ms int64) {
 	if f := u % 1000; f != 0 {
 		b.buf = append(b.buf, '.', byte('0'+f/100), byte('0'+f/10%10), byte('0'+f%10))
 	}
+}
+
+// shortTime writes Unix milliseconds as upstream does for scalars and strings: as a number, without zeros at its end.
+func (b *body) shortTime(ms int64) {
+	b.buf = strconv.AppendFloat(b.buf, float64(ms)/1000, 'f', -1, 64)
 }
 
 // float writes a value as upstream does: quoted, since JSON has neither NaN nor infinity; with an exponent only where
@@ -135,14 +140,14 @@ func (b *body) value(v parser.Value) {
 		b.matrix(v)
 	case promql.Scalar:
 		b.raw("[")
-		b.time(v.T)
+		b.shortTime(v.T)
 		// Scalars are the one place where upstream never uses an exponent.
 		b.raw(`,"`)
 		b.buf = strconv.AppendFloat(b.buf, v.V, 'f', -1, 64)
 		b.raw(`"]`)
 	case promql.String:
 		b.raw("[")
-		b.time(v.T)
+		b.shortTime(v.T)
 		b.raw(",")
 		b.str(v.V)
 		b.raw("]")

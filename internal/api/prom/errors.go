@@ -26,7 +26,8 @@ const (
 	typeNotFound    errorType = "not_found"
 )
 
-// statusClientClosed is the status, known from nginx, of a request whose client did not wait for the answer.
+// statusClientClosed is the status, known from nginx, of a request whose client did not wait for the answer. A query
+// that was cancelled for another reason, a shutdown, is 503: the client may ask again.
 const statusClientClosed = 499
 
 // apiError is an error with its place in the protocol.
@@ -54,23 +55,32 @@ func classify(err error) *apiError {
 		already  *apiError
 		canceled promql.ErrQueryCanceled
 		timeout  promql.ErrQueryTimeout
-		storage  promql.ErrStorage
+		samples  promql.ErrTooManySamples
+		stored   promql.ErrStorage
 		panicked runtime.Error
 	)
-	switch {
-	case errors.As(err, &already):
+	if errors.As(err, &already) {
 		return already
+	}
+	internal := false
+	if errors.As(err, &stored) && stored.Err != nil {
+		// Upstream's type shows the text of its cause and hides the cause itself.
+		err, internal = stored.Err, true
+	}
+	switch {
 	case errors.As(err, &canceled), errors.Is(err, context.Canceled):
-		return &apiError{typeCanceled, statusClientClosed, err}
+		return &apiError{typeCanceled, http.StatusServiceUnavailable, err}
 	case errors.As(err, &timeout), errors.Is(err, context.DeadlineExceeded):
 		return &apiError{typeTimeout, http.StatusServiceUnavailable, err}
+	case errors.As(err, &samples):
+		return &apiError{typeExecution, http.StatusUnprocessableEntity, fmt.Errorf("%w (query.max-samples)", err)}
 	case errors.Is(err, model.ErrLimit):
 		return &apiError{typeExecution, http.StatusUnprocessableEntity, err}
 	case errors.Is(err, model.ErrTransient), errors.Is(err, model.ErrClosed):
 		return &apiError{typeUnavailable, http.StatusServiceUnavailable, err}
 	case errors.Is(err, model.ErrInvalid):
 		return &apiError{typeBadData, http.StatusBadRequest, err}
-	case errors.Is(err, model.ErrCorrupt), errors.As(err, &storage), errors.As(err, &panicked):
+	case errors.Is(err, model.ErrCorrupt), errors.As(err, &panicked), internal:
 		return &apiError{typeInternal, http.StatusInternalServerError, err}
 	}
 	return &apiError{typeExecution, http.StatusUnprocessableEntity, err}

@@ -4,14 +4,19 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/shaledb/shale/internal/model"
 )
 
-// gate lets a bounded number of requests in; the others wait a bounded time.
+// waitersPerSlot bounds how many requests wait, since each holds its form. More would not get their turn in time anyway.
+const waitersPerSlot = 16
+
+// gate lets a bounded number of requests in; a bounded number of others waits for a bounded time.
 type gate struct {
 	slots   chan struct{}
+	waiters atomic.Int64
 	maxWait time.Duration
 	metrics *metrics
 }
@@ -28,6 +33,11 @@ func (g *gate) enter(ctx context.Context) error {
 		return nil
 	default:
 	}
+	defer g.waiters.Add(-1)
+	if g.waiters.Add(1) > waitersPerSlot*int64(cap(g.slots)) {
+		return g.refuse("%w: %d queries are running and %d wait (query.max-concurrent); try again later",
+			model.ErrTransient, cap(g.slots), waitersPerSlot*cap(g.slots))
+	}
 	g.metrics.waiting.Inc()
 	defer g.metrics.waiting.Dec()
 	t := time.NewTimer(g.maxWait)
@@ -39,11 +49,14 @@ func (g *gate) enter(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-t.C:
-		g.metrics.refused.Inc()
-		return &apiError{typeUnavailable, http.StatusServiceUnavailable, fmt.Errorf(
-			"%w: %d queries are running and none ended within %s (query.max-concurrent); try again later",
-			model.ErrTransient, cap(g.slots), g.maxWait)}
+		return g.refuse("%w: %d queries are running and none ended within %s (query.max-concurrent); try again later",
+			model.ErrTransient, cap(g.slots), g.maxWait)
 	}
+}
+
+func (g *gate) refuse(format string, args ...any) error {
+	g.metrics.refused.Inc()
+	return &apiError{typeUnavailable, http.StatusServiceUnavailable, fmt.Errorf(format, args...)}
 }
 
 func (g *gate) leave() {

@@ -21,13 +21,14 @@ type Handler struct {
 	o       Options
 	gate    *gate
 	metrics *metrics
+	memory  *memory
 }
 
 // New returns a Handler.
 func New(o Options) *Handler {
 	o.setDefaults()
 	m := newMetrics(o.Registerer)
-	return &Handler{o: o, gate: newGate(o.Limits.MaxConcurrent, o.Limits.MaxWait, m), metrics: m}
+	return &Handler{o: o, gate: newGate(o.Limits.MaxConcurrent, o.Limits.MaxWait, m), metrics: m, memory: newMemory()}
 }
 
 // Routes mounts the API below /api/v1/. Paths below it that nobody else has are answered with 404 in JSON.
@@ -37,7 +38,7 @@ func (h *Handler) Routes(mux *http.ServeMux) {
 	mux.Handle("/api/v1/series", h.endpoint("series", h.series))
 	mux.Handle("/api/v1/labels", h.endpoint("labels", h.labelNames))
 	mux.Handle("/api/v1/label/{name}/values", h.endpoint("label_values", h.labelValues))
-	mux.Handle("/api/v1/status/buildinfo", h.open("buildinfo", h.buildInfo))
+	mux.Handle("/api/v1/status/buildinfo", h.open("buildinfo", h.withForm(h.buildInfo)))
 	mux.Handle("/api/v1/", h.open("unknown", func(*request) (*answer, error) {
 		return nil, &apiError{typeNotFound, http.StatusNotFound, errors.New("no such endpoint")}
 	}))
@@ -59,6 +60,8 @@ type request struct {
 	cost  *model.Cost
 	// store answers for the tenant of the request.
 	store storage.Queryable
+	// leave gives up the turn of the request, after the answer has been written; nil if it needed none.
+	leave func()
 }
 
 // answer is a successful result. Write writes the JSON of the data; done is called when that has been written.
@@ -71,7 +74,7 @@ type answer struct {
 
 // endpoint serves what reads the store: it waits for its turn and has a tenant, a quota and a cost.
 func (h *Handler) endpoint(name string, serve func(*request) (*answer, error)) http.Handler {
-	return h.open(name, func(r *request) (*answer, error) {
+	return h.open(name, h.withForm(func(r *request) (*answer, error) {
 		tenant := r.Header.Get("X-Scope-OrgID")
 		if tenant == "" {
 			tenant = model.DefaultTenant
@@ -82,24 +85,26 @@ func (h *Handler) endpoint(name string, serve func(*request) (*answer, error)) h
 		if err := h.gate.enter(r.ctx); err != nil {
 			return nil, err
 		}
-		defer h.gate.leave()
+		r.leave = h.gate.leave
 		l := &h.o.Limits
 		r.quota = &model.Quota{MaxSeries: l.MaxSeries, MaxSamples: l.MaxSamples, MaxBytes: l.MaxBytes}
-		r.cost = new(model.Cost)
 		r.store = h.o.Queryable(tenant, r.quota, r.cost)
 		return serve(r)
-	})
+	}))
 }
 
-// open serves anything: it reads the parameters, and writes the answer or the error.
+// open serves anything: it writes the answer or the error.
 func (h *Handler) open(name string, serve func(*request) (*answer, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, hr *http.Request) {
 		began := time.Now()
-		out := newBody(w, hr)
-		r := &request{Request: hr, ctx: hr.Context()}
+		out := newBody(w, hr, h.memory, h.o.Limits.Timeout)
+		r := &request{Request: hr, ctx: hr.Context(), cost: new(model.Cost)}
 		defer func() {
 			if p := recover(); p != nil {
 				h.panicked(out, name, p)
+			}
+			if r.leave != nil {
+				r.leave()
 			}
 			out.release()
 			h.metrics.requests.WithLabelValues(name, strconv.Itoa(out.status)).Inc()
@@ -109,12 +114,11 @@ func (h *Handler) open(name string, serve func(*request) (*answer, error)) http.
 				panic(http.ErrAbortHandler)
 			}
 		}()
-		a, err := h.serve(w, r, serve)
-		if r.cost != nil {
-			w.Header().Set("Shale-Cost", costHeader(r.cost))
-		}
+		r.Body = http.MaxBytesReader(w, r.Body, h.o.Limits.MaxBodyBytes)
+		a, err := serve(r)
+		w.Header().Set("Shale-Cost", costHeader(r.cost))
 		if err != nil {
-			h.fail(out, name, err)
+			h.fail(out, name, r, err)
 			return
 		}
 		if a.done != nil {
@@ -124,32 +128,39 @@ func (h *Handler) open(name string, serve func(*request) (*answer, error)) http.
 	})
 }
 
-func (h *Handler) serve(w http.ResponseWriter, r *request, serve func(*request) (*answer, error)) (*answer, error) {
-	switch r.Method {
-	case http.MethodGet, http.MethodHead, http.MethodPost:
-	default:
-		w.Header().Set("Allow", "GET, HEAD, POST")
-		return nil, &apiError{typeBadData, http.StatusMethodNotAllowed, fmt.Errorf("method %s is not allowed", r.Method)}
-	}
-	r.Body = http.MaxBytesReader(w, r.Body, h.o.Limits.MaxBodyBytes)
-	if err := r.ParseForm(); err != nil {
-		var tooLarge *http.MaxBytesError
-		if errors.As(err, &tooLarge) {
-			return nil, &apiError{typeBadData, http.StatusRequestEntityTooLarge,
-				fmt.Errorf("the form is larger than %d bytes", tooLarge.Limit)}
+// withForm reads the parameters, from the URL and from the form of a POST.
+func (h *Handler) withForm(serve func(*request) (*answer, error)) func(*request) (*answer, error) {
+	return func(r *request) (*answer, error) {
+		switch r.Method {
+		case http.MethodGet, http.MethodHead, http.MethodPost:
+		default:
+			return nil, &apiError{typeBadData, http.StatusMethodNotAllowed, fmt.Errorf("method %s is not allowed", r.Method)}
 		}
-		return nil, badData("error parsing form values: %w", err)
+		if err := r.ParseForm(); err != nil {
+			var tooLarge *http.MaxBytesError
+			if errors.As(err, &tooLarge) {
+				return nil, &apiError{typeBadData, http.StatusRequestEntityTooLarge,
+					fmt.Errorf("the form is larger than %d bytes", tooLarge.Limit)}
+			}
+			return nil, badData("error parsing form values: %w", err)
+		}
+		r.form = r.Form
+		return serve(r)
 	}
-	r.form = r.Form
-	return serve(r)
 }
 
-func (h *Handler) fail(out *body, name string, err error) {
+func (h *Handler) fail(out *body, name string, r *request, err error) {
 	e := classify(err)
+	if e.kind == typeCanceled && r.Context().Err() != nil {
+		e.status = statusClientClosed
+	}
 	if e.status >= http.StatusInternalServerError {
 		h.o.Logger.Warn("request failed", "handler", name, "status", e.status, "err", e.err)
 	}
-	if e.kind == typeUnavailable {
+	switch {
+	case e.status == http.StatusMethodNotAllowed:
+		out.w.Header().Set("Allow", "GET, HEAD, POST")
+	case e.status == http.StatusServiceUnavailable && e.kind != typeTimeout:
 		out.w.Header().Set("Retry-After", "5")
 	}
 	out.failure(e)

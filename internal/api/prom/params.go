@@ -30,15 +30,15 @@ func parseTime(s string) (time.Time, error) {
 		const edge = math.MaxInt64 / float64(time.Second)
 		switch {
 		case math.IsNaN(t):
-			return time.Time{}, fmt.Errorf("cannot parse %q to a valid timestamp", s)
+			return time.Time{}, fmt.Errorf("cannot parse %.200q to a valid timestamp", s)
 		case t >= edge:
 			return maxTime, nil
 		case t <= -edge:
 			return minTime, nil
 		}
 		whole, frac := math.Modf(t)
-		frac = math.Round(frac*1000) / 1000
-		return time.Unix(int64(whole), int64(frac*float64(time.Second))).UTC(), nil
+		// Whole milliseconds as an integer: .57 times a thousand million would be a nanosecond, and then a millisecond, short.
+		return time.Unix(int64(whole), int64(math.Round(frac*1000))*int64(time.Millisecond)).UTC(), nil
 	}
 	if t, err := time.Parse(time.RFC3339Nano, s); err == nil {
 		switch {
@@ -55,7 +55,7 @@ func parseTime(s string) (time.Time, error) {
 	case upstreamMaxTime:
 		return maxTime, nil
 	}
-	return time.Time{}, fmt.Errorf("cannot parse %q to a valid timestamp", s)
+	return time.Time{}, fmt.Errorf("cannot parse %.200q to a valid timestamp", s)
 }
 
 // timeParam reads a time that may be left out.
@@ -76,14 +76,14 @@ func parseDuration(s string) (time.Duration, error) {
 	if d, err := strconv.ParseFloat(s, 64); err == nil {
 		ns := d * float64(time.Second)
 		if !(ns < math.MaxInt64 && ns > math.MinInt64) { // catches NaN, too
-			return 0, fmt.Errorf("cannot parse %q to a valid duration. It overflows int64", s)
+			return 0, fmt.Errorf("cannot parse %.200q to a valid duration. It overflows int64", s)
 		}
 		return time.Duration(ns), nil
 	}
 	if d, err := common.ParseDuration(s); err == nil {
 		return time.Duration(d), nil
 	}
-	return 0, fmt.Errorf("cannot parse %q to a valid duration", s)
+	return 0, fmt.Errorf("cannot parse %.200q to a valid duration", s)
 }
 
 // limitParam reads the number of results that are wanted; 0 means all.
@@ -110,9 +110,15 @@ func oneMore(limit int) int {
 	return limit
 }
 
+// maxSelectors bounds match[]: each selector is a query of its own, and all of them are open at one time.
+const maxSelectors = 256
+
 // matcherSets reads match[]. A selector must have a matcher that does not match the empty string, since it would
 // select everything otherwise.
 func (h *Handler) matcherSets(form url.Values) ([][]*labels.Matcher, error) {
+	if n := len(form["match[]"]); n > maxSelectors {
+		return nil, fmt.Errorf("%d selectors; at most %d are allowed", n, maxSelectors)
+	}
 	sets, err := h.o.Parser.ParseMetricSelectors(form["match[]"])
 	if err != nil {
 		return nil, err

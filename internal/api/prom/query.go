@@ -82,6 +82,9 @@ func (h *Handler) run(r *request, open func(context.Context, promql.QueryOpts, s
 		return nil, bad
 	}
 	text := r.form.Get("query")
+	if err := checkDepth(text); err != nil {
+		return nil, badParam("query", err)
+	}
 	q, err := open(ctx, opts, text)
 	if err != nil {
 		return nil, badParam("query", err)

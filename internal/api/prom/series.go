@@ -112,7 +112,7 @@ func (h *Handler) labelValues(r *request) (*answer, error) {
 		name = common.UnescapeName(name, common.ValueEncodingEscaping)
 	}
 	if !common.UTF8Validation.IsValidLabelName(name) {
-		return nil, badData("invalid label name: %q", name)
+		return nil, badData("invalid label name: %.200q", name)
 	}
 	return h.strings(r, func(q storage.Querier, ctx context.Context, hints *storage.LabelHints, ms ...*labels.Matcher) ([]string, annotations.Annotations, error) {
 		return q.LabelValues(ctx, name, hints, ms...)
