@@ -1,0 +1,387 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/shaledb/shale/internal/bucket"
+	"github.com/shaledb/shale/internal/bucket/fault"
+	"github.com/shaledb/shale/internal/bucket/fs"
+	"github.com/shaledb/shale/internal/model"
+)
+
+var ctx = context.Background()
+
+type fataler interface {
+	Helper()
+	Fatal(args ...any)
+}
+
+func memory(t fataler) *fault.Bucket {
+	t.Helper()
+	b, err := fs.New(vfs.NewMem(), "bucket")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fault.New(b)
+}
+
+func open(t fataler, b bucket.Bucket, now *int64) *Catalog {
+	t.Helper()
+	c, err := Open(ctx, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if now != nil {
+		c.now = func() int64 { return *now }
+	}
+	return c
+}
+
+func block(id string, minTime, maxTime int64, replaces ...string) Block {
+	return Block{
+		ID: id, Node: "n1", Signal: model.Metrics, Range: model.TimeRange{Min: minTime, Max: maxTime}, SeqLo: 1, SeqHi: 9,
+		KeyMin: model.Key{Hi: 1}, KeyMax: model.Key{Hi: math.MaxUint64, Lo: 7}, Series: 3, Samples: 1 << 60, Bytes: 12345,
+		Tenants: []string{"a", "b"}, TenantCount: 2, Generation: 4, Replaces: replaces, Created: -5,
+	}
+}
+
+func put(t fataler, b bucket.Bucket, name, data string) {
+	t.Helper()
+	if err := b.Put(ctx, name, strings.NewReader(data), int64(len(data))); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// ship puts a block's object and commits it.
+func ship(t fataler, c *Catalog, b Block) {
+	t.Helper()
+	put(t, c.b, ObjectName(b.ID), "block "+b.ID)
+	if err := c.Commit(ctx, b); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func ids(blocks []Block) []string {
+	names := []string{}
+	for _, b := range blocks {
+		names = append(names, b.ID)
+	}
+	return names
+}
+
+func objects(t fataler, b bucket.Bucket) []string {
+	t.Helper()
+	names := []string{}
+	if err := b.List(ctx, "", func(name string, _ int64) error { names = append(names, name); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func TestCommitReopen(t *testing.T) {
+	b := memory(t)
+	c := open(t, b, nil)
+	want := block("b1", 100, 200)
+	ship(t, c, want)
+	ship(t, c, block("b0", math.MinInt64, 150))
+	ship(t, c, block("b2", 300, math.MaxInt64))
+	for what, c := range map[string]*Catalog{"committed": c, "reopened": open(t, b, nil)} {
+		if got := ids(c.Live()); !slices.Equal(got, []string{"b0", "b1", "b2"}) {
+			t.Fatalf("%s: %v", what, got)
+		}
+		if diff := cmp.Diff(want, c.Live()[1]); diff != "" {
+			t.Errorf("%s: %s", what, diff)
+		}
+		for _, test := range []struct {
+			min, max int64
+			signal   model.Signal
+			tenant   string
+			want     []string
+		}{
+			{200, 300, model.Metrics, "a", []string{"b1", "b2"}},
+			{151, 151, model.Metrics, "b", []string{"b1"}},
+			{201, 299, model.Metrics, "a", []string{}},
+			{math.MinInt64, math.MaxInt64, model.Metrics, "a", []string{"b0", "b1", "b2"}},
+			{math.MinInt64, math.MaxInt64, model.Metrics, "c", []string{}},
+			{math.MinInt64, math.MaxInt64, model.Logs, "a", []string{}},
+		} {
+			got := ids(c.Overlapping(model.TimeRange{Min: test.min, Max: test.max}, test.signal, test.tenant))
+			if !slices.Equal(got, test.want) {
+				t.Errorf("%s: %+v: %v", what, test, got)
+			}
+		}
+	}
+}
+
+func TestManyTenants(t *testing.T) {
+	b := memory(t)
+	c := open(t, b, nil)
+	many := block("b", 1, 2)
+	many.Tenants = nil
+	for i := range maxTenants + 1 {
+		many.Tenants = append(many.Tenants, fmt.Sprint("tenant-", i))
+	}
+	ship(t, c, many)
+	got := open(t, b, nil).Live()[0]
+	if got.Tenants != nil || got.TenantCount != maxTenants+1 || !got.HasTenant("tenant-7") {
+		t.Errorf("%d tenants of %d are kept", len(got.Tenants), got.TenantCount)
+	}
+}
+
+// TestLostAck repeats a commit of which the answer was lost.
+func TestLostAck(t *testing.T) {
+	b := memory(t)
+	c := open(t, b, nil)
+	ship(t, c, block("a", 1, 2))
+	for _, kind := range []fault.Kind{fault.LostAck, fault.Fail, fault.Partial} {
+		b.Add(fault.Rule{Kind: kind, Op: fault.Put, Prefix: "catalog/", Times: 1})
+		if err := c.Commit(ctx, block("c", 1, 2, "a")); !errors.Is(err, model.ErrTransient) {
+			t.Fatal(err)
+		}
+		if kind == fault.LostAck {
+			if got := ids(open(t, b, nil).Live()); !slices.Equal(got, []string{"c"}) {
+				t.Fatalf("%v", got)
+			}
+		}
+		if err := c.Commit(ctx, block("c", 1, 2, "a")); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []*Catalog{c, open(t, b, nil)} {
+			if got := ids(c.Live()); !slices.Equal(got, []string{"c"}) {
+				t.Fatalf("%v", got)
+			}
+		}
+	}
+}
+
+func TestRefresh(t *testing.T) {
+	b := memory(t)
+	mine, now := open(t, b, nil), int64(1e9)
+	theirs := open(t, b, &now)
+	ship(t, theirs, block("a", 1, 2))
+	if err := mine.Refresh(ctx); err != nil || !slices.Equal(ids(mine.Live()), []string{"a"}) {
+		t.Fatal(ids(mine.Live()), err)
+	}
+	ship(t, theirs, block("b", 1, 2, "a"))
+	now += int64(time.Hour)
+	if err := theirs.Expire(ctx, math.MinInt64, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if err := mine.Refresh(ctx); err != nil || !slices.Equal(ids(mine.Live()), []string{"b"}) || len(mine.records) != 1 {
+		t.Fatal(ids(mine.Live()), len(mine.records), err)
+	}
+}
+
+func TestOpenErrors(t *testing.T) {
+	good, err := recordOf(block("x", 1, 2), 1).encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, test := range map[string]struct {
+		name, data string
+		class      error
+	}{
+		"version":  {"catalog/x.json", strings.Replace(string(good), `"version": 1`, `"version": 2`, 1), model.ErrInvalid},
+		"field":    {"catalog/x.json", strings.Replace(string(good), `"seq_lo"`, `"seq_low"`, 1), model.ErrCorrupt},
+		"signal":   {"catalog/x.json", strings.Replace(string(good), `"metrics"`, `"traces"`, 1), model.ErrCorrupt},
+		"key":      {"catalog/x.json", strings.Replace(string(good), `"key_min": "0`, `"key_min": "`, 1), model.ErrCorrupt},
+		"id":       {"catalog/y.json", string(good), model.ErrCorrupt},
+		"cut":      {"catalog/x.json", string(good[:len(good)/2]), model.ErrCorrupt},
+		"empty":    {"catalog/x.json", "", model.ErrCorrupt},
+		"more":     {"catalog/x.json", string(good) + "{}", model.ErrCorrupt},
+		"nothing":  {"catalog/x.json", `{"version": 1, "id": "x", "committed": 1}`, model.ErrCorrupt},
+		"itself":   {"catalog/x.json", `{"version": 1, "id": "x", "committed": 1, "replaces": ["x"]}`, model.ErrCorrupt},
+		"escape":   {"catalog/x.json", `{"version": 1, "id": "x", "committed": 1, "replaces": ["../x"]}`, model.ErrCorrupt},
+		"stranger": {"catalog/notes.txt", "hello", model.ErrCorrupt},
+	} {
+		b := memory(t)
+		put(t, b, test.name, test.data)
+		if _, err := Open(ctx, b); !errors.Is(err, test.class) || !strings.Contains(err.Error(), test.name) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	b := memory(t)
+	ship(t, open(t, b, nil), block("x", 1, 2))
+	for _, op := range []fault.Op{fault.List, fault.Get} {
+		b.Add(fault.Rule{Kind: fault.Fail, Op: op, Times: 1})
+		if _, err := Open(ctx, b); !errors.Is(err, model.ErrTransient) {
+			t.Errorf("%s: %v", op, err)
+		}
+	}
+	if err := open(t, b, nil).Commit(ctx, block("../x", 1, 2)); !errors.Is(err, model.ErrInvalid) {
+		t.Errorf("a bad id: %v", err)
+	}
+}
+
+func TestExpire(t *testing.T) {
+	b, now := memory(t), int64(1000)
+	c := open(t, b, &now)
+	ship(t, c, block("old", 1, 99))
+	ship(t, c, block("half", 50, 100))
+	ship(t, c, block("new", 100, 200))
+	const grace = 500 * time.Nanosecond
+	if err := c.Expire(ctx, 100, grace); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []*Catalog{c, open(t, b, nil)} {
+		if got := ids(c.Live()); !slices.Equal(got, []string{"half", "new"}) {
+			t.Fatalf("%v", got)
+		}
+	}
+	if !slices.Contains(objects(t, b), "blocks/old") {
+		t.Fatal("the block went before its grace was over")
+	}
+	now += int64(grace)
+	// What fails is tried again the next time, and nothing comes back in between.
+	for _, prefix := range []string{"blocks/", "catalog/old", "catalog/expired"} {
+		b.Add(fault.Rule{Kind: fault.LostAck, Op: fault.Delete, Prefix: prefix, Times: 1})
+		if err := c.Expire(ctx, 100, grace); !errors.Is(err, model.ErrTransient) {
+			t.Fatal(err)
+		}
+		if got := ids(open(t, b, nil).Live()); !slices.Equal(got, []string{"half", "new"}) {
+			t.Fatalf("%v", got)
+		}
+	}
+	if err := c.Expire(ctx, 100, grace); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"blocks/half", "blocks/new", "catalog/half.json", "catalog/new.json"}
+	if got := objects(t, b); !slices.Equal(got, want) {
+		t.Fatalf("%v", got)
+	}
+}
+
+// TestExpireChain has a block that was merged, and merged again.
+func TestExpireChain(t *testing.T) {
+	b, now := memory(t), int64(1000)
+	c := open(t, b, &now)
+	ship(t, c, block("a", 1, 99))
+	ship(t, c, block("b", 1, 99, "a"))
+	ship(t, c, block("c", 1, 99, "b"))
+	b.Add(fault.Rule{Kind: fault.Fail, Op: fault.Delete, Prefix: "blocks/a"})
+	if err := c.Expire(ctx, math.MinInt64, 0); !errors.Is(err, model.ErrTransient) {
+		t.Fatal(err)
+	}
+	if got := ids(open(t, b, nil).Live()); !slices.Equal(got, []string{"c"}) {
+		t.Fatalf("%v", got)
+	}
+	b.Clear()
+	if err := c.Expire(ctx, math.MinInt64, 0); err != nil {
+		t.Fatal(err)
+	}
+	if got := objects(t, b); !slices.Equal(got, []string{"blocks/c", "catalog/c.json"}) {
+		t.Fatalf("%v", got)
+	}
+}
+
+// TestRandom commits, merges and expires over a bucket that fails and loses answers. Whatever happens, who opens the
+// catalogue sees each row once: the blocks that count are those that a simple model says, or, while a commit hangs in
+// the air, those after it. No visible block lacks its object.
+func TestRandom(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		b, now := memory(t), int64(0)
+		c := open(t, b, &now)
+		want := map[string]Block{}
+		for step := range rapid.IntRange(1, 30).Draw(t, "steps") {
+			now += int64(rapid.IntRange(0, 10).Draw(t, "pass"))
+			b.Clear()
+			if rapid.Bool().Draw(t, "faulty") {
+				b.Add(fault.Rule{
+					Kind: rapid.SampledFrom([]fault.Kind{fault.Fail, fault.LostAck}).Draw(t, "kind"),
+					Op:   rapid.SampledFrom([]fault.Op{fault.Put, fault.Delete}).Draw(t, "op"),
+					Skip: rapid.IntRange(0, 3).Draw(t, "skip"), Times: 1,
+				})
+			}
+			if rapid.IntRange(0, 2).Draw(t, "what") == 0 {
+				before := now - int64(rapid.IntRange(0, 40).Draw(t, "retention"))
+				err := c.Expire(ctx, before, 15)
+				if err == nil || len(ids(c.Live())) < len(want) {
+					for id, blk := range want {
+						if blk.Range.Max < before {
+							delete(want, id)
+						}
+					}
+				} else if !errors.Is(err, model.ErrTransient) {
+					t.Fatal(err)
+				}
+				if err != nil { // the tombstone may be there although its answer was lost
+					c = open(t, b, &now)
+					for id := range want {
+						if !slices.Contains(ids(c.Live()), id) && want[id].Range.Max < before {
+							delete(want, id)
+						}
+					}
+				}
+			} else {
+				blk := block(fmt.Sprintf("b%03d", step), now, now+int64(rapid.IntRange(0, 20).Draw(t, "span")))
+				for id := range want {
+					if rapid.IntRange(0, 3).Draw(t, "merge") == 0 {
+						blk.Replaces = append(blk.Replaces, id)
+					}
+				}
+				repeat(t, func() error {
+					return b.Put(ctx, ObjectName(blk.ID), strings.NewReader("x"), 1)
+				})
+				repeat(t, func() error { return c.Commit(ctx, blk) })
+				want[blk.ID] = blk
+				for _, id := range blk.Replaces {
+					delete(want, id)
+				}
+			}
+			if rapid.Bool().Draw(t, "reopen") {
+				c = open(t, b, &now)
+			}
+			got := ids(c.Live())
+			slices.Sort(got)
+			expect := []string{}
+			for id := range want {
+				expect = append(expect, id)
+			}
+			slices.Sort(expect)
+			if !slices.Equal(got, expect) {
+				t.Fatalf("step %d: %v, not %v", step, got, expect)
+			}
+			for _, id := range got {
+				if _, err := b.Get(ctx, ObjectName(id)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		// In the end everything goes.
+		b.Clear()
+		now += 1000
+		for range 2 {
+			if err := c.Expire(ctx, math.MaxInt64, 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := objects(t, b); len(got) != 0 {
+			t.Fatalf("%v are left", got)
+		}
+	})
+}
+
+func repeat(t *rapid.T, f func() error) {
+	for range 3 {
+		err := f()
+		if err == nil {
+			return
+		}
+		if !errors.Is(err, model.ErrTransient) {
+			t.Fatal(err)
+		}
+	}
+	t.Fatal("it fails again and again")
+}
