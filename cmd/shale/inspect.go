@@ -14,10 +14,11 @@ import (
 )
 
 type inspectCmd struct {
-	Folder  inspectFolderCmd  `cmd:"" help:"List what a data folder holds, or check all of it."`
-	Part    inspectPartCmd    `cmd:"" help:"Show a local part."`
-	Block   inspectPartCmd    `cmd:"" help:"Show a block of the bucket; the same format."`
-	Journal inspectJournalCmd `cmd:"" help:"List the records of a journal, or check them."`
+	Folder    inspectFolderCmd    `cmd:"" help:"List what a data folder holds, or check all of it."`
+	Catalogue inspectCatalogueCmd `cmd:"" help:"List the blocks that live in a bucket, or check them."`
+	Part      inspectPartCmd      `cmd:"" help:"Show a local part."`
+	Block     inspectPartCmd      `cmd:"" help:"Show a block of the bucket; the same format."`
+	Journal   inspectJournalCmd   `cmd:"" help:"List the records of a journal, or check them."`
 }
 
 // Help teaches the command by examples.

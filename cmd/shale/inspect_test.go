@@ -10,8 +10,10 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	bucketfs "github.com/shaledb/shale/internal/bucket/fs"
 	"github.com/shaledb/shale/internal/journal/local"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/catalog"
 	"github.com/shaledb/shale/internal/store/part"
 )
 
@@ -102,5 +104,36 @@ func TestInspectFolder(t *testing.T) {
 	code, out, errs = shale(t, nil, "inspect", "folder", dir, "--check")
 	if code != exitFailed || strings.Count(out, "in order") != 2 || !strings.Contains(errs, "1 files are damaged") {
 		t.Errorf("with a damaged block: exit %d\n%s%s", code, out, errs)
+	}
+}
+
+func TestInspectCatalogue(t *testing.T) {
+	dir := t.TempDir()
+	b, err := bucketfs.New(vfs.Default, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := catalog.Open(t.Context(), b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := catalog.Block{Node: "n1", Signal: model.Metrics, Range: model.TimeRange{Min: 1767225600e9, Max: 1767225600e9}, SeqLo: 3, SeqHi: 9, Series: 1, Samples: 1, Tenants: []string{"team"}, TenantCount: 1}
+	block.ID = catalog.BlockID("n1", block.Signal, "default", block.Range, 3, 9, 0)
+	name := filepath.Join(dir, filepath.FromSlash(catalog.ObjectName(block.ID)))
+	data := writePart(t, name)
+	block.Bytes = int64(len(data))
+	if err := c.Commit(t.Context(), block); err != nil {
+		t.Fatal(err)
+	}
+	code, out, errs := shale(t, nil, "inspect", "catalogue", dir, "--check")
+	if code != exitOK || !strings.Contains(out, block.ID) || !strings.Contains(out, "in order") {
+		t.Errorf("exit %d\n%s%s", code, out, errs)
+	}
+	if err := os.Remove(name); err != nil {
+		t.Fatal(err)
+	}
+	code, out, errs = shale(t, nil, "inspect", "catalogue", dir, "--check")
+	if code != exitFailed || !strings.Contains(out, "no such file") || !strings.Contains(errs, "1 blocks are damaged or missing") {
+		t.Errorf("with a missing block: exit %d\n%s%s", code, out, errs)
 	}
 }

@@ -107,6 +107,7 @@ func TestRealClients(t *testing.T) {
 		s.start()
 		compare(t)
 	})
+	prom.stop(t) // before the server, to which it still writes
 	if m := regexp.MustCompile(`(?m)^.*level=ERROR.*$`).FindAll(s.logText(t), 5); m != nil {
 		t.Errorf("the server logged errors:\n%s", bytes.Join(m, []byte("\n")))
 	}

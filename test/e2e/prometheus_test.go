@@ -29,7 +29,7 @@ remote_write:
     batch_send_deadline: 1s
 `, addr, s.httpAddr, s.httpAddr))
 	p := start(t, dir, "prometheus", "prometheus", "--config.file="+conf, "--storage.tsdb.path="+filepath.Join(dir, "tsdb"),
-		"--web.listen-address="+addr, "--log.level=warn")
+		"--web.listen-address="+addr, "--log.level=warn", "--storage.remote.flush-deadline=5s")
 	p.waitFor(t, "http://"+addr+"/-/ready")
 	return p, "http://" + addr
 }
