@@ -16,8 +16,11 @@ import (
 type Options struct {
 	// Engine evaluates queries. Its own timeout bounds them.
 	Engine promql.QueryEngine
-	// Parser parses the selectors of match[]; nil means upstream's parser without experimental syntax.
+	// Parser parses queries, before the engine does, and the selectors of match[]. It must accept what the engine's
+	// accepts; nil means upstream's parser without experimental syntax.
 	Parser parser.Parser
+	// SubqueryStep is the engine's step of subqueries that give none; 1 minute by default.
+	SubqueryStep time.Duration
 	// Queryable returns the series of a tenant. It is called once for each request.
 	Queryable  func(tenant string, q *model.Quota, c *model.Cost) storage.Queryable
 	Limits     Limits
@@ -49,6 +52,9 @@ type Version struct {
 func (o *Options) setDefaults() {
 	if o.Parser == nil {
 		o.Parser = parser.NewParser(parser.Options{})
+	}
+	if o.SubqueryStep <= 0 {
+		o.SubqueryStep = time.Minute
 	}
 	if o.Now == nil {
 		o.Now = time.Now

@@ -25,7 +25,7 @@ func (h *Handler) query(r *request) (*answer, error) {
 	if bad != nil {
 		return nil, bad
 	}
-	return h.run(r, func(ctx context.Context, opts promql.QueryOpts, q string) (promql.Query, error) {
+	return h.run(r, 0, func(ctx context.Context, opts promql.QueryOpts, q string) (promql.Query, error) {
 		return h.o.Engine.NewInstantQuery(ctx, r.store, opts, q, at)
 	})
 }
@@ -56,13 +56,13 @@ func (h *Handler) queryRange(r *request) (*answer, error) {
 	if end.Sub(start)/step > maxPoints {
 		return nil, badData("exceeded maximum resolution of 11,000 points per timeseries. Try decreasing the query resolution (?step=XX)")
 	}
-	return h.run(r, func(ctx context.Context, opts promql.QueryOpts, q string) (promql.Query, error) {
+	return h.run(r, end.Sub(start), func(ctx context.Context, opts promql.QueryOpts, q string) (promql.Query, error) {
 		return h.o.Engine.NewRangeQuery(ctx, r.store, opts, q, start, end, step)
 	})
 }
 
-// run evaluates a query and gives its result as an answer.
-func (h *Handler) run(r *request, open func(context.Context, promql.QueryOpts, string) (promql.Query, error)) (_ *answer, err error) {
+// run evaluates a query over a span of time and gives its result as an answer.
+func (h *Handler) run(r *request, span time.Duration, open func(context.Context, promql.QueryOpts, string) (promql.Query, error)) (_ *answer, err error) {
 	limit, bad := limitParam(r.form)
 	if bad != nil {
 		return nil, bad
@@ -82,8 +82,8 @@ func (h *Handler) run(r *request, open func(context.Context, promql.QueryOpts, s
 		return nil, bad
 	}
 	text := r.form.Get("query")
-	if err := checkDepth(text); err != nil {
-		return nil, badParam("query", err)
+	if err := h.checkQuery(text, span, r.quota); err != nil {
+		return nil, err
 	}
 	q, err := open(ctx, opts, text)
 	if err != nil {
@@ -115,6 +115,18 @@ func (h *Handler) run(r *request, open func(context.Context, promql.QueryOpts, s
 	}
 	answered = true
 	return a, nil
+}
+
+// checkQuery refuses what the engine would not survive.
+func (h *Handler) checkQuery(text string, span time.Duration, quota *model.Quota) error {
+	if err := checkDepth(text); err != nil {
+		return badParam("query", err)
+	}
+	expr, err := h.o.Parser.ParseExpr(text)
+	if err != nil {
+		return badParam("query", err)
+	}
+	return h.chargeSubqueries(expr, span, quota)
 }
 
 func queryOpts(form url.Values) (promql.QueryOpts, *apiError) {

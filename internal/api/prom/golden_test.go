@@ -1,0 +1,81 @@
+package prom_test
+
+import (
+	"fmt"
+	"math"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/shaledb/shale/internal/api/prom"
+)
+
+func float64bits(f float64) uint64 { return math.Float64bits(f) }
+
+// seconds are the parts of upstream's statistics that differ from run to run.
+var seconds = regexp.MustCompile(`(Time":)[0-9.e-]+`)
+
+// TestAPI runs the files of testdata/api: what stands in the store, requests, and the answers.
+//
+//	limits max-series=N max-samples=N max-bytes=N   begins anew with these limits
+//	load [tenant=T]                                 a series a line: name{label="value"} seconds:value ...
+//	get, post, or another method; path=P [cost] [header=(Name: value)...]
+//	                                                a parameter a line: name=value, unescaped
+//
+// The answer is the status and the body, with `cost` the header Shale-Cost before it.
+func TestAPI(t *testing.T) {
+	datadriven.Walk(t, "testdata/api", func(t *testing.T, path string) {
+		w := newWorld(t, nil)
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			switch d.Cmd {
+			case "limits":
+				var l prom.Limits
+				d.MaybeScanArgs(t, "max-series", &l.MaxSeries)
+				d.MaybeScanArgs(t, "max-samples", &l.MaxSamples)
+				d.MaybeScanArgs(t, "max-bytes", &l.MaxBytes)
+				d.MaybeScanArgs(t, "max-body", &l.MaxBodyBytes)
+				w = newWorld(t, func(o *prom.Options) { o.Limits = l })
+				return ""
+			case "load":
+				tenant := "anonymous"
+				d.MaybeScanArgs(t, "tenant", &tenant)
+				for line := range strings.Lines(d.Input) {
+					if err := w.load(tenant, strings.TrimSpace(line)); err != nil {
+						return err.Error()
+					}
+				}
+				return ""
+			}
+			return golden(t, w, d)
+		})
+	})
+}
+
+func golden(t *testing.T, w *world, d *datadriven.TestData) string {
+	var path string
+	d.ScanArgs(t, "path", &path)
+	var headers, params []string
+	for _, a := range d.CmdArgs {
+		if a.Key == "header" {
+			headers = append(headers, strings.Join(a.Vals, ", "))
+		}
+	}
+	for line := range strings.Lines(d.Input) {
+		params = append(params, strings.TrimSuffix(line, "\n"))
+	}
+	r := w.do(strings.ToUpper(d.Cmd), path, params, headers)
+	out := fmt.Sprintf("%d %s\n", r.Code, seconds.ReplaceAllString(r.Body.String(), "${1}T"))
+	if d.HasArg("cost") {
+		out = "Shale-Cost: " + r.Header().Get("Shale-Cost") + "\n" + out
+	}
+	if r.Code == http.StatusMethodNotAllowed {
+		out = "Allow: " + r.Header().Get("Allow") + "\n" + out
+	}
+	if r.Code != http.StatusMovedPermanently && r.Code != http.StatusTemporaryRedirect && r.Header().Get("Content-Type") != "application/json" {
+		out = "Content-Type: " + r.Header().Get("Content-Type") + "\n" + out
+	}
+	return out
+}

@@ -1,0 +1,66 @@
+package prom
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+// The engine makes two counters for every step of a subquery before it evaluates the first one, whether or not there
+// are samples: x[290y:1ms] would end the process for want of memory.
+const (
+	bytesPerSubqueryStep = 16
+	maxSubquerySteps     = 1 << 24 // a year of steps of 2 s
+)
+
+// chargeSubqueries charges the steps of the subqueries of an expression that is evaluated over a span of time. The
+// steps follow from the text alone, so the error is one of class [model.ErrLimit].
+func (h *Handler) chargeSubqueries(expr parser.Expr, span time.Duration, q *model.Quota) error {
+	var err error
+	parser.Inspect(expr, func(node parser.Node, path []parser.Node) error {
+		sub, ok := node.(*parser.SubqueryExpr)
+		if !ok || err != nil {
+			return err
+		}
+		// A subquery is evaluated once, over all the time that the steps around it look back at.
+		length := saturate(span, sub.Range)
+		for _, outer := range path {
+			if o, ok := outer.(*parser.SubqueryExpr); ok {
+				length = saturate(length, o.Range)
+			}
+		}
+		step := sub.Step
+		switch {
+		case sub.RangeExpr != nil || sub.StepExpr != nil:
+			err = badParam("query", fmt.Errorf("a subquery whose range or step is computed is not supported"))
+		case step == 0:
+			step = h.o.SubqueryStep
+		case step < time.Millisecond:
+			// The engine counts in milliseconds and would divide by zero.
+			err = badParam("query", fmt.Errorf("subquery steps below 1ms are not accepted"))
+		}
+		if err != nil {
+			return err
+		}
+		steps := int64(length / step)
+		if steps > maxSubquerySteps {
+			err = fmt.Errorf("%w: a subquery has %d steps; at most %d are allowed. Try a shorter range or a longer step", model.ErrLimit, steps, maxSubquerySteps)
+		} else {
+			err = q.TakeBytes(bytesPerSubqueryStep * steps)
+		}
+		return err
+	})
+	return err
+}
+
+// saturate adds two durations that are not negative.
+func saturate(a, b time.Duration) time.Duration {
+	if b > math.MaxInt64-a {
+		return math.MaxInt64
+	}
+	return a + b
+}
