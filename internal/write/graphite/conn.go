@@ -142,7 +142,7 @@ func (c *conn) take(n int) bool {
 // deliver parses whole lines, when there is memory for their rows. Until then the connection is not read, which is
 // what holds its sender back.
 func (c *conn) deliver(lines []byte) bool {
-	rows := bytes.Count(lines, []byte{'\n'}) + 1
+	rows := countLines(lines)
 	need := int64(len(lines) + rows*rowBytes)
 	if most := c.l.o.Sink.Limits().MaxInflightBytes; most > 0 {
 		// Chunks are smaller than this anyway; asking for more than there can be would never succeed.
@@ -153,9 +153,22 @@ func (c *conn) deliver(lines []byte) bool {
 		c.l.lost(c.l.metrics.tcp, rows, err)
 		return false
 	}
-	ok := c.gather.add(c.l.ctx, c.parser, lines, grant)
+	rest := c.gather.add(c.l.ctx, c.parser, lines, grant)
 	c.l.count(c.l.metrics.tcp, c.parser)
-	return ok
+	if len(rest) > 0 {
+		c.l.lost(c.l.metrics.tcp, countLines(rest), c.l.ctx.Err())
+		return false
+	}
+	return true
+}
+
+// countLines counts the lines of b, of which the last one needs no newline.
+func countLines(b []byte) int {
+	n := bytes.Count(b, []byte{'\n'})
+	if len(b) > 0 && b[len(b)-1] != '\n' {
+		n++
+	}
+	return n
 }
 
 // adapt makes the buffer larger when a read filled it and smaller when it has long been too large.

@@ -33,8 +33,8 @@ func newGather(l *Listener, t *transport, queued int, linger time.Duration) *gat
 }
 
 // add parses lines into the open chunk and waits while there is no room. The grant is held until the last of the rows
-// is durable. It returns false if ctx ended before all lines were read.
-func (g *gather) add(ctx context.Context, p *parser, lines []byte, grant *write.Grant) bool {
+// is durable. It returns the lines that were not read, because ctx ended.
+func (g *gather) add(ctx context.Context, p *parser, lines []byte, grant *write.Grant) (rest []byte) {
 	for {
 		g.mu.Lock()
 		lines = lines[g.parse(p, lines):]
@@ -48,13 +48,13 @@ func (g *gather) add(ctx context.Context, p *parser, lines []byte, grant *write.
 		g.mu.Unlock()
 		signal(g.wake)
 		if len(lines) == 0 {
-			return true
+			return nil
 		}
 		select {
 		case <-g.taken:
 		case <-ctx.Done():
 			grant.Release()
-			return false
+			return lines
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"runtime/pprof"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -30,6 +31,9 @@ type Listener struct {
 	// stopBy is set by Close: the Unix nanoseconds until which sockets are still read.
 	stopBy atomic.Int64
 	work   sync.WaitGroup // connections and their pushers
+
+	closing  sync.Once
+	closeErr error
 
 	mu     sync.Mutex
 	conns  map[net.Conn]struct{}
@@ -90,9 +94,18 @@ func (l *Listener) Serve() error {
 		return nil
 	}
 	l.served = make(chan struct{})
-	l.work.Go(l.datagrams)
 	l.mu.Unlock()
 	defer close(l.served)
+	// Goroutines inherit the label.
+	pprof.Do(l.ctx, pprof.Labels("room", "write/graphite"), func(context.Context) {
+		l.work.Go(l.datagrams)
+		l.accept()
+	})
+	return nil
+}
+
+// accept takes connections until the socket is closed.
+func (l *Listener) accept() {
 	for wait := time.Millisecond; ; {
 		nc, err := l.tcp.Accept()
 		switch {
@@ -100,7 +113,7 @@ func (l *Listener) Serve() error {
 			wait = time.Millisecond
 			l.admit(nc)
 		case errors.Is(err, net.ErrClosed):
-			return nil
+			return
 		default:
 			// Most often there are no file descriptors left, which passes.
 			l.log.trouble("accepting a connection", "error", err)
@@ -116,6 +129,7 @@ func (l *Listener) admit(nc net.Conn) {
 	defer l.mu.Unlock()
 	if l.closed || len(l.conns) >= l.o.MaxConnections {
 		l.metrics.refused.Inc()
+		l.log.trouble("a connection is closed at once: too many are open", "peer", nc.RemoteAddr().String(), "limit", l.o.MaxConnections)
 		nc.Close()
 		return
 	}
@@ -138,12 +152,12 @@ const drainReads = 200 * time.Millisecond
 // Close stops listening, takes what has arrived, and waits until all of it is durable, at most for the drain timeout:
 // what is not durable by then is counted as dropped.
 func (l *Listener) Close() error {
+	l.closing.Do(func() { l.closeErr = l.close() })
+	return l.closeErr
+}
+
+func (l *Listener) close() error {
 	l.mu.Lock()
-	if l.closed {
-		l.mu.Unlock()
-		l.work.Wait()
-		return nil
-	}
 	l.closed = true
 	by := time.Now().Add(drainReads)
 	l.stopBy.Store(by.UnixNano())

@@ -1,7 +1,6 @@
 package graphite
 
 import (
-	"bytes"
 	"net/netip"
 	"time"
 
@@ -58,7 +57,7 @@ func (l *Listener) datagram(g *gather, p *parser, lines []byte) {
 	if len(rest) == 0 {
 		return
 	}
-	n := bytes.Count(bytes.TrimSuffix(rest, []byte{'\n'}), []byte{'\n'}) + 1
+	n := countLines(rest)
 	l.metrics.droppedDatagrams.Inc()
 	l.metrics.udp.dropped.Add(float64(n))
 	l.o.Sink.Discard(write.ReasonOverload, n)

@@ -35,7 +35,7 @@ func readBody(r *http.Request, in *buffer, limit int64, grow func(int64) error) 
 		n, err := io.ReadFull(r.Body, in.bytes[begin:])
 		in.bytes = in.bytes[:begin+n]
 		switch {
-		case limit > 0 && int64(len(in.bytes)) > limit:
+		case int64(len(in.bytes)) > limit:
 			return tooLarge("body", int64(len(in.bytes)), "limits.body-bytes", limit)
 		case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
 			// A chunked body that breaks off is an unexpected end too. Its snappy block is then cut off as well, and

@@ -67,7 +67,10 @@ func (h *Handler) serve(r *http.Request) answer {
 		return answerOf(err)
 	}
 	limits := h.sink.Limits()
-	if limits.MaxBodyBytes > 0 && r.ContentLength > limits.MaxBodyBytes {
+	if limits.MaxBodyBytes <= 0 || limits.MaxBodyBytes > maxDecoded {
+		limits.MaxBodyBytes = maxDecoded
+	}
+	if r.ContentLength > limits.MaxBodyBytes {
 		return answerOf(tooLarge("body", r.ContentLength, "limits.body-bytes", limits.MaxBodyBytes))
 	}
 	grant, err := h.sink.Admit(r.Context(), tenant, max(r.ContentLength, 0))
