@@ -146,6 +146,8 @@ func dumpTimes(a *annotator, end columnPos, d *sampleDir) {
 		return
 	}
 	n := int(min(a.uvarint("sequences"), uint64(end.multi)))
+	a.varint("origin of times")
+	a.uvarint("unit of times")
 	a.column(n, "lengths of the sequences")
 	refs := a.column(int(end.multi), "references to sequences")
 	rows := make([]int, n)
@@ -159,7 +161,7 @@ func dumpTimes(a *annotator, end columnPos, d *sampleDir) {
 		}
 	}
 	for i := range rows {
-		a.column(rows[i], fmt.Sprintf("sequence %d", i))
+		a.column(rows[i], fmt.Sprintf("sequence %d, in units since the origin", i))
 	}
 }
 

@@ -18,6 +18,9 @@ type sampleDir struct {
 	singles []int64
 	dict    []int64
 
+	// A time is origin + unit x number.
+	origin   int64
+	unit     uint64
 	seqLens  []int64
 	seqRefs  []int64
 	seqBytes []byte
@@ -171,6 +174,7 @@ func (d *sampleDir) openSequences(s *scan, n int) {
 		return
 	}
 	distinct := s.below(uint64(n))
+	d.origin, d.unit = s.varint(), s.uvarint()
 	d.seqLens = d.ints.append(d.seqLens, s, distinct)
 	d.seqRefs = d.ints.append(d.seqRefs, s, n)
 	if s.bad {
@@ -220,6 +224,9 @@ func (d *sampleDir) timesOf(i int) ([]int64, error) {
 	d.times = d.ints.append(d.times[:0], &s, n)
 	if err := s.end("times"); err != nil {
 		return nil, err
+	}
+	for k, x := range d.times {
+		d.times[k] = d.origin + int64(uint64(x)*d.unit)
 	}
 	for k, t := range d.times[1:] {
 		if t <= d.times[k] {

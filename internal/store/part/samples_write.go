@@ -74,7 +74,7 @@ func (p *samplePage) fits(rank uint32, n int, z *sizes) bool {
 // full estimates whether the payload has reached the size of a page.
 func (p *samplePage) full(z *sizes) bool {
 	return p.rows >= z.rows || len(p.counts) >= maxPageRanks ||
-		len(p.longBuf)+len(p.shortBuf)+4*len(p.short)+len(p.seqs.buf)+2*len(p.singles)+len(p.counts)/4 >= z.page
+		len(p.longBuf)+len(p.shortBuf)+4*len(p.short)+p.seqs.size()+2*len(p.singles)+len(p.counts)/4 >= z.page
 }
 
 // add appends rows [i, j) of a rank that is not yet in the page; i < j.
@@ -92,7 +92,7 @@ func (p *samplePage) add(rank uint32, r *model.Rows, i, j int) {
 	if n == 1 {
 		p.singles = append(p.singles, r.Times[i])
 	} else {
-		p.seqs.add(r.Times[i:j], &p.ints)
+		p.seqs.add(r.Times[i:j])
 	}
 	if n >= shortRows {
 		before := len(p.longBuf)

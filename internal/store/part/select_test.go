@@ -121,22 +121,22 @@ func collect(t *testing.T, walk func(emit func([]byte) error) error) []string {
 // TestSelectManyPages makes postings of several pages and index pages, with lists that are cut.
 func TestSelectManyPages(t *testing.T) {
 	if testing.Short() {
-		t.Skip("writes 200,000 series")
+		t.Skip("writes 100,000 series")
 	}
 	rnd := rand.New(rand.NewPCG(1, 2))
 	var all []oneSeries
 	for _, tenant := range []string{"a", "b", "c"} {
-		n := 60000
+		n := 20000
 		if tenant == "b" {
-			n = 200000
+			n = 60000
 		}
 		for i := range n {
-			l := model.LabelsOf("__name__", "m", "half", strconv.Itoa(rnd.IntN(2)), "id", strconv.Itoa(i), "text", strings.Repeat("x", 40)+strconv.Itoa(i%30000))
+			l := model.LabelsOf("__name__", "m", "half", strconv.Itoa(rnd.IntN(2)), "id", strconv.Itoa(i), "text", strings.Repeat("x", 40)+strconv.Itoa(i%9000))
 			all = append(all, oneSeries{tenant: tenant, key: l.Key(testSeed, model.Metrics), labels: l})
 		}
 	}
 	all = sortSeries(all)
-	r, _ := writeSized(t, all, testOptions(true, Fast), sizes{page: pageBytes, index: 1000, list: 2000, rows: maxPageRows, seriesRows: maxSeriesRows})
+	r, _ := writeSized(t, all, testOptions(true, Fast), sizes{page: pageBytes / 4, index: 600, list: 2000, rows: maxPageRows, seriesRows: maxSeriesRows})
 	must(t, Check(context.Background(), r))
 	if n := len(r.footer.index[postingSection]); n < 2 {
 		t.Fatalf("only %d index pages of postings", n)
@@ -147,7 +147,7 @@ func TestSelectManyPages(t *testing.T) {
 			{{Name: "half", Op: model.MatchEqual, Value: "1"}},
 			{{Name: "half", Op: model.MatchNotEqual, Value: "1"}, {Name: "__name__", Op: model.MatchEqual, Value: "m"}},
 			{{Name: "text", Op: model.MatchRegexp, Match: re.MatchString, Prefix: "xx"}, {Name: "half", Op: model.MatchEqual, Value: "0"}},
-			{{Name: "id", Op: model.MatchEqual, Value: "59999"}},
+			{{Name: "id", Op: model.MatchEqual, Value: "19999"}},
 		} {
 			for i := range ms {
 				ms[i].Match = matchOf(&ms[i])

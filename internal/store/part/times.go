@@ -6,13 +6,15 @@ import (
 )
 
 // timeDict holds the distinct sequences of times of a page, of two rows and more. Series that are scraped together have
-// one sequence between them, so their times cost a reference each. A sequence itself is a column of integers, whose
-// common divisor and constant differences make a regular one a few bytes long.
+// one sequence between them, so their times cost a reference each. A sequence itself is a column of integers: steps of a
+// unit, which is the greatest that fits all times of the page, since an origin. So a regular sequence takes a few bytes,
+// and one of which each time is a little off does not spell out the zeros of its nanoseconds.
 type timeDict struct {
 	raw  []int64
 	ends []int
 	lens []int64 // encoded
 	buf  []byte
+	tmp  []int64
 	refs []int64 // by series of two rows and more
 	last int
 	ids  map[sequence]int
@@ -43,7 +45,7 @@ func (d *timeDict) at(id int) []int64 {
 }
 
 // add refers to the sequence, which it adds if it is new.
-func (d *timeDict) add(times []int64, ints *intCoder) {
+func (d *timeDict) add(times []int64) {
 	if d.last < len(d.ends) && slices.Equal(d.at(d.last), times) {
 		d.refs = append(d.refs, int64(d.last))
 		return
@@ -63,9 +65,23 @@ func (d *timeDict) add(times []int64, ints *intCoder) {
 	d.refs = append(d.refs, int64(d.last))
 	d.raw = append(d.raw, times...)
 	d.ends = append(d.ends, len(d.raw))
-	before := len(d.buf)
-	d.buf = ints.append(d.buf, times)
-	d.lens = append(d.lens, int64(len(d.buf)-before))
+}
+
+// size estimates the encoded length.
+func (d *timeDict) size() int { return 10*len(d.ends) + len(d.raw)/2 + len(d.refs)/4 }
+
+// unit returns the least time and the greatest common divisor of the distances of all times from it.
+func (d *timeDict) unit() (origin int64, unit uint64) {
+	origin = slices.Min(d.raw)
+	for _, t := range d.raw {
+		if x := uint64(t - origin); unit == 0 || x%unit != 0 {
+			if unit = gcd(unit, x); unit == 1 {
+				break
+			}
+		}
+	}
+	// No time differs from the origin only if there is no sequence of two.
+	return origin, max(unit, 1)
 }
 
 // append writes the dictionary and the references.
@@ -73,7 +89,19 @@ func (d *timeDict) append(dst []byte, ints *intCoder) []byte {
 	if len(d.refs) == 0 {
 		return dst
 	}
+	origin, unit := d.unit()
+	for id := range d.ends {
+		d.tmp = d.tmp[:0]
+		for _, t := range d.at(id) {
+			d.tmp = append(d.tmp, int64(uint64(t-origin)/unit))
+		}
+		before := len(d.buf)
+		d.buf = ints.append(d.buf, d.tmp)
+		d.lens = append(d.lens, int64(len(d.buf)-before))
+	}
 	dst = binary.AppendUvarint(dst, uint64(len(d.lens)))
+	dst = binary.AppendVarint(dst, origin)
+	dst = binary.AppendUvarint(dst, unit)
 	dst = ints.append(dst, d.lens)
 	dst = ints.append(dst, d.refs)
 	return append(dst, d.buf...)
