@@ -2,7 +2,9 @@ package local
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"sync"
 	"sync/atomic"
 
@@ -85,12 +87,14 @@ func Open(o Options) (*Journal, error) {
 	j := &Journal{o: o, dir: folder{fs: o.FS, path: o.Dir}, room: semaphore.NewWeighted(o.MaxQueueBytes)}
 	j.pendings.New = func() any { return &pending{done: make(chan error, 1)} }
 	j.queue.init()
-	if _, err := o.FS.Stat(o.Dir); err == nil {
-		segs, err := j.dir.list()
-		if err != nil {
+	_, err := o.FS.Stat(o.Dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("journal %s: %w: %w", o.Dir, model.ErrTransient, err)
+	}
+	if err == nil {
+		if j.segments.list, err = j.dir.list(); err != nil {
 			return nil, err
 		}
-		j.segments.list = segs
 	}
 	if segs := j.segments.list; len(segs) > 0 {
 		newest := segs[len(segs)-1]

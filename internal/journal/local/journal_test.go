@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -258,6 +259,50 @@ func TestTruncate(t *testing.T) {
 	}
 	if _, got := replayed(t, fs, 101); len(got) != 2 {
 		t.Fatalf("%d records", len(got))
+	}
+}
+
+// TestTruncateWhileAppending has the head cover what it was given, while the journal goes on.
+func TestTruncateWhileAppending(t *testing.T) {
+	fs := newFS(t)
+	o := options(fs)
+	o.Registerer = prometheus.NewPedanticRegistry()
+	var last atomic.Uint64
+	o.Apply = func(seq uint64, _ *model.Batch) { last.Store(seq) }
+	j := start(t, o)
+	var appenders, truncater sync.WaitGroup
+	stop := make(chan struct{})
+	truncater.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			if seq := last.Load(); seq > 20 {
+				if err := j.Truncate(seq - 20); err != nil {
+					t.Error(err)
+				}
+			}
+			_, _ = j.Bytes(), j.LastSeq()
+		}
+	})
+	for w := range 4 {
+		appenders.Go(func() {
+			for i := range 100 {
+				mustAppend(t, j, batch(w*1000+i))
+			}
+		})
+	}
+	appenders.Wait()
+	close(stop)
+	truncater.Wait()
+	j.Close()
+	if _, got := replayed(t, fs, 381); len(got) != 20 {
+		t.Fatalf("%d records", len(got))
+	}
+	if names := segmentsOf(t, fs); len(names) > 20 {
+		t.Fatalf("%d segments are left", len(names))
 	}
 }
 
