@@ -15,7 +15,7 @@ const (
 )
 
 // chunk holds parsed rows and the names of their series until they are durable. It is the [model.LabelSource] of the
-// batches that are made of it, each time it is pushed.
+// batch that is made of it.
 type chunk struct {
 	labels []byte
 	// ends of the labels of each row in labels; with the top bit they are canonical labels, without it a name.
@@ -69,7 +69,7 @@ func (c *chunk) BuildLabels(i int, b *model.LabelsBuilder) {
 	}
 }
 
-// fill makes a batch of all rows. A push may drop rows of its batch, so that every push gets a new one.
+// fill makes a batch of all rows. They are copied, since the parser goes on while batches belong to the write path.
 func (c *chunk) fill(b *model.Batch) {
 	b.Keys = append(b.Keys, c.keys...)
 	b.Samples.Times = append(b.Samples.Times, c.times...)

@@ -66,6 +66,9 @@ func slowNumber(s string) (float64, bool) {
 	if !wordForm.MatchString(s) && !numberForm.MatchString(s) {
 		return 0, false
 	}
+	if strings.HasSuffix(strings.ToLower(s), "nan") {
+		return math.NaN(), true // with any sign, which strconv would refuse
+	}
 	v, err := strconv.ParseFloat(strings.ReplaceAll(s, "_", ""), 64)
 	return v, err == nil || math.IsInf(v, 0)
 }
@@ -132,7 +135,7 @@ func slowly(line string) outcome {
 var lines = []string{
 	"servers.web1.cpu.idle 97.5 1700000000", "a 1 1", "a 1 1\r", "a.b.c -0 0", "a..b .5 7", ".a 5. 7", "a +1.25 +7", "a\t1\v1", "a 1\u00a01700000000",
 	"\u3000a\u2003 1 \x1c1 ", "ä.ö 1 1", "a\x00b 1 1", "a\x7f 1 1", "a 9007199254740991 1", "a 9007199254740993 1", "a 0.1 1", "a 123456.789012 1", "a 0.3000000000000000166 1",
-	"a 1e3 1", "a 1e400 1", "a -1e400 1", "a 1e-400 1", "a inf 1", "a -Infinity 1", "a nan 1", "a NaN 1", "a 1_000.5_5e1_0 1", "a 1__0 1", "a _1 1", "a 1_ 1", "a 1_.5 1", "a 1._5 1",
+	"a 1e3 1", "a 1e400 1", "a -1e400 1", "a 1e-400 1", "a inf 1", "a -Infinity 1", "a nan 1", "a NaN 1", "a +nan 1", "a -NAN 1", "a 1 -nan", "a 1_000.5_5e1_0 1", "a 1__0 1", "a _1 1", "a 1_ 1", "a 1_.5 1", "a 1._5 1",
 	"a 0x10 1", "a 1e 1", "a . 1", "a + 1", "a - 1", "a 1 -1", "a 1 -1.5", "a 1 -0.5", "a 1 -2", "a 1 1700000000.999", "a 1 1.7e9", "a 1 1700000000000", "a 1 9223372036", "a 1 9223372037",
 	"a 1 99999999999", "a 1 nan", "a 1 inf", "a 1 0x5", "a 1", "a", "", "  ", "a 1 1 1", "a b 1", "~a 1 1", "~~ 1 1", "~ 1 1",
 	"a.b;dc=x;host=y 1 1", "a;dc=x;dc=y 1 1", "a;z=1;b=2 1 1", "a;dc= 1 1", "a;=x 1 1", "a;dc 1 1", "a; 1 1", ";dc=x 1 1", "a;name=b 1 1", "a;name= 1 1", "a;__name__=b 1 1", "a;d!=x 1 1",
@@ -158,6 +161,7 @@ func TestLinesByHand(t *testing.T) {
 		"a;name=other 1_0 6e1":     {Labels: `{__name__="a"}`, Time: 60 * s, Value: math.Float64bits(10)},
 		"~a -0 -1":                 {Labels: `{__name__="a"}`, Time: 1_700_000_123 * s, Value: 1 << 63},
 		"a -inf -60":               {Labels: `{__name__="a"}`, Time: -60 * s, Value: math.Float64bits(math.Inf(-1))},
+		"a -nan 60":                {Counts: counts{nan: 1}},
 		"a nan 60":                 {Counts: counts{nan: 1}},
 		"a 1 1700000000000":        {Counts: counts{badTime: 1}},
 		"a 1":                      {Counts: counts{bad: 1}},

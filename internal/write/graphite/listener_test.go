@@ -33,6 +33,8 @@ type store struct {
 	pushes int
 	// room is returned by the write path's question for room, if set.
 	room error
+	// fail is returned by Append, if set.
+	fail error
 	// gate, if not nil, is received from before each append.
 	gate chan struct{}
 }
@@ -51,6 +53,12 @@ func (s *store) setRoom(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.room = err
+}
+
+func (s *store) setFail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fail = err
 }
 
 func (s *store) Resolve(b *model.Batch, dst []uint32) ([]uint32, error) {
@@ -74,6 +82,9 @@ func (s *store) Append(ctx context.Context, b *model.Batch) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.fail != nil {
+		return s.fail
+	}
 	s.pushes++
 	for i := range b.Labels.Len() {
 		s.labels[b.Keys[b.Labels.Series[i]]] = b.Labels.At(i).String()
@@ -314,6 +325,22 @@ func TestFullDiskHoldsTheSenderBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.wait(t, lines)
+}
+
+// TestRetryKeepsLabels refuses a batch of which a part can never be stored, and takes it later: the other rows must
+// still have their own labels, and what was left out is counted once.
+func TestRetryKeepsLabels(t *testing.T) {
+	s := newStore()
+	s.setFail(fmt.Errorf("%w: the log is full", model.ErrTransient))
+	b := start(t, s, Options{}, limits())
+	say(t, b.dial(t, "tcp"), "early 1 1700999999\na 1 1700000000\nb;x="+strings.Repeat("x", 5000)+" 1 1700000000\nc;x=y 1 1700000000\n")
+	eventually(t, func() bool { return testutil.ToFloat64(b.metrics.tcp.retries) >= 2 }, func() string { return "no retries" })
+	s.setFail(nil)
+	s.wait(t, 2)
+	if s.rows[`{__name__="a"}`] == nil || s.rows[`{__name__="c", x="y"}`] == nil {
+		t.Fatalf("got %v", s.rows)
+	}
+	b.want(t, b.metrics.tcp.received, 2)
 }
 
 func TestConnectionLimit(t *testing.T) {

@@ -1,6 +1,7 @@
 package graphite
 
 import (
+	"math"
 	"strconv"
 	"unsafe"
 )
@@ -73,6 +74,9 @@ func number(tok []byte, scratch *[]byte) (v float64, ok bool) {
 		if c != '_' {
 			*scratch = append(*scratch, c)
 		}
+	}
+	if tok[len(tok)-1]|0x20 == 'n' {
+		return math.NaN(), true // strconv knows no NaN with a sign
 	}
 	// The form is right, so that the only error can be one of range, which comes with the right infinity. The string
 	// is not kept.

@@ -20,8 +20,8 @@ type Sink interface {
 	AdmitWait(ctx context.Context, tenant string, bytes int64) (*write.Grant, error)
 	Batch(tenant string, s model.Signal) *model.Batch
 	Recycle(b *model.Batch)
-	// Push makes a batch durable; afterwards nothing refers to the batch or its Source. An error of class transient
-	// means that the same rows may be pushed again.
+	// Push makes a batch durable; afterwards nothing refers to the batch or its Source. After an error of class
+	// transient the batch may be pushed again.
 	Push(ctx context.Context, b *model.Batch) (write.Result, error)
 	Discard(reason string, samples int)
 }

@@ -18,26 +18,26 @@ const (
 
 // push makes the rows of a chunk durable. While the write path refuses for a time, it tries again; ctx ends that.
 func (l *Listener) push(ctx context.Context, t *transport, c *chunk) {
+	b := l.o.Sink.Batch(l.tenant, model.Metrics)
+	defer l.o.Sink.Recycle(b)
+	c.fill(b)
 	for wait := firstRetry; ; wait = min(2*wait, lastRetry) {
-		b := l.o.Sink.Batch(l.tenant, model.Metrics)
-		c.fill(b)
 		res, err := l.o.Sink.Push(ctx, b)
-		l.o.Sink.Recycle(b)
+		l.complainLeftOut(res)
 		if err == nil {
 			t.received.Add(float64(res.Stored))
-			l.complainLeftOut(res)
 			return
 		}
 		if !errors.Is(err, model.ErrTransient) || ctx.Err() != nil {
-			l.lost(t, c.rows(), err)
+			l.lost(t, b.Samples.Len(), err)
 			return
 		}
 		t.retries.Inc()
-		l.log.trouble("the write path takes no points for now; trying again", "transport", t.name, "points", c.rows(), "error", err)
+		l.log.trouble("the write path takes no points for now; trying again", "transport", t.name, "points", b.Samples.Len(), "error", err)
 		select {
 		case <-time.After(wait/2 + rand.N(wait)):
 		case <-ctx.Done():
-			l.lost(t, c.rows(), err)
+			l.lost(t, b.Samples.Len(), err)
 			return
 		}
 	}
