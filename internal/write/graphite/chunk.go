@@ -69,7 +69,8 @@ func (c *chunk) BuildLabels(i int, b *model.LabelsBuilder) {
 	}
 }
 
-// fill makes a batch of all rows. They are copied, since the parser goes on while batches belong to the write path.
+// fill makes a batch of all rows. They are copied, since batches and their memory belong to the write path; it costs a
+// few nanoseconds a row.
 func (c *chunk) fill(b *model.Batch) {
 	b.Keys = append(b.Keys, c.keys...)
 	b.Samples.Times = append(b.Samples.Times, c.times...)

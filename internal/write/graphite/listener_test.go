@@ -148,15 +148,15 @@ type bench struct {
 	*Listener
 	s   *store
 	log *logs
+	reg *prometheus.Registry
 }
 
 func start(t *testing.T, s *store, o Options, limits write.Limits) *bench {
 	t.Helper()
-	b := &bench{s: s, log: &logs{}}
-	reg := prometheus.NewRegistry()
-	o.Listen, o.Registerer = "127.0.0.1:0", reg
+	b := &bench{s: s, log: &logs{}, reg: prometheus.NewRegistry()}
+	o.Listen, o.Registerer = "127.0.0.1:0", b.reg
 	o.Logger = slog.New(slog.NewTextHandler(b.log, nil))
-	o.Sink = write.New(write.Options{Seed: seed, Head: s, Journal: s, Limits: limits, Room: s.Room, Now: func() int64 { return testNow }, Registerer: reg})
+	o.Sink = write.New(write.Options{Seed: seed, Head: s, Journal: s, Limits: limits, Room: s.Room, Now: func() int64 { return testNow }, Registerer: b.reg})
 	var err error
 	if b.Listener, err = New(o); err != nil {
 		t.Fatal(err)
@@ -341,6 +341,14 @@ func TestRetryKeepsLabels(t *testing.T) {
 		t.Fatalf("got %v", s.rows)
 	}
 	b.want(t, b.metrics.tcp.received, 2)
+	if err := testutil.GatherAndCompare(b.reg, strings.NewReader(`
+# HELP shale_write_discarded_samples_total Samples left out, by reason.
+# TYPE shale_write_discarded_samples_total counter
+shale_write_discarded_samples_total{reason="label_value_too_long"} 1
+shale_write_discarded_samples_total{reason="too_far_in_future"} 1
+`), "shale_write_discarded_samples_total"); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestConnectionLimit(t *testing.T) {
