@@ -60,11 +60,15 @@ func (p *parser) bad(line []byte, why string) {
 	p.complain(line, why)
 }
 
-// plainLine takes the lines that nearly all are: an ASCII name without tags, one space, a short decimal, one space,
-// whole seconds. It does nothing and returns false for any other.
+// plainLine takes the lines that nearly all are: an ASCII name with or without tags, one space, a short decimal, one
+// space, whole seconds. It does nothing and returns false for any other.
 func (p *parser) plainLine(line []byte, c *chunk) bool {
 	end := plainEnd(line)
-	if end == 0 || end >= len(line) || line[end] != ' ' || line[0] == '~' {
+	nameEnd := end
+	for end < len(line) && line[end] == ';' {
+		end += 1 + plainEnd(line[end+1:])
+	}
+	if nameEnd == 0 || end >= len(line) || line[end] != ' ' || line[0] == '~' {
 		return false
 	}
 	v, n, ok := plainNumber(line[end+1:])
@@ -79,8 +83,11 @@ func (p *parser) plainLine(line []byte, c *chunk) bool {
 	if !ok || s > maxSeconds || n+1 != len(rest) && string(rest[n+1:]) != "\r" {
 		return false
 	}
-	name := line[:end]
-	c.addName(name, p.keys.NameKey(name), s*second, math.Float64bits(v))
+	if name := line[:end]; end == nameEnd {
+		c.addName(name, p.keys.NameKey(name), s*second, math.Float64bits(v))
+	} else if why := p.series(name, s*second, math.Float64bits(v), c); why != "" {
+		p.bad(line, why)
+	}
 	return true
 }
 
