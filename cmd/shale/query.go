@@ -39,9 +39,9 @@ Requests per second by job over the last hour, a point a minute, as CSV:
 
     shale query 'sum by (job) (rate(http_requests_total[5m]))' --start -1h --step 1m --format csv
 
-Raw samples, as they were written:
+Raw samples, as they were written, of a Graphite path (a name with dots stands in quotes and braces):
 
-    shale query 'collectd.load.load.shortterm[10m]' --time 2026-03-01T12:00:00Z`
+    shale query '{"web1.load.load.shortterm"}[10m]' --time 2026-03-01T12:00:00Z`
 }
 
 // answer is the Prometheus API's envelope.

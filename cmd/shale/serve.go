@@ -57,7 +57,7 @@ func (s *serveCmd) Run(ctx context.Context, p *process) error {
 	if err := c.Resolve(m); err != nil {
 		return usageError{err}
 	}
-	log.Info("starting", "version", c.Version, "memory", config.Size(c.MemoryBytes).String(), "of", m.MemorySource,
+	log.Info("starting", "version", c.Version, "memory", config.Size(c.MemoryBytes>>20<<20).String(), "of", m.MemorySource,
 		"disk_bytes", c.DiskBytes, "data_dir", c.DataDir)
 	return app.Run(ctx, c, log)
 }
