@@ -1,16 +1,17 @@
 package prom
 
 import (
-	"encoding/json"
 	"math"
 	"slices"
 	"strconv"
 	"unicode/utf8"
 
+	jsoniter "github.com/json-iterator/go"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/util/annotations"
+	"github.com/prometheus/prometheus/util/jsonutil"
 )
 
 func (b *body) raw(s string) { b.buf = append(b.buf, s...) }
@@ -107,13 +108,15 @@ func (b *body) point(t int64, f float64) {
 	b.raw("]")
 }
 
-// hpoint writes a histogram with its time. They are rare enough for upstream's own encoding.
+// hpoint writes a histogram with its time. They are rare enough for upstream's own encoding of one.
 func (b *body) hpoint(p promql.HPoint) {
-	j, err := json.Marshal(p)
-	if err != nil {
-		panic(err) // upstream's encoding of numbers and strings cannot fail; the handler makes it an error
-	}
-	b.buf = append(b.buf, j...)
+	stream := jsoniter.NewStream(jsoniter.ConfigDefault, nil, 512)
+	jsonutil.MarshalHistogram(p.H, stream)
+	b.raw("[")
+	b.time(p.T)
+	b.raw(",")
+	b.buf = append(b.buf, stream.Buffer()...)
+	b.raw("]")
 }
 
 func (b *body) labels(l labels.Labels) {

@@ -101,7 +101,7 @@ func (h *Handler) open(name string, serve func(*request) (*answer, error)) http.
 		r := &request{Request: hr, ctx: hr.Context(), cost: new(model.Cost)}
 		defer func() {
 			if p := recover(); p != nil {
-				h.panicked(out, name, p)
+				h.panicked(out, name, r, p)
 			}
 			if r.leave != nil {
 				r.leave()
@@ -167,12 +167,13 @@ func (h *Handler) fail(out *body, name string, r *request, err error) {
 }
 
 // panicked turns a bug into an error of one request.
-func (h *Handler) panicked(out *body, name string, p any) {
+func (h *Handler) panicked(out *body, name string, r *request, p any) {
 	h.o.Logger.Error("panic", "handler", name, "panic", p, "stack", string(debug.Stack()))
 	if out.status != 0 {
 		out.broken = true
 		return
 	}
 	out.buf = out.buf[:0]
+	out.w.Header().Set("Shale-Cost", costHeader(r.cost))
 	out.failure(&apiError{typeInternal, http.StatusInternalServerError, fmt.Errorf("unexpected error: %v", p)})
 }

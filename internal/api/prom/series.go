@@ -2,7 +2,6 @@ package prom
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -142,7 +141,7 @@ func (h *Handler) strings(r *request,
 	for _, ms := range sel.sets {
 		got, w, err := list(q, ctx, &storage.LabelHints{Limit: oneMore(sel.limit)}, ms...)
 		if err != nil {
-			return nil, fmt.Errorf("labels: %w", err)
+			return nil, err
 		}
 		warnings.Merge(w)
 		all = append(all, got...)

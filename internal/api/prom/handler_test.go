@@ -1,0 +1,361 @@
+package prom_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/storage"
+
+	"github.com/shaledb/shale/internal/api/prom"
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/read/readtest"
+)
+
+// envelope is what every answer must parse as.
+type envelope struct {
+	Status    string
+	Data      json.RawMessage
+	ErrorType string
+	Error     string
+	Warnings  []string
+	Infos     []string
+}
+
+func parse(t testing.TB, r *httptest.ResponseRecorder) envelope {
+	t.Helper()
+	var e envelope
+	if err := json.Unmarshal(r.Body.Bytes(), &e); err != nil {
+		t.Fatalf("%d %.300q: %v", r.Code, r.Body, err)
+	}
+	if (e.Status == "success") != (r.Code == http.StatusOK) || (e.Status == "error") != (e.ErrorType != "" && e.Error != "") {
+		t.Fatalf("%d %.300q", r.Code, r.Body)
+	}
+	if r.Header().Get("Shale-Cost") == "" {
+		t.Fatalf("no Shale-Cost with %d %.300q", r.Code, r.Body)
+	}
+	return e
+}
+
+func expect(t testing.TB, r *httptest.ResponseRecorder, code int, kind, words string) {
+	t.Helper()
+	e := parse(t, r)
+	if r.Code != code || e.ErrorType != kind || !strings.Contains(e.Error, words) {
+		t.Errorf("got %d %s %q, want %d %s with %q", r.Code, e.ErrorType, e.Error, code, kind, words)
+	}
+}
+
+var everything = []string{"/api/v1/query?query=up", "/api/v1/query_range?query=up&start=900&end=1000&step=10", "/api/v1/series?match[]=up",
+	"/api/v1/series?match[]=up&match[]={a=~\".%2B\"}", "/api/v1/labels", "/api/v1/labels?match[]=up&match[]=x", "/api/v1/label/job/values"}
+
+func TestErrorsOfTheStore(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		code int
+		kind string
+	}{
+		{fmt.Errorf("%w: disk is full", model.ErrTransient), 503, "unavailable"},
+		{fmt.Errorf("%w: head", model.ErrClosed), 503, "unavailable"},
+		{fmt.Errorf("%w: page 7", model.ErrCorrupt), 500, "internal"},
+		{fmt.Errorf("%w: matcher", model.ErrInvalid), 400, "bad_data"},
+		{fmt.Errorf("%w: query.max-x", model.ErrLimit), 422, "execution"},
+		{errors.New("something else"), 422, "execution"},
+		{context.Canceled, 503, "canceled"},
+		{fmt.Errorf("wait: %w", context.DeadlineExceeded), 503, "timeout"},
+		{promql.ErrStorage{Err: fmt.Errorf("%w: bucket", model.ErrTransient)}, 503, "unavailable"},
+		{promql.ErrStorage{Err: errors.New("bug")}, 500, "internal"},
+	} {
+		w := newWorld(t, nil)
+		w.mustLoad(t, "anonymous", `up{job="a"} 990:1`, `up{job="b"} 990:1`)
+		for _, f := range []readtest.Failure{{Select: c.err, Labels: c.err}, {Next: c.err, Labels: c.err}, {Rows: c.err, Labels: c.err}} {
+			w.memory.Fail(f)
+			for _, path := range everything {
+				if f.Rows != nil && strings.Contains(path, "/series") {
+					continue // which reads no rows
+				}
+				r := w.get(path)
+				expect(t, r, c.code, c.kind, "")
+				if (r.Header().Get("Retry-After") != "") != (c.code == 503 && c.kind != "timeout") {
+					t.Errorf("%d %s: Retry-After is %q", c.code, c.kind, r.Header().Get("Retry-After"))
+				}
+			}
+		}
+	}
+}
+
+func TestPanicsAreErrors(t *testing.T) {
+	var panics any
+	w := newWorld(t, func(o *prom.Options) {
+		o.Limits.MaxConcurrent = 1
+		o.Limits.MaxWait = time.Millisecond
+		o.Queryable = func(string, *model.Quota, *model.Cost) storage.Queryable {
+			return storage.QueryableFunc(func(int64, int64) (storage.Querier, error) { panic(panics) })
+		}
+	})
+	for _, panics = range []any{"text", errors.New("an error"), (func() (p any) {
+		defer func() { p = recover() }()
+		var m map[string]int
+		m["x"] = 1
+		return nil
+	})()} {
+		for _, path := range everything {
+			expect(t, w.get(path), 500, "internal", "unexpected error")
+		}
+	}
+}
+
+func TestCancellation(t *testing.T) {
+	w := newWorld(t, nil)
+	w.mustLoad(t, "anonymous", `up{job="a"} 990:1`)
+	for _, path := range everything {
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		r := httptest.NewRecorder()
+		w.ServeHTTP(r, httptest.NewRequest("GET", path, nil).WithContext(ctx))
+		expect(t, r, 499, "canceled", "")
+	}
+}
+
+func TestTimeouts(t *testing.T) {
+	w := newWorld(t, func(o *prom.Options) { o.Engine = newEngine(t, 1e8, 10*time.Second) })
+	for _, c := range []struct{ query, timeout string }{
+		{"count_over_time((vector(time()) > 1e12)[9000s:1ms])", "1ms"},
+		{"count_over_time((vector(time()) > 1e12)[9000s:1ms])", "20ms"},
+		{"up", "1e-9"},
+	} {
+		began := time.Now()
+		expect(t, w.get("/api/v1/query", "query="+c.query, "timeout="+c.timeout), 503, "timeout", "timed out")
+		if d := time.Since(began); d > 5*time.Second {
+			t.Errorf("%s took %s", c.query, d)
+		}
+	}
+	// Without the parameter the engine's own limit holds.
+	w = newWorld(t, func(o *prom.Options) {
+		o.Engine = newEngine(t, 1e8, 10*time.Millisecond)
+		o.Limits.Timeout = time.Nanosecond
+	})
+	expect(t, w.get("/api/v1/query", "query=count_over_time((vector(time()) > 1e12)[9000s:1ms])"), 503, "timeout", "timed out")
+	expect(t, w.get("/api/v1/labels"), 503, "timeout", "deadline")
+	expect(t, w.get("/api/v1/series?match[]=up"), 503, "timeout", "deadline")
+}
+
+func TestSubqueriesAreCharged(t *testing.T) {
+	w := newWorld(t, func(o *prom.Options) { o.Limits.MaxBytes = 1 << 20; o.Engine = newEngine(t, 1e6, 10*time.Second) })
+	for query, words := range map[string]string{
+		"count_over_time(nothing[290y:])":                               "a subquery has",
+		"count_over_time(nothing[1y:1ms])":                              "a subquery has",
+		"count_over_time(nothing[66s:1ms])":                             "query.max-bytes",
+		"count_over_time(count_over_time(nothing[50s:1ms])[50s:50s])":   "query.max-bytes",
+		"count_over_time(n[40s:1ms]) + count_over_time(n[40s:1ms])":     "query.max-bytes",
+		"count_over_time(count_over_time(nothing[290y:1y])[290y:290y])": "",
+		"count_over_time(nothing[64s:1ms])":                             "",
+	} {
+		r := w.get("/api/v1/query", "query="+query)
+		if words == "" {
+			expect(t, r, 200, "", "")
+		} else {
+			expect(t, r, 422, "execution", words)
+		}
+	}
+	expect(t, w.get("/api/v1/query_range", "query=count_over_time(nothing[1s:1ms])", "start=0", "end=66", "step=10"), 422, "execution", "query.max-bytes")
+	expect(t, w.get("/api/v1/query_range", "query=count_over_time(nothing[1s:])", "start=-1e300", "end=1e300", "step=9e9"), 422, "execution", "a subquery has")
+	expect(t, w.get("/api/v1/query", "query=count_over_time(nothing[1s:0.0001])"), 400, "bad_data", "1ms")
+}
+
+func TestHostileQueries(t *testing.T) {
+	w := newWorld(t, nil)
+	w.mustLoad(t, "anonymous", `up{job="a"} 990:1`)
+	const n = 200_000
+	for name, query := range map[string]string{
+		"parentheses":         strings.Repeat("(", n) + "1" + strings.Repeat(")", n),
+		"open parentheses":    strings.Repeat("(", n),
+		"functions":           strings.Repeat("abs(", n) + "up" + strings.Repeat(")", n),
+		"signs":               strings.Repeat("-", n) + "1",
+		"sums":                strings.Repeat("1+", n) + "1",
+		"powers":              strings.Repeat("1^", n) + "1",
+		"words":               strings.Repeat("up or ", n) + "up",
+		"subqueries":          "up" + strings.Repeat("[1m:]", n),
+		"braces in between":   strings.Repeat(`up{a="+"}*`, n/10) + "1",
+		"operators in braces": "up{" + strings.Repeat("+", n),
+		"one long name":       strings.Repeat("a", 4*n) + "(",
+		"one long string":     `up{a="` + strings.Repeat("x", 4*n),
+		"regexp":              `up{a=~"` + strings.Repeat("(", n) + `"}`,
+		"repeated regexp":     `up{a=~"((a{1000}){1000}){1000}"}`,
+		"quotes":              strings.Repeat(`"`, n+1),
+		"comments":            strings.Repeat("#\n", n),
+		"zeros":               strings.Repeat("\x00", n),
+		"not UTF-8":           strings.Repeat("\xff", n),
+		"numbers":             strings.Repeat("9", n) + "x",
+	} {
+		began := time.Now()
+		r := w.do("POST", "/api/v1/query", []string{"query=" + query}, nil)
+		e := parse(t, r)
+		if r.Code != 400 && r.Code != 413 {
+			t.Errorf("%s: %d %.200s", name, r.Code, r.Body)
+		}
+		if len(e.Error) > 3_000_000 {
+			t.Errorf("%s: the error has %d bytes", name, len(e.Error))
+		}
+		if d := time.Since(began); d > 5*time.Second {
+			t.Errorf("%s took %s", name, d)
+		}
+	}
+	// What real dashboards send stays far below.
+	if r := w.do("POST", "/api/v1/query", []string{"query=" + strings.Repeat("up or ", 900) + "up"}, nil); r.Code != 200 {
+		t.Errorf("900 operators: %d %.200s", r.Code, r.Body)
+	}
+	var long []string
+	for range 257 {
+		long = append(long, "match[]=up")
+	}
+	for _, path := range []string{"/api/v1/series", "/api/v1/labels", "/api/v1/label/a/values"} {
+		expect(t, w.do("POST", path, long, nil), 400, "bad_data", "257 selectors")
+		if r := w.do("POST", path, long[1:], nil); r.Code != 200 {
+			t.Errorf("%s: %d %.200s", path, r.Code, r.Body)
+		}
+		expect(t, w.do("POST", path, []string{"match[]=" + strings.Repeat("{", n)}, nil), 400, "bad_data", "parse error")
+	}
+}
+
+func TestGate(t *testing.T) {
+	entered, release := make(chan struct{}, 64), make(chan struct{})
+	w := newWorld(t, func(o *prom.Options) {
+		o.Limits.MaxConcurrent, o.Limits.MaxWait = 2, 50*time.Millisecond
+		inner := o.Queryable
+		o.Queryable = func(tenant string, q *model.Quota, c *model.Cost) storage.Queryable {
+			if tenant == "slow" {
+				entered <- struct{}{}
+				<-release
+			}
+			return inner(tenant, q, c)
+		}
+	})
+	slow := []string{"X-Scope-OrgID: slow"}
+	var wg sync.WaitGroup
+	for range 2 {
+		wg.Go(func() {
+			if r := w.do("GET", "/api/v1/query?query=1", nil, slow); r.Code != 200 {
+				t.Errorf("slow: %s", show(r))
+			}
+		})
+		<-entered
+	}
+	for _, path := range everything {
+		r := w.get(path)
+		expect(t, r, 503, "unavailable", "query.max-concurrent")
+		if r.Header().Get("Retry-After") == "" {
+			t.Error("no Retry-After")
+		}
+	}
+	// What needs no turn is answered.
+	if r := w.get("/api/v1/status/buildinfo"); r.Code != 200 {
+		t.Errorf("build information: %s", show(r))
+	}
+	// More than 16 for each place do not even wait.
+	var refused sync.WaitGroup
+	began := time.Now()
+	for range 64 {
+		refused.Go(func() { expect(t, w.get("/api/v1/query?query=1"), 503, "unavailable", "query.max-concurrent") })
+	}
+	refused.Wait()
+	if d := time.Since(began); d > 3*time.Second {
+		t.Errorf("64 refusals took %s", d)
+	}
+	close(release)
+	wg.Wait()
+	for range 5 {
+		if r := w.get("/api/v1/query?query=1"); r.Code != 200 {
+			t.Errorf("afterwards: %s", show(r))
+		}
+	}
+	if got := testutil.ToFloat64(mustGauge(t, w, "shale_api_prom_running_requests")); got != 0 {
+		t.Errorf("%v requests run", got)
+	}
+}
+
+func TestGzip(t *testing.T) {
+	w := newWorld(t, nil)
+	for i := range 200 {
+		w.mustLoad(t, "anonymous", fmt.Sprintf(`up{i="%d"} 990:%d`, i, i))
+	}
+	plain := w.get("/api/v1/query?query=up")
+	for accept, compressed := range map[string]bool{
+		"gzip": true, "deflate, GZIP;q=0.5": true, "br;q=1, gzip": true,
+		"": false, "identity": false, "gzip;q=0": false, "gzip;q=x": false, "xgzip": false,
+	} {
+		r := w.do("GET", "/api/v1/query?query=up", nil, []string{"Accept-Encoding: " + accept})
+		if got := r.Header().Get("Content-Encoding") == "gzip"; got != compressed {
+			t.Errorf("%q: compressed is %t", accept, got)
+		}
+		body := r.Body.Bytes()
+		if compressed {
+			z, err := gzip.NewReader(r.Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if body, err = io.ReadAll(z); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !bytes.Equal(body, plain.Body.Bytes()) || r.Header().Get("Vary") != "Accept-Encoding" {
+			t.Errorf("%q: the answer differs", accept)
+		}
+	}
+	if r := w.do("GET", "/api/v1/query?query=1", nil, []string{"Accept-Encoding: gzip"}); r.Header().Get("Content-Encoding") != "" {
+		t.Error("a short answer was compressed")
+	}
+}
+
+// TestOverTheWire sends a large answer over a real connection, whole and to a client that leaves.
+func TestOverTheWire(t *testing.T) {
+	w := newWorld(t, func(o *prom.Options) { o.Engine = newEngine(t, 1e7, 10*time.Second) })
+	for i := range 100 {
+		w.mustLoad(t, "anonymous", fmt.Sprintf(`up{i="%d"} 990:0.1234567%d`, i, i))
+	}
+	s := httptest.NewServer(w)
+	defer s.Close()
+	defer s.Client().CloseIdleConnections()
+	query := s.URL + "/api/v1/query_range?" + url.Values{"query": {"up"}, "start": {"990"}, "end": {"1190"}, "step": {"0.02"}, "stats": {"all"}}.Encode()
+	for range 3 {
+		resp, err := s.Client().Get(query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var e struct {
+			Data struct{ Result []struct{ Values [][2]any } }
+		}
+		err = json.NewDecoder(resp.Body).Decode(&e)
+		resp.Body.Close()
+		if err != nil || len(e.Data.Result) != 100 || len(e.Data.Result[0].Values) != 10001 {
+			t.Fatalf("%d series: %v", len(e.Data.Result), err)
+		}
+	}
+	for range 3 {
+		resp, err := s.Client().Get(query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.CopyN(io.Discard, resp.Body, 1000)
+		resp.Body.Close()
+	}
+	deadline := time.Now().Add(10 * time.Second)
+	for testutil.ToFloat64(mustGauge(t, w, "shale_api_prom_running_requests")) != 0 {
+		if time.Now().After(deadline) {
+			t.Fatal("requests of clients that left still run")
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
