@@ -55,6 +55,9 @@ func (h *Head) commit(ctx context.Context, e edit) error {
 		m.Parts = append(m.Parts, info)
 	}
 	m.Covered = max(m.Covered, e.covered)
+	if invariants {
+		checkParts(&m)
+	}
 	if err := m.write(h.o.FS, h.o.Dir); err != nil {
 		// Whether the rename is durable is unknown, so the new files must stay until the next try has replaced the
 		// manifest; the next start deletes them if it does not name them.

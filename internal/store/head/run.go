@@ -129,6 +129,9 @@ func sortSpans(tenant string, spans []span) runTenant {
 		}
 	}
 	t.sortTies()
+	if invariants {
+		t.checkOrder()
+	}
 	return t
 }
 

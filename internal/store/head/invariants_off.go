@@ -1,0 +1,5 @@
+//go:build !invariants
+
+package head
+
+const invariants = false
