@@ -2,7 +2,6 @@ package prom_test
 
 import (
 	"fmt"
-	"math"
 	"net/http"
 	"regexp"
 	"strings"
@@ -12,8 +11,6 @@ import (
 
 	"github.com/shaledb/shale/internal/api/prom"
 )
-
-func float64bits(f float64) uint64 { return math.Float64bits(f) }
 
 // seconds are the parts of upstream's statistics that differ from run to run.
 var seconds = regexp.MustCompile(`(Time":)[0-9.e-]+`)

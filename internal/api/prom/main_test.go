@@ -2,6 +2,7 @@ package prom_test
 
 import (
 	"fmt"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -101,7 +102,7 @@ func (w *world) load(tenant, line string) error {
 		if err != nil {
 			return err
 		}
-		rows.Append(int64(t*1000)*1e6, float64bits(v), 0)
+		rows.Append(int64(t*1000)*1e6, math.Float64bits(v), 0)
 	}
 	w.memory.Add(tenant, l.Key(7, model.Metrics), l, &rows)
 	return nil
