@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -233,6 +234,32 @@ func TestHostileQueries(t *testing.T) {
 	}
 }
 
+func TestLabelsDoNotExplode(t *testing.T) {
+	w := newWorld(t, nil)
+	w.mustLoad(t, "anonymous", `up{job="a"} 990:1`)
+	nest := func(n int, begin, end string) string {
+		return strings.Repeat(begin, n) + "up" + strings.Repeat(end, n)
+	}
+	for _, c := range []struct {
+		query string
+		code  int
+	}{
+		{nest(12, "label_join(", `, "job", "", "job", "job")`), 200},
+		{nest(13, "label_join(", `, "job", "", "job", "job")`), 400},
+		{nest(40, "label_join((", `), "job", "", "job", "job")`), 400},
+		{nest(12, "label_replace(", `, "job", "$1$1", "job", "(.*)")`), 200},
+		{nest(40, "label_replace(", `, "job", "$1${1}", "job", "(.*)")`), 400},
+		{nest(40, "label_replace(", `, "job", (("$1$1")), "job", "(.*)")`), 400},
+		{nest(7, "label_replace(label_join(", `, "job", "", "job", "job"), "job", "$1$1", "job", "(.*)")`), 400},
+		{nest(200, "label_replace(", `, "job", "$1", "job", "(.*)")`), 200},
+		{`label_join(up, "job", ""` + strings.Repeat(`, "job"`, 5000) + `)`, 400},
+	} {
+		if r := w.get("/api/v1/query", "query="+c.query); r.Code != c.code {
+			t.Errorf("%.100s: %d %.300s", c.query, r.Code, r.Body)
+		}
+	}
+}
+
 func TestGate(t *testing.T) {
 	entered, release := make(chan struct{}, 64), make(chan struct{})
 	w := newWorld(t, func(o *prom.Options) {
@@ -360,5 +387,35 @@ func TestOverTheWire(t *testing.T) {
 			t.Fatal("requests of clients that left still run")
 		}
 		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// TestClientThatDoesNotRead must not keep its place for longer than a query may run.
+func TestClientThatDoesNotRead(t *testing.T) {
+	w := newWorld(t, func(o *prom.Options) {
+		o.Engine = newEngine(t, 1e7, 10*time.Second)
+		o.Limits.Timeout, o.Limits.MaxConcurrent = 300*time.Millisecond, 1
+	})
+	for i := range 100 {
+		w.mustLoad(t, "anonymous", fmt.Sprintf(`up{i="%d"} 990:%d`, i, i))
+	}
+	s := httptest.NewServer(w)
+	defer s.Close()
+	conn, err := net.Dial("tcp", s.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	// 29 MB, which no socket takes unread.
+	fmt.Fprint(conn, "GET /api/v1/query_range?query=up&start=990&end=1190&step=0.02 HTTP/1.1\r\nHost: x\r\n\r\n")
+	if _, err := conn.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if r := w.get("/api/v1/query?query=1"); r.Code != 200 { // waits for its turn, 10 s at most
+		t.Errorf("afterwards: %s", show(r))
+	}
+	_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+	if rest, err := io.ReadAll(conn); err == nil && bytes.HasSuffix(rest, []byte("0\r\n\r\n")) {
+		t.Error("an answer that was cut short looks whole")
 	}
 }

@@ -126,6 +126,9 @@ func (h *Handler) checkQuery(text string, span time.Duration, quota *model.Quota
 	if err != nil {
 		return badParam("query", err)
 	}
+	if err := checkGrowth(expr); err != nil {
+		return badParam("query", err)
+	}
 	return h.chargeSubqueries(expr, span, quota)
 }
 
