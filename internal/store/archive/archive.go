@@ -3,6 +3,7 @@ package archive
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/catalog"
@@ -38,10 +39,12 @@ type Options struct {
 type Archive struct {
 	o       Options
 	readers *readers
+	// firstPause is the constant of that name; tests do not wait.
+	firstPause time.Duration
 }
 
 // New returns an Archive. It opens nothing yet.
-func New(o Options) *Archive { return &Archive{o: o, readers: newReaders()} }
+func New(o Options) *Archive { return &Archive{o: o, readers: newReaders(), firstPause: firstPause} }
 
 // Select returns a cursor for each block that may hold rows of the request.
 func (a *Archive) Select(ctx context.Context, req *model.Request) ([]model.Cursor, error) {

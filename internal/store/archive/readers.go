@@ -83,6 +83,7 @@ func (p *pages) Page(ctx context.Context, at part.Addr) ([]byte, error) {
 	return page, err
 }
 
+// A read is tried so many times, with pauses that begin with firstPause and grow fourfold.
 const (
 	tries      = 4
 	firstPause = 20 * time.Millisecond
@@ -90,7 +91,7 @@ const (
 
 // read fetches bytes of the block and tries again while the bucket has a transient error.
 func (p *pages) read(ctx context.Context, off, n int64) ([]byte, error) {
-	pause := firstPause
+	pause := p.a.firstPause
 	for try := 1; ; try++ {
 		p.cost.BucketRequests.Add(1)
 		b, err := p.a.o.Bucket.GetRange(ctx, p.object, off, n)
