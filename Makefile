@@ -48,6 +48,7 @@ race: ## Test under the race detector.
 
 e2e: ## Compare with real prometheus, collectd and nc for DURATION (60s).
 	go test -tags '$(TAGS),e2e' -count=1 -timeout 30m -v ./test/e2e -duration $(DURATION)
+	go test -tags '$(TAGS),e2e' -count=1 -timeout 10m ./test/badinput
 
 torture: tools ## Long tests, long kills, long fuzzing (FUZZTIME for each target); outside CI.
 	go test -count=1 -timeout 4h -tags '$(TAGS),torture' ./...

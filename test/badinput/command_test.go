@@ -1,0 +1,134 @@
+//go:build e2e
+
+package badinput
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// runCommand runs the program to its end. One that goes on is asked to stop after patience, and the answer says so.
+func runCommand(t *testing.T, bin, dir string, env []string, patience time.Duration, args ...string) (answer, text string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	return runUntil(ctx, t, bin, dir, env, args...)
+}
+
+// runUntil runs the program until it or the context ends.
+func runUntil(ctx context.Context, t *testing.T, bin, dir string, env []string, args ...string) (answer, text string) {
+	t.Helper()
+	cmd := exec.CommandContext(ctx, bin, args...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 10 * time.Second
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	text = strings.ReplaceAll(errs.String(), dir, "DIR")
+	if text == "" {
+		text = out.String()
+	}
+	if strings.Contains(text, "panic") || strings.Contains(text, "goroutine ") {
+		t.Errorf("shale %s: %s", strings.Join(args, " "), text)
+	}
+	// What a log says before the end is not the answer.
+	var lines []string
+	for line := range strings.Lines(text) {
+		if !strings.Contains(line, "level=INFO") {
+			lines = append(lines, strings.TrimSpace(line))
+		}
+	}
+	text = strings.Join(lines, "\n")
+	if ctx.Err() != nil {
+		return "runs", text
+	}
+	if err != nil && cmd.ProcessState == nil {
+		return "failed", err.Error()
+	}
+	return fmt.Sprint("exit ", cmd.ProcessState.ExitCode()), text
+}
+
+func commandLine(bin string) group {
+	g := group{title: "Command line"}
+	add := func(args string) {
+		g.attacks = append(g.attacks, attack{input: "shale " + args, do: func(t *testing.T, _ *server) (string, string) {
+			return runCommand(t, bin, t.TempDir(), nil, 5*time.Second, strings.Fields(args)...)
+		}})
+	}
+	for _, args := range []string{
+		"nosuch", "serve extra", "serve --nosuch", "serve --memory 1x", "serve --memory 0", "serve --memory -5GiB", "serve --memory 1KiB",
+		"serve --memory 150%", "serve --limits.tenants -1", "serve --limits.labels 0", "serve --limits.connections 0", "serve --limits.body-bytes 0",
+		"serve --query.timeout x", "serve --query.timeout 0", "serve --query.max-concurrent 0", "serve --http-listen x",
+		"serve --http-listen 127.0.0.1:99999", "serve --http-listen 192.0.2.1:0", "serve --graphite-listen nohost", "serve --graphite-listen 192.0.2.1:0 --http-listen 127.0.0.1:0", "serve --log.level loud",
+		"serve --log.format xml", "serve --config /nonexistent.yml", "serve --config /", "serve --retention -1d", "serve --max-age 999999999999d",
+		"serve --disk 0", "serve --data-dir /dev/null --http-listen 127.0.0.1:0", "serve --data-dir /proc/x --http-listen 127.0.0.1:0",
+		"serve --bucket /dev/null --http-listen 127.0.0.1:0",
+		"query", "query up --url x", "query up --url http://127.0.0.1:1", "query up --time yesterday", "query up --start 1 --end 0", "query up --format xml",
+		"query up --step 5s", "query up --start 1 --step -5s",
+		"load", "load graphite --agents 0", "load graphite --rate NaN", "load graphite --rate x", "load remote-write --url ftp://x",
+		"load graphite --verify-only", "load graphite --verify-only --verify 1 --state /etc/passwd", "load graphite --verify-only --verify 1 --state /nonexistent",
+		"inspect part", "inspect part /etc/passwd", "inspect part /dev/null", "inspect part /dev/zero", "inspect part /", "inspect block /etc/passwd",
+		"inspect journal /etc/passwd", "inspect journal /etc", "inspect folder /nonexistent", "inspect folder /proc/self/fdinfo --check", "inspect catalogue /proc/self/fdinfo --check", "version extra",
+	} {
+		add(args)
+	}
+	g.attacks = append(g.attacks, attack{input: "shale load graphite --duration 1s, to a port where nobody listens", do: func(t *testing.T, _ *server) (string, string) {
+		answer, _ := runCommand(t, bin, t.TempDir(), nil, 10*time.Second, "load", "graphite", "--agents", "1", "--target", "127.0.0.1:1", "--duration", "1s", "--quiet")
+		return answer, ""
+	}})
+	for _, kv := range []string{"SHALE_MEMORY=much", "SHALE_NOSUCH=1", "SHALE_QUERY_TIMEOUT=", "SHALE_CONFIG=/nonexistent.yml"} {
+		g.attacks = append(g.attacks, attack{input: kv + " shale serve", do: func(t *testing.T, _ *server) (string, string) {
+			return runCommand(t, bin, t.TempDir(), []string{kv}, 5*time.Second, "serve", "--http-listen", "127.0.0.1:0", "--graphite-listen", "")
+		}})
+	}
+	for _, c := range []struct{ input, yaml string }{
+		{"an unknown key", "memory: 128MiB\nmemroy: 1GiB\n"}, {"an unknown key below a known one", "query:\n  timeuot: 30s\n"},
+		{"a bad value", "memory: much\n"}, {"a list for a value", "memory: [1, 2]\n"}, {"a number for a group", "query: 5\n"},
+		{"a tab", "query:\n\ttimeout: 30s\n"}, {"a key twice", "memory: 1GiB\nmemory: 2GiB\n"}, {"no YAML", "{{{{"}, {"binary", "\x00\x01\xff\xfe"},
+		{"two documents", "memory: 1GiB\n---\nmemory: 2GiB\n"}, {"an anchor bomb", bomb()}, {"10,000 nested lists", "memory: " + strings.Repeat("[", 10_000)},
+		{"negative number", "limits:\n  connections: -1\n"}, {"number out of range", "limits:\n  connections: 99999999999999999999\n"},
+	} {
+		g.attacks = append(g.attacks, attack{input: "shale serve --config with " + c.input, do: func(t *testing.T, _ *server) (string, string) {
+			dir := t.TempDir()
+			name := filepath.Join(dir, "shale.yml")
+			if err := os.WriteFile(name, []byte(c.yaml), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			return runCommand(t, bin, dir, nil, 5*time.Second, "serve", "--config", name)
+		}})
+	}
+	taken := func(input, flag string) {
+		g.attacks = append(g.attacks, attack{input: input, do: func(t *testing.T, _ *server) (string, string) {
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+			args := []string{"serve", "--http-listen", "127.0.0.1:0", "--graphite-listen", "127.0.0.1:0", "--memory", "64MiB", flag, l.Addr().String()}
+			return runCommand(t, bin, t.TempDir(), nil, 5*time.Second, args...)
+		}})
+	}
+	taken("shale serve --http-listen on a port in use", "--http-listen")
+	taken("shale serve --graphite-listen on a port in use", "--graphite-listen")
+	return g
+}
+
+// bomb is YAML whose aliases would grow to 10^9 words.
+func bomb() string {
+	var sb strings.Builder
+	sb.WriteString("a: &a [x,x,x,x,x,x,x,x,x,x]\n")
+	for c := 'b'; c <= 'i'; c++ {
+		fmt.Fprintf(&sb, "%c: &%c [", c, c)
+		sb.WriteString(strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*%c,", c-1), 10), ",") + "]\n")
+	}
+	return sb.String()
+}
