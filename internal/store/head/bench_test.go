@@ -75,6 +75,62 @@ func benchmarkIngest(b *testing.B, series int) {
 	}
 }
 
+// BenchmarkNewSeries applies batches of series that nobody has seen, with some 600 bytes of labels each, with flushes
+// and merges going on, and reports the CPU time of everything until parts have merged.
+func BenchmarkNewSeries(b *testing.B) {
+	const batch, perRound = 2000, 100_000
+	now := time.Now().UnixNano()
+	h, err := Open(b.Context(), Options{
+		FS: vfs.Default, Dir: b.TempDir() + "/head", Seed: testSeed, KnownBytes: 256 << 20, RowBytes: 200 << 20, LabelBytes: 100 << 20,
+		Now: func() int64 { return now },
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	h.Start()
+	began, rows, seq := cpuSeconds(), 0, uint64(0)
+	var making float64
+	for b.Loop() {
+		made := cpuSeconds()
+		var batches []*model.Batch
+		for range perRound / batch {
+			m := &model.Batch{Tenant: "t", Signal: model.Metrics}
+			for j := range batch {
+				l := newSeries(rows)
+				m.AddSample(l.Key(testSeed, model.Metrics), now, math.Float64bits(float64(rows%100)))
+				m.Labels.Append(uint32(j), l)
+				rows++
+			}
+			batches = append(batches, m)
+		}
+		making += cpuSeconds() - made
+		for _, m := range batches {
+			seq++
+			h.Apply(seq, m)
+		}
+	}
+	if err := h.Flush(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	for more := true; more; {
+		if more, err = h.mergeOnce(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric((cpuSeconds()-began-making)/float64(rows)*1e6, "cpu-s/Mseries")
+	if err := h.Close(); err != nil {
+		b.Fatal(err)
+	}
+}
+
+func newSeries(n int) model.Labels {
+	pairs := []string{"__name__", fmt.Sprint("avalanche_metric_", n%500), "job", "load", "instance", fmt.Sprintf("host-%06d:9090", n/1000), "series_id", fmt.Sprint(n / 500)}
+	for i := range 10 {
+		pairs = append(pairs, fmt.Sprintf("label_key_kkkkk_%d", i), fmt.Sprintf("label_val_vvvvvvvvvv_%d", i))
+	}
+	return model.LabelsOf(pairs...)
+}
+
 func cpuSeconds() float64 {
 	var u syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)

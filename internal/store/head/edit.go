@@ -126,6 +126,9 @@ func sortParts(parts []*localPart) {
 	})
 }
 
+// partSuffix ends the names of parts.
+const partSuffix = ".part"
+
 // nextFile names a new file. The number is written with the next manifest; a number that a crash makes come again
 // meets no file, since the start deletes what the manifest does not name.
 func (h *Head) nextFile(suffix string) string {
@@ -133,7 +136,7 @@ func (h *Head) nextFile(suffix string) string {
 	defer h.edits.Unlock()
 	n := h.manifest.NextFile
 	h.manifest.NextFile++
-	return fmt.Sprintf("%08d.%s", n, suffix)
+	return fmt.Sprintf("%08d%s", n, suffix)
 }
 
 func (h *Head) writerOptions(s model.Signal, seqLo, seqHi uint64) part.WriterOptions {

@@ -90,7 +90,7 @@ type keepFunc func(tenant string, k model.Key) (bool, error)
 
 // writePart merges the inputs into one part and adds it to the edit.
 func (h *Head) writePart(ctx context.Context, o part.WriterOptions, k kind, g group, inputs []part.Stream, keep keepFunc, e *edit) error {
-	file := h.nextFile("part")
+	file := h.nextFile(partSuffix)
 	w, err := createPart(h.o.FS, h.o.Dir, file, o)
 	if err != nil {
 		return err

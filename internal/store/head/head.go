@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -84,8 +85,14 @@ func (h *Head) openParts(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	files, err := h.o.FS.List(h.o.Dir)
+	if err != nil {
+		return fmt.Errorf("%w: %s: %v", model.ErrTransient, h.o.Dir, err)
+	}
 	if m == nil {
-		m = &manifest{Version: manifestVersion, Seed: h.o.Seed, Node: h.o.Node, NextFile: 1}
+		if m, err = h.firstManifest(files); err != nil {
+			return err
+		}
 	}
 	if m.Seed != h.o.Seed {
 		return fmt.Errorf("%w: the data folder %s has the key seed %016x and the bucket has %016x; they do not belong together", model.ErrInvalid, h.o.Dir, uint64(m.Seed), uint64(h.o.Seed))
@@ -109,10 +116,6 @@ func (h *Head) openParts(ctx context.Context) error {
 			h.tenants.must(t.Name)
 		}
 	}
-	files, err := h.o.FS.List(h.o.Dir)
-	if err != nil {
-		return fmt.Errorf("%w: %s: %v", model.ErrTransient, h.o.Dir, err)
-	}
 	for _, f := range files {
 		if !named[f] {
 			if err := h.o.FS.Remove(h.o.FS.PathJoin(h.o.Dir, f)); err != nil {
@@ -121,6 +124,18 @@ func (h *Head) openParts(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// firstManifest makes the manifest of a new folder. A folder that has parts had a manifest, without which they must
+// not be taken for leftovers.
+func (h *Head) firstManifest(files []string) (*manifest, error) {
+	for _, f := range files {
+		if strings.HasSuffix(f, partSuffix) {
+			return nil, fmt.Errorf("%w: %s holds parts, such as %s, and no %s that names them", model.ErrCorrupt, h.o.Dir, f, manifestName)
+		}
+	}
+	m := &manifest{Version: manifestVersion, Seed: h.o.Seed, Node: h.o.Node, NextFile: 1}
+	return m, m.write(h.o.FS, h.o.Dir)
 }
 
 // Covered returns the last sequence number whose rows and labels are in parts.

@@ -16,7 +16,7 @@ func (h *Head) labelWalksOf(ctx context.Context, s model.Signal, tenant string) 
 	var walks []labelWalk
 	for _, p := range h.group(s, labelPart, young) {
 		if p.reader.Meta().Tenant(tenant) != nil {
-			walks = append(walks, newPartLabelWalk(ctx, p.reader, tenant))
+			walks = append(walks, newPartLabelWalk(ctx, p, tenant))
 		}
 	}
 	h.mu.Lock()
@@ -32,13 +32,14 @@ func (h *Head) labelWalksOf(ctx context.Context, s model.Signal, tenant string) 
 
 // partLabelWalk finds labels in a label part.
 type partLabelWalk struct {
+	part   *localPart
 	keys   *part.KeyCursor
 	series *part.SeriesCursor
 	valid  bool
 }
 
-func newPartLabelWalk(ctx context.Context, r *part.Reader, tenant string) *partLabelWalk {
-	w := &partLabelWalk{keys: r.Keys(ctx, tenant), series: r.SeriesAt(ctx, tenant)}
+func newPartLabelWalk(ctx context.Context, p *localPart, tenant string) *partLabelWalk {
+	w := &partLabelWalk{part: p, keys: p.reader.Keys(ctx, tenant), series: p.reader.SeriesAt(ctx, tenant)}
 	w.valid = w.keys.Next()
 	return w
 }
@@ -48,13 +49,13 @@ func (w *partLabelWalk) seek(_ context.Context, k model.Key) (model.Labels, erro
 		w.valid = w.keys.SeekGE(k)
 	}
 	if !w.valid {
-		return nil, w.keys.Err()
+		return nil, w.part.named(w.keys.Err())
 	}
 	if w.keys.Key() != k {
 		return nil, nil
 	}
 	if err := w.series.Seek(w.keys.Rank()); err != nil {
-		return nil, err
+		return nil, w.part.named(err)
 	}
 	return w.series.Labels(), nil
 }
@@ -63,7 +64,7 @@ func (w *partLabelWalk) seek(_ context.Context, k model.Key) (model.Labels, erro
 // once more.
 func (h *Head) rebuildKnown(ctx context.Context) error {
 	for _, p := range h.pinParts(func(i *partInfo) bool { return i.Kind == labelPart }) {
-		err := h.addKnown(ctx, p)
+		err := p.named(h.addKnown(ctx, p))
 		p.unpin()
 		if err != nil {
 			return err

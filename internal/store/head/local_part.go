@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -26,6 +27,15 @@ type localPart struct {
 
 func openLocalPart(ctx context.Context, fs vfs.FS, dir string, info partInfo, pagesRead *atomic.Int64) (*localPart, error) {
 	name := fs.PathJoin(dir, info.File)
+	stat, err := fs.Stat(name)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil, fmt.Errorf("%w: part %s is missing", model.ErrCorrupt, name)
+	case err != nil:
+		return nil, fmt.Errorf("%w: part %s: %v", model.ErrTransient, name, err)
+	case stat.Size() != info.Bytes:
+		return nil, fmt.Errorf("%w: part %s has %d bytes and should have %d", model.ErrCorrupt, name, stat.Size(), info.Bytes)
+	}
 	f, err := fs.Open(name, vfs.RandomReadsOption)
 	if err != nil {
 		return nil, fmt.Errorf("%w: part %s: %v", model.ErrTransient, name, err)
@@ -47,6 +57,14 @@ func readRange(r io.ReaderAt) part.ReadRange {
 		}
 		return b, nil
 	}
+}
+
+// named gives an error the name of the part.
+func (p *localPart) named(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("part %s: %w", p.info.File, err)
 }
 
 func (p *localPart) pin() { p.refs.Add(1) }

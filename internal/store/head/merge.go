@@ -96,10 +96,18 @@ func (h *Head) mergeInto(ctx context.Context, s model.Signal, g group, in []*loc
 func streams(in []*localPart) []part.Stream {
 	ss := make([]part.Stream, len(in))
 	for i, p := range in {
-		ss[i] = p.reader.Stream()
+		ss[i] = &namedStream{p.reader.Stream(), p}
 	}
 	return ss
 }
+
+// namedStream says in its error which part it is of.
+type namedStream struct {
+	part.Stream
+	part *localPart
+}
+
+func (s *namedStream) Err() error { return s.part.named(s.Stream.Err()) }
 
 // sortIntoWindows merges young parts, all there are, into one part for each window that still takes rows and one for
 // late rows.
@@ -185,7 +193,7 @@ func (ws *windowSorter) output(g group) (*windowOutput, error) {
 			return out, nil
 		}
 	}
-	out := &windowOutput{group: g, file: ws.h.nextFile("part")}
+	out := &windowOutput{group: g, file: ws.h.nextFile(partSuffix)}
 	var err error
 	if out.w, err = createPart(ws.h.o.FS, ws.h.o.Dir, out.file, ws.options); err != nil {
 		return nil, err

@@ -53,7 +53,7 @@ func (h *Head) Select(ctx context.Context, req *model.Request) ([]model.Cursor, 
 		if p.reader.Meta().Tenant(req.Tenant) == nil {
 			continue
 		}
-		s, err := newPartSeries(ctx, p.reader, req)
+		s, err := newPartSeries(ctx, p, req)
 		if err != nil {
 			_ = c.Close()
 			return nil, err
@@ -71,7 +71,7 @@ func (h *Head) Select(ctx context.Context, req *model.Request) ([]model.Cursor, 
 			continue
 		}
 		req.Cost.HeadParts.Add(1)
-		c.rows = append(c.rows, newPartRows(ctx, p.reader, req))
+		c.rows = append(c.rows, newPartRows(ctx, p, req))
 	}
 	for _, r := range v.runs {
 		r.sort()
@@ -151,7 +151,7 @@ func (h *Head) LabelNames(ctx context.Context, req *model.Request, emit func(nam
 	defer v.release()
 	for _, p := range v.labels {
 		if err := p.reader.LabelNames(ctx, req.Tenant, req.Matchers, emit); err != nil {
-			return err
+			return p.named(err)
 		}
 	}
 	return v.freshLabels(req, func(l model.Labels) error {
@@ -170,7 +170,7 @@ func (h *Head) LabelValues(ctx context.Context, req *model.Request, name string,
 	defer v.release()
 	for _, p := range v.labels {
 		if err := p.reader.LabelValues(ctx, req.Tenant, name, req.Matchers, emit); err != nil {
-			return err
+			return p.named(err)
 		}
 	}
 	return v.freshLabels(req, func(l model.Labels) error {

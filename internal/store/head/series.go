@@ -17,13 +17,14 @@ type seriesSource interface {
 
 // partSeries are the series of a label part.
 type partSeries struct {
+	part   *localPart
 	ranks  part.Ranks
 	series *part.SeriesCursor
 }
 
-func newPartSeries(ctx context.Context, r *part.Reader, req *model.Request) (*partSeries, error) {
-	ranks, err := r.Select(ctx, req.Tenant, req.Matchers)
-	return &partSeries{ranks: ranks, series: r.SeriesAt(ctx, req.Tenant)}, err
+func newPartSeries(ctx context.Context, p *localPart, req *model.Request) (*partSeries, error) {
+	ranks, err := p.reader.Select(ctx, req.Tenant, req.Matchers)
+	return &partSeries{part: p, ranks: ranks, series: p.reader.SeriesAt(ctx, req.Tenant)}, p.named(err)
 }
 
 func (s *partSeries) next() (bool, error) {
@@ -32,7 +33,7 @@ func (s *partSeries) next() (bool, error) {
 	}
 	err := s.series.Seek(s.ranks[0])
 	s.ranks = s.ranks[1:]
-	return err == nil, err
+	return err == nil, s.part.named(err)
 }
 
 func (s *partSeries) key() model.Key       { return s.series.Key() }
@@ -105,13 +106,14 @@ func (u *seriesUnion) next() (bool, error) {
 
 // partRows are the rows of a data part.
 type partRows struct {
+	part    *localPart
 	keys    *part.KeyCursor
 	samples *part.SampleCursor
 	valid   bool
 }
 
-func newPartRows(ctx context.Context, r *part.Reader, req *model.Request) *partRows {
-	p := &partRows{keys: r.Keys(ctx, req.Tenant), samples: r.SamplesAt(ctx, req.Range)}
+func newPartRows(ctx context.Context, lp *localPart, req *model.Request) *partRows {
+	p := &partRows{part: lp, keys: lp.reader.Keys(ctx, req.Tenant), samples: lp.reader.SamplesAt(ctx, req.Range)}
 	p.valid = p.keys.Next()
 	return p
 }
@@ -121,12 +123,12 @@ func (p *partRows) appendRows(k model.Key, dst *model.Rows) error {
 		p.valid = p.keys.SeekGE(k)
 	}
 	if !p.valid {
-		return p.keys.Err()
+		return p.part.named(p.keys.Err())
 	}
 	if p.keys.Key() != k {
 		return nil
 	}
-	return p.samples.AppendRows(p.keys.Rank(), dst)
+	return p.part.named(p.samples.AppendRows(p.keys.Rank(), dst))
 }
 
 // runRows are the rows of a run.

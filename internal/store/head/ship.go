@@ -180,7 +180,7 @@ func (sw *shipWriter) labelsOf(tenant string, k model.Key) (model.Labels, error)
 }
 
 func (sw *shipWriter) begin() (err error) {
-	sw.file = sw.h.nextFile("block")
+	sw.file = sw.h.nextFile(".block")
 	sw.series = 0
 	sw.w, err = createPart(sw.h.o.FS, sw.h.o.Dir, sw.file, sw.options)
 	return err
