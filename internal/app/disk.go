@@ -72,9 +72,11 @@ func (d *disk) measure() {
 	d.used.Store(used)
 	var full error
 	if used >= d.limit {
-		full = fmt.Errorf("%w: the data folder holds %d bytes and --disk allows %d; give it more, or shorten --retention", model.ErrTransient, used, d.limit)
+		full = &model.LimitError{Limit: "disk", Text: fmt.Sprintf(
+			"the data folder holds %d bytes and may hold %d; give it more, or shorten the retention", used, d.limit)}
 	} else if u, err := d.fs.GetDiskUsage(d.dir); err == nil && u.AvailBytes < diskReserve {
-		full = fmt.Errorf("%w: the file system of the data folder has %d bytes left and Shale keeps %d free; make room there", model.ErrTransient, u.AvailBytes, diskReserve)
+		full = &model.LimitError{Limit: "disk", Text: fmt.Sprintf(
+			"the file system of the data folder has %d bytes left and Shale keeps %d free; make room there", u.AvailBytes, diskReserve)}
 	}
 	if full == nil {
 		d.full.Store(nil)

@@ -160,6 +160,10 @@ func (e *Engine) replay(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("replay the journal from %d: %w", from, err)
 	}
+	if from > 1 && e.journal.LastSeq() == 0 {
+		// The newest segment is never deleted.
+		e.o.Logger.Error("the journal is gone; what it had beyond the parts is lost", "acknowledged_after", from-1)
+	}
 	if batches > 0 {
 		e.o.Logger.Info("replayed the journal", "batches", batches, "rows", rows)
 	}

@@ -38,6 +38,7 @@ type listener struct {
 	net.Listener
 	server *http.Server
 	mux    atomic.Pointer[http.ServeMux]
+	admin  *admin.API
 	engine *promql.Engine
 }
 
@@ -55,7 +56,8 @@ func listen(c config.Config, registry *prometheus.Registry, log *slog.Logger, re
 	}
 	h := &listener{Listener: netutil.LimitListener(l, c.Limits.Connections)}
 	mux := http.NewServeMux()
-	admin.New(admin.Options{Version: c.Version, Gatherer: registry, Ready: ready, Endpoints: endpoints}).Routes(mux)
+	h.admin = admin.New(admin.Options{Version: c.Version, Gatherer: registry, Ready: ready, Endpoints: endpoints})
+	h.admin.Routes(mux)
 	mux.HandleFunc("/api/", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Retry-After", "2")
 		http.Error(w, "starting: the journal is being replayed", http.StatusServiceUnavailable)
@@ -65,7 +67,9 @@ func listen(c config.Config, registry *prometheus.Registry, log *slog.Logger, re
 		Handler:           http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.mux.Load().ServeHTTP(w, r) }),
 		ReadHeaderTimeout: 10 * time.Second,
 		// A body must come within the time that senders wait for an answer to it.
-		ReadTimeout:    time.Minute,
+		ReadTimeout: time.Minute,
+		// Queries set deadlines of their own; this one is for all else, and for clients that do not read.
+		WriteTimeout:   time.Duration(c.Query.Timeout) + time.Minute,
 		IdleTimeout:    5 * time.Minute,
 		MaxHeaderBytes: 64 << 10,
 		ErrorLog:       slog.NewLogLogger(log.Handler(), slog.LevelWarn),
@@ -91,13 +95,12 @@ func (s *servers) graphiteAddr() string {
 
 // mount puts the protocols and the API before an open store.
 func (s *servers) mount(c config.Config, e *Engine, registry *prometheus.Registry, log *slog.Logger) error {
-	ready := s.http.mux.Load()
 	mux := http.NewServeMux()
-	mux.Handle("/", ready)
+	s.http.admin.Routes(mux)
 	mux.Handle(promwrite.Path, promwrite.New(e.Path(), registry))
 	timeout := time.Duration(c.Query.Timeout)
 	s.http.engine = promql.NewEngine(promql.EngineOpts{
-		Logger: log, Reg: registry, MaxSamples: maxSamples(c.Query.MaxSamples), Timeout: timeout,
+		Logger: log, Reg: registry, MaxSamples: maxSamples(c), Timeout: timeout,
 		EnableAtModifier: true, EnableNegativeOffset: true,
 		NoStepSubqueryIntervalFn: func(int64) int64 { return time.Minute.Milliseconds() },
 		Parser:                   parser.NewParser(parser.Options{}),
@@ -132,10 +135,11 @@ func (s *servers) mount(c config.Config, e *Engine, registry *prometheus.Registr
 	return nil
 }
 
-// maxSamples gives the engine its own limit, of samples held at one time.
-func maxSamples(n int64) int {
-	if n <= 0 {
-		return 1 << 62
+// maxSamples gives the engine its own limit, of samples held at one time, each of 16 bytes.
+func maxSamples(c config.Config) int {
+	n := c.QueryBytes / 16
+	if c.Query.MaxSamples > 0 {
+		n = min(n, c.Query.MaxSamples)
 	}
 	return int(n)
 }

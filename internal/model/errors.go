@@ -15,6 +15,20 @@ var (
 	ErrClosed = errors.New("closed")
 )
 
+// LimitError refuses something because of a limit of the process. It is of class [ErrTransient].
+type LimitError struct {
+	// Limit is the setting, in the spelling of the configuration.
+	Limit string
+	// Text says what was met and what helps.
+	Text string
+}
+
+// Error returns the text.
+func (e *LimitError) Error() string { return e.Text }
+
+// Unwrap gives the class.
+func (e *LimitError) Unwrap() error { return ErrTransient }
+
 // ErrLimit marks a query that asked for more than its quota. It is a class of its own, because the remedy is neither
 // to wait nor to repair but to ask for less.
 var ErrLimit = errors.New("limit exceeded")

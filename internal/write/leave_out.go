@@ -15,7 +15,8 @@ const (
 	maxExampleBytes = 500
 )
 
-func (r *Result) reject(reason string, samples int, example string) {
+// reject counts samples; example is called for the first few culprits.
+func (r *Result) reject(reason string, samples int, example func() string) {
 	i := 0
 	for i < len(r.Rejected) && r.Rejected[i].Reason != reason {
 		i++
@@ -26,7 +27,8 @@ func (r *Result) reject(reason string, samples int, example string) {
 	rej := &r.Rejected[i]
 	rej.Samples += samples
 	if len(rej.Examples) < maxExamples {
-		rej.Examples = append(rej.Examples, example[:min(len(example), maxExampleBytes)])
+		text := example()
+		rej.Examples = append(rej.Examples, text[:min(len(text), maxExampleBytes)])
 	}
 }
 
@@ -51,10 +53,14 @@ func (p *Path) leaveOut(b *model.Batch, dead []bool, res *Result) {
 		case len(dead) > 0 && dead[series]:
 			return false
 		case t < lo:
-			res.reject(ReasonTooOld, 1, fmt.Sprintf("%s at %s is older than %s", culprit(b, series), rfc3339(t), p.o.Limits.MaxAge))
+			res.reject(ReasonTooOld, 1, func() string {
+				return fmt.Sprintf("%s at %s is older than %s", culprit(b, series), rfc3339(t), p.o.Limits.MaxAge)
+			})
 			return false
 		case t > hi:
-			res.reject(ReasonTooNew, 1, fmt.Sprintf("%s at %s is more than %s in the future", culprit(b, series), rfc3339(t), p.o.Limits.MaxFuture))
+			res.reject(ReasonTooNew, 1, func() string {
+				return fmt.Sprintf("%s at %s is more than %s in the future", culprit(b, series), rfc3339(t), p.o.Limits.MaxFuture)
+			})
 			return false
 		}
 		return true

@@ -128,6 +128,10 @@ func (p *Path) Push(ctx context.Context, b *model.Batch) (Result, error) {
 // refuse turns an error of the store into an answer. What may pass is a 503, since senders retry that; a caller that
 // has gone away gets 503 too and will not see it.
 func (p *Path) refuse(err error, limit string) error {
+	var named *model.LimitError
+	if errors.As(err, &named) {
+		limit = named.Limit
+	}
 	p.metrics.refused.WithLabelValues(limit).Inc()
 	r := &Refused{Status: http.StatusServiceUnavailable, Limit: limit, Text: err.Error(), RetryAfter: 5 * time.Second}
 	if errors.Is(err, model.ErrInvalid) {

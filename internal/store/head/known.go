@@ -198,7 +198,8 @@ func (s *knownShard) rebuild(groups uint64, keep func(tick uint8, tenant uint16)
 // room returns an error if the set cannot take n more keys.
 func (k *known) room(n int) error {
 	if have := k.count.Load(); have+int64(n) > k.maxKeys {
-		return fmt.Errorf("%w: %d series are active and the memory budget has room for %d; give it more (--memory), or send fewer series", model.ErrTransient, have, k.maxKeys)
+		return &model.LimitError{Limit: "memory", Text: fmt.Sprintf(
+			"%d series are active and the memory budget has room for %d; give it more, or send fewer series", have, k.maxKeys)}
 	}
 	return nil
 }

@@ -84,6 +84,8 @@ func (w *walker) walk() error {
 			err = wantBytes("a time series", wire, p)
 		case 3:
 			err = wantBytes("metadata", wire, p)
+		case 4, 5: // symbols and time series of version 2, which would be lost without a word
+			err = &malformed{"a message of remote write 2.0, sent as 1.0; Shale takes 1.0", p}
 		}
 		if err != nil {
 			return err

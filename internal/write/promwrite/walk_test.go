@@ -297,6 +297,7 @@ func FuzzWalk(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(raw)
+	f.Add([]byte("\x22\x00\x22\x01a\x2a\x02\x0a\x00"))
 	f.Add([]byte("\x0a\x1b\x12\x0b\x09\x00\x00\x00\x00\x00\x00\xf0\x3f\x10\x07\x0a\x0c\x0a\x08__name__\x12\x00"))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		got, gotLeft, err := walked(raw)
@@ -304,7 +305,8 @@ func FuzzWalk(f *testing.F) {
 		judge := req.Unmarshal(raw)
 		switch {
 		case err != nil && judge == nil:
-			if !strings.Contains(err.Error(), "wire type") {
+			// A body of version 2 is refused, which upstream's decoder of version 1 skips.
+			if !strings.Contains(err.Error(), "wire type") && !strings.Contains(err.Error(), "remote write 2.0") {
 				t.Fatalf("upstream reads what the walker refuses: %v", err)
 			}
 			return
