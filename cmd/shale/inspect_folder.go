@@ -13,6 +13,7 @@ import (
 
 	"github.com/shaledb/shale/internal/config"
 	"github.com/shaledb/shale/internal/journal/local"
+	"github.com/shaledb/shale/internal/store/head"
 	"github.com/shaledb/shale/internal/store/part"
 )
 
@@ -38,8 +39,11 @@ type inspectFolderCmd struct {
 	Check bool   `help:"Read everything and verify all that can be verified."`
 }
 
-// journalDir is the name of the journal's folder in a data folder.
-const journalDir = "journal"
+// journalDir and headDir are the names of these rooms' folders in a data folder.
+const (
+	journalDir = "journal"
+	headDir    = "head"
+)
 
 // Run lists every file, and with --check reads it. It goes on after damage, so that all of it is known.
 func (i *inspectFolderCmd) Run(ctx context.Context, p *process) error {
@@ -77,13 +81,13 @@ func (i *inspectFolderCmd) Run(ctx context.Context, p *process) error {
 // entry describes a file, and a journal's folder as a whole. Its error is what is wrong with it.
 func (i *inspectFolderCmd) entry(ctx context.Context, name string, d fs.DirEntry) (string, error) {
 	if d.IsDir() {
-		if !i.Check || d.Name() != journalDir {
-			return "", nil
+		switch {
+		case i.Check && d.Name() == journalDir:
+			return "records in order", local.Check(ctx, vfs.Default, name)
+		case i.Check && d.Name() == headDir:
+			return "parts and manifest in order", head.Check(ctx, vfs.Default, name)
 		}
-		if err := local.Check(ctx, vfs.Default, name); err != nil {
-			return "", err
-		}
-		return "records in order", nil
+		return "", nil
 	}
 	info, err := d.Info()
 	if err != nil {

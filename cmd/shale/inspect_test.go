@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"fmt"
+	"hash/crc32"
 	"math"
 	"os"
 	"path/filepath"
@@ -72,7 +74,12 @@ func TestInspectPart(t *testing.T) {
 
 func TestInspectFolder(t *testing.T) {
 	dir := t.TempDir()
-	writePart(t, filepath.Join(dir, "head", "00000001.part"))
+	size := len(writePart(t, filepath.Join(dir, "head", "00000001.part")))
+	body := fmt.Sprintf(`{"version":1,"seed":7,"covered":9,"next_file":2,"parts":[{"file":"00000001.part","kind":"data","signal":1,"group":"young","bytes":%d}]}`, size)
+	manifest := fmt.Sprintf("crc32c %08x\n%s", crc32.Checksum([]byte(body), crc32.MakeTable(crc32.Castagnoli)), body)
+	if err := os.WriteFile(filepath.Join(dir, "head", "MANIFEST"), []byte(manifest), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	data := writePart(t, filepath.Join(dir, "bucket", "blocks", "b1"))
 	j, err := local.Open(local.Options{FS: vfs.Default, Dir: filepath.Join(dir, "journal"), Apply: func(uint64, *model.Batch) {}})
 	if err != nil {
@@ -91,7 +98,7 @@ func TestInspectFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, out, errs := shale(t, nil, "inspect", "folder", dir, "--check")
-	if code != exitOK || strings.Count(out, "in order") != 3 {
+	if code != exitOK || strings.Count(out, "in order") != 4 {
 		t.Errorf("exit %d\n%s%s", code, out, errs)
 	}
 	if code, out, errs := shale(t, nil, "inspect", "journal", filepath.Join(dir, "journal")); code != exitOK || !strings.Contains(out, "record 1") {
@@ -102,7 +109,7 @@ func TestInspectFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, out, errs = shale(t, nil, "inspect", "folder", dir, "--check")
-	if code != exitFailed || strings.Count(out, "in order") != 2 || !strings.Contains(errs, "1 files are damaged") {
+	if code != exitFailed || strings.Count(out, "in order") != 3 || !strings.Contains(errs, "1 files are damaged") {
 		t.Errorf("with a damaged block: exit %d\n%s%s", code, out, errs)
 	}
 }

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"sync"
@@ -11,7 +12,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	bucketfs "github.com/shaledb/shale/internal/bucket/fs"
+	"github.com/shaledb/shale/internal/journal/local"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/head"
 	"github.com/shaledb/shale/internal/write"
 )
 
@@ -131,8 +134,18 @@ func TestCrashAtEverySync(t *testing.T) {
 		if err := e.Close(); err != nil {
 			t.Fatal(err)
 		}
+		checkFolder(t, c.fs)
 	}
 	t.Logf("opened %d clones", len(clones))
+}
+
+// checkFolder ends a test of the engine: everything on the disk is in order.
+func checkFolder(t *testing.T, fs vfs.FS) {
+	t.Helper()
+	ctx := context.Background()
+	if err := errors.Join(head.Check(ctx, fs, crashDir+"/head"), local.Check(ctx, fs, crashDir+"/journal")); err != nil {
+		t.Error(err)
+	}
 }
 
 const crashSeries = 10

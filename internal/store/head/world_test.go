@@ -290,5 +290,6 @@ func TestRandomWorlds(t *testing.T) {
 			},
 		})
 		w.must(w.head.Close())
+		w.must(Check(ctx, w.fs, "/head"))
 	})
 }
