@@ -46,7 +46,8 @@ func (q *Querier) union(ctx context.Context, req *model.Request, limit int,
 			return nil, false, fmt.Errorf("labels: %w", err)
 		}
 	}
-	return set.trim(), set.more, nil
+	least := set.trim() // which sets more
+	return least, set.more, nil
 }
 
 // leastStrings collects distinct strings, or only the least ones if there is a limit. It holds at most about twice the

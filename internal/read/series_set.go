@@ -31,6 +31,9 @@ func newSeriesSet(req *model.Request, cursors []model.Cursor, m *metrics) *Serie
 	return &SeriesSet{req: req, cursors: cursors, metrics: m}
 }
 
+// seriesBytes is about what a series costs its reader beside its labels and rows: headers of slices and objects.
+const seriesBytes = 200
+
 // Next moves to the next series. It returns false at the end or on an error.
 func (s *SeriesSet) Next(ctx context.Context) bool {
 	if s.err != nil || s.closed {
@@ -52,7 +55,7 @@ func (s *SeriesSet) Next(ctx context.Context) bool {
 	if s.chooseLabels(); s.labels == nil {
 		return s.fail(fmt.Errorf("%w: series %s: no source has its labels", model.ErrCorrupt, s.key))
 	}
-	if err := s.req.Quota.TakeSeries(1, int64(len(s.labels))); err != nil {
+	if err := s.req.Quota.TakeSeries(1, int64(len(s.labels))+seriesBytes); err != nil {
 		return s.fail(err)
 	}
 	s.req.Cost.Series.Add(1)

@@ -54,7 +54,7 @@ func New(o Options) (*Cache, error) {
 	c := &Cache{loads: make(map[key]*load), stats: stats.NewCounter()}
 	var err error
 	c.pages, err = otter.New(&otter.Options[key, []byte]{
-		MaximumWeight: uint64(max(o.MaxBytes, 0)),
+		MaximumWeight: uint64(max(o.MaxBytes, 1)), // 1 keeps nothing; 0 is no weight
 		Weigher: func(k key, page []byte) uint32 {
 			return uint32(min(len(page)+len(k.object)+entryBytes, 1<<31))
 		},

@@ -24,7 +24,7 @@ func rangeOf(mint, maxt int64) model.TimeRange {
 		return model.TimeRange{Min: math.MaxInt64, Max: math.MinInt64}
 	case maxt < math.MinInt64/nanosPerMilli:
 		// The first millisecond begins before the first nanosecond.
-		r.Max = math.MinInt64 + (nanosPerMilli + math.MinInt64%nanosPerMilli) - 1
+		r.Max = math.MinInt64 - math.MinInt64%nanosPerMilli - 1
 	case maxt < math.MaxInt64/nanosPerMilli:
 		r.Max = maxt*nanosPerMilli + (nanosPerMilli - 1)
 	}

@@ -24,7 +24,7 @@ import (
 // matchers, order and missing labels.
 var questions = []string{
 	`m`, `m offset 13s`, `m offset -13s`, `m @ 60`, `m[45s]`, `m[45s] offset 1m`, `rate(m[40s])`, `increase(m[1m] @ end())`, `count_over_time(m[30s:7s])`,
-	`max_over_time(rate(m[20s])[1m:5s])`, `sum by (a) (m)`, `topk(2, m)`, `m{a="1"}`, `m{a!="1"}`, `m{a=~"1|2"}`, `m{a!~"1|2"}`, `m{b=""}`, `m{b!=""}`,
+	`max_over_time(rate(m[20s])[1m:5s])`, `sum by (a) (m)`, `m{a="1"}`, `m{a!="1"}`, `m{a=~"1|2"}`, `m{a!~"1|2"}`, `m{b=""}`, `m{b!=""}`,
 	`{__name__=~"m|n"}`, `{__name__!="m",a=~".+"}`, `m + on (a, b) n`, `m unless n`, `absent(m{a="9"})`, `changes(m[1m])`, `last_over_time(m[15s])`,
 	`timestamp(m)`, `stddev_over_time(m[1m])`, `quantile_over_time(.5, m[1m])`, `count_values("v", m)`, `sort_desc(n)`, `m and n offset 20s`,
 }

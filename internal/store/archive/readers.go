@@ -12,14 +12,15 @@ import (
 	"github.com/shaledb/shale/internal/store/part"
 )
 
-// maxReaders bounds the open blocks. What an open block holds is its footer, some kilobytes.
-const maxReaders = 2048
+// maxReaderBytes bounds the footers of open blocks: some kilobytes each, and a megabyte with 10,000 tenants.
+const maxReaderBytes = 16 << 20
 
-// readers keeps open blocks, by id. When there are too many it forgets any of them: opening one again takes one or two
-// requests.
+// readers keeps open blocks, by id. When they are too large together it forgets any of them: opening one again takes
+// one or two requests.
 type readers struct {
-	mu   sync.Mutex
-	open map[string]*part.Reader
+	mu    sync.Mutex
+	open  map[string]*part.Reader
+	bytes int64
 }
 
 func newReaders() *readers { return &readers{open: make(map[string]*part.Reader)} }
@@ -33,31 +34,40 @@ func (rs *readers) get(id string) *part.Reader {
 func (rs *readers) put(id string, r *part.Reader) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
-	for old := range rs.open {
-		if len(rs.open) < maxReaders {
+	if rs.open[id] != nil {
+		return
+	}
+	for old, reader := range rs.open {
+		if rs.bytes+int64(r.FooterBytes()) <= maxReaderBytes {
 			break
 		}
+		rs.bytes -= int64(reader.FooterBytes())
 		delete(rs.open, old)
 	}
 	rs.open[id] = r
+	rs.bytes += int64(r.FooterBytes())
 }
 
 // reader returns a reader of the block whose pages are counted as the request's.
 func (a *Archive) reader(ctx context.Context, b catalog.Block, req *model.Request) (*part.Reader, error) {
 	object := catalog.ObjectName(b.ID)
-	pages := &pages{a: a, object: object, cost: req.Cost}
+	mine := &pages{a: a, object: object, cost: req.Cost}
 	if r := a.readers.get(b.ID); r != nil {
-		return r.Bind(pages), nil
+		return r.Bind(mine), nil
 	}
-	r, err := part.OpenWith(ctx, pages, pages.read, b.Bytes)
+	// What is kept must not count as this request's for ever.
+	kept := &pages{a: a, object: object, cost: new(model.Cost)}
+	r, err := part.OpenWith(ctx, kept, kept.read, b.Bytes)
+	req.Cost.BucketRequests.Add(kept.cost.BucketRequests.Load())
+	req.Cost.BytesBucket.Add(kept.cost.BytesBucket.Load())
 	if err != nil {
 		return nil, err
 	}
 	if seed := r.Meta().Seed; seed != a.o.Seed {
 		return nil, fmt.Errorf("%w: its key seed is %016x and the bucket's %016x", model.ErrCorrupt, uint64(seed), uint64(a.o.Seed))
 	}
-	a.readers.put(b.ID, r.Bind(nil)) // not to keep this request's cost
-	return r, nil
+	a.readers.put(b.ID, r)
+	return r.Bind(mine), nil
 }
 
 // pages reads the pages of a block for one request.

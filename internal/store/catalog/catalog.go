@@ -154,6 +154,11 @@ func (c *Catalog) replaced() map[string]int64 {
 	return at
 }
 
+// Has reports whether a block is visible.
+func (c *Catalog) Has(id string) bool {
+	return slices.ContainsFunc(c.Live(), func(b Block) bool { return b.ID == id })
+}
+
 // Live returns the visible blocks in the order of their first times. They must not be changed.
 func (c *Catalog) Live() []Block { return *c.view.Load() }
 

@@ -1,6 +1,7 @@
 package head
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -113,16 +114,15 @@ func withoutRuns[R any](runs, remove []*R) []*R {
 	return kept
 }
 
-// sortParts orders parts by what they hold, oldest first.
+// sortParts orders parts by the last batch that they hold, which of two rows of one time gives the one that came later,
+// also between groups: late rows come after every row that a window has taken, though the late part as a whole may have
+// begun before the window.
 func sortParts(parts []*localPart) {
 	slices.SortStableFunc(parts, func(a, b *localPart) int {
-		switch {
-		case a.info.SeqLo < b.info.SeqLo:
-			return -1
-		case a.info.SeqLo > b.info.SeqLo:
-			return 1
+		if c := cmp.Compare(a.info.SeqHi, b.info.SeqHi); c != 0 {
+			return c
 		}
-		return 0
+		return cmp.Compare(a.info.SeqLo, b.info.SeqLo)
 	})
 }
 

@@ -67,6 +67,11 @@ func (p *localPart) named(err error) error {
 	return fmt.Errorf("part %s: %w", p.info.File, err)
 }
 
+// countedFor returns a reader whose pages count as the request's.
+func (p *localPart) countedFor(req *model.Request) *part.Reader {
+	return p.reader.Bind(part.FilePages(p.file, &req.Cost.PagesDisk))
+}
+
 func (p *localPart) pin() { p.refs.Add(1) }
 
 // unpin gives up a reference. Failing to delete a file that nothing refers to any more is no error: the next start

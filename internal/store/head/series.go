@@ -23,8 +23,9 @@ type partSeries struct {
 }
 
 func newPartSeries(ctx context.Context, p *localPart, req *model.Request) (*partSeries, error) {
-	ranks, err := p.reader.Select(ctx, req.Tenant, req.Matchers)
-	return &partSeries{part: p, ranks: ranks, series: p.reader.SeriesAt(ctx, req.Tenant)}, p.named(err)
+	r := p.countedFor(req)
+	ranks, err := r.Select(ctx, req.Tenant, req.Matchers)
+	return &partSeries{part: p, ranks: ranks, series: r.SeriesAt(ctx, req.Tenant)}, p.named(err)
 }
 
 func (s *partSeries) next() (bool, error) {
@@ -113,7 +114,8 @@ type partRows struct {
 }
 
 func newPartRows(ctx context.Context, lp *localPart, req *model.Request) *partRows {
-	p := &partRows{part: lp, keys: lp.reader.Keys(ctx, req.Tenant), samples: lp.reader.SamplesAt(ctx, req.Range)}
+	r := lp.countedFor(req)
+	p := &partRows{part: lp, keys: r.Keys(ctx, req.Tenant), samples: r.SamplesAt(ctx, req.Range)}
 	p.valid = p.keys.Next()
 	return p
 }

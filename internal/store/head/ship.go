@@ -91,6 +91,11 @@ func (h *Head) ship(ctx context.Context, s model.Signal, g group) error {
 	sw := &shipWriter{h: h, ctx: ctx}
 	sw.options = h.writerOptions(s, in[0].info.SeqLo, in[len(in)-1].info.SeqHi)
 	sw.options.Labels, sw.options.Level = true, part.Dense
+	// The same input gives the same bytes.
+	sw.options.Created = 0
+	for _, p := range in {
+		sw.options.Created = max(sw.options.Created, p.info.Created)
+	}
 	err = part.Merge(ctx, streams(in), sw.add, part.MergeOptions{})
 	if err == nil {
 		err = sw.cut()
