@@ -167,7 +167,16 @@ func (e *Engine) replay(ctx context.Context) error {
 	if batches > 0 {
 		e.o.Logger.Info("replayed the journal", "batches", batches, "rows", rows)
 	}
-	if err := e.journal.Start(max(e.journal.LastSeq(), e.head.Covered()) + 1); err != nil {
+	last := max(e.journal.LastSeq(), e.head.Covered())
+	// The bucket may know later batches than this folder, if another folder has written to it. What comes now is newer
+	// than all of them, and must count so.
+	for _, b := range e.catalog.Live() {
+		last = max(last, b.SeqHi)
+	}
+	if err := e.head.Advance(ctx, last); err != nil {
+		return err
+	}
+	if err := e.journal.Start(last + 1); err != nil {
 		return err
 	}
 	e.started.Store(true)

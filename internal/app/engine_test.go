@@ -154,6 +154,39 @@ func TestLastValueCounts(t *testing.T) {
 	must(t, s.Close())
 }
 
+// A new data folder on an old bucket goes on where the bucket is: what it takes is newer.
+func TestNewFolderOnAnOldBucket(t *testing.T) {
+	s := newSetup(t, nil)
+	for v := range 3 {
+		must(t, s.push("a", up, s.now, float64(v)))
+	}
+	must(t, s.Ship())
+	must(t, s.Close())
+	for i, dir := range []string{"/data2", "/data3", "/data2", "/data"} {
+		s.o.DataDir = dir
+		var err error
+		s.Engine, err = OpenEngine(context.Background(), s.o)
+		must(t, err)
+		v := float64(10 + i)
+		must(t, s.push("a", up, s.now, v))
+		s.want(t, "a", fmt.Sprint(v))
+		must(t, s.Ship())
+		s.want(t, "a", fmt.Sprint(v))
+		must(t, s.push("b", up, s.now, v))
+		// A crash: the journal is replayed behind the gap.
+		s.o.FS = s.o.FS.(*vfs.MemFS).CrashClone(vfs.CrashCloneCfg{})
+		b, err := bucketfs.New(s.o.FS, "/bucket")
+		must(t, err)
+		must(t, s.Close())
+		s.o.Bucket = b
+		s.Engine, err = OpenEngine(context.Background(), s.o)
+		must(t, err)
+		s.want(t, "a", fmt.Sprint(v))
+		s.want(t, "b", fmt.Sprint(v))
+		must(t, s.Close())
+	}
+}
+
 func TestRetention(t *testing.T) {
 	s := newSetup(t, func(o *EngineOptions) { o.Retention = 24 * time.Hour })
 	must(t, s.push("a", up, s.now, 1))

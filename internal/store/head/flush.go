@@ -49,6 +49,27 @@ func (h *Head) Flush(ctx context.Context) error {
 	return h.o.Truncate(e.covered)
 }
 
+// Advance says that the next batch will have a sequence number above seq. A gap behind what has been applied is
+// recorded, so that the journal is not asked for what it never had.
+func (h *Head) Advance(ctx context.Context, seq uint64) error {
+	h.mu.Lock()
+	gap := seq > h.applied
+	h.mu.Unlock()
+	if !gap {
+		return nil
+	}
+	if err := h.Flush(ctx); err != nil {
+		return err
+	}
+	if err := h.commit(ctx, edit{covered: seq}); err != nil {
+		return err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.applied = seq
+	return nil
+}
+
 func (h *Head) flushRows(ctx context.Context, s model.Signal, e *edit) error {
 	var inputs []part.Stream
 	var lo, hi uint64
