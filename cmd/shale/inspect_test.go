@@ -125,7 +125,7 @@ func TestInspectCatalogue(t *testing.T) {
 		t.Fatal(err)
 	}
 	block := catalog.Block{Node: "n1", Signal: model.Metrics, Range: model.TimeRange{Min: 1767225600e9, Max: 1767225600e9}, SeqLo: 3, SeqHi: 9, Series: 1, Samples: 1, Tenants: []string{"team"}, TenantCount: 1}
-	block.ID = catalog.BlockID("n1", block.Signal, "default", block.Range, 3, 9, 0)
+	block.ID = catalog.BlockID("n1", 3, block.Signal, "default", block.Range, 3, 9, 0)
 	name := filepath.Join(dir, filepath.FromSlash(catalog.ObjectName(block.ID)))
 	data := writePart(t, name)
 	block.Bytes = int64(len(data))

@@ -3,7 +3,7 @@ package app
 // budget splits the memory budget. What is missing from the whole is for the garbage collector, connections and what is
 // too small to count; docs/operations.md has the table.
 type budget struct {
-	known, rows, labels, journal, pages int64
+	known, rows, labels, journal, pages, queries int64
 }
 
 func splitMemory(total int64) budget {
@@ -14,5 +14,6 @@ func splitMemory(total int64) budget {
 		labels:  total * 5 / percent,
 		journal: total * 5 / percent,
 		pages:   total * 10 / percent,
+		queries: total * 30 / percent, // all together
 	}
 }

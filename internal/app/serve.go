@@ -111,7 +111,7 @@ func (s *servers) mount(c config.Config, e *Engine, registry *prometheus.Registr
 			return &shalepromql.Queryable{Read: e.Querier(), Tenant: tenant, Quota: q, Cost: cost}
 		},
 		Limits: prom.Limits{
-			MaxSeries: c.Query.MaxSeries, MaxSamples: c.Query.MaxSamples, MaxBytes: c.QueryBytes,
+			MaxSeries: c.Query.MaxSeries, MaxSamples: c.Query.MaxSamples, MaxBytes: c.QueryBytes, PoolBytes: splitMemory(c.MemoryBytes).queries,
 			MaxConcurrent: c.Query.Concurrency, Timeout: timeout,
 		},
 		Version: prom.Version{Version: c.Version}, Registerer: registry, Logger: log,

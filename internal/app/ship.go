@@ -28,8 +28,8 @@ type shipper struct {
 func (s *shipper) Ship(ctx context.Context, b head.Block) (err error) {
 	m := &b.Meta
 	block := catalog.Block{
-		ID:   catalog.BlockID(m.Node, m.Signal, retentionGroup, m.Range, m.SeqLo, m.SeqHi, uint32(b.Cut)),
-		Node: m.Node, Signal: m.Signal, Range: m.Range, SeqLo: m.SeqLo, SeqHi: m.SeqHi,
+		ID:   catalog.BlockID(m.Node, m.Epoch, m.Signal, retentionGroup, m.Range, m.SeqLo, m.SeqHi, uint32(b.Cut)),
+		Node: m.Node, Signal: m.Signal, Range: m.Range, Epoch: m.Epoch, SeqLo: m.SeqLo, SeqHi: m.SeqHi,
 		KeyMin: b.KeyMin, KeyMax: b.KeyMax, Series: m.Series, Samples: m.Samples, Bytes: b.Size, Created: m.Created,
 	}
 	for _, t := range m.Tenants {

@@ -66,6 +66,8 @@ type Cursor interface {
 // Quota bounds one query. A zero limit means none. It may be used by several goroutines.
 type Quota struct {
 	MaxSeries, MaxSamples, MaxBytes int64
+	// Pool bounds the memory of all queries together; nil: no bound.
+	Pool *QueryPool
 
 	series, samples, bytes atomic.Int64
 }
@@ -86,10 +88,46 @@ func (q *Quota) TakeSamples(n int64) error {
 	return q.TakeBytes(16 * n)
 }
 
-// TakeBytes charges memory; a negative n gives it back.
+// TakeBytes charges memory; a negative n gives it back. With an error nothing is charged: of class [ErrLimit] if the
+// query is too large, of class [ErrTransient] if all queries together are.
 func (q *Quota) TakeBytes(n int64) error {
 	if got := q.bytes.Add(n); q.MaxBytes > 0 && n > 0 && got > q.MaxBytes {
+		q.bytes.Add(-n)
 		return fmt.Errorf("%w: the query needs more than %d bytes of memory (query.max-bytes); shorten its range or narrow its selectors", ErrLimit, q.MaxBytes)
+	}
+	if q.Pool == nil {
+		return nil
+	}
+	if err := q.Pool.take(n); err != nil {
+		q.bytes.Add(-n)
+		return err
+	}
+	return nil
+}
+
+// Release gives back to the pool what the query still holds of it. The query must be over.
+func (q *Quota) Release() {
+	if held := q.bytes.Swap(0); q.Pool != nil {
+		q.Pool.used.Add(-held)
+	}
+}
+
+// QueryPool is the memory that all queries may hold together. It is charged through their quotas.
+type QueryPool struct {
+	MaxBytes int64
+
+	used atomic.Int64
+}
+
+// Used returns the bytes that queries hold now.
+func (p *QueryPool) Used() int64 { return p.used.Load() }
+
+// take charges n bytes or, with an error of class transient, none: another time there may be room.
+func (p *QueryPool) take(n int64) error {
+	if got := p.used.Add(n); n > 0 && got > p.MaxBytes {
+		p.used.Add(-n)
+		return &LimitError{Limit: "memory", Text: fmt.Sprintf(
+			"the queries that are running hold %d of the %d bytes that all together may hold, and this one needs %d more; ask again later, or for less", got-n, p.MaxBytes, n)}
 	}
 	return nil
 }

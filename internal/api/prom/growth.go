@@ -12,11 +12,18 @@ import (
 // would need a terabyte.
 const maxLabelGrowth = 4096
 
+// maxLabelText bounds the constant text that one call of such a function may put into each label: as much as a label
+// may have that is stored.
+const maxLabelText = 4 << 10
+
 // checkGrowth returns an error if functions that build labels out of labels nest so that these may grow beyond
 // maxLabelGrowth: each call lets them grow by as many times as it names others.
 func checkGrowth(expr parser.Expr) error {
 	var err error
 	parser.Inspect(expr, func(node parser.Node, path []parser.Node) error {
+		if text := callText(node); text > maxLabelText && err == nil {
+			err = fmt.Errorf("label_join and label_replace may add at most %d bytes of text to a label, and here it is %d", maxLabelText, text)
+		}
 		growth := callGrowth(node)
 		if growth == 1 || err != nil {
 			return err
@@ -46,4 +53,34 @@ func callGrowth(node parser.Node) int {
 		return min(max(1, strings.Count(call.Args[2].String(), "$")), maxLabelGrowth+1)
 	}
 	return 1
+}
+
+// callText is the number of bytes of constant text that a call puts into a label: the replacement, or the separator
+// between each two sources.
+func callText(node parser.Node) int {
+	call, ok := node.(*parser.Call)
+	if !ok || len(call.Args) < 3 {
+		return 0
+	}
+	literal, ok := unwrapParens(call.Args[2]).(*parser.StringLiteral)
+	if !ok {
+		return 0
+	}
+	switch call.Func.Name {
+	case "label_join":
+		return len(literal.Val) * max(0, len(call.Args)-4)
+	case "label_replace":
+		return len(literal.Val)
+	}
+	return 0
+}
+
+func unwrapParens(e parser.Expr) parser.Expr {
+	for {
+		p, ok := e.(*parser.ParenExpr)
+		if !ok {
+			return e
+		}
+		e = p.Expr
+	}
 }

@@ -19,6 +19,7 @@ import (
 // Handler serves the API. It is safe for concurrent use and starts no goroutine.
 type Handler struct {
 	o       Options
+	pool    *model.QueryPool
 	gate    *gate
 	metrics *metrics
 	memory  *memory
@@ -27,8 +28,12 @@ type Handler struct {
 // New returns a Handler.
 func New(o Options) *Handler {
 	o.setDefaults()
-	m := newMetrics(o.Registerer)
-	return &Handler{o: o, gate: newGate(o.Limits.MaxConcurrent, o.Limits.MaxWait, m), metrics: m, memory: newMemory()}
+	var pool *model.QueryPool
+	if o.Limits.PoolBytes > 0 {
+		pool = &model.QueryPool{MaxBytes: o.Limits.PoolBytes}
+	}
+	m := newMetrics(o.Registerer, pool)
+	return &Handler{o: o, pool: pool, gate: newGate(o.Limits.MaxConcurrent, o.Limits.MaxWait, m), metrics: m, memory: newMemory()}
 }
 
 // Routes mounts the API below /api/v1/. Paths below it that nobody else has are answered with 404 in JSON.
@@ -85,9 +90,13 @@ func (h *Handler) endpoint(name string, serve func(*request) (*answer, error)) h
 		if err := h.gate.enter(r.ctx); err != nil {
 			return nil, err
 		}
-		r.leave = h.gate.leave
 		l := &h.o.Limits
-		r.quota = &model.Quota{MaxSeries: l.MaxSeries, MaxSamples: l.MaxSamples, MaxBytes: l.MaxBytes}
+		quota := &model.Quota{MaxSeries: l.MaxSeries, MaxSamples: l.MaxSamples, MaxBytes: l.MaxBytes, Pool: h.pool}
+		r.quota = quota
+		r.leave = func() {
+			quota.Release()
+			h.gate.leave()
+		}
 		r.store = h.o.Queryable(tenant, r.quota, r.cost)
 		return serve(r)
 	}))

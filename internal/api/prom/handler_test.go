@@ -252,6 +252,9 @@ func TestLabelsDoNotExplode(t *testing.T) {
 		{nest(40, "label_replace(", `, "job", (("$1$1")), "job", "(.*)")`), 400},
 		{nest(7, "label_replace(label_join(", `, "job", "", "job", "job"), "job", "$1$1", "job", "(.*)")`), 400},
 		{nest(200, "label_replace(", `, "job", "$1", "job", "(.*)")`), 200},
+		{`label_replace(up, "a", "` + strings.Repeat("x", 4096) + `", "", "")`, 200},
+		{`label_replace(up, "a", ("` + strings.Repeat("x", 4097) + `"), "", "")`, 400},
+		{`label_join(up, "a", "` + strings.Repeat("x", 2049) + `", "job", "job", "job")`, 400},
 		{`label_join(up, "job", ""` + strings.Repeat(`, "job"`, 5000) + `)`, 400},
 	} {
 		if r := w.get("/api/v1/query", "query="+c.query); r.Code != c.code {

@@ -3,6 +3,8 @@ package prom
 import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"github.com/shaledb/shale/internal/model"
 )
 
 type metrics struct {
@@ -13,8 +15,16 @@ type metrics struct {
 	refused  prometheus.Counter
 }
 
-func newMetrics(reg prometheus.Registerer) *metrics {
+func newMetrics(reg prometheus.Registerer, pool *model.QueryPool) *metrics {
 	f := promauto.With(reg)
+	if pool != nil {
+		f.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "shale_api_prom_query_bytes", Help: "Memory that running queries have been charged for."},
+			func() float64 { return float64(pool.Used()) })
+		f.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "shale_api_prom_query_limit_bytes", Help: "Memory that all queries together may be charged for; beyond it they are refused."},
+			func() float64 { return float64(pool.MaxBytes) })
+	}
 	return &metrics{
 		requests: f.NewCounterVec(prometheus.CounterOpts{
 			Name: "shale_api_prom_requests_total", Help: "Requests to the Prometheus API, by handler and HTTP status."},

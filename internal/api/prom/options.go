@@ -34,6 +34,8 @@ type Options struct {
 type Limits struct {
 	// MaxSeries, MaxSamples and MaxBytes bound what one query may read (see model.Quota).
 	MaxSeries, MaxSamples, MaxBytes int64
+	// PoolBytes bounds the memory of all queries together.
+	PoolBytes int64
 	// MaxConcurrent bounds the requests that are worked on at one time; 20 by default.
 	MaxConcurrent int
 	// MaxWait is how long a request waits for its turn before it is refused with 503; 10 s by default.

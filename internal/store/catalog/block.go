@@ -30,7 +30,8 @@ type Block struct {
 	Signal model.Signal
 	// Range bounds the sample times. Min > Max if there is no row.
 	Range model.TimeRange
-	// SeqLo and SeqHi bound the journal sequence numbers of the node whose rows the block holds.
+	// Epoch names the node's journal. SeqLo and SeqHi bound the journal sequence numbers of the node whose rows the block holds.
+	Epoch          uint64
 	SeqLo, SeqHi   uint64
 	KeyMin, KeyMax model.Key
 	Series         uint64
@@ -62,10 +63,10 @@ func (b *Block) HasTenant(name string) bool {
 }
 
 // BlockID makes the id of a shipped block. It is a function of what the block holds, so that a repeated ship overwrites
-// itself: the node and its sequence numbers, the signal, the retention group, the range of the rows, and the place of
+// itself: the node, its journal and the sequence numbers there, the signal, the retention group, the range of the rows, and the place of
 // the block among those that one ship was cut into. It begins with the time of the first row, for people who look at
 // the bucket.
-func BlockID(node string, s model.Signal, group string, r model.TimeRange, seqLo, seqHi uint64, cut uint32) string {
+func BlockID(node string, epoch uint64, s model.Signal, group string, r model.TimeRange, seqLo, seqHi uint64, cut uint32) string {
 	var b []byte
 	text := func(s string) {
 		b = binary.AppendUvarint(b, uint64(len(s)))
@@ -74,7 +75,7 @@ func BlockID(node string, s model.Signal, group string, r model.TimeRange, seqLo
 	text(node)
 	b = append(b, byte(s))
 	text(group)
-	for _, n := range []uint64{uint64(r.Min), uint64(r.Max), seqLo, seqHi, uint64(cut)} {
+	for _, n := range []uint64{epoch, uint64(r.Min), uint64(r.Max), seqLo, seqHi, uint64(cut)} {
 		b = binary.BigEndian.AppendUint64(b, n)
 	}
 	sum := sha256.Sum256(b)

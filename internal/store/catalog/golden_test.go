@@ -47,9 +47,9 @@ func TestGolden(t *testing.T) {
 func TestBlockID(t *testing.T) {
 	r := model.TimeRange{Min: 1_700_000_000_000_000_000, Max: 1_700_007_199_999_999_999}
 	id := func(node string, s model.Signal, group string, r model.TimeRange, lo, hi uint64, cut uint32) string {
-		return BlockID(node, s, group, r, lo, hi, cut)
+		return BlockID(node, 3, s, group, r, lo, hi, cut)
 	}
-	const want = "20231114T221320Z-metrics-18621534d07ca4d56b5877bc0db2b39e"
+	const want = "20231114T221320Z-metrics-b104632a9cb4046efbdc19ffe9d03704"
 	if got := id("n1", model.Metrics, "default", r, 5, 9, 0); got != want {
 		t.Errorf("%s", got)
 	}

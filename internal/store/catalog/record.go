@@ -31,6 +31,7 @@ type blockEntry struct {
 	Signal      string   `json:"signal"`
 	MinTime     int64    `json:"min_time"`
 	MaxTime     int64    `json:"max_time"`
+	Epoch       uint64   `json:"epoch"`
 	SeqLo       uint64   `json:"seq_lo"`
 	SeqHi       uint64   `json:"seq_hi"`
 	KeyMin      string   `json:"key_min"`
@@ -56,7 +57,7 @@ func recordOf(b Block, committed int64) *record {
 	return &record{
 		Version: recordVersion, ID: b.ID, Committed: committed, Replaces: slices.Clone(b.Replaces),
 		Block: &blockEntry{
-			Node: b.Node, Signal: b.Signal.String(), MinTime: b.Range.Min, MaxTime: b.Range.Max, SeqLo: b.SeqLo, SeqHi: b.SeqHi,
+			Node: b.Node, Signal: b.Signal.String(), MinTime: b.Range.Min, MaxTime: b.Range.Max, Epoch: b.Epoch, SeqLo: b.SeqLo, SeqHi: b.SeqHi,
 			KeyMin: b.KeyMin.String(), KeyMax: b.KeyMax.String(), Series: b.Series, Samples: b.Samples, Bytes: b.Bytes,
 			Tenants: tenants, TenantCount: count, Generation: b.Generation, Created: b.Created,
 		},
@@ -120,7 +121,7 @@ func parseRecord(name string, data []byte) (*record, error) {
 func (r *record) block() (Block, error) {
 	e := r.Block
 	b := Block{
-		ID: r.ID, Node: e.Node, Range: model.TimeRange{Min: e.MinTime, Max: e.MaxTime}, SeqLo: e.SeqLo, SeqHi: e.SeqHi,
+		ID: r.ID, Node: e.Node, Range: model.TimeRange{Min: e.MinTime, Max: e.MaxTime}, Epoch: e.Epoch, SeqLo: e.SeqLo, SeqHi: e.SeqHi,
 		Series: e.Series, Samples: e.Samples, Bytes: e.Bytes, Tenants: e.Tenants, TenantCount: e.TenantCount,
 		Generation: e.Generation, Replaces: r.Replaces, Created: e.Created,
 	}

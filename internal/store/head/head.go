@@ -26,6 +26,7 @@ type Head struct {
 	flushing sync.Mutex // held by a flush
 	edits    sync.Mutex // held by a change of the set of parts
 	manifest manifest   // guarded by edits
+	epoch    uint64     // of the journal, for ever
 
 	mu   sync.Mutex
 	room *sync.Cond // waits on mu for buffers to shrink
@@ -97,7 +98,7 @@ func (h *Head) openParts(ctx context.Context) error {
 	if m.Seed != h.o.Seed {
 		return fmt.Errorf("%w: the data folder %s has the key seed %016x and the bucket has %016x; they do not belong together", model.ErrInvalid, h.o.Dir, uint64(m.Seed), uint64(h.o.Seed))
 	}
-	h.manifest, h.applied = *m, m.Covered
+	h.manifest, h.applied, h.epoch = *m, m.Covered, m.Epoch
 	named := map[string]bool{manifestName: true}
 	for _, info := range m.Parts {
 		if err := info.Group.check(); err != nil {
@@ -134,7 +135,7 @@ func (h *Head) firstManifest(files []string) (*manifest, error) {
 			return nil, fmt.Errorf("%w: %s holds parts, such as %s, and no %s that names them", model.ErrCorrupt, h.o.Dir, f, manifestName)
 		}
 	}
-	m := &manifest{Version: manifestVersion, Seed: h.o.Seed, Node: h.o.Node, NextFile: 1}
+	m := &manifest{Version: manifestVersion, Seed: h.o.Seed, Node: h.o.Node, Epoch: uint64(h.o.Now()), NextFile: 1}
 	return m, m.write(h.o.FS, h.o.Dir)
 }
 

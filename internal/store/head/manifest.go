@@ -26,6 +26,8 @@ type manifest struct {
 	Version int           `json:"version"`
 	Seed    model.KeySeed `json:"seed"`
 	Node    string        `json:"node"`
+	// Epoch names the journal: when the folder was begun, in Unix nanoseconds.
+	Epoch uint64 `json:"epoch"`
 	// Covered is the last sequence number of the journal whose rows and labels are in parts.
 	Covered uint64 `json:"covered"`
 	// NextFile numbers the next part.

@@ -259,7 +259,9 @@ func (d *dumper) footer(a *annotator) {
 	a.raw(8, fmt.Sprintf("seed %016x", uint64(d.r.Meta().Seed)))
 	a.show(func() string { return "signal: " + model.Signal(a.s.byte()).String() })
 	a.uvarint("flags (1: has labels)")
+	a.uvarint("sources")
 	a.text("node")
+	a.uvarint("epoch of its journal")
 	a.uvarint("first sequence number")
 	a.uvarint("last sequence number")
 	a.varint("created")
@@ -272,7 +274,10 @@ func (d *dumper) footer(a *annotator) {
 			a.uvarint("last time, less the first")
 		}
 	}
+	a.uvarint("sections")
 	for s := range sections {
+		a.show(func() string { return "section: " + section(a.s.byte()).String() })
+		a.show(func() string { return fmt.Sprintf("family %d", a.s.byte()) })
 		n := a.uvarint(fmt.Sprintf("index pages of %s", s))
 		dumpEntries(a, s, n, d.r.footerOff)
 	}

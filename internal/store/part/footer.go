@@ -42,7 +42,9 @@ func (f *footer) append(dst []byte) []byte {
 		flags |= footerLabels
 	}
 	dst = binary.AppendUvarint(dst, flags)
+	dst = binary.AppendUvarint(dst, 1) // sources
 	dst = appendBytes(dst, m.Node)
+	dst = binary.AppendUvarint(dst, m.Epoch)
 	dst = binary.AppendUvarint(dst, m.SeqLo)
 	dst = binary.AppendUvarint(dst, m.SeqHi)
 	dst = binary.AppendVarint(dst, m.Created)
@@ -57,7 +59,9 @@ func (f *footer) append(dst []byte) []byte {
 			dst = binary.AppendUvarint(dst, uint64(t.Range.Max-t.Range.Min))
 		}
 	}
+	dst = binary.AppendUvarint(dst, uint64(sections))
 	for sec, pages := range f.index {
+		dst = append(dst, byte(sec), byte(section(sec).family()))
 		dst = binary.AppendUvarint(dst, uint64(len(pages)))
 		var c entryCoder
 		for i := range pages {
@@ -78,14 +82,23 @@ func readFooter(payload []byte, size int64) (*footer, error) {
 		return nil, corrupt("footer: unknown flags %x", flags)
 	}
 	m.Labels = flags&footerLabels != 0
+	if n := s.uvarint(); n != 1 && !s.bad {
+		return nil, invalid("rows of %d journals; this Shale reads parts with rows of one", n)
+	}
 	m.Node = string(s.bytes())
-	m.SeqLo, m.SeqHi = s.uvarint(), s.uvarint()
+	m.Epoch, m.SeqLo, m.SeqHi = s.uvarint(), s.uvarint(), s.uvarint()
 	m.Created = s.varint()
 	m.Range = noTimes
 	if err := readTenants(&s, m); err != nil {
 		return nil, err
 	}
+	if n := s.uvarint(); n != uint64(sections) && !s.bad {
+		return nil, invalid("%d sections; this Shale reads parts with %d", n, sections)
+	}
 	for sec := range f.index {
+		if kind, family := section(s.byte()), model.Family(s.byte()); (kind != section(sec) || family != section(sec).family()) && !s.bad {
+			return nil, invalid("section %d of family %d; this Shale does not read it", kind, family)
+		}
 		n := s.below(uint64(len(s.b)))
 		var c entryCoder
 		for range n {

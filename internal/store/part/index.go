@@ -22,6 +22,14 @@ func (s section) String() string {
 	return [...]string{"keys", "labels", "postings", "samples", "unknown section"}[min(s, sections)]
 }
 
+// family says which rows a section holds; the others hold none.
+func (s section) family() model.Family {
+	if s == sampleSection {
+		return model.Samples
+	}
+	return 0
+}
+
 // pageEntry describes a data page in an index page, and an index page in the footer, where it sums up what the page
 // lists. Which fields count depends on the section.
 type pageEntry struct {
@@ -42,10 +50,11 @@ type pageEntry struct {
 // last is the last rank that the page covers.
 func (e *pageEntry) last() uint32 { return e.rank0 + e.ranks - 1 }
 
-// entryCoder writes entries of one section one after the other.
+// entryCoder writes, or reads, entries of one section one after the other.
 type entryCoder struct {
 	end  int64
 	rank uint32
+	next uint64 // while reading: the rank after those of the last entry; 0 before the first
 }
 
 func (c *entryCoder) append(dst []byte, s section, e *pageEntry) []byte {
@@ -88,6 +97,11 @@ func (c *entryCoder) read(s *scan, sec section, size int64) pageEntry {
 	if rank0+ranks > 1<<32 {
 		s.fail()
 	}
+	// Neighbours may share a rank where samples go on; keys and labels leave no gap.
+	if c.next > 0 && (sec == sampleSection && rank0+1 < c.next || sec != sampleSection && rank0 != c.next) {
+		s.fail()
+	}
+	c.next = rank0 + ranks
 	e.rank0, e.ranks = uint32(rank0), uint32(ranks)
 	c.rank = e.rank0
 	switch sec {

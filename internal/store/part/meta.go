@@ -6,8 +6,10 @@ import "github.com/shaledb/shale/internal/model"
 type Meta struct {
 	Seed   model.KeySeed
 	Signal model.Signal
-	// Node names the process that wrote the part.
-	Node string
+	// Node names the process that wrote the part, and Epoch its journal: when that was begun, in Unix nanoseconds.
+	// Sequence numbers of two journals are not comparable. The format has room for rows of several.
+	Node  string
+	Epoch uint64
 	// SeqLo and SeqHi bound the journal sequence numbers of the batches whose rows the part holds, inclusive.
 	SeqLo, SeqHi uint64
 	// Created is in Unix nanoseconds.

@@ -22,6 +22,7 @@ type WriterOptions struct {
 	Seed   model.KeySeed
 	Signal model.Signal
 	Node   string
+	Epoch  uint64
 	// SeqLo and SeqHi bound the journal sequence numbers of the rows, inclusive.
 	SeqLo, SeqHi uint64
 	Level        Compression
@@ -72,7 +73,7 @@ var formatSizes = sizes{page: pageBytes, index: pageBytes, list: maxListBytes, r
 func newWriter(w io.Writer, o WriterOptions, z sizes) *Writer {
 	p := &Writer{w: w, o: o, sizes: z}
 	p.footer.meta = Meta{
-		Seed: o.Seed, Signal: o.Signal, Node: o.Node, SeqLo: o.SeqLo, SeqHi: o.SeqHi,
+		Seed: o.Seed, Signal: o.Signal, Node: o.Node, Epoch: o.Epoch, SeqLo: o.SeqLo, SeqHi: o.SeqHi,
 		Created: o.Created, Labels: o.Labels, Range: noTimes,
 	}
 	for i := range p.index {
