@@ -68,7 +68,10 @@ func (d *disk) room() error {
 }
 
 func (d *disk) measure() {
-	used := folderBytes(d.fs, d.dir)
+	used, err := folderBytes(d.fs, d.dir)
+	if err != nil {
+		used = max(used, d.used.Load()) // no descriptors, perhaps: better the last figure than none
+	}
 	d.used.Store(used)
 	var full error
 	if used >= d.limit {
@@ -86,10 +89,10 @@ func (d *disk) measure() {
 }
 
 // folderBytes adds up the files below a folder. Files come and go meanwhile, and what cannot be read counts nothing.
-func folderBytes(fs vfs.FS, dir string) (n int64) {
+func folderBytes(fs vfs.FS, dir string) (n int64, err error) {
 	names, err := fs.List(dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return 0
+		return 0, err
 	}
 	for _, name := range names {
 		path := fs.PathJoin(dir, name)
@@ -97,12 +100,13 @@ func folderBytes(fs vfs.FS, dir string) (n int64) {
 		switch {
 		case err != nil:
 		case info.IsDir():
-			n += folderBytes(fs, path)
+			below, belowErr := folderBytes(fs, path)
+			n, err = n+below, errors.Join(err, belowErr)
 		default:
 			n += info.Size()
 		}
 	}
-	return n
+	return n, err
 }
 
 func (d *disk) close() {

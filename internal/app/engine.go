@@ -206,7 +206,11 @@ func (e *Engine) release() error {
 	}
 	if e.head != nil && e.started.Swap(false) {
 		// What is flushed before the journal closes need not be replayed.
-		errs = append(errs, e.head.Flush(context.Background()), e.journal.Truncate(e.head.Covered()))
+		if err := e.head.Flush(context.Background()); err != nil {
+			e.head.Shut()
+			errs = append(errs, err)
+		}
+		errs = append(errs, e.journal.Truncate(e.head.Covered()))
 	}
 	if e.journal != nil {
 		errs = append(errs, e.journal.Close())

@@ -196,12 +196,28 @@ func TestRetention(t *testing.T) {
 	s.want(t, "a", "1 2")
 	s.now += int64(2 * time.Hour)
 	s.want(t, "a", "2") // hidden before it is deleted
-	r := startRetention(s.catalog, s.o)
-	for len(s.catalog.Live()) > 0 {
-		time.Sleep(time.Millisecond)
+	expire := func() int {
+		r := startRetention(s.catalog, s.o)
+		for begin := time.Now(); len(s.catalog.Live()) > 1 && time.Since(begin) < time.Second; {
+			time.Sleep(time.Millisecond)
+		}
+		r.close()
+		return len(s.catalog.Live())
 	}
-	r.close()
-	s.want(t, "a", "2")
+	if n := expire(); n != 1 {
+		t.Errorf("a clock that is ahead of all data has deleted it: %d blocks", n)
+	}
+	must(t, s.push("a", up, s.now, 3))
+	must(t, s.Ship())
+	if before, after := 3, expire(); after >= before {
+		t.Errorf("%d blocks are left", after)
+	}
+	s.want(t, "a", "2 3")
+	for _, b := range s.catalog.Live() {
+		if b.Range.Max < s.now-int64(24*time.Hour) {
+			t.Errorf("block %s has expired and is still there", b.ID)
+		}
+	}
 	must(t, s.Close())
 }
 

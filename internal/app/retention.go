@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"log/slog"
+	"math"
 	"sync"
 	"time"
 
@@ -39,11 +40,7 @@ func (r *retention) run(ctx context.Context) {
 	tick := time.NewTicker(retentionEvery)
 	defer tick.Stop()
 	for {
-		before := int64(-1 << 63)
-		if r.keep > 0 {
-			before = r.now() - int64(r.keep)
-		}
-		if err := r.catalog.Expire(ctx, before, r.grace); err != nil && ctx.Err() == nil {
+		if err := r.catalog.Expire(ctx, r.horizon(), r.grace); err != nil && ctx.Err() == nil {
 			r.log.Error("expired blocks could not be dropped; it will be tried again", "err", err)
 		}
 		select {
@@ -52,6 +49,20 @@ func (r *retention) run(ctx context.Context) {
 		case <-tick.C:
 		}
 	}
+}
+
+// horizon returns the time before which samples have expired. It follows the newest block, not the clock alone: a clock
+// that is wrong for a moment must not delete a bucket.
+func (r *retention) horizon() int64 {
+	newest := int64(math.MinInt64)
+	for _, b := range r.catalog.Live() {
+		newest = max(newest, b.Range.Max)
+	}
+	newest = min(newest, r.now())
+	if r.keep <= 0 || newest < math.MinInt64+int64(r.keep) {
+		return math.MinInt64
+	}
+	return newest - int64(r.keep)
 }
 
 func (r *retention) close() {

@@ -18,6 +18,9 @@ import (
 // without being parsed.
 type Labels []byte
 
+// MaxLabelBytes bounds the canonical form of one label set. A page of a part must hold it.
+const MaxLabelBytes = 1 << 20
+
 const (
 	labelTag = 0x0a // field 1 of TimeSeries, length-delimited
 	nameTag  = 0x0a // field 1 of Label

@@ -50,14 +50,17 @@ func (p *Path) materialise(b *model.Batch, s *scratch, res *Result) (corrected b
 		reason, why := p.o.Limits.check(&s.labels)
 		if reason == "" {
 			var err error
-			if s.bytes, err = s.labels.Append(s.bytes[:0]); err == nil {
+			if s.bytes, err = s.labels.Append(s.bytes[:0]); err == nil && len(s.bytes) > model.MaxLabelBytes {
+				reason, why = ReasonValueTooLong, fmt.Sprintf("%d bytes of labels, and a series may have %d", len(s.bytes), model.MaxLabelBytes)
+			} else if err == nil {
 				if k := model.Labels(s.bytes).Key(p.o.Seed, b.Signal); k != b.Keys[i] {
 					b.Keys[i], corrected = k, true
 				}
 				b.Labels.Append(i, model.Labels(s.bytes))
 				continue
+			} else {
+				reason, why = ReasonDuplicateLabel, err.Error()
 			}
-			reason, why = ReasonDuplicateLabel, err.Error()
 		}
 		if len(s.dead) == 0 {
 			s.dead = append(s.dead, make([]bool, len(b.Keys))...)

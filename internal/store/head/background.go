@@ -2,6 +2,7 @@ package head
 
 import (
 	"context"
+	"errors"
 	"runtime/pprof"
 	"time"
 )
@@ -74,15 +75,17 @@ func (h *Head) mergeUntil(ctx context.Context) {
 	}
 }
 
-// mergeOnce does one merge or ship if one is due, and reports whether there was one. A bucket that fails must not keep
-// parts from being merged, so merging goes first.
+// mergeOnce does one merge, or the ships that are due, and reports whether there was one. A bucket that fails must not
+// keep parts from being merged, nor a damaged part windows from being shipped.
 func (h *Head) mergeOnce(ctx context.Context) (bool, error) {
 	h.merging.Lock()
 	defer h.merging.Unlock()
-	if more, err := h.merge(ctx); more || err != nil {
-		return more, err
+	more, err := h.merge(ctx)
+	if more && err == nil {
+		return true, nil
 	}
-	return h.shipDue(ctx)
+	shipped, shipErr := h.shipDue(ctx)
+	return shipped, errors.Join(err, shipErr)
 }
 
 // pause is the waiting time between tries of failing work, growing from 0.1 to 10 s.

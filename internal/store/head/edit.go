@@ -28,13 +28,15 @@ func (h *Head) commit(ctx context.Context, e edit) error {
 	h.edits.Lock()
 	defer h.edits.Unlock()
 	if err := syncDir(h.o.FS, h.o.Dir); err != nil { // the entries of the new files
+		h.removeFiles(e.add)
 		return err
 	}
 	added := make([]*localPart, 0, len(e.add))
 	undo := func() {
 		for _, p := range added {
-			p.drop()
+			p.unpin()
 		}
+		h.removeFiles(e.add)
 	}
 	for _, info := range e.add {
 		p, err := openLocalPart(ctx, h.o.FS, h.o.Dir, info, &h.pagesRead)
@@ -60,18 +62,22 @@ func (h *Head) commit(ctx context.Context, e edit) error {
 		checkParts(&m)
 	}
 	if err := m.write(h.o.FS, h.o.Dir); err != nil {
-		// Whether the rename is durable is unknown, so the new files must stay until the next try has replaced the
-		// manifest; the next start deletes them if it does not name them.
+		// Whether the rename is durable is unknown, so the new files must stay until another manifest has taken its place.
 		for _, p := range added {
 			p.unpin()
 		}
+		h.orphans = append(h.orphans, e.add...)
 		return err
 	}
 	h.manifest = m
+	h.removeFiles(h.orphans)
+	h.orphans = nil
 	h.mu.Lock()
 	h.parts = parts
 	for i, p := range parts {
-		p.info.Ship = m.Parts[i].Ship
+		if ship := m.Parts[i].Ship; p.info.Ship != ship { // only a ship writes it, and only a merge or a ship reads it
+			p.info.Ship = ship
+		}
 	}
 	for s := range signals {
 		h.runs[s] = withoutRuns(h.runs[s], e.flushed)
@@ -89,6 +95,13 @@ func (h *Head) commit(ctx context.Context, e edit) error {
 		p.drop()
 	}
 	return nil
+}
+
+// removeFiles deletes files that no manifest names. What cannot be deleted is deleted by the next start.
+func (h *Head) removeFiles(infos []partInfo) {
+	for _, i := range infos {
+		_ = h.o.FS.Remove(h.o.FS.PathJoin(h.o.Dir, i.File))
+	}
 }
 
 func without(parts, remove []*localPart) []*localPart {

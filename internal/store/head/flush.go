@@ -34,11 +34,13 @@ func (h *Head) Flush(ctx context.Context) error {
 	started := h.o.Now()
 	for s := range signals {
 		signal := model.Signal(s)
-		if err := h.flushRows(ctx, signal, &e); err != nil {
-			return err
+		err := h.flushRows(ctx, signal, &e)
+		if err == nil {
+			err = h.flushLabels(ctx, signal, &e)
 		}
-		if err := h.flushLabels(ctx, signal, &e); err != nil {
-			return err
+		if err != nil {
+			h.removeFiles(e.add)
+			return fmt.Errorf("flush: %w", err)
 		}
 	}
 	if err := h.commit(ctx, e); err != nil {

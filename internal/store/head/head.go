@@ -27,6 +27,7 @@ type Head struct {
 	edits    sync.Mutex // held by a change of the set of parts
 	manifest manifest   // guarded by edits
 	epoch    uint64     // of the journal, for ever
+	orphans  []partInfo // guarded by edits: files of changes whose manifest may or may not have been written
 
 	mu   sync.Mutex
 	room *sync.Cond // waits on mu for buffers to shrink
@@ -99,6 +100,7 @@ func (h *Head) openParts(ctx context.Context) error {
 		return fmt.Errorf("%w: the data folder %s has the key seed %016x and the bucket has %016x; they do not belong together", model.ErrInvalid, h.o.Dir, uint64(m.Seed), uint64(h.o.Seed))
 	}
 	h.manifest, h.applied, h.epoch = *m, m.Covered, m.Epoch
+	h.o.Node = m.Node // a machine that is renamed must not ship the same rows under another name
 	named := map[string]bool{manifestName: true}
 	for _, info := range m.Parts {
 		if err := info.Group.check(); err != nil {
@@ -175,6 +177,9 @@ func (h *Head) Apply(seq uint64, b *model.Batch) {
 		h.wake()
 		h.room.Wait()
 	}
+	if h.shut { // the journal has the batch, and the next start gets it from there
+		return
+	}
 	rowsBefore, labelsBefore := h.active.bytes, h.fresh.bytes
 	for i := range b.Labels.Len() {
 		k := b.Keys[b.Labels.Series[i]]
@@ -249,15 +254,20 @@ func (h *Head) addLabelRunLocked(r *labelRun) {
 	h.labelRuns[r.signal] = append(slices.Clone(runs), r)
 }
 
+// Shut lets Apply take nothing any more, so that nobody waits for buffers that cannot be flushed.
+func (h *Head) Shut() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.shut = true
+	h.room.Broadcast()
+}
+
 // Close ends the background work, flushes what is buffered and closes the parts.
 func (h *Head) Close() error {
 	h.stop()
 	h.done.Wait()
 	err := h.Flush(context.Background())
-	h.mu.Lock()
-	h.shut = true
-	h.room.Broadcast()
-	h.mu.Unlock()
+	h.Shut()
 	h.release()
 	return err
 }

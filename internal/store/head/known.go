@@ -164,7 +164,7 @@ func (k *known) insert(tenant uint16, signal model.Signal, key model.Key) bool {
 		return true
 	}
 	for s.table.full() || !s.table.insert(fp, uint8(k.tick.Load()), tenant) {
-		if err := s.rebuild(s.table.groups*growPercent/100, nil); err != nil {
+		if err := s.rebuild(s.table.groups*growPercent/100, 0, nil); err != nil {
 			return true
 		}
 	}
@@ -174,8 +174,9 @@ func (k *known) insert(tenant uint16, signal model.Signal, key model.Key) bool {
 }
 
 // rebuild copies the table into one of the given size while lookups go on, and exchanges them. The caller holds writer.
-// Activity that is marked meanwhile may be lost: the next batch of the series marks it again.
-func (s *knownShard) rebuild(groups uint64, keep func(tick uint8, tenant uint16) bool) error {
+// Activity that is marked meanwhile may be lost, and the next batch of the series marks it again; but what keep refuses
+// and is marked meanwhile stays: somebody has been told that it is known.
+func (s *knownShard) rebuild(groups uint64, now uint8, keep func(tick uint8, tenant uint16) bool) error {
 	for {
 		to, err := newKnownTable(max(groups, minGroups))
 		if err != nil {
@@ -187,6 +188,13 @@ func (s *knownShard) rebuild(groups uint64, keep func(tick uint8, tenant uint16)
 			continue
 		}
 		s.mu.Lock()
+		// Few have been marked since the tick began, so lookups wait for a short walk only.
+		if keep != nil && !s.table.copyTo(to, func(tick uint8, _ uint16) bool { return tick == now }) {
+			s.mu.Unlock()
+			freeArena(to.arena)
+			groups = groups * growPercent / 100
+			continue
+		}
 		old := s.table
 		s.table = to
 		s.mu.Unlock()
@@ -235,7 +243,7 @@ func (s *knownShard) sweep(k *known, now uint8, maxIdle int) error {
 	if left := s.table.used - idle; left*100 < int(groups)*slotsPerGroup*loadPercent/2 {
 		groups = uint64(left)*100/(slotsPerGroup*loadPercent)*growPercent/100 + 1
 	}
-	if err := s.rebuild(groups, active); err != nil {
+	if err := s.rebuild(groups, now, active); err != nil {
 		return err
 	}
 	after := s.table.tally()

@@ -116,14 +116,18 @@ func (t *knownTable) full() bool {
 	return t.used*100 >= int(t.groups)*slotsPerGroup*loadPercent
 }
 
-// copyTo inserts the slots that keep wants into an empty table of any size.
+// copyTo inserts the slots that keep wants, and that the other table, of any size, does not have.
 func (t *knownTable) copyTo(to *knownTable, keep func(tick uint8, tenant uint16) bool) bool {
 	for i := range t.slots {
 		s := atomic.LoadUint64(&t.slots[i])
 		if s == 0 || keep != nil && !keep(uint8(s), t.tenants[i]) {
 			continue
 		}
-		if !to.insert(t.fingerprint(i), uint8(s), t.tenants[i]) {
+		fp := t.fingerprint(i)
+		if to.find(fp) >= 0 {
+			continue
+		}
+		if !to.insert(fp, uint8(s), t.tenants[i]) {
 			return false
 		}
 	}

@@ -86,6 +86,9 @@ func neighbours(in []*localPart) []*localPart {
 func (h *Head) mergeInto(ctx context.Context, s model.Signal, g group, in []*localPart) error {
 	e := edit{remove: in}
 	o := h.writerOptions(s, in[0].info.SeqLo, in[len(in)-1].info.SeqHi)
+	for _, p := range in { // late rows are shipped by age
+		o.Created = min(o.Created, p.info.Created)
+	}
 	if err := h.writePart(ctx, o, dataPart, g, streams(in), nil, &e); err != nil {
 		return fmt.Errorf("merge %s: %w", g, err)
 	}
@@ -122,6 +125,7 @@ func (h *Head) sortIntoWindows(ctx context.Context, s model.Signal, in []*localP
 	}
 	e := edit{remove: in}
 	if err := sorter.finish(&e); err != nil {
+		h.removeFiles(e.add)
 		return fmt.Errorf("sort into windows: %w", err)
 	}
 	h.metrics.merges.WithLabelValues("windows").Inc()

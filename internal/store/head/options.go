@@ -87,6 +87,8 @@ func (o *Options) setDefaults() {
 	span(&o.Grace, 10*time.Minute)
 	span(&o.LateAge, time.Hour)
 	span(&o.IdleAfter, 3*time.Hour)
+	// Each window ahead may be a part that is being written. Samples beyond it are kept with the late ones.
+	o.MaxFuture = min(o.MaxFuture, 24*time.Hour)
 	if o.Truncate == nil {
 		o.Truncate = func(uint64) error { return nil }
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/part"
@@ -27,7 +28,7 @@ func (h *Head) Ship(ctx context.Context) error {
 			}
 		}
 		for _, g := range h.groups(signal) {
-			if err := h.ship(ctx, signal, g); err != nil {
+			if err := h.shipAll(ctx, signal, g); err != nil {
 				return err
 			}
 		}
@@ -35,31 +36,63 @@ func (h *Head) Ship(ctx context.Context) error {
 	return nil
 }
 
-// shipDue ships one group whose time has come and reports whether there was one. The caller holds merging.
-func (h *Head) shipDue(ctx context.Context) (bool, error) {
+// shipAll ships a group until nothing is left of it: first the parts that an earlier try has marked, then the others.
+func (h *Head) shipAll(ctx context.Context, s model.Signal, g group) error {
+	for {
+		in, err := h.markShip(ctx, s, g)
+		if err != nil || len(in) == 0 {
+			return err
+		}
+		if err := h.ship(ctx, s, g, in); err != nil {
+			return err
+		}
+	}
+}
+
+// shipDue ships the groups whose time has come and reports whether there was one. A group that fails keeps no other
+// from being shipped, but for late rows, which wait for the windows that they reach into. The caller holds merging.
+func (h *Head) shipDue(ctx context.Context) (shipped bool, err error) {
 	if h.o.Shipper == nil {
 		return false, nil
 	}
 	now := h.o.Now()
 	for s := range signals {
 		signal := model.Signal(s)
-		for _, g := range h.groups(signal) {
-			if !h.due(signal, g, now) {
-				continue
+		due := slices.DeleteFunc(h.groups(signal), func(g group) bool { return !h.due(signal, g, now) })
+		if len(due) == 0 {
+			continue
+		}
+		// What is buffered, or in young parts, may belong to a window that closes.
+		if err := h.Flush(ctx); err != nil {
+			return shipped, err
+		}
+		if in := h.group(signal, dataPart, young); len(in) > 0 {
+			if err := h.sortIntoWindows(ctx, signal, in); err != nil {
+				return shipped, err
 			}
-			// What is buffered, or in young parts, may belong to the window that closes.
-			if err := h.Flush(ctx); err != nil {
-				return true, err
-			}
-			if in := h.group(signal, dataPart, young); len(in) > 0 {
-				if err := h.sortIntoWindows(ctx, signal, in); err != nil {
-					return true, err
-				}
-			}
-			return true, h.ship(ctx, signal, g)
+		}
+		for _, g := range due {
+			groupErr := h.shipGroup(ctx, signal, g)
+			shipped = shipped || groupErr == nil
+			err = errors.Join(err, groupErr)
 		}
 	}
-	return false, nil
+	return shipped && err == nil, err
+}
+
+// shipGroup ships a window, or the late rows after every window that they reach into: rows of a window that stayed here
+// would count as newer than late ones in the bucket.
+func (h *Head) shipGroup(ctx context.Context, s model.Signal, g group) error {
+	if g == late {
+		for _, w := range h.groups(s) {
+			if start, ok := w.window(); ok && h.lateReaches(s, start) {
+				if err := h.shipAll(ctx, s, w); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return h.shipAll(ctx, s, g)
 }
 
 // due reports whether a group is to be shipped: a closed window, one with enough bytes, late rows that are many or old,
@@ -82,12 +115,8 @@ func (h *Head) due(s model.Signal, g group, now int64) bool {
 	return bytes >= h.o.LateBytes || now-oldest >= int64(h.o.LateAge)
 }
 
-// ship makes blocks of a group and drops its parts once they are in the catalogue.
-func (h *Head) ship(ctx context.Context, s model.Signal, g group) error {
-	in, err := h.markShip(ctx, s, g)
-	if err != nil || len(in) == 0 {
-		return err
-	}
+// ship makes blocks of parts of a group and drops these once the blocks are in the catalogue.
+func (h *Head) ship(ctx context.Context, s model.Signal, g group, in []*localPart) error {
 	sw := &shipWriter{h: h, ctx: ctx}
 	sw.options = h.writerOptions(s, in[0].info.SeqLo, in[len(in)-1].info.SeqHi)
 	sw.options.Labels, sw.options.Level = true, part.Dense
@@ -96,7 +125,7 @@ func (h *Head) ship(ctx context.Context, s model.Signal, g group) error {
 	for _, p := range in {
 		sw.options.Created = max(sw.options.Created, p.info.Created)
 	}
-	err = part.Merge(ctx, streams(in), sw.add, part.MergeOptions{})
+	err := part.Merge(ctx, streams(in), sw.add, part.MergeOptions{})
 	if err == nil {
 		err = sw.cut()
 	}

@@ -63,18 +63,20 @@ func (h *Head) openWindows(s model.Signal, now int64) []int64 {
 	for w := floorTo(now-int64(h.o.Grace), h.o.Window); w <= last; w += int64(h.o.Window) {
 		open = append(open, w)
 	}
-	parts := h.snapshot()
-	for _, p := range parts {
+	for _, p := range h.snapshot() {
 		if w, ok := p.info.Group.window(); ok && p.info.Signal == s && p.info.Ship == 0 {
 			open = append(open, w)
 		}
 	}
 	slices.Sort(open)
-	return slices.DeleteFunc(slices.Compact(open), func(w int64) bool {
-		window := model.TimeRange{Min: w, Max: w + int64(h.o.Window) - 1}
-		return slices.ContainsFunc(parts, func(p *localPart) bool {
-			return p.info.Group == late && p.info.Signal == s && p.info.Range.Overlaps(window)
-		})
+	return slices.DeleteFunc(slices.Compact(open), func(w int64) bool { return h.lateReaches(s, w) })
+}
+
+// lateReaches reports whether late rows lie in, or around, a window.
+func (h *Head) lateReaches(s model.Signal, start int64) bool {
+	window := model.TimeRange{Min: start, Max: start + int64(h.o.Window) - 1}
+	return slices.ContainsFunc(h.snapshot(), func(p *localPart) bool {
+		return p.info.Group == late && p.info.Signal == s && p.info.Range.Overlaps(window)
 	})
 }
 

@@ -131,7 +131,7 @@ func TestWriterRefuses(t *testing.T) {
 		"no labels":       func(w *Writer) error { return w.Series("t", k, nil) },
 		"wrong labels":    func(w *Writer) error { return w.Series("t", k, model.Labels("nonsense")) },
 		"huge labels": func(w *Writer) error {
-			return w.Series("t", k, model.LabelsOf("a", strings.Repeat("b", maxLabelBytes)))
+			return w.Series("t", k, model.LabelsOf("a", strings.Repeat("b", model.MaxLabelBytes)))
 		},
 		"rows of no series": func(w *Writer) error { return w.Samples(&model.Rows{Times: []int64{1}, Values: []uint64{1}}) },
 		"disorder": func(w *Writer) error {

@@ -10,8 +10,7 @@ import (
 const (
 	// restartRanks is the distance of the label sets that are stored whole, from which reading can start.
 	restartRanks = 64
-	// maxLabelBytes bounds one label set, so that a page of labels stays far below what a reader accepts.
-	maxLabelBytes = 1 << 20
+
 	// maxPageLabels bounds the label sets of a page.
 	maxPageLabels = 1 << 14
 )

@@ -103,8 +103,8 @@ func (p *Writer) series(tenant string, k model.Key, l model.Labels) error {
 		return invalid("series after Finish")
 	case (l != nil) != p.o.Labels:
 		return invalid("series %s: labels given: %t, part has labels: %t", k, l != nil, p.o.Labels)
-	case len(l) > maxLabelBytes:
-		return invalid("series %s: labels of %d bytes; the most is %d", k, len(l), maxLabelBytes)
+	case len(l) > model.MaxLabelBytes:
+		return invalid("series %s: labels of %d bytes; the most is %d", k, len(l), model.MaxLabelBytes)
 	case m.Series >= 1<<32-1:
 		return invalid("more than %d series", uint32(1<<32-1))
 	case t == nil || t.Name != tenant:
