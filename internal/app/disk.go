@@ -91,7 +91,10 @@ func (d *disk) measure() {
 // folderBytes adds up the files below a folder. Files come and go meanwhile, and what cannot be read counts nothing.
 func folderBytes(fs vfs.FS, dir string) (n int64, err error) {
 	names, err := fs.List(dir)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err != nil {
+		if errors.Is(err, os.ErrNotExist) {
+			err = nil
+		}
 		return 0, err
 	}
 	for _, name := range names {

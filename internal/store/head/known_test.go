@@ -136,6 +136,32 @@ func TestKnownForgetsIdle(t *testing.T) {
 	}
 }
 
+// What a sweep has passed over as idle, and a push has been told is known before the sweep was over, stays known.
+func TestKnownSweepKeepsWhatIsMarkedMeanwhile(t *testing.T) {
+	k := mustKnown(t, 8<<20)
+	key := randomKeys(1, 1)[0]
+	k.insert(0, model.Metrics, key)
+	const now = 9
+	k.tick.Store(now)
+	_, shard := k.fingerprint(0, model.Metrics, key)
+	s := &k.shards[shard]
+	var l lookup
+	s.writer.Lock()
+	err := s.rebuild(s.table.groups, now, func(uint8, uint16) bool {
+		if miss := k.missing(&l, 0, model.Metrics, []model.Key{key}, nil); len(miss) != 0 {
+			t.Error("the key is new")
+		}
+		return false // it was idle when the sweep looked
+	})
+	s.writer.Unlock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !k.has(0, model.Metrics, key) {
+		t.Error("the key was called known and is not known any more")
+	}
+}
+
 func TestKnownFull(t *testing.T) {
 	k := mustKnown(t, 8<<20)
 	for _, key := range randomKeys(int(k.maxKeys)+1000, 4) {

@@ -275,7 +275,7 @@ func TestRandomWorlds(t *testing.T) {
 				w.bucket.fail = false
 			},
 			"time": func(t *rapid.T) {
-				w.now += int64(rapid.SampledFrom([]time.Duration{time.Second, time.Hour, 5 * time.Hour}).Draw(t, "passes"))
+				w.now += int64(rapid.SampledFrom([]time.Duration{time.Second, time.Hour, 5 * time.Hour, -3 * time.Hour}).Draw(t, "passes"))
 			},
 			"crash": func(t *rapid.T) {
 				w.t = t
