@@ -88,20 +88,17 @@ func (d *disk) measure() {
 	d.full.Store(&full)
 }
 
-// folderBytes adds up the files below a folder. Files come and go meanwhile, and what cannot be read counts nothing.
+// folderBytes adds up the files below a folder. Files come and go meanwhile. With an error it has not seen all.
 func folderBytes(fs vfs.FS, dir string) (n int64, err error) {
 	names, err := fs.List(dir)
-	if err != nil {
-		if errors.Is(err, os.ErrNotExist) {
-			err = nil
-		}
-		return 0, err
+	if errors.Is(err, os.ErrNotExist) {
+		return 0, nil
 	}
 	for _, name := range names {
 		path := fs.PathJoin(dir, name)
-		info, err := fs.Stat(path)
+		info, statErr := fs.Stat(path)
 		switch {
-		case err != nil:
+		case statErr != nil: // it has gone
 		case info.IsDir():
 			below, belowErr := folderBytes(fs, path)
 			n, err = n+below, errors.Join(err, belowErr)
