@@ -69,7 +69,8 @@ func connectionAttacks() group {
 				return strings.TrimSpace(fmt.Sprint(resp.StatusCode, " ", text))
 			}
 			status, text := s.post(nil, message(series(good("bi_meanwhile"), one())))
-			answer := fmt.Sprintf("meanwhile /ready %s; /metrics %s; query %s; write %d %s", ok("/ready"), ok("/metrics"), ok("/api/v1/query?query=1"), status, text)
+			// Of /metrics there are four at a time, and whether one is free depends on the speed of the machine.
+			answer := fmt.Sprintf("meanwhile /ready %s; query %s; write %d %s", ok("/ready"), ok("/api/v1/query?query=1"), status, text)
 			t.Logf("asked for %v", time.Since(began))
 			for _, c := range conns {
 				c.Close()

@@ -40,7 +40,8 @@ func makeFixture(t *testing.T, bin, dir string) *fixture {
 	}
 	push(50)
 	for began := time.Now(); time.Since(began) < 40*time.Second; time.Sleep(100 * time.Millisecond) {
-		if _, err := os.Stat(filepath.Join(f.dir, "head", "MANIFEST")); err == nil {
+		// The manifest is there from the start; a flush puts two parts into it.
+		if text, err := os.ReadFile(filepath.Join(f.dir, "head", "MANIFEST")); err == nil && strings.Contains(string(text), "labels") {
 			break
 		}
 	}
