@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -149,9 +150,9 @@ func TestRetryAfterHeader(t *testing.T) {
 // is retried if that is asked for.
 func TestRefusalsAreDropped(t *testing.T) {
 	store := newMemStore()
-	tries := 0
+	var tries atomic.Int32
 	store.answer = func(http.ResponseWriter, *http.Request) int {
-		if tries++; tries == 2 {
+		if tries.Add(1) == 2 {
 			return http.StatusTooManyRequests
 		}
 		return 0
@@ -168,7 +169,7 @@ func TestRefusalsAreDropped(t *testing.T) {
 	if v := verify(t, srv.URL, state, nil); !v.OK() || v.Compared != 2*360-50 || v.CountedOf != 2*360-50 {
 		t.Errorf("%+v", v)
 	}
-	tries = 0
+	tries.Store(0)
 	l = small(t, srv.URL, Timing{Rounds: 2})
 	l.RetryOn429 = true
 	if _, report, err = l.Run(t.Context()); err != nil || report.Retries != 1 || report.Acked != 2*360 {
