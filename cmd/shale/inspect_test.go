@@ -30,7 +30,7 @@ func writePart(t *testing.T, name string) []byte {
 	}
 	var rows model.Rows
 	rows.Append(1767225600e9, math.Float64bits(1), 0)
-	if err := w.Samples(&rows); err != nil {
+	if err := w.Rows(&model.SeriesRows{Samples: rows}); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := w.Finish(); err != nil {

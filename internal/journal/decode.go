@@ -50,11 +50,6 @@ func DecodeBatch(src []byte, b *model.Batch) error {
 			return d.err
 		}
 	}
-	if len(b.Ends) == 0 {
-		for range b.Keys {
-			b.Ends = append(b.Ends, 0)
-		}
-	}
 	return nil
 }
 
@@ -160,7 +155,7 @@ func (d *decoder) samples() {
 		return
 	case kind[0] == countsOne:
 		for i := range d.b.Keys {
-			d.b.Ends = append(d.b.Ends, uint32(i)+1)
+			d.b.Samples.Ends = append(d.b.Samples.Ends, uint32(i)+1)
 		}
 	case kind[0] == counts:
 		rows, single = d.counts(), false
@@ -185,7 +180,7 @@ func (d *decoder) counts() int {
 			d.fail("%d rows in %d bytes", total, len(d.in))
 			return 0
 		}
-		d.b.Ends = append(d.b.Ends, uint32(total))
+		d.b.Samples.Ends = append(d.b.Samples.Ends, uint32(total))
 	}
 	return int(total)
 }

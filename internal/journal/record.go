@@ -107,7 +107,7 @@ func appendSamples(dst []byte, b *model.Batch) []byte {
 	} else {
 		dst = append(dst, counts)
 		for i := range b.Keys {
-			dst = binary.AppendUvarint(dst, uint64(b.Ends[i]-b.Begin(i)))
+			dst = binary.AppendUvarint(dst, uint64(b.Samples.End(i)-b.Samples.Begin(i)))
 		}
 	}
 	// Only rows of different series can have equal times, and a column that claims any number of rows with a few bytes
@@ -122,7 +122,7 @@ func oneRowEach(b *model.Batch) bool {
 	if len(b.Keys) != b.Samples.Len() {
 		return false
 	}
-	for i, end := range b.Ends {
+	for i, end := range b.Samples.Ends {
 		if end != uint32(i)+1 {
 			return false
 		}

@@ -4,16 +4,13 @@ package model
 // from wire bytes without an allocation per row; the write path adds the labels of series that are new; the journal
 // stores it and the head applies it.
 //
-// A series may stand in Keys more than once. Rows lie in the order of Keys: those of Keys[i] are
-// [Ends[i-1], Ends[i]) of the columns, and Ends[-1] is 0.
+// A series may stand in Keys more than once.
 type Batch struct {
 	Tenant string
 	Signal Signal
 
-	Keys []Key
-	Ends []uint32
-	// Samples holds the rows of the family of that name. The other families get columns of their own.
-	Samples Rows
+	Keys               []Key
+	Samples, Exemplars Columns
 
 	// Source gives the labels of any series of the batch for as long as the batch is being pushed. It knows series i by
 	// the number Origins[i], or by i while Origins is empty: no series has been dropped.
@@ -31,21 +28,65 @@ type LabelSource interface {
 	BuildLabels(i int, b *LabelsBuilder)
 }
 
-// Reset empties the batch and keeps its memory.
-func (b *Batch) Reset() {
-	b.Tenant, b.Signal, b.Source = "", 0, nil
-	b.Keys, b.Ends, b.Origins = b.Keys[:0], b.Ends[:0], b.Origins[:0]
-	b.Samples.Reset()
-	b.Labels.Reset()
+// Columns are the rows of one family, in the order of the batch's Keys: those of Keys[i] are [Ends[i-1], Ends[i]), and
+// Ends[-1] is 0. Ends is as long as Keys, or empty while the family has no rows at all.
+type Columns struct {
+	Rows
+	Ends []uint32
 }
 
 // Begin returns the index of the first row of series i.
-func (b *Batch) Begin(i int) uint32 {
-	if i == 0 {
+func (c *Columns) Begin(i int) uint32 {
+	if i == 0 || len(c.Ends) == 0 {
 		return 0
 	}
-	return b.Ends[i-1]
+	return c.Ends[i-1]
 }
+
+// End returns the index behind the last row of series i.
+func (c *Columns) End(i int) uint32 {
+	if len(c.Ends) == 0 {
+		return 0
+	}
+	return c.Ends[i]
+}
+
+// endSeries closes the n-th series, from 0.
+func (c *Columns) endSeries(n int) {
+	if len(c.Times) == 0 {
+		return
+	}
+	for len(c.Ends) < n {
+		c.Ends = append(c.Ends, 0)
+	}
+	c.Ends = append(c.Ends, uint32(len(c.Times)))
+}
+
+// Reset empties the columns and keeps their memory.
+func (c *Columns) Reset() {
+	c.Rows.Reset()
+	c.Ends = c.Ends[:0]
+}
+
+// Reset empties the batch and keeps its memory.
+func (b *Batch) Reset() {
+	b.Tenant, b.Signal, b.Source = "", 0, nil
+	b.Keys, b.Origins = b.Keys[:0], b.Origins[:0]
+	b.Samples.Reset()
+	b.Exemplars.Reset()
+	b.Labels.Reset()
+}
+
+// Columns returns the columns of a family.
+func (b *Batch) Columns(f Family) *Columns {
+	if f == Exemplars {
+		return &b.Exemplars
+	}
+	return &b.Samples
+}
+
+// Rows returns the number of rows of all families.
+func (b *Batch) Rows() int { return b.Samples.Len() + b.Exemplars.Len() }
 
 // BuildLabels adds the labels of series i to lb.
 func (b *Batch) BuildLabels(i int, lb *LabelsBuilder) {
@@ -58,37 +99,49 @@ func (b *Batch) BuildLabels(i int, lb *LabelsBuilder) {
 // AddSample appends a series with a single row.
 func (b *Batch) AddSample(k Key, t int64, v uint64) {
 	b.Samples.Append(t, v, 0)
-	b.Keys = append(b.Keys, k)
-	b.Ends = append(b.Ends, uint32(len(b.Samples.Times)))
+	b.EndSeries(k)
 }
 
-// EndSeries closes a series whose rows have been appended to Samples since the last one ended.
+// EndSeries closes a series whose rows have been appended to the columns since the last one ended.
 func (b *Batch) EndSeries(k Key) {
+	b.Samples.endSeries(len(b.Keys))
+	b.Exemplars.endSeries(len(b.Keys))
 	b.Keys = append(b.Keys, k)
-	b.Ends = append(b.Ends, uint32(len(b.Samples.Times)))
 }
 
 // KeepRows drops the rows for which keep is false, the series that have no row left, and their labels.
-func (b *Batch) KeepRows(keep func(series, row int) bool) {
+func (b *Batch) KeepRows(keep func(f Family, series, row int) bool) {
 	if len(b.Origins) == 0 {
 		for i := range b.Keys {
 			b.Origins = append(b.Origins, uint32(i))
 		}
 	}
 	var labels LabelTable
-	nextLabels, series, row, begin := 0, 0, 0, 0
+	var next [families]int // rows of each family that are kept so far
+	var begin [families]int
+	nextLabels, series := 0, 0
 	for i := range b.Keys {
-		kept := row
-		for j := begin; j < int(b.Ends[i]); j++ {
-			if keep(i, j) {
-				b.Samples.move(row, j)
-				row++
+		any := false
+		for n, f := range Families() {
+			c := b.Columns(f)
+			end := int(c.End(i))
+			for j := begin[n]; j < end; j++ {
+				if keep(f, i, j) {
+					c.move(next[n], j)
+					next[n]++
+					any = true
+				}
 			}
+			begin[n] = max(begin[n], end)
 		}
-		begin = int(b.Ends[i])
 		hasLabels := nextLabels < b.Labels.Len() && b.Labels.Series[nextLabels] == uint32(i)
-		if row > kept {
-			b.Keys[series], b.Ends[series], b.Origins[series] = b.Keys[i], uint32(row), b.Origins[i]
+		if any {
+			b.Keys[series], b.Origins[series] = b.Keys[i], b.Origins[i]
+			for n, f := range Families() {
+				if c := b.Columns(f); len(c.Ends) > 0 {
+					c.Ends[series] = uint32(next[n])
+				}
+			}
 			if hasLabels {
 				labels.Append(uint32(series), b.Labels.At(nextLabels))
 			}
@@ -98,8 +151,13 @@ func (b *Batch) KeepRows(keep func(series, row int) bool) {
 			nextLabels++
 		}
 	}
-	b.Keys, b.Ends, b.Origins = b.Keys[:series], b.Ends[:series], b.Origins[:series]
-	b.Samples.truncate(row)
+	b.Keys, b.Origins = b.Keys[:series], b.Origins[:series]
+	for n, f := range Families() {
+		c := b.Columns(f)
+		if c.Truncate(next[n]); len(c.Ends) > 0 {
+			c.Ends = c.Ends[:series]
+		}
+	}
 	b.Labels = labels
 }
 

@@ -35,8 +35,10 @@ func (m *Matcher) MatchesEmpty() bool { return m.Match("") }
 
 // Request is what the read path asks of a source.
 type Request struct {
-	Tenant   string
-	Signal   Signal
+	Tenant string
+	Signal Signal
+	// Family is that of the rows that are wanted; 0 means Samples.
+	Family   Family
 	Matchers []Matcher
 	// Range bounds the rows that are wanted. A series without a row in it may be left out or may come empty.
 	Range TimeRange

@@ -3,12 +3,28 @@ package model
 // StaleNaN is the bit pattern by which Prometheus marks a series that has ended.
 const StaleNaN uint64 = 0x7ff0000000000002
 
-// Rows are the samples of one series, as columns. Times are Unix nanoseconds, values the IEEE 754 bits of floats.
-// Starts holds start timestamps (0: unknown) and is either empty or as long as the others.
+// Kind says what the value of a row is.
+type Kind uint8
+
+// The kinds, as they are stored. The value of a float is its IEEE 754 bits. All others are blobs: their bytes lie in
+// Rows.Bytes, and Rows.Values says where.
+const (
+	KindFloat     Kind = 0
+	KindHistogram Kind = 1 // see Histogram
+	KindExemplar  Kind = 2 // see Exemplar
+)
+
+// Rows are the rows of one series and family, as columns. Times are Unix nanoseconds. Starts holds start timestamps (0:
+// unknown) and is either empty or as long as the others. Kinds is empty while all rows are floats, and else as long as
+// the others.
 type Rows struct {
 	Times  []int64
 	Values []uint64
 	Starts []int64
+	Kinds  []Kind
+	// Bytes holds the blobs, of which Values has the offset (upper half) and the length (lower half). So rows are moved
+	// without moving their blobs; what no row refers to any more is garbage until Reset.
+	Bytes []byte
 }
 
 // Len returns the number of rows.
@@ -17,9 +33,10 @@ func (r *Rows) Len() int { return len(r.Times) }
 // Reset empties the columns and keeps their memory.
 func (r *Rows) Reset() {
 	r.Times, r.Values, r.Starts = r.Times[:0], r.Values[:0], r.Starts[:0]
+	r.Kinds, r.Bytes = r.Kinds[:0], r.Bytes[:0]
 }
 
-// Append adds one row. A start of 0 means that none is known.
+// Append adds a float. A start of 0 means that none is known.
 func (r *Rows) Append(t int64, v uint64, start int64) {
 	if start != 0 && len(r.Starts) < len(r.Times) {
 		r.padStarts()
@@ -29,6 +46,48 @@ func (r *Rows) Append(t int64, v uint64, start int64) {
 	if start != 0 || len(r.Starts) > 0 {
 		r.Starts = append(r.Starts, start)
 	}
+	if len(r.Kinds) > 0 {
+		r.Kinds = append(r.Kinds, KindFloat)
+	}
+}
+
+// AppendBlob adds a row whose value is no float, and copies its bytes.
+func (r *Rows) AppendBlob(t int64, k Kind, blob []byte, start int64) {
+	begin := len(r.Bytes)
+	r.Bytes = append(r.Bytes, blob...)
+	r.EndBlob(t, k, begin, start)
+}
+
+// EndBlob adds a row whose value is what was appended to Bytes from begin on.
+func (r *Rows) EndBlob(t int64, k Kind, begin int, start int64) {
+	r.padKinds()
+	r.Append(t, blobRef(begin, len(r.Bytes)-begin), start)
+	r.Kinds = append(r.Kinds[:len(r.Times)-1], k)
+}
+
+func blobRef(offset, length int) uint64 { return uint64(offset)<<32 | uint64(uint32(length)) }
+
+// Kind returns the kind of row i.
+func (r *Rows) Kind(i int) Kind {
+	if len(r.Kinds) == 0 {
+		return KindFloat
+	}
+	return r.Kinds[i]
+}
+
+// Blob returns the value of row i, which must not be a float. It aliases Bytes.
+func (r *Rows) Blob(i int) []byte {
+	begin := r.Values[i] >> 32
+	end := begin + r.Values[i]&(1<<32-1)
+	return r.Bytes[begin:end:end]
+}
+
+// IsStale reports whether row i marks the end of its series: a float or a histogram's sum of that bit pattern.
+func (r *Rows) IsStale(i int) bool {
+	if r.Kind(i) == KindHistogram {
+		return histogramIsStale(r.Blob(i))
+	}
+	return r.Values[i] == StaleNaN
 }
 
 // AppendRows adds the rows [i, j) of o.
@@ -42,14 +101,39 @@ func (r *Rows) AppendRows(o *Rows, i, j int) {
 			r.Starts = append(r.Starts, 0)
 		}
 	}
+	at := len(r.Times)
+	if len(o.Kinds) > 0 {
+		r.padKinds()
+		r.Kinds = append(r.Kinds, o.Kinds[i:j]...)
+	}
 	r.Times = append(r.Times, o.Times[i:j]...)
 	r.Values = append(r.Values, o.Values[i:j]...)
+	if len(o.Kinds) == 0 {
+		if len(r.Kinds) > 0 {
+			r.padKinds()
+		}
+		return
+	}
+	for n, k := range o.Kinds[i:j] {
+		if k != KindFloat {
+			begin := len(r.Bytes)
+			r.Bytes = append(r.Bytes, o.Blob(i+n)...)
+			r.Values[at+n] = blobRef(begin, len(r.Bytes)-begin)
+		}
+	}
 }
 
 // padStarts gives every row so far an unknown start.
 func (r *Rows) padStarts() {
 	for len(r.Starts) < len(r.Times) {
 		r.Starts = append(r.Starts, 0)
+	}
+}
+
+// padKinds makes every row so far that has no kind a float.
+func (r *Rows) padKinds() {
+	for len(r.Kinds) < len(r.Times) {
+		r.Kinds = append(r.Kinds, KindFloat)
 	}
 }
 
@@ -61,31 +145,27 @@ func (r *Rows) Start(i int) int64 {
 	return r.Starts[i]
 }
 
-// Normalize brings rows that were appended in arrival order into the order of the file format: ascending times, one
-// row a time. Of rows with equal times the last one stays, except that a value beats a stale marker. It works in
-// place and costs one pass when the rows are in order already, as they nearly always are.
-func (r *Rows) Normalize() {
-	i, n := 1, len(r.Times)
-	for i < n && r.Times[i-1] < r.Times[i] {
-		i++
+// Same reports whether rows i of r and j of o have equal kinds and values, bit for bit.
+func (r *Rows) Same(i int, o *Rows, j int) bool {
+	k := r.Kind(i)
+	if k != o.Kind(j) {
+		return false
 	}
-	if i >= n {
-		return
+	if k == KindFloat {
+		return r.Values[i] == o.Values[j]
 	}
-	r.sortStable()
-	out := 0
-	for i := 1; i < n; i++ {
-		if r.Times[i] != r.Times[out] {
-			out++
-			r.move(out, i)
-			continue
-		}
-		if r.Values[i] == StaleNaN && r.Values[out] != StaleNaN {
-			continue
-		}
-		r.move(out, i)
+	return string(r.Blob(i)) == string(o.Blob(j))
+}
+
+// Truncate drops all rows from n on. Their blobs stay as garbage.
+func (r *Rows) Truncate(n int) {
+	r.Times, r.Values = r.Times[:n], r.Values[:n]
+	if len(r.Starts) > 0 {
+		r.Starts = r.Starts[:n]
 	}
-	r.truncate(out + 1)
+	if len(r.Kinds) > 0 {
+		r.Kinds = r.Kinds[:n]
+	}
 }
 
 func (r *Rows) move(to, from int) {
@@ -93,11 +173,7 @@ func (r *Rows) move(to, from int) {
 	if len(r.Starts) > 0 {
 		r.Starts[to] = r.Starts[from]
 	}
-}
-
-func (r *Rows) truncate(n int) {
-	r.Times, r.Values = r.Times[:n], r.Values[:n]
-	if len(r.Starts) > 0 {
-		r.Starts = r.Starts[:n]
+	if len(r.Kinds) > 0 {
+		r.Kinds[to] = r.Kinds[from]
 	}
 }

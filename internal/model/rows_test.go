@@ -73,7 +73,7 @@ func TestKeepRows(t *testing.T) {
 			labelled[uint64(i)] = true
 		}
 		dropped := make(map[int64]bool)
-		b.KeepRows(func(series, at int) bool {
+		b.KeepRows(func(_ Family, series, at int) bool {
 			if all[at].series != series {
 				t.Fatalf("row %d is asked about as of series %d", at, series)
 			}
@@ -82,10 +82,10 @@ func TestKeepRows(t *testing.T) {
 		})
 		n, labels := 0, 0
 		for i, k := range b.Keys {
-			if b.Ends[i] == b.Begin(i) {
+			if b.Samples.End(i) == b.Samples.Begin(i) {
 				t.Fatalf("series %d has no rows", i)
 			}
-			for j := b.Begin(i); j < b.Ends[i]; j++ {
+			for j := b.Samples.Begin(i); j < b.Samples.End(i); j++ {
 				if b.Samples.Values[j] != k.Hi || dropped[b.Samples.Times[j]] {
 					t.Fatalf("row %d of series %v", j, k)
 				}

@@ -47,8 +47,8 @@ func (p *Path) leaveOut(b *model.Batch, dead []bool, res *Result) {
 	if first == len(times) && len(dead) == 0 {
 		return
 	}
-	b.KeepRows(func(series, row int) bool {
-		t := b.Samples.Times[row]
+	b.KeepRows(func(f model.Family, series, row int) bool {
+		t := b.Columns(f).Times[row]
 		switch {
 		case len(dead) > 0 && dead[series]:
 			return false

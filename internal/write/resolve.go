@@ -66,7 +66,7 @@ func (p *Path) materialise(b *model.Batch, s *scratch, res *Result) (corrected b
 			s.dead = append(s.dead, make([]bool, len(b.Keys))...)
 		}
 		s.dead[i] = true
-		res.reject(reason, int(b.Ends[i]-b.Begin(int(i))), func() string { return describe(&s.labels) + ": " + why })
+		res.reject(reason, int(b.Samples.End(int(i))-b.Samples.Begin(int(i))), func() string { return describe(&s.labels) + ": " + why })
 	}
 	return corrected
 }

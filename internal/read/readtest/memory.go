@@ -83,7 +83,7 @@ func (m *Memory) Apply(b *model.Batch) {
 			l = b.Labels.At(next)
 			next++
 		}
-		m.addLocked(id{b.Tenant, b.Signal, k}, l, &b.Samples, int(b.Begin(i)), int(b.Ends[i]))
+		m.addLocked(id{b.Tenant, b.Signal, k}, l, &b.Samples.Rows, int(b.Samples.Begin(i)), int(b.Samples.End(i)))
 	}
 }
 

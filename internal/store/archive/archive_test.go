@@ -92,7 +92,7 @@ func (w *world) add(t *rapid.T) {
 				w.want[id][at] = v // blocks are added in the order of their sequence numbers
 				at += rapid.Int64Range(1, 9).Draw(t, "step")
 			}
-			if err := errors.Join(pw.Series(tenant, k, byKey[k]), pw.Samples(&rows)); err != nil {
+			if err := errors.Join(pw.Series(tenant, k, byKey[k]), pw.Rows(&model.SeriesRows{Samples: rows})); err != nil {
 				t.Fatal(err)
 			}
 		}

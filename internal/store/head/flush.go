@@ -118,7 +118,7 @@ func (h *Head) writePart(ctx context.Context, o part.WriterOptions, k kind, g gr
 	if err != nil {
 		return err
 	}
-	err = part.Merge(ctx, inputs, func(tenant string, key model.Key, l model.Labels, rows *model.Rows) error {
+	err = part.Merge(ctx, inputs, func(tenant string, key model.Key, l model.Labels, rows *model.SeriesRows) error {
 		if keep != nil {
 			if kept, err := keep(tenant, key); err != nil || !kept {
 				return err
@@ -130,7 +130,7 @@ func (h *Head) writePart(ctx context.Context, o part.WriterOptions, k kind, g gr
 		if rows.Len() == 0 {
 			return nil
 		}
-		return w.Samples(rows)
+		return w.Rows(rows)
 	}, part.MergeOptions{OnCollision: h.collided})
 	if err != nil {
 		w.abandon()

@@ -114,14 +114,14 @@ func matches(l model.Labels, ms []model.Matcher) bool {
 type labelRunStream struct {
 	entries []labelEntry
 	at      int
-	none    model.Rows
+	none    model.SeriesRows
 }
 
 func (s *labelRunStream) Next(context.Context) bool { s.at++; return s.at <= len(s.entries) }
 func (s *labelRunStream) Tenant() string            { return s.entries[s.at-1].tenant }
 func (s *labelRunStream) Key() model.Key            { return s.entries[s.at-1].key }
 func (s *labelRunStream) Labels() model.Labels      { return s.entries[s.at-1].labels }
-func (s *labelRunStream) Rows() *model.Rows         { return &s.none }
+func (s *labelRunStream) Rows() *model.SeriesRows   { return &s.none }
 func (s *labelRunStream) Err() error                { return nil }
 
 // labelWalk finds the labels of keys that come in ascending order, among several sources of labels.

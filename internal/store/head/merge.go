@@ -145,23 +145,26 @@ type windowOutput struct {
 	group group
 	file  string
 	w     *partWriter
-	rows  model.Rows // of the current series
+	rows  model.SeriesRows // of the current series
 }
 
 // add takes a series with its rows in order of time. A window's rows lie together; late rows may lie on both sides.
-func (ws *windowSorter) add(tenant string, k model.Key, _ model.Labels, rows *model.Rows) error {
-	for i := 0; i < rows.Len(); {
-		g, end := ws.groupAt(rows.Times[i])
-		j := i + 1
-		for j < rows.Len() && rows.Times[j] < end {
-			j++
+func (ws *windowSorter) add(tenant string, k model.Key, _ model.Labels, series *model.SeriesRows) error {
+	for _, f := range model.Families() {
+		rows := series.Family(f)
+		for i := 0; i < rows.Len(); {
+			g, end := ws.groupAt(rows.Times[i])
+			j := i + 1
+			for j < rows.Len() && rows.Times[j] < end {
+				j++
+			}
+			out, err := ws.output(g)
+			if err != nil {
+				return err
+			}
+			out.rows.Family(f).AppendRows(rows, i, j)
+			i = j
 		}
-		out, err := ws.output(g)
-		if err != nil {
-			return err
-		}
-		out.rows.AppendRows(rows, i, j)
-		i = j
 	}
 	for _, out := range ws.outputs {
 		if out.rows.Len() == 0 {
@@ -170,7 +173,7 @@ func (ws *windowSorter) add(tenant string, k model.Key, _ model.Labels, rows *mo
 		if err := out.w.Series(tenant, k, nil); err != nil {
 			return err
 		}
-		if err := out.w.Samples(&out.rows); err != nil {
+		if err := out.w.Rows(&out.rows); err != nil {
 			return err
 		}
 		out.rows.Reset()

@@ -66,7 +66,7 @@ func (rb *rowBuffer) apply(seq uint64, b *model.Batch) {
 	spans := rb.spans[own]
 	row := 0
 	for i, k := range b.Keys {
-		for end := int(b.Ends[i]); row < end; row++ {
+		for end := int(b.Samples.End(i)); row < end; row++ {
 			if rb.chunk == nil || len(rb.chunk.times) == cap(rb.chunk.times) {
 				rb.grow()
 			}

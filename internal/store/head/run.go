@@ -176,7 +176,7 @@ type runStream struct {
 	r      *run
 	tenant int
 	row    int
-	rows   model.Rows
+	rows   model.SeriesRows
 	key    model.Key
 	name   string
 }
@@ -191,14 +191,14 @@ func (s *runStream) Next(context.Context) bool {
 	t := &s.r.tenants[s.tenant]
 	end := t.end(s.row)
 	s.rows.Reset()
-	s.rows.AppendRows(&t.columns, s.row, end)
+	s.rows.Samples.AppendRows(&t.columns, s.row, end)
 	s.rows.Normalize()
 	s.key, s.name, s.row = t.keys[s.row], t.name, end
 	return true
 }
 
-func (s *runStream) Tenant() string       { return s.name }
-func (s *runStream) Key() model.Key       { return s.key }
-func (s *runStream) Labels() model.Labels { return nil }
-func (s *runStream) Rows() *model.Rows    { return &s.rows }
-func (s *runStream) Err() error           { return nil }
+func (s *runStream) Tenant() string          { return s.name }
+func (s *runStream) Key() model.Key          { return s.key }
+func (s *runStream) Labels() model.Labels    { return nil }
+func (s *runStream) Rows() *model.SeriesRows { return &s.rows }
+func (s *runStream) Err() error              { return nil }

@@ -170,7 +170,7 @@ type shipWriter struct {
 	min, max model.Key
 }
 
-func (sw *shipWriter) add(tenant string, k model.Key, _ model.Labels, rows *model.Rows) error {
+func (sw *shipWriter) add(tenant string, k model.Key, _ model.Labels, rows *model.SeriesRows) error {
 	if sw.w != nil && sw.series == maxBlockSeries {
 		if err := sw.cut(); err != nil {
 			return err
@@ -195,7 +195,7 @@ func (sw *shipWriter) add(tenant string, k model.Key, _ model.Labels, rows *mode
 	if err := sw.w.Series(tenant, k, l); err != nil {
 		return err
 	}
-	return sw.w.Samples(rows)
+	return sw.w.Rows(rows)
 }
 
 // labelsOf finds the labels of a key. That there are none is a bug, which stops the ship before a block without them

@@ -219,7 +219,7 @@ func (w *world) addBlocks(tenant string, got map[seriesID]map[int64]uint64) {
 		s := r.Stream()
 		for s.Next(context.Background()) {
 			if s.Tenant() == tenant {
-				merge(got, seriesID{tenant, string(s.Labels())}, s.Rows())
+				merge(got, seriesID{tenant, string(s.Labels())}, &s.Rows().Samples)
 			}
 		}
 		if err := s.Err(); err != nil {

@@ -48,7 +48,7 @@ func writeAll(b testing.TB, all []oneSeries, o WriterOptions) {
 		if err := w.Series(all[i].tenant, all[i].key, l); err != nil {
 			b.Fatal(err)
 		}
-		if err := w.Samples(&all[i].rows); err != nil {
+		if err := w.Rows(&model.SeriesRows{Samples: all[i].rows}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -163,11 +163,11 @@ func BenchmarkMerge(b *testing.B) {
 			inputs = append(inputs, r.Stream())
 		}
 		w := NewWriter(discard{}, testOptions(false, Fast))
-		err := Merge(context.Background(), inputs, func(tenant string, k model.Key, l model.Labels, rows *model.Rows) error {
+		err := Merge(context.Background(), inputs, func(tenant string, k model.Key, l model.Labels, rows *model.SeriesRows) error {
 			if err := w.Series(tenant, k, l); err != nil {
 				return err
 			}
-			return w.Samples(rows)
+			return w.Rows(rows)
 		}, MergeOptions{})
 		must(b, err)
 		_, _, err = w.Finish()

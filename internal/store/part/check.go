@@ -168,7 +168,7 @@ func (c *checker) series() error {
 			return corrupt("key %s after %s", s.Key(), last)
 		}
 		last = s.Key()
-		rows := s.Rows()
+		rows := &s.Rows().Samples
 		if n := rows.Len(); n > 0 {
 			samples += uint64(n)
 			times.Min, times.Max = min(times.Min, rows.Times[0]), max(times.Max, rows.Times[n-1])

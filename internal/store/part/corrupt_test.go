@@ -133,16 +133,18 @@ func TestWriterRefuses(t *testing.T) {
 		"huge labels": func(w *Writer) error {
 			return w.Series("t", k, model.LabelsOf("a", strings.Repeat("b", model.MaxLabelBytes)))
 		},
-		"rows of no series": func(w *Writer) error { return w.Samples(&model.Rows{Times: []int64{1}, Values: []uint64{1}}) },
+		"rows of no series": func(w *Writer) error {
+			return w.Rows(&model.SeriesRows{Samples: model.Rows{Times: []int64{1}, Values: []uint64{1}}})
+		},
 		"disorder": func(w *Writer) error {
-			return errors.Join(w.Series("t", k, l), w.Samples(&model.Rows{Times: []int64{1, 1}, Values: []uint64{1, 2}}))
+			return errors.Join(w.Series("t", k, l), w.Rows(&model.SeriesRows{Samples: model.Rows{Times: []int64{1, 1}, Values: []uint64{1, 2}}}))
 		},
 		"ragged columns": func(w *Writer) error {
-			return errors.Join(w.Series("t", k, l), w.Samples(&model.Rows{Times: []int64{1}}))
+			return errors.Join(w.Series("t", k, l), w.Rows(&model.SeriesRows{Samples: model.Rows{Times: []int64{1}}}))
 		},
 		"rows twice": func(w *Writer) error {
 			r := &model.Rows{Times: []int64{1}, Values: []uint64{1}}
-			return errors.Join(w.Series("t", k, l), w.Samples(r), w.Samples(r))
+			return errors.Join(w.Series("t", k, l), w.Rows(&model.SeriesRows{Samples: *r}), w.Rows(&model.SeriesRows{Samples: *r}))
 		},
 		"series after Finish": func(w *Writer) error { _, _, err := w.Finish(); return errors.Join(err, w.Series("t", k, l)) },
 	} {

@@ -17,7 +17,7 @@ type MergeOptions struct {
 
 // Merge joins streams, oldest first. Of one series the rows are concatenated oldest first and normalised, so that the
 // last arrival wins; the first labels that are there stay. What emit gets is valid until it returns. An error of emit ends the merge and is returned as it is.
-func Merge(ctx context.Context, inputs []Stream, emit func(tenant string, k model.Key, l model.Labels, rows *model.Rows) error, o MergeOptions) error {
+func Merge(ctx context.Context, inputs []Stream, emit func(tenant string, k model.Key, l model.Labels, rows *model.SeriesRows) error, o MergeOptions) error {
 	m := merger{inputs: make([]mergeInput, 0, len(inputs)), heap: make([]int32, 0, len(inputs))}
 	for i, s := range inputs {
 		m.inputs = append(m.inputs, mergeInput{Stream: s})
@@ -50,11 +50,11 @@ type merger struct {
 	heap   []int32
 	// taken are the inputs with the series at hand, oldest first.
 	taken []int32
-	rows  model.Rows
+	rows  model.SeriesRows
 }
 
 // series merges and emits the least series.
-func (m *merger) series(ctx context.Context, emit func(string, model.Key, model.Labels, *model.Rows) error, o MergeOptions) error {
+func (m *merger) series(ctx context.Context, emit func(string, model.Key, model.Labels, *model.SeriesRows) error, o MergeOptions) error {
 	first := m.pop()
 	tenant, key := m.inputs[first].tenant, m.inputs[first].key
 	m.taken = append(m.taken[:0], first)
@@ -74,7 +74,7 @@ func (m *merger) series(ctx context.Context, emit func(string, model.Key, model.
 	for _, i := range m.taken {
 		in := &m.inputs[i]
 		if len(m.taken) > 1 {
-			rows.AppendRows(in.Rows(), 0, in.Rows().Len())
+			rows.Append(in.Rows())
 		}
 		switch l := in.Labels(); {
 		case l == nil:

@@ -52,7 +52,7 @@ func TestMergeAgainstMap(t *testing.T) {
 		}
 		var last place
 		n := 0
-		err := Merge(context.Background(), inputs, func(tenant string, k model.Key, l model.Labels, got *model.Rows) error {
+		err := Merge(context.Background(), inputs, func(tenant string, k model.Key, l model.Labels, got *model.SeriesRows) error {
 			p := place{tenant, k}
 			if n > 0 && (tenant < last.tenant || tenant == last.tenant && !last.key.Less(k)) {
 				t.Fatalf("%v after %v", p, last)
@@ -63,7 +63,7 @@ func TestMergeAgainstMap(t *testing.T) {
 				t.Fatalf("%v is in no input, or came twice", p)
 			}
 			want.Normalize()
-			if !sameRows(got, want) || !bytes.Equal(l, labels[p]) {
+			if !sameRows(&got.Samples, want) || !bytes.Equal(l, labels[p]) {
 				t.Fatalf("%v: %v %s, should be %v %s", p, got, l, want, labels[p])
 			}
 			delete(rows, p)
@@ -85,7 +85,7 @@ func TestMergeCollision(t *testing.T) {
 	}
 	var kept, dropped string
 	var got []string
-	must(t, Merge(context.Background(), inputs, func(_ string, _ model.Key, l model.Labels, _ *model.Rows) error {
+	must(t, Merge(context.Background(), inputs, func(_ string, _ model.Key, l model.Labels, _ *model.SeriesRows) error {
 		got = append(got, l.String())
 		return nil
 	}, MergeOptions{OnCollision: func(_ string, _ model.Key, a, b model.Labels) { kept, dropped = a.String(), b.String() }}))
@@ -97,7 +97,7 @@ func TestMergeCollision(t *testing.T) {
 func TestMergeStops(t *testing.T) {
 	r, _ := writePart(t, []oneSeries{{tenant: "t", key: model.Key{Lo: 1}}}, testOptions(false, Fast))
 	mine := errors.New("mine")
-	err := Merge(context.Background(), []Stream{r.Stream()}, func(string, model.Key, model.Labels, *model.Rows) error { return mine }, MergeOptions{})
+	err := Merge(context.Background(), []Stream{r.Stream()}, func(string, model.Key, model.Labels, *model.SeriesRows) error { return mine }, MergeOptions{})
 	if err != mine {
 		t.Fatalf("got %v", err)
 	}
@@ -128,11 +128,11 @@ func TestMergeAllocations(t *testing.T) {
 			inputs = append(inputs, r.Stream())
 		}
 		w := NewWriter(discard{}, testOptions(false, Fast))
-		must(t, Merge(context.Background(), inputs, func(tenant string, k model.Key, l model.Labels, rows *model.Rows) error {
+		must(t, Merge(context.Background(), inputs, func(tenant string, k model.Key, l model.Labels, rows *model.SeriesRows) error {
 			if err := w.Series(tenant, k, l); err != nil {
 				return err
 			}
-			return w.Samples(rows)
+			return w.Rows(rows)
 		}, MergeOptions{}))
 		_, _, err := w.Finish()
 		must(t, err)

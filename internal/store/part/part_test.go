@@ -33,7 +33,7 @@ func checkStream(t *testing.T, r *Reader, all []oneSeries, labels bool) {
 		if s.Tenant() != all[i].tenant || s.Key() != all[i].key || labels && string(s.Labels()) != string(all[i].labels) || (s.Labels() != nil) != labels {
 			t.Fatalf("series %d is %s %s %s", i, s.Tenant(), s.Key(), s.Labels())
 		}
-		if !sameRows(s.Rows(), &all[i].rows) {
+		if !sameRows(&s.Rows().Samples, &all[i].rows) {
 			t.Fatalf("series %d: rows %v\nshould be %v", i, s.Rows(), all[i].rows)
 		}
 	}

@@ -211,7 +211,7 @@ func TestWriteErrorsAreTransientAndStick(t *testing.T) {
 		w := NewWriter(&failingWriter{left}, testOptions(true, Fast))
 		var err error
 		for i := range all {
-			err = errors.Join(w.Series("t", all[i].key, all[i].labels), w.Samples(&all[i].rows))
+			err = errors.Join(w.Series("t", all[i].key, all[i].labels), w.Rows(&model.SeriesRows{Samples: all[i].rows}))
 			if err != nil {
 				break
 			}
@@ -253,7 +253,7 @@ func TestWriteAllocations(t *testing.T) {
 				if !labels {
 					l = nil
 				}
-				if w.Series("t", all[next].key, l) != nil || w.Samples(&all[next].rows) != nil {
+				if w.Series("t", all[next].key, l) != nil || w.Rows(&model.SeriesRows{Samples: all[next].rows}) != nil {
 					t.Fatal("writing failed")
 				}
 				next++

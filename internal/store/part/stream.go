@@ -14,8 +14,8 @@ type Stream interface {
 	Key() model.Key
 	// Labels returns nil where there are none.
 	Labels() model.Labels
-	// Rows returns the rows of the series, ascending and unique in time; maybe none.
-	Rows() *model.Rows
+	// Rows returns the rows of the series, in the order of the format; maybe none.
+	Rows() *model.SeriesRows
 	Err() error
 }
 
@@ -28,7 +28,7 @@ type partStream struct {
 	keys    KeyCursor
 	labels  labelCursor
 	samples *SampleCursor
-	rows    model.Rows
+	rows    model.SeriesRows
 	err     error
 }
 
@@ -60,7 +60,7 @@ func (s *partStream) Next(ctx context.Context) bool {
 		}
 	}
 	s.rows.Reset()
-	s.err = s.samples.AppendRows(rank, &s.rows)
+	s.err = s.samples.AppendRows(rank, &s.rows.Samples)
 	return s.err == nil
 }
 
@@ -75,6 +75,6 @@ func (s *partStream) Labels() model.Labels {
 	return s.labels.labels()
 }
 
-func (s *partStream) Rows() *model.Rows { return &s.rows }
+func (s *partStream) Rows() *model.SeriesRows { return &s.rows }
 
 func (s *partStream) Err() error { return s.err }

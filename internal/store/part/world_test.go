@@ -59,7 +59,7 @@ func writeSized(t testing.TB, all []oneSeries, o WriterOptions, z sizes) (*Reade
 			l = nil
 		}
 		must(t, w.Series(all[i].tenant, all[i].key, l))
-		must(t, w.Samples(&all[i].rows))
+		must(t, w.Rows(&model.SeriesRows{Samples: all[i].rows}))
 	}
 	m, size, err := w.Finish()
 	must(t, err)

@@ -144,16 +144,16 @@ func (p *Writer) addLabels(l model.Labels) error {
 	return nil
 }
 
-// Samples gives the current series its rows: ascending, unique times. It may be called once per series, or not at all.
-func (p *Writer) Samples(r *model.Rows) error {
-	if p.err != nil {
-		return p.err
+// Rows gives the current series its rows, as SeriesRows.Normalize leaves them. It may be called once per series, or not at
+// all.
+func (p *Writer) Rows(r *model.SeriesRows) error {
+	if p.err == nil {
+		p.err = p.samplesOf(&r.Samples)
 	}
-	p.err = p.rows(r)
 	return p.err
 }
 
-func (p *Writer) rows(r *model.Rows) error {
+func (p *Writer) samplesOf(r *model.Rows) error {
 	n := len(r.Times)
 	switch {
 	case n == 0:

@@ -76,7 +76,7 @@ func (c *chunk) fill(b *model.Batch) {
 	b.Samples.Times = append(b.Samples.Times, c.times...)
 	b.Samples.Values = append(b.Samples.Values, c.values...)
 	for i := range c.keys {
-		b.Ends = append(b.Ends, uint32(i+1))
+		b.Samples.Ends = append(b.Samples.Ends, uint32(i+1))
 	}
 	b.Source = c
 }

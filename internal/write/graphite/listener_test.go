@@ -97,8 +97,8 @@ func (s *store) Append(ctx context.Context, b *model.Batch) error {
 		if s.rows[l] == nil {
 			s.rows[l] = &model.Rows{}
 		}
-		s.rows[l].AppendRows(&b.Samples, int(b.Begin(i)), int(b.Ends[i]))
-		s.count += int(b.Ends[i] - b.Begin(i))
+		s.rows[l].AppendRows(&b.Samples.Rows, int(b.Samples.Begin(i)), int(b.Samples.End(i)))
+		s.count += int(b.Samples.End(i) - b.Samples.Begin(i))
 	}
 	return nil
 }

@@ -71,7 +71,7 @@ func (s *store) Append(_ context.Context, b *model.Batch) error {
 		if s.rows[id] == nil {
 			s.rows[id] = &model.Rows{}
 		}
-		s.rows[id].AppendRows(&b.Samples, int(b.Begin(i)), int(b.Ends[i]))
+		s.rows[id].AppendRows(&b.Samples.Rows, int(b.Samples.Begin(i)), int(b.Samples.End(i)))
 	}
 	return nil
 }

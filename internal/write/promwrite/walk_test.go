@@ -40,7 +40,7 @@ func walked(raw []byte) (rows []row, left int, err error) {
 		if err != nil {
 			name = "duplicate"
 		}
-		for j := b.Begin(i); j < b.Ends[i]; j++ {
+		for j := b.Samples.Begin(i); j < b.Samples.End(i); j++ {
 			rows = append(rows, row{name, k, b.Samples.Times[j], b.Samples.Values[j]})
 		}
 	}

@@ -1,0 +1,98 @@
+package model
+
+import "sort"
+
+// NormalizeAs brings rows that were appended in arrival order into the order of the file format, by the rule of their
+// family: samples are a function of time, all other rows a set.
+func (r *Rows) NormalizeAs(f Family) {
+	if f == Samples {
+		r.Normalize()
+	} else {
+		r.NormalizeSet()
+	}
+}
+
+// Normalize is for samples: ascending times, one row a time. Of rows with equal times the last one stays, except that a
+// value beats a stale marker. It works in place and costs one pass when the rows are in order already, as they nearly
+// always are.
+func (r *Rows) Normalize() {
+	i, n := 1, len(r.Times)
+	for i < n && r.Times[i-1] < r.Times[i] {
+		i++
+	}
+	if i >= n {
+		return
+	}
+	r.sortStable()
+	out := 0
+	for i := 1; i < n; i++ {
+		if r.Times[i] != r.Times[out] {
+			out++
+			r.move(out, i)
+			continue
+		}
+		if r.IsStale(i) && !r.IsStale(out) {
+			continue
+		}
+		r.move(out, i)
+	}
+	r.Truncate(out + 1)
+}
+
+// NormalizeSet is for rows that are events: ascending times, equal times in the order of arrival, and of rows that are
+// equal in time and value the first.
+func (r *Rows) NormalizeSet() {
+	i, n := 1, len(r.Times)
+	for i < n && r.Times[i-1] < r.Times[i] {
+		i++
+	}
+	if i >= n {
+		return
+	}
+	r.sortStable()
+	out, group := 0, 0 // rows [group, out) have the time of row i
+	for i := range n {
+		if out > 0 && r.Times[i] != r.Times[out-1] {
+			group = out
+		}
+		known := false
+		for j := group; j < out && !known; j++ {
+			known = r.Same(i, r, j)
+		}
+		if !known {
+			r.move(out, i)
+			out++
+		}
+	}
+	r.Truncate(out)
+}
+
+// sortStable orders the rows by time and keeps the arrival order of equal times. Short disorder, the usual case, is
+// sorted by insertion; anything longer by the standard library's stable sort.
+func (r *Rows) sortStable() {
+	const short = 64
+	if len(r.Times) > short {
+		sort.Stable((*rowsByTime)(r))
+		return
+	}
+	for i := 1; i < len(r.Times); i++ {
+		for j := i; j > 0 && r.Times[j] < r.Times[j-1]; j-- {
+			(*rowsByTime)(r).Swap(j, j-1)
+		}
+	}
+}
+
+type rowsByTime Rows
+
+func (r *rowsByTime) Len() int           { return len(r.Times) }
+func (r *rowsByTime) Less(i, j int) bool { return r.Times[i] < r.Times[j] }
+func (r *rowsByTime) Swap(i, j int) {
+	r.Times[i], r.Times[j] = r.Times[j], r.Times[i]
+	r.Values[i], r.Values[j] = r.Values[j], r.Values[i]
+	if len(r.Starts) > 0 {
+		r.Starts[i], r.Starts[j] = r.Starts[j], r.Starts[i]
+	}
+	if len(r.Kinds) > 0 {
+		r.Kinds[i], r.Kinds[j] = r.Kinds[j], r.Kinds[i]
+	}
+}
