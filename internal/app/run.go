@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
@@ -86,7 +85,8 @@ func engineOptions(c config.Config, registry *prometheus.Registry, log *slog.Log
 	if err := os.MkdirAll(dataDir, 0o755); err != nil {
 		return EngineOptions{}, nil, fmt.Errorf("%w: data folder: %v", model.ErrTransient, err)
 	}
-	b, err := fs.New(vfs.Default, bucketDir)
+	disk := machineFS()
+	b, err := fs.New(disk, bucketDir)
 	if err != nil {
 		return EngineOptions{}, nil, err
 	}
@@ -94,9 +94,9 @@ func engineOptions(c config.Config, registry *prometheus.Registry, log *slog.Log
 	if err != nil {
 		node = "shale"
 	}
-	d := watchDisk(vfs.Default, dataDir, c.DiskBytes, registry)
+	d := watchDisk(disk, dataDir, c.DiskBytes, registry)
 	return EngineOptions{
-		FS: vfs.Default, DataDir: dataDir, Bucket: meter.New(b, registry), Node: node,
+		FS: disk, DataDir: dataDir, Bucket: meter.New(b, registry), Node: node,
 		MemoryBytes: c.MemoryBytes, MaxTenants: c.Limits.Tenants, Retention: time.Duration(c.Retention),
 		QueryTimeout: time.Duration(c.Query.Timeout), Room: d.room, Registerer: registry, Logger: log,
 		Limits: write.Limits{

@@ -70,7 +70,11 @@ func shaleBinary(t *testing.T) string {
 		return path
 	}
 	path := filepath.Join(t.TempDir(), "shale")
-	if out, err := exec.Command("go", "build", "-o", path, "github.com/shaledb/shale/cmd/shale").CombinedOutput(); err != nil {
+	tags := "-tags="
+	if *slowSync {
+		tags += "slowsync"
+	}
+	if out, err := exec.Command("go", "build", tags, "-o", path, "github.com/shaledb/shale/cmd/shale").CombinedOutput(); err != nil {
 		t.Fatalf("building shale: %v\n%s", err, out)
 	}
 	return path
