@@ -29,6 +29,9 @@ type Bucket struct {
 	run   string // tells the temporary files of this process from leftovers
 	count atomic.Uint64
 
+	preparing sync.Mutex
+	prepared  bool
+
 	mu sync.Mutex
 	// folders are known to be durable. There are as many as there are different folders in names of objects.
 	folders map[string]bool
@@ -36,25 +39,38 @@ type Bucket struct {
 
 var _ bucket.Bucket = (*Bucket)(nil)
 
-// New returns the bucket of a folder, which is made if it is not there. What an earlier process left half-written is
-// removed. Errors are of class transient.
+// New returns the bucket of a folder, which is made by the first Put if it is not there. It changes nothing, since
+// whoever opens a store takes the store's lock later. It is an error of class invalid if dir is something else than a
+// folder.
 func New(fs vfs.FS, dir string) (*Bucket, error) {
+	if info, err := fs.Stat(dir); err == nil && !info.IsDir() {
+		return nil, fmt.Errorf("bucket %s: %w: not a folder", dir, model.ErrInvalid)
+	}
 	var run [4]byte
 	for i := range run {
 		run[i] = byte(rand.Uint32())
 	}
-	b := &Bucket{fs: fs, dir: dir, run: hex.EncodeToString(run[:]), folders: map[string]bool{}}
-	if err := b.ensureFolder(fs.PathJoin(dir, temporary)); err != nil {
-		return nil, fmt.Errorf("bucket %s: %w: %w", dir, model.ErrTransient, err)
+	return &Bucket{fs: fs, dir: dir, run: hex.EncodeToString(run[:]), folders: map[string]bool{}}, nil
+}
+
+// prepare makes the folder of temporary files before the first of them, and removes what an earlier process left
+// half-written in it.
+func (b *Bucket) prepare() error {
+	b.preparing.Lock()
+	defer b.preparing.Unlock()
+	if b.prepared {
+		return nil
 	}
-	leftovers, err := fs.List(fs.PathJoin(dir, temporary))
+	dir := b.fs.PathJoin(b.dir, temporary)
+	if err := b.ensureFolder(dir); err != nil {
+		return err
+	}
+	leftovers, err := b.fs.List(dir)
 	for _, name := range leftovers {
-		err = errors.Join(err, fs.Remove(fs.PathJoin(dir, temporary, name)))
+		err = errors.Join(err, b.fs.Remove(b.fs.PathJoin(dir, name)))
 	}
-	if err != nil {
-		return nil, fmt.Errorf("bucket %s: %w: %w", dir, model.ErrTransient, err)
-	}
-	return b, nil
+	b.prepared = err == nil
+	return err
 }
 
 func fail(op, name string, err error) error {

@@ -37,6 +37,13 @@ func TestSuite(t *testing.T) {
 func TestLeftovers(t *testing.T) {
 	mem := vfs.NewMem()
 	b := open(t, mem, "b")
+	put := func(b bucket.Bucket) {
+		t.Helper()
+		if err := b.Put(context.Background(), "object", strings.NewReader("x"), 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(b)
 	for _, name := range []string{"b/.tmp/left", "b/.hidden", "b/x y"} {
 		f, err := mem.Create(name, vfs.WriteCategoryUnspecified)
 		if err != nil {
@@ -44,10 +51,19 @@ func TestLeftovers(t *testing.T) {
 		}
 		f.Close()
 	}
-	if err := b.List(context.Background(), "", func(name string, _ int64) error { return errors.New(name) }); err != nil {
+	if err := b.List(context.Background(), "", func(name string, _ int64) error {
+		if name == "object" {
+			return nil
+		}
+		return errors.New(name)
+	}); err != nil {
 		t.Errorf("a file that is no object is listed: %v", err)
 	}
-	open(t, mem, "b")
+	second := open(t, mem, "b")
+	if names, _ := mem.List("b/.tmp"); len(names) != 1 {
+		t.Errorf("%v: opening alone has removed what may be another process's", names)
+	}
+	put(second)
 	if names, _ := mem.List("b/.tmp"); len(names) != 0 {
 		t.Errorf("%v are left", names)
 	}

@@ -49,6 +49,9 @@ func (b *Bucket) put(ctx context.Context, name string, r io.Reader, size int64, 
 	}
 	to := b.path(name)
 	folder := b.fs.PathDir(to)
+	if err := b.prepare(); err != nil {
+		return fail("put", name, err)
+	}
 	if err := b.ensureFolder(folder); err != nil {
 		return fail("put", name, notFolder(err))
 	}
