@@ -58,10 +58,13 @@ func (q *Querier) Select(ctx context.Context, req *model.Request) (*SeriesSet, e
 	return newSeriesSet(&r, cursors, q.metrics), nil
 }
 
-// bound returns the request with its range cut at the horizon of retention and with a quota and a cost, and whether
-// the range still holds an instant.
+// bound returns the request with its range cut at the horizon of retention and with a family, a quota and a cost, and
+// whether the range still holds an instant.
 func (q *Querier) bound(req *model.Request) (model.Request, bool) {
 	r := *req
+	if r.Family == 0 {
+		r.Family = model.Samples
+	}
 	if r.Quota == nil {
 		r.Quota = new(model.Quota)
 	}

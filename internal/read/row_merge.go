@@ -8,9 +8,11 @@ import (
 
 // rowMerge makes one ascending run of the runs of several cursors, which were appended to the same rows one after the
 // other, by ascending order. Runs that already follow each other in time, the usual case, cost one comparison each
-// and no copy.
+// and no copy. Blobs are moved with their rows, so that dst refers to all that it holds.
 type rowMerge struct {
+	family  model.Family
 	base    int // rows that were in dst before
+	blobs   int // bytes of their blobs
 	ends    []int
 	ordered bool
 
@@ -22,7 +24,7 @@ type rowMerge struct {
 type run struct{ at, end, rank int }
 
 func (m *rowMerge) begin(dst *model.Rows) {
-	m.base, m.ends, m.ordered = dst.Len(), m.ends[:0], true
+	m.base, m.blobs, m.ends, m.ordered = dst.Len(), len(dst.Bytes), m.ends[:0], true
 }
 
 // endRun closes the rows of one cursor.
@@ -49,7 +51,19 @@ func (m *rowMerge) finish(dst *model.Rows) {
 	}
 	m.scratch.Reset()
 	m.scratch.AppendRows(dst, m.base, dst.Len())
-	cut(dst, m.base)
+	dst.Truncate(m.base)
+	dst.Bytes = dst.Bytes[:m.blobs]
+	if m.family != model.Samples {
+		// Runs came by ascending order, which is that of arrival.
+		m.scratch.NormalizeAs(m.family)
+		dst.AppendRows(&m.scratch, 0, m.scratch.Len())
+		return
+	}
+	m.mergeSamples(dst)
+}
+
+// mergeSamples merges the runs of the scratch rows.
+func (m *rowMerge) mergeSamples(dst *model.Rows) {
 	m.runs = m.runs[:0]
 	at := 0
 	for i, end := range m.ends {
@@ -131,8 +145,8 @@ func (m *rowMerge) takeTied(dst *model.Rows, runs []run, t int64) []run {
 		if s.Times[r.at] == t {
 			switch {
 			case win < 0,
-				(s.Values[r.at] == model.StaleNaN) == (s.Values[win] == model.StaleNaN) && r.rank > winRank,
-				s.Values[r.at] != model.StaleNaN && s.Values[win] == model.StaleNaN:
+				s.IsStale(r.at) == s.IsStale(win) && r.rank > winRank,
+				!s.IsStale(r.at) && s.IsStale(win):
 				win, winRank = r.at, r.rank
 			}
 			r.at++
@@ -143,11 +157,4 @@ func (m *rowMerge) takeTied(dst *model.Rows, runs []run, t int64) []run {
 	}
 	dst.AppendRows(s, win, win+1)
 	return out
-}
-
-func cut(r *model.Rows, n int) {
-	r.Times, r.Values = r.Times[:n], r.Values[:n]
-	if len(r.Starts) > n {
-		r.Starts = r.Starts[:n]
-	}
 }

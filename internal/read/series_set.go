@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/shaledb/shale/internal/model"
@@ -28,7 +29,9 @@ type SeriesSet struct {
 }
 
 func newSeriesSet(req *model.Request, cursors []model.Cursor, m *metrics) *SeriesSet {
-	return &SeriesSet{req: req, cursors: cursors, metrics: m}
+	s := &SeriesSet{req: req, cursors: cursors, metrics: m}
+	s.merge.family = req.Family
+	return s
 }
 
 // seriesBytes is about what a series costs its reader beside its labels and rows: headers of slices and objects.
@@ -101,32 +104,49 @@ func (s *SeriesSet) Key() model.Key { return s.key }
 // Labels returns the labels of the current series. They are valid until Next.
 func (s *SeriesSet) Labels() model.Labels { return s.labels }
 
-// AppendRows appends the rows of the current series to dst, ascending and unique in time. It may be called once a
-// series. After an error the set is at its end.
+// AppendRows appends the rows of the current series and the request's family to dst: ascending in time, samples unique
+// in time, other rows once for each time and value. It may be called once a series. After an error the set is at its
+// end.
 func (s *SeriesSet) AppendRows(ctx context.Context, dst *model.Rows) error {
 	if s.err != nil {
 		return s.err
 	}
 	s.merge.begin(dst)
 	for _, c := range s.group {
-		before := dst.Len()
-		if err := c.AppendRows(ctx, dst); err != nil {
-			s.fail(fmt.Errorf("series %s: %w", s.key, err))
-			return s.err
-		}
-		n := int64(dst.Len() - before)
-		if err := s.req.Quota.TakeSamples(n); err != nil {
+		if err := s.appendCursor(ctx, c, dst); err != nil {
 			s.fail(err)
 			return s.err
 		}
 		s.merge.endRun(dst)
 	}
-	appended := s.merge.appended(dst)
+	appended, bytes := s.merge.appended(dst), besidesFloats(dst)
 	s.merge.finish(dst)
 	kept := s.merge.appended(dst)
 	s.req.Cost.Samples.Add(int64(kept))
-	return s.req.Quota.TakeBytes(-16 * int64(appended-kept))
+	return s.req.Quota.TakeBytes(-16*int64(appended-kept) - (bytes - besidesFloats(dst)))
 }
+
+// appendCursor appends the rows of one cursor and charges them.
+func (s *SeriesSet) appendCursor(ctx context.Context, c model.Cursor, dst *model.Rows) error {
+	rows, bytes := dst.Len(), besidesFloats(dst)
+	if err := c.AppendRows(ctx, dst); err != nil {
+		return fmt.Errorf("series %s: %w", s.key, err)
+	}
+	if len(dst.Bytes) > math.MaxUint32 {
+		// A reference to a blob has 32 bits for its offset.
+		return fmt.Errorf("%w: series %s: its histograms take more than 4 GiB; shorten the range", model.ErrLimit, s.key)
+	}
+	if err := s.req.Quota.TakeSamples(int64(dst.Len() - rows)); err != nil {
+		return err
+	}
+	if more := besidesFloats(dst) - bytes; more > 0 {
+		return s.req.Quota.TakeBytes(more)
+	}
+	return nil
+}
+
+// besidesFloats returns the bytes that rows take beside the 16 for each that TakeSamples charges.
+func besidesFloats(r *model.Rows) int64 { return int64(len(r.Bytes) + 8*len(r.Starts) + len(r.Kinds)) }
 
 // Err returns the error that ended the walk.
 func (s *SeriesSet) Err() error { return s.err }

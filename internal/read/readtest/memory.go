@@ -33,7 +33,7 @@ type id struct {
 
 type series struct {
 	labels model.Labels
-	rows   model.Rows
+	rows   model.SeriesRows
 }
 
 // NewMemory returns an empty source whose rows have the given order.
@@ -51,15 +51,20 @@ func (m *Memory) Fail(f Failure) {
 // Open returns the number of cursors that were not closed.
 func (m *Memory) Open() int64 { return m.open.Load() }
 
-// Add appends rows to a series of the tenant's metrics, whose key is given. Rows in arrival order become ascending
+// Add appends samples to a series of the tenant's metrics, whose key is given. Rows in arrival order become ascending
 // and unique as in a part.
 func (m *Memory) Add(tenant string, k model.Key, l model.Labels, rows *model.Rows) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.addLocked(id{tenant, model.Metrics, k}, l, rows, 0, rows.Len())
+	m.AddFamily(tenant, k, l, model.Samples, rows)
 }
 
-func (m *Memory) addLocked(at id, l model.Labels, rows *model.Rows, i, j int) {
+// AddFamily does the same for the rows of any family.
+func (m *Memory) AddFamily(tenant string, k model.Key, l model.Labels, f model.Family, rows *model.Rows) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.addLocked(id{tenant, model.Metrics, k}, l, f, rows, 0, rows.Len())
+}
+
+func (m *Memory) addLocked(at id, l model.Labels, f model.Family, rows *model.Rows, i, j int) {
 	s := m.series[at]
 	if s == nil {
 		s = new(series)
@@ -68,8 +73,8 @@ func (m *Memory) addLocked(at id, l model.Labels, rows *model.Rows, i, j int) {
 	if s.labels == nil {
 		s.labels = slices.Clone(l)
 	}
-	s.rows.AppendRows(rows, i, j)
-	s.rows.Normalize()
+	s.rows.Family(f).AppendRows(rows, i, j)
+	s.rows.Family(f).NormalizeAs(f)
 }
 
 // Apply adds a batch, as a head does.
@@ -83,7 +88,10 @@ func (m *Memory) Apply(b *model.Batch) {
 			l = b.Labels.At(next)
 			next++
 		}
-		m.addLocked(id{b.Tenant, b.Signal, k}, l, &b.Samples.Rows, int(b.Samples.Begin(i)), int(b.Samples.End(i)))
+		for _, f := range model.Families() {
+			c := b.Columns(f)
+			m.addLocked(id{b.Tenant, b.Signal, k}, l, f, &c.Rows, int(c.Begin(i)), max(int(c.Begin(i)), int(c.End(i))))
+		}
 	}
 }
 
@@ -94,7 +102,9 @@ func (m *Memory) MoveTo(o *Memory) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for at, s := range m.series {
-		o.addLocked(at, s.labels, &s.rows, 0, s.rows.Len())
+		for _, f := range model.Families() {
+			o.addLocked(at, s.labels, f, s.rows.Family(f), 0, s.rows.Family(f).Len())
+		}
 	}
 	clear(m.series)
 }
@@ -108,12 +118,12 @@ func (m *Memory) Select(_ context.Context, req *model.Request) ([]model.Cursor, 
 	}
 	c := &cursor{m: m, at: -1, rg: req.Range, fail: m.fail}
 	for at, s := range m.series {
-		if at.tenant == req.Tenant && at.signal == req.Signal && matches(req.Matchers, s.labels) && s.in(req.Range) {
+		if at.tenant == req.Tenant && at.signal == req.Signal && matches(req.Matchers, s.labels) && in(s.rows.Family(req.Family), req.Range) {
 			c.keys = append(c.keys, at.key)
 			// The rows are a copy: the source may normalise its own in place meanwhile.
-			held := series{labels: s.labels}
-			held.rows.AppendRows(&s.rows, 0, s.rows.Len())
-			c.series = append(c.series, held)
+			h := held{labels: s.labels}
+			h.rows.AppendRows(s.rows.Family(req.Family), 0, s.rows.Family(req.Family).Len())
+			c.series = append(c.series, h)
 		}
 	}
 	order := make([]int, len(c.keys))
@@ -126,13 +136,8 @@ func (m *Memory) Select(_ context.Context, req *model.Request) ([]model.Cursor, 
 	return []model.Cursor{c}, nil
 }
 
-func (s *series) in(r model.TimeRange) bool {
-	for _, t := range s.rows.Times {
-		if r.Contains(t) {
-			return true
-		}
-	}
-	return false
+func in(rows *model.Rows, r model.TimeRange) bool {
+	return slices.ContainsFunc(rows.Times, r.Contains)
 }
 
 func matches(ms []model.Matcher, l model.Labels) bool {
@@ -173,7 +178,8 @@ func (m *Memory) walk(req *model.Request, fn func(model.Labels) error) error {
 		return m.fail.Labels
 	}
 	for at, s := range m.series {
-		if at.tenant != req.Tenant || at.signal != req.Signal || !matches(req.Matchers, s.labels) || !s.in(req.Range) {
+		if at.tenant != req.Tenant || at.signal != req.Signal || !matches(req.Matchers, s.labels) ||
+			!in(&s.rows.Samples, req.Range) && !in(&s.rows.Exemplars, req.Range) {
 			continue
 		}
 		if err := fn(s.labels); err != nil {
@@ -183,10 +189,16 @@ func (m *Memory) walk(req *model.Request, fn func(model.Labels) error) error {
 	return nil
 }
 
+// held is a series with the rows of the family that was asked for.
+type held struct {
+	labels model.Labels
+	rows   model.Rows
+}
+
 type cursor struct {
 	m      *Memory
 	keys   []model.Key
-	series []series
+	series []held
 	order  []int
 	at     int
 	rg     model.TimeRange
