@@ -3,14 +3,13 @@ package journal
 import (
 	"encoding/binary"
 	"fmt"
-	"math"
 
 	"github.com/shaledb/shale/internal/model"
 )
 
 // DecodeBatch fills b from a record and keeps nothing of src. Errors are of class corrupt; then b holds nothing that
-// may be used. The memory that it takes is at most a small multiple of the size of src, whatever src says. Labels are
-// copied and not looked into, as everywhere below the write path.
+// may be used. The memory that it takes is at most a small multiple of the size of src, whatever src says. Labels,
+// histograms and exemplars are copied and not looked into, as everywhere below the write path.
 func DecodeBatch(src []byte, b *model.Batch) error {
 	// The tenant of one record is mostly that of the record before.
 	tenant := b.Tenant
@@ -113,8 +112,8 @@ func (d *decoder) section(kind byte, body []byte) {
 		s.keys()
 	case labelsSection:
 		s.labels()
-	case samplesSection:
-		s.samples()
+	case rowsSection + byte(model.Samples), rowsSection + byte(model.Exemplars):
+		s.rows(model.Family(kind - rowsSection))
 	default:
 		s.fail("section %d is not known", kind)
 	}
@@ -146,93 +145,6 @@ func (d *decoder) labels() {
 			d.b.Labels.Append(uint32(series), l)
 		}
 	}
-}
-
-func (d *decoder) samples() {
-	rows, single := len(d.b.Keys), true
-	switch kind := d.take(1); {
-	case d.err != nil:
-		return
-	case kind[0] == countsOne:
-		for i := range d.b.Keys {
-			d.b.Samples.Ends = append(d.b.Samples.Ends, uint32(i)+1)
-		}
-	case kind[0] == counts:
-		rows, single = d.counts(), false
-	default:
-		d.fail("row counts of kind %d", kind[0])
-		return
-	}
-	s := &d.b.Samples
-	s.Times = d.times(s.Times, rows, single, false)
-	s.Starts = d.times(s.Starts, rows, single, true)
-	s.Values = d.values(s.Values, rows)
-}
-
-// counts reads how many rows each series has and returns their sum, which is at most the number of bytes left: every
-// row has at least a byte of its own in the column of times.
-func (d *decoder) counts() int {
-	total := uint64(0)
-	for range d.b.Keys {
-		n := d.uvarint()
-		total += n
-		if n > uint64(len(d.in)) || total > uint64(len(d.in)) || total > math.MaxUint32 {
-			d.fail("%d rows in %d bytes", total, len(d.in))
-			return 0
-		}
-		d.b.Samples.Ends = append(d.b.Samples.Ends, uint32(total))
-	}
-	return int(total)
-}
-
-func (d *decoder) times(dst []int64, rows int, single, mayLack bool) []int64 {
-	kind := d.take(1)
-	if d.err != nil {
-		return dst
-	}
-	switch {
-	case kind[0] == columnAbsent && (mayLack || rows == 0):
-	case kind[0] == columnEqual && single:
-		t := int64(d.uint64())
-		for range rows {
-			dst = append(dst, t)
-		}
-	case kind[0] == columnDeltas:
-		last := int64(0)
-		for range rows {
-			u := d.uvarint()
-			if d.err != nil {
-				return dst
-			}
-			last += int64(u>>1) ^ -int64(u&1)
-			dst = append(dst, last)
-		}
-	default:
-		d.fail("times of kind %d", kind[0])
-	}
-	return dst
-}
-
-func (d *decoder) values(dst []uint64, rows int) []uint64 {
-	kind := d.take(1)
-	if d.err != nil {
-		return dst
-	}
-	switch kind[0] {
-	case columnEqual:
-		v := d.uint64()
-		for range rows {
-			dst = append(dst, v)
-		}
-	case columnRaw:
-		// rows is at most the number of bytes of the record, so 8*rows does not overflow.
-		for raw := d.take(8 * rows); len(raw) > 0; raw = raw[8:] {
-			dst = append(dst, binary.LittleEndian.Uint64(raw))
-		}
-	default:
-		d.fail("values of kind %d", kind[0])
-	}
-	return dst
 }
 
 func (d *decoder) uint32() int {

@@ -24,6 +24,9 @@ func drawBatch(t *rapid.T) *model.Batch {
 	time := rapid.OneOf(rapid.Int64(), rapid.SampledFrom([]int64{math.MinInt64, 0, 1_700_000_000e9, math.MaxInt64}))
 	value := rapid.OneOf(rapid.Uint64(), rapid.SampledFrom([]uint64{0, model.StaleNaN, math.Float64bits(math.Copysign(0, -1))}))
 	single, equal, starts := rapid.Bool().Draw(t, "single"), rapid.Bool().Draw(t, "equal"), rapid.Bool().Draw(t, "starts")
+	histograms := rapid.SampledFrom([]int{0, 0, 1, 2}).Draw(t, "histograms") // none, some, all
+	exemplars := rapid.SampledFrom([]int{0, 0, 1, 10}).Draw(t, "exemplars")  // one series of so many has some
+	blob := rapid.SliceOfN(rapid.Byte(), 0, 40)
 	at := time.Draw(t, "at")
 	for range rapid.IntRange(0, 20).Draw(t, "series") {
 		rows := 1
@@ -38,7 +41,16 @@ func drawBatch(t *rapid.T) *model.Batch {
 			if starts {
 				start = time.Draw(t, "start")
 			}
-			b.Samples.Append(at, value.Draw(t, "value"), start)
+			if histograms == 2 || histograms == 1 && rapid.Bool().Draw(t, "histogram") {
+				b.Samples.AppendBlob(at, model.KindHistogram, blob.Draw(t, "blob"), start)
+			} else {
+				b.Samples.Append(at, value.Draw(t, "value"), start)
+			}
+		}
+		if exemplars > 0 && rapid.IntRange(1, exemplars).Draw(t, "exemplar") == 1 {
+			for range rapid.IntRange(1, 3).Draw(t, "number") {
+				b.Exemplars.AppendBlob(time.Draw(t, "seen"), model.KindExemplar, blob.Draw(t, "exemplar"), 0)
+			}
 		}
 		b.EndSeries(model.Key{Hi: rapid.Uint64().Draw(t, "hi"), Lo: rapid.Uint64().Draw(t, "lo")})
 		if rapid.Bool().Draw(t, "labelled") {
@@ -77,12 +89,45 @@ func goldenBatch() *model.Batch {
 	return b
 }
 
+// kindsBatch has floats and histograms, one after the other in a series.
+func kindsBatch() *model.Batch {
+	b := &model.Batch{Tenant: "t", Signal: model.Metrics}
+	b.Samples.Append(1000, math.Float64bits(2.5), 0)
+	b.Samples.AppendBlob(2000, model.KindHistogram, model.AppendHistogram(nil, &model.Histogram{
+		Count: 3, Sum: math.Float64bits(4.5), Schema: 1, PositiveSpans: []model.HistogramSpan{{Offset: 1, Length: 2}}, Positive: []uint64{1, 1},
+	}), 500)
+	b.EndSeries(model.Key{Lo: 1})
+	b.Samples.AppendBlob(2000, model.KindHistogram, model.AppendHistogram(nil, &model.Histogram{Gauge: true, Float: true, Sum: model.StaleNaN}), 0)
+	b.EndSeries(model.Key{Lo: 2})
+	return b
+}
+
+// exemplarsBatch has exemplars of one series of three, and histograms alone.
+func exemplarsBatch() *model.Batch {
+	b := &model.Batch{Tenant: "t", Signal: model.Metrics}
+	for i := range 3 {
+		b.Samples.AppendBlob(1000, model.KindHistogram, model.AppendHistogram(nil, &model.Histogram{Count: uint64(i)}), 0)
+		if i == 1 {
+			for at := range 2 {
+				b.Exemplars.AppendBlob(900+int64(at), model.KindExemplar, model.AppendExemplar(nil, &model.Exemplar{
+					Value: math.Float64bits(0.5), Labels: model.LabelsOf("trace_id", "a1"),
+				}), 0)
+			}
+		}
+		b.EndSeries(model.Key{Lo: uint64(i)})
+	}
+	return b
+}
+
 // TestGolden keeps version 1 as it is: records that were written once are read for ever.
 func TestGolden(t *testing.T) {
 	single := &model.Batch{Tenant: "t", Signal: model.Logs}
 	single.AddSample(model.Key{Lo: 1}, 5, 7)
 	single.AddSample(model.Key{Lo: 2}, 5, 7)
-	for name, b := range map[string]*model.Batch{"mixed": goldenBatch(), "equal": single, "empty": {Signal: model.Metrics}} {
+	for name, b := range map[string]*model.Batch{
+		"mixed": goldenBatch(), "equal": single, "empty": {Signal: model.Metrics},
+		"kinds": kindsBatch(), "exemplars": exemplarsBatch(),
+	} {
 		t.Run(name, func(t *testing.T) {
 			raw, err := os.ReadFile(filepath.Join("testdata", "record_"+name+".hex"))
 			if err != nil {
@@ -131,6 +176,16 @@ func TestDecodeRefuses(t *testing.T) {
 		"half a key":      {1, 1, 0, 1, 2, 0, 0, 0, 0, 0},
 		"equal and many":  append(append([]byte{1, 1, 0, 1, 16, 0, 0, 0}, make([]byte, 16)...), 0x11, 20, 0, 0, 0, 1, 2, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0),
 		"length too long": {1, 1, 0, 1, 0xff, 0xff, 0xff, 0xff},
+		// Rows of one series, one each, at time 0, without start; then values.
+		"unknown kind":             rowsRecord(0x11, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 1, 9, 0),
+		"exemplar among samples":   rowsRecord(0x11, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 1, 2, 0),
+		"float among exemplars":    rowsRecord(0x12, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0),
+		"kinds of floats":          rowsRecord(0x11, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0),
+		"histogram beyond the end": rowsRecord(0x11, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 1, 1, 5, 1),
+		"kinds of what kind":       rowsRecord(0x11, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 7, 1, 0),
+		"few of more series":       rowsRecord(0x12, 2, 1, 1, 1, 2, 0, 0, 4, 1, 2, 0),
+		"few with no rows":         rowsRecord(0x12, 2, 1, 0, 0, 2, 0, 0, 4, 1, 2, 0),
+		"few with rows from air":   rowsRecord(0x12, 2, 1, 0, 0xff, 0xff, 0xff, 0x7f, 2, 0, 0, 4, 1, 2, 0),
 	} {
 		if err := DecodeBatch(rec, &b); !errors.Is(err, model.ErrCorrupt) {
 			t.Errorf("%s: %v", name, err)
@@ -138,10 +193,18 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
+// rowsRecord is a record of one key and a section of rows.
+func rowsRecord(section byte, body ...byte) []byte {
+	keys := append([]byte{1, 1, 0, 1, 16, 0, 0, 0}, make([]byte, 16)...)
+	return append(append(keys, section, byte(len(body)), 0, 0, 0), body...)
+}
+
 func FuzzDecodeBatch(f *testing.F) {
 	f.Add(EncodeBatch(nil, goldenBatch()))
 	f.Add(EncodeBatch(nil, &model.Batch{Signal: model.Logs, Tenant: "x"}))
 	f.Add(EncodeBatch(nil, scrape(30)))
+	f.Add(EncodeBatch(nil, kindsBatch()))
+	f.Add(EncodeBatch(nil, exemplarsBatch()))
 	f.Fuzz(func(t *testing.T, src []byte) {
 		var b, again model.Batch
 		if err := DecodeBatch(src, &b); err != nil {
@@ -150,7 +213,8 @@ func FuzzDecodeBatch(f *testing.F) {
 			}
 			return
 		}
-		if n := b.Samples.Len(); n > len(src) || len(b.Keys) > len(src)/model.KeyBytes || len(b.Labels.Bytes) > len(src) {
+		if n := b.Rows(); n > len(src) || len(b.Keys) > len(src)/model.KeyBytes ||
+			len(b.Labels.Bytes)+len(b.Samples.Bytes)+len(b.Exemplars.Bytes) > len(src) {
 			t.Fatalf("%d bytes gave %d rows", len(src), n)
 		}
 		record := EncodeBatch(nil, &b)
@@ -181,18 +245,34 @@ func mixed(n int) *model.Batch {
 	return b
 }
 
-func TestEncodeAllocates(t *testing.T) {
-	b, buf := mixed(2000), []byte(nil)
-	if n := testing.AllocsPerRun(20, func() { buf = EncodeBatch(buf[:0], b) }); n != 0 {
-		t.Errorf("%.0f allocations for encoding into a used buffer", n)
-	}
-	var got model.Batch
-	if n := testing.AllocsPerRun(20, func() {
-		if err := DecodeBatch(buf, &got); err != nil {
-			t.Fatal(err)
+// histograms is what a scrape of native histograms with exemplars sends.
+func histograms(n int) *model.Batch {
+	b := &model.Batch{Tenant: "anonymous", Signal: model.Metrics}
+	blob := model.AppendHistogram(nil, &model.Histogram{Positive: make([]uint64, 20)})
+	for i := range n {
+		b.Samples.AppendBlob(1_700_000_000_000_000_000, model.KindHistogram, blob, 0)
+		if i%10 == 0 {
+			b.Exemplars.AppendBlob(1_700_000_000_000_000_000, model.KindExemplar, blob, 0)
 		}
-	}); n != 0 {
-		t.Errorf("%.0f allocations for decoding into a used batch", n)
+		b.EndSeries(model.Key{Hi: uint64(i) << 40, Lo: uint64(i)})
+	}
+	return b
+}
+
+func TestEncodeAllocates(t *testing.T) {
+	for name, b := range map[string]*model.Batch{"floats": mixed(2000), "histograms": histograms(500)} {
+		buf := []byte(nil)
+		if n := testing.AllocsPerRun(20, func() { buf = EncodeBatch(buf[:0], b) }); n != 0 {
+			t.Errorf("%s: %.0f allocations for encoding into a used buffer", name, n)
+		}
+		var got model.Batch
+		if n := testing.AllocsPerRun(20, func() {
+			if err := DecodeBatch(buf, &got); err != nil {
+				t.Fatal(err)
+			}
+		}); n != 0 {
+			t.Errorf("%s: %.0f allocations for decoding into a used batch", name, n)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -27,17 +28,9 @@ func Dump(ctx context.Context, w io.Writer, fs vfs.FS, dir string) error {
 			fmt.Fprintf(out, "  ends at offset %d: %v\n", t.end, t.torn)
 		}
 	}, func(r *reader, b *model.Batch) error {
-		times := "no samples"
-		if ts := b.Samples.Times; len(ts) > 0 {
-			lo, hi := ts[0], ts[0]
-			for _, t := range ts {
-				lo, hi = min(lo, t), max(hi, t)
-			}
-			times = fmt.Sprintf("%d samples from %s to %s", len(ts), rfc3339(lo), rfc3339(hi))
-		}
-		_, err := fmt.Fprintf(out, "  %8d: record %d, %d bytes, %d before it unsynced: tenant %s, %s, %d series, %s, %d label sets\n",
+		_, err := fmt.Fprintf(out, "  %8d: record %d, %d bytes, %d before it unsynced: tenant %s, %s, %d series, %s, %s%d label sets\n",
 			r.off-frameHeader-int64(r.frame.length), r.frame.seq, r.frame.length, r.frame.unsynced,
-			b.Tenant, b.Signal, len(b.Keys), times, b.Labels.Len())
+			b.Tenant, b.Signal, len(b.Keys), describe(&b.Samples, "samples"), exemplars(b), b.Labels.Len())
 		return err
 	})
 	if err != nil {
@@ -47,6 +40,30 @@ func Dump(ctx context.Context, w io.Writer, fs vfs.FS, dir string) error {
 		err = e
 	}
 	return err
+}
+
+// describe says what rows of a family there are.
+func describe(c *model.Columns, what string) string {
+	if c.Len() == 0 {
+		return "no " + what
+	}
+	histograms := 0
+	for i := range c.Times {
+		if c.Kind(i) == model.KindHistogram {
+			histograms++
+		}
+	}
+	if histograms > 0 {
+		what += fmt.Sprintf(" (%d histograms)", histograms)
+	}
+	return fmt.Sprintf("%d %s from %s to %s", c.Len(), what, rfc3339(slices.Min(c.Times)), rfc3339(slices.Max(c.Times)))
+}
+
+func exemplars(b *model.Batch) string {
+	if b.Exemplars.Len() == 0 {
+		return ""
+	}
+	return describe(&b.Exemplars, "exemplars") + ", "
 }
 
 func rfc3339(t int64) string { return time.Unix(0, t).UTC().Format(time.RFC3339Nano) }

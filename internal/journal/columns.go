@@ -1,0 +1,158 @@
+package journal
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+// The ways in which a column is stored.
+const (
+	columnAbsent = 0 // all zero
+	columnEqual  = 1 // one value for all rows
+	columnDeltas = 2 // zigzag varints of the difference to the row before
+	columnRaw    = 3 // 8 bytes each, little-endian; kinds: one byte each
+	columnKinds  = 4 // a column of kinds, and then values of those kinds
+)
+
+// The ways in which the numbers of rows of the series are stored.
+const (
+	countsOne = 0 // each series has exactly one row
+	counts    = 1 // a varint for each series
+	countsFew = 2 // the series that have rows: a varint for the distance to the one before, a varint for the number
+)
+
+// appendRows stores the rows of one family of so many series.
+func appendRows(dst []byte, c *model.Columns, series int) []byte {
+	single := oneRowEach(c, series)
+	if single {
+		dst = append(dst, countsOne)
+	} else {
+		dst = appendCounts(dst, c, series)
+	}
+	// Only rows of different series can have equal times, and a column that claims any number of rows with a few bytes
+	// would let a reader be cheated out of memory: so a column of equal times goes with one row each, which the keys
+	// vouch for.
+	dst = appendTimes(dst, c.Times, single)
+	dst = appendTimes(dst, c.Starts, single)
+	if slices.ContainsFunc(c.Kinds, func(k model.Kind) bool { return k != model.KindFloat }) {
+		return appendBlobs(dst, &c.Rows)
+	}
+	return appendValues(dst, c.Values)
+}
+
+func oneRowEach(c *model.Columns, series int) bool {
+	if series != c.Len() {
+		return false
+	}
+	for i, end := range c.Ends {
+		if end != uint32(i)+1 {
+			return false
+		}
+	}
+	return true
+}
+
+// appendCounts stores the numbers of rows. Exemplars come with few of the series, samples with nearly all.
+func appendCounts(dst []byte, c *model.Columns, series int) []byte {
+	with := 0
+	for i := range series {
+		if c.End(i) > c.Begin(i) {
+			with++
+		}
+	}
+	if with > series/2 {
+		dst = append(dst, counts)
+		for i := range series {
+			dst = binary.AppendUvarint(dst, uint64(c.End(i)-c.Begin(i)))
+		}
+		return dst
+	}
+	dst = append(dst, countsFew)
+	dst = binary.AppendUvarint(dst, uint64(with))
+	next := 0
+	for i := range series {
+		if n := c.End(i) - c.Begin(i); n > 0 {
+			dst = binary.AppendUvarint(dst, uint64(i-next))
+			dst = binary.AppendUvarint(dst, uint64(n))
+			next = i + 1
+		}
+	}
+	return dst
+}
+
+// appendTimes stores a column of times. Neighbours in a request have equal or close times: a delta of 0 takes a byte, a
+// delta of 15 s takes five.
+func appendTimes(dst []byte, ts []int64, single bool) []byte {
+	if len(ts) == 0 {
+		return append(dst, columnAbsent)
+	}
+	if single && allEqual(ts) {
+		dst = append(dst, columnEqual)
+		return binary.LittleEndian.AppendUint64(dst, uint64(ts[0]))
+	}
+	dst = append(dst, columnDeltas)
+	dst = grow(dst, len(ts)*binary.MaxVarintLen64)
+	at, out := len(dst), dst[:cap(dst)]
+	last := int64(0)
+	for _, t := range ts {
+		d := uint64(t-last)<<1 ^ uint64((t-last)>>63)
+		last = t
+		if d < 0x80 {
+			out[at] = byte(d)
+			at++
+			continue
+		}
+		at += binary.PutUvarint(out[at:], d)
+	}
+	return out[:at]
+}
+
+func appendValues(dst []byte, vs []uint64) []byte {
+	if allEqual(vs) {
+		dst = append(dst, columnEqual)
+		return binary.LittleEndian.AppendUint64(dst, vs[0])
+	}
+	dst = append(dst, columnRaw)
+	at := len(dst)
+	dst = extend(dst, 8*len(vs))
+	out := dst[at:]
+	for _, v := range vs {
+		binary.LittleEndian.PutUint64(out, v)
+		out = out[8:]
+	}
+	return dst
+}
+
+// appendBlobs stores values of which not all are floats: the kinds, and then each value behind the one before.
+func appendBlobs(dst []byte, r *model.Rows) []byte {
+	dst = append(dst, columnKinds)
+	if allEqual(r.Kinds) {
+		dst = append(dst, columnEqual, byte(r.Kinds[0]))
+	} else {
+		dst = append(dst, columnRaw)
+		for _, k := range r.Kinds {
+			dst = append(dst, byte(k))
+		}
+	}
+	for i, v := range r.Values {
+		if r.Kinds[i] == model.KindFloat {
+			dst = binary.LittleEndian.AppendUint64(dst, v)
+			continue
+		}
+		blob := r.Blob(i)
+		dst = binary.AppendUvarint(dst, uint64(len(blob)))
+		dst = append(dst, blob...)
+	}
+	return dst
+}
+
+func allEqual[T comparable](xs []T) bool {
+	for _, x := range xs[1:] {
+		if x != xs[0] {
+			return false
+		}
+	}
+	return true
+}
