@@ -35,8 +35,8 @@ func (j *Journal) Append(ctx context.Context, b *model.Batch) error {
 	}
 	// The place is taken before the batch is encoded, so that the buffers are bounded and not only what is queued.
 	room := min(int64(hint), j.o.MaxQueueBytes)
-	if err := j.room.Acquire(ctx, room); err != nil {
-		return fmt.Errorf("journal: %w: the queue of %d bytes is full: %w", model.ErrTransient, j.o.MaxQueueBytes, err)
+	if err := j.enter(ctx, room); err != nil {
+		return err
 	}
 	p := j.pendings.Get().(*pending)
 	p.batch, p.room = b, room
@@ -50,7 +50,7 @@ func (j *Journal) Append(ctx context.Context, b *model.Batch) error {
 		err = j.queue.put(p)
 	}
 	if err != nil {
-		j.room.Release(room)
+		j.leave(room)
 	} else {
 		err = <-p.done
 	}
@@ -59,6 +59,20 @@ func (j *Journal) Append(ctx context.Context, b *model.Batch) error {
 	}
 	j.pendings.Put(p)
 	return err
+}
+
+// enter takes a place for a batch, from before it is encoded until it has been applied.
+func (j *Journal) enter(ctx context.Context, bytes int64) error {
+	if err := j.room.Acquire(ctx, bytes); err != nil {
+		return fmt.Errorf("journal: %w: the queue of %d bytes is full: %w", model.ErrTransient, j.o.MaxQueueBytes, err)
+	}
+	j.held.Add(bytes)
+	return nil
+}
+
+func (j *Journal) leave(bytes int64) {
+	j.held.Add(-bytes)
+	j.room.Release(bytes)
 }
 
 var emptyFrame [frameHeader]byte
@@ -119,10 +133,4 @@ func (q *queue) setOpen(open bool) {
 	q.open = open
 	q.mu.Unlock()
 	q.ring()
-}
-
-func (q *queue) waiting() int64 {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.bytes
 }

@@ -63,15 +63,12 @@ func (j *Journal) commitLoop() {
 			return
 		}
 		err := j.commit(g)
-		for _, p := range g.list {
-			j.room.Release(p.room)
-		}
 		if err == nil {
 			j.groups <- g
 			continue
 		}
 		for _, p := range g.list {
-			p.done <- err
+			j.finish(p, err)
 		}
 		j.recycle(g)
 	}
@@ -81,10 +78,16 @@ func (j *Journal) applyLoop() {
 	for g := range j.groups {
 		for i, p := range g.list {
 			j.o.Apply(g.first+uint64(i), p.batch)
-			p.done <- nil // p is its appender's from here on
+			j.finish(p, nil)
 		}
 		j.recycle(g)
 	}
+}
+
+// finish gives a batch back to its appender, and its place with it: until it has been applied, the batch is in memory.
+func (j *Journal) finish(p *pending, err error) {
+	j.leave(p.room)
+	p.done <- err // p is its appender's from here on
 }
 
 func (j *Journal) recycle(g *group) {

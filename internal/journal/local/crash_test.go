@@ -1,10 +1,12 @@
 package local
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -13,6 +15,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/shaledb/shale/internal/model"
 )
@@ -373,6 +376,35 @@ func TestTornTail(t *testing.T) {
 		}
 		if cut == len(whole) && least != len(want) {
 			t.Fatalf("%d of %d records", least, len(want))
+		}
+	}
+}
+
+// TestTornTailIsReported: what the start drops is in the log, with file, offset and bytes, and a whole journal is not.
+func TestTornTailIsReported(t *testing.T) {
+	fs, names, n := filled(t)
+	name := names[len(names)-1]
+	for _, cut := range []int{0, 5} {
+		size := 0
+		edit(t, fs, name, func(b []byte) []byte { size = len(b) - cut; return b[:size] })
+		var out bytes.Buffer
+		o := options(fs)
+		o.Logger = slog.New(slog.NewTextHandler(&out, nil))
+		o.Registerer = prometheus.NewPedanticRegistry()
+		j := open(t, o)
+		line := out.String()
+		if cut == 0 {
+			if line != "" {
+				t.Errorf("nothing is torn: %s", line)
+			}
+			continue
+		}
+		for _, want := range []string{
+			"level=WARN", "file=" + name, fmt.Sprint("offset=", j.tail.end), fmt.Sprint("bytes=", int64(size)-j.tail.end), fmt.Sprint("last_record=", n-1),
+		} {
+			if !strings.Contains(line, want) {
+				t.Errorf("%q lacks %q", line, want)
+			}
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 
@@ -25,12 +26,14 @@ type Options struct {
 	Seed model.KeySeed
 	// SegmentBytes is the size after which a new segment begins; 0 means 64 MiB.
 	SegmentBytes int64
-	// MaxQueueBytes bounds the encoded records that wait to be durable; 0 means 16 MiB. A record that is larger waits
-	// until it is alone.
+	// MaxQueueBytes bounds the batches in the journal's hands, from before they are encoded until they are applied, by
+	// the size of their records; 0 means 16 MiB. A record that is larger waits until it is alone.
 	MaxQueueBytes int64
 	// Apply is called with every durable batch, in the order of seq, always by one goroutine. nil does nothing.
 	Apply      func(seq uint64, b *model.Batch)
 	Registerer prometheus.Registerer
+	// Logger is told of what the start drops; nil: nobody is.
+	Logger *slog.Logger
 }
 
 func (o *Options) setDefaults() {
@@ -42,6 +45,9 @@ func (o *Options) setDefaults() {
 	}
 	if o.Apply == nil {
 		o.Apply = func(uint64, *model.Batch) {}
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
 	}
 }
 
@@ -55,8 +61,9 @@ type Journal struct {
 	dir     folder
 	metrics *metrics
 
-	// room holds as many units as bytes may wait. It is first come, first served.
+	// room holds as many units as bytes may be on their way. It is first come, first served. held is what is taken of it.
 	room     *semaphore.Weighted
+	held     atomic.Int64
 	pendings sync.Pool
 	queue    queue
 	groups   chan *group // from the committer to the applier
@@ -110,7 +117,21 @@ func Open(o Options) (*Journal, error) {
 		j.durable.Store(newest.last)
 	}
 	j.metrics = newMetrics(o.Registerer, j)
+	j.reportTail()
 	return j, nil
+}
+
+// reportTail says what of the newest segment does not count. A crash leaves such an end, of records that nobody was told
+// are durable; but nothing in the file can tell it from damage of the last group, so it is not passed over in silence.
+func (j *Journal) reportTail() {
+	if j.tail.torn == nil {
+		return
+	}
+	newest := j.segments.list[len(j.segments.list)-1]
+	dropped := newest.size - j.tail.end
+	j.metrics.dropped.Add(float64(dropped))
+	j.o.Logger.Warn("the end of the journal is torn and is dropped, as after a crash; what was acknowledged is not in it, unless the disk has damaged the last writes",
+		"file", j.dir.file(newest.name), "offset", j.tail.end, "bytes", dropped, "last_record", newest.last, "why", j.tail.torn)
 }
 
 // Replay gives every record with a sequence number of at least from to fn, in order, with no gap. The batch is valid
