@@ -28,8 +28,11 @@ type body struct {
 	accepts bool // gzip
 	isHead  bool
 	broken  bool // the client did not get all of it
-	memory  *memory
-	timeout time.Duration // for the client to take the answer
+	plain   bool // errors are text and not JSON
+	// contentType is that of what is sent; application/json if empty.
+	contentType string
+	memory      *memory
+	timeout     time.Duration // for the client to take the answer
 }
 
 // memory is what the answers of a handler use again.
@@ -119,7 +122,10 @@ func (b *body) begin(status int, last bool) {
 	// knows no deadline is one of a test.
 	_ = http.NewResponseController(b.w).SetWriteDeadline(time.Now().Add(b.timeout))
 	header := b.w.Header()
-	header.Set("Content-Type", "application/json")
+	if b.contentType == "" {
+		b.contentType = "application/json"
+	}
+	header.Set("Content-Type", b.contentType)
 	switch {
 	case b.accepts && !(last && len(b.buf) < minGzipBytes):
 		header.Set("Content-Encoding", "gzip")
@@ -131,8 +137,25 @@ func (b *body) begin(status int, last bool) {
 	b.w.WriteHeader(status)
 }
 
-// success sends an answer.
-func (b *body) success(a *answer) {
+// success sends an answer. With an error, of an answer without envelope, the client has got nothing or, if the body is
+// broken, a part.
+func (b *body) success(a *answer) error {
+	switch {
+	case a.empty:
+		b.status = http.StatusNoContent
+		b.w.WriteHeader(b.status)
+		return nil
+	case a.stream != nil:
+		b.contentType = a.contentType
+		b.accepts = b.accepts && !a.compressed
+		if err := a.stream(b); err != nil {
+			b.broken = b.status != 0
+			b.contentType = ""
+			return err
+		}
+		b.flush(http.StatusOK, true)
+		return nil
+	}
 	b.raw(`{"status":"success","data":`)
 	a.write(b)
 	warnings, infos := sortedAnnotations(a.warnings, a.query)
@@ -140,10 +163,20 @@ func (b *body) success(a *answer) {
 	b.texts(`,"infos":`, infos)
 	b.raw("}")
 	b.flush(http.StatusOK, true)
+	return nil
 }
 
 // failure sends an error.
 func (b *body) failure(e *apiError) {
+	b.buf = b.buf[:0]
+	if b.plain {
+		b.contentType = "text/plain; charset=utf-8"
+		b.w.Header().Set("X-Content-Type-Options", "nosniff")
+		b.raw(e.err.Error())
+		b.raw("\n")
+		b.flush(e.status, true)
+		return
+	}
 	b.raw(`{"status":"error","errorType":`)
 	b.str(string(e.kind))
 	b.raw(`,"error":`)

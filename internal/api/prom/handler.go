@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"mime"
 	"net/http"
 	"net/url"
 	"runtime/debug"
@@ -36,17 +37,39 @@ func New(o Options) *Handler {
 	return &Handler{o: o, pool: pool, gate: newGate(o.Limits.MaxConcurrent, o.Limits.MaxWait, m), metrics: m, memory: newMemory()}
 }
 
-// Routes mounts the API below /api/v1/. Paths below it that nobody else has are answered with 404 in JSON.
+// Routes mounts the API below /api/v1/, and /federate. Paths below /api/v1/ that nobody else has are answered with 404
+// in JSON.
 func (h *Handler) Routes(mux *http.ServeMux) {
-	mux.Handle("/api/v1/query", h.endpoint("query", h.query))
-	mux.Handle("/api/v1/query_range", h.endpoint("query_range", h.queryRange))
-	mux.Handle("/api/v1/series", h.endpoint("series", h.series))
-	mux.Handle("/api/v1/labels", h.endpoint("labels", h.labelNames))
-	mux.Handle("/api/v1/label/{name}/values", h.endpoint("label_values", h.labelValues))
-	mux.Handle("/api/v1/status/buildinfo", h.open("buildinfo", h.withForm(h.buildInfo)))
-	mux.Handle("/api/v1/", h.open("unknown", func(*request) (*answer, error) {
-		return nil, &apiError{typeNotFound, http.StatusNotFound, errors.New("no such endpoint")}
-	}))
+	for path, handler := range map[string]http.Handler{
+		"query":               h.endpoint("query", h.query),
+		"query_range":         h.endpoint("query_range", h.queryRange),
+		"query_exemplars":     h.endpoint("query_exemplars", h.queryExemplars),
+		"format_query":        h.endpoint("format_query", h.formatQuery),
+		"parse_query":         h.endpoint("parse_query", h.parseQuery),
+		"series":              h.endpoint("series", h.series),
+		"labels":              h.endpoint("labels", h.labelNames),
+		"label/{name}/values": h.endpoint("label_values", h.labelValues),
+		"metadata":            h.endpoint("metadata", h.metadata),
+		"read":                h.remoteRead(),
+		"status/tsdb":         h.endpoint("tsdb", h.tsdb),
+		"status/buildinfo":    h.fixed("buildinfo", h.buildInfo),
+		"status/config":       h.fixed("config", h.config),
+		"status/flags":        h.fixed("flags", h.flags),
+		"status/runtimeinfo":  h.fixed("runtimeinfo", h.runtimeInfo),
+		"status/walreplay":    h.fixed("walreplay", constant(`{"min":0,"max":0,"current":0}`)),
+		"rules":               h.fixed("rules", h.rules),
+		"alerts":              h.fixed("alerts", constant(`{"alerts":[]}`)),
+		"alertmanagers":       h.fixed("alertmanagers", constant(`{"activeAlertmanagers":[],"droppedAlertmanagers":[]}`)),
+		"notifications":       h.fixed("notifications", constant(`[]`)),
+		"scrape_pools":        h.fixed("scrape_pools", constant(`{"scrapePools":[]}`)),
+		"targets":             h.fixed("targets", targets),
+		"targets/metadata":    h.fixed("targets_metadata", h.targetsMetadata),
+		"search/":             h.fixed("search", searchDisabled),
+		"":                    h.open("unknown", false, unknown),
+	} {
+		mux.Handle("/api/v1/"+path, handler)
+	}
+	mux.Handle("/federate", h.federation())
 }
 
 // Handler returns the routes as a handler of their own.
@@ -59,10 +82,12 @@ func (h *Handler) Handler() http.Handler {
 // request is a request whose parameters were read.
 type request struct {
 	*http.Request
-	ctx   context.Context
-	form  url.Values
-	quota *model.Quota
-	cost  *model.Cost
+	ctx    context.Context
+	form   url.Values
+	tenant string
+	text   []byte // of a body that is no form
+	quota  *model.Quota
+	cost   *model.Cost
 	// store answers for the tenant of the request.
 	store storage.Queryable
 	// leave gives up the turn of the request, after the answer has been written; nil if it needed none.
@@ -75,16 +100,36 @@ type answer struct {
 	warnings annotations.Annotations
 	query    string // to which the positions in warnings refer
 	done     func()
+	// empty says that there is nothing to be said: 204.
+	empty bool
+	// stream writes an answer without envelope, instead of write; it may fail. Its type is contentType, and compressed
+	// says that it must not be compressed again.
+	stream      func(*body) error
+	contentType string
+	compressed  bool
 }
 
-// endpoint serves what reads the store: it waits for its turn and has a tenant, a quota and a cost.
-func (h *Handler) endpoint(name string, serve func(*request) (*answer, error)) http.Handler {
-	return h.open(name, h.withForm(func(r *request) (*answer, error) {
-		tenant := r.Header.Get("X-Scope-OrgID")
-		if tenant == "" {
-			tenant = model.DefaultTenant
+// server makes an answer out of a request.
+type server func(*request) (*answer, error)
+
+// endpoint serves what reads the store or computes.
+func (h *Handler) endpoint(name string, serve server) http.Handler {
+	return h.open(name, false, h.withForm(h.withTurn(serve)))
+}
+
+// fixed serves what needs neither a tenant nor a turn.
+func (h *Handler) fixed(name string, serve server) http.Handler {
+	return h.open(name, false, h.withForm(serve))
+}
+
+// withTurn waits for the turn of the request and gives it a tenant, a quota and a cost.
+func (h *Handler) withTurn(serve server) server {
+	return func(r *request) (*answer, error) {
+		r.tenant = r.Header.Get("X-Scope-OrgID")
+		if r.tenant == "" {
+			r.tenant = model.DefaultTenant
 		}
-		if err := model.CheckTenant(tenant); err != nil {
+		if err := model.CheckTenant(r.tenant); err != nil {
 			return nil, err
 		}
 		if err := h.gate.enter(r.ctx); err != nil {
@@ -97,16 +142,22 @@ func (h *Handler) endpoint(name string, serve func(*request) (*answer, error)) h
 			quota.Release()
 			h.gate.leave()
 		}
-		r.store = h.o.Queryable(tenant, r.quota, r.cost)
+		r.store = h.o.Queryable(r.tenant, r.quota, r.cost)
 		return serve(r)
-	}))
+	}
 }
 
-// open serves anything: it writes the answer or the error.
-func (h *Handler) open(name string, serve func(*request) (*answer, error)) http.Handler {
+// bounded is the context of work that the engine does not see.
+func (h *Handler) bounded(r *request) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(r.ctx, h.o.Limits.Timeout)
+}
+
+// open serves anything: it writes the answer or the error, which is text if plain is set.
+func (h *Handler) open(name string, plain bool, serve server) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, hr *http.Request) {
 		began := time.Now()
 		out := newBody(w, hr, h.memory, h.o.Limits.Timeout)
+		out.plain = plain
 		r := &request{Request: hr, ctx: hr.Context(), cost: new(model.Cost)}
 		defer func() {
 			if p := recover(); p != nil {
@@ -123,29 +174,35 @@ func (h *Handler) open(name string, serve func(*request) (*answer, error)) http.
 				panic(http.ErrAbortHandler)
 			}
 		}()
+		if !plain {
+			h.allowOrigin(w.Header(), hr)
+		}
 		r.Body = http.MaxBytesReader(w, r.Body, h.o.Limits.MaxBodyBytes)
 		a, err := serve(r)
 		w.Header().Set("Shale-Cost", costHeader(r.cost))
+		if err == nil {
+			if a.done != nil {
+				defer a.done()
+			}
+			err = out.success(a)
+		}
 		if err != nil {
 			h.fail(out, name, r, err)
-			return
 		}
-		if a.done != nil {
-			defer a.done()
-		}
-		out.success(a)
 	})
 }
 
 // withForm reads the parameters, from the URL and from the form of a POST.
-func (h *Handler) withForm(serve func(*request) (*answer, error)) func(*request) (*answer, error) {
+func (h *Handler) withForm(serve server) server {
 	return func(r *request) (*answer, error) {
 		switch r.Method {
 		case http.MethodGet, http.MethodHead, http.MethodPost:
+		case http.MethodOptions:
+			return &answer{empty: true}, nil
 		default:
-			return nil, &apiError{typeBadData, http.StatusMethodNotAllowed, fmt.Errorf("method %s is not allowed", r.Method)}
+			return nil, notAllowed(r.Method, "GET, HEAD, POST")
 		}
-		if err := r.ParseForm(); err != nil {
+		if err := h.parseForm(r.Request); err != nil {
 			var tooLarge *http.MaxBytesError
 			if errors.As(err, &tooLarge) {
 				return nil, &apiError{typeBadData, http.StatusRequestEntityTooLarge,
@@ -158,6 +215,24 @@ func (h *Handler) withForm(serve func(*request) (*answer, error)) func(*request)
 	}
 }
 
+// parseForm reads a form of either encoding. What is neither is no form, and its parameters are those of the URL.
+func (h *Handler) parseForm(r *http.Request) error {
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err == nil && kind == "multipart/form-data" && r.Method == http.MethodPost {
+		// All of it fits into memory, so that no file is made of what claims to be one.
+		return r.ParseMultipartForm(h.o.Limits.MaxBodyBytes)
+	}
+	return r.ParseForm()
+}
+
+func notAllowed(method, allowed string) *apiError {
+	return &apiError{typeBadData, http.StatusMethodNotAllowed, &methodError{method, allowed}}
+}
+
+// methodError refuses a method and names those that are allowed.
+type methodError struct{ method, allowed string }
+
+func (e *methodError) Error() string { return "method " + e.method + " is not allowed" }
+
 func (h *Handler) fail(out *body, name string, r *request, err error) {
 	e := classify(err)
 	if e.kind == typeCanceled && r.Context().Err() != nil {
@@ -166,9 +241,13 @@ func (h *Handler) fail(out *body, name string, r *request, err error) {
 	if e.status >= http.StatusInternalServerError {
 		h.o.Logger.Warn("request failed", "handler", name, "status", e.status, "err", e.err)
 	}
+	if out.broken {
+		return
+	}
+	var method *methodError
 	switch {
-	case e.status == http.StatusMethodNotAllowed:
-		out.w.Header().Set("Allow", "GET, HEAD, POST")
+	case errors.As(e.err, &method):
+		out.w.Header().Set("Allow", method.allowed)
 	case e.status == http.StatusServiceUnavailable && e.kind != typeTimeout:
 		out.w.Header().Set("Retry-After", "5")
 	}
@@ -182,7 +261,6 @@ func (h *Handler) panicked(out *body, name string, r *request, p any) {
 		out.broken = true
 		return
 	}
-	out.buf = out.buf[:0]
 	out.w.Header().Set("Shale-Cost", costHeader(r.cost))
 	out.failure(&apiError{typeInternal, http.StatusInternalServerError, fmt.Errorf("unexpected error: %v", p)})
 }

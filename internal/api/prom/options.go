@@ -1,7 +1,9 @@
 package prom
 
 import (
+	"context"
 	"log/slog"
+	"regexp"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -22,7 +24,24 @@ type Options struct {
 	// SubqueryStep is the engine's step of subqueries that give none; 1 minute by default.
 	SubqueryStep time.Duration
 	// Queryable returns the series of a tenant. It is called once for each request.
-	Queryable  func(tenant string, q *model.Quota, c *model.Cost) storage.Queryable
+	Queryable func(tenant string, q *model.Quota, c *model.Cost) storage.Queryable
+	// Exemplars returns the exemplars of a tenant, as Queryable its series; nil: there are none.
+	Exemplars func(tenant string, q *model.Quota, c *model.Cost) storage.ExemplarQueryable
+	// Metadata emits what is known of a metric family, or of all when family is empty, in any order, until emit returns
+	// false. A family may come several times, with other metadata. nil: nothing is known.
+	Metadata func(tenant, family string, emit func(family string, m model.Metadata) bool) error
+	// TSDB counts the series of a tenant, with the first limit lines of each list; nil: all is 0.
+	TSDB func(ctx context.Context, tenant string, limit int) (TSDBStatus, error)
+	// Flags are the settings by their names, and Config is the configuration in YAML. Whoever may query sees both: they
+	// must hold no secret. nil: nothing.
+	Flags  func() map[string]string
+	Config func() string
+	// Runtime describes the process; nil: nothing of it is known.
+	Runtime func() RuntimeInfo
+	// LookbackDelta is how old a sample may be that federation gives: that of the engine; 5 minutes by default.
+	LookbackDelta time.Duration
+	// CORSOrigin must match the whole origin of the pages whose scripts may read answers; nil: any.
+	CORSOrigin *regexp.Regexp
 	Limits     Limits
 	Version    Version
 	Now        func() time.Time // nil means the machine's clock
@@ -42,8 +61,14 @@ type Limits struct {
 	MaxWait time.Duration
 	// MaxBodyBytes bounds the form of a POST; 1 MiB by default.
 	MaxBodyBytes int64
-	// Timeout bounds requests that the engine does not see: series and labels; 2 minutes by default.
+	// Timeout bounds requests that the engine does not see, such as series and labels, and how long a client may take to
+	// read an answer; 2 minutes by default.
 	Timeout time.Duration
+	// MaxReadSamples bounds the samples that one query of a remote read returns as samples; 50 million by default.
+	MaxReadSamples int
+	// MaxReadFrameBytes bounds a frame of a remote read that returns chunks, but for the chunk with which it is exceeded;
+	// 1 MiB by default.
+	MaxReadFrameBytes int
 }
 
 // Version is what build information says.
@@ -64,6 +89,9 @@ func (o *Options) setDefaults() {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
+	if o.LookbackDelta <= 0 {
+		o.LookbackDelta = 5 * time.Minute
+	}
 	l := &o.Limits
 	if l.MaxConcurrent <= 0 {
 		l.MaxConcurrent = 20
@@ -76,5 +104,11 @@ func (o *Options) setDefaults() {
 	}
 	if l.Timeout <= 0 {
 		l.Timeout = 2 * time.Minute
+	}
+	if l.MaxReadSamples <= 0 {
+		l.MaxReadSamples = 50_000_000
+	}
+	if l.MaxReadFrameBytes <= 0 {
+		l.MaxReadFrameBytes = 1 << 20
 	}
 }

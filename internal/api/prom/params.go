@@ -113,13 +113,18 @@ func oneMore(limit int) int {
 // maxSelectors bounds match[]: each selector is a query of its own, and all of them are open at one time.
 const maxSelectors = 256
 
-// matcherSets reads match[]. A selector must have a matcher that does not match the empty string, since it would
-// select everything otherwise.
-func (h *Handler) matcherSets(form url.Values) ([][]*labels.Matcher, error) {
+// parseSelectors reads match[].
+func (h *Handler) parseSelectors(form url.Values) ([][]*labels.Matcher, error) {
 	if n := len(form["match[]"]); n > maxSelectors {
 		return nil, fmt.Errorf("%d selectors; at most %d are allowed", n, maxSelectors)
 	}
-	sets, err := h.o.Parser.ParseMetricSelectors(form["match[]"])
+	return h.o.Parser.ParseMetricSelectors(form["match[]"])
+}
+
+// matcherSets reads match[]. A selector must have a matcher that does not match the empty string, since it would
+// select everything otherwise.
+func (h *Handler) matcherSets(form url.Values) ([][]*labels.Matcher, error) {
+	sets, err := h.parseSelectors(form)
 	if err != nil {
 		return nil, err
 	}

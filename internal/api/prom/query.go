@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/util/annotations"
 	"github.com/prometheus/prometheus/util/stats"
 
@@ -21,6 +22,9 @@ const maxPoints = 11000
 var errTruncated = errors.New("results truncated due to limit")
 
 func (h *Handler) query(r *request) (*answer, error) {
+	if _, bad := limitParam(r.form); bad != nil {
+		return nil, bad
+	}
 	at, bad := timeParam(r.form, "time", h.o.Now())
 	if bad != nil {
 		return nil, bad
@@ -31,6 +35,9 @@ func (h *Handler) query(r *request) (*answer, error) {
 }
 
 func (h *Handler) queryRange(r *request) (*answer, error) {
+	if _, bad := limitParam(r.form); bad != nil {
+		return nil, bad
+	}
 	start, err := parseTime(r.form.Get("start"))
 	if err != nil {
 		return nil, badParam("start", err)
@@ -130,6 +137,21 @@ func (h *Handler) checkQuery(text string, span time.Duration, quota *model.Quota
 		return badParam("query", err)
 	}
 	return h.chargeSubqueries(expr, span, quota)
+}
+
+// treeBytes is the memory of the tree of an expression, for each byte of its text.
+const treeBytes = 64
+
+// parse parses an expression that is not to be evaluated.
+func (h *Handler) parse(r *request) (parser.Expr, error) {
+	text := r.form.Get("query")
+	if err := checkDepth(text); err != nil {
+		return nil, err
+	}
+	if err := r.quota.TakeBytes(treeBytes * int64(len(text))); err != nil {
+		return nil, err
+	}
+	return h.o.Parser.ParseExpr(text)
 }
 
 func queryOpts(form url.Values) (promql.QueryOpts, *apiError) {

@@ -19,7 +19,8 @@ type selection struct {
 	sets       [][]*labels.Matcher
 }
 
-func (h *Handler) selection(r *request) (s selection, err error) {
+// selection reads the parameters. Upstream names match[] in an error only where it must be given: the prefix says it.
+func (h *Handler) selection(r *request, matchError string) (s selection, err error) {
 	limit, bad := limitParam(r.form)
 	if bad != nil {
 		return s, bad
@@ -34,7 +35,7 @@ func (h *Handler) selection(r *request) (s selection, err error) {
 	}
 	sets, err := h.matcherSets(r.form)
 	if err != nil {
-		return s, badParam("match[]", err)
+		return s, badData("%s%w", matchError, err)
 	}
 	return selection{limit: limit, start: timestamp.FromTime(start), end: timestamp.FromTime(end), sets: sets}, nil
 }
@@ -44,11 +45,11 @@ func (h *Handler) series(r *request) (*answer, error) {
 	if len(r.form["match[]"]) == 0 {
 		return nil, badData("no match[] parameter provided")
 	}
-	sel, err := h.selection(r)
+	sel, err := h.selection(r, `invalid parameter "match[]": `)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(r.ctx, h.o.Limits.Timeout)
+	ctx, cancel := h.bounded(r)
 	defer cancel()
 	q, err := r.store.Querier(sel.start, sel.end)
 	if err != nil {
@@ -122,14 +123,14 @@ func (h *Handler) labelValues(r *request) (*answer, error) {
 func (h *Handler) strings(r *request,
 	list func(storage.Querier, context.Context, *storage.LabelHints, ...*labels.Matcher) ([]string, annotations.Annotations, error),
 ) (*answer, error) {
-	sel, err := h.selection(r)
+	sel, err := h.selection(r, "")
 	if err != nil {
 		return nil, err
 	}
 	if len(sel.sets) == 0 {
 		sel.sets = [][]*labels.Matcher{nil}
 	}
-	ctx, cancel := context.WithTimeout(r.ctx, h.o.Limits.Timeout)
+	ctx, cancel := h.bounded(r)
 	defer cancel()
 	q, err := r.store.Querier(sel.start, sel.end)
 	if err != nil {

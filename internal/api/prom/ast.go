@@ -1,0 +1,258 @@
+package prom
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+// parseQuery answers with the syntax tree of an expression, in the shape that the tree view of Prometheus reads.
+func (h *Handler) parseQuery(r *request) (*answer, error) {
+	expr, err := h.parse(r)
+	if err != nil {
+		return nil, badParam("query", err)
+	}
+	if err := checkNodes(expr); err != nil {
+		return nil, err
+	}
+	return &answer{write: func(b *body) { b.node(expr) }}, nil
+}
+
+// checkNodes returns an error if the tree has a node that cannot be shown: one that a newer parser makes.
+func checkNodes(expr parser.Expr) (err error) {
+	parser.Inspect(expr, func(node parser.Node, _ []parser.Node) error {
+		switch node.(type) {
+		case nil, parser.Expressions, *parser.AggregateExpr, *parser.BinaryExpr, *parser.Call, *parser.MatrixSelector, *parser.SubqueryExpr,
+			*parser.DurationExpr, *parser.NumberLiteral, *parser.ParenExpr, *parser.StringLiteral, *parser.UnaryExpr, *parser.VectorSelector:
+		default:
+			err = fmt.Errorf("%w: unsupported node type %T", model.ErrInvalid, node)
+		}
+		return err
+	})
+	return err
+}
+
+// node writes a node of the tree, nil as null.
+func (b *body) node(expr parser.Expr) {
+	b.spill()
+	switch n := expr.(type) {
+	case *parser.AggregateExpr:
+		b.kind("aggregation")
+		b.member("op", n.Op.String())
+		b.children("expr", n.Expr, "param", n.Param)
+		b.names("grouping", n.Grouping)
+		b.flag("without", n.Without)
+	case *parser.BinaryExpr:
+		b.kind("binaryExpr")
+		b.member("op", n.Op.String())
+		b.children("lhs", n.LHS, "rhs", n.RHS)
+		b.matching(n.VectorMatching)
+		b.flag("bool", n.ReturnBool)
+	case *parser.Call:
+		b.call(n)
+	case *parser.MatrixSelector:
+		b.kind("matrixSelector")
+		b.number("range", n.Range.Milliseconds())
+		b.duration("rangeExpr", n.RangeExpr)
+		b.selector(n.VectorSelector.(*parser.VectorSelector))
+	case *parser.VectorSelector:
+		b.kind("vectorSelector")
+		b.selector(n)
+	case *parser.SubqueryExpr:
+		b.kind("subquery")
+		b.children("expr", n.Expr)
+		b.number("range", n.Range.Milliseconds())
+		b.duration("rangeExpr", n.RangeExpr)
+		b.number("step", n.Step.Milliseconds())
+		b.duration("stepExpr", n.StepExpr)
+		b.shift(n.OriginalOffset, n.OriginalOffsetExpr, n.Timestamp, n.StartOrEnd)
+	case *parser.DurationExpr:
+		b.durationExpr(n)
+		return
+	case *parser.NumberLiteral:
+		b.kind("numberLiteral")
+		b.member("val", strconv.FormatFloat(n.Val, 'f', -1, 64))
+	case *parser.ParenExpr:
+		b.kind("parenExpr")
+		b.children("expr", n.Expr)
+	case *parser.StringLiteral:
+		b.kind("stringLiteral")
+		b.member("val", n.Val)
+	case *parser.UnaryExpr:
+		b.kind("unaryExpr")
+		b.member("op", n.Op.String())
+		b.children("expr", n.Expr)
+	default:
+		b.raw("null")
+		return
+	}
+	b.raw("}")
+}
+
+// kind begins a node.
+func (b *body) kind(name string) { b.raw(`{"type":"` + name + `"`) }
+
+func (b *body) member(name, value string) {
+	b.raw(`,"` + name + `":`)
+	b.str(value)
+}
+
+func (b *body) flag(name string, value bool) {
+	b.raw(`,"` + name + `":`)
+	b.buf = strconv.AppendBool(b.buf, value)
+}
+
+func (b *body) number(name string, value int64) {
+	b.raw(`,"` + name + `":`)
+	b.buf = strconv.AppendInt(b.buf, value, 10)
+}
+
+func (b *body) names(name string, values []string) {
+	b.raw(`,"` + name + `":`)
+	b.strs(values)
+}
+
+// children writes members that are nodes: names and expressions in turn.
+func (b *body) children(pairs ...any) {
+	for i := 0; i < len(pairs); i += 2 {
+		b.raw(`,"` + pairs[i].(string) + `":`)
+		expr, _ := pairs[i+1].(parser.Expr)
+		b.node(expr)
+	}
+}
+
+func (b *body) call(n *parser.Call) {
+	b.kind("call")
+	b.raw(`,"func":{"argTypes":[`)
+	for i, t := range n.Func.ArgTypes {
+		if i > 0 {
+			b.raw(",")
+		}
+		b.str(string(t))
+	}
+	b.raw("]")
+	b.member("name", n.Func.Name)
+	b.member("returnType", string(n.Func.ReturnType))
+	b.number("variadic", int64(n.Func.Variadic))
+	b.raw(`},"args":[`)
+	for i, arg := range n.Args {
+		if i > 0 {
+			b.raw(",")
+		}
+		b.node(arg)
+	}
+	b.raw("]")
+}
+
+func (b *body) matching(m *parser.VectorMatching) {
+	b.raw(`,"matching":`)
+	if m == nil {
+		b.raw("null")
+		return
+	}
+	b.raw("{")
+	b.raw(`"card":`)
+	b.str(m.Card.String())
+	b.names("labels", m.MatchingLabels)
+	b.flag("on", m.On)
+	b.names("include", m.Include)
+	b.raw(`,"fillValues":{"lhs":`)
+	b.fill(m.FillValues.LHS)
+	b.raw(`,"rhs":`)
+	b.fill(m.FillValues.RHS)
+	b.raw("}}")
+}
+
+func (b *body) fill(v *float64) {
+	switch {
+	case v == nil:
+		b.raw("null")
+	case math.IsNaN(*v) || math.IsInf(*v, 0):
+		b.float(*v) // JSON has no number for it
+	default:
+		b.buf = strconv.AppendFloat(b.buf, *v, 'g', -1, 64)
+	}
+}
+
+// selector writes what selectors of instants and of ranges have in common.
+func (b *body) selector(n *parser.VectorSelector) {
+	b.member("name", n.Name)
+	b.shift(n.OriginalOffset, n.OriginalOffsetExpr, n.Timestamp, n.StartOrEnd)
+	b.matchers(n.LabelMatchers)
+	b.flag("anchored", n.Anchored)
+	b.flag("smoothed", n.Smoothed)
+}
+
+// shift writes the modifiers offset and @.
+func (b *body) shift(offset time.Duration, offsetExpr *parser.DurationExpr, at *int64, startOrEnd parser.ItemType) {
+	b.number("offset", offset.Milliseconds())
+	b.duration("offsetExpr", offsetExpr)
+	if at != nil {
+		b.number("timestamp", *at)
+	} else {
+		b.raw(`,"timestamp":null`)
+	}
+	if startOrEnd != 0 {
+		b.member("startOrEnd", startOrEnd.String())
+	} else {
+		b.raw(`,"startOrEnd":null`)
+	}
+}
+
+func (b *body) matchers(ms []*labels.Matcher) {
+	b.raw(`,"matchers":[`)
+	for i, m := range ms {
+		if i > 0 {
+			b.raw(",")
+		}
+		b.raw(`{"name":`)
+		b.str(m.Name)
+		b.member("value", m.Value)
+		b.member("type", m.Type.String())
+		b.raw("}")
+		b.spill()
+	}
+	b.raw("]")
+}
+
+// duration writes a member that is a computed duration.
+func (b *body) duration(name string, n *parser.DurationExpr) {
+	b.raw(`,"` + name + `":`)
+	b.durationExpr(n)
+}
+
+func (b *body) durationExpr(n *parser.DurationExpr) {
+	if n == nil {
+		b.raw("null")
+		return
+	}
+	b.kind("durationExpr")
+	b.member("op", n.Op.String())
+	b.raw(`,"lhs":`)
+	b.durationPart(n.LHS)
+	b.raw(`,"rhs":`)
+	b.durationPart(n.RHS)
+	b.flag("wrapped", n.Wrapped)
+	b.raw("}")
+}
+
+// durationPart writes an operand of a computed duration: a number says whether it was spelled as one.
+func (b *body) durationPart(expr parser.Expr) {
+	switch n := expr.(type) {
+	case *parser.DurationExpr:
+		b.durationExpr(n)
+	case *parser.NumberLiteral:
+		b.kind("numberLiteral")
+		b.member("val", strconv.FormatFloat(n.Val, 'f', -1, 64))
+		b.flag("duration", n.Duration)
+		b.raw("}")
+	default:
+		b.node(expr)
+	}
+}

@@ -1,0 +1,79 @@
+package prom
+
+import (
+	"fmt"
+
+	"github.com/prometheus/prometheus/model/exemplar"
+	"github.com/prometheus/prometheus/model/timestamp"
+	"github.com/prometheus/prometheus/promql/parser"
+)
+
+// queryExemplars answers with the exemplars of the series that an expression selects.
+func (h *Handler) queryExemplars(r *request) (*answer, error) {
+	start, bad := timeParam(r.form, "start", minTime)
+	if bad != nil {
+		return nil, bad
+	}
+	end, bad := timeParam(r.form, "end", maxTime)
+	if bad != nil {
+		return nil, bad
+	}
+	if end.Before(start) {
+		return nil, badData("end timestamp must not be before start timestamp")
+	}
+	expr, err := h.parse(r)
+	if err != nil {
+		return nil, badData("%w", err)
+	}
+	selectors := parser.ExtractSelectors(expr)
+	switch {
+	case len(selectors) == 0:
+		return &answer{empty: true}, nil
+	case len(selectors) > maxSelectors:
+		return nil, badData("%d selectors; at most %d are allowed", len(selectors), maxSelectors)
+	case h.o.Exemplars == nil:
+		return constant(`[]`)(r)
+	}
+	ctx, cancel := h.bounded(r)
+	defer cancel()
+	q, err := h.o.Exemplars(r.tenant, r.quota, r.cost).ExemplarQuerier(ctx)
+	if err != nil {
+		return nil, err
+	}
+	found, err := q.Select(timestamp.FromTime(start), timestamp.FromTime(end), selectors...)
+	if err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("exemplars: %w", err)
+	}
+	return &answer{write: func(b *body) { b.exemplars(found) }}, nil
+}
+
+func (b *body) exemplars(found []exemplar.QueryResult) {
+	b.raw("[")
+	for i, s := range found {
+		if i > 0 {
+			b.raw(",")
+		}
+		b.raw(`{"seriesLabels":`)
+		b.labels(s.SeriesLabels)
+		b.raw(`,"exemplars":[`)
+		for j, e := range s.Exemplars {
+			if j > 0 {
+				b.raw(",")
+			}
+			b.raw(`{"labels":`)
+			b.labels(e.Labels)
+			b.raw(`,"value":`)
+			b.float(e.Value)
+			b.raw(`,"timestamp":`)
+			b.time(e.Ts)
+			b.raw("}")
+			b.spill()
+		}
+		b.raw("]}")
+		b.spill()
+	}
+	b.raw("]")
+}

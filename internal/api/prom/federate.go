@@ -1,0 +1,132 @@
+package prom
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/prometheus/model/histogram"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/timestamp"
+	"github.com/prometheus/prometheus/model/value"
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
+)
+
+// federation serves /federate: the latest sample of each series that is selected, for another Prometheus to scrape.
+func (h *Handler) federation() http.Handler {
+	return h.open("federate", true, h.withForm(h.withTurn(h.federate)))
+}
+
+func (h *Handler) federate(r *request) (*answer, error) {
+	sets, err := h.parseSelectors(r.form)
+	if err != nil {
+		return nil, badData("%w", err)
+	}
+	format := expfmt.NegotiateAccept(r.Header, expfmt.NewFormat(expfmt.TypeProtoDelim), expfmt.NewFormat(expfmt.TypeProtoText),
+		expfmt.NewFormat(expfmt.TypeProtoCompact), expfmt.NewFormat(expfmt.TypeTextPlain))
+	ctx, cancel := h.bounded(r)
+	defer cancel()
+	latest, err := h.latest(ctx, r, sets)
+	if err != nil {
+		return nil, err
+	}
+	return &answer{contentType: string(format), stream: func(b *body) error {
+		return newExposition(b, format, r.quota).write(latest)
+	}}, nil
+}
+
+// latestBytes is the memory of a latest sample without its labels and buckets, which the selection is charged for.
+const latestBytes = 64
+
+// latest returns the latest sample of each series, by the name of the metric. Series whose latest sample is a stale
+// marker are left out.
+func (h *Handler) latest(ctx context.Context, r *request, sets [][]*labels.Matcher) (promql.Vector, error) {
+	now := h.o.Now()
+	hints := &storage.SelectHints{Start: timestamp.FromTime(now.Add(-h.o.LookbackDelta)), End: timestamp.FromTime(now)}
+	q, err := r.store.Querier(hints.Start, hints.End)
+	if err != nil {
+		return nil, err
+	}
+	// The labels are strings of their own, and histograms are copied; nothing of them is pinned.
+	defer q.Close()
+	var found []storage.SeriesSet
+	for _, ms := range sets {
+		found = append(found, q.Select(ctx, true, hints, ms...))
+	}
+	set := storage.NewMergeSeriesSet(found, 0, storage.ChainedSeriesMerge)
+	buffered := storage.NewBuffer(int64(h.o.LookbackDelta / time.Millisecond))
+	var it chunkenc.Iterator
+	var all promql.Vector
+	for set.Next() {
+		s := set.At()
+		it = s.Iterator(it)
+		sample, ok, err := latestOf(buffered, it, hints.End)
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			continue
+		}
+		if err := r.quota.TakeBytes(latestBytes); err != nil {
+			return nil, err
+		}
+		sample.Metric = s.Labels()
+		all = append(all, sample)
+	}
+	if err := set.Err(); err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(all, func(a, b promql.Sample) int {
+		return strings.Compare(a.Metric.Get(labels.MetricName), b.Metric.Get(labels.MetricName))
+	})
+	return all, nil
+}
+
+// latestOf returns the last sample of a series that is not later than a time in Unix milliseconds, and false if there
+// is none or it is a stale marker.
+func latestOf(buffered *storage.BufferedSeriesIterator, it chunkenc.Iterator, until int64) (promql.Sample, bool, error) {
+	buffered.Reset(it)
+	var s promql.Sample
+	switch kind := buffered.Seek(until); {
+	case kind != chunkenc.ValNone && buffered.AtT() == until:
+		switch kind {
+		case chunkenc.ValFloat:
+			s.T, s.F = buffered.At()
+		default:
+			s.T, s.H = buffered.AtFloatHistogram(nil)
+		}
+	default:
+		before, ok := buffered.PeekBack(1)
+		if !ok {
+			return s, false, it.Err()
+		}
+		s.T = before.T()
+		switch before.Type() {
+		case chunkenc.ValFloat:
+			s.F = before.F()
+		case chunkenc.ValHistogram:
+			s.H = before.H().ToFloat(nil)
+		case chunkenc.ValFloatHistogram:
+			s.H = before.FH().Copy() // the buffer will be used again
+		}
+	}
+	if err := it.Err(); err != nil {
+		return s, false, err
+	}
+	return s, !isStale(s.F, s.H), nil
+}
+
+func isStale(f float64, h *histogram.FloatHistogram) bool {
+	if h != nil {
+		f = h.Sum
+	}
+	return value.IsStaleNaN(f)
+}

@@ -1,0 +1,51 @@
+package prom
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/prometheus/prometheus/promql/parser"
+)
+
+// maxFormatWork bounds the formatting of an expression, which prints every part of it anew for each level of nesting
+// above it, twice: in bytes of text times the square of the depth. This is about one second.
+const maxFormatWork = 1 << 34
+
+// formatQuery answers with an expression in upstream's layout.
+func (h *Handler) formatQuery(r *request) (*answer, error) {
+	expr, err := h.parse(r)
+	if err != nil {
+		return nil, badParam("query", err)
+	}
+	depth, nodes, length := measure(expr, len(r.form.Get("query")))
+	if depth*depth*length > maxFormatWork {
+		return nil, badParam("query", fmt.Errorf("the expression nests %d levels deep, which is too much to format one of its length", depth))
+	}
+	// The text and its lines' indents, and once more while the last level is put together.
+	if err := r.quota.TakeBytes(2 * (length + 2*depth*nodes)); err != nil {
+		return nil, err
+	}
+	pretty := expr.Pretty(0)
+	return &answer{write: func(b *body) { b.str(pretty) }}, nil
+}
+
+// measure returns how deep an expression nests, how many nodes it has, and a bound on the length of its text when
+// printed: strings may need escapes, numbers all their digits, and operators, durations and commas their spaces.
+func measure(expr parser.Expr, textLength int) (depth, nodes, length int64) {
+	var digits []byte
+	length = int64(4 * textLength)
+	parser.Inspect(expr, func(node parser.Node, path []parser.Node) error {
+		if node == nil {
+			return nil
+		}
+		nodes++
+		depth = max(depth, int64(len(path)+1))
+		length += 64
+		if n, ok := node.(*parser.NumberLiteral); ok {
+			digits = strconv.AppendFloat(digits[:0], n.Val, 'f', -1, 64)
+			length += int64(len(digits))
+		}
+		return nil
+	})
+	return depth, nodes, length
+}

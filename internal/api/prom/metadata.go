@@ -1,0 +1,127 @@
+package prom
+
+import (
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+// metadataBytes is the memory of one line of metadata without its texts.
+const metadataBytes = 64
+
+// familyMetadata is one line of what is known of a metric family.
+type familyMetadata struct {
+	family string
+	model.Metadata
+}
+
+// numberParam reads a limit of metadata, which may be negative: none.
+func numberParam(form url.Values, name string) (int, error) {
+	s := form.Get(name)
+	if s == "" {
+		return -1, nil
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		return 0, badData("%s must be a number", name)
+	}
+	return n, nil
+}
+
+// metadata answers with type, help and unit of metric families. Of many, the first ones by name are shown.
+func (h *Handler) metadata(r *request) (*answer, error) {
+	limit, err := numberParam(r.form, "limit")
+	if err != nil {
+		return nil, err
+	}
+	perFamily, err := numberParam(r.form, "limit_per_metric")
+	if err != nil {
+		return nil, err
+	}
+	known, err := h.knownMetadata(r)
+	if err != nil {
+		return nil, err
+	}
+	return &answer{write: func(b *body) {
+		b.raw("{")
+		for families := 0; len(known) > 0 && (limit < 0 || families < limit); families++ {
+			n := 1
+			for n < len(known) && known[n].family == known[0].family {
+				n++
+			}
+			if families > 0 {
+				b.raw(",")
+			}
+			b.familyMetadata(known[:n], perFamily)
+			known = known[n:]
+			b.spill()
+		}
+		b.raw("}")
+	}}, nil
+}
+
+// familyMetadata writes the member of one family.
+func (b *body) familyMetadata(lines []familyMetadata, limit int) {
+	b.str(lines[0].family)
+	b.raw(":[")
+	for i, m := range lines {
+		if limit > 0 && i == limit {
+			break
+		}
+		if i > 0 {
+			b.raw(",")
+		}
+		b.raw(`{"type":`)
+		b.str(m.Type)
+		b.raw(`,"unit":`)
+		b.str(m.Unit)
+		b.raw(`,"help":`)
+		b.str(m.Help)
+		b.raw("}")
+	}
+	b.raw("]")
+}
+
+// knownMetadata gathers the metadata that the request asks for, sorted and without what comes twice.
+func (h *Handler) knownMetadata(r *request) ([]familyMetadata, error) {
+	if h.o.Metadata == nil {
+		return nil, nil
+	}
+	var known []familyMetadata
+	var refused error
+	metric := r.form.Get("metric")
+	err := h.o.Metadata(r.tenant, metric, func(family string, m model.Metadata) bool {
+		if refused = r.ctx.Err(); refused == nil {
+			refused = r.quota.TakeBytes(metadataBytes + int64(len(family)+len(m.Type)+len(m.Help)+len(m.Unit)))
+		}
+		if refused != nil {
+			return false
+		}
+		if metric == "" || metric == family {
+			known = append(known, familyMetadata{family, m})
+		}
+		return true
+	})
+	if refused != nil {
+		return nil, refused
+	}
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(known, func(a, b familyMetadata) int {
+		if c := strings.Compare(a.family, b.family); c != 0 {
+			return c
+		}
+		if c := strings.Compare(a.Type, b.Type); c != 0 {
+			return c
+		}
+		if c := strings.Compare(a.Unit, b.Unit); c != 0 {
+			return c
+		}
+		return strings.Compare(a.Help, b.Help)
+	})
+	return slices.Compact(known), nil
+}

@@ -1,0 +1,175 @@
+package prom
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/golang/snappy"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/prompb"
+	"github.com/prometheus/prometheus/storage"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+// requestBytes is the memory of a decoded remote read, for each byte that it was encoded in: an empty matcher takes two.
+const requestBytes = 64
+
+// remoteRead serves /api/v1/read: a protobuf in, series out, either whole or as a stream of chunks.
+func (h *Handler) remoteRead() http.Handler {
+	turn := h.withTurn(h.read)
+	return h.open("read", true, func(r *request) (*answer, error) {
+		switch r.Method {
+		case http.MethodPost:
+		case http.MethodOptions:
+			return &answer{empty: true}, nil
+		default:
+			return nil, notAllowed(r.Method, "POST")
+		}
+		// Before its turn comes: a slow client must not hold a place among the running requests.
+		text, err := h.readBody(r.Request)
+		if err != nil {
+			return nil, err
+		}
+		r.text = text
+		return turn(r)
+	})
+}
+
+// readBody returns the body as it was sent.
+func (h *Handler) readBody(r *http.Request) ([]byte, error) {
+	text, err := io.ReadAll(r.Body)
+	var tooLarge *http.MaxBytesError
+	if errors.As(err, &tooLarge) {
+		return nil, &apiError{typeBadData, http.StatusRequestEntityTooLarge, fmt.Errorf("the body is larger than %d bytes", tooLarge.Limit)}
+	}
+	if err != nil {
+		return nil, badData("reading the body: %w", err)
+	}
+	return text, nil
+}
+
+func (h *Handler) read(r *request) (*answer, error) {
+	req, err := decodeRead(r.text, h.o.Limits.MaxBodyBytes, r.quota)
+	if err != nil {
+		return nil, err
+	}
+	queries := make([]readQuery, len(req.Queries))
+	for i, q := range req.Queries {
+		if queries[i], err = newReadQuery(q); err != nil {
+			return nil, badData("%w", err)
+		}
+	}
+	kind, err := responseType(req.AcceptedResponseTypes)
+	if err != nil {
+		return nil, badData("%w", err)
+	}
+	ctx, cancel := h.bounded(r)
+	if kind == prompb.ReadRequest_STREAMED_XOR_CHUNKS {
+		return h.readChunks(ctx, cancel, r, queries), nil
+	}
+	defer cancel()
+	return h.readSamples(ctx, r, queries)
+}
+
+// decodeRead decodes the body of a remote read: a prompb.ReadRequest in a snappy block of at most maxBytes.
+func decodeRead(text []byte, maxBytes int64, quota *model.Quota) (*prompb.ReadRequest, error) {
+	n, err := snappy.DecodedLen(text)
+	if err != nil {
+		return nil, badData("%w", err)
+	}
+	if int64(n) > maxBytes {
+		return nil, badData("snappy: decoded length %d exceeds limit %d", n, maxBytes)
+	}
+	if err := quota.TakeBytes(requestBytes * int64(n)); err != nil {
+		return nil, err
+	}
+	decoded, err := snappy.Decode(nil, text)
+	if err != nil {
+		return nil, badData("%w", err)
+	}
+	req := new(prompb.ReadRequest)
+	if err := req.Unmarshal(decoded); err != nil {
+		return nil, badData("%w", err)
+	}
+	if len(req.Queries) > maxSelectors {
+		return nil, badData("%d queries; at most %d are allowed", len(req.Queries), maxSelectors)
+	}
+	return req, nil
+}
+
+// responseType is the first of the accepted types that is known; without any, samples.
+func responseType(accepted []prompb.ReadRequest_ResponseType) (prompb.ReadRequest_ResponseType, error) {
+	if len(accepted) == 0 {
+		return prompb.ReadRequest_SAMPLES, nil
+	}
+	for _, t := range accepted {
+		if t == prompb.ReadRequest_SAMPLES || t == prompb.ReadRequest_STREAMED_XOR_CHUNKS {
+			return t, nil
+		}
+	}
+	return 0, fmt.Errorf("server does not support any of the requested response types: %.10v; supported: [SAMPLES STREAMED_XOR_CHUNKS]", accepted)
+}
+
+// readQuery is one query of a remote read. Times are Unix milliseconds, both included.
+type readQuery struct {
+	start, end int64
+	matchers   []*labels.Matcher
+	hints      *storage.SelectHints // nil: none
+}
+
+func newReadQuery(q *prompb.Query) (readQuery, error) {
+	out := readQuery{start: q.StartTimestampMs, end: q.EndTimestampMs}
+	for _, m := range q.Matchers {
+		var op labels.MatchType
+		switch m.Type {
+		case prompb.LabelMatcher_EQ:
+			op = labels.MatchEqual
+		case prompb.LabelMatcher_NEQ:
+			op = labels.MatchNotEqual
+		case prompb.LabelMatcher_RE:
+			op = labels.MatchRegexp
+		case prompb.LabelMatcher_NRE:
+			op = labels.MatchNotRegexp
+		default:
+			return out, errors.New("invalid matcher type")
+		}
+		matcher, err := labels.NewMatcher(op, m.Name, m.Value)
+		if err != nil {
+			return out, err
+		}
+		out.matchers = append(out.matchers, matcher)
+	}
+	if p := q.Hints; p != nil {
+		out.hints = &storage.SelectHints{
+			Start: p.StartMs, End: p.EndMs, Step: p.StepMs, Func: p.Func, Grouping: p.Grouping, Range: p.RangeMs, By: p.By,
+		}
+	}
+	return out, nil
+}
+
+// walk calls visit for each series that the query selects.
+func (q *readQuery) walk(ctx context.Context, store storage.Queryable, sorted bool, visit func(storage.Series) error) (err error) {
+	querier, err := store.Querier(q.start, q.end)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if closeErr := querier.Close(); err == nil {
+			err = closeErr
+		}
+	}()
+	set := querier.Select(ctx, sorted, q.hints, q.matchers...)
+	for set.Next() {
+		if err := visit(set.At()); err != nil {
+			return err
+		}
+	}
+	if err := set.Err(); err != nil {
+		return err
+	}
+	return ctx.Err()
+}

@@ -1,0 +1,62 @@
+package prom
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Shale evaluates no rules and scrapes nothing. It answers what a Prometheus does that has neither rules nor targets,
+// and refuses the same parameters.
+
+func (h *Handler) rules(r *request) (*answer, error) {
+	if _, err := h.matcherSets(r.form); err != nil {
+		return nil, badData("%w", err)
+	}
+	// Upstream reads these from the URL only.
+	q := r.URL.Query()
+	switch kind := strings.ToLower(q.Get("type")); kind {
+	case "", "alert", "record":
+	default:
+		return nil, badParam("type", fmt.Errorf("not supported value %.200q", kind))
+	}
+	if s := strings.ToLower(q.Get("exclude_alerts")); s != "" {
+		if _, err := strconv.ParseBool(s); err != nil {
+			return nil, badParam("exclude_alerts", fmt.Errorf("error converting exclude_alerts: %w", err))
+		}
+	}
+	limit, token := q.Get("group_limit"), q.Get("group_next_token")
+	switch n, err := strconv.ParseInt(limit, 10, 32); {
+	case limit == "" && token != "":
+		return nil, badParam("group_next_token", errors.New("group_limit needs to be present in order to paginate over the groups"))
+	case limit == "":
+	case err != nil:
+		return nil, badParam("group_limit", fmt.Errorf("group_limit needs to be a valid number: %w", err))
+	case n <= 0:
+		return nil, badParam("group_limit", errors.New("group_limit needs to be greater than 0"))
+	case token != "":
+		return nil, badParam("group_next_token", fmt.Errorf("invalid group_next_token '%.200s'. were rule groups changed?", token))
+	}
+	return constant(`{"groups":[]}`)(r)
+}
+
+func targets(r *request) (*answer, error) {
+	switch strings.ToLower(r.URL.Query().Get("state")) {
+	case "", "any", "dropped":
+		return constant(`{"activeTargets":[],"droppedTargets":[],"droppedTargetCounts":{}}`)(r)
+	}
+	return constant(`{"activeTargets":[],"droppedTargets":[],"droppedTargetCounts":null}`)(r)
+}
+
+func (h *Handler) targetsMetadata(r *request) (*answer, error) {
+	if _, err := numberParam(r.form, "limit"); err != nil {
+		return nil, err
+	}
+	if s := r.form.Get("match_target"); s != "" {
+		if _, err := h.o.Parser.ParseMetricSelector(s); err != nil {
+			return nil, badParam("match_target", err)
+		}
+	}
+	return constant(`[]`)(r)
+}

@@ -1,0 +1,149 @@
+package prom
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+// TSDBStatus counts the series of a tenant, in the shape of Prometheus. The lists have the largest values first.
+type TSDBStatus struct {
+	HeadStats                   HeadStats  `json:"headStats"`
+	SeriesCountByMetricName     []TSDBStat `json:"seriesCountByMetricName"`
+	LabelValueCountByLabelName  []TSDBStat `json:"labelValueCountByLabelName"`
+	MemoryInBytesByLabelName    []TSDBStat `json:"memoryInBytesByLabelName"`
+	SeriesCountByLabelValuePair []TSDBStat `json:"seriesCountByLabelValuePair"` // Name is name=value
+}
+
+// HeadStats describe the recent past. Times are Unix milliseconds.
+type HeadStats struct {
+	NumSeries     uint64 `json:"numSeries"`
+	NumLabelPairs int    `json:"numLabelPairs"`
+	ChunkCount    int64  `json:"chunkCount"`
+	MinTime       int64  `json:"minTime"`
+	MaxTime       int64  `json:"maxTime"`
+}
+
+// TSDBStat is one line of a list.
+type TSDBStat struct {
+	Name  string `json:"name"`
+	Value uint64 `json:"value"`
+}
+
+// RuntimeInfo describes the process, in the shape of Prometheus.
+type RuntimeInfo struct {
+	StartTime           time.Time `json:"startTime"`
+	CWD                 string    `json:"CWD"`
+	Hostname            string    `json:"hostname"`
+	ServerTime          time.Time `json:"serverTime"`
+	ReloadConfigSuccess bool      `json:"reloadConfigSuccess"`
+	LastConfigTime      time.Time `json:"lastConfigTime"`
+	CorruptionCount     int64     `json:"corruptionCount"`
+	GoroutineCount      int       `json:"goroutineCount"`
+	GOMAXPROCS          int       `json:"GOMAXPROCS"`
+	GOMEMLIMIT          int64     `json:"GOMEMLIMIT"`
+	GOGC                string    `json:"GOGC"`
+	GODEBUG             string    `json:"GODEBUG"`
+	StorageRetention    string    `json:"storageRetention"`
+}
+
+// maxTSDBLines and defaultTSDBLines are upstream's bounds on each list of status/tsdb.
+const (
+	maxTSDBLines     = 10_000
+	defaultTSDBLines = 10
+)
+
+func (h *Handler) tsdb(r *request) (*answer, error) {
+	limit := defaultTSDBLines
+	if s := r.form.Get("limit"); s != "" {
+		n, err := strconv.Atoi(s)
+		switch {
+		case err != nil || n < 1:
+			return nil, badData("limit must be a positive number")
+		case n > maxTSDBLines:
+			return nil, badData("limit must not exceed %d", maxTSDBLines)
+		}
+		limit = n
+	}
+	var status TSDBStatus
+	if h.o.TSDB != nil {
+		ctx, cancel := h.bounded(r)
+		defer cancel()
+		var err error
+		if status, err = h.o.TSDB(ctx, r.tenant, limit); err != nil {
+			return nil, err
+		}
+	}
+	for _, list := range []*[]TSDBStat{&status.SeriesCountByMetricName, &status.LabelValueCountByLabelName,
+		&status.MemoryInBytesByLabelName, &status.SeriesCountByLabelValuePair} {
+		if *list == nil {
+			*list = []TSDBStat{}
+		}
+		*list = (*list)[:min(len(*list), limit)]
+	}
+	return jsonAnswer(status)
+}
+
+func (h *Handler) flags(*request) (*answer, error) {
+	flags := map[string]string{}
+	if h.o.Flags != nil {
+		if f := h.o.Flags(); f != nil {
+			flags = f
+		}
+	}
+	return jsonAnswer(flags)
+}
+
+func (h *Handler) config(*request) (*answer, error) {
+	text := ""
+	if h.o.Config != nil {
+		text = h.o.Config()
+	}
+	return &answer{write: func(b *body) {
+		b.raw(`{"yaml":`)
+		b.str(text)
+		b.raw("}")
+	}}, nil
+}
+
+func (h *Handler) runtimeInfo(*request) (*answer, error) {
+	var info RuntimeInfo
+	if h.o.Runtime != nil {
+		info = h.o.Runtime()
+	}
+	return jsonAnswer(info)
+}
+
+// jsonAnswer answers with what is small enough to be encoded at once.
+func jsonAnswer(v any) (*answer, error) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("%w: encoding an answer: %w", model.ErrCorrupt, err)
+	}
+	return constant(string(text))(nil)
+}
+
+// constant serves data that never changes.
+func constant(data string) server {
+	return func(*request) (*answer, error) {
+		return &answer{write: func(b *body) { b.raw(data) }}, nil
+	}
+}
+
+func unknown(r *request) (*answer, error) {
+	if r.Method == http.MethodOptions {
+		return &answer{empty: true}, nil
+	}
+	return nil, &apiError{typeNotFound, http.StatusNotFound, errors.New("no such endpoint")}
+}
+
+// searchDisabled answers as a Prometheus does that was started without its experimental search: clients ask it for
+// labels then.
+func searchDisabled(*request) (*answer, error) {
+	return nil, &apiError{typeUnavailable, http.StatusInternalServerError, errors.New("search API disabled")}
+}
