@@ -3,6 +3,7 @@ package part
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"slices"
 	"sort"
 
@@ -103,9 +104,9 @@ func (c *checker) order(s section) error {
 				return at(e, corrupt("page of postings of tenant %d is out of order", e.tenant))
 			}
 			continue
-		case s == sampleSection && i > 0 && e.rank0 == next-1 && next > 0:
+		case s.rows() && i > 0 && e.rank0 == next-1 && next > 0:
 			// The last series of the page before goes on.
-		case s == sampleSection && e.rank0 >= next:
+		case s.rows() && e.rank0 >= next:
 		case e.rank0 != next:
 			return at(e, corrupt("page of %s begins at rank %d, should at %d", s, e.rank0, next))
 		}
@@ -153,25 +154,23 @@ func (c *checker) footer() error {
 func (c *checker) series() error {
 	m := c.r.Meta()
 	var tenant *Tenant
-	var count, samples uint64
+	var count uint64
+	var rows tally
 	var last model.Key
-	times := noTimes
 	kb := model.KeyBuilder{Seed: m.Seed, Signal: m.Signal}
 	s := c.r.Stream()
 	for i := 0; s.Next(c.ctx); i++ {
 		if tenant == nil || count == uint64(tenant.Series) {
-			if tenant != nil && (samples != tenant.Samples || times != tenant.Range) {
-				return corrupt("tenant %q: %d samples in %v, the footer says %d in %v", tenant.Name, samples, times, tenant.Samples, tenant.Range)
+			if err := rows.check(tenant); err != nil {
+				return err
 			}
-			tenant, count, samples, times = m.Tenant(s.Tenant()), 0, 0, noTimes
+			tenant, count, rows = m.Tenant(s.Tenant()), 0, tally{times: noTimes}
 		} else if !last.Less(s.Key()) {
 			return corrupt("key %s after %s", s.Key(), last)
 		}
 		last = s.Key()
-		rows := &s.Rows().Samples
-		if n := rows.Len(); n > 0 {
-			samples += uint64(n)
-			times.Min, times.Max = min(times.Min, rows.Times[0]), max(times.Max, rows.Times[n-1])
+		if err := rows.add(s.Rows()); err != nil {
+			return fmt.Errorf("key %s: %w", last, err)
 		}
 		if m.Labels {
 			if err := c.labels(&kb, s.Labels(), s.Key(), uint32(count)+tenant.Rank0); err != nil {
@@ -183,17 +182,56 @@ func (c *checker) series() error {
 	if s.Err() != nil {
 		return s.Err()
 	}
-	if tenant != nil && (samples != tenant.Samples || times != tenant.Range) {
-		return corrupt("tenant %q: %d samples in %v, the footer says %d in %v", tenant.Name, samples, times, tenant.Samples, tenant.Range)
+	if err := rows.check(tenant); err != nil {
+		return err
 	}
-	return c.pageTimes()
+	for _, s := range []section{sampleSection, exemplarSection} {
+		if err := c.pageTimes(s); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// pageTimes verifies the rows and times that the index gives for pages of samples, since readers skip pages by them.
-func (c *checker) pageTimes() error {
-	var dir sampleDir
-	for i := range c.entries[sampleSection] {
-		e := &c.entries[sampleSection][i]
+// tally counts the rows of a tenant.
+type tally struct {
+	samples, exemplars uint64
+	times              model.TimeRange
+	set                model.Rows
+}
+
+func (t *tally) add(rows *model.SeriesRows) error {
+	t.samples += uint64(rows.Samples.Len())
+	t.exemplars += uint64(rows.Exemplars.Len())
+	for _, f := range model.Families() {
+		if times := rows.Family(f).Times; len(times) > 0 {
+			t.times.Min, t.times.Max = min(t.times.Min, times[0]), max(t.times.Max, times[len(times)-1])
+		}
+	}
+	t.set.Reset()
+	t.set.AppendRows(&rows.Exemplars, 0, rows.Exemplars.Len())
+	if t.set.NormalizeSet(); t.set.Len() != rows.Exemplars.Len() {
+		return corrupt("an exemplar stands twice")
+	}
+	return nil
+}
+
+func (t *tally) check(tenant *Tenant) error {
+	if tenant != nil && (t.samples != tenant.Samples || t.exemplars != tenant.Exemplars || t.times != tenant.Range) {
+		return corrupt("tenant %q: %d samples and %d exemplars in %v, the footer says %d and %d in %v",
+			tenant.Name, t.samples, t.exemplars, t.times, tenant.Samples, tenant.Exemplars, tenant.Range)
+	}
+	return nil
+}
+
+// pageTimes verifies the rows and times that the index gives for pages of rows, since readers skip pages by them.
+func (c *checker) pageTimes(s section) error {
+	var dir rowDir = &sampleDir{}
+	if s == exemplarSection {
+		dir = &exemplarDir{}
+	}
+	for i := range c.entries[s] {
+		e := &c.entries[s][i]
 		payload, err := c.r.pages.Page(c.ctx, e.addr)
 		if err != nil {
 			return err
@@ -201,17 +239,9 @@ func (c *checker) pageTimes() error {
 		if err := dir.open(payload); err != nil {
 			return at(e, err)
 		}
-		times, rows := noTimes, uint64(0)
-		for k, n := range dir.counts {
-			if n == 0 {
-				continue
-			}
-			ts, err := dir.timesOf(k)
-			if err != nil {
-				return at(e, err)
-			}
-			times.Min, times.Max = min(times.Min, ts[0]), max(times.Max, ts[n-1])
-			rows += uint64(n)
+		times, rows, err := dir.extent()
+		if err != nil {
+			return at(e, err)
 		}
 		if times != e.times || rows != e.rows {
 			return at(e, corrupt("%d rows in %v, the index says %d in %v", rows, times, e.rows, e.times))

@@ -19,7 +19,12 @@ func smallPart(t testing.TB, level Compression) []byte {
 	for _, tenant := range []string{"", "acme"} {
 		for i := range 12 {
 			l := model.LabelsOf("__name__", "m", "i", string(rune('a'+i)), "even", []string{"yes", ""}[i%2])
-			all = append(all, oneSeries{tenant, l.Key(testSeed, model.Metrics), l, randomRows(rnd, []int{0, 1, 1, 3, 9}[i%5], i%valueKinds, i%4)})
+			one := oneSeries{tenant: tenant, key: l.Key(testSeed, model.Metrics), labels: l, rows: randomRows(rnd, []int{0, 1, 1, 3, 9}[i%5], i%valueKinds, i%4)}
+			if tenant == "acme" && i%3 == 0 {
+				mixIn(rnd, &one.rows)
+				one.exemplars = randomExemplars(rnd, 2)
+			}
+			all = append(all, one)
 		}
 	}
 	_, b := writePart(t, sortSeries(all), testOptions(true, level))

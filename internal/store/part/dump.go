@@ -121,6 +121,8 @@ func (d *dumper) page(p *dumpPage) error {
 		dumpLabels(a)
 	case p.section == postingSection:
 		dumpPostings(a)
+	case p.section == exemplarSection:
+		dumpExemplars(a)
 	default:
 		dumpSamples(a)
 	}
@@ -269,15 +271,14 @@ func (d *dumper) footer(a *annotator) {
 	for i := uint64(0); i < n && !a.s.bad; i++ {
 		a.text("tenant")
 		a.uvarint("series")
-		if a.uvarint("samples") > 0 {
+		if a.uvarint("samples")|a.uvarint("exemplars") != 0 {
 			a.varint("first time")
 			a.uvarint("last time, less the first")
 		}
 	}
 	a.uvarint("sections")
 	for s := range sections {
-		a.show(func() string { return "section: " + section(a.s.byte()).String() })
-		a.show(func() string { return fmt.Sprintf("family %d", a.s.byte()) })
+		dumpSection(a, s)
 		n := a.uvarint(fmt.Sprintf("index pages of %s", s))
 		dumpEntries(a, s, n, d.r.footerOff)
 	}

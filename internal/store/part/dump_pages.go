@@ -8,8 +8,13 @@ import (
 )
 
 func dumpIndex(a *annotator, s section, size int64) {
-	a.show(func() string { return "section: " + section(a.s.byte()).String() })
+	dumpSection(a, s)
 	dumpEntries(a, s, a.uvarint("entries"), size)
+}
+
+func dumpSection(a *annotator, s section) {
+	a.show(func() string { return fmt.Sprintf("section %d: %s", a.s.byte(), s) })
+	a.show(func() string { return fmt.Sprintf("family %d", a.s.byte()) })
 }
 
 func dumpEntries(a *annotator, s section, n uint64, size int64) {
@@ -18,12 +23,12 @@ func dumpEntries(a *annotator, s section, n uint64, size int64) {
 		a.show(func() string {
 			e := c.read(&a.s, s, size)
 			place := fmt.Sprintf("[%d, %d)", e.addr.Off, e.addr.Off+int64(e.addr.Len))
-			switch s {
-			case postingSection:
+			switch {
+			case s == postingSection:
 				return fmt.Sprintf("%s: tenant %d from %q=%q", place, e.tenant, e.name, e.value)
-			case keySection:
+			case s == keySection:
 				return fmt.Sprintf("%s: ranks %d..%d from key %s", place, e.rank0, e.last(), e.key)
-			case sampleSection:
+			case s.rows():
 				return fmt.Sprintf("%s: ranks %d..%d, %d rows in [%d, %d]", place, e.rank0, e.last(), e.rows, e.times.Min, e.times.Max)
 			}
 			return fmt.Sprintf("%s: ranks %d..%d", place, e.rank0, e.last())
@@ -87,29 +92,40 @@ func dumpSamples(a *annotator) {
 		fmt.Fprintf(a.d.w, "  %v\n", err)
 	}
 	a.raw(1, fmt.Sprintf("family %d", a.s.b[0]))
-	flags := a.raw(1, "flags (1: has starts)")
+	flags := a.raw(1, "flags (1: has starts, 2: has histograms)")
 	a.uvarint("first rank")
 	ranks := a.uvarint("ranks")
 	counts := a.column(int(min(ranks, maxPageRanks)), "rows by rank")
+	var mixed []int64
+	if len(flags) == 1 && flags[0]&samplesHistograms != 0 {
+		mixed = a.column(len(counts), "series with histograms")
+	}
 	var end columnPos
 	var shorts, longs []int
-	for _, n := range counts {
+	var longMixed []bool
+	for i, n := range counts {
+		isMixed := i < len(mixed) && mixed[i] != 0
 		switch {
 		case n == 1:
 			end.single++
 		case n > 1:
 			end.multi++
 		}
-		if n < shortRows {
+		if n < shortRows && !isMixed {
 			end.short += uint32(n)
 		} else {
-			longs = append(longs, int(n))
+			longs, longMixed = append(longs, int(n)), append(longMixed, isMixed)
 		}
 	}
 	for at := 0; at < int(end.short); at += blockRows {
 		shorts = append(shorts, min(blockRows, int(end.short)-at))
 	}
 	dumpTimes(a, end, &d)
+	var layouts []layout
+	if mixed != nil {
+		layouts, _ = readLayouts(nil, d.layouts)
+		dumpLayouts(a)
+	}
 	shortLens := a.column(len(shorts), "lengths of the blocks of the page-wide column")
 	longLens := a.column(len(longs), "lengths of the segments of long series")
 	if len(flags) == 1 && flags[0]&samplesStarts != 0 {
@@ -128,7 +144,11 @@ func dumpSamples(a *annotator) {
 		dumpSegment(a, n, shorts[i], fmt.Sprintf("block %d", i))
 	}
 	for i, n := range longLens {
-		dumpSegment(a, n, longs[i], fmt.Sprintf("long series %d", i))
+		if what := fmt.Sprintf("long series %d", i); longMixed[i] {
+			dumpMixed(a, layouts, n, longs[i], what)
+		} else {
+			dumpSegment(a, n, longs[i], what)
+		}
 	}
 }
 
@@ -176,11 +196,7 @@ func dumpSegment(a *annotator, size int64, rows int, what string) {
 		if err != nil {
 			return fmt.Sprintf("%s: %v", what, err)
 		}
-		floats := make([]float64, len(values))
-		for i, v := range values {
-			floats[i] = math.Float64frombits(v)
-		}
-		return fmt.Sprintf("%s: %s: %s", what, segmentName(b), few(floats))
+		return fmt.Sprintf("%s: %s: %s", what, segmentName(b), few(floatsOf(values)))
 	})
 }
 

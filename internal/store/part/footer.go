@@ -54,14 +54,16 @@ func (f *footer) append(dst []byte) []byte {
 		dst = appendBytes(dst, t.Name)
 		dst = binary.AppendUvarint(dst, uint64(t.Series))
 		dst = binary.AppendUvarint(dst, t.Samples)
-		if t.Samples > 0 {
+		dst = binary.AppendUvarint(dst, t.Exemplars)
+		if t.Samples|t.Exemplars != 0 {
 			dst = binary.AppendVarint(dst, t.Range.Min)
 			dst = binary.AppendUvarint(dst, uint64(t.Range.Max-t.Range.Min))
 		}
 	}
 	dst = binary.AppendUvarint(dst, uint64(sections))
 	for sec, pages := range f.index {
-		dst = append(dst, byte(sec), byte(section(sec).family()))
+		kind := section(sec).stored()
+		dst = append(dst, kind[:]...)
 		dst = binary.AppendUvarint(dst, uint64(len(pages)))
 		var c entryCoder
 		for i := range pages {
@@ -96,8 +98,8 @@ func readFooter(payload []byte, size int64) (*footer, error) {
 		return nil, invalid("%d sections; this Shale reads parts with %d", n, sections)
 	}
 	for sec := range f.index {
-		if kind, family := section(s.byte()), model.Family(s.byte()); (kind != section(sec) || family != section(sec).family()) && !s.bad {
-			return nil, invalid("section %d of family %d; this Shale does not read it", kind, family)
+		if kind := [2]byte{s.byte(), s.byte()}; kind != section(sec).stored() && !s.bad {
+			return nil, invalid("section %d of family %d; this Shale does not read it", kind[0], kind[1])
 		}
 		n := s.below(uint64(len(s.b)))
 		var c entryCoder
@@ -121,7 +123,8 @@ func readTenants(s *scan, m *Meta) error {
 	for i := 0; i < n && !s.bad; i++ {
 		t := Tenant{Name: string(s.bytes()), Rank0: uint32(m.Series), Range: noTimes}
 		t.Series = uint32(s.below(1<<32 - 1))
-		if t.Samples = s.uvarint(); t.Samples > 0 {
+		t.Samples, t.Exemplars = s.uvarint(), s.uvarint()
+		if t.Samples|t.Exemplars != 0 {
 			t.Range.Min = s.varint()
 			t.Range.Max = t.Range.Min + int64(s.uvarint())
 			m.Range.Min, m.Range.Max = min(m.Range.Min, t.Range.Min), max(m.Range.Max, t.Range.Max)
@@ -130,8 +133,8 @@ func readTenants(s *scan, m *Meta) error {
 			return corrupt("footer: tenant %q stands after %q", t.Name, m.Tenants[i-1].Name)
 		}
 		m.Series += uint64(t.Series)
-		m.Samples += t.Samples
-		if m.Series > 1<<32-1 || t.Range.Min > t.Range.Max && t.Samples > 0 {
+		m.Samples, m.Exemplars = m.Samples+t.Samples, m.Exemplars+t.Exemplars
+		if m.Series > 1<<32-1 || t.Range.Min > t.Range.Max && t.Samples|t.Exemplars != 0 {
 			return corrupt("footer: tenant %q: counts or times out of bounds", t.Name)
 		}
 		m.Tenants = append(m.Tenants, t)

@@ -115,13 +115,17 @@ func FuzzPayloads(f *testing.F) {
 				})
 			}
 		}
-		var dir sampleDir
-		if dir.open(b) == nil {
+		for _, dir := range []rowDir{&sampleDir{}, &exemplarDir{}} {
+			if dir.open(b) != nil {
+				continue
+			}
 			var rows model.Rows
-			for i := range dir.counts {
+			_, ranks, _ := dir.span()
+			for i := range ranks {
 				_ = dir.appendRows(i, anyTime, &rows)
 				rows.Reset()
 			}
+			_, _, _ = dir.extent()
 		}
 	})
 }

@@ -15,31 +15,55 @@ const (
 	labelSection
 	postingSection
 	sampleSection
+	exemplarSection
 	sections
 )
 
 func (s section) String() string {
-	return [...]string{"keys", "labels", "postings", "samples", "unknown section"}[min(s, sections)]
+	return [...]string{"keys", "labels", "postings", "samples", "exemplars", "unknown section"}[min(s, sections)]
 }
 
-// family says which rows a section holds; the others hold none.
-func (s section) family() model.Family {
-	if s == sampleSection {
-		return model.Samples
+// rowSection is how sections of rows of any family are stored.
+const rowSection byte = 3
+
+// stored returns the two bytes by which a section is known in the file: its kind, and the family of its rows, if it holds
+// any.
+func (s section) stored() [2]byte {
+	switch s {
+	case sampleSection:
+		return [2]byte{rowSection, byte(model.Samples)}
+	case exemplarSection:
+		return [2]byte{rowSection, byte(model.Exemplars)}
 	}
-	return 0
+	return [2]byte{byte(s), 0}
+}
+
+// rows reports whether the section holds rows.
+func (s section) rows() bool { return s == sampleSection || s == exemplarSection }
+
+// sectionOf returns the section of a family's rows.
+func sectionOf(f model.Family) section {
+	if f == model.Exemplars {
+		return exemplarSection
+	}
+	return sampleSection
+}
+
+// ascend reports whether rows of one series may have these times, one after the other: samples have one row a time.
+func (s section) ascend(before, after int64) bool {
+	return before < after || before == after && s != sampleSection
 }
 
 // pageEntry describes a data page in an index page, and an index page in the footer, where it sums up what the page
 // lists. Which fields count depends on the section.
 type pageEntry struct {
 	addr Addr
-	// Keys, labels and samples: the page covers the ranks [rank0, rank0+ranks). A series that fills a page of samples
+	// All but postings: the page covers the ranks [rank0, rank0+ranks). A series that fills a page of rows
 	// goes on in the next, so neighbours there may share a rank.
 	rank0, ranks uint32
 	// Keys: the first key.
 	key model.Key
-	// Samples.
+	// Rows of any family.
 	rows  uint64
 	times model.TimeRange
 	// Postings: the ordinal of the tenant, and the name and value of the first entry.
@@ -68,10 +92,10 @@ func (c *entryCoder) append(dst []byte, s section, e *pageEntry) []byte {
 	dst = binary.AppendUvarint(dst, uint64(e.rank0-c.rank))
 	dst = binary.AppendUvarint(dst, uint64(e.ranks-1))
 	c.rank = e.rank0
-	switch s {
-	case keySection:
+	switch {
+	case s == keySection:
 		dst = e.key.Append(dst)
-	case sampleSection:
+	case s.rows():
 		dst = binary.AppendUvarint(dst, e.rows)
 		dst = binary.AppendVarint(dst, e.times.Min)
 		dst = binary.AppendUvarint(dst, uint64(e.times.Max-e.times.Min))
@@ -97,19 +121,19 @@ func (c *entryCoder) read(s *scan, sec section, size int64) pageEntry {
 	if rank0+ranks > 1<<32 {
 		s.fail()
 	}
-	// Neighbours may share a rank where samples go on; keys and labels leave no gap.
-	if c.next > 0 && (sec == sampleSection && rank0+1 < c.next || sec != sampleSection && rank0 != c.next) {
+	// Neighbours may share a rank where rows go on; the others leave no gap.
+	if c.next > 0 && (sec.rows() && rank0+1 < c.next || !sec.rows() && rank0 != c.next) {
 		s.fail()
 	}
 	c.next = rank0 + ranks
 	e.rank0, e.ranks = uint32(rank0), uint32(ranks)
 	c.rank = e.rank0
-	switch sec {
-	case keySection:
+	switch {
+	case sec == keySection:
 		if b := s.take(model.KeyBytes); b != nil {
 			e.key = model.KeyFrom(b)
 		}
-	case sampleSection:
+	case sec.rows():
 		e.rows = s.uvarint()
 		e.times.Min = s.varint()
 		e.times.Max = e.times.Min + int64(s.uvarint())
@@ -146,7 +170,8 @@ func (x *indexWriter) full(size int) bool { return len(x.buf) >= size }
 
 // payload returns the index page; sealed tells where it went.
 func (x *indexWriter) payload(dst []byte) []byte {
-	dst = append(dst, byte(x.section))
+	kind := x.section.stored()
+	dst = append(dst, kind[:]...)
 	dst = binary.AppendUvarint(dst, uint64(x.count))
 	return append(dst, x.buf...)
 }
@@ -160,8 +185,8 @@ func (x *indexWriter) sealed(a Addr) {
 // readIndexPage decodes an index page into dst. Names and values alias the payload.
 func readIndexPage(dst []pageEntry, payload []byte, sec section, size int64) ([]pageEntry, error) {
 	s := scan{b: payload}
-	if got := section(s.byte()); got != sec {
-		return dst, corrupt("index page of %s, should be of %s", got, sec)
+	if got := [2]byte{s.byte(), s.byte()}; got != sec.stored() {
+		return dst, corrupt("index page of section %d and family %d, should be of %s", got[0], got[1], sec)
 	}
 	n := s.below(uint64(len(payload)))
 	var c entryCoder

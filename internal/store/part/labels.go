@@ -30,18 +30,22 @@ func (p *labelPage) add(rank uint32, l model.Labels) {
 		p.rank0 = rank
 		p.buf, p.restarts = p.buf[:0], p.restarts[:0]
 	}
-	prefix, suffix := 0, 0
 	if p.count%restartRanks == 0 {
 		p.restarts = append(p.restarts, uint32(len(p.buf)))
-	} else {
-		prefix = commonPrefix(p.last, l)
-		suffix = commonSuffix(p.last[prefix:], l[prefix:])
+		p.last = p.last[:0]
 	}
-	p.buf = binary.AppendUvarint(p.buf, uint64(prefix))
-	p.buf = binary.AppendUvarint(p.buf, uint64(suffix))
-	p.buf = appendBytes(p.buf, l[prefix:len(l)-suffix])
-	p.last = append(p.last[:0], l...)
+	p.buf, p.last = appendLabelSet(p.buf, p.last, l)
 	p.count++
+}
+
+// appendLabelSet codes a label set against the one before, and returns it in that one's place.
+func appendLabelSet(dst, last []byte, l model.Labels) (out, set []byte) {
+	prefix := commonPrefix(last, l)
+	suffix := commonSuffix(last[prefix:], l[prefix:])
+	dst = binary.AppendUvarint(dst, uint64(prefix))
+	dst = binary.AppendUvarint(dst, uint64(suffix))
+	dst = appendBytes(dst, l[prefix:len(l)-suffix])
+	return dst, append(last[:0], l...)
 }
 
 func (p *labelPage) full(size int) bool { return p.count >= maxPageLabels || len(p.buf) >= size }
@@ -128,7 +132,16 @@ func (d *labelDir) seek(i int) error {
 }
 
 func (d *labelDir) step() error {
-	whole := d.next%restartRanks == 0
+	if err := d.set(d.next%restartRanks == 0); err != nil {
+		d.next = 0
+		return err
+	}
+	d.next++
+	return nil
+}
+
+// set reads a set, which is whole or coded against the one before.
+func (d *labelDir) set(whole bool) error {
 	prefix, suffix := d.rest.uvarint(), d.rest.uvarint()
 	middle := d.rest.bytes()
 	if whole {
@@ -136,15 +149,13 @@ func (d *labelDir) step() error {
 	}
 	n := uint64(len(d.labels))
 	if d.rest.bad || prefix > n || suffix > n-prefix {
-		d.next = 0
-		return corrupt("page of labels: a set does not fit the one before")
+		return corrupt("labels: a set does not fit the one before")
 	}
 	if suffix == 0 {
 		d.labels = append(d.labels[:prefix], middle...)
 	} else {
 		d.splice(int(prefix), int(suffix), middle)
 	}
-	d.next++
 	return nil
 }
 

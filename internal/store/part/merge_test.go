@@ -80,7 +80,7 @@ func TestMergeCollision(t *testing.T) {
 	k := model.Key{Hi: 7, Lo: 8}
 	var inputs []Stream
 	for _, v := range []string{"first", "second"} {
-		r, _ := writePart(t, []oneSeries{{"t", k, model.LabelsOf("a", v), model.Rows{}}}, testOptions(true, Fast))
+		r, _ := writePart(t, []oneSeries{{tenant: "t", key: k, labels: model.LabelsOf("a", v)}}, testOptions(true, Fast))
 		inputs = append(inputs, r.Stream())
 	}
 	var kept, dropped string

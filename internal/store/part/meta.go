@@ -17,20 +17,20 @@ type Meta struct {
 	// Labels says that the part has labels and postings.
 	Labels bool
 
-	// Range bounds the sample times. Min > Max if there is no row.
-	Range           model.TimeRange
-	Series, Samples uint64
+	// Range bounds the times of the rows of all families. Min > Max if there is no row.
+	Range                      model.TimeRange
+	Series, Samples, Exemplars uint64
 	// Tenants are sorted by name.
 	Tenants []Tenant
 }
 
 // Tenant is the entry of one tenant in the directory of a part. Its series have the ranks [Rank0, Rank0+Series).
 type Tenant struct {
-	Name    string
-	Rank0   uint32
-	Series  uint32
-	Samples uint64
-	// Range bounds the sample times of the tenant. Min > Max if it has no row.
+	Name               string
+	Rank0              uint32
+	Series             uint32
+	Samples, Exemplars uint64
+	// Range bounds the times of the tenant's rows of all families. Min > Max if it has no row.
 	Range model.TimeRange
 }
 

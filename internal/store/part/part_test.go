@@ -36,6 +36,9 @@ func checkStream(t *testing.T, r *Reader, all []oneSeries, labels bool) {
 		if !sameRows(&s.Rows().Samples, &all[i].rows) {
 			t.Fatalf("series %d: rows %v\nshould be %v", i, s.Rows(), all[i].rows)
 		}
+		if !sameRows(&s.Rows().Exemplars, &all[i].exemplars) {
+			t.Fatalf("series %d: exemplars %v\nshould be %v", i, s.Rows().Exemplars, all[i].exemplars)
+		}
 	}
 	if s.Next(context.Background()) || s.Err() != nil {
 		t.Fatalf("stream goes on: %v", s.Err())
@@ -88,19 +91,25 @@ func checkSamples(t *testing.T, rt *rapid.T, r *Reader, all []oneSeries) {
 	}
 	for range 3 {
 		rg := model.TimeRange{Min: rapid.Int64().Draw(rt, "min"), Max: rapid.Int64().Draw(rt, "max")}
-		c := r.SamplesAt(context.Background(), rg)
+		samples, exemplars := r.RowsAt(context.Background(), model.Samples, rg), r.RowsAt(context.Background(), model.Exemplars, rg)
 		for range 10 {
 			i := rapid.IntRange(0, len(all)-1).Draw(rt, "rank")
-			var got, want model.Rows
-			must(t, c.AppendRows(uint32(i), &got))
-			for k, at := range all[i].rows.Times {
-				if rg.Contains(at) {
-					want.Append(at, all[i].rows.Values[k], all[i].rows.Start(k))
-				}
-			}
-			if !sameRows(&got, &want) {
-				t.Fatalf("rank %d in %v: %v, should be %v", i, rg, got, want)
-			}
+			checkRows(t, samples, uint32(i), &all[i].rows)
+			checkRows(t, exemplars, uint32(i), &all[i].exemplars)
 		}
+	}
+}
+
+func checkRows(t *testing.T, c *RowCursor, rank uint32, rows *model.Rows) {
+	t.Helper()
+	var got, want model.Rows
+	must(t, c.AppendRows(rank, &got))
+	for k, at := range rows.Times {
+		if c.rg.Contains(at) {
+			want.AppendRows(rows, k, k+1)
+		}
+	}
+	if !sameRows(&got, &want) {
+		t.Fatalf("rank %d in %v: %v, should be %v", rank, c.rg, got, want)
 	}
 }

@@ -12,8 +12,11 @@ type sampleDir struct {
 	rank0   uint32
 	rows    int
 	counts  []int64
+	// mixed is 1 for ranks that have histograms; empty if none has.
+	mixed []int64
 	// before holds, by rank, how much of each column lies before it.
 	before []columnPos
+	end    columnPos
 
 	singles []int64
 	dict    []int64
@@ -36,6 +39,11 @@ type sampleDir struct {
 	values valueDecoder
 	lens   []int64
 	starts []int64
+
+	// layouts are those of histograms, decoded into histograms when they are first asked for.
+	layouts     []byte
+	layoutsRead bool
+	histograms  histogramDecoder
 
 	hasStarts bool
 	// block and blockStarts are the block of the page-wide column that was decoded last, which is number at.
@@ -84,21 +92,28 @@ func (d *sampleDir) open(payload []byte) error {
 	s := scan{b: payload}
 	d.payload, d.seq, d.at = payload, -1, -1
 	family, flags := s.byte(), s.byte()
-	if family != byte(model.Samples) || flags&^samplesStarts != 0 {
+	if family != byte(model.Samples) || flags&^(samplesStarts|samplesHistograms) != 0 {
 		return corrupt("%s: family %d with flags %x is unknown", object, family, flags)
 	}
 	d.rank0 = uint32(s.below(1<<32 - 1))
 	ranks := s.below(maxPageRanks)
 	d.counts = d.ints.append(d.counts[:0], &s, ranks)
+	d.mixed = d.mixed[:0]
+	if flags&samplesHistograms != 0 {
+		d.mixed = d.ints.append(d.mixed, &s, ranks)
+	}
 	if s.bad || ranks == 0 {
 		return corrupt("%s: no directory", object)
 	}
-	end, err := d.count()
-	if err != nil {
+	if err := d.count(); err != nil {
 		return err
 	}
+	end := d.end
 	d.openSingles(&s, int(end.single))
 	d.openSequences(&s, int(end.multi))
+	if d.layouts, d.layoutsRead = nil, false; len(d.mixed) > 0 {
+		d.layouts = s.bytes()
+	}
 	blocks := (int(end.short) + blockRows - 1) / blockRows
 	shortLen := d.openLens(&s, &d.short, blocks)
 	longLen := d.openLens(&s, &d.long, int(end.long))
@@ -111,13 +126,41 @@ func (d *sampleDir) open(payload []byte) error {
 	return s.end(object)
 }
 
-// count sums up the rows before each rank and returns the sums of all.
-func (d *sampleDir) count() (columnPos, error) {
+func (d *sampleDir) span() (rank0 uint32, ranks, rows int) {
+	return d.rank0, len(d.counts), d.rows
+}
+
+func (d *sampleDir) extent() (model.TimeRange, uint64, error) {
+	times, rows := noTimes, uint64(0)
+	for k, n := range d.counts {
+		if n == 0 {
+			continue
+		}
+		ts, err := d.timesOf(k)
+		if err != nil {
+			return times, rows, err
+		}
+		times.Min, times.Max = min(times.Min, ts[0]), max(times.Max, ts[n-1])
+		rows += uint64(n)
+	}
+	return times, rows, nil
+}
+
+// isShort reports whether the values of the i-th rank of the page are in the page-wide column.
+func (d *sampleDir) isShort(i int) bool {
+	return d.counts[i] < shortRows && (len(d.mixed) == 0 || d.mixed[i] == 0)
+}
+
+// count sums up the rows before each rank, and all.
+func (d *sampleDir) count() error {
 	var pos columnPos
 	d.before, d.rows = d.before[:0], 0
-	for _, n := range d.counts {
+	for i, n := range d.counts {
 		if n < 0 || n > maxPageRows {
-			return pos, corrupt("page of samples: a series of %d rows", n)
+			return corrupt("page of samples: a series of %d rows", n)
+		}
+		if len(d.mixed) > 0 && (uint64(d.mixed[i]) > 1 || n == 0 && d.mixed[i] != 0) {
+			return corrupt("page of samples: a series of kind %d with %d rows", d.mixed[i], n)
 		}
 		d.before = append(d.before, pos)
 		d.rows += int(n)
@@ -127,16 +170,17 @@ func (d *sampleDir) count() (columnPos, error) {
 		case n > 1:
 			pos.multi++
 		}
-		if n < shortRows {
+		if d.isShort(i) {
 			pos.short += uint32(n)
 		} else {
 			pos.long++
 		}
 	}
 	if d.rows > maxPageRows || d.rows == 0 {
-		return pos, corrupt("page of samples: %d rows", d.rows)
+		return corrupt("page of samples: %d rows", d.rows)
 	}
-	return pos, nil
+	d.end = pos
+	return nil
 }
 
 func (d *sampleDir) openSingles(s *scan, n int) {
@@ -257,10 +301,56 @@ func (d *sampleDir) appendRows(i int, rg model.TimeRange, dst *model.Rows) error
 	if from >= to {
 		return nil
 	}
-	if n < shortRows {
+	switch {
+	case d.isShort(i):
 		return d.appendShort(i, from, to, times, dst)
+	case len(d.mixed) > 0 && d.mixed[i] != 0:
+		return d.appendMixed(i, from, to, times, dst)
 	}
 	return d.appendLong(i, from, to, times, dst)
+}
+
+// startsOf decodes the starts of a long series; it returns nil if none is known.
+func (d *sampleDir) startsOf(long, n int) ([]int64, error) {
+	if !d.hasStarts {
+		return nil, nil
+	}
+	segment := d.longStarts.segment(long)
+	if len(segment) == 0 {
+		return nil, nil
+	}
+	s := scan{b: segment}
+	d.starts = d.ints.append(d.starts[:0], &s, n)
+	return d.starts, s.end("starts")
+}
+
+// appendMixed is for series that have histograms.
+func (d *sampleDir) appendMixed(i, from, to int, times []int64, dst *model.Rows) error {
+	if !d.layoutsRead {
+		var err error
+		if d.histograms.layouts, err = readLayouts(d.histograms.layouts[:0], d.layouts); err != nil {
+			return err
+		}
+		d.layoutsRead = true
+	}
+	n, at := int(d.counts[i]), int(d.before[i].long)
+	if err := d.histograms.open(d.long.segment(at), n, &d.values); err != nil {
+		return err
+	}
+	starts, err := d.startsOf(at, n)
+	if err != nil {
+		return err
+	}
+	for k := from; k < to; k++ {
+		start := int64(0)
+		if starts != nil {
+			start = starts[k]
+		}
+		if err := d.histograms.appendRow(k, times[k], start, dst); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (d *sampleDir) appendLong(i, from, to int, times []int64, dst *model.Rows) error {
@@ -273,25 +363,23 @@ func (d *sampleDir) appendLong(i, from, to int, times []int64, dst *model.Rows) 
 	copy(out[begin:], out[begin+from:begin+to])
 	dst.Values = out[:begin+to-from]
 	dst.Times = append(dst.Times, times[from:to]...)
-	known := false
-	if d.hasStarts {
-		if segment := d.longStarts.segment(at); len(segment) > 0 {
-			s := scan{b: segment}
-			d.starts = d.ints.append(d.starts[:0], &s, n)
-			if err := s.end("starts"); err != nil {
-				return err
-			}
-			known = true
+	if len(dst.Kinds) > 0 {
+		for len(dst.Kinds) < len(dst.Times) {
+			dst.Kinds = append(dst.Kinds, model.KindFloat)
 		}
 	}
-	if known || len(dst.Starts) > 0 {
+	starts, err := d.startsOf(at, n)
+	if err != nil {
+		return err
+	}
+	if starts != nil || len(dst.Starts) > 0 {
 		for len(dst.Starts) < begin {
 			dst.Starts = append(dst.Starts, 0)
 		}
 		for k := from; k < to; k++ {
 			start := int64(0)
-			if known {
-				start = d.starts[k]
+			if starts != nil {
+				start = starts[k]
 			}
 			dst.Starts = append(dst.Starts, start)
 		}
@@ -320,11 +408,7 @@ func (d *sampleDir) openBlock(block int) error {
 	if d.at == block {
 		return nil
 	}
-	total := d.before[len(d.before)-1].short
-	if n := d.counts[len(d.counts)-1]; n < shortRows {
-		total += uint32(n)
-	}
-	n := min(int(total)-block*blockRows, blockRows)
+	n := min(int(d.end.short)-block*blockRows, blockRows)
 	d.at = -1
 	var err error
 	if d.block, err = d.values.append(d.block[:0], d.short.segment(block), n); err != nil {

@@ -22,7 +22,8 @@ const (
 )
 
 const (
-	samplesStarts byte = 1
+	samplesStarts     byte = 1
+	samplesHistograms byte = 2
 
 	singlesDirect byte = 0
 	singlesDict   byte = 1
@@ -30,13 +31,16 @@ const (
 
 // samplePage collects the rows of consecutive ranks and makes the payload of a page of them.
 type samplePage struct {
-	values valueCoder
-	ints   intCoder
+	values     valueCoder
+	ints       intCoder
+	histograms histogramCoder
 
 	rank0  uint32
 	counts []int64 // rows by rank
-	rows   int
-	times  model.TimeRange
+	// mixed is 1 for each rank that has histograms. It ends with the last such rank.
+	mixed []int64
+	rows  int
+	times model.TimeRange
 
 	singles []int64 // times of series of one row
 	seqs    timeDict
@@ -57,6 +61,10 @@ type samplePage struct {
 
 func (p *samplePage) reset() {
 	p.counts, p.rows, p.times = p.counts[:0], 0, noTimes
+	if len(p.mixed) > 0 {
+		p.mixed = p.mixed[:0]
+		p.histograms.reset()
+	}
 	p.singles = p.singles[:0]
 	p.seqs.reset()
 	p.short, p.shortBuf, p.shortLens, p.shortCount = p.short[:0], p.shortBuf[:0], p.shortLens[:0], 0
@@ -74,11 +82,11 @@ func (p *samplePage) fits(rank uint32, n int, z *sizes) bool {
 // full estimates whether the payload has reached the size of a page.
 func (p *samplePage) full(z *sizes) bool {
 	return p.rows >= z.rows || len(p.counts) >= maxPageRanks ||
-		len(p.longBuf)+len(p.shortBuf)+4*len(p.short)+p.seqs.size()+2*len(p.singles)+len(p.counts)/4 >= z.page
+		len(p.longBuf)+len(p.shortBuf)+4*len(p.short)+p.seqs.size()+2*len(p.singles)+len(p.counts)/4+p.histograms.layouts.size() >= z.page
 }
 
 // add appends rows [i, j) of a rank that is not yet in the page; i < j.
-func (p *samplePage) add(rank uint32, r *model.Rows, i, j int) {
+func (p *samplePage) add(rank uint32, r *model.Rows, i, j int) error {
 	if p.empty() {
 		p.rank0 = rank
 	}
@@ -94,18 +102,53 @@ func (p *samplePage) add(rank uint32, r *model.Rows, i, j int) {
 	} else {
 		p.seqs.add(r.Times[i:j])
 	}
-	if n >= shortRows {
+	if mixed := anyBlob(r, i, j); n >= shortRows || mixed {
 		before := len(p.longBuf)
-		p.longBuf = p.values.append(p.longBuf, r.Values[i:j])
+		if mixed {
+			if err := p.addMixed(r, i, j); err != nil {
+				return err
+			}
+		} else {
+			p.longBuf = p.values.append(p.longBuf, r.Values[i:j])
+		}
 		p.longLens = append(p.longLens, int64(len(p.longBuf)-before))
 		p.addLongStarts(r, i, j)
-		return
+		return nil
 	}
 	p.addShortStarts(r, i, j)
 	p.shortCount += n
 	for p.short = append(p.short, r.Values[i:j]...); len(p.short) >= blockRows; {
 		p.closeBlock(blockRows)
 	}
+	return nil
+}
+
+// addMixed adds the segment of a series that has histograms, which is the last one so far.
+func (p *samplePage) addMixed(r *model.Rows, i, j int) error {
+	p.mixed = p.padMixed(len(p.counts) - 1)
+	p.mixed = append(p.mixed, 1)
+	var err error
+	p.longBuf, err = p.histograms.append(p.longBuf, r, i, j, &p.values)
+	return err
+}
+
+func (p *samplePage) padMixed(n int) []int64 {
+	for len(p.mixed) < n {
+		p.mixed = append(p.mixed, 0)
+	}
+	return p.mixed
+}
+
+func anyBlob(r *model.Rows, i, j int) bool {
+	if len(r.Kinds) == 0 {
+		return false
+	}
+	for _, k := range r.Kinds[i:j] {
+		if k != model.KindFloat {
+			return true
+		}
+	}
+	return false
 }
 
 func (p *samplePage) closeBlock(n int) {
@@ -160,12 +203,23 @@ func (p *samplePage) payload(dst []byte) []byte {
 	if p.starts {
 		flags |= samplesStarts
 	}
+	if len(p.mixed) > 0 {
+		flags |= samplesHistograms
+	}
 	dst = append(dst, byte(model.Samples), flags)
 	dst = binary.AppendUvarint(dst, uint64(p.rank0))
 	dst = binary.AppendUvarint(dst, uint64(len(p.counts)))
 	dst = p.ints.append(dst, p.counts)
+	if len(p.mixed) > 0 {
+		p.mixed = p.padMixed(len(p.counts))
+		dst = p.ints.append(dst, p.mixed)
+	}
 	dst = p.appendSingles(dst)
 	dst = p.seqs.append(dst, &p.ints)
+	if len(p.mixed) > 0 {
+		p.histograms.piece = p.histograms.layouts.append(p.histograms.piece[:0])
+		dst = appendBytes(dst, p.histograms.piece)
+	}
 	if len(p.short) > 0 {
 		p.closeBlock(len(p.short))
 	}

@@ -23,25 +23,32 @@ type Stream interface {
 func (r *Reader) Stream() Stream { return &partStream{r: r, tenant: -1} }
 
 type partStream struct {
-	r       *Reader
-	tenant  int
-	keys    KeyCursor
-	labels  labelCursor
-	samples *SampleCursor
-	rows    model.SeriesRows
-	err     error
+	r      *Reader
+	tenant int
+	keys   KeyCursor
+	labels labelCursor
+	// families are nil before the first series and for families of which the part has no row.
+	families []*RowCursor
+	rows     model.SeriesRows
+	err      error
 }
 
 func (s *partStream) Next(ctx context.Context) bool {
 	if s.err != nil {
 		return false
 	}
-	if s.samples == nil {
-		s.samples = s.r.SamplesAt(ctx, model.TimeRange{Min: -1 << 63, Max: 1<<63 - 1})
+	if s.families == nil {
+		for _, f := range model.Families() {
+			var c *RowCursor
+			if len(s.r.footer.index[sectionOf(f)]) > 0 {
+				c = s.r.RowsAt(ctx, f, model.TimeRange{Min: -1 << 63, Max: 1<<63 - 1})
+			}
+			s.families = append(s.families, c)
+		}
 		s.keys.pages = rankWalk{r: s.r, section: keySection}
 		s.labels.pages = rankWalk{r: s.r, section: labelSection}
 	}
-	s.keys.pages.ctx, s.samples.pages.ctx, s.labels.pages.ctx = ctx, ctx, ctx
+	s.keys.pages.ctx, s.labels.pages.ctx = ctx, ctx
 	for s.tenant < 0 || !s.keys.Next() {
 		if s.err = s.keys.Err(); s.err != nil {
 			return false
@@ -60,8 +67,15 @@ func (s *partStream) Next(ctx context.Context) bool {
 		}
 	}
 	s.rows.Reset()
-	s.err = s.samples.AppendRows(rank, &s.rows.Samples)
-	return s.err == nil
+	for i, f := range model.Families() {
+		if c := s.families[i]; c != nil {
+			c.pages.ctx = ctx
+			if s.err = c.AppendRows(rank, s.rows.Family(f)); s.err != nil {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 func (s *partStream) Tenant() string { return s.r.Meta().Tenants[s.tenant].Name }

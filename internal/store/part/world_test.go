@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sort"
 	"strconv"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -21,6 +22,8 @@ type oneSeries struct {
 	key    model.Key
 	labels model.Labels
 	rows   model.Rows
+
+	exemplars model.Rows
 }
 
 const testSeed model.KeySeed = 0x5eed
@@ -59,7 +62,7 @@ func writeSized(t testing.TB, all []oneSeries, o WriterOptions, z sizes) (*Reade
 			l = nil
 		}
 		must(t, w.Series(all[i].tenant, all[i].key, l))
-		must(t, w.Rows(&model.SeriesRows{Samples: all[i].rows}))
+		must(t, w.Rows(&model.SeriesRows{Samples: all[i].rows, Exemplars: all[i].exemplars}))
 	}
 	m, size, err := w.Finish()
 	must(t, err)
@@ -68,7 +71,7 @@ func writeSized(t testing.TB, all []oneSeries, o WriterOptions, z sizes) (*Reade
 	}
 	r, err := Open(context.Background(), bytes.NewReader(buf.Bytes()), size)
 	must(t, err)
-	if got := *r.Meta(); got.Series != m.Series || got.Samples != m.Samples || got.Range != m.Range || !slices.Equal(got.Tenants, m.Tenants) {
+	if got := *r.Meta(); got.Series != m.Series || got.Samples != m.Samples || got.Exemplars != m.Exemplars || got.Range != m.Range || !slices.Equal(got.Tenants, m.Tenants) {
 		t.Fatalf("meta read %+v\nwritten   %+v", got, m)
 	}
 	return r, buf.Bytes()
@@ -83,11 +86,11 @@ func must(t testing.TB, err error) {
 
 // sameRows compares bit for bit; unknown starts may be missing or zero.
 func sameRows(a, b *model.Rows) bool {
-	if !slices.Equal(a.Times, b.Times) || !slices.Equal(a.Values, b.Values) {
+	if !slices.Equal(a.Times, b.Times) {
 		return false
 	}
 	for i := range a.Times {
-		if a.Start(i) != b.Start(i) {
+		if a.Start(i) != b.Start(i) || !a.Same(i, b, i) {
 			return false
 		}
 	}
@@ -153,6 +156,25 @@ func randomRows(r *rand.Rand, n, kind, clock int) model.Rows {
 	return rows
 }
 
+// randomExemplars gives up to n exemplars, normalised.
+func randomExemplars(r *rand.Rand, n int) model.Rows {
+	var rows model.Rows
+	at := 1700000000e9 + r.Int64N(1e9)
+	for range n {
+		e := model.Exemplar{Value: randomValue(r, r.IntN(valueKinds), r.IntN(9)), Labels: model.LabelsOf("trace_id", strconv.FormatUint(r.Uint64(), 16))}
+		switch r.IntN(5) {
+		case 0:
+			e.Labels = nil
+		case 1:
+			e.Labels = model.LabelsOf("a", strconv.Itoa(r.IntN(3)), "b", strings.Repeat("b", r.IntN(300)))
+		}
+		rows.AppendBlob(at, model.KindExemplar, model.AppendExemplar(nil, &e), 0)
+		at += r.Int64N(3) * r.Int64N(1e9)
+	}
+	rows.NormalizeSet()
+	return rows
+}
+
 // drawWorld draws some series of some tenants. Shapes come from rapid, rows and labels from a seed.
 func drawWorld(t *rapid.T) []oneSeries {
 	var all []oneSeries
@@ -160,6 +182,8 @@ func drawWorld(t *rapid.T) []oneSeries {
 	tenants := rapid.SampledFrom([]int{1, 1, 2, 5}).Draw(t, "tenants")
 	counts := []int{0, 1, 1, 2, 5, 7, 8, 9, 30, 120, 600}
 	short := rapid.Bool().Draw(t, "short")
+	exemplars := rapid.SampledFrom([]int{0, 0, 1, 4}).Draw(t, "exemplars")
+	histograms := rapid.SampledFrom([]int{0, 1, 8}).Draw(t, "histograms")
 	for k := range tenants {
 		n := rapid.SampledFrom([]int{0, 1, 3, 20, 150, 700}).Draw(t, "series")
 		for i := range n {
@@ -184,7 +208,14 @@ func drawWorld(t *rapid.T) []oneSeries {
 			if short {
 				rows = min(rows, 2)
 			}
-			all = append(all, oneSeries{"t" + strconv.Itoa(k), l.Key(testSeed, model.Metrics), l, randomRows(r, rows, r.IntN(valueKinds), r.IntN(4))})
+			one := oneSeries{tenant: "t" + strconv.Itoa(k), key: l.Key(testSeed, model.Metrics), labels: l, rows: randomRows(r, rows, r.IntN(valueKinds), r.IntN(4))}
+			if r.IntN(8) < histograms {
+				mixIn(r, &one.rows)
+			}
+			if r.IntN(8) < exemplars {
+				one.exemplars = randomExemplars(r, r.IntN(20))
+			}
+			all = append(all, one)
 		}
 	}
 	return sortSeries(all)

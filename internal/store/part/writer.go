@@ -42,14 +42,15 @@ type Writer struct {
 	footer footer
 	index  [sections]indexWriter
 
-	keys     keyPage
-	labels   labelPage
-	postings postings
-	samples  samplePage
+	keys      keyPage
+	labels    labelPage
+	postings  postings
+	samples   samplePage
+	exemplars exemplarPage
 
-	rank    uint32 // of the current series
-	last    model.Key
-	sampled bool // the current series has its rows
+	rank  uint32 // of the current series
+	last  model.Key
+	given bool // the current series has its rows
 
 	payload, stored, list, piece []byte
 	err                          error
@@ -81,6 +82,8 @@ func newWriter(w io.Writer, o WriterOptions, z sizes) *Writer {
 	}
 	p.samples.ints.dense, p.samples.values.ints.dense = o.Level == Dense, o.Level == Dense
 	p.samples.reset()
+	p.exemplars.ints.dense, p.exemplars.values.ints.dense = o.Level == Dense, o.Level == Dense
+	p.exemplars.reset()
 	p.postings = newPostings(uint64(o.Seed))
 	return p
 }
@@ -127,7 +130,7 @@ func (p *Writer) series(tenant string, k model.Key, l model.Labels) error {
 			return err
 		}
 	}
-	p.last, p.sampled = k, false
+	p.last, p.given = k, false
 	m.Series++
 	t.Series++
 	return nil
@@ -140,52 +143,6 @@ func (p *Writer) addLabels(l model.Labels) error {
 	p.labels.add(p.rank, l)
 	if p.labels.full(p.sizes.page) {
 		return p.flushLabels()
-	}
-	return nil
-}
-
-// Rows gives the current series its rows, as SeriesRows.Normalize leaves them. It may be called once per series, or not at
-// all.
-func (p *Writer) Rows(r *model.SeriesRows) error {
-	if p.err == nil {
-		p.err = p.samplesOf(&r.Samples)
-	}
-	return p.err
-}
-
-func (p *Writer) samplesOf(r *model.Rows) error {
-	n := len(r.Times)
-	switch {
-	case n == 0:
-		return nil
-	case p.done || p.footer.meta.Series == 0 || p.sampled:
-		return invalid("rows without a series, or a second time")
-	case len(r.Values) != n || len(r.Starts) != 0 && len(r.Starts) != n:
-		return invalid("columns of %d times, %d values, %d starts", n, len(r.Values), len(r.Starts))
-	}
-	for i, t := range r.Times[1:] {
-		if t <= r.Times[i] {
-			return invalid("series %s: time %d after %d", p.last, t, r.Times[i])
-		}
-	}
-	p.sampled = true
-	t := p.tenant()
-	t.Samples += uint64(n)
-	t.Range.Min, t.Range.Max = min(t.Range.Min, r.Times[0]), max(t.Range.Max, r.Times[n-1])
-	// What fits a page of its own is not cut in two.
-	if !p.samples.empty() && !p.samples.fits(p.rank, min(n, p.sizes.seriesRows), &p.sizes) {
-		if err := p.flushSamples(); err != nil {
-			return err
-		}
-	}
-	for i := 0; i < n; {
-		j := min(n, i+p.sizes.seriesRows)
-		p.samples.add(p.rank, r, i, j)
-		if i = j; i < n || p.samples.full(&p.sizes) {
-			if err := p.flushSamples(); err != nil {
-				return err
-			}
-		}
 	}
 	return nil
 }
@@ -223,11 +180,14 @@ func (p *Writer) endTenant() error {
 	if err := p.flushSamples(); err != nil {
 		return err
 	}
+	if err := p.flushExemplars(); err != nil {
+		return err
+	}
 	if err := p.flushPostings(); err != nil {
 		return err
 	}
 	t, m := p.tenant(), &p.footer.meta
-	m.Samples += t.Samples
+	m.Samples, m.Exemplars = m.Samples+t.Samples, m.Exemplars+t.Exemplars
 	m.Range.Min, m.Range.Max = min(m.Range.Min, t.Range.Min), max(m.Range.Max, t.Range.Max)
 	return nil
 }

@@ -99,6 +99,21 @@ func (p *Writer) flushSamples() error {
 	return p.indexed(sampleSection, e)
 }
 
+func (p *Writer) flushExemplars() error {
+	x := &p.exemplars
+	if x.empty() {
+		return nil
+	}
+	p.payload = x.payload(p.payload[:0])
+	a, err := p.page(p.textCodec())
+	if err != nil {
+		return err
+	}
+	e := pageEntry{addr: a, rank0: x.rank0, ranks: uint32(len(x.counts)), rows: uint64(len(x.times)), times: x.span}
+	x.reset()
+	return p.indexed(exemplarSection, e)
+}
+
 // flushPostings writes the postings of the current tenant and forgets them.
 func (p *Writer) flushPostings() error {
 	page := postingPage{tenant: uint32(len(p.footer.meta.Tenants) - 1)}

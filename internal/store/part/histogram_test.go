@@ -1,0 +1,143 @@
+package part
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+// randomSpans gives spans and how many buckets they have.
+func randomSpans(r *rand.Rand, most int) (spans []model.HistogramSpan, n int) {
+	for range r.IntN(4) {
+		s := model.HistogramSpan{Offset: int32(r.IntN(7) - 3), Length: uint32(r.IntN(most))}
+		if r.IntN(20) == 0 {
+			s.Offset = []int32{math.MinInt32, math.MaxInt32}[r.IntN(2)]
+		}
+		spans, n = append(spans, s), n+int(s.Length)
+	}
+	return spans, n
+}
+
+// randomHistogram fills h with anything that may be stored.
+func randomHistogram(r *rand.Rand, h *model.Histogram) {
+	h.Reset()
+	h.Gauge, h.Float = r.IntN(3) == 0, r.IntN(3) == 0
+	h.Schema = []int32{-53, -4, 0, 3, 8, math.MinInt32, math.MaxInt32}[r.IntN(7)]
+	number := func() uint64 {
+		switch {
+		case r.IntN(10) == 0:
+			return r.Uint64()
+		case h.Float:
+			return math.Float64bits(float64(r.IntN(1000)) / 4)
+		}
+		return uint64(r.IntN(1000) - 500)
+	}
+	h.ZeroThreshold = specials[r.IntN(len(specials))]
+	h.Sum, h.Count, h.ZeroCount = randomValue(r, r.IntN(valueKinds), r.IntN(100)), number(), number()
+	var positive, negative int
+	h.PositiveSpans, positive = randomSpans(r, 12)
+	h.NegativeSpans, negative = randomSpans(r, 3)
+	for range positive {
+		h.Positive = append(h.Positive, number())
+	}
+	for range negative {
+		h.Negative = append(h.Negative, number())
+	}
+	if r.IntN(4) == 0 {
+		for i := range r.IntN(9) {
+			h.Custom = append(h.Custom, math.Float64bits(float64(i)))
+		}
+	}
+}
+
+// mixIn makes histograms of some of the rows.
+func mixIn(r *rand.Rand, rows *model.Rows) {
+	var h model.Histogram
+	var out model.Rows
+	randomHistogram(r, &h)
+	share, change := r.IntN(4), r.IntN(3)
+	for i, t := range rows.Times {
+		if share > 0 && r.IntN(5) >= share {
+			out.Append(t, rows.Values[i], rows.Start(i))
+			continue
+		}
+		if r.IntN(10) < change*change*2 {
+			randomHistogram(r, &h)
+		}
+		if len(h.Positive) > 0 {
+			h.Positive[r.IntN(len(h.Positive))] += uint64(r.IntN(5))
+		}
+		h.Count += uint64(r.IntN(10))
+		out.AppendBlob(t, model.KindHistogram, model.AppendHistogram(nil, &h), rows.Start(i))
+	}
+	*rows = out
+}
+
+func TestHistogramsAcrossPages(t *testing.T) {
+	r := rand.New(rand.NewPCG(9, 9))
+	var all []oneSeries
+	for i, n := range []int{1, 2, 7, 8, 9, 100, 1000, 40000, 3} {
+		rows := randomRows(r, n, i%valueKinds, 0)
+		if i != 4 {
+			mixIn(r, &rows)
+		}
+		all = append(all, oneSeries{tenant: "t", key: model.Key{Hi: uint64(i)}, rows: rows})
+	}
+	for _, z := range []sizes{formatSizes, tiny} {
+		for _, level := range []Compression{Fast, Dense} {
+			reader, _ := writeSized(t, all, testOptions(false, level), z)
+			must(t, Check(context.Background(), reader))
+			checkStream(t, reader, all, false)
+		}
+	}
+}
+
+// TestHugeHistograms: a series' histograms are split over pages by their bytes.
+func TestHugeHistograms(t *testing.T) {
+	h := model.Histogram{PositiveSpans: []model.HistogramSpan{{Length: 300_000}}, Positive: make([]uint64, 300_000)}
+	var rows model.Rows
+	for i := range 40 {
+		h.Positive[i] = 7
+		rows.AppendBlob(int64(i), model.KindHistogram, model.AppendHistogram(nil, &h), 0)
+	}
+	all := []oneSeries{{tenant: "t", rows: rows}}
+	r, _ := writePart(t, all, testOptions(false, Fast))
+	must(t, Check(context.Background(), r))
+	checkStream(t, r, all, false)
+}
+
+func TestWriterRefusesHistograms(t *testing.T) {
+	good := model.Histogram{PositiveSpans: []model.HistogramSpan{{Length: 2}}, Positive: []uint64{1, 2}}
+	for name, change := range map[string]func(h *model.Histogram) []byte{
+		"cut short":      func(h *model.Histogram) []byte { return model.AppendHistogram(nil, h)[:9] },
+		"positive spans": func(h *model.Histogram) []byte { h.PositiveSpans[0].Length++; return model.AppendHistogram(nil, h) },
+		"negative spans": func(h *model.Histogram) []byte { h.Negative = []uint64{1}; return model.AppendHistogram(nil, h) },
+		"too large": func(h *model.Histogram) []byte {
+			h.Custom = make([]uint64, maxHistogramBytes/8)
+			return model.AppendHistogram(nil, h)
+		},
+	} {
+		h := good
+		h.PositiveSpans = slices.Clone(h.PositiveSpans)
+		w := NewWriter(io.Discard, testOptions(false, Fast))
+		must(t, w.Series("t", model.Key{}, nil))
+		var rows model.SeriesRows
+		rows.Samples.AppendBlob(1, model.KindHistogram, change(&h), 0)
+		if err := w.Rows(&rows); !errors.Is(err, model.ErrInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	w := NewWriter(io.Discard, testOptions(false, Fast))
+	must(t, w.Series("t", model.Key{}, nil))
+	var rows model.SeriesRows
+	rows.Samples.AppendBlob(1, model.KindExemplar, make([]byte, 8), 0)
+	if err := w.Rows(&rows); !errors.Is(err, model.ErrInvalid) {
+		t.Errorf("an exemplar among samples: %v", err)
+	}
+}

@@ -1,0 +1,119 @@
+package part
+
+import (
+	"context"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+// RowsAt reads the rows of a family within rg by rank. Ascending ranks are cheap; pages without a row in rg are not read.
+func (r *Reader) RowsAt(ctx context.Context, f model.Family, rg model.TimeRange) *RowCursor {
+	c := &RowCursor{pages: rankWalk{ctx: ctx, r: r, section: sectionOf(f)}, rg: rg}
+	c.dir = &c.samples
+	if f == model.Exemplars {
+		c.dir = &exemplarDir{}
+	}
+	return c
+}
+
+// SamplesAt reads samples: see [Reader.RowsAt].
+func (r *Reader) SamplesAt(ctx context.Context, rg model.TimeRange) *RowCursor {
+	return r.RowsAt(ctx, model.Samples, rg)
+}
+
+// SampleCursor is a [RowCursor].
+type SampleCursor = RowCursor
+
+// RowCursor reads the rows of one family, of one series after the other.
+type RowCursor struct {
+	pages   rankWalk
+	rg      model.TimeRange
+	dir     rowDir
+	samples sampleDir
+	// open is the page that dir holds; an address with no length means none.
+	open Addr
+}
+
+// rowDir is the decoded directory of a page of rows.
+type rowDir interface {
+	open(payload []byte) error
+	span() (rank0 uint32, ranks, rows int)
+	// extent counts the rows and bounds their times, by looking at each.
+	extent() (model.TimeRange, uint64, error)
+	// appendRows appends the rows of the i-th rank of the page that lie in rg, in the order of the format.
+	appendRows(i int, rg model.TimeRange, dst *model.Rows) error
+}
+
+// AppendRows appends the rows of a series within the cursor's range, in the order of the format.
+func (c *RowCursor) AppendRows(rank uint32, dst *model.Rows) error {
+	e, err := c.pages.find(rank)
+	begin := len(dst.Times)
+	for ; err == nil && e != nil && e.rank0 <= rank; e, err = c.pages.following() {
+		if e.times.Overlaps(c.rg) {
+			if err := c.load(e); err != nil {
+				return err
+			}
+			before := len(dst.Times)
+			if err := c.dir.appendRows(int(rank-e.rank0), c.rg, dst); err != nil {
+				return at(e, err)
+			}
+			if before > begin && len(dst.Times) > before && !c.pages.section.ascend(dst.Times[before-1], dst.Times[before]) {
+				return at(e, corrupt("page of %s goes on before the one that it follows ends", c.pages.section))
+			}
+		}
+		if e.last() > rank {
+			return nil
+		}
+	}
+	return err
+}
+
+func (c *RowCursor) load(e *pageEntry) error {
+	if c.open == e.addr && e.addr.Len != 0 {
+		return nil
+	}
+	c.open = Addr{}
+	payload, err := c.pages.load(e)
+	if err != nil {
+		return err
+	}
+	if err := c.dir.open(payload); err != nil {
+		return at(e, err)
+	}
+	if rank0, ranks, rows := c.dir.span(); rank0 != e.rank0 || uint32(ranks) != e.ranks || uint64(rows) != e.rows {
+		return at(e, corrupt("page of %s is not the one that the index names", c.pages.section))
+	}
+	c.open = e.addr
+	return nil
+}
+
+// RowPages lists, in order, the pages that reading the ranks within rg will need, so that they can be fetched side by side
+// beforehand.
+func (r *Reader) RowPages(ctx context.Context, f model.Family, ranks Ranks, rg model.TimeRange) ([]Addr, error) {
+	w := rankWalk{ctx: ctx, r: r, section: sectionOf(f)}
+	var pages []Addr
+	for i := 0; i < len(ranks); {
+		rank := ranks[i]
+		e, err := w.find(rank)
+		for ; err == nil && e != nil && e.rank0 <= rank; e, err = w.following() {
+			if e.times.Overlaps(rg) && (len(pages) == 0 || pages[len(pages)-1].Off < e.addr.Off) {
+				pages = append(pages, e.addr)
+			}
+			if e.last() > rank {
+				break
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+		// Other ranks of the same page add nothing, except the last, which may go on in the next.
+		for i++; e != nil && e.rank0 <= rank && i < len(ranks) && ranks[i] < e.last(); i++ {
+		}
+	}
+	return pages, nil
+}
+
+// SamplePages lists pages of samples: see [Reader.RowPages].
+func (r *Reader) SamplePages(ctx context.Context, ranks Ranks, rg model.TimeRange) ([]Addr, error) {
+	return r.RowPages(ctx, model.Samples, ranks, rg)
+}
