@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -23,43 +24,120 @@ func ObjectName(id string) string { return blockPrefix + id }
 
 func recordName(id string) string { return recordPrefix + id + recordSuffix }
 
+// DefaultGroup is the retention group of blocks that name none.
+const DefaultGroup = "default"
+
+// Level says how far compaction has brought a block.
+type Level uint8
+
+// Shipped blocks are as the head made them, Joined ones are merged and wait for their day to end, Settled ones lie in
+// days that were over and are touched only when rows come late or are deleted.
+const (
+	Shipped Level = 0
+	Joined  Level = 1
+	Settled Level = 2
+)
+
+// Source is a stretch of a node's journal.
+type Source struct {
+	Node string
+	// Epoch names the journal, by when it was begun.
+	Epoch uint64
+	// SeqLo and SeqHi bound the sequence numbers of the batches whose rows a block holds.
+	SeqLo, SeqHi uint64
+}
+
 // Block is what the catalogue knows of a block, so that it need not be opened to be passed over.
 type Block struct {
 	ID     string
-	Node   string
 	Signal model.Signal
+	// Group names the retention that the rows have; blocks of several groups are never merged.
+	Group string
+	Level Level
 	// Range bounds the sample times. Min > Max if there is no row.
 	Range model.TimeRange
-	// Epoch names the node's journal. SeqLo and SeqHi bound the journal sequence numbers of the node whose rows the block holds.
-	Epoch          uint64
-	SeqLo, SeqHi   uint64
-	KeyMin, KeyMax model.Key
-	Series         uint64
-	Samples        uint64
+	// Node, Epoch, SeqLo and SeqHi say where a shipped block comes from. Of a merged one, Sources has all, SeqLo and SeqHi
+	// are the least and greatest of any, and Node and Epoch those of the last.
+	Node         string
+	Epoch        uint64
+	SeqLo, SeqHi uint64
+	Sources      []Source
+	// OrderLo and OrderHi bound the order numbers of the shipped blocks whose rows are in this one. The catalogue gives
+	// them to shipped blocks. See the package's comment.
+	OrderLo, OrderHi uint64
+	KeyMin, KeyMax   model.Key
+	Series           uint64
+	Samples          uint64
 	// Bytes is the size of the object.
 	Bytes int64
-	// Tenants are sorted. Of a block with more than a few hundred only the number is kept, and Tenants is nil.
-	Tenants     []string
-	TenantCount int
-	// Generation counts the deletions that have been applied to the rows.
+	// Tenants are sorted. Of a block with more than a few hundred only the number and the ends are kept, and Tenants is
+	// nil.
+	Tenants                 []string
+	TenantCount             int
+	FirstTenant, LastTenant string
+	// Generation is that of the last deletion that has been applied to the rows, or that is older than all of them. The
+	// catalogue gives it to shipped blocks.
 	Generation uint64
-	// Replaces are the ids of the blocks whose rows are all in this one.
-	Replaces []string
 	// Created is in Unix nanoseconds.
 	Created int64
 }
+
+// Order is what decides between rows of one series and time in several blocks: the one of the greatest counts.
+func (b *Block) Order() uint64 { return b.OrderHi }
 
 // maxTenants bounds what one block costs in the memory of everybody who has the catalogue. Whether a block with more
 // tenants holds rows of a certain one, its footer says.
 const maxTenants = 512
 
+// complete fills in what follows from other fields.
+func (b *Block) complete() {
+	if b.Group == "" {
+		b.Group = DefaultGroup
+	}
+	if len(b.Sources) == 0 {
+		b.Sources = []Source{{b.Node, b.Epoch, b.SeqLo, b.SeqHi}}
+	}
+	last := b.Sources[len(b.Sources)-1]
+	b.Node, b.Epoch, b.SeqLo, b.SeqHi = last.Node, last.Epoch, last.SeqLo, last.SeqHi
+	for _, s := range b.Sources {
+		b.SeqLo, b.SeqHi = min(b.SeqLo, s.SeqLo), max(b.SeqHi, s.SeqHi)
+	}
+	if n := len(b.Tenants); n > 0 {
+		b.Tenants = slices.Compact(slices.Sorted(slices.Values(b.Tenants)))
+		n = len(b.Tenants)
+		b.FirstTenant, b.LastTenant, b.TenantCount = b.Tenants[0], b.Tenants[n-1], max(b.TenantCount, n)
+		if n > maxTenants {
+			b.Tenants = nil
+		}
+	}
+}
+
 // HasTenant reports whether the block may hold rows of a tenant.
 func (b *Block) HasTenant(name string) bool {
-	if b.Tenants == nil {
-		return true
+	if b.Tenants != nil {
+		_, found := slices.BinarySearch(b.Tenants, name)
+		return found
 	}
-	_, found := slices.BinarySearch(b.Tenants, name)
-	return found
+	return b.TenantCount == 0 || b.FirstTenant <= name && name <= b.LastTenant
+}
+
+// MayMeet reports whether two blocks may hold rows of one series and time. It errs on the side of true.
+func (b *Block) MayMeet(o *Block) bool {
+	return b.Signal == o.Signal && b.Range.Overlaps(o.Range) && b.MayShareSeries(o)
+}
+
+// MayShareSeries reports whether two blocks of one signal may hold rows of one series, at whatever times. It errs on the
+// side of true.
+func (b *Block) MayShareSeries(o *Block) bool {
+	if b.KeyMax.Less(o.KeyMin) || o.KeyMax.Less(b.KeyMin) {
+		return false
+	}
+	for _, pair := range [][2]*Block{{b, o}, {o, b}} {
+		if known := pair[0].Tenants; known != nil {
+			return slices.ContainsFunc(known, pair[1].HasTenant)
+		}
+	}
+	return b.TenantCount == 0 || o.TenantCount == 0 || b.FirstTenant <= o.LastTenant && o.FirstTenant <= b.LastTenant
 }
 
 // BlockID makes the id of a shipped block. It is a function of what the block holds, so that a repeated ship overwrites
@@ -67,17 +145,68 @@ func (b *Block) HasTenant(name string) bool {
 // the block among those that one ship was cut into. It begins with the time of the first row, for people who look at
 // the bucket.
 func BlockID(node string, epoch uint64, s model.Signal, group string, r model.TimeRange, seqLo, seqHi uint64, cut uint32) string {
-	var b []byte
-	text := func(s string) {
-		b = binary.AppendUvarint(b, uint64(len(s)))
-		b = append(b, s...)
+	var h idHash
+	h.text(node)
+	h = append(h, byte(s))
+	h.text(group)
+	h.numbers(epoch, uint64(r.Min), uint64(r.Max), seqLo, seqHi, uint64(cut))
+	return h.id(s, r)
+}
+
+// MergedID makes the id of a block that was merged: a function of the ids of the blocks that it was made of, its range
+// and its place among the blocks that the merge was cut into, the last deletion that was applied, and the size and a
+// hash of the bytes. The latter are there because programs with other options, or of another version, may write the
+// same rows in another way: what is visible must never be overwritten with other bytes.
+func MergedID(inputs []string, s model.Signal, r model.TimeRange, cut uint32, generation uint64, size int64, hash [16]byte) string {
+	var h idHash
+	for _, id := range slices.Sorted(slices.Values(inputs)) {
+		h.text(id)
 	}
-	text(node)
-	b = append(b, byte(s))
-	text(group)
-	for _, n := range []uint64{epoch, uint64(r.Min), uint64(r.Max), seqLo, seqHi, uint64(cut)} {
-		b = binary.BigEndian.AppendUint64(b, n)
+	h = append(h, byte(s))
+	h.numbers(uint64(r.Min), uint64(r.Max), uint64(cut), generation, uint64(size))
+	h = append(h, hash[:]...)
+	return h.id(s, r)
+}
+
+// idHash gathers what an id is made of.
+type idHash []byte
+
+func (h *idHash) text(s string) {
+	*h = binary.AppendUvarint(*h, uint64(len(s)))
+	*h = append(*h, s...)
+}
+
+func (h *idHash) numbers(ns ...uint64) {
+	for _, n := range ns {
+		*h = binary.BigEndian.AppendUint64(*h, n)
 	}
-	sum := sha256.Sum256(b)
-	return time.Unix(0, r.Min).UTC().Format("20060102T150405Z") + "-" + s.String() + "-" + hex.EncodeToString(sum[:16])
+}
+
+func (h idHash) hex() string {
+	sum := sha256.Sum256(h)
+	return hex.EncodeToString(sum[:16])
+}
+
+func (h idHash) id(s model.Signal, r model.TimeRange) string {
+	return time.Unix(0, r.Min).UTC().Format("20060102T150405Z") + "-" + s.String() + "-" + h.hex()
+}
+
+// listID makes the id of a record from ids that it is about, in any order.
+func listID(kind string, lists ...[]string) string {
+	h := sha256.New()
+	for i, ids := range lists {
+		if i > 0 {
+			h.Write([]byte{0})
+		}
+		for _, id := range slices.Sorted(slices.Values(ids)) {
+			h.Write([]byte(id))
+			h.Write([]byte{0})
+		}
+	}
+	return kind + "-" + hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+// compareBlocks orders blocks by their first times.
+func compareBlocks(a, b Block) int {
+	return cmp.Or(cmp.Compare(a.Range.Min, b.Range.Min), cmp.Compare(a.OrderHi, b.OrderHi), cmp.Compare(a.ID, b.ID))
 }

@@ -4,37 +4,82 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/shaledb/shale/internal/bucket"
 	"github.com/shaledb/shale/internal/model"
 )
 
-// parallelReads bounds the records that are read at one time.
-const parallelReads = 16
+// parallelReads bounds the records that are read at one time. A bucket answers small reads in tens of milliseconds,
+// whatever their number: 5,000 records take some seconds.
+const parallelReads = 64
+
+// Options open a Catalog.
+type Options struct {
+	// Now gives the time in Unix nanoseconds; nil means the machine's clock.
+	Now        func() int64
+	Registerer prometheus.Registerer
+}
 
 // Catalog is the commit records of a bucket, in memory. It is safe for concurrent use.
 type Catalog struct {
-	b   bucket.Bucket
-	now func() int64
+	b       bucket.Bucket
+	now     func() int64
+	metrics *metrics
 
-	// mu is held while records change, and not while the bucket is asked.
+	// commits is held while the bucket is changed, so that order numbers become visible in their order.
+	commits sync.Mutex
+	// collecting is held while garbage is deleted, which may take long and which commits need not wait for.
+	collecting sync.Mutex
+
+	// mu is held while what is below changes, and not while the bucket is asked.
 	mu      sync.Mutex
-	records map[string]*record
+	records map[string]*commit
+	// holder gives the record of each block.
+	holder map[string]*commit
+	// maxOrder and maxGeneration are the greatest that were ever seen.
+	maxOrder, maxGeneration uint64
+	// uploading are the blocks whose objects this process is making; gone the hidden ones whose objects it has deleted.
+	uploading map[string]int
+	gone      map[string]bool
+	// orphans are objects that no record holds, and when that was seen.
+	orphans map[string]*orphan
+	names   map[string]string // tenants, each once
 
-	view atomic.Pointer[[]Block]
+	view atomic.Pointer[view]
+}
+
+// view is what queries see. It is immutable.
+type view struct {
+	blocks    []Block // visible, in the order of their first times
+	ids       map[string]bool
+	deletions Deletions // ascending
 }
 
 // Open reads the commit records of a bucket. Errors name the object: class corrupt for a record that cannot be read,
 // invalid for one of a later version, or those of the bucket.
 func Open(ctx context.Context, b bucket.Bucket) (*Catalog, error) {
-	c := &Catalog{b: b, now: func() int64 { return time.Now().UnixNano() }, records: map[string]*record{}}
+	return OpenWith(ctx, b, Options{})
+}
+
+// OpenWith is Open with options.
+func OpenWith(ctx context.Context, b bucket.Bucket, o Options) (*Catalog, error) {
+	if o.Now == nil {
+		o.Now = func() int64 { return time.Now().UnixNano() }
+	}
+	c := &Catalog{
+		b: b, now: o.Now, records: map[string]*commit{}, holder: map[string]*commit{},
+		uploading: map[string]int{}, gone: map[string]bool{}, orphans: map[string]*orphan{}, names: map[string]string{},
+	}
+	c.metrics = newMetrics(o.Registerer, c)
 	c.publish()
 	if err := c.Refresh(ctx); err != nil {
 		return nil, err
@@ -44,110 +89,167 @@ func Open(ctx context.Context, b bucket.Bucket) (*Catalog, error) {
 
 // Refresh reads the records that others have written since, and forgets those that others have deleted. A record never
 // changes in a way that matters, so that one which is known is not read again.
+//
+// What was committed before Refresh was called is known when it returns. Of what is committed meanwhile a part may be.
 func (c *Catalog) Refresh(ctx context.Context) error {
-	c.mu.Lock()
-	known := make(map[string]bool, len(c.records))
-	for id := range c.records {
-		known[id] = true
+	for {
+		again, err := c.refresh(ctx)
+		if err != nil {
+			return fmt.Errorf("catalogue: %w", err)
+		}
+		// A listing that met a deletion may have missed an earlier one that was being written when it began. Whoever
+		// knows a generation must know all before it, so it is listed once more.
+		if !again {
+			return nil
+		}
 	}
+}
+
+func (c *Catalog) refresh(ctx context.Context) (deletions bool, err error) {
+	c.mu.Lock()
+	known := maps.Clone(c.records)
 	c.mu.Unlock()
 
 	listed := map[string]bool{}
 	var fresh []string
-	err := c.b.List(ctx, recordPrefix, func(name string, _ int64) error {
-		id, ok := strings.CutSuffix(strings.TrimPrefix(name, recordPrefix), recordSuffix)
-		if !ok || strings.Contains(id, "/") {
-			return fmt.Errorf("%s: %w: the name is not that of a commit record", name, model.ErrCorrupt)
-		}
-		if listed[id] = true; !known[id] {
+	err = c.b.List(ctx, recordPrefix, func(name string, _ int64) error {
+		id, err := recordOf(name)
+		if listed[id] = true; err == nil && known[id] == nil {
 			fresh = append(fresh, id)
 		}
-		return nil
+		return err
 	})
 	if err != nil {
-		return fmt.Errorf("catalogue: %w", err)
+		return false, err
 	}
 	read, err := c.read(ctx, fresh)
 	if err != nil {
-		return fmt.Errorf("catalogue: %w", err)
+		return false, err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, r := range read {
 		if r != nil {
-			c.records[r.ID] = r
+			deletions = deletions || r.deletion != nil
+			c.add(r)
 		}
 	}
-	for id := range known {
-		if !listed[id] {
-			delete(c.records, id)
+	for id, r := range known {
+		if !listed[id] && c.records[id] == r {
+			c.forget(r)
 		}
 	}
 	c.publish()
-	return nil
+	return deletions, nil
+}
+
+// recordOf returns the id of the record of a name.
+func recordOf(name string) (string, error) {
+	id, ok := strings.CutSuffix(strings.TrimPrefix(name, recordPrefix), recordSuffix)
+	if !ok || strings.Contains(id, "/") {
+		return "", fmt.Errorf("%s: %w: the name is not that of a commit record", name, model.ErrCorrupt)
+	}
+	return id, nil
 }
 
 // read returns the records of the ids, nil for those that have been deleted since they were listed.
-func (c *Catalog) read(ctx context.Context, ids []string) ([]*record, error) {
-	records := make([]*record, len(ids))
+func (c *Catalog) read(ctx context.Context, ids []string) ([]*commit, error) {
+	records := make([]*commit, len(ids))
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(parallelReads)
 	for i, id := range ids {
-		g.Go(func() error {
-			name := recordName(id)
-			data, err := c.b.Get(ctx, name)
-			if errors.Is(err, bucket.ErrNotFound) {
-				return nil
-			}
-			if err == nil {
-				records[i], err = parseRecord(name, data)
-			}
+		g.Go(func() (err error) {
+			records[i], err = c.readOne(ctx, id)
 			return err
 		})
 	}
 	return records, g.Wait()
 }
 
-// publish makes what the records say visible. It is called with mu held, or before anybody else has the catalogue.
-func (c *Catalog) publish() {
-	replaced := c.replaced()
-	blocks := make([]Block, 0, len(c.records))
-	for id, r := range c.records {
-		if r.Block == nil {
-			continue
-		}
-		if _, gone := replaced[id]; gone {
-			continue
-		}
-		if b, err := r.block(); err == nil { // it has been checked when it was read
-			blocks = append(blocks, b)
-		}
+// readOne returns a record, or nil if there is none.
+func (c *Catalog) readOne(ctx context.Context, id string) (*commit, error) {
+	name := recordName(id)
+	data, err := c.b.Get(ctx, name)
+	if errors.Is(err, bucket.ErrNotFound) {
+		return nil, nil
 	}
-	slices.SortFunc(blocks, func(a, b Block) int {
-		switch {
-		case a.Range.Min != b.Range.Min:
-			if a.Range.Min < b.Range.Min {
-				return -1
-			}
-			return 1
-		case a.SeqLo != b.SeqLo:
-			if a.SeqLo < b.SeqLo {
-				return -1
-			}
-			return 1
-		}
-		return strings.Compare(a.ID, b.ID)
-	})
-	c.view.Store(&blocks)
+	if err != nil {
+		return nil, err
+	}
+	return parseRecord(name, data)
 }
 
-// replaced returns when each block that is named by a record's Replaces was first named. It is called with mu held.
-func (c *Catalog) replaced() map[string]int64 {
+// add and forget change what is known; publish is to follow. They are called with mu held.
+func (c *Catalog) add(r *commit) {
+	c.records[r.id] = r
+	for i := range r.blocks {
+		b := &r.blocks[i]
+		c.holder[b.ID] = r
+		c.maxOrder, c.maxGeneration = max(c.maxOrder, b.OrderHi), max(c.maxGeneration, b.Generation)
+		c.intern(b)
+	}
+	if r.deletion != nil {
+		c.maxGeneration = max(c.maxGeneration, r.deletion.Generation)
+	}
+}
+
+func (c *Catalog) forget(r *commit) {
+	delete(c.records, r.id)
+	for i := range r.blocks {
+		if id := r.blocks[i].ID; c.holder[id] == r {
+			delete(c.holder, id)
+			delete(c.gone, id)
+		}
+	}
+}
+
+// maxNames bounds the names that are kept to share them. With more, blocks have their own again.
+const maxNames = 1 << 16
+
+// intern shares the names of tenants, which come again in every block.
+func (c *Catalog) intern(b *Block) {
+	one := func(s *string) {
+		if known, ok := c.names[*s]; ok {
+			*s = known
+		} else if len(c.names) < maxNames {
+			c.names[*s] = *s
+		}
+	}
+	for i := range b.Tenants {
+		one(&b.Tenants[i])
+	}
+	one(&b.FirstTenant)
+	one(&b.LastTenant)
+	one(&b.Group)
+}
+
+// publish makes what the records say visible. It is called with mu held, or before anybody else has the catalogue.
+func (c *Catalog) publish() {
+	hidden := c.hidden()
+	v := &view{blocks: make([]Block, 0, len(c.records)), ids: make(map[string]bool, len(c.records))}
+	for _, r := range c.records {
+		for i := range r.blocks {
+			if _, gone := hidden[r.blocks[i].ID]; !gone && !v.ids[r.blocks[i].ID] {
+				v.blocks = append(v.blocks, r.blocks[i])
+				v.ids[r.blocks[i].ID] = true
+			}
+		}
+		if r.deletion != nil {
+			v.deletions = append(v.deletions, r.deletion)
+		}
+	}
+	slices.SortFunc(v.blocks, compareBlocks)
+	slices.SortFunc(v.deletions, func(a, b *Deletion) int { return int(min(max(int64(a.Generation-b.Generation), -1), 1)) })
+	c.view.Store(v)
+}
+
+// hidden returns when each block that is named by a record's replaces was first named. It is called with mu held.
+func (c *Catalog) hidden() map[string]int64 {
 	at := map[string]int64{}
 	for _, r := range c.records {
-		for _, id := range r.Replaces {
-			if t, ok := at[id]; !ok || r.Committed < t {
-				at[id] = r.Committed
+		for _, id := range r.replaces {
+			if t, ok := at[id]; !ok || r.committed < t {
+				at[id] = r.committed
 			}
 		}
 	}
@@ -155,12 +257,10 @@ func (c *Catalog) replaced() map[string]int64 {
 }
 
 // Has reports whether a block is visible.
-func (c *Catalog) Has(id string) bool {
-	return slices.ContainsFunc(c.Live(), func(b Block) bool { return b.ID == id })
-}
+func (c *Catalog) Has(id string) bool { return c.view.Load().ids[id] }
 
 // Live returns the visible blocks in the order of their first times. They must not be changed.
-func (c *Catalog) Live() []Block { return *c.view.Load() }
+func (c *Catalog) Live() []Block { return c.view.Load().blocks }
 
 // Overlapping returns the visible blocks of a signal that may hold rows of a tenant in a range, in the order of their
 // first times.
@@ -177,32 +277,25 @@ func (c *Catalog) Overlapping(r model.TimeRange, s model.Signal, tenant string) 
 	return found
 }
 
-// Commit makes a block, whose object is complete, visible, and those that it replaces invisible, at once. After an error
-// of class transient it may have happened or not, and is to be repeated.
-func (c *Catalog) Commit(ctx context.Context, b Block) error {
-	if err := c.commit(ctx, recordOf(b, c.now())); err != nil {
-		return fmt.Errorf("catalogue: commit: %w", err)
-	}
-	return nil
+// Deletions returns what has been deleted of a block's rows of a tenant and has not been left out of the block. It is to
+// be asked after the block was found in the catalogue, and within the grace of [Catalog.Expire].
+func (c *Catalog) Deletions(b *Block, tenant string) Deletions {
+	return c.view.Load().deletions.Of(b, tenant)
 }
 
-func (c *Catalog) commit(ctx context.Context, r *record) error {
-	name := recordName(r.ID)
-	data, err := r.encode()
-	if err != nil {
-		return fmt.Errorf("%s: %w: %v", name, model.ErrInvalid, err)
+// Snapshot returns the visible blocks and all deletions of one moment. They must not be changed.
+func (c *Catalog) Snapshot() ([]Block, Deletions) {
+	v := c.view.Load()
+	return v.blocks, v.deletions
+}
+
+// Of returns those that apply to a block and a tenant.
+func (ds Deletions) Of(b *Block, tenant string) Deletions {
+	var found Deletions
+	for _, d := range ds {
+		if d.Tenant == tenant && d.concerns(b) {
+			found = append(found, d)
+		}
 	}
-	// What could not be read again must not be written: it would lock everybody out of the catalogue.
-	stored, err := parseRecord(name, data)
-	if err != nil {
-		return fmt.Errorf("%w: %v", model.ErrInvalid, err)
-	}
-	if err := c.b.Put(ctx, name, strings.NewReader(string(data)), int64(len(data))); err != nil {
-		return err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.records[r.ID] = stored
-	c.publish()
-	return nil
+	return found
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -48,17 +50,37 @@ func open(t fataler, b bucket.Bucket, now *int64) *Catalog {
 	return c
 }
 
-func block(id string, minTime, maxTime int64, replaces ...string) Block {
-	return Block{
+func block(id string, minTime, maxTime int64) Block {
+	b := Block{
 		ID: id, Node: "n1", Signal: model.Metrics, Range: model.TimeRange{Min: minTime, Max: maxTime}, SeqLo: 1, SeqHi: 9,
 		KeyMin: model.Key{Hi: 1}, KeyMax: model.Key{Hi: math.MaxUint64, Lo: 7}, Series: 3, Samples: 1 << 60, Bytes: 12345,
-		Tenants: []string{"a", "b"}, TenantCount: 2, Generation: 4, Replaces: replaces, Created: -5,
+		Tenants: []string{"a", "b"}, Created: -5,
 	}
+	b.complete()
+	return b
+}
+
+// merged is a block of a merge.
+func merged(id string, minTime, maxTime int64) Block {
+	b := block(id, minTime, maxTime)
+	b.Level, b.OrderLo, b.OrderHi, b.Generation = Settled, 2, 11, 4
+	b.Sources = []Source{{"n1", 3, 1, 5}, {"n2", 1, 2, 9}}
+	b.complete()
+	return b
 }
 
 func put(t fataler, b bucket.Bucket, name, data string) {
 	t.Helper()
 	if err := b.Put(ctx, name, strings.NewReader(data), int64(len(data))); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// merge puts a block's object and lets it replace others.
+func merge(t fataler, c *Catalog, b Block, replaces ...string) {
+	t.Helper()
+	put(t, c.b, ObjectName(b.ID), "block "+b.ID)
+	if err := c.Replace(ctx, replaces, []Block{b}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -101,6 +123,7 @@ func TestCommitReopen(t *testing.T) {
 		if got := ids(c.Live()); !slices.Equal(got, []string{"b0", "b1", "b2"}) {
 			t.Fatalf("%s: %v", what, got)
 		}
+		want.OrderLo, want.OrderHi = 9, 9
 		if diff := cmp.Diff(want, c.Live()[1]); diff != "" {
 			t.Errorf("%s: %s", what, diff)
 		}
@@ -129,13 +152,13 @@ func TestManyTenants(t *testing.T) {
 	b := memory(t)
 	c := open(t, b, nil)
 	many := block("b", 1, 2)
-	many.Tenants = nil
+	many.Tenants, many.TenantCount = nil, 0
 	for i := range maxTenants + 1 {
 		many.Tenants = append(many.Tenants, fmt.Sprint("tenant-", i))
 	}
 	ship(t, c, many)
 	got := open(t, b, nil).Live()[0]
-	if got.Tenants != nil || got.TenantCount != maxTenants+1 || !got.HasTenant("tenant-7") {
+	if got.Tenants != nil || got.TenantCount != maxTenants+1 || !got.HasTenant("tenant-7") || got.HasTenant("tenants") || got.HasTenant("a") {
 		t.Errorf("%d tenants of %d are kept", len(got.Tenants), got.TenantCount)
 	}
 }
@@ -147,21 +170,40 @@ func TestLostAck(t *testing.T) {
 	ship(t, c, block("a", 1, 2))
 	for _, kind := range []fault.Kind{fault.LostAck, fault.Fail, fault.Partial} {
 		b.Add(fault.Rule{Kind: kind, Op: fault.Put, Prefix: "catalog/", Times: 1})
-		if err := c.Commit(ctx, block("c", 1, 2, "a")); !errors.Is(err, model.ErrTransient) {
+		name := fmt.Sprint("c", kind)
+		if err := c.Commit(ctx, block(name, 1, 2)); !errors.Is(err, model.ErrTransient) {
 			t.Fatal(err)
 		}
+		order := uint64(0)
 		if kind == fault.LostAck {
-			if got := ids(open(t, b, nil).Live()); !slices.Equal(got, []string{"c"}) {
+			visible := open(t, b, nil).Live()
+			if got := ids(visible); !slices.Contains(got, name) {
 				t.Fatalf("%v", got)
 			}
+			order = visible[slices.Index(ids(visible), name)].Order()
 		}
-		if err := c.Commit(ctx, block("c", 1, 2, "a")); err != nil {
+		ship(t, c, block("between"+name, 1, 2))
+		if err := c.Commit(ctx, block(name, 1, 2)); err != nil {
 			t.Fatal(err)
 		}
 		for _, c := range []*Catalog{c, open(t, b, nil)} {
-			if got := ids(c.Live()); !slices.Equal(got, []string{"c"}) {
-				t.Fatalf("%v", got)
+			i := slices.Index(ids(c.Live()), name)
+			if i < 0 || order != 0 && c.Live()[i].Order() != order {
+				t.Fatalf("%v: %v, not in order %d", ids(c.Live()), i, order)
 			}
+		}
+		b.Add(fault.Rule{Kind: kind, Op: fault.Put, Prefix: "catalog/", Times: 1})
+		if err := c.Replace(ctx, []string{name}, []Block{merged("m"+name, 1, 2)}); !errors.Is(err, model.ErrTransient) {
+			t.Fatal(err)
+		}
+		if err := c.Refresh(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Replace(ctx, []string{name}, []Block{merged("m"+name, 1, 2)}); (kind == fault.LostAck) != errors.Is(err, ErrReplaced) {
+			t.Fatal(err)
+		}
+		if got := ids(open(t, b, nil).Live()); slices.Contains(got, name) || !slices.Contains(got, "m"+name) {
+			t.Fatalf("%v", got)
 		}
 	}
 }
@@ -174,36 +216,56 @@ func TestRefresh(t *testing.T) {
 	if err := mine.Refresh(ctx); err != nil || !slices.Equal(ids(mine.Live()), []string{"a"}) {
 		t.Fatal(ids(mine.Live()), err)
 	}
-	ship(t, theirs, block("b", 1, 2, "a"))
+	merge(t, theirs, merged("b", 1, 2), "a")
 	now += int64(time.Hour)
 	if err := theirs.Expire(ctx, math.MinInt64, time.Minute); err != nil {
 		t.Fatal(err)
 	}
-	if err := mine.Refresh(ctx); err != nil || !slices.Equal(ids(mine.Live()), []string{"b"}) || len(mine.records) != 1 {
+	if err := mine.Refresh(ctx); err != nil || !slices.Equal(ids(mine.Live()), []string{"b"}) || len(mine.records) != 1 || len(mine.holder) != 1 {
 		t.Fatal(ids(mine.Live()), len(mine.records), err)
 	}
 }
 
 func TestOpenErrors(t *testing.T) {
-	good, err := recordOf(block("x", 1, 2), 1).encode()
+	good, err := (&commit{id: "x", committed: 1, blocks: []Block{merged("x", 1, 2)}}).encode()
 	if err != nil {
 		t.Fatal(err)
+	}
+	first, err := os.ReadFile("testdata/v1_block.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	change := func(old, new string) string {
+		changed := strings.Replace(string(good), old, new, 1)
+		if changed == string(good) {
+			t.Fatalf("there is no %s", old)
+		}
+		return changed
 	}
 	for what, test := range map[string]struct {
 		name, data string
 		class      error
 	}{
-		"version":  {"catalog/x.json", strings.Replace(string(good), `"version": 1`, `"version": 2`, 1), model.ErrInvalid},
-		"field":    {"catalog/x.json", strings.Replace(string(good), `"seq_lo"`, `"seq_low"`, 1), model.ErrCorrupt},
-		"signal":   {"catalog/x.json", strings.Replace(string(good), `"metrics"`, `"traces"`, 1), model.ErrCorrupt},
-		"key":      {"catalog/x.json", strings.Replace(string(good), `"key_min": "0`, `"key_min": "`, 1), model.ErrCorrupt},
+		"version":  {"catalog/x.json", change(`"version": 2`, `"version": 3`), model.ErrInvalid},
+		"field":    {"catalog/x.json", change(`"seq_lo"`, `"seq_low"`), model.ErrCorrupt},
+		"signal":   {"catalog/x.json", change(`"metrics"`, `"traces"`), model.ErrCorrupt},
+		"key":      {"catalog/x.json", change(`"key_min": "0`, `"key_min": "`), model.ErrCorrupt},
 		"id":       {"catalog/y.json", string(good), model.ErrCorrupt},
 		"cut":      {"catalog/x.json", string(good[:len(good)/2]), model.ErrCorrupt},
 		"empty":    {"catalog/x.json", "", model.ErrCorrupt},
 		"more":     {"catalog/x.json", string(good) + "{}", model.ErrCorrupt},
-		"nothing":  {"catalog/x.json", `{"version": 1, "id": "x", "committed": 1}`, model.ErrCorrupt},
-		"itself":   {"catalog/x.json", `{"version": 1, "id": "x", "committed": 1, "replaces": ["x"]}`, model.ErrCorrupt},
-		"escape":   {"catalog/x.json", `{"version": 1, "id": "x", "committed": 1, "replaces": ["../x"]}`, model.ErrCorrupt},
+		"nothing":  {"catalog/x.json", `{"version": 2, "id": "x", "committed": 1}`, model.ErrCorrupt},
+		"itself":   {"catalog/x.json", change(`"blocks"`, `"replaces": ["x"], "blocks"`), model.ErrCorrupt},
+		"old":      {"catalog/b1.json", strings.Replace(string(first), `"version": 1`, `"version": 2`, 1), model.ErrCorrupt},
+		"new":      {"catalog/x.json", change(`"version": 2`, `"version": 1`), model.ErrCorrupt},
+		"seq":      {"catalog/x.json", change(`"seq_hi": 9`, `"seq_hi": 4611686018427387904`), model.ErrCorrupt},
+		"order":    {"catalog/x.json", change(`"order_hi": 11`, `"order_hi": 4611686018427387904`), model.ErrCorrupt},
+		"disorder": {"catalog/x.json", change(`"order_lo": 2`, `"order_lo": 12`), model.ErrCorrupt},
+		"future":   {"catalog/x.json", change(`"generation": 4`, `"generation": 4611686018427387904`), model.ErrCorrupt},
+		"tenants":  {"catalog/x.json", change(`"first_tenant": "a"`, `"first_tenant": "b"`), model.ErrCorrupt},
+		"group":    {"catalog/x.json", change(`"group": "default"`, `"group": ""`), model.ErrCorrupt},
+		"sources":  {"catalog/x.json", regexp.MustCompile(`(?s)"sources": \[.*?\],`).ReplaceAllString(string(good), ""), model.ErrCorrupt},
+		"escape":   {"catalog/x.json", `{"version": 2, "id": "x", "committed": 1, "replaces": ["../x"]}`, model.ErrCorrupt},
 		"stranger": {"catalog/notes.txt", "hello", model.ErrCorrupt},
 	} {
 		b := memory(t)
@@ -268,8 +330,8 @@ func TestExpireChain(t *testing.T) {
 	b, now := memory(t), int64(1000)
 	c := open(t, b, &now)
 	ship(t, c, block("a", 1, 99))
-	ship(t, c, block("b", 1, 99, "a"))
-	ship(t, c, block("c", 1, 99, "b"))
+	merge(t, c, merged("b", 1, 99), "a")
+	merge(t, c, merged("c", 1, 99), "b")
 	b.Add(fault.Rule{Kind: fault.Fail, Op: fault.Delete, Prefix: "blocks/a"})
 	if err := c.Expire(ctx, math.MinInt64, 0); !errors.Is(err, model.ErrTransient) {
 		t.Fatal(err)
@@ -281,7 +343,7 @@ func TestExpireChain(t *testing.T) {
 	if err := c.Expire(ctx, math.MinInt64, 0); err != nil {
 		t.Fatal(err)
 	}
-	if got := objects(t, b); !slices.Equal(got, []string{"blocks/c", "catalog/c.json"}) {
+	if got := objects(t, b); !slices.Equal(got, []string{"blocks/c", "catalog/" + listID("merged", []string{"b"}, []string{"c"}) + ".json"}) {
 		t.Fatalf("%v", got)
 	}
 }
@@ -326,17 +388,33 @@ func TestRandom(t *testing.T) {
 				}
 			} else {
 				blk := block(fmt.Sprintf("b%03d", step), now, now+int64(rapid.IntRange(0, 20).Draw(t, "span")))
+				var replaces []string
 				for id := range want {
 					if rapid.IntRange(0, 3).Draw(t, "merge") == 0 {
-						blk.Replaces = append(blk.Replaces, id)
+						replaces = append(replaces, id)
 					}
 				}
+				blocks := []Block{blk}
+				if len(replaces) > 0 {
+					blocks = append(blocks, block(fmt.Sprintf("c%03d", step), now, now))
+				}
+				for _, blk := range blocks {
+					repeat(t, func() error {
+						return b.Put(ctx, ObjectName(blk.ID), strings.NewReader("x"), 1)
+					})
+					want[blk.ID] = blk
+				}
 				repeat(t, func() error {
-					return b.Put(ctx, ObjectName(blk.ID), strings.NewReader("x"), 1)
+					if len(replaces) == 0 {
+						return c.Commit(ctx, blk)
+					}
+					err := errors.Join(c.Refresh(ctx), c.Replace(ctx, replaces, blocks))
+					if errors.Is(err, ErrReplaced) && c.Has(blk.ID) {
+						return nil
+					}
+					return err
 				})
-				repeat(t, func() error { return c.Commit(ctx, blk) })
-				want[blk.ID] = blk
-				for _, id := range blk.Replaces {
+				for _, id := range replaces {
 					delete(want, id)
 				}
 			}

@@ -1,45 +1,132 @@
 package catalog
 
 import (
+	"encoding/json"
 	"errors"
+	"flag"
 	"math"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/shaledb/shale/internal/bucket/fault"
 	"github.com/shaledb/shale/internal/bucket/fs"
 	"github.com/shaledb/shale/internal/model"
 )
 
-// TestGolden keeps version 1 of the records as it is.
+// -rewrite re-makes the golden records of the newest version.
+var rewrite = flag.Bool("rewrite", false, "re-make the golden records")
+
+func goldens() map[string]*commit {
+	deletion := &Deletion{
+		Generation: 7, Signal: model.Metrics, Tenant: "a", Range: model.TimeRange{Min: -1, Max: math.MaxInt64}, Committed: 8,
+		Matchers: []Matcher{
+			{"__name__", model.MatchEqual, "up"}, {"job", model.MatchNotEqual, ""},
+			{"instance", model.MatchRegexp, "a.*|b"}, {"le", model.MatchNotRegexp, "\"<&>\u2028"},
+		},
+	}
+	shipped := block("b1", math.MinInt64, math.MaxInt64)
+	shipped.OrderLo, shipped.OrderHi, shipped.Generation = 12, 12, 7
+	many := merged("m2", 1, 2)
+	many.Tenants, many.TenantCount = nil, 600
+	return map[string]*commit{
+		"shipped": {id: "b1", committed: 1_700_000_000_000_000_001, blocks: []Block{shipped}},
+		"merged":  {id: "merged-1", committed: 7, replaces: []string{"a1", "a2"}, blocks: []Block{merged("m1", 3, 4), many}},
+		"expired": {id: listID("expired", []string{"b", "a"}), committed: 7, replaces: []string{"a", "b"}},
+		"delete":  {id: deletionID(7), committed: 8, deletion: deletion},
+	}
+}
+
+// TestGolden keeps version 2 of the records as it is.
 func TestGolden(t *testing.T) {
-	for name, r := range map[string]*record{
-		"block":   recordOf(block("b1", math.MinInt64, math.MaxInt64, "a1", "a2"), 1_700_000_000_000_000_001),
-		"expired": (&Catalog{now: func() int64 { return 7 }}).tombstone([]string{"b", "a"}),
-	} {
-		want, err := os.ReadFile("testdata/record_" + name + ".json")
+	for name, r := range goldens() {
+		got, err := r.encode()
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := r.encode()
+		file := "testdata/v2_" + name + ".json"
+		if *rewrite {
+			if err := os.WriteFile(file, got, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(string(want), string(got)); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
-		back, err := parseRecord(recordName(r.ID), want)
+		back, err := parseRecord(recordName(r.id), want)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(r, back); diff != "" {
+		if diff := cmp.Diff(r, back, cmp.AllowUnexported(commit{}), cmpopts.IgnoreUnexported(Deletion{})); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
+	}
+}
+
+// TestFirstVersion reads records of version 1.
+func TestFirstVersion(t *testing.T) {
+	data, err := os.ReadFile("testdata/v1_block.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := parseRecord("catalog/b1.json", data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := block("b1", math.MinInt64, math.MaxInt64)
+	b.OrderLo, b.OrderHi, b.Generation = 9, 9, 4
+	want := &commit{id: "b1", committed: 1_700_000_000_000_000_001, replaces: []string{"a1", "a2"}, blocks: []Block{b}}
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(commit{})); diff != "" {
+		t.Error(diff)
+	}
+	if data, err = os.ReadFile("testdata/v1_expired.json"); err != nil {
+		t.Fatal(err)
+	}
+	const id = "expired-8fb20ef63ced4145fc2e983ffe597d1d"
+	got, err = parseRecord("catalog/"+id+".json", data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(got.replaces, []string{"a", "b"}) || listID("expired", got.replaces) != id {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestMergedID keeps these ids, and that of a record.
+func TestMergedID(t *testing.T) {
+	r := model.TimeRange{Min: 1_700_000_000_000_000_000, Max: 1_700_007_199_999_999_999}
+	seen := map[string]bool{}
+	for i, id := range []string{
+		MergedID([]string{"b", "a"}, model.Metrics, r, 0, 0, 5, [16]byte{}),
+		MergedID([]string{"ab"}, model.Metrics, r, 0, 0, 5, [16]byte{}),
+		MergedID([]string{"a", "b"}, model.Logs, r, 0, 0, 5, [16]byte{}),
+		MergedID([]string{"a", "b"}, model.Metrics, model.TimeRange{Min: r.Min, Max: r.Max + 1}, 0, 0, 5, [16]byte{}),
+		MergedID([]string{"a", "b"}, model.Metrics, r, 1, 0, 5, [16]byte{}),
+		MergedID([]string{"a", "b"}, model.Metrics, r, 0, 1, 5, [16]byte{}),
+		MergedID([]string{"a", "b"}, model.Metrics, r, 0, 0, 6, [16]byte{}),
+		MergedID([]string{"a", "b"}, model.Metrics, r, 0, 0, 5, [16]byte{15: 1}),
+	} {
+		if seen[id] || strings.ContainsAny(id, "/ .") {
+			t.Errorf("%d: %s", i, id)
+		}
+		seen[id] = true
+	}
+	const want = "20231114T221320Z-metrics-"
+	if id := MergedID([]string{"a", "b"}, model.Metrics, r, 0, 0, 5, [16]byte{}); !seen[id] || !strings.HasPrefix(id, want) {
+		t.Errorf("%s", id)
+	}
+	if a, b := listID("merged", []string{"a"}, []string{"b"}), listID("merged", []string{"a", "b"}, nil); a == b {
+		t.Errorf("%s", a)
 	}
 }
 
@@ -132,15 +219,17 @@ func TestEnsureSeed(t *testing.T) {
 }
 
 func FuzzParseRecord(f *testing.F) {
-	for _, name := range []string{"block", "expired"} {
-		data, err := os.ReadFile("testdata/record_" + name + ".json")
+	for _, name := range []string{"v1_block", "v1_expired", "v2_shipped", "v2_merged", "v2_expired", "v2_delete"} {
+		data, err := os.ReadFile("testdata/" + name + ".json")
 		if err != nil {
 			f.Fatal(err)
 		}
 		f.Add(data)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		r, err := parseRecord("catalog/b1.json", data)
+		var named struct{ ID string }
+		_ = json.Unmarshal(data, &named)
+		r, err := parseRecord(recordName(named.ID), data)
 		if err != nil {
 			if !errors.Is(err, model.ErrCorrupt) && !errors.Is(err, model.ErrInvalid) {
 				t.Fatal(err)
@@ -151,8 +240,12 @@ func FuzzParseRecord(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := parseRecord("catalog/b1.json", again); err != nil {
+		back, err := parseRecord(recordName(named.ID), again)
+		if err != nil {
 			t.Fatal(err)
+		}
+		if diff := cmp.Diff(r, back, cmp.AllowUnexported(commit{}), cmpopts.IgnoreUnexported(Deletion{}), cmpopts.EquateEmpty()); diff != "" {
+			t.Fatal(diff)
 		}
 	})
 }

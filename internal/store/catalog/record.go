@@ -12,21 +12,61 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// recordVersion stands in every record. A reader refuses versions that it does not know.
-const recordVersion = 1
+// recordVersion stands in every record that is written. Version 1, which held one block and had neither order numbers
+// nor deletions, is read too; any other is refused.
+const (
+	recordVersion = 2
+	firstVersion  = 1
+)
 
-// record is a commit as it is stored: of a block, or, without one, of the end of those that it replaces. Fields are
-// never given another meaning; a new field is a new version, since whoever does not know it must not pass over it.
+// maxNumber bounds sequence numbers, order numbers and generations, so that one more never overflows.
+const maxNumber = 1<<62 - 1
+
+// record is a commit as it is stored. Fields are never given another meaning; a new field is a new version, since
+// whoever does not know it must not pass over it.
 type record struct {
 	Version int    `json:"version"`
 	ID      string `json:"id"`
 	// Committed is when the record was written, in Unix nanoseconds. The grace of what it replaces begins there.
-	Committed int64       `json:"committed"`
-	Replaces  []string    `json:"replaces,omitempty"`
-	Block     *blockEntry `json:"block,omitempty"`
+	Committed int64          `json:"committed"`
+	Replaces  []string       `json:"replaces,omitempty"`
+	Blocks    []blockEntry   `json:"blocks,omitempty"`
+	Deletion  *deletionEntry `json:"deletion,omitempty"`
+	// Block is the block of version 1; its id is the record's.
+	Block *blockEntryV1 `json:"block,omitempty"`
 }
 
 type blockEntry struct {
+	ID          string        `json:"id"`
+	Signal      string        `json:"signal"`
+	Group       string        `json:"group"`
+	Level       Level         `json:"level"`
+	Sources     []sourceEntry `json:"sources"`
+	OrderLo     uint64        `json:"order_lo"`
+	OrderHi     uint64        `json:"order_hi"`
+	MinTime     int64         `json:"min_time"`
+	MaxTime     int64         `json:"max_time"`
+	KeyMin      string        `json:"key_min"`
+	KeyMax      string        `json:"key_max"`
+	Series      uint64        `json:"series"`
+	Samples     uint64        `json:"samples"`
+	Bytes       int64         `json:"bytes"`
+	TenantCount int           `json:"tenant_count"`
+	FirstTenant string        `json:"first_tenant"`
+	LastTenant  string        `json:"last_tenant"`
+	Tenants     []string      `json:"tenants,omitempty"`
+	Generation  uint64        `json:"generation"`
+	Created     int64         `json:"created"`
+}
+
+type sourceEntry struct {
+	Node  string `json:"node"`
+	Epoch uint64 `json:"epoch"`
+	SeqLo uint64 `json:"seq_lo"`
+	SeqHi uint64 `json:"seq_hi"`
+}
+
+type blockEntryV1 struct {
 	Node        string   `json:"node"`
 	Signal      string   `json:"signal"`
 	MinTime     int64    `json:"min_time"`
@@ -45,40 +85,74 @@ type blockEntry struct {
 	Created     int64    `json:"created"`
 }
 
-// recordOf makes the record of a block, with its tenants in order and bounded.
-func recordOf(b Block, committed int64) *record {
-	tenants := slices.Clone(b.Tenants)
-	slices.Sort(tenants)
-	tenants = slices.Compact(tenants)
-	count := max(b.TenantCount, len(tenants))
-	if len(tenants) > maxTenants {
-		tenants = nil
-	}
-	return &record{
-		Version: recordVersion, ID: b.ID, Committed: committed, Replaces: slices.Clone(b.Replaces),
-		Block: &blockEntry{
-			Node: b.Node, Signal: b.Signal.String(), MinTime: b.Range.Min, MaxTime: b.Range.Max, Epoch: b.Epoch, SeqLo: b.SeqLo, SeqHi: b.SeqHi,
-			KeyMin: b.KeyMin.String(), KeyMax: b.KeyMax.String(), Series: b.Series, Samples: b.Samples, Bytes: b.Bytes,
-			Tenants: tenants, TenantCount: count, Generation: b.Generation, Created: b.Created,
-		},
-	}
+type deletionEntry struct {
+	Generation uint64         `json:"generation"`
+	Signal     string         `json:"signal"`
+	Tenant     string         `json:"tenant"`
+	MinTime    int64          `json:"min_time"`
+	MaxTime    int64          `json:"max_time"`
+	Matchers   []matcherEntry `json:"matchers"`
 }
 
-func (r *record) encode() ([]byte, error) {
-	data, err := json.MarshalIndent(r, "", "  ")
+type matcherEntry struct {
+	Name  string `json:"name"`
+	Op    string `json:"op"`
+	Value string `json:"value"`
+}
+
+// matchOps are the operators as they are stored.
+var matchOps = [...]string{model.MatchEqual: "=", model.MatchNotEqual: "!=", model.MatchRegexp: "=~", model.MatchNotRegexp: "!~"}
+
+// commit is a record in memory.
+type commit struct {
+	id        string
+	committed int64
+	replaces  []string
+	blocks    []Block
+	deletion  *Deletion
+}
+
+func (c *commit) encode() ([]byte, error) {
+	r := record{Version: recordVersion, ID: c.id, Committed: c.committed, Replaces: c.replaces}
+	for i := range c.blocks {
+		r.Blocks = append(r.Blocks, entryOf(&c.blocks[i]))
+	}
+	if d := c.deletion; d != nil {
+		r.Deletion = &deletionEntry{d.Generation, d.Signal.String(), d.Tenant, d.Range.Min, d.Range.Max, nil}
+		for _, m := range d.Matchers {
+			if int(m.Op) >= len(matchOps) {
+				return nil, fmt.Errorf("matcher of %q: operator %d", m.Name, m.Op)
+			}
+			r.Deletion.Matchers = append(r.Deletion.Matchers, matcherEntry{m.Name, matchOps[m.Op], m.Value})
+		}
+	}
+	data, err := json.MarshalIndent(&r, "", "  ")
 	return append(data, '\n'), err
+}
+
+func entryOf(b *Block) blockEntry {
+	e := blockEntry{
+		ID: b.ID, Signal: b.Signal.String(), Group: b.Group, Level: b.Level, OrderLo: b.OrderLo, OrderHi: b.OrderHi,
+		MinTime: b.Range.Min, MaxTime: b.Range.Max, KeyMin: b.KeyMin.String(), KeyMax: b.KeyMax.String(),
+		Series: b.Series, Samples: b.Samples, Bytes: b.Bytes, TenantCount: b.TenantCount,
+		FirstTenant: b.FirstTenant, LastTenant: b.LastTenant, Tenants: b.Tenants, Generation: b.Generation, Created: b.Created,
+	}
+	for _, s := range b.Sources {
+		e.Sources = append(e.Sources, sourceEntry(s))
+	}
+	return e
 }
 
 // parse reads the JSON of an object that has a version. Errors: class invalid for a version that is not known, corrupt
 // for anything else that is not as it was written.
-func parse(name string, data []byte, version int, into any) error {
+func parse(name string, data []byte, oldest, newest int, into any) error {
 	var v struct {
 		Version int `json:"version"`
 	}
 	if err := json.Unmarshal(data, &v); err != nil {
 		return fmt.Errorf("%s: %w: %v", name, model.ErrCorrupt, err)
 	}
-	if v.Version != version {
+	if v.Version < oldest || v.Version > newest {
 		return fmt.Errorf("%s: %w: version %d is not known to this program", name, model.ErrInvalid, v.Version)
 	}
 	d := json.NewDecoder(bytes.NewReader(data))
@@ -90,60 +164,152 @@ func parse(name string, data []byte, version int, into any) error {
 }
 
 // parseRecord reads a record and checks that it is the one of its name.
-func parseRecord(name string, data []byte) (*record, error) {
-	r := new(record)
-	if err := parse(name, data, recordVersion, r); err != nil {
+func parseRecord(name string, data []byte) (*commit, error) {
+	var r record
+	if err := parse(name, data, firstVersion, recordVersion, &r); err != nil {
 		return nil, err
 	}
-	fail := func(format string, args ...any) error {
-		return fmt.Errorf("%s: %w: %s", name, model.ErrCorrupt, fmt.Sprintf(format, args...))
+	c, err := r.commit()
+	if err == nil && recordName(r.ID) != name {
+		err = fmt.Errorf("the record is of %q", r.ID)
 	}
-	if recordName(r.ID) != name {
-		return nil, fail("the record is of %q", r.ID)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w: %v", name, model.ErrCorrupt, err)
 	}
-	if r.Block == nil && len(r.Replaces) == 0 {
-		return nil, fail("the record neither adds nor replaces a block")
-	}
-	for _, id := range r.Replaces {
-		if bucket.CheckName(ObjectName(id)) != nil || id == r.ID {
-			return nil, fail("the record replaces %q", id)
-		}
-	}
-	if r.Block != nil {
-		if _, err := r.block(); err != nil {
-			return nil, fail("%v", err)
-		}
-	}
-	return r, nil
+	return c, nil
 }
 
-// block returns the block of a record that has one.
-func (r *record) block() (Block, error) {
-	e := r.Block
-	b := Block{
-		ID: r.ID, Node: e.Node, Range: model.TimeRange{Min: e.MinTime, Max: e.MaxTime}, Epoch: e.Epoch, SeqLo: e.SeqLo, SeqHi: e.SeqHi,
-		Series: e.Series, Samples: e.Samples, Bytes: e.Bytes, Tenants: e.Tenants, TenantCount: e.TenantCount,
-		Generation: e.Generation, Replaces: r.Replaces, Created: e.Created,
+// commit checks a record that was read.
+func (r *record) commit() (*commit, error) {
+	c := &commit{id: r.ID, committed: r.Committed, replaces: r.Replaces}
+	if first := r.Version == firstVersion; first && (r.Blocks != nil || r.Deletion != nil) || !first && r.Block != nil {
+		return nil, errors.New("the record has a member of another version")
 	}
-	switch e.Signal {
-	case model.Metrics.String():
-		b.Signal = model.Metrics
-	case model.Logs.String():
-		b.Signal = model.Logs
-	default:
-		return b, fmt.Errorf("signal %q", e.Signal)
+	if r.Block != nil {
+		r.Blocks = []blockEntry{r.Block.entry(r.ID)}
+	}
+	if len(r.Blocks) == 0 && len(r.Replaces) == 0 && r.Deletion == nil {
+		return nil, errors.New("the record neither adds nor replaces nor deletes")
+	}
+	if r.Deletion != nil && len(r.Blocks)+len(r.Replaces) > 0 {
+		return nil, errors.New("the record both deletes and commits")
+	}
+	added := make(map[string]bool, len(r.Blocks))
+	for i := range r.Blocks {
+		b, err := r.Blocks[i].block()
+		if err != nil {
+			return nil, fmt.Errorf("block %q: %w", r.Blocks[i].ID, err)
+		}
+		if added[b.ID] {
+			return nil, fmt.Errorf("block %q comes twice", b.ID)
+		}
+		added[b.ID] = true
+		c.blocks = append(c.blocks, b)
+	}
+	for _, id := range r.Replaces {
+		if bucket.CheckName(ObjectName(id)) != nil || added[id] {
+			return nil, fmt.Errorf("the record replaces %q", id)
+		}
+	}
+	if r.Deletion != nil {
+		d, err := r.Deletion.deletion()
+		if err != nil {
+			return nil, err
+		}
+		if d.Committed = r.Committed; deletionID(d.Generation) != r.ID {
+			return nil, fmt.Errorf("the record deletes as generation %d", d.Generation)
+		}
+		c.deletion = d
+	}
+	return c, nil
+}
+
+// entry gives a block of version 1 what it lacks: it was shipped, and counted by its last sequence number.
+func (e *blockEntryV1) entry(id string) blockEntry {
+	n := blockEntry{
+		ID: id, Signal: e.Signal, Group: DefaultGroup, Sources: []sourceEntry{{e.Node, e.Epoch, e.SeqLo, e.SeqHi}},
+		OrderLo: e.SeqHi, OrderHi: e.SeqHi, MinTime: e.MinTime, MaxTime: e.MaxTime, KeyMin: e.KeyMin, KeyMax: e.KeyMax,
+		Series: e.Series, Samples: e.Samples, Bytes: e.Bytes, TenantCount: e.TenantCount, Tenants: e.Tenants,
+		LastTenant: "~", // after every name of a tenant
+		Generation: e.Generation, Created: e.Created,
+	}
+	if count := len(e.Tenants); count > 0 {
+		n.FirstTenant, n.LastTenant = e.Tenants[0], e.Tenants[count-1]
+	}
+	return n
+}
+
+// block checks an entry.
+func (e *blockEntry) block() (Block, error) {
+	b := Block{
+		ID: e.ID, Group: e.Group, Level: e.Level, Range: model.TimeRange{Min: e.MinTime, Max: e.MaxTime}, OrderLo: e.OrderLo, OrderHi: e.OrderHi,
+		Series: e.Series, Samples: e.Samples, Bytes: e.Bytes, TenantCount: e.TenantCount, Tenants: e.Tenants,
+		FirstTenant: e.FirstTenant, LastTenant: e.LastTenant, Generation: e.Generation, Created: e.Created,
 	}
 	var err error
+	if b.Signal, err = parseSignal(e.Signal); err != nil {
+		return b, err
+	}
+	for _, s := range e.Sources {
+		if s.SeqLo > s.SeqHi || s.SeqHi > maxNumber {
+			return b, fmt.Errorf("sequence numbers %d to %d", s.SeqLo, s.SeqHi)
+		}
+		b.Sources = append(b.Sources, Source(s))
+	}
 	if b.KeyMin, err = parseKey(e.KeyMin); err == nil {
 		b.KeyMax, err = parseKey(e.KeyMax)
 	}
-	switch {
-	case err != nil:
+	if err != nil {
 		return b, err
-	case e.Bytes < 0 || e.SeqLo > e.SeqHi || !slices.IsSorted(e.Tenants):
-		return b, errors.New("the block's numbers make no sense")
 	}
+	n := len(e.Tenants)
+	switch {
+	case bucket.CheckName(ObjectName(e.ID)) != nil:
+		return b, errors.New("the id cannot name an object")
+	case len(e.Sources) == 0:
+		return b, errors.New("it has no sources")
+	case e.Group == "":
+		return b, errors.New("it has no retention group")
+	case e.OrderLo > e.OrderHi || e.OrderHi > maxNumber:
+		return b, fmt.Errorf("order numbers %d to %d", e.OrderLo, e.OrderHi)
+	case e.Generation > maxNumber:
+		return b, fmt.Errorf("generation %d", e.Generation)
+	case e.Bytes < 0 || b.KeyMax.Less(b.KeyMin):
+		return b, fmt.Errorf("%d bytes, keys %s to %s", e.Bytes, b.KeyMin, b.KeyMax)
+	case !slices.IsSorted(e.Tenants) || e.TenantCount < n || n > maxTenants || e.FirstTenant > e.LastTenant,
+		n > 0 && (e.FirstTenant != e.Tenants[0] || e.LastTenant != e.Tenants[n-1] || e.TenantCount != n):
+		return b, errors.New("its tenants make no sense")
+	}
+	b.complete()
 	return b, nil
+}
+
+func (e *deletionEntry) deletion() (*Deletion, error) {
+	d := &Deletion{Generation: e.Generation, Tenant: e.Tenant, Range: model.TimeRange{Min: e.MinTime, Max: e.MaxTime}}
+	var err error
+	if d.Signal, err = parseSignal(e.Signal); err != nil {
+		return nil, err
+	}
+	for _, m := range e.Matchers {
+		op := slices.Index(matchOps[:], m.Op)
+		if op < 0 {
+			return nil, fmt.Errorf("matcher of %q: operator %q", m.Name, m.Op)
+		}
+		d.Matchers = append(d.Matchers, Matcher{m.Name, model.MatchOp(op), m.Value})
+	}
+	if d.Generation == 0 {
+		return nil, errors.New("a deletion of generation 0")
+	}
+	return d, d.compile()
+}
+
+func parseSignal(s string) (model.Signal, error) {
+	for _, signal := range []model.Signal{model.Metrics, model.Logs} {
+		if signal.String() == s {
+			return signal, nil
+		}
+	}
+	return 0, fmt.Errorf("signal %q", s)
 }
 
 func parseKey(s string) (model.Key, error) {

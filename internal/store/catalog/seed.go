@@ -68,7 +68,7 @@ func readSeed(ctx context.Context, b bucket.Bucket) (model.KeySeed, error) {
 		return 0, fmt.Errorf("%s: %w", seedName, err)
 	}
 	var r seedRecord
-	if err := parse(seedName, data, seedVersion, &r); err != nil {
+	if err := parse(seedName, data, seedVersion, seedVersion, &r); err != nil {
 		return 0, err
 	}
 	n, err := strconv.ParseUint(r.Seed, 16, 64)

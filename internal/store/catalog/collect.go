@@ -1,0 +1,205 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// CollectOptions say what is garbage. A zero duration leaves that kind of garbage, but for Grace, which then is none.
+type CollectOptions struct {
+	// Grace is how long hidden blocks stay: the longest query and a refresh of the catalogue by others.
+	Grace time.Duration
+	// UploadGrace is how long an object stays that no record holds. It must be longer than any upload may wait for its
+	// commit, which is [Catalog.Ship]'s hour.
+	UploadGrace time.Duration
+	// DeletionGrace is how long a deletion stays that no visible block waits for. It must be longer than any merge takes.
+	DeletionGrace time.Duration
+}
+
+// Collected counts what was deleted.
+type Collected struct {
+	Blocks, Records, Orphans, Deletions int
+}
+
+// orphan is an object without a record.
+type orphan struct {
+	since int64
+	// seen counts the collections that have met it. One is not enough whatever its age: the clock may have been stepped.
+	seen int
+}
+
+// orphanSightings is how often an orphan must have been seen.
+const orphanSightings = 3
+
+// Collect deletes what has been hidden for longer than its grace, uploads that were never committed, and deletions that
+// no block needs any more. One failure does not keep the rest from being deleted; what fails is tried again the next
+// time. Errors are those of the bucket.
+func (c *Catalog) Collect(ctx context.Context, o CollectOptions) (done Collected, err error) {
+	c.collecting.Lock()
+	defer c.collecting.Unlock()
+	defer func() { c.metrics.collected(done) }()
+	errs := []error{c.collectHidden(ctx, c.now()-int64(o.Grace), &done)}
+	if o.DeletionGrace > 0 {
+		errs = append(errs, c.collectDeletions(ctx, c.now()-int64(o.DeletionGrace), &done))
+	}
+	if o.UploadGrace > 0 {
+		errs = append(errs, c.collectOrphans(ctx, c.now()-int64(o.UploadGrace), &done))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return done, fmt.Errorf("catalogue: collect: %w", err)
+	}
+	return done, nil
+}
+
+// collectHidden deletes blocks that were hidden before a time. A record goes only when all its blocks may go and those
+// that it hides have no record any more: else they would come back.
+func (c *Catalog) collectHidden(ctx context.Context, before int64, done *Collected) error {
+	var errs []error
+	for {
+		blocks, records := c.garbage(before)
+		deleted := 0
+		for _, id := range blocks {
+			if err := c.b.Delete(ctx, ObjectName(id)); err != nil {
+				errs = append(errs, err)
+				continue
+			}
+			c.mu.Lock()
+			c.gone[id] = true
+			c.mu.Unlock()
+			done.Blocks++
+			deleted++
+		}
+		for _, r := range records {
+			// After the objects, so that an object is never without a record that leads here.
+			if slices.ContainsFunc(r.blocks, func(b Block) bool { return !c.isGone(b.ID) }) {
+				continue
+			}
+			if err := c.deleteRecord(ctx, r); err != nil {
+				errs = append(errs, err)
+				continue
+			}
+			done.Records++
+			deleted++
+		}
+		// What has gone may have been all that kept other records.
+		if deleted == 0 || len(errs) > 0 || ctx.Err() != nil {
+			return errors.Join(errs...)
+		}
+	}
+}
+
+func (c *Catalog) isGone(id string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.gone[id]
+}
+
+// garbage returns the blocks whose objects may go now, and then the records.
+func (c *Catalog) garbage(before int64) (blocks []string, records []*commit) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	hidden := c.hidden()
+	for _, r := range c.records {
+		whole := r.deletion == nil
+		for i := range r.blocks {
+			id := r.blocks[i].ID
+			if at, ok := hidden[id]; !ok || at > before || c.uploading[id] > 0 {
+				whole = false
+			} else if !c.gone[id] {
+				blocks = append(blocks, id)
+			}
+		}
+		if len(r.blocks) == 0 && r.committed > before {
+			whole = false
+		}
+		if whole && !slices.ContainsFunc(r.replaces, func(id string) bool { return c.holder[id] != nil }) {
+			records = append(records, r)
+		}
+	}
+	return blocks, records
+}
+
+func (c *Catalog) deleteRecord(ctx context.Context, r *commit) error {
+	if err := c.b.Delete(ctx, recordName(r.id)); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.forget(r)
+	c.publish()
+	return nil
+}
+
+// collectDeletions deletes the records of deletions that were committed before a time and concern no visible block. The
+// greatest generation stays, so that it is never given a second time.
+func (c *Catalog) collectDeletions(ctx context.Context, before int64, done *Collected) error {
+	v := c.view.Load()
+	var errs []error
+	for i, d := range v.deletions {
+		if i == len(v.deletions)-1 || d.Committed > before || slices.ContainsFunc(v.blocks, func(b Block) bool { return d.concerns(&b) }) {
+			continue
+		}
+		c.mu.Lock()
+		r := c.records[deletionID(d.Generation)]
+		c.mu.Unlock()
+		if err := c.deleteRecord(ctx, r); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		done.Deletions++
+	}
+	return errors.Join(errs...)
+}
+
+// collectOrphans deletes objects below blocks/ that have had no record since a time, and that this process is not
+// shipping. The objects are listed before the records, so that one which is committed in between has a record.
+func (c *Catalog) collectOrphans(ctx context.Context, before int64, done *Collected) error {
+	var objects []string
+	err := c.b.List(ctx, blockPrefix, func(name string, _ int64) error {
+		objects = append(objects, strings.TrimPrefix(name, blockPrefix))
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if err := c.Refresh(ctx); err != nil {
+		return err
+	}
+	now := c.now()
+	seen := map[string]*orphan{}
+	var old []string
+	c.mu.Lock()
+	for _, id := range objects {
+		if c.holder[id] != nil || c.uploading[id] > 0 {
+			continue
+		}
+		o := c.orphans[id]
+		if o == nil {
+			o = &orphan{since: now}
+		}
+		// A clock that was stepped back must not make it wait longer.
+		o.since = min(o.since, now)
+		o.seen++
+		if seen[id] = o; o.seen >= orphanSightings && o.since <= before {
+			old = append(old, id)
+		}
+	}
+	c.orphans = seen
+	c.mu.Unlock()
+	var errs []error
+	for _, id := range old {
+		if err := c.b.Delete(ctx, ObjectName(id)); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		c.mu.Lock()
+		delete(c.orphans, id)
+		c.mu.Unlock()
+		done.Orphans++
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,79 @@
+package catalog
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
+
+type metrics struct {
+	deleted *prometheus.CounterVec
+}
+
+func newMetrics(reg prometheus.Registerer, c *Catalog) *metrics {
+	f := promauto.With(reg)
+	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "shale_catalog_blocks", Help: "Blocks of the bucket that count."},
+		func() float64 { return float64(len(c.Live())) })
+	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "shale_catalog_block_bytes", Help: "Size of the blocks of the bucket that count."},
+		func() float64 {
+			var n int64
+			for _, b := range c.Live() {
+				n += b.Bytes
+			}
+			return float64(n)
+		})
+	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "shale_catalog_records", Help: "Commit records that are known."},
+		func() float64 { return float64(c.size().records) })
+	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "shale_catalog_memory_bytes", Help: "Memory of the catalogue, about."},
+		func() float64 { return float64(c.size().bytes) })
+	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "shale_catalog_hidden_blocks", Help: "Blocks that have been replaced or have expired and are not deleted yet."},
+		func() float64 { return float64(c.size().hidden) })
+	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "shale_catalog_orphans", Help: "Objects that were uploaded and never committed, at the last look."},
+		func() float64 { return float64(c.size().orphans) })
+	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "shale_catalog_deletions", Help: "Deletions that are applied when blocks are read."},
+		func() float64 { return float64(len(c.view.Load().deletions)) })
+	return &metrics{deleted: f.NewCounterVec(prometheus.CounterOpts{
+		Name: "shale_catalog_collected_objects_total", Help: "Objects deleted from the bucket, by what they were."}, []string{"kind"})}
+}
+
+func (m *metrics) collected(d Collected) {
+	for kind, n := range map[string]int{"block": d.Blocks, "record": d.Records, "orphan": d.Orphans, "deletion": d.Deletions} {
+		m.deleted.WithLabelValues(kind).Add(float64(n))
+	}
+}
+
+// catalogSize says what the catalogue holds.
+type catalogSize struct {
+	records, hidden, orphans int
+	bytes                    int64
+}
+
+// Sizes in memory, about: of a Block with its place in maps and view, of another record, of a slot for a name.
+const (
+	blockBytes  = 1000
+	recordBytes = 300
+	nameBytes   = 32
+)
+
+func (c *Catalog) size() catalogSize {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := catalogSize{records: len(c.records), orphans: len(c.orphans)}
+	live := c.view.Load().ids
+	for _, r := range c.records {
+		s.bytes += recordBytes
+		for _, id := range r.replaces {
+			s.bytes += int64(len(id)) + 16
+		}
+		for i := range r.blocks {
+			b := &r.blocks[i]
+			if s.bytes += blockBytes + int64(len(b.Tenants))*16; !live[b.ID] && !c.gone[b.ID] {
+				s.hidden++
+			}
+		}
+	}
+	s.bytes += int64(len(c.names)) * 2 * nameBytes
+	return s
+}
+
+// MemoryBytes returns about what the catalogue holds in memory.
+func (c *Catalog) MemoryBytes() int64 { return c.size().bytes }
