@@ -14,9 +14,9 @@ import (
 
 // parseQuery answers with the syntax tree of an expression, in the shape that the tree view of Prometheus reads.
 func (h *Handler) parseQuery(r *request) (*answer, error) {
-	expr, err := h.parse(r)
+	expr, err := h.parse(r, badQuery)
 	if err != nil {
-		return nil, badParam("query", err)
+		return nil, err
 	}
 	if err := checkNodes(expr); err != nil {
 		return nil, err

@@ -1,6 +1,17 @@
 package prom
 
-import "net/http"
+import (
+	"net/http"
+	"regexp"
+)
+
+// whole makes an expression match whole texts only; nil stays nil.
+func whole(re *regexp.Regexp) *regexp.Regexp {
+	if re == nil {
+		return nil
+	}
+	return regexp.MustCompile("^(?:" + re.String() + ")$")
+}
 
 // allowOrigin lets scripts of pages from elsewhere read the answer.
 func (h *Handler) allowOrigin(header http.Header, r *http.Request) {
@@ -12,10 +23,10 @@ func (h *Handler) allowOrigin(header http.Header, r *http.Request) {
 	header.Set("Access-Control-Allow-Headers", "Accept, Authorization, Content-Type, Origin")
 	header.Set("Access-Control-Allow-Methods", "GET, POST, OPTIONS")
 	header.Set("Access-Control-Expose-Headers", "Date")
-	switch re := h.o.CORSOrigin; {
-	case re == nil:
+	switch {
+	case h.origin == nil:
 		header.Set("Access-Control-Allow-Origin", "*")
-	case re.FindString(origin) == origin:
+	case h.origin.MatchString(origin):
 		header.Set("Access-Control-Allow-Origin", origin)
 	}
 }

@@ -21,9 +21,9 @@ func (h *Handler) queryExemplars(r *request) (*answer, error) {
 	if end.Before(start) {
 		return nil, badData("end timestamp must not be before start timestamp")
 	}
-	expr, err := h.parse(r)
+	expr, err := h.parse(r, func(err error) *apiError { return badData("%w", err) })
 	if err != nil {
-		return nil, badData("%w", err)
+		return nil, err
 	}
 	selectors := parser.ExtractSelectors(expr)
 	switch {

@@ -13,13 +13,13 @@ const maxFormatWork = 1 << 34
 
 // formatQuery answers with an expression in upstream's layout.
 func (h *Handler) formatQuery(r *request) (*answer, error) {
-	expr, err := h.parse(r)
+	expr, err := h.parse(r, badQuery)
 	if err != nil {
-		return nil, badParam("query", err)
+		return nil, err
 	}
 	depth, nodes, length := measure(expr, len(r.form.Get("query")))
 	if depth*depth*length > maxFormatWork {
-		return nil, badParam("query", fmt.Errorf("the expression nests %d levels deep, which is too much to format one of its length", depth))
+		return nil, badQuery(fmt.Errorf("the expression nests %d levels deep, which is too much to format one of its length", depth))
 	}
 	// The text and its lines' indents, and once more while the last level is put together.
 	if err := r.quota.TakeBytes(2 * (length + 2*depth*nodes)); err != nil {

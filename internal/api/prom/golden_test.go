@@ -19,13 +19,14 @@ var seconds = regexp.MustCompile(`(Time":)[0-9.e-]+`)
 //
 //	limits max-series=N max-samples=N max-bytes=N   begins anew with these limits
 //	load [tenant=T]                                 a series a line: name{label="value"} seconds:value ...
-//	get, post, or another method; path=P [cost] [header=(Name: value)...]
+//	get, post, or another method; path=P [cost] [header=(Name: value)...] [show=(Name)...]
 //	                                                a parameter a line: name=value, unescaped
 //
-// The answer is the status and the body, with `cost` the header Shale-Cost before it.
+// The answer is the status and the body, before it the type unless it is JSON, and the headers that are to be shown, with
+// `cost` the header Shale-Cost.
 func TestAPI(t *testing.T) {
 	datadriven.Walk(t, "testdata/api", func(t *testing.T, path string) {
-		w := newWorld(t, nil)
+		w := newWorld(t, wired)
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			switch d.Cmd {
 			case "limits":
@@ -34,7 +35,10 @@ func TestAPI(t *testing.T) {
 				d.MaybeScanArgs(t, "max-samples", &l.MaxSamples)
 				d.MaybeScanArgs(t, "max-bytes", &l.MaxBytes)
 				d.MaybeScanArgs(t, "max-body", &l.MaxBodyBytes)
-				w = newWorld(t, func(o *prom.Options) { o.Limits = l })
+				w = newWorld(t, func(o *prom.Options) {
+					wired(o)
+					o.Limits = l
+				})
 				return ""
 			case "load":
 				tenant := "anonymous"
@@ -67,6 +71,13 @@ func golden(t *testing.T, w *world, d *datadriven.TestData) string {
 	out := fmt.Sprintf("%d %s\n", r.Code, seconds.ReplaceAllString(r.Body.String(), "${1}T"))
 	if d.HasArg("cost") {
 		out = "Shale-Cost: " + r.Header().Get("Shale-Cost") + "\n" + out
+	}
+	for _, a := range d.CmdArgs {
+		if a.Key == "show" {
+			for _, name := range a.Vals {
+				out = fmt.Sprintf("%s: %s\n", name, strings.Join(r.Header().Values(name), "; ")) + out
+			}
+		}
 	}
 	if r.Code == http.StatusMethodNotAllowed {
 		out = "Allow: " + r.Header().Get("Allow") + "\n" + out

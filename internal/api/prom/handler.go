@@ -7,6 +7,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"regexp"
 	"runtime/debug"
 	"strconv"
 	"time"
@@ -24,6 +25,7 @@ type Handler struct {
 	gate    *gate
 	metrics *metrics
 	memory  *memory
+	origin  *regexp.Regexp // nil: any
 }
 
 // New returns a Handler.
@@ -34,7 +36,9 @@ func New(o Options) *Handler {
 		pool = &model.QueryPool{MaxBytes: o.Limits.PoolBytes}
 	}
 	m := newMetrics(o.Registerer, pool)
-	return &Handler{o: o, pool: pool, gate: newGate(o.Limits.MaxConcurrent, o.Limits.MaxWait, m), metrics: m, memory: newMemory()}
+	return &Handler{
+		o: o, pool: pool, gate: newGate(o.Limits.MaxConcurrent, o.Limits.MaxWait, m), metrics: m, memory: newMemory(), origin: whole(o.CORSOrigin),
+	}
 }
 
 // Routes mounts the API below /api/v1/, and /federate. Paths below /api/v1/ that nobody else has are answered with 404

@@ -210,6 +210,11 @@ func TestHostileQueries(t *testing.T) {
 		if r.Code != 400 && r.Code != 413 {
 			t.Errorf("%s: %d %.200s", name, r.Code, r.Body)
 		}
+		for _, path := range []string{"/api/v1/format_query", "/api/v1/parse_query", "/api/v1/query_exemplars"} {
+			if r := w.do("POST", path, []string{"query=" + query}, nil); r.Code != 400 && r.Code != 413 {
+				t.Errorf("%s: %s: %d %.200s", path, name, r.Code, r.Body)
+			}
+		}
 		if len(e.Error) > 3_000_000 {
 			t.Errorf("%s: the error has %d bytes", name, len(e.Error))
 		}
@@ -232,6 +237,37 @@ func TestHostileQueries(t *testing.T) {
 		}
 		expect(t, w.do("POST", path, []string{"match[]=" + strings.Repeat("{", n)}, nil), 400, "bad_data", "parse error")
 	}
+}
+
+// TestFormattingIsBounded: it takes time that grows with the square of the depth, and the lines' indents take memory.
+func TestFormattingIsBounded(t *testing.T) {
+	w := newWorld(t, func(o *prom.Options) { o.Limits.MaxBytes = 128 << 20 })
+	for _, c := range []struct {
+		name, query string
+		code        int
+		words       string
+	}{
+		{"a long sum", strings.Repeat("1+", 1999) + "1", 400, "levels deep"},
+		{"a long union", strings.Repeat(`up{job="aaaaaaaaaaaaaaaaaaaa",instance="bbbbbbbbbbb"} or `, 1000) + "up", 400, "levels deep"},
+		{"deep and wide", strings.Repeat("abs(", 200) + "label_join(up" + strings.Repeat(`,"a"`, 10_000) + ")" + strings.Repeat(")", 200), 400, "levels deep"},
+		{"long numbers", strings.Repeat("1e308+", 350) + "1", 400, "levels deep"},
+		{"wide", "label_join(up" + strings.Repeat(`,"a"`, 50_000) + ")", 200, ""},
+		{"a union of a dashboard", strings.Repeat(`up{job="aaaaaaaaaaaaaaaaaaaa",instance="bbbbbbbbbbb"} or `, 100) + "up", 200, ""},
+	} {
+		began := time.Now()
+		expect(t, w.do("POST", "/api/v1/format_query", []string{"query=" + c.query}, nil), c.code, map[int]string{400: "bad_data"}[c.code], c.words)
+		if d := time.Since(began); d > 10*time.Second {
+			t.Errorf("%s took %s", c.name, d)
+		}
+		if r := w.do("POST", "/api/v1/parse_query", []string{"query=" + c.query}, nil); r.Code != 200 {
+			t.Errorf("%s: %d %.200s", c.name, r.Code, r.Body)
+		}
+	}
+	w = newWorld(t, func(o *prom.Options) { o.Limits.MaxBytes = 1 << 20 })
+	for _, path := range []string{"/api/v1/format_query", "/api/v1/parse_query", "/api/v1/query_exemplars"} {
+		expect(t, w.do("POST", path, []string{"query=label_join(up" + strings.Repeat(`,"a"`, 10_000) + ")"}, nil), 422, "execution", "query.max-bytes")
+	}
+	expect(t, w.do("POST", "/api/v1/query_exemplars", []string{"query=up" + strings.Repeat(" or up", 256)}, nil), 400, "bad_data", "257 selectors")
 }
 
 func TestLabelsDoNotExplode(t *testing.T) {

@@ -136,7 +136,7 @@ func (w *world) do(method, path string, params, headers []string) *httptest.Resp
 	}
 	for _, h := range headers {
 		name, value, _ := strings.Cut(h, ": ")
-		r.Header.Add(name, value)
+		r.Header.Set(name, value)
 	}
 	out := httptest.NewRecorder()
 	w.ServeHTTP(out, r)

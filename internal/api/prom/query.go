@@ -94,7 +94,7 @@ func (h *Handler) run(r *request, span time.Duration, open func(context.Context,
 	}
 	q, err := open(ctx, opts, text)
 	if err != nil {
-		return nil, badParam("query", err)
+		return nil, badQuery(err)
 	}
 	answered := false
 	defer func() {
@@ -127,14 +127,14 @@ func (h *Handler) run(r *request, span time.Duration, open func(context.Context,
 // checkQuery refuses what the engine would not survive.
 func (h *Handler) checkQuery(text string, span time.Duration, quota *model.Quota) error {
 	if err := checkDepth(text); err != nil {
-		return badParam("query", err)
+		return badQuery(err)
 	}
 	expr, err := h.o.Parser.ParseExpr(text)
 	if err != nil {
-		return badParam("query", err)
+		return badQuery(err)
 	}
 	if err := checkGrowth(expr); err != nil {
-		return badParam("query", err)
+		return badQuery(err)
 	}
 	return h.chargeSubqueries(expr, span, quota)
 }
@@ -142,17 +142,24 @@ func (h *Handler) checkQuery(text string, span time.Duration, quota *model.Quota
 // treeBytes is the memory of the tree of an expression, for each byte of its text.
 const treeBytes = 64
 
-// parse parses an expression that is not to be evaluated.
-func (h *Handler) parse(r *request) (parser.Expr, error) {
+// parse parses an expression that is not to be evaluated. Bad makes an error of the API out of one in it.
+func (h *Handler) parse(r *request, bad func(error) *apiError) (parser.Expr, error) {
 	text := r.form.Get("query")
 	if err := checkDepth(text); err != nil {
-		return nil, err
+		return nil, bad(err)
 	}
 	if err := r.quota.TakeBytes(treeBytes * int64(len(text))); err != nil {
 		return nil, err
 	}
-	return h.o.Parser.ParseExpr(text)
+	expr, err := h.o.Parser.ParseExpr(text)
+	if err != nil {
+		return nil, bad(err)
+	}
+	return expr, nil
 }
+
+// badQuery names the parameter in an error in an expression.
+func badQuery(err error) *apiError { return badParam("query", err) }
 
 func queryOpts(form url.Values) (promql.QueryOpts, *apiError) {
 	var lookback time.Duration

@@ -69,8 +69,9 @@ type readEncoder struct {
 	quota      *model.Quota
 	maxSamples int    // of one query
 	samples    int    // of this query
-	out, one   []byte // the response, and its last series
-	charged    int    // capacity of both for which the quota was charged
+	out        []byte // the response
+	one, later []byte // the last series, but for its histograms, and these: they stand behind its samples
+	charged    int    // capacity of all three for which the quota was charged
 	iterator   chunkenc.Iterator
 }
 
@@ -96,7 +97,7 @@ func (e *readEncoder) endResult(begin int) error {
 
 // charge charges what the buffers have grown by.
 func (e *readEncoder) charge() error {
-	held := cap(e.out) + cap(e.one)
+	held := cap(e.out) + cap(e.one) + cap(e.later)
 	if held == e.charged {
 		return nil
 	}
@@ -109,7 +110,7 @@ func (e *readEncoder) charge() error {
 
 // series encodes a TimeSeries.
 func (e *readEncoder) series(s storage.Series) error {
-	b := e.one[:0]
+	b, later := e.one[:0], e.later[:0]
 	s.Labels().Range(func(l labels.Label) {
 		b = append(b, fieldLabels)
 		b = binary.AppendUvarint(b, uint64(stringSize(l.Name)+stringSize(l.Value)))
@@ -127,21 +128,21 @@ func (e *readEncoder) series(s storage.Series) error {
 			b = appendSample(b, it)
 		case chunkenc.ValHistogram:
 			t, h := it.AtHistogram(nil)
-			b = appendHistogram(b, prompb.FromIntHistogram(t, h))
+			later = appendHistogram(later, prompb.FromIntHistogram(t, h))
 		case chunkenc.ValFloatHistogram:
 			t, h := it.AtFloatHistogram(nil)
-			b = appendHistogram(b, prompb.FromFloatHistogram(t, h))
+			later = appendHistogram(later, prompb.FromFloatHistogram(t, h))
 		default:
 			return fmt.Errorf("%w: unrecognized value type: %s", model.ErrCorrupt, kind)
 		}
 	}
-	e.one = b
+	e.one, e.later = b, later
 	if err := it.Err(); err != nil {
 		return err
 	}
 	e.out = append(e.out, fieldTimeseries)
-	e.out = binary.AppendUvarint(e.out, uint64(len(b)))
-	e.out = append(e.out, b...)
+	e.out = binary.AppendUvarint(e.out, uint64(len(b)+len(later)))
+	e.out = append(append(e.out, b...), later...)
 	return e.charge()
 }
 
