@@ -14,7 +14,7 @@ import (
 
 // Check reads the whole part and verifies everything that can be verified: every byte belongs to a page, every page to
 // the index; keys, labels, times and postings ascend; counts and time ranges in the index and the footer are those of the
-// rows; keys are those of the labels under the seed; postings say exactly what the labels say. What is wrong is an error
+// rows, and so are the masks of windows; keys are those of the labels under the seed; postings say exactly what the labels say. What is wrong is an error
 // of class corrupt.
 func Check(ctx context.Context, r *Reader) error {
 	c := checker{ctx: ctx, r: r}
@@ -116,10 +116,12 @@ func (c *checker) order(s section) error {
 		}
 	}
 	switch {
-	case s == keySection && uint64(next) != m.Series, s == labelSection && m.Labels && uint64(next) != m.Series:
+	case uint64(next) != m.Series && (s == keySection || s == labelSection && m.Labels || s == windowSection && m.Windows.Count > 0):
 		return corrupt("pages of %s end at rank %d of %d", s, next, m.Series)
 	case !m.Labels && len(entries) > 0 && (s == labelSection || s == postingSection):
 		return corrupt("pages of %s in a part without labels", s)
+	case s == windowSection && m.Windows.Count == 0 && len(entries) > 0:
+		return corrupt("pages of windows in a part without windows")
 	}
 	return nil
 }
@@ -139,8 +141,6 @@ func (c *checker) footer() error {
 	switch {
 	case m.Signal != model.Metrics && m.Signal != model.Logs:
 		return corrupt("footer: %s", m.Signal)
-	case m.SeqLo > m.SeqHi:
-		return corrupt("footer: sequence range [%d, %d]", m.SeqLo, m.SeqHi)
 	}
 	for i := range m.Tenants {
 		if m.Tenants[i].Series == 0 {
@@ -157,6 +157,7 @@ func (c *checker) series() error {
 	var count uint64
 	var rows tally
 	var last model.Key
+	masks := maskCursor{pages: rankWalk{ctx: c.ctx, r: c.r, section: windowSection}}
 	kb := model.KeyBuilder{Seed: m.Seed, Signal: m.Signal}
 	s := c.r.Stream()
 	for i := 0; s.Next(c.ctx); i++ {
@@ -171,6 +172,15 @@ func (c *checker) series() error {
 		last = s.Key()
 		if err := rows.add(s.Rows()); err != nil {
 			return fmt.Errorf("key %s: %w", last, err)
+		}
+		if m.Windows.Count > 0 {
+			mask, err := masks.at(uint32(i))
+			if err != nil {
+				return err
+			}
+			if want := m.Windows.ofSeries(s.Rows()); mask != want {
+				return corrupt("key %s has rows in the windows %x, its mask says %x", last, want, mask)
+			}
 		}
 		if m.Labels {
 			if err := c.labels(&kb, s.Labels(), s.Key(), uint32(count)+tenant.Rank0); err != nil {

@@ -27,7 +27,10 @@ func smallPart(t testing.TB, level Compression) []byte {
 			all = append(all, one)
 		}
 	}
-	_, b := writePart(t, sortSeries(all), testOptions(true, level))
+	o := testOptions(true, level)
+	o.Windows = Windows{Start: 1700000000e9, Length: 1e9, Count: 7}
+	o.Sources = []Source{{"n1", 1, 3, 9}, {"n2", 2, 4, 4}}
+	_, b := writePart(t, sortSeries(all), o)
 	return b
 }
 
@@ -84,6 +87,9 @@ func TestForgedPages(t *testing.T) {
 		}
 		_, err := forged.Select(context.Background(), "acme", []model.Matcher{{Name: "i", Op: model.MatchRegexp, Match: func(string) bool { return true }}, {Name: "even", Op: model.MatchEqual, Value: "yes"}})
 		if err != nil && !errors.Is(err, model.ErrCorrupt) {
+			t.Fatalf("%v", err)
+		}
+		if _, err := forged.Active(context.Background(), Ranks{0, 13}, model.TimeRange{Min: 1700000003e9, Max: 1700000003e9}); err != nil && !errors.Is(err, model.ErrCorrupt) {
 			t.Fatalf("%v", err)
 		}
 	}

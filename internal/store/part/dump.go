@@ -123,6 +123,8 @@ func (d *dumper) page(p *dumpPage) error {
 		dumpPostings(a)
 	case p.section == exemplarSection:
 		dumpExemplars(a)
+	case p.section == windowSection:
+		dumpMasks(a)
 	default:
 		dumpSamples(a)
 	}
@@ -260,13 +262,20 @@ func (a *annotator) end() {
 func (d *dumper) footer(a *annotator) {
 	a.raw(8, fmt.Sprintf("seed %016x", uint64(d.r.Meta().Seed)))
 	a.show(func() string { return "signal: " + model.Signal(a.s.byte()).String() })
-	a.uvarint("flags (1: has labels)")
-	a.uvarint("sources")
-	a.text("node")
-	a.uvarint("epoch of its journal")
-	a.uvarint("first sequence number")
-	a.uvarint("last sequence number")
+	flags := a.uvarint("flags (1: has labels, 2: has windows)")
+	sources := a.uvarint("sources")
+	for i := uint64(0); i < sources && !a.s.bad; i++ {
+		a.text("node")
+		a.uvarint("epoch of its journal")
+		a.uvarint("first sequence number")
+		a.uvarint("last sequence number")
+	}
 	a.varint("created")
+	if flags&footerWindows != 0 {
+		a.varint("start of the windows")
+		a.uvarint("length of a window")
+		a.uvarint("windows")
+	}
 	n := a.uvarint("tenants")
 	for i := uint64(0); i < n && !a.s.bad; i++ {
 		a.text("tenant")

@@ -3,6 +3,8 @@ package part
 import (
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 
 	"github.com/shaledb/shale/internal/model"
 )
@@ -82,7 +84,7 @@ func dumpGroup(a *annotator, layouts []layout, ref int64, n int) {
 	if n < columnRows {
 		a.column(ints, what+": all but the sum, of the first row")
 		a.column(ints*(n-1), what+": by number, how much more the others have")
-		dumpSized(a, n*(len(names)-ints), what+": "+names[ints]+" to "+names[len(names)-1])
+		dumpSized(a, n*(len(names)-ints), what+": "+strings.Join(slices.Compact([]string{names[ints], names[len(names)-1]}), " to "))
 		return
 	}
 	for i, name := range names {
@@ -125,4 +127,16 @@ func dumpExemplars(a *annotator) {
 			return fmt.Sprintf("set %d: %s", i, model.Labels(d.labels))
 		})
 	}
+}
+
+func dumpMasks(a *annotator) {
+	a.uvarint("first rank")
+	n := a.uvarint("masks")
+	a.show(func() string {
+		var hex []string
+		for _, mask := range a.ints.append(nil, &a.s, int(min(n, maxPageRanks))) {
+			hex = append(hex, fmt.Sprintf("%x", uint64(mask)))
+		}
+		return "windows with rows: " + few(hex)
+	})
 }

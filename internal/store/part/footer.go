@@ -30,7 +30,8 @@ type footer struct {
 }
 
 const (
-	footerLabels uint64 = 1
+	footerLabels  uint64 = 1
+	footerWindows uint64 = 2
 )
 
 func (f *footer) append(dst []byte) []byte {
@@ -41,13 +42,24 @@ func (f *footer) append(dst []byte) []byte {
 	if m.Labels {
 		flags |= footerLabels
 	}
+	if m.Windows.Count > 0 {
+		flags |= footerWindows
+	}
 	dst = binary.AppendUvarint(dst, flags)
-	dst = binary.AppendUvarint(dst, 1) // sources
-	dst = appendBytes(dst, m.Node)
-	dst = binary.AppendUvarint(dst, m.Epoch)
-	dst = binary.AppendUvarint(dst, m.SeqLo)
-	dst = binary.AppendUvarint(dst, m.SeqHi)
+	dst = binary.AppendUvarint(dst, uint64(len(m.Sources)))
+	for i := range m.Sources {
+		s := &m.Sources[i]
+		dst = appendBytes(dst, s.Node)
+		dst = binary.AppendUvarint(dst, s.Epoch)
+		dst = binary.AppendUvarint(dst, s.SeqLo)
+		dst = binary.AppendUvarint(dst, s.SeqHi)
+	}
 	dst = binary.AppendVarint(dst, m.Created)
+	if w := m.Windows; w.Count > 0 {
+		dst = binary.AppendVarint(dst, w.Start)
+		dst = binary.AppendUvarint(dst, uint64(w.Length))
+		dst = binary.AppendUvarint(dst, uint64(w.Count))
+	}
 	dst = binary.AppendUvarint(dst, uint64(len(m.Tenants)))
 	for i := range m.Tenants {
 		t := &m.Tenants[i]
@@ -80,16 +92,27 @@ func readFooter(payload []byte, size int64) (*footer, error) {
 	m.Seed = model.KeySeed(s.u64())
 	m.Signal = model.Signal(s.byte())
 	flags := s.uvarint()
-	if flags&^footerLabels != 0 {
+	if flags&^(footerLabels|footerWindows) != 0 {
 		return nil, corrupt("footer: unknown flags %x", flags)
 	}
 	m.Labels = flags&footerLabels != 0
-	if n := s.uvarint(); n != 1 && !s.bad {
-		return nil, invalid("rows of %d journals; this Shale reads parts with rows of one", n)
+	var sources []Source
+	for n := s.below(uint64(len(s.b))); n > 0 && !s.bad; n-- {
+		sources = append(sources, Source{Node: string(s.bytes()), Epoch: s.uvarint(), SeqLo: s.uvarint(), SeqHi: s.uvarint()})
 	}
-	m.Node = string(s.bytes())
-	m.Epoch, m.SeqLo, m.SeqHi = s.uvarint(), s.uvarint(), s.uvarint()
 	m.Created = s.varint()
+	if flags&footerWindows != 0 {
+		m.Windows = Windows{Start: s.varint(), Length: int64(s.uvarint()), Count: s.below(maxWindows)}
+	}
+	if err := s.err("footer"); err != nil {
+		return nil, err
+	}
+	if why := m.setSources(sources); why != "" {
+		return nil, corrupt("footer: %s", why)
+	}
+	if !m.Windows.valid() || m.Windows.Count == 0 && flags&footerWindows != 0 {
+		return nil, corrupt("footer: %d windows of %d ns from %d on", m.Windows.Count, m.Windows.Length, m.Windows.Start)
+	}
 	m.Range = noTimes
 	if err := readTenants(&s, m); err != nil {
 		return nil, err

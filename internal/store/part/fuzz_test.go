@@ -115,6 +115,8 @@ func FuzzPayloads(f *testing.F) {
 				})
 			}
 		}
+		var masks maskDir
+		_ = masks.open(b)
 		for _, dir := range []rowDir{&sampleDir{}, &exemplarDir{}} {
 			if dir.open(b) != nil {
 				continue

@@ -16,10 +16,11 @@ import (
 
 // TestGolden writes the parts that the files in testdata/golden describe, a series a line:
 //
-//	tenant label=value ... : time=value time=value^start ...
+//	tenant label=value ... : time=value time=value^start ... ! time=value{label=value,...} ...
 //
-// and compares every byte. A value is a number or 16 hexadecimal digits after 0x. Run with -rewrite to make the output
-// anew; a change of it is a change of the format.
+// and compares every byte. A value is a number, 16 hexadecimal digits after 0x, or a histogram as parseHistogram reads it;
+// what stands behind the ! are exemplars. The arguments "windows" and "sources" give the part masks and several sources.
+// Run with -rewrite to make the output anew; a change of it is a change of the format.
 func TestGolden(t *testing.T) {
 	datadriven.Walk(t, "testdata/golden", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
@@ -29,6 +30,12 @@ func TestGolden(t *testing.T) {
 			o := testOptions(d.HasArg("labels"), Fast)
 			if d.HasArg("dense") {
 				o.Level = Dense
+			}
+			if d.HasArg("windows") {
+				o.Windows = Windows{Start: 1700000000e9, Length: 60e9, Count: 3}
+			}
+			if d.HasArg("sources") {
+				o.Sources = []Source{{"n1", 1600000000e9, 3, 9}, {"n1", 1650000000e9, 1, 4}, {"n2", 1500000000e9, 200, 300}}
 			}
 			var all []oneSeries
 			for _, line := range strings.Split(strings.TrimSpace(d.Input), "\n") {
@@ -76,6 +83,7 @@ func checkDumpIsWhole(t *testing.T, dump string, size int) {
 func parseSeries(t *testing.T, line string) oneSeries {
 	t.Helper()
 	head, tail, _ := strings.Cut(line, ":")
+	tail, exemplars, _ := strings.Cut(tail, "!")
 	var pairs []string
 	fields := strings.Fields(head)
 	for _, f := range fields[1:] {
@@ -91,9 +99,80 @@ func parseSeries(t *testing.T, line string) oneSeries {
 		if start != "" {
 			startTime = parseInt(t, start)
 		}
+		if strings.HasPrefix(value, "h(") {
+			s.rows.AppendBlob(parseInt(t, at), model.KindHistogram, parseHistogram(t, value), startTime)
+			continue
+		}
 		s.rows.Append(parseInt(t, at), parseValue(t, value), startTime)
 	}
+	for _, f := range strings.Fields(exemplars) {
+		at, value, _ := strings.Cut(f, "=")
+		value, set, _ := strings.Cut(value, "{")
+		var pairs []string
+		for _, l := range strings.FieldsFunc(set, func(r rune) bool { return r == ',' || r == '}' }) {
+			name, value, _ := strings.Cut(l, "=")
+			pairs = append(pairs, name, value)
+		}
+		e := model.Exemplar{Value: parseValue(t, value), Labels: model.LabelsOf(pairs...)}
+		s.exemplars.AppendBlob(parseInt(t, at), model.KindExemplar, model.AppendExemplar(nil, &e), 0)
+	}
 	return s
+}
+
+// parseHistogram reads, with every field but the first optional,
+//
+//	h(schema;gauge;float;zt=0.001;count=9;zero=1;sum=3.5;p=0:2,3:1/5,-1,2;n=...;custom=1,2)
+//
+// where p and n are spans and, behind the slash, buckets as they stand in the canonical form.
+func parseHistogram(t *testing.T, s string) []byte {
+	fields := strings.Split(strings.TrimSuffix(strings.TrimPrefix(s, "h("), ")"), ";")
+	h := model.Histogram{Schema: int32(parseInt(t, fields[0]))}
+	number := func(s string) uint64 {
+		if h.Float {
+			return parseValue(t, s)
+		}
+		return uint64(parseInt(t, s))
+	}
+	for _, f := range fields[1:] {
+		name, value, _ := strings.Cut(f, "=")
+		switch name {
+		case "gauge":
+			h.Gauge = true
+		case "float":
+			h.Float = true
+		case "zt":
+			h.ZeroThreshold = parseValue(t, value)
+		case "count":
+			h.Count = number(value)
+		case "zero":
+			h.ZeroCount = number(value)
+		case "sum":
+			h.Sum = parseValue(t, value)
+		case "custom":
+			for _, v := range strings.Split(value, ",") {
+				h.Custom = append(h.Custom, parseValue(t, v))
+			}
+		case "p", "n":
+			spans, buckets, _ := strings.Cut(value, "/")
+			var list []model.HistogramSpan
+			var numbers []uint64
+			for _, v := range strings.Split(spans, ",") {
+				offset, length, _ := strings.Cut(v, ":")
+				list = append(list, model.HistogramSpan{Offset: int32(parseInt(t, offset)), Length: uint32(parseInt(t, length))})
+			}
+			for _, v := range strings.Split(buckets, ",") {
+				numbers = append(numbers, number(v))
+			}
+			if name == "p" {
+				h.PositiveSpans, h.Positive = list, numbers
+			} else {
+				h.NegativeSpans, h.Negative = list, numbers
+			}
+		default:
+			t.Fatalf("histogram: %q", f)
+		}
+	}
+	return model.AppendHistogram(nil, &h)
 }
 
 func parseInt(t *testing.T, s string) int64 {

@@ -16,24 +16,30 @@ const (
 	postingSection
 	sampleSection
 	exemplarSection
+	windowSection
 	sections
 )
 
 func (s section) String() string {
-	return [...]string{"keys", "labels", "postings", "samples", "exemplars", "unknown section"}[min(s, sections)]
+	return [...]string{"keys", "labels", "postings", "samples", "exemplars", "windows", "unknown section"}[min(s, sections)]
 }
 
-// rowSection is how sections of rows of any family are stored.
-const rowSection byte = 3
+// How sections are stored whose number is not their place in the file: those of rows of any family, and the masks.
+const (
+	rowKind    byte = 3
+	windowKind byte = 4
+)
 
 // stored returns the two bytes by which a section is known in the file: its kind, and the family of its rows, if it holds
 // any.
 func (s section) stored() [2]byte {
 	switch s {
 	case sampleSection:
-		return [2]byte{rowSection, byte(model.Samples)}
+		return [2]byte{rowKind, byte(model.Samples)}
 	case exemplarSection:
-		return [2]byte{rowSection, byte(model.Exemplars)}
+		return [2]byte{rowKind, byte(model.Exemplars)}
+	case windowSection:
+		return [2]byte{windowKind, 0}
 	}
 	return [2]byte{byte(s), 0}
 }

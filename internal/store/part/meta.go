@@ -1,17 +1,24 @@
 package part
 
-import "github.com/shaledb/shale/internal/model"
+import (
+	"fmt"
+
+	"github.com/shaledb/shale/internal/model"
+)
 
 // Meta is what a part says of itself, in its footer.
 type Meta struct {
 	Seed   model.KeySeed
 	Signal model.Signal
-	// Node names the process that wrote the part, and Epoch its journal: when that was begun, in Unix nanoseconds.
-	// Sequence numbers of two journals are not comparable. The format has room for rows of several.
-	Node  string
-	Epoch uint64
-	// SeqLo and SeqHi bound the journal sequence numbers of the batches whose rows the part holds, inclusive.
+	// Sources are the journals whose rows the part holds: at least one, by (Node, Epoch).
+	Sources []Source
+	// Node, Epoch, SeqLo and SeqHi are those of the first source, which is the only one until parts of several nodes are
+	// merged.
+	Node         string
+	Epoch        uint64
 	SeqLo, SeqHi uint64
+	// Windows says in what the masks divide time, if there are masks.
+	Windows Windows
 	// Created is in Unix nanoseconds.
 	Created int64
 	// Labels says that the part has labels and postings.
@@ -22,6 +29,39 @@ type Meta struct {
 	Series, Samples, Exemplars uint64
 	// Tenants are sorted by name.
 	Tenants []Tenant
+}
+
+// Source is a stretch of a journal.
+type Source struct {
+	// Node names the process that wrote the journal, Epoch the journal: when that was begun, in Unix nanoseconds. Sequence
+	// numbers of two journals are not comparable.
+	Node  string
+	Epoch uint64
+	// SeqLo and SeqHi bound the sequence numbers of the batches whose rows the part holds, inclusive.
+	SeqLo, SeqHi uint64
+}
+
+func (s *Source) less(o *Source) bool {
+	return s.Node < o.Node || s.Node == o.Node && s.Epoch < o.Epoch
+}
+
+// setSources sets the sources. It returns what is wrong with them, or "".
+func (m *Meta) setSources(sources []Source) string {
+	if len(sources) == 0 {
+		return "no source"
+	}
+	for i := range sources {
+		s := &sources[i]
+		switch {
+		case s.SeqLo > s.SeqHi:
+			return fmt.Sprintf("source %q has the sequence numbers [%d, %d]", s.Node, s.SeqLo, s.SeqHi)
+		case i > 0 && !sources[i-1].less(s):
+			return fmt.Sprintf("source %q of epoch %d stands after %q of %d", s.Node, s.Epoch, sources[i-1].Node, sources[i-1].Epoch)
+		}
+	}
+	m.Sources = sources
+	m.Node, m.Epoch, m.SeqLo, m.SeqHi = sources[0].Node, sources[0].Epoch, sources[0].SeqLo, sources[0].SeqHi
+	return ""
 }
 
 // Tenant is the entry of one tenant in the directory of a part. Its series have the ranks [Rank0, Rank0+Series).

@@ -22,10 +22,13 @@ func (r *Reader) LabelNames(ctx context.Context, tenant string, ms []model.Match
 			return err
 		}
 		if few {
-			return r.collect(ctx, t, set, emit, func(l model.Labels, found func([]byte)) {
+			return r.collect(ctx, t, set, emit, func(l model.Labels, found func([]byte) error) error {
 				for name, _, rest, ok := l.Next(); ok; name, _, rest, ok = rest.Next() {
-					found(name)
+					if err := found(name); err != nil {
+						return err
+					}
 				}
+				return nil
 			})
 		}
 	}
@@ -65,10 +68,11 @@ func (r *Reader) LabelValues(ctx context.Context, tenant, name string, ms []mode
 			return err
 		}
 		if few {
-			return r.collect(ctx, t, set, emit, func(l model.Labels, found func([]byte)) {
+			return r.collect(ctx, t, set, emit, func(l model.Labels, found func([]byte) error) error {
 				if value := l.Get(name); len(value) > 0 {
-					found(value)
+					return found(value)
 				}
+				return nil
 			})
 		}
 	}
@@ -126,18 +130,41 @@ func (r *Reader) fewer(ctx context.Context, t *Tenant, w *postingWalk, set rankR
 	return n < limit, err
 }
 
-// collect emits, ascending and unique, what pick finds in the labels of a set.
-func (r *Reader) collect(ctx context.Context, t *Tenant, set rankRuns, emit func([]byte) error, pick func(l model.Labels, found func([]byte))) error {
+// Charged returns a reader of the same part that asks charge before LabelNames and LabelValues take memory that grows with
+// what they find, and gives it back, as a negative number, when they return. An error of charge ends them and is returned.
+// It is called by the goroutines that call them.
+func (r *Reader) Charged(charge func(bytes int64) error) *Reader {
+	charged := *r
+	charged.charge = charge
+	return &charged
+}
+
+// collect emits, ascending and unique, what pick finds in the labels of a set. It has to hold all of it, since labels come
+// in the order of keys.
+func (r *Reader) collect(ctx context.Context, t *Tenant, set rankRuns, emit func([]byte) error, pick func(l model.Labels, found func([]byte) error) error) error {
+	const each = 96 // of two slices and a string with their place in a map, about
+	charge, taken := r.charge, int64(0)
+	if charge == nil {
+		charge = func(int64) error { return nil }
+	}
+	defer func() { _ = charge(-taken) }() // what is given back is not refused
 	seen := make(map[string]struct{})
 	var all [][]byte
-	found := func(b []byte) {
-		if _, ok := seen[string(b)]; !ok {
-			b = bytes.Clone(b)
-			seen[string(b)] = struct{}{}
-			all = append(all, b)
+	found := func(b []byte) error {
+		if _, ok := seen[string(b)]; ok {
+			return nil
 		}
+		n := int64(2*len(b) + each)
+		if err := charge(n); err != nil {
+			return err
+		}
+		taken += n
+		b = bytes.Clone(b)
+		seen[string(b)] = struct{}{}
+		all = append(all, b)
+		return nil
 	}
-	err := r.eachLabels(ctx, t, set, func(_ uint32, l model.Labels) { pick(l, found) })
+	err := r.eachLabels(ctx, t, set, func(_ uint32, l model.Labels) error { return pick(l, found) })
 	if err != nil {
 		return err
 	}

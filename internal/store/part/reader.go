@@ -20,6 +20,8 @@ type Reader struct {
 	read   ReadRange
 	// size is that of the file, footerOff the offset of the footer, at which the pages end.
 	size, footerOff int64
+	// charge, if set, is asked for the memory of label lists.
+	charge func(bytes int64) error
 }
 
 // Open reads the footer of a file. Pages are read from the file each time.
@@ -62,7 +64,7 @@ func (r *Reader) Bind(p Pages) *Reader {
 
 // FooterBytes is about what the open reader holds in memory.
 func (r *Reader) FooterBytes() int64 {
-	n := int64(len(r.footer.meta.Tenants)) * 80
+	n := int64(len(r.footer.meta.Tenants))*80 + int64(len(r.footer.meta.Sources))*64
 	for _, pages := range r.footer.index {
 		for i := range pages {
 			n += 128 + int64(len(pages[i].name)+len(pages[i].value))

@@ -84,23 +84,26 @@ func (w *postingWalk) pageNumber(name, value string) (int, error) {
 // filter keeps the series whose labels satisfy all selectors.
 func (r *Reader) filter(ctx context.Context, t *Tenant, set rankRuns, rest []selector) (rankRuns, error) {
 	u := rankUnion{series: t.Series}
-	err := r.eachLabels(ctx, t, set, func(rank uint32, l model.Labels) {
+	err := r.eachLabels(ctx, t, set, func(rank uint32, l model.Labels) error {
 		if satisfiesAll(l, rest) {
 			u.add(rank, rank+1)
 		}
+		return nil
 	})
 	return u.take(), err
 }
 
-// eachLabels reads the labels of a set.
-func (r *Reader) eachLabels(ctx context.Context, t *Tenant, set rankRuns, fn func(rank uint32, l model.Labels)) error {
+// eachLabels reads the labels of a set. An error of fn ends the walk and is returned.
+func (r *Reader) eachLabels(ctx context.Context, t *Tenant, set rankRuns, fn func(rank uint32, l model.Labels) error) error {
 	labels := labelCursor{pages: rankWalk{ctx: ctx, r: r, section: labelSection}}
 	for _, run := range set {
 		for rank := run.from; rank < run.to; rank++ {
 			if err := labels.seek(t.Rank0 + rank); err != nil {
 				return err
 			}
-			fn(rank, labels.labels())
+			if err := fn(rank, labels.labels()); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

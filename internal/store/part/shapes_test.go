@@ -169,6 +169,40 @@ func TestFewCandidates(t *testing.T) {
 	if n := count.Load(); n > 16 || len(values) != 50 || len(names) != 2 {
 		t.Fatalf("%d pages were read; %d values, %d names", n, len(values), len(names))
 	}
+	checkCharged(t, r, ms[:1])
+}
+
+// checkCharged: what a label list holds is charged before, and given back whatever the end.
+func checkCharged(t *testing.T, r *Reader, ms []model.Matcher) {
+	t.Helper()
+	var held, most, limit int64
+	r = r.Charged(func(n int64) error {
+		if n > 0 && held+n > limit {
+			return model.ErrLimit
+		}
+		held += n
+		most = max(most, held)
+		return nil
+	})
+	stop := errors.New("stop")
+	for _, c := range []struct {
+		limit int64
+		emit  func([]byte) error
+		want  error
+	}{
+		{1 << 20, func([]byte) error { return nil }, nil},
+		{1 << 20, func([]byte) error { return stop }, stop},
+		{2000, func([]byte) error { return nil }, model.ErrLimit},
+		{0, func([]byte) error { return nil }, model.ErrLimit},
+	} {
+		held, most, limit = 0, 0, c.limit
+		if err := r.LabelValues(context.Background(), "t", "pod", ms, c.emit); !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {
+			t.Fatalf("with %d bytes: %v, should be %v", c.limit, err, c.want)
+		}
+		if held != 0 || c.limit == 1<<20 && most < 50*40 {
+			t.Fatalf("with %d bytes: %d were held, %d still are", c.limit, most, held)
+		}
+	}
 }
 
 func TestConcurrentReaders(t *testing.T) {

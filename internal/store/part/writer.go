@@ -21,13 +21,17 @@ const (
 type WriterOptions struct {
 	Seed   model.KeySeed
 	Signal model.Signal
-	Node   string
-	Epoch  uint64
-	// SeqLo and SeqHi bound the journal sequence numbers of the rows, inclusive.
+	// Sources are the journals whose rows the part holds, by (Node, Epoch), each once. Without them it is one source, of
+	// Node, Epoch, SeqLo and SeqHi.
+	Sources      []Source
+	Node         string
+	Epoch        uint64
 	SeqLo, SeqHi uint64
 	Level        Compression
 	// Labels says that every series comes with its labels. Then the part has labels and postings.
 	Labels bool
+	// Windows, if their Count is not 0, give each series a mask: see [Windows].
+	Windows Windows
 	// Created is in Unix nanoseconds.
 	Created int64
 }
@@ -47,6 +51,7 @@ type Writer struct {
 	postings  postings
 	samples   samplePage
 	exemplars exemplarPage
+	masks     maskPage
 
 	rank  uint32 // of the current series
 	last  model.Key
@@ -74,8 +79,16 @@ var formatSizes = sizes{page: pageBytes, index: pageBytes, list: maxListBytes, r
 func newWriter(w io.Writer, o WriterOptions, z sizes) *Writer {
 	p := &Writer{w: w, o: o, sizes: z}
 	p.footer.meta = Meta{
-		Seed: o.Seed, Signal: o.Signal, Node: o.Node, Epoch: o.Epoch, SeqLo: o.SeqLo, SeqHi: o.SeqHi,
-		Created: o.Created, Labels: o.Labels, Range: noTimes,
+		Seed: o.Seed, Signal: o.Signal, Created: o.Created, Labels: o.Labels, Windows: o.Windows, Range: noTimes,
+	}
+	if len(o.Sources) == 0 {
+		o.Sources = []Source{{Node: o.Node, Epoch: o.Epoch, SeqLo: o.SeqLo, SeqHi: o.SeqHi}}
+	}
+	if why := p.footer.meta.setSources(o.Sources); why != "" {
+		p.err = invalid("%s", why)
+	}
+	if !o.Windows.valid() {
+		p.err = invalid("%d windows of %d ns from %d on", o.Windows.Count, o.Windows.Length, o.Windows.Start)
 	}
 	for i := range p.index {
 		p.index[i].section = section(i)
@@ -127,6 +140,11 @@ func (p *Writer) series(tenant string, k model.Key, l model.Labels) error {
 	}
 	if p.o.Labels {
 		if err := p.addLabels(l); err != nil {
+			return err
+		}
+	}
+	if p.o.Windows.Count > 0 {
+		if err := p.addMask(); err != nil {
 			return err
 		}
 	}
@@ -183,12 +201,29 @@ func (p *Writer) endTenant() error {
 	if err := p.flushExemplars(); err != nil {
 		return err
 	}
+	if err := p.flushMasks(); err != nil {
+		return err
+	}
 	if err := p.flushPostings(); err != nil {
 		return err
 	}
 	t, m := p.tenant(), &p.footer.meta
 	m.Samples, m.Exemplars = m.Samples+t.Samples, m.Exemplars+t.Exemplars
 	m.Range.Min, m.Range.Max = min(m.Range.Min, t.Range.Min), max(m.Range.Max, t.Range.Max)
+	return nil
+}
+
+// addMask begins the mask of the current series.
+func (p *Writer) addMask() error {
+	if p.masks.full(p.sizes.page) {
+		if err := p.flushMasks(); err != nil {
+			return err
+		}
+	}
+	if len(p.masks.masks) == 0 {
+		p.masks.rank0 = p.rank
+	}
+	p.masks.masks = append(p.masks.masks, 0)
 	return nil
 }
 

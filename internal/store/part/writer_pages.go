@@ -114,6 +114,21 @@ func (p *Writer) flushExemplars() error {
 	return p.indexed(exemplarSection, e)
 }
 
+func (p *Writer) flushMasks() error {
+	m := &p.masks
+	if len(m.masks) == 0 {
+		return nil
+	}
+	p.payload = m.payload(p.payload[:0], &p.samples.ints)
+	a, err := p.page(p.textCodec())
+	if err != nil {
+		return err
+	}
+	e := pageEntry{addr: a, rank0: m.rank0, ranks: uint32(len(m.masks))}
+	m.masks = m.masks[:0]
+	return p.indexed(windowSection, e)
+}
+
 // flushPostings writes the postings of the current tenant and forgets them.
 func (p *Writer) flushPostings() error {
 	page := postingPage{tenant: uint32(len(p.footer.meta.Tenants) - 1)}

@@ -18,6 +18,9 @@ func (p *Writer) Rows(r *model.SeriesRows) error {
 		return p.err
 	}
 	p.given = true
+	if p.o.Windows.Count > 0 {
+		p.masks.masks[len(p.masks.masks)-1] = int64(p.o.Windows.ofSeries(r))
+	}
 	if p.err = p.samplesOf(&r.Samples); p.err == nil {
 		p.err = p.exemplarsOf(&r.Exemplars)
 	}
