@@ -145,6 +145,28 @@ func (s *SeriesSet) appendCursor(ctx context.Context, c model.Cursor, dst *model
 	return nil
 }
 
+// Forget gives back what the first n of rows, which AppendRows has appended, were charged, and does not count them. It is
+// for a caller that asks for more rows than it hands on.
+func (s *SeriesSet) Forget(rows *model.Rows, n int) error {
+	bytes := 0
+	for i := range n {
+		if rows.Kind(i) != model.KindFloat {
+			bytes += len(rows.Blob(i))
+		}
+		if len(rows.Starts) > 0 {
+			bytes += 8
+		}
+		if len(rows.Kinds) > 0 {
+			bytes++
+		}
+	}
+	s.req.Cost.Samples.Add(-int64(n))
+	if err := s.req.Quota.TakeSamples(-int64(n)); err != nil {
+		return err
+	}
+	return s.req.Quota.TakeBytes(-int64(bytes))
+}
+
 // besidesFloats returns the bytes that rows take beside the 16 for each that TakeSamples charges.
 func besidesFloats(r *model.Rows) int64 { return int64(len(r.Bytes) + 8*len(r.Starts) + len(r.Kinds)) }
 

@@ -2,6 +2,6 @@
 // samples go in through the write path, queries are answered by the read path, and the rows lie in buffers, in local
 // parts or in the bucket.
 //
-// It owns the adapter to upstream's storage interface and the cutting of test files into sections. It never changes a
-// test: a section that needs native histograms is left out whole and listed in SKIPPED.md.
+// It owns the adapter to upstream's storage interface, which other tests use too. It never changes a test or leaves one
+// out: SKIPPED.md says so, and what there is.
 package promqltest

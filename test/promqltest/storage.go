@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/prometheus/prometheus/model/exemplar"
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
@@ -17,40 +18,62 @@ import (
 
 var errUnsupported = errors.New("not supported")
 
-// adapter is an engine as upstream's storage.
-type adapter struct {
+// Storage is an engine as upstream's storage. Every commit is one push, after which the rows are moved.
+type Storage struct {
 	engine Engine
 	move   func(Engine) error
 }
 
-var _ storage.Storage = (*adapter)(nil)
+var _ storage.Storage = (*Storage)(nil)
 
-func (a *adapter) Querier(mint, maxt int64) (storage.Querier, error) {
-	q := promql.Queryable{
-		Read: a.engine.Querier(), Tenant: model.DefaultTenant, Quota: new(model.Quota), Cost: new(model.Cost),
+// NewStorage returns an engine as a storage. Move is called after each commit, to bring the rows to where they are
+// wanted; nil leaves them. Closing the storage closes the engine.
+func NewStorage(e Engine, move func(Engine) error) *Storage {
+	if move == nil {
+		move = func(Engine) error { return nil }
 	}
-	return q.Querier(mint, maxt)
+	return &Storage{engine: e, move: move}
 }
 
-func (a *adapter) ChunkQuerier(int64, int64) (storage.ChunkQuerier, error) {
+func (s *Storage) queryable() *promql.Queryable {
+	return &promql.Queryable{
+		Read: s.engine.Querier(), Tenant: model.DefaultTenant, Quota: new(model.Quota), Cost: new(model.Cost),
+	}
+}
+
+// Querier returns a querier over [mint, maxt] milliseconds.
+func (s *Storage) Querier(mint, maxt int64) (storage.Querier, error) {
+	return s.queryable().Querier(mint, maxt)
+}
+
+// ExemplarQuerier returns a querier of exemplars.
+func (s *Storage) ExemplarQuerier(ctx context.Context) (storage.ExemplarQuerier, error) {
+	return s.queryable().ExemplarQuerier(ctx)
+}
+
+// ChunkQuerier fails: no question of the test language is asked of chunks.
+func (s *Storage) ChunkQuerier(int64, int64) (storage.ChunkQuerier, error) {
 	return nil, fmt.Errorf("chunk querier: %w", errUnsupported)
 }
 
 // Appender is the older of upstream's interfaces; the test language writes through AppenderV2.
-func (a *adapter) Appender(context.Context) storage.Appender { return nil }
+func (s *Storage) Appender(context.Context) storage.Appender { return nil }
 
-func (a *adapter) AppenderV2(ctx context.Context) storage.AppenderV2 {
-	return &appender{ctx: ctx, a: a, batch: a.engine.Path().Batch(model.DefaultTenant, model.Metrics)}
+// AppenderV2 returns an appender, which collects one batch.
+func (s *Storage) AppenderV2(ctx context.Context) storage.AppenderV2 {
+	return &appender{ctx: ctx, s: s, batch: s.engine.Path().Batch(model.DefaultTenant, model.Metrics)}
 }
 
-func (a *adapter) StartTime() (int64, error) { return 0, nil }
+// StartTime is 1970.
+func (s *Storage) StartTime() (int64, error) { return 0, nil }
 
-func (a *adapter) Close() error { return a.engine.Close() }
+// Close closes the engine.
+func (s *Storage) Close() error { return s.engine.Close() }
 
 // appender collects a batch and pushes it when it is committed.
 type appender struct {
 	ctx    context.Context
-	a      *adapter
+	s      *Storage
 	batch  *model.Batch
 	labels []labels.Labels // of each series of the batch
 }
@@ -60,28 +83,58 @@ func (p *appender) BuildLabels(i int, b *model.LabelsBuilder) {
 	p.labels[i].Range(func(l labels.Label) { b.Add([]byte(l.Name), []byte(l.Value)) })
 }
 
+const nanosPerMilli = int64(time.Millisecond)
+
 func (p *appender) Append(_ storage.SeriesRef, l labels.Labels, st, t int64, v float64,
-	h *histogram.Histogram, fh *histogram.FloatHistogram, _ storage.AppendV2Options,
+	h *histogram.Histogram, fh *histogram.FloatHistogram, o storage.AppendV2Options,
 ) (storage.SeriesRef, error) {
-	if h != nil || fh != nil {
-		return 0, fmt.Errorf("histograms: %w", errUnsupported)
-	}
 	p.labels = append(p.labels, l)
-	var b model.LabelsBuilder
-	p.BuildLabels(len(p.labels)-1, &b)
-	canonical, err := b.Append(nil)
+	canonical, err := canonicalLabels(l)
 	if err != nil {
 		return 0, err
 	}
-	ms := int64(time.Millisecond)
-	p.batch.Samples.Append(t*ms, math.Float64bits(v), st*ms)
-	p.batch.EndSeries(model.Labels(canonical).Key(p.a.engine.Path().Seed(), model.Metrics))
+	at, start := t*nanosPerMilli, st*nanosPerMilli
+	var value *model.Histogram
+	switch {
+	case fh != nil:
+		value = fromFloat(fh)
+	case h != nil:
+		value = fromInteger(h)
+	}
+	if value == nil {
+		p.batch.Samples.Append(at, math.Float64bits(v), start)
+	} else {
+		p.batch.Samples.AppendBlob(at, model.KindHistogram, model.AppendHistogram(nil, value), start)
+	}
+	for i := range o.Exemplars {
+		if err := p.exemplar(&o.Exemplars[i]); err != nil {
+			return 0, err
+		}
+	}
+	p.batch.EndSeries(canonical.Key(p.s.engine.Path().Seed(), model.Metrics))
 	return 0, nil
+}
+
+func (p *appender) exemplar(e *exemplar.Exemplar) error {
+	l, err := canonicalLabels(e.Labels)
+	if err != nil {
+		return err
+	}
+	blob := model.AppendExemplar(nil, &model.Exemplar{Value: math.Float64bits(e.Value), Labels: l})
+	p.batch.Exemplars.AppendBlob(e.Ts*nanosPerMilli, model.KindExemplar, blob, 0)
+	return nil
+}
+
+func canonicalLabels(l labels.Labels) (model.Labels, error) {
+	var b model.LabelsBuilder
+	l.Range(func(l labels.Label) { b.Add([]byte(l.Name), []byte(l.Value)) })
+	canonical, err := b.Append(nil)
+	return model.Labels(canonical), err
 }
 
 // Commit pushes the batch and moves the rows to where the test wants them.
 func (p *appender) Commit() error {
-	path := p.a.engine.Path()
+	path := p.s.engine.Path()
 	defer path.Recycle(p.batch)
 	p.batch.Source = p
 	res, err := path.Push(p.ctx, p.batch)
@@ -91,10 +144,10 @@ func (p *appender) Commit() error {
 	if len(res.Rejected) > 0 {
 		return fmt.Errorf("rejected: %+v", res.Rejected)
 	}
-	return p.a.move(p.a.engine)
+	return p.s.move(p.s.engine)
 }
 
 func (p *appender) Rollback() error {
-	p.a.engine.Path().Recycle(p.batch)
+	p.s.engine.Path().Recycle(p.batch)
 	return nil
 }

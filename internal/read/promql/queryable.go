@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
@@ -36,44 +37,47 @@ type querier struct {
 // Select pins what the answer needs at once, so that all selectors of an expression see the store at about the same
 // moment, and reads when the set is walked.
 func (q *querier) Select(ctx context.Context, sortSeries bool, hints *storage.SelectHints, ms ...*labels.Matcher) storage.SeriesSet {
-	req := q.request(q.mint, q.maxt, ms)
-	limit := 0
+	mint, maxt := q.mint, q.maxt
+	set := &seriesSet{ctx: ctx}
 	if hints != nil {
 		if hints.ShardCount > 0 {
 			return storage.ErrSeriesSet(fmt.Errorf("%w: select: sharding is not supported", model.ErrInvalid))
 		}
-		req.Range = rangeOf(hints.Start, hints.End)
-		req.LabelsOnly = hints.Func == "series"
-		limit = hints.Limit
+		mint, maxt = hints.Start, hints.End
+		set.limit, set.labelsOnly = hints.Limit, hints.Func == "series"
 	}
-	rows, err := q.q.Read.Select(ctx, req)
-	if err != nil {
+	req := q.q.request(mint, maxt, ms)
+	req.LabelsOnly = set.labelsOnly
+	if set.from = req.Range.Min; !set.labelsOnly && req.Range.Min <= req.Range.Max {
+		req.Range.Min = rangeOf(max(mint, math.MinInt64+1)-1, maxt).Min
+	}
+	var err error
+	if set.rows, err = q.q.Read.Select(ctx, req); err != nil {
 		return storage.ErrSeriesSet(err)
 	}
-	q.open = append(q.open, rows)
-	set := &seriesSet{ctx: ctx, rows: rows, limit: limit, labelsOnly: req.LabelsOnly}
+	q.open = append(q.open, set.rows)
 	if sortSeries {
 		return sorted(set)
 	}
 	return set
 }
 
-func (q *querier) request(mint, maxt int64, ms []*labels.Matcher) *model.Request {
+func (q *Queryable) request(mint, maxt int64, ms []*labels.Matcher) *model.Request {
 	return &model.Request{
-		Tenant: q.q.Tenant, Signal: model.Metrics, Matchers: Matchers(ms), Range: rangeOf(mint, maxt),
-		Quota: q.q.Quota, Cost: q.q.Cost,
+		Tenant: q.Tenant, Signal: model.Metrics, Matchers: Matchers(ms), Range: rangeOf(mint, maxt),
+		Quota: q.Quota, Cost: q.Cost,
 	}
 }
 
 // LabelValues returns the sorted values of one label, the first hints.Limit of them.
 func (q *querier) LabelValues(ctx context.Context, name string, hints *storage.LabelHints, ms ...*labels.Matcher) ([]string, annotations.Annotations, error) {
-	values, _, err := q.q.Read.LabelValues(ctx, q.request(q.mint, q.maxt, ms), name, limitOf(hints))
+	values, _, err := q.q.Read.LabelValues(ctx, q.q.request(q.mint, q.maxt, ms), name, limitOf(hints))
 	return values, nil, err
 }
 
 // LabelNames returns the sorted label names, the first hints.Limit of them.
 func (q *querier) LabelNames(ctx context.Context, hints *storage.LabelHints, ms ...*labels.Matcher) ([]string, annotations.Annotations, error) {
-	names, _, err := q.q.Read.LabelNames(ctx, q.request(q.mint, q.maxt, ms), limitOf(hints))
+	names, _, err := q.q.Read.LabelNames(ctx, q.q.request(q.mint, q.maxt, ms), limitOf(hints))
 	return names, nil, err
 }
 

@@ -19,6 +19,9 @@ type seriesSet struct {
 	rows       *read.SeriesSet
 	limit      int // 0: none
 	labelsOnly bool
+	// from is where the range begins, in nanoseconds. One millisecond more is read: a selector's range is open on its
+	// left, and a histogram that stands exactly there tells whether the first one in the range comes after a reset.
+	from int64
 
 	found   int
 	current *series
@@ -39,10 +42,13 @@ func (s *seriesSet) Next() bool {
 			if s.err = s.rows.AppendRows(s.ctx, &s.scratch); s.err != nil {
 				return s.end()
 			}
-			if s.scratch.Len() == 0 {
+			var some bool
+			if p, some, s.err = s.take(); s.err != nil {
+				return s.end()
+			}
+			if !some {
 				continue
 			}
-			p = s.slab.take(&s.scratch)
 		}
 		l, err := labelsOf(&s.builder, s.rows.Labels())
 		if err != nil {
@@ -55,6 +61,27 @@ func (s *seriesSet) Next() bool {
 	}
 	s.err = s.rows.Err()
 	return s.end()
+}
+
+// take makes points of the rows in the range, if there are any.
+func (s *seriesSet) take() (p points, some bool, err error) {
+	early := 0
+	for early < s.scratch.Len() && s.scratch.Times[early] < s.from {
+		early++
+	}
+	if early > 0 {
+		if err := s.rows.Forget(&s.scratch, early); err != nil {
+			return p, false, err
+		}
+	}
+	if early == s.scratch.Len() {
+		return p, false, nil
+	}
+	p = s.slab.take(&s.scratch, early)
+	if p.blobs != nil && early > 0 && s.scratch.Kind(early-1) == model.KindHistogram {
+		p.blobs.before = slices.Clone(s.scratch.Blob(early - 1))
+	}
+	return p, true, nil
 }
 
 // end unpins what the set holds as soon as it is not needed any more; a query may still compute for long.

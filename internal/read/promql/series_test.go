@@ -84,7 +84,7 @@ func TestSlab(t *testing.T) {
 				}
 				at += step
 			}
-			got, want = append(got, s.take(&rows)), append(want, p)
+			got, want = append(got, s.take(&rows, 0)), append(want, p)
 		}
 		for i := range got {
 			if len(got[i].times) == 0 && len(want[i].times) == 0 {
@@ -105,7 +105,7 @@ func TestValuesBitForBit(t *testing.T) {
 		rows.Append(int64(i)*nanosPerMilli, b, 0)
 	}
 	var sl slab
-	it := (&series{points: sl.take(&rows)}).Iterator(nil)
+	it := (&series{points: sl.take(&rows, 0)}).Iterator(nil)
 	for i, b := range bits {
 		if it.Next() != chunkenc.ValFloat {
 			t.Fatal("ended early")
@@ -123,7 +123,7 @@ func TestIterationAllocatesNothing(t *testing.T) {
 		rows.Append(i*nanosPerMilli, uint64(i), 0)
 	}
 	var sl slab
-	s := &series{points: sl.take(&rows)}
+	s := &series{points: sl.take(&rows, 0)}
 	it := s.Iterator(nil)
 	if n := testing.AllocsPerRun(100, func() {
 		it = s.Iterator(it)
