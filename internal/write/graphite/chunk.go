@@ -81,6 +81,9 @@ func (c *chunk) fill(b *model.Batch) {
 	b.Source = c
 }
 
+// memory returns the bytes that the chunk keeps.
+func (c *chunk) memory() int { return cap(c.labels) + rowBytes/2*cap(c.keys) }
+
 // reset empties the chunk, keeps its memory and gives its grants back.
 func (c *chunk) reset() {
 	for _, g := range c.grants {

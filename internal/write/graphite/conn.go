@@ -73,7 +73,7 @@ func (l *Listener) newParser(peer string) *parser {
 // read parses what comes until the connection ends or fails.
 func (c *conn) read() {
 	for {
-		c.setDeadline()
+		c.l.setDeadline(c.nc, time.Time{})
 		n, err := c.nc.Read(c.buf[c.n:])
 		c.l.metrics.tcp.bytes.Add(float64(n))
 		filled := c.n+n == len(c.buf)
@@ -102,13 +102,16 @@ func (c *conn) last(err error) {
 	}
 }
 
-func (c *conn) setDeadline() {
-	if idle := c.l.o.IdleTimeout; idle > 0 {
-		_ = c.nc.SetReadDeadline(time.Now().Add(idle))
+// setDeadline sets until when a connection is read, which is that of Close when that has begun. The zero time is that
+// of an idle connection.
+func (l *Listener) setDeadline(nc net.Conn, by time.Time) {
+	if idle := l.o.IdleTimeout; idle > 0 && by.IsZero() {
+		by = time.Now().Add(idle)
 	}
+	_ = nc.SetReadDeadline(by)
 	// Close sets its deadline after stopBy, so that whichever comes second here is right.
-	if by := c.l.stopBy.Load(); by != 0 {
-		_ = c.nc.SetReadDeadline(time.Unix(0, by))
+	if by := l.stopBy.Load(); by != 0 {
+		_ = nc.SetReadDeadline(time.Unix(0, by))
 	}
 }
 
@@ -153,13 +156,13 @@ func (c *conn) deliver(lines []byte) bool {
 		c.l.lost(c.l.metrics.tcp, rows, err)
 		return false
 	}
-	rest := c.gather.add(c.l.ctx, c.parser, lines, grant)
+	c.parser.rest = lines
+	whole := c.gather.add(c.l.ctx, c.parser, grant)
 	c.l.count(c.l.metrics.tcp, c.parser)
-	if len(rest) > 0 {
-		c.l.lost(c.l.metrics.tcp, countLines(rest), c.l.ctx.Err())
-		return false
+	if !whole {
+		c.l.lost(c.l.metrics.tcp, countLines(c.parser.rest), c.l.ctx.Err())
 	}
-	return true
+	return whole
 }
 
 // countLines counts the lines of b, of which the last one needs no newline.
@@ -221,7 +224,7 @@ func (l *Listener) count(t *transport, p *parser) {
 	for _, c := range []struct {
 		n      int
 		reason string
-	}{{p.counts.bad, write.ReasonBadLine}, {p.counts.nan, write.ReasonNaN}, {p.counts.badTime, write.ReasonTimeRange}} {
+	}{{p.counts.bad, t.badReason}, {p.counts.nan, write.ReasonNaN}, {p.counts.badTime, write.ReasonTimeRange}} {
 		if c.n > 0 {
 			l.o.Sink.Discard(c.reason, c.n)
 		}

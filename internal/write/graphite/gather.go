@@ -20,25 +20,32 @@ type gather struct {
 	linger time.Duration
 
 	wake  chan struct{} // of size 1: there are rows, or no more will come
-	taken chan struct{} // of size 1: the pusher took a chunk
+	taken chan struct{} // of size 1: the pusher took a chunk, or has pushed it
 
-	mu    sync.Mutex
-	full  []*chunk
-	open  *chunk // nil: no rows
-	ended bool
+	mu      sync.Mutex
+	full    []*chunk
+	open    *chunk // nil: no rows
+	pushing bool
+	ended   bool
 }
 
 func newGather(l *Listener, t *transport, queued int, linger time.Duration) *gather {
 	return &gather{l: l, t: t, queued: queued, linger: linger, wake: make(chan struct{}, 1), taken: make(chan struct{}, 1)}
 }
 
-// add parses lines into the open chunk and waits while there is no room. The grant is held until the last of the rows
-// is durable. It returns the lines that were not read, because ctx ended.
-func (g *gather) add(ctx context.Context, p *parser, lines []byte, grant *write.Grant) (rest []byte) {
+// feeder is where rows come from.
+type feeder interface {
+	// feed adds rows to c until c is full, and reports whether there are more.
+	feed(c *chunk) (more bool)
+}
+
+// add feeds the open chunk and waits while there is no room. The grant, which may be nil, is held until the last of the
+// rows is durable. It returns false if ctx ended while there was more.
+func (g *gather) add(ctx context.Context, f feeder, grant *write.Grant) bool {
 	for {
 		g.mu.Lock()
-		lines = lines[g.parse(p, lines):]
-		if len(lines) == 0 {
+		more := g.fill(f)
+		if !more && grant != nil {
 			if g.open == nil {
 				grant.Release()
 			} else {
@@ -47,28 +54,46 @@ func (g *gather) add(ctx context.Context, p *parser, lines []byte, grant *write.
 		}
 		g.mu.Unlock()
 		signal(g.wake)
-		if len(lines) == 0 {
-			return nil
+		if !more {
+			return true
 		}
 		select {
 		case <-g.taken:
 		case <-ctx.Done():
-			grant.Release()
-			return lines
+			if grant != nil {
+				grant.Release()
+			}
+			return false
 		}
 	}
 }
 
-// offer parses lines into chunks that have a grant of their own, as far as there is room, and returns the rest.
-func (g *gather) offer(ctx context.Context, p *parser, lines []byte) (rest []byte) {
+// drain waits until all rows are durable, or lost, or ctx ends.
+func (g *gather) drain(ctx context.Context) {
+	for {
+		g.mu.Lock()
+		empty := g.open == nil && len(g.full) == 0 && !g.pushing
+		g.mu.Unlock()
+		if empty {
+			return
+		}
+		select {
+		case <-g.taken:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// offer feeds chunks that have a grant of their own with what was made of so many bytes, as far as there is room.
+func (g *gather) offer(ctx context.Context, f feeder, bytes int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.admit(ctx, int64(len(lines))) {
-		lines = lines[g.parse(p, lines):]
+	if g.admit(ctx, int64(bytes)) {
+		g.fill(f)
 	}
 	g.dropEmpty()
 	signal(g.wake)
-	return lines
 }
 
 // admitStep is how many bytes the open chunk of a gather that does not wait asks for at a time.
@@ -77,7 +102,7 @@ const admitStep = 256 << 10
 // admit sees to it that the open chunk holds a grant for bytes of further lines. REQUIRES: g.mu is held.
 func (g *gather) admit(ctx context.Context, bytes int64) bool {
 	if g.open == nil {
-		g.open = g.l.chunks.take()
+		g.open = g.l.chunks.take(true)
 	}
 	c := g.open
 	// The shortest line, of six bytes, becomes rowBytes.
@@ -98,13 +123,13 @@ func (g *gather) admit(ctx context.Context, bytes int64) bool {
 	return true
 }
 
-// parse reads lines until there is no room. REQUIRES: g.mu is held.
-func (g *gather) parse(p *parser, lines []byte) (n int) {
-	for n < len(lines) {
+// fill feeds chunks until there is no room, and reports whether there are more rows. REQUIRES: g.mu is held.
+func (g *gather) fill(f feeder) (more bool) {
+	for more = true; more; {
 		if g.open == nil {
-			g.open = g.l.chunks.take()
+			g.open = g.l.chunks.take(true)
 		}
-		n += p.add(lines[n:], g.open)
+		more = f.feed(g.open)
 		if g.open.full() {
 			if len(g.full) >= g.queued {
 				break
@@ -114,7 +139,7 @@ func (g *gather) parse(p *parser, lines []byte) (n int) {
 		}
 	}
 	g.dropEmpty()
-	return n
+	return more
 }
 
 // dropEmpty gives an open chunk without rows back. REQUIRES: g.mu is held.
@@ -143,6 +168,7 @@ func (g *gather) take() (c *chunk, ended bool) {
 	case g.open != nil:
 		c, g.open = g.open, nil
 	}
+	g.pushing = c != nil
 	return c, g.ended
 }
 
@@ -161,7 +187,15 @@ func (g *gather) run(ctx context.Context) {
 		signal(g.taken)
 		g.l.push(ctx, g.t, c)
 		g.l.chunks.give(c)
+		g.pushed()
 	}
+}
+
+func (g *gather) pushed() {
+	g.mu.Lock()
+	g.pushing = false
+	g.mu.Unlock()
+	signal(g.taken)
 }
 
 // wait lets a chunk that has been begun gather more rows.

@@ -16,10 +16,18 @@ type parser struct {
 	// complain is told of lines that are left out; line may be long and is not to be kept.
 	complain func(line []byte, why string)
 
+	// rest is what feed reads next.
+	rest    []byte
 	tags    []tag
 	labels  model.LabelsBuilder
 	scratch []byte
 	counts  counts
+}
+
+// feed reads lines of rest into c.
+func (p *parser) feed(c *chunk) (more bool) {
+	p.rest = p.rest[p.add(p.rest, c):]
+	return len(p.rest) > 0
 }
 
 // counts says what became of lines that are no rows.

@@ -105,30 +105,37 @@ func slowly(line string) outcome {
 	if seconds == -1 {
 		t = testNow - testNow%1_000_000_000
 	}
-	parts := strings.Split(tokens[0], ";")
+	l, ok := slowLabels(tokens[0])
+	if !ok {
+		return bad
+	}
+	return outcome{Labels: l.String(), Key: l.Key(seed, model.Metrics), Time: t, Value: math.Float64bits(v)}
+}
+
+func slowLabels(path string) (l model.Labels, ok bool) {
+	parts := strings.Split(path, ";")
 	name := strings.TrimLeft(parts[0], "~")
 	if name == "" {
-		return bad
+		return nil, false
 	}
 	labels := map[string]string{}
 	for _, part := range parts[1:] {
 		tag, value, ok := strings.Cut(part, "=")
 		if !ok || tag == "" || value == "" || strings.ContainsAny(tag, "!^") || strings.HasPrefix(value, "~") || tag == "__name__" {
-			return bad
+			return nil, false
 		}
 		if tag != "name" {
 			labels[tag] = value
 		}
 	}
 	if len(labels) > maxTags {
-		return bad
+		return nil, false
 	}
 	pairs := []string{"__name__", name}
 	for tag, value := range labels {
 		pairs = append(pairs, tag, value)
 	}
-	l := model.LabelsOf(pairs...)
-	return outcome{Labels: l.String(), Key: l.Key(seed, model.Metrics), Time: t, Value: math.Float64bits(v)}
+	return model.LabelsOf(pairs...), true
 }
 
 // lines are seeds of the fuzz target and cases of the comparison with the slow reading.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"runtime/pprof"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,20 +13,28 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// Listener receives Graphite lines on one address, over TCP and UDP. It belongs to the tenant of those who name none.
+// Listener receives Graphite lines on one address, over TCP and UDP, and pickles on another. It belongs to the tenant
+// of those who name none.
 type Listener struct {
-	o       Options
-	tenant  string
-	tcp     net.Listener
-	udp     *net.UDPConn
-	chunks  chunks
-	buffers buffers
-	metrics *metrics
-	log     *sampledLog
+	o      Options
+	tenant string
+	// doors are those of plaintext and of pickles, each of which may be nil, and udp is nil without plaintext.
+	text, pickle *door
+	udp          *net.UDPConn
+	drops        socketDrops
 
-	// ctx ends when Close has waited long enough.
-	ctx    context.Context
-	cancel context.CancelFunc
+	chunks    spare[chunk, *chunk]
+	bodies    spare[body, *body]
+	decodings spare[decoding, *decoding]
+	buffers   buffers
+	// lastResort holds one token while a frame goes on beyond the byte budget.
+	lastResort chan struct{}
+	metrics    *metrics
+	log        *sampledLog
+
+	// ctx ends when Close has waited long enough; noWait has ended.
+	ctx, noWait context.Context
+	cancel      context.CancelFunc
 	// stopBy is set by Close: the Unix nanoseconds until which sockets are still read.
 	stopBy atomic.Int64
 	work   sync.WaitGroup // connections and their pushers
@@ -35,56 +42,71 @@ type Listener struct {
 	closing  sync.Once
 	closeErr error
 
-	mu     sync.Mutex
-	conns  map[net.Conn]struct{}
+	mu     sync.Mutex // guards also the connections of the doors
 	closed bool
 	served chan struct{} // closed when Serve has returned; nil: it was not called
 }
 
-// New opens the sockets. Its error is of class [model.ErrInvalid] for an address that cannot be used.
+// mostSpare is the memory of the largest body, and of the largest decoding, that is kept for the next pickle.
+const mostSpare = 1 << 20
+
+// New opens the sockets. Its error is of class [model.ErrInvalid] for an address that cannot be used, and if there is
+// none.
 func New(o Options) (*Listener, error) {
 	o.setDefaults()
-	tcp, udp, err := open(o.Listen)
-	if err != nil {
-		return nil, err
+	if o.Listen == "" && o.PickleListen == "" {
+		return nil, fmt.Errorf("%w: graphite: no address to listen on", model.ErrInvalid)
 	}
-	// What the system does not allow is cut down without an error.
-	_ = udp.SetReadBuffer(udpSocketBytes)
 	l := &Listener{
-		o: o, tenant: model.DefaultTenant, tcp: tcp, udp: udp, metrics: newMetrics(o.Registerer),
-		log: &sampledLog{log: o.Logger}, conns: map[net.Conn]struct{}{},
+		o: o, tenant: model.DefaultTenant, log: &sampledLog{log: o.Logger}, lastResort: make(chan struct{}, 1),
+		bodies: spare[body, *body]{most: mostSpare}, decodings: spare[decoding, *decoding]{most: mostSpare},
 	}
+	if o.Listen != "" {
+		tcp, udp, err := openBoth(o.Listen)
+		if err != nil {
+			return nil, err
+		}
+		l.text = &door{l: l, ln: tcp, serve: l.connection, conns: map[net.Conn]struct{}{}}
+		l.udp, l.drops.socket = udp, udp
+	}
+	if o.PickleListen != "" {
+		ln, err := openTCP(o.PickleListen)
+		if err != nil {
+			return nil, errors.Join(err, l.closeSockets())
+		}
+		l.pickle = &door{l: l, ln: ln, serve: l.pickles, conns: map[net.Conn]struct{}{}}
+	}
+	l.metrics = newMetrics(o.Registerer, l.drops.total)
 	l.buffers.free.Store(o.MaxBufferBytes)
+	l.noWait, l.cancel = context.WithCancel(context.Background())
+	l.cancel()
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	return l, nil
 }
 
-// open binds both sockets to one address.
-func open(address string) (net.Listener, *net.UDPConn, error) {
-	host, port, err := net.SplitHostPort(address)
-	if err != nil {
-		return nil, nil, fmt.Errorf("%w: graphite: listen address %q: %w", model.ErrInvalid, address, err)
+// Addr returns the address of the TCP socket of plaintext, or nil if there is none; that of the UDP socket has the same
+// host and port.
+func (l *Listener) Addr() net.Addr { return l.text.addr() }
+
+// PickleAddr returns the address for pickles, or nil if there is none.
+func (l *Listener) PickleAddr() net.Addr { return l.pickle.addr() }
+
+func (d *door) addr() net.Addr {
+	if d == nil {
+		return nil
 	}
-	// A port that the system picks for TCP may be in use for UDP.
-	for attempt := 1; ; attempt++ {
-		tcp, err := net.Listen("tcp", address)
-		if err != nil {
-			return nil, nil, fmt.Errorf("%w: graphite: %w", model.ErrInvalid, err)
-		}
-		at := net.JoinHostPort(host, strconv.Itoa(tcp.Addr().(*net.TCPAddr).Port))
-		udp, err := net.ListenPacket("udp", at)
-		if err == nil {
-			return tcp, udp.(*net.UDPConn), nil
-		}
-		tcp.Close()
-		if port != "0" || attempt == 10 {
-			return nil, nil, fmt.Errorf("%w: graphite: %w", model.ErrInvalid, err)
-		}
-	}
+	return d.ln.Addr()
 }
 
-// Addr returns the address of the TCP socket; that of the UDP socket has the same host and port.
-func (l *Listener) Addr() net.Addr { return l.tcp.Addr() }
+// doors returns those that there are.
+func (l *Listener) doors() (all []*door) {
+	for _, d := range []*door{l.text, l.pickle} {
+		if d != nil {
+			all = append(all, d)
+		}
+	}
+	return all
+}
 
 // Serve receives until Close and then returns nil. It may be called once.
 func (l *Listener) Serve() error {
@@ -98,52 +120,16 @@ func (l *Listener) Serve() error {
 	defer close(l.served)
 	// Goroutines inherit the label.
 	pprof.Do(l.ctx, pprof.Labels("room", "write/graphite"), func(context.Context) {
-		l.work.Go(l.datagrams)
-		l.accept()
+		if l.udp != nil {
+			l.work.Go(l.datagrams)
+		}
+		var accepting sync.WaitGroup
+		for _, d := range l.doors() {
+			accepting.Go(d.accept)
+		}
+		accepting.Wait()
 	})
 	return nil
-}
-
-// accept takes connections until the socket is closed.
-func (l *Listener) accept() {
-	for wait := time.Millisecond; ; {
-		nc, err := l.tcp.Accept()
-		switch {
-		case err == nil:
-			wait = time.Millisecond
-			l.admit(nc)
-		case errors.Is(err, net.ErrClosed):
-			return
-		default:
-			// Most often there are no file descriptors left, which passes.
-			l.log.trouble("accepting a connection", "error", err)
-			time.Sleep(wait)
-			wait = min(2*wait, time.Second)
-		}
-	}
-}
-
-// admit starts to serve a connection, if there are not too many.
-func (l *Listener) admit(nc net.Conn) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.closed || len(l.conns) >= l.o.MaxConnections {
-		l.metrics.refused.Inc()
-		l.log.trouble("a connection is closed at once: too many are open", "peer", nc.RemoteAddr().String(), "limit", l.o.MaxConnections)
-		nc.Close()
-		return
-	}
-	l.conns[nc] = struct{}{}
-	l.metrics.accepted.Inc()
-	l.metrics.connections.Inc()
-	l.work.Go(func() {
-		l.connection(nc)
-		nc.Close()
-		l.mu.Lock()
-		delete(l.conns, nc)
-		l.mu.Unlock()
-		l.metrics.connections.Dec()
-	})
 }
 
 // drainReads is for how long Close still reads what has arrived.
@@ -161,14 +147,21 @@ func (l *Listener) close() error {
 	l.closed = true
 	by := time.Now().Add(drainReads)
 	l.stopBy.Store(by.UnixNano())
-	for nc := range l.conns {
-		_ = nc.SetReadDeadline(by)
+	for _, d := range l.doors() {
+		for nc := range d.conns {
+			_ = nc.SetReadDeadline(by)
+		}
 	}
-	_ = l.udp.SetReadDeadline(by)
+	if l.udp != nil {
+		_ = l.udp.SetReadDeadline(by)
+	}
 	served := l.served
 	l.mu.Unlock()
 
-	err := l.tcp.Close()
+	var errs []error
+	for _, d := range l.doors() {
+		errs = append(errs, d.ln.Close())
+	}
 	timer := time.AfterFunc(l.o.DrainTimeout, l.cancel)
 	defer timer.Stop()
 	defer l.cancel()
@@ -176,5 +169,20 @@ func (l *Listener) close() error {
 		<-served
 	}
 	l.work.Wait()
-	return errors.Join(err, l.udp.Close())
+	if l.udp != nil {
+		errs = append(errs, l.drops.close())
+	}
+	return errors.Join(errs...)
+}
+
+// closeSockets closes what has been opened, before anything is served.
+func (l *Listener) closeSockets() error {
+	var errs []error
+	for _, d := range l.doors() {
+		errs = append(errs, d.ln.Close())
+	}
+	if l.udp != nil {
+		errs = append(errs, l.udp.Close())
+	}
+	return errors.Join(errs...)
 }

@@ -2,6 +2,7 @@ package graphite
 
 import (
 	"log/slog"
+	"strconv"
 	"sync"
 	"time"
 )
@@ -14,8 +15,8 @@ type sampledLog struct {
 	log *slog.Logger
 
 	mu         sync.Mutex
-	last       [3]time.Time
-	suppressed [3]int
+	last       [kinds]time.Time
+	suppressed [kinds]int
 }
 
 // The kinds of lines.
@@ -23,6 +24,8 @@ const (
 	kindBadLine = iota
 	kindLeftOut
 	kindTrouble
+	kindBadFrame
+	kinds
 )
 
 // may reports whether a line of a kind may be written now, and how many were not since the last one.
@@ -42,6 +45,19 @@ func (s *sampledLog) may(kind int) (suppressed int, ok bool) {
 func (s *sampledLog) badLine(peer string, line []byte, why string) {
 	if n, ok := s.may(kindBadLine); ok {
 		s.log.Warn("bad line: "+why, "peer", peer, "line", string(line[:min(len(line), maxLogged)]), "not_logged", n)
+	}
+}
+
+func (s *sampledLog) badItem(peer string, item []byte, why string) {
+	if n, ok := s.may(kindBadLine); ok {
+		s.log.Warn("bad point in a pickle: "+why, "peer", peer, "item", string(item[:min(len(item), maxLogged)]), "not_logged", n)
+	}
+}
+
+// badFrame shows the first bytes of what could not be taken.
+func (s *sampledLog) badFrame(peer, why string, err error, begin []byte) {
+	if n, ok := s.may(kindBadFrame); ok {
+		s.log.Warn("a pickle is lost: "+why, "peer", peer, "error", err, "begin", strconv.Quote(string(begin[:min(len(begin), 64)])), "not_logged", n)
 	}
 }
 

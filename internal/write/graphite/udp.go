@@ -52,12 +52,13 @@ func (l *Listener) datagrams() {
 // datagram takes the lines of a datagram, or drops those for which there is no room: UDP has no way to hold its
 // senders back.
 func (l *Listener) datagram(g *gather, p *parser, lines []byte) {
-	rest := g.offer(l.ctx, p, lines)
+	p.rest = lines
+	g.offer(l.ctx, p, len(lines))
 	l.count(l.metrics.udp, p)
-	if len(rest) == 0 {
+	if len(p.rest) == 0 {
 		return
 	}
-	n := countLines(rest)
+	n := countLines(p.rest)
 	l.metrics.droppedDatagrams.Inc()
 	l.metrics.udp.dropped.Add(float64(n))
 	l.o.Sink.Discard(write.ReasonOverload, n)

@@ -1,0 +1,97 @@
+package graphite
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"time"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+// door takes the TCP connections of one address.
+type door struct {
+	l     *Listener
+	ln    net.Listener
+	serve func(net.Conn)
+	// conns are those that are open, guarded by the mutex of l.
+	conns map[net.Conn]struct{}
+}
+
+// openBoth binds a TCP and a UDP socket to one address.
+func openBoth(address string) (net.Listener, *net.UDPConn, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w: graphite: listen address %q: %w", model.ErrInvalid, address, err)
+	}
+	// A port that the system picks for TCP may be in use for UDP.
+	for attempt := 1; ; attempt++ {
+		tcp, err := openTCP(address)
+		if err != nil {
+			return nil, nil, err
+		}
+		at := net.JoinHostPort(host, strconv.Itoa(tcp.Addr().(*net.TCPAddr).Port))
+		udp, err := net.ListenPacket("udp", at)
+		if err == nil {
+			// What the system does not allow is cut down without an error.
+			_ = udp.(*net.UDPConn).SetReadBuffer(udpSocketBytes)
+			return tcp, udp.(*net.UDPConn), nil
+		}
+		tcp.Close()
+		if port != "0" || attempt == 10 {
+			return nil, nil, fmt.Errorf("%w: graphite: %w", model.ErrInvalid, err)
+		}
+	}
+}
+
+func openTCP(address string) (net.Listener, error) {
+	ln, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("%w: graphite: %w", model.ErrInvalid, err)
+	}
+	return ln, nil
+}
+
+// accept takes connections until the socket is closed.
+func (d *door) accept() {
+	for wait := time.Millisecond; ; {
+		nc, err := d.ln.Accept()
+		switch {
+		case err == nil:
+			wait = time.Millisecond
+			d.admit(nc)
+		case errors.Is(err, net.ErrClosed):
+			return
+		default:
+			// Most often there are no file descriptors left, which passes.
+			d.l.log.trouble("accepting a connection", "error", err)
+			time.Sleep(wait)
+			wait = min(2*wait, time.Second)
+		}
+	}
+}
+
+// admit starts to serve a connection, if there are not too many.
+func (d *door) admit(nc net.Conn) {
+	l := d.l
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed || len(d.conns) >= l.o.MaxConnections {
+		l.metrics.refused.Inc()
+		l.log.trouble("a connection is closed at once: too many are open", "peer", nc.RemoteAddr().String(), "limit", l.o.MaxConnections)
+		nc.Close()
+		return
+	}
+	d.conns[nc] = struct{}{}
+	l.metrics.accepted.Inc()
+	l.metrics.connections.Inc()
+	l.work.Go(func() {
+		d.serve(nc)
+		nc.Close()
+		l.mu.Lock()
+		delete(d.conns, nc)
+		l.mu.Unlock()
+		l.metrics.connections.Dec()
+	})
+}
