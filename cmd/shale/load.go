@@ -18,8 +18,9 @@ import (
 
 // loadCmd makes load for a server and verifies what became of it.
 type loadCmd struct {
-	Graphite    loadGraphiteCmd    `cmd:"" help:"Send Graphite lines, as a fleet of agents does."`
-	RemoteWrite loadRemoteWriteCmd `cmd:"" name:"remote-write" help:"Send remote write 1.0 requests, as a Prometheus does that scrapes a fleet of targets."`
+	Graphite    loadGraphiteCmd    `cmd:"" help:"Send Graphite lines or pickles, as a fleet of agents does."`
+	RemoteWrite loadRemoteWriteCmd `cmd:"" name:"remote-write" help:"Send remote write requests, as a Prometheus or vmagent does that scrapes a fleet of targets."`
+	Target      loadTargetCmd      `cmd:"" help:"Be a fleet of targets, for real Prometheus servers to scrape."`
 }
 
 // errVerification makes the process end with status 1; the report has said what is amiss.
@@ -28,7 +29,7 @@ var errVerification = errors.New("verification failed")
 // loadTiming holds the flags that set pace, length and times.
 type loadTiming struct {
 	Rate     *float64        `help:"Samples a second, spread evenly, instead of an interval; 0: as fast as the server takes them."`
-	Rounds   int             `help:"Samples to send for each series. 0: until the duration is over."`
+	Rounds   int             `help:"Samples to send for each series; those of targets or agents that begin later are fewer. 0: until the duration is over."`
 	Duration config.Duration `help:"How long to send. 0: until the rounds are complete, or for ever."`
 	Start    string          `help:"Time of the first samples: 2026-03-01T12:00:00Z, Unix seconds, or -6h. Default: so that the last ones are of now."`
 	Step     config.Duration `help:"Time between the samples of a series. Default: the interval; 1s if there is none."`
@@ -51,16 +52,19 @@ func (t *loadTiming) schedule(interval config.Duration, series int64, unit time.
 
 // loadOutcome holds the flags that say what to keep, to verify and to print.
 type loadOutcome struct {
-	State        string `help:"File that records what was acknowledged, for --verify-only after the server was killed." type:"path"`
-	Verify       int64  `help:"Series to read back and compare bit for bit after the load."`
-	VerifyCounts bool   `help:"Compare the number of stored samples with the number of acknowledged ones, metric by metric."`
-	VerifyOnly   bool   `help:"Send nothing; verify what the state file says was sent, whatever the other flags of shape and time."`
-	VerifyChunk  int64  `default:"1000000" help:"Samples that one query of --verify-counts may read."`
-	VerifyDraw   uint64 `default:"1" help:"Another number draws other series for --verify."`
-	QueryURL     string `default:"http://127.0.0.1:9480" help:"Server to read back from, over Prometheus' HTTP API."`
-	Tenant       string `help:"Tenant to write and read as; sent as X-Scope-OrgID."`
-	JSON         bool   `name:"json" help:"Print the summary as JSON."`
-	Quiet        bool   `help:"Show no progress."`
+	State           string    `help:"File that records what was acknowledged, for --verify-only after the server was killed." type:"path"`
+	Verify          int64     `help:"Series to read back and compare bit for bit after the load, in all of their cycles."`
+	VerifyCounts    bool      `help:"Compare the number of stored samples with the number of acknowledged ones, metric by metric."`
+	VerifyOver      load.Over `default:"auto" help:"How series are read back: query (PromQL; shows no stale markers and no whole histograms), remote-read (shows all), or auto: whichever the load needs."`
+	VerifyExemplars bool      `help:"Compare the exemplars of the series of --verify too, as query_exemplars gives them."`
+	VerifyMetadata  bool      `help:"Compare what the server says of the metrics of the series of --verify too, as metadata gives it."`
+	VerifyOnly      bool      `help:"Send nothing; verify what the state file says was sent, whatever the other flags of shape and time."`
+	VerifyChunk     int64     `default:"1000000" help:"Samples that one query of --verify-counts may read."`
+	VerifyDraw      uint64    `default:"1" help:"Another number draws other series for --verify."`
+	QueryURL        string    `default:"http://127.0.0.1:9480" help:"Server to read back from, over Prometheus' HTTP API."`
+	Tenant          string    `help:"Tenant to write and read as, sent as X-Scope-OrgID; several tenants have a number behind it."`
+	JSON            bool      `name:"json" help:"Print the summary as JSON."`
+	Quiet           bool      `help:"Show no progress."`
 }
 
 func (o *loadOutcome) progress(p *process) load.Progress {
@@ -127,8 +131,9 @@ func (o *loadOutcome) verify(ctx context.Context, p *process, state *load.State,
 	defer transport.CloseIdleConnections()
 	tally := &load.Tally{}
 	v := load.Verifier{
-		Reader: load.Reader{URL: o.QueryURL, Tenant: o.Tenant, Client: &http.Client{Transport: transport}, Patience: time.Minute},
-		State:  state, Series: o.Verify, Draw: o.VerifyDraw, Counts: o.VerifyCounts, Chunk: o.VerifyChunk,
+		Reader: load.Reader{URL: o.QueryURL, Client: &http.Client{Transport: transport}, Patience: time.Minute},
+		Tenant: o.Tenant, State: state, Series: o.Verify, Draw: o.VerifyDraw, Counts: o.VerifyCounts, Chunk: o.VerifyChunk,
+		Over: o.VerifyOver, Exemplars: o.VerifyExemplars, Metadata: o.VerifyMetadata,
 		SentBefore: sentBefore, Concurrency: verifyConcurrency, Done: tally.Compared,
 	}
 	var out *load.Verification
@@ -148,132 +153,4 @@ func (o *loadOutcome) verifyOnly(ctx context.Context, p *process, sentBefore uin
 		return err
 	}
 	return o.finish(ctx, p, state, &load.Report{}, sentBefore, nil)
-}
-
-// loadGraphiteCmd is shale load graphite.
-type loadGraphiteCmd struct {
-	Target        string          `default:"127.0.0.1:2003" help:"Address to send to."`
-	Prefix        string          `default:"load" help:"First nodes of all names: <prefix>.agent.<id>.metrics.<n>."`
-	Agents        int             `default:"100" help:"Number of agents."`
-	Metrics       int             `default:"1000" help:"Metrics of each agent."`
-	FlushInterval config.Duration `default:"10s" help:"Time between two flushes of an agent; the agents take turns."`
-	Connections   int             `default:"4" help:"Connections, which stay open; at most one for each agent."`
-	UDP           bool            `name:"udp" help:"Send datagrams."`
-	Seed          uint64          `default:"1" help:"Another seed gives other values."`
-	Value         load.ValueModel `default:"int100" help:"How values move: int100, counter, gauge or random."`
-	MetricsURL    string          `default:"http://127.0.0.1:9480/metrics" help:"Where the server counts what it has received; asked each second for --state and --verify. Empty: never."`
-	SentBefore    uint64          `help:"Points that the server must have, whatever its counter said; with one connection, the first ones sent."`
-	loadTiming    `embed:""`
-	loadOutcome   `embed:""`
-}
-
-// Help teaches the command by examples.
-func (*loadGraphiteCmd) Help() string {
-	return `100,000 names, each flushed once every 10 seconds, for a minute, then 1,000 of them read back:
-
-    shale load graphite --duration 1m --verify 1000
-
-The same names as fast as the server takes them, 60 points each:
-
-    shale load graphite --rate 0 --rounds 60
-
-What must have survived when the server is killed during the load:
-
-    shale load graphite --rate 100000 --duration 30s --state /tmp/load.state   # and kill -9 the server meanwhile
-    shale load graphite --verify-only --state /tmp/load.state --verify 1000 --verify-counts`
-}
-
-// Run sends the load and verifies it.
-func (c *loadGraphiteCmd) Run(ctx context.Context, p *process) (err error) {
-	if c.VerifyOnly {
-		return c.verifyOnly(ctx, p, c.SentBefore)
-	}
-	tally := &load.Tally{}
-	l := load.Graphite{
-		Agents: load.Agents{
-			Seed: c.Seed, Prefix: c.Prefix, Agents: c.Agents, Metrics: c.Metrics,
-			Connections: min(c.Connections, c.Agents), UDP: c.UDP, Value: c.Value,
-		},
-		Target: c.Target, Smooth: c.Rate != nil, Tally: tally,
-	}
-	if c.State != "" || c.Verify > 0 || c.VerifyCounts {
-		l.MetricsURL = c.MetricsURL
-	}
-	if err := l.Check(); err != nil {
-		return usageError{err}
-	}
-	if l.Schedule, err = c.schedule(c.FlushInterval, l.Agents.Total(), time.Second); err != nil {
-		return usageError{err}
-	}
-	if l.State, err = c.createState(l.Header()); err != nil {
-		return err
-	}
-	var state *load.State
-	var report *load.Report
-	c.progress(p).During(c.meter("graphite", l.Agents.Total(), tally), func() { state, report, err = l.Run(ctx) })
-	if cerr := l.State.Close(); err == nil {
-		err = cerr
-	}
-	return c.finish(ctx, p, state, report, c.SentBefore, err)
-}
-
-// loadRemoteWriteCmd is shale load remote-write.
-type loadRemoteWriteCmd struct {
-	URL         string          `default:"http://127.0.0.1:9480/api/v1/write" help:"Endpoint to send to."`
-	Targets     int             `default:"10" help:"Targets that are scraped."`
-	Metrics     int             `default:"100" help:"Metrics of each target."`
-	Series      int             `default:"10" help:"Series of each metric of a target."`
-	Labels      int             `default:"10" help:"Constant labels of each series, beside the six that tell series apart."`
-	Name        string          `default:"load_metric" help:"First part of the names of metrics."`
-	Interval    config.Duration `default:"15s" help:"Time between two samples of a series; requests are spread evenly over it."`
-	Batch       int             `default:"2000" help:"Series in one request."`
-	Concurrency int             `default:"4" help:"Requests at a time. Each series keeps to one sender, so its samples stay in order."`
-	RetryOn429  bool            `name:"retry-on-http-429" help:"Send again what a limit of the tenant refused, which a Prometheus drops by default."`
-	Seed        uint64          `default:"1" help:"Another seed gives other series and values."`
-	Value       load.ValueModel `default:"int100" help:"How values move: int100, counter, gauge or random."`
-	loadTiming  `embed:""`
-	loadOutcome `embed:""`
-}
-
-// Help teaches the command by examples.
-func (*loadRemoteWriteCmd) Help() string {
-	return `A million series, ten samples each, as fast as the server takes them, then all counts and 10,000 series compared:
-
-    shale load remote-write --targets 1000 --metrics 10 --series 100 --rate 0 --rounds 10 --verify 10000 --verify-counts
-
-What must have survived when the server is killed during the load:
-
-    shale load remote-write --rate 100000 --duration 30s --state /tmp/load.state   # and kill -9 the server meanwhile
-    shale load remote-write --verify-only --state /tmp/load.state --verify 10000 --verify-counts`
-}
-
-// Run sends the load and verifies it.
-func (c *loadRemoteWriteCmd) Run(ctx context.Context, p *process) (err error) {
-	if c.VerifyOnly {
-		return c.verifyOnly(ctx, p, 0)
-	}
-	tally := &load.Tally{}
-	l := load.RemoteWrite{
-		Fleet: load.Fleet{
-			Seed: c.Seed, Targets: c.Targets, Metrics: c.Metrics, Series: c.Series, Labels: c.Labels, Name: c.Name, Value: c.Value,
-		},
-		URL: c.URL, Tenant: c.Tenant, UserAgent: "shale-load/" + version, Batch: c.Batch, Concurrency: c.Concurrency,
-		RetryOn429: c.RetryOn429, Tally: tally,
-	}
-	if err := l.Check(); err != nil {
-		return usageError{err}
-	}
-	if l.Schedule, err = c.schedule(c.Interval, l.Fleet.Total(), time.Millisecond); err != nil {
-		return usageError{err}
-	}
-	if l.State, err = c.createState(l.Header()); err != nil {
-		return err
-	}
-	var state *load.State
-	var report *load.Report
-	c.progress(p).During(c.meter("remote-write", l.Fleet.Total(), tally), func() { state, report, err = l.Run(ctx) })
-	if cerr := l.State.Close(); err == nil {
-		err = cerr
-	}
-	return c.finish(ctx, p, state, report, 0, err)
 }

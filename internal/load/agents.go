@@ -1,9 +1,11 @@
 package load
 
 import (
-	"bytes"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
+	"time"
 
 	"github.com/shaledb/shale/internal/model"
 )
@@ -11,29 +13,72 @@ import (
 // Agents is the shape of a Graphite load: agents that flush the same number of metrics, under the names
 //
 //	<prefix>.agent.<id>.metrics.<n>
+//	<prefix>.metrics.<n>;agent=<id>;region=eu-north-1    with tags
 //
 // Series are numbered agent by agent. Agent i sends over connection i modulo Connections, always in the same order.
 type Agents struct {
-	Seed        uint64     `json:"seed"`
-	Prefix      string     `json:"prefix"`
-	Agents      int        `json:"agents"`
-	Metrics     int        `json:"metrics"` // per agent
-	Connections int        `json:"connections"`
-	UDP         bool       `json:"udp,omitempty"`
-	Value       ValueModel `json:"value"`
+	Seed        uint64           `json:"seed"`
+	Prefix      string           `json:"prefix"`
+	Agents      int              `json:"agents"`
+	Metrics     int              `json:"metrics"` // per agent
+	Connections int              `json:"connections"`
+	Protocol    GraphiteProtocol `json:"protocol,omitempty"`
+	UDP         bool             `json:"udp,omitempty"`
+	Value       ValueModel       `json:"value"`
+	Spawn       Spawn            `json:"spawn,omitzero"`
+}
+
+// GraphiteProtocol is how points are written.
+type GraphiteProtocol uint8
+
+// The protocols.
+const (
+	Plain  GraphiteProtocol = iota // lines
+	Tagged                         // lines, whose names have tags
+	Pickle                         // messages of Python's pickle
+)
+
+var graphiteProtocols = [...]string{"plain", "tagged", "pickle"}
+
+// String returns the name of the protocol.
+func (p GraphiteProtocol) String() string { return graphiteProtocols[p] }
+
+// MarshalText returns the name of the protocol.
+func (p GraphiteProtocol) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
+
+// UnmarshalText reads the name of a protocol. Its error is of class [model.ErrInvalid].
+func (p *GraphiteProtocol) UnmarshalText(text []byte) error {
+	i := slices.Index(graphiteProtocols[:], string(text))
+	if i < 0 {
+		return fmt.Errorf("%w: protocol %q: want plain, tagged or pickle", model.ErrInvalid, text)
+	}
+	*p = GraphiteProtocol(i)
+	return nil
+}
+
+// Port is where servers usually listen for the protocol.
+func (p GraphiteProtocol) Port() int {
+	if p == Pickle {
+		return 2004
+	}
+	return 2003
 }
 
 // Check returns an error of class [model.ErrInvalid] unless the shape can be sent.
 func (a *Agents) Check() error {
 	switch {
 	case a.Agents < 1 || a.Metrics < 1 || a.Agents > maxSeries/a.Metrics:
-		return fmt.Errorf("%w: load: agents and metrics must each be at least 1, and their product at most %d", model.ErrInvalid, maxSeries)
+		return fmt.Errorf("%w: load: agents and metrics must each be at least 1, and their product at most %d", model.ErrInvalid, int64(maxSeries))
 	case a.Connections < 1 || a.Connections > a.Agents:
 		return fmt.Errorf("%w: load: %d connections: want 1 to the number of agents, %d", model.ErrInvalid, a.Connections, a.Agents)
 	case !validPath(a.Prefix):
 		return fmt.Errorf("%w: load: prefix %q: want letters, digits, '_', '-' and single dots", model.ErrInvalid, a.Prefix)
+	case a.Value.Histogram():
+		return fmt.Errorf("%w: load: Graphite has no histograms", model.ErrInvalid)
+	case a.UDP && a.Protocol == Pickle:
+		return fmt.Errorf("%w: load: pickle needs connections, not datagrams", model.ErrInvalid)
 	}
-	return nil
+	return a.Spawn.check(a)
 }
 
 // validPath is narrower than Graphite's rule, so that names need no escaping but that of dots in selectors.
@@ -57,21 +102,60 @@ func validPath(s string) bool {
 // Total returns the number of series.
 func (a *Agents) Total() int64 { return int64(a.Agents) * int64(a.Metrics) }
 
-func (a *Agents) appendParent(dst []byte, agent int) []byte {
+// tagRegion is a tag that all series share.
+const tagRegion = "eu-north-1"
+
+// appendBefore and appendAfter append what stands before and after the number of a metric in the names of an agent.
+func (a *Agents) appendBefore(dst []byte, agent int) []byte {
 	dst = append(dst, a.Prefix...)
-	dst = append(dst, ".agent."...)
-	dst = strconv.AppendInt(dst, int64(agent), 10)
+	if a.Protocol != Tagged {
+		dst = strconv.AppendInt(append(dst, ".agent."...), int64(agent), 10)
+	}
 	return append(dst, ".metrics."...)
+}
+
+func (a *Agents) appendAfter(dst []byte, agent int) []byte {
+	if a.Protocol == Tagged {
+		dst = strconv.AppendInt(append(dst, ";agent="...), int64(agent), 10)
+		dst = append(dst, ";region="+tagRegion...)
+	}
+	return dst
 }
 
 // Path returns the name of a series.
 func (a *Agents) Path(g int64) string {
-	return string(strconv.AppendInt(a.appendParent(nil, int(g/int64(a.Metrics))), g%int64(a.Metrics), 10))
+	agent := int(g / int64(a.Metrics))
+	return string(a.appendAfter(strconv.AppendInt(a.appendBefore(nil, agent), g%int64(a.Metrics), 10), agent))
 }
+
+// LabelsOf returns the labels of a series by name. It has one cycle.
+func (a *Agents) LabelsOf(g int64, _ int) map[string]string {
+	name, _, _ := strings.Cut(a.Path(g), ";")
+	if a.Protocol != Tagged {
+		return map[string]string{model.NameLabel: name}
+	}
+	return map[string]string{model.NameLabel: name, "agent": strconv.FormatInt(g/int64(a.Metrics), 10), "region": tagRegion}
+}
+
+func (a *Agents) selectedBy(g int64) []label {
+	name, _, _ := strings.Cut(a.Path(g), ";")
+	ls := []label{{name: model.NameLabel, before: name}}
+	if a.Protocol == Tagged {
+		ls = append(ls, label{name: "agent", before: strconv.FormatInt(g/int64(a.Metrics), 10)})
+	}
+	return ls
+}
+
+// Selector returns a PromQL selector that only this series satisfies.
+func (a *Agents) Selector(g int64) string { return selectorOf(a.selectedBy(g)) }
+
+// at returns where in their lives the series are in a round.
+func (a *Agents) at(round int) instant { return instant{seed: a.Seed, tick: uint64(round)} }
 
 // Bits returns the value of a sample.
 func (a *Agents) Bits(g int64, round int) uint64 {
-	return a.Value.Bits(a.Seed, uint64(g), uint64(round))
+	at := a.at(round)
+	return a.Value.Bits(&at, uint64(g))
 }
 
 // perRound returns how many points a connection sends in a round.
@@ -79,75 +163,73 @@ func (a *Agents) perRound(connection int) uint64 {
 	return uint64((a.Agents-connection+a.Connections-1)/a.Connections) * uint64(a.Metrics)
 }
 
-// position returns the connection that a sample is sent over and how many points go before it there.
+// position returns the connection that a sample is sent over and how many points go before it there. The round must
+// not be before the agent's first.
 func (a *Agents) position(g int64, round int) (connection int, at uint64) {
 	agent, metric := int(g/int64(a.Metrics)), uint64(g%int64(a.Metrics))
 	connection = agent % a.Connections
-	return connection, uint64(round)*a.perRound(connection) + uint64(agent/a.Connections)*uint64(a.Metrics) + metric
+	// Agents that are launched one by one have a connection each.
+	return connection, uint64(round-a.first(agent))*a.perRound(connection) + uint64(agent/a.Connections)*uint64(a.Metrics) + metric
 }
 
-// lines makes the lines of one connection in their order.
-type lines struct {
-	agents     *Agents
-	connection int
-	timeline   Timeline
-
-	at     uint64 // points made so far
-	round  int
-	stamp  []byte // " <seconds>\n" of the round
-	agent  int
-	metric int
-	parent []byte
+// Spawn launches agents one by one, as haggar does: each has a connection of its own, and flushes for the first time
+// one flush interval after its launch. The zero value launches all of them at once; then they take turns within the
+// interval.
+type Spawn struct {
+	// Interval is the time from one launch to the next, give or take Jitter.
+	Interval time.Duration `json:"interval"`
+	Jitter   time.Duration `json:"jitter"`
+	Flush    time.Duration `json:"flush"`
 }
 
-func newLines(a *Agents, connection int, t Timeline) *lines {
-	l := &lines{agents: a, connection: connection, timeline: t, agent: connection}
-	l.restamp()
-	l.parent = a.appendParent(nil, l.agent)
-	return l
-}
-
-func (l *lines) restamp() {
-	l.stamp = append(l.stamp[:0], ' ')
-	l.stamp = strconv.AppendInt(l.stamp, l.timeline.At(l.round)/1e9, 10)
-	l.stamp = append(l.stamp, '\n')
-}
-
-// fill appends lines until there are max, or full bytes, or the round is over, or, if whole is not set, the agent is.
-// No line goes beyond full, unless it is the only one. It returns how many it made.
-func (l *lines) fill(dst []byte, max, full int, whole bool) ([]byte, int) {
-	a, n := l.agents, 0
-	base := uint64(l.agent) * uint64(a.Metrics)
-	for n < max {
-		begin := len(dst)
-		dst = append(dst, l.parent...)
-		dst = strconv.AppendInt(dst, int64(l.metric), 10)
-		dst = append(dst, ' ')
-		dst = a.Value.AppendText(dst, a.Seed, base+uint64(l.metric), uint64(l.round))
-		dst = append(dst, l.stamp...)
-		if len(dst) > full && n > 0 {
-			return dst[:begin], n
-		}
-		n++
-		l.at++
-		if l.metric++; l.metric < a.Metrics {
-			continue
-		}
-		l.metric = 0
-		if l.agent += a.Connections; l.agent >= a.Agents {
-			l.agent = l.connection
-			l.round++
-			l.restamp()
-			whole = false
-		}
-		base = uint64(l.agent) * uint64(a.Metrics)
-		l.parent = a.appendParent(l.parent[:0], l.agent)
-		if !whole {
-			break
-		}
+func (s *Spawn) check(a *Agents) error {
+	switch {
+	case s.Interval < 0 || s.Jitter < 0 || s.Jitter > s.Interval:
+		return fmt.Errorf("%w: load: spawn interval and jitter must not be negative, and the jitter not above the interval", model.ErrInvalid)
+	case s.Interval > 0 && (s.Flush <= 0 || a.Connections != a.Agents):
+		return fmt.Errorf("%w: load: agents that are launched one by one need a flush interval and a connection each", model.ErrInvalid)
+	case !staggers(a.Agents, s.Interval):
+		return fmt.Errorf("%w: load: the last agent would be launched centuries late", model.ErrInvalid)
 	}
-	return dst, n
+	return nil
 }
 
-// countLines returns the number of whole lines in b.
-func countLines(b []byte) int { return bytes.Count(b, []byte{'\n'}) }
+// launch returns when an agent is launched, counted from the beginning of the load. Agents follow each other in order:
+// one whose jitter puts it before an earlier one is launched together with it. Only the two before can be meant, as no
+// jitter is longer than the interval.
+func (a *Agents) launch(agent int) time.Duration {
+	s, at := a.Spawn, time.Duration(0)
+	for i := max(0, agent-2); i <= agent; i++ {
+		off := time.Duration(0)
+		if s.Jitter > 0 {
+			off = time.Duration(draw(a.Seed^saltSpawn, uint64(i), 0)%uint64(2*s.Jitter+1)) - s.Jitter
+		}
+		at = max(at, time.Duration(i)*s.Interval+off)
+	}
+	return at
+}
+
+// first returns the round of an agent's first flush.
+func (a *Agents) first(agent int) int {
+	if a.Spawn.Interval == 0 {
+		return 0
+	}
+	return int(a.launch(agent)/a.Spawn.Flush) + 1
+}
+
+// phase returns how much of its interval has passed when an agent flushes: a part of Flush.
+func (a *Agents) phase(agent int) time.Duration {
+	if a.Spawn.Interval == 0 {
+		return 0
+	}
+	return a.launch(agent) % a.Spawn.Flush
+}
+
+// stamp returns the time that an agent's points of a round bear, in whole seconds as Unix nanoseconds.
+func (a *Agents) stamp(t Timeline, agent, round int) int64 {
+	ns := t.At(round)
+	if a.Spawn.Interval > 0 {
+		ns += int64(float64(a.phase(agent)) / float64(a.Spawn.Flush) * float64(t.Step))
+	}
+	return ns / 1e9 * 1e9
+}

@@ -20,7 +20,7 @@ func TestLinesInOrder(t *testing.T) {
 		timeline := Timeline{Start: 1_000e9, Step: 10e9}
 		var sent [][]string
 		for c := range a.Connections {
-			l := newLines(&a, c, timeline)
+			l := newFeed(&a, c, timeline)
 			var points []string
 			for l.round < 3 {
 				round, agent := l.round, l.agent
@@ -40,7 +40,7 @@ func TestLinesInOrder(t *testing.T) {
 				}
 				points = append(points, got...)
 			}
-			if uint64(len(points)) != 3*a.perRound(c) || l.at != uint64(len(points)) {
+			if uint64(len(points)) != 3*a.perRound(c) || l.made != uint64(len(points)) {
 				t.Fatalf("connection %d: %d points, want 3 times %d", c, len(points), a.perRound(c))
 			}
 			sent = append(sent, points)
@@ -48,7 +48,8 @@ func TestLinesInOrder(t *testing.T) {
 		for g := range a.Total() {
 			for round := range 3 {
 				c, at := a.position(g, round)
-				v := a.Value.AppendText(nil, a.Seed, uint64(g), uint64(round))
+				now := a.at(round)
+				v := a.Value.AppendText(nil, &now, uint64(g))
 				want := a.Path(g) + " " + string(v) + " " + strconv.FormatInt(timeline.At(round)/1e9, 10) + "\n"
 				if sent[c][at] != want {
 					t.Fatalf("series %d, round %d: %q, want %q", g, round, sent[c][at], want)

@@ -1,159 +1,186 @@
 package load
 
-import (
-	"encoding/binary"
-	"math/bits"
-	"slices"
+import "time"
 
-	"github.com/klauspost/compress/s2"
-)
-
-// body makes the requests of one sender. All series of a fleet have messages of one length, since their numbers have
-// a fixed width; so a request is a row of equal slots, written once, in which only digits, values and times change.
-//
-// Only a window of the row exists. It is filled, compressed and filled again, as blocks of snappy may stand behind
-// one another: the whole row of a usual request is larger than a cache of the processor, and at a steady pace, when
-// caches are cold each time, that doubled the cost.
+// body makes the requests of one sender. What a request of a round holds is a pure function of the load's shape, so
+// nothing is kept from one request to the next but memory.
 type body struct {
 	fleet *Fleet
-	slot  template
-	raw   []byte // the window
-	out   []byte
+	batch int // series per request
+	course
+	disorder
+	v1  *wireV1
+	v2  *wireV2
+	zip packer
 
-	target, metric []byte // digits, made once per change
-	series         []byte
+	raw   []byte
+	count contents
+	point point
+	now   scrapeState
 }
 
-// template is the TimeSeries message of a series, with its tag and length, and the places in it that change.
-type template struct {
-	bytes                  []byte
-	metric, series         int
-	targets                []int
-	value, time, timeWidth int
+// scrapeState is what the series of one target have in common in one request.
+type scrapeState struct {
+	first int    // round
+	own   moment // of the request's round
+	// late are the moments of the rounds from which late samples may come, and before that of the round before.
+	late   []moment
+	before moment
+	ended  moment // of markers
+	ends   bool
 }
 
-// windowBytes is the size of the blocks in which other encoders of snappy work.
-const windowBytes = 64 << 10
-
-// newBody makes the window.
-func newBody(f *Fleet) *body {
-	b := &body{fleet: f}
-	b.target = make([]byte, f.width(targetNumber))
-	b.metric = make([]byte, f.width(metricNumber))
-	b.series = make([]byte, f.width(seriesNumber))
-	b.lay(varintLen(1_700_000_000_000))
+// newBody makes bodies of the given version and compression for a load.
+func newBody(l *RemoteWrite) *body {
+	b := &body{
+		fleet: &l.Fleet, batch: l.Batch, zip: newPacker(l.Compression),
+		course: l.Fleet.course(l.Schedule.Timeline), disorder: l.Disorder.in(l.Schedule.Timeline, l.Fleet.Seed),
+	}
+	if l.Protocol == V2 {
+		b.v2 = newWireV2(b.fleet)
+	} else {
+		b.v1 = newWireV1(b.fleet)
+	}
+	b.now.late = make([]moment, len(b.lags))
 	return b
 }
 
-// lay writes the template into every slot. It happens once, and again if the length of the times should change.
-func (b *body) lay(timeWidth int) {
-	b.slot = newTemplate(b.fleet, timeWidth)
-	b.raw = b.raw[:0]
-	for range max(1, windowBytes/len(b.slot.bytes)) {
-		b.raw = append(b.raw, b.slot.bytes...)
+// fill makes the request with the given number of a round. It returns the compressed request, which stays valid until
+// the next call, its size without compression, and what it holds, which may be nothing.
+func (b *body) fill(batch, round int) (compressed []byte, size int, c contents) {
+	_, first, n := b.fleet.batch(batch, b.batch)
+	return b.fillSeries(first, n, round)
+}
+
+// fillSeries is fill for n series from first on, which are all of one tenant.
+func (b *body) fillSeries(first int64, n, round int) (compressed []byte, size int, c contents) {
+	b.zip.begin()
+	b.raw, b.count = b.raw[:0], contents{}
+	if b.v2 != nil {
+		b.v2.begin(b.fleet.place(first), n)
+	}
+	if b.disorder.on() {
+		b.disordered(first, n, round)
+	} else {
+		b.ordered(first, n, round)
+	}
+	if b.StaleMarkers && b.SeriesInterval > 0 {
+		b.markers(first, n, round)
+	}
+	if b.v2 != nil {
+		b.zip.add(b.v2.symbols.bytes)
+	}
+	b.zip.add(b.raw)
+	compressed, size = b.zip.end()
+	return compressed, size, b.count
+}
+
+// seek places the point on a series.
+func (b *body) seek(g int64) {
+	b.point = point{place: b.fleet.place(g), g: g}
+	b.point.identity = b.fleet.identity(b.point.place)
+}
+
+// step places it on the next one, and reports whether that is of another target.
+func (b *body) step() (moved bool) {
+	p := &b.point
+	p.g++
+	p.identity++
+	if moved = p.place.next(b.fleet); moved {
+		p.identity = b.fleet.identity(p.place)
+	}
+	return moved
+}
+
+// emit appends the message of the point at a moment.
+func (b *body) emit(m *moment) {
+	b.point.moment = m
+	if b.v2 != nil {
+		b.raw = b.v2.append(b.raw, &b.point, &b.count)
+		return
+	}
+	b.raw = b.v1.append(b.raw, &b.point, &b.count)
+	// The whole body of a usual request is larger than a cache of the processor; so it is compressed in parts, if the
+	// format has parts. At a steady pace, when caches are cold each time, that halved the cost.
+	if b.zip.parts() && len(b.raw) > windowBytes-spareBytes {
+		b.zip.add(b.raw)
+		b.raw = b.raw[:0]
 	}
 }
 
-func newTemplate(f *Fleet, timeWidth int) template {
-	t := template{timeWidth: timeWidth}
-	var msg []byte
-	for _, l := range f.labels() {
-		width := f.width(l.kind)
-		value := make([]byte, 0, len(l.before)+width+len(l.after))
-		value = append(value, l.before...)
-		value = append(value, make([]byte, width)...)
-		value = append(value, l.after...)
-		pair := appendField(nil, 0x0a, []byte(l.name))
-		pair = appendField(pair, 0x12, value)
-		msg = appendField(msg, 0x0a, pair)
-		at := len(msg) - len(value) + len(l.before)
-		switch l.kind {
-		case targetNumber:
-			t.targets = append(t.targets, at)
-		case metricNumber:
-			t.metric = at
-		case seriesNumber:
-			t.series = at
+// spareBytes is more than the message of a series usually takes: a part ends before it would run over a window.
+const spareBytes = 1 << 10
+
+// ordered emits the samples of a round, one for each series whose target has begun.
+func (b *body) ordered(first int64, n, round int) {
+	b.seek(first)
+	for moved := true; n > 0; n, moved = n-1, b.step() {
+		if moved {
+			b.now.first = b.course.first(b.point.target)
+			b.now.own = b.course.moment(b.point.target, b.fleet.scrape(b.point.place), round)
+		}
+		if round >= b.now.first {
+			b.emit(&b.now.own)
 		}
 	}
-	// A sample with both fields written out: encoders may leave out a zero, but then slots would differ in length.
-	msg = append(msg, 0x12, byte(1+8+1+timeWidth), 0x09)
-	t.value = len(msg)
-	msg = append(msg, make([]byte, 8)...)
-	msg = append(msg, 0x10)
-	t.time = len(msg)
-	msg = append(msg, make([]byte, timeWidth)...)
-
-	head := len(appendField(nil, 0x0a, msg)) - len(msg)
-	t.bytes = appendField(nil, 0x0a, msg)
-	t.metric, t.series, t.value, t.time = t.metric+head, t.series+head, t.value+head, t.time+head
-	for i := range t.targets {
-		t.targets[i] += head
-	}
-	return t
 }
 
-func appendField(dst []byte, tag byte, field []byte) []byte {
-	dst = append(dst, tag)
-	dst = binary.AppendUvarint(dst, uint64(len(field)))
-	return append(dst, field...)
-}
-
-func varintLen(v uint64) int { return (bits.Len64(v|1) + 6) / 7 }
-
-// fill makes the request that holds one sample, of the given round and time in Unix milliseconds, of each of n series
-// from first on. It returns the compressed request, which stays valid until the next call, and its size without
-// compression.
-func (b *body) fill(first int64, n, round int, ms int64) (compressed []byte, size int) {
-	if w := varintLen(uint64(ms)); w != b.slot.timeWidth {
-		b.lay(w)
-	}
-	var stamp [binary.MaxVarintLen64]byte
-	binary.PutUvarint(stamp[:], uint64(ms))
-	size = n * len(b.slot.bytes)
-	b.out = binary.AppendUvarint(b.out[:0], uint64(size))
-	window := len(b.raw) / len(b.slot.bytes)
-	for end := first + int64(n); first < end; first += int64(window) {
-		b.appendBlock(b.patch(first, int(min(int64(window), end-first)), round, stamp[:b.slot.timeWidth]))
-	}
-	return b.out, size
-}
-
-// appendBlock compresses a part of the request behind those that are there: a snappy stream is its length and then
-// elements, and those of a block refer to nothing outside it.
-func (b *body) appendBlock(raw []byte) {
-	at := len(b.out)
-	b.out = slices.Grow(b.out, s2.MaxEncodedLen(len(raw)))
-	block := s2.EncodeSnappy(b.out[at:cap(b.out)], raw)
-	_, used := binary.Uvarint(block)
-	b.out = append(b.out, block[used:]...) // moves it over its own length
-}
-
-// patch fills the first slots of the window with n series.
-func (b *body) patch(first int64, n, round int, time []byte) []byte {
-	f, size := b.fleet, len(b.slot.bytes)
-	t, m, s := f.place(first)
-	putNumber(b.target, t)
-	putNumber(b.metric, m)
-	for i := range n {
-		slot := b.raw[i*size : (i+1)*size]
-		for _, at := range b.slot.targets {
-			copy(slot[at:], b.target)
+// disordered emits the samples of a round that are not late, and those of earlier rounds whose time has come.
+func (b *body) disordered(first int64, n, round int) {
+	b.seek(first)
+	now := &b.now
+	for moved := true; n > 0; n, moved = n-1, b.step() {
+		p := &b.point
+		if moved {
+			scrape := b.fleet.scrape(p.place)
+			now.first = b.course.first(p.target)
+			now.own = b.course.moment(p.target, scrape, round)
+			for i, lag := range b.lags {
+				now.late[i] = b.course.moment(p.target, scrape, max(0, round-lag))
+			}
+			now.before = b.course.moment(p.target, scrape, max(0, round-1))
 		}
-		copy(slot[b.slot.metric:], b.metric)
-		putNumber(slot[b.slot.series:b.slot.series+len(b.series)], s)
-		binary.LittleEndian.PutUint64(slot[b.slot.value:], f.Bits(first+int64(i), round))
-		copy(slot[b.slot.time:], time)
-		if s++; s < f.Series {
-			continue
+		if round >= now.first && b.lag(p.g, round) == 0 {
+			b.emit(&now.own)
+			if after, ok := b.again(p.g, round); ok && after == 0 {
+				b.emit(&now.own)
+				b.count.twice++
+			}
 		}
-		s = 0
-		if m++; m == f.Metrics {
-			m = 0
-			t++
-			putNumber(b.target, t)
+		for i, lag := range b.lags {
+			if round-lag >= now.first && b.lag(p.g, round-lag) == lag {
+				b.emit(&now.late[i])
+				b.count.late++
+			}
 		}
-		putNumber(b.metric, m)
+		if round-1 >= now.first {
+			if after, ok := b.again(p.g, round-1); ok && after == 1 {
+				b.emit(&now.before)
+				b.count.twice++
+			}
+		}
 	}
-	return b.raw[:n*size]
 }
+
+// markers emits what ends the series of the targets that begin a cycle in this round. They come behind the samples of
+// the new series and bear the same time, as a Prometheus sends them at the end of a scrape.
+func (b *body) markers(first int64, n, round int) {
+	b.seek(first)
+	b.point.stale = true
+	for moved := true; n > 0; n, moved = n-1, b.step() {
+		if moved {
+			var cycle int
+			if cycle, b.now.ends = b.course.ended(b.point.target, round); b.now.ends {
+				scrape := b.fleet.scrape(b.point.place)
+				b.now.ended = moment{ns: b.course.At(round) + b.course.jitter(scrape, round), cycle: cycle}
+			}
+		}
+		if b.now.ends {
+			b.emit(&b.now.ended)
+			b.count.stale++
+		}
+	}
+}
+
+// ms returns the time of a round in Unix milliseconds.
+func (t Timeline) ms(round int) int64 { return t.At(round) / int64(time.Millisecond) }

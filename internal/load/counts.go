@@ -4,15 +4,15 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"strconv"
 	"strings"
 	"sync"
-	"time"
 )
 
 // tallyQuery is one count: an expression at a time, and the bounds that its value must keep. If step is set, it is
 // evaluated at all times from one to the other, and the sum of its values is what counts.
 type tallyQuery struct {
+	inTenant       int    // number
+	tenant         string // name
 	what           string
 	expr           string
 	from, ms, step int64
@@ -51,9 +51,15 @@ func (c *checker) counts(ctx context.Context) {
 	}
 	switch from := c.from.(type) {
 	case *fleetOrigin:
-		from.counts(c.Chunk, send)
+		from.counts(c.Chunk, func(q tallyQuery) {
+			q.tenant = from.tenantName(c.Tenant, q.inTenant)
+			send(q)
+		})
 	case *agentsOrigin:
-		from.counts(c.Chunk, send)
+		from.counts(c.Chunk, func(q tallyQuery) {
+			q.tenant = c.Tenant
+			send(q)
+		})
 		bound = from.least()
 	}
 	close(queries)
@@ -70,13 +76,15 @@ func (c *checker) counts(ctx context.Context) {
 
 // count runs one query.
 func (c *checker) count(ctx context.Context, q tallyQuery) (int64, bool) {
-	curves, err := c.ask(func() ([]curve, error) {
+	var curves []curve
+	if c.ask(func() (err error) {
 		if q.step > 0 {
-			return c.Reader.queryRange(ctx, q.expr, q.from, q.ms, q.step)
+			curves, err = c.Reader.queryRange(ctx, q.tenant, q.expr, q.from, q.ms, q.step)
+		} else {
+			curves, err = c.Reader.query(ctx, q.tenant, q.expr, q.ms)
 		}
-		return c.Reader.query(ctx, q.expr, q.ms)
-	})
-	if err != nil {
+		return err
+	}) != nil {
 		return 0, false
 	}
 	var n int64
@@ -105,7 +113,7 @@ const (
 // targets if even one round is.
 func (o *fleetOrigin) counts(chunk int64, send func(tallyQuery)) {
 	rounds := o.rounds()
-	perTarget := int64(o.Series)
+	perTarget := int64(o.Series) * int64(o.scrapers())
 	targets := int(min(int64(o.Targets), max(1, min(chunk, maxSeriesPerCount)/perTarget)))
 	if targets < o.Targets {
 		targets = min(targets, maxNamesPerCount)
@@ -114,37 +122,45 @@ func (o *fleetOrigin) counts(chunk int64, send func(tallyQuery)) {
 	if targets == o.Targets {
 		step = int(max(1, chunk/(perTarget*int64(o.Targets))))
 	}
-	for metric := range o.Metrics {
-		for first := 0; first < rounds; first += step {
-			end := min(first+step, rounds)
-			for t := 0; t < o.Targets; t += targets {
-				send(o.countQuery(metric, t, min(t+targets, o.Targets), first, end))
+	for tenant := range o.tenants() {
+		for metric := range o.Metrics {
+			for first := 0; first < rounds; first += step {
+				end := min(first+step, rounds)
+				for t := 0; t < o.Targets; t += targets {
+					send(o.countQuery(tenant, metric, t, min(t+targets, o.Targets), first, end))
+				}
 			}
 		}
 	}
 }
 
-func (o *fleetOrigin) countQuery(metric, fromTarget, toTarget, first, end int) tallyQuery {
-	q := tallyQuery{ms: o.state.Timeline.ms(end - 1)}
+func (o *fleetOrigin) countQuery(tenant, metric, fromTarget, toTarget, first, end int) tallyQuery {
+	q := tallyQuery{inTenant: tenant, ms: o.state.Timeline.ms(end) - 1}
 	selector := fmt.Sprintf("%s{job=%q}", o.metricName(metric), o.job())
 	if toTarget-fromTarget < o.Targets {
 		selector = fmt.Sprintf("%s{job=%q,instance=~%q}", o.metricName(metric), o.job(), o.instances(fromTarget, toTarget))
 	}
 	q.what = fmt.Sprintf("%s of targets %d to %d, rounds %d to %d", o.metricName(metric), fromTarget, toTarget-1, first, end-1)
+	// What a query counts leaves stale markers out.
 	q.expr = fmt.Sprintf("sum(count_over_time(%s%s))", selector, window(o.state.Timeline.ms(first), q.ms))
 	for round := first; round < end; round++ {
-		if o.state.Acks.whole(round) {
-			all := int64(toTarget-fromTarget) * int64(o.Series)
+		if o.regular() && o.state.Acks.whole(round) {
+			all := int64(toTarget-fromTarget) * int64(o.Series) * int64(o.scrapers())
 			q.least, q.most = q.least+all, q.most+all
 			continue
 		}
-		for t := fromTarget; t < toTarget; t++ {
-			least, most := o.bounds(round, o.number(t, metric), int64(o.Series))
-			q.least, q.most = q.least+least, q.most+most
+		for scraper := range o.scrapers() {
+			for t := fromTarget; t < toTarget; t++ {
+				least, most := o.bounds(round, o.number(place{tenant, scraper, t, metric, 0}), int64(o.Series))
+				q.least, q.most = q.least+least, q.most+most
+			}
 		}
 	}
 	return q
 }
+
+// regular reports whether the requests of a round have one sample of each series, all of that round.
+func (o *fleetOrigin) regular() bool { return o.course.Rollout == 0 && !o.disorder.on() }
 
 func (o *fleetOrigin) instances(from, to int) string {
 	var sb strings.Builder
@@ -157,94 +173,29 @@ func (o *fleetOrigin) instances(from, to int) string {
 	return sb.String()
 }
 
-// bounds returns how many samples of n series from g on must be there of a round, and how many may.
+// bounds returns how many samples of n series of a target from g on must be there of a round, and how many may.
 func (o *fleetOrigin) bounds(round int, g, n int64) (least, most int64) {
-	size := int64(o.state.Batch)
-	for end := g + n; g < end; {
-		batch := g / size
-		next := min(end, (batch+1)*size)
-		switch o.batchStanding(round, int(batch)) {
-		case surely:
-			least, most = least+next-g, most+next-g
-		case perhaps:
-			most += next - g
+	count := func(known standing, n int64) {
+		if known == surely {
+			least += n
 		}
+		if known != never {
+			most += n
+		}
+	}
+	if round < o.first(o.place(g).target) {
+		return 0, 0
+	}
+	for end := g + n; g < end; {
+		if o.disorder.on() {
+			count(o.standing(g, round), 1)
+			g++
+			continue
+		}
+		batch, next := o.batchOf(g, o.state.Batch)
+		next = min(end, next)
+		count(o.batchStanding(round, batch), next-g)
 		g = next
 	}
 	return least, most
-}
-
-// counts asks for a few agents at a time, and for some of the rounds if one agent alone is too much. No agent has a
-// lower bound: the server's counter knows no agents.
-//
-// count_over_time will not do: it drops the name, which is all that tells these series apart, and Prometheus refuses
-// an answer in which labels come twice. last_over_time keeps it, and over one millisecond it gives the points of
-// exactly one round.
-func (o *agentsOrigin) counts(chunk int64, send func(tallyQuery)) {
-	rounds := o.rounds()
-	step := int(min(int64(rounds), maxRoundsPerQuery, max(1, chunk/int64(o.Metrics))))
-	if rounds == 0 {
-		return
-	}
-	agents := int(min(maxNamesPerCount, int64(o.Agents.Agents), max(1, min(chunk/int64(step), maxSeriesPerCount)/int64(o.Metrics))))
-	for from := 0; from < o.Agents.Agents; from += agents {
-		to := min(from+agents, o.Agents.Agents)
-		for first := 0; first < rounds; first += step {
-			end := min(first+step, rounds)
-			q := tallyQuery{
-				from: o.state.Timeline.ms(first), ms: o.state.Timeline.ms(end - 1), step: o.state.Timeline.Step / int64(time.Millisecond),
-				expr: fmt.Sprintf("count(last_over_time({__name__=~%q}[1ms]))", o.pattern(from, to)),
-			}
-			q.what = fmt.Sprintf("agents %d to %d, rounds %d to %d", from, to-1, first, end-1)
-			for agent := from; agent < to; agent++ {
-				for round := first; round < end; round++ {
-					q.most += o.most(agent, round)
-				}
-			}
-			send(q)
-		}
-	}
-}
-
-// pattern matches the names of the agents [from, to).
-func (o *agentsOrigin) pattern(from, to int) string {
-	var sb strings.Builder
-	sb.WriteString(strings.ReplaceAll(o.Prefix, ".", `\.`))
-	if to-from == o.Agents.Agents {
-		sb.WriteString(`\.agent\.[0-9]+\.metrics\.[0-9]+`)
-		return sb.String()
-	}
-	sb.WriteString(`\.agent\.(`)
-	for agent := from; agent < to; agent++ {
-		if agent > from {
-			sb.WriteByte('|')
-		}
-		sb.WriteString(strconv.Itoa(agent))
-	}
-	sb.WriteString(`)\.metrics\.[0-9]+`)
-	return sb.String()
-}
-
-// most returns how many points of an agent may be there of a round.
-func (o *agentsOrigin) most(agent, round int) int64 {
-	c, at := o.position(int64(agent)*int64(o.Metrics), round)
-	if !o.state.Ended {
-		return int64(o.Metrics)
-	}
-	return int64(min(uint64(o.Metrics), max(at, o.state.Trail.Sent[c])-at))
-}
-
-// least returns how many points must be there in all.
-func (o *agentsOrigin) least() int64 {
-	if o.intact {
-		var n uint64
-		for _, sent := range o.state.Trail.Sent {
-			n += sent
-		}
-		return int64(n)
-	}
-	if o.sentBefore > 0 {
-		return int64(o.sentBefore)
-	}
-	return int64(o.state.Trail.Kept())
 }

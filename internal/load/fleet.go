@@ -2,43 +2,66 @@ package load
 
 import (
 	"fmt"
-	"slices"
-	"strconv"
-	"strings"
+	"math"
+	"time"
 
 	"github.com/shaledb/shale/internal/model"
 )
 
-// Fleet is the shape of a remote write load: targets that expose the same metrics, each with the same number of
-// series, every series with constant labels beside its own. Series are numbered target by target, in a target metric
-// by metric, which is the order of a scrape.
+// Fleet is the shape of a load in Prometheus' words: targets that expose the same metrics, each with the same number of
+// series, every series with constant labels beside its own. Series are numbered tenant by tenant, in a tenant scraper
+// by scraper, then target by target, in a target metric by metric, which is the order of a scrape.
 type Fleet struct {
-	Seed    uint64     `json:"seed"`
-	Targets int        `json:"targets"`
-	Metrics int        `json:"metrics"` // per target
-	Series  int        `json:"series"`  // per target and metric
-	Labels  int        `json:"labels"`  // constant ones, beside those that tell series apart
-	Name    string     `json:"name"`    // of metrics, without their number
-	Value   ValueModel `json:"value"`
+	Seed uint64 `json:"seed"`
+	// Tenants that have the fleet each, under the same labels and with other values; 0 is one.
+	Tenants int `json:"tenants,omitempty"`
+	// Scrapers that see all targets each, with the same values and under a label of their own; 0 is one without label.
+	Scrapers int        `json:"scrapers,omitempty"`
+	Targets  int        `json:"targets"`
+	Metrics  int        `json:"metrics"` // per target
+	Series   int        `json:"series"`  // per target and metric
+	Labels   int        `json:"labels"`  // constant ones, beside those that tell series apart
+	Name     string     `json:"name"`    // of metrics, without their number
+	Suffix   string     `json:"suffix,omitempty"`
+	Value    ValueModel `json:"value"`
+	Churn    Churn      `json:"churn,omitzero"`
+	// Exemplars is the share of samples that have one.
+	Exemplars float64 `json:"exemplars,omitempty"`
+	// Metadata says type, help and unit of each metric, StartTimes since when each sample counts, where the protocol can.
+	Metadata   bool `json:"metadata,omitempty"`
+	StartTimes bool `json:"start_times,omitempty"`
 }
 
 // Check returns an error of class [model.ErrInvalid] unless the shape can be sent.
 func (f *Fleet) Check() error {
 	switch {
-	case f.Targets < 1 || f.Metrics < 1 || f.Series < 1:
-		return fmt.Errorf("%w: load: targets, metrics and series must each be at least 1", model.ErrInvalid)
-	case f.Targets > maxSeries/f.Metrics || f.Targets*f.Metrics > maxSeries/f.Series:
-		return fmt.Errorf("%w: load: more than %d series", model.ErrInvalid, maxSeries)
+	case f.Targets < 1 || f.Metrics < 1 || f.Series < 1 || f.Tenants < 0 || f.Scrapers < 0:
+		return fmt.Errorf("%w: load: tenants, scrapers, targets, metrics and series must each be at least 1", model.ErrInvalid)
+	case !fits(f.tenants(), f.scrapers(), f.Targets, f.Metrics, f.Series):
+		return fmt.Errorf("%w: load: more than %d series", model.ErrInvalid, int64(maxSeries))
 	case f.Labels < 0 || f.Labels > 1000:
 		return fmt.Errorf("%w: load: %d labels: want 0 to 1000", model.ErrInvalid, f.Labels)
-	case !validMetricName(f.Name):
+	case !validMetricName(f.Name) || f.Suffix != "" && !validMetricName("_"+f.Suffix):
 		return fmt.Errorf("%w: load: %q does not begin a metric name", model.ErrInvalid, f.Name)
+	case !(f.Exemplars >= 0 && f.Exemplars <= 1):
+		return fmt.Errorf("%w: load: a share of exemplars of %v: want 0 to 1", model.ErrInvalid, f.Exemplars)
 	}
-	return nil
+	return f.Churn.check(f.Targets)
 }
 
 // maxSeries keeps the product of series and rounds within 64 bits.
 const maxSeries = 1 << 40
+
+func fits(factors ...int) bool {
+	product := 1
+	for _, n := range factors {
+		if product > maxSeries/n {
+			return false
+		}
+		product *= n
+	}
+	return true
+}
 
 // validMetricName is narrower than Prometheus' rule, so that names need no quoting in selectors.
 func validMetricName(s string) bool {
@@ -51,125 +74,102 @@ func validMetricName(s string) bool {
 	return s != ""
 }
 
-// Total returns the number of series.
-func (f *Fleet) Total() int64 { return int64(f.Targets) * int64(f.Metrics) * int64(f.Series) }
+func (f *Fleet) tenants() int  { return max(1, f.Tenants) }
+func (f *Fleet) scrapers() int { return max(1, f.Scrapers) }
 
-// place returns the coordinates of a series.
-func (f *Fleet) place(g int64) (target, metric, series int) {
-	series = int(g % int64(f.Series))
-	g /= int64(f.Series)
-	return int(g / int64(f.Metrics)), int(g % int64(f.Metrics)), series
+// Total returns the number of series at a time, of all tenants.
+func (f *Fleet) Total() int64 { return int64(f.tenants()) * f.perTenant() }
+
+func (f *Fleet) perTenant() int64 { return int64(f.scrapers()) * int64(f.Targets) * f.perTarget() }
+func (f *Fleet) perTarget() int64 { return int64(f.Metrics) * int64(f.Series) }
+
+// place is where a series stands in its fleet.
+type place struct{ tenant, scraper, target, metric, series int }
+
+func (f *Fleet) place(g int64) place {
+	var p place
+	p.series, g = int(g%int64(f.Series)), g/int64(f.Series)
+	p.metric, g = int(g%int64(f.Metrics)), g/int64(f.Metrics)
+	p.target, g = int(g%int64(f.Targets)), g/int64(f.Targets)
+	p.scraper, p.tenant = int(g%int64(f.scrapers())), int(g/int64(f.scrapers()))
+	return p
 }
 
-// number returns the number of the first series of a metric of a target.
-func (f *Fleet) number(target, metric int) int64 {
-	return (int64(target)*int64(f.Metrics) + int64(metric)) * int64(f.Series)
-}
-
-// label is one label of the template of a series. Its value is text, then a number of fixed width if kind is not
-// constant, then more text.
-type label struct {
-	name, before, after string
-	kind                field
-}
-
-type field uint8
-
-const (
-	constant field = iota
-	targetNumber
-	metricNumber
-	seriesNumber
-)
-
-// labels returns the labels sorted by name. With ten constant ones, a series is about 580 bytes in remote write 1.0,
-// as those of a scraped avalanche are after Prometheus has added its own labels. The seed is in the job, so that
-// another seed is another set of series.
-func (f *Fleet) labels() []label {
-	ls := []label{
-		{name: model.NameLabel, before: f.Name + "_mmmmm_", kind: metricNumber},
-		{name: "instance", before: "target-", after: ".load.svc:9001", kind: targetNumber},
-		{name: "job", before: f.job()},
-		{name: "pod", before: "load-", after: "-ppppp", kind: targetNumber},
-		{name: "region", before: "eu-north-1"},
-		{name: "series_id", kind: seriesNumber},
+// next moves on to the next series, and reports whether it is of another target.
+func (p *place) next(f *Fleet) (moved bool) {
+	if p.series++; p.series < f.Series {
+		return false
 	}
-	for i := range f.Labels {
-		ls = append(ls, label{name: fmt.Sprintf("label_key_kkkkk_%d", i), before: fmt.Sprintf("label_val_vvvvv_%d", i)})
+	p.series = 0
+	if p.metric++; p.metric < f.Metrics {
+		return false
 	}
-	slices.SortFunc(ls, func(a, b label) int { return strings.Compare(a.name, b.name) })
-	return ls
-}
-
-func (f *Fleet) job() string { return "shale-load-" + strconv.FormatUint(f.Seed, 10) }
-
-// width returns the number of digits of a field. It is fixed, so that bodies can be patched.
-func (f *Fleet) width(k field) int {
-	switch k {
-	case targetNumber:
-		return digits(f.Targets - 1)
-	case metricNumber:
-		return digits(f.Metrics - 1)
-	case seriesNumber:
-		return digits(f.Series - 1)
+	p.metric = 0
+	if p.target++; p.target < f.Targets {
+		return true
 	}
-	return 0
-}
-
-func digits(n int) int { return len(strconv.Itoa(n)) }
-
-// putNumber fills dst with a decimal number and leading zeros.
-func putNumber(dst []byte, n int) {
-	for i := len(dst) - 1; i >= 0; i-- {
-		dst[i] = byte('0' + n%10)
-		n /= 10
+	p.target = 0
+	if p.scraper++; p.scraper == f.scrapers() {
+		p.scraper = 0
+		p.tenant++
 	}
+	return true
 }
 
-func padded(n, width int) string {
-	b := make([]byte, width)
-	putNumber(b, n)
-	return string(b)
+// number returns the number of the series at a place.
+func (f *Fleet) number(p place) int64 {
+	return (f.scrape(p)*int64(f.Metrics)+int64(p.metric))*int64(f.Series) + int64(p.series)
 }
 
-// LabelsOf returns the labels of a series by name.
-func (f *Fleet) LabelsOf(g int64) map[string]string {
-	t, m, s := f.place(g)
-	out := map[string]string{}
-	for _, l := range f.labels() {
-		out[l.name] = l.before + f.text(l.kind, t, m, s) + l.after
+// scrape numbers the pairs of scraper and target: what one scrape covers.
+func (f *Fleet) scrape(p place) int64 {
+	return (int64(p.tenant)*int64(f.scrapers())+int64(p.scraper))*int64(f.Targets) + int64(p.target)
+}
+
+// identity returns the number that the values of a series depend on: all scrapers see the same.
+func (f *Fleet) identity(p place) uint64 {
+	t := int64(p.tenant)*int64(f.Targets) + int64(p.target)
+	return uint64((t*int64(f.Metrics)+int64(p.metric))*int64(f.Series) + int64(p.series))
+}
+
+// tenantName returns the name of a tenant: that which is given if there is one, else it with a number behind it.
+func (f *Fleet) tenantName(prefix string, tenant int) string {
+	if f.tenants() == 1 {
+		return prefix
 	}
-	return out
-}
-
-func (f *Fleet) text(k field, target, metric, series int) string {
-	switch k {
-	case targetNumber:
-		return padded(target, f.width(k))
-	case metricNumber:
-		return padded(metric, f.width(k))
-	case seriesNumber:
-		return padded(series, f.width(k))
+	if prefix == "" {
+		prefix = "load"
 	}
-	return ""
+	return prefix + "-" + padded(tenant, digits(f.tenants()-1))
 }
 
-// metricName and instance return the values of the labels that queries select by.
-func (f *Fleet) metricName(metric int) string {
-	return f.Name + "_mmmmm_" + padded(metric, f.width(metricNumber))
+// batches returns how many requests of at most size series a round takes. No request has series of two tenants.
+func (f *Fleet) batches(size int) int {
+	return f.tenants() * batches(f.perTenant(), size)
 }
 
-func (f *Fleet) instance(target int) string {
-	return "target-" + padded(target, f.width(targetNumber)) + ".load.svc:9001"
+// batches returns how many requests so many series take.
+func batches(series int64, size int) int { return int((series + int64(size) - 1) / int64(size)) }
+
+// batchOf returns the number of the request that has a series, and where its series end.
+func (f *Fleet) batchOf(g int64, size int) (batch int, end int64) {
+	per := f.perTenant()
+	tenant, at := g/per, g%per
+	inTenant := at / int64(size)
+	return int(tenant)*batches(per, size) + int(inTenant), tenant*per + min(per, (inTenant+1)*int64(size))
 }
 
-// Selector returns a PromQL selector that only this series satisfies.
-func (f *Fleet) Selector(g int64) string {
-	t, m, s := f.place(g)
-	return fmt.Sprintf("%s{job=%q,instance=%q,series_id=%q}", f.metricName(m), f.job(), f.instance(t), f.text(seriesNumber, t, m, s))
+// batch returns the tenant of a request, its first series and their number.
+func (f *Fleet) batch(batch, size int) (tenant int, first int64, n int) {
+	per := batches(f.perTenant(), size)
+	tenant = batch / per
+	at := int64(batch%per) * int64(size)
+	return tenant, int64(tenant)*f.perTenant() + at, int(min(int64(size), f.perTenant()-at))
 }
 
-// Bits returns the value of a sample.
-func (f *Fleet) Bits(g int64, round int) uint64 {
-	return f.Value.Bits(f.Seed, uint64(g), uint64(round))
+// longestStagger bounds the products of targets and durations.
+const longestStagger = time.Duration(math.MaxInt64 / 4)
+
+func staggers(targets int, by time.Duration) bool {
+	return by == 0 || time.Duration(targets) <= longestStagger/by
 }

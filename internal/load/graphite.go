@@ -10,11 +10,13 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// Graphite sends the points of a fleet of agents as plaintext lines.
+// Graphite sends the points of a fleet of agents as lines or pickles.
 type Graphite struct {
 	Agents   Agents
 	Schedule Schedule
 	Target   string // host:port
+	// NewConnections makes every flush of an agent connect anew, as haggar does by default.
+	NewConnections bool
 	// Smooth spreads points evenly over the interval. Otherwise each agent flushes all of its metrics at once, and
 	// the agents take turns.
 	Smooth bool
@@ -45,6 +47,9 @@ func (l *Graphite) Check() error {
 	if _, _, err := net.SplitHostPort(l.Target); err != nil {
 		return fmt.Errorf("%w: load: target %q: want host:port", model.ErrInvalid, l.Target)
 	}
+	if l.Agents.Spawn.Interval > 0 && l.Smooth {
+		return fmt.Errorf("%w: load: agents that are launched one by one flush at intervals; a rate spreads points evenly", model.ErrInvalid)
+	}
 	return l.Agents.Check()
 }
 
@@ -67,10 +72,10 @@ func (l *Graphite) Run(ctx context.Context) (*State, *Report, error) {
 
 	broken := make([]bool, l.Agents.Connections)
 	for i := range l.Agents.Connections {
-		c := &connection{load: l, id: i, lines: newLines(&l.Agents, i, l.Schedule.Timeline)}
+		c := &connection{load: l, id: i, feed: newFeed(&l.Agents, i, l.Schedule.Timeline)}
 		senders.Go(func() {
 			c.run(open)
-			state.Trail.Sent[i], broken[i] = c.lines.at, c.broken
+			state.Trail.Sent[i], broken[i] = c.feed.made, c.broken
 		})
 	}
 	senders.Wait()
@@ -95,7 +100,7 @@ func (l *Graphite) Run(ctx context.Context) (*State, *Report, error) {
 type connection struct {
 	load   *Graphite
 	id     int
-	lines  *lines
+	feed   *feed
 	conn   net.Conn
 	stop   func() bool // of the deadline that the end of the load sets
 	broken bool
@@ -115,20 +120,32 @@ func (c *connection) run(open context.Context) {
 			most = max(1, int(float64(perRound)*float64(burst)/float64(l.Schedule.interval)))
 		}
 	}
-	for l.Schedule.more(c.lines.round) {
-		i, n := int64(c.lines.agent), int64(l.Agents.Agents)
-		if whole {
-			i, n = int64(c.lines.at%perRound), int64(perRound)
-		}
-		lag, err := l.Schedule.wait(open, c.lines.round, i, n)
+	for l.Schedule.more(c.feed.round) {
+		lag, err := c.wait(open, whole, perRound)
 		if err != nil || !c.dial(open) {
 			return
 		}
 		l.Tally.late(lag)
 		var points int
-		c.buf, points = c.lines.fill(c.buf[:0], most, full, whole)
+		c.buf, points = c.feed.fill(c.buf[:0], most, full, whole)
 		c.write(points)
+		if l.NewConnections && c.feed.metric == 0 {
+			c.hangUp()
+		}
 	}
+}
+
+// wait waits until the next points are due.
+func (c *connection) wait(open context.Context, whole bool, perRound uint64) (time.Duration, error) {
+	l := c.load
+	i, n := int64(c.feed.agent), int64(l.Agents.Agents)
+	switch {
+	case l.Agents.Spawn.Interval > 0:
+		i, n = int64(l.Agents.phase(c.feed.agent)), int64(l.Agents.Spawn.Flush)
+	case whole:
+		i, n = int64(c.feed.made%perRound), int64(perRound)
+	}
+	return l.Schedule.wait(open, c.feed.round, i, n)
 }
 
 // dial connects unless it is connected, as often as it takes. It returns false when the time is over.
@@ -181,7 +198,7 @@ func (c *connection) write(points int) {
 		t.sent.Add(int64(points))
 		return
 	}
-	whole := countLines(c.buf[:n])
+	whole := c.feed.arrived(c.buf[:n])
 	t.sent.Add(int64(whole))
 	t.lost.Add(int64(points - whole))
 	t.faults.Add(1)

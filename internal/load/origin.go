@@ -1,11 +1,49 @@
 package load
 
-import "fmt"
+import "time"
+
+// standing says what is known of a sample before the store is asked.
+type standing uint8
+
+const (
+	never   standing = iota // was not sent
+	perhaps                 // was sent, and nobody said that it was stored
+	surely                  // must be in the store
+)
+
+// origin computes the samples of a load again. A series is one number; if it is relabelled, it has several sets of
+// labels in turn, each with the number of its cycle.
+type origin interface {
+	Total() int64
+	tenant(g int64) int
+	// selectedBy returns what tells a series from all others of its tenant, in all of its cycles.
+	selectedBy(g int64) []label
+	LabelsOf(g int64, cycle int) map[string]string
+	// cycleOf reads the number of the cycle out of labels.
+	cycleOf(labels map[string]string) (int, bool)
+
+	// rounds is the number of rounds of which anything may have been sent.
+	rounds() int
+	// ms returns the time of a sample in Unix milliseconds, roundAt which round may have a sample at a time.
+	ms(g int64, round int) int64
+	roundAt(g, ms int64) (round int, ok bool)
+	cycle(g int64, round int) int
+	value(g int64, round int, into *value)
+	standing(g int64, round int) standing
+	// ended returns the cycle that a stale marker ends in a round, and what is known of the marker.
+	ended(g int64, round int) (cycle int, known standing)
+}
+
+// value is what a sample holds: bits of a float, or a histogram.
+type value struct {
+	bits      uint64
+	histogram *native
+}
 
 // origin gives the load that the state is of.
 func (v *Verifier) origin() origin {
 	if f := v.State.RemoteWrite; f != nil {
-		return &fleetOrigin{Fleet: f, state: v.State}
+		return newFleetOrigin(v.State)
 	}
 	return newAgentsOrigin(v.State, v.SentBefore)
 }
@@ -13,7 +51,17 @@ func (v *Verifier) origin() origin {
 // fleetOrigin knows of remote write what was answered.
 type fleetOrigin struct {
 	*Fleet
+	course
+	disorder
 	state *State
+}
+
+func newFleetOrigin(s *State) *fleetOrigin {
+	o := &fleetOrigin{Fleet: s.RemoteWrite, state: s, course: s.RemoteWrite.course(s.Timeline)}
+	if s.Disorder != nil {
+		o.disorder = s.Disorder.in(s.Timeline, s.RemoteWrite.Seed)
+	}
+	return o
 }
 
 func (o *fleetOrigin) rounds() int {
@@ -29,8 +77,56 @@ func (o *fleetOrigin) rounds() int {
 // in which samples that nobody acknowledged are expected.
 const roundsInFlight = 2
 
+func (o *fleetOrigin) tenant(g int64) int { return o.place(g).tenant }
+
+func (o *fleetOrigin) moment(g int64, round int) moment {
+	p := o.place(g)
+	return o.course.moment(p.target, o.scrape(p), round)
+}
+
+func (o *fleetOrigin) ms(g int64, round int) int64 {
+	m := o.moment(g, round)
+	return m.ns / int64(time.Millisecond)
+}
+
+func (o *fleetOrigin) roundAt(g, ms int64) (round int, ok bool) {
+	d := ms*int64(time.Millisecond) - o.course.Start
+	if d < 0 {
+		return 0, false
+	}
+	round = int(d / o.course.Step) // the jitter is less than a step
+	return round, o.ms(g, round) == ms
+}
+
+func (o *fleetOrigin) cycle(g int64, round int) int {
+	return o.course.cycle(o.place(g).target, o.course.At(round))
+}
+
+func (o *fleetOrigin) value(g int64, round int, into *value) {
+	p := o.place(g)
+	m := o.course.moment(p.target, o.scrape(p), round)
+	if o.Value.Histogram() {
+		if into.histogram == nil {
+			into.histogram = &native{}
+		}
+		into.histogram.fill(o.Value, o.gaugeHistogram(p.metric), &m.instant, o.identity(p))
+		return
+	}
+	into.bits = o.Value.Bits(&m.instant, o.identity(p))
+}
+
+// standing is that of the better known of the requests that had the sample.
 func (o *fleetOrigin) standing(g int64, round int) standing {
-	return o.batchStanding(round, int(g/int64(o.state.Batch)))
+	if round < o.first(o.place(g).target) {
+		return never
+	}
+	batch, _ := o.batchOf(g, o.state.Batch)
+	first, second := o.sendings(g, round)
+	known := o.batchStanding(first, batch)
+	if second != first {
+		known = max(known, o.batchStanding(second, batch))
+	}
+	return known
 }
 
 func (o *fleetOrigin) batchStanding(round, batch int) standing {
@@ -43,59 +139,11 @@ func (o *fleetOrigin) batchStanding(round, batch int) standing {
 	return never
 }
 
-// agentsOrigin knows of a Graphite load what was written, and how much of it the server has said to have received.
-type agentsOrigin struct {
-	*Agents
-	state *State
-	// intact is set if nothing happened that could lose a point that was written.
-	intact bool
-	// prefix is how many points of the only connection must be there although something happened.
-	prefix uint64
-	// sentBefore is how many points must be there in all, if the caller knows better than the server's counter.
-	sentBefore uint64
-	last       int
-}
-
-func newAgentsOrigin(s *State, sentBefore uint64) *agentsOrigin {
-	o := &agentsOrigin{Agents: s.Graphite, state: s, sentBefore: sentBefore}
-	o.intact = s.Ended && !s.Graphite.UDP && !s.Trail.Broken && !s.Trail.Died() && sentBefore == 0
-	if s.Graphite.Connections == 1 && !s.Graphite.UDP {
-		o.prefix = sentBefore
-		if sentBefore == 0 {
-			o.prefix = s.Trail.lives().first
-		}
+func (o *fleetOrigin) ended(g int64, round int) (cycle int, known standing) {
+	cycle, ok := o.course.ended(o.place(g).target, round)
+	if !ok {
+		return 0, never
 	}
-	for i, sent := range s.Trail.Sent {
-		per := s.Graphite.perRound(i)
-		o.last = max(o.last, int((sent+per-1)/per))
-	}
-	if !s.Ended {
-		o.last = int(s.Trail.Kept()/uint64(s.Graphite.Total())) + connectionsApart
-	}
-	return o
-}
-
-// connectionsApart is by how many rounds one connection may be ahead of what all of them have sent on average. It
-// bounds what is looked at when the process that sent was killed.
-const connectionsApart = 16
-
-func (o *agentsOrigin) rounds() int { return o.last }
-
-func (o *agentsOrigin) standing(g int64, round int) standing {
-	c, at := o.position(g, round)
-	switch {
-	case o.state.Ended && at >= o.state.Trail.Sent[c]:
-		return never
-	case o.intact || at < o.prefix:
-		return surely
-	}
-	return perhaps
-}
-
-// Selector returns a PromQL selector that only this series satisfies.
-func (a *Agents) Selector(g int64) string { return fmt.Sprintf("{__name__=%q}", a.Path(g)) }
-
-// LabelsOf returns the labels of a series by name.
-func (a *Agents) LabelsOf(g int64) map[string]string {
-	return map[string]string{"__name__": a.Path(g)}
+	batch, _ := o.batchOf(g, o.state.Batch)
+	return cycle, o.batchStanding(round, batch)
 }

@@ -13,19 +13,16 @@ import (
 	"time"
 )
 
-// The waits between attempts are those of a Prometheus with its defaults.
-const (
-	minBackoff     = 30 * time.Millisecond
-	maxBackoff     = 5 * time.Second
-	requestTimeout = 30 * time.Second
-)
+// requestTimeout bounds one attempt, as in a Prometheus by default.
+const requestTimeout = 30 * time.Second
 
 // poster sends one request at a time over a connection of its own. It speaks HTTP/1.1 itself: a request of
 // http.Client passes through two more goroutines, and at the pace of a Prometheus, waking them cost as much CPU as
 // making the body.
 type poster struct {
 	url    *url.URL
-	header []byte // up to the length of the body
+	common string
+	header []byte // up to the tenant
 	conn   net.Conn
 	stop   func() bool // of what closes the connection when the context of its requests ends
 	in     *bufio.Reader
@@ -37,19 +34,22 @@ type answer struct {
 	code       int
 	retryAfter time.Duration
 	text       string
+	written    written
 }
 
-func newPoster(u *url.URL, tenant, userAgent string) *poster {
-	h := "POST " + u.RequestURI() + " HTTP/1.1\r\nHost: " + u.Host + "\r\nUser-Agent: " + userAgent +
-		"\r\nContent-Encoding: snappy\r\nContent-Type: application/x-protobuf\r\nX-Prometheus-Remote-Write-Version: 0.1.0\r\n"
-	if tenant != "" {
-		h += "X-Scope-OrgID: " + tenant + "\r\n"
-	}
-	return &poster{url: u, header: []byte(h + "Content-Length: "), in: bufio.NewReader(nil)}
+// newPoster takes the lines of the head that describe bodies, each with its end.
+func newPoster(u *url.URL, userAgent, bodies string) *poster {
+	p := &poster{url: u, in: bufio.NewReader(nil)}
+	p.common = "POST " + u.RequestURI() + " HTTP/1.1\r\nHost: " + u.Host + "\r\nUser-Agent: " + userAgent + "\r\n"
+	p.describe(bodies)
+	return p
 }
 
-// post makes one attempt. All attempts of a poster have one context.
-func (p *poster) post(ctx context.Context, compressed []byte, attempt int) (answer, error) {
+// describe changes the lines that describe bodies.
+func (p *poster) describe(bodies string) { p.header = []byte(p.common + bodies) }
+
+// post makes one attempt, as a tenant unless it is empty. All attempts of a poster have one context.
+func (p *poster) post(ctx context.Context, compressed []byte, tenant string, attempt int) (answer, error) {
 	if p.conn == nil {
 		if err := p.dial(ctx); err != nil {
 			return answer{}, err
@@ -59,7 +59,11 @@ func (p *poster) post(ctx context.Context, compressed []byte, attempt int) (answ
 		p.close()
 		return answer{}, err
 	}
-	p.head = strconv.AppendInt(append(p.head[:0], p.header...), int64(len(compressed)), 10)
+	p.head = append(p.head[:0], p.header...)
+	if tenant != "" {
+		p.head = append(append(append(p.head, "X-Scope-OrgID: "...), tenant...), "\r\n"...)
+	}
+	p.head = strconv.AppendInt(append(p.head, "Content-Length: "...), int64(len(compressed)), 10)
 	if attempt > 0 {
 		p.head = strconv.AppendInt(append(p.head, "\r\nRetry-Attempt: "...), int64(attempt), 10)
 	}
@@ -97,7 +101,7 @@ func (p *poster) receive() (got answer, reusable bool, err error) {
 	reusable = len(text) < maxErrorText && !resp.Close
 	return answer{
 		code: resp.StatusCode, text: string(bytes.TrimSpace(text[:min(len(text), 500)])),
-		retryAfter: retryAfter(resp.Header.Get("Retry-After"), time.Now()),
+		retryAfter: retryAfter(resp.Header.Get("Retry-After"), time.Now()), written: writtenOf(resp.Header),
 	}, reusable, nil
 }
 
@@ -143,23 +147,4 @@ func retryAfter(header string, now time.Time) time.Duration {
 		return max(0, at.Sub(now))
 	}
 	return 0
-}
-
-// fate says what a sender does about an answer.
-type fate uint8
-
-const (
-	stored fate = iota
-	again
-	refused
-)
-
-func (a answer) fate(retry429 bool) fate {
-	switch {
-	case a.code/100 == 2:
-		return stored
-	case a.code/100 == 5, a.code == http.StatusTooManyRequests && retry429:
-		return again
-	}
-	return refused
 }

@@ -13,13 +13,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/prometheus/prompb"
+
 	"github.com/shaledb/shale/internal/model"
 )
 
 // Reader asks a server over Prometheus' HTTP API. It may be used by several goroutines.
 type Reader struct {
 	URL    string // of the server, without /api/v1
-	Tenant string // none if empty
 	Client *http.Client
 	// Patience is how long a server that is away, starting or overloaded is asked again.
 	Patience time.Duration
@@ -36,10 +37,11 @@ type curve struct {
 	Value sample `json:"value"`
 }
 
-// sample is [seconds, "value"] in JSON.
+// sample is [seconds, "value"] in JSON. Only remote read gives histograms.
 type sample struct {
-	ms   int64
-	bits uint64
+	ms        int64
+	bits      uint64
+	histogram *prompb.Histogram
 }
 
 // UnmarshalJSON reads a sample. Times are written with at most three decimals, which a float holds exactly enough.
@@ -64,75 +66,112 @@ func (s *sample) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
+// queryAnswer is the answer of all endpoints of the API.
 type queryAnswer struct {
-	Status string `json:"status"`
-	Error  string `json:"error"`
-	Data   struct {
-		ResultType string  `json:"resultType"`
-		Result     []curve `json:"result"`
-	} `json:"data"`
-	Warnings []string `json:"warnings"`
+	Status string          `json:"status"`
+	Error  string          `json:"error"`
+	Data   json.RawMessage `json:"data"`
 }
 
 // query evaluates an expression at a time in Unix milliseconds.
-func (r *Reader) query(ctx context.Context, expr string, ms int64) ([]curve, error) {
-	return r.patiently(ctx, "query", url.Values{"query": {expr}, "time": {seconds(ms)}})
+func (r *Reader) query(ctx context.Context, tenant, expr string, ms int64) ([]curve, error) {
+	return r.curves(ctx, tenant, "query", url.Values{"query": {expr}, "time": {seconds(ms)}})
 }
 
 // queryRange evaluates an expression at times in Unix milliseconds, step apart.
-func (r *Reader) queryRange(ctx context.Context, expr string, from, to, step int64) ([]curve, error) {
-	return r.patiently(ctx, "query_range", url.Values{"query": {expr}, "start": {seconds(from)}, "end": {seconds(to)}, "step": {seconds(step)}})
+func (r *Reader) queryRange(ctx context.Context, tenant, expr string, from, to, step int64) ([]curve, error) {
+	return r.curves(ctx, tenant, "query_range", url.Values{"query": {expr}, "start": {seconds(from)}, "end": {seconds(to)}, "step": {seconds(step)}})
 }
 
 // seconds writes milliseconds as the API wants them. Times before 1970 are no times of a load.
 func seconds(ms int64) string { return fmt.Sprintf("%d.%03d", ms/1000, ms%1000) }
 
+func (r *Reader) curves(ctx context.Context, tenant, endpoint string, form url.Values) ([]curve, error) {
+	var got struct {
+		Result []curve `json:"result"`
+	}
+	err := r.api(ctx, tenant, http.MethodPost, endpoint, form, &got)
+	return got.Result, err
+}
+
+// api asks one of the endpoints that answer in JSON, and decodes the data of its answer.
+func (r *Reader) api(ctx context.Context, tenant, method, endpoint string, form url.Values, into any) error {
+	what := endpoint + " " + form.Get("query") + form.Get("metric")
+	return r.patiently(ctx, func() error {
+		target, body := r.endpoint(endpoint), ""
+		if method == http.MethodPost {
+			body = form.Encode()
+		} else {
+			target += "?" + form.Encode()
+		}
+		req, err := http.NewRequest(method, target, strings.NewReader(body))
+		if err != nil {
+			return fmt.Errorf("%w: load: %s: %w", model.ErrInvalid, what, err)
+		}
+		if method == http.MethodPost {
+			req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		}
+		code, data, err := r.do(ctx, tenant, req)
+		var got queryAnswer
+		jsonErr := json.Unmarshal(data, &got)
+		if err := classify(what, code, got.Error, err); err != nil {
+			return err
+		}
+		if jsonErr == nil && got.Status == "success" {
+			jsonErr = json.Unmarshal(got.Data, into)
+		}
+		if jsonErr != nil || got.Status != "success" {
+			return fmt.Errorf("%w: load: %s: answer makes no sense: %.200q", model.ErrInvalid, what, data)
+		}
+		return nil
+	})
+}
+
+func (r *Reader) endpoint(name string) string {
+	return strings.TrimRight(r.URL, "/") + "/api/v1/" + name
+}
+
 // patiently asks again while the server is away, starting or overloaded.
-func (r *Reader) patiently(ctx context.Context, endpoint string, form url.Values) ([]curve, error) {
+func (r *Reader) patiently(ctx context.Context, ask func() error) error {
 	deadline := time.Now().Add(r.Patience)
 	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
-		curves, err := r.ask(ctx, endpoint, form)
+		err := ask()
 		if err == nil || !errors.Is(err, model.ErrTransient) || time.Now().After(deadline) {
-			return curves, err
+			return err
 		}
 		if serr := sleep(ctx, wait); serr != nil {
-			return nil, fmt.Errorf("%w: load: query: %w", model.ErrClosed, serr)
+			return fmt.Errorf("%w: load: query: %w", model.ErrClosed, serr)
 		}
 	}
 }
 
-func (r *Reader) ask(ctx context.Context, endpoint string, form url.Values) ([]curve, error) {
+// do makes one attempt and reads all of the answer.
+func (r *Reader) do(ctx context.Context, tenant string, req *http.Request) (code int, data []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
-	expr := form.Get("query")
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimRight(r.URL, "/")+"/api/v1/"+endpoint, strings.NewReader(form.Encode()))
-	if err != nil {
-		return nil, fmt.Errorf("%w: load: query: %w", model.ErrInvalid, err)
+	if tenant != "" {
+		req.Header.Set("X-Scope-OrgID", tenant)
 	}
-	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	if r.Tenant != "" {
-		req.Header.Set("X-Scope-OrgID", r.Tenant)
-	}
-	resp, err := r.Client.Do(req)
+	resp, err := r.Client.Do(req.WithContext(ctx))
 	if err != nil {
-		return nil, fmt.Errorf("%w: load: query %s: %s", model.ErrTransient, expr, plain(err))
+		return 0, nil, err
 	}
 	defer resp.Body.Close()
-	data, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return nil, fmt.Errorf("%w: load: query %s: %w", model.ErrTransient, expr, err)
-	}
-	var got queryAnswer
-	jsonErr := json.Unmarshal(data, &got)
+	data, err = io.ReadAll(resp.Body)
+	return resp.StatusCode, data, err
+}
+
+// classify makes an error of an answer that is none.
+func classify(what string, code int, text string, err error) error {
 	switch {
-	case resp.StatusCode == http.StatusServiceUnavailable, resp.StatusCode == http.StatusTooManyRequests, resp.StatusCode == http.StatusBadGateway:
-		return nil, fmt.Errorf("%w: load: query %s: status %d %s", model.ErrTransient, expr, resp.StatusCode, got.Error)
-	case resp.StatusCode != http.StatusOK:
-		return nil, fmt.Errorf("%w: load: query %s: status %d %s", model.ErrInvalid, expr, resp.StatusCode, got.Error)
-	case jsonErr != nil || got.Status != "success":
-		return nil, fmt.Errorf("%w: load: query %s: answer makes no sense: %.200q", model.ErrInvalid, expr, data)
+	case err != nil:
+		return fmt.Errorf("%w: load: %s: %s", model.ErrTransient, what, plain(err))
+	case code == http.StatusServiceUnavailable, code == http.StatusTooManyRequests, code == http.StatusBadGateway:
+		return fmt.Errorf("%w: load: %s: status %d %s", model.ErrTransient, what, code, text)
+	case code != http.StatusOK:
+		return fmt.Errorf("%w: load: %s: status %d %s", model.ErrInvalid, what, code, text)
 	}
-	return got.Data.Result, nil
+	return nil
 }
 
 // window returns a range in PromQL that reaches from one time to another, both included. Since Prometheus 3 ranges

@@ -21,8 +21,10 @@ import (
 //	[kind: 4][a: 8][b: 8][CRC32C of these 20 bytes: 4]
 //
 // Records are appended as things happen and not synced: the file outlives the server that is killed, not the machine.
+//
+// Version 2 knows more shapes of load than version 1. Files of version 1 are read as they always were.
 const (
-	stateVersion = 1
+	stateVersion = 2
 	recordBytes  = 24
 )
 
@@ -49,6 +51,8 @@ type Header struct {
 	Graphite    *Agents `json:"graphite,omitempty"`
 	// Batch is the number of series per request of a remote write load.
 	Batch int `json:"batch,omitempty"`
+	// Disorder is set if samples of a remote write load are late or sent twice.
+	Disorder *Disorder `json:"disorder,omitempty"`
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -133,15 +137,12 @@ func newState(h Header) *State {
 	s := &State{Header: h}
 	switch {
 	case h.RemoteWrite != nil:
-		s.Acks = NewAcks(batches(h.RemoteWrite.Total(), h.Batch))
+		s.Acks = NewAcks(h.RemoteWrite.batches(h.Batch))
 	case h.Graphite != nil:
 		s.Trail.Sent = make([]uint64, h.Graphite.Connections)
 	}
 	return s
 }
-
-// batches returns how many requests a round takes.
-func batches(series int64, batch int) int { return int((series + int64(batch) - 1) / int64(batch)) }
 
 // LoadState reads a state file. A last record that is cut short is left out; other damage is an error of class
 // [model.ErrCorrupt].
@@ -182,10 +183,10 @@ func parseState(data []byte) (*State, error) {
 }
 
 func (h *Header) check() error {
-	ok := h.Version == stateVersion && h.Timeline.Step > 0
+	ok := h.Version >= 1 && h.Version <= stateVersion && h.Timeline.Step > 0
 	switch {
 	case h.RemoteWrite != nil && h.Graphite == nil:
-		ok = ok && h.Batch > 0 && h.RemoteWrite.Check() == nil
+		ok = ok && h.Batch > 0 && h.RemoteWrite.Check() == nil && (h.Disorder == nil || h.Disorder.check() == nil)
 	case h.Graphite != nil && h.RemoteWrite == nil:
 		ok = ok && h.Graphite.Check() == nil
 	default:

@@ -11,6 +11,9 @@ type Tally struct {
 	sent, acked, dropped, lost atomic.Int64 // samples; sent counts each once, however often it is tried
 	requests, retries, faults  atomic.Int64 // faults: attempts that no answer came to
 	rawBytes, wireBytes        atomic.Int64
+	histograms, exemplars      atomic.Int64 // of what was sent
+	stale, behind, twice       atomic.Int64 // of samples and histograms
+	misreported                atomic.Int64 // requests that a 2xx answered whose headers say something else
 	codes                      [600]atomic.Int64
 	latency                    Histogram
 	lag, maxLag                atomic.Int64 // ns: latest, greatest
@@ -19,6 +22,19 @@ type Tally struct {
 
 // Sent returns the samples sent so far, each counted once.
 func (t *Tally) Sent() int64 { return t.sent.Load() }
+
+// Scraped returns the scrapes so far.
+func (t *Tally) Scraped() int64 { return t.requests.Load() }
+
+// count notes what a request holds.
+func (t *Tally) count(c *contents) {
+	t.sent.Add(int64(c.points()))
+	t.histograms.Add(int64(c.histograms))
+	t.exemplars.Add(int64(c.exemplars))
+	t.stale.Add(int64(c.stale))
+	t.behind.Add(int64(c.late))
+	t.twice.Add(int64(c.twice))
+}
 
 // late notes how late a part of the load was.
 func (t *Tally) late(lag time.Duration) {
@@ -39,7 +55,18 @@ type Report struct {
 	Acked   int64 `json:"acked"`
 	Dropped int64 `json:"dropped"`
 	Lost    int64 `json:"lost"`
-	// Rate is in samples a second: acknowledged ones for remote write, written ones for Graphite.
+	// Of what was sent: native histograms, exemplars, which are not counted in Sent, stale markers, samples that came
+	// behind newer ones, and samples that had been sent before.
+	Histograms   int64 `json:"histograms,omitempty"`
+	Exemplars    int64 `json:"exemplars,omitempty"`
+	StaleMarkers int64 `json:"stale_markers,omitempty"`
+	Late         int64 `json:"late,omitempty"`
+	Twice        int64 `json:"twice,omitempty"`
+	// Misreported counts requests that a 2xx answered although the headers of remote write 2.0 count less or more than
+	// they hold. Those of which nothing was written are dropped.
+	Misreported int64 `json:"misreported,omitempty"`
+	// Rate is in samples a second: acknowledged ones for remote write, written ones for Graphite and for a
+	// target.
 	Rate       float64 `json:"rate"`
 	LagSeconds float64 `json:"lag_seconds"`
 	MaxLag     float64 `json:"max_lag_seconds"`
@@ -78,6 +105,8 @@ func (t *Tally) report(kind string, series int64, took time.Duration, cpu time.D
 	r := &Report{
 		Kind: kind, Series: series, Seconds: took.Seconds(),
 		Sent: t.sent.Load(), Acked: t.acked.Load(), Dropped: t.dropped.Load(), Lost: t.lost.Load(),
+		Histograms: t.histograms.Load(), Exemplars: t.exemplars.Load(), StaleMarkers: t.stale.Load(),
+		Late: t.behind.Load(), Twice: t.twice.Load(), Misreported: t.misreported.Load(),
 		LagSeconds: time.Duration(t.lag.Load()).Seconds(), MaxLag: time.Duration(t.maxLag.Load()).Seconds(),
 		Requests: t.requests.Load(), Retries: t.retries.Load(), Faults: t.faults.Load(), Codes: map[string]int64{},
 		Latency: Latency{
@@ -95,7 +124,7 @@ func (t *Tally) report(kind string, series int64, took time.Duration, cpu time.D
 		r.LastError = *text
 	}
 	done := r.Acked
-	if kind == kindGraphite {
+	if kind != kindRemoteWrite {
 		done = r.Sent
 	}
 	if r.Seconds > 0 {
@@ -111,6 +140,7 @@ func (t *Tally) report(kind string, series int64, took time.Duration, cpu time.D
 const (
 	kindGraphite    = "graphite"
 	kindRemoteWrite = "remote-write"
+	kindTarget      = "target"
 )
 
 // Compared counts a series that was read back, so that the meter of a verification can show it.

@@ -48,6 +48,8 @@ type Schedule struct {
 	duration time.Duration // 0: no end
 	// hold keeps rounds that are generated faster than time goes by from running into the future.
 	hold bool
+	// ahead is by how much samples may bear a later time than their round.
+	ahead time.Duration
 }
 
 // backlog is how far back generated time begins when neither pace nor number of rounds is known.
@@ -108,7 +110,7 @@ func (s *Schedule) due(round int, i, n int64) time.Time {
 	if s.interval > 0 {
 		at = at.Add(time.Duration(round)*s.interval + time.Duration(float64(s.interval)*float64(i)/float64(n)))
 	}
-	if stamp := time.Unix(0, s.At(round)); s.hold && stamp.After(at) {
+	if stamp := time.Unix(0, s.At(round)+int64(s.ahead)); s.hold && stamp.After(at) {
 		at = stamp
 	}
 	return at

@@ -9,7 +9,7 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// ValueModel says how the values of a series move from round to round.
+// ValueModel says how the values of a series move.
 type ValueModel uint8
 
 // The value models.
@@ -18,13 +18,23 @@ const (
 	Int100 ValueModel = iota
 	// Counter grows by about 1000 a round and never falls.
 	Counter
-	// Gauge wanders between 0 and 100 with three decimals.
+	// Gauge wanders between 0 and 100 with three decimals, in straight lines.
 	Gauge
 	// Random is a float of [0, 1) with all 53 bits drawn: nothing compresses it.
 	Random
+	// Walk is a random walk with three decimals: it moves on every scale.
+	Walk
+	// Const is one integer of 0..99 for all of a series.
+	Const
+	// HistogramInt is a native histogram that counts in integers; one metric in four is a gauge histogram.
+	HistogramInt
+	// HistogramFloat is the same with counts that are no integers.
+	HistogramFloat
+	// HistogramCustom is a native histogram with bounds of its own, as made of a classic one.
+	HistogramCustom
 )
 
-var valueNames = [...]string{"int100", "counter", "gauge", "random"}
+var valueNames = [...]string{"int100", "counter", "gauge", "random", "walk", "const", "histogram", "histogram-float", "histogram-custom"}
 
 // String returns the name by which a model is chosen.
 func (m ValueModel) String() string { return valueNames[m] }
@@ -32,8 +42,11 @@ func (m ValueModel) String() string { return valueNames[m] }
 // MarshalText returns the name of the model.
 func (m ValueModel) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
 
-// UnmarshalText reads the name of a model. Its error is of class [model.ErrInvalid].
+// UnmarshalText reads the name of a model; float is another name of random. Its error is of class [model.ErrInvalid].
 func (m *ValueModel) UnmarshalText(text []byte) error {
+	if string(text) == "float" {
+		text = []byte(Random.String())
+	}
 	for i, name := range valueNames {
 		if string(text) == name {
 			*m = ValueModel(i)
@@ -41,6 +54,17 @@ func (m *ValueModel) UnmarshalText(text []byte) error {
 		}
 	}
 	return fmt.Errorf("%w: value model %q: want one of %s", model.ErrInvalid, text, strings.Join(valueNames[:], ", "))
+}
+
+// Histogram reports whether the values are native histograms.
+func (m ValueModel) Histogram() bool { return m >= HistogramInt }
+
+// instant is where in its life a series is. It is all that values depend on beside the number of the series.
+type instant struct {
+	seed uint64 // of the series' cycle
+	tick uint64
+	// fresh is set if tick 0 is the birth of the series, and not just the beginning of the load.
+	fresh bool
 }
 
 // The bases of the models that move along a line: a counter's round is worth counterStep at most, a gauge passes
@@ -53,27 +77,46 @@ const (
 
 // decimal returns the value as mantissa / 10^places with places 0 or 3, for the models that have few digits. The
 // division is exact to the last bit, so the text and the float are the same number.
-func (m ValueModel) decimal(seed, series, round uint64) (mantissa uint64, places int) {
+func (m ValueModel) decimal(at *instant, series uint64) (mantissa uint64, places int) {
 	switch m {
 	case Counter:
 		// The random part stays below one step, so the sum never falls.
-		start := draw(seed, series, math.MaxUint64) % 1_000_000
-		return start + round*counterStep + draw(seed, series, round)%counterStep, 0
+		start := uint64(0)
+		if !at.fresh {
+			start = draw(at.seed, series, math.MaxUint64) % 1_000_000
+		}
+		return start + at.tick*counterStep + draw(at.seed, series, at.tick)%counterStep, 0
 	case Gauge:
-		at, part := round/gaugeRounds, round%gaugeRounds
-		from, to := draw(seed, series, at)%gaugeMax, draw(seed, series, at+1)%gaugeMax
-		return (from*(gaugeRounds-part) + to*part) / gaugeRounds, 3
+		return line(at.seed, series, at.tick, gaugeRounds, gaugeMax), 3
+	case Walk:
+		sum := uint64(0)
+		for _, s := range scales {
+			sum += line(at.seed^s.ticks, series, at.tick, s.ticks, s.height)
+		}
+		return sum, 3
+	case Const:
+		return draw(at.seed, series, math.MaxUint64) % 100, 0
 	default:
-		return draw(seed, series, round) % 100, 0
+		return draw(at.seed, series, at.tick) % 100, 0
 	}
 }
 
+// line passes through a random point below height every so many ticks, and goes straight in between.
+func line(seed, series, tick, ticks, height uint64) uint64 {
+	at, part := tick/ticks, tick%ticks
+	from, to := draw(seed, series, at)%height, draw(seed, series, at+1)%height
+	return (from*(ticks-part) + to*part) / ticks
+}
+
+// scales are the parts of a random walk, in thousandths: over four times the time it strays twice as far.
+var scales = [...]struct{ ticks, height uint64 }{{1, 1000}, {4, 2000}, {16, 4000}, {64, 8000}, {256, 16_000}, {1024, 32_000}}
+
 // Bits returns the value of a sample as IEEE 754 bits.
-func (m ValueModel) Bits(seed, series, round uint64) uint64 {
+func (m ValueModel) Bits(at *instant, series uint64) uint64 {
 	if m == Random {
-		return math.Float64bits(uniform(seed, series, round))
+		return math.Float64bits(uniform(at.seed, series, at.tick))
 	}
-	mantissa, places := m.decimal(seed, series, round)
+	mantissa, places := m.decimal(at, series)
 	if places == 0 {
 		return math.Float64bits(float64(mantissa))
 	}
@@ -81,11 +124,11 @@ func (m ValueModel) Bits(seed, series, round uint64) uint64 {
 }
 
 // AppendText appends the value of a sample as decimal text that parses to the same bits.
-func (m ValueModel) AppendText(dst []byte, seed, series, round uint64) []byte {
+func (m ValueModel) AppendText(dst []byte, at *instant, series uint64) []byte {
 	if m == Random {
-		return strconv.AppendFloat(dst, uniform(seed, series, round), 'g', -1, 64)
+		return strconv.AppendFloat(dst, uniform(at.seed, series, at.tick), 'g', -1, 64)
 	}
-	mantissa, places := m.decimal(seed, series, round)
+	mantissa, places := m.decimal(at, series)
 	if places == 0 {
 		return strconv.AppendUint(dst, mantissa, 10)
 	}
@@ -94,15 +137,20 @@ func (m ValueModel) AppendText(dst []byte, seed, series, round uint64) []byte {
 	return append(dst, '.', byte('0'+rest/100), byte('0'+rest/10%10), byte('0'+rest%10))
 }
 
-func uniform(seed, series, round uint64) float64 {
-	return float64(draw(seed, series, round)>>11) / (1 << 53)
+func uniform(seed, series, tick uint64) float64 {
+	return float64(draw(seed, series, tick)>>11) / (1 << 53)
+}
+
+// happens draws an event of the given probability.
+func happens(share float64, drawn uint64) bool {
+	return share > 0 && float64(drawn>>11)/(1<<53) < share
 }
 
 // draw is the only source of randomness: a hash of its arguments, the finaliser of SplitMix64 over a sum in which
 // each argument has an odd factor of its own, applied twice so that neighbours share nothing.
-func draw(seed, series, round uint64) uint64 {
+func draw(seed, series, tick uint64) uint64 {
 	x := spread(seed + series*0x9e3779b97f4a7c15)
-	return spread(x + round*0xd1342543de82ef95)
+	return spread(x + tick*0xd1342543de82ef95)
 }
 
 func spread(x uint64) uint64 {

@@ -3,7 +3,7 @@ package load
 import (
 	"context"
 	"fmt"
-	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -11,31 +11,13 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// standing says what is known of a sample before the store is asked.
-type standing uint8
-
-const (
-	never   standing = iota // was not sent
-	perhaps                 // was sent, and nobody said that it was stored
-	surely                  // must be in the store
-)
-
-// origin computes the samples of a load again.
-type origin interface {
-	Total() int64
-	Selector(g int64) string
-	LabelsOf(g int64) map[string]string
-	Bits(g int64, round int) uint64
-	// standing takes a series and a round.
-	standing(g int64, round int) standing
-	// rounds is the number of rounds of which anything may have been sent.
-	rounds() int
-}
-
 // Verification is what reading back a load has found. The samples of a series are compared bit for bit.
 type Verification struct {
 	Series    int64 `json:"series"`
 	Compared  int64 `json:"samples_equal"`
+	Markers   int64 `json:"stale_markers_equal,omitempty"`
+	Exemplars int64 `json:"exemplars_equal,omitempty"`
+	Metadata  int64 `json:"metadata_equal,omitempty"` // metrics
 	Missing   int64 `json:"acked_but_missing"`
 	Wrong     int64 `json:"wrong"`           // another value, or other labels
 	Extra     int64 `json:"extra"`           // never sent
@@ -56,14 +38,41 @@ func (v *Verification) OK() bool {
 	return v.Missing+v.Wrong+v.Extra+v.Failed+v.Short+v.Over == 0
 }
 
+// Over is the way by which series are read back.
+type Over uint8
+
+// The ways. A query shows floats and neither stale markers nor whole histograms; remote read shows everything.
+const (
+	OverAuto Over = iota // remote read for histograms and stale markers, a query for all else
+	OverQuery
+	OverRemoteRead
+)
+
+var overNames = [...]string{"auto", "query", "remote-read"}
+
+// UnmarshalText reads the name of a way. Its error is of class [model.ErrInvalid].
+func (o *Over) UnmarshalText(text []byte) error {
+	i := slices.Index(overNames[:], string(text))
+	if i < 0 {
+		return fmt.Errorf("%w: %q: want auto, query or remote-read", model.ErrInvalid, text)
+	}
+	*o = Over(i)
+	return nil
+}
+
 // Verifier reads a load back.
 type Verifier struct {
 	Reader Reader
+	// Tenant is the one that the load was written as; several tenants have a number behind it.
+	Tenant string
 	State  *State
 	// Series is how many series are drawn and compared; 0 for none, at least as many as there are for all.
 	Series int64
 	// Draw chooses them.
 	Draw uint64
+	Over Over
+	// Exemplars and Metadata compares those of the drawn series and of their metrics as well.
+	Exemplars, Metadata bool
 	// Counts asks for the number of samples of every metric or agent as well, at most Chunk of them in one query.
 	Counts bool
 	Chunk  int64
@@ -75,14 +84,30 @@ type Verifier struct {
 	Done func()
 }
 
-// maxRoundsPerQuery keeps answers small.
-const maxRoundsPerQuery = 5000
+// check returns an error of class invalid unless the load can be verified so.
+func (v *Verifier) check() error {
+	f := v.State.RemoteWrite
+	switch {
+	case v.Chunk < 1 || v.Concurrency < 1 || v.Series < 0:
+		return fmt.Errorf("%w: load: verify: series, chunk and concurrency must be positive", model.ErrInvalid)
+	case v.Over == OverQuery && f != nil && f.Value.Histogram() && v.Series > 0:
+		return fmt.Errorf("%w: load: verify: a query does not show histograms as they were sent; use remote-read", model.ErrInvalid)
+	}
+	return nil
+}
+
+// raw reports whether series are read by remote read.
+func (v *Verifier) raw() bool {
+	f := v.State.RemoteWrite
+	return v.Over == OverRemoteRead ||
+		v.Over == OverAuto && f != nil && (f.Value.Histogram() || f.Churn.StaleMarkers && f.Churn.SeriesInterval > 0)
+}
 
 // Run reads back and compares. Its error says that it could not begin or was cut short; what was found amiss is in
 // the verification.
 func (v *Verifier) Run(ctx context.Context) (*Verification, error) {
-	if v.Chunk < 1 || v.Concurrency < 1 || v.Series < 0 {
-		return nil, fmt.Errorf("%w: load: verify: series, chunk and concurrency must be positive", model.ErrInvalid)
+	if err := v.check(); err != nil {
+		return nil, err
 	}
 	began := time.Now()
 	c := &checker{Verifier: v, from: v.origin()}
@@ -125,6 +150,8 @@ type checker struct {
 	from origin
 	mu   sync.Mutex
 	out  Verification
+	// told are the tenants and metrics whose metadata has been compared.
+	told map[metricOf]bool
 }
 
 // maxExamples bounds the failures that are told in words.
@@ -140,99 +167,27 @@ func (c *checker) note(counter *int64, n int64, format string, args ...any) {
 	}
 }
 
-// series compares one series.
-func (c *checker) series(ctx context.Context, g int64) {
-	rounds := c.from.rounds()
-	for first := 0; first < rounds && ctx.Err() == nil; first += maxRoundsPerQuery {
-		c.stretch(ctx, g, first, min(first+maxRoundsPerQuery, rounds))
-	}
+// add adds to counters that tell of no failure.
+func (c *checker) add(counter *int64, n int64) {
 	c.mu.Lock()
-	c.out.Series++
-	c.mu.Unlock()
+	defer c.mu.Unlock()
+	*counter += n
 }
 
-// stretch compares the rounds [first, end) of a series.
-func (c *checker) stretch(ctx context.Context, g int64, first, end int) {
-	from, to := c.State.Timeline.ms(first), c.State.Timeline.ms(end-1)
-	selector := c.from.Selector(g)
-	curves, err := c.ask(func() ([]curve, error) { return c.Reader.query(ctx, selector+window(from, to), to) })
-	if err != nil {
-		return
-	}
-	seen := make(bitmap, (end-first+63)/64)
-	if len(curves) > 1 {
-		c.note(&c.out.Extra, int64(len(curves)-1), "%s: %d series, want 1", selector, len(curves))
-	}
-	if len(curves) > 0 {
-		c.curve(g, curves[0], first, end, seen)
-	}
-	for round := first; round < end; round++ {
-		if !seen.has(round-first) && c.from.standing(g, round) == surely {
-			c.note(&c.out.Missing, 1, "%s: acknowledged sample of round %d at %d ms is missing", selector, round, c.State.Timeline.ms(round))
-		}
-	}
-}
-
-// curve compares what a query gave for rounds [first, end) and marks the rounds that are there.
-func (c *checker) curve(g int64, got curve, first, end int, seen bitmap) {
-	selector := c.from.Selector(g)
-	if want := c.from.LabelsOf(g); !sameLabels(got.Metric, want) {
-		c.note(&c.out.Wrong, 1, "%s: labels %v, want %v", selector, got.Metric, want)
-	}
-	var equal, unacked int64
-	for _, s := range got.Values {
-		round, exact := c.State.Timeline.Round(s.ms * int64(time.Millisecond))
-		if !exact || round < first || round >= end {
-			c.note(&c.out.Extra, 1, "%s: sample at %d ms, which is no time of the load", selector, s.ms)
-			continue
-		}
-		known := c.from.standing(g, round)
-		switch want := c.from.Bits(g, round); {
-		case known == never:
-			c.note(&c.out.Extra, 1, "%s: sample at %d ms (round %d), which was not sent", selector, s.ms, round)
-		case s.bits != want:
-			c.note(&c.out.Wrong, 1, "%s: at %d ms value %v (bits %x), want %v (bits %x)", selector, s.ms,
-				math.Float64frombits(s.bits), s.bits, math.Float64frombits(want), want)
-		case !seen.set(round - first):
-			c.note(&c.out.Extra, 1, "%s: sample at %d ms comes twice", selector, s.ms)
-		case known == perhaps:
-			unacked++
-		default:
-			equal++
-		}
-		if known != never && s.bits != c.from.Bits(g, round) {
-			seen.set(round - first) // wrong, not missing as well
-		}
-	}
-	c.mu.Lock()
-	c.out.Compared += equal
-	c.out.Unacked += unacked
-	c.mu.Unlock()
-}
-
-func sameLabels(a, b map[string]string) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for k, v := range a {
-		if w, ok := b[k]; !ok || v != w {
-			return false
-		}
-	}
-	return true
-}
-
-// ask runs a query and notes if it fails.
-func (c *checker) ask(query func() ([]curve, error)) ([]curve, error) {
-	curves, err := query()
-	c.mu.Lock()
-	c.out.Queries++
-	c.mu.Unlock()
+// ask counts a query and notes if it fails.
+func (c *checker) ask(query func() error) error {
+	err := query()
+	c.add(&c.out.Queries, 1)
 	if err != nil {
 		c.note(&c.out.Failed, 1, "%v", err)
 	}
-	return curves, err
+	return err
 }
 
-// ms returns the time of a round in Unix milliseconds.
-func (t Timeline) ms(round int) int64 { return t.At(round) / int64(time.Millisecond) }
+// tenantName returns the tenant that a series is of.
+func (c *checker) tenantName(g int64) string {
+	if f := c.State.RemoteWrite; f != nil {
+		return f.tenantName(c.Tenant, c.from.tenant(g))
+	}
+	return c.Tenant
+}

@@ -1,0 +1,415 @@
+package load
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/golang/snappy"
+	"github.com/google/go-cmp/cmp"
+	"github.com/klauspost/compress/zstd"
+	"github.com/prometheus/prometheus/model/histogram"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/prompb"
+	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
+	"pgregory.net/rapid"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+// message is one TimeSeries as Prometheus' decoder of either version gives it.
+type message struct {
+	labels    map[string]string
+	order     []string // names of labels
+	samples   []sample
+	start     []int64 // of samples
+	exemplars []exemplarsOf
+	metadata  string // type, help and unit
+}
+
+type tester interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
+// decode takes a compressed body apart with Prometheus' decoders.
+func decode(t tester, l *RemoteWrite, compressed []byte, size int) []message {
+	t.Helper()
+	raw := decompress(t, l.Compression, compressed)
+	if len(raw) != size {
+		t.Fatalf("%d bytes, want %d", len(raw), size)
+	}
+	if l.Protocol == V2 {
+		return decodeV2(t, raw)
+	}
+	var req prompb.WriteRequest
+	if err := req.Unmarshal(raw); err != nil {
+		t.Fatalf("%v", err)
+	}
+	var out []message
+	for _, ts := range req.Timeseries {
+		var m message
+		b := labels.NewScratchBuilder(0)
+		m.take(ts.ToLabels(&b, nil))
+		for _, l := range ts.Labels {
+			m.order = append(m.order, l.Name)
+		}
+		for _, s := range ts.Samples {
+			m.samples = append(m.samples, sample{ms: s.Timestamp, bits: math.Float64bits(s.Value)})
+			m.start = append(m.start, 0)
+		}
+		for i := range ts.Histograms {
+			h := &ts.Histograms[i]
+			m.histogram(t, h.Timestamp, 0, h.IsFloatHistogram(), h.ToIntHistogram, h.ToFloatHistogram)
+		}
+		for _, e := range ts.Exemplars {
+			m.exemplar(e.ToExemplar(&b, nil).Labels, e.Value, e.Timestamp)
+		}
+		out = append(out, m)
+	}
+	return out
+}
+
+func decodeV2(t tester, raw []byte) []message {
+	t.Helper()
+	var req writev2.Request
+	if err := req.Unmarshal(raw); err != nil {
+		t.Fatalf("%v", err)
+	}
+	if len(req.Symbols) == 0 || req.Symbols[0] != "" {
+		t.Fatalf("symbols begin with %.2q", req.Symbols)
+	}
+	seen, used := map[string]bool{}, make([]bool, len(req.Symbols))
+	for _, s := range req.Symbols {
+		if seen[s] && len(s) != traceBytes { // two samples may name one trace
+			t.Fatalf("symbol %q comes twice", s)
+		}
+		seen[s] = true
+	}
+	b := labels.NewScratchBuilder(0)
+	var out []message
+	for _, ts := range req.Timeseries {
+		var m message
+		l, err := ts.ToLabels(&b, req.Symbols)
+		if err != nil {
+			t.Fatalf("%v", err)
+		}
+		m.take(l)
+		for i := 0; i < len(ts.LabelsRefs); i += 2 {
+			m.order = append(m.order, req.Symbols[ts.LabelsRefs[i]])
+			used[ts.LabelsRefs[i]], used[ts.LabelsRefs[i+1]] = true, true
+		}
+		for _, s := range ts.Samples {
+			m.samples = append(m.samples, sample{ms: s.Timestamp, bits: math.Float64bits(s.Value)})
+			m.start = append(m.start, s.StartTimestamp)
+		}
+		for i := range ts.Histograms {
+			h := &ts.Histograms[i]
+			m.histogram(t, h.Timestamp, h.StartTimestamp, h.IsFloatHistogram(), h.ToIntHistogram, h.ToFloatHistogram)
+		}
+		for _, e := range ts.Exemplars {
+			ex, err := e.ToExemplar(&b, req.Symbols)
+			if err != nil {
+				t.Fatalf("%v", err)
+			}
+			m.exemplar(ex.Labels, e.Value, e.Timestamp)
+			used[e.LabelsRefs[0]], used[e.LabelsRefs[1]] = true, true
+		}
+		meta, err := ts.ToMetadata(req.Symbols)
+		if err != nil {
+			t.Fatalf("%v", err)
+		}
+		m.metadata = fmt.Sprintf("%s|%s|%s", meta.Type, meta.Help, meta.Unit)
+		used[ts.Metadata.HelpRef], used[ts.Metadata.UnitRef] = true, true
+		out = append(out, m)
+	}
+	for i, u := range used {
+		if !u && i > 0 && len(out) > 0 && req.Symbols[i] != traceLabel {
+			t.Fatalf("symbol %q is not used", req.Symbols[i])
+		}
+	}
+	return out
+}
+
+func decompress(t tester, c Compression, compressed []byte) []byte {
+	t.Helper()
+	if c == Snappy {
+		raw, err := snappy.Decode(nil, compressed)
+		if err != nil {
+			t.Fatalf("%v", err)
+		}
+		return raw
+	}
+	var h zstd.Header
+	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1))
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	defer d.Close()
+	raw, err := d.DecodeAll(compressed, nil)
+	if herr := h.Decode(compressed); err != nil || herr != nil || !h.HasFCS && len(raw) >= 256 {
+		t.Fatalf("%v, %v; size is in the header: %v", err, herr, h.HasFCS)
+	}
+	return raw
+}
+
+func (m *message) take(l labels.Labels) { m.labels = l.Map() }
+
+// histogram checks a histogram as a store does.
+func (m *message) histogram(t tester, ms, start int64, float bool, asInt func() *histogram.Histogram, asFloat func() *histogram.FloatHistogram) {
+	t.Helper()
+	var p prompb.Histogram
+	var err error
+	if float {
+		h := asFloat()
+		p, err = prompb.FromFloatHistogram(ms, h), h.Validate()
+	} else {
+		h := asInt()
+		p, err = prompb.FromIntHistogram(ms, h), h.Validate()
+	}
+	if err != nil && math.Float64bits(p.Sum) != model.StaleNaN {
+		t.Fatalf("histogram is not valid: %v", err)
+	}
+	m.samples = append(m.samples, sample{ms: ms, bits: math.Float64bits(p.Sum), histogram: &p})
+	m.start = append(m.start, start)
+}
+
+func (m *message) exemplar(l labels.Labels, v float64, ms int64) {
+	e := exemplarsOf{Series: l.Map()}
+	e.Exemplars = append(e.Exemplars, struct {
+		Labels map[string]string `json:"labels"`
+		At     float64           `json:"timestamp"`
+		Value  string            `json:"value"`
+	}{l.Map(), float64(ms), fmt.Sprint(v)})
+	m.exemplars = append(m.exemplars, e)
+}
+
+// drawLoad draws a load with all that a fleet can do.
+func drawLoad(t *rapid.T) *RemoteWrite {
+	small := func(name string, most int) int { return rapid.IntRange(1, most).Draw(t, name) }
+	l := &RemoteWrite{
+		Fleet: Fleet{
+			Seed: rapid.Uint64().Draw(t, "seed"), Tenants: small("tenants", 3), Scrapers: small("scrapers", 2), Targets: small("targets", 4),
+			Metrics: small("metrics", 4), Series: small("series", 5), Labels: rapid.IntRange(0, 3).Draw(t, "labels"), Name: "m",
+			Value:     ValueModel(rapid.IntRange(0, int(HistogramCustom)).Draw(t, "value")),
+			Exemplars: rapid.SampledFrom([]float64{0, 0, 0.5, 1}).Draw(t, "exemplars"), Metadata: rapid.Bool().Draw(t, "metadata"),
+		},
+		Protocol:    Protocol(rapid.IntRange(0, 1).Draw(t, "protocol")),
+		Compression: Compression(rapid.IntRange(0, 1).Draw(t, "compression")), Batch: small("batch", 30), Concurrency: 1,
+	}
+	l.Fleet.StartTimes = l.Protocol == V2 && rapid.Bool().Draw(t, "start times")
+	duration := func(name string, most time.Duration) time.Duration {
+		if !rapid.Bool().Draw(t, "has "+name) {
+			return 0
+		}
+		return time.Duration(rapid.Int64Range(1, int64(most/time.Millisecond)).Draw(t, name)) * time.Millisecond
+	}
+	l.Fleet.Churn = Churn{
+		ValueInterval: duration("value interval", 3*time.Second), Rollout: duration("rollout", 3*time.Second),
+		Jitter: duration("jitter", 999*time.Millisecond), StaleMarkers: rapid.Bool().Draw(t, "stale markers"),
+	}
+	if d := duration("series interval", 5*time.Second); d > 0 {
+		l.Fleet.Churn.SeriesInterval = d + time.Second
+		l.Fleet.Churn.Relabel = rapid.SampledFrom([]Spread{{}, {SpreadUniform, 2 * time.Second}, {SpreadStagger, time.Second}}).Draw(t, "spread")
+	}
+	if rapid.Bool().Draw(t, "disorder") {
+		l.Disorder = Disorder{
+			Late:  Lateness{rapid.Float64Range(0, 1).Draw(t, "late"), duration("late by", 5*time.Second)},
+			Twice: rapid.Float64Range(0, 1).Draw(t, "twice"),
+		}
+		if rapid.Bool().Draw(t, "rounds known") {
+			l.Disorder.Rounds = testRounds
+		}
+	}
+	l.Schedule = Schedule{Timeline: Timeline{Start: 1_700_000_000e9, Step: 1e9}, rounds: testRounds}
+	return l
+}
+
+const testRounds = 12
+
+// TestRequestsAreWhatIsVerified takes all requests of a load apart, and finds in them what verification expects to have
+// been sent, as often as it should be, and nothing else.
+func TestRequestsAreWhatIsVerified(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l := drawLoad(t)
+		if err := l.Fleet.Check(); err != nil {
+			t.Fatalf("%v", err)
+		}
+		f, b := &l.Fleet, newBody(l)
+		state := newState(l.Header())
+		state.Ended = true
+		o := newFleetOrigin(state)
+		type id struct {
+			tenant int
+			labels string
+			ms     int64
+			round  int // in whose request
+		}
+		got := map[id][]message{}
+		for round := range testRounds {
+			for batch := range f.batches(l.Batch) {
+				state.Acks.Ack(round, batch)
+				compressed, size, c := b.fill(batch, round)
+				tenant, first, n := f.batch(batch, l.Batch)
+				var sum contents
+				for _, m := range decode(t, l, compressed, size) {
+					if len(m.samples) != 1 {
+						t.Fatalf("%d samples", len(m.samples))
+					}
+					if s := m.samples[0]; s.histogram != nil {
+						sum.histograms++
+					} else {
+						sum.samples++
+					}
+					sum.exemplars += len(m.exemplars)
+					if m.samples[0].bits == model.StaleNaN {
+						sum.stale++
+					}
+					at := id{tenant, fmt.Sprint(m.labels), m.samples[0].ms, round}
+					got[at] = append(got[at], m)
+				}
+				if sum.late, sum.twice = c.late, c.twice; sum != c || n < 1 || first < 0 {
+					t.Fatalf("batch %d of round %d: %+v, said %+v", batch, round, sum, c)
+				}
+			}
+		}
+		for g := range f.Total() {
+			for round := range testRounds {
+				first, second := o.sendings(g, round)
+				_, twice := o.again(g, round)
+				known := o.standing(g, round)
+				if want := round >= o.first(o.place(g).target) && first < testRounds; want != (known == surely) {
+					t.Fatalf("series %d, round %d: standing %d", g, round, known)
+				}
+				at := id{o.tenant(g), fmt.Sprint(o.LabelsOf(g, o.cycle(g, round))), o.ms(g, round), first}
+				if known == surely {
+					take(t, o, got, at, g, round)
+					at.round = second
+					if twice && second < testRounds {
+						take(t, o, got, at, g, round)
+					}
+				}
+				if cycle, known := o.ended(g, round); known == surely {
+					at := id{o.tenant(g), fmt.Sprint(o.LabelsOf(g, cycle)), o.ms(g, round), round}
+					m := got[at]
+					if len(m) != 1 || m[0].samples[0].bits != model.StaleNaN || (m[0].samples[0].histogram != nil) != f.Value.Histogram() {
+						t.Fatalf("series %d, round %d: marker %+v", g, round, m)
+					}
+					delete(got, at)
+				}
+			}
+		}
+		for at, m := range got {
+			if len(m) > 0 {
+				t.Fatalf("%+v: nobody expects %+v", at, m)
+			}
+		}
+	})
+}
+
+// take removes one message and compares it.
+func take[ID comparable](t *rapid.T, o *fleetOrigin, got map[ID][]message, at ID, g int64, round int) {
+	t.Helper()
+	if len(got[at]) == 0 {
+		t.Fatalf("series %d, round %d is not sent: %+v", g, round, at)
+	}
+	m := got[at][0]
+	got[at] = got[at][1:]
+	var want value
+	o.value(g, round, &want)
+	if why := want.differs(m.samples[0]); why != "" {
+		t.Fatalf("series %d, round %d: %s", g, round, why)
+	}
+	if !maps.Equal(m.labels, o.LabelsOf(g, o.cycle(g, round))) || len(m.order) != len(m.labels) {
+		t.Fatalf("labels %v", m.labels)
+	}
+	for i, name := range m.order {
+		if i > 0 && name <= m.order[i-1] {
+			t.Fatalf("labels in order %v", m.order)
+		}
+	}
+	if ms, ok := o.roundAt(g, m.samples[0].ms); ms != round || !ok {
+		t.Fatalf("time %d is of round %d, want %d", m.samples[0].ms, ms, round)
+	}
+	trace, bits, has := o.exemplarOf(g, round)
+	if has != (len(m.exemplars) == 1) {
+		t.Fatalf("exemplars %v, want %v", m.exemplars, has)
+	}
+	if has {
+		e := m.exemplars[0].Exemplars[0]
+		if len(e.Labels) != 1 || e.Labels[traceLabel] != trace || e.Value != fmt.Sprint(math.Float64frombits(bits)) || e.At != float64(m.samples[0].ms) {
+			t.Fatalf("exemplar %v, want %s of %v", e, trace, math.Float64frombits(bits))
+		}
+	}
+	if start := m.start[0]; (start != 0) != (o.StartTimes && o.Value.cumulative()) || start > m.samples[0].ms {
+		t.Fatalf("start %d of a sample at %d", start, m.samples[0].ms)
+	}
+	if want := fmt.Sprintf("%s|%s|%s", o.typeName(o.place(g).metric), o.appendHelp(nil, o.place(g).metric), o.unit()); o.Metadata && m.metadata != "" && m.metadata != want {
+		t.Fatalf("metadata %s, want %s", m.metadata, want)
+	}
+}
+
+// TestMetadataV1 decodes the requests that say what metrics are.
+func TestMetadataV1(t *testing.T) {
+	f := testFleet()
+	f.Value = Counter
+	var req prompb.WriteRequest
+	if err := req.Unmarshal(f.appendMetadata(nil, 1, 2)); err != nil {
+		t.Fatal(err)
+	}
+	want := []prompb.MetricMetadata{
+		{Type: prompb.MetricMetadata_COUNTER, MetricFamilyName: "load_metric_mmmmm_1", Help: "Metric 1 of a load, by the model counter."},
+		{Type: prompb.MetricMetadata_COUNTER, MetricFamilyName: "load_metric_mmmmm_2", Help: "Metric 2 of a load, by the model counter."},
+	}
+	if diff := cmp.Diff(want, req.Metadata); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestKeysDiffer: no two series of a tenant, in no two cycles, have one key.
+func TestKeysDiffer(t *testing.T) {
+	f := testFleet()
+	f.Scrapers, f.Churn.SeriesInterval = 2, time.Hour
+	seen := map[model.Key]bool{}
+	for g := range f.Total() {
+		for cycle := range 3 {
+			var pairs []string
+			for k, v := range f.LabelsOf(g, cycle) {
+				pairs = append(pairs, k, v)
+			}
+			seen[model.LabelsOf(pairs...).Key(1, model.Metrics)] = true
+		}
+	}
+	if int64(len(seen)) != 3*f.Total() {
+		t.Errorf("%d keys, want %d", len(seen), 3*f.Total())
+	}
+}
+
+// unpack checks a compressed request of the default kind.
+func unpack(t *testing.T) func(compressed []byte, size int, _ contents) []byte {
+	return func(compressed []byte, size int, _ contents) []byte {
+		t.Helper()
+		raw := decompress(t, Snappy, compressed)
+		if len(raw) != size {
+			t.Fatalf("%d bytes, want %d", len(raw), size)
+		}
+		return raw
+	}
+}
+
+// TestSeriesSize keeps a series with ten constant labels near the 580 bytes of the load that it imitates, and far below
+// in version 2.
+func TestSeriesSize(t *testing.T) {
+	for p, want := range map[Protocol][2]int{V1: {560, 600}, V2: {50, 100}} {
+		l := &RemoteWrite{
+			Fleet:    Fleet{Targets: 1000, Metrics: 10, Series: 100, Labels: 10, Name: "load_metric"},
+			Schedule: Schedule{Timeline: Timeline{Start: 1_700_000_000e9, Step: 1e9}}, Batch: 2000, Protocol: p,
+		}
+		_, size, c := newBody(l).fill(3, 0)
+		if n := size / c.points(); n < want[0] || n > want[1] {
+			t.Errorf("%v: %d bytes a series", p, n)
+		}
+	}
+}
