@@ -6,6 +6,7 @@ import (
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
+	common "github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
@@ -51,7 +52,7 @@ func (e *exposition) isText() bool { return e.format.FormatType() == expfmt.Type
 func (e *exposition) write(v promql.Vector) error {
 	for i := range v {
 		s := &v[i]
-		name := s.Metric.Get(labels.MetricName)
+		name := s.Metric.Get(common.MetricNameLabel)
 		if name == "" || s.H != nil && e.isText() && !s.H.UsesCustomBuckets() {
 			continue
 		}
@@ -98,7 +99,7 @@ func (e *exposition) add(s *promql.Sample) error {
 	m := &dto.Metric{TimestampMs: new(s.T)}
 	hasInstance := false
 	s.Metric.Range(func(l labels.Label) {
-		if l.Name == labels.MetricName {
+		if l.Name == common.MetricNameLabel {
 			return
 		}
 		hasInstance = hasInstance || l.Name == "instance"

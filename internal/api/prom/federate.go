@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/prometheus/common/expfmt"
+	common "github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/timestamp"
@@ -85,7 +86,7 @@ func (h *Handler) latest(ctx context.Context, r *request, sets [][]*labels.Match
 		return nil, err
 	}
 	slices.SortStableFunc(all, func(a, b promql.Sample) int {
-		return strings.Compare(a.Metric.Get(labels.MetricName), b.Metric.Get(labels.MetricName))
+		return strings.Compare(a.Metric.Get(common.MetricNameLabel), b.Metric.Get(common.MetricNameLabel))
 	})
 	return all, nil
 }

@@ -26,7 +26,7 @@ const (
 	fieldName       = 1<<3 | 2 // of Label
 	fieldLabelValue = 2<<3 | 2
 	fieldValue      = 1<<3 | 1 // of Sample
-	fieldTimestamp  = 2<<3 | 0
+	fieldTimestamp  = 2 << 3
 )
 
 // readSamples answers with a ReadResponse in a snappy block, which must be whole before its first byte can be sent. It is
