@@ -12,6 +12,9 @@ import (
 func (h *Head) Start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	h.stop = cancel
+	h.mu.Lock()
+	h.flushes = true
+	h.mu.Unlock()
 	h.goDo(ctx, "head-known", func(ctx context.Context) {
 		if err := h.rebuildKnown(ctx); err != nil && ctx.Err() == nil {
 			h.metrics.workErrors.Inc()
@@ -120,10 +123,17 @@ func (h *Head) forgetIdle(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		if err := h.known.advance(min(200, int(h.o.IdleAfter/knownTick)+1)); err != nil {
+		idle := h.idleTicks()
+		if h.known.crowded() {
+			idle = max(1, idle/2)
+		}
+		if err := h.known.advance(idle); err != nil {
 			h.metrics.workErrors.Inc()
 			h.o.Logger.Error("idle series stay in the known set", "err", err)
 		}
 		h.labelsMayGo.Store(true)
 	}
 }
+
+// idleTicks is the number of ticks without a row after which a series is forgotten.
+func (h *Head) idleTicks() int { return min(200, int(h.o.IdleAfter/knownTick)+1) }

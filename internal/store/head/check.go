@@ -11,8 +11,8 @@ import (
 	"github.com/shaledb/shale/internal/store/part"
 )
 
-// Check reads a head's folder whole, without changing it: the manifest, and every part that it names, which must be
-// there and in order. It goes on after damage and returns all of it.
+// Check reads a head's folder whole, without changing it: the manifest, the metadata, and every part that the manifest
+// names, which must be there and in order. It goes on after damage and returns all of it.
 func Check(ctx context.Context, fs vfs.FS, dir string) error {
 	m, err := readManifest(fs, dir)
 	if err != nil {
@@ -21,7 +21,8 @@ func Check(ctx context.Context, fs vfs.FS, dir string) error {
 	if m == nil {
 		return fmt.Errorf("%w: %s has no %s", model.ErrCorrupt, dir, manifestName)
 	}
-	var errs []error
+	_, err = readMetadata(fs, dir)
+	errs := []error{err}
 	for _, info := range m.Parts {
 		if err := ctx.Err(); err != nil {
 			return err

@@ -3,6 +3,7 @@ package head
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/part"
@@ -14,8 +15,11 @@ import (
 func (h *Head) Flush(ctx context.Context) error {
 	h.flushing.Lock()
 	defer h.flushing.Unlock()
+	defer h.saveMetadata(false)
 	h.mu.Lock()
-	h.sealLocked()
+	h.sealRowsLocked()
+	h.sealLabelsLocked()
+	h.crowded.since = nil
 	e := edit{covered: h.applied}
 	for s := range signals {
 		for _, r := range h.runs[s] {
@@ -31,7 +35,7 @@ func (h *Head) Flush(ctx context.Context) error {
 	if len(e.flushed) == 0 && len(e.flushedLabels) == 0 {
 		return nil
 	}
-	started := h.o.Now()
+	started := time.Now()
 	for s := range signals {
 		signal := model.Signal(s)
 		err := h.flushRows(ctx, signal, &e)
@@ -47,7 +51,7 @@ func (h *Head) Flush(ctx context.Context) error {
 		return fmt.Errorf("flush: %w", err)
 	}
 	h.metrics.flushes.Inc()
-	h.metrics.flushSeconds.Observe(float64(h.o.Now()-started) / 1e9)
+	h.metrics.flushSeconds.Observe(time.Since(started).Seconds())
 	return h.o.Truncate(e.covered)
 }
 

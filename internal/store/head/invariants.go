@@ -28,11 +28,11 @@ func checkParts(m *manifest) {
 }
 
 // checkOrder panics unless the rows are in the order of (key, time).
-func (t *runTenant) checkOrder() {
-	for i := 1; i < len(t.keys); i++ {
-		c := t.keys[i-1].Compare(t.keys[i])
-		if c > 0 || c == 0 && t.columns.Times[i-1] > t.columns.Times[i] {
-			panic(fmt.Sprintf("BUG: row %d of a run of tenant %q is out of order", i, t.name))
+func (r *runRows) checkOrder() {
+	for i := 1; i < len(r.keys); i++ {
+		c := r.keys[i-1].Compare(r.keys[i])
+		if c > 0 || c == 0 && r.times[i-1] > r.times[i] {
+			panic(fmt.Sprintf("BUG: row %d of a run is out of order", i))
 		}
 	}
 }

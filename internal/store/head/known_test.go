@@ -33,7 +33,7 @@ func TestKnownGrowsAndFindsEverything(t *testing.T) {
 	const n = 3_000_000
 	keys := randomKeys(n, 7)
 	for i, key := range keys {
-		if !k.insert(uint16(i%3), model.Metrics, key) {
+		if k.insert(uint16(i%3), model.Metrics, key) != isKnown {
 			t.Fatalf("key %d: not new", i)
 		}
 	}
@@ -73,7 +73,7 @@ func TestKnownGrowsAndFindsEverything(t *testing.T) {
 	if miss := k.missing(&l, 0, model.Logs, keys[:1], nil); len(miss) != 1 {
 		t.Error("another signal's series is known")
 	}
-	if k.insert(0, model.Metrics, keys[0]) {
+	if k.insert(0, model.Metrics, keys[0]) != wasKnown {
 		t.Error("a known key is new")
 	}
 }
@@ -173,8 +173,11 @@ func TestKnownFull(t *testing.T) {
 	if k.bytes() > 8<<20 {
 		t.Errorf("%d bytes, and the limit is %d", k.bytes(), 8<<20)
 	}
-	if err := k.room(1); err == nil {
-		t.Error("a full set has room")
+	if got := k.insert(0, model.Metrics, randomKeys(1, 5)[0]); got != noRoom {
+		t.Errorf("a full set took a key: %d", got)
+	}
+	if !k.crowded() {
+		t.Error("a full set does not know it")
 	}
 }
 

@@ -62,26 +62,41 @@ func (w *partLabelWalk) seek(_ context.Context, k model.Key) (model.Labels, erro
 
 // rebuildKnown fills the known set from the label parts, while writes go on: what is not in it yet carries its labels
 // once more.
-func (h *Head) rebuildKnown(ctx context.Context) error {
-	for _, p := range h.pinParts(func(i *partInfo) bool { return i.Kind == labelPart }) {
-		err := p.named(h.addKnown(ctx, p))
-		p.unpin()
-		if err != nil {
-			return err
-		}
+func (h *Head) rebuildKnown(ctx context.Context) (err error) {
+	parts, sets := h.pinParts(func(i *partInfo) bool { return i.Kind == labelPart }), int64(0)
+	for _, p := range parts {
+		sets += int64(p.info.Series)
 	}
-	h.knownComplete.Store(true)
-	return nil
+	err = h.known.reserve(sets)
+	for _, p := range parts {
+		if err == nil {
+			err = p.named(h.addKnown(ctx, p))
+		}
+		p.unpin()
+	}
+	if err == nil {
+		h.knownComplete.Store(true)
+	}
+	return err
 }
 
 func (h *Head) addKnown(ctx context.Context, p *localPart) error {
+	const many = 1 << 14
+	var l lookup
+	found := make([]model.Key, 0, many)
 	for _, t := range p.reader.Meta().Tenants {
 		id := h.tenants.must(t.Name)
 		keys := p.reader.Keys(ctx, t.Name)
-		for keys.Next() {
-			h.known.insert(id, p.info.Signal, keys.Key())
-			if ctx.Err() != nil {
-				return ctx.Err()
+		for more := true; more; {
+			if more = keys.Next(); more {
+				found = append(found, keys.Key())
+			}
+			if !more || len(found) == many {
+				h.known.insertAll(&l, id, p.info.Signal, found)
+				found = found[:0]
+				if ctx.Err() != nil {
+					return ctx.Err()
+				}
 			}
 		}
 		if err := keys.Err(); err != nil {

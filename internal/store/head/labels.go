@@ -33,6 +33,7 @@ func compareEntries(a, b labelEntry) int {
 // labelBuffer collects the labels of new series. It is guarded by Head.mu until it is sealed.
 type labelBuffer struct {
 	block   []byte
+	tenant  string // of the last entry, so that entries share one string
 	entries map[model.Signal][]labelEntry
 	bytes   int64
 }
@@ -43,9 +44,12 @@ func (lb *labelBuffer) add(tenant string, signal model.Signal, k model.Key, l mo
 	if cap(lb.block)-len(lb.block) < len(l) {
 		lb.block = make([]byte, 0, max(labelBlockBytes, len(l)))
 	}
+	if lb.tenant != tenant {
+		lb.tenant = tenant
+	}
 	begin := len(lb.block)
 	lb.block = append(lb.block, l...)
-	lb.entries[signal] = append(lb.entries[signal], labelEntry{tenant, k, model.Labels(lb.block[begin:len(lb.block):len(lb.block)])})
+	lb.entries[signal] = append(lb.entries[signal], labelEntry{lb.tenant, k, model.Labels(lb.block[begin:len(lb.block):len(lb.block)])})
 	lb.bytes += int64(len(l)) + labelEntryBytes
 }
 
@@ -62,14 +66,16 @@ type labelRun struct {
 	entries []labelEntry
 }
 
-// seal makes a run for each signal. Sorting is left to whoever needs it first.
-func (lb *labelBuffer) seal() []*labelRun {
-	var runs []*labelRun
+// seal makes a run for each signal, and a buffer that goes on in the block of this one. Sorting is left to whoever needs
+// it first.
+func (lb *labelBuffer) seal() (runs []*labelRun, next *labelBuffer) {
+	next = newLabelBuffer()
+	next.block, next.tenant = lb.block, lb.tenant
 	for signal, entries := range lb.entries {
 		runs = append(runs, &labelRun{signal: signal, count: len(entries), entries: entries, bytes: lb.bytes / int64(len(lb.entries))})
 	}
 	runs[0].bytes += lb.bytes % int64(len(lb.entries))
-	return runs
+	return runs, next
 }
 
 // combineLabels makes one run of two neighbours.

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/crc32"
-	"io"
 	"os"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -65,21 +63,12 @@ type partInfo struct {
 
 func readManifest(fs vfs.FS, dir string) (*manifest, error) {
 	name := fs.PathJoin(dir, manifestName)
-	f, err := fs.Open(name)
+	body, err := readChecked(fs, name)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s: %v", model.ErrTransient, name, err)
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, 64<<20))
-	if err != nil {
-		return nil, fmt.Errorf("%w: %s: %v", model.ErrTransient, name, err)
-	}
-	sum, body, ok := bytes.Cut(data, []byte("\n"))
-	if want := fmt.Sprintf("crc32c %08x", crc32.Checksum(body, castagnoli)); !ok || string(sum) != want {
-		return nil, fmt.Errorf("%w: %s: the checksum is %.20q and should be %q", model.ErrCorrupt, name, sum, want)
+		return nil, err
 	}
 	m := new(manifest)
 	dec := json.NewDecoder(bytes.NewReader(body))
@@ -93,47 +82,11 @@ func readManifest(fs vfs.FS, dir string) (*manifest, error) {
 	return m, nil
 }
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
-// write replaces the file: a temporary one, synced, takes its place, and the folder is synced.
+// write replaces the file.
 func (m *manifest) write(fs vfs.FS, dir string) error {
 	body, err := json.MarshalIndent(m, "", " ")
 	if err != nil {
 		return fmt.Errorf("%w: manifest: %v", model.ErrInvalid, err)
 	}
-	data := append(fmt.Appendf(nil, "crc32c %08x\n", crc32.Checksum(body, castagnoli)), body...)
-	name := fs.PathJoin(dir, manifestName)
-	if err := writeSynced(fs, name+".tmp", data); err != nil {
-		return err
-	}
-	if err := fs.Rename(name+".tmp", name); err != nil {
-		return fmt.Errorf("%w: %s: %v", model.ErrTransient, name, err)
-	}
-	return syncDir(fs, dir)
-}
-
-func writeSynced(fs vfs.FS, name string, data []byte) error {
-	f, err := fs.Create(name, vfs.WriteCategoryUnspecified)
-	if err == nil {
-		_, err = f.Write(data)
-		if err == nil {
-			err = f.Sync()
-		}
-		err = errors.Join(err, f.Close())
-	}
-	if err != nil {
-		return fmt.Errorf("%w: %s: %v", model.ErrTransient, name, err)
-	}
-	return nil
-}
-
-func syncDir(fs vfs.FS, dir string) error {
-	d, err := fs.OpenDir(dir)
-	if err == nil {
-		err = errors.Join(d.Sync(), d.Close())
-	}
-	if err != nil {
-		return fmt.Errorf("%w: %s: %v", model.ErrTransient, dir, err)
-	}
-	return nil
+	return replaceChecked(fs, dir, manifestName, body)
 }

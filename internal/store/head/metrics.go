@@ -6,9 +6,9 @@ import (
 )
 
 type metrics struct {
-	flushes, partBytes, shippedBytes, shipErrors, collisions, workErrors prometheus.Counter
-	flushSeconds                                                         prometheus.Histogram
-	merges                                                               *prometheus.CounterVec
+	flushes, partBytes, shippedBytes, shipErrors, collisions, workErrors, crowded prometheus.Counter
+	flushSeconds                                                                  prometheus.Histogram
+	merges, deferred, refusedMetadata                                             *prometheus.CounterVec
 }
 
 func newMetrics(reg prometheus.Registerer, h *Head) *metrics {
@@ -34,6 +34,8 @@ func newMetrics(reg prometheus.Registerer, h *Head) *metrics {
 	gauge("shale_head_row_buffer_limit_bytes", "Memory that such rows may take; beyond it senders wait.", func() float64 { return float64(h.o.RowBytes) })
 	gauge("shale_head_label_buffer_bytes", "Memory of label sets that are in no part yet.", locked(func() int64 { return h.lblBytes }))
 	gauge("shale_head_label_buffer_limit_bytes", "Memory that such label sets may take; beyond it senders wait.", func() float64 { return float64(h.o.LabelBytes) })
+	gauge("shale_head_metadata_families", "Metric families that senders have described.", func() float64 { n, _ := h.about.usage(); return float64(n) })
+	gauge("shale_head_metadata_bytes", "Memory of these descriptions.", func() float64 { _, n := h.about.usage(); return float64(n) })
 	for _, k := range []kind{dataPart, labelPart} {
 		sum := func(value func(*partInfo) int64) func() float64 {
 			return locked(func() (n int64) {
@@ -58,6 +60,11 @@ func newMetrics(reg prometheus.Registerer, h *Head) *metrics {
 		shipErrors:   counter("shale_head_ship_errors_total", "Ships that failed and are tried again."),
 		workErrors:   counter("shale_head_background_errors_total", "Flushes, merges and ships that failed and are tried again."),
 		collisions:   counter("shale_head_key_collisions_total", "Different label sets seen under one key; the first one stays."),
+		crowded:      counter("shale_head_crowded_label_sets_total", "Label sets stored again because the known set has no room for their series."),
+		deferred: f.NewCounterVec(prometheus.CounterOpts{
+			Name: "shale_head_deferred_series_total", Help: "New series whose creation was put off, by the limit that they met."}, []string{"limit"}),
+		refusedMetadata: f.NewCounterVec(prometheus.CounterOpts{
+			Name: "shale_head_refused_metadata_total", Help: "Descriptions of metric families that were not kept, by reason."}, []string{"reason"}),
 		flushSeconds: f.NewHistogram(prometheus.HistogramOpts{
 			Name: "shale_head_flush_seconds", Help: "Time of a flush.", Buckets: prometheus.ExponentialBuckets(0.005, 2, 14)}),
 		merges: f.NewCounterVec(prometheus.CounterOpts{

@@ -25,6 +25,12 @@ type Options struct {
 	KnownBytes, RowBytes, LabelBytes int64
 	// MaxTenants bounds the tenants (65,535, which is also the most there can be).
 	MaxTenants int
+	// Creation bounds how fast series of all tenants together are created, TenantCreation those of each tenant (no limit).
+	Creation, TenantCreation CreationLimit
+	// MetadataFamilies bounds the metric families that a tenant may describe (10,000), MetadataTenantBytes their
+	// descriptions (4 MiB), MetadataBytes those of all tenants (16 MiB).
+	MetadataFamilies                   int
+	MetadataTenantBytes, MetadataBytes int64
 
 	// FlushEvery is the age at which buffered rows go to a part (10 s).
 	FlushEvery time.Duration
@@ -80,6 +86,11 @@ func (o *Options) setDefaults() {
 	size(&o.KnownBytes, 64<<20)
 	size(&o.RowBytes, 64<<20)
 	size(&o.LabelBytes, 64<<20)
+	size(&o.MetadataTenantBytes, 4<<20)
+	size(&o.MetadataBytes, 16<<20)
+	if o.MetadataFamilies == 0 {
+		o.MetadataFamilies = 10_000
+	}
 	size(&o.WindowBytes, 1<<30)
 	size(&o.LateBytes, 64<<20)
 	span(&o.FlushEvery, 10*time.Second)

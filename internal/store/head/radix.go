@@ -1,10 +1,6 @@
 package head
 
-import (
-	"slices"
-
-	"github.com/shaledb/shale/internal/model"
-)
+import "slices"
 
 // sortEntry is a row on its way into order: the upper half of its key, and where the row is.
 type sortEntry struct {
@@ -63,44 +59,4 @@ func sortByHi(entries, tmp []sortEntry) []sortEntry {
 		entries, tmp = tmp, entries
 	}
 	return entries
-}
-
-// sortTies orders rows whose keys agree in the upper half by the lower half and then by time, and keeps the order of
-// arrival. Nearly always they are rows of one series in order of time, and one pass does.
-func sortTies(keys []model.Key, times []int64, values []uint64, starts []int64) {
-	n := len(keys)
-	ordered := true
-	for i := 1; i < n && ordered; i++ {
-		ordered = keys[i-1].Lo < keys[i].Lo || keys[i-1].Lo == keys[i].Lo && times[i-1] <= times[i]
-	}
-	if ordered {
-		return
-	}
-	at := make([]int, n)
-	for i := range at {
-		at[i] = i
-	}
-	slices.SortStableFunc(at, func(a, b int) int {
-		switch {
-		case keys[a].Lo < keys[b].Lo || keys[a].Lo == keys[b].Lo && times[a] < times[b]:
-			return -1
-		case keys[a].Lo > keys[b].Lo || times[a] > times[b]:
-			return 1
-		}
-		return 0
-	})
-	permute(keys, at)
-	permute(times, at)
-	permute(values, at)
-	if len(starts) > 0 {
-		permute(starts, at)
-	}
-}
-
-func permute[T any](column []T, at []int) {
-	moved := make([]T, len(at))
-	for i, from := range at {
-		moved[i] = column[from]
-	}
-	copy(column, moved)
 }

@@ -1,7 +1,6 @@
 package head
 
 import (
-	"context"
 	"math"
 	"slices"
 	"sort"
@@ -11,81 +10,85 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// run is a sealed row buffer: its rows sorted by (tenant, key, time, arrival), in memory, immutable, shared by queries
-// until a flush has put it into a part. One signal a run.
+// run is a sealed row buffer: its rows sorted by (tenant, key, family, time, arrival), in memory, immutable, shared by
+// queries until a flush has put it into a part. One signal a run.
 type run struct {
 	signal       model.Signal
 	seqLo, seqHi uint64
-	rows         int
+	rows, blocks int   // blocks of blobs; some are counted twice
 	bytes        int64 // guarded by Head.mu
 	flushing     bool  // guarded by Head.mu: it may not be combined any more
 
 	once    sync.Once
-	from    []*run            // what it was combined from; until sorted
-	spans   map[string][]span // of each tenant, oldest first; until sorted
+	from    []*run                  // what it was combined from; until sorted
+	spans   map[tenantFamily][]span // oldest first; until sorted
+	blobs   blobs
 	tenants []runTenant
-	times   model.TimeRange
 }
 
-// runTenant holds the rows of one tenant as columns.
+type tenantFamily struct {
+	tenant string
+	family model.Family
+}
+
+// families is one more than the greatest family: rows are kept by family.
+const families = int(model.Text) + 1
+
+// runTenant holds the rows of one tenant.
 type runTenant struct {
-	name    string
-	keys    []model.Key
-	columns model.Rows
+	name string
+	rows [families]runRows
 }
 
-// seal makes a run for each signal of a buffer that has rows. Sorting is left to whoever needs it first.
-func (rb *rowBuffer) seal() []*run {
-	bySignal := make(map[model.Signal]*run)
-	for own, spans := range rb.spans {
-		r := bySignal[own.signal]
-		if r == nil {
-			r = &run{signal: own.signal, seqLo: rb.seqLo, seqHi: rb.seqHi, spans: make(map[string][]span)}
-			bySignal[own.signal] = r
-		}
-		r.spans[own.tenant] = spans
-		for _, s := range spans {
-			r.rows += int(s.to - s.from)
-		}
-	}
-	runs := make([]*run, 0, len(bySignal))
-	for _, r := range bySignal {
-		r.bytes = rb.bytes / int64(len(bySignal))
-		runs = append(runs, r)
-	}
-	runs[0].bytes += rb.bytes % int64(len(bySignal))
-	return runs
+// runRows are the rows of one family as columns, by (key, time, arrival).
+type runRows struct {
+	keys []model.Key
+	columns
+	rg model.TimeRange // of the times
 }
 
-// combineBelow is the size up to which runs are combined.
-const combineBelow = 1 << 20
+// What bounds the runs that are combined.
+const (
+	combineBelow       = 1 << 20 // rows
+	combineBlocksBelow = maxBlobBlocks / 4
+)
 
-// combine makes one run of two neighbours, so that frequent queries leave a number of runs that grows with the
-// logarithm of the rows, each row being sorted that many times again. The work is left to sort.
+// mayCombine reports whether a run and the next one are to become one, so that frequent queries leave a number of runs
+// that grows with the logarithm of the rows, each row being sorted that many times again.
+func mayCombine(older, newer *run) bool {
+	return !older.flushing && older.rows <= combineBelow && older.rows <= 2*newer.rows &&
+		older.blocks+newer.blocks < combineBlocksBelow
+}
+
+// combine makes one run of two neighbours. The work is left to sort.
 func combine(older, newer *run) *run {
 	return &run{
 		signal: older.signal, seqLo: older.seqLo, seqHi: newer.seqHi,
-		rows: older.rows + newer.rows, bytes: older.bytes + newer.bytes, from: []*run{older, newer},
+		rows: older.rows + newer.rows, blocks: older.blocks + newer.blocks, bytes: older.bytes + newer.bytes,
+		from: []*run{older, newer},
 	}
 }
 
 // sort puts the rows in order, once.
 func (r *run) sort() {
 	r.once.Do(func() {
+		if r.spans == nil {
+			r.spans = make(map[tenantFamily][]span)
+		}
 		for _, o := range r.from {
 			r.adopt(o)
 		}
 		r.from = nil
-		r.times = model.TimeRange{Min: math.MaxInt64, Max: math.MinInt64}
-		for name, spans := range r.spans {
-			r.tenants = append(r.tenants, sortSpans(name, spans))
+		at := make(map[string]int)
+		for of, spans := range r.spans {
+			i, ok := at[of.tenant]
+			if !ok {
+				i = len(r.tenants)
+				at[of.tenant], r.tenants = i, append(r.tenants, runTenant{name: of.tenant})
+			}
+			r.tenants[i].rows[of.family] = sortSpans(spans)
 		}
 		slices.SortFunc(r.tenants, func(a, b runTenant) int { return strings.Compare(a.name, b.name) })
-		for i := range r.tenants {
-			for _, t := range r.tenants[i].columns.Times {
-				r.times.Min, r.times.Max = min(r.times.Min, t), max(r.times.Max, t)
-			}
-		}
 		r.spans = nil
 	})
 }
@@ -93,21 +96,28 @@ func (r *run) sort() {
 // adopt takes the rows of an older run as spans of chunks of any size.
 func (r *run) adopt(o *run) {
 	o.sort()
-	if r.spans == nil {
-		r.spans = make(map[string][]span)
-	}
+	var base uint32
+	r.blobs, base = r.blobs.join(o.blobs)
 	for i := range o.tenants {
 		t := &o.tenants[i]
-		c := &rowChunk{keys: t.keys, times: t.columns.Times, values: t.columns.Values, starts: t.columns.Starts}
-		r.spans[t.name] = append(r.spans[t.name], span{c, 0, int32(len(t.keys))})
+		for f := range t.rows {
+			rows := &t.rows[f]
+			if len(rows.keys) == 0 {
+				continue
+			}
+			of := tenantFamily{t.name, model.Family(f)}
+			c := &rowChunk{keys: rows.keys, columns: rows.columns, base: base}
+			r.spans[of] = append(r.spans[of], span{c, 0, int32(len(rows.keys))})
+		}
 	}
 }
 
-func sortSpans(tenant string, spans []span) runTenant {
-	n, withStarts := 0, false
+func sortSpans(spans []span) (out runRows) {
+	n, withStarts, withKinds := 0, false, false
 	for _, s := range spans {
 		n += int(s.to - s.from)
-		withStarts = withStarts || len(s.chunk.starts) > 0
+		withStarts = withStarts || len(s.chunk.starts) > int(s.from)
+		withKinds = withKinds || len(s.chunk.kinds) > int(s.from)
 	}
 	entries, tmp := make([]sortEntry, 0, n), make([]sortEntry, n)
 	for i, s := range spans {
@@ -116,42 +126,88 @@ func sortSpans(tenant string, spans []span) runTenant {
 		}
 	}
 	entries = sortByHi(entries, tmp)
-	t := runTenant{name: tenant, keys: make([]model.Key, n)}
-	t.columns.Times, t.columns.Values = make([]int64, n), make([]uint64, n)
+	out.keys, out.times, out.values = make([]model.Key, n), make([]int64, n), make([]uint64, n)
 	if withStarts {
-		t.columns.Starts = make([]int64, n)
+		out.starts = make([]int64, n)
 	}
+	if withKinds {
+		out.kinds = make([]model.Kind, n)
+	}
+	out.rg = model.TimeRange{Min: math.MaxInt64, Max: math.MinInt64}
 	for i, e := range entries {
-		c := spans[e.span].chunk
-		t.keys[i], t.columns.Times[i], t.columns.Values[i] = c.keys[e.row], c.times[e.row], c.values[e.row]
-		if int(e.row) < len(c.starts) {
-			t.columns.Starts[i] = c.starts[e.row]
+		c, row := spans[e.span].chunk, int(e.row)
+		t := c.times[row]
+		out.keys[i], out.times[i], out.values[i] = c.keys[row], t, c.values[row]
+		out.rg.Min, out.rg.Max = min(out.rg.Min, t), max(out.rg.Max, t)
+		if row < len(c.starts) {
+			out.starts[i] = c.starts[row]
+		}
+		if k := c.kind(row); k != model.KindFloat {
+			out.kinds[i], out.values[i] = k, rebase(c.values[row], c.base)
 		}
 	}
-	t.sortTies()
+	out.sortTies()
 	if invariants {
-		t.checkOrder()
+		out.checkOrder()
 	}
-	return t
+	return out
 }
 
 // sortTies finishes the order among rows whose keys agree in the upper half.
-func (t *runTenant) sortTies() {
-	c := &t.columns
-	for i := 0; i < len(t.keys); {
+func (r *runRows) sortTies() {
+	for i := 0; i < len(r.keys); {
 		j := i + 1
-		for j < len(t.keys) && t.keys[j].Hi == t.keys[i].Hi {
+		for j < len(r.keys) && r.keys[j].Hi == r.keys[i].Hi {
 			j++
 		}
 		if j-i > 1 {
-			var starts []int64
-			if len(c.Starts) > 0 {
-				starts = c.Starts[i:j]
-			}
-			sortTies(t.keys[i:j], c.Times[i:j], c.Values[i:j], starts)
+			r.sortTiesIn(i, j)
 		}
 		i = j
 	}
+}
+
+// sortTiesIn orders rows whose keys agree in the upper half by the lower half and then by time, and keeps the order of
+// arrival. Nearly always they are rows of one series in order of time, and one pass does.
+func (r *runRows) sortTiesIn(begin, end int) {
+	keys, times := r.keys[begin:end], r.times[begin:end]
+	ordered := true
+	for i := 1; i < len(keys) && ordered; i++ {
+		ordered = keys[i-1].Lo < keys[i].Lo || keys[i-1].Lo == keys[i].Lo && times[i-1] <= times[i]
+	}
+	if ordered {
+		return
+	}
+	at := make([]int, len(keys))
+	for i := range at {
+		at[i] = i
+	}
+	slices.SortStableFunc(at, func(a, b int) int {
+		switch {
+		case keys[a].Lo < keys[b].Lo || keys[a].Lo == keys[b].Lo && times[a] < times[b]:
+			return -1
+		case keys[a].Lo > keys[b].Lo || times[a] > times[b]:
+			return 1
+		}
+		return 0
+	})
+	permute(keys, at)
+	permute(times, at)
+	permute(r.values[begin:end], at)
+	if len(r.starts) > 0 {
+		permute(r.starts[begin:end], at)
+	}
+	if len(r.kinds) > 0 {
+		permute(r.kinds[begin:end], at)
+	}
+}
+
+func permute[T any](column []T, at []int) {
+	moved := make([]T, len(at))
+	for i, from := range at {
+		moved[i] = column[from]
+	}
+	copy(column, moved)
 }
 
 // tenant returns the rows of a tenant, or nil.
@@ -164,41 +220,9 @@ func (r *run) tenant(name string) *runTenant {
 }
 
 // end returns the end of the rows that share the key of row i.
-func (t *runTenant) end(i int) int {
-	k := t.keys[i]
-	for i++; i < len(t.keys) && t.keys[i] == k; i++ {
+func (r *runRows) end(i int) int {
+	k := r.keys[i]
+	for i++; i < len(r.keys) && r.keys[i] == k; i++ {
 	}
 	return i
 }
-
-// runStream walks a run as merging wants it.
-type runStream struct {
-	r      *run
-	tenant int
-	row    int
-	rows   model.SeriesRows
-	key    model.Key
-	name   string
-}
-
-func (s *runStream) Next(context.Context) bool {
-	for s.tenant < len(s.r.tenants) && s.row == len(s.r.tenants[s.tenant].keys) {
-		s.tenant, s.row = s.tenant+1, 0
-	}
-	if s.tenant == len(s.r.tenants) {
-		return false
-	}
-	t := &s.r.tenants[s.tenant]
-	end := t.end(s.row)
-	s.rows.Reset()
-	s.rows.Samples.AppendRows(&t.columns, s.row, end)
-	s.rows.Normalize()
-	s.key, s.name, s.row = t.keys[s.row], t.name, end
-	return true
-}
-
-func (s *runStream) Tenant() string          { return s.name }
-func (s *runStream) Key() model.Key          { return s.key }
-func (s *runStream) Labels() model.Labels    { return nil }
-func (s *runStream) Rows() *model.SeriesRows { return &s.rows }
-func (s *runStream) Err() error              { return nil }

@@ -19,17 +19,32 @@ type view struct {
 func (h *Head) pin(s model.Signal) *view {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.sealLocked()
-	v := &view{runs: h.runs[s], labelRuns: h.labelRuns[s]}
+	h.sealRowsLocked()
+	v := h.pinLabelsLocked(s)
+	v.runs = h.runs[s]
 	for _, p := range h.parts {
-		if p.info.Signal != s {
-			continue
-		}
-		p.pin()
-		if p.info.Kind == labelPart {
-			v.labels = append(v.labels, p)
-		} else {
+		if p.info.Signal == s && p.info.Kind == dataPart {
+			p.pin()
 			v.data = append(v.data, p)
+		}
+	}
+	return v
+}
+
+// pinLabels is pin for those who look at labels alone.
+func (h *Head) pinLabels(s model.Signal) *view {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.pinLabelsLocked(s)
+}
+
+func (h *Head) pinLabelsLocked(s model.Signal) *view {
+	h.sealLabelsLocked()
+	v := &view{labelRuns: h.labelRuns[s]}
+	for _, p := range h.parts {
+		if p.info.Signal == s && p.info.Kind == labelPart {
+			p.pin()
+			v.labels = append(v.labels, p)
 		}
 	}
 	return v
@@ -44,41 +59,13 @@ func (v *view) release() {
 	v.data, v.labels, v.runs, v.labelRuns = nil, nil, nil, nil
 }
 
-// Select returns one cursor over the series of the head that satisfy the request. A series without a row in the
-// request's range is left out.
+// Select returns one cursor over the series of the head that satisfy the request, with the rows of its family. A series
+// without such a row in the request's range is left out.
 func (h *Head) Select(ctx context.Context, req *model.Request) ([]model.Cursor, error) {
-	v := h.pin(req.Signal)
-	c := &cursor{view: v, req: req}
-	for _, p := range v.labels {
-		if p.reader.Meta().Tenant(req.Tenant) == nil {
-			continue
-		}
-		s, err := newPartSeries(ctx, p, req)
-		if err != nil {
-			_ = c.Close()
-			return nil, err
-		}
-		c.labels.add(s)
-	}
-	for _, r := range v.labelRuns {
-		if entries := r.tenant(req.Tenant); len(entries) > 0 {
-			c.labels.add(&runSeries{entries: entries, matchers: req.Matchers})
-		}
-	}
-	for _, p := range v.data {
-		t := p.reader.Meta().Tenant(req.Tenant)
-		if t == nil || !t.Range.Overlaps(req.Range) {
-			continue
-		}
-		req.Cost.HeadParts.Add(1)
-		c.rows = append(c.rows, newPartRows(ctx, p, req))
-	}
-	for _, r := range v.runs {
-		r.sort()
-		if t := r.tenant(req.Tenant); t != nil && r.times.Overlaps(req.Range) {
-			req.Cost.HeadBuffers.Add(1)
-			c.rows = append(c.rows, &runRows{keys: t.keys, columns: &t.columns, rg: req.Range})
-		}
+	c := &cursor{view: h.pin(req.Signal), req: req, family: max(req.Family, model.Samples)}
+	if err := c.open(ctx); err != nil {
+		_ = c.Close()
+		return nil, err
 	}
 	return []model.Cursor{c}, nil
 }
@@ -87,11 +74,67 @@ func (h *Head) Select(ctx context.Context, req *model.Request) ([]model.Cursor, 
 type cursor struct {
 	view   *view
 	req    *model.Request
+	family model.Family
 	labels seriesUnion
 	rows   []rowSource // oldest first
 
 	err    error
 	filled model.Rows // rows of the current series
+	// What the request's quota has been charged with: lists of series, and the memory of filled.
+	listBytes, filledBytes int64
+}
+
+// open finds what there is of the request. Without rows there are no series.
+func (c *cursor) open(ctx context.Context) error {
+	req := c.req
+	for _, p := range c.view.data {
+		t := p.reader.Meta().Tenant(req.Tenant)
+		if t == nil || !t.Range.Overlaps(req.Range) || c.family == model.Exemplars && t.Exemplars == 0 {
+			continue
+		}
+		req.Cost.HeadParts.Add(1)
+		c.rows = append(c.rows, newPartRows(ctx, p, req, c.family))
+	}
+	for _, r := range c.view.runs {
+		r.sort()
+		t := r.tenant(req.Tenant)
+		if t == nil || len(t.rows[c.family].keys) == 0 || !t.rows[c.family].rg.Overlaps(req.Range) {
+			continue
+		}
+		req.Cost.HeadBuffers.Add(1)
+		c.rows = append(c.rows, &bufferedRows{rows: &t.rows[c.family], blobs: r.blobs, rg: req.Range})
+	}
+	if len(c.rows) == 0 {
+		return nil
+	}
+	for _, p := range c.view.labels {
+		if p.reader.Meta().Tenant(req.Tenant) == nil {
+			continue
+		}
+		s, bytes, err := newPartSeries(ctx, p, req)
+		if err == nil {
+			err = c.charge(&c.listBytes, bytes)
+		}
+		if err != nil {
+			return err
+		}
+		c.labels.add(s)
+	}
+	for _, r := range c.view.labelRuns {
+		if entries := r.tenant(req.Tenant); len(entries) > 0 {
+			c.labels.add(&runSeries{entries: entries, matchers: req.Matchers})
+		}
+	}
+	return nil
+}
+
+// charge charges the request's quota with bytes, which Close gives back.
+func (c *cursor) charge(account *int64, bytes int64) error {
+	if err := c.req.Quota.TakeBytes(bytes); err != nil {
+		return err
+	}
+	*account += bytes
+	return nil
 }
 
 // rowSource gives the rows of keys that come in ascending order.
@@ -110,18 +153,25 @@ func (c *cursor) Next(ctx context.Context) bool {
 		if more, c.err = c.labels.next(); !more || c.err != nil {
 			return false
 		}
-		c.filled.Reset()
-		for _, r := range c.rows {
-			if c.err = r.appendRows(c.labels.key, &c.filled); c.err != nil {
-				return false
-			}
-		}
-		if c.filled.Len() > 0 {
-			c.filled.Normalize()
+		if c.err = c.fill(); c.err == nil && c.filled.Len() > 0 {
 			return true
 		}
 	}
 	return false
+}
+
+// fill gathers the rows of the current series.
+func (c *cursor) fill() error {
+	c.filled.Reset()
+	for _, r := range c.rows {
+		if err := r.appendRows(c.labels.key, &c.filled); err != nil {
+			return err
+		}
+	}
+	f := &c.filled
+	f.NormalizeAs(c.family)
+	bytes := int64(16*cap(f.Times) + 8*cap(f.Starts) + cap(f.Kinds) + cap(f.Bytes))
+	return c.charge(&c.filledBytes, max(0, bytes-c.filledBytes))
 }
 
 func (c *cursor) Key() model.Key       { return c.labels.key }
@@ -138,16 +188,18 @@ func (c *cursor) Order() uint64 { return math.MaxUint64 }
 
 func (c *cursor) Err() error { return c.err }
 
-// Close gives up the references to parts.
+// Close gives up the references to parts, and what the quota was charged with.
 func (c *cursor) Close() error {
 	c.view.release()
-	c.rows = nil
+	c.rows, c.labels, c.filled = nil, seriesUnion{}, model.Rows{}
+	_ = c.req.Quota.TakeBytes(-c.listBytes - c.filledBytes) // giving back never fails
+	c.listBytes, c.filledBytes = 0, 0
 	return nil
 }
 
 // LabelNames emits the label names of the tenant's series that satisfy the matchers, whenever they had rows.
 func (h *Head) LabelNames(ctx context.Context, req *model.Request, emit func(name []byte) error) error {
-	v := h.pin(req.Signal)
+	v := h.pinLabels(req.Signal)
 	defer v.release()
 	for _, p := range v.labels {
 		if err := p.reader.LabelNames(ctx, req.Tenant, req.Matchers, emit); err != nil {
@@ -166,7 +218,7 @@ func (h *Head) LabelNames(ctx context.Context, req *model.Request, emit func(nam
 
 // LabelValues emits the values of one label.
 func (h *Head) LabelValues(ctx context.Context, req *model.Request, name string, emit func(value []byte) error) error {
-	v := h.pin(req.Signal)
+	v := h.pinLabels(req.Signal)
 	defer v.release()
 	for _, p := range v.labels {
 		if err := p.reader.LabelValues(ctx, req.Tenant, name, req.Matchers, emit); err != nil {

@@ -22,10 +22,11 @@ type partSeries struct {
 	series *part.SeriesCursor
 }
 
-func newPartSeries(ctx context.Context, p *localPart, req *model.Request) (*partSeries, error) {
+// newPartSeries finds the series, and returns the bytes that their list takes.
+func newPartSeries(ctx context.Context, p *localPart, req *model.Request) (*partSeries, int64, error) {
 	r := p.countedFor(req)
 	ranks, err := r.Select(ctx, req.Tenant, req.Matchers)
-	return &partSeries{part: p, ranks: ranks, series: r.SeriesAt(ctx, req.Tenant)}, p.named(err)
+	return &partSeries{part: p, ranks: ranks, series: r.SeriesAt(ctx, req.Tenant)}, 4 * int64(cap(ranks)), p.named(err)
 }
 
 func (s *partSeries) next() (bool, error) {
@@ -105,17 +106,17 @@ func (u *seriesUnion) next() (bool, error) {
 	return true, nil
 }
 
-// partRows are the rows of a data part.
+// partRows are the rows of one family of a data part.
 type partRows struct {
-	part    *localPart
-	keys    *part.KeyCursor
-	samples *part.SampleCursor
-	valid   bool
+	part  *localPart
+	keys  *part.KeyCursor
+	rows  *part.RowCursor
+	valid bool
 }
 
-func newPartRows(ctx context.Context, lp *localPart, req *model.Request) *partRows {
+func newPartRows(ctx context.Context, lp *localPart, req *model.Request, f model.Family) *partRows {
 	r := lp.countedFor(req)
-	p := &partRows{part: lp, keys: r.Keys(ctx, req.Tenant), samples: r.SamplesAt(ctx, req.Range)}
+	p := &partRows{part: lp, keys: r.Keys(ctx, req.Tenant), rows: r.RowsAt(ctx, f, req.Range)}
 	p.valid = p.keys.Next()
 	return p
 }
@@ -130,28 +131,28 @@ func (p *partRows) appendRows(k model.Key, dst *model.Rows) error {
 	if p.keys.Key() != k {
 		return nil
 	}
-	return p.part.named(p.samples.AppendRows(p.keys.Rank(), dst))
+	return p.part.named(p.rows.AppendRows(p.keys.Rank(), dst))
 }
 
-// runRows are the rows of a run.
-type runRows struct {
-	keys    []model.Key
-	columns *model.Rows
-	at      int
-	rg      model.TimeRange
+// bufferedRows are the rows of one family of a run.
+type bufferedRows struct {
+	rows  *runRows
+	blobs blobs
+	at    int
+	rg    model.TimeRange
 }
 
-func (r *runRows) appendRows(k model.Key, dst *model.Rows) error {
+func (r *bufferedRows) appendRows(k model.Key, dst *model.Rows) error {
 	// Neighbours are near: look a little ahead before searching the rest.
-	i := r.at
-	for n := 0; i < len(r.keys) && r.keys[i].Less(k); n++ {
+	keys, i := r.rows.keys, r.at
+	for n := 0; i < len(keys) && keys[i].Less(k); n++ {
 		if i++; n == 8 {
-			i += sort.Search(len(r.keys)-i, func(j int) bool { return !r.keys[i+j].Less(k) })
+			i += sort.Search(len(keys)-i, func(j int) bool { return !keys[i+j].Less(k) })
 		}
 	}
-	for ; i < len(r.keys) && r.keys[i] == k; i++ {
-		if r.rg.Contains(r.columns.Times[i]) {
-			dst.AppendRows(r.columns, i, i+1)
+	for ; i < len(keys) && keys[i] == k; i++ {
+		if r.rg.Contains(r.rows.times[i]) {
+			r.rows.appendTo(dst, i, i+1, r.blobs)
 		}
 	}
 	r.at = i

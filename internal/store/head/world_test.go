@@ -1,6 +1,7 @@
 package head
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -68,20 +69,87 @@ func (m memFile) ReadAt(p []byte, off int64) (int, error) {
 
 // world is a head and what it must hold.
 type world struct {
-	t       *rapid.T
-	fs      *vfs.MemFS
-	now     int64
-	seq     uint64
-	head    *Head
-	bucket  *bucketOfBlocks
-	pending []pendingBatch // applied since the last flush: what a journal would replay
-	want    map[seriesID]map[int64]uint64
-	labels  map[seriesID]model.Labels
+	t          *rapid.T
+	fs         *vfs.MemFS
+	now        int64
+	seq        uint64
+	knownBytes int64
+	head       *Head
+	bucket     *bucketOfBlocks
+	pending    []pendingBatch // applied since the last flush: what a journal would replay
+	want       map[seriesID]*content
 }
 
 type seriesID struct {
 	tenant string
 	labels string
+}
+
+// content is what a series holds.
+type content struct {
+	samples   map[int64]row
+	exemplars []row // each once, in the order of arrival
+}
+
+// row is a row as a value.
+type row struct {
+	at, start int64
+	kind      model.Kind
+	bits      uint64
+	blob      string
+}
+
+func rowAt(r *model.Rows, i int) row {
+	out := row{at: r.Times[i], start: r.Start(i), kind: r.Kind(i)}
+	if out.kind == model.KindFloat {
+		out.bits = r.Values[i]
+	} else {
+		out.blob = string(r.Blob(i))
+	}
+	return out
+}
+
+func (r row) appendTo(rows *model.Rows) {
+	if r.kind == model.KindFloat {
+		rows.Append(r.at, r.bits, r.start)
+	} else {
+		rows.AppendBlob(r.at, r.kind, []byte(r.blob), r.start)
+	}
+}
+
+func (r row) stale() bool {
+	var rows model.Rows
+	r.appendTo(&rows)
+	return rows.IsStale(0)
+}
+
+// add adds a row by the rule of its family.
+func (c *content) add(r row) {
+	if r.kind == model.KindExemplar {
+		if !slices.Contains(c.exemplars, r) {
+			c.exemplars = append(c.exemplars, r)
+		}
+		return
+	}
+	if c.samples == nil {
+		c.samples = make(map[int64]row)
+	}
+	if old, ok := c.samples[r.at]; !ok || !r.stale() || old.stale() {
+		c.samples[r.at] = r
+	}
+}
+
+func (c *content) addAll(rows *model.Rows) {
+	for i := range rows.Times {
+		c.add(rowAt(rows, i))
+	}
+}
+
+func (c *content) equal(o *content) bool {
+	byTime := func(a, b row) int { return cmp.Compare(a.at, b.at) }
+	slices.SortStableFunc(c.exemplars, byTime)
+	slices.SortStableFunc(o.exemplars, byTime)
+	return maps.Equal(c.samples, o.samples) && slices.Equal(c.exemplars, o.exemplars)
 }
 
 type pendingBatch struct {
@@ -91,8 +159,9 @@ type pendingBatch struct {
 
 func newWorld(t *rapid.T) *world {
 	w := &world{
-		t: t, fs: vfs.NewCrashableMem(), now: int64(1_700_000_000 * time.Second),
-		want: make(map[seriesID]map[int64]uint64), labels: make(map[seriesID]model.Labels),
+		t: t, fs: vfs.NewCrashableMem(), now: int64(1_700_000_000 * time.Second), want: make(map[seriesID]*content),
+		// The smaller set has room for a dozen series.
+		knownBytes: rapid.SampledFrom([]int64{8 << 20, 500}).Draw(t, "known"),
 	}
 	w.bucket = &bucketOfBlocks{fs: w.fs, blocks: make(map[string]*part.Reader)}
 	w.open()
@@ -102,7 +171,7 @@ func newWorld(t *rapid.T) *world {
 func (w *world) open() {
 	w.bucket.fs = w.fs
 	h, err := Open(context.Background(), Options{
-		FS: w.fs, Dir: "/head", Seed: testSeed, Node: "n", KnownBytes: 8 << 20, Shipper: w.bucket,
+		FS: w.fs, Dir: "/head", Seed: testSeed, Node: "n", KnownBytes: w.knownBytes, Shipper: w.bucket,
 		Now: func() int64 { return w.now },
 		Truncate: func(covered uint64) error {
 			for len(w.pending) > 0 && w.pending[0].seq <= covered {
@@ -125,31 +194,62 @@ func (w *world) open() {
 	}
 }
 
+// drawSample draws floats, histograms and stale markers of both.
+func drawSample(t *rapid.T, at int64) row {
+	r := row{at: at, start: rapid.SampledFrom([]int64{0, 0, at - 1e9, 5}).Draw(t, "start")}
+	if rapid.IntRange(0, 2).Draw(t, "kind") > 0 {
+		r.bits = rapid.SampledFrom([]uint64{0, 1 << 63, model.StaleNaN, math.Float64bits(1.5), 0x7ff8000000000bad, math.Float64bits(7)}).Draw(t, "v")
+		return r
+	}
+	n := rapid.IntRange(0, 3).Draw(t, "buckets")
+	h := model.Histogram{
+		Gauge: rapid.Bool().Draw(t, "gauge"), Float: rapid.Bool().Draw(t, "float"), Schema: int32(rapid.IntRange(-4, 8).Draw(t, "schema")),
+		Sum: rapid.SampledFrom([]uint64{math.Float64bits(2.5), model.StaleNaN, 0}).Draw(t, "sum"), Count: uint64(n),
+	}
+	if n > 0 {
+		h.PositiveSpans = []model.HistogramSpan{{Offset: 2, Length: uint32(n)}}
+		for range n {
+			h.Positive = append(h.Positive, rapid.SampledFrom([]uint64{1, 0, 1 << 40}).Draw(t, "bucket"))
+		}
+	}
+	r.kind, r.blob = model.KindHistogram, string(model.AppendHistogram(nil, &h))
+	return r
+}
+
+func drawExemplar(t *rapid.T, at int64) row {
+	return row{at: at, kind: model.KindExemplar, blob: string(model.AppendExemplar(nil, &model.Exemplar{
+		Value: 1, Labels: model.LabelsOf("trace_id", rapid.SampledFrom([]string{"a", "b", ""}).Draw(t, "trace")),
+	}))}
+}
+
 // push applies a batch with the labels that the write path would send along.
 func (w *world) push() {
 	tenant := rapid.SampledFrom([]string{"a", "b"}).Draw(w.t, "tenant")
 	b := &model.Batch{Tenant: tenant, Signal: model.Metrics}
-	n := rapid.IntRange(1, 30).Draw(w.t, "series")
 	byKey := make(map[model.Key]model.Labels)
-	for range n {
+	at := func() int64 {
+		age := rapid.SampledFrom([]time.Duration{0, time.Second, time.Minute, time.Hour, 3 * time.Hour, 30 * time.Hour}).Draw(w.t, "age")
+		return w.now - int64(age) - rapid.Int64Range(0, 5).Draw(w.t, "ms")*1e6
+	}
+	for range rapid.IntRange(1, 30).Draw(w.t, "series") {
 		l := model.LabelsOf("__name__", fmt.Sprintf("m%d", rapid.IntRange(0, 3).Draw(w.t, "name")),
 			"job", fmt.Sprint(rapid.IntRange(0, 2).Draw(w.t, "job")), "i", fmt.Sprint(rapid.IntRange(0, 20).Draw(w.t, "i")))
 		k := l.Key(testSeed, model.Metrics)
 		byKey[k] = l
 		id := seriesID{tenant, string(l)}
-		rows := w.want[id]
-		if rows == nil {
-			rows = make(map[int64]uint64)
-			w.want[id], w.labels[id] = rows, l
+		if w.want[id] == nil {
+			w.want[id] = new(content)
 		}
-		for range rapid.IntRange(1, 3).Draw(w.t, "rows") {
-			age := rapid.SampledFrom([]time.Duration{0, time.Second, time.Minute, time.Hour, 3 * time.Hour, 30 * time.Hour}).Draw(w.t, "age")
-			at := w.now - int64(age) - rapid.Int64Range(0, 5).Draw(w.t, "ms")*1e6
-			v := rapid.SampledFrom([]uint64{0, 1 << 63, model.StaleNaN, math.Float64bits(1.5), 0x7ff8000000000bad, math.Float64bits(7)}).Draw(w.t, "v")
-			b.Samples.Append(at, v, 0)
-			if old, ok := rows[at]; !ok || v != model.StaleNaN || old == model.StaleNaN {
-				rows[at] = v
-			}
+		exemplars := rapid.SampledFrom([]int{0, 0, 0, 1, 2}).Draw(w.t, "exemplars")
+		for range rapid.IntRange(min(1, exemplars)^1, 3).Draw(w.t, "rows") {
+			r := drawSample(w.t, at())
+			r.appendTo(&b.Samples.Rows)
+			w.want[id].add(r)
+		}
+		for range exemplars {
+			r := drawExemplar(w.t, at())
+			r.appendTo(&b.Exemplars.Rows)
+			w.want[id].add(r)
 		}
 		b.EndSeries(k)
 	}
@@ -168,39 +268,26 @@ func (w *world) push() {
 // check compares everything that the head and the bucket give with what was pushed.
 func (w *world) check() {
 	for _, tenant := range []string{"a", "b"} {
-		got := make(map[seriesID]map[int64]uint64)
-		req := &model.Request{
-			Tenant: tenant, Signal: model.Metrics, Range: model.TimeRange{Min: math.MinInt64, Max: math.MaxInt64},
-			Quota: new(model.Quota), Cost: new(model.Cost),
-		}
-		cs, err := w.head.Select(context.Background(), req)
-		if err != nil {
-			w.t.Fatal(err)
+		got := make(map[seriesID]*content)
+		// The head comes after the bucket, as it is newer, and is pinned before.
+		var cursors []model.Cursor
+		for _, f := range model.Families() {
+			req := everything(tenant)
+			req.Family = f
+			cs, err := w.head.Select(context.Background(), req)
+			w.must(err)
+			cursors = append(cursors, cs...)
 		}
 		w.addBlocks(tenant, got)
-		for _, c := range cs {
-			var last model.Key
-			for c.Next(context.Background()) {
-				var rows model.Rows
-				if err := c.AppendRows(context.Background(), &rows); err != nil {
-					w.t.Fatal(err)
-				}
-				if c.Key().Compare(last) <= 0 {
-					w.t.Fatalf("key %s after %s", c.Key(), last)
-				}
-				last = c.Key()
-				merge(got, seriesID{tenant, string(c.Labels())}, &rows)
-			}
-			if err := c.Err(); err != nil {
-				w.t.Fatal(err)
-			}
-			if err := c.Close(); err != nil {
-				w.t.Fatal(err)
-			}
+		for _, c := range cursors {
+			w.addCursor(tenant, c, got)
 		}
-		for id, rows := range w.want {
-			if id.tenant == tenant && !maps.Equal(rows, got[id]) {
-				w.t.Fatalf("%s %s: got %x, want %x", tenant, w.labels[id], got[id], rows)
+		for id, c := range w.want {
+			if id.tenant != tenant {
+				continue
+			}
+			if got[id] == nil || !c.equal(got[id]) {
+				w.t.Fatalf("%s %s: got %+v, want %+v", tenant, model.Labels(id.labels), got[id], *c)
 			}
 			delete(got, id)
 		}
@@ -210,32 +297,55 @@ func (w *world) check() {
 	}
 }
 
+func everything(tenant string) *model.Request {
+	return &model.Request{
+		Tenant: tenant, Signal: model.Metrics, Range: model.TimeRange{Min: math.MinInt64, Max: math.MaxInt64},
+		Quota: new(model.Quota), Cost: new(model.Cost),
+	}
+}
+
+func (w *world) addCursor(tenant string, c model.Cursor, got map[seriesID]*content) {
+	var last model.Key
+	for c.Next(context.Background()) {
+		var rows model.Rows
+		w.must(c.AppendRows(context.Background(), &rows))
+		if c.Key().Compare(last) <= 0 {
+			w.t.Fatalf("key %s after %s", c.Key(), last)
+		}
+		if rows.Len() == 0 || !slices.IsSorted(rows.Times) {
+			w.t.Fatalf("rows at %v", rows.Times)
+		}
+		last = c.Key()
+		contentOf(got, tenant, c.Labels()).addAll(&rows)
+	}
+	w.must(c.Err())
+	w.must(c.Close())
+}
+
+func contentOf(got map[seriesID]*content, tenant string, l model.Labels) *content {
+	id := seriesID{tenant, string(l)}
+	if got[id] == nil {
+		got[id] = new(content)
+	}
+	return got[id]
+}
+
 // addBlocks adds the rows of shipped blocks, the older ones first.
-func (w *world) addBlocks(tenant string, got map[seriesID]map[int64]uint64) {
+func (w *world) addBlocks(tenant string, got map[seriesID]*content) {
 	blocks := slices.SortedFunc(maps.Values(w.bucket.blocks), func(a, b *part.Reader) int {
-		return int(a.Meta().SeqHi) - int(b.Meta().SeqHi)
+		return cmp.Compare(a.Meta().SeqHi, b.Meta().SeqHi)
 	})
 	for _, r := range blocks {
 		s := r.Stream()
 		for s.Next(context.Background()) {
 			if s.Tenant() == tenant {
-				merge(got, seriesID{tenant, string(s.Labels())}, &s.Rows().Samples)
+				c := contentOf(got, tenant, s.Labels())
+				for _, f := range model.Families() {
+					c.addAll(s.Rows().Family(f))
+				}
 			}
 		}
-		if err := s.Err(); err != nil {
-			w.t.Fatal(err)
-		}
-	}
-}
-
-func merge(got map[seriesID]map[int64]uint64, id seriesID, rows *model.Rows) {
-	if got[id] == nil {
-		got[id] = make(map[int64]uint64)
-	}
-	for i, t := range rows.Times {
-		if old, ok := got[id][t]; !ok || rows.Values[i] != model.StaleNaN || old == model.StaleNaN {
-			got[id][t] = rows.Values[i]
-		}
+		w.must(s.Err())
 	}
 }
 
@@ -275,7 +385,7 @@ func TestRandomWorlds(t *testing.T) {
 				w.bucket.fail = false
 			},
 			"time": func(t *rapid.T) {
-				w.now += int64(rapid.SampledFrom([]time.Duration{time.Second, time.Hour, 5 * time.Hour, -3 * time.Hour}).Draw(t, "passes"))
+				w.now += int64(rapid.SampledFrom([]time.Duration{time.Second, time.Hour, 5 * time.Hour, 50 * time.Hour, -time.Minute, -3 * time.Hour, -50 * time.Hour}).Draw(t, "passes"))
 			},
 			"crash": func(t *rapid.T) {
 				w.t = t

@@ -1,0 +1,82 @@
+package head
+
+import (
+	"fmt"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+// Resolve appends to dst the indexes of the series whose labels are not known to be durable, ascending, and marks the
+// others as active. Those carry their labels with the batch; [Head.Create] says how many of them may.
+//
+// Its errors refuse the whole batch: of class transient for a new tenant beyond the limit, of class invalid for rows that
+// could never get through the buffers into a part, which must not come into the journal, since nothing would get them out
+// of it again.
+func (h *Head) Resolve(b *model.Batch, dst []uint32) ([]uint32, error) {
+	tenant, err := h.tenants.admit(b.Tenant)
+	if err != nil {
+		return dst, err
+	}
+	if need := batchBytes(b); need > h.o.RowBytes {
+		return dst, fmt.Errorf("%w: the rows of the request take %d bytes and the row buffer has %d (a tenth of the memory budget); send smaller requests",
+			model.ErrInvalid, need, h.o.RowBytes)
+	}
+	l := h.lookups.Get().(*lookup)
+	defer h.lookups.Put(l)
+	if err := l.checkBlobs(b); err != nil {
+		return dst, err
+	}
+	return h.known.missing(l, tenant, b.Signal, b.Keys, dst), nil
+}
+
+// checkBlobs makes sure that the part writer will take every blob of the batch. Receivers have looked already, so this
+// finds nothing; but one bad blob that got into the journal would fail every flush after it.
+func (l *lookup) checkBlobs(b *model.Batch) error {
+	for _, f := range model.Families() {
+		c := b.Columns(f)
+		if len(c.Kinds) == 0 {
+			continue
+		}
+		for i := range c.Times {
+			if err := l.checkBlob(f, &c.Rows, i); err != nil {
+				return fmt.Errorf("row %d: %w", i, err)
+			}
+		}
+	}
+	return nil
+}
+
+func (l *lookup) checkBlob(f model.Family, r *model.Rows, i int) error {
+	kind := r.Kind(i)
+	if kind == model.KindFloat && f == model.Samples {
+		return nil
+	}
+	blob := r.Blob(i)
+	if len(blob) > maxBlobBytes {
+		return fmt.Errorf("%w: a value of %d bytes, and %d are allowed", model.ErrInvalid, len(blob), maxBlobBytes)
+	}
+	var err error
+	switch {
+	case kind == model.KindHistogram && f == model.Samples:
+		hg := &l.histogram
+		if err = hg.Parse(blob); err == nil && (buckets(hg.PositiveSpans) != len(hg.Positive) || buckets(hg.NegativeSpans) != len(hg.Negative)) {
+			err = fmt.Errorf("histogram: its spans do not fit its buckets")
+		}
+	case kind == model.KindExemplar && f == model.Exemplars:
+		_, err = model.ParseExemplar(blob)
+	default:
+		err = fmt.Errorf("a value of kind %d in family %d", kind, f)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %v", model.ErrInvalid, err)
+	}
+	return nil
+}
+
+// buckets returns how many buckets the spans have.
+func buckets(spans []model.HistogramSpan) (n int) {
+	for _, s := range spans {
+		n += int(s.Length)
+	}
+	return n
+}

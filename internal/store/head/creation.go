@@ -1,0 +1,121 @@
+package head
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+// CreationLimit bounds how fast new series may come. Series that are known are never held back.
+type CreationLimit struct {
+	// PerSecond is the rate that is allowed for ever; 0: no limit.
+	PerSecond float64
+	// Burst is how many may come at once; 0 means as many as the rate allows in a minute, which is a scrape of everything.
+	Burst float64
+}
+
+func (l CreationLimit) burst() float64 {
+	if l.Burst > 0 {
+		return l.Burst
+	}
+	return 60 * l.PerSecond
+}
+
+// creationLimits are the token buckets of creation.
+type creationLimits struct {
+	total, tenant CreationLimit
+
+	mu      sync.Mutex
+	all     bucketOfTokens
+	tenants map[uint16]*bucketOfTokens
+}
+
+// bucketOfTokens fills with time. It is guarded by creationLimits.mu.
+type bucketOfTokens struct {
+	spent float64 // of the burst
+	at    int64   // Unix nanoseconds
+}
+
+// left returns how many tokens there are.
+func (b *bucketOfTokens) left(l CreationLimit, now int64) int {
+	if passed := float64(now-b.at) / 1e9; passed > 0 { // a clock that steps back gives nothing and takes nothing
+		b.spent = max(0, b.spent-passed*l.PerSecond)
+	}
+	b.at = now
+	return int(l.burst() - b.spent)
+}
+
+// take returns how many of n series may be created, and the limit that holds back the others.
+func (l *creationLimits) take(tenant uint16, n int, now int64) (int, *model.LimitError) {
+	if l.total.PerSecond <= 0 && l.tenant.PerSecond <= 0 {
+		return n, nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	allowed := n
+	var err *model.LimitError
+	var own *bucketOfTokens
+	if l.tenant.PerSecond > 0 {
+		if own = l.tenants[tenant]; own == nil {
+			own = new(bucketOfTokens)
+			l.tenants[tenant] = own
+		}
+		if left := own.left(l.tenant, now); left < allowed {
+			allowed = max(0, left)
+			err = &model.LimitError{Limit: LimitTenantNewSeries, Text: fmt.Sprintf(
+				"%d of %d new series: the tenant creates more than %g a second; send the request again later", n-allowed, n, l.tenant.PerSecond)}
+		}
+	}
+	if l.total.PerSecond > 0 {
+		if left := l.all.left(l.total, now); left < allowed {
+			allowed = max(0, left)
+			err = &model.LimitError{Limit: LimitNewSeries, Text: fmt.Sprintf(
+				"%d of %d new series: more than %g are created a second; send the request again later", n-allowed, n, l.total.PerSecond)}
+		}
+		l.all.spent += float64(allowed)
+	}
+	if own != nil {
+		own.spent += float64(allowed)
+	}
+	return allowed, err
+}
+
+// The limits that [Head.Create] names in its errors.
+const (
+	// LimitNewSeries bounds creation by all tenants together.
+	LimitNewSeries = "limits.new-series"
+	// LimitTenantNewSeries bounds creation by each tenant.
+	LimitTenantNewSeries = "limits.tenant-new-series"
+	// LimitLabelBuffer is met when labels come faster than the disk takes them.
+	LimitLabelBuffer = "memory"
+)
+
+// Create asks for the creation of the n series of a batch that are new and carry their labels. It returns how many of
+// them may be created now; the rows of the others must not be appended. If that is fewer than n, the error is a
+// [model.LimitError], of class transient, that says why; what is known is not touched by it.
+//
+// While the known set is being rebuilt everything is allowed: nobody can tell then which series are new.
+func (h *Head) Create(tenant string, n int) (int, error) {
+	if n == 0 || !h.knownComplete.Load() {
+		return n, nil
+	}
+	id, err := h.tenants.admit(tenant)
+	if err != nil {
+		return 0, err
+	}
+	h.mu.Lock()
+	held := h.lblBytes
+	h.mu.Unlock()
+	if held > h.o.LabelBytes/4*3 { // beyond the whole of it Apply would wait, and known series with it
+		h.metrics.deferred.WithLabelValues(LimitLabelBuffer).Add(float64(n))
+		return 0, &model.LimitError{Limit: LimitLabelBuffer, Text: fmt.Sprintf(
+			"%d new series: labels that are not yet in a part take %d of %d bytes; send the request again later", n, held, h.o.LabelBytes)}
+	}
+	allowed, limit := h.limits.take(id, n, h.o.Now())
+	if limit == nil {
+		return allowed, nil
+	}
+	h.metrics.deferred.WithLabelValues(limit.Limit).Add(float64(n - allowed))
+	return allowed, limit
+}

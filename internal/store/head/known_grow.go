@@ -1,0 +1,107 @@
+package head
+
+import "github.com/shaledb/shale/internal/model"
+
+// insertion is what came of adding a key to the known set.
+type insertion uint8
+
+const (
+	wasKnown insertion = iota
+	isKnown
+	// noRoom: the memory of the set is used up by active series. The series stays unknown and carries its labels with
+	// every batch.
+	noRoom
+)
+
+// insert adds a key.
+func (k *known) insert(tenant uint16, signal model.Signal, key model.Key) insertion {
+	fp, shard := k.fingerprint(tenant, signal, key)
+	s := &k.shards[shard]
+	s.writer.Lock()
+	defer s.writer.Unlock()
+	return s.insert(k, fp, tenant)
+}
+
+// insertAll adds many keys at once, at a fraction of the price of adding one after the other.
+func (k *known) insertAll(l *lookup, tenant uint16, signal model.Signal, keys []model.Key) {
+	l.byShard(k, tenant, signal, keys)
+	for i := range k.shards {
+		order, s := l.of(i), &k.shards[i]
+		s.writer.Lock()
+		for len(order) > 0 {
+			chunk := order[:min(touchAhead, len(order))]
+			order = order[len(chunk):]
+			s.table.touch(l.fps, chunk)
+			for _, j := range chunk {
+				s.insert(k, l.fps[j], tenant)
+			}
+		}
+		s.writer.Unlock()
+	}
+}
+
+// reserve makes room for so many keys, so that filling the set need not grow it again and again.
+func (k *known) reserve(keys int64) error {
+	perShard := uint64(min(keys, k.maxKeys)) / uint64(len(k.shards))
+	groups := perShard*100/(slotsPerGroup*loadPercent)*103/100 + 1 // shards differ a little
+	for i := range k.shards {
+		s := &k.shards[i]
+		s.writer.Lock()
+		var err error
+		if groups > s.table.groups {
+			err = s.rebuild(groups, 0, nil)
+		}
+		s.writer.Unlock()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *knownShard) insert(k *known, fp uint64, tenant uint16) insertion {
+	if s.table.find(fp) >= 0 {
+		return wasKnown
+	}
+	if k.count.Load() >= k.maxKeys {
+		return noRoom
+	}
+	for s.table.full() || !s.table.insert(fp, uint8(k.tick.Load()), tenant) {
+		if err := s.rebuild(s.table.groups*growPercent/100, 0, nil); err != nil {
+			return noRoom
+		}
+	}
+	k.count.Add(1)
+	k.tenants[tenant].Add(1)
+	return isKnown
+}
+
+// rebuild copies the table into one of the given size while lookups go on, and exchanges them. The caller holds writer.
+// Activity that is marked meanwhile may be lost, and the next batch of the series marks it again; but what keep refuses
+// and is marked meanwhile stays: somebody has been told that it is known.
+func (s *knownShard) rebuild(groups uint64, now uint8, keep func(tick uint8, tenant uint16) bool) error {
+	for {
+		to, err := newKnownTable(max(groups, minGroups))
+		if err != nil {
+			return err
+		}
+		if !s.table.copyTo(to, keep) { // an unlucky cluster: more room resolves it
+			freeArena(to.arena)
+			groups = groups * growPercent / 100
+			continue
+		}
+		s.mu.Lock()
+		// Few have been marked since the tick began, so lookups wait for a short walk only.
+		if keep != nil && !s.table.copyTo(to, func(tick uint8, _ uint16) bool { return tick == now }) {
+			s.mu.Unlock()
+			freeArena(to.arena)
+			groups = groups * growPercent / 100
+			continue
+		}
+		old := s.table
+		s.table = to
+		s.mu.Unlock()
+		freeArena(old.arena)
+		return nil
+	}
+}

@@ -1,0 +1,101 @@
+package head
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+// Open reads the manifest, opens the parts that it names and deletes files that it does not name. The journal is to be
+// replayed from Covered()+1 by Apply before anything else; Start then begins the background work.
+func Open(ctx context.Context, o Options) (*Head, error) {
+	o.setDefaults()
+	if err := o.FS.MkdirAll(o.Dir, 0o755); err != nil {
+		return nil, fmt.Errorf("%w: %s: %v", model.ErrTransient, o.Dir, err)
+	}
+	if err := syncDir(o.FS, o.FS.PathDir(o.Dir)); err != nil {
+		return nil, err
+	}
+	k, err := newKnown(o.KnownBytes)
+	if err != nil {
+		return nil, err
+	}
+	h := &Head{
+		o: o, tenants: newTenants(o.MaxTenants), known: k,
+		active: newRowBuffer(), fresh: newLabelBuffer(),
+		urge: make(chan struct{}, 1), flushed: make(chan struct{}, 1), stop: func() {},
+	}
+	h.room = sync.NewCond(&h.mu)
+	h.about = metadata{o: &h.o, tenants: make(map[string]*tenantMetadata)}
+	h.limits = creationLimits{total: o.Creation, tenant: o.TenantCreation, tenants: make(map[uint16]*bucketOfTokens)}
+	h.lookups.New = func() any { return new(lookup) }
+	if err := h.openParts(ctx); err != nil {
+		h.release()
+		return nil, err
+	}
+	h.loadMetadata()
+	h.metrics = newMetrics(o.Registerer, h)
+	return h, nil
+}
+
+func (h *Head) openParts(ctx context.Context) error {
+	m, err := readManifest(h.o.FS, h.o.Dir)
+	if err != nil {
+		return err
+	}
+	files, err := h.o.FS.List(h.o.Dir)
+	if err != nil {
+		return fmt.Errorf("%w: %s: %v", model.ErrTransient, h.o.Dir, err)
+	}
+	if m == nil {
+		if m, err = h.firstManifest(files); err != nil {
+			return err
+		}
+	}
+	if m.Seed != h.o.Seed {
+		return fmt.Errorf("%w: the data folder %s has the key seed %016x and the bucket has %016x; they do not belong together", model.ErrInvalid, h.o.Dir, uint64(m.Seed), uint64(h.o.Seed))
+	}
+	h.manifest, h.applied, h.epoch = *m, m.Covered, m.Epoch
+	h.o.Node = m.Node // a machine that is renamed must not ship the same rows under another name
+	named := map[string]bool{manifestName: true, metadataName: true}
+	for _, info := range m.Parts {
+		if err := info.Group.check(); err != nil {
+			return fmt.Errorf("part %s: %w", info.File, err)
+		}
+		p, err := openLocalPart(ctx, h.o.FS, h.o.Dir, info, &h.pagesRead)
+		if err != nil {
+			return err
+		}
+		h.parts = append(h.parts, p)
+		named[info.File] = true
+		if p.reader.Meta().Seed != h.o.Seed {
+			return fmt.Errorf("%w: part %s has another key seed", model.ErrCorrupt, info.File)
+		}
+		for _, t := range p.reader.Meta().Tenants {
+			h.tenants.must(t.Name)
+		}
+	}
+	for _, f := range files {
+		if !named[f] {
+			if err := h.o.FS.Remove(h.o.FS.PathJoin(h.o.Dir, f)); err != nil {
+				return fmt.Errorf("%w: leftover %s: %v", model.ErrTransient, f, err)
+			}
+		}
+	}
+	return nil
+}
+
+// firstManifest makes the manifest of a new folder. A folder that has parts had a manifest, without which they must
+// not be taken for leftovers.
+func (h *Head) firstManifest(files []string) (*manifest, error) {
+	for _, f := range files {
+		if strings.HasSuffix(f, partSuffix) {
+			return nil, fmt.Errorf("%w: %s holds parts, such as %s, and no %s that names them", model.ErrCorrupt, h.o.Dir, f, manifestName)
+		}
+	}
+	m := &manifest{Version: manifestVersion, Seed: h.o.Seed, Node: h.o.Node, Epoch: uint64(h.o.Now()), NextFile: 1}
+	return m, m.write(h.o.FS, h.o.Dir)
+}
