@@ -13,6 +13,8 @@ import (
 type Catalog interface {
 	// Overlapping returns the visible blocks of a signal that hold rows of a tenant in a range.
 	Overlapping(r model.TimeRange, s model.Signal, tenant string) []catalog.Block
+	// Deletions returns what has been deleted of a block's rows of a tenant and still stands in the block.
+	Deletions(b *catalog.Block, tenant string) catalog.Deletions
 }
 
 // Bucket is what the archive needs of the bucket.
@@ -50,43 +52,17 @@ func New(o Options) *Archive { return &Archive{o: o, readers: newReaders(), firs
 func (a *Archive) Select(ctx context.Context, req *model.Request) ([]model.Cursor, error) {
 	blocks := a.o.Catalog.Overlapping(req.Range, req.Signal, req.Tenant)
 	cursors := make([]model.Cursor, 0, len(blocks))
-	for _, b := range blocks {
-		c, err := a.open(ctx, b, req)
+	for i := range blocks {
+		c, err := a.open(ctx, &blocks[i], req)
 		if err != nil {
 			for _, c := range cursors {
 				_ = c.Close()
 			}
-			return nil, fmt.Errorf("block %s: %w", b.ID, err)
+			return nil, fmt.Errorf("block %s: %w", blocks[i].ID, err)
 		}
-		cursors = append(cursors, c)
+		if c != nil {
+			cursors = append(cursors, c)
+		}
 	}
 	return cursors, nil
-}
-
-// LabelNames emits the label names of the series in the blocks of the request's range.
-func (a *Archive) LabelNames(ctx context.Context, req *model.Request, emit func(name []byte) error) error {
-	for _, b := range a.o.Catalog.Overlapping(req.Range, req.Signal, req.Tenant) {
-		r, err := a.reader(ctx, b, req)
-		if err == nil {
-			err = r.LabelNames(ctx, req.Tenant, req.Matchers, emit)
-		}
-		if err != nil {
-			return fmt.Errorf("block %s: %w", b.ID, err)
-		}
-	}
-	return nil
-}
-
-// LabelValues emits the values of one label.
-func (a *Archive) LabelValues(ctx context.Context, req *model.Request, name string, emit func(value []byte) error) error {
-	for _, b := range a.o.Catalog.Overlapping(req.Range, req.Signal, req.Tenant) {
-		r, err := a.reader(ctx, b, req)
-		if err == nil {
-			err = r.LabelValues(ctx, req.Tenant, name, req.Matchers, emit)
-		}
-		if err != nil {
-			return fmt.Errorf("block %s: %w", b.ID, err)
-		}
-	}
-	return nil
 }

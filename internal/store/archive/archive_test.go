@@ -2,6 +2,7 @@ package archive
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,8 +12,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"pgregory.net/rapid"
 
+	"github.com/shaledb/shale/internal/bucket/fs"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/catalog"
 	"github.com/shaledb/shale/internal/store/part"
@@ -22,17 +25,23 @@ const seed model.KeySeed = 5
 
 // world is a catalogue and a bucket in memory, and what they hold.
 type world struct {
-	blocks  []catalog.Block
-	objects map[string][]byte
+	blocks    []catalog.Block
+	objects   map[string][]byte
+	deletions catalog.Deletions
 	// fail is asked before each read.
 	fail func(name string, off int64) error
-	want map[string]map[int64]uint64 // by tenant and labels
+	// written is what each block holds, by tenant and labels.
+	written []map[string]*model.SeriesRows
 }
 
 func (w *world) Overlapping(r model.TimeRange, s model.Signal, tenant string) []catalog.Block {
 	return slices.DeleteFunc(slices.Clone(w.blocks), func(b catalog.Block) bool {
 		return !b.Range.Overlaps(r) || b.Signal != s || !b.HasTenant(tenant)
 	})
+}
+
+func (w *world) Deletions(b *catalog.Block, tenant string) catalog.Deletions {
+	return w.deletions.Of(b, tenant)
 }
 
 func (w *world) GetRange(_ context.Context, name string, off, n int64) ([]byte, error) {
@@ -67,12 +76,17 @@ func labelsOf(i int) model.Labels {
 	return model.LabelsOf("__name__", fmt.Sprint("m", i%3), "i", fmt.Sprint(i))
 }
 
-// add makes a block of some series of some tenants.
+// add makes a block of some series of some tenants. Blocks come in the order of their numbers.
 func (w *world) add(t *rapid.T) {
 	n := len(w.blocks)
 	var buf bytes.Buffer
-	pw := part.NewWriter(&buf, part.WriterOptions{Seed: seed, Signal: model.Metrics, SeqLo: uint64(n + 1), SeqHi: uint64(n + 1), Labels: true, Level: part.Dense})
+	o := part.WriterOptions{Seed: seed, Signal: model.Metrics, SeqLo: 1, SeqHi: uint64(100 - n), Labels: true, Level: part.Dense}
+	if rapid.Bool().Draw(t, "windows") {
+		o.Windows = part.Windows{Length: 10, Count: 6}
+	}
+	pw := part.NewWriter(&buf, o)
 	b := catalog.Block{ID: fmt.Sprint("b", n), Signal: model.Metrics}
+	written := make(map[string]*model.SeriesRows)
 	for _, tenant := range []string{"a", "b"} {
 		byKey := make(map[model.Key]model.Labels)
 		for range rapid.IntRange(0, 10).Draw(t, "series") {
@@ -80,19 +94,9 @@ func (w *world) add(t *rapid.T) {
 			byKey[l.Key(seed, model.Metrics)] = l
 		}
 		for _, k := range slices.SortedFunc(maps.Keys(byKey), model.Key.Compare) {
-			var rows model.Rows
-			id := tenant + string(byKey[k])
-			if w.want[id] == nil {
-				w.want[id] = make(map[int64]uint64)
-			}
-			at := rapid.Int64Range(0, 50).Draw(t, "first")
-			for range rapid.IntRange(1, 5).Draw(t, "rows") {
-				v := math.Float64bits(float64(n)*1000 + float64(at))
-				rows.Append(at, v, 0)
-				w.want[id][at] = v // blocks are added in the order of their sequence numbers
-				at += rapid.Int64Range(1, 9).Draw(t, "step")
-			}
-			if err := errors.Join(pw.Series(tenant, k, byKey[k]), pw.Rows(&model.SeriesRows{Samples: rows})); err != nil {
+			rows := drawRows(t, n)
+			written[tenant+string(byKey[k])] = rows
+			if err := errors.Join(pw.Series(tenant, k, byKey[k]), pw.Rows(rows)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -105,20 +109,106 @@ func (w *world) add(t *rapid.T) {
 		return
 	}
 	b.Range, b.SeqLo, b.SeqHi, b.Bytes, b.Series, b.Samples = m.Range, m.SeqLo, m.SeqHi, size, m.Series, m.Samples
+	b.OrderLo, b.OrderHi = uint64(n+1), uint64(n+1)
 	for _, tenant := range m.Tenants {
 		b.Tenants = append(b.Tenants, tenant.Name)
 	}
 	b.TenantCount = len(b.Tenants)
 	w.blocks = append(w.blocks, b)
+	w.written = append(w.written, written)
 	w.objects[catalog.ObjectName(b.ID)] = buf.Bytes()
 }
 
+// drawRows draws rows of a series: at least one, of any kind.
+func drawRows(t *rapid.T, block int) *model.SeriesRows {
+	r := new(model.SeriesRows)
+	at := rapid.Int64Range(0, 50).Draw(t, "first")
+	for i := range rapid.IntRange(1, 6).Draw(t, "rows") {
+		v := math.Float64bits(float64(block)*1000 + float64(at))
+		switch rapid.IntRange(0, 3).Draw(t, "kind") {
+		case 0:
+			h := model.Histogram{Sum: v, Count: uint64(i)}
+			r.Samples.AppendBlob(at, model.KindHistogram, model.AppendHistogram(nil, &h), 0)
+		case 1:
+			e := model.Exemplar{Value: v, Labels: model.LabelsOf("trace_id", fmt.Sprint(i))}
+			r.Exemplars.AppendBlob(at, model.KindExemplar, model.AppendExemplar(nil, &e), 0)
+		default:
+			r.Samples.Append(at, v, 0)
+		}
+		at += rapid.Int64Range(1, 9).Draw(t, "step")
+	}
+	return r
+}
+
 func newWorld(t *rapid.T) (*world, *Archive) {
-	w := &world{objects: make(map[string][]byte), want: make(map[string]map[int64]uint64)}
+	w := &world{objects: make(map[string][]byte)}
 	for range rapid.IntRange(1, 4).Draw(t, "blocks") {
 		w.add(t)
 	}
 	return w, New(Options{Catalog: w, Bucket: w, Pages: make(mapCache), Seed: seed})
+}
+
+// delete deletes rows of all blocks that there are so far.
+func (w *world) delete(t *rapid.T) {
+	b, err := fs.New(vfs.NewMem(), "/bucket")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := context.Background()
+	c, err := catalog.Open(ctx, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range rapid.IntRange(0, 2).Draw(t, "deletions") {
+		from := rapid.Int64Range(-5, 60).Draw(t, "deleted from")
+		if _, err := c.Delete(ctx, catalog.Deletion{
+			Signal: model.Metrics, Tenant: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "deleted of"),
+			Matchers: []catalog.Matcher{{Name: "i", Op: model.MatchRegexp, Value: rapid.SampledFrom([]string{".*", "1.*", "3|5|7"}).Draw(t, "deleted")}},
+			Range:    model.TimeRange{Min: from, Max: from + rapid.Int64Range(0, 100).Draw(t, "deleted span")},
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, w.deletions = c.Snapshot()
+}
+
+// expect is what a request selects, by labels: the rows as text.
+func (w *world) expect(req *model.Request) map[string][]string {
+	all := make(map[string]*model.Rows)
+	for i := range w.blocks {
+		for id, rows := range w.written[i] {
+			l, mine := strings.CutPrefix(id, req.Tenant)
+			if !mine || slices.ContainsFunc(req.Matchers, func(m model.Matcher) bool { return !m.Match(string(model.Labels(l).Get(m.Name))) }) {
+				continue
+			}
+			if all[l] == nil {
+				all[l] = new(model.Rows)
+			}
+			deleted := w.deletions.Of(&w.blocks[i], req.Tenant).Ranges(model.Labels(l))
+			from := rows.Family(req.Family)
+			for j, at := range from.Times {
+				if req.Range.Contains(at) && !slices.ContainsFunc(deleted, func(r model.TimeRange) bool { return r.Contains(at) }) {
+					all[l].AppendRows(from, j, j+1)
+				}
+			}
+		}
+	}
+	return texts(all, req.Family)
+}
+
+func texts(all map[string]*model.Rows, f model.Family) map[string][]string {
+	out := make(map[string][]string)
+	for l, rows := range all {
+		rows.NormalizeAs(f)
+		for i, at := range rows.Times {
+			v := fmt.Sprintf("%x", rows.Values[i])
+			if rows.Kind(i) != model.KindFloat {
+				v = fmt.Sprintf("%x", rows.Blob(i))
+			}
+			out[l] = append(out[l], fmt.Sprintf("%d: %d %s", at, rows.Kind(i), v))
+		}
+	}
+	return out
 }
 
 func request(tenant string, r model.TimeRange, ms ...model.Matcher) *model.Request {
@@ -130,64 +220,47 @@ func equal(name, value string) model.Matcher {
 }
 
 // read returns everything that the request selects, later blocks over earlier ones.
-func read(a *Archive, req *model.Request) (map[string]map[int64]uint64, error) {
+func read(a *Archive, req *model.Request) (map[string][]string, error) {
 	ctx := context.Background()
-	got := make(map[string]map[int64]uint64)
+	got := make(map[string]*model.Rows)
 	cs, err := a.Select(ctx, req)
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(cs, func(x, y model.Cursor) int { return int(x.Order()) - int(y.Order()) })
+	slices.SortFunc(cs, func(x, y model.Cursor) int { return cmp.Compare(x.Order(), y.Order()) })
 	for _, c := range cs {
 		for c.Next(ctx) {
-			var rows model.Rows
-			if err := c.AppendRows(ctx, &rows); err != nil {
-				return nil, err
+			l := string(c.Labels())
+			if got[l] == nil {
+				got[l] = new(model.Rows)
 			}
-			id := req.Tenant + string(c.Labels())
-			if got[id] == nil && rows.Len() > 0 {
-				got[id] = make(map[int64]uint64)
-			}
-			for i, at := range rows.Times {
-				got[id][at] = rows.Values[i]
+			if err := c.AppendRows(ctx, got[l]); err != nil {
+				return nil, errors.Join(err, c.Close())
 			}
 		}
 		if err := errors.Join(c.Err(), c.Close()); err != nil {
 			return nil, err
 		}
 	}
-	return got, nil
+	return texts(got, req.Family), nil
 }
 
+// TestSelect asks for rows of all families, some of them deleted, and compares with what was written.
 func TestSelect(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, a := newWorld(t)
+		w.delete(t)
 		for range 3 {
-			tenant := rapid.SampledFrom([]string{"a", "b", "none"}).Draw(t, "tenant")
 			from := rapid.Int64Range(0, 60).Draw(t, "from")
-			r := model.TimeRange{Min: from, Max: from + rapid.Int64Range(0, 60).Draw(t, "span")}
-			name := fmt.Sprint("m", rapid.IntRange(0, 2).Draw(t, "name"))
-			want := make(map[string]map[int64]uint64)
-			for id, rows := range w.want {
-				l, mine := strings.CutPrefix(id, tenant)
-				if !mine || string(model.Labels(l).Get("__name__")) != name {
-					continue
-				}
-				for at, v := range rows {
-					if r.Contains(at) {
-						if want[id] == nil {
-							want[id] = make(map[int64]uint64)
-						}
-						want[id][at] = v
-					}
-				}
-			}
-			req := request(tenant, r, equal("__name__", name))
+			req := request(rapid.SampledFrom([]string{"a", "b", "none"}).Draw(t, "tenant"),
+				model.TimeRange{Min: from, Max: from + rapid.Int64Range(0, 60).Draw(t, "span")},
+				equal("__name__", fmt.Sprint("m", rapid.IntRange(0, 2).Draw(t, "name"))))
+			req.Family = rapid.SampledFrom([]model.Family{model.Samples, model.Exemplars}).Draw(t, "family")
 			got, err := read(a, req)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !maps.EqualFunc(got, want, maps.Equal[map[int64]uint64]) {
+			if want := w.expect(req); !maps.EqualFunc(got, want, slices.Equal[[]string]) {
 				t.Fatalf("got %v, want %v", got, want)
 			}
 		}
@@ -219,18 +292,8 @@ func TestFailingBucket(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		rows := 0
-		for _, r := range got {
-			rows += len(r)
-		}
-		want := 0
-		for id, r := range w.want {
-			if strings.HasPrefix(id, "a") {
-				want += len(r)
-			}
-		}
-		if rows != want {
-			t.Fatalf("%d rows, want %d", rows, want)
+		if want := w.expect(all); !maps.EqualFunc(got, want, slices.Equal[[]string]) {
+			t.Fatalf("got %v, want %v", got, want)
 		}
 		gone := fmt.Errorf("%w: gone", model.ErrCorrupt)
 		w.fail = func(string, int64) error { return gone }
@@ -241,7 +304,7 @@ func TestFailingBucket(t *testing.T) {
 		b := rapid.SampledFrom(w.Overlapping(all.Range, model.Metrics, "a")).Draw(t, "block")
 		object := w.objects[catalog.ObjectName(b.ID)]
 		object[rapid.IntRange(8, len(object)-1).Draw(t, "at")] ^= 1 << rapid.IntRange(0, 7).Draw(t, "bit")
-		if damaged, err := read(fresh(), all); err == nil && !maps.EqualFunc(damaged, got, maps.Equal[map[int64]uint64]) {
+		if damaged, err := read(fresh(), all); err == nil && !maps.EqualFunc(damaged, got, slices.Equal[[]string]) {
 			t.Fatalf("damage gives another answer: %v, want %v", damaged, got)
 		}
 	})
@@ -258,23 +321,41 @@ func TestForeignSeed(t *testing.T) {
 	})
 }
 
+// TestLabelLists: labels are those of the series that a block in the range has, but for those that are deleted from all
+// that the request wants of it.
 func TestLabelLists(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, a := newWorld(t)
+		w.delete(t)
 		ctx := context.Background()
 		req := request("a", model.TimeRange{Min: math.MinInt64, Max: math.MaxInt64}, equal("__name__", "m1"))
+		pool := &model.QueryPool{MaxBytes: 1 << 30}
+		req.Quota.Pool = pool
 		want := make(map[string]bool)
-		for id := range w.want {
-			if l, mine := strings.CutPrefix(id, "a"); mine && string(model.Labels(l).Get("__name__")) == "m1" {
-				want[string(model.Labels(l).Get("i"))] = true
+		for i := range w.blocks {
+			b := &w.blocks[i]
+			for id := range w.written[i] {
+				l, mine := strings.CutPrefix(id, "a")
+				deleted := w.deletions.Of(b, "a").Ranges(model.Labels(l))
+				if mine && string(model.Labels(l).Get("__name__")) == "m1" && !within(deleted, b.Range) {
+					want[string(model.Labels(l).Get("i"))] = true
+				}
 			}
 		}
 		got := make(map[string]bool)
-		if err := a.LabelValues(ctx, req, "i", func(v []byte) error { got[string(v)] = true; return nil }); err != nil {
+		held := int64(0)
+		if err := a.LabelValues(ctx, req, "i", func(v []byte) error {
+			got[string(v)] = true
+			held = max(held, pool.Used())
+			return nil
+		}); err != nil {
 			t.Fatal(err)
 		}
 		if !maps.Equal(got, want) {
 			t.Fatalf("values %v, want %v", got, want)
+		}
+		if len(got) > 0 && held < cursorBytes || pool.Used() != 0 {
+			t.Fatalf("%d bytes are charged while labels are listed, %d afterwards", held, pool.Used())
 		}
 		names := make(map[string]bool)
 		if err := a.LabelNames(ctx, req, func(n []byte) error { names[string(n)] = true; return nil }); err != nil {

@@ -3,6 +3,7 @@ package archive
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/catalog"
@@ -11,72 +12,134 @@ import (
 
 // cursor walks the series of one block that satisfy a request.
 type cursor struct {
-	block  catalog.Block
+	block  *catalog.Block
 	quota  *model.Quota
 	held   int64 // bytes of quota to give back
 	ranks  part.Ranks
 	at     int
 	series *part.SeriesCursor
-	rows   *part.SampleCursor
-	err    error
+	rows   *part.RowCursor
+
+	deletions catalog.Deletions
+	// wanted is the part of the request's range that the block has.
+	wanted model.TimeRange
+	// deleted is when rows of the current series have been deleted.
+	deleted []model.TimeRange
+	err     error
 }
 
-// cursorBytes is about what an open cursor holds: a decoded page of keys, labels and samples each. Measured: 320 to 850
+// cursorBytes is about what an open cursor holds: a decoded page of keys, labels and rows each. Measured: 320 to 850
 // KiB.
 const cursorBytes = 1 << 20
 
-func (a *Archive) open(ctx context.Context, b catalog.Block, req *model.Request) (*cursor, error) {
+// open returns a cursor over a block, or nil if the block has nothing that the request wants.
+func (a *Archive) open(ctx context.Context, b *catalog.Block, req *model.Request) (_ *cursor, err error) {
+	c := &cursor{block: b, quota: req.Quota, at: -1}
+	defer func() {
+		if err != nil {
+			_ = c.Close() // giving back does not fail
+		}
+	}()
+	if err := c.hold(cursorBytes); err != nil {
+		return nil, err
+	}
 	r, err := a.reader(ctx, b, req)
 	if err != nil {
 		return nil, err
 	}
 	req.Cost.Blocks.Add(1)
-	ranks, err := r.Select(ctx, req.Tenant, req.Matchers)
-	if err != nil {
+	if err := c.hold(r.FooterBytes()); err != nil {
 		return nil, err
 	}
-	held := cursorBytes + 4*int64(len(ranks))
-	if err := req.Quota.TakeBytes(held); err != nil {
+	if !hasRows(r, req) {
+		return nil, c.Close()
+	}
+	if c.ranks, err = r.Select(ctx, req.Tenant, req.Matchers); err != nil {
 		return nil, err
 	}
-	return &cursor{
-		block: b, quota: req.Quota, held: held, ranks: ranks, at: -1,
-		series: r.SeriesAt(ctx, req.Tenant), rows: r.SamplesAt(ctx, req.Range),
-	}, nil
+	if c.ranks, err = r.Active(ctx, c.ranks, req.Range); err != nil {
+		return nil, err
+	}
+	if err := c.hold(4 * int64(cap(c.ranks))); err != nil {
+		return nil, err
+	}
+	c.series, c.rows = r.SeriesAt(ctx, req.Tenant), r.RowsAt(ctx, req.Family, req.Range)
+	c.deletions = a.o.Catalog.Deletions(b, req.Tenant)
+	c.wanted = model.TimeRange{Min: max(b.Range.Min, req.Range.Min), Max: min(b.Range.Max, req.Range.Max)}
+	return c, nil
 }
 
-func (c *cursor) Next(ctx context.Context) bool {
-	if c.err == nil {
-		c.err = ctx.Err()
-	}
-	if c.at++; c.err != nil || c.at >= len(c.ranks) {
+// hasRows reports whether the block has any rows of the tenant and family that the request wants.
+func hasRows(r *part.Reader, req *model.Request) bool {
+	t := r.Meta().Tenant(req.Tenant)
+	switch {
+	case t == nil || !t.Range.Overlaps(req.Range):
 		return false
+	case req.LabelsOnly:
+		return true
+	case req.Family == model.Exemplars:
+		return t.Exemplars > 0
 	}
-	if err := c.series.Seek(c.ranks[c.at]); err != nil {
-		c.err = fmt.Errorf("block %s: %w", c.block.ID, err)
+	return t.Samples > 0
+}
+
+// hold charges memory that the cursor gives back when it is closed.
+func (c *cursor) hold(n int64) error {
+	if err := c.quota.TakeBytes(n); err != nil {
+		return err
 	}
-	return c.err == nil
+	c.held += n
+	return nil
+}
+
+// Next moves to the next series of which not everything has been deleted.
+func (c *cursor) Next(ctx context.Context) bool {
+	for {
+		if c.err == nil {
+			c.err = ctx.Err()
+		}
+		if c.at++; c.err != nil || c.at >= len(c.ranks) {
+			return false
+		}
+		if err := c.series.Seek(c.ranks[c.at]); err != nil {
+			c.err = fmt.Errorf("block %s: %w", c.block.ID, err)
+			return false
+		}
+		if len(c.deletions) == 0 {
+			return true
+		}
+		c.deleted = c.deletions.Ranges(c.series.Labels())
+		if !within(c.deleted, c.wanted) {
+			return true
+		}
+	}
+}
+
+// within reports whether one of the ranges contains all of r.
+func within(ranges []model.TimeRange, r model.TimeRange) bool {
+	return slices.ContainsFunc(ranges, func(g model.TimeRange) bool { return g.Min <= r.Min && r.Max <= g.Max })
 }
 
 func (c *cursor) Key() model.Key       { return c.series.Key() }
 func (c *cursor) Labels() model.Labels { return c.series.Labels() }
 
 func (c *cursor) AppendRows(_ context.Context, dst *model.Rows) error {
+	from := dst.Len()
 	if err := c.rows.AppendRows(c.ranks[c.at], dst); err != nil {
 		return fmt.Errorf("block %s: %w", c.block.ID, err)
 	}
+	catalog.CutRows(dst, from, c.deleted)
 	return nil
 }
 
-// Order is the end of the block's range of sequence numbers: of two blocks that hold rows of one time, the one that
-// ends later took its rows later, since late rows are shipped after their window.
-func (c *cursor) Order() uint64 { return c.block.SeqHi }
+// Order is that of the block, which the catalogue gives.
+func (c *cursor) Order() uint64 { return c.block.Order() }
 
 func (c *cursor) Err() error { return c.err }
 
 // Close gives back what the cursor charged.
 func (c *cursor) Close() error {
 	held := c.held
-	c.held, c.ranks = 0, nil
+	c.held, c.ranks, c.series, c.rows = 0, nil, nil, nil
 	return c.quota.TakeBytes(-held)
 }

@@ -49,7 +49,7 @@ func (rs *readers) put(id string, r *part.Reader) {
 }
 
 // reader returns a reader of the block whose pages are counted as the request's.
-func (a *Archive) reader(ctx context.Context, b catalog.Block, req *model.Request) (*part.Reader, error) {
+func (a *Archive) reader(ctx context.Context, b *catalog.Block, req *model.Request) (*part.Reader, error) {
 	object := catalog.ObjectName(b.ID)
 	mine := &pages{a: a, object: object, cost: req.Cost}
 	if r := a.readers.get(b.ID); r != nil {
