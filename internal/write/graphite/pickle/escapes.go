@@ -72,7 +72,8 @@ func unescape(b []byte) (c byte, n int) {
 	return '\\', 1
 }
 
-// unicode pushes a text in the raw form of protocol 0: bytes are Latin-1, and all else is \uXXXX or \UXXXXXXXX.
+// unicode pushes a text in the raw form of protocol 0: bytes are Latin-1, and all else is \u or \U with four or eight
+// hexadecimal digits.
 func (d *Decoder) unicode(begin int, b []byte) error {
 	plain := true
 	for _, c := range b {
