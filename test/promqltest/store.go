@@ -1,0 +1,49 @@
+package promqltest
+
+import (
+	"context"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/shaledb/shale/internal/app"
+	"github.com/shaledb/shale/internal/bucket/fs"
+)
+
+// Store is the real engine on a file system in memory, without retention, a limit on the age of samples and background
+// work.
+type Store struct {
+	*app.Engine
+	mem *vfs.MemFS
+}
+
+// OpenStore makes an empty one.
+func OpenStore(t testing.TB) *Store {
+	t.Helper()
+	s := &Store{mem: vfs.NewMem()}
+	if err := s.open(); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func (s *Store) open() error {
+	b, err := fs.New(s.mem, "/bucket")
+	if err != nil {
+		return err
+	}
+	s.Engine, err = app.OpenEngine(context.Background(), app.EngineOptions{
+		FS: s.mem, DataDir: "/data", Bucket: b, Node: "test", MemoryBytes: 32 << 20, Idle: true,
+		// Samples of the test files begin at 1970 and some lie in the future.
+		Now: func() int64 { return 1 << 62 },
+	})
+	return err
+}
+
+// Restart closes the engine and opens it again on what it has left behind.
+func (s *Store) Restart() error {
+	if err := s.Close(); err != nil {
+		return err
+	}
+	return s.open()
+}
