@@ -112,6 +112,33 @@ func TestHugeHistograms(t *testing.T) {
 	checkStream(t, r, all, false)
 }
 
+// TestHostileHistograms: whatever the buckets hold, what the writer takes it can write. Here a number of ten bytes at the
+// front makes all counts behind it, of one byte each, differ from row to row by anything.
+func TestHostileHistograms(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(6, 6))
+	for _, n := range []int{1, 2, 7, 8, 9, 40} {
+		var rows model.Rows
+		for k := range n {
+			h := model.Histogram{PositiveSpans: []model.HistogramSpan{{Length: uint32(maxSeriesBytes/n - 60)}}}
+			h.Positive = []uint64{rnd.Uint64()}
+			for range h.PositiveSpans[0].Length - 1 {
+				h.Positive = append(h.Positive, uint64(rnd.IntN(100)-50))
+			}
+			rows.AppendBlob(int64(k), model.KindHistogram, model.AppendHistogram(nil, &h), 0)
+		}
+		for _, level := range []Compression{Fast, Dense} {
+			all := []oneSeries{{tenant: "t", rows: rows}}
+			r, _ := writePart(t, all, testOptions(false, level))
+			checkStream(t, r, all, false)
+			for _, e := range r.footer.index[sampleSection] {
+				if e.rows != uint64(n) {
+					t.Fatalf("%d rows, should be %d", e.rows, n)
+				}
+			}
+		}
+	}
+}
+
 func TestWriterRefusesHistograms(t *testing.T) {
 	good := model.Histogram{PositiveSpans: []model.HistogramSpan{{Length: 2}}, Positive: []uint64{1, 2}}
 	for name, change := range map[string]func(h *model.Histogram) []byte{

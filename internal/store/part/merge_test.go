@@ -20,7 +20,7 @@ func TestMergeAgainstMap(t *testing.T) {
 			key    model.Key
 		}
 		rnd := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 1))
-		rows := map[place]*model.Rows{}
+		rows := map[place]*model.SeriesRows{}
 		labels := map[place]model.Labels{}
 		var inputs []Stream
 		for range rapid.IntRange(0, 6).Draw(rt, "inputs") {
@@ -34,6 +34,14 @@ func TestMergeAgainstMap(t *testing.T) {
 					s.rows.Append(at, randomValue(rnd, 5, 0), int64(rnd.IntN(3)))
 					at += 1 + int64(rnd.IntN(5))
 				}
+				if rnd.IntN(3) == 0 {
+					mixIn(rnd, &s.rows)
+				}
+				for range rnd.IntN(4) {
+					e := model.Exemplar{Value: uint64(rnd.IntN(2)), Labels: model.LabelsOf("id", string(rune('a'+rnd.IntN(3))))}
+					s.exemplars.AppendBlob(int64(rnd.IntN(3)), model.KindExemplar, model.AppendExemplar(nil, &e), 0)
+				}
+				s.exemplars.NormalizeSet()
 				all = append(all, s)
 			}
 			all = sortSeries(all)
@@ -42,9 +50,9 @@ func TestMergeAgainstMap(t *testing.T) {
 			for i := range all {
 				p := place{all[i].tenant, all[i].key}
 				if rows[p] == nil {
-					rows[p] = &model.Rows{}
+					rows[p] = &model.SeriesRows{}
 				}
-				rows[p].AppendRows(&all[i].rows, 0, all[i].rows.Len())
+				rows[p].Append(&model.SeriesRows{Samples: all[i].rows, Exemplars: all[i].exemplars})
 				if withLabels {
 					labels[p] = all[i].labels
 				}
@@ -63,7 +71,7 @@ func TestMergeAgainstMap(t *testing.T) {
 				t.Fatalf("%v is in no input, or came twice", p)
 			}
 			want.Normalize()
-			if !sameRows(&got.Samples, want) || !bytes.Equal(l, labels[p]) {
+			if !sameRows(&got.Samples, &want.Samples) || !sameRows(&got.Exemplars, &want.Exemplars) || !bytes.Equal(l, labels[p]) {
 				t.Fatalf("%v: %v %s, should be %v %s", p, got, l, want, labels[p])
 			}
 			delete(rows, p)

@@ -27,24 +27,20 @@ type partStream struct {
 	tenant int
 	keys   KeyCursor
 	labels labelCursor
-	// families are nil before the first series and for families of which the part has no row.
-	families []*RowCursor
-	rows     model.SeriesRows
-	err      error
+	// samples and exemplars are nil where the part has none.
+	samples, exemplars *RowCursor
+	rows               model.SeriesRows
+	begun              bool
+	err                error
 }
 
 func (s *partStream) Next(ctx context.Context) bool {
 	if s.err != nil {
 		return false
 	}
-	if s.families == nil {
-		for _, f := range model.Families() {
-			var c *RowCursor
-			if len(s.r.footer.index[sectionOf(f)]) > 0 {
-				c = s.r.RowsAt(ctx, f, model.TimeRange{Min: -1 << 63, Max: 1<<63 - 1})
-			}
-			s.families = append(s.families, c)
-		}
+	if !s.begun {
+		s.begun = true
+		s.samples, s.exemplars = s.all(ctx, model.Samples), s.all(ctx, model.Exemplars)
 		s.keys.pages = rankWalk{r: s.r, section: keySection}
 		s.labels.pages = rankWalk{r: s.r, section: labelSection}
 	}
@@ -67,15 +63,23 @@ func (s *partStream) Next(ctx context.Context) bool {
 		}
 	}
 	s.rows.Reset()
-	for i, f := range model.Families() {
-		if c := s.families[i]; c != nil {
-			c.pages.ctx = ctx
-			if s.err = c.AppendRows(rank, s.rows.Family(f)); s.err != nil {
-				return false
-			}
-		}
+	if s.samples != nil {
+		s.samples.pages.ctx = ctx
+		s.err = s.samples.AppendRows(rank, &s.rows.Samples)
 	}
-	return true
+	if s.exemplars != nil && s.err == nil {
+		s.exemplars.pages.ctx = ctx
+		s.err = s.exemplars.AppendRows(rank, &s.rows.Exemplars)
+	}
+	return s.err == nil
+}
+
+// all returns a cursor of all rows of a family, or nil if there are none.
+func (s *partStream) all(ctx context.Context, f model.Family) *RowCursor {
+	if len(s.r.footer.index[sectionOf(f)]) == 0 {
+		return nil
+	}
+	return s.r.RowsAt(ctx, f, model.TimeRange{Min: -1 << 63, Max: 1<<63 - 1})
 }
 
 func (s *partStream) Tenant() string { return s.r.Meta().Tenants[s.tenant].Name }
