@@ -8,7 +8,10 @@ import (
 	"sync"
 	"time"
 
+	jsoniter "github.com/json-iterator/go"
 	"github.com/klauspost/compress/gzip"
+
+	"github.com/shaledb/shale/internal/model"
 )
 
 // The sizes of an answer: it goes out in pieces of flushBytes, and is compressed from minGzipBytes on, below which
@@ -33,6 +36,9 @@ type body struct {
 	contentType string
 	memory      *memory
 	timeout     time.Duration // for the client to take the answer
+	// cost is stated when the header is sent: of an answer in pieces, what the first of them cost.
+	cost       *model.Cost
+	histograms *jsoniter.Stream // nil until there is one
 }
 
 // memory is what the answers of a handler use again.
@@ -47,12 +53,12 @@ func newMemory() *memory {
 	}
 }
 
-func newBody(w http.ResponseWriter, r *http.Request, m *memory, timeout time.Duration) *body {
+func newBody(w http.ResponseWriter, r *http.Request, m *memory, timeout time.Duration, cost *model.Cost) *body {
 	b := m.buffers.Get().(*[]byte)
 	w.Header().Add("Vary", "Accept-Encoding")
 	return &body{
 		w: w, buf: (*b)[:0], accepts: acceptsGzip(r.Header.Values("Accept-Encoding")), isHead: r.Method == http.MethodHead,
-		memory: m, timeout: timeout,
+		memory: m, timeout: timeout, cost: cost,
 	}
 }
 
@@ -122,6 +128,7 @@ func (b *body) begin(status int, last bool) {
 	// knows no deadline is one of a test.
 	_ = http.NewResponseController(b.w).SetWriteDeadline(time.Now().Add(b.timeout))
 	header := b.w.Header()
+	header.Set("Shale-Cost", costHeader(b.cost))
 	if b.contentType == "" {
 		b.contentType = "application/json"
 	}
@@ -143,6 +150,7 @@ func (b *body) success(a *answer) error {
 	switch {
 	case a.empty:
 		b.status = http.StatusNoContent
+		b.w.Header().Set("Shale-Cost", costHeader(b.cost))
 		b.w.WriteHeader(b.status)
 		return nil
 	case a.stream != nil:

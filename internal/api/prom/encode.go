@@ -108,14 +108,17 @@ func (b *body) point(t int64, f float64) {
 	b.raw("]")
 }
 
-// hpoint writes a histogram with its time. They are rare enough for upstream's own encoding of one.
+// hpoint writes a histogram with its time, in upstream's own encoding of one.
 func (b *body) hpoint(p promql.HPoint) {
-	stream := jsoniter.NewStream(jsoniter.ConfigDefault, nil, 512)
-	jsonutil.MarshalHistogram(p.H, stream)
+	if b.histograms == nil {
+		b.histograms = jsoniter.NewStream(jsoniter.ConfigDefault, nil, 512)
+	}
+	b.histograms.Reset(nil)
+	jsonutil.MarshalHistogram(p.H, b.histograms)
 	b.raw("[")
 	b.time(p.T)
 	b.raw(",")
-	b.buf = append(b.buf, stream.Buffer()...)
+	b.buf = append(b.buf, b.histograms.Buffer()...)
 	b.raw("]")
 }
 

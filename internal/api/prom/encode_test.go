@@ -15,11 +15,13 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/util/jsonutil"
 	"pgregory.net/rapid"
+
+	"github.com/shaledb/shale/internal/model"
 )
 
 func encoded(write func(*body)) string {
 	w := httptest.NewRecorder()
-	b := newBody(w, httptest.NewRequest("GET", "/", nil), newMemory(), time.Minute)
+	b := newBody(w, httptest.NewRequest("GET", "/", nil), newMemory(), time.Minute, new(model.Cost))
 	write(b)
 	s := string(b.buf)
 	b.release()

@@ -160,12 +160,12 @@ func (h *Handler) bounded(r *request) (context.Context, context.CancelFunc) {
 func (h *Handler) open(name string, plain bool, serve server) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, hr *http.Request) {
 		began := time.Now()
-		out := newBody(w, hr, h.memory, h.o.Limits.Timeout)
-		out.plain = plain
 		r := &request{Request: hr, ctx: hr.Context(), cost: new(model.Cost)}
+		out := newBody(w, hr, h.memory, h.o.Limits.Timeout, r.cost)
+		out.plain = plain
 		defer func() {
 			if p := recover(); p != nil {
-				h.panicked(out, name, r, p)
+				h.panicked(out, name, p)
 			}
 			if r.leave != nil {
 				r.leave()
@@ -183,7 +183,6 @@ func (h *Handler) open(name string, plain bool, serve server) http.Handler {
 		}
 		r.Body = http.MaxBytesReader(w, r.Body, h.o.Limits.MaxBodyBytes)
 		a, err := serve(r)
-		w.Header().Set("Shale-Cost", costHeader(r.cost))
 		if err == nil {
 			if a.done != nil {
 				defer a.done()
@@ -259,12 +258,11 @@ func (h *Handler) fail(out *body, name string, r *request, err error) {
 }
 
 // panicked turns a bug into an error of one request.
-func (h *Handler) panicked(out *body, name string, r *request, p any) {
+func (h *Handler) panicked(out *body, name string, p any) {
 	h.o.Logger.Error("panic", "handler", name, "panic", p, "stack", string(debug.Stack()))
 	if out.status != 0 {
 		out.broken = true
 		return
 	}
-	out.w.Header().Set("Shale-Cost", costHeader(r.cost))
 	out.failure(&apiError{typeInternal, http.StatusInternalServerError, fmt.Errorf("unexpected error: %v", p)})
 }
