@@ -3,6 +3,7 @@ package part
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -76,14 +77,18 @@ func (d *dumper) part() error {
 	return nil
 }
 
-// pages lists all pages in the order of their offsets.
+// pages lists all pages in the order of their offsets, without those that a corrupt index page would name.
 func (d *dumper) pages() ([]dumpPage, error) {
 	var pages []dumpPage
 	for s := range sections {
 		for i := range d.r.footer.index[s] {
 			pages = append(pages, dumpPage{d.r.footer.index[s][i].addr, s, true})
 			entries, err := d.r.indexPage(d.ctx, nil, s, i)
-			if err != nil {
+			switch {
+			case errors.Is(err, model.ErrCorrupt):
+				fmt.Fprintf(d.w, "index page of %s: %v\n", s, err)
+				continue
+			case err != nil:
 				return nil, err
 			}
 			for k := range entries {
@@ -134,10 +139,18 @@ func (d *dumper) page(p *dumpPage) error {
 
 // envelope shows what lies around the payload of a page; the payload itself only if it is stored as it is shown below.
 func (d *dumper) envelope(off int64, stored []byte) {
+	if len(stored) < envelopeMin {
+		d.bytes("", off, stored, "too short for a page")
+		return
+	}
 	s := scan{b: stored[:len(stored)-crcBytes]}
 	codec := s.byte()
 	n := len(s.b)
 	raw := s.uvarint()
+	if s.bad {
+		d.bytes("", off, stored, "no length")
+		return
+	}
 	name := [...]string{"none", "s2", "zstd", "unknown"}[min(codec, 3)]
 	d.bytes("", off, stored[:1], "codec %s", name)
 	d.bytes("", off+1, stored[1:1+n-len(s.b)], "raw length %d", raw)

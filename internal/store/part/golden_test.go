@@ -3,8 +3,11 @@ package part
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"strconv"
 	"strings"
 	"testing"
@@ -190,6 +193,35 @@ func parseValue(t *testing.T, s string) uint64 {
 	v, err := strconv.ParseFloat(s, 64)
 	must(t, err)
 	return math.Float64bits(v)
+}
+
+// TestDumpOfForgery dumps and checks parts with spoilt pages whose checksums are right.
+func TestDumpOfForgery(t *testing.T) {
+	whole := smallPart(t, Fast)
+	r, err := Open(context.Background(), bytes.NewReader(whole), int64(len(whole)))
+	must(t, err)
+	d := dumper{ctx: context.Background(), r: r}
+	pages, err := d.pages()
+	must(t, err)
+	rnd := rand.New(rand.NewPCG(8, 8))
+	for range 3000 {
+		b := bytes.Clone(whole)
+		a := pages[rnd.IntN(len(pages))].addr
+		stored := b[a.Off : a.Off+int64(a.Len)]
+		for range 1 + rnd.IntN(3) {
+			stored[rnd.IntN(len(stored)-crcBytes)] = byte(rnd.Uint32())
+		}
+		body := stored[:len(stored)-crcBytes]
+		binary.LittleEndian.PutUint32(stored[len(body):], checksum(body))
+		r, err := Open(context.Background(), bytes.NewReader(b), int64(len(b)))
+		must(t, err)
+		if err := Dump(context.Background(), discard{}, r); err != nil && !errors.Is(err, model.ErrCorrupt) {
+			t.Fatal(err)
+		}
+		if err := Check(context.Background(), r); err != nil && !errors.Is(err, model.ErrCorrupt) {
+			t.Fatal(err)
+		}
+	}
 }
 
 // TestDumpOfDamage dumps parts with a spoilt page; it must come to an end.
