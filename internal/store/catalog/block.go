@@ -57,7 +57,7 @@ type Block struct {
 	// Range bounds the sample times. Min > Max if there is no row.
 	Range model.TimeRange
 	// Node, Epoch, SeqLo and SeqHi say where a shipped block comes from. Of a merged one, Sources has all, SeqLo and SeqHi
-	// are the least and greatest of any, and Node and Epoch those of the last.
+	// are the least and greatest of any, and Node and Epoch those of the first. Sources are sorted by (Node, Epoch).
 	Node         string
 	Epoch        uint64
 	SeqLo, SeqHi uint64
@@ -80,6 +80,8 @@ type Block struct {
 	Generation uint64
 	// Created is in Unix nanoseconds.
 	Created int64
+	// Record is the id of the commit record that holds the block. Blocks of one record share no series.
+	Record string
 }
 
 // Order is what decides between rows of one series and time in several blocks: the one of the greatest counts.
@@ -97,8 +99,8 @@ func (b *Block) complete() {
 	if len(b.Sources) == 0 {
 		b.Sources = []Source{{b.Node, b.Epoch, b.SeqLo, b.SeqHi}}
 	}
-	last := b.Sources[len(b.Sources)-1]
-	b.Node, b.Epoch, b.SeqLo, b.SeqHi = last.Node, last.Epoch, last.SeqLo, last.SeqHi
+	first := b.Sources[0]
+	b.Node, b.Epoch, b.SeqLo, b.SeqHi = first.Node, first.Epoch, first.SeqLo, first.SeqHi
 	for _, s := range b.Sources {
 		b.SeqLo, b.SeqHi = min(b.SeqLo, s.SeqLo), max(b.SeqHi, s.SeqHi)
 	}

@@ -184,6 +184,7 @@ func (c *Catalog) add(r *commit) {
 	c.records[r.id] = r
 	for i := range r.blocks {
 		b := &r.blocks[i]
+		b.Record = r.id
 		c.holder[b.ID] = r
 		c.maxOrder, c.maxGeneration = max(c.maxOrder, b.OrderHi), max(c.maxGeneration, b.Generation)
 		c.intern(b)

@@ -123,7 +123,7 @@ func TestCommitReopen(t *testing.T) {
 		if got := ids(c.Live()); !slices.Equal(got, []string{"b0", "b1", "b2"}) {
 			t.Fatalf("%s: %v", what, got)
 		}
-		want.OrderLo, want.OrderHi = 9, 9
+		want.OrderLo, want.OrderHi, want.Record = 9, 9, "b1"
 		if diff := cmp.Diff(want, c.Live()[1]); diff != "" {
 			t.Errorf("%s: %s", what, diff)
 		}

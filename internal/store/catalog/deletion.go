@@ -100,6 +100,15 @@ func (d *Deletion) Matches(l model.Labels) bool {
 	return true
 }
 
+// ModelMatchers returns the matchers as the reader of a block wants them.
+func (d *Deletion) ModelMatchers() []model.Matcher {
+	ms := make([]model.Matcher, 0, len(d.match))
+	for i, m := range d.Matchers {
+		ms = append(ms, model.Matcher{Name: m.Name, Op: m.Op, Value: m.Value, Match: d.match[i]})
+	}
+	return ms
+}
+
 // concerns reports whether a block may hold rows that are deleted.
 func (d *Deletion) concerns(b *Block) bool {
 	return b.Generation < d.Generation && b.Signal == d.Signal && b.Range.Overlaps(d.Range) && b.HasTenant(d.Tenant)

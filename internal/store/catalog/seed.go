@@ -62,6 +62,9 @@ func EnsureSeed(ctx context.Context, b bucket.Bucket) (model.KeySeed, error) {
 	return readSeed(ctx, b)
 }
 
+// Seed returns the key seed of the bucket, or bucket.ErrNotFound.
+func Seed(ctx context.Context, b bucket.Bucket) (model.KeySeed, error) { return readSeed(ctx, b) }
+
 func readSeed(ctx context.Context, b bucket.Bucket) (model.KeySeed, error) {
 	data, err := b.Get(ctx, seedName)
 	if err != nil {

@@ -1,0 +1,257 @@
+package compact
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime/pprof"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/catalog"
+)
+
+// fileSuffix ends the names of temporary files.
+const fileSuffix = ".merge"
+
+// damagedFor is how long a block that could not be read is left alone.
+const damagedFor = 6 * time.Hour
+
+// maxMerges ends a run that goes on and on, so that garbage is collected in between.
+const maxMerges = 256
+
+// Compactor merges the blocks of a bucket. Its methods may be called by several goroutines.
+type Compactor struct {
+	o       Options
+	metrics *metrics
+	pace    *pacer
+
+	stop context.CancelFunc
+	done sync.WaitGroup
+
+	// running is held while a run goes on. It guards what follows.
+	running sync.Mutex
+	files   int
+	// settledIn are the blocks that were visible in an earlier look at the catalogue; only those are merged.
+	settledIn map[string]bool
+	// damaged are blocks that could not be read, and since when.
+	damaged map[string]int64
+	// clean are blocks in which no series satisfies a deletion, by generation and block.
+	clean map[cleanBlock]bool
+}
+
+// New returns a Compactor that does nothing yet. What an earlier process left in the folder is deleted. Errors are of
+// class invalid for options that make no sense, transient for the file system's.
+func New(o Options) (*Compactor, error) {
+	if err := o.setDefaults(); err != nil {
+		return nil, err
+	}
+	if err := clearFolder(&o); err != nil {
+		return nil, fmt.Errorf("compaction: %w: %s: %v", model.ErrTransient, o.Dir, err)
+	}
+	return &Compactor{
+		o: o, metrics: newMetrics(o.Registerer), pace: &pacer{rate: o.BytesPerSecond},
+		settledIn: make(map[string]bool), damaged: make(map[string]int64), clean: make(map[cleanBlock]bool),
+	}, nil
+}
+
+func clearFolder(o *Options) error {
+	if err := o.FS.MkdirAll(o.Dir, 0o755); err != nil {
+		return err
+	}
+	names, err := o.FS.List(o.Dir)
+	for _, name := range names {
+		if !strings.HasSuffix(name, fileSuffix) {
+			continue
+		}
+		if e := o.FS.Remove(o.FS.PathJoin(o.Dir, name)); e != nil && !errors.Is(e, os.ErrNotExist) {
+			err = errors.Join(err, e)
+		}
+	}
+	return err
+}
+
+// Start runs the compactor in a goroutine until Close.
+func (c *Compactor) Start() {
+	ctx, cancel := context.WithCancel(context.Background())
+	c.stop = cancel
+	c.done.Go(func() {
+		pprof.Do(ctx, pprof.Labels("shale", "compact"), func(ctx context.Context) { c.Run(ctx) })
+	})
+}
+
+// Close ends what Start began, in the middle of a merge if need be, and waits for it.
+func (c *Compactor) Close() {
+	if c.stop != nil {
+		c.stop()
+	}
+	c.done.Wait()
+}
+
+// Run merges what is due, again and again, until the context is done. Errors are logged; what failed is tried again.
+func (c *Compactor) Run(ctx context.Context) {
+	tick := time.NewTicker(c.o.Interval)
+	defer tick.Stop()
+	for {
+		if _, err := c.RunOnce(ctx); err != nil && ctx.Err() == nil {
+			c.o.Logger.Error("compaction failed in part; it will be tried again", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// Result says what a run did.
+type Result struct {
+	Merges int
+	// Backlog counts blocks that wait for a merge which is due.
+	Backlog   int
+	Collected catalog.Collected
+}
+
+// RunOnce merges what is due now and then collects garbage. One merge that fails keeps no other from being done, if it
+// has other inputs; the errors come together.
+func (c *Compactor) RunOnce(ctx context.Context) (Result, error) {
+	c.running.Lock()
+	defer c.running.Unlock()
+	c.metrics.runs.Inc()
+	var res Result
+	errs := []error{c.mergeAll(ctx, &res)}
+	if ctx.Err() == nil {
+		var err error
+		if res.Collected, err = c.o.Catalog.Collect(ctx, c.o.Garbage); err != nil {
+			c.metrics.failures.Inc()
+			errs = append(errs, err)
+		}
+	}
+	err := errors.Join(errs...)
+	if err == nil {
+		c.metrics.last.Set(float64(c.o.Now()) / 1e9)
+	}
+	return res, err
+}
+
+func (c *Compactor) mergeAll(ctx context.Context, res *Result) error {
+	if err := c.look(ctx); err != nil {
+		c.metrics.failures.Inc()
+		return err
+	}
+	// tried are the inputs of merges that have failed in this run.
+	tried := make(map[string]bool)
+	var errs []error
+	for res.Merges < maxMerges {
+		if err := ctx.Err(); err != nil {
+			return errors.Join(append(errs, err)...)
+		}
+		blocks, deletions := c.o.Catalog.Snapshot()
+		j, backlog := c.next(blocks, tried)
+		if j == nil && len(deletions) > 0 {
+			var err error
+			if j, err = c.nextDeletion(ctx, blocks, deletions, tried); err != nil {
+				errs = append(errs, c.failed(err))
+			}
+		}
+		res.Backlog = backlog
+		c.metrics.backlog.Set(float64(backlog))
+		if j == nil {
+			break
+		}
+		if err := c.mergeOne(ctx, j, deletions); err != nil {
+			for i := range j.inputs {
+				tried[j.inputs[i].ID] = true
+			}
+			if errors.Is(err, catalog.ErrReplaced) {
+				c.metrics.raced.Inc()
+				continue
+			}
+			errs = append(errs, c.failed(err))
+			continue
+		}
+		res.Merges++
+	}
+	return errors.Join(errs...)
+}
+
+// look refreshes the catalogue. Only blocks that a first look has seen are merged, and what a second look sees counts as
+// present: so every block with a lower number than an input is known, see package catalog.
+func (c *Compactor) look(ctx context.Context) error {
+	if err := c.o.Catalog.Refresh(ctx); err != nil {
+		return err
+	}
+	blocks, _ := c.o.Catalog.Snapshot()
+	clear(c.settledIn)
+	for i := range blocks {
+		c.settledIn[blocks[i].ID] = true
+	}
+	if err := c.o.Catalog.Refresh(ctx); err != nil {
+		return err
+	}
+	for id, since := range c.damaged {
+		if !c.settledIn[id] || c.o.Now()-since > int64(damagedFor) || c.o.Now() < since {
+			delete(c.damaged, id)
+		}
+	}
+	for k := range c.clean {
+		if !c.settledIn[k.block] {
+			delete(c.clean, k)
+		}
+	}
+	c.metrics.damaged.Set(float64(len(c.damaged)))
+	return nil
+}
+
+// mayMerge reports whether a block may be an input.
+func (c *Compactor) mayMerge(b *catalog.Block, tried map[string]bool) bool {
+	_, damaged := c.damaged[b.ID]
+	return c.settledIn[b.ID] && !damaged && !tried[b.ID]
+}
+
+// next returns the merge that is to be done next, or nil, and the number of blocks that wait for a due merge.
+func (c *Compactor) next(blocks []catalog.Block, tried map[string]bool) (first *job, backlog int) {
+	for _, live := range groups(blocks) {
+		p := &planner{o: &c.o, now: c.o.Now(), live: live, may: func(b *catalog.Block) bool { return c.mayMerge(b, tried) }}
+		j, n := p.next()
+		if backlog += n; first == nil {
+			first = j
+		}
+	}
+	return first, backlog
+}
+
+func (c *Compactor) mergeOne(ctx context.Context, j *job, deletions catalog.Deletions) error {
+	began := time.Now()
+	c.o.Logger.Debug("merging blocks", "why", j.why, "blocks", len(j.inputs))
+	made, err := c.run(ctx, j, deletions)
+	c.metrics.seconds.Observe(time.Since(began).Seconds())
+	if err != nil {
+		return fmt.Errorf("merge %d blocks (%s): %w", len(j.inputs), j.why, err)
+	}
+	c.metrics.merges.WithLabelValues(j.why).Inc()
+	for _, b := range made {
+		c.settledIn[b.ID] = true // its inputs were
+	}
+	c.o.Logger.Info("merged blocks", "why", j.why, "in", len(j.inputs), "out", len(made), "after", time.Since(began).Round(time.Millisecond))
+	return nil
+}
+
+// failed counts an error, and leaves a block alone for a while that cannot be read.
+func (c *Compactor) failed(err error) error {
+	c.metrics.failures.Inc()
+	if id, ok := blamed(err); ok {
+		c.damaged[id] = c.o.Now()
+		c.metrics.damaged.Set(float64(len(c.damaged)))
+		c.o.Logger.Error("a block cannot be read; it is left out of merges for a while", "block", id, "err", err)
+	}
+	return err
+}
+
+func (c *Compactor) collided(tenant string, k model.Key, kept, dropped model.Labels) {
+	c.metrics.collisions.Inc()
+	c.o.Logger.Error("two label sets have one key; the first one stays", "tenant", tenant, "key", k, "kept", kept, "dropped", dropped)
+}

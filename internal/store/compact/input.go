@@ -1,0 +1,176 @@
+package compact
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/catalog"
+	"github.com/shaledb/shale/internal/store/part"
+)
+
+// inputError is an error of one input.
+type inputError struct {
+	id  string
+	err error
+}
+
+func (e *inputError) Error() string { return fmt.Sprintf("block %s: %v", e.id, e.err) }
+
+func (e *inputError) Unwrap() error { return e.err }
+
+// chains arranges blocks so that each chain is one run of ascending series: the blocks of one earlier merge, which was
+// cut by series, are open one at a time. Blocks in order give chains in order.
+func chains(inputs []catalog.Block) [][]catalog.Block {
+	var all [][]catalog.Block
+	for _, b := range bySeries(inputs) {
+		at := slices.IndexFunc(all, func(c []catalog.Block) bool {
+			last := &c[len(c)-1]
+			return last.Record == b.Record && before(last, &b)
+		})
+		if at < 0 {
+			all = append(all, []catalog.Block{b})
+		} else {
+			all[at] = append(all[at], b)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b []catalog.Block) int { return cmp.Compare(a[0].OrderHi, b[0].OrderHi) })
+	return all
+}
+
+// bySeries orders blocks by their first series, as far as the catalogue knows it.
+func bySeries(blocks []catalog.Block) []catalog.Block {
+	sorted := slices.Clone(blocks)
+	slices.SortFunc(sorted, func(a, b catalog.Block) int {
+		return cmp.Or(strings.Compare(a.FirstTenant, b.FirstTenant), strings.Compare(a.LastTenant, b.LastTenant),
+			a.KeyMin.Compare(b.KeyMin), cmp.Compare(a.OrderHi, b.OrderHi), strings.Compare(a.ID, b.ID))
+	})
+	return sorted
+}
+
+// before reports whether all series of a stand before all of b.
+func before(a, b *catalog.Block) bool {
+	if a.TenantCount == 0 || b.TenantCount == 0 || a.LastTenant > b.FirstTenant {
+		return false
+	}
+	return a.LastTenant < b.FirstTenant || a.FirstTenant == b.LastTenant && a.KeyMax.Less(b.KeyMin)
+}
+
+// chain is the stream of a chain. It leaves out what has been deleted.
+type chain struct {
+	m      *merge
+	blocks []catalog.Block // the first is open
+	most   int64           // bytes of a window
+
+	stream    part.Stream
+	tenant    string
+	deletions catalog.Deletions // of the open block and the tenant
+	err       error
+}
+
+func (c *chain) Next(ctx context.Context) bool {
+	for c.err == nil {
+		if c.stream == nil && !c.open(ctx) {
+			return false
+		}
+		if !c.stream.Next(ctx) {
+			if err := c.stream.Err(); err != nil {
+				c.err = &inputError{c.blocks[0].ID, err}
+				return false
+			}
+			c.stream, c.blocks = nil, c.blocks[1:]
+			continue
+		}
+		if t := c.stream.Tenant(); t != c.tenant {
+			c.tenant, c.deletions = t, c.m.deletions.Of(&c.blocks[0], t)
+		}
+		if len(c.deletions) == 0 || c.cut() {
+			return true
+		}
+	}
+	return false
+}
+
+// open opens the next block. It returns false at the end.
+func (c *chain) open(ctx context.Context) bool {
+	if len(c.blocks) == 0 {
+		return false
+	}
+	r, err := c.m.reader(ctx, &c.blocks[0], c.most)
+	if err != nil {
+		c.err = err
+		return false
+	}
+	c.stream, c.tenant, c.deletions = r.Stream(), "", nil
+	return true
+}
+
+// cut takes deleted rows out of the series at hand, and reports whether any row is left.
+func (c *chain) cut() bool {
+	ranges := c.deletions.Ranges(c.stream.Labels())
+	if len(ranges) == 0 {
+		return true
+	}
+	rows := c.stream.Rows()
+	for _, f := range model.Families() {
+		catalog.CutRows(rows.Family(f), 0, ranges)
+	}
+	return rows.Len() > 0
+}
+
+func (c *chain) Tenant() string          { return c.stream.Tenant() }
+func (c *chain) Key() model.Key          { return c.stream.Key() }
+func (c *chain) Labels() model.Labels    { return c.stream.Labels() }
+func (c *chain) Rows() *model.SeriesRows { return c.stream.Rows() }
+func (c *chain) Err() error              { return c.err }
+
+// reader opens a block and compares it with what the catalogue says.
+func (m *merge) reader(ctx context.Context, b *catalog.Block, most int64) (*part.Reader, error) {
+	ws := &windows{m: m, object: catalog.ObjectName(b.ID), size: b.Bytes, most: most}
+	r, err := part.OpenWith(ctx, ws, ws.read, b.Bytes)
+	if err == nil {
+		meta := r.Meta()
+		switch {
+		case meta.Seed != m.c.o.Seed:
+			err = fmt.Errorf("%w: its key seed is %016x and the bucket's %016x", model.ErrCorrupt, uint64(meta.Seed), uint64(m.c.o.Seed))
+		case meta.Signal != b.Signal || meta.Series != b.Series || meta.Samples != b.Samples || meta.Range != b.Range || !meta.Labels:
+			err = fmt.Errorf("%w: it is not what its commit record says", model.ErrCorrupt)
+		}
+	}
+	if err != nil {
+		return nil, &inputError{b.ID, err}
+	}
+	return r, nil
+}
+
+// fetch reads bytes of an object, within the budget, and tries again while the bucket has a transient error.
+func (m *merge) fetch(ctx context.Context, object string, off, n int64) (b []byte, err error) {
+	if err := m.c.pace.take(ctx, n); err != nil {
+		return nil, err
+	}
+	err = retry(ctx, m.c.o.firstPause, func() error {
+		b, err = m.c.o.Bucket.GetRange(ctx, object, off, n)
+		if err == nil && int64(len(b)) != n {
+			err = fmt.Errorf("%w: %s: %d bytes of [%d, %d)", model.ErrTransient, object, len(b), off, off+n)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	m.c.metrics.read.Add(float64(n))
+	return b, nil
+}
+
+// blamed returns the block that an error which will not go away is about.
+func blamed(err error) (id string, ok bool) {
+	var e *inputError
+	if !errors.As(err, &e) || errors.Is(err, model.ErrTransient) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return "", false
+	}
+	return e.id, true
+}

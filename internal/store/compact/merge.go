@@ -1,0 +1,254 @@
+package compact
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/catalog"
+	"github.com/shaledb/shale/internal/store/part"
+)
+
+// merge is a job that is running.
+type merge struct {
+	c   *Compactor
+	ctx context.Context
+	job *job
+
+	// deletions are left out of the rows, up to generation.
+	deletions  catalog.Deletions
+	generation uint64
+	// What the blocks that are made have in common.
+	ids              []string // of the inputs
+	sources          []catalog.Source
+	orderLo, orderHi uint64
+	created          int64
+
+	// weights are about the bytes that each tenant will take, and small what a tenant takes at most that shares a block.
+	weights map[string]float64
+	small   float64
+
+	tenant  string // of the series at hand
+	cells   []*cellOutput
+	open    map[*blockWriter]bool
+	blocks  []catalog.Block
+	uploads []func()
+}
+
+// run merges the inputs of a job, commits the result and returns it. Without an error the inputs are no longer visible.
+func (c *Compactor) run(ctx context.Context, j *job, deletions catalog.Deletions) (made []catalog.Block, err error) {
+	ctx, cancel := context.WithTimeout(ctx, maxMergeTime)
+	defer cancel()
+	m := c.newMerge(ctx, j, deletions)
+	defer func() {
+		for b := range m.open {
+			err = errors.Join(err, b.abandon())
+		}
+		// An object that was not committed is an orphan from here on.
+		for _, done := range m.uploads {
+			done()
+		}
+	}()
+	var need int64
+	for i := range j.inputs {
+		need += j.inputs[i].Bytes
+	}
+	if err := c.o.Room(need); err != nil {
+		return nil, fmt.Errorf("%d bytes of temporary files: %w", need, err)
+	}
+	if err := m.merge(); err != nil {
+		return nil, err
+	}
+	// Whoever was faster has committed by now, most likely; if not, this merge has only cost work.
+	if err := c.o.Catalog.Refresh(ctx); err != nil {
+		return nil, err
+	}
+	if err := c.o.Catalog.Replace(ctx, m.ids, m.blocks); err != nil {
+		return nil, err
+	}
+	c.metrics.blocksIn.Add(float64(len(m.ids)))
+	c.metrics.blocksOut.Add(float64(len(m.blocks)))
+	return m.blocks, nil
+}
+
+func (c *Compactor) newMerge(ctx context.Context, j *job, deletions catalog.Deletions) *merge {
+	m := &merge{
+		c: c, ctx: ctx, job: j, deletions: deletions, weights: make(map[string]float64),
+		small: c.o.BigTenantShare * float64(c.o.MaxBlockBytes), open: make(map[*blockWriter]bool),
+		orderLo: j.inputs[0].OrderLo, created: j.inputs[0].Created,
+	}
+	// All deletions are known up to the greatest generation that any input or known deletion has: see catalog.Refresh.
+	for _, d := range deletions {
+		m.generation = max(m.generation, d.Generation)
+	}
+	for i := range j.inputs {
+		b := &j.inputs[i]
+		m.ids = append(m.ids, b.ID)
+		m.orderLo, m.orderHi = min(m.orderLo, b.OrderLo), max(m.orderHi, b.OrderHi)
+		m.created, m.generation = max(m.created, b.Created), max(m.generation, b.Generation)
+		m.sources = append(m.sources, b.Sources...)
+	}
+	m.sources = joinSources(m.sources)
+	for _, cell := range j.cells {
+		m.cells = append(m.cells, &cellOutput{cell: cell})
+	}
+	return m
+}
+
+// joinSources makes one of all stretches of the same journal.
+func joinSources(all []catalog.Source) []catalog.Source {
+	all = slices.Clone(all)
+	slices.SortFunc(all, func(a, b catalog.Source) int {
+		return cmp.Or(strings.Compare(a.Node, b.Node), cmp.Compare(a.Epoch, b.Epoch), cmp.Compare(a.SeqLo, b.SeqLo))
+	})
+	var joined []catalog.Source
+	for _, s := range all {
+		if n := len(joined); n > 0 && joined[n-1].Epoch == s.Epoch && joined[n-1].Node == s.Node {
+			joined[n-1].SeqHi = max(joined[n-1].SeqHi, s.SeqHi)
+			continue
+		}
+		joined = append(joined, s)
+	}
+	return joined
+}
+
+// maskWindow is the span of a window of the masks of a day's block: that of the head's windows.
+const maskWindow = 2 * time.Hour
+
+// writerOptions say what a block of a cell is about. The same inputs give the same bytes.
+func (m *merge) writerOptions(c *cell) part.WriterOptions {
+	o := part.WriterOptions{
+		Seed: m.c.o.Seed, Signal: m.job.inputs[0].Signal, Level: part.Dense, Labels: true, Created: m.created,
+	}
+	for _, s := range m.sources {
+		o.Sources = append(o.Sources, part.Source(s))
+	}
+	if c.wholeDay() {
+		o.Windows = part.Windows{Start: c.Min, Length: int64(maskWindow), Count: int(day / maskWindow)}
+	}
+	return o
+}
+
+// merge writes and uploads the blocks.
+func (m *merge) merge() error {
+	runs := chains(m.job.inputs)
+	most := min(greatestWindow, m.c.o.MemoryBytes/2/windowsPerInput/int64(len(runs)))
+	if err := m.weigh(most); err != nil {
+		return err
+	}
+	streams := make([]part.Stream, len(runs))
+	for i, blocks := range runs {
+		streams[i] = &chain{m: m, blocks: blocks, most: most}
+	}
+	err := part.Merge(m.ctx, streams, m.add, part.MergeOptions{OnCollision: m.c.collided})
+	if err == nil {
+		err = m.endTenant()
+	}
+	for _, out := range m.cells {
+		if err == nil && out.shared != nil {
+			err = out.shared.finish(m.ctx)
+		}
+	}
+	return err
+}
+
+// weigh finds out how large each tenant is, by the directories of the inputs: one small read each.
+func (m *merge) weigh(most int64) error {
+	// A series costs about as much as so many samples: its key, its labels, its place in the postings.
+	const seriesSamples = 20
+	for i := range m.job.inputs {
+		b := &m.job.inputs[i]
+		r, err := m.reader(m.ctx, b, most)
+		if err != nil {
+			return err
+		}
+		tenants := r.Meta().Tenants
+		total := float64(b.Samples) + seriesSamples*float64(b.Series)
+		for k := range tenants {
+			t := &tenants[k]
+			m.weights[t.Name] += float64(b.Bytes) * (float64(t.Samples) + seriesSamples*float64(t.Series)) / max(total, 1)
+		}
+	}
+	return nil
+}
+
+// add takes a merged series and distributes its rows over the cells.
+func (m *merge) add(tenant string, k model.Key, l model.Labels, rows *model.SeriesRows) error {
+	if tenant != m.tenant {
+		if err := m.endTenant(); err != nil {
+			return err
+		}
+		m.tenant = tenant
+	}
+	if l == nil {
+		return fmt.Errorf("%w: tenant %q: key %s has rows and no labels", model.ErrCorrupt, tenant, k)
+	}
+	for _, f := range model.Families() {
+		from := rows.Family(f)
+		for i, at := 0, 0; i < from.Len(); at++ {
+			j := i
+			for j < from.Len() && from.Times[j] <= m.cells[at].Max {
+				j++
+			}
+			if j > i {
+				m.cells[at].rows.Family(f).AppendRows(from, i, j)
+			}
+			i = j
+		}
+	}
+	for _, out := range m.cells {
+		if out.rows.Len() == 0 {
+			continue
+		}
+		w, err := m.writer(out, tenant)
+		if err != nil {
+			return err
+		}
+		if err := w.add(tenant, k, l, &out.rows); err != nil {
+			return classed(err)
+		}
+		out.rows.Reset()
+	}
+	return nil
+}
+
+// writer returns the block to which the next series of a tenant goes.
+func (m *merge) writer(out *cellOutput, tenant string) (*blockWriter, error) {
+	at := &out.shared
+	weight := m.weights[tenant]
+	if weight > m.small {
+		at = &out.own
+	}
+	if w := *at; w != nil {
+		// Blocks that tenants share are cut between them, so that blocks of one merge share no tenant.
+		cut := w.full() || at == &out.shared && w.tenant != tenant && float64(w.bytes())+weight > float64(m.c.o.MaxBlockBytes)
+		if !cut {
+			return w, nil
+		}
+		*at = nil
+		if err := w.finish(m.ctx); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	*at, err = m.create(&out.cell)
+	return *at, err
+}
+
+// endTenant finishes the blocks that the last tenant has for itself.
+func (m *merge) endTenant() error {
+	for _, out := range m.cells {
+		if w := out.own; w != nil {
+			out.own = nil
+			if err := w.finish(m.ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,175 @@
+package compact
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/zeebo/xxh3"
+
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/catalog"
+	"github.com/shaledb/shale/internal/store/part"
+)
+
+// cellOutput gathers the rows of one cell. Small tenants share a block, which stays open while blocks of a big tenant
+// are written.
+type cellOutput struct {
+	cell
+	shared, own *blockWriter
+	rows        model.SeriesRows // of the series at hand
+}
+
+// blockWriter writes a block to a local file.
+type blockWriter struct {
+	m      *merge
+	cell   *cell
+	name   string
+	file   vfs.File
+	buf    []byte
+	size   int64
+	hash   xxh3.Hasher128
+	w      *part.Writer
+	tenant string
+
+	series, tenantSeries int
+	keyMin, keyMax       model.Key
+}
+
+func (m *merge) create(c *cell) (*blockWriter, error) {
+	m.c.files++
+	name := m.c.o.FS.PathJoin(m.c.o.Dir, fmt.Sprintf("%08d%s", m.c.files, fileSuffix))
+	f, err := m.c.o.FS.Create(name, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: %v", model.ErrTransient, name, err)
+	}
+	b := &blockWriter{m: m, cell: c, name: name, file: f}
+	b.w = part.NewWriter(b, m.writerOptions(c))
+	m.open[b] = true
+	return b, nil
+}
+
+// bufferBytes are gathered before they are written; vfs files have no buffer of their own.
+const bufferBytes = 256 << 10
+
+// Write takes bytes of the block.
+func (b *blockWriter) Write(p []byte) (int, error) {
+	b.size += int64(len(p))
+	_, _ = b.hash.Write(p) // never fails
+	b.buf = append(b.buf, p...)
+	if len(b.buf) < bufferBytes {
+		return len(p), nil
+	}
+	return len(p), b.flush()
+}
+
+func (b *blockWriter) flush() error {
+	if err := b.m.c.pace.take(b.m.ctx, int64(len(b.buf))); err != nil {
+		return err
+	}
+	_, err := b.file.Write(b.buf)
+	b.buf = b.buf[:0]
+	return err
+}
+
+// add writes a series.
+func (b *blockWriter) add(tenant string, k model.Key, l model.Labels, rows *model.SeriesRows) error {
+	if tenant != b.tenant {
+		b.tenant, b.tenantSeries = tenant, 0
+	}
+	if b.series == 0 || k.Less(b.keyMin) {
+		b.keyMin = k
+	}
+	if b.series == 0 || b.keyMax.Less(k) {
+		b.keyMax = k
+	}
+	b.series++
+	b.tenantSeries++
+	if err := b.w.Series(tenant, k, l); err != nil {
+		return err
+	}
+	return b.w.Rows(rows)
+}
+
+// What the part's writer has not written yet, about: some pages, and the postings of the tenant.
+const (
+	pendingBytes = 64 << 10
+	postingBytes = 8
+)
+
+// bytes returns the size that the block would have if it ended here, about.
+func (b *blockWriter) bytes() int64 {
+	return b.size + min(pendingBytes, int64(b.series)*64) + int64(b.tenantSeries)*postingBytes
+}
+
+// full reports whether the next series belongs to another block.
+func (b *blockWriter) full() bool {
+	return b.series >= b.m.c.o.maxSeries || b.bytes() >= b.m.c.o.MaxBlockBytes
+}
+
+// finish uploads the block and forgets its file.
+func (b *blockWriter) finish(ctx context.Context) (err error) {
+	defer func() { err = errors.Join(err, b.abandon()) }()
+	meta, size, err := b.w.Finish()
+	if err == nil {
+		err = b.flush()
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", b.name, classed(err))
+	}
+	block := b.m.block(b, &meta, size)
+	b.m.uploads = append(b.m.uploads, b.m.c.o.Catalog.Uploading(block.ID))
+	if err := b.m.c.pace.take(ctx, size); err != nil {
+		return err
+	}
+	err = retry(ctx, b.m.c.o.firstPause, func() error {
+		return b.m.c.o.Bucket.Put(ctx, catalog.ObjectName(block.ID), io.NewSectionReader(b.file, 0, size), size)
+	})
+	if err != nil {
+		return fmt.Errorf("upload %s: %w", block.ID, err)
+	}
+	b.m.c.metrics.written.Add(float64(size))
+	b.m.blocks = append(b.m.blocks, block)
+	return nil
+}
+
+// abandon closes and deletes the file. What cannot be deleted is deleted by the next start.
+func (b *blockWriter) abandon() error {
+	if !b.m.open[b] {
+		return nil
+	}
+	delete(b.m.open, b)
+	err := b.file.Close()
+	_ = b.m.c.o.FS.Remove(b.name)
+	if err != nil {
+		return fmt.Errorf("%w: %s: %v", model.ErrTransient, b.name, err)
+	}
+	return nil
+}
+
+// classed gives an error of the file system its class.
+func classed(err error) error {
+	for _, class := range []error{model.ErrInvalid, model.ErrCorrupt, model.ErrTransient, context.Canceled, context.DeadlineExceeded} {
+		if errors.Is(err, class) {
+			return err
+		}
+	}
+	return fmt.Errorf("%w: %w", model.ErrTransient, err)
+}
+
+// block describes a block that was written.
+func (m *merge) block(b *blockWriter, meta *part.Meta, size int64) catalog.Block {
+	hash := b.hash.Sum128().Bytes()
+	block := catalog.Block{
+		Signal: meta.Signal, Group: m.job.inputs[0].Group, Level: b.cell.level, Range: meta.Range,
+		Sources: m.sources, OrderLo: m.orderLo, OrderHi: m.orderHi, KeyMin: b.keyMin, KeyMax: b.keyMax,
+		Series: meta.Series, Samples: meta.Samples, Bytes: size, Generation: m.generation, Created: m.created,
+	}
+	for i := range meta.Tenants {
+		block.Tenants = append(block.Tenants, meta.Tenants[i].Name)
+	}
+	block.ID = catalog.MergedID(m.ids, meta.Signal, meta.Range, uint32(len(m.blocks)), m.generation, size, hash)
+	return block
+}

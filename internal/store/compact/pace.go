@@ -1,0 +1,42 @@
+package compact
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// pacer bounds bytes per second over all that is read and written. What has not been used for up to a second may be
+// used at once.
+type pacer struct {
+	rate int64 // 0: no bound
+
+	mu   sync.Mutex
+	free time.Time // when all that was taken so far has been paid for
+}
+
+// take waits until n more bytes may be moved, or until the context is done.
+func (p *pacer) take(ctx context.Context, n int64) error {
+	if p.rate == 0 {
+		return ctx.Err()
+	}
+	p.mu.Lock()
+	now := time.Now()
+	if earliest := now.Add(-time.Second); p.free.Before(earliest) {
+		p.free = earliest
+	}
+	p.free = p.free.Add(time.Duration(float64(n) / float64(p.rate) * float64(time.Second)))
+	wait := p.free.Sub(now)
+	p.mu.Unlock()
+	if wait <= 0 {
+		return ctx.Err()
+	}
+	t := time.NewTimer(wait)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}

@@ -1,0 +1,217 @@
+package compact
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/catalog"
+)
+
+// job is one merge.
+type job struct {
+	// why names the reason, for logs and metrics.
+	why    string
+	inputs []catalog.Block // by order
+	cells  []cell          // ascending, of all times
+}
+
+// The reasons of merges.
+const (
+	becauseDay    = "day"    // a day is over
+	becauseMany   = "many"   // too many blocks wait for their day to end
+	becauseLate   = "late"   // rows came for a day that was merged already
+	becauseDelete = "delete" // rows were deleted
+)
+
+// planner decides what is to be merged, of the visible blocks of one signal and retention group.
+type planner struct {
+	o    *Options
+	now  int64
+	live []catalog.Block // by order
+	// may says of a block whether it may be an input.
+	may func(*catalog.Block) bool
+}
+
+// groups parts the visible blocks by what may be merged with each other.
+func groups(live []catalog.Block) [][]catalog.Block {
+	type key struct {
+		signal model.Signal
+		group  string
+	}
+	byKey := make(map[key][]catalog.Block)
+	for _, b := range live {
+		k := key{b.Signal, b.Group}
+		byKey[k] = append(byKey[k], b)
+	}
+	parted := make([][]catalog.Block, 0, len(byKey))
+	for _, blocks := range byKey {
+		sortByOrder(blocks)
+		parted = append(parted, blocks)
+	}
+	slices.SortFunc(parted, func(a, b []catalog.Block) int {
+		return cmp.Or(cmp.Compare(a[0].Signal, b[0].Signal), cmp.Compare(a[0].Group, b[0].Group))
+	})
+	return parted
+}
+
+func sortByOrder(blocks []catalog.Block) {
+	slices.SortFunc(blocks, func(a, b catalog.Block) int {
+		return cmp.Or(cmp.Compare(a.OrderHi, b.OrderHi), cmp.Compare(a.OrderLo, b.OrderLo), cmp.Compare(a.ID, b.ID))
+	})
+}
+
+// over returns the start of the first day that is not over, with the grace.
+func (p *planner) over() int64 { return dayOf(p.now - int64(p.o.Grace)) }
+
+// next returns the merge that is due first, or nil, and how many blocks wait for a merge that is due.
+func (p *planner) next() (j *job, backlog int) {
+	for _, plan := range []func() (*job, int){p.days, p.late, p.many} {
+		due, n := plan()
+		if backlog += n; j == nil {
+			j = due
+		}
+	}
+	return j, backlog
+}
+
+// days merges what is not settled and has rows of days that are over. What was written after the grace of the last day
+// waits for the next one, so that rows which trickle in late are merged once a day.
+func (p *planner) days() (*job, int) {
+	over := p.over()
+	var due []catalog.Block
+	for i := range p.live {
+		b := &p.live[i]
+		fresh := b.Created < over+int64(p.o.Grace) || b.Created > p.now // or its clock was wrong
+		if b.Level < catalog.Settled && b.Range.Min < over && fresh && p.may(b) {
+			due = append(due, *b)
+		}
+	}
+	if len(due) == 0 {
+		return nil, 0
+	}
+	inputs := longest(due, p.live, p.may, p.fits)
+	return &job{why: becauseDay, inputs: inputs, cells: dayCells(span(inputs), p.now, over)}, len(due)
+}
+
+// many joins small blocks that wait for their day to end, when there are too many of them. Blocks of a quarter of the
+// greatest size are left alone: to join them saves little.
+func (p *planner) many() (*job, int) {
+	var waiting []catalog.Block
+	for i := range p.live {
+		if b := &p.live[i]; b.Level < catalog.Settled && b.Bytes <= p.o.MaxBlockBytes/4 && p.may(b) {
+			waiting = append(waiting, *b)
+		}
+	}
+	if len(waiting) <= p.o.MaxFresh {
+		return nil, 0
+	}
+	inputs := longest(waiting, p.live, p.may, p.fits)
+	var bytes int64
+	for i := range inputs {
+		bytes += inputs[i].Bytes
+	}
+	if int64(len(inputs)) <= 2*(2+bytes/p.o.MaxBlockBytes) { // that may be what it leaves
+		return nil, len(waiting)
+	}
+	return &job{why: becauseMany, inputs: inputs, cells: halves(p.over())}, len(waiting)
+}
+
+// Late blocks of a day are merged with it when there are lateBlocks of them, or when they have a lateShare of its
+// bytes, or when nothing has come for lateRest.
+const (
+	lateBlocks = 3
+	lateShare  = 0.125
+	lateRest   = 2 * int64(day)
+	// wideBlocks is the number for blocks that span days.
+	wideBlocks = 4
+)
+
+// late merges settled blocks of one day that may hold the same series, and those that span several days.
+func (p *planner) late() (*job, int) {
+	byDay := make(map[int64][]catalog.Block)
+	var wide []catalog.Block
+	for _, b := range p.live {
+		if b.Level < catalog.Settled || !p.may(&b) {
+			continue
+		}
+		if start, ok := inOneDay(b.Range); ok {
+			byDay[start] = append(byDay[start], b)
+		} else {
+			wide = append(wide, b)
+		}
+	}
+	var first *job
+	backlog := 0
+	take := func(blocks []catalog.Block, atLeast int, cells func([]catalog.Block) []cell) {
+		inputs := p.layered(blocks, atLeast)
+		inputs = longest(inputs, p.live, p.may, p.fits)
+		if len(p.layered(inputs, 1)) == 0 { // what is left of them lies side by side: the merge would change nothing
+			return
+		}
+		if backlog += len(inputs); first == nil || inputs[0].Range.Min < first.inputs[0].Range.Min {
+			first = &job{why: becauseLate, inputs: inputs, cells: cells(inputs)}
+		}
+	}
+	for start, blocks := range byDay {
+		take(blocks, lateBlocks, func(inputs []catalog.Block) []cell {
+			if r := span(inputs); r.Min >= start && r.Max <= lastOf(start) {
+				return oneDay(start)
+			}
+			return dayCells(span(inputs), p.now, p.over())
+		})
+	}
+	take(wide, wideBlocks, func(inputs []catalog.Block) []cell { return dayCells(span(inputs), p.now, p.over()) })
+	return first, backlog
+}
+
+// layered returns those of the blocks that lie above each other, if that is worth a merge: the largest blocks of which
+// no two may meet are the ground, all others lie on it.
+func (p *planner) layered(blocks []catalog.Block, atLeast int) []catalog.Block {
+	blocks = slices.Clone(blocks)
+	slices.SortFunc(blocks, func(a, b catalog.Block) int { return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.ID, b.ID)) })
+	meet := func(a, b *catalog.Block) bool { return a.Record != b.Record && a.MayMeet(b) }
+	var ground, upper []catalog.Block
+	for i := range blocks {
+		if slices.ContainsFunc(ground, func(g catalog.Block) bool { return meet(&g, &blocks[i]) }) {
+			upper = append(upper, blocks[i])
+		} else {
+			ground = append(ground, blocks[i])
+		}
+	}
+	if len(upper) == 0 {
+		return nil
+	}
+	var groundBytes, upperBytes, newest int64
+	met := slices.Clone(upper)
+	for i := range upper {
+		upperBytes += upper[i].Bytes
+		newest = max(newest, upper[i].Created)
+	}
+	for i := range ground {
+		if slices.ContainsFunc(upper, func(u catalog.Block) bool { return meet(&u, &ground[i]) }) {
+			groundBytes += ground[i].Bytes
+			met = append(met, ground[i])
+		}
+	}
+	if len(upper) < atLeast && float64(upperBytes) < lateShare*float64(groundBytes) && p.now-newest < lateRest {
+		return nil
+	}
+	sortByOrder(met)
+	return met
+}
+
+// directoryBytes is about what a tenant costs in the memory of an open input.
+const directoryBytes = 160
+
+// maxReplaced bounds the ids in one commit record.
+const maxReplaced = 1024
+
+// fits reports whether so many blocks may be merged at one time.
+func (p *planner) fits(inputs []catalog.Block) bool {
+	var tenants int64
+	for i := range inputs {
+		tenants += int64(inputs[i].TenantCount)
+	}
+	return len(inputs) <= maxReplaced && (len(inputs) <= 2 || len(chains(inputs)) <= p.o.MaxInputs && tenants*directoryBytes <= p.o.MemoryBytes/2)
+}
