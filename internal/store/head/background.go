@@ -7,29 +7,34 @@ import (
 	"time"
 )
 
-// Start begins the background work: the known set is rebuilt, then buffers are flushed, parts merged and windows
-// shipped until Close.
+// Start begins the background work: the known set is rebuilt, and buffers are flushed, parts merged and windows shipped
+// until Close.
 func (h *Head) Start() {
-	ctx, cancel := context.WithCancel(context.Background())
-	h.stop = cancel
-	h.mu.Lock()
-	h.flushes = true
-	h.mu.Unlock()
-	h.goDo(ctx, "head-known", func(ctx context.Context) {
+	h.goDo("head-known", func(ctx context.Context) {
 		if err := h.rebuildKnown(ctx); err != nil && ctx.Err() == nil {
 			h.metrics.workErrors.Inc()
 			h.o.Logger.Error("the known set could not be rebuilt; series carry their labels once more", "err", err)
 		}
 		h.forgetIdle(ctx)
 	})
-	h.goDo(ctx, "head-flush", h.flushUntil)
-	h.goDo(ctx, "head-merge", h.mergeUntil)
+	h.startFlushing()
+	h.goDo("head-merge", h.mergeUntil)
+}
+
+// startFlushing begins to flush, unless that has begun.
+func (h *Head) startFlushing() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.flushes {
+		h.flushes = true
+		h.goDo("head-flush", h.flushUntil)
+	}
 }
 
 // goDo runs a goroutine that Close waits for.
-func (h *Head) goDo(ctx context.Context, name string, f func(context.Context)) {
+func (h *Head) goDo(name string, f func(context.Context)) {
 	h.done.Go(func() {
-		pprof.Do(ctx, pprof.Labels("shale", name), f)
+		pprof.Do(h.running, pprof.Labels("shale", name), f)
 	})
 }
 
@@ -46,6 +51,7 @@ func (h *Head) flushUntil(ctx context.Context) {
 		case <-h.urge:
 		}
 		for err := h.Flush(ctx); err != nil; err = h.Flush(ctx) {
+			h.dropBuilt()
 			if !retry.after(ctx, h, "flush", err) {
 				return
 			}

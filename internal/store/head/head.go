@@ -21,12 +21,13 @@ type Head struct {
 	about   metadata
 	metrics *metrics
 
-	merging  sync.Mutex // held by a merge or a ship
-	flushing sync.Mutex // held by a flush
-	edits    sync.Mutex // held by a change of the set of parts
-	manifest manifest   // guarded by edits
-	epoch    uint64     // of the journal, for ever
-	orphans  []partInfo // guarded by edits: files of changes whose manifest may or may not have been written
+	merging  sync.Mutex         // held by a merge or a ship
+	built    map[shipID][]Block // guarded by merging: blocks that wait for the bucket
+	flushing sync.Mutex         // held by a flush
+	edits    sync.Mutex         // held by a change of the set of parts
+	manifest manifest           // guarded by edits
+	epoch    uint64             // of the journal, for ever
+	orphans  []partInfo         // guarded by edits: files of changes whose manifest may or may not have been written
 
 	mu   sync.Mutex
 	room *sync.Cond // waits on mu for buffers to shrink
@@ -40,7 +41,7 @@ type Head struct {
 	applied   uint64               // the last sequence number that has been applied
 	rowBytes  int64                // of active and runs
 	lblBytes  int64                // of fresh and labelRuns
-	flushes   bool                 // there is somebody who flushes, so Apply may wait for room
+	flushes   bool                 // somebody flushes, so Apply may wait for room
 	shut      bool
 
 	// knownComplete says that the known set has been rebuilt, labelsMayGo that series or rows have left since labels were
@@ -48,8 +49,9 @@ type Head struct {
 	knownComplete, labelsMayGo atomic.Bool
 
 	pagesRead atomic.Int64
-	urge      chan struct{} // wakes the flush before its time
-	flushed   chan struct{} // wakes the merges after a flush
+	urge      chan struct{}   // wakes the flush before its time
+	flushed   chan struct{}   // wakes the merges after a flush
+	running   context.Context // until Close
 	stop      context.CancelFunc
 	done      sync.WaitGroup
 }
@@ -75,6 +77,7 @@ func (h *Head) Close() error {
 	h.done.Wait()
 	err := h.Flush(context.Background())
 	h.saveMetadata(true)
+	h.dropBuilt()
 	h.Shut()
 	h.release()
 	return err

@@ -78,6 +78,7 @@ type lookup struct {
 	order     []uint32
 	starts    [65]uint32
 	histogram model.Histogram
+	touched   uint16
 }
 
 // touchAhead is how many lookups are started before the first is finished, so that their cache misses overlap: three

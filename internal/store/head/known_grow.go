@@ -32,12 +32,22 @@ func (k *known) insertAll(l *lookup, tenant uint16, signal model.Signal, keys []
 			chunk := order[:min(touchAhead, len(order))]
 			order = order[len(chunk):]
 			s.table.touch(l.fps, chunk)
+			l.touched += s.table.touchTenants(l.fps, chunk)
 			for _, j := range chunk {
 				s.insert(k, l.fps[j], tenant)
 			}
 		}
 		s.writer.Unlock()
 	}
+}
+
+// touchTenants is touch for the tenants, which an insert writes: their cache misses otherwise come one by one, and were
+// half of the time of filling the set. The sum keeps the loads from being left out.
+func (t *knownTable) touchTenants(fps []uint64, order []uint32) (sum uint16) {
+	for _, i := range order {
+		sum += t.tenants[t.home(fps[i])*slotsPerGroup]
+	}
+	return sum
 }
 
 // reserve makes room for so many keys, so that filling the set need not grow it again and again.

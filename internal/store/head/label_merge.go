@@ -54,17 +54,17 @@ func (h *Head) mergeLabels(ctx context.Context, s model.Signal, in []*localPart)
 func (h *Head) labelKeeper(ctx context.Context, s model.Signal) keepFunc {
 	var tenant string
 	var id uint16
-	var cursors []*part.KeyCursor
+	var cursors []keyCursor
 	return func(name string, k model.Key) (bool, error) {
 		if name != tenant || cursors == nil {
-			tenant, id, cursors = name, h.tenants.must(name), make([]*part.KeyCursor, 0, 16)
+			tenant, id, cursors = name, h.tenants.must(name), make([]keyCursor, 0, 16)
 			for _, p := range h.snapshot() {
 				if i := &p.info; i.Kind == dataPart && i.Signal == s && p.reader.Meta().Tenant(name) != nil {
-					c := p.reader.Keys(ctx, name)
+					c := keyCursor{p.reader.Keys(ctx, name), p}
 					if c.Next() {
 						cursors = append(cursors, c)
 					} else if err := c.Err(); err != nil {
-						return false, err
+						return false, p.named(err)
 					}
 				}
 			}
@@ -76,7 +76,7 @@ func (h *Head) labelKeeper(ctx context.Context, s model.Signal) keepFunc {
 			c := cursors[i]
 			if c.Key().Less(k) && !c.SeekGE(k) {
 				if err := c.Err(); err != nil {
-					return false, err
+					return false, c.part.named(err)
 				}
 				cursors = append(cursors[:i], cursors[i+1:]...)
 				continue
@@ -88,4 +88,10 @@ func (h *Head) labelKeeper(ctx context.Context, s model.Signal) keepFunc {
 		}
 		return false, nil
 	}
+}
+
+// keyCursor knows which part it walks.
+type keyCursor struct {
+	*part.KeyCursor
+	part *localPart
 }

@@ -72,6 +72,11 @@ func (p *localPart) countedFor(req *model.Request) *part.Reader {
 	return p.reader.Bind(part.FilePages(p.file, &req.Cost.PagesDisk))
 }
 
+// chargedFor is countedFor, with the request's quota charged for lists of names and values.
+func (p *localPart) chargedFor(req *model.Request) *part.Reader {
+	return p.countedFor(req).Charged(req.Quota.TakeBytes)
+}
+
 func (p *localPart) pin() { p.refs.Add(1) }
 
 // unpin gives up a reference. Failing to delete a file that nothing refers to any more is no error: the next start

@@ -26,13 +26,15 @@ func Open(ctx context.Context, o Options) (*Head, error) {
 	h := &Head{
 		o: o, tenants: newTenants(o.MaxTenants), known: k,
 		active: newRowBuffer(), fresh: newLabelBuffer(),
-		urge: make(chan struct{}, 1), flushed: make(chan struct{}, 1), stop: func() {},
+		urge: make(chan struct{}, 1), flushed: make(chan struct{}, 1),
 	}
-	h.room = sync.NewCond(&h.mu)
+	h.running, h.stop = context.WithCancel(context.Background())
+	h.room, h.built = sync.NewCond(&h.mu), make(map[shipID][]Block)
 	h.about = metadata{o: &h.o, tenants: make(map[string]*tenantMetadata)}
 	h.limits = creationLimits{total: o.Creation, tenant: o.TenantCreation, tenants: make(map[uint16]*bucketOfTokens)}
 	h.lookups.New = func() any { return new(lookup) }
 	if err := h.openParts(ctx); err != nil {
+		h.stop()
 		h.release()
 		return nil, err
 	}

@@ -202,7 +202,7 @@ func (h *Head) LabelNames(ctx context.Context, req *model.Request, emit func(nam
 	v := h.pinLabels(req.Signal)
 	defer v.release()
 	for _, p := range v.labels {
-		if err := p.reader.LabelNames(ctx, req.Tenant, req.Matchers, emit); err != nil {
+		if err := p.chargedFor(req).LabelNames(ctx, req.Tenant, req.Matchers, emit); err != nil {
 			return p.named(err)
 		}
 	}
@@ -221,7 +221,7 @@ func (h *Head) LabelValues(ctx context.Context, req *model.Request, name string,
 	v := h.pinLabels(req.Signal)
 	defer v.release()
 	for _, p := range v.labels {
-		if err := p.reader.LabelValues(ctx, req.Tenant, name, req.Matchers, emit); err != nil {
+		if err := p.chargedFor(req).LabelValues(ctx, req.Tenant, name, req.Matchers, emit); err != nil {
 			return p.named(err)
 		}
 	}

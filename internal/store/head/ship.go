@@ -7,11 +7,7 @@ import (
 	"slices"
 
 	"github.com/shaledb/shale/internal/model"
-	"github.com/shaledb/shale/internal/store/part"
 )
-
-// maxBlockSeries bounds the series of a block, so that any set of them is at most a 2 MB bitmap.
-const maxBlockSeries = 1 << 24
 
 // Ship takes everything that is in the head to the bucket, closed or not: for tests, and for moving a machine.
 func (h *Head) Ship(ctx context.Context) error {
@@ -115,25 +111,23 @@ func (h *Head) due(s model.Signal, g group, now int64) bool {
 	return bytes >= h.o.LateBytes || now-oldest >= int64(h.o.LateAge)
 }
 
-// ship makes blocks of parts of a group and drops these once the blocks are in the catalogue.
+// ship makes blocks of parts of a group, unless an earlier try has made them, and drops the parts once the blocks are in
+// the catalogue.
 func (h *Head) ship(ctx context.Context, s model.Signal, g group, in []*localPart) error {
-	sw := &shipWriter{h: h, ctx: ctx}
-	sw.options = h.writerOptions(s, in[0].info.SeqLo, in[len(in)-1].info.SeqHi)
-	sw.options.Labels, sw.options.Level = true, part.Dense
-	// The same input gives the same bytes.
-	sw.options.Created = 0
-	for _, p := range in {
-		sw.options.Created = max(sw.options.Created, p.info.Created)
-	}
-	err := part.Merge(ctx, streams(in), sw.add, part.MergeOptions{})
-	if err == nil {
-		err = sw.cut()
+	id := shipID{s, g, in[len(in)-1].info.SeqHi}
+	left, built := h.built[id]
+	var err error
+	if built {
+		left, err = h.upload(ctx, left)
+	} else {
+		left, err = h.build(ctx, s, in)
 	}
 	if err != nil {
-		sw.abandon()
 		h.metrics.shipErrors.Inc()
+		h.keepBuilt(id, left, err)
 		return fmt.Errorf("ship %s: %w", g, err)
 	}
+	delete(h.built, id)
 	h.labelsMayGo.Store(true)
 	return h.commit(ctx, edit{remove: in})
 }
@@ -153,94 +147,4 @@ func (h *Head) markShip(ctx context.Context, s model.Signal, g group) (in []*loc
 		return nil, nil
 	}
 	return in, h.commit(ctx, edit{ship: in})
-}
-
-// shipWriter writes the blocks of one ship, cut by number of series.
-type shipWriter struct {
-	h       *Head
-	ctx     context.Context
-	options part.WriterOptions
-	tenant  string
-	walks   []labelWalk
-
-	cuts     int
-	file     string
-	w        *partWriter
-	series   int
-	min, max model.Key
-}
-
-func (sw *shipWriter) add(tenant string, k model.Key, _ model.Labels, rows *model.SeriesRows) error {
-	if sw.w != nil && sw.series == maxBlockSeries {
-		if err := sw.cut(); err != nil {
-			return err
-		}
-	}
-	if sw.w == nil {
-		if err := sw.begin(); err != nil {
-			return err
-		}
-	}
-	l, err := sw.labelsOf(tenant, k)
-	if err != nil {
-		return err
-	}
-	if sw.series == 0 || k.Less(sw.min) {
-		sw.min = k
-	}
-	if sw.series == 0 || sw.max.Less(k) {
-		sw.max = k
-	}
-	sw.series++
-	if err := sw.w.Series(tenant, k, l); err != nil {
-		return err
-	}
-	return sw.w.Rows(rows)
-}
-
-// labelsOf finds the labels of a key. That there are none is a bug, which stops the ship before a block without them
-// can be uploaded; the rows stay here and can be read.
-func (sw *shipWriter) labelsOf(tenant string, k model.Key) (model.Labels, error) {
-	if tenant != sw.tenant || sw.walks == nil {
-		sw.tenant, sw.walks = tenant, sw.h.labelWalksOf(sw.ctx, sw.options.Signal, tenant)
-	}
-	for _, w := range sw.walks {
-		l, err := w.seek(sw.ctx, k)
-		if err != nil || l != nil {
-			return l, err
-		}
-	}
-	return nil, fmt.Errorf("%w: tenant %q: key %s has rows and no labels", model.ErrCorrupt, tenant, k)
-}
-
-func (sw *shipWriter) begin() (err error) {
-	sw.file = sw.h.nextFile(".block")
-	sw.series = 0
-	sw.w, err = createPart(sw.h.o.FS, sw.h.o.Dir, sw.file, sw.options)
-	return err
-}
-
-// cut finishes a block and takes it to the bucket.
-func (sw *shipWriter) cut() error {
-	if sw.w == nil {
-		return nil
-	}
-	w := sw.w
-	sw.w = nil
-	meta, size, err := w.finish()
-	if err != nil {
-		return err
-	}
-	err = sw.h.o.Shipper.Ship(sw.ctx, Block{Meta: meta, KeyMin: sw.min, KeyMax: sw.max, Cut: sw.cuts, File: w.name, Size: size})
-	sw.cuts++
-	if err == nil {
-		sw.h.metrics.shippedBytes.Add(float64(size))
-	}
-	return errors.Join(err, sw.h.o.FS.Remove(w.name))
-}
-
-func (sw *shipWriter) abandon() {
-	if sw.w != nil {
-		sw.w.abandon()
-	}
 }

@@ -1,0 +1,176 @@
+package head
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/part"
+)
+
+// maxBlockSeries bounds the series of a block, so that any set of them is at most a 2 MB bitmap.
+const maxBlockSeries = 1 << 24
+
+// shipID names a ship: the parts that were marked together.
+type shipID struct {
+	signal model.Signal
+	group  group
+	seqHi  uint64
+}
+
+// build makes the blocks of parts and uploads each. Making a block takes far longer than trying again, so when the
+// bucket fails the other blocks are made all the same, and those that are not in the bucket are returned with the error.
+func (h *Head) build(ctx context.Context, s model.Signal, in []*localPart) ([]Block, error) {
+	sw := &shipWriter{h: h, ctx: ctx}
+	sw.options = h.writerOptions(s, in[0].info.SeqLo, in[len(in)-1].info.SeqHi)
+	sw.options.Labels, sw.options.Level = true, part.Dense
+	// The same input gives the same bytes.
+	sw.options.Created = 0
+	for _, p := range in {
+		sw.options.Created = max(sw.options.Created, p.info.Created)
+	}
+	err := part.Merge(ctx, streams(in), sw.add, part.MergeOptions{})
+	if err == nil {
+		err = sw.cut()
+	}
+	if err != nil {
+		sw.abandon()
+		return nil, err
+	}
+	return sw.left, sw.uploadErr
+}
+
+// upload takes blocks to the bucket and returns those that did not get there.
+func (h *Head) upload(ctx context.Context, blocks []Block) ([]Block, error) {
+	for i, b := range blocks {
+		if err := h.o.Shipper.Ship(ctx, b); err != nil {
+			return blocks[i:], err
+		}
+		h.metrics.shippedBytes.Add(float64(b.Size))
+		_ = h.o.FS.Remove(b.File) // what stays is deleted by the next start
+	}
+	return nil, nil
+}
+
+// keepBuilt remembers finished blocks for the next try, unless they are what is wrong. The next start removes the files:
+// no manifest names them.
+func (h *Head) keepBuilt(id shipID, left []Block, err error) {
+	if len(left) > 0 && errors.Is(err, model.ErrTransient) {
+		h.built[id] = left
+		return
+	}
+	delete(h.built, id)
+	h.removeBlocks(left)
+}
+
+// dropBuilt gives up the files of finished blocks, if nobody is shipping: they can be made again, and the disk may need
+// the room.
+func (h *Head) dropBuilt() {
+	if !h.merging.TryLock() {
+		return
+	}
+	defer h.merging.Unlock()
+	for _, blocks := range h.built {
+		h.removeBlocks(blocks)
+	}
+	clear(h.built)
+}
+
+func (h *Head) removeBlocks(blocks []Block) {
+	for _, b := range blocks {
+		_ = h.o.FS.Remove(b.File)
+	}
+}
+
+// shipWriter writes the blocks of one ship, cut by number of series.
+type shipWriter struct {
+	h       *Head
+	ctx     context.Context
+	options part.WriterOptions
+	tenant  string
+	walks   []labelWalk
+
+	cuts     int
+	w        *partWriter
+	series   int
+	min, max model.Key
+
+	left      []Block // finished, and not in the bucket
+	uploadErr error
+}
+
+func (sw *shipWriter) add(tenant string, k model.Key, _ model.Labels, rows *model.SeriesRows) error {
+	if sw.w != nil && sw.series == maxBlockSeries {
+		if err := sw.cut(); err != nil {
+			return err
+		}
+	}
+	if sw.w == nil {
+		if err := sw.begin(); err != nil {
+			return err
+		}
+	}
+	l, err := sw.labelsOf(tenant, k)
+	if err != nil {
+		return err
+	}
+	if sw.series == 0 || k.Less(sw.min) {
+		sw.min = k
+	}
+	if sw.series == 0 || sw.max.Less(k) {
+		sw.max = k
+	}
+	sw.series++
+	if err := sw.w.Series(tenant, k, l); err != nil {
+		return err
+	}
+	return sw.w.Rows(rows)
+}
+
+// labelsOf finds the labels of a key. That there are none is a bug, which stops the ship before a block without them
+// can be uploaded; the rows stay here and can be read.
+func (sw *shipWriter) labelsOf(tenant string, k model.Key) (model.Labels, error) {
+	if tenant != sw.tenant || sw.walks == nil {
+		sw.tenant, sw.walks = tenant, sw.h.labelWalksOf(sw.ctx, sw.options.Signal, tenant)
+	}
+	for _, w := range sw.walks {
+		l, err := w.seek(sw.ctx, k)
+		if err != nil || l != nil {
+			return l, err
+		}
+	}
+	return nil, fmt.Errorf("%w: tenant %q: key %s has rows and no labels", model.ErrCorrupt, tenant, k)
+}
+
+func (sw *shipWriter) begin() (err error) {
+	sw.series = 0
+	sw.w, err = createPart(sw.h.o.FS, sw.h.o.Dir, sw.h.nextFile(".block"), sw.options)
+	return err
+}
+
+// cut finishes a block and takes it to the bucket, unless that has failed before.
+func (sw *shipWriter) cut() error {
+	if sw.w == nil {
+		return nil
+	}
+	w := sw.w
+	sw.w = nil
+	meta, size, err := w.finish()
+	if err != nil {
+		return err
+	}
+	sw.left = append(sw.left, Block{Meta: meta, KeyMin: sw.min, KeyMax: sw.max, Cut: sw.cuts, File: w.name, Size: size})
+	if sw.cuts++; sw.uploadErr == nil {
+		sw.left, sw.uploadErr = sw.h.upload(sw.ctx, sw.left)
+	}
+	return nil
+}
+
+// abandon deletes what has been written and is not in the bucket.
+func (sw *shipWriter) abandon() {
+	if sw.w != nil {
+		sw.w.abandon()
+	}
+	sw.h.removeBlocks(sw.left)
+}
