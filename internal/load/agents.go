@@ -69,8 +69,8 @@ func (a *Agents) Check() error {
 	switch {
 	case a.Agents < 1 || a.Metrics < 1 || a.Agents > maxSeries/a.Metrics:
 		return fmt.Errorf("%w: load: agents and metrics must each be at least 1, and their product at most %d", model.ErrInvalid, int64(maxSeries))
-	case a.Connections < 1 || a.Connections > a.Agents:
-		return fmt.Errorf("%w: load: %d connections: want 1 to the number of agents, %d", model.ErrInvalid, a.Connections, a.Agents)
+	case a.Connections < 1 || a.Connections > min(a.Agents, maxConnections):
+		return fmt.Errorf("%w: load: %d connections: want 1 to %d", model.ErrInvalid, a.Connections, min(a.Agents, maxConnections))
 	case !validPath(a.Prefix):
 		return fmt.Errorf("%w: load: prefix %q: want letters, digits, '_', '-' and single dots", model.ErrInvalid, a.Prefix)
 	case a.Value.Histogram():
@@ -80,6 +80,9 @@ func (a *Agents) Check() error {
 	}
 	return a.Spawn.check(a)
 }
+
+// maxConnections is what one process may have open from one address.
+const maxConnections = 1 << 16
 
 // validPath is narrower than Graphite's rule, so that names need no escaping but that of dots in selectors.
 func validPath(s string) bool {

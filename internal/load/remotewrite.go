@@ -60,8 +60,17 @@ func (l *RemoteWrite) Check() error {
 	if err := l.Disorder.check(); err != nil {
 		return err
 	}
-	return l.Fleet.Check()
+	if err := l.Fleet.Check(); err != nil {
+		return err
+	}
+	if l.Fleet.batches(l.Batch) > maxBatches {
+		return fmt.Errorf("%w: load: more than %d requests in a round; take larger batches", model.ErrInvalid, maxBatches)
+	}
+	return nil
 }
+
+// maxBatches bounds the memory that acknowledgements take: two bits for each request.
+const maxBatches = 1 << 28
 
 func (l *RemoteWrite) endpoint() (*url.URL, error) {
 	u, err := url.Parse(l.URL)

@@ -186,7 +186,8 @@ func (h *Header) check() error {
 	ok := h.Version >= 1 && h.Version <= stateVersion && h.Timeline.Step > 0
 	switch {
 	case h.RemoteWrite != nil && h.Graphite == nil:
-		ok = ok && h.Batch > 0 && h.RemoteWrite.Check() == nil && (h.Disorder == nil || h.Disorder.check() == nil)
+		ok = ok && h.Batch > 0 && h.RemoteWrite.Check() == nil && h.RemoteWrite.batches(h.Batch) <= maxBatches &&
+			int64(h.RemoteWrite.Churn.Jitter) < h.Timeline.Step && (h.Disorder == nil || h.Disorder.check() == nil)
 	case h.Graphite != nil && h.RemoteWrite == nil:
 		ok = ok && h.Graphite.Check() == nil
 	default:
@@ -199,13 +200,16 @@ func (h *Header) check() error {
 }
 
 // maxStateRounds bounds what a damaged record can make the reader allocate.
-const maxStateRounds = 1 << 26
+const (
+	maxStateRounds = 1 << 26
+	maxStateBits   = 1 << 36
+)
 
 // apply takes one record in and reports whether it makes sense in this file.
 func (s *State) apply(kind recordKind, a, b uint64) bool {
 	switch kind {
 	case recordAck, recordFail:
-		if s.Acks == nil || a >= maxStateRounds || b >= uint64(s.Acks.batches) {
+		if s.Acks == nil || a >= maxStateRounds || b >= uint64(s.Acks.batches) || a*uint64(s.Acks.batches) > maxStateBits {
 			return false
 		}
 		if kind == recordAck {

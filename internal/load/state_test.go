@@ -103,12 +103,50 @@ func stateBytes(t testing.TB) []byte {
 func FuzzState(f *testing.F) {
 	f.Add(stateBytes(f))
 	f.Add([]byte(`{"version":1,"timeline":{"start":0,"step":1},"graphite":{"prefix":"a","agents":1,"metrics":1,"connections":1}}` + "\n"))
+	f.Add([]byte(oldState))
+	f.Add([]byte(`{"version":2,"timeline":{"start":0,"step":1},"remote_write":{"seed":1,"tenants":2,"scrapers":2,"targets":2,"metrics":3,` +
+		`"series":5,"labels":10,"name":"m","value":"histogram","churn":{"series_interval":60000000000,"relabel_jitter":{"how":"uniform","by":5},` +
+		`"stale_markers":true},"exemplars":0.5},"batch":4,"disorder":{"late":{"share":0.1,"by":1000},"twice":0.1,"rounds":9}}` + "\n"))
+	f.Add([]byte(`{"version":2,"timeline":{"start":0,"step":1},"graphite":{"prefix":"a","agents":1,"metrics":1,"connections":1,` +
+		`"protocol":"pickle","spawn":{"interval":5,"jitter":5,"flush":7}}}` + "\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s, err := parseState(data)
 		if err == nil && (s.Acks == nil) == (s.Graphite == nil) {
 			t.Error("a state of neither kind, or of both")
 		}
 	})
+}
+
+// oldState is the first line of a file of version 1.
+const oldState = `{"version":1,"timeline":{"start":1700000000000000000,"step":1000000000},"remote_write":` +
+	`{"seed":7,"targets":12,"metrics":3,"series":10,"labels":12,"name":"load_metric","value":"gauge"},"batch":50}` + "\n"
+
+// TestOldState: a file of the version before is read as it always was. TestGolden keeps what it says as it was.
+func TestOldState(t *testing.T) {
+	s, err := parseState([]byte(oldState))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f := testFleet(); *s.RemoteWrite != f || s.Disorder != nil || s.Acks.batches != 8 {
+		t.Errorf("%+v, %d batches", s.RemoteWrite, s.Acks.batches)
+	}
+	o := newFleetOrigin(s)
+	if !o.regular() || o.ms(17, 3) != 1700000003000 || o.cycle(17, 3) != 0 || o.LabelsOf(17, 0)[cycleLabel] != "" {
+		t.Error("the origin of an old state is not what it was")
+	}
+}
+
+// TestStateBounds: a header cannot make its reader take much memory.
+func TestStateBounds(t *testing.T) {
+	for _, line := range []string{
+		strings.Replace(oldState, `"series":10`, `"series":10000000000`, 1),
+		`{"version":2,"timeline":{"start":0,"step":1},"graphite":{"prefix":"a","agents":10000000,"metrics":1,"connections":10000000}}`,
+		strings.Replace(oldState, `"version":1`, `"version":3`, 1), strings.Replace(oldState, `"step":1000000000`, `"step":0`, 1),
+	} {
+		if _, err := parseState([]byte(line)); !errors.Is(err, model.ErrCorrupt) {
+			t.Errorf("%s: %v", line, err)
+		}
+	}
 }
 
 // TestLives reads trails, given as "seconds:counter@life" or "seconds:away".

@@ -3,6 +3,7 @@ package load
 import (
 	"bufio"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -43,6 +44,9 @@ type memStore struct {
 	headers []http.Header
 	tenants map[string]int
 	conns   []net.Conn
+	// pickles is set if connections bring pickles, accepted counts connections.
+	pickles  bool
+	accepted int
 }
 
 func newMemStore() *memStore {
@@ -120,7 +124,10 @@ func (s *memStore) put(l labels.Labels, ms int64, v float64) {
 // some returns the series of the store in order.
 func (s *memStore) some() []string { return slices.Sorted(maps.Keys(s.series)) }
 
-func (s *memStore) query(w http.ResponseWriter, r *http.Request) {
+func (s *memStore) query(w http.ResponseWriter, r *http.Request) { answerQuery(s.engine, s, w, r) }
+
+// answerQuery answers query and query_range with Prometheus' own engine.
+func answerQuery(engine *promql.Engine, from storage.Queryable, w http.ResponseWriter, r *http.Request) {
 	at := func(name string) time.Time {
 		seconds, _ := strconv.ParseFloat(r.FormValue(name), 64)
 		return time.UnixMilli(int64(math.Round(seconds * 1000)))
@@ -129,9 +136,9 @@ func (s *memStore) query(w http.ResponseWriter, r *http.Request) {
 	var err error
 	if strings.HasSuffix(r.URL.Path, "range") {
 		step := time.Duration(at("step").UnixMilli()) * time.Millisecond
-		q, err = s.engine.NewRangeQuery(r.Context(), s, nil, r.FormValue("query"), at("start"), at("end"), step)
+		q, err = engine.NewRangeQuery(r.Context(), from, nil, r.FormValue("query"), at("start"), at("end"), step)
 	} else {
-		q, err = s.engine.NewInstantQuery(r.Context(), s, nil, r.FormValue("query"), at("time"))
+		q, err = engine.NewInstantQuery(r.Context(), from, nil, r.FormValue("query"), at("time"))
 	}
 	if err != nil {
 		w.WriteHeader(http.StatusBadRequest)
@@ -145,9 +152,11 @@ func (s *memStore) query(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewEncoder(w).Encode(map[string]any{"status": "error", "error": res.Err.Error()})
 		return
 	}
-	_ = json.NewEncoder(w).Encode(map[string]any{
-		"status": "success", "data": map[string]any{"resultType": res.Value.Type(), "result": res.Value},
-	})
+	succeed(w, map[string]any{"resultType": res.Value.Type(), "result": res.Value})
+}
+
+func succeed(w io.Writer, data any) {
+	_ = json.NewEncoder(w).Encode(map[string]any{"status": "success", "data": data})
 }
 
 // Querier and what follows make the store a source for the engine.
@@ -228,8 +237,13 @@ func (s *memStore) listen(t *testing.T, addr string) net.Listener {
 			}
 			s.mu.Lock()
 			s.conns = append(s.conns, c)
+			s.accepted++
 			s.mu.Unlock()
-			wg.Go(func() { s.readLines(c) })
+			if s.pickles {
+				wg.Go(func() { s.readPickles(c) })
+			} else {
+				wg.Go(func() { s.readLines(c) })
+			}
 		}
 	})
 	t.Cleanup(func() {
@@ -277,8 +291,40 @@ func (s *memStore) line(line string) {
 	if err != nil {
 		panic(err)
 	}
+	s.point(f[0], t, v)
+}
+
+// point takes in a point, whose name may have tags.
+func (s *memStore) point(name string, seconds int64, v float64) {
 	s.received++
-	s.put(labels.FromStrings("__name__", f[0]), t*1000, v)
+	tags := strings.Split(name, ";")
+	pairs := []string{"__name__", tags[0]}
+	for _, tag := range tags[1:] {
+		key, value, _ := strings.Cut(tag, "=")
+		pairs = append(pairs, key, value)
+	}
+	s.put(labels.FromStrings(pairs...), seconds*1000, v)
+}
+
+// readPickles reads messages behind their lengths.
+func (s *memStore) readPickles(c net.Conn) {
+	defer c.Close()
+	in := bufio.NewReader(c)
+	for {
+		var size uint32
+		if binary.Read(in, binary.BigEndian, &size) != nil {
+			return
+		}
+		message := make([]byte, size)
+		if _, err := io.ReadFull(in, message); err != nil {
+			return
+		}
+		s.mu.Lock()
+		for _, p := range unpickle(message) {
+			s.point(p.name, p.seconds, p.value)
+		}
+		s.mu.Unlock()
+	}
 }
 
 // listenHTTP listens at an address that may still be in use for a moment.

@@ -100,7 +100,7 @@ func (t *Target) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // scrape writes the series of a target.
 func (t *Target) scrape(w http.ResponseWriter, r *http.Request, n int, now time.Time) {
 	began := time.Now()
-	format := expfmt.NegotiateIncludingOpenMetrics(r.Header)
+	format := expfmt.NegotiateAccept(r.Header, expfmt.FmtProtoDelim, expfmt.FmtText, expfmt.FmtOpenMetrics_1_0_0, expfmt.FmtOpenMetrics_0_0_1)
 	w.Header().Set("Content-Type", string(format))
 	var out io.Writer = &countingWriter{w, t.Tally}
 	if t.Gzip && acceptsGzip(r.Header) {

@@ -44,11 +44,16 @@ func decode(t tester, l *RemoteWrite, compressed []byte, size int) []message {
 	if l.Protocol == V2 {
 		return decodeV2(t, raw)
 	}
+	out, _ := decodeV1(t, raw)
+	return out
+}
+
+func decodeV1(t tester, raw []byte) (out []message, metadata []prompb.MetricMetadata) {
+	t.Helper()
 	var req prompb.WriteRequest
 	if err := req.Unmarshal(raw); err != nil {
 		t.Fatalf("%v", err)
 	}
-	var out []message
 	for _, ts := range req.Timeseries {
 		var m message
 		b := labels.NewScratchBuilder(0)
@@ -69,7 +74,7 @@ func decode(t tester, l *RemoteWrite, compressed []byte, size int) []message {
 		}
 		out = append(out, m)
 	}
-	return out
+	return out, req.Metadata
 }
 
 func decodeV2(t tester, raw []byte) []message {
