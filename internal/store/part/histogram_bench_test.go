@@ -82,15 +82,15 @@ func TestHistogramSizes(t *testing.T) {
 		level        Compression
 		most         float64
 	}{
-		{"block, two hours, 150 observations a scrape", 20, 480, 150, false, Dense, 100},
-		{"the same, fast", 20, 480, 150, false, Fast, 100},
-		{"two hours, 5 observations a scrape", 20, 480, 5, false, Dense, 100},
-		{"floats of whole numbers", 20, 480, 150, true, Dense, 100},
-		{"young, one row", 500, 1, 150, false, Fast, 200},
-		{"young, one row, dense", 500, 1, 150, false, Dense, 200},
-		{"four rows", 500, 4, 150, false, Fast, 200},
-		{"eight rows", 500, 8, 150, false, Fast, 200},
-		{"twenty rows", 500, 20, 150, false, Fast, 200},
+		{"block, two hours, 150 observations a scrape", 20, 480, 150, false, Dense, 15.5},
+		{"the same, fast", 20, 480, 150, false, Fast, 15.5},
+		{"two hours, 5 observations a scrape", 20, 480, 5, false, Dense, 10},
+		{"floats of whole numbers", 20, 480, 150, true, Dense, 17},
+		{"young, one row", 500, 1, 150, false, Fast, 43},
+		{"young, one row, dense", 500, 1, 150, false, Dense, 39},
+		{"four rows", 500, 4, 150, false, Fast, 28.5},
+		{"eight rows", 500, 8, 150, false, Fast, 26.5},
+		{"twenty rows", 500, 20, 150, false, Fast, 21.5},
 	} {
 		all := latencies(c.series, c.rows, c.perScrape, c.float)
 		r, _ := writePart(t, all, testOptions(false, c.level))

@@ -139,6 +139,27 @@ func TestHostileHistograms(t *testing.T) {
 	}
 }
 
+// TestHistogramAllocations: reading and writing histograms allocates by page and layout, not by row.
+func TestHistogramAllocations(t *testing.T) {
+	all := latencies(20, 400, 150, false)
+	r, _ := writePart(t, all, testOptions(false, Fast))
+	c := r.SamplesAt(context.Background(), anyTime)
+	var rows model.Rows
+	if n := testing.AllocsPerRun(3, func() {
+		for rank := range uint32(len(all)) {
+			rows.Reset()
+			if c.AppendRows(rank, &rows) != nil || rows.Len() != 400 {
+				t.Fatal("reading failed")
+			}
+		}
+	}); n > 400 {
+		t.Errorf("reading: %v allocations for %d rows", n, 400*len(all))
+	}
+	if n := testing.AllocsPerRun(3, func() { writeAll(t, all, testOptions(false, Fast)) }); n > 600 {
+		t.Errorf("writing: %v allocations for %d rows", n, 400*len(all))
+	}
+}
+
 func TestWriterRefusesHistograms(t *testing.T) {
 	good := model.Histogram{PositiveSpans: []model.HistogramSpan{{Length: 2}}, Positive: []uint64{1, 2}}
 	for name, change := range map[string]func(h *model.Histogram) []byte{

@@ -1,7 +1,9 @@
 package part
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/shaledb/shale/internal/model"
 )
@@ -43,6 +45,24 @@ type Source struct {
 
 func (s *Source) less(o *Source) bool {
 	return s.Node < o.Node || s.Node == o.Node && s.Epoch < o.Epoch
+}
+
+// JoinSources returns the sources of a part that has the rows of several: each journal once, from its first sequence number
+// to its last.
+func JoinSources(all ...[]Source) []Source {
+	joined := slices.Concat(all...)
+	slices.SortFunc(joined, func(a, b Source) int {
+		return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Epoch, b.Epoch))
+	})
+	out := joined[:0]
+	for _, s := range joined {
+		if n := len(out); n > 0 && out[n-1].Node == s.Node && out[n-1].Epoch == s.Epoch {
+			out[n-1].SeqLo, out[n-1].SeqHi = min(out[n-1].SeqLo, s.SeqLo), max(out[n-1].SeqHi, s.SeqHi)
+			continue
+		}
+		out = append(out, s)
+	}
+	return out
 }
 
 // setSources sets the sources. It returns what is wrong with them, or "".
