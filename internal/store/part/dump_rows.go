@@ -119,7 +119,8 @@ func dumpExemplars(a *annotator) {
 	d := labelDir{rest: a.s}
 	for i := uint64(0); i < sets && !a.s.bad; i++ {
 		a.show(func() string {
-			if err := d.set(i == 0); err != nil {
+			d.next = int(min(i, 1)) // the first alone is whole
+			if err := d.step(); err != nil {
 				a.s.fail()
 				return err.Error()
 			}

@@ -86,7 +86,8 @@ func (d *exemplarDir) openSets(s *scan, most int) error {
 	n := s.below(uint64(most))
 	d.dir.rest = *s
 	for i := range n {
-		if err := d.dir.set(i == 0); err != nil {
+		d.dir.next = min(i, 1) // the first alone is whole
+		if err := d.dir.step(); err != nil {
 			return err
 		}
 		if len(d.sets)+len(d.dir.labels) > maxExemplarBytes {

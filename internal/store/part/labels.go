@@ -132,16 +132,7 @@ func (d *labelDir) seek(i int) error {
 }
 
 func (d *labelDir) step() error {
-	if err := d.set(d.next%restartRanks == 0); err != nil {
-		d.next = 0
-		return err
-	}
-	d.next++
-	return nil
-}
-
-// set reads a set, which is whole or coded against the one before.
-func (d *labelDir) set(whole bool) error {
+	whole := d.next%restartRanks == 0
 	prefix, suffix := d.rest.uvarint(), d.rest.uvarint()
 	middle := d.rest.bytes()
 	if whole {
@@ -149,6 +140,7 @@ func (d *labelDir) set(whole bool) error {
 	}
 	n := uint64(len(d.labels))
 	if d.rest.bad || prefix > n || suffix > n-prefix {
+		d.next = 0
 		return corrupt("labels: a set does not fit the one before")
 	}
 	if suffix == 0 {
@@ -156,6 +148,7 @@ func (d *labelDir) set(whole bool) error {
 	} else {
 		d.splice(int(prefix), int(suffix), middle)
 	}
+	d.next++
 	return nil
 }
 

@@ -102,7 +102,7 @@ func (p *samplePage) add(rank uint32, r *model.Rows, i, j int) error {
 	} else {
 		p.seqs.add(r.Times[i:j])
 	}
-	if mixed := anyBlob(r, i, j); n >= shortRows || mixed {
+	if mixed := len(r.Kinds) > 0 && anyBlob(r, i, j); n >= shortRows || mixed {
 		before := len(p.longBuf)
 		if mixed {
 			if err := p.addMixed(r, i, j); err != nil {
@@ -140,9 +140,6 @@ func (p *samplePage) padMixed(n int) []int64 {
 }
 
 func anyBlob(r *model.Rows, i, j int) bool {
-	if len(r.Kinds) == 0 {
-		return false
-	}
 	for _, k := range r.Kinds[i:j] {
 		if k != model.KindFloat {
 			return true

@@ -21,34 +21,18 @@ func (p *Writer) Rows(r *model.SeriesRows) error {
 	if p.o.Windows.Count > 0 {
 		p.masks.masks[len(p.masks.masks)-1] = int64(p.o.Windows.ofSeries(r))
 	}
-	if p.err = p.samplesOf(&r.Samples); p.err == nil {
+	if p.err = p.samplesOf(&r.Samples); p.err == nil && len(r.Exemplars.Times) > 0 {
 		p.err = p.exemplarsOf(&r.Exemplars)
 	}
 	return p.err
 }
 
-// columns verifies that rows are whole and in order, and notes their times.
-func (p *Writer) columns(s section, r *model.Rows) error {
+// ragged returns an error unless the columns are as long as each other.
+func ragged(s section, r *model.Rows) error {
 	n := len(r.Times)
-	switch {
-	case len(r.Values) != n || len(r.Starts) != 0 && len(r.Starts) != n || len(r.Kinds) != 0 && len(r.Kinds) != n:
+	if len(r.Values) != n || len(r.Starts) != 0 && len(r.Starts) != n || len(r.Kinds) != 0 && len(r.Kinds) != n {
 		return invalid("%s: columns of %d times, %d values, %d starts, %d kinds", s, n, len(r.Values), len(r.Starts), len(r.Kinds))
-	case s == sampleSection:
-		// The loop of all rows there are, hence by itself.
-		for i, t := range r.Times[1:] {
-			if t <= r.Times[i] {
-				return invalid("series %s: time %d after %d", p.last, t, r.Times[i])
-			}
-		}
-	default:
-		for i, t := range r.Times[1:] {
-			if t < r.Times[i] {
-				return invalid("series %s: %s: time %d after %d", p.last, s, t, r.Times[i])
-			}
-		}
 	}
-	t := p.tenant()
-	t.Range.Min, t.Range.Max = min(t.Range.Min, r.Times[0]), max(t.Range.Max, r.Times[n-1])
 	return nil
 }
 
@@ -57,10 +41,17 @@ func (p *Writer) samplesOf(r *model.Rows) error {
 	if n == 0 {
 		return nil
 	}
-	if err := p.columns(sampleSection, r); err != nil {
+	if err := ragged(sampleSection, r); err != nil {
 		return err
 	}
-	p.tenant().Samples += uint64(n)
+	for i, t := range r.Times[1:] {
+		if t <= r.Times[i] {
+			return invalid("series %s: time %d after %d", p.last, t, r.Times[i])
+		}
+	}
+	t := p.tenant()
+	t.Samples += uint64(n)
+	t.Range.Min, t.Range.Max = min(t.Range.Min, r.Times[0]), max(t.Range.Max, r.Times[n-1])
 	// What fits a page of its own is not cut in two.
 	if !p.samples.empty() && !p.samples.fits(p.rank, min(n, p.sizes.seriesRows), &p.sizes) {
 		if err := p.flushSamples(); err != nil {
@@ -122,14 +113,16 @@ func blobSize(r *model.Rows, k int, kind model.Kind) (int, error) {
 
 func (p *Writer) exemplarsOf(r *model.Rows) error {
 	n := len(r.Times)
-	if n == 0 {
-		return nil
-	}
-	if err := p.columns(exemplarSection, r); err != nil {
+	if err := ragged(exemplarSection, r); err != nil {
 		return err
 	}
-	p.tenant().Exemplars += uint64(n)
+	tenant := p.tenant()
+	tenant.Exemplars += uint64(n)
+	tenant.Range.Min, tenant.Range.Max = min(tenant.Range.Min, r.Times[0]), max(tenant.Range.Max, r.Times[n-1])
 	for i, t := range r.Times {
+		if i > 0 && t < r.Times[i-1] {
+			return invalid("series %s: exemplars: time %d after %d", p.last, t, r.Times[i-1])
+		}
 		if _, err := blobSize(r, i, model.KindExemplar); err != nil {
 			return fmt.Errorf("series %s: %w", p.last, err)
 		}
