@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"time"
 
 	"github.com/shaledb/shale/internal/config"
@@ -19,6 +21,15 @@ type loadTargetCmd struct {
 	Gzip          bool            `default:"true" negatable:"" help:"Compress for scrapers that accept it, as a Prometheus does. Without, this process and the scraper spend less CPU."`
 	Start         string          `default:"1970-01-01T00:00:00Z" help:"When values and cycles begin: 2026-03-01T12:00:00Z, Unix seconds, or -6h. With the default, a second process or one that is started again serves the same."`
 	Duration      config.Duration `help:"How long to serve. 0: until the process is interrupted."`
+	Verify        int64           `help:"Serve nothing. Read back this many series from where scrapers have written them, and check that each sample is what the target showed then, and that none is missing. The other flags of shape and time must be those of the target that served."`
+	VerifyFrom    string          `default:"-10m" help:"Read back from here on: a time as --start."`
+	VerifyUntil   string          `default:"-30s" help:"Read back up to here; the last samples may still be on their way."`
+	VerifyEvery   config.Duration `help:"How often a scraper comes: gaps that are half as long again are missing samples. 0: gaps are not looked for."`
+	VerifyLate    config.Duration `default:"10s" help:"How long after the time that a scraper puts down it may have been answered: its scrape_timeout."`
+	VerifyOver    load.Over       `default:"auto" help:"How series are read back: query (PromQL; shows no stale markers and no whole histograms), remote-read (shows all), or auto, which is remote-read."`
+	VerifyDraw    uint64          `default:"1" help:"Another number draws other series for --verify."`
+	QueryURL      string          `default:"http://127.0.0.1:9480" help:"Server to read back from, over Prometheus' HTTP API."`
+	Tenant        string          `help:"Tenant to read as, sent as X-Scope-OrgID."`
 	JSON          bool            `name:"json" help:"Print the summary as JSON."`
 	Quiet         bool            `help:"Show no progress."`
 }
@@ -39,12 +50,16 @@ A Prometheus finds all targets by itself, with the labels that shale load remote
 
 Avalanche's shape, 200,000 series a target, relabelled every day, one target after the other:
 
-    shale load target --targets 100 --metrics 2000 --series 100 --series-interval 24h --relabel-jitter stagger:1m`
+    shale load target --targets 100 --metrics 2000 --series 100 --series-interval 24h --relabel-jitter stagger:1m
+
+Did a server get everything that Prometheus servers, which scrape once a minute, have sent on to it in the last half hour?
+
+    shale load target --targets 100 --metrics 2000 --series 100 --series-interval 24h --relabel-jitter stagger:1m \
+      --verify 1000 --verify-from -30m --verify-every 1m`
 }
 
-// Run serves until its time is over.
-func (c *loadTargetCmd) Run(ctx context.Context, p *process) error {
-	begin := time.Now()
+// target returns the fleet of targets.
+func (c *loadTargetCmd) target(begin time.Time) (*load.Target, error) {
 	t := &load.Target{Fleet: c.fleet(), Begin: begin, Gzip: c.Gzip, Now: time.Now, Tally: &load.Tally{}}
 	t.Fleet.Churn.ValueInterval, t.Fleet.StartTimes = c.ValueInterval.Std(), c.StartTimes
 	if c.Value == load.Counter {
@@ -52,10 +67,24 @@ func (c *loadTargetCmd) Run(ctx context.Context, p *process) error {
 	}
 	var err error
 	if t.Epoch, err = parseTime(c.Start, begin); err != nil {
-		return usageError{fmt.Errorf("--start: %w", err)}
+		return nil, usageError{fmt.Errorf("--start: %w", err)}
 	}
 	if err := t.Check(); err != nil {
-		return usageError{err}
+		return nil, usageError{err}
+	}
+	return t, nil
+}
+
+// Run serves until its time is over, or verifies.
+func (c *loadTargetCmd) Run(ctx context.Context, p *process) error {
+	begin := time.Now()
+	t, err := c.target(begin)
+	if err != nil {
+		return err
+	}
+	outcome := loadOutcome{JSON: c.JSON, Quiet: c.Quiet}
+	if c.Verify > 0 {
+		return c.verify(ctx, p, t, &outcome)
 	}
 	l, err := net.Listen("tcp", c.Listen)
 	if err != nil {
@@ -66,17 +95,51 @@ func (c *loadTargetCmd) Run(ctx context.Context, p *process) error {
 		ctx, cancel = context.WithTimeout(ctx, d)
 		defer cancel()
 	}
-	outcome := loadOutcome{JSON: c.JSON, Quiet: c.Quiet}
 	meter := load.Meter{Name: "target", Total: c.Duration.Std().Milliseconds()}
 	meter.Detail = func() string { return fmt.Sprintf("%d scrapes, %d samples", t.Tally.Scraped(), t.Tally.Sent()) }
 	meter.Read = func() int64 { return time.Since(begin).Milliseconds() }
-	var report *load.Report
 	if !c.Quiet {
 		fmt.Fprintf(p.stderr, "%d targets of %d series at http://%s/targets/<n>/metrics, listed at /sd\n", c.Targets, c.Metrics*c.Series, l.Addr())
 	}
+	var report *load.Report
 	outcome.progress(p).During(meter, func() { report, err = t.Serve(ctx, l) })
 	if err != nil {
 		return err
 	}
 	return outcome.print(p, report)
+}
+
+// verify reads back what scrapers have written.
+func (c *loadTargetCmd) verify(ctx context.Context, p *process, t *load.Target, outcome *loadOutcome) error {
+	from, err := parseTime(c.VerifyFrom, t.Begin)
+	if err != nil {
+		return usageError{fmt.Errorf("--verify-from: %w", err)}
+	}
+	until, err := parseTime(c.VerifyUntil, t.Begin)
+	if err != nil {
+		return usageError{fmt.Errorf("--verify-until: %w", err)}
+	}
+	if !from.Before(until) {
+		return usageError{errors.New("--verify-from must be before --verify-until")}
+	}
+	transport := &http.Transport{MaxIdleConnsPerHost: verifyConcurrency}
+	defer transport.CloseIdleConnections()
+	v := load.Scraped{
+		Reader: load.Reader{URL: c.QueryURL, Client: &http.Client{Transport: transport}, Patience: time.Minute},
+		Tenant: c.Tenant, Fleet: t.Fleet, Epoch: t.Epoch, Series: c.Verify, Draw: c.VerifyDraw, Over: c.VerifyOver,
+		From: from, To: until, Every: c.VerifyEvery.Std(), Late: c.VerifyLate.Std(), Concurrency: verifyConcurrency, Done: t.Tally.Compared,
+	}
+	report := &load.Report{}
+	meter := load.Meter{Name: "verify", Total: c.Verify, Read: t.Tally.Sent, Detail: func() string { return fmt.Sprintf("%d series", t.Tally.Sent()) }}
+	outcome.progress(p).During(meter, func() { report.Verified, err = v.Run(ctx) })
+	if err != nil {
+		return err
+	}
+	if err := outcome.print(p, report); err != nil {
+		return err
+	}
+	if !report.Verified.OK() {
+		return errVerification
+	}
+	return nil
 }

@@ -64,10 +64,58 @@ func TestLoadUsage(t *testing.T) {
 	for _, args := range [][]string{
 		{"remote-write", "--value", "soup"}, {"remote-write", "--start", "soup"}, {"remote-write", "--targets", "0"},
 		{"remote-write", "--url", "soup"}, {"remote-write", "--rate", "-1"}, {"remote-write", "--verify-only"},
+		{"remote-write", "--protocol", "v3"}, {"remote-write", "--compression", "gzip"}, {"remote-write", "--emulate", "avalanche"},
+		{"remote-write", "--relabel-jitter", "uniform"}, {"remote-write", "--relabel-jitter", "none:1s"}, {"remote-write", "--relabel-jitter", "soup:1s"},
+		{"remote-write", "--relabel-jitter", "stagger:0"}, {"remote-write", "--ooo", "0.1"}, {"remote-write", "--ooo", "x:1s"}, {"remote-write", "--ooo", "2:1s"},
+		{"remote-write", "--dup", "-1"}, {"remote-write", "--start-timestamps"}, {"remote-write", "--jitter", "1h"}, {"remote-write", "--verify-over", "soup"},
+		{"remote-write", "--series-interval", "1ms"}, {"remote-write", "--exemplars", "2"},
+		{"target", "--value-interval", "0"}, {"target", "--start", "soup"}, {"target", "--targets", "0"}, {"target", "--verify", "1", "--verify-from", "soup"},
+		{"target", "--verify", "1", "--verify-until", "soup"}, {"target", "--verify", "1", "--verify-from", "-1s", "--verify-until", "-2s"},
+		{"graphite", "--protocol", "soup"}, {"graphite", "--value", "histogram"}, {"graphite", "--protocol", "pickle", "--udp"},
+		{"graphite", "--spawn-interval", "1s", "--rate", "5"}, {"graphite", "--spawn-jitter", "1s"},
 		{"graphite", "--target", "soup"}, {"graphite", "--prefix", "a b"}, {"graphite", "--step", "500ms"},
 	} {
 		if code, out, errs := shale(t, nil, append([]string{"load"}, args...)...); code != exitUsage || errs == "" {
 			t.Errorf("%v: code %d: %s%s", args, code, out, errs)
 		}
+	}
+}
+
+// TestLoadKinds runs a small load of each kind against a server that takes everything.
+func TestLoadKinds(t *testing.T) {
+	url := forgetful(t)
+	for name, args := range map[string]string{
+		"v2 is not understood":   "--protocol v2 --metadata --start-timestamps --value counter",
+		"zstd, vmagent":          "--compression zstd --emulate vmagent --jitter 100ms",
+		"churn":                  "--series-interval 2s --relabel-jitter uniform:1s --rollout-stagger 1s --no-stale-markers",
+		"histograms":             "--value histogram-custom --exemplars 0.5",
+		"tenants and scrapers":   "--tenants 3 --scrapers 2 --tenant x",
+		"disorder":               "--ooo 0.5:1d --dup 0.5 --value-interval 30s",
+		"several in a long time": "--start -1h --step 1m --relabel-jitter stagger:90s --series-interval 1h",
+	} {
+		args := append([]string{"load", "remote-write", "--url", url + "/api/v1/write", "--quiet", "--json", "--rate", "0", "--rounds", "5", "--targets", "2",
+			"--metrics", "2", "--series", "5"}, strings.Fields(args)...)
+		code, out, errs := shale(t, nil, args...)
+		var report load.Report
+		if err := json.Unmarshal([]byte(out), &report); err != nil || code != exitOK || report.Sent < 50 {
+			t.Errorf("%s: code %d, %v: %s%s", name, code, err, out, errs)
+		}
+		// The server writes no header that counts what it has stored, so nothing of version 2 is.
+		if v2 := strings.HasPrefix(name, "v2"); v2 != (report.Dropped == report.Sent) || v2 != (report.Misreported > 0) || !v2 && report.Acked != report.Sent {
+			t.Errorf("%s: %s", name, out)
+		}
+	}
+}
+
+// TestLoadTarget serves for a moment, and looks for what nobody has scraped.
+func TestLoadTarget(t *testing.T) {
+	code, out, errs := shale(t, nil, "load", "target", "--listen", "127.0.0.1:0", "--duration", "50ms")
+	if code != exitOK || !strings.Contains(out, "target: 10000 series, 0 scrapes") || !strings.Contains(errs, "10 targets of 1000 series") {
+		t.Errorf("code %d: %s%s", code, out, errs)
+	}
+	url := forgetful(t)
+	code, out, errs = shale(t, nil, "load", "target", "--verify", "3", "--verify-over", "query", "--query-url", url, "--quiet")
+	if code != exitFailed || !strings.Contains(out, "3 missing") || !strings.Contains(errs, "verification failed") {
+		t.Errorf("code %d: %s%s", code, out, errs)
 	}
 }

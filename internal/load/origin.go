@@ -15,7 +15,6 @@ const (
 // labels in turn, each with the number of its cycle.
 type origin interface {
 	Total() int64
-	tenant(g int64) int
 	// selectedBy returns what tells a series from all others of its tenant, in all of its cycles.
 	selectedBy(g int64) []label
 	LabelsOf(g int64, cycle int) map[string]string
@@ -76,8 +75,6 @@ func (o *fleetOrigin) rounds() int {
 // roundsInFlight is more than a shard can have sent without an answer, which is one batch; it only widens the range
 // in which samples that nobody acknowledged are expected.
 const roundsInFlight = 2
-
-func (o *fleetOrigin) tenant(g int64) int { return o.place(g).tenant }
 
 func (o *fleetOrigin) moment(g int64, round int) moment {
 	p := o.place(g)

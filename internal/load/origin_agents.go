@@ -44,7 +44,6 @@ func newAgentsOrigin(s *State, sentBefore uint64) *agentsOrigin {
 const connectionsApart = 16
 
 func (o *agentsOrigin) rounds() int                                    { return o.last }
-func (o *agentsOrigin) tenant(int64) int                               { return 0 }
 func (o *agentsOrigin) cycleOf(map[string]string) (cycle int, ok bool) { return 0, true }
 func (o *agentsOrigin) cycle(int64, int) int                           { return 0 }
 func (o *agentsOrigin) ended(int64, int) (int, standing)               { return 0, never }

@@ -44,7 +44,7 @@ func (l *RemoteWrite) Header() Header {
 	return h
 }
 
-// Check returns an error of class [model.ErrInvalid] unless the load can be sent. The schedule is not looked at.
+// Check returns an error of class [model.ErrInvalid] unless the load can be sent.
 func (l *RemoteWrite) Check() error {
 	if _, err := l.endpoint(); err != nil {
 		return err
@@ -54,6 +54,8 @@ func (l *RemoteWrite) Check() error {
 		return fmt.Errorf("%w: load: tenant %q: a header has one line", model.ErrInvalid, l.Tenant)
 	case l.Batch < 1 || l.Concurrency < 1:
 		return fmt.Errorf("%w: load: batch and concurrency must be at least 1", model.ErrInvalid)
+	case f.Churn.Jitter > 0 && f.Churn.Jitter >= time.Duration(l.Schedule.Step):
+		return fmt.Errorf("%w: load: jitter %v: want less than the %v between samples", model.ErrInvalid, f.Churn.Jitter, time.Duration(l.Schedule.Step))
 	case l.Protocol == V1 && f.StartTimes:
 		return fmt.Errorf("%w: load: remote write 1.0 has no start timestamps; take v2", model.ErrInvalid)
 	}
@@ -85,9 +87,6 @@ func (l *RemoteWrite) endpoint() (*url.URL, error) {
 func (l *RemoteWrite) Run(ctx context.Context) (*State, *Report, error) {
 	if err := l.Check(); err != nil {
 		return nil, nil, err
-	}
-	if l.Fleet.Churn.Jitter >= time.Duration(l.Schedule.Step) {
-		return nil, nil, fmt.Errorf("%w: load: jitter %v: want less than the %v between samples", model.ErrInvalid, l.Fleet.Churn.Jitter, time.Duration(l.Schedule.Step))
 	}
 	endpoint, err := l.endpoint()
 	if err != nil {

@@ -27,11 +27,15 @@ func small(t *testing.T, url string, timing Timing) *RemoteWrite {
 	}
 }
 
+// testClient leaves no connection open behind.
+func testClient() *http.Client {
+	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+}
+
 func verify(t *testing.T, url string, s *State, change func(*Verifier)) *Verification {
 	t.Helper()
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	v := &Verifier{
-		Reader: Reader{URL: url, Client: client, Patience: 5 * time.Second},
+		Reader: Reader{URL: url, Client: testClient(), Patience: 5 * time.Second},
 		State:  s, Series: 1 << 40, Counts: true, Chunk: 1000, Concurrency: 4,
 	}
 	if change != nil {

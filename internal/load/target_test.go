@@ -75,15 +75,44 @@ type scraped struct {
 // parse takes a scrape apart with Prometheus' own parsers. Classic histograms become native ones with their bounds.
 func parse(t *testing.T, r *http.Response) scraped {
 	t.Helper()
-	p, err := textparse.New(bodyOf(t, r), r.Header.Get("Content-Type"), nil, textparse.ParserOptions{ConvertClassicHistogramsToNHCB: true, OpenMetricsSkipSTSeries: true})
+	out := scraped{map[string]sample{}, map[string]int64{}, map[string]exemplar.Exemplar{}, map[string]string{}, map[string]string{}}
+	each(t, r, out.types, out.help, func(p textparse.Parser, l map[string]string, s sample) {
+		id := labelsKey(l)
+		if _, ok := out.samples[id]; ok {
+			t.Fatalf("%s comes twice", id)
+		}
+		out.samples[id], out.starts[id] = s, p.StartTimestamp()
+		var e exemplar.Exemplar
+		if p.Exemplar(&e) {
+			out.exemplars[id] = e
+		}
+	})
+	return out
+}
+
+// parseMessages gives a scrape as one would send it.
+func parseMessages(t *testing.T, r *http.Response) (out []message) {
+	t.Helper()
+	each(t, r, map[string]string{}, map[string]string{}, func(_ textparse.Parser, l map[string]string, s sample) {
+		out = append(out, message{labels: l, samples: []sample{s}})
+	})
+	return out
+}
+
+func labelsKey(l map[string]string) string { return fmt.Sprint(l) }
+
+// each calls fn for every sample of a scrape.
+func each(t *testing.T, r *http.Response, types, helps map[string]string, fn func(p textparse.Parser, l map[string]string, s sample)) {
+	t.Helper()
+	opts := textparse.ParserOptions{ConvertClassicHistogramsToNHCB: true, OpenMetricsSkipSTSeries: true}
+	p, err := textparse.New(bodyOf(t, r), r.Header.Get("Content-Type"), nil, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := scraped{map[string]sample{}, map[string]int64{}, map[string]exemplar.Exemplar{}, map[string]string{}, map[string]string{}}
 	for {
 		entry, err := p.Next()
 		if errors.Is(err, io.EOF) {
-			return out
+			return
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -92,11 +121,11 @@ func parse(t *testing.T, r *http.Response) scraped {
 		switch entry {
 		case textparse.EntryType:
 			name, kind := p.Type()
-			out.types[string(name)] = string(kind)
+			types[string(name)] = string(kind)
 			continue
 		case textparse.EntryHelp:
 			name, help := p.Help()
-			out.help[string(name)] = string(help)
+			helps[string(name)] = string(help)
 			continue
 		case textparse.EntryHistogram:
 			_, _, h, fh := p.Histogram()
@@ -115,15 +144,7 @@ func parse(t *testing.T, r *http.Response) scraped {
 		}
 		var l labels.Labels
 		p.Labels(&l)
-		id := fmt.Sprint(l.Map())
-		if _, ok := out.samples[id]; ok {
-			t.Fatalf("%s comes twice", id)
-		}
-		out.samples[id], out.starts[id] = s, p.StartTimestamp()
-		var e exemplar.Exemplar
-		if p.Exemplar(&e) {
-			out.exemplars[id] = e
-		}
+		fn(p, l.Map(), s)
 	}
 }
 

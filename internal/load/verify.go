@@ -109,30 +109,47 @@ func (v *Verifier) Run(ctx context.Context) (*Verification, error) {
 	if err := v.check(); err != nil {
 		return nil, err
 	}
-	began := time.Now()
 	c := &checker{Verifier: v, from: v.origin()}
+	return c.over(ctx, c.from.Total(), func(g int64) { c.series(ctx, g) }, func() {
+		if v.Counts {
+			c.counts(ctx)
+		}
+	})
+}
+
+// over compares the series that are drawn of so many, and does what there is to do then.
+func (c *checker) over(ctx context.Context, total int64, compare func(g int64), then func()) (*Verification, error) {
+	began := time.Now()
 	var next atomic.Int64
-	series := min(v.Series, c.from.Total())
+	series := min(c.Series, total)
 	var wg sync.WaitGroup
-	for range v.Concurrency {
+	for range c.Concurrency {
 		wg.Go(func() {
 			for i := next.Add(1) - 1; i < series && ctx.Err() == nil; i = next.Add(1) - 1 {
-				c.series(ctx, v.pick(i, series, c.from.Total()))
-				if v.Done != nil {
-					v.Done()
+				compare(c.pick(i, series, total))
+				if c.Done != nil {
+					c.Done()
 				}
 			}
 		})
 	}
 	wg.Wait()
-	if v.Counts {
-		c.counts(ctx)
+	if then != nil {
+		then()
 	}
 	c.out.Seconds = time.Since(began).Seconds()
 	if err := ctx.Err(); err != nil {
 		return &c.out, fmt.Errorf("%w: load: verify: %w", model.ErrClosed, err)
 	}
 	return &c.out, nil
+}
+
+// read gives the series that have the given labels, by the way that is chosen.
+func (c *checker) read(ctx context.Context, g int64, ls []label, from, to int64) ([]curve, error) {
+	if c.raw() {
+		return c.Reader.remoteRead(ctx, c.tenantName(g), ls, from, to)
+	}
+	return c.Reader.query(ctx, c.tenantName(g), selectorOf(ls)+window(from, to), to)
 }
 
 // pick returns the i-th of n series that are drawn of total: one from each n-th part, so that none comes twice.
@@ -187,7 +204,7 @@ func (c *checker) ask(query func() error) error {
 // tenantName returns the tenant that a series is of.
 func (c *checker) tenantName(g int64) string {
 	if f := c.State.RemoteWrite; f != nil {
-		return f.tenantName(c.Tenant, c.from.tenant(g))
+		return f.tenantName(c.Tenant, f.place(g).tenant)
 	}
 	return c.Tenant
 }

@@ -45,11 +45,7 @@ func (c *checker) stretch(ctx context.Context, g int64, first, end int) {
 	from, to := c.State.Timeline.ms(first), c.State.Timeline.ms(end)-1
 	var curves []curve
 	if c.ask(func() (err error) {
-		if c.raw() {
-			curves, err = c.Reader.remoteRead(ctx, c.tenantName(g), ls, from, to)
-		} else {
-			curves, err = c.Reader.query(ctx, c.tenantName(g), s.selector+window(from, to), to)
-		}
+		curves, err = c.read(ctx, g, ls, from, to)
 		return err
 	}) != nil {
 		return

@@ -288,7 +288,7 @@ func TestRequestsAreWhatIsVerified(t *testing.T) {
 				if want := round >= o.first(o.place(g).target) && first < testRounds; want != (known == surely) {
 					t.Fatalf("series %d, round %d: standing %d", g, round, known)
 				}
-				at := id{o.tenant(g), fmt.Sprint(o.LabelsOf(g, o.cycle(g, round))), o.ms(g, round), first}
+				at := id{o.place(g).tenant, fmt.Sprint(o.LabelsOf(g, o.cycle(g, round))), o.ms(g, round), first}
 				if known == surely {
 					take(t, o, got, at, g, round)
 					at.round = second
@@ -297,7 +297,7 @@ func TestRequestsAreWhatIsVerified(t *testing.T) {
 					}
 				}
 				if cycle, known := o.ended(g, round); known == surely {
-					at := id{o.tenant(g), fmt.Sprint(o.LabelsOf(g, cycle)), o.ms(g, round), round}
+					at := id{o.place(g).tenant, fmt.Sprint(o.LabelsOf(g, cycle)), o.ms(g, round), round}
 					m := got[at]
 					if len(m) != 1 || m[0].samples[0].bits != model.StaleNaN || (m[0].samples[0].histogram != nil) != f.Value.Histogram() {
 						t.Fatalf("series %d, round %d: marker %+v", g, round, m)
