@@ -31,11 +31,22 @@ func (b *budget) try(n int64) bool {
 }
 
 func (b *budget) tryLocked(n int64) bool {
-	if len(b.waiters) > 0 || b.max > 0 && b.used+n > b.max {
+	if !b.freeLocked(n) {
 		return false
 	}
 	b.used += n
 	return true
+}
+
+// free reports whether try would succeed.
+func (b *budget) free(n int64) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.freeLocked(n)
+}
+
+func (b *budget) freeLocked(n int64) bool {
+	return len(b.waiters) == 0 && (b.max <= 0 || b.used+n <= b.max)
 }
 
 // wait takes n bytes, when they are free.
@@ -103,6 +114,9 @@ func (p *Path) Admit(_ context.Context, tenant string, bytes int64) (*Grant, err
 	if err := ValidTenant(tenant); err != nil {
 		return nil, err
 	}
+	if p.gate.closed.Load() {
+		return nil, errStopping()
+	}
 	if err := g.Grow(bytes); err != nil {
 		return nil, err
 	}
@@ -113,6 +127,9 @@ func (p *Path) Admit(_ context.Context, tenant string, bytes int64) (*Grant, err
 func (p *Path) AdmitWait(ctx context.Context, tenant string, bytes int64) (*Grant, error) {
 	if err := ValidTenant(tenant); err != nil {
 		return nil, err
+	}
+	if p.gate.closed.Load() {
+		return nil, errStopping()
 	}
 	if err := p.fits(bytes); err != nil {
 		return nil, err
@@ -129,15 +146,32 @@ func (g *Grant) Grow(bytes int64) error {
 		return err
 	}
 	if !g.p.budget.try(bytes) {
-		g.p.metrics.refused.WithLabelValues("limits.inflight-bytes").Inc()
-		return &Refused{
-			Status: http.StatusServiceUnavailable, Limit: "limits.inflight-bytes", RetryAfter: 2 * time.Second,
-			Text: fmt.Sprintf("requests that are being worked on hold %d of %d bytes, and this one needs %d more; send it again later",
-				g.p.budget.inUse(), g.p.budget.max, bytes),
-		}
+		return g.p.full(bytes)
 	}
 	g.bytes += bytes
 	return nil
+}
+
+// Expect refuses like Grow, but reserves nothing: a sender that is going to send more than there is room for is told so
+// before it does, and one that has announced much and sends little keeps nobody else out.
+func (g *Grant) Expect(bytes int64) error {
+	if err := g.p.fits(bytes + g.bytes); err != nil {
+		return err
+	}
+	if !g.p.budget.free(bytes) {
+		return g.p.full(bytes)
+	}
+	return nil
+}
+
+// full is the answer to a request for which there is no room now.
+func (p *Path) full(bytes int64) error {
+	p.metrics.refusedRequests.WithLabelValues("limits.inflight-bytes").Inc()
+	return &Refused{
+		Status: http.StatusServiceUnavailable, Limit: "limits.inflight-bytes", RetryAfter: 2 * time.Second,
+		Text: fmt.Sprintf("requests that are being worked on hold %d of %d bytes, and this one needs %d more; send it again later",
+			p.budget.inUse(), p.budget.max, bytes),
+	}
 }
 
 // fits refuses for good what would not fit even into an idle process.
@@ -145,7 +179,7 @@ func (p *Path) fits(bytes int64) error {
 	if p.budget.max <= 0 || bytes <= p.budget.max {
 		return nil
 	}
-	p.metrics.refused.WithLabelValues("limits.inflight-bytes").Inc()
+	p.metrics.refusedRequests.WithLabelValues("limits.inflight-bytes").Inc()
 	return &Refused{
 		Status: http.StatusRequestEntityTooLarge, Limit: "limits.inflight-bytes",
 		Text: fmt.Sprintf("the request needs %d bytes and all requests together may hold %d; send smaller ones", bytes, p.budget.max),

@@ -1,6 +1,11 @@
 package write
 
-import "time"
+import (
+	"fmt"
+	"time"
+
+	"github.com/shaledb/shale/internal/model"
+)
 
 // Limits bound what one request, one series and all requests together may cost.
 type Limits struct {
@@ -10,37 +15,33 @@ type Limits struct {
 	MaxBodyBytes, MaxDecodedBytes int64
 	// MaxLabels, MaxNameBytes and MaxValueBytes bound the label set of one series.
 	MaxLabels, MaxNameBytes, MaxValueBytes int
+	// MaxBuckets bounds the buckets of one native histogram, and its spans and bounds likewise. Zero stands for the most
+	// that it may be, [MostBuckets].
+	MaxBuckets int
 	// MaxAge and MaxFuture bound how far a sample may lie from now; a MaxAge of zero accepts any age.
 	MaxAge, MaxFuture time.Duration
 }
 
-// Reasons for which single samples or series of a request are left out. They are the values of the label `reason` of
-// shale_write_discarded_samples_total.
-const (
-	ReasonTooOld         = "too_old"
-	ReasonTooNew         = "too_far_in_future"
-	ReasonTimeRange      = "time_out_of_range"
-	ReasonNaN            = "nan"
-	ReasonBadLine        = "bad_line"
-	ReasonLabels         = "invalid_labels"
-	ReasonDuplicateLabel = "duplicate_label_name"
-	ReasonTooManyLabels  = "too_many_labels"
-	ReasonNameTooLong    = "label_name_too_long"
-	ReasonValueTooLong   = "label_value_too_long"
-	ReasonOverload       = "overload"
-	ReasonUnsupported    = "unsupported_kind"
-)
+// MostBuckets is the largest MaxBuckets. With as many positive and negative buckets, spans and bounds a histogram takes
+// less than the 1 MiB that a stored value may have.
+const MostBuckets = 1 << 14
 
-// Result says what became of a batch whose other rows are durable.
-type Result struct {
-	Stored   int
-	Rejected []Rejection
+// Check returns an error of class invalid for limits that cannot take effect, since others would be met first.
+func (l *Limits) Check() error {
+	switch {
+	case l.MaxNameBytes > model.MaxLabelBytes || l.MaxValueBytes > model.MaxLabelBytes:
+		return fmt.Errorf("%w: limits.label-name-bytes and limits.label-value-bytes may be at most %d: all labels of a series together have no more",
+			model.ErrInvalid, model.MaxLabelBytes)
+	case l.MaxBuckets < 0 || l.MaxBuckets > MostBuckets:
+		return fmt.Errorf("%w: a limit of %d buckets for each histogram, and the most is %d", model.ErrInvalid, l.MaxBuckets, MostBuckets)
+	}
+	return nil
 }
 
-// Rejection counts the samples that were left out for one reason and shows the first culprits.
-type Rejection struct {
-	Reason  string
-	Samples int
-	// Examples are at most 3 texts of at most 500 bytes.
-	Examples []string
+// Buckets returns how many buckets one histogram may have.
+func (l *Limits) Buckets() int {
+	if l.MaxBuckets <= 0 || l.MaxBuckets > MostBuckets {
+		return MostBuckets
+	}
+	return l.MaxBuckets
 }

@@ -6,8 +6,8 @@ import (
 )
 
 type metrics struct {
-	stored, labels     prometheus.Counter
-	discarded, refused *prometheus.CounterVec
+	floats, histograms, exemplars, labels, metadata                          prometheus.Counter
+	discardedSamples, discardedExemplars, discardedMetadata, refusedRequests *prometheus.CounterVec
 }
 
 func newMetrics(reg prometheus.Registerer, b *budget) *metrics {
@@ -18,12 +18,38 @@ func newMetrics(reg prometheus.Registerer, b *budget) *metrics {
 	f.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "shale_write_inflight_limit_bytes", Help: "Bytes that requests may hold at one time.",
 	}, func() float64 { return float64(b.max) })
+	counter := func(name, help string) prometheus.Counter {
+		return f.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
+	}
+	samples := f.NewCounterVec(prometheus.CounterOpts{
+		Name: "shale_write_samples_total", Help: "Samples acknowledged as durable, by kind: float, histogram."}, []string{"kind"})
 	return &metrics{
-		stored: f.NewCounter(prometheus.CounterOpts{Name: "shale_write_samples_total", Help: "Samples acknowledged as durable."}),
-		labels: f.NewCounter(prometheus.CounterOpts{Name: "shale_write_labels_total", Help: "Label sets that travelled with batches because their series were not yet known to be durable."}),
-		discarded: f.NewCounterVec(prometheus.CounterOpts{
+		floats: samples.WithLabelValues("float"), histograms: samples.WithLabelValues("histogram"),
+		exemplars: counter("shale_write_exemplars_total", "Exemplars acknowledged as durable."),
+		labels:    counter("shale_write_labels_total", "Label sets that travelled with batches because their series were not yet known to be durable."),
+		metadata:  counter("shale_write_metadata_total", "Types, helps and units of metric families that were handed to the store, because they were new or had changed."),
+		discardedSamples: f.NewCounterVec(prometheus.CounterOpts{
 			Name: "shale_write_discarded_samples_total", Help: "Samples left out, by reason."}, []string{"reason"}),
-		refused: f.NewCounterVec(prometheus.CounterOpts{
+		discardedExemplars: f.NewCounterVec(prometheus.CounterOpts{
+			Name: "shale_write_discarded_exemplars_total", Help: "Exemplars left out, by reason."}, []string{"reason"}),
+		discardedMetadata: f.NewCounterVec(prometheus.CounterOpts{
+			Name: "shale_write_discarded_metadata_total", Help: "Metadata of metric families left out, by reason: too_long, invalid, refused by the store."}, []string{"reason"}),
+		refusedRequests: f.NewCounterVec(prometheus.CounterOpts{
 			Name: "shale_write_refused_requests_total", Help: "Batches or requests refused whole, by the limit or part that refused."}, []string{"limit"}),
+	}
+}
+
+func (m *metrics) stored(n Counts) {
+	m.floats.Add(float64(n.Samples))
+	m.histograms.Add(float64(n.Histograms))
+	m.exemplars.Add(float64(n.Exemplars))
+}
+
+func (m *metrics) discarded(reason string, n Counts) {
+	if samples := n.Samples + n.Histograms; samples > 0 {
+		m.discardedSamples.WithLabelValues(reason).Add(float64(samples))
+	}
+	if n.Exemplars > 0 {
+		m.discardedExemplars.WithLabelValues(reason).Add(float64(n.Exemplars))
 	}
 }

@@ -31,7 +31,9 @@ type Options struct {
 	Seed    model.KeySeed
 	Head    Head
 	Journal Journal
-	Limits  Limits
+	// Metadata takes what senders tell of metric families; nil means that it is not kept.
+	Metadata Metadata
+	Limits   Limits
 	// Room reports an error while the data folder has no room for more data; nil means that there is always room.
 	Room func() error
 	// Now gives the time in Unix nanoseconds; nil means the machine's clock.
@@ -42,7 +44,10 @@ type Options struct {
 // Path is the write path of one process. It is safe for concurrent use.
 type Path struct {
 	o       Options
+	creator Creator // nil: creation is not bounded
 	budget  budget
+	gate    gate
+	told    told
 	batches sync.Pool
 	scratch sync.Pool
 	metrics *metrics
@@ -57,12 +62,17 @@ func New(o Options) *Path {
 		o.Room = func() error { return nil }
 	}
 	p := &Path{o: o}
+	p.creator, _ = o.Head.(Creator)
 	p.budget.init(o.Limits.MaxInflightBytes)
 	p.batches.New = func() any { return new(model.Batch) }
 	p.scratch.New = func() any { return new(scratch) }
 	p.metrics = newMetrics(o.Registerer, &p.budget)
 	return p
 }
+
+// Close refuses all further pushes with an error of class closed and waits for those that are running. Nothing touches
+// the head or the journal through this path afterwards.
+func (p *Path) Close() { p.gate.close() }
 
 // Seed returns the seed of the installation's keys.
 func (p *Path) Seed() model.KeySeed { return p.o.Seed }
@@ -81,28 +91,40 @@ func (p *Path) Batch(tenant string, s model.Signal) *model.Batch {
 	return b
 }
 
-// maxPooledRows keeps a batch of unusual size from staying in the pool.
-const maxPooledRows = 1 << 17
+// What keeps a batch of unusual size from staying in the pool.
+const (
+	maxPooledRows  = 1 << 17
+	maxPooledBytes = 4 << 20
+)
 
 // Recycle takes a batch back. It must not be used any more.
 func (p *Path) Recycle(b *model.Batch) {
-	if cap(b.Keys) > maxPooledRows || cap(b.Samples.Times) > maxPooledRows || cap(b.Labels.Bytes) > 4<<20 {
+	for _, f := range model.Families() {
+		if c := b.Columns(f); cap(c.Times) > maxPooledRows || cap(c.Bytes) > maxPooledBytes {
+			return
+		}
+	}
+	if cap(b.Keys) > maxPooledRows || cap(b.Labels.Bytes) > maxPooledBytes {
 		return
 	}
 	b.Source = nil
 	p.batches.Put(b)
 }
 
-// Push makes a batch durable and visible. Rows that can never be stored are left out and listed in the result; the
-// error is nil when all others are durable, and otherwise a *Refused, after which none is acknowledged and the batch may be
-// pushed again.
+// Push makes a batch durable and visible. Rows that can never be stored are left out and listed in the result. The error
+// is nil when all others are durable, and otherwise a *Refused: then what the result counts is durable, which is nothing
+// or what there is of series that need not be created, and the batch holds the rest and may be pushed again.
 func (p *Path) Push(ctx context.Context, b *model.Batch) (Result, error) {
 	var res Result
 	if len(b.Keys) == 0 {
 		return res, nil
 	}
+	if err := p.gate.enter(); err != nil {
+		return res, err
+	}
+	defer p.gate.leave()
 	s := p.scratch.Get().(*scratch)
-	defer p.scratch.Put(s)
+	defer p.giveScratch(s)
 
 	if err := p.o.Room(); err != nil {
 		return res, p.refuse(err, "disk")
@@ -111,36 +133,61 @@ func (p *Path) Push(ctx context.Context, b *model.Batch) (Result, error) {
 		return res, p.refuse(err, "series")
 	}
 	p.leaveOut(b, s.dead, &res)
-	for i := range res.Rejected {
-		p.metrics.discarded.WithLabelValues(res.Rejected[i].Reason).Add(float64(res.Rejected[i].Samples))
-	}
-	if len(b.Samples.Times) > 0 {
-		if err := p.o.Journal.Append(ctx, b); err != nil {
+	p.Rejected(res.Rejected) // now, since they have left the batch: it may be pushed again
+	if full := p.create(b, s); full != nil {
+		if err := p.pushSome(ctx, b, s, &res); err != nil {
 			return res, p.refuse(err, "journal")
 		}
+		return res, p.refuse(full, "series")
 	}
-	res.Stored = len(b.Samples.Times)
-	p.metrics.stored.Add(float64(res.Stored))
-	p.metrics.labels.Add(float64(b.Labels.Len()))
+	if err := p.append(ctx, b, &res); err != nil {
+		return res, p.refuse(err, "journal")
+	}
 	return res, nil
+}
+
+// append makes all rows of a batch durable and counts them.
+func (p *Path) append(ctx context.Context, b *model.Batch, res *Result) error {
+	if b.Rows() > 0 {
+		if err := p.o.Journal.Append(ctx, b); err != nil {
+			return err
+		}
+	}
+	res.ByKind = countBatch(b)
+	res.Stored = res.ByKind.Total()
+	p.metrics.stored(res.ByKind)
+	p.metrics.labels.Add(float64(b.Labels.Len()))
+	return nil
 }
 
 // refuse turns an error of the store into an answer. What may pass is a 503, since senders retry that; a caller that
 // has gone away gets 503 too and will not see it.
 func (p *Path) refuse(err error, limit string) error {
+	var refused *Refused
+	if errors.As(err, &refused) {
+		return err
+	}
 	var named *model.LimitError
 	if errors.As(err, &named) {
 		limit = named.Limit
 	}
-	p.metrics.refused.WithLabelValues(limit).Inc()
+	p.metrics.refusedRequests.WithLabelValues(limit).Inc()
 	r := &Refused{Status: http.StatusServiceUnavailable, Limit: limit, Text: err.Error(), RetryAfter: 5 * time.Second}
+	r.Closed = errors.Is(err, model.ErrClosed)
 	if errors.Is(err, model.ErrInvalid) {
 		r.Status, r.RetryAfter = http.StatusBadRequest, 0
 	}
 	return r
 }
 
-// Discard counts samples that a receiver left out before they became rows.
+// Discard counts floats that a receiver left out before they became rows.
 func (p *Path) Discard(reason string, samples int) {
-	p.metrics.discarded.WithLabelValues(reason).Add(float64(samples))
+	p.metrics.discarded(reason, Counts{Samples: samples})
+}
+
+// Rejected counts the rows that a receiver left out.
+func (p *Path) Rejected(left Rejections) {
+	for i := range left {
+		p.metrics.discarded(left[i].Reason, left[i].ByKind)
+	}
 }

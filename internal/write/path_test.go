@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -37,8 +38,16 @@ func (s *store) Append(_ context.Context, b *model.Batch) error {
 	if s.err != nil {
 		return s.err
 	}
-	c := *b
-	c.Source = nil
+	// The batch may be used again afterwards.
+	c := model.Batch{Tenant: b.Tenant, Keys: slices.Clone(b.Keys)}
+	for _, f := range model.Families() {
+		from, to := b.Columns(f), c.Columns(f)
+		to.AppendRows(&from.Rows, 0, from.Len())
+		to.Ends = slices.Clone(from.Ends)
+	}
+	for i := range b.Labels.Len() {
+		c.Labels.Append(b.Labels.Series[i], b.Labels.At(i))
+	}
 	s.batches = append(s.batches, c)
 	return nil
 }

@@ -19,6 +19,8 @@ type Refused struct {
 	Text string
 	// RetryAfter is when to come back; zero for what can never succeed.
 	RetryAfter time.Duration
+	// Closed says that this process takes nothing any more. Another one, or this one after its restart, may.
+	Closed bool
 }
 
 // Error returns the text with the name of the limit.
@@ -29,9 +31,12 @@ func (r *Refused) Error() string {
 	return fmt.Sprintf("%s (limit: %s)", r.Text, r.Limit)
 }
 
-// Unwrap gives the class of the error.
+// Unwrap gives the class of the error: closed, transient or invalid.
 func (r *Refused) Unwrap() error {
-	if r.Status == http.StatusTooManyRequests || r.Status >= 500 {
+	switch {
+	case r.Closed:
+		return model.ErrClosed
+	case r.Status == http.StatusTooManyRequests || r.Status >= 500:
 		return model.ErrTransient
 	}
 	return model.ErrInvalid

@@ -8,12 +8,34 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
+// Reserver is a [model.LabelSource] whose request pays for the labels that a push takes out of it: for known series they
+// are never built, so a receiver that has reserved its body alone has not reserved them.
+type Reserver interface {
+	// Reserve asks for memory before it is used. Its error ends the push.
+	Reserve(bytes int64) error
+}
+
+// reserveStep is by how many bytes labels are reserved at a time.
+const reserveStep = 256 << 10
+
 // scratch is what one push needs beside its batch.
 type scratch struct {
 	fresh  []uint32 // series whose labels are not known to be durable
 	dead   []bool   // series that are left out; empty: none
+	later  []bool   // series that must not be created yet, if creation is held back
 	labels model.LabelsBuilder
 	bytes  []byte
+}
+
+// giveScratch takes scratch back, without its hold on the memory of a request.
+func (p *Path) giveScratch(s *scratch) {
+	if cap(s.fresh) > maxPooledRows || cap(s.dead) > maxPooledRows || cap(s.bytes) > maxPooledBytes {
+		return
+	}
+	if len(s.fresh) > 0 || s.labels.Len() > 0 {
+		s.labels = model.LabelsBuilder{}
+	}
+	p.scratch.Put(s)
 }
 
 // resolve finds the series that are new and gives them their labels.
@@ -23,52 +45,84 @@ func (p *Path) resolve(b *model.Batch, s *scratch, res *Result) (err error) {
 	if s.fresh, err = p.o.Head.Resolve(b, s.fresh[:0]); err != nil || len(s.fresh) == 0 {
 		return err
 	}
-	if !p.materialise(b, s, res) {
-		return nil
+	corrected, err := p.materialise(b, s, res)
+	if err != nil || !corrected {
+		return err
 	}
 	// Some senders' labels are not canonical on the wire. With the right keys, look once more which series are new.
 	if s.fresh, err = p.o.Head.Resolve(b, s.fresh[:0]); err != nil {
 		return err
 	}
-	var still model.LabelTable
-	for i := range b.Labels.Len() {
-		if _, fresh := slices.BinarySearch(s.fresh, b.Labels.Series[i]); fresh {
-			still.Append(b.Labels.Series[i], b.Labels.At(i))
-		}
-	}
-	b.Labels = still
+	keepLabels(&b.Labels, func(series uint32) bool {
+		_, fresh := slices.BinarySearch(s.fresh, series)
+		return fresh
+	})
 	return nil
+}
+
+// keepLabels drops the label sets for which keep is false. They are moved within the memory that they have: what is
+// overwritten has been read, since no set moves up.
+func keepLabels(t *model.LabelTable, keep func(series uint32) bool) {
+	n, begin, bytes := 0, uint32(0), t.Bytes[:0]
+	for i, series := range t.Series {
+		end := t.Ends[i]
+		if keep(series) {
+			bytes = append(bytes, t.Bytes[begin:end]...)
+			t.Series[n], t.Ends[n] = series, uint32(len(bytes))
+			n++
+		}
+		begin = end
+	}
+	t.Series, t.Ends, t.Bytes = t.Series[:n], t.Ends[:n], bytes
 }
 
 // materialise gives the fresh series of the batch their labels and marks those as dead whose labels are not allowed;
 // these never become known, so they are checked again each time they are sent. It corrects the keys of series whose
 // labels were not canonical on the wire, and reports whether there were any.
-func (p *Path) materialise(b *model.Batch, s *scratch, res *Result) (corrected bool) {
+func (p *Path) materialise(b *model.Batch, s *scratch, res *Result) (corrected bool, err error) {
+	payer, _ := b.Source.(Reserver)
+	reserved := 0
 	for _, i := range s.fresh {
 		s.labels.Reset()
 		b.BuildLabels(int(i), &s.labels)
-		reason, why := p.o.Limits.check(&s.labels)
-		if reason == "" {
-			var err error
-			if s.bytes, err = s.labels.Append(s.bytes[:0]); err == nil && len(s.bytes) > model.MaxLabelBytes {
-				reason, why = ReasonValueTooLong, fmt.Sprintf("%d bytes of labels, and a series may have %d", len(s.bytes), model.MaxLabelBytes)
-			} else if err == nil {
-				if k := model.Labels(s.bytes).Key(p.o.Seed, b.Signal); k != b.Keys[i] {
-					b.Keys[i], corrected = k, true
-				}
-				b.Labels.Append(i, model.Labels(s.bytes))
-				continue
-			} else {
-				reason, why = ReasonDuplicateLabel, err.Error()
+		var reason, why string
+		if s.bytes, reason, why = p.canonical(&s.labels, s.bytes[:0]); reason != "" {
+			if len(s.dead) == 0 {
+				s.dead = append(s.dead, make([]bool, len(b.Keys))...)
 			}
+			s.dead[i] = true
+			res.Rejected.Add(reason, countSeries(b, int(i)), func() string { return Describe(&s.labels) + ": " + why })
+			continue
 		}
-		if len(s.dead) == 0 {
-			s.dead = append(s.dead, make([]bool, len(b.Keys))...)
+		if k := model.Labels(s.bytes).Key(p.o.Seed, b.Signal); k != b.Keys[i] {
+			b.Keys[i], corrected = k, true
 		}
-		s.dead[i] = true
-		res.reject(reason, int(b.Samples.End(int(i))-b.Samples.Begin(int(i))), func() string { return describe(&s.labels) + ": " + why })
+		if more := len(b.Labels.Bytes) + len(s.bytes) - reserved; more > 0 && payer != nil {
+			step := max(more, reserveStep)
+			if err := payer.Reserve(int64(step)); err != nil {
+				return false, err
+			}
+			reserved += step
+		}
+		b.Labels.Append(i, model.Labels(s.bytes))
 	}
-	return corrected
+	return corrected, nil
+}
+
+// canonical appends the canonical form of labels to dst, or returns the reason for which they are not allowed, and a
+// text.
+func (p *Path) canonical(lb *model.LabelsBuilder, dst []byte) (_ []byte, reason, why string) {
+	if reason, why = p.o.Limits.check(lb); reason != "" {
+		return dst, reason, why
+	}
+	dst, err := lb.Append(dst)
+	switch {
+	case err != nil:
+		return dst, ReasonDuplicateLabel, err.Error()
+	case len(dst) > model.MaxLabelBytes:
+		return dst, ReasonLabelsTooLong, fmt.Sprintf("%d bytes of labels, and a series may have %d", len(dst), model.MaxLabelBytes)
+	}
+	return dst, "", ""
 }
 
 // check returns the reason for which a label set is not allowed, and a text, or "".

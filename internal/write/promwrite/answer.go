@@ -1,13 +1,13 @@
 package promwrite
 
 import (
-	"fmt"
+	"errors"
 	"math/rand/v2"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
+	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/write"
 )
 
@@ -17,75 +17,76 @@ type answer struct {
 	text       string
 	allow      string
 	retryAfter time.Duration
+	// written says what of the request is durable. Senders of 2.0 are told always, those of 1.0 never: of them some take
+	// the headers for a sign of 2.0.
+	written write.Counts
 }
 
-func (a *answer) write(w http.ResponseWriter) {
+// maxAnswerBytes bounds the text of an answer. Prometheus reads the first KiB.
+const maxAnswerBytes = 8 << 10
+
+// write sends the answer. The attempt is how often the sender has tried before, as it says.
+func (a *answer) write(w http.ResponseWriter, v version, attempt int) {
+	h := w.Header()
+	if v == v2 {
+		h.Set("X-Prometheus-Remote-Write-Samples-Written", strconv.Itoa(a.written.Samples))
+		h.Set("X-Prometheus-Remote-Write-Histograms-Written", strconv.Itoa(a.written.Histograms))
+		h.Set("X-Prometheus-Remote-Write-Exemplars-Written", strconv.Itoa(a.written.Exemplars))
+	}
 	if a.allow != "" {
-		w.Header().Set("Allow", a.allow)
+		h.Set("Allow", a.allow)
 	}
 	if a.retryAfter > 0 {
-		w.Header().Set("Retry-After", strconv.Itoa(retrySeconds(a.retryAfter, rand.Float64())))
+		h.Set("Retry-After", strconv.Itoa(retrySeconds(a.retryAfter, attempt, rand.Float64())))
 	}
 	if a.text == "" {
 		w.WriteHeader(a.status)
 		return
 	}
-	http.Error(w, a.text, a.status)
+	http.Error(w, shorten(a.text, maxAnswerBytes), a.status)
 }
 
-// retrySeconds spreads senders that were refused at one time over half as long again; dice is in [0, 1).
-func retrySeconds(d time.Duration, dice float64) int {
+// shorten cuts a text to at most n bytes, and says so.
+func shorten(text string, n int) string {
+	const cut = " ..."
+	if len(text) <= n {
+		return text
+	}
+	return text[:n-len(cut)] + cut
+}
+
+// maxRetryAfter is the longest wait that is asked of a sender, but for the spread.
+const maxRetryAfter = 30 * time.Second
+
+// retrySeconds doubles the wait with each attempt, and spreads senders that were refused at one time over half as long
+// again; dice is in [0, 1).
+func retrySeconds(d time.Duration, attempt int, dice float64) int {
+	for ; attempt > 0 && d < maxRetryAfter; attempt-- {
+		d *= 2
+	}
+	d = min(d, maxRetryAfter)
 	whole := int((d + time.Second - 1) / time.Second)
 	return max(whole, 1) + int(dice*float64(whole/2+1))
 }
 
-const (
-	maxExamples     = 3
-	maxExampleBytes = 500
-)
-
-// leaveOut counts samples of the series whose labels lie at that can never be stored.
-func (w *walker) leaveOut(reason string, samples int, at span, why string) {
-	i := 0
-	for i < len(w.left) && w.left[i].Reason != reason {
-		i++
+// attemptOf reads how often a sender has tried before. Senders other than Prometheus do not say.
+func attemptOf(h http.Header) int {
+	n, err := strconv.Atoi(h.Get("Retry-Attempt"))
+	if err != nil || n < 0 {
+		return 0
 	}
-	if i == len(w.left) {
-		w.left = append(w.left, write.Rejection{Reason: reason})
-	}
-	r := &w.left[i]
-	r.Samples += samples
-	if len(r.Examples) < maxExamples {
-		r.Examples = append(r.Examples, w.describe(at)+": "+why)
-	}
+	return n
 }
 
-// describe writes the labels of a series for a message, as many as fit.
-func (w *walker) describe(at span) string {
-	sb := []byte{'{'}
-	for name, value, rest, ok := at.bytes(w).Next(); ok && len(sb) < maxExampleBytes/2; name, value, rest, ok = rest.Next() {
-		if len(sb) > 1 {
-			sb = append(sb, ", "...)
-		}
-		sb = fmt.Appendf(sb, "%.100q=%.100q", name, value)
+// answerOf turns the error of a request into its answer. What is not known to be the sender's fault is a 503, which
+// senders repeat.
+func answerOf(err error) answer {
+	var r *write.Refused
+	switch {
+	case errors.As(err, &r):
+		return answer{status: r.Status, text: r.Error(), retryAfter: r.RetryAfter}
+	case errors.Is(err, model.ErrInvalid):
+		return answer{status: http.StatusBadRequest, text: err.Error()}
 	}
-	return string(sb[:min(len(sb), maxExampleBytes)]) + "}"
-}
-
-// leftOut is the answer to a request of which some samples can never be stored. It is a 400, on which senders drop the
-// request: all that can be stored of it is durable.
-func leftOut(stored int, left []write.Rejection) answer {
-	n := 0
-	for i := range left {
-		n += left[i].Samples
-	}
-	var sb strings.Builder
-	fmt.Fprintf(&sb, "%d samples are stored, %d are left out and need not be sent again:\n", stored, n)
-	for i := range left {
-		fmt.Fprintf(&sb, "%d %s\n", left[i].Samples, left[i].Reason)
-		for _, e := range left[i].Examples {
-			fmt.Fprintf(&sb, "  %s\n", e)
-		}
-	}
-	return answer{status: http.StatusBadRequest, text: strings.TrimSuffix(sb.String(), "\n")}
+	return answer{status: http.StatusServiceUnavailable, text: err.Error(), retryAfter: 5 * time.Second}
 }

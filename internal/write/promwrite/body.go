@@ -6,68 +6,71 @@ import (
 	"io"
 	"net/http"
 
-	"github.com/klauspost/compress/s2"
-
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/write"
 )
 
-// readStep is by how much a body of unknown length may be ahead of its admission.
-const readStep = 64 << 10
+// firstStep is how many bytes of a body are reserved before the first of them has come.
+const firstStep = 16 << 10
 
-// readBody reads the body into in. Of a body with a Content-Length its bytes are admitted already; for any other, grow
-// is asked for each step before it is read.
-func readBody(r *http.Request, in *buffer, limit int64, grow func(int64) error) error {
-	if n := r.ContentLength; n >= 0 {
-		in.resize(int(n))
-		if read, err := io.ReadFull(r.Body, in.bytes); err != nil {
-			return fmt.Errorf("%w: remote write body: read %d of %d bytes: %w", model.ErrInvalid, read, n, err)
-		}
-		return nil
-	}
-	in.bytes = in.bytes[:0]
-	for {
-		if err := grow(readStep); err != nil {
-			return err
-		}
-		begin := len(in.bytes)
-		in.extend(readStep)
-		n, err := io.ReadFull(r.Body, in.bytes[begin:])
-		in.bytes = in.bytes[:begin+n]
-		switch {
-		case int64(len(in.bytes)) > limit:
-			return tooLarge("body", int64(len(in.bytes)), "limits.body-bytes", limit)
-		case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
-			// A chunked body that breaks off is an unexpected end too. Its snappy block is then cut off as well, and
-			// decoding says so.
-			return nil
-		case err != nil:
-			return fmt.Errorf("%w: remote write body: after %d bytes: %w", model.ErrInvalid, len(in.bytes), err)
-		}
-	}
-}
-
-// decode decompresses in into out. The length that the block declares is checked and reserved before any memory is
-// taken for it.
-func decode(in []byte, out *buffer, limit int64, grow func(int64) error) error {
-	n, err := s2.DecodedLen(in)
-	if err != nil {
-		return fmt.Errorf("%w: remote write body: not a snappy block: %w at byte 0 of the body", model.ErrInvalid, err)
-	}
+// readBody reads the body of a request into in and returns what the request holds of the byte budget. No byte is read
+// that is not reserved, and as much is reserved ahead as has come: a connection that announces a large body and sends
+// nothing holds 16 KiB, for as long as the server lets it. If the grant is nil, the error is not.
+func (h *Handler) readBody(r *http.Request, tenant string, in *buffer, limit int64) (_ *write.Grant, err error) {
 	if limit <= 0 || limit > maxDecoded {
 		limit = maxDecoded
 	}
-	if int64(n) > limit {
-		return tooLarge("decoded body", int64(n), "limits.decoded-bytes", limit)
+	announced := r.ContentLength // -1: unknown
+	if announced > limit {
+		return nil, tooLarge("body", announced, "limits.body-bytes", limit)
 	}
-	if err := grow(int64(n)); err != nil {
-		return err
+	// A body of unknown length may be read for one byte more than allowed, to see that it has more.
+	most := limit + 1
+	if announced >= 0 {
+		most = announced
 	}
-	out.resize(n)
-	if _, err := s2.Decode(out.bytes, in); err != nil {
-		return fmt.Errorf("%w: remote write body: the snappy block of %d bytes, which declares %d decoded bytes: %w", model.ErrInvalid, len(in), n, err)
+	first := min(firstStep, most)
+	grant, err := h.sink.Admit(r.Context(), tenant, first)
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	defer func() {
+		if err != nil {
+			grant.Release()
+		}
+	}()
+	if announced > first {
+		if err := grant.Expect(announced - first); err != nil {
+			return nil, err
+		}
+	}
+	in.bytes = in.bytes[:0]
+	in.reach(int(first))
+	for {
+		begin := len(in.bytes)
+		n, err := io.ReadFull(r.Body, in.bytes[begin:in.reached])
+		in.bytes = in.bytes[:begin+n]
+		switch read := int64(len(in.bytes)); {
+		case announced < 0 && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)):
+			// A chunked body that breaks off is an unexpected end too. What it holds is then cut off as well, and decoding
+			// says so.
+			return grant, nil
+		case err != nil && announced < 0:
+			return nil, fmt.Errorf("%w: remote write body: after %d bytes: %w", model.ErrInvalid, read, err)
+		case err != nil:
+			return nil, fmt.Errorf("%w: remote write body: read %d of %d bytes: %w", model.ErrInvalid, read, announced, err)
+		case read == announced:
+			return grant, nil
+		case read > limit:
+			return nil, tooLarge("body", read, "limits.body-bytes", limit)
+		default:
+			step := min(read, most-read)
+			if err := grant.Grow(step); err != nil {
+				return nil, err
+			}
+			in.reach(int(read + step))
+		}
+	}
 }
 
 func tooLarge(what string, n int64, limit string, most int64) error {

@@ -7,23 +7,64 @@ import (
 	"strings"
 )
 
-const supported = "supported is remote write 1.0: Content-Type application/x-protobuf (proto=prometheus.WriteRequest), Content-Encoding snappy"
+// version is a version of remote write: which message a body holds.
+type version int
 
-// checkForm looks at the headers that say what the body is. Senders of remote write 2.0 fall back to 1.0, or tell
-// their users, on 415.
-func checkForm(h http.Header) (a answer, ok bool) {
-	unsupported := func(name, value string) (answer, bool) {
-		return answer{status: http.StatusUnsupportedMediaType, text: fmt.Sprintf("%s %.200q is not supported; %s", name, value, supported)}, false
+const (
+	v1 version = 1 // prometheus.WriteRequest
+	v2 version = 2 // io.prometheus.write.v2.Request
+)
+
+// String returns the version as the metrics and the docs have it.
+func (v version) String() string {
+	if v == v2 {
+		return "2.0"
+	}
+	return "1.0"
+}
+
+// encoding is how a body is compressed.
+type encoding int
+
+const (
+	snappyBlock encoding = iota
+	zstdFrames
+)
+
+const supported = "supported are Content-Type application/x-protobuf with proto=prometheus.WriteRequest (or none) or proto=io.prometheus.write.v2.Request, and Content-Encoding snappy or zstd"
+
+// form is what the headers say of a body.
+type form struct {
+	version  version
+	encoding encoding
+}
+
+// formOf reads the headers. What is not supported is answered with 415, on which senders fall back: from 2.0 to 1.0 by
+// telling their users, from zstd to snappy (vmagent) at once. The version is right even then, if the headers name one.
+func formOf(h http.Header) (f form, a answer, ok bool) {
+	f.version = v1
+	unsupported := func(name, value string) (form, answer, bool) {
+		return f, answer{status: http.StatusUnsupportedMediaType, text: fmt.Sprintf("%s %.200q is not supported; %s", name, value, supported)}, false
 	}
 	if ct := h.Get("Content-Type"); ct != "" {
 		kind, params, err := mime.ParseMediaType(ct)
-		proto, given := params["proto"]
-		if err != nil || kind != "application/x-protobuf" || given && proto != "prometheus.WriteRequest" {
+		if err != nil || kind != "application/x-protobuf" {
+			return unsupported("Content-Type", ct)
+		}
+		switch proto, given := params["proto"]; {
+		case proto == "io.prometheus.write.v2.Request":
+			f.version = v2
+		case given && proto != "prometheus.WriteRequest":
 			return unsupported("Content-Type", ct)
 		}
 	}
-	if ce := h.Get("Content-Encoding"); ce != "" && !strings.EqualFold(ce, "snappy") {
+	switch ce := h.Get("Content-Encoding"); {
+	case ce == "" || strings.EqualFold(ce, "snappy"):
+		f.encoding = snappyBlock
+	case strings.EqualFold(ce, "zstd"):
+		f.encoding = zstdFrames
+	default:
 		return unsupported("Content-Encoding", ce)
 	}
-	return answer{}, true
+	return f, answer{}, true
 }

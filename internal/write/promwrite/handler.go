@@ -2,7 +2,6 @@ package promwrite
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"strconv"
 	"time"
@@ -25,7 +24,10 @@ type Sink interface {
 	Recycle(b *model.Batch)
 	// Push makes a batch durable; afterwards nothing refers to the batch or its Source.
 	Push(ctx context.Context, b *model.Batch) (write.Result, error)
-	Discard(reason string, samples int)
+	// Rejected counts rows that were left out before they came into a batch.
+	Rejected(left write.Rejections)
+	// Metadata takes what is told of a metric family. It keeps none of the slices.
+	Metadata(tenant string, family []byte, typ string, help, unit []byte)
 }
 
 var _ Sink = (*write.Path)(nil)
@@ -33,32 +35,34 @@ var _ Sink = (*write.Path)(nil)
 // Handler is the endpoint of remote write. It is safe for concurrent use.
 type Handler struct {
 	sink    Sink
+	decoder *decoder
 	pools   *pools
 	metrics *metrics
 }
 
 // New returns a handler whose metrics go to reg, which may be nil.
 func New(sink Sink, reg prometheus.Registerer) *Handler {
-	return &Handler{sink: sink, pools: newPools(), metrics: newMetrics(reg)}
+	return &Handler{sink: sink, decoder: newDecoder(), pools: newPools(), metrics: newMetrics(reg)}
 }
 
 // ServeHTTP takes one request: 204 when all of it is durable; 400 with counts and culprits when some samples can never
-// be stored, and all others are durable; otherwise a status that says whether to send it again.
+// be stored, and all others are durable; otherwise a status that says whether to send it again. docs/remote-write.md has
+// the table.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	begin := time.Now()
-	a := h.serve(r)
-	a.write(w)
-	h.metrics.requests.WithLabelValues(strconv.Itoa(a.status)).Inc()
+	f, a, ok := formOf(r.Header)
+	switch {
+	case r.Method != http.MethodPost:
+		a = answer{status: http.StatusMethodNotAllowed, allow: http.MethodPost, text: "remote write is sent by POST"}
+	case ok:
+		a = h.serve(r, f)
+	}
+	a.write(w, f.version, attemptOf(r.Header))
+	h.metrics.requests.WithLabelValues(f.version.String(), strconv.Itoa(a.status)).Inc()
 	h.metrics.seconds.Observe(time.Since(begin).Seconds())
 }
 
-func (h *Handler) serve(r *http.Request) answer {
-	if r.Method != http.MethodPost {
-		return answer{status: http.StatusMethodNotAllowed, allow: http.MethodPost, text: "remote write is sent by POST"}
-	}
-	if a, ok := checkForm(r.Header); !ok {
-		return a
-	}
+func (h *Handler) serve(r *http.Request, f form) answer {
 	tenant := r.Header.Get("X-Scope-OrgID")
 	if tenant == "" {
 		tenant = model.DefaultTenant
@@ -67,66 +71,46 @@ func (h *Handler) serve(r *http.Request) answer {
 		return answerOf(err)
 	}
 	limits := h.sink.Limits()
-	if limits.MaxBodyBytes <= 0 || limits.MaxBodyBytes > maxDecoded {
-		limits.MaxBodyBytes = maxDecoded
-	}
-	if r.ContentLength > limits.MaxBodyBytes {
-		return answerOf(tooLarge("body", r.ContentLength, "limits.body-bytes", limits.MaxBodyBytes))
-	}
-	grant, err := h.sink.Admit(r.Context(), tenant, max(r.ContentLength, 0))
+	in := h.pools.takeBuffer()
+	defer h.pools.giveBuffer(in)
+	grant, err := h.readBody(r, tenant, in, limits.MaxBodyBytes)
 	if err != nil {
 		return answerOf(err)
 	}
 	defer grant.Release()
-
-	in := h.pools.takeBuffer()
-	defer h.pools.giveBuffer(in)
-	if err := readBody(r, in, limits.MaxBodyBytes, grant.Grow); err != nil {
-		return answerOf(err)
-	}
 	h.metrics.bodyBytes.Add(float64(len(in.bytes)))
 	out := h.pools.takeBuffer()
 	defer h.pools.giveBuffer(out)
-	if err := decode(in.bytes, out, limits.MaxDecodedBytes, grant.Grow); err != nil {
+	if err := h.decoder.decode(f.encoding, in.bytes, out, limits.MaxDecodedBytes, grant.Grow); err != nil {
 		return answerOf(err)
 	}
-	return h.store(r.Context(), tenant, out.bytes, grant.Grow)
+	return h.store(r.Context(), tenant, f.version, out.bytes, grant.Grow)
 }
 
 // store walks a decoded body and pushes its rows.
-func (h *Handler) store(ctx context.Context, tenant string, decoded []byte, grow func(int64) error) answer {
+func (h *Handler) store(ctx context.Context, tenant string, v version, decoded []byte, grow func(int64) error) answer {
 	w := h.pools.takeWalker()
 	defer h.pools.giveWalker(w)
 	b := h.sink.Batch(tenant, model.Metrics)
 	defer h.sink.Recycle(b)
-	w.start(decoded, h.sink.Seed(), b, grow)
+	w.start(v, decoded, h.sink.Seed(), h.sink.Limits(), b, grow)
 	if err := w.walk(); err != nil {
 		return answerOf(err)
 	}
-	h.metrics.exemplars.Add(float64(w.exemplars))
 	res, err := h.sink.Push(ctx, b)
+	h.metrics.samples.Add(float64(res.ByKind.Samples + res.ByKind.Histograms))
+	h.metrics.exemplars.Add(float64(res.ByKind.Exemplars))
 	if err != nil {
-		return answerOf(err)
+		a := answerOf(err)
+		a.written = res.ByKind
+		return a
 	}
-	h.metrics.samples.Add(float64(res.Stored))
-	for i := range w.left {
-		h.sink.Discard(w.left[i].Reason, w.left[i].Samples)
+	for i := range w.metadata {
+		m := &w.metadata[i]
+		h.sink.Metadata(tenant, m.family.of(decoded), m.typ.word(), m.help.of(decoded), m.unit.of(decoded))
 	}
-	if left := append(w.left, res.Rejected...); len(left) > 0 {
-		return leftOut(res.Stored, left)
-	}
-	return answer{status: http.StatusNoContent}
-}
-
-// answerOf turns the error of a request into its answer. What is not known to be the sender's fault is a 503, which
-// senders repeat.
-func answerOf(err error) answer {
-	var r *write.Refused
-	switch {
-	case errors.As(err, &r):
-		return answer{status: r.Status, text: r.Error(), retryAfter: r.RetryAfter}
-	case errors.Is(err, model.ErrInvalid):
-		return answer{status: http.StatusBadRequest, text: err.Error()}
-	}
-	return answer{status: http.StatusServiceUnavailable, text: err.Error(), retryAfter: 5 * time.Second}
+	h.sink.Rejected(w.left)
+	w.left.Merge(res.Rejected)
+	rep := report{stored: res.ByKind, left: w.left, empty: w.empty, emptyExample: w.emptyExample}
+	return rep.answer(v)
 }

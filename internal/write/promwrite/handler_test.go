@@ -1,11 +1,8 @@
 package promwrite
 
 import (
-	"bytes"
 	"encoding/binary"
-	"errors"
 	"fmt"
-	"io"
 	"math"
 	"net/http"
 	"net/http/httptest"
@@ -57,24 +54,34 @@ func TestStoresEveryRowBitForBit(t *testing.T) {
 
 func TestForm(t *testing.T) {
 	good := encode(t, fleet(1))
+	goodV2 := encodeV2(t, translate(fleet(1)))
 	h, _ := newHandler(t, testLimits())
 	for _, c := range []struct {
+		body    []byte
 		headers []string
 		code    int
 		text    string
 	}{
-		{nil, 204, ""},
-		{[]string{"Content-Type", "", "Content-Encoding", ""}, 204, ""},
-		{[]string{"Content-Type", "application/x-protobuf; proto=prometheus.WriteRequest", "Content-Encoding", "Snappy"}, 204, ""},
-		{[]string{"Content-Type", "application/x-protobuf;proto=io.prometheus.write.v2.Request"}, 415, "supported is remote write 1.0"},
-		{[]string{"Content-Type", "application/json"}, 415, "application/json"},
-		{[]string{"Content-Type", ";;"}, 415, "supported"},
-		{[]string{"Content-Encoding", "zstd"}, 415, "zstd"},
-		{[]string{"X-Scope-OrgID", "team-a"}, 204, ""},
-		{[]string{"X-Scope-OrgID", "a/b"}, 400, "tenant"},
-		{[]string{"X-Scope-OrgID", strings.Repeat("x", 151)}, 400, "150"},
+		{good, nil, 204, ""},
+		{good, []string{"Content-Type", "", "Content-Encoding", ""}, 204, ""},
+		{good, []string{"Content-Type", "application/x-protobuf; proto=prometheus.WriteRequest", "Content-Encoding", "Snappy"}, 204, ""},
+		{good, []string{"X-Prometheus-Remote-Write-Version", "2.0.0"}, 204, ""}, // the Content-Type decides
+		{goodV2, []string{"Content-Type", typeV2}, 204, ""},
+		{goodV2, []string{"Content-Type", "Application/X-Protobuf; Proto=\"io.prometheus.write.v2.Request\""}, 204, ""},
+		{goodV2, nil, 400, "a message of remote write 2.0 that is sent as 1.0"},
+		{good, []string{"Content-Type", typeV2}, 400, "a message of remote write 1.0 that is sent as 2.0"},
+		{goodV2, []string{"Content-Type", "application/x-protobuf;proto=io.prometheus.write.v3.Request"}, 415, "write.v3.Request"},
+		{good, []string{"Content-Type", "application/x-protobuf;proto="}, 415, "supported are"},
+		{good, []string{"Content-Type", "application/json"}, 415, "application/json"},
+		{good, []string{"Content-Type", ";;"}, 415, "supported are"},
+		{good, []string{"Content-Encoding", "gzip"}, 415, "gzip"},
+		{good, []string{"Content-Encoding", "snappy, snappy"}, 415, "snappy, snappy"},
+		{good, []string{"Content-Encoding", "zstd"}, 400, "not a zstd frame"},
+		{good, []string{"X-Scope-OrgID", "team-a"}, 204, ""},
+		{good, []string{"X-Scope-OrgID", "a/b"}, 400, "tenant"},
+		{good, []string{"X-Scope-OrgID", strings.Repeat("x", 151)}, 400, "150"},
 	} {
-		w := send(h, good, c.headers...)
+		w := send(h, c.body, c.headers...)
 		if w.Code != c.code || !strings.Contains(w.Body.String(), c.text) {
 			t.Errorf("%q: %d %s", c.headers, w.Code, w.Body)
 		}
@@ -95,120 +102,15 @@ func TestTenantsAreApart(t *testing.T) {
 	}
 }
 
-func TestHostileBodies(t *testing.T) {
-	h, s := newHandler(t, testLimits())
-	bomb := binary.AppendUvarint(nil, 1<<40)
-	for what, c := range map[string]struct {
-		body []byte
-		code int
-		text string
-	}{
-		"empty":               {nil, 400, "snappy"},
-		"not snappy":          {[]byte("hello, world"), 400, "snappy"},
-		"declares 1 TiB":      {bomb, 400, "snappy"}, // more than a block can have
-		"declares 4 GiB - 1":  {binary.AppendUvarint(nil, 1<<32-1), 413, "limits.decoded-bytes"},
-		"declares 5 MiB":      {binary.AppendUvarint(nil, 5<<20), 413, "limits.decoded-bytes"},
-		"declares too little": {append(binary.AppendUvarint(nil, 3), snappy.Encode(nil, []byte("hello, world"))[1:]...), 400, "snappy"},
-		"cut off":             {encode(t, fleet(20))[:2000], 400, "snappy"},
-		"not protobuf":        {snappy.Encode(nil, []byte("hello, world")), 400, "at byte 3 of the decoded"},
-		"too large":           {make([]byte, 1<<20+1), 413, "limits.body-bytes"},
-		"no series":           {snappy.Encode(nil, nil), 204, ""},
-	} {
-		w := send(h, c.body)
-		if w.Code != c.code || !strings.Contains(w.Body.String(), c.text) {
-			t.Errorf("%s: %d %s", what, w.Code, w.Body)
-		}
-	}
-	if len(s.rows) != 0 {
-		t.Errorf("stored %v", s.rows)
-	}
-}
-
-// TestUnknownLength sends bodies in chunks, whose bytes are admitted as they come.
-func TestUnknownLength(t *testing.T) {
-	h, s := newHandler(t, testLimits())
-	post := func(body io.Reader) *httptest.ResponseRecorder {
-		r := httptest.NewRequest(http.MethodPost, Path, body)
-		r.ContentLength = -1
-		w := httptest.NewRecorder()
-		h.ServeHTTP(w, r)
-		return w
-	}
-	if w := post(bytes.NewReader(encode(t, fleet(3000)))); w.Code != 204 || len(s.rows) != 3000 {
-		t.Fatalf("%d %s, %d series", w.Code, w.Body, len(s.rows))
-	}
-	if w := post(io.LimitReader(zeros{}, 2<<20)); w.Code != 413 {
-		t.Fatalf("%d %s", w.Code, w.Body)
-	}
-	if w := post(io.MultiReader(strings.NewReader("x"), broken{})); w.Code != 400 || !strings.Contains(w.Body.String(), "after 1 bytes") {
-		t.Fatalf("%d %s", w.Code, w.Body)
-	}
-}
-
-type zeros struct{}
-
-func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
-
-type broken struct{}
-
-func (broken) Read([]byte) (int, error) { return 0, errors.New("connection reset") }
-
-// TestAdmissionComesBeforeReading fills the budget and offers a body that fails the test when it is read.
-func TestAdmissionComesBeforeReading(t *testing.T) {
-	limits := testLimits()
-	limits.MaxInflightBytes = 1 << 20
-	s := newStore()
-	path := s.path(limits)
-	h := New(path, nil)
-	held, err := path.Admit(t.Context(), "other", 1<<20)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := httptest.NewRequest(http.MethodPost, Path, io.NopCloser(unread{t}))
-	r.ContentLength = 1000
-	w := httptest.NewRecorder()
-	h.ServeHTTP(w, r)
-	seconds, err := strconv.Atoi(w.Header().Get("Retry-After"))
-	if w.Code != 503 || err != nil || seconds < 1 || !strings.Contains(w.Body.String(), "limits.inflight-bytes") {
-		t.Fatalf("%d %v %s", w.Code, w.Header(), w.Body)
-	}
-	held.Release()
-	if w := send(h, encode(t, fleet(10))); w.Code != 204 {
-		t.Fatalf("%d %s", w.Code, w.Body)
-	}
-	if _, err := path.Admit(t.Context(), "other", 1<<20); err != nil {
-		t.Fatalf("the request kept a part of the budget: %v", err)
-	}
-}
-
-type unread struct{ t *testing.T }
-
-func (u unread) Read([]byte) (int, error) {
-	u.t.Error("the body was read")
-	return 0, io.EOF
-}
-
-// TestColumnsAreAdmitted sends samples of two bytes each, whose columns take eight times the body.
-func TestColumnsAreAdmitted(t *testing.T) {
-	limits := testLimits()
-	limits.MaxInflightBytes = 3 << 20
-	h, _ := newHandler(t, limits)
-	ts := "\x0a\x0d\x0a\x08__name__\x12\x01m" + strings.Repeat("\x12\x00", 900_000)
-	raw := append([]byte{0x0a}, binary.AppendUvarint(nil, uint64(len(ts)))...)
-	raw = append(raw, ts...)
-	w := send(h, snappy.Encode(nil, raw))
-	if w.Code != 413 && w.Code != 503 {
-		t.Fatalf("%d %s", w.Code, w.Body)
-	}
-}
-
 func TestLeftOutIsSaid(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	s := newStore()
 	h := New(write.New(write.Options{Seed: seed, Head: s, Journal: s, Limits: testLimits(), Now: func() int64 { return nowMs * 1_000_000 }, Registerer: reg}), reg)
 	good := series(sample(nowMs, 1), "__name__", "good", "a", "b")
-	good.Histograms = []prompb.Histogram{{Schema: 1, Timestamp: nowMs}, {Schema: 1, Timestamp: nowMs}}
-	good.Exemplars = []prompb.Exemplar{{Value: 1}}
+	good.Histograms = []prompb.Histogram{
+		{Schema: 77, Timestamp: nowMs}, {Schema: 78, Timestamp: nowMs}, prompb.FromIntHistogram(nowMs, latencies(1)),
+	}
+	good.Exemplars = []prompb.Exemplar{{Value: 1, Timestamp: nowMs}, {Value: 1}}
 	w := send(h, encode(t, &prompb.WriteRequest{Timeseries: []prompb.TimeSeries{
 		good,
 		series(sample(math.MaxInt64, 1), "__name__", "never"),
@@ -222,7 +124,8 @@ func TestLeftOutIsSaid(t *testing.T) {
 		t.Fatalf("%d %s", w.Code, w.Body)
 	}
 	for _, line := range []string{
-		"1 samples are stored, 8 are left out", "2 unsupported_kind", `{"__name__"="good", "a"="b"}: native histograms`,
+		"1 samples, 1 histograms, 2 exemplars are stored, 6 samples, 2 histograms are left out and need not be sent again:\n",
+		"2 invalid_histogram\n", `invalid_histogram: {"__name__"="good", "a"="b"}: at 1700000000000 ms: histogram has an invalid schema`,
 		"1 time_out_of_range", "1 too_far_in_future", "invalid_labels", "no metric name", "1 duplicate_label_name", "1 label_value_too_long", "UTF-8",
 	} {
 		if !strings.Contains(w.Body.String(), line) {
@@ -235,17 +138,40 @@ func TestLeftOutIsSaid(t *testing.T) {
 	if w.Body.Len() > 8000 {
 		t.Errorf("an answer of %d bytes", w.Body.Len())
 	}
-	if err := testutil.GatherAndCompare(reg, strings.NewReader(`
-# HELP shale_promwrite_ignored_exemplars_total Exemplars received by remote write, which are not stored.
-# TYPE shale_promwrite_ignored_exemplars_total counter
-shale_promwrite_ignored_exemplars_total 1
-# HELP shale_promwrite_received_samples_total Samples received by remote write that are durable.
+	metrics := `
+# HELP shale_promwrite_received_exemplars_total Exemplars received by remote write that are durable.
+# TYPE shale_promwrite_received_exemplars_total counter
+shale_promwrite_received_exemplars_total 2
+# HELP shale_promwrite_received_samples_total Samples, floats and histograms, received by remote write that are durable.
 # TYPE shale_promwrite_received_samples_total counter
-shale_promwrite_received_samples_total 1
-# HELP shale_promwrite_requests_total Remote write requests, by the status of their answer.
+shale_promwrite_received_samples_total 2
+# HELP shale_promwrite_requests_total Remote write requests, by version of remote write (1.0, 2.0) and status of the answer.
 # TYPE shale_promwrite_requests_total counter
-shale_promwrite_requests_total{code="400"} 1
-`), "shale_promwrite_ignored_exemplars_total", "shale_promwrite_received_samples_total", "shale_promwrite_requests_total"); err != nil {
+shale_promwrite_requests_total{code="400",version="1.0"} 1
+# HELP shale_write_exemplars_total Exemplars acknowledged as durable.
+# TYPE shale_write_exemplars_total counter
+shale_write_exemplars_total 2
+# HELP shale_write_samples_total Samples acknowledged as durable, by kind: float, histogram.
+# TYPE shale_write_samples_total counter
+shale_write_samples_total{kind="float"} 1
+shale_write_samples_total{kind="histogram"} 1
+# HELP shale_write_discarded_samples_total Samples left out, by reason.
+# TYPE shale_write_discarded_samples_total counter
+shale_write_discarded_samples_total{reason="duplicate_label_name"} 1
+shale_write_discarded_samples_total{reason="invalid_histogram"} 2
+shale_write_discarded_samples_total{reason="invalid_labels"} 2
+shale_write_discarded_samples_total{reason="label_value_too_long"} 1
+shale_write_discarded_samples_total{reason="time_out_of_range"} 1
+shale_write_discarded_samples_total{reason="too_far_in_future"} 1
+`
+	names := []string{}
+	for line := range strings.SplitSeq(metrics, "\n") {
+		if rest, ok := strings.CutPrefix(line, "# TYPE "); ok {
+			name, _, _ := strings.Cut(rest, " ")
+			names = append(names, name)
+		}
+	}
+	if err := testutil.GatherAndCompare(reg, strings.NewReader(metrics), names...); err != nil {
 		t.Error(err)
 	}
 }
@@ -265,12 +191,16 @@ func TestTroubleOfTheStoreIsRetried(t *testing.T) {
 
 func TestRetrySeconds(t *testing.T) {
 	for _, c := range []struct {
-		d    time.Duration
-		dice float64
-		want int
-	}{{time.Millisecond, 0, 1}, {time.Second, 0.99, 1}, {5 * time.Second, 0, 5}, {5 * time.Second, 0.99, 7}, {1500 * time.Millisecond, 0, 2}} {
-		if got := retrySeconds(c.d, c.dice); got != c.want {
-			t.Errorf("%v, %v: %d, want %d", c.d, c.dice, got, c.want)
+		d       time.Duration
+		attempt int
+		dice    float64
+		want    int
+	}{
+		{time.Millisecond, 0, 0, 1}, {time.Second, 0, 0.99, 1}, {5 * time.Second, 0, 0, 5}, {5 * time.Second, 0, 0.99, 7}, {1500 * time.Millisecond, 0, 0, 2},
+		{2 * time.Second, 1, 0, 4}, {2 * time.Second, 3, 0, 16}, {2 * time.Second, 4, 0, 30}, {2 * time.Second, 1 << 40, 0.99, 45},
+	} {
+		if got := retrySeconds(c.d, c.attempt, c.dice); got != c.want {
+			t.Errorf("%v, %d, %v: %d, want %d", c.d, c.attempt, c.dice, got, c.want)
 		}
 	}
 }
@@ -307,18 +237,33 @@ func TestHugeBuffersAreNotPooled(t *testing.T) {
 	}
 }
 
-// FuzzHandler offers whole bodies: no panic, and an answer that fits.
+// FuzzHandler offers whole bodies in all forms: no panic, and an answer that fits.
 func FuzzHandler(f *testing.F) {
-	f.Add(encode(f, fleet(2)))
-	f.Add([]byte{})
-	f.Add(snappy.Encode(nil, []byte("\x0a\x02\x12\x00")))
-	f.Add(binary.AppendUvarint(nil, 1<<32-1))
-	f.Fuzz(func(t *testing.T, body []byte) {
-		h, _ := newHandler(t, testLimits())
-		switch w := send(h, body); w.Code {
+	f.Add(encode(f, fleet(2)), false, false)
+	f.Add([]byte{}, false, true)
+	f.Add(snappy.Encode(nil, []byte("\x0a\x02\x12\x00")), false, false)
+	f.Add(binary.AppendUvarint(nil, 1<<32-1), true, false)
+	f.Add(encodeV2(f, everything().done()), true, false)
+	f.Add(pack(f, marshalV2(f, everything().done())), true, true)
+	h, s := newHandler(f, testLimits())
+	f.Fuzz(func(t *testing.T, body []byte, second, packed bool) {
+		clear(s.rows)
+		clear(s.exemplars)
+		headers := []string{"Content-Type", "application/x-protobuf", "Content-Encoding", "snappy"}
+		if second {
+			headers[1] = typeV2
+		}
+		if packed {
+			headers[3] = "zstd"
+		}
+		w := send(h, body, headers...)
+		switch w.Code {
 		case 204, 400, 413:
 		default:
 			t.Fatalf("%d %s", w.Code, w.Body)
+		}
+		if _, err := written(w); (err == nil) != second {
+			t.Fatalf("headers %v", w.Header())
 		}
 	})
 }

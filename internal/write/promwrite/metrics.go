@@ -18,9 +18,9 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	}
 	return &metrics{
 		requests: f.NewCounterVec(prometheus.CounterOpts{
-			Name: "shale_promwrite_requests_total", Help: "Remote write requests, by the status of their answer."}, []string{"code"}),
-		samples:   counter("shale_promwrite_received_samples_total", "Samples received by remote write that are durable."),
-		exemplars: counter("shale_promwrite_ignored_exemplars_total", "Exemplars received by remote write, which are not stored."),
+			Name: "shale_promwrite_requests_total", Help: "Remote write requests, by version of remote write (1.0, 2.0) and status of the answer."}, []string{"version", "code"}),
+		samples:   counter("shale_promwrite_received_samples_total", "Samples, floats and histograms, received by remote write that are durable."),
+		exemplars: counter("shale_promwrite_received_exemplars_total", "Exemplars received by remote write that are durable."),
 		bodyBytes: counter("shale_promwrite_body_bytes_total", "Bytes of remote write bodies that were read, as sent."),
 		seconds: f.NewHistogram(prometheus.HistogramOpts{
 			Name: "shale_promwrite_request_seconds", Help: "Time from the headers of a remote write request to its answer.",

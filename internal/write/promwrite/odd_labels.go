@@ -43,10 +43,7 @@ func labelMessage(d []byte, p, end int) (name, value []byte, minimal bool, err e
 			p = next
 			continue
 		}
-		if err := wantBytes("a label's name or value", wire, p); err != nil {
-			return nil, nil, false, err
-		}
-		begin, stop, err := body(d, next, end)
+		begin, stop, err := message("a label's name or value", d, wire, next, end)
 		if err != nil {
 			return nil, nil, false, err
 		}

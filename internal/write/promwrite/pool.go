@@ -24,13 +24,22 @@ func newPools() *pools {
 }
 
 // buffer is a piece of reusable memory.
-type buffer struct{ bytes []byte }
+type buffer struct {
+	bytes []byte
+	// reached is how much of the capacity may be filled: what has been reserved.
+	reached int
+}
 
 // resize makes the buffer n bytes long. What is in it is arbitrary.
 func (b *buffer) resize(n int) { b.bytes = slices.Grow(b.bytes[:0], n)[:n] }
 
-// extend makes the buffer n bytes longer.
-func (b *buffer) extend(n int) { b.bytes = slices.Grow(b.bytes, n)[:len(b.bytes)+n] }
+// reach gives the buffer room for n bytes in all, and no more than that if it has to be allocated.
+func (b *buffer) reach(n int) {
+	if cap(b.bytes) < n {
+		b.bytes = append(make([]byte, 0, n), b.bytes...)
+	}
+	b.reached = n
+}
 
 func (p *pools) takeBuffer() *buffer { return p.buffers.Get().(*buffer) }
 
@@ -44,10 +53,10 @@ func (p *pools) takeWalker() *walker { return p.walkers.Get().(*walker) }
 
 // giveWalker takes a walker back, without its hold on the request's memory.
 func (p *pools) giveWalker(w *walker) {
-	if cap(w.arena) > maxPooled || cap(w.spans)*8 > maxPooled {
+	if w.memory() > maxPooled {
 		return
 	}
-	w.decoded, w.batch, w.reserve, w.left = nil, nil, nil, nil
+	w.decoded, w.batch, w.reserve, w.left, w.emptyExample = nil, nil, nil, nil, ""
 	w.labels, w.one = model.LabelsBuilder{}, model.LabelsBuilder{}
 	w.keys.Reset()
 	p.walkers.Put(w)

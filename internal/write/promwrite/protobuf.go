@@ -1,6 +1,7 @@
 package promwrite
 
 import (
+	"encoding/binary"
 	"fmt"
 
 	"github.com/shaledb/shale/internal/model"
@@ -27,6 +28,16 @@ func (m *malformed) Error() string {
 
 // Unwrap gives the class of the error.
 func (m *malformed) Unwrap() error { return model.ErrInvalid }
+
+// span is a piece of the decoded body, or, with the top bit of at set, of a walker's arena.
+type span struct{ at, size uint32 }
+
+const inArena = 1 << 31
+
+// of returns the piece of a body; the span must not lie in the arena.
+func (s span) of(decoded []byte) []byte { return decoded[s.at : s.at+s.size : s.at+s.size] }
+
+func spanOf(begin, stop int) span { return span{uint32(begin), uint32(stop - begin)} }
 
 // varint reads a varint of b[p:end]. A next of -1 means that it is cut off or longer than 10 bytes.
 func varint(b []byte, p, end int) (v uint64, next int) {
@@ -73,6 +84,39 @@ func body(b []byte, p, end int) (begin, stop int, err error) {
 	return next, next + int(n), nil
 }
 
+// message reads a field that must be a message or a string; p is behind its tag.
+func message(what string, b []byte, wire, p, end int) (begin, stop int, err error) {
+	if wire != wireBytes {
+		return 0, 0, &malformed{fmt.Sprintf("%s with wire type %d", what, wire), p}
+	}
+	return body(b, p, end)
+}
+
+// number reads a field that must be a varint; p is behind its tag.
+func number(what string, b []byte, wire, p, end int) (v uint64, next int, err error) {
+	if wire != wireVarint {
+		return 0, 0, &malformed{what + " that is not a number", p}
+	}
+	if v, next = varint(b, p, end); next < 0 {
+		return 0, 0, &malformed{"a cut off or oversized " + what, p}
+	}
+	return v, next, nil
+}
+
+// double reads the bits of a field that must be a double; p is behind its tag.
+func double(what string, b []byte, wire, p, end int) (v uint64, next int, err error) {
+	if wire != wire64 || end-p < 8 {
+		return 0, 0, &malformed{what + " that is not a double", p}
+	}
+	return binary.LittleEndian.Uint64(b[p:]), p + 8, nil
+}
+
+// zigzag decodes the value of a sint64.
+func zigzag(v uint64) int64 { return int64(v>>1) ^ -int64(v&1) }
+
+// zigzag32 decodes the value of a sint32, of which only the lower half counts.
+func zigzag32(v uint64) int32 { return int32(uint32(v)>>1) ^ -int32(v&1) }
+
 // skip returns where a field that is not needed ends; p is behind its tag.
 func skip(b []byte, p, end, wire int) (next int, err error) {
 	switch wire {
@@ -95,12 +139,4 @@ func skip(b []byte, p, end, wire int) (next int, err error) {
 		return 0, &malformed{"a cut off field", p}
 	}
 	return next, nil
-}
-
-// wantBytes returns an error unless a known message or string field has the wire type that it must have.
-func wantBytes(what string, wire, p int) error {
-	if wire != wireBytes {
-		return &malformed{fmt.Sprintf("%s with wire type %d", what, wire), p}
-	}
-	return nil
 }

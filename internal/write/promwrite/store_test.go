@@ -12,6 +12,7 @@ import (
 
 	"github.com/golang/snappy"
 	"github.com/prometheus/prometheus/prompb"
+	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/write"
@@ -24,14 +25,28 @@ const nowMs = 1_700_000_000_000
 
 // store is the head and the journal behind a write path: it keeps rows by tenant and labels.
 type store struct {
-	mu     sync.Mutex
-	labels map[model.Key]model.Labels
-	rows   map[string]*model.Rows
-	fail   error
+	mu        sync.Mutex
+	labels    map[model.Key]model.Labels
+	rows      map[string]*model.Rows
+	exemplars map[string]*model.Rows
+	metadata  map[string]model.Metadata
+	puts      int
+	fail      error
 }
 
 func newStore() *store {
-	return &store{labels: map[model.Key]model.Labels{}, rows: map[string]*model.Rows{}}
+	return &store{
+		labels: map[model.Key]model.Labels{}, rows: map[string]*model.Rows{}, exemplars: map[string]*model.Rows{},
+		metadata: map[string]model.Metadata{},
+	}
+}
+
+func (s *store) PutMetadata(tenant, family string, m model.Metadata) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.puts++
+	s.metadata[tenant+" "+family] = m
+	return nil
 }
 
 func (s *store) Resolve(b *model.Batch, dst []uint32) ([]uint32, error) {
@@ -68,21 +83,26 @@ func (s *store) Append(_ context.Context, b *model.Batch) error {
 			return fmt.Errorf("key %s has no labels", k)
 		}
 		id := b.Tenant + l.String()
-		if s.rows[id] == nil {
-			s.rows[id] = &model.Rows{}
+		for c, rows := range map[*model.Columns]map[string]*model.Rows{&b.Samples: s.rows, &b.Exemplars: s.exemplars} {
+			if c.End(i) == c.Begin(i) {
+				continue
+			}
+			if rows[id] == nil {
+				rows[id] = &model.Rows{}
+			}
+			rows[id].AppendRows(&c.Rows, int(c.Begin(i)), int(c.End(i)))
 		}
-		s.rows[id].AppendRows(&b.Samples.Rows, int(b.Samples.Begin(i)), int(b.Samples.End(i)))
 	}
 	return nil
 }
 
 func (s *store) path(limits write.Limits) *write.Path {
-	return write.New(write.Options{Seed: seed, Head: s, Journal: s, Limits: limits, Now: func() int64 { return nowMs * 1_000_000 }})
+	return write.New(write.Options{Seed: seed, Head: s, Journal: s, Metadata: s, Limits: limits, Now: func() int64 { return nowMs * 1_000_000 }})
 }
 
 func testLimits() write.Limits {
 	return write.Limits{MaxInflightBytes: 64 << 20, MaxBodyBytes: 1 << 20, MaxDecodedBytes: 4 << 20, MaxLabels: 64,
-		MaxNameBytes: 1024, MaxValueBytes: 4096, MaxFuture: 10 * time.Minute}
+		MaxNameBytes: 1024, MaxValueBytes: 4096, MaxBuckets: 1000, MaxFuture: 10 * time.Minute}
 }
 
 func newHandler(t testing.TB, limits write.Limits) (*Handler, *store) {
@@ -111,6 +131,75 @@ func encode(t testing.TB, req *prompb.WriteRequest) []byte {
 		t.Fatal(err)
 	}
 	return snappy.Encode(nil, raw)
+}
+
+// typeV2 is the Content-Type of version 2.
+const typeV2 = "application/x-protobuf;proto=io.prometheus.write.v2.Request"
+
+// sendV2 posts a body of version 2.
+func sendV2(h http.Handler, body []byte, more ...string) *httptest.ResponseRecorder {
+	return send(h, body, append([]string{"Content-Type", typeV2}, more...)...)
+}
+
+func encodeV2(t testing.TB, req *writev2.Request) []byte {
+	t.Helper()
+	raw, err := req.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return snappy.Encode(nil, raw)
+}
+
+// requestV2 makes a request of version 2 and hands out references.
+type requestV2 struct {
+	writev2.Request
+	writev2.SymbolsTable
+}
+
+func newRequestV2() *requestV2 { return &requestV2{SymbolsTable: writev2.NewSymbolTable()} }
+
+// series adds a series with these labels, which fill fills.
+func (r *requestV2) series(fill func(ts *writev2.TimeSeries), pairs ...string) {
+	ts := writev2.TimeSeries{LabelsRefs: r.refs(pairs...)}
+	fill(&ts)
+	r.Timeseries = append(r.Timeseries, ts)
+}
+
+func (r *requestV2) refs(words ...string) (refs []uint32) {
+	for _, word := range words {
+		refs = append(refs, r.Symbolize(word))
+	}
+	return refs
+}
+
+// done returns the request.
+func (r *requestV2) done() *writev2.Request {
+	r.Request.Symbols = r.SymbolsTable.Symbols()
+	return &r.Request
+}
+
+// translate makes version 2 of a request of version 1, with floats and histograms alone.
+func translate(req *prompb.WriteRequest) *writev2.Request {
+	r := newRequestV2()
+	for i := range req.Timeseries {
+		var pairs []string
+		for _, l := range req.Timeseries[i].Labels {
+			pairs = append(pairs, l.Name, l.Value)
+		}
+		r.series(func(ts *writev2.TimeSeries) {
+			for _, s := range req.Timeseries[i].Samples {
+				ts.Samples = append(ts.Samples, writev2.Sample{Value: s.Value, Timestamp: s.Timestamp})
+			}
+			for _, h := range req.Timeseries[i].Histograms {
+				if h.IsFloatHistogram() {
+					ts.Histograms = append(ts.Histograms, writev2.FromFloatHistogram(0, h.Timestamp, h.ToFloatHistogram()))
+				} else {
+					ts.Histograms = append(ts.Histograms, writev2.FromIntHistogram(0, h.Timestamp, h.ToIntHistogram()))
+				}
+			}
+		}, pairs...)
+	}
+	return r.done()
 }
 
 func series(samples []prompb.Sample, pairs ...string) prompb.TimeSeries {

@@ -1,0 +1,136 @@
+package promwrite
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/golang/snappy"
+	"github.com/prometheus/prometheus/prompb"
+	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
+
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/write"
+)
+
+// written reads what an answer says is stored. It fails unless all three headers are there.
+func written(w *httptest.ResponseRecorder) (n write.Counts, err error) {
+	for name, to := range map[string]*int{"Samples": &n.Samples, "Histograms": &n.Histograms, "Exemplars": &n.Exemplars} {
+		if *to, err = strconv.Atoi(w.Header().Get("X-Prometheus-Remote-Write-" + name + "-Written")); err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// TestWrittenIsTold: every answer to version 2 says exactly what is stored, whatever its status, and none to version 1.
+func TestWrittenIsTold(t *testing.T) {
+	all := func() *requestV2 { return everything() }
+	partial := all()
+	partial.series(func(ts *writev2.TimeSeries) {
+		ts.Samples = []writev2.Sample{{Value: 1, Timestamp: nowMs + 3_600_000}, {Value: 1, Timestamp: nowMs}}
+		ts.Histograms = []writev2.Histogram{{Schema: 99, Timestamp: nowMs}}
+		ts.Exemplars = []writev2.Exemplar{{LabelsRefs: partial.refs("trace_id", strings.Repeat("x", 121)), Timestamp: nowMs}}
+	}, "__name__", "partial")
+	lost := newRequestV2()
+	lost.series(func(ts *writev2.TimeSeries) {
+		ts.Exemplars = []writev2.Exemplar{{LabelsRefs: lost.refs("trace_id", strings.Repeat("x", 121)), Timestamp: nowMs}}
+	}, "__name__", "lost")
+	everythingWritten := write.Counts{Samples: 2, Histograms: 2, Exemplars: 3}
+	for what, c := range map[string]struct {
+		body    []byte
+		headers []string
+		setUp   func(h *Handler, s *store, p *write.Path)
+		code    int
+		written write.Counts
+	}{
+		"all stored":         {encodeV2(t, all().done()), nil, nil, 204, everythingWritten},
+		"zstd":               {pack(t, marshalV2(t, all().done())), []string{"Content-Encoding", "zstd"}, nil, 204, everythingWritten},
+		"some left out":      {encodeV2(t, partial.done()), nil, nil, 400, write.Counts{Samples: 3, Histograms: 2, Exemplars: 3}},
+		"only exemplars":     {encodeV2(t, lost.done()), nil, nil, 400, write.Counts{}}, // a 204 without a count is a failure for senders, without a reason
+		"nothing sent":       {snappy.Encode(nil, nil), nil, nil, 204, write.Counts{}},
+		"malformed":          {snappy.Encode(nil, []byte("\x0f")), nil, nil, 400, write.Counts{}},
+		"not snappy":         {[]byte("x"), nil, nil, 400, write.Counts{}},
+		"bad tenant":         {encodeV2(t, all().done()), []string{"X-Scope-OrgID", "a/b"}, nil, 400, write.Counts{}},
+		"unknown encoding":   {encodeV2(t, all().done()), []string{"Content-Encoding", "gzip"}, nil, 415, write.Counts{}},
+		"too large":          {make([]byte, 2<<20), nil, nil, 413, write.Counts{}},
+		"too large, decoded": {snappy.Encode(nil, make([]byte, 5<<20)), nil, nil, 413, write.Counts{}},
+		"no room": {encodeV2(t, all().done()), nil, func(_ *Handler, _ *store, p *write.Path) {
+			if _, err := p.Admit(t.Context(), "other", 64<<20); err != nil {
+				t.Fatal(err)
+			}
+		}, 503, write.Counts{}},
+		"full disk": {encodeV2(t, partial.done()), nil, func(_ *Handler, s *store, _ *write.Path) {
+			s.fail = fmt.Errorf("%w: disk full", model.ErrTransient)
+		}, 503, write.Counts{}},
+		"stopping": {encodeV2(t, all().done()), nil, func(_ *Handler, _ *store, p *write.Path) { p.Close() }, 503, write.Counts{}},
+	} {
+		s := newStore()
+		path := s.path(testLimits())
+		h := New(path, nil)
+		if c.setUp != nil {
+			c.setUp(h, s, path)
+		}
+		w := sendV2(h, c.body, c.headers...)
+		if got, err := written(w); w.Code != c.code || err != nil || got != c.written {
+			t.Errorf("%s: %d, written %+v, %v: %s", what, w.Code, got, err, w.Body)
+		}
+		if retry := w.Header().Get("Retry-After"); (retry != "") != (c.code == 503) {
+			t.Errorf("%s: Retry-After %q", what, retry)
+		}
+	}
+	h, _ := newHandler(t, testLimits())
+	r := httptest.NewRequest(http.MethodGet, Path, nil)
+	r.Header.Set("Content-Type", typeV2)
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	if got, err := written(w); w.Code != 405 || err != nil || got.Total() != 0 {
+		t.Errorf("GET: %d %v", w.Code, w.Header())
+	}
+	for _, body := range [][]byte{encode(t, fleet(1)), []byte("x")} {
+		w := send(h, body)
+		for name := range w.Header() {
+			if strings.Contains(name, "Remote-Write") {
+				t.Errorf("version 1: %d %v", w.Code, w.Header())
+			}
+		}
+	}
+}
+
+// TestExemplarsDoNotSpoilVersion1: a sender of version 1 takes a 400 for the loss of all of its samples.
+func TestExemplarsDoNotSpoilVersion1(t *testing.T) {
+	h, s := newHandler(t, testLimits())
+	ts := series(sample(nowMs, 1), "__name__", "m")
+	ts.Exemplars = []prompb.Exemplar{
+		{Labels: []prompb.Label{{Name: "trace_id", Value: strings.Repeat("x", 121)}}, Timestamp: nowMs},
+		{Labels: []prompb.Label{{Name: "trace_id", Value: "1"}}, Timestamp: nowMs},
+		{Labels: []prompb.Label{{Name: "trace_id", Value: "1"}}, Timestamp: nowMs + 3_600_000},
+	}
+	if w := send(h, encode(t, &prompb.WriteRequest{Timeseries: []prompb.TimeSeries{ts}})); w.Code != 204 || w.Body.Len() > 0 {
+		t.Fatalf("%d %s", w.Code, w.Body)
+	}
+	if n := s.exemplars[`anonymous{__name__="m"}`].Len(); n != 1 {
+		t.Fatalf("%d exemplars", n)
+	}
+}
+
+// TestAnswersAreShort sends a request in which everything is wrong for every reason there is.
+func TestAnswersAreShort(t *testing.T) {
+	h, _ := newHandler(t, testLimits())
+	long := strings.Repeat("v", 3000)
+	var all []prompb.TimeSeries
+	for i := range 50 {
+		for _, name := range []string{long, long + "\xff", strings.Repeat("v", 5000)} {
+			ts := series([]prompb.Sample{{Timestamp: nowMs + 3_600_000}, {Timestamp: 1 << 62}}, "__name__", name, "i", fmt.Sprint(i), long[:999], long)
+			ts.Histograms = []prompb.Histogram{{Schema: 99, Timestamp: nowMs}}
+			all = append(all, ts, series(sample(nowMs, 1), "a", long, "a", long), series(sample(nowMs, 1), "__name__", "m", "a", long, "a", long))
+		}
+	}
+	w := send(h, encode(t, &prompb.WriteRequest{Timeseries: all}))
+	if w.Code != 400 || w.Body.Len() > maxAnswerBytes+1 || !strings.HasPrefix(w.Body.String(), "0 samples are stored, 600 samples, 150 histograms are left out") {
+		t.Fatalf("%d, %d bytes: %.300s", w.Code, w.Body.Len(), w.Body)
+	}
+}

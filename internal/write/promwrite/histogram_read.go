@@ -1,0 +1,222 @@
+package promwrite
+
+import (
+	"encoding/binary"
+	"math"
+
+	"github.com/prometheus/prometheus/model/histogram"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+// gaugeHint is the reset hint of gauge histograms.
+const gaugeHint = 3
+
+// nativeHistogram is a Histogram message, of either version, and the memory to read, check and store it.
+type nativeHistogram struct {
+	histogramNumbers
+	positive, negative side
+	custom             []float64
+	// most is how many entries a list may have; further ones are not kept.
+	most int
+
+	integer histogram.Histogram
+	float   histogram.FloatHistogram
+	out     model.Histogram
+}
+
+// histogramNumbers are the parts of a histogram that are no lists.
+type histogramNumbers struct {
+	// isFloat and zeroIsFloat say which of the two ways to give a count came last: that one holds.
+	isFloat, zeroIsFloat bool
+	// tooMany says that a list has more entries than it may have.
+	tooMany bool
+	// count and zeros are integers or the bits of a float; sum and threshold are bits.
+	count, zeros, sum, threshold uint64
+	schema, hint                 int32
+	ms, startMs                  int64
+}
+
+// side holds the buckets of positive or negative observations: deltas of integer, counts of float histograms.
+type side struct {
+	spans  []histogram.Span
+	deltas []int64
+	counts []float64
+}
+
+func (s *side) reset() { s.spans, s.deltas, s.counts = s.spans[:0], s.deltas[:0], s.counts[:0] }
+
+// memory is the size of what is kept between requests, in bytes; what is built has no more than what is read.
+func (h *nativeHistogram) memory() int {
+	of := func(s *side) int { return 8 * (cap(s.spans) + cap(s.deltas) + cap(s.counts)) }
+	return 2 * (of(&h.positive) + of(&h.negative) + 8*cap(h.custom))
+}
+
+// zeroCount returns the count of the zero bucket, which is 0 if it was given in the other way than the count.
+func (h *nativeHistogram) zeroCount() uint64 {
+	if h.isFloat != h.zeroIsFloat {
+		return 0
+	}
+	return h.zeros
+}
+
+// bounds returns the custom bounds; that there are none is nil for upstream.
+func (h *nativeHistogram) bounds() []float64 {
+	if len(h.custom) == 0 {
+		return nil
+	}
+	return h.custom
+}
+
+// read reads the message in [p, end).
+func (h *nativeHistogram) read(d []byte, p, end int, v version, most int) error {
+	h.positive.reset()
+	h.negative.reset()
+	h.histogramNumbers, h.custom, h.most = histogramNumbers{}, h.custom[:0], most
+	for p < end {
+		n, wire, next, err := field(d, p, end)
+		if err == nil {
+			switch {
+			case n > 17 || n == 17 && v == v1:
+				next, err = skip(d, next, end, wire)
+			case n >= 8 && n <= 13 || n == 16:
+				next, err = h.readList(d, n, wire, next, end)
+			default:
+				next, err = h.readNumber(d, n, wire, next, end)
+			}
+		}
+		if err != nil {
+			return err
+		}
+		p = next
+	}
+	return nil
+}
+
+// readNumber reads a field that is a single number; p is behind its tag.
+func (h *nativeHistogram) readNumber(d []byte, n int32, wire, p, end int) (next int, err error) {
+	var v uint64
+	switch n {
+	case 1:
+		h.count, next, err = number("histogram's count", d, wire, p, end)
+		h.isFloat = false
+	case 2:
+		h.count, next, err = double("a histogram's count", d, wire, p, end)
+		h.isFloat = true
+	case 3:
+		h.sum, next, err = double("a histogram's sum", d, wire, p, end)
+	case 4:
+		v, next, err = number("histogram's schema", d, wire, p, end)
+		h.schema = zigzag32(v)
+	case 5:
+		h.threshold, next, err = double("a histogram's zero threshold", d, wire, p, end)
+	case 6:
+		h.zeros, next, err = number("histogram's zero count", d, wire, p, end)
+		h.zeroIsFloat = false
+	case 7:
+		h.zeros, next, err = double("a histogram's zero count", d, wire, p, end)
+		h.zeroIsFloat = true
+	case 14:
+		v, next, err = number("histogram's reset hint", d, wire, p, end)
+		h.hint = int32(v)
+	case 15:
+		v, next, err = number("timestamp", d, wire, p, end)
+		h.ms = int64(v)
+	case 17:
+		v, next, err = number("start timestamp", d, wire, p, end)
+		h.startMs = int64(v)
+	}
+	return next, err
+}
+
+// readList reads a repeated field, or one entry of it; p is behind its tag.
+func (h *nativeHistogram) readList(d []byte, n int32, wire, p, end int) (next int, err error) {
+	s := &h.positive
+	if n <= 10 {
+		s = &h.negative
+	}
+	switch n {
+	case 8, 11:
+		begin, stop, err := message("a histogram's span", d, wire, p, end)
+		if err != nil {
+			return 0, err
+		}
+		return stop, h.readSpan(&s.spans, d, begin, stop)
+	case 9, 12:
+		return h.readDeltas(&s.deltas, d, wire, p, end)
+	case 10, 13:
+		return h.readDoubles(&s.counts, d, wire, p, end)
+	}
+	return h.readDoubles(&h.custom, d, wire, p, end)
+}
+
+func (h *nativeHistogram) readSpan(dst *[]histogram.Span, d []byte, p, end int) error {
+	var s histogram.Span
+	for p < end {
+		n, wire, next, err := field(d, p, end)
+		var v uint64
+		switch {
+		case err != nil:
+		case n == 1:
+			v, next, err = number("span's offset", d, wire, next, end)
+			s.Offset = zigzag32(v)
+		case n == 2:
+			v, next, err = number("span's length", d, wire, next, end)
+			s.Length = uint32(v)
+		default:
+			next, err = skip(d, next, end, wire)
+		}
+		if err != nil {
+			return err
+		}
+		p = next
+	}
+	if h.fits(len(*dst)) {
+		*dst = append(*dst, s)
+	}
+	return nil
+}
+
+// fits reports whether a list of n entries may have one more.
+func (h *nativeHistogram) fits(n int) bool {
+	h.tooMany = h.tooMany || n >= h.most
+	return n < h.most
+}
+
+func (h *nativeHistogram) readDeltas(dst *[]int64, d []byte, wire, p, end int) (next int, err error) {
+	packed := wire == wireBytes
+	if packed {
+		if p, end, err = body(d, p, end); err != nil {
+			return 0, err
+		}
+	}
+	for first := true; packed && p < end || !packed && first; first = false {
+		v, next, err := number("histogram's bucket", d, wireVarint, p, end)
+		if err != nil || !packed && wire != wireVarint {
+			return 0, &malformed{"a histogram's bucket that is not a number", p}
+		}
+		if h.fits(len(*dst)) {
+			*dst = append(*dst, zigzag(v))
+		}
+		p = next
+	}
+	return p, nil
+}
+
+func (h *nativeHistogram) readDoubles(dst *[]float64, d []byte, wire, p, end int) (next int, err error) {
+	stop := p + 8
+	if wire == wireBytes {
+		if p, stop, err = body(d, p, end); err != nil {
+			return 0, err
+		}
+	}
+	if wire != wireBytes && wire != wire64 || stop > end || (stop-p)%8 != 0 {
+		return 0, &malformed{"a histogram's bucket or bound that is not a double", p}
+	}
+	for ; p < stop; p += 8 {
+		if h.fits(len(*dst)) {
+			*dst = append(*dst, math.Float64frombits(binary.LittleEndian.Uint64(d[p:])))
+		}
+	}
+	return stop, nil
+}

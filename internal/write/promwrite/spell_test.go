@@ -1,0 +1,54 @@
+package promwrite
+
+import (
+	"encoding/binary"
+	"math"
+)
+
+// The tests spell protobuf by hand, to say what no encoder says.
+
+func tag(number, wire int) string { return string(binary.AppendUvarint(nil, uint64(number<<3|wire))) }
+
+func uv(v uint64) string { return string(binary.AppendUvarint(nil, v)) }
+
+// msg is a length-delimited field.
+func msg(number int, content ...string) string {
+	all := ""
+	for _, c := range content {
+		all += c
+	}
+	return tag(number, wireBytes) + uv(uint64(len(all))) + all
+}
+
+func num(number int, v uint64) string { return tag(number, wireVarint) + uv(v) }
+
+func dbl(number int, v float64) string {
+	return tag(number, wire64) + string(binary.LittleEndian.AppendUint64(nil, math.Float64bits(v)))
+}
+
+func packed(vs ...uint64) (s string) {
+	for _, v := range vs {
+		s += uv(v)
+	}
+	return s
+}
+
+func packedDoubles(vs ...float64) (s string) {
+	for _, v := range vs {
+		s += string(binary.LittleEndian.AppendUint64(nil, math.Float64bits(v)))
+	}
+	return s
+}
+
+func label(name, value string) string { return msg(1, msg(1, name), msg(2, value)) }
+
+// field6 is the created_timestamp of a series in early version 2.
+func field6(ms int64) []byte { return []byte(num(6, uint64(ms))) }
+
+// symbols are the symbols of a request of version 2.
+func symbolsOf(words ...string) (s string) {
+	for _, word := range words {
+		s += msg(4, word)
+	}
+	return s
+}

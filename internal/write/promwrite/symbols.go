@@ -1,0 +1,272 @@
+package promwrite
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/write"
+)
+
+// maxRefs bounds the references of one series, and with them the memory for them. No label set of more is short enough,
+// unless most of its labels are empty.
+const maxRefs = 1 << 18
+
+// symbolic is what a walk over a body of version 2 knows beside the rows.
+type symbolic struct {
+	// symbols says where each symbol lies in the body.
+	symbols []span
+	// series and other are references: of the series that is being read, and of an exemplar or for a message.
+	series, other references
+	// labels are those of the series that is being read, before those of the one before it.
+	labels, before gathered
+	// expanded counts the bytes of all labels, written out. A body of a few bytes could refer to a long symbol any number
+	// of times; mostExpanded is where that ends.
+	expanded, mostExpanded int64
+}
+
+// references are pairs of a name and a value, each the number of a symbol.
+type references struct {
+	list    []uint32
+	largest uint32
+	tooMany bool
+}
+
+// gathered are labels that were written out.
+type gathered struct {
+	// canonical is their canonical form, if they came in order, and ends says where each pair of refs ends in it.
+	canonical []byte
+	refs      []uint32
+	ends      []uint32
+	// nameAt is where the metric's name lies in the body, if it has one.
+	named  bool
+	nameAt span
+}
+
+func (y *symbolic) start(maxDecodedBytes int64) {
+	y.symbols, y.expanded = y.symbols[:0], 0
+	y.labels.refs, y.before.refs = y.labels.refs[:0], y.before.refs[:0]
+	y.mostExpanded = maxDecodedBytes
+	if maxDecodedBytes <= 0 || maxDecodedBytes > maxDecoded {
+		y.mostExpanded = maxDecoded
+	}
+}
+
+// memory is the size of what is kept between requests, in bytes.
+func (y *symbolic) memory() int {
+	return cap(y.symbols)*symbolBytes + 4*cap(y.series.list) + 4*cap(y.other.list) + y.labels.memory() + y.before.memory()
+}
+
+func (g *gathered) memory() int { return cap(g.canonical) + 4*(cap(g.refs)+cap(g.ends)) }
+
+// index notes where the symbols lie in the body, whose fields may come in any order, and returns where the first time
+// series begins, or the end.
+func (w *walker) index() (first int, err error) {
+	d, y := w.decoded, &w.symbolic
+	first = len(d)
+	for p := 0; p < len(d); {
+		number, wire, next, err := field(d, p, len(d))
+		if err != nil {
+			return 0, err
+		}
+		switch number {
+		case 4:
+			begin, stop, err := message("a symbol", d, wire, next, len(d))
+			if err != nil {
+				return 0, err
+			}
+			if len(y.symbols) == 0 && begin != stop {
+				return 0, &malformed{"a first symbol that is not the empty string", p}
+			}
+			if y.symbols = append(y.symbols, spanOf(begin, stop)); len(y.symbols)&0xfff == 0 {
+				if err := w.room(); err != nil {
+					return 0, err
+				}
+			}
+			p = stop
+			continue
+		case 5:
+			first = min(first, p)
+		case 1, 2, 3: // a message of version 1, which would be lost without a word
+			return 0, &malformed{"a message of remote write 1.0 that is sent as 2.0, by its Content-Type", p}
+		}
+		if p, err = skip(d, next, len(d), wire); err != nil {
+			return 0, err
+		}
+	}
+	if first < len(d) && len(y.symbols) == 0 {
+		return 0, &malformed{"time series without symbols, of which the first must be the empty string,", first}
+	}
+	return first, nil
+}
+
+func (r *references) reset() { *r = references{list: r.list[:0]} }
+
+// collect adds the references in [p, end) of b, which are packed.
+func (r *references) collect(b []byte, p, end int) error {
+	list, largest := r.list, r.largest
+	for p < end {
+		v, next := uint64(b[p]), p+1
+		switch {
+		case v < 0x80:
+		case next < end && b[next] < 0x80: // most symbols have references of two bytes
+			v, next = v&0x7f|uint64(b[next])<<7, next+1
+		default:
+			if v, next = longVarint(b, p, end); next < 0 {
+				return &malformed{"a cut off or oversized reference", p}
+			}
+		}
+		p = next
+		if len(list) == maxRefs {
+			r.tooMany = true
+			continue
+		}
+		list = append(list, uint32(v))
+		largest = max(largest, uint32(v))
+	}
+	r.list, r.largest = list, largest
+	return nil
+}
+
+// check returns the reason for which the references name no labels, and a text, or "".
+func (r *references) check(symbols int) (reason string, why func() string) {
+	switch n := len(r.list); {
+	case r.tooMany:
+		return write.ReasonTooManyLabels, func() string { return fmt.Sprintf("more than %d references", maxRefs) }
+	case n%2 != 0:
+		return write.ReasonReference, func() string {
+			return fmt.Sprintf("an odd number of references, %d, which must be pairs of name and value", n)
+		}
+	case n > 0 && int64(r.largest) >= int64(symbols):
+		return write.ReasonReference, outside(r.largest, symbols)
+	}
+	return "", nil
+}
+
+func outside(ref uint32, symbols int) func() string {
+	return func() string { return fmt.Sprintf("the reference %d, and there are %d symbols", ref, symbols) }
+}
+
+// gather writes the labels that the checked references name, in the order in which they come, into y.labels, and gives
+// them to the key builder. It returns a reason if they are too long.
+//
+// Neighbours in a request mostly differ in a few values. What stands in the same place in both is copied in one piece:
+// for 17 labels this takes 130 ns instead of 250.
+func (w *walker) gather() (reason string, why func() string) {
+	d, y := w.decoded, &w.symbolic
+	refs := y.series.list
+	y.labels, y.before = y.before, y.labels
+	g, old := &y.labels, &y.before
+	out, ends := g.canonical[:0], g.ends[:0]
+	w.keys.Reset()
+	g.named, g.refs = false, g.refs[:0]
+	for i := 0; i < len(refs); {
+		run := sameRefs(refs, old.refs, i)
+		end := max(run, i+2)
+		for j := i; j < end; j += 2 {
+			n, v := y.symbols[refs[j]], y.symbols[refs[j+1]]
+			if v.size == 0 {
+				continue
+			}
+			name := d[n.at : n.at+n.size]
+			w.keys.Label(name, d[v.at:v.at+v.size])
+			if len(name) == len(model.NameLabel) && string(name) == model.NameLabel {
+				g.named, g.nameAt = true, v
+			}
+		}
+		if run > i {
+			begin, moved := old.begin(i/2), uint32(len(out))
+			out = append(out, old.canonical[begin:old.ends[run/2-1]]...)
+			for _, e := range old.ends[i/2 : run/2] {
+				ends = append(ends, e-begin+moved)
+			}
+		} else {
+			n, v := y.symbols[refs[i]], y.symbols[refs[i+1]]
+			// What is too long is not written out, and no other series is compared with it.
+			if n.size > model.MaxLabelBytes || v.size > model.MaxLabelBytes || len(out) > model.MaxLabelBytes {
+				g.canonical, g.ends, g.refs = out, ends, g.refs[:0]
+				y.expanded += int64(len(out))
+				return write.ReasonLabelsTooLong, func() string { return fmt.Sprintf("more than %d bytes of labels", model.MaxLabelBytes) }
+			}
+			if v.size != 0 {
+				out = appendLabel(out, n.of(d), v.of(d))
+			}
+			ends = append(ends, uint32(len(out)))
+		}
+		i = end
+	}
+	g.canonical, g.ends, g.refs = out, ends, append(g.refs, refs...)
+	y.expanded += int64(len(out))
+	return "", nil
+}
+
+// begin returns where the canonical form of a pair of references begins.
+func (g *gathered) begin(pair int) uint32 {
+	if pair == 0 {
+		return 0
+	}
+	return g.ends[pair-1]
+}
+
+// sameRefs returns the end of the run of pairs from i on that are the same in a and b, which is i if there is none.
+func sameRefs(a, b []uint32, i int) int {
+	most := min(len(a), len(b))
+	for i+1 < most && a[i] == b[i] && a[i+1] == b[i+1] {
+		i += 2
+	}
+	return i
+}
+
+// appendLabel appends the canonical form of a label, see [model.Labels].
+func appendLabel(dst, name, value []byte) []byte {
+	n, v, at := len(name), len(value), len(dst)
+	if n+v > 0x7f-4 {
+		return appendLongLabel(dst, name, value)
+	}
+	dst = slices.Grow(dst, n+v+6)[:at+n+v+6]
+	b := dst[at:]
+	b[0], b[1], b[2], b[3] = 0x0a, byte(n+v+4), 0x0a, byte(n)
+	copy(b[4:], name)
+	b[4+n], b[5+n] = 0x12, byte(v)
+	copy(b[6+n:], value)
+	return dst
+}
+
+func appendLongLabel(dst, name, value []byte) []byte {
+	dst = append(dst, 0x0a)
+	dst = binary.AppendUvarint(dst, uint64(2+varintBytes(len(name))+len(name)+varintBytes(len(value))+len(value)))
+	dst = append(dst, 0x0a)
+	dst = binary.AppendUvarint(dst, uint64(len(name)))
+	dst = append(append(dst, name...), 0x12)
+	dst = binary.AppendUvarint(dst, uint64(len(value)))
+	return append(dst, value...)
+}
+
+// buildReferenced adds the labels whose packed references lie at a place. It reports whether they are valid.
+func (w *walker) buildReferenced(at span, b *model.LabelsBuilder) bool {
+	y := &w.symbolic
+	packed, refs := w.bytes(at), &y.other
+	refs.reset()
+	if refs.collect(packed, 0, len(packed)) != nil {
+		return false
+	}
+	if reason, _ := refs.check(len(y.symbols)); reason != "" {
+		return false
+	}
+	for i := 0; i+1 < len(refs.list); i += 2 {
+		b.Add(y.symbols[refs.list[i]].of(w.decoded), y.symbols[refs.list[i+1]].of(w.decoded))
+	}
+	return true
+}
+
+// describeReferences writes references that name no labels, for a message.
+func (w *walker) describeReferences(at span) string {
+	const few = 20
+	packed, refs := w.bytes(at), &w.symbolic.other
+	refs.reset()
+	if refs.collect(packed, 0, len(packed)) != nil || len(refs.list) > few {
+		return fmt.Sprintf("references %d...", refs.list[:min(len(refs.list), few)])
+	}
+	return fmt.Sprintf("references %d", refs.list)
+}

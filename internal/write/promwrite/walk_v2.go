@@ -1,0 +1,197 @@
+package promwrite
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/shaledb/shale/internal/write"
+)
+
+// walkV2 reads a Request: once for the symbols, which may stand behind the series that need them, and once for these.
+func (w *walker) walkV2() error {
+	d := w.decoded
+	p, err := w.index()
+	if err != nil {
+		return err
+	}
+	for p < len(d) {
+		// The top level has been read once without an error.
+		number, wire, next, _ := field(d, p, len(d))
+		if number != 5 {
+			p, _ = skip(d, next, len(d), wire)
+			continue
+		}
+		begin, stop, err := message("a time series", d, wire, next, len(d))
+		if err != nil {
+			return err
+		}
+		if err := w.seriesV2(begin, stop); err != nil {
+			return err
+		}
+		p = stop
+	}
+	return nil
+}
+
+// seriesV2 reads the TimeSeries message in [p, end).
+func (w *walker) seriesV2(p, end int) error {
+	d := w.decoded
+	s := w.beginSeries(p)
+	w.symbolic.series.reset()
+	for p < end {
+		tag := d[p]
+		switch tag {
+		case 0x0a, 0x12, 0x1a, 0x22, 0x2a: // fields 1 to 5, length-delimited
+		default:
+			next, err := w.otherV2(&s, p, end)
+			if err != nil {
+				return err
+			}
+			p = next
+			continue
+		}
+		begin, stop, err := body(d, p+1, end)
+		if err != nil {
+			return err
+		}
+		if err := w.partV2(&s, int32(tag>>3), begin, stop); err != nil {
+			return err
+		}
+		p = stop
+	}
+	return w.endSeriesV2(&s)
+}
+
+// partV2 reads a length-delimited field of a series.
+func (w *walker) partV2(s *seriesWalk, number int32, begin, stop int) error {
+	switch number {
+	case 1:
+		return w.refer(s, begin, stop)
+	case 2:
+		return w.sample(begin, stop)
+	case 3:
+		return w.addHistogram(begin, stop)
+	case 4:
+		return w.exemplarV2(begin, stop)
+	}
+	return w.metadataV2(s, begin, stop)
+}
+
+// otherV2 reads a field of a series that is not in its usual spelling, or not in the current version of the message.
+func (w *walker) otherV2(s *seriesWalk, p, end int) (next int, err error) {
+	d := w.decoded
+	n, wire, next, err := field(d, p, end)
+	if err != nil {
+		return 0, err
+	}
+	switch {
+	case n == 1 && wire == wireVarint: // a reference that is not packed
+		begin := next
+		if _, next, err = number("reference", d, wire, next, end); err != nil {
+			return 0, err
+		}
+		return next, w.refer(s, begin, next)
+	case n == 6: // created_timestamp of the release candidates, for all rows of the series
+		var ms uint64
+		ms, next, err = number("created timestamp", d, wire, next, end)
+		s.created = int64(ms)
+		return next, err
+	case n > 6:
+		return skip(d, next, end, wire)
+	}
+	what := [...]string{1: "references", 2: "a sample", 3: "a histogram", 4: "an exemplar", 5: "metadata"}[n]
+	begin, stop, err := message(what, d, wire, next, end)
+	if err != nil {
+		return 0, err
+	}
+	return stop, w.partV2(s, n, begin, stop)
+}
+
+// refer reads references of the series, and notes where they lie. Usually they lie in one piece; if not, they are put
+// together in the arena.
+func (w *walker) refer(s *seriesWalk, begin, stop int) error {
+	if err := w.symbolic.series.collect(w.decoded, begin, stop); err != nil {
+		return err
+	}
+	if !s.refers {
+		s.refs, s.refers = spanOf(begin, stop), true
+		return nil
+	}
+	if s.refs.at&inArena == 0 {
+		at := len(w.arena)
+		w.arena = append(w.arena, s.refs.of(w.decoded)...)
+		s.refs.at = uint32(at) | inArena
+	}
+	w.arena = append(w.arena, w.decoded[begin:stop]...)
+	s.refs.size += uint32(stop - begin)
+	return w.room()
+}
+
+// endSeriesV2 gives the rows of a series their key, now that all of it has been read.
+func (w *walker) endSeriesV2(s *seriesWalk) error {
+	y := &w.symbolic
+	if !w.hasRows(s) && len(w.pending) == 0 {
+		if w.empty++; w.empty == 1 {
+			w.emptyExample = w.describe(s.refs)
+		}
+		return nil
+	}
+	if w.hasRows(s) {
+		if reason, why := w.referenced(s); reason != "" {
+			w.dropSeries(s, reason, why)
+		}
+		if y.expanded > y.mostExpanded {
+			return &write.Refused{
+				Status: http.StatusRequestEntityTooLarge, Limit: "limits.decoded-bytes",
+				Text: fmt.Sprintf("remote write: the labels of the request have, written out, more than %d bytes; send fewer samples per request", y.mostExpanded),
+			}
+		}
+	}
+	w.reportLeftOut(s.refs)
+	if !w.hasRows(s) {
+		return nil
+	}
+	w.tellMetadata(s)
+	w.startRows(s)
+	return w.closeSeries(s.refs, w.keys.Key(y.labels.canonical))
+}
+
+// referenced looks up the labels of a series. It returns the reason for which it cannot be stored, or "".
+func (w *walker) referenced(s *seriesWalk) (reason string, why func() string) {
+	y := &w.symbolic
+	if reason, why = y.series.check(len(y.symbols)); reason != "" {
+		return reason, why
+	}
+	for _, ref := range [...]uint32{s.helpRef, s.unitRef} {
+		if int64(ref) >= int64(len(y.symbols)) {
+			return write.ReasonReference, outside(ref, len(y.symbols))
+		}
+	}
+	if reason, why = w.gather(); reason != "" {
+		return reason, why
+	}
+	if !y.labels.named {
+		return write.ReasonLabels, func() string { return "the series has no metric name" }
+	}
+	if _, ok := nanoseconds(s.created); !ok {
+		return write.ReasonTimeRange, outOfRange("created timestamp", s.created)
+	}
+	return "", nil
+}
+
+// startRows gives the rows of a series that have no start timestamp of their own that of the series.
+func (w *walker) startRows(s *seriesWalk) {
+	if s.created == 0 {
+		return
+	}
+	rows := &w.batch.Samples.Rows
+	for len(rows.Starts) < rows.Len() {
+		rows.Starts = append(rows.Starts, 0)
+	}
+	start, _ := nanoseconds(s.created)
+	for i := s.samples; i < rows.Len(); i++ {
+		if rows.Starts[i] == 0 {
+			rows.Starts[i] = start
+		}
+	}
+}

@@ -1,0 +1,126 @@
+package promwrite
+
+import (
+	"fmt"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+const (
+	// maxWindow is the largest window of a zstd frame, as of zstd's own tools.
+	maxWindow = 128 << 20
+	// maxFrames is how many frames a body may have. Senders make one; tools that work in parallel make a few.
+	maxFrames = 1 << 10
+	// maxBlock is the most that a block of a frame holds.
+	maxBlock = 128 << 10
+)
+
+// zstdFrame is a piece of a body and the most bytes that its content has.
+type zstdFrame struct {
+	begin, end int
+	content    uint64
+	// exact says that the frame itself tells the size of its content.
+	exact bool
+}
+
+// nextFrame finds the next frame of a body at p, without decompressing it: the head tells the size of the content, or
+// else the heads of the blocks bound it.
+func nextFrame(in []byte, p int) (f zstdFrame, err error) {
+	var h zstd.Header
+	if err := h.Decode(in[p:]); err != nil {
+		return f, fmt.Errorf("%w: remote write body: not a zstd frame: %w at byte %d of the body", model.ErrInvalid, err, p)
+	}
+	cut := func() (zstdFrame, error) {
+		return f, fmt.Errorf("%w: remote write body: the zstd frame at byte %d of the body is cut off", model.ErrInvalid, p)
+	}
+	f.begin, f.end = p, p+h.HeaderSize
+	if h.Skippable {
+		if uint64(h.SkippableSize) > uint64(len(in)-f.end) {
+			return cut()
+		}
+		f.end += int(h.SkippableSize)
+		f.exact = true
+		return f, nil
+	}
+	for last := false; !last; {
+		if len(in)-f.end < 3 {
+			return cut()
+		}
+		head := int(in[f.end]) | int(in[f.end+1])<<8 | int(in[f.end+2])<<16
+		f.end += 3
+		last = head&1 != 0
+		size := head >> 3
+		switch head >> 1 & 3 {
+		case 0: // as it is
+			f.content += uint64(size)
+			f.end += size
+		case 1: // one byte, so many times
+			f.content += uint64(size)
+			f.end++
+		default:
+			f.content += maxBlock
+			f.end += size
+		}
+		if f.end > len(in) {
+			return cut()
+		}
+	}
+	if h.HasCheckSum {
+		f.end += 4
+	}
+	if f.end > len(in) {
+		return cut()
+	}
+	if h.HasFCS {
+		f.content, f.exact = h.FrameContentSize, true
+	}
+	return f, nil
+}
+
+// decodeZstd decompresses the frames of a body, one behind the other.
+func (d *decoder) decodeZstd(in []byte, out *buffer, limit int64, grow func(int64) error) error {
+	var room uint64
+	exact := true
+	for p, n := 0, 0; p < len(in) || n == 0; n++ {
+		f, err := nextFrame(in, p)
+		if err != nil {
+			return err
+		}
+		if n == maxFrames {
+			return fmt.Errorf("%w: remote write body: more than %d zstd frames", model.ErrInvalid, maxFrames)
+		}
+		if f.exact && f.content > uint64(limit) {
+			return tooLarge("decoded body", int64(min(f.content, 1<<62)), "limits.decoded-bytes", limit)
+		}
+		p, room, exact = f.end, room+f.content, exact && f.exact
+	}
+	if exact && room > uint64(limit) {
+		return tooLarge("decoded body", int64(room), "limits.decoded-bytes", limit)
+	}
+	room = min(room, uint64(limit))
+	if err := grow(int64(room)); err != nil {
+		return err
+	}
+	out.resize(int(room))
+	n := 0
+	for p := 0; p < len(in); {
+		f, err := nextFrame(in, p)
+		if err != nil {
+			return err
+		}
+		least := min(uint64(n)+f.content, room)
+		// An error is what it is, unless the room was too small for what might have come.
+		content, err := d.zstd.DecodeAll(in[f.begin:f.end], out.bytes[n:n:least])
+		switch short := least-uint64(n) < f.content; {
+		case err != nil && short || len(content) > int(least)-n:
+			return tooLarge("decoded body", limit+1, "limits.decoded-bytes", limit)
+		case err != nil:
+			return fmt.Errorf("%w: remote write body: the zstd frame of %d bytes at byte %d of the body: %w", model.ErrInvalid, f.end-f.begin, f.begin, err)
+		}
+		p, n = f.end, n+len(content)
+	}
+	out.bytes = out.bytes[:n]
+	return nil
+}

@@ -1,0 +1,164 @@
+package write
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+// Reasons for which single samples or series of a request are left out. They are the values of the label `reason` of
+// shale_write_discarded_samples_total and shale_write_discarded_exemplars_total.
+const (
+	ReasonTooOld         = "too_old"
+	ReasonTooNew         = "too_far_in_future"
+	ReasonTimeRange      = "time_out_of_range"
+	ReasonNaN            = "nan"
+	ReasonBadLine        = "bad_line"
+	ReasonLabels         = "invalid_labels"
+	ReasonDuplicateLabel = "duplicate_label_name"
+	ReasonTooManyLabels  = "too_many_labels"
+	ReasonNameTooLong    = "label_name_too_long"
+	ReasonValueTooLong   = "label_value_too_long"
+	ReasonLabelsTooLong  = "labels_too_long"
+	ReasonOverload       = "overload"
+	ReasonReference      = "invalid_reference"
+	ReasonHistogram      = "invalid_histogram"
+	ReasonTooManyBuckets = "too_many_buckets"
+	ReasonExemplar       = "exemplar_labels_too_long"
+)
+
+// Counts are numbers of rows by kind.
+type Counts struct {
+	// Samples are floats.
+	Samples, Histograms, Exemplars int
+}
+
+// Total returns the number of rows of all kinds.
+func (c Counts) Total() int { return c.Samples + c.Histograms + c.Exemplars }
+
+// Add adds the counts of o.
+func (c *Counts) Add(o Counts) {
+	c.Samples += o.Samples
+	c.Histograms += o.Histograms
+	c.Exemplars += o.Exemplars
+}
+
+// String returns the counts in words: "2 samples, 1 histograms".
+func (c Counts) String() string {
+	var parts []string
+	if c.Samples > 0 || c.Total() == 0 {
+		parts = append(parts, fmt.Sprintf("%d samples", c.Samples))
+	}
+	if c.Histograms > 0 {
+		parts = append(parts, fmt.Sprintf("%d histograms", c.Histograms))
+	}
+	if c.Exemplars > 0 {
+		parts = append(parts, fmt.Sprintf("%d exemplars", c.Exemplars))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// countRows returns the kinds of the rows [from, to) of a column.
+func countRows(f model.Family, r *model.Rows, from, to int) (n Counts) {
+	switch {
+	case f == model.Exemplars:
+		n.Exemplars = to - from
+	case len(r.Kinds) == 0:
+		n.Samples = to - from
+	default:
+		for _, k := range r.Kinds[from:to] {
+			if k == model.KindHistogram {
+				n.Histograms++
+			} else {
+				n.Samples++
+			}
+		}
+	}
+	return n
+}
+
+// countSeries returns the kinds of the rows of series i.
+func countSeries(b *model.Batch, i int) (n Counts) {
+	for _, f := range model.Families() {
+		c := b.Columns(f)
+		n.Add(countRows(f, &c.Rows, int(c.Begin(i)), int(c.End(i))))
+	}
+	return n
+}
+
+// countBatch returns the kinds of all rows of a batch.
+func countBatch(b *model.Batch) (n Counts) {
+	for _, f := range model.Families() {
+		c := b.Columns(f)
+		n.Add(countRows(f, &c.Rows, 0, c.Len()))
+	}
+	return n
+}
+
+// Result says what became of a batch whose other rows are durable.
+type Result struct {
+	// Stored counts the rows that are durable, of all kinds, and ByKind each kind.
+	Stored   int
+	ByKind   Counts
+	Rejected Rejections
+}
+
+// Rejection counts the rows that were left out for one reason and shows the first culprits.
+type Rejection struct {
+	Reason string
+	// Samples counts rows of all kinds, and ByKind each kind.
+	Samples int
+	ByKind  Counts
+	// Examples are at most 3 texts of at most 500 bytes.
+	Examples []string
+}
+
+// maxExamples and maxExampleBytes bound what an answer says of culprits.
+const (
+	maxExamples     = 3
+	maxExampleBytes = 500
+)
+
+// Rejections holds one Rejection a reason, in the order in which the reasons were met.
+type Rejections []Rejection
+
+// Add counts rows that are left out; example is called for the first few culprits.
+func (r *Rejections) Add(reason string, n Counts, example func() string) {
+	rej := r.of(reason)
+	rej.Samples += n.Total()
+	rej.ByKind.Add(n)
+	if len(rej.Examples) < maxExamples {
+		text := example()
+		rej.Examples = append(rej.Examples, text[:min(len(text), maxExampleBytes)])
+	}
+}
+
+// Merge adds those of o.
+func (r *Rejections) Merge(o Rejections) {
+	for i := range o {
+		rej := r.of(o[i].Reason)
+		rej.Samples += o[i].Samples
+		rej.ByKind.Add(o[i].ByKind)
+		more := min(len(o[i].Examples), maxExamples-len(rej.Examples))
+		rej.Examples = append(rej.Examples, o[i].Examples[:more]...)
+	}
+}
+
+func (r *Rejections) of(reason string) *Rejection {
+	for i := range *r {
+		if (*r)[i].Reason == reason {
+			return &(*r)[i]
+		}
+	}
+	*r = append(*r, Rejection{Reason: reason})
+	return &(*r)[len(*r)-1]
+}
+
+// Counts returns how many rows are left out, for all reasons.
+func (r Rejections) Counts() (n Counts) {
+	for i := range r {
+		n.Add(r[i].ByKind)
+	}
+	return n
+}
