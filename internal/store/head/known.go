@@ -54,8 +54,10 @@ func (k *known) close() {
 	for i := range k.shards {
 		s := &k.shards[i]
 		s.mu.Lock()
-		freeArena(s.table.arena)
-		s.table = nil
+		if s.table != nil {
+			freeArena(s.table.arena)
+			s.table = nil
+		}
 		s.mu.Unlock()
 	}
 }

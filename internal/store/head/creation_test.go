@@ -1,0 +1,236 @@
+package head
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+// A known set that is full holds nobody back: known series stay known, and others carry their labels every time, are
+// stored and found.
+func TestCrowdedOut(t *testing.T) {
+	r := newRig(t, func(o *Options) { o.KnownBytes = 500 })
+	room := int(r.head.known.maxKeys)
+	if room < 5 || room > 50 {
+		t.Fatalf("room for %d series", room)
+	}
+	rows := map[int64]float64{}
+	for round := range 30 {
+		at := r.now + int64(round)*int64(time.Second)
+		rows[at] = float64(round)
+		fresh := r.push("a", 0, 100, at, float64(round))
+		if want := 100 - room; round > 0 && fresh != want {
+			t.Fatalf("round %d: %d of 100 series are new, want %d", round, fresh, want)
+		}
+		if round%7 == 3 {
+			r.must(r.head.Flush(context.Background()))
+		}
+	}
+	r.expect("a", 0, 100, rows)
+	if got, want := r.metric("shale_head_crowded_label_sets_total"), float64(30*(100-room)); got != want {
+		t.Errorf("%v label sets were counted, want %v", got, want)
+	}
+	if n := strings.Count(r.log.String(), "known set is full"); n != 1 {
+		t.Errorf("%d lines in the log", n)
+	}
+	// Between flushes a series' labels are buffered once, and a merge leaves one set of each.
+	r.must(r.head.Flush(context.Background()))
+	in := r.head.group(model.Metrics, labelPart, young)
+	sets := 0
+	for _, p := range in {
+		sets += int(p.info.Series)
+	}
+	if most := 100 + len(in)*(100-room); sets > most {
+		t.Errorf("%d label sets in %d parts, and at most %d should be", sets, len(in), most)
+	}
+	r.must(r.head.mergeLabels(context.Background(), model.Metrics, in))
+	if got := r.head.group(model.Metrics, labelPart, young); len(got) != 1 || got[0].info.Series != 100 {
+		t.Errorf("%d label parts, the first with %d sets", len(got), got[0].info.Series)
+	}
+	r.must(r.head.Ship(context.Background()))
+	r.expect("a", 0, 100, rows)
+	// When others go idle there is room again.
+	r.must(r.head.known.advance(0))
+	if fresh := r.push("a", 50, 50+room, r.now, 1); fresh != room {
+		t.Errorf("%d are new", fresh)
+	}
+	if fresh := r.push("a", 50, 50+room, r.now, 1); fresh != 0 {
+		t.Errorf("%d are still new", fresh)
+	}
+}
+
+func TestCreationLimits(t *testing.T) {
+	r := newRig(t, func(o *Options) {
+		o.Creation = CreationLimit{PerSecond: 10, Burst: 100}
+		o.TenantCreation = CreationLimit{PerSecond: 1}
+	})
+	create := func(tenant string, n, want int, limit string) {
+		t.Helper()
+		got, err := r.head.Create(tenant, n)
+		var named *model.LimitError
+		if errors.As(err, &named); got != want || (err != nil) != (limit != "") || named != nil && named.Limit != limit {
+			t.Errorf("%d of %d: %v; want %d, %s", got, n, err, want, limit)
+		}
+		if err != nil && !errors.Is(err, model.ErrTransient) {
+			t.Errorf("class of %v", err)
+		}
+	}
+	create("a", 50, 50, "")
+	create("a", 50, 10, LimitTenantNewSeries) // a minute's worth is 60
+	create("a", 50, 0, LimitTenantNewSeries)
+	create("b", 50, 40, LimitNewSeries)
+	create("b", 0, 0, "")
+	r.now += int64(5 * time.Second)
+	create("a", 50, 5, LimitTenantNewSeries)
+	create("b", 50, 25, LimitTenantNewSeries)
+	// Steps of the clock give one burst at most and never take.
+	r.now -= int64(10 * time.Hour)
+	create("a", 50, 0, LimitTenantNewSeries)
+	r.now += int64(30 * time.Second)
+	create("c", 60, 60, "")
+	r.now += int64(1000 * time.Hour)
+	create("a", 1000, 60, LimitTenantNewSeries)
+	if got := r.metric("shale_head_deferred_series_total"); got != 40+50+10+45+25+50+940 {
+		t.Errorf("%v series were put off", got)
+	}
+	// While nobody can tell which series are new, nothing is held back.
+	r.head.knownComplete.Store(false)
+	create("a", 1000, 1000, "")
+}
+
+// Labels that come faster than they are flushed hold back new series, and known ones go on.
+func TestCreationWaitsForLabels(t *testing.T) {
+	r := newRig(t, func(o *Options) { o.LabelBytes = 10_000 })
+	for from := 0; ; from += 10 {
+		b := r.batchOf("a", from, from+10, r.now, 1)
+		n, err := r.head.Create("a", r.label(b, from))
+		if err != nil {
+			var named *model.LimitError
+			if !errors.As(err, &named) || named.Limit != LimitLabelBuffer || n != 0 {
+				t.Fatalf("%d, %v", n, err)
+			}
+			break
+		}
+		r.apply(b)
+		if from > 1000 {
+			t.Fatal("the buffer has no bound")
+		}
+	}
+	if fresh := r.push("a", 0, 10, r.now+1, 2); fresh != 0 {
+		t.Errorf("%d known series are new", fresh)
+	}
+	r.must(r.head.Flush(context.Background()))
+	if n, err := r.head.Create("a", 10); n != 10 || err != nil {
+		t.Errorf("%d, %v", n, err)
+	}
+}
+
+// What could not get out of the journal again must not get in.
+func TestResolveRefuses(t *testing.T) {
+	r := newRig(t, func(o *Options) { o.RowBytes = 100_000 })
+	histogram := func(blob []byte) *model.Batch {
+		b := &model.Batch{Tenant: "a", Signal: model.Metrics}
+		b.Samples.AppendBlob(r.now, model.KindHistogram, blob, 0)
+		b.EndSeries(series(1).Key(testSeed, model.Metrics))
+		return b
+	}
+	exemplar := &model.Batch{Tenant: "a", Signal: model.Metrics}
+	exemplar.Exemplars.AppendBlob(r.now, model.KindExemplar, []byte("short"), 0)
+	exemplar.EndSeries(series(1).Key(testSeed, model.Metrics))
+	good := model.AppendHistogram(nil, &model.Histogram{PositiveSpans: []model.HistogramSpan{{Length: 1}}, Positive: []uint64{1}})
+	for name, c := range map[string]struct {
+		b    *model.Batch
+		want string
+	}{
+		"good":          {histogram(good), ""},
+		"many rows":     {r.batchOf("a", 0, 4000, r.now, 1), "row buffer"},
+		"many bytes":    {histogram(make([]byte, 100_000)), "row buffer"},
+		"no histogram":  {histogram([]byte("abc")), "histogram"},
+		"wrong spans":   {histogram(model.AppendHistogram(nil, &model.Histogram{Positive: []uint64{1}})), "spans"},
+		"no exemplar":   {exemplar, "exemplar"},
+		"wrong tenants": {r.batchOf("b", 0, 1, r.now, 1), ""},
+	} {
+		_, err := r.head.Resolve(c.b, nil)
+		if (err != nil) != (c.want != "") || err != nil && (!errors.Is(err, model.ErrInvalid) || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	r.o.RowBytes = 100 << 20
+	r.restart()
+	if _, err := r.head.Resolve(histogram(make([]byte, maxBlobBytes+1)), nil); !errors.Is(err, model.ErrInvalid) {
+		t.Errorf("a blob of %d bytes: %v", maxBlobBytes+1, err)
+	}
+}
+
+// Series that say that they have ended leave the set long before those that fall silent; if they come back, they stay.
+func TestStaleSeriesLeave(t *testing.T) {
+	r := newRig(t, nil)
+	ended := func(n int, histogram bool) {
+		b := &model.Batch{Tenant: "a", Signal: model.Metrics}
+		if histogram {
+			b.Samples.AppendBlob(r.now, model.KindHistogram, model.AppendHistogram(nil, &model.Histogram{Sum: model.StaleNaN}), 0)
+		} else {
+			b.Samples.Append(r.now-1, 0, 0)
+			b.Samples.Append(r.now, model.StaleNaN, 0)
+		}
+		b.EndSeries(series(n).Key(testSeed, model.Metrics))
+		r.label(b, n)
+		r.apply(b)
+	}
+	has := func(n int) bool {
+		id, _ := r.head.tenants.find("a")
+		return r.head.known.has(id, model.Metrics, series(n).Key(testSeed, model.Metrics))
+	}
+	sweep := func() { r.must(r.head.known.advance(r.head.idleTicks())) }
+	r.push("a", 0, 4, r.now-10, 1)
+	ended(0, false)
+	ended(1, true)
+	ended(2, false)
+	for sweeps := range 5 {
+		if sweeps == 1 {
+			r.push("a", 2, 3, r.now+1, 1) // it is back
+		}
+		if want := sweeps < 2; has(0) != want || has(1) != want {
+			t.Errorf("after %d sweeps: %t, %t", sweeps, has(0), has(1))
+		}
+		if !has(2) || !has(3) {
+			t.Errorf("after %d sweeps: %t, %t", sweeps, has(2), has(3))
+		}
+		sweep()
+	}
+	if fresh := r.push("a", 0, 4, r.now+2, 1); fresh != 2 {
+		t.Errorf("%d are new", fresh)
+	}
+}
+
+func TestKnownInsertAll(t *testing.T) {
+	k, one := mustKnown(t, 64<<20), mustKnown(t, 64<<20)
+	keys := randomKeys(200_000, 9)
+	if err := k.reserve(int64(len(keys))); err != nil {
+		t.Fatal(err)
+	}
+	size := k.bytes()
+	var l lookup
+	for i := 0; i < len(keys); i += 10_000 {
+		k.insertAll(&l, 3, model.Metrics, keys[i:min(i+15_000, len(keys))]) // some twice
+	}
+	for _, key := range keys {
+		one.insert(3, model.Metrics, key)
+	}
+	if k.bytes() != size {
+		t.Errorf("the set grew from %d to %d bytes", size, k.bytes())
+	}
+	if got := k.missing(&l, 3, model.Metrics, keys, nil); len(got) > 0 {
+		t.Errorf("%d keys are missing", len(got))
+	}
+	if a, b := k.count.Load(), one.count.Load(); a != b || k.tenants[3].Load() != int32(a) {
+		t.Errorf("%d keys, and one by one %d", a, b)
+	}
+	if err := k.reserve(1 << 40); err != nil || k.bytes() > 64<<20 {
+		t.Errorf("%d bytes reserved, %v", k.bytes(), err)
+	}
+}

@@ -1,0 +1,179 @@
+package head
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+// described returns what a head tells of a tenant, and checks the order.
+func (r *rig) described(tenant, family string) map[string]model.Metadata {
+	r.t.Helper()
+	got, last := make(map[string]model.Metadata), ""
+	r.head.Metadata(tenant, family, func(family string, m model.Metadata) bool {
+		if family <= last {
+			r.t.Errorf("%q after %q", family, last)
+		}
+		last, got[family] = family, m
+		return true
+	})
+	return got
+}
+
+func TestMetadata(t *testing.T) {
+	r := newRig(t, nil)
+	want := make(map[string]model.Metadata)
+	for i := range 50 {
+		family, m := fmt.Sprintf("family_%d", i), model.Metadata{Type: "counter", Help: fmt.Sprint("Help ", i, " \"ü\n"), Unit: "s"}
+		r.must(r.head.PutMetadata("a", family, m))
+		want[family] = m
+	}
+	r.must(r.head.PutMetadata("b", "family_1", model.Metadata{Type: "gauge"}))
+	want["family_3"] = model.Metadata{Type: "gauge", Help: "better"}
+	r.must(r.head.PutMetadata("a", "family_3", want["family_3"]))
+	check := func(when string) {
+		t.Helper()
+		if got := r.described("a", ""); !maps.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", when, got, want)
+		}
+		if got := r.described("b", ""); len(got) != 1 || got["family_1"].Type != "gauge" {
+			t.Errorf("%s: %v", when, got)
+		}
+		if got := r.described("a", "family_7"); len(got) != 1 || got["family_7"] != want["family_7"] {
+			t.Errorf("%s: %v", when, got)
+		}
+		if len(r.described("a", "family_99")) > 0 || len(r.described("c", "")) > 0 {
+			t.Errorf("%s: there is more than was told", when)
+		}
+	}
+	check("told")
+	r.must(r.head.Flush(context.Background()))
+	r.crash()
+	check("after a flush and a crash")
+	want["family_4"] = model.Metadata{Help: "of the last minute"}
+	r.must(r.head.PutMetadata("a", "family_4", want["family_4"]))
+	r.restart()
+	check("after a restart")
+	n := 0
+	r.head.Metadata("a", "", func(string, model.Metadata) bool { n++; return n < 3 })
+	if n != 3 {
+		t.Errorf("emit was called %d times after it had said no", n)
+	}
+	if families, bytes := r.metric("shale_head_metadata_families"), r.metric("shale_head_metadata_bytes"); families != 51 || bytes < 51*metadataEntryBytes {
+		t.Errorf("%v families and %v bytes", families, bytes)
+	}
+}
+
+func TestMetadataLimits(t *testing.T) {
+	r := newRig(t, func(o *Options) { o.MetadataFamilies, o.MetadataTenantBytes, o.MetadataBytes = 10, 4000, 6000 })
+	put := func(tenant, family string, help int) string {
+		err := r.head.PutMetadata(tenant, family, model.Metadata{Help: strings.Repeat("h", help)})
+		var limit *model.LimitError
+		switch {
+		case err == nil:
+			return ""
+		case errors.As(err, &limit):
+			return limit.Limit
+		}
+		return err.Error()
+	}
+	for i := range 10 {
+		if got := put("a", fmt.Sprint(i), 0); got != "" {
+			t.Fatal(got)
+		}
+	}
+	if got := put("a", "11", 0); got != "limits.metadata-families" {
+		t.Error(got)
+	}
+	if got := put("a", "3", 2000); got != "" { // a known family is not one more
+		t.Error(got)
+	}
+	if got := put("a", "3", 4000); got != "limits.metadata-tenant-bytes" {
+		t.Error(got)
+	}
+	if got := put("b", "1", 1000); got != "" {
+		t.Error(got)
+	}
+	if got := put("b", "2", 1500); got != "limits.metadata-bytes" {
+		t.Error(got)
+	}
+	if got := put("b", "2", maxMetadataText); !strings.Contains(got, "bytes") {
+		t.Error(got)
+	}
+	if got := r.metric("shale_head_refused_metadata_total"); got != 4 {
+		t.Errorf("%v refusals", got)
+	}
+	// What is still told stays; what is not makes room after a while.
+	r.now += int64(metadataIdle) - int64(time.Minute)
+	put("a", "5", 0)
+	r.now += int64(2 * time.Minute)
+	if got := put("a", "11", 0); got != "" {
+		t.Error(got)
+	}
+	if got := r.described("a", ""); len(got) != 2 {
+		t.Errorf("%v", got)
+	}
+}
+
+// A file that is damaged is no reason not to start.
+func TestMetadataDamaged(t *testing.T) {
+	r := newRig(t, nil)
+	r.must(r.head.PutMetadata("a", "f", model.Metadata{Type: "gauge"}))
+	r.must(r.head.Close())
+	flip(t, r.mem, "/head/"+metadataName, 30)
+	if err := Check(context.Background(), r.mem, "/head"); !errors.Is(err, model.ErrCorrupt) || !strings.Contains(err.Error(), metadataName) {
+		t.Errorf("check: %v", err)
+	}
+	r.open()
+	if got := r.described("a", ""); len(got) != 0 {
+		t.Errorf("%v", got)
+	}
+	if log := r.log.String(); !strings.Contains(log, metadataName) || !strings.Contains(log, "collected anew") {
+		t.Errorf("the log says %q", log)
+	}
+	r.must(r.head.PutMetadata("a", "f", model.Metadata{Type: "counter"}))
+}
+
+// Senders that disagree do not have the file written with every flush.
+func TestMetadataIsWrittenSeldom(t *testing.T) {
+	writes := 0
+	r := newRig(t, func(o *Options) {
+		o.FS = createHook(o.FS, func(name string) {
+			if strings.Contains(name, metadataName) {
+				writes++
+			}
+		})
+	})
+	for i := range 120 {
+		r.must(r.head.PutMetadata("a", "f", model.Metadata{Help: fmt.Sprint(i % 2)}))
+		r.push("a", 0, 3, r.now, float64(i))
+		r.must(r.head.Flush(context.Background()))
+		r.now += int64(time.Second)
+	}
+	if writes < 2 || writes > 3 {
+		t.Errorf("%d writes in two minutes", writes)
+	}
+	r.now -= int64(5 * time.Hour) // a clock that was set back does not hold it up
+	r.must(r.head.PutMetadata("a", "f", model.Metadata{Help: "new"}))
+	before := writes
+	r.must(r.head.Flush(context.Background()))
+	if writes != before+1 {
+		t.Error("the clock held up the file")
+	}
+}
+
+// flip changes a bit of a file.
+func flip(t testing.TB, fs vfs.FS, name string, at int) {
+	t.Helper()
+	data := readFile(t, fs, name)
+	data[at] ^= 0x10
+	writeFile(t, fs, name, data)
+}

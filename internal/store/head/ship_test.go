@@ -1,0 +1,175 @@
+package head
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+// awayBucket fails as often as it is told to, and notes the files that it is given.
+type awayBucket struct {
+	*bucketOfBlocks
+	failures []error
+	files    []string
+}
+
+func (b *awayBucket) Ship(ctx context.Context, blk Block) error {
+	b.files = append(b.files, blk.File)
+	if len(b.failures) > 0 {
+		err := b.failures[0]
+		b.failures = b.failures[1:]
+		return err
+	}
+	return b.bucketOfBlocks.Ship(ctx, blk)
+}
+
+func newAwayRig(t *testing.T) (r *rig, b *awayBucket, blocksMade func() int) {
+	made := 0
+	b = new(awayBucket)
+	r = newRig(t, func(o *Options) {
+		b.bucketOfBlocks = o.Shipper.(*bucketOfBlocks)
+		o.Shipper = b
+		o.FS = createHook(o.FS, func(name string) {
+			if strings.HasSuffix(name, ".block") {
+				made++
+			}
+		})
+	})
+	return r, b, func() int { return made }
+}
+
+func away(n int) []error {
+	return slices.Repeat([]error{fmt.Errorf("%w: the bucket is away", model.ErrTransient)}, n)
+}
+
+// TestOutage: while the bucket is away, a block is made once, and sent again and again.
+func TestOutage(t *testing.T) {
+	r, b, made := newAwayRig(t)
+	r.push("a", 0, 50, r.now, 1)
+	b.failures = away(5)
+	for range 5 {
+		if err := r.head.Ship(context.Background()); err == nil {
+			t.Fatal("the bucket was not away")
+		}
+	}
+	r.push("a", 0, 50, r.now+1, 2) // goes into the next block
+	if made() != 1 {
+		t.Errorf("the block was made %d times", made())
+	}
+	if got := r.metric("shale_head_ship_errors_total"); got != 5 {
+		t.Errorf("%v errors are counted", got)
+	}
+	r.expect("a", 0, 50, map[int64]float64{r.now: 1, r.now + 1: 2})
+	r.must(r.head.Ship(context.Background()))
+	if len(slices.Compact(b.files[:6])) != 1 {
+		t.Errorf("the files were %v", b.files)
+	}
+	r.expect("a", 0, 50, map[int64]float64{r.now: 1, r.now + 1: 2})
+	if made() != 2 || len(b.blocks) != 2 || len(r.head.built) != 0 {
+		t.Errorf("%d blocks were made, %d shipped, %d are kept", made(), len(b.blocks), len(r.head.built))
+	}
+	r.noLeftovers()
+}
+
+// TestOutageAndRestart: a restart begins with a block of the same rows.
+func TestOutageAndRestart(t *testing.T) {
+	for name, again := range map[string]func(*rig){"restart": (*rig).restart, "crash": (*rig).crash} {
+		t.Run(name, func(t *testing.T) {
+			r, b, _ := newAwayRig(t)
+			r.push("a", 0, 50, r.now, 1)
+			b.failures = away(1)
+			if err := r.head.Ship(context.Background()); err == nil {
+				t.Fatal("the bucket was not away")
+			}
+			again(r)
+			r.noLeftovers()
+			r.must(r.head.Ship(context.Background()))
+			r.expect("a", 0, 50, map[int64]float64{r.now: 1})
+			r.noLeftovers()
+		})
+	}
+}
+
+// TestBadBlock: a finished block that the bucket finds damaged is made anew, and one whose room is needed goes.
+func TestBadBlock(t *testing.T) {
+	r, b, made := newAwayRig(t)
+	r.push("a", 0, 50, r.now, 1)
+	b.failures = []error{fmt.Errorf("%w: the file does not check out", model.ErrCorrupt)}
+	if err := r.head.Ship(context.Background()); err == nil {
+		t.Fatal("the block was not refused")
+	}
+	r.noLeftovers()
+	b.failures = away(1)
+	if err := r.head.Ship(context.Background()); err == nil {
+		t.Fatal("the bucket was not away")
+	}
+	r.head.dropBuilt()
+	r.noLeftovers()
+	r.must(r.head.Ship(context.Background()))
+	if made() != 3 {
+		t.Errorf("the block was made %d times", made())
+	}
+	r.expect("a", 0, 50, map[int64]float64{r.now: 1})
+}
+
+// TestSteppedClock sets the clock forward and back by hours while rows come, with everything that goes by time done after
+// each step: nothing is lost, nothing is refused, and every window ends up in the bucket.
+func TestSteppedClock(t *testing.T) {
+	r := newRig(t, func(o *Options) { o.MaxFuture = 10 * time.Minute })
+	ctx := context.Background()
+	rows := map[int64]float64{}
+	for i, step := range []time.Duration{
+		0, 26 * time.Hour, -26 * time.Hour, -5 * time.Hour, time.Minute, 7 * time.Hour, -3 * time.Hour, 300 * time.Hour, -300 * time.Hour, time.Hour,
+	} {
+		r.now += int64(step)
+		for j := range 12 { // more than gather before they are sorted into windows
+			at := r.now - int64(j)*int64(17*time.Minute)
+			rows[at] = float64(100*i + j)
+			if fresh := r.push("a", 0, 20, at, rows[at]); i > 0 && fresh > 0 {
+				t.Fatalf("step %d: %d series are not known any more", i, fresh)
+			}
+			r.must(r.head.Flush(ctx))
+		}
+		for more := true; more; {
+			var err error
+			more, err = r.head.mergeOnce(ctx)
+			r.must(err)
+		}
+		r.must(r.head.known.advance(r.head.idleTicks()))
+		r.expect("a", 0, 20, rows)
+		if i%3 == 2 {
+			r.restart()
+			r.expect("a", 0, 20, rows)
+		}
+	}
+	// When the clock has gone on long enough, all of it has been shipped.
+	r.now += int64(400 * time.Hour)
+	for more := true; more; {
+		var err error
+		more, err = r.head.mergeOnce(ctx)
+		r.must(err)
+	}
+	for _, p := range r.head.snapshot() {
+		if p.info.Kind == dataPart {
+			t.Errorf("%s, %s, is still here", p.info.File, p.info.Group)
+		}
+	}
+	r.expect("a", 0, 20, rows)
+}
+
+// noLeftovers fails if the folder has a file that nothing needs.
+func (r *rig) noLeftovers() {
+	r.t.Helper()
+	names, err := r.mem.List("/head")
+	r.must(err)
+	for _, name := range names {
+		if name != manifestName && name != metadataName && !slices.ContainsFunc(r.head.snapshot(), func(p *localPart) bool { return p.info.File == name }) {
+			r.t.Errorf("%s is left over", name)
+		}
+	}
+}
