@@ -65,9 +65,13 @@ type Block struct {
 	// OrderLo and OrderHi bound the order numbers of the shipped blocks whose rows are in this one. The catalogue gives
 	// them to shipped blocks. See the package's comment.
 	OrderLo, OrderHi uint64
-	KeyMin, KeyMax   model.Key
-	Series           uint64
-	Samples          uint64
+	// KeyMin and KeyMax are the least and greatest key of any tenant. FirstKey is the first key of the first tenant and
+	// LastKey the last of the last one, so that the block lies between (FirstTenant, FirstKey) and (LastTenant, LastKey);
+	// if they are not known, they are KeyMin and KeyMax.
+	KeyMin, KeyMax    model.Key
+	FirstKey, LastKey model.Key
+	Series            uint64
+	Samples           uint64
 	// Bytes is the size of the object.
 	Bytes int64
 	// Tenants are sorted. Of a block with more than a few hundred only the number and the ends are kept, and Tenants is
@@ -112,6 +116,9 @@ func (b *Block) complete() {
 			b.Tenants = nil
 		}
 	}
+	if b.FirstKey == (model.Key{}) && b.LastKey == (model.Key{}) {
+		b.FirstKey, b.LastKey = b.KeyMin, b.KeyMax
+	}
 }
 
 // HasTenant reports whether the block may hold rows of a tenant.
@@ -131,7 +138,7 @@ func (b *Block) MayMeet(o *Block) bool {
 // MayShareSeries reports whether two blocks of one signal may hold rows of one series, at whatever times. It errs on the
 // side of true.
 func (b *Block) MayShareSeries(o *Block) bool {
-	if b.KeyMax.Less(o.KeyMin) || o.KeyMax.Less(b.KeyMin) {
+	if b.KeyMax.Less(o.KeyMin) || o.KeyMax.Less(b.KeyMin) || b.Precedes(o) || o.Precedes(b) {
 		return false
 	}
 	for _, pair := range [][2]*Block{{b, o}, {o, b}} {
@@ -139,7 +146,15 @@ func (b *Block) MayShareSeries(o *Block) bool {
 			return slices.ContainsFunc(known, pair[1].HasTenant)
 		}
 	}
-	return b.TenantCount == 0 || o.TenantCount == 0 || b.FirstTenant <= o.LastTenant && o.FirstTenant <= b.LastTenant
+	return true
+}
+
+// Precedes reports whether all series of b are known to stand before all of o, in the order of (tenant, key).
+func (b *Block) Precedes(o *Block) bool {
+	if b.TenantCount == 0 || o.TenantCount == 0 || b.LastTenant > o.FirstTenant {
+		return false
+	}
+	return b.LastTenant < o.FirstTenant || b.LastKey.Less(o.FirstKey)
 }
 
 // BlockID makes the id of a shipped block. It is a function of what the block holds, so that a repeated ship overwrites

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -240,7 +241,7 @@ func (c *Catalog) publish() {
 		}
 	}
 	slices.SortFunc(v.blocks, compareBlocks)
-	slices.SortFunc(v.deletions, func(a, b *Deletion) int { return int(min(max(int64(a.Generation-b.Generation), -1), 1)) })
+	slices.SortFunc(v.deletions, func(a, b *Deletion) int { return cmp.Compare(a.Generation, b.Generation) })
 	c.view.Store(v)
 }
 

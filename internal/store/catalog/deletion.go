@@ -32,6 +32,15 @@ type Matcher struct {
 	Value string
 }
 
+// String writes a matcher as PromQL does.
+func (m Matcher) String() string {
+	op := "?"
+	if int(m.Op) < len(matchOps) {
+		op = matchOps[m.Op]
+	}
+	return fmt.Sprintf("%s%s%q", m.Name, op, m.Value)
+}
+
 // A deletion is read by everybody and looked at for each series of its tenant.
 const (
 	maxMatchers     = 64

@@ -53,7 +53,9 @@ type blockEntry struct {
 	Bytes       int64         `json:"bytes"`
 	TenantCount int           `json:"tenant_count"`
 	FirstTenant string        `json:"first_tenant"`
+	FirstKey    string        `json:"first_key"`
 	LastTenant  string        `json:"last_tenant"`
+	LastKey     string        `json:"last_key"`
 	Tenants     []string      `json:"tenants,omitempty"`
 	Generation  uint64        `json:"generation"`
 	Created     int64         `json:"created"`
@@ -134,6 +136,7 @@ func entryOf(b *Block) blockEntry {
 	e := blockEntry{
 		ID: b.ID, Signal: b.Signal.String(), Group: b.Group, Level: b.Level, OrderLo: b.OrderLo, OrderHi: b.OrderHi,
 		MinTime: b.Range.Min, MaxTime: b.Range.Max, KeyMin: b.KeyMin.String(), KeyMax: b.KeyMax.String(),
+		FirstKey: b.FirstKey.String(), LastKey: b.LastKey.String(),
 		Series: b.Series, Samples: b.Samples, Bytes: b.Bytes, TenantCount: b.TenantCount,
 		FirstTenant: b.FirstTenant, LastTenant: b.LastTenant, Tenants: b.Tenants, Generation: b.Generation, Created: b.Created,
 	}
@@ -229,7 +232,7 @@ func (e *blockEntryV1) entry(id string) blockEntry {
 	n := blockEntry{
 		ID: id, Signal: e.Signal, Group: DefaultGroup, Sources: []sourceEntry{{e.Node, e.Epoch, e.SeqLo, e.SeqHi}},
 		OrderLo: e.SeqHi, OrderHi: e.SeqHi, MinTime: e.MinTime, MaxTime: e.MaxTime, KeyMin: e.KeyMin, KeyMax: e.KeyMax,
-		Series: e.Series, Samples: e.Samples, Bytes: e.Bytes, TenantCount: e.TenantCount, Tenants: e.Tenants,
+		FirstKey: e.KeyMin, LastKey: e.KeyMax, Series: e.Series, Samples: e.Samples, Bytes: e.Bytes, TenantCount: e.TenantCount, Tenants: e.Tenants,
 		LastTenant: "~", // after every name of a tenant
 		Generation: e.Generation, Created: e.Created,
 	}
@@ -256,11 +259,10 @@ func (e *blockEntry) block() (Block, error) {
 		}
 		b.Sources = append(b.Sources, Source(s))
 	}
-	if b.KeyMin, err = parseKey(e.KeyMin); err == nil {
-		b.KeyMax, err = parseKey(e.KeyMax)
-	}
-	if err != nil {
-		return b, err
+	for key, text := range map[*model.Key]string{&b.KeyMin: e.KeyMin, &b.KeyMax: e.KeyMax, &b.FirstKey: e.FirstKey, &b.LastKey: e.LastKey} {
+		if *key, err = parseKey(text); err != nil {
+			return b, err
+		}
 	}
 	n := len(e.Tenants)
 	switch {
@@ -274,8 +276,8 @@ func (e *blockEntry) block() (Block, error) {
 		return b, fmt.Errorf("order numbers %d to %d", e.OrderLo, e.OrderHi)
 	case e.Generation > maxNumber:
 		return b, fmt.Errorf("generation %d", e.Generation)
-	case e.Bytes < 0 || b.KeyMax.Less(b.KeyMin):
-		return b, fmt.Errorf("%d bytes, keys %s to %s", e.Bytes, b.KeyMin, b.KeyMax)
+	case e.Bytes < 0 || b.KeyMax.Less(b.KeyMin) || b.FirstKey.Less(b.KeyMin) || b.KeyMax.Less(b.LastKey):
+		return b, fmt.Errorf("%d bytes, keys %s to %s, from %s to %s", e.Bytes, b.KeyMin, b.KeyMax, b.FirstKey, b.LastKey)
 	case !slices.IsSorted(e.Tenants) || e.TenantCount < n || n > maxTenants || e.FirstTenant > e.LastTenant,
 		n > 0 && (e.FirstTenant != e.Tenants[0] || e.LastTenant != e.Tenants[n-1] || e.TenantCount != n):
 		return b, errors.New("its tenants make no sense")

@@ -63,9 +63,9 @@ func EnsureSeed(ctx context.Context, b bucket.Bucket) (model.KeySeed, error) {
 }
 
 // Seed returns the key seed of the bucket, or bucket.ErrNotFound.
-func Seed(ctx context.Context, b bucket.Bucket) (model.KeySeed, error) { return readSeed(ctx, b) }
+func Seed(ctx context.Context, b Reader) (model.KeySeed, error) { return readSeed(ctx, b) }
 
-func readSeed(ctx context.Context, b bucket.Bucket) (model.KeySeed, error) {
+func readSeed(ctx context.Context, b Reader) (model.KeySeed, error) {
 	data, err := b.Get(ctx, seedName)
 	if err != nil {
 		return 0, fmt.Errorf("%s: %w", seedName, err)

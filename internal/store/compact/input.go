@@ -30,7 +30,7 @@ func chains(inputs []catalog.Block) [][]catalog.Block {
 	for _, b := range bySeries(inputs) {
 		at := slices.IndexFunc(all, func(c []catalog.Block) bool {
 			last := &c[len(c)-1]
-			return last.Record == b.Record && before(last, &b)
+			return last.Record == b.Record && last.Precedes(&b)
 		})
 		if at < 0 {
 			all = append(all, []catalog.Block{b})
@@ -46,18 +46,10 @@ func chains(inputs []catalog.Block) [][]catalog.Block {
 func bySeries(blocks []catalog.Block) []catalog.Block {
 	sorted := slices.Clone(blocks)
 	slices.SortFunc(sorted, func(a, b catalog.Block) int {
-		return cmp.Or(strings.Compare(a.FirstTenant, b.FirstTenant), strings.Compare(a.LastTenant, b.LastTenant),
-			a.KeyMin.Compare(b.KeyMin), cmp.Compare(a.OrderHi, b.OrderHi), strings.Compare(a.ID, b.ID))
+		return cmp.Or(strings.Compare(a.FirstTenant, b.FirstTenant), a.FirstKey.Compare(b.FirstKey),
+			cmp.Compare(a.OrderHi, b.OrderHi), strings.Compare(a.ID, b.ID))
 	})
 	return sorted
-}
-
-// before reports whether all series of a stand before all of b.
-func before(a, b *catalog.Block) bool {
-	if a.TenantCount == 0 || b.TenantCount == 0 || a.LastTenant > b.FirstTenant {
-		return false
-	}
-	return a.LastTenant < b.FirstTenant || a.FirstTenant == b.LastTenant && a.KeyMax.Less(b.KeyMin)
 }
 
 // chain is the stream of a chain. It leaves out what has been deleted.

@@ -219,21 +219,31 @@ func (m *merge) add(tenant string, k model.Key, l model.Labels, rows *model.Seri
 
 // writer returns the block to which the next series of a tenant goes.
 func (m *merge) writer(out *cellOutput, tenant string) (*blockWriter, error) {
-	at := &out.shared
-	weight := m.weights[tenant]
+	weight, most := m.weights[tenant], m.c.o.MaxBlockBytes
+	at, cut := &out.shared, false
 	if weight > m.small {
 		at = &out.own
 	}
-	if w := *at; w != nil {
-		// Blocks that tenants share are cut between them, so that blocks of one merge share no tenant.
-		cut := w.full() || at == &out.shared && w.tenant != tenant && float64(w.bytes())+weight > float64(m.c.o.MaxBlockBytes)
-		if !cut {
-			return w, nil
-		}
+	switch w := *at; {
+	case w == nil:
+	case at == &out.own:
+		cut = w.full(most)
+	case w.tenant != tenant:
+		// Blocks that tenants share are cut between them, so that blocks of one merge share no tenant,
+		cut = w.full(most - int64(weight))
+	default:
+		// or else where a tenant turns out to be much larger than its weight.
+		cut = w.full(2 * most)
+	}
+	if cut {
+		w := *at
 		*at = nil
 		if err := w.finish(m.ctx); err != nil {
 			return nil, err
 		}
+	}
+	if *at != nil {
+		return *at, nil
 	}
 	var err error
 	*at, err = m.create(&out.cell)

@@ -57,7 +57,8 @@ type Options struct {
 	BigTenantShare float64
 	// BytesPerSecond bounds what is read and written together; 0: no bound.
 	BytesPerSecond int64
-	// MemoryBytes bounds the windows through which inputs are read and the directories of their tenants (64 MiB).
+	// MemoryBytes bounds what merges hold of their inputs, half of it for the windows through which these are read
+	// (64 MiB). The blocks that are being written, one for each day, and garbage come on top.
 	MemoryBytes int64
 	// MaxInputs bounds the blocks that are merged at one time (64), MaxFresh those that wait for the end of their day
 	// before some are joined already (64).

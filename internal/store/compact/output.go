@@ -35,7 +35,9 @@ type blockWriter struct {
 	tenant string
 
 	series, tenantSeries int
+	raw                  int64 // bytes of what was added, before it is compressed
 	keyMin, keyMax       model.Key
+	firstKey, lastKey    model.Key
 }
 
 func (m *merge) create(c *cell) (*blockWriter, error) {
@@ -85,28 +87,33 @@ func (b *blockWriter) add(tenant string, k model.Key, l model.Labels, rows *mode
 	if b.series == 0 || b.keyMax.Less(k) {
 		b.keyMax = k
 	}
+	if b.series == 0 {
+		b.firstKey = k
+	}
+	b.lastKey = k
 	b.series++
 	b.tenantSeries++
+	b.raw += int64(model.KeyBytes + len(l) + len(rows.Samples.Bytes) + len(rows.Exemplars.Bytes) + 10*rows.Len())
 	if err := b.w.Series(tenant, k, l); err != nil {
 		return err
 	}
 	return b.w.Rows(rows)
 }
 
-// What the part's writer has not written yet, about: some pages, and the postings of the tenant.
+// What the part's writer has not written yet, about: a page of each section, and the postings of the tenant.
 const (
-	pendingBytes = 64 << 10
-	postingBytes = 8
+	mostPending  = 192 << 10
+	postingBytes = 8 // a series
 )
 
-// bytes returns the size that the block would have if it ended here, about.
+// bytes returns the size that the block would have if it ended here, about. It is not below by more than some postings.
 func (b *blockWriter) bytes() int64 {
-	return b.size + min(pendingBytes, int64(b.series)*64) + int64(b.tenantSeries)*postingBytes
+	return b.size + min(mostPending, b.raw) + int64(b.tenantSeries)*postingBytes
 }
 
-// full reports whether the next series belongs to another block.
-func (b *blockWriter) full() bool {
-	return b.series >= b.m.c.o.maxSeries || b.bytes() >= b.m.c.o.MaxBlockBytes
+// full reports whether the next series of the same tenant belongs to another block.
+func (b *blockWriter) full(most int64) bool {
+	return b.series >= b.m.c.o.maxSeries || b.bytes() >= most
 }
 
 // finish uploads the block and forgets its file.
@@ -165,7 +172,7 @@ func (m *merge) block(b *blockWriter, meta *part.Meta, size int64) catalog.Block
 	block := catalog.Block{
 		Signal: meta.Signal, Group: m.job.inputs[0].Group, Level: b.cell.level, Range: meta.Range,
 		Sources: m.sources, OrderLo: m.orderLo, OrderHi: m.orderHi, KeyMin: b.keyMin, KeyMax: b.keyMax,
-		Series: meta.Series, Samples: meta.Samples, Bytes: size, Generation: m.generation, Created: m.created,
+		FirstKey: b.firstKey, LastKey: b.lastKey, Series: meta.Series, Samples: meta.Samples, Bytes: size, Generation: m.generation, Created: m.created,
 	}
 	for i := range meta.Tenants {
 		block.Tenants = append(block.Tenants, meta.Tenants[i].Name)

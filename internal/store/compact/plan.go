@@ -143,37 +143,62 @@ func (p *planner) late() (*job, int) {
 	}
 	var first *job
 	backlog := 0
-	take := func(blocks []catalog.Block, atLeast int, cells func([]catalog.Block) []cell) {
-		inputs := p.layered(blocks, atLeast)
-		inputs = longest(inputs, p.live, p.may, p.fits)
-		if len(p.layered(inputs, 1)) == 0 { // what is left of them lies side by side: the merge would change nothing
-			return
+	take := func(blocks []catalog.Block, atLeast int, meet meeting, cells func([]catalog.Block) []cell) {
+		all := p.layered(blocks, atLeast, meet)
+		inputs := longest(all, p.live, p.may, p.fits)
+		if len(p.layered(inputs, 1, meet)) == 0 {
+			// What fits of them lies side by side, and to merge it would change nothing.
+			if inputs = p.firstTwo(all, meet); inputs == nil {
+				return
+			}
 		}
 		if backlog += len(inputs); first == nil || inputs[0].Range.Min < first.inputs[0].Range.Min {
 			first = &job{why: becauseLate, inputs: inputs, cells: cells(inputs)}
 		}
 	}
 	for start, blocks := range byDay {
-		take(blocks, lateBlocks, func(inputs []catalog.Block) []cell {
+		take(blocks, lateBlocks, p.joinable, func(inputs []catalog.Block) []cell {
 			if r := span(inputs); r.Min >= start && r.Max <= lastOf(start) {
 				return oneDay(start)
 			}
 			return dayCells(span(inputs), p.now, p.over())
 		})
 	}
-	take(wide, wideBlocks, func(inputs []catalog.Block) []cell { return dayCells(span(inputs), p.now, p.over()) })
+	take(wide, wideBlocks, (*catalog.Block).MayMeet, func(inputs []catalog.Block) []cell { return dayCells(span(inputs), p.now, p.over()) })
 	return first, backlog
 }
 
+// firstTwo returns two of the blocks that meet, with what must not be left out, or nil.
+func (p *planner) firstTwo(blocks []catalog.Block, meet meeting) []catalog.Block {
+	for i := range blocks {
+		for k := range i {
+			if a, b := &blocks[k], &blocks[i]; a.Record != b.Record && meet(a, b) {
+				if whole := closure([]catalog.Block{*a, *b}, p.live, p.may, p.fits); whole != nil {
+					return whole
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// meeting reports whether two blocks are better one.
+type meeting func(a, b *catalog.Block) bool
+
+// joinable is the meeting of blocks of one day: they share series, and either their times overlap or they are small.
+func (p *planner) joinable(a, b *catalog.Block) bool {
+	return a.MayShareSeries(b) && (a.Range.Overlaps(b.Range) || a.Bytes+b.Bytes <= p.o.MaxBlockBytes)
+}
+
 // layered returns those of the blocks that lie above each other, if that is worth a merge: the largest blocks of which
-// no two may meet are the ground, all others lie on it.
-func (p *planner) layered(blocks []catalog.Block, atLeast int) []catalog.Block {
+// no two meet are the ground, all others lie on it. Blocks of one merge never meet.
+func (p *planner) layered(blocks []catalog.Block, atLeast int, meet meeting) []catalog.Block {
 	blocks = slices.Clone(blocks)
 	slices.SortFunc(blocks, func(a, b catalog.Block) int { return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.ID, b.ID)) })
-	meet := func(a, b *catalog.Block) bool { return a.Record != b.Record && a.MayMeet(b) }
+	met := func(a, b *catalog.Block) bool { return a.Record != b.Record && meet(a, b) }
 	var ground, upper []catalog.Block
 	for i := range blocks {
-		if slices.ContainsFunc(ground, func(g catalog.Block) bool { return meet(&g, &blocks[i]) }) {
+		if slices.ContainsFunc(ground, func(g catalog.Block) bool { return met(&g, &blocks[i]) }) {
 			upper = append(upper, blocks[i])
 		} else {
 			ground = append(ground, blocks[i])
@@ -183,35 +208,49 @@ func (p *planner) layered(blocks []catalog.Block, atLeast int) []catalog.Block {
 		return nil
 	}
 	var groundBytes, upperBytes, newest int64
-	met := slices.Clone(upper)
+	layers := slices.Clone(upper)
 	for i := range upper {
 		upperBytes += upper[i].Bytes
 		newest = max(newest, upper[i].Created)
 	}
 	for i := range ground {
-		if slices.ContainsFunc(upper, func(u catalog.Block) bool { return meet(&u, &ground[i]) }) {
+		if slices.ContainsFunc(upper, func(u catalog.Block) bool { return met(&u, &ground[i]) }) {
 			groundBytes += ground[i].Bytes
-			met = append(met, ground[i])
+			layers = append(layers, ground[i])
 		}
 	}
 	if len(upper) < atLeast && float64(upperBytes) < lateShare*float64(groundBytes) && p.now-newest < lateRest {
 		return nil
 	}
-	sortByOrder(met)
-	return met
+	sortByOrder(layers)
+	return layers
 }
-
-// directoryBytes is about what a tenant costs in the memory of an open input.
-const directoryBytes = 160
 
 // maxReplaced bounds the ids in one commit record.
 const maxReplaced = 1024
 
-// fits reports whether so many blocks may be merged at one time.
+// What an open input holds beside its windows, about, as measured: decoded pages, the directory of its tenants, and the
+// entries of an index page of each section, of which every small tenant has one.
+const (
+	inputPages     = 512 << 10
+	directoryBytes = 60
+	entryBytes     = 150
+	mostEntries    = 5 << 20
+)
+
+// fits reports whether so many blocks may be merged at one time. Two always may.
 func (p *planner) fits(inputs []catalog.Block) bool {
-	var tenants int64
-	for i := range inputs {
-		tenants += int64(inputs[i].TenantCount)
+	if len(inputs) <= 2 || len(inputs) > maxReplaced {
+		return len(inputs) <= 2
 	}
-	return len(inputs) <= maxReplaced && (len(inputs) <= 2 || len(chains(inputs)) <= p.o.MaxInputs && tenants*directoryBytes <= p.o.MemoryBytes/2)
+	open := chains(inputs)
+	var bytes int64
+	for _, chain := range open {
+		most := 0
+		for i := range chain {
+			most = max(most, chain[i].TenantCount)
+		}
+		bytes += inputPages + int64(most)*directoryBytes + min(int64(most)*entryBytes, mostEntries)
+	}
+	return len(open) <= p.o.MaxInputs && bytes <= p.o.MemoryBytes/2
 }

@@ -67,6 +67,9 @@ func (w *window) holds(off, n int64) bool {
 
 // read returns n bytes of the object from off. They must not be changed.
 func (ws *windows) read(ctx context.Context, off, n int64) ([]byte, error) {
+	if off < 0 || n < 0 || off > ws.size || n > ws.size-off {
+		return nil, fmt.Errorf("%w: [%d, %d) is not in a block of %d bytes", model.ErrCorrupt, off, off+n, ws.size)
+	}
 	at := -1
 	for i := len(ws.open) - 1; i >= 0; i-- {
 		w := &ws.open[i]
@@ -89,11 +92,7 @@ func (ws *windows) read(ctx context.Context, off, n int64) ([]byte, error) {
 		ws.open = append(ws.open, window{})
 		at = len(ws.open) - 1
 	}
-	n2 := min(max(ahead, n), ws.size-off)
-	if off < 0 || n < 0 || n2 < n {
-		return nil, fmt.Errorf("%w: [%d, %d) is not in a block of %d bytes", model.ErrCorrupt, off, off+n, ws.size)
-	}
-	b, err := ws.m.fetch(ctx, ws.object, off, n2)
+	b, err := ws.m.fetch(ctx, ws.object, off, min(max(ahead, n), ws.size-off))
 	if err != nil {
 		return nil, err
 	}

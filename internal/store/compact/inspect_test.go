@@ -1,0 +1,120 @@
+package compact
+
+import (
+	"bytes"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/catalog"
+)
+
+func TestInspect(t *testing.T) {
+	w := newWorld(t, vfs.NewMem())
+	w.now = 20_000 * int64(day)
+	inspect := func(wrong int, wants ...string) {
+		t.Helper()
+		var out bytes.Buffer
+		got, err := Inspect(ctx, &out, w.bucket, true)
+		if err != nil || got != wrong {
+			t.Fatalf("%d things are wrong, should be %d; %v\n%s", got, wrong, err, out.String())
+		}
+		for _, want := range wants {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("lacks %q:\n%s", want, out.String())
+			}
+		}
+	}
+	put := func(name, data string) {
+		t.Helper()
+		if err := w.bucket.Put(ctx, name, strings.NewReader(data), int64(len(data))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	inspect(0, "0 records, 0 blocks")
+	put("seed", `{"version":1,"seed":"0000000000000005"}`)
+	ship := func() catalog.Block {
+		s := w.shipment()
+		for i := range 5 {
+			s.add("a", labelsOf(i), w.now-int64(i)*int64(time.Hour), math.Float64bits(1))
+		}
+		return s.ship(t, model.Metrics)
+	}
+	ship()
+	w.now += int64(time.Hour)
+	ship()
+	w.remove(t, catalog.Deletion{
+		Signal: model.Metrics, Tenant: "a", Range: model.TimeRange{Min: math.MinInt64, Max: math.MaxInt64},
+		Matchers: []catalog.Matcher{{Name: "i", Op: model.MatchEqual, Value: "3"}},
+	})
+	inspect(0, "counts, in order", "shipped", "3 records, 2 blocks", `deletion 1: {i="3"} of tenant a ever to ever`)
+	w.now += 2 * int64(day)
+	if _, err := w.compactor(t, w.c, nil).RunOnce(ctx); err != nil {
+		t.Fatal(err)
+	}
+	put("blocks/lost", "hello")
+	put("notes/x", "hello")
+	inspect(0, "replaced by merged-", "settled", "blocks/lost: 5 bytes that were uploaded and not committed", "notes/x: 5 bytes that are not Shale's")
+
+	live := w.c.Live()[0]
+	data, err := w.bucket.Get(ctx, catalog.ObjectName(live.ID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	damaged := bytes.Clone(data)
+	damaged[20] ^= 1
+	put(catalog.ObjectName(live.ID), string(damaged))
+	inspect(1, "counts, damaged", "WRONG: block "+live.ID)
+	put(catalog.ObjectName(live.ID), string(data[:100]))
+	inspect(1, "has 100 bytes and should have")
+	if err := w.bucket.Delete(ctx, catalog.ObjectName(live.ID)); err != nil {
+		t.Fatal(err)
+	}
+	inspect(1, "counts and has no object")
+	put("catalog/broken.json", "{")
+	inspect(2, "catalog/broken.json")
+	if err := w.bucket.Delete(ctx, "seed"); err != nil {
+		t.Fatal(err)
+	}
+	inspect(4, "seed:", "the bucket's 0000000000000000")
+}
+
+// TestInspectCompares gives records that say what is not so.
+func TestInspectCompares(t *testing.T) {
+	for what, change := range map[string]func(*catalog.Block){
+		"series":  func(b *catalog.Block) { b.Series++ },
+		"samples": func(b *catalog.Block) { b.Samples++ },
+		"times":   func(b *catalog.Block) { b.Range.Max++ },
+		"tenant":  func(b *catalog.Block) { b.Tenants = []string{"b"} },
+		"tenants": func(b *catalog.Block) { b.Tenants = []string{"a", "b"} },
+		"keys":    func(b *catalog.Block) { b.KeyMin = b.KeyMax },
+		"first":   func(b *catalog.Block) { b.FirstKey, b.LastKey = b.KeyMax, b.KeyMax },
+		"source":  func(b *catalog.Block) { b.Node = "n2" },
+		"signal":  func(b *catalog.Block) { b.Signal = model.Logs },
+	} {
+		w := newWorld(t, vfs.NewMem())
+		w.now = 20_000 * int64(day)
+		if err := w.bucket.Put(ctx, "seed", strings.NewReader(`{"version":1,"seed":"0000000000000005"}`), 39); err != nil {
+			t.Fatal(err)
+		}
+		s := w.shipment()
+		s.add("a", labelsOf(1), w.now, 1)
+		s.add("a", labelsOf(2), w.now, 1)
+		b, data := s.block(t, model.Metrics)
+		change(&b)
+		if err := w.bucket.Put(ctx, catalog.ObjectName(b.ID), bytes.NewReader(data), int64(len(data))); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.c.Commit(ctx, b); err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		if n, err := Inspect(ctx, &out, w.bucket, true); err != nil || n != 1 || !strings.Contains(out.String(), "WRONG: block") {
+			t.Errorf("%s: %d things are wrong, %v\n%s", what, n, err, out.String())
+		}
+	}
+}
