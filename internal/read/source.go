@@ -13,8 +13,8 @@ import (
 // back when its cursors are closed. A source adds to the request's cost what it looked at, but neither series nor
 // samples. Errors are of the classes of package model; the querier retries none of them.
 type Source interface {
-	// Select returns cursors over the series that satisfy the request, each in key order. Everything that the answer
-	// needs is pinned when it returns, so that rows which move to a source that is asked later are seen twice, never
+	// Select returns cursors over the series that satisfy the request, each in key order, with the rows of the request's
+	// family in the order of the file format. Everything that the answer needs is pinned when it returns, so that rows which move to a source that is asked later are seen twice, never
 	// missed. On an error nothing stays pinned.
 	Select(ctx context.Context, req *model.Request) ([]model.Cursor, error)
 	// LabelNames calls emit with the label names of the series that satisfy the request; no matchers select all. Order

@@ -1,0 +1,113 @@
+package tsdbtest
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/prometheus/model/histogram"
+)
+
+// differences lists what Shale means to do otherwise than Prometheus, in the words of docs/read-path.md. Each is applied
+// by the code below, and nowhere else is anything let pass.
+var differences = []string{
+	// resolve gives the oracle only the winner.
+	"Of two values of a series at one time, the one that came last counts, but a value counts before a stale marker.",
+	// openOracle gives the oracle a window that is larger than all times.
+	"Samples may come in any order and at any age",
+	// sameStale.
+	"A stale marker stays what its sender made it",
+	// sameHint.
+	"Of the reset hints of histograms",
+	// sameValue and alike.
+	"The buckets of a histogram stay laid out as they came.",
+	// compare: of a list that is cut off, any other part would be right for Prometheus.
+	"Of more label names or values than a limit allows, the first are given.",
+	// annotations.
+	"the warning of conflicting counter resets",
+}
+
+// TestDifferencesAreDocumented keeps the list and the page alike.
+func TestDifferencesAreDocumented(t *testing.T) {
+	page, err := os.ReadFile("../../docs/read-path.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Join(strings.Fields(string(page)), " ")
+	for _, d := range differences {
+		if !strings.Contains(text, d) {
+			t.Errorf("docs/read-path.md does not say: %s", d)
+		}
+	}
+}
+
+// resolve leaves out the samples that others of the same time replace: the last one counts, but a value counts before a
+// stale marker.
+func resolve(batches [][]sample) [][]sample {
+	type place struct{ batch, at int }
+	type point struct {
+		series int
+		t      int64
+	}
+	wins := make(map[point]place)
+	for i, b := range batches {
+		for j := range b {
+			p := point{b[j].series, b[j].t}
+			old, ok := wins[p]
+			if ok && b[j].stale() && !batches[old.batch][old.at].stale() {
+				continue
+			}
+			wins[p] = place{i, j}
+		}
+	}
+	out := make([][]sample, len(batches))
+	for i, b := range batches {
+		for j := range b {
+			if wins[point{b[j].series, b[j].t}] == (place{i, j}) {
+				out[i] = append(out[i], b[j])
+			}
+		}
+	}
+	return out
+}
+
+// sameStale: Prometheus makes a float that is a stale marker a histogram, if the sample that it took before was one. It is
+// a stale marker in both.
+func sameStale(a, b *sample) bool { return a.stale() && b.stale() }
+
+// sameHint: of a gauge both say that it is one. Of a counter, Shale says that there was no reset only when that is so,
+// and otherwise nothing, which is no lie; Prometheus knows it for other samples, since it keeps what it found when it
+// encoded a chunk. Neither says that there was one. Before is the sample before, or nil.
+func sameHint(ours, theirs histogram.CounterResetHint, now, before *sample) bool {
+	if (ours == histogram.GaugeType) != (theirs == histogram.GaugeType) || ours == histogram.CounterReset {
+		return false
+	}
+	return ours != histogram.NotCounterReset || before != nil && !before.stale() && before.isHistogram() && !isReset(now, before)
+}
+
+func (s *sample) isHistogram() bool { return s.h != nil || s.fh != nil }
+
+func (s *sample) float() *histogram.FloatHistogram {
+	if s.h != nil {
+		return s.h.ToFloat(nil)
+	}
+	return s.fh.Copy()
+}
+
+func isReset(now, before *sample) bool {
+	h := now.float()
+	h.CounterResetHint = histogram.UnknownCounterReset
+	return h.DetectReset(before.float())
+}
+
+// annotations drops the warning of conflicting counter resets: whether the engine gives it depends on the hint of the
+// first histogram of an answer.
+func annotations(all []string) []string {
+	var out []string
+	for _, a := range all {
+		if !strings.Contains(a, "conflicting counter resets") {
+			out = append(out, a)
+		}
+	}
+	return out
+}
