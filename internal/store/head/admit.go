@@ -1,6 +1,7 @@
 package head
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/shaledb/shale/internal/model"
@@ -60,10 +61,12 @@ func (l *lookup) checkBlob(f model.Family, r *model.Rows, i int) error {
 	case kind == model.KindHistogram && f == model.Samples:
 		hg := &l.histogram
 		if err = hg.Parse(blob); err == nil && (buckets(hg.PositiveSpans) != len(hg.Positive) || buckets(hg.NegativeSpans) != len(hg.Negative)) {
-			err = fmt.Errorf("histogram: its spans do not fit its buckets")
+			err = errors.New("histogram: its spans do not fit its buckets")
 		}
 	case kind == model.KindExemplar && f == model.Exemplars:
-		_, err = model.ParseExemplar(blob)
+		if _, err = model.ParseExemplar(blob); err == nil && r.Start(i) != 0 {
+			err = errors.New("an exemplar with a start timestamp")
+		}
 	default:
 		err = fmt.Errorf("a value of kind %d in family %d", kind, f)
 	}

@@ -138,9 +138,12 @@ func TestResolveRefuses(t *testing.T) {
 		b.EndSeries(series(1).Key(testSeed, model.Metrics))
 		return b
 	}
-	exemplar := &model.Batch{Tenant: "a", Signal: model.Metrics}
-	exemplar.Exemplars.AppendBlob(r.now, model.KindExemplar, []byte("short"), 0)
-	exemplar.EndSeries(series(1).Key(testSeed, model.Metrics))
+	exemplar := func(blob []byte, start int64) *model.Batch {
+		b := &model.Batch{Tenant: "a", Signal: model.Metrics}
+		b.Exemplars.AppendBlob(r.now, model.KindExemplar, blob, start)
+		b.EndSeries(series(1).Key(testSeed, model.Metrics))
+		return b
+	}
 	good := model.AppendHistogram(nil, &model.Histogram{PositiveSpans: []model.HistogramSpan{{Length: 1}}, Positive: []uint64{1}})
 	for name, c := range map[string]struct {
 		b    *model.Batch
@@ -151,8 +154,9 @@ func TestResolveRefuses(t *testing.T) {
 		"many bytes":    {histogram(make([]byte, 100_000)), "row buffer"},
 		"no histogram":  {histogram([]byte("abc")), "histogram"},
 		"wrong spans":   {histogram(model.AppendHistogram(nil, &model.Histogram{Positive: []uint64{1}})), "spans"},
-		"no exemplar":   {exemplar, "exemplar"},
-		"wrong tenants": {r.batchOf("b", 0, 1, r.now, 1), ""},
+		"no exemplar":   {exemplar([]byte("short"), 0), "exemplar"},
+		"good exemplar": {exemplar(model.AppendExemplar(nil, new(model.Exemplar)), 0), ""},
+		"with a start":  {exemplar(model.AppendExemplar(nil, new(model.Exemplar)), 5), "start"},
 	} {
 		_, err := r.head.Resolve(c.b, nil)
 		if (err != nil) != (c.want != "") || err != nil && (!errors.Is(err, model.ErrInvalid) || !strings.Contains(err.Error(), c.want)) {

@@ -20,14 +20,14 @@ import (
 // rig is a head on a file system in memory, with a clock that stands still and a journal that is a slice. When the test
 // ends, the head is closed and its folder is checked whole.
 type rig struct {
-	t       testing.TB
-	mem     *vfs.MemFS
-	o       Options
-	now     int64
-	head    *Head
-	bucket  *bucketOfBlocks
-	log     *lockedBuffer
-	seq     uint64
+	t      testing.TB
+	mem    *vfs.MemFS
+	o      Options
+	now    int64
+	head   *Head
+	bucket *bucketOfBlocks
+	log    *lockedBuffer
+	seq    uint64
 
 	mu      sync.Mutex // guards pending: the background work truncates
 	pending []pendingBatch
