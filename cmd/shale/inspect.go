@@ -83,21 +83,26 @@ func printMeta(w io.Writer, r *part.Reader) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "size\t%s (%d bytes)\n", config.Size(r.Size()), r.Size())
 	fmt.Fprintf(t, "signal\t%v\n", m.Signal)
-	fmt.Fprintf(t, "node\t%s\n", m.Node)
 	fmt.Fprintf(t, "key seed\t%016x\n", uint64(m.Seed))
 	fmt.Fprintf(t, "created\t%s\n", stamp(m.Created))
-	fmt.Fprintf(t, "batches\t%d to %d\n", m.SeqLo, m.SeqHi)
+	for _, s := range m.Sources {
+		fmt.Fprintf(t, "batches\t%d to %d of %s, whose journal was begun %s\n", s.SeqLo, s.SeqHi, s.Node, stamp(int64(s.Epoch)))
+	}
 	fmt.Fprintf(t, "labels\t%v\n", m.Labels)
 	fmt.Fprintf(t, "series\t%d\n", m.Series)
 	fmt.Fprintf(t, "samples\t%d\n", m.Samples)
+	fmt.Fprintf(t, "exemplars\t%d\n", m.Exemplars)
 	fmt.Fprintf(t, "times\t%s\n", times(m.Range))
+	if w := m.Windows; w.Count > 0 {
+		fmt.Fprintf(t, "windows\t%d of %s from %s\n", w.Count, time.Duration(w.Length), stamp(w.Start))
+	}
 	if m.Samples > 0 {
 		fmt.Fprintf(t, "bytes a sample\t%.3f\n", float64(r.Size())/float64(m.Samples))
 	}
 	fmt.Fprintf(t, "tenants\t%d\n", len(m.Tenants))
 	for i := range m.Tenants {
 		e := &m.Tenants[i]
-		fmt.Fprintf(t, "  %s\t%d series from rank %d, %d samples, %s\n", e.Name, e.Series, e.Rank0, e.Samples, times(e.Range))
+		fmt.Fprintf(t, "  %s\t%d series from rank %d, %d samples, %d exemplars, %s\n", e.Name, e.Series, e.Rank0, e.Samples, e.Exemplars, times(e.Range))
 	}
 	return t.Flush()
 }

@@ -19,13 +19,16 @@ import (
 	"github.com/shaledb/shale/internal/store/part"
 )
 
+// partLabels are those of the series that writePart writes.
+func partLabels() model.Labels { return model.LabelsOf("__name__", "up", "job", "a") }
+
 // writePart makes a part of one series with one sample.
-func writePart(t *testing.T, name string) []byte {
+func writePart(t *testing.T, name string, seed model.KeySeed) []byte {
 	t.Helper()
 	var buf bytes.Buffer
-	w := part.NewWriter(&buf, part.WriterOptions{Seed: 7, Signal: model.Metrics, Node: "n1", SeqLo: 3, SeqHi: 9, Labels: true})
-	l := model.LabelsOf("__name__", "up", "job", "a")
-	if err := w.Series("team", l.Key(7, model.Metrics), l); err != nil {
+	w := part.NewWriter(&buf, part.WriterOptions{Seed: seed, Signal: model.Metrics, Node: "n1", SeqLo: 3, SeqHi: 9, Labels: true})
+	l := partLabels()
+	if err := w.Series("team", l.Key(seed, model.Metrics), l); err != nil {
 		t.Fatal(err)
 	}
 	var rows model.Rows
@@ -47,13 +50,13 @@ func writePart(t *testing.T, name string) []byte {
 
 func TestInspectPart(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "x.part")
-	data := writePart(t, name)
+	data := writePart(t, name, 7)
 	for _, c := range []struct {
 		args []string
 		want string
 	}{
-		{[]string{"part", name}, "1 series from rank 0, 1 samples, 2026-01-01T00:00:00.000Z to"},
-		{[]string{"part", name}, "3 to 9\n"},
+		{[]string{"part", name}, "1 series from rank 0, 1 samples, 0 exemplars, 2026-01-01T00:00:00.000Z to"},
+		{[]string{"part", name}, "3 to 9 of n1,"},
 		{[]string{"block", name, "--check"}, "in order (1 series, 1 samples)"},
 	} {
 		if code, out, errs := shale(t, nil, append([]string{"inspect"}, c.args...)...); code != exitOK || !strings.Contains(out, c.want) {
@@ -74,13 +77,13 @@ func TestInspectPart(t *testing.T) {
 
 func TestInspectFolder(t *testing.T) {
 	dir := t.TempDir()
-	size := len(writePart(t, filepath.Join(dir, "head", "00000001.part")))
+	size := len(writePart(t, filepath.Join(dir, "head", "00000001.part"), 7))
 	body := fmt.Sprintf(`{"version":1,"seed":7,"covered":9,"next_file":2,"parts":[{"file":"00000001.part","kind":"data","signal":1,"group":"young","bytes":%d}]}`, size)
 	manifest := fmt.Sprintf("crc32c %08x\n%s", crc32.Checksum([]byte(body), crc32.MakeTable(crc32.Castagnoli)), body)
 	if err := os.WriteFile(filepath.Join(dir, "head", "MANIFEST"), []byte(manifest), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	data := writePart(t, filepath.Join(dir, "bucket", "blocks", "b1"))
+	data := writePart(t, filepath.Join(dir, "bucket", "blocks", "b1"), 7)
 	j, err := local.Open(local.Options{FS: vfs.Default, Dir: filepath.Join(dir, "journal"), Apply: func(uint64, *model.Batch) {}})
 	if err != nil {
 		t.Fatal(err)
@@ -124,11 +127,17 @@ func TestInspectCatalogue(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	seed, err := catalog.EnsureSeed(t.Context(), b)
+	if err != nil {
+		t.Fatal(err)
+	}
 	block := catalog.Block{Node: "n1", Signal: model.Metrics, Range: model.TimeRange{Min: 1767225600e9, Max: 1767225600e9}, SeqLo: 3, SeqHi: 9, Series: 1, Samples: 1, Tenants: []string{"team"}, TenantCount: 1}
 	block.ID = catalog.BlockID("n1", 3, block.Signal, "default", block.Range, 3, 9, 0)
 	name := filepath.Join(dir, filepath.FromSlash(catalog.ObjectName(block.ID)))
-	data := writePart(t, name)
+	data := writePart(t, name, seed)
 	block.Bytes = int64(len(data))
+	block.KeyMin = partLabels().Key(seed, model.Metrics)
+	block.KeyMax = block.KeyMin
 	if err := c.Commit(t.Context(), block); err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +149,7 @@ func TestInspectCatalogue(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, out, errs = shale(t, nil, "inspect", "catalogue", dir, "--check")
-	if code != exitFailed || !strings.Contains(out, "no such file") || !strings.Contains(errs, "1 blocks are damaged or missing") {
+	if code != exitFailed || !strings.Contains(out, "counts and has no object") || !strings.Contains(errs, "1 things are wrong") {
 		t.Errorf("with a missing block: exit %d\n%s%s", code, out, errs)
 	}
 }

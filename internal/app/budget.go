@@ -3,7 +3,7 @@ package app
 // budget splits the memory budget. What is missing from the whole is for the garbage collector, connections and what is
 // too small to count; docs/operations.md has the table.
 type budget struct {
-	known, rows, labels, journal, pages, queries int64
+	known, rows, labels, journal, pages, queries, compaction int64
 }
 
 func splitMemory(total int64) budget {
@@ -15,5 +15,7 @@ func splitMemory(total int64) budget {
 		journal: total * 5 / percent,
 		pages:   total * 10 / percent,
 		queries: total * 30 / percent, // all together
+		// Reading windows of compaction; what it writes, and merges of the head, are in what is missing from the whole.
+		compaction: min(total*2/percent, 64<<20),
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/shaledb/shale/internal/read"
 	"github.com/shaledb/shale/internal/store/archive"
 	"github.com/shaledb/shale/internal/store/catalog"
+	"github.com/shaledb/shale/internal/store/compact"
 	"github.com/shaledb/shale/internal/store/head"
 	"github.com/shaledb/shale/internal/write"
 )
@@ -42,7 +43,12 @@ type EngineOptions struct {
 	MemoryBytes int64
 	Limits      write.Limits
 	MaxTenants  int
-	Retention   time.Duration
+	// NewSeries and TenantNewSeries bound the series that are created a second, by all tenants and by each; 0: no bound.
+	NewSeries, TenantNewSeries float64
+	// MetadataFamilies, MetadataTenantBytes and MetadataBytes bound what is kept of metric families; 0: the head's defaults.
+	MetadataFamilies                   int
+	MetadataTenantBytes, MetadataBytes int64
+	Retention                          time.Duration
 	// QueryTimeout is how long a query may still read a block that has left the catalogue.
 	QueryTimeout time.Duration
 	// FlushEvery is the age at which rows go to parts; 0 means 10 s.
@@ -68,6 +74,7 @@ type Engine struct {
 	path      *write.Path
 	querier   *read.Querier
 	retention *retention
+	compactor *compact.Compactor
 	// started says that the journal may be truncated: not while it is being replayed.
 	started atomic.Bool
 }
@@ -87,11 +94,11 @@ func OpenEngine(ctx context.Context, o EngineOptions) (_ *Engine, err error) {
 	if e.lock, err = lockFolder(o.FS, o.DataDir); err != nil {
 		return nil, err
 	}
-	seed, err := catalog.EnsureSeed(ctx, o.Bucket)
+	seed, err := e.seed(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if e.catalog, err = catalog.Open(ctx, o.Bucket); err != nil {
+	if e.catalog, err = catalog.OpenWith(ctx, o.Bucket, catalog.Options{Now: o.Now, Registerer: o.Registerer}); err != nil {
 		return nil, err
 	}
 	split := splitMemory(o.MemoryBytes)
@@ -100,7 +107,7 @@ func OpenEngine(ctx context.Context, o EngineOptions) (_ *Engine, err error) {
 	}
 	e.journal, err = local.Open(local.Options{
 		FS: o.FS, Dir: o.FS.PathJoin(o.DataDir, "journal"), Seed: seed, MaxQueueBytes: split.journal,
-		Apply: e.head.Apply, Registerer: o.Registerer,
+		Apply: e.head.Apply, Registerer: o.Registerer, Logger: o.Logger,
 	})
 	if err != nil {
 		return nil, err
@@ -109,7 +116,8 @@ func OpenEngine(ctx context.Context, o EngineOptions) (_ *Engine, err error) {
 		return nil, err
 	}
 	e.path = write.New(write.Options{
-		Seed: seed, Head: e.head, Journal: e.journal, Limits: o.Limits, Room: o.Room, Now: o.Now, Registerer: o.Registerer,
+		Seed: seed, Head: e.head, Journal: e.journal, Metadata: e.head, Limits: o.Limits, Room: o.Room, Now: o.Now,
+		Registerer: o.Registerer,
 	})
 	pages, err := ram.New(ram.Options{MaxBytes: split.pages, Registerer: o.Registerer})
 	if err != nil {
@@ -121,17 +129,51 @@ func OpenEngine(ctx context.Context, o EngineOptions) (_ *Engine, err error) {
 		})},
 		Retention: o.Retention, Now: o.Now, Registerer: o.Registerer,
 	})
+	e.compactor, err = compact.New(compact.Options{
+		Catalog: e.catalog, Bucket: o.Bucket, FS: o.FS, Dir: o.FS.PathJoin(o.DataDir, "compact"), Seed: seed,
+		MemoryBytes: split.compaction, Room: func(int64) error { return e.room() },
+		Garbage: catalog.CollectOptions{Grace: o.QueryTimeout + time.Minute},
+		Now:     o.Now, Registerer: o.Registerer, Logger: o.Logger,
+	})
+	if err != nil {
+		return nil, err
+	}
 	if !o.Idle {
 		e.head.Start()
 		e.retention = startRetention(e.catalog, o)
+		e.compactor.Start()
 	}
 	return e, nil
+}
+
+// room reports an error while there is no room for more data.
+func (e *Engine) room() error {
+	if e.o.Room == nil {
+		return nil
+	}
+	return e.o.Room()
+}
+
+// seed returns the seed of keys, which an empty bucket gets. A bucket that has none although the data folder is in use
+// is another one, or has lost it.
+func (e *Engine) seed(ctx context.Context) (model.KeySeed, error) {
+	_, err := e.o.FS.Stat(e.o.FS.PathJoin(e.o.DataDir, "head", "MANIFEST"))
+	if err != nil { // a new data folder
+		return catalog.EnsureSeed(ctx, e.o.Bucket)
+	}
+	seed, err := catalog.Seed(ctx, e.o.Bucket)
+	if errors.Is(err, bucket.ErrNotFound) {
+		return 0, fmt.Errorf("%w: the data folder %s is in use, and the bucket has no seed: it is not the bucket of this folder, or has lost the object", model.ErrInvalid, e.o.DataDir)
+	}
+	return seed, err
 }
 
 func (e *Engine) headOptions(seed model.KeySeed, split budget) head.Options {
 	return head.Options{
 		FS: e.o.FS, Dir: e.o.FS.PathJoin(e.o.DataDir, "head"), Seed: seed, Node: e.o.Node,
 		KnownBytes: split.known, RowBytes: split.rows, LabelBytes: split.labels, MaxTenants: e.o.MaxTenants,
+		Creation: head.CreationLimit{PerSecond: e.o.NewSeries}, TenantCreation: head.CreationLimit{PerSecond: e.o.TenantNewSeries},
+		MetadataFamilies: e.o.MetadataFamilies, MetadataTenantBytes: e.o.MetadataTenantBytes, MetadataBytes: e.o.MetadataBytes,
 		FlushEvery: e.o.FlushEvery, MaxFuture: e.o.Limits.MaxFuture,
 		Truncate: func(covered uint64) error {
 			if !e.started.Load() {
@@ -160,9 +202,10 @@ func (e *Engine) replay(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("replay the journal from %d: %w", from, err)
 	}
-	if from > 1 && e.journal.LastSeq() == 0 {
-		// The newest segment is never deleted.
-		e.o.Logger.Error("the journal is gone; what it had beyond the parts is lost", "acknowledged_after", from-1)
+	if e.journal.LastSeq() < from-1 {
+		// The newest segment is never deleted, and what parts cover was in the journal before.
+		e.o.Logger.Error("the journal ends before what is in parts, so it has lost its end; what it had beyond the parts is lost",
+			"journal_ends", e.journal.LastSeq(), "parts_cover", from-1)
 	}
 	if batches > 0 {
 		e.o.Logger.Info("replayed the journal", "batches", batches, "rows", rows)
@@ -189,18 +232,37 @@ func (e *Engine) Path() *write.Path { return e.path }
 // Querier returns the way out.
 func (e *Engine) Querier() *read.Querier { return e.querier }
 
+// Metadata emits what senders told of a metric family, or of all of a tenant if the name is empty.
+func (e *Engine) Metadata(tenant, family string, emit func(family string, m model.Metadata) bool) error {
+	e.head.Metadata(tenant, family, emit)
+	return nil
+}
+
+// Compact merges all blocks that are to be merged now.
+func (e *Engine) Compact(ctx context.Context) error {
+	_, err := e.compactor.RunOnce(ctx)
+	return err
+}
+
 // Flush moves everything that is buffered to local parts.
 func (e *Engine) Flush() error { return e.head.Flush(context.Background()) }
 
 // Ship moves everything to the bucket.
 func (e *Engine) Ship() error { return e.head.Ship(context.Background()) }
 
-// Close flushes and closes the store. Nobody may be writing any more.
+// Close flushes and closes the store. Pushes that are running are waited for, further ones refused; nobody may be
+// reading any more.
 func (e *Engine) Close() error { return e.release() }
 
 // release closes what has been opened, in reverse.
 func (e *Engine) release() error {
 	var errs []error
+	if e.path != nil {
+		e.path.Close()
+	}
+	if e.compactor != nil {
+		e.compactor.Close()
+	}
 	if e.retention != nil {
 		e.retention.close()
 	}

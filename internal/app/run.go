@@ -61,7 +61,8 @@ func Run(ctx context.Context, c config.Config, log *slog.Logger) (err error) {
 		return err
 	}
 	ready.Store(nil)
-	log.Info("ready", "after", time.Since(began).Round(time.Millisecond), "http", s.http.Addr(), "graphite", s.graphiteAddr())
+	lines, pickles := s.graphiteAddrs()
+	log.Info("ready", "after", time.Since(began).Round(time.Millisecond), "http", s.http.Addr(), "graphite", lines, "graphite_pickle", pickles)
 
 	select {
 	case <-ctx.Done():
@@ -97,12 +98,15 @@ func engineOptions(c config.Config, registry *prometheus.Registry, log *slog.Log
 	d := watchDisk(disk, dataDir, c.DiskBytes, registry)
 	return EngineOptions{
 		FS: disk, DataDir: dataDir, Bucket: meter.New(b, registry), Node: node,
+		NewSeries: float64(c.Limits.NewSeries), TenantNewSeries: float64(c.Limits.TenantNew),
+		MetadataFamilies: c.Limits.Families, MetadataTenantBytes: int64(c.Limits.FamilyBytes), MetadataBytes: int64(c.Limits.AboutBytes),
 		MemoryBytes: c.MemoryBytes, MaxTenants: c.Limits.Tenants, Retention: time.Duration(c.Retention),
 		QueryTimeout: time.Duration(c.Query.Timeout), Room: d.room, Registerer: registry, Logger: log,
 		Limits: write.Limits{
 			MaxInflightBytes: c.InflightBytes, MaxBodyBytes: int64(c.Limits.BodyBytes), MaxDecodedBytes: int64(c.Limits.DecodedBytes),
 			MaxLabels: c.Limits.Labels, MaxNameBytes: int(c.Limits.NameBytes), MaxValueBytes: int(c.Limits.ValueBytes),
-			MaxAge: time.Duration(c.OldestAge()), MaxFuture: time.Duration(c.MaxFuture),
+			MaxBuckets: c.Limits.Buckets,
+			MaxAge:     time.Duration(c.OldestAge()), MaxFuture: time.Duration(c.MaxFuture),
 		},
 	}, d, nil
 }

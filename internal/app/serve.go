@@ -12,15 +12,12 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/prometheus/promql"
-	"github.com/prometheus/prometheus/promql/parser"
-	"github.com/prometheus/prometheus/storage"
 	"golang.org/x/net/netutil"
 
 	"github.com/shaledb/shale/internal/api/admin"
 	"github.com/shaledb/shale/internal/api/prom"
 	"github.com/shaledb/shale/internal/config"
 	"github.com/shaledb/shale/internal/model"
-	shalepromql "github.com/shaledb/shale/internal/read/promql"
 	"github.com/shaledb/shale/internal/write/graphite"
 	"github.com/shaledb/shale/internal/write/promwrite"
 )
@@ -42,11 +39,17 @@ type listener struct {
 	engine *promql.Engine
 }
 
-var endpoints = []admin.Endpoint{
-	{Method: "POST", Path: "/api/v1/write", Text: "Prometheus remote write 1.0"},
-	{Method: "GET", Path: "/api/v1/query", Text: "PromQL at an instant (query_range: over a range)"},
-	{Method: "GET", Path: "/api/v1/series", Text: "series of selectors (labels, label/<name>/values likewise)"},
-	{Method: "GET", Path: "/api/v1/status/buildinfo", Text: "what this program is"},
+// endpoints is what the page at / lists.
+func endpoints() []admin.Endpoint {
+	return []admin.Endpoint{
+		{Method: "POST", Path: "/api/v1/write", Text: "Prometheus remote write 1.0 and 2.0"},
+		{Method: "GET", Path: "/api/v1/query", Text: "PromQL at an instant (query_range: over a range; query_exemplars: exemplars)"},
+		{Method: "GET", Path: "/api/v1/series", Text: "series of selectors (labels, label/<name>/values, metadata likewise)"},
+		{Method: "POST", Path: "/api/v1/read", Text: "Prometheus remote read"},
+		{Method: "GET", Path: "/federate", Text: "the newest samples of selectors, to be scraped"},
+		{Method: "GET", Path: "/api/v1/format_query", Text: "an expression in its standard form (parse_query: as a tree)"},
+		{Method: "GET", Path: "/api/v1/status/buildinfo", Text: "what this program is (runtimeinfo, flags, config, tsdb likewise)"},
+	}
 }
 
 func listen(c config.Config, registry *prometheus.Registry, log *slog.Logger, ready func() error) (*servers, error) {
@@ -56,12 +59,14 @@ func listen(c config.Config, registry *prometheus.Registry, log *slog.Logger, re
 	}
 	h := &listener{Listener: netutil.LimitListener(l, c.Limits.Connections)}
 	mux := http.NewServeMux()
-	h.admin = admin.New(admin.Options{Version: c.Version, Gatherer: registry, Ready: ready, Endpoints: endpoints})
+	h.admin = admin.New(admin.Options{Version: c.Version, Gatherer: registry, Ready: ready, Endpoints: endpoints()})
 	h.admin.Routes(mux)
-	mux.HandleFunc("/api/", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Retry-After", "2")
-		http.Error(w, "starting: the journal is being replayed", http.StatusServiceUnavailable)
-	})
+	for _, path := range []string{"/api/", "/federate"} {
+		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Retry-After", "2")
+			http.Error(w, "starting: the journal is being replayed", http.StatusServiceUnavailable)
+		})
+	}
 	h.mux.Store(mux)
 	h.server = &http.Server{
 		Handler:           http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.mux.Load().ServeHTTP(w, r) }),
@@ -86,11 +91,16 @@ func listen(c config.Config, registry *prometheus.Registry, log *slog.Logger, re
 // Addr returns the address on which HTTP listens.
 func (l *listener) Addr() string { return l.Listener.Addr().String() }
 
-func (s *servers) graphiteAddr() string {
-	if s.graphite == nil {
-		return "off"
+// graphiteAddrs returns where Graphite's lines and pickles are received, for the log.
+func (s *servers) graphiteAddrs() (lines, pickles string) {
+	lines, pickles = "off", "off"
+	if s.graphite != nil && s.graphite.Addr() != nil {
+		lines = s.graphite.Addr().String()
 	}
-	return s.graphite.Addr().String()
+	if s.graphite != nil && s.graphite.PickleAddr() != nil {
+		pickles = s.graphite.PickleAddr().String()
+	}
+	return lines, pickles
 }
 
 // mount puts the protocols and the API before an open store.
@@ -98,31 +108,15 @@ func (s *servers) mount(c config.Config, e *Engine, registry *prometheus.Registr
 	mux := http.NewServeMux()
 	s.http.admin.Routes(mux)
 	mux.Handle(promwrite.Path, promwrite.New(e.Path(), registry))
-	timeout := time.Duration(c.Query.Timeout)
-	s.http.engine = promql.NewEngine(promql.EngineOpts{
-		Logger: log, Reg: registry, MaxSamples: maxSamples(c), Timeout: timeout,
-		EnableAtModifier: true, EnableNegativeOffset: true,
-		NoStepSubqueryIntervalFn: func(int64) int64 { return time.Minute.Milliseconds() },
-		Parser:                   parser.NewParser(parser.Options{}),
-	})
-	prom.New(prom.Options{
-		Engine: s.http.engine,
-		Queryable: func(tenant string, q *model.Quota, cost *model.Cost) storage.Queryable {
-			return &shalepromql.Queryable{Read: e.Querier(), Tenant: tenant, Quota: q, Cost: cost}
-		},
-		Limits: prom.Limits{
-			MaxSeries: c.Query.MaxSeries, MaxSamples: c.Query.MaxSamples, MaxBytes: c.QueryBytes, PoolBytes: splitMemory(c.MemoryBytes).queries,
-			MaxConcurrent: c.Query.Concurrency, Timeout: timeout,
-		},
-		Version: prom.Version{Version: c.Version}, Registerer: registry, Logger: log,
-	}).Routes(mux)
+	s.http.engine = newPromEngine(c, registry, log)
+	prom.New(promOptions(c, e, s.http.engine, registry, log)).Routes(mux)
 	s.http.mux.Store(mux)
-	if c.GraphiteListen == "" {
+	if c.GraphiteListen == "" && c.GraphitePickleListen == "" {
 		return nil
 	}
 	var err error
 	s.graphite, err = graphite.New(graphite.Options{
-		Listen: c.GraphiteListen, Sink: e.Path(), MaxConnections: c.Limits.Connections, Registerer: registry, Logger: log,
+		Listen: c.GraphiteListen, PickleListen: c.GraphitePickleListen, Sink: e.Path(), MaxConnections: c.Limits.Connections, Registerer: registry, Logger: log,
 	})
 	if err != nil {
 		return err
@@ -133,15 +127,6 @@ func (s *servers) mount(c config.Config, e *Engine, registry *prometheus.Registr
 		}
 	}()
 	return nil
-}
-
-// maxSamples gives the engine its own limit, of samples held at one time, each of 16 bytes.
-func maxSamples(c config.Config) int {
-	n := c.QueryBytes / 16
-	if c.Query.MaxSamples > 0 {
-		n = min(n, c.Query.MaxSamples)
-	}
-	return int(n)
 }
 
 // drain stops taking requests and waits for those that are being served.

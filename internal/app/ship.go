@@ -35,20 +35,12 @@ func (s *shipper) Ship(ctx context.Context, b head.Block) (err error) {
 	for _, t := range m.Tenants {
 		block.Tenants = append(block.Tenants, t.Name)
 	}
-	// A crash may have come between the commit and the end of the ship. What queries may be reading is not replaced.
-	if s.catalog.Has(block.ID) {
-		return nil
-	}
-	f, err := s.fs.Open(b.File)
-	if err != nil {
-		return fmt.Errorf("%w: block %s: %v", model.ErrTransient, b.File, err)
-	}
-	err = s.bucket.Put(ctx, catalog.ObjectName(block.ID), io.NewSectionReader(f, 0, b.Size), b.Size)
-	if err = errors.Join(err, f.Close()); err != nil {
-		return fmt.Errorf("upload block %s: %w", block.ID, err)
-	}
-	if err := s.catalog.Commit(ctx, block); err != nil {
-		return fmt.Errorf("commit block %s: %w", block.ID, err)
-	}
-	return nil
+	return s.catalog.Ship(ctx, block, func(ctx context.Context) error {
+		f, err := s.fs.Open(b.File)
+		if err != nil {
+			return fmt.Errorf("%w: block %s: %v", model.ErrTransient, b.File, err)
+		}
+		err = s.bucket.Put(ctx, catalog.ObjectName(block.ID), io.NewSectionReader(f, 0, b.Size), b.Size)
+		return errors.Join(err, f.Close())
+	})
 }

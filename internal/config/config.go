@@ -10,6 +10,8 @@ type Config struct {
 
 	HTTPListen     string `name:"http-listen" default:"127.0.0.1:9480" placeholder:"HOST:PORT" help:"Address of the one port for all HTTP: remote write, queries, /metrics, /ready. It asks for no password: open it to trusted networks only."`
 	GraphiteListen string `name:"graphite-listen" default:"127.0.0.1:2003" placeholder:"HOST:PORT" help:"Address for Graphite plaintext, TCP and UDP. Empty: off."`
+	// Pickles have a port of their own, since they have no mark by which they could be told from lines.
+	GraphitePickleListen string `name:"graphite-pickle-listen" default:"127.0.0.1:2004" placeholder:"HOST:PORT" help:"Address for Graphite pickles, which carbon relays send, TCP. Empty: off."`
 
 	Memory Share `name:"memory" default:"50%" placeholder:"SIZE" help:"Memory budget of the process, by which every buffer and cache is sized: a size, or a share of what the cgroup (v1 or v2) or else the machine allows."`
 	Disk   Share `name:"disk" default:"90%" placeholder:"SIZE" help:"Most bytes that the data folder may hold: a size or a share of its file system. Beyond it writes are answered with 503."`
@@ -41,6 +43,12 @@ type Limits struct {
 	Labels       int   `name:"labels" default:"64" placeholder:"N" help:"Most labels of one series."`
 	NameBytes    Size  `name:"label-name-bytes" default:"1KiB" placeholder:"SIZE" help:"Longest label name."`
 	ValueBytes   Size  `name:"label-value-bytes" default:"4KiB" placeholder:"SIZE" help:"Longest label value; a Graphite path is one."`
+	Buckets      int   `name:"histogram-buckets" default:"4096" placeholder:"N" help:"Most buckets of one native histogram."`
+	NewSeries    int64 `name:"new-series" default:"0" placeholder:"N" help:"Most series a second that all tenants together may create, with a burst of as many as a minute allows. Known series are not held back. 0: as many as the disk takes."`
+	TenantNew    int64 `name:"tenant-new-series" default:"0" placeholder:"N" help:"The same for each tenant."`
+	Families     int   `name:"metadata-families" default:"10000" placeholder:"N" help:"Most metric families of one tenant whose type, help and unit are kept."`
+	FamilyBytes  Size  `name:"metadata-tenant-bytes" default:"4MiB" placeholder:"SIZE" help:"Most bytes of these texts of one tenant."`
+	AboutBytes   Size  `name:"metadata-bytes" default:"16MiB" placeholder:"SIZE" help:"Most bytes of these texts of all tenants."`
 	Tenants      int   `name:"tenants" default:"10000" placeholder:"N" help:"Most tenants. Writes of further ones are refused."`
 	Connections  int   `name:"connections" default:"1024" placeholder:"N" help:"Most connections that each listener keeps open at one time; further ones wait (HTTP) or are closed (Graphite)."`
 }

@@ -34,6 +34,12 @@ func rules() []rule {
 			}
 			return hostPort(c.GraphiteListen)
 		}},
+		{"graphite-pickle-listen", func(c *Config) error {
+			if c.GraphitePickleListen == "" {
+				return nil
+			}
+			return hostPort(c.GraphitePickleListen)
+		}},
 		{"memory", func(c *Config) error {
 			if !c.Memory.IsPart() && c.Memory.Of(0) < minMemory {
 				return fmt.Errorf("%s is too small; the least is %s", c.Memory, Size(minMemory))
@@ -52,6 +58,12 @@ func rules() []rule {
 		{"limits.labels", between(func(c *Config) int64 { return int64(c.Limits.Labels) }, 1, 1024)},
 		{"limits.label-name-bytes", between(func(c *Config) int64 { return int64(c.Limits.NameBytes) }, 16, 1<<16-1)},
 		{"limits.label-value-bytes", between(func(c *Config) int64 { return int64(c.Limits.ValueBytes) }, 16, 1<<16-1)},
+		{"limits.histogram-buckets", between(func(c *Config) int64 { return int64(c.Limits.Buckets) }, 1, 1<<16)},
+		{"limits.new-series", atLeast(func(c *Config) int64 { return c.Limits.NewSeries }, 0)},
+		{"limits.tenant-new-series", atLeast(func(c *Config) int64 { return c.Limits.TenantNew }, 0)},
+		{"limits.metadata-families", atLeast(func(c *Config) int64 { return int64(c.Limits.Families) }, 1)},
+		{"limits.metadata-tenant-bytes", atLeast(func(c *Config) int64 { return int64(c.Limits.FamilyBytes) }, 1<<10)},
+		{"limits.metadata-bytes", atLeast(func(c *Config) int64 { return int64(c.Limits.AboutBytes) }, 1<<10)},
 		{"limits.tenants", between(func(c *Config) int64 { return int64(c.Limits.Tenants) }, 1, 1<<16-1)},
 		{"limits.connections", atLeast(func(c *Config) int64 { return int64(c.Limits.Connections) }, 1)},
 		{"query.timeout", func(c *Config) error {

@@ -152,7 +152,7 @@ func compareNetcat(s *server, from, to time.Time) error {
 func refuseSecond(t *testing.T, s *server) {
 	args := append([]string(nil), s.args...)
 	for i := range args {
-		if args[i] == s.httpAddr || args[i] == s.graphiteAddr {
+		if args[i] == s.httpAddr || args[i] == s.graphiteAddr || args[i] == s.pickleAddr {
 			args[i] = freeAddr(t)
 		}
 	}

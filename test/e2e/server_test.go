@@ -18,19 +18,20 @@ type server struct {
 	readyPath    string
 	httpAddr     string
 	graphiteAddr string
+	pickleAddr   string
 	*process
 }
 
 // newServer prepares the server that the flag names.
 func newServer(t *testing.T, dir string) *server {
 	t.Helper()
-	s := &server{t: t, dir: dir, httpAddr: freeAddr(t), graphiteAddr: freeAddr(t)}
+	s := &server{t: t, dir: dir, httpAddr: freeAddr(t), graphiteAddr: freeAddr(t), pickleAddr: freeAddr(t)}
 	data := filepath.Join(dir, "data")
 	switch *serverKind {
 	case "shale":
 		s.program = shaleBinary(t)
 		s.readyPath = "/ready"
-		s.args = []string{"serve", "--data-dir", data, "--http-listen", s.httpAddr, "--graphite-listen", s.graphiteAddr, "--memory", "512MiB"}
+		s.args = []string{"serve", "--data-dir", data, "--http-listen", s.httpAddr, "--graphite-listen", s.graphiteAddr, "--graphite-pickle-listen", s.pickleAddr, "--memory", "512MiB"}
 	case "victoria-metrics":
 		s.program = "/usr/bin/victoria-metrics"
 		s.readyPath = "/health"
