@@ -10,24 +10,40 @@ import (
 // The label store is the label parts and, before those, the label runs: labels of every key that is known or has rows
 // that are not shipped, each written once. The oldest source of a key is the one that counts.
 
-// labelWalksOf returns walks over all labels of a tenant, oldest first. The caller holds merging, so label parts
-// stay.
-func (h *Head) labelWalksOf(ctx context.Context, s model.Signal, tenant string) []labelWalk {
-	var walks []labelWalk
+// labelWalks are walks over all labels of one tenant after the other, oldest first. Whoever uses them holds merging, so
+// label parts stay.
+type labelWalks struct {
+	h      *Head
+	signal model.Signal
+	parts  []*partLabelWalk
+	walks  []labelWalk // of the tenant
+}
+
+func (h *Head) labelWalks(ctx context.Context, s model.Signal) *labelWalks {
+	lw := &labelWalks{h: h, signal: s}
 	for _, p := range h.group(s, labelPart, young) {
-		if p.reader.Meta().Tenant(tenant) != nil {
-			walks = append(walks, newPartLabelWalk(ctx, p, tenant))
+		lw.parts = append(lw.parts, &partLabelWalk{part: p, keys: p.reader.Keys(ctx, ""), series: p.reader.SeriesAt(ctx, "")})
+	}
+	return lw
+}
+
+// enter makes the walks those of a tenant.
+func (lw *labelWalks) enter(tenant string) {
+	lw.walks = lw.walks[:0]
+	for _, w := range lw.parts {
+		if w.keys.Enter(tenant) && w.series.Enter(tenant) {
+			w.valid = w.keys.Next()
+			lw.walks = append(lw.walks, w)
 		}
 	}
-	h.mu.Lock()
-	runs := h.labelRuns[s]
-	h.mu.Unlock()
+	lw.h.mu.Lock()
+	runs := lw.h.labelRuns[lw.signal]
+	lw.h.mu.Unlock()
 	for _, r := range runs {
 		if entries := r.tenant(tenant); len(entries) > 0 {
-			walks = append(walks, &runLabelWalk{entries})
+			lw.walks = append(lw.walks, &runLabelWalk{entries})
 		}
 	}
-	return walks
 }
 
 // partLabelWalk finds labels in a label part.
@@ -36,12 +52,6 @@ type partLabelWalk struct {
 	keys   *part.KeyCursor
 	series *part.SeriesCursor
 	valid  bool
-}
-
-func newPartLabelWalk(ctx context.Context, p *localPart, tenant string) *partLabelWalk {
-	w := &partLabelWalk{part: p, keys: p.reader.Keys(ctx, tenant), series: p.reader.SeriesAt(ctx, tenant)}
-	w.valid = w.keys.Next()
-	return w
 }
 
 func (w *partLabelWalk) seek(_ context.Context, k model.Key) (model.Labels, error) {
@@ -84,9 +94,10 @@ func (h *Head) addKnown(ctx context.Context, p *localPart) error {
 	const many = 1 << 14
 	var l lookup
 	found := make([]model.Key, 0, many)
+	keys := p.reader.Keys(ctx, "")
 	for _, t := range p.reader.Meta().Tenants {
 		id := h.tenants.must(t.Name)
-		keys := p.reader.Keys(ctx, t.Name)
+		keys.Enter(t.Name)
 		for more := true; more; {
 			if more = keys.Next(); more {
 				found = append(found, keys.Key())

@@ -89,7 +89,7 @@ type shipWriter struct {
 	ctx     context.Context
 	options part.WriterOptions
 	tenant  string
-	walks   []labelWalk
+	labels  *labelWalks
 
 	cuts     int
 	w        *partWriter
@@ -131,10 +131,14 @@ func (sw *shipWriter) add(tenant string, k model.Key, _ model.Labels, rows *mode
 // labelsOf finds the labels of a key. That there are none is a bug, which stops the ship before a block without them
 // can be uploaded; the rows stay here and can be read.
 func (sw *shipWriter) labelsOf(tenant string, k model.Key) (model.Labels, error) {
-	if tenant != sw.tenant || sw.walks == nil {
-		sw.tenant, sw.walks = tenant, sw.h.labelWalksOf(sw.ctx, sw.options.Signal, tenant)
+	if sw.labels == nil {
+		sw.labels = sw.h.labelWalks(sw.ctx, sw.options.Signal)
+		sw.labels.enter(tenant)
+	} else if tenant != sw.tenant {
+		sw.labels.enter(tenant)
 	}
-	for _, w := range sw.walks {
+	sw.tenant = tenant
+	for _, w := range sw.labels.walks {
 		l, err := w.seek(sw.ctx, k)
 		if err != nil || l != nil {
 			return l, err

@@ -95,6 +95,17 @@ func (r *Reader) Keys(ctx context.Context, tenant string) *KeyCursor {
 	return c
 }
 
+// Enter puts the cursor before the first key of another tenant, and reports whether the part has it. What the cursor has
+// decoded stays: many small tenants share a page of the index, and a cursor for each of them would decode it for each.
+func (c *KeyCursor) Enter(tenant string) bool {
+	t := c.pages.r.Meta().Tenant(tenant)
+	if t == nil {
+		t = &Tenant{}
+	}
+	c.walk(t)
+	return t.Series > 0
+}
+
 // walk makes the cursor begin with a tenant.
 func (c *KeyCursor) walk(t *Tenant) {
 	c.begin, c.end = t.Rank0, t.Rank0+t.Series

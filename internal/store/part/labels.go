@@ -180,6 +180,9 @@ type SeriesCursor struct {
 	has    bool
 }
 
+// Enter makes the cursor one of another tenant, like KeyCursor.Enter.
+func (c *SeriesCursor) Enter(tenant string) bool { return c.keys.Enter(tenant) }
+
 // Seek moves to a rank of the tenant. A rank of another tenant is an error of class invalid.
 func (c *SeriesCursor) Seek(rank uint32) error {
 	if rank < c.keys.begin || rank >= c.keys.end {
