@@ -100,6 +100,32 @@ func TestWrittenIsTold(t *testing.T) {
 	}
 }
 
+// slow is a store that lets no series be created.
+type slow struct{ *store }
+
+func (slow) Create(string, int) (int, error) {
+	return 0, &model.LimitError{Limit: "limits.new-series", Text: "too many new series"}
+}
+
+// TestKnownSeriesAreStoredWhileNewOnesWait: the answer makes the sender come back, and says what is stored all the same.
+func TestKnownSeriesAreStoredWhileNewOnesWait(t *testing.T) {
+	s := newStore()
+	if w := sendV2(New(s.path(testLimits()), nil), encodeV2(t, everything().done())); w.Code != 204 {
+		t.Fatalf("%d %s", w.Code, w.Body)
+	}
+	path := write.New(write.Options{Seed: seed, Head: slow{s}, Journal: s, Limits: testLimits(), Now: func() int64 { return nowMs * 1_000_000 }})
+	more := everything()
+	more.series(func(ts *writev2.TimeSeries) { ts.Samples = []writev2.Sample{{Value: 1, Timestamp: nowMs}} }, "__name__", "new")
+	w := sendV2(New(path, nil), encodeV2(t, more.done()), "Retry-Attempt", "2")
+	n, err := written(w)
+	if seconds, _ := strconv.Atoi(w.Header().Get("Retry-After")); w.Code != 503 || err != nil || n != (write.Counts{Samples: 2, Histograms: 2, Exemplars: 3}) || seconds < 20 {
+		t.Fatalf("%d %v %s", w.Code, w.Header(), w.Body)
+	}
+	if s.rows[`anonymous{__name__="new"}`] != nil || s.rows[`anonymous{__name__="requests_total", job="api"}`].Len() != 4 {
+		t.Fatalf("stored %v", s.rows)
+	}
+}
+
 // TestExemplarsDoNotSpoilVersion1: a sender of version 1 takes a 400 for the loss of all of its samples.
 func TestExemplarsDoNotSpoilVersion1(t *testing.T) {
 	h, s := newHandler(t, testLimits())

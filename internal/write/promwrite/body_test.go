@@ -24,12 +24,22 @@ import (
 
 func TestHostileBodies(t *testing.T) {
 	h, s := newHandler(t, testLimits())
+	for what, c := range hostileSnappy(t) {
+		for _, more := range [][]string{nil, {"Content-Type", typeV2}} {
+			w := send(h, c.body, more...)
+			if w.Code != c.code || !strings.Contains(w.Body.String(), c.text) && more == nil {
+				t.Errorf("%s: %d %s", what, w.Code, w.Body)
+			}
+		}
+	}
+	if len(s.rows) != 0 {
+		t.Errorf("stored %v", s.rows)
+	}
+}
+
+func hostileSnappy(t *testing.T) map[string]hostileBody {
 	bomb := binary.AppendUvarint(nil, 1<<40)
-	for what, c := range map[string]struct {
-		body []byte
-		code int
-		text string
-	}{
+	return map[string]hostileBody{
 		"empty":               {nil, 400, "snappy"},
 		"not snappy":          {[]byte("hello, world"), 400, "snappy"},
 		"declares 1 TiB":      {bomb, 400, "snappy"}, // more than a block can have
@@ -40,16 +50,6 @@ func TestHostileBodies(t *testing.T) {
 		"not protobuf":        {snappy.Encode(nil, []byte("hello, world")), 400, "at byte 3 of the decoded"},
 		"too large":           {make([]byte, 1<<20+1), 413, "limits.body-bytes"},
 		"no series":           {snappy.Encode(nil, nil), 204, ""},
-	} {
-		for _, more := range [][]string{nil, {"Content-Type", typeV2}} {
-			w := send(h, c.body, more...)
-			if w.Code != c.code || !strings.Contains(w.Body.String(), c.text) && more == nil {
-				t.Errorf("%s: %d %s", what, w.Code, w.Body)
-			}
-		}
-	}
-	if len(s.rows) != 0 {
-		t.Errorf("stored %v", s.rows)
 	}
 }
 

@@ -29,7 +29,7 @@ func (w *walker) exemplarV1(p, end int) error {
 				w.one.Add(name, value)
 			}
 		case n == 2:
-			value, next, err = double("an exemplar's value", d, wire, next, end)
+			value, next, err = double("value of an exemplar", d, wire, next, end)
 		case n == 3:
 			ms, next, err = number("timestamp", d, wire, next, end)
 		default:
@@ -63,7 +63,7 @@ func (w *walker) exemplarV2(p, end int) error {
 				err = refs.collect(d, begin, next)
 			}
 		case n == 2:
-			value, next, err = double("an exemplar's value", d, wire, next, end)
+			value, next, err = double("value of an exemplar", d, wire, next, end)
 		case n == 3:
 			ms, next, err = number("timestamp", d, wire, next, end)
 		default:

@@ -101,20 +101,20 @@ func (h *nativeHistogram) readNumber(d []byte, n int32, wire, p, end int) (next 
 		h.count, next, err = number("histogram's count", d, wire, p, end)
 		h.isFloat = false
 	case 2:
-		h.count, next, err = double("a histogram's count", d, wire, p, end)
+		h.count, next, err = double("histogram's count", d, wire, p, end)
 		h.isFloat = true
 	case 3:
-		h.sum, next, err = double("a histogram's sum", d, wire, p, end)
+		h.sum, next, err = double("histogram's sum", d, wire, p, end)
 	case 4:
 		v, next, err = number("histogram's schema", d, wire, p, end)
 		h.schema = zigzag32(v)
 	case 5:
-		h.threshold, next, err = double("a histogram's zero threshold", d, wire, p, end)
+		h.threshold, next, err = double("histogram's zero threshold", d, wire, p, end)
 	case 6:
 		h.zeros, next, err = number("histogram's zero count", d, wire, p, end)
 		h.zeroIsFloat = false
 	case 7:
-		h.zeros, next, err = double("a histogram's zero count", d, wire, p, end)
+		h.zeros, next, err = double("histogram's zero count", d, wire, p, end)
 		h.zeroIsFloat = true
 	case 14:
 		v, next, err = number("histogram's reset hint", d, wire, p, end)

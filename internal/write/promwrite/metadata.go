@@ -37,7 +37,7 @@ func (w *walker) metadataV1(p, end int) error {
 		switch {
 		case err != nil:
 		case n == 1:
-			typ, next, err = number("metadata's type", d, wire, next, end)
+			typ, next, err = number("metadata type", d, wire, next, end)
 			m.typ = metricType(typ)
 		case n == 2:
 			begin, next, err = message("the name of a metric family", d, wire, next, end)
@@ -72,13 +72,13 @@ func (w *walker) metadataV2(s *seriesWalk, p, end int) error {
 		switch {
 		case err != nil:
 		case n == 1:
-			v, next, err = number("metadata's type", d, wire, next, end)
+			v, next, err = number("metadata type", d, wire, next, end)
 			s.typ = metricType(v)
 		case n == 3:
-			v, next, err = number("the reference of a help", d, wire, next, end)
+			v, next, err = number("help reference", d, wire, next, end)
 			s.helpRef = uint32(v)
 		case n == 4:
-			v, next, err = number("the reference of a unit", d, wire, next, end)
+			v, next, err = number("unit reference", d, wire, next, end)
 			s.unitRef = uint32(v)
 		default:
 			next, err = skip(d, next, end, wire)

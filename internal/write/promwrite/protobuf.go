@@ -95,7 +95,7 @@ func message(what string, b []byte, wire, p, end int) (begin, stop int, err erro
 // number reads a field that must be a varint; p is behind its tag.
 func number(what string, b []byte, wire, p, end int) (v uint64, next int, err error) {
 	if wire != wireVarint {
-		return 0, 0, &malformed{what + " that is not a number", p}
+		return 0, 0, &malformed{"a " + what + " that is not a number", p}
 	}
 	if v, next = varint(b, p, end); next < 0 {
 		return 0, 0, &malformed{"a cut off or oversized " + what, p}
@@ -106,7 +106,7 @@ func number(what string, b []byte, wire, p, end int) (v uint64, next int, err er
 // double reads the bits of a field that must be a double; p is behind its tag.
 func double(what string, b []byte, wire, p, end int) (v uint64, next int, err error) {
 	if wire != wire64 || end-p < 8 {
-		return 0, 0, &malformed{what + " that is not a double", p}
+		return 0, 0, &malformed{"a " + what + " that is not a double", p}
 	}
 	return binary.LittleEndian.Uint64(b[p:]), p + 8, nil
 }

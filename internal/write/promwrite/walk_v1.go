@@ -138,7 +138,7 @@ func (w *walker) oddSample(p, end int) error {
 		switch {
 		case err != nil:
 		case n == 1:
-			value, next, err = double("a sample's value", d, wire, next, end)
+			value, next, err = double("sample's value", d, wire, next, end)
 		case n == 2:
 			ms, next, err = number("timestamp", d, wire, next, end)
 		case n == 3 && w.version == v2:

@@ -84,8 +84,11 @@ func TestOddSpellingsV1(t *testing.T) {
 	}
 }
 
-func TestMalformedV1(t *testing.T) {
-	malformedBodies(t, v1, map[string]string{
+func TestMalformedV1(t *testing.T) { malformedBodies(t, v1, malformedV1()) }
+
+// malformedV1 are bodies that are no WriteRequest.
+func malformedV1() map[string]string {
+	bodies := map[string]string{
 		"cut off tag":              "\x8a",
 		"oversized tag":            "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01",
 		"field number 0":           "\x02\x00",
@@ -119,12 +122,11 @@ func TestMalformedV1(t *testing.T) {
 		"64 bits cut off":          "\x49\x00",
 		"version 2: symbols":       symbolsOf("", "a"),
 		"version 2: series":        msg(5, ""),
-	})
-	histograms := map[string]string{}
-	for what, body := range malformedHistograms() {
-		histograms[what] = msg(1, msg(4, body))
 	}
-	malformedBodies(t, v1, histograms)
+	for what, body := range malformedHistograms() {
+		bodies["histogram: "+what] = msg(1, msg(4, body))
+	}
+	return bodies
 }
 
 // malformedHistograms are Histogram messages of which a field has the wrong type or is cut off.
@@ -207,7 +209,7 @@ func disagree(t *testing.T, err, judge error) (both bool) {
 	t.Helper()
 	switch {
 	case err != nil && judge == nil:
-		for _, reason := range []string{"wire type", "remote write", "first symbol", "without symbols", "created timestamp", "reference", "histogram's bucket"} {
+		for _, reason := range []string{"wire type", "remote write", "first symbol", "without symbols", "a created timestamp", "reference", "histogram's bucket"} {
 			if strings.Contains(strings.TrimPrefix(err.Error(), "invalid: remote write body: "), reason) {
 				return false
 			}

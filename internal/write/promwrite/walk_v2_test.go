@@ -121,7 +121,10 @@ func TestStartsOfMixedRows(t *testing.T) {
 	}
 }
 
-func TestMalformedV2(t *testing.T) {
+func TestMalformedV2(t *testing.T) { malformedBodies(t, v2, malformedV2()) }
+
+// malformedV2 are bodies that are no Request.
+func malformedV2() map[string]string {
 	table := symbolsOf("", "__name__", "m")
 	bodies := map[string]string{
 		"cut off tag":                "\x8a",
@@ -163,15 +166,32 @@ func TestMalformedV2(t *testing.T) {
 	for what, body := range malformedHistograms() {
 		bodies["histogram: "+what] = table + msg(5, msg(3, body))
 	}
-	malformedBodies(t, v2, bodies)
+	return bodies
 }
 
 // TestReferences leaves out the series whose references are wrong, and stores the others.
 func TestReferences(t *testing.T) {
-	table := symbolsOf("", "__name__", "m", "a", "b")
+	table, good, bad := badReferences()
+	for what, c := range bad {
+		h, s := newHandler(t, testLimits())
+		w := sendV2(h, snappy.Encode(nil, []byte(table+good+c.series+good)))
+		if w.Code != 400 || !strings.Contains(w.Body.String(), c.text) || w.Header().Get("X-Prometheus-Remote-Write-Samples-Written") != "2" {
+			t.Errorf("%s: %d %v %s", what, w.Code, w.Header(), w.Body)
+		}
+		if r := s.rows[`anonymous{__name__="m"}`]; r == nil || r.Len() != 2 {
+			t.Errorf("%s: stored %v", what, s.rows)
+		}
+	}
+}
+
+type badReference struct{ series, text string }
+
+// badReferences are time series whose references are wrong, with symbols and a good one to go with them.
+func badReferences() (table, good string, bad map[string]badReference) {
+	table = symbolsOf("", "__name__", "m", "a", "b")
 	sample := msg(2, dbl(1, 1), num(2, nowMs))
-	good := msg(5, msg(1, packed(1, 2)), sample)
-	for what, c := range map[string]struct{ series, text string }{
+	good = msg(5, msg(1, packed(1, 2)), sample)
+	return table, good, map[string]badReference{
 		"odd number":          {msg(5, msg(1, packed(1, 2, 3)), sample), "1 invalid_reference\n  invalid_reference: references [1 2 3]: an odd number of references, 3"},
 		"name out of range":   {msg(5, msg(1, packed(1, 2, 5, 3)), sample), "the reference 5, and there are 5 symbols"},
 		"value out of range":  {msg(5, msg(1, packed(1, 5)), sample), "the reference 5, and there are 5 symbols"},
@@ -188,15 +208,6 @@ func TestReferences(t *testing.T) {
 		"nothing at all":      {msg(5, ""), "1 time series have neither"},
 		"metadata alone":      {msg(5, msg(1, packed(1, 2)), msg(5, num(1, 1))), "1 time series have neither"},
 		"created in 300 AD":   {msg(5, msg(1, packed(1, 2)), sample, num(6, math.MaxUint64-50_000_000_000_000)), "created timestamp -50000000000001 ms is not between"},
-	} {
-		h, s := newHandler(t, testLimits())
-		w := sendV2(h, snappy.Encode(nil, []byte(table+good+c.series+good)))
-		if w.Code != 400 || !strings.Contains(w.Body.String(), c.text) || w.Header().Get("X-Prometheus-Remote-Write-Samples-Written") != "2" {
-			t.Errorf("%s: %d %v %s", what, w.Code, w.Header(), w.Body)
-		}
-		if r := s.rows[`anonymous{__name__="m"}`]; r == nil || r.Len() != 2 {
-			t.Errorf("%s: stored %v", what, s.rows)
-		}
 	}
 }
 

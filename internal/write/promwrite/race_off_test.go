@@ -1,0 +1,5 @@
+//go:build !race
+
+package promwrite
+
+const raceEnabled = false
