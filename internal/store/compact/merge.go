@@ -42,6 +42,7 @@ type merge struct {
 
 // run merges the inputs of a job, commits the result and returns it. Without an error the inputs are no longer visible.
 func (c *Compactor) run(ctx context.Context, j *job, deletions catalog.Deletions) (made []catalog.Block, err error) {
+	began := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, maxMergeTime)
 	defer cancel()
 	m := c.newMerge(ctx, j, deletions)
@@ -63,6 +64,10 @@ func (c *Compactor) run(ctx context.Context, j *job, deletions catalog.Deletions
 	}
 	if err := m.merge(); err != nil {
 		return nil, err
+	}
+	// The clock of the context stands still while the machine sleeps; deletions may be forgotten meanwhile.
+	if took := time.Now().Round(0).Sub(began.Round(0)); took > maxMergeTime {
+		return nil, fmt.Errorf("%w: it took %s", model.ErrTransient, took)
 	}
 	// Whoever was faster has committed by now, most likely; if not, this merge has only cost work.
 	if err := c.o.Catalog.Refresh(ctx); err != nil {

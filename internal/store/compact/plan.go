@@ -111,7 +111,9 @@ func (p *planner) many() (*job, int) {
 	for i := range inputs {
 		bytes += inputs[i].Bytes
 	}
-	if int64(len(inputs)) <= 2*(2+bytes/p.o.MaxBlockBytes) { // that may be what it leaves
+	// What it may leave: a block on both sides of the cut, and those of big tenants.
+	left := 2 + bytes/p.o.MaxBlockBytes + bytes/max(1, int64(p.o.BigTenantShare*float64(p.o.MaxBlockBytes)))
+	if int64(len(inputs)) <= 2*left {
 		return nil, len(waiting)
 	}
 	return &job{why: becauseMany, inputs: inputs, cells: halves(p.over())}, len(waiting)

@@ -99,7 +99,7 @@ func inHours(t int64) string {
 // damaged, or was not seen by the first look.
 func TestPlan(t *testing.T) {
 	datadriven.RunTest(t, "testdata/plan.txt", func(t *testing.T, d *datadriven.TestData) string {
-		o := Options{Grace: time.Hour, MaxBlockBytes: 1 << 30, MaxInputs: 40, MaxFresh: 10, MemoryBytes: 64 << 20}
+		o := Options{Grace: time.Hour, MaxBlockBytes: 1 << 30, BigTenantShare: 0.25, MaxInputs: 40, MaxFresh: 10, MemoryBytes: 64 << 20}
 		var now string
 		d.ScanArgs(t, "now", &now)
 		d.MaybeScanArgs(t, "inputs", &o.MaxInputs)
