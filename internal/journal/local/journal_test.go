@@ -27,7 +27,11 @@ const seed model.KeySeed = 0x5eed
 func batch(n int) *model.Batch {
 	r := rand.New(rand.NewPCG(uint64(n), 1))
 	b := &model.Batch{Tenant: fmt.Sprintf("tenant-%d", n%3), Signal: model.Metrics}
-	for range 1 + r.IntN(20) {
+	for i := range 1 + r.IntN(20) {
+		if n%10 == 0 && i%3 == 1 {
+			b.Samples.AppendBlob(r.Int64(), model.KindHistogram, model.AppendHistogram(nil, &model.Histogram{Count: r.Uint64()}), r.Int64())
+			b.Exemplars.AppendBlob(r.Int64(), model.KindExemplar, model.AppendExemplar(nil, &model.Exemplar{Value: r.Uint64()}), 0)
+		}
 		b.AddSample(model.Key{Hi: r.Uint64(), Lo: uint64(n)}, r.Int64(), r.Uint64())
 	}
 	b.Labels.Append(0, model.LabelsOf("__name__", fmt.Sprintf("metric_%d", n)))

@@ -19,7 +19,7 @@ func (h *Head) Resolve(b *model.Batch, dst []uint32) ([]uint32, error) {
 		return dst, err
 	}
 	if need := batchBytes(b); need > h.o.RowBytes {
-		return dst, fmt.Errorf("%w: the rows of the request take %d bytes and the row buffer has %d (a tenth of the memory budget); send smaller requests",
+		return dst, fmt.Errorf("%w: the rows of the request take %d bytes and the whole row buffer has %d; send smaller requests, or give Shale more memory",
 			model.ErrInvalid, need, h.o.RowBytes)
 	}
 	l := h.lookups.Get().(*lookup)

@@ -48,12 +48,13 @@ type Head struct {
 	// last looked through.
 	knownComplete, labelsMayGo atomic.Bool
 
-	pagesRead atomic.Int64
-	urge      chan struct{}   // wakes the flush before its time
-	flushed   chan struct{}   // wakes the merges after a flush
-	running   context.Context // until Close
-	stop      context.CancelFunc
-	done      sync.WaitGroup
+	pagesRead   atomic.Int64
+	blockSeries int
+	urge        chan struct{}   // wakes the flush before its time
+	flushed     chan struct{}   // wakes the merges after a flush
+	running     context.Context // until Close
+	stop        context.CancelFunc
+	done        sync.WaitGroup
 }
 
 // Covered returns the last sequence number whose rows and labels are in parts.

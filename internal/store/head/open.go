@@ -26,7 +26,7 @@ func Open(ctx context.Context, o Options) (*Head, error) {
 	h := &Head{
 		o: o, tenants: newTenants(o.MaxTenants), known: k,
 		active: newRowBuffer(), fresh: newLabelBuffer(),
-		urge: make(chan struct{}, 1), flushed: make(chan struct{}, 1),
+		urge: make(chan struct{}, 1), flushed: make(chan struct{}, 1), blockSeries: maxBlockSeries,
 	}
 	h.running, h.stop = context.WithCancel(context.Background())
 	h.room, h.built = sync.NewCond(&h.mu), make(map[shipID][]Block)

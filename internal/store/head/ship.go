@@ -119,7 +119,7 @@ func (h *Head) ship(ctx context.Context, s model.Signal, g group, in []*localPar
 	var err error
 	if built {
 		left, err = h.upload(ctx, left)
-	} else {
+	} else if err = h.roomToBuild(); err == nil {
 		left, err = h.build(ctx, s, in)
 	}
 	if err != nil {

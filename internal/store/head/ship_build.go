@@ -9,7 +9,8 @@ import (
 	"github.com/shaledb/shale/internal/store/part"
 )
 
-// maxBlockSeries bounds the series of a block, so that any set of them is at most a 2 MB bitmap.
+// maxBlockSeries bounds the series of a block, so that any set of them is at most a 2 MB bitmap. Head.blockSeries is this,
+// but in tests.
 const maxBlockSeries = 1 << 24
 
 // shipID names a ship: the parts that were marked together.
@@ -64,6 +65,21 @@ func (h *Head) keepBuilt(id shipID, left []Block, err error) {
 	h.removeBlocks(left)
 }
 
+// roomToBuild refuses to make more blocks while many wait for the bucket: they take as much of the disk again as the rows
+// that they were made of.
+func (h *Head) roomToBuild() error {
+	var bytes int64
+	for _, blocks := range h.built {
+		for _, b := range blocks {
+			bytes += b.Size
+		}
+	}
+	if bytes < h.o.WindowBytes {
+		return nil
+	}
+	return fmt.Errorf("%w: finished blocks of %d bytes wait for the bucket, and no more are made before it takes them", model.ErrTransient, bytes)
+}
+
 // dropBuilt gives up the files of finished blocks, if nobody is shipping: they can be made again, and the disk may need
 // the room.
 func (h *Head) dropBuilt() {
@@ -101,7 +117,7 @@ type shipWriter struct {
 }
 
 func (sw *shipWriter) add(tenant string, k model.Key, _ model.Labels, rows *model.SeriesRows) error {
-	if sw.w != nil && sw.series == maxBlockSeries {
+	if sw.w != nil && sw.series == sw.h.blockSeries {
 		if err := sw.cut(); err != nil {
 			return err
 		}

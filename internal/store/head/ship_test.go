@@ -15,6 +15,7 @@ import (
 type awayBucket struct {
 	*bucketOfBlocks
 	failures []error
+	fail     func() bool
 	files    []string
 }
 
@@ -24,6 +25,9 @@ func (b *awayBucket) Ship(ctx context.Context, blk Block) error {
 		err := b.failures[0]
 		b.failures = b.failures[1:]
 		return err
+	}
+	if b.fail != nil && b.fail() {
+		return away(1)[0]
 	}
 	return b.bucketOfBlocks.Ship(ctx, blk)
 }
@@ -93,6 +97,65 @@ func TestOutageAndRestart(t *testing.T) {
 			r.noLeftovers()
 		})
 	}
+}
+
+// TestOutageBetweenCuts: of a ship of several blocks, those that are in the bucket are not sent again.
+func TestOutageBetweenCuts(t *testing.T) {
+	r, b, made := newAwayRig(t)
+	r.head.blockSeries = 20
+	r.push("a", 0, 90, r.now, 1)
+	failed := 0
+	b.fail = func() bool { failed++; return failed >= 3 && failed < 6 }
+	for failed < 5 {
+		if err := r.head.Ship(context.Background()); err == nil {
+			t.Fatal("the bucket was not away")
+		}
+		r.expect("a", 0, 90, map[int64]float64{r.now: 1})
+	}
+	r.must(r.head.Ship(context.Background()))
+	if made() != 5 || len(b.blocks) != 5 || len(b.files) != 5+3 {
+		t.Errorf("%d blocks were made, %d shipped, %d sent", made(), len(b.blocks), len(b.files))
+	}
+	r.expect("a", 0, 90, map[int64]float64{r.now: 1})
+	r.noLeftovers()
+}
+
+// TestLongOutage: while the bucket is away for long, finished blocks do not double what the windows take.
+func TestLongOutage(t *testing.T) {
+	r, b, made := newAwayRig(t)
+	r.head.o.WindowBytes = 3000
+	rows := map[int64]float64{}
+	for i := range 10 {
+		at := r.now - int64(i)*int64(5*time.Hour)
+		rows[at] = 1
+		r.push("a", 0, 200, at, 1)
+		r.must(r.head.Flush(context.Background()))
+	}
+	b.fail = func() bool { return true }
+	failed := 0
+	for range 12 {
+		for more := true; more; {
+			var err error
+			if more, err = r.head.mergeOnce(context.Background()); err != nil {
+				failed++
+			}
+		}
+		r.now += int64(3 * time.Hour)
+		r.push("a", 0, 200, r.now, 1)
+		rows[r.now] = 1
+	}
+	var bytes int64
+	for _, blocks := range r.head.built {
+		bytes += blocks[0].Size
+	}
+	if made() > 3 || failed < 8 || bytes > 2*3000+5000 {
+		t.Errorf("%d blocks were made, and %d bytes wait, after %d tries", made(), bytes, failed)
+	}
+	r.expect("a", 0, 200, rows)
+	b.fail = func() bool { return false }
+	r.must(r.head.Ship(context.Background()))
+	r.expect("a", 0, 200, rows)
+	r.noLeftovers()
 }
 
 // TestBadBlock: a finished block that the bucket finds damaged is made anew, and one whose room is needed goes.
