@@ -27,7 +27,7 @@ type row struct {
 	Value       string
 }
 
-// told is the metadata of a family as the tests compare it.
+// toldMetadata is the metadata of a family as the tests compare it.
 type toldMetadata struct {
 	Family string
 	model.Metadata

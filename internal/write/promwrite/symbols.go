@@ -152,7 +152,7 @@ func outside(ref uint32, symbols int) func() string {
 // them to the key builder. It returns a reason if they are too long.
 //
 // Neighbours in a request mostly differ in a few values. What stands in the same place in both is copied in one piece:
-// for 17 labels this takes 130 ns instead of 250.
+// with it the walk over a series of 17 labels takes 240 ns instead of 365.
 func (w *walker) gather() (reason string, why func() string) {
 	d, y := w.decoded, &w.symbolic
 	refs := y.series.list

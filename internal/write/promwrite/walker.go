@@ -109,7 +109,7 @@ type seriesWalk struct {
 	refers bool
 }
 
-// begin readies the walker for a series.
+// beginSeries readies the walker for a series.
 func (w *walker) beginSeries(at int) seriesWalk {
 	w.keys.Reset()
 	b := w.batch
