@@ -6,7 +6,6 @@ import (
 	"flag"
 	"math"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -43,14 +42,14 @@ func goldens() map[string]*commit {
 	}
 }
 
-// TestGolden keeps version 2 of the records as it is.
+// TestGolden keeps version 1 of the records as it is.
 func TestGolden(t *testing.T) {
 	for name, r := range goldens() {
 		got, err := r.encode()
 		if err != nil {
 			t.Fatal(err)
 		}
-		file := "testdata/v2_" + name + ".json"
+		file := "testdata/v1_" + name + ".json"
 		if *rewrite {
 			if err := os.WriteFile(file, got, 0o600); err != nil {
 				t.Fatal(err)
@@ -70,35 +69,6 @@ func TestGolden(t *testing.T) {
 		if diff := cmp.Diff(r, back, cmp.AllowUnexported(commit{}), cmpopts.IgnoreUnexported(Deletion{})); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
-	}
-}
-
-// TestFirstVersion reads records of version 1.
-func TestFirstVersion(t *testing.T) {
-	data, err := os.ReadFile("testdata/v1_block.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := parseRecord("catalog/b1.json", data)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b := block("b1", math.MinInt64, math.MaxInt64)
-	b.OrderLo, b.OrderHi, b.Generation = 9, 9, 4
-	want := &commit{id: "b1", committed: 1_700_000_000_000_000_001, replaces: []string{"a1", "a2"}, blocks: []Block{b}}
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(commit{})); diff != "" {
-		t.Error(diff)
-	}
-	if data, err = os.ReadFile("testdata/v1_expired.json"); err != nil {
-		t.Fatal(err)
-	}
-	const id = "expired-8fb20ef63ced4145fc2e983ffe597d1d"
-	got, err = parseRecord("catalog/"+id+".json", data)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !slices.Equal(got.replaces, []string{"a", "b"}) || listID("expired", got.replaces) != id {
-		t.Errorf("%+v", got)
 	}
 }
 
@@ -205,12 +175,17 @@ func TestEnsureSeed(t *testing.T) {
 		``: model.ErrCorrupt,
 	} {
 		b := memory(t)
-		put(t, b, "seed", data)
+		put(t, b, "seed", string(sealed([]byte(data))))
 		if got, err := EnsureSeed(ctx, b); !errors.Is(err, class) || err == nil && got != 0xff {
 			t.Errorf("%s: %x, %v", data, got, err)
 		}
 	}
 
+	unsealed := memory(t)
+	put(t, unsealed, "seed", `{"version":1,"seed":"00000000000000ff"}`)
+	if _, err := EnsureSeed(ctx, unsealed); !errors.Is(err, model.ErrCorrupt) {
+		t.Errorf("a seed without a checksum: %v", err)
+	}
 	orphaned := memory(t)
 	put(t, orphaned, "blocks/x", "data")
 	if _, err := EnsureSeed(ctx, orphaned); !errors.Is(err, model.ErrCorrupt) || !strings.Contains(err.Error(), "blocks/x") {
@@ -219,16 +194,21 @@ func TestEnsureSeed(t *testing.T) {
 }
 
 func FuzzParseRecord(f *testing.F) {
-	for _, name := range []string{"v1_block", "v1_expired", "v2_shipped", "v2_merged", "v2_expired", "v2_delete"} {
-		data, err := os.ReadFile("testdata/" + name + ".json")
+	for _, name := range []string{"shipped", "merged", "expired", "delete"} {
+		data, err := os.ReadFile("testdata/v1_" + name + ".json")
 		if err != nil {
 			f.Fatal(err)
 		}
-		f.Add(data)
+		body, err := unsealed(data)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(body)
 	}
-	f.Fuzz(func(t *testing.T, data []byte) {
+	f.Fuzz(func(t *testing.T, body []byte) {
+		data := sealed(body)
 		var named struct{ ID string }
-		_ = json.Unmarshal(data, &named)
+		_ = json.Unmarshal(body, &named)
 		r, err := parseRecord(recordName(named.ID), data)
 		if err != nil {
 			if !errors.Is(err, model.ErrCorrupt) && !errors.Is(err, model.ErrInvalid) {

@@ -12,12 +12,8 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// recordVersion stands in every record that is written. Version 1, which held one block and had neither order numbers
-// nor deletions, is read too; any other is refused.
-const (
-	recordVersion = 2
-	firstVersion  = 1
-)
+// recordVersion stands in every record that is written. Any other is refused.
+const recordVersion = 1
 
 // maxNumber bounds sequence numbers, order numbers and generations, so that one more never overflows.
 const maxNumber = 1<<62 - 1
@@ -32,8 +28,6 @@ type record struct {
 	Replaces  []string       `json:"replaces,omitempty"`
 	Blocks    []blockEntry   `json:"blocks,omitempty"`
 	Deletion  *deletionEntry `json:"deletion,omitempty"`
-	// Block is the block of version 1; its id is the record's.
-	Block *blockEntryV1 `json:"block,omitempty"`
 }
 
 type blockEntry struct {
@@ -66,25 +60,6 @@ type sourceEntry struct {
 	Epoch uint64 `json:"epoch"`
 	SeqLo uint64 `json:"seq_lo"`
 	SeqHi uint64 `json:"seq_hi"`
-}
-
-type blockEntryV1 struct {
-	Node        string   `json:"node"`
-	Signal      string   `json:"signal"`
-	MinTime     int64    `json:"min_time"`
-	MaxTime     int64    `json:"max_time"`
-	Epoch       uint64   `json:"epoch"`
-	SeqLo       uint64   `json:"seq_lo"`
-	SeqHi       uint64   `json:"seq_hi"`
-	KeyMin      string   `json:"key_min"`
-	KeyMax      string   `json:"key_max"`
-	Series      uint64   `json:"series"`
-	Samples     uint64   `json:"samples"`
-	Bytes       int64    `json:"bytes"`
-	Tenants     []string `json:"tenants,omitempty"`
-	TenantCount int      `json:"tenant_count"`
-	Generation  uint64   `json:"generation"`
-	Created     int64    `json:"created"`
 }
 
 type deletionEntry struct {
@@ -129,7 +104,7 @@ func (c *commit) encode() ([]byte, error) {
 		}
 	}
 	data, err := json.MarshalIndent(&r, "", "  ")
-	return append(data, '\n'), err
+	return sealed(append(data, '\n')), err
 }
 
 func entryOf(b *Block) blockEntry {
@@ -146,16 +121,20 @@ func entryOf(b *Block) blockEntry {
 	return e
 }
 
-// parse reads the JSON of an object that has a version. Errors: class invalid for a version that is not known, corrupt
-// for anything else that is not as it was written.
-func parse(name string, data []byte, oldest, newest int, into any) error {
+// parse reads an object: a checksum, and JSON that has a version. Errors: class invalid for a version that is not known,
+// corrupt for anything else that is not as it was written.
+func parse(name string, data []byte, version int, into any) error {
+	data, err := unsealed(data)
+	if err != nil {
+		return fmt.Errorf("%s: %w: %v", name, model.ErrCorrupt, err)
+	}
 	var v struct {
 		Version int `json:"version"`
 	}
 	if err := json.Unmarshal(data, &v); err != nil {
 		return fmt.Errorf("%s: %w: %v", name, model.ErrCorrupt, err)
 	}
-	if v.Version < oldest || v.Version > newest {
+	if v.Version != version {
 		return fmt.Errorf("%s: %w: version %d is not known to this program", name, model.ErrInvalid, v.Version)
 	}
 	d := json.NewDecoder(bytes.NewReader(data))
@@ -169,7 +148,7 @@ func parse(name string, data []byte, oldest, newest int, into any) error {
 // parseRecord reads a record and checks that it is the one of its name.
 func parseRecord(name string, data []byte) (*commit, error) {
 	var r record
-	if err := parse(name, data, firstVersion, recordVersion, &r); err != nil {
+	if err := parse(name, data, recordVersion, &r); err != nil {
 		return nil, err
 	}
 	c, err := r.commit()
@@ -185,12 +164,6 @@ func parseRecord(name string, data []byte) (*commit, error) {
 // commit checks a record that was read.
 func (r *record) commit() (*commit, error) {
 	c := &commit{id: r.ID, committed: r.Committed, replaces: r.Replaces}
-	if first := r.Version == firstVersion; first && (r.Blocks != nil || r.Deletion != nil) || !first && r.Block != nil {
-		return nil, errors.New("the record has a member of another version")
-	}
-	if r.Block != nil {
-		r.Blocks = []blockEntry{r.Block.entry(r.ID)}
-	}
 	if len(r.Blocks) == 0 && len(r.Replaces) == 0 && r.Deletion == nil {
 		return nil, errors.New("the record neither adds nor replaces nor deletes")
 	}
@@ -225,21 +198,6 @@ func (r *record) commit() (*commit, error) {
 		c.deletion = d
 	}
 	return c, nil
-}
-
-// entry gives a block of version 1 what it lacks: it was shipped, and counted by its last sequence number.
-func (e *blockEntryV1) entry(id string) blockEntry {
-	n := blockEntry{
-		ID: id, Signal: e.Signal, Group: DefaultGroup, Sources: []sourceEntry{{e.Node, e.Epoch, e.SeqLo, e.SeqHi}},
-		OrderLo: e.SeqHi, OrderHi: e.SeqHi, MinTime: e.MinTime, MaxTime: e.MaxTime, KeyMin: e.KeyMin, KeyMax: e.KeyMax,
-		FirstKey: e.KeyMin, LastKey: e.KeyMax, Series: e.Series, Samples: e.Samples, Bytes: e.Bytes, TenantCount: e.TenantCount, Tenants: e.Tenants,
-		LastTenant: "~", // after every name of a tenant
-		Generation: e.Generation, Created: e.Created,
-	}
-	if count := len(e.Tenants); count > 0 {
-		n.FirstTenant, n.LastTenant = e.Tenants[0], e.Tenants[count-1]
-	}
-	return n
 }
 
 // block checks an entry.

@@ -55,7 +55,7 @@ func EnsureSeed(ctx context.Context, b bucket.Bucket) (model.KeySeed, error) {
 	if err != nil {
 		return 0, fmt.Errorf("%s: %w: %v", seedName, model.ErrInvalid, err)
 	}
-	if _, err := b.PutIfAbsent(ctx, seedName, append(data, '\n')); err != nil {
+	if _, err := b.PutIfAbsent(ctx, seedName, sealed(append(data, '\n'))); err != nil {
 		return 0, fmt.Errorf("%s: %w", seedName, err)
 	}
 	// Whoever was first.
@@ -71,7 +71,7 @@ func readSeed(ctx context.Context, b Reader) (model.KeySeed, error) {
 		return 0, fmt.Errorf("%s: %w", seedName, err)
 	}
 	var r seedRecord
-	if err := parse(seedName, data, seedVersion, seedVersion, &r); err != nil {
+	if err := parse(seedName, data, seedVersion, &r); err != nil {
 		return 0, err
 	}
 	n, err := strconv.ParseUint(r.Seed, 16, 64)
