@@ -170,10 +170,7 @@ func (f *fleet) verify(t fataler, until int64, lateUntil int64) (rows int) {
 // TestDay lives through a day of many small tenants in simulated time: windows are shipped when they have ended, late rows
 // every hour, and the compactor runs. Few objects are left, and every row of every tenant is right.
 func TestDay(t *testing.T) {
-	tenants := 10_000
-	if testing.Short() {
-		tenants = 1_000
-	}
+	const tenants = fleetTenants
 	w := newWorld(t, vfs.NewMem())
 	if _, err := catalog.EnsureSeed(ctx, w.bucket); err != nil {
 		t.Fatal(err)

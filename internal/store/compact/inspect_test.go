@@ -36,7 +36,7 @@ func TestInspect(t *testing.T) {
 		}
 	}
 	inspect(0, "0 records, 0 blocks")
-	put("seed", `{"version":1,"seed":"0000000000000005"}`)
+	w.plantSeed(t)
 	ship := func() catalog.Block {
 		s := w.shipment()
 		for i := range 5 {
@@ -98,9 +98,7 @@ func TestInspectCompares(t *testing.T) {
 	} {
 		w := newWorld(t, vfs.NewMem())
 		w.now = 20_000 * int64(day)
-		if err := w.bucket.Put(ctx, "seed", strings.NewReader(`{"version":1,"seed":"0000000000000005"}`), 39); err != nil {
-			t.Fatal(err)
-		}
+		w.plantSeed(t)
 		s := w.shipment()
 		s.add("a", labelsOf(1), w.now, 1)
 		s.add("a", labelsOf(2), w.now, 1)

@@ -35,7 +35,7 @@ func (w *world) shipMany(t fataler, at int64, series map[string]int) {
 func TestBigTenants(t *testing.T) {
 	w := newWorld(t, vfs.NewMem())
 	w.now = dayZero
-	series := map[string]int{"big": 900, "large": 300}
+	series := map[string]int{"big": 600, "large": 200}
 	for i := range 30 {
 		series[fmt.Sprintf("small-%02d", i)] = 6
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"maps"
 	"math"
 	"slices"
@@ -69,6 +70,16 @@ func (w *world) open(t fataler) *catalog.Catalog {
 		t.Fatal(err)
 	}
 	return c
+}
+
+// plantSeed gives the bucket the seed of the tests.
+func (w *world) plantSeed(t fataler) {
+	t.Helper()
+	body := fmt.Sprintf(`{"version":1,"seed":"%016x"}`, uint64(seed))
+	data := fmt.Sprintf("crc32c %08x\n%s", crc32.Checksum([]byte(body), crc32.MakeTable(crc32.Castagnoli)), body)
+	if err := w.bucket.Put(ctx, "seed", strings.NewReader(data), int64(len(data))); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // compactor returns one with small bounds.
