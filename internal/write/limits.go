@@ -33,7 +33,7 @@ func (l *Limits) Check() error {
 		return fmt.Errorf("%w: limits.label-name-bytes and limits.label-value-bytes may be at most %d: all labels of a series together have no more",
 			model.ErrInvalid, model.MaxLabelBytes)
 	case l.MaxBuckets < 0 || l.MaxBuckets > MostBuckets:
-		return fmt.Errorf("%w: a limit of %d buckets for each histogram, and the most is %d", model.ErrInvalid, l.MaxBuckets, MostBuckets)
+		return fmt.Errorf("%w: limits.histogram-buckets is %d, and may be at most %d", model.ErrInvalid, l.MaxBuckets, MostBuckets)
 	}
 	return nil
 }

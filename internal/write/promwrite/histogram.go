@@ -25,7 +25,7 @@ func (w *walker) addHistogram(p, end int) error {
 		return nil
 	case h.tooMany:
 		w.leaveOut(write.ReasonTooManyBuckets, n, func() string {
-			return fmt.Sprintf("a histogram has more than %d buckets, spans or bounds", w.buckets)
+			return fmt.Sprintf("a histogram has more than %d buckets, spans or bounds (limits.histogram-buckets)", w.buckets)
 		})
 		return nil
 	}
