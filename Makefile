@@ -11,7 +11,7 @@ DURATION ?= 60s
 FUZZTIME ?= 5m
 
 .DEFAULT_GOAL := help
-.PHONY: help build run check format vet staticcheck unit test tools race e2e torture fuzz bench clean
+.PHONY: help build run check format vet staticcheck unit test tools race oracle e2e torture fuzz bench clean
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,7 +38,7 @@ staticcheck:
 unit:
 	go test -short -tags '$(TAGS)' ./...
 
-test: tools check race e2e ## All that CI runs, in under 20 minutes.
+test: tools check race oracle e2e ## All that CI runs, in under 20 minutes.
 
 tools: # Installs what the tests need, if it can.
 	@.ci/tools
@@ -46,9 +46,12 @@ tools: # Installs what the tests need, if it can.
 race: ## Test under the race detector.
 	go test -race -short -tags '$(TAGS)' ./internal/... ./cmd/...
 
-e2e: ## Compare with real prometheus, collectd and nc for DURATION (60s).
+oracle: ## Compare the Prometheus API with that of Prometheus itself, which needs a module of its own.
+	cd internal/api/prom/oracle && go vet ./... && go test -count=1 ./...
+
+e2e: ## Compare with real Prometheus servers, collectd and nc for DURATION (60s), and read the blocks with Python.
 	go test -tags '$(TAGS),e2e' -count=1 -timeout 30m -v ./test/e2e -duration $(DURATION)
-	go test -tags '$(TAGS),e2e' -count=1 -timeout 10m ./test/badinput
+	go test -tags '$(TAGS),e2e' -count=1 -timeout 10m ./test/badinput ./test/reader
 
 torture: tools ## Long tests, long kills, long fuzzing (FUZZTIME for each target); outside CI.
 	go test -count=1 -timeout 4h -tags '$(TAGS),torture' ./...

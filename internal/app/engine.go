@@ -186,18 +186,16 @@ func (e *Engine) headOptions(seed model.KeySeed, split budget) head.Options {
 	}
 }
 
-// replay gives the head what the journal has and parts have not, flushing whenever the buffers are half full, and then
-// starts the journal.
+// replay gives the head what the journal has and parts have not, and then starts the journal.
 func (e *Engine) replay(ctx context.Context) error {
 	from := e.head.Covered() + 1
 	batches, rows := 0, 0
-	err := e.journal.Replay(ctx, from, func(seq uint64, b *model.Batch) error {
-		batches, rows = batches+1, rows+len(b.Samples.Times)
-		e.head.Apply(seq, b)
-		if e.head.HalfFull() {
-			return e.head.Flush(ctx)
-		}
-		return nil
+	type apply = func(seq uint64, b *model.Batch) error
+	err := e.head.Recover(ctx, func(ctx context.Context, from uint64, do apply) error {
+		return e.journal.Replay(ctx, from, func(seq uint64, b *model.Batch) error {
+			batches, rows = batches+1, rows+b.Rows()
+			return do(seq, b)
+		})
 	})
 	if err != nil {
 		return fmt.Errorf("replay the journal from %d: %w", from, err)
