@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+"""Reads a bucket of Shale that lies in a folder, checks its records, and prints the ids of the visible blocks, sorted.
+
+It is written from docs/format-bucket.md alone, as reader.py is from docs/format.md. The numbers in comments are sections there.
+"""
+import hashlib, json, os, sys, time
+sys.dont_write_bytecode = True
+import xxhash
+from columns import M64, crc32c, need, uv
+from reader import footer
+
+RECORD = {"version", "id", "committed", "blocks", "replaces", "deletion"}
+BLOCK = {"id", "signal", "group", "level", "sources", "order_lo", "order_hi", "min_time", "max_time", "key_min", "key_max", "series",
+         "samples", "bytes", "tenant_count", "first_tenant", "last_tenant", "first_key", "last_key", "tenants", "generation", "created"}
+SECOND = 1_000_000_000
+SIGNALS = {"metrics": 1, "logs": 2}
+
+def text(s):
+    return uv(len(s.encode())) + s.encode()
+
+def be64(*numbers):
+    return b"".join((n & M64).to_bytes(8, "big") for n in numbers)
+
+def digest(b):
+    return hashlib.sha256(b).hexdigest()[:32]
+
+def ends(ids):
+    return b"".join(i.encode() + b"\0" for i in sorted(ids))
+
+def block_ids(b, record, objects):  # 2: as the number among several blocks is not in the record, any of them
+    at = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(b["min_time"] // SECOND))
+    signal = SIGNALS[b["signal"]]
+    for number in range(1000):
+        if b["level"] == 0:
+            s, = b["sources"]
+            h = text(s["node"]) + bytes([signal]) + text(b["group"])
+            h += be64(s["epoch"], b["min_time"], b["max_time"], s["seq_lo"], s["seq_hi"], number)
+        else:
+            h = b"".join(map(text, sorted(record["replaces"]))) + bytes([signal])
+            h += be64(b["min_time"], b["max_time"], number, b["generation"], b["bytes"])
+            h += xxhash.xxh3_128_digest(objects[b["id"]])
+        yield f"{at}-{b['signal']}-{digest(h)}"
+
+def check_block(b, record, objects, seed):  # 3
+    need(set(b) - {"tenants"} == BLOCK - {"tenants"} and set(b) <= BLOCK, f"members of {b['id']}")
+    need(b["id"] in block_ids(b, record, objects), f"id of {b['id']}")
+    f, tenants = footer(objects[b["id"]]), {}
+    names = [t[0].decode() for t in f.tenants]
+    times = [t for tenant in f.tenants for t in tenant[4:]]
+    sources = [tuple(s[k] for k in ("node", "epoch", "seq_lo", "seq_hi")) for s in b["sources"]]
+    said = (b["signal"], sources, b["min_time"], b["max_time"], b["series"], b["samples"], b["bytes"], b["tenant_count"],
+            b["first_tenant"], b["last_tenant"], b.get("tenants", names if len(names) > 512 else None))
+    is_so = (["metrics", "logs"][f.signal - 1], f.sources, min(times), max(times), sum(t[1] for t in f.tenants),
+             sum(t[2] for t in f.tenants), len(objects[b["id"]]), len(names), names[0], names[-1], names)
+    need(said == is_so and f.seed == seed, f"the record of {b['id']} says {said}, the block {is_so}")
+
+def bucket(folder):
+    def read(*path):
+        with open(os.path.join(folder, *path), "rb") as file:
+            return file.read()
+    def sealed(*path):
+        line, _, rest = read(*path).partition(b"\n")
+        need(line == b"crc32c %08x" % crc32c(rest), f"checksum of {path[-1]}")
+        return json.loads(rest)
+    seed = sealed("seed")  # 1
+    need(set(seed) == {"version", "seed"} and seed["version"] == 1 and len(seed["seed"]) == 16, "seed")
+    objects = {name: read("blocks", name) for name in os.listdir(os.path.join(folder, "blocks"))}
+    blocks, hidden = {}, set()
+    for name in os.listdir(os.path.join(folder, "catalog")):
+        r = sealed("catalog", name)
+        need(set(r) <= RECORD and r["version"] == 1 and r["id"] + ".json" == name, f"record {name}")
+        of, gone = [b["id"] for b in r.get("blocks", ())], r.get("replaces", ())
+        hidden.update(gone)
+        expected = {"merged": f"merged-{digest(ends(gone) + bytes(1) + ends(of))}", "expired": f"expired-{digest(ends(gone))}",
+                    "delete": f"delete-{r.get('deletion', {}).get('generation', 0):016d}"}
+        need(r["id"] == expected.get(r["id"].split("-")[0], of[0] if len(of) == 1 else None), f"id of record {name}")
+        blocks.update((b["id"], (b, r)) for b in r.get("blocks", ()))
+    for id, (b, r) in sorted(blocks.items()):  # 4
+        if id in objects:  # what is hidden may be deleted
+            check_block(b, r, objects, int(seed["seed"], 16))
+        if id not in hidden:
+            need(id in objects, f"{id} is visible and not there")
+            print(id)
+
+if __name__ == "__main__":
+    bucket(sys.argv[1])

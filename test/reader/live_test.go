@@ -1,0 +1,217 @@
+//go:build e2e
+
+package reader
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/shaledb/shale/internal/app"
+	"github.com/shaledb/shale/internal/bucket"
+	bucketfs "github.com/shaledb/shale/internal/bucket/fs"
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/catalog"
+	"github.com/shaledb/shale/internal/write"
+)
+
+// world is a bucket in a folder, to which nodes ship, and a clock that only the test moves.
+type world struct {
+	*checker
+	dir    string
+	bucket bucket.Bucket
+	now    int64
+	data   vfs.FS
+}
+
+// keySeed is in the bucket from the beginning, so that a test which fails can be repeated.
+const keySeed = "crc32c 4b449951\n" + `{"version":1,"seed":"fedcba9876543210"}` + "\n"
+
+func newWorld(t *testing.T, c *checker) *world {
+	w := &world{checker: c, dir: t.TempDir(), now: int64(1_700_000_000 * time.Second), data: vfs.NewMem()}
+	b, err := bucketfs.New(vfs.Default, w.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.bucket = b
+	if _, err := b.PutIfAbsent(context.Background(), "seed", []byte(keySeed)); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func (w *world) open(t *testing.T, node string) *app.Engine {
+	t.Helper()
+	e, err := app.OpenEngine(context.Background(), app.EngineOptions{
+		FS: w.data, DataDir: "/" + node, Bucket: w.bucket, Node: node, MemoryBytes: 256 << 20, MaxTenants: 10_000, Idle: true,
+		Limits: write.Limits{MaxFuture: time.Hour}, Now: func() int64 { return w.now },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// live lets the day pass. All files are looked at as soon as they are there, since compaction deletes what it has merged.
+func (w *world) live(t *testing.T) {
+	ctx := context.Background()
+	r := rand.New(rand.NewPCG(1, 2))
+	begin := w.now - int64(4*time.Hour)
+	a := w.open(t, "a")
+	must(t, push(a, &batch{"shapes", model.Metrics, floats(r, begin)}))
+	must(t, push(a, &batch{"shapes", model.Metrics, histograms(r, begin)}))
+	must(t, push(a, &batch{"shapes", model.Metrics, exemplars(r, begin)}))
+	must(t, push(a, &batch{"names", model.Metrics, names(begin)}))
+	must(t, push(a, &batch{"names", model.Logs, logs(begin)}))
+	must(t, a.Flush())
+	w.checkParts(t, "a")
+	must(t, a.Ship())
+	w.checkBlocks(t)
+
+	// Late rows, other values for rows that are there, and more, in blocks of both.
+	b := w.open(t, "b")
+	for i := range 6 {
+		w.now += int64(20 * time.Minute)
+		e, late := []*app.Engine{a, b}[i%2], begin+int64(i-3)*int64(45*time.Minute)
+		must(t, push(e, &batch{"shapes", model.Metrics, floats(r, late)}))
+		must(t, push(e, &batch{"shapes", model.Metrics, histograms(r, late)}))
+		must(t, push(e, &batch{"shapes", model.Metrics, exemplars(r, late)}))
+		must(t, push(e, &batch{"names", model.Metrics, names(late)}))
+		must(t, push(e, &batch{"names", model.Logs, logs(late)}))
+		must(t, e.Ship())
+		w.checkBlocks(t)
+		must(t, a.Compact(ctx))
+		w.checkBlocks(t)
+	}
+
+	// A node with pages without end, and one with tenants without end.
+	must(t, push(a, &batch{"many", model.Metrics, many(r, begin, 90_000)}))
+	must(t, push(a, &batch{"many", model.Metrics, append(long(r, begin, 800), endless(r, begin, 20_000))}))
+	must(t, a.Ship())
+	for i := range 5000 {
+		s := series{labels: model.LabelsOf("__name__", "up", "job", "tenants"), samples: []row{{at: begin + r.Int64N(1e12), bits: r.Uint64()}}}
+		must(t, push(b, &batch{fmt.Sprint("tenant-", i), model.Metrics, []series{s}}))
+	}
+	must(t, b.Ship())
+	w.checkBlocks(t)
+	w.checkBucket(t)
+
+	// Days later all is merged, then some is deleted, and then all has expired.
+	w.now += int64(48 * time.Hour)
+	for range 3 {
+		must(t, a.Compact(ctx))
+		w.checkBlocks(t)
+		w.now += int64(time.Hour)
+	}
+	w.checkBucket(t)
+	must(t, a.Close())
+	must(t, b.Close())
+	c, err := catalog.OpenWith(ctx, w.bucket, catalog.Options{Now: func() int64 { return w.now }})
+	must(t, err)
+	_, err = c.Delete(ctx, catalog.Deletion{
+		Signal: model.Metrics, Tenant: "names", Range: model.TimeRange{Min: math.MinInt64, Max: math.MaxInt64},
+		Matchers: []catalog.Matcher{{Name: "job", Op: model.MatchEqual, Value: "j"}},
+	})
+	must(t, err)
+	w.checkBucket(t)
+	must(t, c.Expire(ctx, w.now, time.Hour))
+	w.checkBucket(t)
+}
+
+// checkBlocks compares the readers on all blocks that are new.
+func (w *world) checkBlocks(t *testing.T) {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(w.dir, "blocks", "*"))
+	must(t, err)
+	for _, name := range names {
+		if !w.done[name] {
+			w.blocks++
+		}
+		w.check(t, name)
+	}
+}
+
+// checkParts compares the readers on the parts of a data folder: they are written in haste, and have labels or rows.
+func (w *world) checkParts(t *testing.T, node string) {
+	t.Helper()
+	names, err := w.data.List("/" + node + "/head")
+	must(t, err)
+	for _, name := range names {
+		if !strings.HasSuffix(name, ".part") {
+			continue
+		}
+		from := w.data.PathJoin("/"+node, "head", name)
+		to := filepath.Join(t.TempDir(), name)
+		must(t, copyFile(w.data, from, to))
+		w.parts++
+		w.check(t, to)
+	}
+}
+
+func copyFile(from vfs.FS, name, to string) error {
+	f, err := from.Open(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	b := make([]byte, info.Size())
+	if _, err := f.ReadAt(b, 0); err != nil {
+		return err
+	}
+	return os.WriteFile(to, b, 0o600)
+}
+
+// checkBucket compares which blocks are visible, by the catalogue and by bucket.py, which checks the records too.
+func (w *world) checkBucket(t *testing.T) {
+	t.Helper()
+	c, err := catalog.Open(context.Background(), w.bucket)
+	must(t, err)
+	var want []string
+	levels := map[int]int{}
+	for _, b := range c.Live() {
+		want = append(want, b.ID)
+		levels[int(b.Level)]++
+	}
+	slices.Sort(want)
+	out, err := exec.Command(w.python, "bucket.py", w.dir).CombinedOutput()
+	if got := strings.Fields(string(out)); err != nil || !slices.Equal(got, want) {
+		t.Fatalf("bucket.py: %v\n%s\nwant\n%s", err, out, strings.Join(want, "\n"))
+	}
+	records, err := filepath.Glob(filepath.Join(w.dir, "catalog", "*"))
+	must(t, err)
+	t.Logf("%d blocks are visible by %d records; levels %v", len(want), len(records), levels)
+}
+
+// smallest returns the smallest block.
+func (w *world) smallest(t *testing.T) string {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(w.dir, "blocks", "*"))
+	must(t, err)
+	size := func(name string) int64 {
+		info, err := os.Stat(name)
+		must(t, err)
+		return info.Size()
+	}
+	return slices.MinFunc(names, func(a, b string) int { return int(size(a) - size(b)) })
+}

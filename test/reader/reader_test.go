@@ -1,0 +1,255 @@
+//go:build e2e
+
+package reader
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/part"
+)
+
+// forms are what the format knows: each must have been met, or the comparison says less than it seems to.
+var forms = []string{
+	"page none", "page s2", "page zstd",
+	"s2 literal", "s2 long literal", "s2 near copy", "s2 copy", "s2 repeat", "s2 long repeat",
+	"ints const", "ints runs", "ints packed", "ints delta", "ints divisor", "ints exceptions", "ints radix",
+	"values decimal", "values patched", "values bits", "values xor", "values raw",
+	"times of single rows", "dictionary of times", "starts",
+	"integer histograms, short", "integer histograms, long", "float histograms, short", "float histograms, long",
+	"index of exemplars", "index of masks",
+	"further index of keys", "further index of postings", "further index of samples",
+	"series over several pages", "posting lists that are cut", "several sources",
+}
+
+// findPython returns an interpreter that has what the reader imports. Debian's packages are for Debian's interpreter, and
+// another may stand before it in the path.
+func findPython(t *testing.T) string {
+	t.Helper()
+	var problems []byte
+	for _, python := range []string{"/usr/bin/python3", "python3"} {
+		out, err := exec.Command(python, "-c", "import sys, zstandard, xxhash; assert sys.version_info >= (3, 9), sys.version").CombinedOutput()
+		if err == nil {
+			return python
+		}
+		problems = fmt.Appendf(problems, "%s: %v\n%s", python, err, out)
+	}
+	t.Fatalf("Python 3 with zstandard and xxhash is needed; on Debian: apt-get install python3 python3-zstandard python3-xxhash (or make test as root)\n%s", problems)
+	return ""
+}
+
+// checker compares the two readers on one file after the other.
+type checker struct {
+	python string
+	done   map[string]bool
+	seen   map[string]int // forms
+	// What was compared, so that a world that has become dull is noticed.
+	blocks, parts, series, floats, histograms, exemplars, starts int
+}
+
+// check compares what both readers say of a file, unless that was done.
+func (c *checker) check(t *testing.T, name string) {
+	t.Helper()
+	if c.done[name] {
+		return
+	}
+	c.done[name] = true
+	var out, log bytes.Buffer
+	cmd := exec.Command(c.python, "reader.py", name)
+	cmd.Stdout, cmd.Stderr = &out, &log
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("reader.py %s: %v\n%s", name, err, log.Bytes())
+	}
+	var seen map[string]int
+	if err := json.Unmarshal(log.Bytes(), &seen); err != nil {
+		t.Fatalf("reader.py %s: %v\n%s", name, err, log.Bytes())
+	}
+	for form, n := range seen {
+		c.seen[form] += n
+	}
+	c.compare(t, name, &out)
+}
+
+func (c *checker) compare(t *testing.T, name string, out *bytes.Buffer) {
+	t.Helper()
+	f, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := context.Background()
+	r, err := part.Open(ctx, f, info.Size())
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs := bufio.NewReader(out)
+	var ours []byte
+	s := r.Stream()
+	for s.Next(ctx) {
+		if ours, err = c.appendSeries(ours[:0], s, r.Meta().Labels); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		line, err := theirs.ReadBytes('\n')
+		if err != nil || !bytes.Equal(line, ours) {
+			t.Fatalf("%s, after %d series: %v\nreader.py %s\nthe reader %s", name, c.series, err, line, ours)
+		}
+		c.series++
+	}
+	if err := s.Err(); err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	if n := theirs.Buffered() + out.Len(); n > 0 {
+		t.Fatalf("%s: reader.py has %d bytes more", name, n)
+	}
+}
+
+// appendSeries writes the line of a series as reader.py does.
+func (c *checker) appendSeries(dst []byte, s part.Stream, labels bool) ([]byte, error) {
+	dst = appendText(append(dst, `{"tenant":`...), []byte(s.Tenant()))
+	dst = append(append(append(dst, `,"key":"`...), s.Key().String()...), `","labels":`...)
+	if labels {
+		dst = appendLabels(dst, s.Labels())
+	} else {
+		dst = append(dst, "null"...)
+	}
+	dst = append(dst, `,"samples":[`...)
+	rows := &s.Rows().Samples
+	for i, at := range rows.Times {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = strconv.AppendInt(append(dst, '['), at, 10)
+		switch k := rows.Kind(i); k {
+		case model.KindFloat:
+			c.floats++
+			dst = fmt.Appendf(dst, `,"f","%016x"`, rows.Values[i])
+		case model.KindHistogram:
+			c.histograms++
+			dst = fmt.Appendf(dst, `,"h","%x"`, rows.Blob(i))
+		default:
+			return nil, fmt.Errorf("a sample of kind %v", k)
+		}
+		if start := rows.Start(i); start != 0 {
+			c.starts++
+			dst = strconv.AppendInt(append(dst, ','), start, 10)
+		}
+		dst = append(dst, ']')
+	}
+	dst = append(dst, `],"exemplars":[`...)
+	rows = &s.Rows().Exemplars
+	for i, at := range rows.Times {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		c.exemplars++
+		e, err := model.ParseExemplar(rows.Blob(i))
+		if err != nil {
+			return nil, err
+		}
+		dst = fmt.Appendf(dst, `[%d,"%016x",`, at, e.Value)
+		dst = append(appendLabels(dst, e.Labels), ']')
+	}
+	return append(dst, "]}\n"...), nil
+}
+
+func appendLabels(dst []byte, l model.Labels) []byte {
+	dst = append(dst, '{')
+	comma := false
+	for n, v, rest, ok := l.Next(); ok; n, v, rest, ok = rest.Next() {
+		if comma {
+			dst = append(dst, ',')
+		}
+		comma = true
+		dst = append(appendText(dst, n), ':')
+		dst = appendText(dst, v)
+	}
+	return append(dst, '}')
+}
+
+// appendText writes a string of JSON, of any bytes, as Python does: encoding/json escapes more.
+func appendText(dst, s []byte) []byte {
+	dst = append(dst, '"')
+	for _, b := range s {
+		switch {
+		case b == '"' || b == '\\':
+			dst = append(dst, '\\', b)
+		case b == '\n':
+			dst = append(dst, `\n`...)
+		case b == '\r':
+			dst = append(dst, `\r`...)
+		case b == '\t':
+			dst = append(dst, `\t`...)
+		case b == '\b':
+			dst = append(dst, `\b`...)
+		case b == '\f':
+			dst = append(dst, `\f`...)
+		case b < ' ':
+			dst = fmt.Appendf(dst, `\u%04x`, b)
+		default:
+			dst = append(dst, b)
+		}
+	}
+	return append(dst, '"')
+}
+
+// TestReader writes a day of a small world in two nodes, with late rows, ships and compactions in between, and compares
+// what the two readers say of every file that is there at any time.
+func TestReader(t *testing.T) {
+	w := newWorld(t, &checker{python: findPython(t), done: map[string]bool{}, seen: map[string]int{}})
+	w.live(t)
+	c := w.checker
+	t.Logf("%d blocks and %d parts with %d series: %d floats, %d histograms, %d exemplars, %d starts; forms: %v",
+		c.blocks, c.parts, c.series, c.floats, c.histograms, c.exemplars, c.starts, c.seen)
+	for _, form := range forms {
+		if c.seen[form] == 0 {
+			t.Errorf("no %q in any file", form)
+		}
+	}
+	if c.blocks < 10 || c.parts < 4 || c.floats < 100_000 || c.histograms < 1000 || c.exemplars < 500 || c.starts < 1000 {
+		t.Error("what is compared is too dull")
+	}
+	t.Run("FlippedByte", func(t *testing.T) { flip(t, c.python, w.smallest(t)) })
+}
+
+// flip changes a bit in bytes all over a block: all but the header and its likeness at the end are below a checksum.
+func flip(t *testing.T, python, name string) {
+	block, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := func(b []byte) (string, error) {
+		bad := filepath.Join(t.TempDir(), "block")
+		if err := os.WriteFile(bad, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		out, err := exec.Command(python, "reader.py", bad).CombinedOutput()
+		return string(out), err
+	}
+	const flips = 40
+	for i := range flips {
+		at := 8 + i*(len(block)-17)/(flips-1)
+		b := bytes.Clone(block)
+		b[at] ^= 1 << (i % 8)
+		if out, err := read(b); err == nil || !bytes.Contains([]byte(out), []byte("checksum")) {
+			t.Errorf("byte %d of %d flipped: %v\n%s", at, len(block), err, out)
+		}
+	}
+	for _, b := range [][]byte{nil, block[:20], block[:len(block)-1], block[1:], append(bytes.Clone(block), 0)} {
+		if out, err := read(b); err == nil {
+			t.Errorf("%d of %d bytes are taken for a block:\n%s", len(b), len(block), out)
+		}
+	}
+}
