@@ -66,12 +66,14 @@ func TestRepack(t *testing.T) {
 		for _, code := range []int{http.StatusBadRequest, http.StatusUnsupportedMediaType} {
 			store := newPromStore(t)
 			url := store.serve()
-			store.before = func(_ http.ResponseWriter, r *http.Request) int {
-				if r.Header.Get("Content-Encoding") == "zstd" {
-					return code
+			store.change(func() {
+				store.before = func(_ http.ResponseWriter, r *http.Request) int {
+					if r.Header.Get("Content-Encoding") == "zstd" {
+						return code
+					}
+					return 0
 				}
-				return 0
-			}
+			})
 			l := promLoad(t, url, Timing{Rounds: 3})
 			l.Protocol, l.Compression, l.Emulate, l.Concurrency, l.Fleet.Metadata = p, Zstd, VMAgent, 1, true
 			states, report := runAndReload(t, l)
@@ -91,19 +93,23 @@ func TestVMAgentNeverDropsForLimits(t *testing.T) {
 	store := newPromStore(t)
 	url := store.serve()
 	tries := 0
-	store.before = func(w http.ResponseWriter, _ *http.Request) int {
-		if tries++; tries == 1 {
-			return http.StatusTooManyRequests
+	store.change(func() {
+		store.before = func(http.ResponseWriter, *http.Request) int {
+			if tries++; tries == 1 {
+				return http.StatusTooManyRequests
+			}
+			return 0
 		}
-		return 0
-	}
+	})
 	l := promLoad(t, url, Timing{Rounds: 1})
 	l.Emulate, l.Batch = VMAgent, 100
 	_, report, err := l.Run(t.Context())
 	if err != nil || report.Retries != 1 || report.Acked != 72 || report.Seconds < 1 {
 		t.Errorf("%+v, %v", report, err)
 	}
-	if attempts := []string{store.heads[0].Get("Retry-Attempt"), store.heads[1].Get("Retry-Attempt")}; !slices.Equal(attempts, []string{"", "1"}) {
+	var attempts []string
+	store.change(func() { attempts = []string{store.heads[0].Get("Retry-Attempt"), store.heads[1].Get("Retry-Attempt")} })
+	if !slices.Equal(attempts, []string{"", "1"}) {
 		t.Errorf("attempts %q", attempts)
 	}
 }

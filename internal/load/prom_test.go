@@ -176,7 +176,7 @@ func TestTamperedReads(t *testing.T) {
 			drop(r, 1)
 		}, wrong},
 	} {
-		store.tamper = c.tamper
+		store.change(func() { store.tamper = c.tamper })
 		if v := verify(t, url, states["kept"], func(v *Verifier) { v.Tenant, v.Counts = "t1", false }); !c.found(v) {
 			t.Errorf("%s: %+v", name, v)
 		}
@@ -192,10 +192,12 @@ func TestTenantsMixedUp(t *testing.T) {
 	l := promLoad(t, url, Timing{Rounds: 3})
 	l.Fleet.Tenants = 2
 	states, _ := runAndReload(t, l)
-	if len(store.tenants) != 2 || store.tenants["t1-0"] == nil || store.tenants["t1-1"] == nil {
-		t.Fatalf("tenants %v", store.tenants)
-	}
-	store.tenants["t1-0"], store.tenants["t1-1"] = store.tenants["t1-1"], store.tenants["t1-0"]
+	store.change(func() {
+		if len(store.tenants) != 2 || store.tenants["t1-0"] == nil || store.tenants["t1-1"] == nil {
+			t.Fatalf("tenants %v", store.tenants)
+		}
+		store.tenants["t1-0"], store.tenants["t1-1"] = store.tenants["t1-1"], store.tenants["t1-0"]
+	})
 	v := verify(t, url, states["kept"], func(v *Verifier) { v.Tenant = "t1" })
 	if v.Wrong < v.Compared {
 		t.Errorf("%+v", v)
@@ -228,12 +230,14 @@ func TestWrittenHeaders(t *testing.T) {
 		{V2, []string{"x", "0", "1"}, 72, 0, 1},
 	} {
 		store := newPromStore(t)
-		store.before = func(w http.ResponseWriter, _ *http.Request) int {
-			for i, value := range c.headers {
-				w.Header().Set([]string{writtenSamples, writtenHistograms, writtenExemplars}[i], value)
+		store.change(func() {
+			store.before = func(w http.ResponseWriter, _ *http.Request) int {
+				for i, value := range c.headers {
+					w.Header().Set([]string{writtenSamples, writtenHistograms, writtenExemplars}[i], value)
+				}
+				return http.StatusNoContent
 			}
-			return http.StatusNoContent
-		}
+		})
 		l := promLoad(t, store.serve(), Timing{Rounds: 1})
 		l.Protocol, l.Batch = c.protocol, 100
 		_, report, err := l.Run(t.Context())
@@ -264,8 +268,10 @@ func TestHeads(t *testing.T) {
 		if _, _, err := l.Run(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+		var head http.Header
+		store.change(func() { head = store.heads[0] })
 		get := func(name string) string {
-			if v := store.heads[0].Get(name); v != "" {
+			if v := head.Get(name); v != "" {
 				return v
 			}
 			return "-"

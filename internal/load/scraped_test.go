@@ -107,15 +107,17 @@ func TestScrapedVerifies(t *testing.T) {
 			if v := verify(func(v *Scraped) { v.To = end.Add(40 * time.Second) }); v.Missing < 2*3*series {
 				t.Errorf("40 s without a sample: %+v", v)
 			}
-			store.tamper = func(r *prompb.ReadResponse) {
-				for _, ts := range r.Results[0].Timeseries {
-					ts.Samples, ts.Histograms = ts.Samples[:len(ts.Samples)/2], ts.Histograms[:len(ts.Histograms)/2]
+			store.change(func() {
+				store.tamper = func(r *prompb.ReadResponse) {
+					for _, ts := range r.Results[0].Timeseries {
+						ts.Samples, ts.Histograms = ts.Samples[:len(ts.Samples)/2], ts.Histograms[:len(ts.Histograms)/2]
+					}
 				}
-			}
+			})
 			if v := verify(func(*Scraped) {}); v.Missing < series || !strings.Contains(strings.Join(v.Examples, " "), "no sample between") {
 				t.Errorf("half of all is lost: %+v", v)
 			}
-			store.tamper = nil
+			store.change(func() { store.tamper = nil })
 			if m.Histogram() {
 				return
 			}

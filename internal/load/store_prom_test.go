@@ -53,6 +53,13 @@ func newPromStore(t *testing.T) *promStore {
 	}
 }
 
+// change changes what handlers read.
+func (s *promStore) change(fn func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	fn()
+}
+
 func (s *promStore) serve() string {
 	srv := httptest.NewServer(s)
 	s.t.Cleanup(func() {
@@ -228,9 +235,11 @@ func (s *promStore) read(tenant *promTenant, w http.ResponseWriter, r *http.Requ
 	for set.Next() {
 		resp.Results[0].Timeseries = append(resp.Results[0].Timeseries, readSeries(set.At()))
 	}
-	if s.tamper != nil {
-		s.tamper(&resp)
-	}
+	s.change(func() {
+		if s.tamper != nil {
+			s.tamper(&resp)
+		}
+	})
 	raw, err := resp.Marshal()
 	if err != nil || set.Err() != nil {
 		s.Fatalf("%v, %v", err, set.Err())
