@@ -15,6 +15,8 @@ type Engine interface {
 	// return when it is done.
 	Flush() error
 	Ship() error
+	// Merge ships and then merges what lies in the bucket.
+	Merge() error
 	Close() error
 }
 
@@ -32,5 +34,6 @@ func stages() []stage {
 		{"buffers", func(Engine) error { return nil }},
 		{"parts", Engine.Flush},
 		{"bucket", Engine.Ship},
+		{"merged", Engine.Merge},
 	}
 }

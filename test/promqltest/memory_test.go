@@ -52,6 +52,9 @@ func (e *memoryEngine) Ship() error {
 	return nil
 }
 
+// Merge has nothing more to do.
+func (e *memoryEngine) Merge() error { return e.Ship() }
+
 func (e *memoryEngine) Close() error { return nil }
 
 func TestMemory(t *testing.T) { Run(t, openMemory) }

@@ -51,8 +51,8 @@ func skippedList(t *testing.T) string {
 	}
 	var sb strings.Builder
 	sb.WriteString("# What of upstream's PromQL tests is left out\n\nNothing.\n\n")
-	fmt.Fprintf(&sb, "All %d files of Prometheus %s are run whole, with %d evals, three times: with the rows in buffers, in local parts\n", len(files), version, len(exprs))
-	sb.WriteString("and in the bucket. This list is made by `go test ./test/promqltest -run SkippedList -rewrite`.\n\n")
+	fmt.Fprintf(&sb, "All %d files of Prometheus %s are run whole, with %d evals, four times: with the rows in buffers, in local parts,\n", len(files), version, len(exprs))
+	sb.WriteString("in the bucket as they were shipped, and there merged. This list is made by `go test ./test/promqltest -run SkippedList -rewrite`.\n\n")
 	sb.WriteString("| file | evals |\n|---|---|\n")
 	sum := 0
 	for _, f := range files {

@@ -2,7 +2,9 @@ package promqltest
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -15,6 +17,7 @@ import (
 type Store struct {
 	*app.Engine
 	mem *vfs.MemFS
+	now atomic.Int64
 }
 
 // keySeed is in the bucket from the beginning. It decides in which order series come, so that a test which fails can be
@@ -25,6 +28,8 @@ const keySeed = `{"version":1,"seed":"0000000000005eed"}` + "\n"
 func OpenStore(t testing.TB) *Store {
 	t.Helper()
 	s := &Store{mem: vfs.NewMem()}
+	// Samples of the test files begin at 1970 and some lie in the future.
+	s.now.Store(1 << 62)
 	if err := s.open(); err != nil {
 		t.Fatal(err)
 	}
@@ -41,10 +46,18 @@ func (s *Store) open() error {
 	}
 	s.Engine, err = app.OpenEngine(context.Background(), app.EngineOptions{
 		FS: s.mem, DataDir: "/data", Bucket: b, Node: "test", MemoryBytes: 32 << 20, Idle: true,
-		// Samples of the test files begin at 1970 and some lie in the future.
-		Now: func() int64 { return 1 << 62 },
+		Now: s.now.Load,
 	})
 	return err
+}
+
+// Merge ships everything, lets two days pass, and merges what is to be merged then.
+func (s *Store) Merge() error {
+	if err := s.Ship(); err != nil {
+		return err
+	}
+	s.now.Add(int64(48 * time.Hour))
+	return s.Compact(context.Background())
 }
 
 // Restart closes the engine and opens it again on what it has left behind.

@@ -45,7 +45,7 @@ func TestPlaces(t *testing.T) {
 			t.Errorf("%s: %d samples, %v", st.name, q.Cost.Samples.Load(), err)
 		}
 		from := [3]bool{q.Cost.HeadBuffers.Load() > 0, q.Cost.HeadParts.Load() > 0, q.Cost.Blocks.Load() > 0}
-		want := map[string][3]bool{"buffers": {true, false, false}, "parts": {false, true, false}, "bucket": {false, false, true}}[st.name]
+		want := map[string][3]bool{"buffers": {true, false, false}, "parts": {false, true, false}, "bucket": {false, false, true}, "merged": {false, false, true}}[st.name]
 		if from != want {
 			t.Errorf("%s: read from buffers, parts and blocks: %v", st.name, from)
 		}

@@ -83,6 +83,8 @@ func move(t *rapid.T, s *promqltest.Store) {
 		err = s.Ship()
 	case 2:
 		err = s.Restart()
+	case 3:
+		err = s.Merge()
 	}
 	if err != nil {
 		t.Fatalf("move: %v", err)
