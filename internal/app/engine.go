@@ -85,6 +85,9 @@ func OpenEngine(ctx context.Context, o EngineOptions) (_ *Engine, err error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
+	if err := o.Limits.Check(); err != nil {
+		return nil, err
+	}
 	e := &Engine{o: o}
 	defer func() {
 		if err != nil {

@@ -138,7 +138,10 @@ func (s *servers) drain() error {
 		errs = append(errs, s.graphite.Close())
 		s.graphite = nil
 	}
-	errs = append(errs, s.http.server.Shutdown(ctx))
+	if err := s.http.server.Shutdown(ctx); err != nil {
+		// Whoever is still being served has had the time. The store must not wait for them.
+		errs = append(errs, err, s.http.server.Close())
+	}
 	return errors.Join(errs...)
 }
 

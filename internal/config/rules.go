@@ -58,7 +58,7 @@ func rules() []rule {
 		{"limits.labels", between(func(c *Config) int64 { return int64(c.Limits.Labels) }, 1, 1024)},
 		{"limits.label-name-bytes", between(func(c *Config) int64 { return int64(c.Limits.NameBytes) }, 16, 1<<16-1)},
 		{"limits.label-value-bytes", between(func(c *Config) int64 { return int64(c.Limits.ValueBytes) }, 16, 1<<16-1)},
-		{"limits.histogram-buckets", between(func(c *Config) int64 { return int64(c.Limits.Buckets) }, 1, 1<<16)},
+		{"limits.histogram-buckets", between(func(c *Config) int64 { return int64(c.Limits.Buckets) }, 1, 1<<14)},
 		{"limits.new-series", atLeast(func(c *Config) int64 { return c.Limits.NewSeries }, 0)},
 		{"limits.tenant-new-series", atLeast(func(c *Config) int64 { return c.Limits.TenantNew }, 0)},
 		{"limits.metadata-families", atLeast(func(c *Config) int64 { return int64(c.Limits.Families) }, 1)},

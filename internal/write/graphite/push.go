@@ -24,8 +24,8 @@ func (l *Listener) push(ctx context.Context, t *transport, c *chunk) {
 	for wait := firstRetry; ; wait = min(2*wait, lastRetry) {
 		res, err := l.o.Sink.Push(ctx, b)
 		l.complainLeftOut(res)
+		t.received.Add(float64(res.Stored)) // some may be stored while others are held back
 		if err == nil {
-			t.received.Add(float64(res.Stored))
 			return
 		}
 		if !errors.Is(err, model.ErrTransient) || ctx.Err() != nil {
