@@ -67,7 +67,9 @@ func checkHistogram(h *model.Histogram) error {
 		}
 		return nil
 	}
-	if len(h.NegativeSpans) > 0 || h.ZeroCount != 0 || h.ZeroThreshold != 0 {
+	// A count or a width of -0 is none.
+	zeros := h.ZeroCount != 0 && !(h.Float && math.Float64frombits(h.ZeroCount) == 0)
+	if len(h.NegativeSpans) > 0 || zeros || math.Float64frombits(h.ZeroThreshold) != 0 {
 		return fmt.Errorf("%w: histogram: a zero bucket or negative buckets beside custom ones", model.ErrCorrupt)
 	}
 	if reach > int64(len(h.Custom))+1 || len(h.PositiveSpans) > 0 && h.PositiveSpans[0].Offset < 0 {

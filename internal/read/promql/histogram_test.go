@@ -233,3 +233,15 @@ func TestHistogramsAllocateNothing(t *testing.T) {
 		}
 	}
 }
+
+// TestZerosOfCustomBuckets: the write path takes a count and a width of -0 for none, and so does the read path.
+func TestZerosOfCustomBuckets(t *testing.T) {
+	h := model.Histogram{Float: true, Schema: -53, Custom: []uint64{1}, ZeroCount: 1 << 63, ZeroThreshold: 1 << 63}
+	if err := checkHistogram(&h); err != nil {
+		t.Error(err)
+	}
+	h.Float = false
+	if err := checkHistogram(&h); err == nil {
+		t.Error("2^63 observations of zero are taken for none")
+	}
+}
