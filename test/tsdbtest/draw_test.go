@@ -179,11 +179,9 @@ func (g *generator) histogram(t *rapid.T, custom bool) *histogram.Histogram {
 	h := &histogram.Histogram{}
 	if g.whole != nil && g.whole.UsesCustomBuckets() == custom && rapid.IntRange(0, 6).Draw(t, "other") > 0 {
 		h = g.whole.Copy()
-		for i := range h.PositiveBuckets {
+		if len(h.PositiveBuckets) > 0 {
 			// The first bucket is absolute, all others are differences: so all of them grow.
-			if i == 0 {
-				h.PositiveBuckets[i] += rapid.Int64Range(0, 2).Draw(t, "more")
-			}
+			h.PositiveBuckets[0] += rapid.Int64Range(0, 2).Draw(t, "more")
 		}
 		if !custom {
 			h.ZeroCount += rapid.Uint64Range(0, 2).Draw(t, "more zeros")
