@@ -2,6 +2,8 @@ package promqltest
 
 import (
 	"context"
+	"fmt"
+	"hash/crc32"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -20,9 +22,13 @@ type Store struct {
 	now atomic.Int64
 }
 
-// keySeed is in the bucket from the beginning. It decides in which order series come, so that a test which fails can be
-// repeated.
-const keySeed = `{"version":1,"seed":"0000000000005eed"}` + "\n"
+// keySeed is in the bucket from the beginning, as docs/format-bucket.md describes it. It decides in which order series
+// come, so that a test which fails can be repeated.
+func keySeed() []byte {
+	body := `{"version":1,"seed":"0000000000005eed"}` + "\n"
+	sum := crc32.Checksum([]byte(body), crc32.MakeTable(crc32.Castagnoli))
+	return fmt.Appendf(nil, "crc32c %08x\n%s", sum, body)
+}
 
 // OpenStore makes an empty one.
 func OpenStore(t testing.TB) *Store {
@@ -41,7 +47,7 @@ func (s *Store) open() error {
 	if err != nil {
 		return err
 	}
-	if _, err := b.PutIfAbsent(context.Background(), "seed", []byte(keySeed)); err != nil {
+	if _, err := b.PutIfAbsent(context.Background(), "seed", keySeed()); err != nil {
 		return err
 	}
 	s.Engine, err = app.OpenEngine(context.Background(), app.EngineOptions{
