@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/shaledb/shale/internal/alloctest"
 )
 
 func benchLoad(p Protocol, c Compression, m ValueModel) *RemoteWrite {
@@ -30,9 +32,7 @@ func TestFillDoesNotAllocate(t *testing.T) {
 					b.fill(7, round)
 				}
 				// The table of zstd grows now and then.
-				if n := testing.AllocsPerRun(200, func() { round++; b.fill(7, round) }); n > 1 {
-					t.Errorf("%v %v %v: %v allocations a request", p, c, m, n)
-				}
+				alloctest.AtMost(t, 1, 200, func() { round++; b.fill(7, round) })
 			}
 		}
 	}
@@ -43,9 +43,7 @@ func TestFillDoesNotAllocate(t *testing.T) {
 		for range 100 {
 			buf, _ = l.fill(buf[:0], 250, 1<<16, true)
 		}
-		if n := testing.AllocsPerRun(100, func() { buf, _ = l.fill(buf[:0], 250, 1<<16, true) }); n > 0 {
-			t.Errorf("%v: %v allocations", p, n)
-		}
+		alloctest.AtMost(t, 0, 100, func() { buf, _ = l.fill(buf[:0], 250, 1<<16, true) })
 	}
 }
 

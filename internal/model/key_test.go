@@ -6,6 +6,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/shaledb/shale/internal/alloctest"
 )
 
 var rewrite = flag.Bool("rewrite", false, "re-make golden files")
@@ -89,7 +91,5 @@ func TestNameKeyIsTheKeyOfTheLabels(t *testing.T) {
 		}
 	}
 	name := []byte("a.b.c")
-	if n := testing.AllocsPerRun(100, func() { b.NameKey(name) }); n > 0 {
-		t.Errorf("%v allocations", n)
-	}
+	alloctest.AtMost(t, 0, 100, func() { b.NameKey(name) })
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/prometheus/util/jsonutil"
 	"pgregory.net/rapid"
 
+	"github.com/shaledb/shale/internal/alloctest"
 	"github.com/shaledb/shale/internal/model"
 )
 
@@ -157,7 +158,5 @@ func TestEncodeAllocations(t *testing.T) {
 	}
 	m := promql.Matrix{{Metric: labels.FromStrings("__name__", "up", "job", "a"), Floats: points}}
 	b := &body{buf: make([]byte, 0, 1<<20), status: 200, isHead: true}
-	if n := testing.AllocsPerRun(20, func() { b.buf = b.buf[:0]; b.matrix(m) }); n > 3 {
-		t.Fatalf("%v allocations for a matrix of %d samples", n, len(points))
-	}
+	alloctest.AtMost(t, 3, 20, func() { b.buf = b.buf[:0]; b.matrix(m) })
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/shaledb/shale/internal/alloctest"
 	"github.com/shaledb/shale/internal/model"
 )
 
@@ -145,19 +146,15 @@ func TestHistogramAllocations(t *testing.T) {
 	r, _ := writePart(t, all, testOptions(false, Fast))
 	c := r.SamplesAt(context.Background(), anyTime)
 	var rows model.Rows
-	if n := testing.AllocsPerRun(3, func() {
+	alloctest.AtMost(t, 400, 3, func() {
 		for rank := range uint32(len(all)) {
 			rows.Reset()
 			if c.AppendRows(rank, &rows) != nil || rows.Len() != 400 {
 				t.Fatal("reading failed")
 			}
 		}
-	}); n > 400 {
-		t.Errorf("reading: %v allocations for %d rows", n, 400*len(all))
-	}
-	if n := testing.AllocsPerRun(3, func() { writeAll(t, all, testOptions(false, Fast)) }); n > 600 {
-		t.Errorf("writing: %v allocations for %d rows", n, 400*len(all))
-	}
+	})
+	alloctest.AtMost(t, 600, 3, func() { writeAll(t, all, testOptions(false, Fast)) })
 }
 
 func TestWriterRefusesHistograms(t *testing.T) {

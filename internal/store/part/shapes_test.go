@@ -14,6 +14,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/shaledb/shale/internal/alloctest"
 	"github.com/shaledb/shale/internal/model"
 )
 
@@ -270,9 +271,7 @@ func TestReadAllocations(t *testing.T) {
 			}
 		}
 	}
-	if n := testing.AllocsPerRun(3, read); n > 100 {
-		t.Fatalf("%v allocations for %d series", n, len(all))
-	}
+	alloctest.AtMost(t, 100, 3, read)
 }
 
 // TestWriteAllocations: writing more series of the same labels allocates nothing.
@@ -294,8 +293,6 @@ func TestWriteAllocations(t *testing.T) {
 			}
 		}
 		write()
-		if n := testing.AllocsPerRun(1, write); n > 30 {
-			t.Fatalf("labels %t: %v allocations for 5000 series", labels, n)
-		}
+		alloctest.AtMost(t, 30, 1, write)
 	}
 }

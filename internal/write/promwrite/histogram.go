@@ -1,6 +1,7 @@
 package promwrite
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -43,6 +44,10 @@ func (w *walker) addHistogram(p, end int) error {
 // build makes the stored form of what was read, or returns why it is not valid. Histograms of a resolution that
 // Prometheus knows but does not keep, schemas 9 to 52, are reduced to schema 8, as it does.
 func (h *nativeHistogram) build() error {
+	if math.IsNaN(math.Float64frombits(h.threshold)) {
+		// Upstream's validation lets it pass, and its engine then adds such histograms for ever.
+		return errors.New("the zero threshold is not a number")
+	}
 	if h.isFloat {
 		return h.buildFloat()
 	}

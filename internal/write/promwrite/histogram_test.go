@@ -162,6 +162,7 @@ func badHistograms() map[string]badHistogram {
 		"too few bounds":           {custom + msg(16, packedDoubles(1)) + spanMsg(11, 2, 1) + msg(12, packed(2)) + num(1, 1), write.ReasonHistogram, "insufficient"},
 		"custom zero count":        {custom + num(1, 1) + num(6, 1), write.ReasonHistogram, "zero count of 0"},
 		"custom zero threshold":    {custom + dbl(5, 1), write.ReasonHistogram, "zero threshold of 0"},
+		"zero threshold NaN":       {dblBits(5, 0x7ff8000000000001), write.ReasonHistogram, "threshold is not a number"},
 		"custom negative spans":    {custom + spanMsg(8, 0, 0), write.ReasonHistogram, "negative spans"},
 		"custom negative buckets":  {custom + msg(9, packed(2)), write.ReasonHistogram, "negative buckets"},
 		"5 deltas of 4":            {spanMsg(11, 0, 5) + msg(12, packed(ones(5)...)), write.ReasonTooManyBuckets, "more than 4 buckets"},
