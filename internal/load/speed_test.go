@@ -16,9 +16,7 @@ func benchLoad(p Protocol, c Compression, m ValueModel) *RemoteWrite {
 }
 
 func TestFillDoesNotAllocate(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector allocates")
-	}
+	alloctest.Counts(t)
 	for _, p := range []Protocol{V1, V2} {
 		for _, c := range []Compression{Snappy, Zstd} {
 			for _, m := range []ValueModel{Int100, Walk, HistogramInt} {

@@ -200,9 +200,7 @@ func TestPushErrors(t *testing.T) {
 }
 
 func TestPushAllocatesNothingForKnownSeries(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector makes pools forget")
-	}
+	alloctest.Counts(t)
 	s := &allKnown{}
 	p := New(Options{Seed: seed, Head: s, Journal: s, Now: func() int64 { return now }})
 	keys := make([]model.Key, 1000)

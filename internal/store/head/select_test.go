@@ -183,7 +183,5 @@ func TestApplyAllocates(t *testing.T) {
 }
 
 func skipUnderRace(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector lets pools drop what they are given")
-	}
+	alloctest.Counts(t)
 }

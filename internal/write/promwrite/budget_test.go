@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/prometheus/prompb"
 	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
 
+	"github.com/shaledb/shale/internal/alloctest"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/write"
 )
@@ -73,9 +74,7 @@ func latencies(i int) *histogram.Histogram {
 
 // TestWalkAllocatesNothing holds the walk and the decoding to no allocation once their memory is there.
 func TestWalkAllocatesNothing(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector makes pools forget")
-	}
+	alloctest.Counts(t)
 	const n = 500
 	packer, err := zstd.NewWriter(nil)
 	if err != nil {

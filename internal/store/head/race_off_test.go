@@ -1,5 +1,0 @@
-//go:build !race
-
-package head
-
-const raceEnabled = false

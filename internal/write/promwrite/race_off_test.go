@@ -1,5 +1,0 @@
-//go:build !race
-
-package promwrite
-
-const raceEnabled = false

@@ -1,5 +1,0 @@
-//go:build !race
-
-package write
-
-const raceEnabled = false
