@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -63,6 +64,22 @@ func watchDisk(fs vfs.FS, dir string, limit int64, reg prometheus.Registerer) *d
 func (d *disk) room() error {
 	if err := d.full.Load(); err != nil {
 		return *err
+	}
+	return nil
+}
+
+// roomFor returns an error of class transient unless so many bytes more fit in.
+func (d *disk) roomFor(bytes int64) error {
+	if err := d.room(); err != nil {
+		return err
+	}
+	if used := d.used.Load(); bytes > d.limit-used {
+		return &model.LimitError{Limit: "disk", Text: fmt.Sprintf(
+			"%d bytes more do not fit: the data folder holds %d bytes and may hold %d; give it more, or shorten the retention", bytes, used, d.limit)}
+	}
+	if u, err := d.fs.GetDiskUsage(d.dir); err == nil && bytes+diskReserve > int64(min(u.AvailBytes, math.MaxInt64)) {
+		return &model.LimitError{Limit: "disk", Text: fmt.Sprintf(
+			"%d bytes more do not fit: the file system of the data folder has %d bytes left and Shale keeps %d free; make room there", bytes, u.AvailBytes, diskReserve)}
 	}
 	return nil
 }

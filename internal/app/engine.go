@@ -55,6 +55,8 @@ type EngineOptions struct {
 	FlushEvery time.Duration
 	// Room reports an error while there is no room for more data; nil means always.
 	Room func() error
+	// RoomFor reports an error unless so many bytes more have room; nil means always.
+	RoomFor func(bytes int64) error
 	// Idle leaves out the background work, for tests that want to do each step themselves.
 	Idle bool
 
@@ -134,7 +136,7 @@ func OpenEngine(ctx context.Context, o EngineOptions) (_ *Engine, err error) {
 	})
 	e.compactor, err = compact.New(compact.Options{
 		Catalog: e.catalog, Bucket: o.Bucket, FS: o.FS, Dir: o.FS.PathJoin(o.DataDir, "compact"), Seed: seed,
-		MemoryBytes: split.compaction, Room: func(int64) error { return e.room() },
+		MemoryBytes: split.compaction, Room: e.roomToMerge,
 		Garbage: catalog.CollectOptions{Grace: o.QueryTimeout + time.Minute},
 		Now:     o.Now, Registerer: o.Registerer, Logger: o.Logger,
 	})
@@ -149,12 +151,13 @@ func OpenEngine(ctx context.Context, o EngineOptions) (_ *Engine, err error) {
 	return e, nil
 }
 
-// room reports an error while there is no room for more data.
-func (e *Engine) room() error {
-	if e.o.Room == nil {
+// roomToMerge reports an error unless blocks of so many bytes can be merged: the result lies in the data folder until it
+// is in the bucket, which may lie there too, and the inputs go later.
+func (e *Engine) roomToMerge(bytes int64) error {
+	if e.o.RoomFor == nil {
 		return nil
 	}
-	return e.o.Room()
+	return e.o.RoomFor(2 * bytes)
 }
 
 // seed returns the seed of keys, which an empty bucket gets. A bucket that has none although the data folder is in use

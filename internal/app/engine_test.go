@@ -263,6 +263,9 @@ func TestFullDisk(t *testing.T) {
 	must(t, err)
 	must(t, f.Close())
 	d.measure()
+	if err := d.roomFor(1); !errors.Is(err, model.ErrTransient) {
+		t.Errorf("room in a full folder: %v", err)
+	}
 	var r *write.Refused
 	if err := s.push("a", up, s.now-1, 2); !errors.As(err, &r) || r.Status != 503 || r.Limit != "disk" || r.RetryAfter == 0 {
 		t.Errorf("a full disk: %v", err)
@@ -270,6 +273,9 @@ func TestFullDisk(t *testing.T) {
 	s.want(t, "a", "1")
 	must(t, mem.Remove("/data/large"))
 	d.measure()
+	if d.roomFor(90) != nil || d.roomFor(101) == nil {
+		t.Errorf("room for 90 and 101 of 100 bytes: %v, %v", d.roomFor(90), d.roomFor(101))
+	}
 	must(t, s.push("a", up, s.now-1, 2))
 	s.want(t, "a", "2 1")
 	must(t, s.Close())
