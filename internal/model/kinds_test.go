@@ -168,3 +168,22 @@ func TestBatchFamilies(t *testing.T) {
 		}
 	})
 }
+
+// TestManyRowsOfOneTime: a set of which all rows have one time takes a time that grows with their number, not with its
+// square: a million comparisons are nothing, their square would not end.
+func TestManyRowsOfOneTime(t *testing.T) {
+	var r Rows
+	const n = 300_000
+	for i := range n {
+		r.AppendBlob(7, KindExemplar, fmt.Append(nil, i%(n/2)), 0)
+	}
+	r.NormalizeSet()
+	if r.Len() != n/2 {
+		t.Fatalf("%d rows are left of %d that each came twice", r.Len(), n/2)
+	}
+	for i := range r.Len() {
+		if string(r.Blob(i)) != fmt.Sprint(i) {
+			t.Fatalf("row %d is %s", i, r.Blob(i))
+		}
+	}
+}

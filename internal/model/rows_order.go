@@ -1,6 +1,9 @@
 package model
 
-import "sort"
+import (
+	"encoding/binary"
+	"sort"
+)
 
 // NormalizeAs brings rows that were appended in arrival order into the order of the file format, by the rule of their
 // family: samples are a function of time, all other rows a set.
@@ -51,20 +54,56 @@ func (r *Rows) NormalizeSet() {
 	}
 	r.sortStable()
 	out, group := 0, 0 // rows [group, out) have the time of row i
+	var seen map[string]struct{}
 	for i := range n {
 		if out > 0 && r.Times[i] != r.Times[out-1] {
-			group = out
+			group, seen = out, nil
 		}
-		known := false
-		for j := group; j < out && !known; j++ {
-			known = r.Same(i, r, j)
+		if r.isIn(group, out, i, &seen) {
+			continue
 		}
-		if !known {
-			r.move(out, i)
-			out++
-		}
+		r.move(out, i)
+		out++
 	}
 	r.Truncate(out)
+}
+
+// fewEqual is how many rows of one time are compared one by one. Beyond it they are looked up in a table: a sender may
+// give all its rows one time.
+const fewEqual = 16
+
+// isIn reports whether row i is among the rows [from, to), which are of its time. The table holds them once they are
+// many.
+func (r *Rows) isIn(from, to, i int, table *map[string]struct{}) bool {
+	if to-from < fewEqual {
+		for j := from; j < to; j++ {
+			if r.Same(i, r, j) {
+				return true
+			}
+		}
+		return false
+	}
+	if *table == nil {
+		*table = make(map[string]struct{}, 2*fewEqual)
+		for j := from; j < to; j++ {
+			(*table)[r.identity(j)] = struct{}{}
+		}
+	}
+	id := r.identity(i)
+	if _, found := (*table)[id]; found {
+		return true
+	}
+	(*table)[id] = struct{}{}
+	return false
+}
+
+// identity is what two rows have in common if Same says so.
+func (r *Rows) identity(i int) string {
+	k := r.Kind(i)
+	if k == KindFloat {
+		return string(binary.BigEndian.AppendUint64([]byte{byte(k)}, r.Values[i]))
+	}
+	return string(append([]byte{byte(k)}, r.Blob(i)...))
 }
 
 // sortStable orders the rows by time and keeps the arrival order of equal times. Short disorder, the usual case, is
