@@ -24,6 +24,8 @@ type loadGraphiteCmd struct {
 	UDP            bool                  `name:"udp" help:"Send datagrams."`
 	Seed           uint64                `default:"1" help:"Another seed gives other values."`
 	Value          load.ValueModel       `default:"int100" help:"How values move: int100 (integers of 0-99), counter, gauge (straight lines), walk (random walk), random or float (all bits random), or const."`
+	Ooo            lateness              `name:"ooo" placeholder:"SHARE:TIME" help:"Out-of-order: each flush puts off this share of its points and sends them so much later, behind newer ones, such as 0.1:30m."`
+	Dup            float64               `placeholder:"SHARE" help:"Duplicates: each flush repeats this share of its points."`
 	MetricsURL     string                `default:"http://127.0.0.1:9480/metrics" help:"Where the server counts what it has received; asked each second for --state and --verify. Empty: never."`
 	SentBefore     uint64                `help:"Points that the server must have, whatever its counter said; with one connection, the first ones sent."`
 	loadTiming     `embed:""`
@@ -56,6 +58,7 @@ func (c *loadGraphiteCmd) load() *load.Graphite {
 		Agents: load.Agents{
 			Seed: c.Seed, Prefix: c.Prefix, Agents: c.Agents, Metrics: c.Metrics, Connections: min(c.Connections, c.Agents),
 			Protocol: c.Protocol, UDP: c.UDP, Value: c.Value,
+			Disorder: load.Disorder{Late: load.Lateness(c.Ooo), Twice: c.Dup},
 		},
 		Target: c.Target, NewConnections: c.NewConnections, Smooth: c.Rate != nil, Tally: &load.Tally{},
 	}

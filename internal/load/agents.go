@@ -26,6 +26,7 @@ type Agents struct {
 	UDP         bool             `json:"udp,omitempty"`
 	Value       ValueModel       `json:"value"`
 	Spawn       Spawn            `json:"spawn,omitzero"`
+	Disorder    Disorder         `json:"disorder,omitzero"`
 }
 
 // GraphiteProtocol is how points are written.
@@ -77,6 +78,9 @@ func (a *Agents) Check() error {
 		return fmt.Errorf("%w: load: Graphite has no histograms", model.ErrInvalid)
 	case a.UDP && a.Protocol == Pickle:
 		return fmt.Errorf("%w: load: pickle needs connections, not datagrams", model.ErrInvalid)
+	}
+	if err := a.Disorder.check(); err != nil {
+		return err
 	}
 	return a.Spawn.check(a)
 }
@@ -161,18 +165,22 @@ func (a *Agents) Bits(g int64, round int) uint64 {
 	return a.Value.Bits(&at, uint64(g))
 }
 
-// perRound returns how many points a connection sends in a round.
-func (a *Agents) perRound(connection int) uint64 {
-	return uint64((a.Agents-connection+a.Connections-1)/a.Connections) * uint64(a.Metrics)
+// agentsOf returns how many agents a connection has.
+func (a *Agents) agentsOf(connection int) int {
+	return (a.Agents - connection + a.Connections - 1) / a.Connections
 }
 
-// position returns the connection that a sample is sent over and how many points go before it there. The round must
-// not be before the agent's first.
-func (a *Agents) position(g int64, round int) (connection int, at uint64) {
-	agent, metric := int(g/int64(a.Metrics)), uint64(g%int64(a.Metrics))
+// position returns the connection that a sample is first sent over and how many points go before it there. The round
+// must not be before the agent's first.
+func (a *Agents) position(t Timeline, g int64, round int) (connection int, at uint64) {
+	agent, metric := int(g/int64(a.Metrics)), int(g%int64(a.Metrics))
 	connection = agent % a.Connections
-	// Agents that are launched one by one have a connection each.
-	return connection, uint64(round-a.first(agent))*a.perRound(connection) + uint64(agent/a.Connections)*uint64(a.Metrics) + metric
+	f := a.flushes(t, agent)
+	flush, slot := f.sent(agent, metric, round-a.first(agent))
+	// Agents of one connection are all there from the same round on: those that are launched one by one have a
+	// connection each.
+	at = f.before(flush)*uint64(a.agentsOf(connection)) + uint64(agent/a.Connections)*uint64(f.size(flush)) + uint64(slot)
+	return connection, at
 }
 
 // Spawn launches agents one by one, as haggar does: each has a connection of its own, and flushes for the first time

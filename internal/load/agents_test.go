@@ -40,14 +40,14 @@ func TestLinesInOrder(t *testing.T) {
 				}
 				points = append(points, got...)
 			}
-			if uint64(len(points)) != 3*a.perRound(c) || l.made != uint64(len(points)) {
-				t.Fatalf("connection %d: %d points, want 3 times %d", c, len(points), a.perRound(c))
+			if uint64(len(points)) != 3*uint64(a.agentsOf(c)*a.Metrics) || l.made != uint64(len(points)) {
+				t.Fatalf("connection %d: %d points, want 3 times %d", c, len(points), a.agentsOf(c)*a.Metrics)
 			}
 			sent = append(sent, points)
 		}
 		for g := range a.Total() {
 			for round := range 3 {
-				c, at := a.position(g, round)
+				c, at := a.position(timeline, g, round)
 				now := a.at(round)
 				v := a.Value.AppendText(nil, &now, uint64(g))
 				want := a.Path(g) + " " + string(v) + " " + strconv.FormatInt(timeline.At(round)/1e9, 10) + "\n"

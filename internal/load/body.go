@@ -34,7 +34,7 @@ type scrapeState struct {
 func newBody(l *RemoteWrite) *body {
 	b := &body{
 		fleet: &l.Fleet, batch: l.Batch, zip: newPacker(l.Compression),
-		course: l.Fleet.course(l.Schedule.Timeline), disorder: l.Disorder.in(l.Schedule.Timeline, l.Fleet.Seed),
+		course: l.Fleet.course(l.Schedule.Timeline), disorder: l.Disorder.until(l.Schedule.rounds).in(l.Schedule.Timeline, l.Fleet.Seed),
 	}
 	if l.Protocol == V2 {
 		b.v2 = newWireV2(b.fleet)

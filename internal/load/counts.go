@@ -60,7 +60,9 @@ func (c *checker) counts(ctx context.Context) {
 			q.tenant = c.Tenant
 			send(q)
 		})
-		bound = from.least()
+		if bound = from.least(); from.intact {
+			bound = most
+		}
 	}
 	close(queries)
 	wg.Wait()

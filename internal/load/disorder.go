@@ -13,7 +13,7 @@ type Disorder struct {
 	Late Lateness `json:"late,omitzero"`
 	// Twice is the share of samples that are sent again, half of them in the same request and half in the next round.
 	Twice float64 `json:"twice,omitempty"`
-	// Rounds of the load, 0 if nobody knows. Nothing is put off beyond the last one.
+	// Rounds of the load, 0 if nobody knows; its schedule says it. Nothing is put off beyond the last one.
 	Rounds int `json:"rounds,omitempty"`
 }
 
@@ -23,7 +23,13 @@ type Lateness struct {
 	By    time.Duration `json:"by"`
 }
 
-func (d *Disorder) check() error {
+// until returns the disorder of a load of so many rounds.
+func (d Disorder) until(rounds int) Disorder {
+	d.Rounds = rounds
+	return d
+}
+
+func (d Disorder) check() error {
 	if !(d.Late.Share >= 0 && d.Late.Share <= 1 && d.Twice >= 0 && d.Twice <= 1) || d.Late.By < 0 || d.Rounds < 0 {
 		return fmt.Errorf("%w: load: shares of late and of repeated samples go from 0 to 1, times from 0", model.ErrInvalid)
 	}
@@ -38,7 +44,7 @@ type disorder struct {
 	seed        uint64
 }
 
-func (d *Disorder) in(t Timeline, seed uint64) disorder {
+func (d Disorder) in(t Timeline, seed uint64) disorder {
 	out := disorder{twice: d.Twice, rounds: d.Rounds, seed: seed}
 	if d.Late.Share > 0 {
 		out.late = d.Late.Share

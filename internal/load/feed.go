@@ -10,19 +10,29 @@ type feed struct {
 	agents     *Agents
 	connection int
 	timeline   Timeline
+	flushes    flushes // the same for all agents of the connection
 
 	made   uint64 // points so far
 	round  int
 	agent  int
+	slot   int // of the flush
+	size   int // of the flush
 	metric int
-	now    instant
+	// own and late are of the flush's round, and of that from which late points come; now is the one that is next.
+	own, late flush
+	now       *flush
 
-	seconds       int64  // Unix time of the agent's points in the round
-	stamp         []byte // " <seconds>\n"
 	before, after []byte // of the number of a metric, in the agent's names
+	name          []byte
+	frames        []frame
+}
 
-	name   []byte
-	frames []frame
+// flush is what the points of an agent and a round have in common.
+type flush struct {
+	instant
+	from    int    // first metric of the window
+	seconds int64  // Unix time
+	stamp   []byte // " <seconds>\n"
 }
 
 // frame is a message of several points, which counts only if it arrived whole.
@@ -33,19 +43,45 @@ type frame struct {
 
 func newFeed(a *Agents, connection int, t Timeline) *feed {
 	l := &feed{agents: a, connection: connection, timeline: t, agent: connection}
+	l.flushes = a.flushes(t, l.agent)
 	l.round = a.first(l.agent)
 	l.turn()
 	return l
 }
 
-// turn makes ready for the agent's points of the round.
+// turn makes ready for the agent's flush of the round.
 func (l *feed) turn() {
 	a := l.agents
-	l.now = a.at(l.round)
-	l.seconds = a.stamp(l.timeline, l.agent, l.round) / 1e9
-	l.stamp = append(strconv.AppendInt(append(l.stamp[:0], ' '), l.seconds, 10), '\n')
+	inAll := l.round - a.first(l.agent)
+	l.size = l.flushes.size(inAll)
 	l.before = a.appendBefore(l.before[:0], l.agent)
 	l.after = append(a.appendAfter(l.after[:0], l.agent), ' ')
+	l.set(&l.own, l.round)
+	if l.flushes.late > 0 {
+		l.set(&l.late, max(0, l.round-l.flushes.lag))
+	}
+	l.slot = 0
+	l.aim()
+}
+
+func (l *feed) set(f *flush, round int) {
+	a := l.agents
+	f.instant = a.at(round)
+	f.from = l.flushes.from(l.agent, round-a.first(l.agent))
+	f.seconds = a.stamp(l.timeline, l.agent, round) / 1e9
+	f.stamp = append(strconv.AppendInt(append(f.stamp[:0], ' '), f.seconds, 10), '\n')
+}
+
+// aim finds out which point is next.
+func (l *feed) aim() {
+	if l.now = &l.own; !l.flushes.window {
+		l.metric = l.slot
+		return
+	}
+	var late bool
+	if l.metric, late = l.flushes.slot(l.slot, l.round-l.agents.first(l.agent), l.own.from, l.late.from); late {
+		l.now = &l.late
+	}
 }
 
 // series returns the number of the series that is next.
@@ -55,10 +91,10 @@ func (l *feed) series() uint64 { return uint64(l.agent)*uint64(l.agents.Metrics)
 func (l *feed) advance() (flushed, rounded bool) {
 	a := l.agents
 	l.made++
-	if l.metric++; l.metric < a.Metrics {
+	if l.slot++; l.slot < l.size {
+		l.aim()
 		return false, false
 	}
-	l.metric = 0
 	if l.agent += a.Connections; l.agent >= a.Agents {
 		l.agent = l.connection
 		l.round++
@@ -80,8 +116,8 @@ func (l *feed) fill(dst []byte, max, full int, whole bool) ([]byte, int) {
 		dst = append(dst, l.before...)
 		dst = strconv.AppendInt(dst, int64(l.metric), 10)
 		dst = append(dst, l.after...)
-		dst = a.Value.AppendText(dst, &l.now, l.series())
-		dst = append(dst, l.stamp...)
+		dst = a.Value.AppendText(dst, &l.now.instant, l.series())
+		dst = append(dst, l.now.stamp...)
 		if len(dst) > full && n > 0 {
 			return dst[:begin], n
 		}

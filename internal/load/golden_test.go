@@ -23,7 +23,7 @@ func TestGoldenCourse(t *testing.T) {
 	}
 	l := &RemoteWrite{
 		Fleet: f, Batch: 100, Protocol: V2, Schedule: Schedule{Timeline: Timeline{Start: 1_700_000_000e9, Step: 1e9}, rounds: 30},
-		Disorder: Disorder{Late: Lateness{0.3, 8 * time.Second}, Twice: 0.3, Rounds: 30},
+		Disorder: Disorder{Late: Lateness{0.3, 8 * time.Second}, Twice: 0.3},
 	}
 	o := newFleetOrigin(newState(l.Header()))
 	for _, g := range []int64{0, 477, f.Total() - 1} {
@@ -64,6 +64,12 @@ func TestGoldenCourse(t *testing.T) {
 	a := Agents{Seed: 7, Prefix: "a.b", Agents: 4, Metrics: 2, Connections: 4, Protocol: Tagged, Spawn: Spawn{Interval: 10e9, Jitter: 10e9, Flush: 10e9}}
 	for agent := range a.Agents {
 		fmt.Fprintf(&sb, "agent %d is launched after %v, %s at %d\n", agent, a.launch(agent), a.Path(int64(agent)*2+1), a.stamp(l.Schedule.Timeline, agent, 3)/1e9)
+	}
+	a.Disorder, a.Metrics = Disorder{Late: Lateness{0.2, 2 * time.Second}, Twice: 0.2}, 10
+	feed := newFeed(&a, 2, l.Schedule.Timeline)
+	for range 5 {
+		lines, _ := feed.fill(nil, 100, 1<<20, true)
+		sb.Write(lines)
 	}
 	golden(t, "course.golden", sb.String())
 }

@@ -39,7 +39,16 @@ const (
 
 // Header returns the first line of the load's state file.
 func (l *Graphite) Header() Header {
-	return Header{Version: stateVersion, Timeline: l.Schedule.Timeline, Graphite: &l.Agents}
+	return Header{Version: stateVersion, Timeline: l.Schedule.Timeline, Graphite: l.agents()}
+}
+
+// agents returns the shape with the end that the schedule gives it.
+func (l *Graphite) agents() *Agents {
+	a := l.Agents
+	if a.Disorder != (Disorder{}) {
+		a.Disorder = a.Disorder.until(l.Schedule.rounds)
+	}
+	return &a
 }
 
 // Check returns an error of class [model.ErrInvalid] unless the load can be sent.
@@ -72,7 +81,7 @@ func (l *Graphite) Run(ctx context.Context) (*State, *Report, error) {
 
 	broken := make([]bool, l.Agents.Connections)
 	for i := range l.Agents.Connections {
-		c := &connection{load: l, id: i, feed: newFeed(&l.Agents, i, l.Schedule.Timeline)}
+		c := &connection{load: l, id: i, feed: newFeed(state.Graphite, i, l.Schedule.Timeline)}
 		senders.Go(func() {
 			c.run(open)
 			state.Trail.Sent[i], broken[i] = c.feed.made, c.broken
@@ -110,8 +119,8 @@ type connection struct {
 func (c *connection) run(open context.Context) {
 	l := c.load
 	defer c.hangUp()
-	perRound := l.Agents.perRound(c.id)
-	most, full, whole := int(perRound), writeBytes, true
+	perRound := l.Agents.agentsOf(c.id) * c.feed.size
+	most, full, whole := perRound, writeBytes, true
 	if l.Agents.UDP {
 		full = datagramBytes
 	}
@@ -121,7 +130,7 @@ func (c *connection) run(open context.Context) {
 		}
 	}
 	for l.Schedule.more(c.feed.round) {
-		lag, err := c.wait(open, whole, perRound)
+		lag, err := c.wait(open, whole)
 		if err != nil || !c.dial(open) {
 			return
 		}
@@ -129,21 +138,22 @@ func (c *connection) run(open context.Context) {
 		var points int
 		c.buf, points = c.feed.fill(c.buf[:0], most, full, whole)
 		c.write(points)
-		if l.NewConnections && c.feed.metric == 0 {
+		if l.NewConnections && c.feed.slot == 0 {
 			c.hangUp()
 		}
 	}
 }
 
 // wait waits until the next points are due.
-func (c *connection) wait(open context.Context, whole bool, perRound uint64) (time.Duration, error) {
+func (c *connection) wait(open context.Context, whole bool) (time.Duration, error) {
 	l := c.load
 	i, n := int64(c.feed.agent), int64(l.Agents.Agents)
 	switch {
 	case l.Agents.Spawn.Interval > 0:
 		i, n = int64(l.Agents.phase(c.feed.agent)), int64(l.Agents.Spawn.Flush)
 	case whole:
-		i, n = int64(c.feed.made%perRound), int64(perRound)
+		i = int64(c.feed.agent/l.Agents.Connections*c.feed.size + c.feed.slot)
+		n = int64(l.Agents.agentsOf(c.id) * c.feed.size)
 	}
 	return l.Schedule.wait(open, c.feed.round, i, n)
 }

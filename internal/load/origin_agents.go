@@ -2,6 +2,7 @@ package load
 
 import (
 	"fmt"
+	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -30,8 +31,8 @@ func newAgentsOrigin(s *State, sentBefore uint64) *agentsOrigin {
 		}
 	}
 	for i, sent := range s.Trail.Sent {
-		per := s.Graphite.perRound(i)
-		o.last = max(o.last, o.first(i)+int((sent+per-1)/per))
+		f, agents := o.flushes(s.Timeline, i), uint64(o.agentsOf(i))
+		o.last = max(o.last, o.first(i)+f.reached((sent+agents-1)/agents))
 	}
 	if !s.Ended {
 		o.last = int(s.Trail.Kept()/uint64(s.Graphite.Total())) + o.first(o.Agents.Agents-1) + connectionsApart
@@ -69,7 +70,7 @@ func (o *agentsOrigin) standing(g int64, round int) standing {
 	if round < o.first(o.agent(g)) {
 		return never
 	}
-	c, at := o.position(g, round)
+	c, at := o.position(o.state.Timeline, g, round)
 	switch {
 	case o.state.Ended && at >= o.state.Trail.Sent[c]:
 		return never
@@ -134,24 +135,37 @@ func (o *agentsOrigin) most(agent, round int) int64 {
 	if round < o.first(agent) {
 		return 0
 	}
-	c, at := o.position(int64(agent)*int64(o.Metrics), round)
 	if !o.state.Ended {
 		return int64(o.Metrics)
 	}
-	return int64(min(uint64(o.Metrics), max(at, o.state.Trail.Sent[c])-at))
+	f := o.flushes(o.state.Timeline, agent)
+	sent := func(metric int) bool {
+		c, at := o.position(o.state.Timeline, int64(agent)*int64(o.Metrics)+int64(metric), round)
+		return at < o.state.Trail.Sent[c]
+	}
+	if !f.window {
+		return int64(sort.Search(o.Metrics, func(metric int) bool { return !sent(metric) }))
+	}
+	n := int64(0)
+	for metric := range o.Metrics {
+		if sent(metric) {
+			n++
+		}
+	}
+	return n
 }
 
-// least returns how many points must be there in all.
+// least returns how many points must be there in all, if something happened that could lose some. Of what was sent
+// twice one is enough, and the counter of the server counts both.
 func (o *agentsOrigin) least() int64 {
-	if o.intact {
-		var n uint64
-		for _, sent := range o.state.Trail.Sent {
-			n += sent
-		}
-		return int64(n)
-	}
+	sent := o.state.Trail.Kept()
 	if o.sentBefore > 0 {
-		return int64(o.sentBefore)
+		sent = o.sentBefore
 	}
-	return int64(o.state.Trail.Kept())
+	f := o.flushes(o.state.Timeline, 0)
+	if f.twice == 0 {
+		return int64(sent)
+	}
+	begun := sent/uint64(f.metrics+f.twice-f.late) + uint64(o.Agents.Agents)
+	return max(0, int64(sent)-int64(begun)*int64(f.twice))
 }

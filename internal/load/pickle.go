@@ -40,17 +40,17 @@ func (l *feed) pickles(dst []byte, max, full int, whole bool) ([]byte, int) {
 		binary.BigEndian.PutUint32(dst[begin:], uint32(len(dst)-begin-4))
 		l.frames = append(l.frames, frame{len(dst), points})
 		n += points
-		over = l.metric == 0 && (!whole || l.agent == l.connection)
+		over = l.slot == 0 && (!whole || l.agent == l.connection)
 	}
 	return dst, n
 }
 
 // left returns how many points of the agent or, if whole is set, of the round are still to be made.
 func (l *feed) left(whole bool) int {
-	left := l.agents.Metrics - l.metric
+	left := l.size - l.slot
 	if whole {
 		after := (l.agents.Agents - 1 - l.agent) / l.agents.Connections
-		left += after * l.agents.Metrics
+		left += after * l.size
 	}
 	return left
 }
@@ -78,8 +78,8 @@ func (l *feed) pickle(dst []byte, n int) []byte {
 		dst = binary.LittleEndian.AppendUint32(append(dst, opText), uint32(len(l.name)))
 		dst = append(dst, l.name...)
 		remember()
-		dst = appendPickledInt(dst, l.seconds)
-		dst = binary.BigEndian.AppendUint64(append(dst, opFloat), l.agents.Value.Bits(&l.now, l.series()))
+		dst = appendPickledInt(dst, l.now.seconds)
+		dst = binary.BigEndian.AppendUint64(append(dst, opFloat), l.agents.Value.Bits(&l.now.instant, l.series()))
 		dst = append(dst, opPair)
 		remember()
 		dst = append(dst, opPair)

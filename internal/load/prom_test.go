@@ -27,7 +27,6 @@ func promLoad(t *testing.T, url string, timing Timing) *RemoteWrite {
 func runAndReload(t *testing.T, l *RemoteWrite) (map[string]*State, *Report) {
 	t.Helper()
 	fs := vfs.NewMem()
-	l.Disorder.Rounds = l.Schedule.rounds
 	var err error
 	if l.State, err = CreateState(fs, "state", l.Header()); err != nil {
 		t.Fatal(err)

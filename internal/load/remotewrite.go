@@ -38,8 +38,8 @@ type RemoteWrite struct {
 // Header returns the first line of the load's state file.
 func (l *RemoteWrite) Header() Header {
 	h := Header{Version: stateVersion, Timeline: l.Schedule.Timeline, RemoteWrite: &l.Fleet, Batch: l.Batch}
-	if l.Disorder.Late.Share > 0 || l.Disorder.Twice > 0 {
-		h.Disorder = &l.Disorder
+	if d := l.Disorder.until(l.Schedule.rounds); d.Late.Share > 0 || d.Twice > 0 {
+		h.Disorder = &d
 	}
 	return h
 }
@@ -93,7 +93,7 @@ func (l *RemoteWrite) Run(ctx context.Context) (*State, *Report, error) {
 		return nil, nil, err
 	}
 	began, cpu := time.Now(), usedCPU()
-	l.Disorder.Rounds, l.Schedule.ahead = l.Schedule.rounds, l.Fleet.Churn.Jitter
+	l.Schedule.ahead = l.Fleet.Churn.Jitter
 	state := newState(l.Header())
 	open, cancel := l.Schedule.within(ctx)
 	defer cancel()

@@ -36,7 +36,7 @@ func TestLaunches(t *testing.T) {
 			if s := a.stamp(timeline, agent, 7); s < timeline.At(7) || s >= timeline.At(8) || s%1e9 != 0 {
 				t.Fatalf("agent %d: points of round 7 bear %d", agent, s)
 			}
-			if c, at := a.position(int64(agent), a.first(agent)); c != agent || at != 0 {
+			if c, at := a.position(timeline, int64(agent), a.first(agent)); c != agent || at != 0 {
 				t.Fatalf("agent %d: connection %d, position %d", agent, c, at)
 			}
 		}
@@ -75,6 +75,15 @@ func TestGraphiteProtocolsVerify(t *testing.T) {
 			l.Agents.Spawn = Spawn{Interval: 70 * time.Millisecond, Flush: 100 * time.Millisecond}
 			l.Agents.Protocol, l.NewConnections = Pickle, true
 		},
+		"disorder": func(l *Graphite) { l.Agents.Disorder = Disorder{Late: Lateness{0.2, 3 * time.Second}, Twice: 0.2} },
+		"disorder, pickle, one connection": func(l *Graphite) {
+			l.Agents.Disorder = Disorder{Late: Lateness{0.2, 3 * time.Second}, Twice: 0.2}
+			l.Agents.Protocol, l.Agents.Connections = Pickle, 1
+		},
+		"disorder, spawn": func(l *Graphite) {
+			l.Agents.Disorder = Disorder{Late: Lateness{0.3, 2 * time.Second}, Twice: 0.1}
+			l.Agents.Spawn = Spawn{Interval: 150 * time.Millisecond, Jitter: 150 * time.Millisecond, Flush: 100 * time.Millisecond}
+		},
 		"tagged, new connections": func(l *Graphite) { l.Agents.Protocol, l.NewConnections = Tagged, true },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -108,7 +117,8 @@ func TestGraphiteProtocolsVerify(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if report.Sent != int64(flushes)*20 || report.Lost != 0 || report.Received.Points != uint64(report.Sent) {
+			unique, per := int64(flushes)*20, int64(20*(1+l.Agents.Disorder.Twice))
+			if report.Sent != int64(flushes)*per || report.Lost != 0 || report.Received.Points != uint64(report.Sent) {
 				t.Errorf("report %+v, received %+v", report, report.Received)
 			}
 			if l.NewConnections && store.accepted != flushes || !l.NewConnections && store.accepted != l.Agents.Connections {
@@ -117,7 +127,7 @@ func TestGraphiteProtocolsVerify(t *testing.T) {
 			for which, s := range map[string]*State{"kept": kept, "loaded": loaded} {
 				for _, chunk := range []int64{1 << 40, 100, 1} {
 					v := verify(t, srv.URL, s, func(v *Verifier) { v.Chunk = chunk })
-					if !v.OK() || v.Compared != report.Sent || v.Counted != report.Sent || v.CountedOf != report.Sent {
+					if !v.OK() || v.Compared != unique || v.Counted != unique || v.CountedOf != unique {
 						t.Errorf("%s, chunk %d: %+v", which, chunk, v)
 					}
 				}

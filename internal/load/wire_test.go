@@ -224,11 +224,8 @@ func drawLoad(t *rapid.T) *RemoteWrite {
 			Late:  Lateness{rapid.Float64Range(0, 1).Draw(t, "late"), duration("late by", 5*time.Second)},
 			Twice: rapid.Float64Range(0, 1).Draw(t, "twice"),
 		}
-		if rapid.Bool().Draw(t, "rounds known") {
-			l.Disorder.Rounds = testRounds
-		}
 	}
-	l.Schedule = Schedule{Timeline: Timeline{Start: 1_700_000_000e9, Step: 1e9}, rounds: testRounds}
+	l.Schedule = Schedule{Timeline: Timeline{Start: 1_700_000_000e9, Step: 1e9}, rounds: rapid.SampledFrom([]int{0, testRounds}).Draw(t, "rounds known")}
 	return l
 }
 
