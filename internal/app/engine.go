@@ -65,6 +65,9 @@ type EngineOptions struct {
 	Logger     *slog.Logger
 }
 
+// closeGrace is how long Close waits for pushes to get into the buffers.
+const closeGrace = 3 * time.Second
+
 // Engine is the store of one data folder: journal, head, catalogue and archive, with the write path into them and the
 // read path out of them.
 type Engine struct {
@@ -262,7 +265,11 @@ func (e *Engine) Close() error { return e.release() }
 func (e *Engine) release() error {
 	var errs []error
 	if e.path != nil {
+		// Pushes may be waiting for buffers that cannot be flushed. What they sent is in the journal by then, and the next
+		// start applies it.
+		giveUp := time.AfterFunc(closeGrace, e.head.Shut)
 		e.path.Close()
+		giveUp.Stop()
 	}
 	if e.compactor != nil {
 		e.compactor.Close()

@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -143,6 +144,60 @@ func surviveDisk(t *testing.T, fault *errorfs.Toggle, r *rand.Rand) error {
 	}
 	checkFolder(t, s.mem)
 	return nil
+}
+
+// TestCloseWhenBuffersAreFull: while no part can be written the buffers fill and pushes wait. The engine closes
+// nevertheless, and everything that was acknowledged is there at the next start.
+func TestCloseWhenBuffersAreFull(t *testing.T) {
+	var broken atomic.Bool
+	s := newSetup(t, func(o *EngineOptions) {
+		o.FS = errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
+			if broken.Load() && op.Kind == errorfs.OpCreate && strings.HasSuffix(op.Path, ".part") {
+				return syscall.EIO
+			}
+			return nil
+		}))
+		b, err := bucketfs.New(o.FS, "/bucket")
+		must(t, err)
+		o.Bucket, o.Idle, o.MemoryBytes = b, false, 8<<20
+	})
+	broken.Store(true)
+	var acked atomic.Int64
+	waiting := make(chan struct{})
+	go func() {
+		defer close(waiting)
+		for n := 0; ; n += 1000 {
+			b := s.Path().Batch("a", model.Metrics)
+			b.Source = oneSeries(up)
+			for i := range 1000 {
+				b.Samples.Append(s.now-int64(n+i), math.Float64bits(1), 0)
+			}
+			b.EndSeries(up.Key(s.Path().Seed(), model.Metrics))
+			if _, err := s.Path().Push(context.Background(), b); err != nil {
+				return
+			}
+			acked.Add(1000)
+		}
+	}()
+	for last := int64(-1); last != acked.Load(); { // until a push waits
+		last = acked.Load()
+		time.Sleep(300 * time.Millisecond)
+	}
+	if err := s.Close(); err == nil {
+		t.Error("closing did not tell that the buffers could not be flushed")
+	}
+	<-waiting
+	broken.Store(false)
+	var err error
+	s.Engine, err = OpenEngine(context.Background(), s.o)
+	must(t, err)
+	got, err := ask(s.Engine, question{tenant: "a", signal: model.Metrics, family: model.Samples, rg: all})
+	must(t, err)
+	if n := int64(len(got[seriesID{"a", model.Metrics, string(up), model.Samples}])); n < acked.Load() {
+		t.Errorf("%d samples are there and %d were acknowledged", n, acked.Load())
+	}
+	must(t, s.Close())
+	checkFolder(t, s.o.FS)
 }
 
 // sawAll asks for the values of the one series: each that was acknowledged must be there, and nothing that was not
