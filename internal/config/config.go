@@ -43,7 +43,7 @@ type Limits struct {
 	Labels       int   `name:"labels" default:"64" placeholder:"N" help:"Most labels of one series."`
 	NameBytes    Size  `name:"label-name-bytes" default:"1KiB" placeholder:"SIZE" help:"Longest label name."`
 	ValueBytes   Size  `name:"label-value-bytes" default:"4KiB" placeholder:"SIZE" help:"Longest label value; a Graphite path is one."`
-	Buckets      int   `name:"histogram-buckets" default:"4096" placeholder:"N" help:"Most buckets of one native histogram."`
+	Buckets      int   `name:"histogram-buckets" default:"4096" placeholder:"N" help:"Most buckets of one native histogram on either side of zero."`
 	NewSeries    int64 `name:"new-series" default:"0" placeholder:"N" help:"Most series a second that all tenants together may create, with a burst of as many as a minute allows. Known series are not held back. 0: as many as the disk takes."`
 	TenantNew    int64 `name:"tenant-new-series" default:"0" placeholder:"N" help:"The same for each tenant."`
 	Families     int   `name:"metadata-families" default:"10000" placeholder:"N" help:"Most metric families of one tenant whose type, help and unit are kept."`
