@@ -6,17 +6,20 @@ It is written from docs/format-bucket.md alone, as reader.py is from docs/format
 import hashlib, json, os, sys, time
 sys.dont_write_bytecode = True
 import xxhash
-from columns import M64, crc32c, need, uv
-from reader import footer
+from reader import M64, crc32c, footer, need
 
 RECORD = {"version", "id", "committed", "blocks", "replaces", "deletion"}
-BLOCK = {"id", "signal", "group", "level", "sources", "order_lo", "order_hi", "min_time", "max_time", "key_min", "key_max", "series",
-         "samples", "bytes", "tenant_count", "first_tenant", "last_tenant", "first_key", "last_key", "tenants", "generation", "created"}
+BLOCK = {"id", "signal", "group", "level", "sources", "order_lo", "order_hi", "min_time", "max_time", "key_min",
+         "key_max", "series", "samples", "bytes", "tenant_count", "first_tenant", "last_tenant", "first_key", "last_key",
+         "tenants", "generation", "created"}
 SECOND = 1_000_000_000
 SIGNALS = {"metrics": 1, "logs": 2}
 
+def uvarint(x):
+    return bytes([x]) if x < 128 else bytes([x & 127 | 128]) + uvarint(x >> 7)
+
 def text(s):
-    return uv(len(s.encode())) + s.encode()
+    return uvarint(len(s.encode())) + s.encode()
 
 def be64(*numbers):
     return b"".join((n & M64).to_bytes(8, "big") for n in numbers)
@@ -44,15 +47,15 @@ def block_ids(b, record, objects):  # 2: as the number among several blocks is n
 def check_block(b, record, objects, seed):  # 3
     need(set(b) - {"tenants"} == BLOCK - {"tenants"} and set(b) <= BLOCK, f"members of {b['id']}")
     need(b["id"] in block_ids(b, record, objects), f"id of {b['id']}")
-    f, tenants = footer(objects[b["id"]]), {}
-    names = [t[0].decode() for t in f.tenants]
-    times = [t for tenant in f.tenants for t in tenant[4:]]
-    sources = [tuple(s[k] for k in ("node", "epoch", "seq_lo", "seq_hi")) for s in b["sources"]]
+    _, key_seed, signal, _, held, tenants = footer(objects[b["id"]])
+    names = [t[0].decode() for t in tenants]
+    times = [t for tenant in tenants for t in tenant[4:]]
+    sources = [[s["node"].encode(), s["epoch"], s["seq_lo"], s["seq_hi"]] for s in b["sources"]]
     said = (b["signal"], sources, b["min_time"], b["max_time"], b["series"], b["samples"], b["bytes"], b["tenant_count"],
             b["first_tenant"], b["last_tenant"], b.get("tenants", names if len(names) > 512 else None))
-    is_so = (["metrics", "logs"][f.signal - 1], f.sources, min(times), max(times), sum(t[1] for t in f.tenants),
-             sum(t[2] for t in f.tenants), len(objects[b["id"]]), len(names), names[0], names[-1], names)
-    need(said == is_so and f.seed == seed, f"the record of {b['id']} says {said}, the block {is_so}")
+    is_so = (["metrics", "logs"][signal - 1], held, min(times), max(times), sum(t[1] for t in tenants),
+             sum(t[2] for t in tenants), len(objects[b["id"]]), len(names), names[0], names[-1], names)
+    need(said == is_so and key_seed == seed, f"the record of {b['id']} says {said}, the block {is_so}")
 
 def bucket(folder):
     def read(*path):

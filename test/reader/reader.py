@@ -1,188 +1,248 @@
 #!/usr/bin/env python3
-"""Reads a block of Shale or a part, checks all of it, and prints a line of JSON for each series: its tenant, key, labels, samples
-as [time, "f", bits] or [time, "h", blob] with the start behind it if there is one, and exemplars as [time, bits, labels].
-
-It is written from docs/format.md alone and shares nothing with the program: what it reads is what the document says. Numbers in
-comments are sections there. The last line of stderr counts the forms which the block makes use of.
-"""
+"""Reads a block of Shale or a part and prints a line of JSON for each series, with samples as [time, start or 0, value]
+and exemplars as [time, value, labels]; see mixed for values. It is written from docs/format.md alone and shares nothing
+with the program. Numbers in comments are sections there. stderr counts the forms that were met."""
 import json, struct, sys
-from types import SimpleNamespace
+from collections import Counter, defaultdict
+from itertools import accumulate, islice
 sys.dont_write_bytecode = True
-import xxhash, zstandard
-from columns import M64, Cur, crc32c, need, s2, seen
-from pages import exemplars, keys, label_set, labels, masks, postings, samples, text
+import zstandard
+MAGIC, M64 = b"shale\x00p\x01", (1 << 64) - 1
+seen, CRC = Counter(), range(256)  # forms that were met; table of the checksum
+for _ in range(8): CRC = [c >> 1 ^ 0x82F63B78 * (c & 1) for c in CRC]
 
-MAGIC = b"shale\x00p\x01"
-KEYS, LABELS, POSTINGS, ROWS, WINDOWS = range(5)
-SECTIONS = ((KEYS, 0, keys), (LABELS, 0, labels), (POSTINGS, 0, postings),
-            (ROWS, 1, samples), (ROWS, 2, exemplars), (WINDOWS, 0, masks))
+def need(ok, what):
+    if not ok: sys.exit(f"{sys.argv[-1]}: {what}")
+def crc32c(b):
+    c = 0xFFFFFFFF
+    for x in b: c = c >> 8 ^ CRC[(c ^ x) & 255]
+    return c ^ 0xFFFFFFFF
+def signed(x): return ((x & M64) ^ 1 << 63) - (1 << 63)  # arithmetic wraps around
 
-def page(f, offset, length, limit=16 << 20):  # 3.1: its payload
-    need(8 <= offset and offset + length <= len(f) - 20 and length > 4, f"page at {offset} of {length} bytes lies outside")
-    b = f[offset:offset + length]
-    need(crc32c(b[:-4]) == int.from_bytes(b[-4:], "little"), f"checksum of the page at {offset}")
-    c = Cur(b[:-4])
-    codec, size = c.num(), c.uv()
-    need(codec <= 2 and size <= limit, "codec or length of a page")
-    seen["page " + ("none", "s2", "zstd")[codec]] += 1
-    b = c.rest()
-    if codec == 1:
-        b = s2(b, size)
-    elif codec == 2:
-        need(zstandard.frame_content_size(b) == size, "content size of zstd")
-        b = zstandard.ZstdDecompressor().decompress(b)
-    need(len(b) == size, "length of a payload")
-    return Cur(b)
+class Cursor:
+    def __init__(self, b): self.b, self.p, self.bit = b, 0, 0
+    def take(self, n):
+        self.p += n
+        need(self.p <= len(self.b), "something ends early")
+        return self.b[self.p - n:self.p]
+    def uint(self, size): return int.from_bytes(self.take(size), "little")
+    def u8(self): return self.uint(1)
+    def u64(self): return self.uint(8)
+    def uvarint(self): return x if (x := self.u8()) < 128 else x - 128 + (self.uvarint() << 7)
+    def varint(self): return (x := self.uvarint()) >> 1 ^ -(x & 1)
+    def bytes(self): return self.take(self.uvarint())
+    def bits(self, n):  # the next, lowest first, of a cursor for bits alone
+        at, self.bit = self.bit, self.bit + n
+        return int.from_bytes(self.b[at >> 3:(at >> 3) + 9], "little") >> (at & 7) & (1 << n) - 1
+    def read(self, fields): return [READ[x](self) for x in fields]
+    def each(self, fields): return [self.read(fields) for _ in range(self.uvarint())]
+READ = {"1": Cursor.u8, "8": Cursor.u64, "u": Cursor.uvarint, "v": Cursor.varint, "b": Cursor.bytes,
+        "t": lambda c: c.bytes().decode("latin-1"), "k": lambda c: int.from_bytes(c.take(16), "big"),
+        "S": lambda c: c.each("vu"), "H": lambda c: c.each("1v8D"), "L": lambda c: c.each("uSS"),
+        "D": lambda c: [x for x, in c.each("8")]}
 
-def entries(c, section):  # 3.3: [offset, length, what the page says itself]
-    end = rank = 0
-    out = []
-    for _ in range(c.uv()):
-        offset = end + c.uv()
-        length = c.uv()
-        end = offset + length
-        if section == POSTINGS:
-            out.append((offset, length, (c.uv(), c.bytes(), c.bytes())))
-            continue
-        rank += c.uv()
-        about = rank, c.uv() + 1
-        if section == KEYS:
-            about += int.from_bytes(c.take(16), "big"),
-        elif section == ROWS:
-            about += c.uv(), c.zz()
-            about += about[-1] + c.uv(),
-        out.append((offset, length, about))
+def exceptions(found):  # 3.11, 3.12: (index, what is there)
+    return zip(accumulate((skip for skip, _ in found), lambda at, skip: at + 1 + skip), (x for _, x in found))
+def ints(c, n):  # 3.11
+    if n == 0: return []
+    head, out = c.u8(), []
+    seen["ints " + ("const", "runs", "packed")[head & 3]] += 1
+    seen.update(f"ints {x}" for i, x in enumerate(("delta", "divisor", "exceptions", "radix")) if head & 16 << i)
+    if head == 0: return [c.varint()] * n
+    while head == 1 and len(out) < n:
+        step, often = c.read("vu")
+        out += [signed(sum(out[-1:]) + step)] * often
+    if head == 1: return out
+    first = [c.varint()] if head & 0x10 else []
+    base, divisor, n = c.varint(), c.uvarint() if head & 0x20 else 1, n - len(first)
+    if head & 0x80:
+        radix = c.uvarint()
+        sizes = [(k, ((radix ** k - 1).bit_length() + 7) // 8) for k in range(1, 65) if radix ** k <= M64]
+        k, size = min(sizes, key=lambda kc: kc[1] / kc[0])  # the first of equals
+        numbers = [c.uint(size) for _ in range(0, n, k)]
+        out = [numbers[i // k] // radix ** (i % k) % radix for i in range(n)]
+    else:
+        w, found = c.u8(), c.each("uu") if head & 0x40 else []
+        packed = Cursor(c.take((n * w + 7) // 8))
+        out = [packed.bits(w) for _ in range(n)]
+        for at, x in exceptions(found): out[at] |= x << w
+    out = first + [signed(base + x * divisor) for x in out]
+    return [signed(x) for x in accumulate(out)] if first else out
+
+def values(c, n):  # 3.12: n doubles as their bits
+    p, codec = divmod(c.u8(), 8)
+    seen["values " + ("", "decimal", "patched", "bits", "xor", "raw")[codec]] += 1
+    if codec == 3: return [x << 2 * p & M64 for x in ints(c, n)]
+    if codec == 5: return [c.u64() for _ in range(n)]
+    if codec == 4:
+        out, string = [c.u64()], Cursor(c.take(len(c.b) - c.p))
+        for _ in range(n - 1):
+            change = string.bits(1)
+            if change and string.bits(1): z, w = string.bits(6), string.bits(6) + 1
+            out.append(out[-1] ^ (string.bits(w) << z if change else 0))
+        return out
+    found = c.each("u8") if codec == 2 else []
+    out = [struct.unpack("<Q", struct.pack("<d", float(i) / float(10 ** p)))[0] for i in ints(c, n)]
+    for at, bits in exceptions(found): out[at] = bits
     return out
 
-def summed_up(section, pages):  # the entry of an index page, from those in it
-    abouts = [about for _, _, about in pages]
-    first, last = abouts[0], abouts[-1]
-    if section == POSTINGS:
-        return first
-    span = first[0], last[0] + last[1] - first[0]
-    if section == ROWS:
-        return span + (sum(a[2] for a in abouts), min(a[3] for a in abouts), max(a[4] for a in abouts))
-    return span + first[2:]
+def sets(c, n):  # 3.5, 3.9: label sets, 1.1
+    last = b""
+    for _ in range(n):
+        head, tail, middle = c.read("uub")
+        last = last[:head] + middle + last[len(last) - tail:]
+        pairs, out = Cursor(last), {}
+        while pairs.p < len(last): _, _, _, name, _, out[name] = pairs.read("1u1t1t")
+        yield out
 
-def key_of(canonical, d, seed, signal):  # 2.1
-    def h(x, bits):
-        return xxhash.xxh3_64_intdigest(x, seed) >> 64 - bits if x is not None else 0
-    path = d.get(b"__name__", b"")
-    if signal == 1 and len(d) == 1 and b"." in path:
-        parent = path[:path.rindex(b".")]
-        top = h(b".".join(parent.split(b".")[:2]), 20) << 28 | h(parent, 28)
-    else:
-        name = d.get(b"__name__" if signal == 1 else b"service_name")
-        group = d.get(b"job") if signal == 1 else d.get(b"namespace", d.get(b"cluster"))
-        top = h(name, 20) << 28 | h(group, 12) << 16 | h(d.get(b"instance"), 16)
-    return top << 80 | xxhash.xxh3_128_intdigest(canonical, seed) & (1 << 80) - 1
+def s2(b):  # 3.1
+    c, out, offset = Cursor(b), bytearray(), 0
+    size = c.uvarint()
+    while len(out) < size:
+        t = c.u8()
+        kind, n = t & 3, (t >> 2) + 1
+        if kind == 0:
+            form, n = ("literal", n) if n <= 60 else ("long literal", c.uint(n - 60) + 1)
+            out += c.take(n)
+        elif kind == 1:
+            near, n = t >> 5 << 8 | c.u8(), 4 + (t >> 2 & 7)
+            form, offset = "near copy" if near else "repeat" if n <= 8 else "long repeat", near or offset
+            n = n if near or n <= 8 else c.uint(n - 8) + (8, 260, 65540)[n - 9]
+        else:
+            form, offset = "copy", c.uint(2 * kind - 2)
+        seen["s2 " + form] += 1
+        for _ in range(n if kind else 0): out.append(out[-offset])
+    return out
 
-def sections(f, c, taken):  # 3.3: what the pages of each section hold, as [(about, content)]
-    need(c.uv() == len(SECTIONS), "number of sections")
-    for section, family, read in SECTIONS:
-        need((c.num(), c.num()) == (section, family), "section")
-        held = []
-        for offset, length, about in entries(c, section):
-            index = page(f, offset, length)
-            need((index.num(), index.num()) == (section, family), "section of an index page")
-            inside = index.end(entries(index, section))
-            need(about == summed_up(section, inside), f"entry of the index page at {offset}")
-            taken += [(offset, length)] + [e[:2] for e in inside]
-            for offset, length, about in inside:
-                held.append(read(page(f, offset, length)))
-                need(about == held[-1][0], f"entry of the page at {offset}")
-            seen[f"{'further ' if len(held) > len(inside) else ''}index of {read.__name__}"] += 1
-        yield held
+def page(f, offset, length):  # 3.1: its payload
+    b = f[offset:offset + length]
+    need(length > 4 and crc32c(b[:-4]) == int.from_bytes(b[-4:], "little"), f"checksum of the page at {offset}")
+    c = Cursor(b[:-4])
+    codec, size = c.read("1u")
+    name, decode = (("none", bytes), ("s2", s2), ("zstd", zstandard.ZstdDecompressor().decompress))[codec]
+    payload = decode(c.b[c.p:])
+    need(len(payload) == size, "length of a payload")
+    seen.update({"page " + name: 1, "bytes of pages": length})
+    return Cursor(payload)
+
+def mixed(c, n, layouts):  # 3.8: a float as its bits, a histogram as shape, spans, zero count, buckets, count, sum
+    which, out = ints(c, n), [None] * n
+    for number in sorted(set(which)):
+        rows = [row for row in range(n) if which[row] == number]
+        g, layout = len(rows), layouts[number]
+        k = 3 + sum(length for spans in layout[1:] for _, length in spans) if layout else 1
+        i = 0 if not layout or layout[0][0] & 2 else k - 1
+        seen[f"{'integer' if i else 'float'} histograms, {'long' if g >= 8 else 'short'}"] += number > 0
+        if g >= 8:
+            columns = [ints(c, g) for _ in range(i)] + [values(Cursor(c.bytes()), g) for _ in range(k - i)]
+        else:
+            first, more, doubles = ints(c, i), iter(ints(c, i * (g - 1))), iter(values(Cursor(c.bytes()), (k - i) * g))
+            columns = [accumulate([x, *islice(more, g - 1)]) for x in first]
+            columns += [list(islice(doubles, g)) for _ in range(k - i)]
+        for row, numbers in zip(rows, zip(*columns)):
+            count = sum(numbers[:-1]) if i else numbers[-2:][0]
+            out[row] = [*layout, *(x & M64 for x in (*numbers[:-2], count, numbers[-1]))] if layout else numbers[0]
+    return out
+
+def samples(c):  # 3.7
+    _, flags, first, r = c.read("11uu")
+    counts = ints(c, r)
+    is_mixed = ints(c, r) if flags & 2 else [0] * r
+    one, many = [i for i in range(r) if counts[i] == 1], [i for i in range(r) if counts[i] > 1]
+    times = [[] for _ in range(r)]
+    if one:
+        dictionary = ints(c, c.uvarint()) if c.u8() else None
+        seen["dictionary of times" if dictionary else "times of single rows"] += 1
+        for i, t in zip(one, ints(c, len(one))): times[i] = [dictionary[t] if dictionary else t]
+    if many:
+        d, origin, unit = c.read("uvu")
+        lengths, which = ints(c, d), ints(c, len(many))
+        sequences = [c.take(length) for length in lengths]
+        for i, q in zip(many, which): times[i] = [origin + unit * x for x in ints(Cursor(sequences[q]), counts[i])]
+    _, shapes, layouts = c.read("uHL") if flags & 2 else (0, [], [])  # 3.8
+    layouts = [None] + [[shapes[i], *spans] for i, *spans in layouts]
+    is_long = [counts[i] >= 8 or is_mixed[i] for i in range(r)]
+    column = [(i, t) for i in range(r) if not is_long[i] for t in times[i]]
+    blocks = [column[at:at + 512] for at in range(0, len(column), 512)]
+    chunks = blocks + [[(i, t) for t in times[i]] for i in range(r) if is_long[i]]
+    lengths, start_lengths = [ints(c, len(blocks)) + ints(c, len(chunks) - len(blocks)) if there else [0] * len(chunks)
+                              for there in (True, flags & 1)]
+    starts = [ints(Cursor(c.take(n)), len(chunk)) if n else [0] * len(chunk) for n, chunk in zip(start_lengths, chunks)]
+    seen["starts"] += flags & 1
+    out = [[] for _ in range(r)]
+    for chunk, length, start in zip(chunks, lengths, starts):
+        s = Cursor(c.take(length))
+        held = mixed(s, len(chunk), layouts) if is_mixed[chunk[0][0]] else values(s, len(chunk))
+        need(s.p == length, "bytes behind a segment")
+        for (i, t), since, value in zip(chunk, start, held): out[i].append((t, since, value))
+    return first, out
+
+def exemplars(c):  # 3.9
+    _, _, first, r = c.read("11uu")
+    n = sum(counts := ints(c, r))
+    times, bits, which = ints(c, n), values(Cursor(c.bytes()), n), ints(c, n)
+    label_sets = list(sets(c, c.uvarint()))
+    rows = zip(times, bits, (label_sets[i] for i in which))
+    return first, [[*islice(rows, count)] for count in counts]
+def keys(c):  # 3.4
+    first, n = c.read("uu")
+    upper = list(accumulate([int.from_bytes(c.take(8), "big")] + [c.uvarint() for _ in range(n - 1)]))
+    return first, [[high << 64 | c.u64()] for high in upper]
+def labels(c):  # 3.5
+    first, n = c.read("uu")
+    c.take((n + 63) // 64 * 4)  # offsets of sets
+    return first, [[label_set] for at in range(0, n, 64) for label_set in sets(c, min(64, n - at))]
+
+SECTIONS = (("keys", keys, 0, 0, "uuuuk"), ("labels", labels, 1, 0, "uuuu"), ("postings", None, 2, 0, "uuubb"),
+            ("samples", samples, 3, 1, "uuuuuvu"), ("exemplars", exemplars, 3, 2, "uuuuuvu"),
+            ("masks", None, 4, 0, "uuuu"))  # name, reader, section, family, fields of an entry
+def entries(c, section, family, fields):  # 3.3: of each page offset, length, first rank (means nothing of postings)
+    need(c.read("11") == [section, family], "section")
+    end = rank = 0
+    for gap, length, first, *_ in c.each(fields):
+        rank += first
+        yield end + gap, length, rank
+        end += gap + length
+def content(f, c, name, read, *kind):  # 3.3: what there is by rank
+    out = defaultdict(list)
+    for i, (offset, length, _) in enumerate(entries(c, *kind)):
+        seen[f"{'further ' if i else ''}index of {name}"] += 1
+        for offset, length, rank in entries(page(f, offset, length), *kind):
+            held = page(f, offset, length)
+            if not read: continue  # the checksum is right
+            first, items = read(held)
+            need(held.p == len(held.b) and first == rank, f"entry or end of the page at {offset}")
+            seen["series over several pages"] += len(out[first]) > 0
+            for rank, rows in enumerate(items, first): out[rank] += rows
+    return out
 
 def footer(f):  # 3, 3.2
     need(len(f) > 28 and f[:8] == MAGIC and f[-8:] == MAGIC[::-1], "header or end")
     n, version, crc = struct.unpack("<III", f[-20:-8])
-    need(crc32c(f[-20:-12]) == crc, "checksum of the tail")
-    need(version == 1, "version")
-    at = len(f) - 20 - n
-    c = page(f, at, n, 64 << 20)
-    seed, signal, flags = c.num(8), c.num(), c.uv()
-    need(signal in (1, 2) and flags & ~3 == 0, "signal or flags")
-    sources = c.each(lambda: (c.bytes().decode(), c.uv(), c.uv(), c.uv()))
-    names = [s[:2] for s in sources]
-    need(names and names == sorted(set(names)) and all(lo <= hi for *_, lo, hi in sources), "sources")
-    seen["several sources"] += len(names) > 1
-    written = c.zz()
-    windows = (c.zz(), c.uv(), c.uv()) if flags & 2 else None
-    tenants = []
-    for _ in range(c.uv()):
-        tenants.append((c.bytes(), c.uv(), c.uv(), c.uv()))
-        if any(tenants[-1][2:]):
-            least = c.zz()
-            tenants[-1] += least, least + c.uv()
-    names = [t[0] for t in tenants]
-    need(names == sorted(set(names)) and all(t[1] for t in tenants), "tenants")
-    return SimpleNamespace(at=at, rest=c, seed=seed, signal=signal, has_labels=flags & 1, sources=sources, written=written,
-                           windows=windows, tenants=tenants)
-
-def by_rank(pages, owner, what):  # of pages that cover all ranks
-    out = []
-    for (first, n, *_), held in pages:
-        need(first == len(out) and n == len(held) and owner[first] == owner[first + n - 1], f"ranks of a page of {what}")
-        out += held
-    need(len(out) == len(owner), f"number of {what}")
-    return out
-
-def rows_by_rank(pages, owner):
-    out = [[] for _ in owner]
-    for (first, n, *_), held in pages:
-        need(n == len(held) and owner[first] == owner[first + n - 1], "ranks of a page of rows")
-        seen["series over several pages"] += len(out[first]) > 0
-        for rank, rows in enumerate(held, first):
-            out[rank] += rows
-    return out
+    need(crc32c(f[-20:-12]) == crc and version == 1, "checksum of the tail, or version")
+    c = page(f, len(f) - 20 - n, n)
+    seed, signal, flags = c.read("81u")
+    sources, tenants = c.each("buuu"), []
+    c.read("vvuu" if flags & 2 else "v")  # when it was written, and its windows
+    seen["several sources"] += len(sources) > 1
+    for _ in range(c.uvarint()):
+        tenants.append(c.read("buuu"))
+        if any(tenants[-1][2:]): tenants[-1] += accumulate(c.read("vu"))  # least and greatest time
+    return c, seed, signal, flags, sources, tenants
 
 def part(f):
-    foot = footer(f)
-    taken = [(foot.at, len(f) - 20 - foot.at)]
-    key_pages, label_pages, posting_pages, sample_pages, exemplar_pages, mask_pages = sections(f, foot.rest, taken)
-    foot.rest.end(None)
-    at = 8
-    for offset, n in sorted(taken):
-        need(offset == at, f"gap before the page at {offset}")
-        at += n
-    owner = [i for i, t in enumerate(foot.tenants) for _ in range(t[1])]
-    all_keys = by_rank(key_pages, owner, "keys")
-    sets = by_rank(label_pages, owner if foot.has_labels else [], "labels")
-    all_masks = by_rank(mask_pages, owner if foot.windows else [], "masks")
-    rows = rows_by_rank(sample_pages, owner), rows_by_rank(exemplar_pages, owner)
-
-    base, expected = {}, {}
-    for rank, tenant in enumerate(owner):
-        first = base.setdefault(tenant, rank)
-        d = label_set(sets[rank]) if sets else None
-        for name, value in (d or {}).items():
-            expected.setdefault((tenant, name, value), []).append(rank - first)
-        need(d is None or all_keys[rank] == key_of(sets[rank], d, foot.seed, foot.signal), f"key of rank {rank}")
-        need(rank == first or all_keys[rank - 1] < all_keys[rank], "order of keys")
-        times, more = [[row[0] for row in family[rank]] for family in rows]
-        need(times == sorted(set(times)) and more == sorted(more), "order of times")
-        if all_masks:
-            start, length, n = foot.windows
-            windows = {max(0, min(n - 1, (t - start) // length)) for t in times + more}
-            need(all_masks[rank] & M64 == sum(1 << w for w in windows), f"mask of rank {rank}")
-        yield {"tenant": foot.tenants[tenant][0].decode(), "key": f"{all_keys[rank]:032x}", "labels": d and text(d),
-               "samples": rows[0][rank], "exemplars": rows[1][rank]}
-
-    listed = {}
-    found = [(about[0], *entry) for about, held in posting_pages for entry in held]
-    need(found == sorted(found), "order of postings")
-    for tenant, name, value, ranks in found:
-        listed.setdefault((tenant, name, value), []).extend(ranks)
-        seen["posting lists that are cut"] += len(listed[tenant, name, value]) > len(ranks)
-    need(listed == expected, "postings are not those of the labels")
-    for i, (_, n, *counts) in enumerate(foot.tenants):
-        mine = [[row[0] for series in family[base[i]:base[i] + n] for row in series] for family in rows]
-        times = mine[0] + mine[1]
-        need(counts == [*map(len, mine)] + ([min(times), max(times)] if times else []), "counts of a tenant")
+    c, _, _, flags, _, tenants = footer(f)
+    need(c.uvarint() == len(SECTIONS), "number of sections")
+    all_keys, all_labels, _, all_samples, all_more, _ = [content(f, c, *section) for section in SECTIONS]
+    need(seen["bytes of pages"] == len(f) - 28 and c.p == len(c.b), "a gap between pages")
+    ranks = list(range(sum(t[1] for t in tenants)))
+    need(list(all_keys) == ranks and list(all_labels) == ranks * (flags & 1), "ranks of keys or labels")
+    for rank, tenant in enumerate(t[0] for t in tenants for _ in range(t[1])):
+        yield {"tenant": tenant.decode("latin-1"), "key": f"{all_keys[rank][0]:032x}",
+               "labels": (all_labels[rank] or [None])[0], "samples": all_samples[rank], "exemplars": all_more[rank]}
 
 if __name__ == "__main__":
-    with open(sys.argv[1], "rb") as file:
-        lines = [json.dumps(series, ensure_ascii=False, separators=(",", ":")) for series in part(file.read())]
-    sys.stdout.buffer.writelines(line.encode(errors="surrogateescape") + b"\n" for line in lines)
+    sys.stdout.reconfigure(encoding="latin-1")  # labels are any bytes
+    for series in part(open(sys.argv[1], "rb").read()):
+        print(json.dumps(series, ensure_ascii=False, separators=(",", ":")))
     print(json.dumps(seen), file=sys.stderr)

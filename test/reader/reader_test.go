@@ -28,7 +28,7 @@ var forms = []string{
 	"integer histograms, short", "integer histograms, long", "float histograms, short", "float histograms, long",
 	"index of exemplars", "index of masks",
 	"further index of keys", "further index of postings", "further index of samples",
-	"series over several pages", "posting lists that are cut", "several sources",
+	"series over several pages", "several sources",
 }
 
 // findPython returns an interpreter that has what the reader imports. Debian's packages are for Debian's interpreter, and
@@ -131,20 +131,23 @@ func (c *checker) appendSeries(dst []byte, s part.Stream, labels bool) ([]byte, 
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = strconv.AppendInt(append(dst, '['), at, 10)
+		start := rows.Start(i)
+		if start != 0 {
+			c.starts++
+		}
+		dst = fmt.Appendf(dst, "[%d,%d,", at, start)
 		switch k := rows.Kind(i); k {
 		case model.KindFloat:
 			c.floats++
-			dst = fmt.Appendf(dst, `,"f","%016x"`, rows.Values[i])
+			dst = strconv.AppendUint(dst, rows.Values[i], 10)
 		case model.KindHistogram:
 			c.histograms++
-			dst = fmt.Appendf(dst, `,"h","%x"`, rows.Blob(i))
+			var err error
+			if dst, err = appendHistogram(dst, rows.Blob(i)); err != nil {
+				return nil, err
+			}
 		default:
 			return nil, fmt.Errorf("a sample of kind %v", k)
-		}
-		if start := rows.Start(i); start != 0 {
-			c.starts++
-			dst = strconv.AppendInt(append(dst, ','), start, 10)
 		}
 		dst = append(dst, ']')
 	}
@@ -159,10 +162,56 @@ func (c *checker) appendSeries(dst []byte, s part.Stream, labels bool) ([]byte, 
 		if err != nil {
 			return nil, err
 		}
-		dst = fmt.Appendf(dst, `[%d,"%016x",`, at, e.Value)
+		dst = fmt.Appendf(dst, "[%d,%d,", at, e.Value)
 		dst = append(appendLabels(dst, e.Labels), ']')
 	}
 	return append(dst, "]}\n"...), nil
+}
+
+// appendHistogram writes the shape, the spans, and the numbers in the order of parts, with buckets that are counts.
+func appendHistogram(dst, blob []byte) ([]byte, error) {
+	var h model.Histogram
+	if err := h.Parse(blob); err != nil {
+		return nil, err
+	}
+	if again := model.AppendHistogram(nil, &h); !bytes.Equal(again, blob) {
+		return nil, fmt.Errorf("the histogram %x is not the blob %x", again, blob)
+	}
+	flags := 0
+	if h.Gauge {
+		flags |= 1
+	}
+	if h.Float {
+		flags |= 2
+	}
+	list := func(n int, item func(i int)) {
+		dst = append(dst, '[')
+		for i := range n {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			item(i)
+		}
+		dst = append(dst, ']')
+	}
+	dst = fmt.Appendf(dst, "[[%d,%d,%d,", flags, h.Schema, h.ZeroThreshold)
+	list(len(h.Custom), func(i int) { dst = strconv.AppendUint(dst, h.Custom[i], 10) })
+	dst = append(dst, ']')
+	for _, spans := range [][]model.HistogramSpan{h.PositiveSpans, h.NegativeSpans} {
+		dst = append(dst, ',')
+		list(len(spans), func(i int) { dst = fmt.Appendf(dst, "[%d,%d]", spans[i].Offset, spans[i].Length) })
+	}
+	dst = fmt.Appendf(dst, ",%d", h.ZeroCount)
+	for _, buckets := range [][]uint64{h.Positive, h.Negative} {
+		var count uint64
+		for _, b := range buckets {
+			if count += b; h.Float {
+				count = b
+			}
+			dst = fmt.Appendf(dst, ",%d", count)
+		}
+	}
+	return fmt.Appendf(dst, ",%d,%d]", h.Count, h.Sum), nil
 }
 
 func appendLabels(dst []byte, l model.Labels) []byte {
