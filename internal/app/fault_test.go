@@ -73,8 +73,7 @@ func TestDiskFaults(t *testing.T) {
 
 // surviveDisk writes before, during and after the fault.
 func surviveDisk(t *testing.T, fault *errorfs.Toggle, r *rand.Rand) error {
-	var s *setup
-	s = newSetup(t, func(o *EngineOptions) {
+	s := newSetup(t, func(o *EngineOptions) {
 		o.FS = errorfs.Wrap(o.FS, fault)
 		b, err := bucketfs.New(o.FS, "/bucket")
 		must(t, err)
