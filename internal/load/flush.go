@@ -15,7 +15,6 @@ type flushes struct {
 	metrics       int
 	late, twice   int // points of a flush
 	lag           int // rounds by which late ones are late
-	rounds        int // of the load that the agent is there for; 0 if nobody knows
 	seed          uint64
 	window        bool // whether there is one
 	lastThatWaits int  // first round of which nothing is put off

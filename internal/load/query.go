@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/prometheus/prompb"
@@ -22,8 +23,10 @@ import (
 type Reader struct {
 	URL    string // of the server, without /api/v1
 	Client *http.Client
-	// Patience is how long a server that is away, starting or overloaded is asked again.
+	// Patience is how long a server that is away, starting or overloaded is asked again; once that was in vain, until
+	// it has answered again, not at all.
 	Patience time.Duration
+	tired    atomic.Bool
 }
 
 // queryTimeout bounds one attempt.
@@ -136,7 +139,12 @@ func (r *Reader) patiently(ctx context.Context, ask func() error) error {
 	deadline := time.Now().Add(r.Patience)
 	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
 		err := ask()
-		if err == nil || !errors.Is(err, model.ErrTransient) || time.Now().After(deadline) {
+		if err == nil || !errors.Is(err, model.ErrTransient) {
+			r.tired.Store(false)
+			return err
+		}
+		if time.Now().After(deadline) || r.tired.Load() {
+			r.tired.Store(true)
 			return err
 		}
 		if serr := sleep(ctx, wait); serr != nil {

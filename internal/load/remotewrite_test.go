@@ -303,6 +303,26 @@ func TestServerAway(t *testing.T) {
 	}
 }
 
+// TestReaderLosesPatienceOnce: a server that stays away is waited for once, and not again for every query.
+func TestReaderLosesPatienceOnce(t *testing.T) {
+	var asked atomic.Int32
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}))
+	defer srv.Close()
+	f := testFleet()
+	state := newState(Header{RemoteWrite: &f, Timeline: Timeline{Start: 1_700_000_000e9, Step: 1e9}, Batch: 1 << 20})
+	state.Ended = true
+	state.Acks.Ack(0, 0)
+	v := verify(t, srv.URL, state, func(v *Verifier) {
+		v.Reader.Patience, v.Concurrency, v.Counts = 200*time.Millisecond, 1, false
+	})
+	if v.Failed != 360 || v.OK() || asked.Load() < 361 || asked.Load() > 370 {
+		t.Errorf("asked %d times: %+v", asked.Load(), v)
+	}
+}
+
 // TestOpenLoop checks that a slow server shows as lag.
 func TestOpenLoop(t *testing.T) {
 	store := newMemStore()

@@ -45,7 +45,7 @@ func (v *Scraped) Run(ctx context.Context) (*Verification, error) {
 		v.Over = OverRemoteRead
 	}
 	c := &checker{Verifier: &Verifier{
-		Reader: v.Reader, Tenant: v.Tenant, Series: v.Series, Draw: v.Draw, Over: v.Over, Chunk: 1, Concurrency: v.Concurrency, Done: v.Done,
+		Reader: Reader{URL: v.Reader.URL, Client: v.Reader.Client, Patience: v.Reader.Patience}, Tenant: v.Tenant, Series: v.Series, Draw: v.Draw, Over: v.Over, Chunk: 1, Concurrency: v.Concurrency, Done: v.Done,
 		State: &State{Header: Header{RemoteWrite: f}},
 	}}
 	if err := c.check(); err != nil {
