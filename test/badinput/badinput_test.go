@@ -61,15 +61,32 @@ func TestBadInput(t *testing.T) {
 		"--query.timeout", "5s", "--query.max-concurrent", "4", "--max-age", "24h")
 	s.start(t)
 	s.prepare(t)
-	for _, g := range []group{graphiteTCP(), graphiteUDP(), remoteWrite(), query(), admin(), connectionAttacks()} {
-		table.begin(g.title)
-		for _, a := range g.attacks {
-			t.Run(g.title+"/"+a.input, func(t *testing.T) { s.try(t, table, a) })
-			if s.ended() {
-				t.Fatalf("the server ended:\n%.4000s", s.logSince(max(0, s.logSize()-4000)))
+	tryAll := func(servers []*server, groups ...group) {
+		for _, g := range groups {
+			table.begin(g.title)
+			for i, a := range g.attacks {
+				s := servers[i%len(servers)]
+				t.Run(g.title+"/"+a.input, func(t *testing.T) { s.try(t, table, a) })
+				if s.ended() {
+					t.Fatalf("the server ended:\n%.4000s", s.logSince(max(0, s.logSize()-4000)))
+				}
 			}
 		}
 	}
+	servers := []*server{s}
+	tryAll(servers, graphiteTCP(), graphiteUDP())
+	var others []*server
+	for range pickleServers {
+		other := newServer(t, bin, t.TempDir())
+		other.start(t)
+		others = append(others, other)
+	}
+	tryAll(others, pickles())
+	for _, other := range others {
+		other.stop(t)
+	}
+	tryAll(servers, remoteWrite(), remoteWrite2(), exemplars(), metadataTexts(), compression(), query(), endpoints(), remoteRead(),
+		histograms(), admin(), connectionAttacks())
 	s.stop(t)
 	for _, g := range []group{commandLine(bin), folders(bin, t.TempDir())} {
 		table.begin(g.title)
@@ -81,9 +98,11 @@ func TestBadInput(t *testing.T) {
 			})
 		}
 	}
-	for _, word := range []string{"panic", "fatal error", "goroutine "} {
-		if i := strings.Index(s.logSince(0), word); i >= 0 {
-			t.Errorf("the log has %s:\n%.1000s", word, s.logSince(i))
+	for _, s := range append(servers, others...) {
+		for _, word := range []string{"panic", "fatal error", "goroutine "} {
+			if i := strings.Index(s.logSince(0), word); i >= 0 {
+				t.Errorf("the log has %s:\n%.1000s", word, s.logSince(i))
+			}
 		}
 	}
 	if !t.Failed() || *rewrite {
@@ -107,17 +126,11 @@ func (s *server) try(t *testing.T, table *table, a attack) {
 		a.complain(t, "the process took %d MiB at its peak, and %d are allowed; now it has %d", peak, maxMiB, rss)
 	}
 	if a.samples > 0 {
-		n := 0
-		for name, d := range moved {
-			if strings.HasPrefix(name, "write_discarded_samples") || strings.HasPrefix(name, "promwrite_received_samples") {
-				n += d
-			}
-		}
-		if n != a.samples {
+		if n := sum(moved, "write_discarded_samples") + sum(moved, "promwrite_received_samples"); n != a.samples {
 			a.complain(t, "%d samples were sent and %d are accounted for: %v", a.samples, n, moved)
 		}
 	}
-	if n := moved["graphite_lines"]; n != 0 && n != moved["graphite_received_points"]+discarded(moved) {
+	if n := sum(moved, "graphite_lines{"); n != 0 && n != sum(moved, "graphite_received_points{")+sum(moved, "write_discarded_samples{") {
 		a.complain(t, "%d lines came and not all are accounted for: %v", n, moved)
 	}
 	t.Logf("%s | %s | %s (%v, peak %d MiB)", answer, clean(text), counterText(moved), took.Round(time.Millisecond), peak)
@@ -128,17 +141,18 @@ func (s *server) try(t *testing.T, table *table, a attack) {
 	table.row(a.input, answer, text, counts)
 }
 
-func discarded(moved map[string]int) (n int) {
+// sum adds up the counters whose names begin so.
+func sum(moved map[string]int, prefix string) (n int) {
 	for name, d := range moved {
-		if strings.HasPrefix(name, "write_discarded_samples") {
+		if strings.HasPrefix(name, prefix) {
 			n += d
 		}
 	}
 	return n
 }
 
-var interesting = regexp.MustCompile(`^shale_(write_(discarded|refused)|graphite_(bad_lines|lines|received_points|dropped_points|connections_refused)|` +
-	`promwrite_(requests|received_samples|ignored)|api_prom_(requests|refused))[a-z_]*_total`)
+var interesting = regexp.MustCompile(`^shale_(write_(discarded|refused)|graphite_(bad_lines|lines|pickles|lost_pickles|received_points|dropped_points|connections_refused)|` +
+	`promwrite_(requests|received_samples|received_exemplars|ignored)|api_prom_(requests|refused))[a-z_]*_total`)
 
 // moved returns by how much the counters that matter grew. Names lose what all have.
 func moved(before, after map[string]float64) map[string]int {
@@ -197,6 +211,7 @@ var volatileParts = []struct {
 	{regexp.MustCompile(`hold \d+ of`), "hold N of"},
 	{regexp.MustCompile(`i="\d+"`), `i="N"`},
 	{regexp.MustCompile(`pid \d+`), "pid N"},
+	{regexp.MustCompile(`\b1[78]\d{11} ms`), "TIME ms"},
 	{regexp.MustCompile(`\b[0-9a-f]{16,64}\b`), "HEX"},
 }
 

@@ -29,7 +29,8 @@ func runUntil(ctx context.Context, t *testing.T, bin, dir string, env []string, 
 	cmd := exec.CommandContext(ctx, bin, args...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 10 * time.Second
-	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
+	// The default port of pickles may be another's.
+	cmd.Dir, cmd.Env = dir, append(append(os.Environ(), "SHALE_GRAPHITE_PICKLE_LISTEN=127.0.0.1:0"), env...)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err := cmd.Run()

@@ -36,6 +36,7 @@ type server struct {
 	program, dir, log string
 	httpAddr          string
 	graphiteAddr      string
+	pickleAddr        string
 	args              []string
 	cmd               *exec.Cmd
 	done              chan struct{} // closed when it has ended
@@ -57,9 +58,10 @@ func program(t *testing.T) string {
 }
 
 func newServer(t *testing.T, program, dir string, more ...string) *server {
-	s := &server{program: program, dir: dir, log: filepath.Join(dir, "server.log"), httpAddr: freeAddr(t), graphiteAddr: freeAddr(t)}
+	s := &server{program: program, dir: dir, log: filepath.Join(dir, "server.log"), httpAddr: freeAddr(t), graphiteAddr: freeAddr(t), pickleAddr: freeAddr(t)}
 	s.args = append([]string{
 		"serve", "--data-dir", filepath.Join(dir, "data"), "--http-listen", s.httpAddr, "--graphite-listen", s.graphiteAddr,
+		"--graphite-pickle-listen", s.pickleAddr,
 		"--memory", fmt.Sprint(memoryMiB, "MiB"),
 	}, more...)
 	return s
@@ -206,7 +208,12 @@ func (s *server) healthy() error {
 	}
 	fmt.Fprintf(conn, "good.graphite %d %d\n", s.good, now.Unix())
 	conn.Close()
-	err = nil
+	pickles, err := net.Dial("tcp", s.pickleAddr)
+	if err != nil {
+		return err
+	}
+	write(pickles, frame(list(point(text("good.pickle"), number(float64(now.Unix())), number(float64(s.good))))))
+	pickles.Close()
 	for began := time.Now(); time.Since(began) < 10*time.Second; time.Sleep(5 * time.Millisecond) {
 		if err = s.seen(now); err == nil {
 			return nil
@@ -216,7 +223,7 @@ func (s *server) healthy() error {
 }
 
 func (s *server) seen(now time.Time) error {
-	for _, q := range []string{"good", `{"good.graphite"}`} {
+	for _, q := range []string{"good", `{"good.graphite"}`, `{"good.pickle"}`} {
 		status, text := s.get("/api/v1/query?" + url.Values{"query": {q}, "time": {strconv.FormatInt(now.Unix()+1, 10)}}.Encode())
 		var a struct {
 			Data struct{ Result []struct{ Value [2]any } }
