@@ -2,10 +2,12 @@ package load
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"math"
 	"net/http"
+	"slices"
 
 	"github.com/klauspost/compress/s2"
 	"github.com/prometheus/prometheus/prompb"
@@ -69,6 +71,8 @@ func curvesOf(r *prompb.QueryResult) []curve {
 			h := &ts.Histograms[i]
 			c.Values = append(c.Values, sample{ms: h.Timestamp, bits: math.Float64bits(h.Sum), histogram: h})
 		}
+		// A series may have both: a Prometheus marks the end of one of histograms by a float.
+		slices.SortStableFunc(c.Values, func(a, b sample) int { return cmp.Compare(a.ms, b.ms) })
 		out = append(out, c)
 	}
 	return out
