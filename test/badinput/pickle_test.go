@@ -14,9 +14,6 @@ import (
 	"time"
 )
 
-// pickleServers is how many servers take turns at the rows of pickles. The log of one shows one lost pickle a second.
-const pickleServers = 4
-
 // frame puts the length before a pickle.
 func frame(p string) string { return string(binary.BigEndian.AppendUint32(nil, uint32(len(p)))) + p }
 
@@ -190,5 +187,8 @@ func pickles() group {
 			_ = c.SetLinger(0)
 		})(t, s)
 	}})
+	for i := range g.attacks {
+		g.attacks[i].anywhere = true
+	}
 	return g
 }
