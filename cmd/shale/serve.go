@@ -72,7 +72,7 @@ func (s *serveCmd) load(p *process) (config.Config, config.Origins, error) {
 		}
 	}
 	c, origins, err := config.Load(from)
-	c.Version = version
+	c.Version, c.Commit = version, revision()
 	return c, origins, err
 }
 

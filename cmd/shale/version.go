@@ -24,16 +24,24 @@ type versionInfo struct {
 	Platform string `json:"platform"`
 }
 
-// Run prints which program this is.
-func (v *versionCmd) Run(p *process) error {
-	info := versionInfo{Version: version, Commit: commit, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
-	if b, ok := debug.ReadBuildInfo(); ok && info.Commit == "" {
+// revision is the commit that was built: as the linker was told or, without that, as Go found it; empty if neither.
+func revision() string {
+	if commit != "" {
+		return commit
+	}
+	if b, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range b.Settings {
 			if s.Key == "vcs.revision" {
-				info.Commit = s.Value
+				return s.Value
 			}
 		}
 	}
+	return ""
+}
+
+// Run prints which program this is.
+func (v *versionCmd) Run(p *process) error {
+	info := versionInfo{Version: version, Commit: revision(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	if info.Commit == "" {
 		info.Commit = "unknown"
 	}

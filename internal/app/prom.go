@@ -45,8 +45,8 @@ func promOptions(c config.Config, e *Engine, engine promql.QueryEngine, registry
 			return queryable(tenant, q, cost)
 		},
 		Metadata: e.Metadata,
-		TSDB: func(ctx context.Context, tenant string, limit int) (prom.TSDBStatus, error) {
-			return tsdbStatus(ctx, e, tenant, limit, c)
+		TSDB: func(ctx context.Context, tenant string, limit int, q *model.Quota, cost *model.Cost) (prom.TSDBStatus, error) {
+			return tsdbStatus(ctx, e, tenant, limit, c, q, cost)
 		},
 		Flags:   func() map[string]string { return flags(&c) },
 		Config:  func() string { return c.YAML(nil) },
@@ -55,7 +55,8 @@ func promOptions(c config.Config, e *Engine, engine promql.QueryEngine, registry
 			MaxSeries: c.Query.MaxSeries, MaxSamples: c.Query.MaxSamples, MaxBytes: c.QueryBytes, PoolBytes: splitMemory(c.MemoryBytes).queries,
 			MaxConcurrent: c.Query.Concurrency, Timeout: time.Duration(c.Query.Timeout),
 		},
-		Version: prom.Version{Version: c.Version}, Registerer: registry, Logger: log,
+		Version:    prom.Version{Version: c.Version, Revision: c.Commit, GoVersion: runtime.Version()},
+		Registerer: registry, Logger: log,
 	}
 }
 
@@ -72,11 +73,11 @@ func maxSamples(c config.Config) int {
 const recentSpan = 2 * time.Hour
 
 // tsdbStatus counts the recent series of a tenant.
-func tsdbStatus(ctx context.Context, e *Engine, tenant string, limit int, c config.Config) (prom.TSDBStatus, error) {
+func tsdbStatus(ctx context.Context, e *Engine, tenant string, limit int, c config.Config, q *model.Quota, cost *model.Cost) (prom.TSDBStatus, error) {
 	now := e.Path().Now()
 	req := &model.Request{
 		Tenant: tenant, Signal: model.Metrics, Range: model.TimeRange{Min: now - int64(recentSpan), Max: now + int64(c.MaxFuture)},
-		Quota: &model.Quota{MaxSeries: c.Query.MaxSeries, MaxBytes: c.QueryBytes}, Cost: &model.Cost{},
+		Quota: q, Cost: cost,
 	}
 	n, err := e.Querier().Cardinality(ctx, req, limit)
 	if err != nil {

@@ -31,8 +31,10 @@ type Config struct {
 	InflightBytes int64 `kong:"-"`
 	QueryBytes    int64 `kong:"-"`
 
-	// Version is the program's, which it tells its clients. It is no setting.
+	// Version and Commit are the program's, which it tells its clients. They are no settings. Commit is empty if it is
+	// not known.
 	Version string `kong:"-"`
+	Commit  string `kong:"-"`
 }
 
 // Limits bound what senders may cost.

@@ -44,6 +44,9 @@ func badData(format string, args ...any) *apiError {
 	return &apiError{typeBadData, http.StatusBadRequest, fmt.Errorf(format, args...)}
 }
 
+// plainBad says what is wrong without the name of a parameter.
+func plainBad(err error) *apiError { return badData("%w", err) }
+
 // badParam names the parameter, in upstream's words.
 func badParam(name string, err error) *apiError {
 	return badData("invalid parameter %q: %w", name, err)

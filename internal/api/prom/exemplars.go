@@ -21,7 +21,7 @@ func (h *Handler) queryExemplars(r *request) (*answer, error) {
 	if end.Before(start) {
 		return nil, badData("end timestamp must not be before start timestamp")
 	}
-	expr, err := h.parse(r, func(err error) *apiError { return badData("%w", err) })
+	expr, err := h.parse(r, plainBad)
 	if err != nil {
 		return nil, err
 	}

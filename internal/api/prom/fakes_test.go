@@ -23,9 +23,13 @@ func wired(o *prom.Options) {
 	}
 	o.Flags = func() map[string]string { return map[string]string{"retention": "30d", "memory": "<4 GiB>"} }
 	o.Config = func() string { return "retention: 30d\nmemory: \"4GiB\"\n" }
-	o.TSDB = func(_ context.Context, tenant string, limit int) (prom.TSDBStatus, error) {
+	o.TSDB = func(_ context.Context, tenant string, limit int, q *model.Quota, c *model.Cost) (prom.TSDBStatus, error) {
 		switch tenant {
 		case "anonymous":
+			c.Series.Add(7)
+			if err := q.TakeSeries(7, 700); err != nil {
+				return prom.TSDBStatus{}, err
+			}
 		case "failing":
 			return prom.TSDBStatus{}, errors.New("no statistics")
 		default:

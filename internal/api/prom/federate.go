@@ -24,9 +24,9 @@ func (h *Handler) federation() http.Handler {
 }
 
 func (h *Handler) federate(r *request) (*answer, error) {
-	sets, err := h.parseSelectors(r.form)
+	sets, err := h.parseSelectors(r, plainBad)
 	if err != nil {
-		return nil, badData("%w", err)
+		return nil, err
 	}
 	format := expfmt.NegotiateAccept(r.Header, expfmt.NewFormat(expfmt.TypeProtoDelim), expfmt.NewFormat(expfmt.TypeProtoText),
 		expfmt.NewFormat(expfmt.TypeProtoCompact), expfmt.NewFormat(expfmt.TypeTextPlain))

@@ -61,13 +61,13 @@ func (h *Handler) Routes(mux *http.ServeMux) {
 		"status/flags":        h.fixed("flags", h.flags),
 		"status/runtimeinfo":  h.fixed("runtimeinfo", h.runtimeInfo),
 		"status/walreplay":    h.fixed("walreplay", constant(`{"min":0,"max":0,"current":0}`)),
-		"rules":               h.fixed("rules", h.rules),
+		"rules":               h.endpoint("rules", h.rules),
 		"alerts":              h.fixed("alerts", constant(`{"alerts":[]}`)),
 		"alertmanagers":       h.fixed("alertmanagers", constant(`{"activeAlertmanagers":[],"droppedAlertmanagers":[]}`)),
 		"notifications":       h.fixed("notifications", constant(`[]`)),
 		"scrape_pools":        h.fixed("scrape_pools", constant(`{"scrapePools":[]}`)),
 		"targets":             h.fixed("targets", targets),
-		"targets/metadata":    h.fixed("targets_metadata", h.targetsMetadata),
+		"targets/metadata":    h.endpoint("targets_metadata", h.targetsMetadata),
 		"search/":             h.fixed("search", searchDisabled),
 		"":                    h.open("unknown", false, unknown),
 	} {
@@ -126,7 +126,7 @@ func (h *Handler) fixed(name string, serve server) http.Handler {
 	return h.open(name, false, h.withForm(serve))
 }
 
-// withTurn waits for the turn of the request and gives it a tenant, a quota and a cost.
+// withTurn waits for the turn of the request and gives it a tenant and a store.
 func (h *Handler) withTurn(serve server) server {
 	return func(r *request) (*answer, error) {
 		r.tenant = r.Header.Get("X-Scope-OrgID")
@@ -139,13 +139,7 @@ func (h *Handler) withTurn(serve server) server {
 		if err := h.gate.enter(r.ctx); err != nil {
 			return nil, err
 		}
-		l := &h.o.Limits
-		quota := &model.Quota{MaxSeries: l.MaxSeries, MaxSamples: l.MaxSamples, MaxBytes: l.MaxBytes, Pool: h.pool}
-		r.quota = quota
-		r.leave = func() {
-			quota.Release()
-			h.gate.leave()
-		}
+		r.leave = h.gate.leave
 		r.store = h.o.Queryable(r.tenant, r.quota, r.cost)
 		return serve(r)
 	}
@@ -160,13 +154,18 @@ func (h *Handler) bounded(r *request) (context.Context, context.CancelFunc) {
 func (h *Handler) open(name string, plain bool, serve server) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, hr *http.Request) {
 		began := time.Now()
-		r := &request{Request: hr, ctx: hr.Context(), cost: new(model.Cost)}
+		l := &h.o.Limits
+		r := &request{
+			Request: hr, ctx: hr.Context(), cost: new(model.Cost),
+			quota: &model.Quota{MaxSeries: l.MaxSeries, MaxSamples: l.MaxSamples, MaxBytes: l.MaxBytes, Pool: h.pool},
+		}
 		out := newBody(w, hr, h.memory, h.o.Limits.Timeout, r.cost)
 		out.plain = plain
 		defer func() {
 			if p := recover(); p != nil {
 				h.panicked(out, name, p)
 			}
+			r.quota.Release()
 			if r.leave != nil {
 				r.leave()
 			}
@@ -181,7 +180,7 @@ func (h *Handler) open(name string, plain bool, serve server) http.Handler {
 		if !plain {
 			h.allowOrigin(w.Header(), hr)
 		}
-		r.Body = http.MaxBytesReader(w, r.Body, h.o.Limits.MaxBodyBytes)
+		r.Body = &chargedBody{http.MaxBytesReader(w, r.Body, h.o.Limits.MaxBodyBytes), r.quota}
 		a, err := serve(r)
 		if err == nil {
 			if a.done != nil {
@@ -210,6 +209,9 @@ func (h *Handler) withForm(serve server) server {
 			if errors.As(err, &tooLarge) {
 				return nil, &apiError{typeBadData, http.StatusRequestEntityTooLarge,
 					fmt.Errorf("the form is larger than %d bytes", tooLarge.Limit)}
+			}
+			if isRefusal(err) {
+				return nil, err
 			}
 			return nil, badData("error parsing form values: %w", err)
 		}

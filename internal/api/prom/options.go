@@ -31,7 +31,7 @@ type Options struct {
 	// false. A family may come several times, with other metadata. nil: nothing is known.
 	Metadata func(tenant, family string, emit func(family string, m model.Metadata) bool) error
 	// TSDB counts the series of a tenant, with the first limit lines of each list; nil: all is 0.
-	TSDB func(ctx context.Context, tenant string, limit int) (TSDBStatus, error)
+	TSDB func(ctx context.Context, tenant string, limit int, q *model.Quota, c *model.Cost) (TSDBStatus, error)
 	// Flags are the settings by their names, and Config is the configuration in YAML. Whoever may query sees both: they
 	// must hold no secret. nil: nothing.
 	Flags  func() map[string]string

@@ -24,7 +24,7 @@ const (
 	upstreamMaxTime = "292277025-08-18T07:12:54.999999999Z"
 )
 
-// parseTime reads Unix seconds, cut to milliseconds, or RFC 3339.
+// parseTime reads Unix seconds, rounded to milliseconds, or RFC 3339.
 func parseTime(s string) (time.Time, error) {
 	if t, err := strconv.ParseFloat(s, 64); err == nil || errors.Is(err, strconv.ErrRange) {
 		const edge = math.MaxInt64 / float64(time.Second)
@@ -113,18 +113,29 @@ func oneMore(limit int) int {
 // maxSelectors bounds match[]: each selector is a query of its own, and all of them are open at one time.
 const maxSelectors = 256
 
-// parseSelectors reads match[].
-func (h *Handler) parseSelectors(form url.Values) ([][]*labels.Matcher, error) {
-	if n := len(form["match[]"]); n > maxSelectors {
-		return nil, fmt.Errorf("%d selectors; at most %d are allowed", n, maxSelectors)
+// parseSelectors reads match[]. Bad makes an error of the API out of one in it.
+func (h *Handler) parseSelectors(r *request, bad func(error) *apiError) ([][]*labels.Matcher, error) {
+	texts := r.form["match[]"]
+	if n := len(texts); n > maxSelectors {
+		return nil, bad(fmt.Errorf("%d selectors; at most %d are allowed", n, maxSelectors))
 	}
-	return h.o.Parser.ParseMetricSelectors(form["match[]"])
+	charge := regexCharge{quota: r.quota}
+	for _, text := range texts {
+		if err := charge.text(text); err != nil {
+			return nil, err
+		}
+	}
+	sets, err := h.o.Parser.ParseMetricSelectors(texts)
+	if err != nil {
+		return nil, bad(err)
+	}
+	return sets, nil
 }
 
 // matcherSets reads match[]. A selector must have a matcher that does not match the empty string, since it would
 // select everything otherwise.
-func (h *Handler) matcherSets(form url.Values) ([][]*labels.Matcher, error) {
-	sets, err := h.parseSelectors(form)
+func (h *Handler) matcherSets(r *request, bad func(error) *apiError) ([][]*labels.Matcher, error) {
+	sets, err := h.parseSelectors(r, bad)
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +146,7 @@ next:
 				continue next
 			}
 		}
-		return nil, errors.New("match[] must contain at least one non-empty matcher")
+		return nil, bad(errors.New("match[] must contain at least one non-empty matcher"))
 	}
 	return sets, nil
 }

@@ -129,6 +129,9 @@ func (h *Handler) checkQuery(text string, span time.Duration, quota *model.Quota
 	if err := checkDepth(text); err != nil {
 		return badQuery(err)
 	}
+	if err := (&regexCharge{quota: quota}).text(text); err != nil {
+		return err
+	}
 	expr, err := h.o.Parser.ParseExpr(text)
 	if err != nil {
 		return badQuery(err)
@@ -148,7 +151,7 @@ func (h *Handler) parse(r *request, bad func(error) *apiError) (parser.Expr, err
 	if err := checkDepth(text); err != nil {
 		return nil, bad(err)
 	}
-	if err := r.quota.TakeBytes(treeBytes * int64(len(text))); err != nil {
+	if err := (&regexCharge{quota: r.quota}).text(text); err != nil {
 		return nil, err
 	}
 	expr, err := h.o.Parser.ParseExpr(text)

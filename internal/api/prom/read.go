@@ -46,6 +46,9 @@ func (h *Handler) readBody(r *http.Request) ([]byte, error) {
 	if errors.As(err, &tooLarge) {
 		return nil, &apiError{typeBadData, http.StatusRequestEntityTooLarge, fmt.Errorf("the body is larger than %d bytes", tooLarge.Limit)}
 	}
+	if isRefusal(err) {
+		return nil, err
+	}
 	if err != nil {
 		return nil, badData("reading the body: %w", err)
 	}
@@ -58,9 +61,10 @@ func (h *Handler) read(r *request) (*answer, error) {
 		return nil, err
 	}
 	queries := make([]readQuery, len(req.Queries))
+	charge := regexCharge{quota: r.quota}
 	for i, q := range req.Queries {
-		if queries[i], err = newReadQuery(q); err != nil {
-			return nil, badData("%w", err)
+		if queries[i], err = newReadQuery(q, &charge); err != nil {
+			return nil, err
 		}
 	}
 	kind, err := responseType(req.AcceptedResponseTypes)
@@ -121,7 +125,9 @@ type readQuery struct {
 	hints      *storage.SelectHints // nil: none
 }
 
-func newReadQuery(q *prompb.Query) (readQuery, error) {
+// newReadQuery charges the regular expressions of the query before it compiles them. Its errors are those of the charge
+// and of the API.
+func newReadQuery(q *prompb.Query, charge *regexCharge) (readQuery, error) {
 	out := readQuery{start: q.StartTimestampMs, end: q.EndTimestampMs}
 	for _, m := range q.Matchers {
 		var op labels.MatchType
@@ -135,11 +141,16 @@ func newReadQuery(q *prompb.Query) (readQuery, error) {
 		case prompb.LabelMatcher_NRE:
 			op = labels.MatchNotRegexp
 		default:
-			return out, errors.New("invalid matcher type")
+			return out, badData("invalid matcher type")
+		}
+		if op == labels.MatchRegexp || op == labels.MatchNotRegexp {
+			if err := charge.matcher(m.Value); err != nil {
+				return out, err
+			}
 		}
 		matcher, err := labels.NewMatcher(op, m.Name, m.Value)
 		if err != nil {
-			return out, err
+			return out, badData("%w", err)
 		}
 		out.matchers = append(out.matchers, matcher)
 	}

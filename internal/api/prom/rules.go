@@ -11,8 +11,8 @@ import (
 // and refuses the same parameters.
 
 func (h *Handler) rules(r *request) (*answer, error) {
-	if _, err := h.matcherSets(r.form); err != nil {
-		return nil, badData("%w", err)
+	if _, err := h.matcherSets(r, plainBad); err != nil {
+		return nil, err
 	}
 	// Upstream reads these from the URL only.
 	q := r.URL.Query()
@@ -54,6 +54,9 @@ func (h *Handler) targetsMetadata(r *request) (*answer, error) {
 		return nil, err
 	}
 	if s := r.form.Get("match_target"); s != "" {
+		if err := (&regexCharge{quota: r.quota}).text(s); err != nil {
+			return nil, err
+		}
 		if _, err := h.o.Parser.ParseMetricSelector(s); err != nil {
 			return nil, badParam("match_target", err)
 		}

@@ -33,9 +33,9 @@ func (h *Handler) selection(r *request, matchError string) (s selection, err err
 	if bad != nil {
 		return s, bad
 	}
-	sets, err := h.matcherSets(r.form)
+	sets, err := h.matcherSets(r, func(err error) *apiError { return badData("%s%w", matchError, err) })
 	if err != nil {
-		return s, badData("%s%w", matchError, err)
+		return s, err
 	}
 	return selection{limit: limit, start: timestamp.FromTime(start), end: timestamp.FromTime(end), sets: sets}, nil
 }

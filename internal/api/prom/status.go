@@ -75,7 +75,7 @@ func (h *Handler) tsdb(r *request) (*answer, error) {
 		ctx, cancel := h.bounded(r)
 		defer cancel()
 		var err error
-		if status, err = h.o.TSDB(ctx, r.tenant, limit); err != nil {
+		if status, err = h.o.TSDB(ctx, r.tenant, limit, r.quota, r.cost); err != nil {
 			return nil, err
 		}
 	}

@@ -1,0 +1,133 @@
+package prom
+
+import (
+	"fmt"
+	"regexp/syntax"
+
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/util/strutil"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+// Upstream's parser compiles the regular expressions of matchers while it parses, and seven bytes of text, .{1000}, make
+// a program of 60 KB. They are charged before anything is parsed, until the request ends.
+const (
+	// maxRegexes bounds the regular expressions of the matchers of one request.
+	maxRegexes = 1000
+	// patternBytes is the memory of the syntax tree, for each byte of a pattern: at worst a node for each.
+	patternBytes = 200
+	// classBytes is the memory of a Unicode class, \p{L}: its table has up to 1,400 bounds of ranges, and upstream writes
+	// them out as text and parses that again.
+	classBytes = 32 << 10
+	// instructionBytes is the memory of an instruction of a program: twice what was measured, since an expression is
+	// parsed both before and by the engine.
+	instructionBytes = 128
+	// boundBytes is what each bound of a class adds to each instruction that has the class.
+	boundBytes = 8
+)
+
+// regexCharge charges the texts of one request for what parsing them will take.
+type regexCharge struct {
+	quota   *model.Quota
+	regexes int
+}
+
+// text charges an expression or a selector, for its tree and its regular expressions. Text that cannot be parsed
+// passes, up to its first error, which the parser will find, too. An error that is none of the quota's is an [apiError].
+func (c *regexCharge) text(text string) error {
+	if err := c.quota.TakeBytes(treeBytes * int64(len(text))); err != nil {
+		return err
+	}
+	var item parser.Item
+	var before parser.ItemType
+	braces := false
+	for lexer := parser.Lex(text); ; before = item.Typ {
+		comment := before
+		lexer.NextItem(&item)
+		switch item.Typ {
+		case parser.EOF, parser.ERROR:
+			return nil
+		case parser.COMMENT:
+			item.Typ = comment // the parser does not see it
+		case parser.LEFT_BRACE:
+			braces = true
+		case parser.RIGHT_BRACE:
+			braces = false
+		case parser.STRING:
+			matcher := before == parser.EQL_REGEX || before == parser.NEQ_REGEX
+			if braces && !matcher {
+				continue
+			}
+			pattern, err := strutil.Unquote(item.Val)
+			if err != nil {
+				continue
+			}
+			// Outside of braces it may be the pattern of a label_replace, which the engine compiles.
+			if matcher {
+				err = c.matcher(pattern)
+			} else {
+				err = c.pattern(pattern)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// matcher charges the pattern of a matcher.
+func (c *regexCharge) matcher(pattern string) error {
+	if c.regexes++; c.regexes > maxRegexes {
+		return badData("more than %d regular expressions in matchers", maxRegexes)
+	}
+	return c.pattern(pattern)
+}
+
+func (c *regexCharge) pattern(pattern string) error {
+	if err := c.quota.TakeBytes(patternBytes*int64(len(pattern)) + classBytes*unicodeClasses(pattern)); err != nil {
+		return fmt.Errorf("the regular expression %.100q: %w", pattern, err)
+	}
+	tree, err := syntax.Parse(pattern, syntax.Perl|syntax.DotNL)
+	if err != nil {
+		return nil // Whoever compiles it will say so.
+	}
+	if err := c.quota.TakeBytes(programBytes(tree)); err != nil {
+		return fmt.Errorf("the regular expression %.100q: %w", pattern, err)
+	}
+	return nil
+}
+
+// unicodeClasses counts at least the \p and \P of a pattern.
+func unicodeClasses(pattern string) (n int64) {
+	for i := 1; i < len(pattern); i++ {
+		if pattern[i-1] == '\\' && pattern[i]|0x20 == 'p' {
+			n++
+		}
+	}
+	return n
+}
+
+// programBytes estimates the memory of the program of an expression, in which a repeated expression stands as many
+// times as it may repeat. The tree is at most 1,000 levels deep, and repeats in repeats multiply to at most 1,000.
+func programBytes(re *syntax.Regexp) int64 {
+	var subs int64
+	for _, sub := range re.Sub {
+		subs += programBytes(sub)
+	}
+	switch re.Op {
+	case syntax.OpLiteral:
+		return instructionBytes * int64(len(re.Rune))
+	case syntax.OpCharClass:
+		return instructionBytes + boundBytes*int64(len(re.Rune))
+	case syntax.OpCapture:
+		return subs + 2*instructionBytes
+	case syntax.OpConcat:
+		return subs
+	case syntax.OpAlternate:
+		return subs + instructionBytes*int64(len(re.Sub))
+	case syntax.OpRepeat:
+		return int64(max(re.Min, re.Max, 1)) * (subs + instructionBytes)
+	}
+	return subs + instructionBytes
+}
