@@ -90,7 +90,7 @@ func TestBadInput(t *testing.T) {
 	for _, other := range others {
 		other.stop(t)
 	}
-	// Histograms come last of all writes: some that are taken cannot be read, and queries would find them.
+	// Histograms come behind the queries: one that is taken and cannot be read would fail all that select it.
 	tryAll(remoteWrite(), remoteWrite2(), exemplars(), metadataTexts(), compression(), query(), endpoints(), remoteRead(),
 		histograms(), admin(), connectionAttacks())
 	main.stop(t)
