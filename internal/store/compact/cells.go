@@ -12,7 +12,7 @@ import (
 const day = 24 * time.Hour
 
 // recentDays are the days, up to the last, that get cells of their own in a merge; all that is older shares one. A block
-// is being written for each cell that has rows, which costs memory.
+// is being written for each cell of a pass that has rows, which costs memory, and each pass reads its inputs anew.
 const recentDays = 32
 
 // cell is a span of time whose rows go to blocks of their own.

@@ -77,6 +77,10 @@ func (c *chain) Next(ctx context.Context) bool {
 			c.stream, c.blocks = nil, c.blocks[1:]
 			continue
 		}
+		if err := within(c.blocks[0].Range, c.stream.Rows()); err != nil {
+			c.err = &inputError{c.blocks[0].ID, err}
+			return false
+		}
 		if t := c.stream.Tenant(); t != c.tenant {
 			c.tenant, c.deletions = t, c.m.deletions.Of(&c.blocks[0], t)
 		}

@@ -33,8 +33,9 @@ type merge struct {
 	weights map[string]float64
 	small   float64
 
-	tenant  string // of the series at hand
-	cells   []*cellOutput
+	all     []*cellOutput
+	cells   []*cellOutput // of the pass
+	tenant  string        // of the series at hand
 	open    map[*blockWriter]bool
 	blocks  []catalog.Block
 	uploads []func()
@@ -100,7 +101,7 @@ func (c *Compactor) newMerge(ctx context.Context, j *job, deletions catalog.Dele
 	}
 	m.sources = joinSources(m.sources)
 	for _, cell := range j.cells {
-		m.cells = append(m.cells, &cellOutput{cell: cell})
+		m.all = append(m.all, &cellOutput{cell: cell})
 	}
 	return m
 }
@@ -139,50 +140,54 @@ func (m *merge) writerOptions(c *cell) part.WriterOptions {
 	return o
 }
 
-// merge writes and uploads the blocks.
+// merge writes and uploads the blocks: those of all cells at one time if there is memory for that, or else in several
+// passes.
 func (m *merge) merge() error {
-	runs := chains(m.job.inputs)
-	most := min(greatestWindow, m.c.o.MemoryBytes/2/windowsPerInput/int64(len(runs)))
-	if err := m.weigh(most); err != nil {
+	costs, err := m.weigh(m.window(len(chains(m.job.inputs))))
+	if err != nil {
 		return err
 	}
-	streams := make([]part.Stream, len(runs))
-	for i, blocks := range runs {
-		streams[i] = &chain{m: m, blocks: blocks, most: most}
+	if r, all := span(m.job.inputs), times(m.all); r.Min <= r.Max && (r.Min < all.Min || r.Max > all.Max) {
+		return fmt.Errorf("%w: rows of %d to %d for cells of %d to %d", model.ErrInvalid, r.Min, r.Max, all.Min, all.Max)
 	}
-	err := part.Merge(m.ctx, streams, m.add, part.MergeOptions{OnCollision: m.c.collided})
-	if err == nil {
-		err = m.endTenant()
-	}
-	for _, out := range m.cells {
-		if err == nil && out.shared != nil {
-			err = out.shared.finish(m.ctx)
+	for _, cells := range passes(m.all, costs, m.c.o.MemoryBytes) {
+		if err := m.pass(cells); err != nil {
+			return err
 		}
 	}
-	return err
+	return nil
 }
 
-// weigh finds out how large each tenant is, by the directories of the inputs: one small read each.
-func (m *merge) weigh(most int64) error {
+// weigh finds out how large each tenant is, and returns what each cell costs, by the directories of the inputs: one small
+// read each.
+func (m *merge) weigh(most int64) ([]int64, error) {
 	// A series costs about as much as so many samples: its key, its labels, its place in the postings.
 	const seriesSamples = 20
+	costs := make([]cellCost, len(m.all))
 	for i := range m.job.inputs {
 		b := &m.job.inputs[i]
 		r, err := m.reader(m.ctx, b, most)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		tenants := r.Meta().Tenants
+		for k, out := range m.all {
+			costs[k].count(out.TimeRange, tenants)
+		}
 		total := float64(b.Samples) + seriesSamples*float64(b.Series)
 		for k := range tenants {
 			t := &tenants[k]
 			m.weights[t.Name] += float64(b.Bytes) * (float64(t.Samples) + seriesSamples*float64(t.Series)) / max(total, 1)
 		}
 	}
-	return nil
+	bytes := make([]int64, len(costs))
+	for k := range costs {
+		bytes[k] = costs[k].bytes(len(m.weights))
+	}
+	return bytes, nil
 }
 
-// add takes a merged series and distributes its rows over the cells.
+// add takes a merged series and distributes its rows over the cells of the pass.
 func (m *merge) add(tenant string, k model.Key, l model.Labels, rows *model.SeriesRows) error {
 	if tenant != m.tenant {
 		if err := m.endTenant(); err != nil {
@@ -195,13 +200,14 @@ func (m *merge) add(tenant string, k model.Key, l model.Labels, rows *model.Seri
 	}
 	for _, f := range model.Families() {
 		from := rows.Family(f)
-		for i, at := 0, 0; i < from.Len(); at++ {
+		i, _ := slices.BinarySearch(from.Times, m.cells[0].Min)
+		for _, out := range m.cells {
 			j := i
-			for j < from.Len() && from.Times[j] <= m.cells[at].Max {
+			for j < from.Len() && from.Times[j] <= out.Max {
 				j++
 			}
 			if j > i {
-				m.cells[at].rows.Family(f).AppendRows(from, i, j)
+				out.rows.Family(f).AppendRows(from, i, j)
 			}
 			i = j
 		}

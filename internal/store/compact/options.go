@@ -57,8 +57,9 @@ type Options struct {
 	BigTenantShare float64
 	// BytesPerSecond bounds what is read and written together; 0: no bound.
 	BytesPerSecond int64
-	// MemoryBytes bounds what merges hold of their inputs, half of it for the windows through which these are read
-	// (64 MiB). The blocks that are being written, one for each day, and garbage come on top.
+	// MemoryBytes bounds what a merge holds of its inputs, half of it for the windows through which these are read, and,
+	// as much again, what the blocks that are being written take, by an estimate (64 MiB). A merge for whose days that is
+	// too little writes them in several passes over its inputs. One day of one tenant may take more; garbage comes on top.
 	MemoryBytes int64
 	// MaxInputs bounds the blocks that are merged at one time (64), MaxFresh those that wait for the end of their day
 	// before some are joined already (64).

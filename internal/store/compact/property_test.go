@@ -59,7 +59,7 @@ func TestMergesChangeNothing(t *testing.T) {
 			o.BigTenantShare = rapid.Float64Range(0.01, 1).Draw(t, "share")
 			o.MaxInputs = rapid.IntRange(2, 8).Draw(t, "inputs")
 			o.MaxFresh = rapid.IntRange(1, 8).Draw(t, "fresh")
-			o.MemoryBytes = rapid.SampledFrom([]int64{minBytes, 4 << 20, 64 << 20}).Draw(t, "memory")
+			o.MemoryBytes = rapid.SampledFrom([]int64{minBytes, 5 << 19, 4 << 20, 64 << 20}).Draw(t, "memory")
 			o.maxSeries = rapid.IntRange(1, 20).Draw(t, "series")
 			o.Garbage = catalog.CollectOptions{Grace: time.Hour, UploadGrace: 24 * time.Hour, DeletionGrace: 24 * time.Hour}
 		}

@@ -1,0 +1,258 @@
+package compact
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"pgregory.net/rapid"
+
+	"github.com/shaledb/shale/internal/bucket/fs"
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/catalog"
+	"github.com/shaledb/shale/internal/store/part"
+)
+
+// TestPasses has each cell be in one pass, and no pass of several cells be above the budget.
+func TestPasses(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		costs := rapid.SliceOfN(rapid.Int64Range(1, 100), 1, 40).Draw(t, "costs")
+		budget := rapid.Int64Range(1, 300).Draw(t, "budget")
+		var cells []*cellOutput
+		for range costs {
+			cells = append(cells, new(cellOutput))
+		}
+		var seen []*cellOutput
+		last := int64(0)
+		for _, p := range passes(cells, costs, budget) {
+			sum := int64(0)
+			for _, c := range costs[len(seen) : len(seen)+len(p)] {
+				sum += c
+			}
+			if len(p) == 0 || sum > budget && len(p) > 1 {
+				t.Fatalf("a pass of %d cells that cost %d", len(p), sum)
+			}
+			if len(seen) > 0 && last+costs[len(seen)] <= budget {
+				t.Fatalf("the pass before cell %d costs %d, there was room", len(seen), last)
+			}
+			seen, last = append(seen, p...), sum
+		}
+		if !slices.Equal(seen, cells) {
+			t.Fatalf("%d of %d cells", len(seen), len(cells))
+		}
+	})
+}
+
+// TestCellCost counts the two greatest tenants of each input, as far as they have rows of the cell.
+func TestCellCost(t *testing.T) {
+	r := model.TimeRange{Min: 10, Max: 19}
+	in, out := model.TimeRange{Min: 0, Max: 10}, model.TimeRange{Min: 20, Max: 30}
+	var c cellCost
+	c.count(r, []part.Tenant{{Series: 5, Range: in}, {Series: 1000, Range: out}, {Series: 7, Range: in}, {Series: 6, Range: in}})
+	c.count(r, []part.Tenant{{Series: 100, Range: in}})
+	if want := (cellCost{series: 113, tenants: 4}); c != want {
+		t.Errorf("%+v, should be %+v", c, want)
+	}
+	if got, want := c.bytes(3), int64(cellBytes+113*cellSeriesBytes+3*cellTenantBytes); got != want {
+		t.Errorf("%d bytes, should be %d", got, want)
+	}
+}
+
+// TestPassesMakeTheSame merges the same blocks within different budgets: the number of passes differs, and the blocks are
+// the same, byte for byte.
+func TestPassesMakeTheSame(t *testing.T) {
+	w := newWorld(t, vfs.NewMem())
+	w.now = dayZero + 9*int64(day)
+	for n := range int64(4) {
+		s := w.shipment()
+		for _, tenant := range []string{"a", "b", "c"} {
+			for i := range 5 {
+				for d := n; d < n+4; d++ {
+					at := dayZero + d*int64(day) + int64(i)*int64(time.Hour)
+					s.add(tenant, labelsOf(i), at, math.Float64bits(float64(n)))
+					s.add(tenant, labelsOf(i), at+n+1, math.Float64bits(float64(d)))
+					// The first and the last instant of a day.
+					s.add(tenant, labelsOf(i), dayZero+d*int64(day), model.StaleNaN)
+					s.add(tenant, labelsOf(i), lastOf(dayZero+d*int64(day)), uint64(n))
+					s.addExemplar(tenant, labelsOf(i), at, fmt.Sprint(n))
+				}
+			}
+		}
+		s.ship(t, model.Metrics)
+	}
+	var first [][]byte
+	for budget, want := range map[int64]int{64 << 20: 1, 5 << 19: 4, minBytes: 7} {
+		comp := w.compactor(t, w.open(t), func(o *Options) { o.MemoryBytes = budget; o.maxSeries = 4; o.BigTenantShare = 1e-9 })
+		live := comp.o.Catalog.(*catalog.Catalog).Live()
+		sortByOrder(live)
+		m := comp.newMerge(ctx, &job{inputs: live, cells: dayCells(span(live), w.now, w.now)}, nil)
+		costs, err := m.weigh(minBytes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		days := 0
+		for _, p := range passes(m.all, costs, budget) {
+			if times(p).Overlaps(span(live)) {
+				days++
+			}
+		}
+		if days != want {
+			t.Errorf("%d bytes: %d passes with rows, should be %d", budget, days, want)
+		}
+		m = comp.newMerge(ctx, m.job, nil)
+		if err := m.merge(); err != nil {
+			t.Fatal(err)
+		}
+		var made [][]byte
+		for _, b := range m.blocks {
+			data, err := w.bucket.Get(ctx, catalog.ObjectName(b.ID))
+			if err != nil {
+				t.Fatal(err)
+			}
+			made = append(made, data)
+		}
+		for _, done := range m.uploads {
+			done()
+		}
+		slices.SortFunc(made, bytes.Compare)
+		if first == nil {
+			first = made
+		}
+		if !slices.EqualFunc(first, made, bytes.Equal) || len(made) != 42 {
+			t.Errorf("%d bytes: %d blocks, and %d were made first", budget, len(made), len(first))
+		}
+		if len(m.open) != 0 {
+			t.Errorf("%d files are open", len(m.open))
+		}
+	}
+}
+
+// TestCellsMustCover refuses a merge that has no cell for some rows, and blocks with rows that they do not announce: no
+// pass would take them.
+func TestCellsMustCover(t *testing.T) {
+	w := newWorld(t, vfs.NewMem())
+	w.now = dayZero
+	w.shipMany(t, dayZero-1, map[string]int{"a": 1})
+	comp := w.compactor(t, w.c, nil)
+	if _, err := comp.run(ctx, &job{inputs: w.c.Live(), cells: oneDay(dayZero)}, nil); !errors.Is(err, model.ErrInvalid) {
+		t.Errorf("got %v", err)
+	}
+	w.check(t, w.c)
+	var rows model.SeriesRows
+	rows.Samples.Append(5, 0, 0)
+	rows.Samples.Append(9, 0, 0)
+	for r, want := range map[model.TimeRange]error{{Min: 5, Max: 9}: nil, {Min: 6, Max: 9}: model.ErrCorrupt, {Min: 5, Max: 8}: model.ErrCorrupt} {
+		if err := within(r, &rows); !errors.Is(err, want) {
+			t.Errorf("%v: %v", r, err)
+		}
+	}
+}
+
+// TestPeak merges late blocks of 50,000 series that span 20 days within little memory. With all days open at one time it
+// takes some hundred megabytes.
+func TestPeak(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it writes two million rows")
+	}
+	const series, days, budget, bound = 50_000, 20, 4 << 20, 64 << 20
+	bucket, err := fs.New(vfs.Default, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := catalog.Open(ctx, bucket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range 2 {
+		shipWide(t, c, bucket, n, series, days)
+	}
+	now := dayZero + (days+1)*int64(day)
+	comp, err := New(Options{
+		Catalog: c, Bucket: bucket, FS: vfs.Default, Dir: t.TempDir(), Seed: seed, MemoryBytes: budget, Now: func() int64 { return now },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := &job{why: becauseDay, inputs: c.Live(), cells: dayCells(span(c.Live()), now, now)}
+	// What is garbage and not yet collected counts too; so there is to be little of it.
+	defer debug.SetGCPercent(debug.SetGCPercent(10))
+	runtime.GC()
+	before, began := heap(), time.Now()
+	peak := watchHeap()
+	made, err := comp.run(ctx, j, nil)
+	most := int64(peak()) - int64(before)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("peak of %d MB for %d blocks in %s", most/1e6, len(made), time.Since(began))
+	if most > bound {
+		t.Errorf("the heap grew by %d bytes; the bound is %d", most, bound)
+	}
+	total := 0
+	for _, b := range made {
+		if _, ok := inOneDay(b.Range); !ok || b.Series != series {
+			t.Errorf("block of %d series, times %v", b.Series, b.Range)
+		}
+		total += int(b.Samples)
+	}
+	if len(made) != days || total != 2*series*days {
+		t.Errorf("%d blocks of %d rows", len(made), total)
+	}
+}
+
+// shipWide ships a block of one tenant, a row of each series on each day. Every series has two labels that no other has.
+func shipWide(t *testing.T, c *catalog.Catalog, bucket *fs.Bucket, n, series, days int) {
+	t.Helper()
+	type entry struct {
+		k model.Key
+		l model.Labels
+	}
+	all := make([]entry, series)
+	for i := range all {
+		h := uint64(i+1) * 0x9e3779b97f4a7c15
+		l := model.LabelsOf("__name__", fmt.Sprint("metric_", i%100), "cluster", "one", "job", "node", "namespace", fmt.Sprint(i%50),
+			"pod", fmt.Sprintf("service-%08x-%05d", h>>32, i), "uid", fmt.Sprintf("%016x-%016x", h, h*h))
+		all[i] = entry{l.Key(seed, model.Metrics), l}
+	}
+	slices.SortFunc(all, func(a, b entry) int { return a.k.Compare(b.k) })
+	file, err := vfs.Default.Create(t.TempDir()+"/block", vfs.WriteCategoryUnspecified)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	seq := uint64(n + 1)
+	pw := part.NewWriter(file, part.WriterOptions{
+		Seed: seed, Signal: model.Metrics, Node: "n1", SeqLo: seq, SeqHi: seq, Labels: true, Level: part.Dense, Created: dayZero,
+	})
+	var r model.SeriesRows
+	for i := range all {
+		r.Reset()
+		for d := range days {
+			r.Samples.Append(dayZero+int64(d)*int64(day)+int64(n)*int64(time.Hour), math.Float64bits(float64(i)), 0)
+		}
+		if err := errors.Join(pw.Series("tenant", all[i].k, all[i].l), pw.Rows(&r)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m, size, err := pw.Finish()
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := catalog.Block{
+		ID: fmt.Sprint("wide-", n), Node: "n1", Signal: model.Metrics, SeqLo: seq, SeqHi: seq, Range: m.Range, Series: m.Series,
+		Samples: m.Samples, Bytes: size, Created: dayZero, KeyMin: all[0].k, KeyMax: all[series-1].k, Tenants: []string{"tenant"},
+	}
+	if err := bucket.Put(ctx, catalog.ObjectName(block.ID), &fileReader{file, 0}, size); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Commit(ctx, block); err != nil {
+		t.Fatal(err)
+	}
+}
