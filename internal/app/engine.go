@@ -200,12 +200,24 @@ func (e *Engine) replay(ctx context.Context) error {
 	from := e.head.Covered() + 1
 	batches, rows := 0, 0
 	type apply = func(seq uint64, b *model.Batch) error
-	err := e.head.Recover(ctx, func(ctx context.Context, from uint64, do apply) error {
+	replay := func(ctx context.Context, from uint64, do apply) error {
 		return e.journal.Replay(ctx, from, func(seq uint64, b *model.Batch) error {
 			batches, rows = batches+1, rows+b.Rows()
 			return do(seq, b)
 		})
-	})
+	}
+	var err error
+	if e.o.Idle { // nobody flushes beside it
+		err = replay(ctx, from, func(seq uint64, b *model.Batch) error {
+			e.head.Apply(seq, b)
+			if e.head.HalfFull() {
+				return e.head.Flush(ctx)
+			}
+			return nil
+		})
+	} else {
+		err = e.head.Recover(ctx, replay)
+	}
 	if err != nil {
 		return fmt.Errorf("replay the journal from %d: %w", from, err)
 	}
