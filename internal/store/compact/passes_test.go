@@ -158,8 +158,8 @@ func TestCellsMustCover(t *testing.T) {
 // TestPeak merges late blocks of 50,000 series that span 20 days within little memory. With all days open at one time it
 // takes some hundred megabytes.
 func TestPeak(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it writes two million rows")
+	if testing.Short() || underRace {
+		t.Skip("it writes two million rows, and the race detector has memory of its own")
 	}
 	const series, days, budget, bound = 50_000, 20, 4 << 20, 64 << 20
 	bucket, err := fs.New(vfs.Default, t.TempDir())

@@ -2,4 +2,7 @@
 
 package compact
 
-const fleetTenants = 10_000
+const (
+	fleetTenants = 10_000
+	underRace    = false
+)

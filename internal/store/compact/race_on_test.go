@@ -4,3 +4,5 @@ package compact
 
 // fleetTenants is smaller here: under the race detector the codecs take some hundred times as long.
 const fleetTenants = 150
+
+const underRace = true
