@@ -15,7 +15,8 @@ func splitMemory(total int64) budget {
 		journal: total * 5 / percent,
 		pages:   total * 10 / percent,
 		queries: total * 30 / percent, // all together
-		// Reading windows of compaction; what it writes, and merges of the head, are in what is missing from the whole.
+		// Reading windows of compaction, and as much again for what it writes, which with the merges of the head is in what is
+		// missing from the whole.
 		compaction: min(total*2/percent, 64<<20),
 	}
 }
