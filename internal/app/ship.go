@@ -14,9 +14,6 @@ import (
 	"github.com/shaledb/shale/internal/store/head"
 )
 
-// retentionGroup names the retention that blocks are made for. There is one; blocks of several would be kept apart.
-const retentionGroup = "default"
-
 // shipper takes the head's blocks to the bucket and then to the catalogue.
 type shipper struct {
 	fs      vfs.FS
@@ -25,10 +22,10 @@ type shipper struct {
 }
 
 // Ship uploads and commits a block. Its id follows from what it holds, so a ship that is repeated overwrites itself.
-func (s *shipper) Ship(ctx context.Context, b head.Block) (err error) {
+func (s *shipper) Ship(ctx context.Context, b head.Block) error {
 	m := &b.Meta
 	block := catalog.Block{
-		ID:   catalog.BlockID(m.Node, m.Epoch, m.Signal, retentionGroup, m.Range, m.SeqLo, m.SeqHi, uint32(b.Cut)),
+		ID:   catalog.BlockID(m.Node, m.Epoch, m.Signal, catalog.DefaultGroup, m.Range, m.SeqLo, m.SeqHi, uint32(b.Cut)),
 		Node: m.Node, Signal: m.Signal, Range: m.Range, Epoch: m.Epoch, SeqLo: m.SeqLo, SeqHi: m.SeqHi,
 		KeyMin: b.KeyMin, KeyMax: b.KeyMax, Series: m.Series, Samples: m.Samples, Bytes: b.Size, Created: m.Created,
 	}

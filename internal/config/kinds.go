@@ -106,9 +106,6 @@ func (s Share) Of(whole int64) int64 {
 // IsPart reports whether the share was given as a percentage.
 func (s Share) IsPart() bool { return s.percent != 0 }
 
-// Bytes returns a share of exactly n bytes.
-func Bytes(n int64) Share { return Share{bytes: n} }
-
 // Level is the name of a log level, Format that of a form of log lines.
 type (
 	Level  string

@@ -144,7 +144,7 @@ func TestHostileHistograms(t *testing.T) {
 func TestHistogramAllocations(t *testing.T) {
 	all := latencies(20, 400, 150, false)
 	r, _ := writePart(t, all, testOptions(false, Fast))
-	c := r.SamplesAt(context.Background(), anyTime)
+	c := r.RowsAt(context.Background(), model.Samples, anyTime)
 	var rows model.Rows
 	alloctest.AtMost(t, 400, 3, func() {
 		for rank := range uint32(len(all)) {

@@ -16,14 +16,6 @@ func (r *Reader) RowsAt(ctx context.Context, f model.Family, rg model.TimeRange)
 	return c
 }
 
-// SamplesAt reads samples: see [Reader.RowsAt].
-func (r *Reader) SamplesAt(ctx context.Context, rg model.TimeRange) *RowCursor {
-	return r.RowsAt(ctx, model.Samples, rg)
-}
-
-// SampleCursor is a [RowCursor].
-type SampleCursor = RowCursor
-
 // RowCursor reads the rows of one family, of one series after the other.
 type RowCursor struct {
 	pages   rankWalk
@@ -111,9 +103,4 @@ func (r *Reader) RowPages(ctx context.Context, f model.Family, ranks Ranks, rg m
 		}
 	}
 	return pages, nil
-}
-
-// SamplePages lists pages of samples: see [Reader.RowPages].
-func (r *Reader) SamplePages(ctx context.Context, ranks Ranks, rg model.TimeRange) ([]Addr, error) {
-	return r.RowPages(ctx, model.Samples, ranks, rg)
 }

@@ -40,7 +40,7 @@ func TestLongAndExtremeSeries(t *testing.T) {
 		if got := r.Meta().Range; got != anyTime {
 			t.Fatalf("range %v", got)
 		}
-		c := r.SamplesAt(context.Background(), model.TimeRange{Min: 50_000e9, Max: 50_010e9})
+		c := r.RowsAt(context.Background(), model.Samples, model.TimeRange{Min: 50_000e9, Max: 50_010e9})
 		for i := len(all) - 1; i >= 0; i-- {
 			var rows model.Rows
 			must(t, c.AppendRows(uint32(i), &rows))
@@ -103,7 +103,7 @@ func TestSamplePages(t *testing.T) {
 			}
 		}
 		rg := rapid.SampledFrom([]model.TimeRange{anyTime, {Min: 0, Max: 1700000000e9}, {Min: 1700001000e9, Max: 1700002000e9}}).Draw(rt, "range")
-		pages, err := r.SamplePages(context.Background(), ranks, rg)
+		pages, err := r.RowPages(context.Background(), model.Samples, ranks, rg)
 		must(t, err)
 		allowed := map[Addr]bool{}
 		for i, a := range pages {
@@ -115,7 +115,7 @@ func TestSamplePages(t *testing.T) {
 		for i := range r.footer.index[sampleSection] {
 			allowed[r.footer.index[sampleSection][i].addr] = true
 		}
-		c := r.Bind(&countingPages{r.pages, allowed}).SamplesAt(context.Background(), rg)
+		c := r.Bind(&countingPages{r.pages, allowed}).RowsAt(context.Background(), model.Samples, rg)
 		for _, rank := range ranks {
 			var got model.Rows
 			must(t, c.AppendRows(rank, &got))
@@ -213,7 +213,7 @@ func TestConcurrentReaders(t *testing.T) {
 	for g := range 4 {
 		wg.Go(func() {
 			rnd := rand.New(rand.NewPCG(uint64(g), 0))
-			c, s := r.SamplesAt(context.Background(), anyTime), r.SeriesAt(context.Background(), "t")
+			c, s := r.RowsAt(context.Background(), model.Samples, anyTime), r.SeriesAt(context.Background(), "t")
 			for range 300 {
 				rank := uint32(rnd.IntN(len(all)))
 				var rows model.Rows
@@ -261,7 +261,7 @@ func TestWriteErrorsAreTransientAndStick(t *testing.T) {
 func TestReadAllocations(t *testing.T) {
 	all := avalanche(2000, 10, 20)
 	r, _ := writePart(t, all, testOptions(true, Fast))
-	samples, series := r.SamplesAt(context.Background(), anyTime), r.SeriesAt(context.Background(), "t")
+	samples, series := r.RowsAt(context.Background(), model.Samples, anyTime), r.SeriesAt(context.Background(), "t")
 	var rows model.Rows
 	read := func() {
 		for rank := range uint32(len(all)) {
