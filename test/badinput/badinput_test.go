@@ -248,6 +248,7 @@ What Shale says to wrong, huge, truncated and hostile input. The test in ` + "`t
 memory, 8 tenants, 32 connections, bodies of 4 MiB and 8 MiB decoded, samples of at most 24 hours, queries of at most 5 s.
 After each line the server was ready, took a good write by each protocol and answered a query. Counters stand without
 ` + "`shale_`" + ` and ` + "`_total`" + `; what differs from run to run is in capitals. NOW is the Unix time in seconds.
+FILE and FOLDER hold a line of text and nothing of Shale's; on CLOSED nobody listens.
 `
 
 func (m *table) compare(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -29,8 +30,7 @@ func runUntil(ctx context.Context, t *testing.T, bin, dir string, env []string, 
 	cmd := exec.CommandContext(ctx, bin, args...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 10 * time.Second
-	// The default port of pickles may be another's.
-	cmd.Dir, cmd.Env = dir, append(append(os.Environ(), "SHALE_GRAPHITE_PICKLE_LISTEN=127.0.0.1:0"), env...)
+	cmd.Dir, cmd.Env = dir, append(environ(), env...)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err := cmd.Run()
@@ -58,37 +58,61 @@ func runUntil(ctx context.Context, t *testing.T, bin, dir string, env []string, 
 	return fmt.Sprint("exit ", cmd.ProcessState.ExitCode()), text
 }
 
+// environ is the environment of the test with nothing of Shale's but ports that nobody else can have.
+func environ() []string {
+	list := slices.DeleteFunc(os.Environ(), func(kv string) bool { return strings.HasPrefix(kv, "SHALE_") })
+	return append(list, "SHALE_HTTP_LISTEN=127.0.0.1:0", "SHALE_GRAPHITE_LISTEN=127.0.0.1:0", "SHALE_GRAPHITE_PICKLE_LISTEN=127.0.0.1:0")
+}
+
+// foreign is a folder of files that are not Shale's.
+func foreign(t *testing.T) string {
+	dir := t.TempDir()
+	for _, name := range []string{"notes.txt", "0000000001"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("not Shale's\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
 func commandLine(bin string) group {
 	g := group{title: "Command line"}
+	// In args, FILE is a file and FOLDER a folder that are not Shale's, and CLOSED a port on which nobody listens.
 	add := func(args string) {
 		g.attacks = append(g.attacks, attack{input: "shale " + args, do: func(t *testing.T, _ *server) (string, string) {
-			return runCommand(t, bin, t.TempDir(), nil, 5*time.Second, strings.Fields(args)...)
+			dir, words := foreign(t), args
+			if strings.Contains(words, "CLOSED") {
+				words = strings.ReplaceAll(words, "CLOSED", freeAddr(t))
+			}
+			words = strings.NewReplacer("FILE", filepath.Join(dir, "notes.txt"), "FOLDER", dir).Replace(words)
+			answer, text := runCommand(t, bin, t.TempDir(), nil, 5*time.Second, strings.Fields(words)...)
+			return answer, strings.ReplaceAll(text, dir, "FOLDER")
 		}})
 	}
 	for _, args := range []string{
 		"nosuch", "serve extra", "serve --nosuch", "serve --memory 1x", "serve --memory 0", "serve --memory -5GiB", "serve --memory 1KiB",
 		"serve --memory 150%", "serve --limits.tenants -1", "serve --limits.labels 0", "serve --limits.connections 0", "serve --limits.body-bytes 0",
 		"serve --query.timeout x", "serve --query.timeout 0", "serve --query.max-concurrent 0", "serve --http-listen x",
-		"serve --http-listen 127.0.0.1:99999", "serve --http-listen 192.0.2.1:0", "serve --graphite-listen nohost", "serve --graphite-listen 192.0.2.1:0 --http-listen 127.0.0.1:0", "serve --log.level loud",
+		"serve --http-listen 127.0.0.1:99999", "serve --http-listen 192.0.2.1:0", "serve --graphite-listen nohost", "serve --graphite-listen 192.0.2.1:0", "serve --log.level loud",
 		"serve --log.format xml", "serve --config /nonexistent.yml", "serve --config /", "serve --retention -1d", "serve --max-age 999999999999d",
-		"serve --disk 0", "serve --data-dir /dev/null --http-listen 127.0.0.1:0", "serve --data-dir /proc/x --http-listen 127.0.0.1:0",
-		"serve --bucket /dev/null --http-listen 127.0.0.1:0",
-		"query", "query up --url x", "query up --url http://127.0.0.1:1", "query up --time yesterday", "query up --start 1 --end 0", "query up --format xml",
+		"serve --disk 0", "serve --data-dir FILE", "serve --data-dir FILE/x", "serve --bucket FILE",
+		"query", "query up --url x", "query up --url http://CLOSED", "query up --time yesterday", "query up --start 1 --end 0", "query up --format xml",
 		"query up --step 5s", "query up --start 1 --step -5s",
 		"load", "load graphite --agents 0", "load graphite --rate NaN", "load graphite --rate x", "load remote-write --url ftp://x",
-		"load graphite --verify-only", "load graphite --verify-only --verify 1 --state /etc/passwd", "load graphite --verify-only --verify 1 --state /nonexistent",
-		"inspect part", "inspect part /etc/passwd", "inspect part /dev/null", "inspect part /dev/zero", "inspect part /", "inspect block /etc/passwd",
-		"inspect journal /etc/passwd", "inspect journal /etc", "inspect folder /nonexistent", "inspect folder /proc/self/fdinfo --check", "inspect catalogue /proc/self/fdinfo --check", "version extra",
+		"load graphite --verify-only", "load graphite --verify-only --verify 1 --state FILE", "load graphite --verify-only --verify 1 --state /nonexistent",
+		"inspect part", "inspect part FILE", "inspect part /dev/null", "inspect part /dev/zero", "inspect part FOLDER", "inspect block FILE",
+		"inspect journal FILE", "inspect folder /nonexistent", "inspect journal FOLDER", "inspect journal FOLDER --check",
+		"inspect folder FOLDER --check", "inspect catalogue FOLDER --check", "version extra",
 	} {
 		add(args)
 	}
 	g.attacks = append(g.attacks, attack{input: "shale load graphite --duration 1s, to a port where nobody listens", do: func(t *testing.T, _ *server) (string, string) {
-		answer, _ := runCommand(t, bin, t.TempDir(), nil, 10*time.Second, "load", "graphite", "--agents", "1", "--target", "127.0.0.1:1", "--duration", "1s", "--quiet")
+		answer, _ := runCommand(t, bin, t.TempDir(), nil, 10*time.Second, "load", "graphite", "--agents", "1", "--target", freeAddr(t), "--duration", "1s", "--quiet")
 		return answer, ""
 	}})
 	for _, kv := range []string{"SHALE_MEMORY=much", "SHALE_NOSUCH=1", "SHALE_QUERY_TIMEOUT=", "SHALE_CONFIG=/nonexistent.yml"} {
 		g.attacks = append(g.attacks, attack{input: kv + " shale serve", do: func(t *testing.T, _ *server) (string, string) {
-			return runCommand(t, bin, t.TempDir(), []string{kv}, 5*time.Second, "serve", "--http-listen", "127.0.0.1:0", "--graphite-listen", "")
+			return runCommand(t, bin, t.TempDir(), []string{kv}, 5*time.Second, "serve")
 		}})
 	}
 	for _, c := range []struct{ input, yaml string }{
@@ -114,8 +138,7 @@ func commandLine(bin string) group {
 				t.Fatal(err)
 			}
 			defer l.Close()
-			args := []string{"serve", "--http-listen", "127.0.0.1:0", "--graphite-listen", "127.0.0.1:0", "--memory", "64MiB", flag, l.Addr().String()}
-			return runCommand(t, bin, t.TempDir(), nil, 5*time.Second, args...)
+			return runCommand(t, bin, t.TempDir(), nil, 5*time.Second, "serve", "--memory", "64MiB", flag, l.Addr().String())
 		}})
 	}
 	taken("shale serve --http-listen on a port in use", "--http-listen")

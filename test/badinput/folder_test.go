@@ -190,8 +190,7 @@ func folders(bin, dir string) group {
 	g.attacks = append(g.attacks, attack{input: "in use by another process", do: func(t *testing.T, _ *server) (string, string) {
 		s := newServer(t, bin, t.TempDir())
 		s.start(t)
-		return runCommand(t, bin, s.dir, nil, 5*time.Second, "serve", "--data-dir", filepath.Join(s.dir, "data"), "--http-listen", "127.0.0.1:0",
-			"--graphite-listen", "127.0.0.1:0", "--memory", "64MiB")
+		return runCommand(t, bin, s.dir, nil, 5*time.Second, "serve", "--data-dir", filepath.Join(s.dir, "data"), "--memory", "64MiB")
 	}})
 	return g
 }

@@ -271,6 +271,7 @@ func graphiteUDP() group {
 				b[j] = byte((i*7919+j*104729)>>3&0xff | 0x80)
 			}
 			write(c, string(b))
+			time.Sleep(time.Millisecond) // the system's buffer may be small
 		}
 	})
 	return g

@@ -76,7 +76,7 @@ func (s *server) start(t *testing.T) {
 	}
 	defer f.Close()
 	s.cmd, s.done = exec.Command(s.program, s.args...), make(chan struct{})
-	s.cmd.Stdout, s.cmd.Stderr, s.cmd.Dir = f, f, s.dir
+	s.cmd.Stdout, s.cmd.Stderr, s.cmd.Dir, s.cmd.Env = f, f, s.dir, environ()
 	if err := s.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
