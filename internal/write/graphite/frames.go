@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/shaledb/shale/internal/model"
@@ -165,13 +166,12 @@ func (c *pickleConn) why(err error) string {
 }
 
 func tooLongError(head []byte, n, most int64) error {
-	for _, c := range head {
-		if c < ' ' || c > '~' {
-			return fmt.Errorf("%w: graphite: a pickle of %d bytes is announced, and %d are the most", model.ErrInvalid, n, most)
-		}
+	hint := ""
+	if !slices.ContainsFunc(head, func(c byte) bool { return c < ' ' || c > '~' }) {
+		hint = "; does a sender of text use the port of pickles?"
 	}
-	return fmt.Errorf("%w: graphite: a pickle of %d bytes is announced, and %d are the most; does a sender of text use the port of pickles?",
-		model.ErrInvalid, n, most)
+	return fmt.Errorf("%w: graphite: a pickle of %d bytes is announced, and %d are the most (limit: a 16th of limits.inflight-bytes, up to 16 MiB)%s",
+		model.ErrInvalid, n, most, hint)
 }
 
 // lost counts a pickle that cannot be taken, of which nobody knows how many points it has.

@@ -134,7 +134,7 @@ func TestBrokenFrames(t *testing.T) {
 		{undecodable, framed([]byte("N.")), "it holds None and not a list", true},
 		{undecodable, framed(bytes.Repeat([]byte("("), 9000)), "levels deep", true},
 		{tooLong, "put a.b.c 1 1700000000\n", "does a sender of text use the port of pickles", false},
-		{tooLong, "\x00\x01\x86\xa1", "a pickle of 100001 bytes is announced, and 100000 are the most", false},
+		{tooLong, "\x00\x01\x86\xa1", "a pickle of 100001 bytes is announced, and 100000 are the most (limit: a 16th of limits.inflight-bytes, up to 16 MiB)", false},
 		{cutOff, "\x00\x00", "inside the length", false},
 		{cutOff, "\x00\x00\x00\x05]", "unexpected EOF", false},
 		{cutOff, "\x00\x01\x00\x00" + strings.Repeat("]", 5000), "unexpected EOF", false},

@@ -155,21 +155,39 @@ func hostileZstd(t *testing.T) map[string]hostileBody {
 		"empty":                       {nil, 400, "not a zstd frame"},
 		"snappy":                      {encode(t, fleet(1)), 400, "not a zstd frame"},
 		"magic alone":                 {frame(0)[:4], 400, "not a zstd frame"},
-		"content of 2^62":             {append(frame(0xe0, huge...), 1, 0, 0), 413, "limits.decoded-bytes"},
+		"content of 2^62":             {append(frame(0xe0, huge...), 1, 0, 0), 400, "says that it has 4611686018427387904 bytes of content, and its blocks have 0 to 0"},
+		"content of 0, raw":           {frame(0x20, 0, 0x09, 0, 0, 'x'), 400, "says that it has 0 bytes of content, and its blocks have 1 to 1"},
+		"content of 9, compressed":    {lie(t, 9), 400, "the zstd frame of"},
+		"content of 5000, compressed": {lie(t, 5000), 400, "the zstd frame of"},
 		"content of 5 MiB":            {pack(t, make([]byte, 5<<20)), 413, "limits.decoded-bytes"},
 		"bomb of unknown size":        {stream(t, make([]byte, 64<<20)), 413, "limits.decoded-bytes"},
 		"a second frame is the bomb":  {append(pack(t, []byte("x")), pack(t, make([]byte, 64<<20))...), 413, "limits.decoded-bytes"},
-		"a window of 2 TiB":           {frame(0, 0xf8, 1, 0, 0), 400, "window"},
+		"a window of 2 TiB":           {frame(0, 0xf8, 1, 0, 0), 400, "window of 2199023255552 bytes and 134217728 are allowed"},
 		"a window of 256 MiB":         {frame(0, (28-10)<<3, 1, 0, 0), 400, "window"},
 		"a dictionary":                {frame(1, 0x40, 7, 1, 0, 0), 400, "dictionary"},
 		"wrong checksum":              {flip(pack(t, marshalV1(t, fleet(3))), -1), 400, "the zstd frame of"},
 		"flipped in the middle":       {flip(pack(t, marshalV1(t, fleet(300))), 200), 400, ""},
 		"garbage behind":              {append(pack(t, marshalV1(t, fleet(1))), "garbage"...), 400, "not a zstd frame"},
-		"less content than announced": {frame(0xa0, 10, 0, 0, 0, 0x09, 0, 0, 'x'), 400, "the zstd frame of"},
+		"less content than announced": {frame(0xa0, 10, 0, 0, 0, 0x09, 0, 0, 'x'), 400, "says that it has 10 bytes of content, and its blocks have 1 to 1"},
 		"too many frames":             {bytes.Repeat(pack(t, []byte("x")), maxFrames+1), 400, "more than 1024 zstd frames"},
 		"skippable, cut off":          {[]byte("\x50\x2a\x4d\x18\xff\xff\xff\xffx"), 400, "cut off"},
 		"no last block":               {frame(0, 0x40, 0x08, 0, 0, 'x'), 400, "cut off"},
 	}
+}
+
+// lie makes a frame of a compressed block with 2,000 bytes, and says that they are n.
+func lie(t *testing.T, n uint16) []byte {
+	t.Helper()
+	b := pack(t, bytes.Repeat([]byte("0123456789"), 200), zstd.WithSingleSegment(true), zstd.WithEncoderCRC(false))
+	if b[4] != 0x60 || b[7]>>1&3 != 2 {
+		t.Fatalf("% x is not of the form that is wanted", b[:10])
+	}
+	// A size of two bytes counts from 256 on; one byte, from 0 on.
+	if n >= 256 {
+		binary.LittleEndian.PutUint16(b[5:], n-256)
+		return b
+	}
+	return append(frame(0x20, byte(n)), b[7:]...)
 }
 
 // flip changes a byte, from the end if at is negative.
@@ -188,6 +206,7 @@ func FuzzZstd(f *testing.F) {
 	f.Add(append(pack(f, nil), pack(f, make([]byte, 1000))...))
 	f.Add(frame(0, 0x40, 0x0b, 0, 0, 'x'))
 	f.Add(frame(0xe0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0))
+	f.Add(frame(0x20, 0, 0x09, 0, 0, 'x'))
 	d := newDecoder()
 	f.Fuzz(func(t *testing.T, body []byte) {
 		const limit = 1 << 20

@@ -37,6 +37,7 @@ func TestExemplars(t *testing.T) {
 		"one":                 {[]string{"trace_id", "abc"}, model.LabelsOf("trace_id", "abc"), ""},
 		"unordered":           {[]string{"z", "1", "a", "2"}, model.LabelsOf("a", "2", "z", "1"), ""},
 		"an empty value":      {[]string{"a", "", "trace_id", "x"}, model.LabelsOf("trace_id", "x"), ""},
+		"an empty name":       {[]string{"", "x", "a", "b"}, model.LabelsOf("", "x", "a", "b"), ""}, // as upstream
 		"128 characters":      {[]string{"trace_id", long(120)}, model.LabelsOf("trace_id", long(120)), ""},
 		"129 characters":      {[]string{"trace_id", long(121)}, nil, write.ReasonExemplar},
 		"128, one not UTF-8":  {[]string{"trace_id", long(119) + "\xff"}, nil, write.ReasonLabels},

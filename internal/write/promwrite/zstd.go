@@ -36,6 +36,10 @@ func nextFrame(in []byte, p int) (f zstdFrame, err error) {
 		return f, fmt.Errorf("%w: remote write body: the zstd frame at byte %d of the body is cut off", model.ErrInvalid, p)
 	}
 	f.begin, f.end = p, p+h.HeaderSize
+	if !h.Skippable && h.WindowSize > maxWindow {
+		return f, fmt.Errorf("%w: remote write body: the zstd frame at byte %d of the body has a window of %d bytes and %d are allowed",
+			model.ErrInvalid, p, h.WindowSize, maxWindow)
+	}
 	if h.Skippable {
 		if uint64(h.SkippableSize) > uint64(len(in)-f.end) {
 			return cut()
@@ -44,6 +48,7 @@ func nextFrame(in []byte, p int) (f zstdFrame, err error) {
 		f.exact = true
 		return f, nil
 	}
+	least := uint64(0) // bytes that the blocks have for certain
 	for last := false; !last; {
 		if len(in)-f.end < 3 {
 			return cut()
@@ -54,10 +59,10 @@ func nextFrame(in []byte, p int) (f zstdFrame, err error) {
 		size := head >> 3
 		switch head >> 1 & 3 {
 		case 0: // as it is
-			f.content += uint64(size)
+			f.content, least = f.content+uint64(size), least+uint64(size)
 			f.end += size
 		case 1: // one byte, so many times
-			f.content += uint64(size)
+			f.content, least = f.content+uint64(size), least+uint64(size)
 			f.end++
 		default:
 			f.content += maxBlock
@@ -74,6 +79,11 @@ func nextFrame(in []byte, p int) (f zstdFrame, err error) {
 		return cut()
 	}
 	if h.HasFCS {
+		// A size that the blocks cannot have is a lie, and no question of limits.
+		if said := h.FrameContentSize; said < least || said > f.content {
+			return f, fmt.Errorf("%w: remote write body: the zstd frame at byte %d of the body says that it has %d bytes of content, and its blocks have %d to %d",
+				model.ErrInvalid, p, said, least, f.content)
+		}
 		f.content, f.exact = h.FrameContentSize, true
 	}
 	return f, nil
@@ -92,7 +102,7 @@ func (d *decoder) decodeZstd(in []byte, out *buffer, limit int64, grow func(int6
 			return fmt.Errorf("%w: remote write body: more than %d zstd frames", model.ErrInvalid, maxFrames)
 		}
 		if f.exact && f.content > uint64(limit) {
-			return tooLarge("decoded body", int64(min(f.content, 1<<62)), "limits.decoded-bytes", limit)
+			return tooLarge("decoded body", int64(f.content), "limits.decoded-bytes", limit)
 		}
 		p, room, exact = f.end, room+f.content, exact && f.exact
 	}
@@ -111,11 +121,14 @@ func (d *decoder) decodeZstd(in []byte, out *buffer, limit int64, grow func(int6
 			return err
 		}
 		least := min(uint64(n)+f.content, room)
-		// An error is what it is, unless the room was too small for what might have come.
 		content, err := d.zstd.DecodeAll(in[f.begin:f.end], out.bytes[n:n:least])
+		over := len(content) > int(least)-n
 		switch short := least-uint64(n) < f.content; {
-		case err != nil && short || len(content) > int(least)-n:
+		case short && (err != nil || over): // an error is what it is, unless the room was too small for what might have come
 			return tooLarge("decoded body", limit+1, "limits.decoded-bytes", limit)
+		case over:
+			return fmt.Errorf("%w: remote write body: the zstd frame at byte %d of the body has more than the %d bytes of content that it says or may have",
+				model.ErrInvalid, f.begin, f.content)
 		case err != nil:
 			return fmt.Errorf("%w: remote write body: the zstd frame of %d bytes at byte %d of the body: %w", model.ErrInvalid, f.end-f.begin, f.begin, err)
 		}
