@@ -188,7 +188,7 @@ func (ws *windowSorter) groupAt(t int64) (g group, end int64) {
 			return late, w
 		}
 		if end := w + int64(ws.h.o.Window); t < end {
-			return windowGroup(w), end
+			return windowGroup(w, ws.h.o.Window), end
 		}
 	}
 	return late, 1<<63 - 1

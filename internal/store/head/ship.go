@@ -81,7 +81,7 @@ func (h *Head) shipDue(ctx context.Context) (shipped bool, err error) {
 func (h *Head) shipGroup(ctx context.Context, s model.Signal, g group) error {
 	if g == late {
 		for _, w := range h.groups(s) {
-			if start, ok := w.window(); ok && h.lateReaches(s, start) {
+			if times, ok := w.window(); ok && h.lateReaches(s, times) {
 				if err := h.shipAll(ctx, s, w); err != nil {
 					return err
 				}
@@ -105,8 +105,8 @@ func (h *Head) due(s model.Signal, g group, now int64) bool {
 			oldest = min(oldest, i.Created)
 		}
 	}
-	if start, ok := g.window(); ok {
-		return h.closed(start, now) || bytes >= h.o.WindowBytes
+	if times, ok := g.window(); ok {
+		return h.closed(times, now) || bytes >= h.o.WindowBytes
 	}
 	return bytes >= h.o.LateBytes || now-oldest >= int64(h.o.LateAge)
 }

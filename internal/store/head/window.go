@@ -20,17 +20,29 @@ const (
 	late  group = "late"
 )
 
-// windowGroup names the group of a window by its start in Unix nanoseconds.
-func windowGroup(start int64) group { return group("window " + strconv.FormatInt(start, 10)) }
+// windowGroup names the group of a window by its start in Unix nanoseconds, and its length.
+func windowGroup(start int64, length time.Duration) group {
+	return group(fmt.Sprintf("window %d %d", start, int64(length)))
+}
 
-// window returns the start of the window of a group.
-func (g group) window() (start int64, ok bool) {
-	digits, ok := strings.CutPrefix(string(g), "window ")
+// window returns the times of the window of a group.
+func (g group) window() (times model.TimeRange, ok bool) {
+	text, ok := strings.CutPrefix(string(g), "window ")
 	if !ok {
-		return 0, false
+		return times, false
 	}
-	start, err := strconv.ParseInt(digits, 10, 64)
-	return start, err == nil
+	first, last, _ := strings.Cut(text, " ")
+	start, err := strconv.ParseInt(first, 10, 64)
+	if err != nil {
+		return times, false
+	}
+	length, err := strconv.ParseInt(last, 10, 64)
+	return windowAt(start, time.Duration(length)), err == nil && length > 0
+}
+
+// windowAt returns the times of the window that begins at start.
+func windowAt(start int64, length time.Duration) model.TimeRange {
+	return model.TimeRange{Min: start, Max: start + int64(length) - 1}
 }
 
 func (g group) check() error {
@@ -56,31 +68,46 @@ func floorTo(t int64, d time.Duration) int64 {
 // the grace, those that the future samples may reach, and those that closed and are not shipped yet.
 //
 // A window that late rows reach into takes none, which happens only when the clock was stepped back: the newer rows
-// must not be shipped before those, since the head counts as newer than every block.
+// must not be shipped before those, since the head counts as newer than every block. For the same reason windows take
+// none that overlap one of another length, which the settings gave when the program ran before.
 func (h *Head) openWindows(s model.Signal, now int64) []int64 {
 	var open []int64
 	last := floorTo(now+int64(h.o.MaxFuture), h.o.Window)
 	for w := floorTo(now-int64(h.o.Grace), h.o.Window); w <= last; w += int64(h.o.Window) {
 		open = append(open, w)
 	}
+	var old []model.TimeRange
 	for _, p := range h.snapshot() {
-		if w, ok := p.info.Group.window(); ok && p.info.Signal == s && p.info.Ship == 0 {
-			open = append(open, w)
+		times, ok := p.info.Group.window()
+		if !ok || p.info.Signal != s {
+			continue
+		}
+		if !h.current(times) {
+			old = append(old, times)
+		} else if p.info.Ship == 0 {
+			open = append(open, times.Min)
 		}
 	}
 	slices.Sort(open)
-	return slices.DeleteFunc(slices.Compact(open), func(w int64) bool { return h.lateReaches(s, w) })
+	return slices.DeleteFunc(slices.Compact(open), func(w int64) bool {
+		times := windowAt(w, h.o.Window)
+		return h.lateReaches(s, times) || slices.ContainsFunc(old, times.Overlaps)
+	})
 }
 
 // lateReaches reports whether late rows lie in, or around, a window.
-func (h *Head) lateReaches(s model.Signal, start int64) bool {
-	window := model.TimeRange{Min: start, Max: start + int64(h.o.Window) - 1}
+func (h *Head) lateReaches(s model.Signal, window model.TimeRange) bool {
 	return slices.ContainsFunc(h.snapshot(), func(p *localPart) bool {
 		return p.info.Group == late && p.info.Signal == s && p.info.Range.Overlaps(window)
 	})
 }
 
+// current reports whether a window has the length that windows have now.
+func (h *Head) current(window model.TimeRange) bool {
+	return window == windowAt(window.Min, h.o.Window)
+}
+
 // closed reports whether a window's time for rows is over.
-func (h *Head) closed(start, now int64) bool {
-	return now >= start+int64(h.o.Window)+int64(h.o.Grace)
+func (h *Head) closed(window model.TimeRange, now int64) bool {
+	return !h.current(window) || now > window.Max+int64(h.o.Grace)
 }

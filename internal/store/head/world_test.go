@@ -27,6 +27,7 @@ const testSeed model.KeySeed = 42
 type bucketOfBlocks struct {
 	fs     vfs.FS
 	blocks map[string]*part.Reader // by what makes a block's id
+	order  []string                // in which they came: of two blocks the later one counts, as in the catalogue
 	fail   bool
 }
 
@@ -50,7 +51,11 @@ func (b *bucketOfBlocks) Ship(ctx context.Context, blk Block) error {
 	if err := part.Check(ctx, r); err != nil {
 		return err
 	}
-	b.blocks[fmt.Sprint(blk.Meta.Signal, blk.Meta.SeqLo, blk.Meta.SeqHi, blk.Meta.Range, blk.Cut)] = r
+	name := fmt.Sprint(blk.Meta.Signal, blk.Meta.SeqLo, blk.Meta.SeqHi, blk.Meta.Range, blk.Cut)
+	if b.blocks[name] == nil {
+		b.order = append(b.order, name)
+	}
+	b.blocks[name] = r
 	return nil
 }
 
@@ -172,7 +177,8 @@ func (w *world) open() {
 	w.bucket.fs = w.fs
 	h, err := Open(context.Background(), Options{
 		FS: w.fs, Dir: "/head", Seed: testSeed, Node: "n", KnownBytes: w.knownBytes, Shipper: w.bucket,
-		Now: func() int64 { return w.now },
+		Window: rapid.SampledFrom([]time.Duration{2 * time.Hour, 2 * time.Hour, 5 * time.Minute, 24 * time.Hour}).Draw(w.t, "window"),
+		Now:    func() int64 { return w.now },
 		Truncate: func(covered uint64) error {
 			for len(w.pending) > 0 && w.pending[0].seq <= covered {
 				w.pending = w.pending[1:]
@@ -332,11 +338,8 @@ func contentOf(got map[seriesID]*content, tenant string, l model.Labels) *conten
 
 // addTo adds the rows of shipped blocks, the older ones first.
 func (b *bucketOfBlocks) addTo(tenant string, got map[seriesID]*content) {
-	blocks := slices.SortedFunc(maps.Values(b.blocks), func(a, b *part.Reader) int {
-		return cmp.Compare(a.Meta().SeqHi, b.Meta().SeqHi)
-	})
-	for _, r := range blocks {
-		s := r.Stream()
+	for _, name := range b.order {
+		s := b.blocks[name].Stream()
 		for s.Next(context.Background()) {
 			if s.Tenant() == tenant {
 				c := contentOf(got, tenant, s.Labels())
