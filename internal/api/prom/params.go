@@ -38,16 +38,10 @@ func parseTime(s string) (time.Time, error) {
 		}
 		whole, frac := math.Modf(t)
 		// Whole milliseconds as an integer: .57 times a thousand million would be a nanosecond, and then a millisecond, short.
-		return time.Unix(int64(whole), int64(math.Round(frac*1000))*int64(time.Millisecond)).UTC(), nil
+		return inBounds(time.Unix(int64(whole), int64(math.Round(frac*1000))*int64(time.Millisecond)).UTC()), nil
 	}
 	if t, err := time.Parse(time.RFC3339Nano, s); err == nil {
-		switch {
-		case t.Before(minTime):
-			return minTime, nil
-		case t.After(maxTime):
-			return maxTime, nil
-		}
-		return t, nil
+		return inBounds(t), nil
 	}
 	switch s {
 	case upstreamMinTime:
@@ -56,6 +50,16 @@ func parseTime(s string) (time.Time, error) {
 		return maxTime, nil
 	}
 	return time.Time{}, fmt.Errorf("cannot parse %.200q to a valid timestamp", s)
+}
+
+func inBounds(t time.Time) time.Time {
+	switch {
+	case t.Before(minTime):
+		return minTime
+	case t.After(maxTime):
+		return maxTime
+	}
+	return t
 }
 
 // timeParam reads a time that may be left out.
