@@ -115,7 +115,12 @@ func responseType(accepted []prompb.ReadRequest_ResponseType) (prompb.ReadReques
 			return t, nil
 		}
 	}
-	return 0, fmt.Errorf("server does not support any of the requested response types: %.10v; supported: [SAMPLES STREAMED_XOR_CHUNKS]", accepted)
+	const most = 10
+	more := ""
+	if len(accepted) > most {
+		accepted, more = accepted[:most], fmt.Sprintf(" and %d more", len(accepted)-most)
+	}
+	return 0, fmt.Errorf("server does not support any of the requested response types: %v%s; supported: [SAMPLES STREAMED_XOR_CHUNKS]", accepted, more)
 }
 
 // readQuery is one query of a remote read. Times are Unix milliseconds, both included.

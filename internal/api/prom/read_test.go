@@ -2,9 +2,7 @@ package prom_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
@@ -29,7 +27,6 @@ import (
 
 	"github.com/shaledb/shale/internal/api/prom"
 	"github.com/shaledb/shale/internal/model"
-	"github.com/shaledb/shale/internal/read/readtest"
 )
 
 const (
@@ -337,83 +334,6 @@ func TestReadOverTheStore(t *testing.T) {
 	if n := len(decodeSamples(t, w.read(readBody(t, asSamples, late))).Results[0].Timeseries); n != 1 {
 		t.Errorf("%d series", n)
 	}
-}
-
-func TestReadLimits(t *testing.T) {
-	load := []string{`up{job="a"} 900:1 930:1 960:1 990:1`, `up{job="b"} 900:1 930:1 960:1`}
-	limited := func(l prom.Limits) *world {
-		w := newWorld(t, func(o *prom.Options) { o.Limits = l })
-		w.mustLoad(t, "anonymous", load...)
-		return w
-	}
-	both := func(w *world, code int, words string) {
-		t.Helper()
-		for _, kind := range []prompb.ReadRequest_ResponseType{asSamples, asChunks} {
-			refused(t, w.read(readBody(t, kind, of("up"))), code, words)
-		}
-	}
-	both(limited(prom.Limits{MaxSeries: 1}), 422, "query.max-series")
-	both(limited(prom.Limits{MaxSamples: 6}), 422, "query.max-samples")
-	both(limited(prom.Limits{MaxBytes: 3000}), 422, "query.max-bytes")
-	both(limited(prom.Limits{Timeout: time.Nanosecond}), 503, "deadline")
-	refused(t, limited(prom.Limits{MaxReadSamples: 6}).read(readBody(t, asSamples, of("up"))), 400, "exceeded sample limit (6)")
-	w := limited(prom.Limits{MaxReadSamples: 7})
-	decodeSamples(t, w.read(readBody(t, asSamples, of("up"), of("up"))))
-
-	w = limited(prom.Limits{MaxBodyBytes: 300})
-	refused(t, w.read(make([]byte, 301)), 413, "larger than 300 bytes")
-	refused(t, w.read(snappy.Encode(nil, make([]byte, 301))), 400, "decoded length 301 exceeds limit 300")
-	w = limited(prom.Limits{})
-	var many []*prompb.Query
-	for range 257 {
-		many = append(many, &prompb.Query{})
-	}
-	refused(t, w.read(readBody(t, asSamples, many...)), 400, "257 queries; at most 256")
-	// A small body must not become a large request.
-	w = limited(prom.Limits{MaxBytes: 1 << 20})
-	refused(t, w.read(snappy.Encode(nil, bytes.Repeat([]byte{0x0a, 0}, 1<<14))), 422, "query.max-bytes")
-	for _, c := range []struct {
-		name string
-		body []byte
-		word string
-	}{
-		{"empty", nil, "snappy"}, {"no snappy", []byte("hello, world"), "snappy"}, {"no protobuf", snappy.Encode(nil, []byte("hello")), "prom"},
-		{"a bad expression", readBody(t, asSamples, of("(")), "error parsing regexp"},
-		{"a bad matcher", readBody(t, asSamples, &prompb.Query{Matchers: []*prompb.LabelMatcher{{Type: 8}}}), "invalid matcher type"},
-		{"a bad type", readBody(t, 9, of("up")), "server does not support any of the requested response types: [9]"},
-	} {
-		if r := w.read(c.body); r.Code != 400 {
-			t.Errorf("%s: %s", c.name, show(r))
-		} else {
-			refused(t, r, 400, "")
-		}
-	}
-	refused(t, w.read(readBody(t, asSamples, of("up")), "X-Scope-OrgID: a/b"), 400, "tenant ID")
-}
-
-func TestReadErrorsOfTheStore(t *testing.T) {
-	for _, c := range []struct {
-		err  error
-		code int
-	}{
-		{fmt.Errorf("%w: disk", model.ErrTransient), 503}, {fmt.Errorf("%w: head", model.ErrClosed), 503}, {fmt.Errorf("%w: page 7", model.ErrCorrupt), 500},
-		{fmt.Errorf("%w: x", model.ErrLimit), 422}, {errors.New("something"), 422}, {context.DeadlineExceeded, 503},
-	} {
-		w := newWorld(t, nil)
-		w.mustLoad(t, "anonymous", `up{job="a"} 990:1`, `up{job="b"} 990:1`)
-		for _, f := range []readtest.Failure{{Select: c.err}, {Next: c.err}, {Rows: c.err}} {
-			w.memory.Fail(f)
-			refused(t, w.read(readBody(t, asSamples, of("up"))), c.code, c.err.Error())
-			refused(t, w.read(readBody(t, asChunks, of("up"))), c.code, c.err.Error())
-			refused(t, w.get("/federate?match[]=up"), c.code, c.err.Error())
-		}
-	}
-}
-
-// failing is a series whose samples fail after some.
-type failing struct {
-	storage.Series
-	err error
 }
 
 func (f failing) Iterator(chunkenc.Iterator) chunkenc.Iterator {

@@ -1,6 +1,7 @@
 package prom
 
 import (
+	"errors"
 	"fmt"
 	"regexp/syntax"
 
@@ -31,12 +32,17 @@ const (
 type regexCharge struct {
 	quota   *model.Quota
 	regexes int
+	bytes   int64 // of expressions and selectors
 }
 
 // text charges an expression or a selector, for its tree and its regular expressions. Text that cannot be parsed
 // passes, up to its first error, which the parser will find, too. An error that is none of the quota's is an [apiError].
 func (c *regexCharge) text(text string) error {
-	if err := c.quota.TakeBytes(treeBytes * int64(len(text))); err != nil {
+	c.bytes += int64(len(text))
+	if err := c.quota.TakeBytes(treeBytes * int64(len(text))); errors.Is(err, model.ErrLimit) {
+		return fmt.Errorf("%w: the text of the query has %d bytes, and query.max-bytes of %d is enough to parse about %d; write a shorter one",
+			model.ErrLimit, c.bytes, c.quota.MaxBytes, c.quota.MaxBytes/(treeBytes+bodyBytes))
+	} else if err != nil {
 		return err
 	}
 	var item parser.Item

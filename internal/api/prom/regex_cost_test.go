@@ -56,6 +56,7 @@ func TestRegexesAreCharged(t *testing.T) {
 		{"classes", selector(1, strings.Repeat(`\pL`, 20_000)), "query.max-bytes", 422, false},
 		{"repeated classes", selector(100, `\pL{1000}`), "query.max-bytes", 422, false},
 		{"nodes", selector(1, strings.Repeat("()", 50_000)), "query.max-bytes", 422, false},
+		{"spaces", strings.Repeat(" ", 500_000), "the text of the query has 500000 bytes, and query.max-bytes of 16777216 is enough to parse about 246723", 422, false},
 		{"functions", strings.Repeat("label_replace(x,'a','','b','.{1000}') or ", 500) + "x", "query.max-bytes", 422, true},
 	} {
 		for path, param := range compiling {
