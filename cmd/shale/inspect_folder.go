@@ -5,14 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	bucketfs "github.com/shaledb/shale/internal/bucket/fs"
 	"github.com/shaledb/shale/internal/config"
 	"github.com/shaledb/shale/internal/journal/local"
+	"github.com/shaledb/shale/internal/store/catalog"
 	"github.com/shaledb/shale/internal/store/head"
 	"github.com/shaledb/shale/internal/store/part"
 )
@@ -24,6 +27,9 @@ type inspectJournalCmd struct {
 
 // Run lists or checks.
 func (i *inspectJournalCmd) Run(ctx context.Context, p *process) error {
+	if err := hasSegments(i.Dir); err != nil {
+		return err
+	}
 	if !i.Check {
 		return local.Dump(ctx, p.stdout, vfs.Default, i.Dir)
 	}
@@ -34,21 +40,41 @@ func (i *inspectJournalCmd) Run(ctx context.Context, p *process) error {
 	return err
 }
 
+// hasSegments refuses a folder of which there is nothing to say: a journal always has a segment, from its start on.
+func hasSegments(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), ".journal") {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s holds no segment of a journal (*.journal)", dir)
+}
+
 type inspectFolderCmd struct {
 	Dir   string `arg:"" type:"existingdir" help:"The data folder."`
 	Check bool   `help:"Read everything and verify all that can be verified."`
 }
 
-// journalDir and headDir are the names of these rooms' folders in a data folder.
+// journalDir, headDir and bucketDir are the names of these rooms' folders in a data folder.
 const (
 	journalDir = "journal"
 	headDir    = "head"
+	bucketDir  = "bucket"
 )
 
 // Run lists every file, and with --check reads it. It goes on after damage, so that all of it is known.
 func (i *inspectFolderCmd) Run(ctx context.Context, p *process) error {
+	if i.Check {
+		if err := i.isDataFolder(); err != nil {
+			return err
+		}
+	}
 	w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
-	damaged := 0
+	var damaged []string
 	err := filepath.WalkDir(i.Dir, func(name string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil // a server that runs has replaced it
@@ -61,8 +87,8 @@ func (i *inspectFolderCmd) Run(ctx context.Context, p *process) error {
 		}
 		text, err := i.entry(ctx, name, d)
 		if err != nil {
-			damaged++
-			text = err.Error()
+			damaged = append(damaged, name)
+			text = strings.ReplaceAll(err.Error(), "\n", "; ") // a line for each file
 		}
 		if text != "" {
 			fmt.Fprintf(w, "%s\t%s\n", name, text)
@@ -72,8 +98,25 @@ func (i *inspectFolderCmd) Run(ctx context.Context, p *process) error {
 	if err := errors.Join(err, w.Flush()); err != nil {
 		return err
 	}
-	if damaged > 0 {
-		return fmt.Errorf("%d files are damaged or cannot be read", damaged)
+	if n := len(damaged); n > 0 {
+		const most = 10
+		return fmt.Errorf("%d files or folders are damaged or cannot be read:\n  %s", n, strings.Join(damaged[:min(n, most)], "\n  "))
+	}
+	return nil
+}
+
+// isDataFolder tells a folder in which nothing is damaged from one in which there is nothing.
+func (i *inspectFolderCmd) isDataFolder() error {
+	for _, name := range []string{journalDir, headDir} {
+		info, err := os.Stat(filepath.Join(i.Dir, name))
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return fmt.Errorf("%s is no data folder of Shale: it has no folder %s", i.Dir, name)
+		case err != nil:
+			return err
+		case !info.IsDir():
+			return fmt.Errorf("%s is no data folder of Shale: %s in it is no folder", i.Dir, name)
+		}
 	}
 	return nil
 }
@@ -81,13 +124,7 @@ func (i *inspectFolderCmd) Run(ctx context.Context, p *process) error {
 // entry describes a file, and a journal's folder as a whole. Its error is what is wrong with it.
 func (i *inspectFolderCmd) entry(ctx context.Context, name string, d fs.DirEntry) (string, error) {
 	if d.IsDir() {
-		switch {
-		case i.Check && d.Name() == journalDir:
-			return "records in order", local.Check(ctx, vfs.Default, name)
-		case i.Check && d.Name() == headDir:
-			return "parts and manifest in order", head.Check(ctx, vfs.Default, name)
-		}
-		return "", nil
+		return i.folder(ctx, name)
 	}
 	info, err := d.Info()
 	if err != nil {
@@ -107,6 +144,33 @@ func (i *inspectFolderCmd) entry(ctx context.Context, name string, d fs.DirEntry
 		return nil
 	})
 	return text, err
+}
+
+// folder checks what only the files of a folder together tell.
+func (i *inspectFolderCmd) folder(ctx context.Context, name string) (string, error) {
+	if !i.Check || filepath.Dir(name) != filepath.Clean(i.Dir) {
+		return "", nil
+	}
+	switch filepath.Base(name) {
+	case journalDir:
+		if err := hasSegments(name); err != nil {
+			return "", err
+		}
+		return "records in order", local.Check(ctx, vfs.Default, name)
+	case headDir:
+		return "parts and manifest in order", head.Check(ctx, vfs.Default, name)
+	case bucketDir:
+		b, err := bucketfs.New(vfs.Default, name)
+		if err != nil {
+			return "", err
+		}
+		survey, err := catalog.Look(ctx, b)
+		if err != nil {
+			return "", err
+		}
+		return "seed and catalogue in order", errors.Join(survey.Problems...)
+	}
+	return "", nil
 }
 
 // isPart tells by its place and name whether a file is to be a part: a local one or a block of the bucket.

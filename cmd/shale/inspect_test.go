@@ -83,6 +83,13 @@ func TestInspectFolder(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "head", "MANIFEST"), []byte(manifest), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	b, err := bucketfs.New(vfs.Default, filepath.Join(dir, "bucket"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := catalog.EnsureSeed(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
 	data := writePart(t, filepath.Join(dir, "bucket", "blocks", "b1"), 7)
 	j, err := local.Open(local.Options{FS: vfs.Default, Dir: filepath.Join(dir, "journal"), Apply: func(uint64, *model.Batch) {}})
 	if err != nil {
@@ -91,17 +98,17 @@ func TestInspectFolder(t *testing.T) {
 	if err := j.Start(1); err != nil {
 		t.Fatal(err)
 	}
-	b := &model.Batch{Tenant: "team", Signal: model.Metrics}
+	batch := &model.Batch{Tenant: "team", Signal: model.Metrics}
 	l := model.LabelsOf("__name__", "up")
-	b.AddSample(l.Key(0, model.Metrics), 1767225600e9, 1)
-	if err := j.Append(t.Context(), b); err != nil {
+	batch.AddSample(l.Key(0, model.Metrics), 1767225600e9, 1)
+	if err := j.Append(t.Context(), batch); err != nil {
 		t.Fatal(err)
 	}
 	if err := j.Close(); err != nil {
 		t.Fatal(err)
 	}
 	code, out, errs := shale(t, nil, "inspect", "folder", dir, "--check")
-	if code != exitOK || strings.Count(out, "in order") != 4 {
+	if code != exitOK || strings.Count(out, "in order") != 5 {
 		t.Errorf("exit %d\n%s%s", code, out, errs)
 	}
 	if code, out, errs := shale(t, nil, "inspect", "journal", filepath.Join(dir, "journal")); code != exitOK || !strings.Contains(out, "record 1") {
@@ -111,9 +118,48 @@ func TestInspectFolder(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "bucket", "blocks", "b1"), data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	code, out, errs = shale(t, nil, "inspect", "folder", dir, "--check")
-	if code != exitFailed || strings.Count(out, "in order") != 3 || !strings.Contains(errs, "1 files are damaged") {
-		t.Errorf("with a damaged block: exit %d\n%s%s", code, out, errs)
+	damaged := func(what string, inOrder int, wants ...string) {
+		t.Helper()
+		code, out, errs := shale(t, nil, "inspect", "folder", dir, "--check")
+		if code != exitFailed || strings.Count(out, "in order") != inOrder {
+			t.Errorf("%s: exit %d\n%s%s", what, code, out, errs)
+		}
+		for _, want := range wants {
+			if !strings.Contains(errs, want) {
+				t.Errorf("%s: %s lacks %q", what, errs, want)
+			}
+		}
+	}
+	damaged("a damaged block", 4, "1 files or folders are damaged", filepath.Join("bucket", "blocks", "b1"))
+	for _, name := range []string{"bucket/seed", "journal/00000000000000000001.journal"} {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	damaged("no seed and no journal", 2, "3 files or folders are damaged", filepath.Join(dir, "bucket")+"\n", filepath.Join(dir, "journal"))
+}
+
+// TestInspectForeign: where there is nothing of Shale's, nothing is in order.
+func TestInspectForeign(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "0000000001"), []byte("not Shale's\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for args, want := range map[string]string{
+		"journal": "no segment of a journal", "journal --check": "no segment of a journal",
+		"folder --check": "no data folder of Shale: it has no folder journal", "catalogue": "1 things are wrong", "catalogue --check": "1 things are wrong",
+	} {
+		what, flags, _ := strings.Cut(args, " ")
+		code, out, errs := shale(t, nil, append([]string{"inspect", what, dir}, strings.Fields(flags)...)...)
+		if code != exitFailed || !strings.Contains(errs, want) || strings.Contains(out, "in order") {
+			t.Errorf("inspect %s: exit %d\n%s%s", args, code, out, errs)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "journal"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, errs := shale(t, nil, "inspect", "folder", dir, "--check"); code != exitFailed || !strings.Contains(errs, "journal in it is no folder") {
+		t.Errorf("a file called journal: exit %d, %s", code, errs)
 	}
 }
 

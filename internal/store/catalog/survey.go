@@ -22,7 +22,7 @@ type Reader interface {
 
 // Survey is all that there is in a bucket, for people. It goes on after damage.
 type Survey struct {
-	// Seed is the key seed. It is 0 if the bucket has none.
+	// Seed is the key seed. It is 0 if the bucket has none, which is a problem.
 	Seed    model.KeySeed
 	Records []SurveyRecord // in the order in which they were committed
 	Blocks  []SurveyBlock  // in the order of their first times
@@ -85,7 +85,11 @@ func Look(ctx context.Context, b Reader) (*Survey, error) {
 			records = append(records, r)
 		}
 	}
-	if s.Seed, err = Seed(ctx, b); err != nil && !(errors.Is(err, bucket.ErrNotFound) && len(names)+len(sizes) == 0) {
+	if s.Seed, err = Seed(ctx, b); errors.Is(err, bucket.ErrNotFound) {
+		// The first thing that a server puts into a bucket is the seed.
+		err = fmt.Errorf("%s: %w: the object is missing: this is no bucket of Shale, or it has lost it", seedName, model.ErrCorrupt)
+	}
+	if err != nil {
 		s.Problems = append(s.Problems, err)
 	}
 	s.blocks(records, sizes)

@@ -35,8 +35,9 @@ func TestInspect(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	inspect(0, "0 records, 0 blocks")
+	inspect(1, "0 records, 0 blocks", "WRONG: seed: corrupt: the object is missing: this is no bucket of Shale")
 	w.plantSeed(t)
+	inspect(0, "0 records, 0 blocks")
 	ship := func() catalog.Block {
 		s := w.shipment()
 		for i := range 5 {
