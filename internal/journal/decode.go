@@ -8,8 +8,9 @@ import (
 )
 
 // DecodeBatch fills b from a record and keeps nothing of src. Errors are of class corrupt; then b holds nothing that
-// may be used. The memory that it takes is at most a small multiple of the size of src, whatever src says. Labels,
-// histograms and exemplars are copied and not looked into, as everywhere below the write path.
+// may be used. The memory that it takes is at most a small multiple of the size of src, whatever src says, and for labels
+// mostSpread times that size. Labels, histograms and exemplars are copied and not looked into, as everywhere below the
+// write path.
 func DecodeBatch(src []byte, b *model.Batch) error {
 	// The tenant of one record is mostly that of the record before.
 	tenant := b.Tenant
@@ -112,6 +113,8 @@ func (d *decoder) section(kind byte, body []byte) {
 		s.keys()
 	case labelsSection:
 		s.labels()
+	case sharedSection:
+		s.sharedLabels()
 	case rowsSection + byte(model.Samples), rowsSection + byte(model.Exemplars):
 		s.rows(model.Family(kind - rowsSection))
 	default:

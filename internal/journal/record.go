@@ -12,7 +12,8 @@ const version = 1
 // The kinds of sections. A record has at most one of each, in ascending order; empty ones are left out.
 const (
 	keysSection   = 1
-	labelsSection = 2
+	labelsSection = 2 // read, and no more written
+	sharedSection = 3
 	// Rows of a family have the kind rowsSection + family.
 	rowsSection = 0x10
 )
@@ -28,8 +29,8 @@ func EncodeBatch(dst []byte, b *model.Batch) []byte {
 		dst = endSection(appendKeys(dst, b), len(dst))
 	}
 	if b.Labels.Len() > 0 {
-		dst = beginSection(dst, labelsSection)
-		dst = endSection(appendLabels(dst, b), len(dst))
+		dst = beginSection(dst, sharedSection)
+		dst = endSection(appendSharedLabels(dst, b), len(dst))
 	}
 	for _, f := range model.Families() {
 		if c := b.Columns(f); c.Len() > 0 {
@@ -40,10 +41,13 @@ func EncodeBatch(dst []byte, b *model.Batch) []byte {
 	return dst
 }
 
+// sharedPart is by how much labels shrink at least, as a rule, since neighbours share most of them.
+const sharedPart = 4
+
 // SizeHint returns about how many bytes the record of a batch has: rather too many than too few, unless its times are
-// far apart.
+// far apart or its label sets have nothing in common.
 func SizeHint(b *model.Batch) int {
-	n := 64 + len(b.Tenant) + len(b.Keys)*(model.KeyBytes+1) + b.Labels.Len()*10 + len(b.Labels.Bytes)
+	n := 64 + len(b.Tenant) + len(b.Keys)*(model.KeyBytes+1) + b.Labels.Len()*10 + len(b.Labels.Bytes)/sharedPart
 	for _, f := range model.Families() {
 		c := b.Columns(f)
 		n += len(c.Times)*(5+8) + len(c.Starts)*5 + len(c.Kinds) + len(c.Bytes)
@@ -80,17 +84,6 @@ func appendKeys(dst []byte, b *model.Batch) []byte {
 		binary.BigEndian.PutUint64(out, k.Hi)
 		binary.BigEndian.PutUint64(out[8:], k.Lo)
 		out = out[model.KeyBytes:]
-	}
-	return dst
-}
-
-func appendLabels(dst []byte, b *model.Batch) []byte {
-	dst = binary.AppendUvarint(dst, uint64(b.Labels.Len()))
-	for i, series := range b.Labels.Series {
-		l := b.Labels.At(i)
-		dst = binary.AppendUvarint(dst, uint64(series))
-		dst = binary.AppendUvarint(dst, uint64(len(l)))
-		dst = append(dst, l...)
 	}
 	return dst
 }

@@ -3,6 +3,7 @@ package journal
 import (
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -55,10 +56,25 @@ func drawBatch(t *rapid.T) *model.Batch {
 		}
 		b.EndSeries(model.Key{Hi: rapid.Uint64().Draw(t, "hi"), Lo: rapid.Uint64().Draw(t, "lo")})
 		if rapid.Bool().Draw(t, "labelled") {
-			b.Labels.Append(uint32(len(b.Keys)-1), model.LabelsOf("__name__", rapid.StringN(1, 10, -1).Draw(t, "name")))
+			b.Labels.Append(uint32(len(b.Keys)-1), drawLabels(t))
 		}
 	}
 	return b
+}
+
+// drawLabels draws label sets that share labels, and now and then bytes that are none, which the journal does not look into.
+func drawLabels(t *rapid.T) model.Labels {
+	if rapid.IntRange(0, 9).Draw(t, "odd") == 0 {
+		return model.Labels(rapid.SliceOfN(rapid.Byte(), 0, 20).Draw(t, "bytes"))
+	}
+	value := rapid.SampledFrom([]string{"a", "b", strings.Repeat("long", 50)})
+	pairs := []string{"__name__", rapid.StringN(1, 10, -1).Draw(t, "name")}
+	for _, name := range []string{"instance", "job", "le", "mode"} {
+		if rapid.Bool().Draw(t, name) {
+			pairs = append(pairs, name, value.Draw(t, "value"))
+		}
+	}
+	return model.LabelsOf(pairs...)
 }
 
 func TestRoundTrip(t *testing.T) {
@@ -88,6 +104,42 @@ func goldenBatch() *model.Batch {
 	b.AddSample(model.Key{Hi: 0xfffefdfcfbfaf9f8, Lo: 1}, -1, 0)
 	b.Labels.Append(1, model.LabelsOf("__name__", "up", "job", "node"))
 	return b
+}
+
+// sharedBatch has label sets that differ in front, in the middle, at the end, by a label more and by a label less.
+func sharedBatch() *model.Batch {
+	b := &model.Batch{Tenant: "t", Signal: model.Metrics}
+	for i, l := range []model.Labels{
+		model.LabelsOf("__name__", "a_bucket", "job", "node", "le", "0.1", "zone", "eu"),
+		model.LabelsOf("__name__", "a_bucket", "job", "node", "le", "+Inf", "zone", "eu"),
+		model.LabelsOf("__name__", "a_sum", "job", "node", "zone", "eu"),
+		model.LabelsOf("__name__", "b_bucket", "job", "node", "le", "1", "zone", "us"),
+		model.LabelsOf("__name__", "b_bucket", "job", "node", "le", "1"),
+	} {
+		b.AddSample(model.Key{Lo: uint64(i)}, 1000, 0)
+		b.Labels.Append(uint32(i), l)
+	}
+	return b
+}
+
+// TestSharedLabelsSpread: however alike label sets are, reading them takes no more memory than the format says.
+func TestSharedLabelsSpread(t *testing.T) {
+	want := scrape(5000)
+	l := model.LabelsOf("__name__", "up", "long", strings.Repeat("x", 5000))
+	for i := range want.Keys {
+		want.Labels.Append(uint32(i), l)
+	}
+	record := EncodeBatch(nil, want)
+	if len(want.Labels.Bytes) > mostSpread*len(record) {
+		t.Errorf("%d bytes of labels in a record of %d", len(want.Labels.Bytes), len(record))
+	}
+	var got model.Batch
+	if err := DecodeBatch(record, &got); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, &got, cmpopts.EquateEmpty()); diff != "" {
+		t.Error("the batch has changed")
+	}
 }
 
 // kindsBatch has floats and histograms, one after the other in a series.
@@ -127,18 +179,13 @@ func TestGolden(t *testing.T) {
 	single.AddSample(model.Key{Lo: 2}, 5, 7)
 	for name, b := range map[string]*model.Batch{
 		"mixed": goldenBatch(), "equal": single, "empty": {Signal: model.Metrics},
-		"kinds": kindsBatch(), "exemplars": exemplarsBatch(),
+		"kinds": kindsBatch(), "exemplars": exemplarsBatch(), "shared": sharedBatch(),
+		// A section that is written no more.
+		"whole_labels": goldenBatch(),
 	} {
 		t.Run(name, func(t *testing.T) {
-			raw, err := os.ReadFile(filepath.Join("testdata", "record_"+name+".hex"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			want, err := hex.DecodeString(strings.Join(strings.Fields(string(raw)), ""))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := EncodeBatch(nil, b); string(got) != string(want) {
+			want := goldenRecord(t, name)
+			if got := EncodeBatch(nil, b); string(got) != string(want) && name != "whole_labels" {
 				t.Errorf("encoded\n%swanted\n%s", hex.Dump(got), hex.Dump(want))
 			}
 			var got model.Batch
@@ -150,6 +197,19 @@ func TestGolden(t *testing.T) {
 			}
 		})
 	}
+}
+
+func goldenRecord(t testing.TB, name string) []byte {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join("testdata", "record_"+name+".hex"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	record, err := hex.DecodeString(strings.Join(strings.Fields(string(raw)), ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return record
 }
 
 func TestDecodeRefuses(t *testing.T) {
@@ -166,17 +226,24 @@ func TestDecodeRefuses(t *testing.T) {
 		}
 	}
 	for name, rec := range map[string][]byte{
-		"version":         {2, 1, 0},
-		"signal":          {1, 9, 0},
-		"section":         {1, 1, 0, 99, 0, 0, 0, 0},
-		"order":           {1, 1, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0},
-		"tenant":          {1, 1, 200, 1, 'x'},
-		"rows from air":   append(append([]byte{1, 1, 0, 1, 16, 0, 0, 0}, make([]byte, 16)...), 0x11, 9, 0, 0, 0, 1, 0xff, 0xff, 0xff, 0xff, 0x0f, 0, 0, 0),
-		"labels of whom":  {1, 1, 0, 2, 3, 0, 0, 0, 1, 0, 0},
-		"trailing":        {1, 1, 0, 2, 2, 0, 0, 0, 0, 0},
-		"half a key":      {1, 1, 0, 1, 2, 0, 0, 0, 0, 0},
-		"equal and many":  append(append([]byte{1, 1, 0, 1, 16, 0, 0, 0}, make([]byte, 16)...), 0x11, 20, 0, 0, 0, 1, 2, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0),
-		"length too long": {1, 1, 0, 1, 0xff, 0xff, 0xff, 0xff},
+		"version":          {2, 1, 0},
+		"signal":           {1, 9, 0},
+		"section":          {1, 1, 0, 99, 0, 0, 0, 0},
+		"order":            {1, 1, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0},
+		"tenant":           {1, 1, 200, 1, 'x'},
+		"rows from air":    append(append([]byte{1, 1, 0, 1, 16, 0, 0, 0}, make([]byte, 16)...), 0x11, 9, 0, 0, 0, 1, 0xff, 0xff, 0xff, 0xff, 0x0f, 0, 0, 0),
+		"labels of whom":   {1, 1, 0, 2, 3, 0, 0, 0, 1, 0, 0},
+		"shared of whom":   {1, 1, 0, 3, 3, 0, 0, 0, 1, 0, 0},
+		"shared first":     labelsRecord(1, 0, 2, 1, 1, 'a', 0),
+		"shared too far":   labelsRecord(2, 0, 2, 0, 2, 'a', 'b', 0, 0, 3, 3, 0, 0),
+		"left out too far": labelsRecord(2, 0, 2, 0, 2, 'a', 'b', 0, 0, 1, 1, 0, 2),
+		"more than said":   labelsRecord(1, 0, 1, 0, 2, 'a', 'b', 0),
+		"less than said":   labelsRecord(1, 0, 3, 0, 2, 'a', 'b', 0),
+		"labels from air":  labelsRecord(1, 0, 0xff, 0xff, 0xff, 0x7f, 0, 1, 'a', 0),
+		"trailing":         {1, 1, 0, 2, 2, 0, 0, 0, 0, 0},
+		"half a key":       {1, 1, 0, 1, 2, 0, 0, 0, 0, 0},
+		"equal and many":   append(append([]byte{1, 1, 0, 1, 16, 0, 0, 0}, make([]byte, 16)...), 0x11, 20, 0, 0, 0, 1, 2, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0),
+		"length too long":  {1, 1, 0, 1, 0xff, 0xff, 0xff, 0xff},
 		// Rows of one series, one each, at time 0, without start; then values.
 		"unknown kind":             rowsRecord(0x11, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 1, 9, 0),
 		"exemplar among samples":   rowsRecord(0x11, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 1, 2, 0),
@@ -194,6 +261,9 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
+// labelsRecord is a record of one key and a section of labels.
+func labelsRecord(body ...byte) []byte { return rowsRecord(3, body...) }
+
 // rowsRecord is a record of one key and a section of rows.
 func rowsRecord(section byte, body ...byte) []byte {
 	keys := append([]byte{1, 1, 0, 1, 16, 0, 0, 0}, make([]byte, 16)...)
@@ -206,6 +276,8 @@ func FuzzDecodeBatch(f *testing.F) {
 	f.Add(EncodeBatch(nil, scrape(30)))
 	f.Add(EncodeBatch(nil, kindsBatch()))
 	f.Add(EncodeBatch(nil, exemplarsBatch()))
+	f.Add(EncodeBatch(nil, sharedBatch()))
+	f.Add(goldenRecord(f, "whole_labels"))
 	f.Fuzz(func(t *testing.T, src []byte) {
 		var b, again model.Batch
 		if err := DecodeBatch(src, &b); err != nil {
@@ -215,7 +287,7 @@ func FuzzDecodeBatch(f *testing.F) {
 			return
 		}
 		if n := b.Rows(); n > len(src) || len(b.Keys) > len(src)/model.KeyBytes ||
-			len(b.Labels.Bytes)+len(b.Samples.Bytes)+len(b.Exemplars.Bytes) > len(src) {
+			len(b.Labels.Bytes) > mostSpread*len(src) || len(b.Samples.Bytes)+len(b.Exemplars.Bytes) > len(src) {
 			t.Fatalf("%d bytes gave %d rows", len(src), n)
 		}
 		record := EncodeBatch(nil, &b)
@@ -246,6 +318,19 @@ func mixed(n int) *model.Batch {
 	return b
 }
 
+// fresh is a scrape of n series that nobody has seen, with some 600 bytes of labels each.
+func fresh(n int) *model.Batch {
+	b := scrape(n)
+	for i := range n {
+		pairs := []string{"__name__", fmt.Sprint("load_metric_", i/100), "job", "load", "instance", "host-17:9090", "series_id", fmt.Sprint(i % 100)}
+		for j := range 10 {
+			pairs = append(pairs, fmt.Sprintf("label_key_kkkkk_%d", j), fmt.Sprintf("label_val_vvvvvvvvvvvvvvvvvv_%d", j))
+		}
+		b.Labels.Append(uint32(i), model.LabelsOf(pairs...))
+	}
+	return b
+}
+
 // histograms is what a scrape of native histograms with exemplars sends.
 func histograms(n int) *model.Batch {
 	b := &model.Batch{Tenant: "anonymous", Signal: model.Metrics}
@@ -261,7 +346,7 @@ func histograms(n int) *model.Batch {
 }
 
 func TestEncodeAllocates(t *testing.T) {
-	for _, b := range map[string]*model.Batch{"floats": mixed(2000), "histograms": histograms(500)} {
+	for _, b := range map[string]*model.Batch{"floats": mixed(2000), "histograms": histograms(500), "labels": fresh(500)} {
 		buf := []byte(nil)
 		alloctest.AtMost(t, 0, 20, func() { buf = EncodeBatch(buf[:0], b) })
 		var got model.Batch
@@ -274,7 +359,7 @@ func TestEncodeAllocates(t *testing.T) {
 }
 
 func BenchmarkEncodeBatch(b *testing.B) {
-	for name, batch := range map[string]*model.Batch{"scrape": scrape(2000), "mixed": mixed(2000)} {
+	for name, batch := range map[string]*model.Batch{"scrape": scrape(2000), "mixed": mixed(2000), "new": fresh(2000)} {
 		b.Run(name, func(b *testing.B) {
 			buf := []byte(nil)
 			for b.Loop() {
@@ -287,12 +372,16 @@ func BenchmarkEncodeBatch(b *testing.B) {
 }
 
 func BenchmarkDecodeBatch(b *testing.B) {
-	buf := EncodeBatch(nil, mixed(2000))
-	var batch model.Batch
-	for b.Loop() {
-		if err := DecodeBatch(buf, &batch); err != nil {
-			b.Fatal(err)
-		}
+	for name, batch := range map[string]*model.Batch{"mixed": mixed(2000), "new": fresh(2000)} {
+		b.Run(name, func(b *testing.B) {
+			buf := EncodeBatch(nil, batch)
+			var batch model.Batch
+			for b.Loop() {
+				if err := DecodeBatch(buf, &batch); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/2000, "ns/row")
+		})
 	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/2000, "ns/row")
 }
