@@ -28,15 +28,15 @@ type metrics struct {
 // newMetrics gives metrics; drops counts the datagrams that the system has dropped.
 func newMetrics(reg prometheus.Registerer, drops func() float64) *metrics {
 	f := promauto.With(reg)
-	vec := func(name, help string) *prometheus.CounterVec {
-		return f.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{"transport"})
+	vec := func(name, help string, labels []string) *prometheus.CounterVec {
+		return f.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	}
-	received := vec("shale_graphite_received_points_total", "Graphite points received that are durable.")
-	lines := vec("shale_graphite_lines_total", "Graphite lines, or items of pickles, received, without empty ones.")
-	bad := vec("shale_graphite_bad_lines_total", "Graphite lines, or items of pickles, that could not be read.")
-	bytes := vec("shale_graphite_received_bytes_total", "Bytes of Graphite lines, or of pickles, received.")
-	dropped := vec("shale_graphite_dropped_points_total", "Graphite points received, or lines of datagrams, for which there was no room.")
-	retries := vec("shale_graphite_push_retries_total", "Pushes of Graphite points that were refused for a time and repeated.")
+	received := vec("shale_graphite_received_points_total", "Graphite points received that are durable.", []string{"transport"})
+	lines := vec("shale_graphite_lines_total", "Graphite lines, or items of pickles, received, without empty ones.", []string{"transport"})
+	bad := vec("shale_graphite_bad_lines_total", "Graphite lines, or items of pickles, that could not be read.", []string{"transport"})
+	bytes := vec("shale_graphite_received_bytes_total", "Bytes of Graphite lines, or of pickles, received.", []string{"transport"})
+	dropped := vec("shale_graphite_dropped_points_total", "Graphite points received, or lines of datagrams, for which there was no room.", []string{"transport"})
+	retries := vec("shale_graphite_push_retries_total", "Pushes of Graphite points that were refused for a time and repeated.", []string{"transport"})
 	of := func(name, badReason string) *transport {
 		return &transport{
 			name: name, badReason: badReason,
