@@ -53,6 +53,11 @@ type EngineOptions struct {
 	QueryTimeout time.Duration
 	// FlushEvery is the age at which rows go to parts; 0 means 10 s.
 	FlushEvery time.Duration
+	// Window is the span of sample time of a block, Grace how long after its end a window takes rows, LateAge how long rows
+	// wait that came after that; 0: the head's defaults.
+	Window, Grace, LateAge time.Duration
+	// CompactRate bounds the bytes a second that compaction reads and writes; 0: no bound.
+	CompactRate int64
 	// Room reports an error while there is no room for more data; nil means always.
 	Room func() error
 	// RoomFor reports an error unless so many bytes more have room; nil means always.
@@ -139,7 +144,7 @@ func OpenEngine(ctx context.Context, o EngineOptions) (_ *Engine, err error) {
 	})
 	e.compactor, err = compact.New(compact.Options{
 		Catalog: e.catalog, Bucket: o.Bucket, FS: o.FS, Dir: o.FS.PathJoin(o.DataDir, "compact"), Seed: seed,
-		MemoryBytes: split.compaction, Room: e.roomToMerge,
+		MemoryBytes: split.compaction, BytesPerSecond: o.CompactRate, Room: e.roomToMerge,
 		Garbage: catalog.CollectOptions{Grace: o.QueryTimeout + time.Minute},
 		Now:     o.Now, Registerer: o.Registerer, Logger: o.Logger,
 	})
@@ -183,7 +188,7 @@ func (e *Engine) headOptions(seed model.KeySeed, split budget) head.Options {
 		KnownBytes: split.known, RowBytes: split.rows, LabelBytes: split.labels, MaxTenants: e.o.MaxTenants,
 		Creation: head.CreationLimit{PerSecond: e.o.NewSeries}, TenantCreation: head.CreationLimit{PerSecond: e.o.TenantNewSeries},
 		MetadataFamilies: e.o.MetadataFamilies, MetadataTenantBytes: e.o.MetadataTenantBytes, MetadataBytes: e.o.MetadataBytes,
-		FlushEvery: e.o.FlushEvery, MaxFuture: e.o.Limits.MaxFuture,
+		FlushEvery: e.o.FlushEvery, Window: e.o.Window, Grace: e.o.Grace, LateAge: e.o.LateAge, MaxFuture: e.o.Limits.MaxFuture,
 		Truncate: func(covered uint64) error {
 			if !e.started.Load() {
 				return nil

@@ -101,6 +101,8 @@ func engineOptions(c config.Config, registry *prometheus.Registry, log *slog.Log
 		NewSeries: float64(c.Limits.NewSeries), TenantNewSeries: float64(c.Limits.TenantNew),
 		MetadataFamilies: c.Limits.Families, MetadataTenantBytes: int64(c.Limits.FamilyBytes), MetadataBytes: int64(c.Limits.AboutBytes),
 		MemoryBytes: c.MemoryBytes, MaxTenants: c.Limits.Tenants, Retention: time.Duration(c.Retention),
+		Window: time.Duration(c.Store.Window), Grace: time.Duration(c.Store.Grace), LateAge: time.Duration(c.Store.LateAge),
+		CompactRate:  int64(c.Store.CompactRate),
 		QueryTimeout: time.Duration(c.Query.Timeout), Room: d.room, RoomFor: d.roomFor, Registerer: registry, Logger: log,
 		Limits: write.Limits{
 			MaxInflightBytes: c.InflightBytes, MaxBodyBytes: int64(c.Limits.BodyBytes), MaxDecodedBytes: int64(c.Limits.DecodedBytes),

@@ -338,6 +338,7 @@ func (w *world) run(t *testing.T, r *rand.Rand) error {
 			return nil, err
 		}
 		o.FS, o.Bucket = mem, b
+		o.Window = []time.Duration{2 * time.Hour, 5 * time.Minute, 24 * time.Hour}[r.IntN(3)]
 		return OpenEngine(context.Background(), o)
 	}
 	e, err := open()

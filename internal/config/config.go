@@ -22,6 +22,7 @@ type Config struct {
 
 	Limits Limits `embed:"" prefix:"limits." name:"limits"`
 	Query  Query  `embed:"" prefix:"query." name:"query"`
+	Store  Store  `embed:"" prefix:"store." name:"store"`
 	Log    Log    `embed:"" prefix:"log." name:"log"`
 
 	// MemoryBytes, DiskBytes, InflightBytes (of limits.inflight-bytes) and QueryBytes (of query.max-bytes) are the shares in
@@ -62,6 +63,14 @@ type Query struct {
 	MaxSeries   int64    `name:"max-series" default:"2000000" placeholder:"N" help:"Most series that one query may select. 0: no limit."`
 	MaxSamples  int64    `name:"max-samples" default:"50000000" placeholder:"N" help:"Most samples that one query may read or hold. 0: no limit."`
 	MaxBytes    Share    `name:"max-bytes" default:"25%" placeholder:"SIZE" help:"Most memory that one query may hold: a size or a share of the memory budget."`
+}
+
+// Store says how samples become blocks in the bucket.
+type Store struct {
+	Window      Duration `name:"window" default:"2h" placeholder:"TIME" help:"Span of sample time of one block; a day must be a multiple of it. Shorter ones are in the bucket earlier, and are more blocks until their day is compacted."`
+	Grace       Duration `name:"grace" default:"10m" placeholder:"TIME" help:"How long after its end a window takes samples before its block is made."`
+	LateAge     Duration `name:"late-age" default:"1h" placeholder:"TIME" help:"Age at which samples that came after the block of their window are made a block of their own."`
+	CompactRate Size     `name:"compact-bytes-per-second" default:"0" placeholder:"SIZE" help:"Most bytes a second that compaction reads and writes. 0: no limit."`
 }
 
 // Log says what is logged, and how.

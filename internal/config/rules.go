@@ -5,10 +5,19 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"time"
 )
 
 // minMemory is what the process needs to hold one request, one query and the smallest of each buffer.
 const minMemory = 64 << 20
+
+const (
+	day = Duration(24 * time.Hour)
+	// Below these, blocks are mostly footers.
+	leastWindow  = Duration(time.Minute)
+	leastLateAge = Duration(time.Minute)
+	leastGrace   = Duration(time.Second)
+)
 
 type rule struct {
 	setting string
@@ -75,6 +84,24 @@ func rules() []rule {
 		{"query.max-concurrent", atLeast(func(c *Config) int64 { return int64(c.Query.Concurrency) }, 1)},
 		{"query.max-series", atLeast(func(c *Config) int64 { return c.Query.MaxSeries }, 0)},
 		{"query.max-samples", atLeast(func(c *Config) int64 { return c.Query.MaxSamples }, 0)},
+		{"store.window", func(c *Config) error {
+			if w := c.Store.Window; w < leastWindow || day%w != 0 {
+				return fmt.Errorf("%s is no window; allowed are times of at least %s of which a day is a multiple", w, leastWindow)
+			}
+			return nil
+		}},
+		{"store.grace", func(c *Config) error {
+			if g := c.Store.Grace; g < leastGrace || g > day {
+				return fmt.Errorf("%s is out of bounds; allowed are %s to %s", g, leastGrace, day)
+			}
+			return nil
+		}},
+		{"store.late-age", func(c *Config) error {
+			if c.Store.LateAge < leastLateAge {
+				return fmt.Errorf("%s would make a block of every few late samples; the least is %s", c.Store.LateAge, leastLateAge)
+			}
+			return nil
+		}},
 		{"query.max-bytes", func(c *Config) error { return notZero(c.Query.MaxBytes) }},
 	}
 }
