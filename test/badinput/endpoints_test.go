@@ -3,9 +3,7 @@
 package badinput
 
 import (
-	"bytes"
 	"fmt"
-	"io"
 	"math"
 	"net/http"
 	"net/url"
@@ -137,30 +135,11 @@ func endpoints() group {
 
 // read sends a body to remote read. An answer that is a success is described by its type.
 func (s *server) read(headers []string, body []byte) (answer, text string) {
-	req, err := http.NewRequest(http.MethodPost, "http://"+s.httpAddr+"/api/v1/read", bytes.NewReader(body))
-	if err != nil {
-		return "failed", err.Error()
+	status, h, text := s.send("/api/v1/read", body, protobufHeaders(headers)...)
+	if status == http.StatusOK {
+		return "200", h.Get("Content-Type")
 	}
-	req.Header.Set("Content-Type", "application/x-protobuf")
-	req.Header.Set("Content-Encoding", "snappy")
-	for i := 0; i+1 < len(headers); i += 2 {
-		if req.Header.Set(headers[i], headers[i+1]); headers[i+1] == "" {
-			req.Header.Del(headers[i])
-		}
-	}
-	resp, err := client.Do(req)
-	if err != nil {
-		return "failed", err.Error()
-	}
-	defer resp.Body.Close()
-	all, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return fmt.Sprint(resp.StatusCode), err.Error()
-	}
-	if resp.StatusCode == http.StatusOK {
-		return "200", resp.Header.Get("Content-Type")
-	}
-	return fmt.Sprint(resp.StatusCode), errorText(string(all))
+	return fmt.Sprint(status), errorText(text)
 }
 
 func remoteRead() group {

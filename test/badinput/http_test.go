@@ -14,15 +14,13 @@ import (
 	"time"
 )
 
-// post sends a body to remote write, with headers of name and value in turn beyond the usual ones; an empty value takes
-// a header away.
-func (s *server) post(headers []string, body []byte) (int, string) {
-	req, err := http.NewRequest(http.MethodPost, "http://"+s.httpAddr+"/api/v1/write", bytes.NewReader(body))
+// send posts a body. Headers are name and value in turn; later ones replace earlier ones, and an empty value takes a
+// header away.
+func (s *server) send(path string, body []byte, headers ...string) (status int, header http.Header, text string) {
+	req, err := http.NewRequest(http.MethodPost, "http://"+s.httpAddr+path, bytes.NewReader(body))
 	if err != nil {
-		return 0, err.Error()
+		return 0, nil, err.Error()
 	}
-	req.Header.Set("Content-Type", "application/x-protobuf")
-	req.Header.Set("Content-Encoding", "snappy")
 	for i := 0; i+1 < len(headers); i += 2 {
 		if req.Header.Set(headers[i], headers[i+1]); headers[i+1] == "" {
 			req.Header.Del(headers[i])
@@ -30,14 +28,25 @@ func (s *server) post(headers []string, body []byte) (int, string) {
 	}
 	resp, err := client.Do(req)
 	if err != nil {
-		return 0, err.Error()
+		return 0, nil, err.Error()
 	}
 	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
+	all, err := io.ReadAll(resp.Body)
 	if err != nil {
-		return resp.StatusCode, err.Error()
+		return resp.StatusCode, resp.Header, err.Error()
 	}
-	return resp.StatusCode, string(text)
+	return resp.StatusCode, resp.Header, string(all)
+}
+
+// protobufHeaders are those of remote write 1.0 and of remote read, and whatever is added to them.
+func protobufHeaders(more []string) []string {
+	return append([]string{"Content-Type", "application/x-protobuf", "Content-Encoding", "snappy"}, more...)
+}
+
+// post sends a body to remote write, with headers beyond the usual ones.
+func (s *server) post(headers []string, body []byte) (int, string) {
+	status, _, text := s.send("/api/v1/write", body, protobufHeaders(headers)...)
+	return status, text
 }
 
 // exchange sends the bytes of any number of requests and reads the answers that come, until the server closes the

@@ -3,11 +3,8 @@
 package badinput
 
 import (
-	"bytes"
 	"fmt"
-	"io"
 	"math"
-	"net/http"
 	"strings"
 	"testing"
 
@@ -19,30 +16,13 @@ const typeV2 = "application/x-protobuf;proto=io.prometheus.write.v2.Request"
 
 // post2 sends a body of remote write 2.0 and returns the status with what the headers say is stored.
 func (s *server) post2(headers []string, body []byte) (answer, text string) {
-	req, err := http.NewRequest(http.MethodPost, "http://"+s.httpAddr+"/api/v1/write", bytes.NewReader(body))
-	if err != nil {
-		return "failed", err.Error()
-	}
-	req.Header.Set("Content-Type", typeV2)
-	req.Header.Set("Content-Encoding", "snappy")
-	for i := 0; i+1 < len(headers); i += 2 {
-		req.Header.Set(headers[i], headers[i+1])
-	}
-	resp, err := client.Do(req)
-	if err != nil {
-		return "failed", err.Error()
-	}
-	defer resp.Body.Close()
-	all, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return fmt.Sprint(resp.StatusCode), err.Error()
-	}
-	answer = fmt.Sprint(resp.StatusCode)
-	if h := resp.Header; h.Get("X-Prometheus-Remote-Write-Samples-Written") != "" {
+	status, h, text := s.send("/api/v1/write", body, protobufHeaders(append([]string{"Content-Type", typeV2}, headers...))...)
+	answer = fmt.Sprint(status)
+	if h.Get("X-Prometheus-Remote-Write-Samples-Written") != "" {
 		answer += fmt.Sprintf(", written %s + %s + %s", h.Get("X-Prometheus-Remote-Write-Samples-Written"),
 			h.Get("X-Prometheus-Remote-Write-Histograms-Written"), h.Get("X-Prometheus-Remote-Write-Exemplars-Written"))
 	}
-	return answer, string(all)
+	return answer, text
 }
 
 // adder makes rows of a group that send bodies of remote write 2.0.

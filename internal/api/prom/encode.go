@@ -57,18 +57,21 @@ func (b *body) str(s string) {
 	b.buf = append(append(buf, s[plain:]...), '"')
 }
 
-// strs writes a list of strings.
-func (b *body) strs(values []string) {
+// list writes a list, and sends what has gathered behind each element.
+func list[T any](b *body, elements []T, write func(T)) {
 	b.raw("[")
-	for i, s := range values {
+	for i, e := range elements {
 		if i > 0 {
 			b.raw(",")
 		}
-		b.str(s)
+		write(e)
 		b.spill()
 	}
 	b.raw("]")
 }
+
+// strs writes a list of strings.
+func (b *body) strs(values []string) { list(b, values, b.str) }
 
 // time writes Unix milliseconds as seconds, with no decimals or three.
 func (b *body) time(ms int64) {
@@ -161,11 +164,7 @@ func (b *body) value(v parser.Value) {
 }
 
 func (b *body) vector(v promql.Vector) {
-	b.raw("[")
-	for i, s := range v {
-		if i > 0 {
-			b.raw(",")
-		}
+	list(b, v, func(s promql.Sample) {
 		b.raw(`{"metric":`)
 		b.labels(s.Metric)
 		if s.H == nil {
@@ -176,50 +175,23 @@ func (b *body) vector(v promql.Vector) {
 			b.hpoint(promql.HPoint{T: s.T, H: s.H})
 		}
 		b.raw("}")
-		b.spill()
-	}
-	b.raw("]")
+	})
 }
 
 func (b *body) matrix(m promql.Matrix) {
-	b.raw("[")
-	for i, s := range m {
-		if i > 0 {
-			b.raw(",")
-		}
+	list(b, m, func(s promql.Series) {
 		b.raw(`{"metric":`)
 		b.labels(s.Metric)
-		for j, p := range s.Floats {
-			b.raw(opening(j, `,"values":[`))
-			b.point(p.T, p.F)
-			b.spill()
+		if len(s.Floats) > 0 {
+			b.raw(`,"values":`)
+			list(b, s.Floats, func(p promql.FPoint) { b.point(p.T, p.F) })
 		}
-		b.raw(closing(len(s.Floats)))
-		for j, p := range s.Histograms {
-			b.raw(opening(j, `,"histograms":[`))
-			b.hpoint(p)
-			b.spill()
+		if len(s.Histograms) > 0 {
+			b.raw(`,"histograms":`)
+			list(b, s.Histograms, b.hpoint)
 		}
-		b.raw(closing(len(s.Histograms)))
 		b.raw("}")
-		b.spill()
-	}
-	b.raw("]")
-}
-
-// opening is what stands before element i of a member that is left out when it is empty.
-func opening(i int, member string) string {
-	if i == 0 {
-		return member
-	}
-	return ","
-}
-
-func closing(n int) string {
-	if n == 0 {
-		return ""
-	}
-	return "]"
+	})
 }
 
 // sortedAnnotations are the first ten warnings and infos, in an order that does not change.

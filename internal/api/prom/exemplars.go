@@ -51,18 +51,11 @@ func (h *Handler) queryExemplars(r *request) (*answer, error) {
 }
 
 func (b *body) exemplars(found []exemplar.QueryResult) {
-	b.raw("[")
-	for i, s := range found {
-		if i > 0 {
-			b.raw(",")
-		}
+	list(b, found, func(s exemplar.QueryResult) {
 		b.raw(`{"seriesLabels":`)
 		b.labels(s.SeriesLabels)
-		b.raw(`,"exemplars":[`)
-		for j, e := range s.Exemplars {
-			if j > 0 {
-				b.raw(",")
-			}
+		b.raw(`,"exemplars":`)
+		list(b, s.Exemplars, func(e exemplar.Exemplar) {
 			b.raw(`{"labels":`)
 			b.labels(e.Labels)
 			b.raw(`,"value":`)
@@ -70,10 +63,7 @@ func (b *body) exemplars(found []exemplar.QueryResult) {
 			b.raw(`,"timestamp":`)
 			b.time(e.Ts)
 			b.raw("}")
-			b.spill()
-		}
-		b.raw("]}")
-		b.spill()
-	}
-	b.raw("]")
+		})
+		b.raw("}")
+	})
 }

@@ -134,6 +134,11 @@ func (w *world) do(method, path string, params, headers []string) *httptest.Resp
 		}
 		r = httptest.NewRequest(method, path, nil)
 	}
+	return w.send(r, headers)
+}
+
+// send sends a request with headers, which are Name: value.
+func (w *world) send(r *http.Request, headers []string) *httptest.ResponseRecorder {
 	for _, h := range headers {
 		name, value, _ := strings.Cut(h, ": ")
 		r.Header.Set(name, value)

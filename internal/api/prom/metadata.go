@@ -66,14 +66,11 @@ func (h *Handler) metadata(r *request) (*answer, error) {
 // familyMetadata writes the member of one family.
 func (b *body) familyMetadata(lines []familyMetadata, limit int) {
 	b.str(lines[0].family)
-	b.raw(":[")
-	for i, m := range lines {
-		if limit > 0 && i == limit {
-			break
-		}
-		if i > 0 {
-			b.raw(",")
-		}
+	b.raw(":")
+	if limit > 0 {
+		lines = lines[:min(limit, len(lines))]
+	}
+	list(b, lines, func(m familyMetadata) {
 		b.raw(`{"type":`)
 		b.str(m.Type)
 		b.raw(`,"unit":`)
@@ -81,8 +78,7 @@ func (b *body) familyMetadata(lines []familyMetadata, limit int) {
 		b.raw(`,"help":`)
 		b.str(m.Help)
 		b.raw("}")
-	}
-	b.raw("]")
+	})
 }
 
 // knownMetadata gathers the metadata that the request asks for, sorted and without what comes twice.

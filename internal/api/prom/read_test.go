@@ -50,14 +50,7 @@ func of(name string) *prompb.Query {
 }
 
 func (w *world) read(body []byte, headers ...string) *httptest.ResponseRecorder {
-	r := httptest.NewRequest("POST", "/api/v1/read", bytes.NewReader(body))
-	for _, h := range headers {
-		name, value, _ := strings.Cut(h, ": ")
-		r.Header.Set(name, value)
-	}
-	out := httptest.NewRecorder()
-	w.ServeHTTP(out, r)
-	return out
+	return w.send(httptest.NewRequest("POST", "/api/v1/read", bytes.NewReader(body)), headers)
 }
 
 // refused checks a refusal in text.

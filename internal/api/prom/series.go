@@ -63,17 +63,7 @@ func (h *Handler) series(r *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &answer{warnings: warnings, write: func(b *body) {
-		b.raw("[")
-		for i, l := range found {
-			if i > 0 {
-				b.raw(",")
-			}
-			b.labels(l)
-			b.spill()
-		}
-		b.raw("]")
-	}}, nil
+	return &answer{warnings: warnings, write: func(b *body) { list(b, found, b.labels) }}, nil
 }
 
 func walkSeries(ctx context.Context, q storage.Querier, sel *selection) ([]labels.Labels, annotations.Annotations, error) {

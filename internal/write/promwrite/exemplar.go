@@ -12,10 +12,26 @@ import (
 // and Prometheus have it.
 const maxExemplarRunes = 128
 
+// exemplarNumbers are the fields of an exemplar that both versions have: the bits of the value, and the time.
+type exemplarNumbers struct{ value, ms uint64 }
+
+// field reads or skips field n, whose content begins at p, and returns where it ends.
+func (e *exemplarNumbers) field(d []byte, n int32, wire, p, end int) (next int, err error) {
+	switch n {
+	case 2:
+		e.value, next, err = double("value of an exemplar", d, wire, p, end)
+	case 3:
+		e.ms, next, err = number("timestamp", d, wire, p, end)
+	default:
+		next, err = skip(d, p, end, wire)
+	}
+	return next, err
+}
+
 // exemplarV1 reads the Exemplar message of version 1 in [p, end).
 func (w *walker) exemplarV1(p, end int) error {
 	d := w.decoded
-	var value, ms uint64
+	var numbers exemplarNumbers
 	w.one.Reset()
 	for p < end {
 		n, wire, next, err := field(d, p, end)
@@ -28,25 +44,21 @@ func (w *walker) exemplarV1(p, end int) error {
 				name, value, _, err = labelMessage(d, begin, next)
 				w.one.Add(name, value)
 			}
-		case n == 2:
-			value, next, err = double("value of an exemplar", d, wire, next, end)
-		case n == 3:
-			ms, next, err = number("timestamp", d, wire, next, end)
 		default:
-			next, err = skip(d, next, end, wire)
+			next, err = numbers.field(d, n, wire, next, end)
 		}
 		if err != nil {
 			return err
 		}
 		p = next
 	}
-	return w.addExemplar(value, int64(ms))
+	return w.addExemplar(numbers.value, int64(numbers.ms))
 }
 
 // exemplarV2 reads the Exemplar message of version 2 in [p, end).
 func (w *walker) exemplarV2(p, end int) error {
 	d, symbols, refs := w.decoded, w.symbolic.symbols, &w.symbolic.other
-	var value, ms uint64
+	var numbers exemplarNumbers
 	refs.reset()
 	for p < end {
 		n, wire, next, err := field(d, p, end)
@@ -62,12 +74,8 @@ func (w *walker) exemplarV2(p, end int) error {
 			if begin, next, err = message("references of an exemplar", d, wire, next, end); err == nil {
 				err = refs.collect(d, begin, next)
 			}
-		case n == 2:
-			value, next, err = double("value of an exemplar", d, wire, next, end)
-		case n == 3:
-			ms, next, err = number("timestamp", d, wire, next, end)
 		default:
-			next, err = skip(d, next, end, wire)
+			next, err = numbers.field(d, n, wire, next, end)
 		}
 		if err != nil {
 			return err
@@ -85,7 +93,7 @@ func (w *walker) exemplarV2(p, end int) error {
 		}
 		w.one.Add(symbols[refs.list[i]].of(d), symbols[refs.list[i+1]].of(d))
 	}
-	return w.addExemplar(value, int64(ms))
+	return w.addExemplar(numbers.value, int64(numbers.ms))
 }
 
 // addExemplar adds an exemplar with the labels of w.one.
