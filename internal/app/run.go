@@ -97,7 +97,7 @@ func engineOptions(c config.Config, registry *prometheus.Registry, log *slog.Log
 	}
 	d := watchDisk(disk, dataDir, c.DiskBytes, registry)
 	return EngineOptions{
-		FS: disk, DataDir: dataDir, Bucket: meter.New(b, registry), Node: node,
+		FS: disk, DataDir: dataDir, Bucket: meter.New(reached(b), registry), Node: node,
 		NewSeries: float64(c.Limits.NewSeries), TenantNewSeries: float64(c.Limits.TenantNew),
 		MetadataFamilies: c.Limits.Families, MetadataTenantBytes: int64(c.Limits.FamilyBytes), MetadataBytes: int64(c.Limits.AboutBytes),
 		MemoryBytes: c.MemoryBytes, MaxTenants: c.Limits.Tenants, Retention: time.Duration(c.Retention),
