@@ -15,6 +15,7 @@ import (
 	bucketfs "github.com/shaledb/shale/internal/bucket/fs"
 	"github.com/shaledb/shale/internal/config"
 	"github.com/shaledb/shale/internal/journal/local"
+	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/catalog"
 	"github.com/shaledb/shale/internal/store/head"
 	"github.com/shaledb/shale/internal/store/part"
@@ -57,6 +58,9 @@ func hasSegments(dir string) error {
 type inspectFolderCmd struct {
 	Dir   string `arg:"" type:"existingdir" help:"The data folder."`
 	Check bool   `help:"Read everything and verify all that can be verified."`
+
+	// seed is that of the bucket inside, once it has been read; 0: there is none.
+	seed model.KeySeed
 }
 
 // journalDir, headDir and bucketDir are the names of these rooms' folders in a data folder.
@@ -139,6 +143,9 @@ func (i *inspectFolderCmd) entry(ctx context.Context, name string, d fs.DirEntry
 		text += fmt.Sprintf(", %d series, %d samples, %s", m.Series, m.Samples, times(m.Range))
 		if i.Check {
 			text += ", in order"
+			if i.seed != 0 && m.Seed != i.seed {
+				return fmt.Errorf("%w: its key seed is %016x and the bucket's %016x: they do not belong together", model.ErrCorrupt, uint64(m.Seed), uint64(i.seed))
+			}
 			return part.Check(ctx, r)
 		}
 		return nil
@@ -168,6 +175,7 @@ func (i *inspectFolderCmd) folder(ctx context.Context, name string) (string, err
 		if err != nil {
 			return "", err
 		}
+		i.seed = survey.Seed // the walk comes to bucket before it comes to head
 		return "seed and catalogue in order", errors.Join(survey.Problems...)
 	}
 	return "", nil

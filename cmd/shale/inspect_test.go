@@ -77,20 +77,21 @@ func TestInspectPart(t *testing.T) {
 
 func TestInspectFolder(t *testing.T) {
 	dir := t.TempDir()
-	size := len(writePart(t, filepath.Join(dir, "head", "00000001.part"), 7))
-	body := fmt.Sprintf(`{"version":1,"seed":7,"covered":9,"next_file":2,"parts":[{"file":"00000001.part","kind":"data","signal":1,"group":"young","bytes":%d}]}`, size)
-	manifest := fmt.Sprintf("crc32c %08x\n%s", crc32.Checksum([]byte(body), crc32.MakeTable(crc32.Castagnoli)), body)
-	if err := os.WriteFile(filepath.Join(dir, "head", "MANIFEST"), []byte(manifest), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	b, err := bucketfs.New(vfs.Default, filepath.Join(dir, "bucket"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := catalog.EnsureSeed(t.Context(), b); err != nil {
+	seed, err := catalog.EnsureSeed(t.Context(), b)
+	if err != nil {
 		t.Fatal(err)
 	}
-	data := writePart(t, filepath.Join(dir, "bucket", "blocks", "b1"), 7)
+	size := len(writePart(t, filepath.Join(dir, "head", "00000001.part"), seed))
+	body := fmt.Sprintf(`{"version":1,"seed":%d,"covered":9,"next_file":2,"parts":[{"file":"00000001.part","kind":"data","signal":1,"group":"young","bytes":%d}]}`, seed, size)
+	manifest := fmt.Sprintf("crc32c %08x\n%s", crc32.Checksum([]byte(body), crc32.MakeTable(crc32.Castagnoli)), body)
+	if err := os.WriteFile(filepath.Join(dir, "head", "MANIFEST"), []byte(manifest), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	data := writePart(t, filepath.Join(dir, "bucket", "blocks", "b1"), seed)
 	j, err := local.Open(local.Options{FS: vfs.Default, Dir: filepath.Join(dir, "journal"), Apply: func(uint64, *model.Batch) {}})
 	if err != nil {
 		t.Fatal(err)
@@ -129,6 +130,11 @@ func TestInspectFolder(t *testing.T) {
 				t.Errorf("%s: %s lacks %q", what, errs, want)
 			}
 		}
+	}
+	writePart(t, filepath.Join(dir, "bucket", "blocks", "b2"), seed+1)
+	damaged("a block of another bucket", 4, "2 files or folders are damaged", filepath.Join("bucket", "blocks", "b2"))
+	if err := os.Remove(filepath.Join(dir, "bucket", "blocks", "b2")); err != nil {
+		t.Fatal(err)
 	}
 	damaged("a damaged block", 4, "1 files or folders are damaged", filepath.Join("bucket", "blocks", "b1"))
 	for _, name := range []string{"bucket/seed", "journal/00000000000000000001.journal"} {

@@ -53,13 +53,21 @@ func compression() group {
 	add("a content size of 2^64-1", 0, func() []byte { return []byte(zstdMagic + "\xe0\xff\xff\xff\xff\xff\xff\xff\xff\x01\x00\x00") })
 	add("a content size of 8 MiB and 3 bytes of content", 0, func() []byte { return append([]byte(zstdMagic+"\xa0\x00\x00\x80\x00\x19\x00\x00"), "abc"...) })
 	add("a content size of 0 and 3 bytes of content", 0, func() []byte { return append([]byte(zstdMagic+"\x20\x00\x19\x00\x00"), "abc"...) })
+	add("a content size of 100 and 2,000 bytes of content, compressed", 0, func() []byte {
+		z, err := zstd.NewWriter(nil, zstd.WithSingleSegment(true), zstd.WithEncoderCRC(false))
+		if err != nil {
+			panic(err) // of the test
+		}
+		b := z.EncodeAll(bytes.Repeat([]byte("0123456789"), 200), nil)
+		return append([]byte(zstdMagic+"\x20\x64"), b[7:]...) // instead of a size of two bytes
+	})
 	add("a window of 3.75 TB", 0, func() []byte { return append(append([]byte(zstdMagic+"\x00\xff"), rle(1)...), 1, 0, 0) })
 	add("a window of 256 MiB", 0, func() []byte { return append([]byte(zstdMagic+"\x00\x90\x19\x00\x00"), "abc"...) })
 	add("a window of 128 MiB and 3 bytes of content", 0, func() []byte { return append([]byte(zstdMagic+"\x00\x88\x19\x00\x00"), "abc"...) })
 	add("a dictionary", 0, func() []byte { return []byte(zstdMagic + "\x01\x58\x07\x01\x00\x00") })
 	add("the reserved bit", 0, func() []byte { return []byte(zstdMagic + "\x08\x58\x01\x00\x00") })
 	add("a reserved block", 0, func() []byte { return []byte(zstdMagic + "\x00\x58\x07\x00\x00") })
-	add("a block of 2 MB", 0, func() []byte { return append([]byte(zstdMagic+"\x00\x90\x01\x00\xf8"), make([]byte, 1000)...) })
+	add("a block of 2 MB", 0, func() []byte { return append([]byte(zstdMagic+"\x00\x58\x01\x00\xf8"), make([]byte, 1000)...) })
 	add("zeros just over limits.decoded-bytes", 0, func() []byte { return pack(make([]byte, decodedMiB<<20+1)) })
 	add("zeros of limits.decoded-bytes", 0, func() []byte { return pack(make([]byte, decodedMiB<<20)) })
 	add("a bomb: 128 GB in 4 MB, no size announced", 0, func() []byte { return append(append([]byte(zstdMagic+"\x00\x58"), rle(1_000_000)...), 1, 0, 0) })
