@@ -81,32 +81,49 @@ func keepLabels(t *model.LabelTable, keep func(series uint32) bool) {
 // labels were not canonical on the wire, and reports whether there were any.
 func (p *Path) materialise(b *model.Batch, s *scratch, res *Result) (corrected bool, err error) {
 	payer, _ := b.Source.(Reserver)
+	source, _ := b.Source.(CanonicalSource)
 	reserved := 0
+	var last model.Labels
 	for _, i := range s.fresh {
-		s.labels.Reset()
-		b.BuildLabels(int(i), &s.labels)
-		var reason, why string
-		if s.bytes, reason, why = p.canonical(&s.labels, s.bytes[:0]); reason != "" {
-			if len(s.dead) == 0 {
-				s.dead = append(s.dead, make([]bool, len(b.Keys))...)
+		l := canonicalLabels(source, b, int(i))
+		if !p.ordinary(last, l) {
+			var changed bool
+			if l, changed = p.build(b, s, i, res); l == nil {
+				continue
 			}
-			s.dead[i] = true
-			res.Rejected.Add(reason, countSeries(b, int(i)), func() string { return Describe(&s.labels) + ": " + why })
-			continue
+			corrected = corrected || changed
 		}
-		if k := model.Labels(s.bytes).Key(p.o.Seed, b.Signal); k != b.Keys[i] {
-			b.Keys[i], corrected = k, true
-		}
-		if more := len(b.Labels.Bytes) + len(s.bytes) - reserved; more > 0 && payer != nil {
+		if more := len(b.Labels.Bytes) + len(l) - reserved; more > 0 && payer != nil {
 			step := max(more, reserveStep)
 			if err := payer.Reserve(int64(step)); err != nil {
 				return false, err
 			}
 			reserved += step
 		}
-		b.Labels.Append(i, model.Labels(s.bytes))
+		b.Labels.Append(i, l)
+		last = b.Labels.At(b.Labels.Len() - 1)
 	}
 	return corrected, nil
+}
+
+// build builds the labels of a series and corrects its key, and reports whether it had to. It marks the series as dead and
+// returns nil if its labels are not allowed.
+func (p *Path) build(b *model.Batch, s *scratch, i uint32, res *Result) (_ model.Labels, corrected bool) {
+	s.labels.Reset()
+	b.BuildLabels(int(i), &s.labels)
+	var reason, why string
+	if s.bytes, reason, why = p.canonical(&s.labels, s.bytes[:0]); reason != "" {
+		if len(s.dead) == 0 {
+			s.dead = append(s.dead, make([]bool, len(b.Keys))...)
+		}
+		s.dead[i] = true
+		res.Rejected.Add(reason, countSeries(b, int(i)), func() string { return Describe(&s.labels) + ": " + why })
+		return nil, false
+	}
+	if k := model.Labels(s.bytes).Key(p.o.Seed, b.Signal); k != b.Keys[i] {
+		b.Keys[i], corrected = k, true
+	}
+	return model.Labels(s.bytes), corrected
 }
 
 // canonical appends the canonical form of labels to dst, or returns the reason for which they are not allowed, and a

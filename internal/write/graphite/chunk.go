@@ -25,6 +25,8 @@ type chunk struct {
 	values []uint64
 	// grants are the shares of the byte budget that the rows hold.
 	grants []*write.Grant
+	// one holds the labels that CanonicalLabels returns.
+	one []byte
 	// granted is the bytes of the only grant of a chunk that asks for itself.
 	granted int64
 }
@@ -53,13 +55,36 @@ func (c *chunk) addLabels(l model.Labels, k model.Key, t int64, v uint64) {
 	c.ends[len(c.ends)-1] |= tagged
 }
 
-// BuildLabels adds the labels of row i.
-func (c *chunk) BuildLabels(i int, b *model.LabelsBuilder) {
+var _ write.CanonicalSource = (*chunk)(nil)
+
+// labelsAt returns the name of row i, or if it has tags its canonical labels.
+func (c *chunk) labelsAt(i int) []byte {
 	begin := uint32(0)
 	if i > 0 {
 		begin = c.ends[i-1] &^ tagged
 	}
-	bytes := c.labels[begin : c.ends[i]&^tagged]
+	return c.labels[begin : c.ends[i]&^tagged]
+}
+
+// CanonicalLabels returns the labels of row i.
+func (c *chunk) CanonicalLabels(i int) model.Labels {
+	bytes := c.labelsAt(i)
+	if c.ends[i]&tagged != 0 {
+		return model.Labels(bytes)
+	}
+	const most = 0x7f - 4 - len(model.NameLabel) // so that each length takes a byte
+	if len(bytes) > most {
+		return nil
+	}
+	c.one = append(c.one[:0], 0x0a, byte(4+len(model.NameLabel)+len(bytes)), 0x0a, byte(len(model.NameLabel)))
+	c.one = append(append(c.one, model.NameLabel...), 0x12, byte(len(bytes)))
+	c.one = append(c.one, bytes...)
+	return model.Labels(c.one)
+}
+
+// BuildLabels adds the labels of row i.
+func (c *chunk) BuildLabels(i int, b *model.LabelsBuilder) {
+	bytes := c.labelsAt(i)
 	if c.ends[i]&tagged == 0 {
 		b.Add(nameLabel, bytes)
 		return

@@ -243,6 +243,23 @@ func appendLongLabel(dst, name, value []byte) []byte {
 	return append(dst, value...)
 }
 
+// canonicalReferenced writes out the labels whose packed references lie at a place, or returns nil if it cannot.
+func (w *walker) canonicalReferenced(at span) model.Labels {
+	y := &w.symbolic
+	packed := w.bytes(at)
+	y.series.reset()
+	if y.series.collect(packed, 0, len(packed)) != nil {
+		return nil
+	}
+	if reason, _ := y.series.check(len(y.symbols)); reason != "" {
+		return nil
+	}
+	if reason, _ := w.gather(); reason != "" {
+		return nil
+	}
+	return model.Labels(y.labels.canonical)
+}
+
 // buildReferenced adds the labels whose packed references lie at a place. It reports whether they are valid.
 func (w *walker) buildReferenced(at span, b *model.LabelsBuilder) bool {
 	y := &w.symbolic

@@ -71,7 +71,19 @@ func (w *walker) walk() error {
 // Reserve asks for memory on behalf of the write path.
 func (w *walker) Reserve(bytes int64) error { return w.reserve(bytes) }
 
-var _ write.Reserver = (*walker)(nil)
+var (
+	_ write.Reserver        = (*walker)(nil)
+	_ write.CanonicalSource = (*walker)(nil)
+)
+
+// CanonicalLabels returns what the key of series i was made of: of version 1 as it lies in the body or the arena, of version
+// 2 written out once more.
+func (w *walker) CanonicalLabels(i int) model.Labels {
+	if w.version == v2 {
+		return w.canonicalReferenced(w.spans[i])
+	}
+	return model.Labels(w.bytes(w.spans[i]))
+}
 
 // BuildLabels adds the labels of series i.
 func (w *walker) BuildLabels(i int, b *model.LabelsBuilder) {
