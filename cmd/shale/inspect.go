@@ -38,8 +38,8 @@ What does this block hold, and what does each of its bytes mean?
 
 type inspectPartCmd struct {
 	File  string `arg:"" type:"existingfile" help:"The file."`
-	Check bool   `help:"Read every page and verify all that can be verified."`
-	Dump  bool   `help:"Write every byte with its meaning."`
+	Check bool   `xor:"what" help:"Read every page and verify all that can be verified."`
+	Dump  bool   `xor:"what" help:"Write every byte with its meaning."`
 }
 
 // Run shows what the footer says, and more if asked.

@@ -108,10 +108,15 @@ func (o *loadOutcome) finish(ctx context.Context, p *process, state *load.State,
 	if err := o.print(p, report); err != nil {
 		return err
 	}
-	if runErr == nil && report.Verified != nil && !report.Verified.OK() {
+	switch {
+	case runErr != nil:
+		return runErr
+	case report.Verified != nil && !report.Verified.OK():
 		return errVerification
+	case report.Faults > 0 && report.Acked+report.Dropped == 0 && report.Sent <= report.Lost:
+		return fmt.Errorf("nothing could be sent: %s", report.LastError)
 	}
-	return runErr
+	return nil
 }
 
 func (o *loadOutcome) print(p *process, report *load.Report) error {

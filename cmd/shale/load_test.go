@@ -107,6 +107,22 @@ func TestLoadKinds(t *testing.T) {
 	}
 }
 
+// TestLoadToNobody: who sends nothing at all must not go on as if he had.
+func TestLoadToNobody(t *testing.T) {
+	s := httptest.NewServer(nil)
+	s.Close()
+	addr := strings.TrimPrefix(s.URL, "http://")
+	for _, args := range [][]string{
+		{"graphite", "--target", addr, "--agents", "1", "--metrics", "5"},
+		{"remote-write", "--url", s.URL + "/api/v1/write", "--targets", "1", "--metrics", "2", "--series", "2"},
+	} {
+		code, out, errs := shale(t, nil, append(append([]string{"load"}, args...), "--quiet", "--duration", "300ms")...)
+		if code != exitFailed || !strings.Contains(errs, "nothing could be sent: dial tcp") || !strings.Contains(out, "last error") {
+			t.Errorf("%v: exit %d: %s%s", args, code, out, errs)
+		}
+	}
+}
+
 // TestLoadTarget serves for a moment, and looks for what nobody has scraped.
 func TestLoadTarget(t *testing.T) {
 	code, out, errs := shale(t, nil, "load", "target", "--listen", "127.0.0.1:0", "--duration", "50ms")

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -62,10 +63,7 @@ func run(ctx context.Context, args []string, p *process) int {
 	if err != nil {
 		panic("BUG: the command line does not fit together: " + err.Error())
 	}
-	if len(args) == 0 {
-		args = []string{"--help"}
-	}
-	k, err := parser.Parse(joinNegative(args))
+	k, err := parser.Parse(joinNegative(customary(args)))
 	if exit >= 0 { // --help
 		return exit
 	}
@@ -92,6 +90,19 @@ func run(ctx context.Context, args []string, p *process) int {
 		fmt.Fprintf(p.stderr, "shale: %v\n", err)
 		return exitFailed
 	}
+}
+
+// customary understands what people try first with a program that they do not know.
+func customary(args []string) []string {
+	switch {
+	case len(args) == 0:
+		return []string{"--help"}
+	case args[0] == "help":
+		return append(slices.Clone(args[1:]), "--help")
+	case len(args) == 1 && (args[0] == "--version" || args[0] == "-v"):
+		return []string{"version"}
+	}
+	return args
 }
 
 // joinNegative lets a flag's value begin with a minus and a digit (--start -1h), which kong would take for a short flag.

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -36,7 +37,7 @@ func TestEverySettingIsAFlag(t *testing.T) {
 }
 
 func TestHelp(t *testing.T) {
-	for _, args := range [][]string{{}, {"--help"}, {"serve", "--help"}, {"query", "--help"}, {"inspect", "--help"}, {"version", "--help"}, {"load", "--help"}} {
+	for _, args := range [][]string{{}, {"--help"}, {"serve", "--help"}, {"query", "--help"}, {"inspect", "--help"}, {"version", "--help"}, {"load", "--help"}, {"help"}, {"help", "query"}} {
 		code, out, errs := shale(t, nil, args...)
 		if code != exitOK || !strings.Contains(out, "Usage: shale") || errs != "" {
 			t.Errorf("%v: exit %d, %q, %q", args, code, out, errs)
@@ -68,6 +69,8 @@ func TestWrongUse(t *testing.T) {
 		{nil, []string{"query", "up", "--start", "-1h", "--time", "now"}, "give one or the others"},
 		{nil, []string{"query", "up", "--start", "now", "--end", "-1h"}, "is before --start"},
 		{nil, []string{"query", "up", "--url", "localhost:9480"}, "--url"},
+		{nil, []string{"query", "up", "--url", "ftp://localhost:9480"}, "--url"},
+		{nil, []string{"inspect", "part", file, "--check", "--dump"}, "can't be used together"},
 		{nil, []string{"query", "up", "--format", "xml"}, "--format"},
 	} {
 		code, out, errs := shale(t, c.environ, c.args...)
@@ -85,8 +88,10 @@ func TestPrintConfig(t *testing.T) {
 }
 
 func TestVersion(t *testing.T) {
-	if code, out, _ := shale(t, nil, "version"); code != exitOK || !strings.HasPrefix(out, "shale devel (commit ") {
-		t.Errorf("exit %d: %q", code, out)
+	for _, arg := range []string{"version", "--version", "-v"} {
+		if code, out, _ := shale(t, nil, arg); code != exitOK || !strings.HasPrefix(out, "shale devel (commit ") {
+			t.Errorf("%s: exit %d: %q", arg, code, out)
+		}
 	}
 	if code, out, _ := shale(t, nil, "version", "--json"); code != exitOK || !strings.Contains(out, `"version": "devel"`) {
 		t.Errorf("exit %d: %q", code, out)
@@ -161,11 +166,34 @@ func TestQueryEndsWithTheContext(t *testing.T) {
 	}
 }
 
+func TestQueryWithoutAnswer(t *testing.T) {
+	release := make(chan struct{})
+	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))
+	code, _, errs := shale(t, nil, "query", "--url", s.URL, "--timeout", "20ms", "up")
+	if want := "shale: asking " + s.URL + ": no answer within 20ms (--timeout)\n"; code != exitFailed || errs != want {
+		t.Errorf("exit %d, %s", code, errs)
+	}
+	close(release)
+	s.Close()
+	code, _, errs = shale(t, nil, "query", "--url", s.URL, "up")
+	if code != exitFailed || !strings.HasPrefix(errs, "shale: asking "+s.URL+": dial tcp") || strings.Contains(errs, "Post") {
+		t.Errorf("exit %d, %s", code, errs)
+	}
+}
+
+func TestPointTime(t *testing.T) {
+	for seconds, want := range map[string]string{"-1.5": "1969-12-31T23:59:58.500Z", "1767225600.123": "2026-01-01T00:00:00.123Z", "0": "1970-01-01T00:00:00.000Z"} {
+		if got := (&point{seconds: json.Number(seconds)}).time(); got != want {
+			t.Errorf("%s: %s, want %s", seconds, got, want)
+		}
+	}
+}
+
 func TestParseTime(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	for text, want := range map[string]time.Time{
 		"now": now, "-1h30m": now.Add(-90 * time.Minute), "2026-03-01T12:00:00Z": now, "2026-03-01T13:00:00.5+01:00": now.Add(500 * time.Millisecond),
-		"0": time.Unix(0, 0), "1772366400.25": now.Add(250 * time.Millisecond), "-5": time.Unix(-5, 0),
+		"0": time.Unix(0, 0), "1772366400.25": now.Add(250 * time.Millisecond), "1772366400.001": now.Add(time.Millisecond), "4.035": time.UnixMilli(4035), "-5": time.Unix(-5, 0),
 	} {
 		if got, err := parseTime(text, now); err != nil || !got.Equal(want) {
 			t.Errorf("%q: got %v, %v; want %v", text, got, err, want)

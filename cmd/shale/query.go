@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -99,7 +100,7 @@ func (q *queryCmd) Run(ctx context.Context, p *process) error {
 // request returns the endpoint and its parameters.
 func (q *queryCmd) request(now time.Time) (endpoint string, form url.Values, err error) {
 	base, err := url.Parse(q.URL)
-	if err != nil || base.Host == "" {
+	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
 		return "", nil, fmt.Errorf("--url: %q is not a URL such as http://127.0.0.1:9480", q.URL)
 	}
 	form = url.Values{"query": {q.Expr}}
@@ -158,14 +159,24 @@ func (q *queryCmd) ask(ctx context.Context, endpoint string, form url.Values) ([
 	if q.Tenant != "" {
 		req.Header.Set("X-Scope-OrgID", q.Tenant)
 	}
+	failed := func(doing string, err error) error {
+		var u *url.Error
+		switch {
+		case errors.Is(ctx.Err(), context.DeadlineExceeded):
+			return fmt.Errorf("%s %s: no answer within %s (--timeout)", doing, q.URL, q.Timeout)
+		case errors.As(err, &u):
+			err = u.Err // without the URL, which has been said
+		}
+		return fmt.Errorf("%s %s: %w", doing, q.URL, err)
+	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("asking %s: %w", q.URL, err)
+		return nil, failed("asking", err)
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswerBytes))
 	if err != nil {
-		return nil, fmt.Errorf("reading the answer of %s: %w", q.URL, err)
+		return nil, failed("reading the answer of", err)
 	}
 	if resp.StatusCode/100 == 2 {
 		return body, nil
@@ -191,7 +202,7 @@ func parseTime(s string, now time.Time) (time.Time, error) {
 		return t, nil
 	}
 	if sec, err := strconv.ParseFloat(s, 64); err == nil && sec > -1e11 && sec < 1e11 {
-		return time.UnixMilli(int64(sec * 1000)), nil
+		return time.UnixMilli(int64(math.Round(sec * 1000))), nil
 	}
 	return time.Time{}, fmt.Errorf("%q is not a time; write 2026-03-01T12:00:00Z, Unix seconds, now, or -1h", s)
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"sort"
 	"strconv"
 	"strings"
@@ -29,7 +30,7 @@ func (p *point) time() string {
 	if err != nil {
 		return p.seconds.String()
 	}
-	return time.UnixMilli(int64(s*1000 + 0.5)).UTC().Format("2006-01-02T15:04:05.000Z")
+	return time.UnixMilli(int64(math.Round(s * 1000))).UTC().Format("2006-01-02T15:04:05.000Z")
 }
 
 type resultSeries struct {

@@ -96,19 +96,18 @@ func commandLine(bin string) group {
 		"serve --http-listen 127.0.0.1:99999", "serve --http-listen 192.0.2.1:0", "serve --graphite-listen nohost", "serve --graphite-listen 192.0.2.1:0", "serve --log.level loud",
 		"serve --log.format xml", "serve --config /nonexistent.yml", "serve --config /", "serve --retention -1d", "serve --max-age 999999999999d",
 		"serve --disk 0", "serve --data-dir FILE", "serve --data-dir FILE/x", "serve --bucket FILE",
-		"query", "query up --url x", "query up --url http://CLOSED", "query up --time yesterday", "query up --start 1 --end 0", "query up --format xml",
+		"-v extra", "query", "query up --url x", "query up --url ftp://CLOSED", "query up --url http://CLOSED", "query up --time yesterday", "query up --start 1 --end 0", "query up --format xml",
 		"query up --step 5s", "query up --start 1 --step -5s",
 		"load", "load graphite --agents 0", "load graphite --rate NaN", "load graphite --rate x", "load remote-write --url ftp://x",
 		"load graphite --verify-only", "load graphite --verify-only --verify 1 --state FILE", "load graphite --verify-only --verify 1 --state /nonexistent",
-		"inspect part", "inspect part FILE", "inspect part /dev/null", "inspect part /dev/zero", "inspect part FOLDER", "inspect block FILE",
+		"inspect part", "inspect part FILE", "inspect part /dev/null", "inspect part /dev/zero", "inspect part FOLDER", "inspect part FILE --check --dump", "inspect block FILE",
 		"inspect journal FILE", "inspect folder /nonexistent", "inspect journal FOLDER", "inspect journal FOLDER --check",
 		"inspect folder FOLDER --check", "inspect catalogue FOLDER --check", "version extra",
 	} {
 		add(args)
 	}
 	g.attacks = append(g.attacks, attack{input: "shale load graphite --duration 1s, to a port where nobody listens", do: func(t *testing.T, _ *server) (string, string) {
-		answer, _ := runCommand(t, bin, t.TempDir(), nil, 10*time.Second, "load", "graphite", "--agents", "1", "--target", freeAddr(t), "--duration", "1s", "--quiet")
-		return answer, ""
+		return runCommand(t, bin, t.TempDir(), nil, 10*time.Second, "load", "graphite", "--agents", "1", "--target", freeAddr(t), "--duration", "1s", "--quiet")
 	}})
 	for _, kv := range []string{"SHALE_MEMORY=much", "SHALE_NOSUCH=1", "SHALE_QUERY_TIMEOUT=", "SHALE_CONFIG=/nonexistent.yml"} {
 		g.attacks = append(g.attacks, attack{input: kv + " shale serve", do: func(t *testing.T, _ *server) (string, string) {
