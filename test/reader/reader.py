@@ -46,13 +46,14 @@ def exceptions(found):  # 3.11, 3.12: (index, what is there)
 def ints(c, n):  # 3.11
     if n == 0: return []
     head, out = c.u8(), []
-    seen["ints " + ("const", "runs", "packed")[head & 3]] += 1
+    seen["ints " + ("const", "runs", "packed", "steps")[head & 3]] += 1
     seen.update(f"ints {x}" for i, x in enumerate(("delta", "divisor", "exceptions", "radix")) if head & 16 << i)
     if head == 0: return [c.varint()] * n
     while head == 1 and len(out) < n:
         step, often = c.read("vu")
         out += [signed(sum(out[-1:]) + step)] * often
     if head == 1: return out
+    if head == 3: return [x for k in [c.uvarint()] for x, more in zip(ints(c, k), ints(c, k)) for _ in range(more + 1)]
     first = [c.varint()] if head & 0x10 else []
     base, divisor, n = c.varint(), c.uvarint() if head & 0x20 else 1, n - len(first)
     if head & 0x80:
@@ -71,7 +72,7 @@ def ints(c, n):  # 3.11
 
 def values(c, n):  # 3.12: n doubles as their bits
     p, codec = divmod(c.u8(), 8)
-    seen["values " + ("", "decimal", "patched", "bits", "xor", "raw")[codec]] += 1
+    seen["values " + ("", "decimal", "patched", "bits", "xor", "raw", "near")[codec]] += 1
     if codec == 3: return [x << 2 * p & M64 for x in ints(c, n)]
     if codec == 5: return [c.u64() for _ in range(n)]
     if codec == 4:
@@ -84,8 +85,7 @@ def values(c, n):  # 3.12: n doubles as their bits
     found = c.each("u8") if codec == 2 else []
     out = [struct.unpack("<Q", struct.pack("<d", float(i) / float(10 ** p)))[0] for i in ints(c, n)]
     for at, bits in exceptions(found): out[at] = bits
-    return out
-
+    return [bits + ulps & M64 for bits, ulps in zip(out, ints(c, n))] if codec == 6 else out
 def sets(c, n):  # 3.5, 3.9: label sets, 1.1
     last = b""
     for _ in range(n):
@@ -156,9 +156,10 @@ def samples(c):  # 3.7
         for i, t in zip(one, ints(c, len(one))): times[i] = [dictionary[t] if dictionary else t]
     if many:
         d, origin, unit = c.read("uvu")
-        lengths, which = ints(c, d), ints(c, len(many))
-        sequences = [c.take(length) for length in lengths]
-        for i, q in zip(many, which): times[i] = [origin + unit * x for x in ints(Cursor(sequences[q]), counts[i])]
+        rows, lengths, which, places = ints(c, d), ints(c, d), ints(c, len(many)), ints(c, len(many))
+        seen["ends of sequences"] += max(places) > 0
+        sequences = [ints(Cursor(c.take(length)), n) for n, length in zip(rows, lengths)]
+        for i, q, at in zip(many, which, places): times[i] = [origin + unit * x for x in sequences[q][at:at + counts[i]]]
     _, shapes, layouts = c.read("uHL") if flags & 2 else (0, [], [])  # 3.8
     layouts = [None] + [[shapes[i], *spans] for i, *spans in layouts]
     is_long = [counts[i] >= 8 or is_mixed[i] for i in range(r)]

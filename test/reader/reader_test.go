@@ -22,8 +22,8 @@ import (
 var forms = []string{
 	"page none", "page s2", "page zstd",
 	"s2 literal", "s2 long literal", "s2 near copy", "s2 copy", "s2 repeat", "s2 long repeat",
-	"ints const", "ints runs", "ints packed", "ints delta", "ints divisor", "ints exceptions", "ints radix",
-	"values decimal", "values patched", "values bits", "values xor", "values raw",
+	"ints const", "ints runs", "ints packed", "ints delta", "ints divisor", "ints exceptions", "ints radix", "ints steps",
+	"values decimal", "values patched", "values bits", "values xor", "values raw", "values near", "ends of sequences",
 	"times of single rows", "dictionary of times", "starts",
 	"integer histograms, short", "integer histograms, long", "float histograms, short", "float histograms, long",
 	"index of exemplars", "index of masks",

@@ -130,6 +130,19 @@ var shapes = []struct {
 			return float64(r.IntN(10_000)) / 100
 		}
 	}},
+	{"seconds", func(r *rand.Rand) func(int) float64 {
+		v := 0.0
+		return func(int) float64 {
+			for range r.IntN(5) {
+				v += float64(r.IntN(1e9)) / 1e9
+			}
+			return v
+		}
+	}},
+	{"sometimes", func(r *rand.Rand) func(int) float64 {
+		v := 0
+		return func(int) float64 { v += r.IntN(3) / 2 * r.IntN(1<<20); return float64(v) }
+	}},
 	{"smooth", func(*rand.Rand) func(int) float64 {
 		v := 1000.1
 		return func(i int) float64 {
@@ -186,6 +199,9 @@ func floats(r *rand.Rand, begin int64) []series {
 				s := series{labels: model.LabelsOf("__name__", "shape_"+shape.name, "instance", fmt.Sprint("host", i),
 					"job", rhythm.name, "n", fmt.Sprint(n))}
 				next, at := shape.course(r), begin
+				if n == 30 && i == 0 { // born later, it has the end of the sequence of the longest
+					at += int64(lengths[len(lengths)-1]-n) * int64(time.Second)
+				}
 				start := begin - 1 - r.Int64N(1e9)
 				for k := range n {
 					x := row{at: at, bits: math.Float64bits(next(k))}

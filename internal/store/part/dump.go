@@ -244,7 +244,7 @@ func intsName(b []byte) string {
 	if len(b) == 0 {
 		return "nothing"
 	}
-	name := [...]string{"const", "runs", "packed", "unknown"}[b[0]&intsKind]
+	name := [...]string{"const", "runs", "packed", "steps"}[b[0]&intsKind]
 	for _, f := range []struct {
 		bit  byte
 		name string

@@ -120,7 +120,7 @@ func dumpSamples(a *annotator) {
 	for at := 0; at < int(end.short); at += blockRows {
 		shorts = append(shorts, min(blockRows, int(end.short)-at))
 	}
-	dumpTimes(a, end, &d)
+	dumpTimes(a, end)
 	var layouts []layout
 	if mixed != nil {
 		layouts, _ = readLayouts(nil, d.layouts)
@@ -152,7 +152,7 @@ func dumpSamples(a *annotator) {
 	}
 }
 
-func dumpTimes(a *annotator, end columnPos, d *sampleDir) {
+func dumpTimes(a *annotator, end columnPos) {
 	if end.single > 0 {
 		mode := a.raw(1, "times of series of one row (0: straight, 1: dictionary)")
 		if len(mode) == 1 && mode[0] == singlesDict {
@@ -168,20 +168,16 @@ func dumpTimes(a *annotator, end columnPos, d *sampleDir) {
 	n := int(min(a.uvarint("sequences"), uint64(end.multi)))
 	a.varint("origin of times")
 	a.uvarint("unit of times")
+	rows := a.column(n, "times of the sequences")
 	a.column(n, "lengths of the sequences")
-	refs := a.column(int(end.multi), "references to sequences")
-	rows := make([]int, n)
-	multi := 0
-	for _, c := range d.counts {
-		if c > 1 && multi < len(refs) {
-			if ref := refs[multi]; ref >= 0 && ref < int64(n) {
-				rows[ref] = int(c)
-			}
-			multi++
+	a.column(int(end.multi), "references to sequences")
+	a.column(int(end.multi), "where in them the times of a series begin")
+	for i, times := range rows {
+		if times < 0 || times > maxPageRows {
+			a.s.fail()
+			return
 		}
-	}
-	for i := range rows {
-		a.column(rows[i], fmt.Sprintf("sequence %d, in units since the origin", i))
+		a.column(int(times), fmt.Sprintf("sequence %d, in units since the origin", i))
 	}
 }
 
@@ -209,6 +205,8 @@ func segmentName(b []byte) string {
 		return fmt.Sprintf("decimals of %d places with exceptions", param)
 	case valuesBits:
 		return fmt.Sprintf("bits without the lowest %d, %s", 2*param, intsName(b[1:]))
+	case valuesNear:
+		return fmt.Sprintf("near decimals of %d places, %s; and units in the last place", param, intsName(b[1:]))
 	case valuesXor:
 		return "xor"
 	case valuesRaw:

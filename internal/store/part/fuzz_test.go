@@ -198,6 +198,11 @@ func FuzzInts(f *testing.F) {
 	f.Add([]byte{}, false)
 	f.Add(binary.LittleEndian.AppendUint64(nil, 1<<63), true)
 	f.Add(bytes.Repeat([]byte{99, 0, 0, 0, 0, 0, 0, 0}, 9), true)
+	var steps []byte
+	for i := range uint64(60) {
+		steps = binary.LittleEndian.AppendUint64(steps, i/3*0x9e3779b97f4a7c15>>20)
+	}
+	f.Add(steps, true)
 	f.Fuzz(func(t *testing.T, b []byte, dense bool) {
 		var xs []int64
 		for i := 0; i+8 <= len(b); i += 8 {
@@ -234,6 +239,13 @@ func FuzzValues(f *testing.F) {
 		seed = binary.LittleEndian.AppendUint64(seed, math.Float64bits(math.Sqrt(float64(i))))
 	}
 	f.Add(seed[320:], true)
+	var sums []byte
+	sum := 0.0
+	for i := range 40 {
+		sum += float64(i*i*1234567+1) / 1e9
+		sums = binary.LittleEndian.AppendUint64(sums, math.Float64bits(sum))
+	}
+	f.Add(sums, true)
 	f.Fuzz(func(t *testing.T, b []byte, dense bool) {
 		var values []uint64
 		for i := 0; i+8 <= len(b); i += 8 {

@@ -9,6 +9,7 @@ import (
 //
 //	const   all equal
 //	runs    (difference to the run before, length) pairs
+//	steps   many runs: a column of their values, and one of their lengths
 //	packed  residuals over a base, of the numbers or of their differences, divided by their common divisor, in as many
 //	        bits as most of them need; the high bits of the few that need more stand apart as exceptions
 //
@@ -17,6 +18,7 @@ const (
 	intsConst  byte = 0
 	intsRuns   byte = 1
 	intsPacked byte = 2
+	intsSteps  byte = 3
 
 	intsKind       byte = 0x03
 	intsDelta      byte = 0x10
@@ -32,6 +34,13 @@ type intCoder struct {
 	residuals []uint64
 	plain     plan
 	delta     plan
+
+	// steps codes the columns of runs: their values and lengths.
+	steps   *intCoder
+	nested  bool
+	numbers []int64
+	lengths []int64
+	scratch []byte
 }
 
 // plan is one way to pack a column.
@@ -83,25 +92,13 @@ func (c *intCoder) append(dst []byte, xs []int64) []byte {
 	if c.delta.bits+24 < c.plain.bits {
 		best, isDelta = &c.delta, true
 	}
-	if len(xs) > 4 && runs*20+8 < best.bits {
-		return appendRuns(dst, xs)
+	// A run takes at least two bytes as a pair, and in columns maybe less.
+	if len(xs) > 4 && runs*minRunBits < best.bits {
+		if b := c.asRuns(xs, runs); 8*len(b) < best.bits+packedHeadBits {
+			return append(dst, b...)
+		}
 	}
 	return c.pack(dst, xs, best, isDelta)
-}
-
-func appendRuns(dst []byte, xs []int64) []byte {
-	dst = append(dst, intsRuns)
-	last := int64(0)
-	for i := 0; i < len(xs); {
-		j := i + 1
-		for j < len(xs) && xs[j] == xs[i] {
-			j++
-		}
-		dst = binary.AppendVarint(dst, xs[i]-last)
-		dst = binary.AppendUvarint(dst, uint64(j-i))
-		last, i = xs[i], j
-	}
-	return dst
 }
 
 // measure works out how best to pack xs over a base; with one number before them in first, their differences.
@@ -248,6 +245,12 @@ func appendExceptions(dst []byte, residuals []uint64, w uint, n int) []byte {
 // intDecoder decodes columns of integers. It keeps the memory that it needs between columns.
 type intDecoder struct {
 	residuals []uint64
+
+	// steps decodes the columns of runs.
+	steps   *intDecoder
+	nested  bool
+	numbers []int64
+	lengths []int64
 }
 
 // append reads a column of n numbers from s and appends it to dst. n must have been bounded.
@@ -269,27 +272,12 @@ func (d *intDecoder) append(dst []int64, s *scan, n int) []int64 {
 		return dst
 	case kind == intsRuns:
 		return decodeRuns(dst, s, n)
+	case kind == intsSteps && !d.nested:
+		return d.decodeSteps(dst, s, n)
 	case kind&intsKind == intsPacked && kind&0x0c == 0:
 		return d.unpack(dst, s, n, kind)
 	}
 	s.fail()
-	return dst
-}
-
-func decodeRuns(dst []int64, s *scan, n int) []int64 {
-	last := int64(0)
-	for n > 0 {
-		last += s.varint()
-		run := s.below(uint64(n))
-		if run == 0 {
-			s.fail()
-			return dst
-		}
-		for range run {
-			dst = append(dst, last)
-		}
-		n -= run
-	}
 	return dst
 }
 

@@ -22,13 +22,15 @@ type sampleDir struct {
 	dict    []int64
 
 	// A time is origin + unit x number.
-	origin   int64
-	unit     uint64
-	seqLens  []int64
-	seqRefs  []int64
-	seqBytes []byte
-	seqEnds  []uint32
-	// seq is the sequence that was decoded last.
+	origin    int64
+	unit      uint64
+	seqRows   []int64
+	seqLens   []int64
+	seqRefs   []int64
+	seqPlaces []int64 // where in its sequence the times of a series begin
+	seqBytes  []byte
+	seqEnds   []uint32
+	// seq is the sequence that was decoded last, into times.
 	seq   int
 	times []int64
 
@@ -212,23 +214,42 @@ func (d *sampleDir) openSingles(s *scan, n int) {
 	}
 }
 
+// openSequences reads the references of n series to sequences, and where these are. All sequences together have no more
+// times than the page has rows, which bounds what reading them takes.
 func (d *sampleDir) openSequences(s *scan, n int) {
-	d.seqLens, d.seqRefs, d.seqBytes = d.seqLens[:0], d.seqRefs[:0], nil
+	d.seqRows, d.seqLens, d.seqBytes = d.seqRows[:0], d.seqLens[:0], nil
+	d.seqRefs, d.seqPlaces = d.seqRefs[:0], d.seqPlaces[:0]
 	if n == 0 {
 		return
 	}
 	distinct := s.below(uint64(n))
 	d.origin, d.unit = s.varint(), s.uvarint()
+	d.seqRows = d.ints.append(d.seqRows, s, distinct)
 	d.seqLens = d.ints.append(d.seqLens, s, distinct)
 	d.seqRefs = d.ints.append(d.seqRefs, s, n)
+	d.seqPlaces = d.ints.append(d.seqPlaces, s, n)
 	if s.bad {
 		return
 	}
-	for _, ref := range d.seqRefs {
-		if uint64(ref) >= uint64(distinct) {
+	left := uint64(d.rows)
+	for _, rows := range d.seqRows {
+		if uint64(rows) > left {
 			s.fail()
 			return
 		}
+		left -= uint64(rows)
+	}
+	series := 0
+	for _, rows := range d.counts {
+		if rows < 2 {
+			continue
+		}
+		ref, place := uint64(d.seqRefs[series]), uint64(d.seqPlaces[series])
+		if ref >= uint64(distinct) || place > maxPageRows || place+uint64(rows) > uint64(d.seqRows[ref]) {
+			s.fail()
+			return
+		}
+		series++
 	}
 	var sum uint64
 	d.seqEnds, sum = setEnds(d.seqEnds, d.seqLens, s)
@@ -252,12 +273,17 @@ func (d *sampleDir) timesOf(i int) ([]int64, error) {
 	if n == 1 {
 		return d.singles[pos.single : pos.single+1], nil
 	}
-	ref := int(d.seqRefs[pos.multi])
+	if err := d.openSequence(int(d.seqRefs[pos.multi])); err != nil {
+		return nil, err
+	}
+	place := int(d.seqPlaces[pos.multi])
+	return d.times[place : place+n], nil
+}
+
+// openSequence decodes a sequence into times.
+func (d *sampleDir) openSequence(ref int) error {
 	if d.seq == ref {
-		if len(d.times) != n {
-			return nil, corrupt("page of samples: a sequence of %d times for %d rows", len(d.times), n)
-		}
-		return d.times, nil
+		return nil
 	}
 	begin := uint32(0)
 	if ref > 0 {
@@ -265,20 +291,20 @@ func (d *sampleDir) timesOf(i int) ([]int64, error) {
 	}
 	s := scan{b: d.seqBytes[begin:d.seqEnds[ref]]}
 	d.seq = -1
-	d.times = d.ints.append(d.times[:0], &s, n)
+	d.times = d.ints.append(d.times[:0], &s, int(d.seqRows[ref]))
 	if err := s.end("times"); err != nil {
-		return nil, err
+		return err
 	}
 	for k, x := range d.times {
 		d.times[k] = d.origin + int64(uint64(x)*d.unit)
 	}
 	for k, t := range d.times[1:] {
 		if t <= d.times[k] {
-			return nil, corrupt("page of samples: times do not ascend")
+			return corrupt("page of samples: times do not ascend")
 		}
 	}
 	d.seq = ref
-	return d.times, nil
+	return nil
 }
 
 // appendRows appends the rows of the i-th rank of the page that lie in rg.

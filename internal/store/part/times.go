@@ -19,6 +19,14 @@ type timeDict struct {
 	last int
 	ids  map[sequence]int
 
+	// wholes says of each sequence of which one it is a part, and from where on.
+	wholes  []int32
+	places  []int64
+	order   []int32
+	firsts  map[int64]int32
+	lasts   map[int64]int32
+	numbers []int64
+
 	distinct map[int64]int64
 	dict     []int64
 	dictRefs []int64
@@ -84,27 +92,83 @@ func (d *timeDict) unit() (origin int64, unit uint64) {
 	return origin, max(unit, 1)
 }
 
+// join finds the sequences that are the beginning or the end of another, longer one, and returns how many are not.
+func (d *timeDict) join() int {
+	n := len(d.ends)
+	d.wholes, d.places, d.order = grow(d.wholes[:0], n), grow(d.places[:0], n), grow(d.order[:0], n)
+	if d.firsts == nil {
+		d.firsts, d.lasts = make(map[int64]int32), make(map[int64]int32)
+	}
+	clear(d.firsts)
+	clear(d.lasts)
+	for i := range d.order {
+		d.order[i] = int32(i)
+	}
+	slices.SortStableFunc(d.order, func(a, b int32) int { return len(d.at(int(b))) - len(d.at(int(a))) })
+	wholes := 0
+	for _, id := range d.order {
+		times := d.at(int(id))
+		k := len(times)
+		d.wholes[id], d.places[id] = id, 0
+		first, begun := d.firsts[times[0]]
+		last, ended := d.lasts[times[k-1]]
+		switch {
+		case begun && slices.Equal(d.at(int(first))[:k], times):
+			d.wholes[id] = first
+			continue
+		case ended:
+			whole := d.at(int(last))
+			if from := len(whole) - k; slices.Equal(whole[from:], times) {
+				d.wholes[id], d.places[id] = last, int64(from)
+				continue
+			}
+		}
+		if wholes++; !begun {
+			d.firsts[times[0]] = id
+		}
+		if !ended {
+			d.lasts[times[k-1]] = id
+		}
+	}
+	return wholes
+}
+
 // append writes the dictionary and the references.
 func (d *timeDict) append(dst []byte, ints *intCoder) []byte {
 	if len(d.refs) == 0 {
 		return dst
 	}
 	origin, unit := d.unit()
+	dst = binary.AppendUvarint(dst, uint64(d.join()))
+	dst = binary.AppendVarint(dst, origin)
+	dst = binary.AppendUvarint(dst, unit)
+	d.numbers = grow(d.numbers[:0], len(d.ends))
+	rows := d.dictRefs[:0]
 	for id := range d.ends {
+		if d.wholes[id] != int32(id) {
+			continue
+		}
+		d.numbers[id] = int64(len(rows))
+		times := d.at(id)
+		rows = append(rows, int64(len(times)))
 		d.tmp = d.tmp[:0]
-		for _, t := range d.at(id) {
+		for _, t := range times {
 			d.tmp = append(d.tmp, int64(uint64(t-origin)/unit))
 		}
 		before := len(d.buf)
 		d.buf = ints.append(d.buf, d.tmp)
 		d.lens = append(d.lens, int64(len(d.buf)-before))
 	}
-	dst = binary.AppendUvarint(dst, uint64(len(d.lens)))
-	dst = binary.AppendVarint(dst, origin)
-	dst = binary.AppendUvarint(dst, unit)
+	d.dictRefs = rows
+	dst = ints.append(dst, rows)
 	dst = ints.append(dst, d.lens)
+	d.tmp = d.tmp[:0]
+	for i, id := range d.refs {
+		d.refs[i] = d.numbers[d.wholes[id]]
+		d.tmp = append(d.tmp, d.places[id])
+	}
 	dst = ints.append(dst, d.refs)
-	return append(dst, d.buf...)
+	return append(ints.append(dst, d.tmp), d.buf...)
 }
 
 // dictionary returns the distinct times, sorted, and for each time its place among them; nil if more than a quarter of

@@ -17,7 +17,8 @@ const (
 	valuesBits byte = 3
 	valuesXor  byte = 4
 	valuesRaw  byte = 5
-	// 6 and 7 are free: histograms will need one.
+	// valuesNear is integers over 10^parameter, and how far, in units of the last place, each value lies from that.
+	valuesNear byte = 6
 
 	valuesCodec byte = 0x07
 )
@@ -27,6 +28,7 @@ type valueCoder struct {
 	ints       intCoder
 	decimals   []int64
 	exceptions []uint32
+	ulps       []int64
 	scratch    []byte
 }
 
@@ -35,12 +37,21 @@ func (c *valueCoder) append(dst []byte, values []uint64) []byte {
 	begin := len(dst)
 	dst, ok := c.appendDecimals(dst, values)
 	// Decimals of more than 6 bytes a value are no better than chance; what the other codecs make of the bits may be.
-	if ok && len(dst)-begin <= 6*len(values) {
+	if ok && len(dst)-begin <= 6*len(values) && len(c.exceptions) < 2 {
 		return dst
 	}
 	size := len(dst) - begin
 	if !ok {
 		size = 1 << 62
+	}
+	if k, near := nearExponent(values); near {
+		c.scratch = c.appendNear(c.scratch[:0], values, k)
+		if len(c.scratch) < size {
+			dst, size = append(dst[:begin], c.scratch...), len(c.scratch)
+		}
+	}
+	if ok && size <= 6*len(values) {
+		return dst
 	}
 	c.scratch = c.appendBits(c.scratch[:0], values)
 	if len(c.scratch) < size {
@@ -99,6 +110,7 @@ func (c *valueCoder) appendBits(dst []byte, values []uint64) []byte {
 type valueDecoder struct {
 	ints intDecoder
 	tmp  []int64
+	ulps []int64
 }
 
 // append reads a segment of n >= 1 values, which takes all of b, and appends them to dst. n must have been bounded.
@@ -121,6 +133,8 @@ func (d *valueDecoder) append(dst []uint64, b []byte, n int) ([]uint64, error) {
 			s.fail()
 		}
 		s.b = nil
+	case valuesNear:
+		dst = d.near(dst, &s, n, int(param))
 	case valuesRaw:
 		raw := s.take(8 * uint64(n))
 		for ; len(raw) >= 8; raw = raw[8:] {
