@@ -180,7 +180,7 @@ func (b *body) failure(e *apiError) {
 	if b.plain {
 		b.contentType = "text/plain; charset=utf-8"
 		b.w.Header().Set("X-Content-Type-Options", "nosniff")
-		b.raw(e.err.Error())
+		b.raw(e.text())
 		b.raw("\n")
 		b.flush(e.status, true)
 		return
@@ -188,7 +188,7 @@ func (b *body) failure(e *apiError) {
 	b.raw(`{"status":"error","errorType":`)
 	b.str(string(e.kind))
 	b.raw(`,"error":`)
-	b.str(e.err.Error())
+	b.str(e.text())
 	b.raw("}")
 	b.flush(e.status, true)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"runtime"
+	"strings"
 
 	"github.com/prometheus/prometheus/promql"
 
@@ -52,6 +53,18 @@ func badParam(name string, err error) *apiError {
 	return badData("invalid parameter %q: %w", name, err)
 }
 
+// maxErrorBytes bounds the text of an error: upstream's parser shows all of a number that it cannot read.
+const maxErrorBytes = 8 << 10
+
+// text is what the client is told.
+func (e *apiError) text() string {
+	s := e.err.Error()
+	if len(s) <= maxErrorBytes {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxErrorBytes], "") + " ..."
+}
+
 // classify finds the type and the status of an error of the engine or the store.
 func classify(err error) *apiError {
 	var (
@@ -73,7 +86,9 @@ func classify(err error) *apiError {
 	switch {
 	case errors.As(err, &canceled), errors.Is(err, context.Canceled):
 		return &apiError{typeCanceled, http.StatusServiceUnavailable, err}
-	case errors.As(err, &timeout), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, context.DeadlineExceeded) && !errors.As(err, &timeout):
+		return &apiError{typeTimeout, http.StatusServiceUnavailable, fmt.Errorf("%w (query.timeout)", err)}
+	case errors.As(err, &timeout):
 		return &apiError{typeTimeout, http.StatusServiceUnavailable, err}
 	case errors.As(err, &samples):
 		return &apiError{typeExecution, http.StatusUnprocessableEntity, fmt.Errorf("%w (query.max-samples)", err)}

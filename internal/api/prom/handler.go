@@ -244,7 +244,7 @@ func (h *Handler) fail(out *body, name string, r *request, err error) {
 		e.status = statusClientClosed
 	}
 	if e.status >= http.StatusInternalServerError {
-		h.o.Logger.Warn("request failed", "handler", name, "status", e.status, "err", e.err)
+		h.o.Logger.Warn("request failed", "handler", name, "status", e.status, "err", e.text())
 	}
 	if out.broken {
 		return

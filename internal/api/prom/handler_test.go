@@ -16,6 +16,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/prometheus/prometheus/promql"
@@ -152,8 +153,19 @@ func TestTimeouts(t *testing.T) {
 		o.Limits.Timeout = time.Nanosecond
 	})
 	expect(t, w.get("/api/v1/query", "query=count_over_time((vector(time()) > 1e12)[9000s:1ms])"), 503, "timeout", "timed out")
-	expect(t, w.get("/api/v1/labels"), 503, "timeout", "deadline")
-	expect(t, w.get("/api/v1/series?match[]=up"), 503, "timeout", "deadline")
+	expect(t, w.get("/api/v1/labels"), 503, "timeout", "deadline exceeded (query.timeout)")
+	expect(t, w.get("/api/v1/series?match[]=up"), 503, "timeout", "deadline exceeded (query.timeout)")
+}
+
+// TestErrorsAreShort: what is wrong with a long text is not told by all of it.
+func TestErrorsAreShort(t *testing.T) {
+	w := newWorld(t, nil)
+	for _, path := range []string{"/api/v1/query", "/api/v1/format_query", "/federate"} {
+		r := w.do("POST", path, []string{"query=" + strings.Repeat("9", 100_000), `match[]={__name__="` + strings.Repeat("é", 50_000)}, nil)
+		if r.Code != 400 || r.Body.Len() > 10_000 || !utf8.Valid(r.Body.Bytes()) {
+			t.Errorf("%s: %d, %d bytes: %.200s", path, r.Code, r.Body.Len(), r.Body)
+		}
+	}
 }
 
 func TestSubqueriesAreCharged(t *testing.T) {
