@@ -11,10 +11,10 @@ DURATION ?= 60s
 FUZZTIME ?= 5m
 
 .DEFAULT_GOAL := help
-.PHONY: help build run check format vet staticcheck unit test tools race oracle e2e torture fuzz bench clean
+.PHONY: help build run check format vet staticcheck unit test tools race oracle e2e torture fuzz bench bench-micro bench-report clean
 
 help: ## Show this list.
-	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## Build bin/shale.
 	@mkdir -p bin
@@ -26,7 +26,7 @@ run: build ## Build and serve on the defaults: HTTP on 127.0.0.1:9480, Graphite 
 check: format vet staticcheck unit ## What each commit must pass, in under 2 minutes.
 
 format:
-	@files=$$(gofmt -l cmd internal test) && \
+	@files=$$(gofmt -l bench cmd internal test) && \
 	if [ -n "$$files" ]; then echo "not formatted; run gofmt -w on:"; echo "$$files"; exit 1; fi
 
 vet:
@@ -61,8 +61,19 @@ torture: tools ## Long tests, long kills, long fuzzing (FUZZTIME for each target
 fuzz: ## Fuzz every target for FUZZTIME (5m).
 	@.ci/fuzz $(FUZZTIME)
 
-bench: ## Run the benchmarks, 6 times each; compare two runs with `go tool benchstat`.
-	go test -run '^$$' -bench . -benchmem -count 6 ./...
+# What make bench runs: LOADS (a,b; all but the long ones), RUNS times for DURATION, of this tree and of BASE (a commit), VICTORIA
+# and PROMETHEUS (paths of binaries). BENCHFLAGS are further flags; go run ./bench run --help knows them all.
+RUNS     ?= 6
+bench: ## Run named loads against this tree, BASE=<commit>, VICTORIA=<path>, PROMETHEUS=<path>; LOADS=a,b RUNS=6.
+	go run ./bench run --runs '$(RUNS)' --duration '$(DURATION)' $(if $(LOADS),--loads '$(LOADS)') $(if $(BASE),--base '$(BASE)') \
+	  $(if $(VICTORIA),--victoria '$(VICTORIA)') $(if $(PROMETHEUS),--prometheus '$(PROMETHEUS)') $(BENCHFLAGS)
+	$(if $(BASE),go run ./bench compare "$$(ls -t bench-results/*.jsonl | head -n 1)")
+
+bench-report: ## Write what the last make bench has measured into docs/benchmarks.md.
+	go run ./bench report "$$(ls -t bench-results/*.jsonl | head -n 1)"
+
+bench-micro: ## Run the benchmarks of all packages RUNS (6) times; with BASE=<commit>, there as well, compared by benchstat.
+	go run ./bench micro --count '$(RUNS)' $(if $(BASE),--base '$(BASE)')
 
 clean: ## Remove what was built. The data folder stays.
 	rm -rf bin

@@ -89,13 +89,17 @@ func rooms() []room {
 // everyone is the room that may import all others: it builds a running process out of them.
 const everyone = "app"
 
-// arrows checks every import between rooms. Tests may import any room, but app, of which only cmd and test/ know.
+// arrows checks every import between rooms. Tests may import any room, but app, of which only cmd, test/ and bench know;
+// of bench nobody knows.
 // A package whose name ends in "test" is a suite: it may import what its parent may, and its parent, and only tests
 // import it.
 func arrows(t *tree, table []room) []string {
 	var bad []string
 	for _, f := range t.files {
 		for imported, node := range f.imports() {
+			if strings.HasPrefix(imported+"/", modulePath+"/bench/") && !f.below("bench") {
+				bad = append(bad, fmt.Sprintf("%s: imports %s: the benchmark is no part of the product", t.at(node), imported))
+			}
 			to, ok := strings.CutPrefix(imported, modulePath+"/internal/")
 			if !ok {
 				continue
@@ -115,7 +119,7 @@ func arrow(f *file, to string, table []room) string {
 	}
 	from, ok := strings.CutPrefix(f.dir(), "internal/")
 	switch {
-	case !ok: // cmd and test/
+	case !ok: // cmd, test/ and bench
 		return ""
 	case from == everyone || strings.HasPrefix(from, everyone+"/"):
 		return ""

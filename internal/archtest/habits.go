@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// docs checks that each package below internal/, cmd/ and test/ has exactly one package doc, in doc.go, which begins
+// docs checks that each package below internal/, cmd/, test/ and bench has exactly one package doc, in doc.go, which begins
 // with the package's name.
 func docs(t *tree) []string {
 	names := map[string]string{} // by folder
 	has := map[string][]string{}
 	var bad []string
 	for _, f := range t.files {
-		if !f.below("internal") && !f.below("cmd") && !f.below("test") {
+		if !f.below("internal") && !f.below("cmd") && !f.below("test") && !f.below("bench") {
 			continue
 		}
 		if _, seen := names[f.dir()]; !seen || !f.isTest() {

@@ -11,7 +11,7 @@ import (
 // paths checks that what the docs name exists: every path in back quotes that begins with a folder of the source, and
 // the target of every relative link.
 func paths(t *tree) ([]string, error) {
-	named := regexp.MustCompile("`((?:internal|cmd|test|docs|deploy|web)/[A-Za-z0-9_./-]+)`")
+	named := regexp.MustCompile("`((?:internal|cmd|test|bench|docs|deploy|web)/[A-Za-z0-9_./-]+)`")
 	linked := regexp.MustCompile(`\]\(([^)#: ]+)(?:#[^)]*)?\)`)
 	pages, err := fs.Glob(t.root, "docs/*.md")
 	if err != nil {

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/shaledb/shale/bench/proc"
+	"github.com/shaledb/shale/bench/result"
+	"github.com/shaledb/shale/bench/system"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func call(t *testing.T, args ...string) (code int, out, errs string) {
+	t.Helper()
+	var o, e bytes.Buffer
+	code = run(t.Context(), args, &streams{&o, &e})
+	return code, o.String(), e.String()
+}
+
+func TestCommandLine(t *testing.T) {
+	code, out, _ := call(t, "list")
+	for _, name := range loadNames() {
+		if code != 0 || !strings.Contains(out, name) {
+			t.Errorf("code %d, no %s: %s", code, name, out)
+		}
+	}
+	if code, out, _ := call(t); code != 0 || !strings.Contains(out, "named loads") {
+		t.Errorf("code %d: %s", code, out)
+	}
+	for want, args := range map[string][]string{
+		"no load \"soup\"": {"run", "--loads", "soup"},
+		"above 0":          {"run", "--runs", "0"},
+		"give the path":    {"run", "--shale", "/nowhere/shale", "--work", t.TempDir()},
+		"unknown flag":     {"run", "--soup"},
+	} {
+		if code, _, errs := call(t, args...); code == 0 || !strings.Contains(errs, want) {
+			t.Errorf("%v: code %d: %s", args, code, errs)
+		}
+	}
+}
+
+// Every load has figures that exist, and a section in the page.
+func TestLoads(t *testing.T) {
+	page, err := os.ReadFile("../docs/benchmarks.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range loads() {
+		for _, c := range append(append(append([]string{}, l.columns...), l.ratios...), l.curves...) {
+			if result.Title(c) == "" {
+				t.Errorf("%s: no figure is called %s", l.name, c)
+			}
+		}
+		if _, err := result.Fill(string(page), l.name, ""); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := result.Fill(string(page), "overview", ""); err != nil {
+		t.Error(err)
+	}
+	if usual, err := choose(nil); err != nil || len(usual) < 8 {
+		t.Error(usual, err)
+	}
+}
+
+// records are two systems with everything that a report shows.
+func records() []result.Record {
+	m := proc.Machine{CPU: "Big Iron", Cores: 2, Memory: 1 << 34, Disk: "ext4", Kernel: "6.0", Go: "go1"}
+	one := func(load, sys string, values map[string]float64) result.Record {
+		return result.Record{Load: load, System: sys, Version: "1.0", Machine: m, Seconds: 60, Values: values}
+	}
+	all := []result.Record{
+		one("rw1-known", "victoriametrics", map[string]float64{"samples/s": 1e6, "cpu-s/M-settled": 1.6}),
+		one("rw1-known", thisTree, map[string]float64{"samples/s": 2e6, "cpu-s/M-settled": 0.8}),
+		one("soak", thisTree, map[string]float64{"samples/s": 1e5, "growth-rss-%": 1}),
+		one(queryLoad(queryList()[0].name, fromBucket), thisTree, map[string]float64{"p50-s": 0.02, "bucket-requests": 12}),
+	}
+	all[2].Curves = map[string][]proc.Point{"rss-B": {{0, 1e6}, {10, 2e6}}}
+	return all
+}
+
+func TestReport(t *testing.T) {
+	dir := t.TempDir()
+	page, results := dir+"/page.md", dir+"/r.jsonl"
+	var text strings.Builder
+	for _, name := range append(loadNames(), "overview") {
+		text.WriteString("# " + name + "\n<!-- bench: " + name + " -->\n<!-- bench: end -->\n")
+	}
+	if err := os.WriteFile(page, []byte(text.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := result.Append(results, records()...); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"report", "--page", page, "--images", dir + "/img", results}
+	if code, _, errs := call(t, args...); code != 0 {
+		t.Fatal(errs)
+	}
+	got, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"| shale | 1 | 2.00 M | 0.800 |\n| victoriametrics | 1 | 1.00 M | 1.60 |", "2 cores of Big Iron", "shale over victoriametrics: samples/s 2.00",
+		"(img/bench-soak-rss-b.svg)", "(img/bench-cpu.svg)", "| shale | bucket | – | – | 20.0 ms | – | – | – | 12.0 | – |",
+	} {
+		if !strings.Contains(string(got), want) {
+			t.Errorf("no %q in:\n%s", want, got)
+		}
+	}
+	for _, file := range []string{"bench-soak-rss-b.svg", "bench-cpu.svg", "bench-rate.svg"} {
+		if _, err := os.Stat(dir + "/img/" + file); err != nil {
+			t.Error(err)
+		}
+	}
+	// Once more gives the same page.
+	if code, _, errs := call(t, args...); code != 0 {
+		t.Fatal(errs)
+	}
+	if again, err := os.ReadFile(page); err != nil || !bytes.Equal(again, got) {
+		t.Errorf("%v: the second report differs", err)
+	}
+	if code, _, errs := call(t, "compare", results); code == 0 || !strings.Contains(errs, "nothing of shale-base") {
+		t.Error(errs)
+	}
+}
+
+func TestTenths(t *testing.T) {
+	var curve []proc.Point
+	for i := range 100 {
+		curve = append(curve, proc.Point{float64(i), float64(i)})
+	}
+	if a, b, ok := tenths(curve); !ok || a != 14.5 || b != 94.5 {
+		t.Error(a, b, ok)
+	}
+	if a, b, ok := tenths(curve[:3]); !ok || a != 0 || b != 2 {
+		t.Error(a, b, ok)
+	}
+	if _, _, ok := tenths(curve[:2]); ok {
+		t.Error("two points have tenths")
+	}
+}
+
+func TestElements(t *testing.T) {
+	for text, want := range map[string]int{
+		`{"data":{"result":[{},{}]}}`: 2, `{"data":["a","b","c"]}`: 3, `soup`: 0, `{"data":5}`: 0,
+	} {
+		if got := elements([]byte(text)); got != want {
+			t.Errorf("%s: %d", text, got)
+		}
+	}
+}
+
+func TestMemoryFigures(t *testing.T) {
+	tr := &trial{sys: system.System{Kind: system.Shale}, rec: &result.Record{
+		Marks:  map[string]float64{"all known": 10, "relabelling": 30},
+		Curves: map[string][]proc.Point{"rss-B": {{0, 9}, {20, 5}, {25, 6}, {35, 12}, {60, 7}, {65, 8}, {69, 8}}},
+	}}
+	tr.noteMemory()
+	if v := tr.rec.Values; v["before-rss-B"] != 6 || v["peak-B"] != 12 || v["rss-B"] != 8 {
+		t.Error(v)
+	}
+}

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// thisTree is the name of the system that is built from the working tree, baseTree of that built from another commit.
+const (
+	thisTree = "shale"
+	baseTree = "shale-base"
+)
+
+// build builds a shale from the module in a folder.
+func build(ctx context.Context, module, binary, tags string) error {
+	args := []string{"build", "-o", binary}
+	if commit, err := output(ctx, module, "git", "rev-parse", "HEAD"); err == nil {
+		version, err := output(ctx, module, "git", "describe", "--tags", "--always", "--dirty")
+		if err != nil {
+			version = commit
+		}
+		args = append(args, "-ldflags", "-X main.version="+version+" -X main.commit="+commit)
+	}
+	if tags != "" {
+		args = append(args, "-tags", tags)
+	}
+	_, err := output(ctx, module, "go", append(args, "./cmd/shale")...)
+	return err
+}
+
+// output runs a command in a folder and returns what it prints, without blank ends.
+func output(ctx context.Context, dir, name string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = dir
+	var out, complaints bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &complaints
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("%s %s: %w: %.2000s", name, strings.Join(args, " "), err, strings.TrimSpace(complaints.String()))
+	}
+	return strings.TrimSpace(out.String()), nil
+}
+
+// withBase checks a commit out in a work tree of its own, does something there, and removes it again.
+func withBase(ctx context.Context, ref, work string, do func(tree string) error) (err error) {
+	commit, err := output(ctx, ".", "git", "rev-parse", "--verify", ref+"^{commit}")
+	if err != nil {
+		return fmt.Errorf("--base %s names no commit: %w", ref, err)
+	}
+	tree := filepath.Join(work, "base-tree")
+	if _, err := output(ctx, ".", "git", "worktree", "add", "--detach", tree, commit); err != nil {
+		return err
+	}
+	defer func() {
+		// Also when the user has given up.
+		_, rmErr := output(context.WithoutCancel(ctx), ".", "git", "worktree", "remove", "--force", tree)
+		err = errors.Join(err, rmErr)
+	}()
+	return do(tree)
+}

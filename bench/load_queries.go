@@ -1,0 +1,208 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/shaledb/shale/bench/result"
+	"github.com/shaledb/shale/bench/system"
+)
+
+// The sources of a query's data. Rivals have one of their own: what has been written and merged.
+const (
+	fromBuffers = "buffers"
+	fromParts   = "parts"
+	fromBucket  = "bucket"
+)
+
+// queries asks the named queries.
+func queries(ctx context.Context, t *trial) error {
+	// Stamps are whole minutes, so that every run has the same grid of steps.
+	end := time.Now().Truncate(time.Minute)
+	err := t.with(ctx, "", func(srv *system.Server) error {
+		if err := t.sendLong(ctx, srv, end); err != nil {
+			return err
+		}
+		if err := t.sendRated(ctx, srv, end); err != nil {
+			return err
+		}
+		if t.sys.Kind == system.Shale {
+			if err := t.askBuffers(ctx, srv, end); err != nil {
+				return err
+			}
+		}
+		if err := t.sendMany(ctx, srv, end); err != nil {
+			return err
+		}
+		if err := t.warm(ctx, srv); err != nil {
+			return err
+		}
+		return t.ask(ctx, srv, end, fromParts, "", t.Queries)
+	})
+	if err != nil || t.sys.Kind != system.Shale {
+		return err
+	}
+	if _, err := t.shipAndCompact(ctx); err != nil {
+		return err
+	}
+	if t.sys.Name == thisTree && t.SlowBucket != "" {
+		t.sys.Binary = t.SlowBucket
+	}
+	return t.with(ctx, "", func(srv *system.Server) error { return t.ask(ctx, srv, end, fromBucket, "", t.Queries) })
+}
+
+func (t *trial) sendLong(ctx context.Context, srv *system.Server, end time.Time) error {
+	_, err := t.load(ctx, 0, "remote-write", "--url", srv.WriteURL(), "--name", "long", "--targets", "1", "--metrics", "1", "--series", "1",
+		"--value", "walk", "--rate", "0", "--rounds", strconv.Itoa(int(longSpan/time.Minute)), "--step", "1m", "--start", at(end.Add(-longSpan)))
+	return err
+}
+
+// sendRated sends the jobs, each with its seed, a few at a time.
+func (t *trial) sendRated(ctx context.Context, srv *system.Server, end time.Time) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(2)
+	for job := range t.scaled(queryJobs) {
+		g.Go(func() error {
+			one := &trial{settings: t.settings, sys: t.sys, rec: &result.Record{}, dir: t.dir}
+			_, err := one.load(ctx, 0, "remote-write", "--url", srv.WriteURL(), "--name", "rated", "--seed", strconv.Itoa(ratedJobStart+job),
+				"--targets", "10", "--metrics", "1", "--series", "10", "--value", "counter", "--rate", "0", "--concurrency", "1",
+				"--rounds", strconv.Itoa(int(querySpan/queryStep)), "--step", queryStep.String(), "--start", at(end.Add(-querySpan)))
+			return err
+		})
+	}
+	return g.Wait()
+}
+
+func (t *trial) sendMany(ctx context.Context, srv *system.Server, end time.Time) error {
+	_, err := t.load(ctx, 0, "remote-write", "--url", srv.WriteURL(), "--name", "many", "--targets", "1", "--metrics", "1",
+		"--series", strconv.Itoa(t.scaled(manySeries)), "--rate", "0", "--rounds", "1", "--start", at(end.Add(-time.Minute)))
+	return err
+}
+
+// askBuffers asks what has just been sent, and says how much of it is still in buffers.
+func (t *trial) askBuffers(ctx context.Context, srv *system.Server, end time.Time) error {
+	bytes, err := srv.Metric(ctx, "shale_head_row_buffer_bytes", "")
+	if err != nil {
+		return err
+	}
+	if bytes == 0 {
+		t.rec.Note("nothing was left in buffers when they were to be asked")
+		return nil
+	}
+	return t.ask(ctx, srv, end, fromBuffers, "rated", min(t.Queries, 5))
+}
+
+// askPatience bounds the time for one query, however often it was to be asked.
+const askPatience = time.Minute
+
+// ask asks all queries, or those over a set of data.
+func (t *trial) ask(ctx context.Context, srv *system.Server, end time.Time, source, set string, times int) error {
+	for _, q := range queryList() {
+		if set != "" && q.set != set {
+			continue
+		}
+		rec := result.Record{
+			Load: queryLoad(q.name, source), System: t.rec.System, Version: t.rec.Version, Run: t.rec.Run, Began: time.Now(), Machine: t.rec.Machine,
+		}
+		if err := t.askOne(ctx, srv, q.path(end), times, &rec); err != nil {
+			rec.Error = err.Error()
+		}
+		t.extra = append(t.extra, rec)
+		if err := errors.Join(ctx.Err(), srv.Alive()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// queryLoad names a query over a source in records.
+func queryLoad(name, source string) string { return "query/" + source + "/" + name }
+
+func (t *trial) askOne(ctx context.Context, srv *system.Server, path string, times int, rec *result.Record) error {
+	before, err := t.bucketCounters(ctx, srv)
+	if err != nil {
+		return err
+	}
+	used, err := srv.Usage()
+	if err != nil {
+		return err
+	}
+	var took []float64
+	var answer []byte
+	for began := time.Now(); len(took) < times && (len(took) < 3 || time.Since(began) < askPatience); {
+		asked := time.Now()
+		code, body, err := srv.Get(ctx, path)
+		if err == nil && code != 200 {
+			err = fmt.Errorf("status %d: %.200s", code, body)
+		}
+		if err != nil {
+			return err
+		}
+		took = append(took, time.Since(asked).Seconds())
+		answer = body
+	}
+	after, err := srv.Usage()
+	if err != nil {
+		return err
+	}
+	n := float64(len(took))
+	rec.Set("first-s", took[0])
+	rec.Set("p50-s", result.Quantile(took, 0.5))
+	rec.Set("p99-s", result.Quantile(took, 0.99))
+	rec.Set("cpu-s", (after.CPU-used.CPU)/n)
+	rec.Set("rss-B", float64(after.RSS))
+	rec.Set("answer-B", float64(len(answer)))
+	rec.Set("result-series", float64(elements(answer)))
+	if t.sys.Kind != system.Shale {
+		return nil
+	}
+	then, err := t.bucketCounters(ctx, srv)
+	if err != nil {
+		return err
+	}
+	// Pages stay in memory, so that the first time asks the bucket for most of them; what all times ask for is noted.
+	if requests := then[0] - before[0]; requests > 0 {
+		rec.Set("bucket-requests", requests)
+		rec.Set("bucket-request-s", (then[1]-before[1])/requests)
+	}
+	return nil
+}
+
+// bucketCounters returns the number of requests to the bucket for bytes of objects, and the seconds that they took.
+func (t *trial) bucketCounters(ctx context.Context, srv *system.Server) (c [2]float64, err error) {
+	if t.sys.Kind != system.Shale {
+		return c, nil
+	}
+	c[0], err = srv.Metric(ctx, "shale_bucket_request_seconds_count", `op="get`)
+	if err != nil {
+		return c, nil // the bucket has not been asked for anything
+	}
+	c[1], err = srv.Metric(ctx, "shale_bucket_request_seconds_sum", `op="get`)
+	return c, err
+}
+
+// elements counts the series of an answer, or the values of a label.
+func elements(answer []byte) int {
+	var a struct {
+		Data json.RawMessage `json:"data"`
+	}
+	var of struct {
+		Result []json.RawMessage `json:"result"`
+	}
+	var values []json.RawMessage
+	switch {
+	case json.Unmarshal(answer, &a) != nil:
+		return 0
+	case json.Unmarshal(a.Data, &of) == nil:
+		return len(of.Result)
+	case json.Unmarshal(a.Data, &values) == nil:
+		return len(values)
+	}
+	return 0
+}

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/shaledb/shale/bench/system"
+)
+
+// Stamps. A load that is sent as fast as it is taken runs through time faster than the clock. Those of Graphite are whole
+// seconds; they begin now and run into the future, so that no part of them is older than what servers hold open. Those
+// of remote write are 2 s apart and begin 10 minutes ago: Prometheus refuses what is 10 minutes ahead.
+const (
+	remoteWriteStep = "2s"
+	remoteWriteBack = 10 * time.Minute
+)
+
+// graphiteKnown measures lines of names that the server knows.
+func graphiteKnown(ctx context.Context, t *trial) error {
+	return t.with(ctx, "", func(srv *system.Server) error {
+		agents := t.scaled(100)
+		if _, err := t.load(ctx, 0, t.graphite(srv, agents, 1000, "--rate", "0", "--rounds", "2", "--start", at(time.Now().Add(-10*time.Second)))...); err != nil {
+			return err
+		}
+		if err := t.warm(ctx, srv); err != nil {
+			return err
+		}
+		_, err := t.measure(ctx, srv, t.Duration, t.graphite(srv, agents, 1000,
+			"--rate", "0", "--duration", t.Duration.String(), "--start", at(time.Now().Add(2*time.Second)))...)
+		return err
+	})
+}
+
+// graphiteNew measures lines of names that the server has never seen.
+func graphiteNew(ctx context.Context, t *trial) error {
+	return t.with(ctx, "", func(srv *system.Server) error {
+		_, err := t.measure(ctx, srv, 0, t.graphite(srv, t.scaled(1000), 1000, "--rate", "0", "--rounds", "1")...)
+		return err
+	})
+}
+
+// graphiteSteady measures a pace that is far below what the server could take.
+func graphiteSteady(ctx context.Context, t *trial) error {
+	return t.with(ctx, "", func(srv *system.Server) error {
+		agents := t.scaled(100)
+		rate := fmt.Sprint(agents * 1000)
+		if _, err := t.load(ctx, 0, t.graphite(srv, agents, 1000, "--rate", "0", "--rounds", "1", "--start", at(time.Now().Add(-10*time.Second)))...); err != nil {
+			return err
+		}
+		if err := t.warm(ctx, srv); err != nil {
+			return err
+		}
+		_, err := t.measure(ctx, srv, t.Duration, t.graphite(srv, agents, 1000, "--rate", rate, "--duration", t.Duration.String())...)
+		return err
+	})
+}
+
+// warm waits until what prepared the load is no longer being worked on.
+func (t *trial) warm(ctx context.Context, srv *system.Server) error {
+	_, _, err := t.quiet(ctx, srv)
+	return err
+}
+
+// remoteWriteNew measures the first sample of each series.
+func remoteWriteNew(version string) func(context.Context, *trial) error {
+	return func(ctx context.Context, t *trial) error {
+		return t.with(ctx, "", func(srv *system.Server) error {
+			_, err := t.measure(ctx, srv, 0, t.remoteWrite(srv, t.scaled(200), "--protocol", version, "--rate", "0", "--rounds", "1")...)
+			return err
+		})
+	}
+}
+
+// remoteWriteKnown measures further samples of series that the server knows.
+func remoteWriteKnown(version string) func(context.Context, *trial) error {
+	return func(ctx context.Context, t *trial) error {
+		return t.with(ctx, "", func(srv *system.Server) error { return t.remoteWriteOfKnown(ctx, srv, version) })
+	}
+}
+
+func (t *trial) remoteWriteOfKnown(ctx context.Context, srv *system.Server, version string) error {
+	targets := t.scaled(200)
+	if err := t.makeKnown(ctx, srv, targets, version); err != nil {
+		return err
+	}
+	_, err := t.measure(ctx, srv, t.Duration, t.remoteWrite(srv, targets, "--protocol", version, "--rate", "0",
+		"--duration", t.Duration.String(), "--step", remoteWriteStep, "--start", at(time.Now().Add(-remoteWriteBack)))...)
+	return err
+}
+
+// makeKnown sends one sample of each series.
+func (t *trial) makeKnown(ctx context.Context, srv *system.Server, targets int, version string) error {
+	if _, err := t.load(ctx, 0, t.remoteWrite(srv, targets, "--protocol", version, "--rate", "0",
+		"--rounds", "1", "--start", at(time.Now().Add(-remoteWriteBack-time.Minute)))...); err != nil {
+		return err
+	}
+	return t.warm(ctx, srv)
+}
+
+// slowSync measures known series over a disk whose syncs are slow.
+func slowSync(ctx context.Context, t *trial) error {
+	if t.SlowSync == "" {
+		return fmt.Errorf("there is no build with the tag slowsync")
+	}
+	t.sys.Binary = t.SlowSync
+	return remoteWriteKnown("v1")(ctx, t)
+}

@@ -1,0 +1,229 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/shaledb/shale/bench/proc"
+	"github.com/shaledb/shale/bench/result"
+	"github.com/shaledb/shale/bench/system"
+)
+
+// runCmd is bench run.
+type runCmd struct {
+	Loads      []string      `help:"Loads to run, in this order; bench list says which there are. Default: all but the long ones."`
+	Runs       int           `default:"6" help:"Runs of each load against each system; the systems take turns."`
+	Duration   time.Duration `default:"60s" help:"How long loads send that have no natural end."`
+	Soak       time.Duration `default:"2h" help:"How long the load soak sends."`
+	Scale      float64       `default:"1" help:"Share of the series that loads have, to try things out."`
+	Quiet      time.Duration `default:"12s" help:"How long a server must be idle to count as settled; Shale flushes what is older than 10s."`
+	Settle     time.Duration `default:"3m" help:"How long to wait for that."`
+	Queries    int           `default:"20" help:"How often each query is asked."`
+	Shale      string        `type:"path" placeholder:"PATH" help:"Binary of Shale. Default: this tree, built anew."`
+	ShaleFlags []string      `sep:"none" placeholder:"FLAG" help:"Further flag for shale serve, such as --shale-flags=--memory=2GiB; may be repeated."`
+	Base       string        `placeholder:"REF" help:"Commit to compare with; built in a work tree of its own."`
+	Victoria   string        `type:"path" placeholder:"PATH" help:"Binary of VictoriaMetrics, single node."`
+	Prometheus string        `type:"path" placeholder:"PATH" help:"Binary of Prometheus."`
+	Only       []string      `help:"Systems to run: shale, shale-base, victoriametrics, prometheus. Default: all that are given."`
+	Out        string        `default:"bench-results" type:"path" help:"Folder for results, a file for each call."`
+	Work       string        `type:"path" placeholder:"DIR" help:"Folder for data, on the disk that is to be measured; what is made in it is removed. Default: the system's folder for temporary files."`
+}
+
+// Help teaches the command by examples.
+func (*runCmd) Help() string {
+	return `Shale as it stands in this tree, against VictoriaMetrics, all usual loads, 6 runs of 60 s each in turn:
+
+    go run ./bench run --victoria /path/to/victoria-metrics
+
+What has a change made of remote write?
+
+    go run ./bench run --base main --loads rw1-new,rw1-known
+    go run ./bench compare bench-results/*.jsonl
+
+Does it work at all? A hundredth of the series, a few seconds:
+
+    go run ./bench run --runs 1 --scale 0.01 --duration 2s --quiet 1s --settle 5s --queries 3
+
+Servers listen on loopback only, on ports that are free, and their data is removed. Ctrl-C ends all of them. Close
+whatever else runs on the machine: processor time per sample bears company, rates do not.`
+}
+
+// Run runs the loads.
+func (c *runCmd) Run(ctx context.Context, out *streams) (err error) {
+	chosen, err := choose(c.Loads)
+	if err != nil {
+		return err
+	}
+	if c.Runs < 1 || c.Duration <= 0 || c.Soak <= 0 || c.Scale <= 0 || c.Quiet <= 0 || c.Queries < 1 {
+		return errors.New("--runs, --duration, --soak, --scale, --quiet and --queries must be above 0")
+	}
+	work, err := os.MkdirTemp(c.Work, "shale-bench-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
+	systems, s, err := c.prepare(ctx, work, chosen, out.stderr)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(c.Out, 0o755); err != nil {
+		return err
+	}
+	file := filepath.Join(c.Out, time.Now().UTC().Format("20060102T150405")+".jsonl")
+	machine := proc.ThisMachine(work)
+	fmt.Fprintf(out.stderr, "on %s\n", machine)
+	for _, sys := range systems {
+		fmt.Fprintf(out.stderr, "%s: %s\n", sys.Name, sys.Version)
+	}
+	failed := 0
+	total := planned(chosen, systems) * c.Runs
+	n := 0
+	for _, l := range chosen {
+		for run := range c.Runs {
+			for _, sys := range systems {
+				if !l.fits(&sys) {
+					continue
+				}
+				n++
+				records := one(ctx, l, sys, run, s, work, machine)
+				if ctx.Err() != nil {
+					return fmt.Errorf("interrupted; what was measured before is in %s", file)
+				}
+				if err := result.Append(file, records...); err != nil {
+					return err
+				}
+				fmt.Fprintf(out.stderr, "[%d/%d] %s\n", n, total, describe(&records[0], l.columns))
+				for i := range records {
+					if i > 0 {
+						fmt.Fprintf(out.stderr, "    %s\n", describe(&records[i], []string{"first-s", "p50-s", "p99-s", "cpu-s", "bucket-requests"}))
+					}
+					if records[i].Error != "" {
+						failed++
+					}
+				}
+			}
+		}
+	}
+	if err := summary(out.stdout, chosen, file); err != nil {
+		return err
+	}
+	fmt.Fprintf(out.stderr, "results are in %s\n", file)
+	if failed > 0 {
+		return fmt.Errorf("%d of %d runs failed", failed, n)
+	}
+	return nil
+}
+
+func planned(chosen []*load, systems []system.System) (n int) {
+	for _, l := range chosen {
+		for _, sys := range systems {
+			if l.fits(&sys) {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// prepare builds what is to be built and finds what is given.
+func (c *runCmd) prepare(ctx context.Context, work string, chosen []*load, log io.Writer) (systems []system.System, s settings, err error) {
+	s = settings{
+		Duration: c.Duration, Soak: c.Soak, Scale: c.Scale, Quiet: c.Quiet, Settle: c.Settle, Queries: c.Queries, Work: work, Log: log,
+	}
+	shale := c.Shale
+	if shale == "" {
+		shale = filepath.Join(work, thisTree)
+		fmt.Fprintln(log, "building this tree")
+		if err := build(ctx, ".", shale, ""); err != nil {
+			return nil, s, err
+		}
+		for _, l := range chosen {
+			if l.name == "rw1-slow-sync" && s.SlowSync == "" {
+				s.SlowSync = filepath.Join(work, "shale-slowsync")
+				err = build(ctx, ".", s.SlowSync, "slowsync")
+			}
+			if l.name == queriesLoad && s.SlowBucket == "" {
+				s.SlowBucket = filepath.Join(work, "shale-slowbucket")
+				err = build(ctx, ".", s.SlowBucket, "slowbucket")
+			}
+			if err != nil {
+				return nil, s, err
+			}
+		}
+	}
+	s.Loader = shale
+	base := ""
+	if c.Base != "" {
+		fmt.Fprintf(log, "building %s\n", c.Base)
+		base = filepath.Join(work, baseTree)
+		if err := withBase(ctx, c.Base, work, func(tree string) error { return build(ctx, tree, base, "") }); err != nil {
+			return nil, s, err
+		}
+	}
+	for _, g := range []struct {
+		name   string
+		kind   system.Kind
+		binary string
+		flags  []string
+	}{
+		{thisTree, system.Shale, shale, c.ShaleFlags}, {baseTree, system.Shale, base, c.ShaleFlags},
+		{"victoriametrics", system.VictoriaMetrics, c.Victoria, nil}, {"prometheus", system.Prometheus, c.Prometheus, nil},
+	} {
+		if g.binary == "" || !c.wants(g.name) {
+			continue
+		}
+		sys, err := system.New(ctx, g.name, g.kind, g.binary, g.flags)
+		if err != nil {
+			return nil, s, err
+		}
+		systems = append(systems, sys)
+	}
+	if len(systems) == 0 {
+		return nil, s, fmt.Errorf("no system is left of --only %s", strings.Join(c.Only, ","))
+	}
+	return systems, s, nil
+}
+
+func (c *runCmd) wants(name string) bool {
+	for _, o := range c.Only {
+		if o == name {
+			return true
+		}
+	}
+	return len(c.Only) == 0
+}
+
+// one runs a load against a system once.
+func one(ctx context.Context, l *load, sys system.System, run int, s settings, work string, machine proc.Machine) []result.Record {
+	rec := result.Record{Load: l.name, System: sys.Name, Version: sys.Version, Run: run, Began: time.Now().UTC(), Machine: machine, Seconds: s.Duration.Seconds()}
+	dir, err := os.MkdirTemp(work, l.name+"-")
+	t := &trial{settings: s, sys: sys, rec: &rec, dir: dir}
+	if err == nil {
+		err = errors.Join(l.run(ctx, t), os.RemoveAll(dir))
+	}
+	if err != nil {
+		rec.Error = err.Error()
+	}
+	return append([]result.Record{rec}, t.extra...)
+}
+
+// describe says in a line what a run has given.
+func describe(r *result.Record, columns []string) string {
+	text := fmt.Sprintf("%s, %s, run %d: ", r.Load, r.System, r.Run+1)
+	if r.Error != "" {
+		return text + "FAILED: " + r.Error
+	}
+	var parts []string
+	for _, c := range columns {
+		if v, ok := r.Values[c]; ok {
+			parts = append(parts, result.Describe(c, v))
+		}
+	}
+	return text + strings.Join(parts, ", ")
+}

@@ -1,0 +1,145 @@
+package system
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+)
+
+// Kind is a kind of server.
+type Kind uint8
+
+// The kinds.
+const (
+	Shale Kind = iota
+	VictoriaMetrics
+	Prometheus
+)
+
+// System is a server that can be started.
+type System struct {
+	// Name stands in results: shale, base, victoriametrics, prometheus.
+	Name    string
+	Kind    Kind
+	Binary  string
+	Version string // as the binary says
+	// Flags are added to those that the benchmark gives.
+	Flags []string
+}
+
+// New looks at a binary and asks it for its version.
+func New(ctx context.Context, name string, kind Kind, binary string, flags []string) (System, error) {
+	s := System{Name: name, Kind: kind, Binary: binary, Flags: flags}
+	info, err := os.Stat(binary)
+	switch {
+	case err != nil:
+		return s, fmt.Errorf("%s: %w; give the path of its binary", name, err)
+	case info.IsDir() || info.Mode()&0o111 == 0:
+		return s, fmt.Errorf("%s: %s is no program; give the path of its binary", name, binary)
+	}
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	args := []string{"--version"}
+	if kind == Shale {
+		args = []string{"version"}
+	}
+	out, err := exec.CommandContext(ctx, binary, args...).CombinedOutput()
+	if err != nil {
+		return s, fmt.Errorf("%s: %s %s: %w: %.200s", name, binary, args[0], err, out)
+	}
+	line, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
+	s.Version = shorten(line)
+	return s, nil
+}
+
+// shorten keeps of what a binary says of itself the name and the version.
+func shorten(line string) string {
+	line, _, _ = strings.Cut(line, " (")
+	f := strings.Fields(line)
+	for i, word := range f {
+		if word == "version" && i+1 < len(f) {
+			return f[0] + " " + strings.TrimRight(f[i+1], ",")
+		}
+	}
+	return strings.Join(f[:min(len(f), 3)], " ")
+}
+
+// Speaks says whether a server takes a protocol: graphite, v1 or v2.
+func (s *System) Speaks(protocol string) bool {
+	switch protocol {
+	case "graphite":
+		return s.Kind != Prometheus
+	case "v2":
+		return s.Kind != VictoriaMetrics
+	}
+	return true
+}
+
+// Options are what differs from start to start.
+type Options struct {
+	// Dir is for the data and the log.
+	Dir string
+	// Memory is the budget, as 1GiB, for those that have one; empty: the default.
+	Memory string
+}
+
+// arguments returns the command line.
+func (s *System) arguments(o Options, http, graphite string) []string {
+	var args []string
+	switch s.Kind {
+	case Shale:
+		// Loads have stamps of days that are over, and run ahead of the clock. Rivals have no limits on queries either.
+		args = []string{"serve", "--data-dir", o.Dir, "--http-listen", http, "--graphite-listen", graphite, "--max-age", "0", "--retention", "0", "--max-future", "1d",
+			"--query.max-samples", "0", "--query.max-series", "0"}
+		if o.Memory != "" {
+			args = append(args, "--memory", o.Memory)
+		}
+	case VictoriaMetrics:
+		args = []string{
+			"-storageDataPath", o.Dir, "-retentionPeriod=100y", "-httpListenAddr", http, "-graphiteListenAddr", graphite,
+			// What it makes of loads that select everything is its default; the limits are lifted.
+			"-search.maxUniqueTimeseries=30000000", "-search.maxSeries=30000000", "-search.maxQueryDuration=2m",
+			"-search.maxLabelsAPISeries=30000000", "-search.maxTagValues=30000000", "-search.maxLabelsAPIDuration=2m",
+			// Caches of answers would answer all but the first run of a query.
+			"-search.disableCache",
+		}
+	case Prometheus:
+		args = []string{
+			"--config.file", o.Dir + "/prometheus.yml", "--storage.tsdb.path", o.Dir + "/data", "--web.listen-address", http,
+			"--web.enable-remote-write-receiver", "--web.enable-admin-api", "--storage.tsdb.retention.time", "100y",
+			"--query.max-samples", "200000000", "--log.level", "warn",
+		}
+	}
+	return append(args, s.Flags...)
+}
+
+// ready is the path that answers 200 once the server serves.
+func (s *System) ready() string {
+	switch s.Kind {
+	case Shale:
+		return "/ready"
+	case Prometheus:
+		return "/-/ready"
+	}
+	return "/health"
+}
+
+// Received names the counter of Graphite points that a server has taken.
+func (s *System) received() (name, label string) {
+	if s.Kind == VictoriaMetrics {
+		return "vm_rows_inserted_total", `type="graphite"`
+	}
+	return "shale_graphite_received_points_total", ""
+}
+
+// prepare writes the files that a server needs.
+func (s *System) prepare(o Options) error {
+	if s.Kind != Prometheus {
+		return nil
+	}
+	const config = "storage:\n  tsdb:\n    out_of_order_time_window: 40d\n"
+	return os.WriteFile(o.Dir+"/prometheus.yml", []byte(config), 0o600)
+}
