@@ -1,6 +1,9 @@
 package load
 
-import "sync"
+import (
+	"slices"
+	"sync"
+)
 
 // Acks remembers which batches of which rounds were acknowledged, and which were sent in vain: two bits per batch and
 // round. It may be used by several goroutines.
@@ -70,6 +73,13 @@ func (a *Acks) Rounds() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return len(a.acked)
+}
+
+// any reports whether any batch was acknowledged.
+func (a *Acks) any() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.ContainsFunc(a.full, func(n int) bool { return n > 0 })
 }
 
 // whole reports whether every batch of a round was acknowledged.

@@ -237,3 +237,12 @@ func (s *State) apply(kind recordKind, a, b uint64) bool {
 	}
 	return true
 }
+
+// promised reports whether there is anything that the store must have: an acknowledged request, a point that the server
+// has counted, or points that the caller knows of.
+func (s *State) promised(sentBefore uint64) bool {
+	if s.RemoteWrite != nil {
+		return s.Acks.any()
+	}
+	return sentBefore > 0 || s.Trail.Kept() > 0
+}

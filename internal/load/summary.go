@@ -77,6 +77,9 @@ func (v *Verification) write(sb *strings.Builder) {
 		verdict = "FAILED"
 	}
 	fmt.Fprintf(sb, "verification %s: %d queries in %.1f s\n", verdict, v.Queries, v.Seconds)
+	if v.Unproven {
+		sb.WriteString("  nothing was acknowledged, so there is nothing to verify\n")
+	}
 	if v.Markers+v.Exemplars+v.Metadata > 0 {
 		fmt.Fprintf(sb, "  equal as well: %d stale markers, %d exemplars, what is told of %d metrics\n", v.Markers, v.Exemplars, v.Metadata)
 	}

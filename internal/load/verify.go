@@ -27,15 +27,18 @@ type Verification struct {
 	Counted   int64 `json:"counted,omitempty"`
 	Short     int64 `json:"counted_short,omitempty"` // by how many samples counts fell short
 	Over      int64 `json:"counted_over,omitempty"`  // by how many they were too high
-	Queries   int64 `json:"queries"`
+	// Unproven is set if there is nothing that must be in the store, since nothing was acknowledged: whatever was found
+	// then proves nothing.
+	Unproven bool  `json:"nothing_acknowledged,omitempty"`
+	Queries  int64 `json:"queries"`
 	// Examples are the first failures, in words.
 	Examples []string `json:"examples,omitempty"`
 	Seconds  float64  `json:"seconds"`
 }
 
-// OK reports whether everything that was acknowledged is there, unchanged, and nothing else is.
+// OK reports whether anything was acknowledged, and everything that was is there, unchanged, and nothing else is.
 func (v *Verification) OK() bool {
-	return v.Missing+v.Wrong+v.Extra+v.Failed+v.Short+v.Over == 0
+	return !v.Unproven && v.Missing+v.Wrong+v.Extra+v.Failed+v.Short+v.Over == 0
 }
 
 // Over is the way by which series are read back.
@@ -110,6 +113,7 @@ func (v *Verifier) Run(ctx context.Context) (*Verification, error) {
 		return nil, err
 	}
 	c := &checker{Verifier: v, from: v.origin()}
+	c.out.Unproven = !v.State.promised(v.SentBefore)
 	return c.over(ctx, c.from.Total(), func(g int64) { c.series(ctx, g) }, func() {
 		if v.Counts {
 			c.counts(ctx)
