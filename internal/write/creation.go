@@ -11,6 +11,8 @@ type Creator interface {
 	// Create asks for the creation of n series of a tenant that carry their labels and returns how many of them may be
 	// created now. If that is fewer than n, the error says why; it is of class transient.
 	Create(tenant string, n int) (allowed int, err error)
+	// Await waits a moment for the reason to pass that Create gave, and reports whether it is worth asking again.
+	Await(ctx context.Context, reason error) bool
 }
 
 // create asks whether the series of the batch that carry their labels may be created. If not all of them may, it marks

@@ -16,6 +16,8 @@ import (
 type strict struct {
 	store
 	allowed int
+	// waits is how often Await lets one more series be created each time.
+	waits int
 }
 
 func (s *strict) Create(_ string, n int) (int, error) {
@@ -23,6 +25,15 @@ func (s *strict) Create(_ string, n int) (int, error) {
 		return n, nil
 	}
 	return s.allowed, &model.LimitError{Limit: "limits.new-series", Text: fmt.Sprintf("%d new series", n)}
+}
+
+func (s *strict) Await(context.Context, error) bool {
+	if s.waits == 0 {
+		return false
+	}
+	s.waits--
+	s.allowed++
+	return true
 }
 
 // learn makes every series known whose labels have been stored.
@@ -92,5 +103,29 @@ func TestAllNewAndNoneAllowed(t *testing.T) {
 	b := send(p, wire{{"__name__", "a"}, {"__name__", "b"}}, 0, 0)
 	if res, err := p.Push(context.Background(), b); !errors.Is(err, model.ErrTransient) || res.Stored != 0 || len(s.batches) != 0 || b.Rows() != 2 {
 		t.Fatal(res, err, b.Rows())
+	}
+}
+
+// TestNewSeriesAwaitRoom: a push waits for room a few times, and stores each row once.
+func TestNewSeriesAwaitRoom(t *testing.T) {
+	for waits, want := range map[int]int{1: 2, 2: 4, 9: 4} {
+		s := &strict{store: store{known: make(map[model.Key]bool)}, waits: waits}
+		p := New(Options{Seed: seed, Head: s, Journal: s, Now: func() int64 { return now }})
+		b := send(p, wire{{"__name__", "known"}, {"__name__", "a"}, {"__name__", "b"}, {"__name__", "c"}}, 0, 0, 0, 0)
+		s.known[b.Keys[0]] = true
+		res, err := p.Push(context.Background(), b)
+		if res.Stored != want || (err == nil) != (want == 4) {
+			t.Errorf("%d waits: %d rows are stored, want %d; %v", waits, res.Stored, want, err)
+		}
+		rows := 0
+		for _, batch := range s.batches {
+			rows += len(batch.Keys)
+			if rows == len(batch.Keys) && (rows != 1 || batch.Labels.Len() != 0) {
+				t.Errorf("%d series are stored first, of which %d are new", rows, batch.Labels.Len())
+			}
+		}
+		if rows != want {
+			t.Errorf("%d waits: %d series in the journal", waits, rows)
+		}
 	}
 }

@@ -111,6 +111,9 @@ func (p *Path) Recycle(b *model.Batch) {
 	p.batches.Put(b)
 }
 
+// maxAwaits is how often a push waits for room for its new series, which others may take each time.
+const maxAwaits = 3
+
 // Push makes a batch durable and visible. Rows that can never be stored are left out and listed in the result. The error
 // is nil when all others are durable, and otherwise a *Refused: then what the result counts is durable, which is nothing
 // or what there is of series that need not be created, and the batch holds the rest and may be pushed again.
@@ -134,11 +137,18 @@ func (p *Path) Push(ctx context.Context, b *model.Batch) (Result, error) {
 	}
 	p.leaveOut(b, s.dead, &res)
 	p.Rejected(res.Rejected) // now, since they have left the batch: it may be pushed again
-	if full := p.create(b, s); full != nil {
+	for tries := 0; ; tries++ {
+		full := p.create(b, s)
+		if full == nil {
+			break
+		}
+		// Those that are known do not wait for the others.
 		if err := p.pushSome(ctx, b, s, &res); err != nil {
 			return res, p.refuse(err, "journal")
 		}
-		return res, p.refuse(full, "series")
+		if tries == maxAwaits || !p.creator.Await(ctx, full) {
+			return res, p.refuse(full, "series")
+		}
 	}
 	if err := p.append(ctx, b, &res); err != nil {
 		return res, p.refuse(err, "journal")
@@ -153,9 +163,10 @@ func (p *Path) append(ctx context.Context, b *model.Batch, res *Result) error {
 			return err
 		}
 	}
-	res.ByKind = countBatch(b)
+	stored := countBatch(b)
+	res.ByKind.Add(stored)
 	res.Stored = res.ByKind.Total()
-	p.metrics.stored(res.ByKind)
+	p.metrics.stored(stored)
 	p.metrics.labels.Add(float64(b.Labels.Len()))
 	return nil
 }

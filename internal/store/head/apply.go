@@ -36,10 +36,17 @@ func (h *Head) Apply(seq uint64, b *model.Batch) {
 
 // addLabelsLocked makes series known, with their labels in the buffer, and returns for how many there was no room.
 func (h *Head) addLabelsLocked(tenant uint16, b *model.Batch) (noRoomFor int) {
-	before := h.fresh.bytes
-	for i := range b.Labels.Len() {
-		k := b.Keys[b.Labels.Series[i]]
-		switch h.known.insert(tenant, b.Signal, k) {
+	if b.Labels.Len() == 0 {
+		return 0
+	}
+	before, keys := h.fresh.bytes, h.adding.keys[:0]
+	for _, series := range b.Labels.Series {
+		keys = append(keys, b.Keys[series])
+	}
+	h.adding.keys = keys
+	h.known.insertAll(&h.adding.lookup, tenant, b.Signal, keys)
+	for i, k := range keys {
+		switch h.adding.lookup.came[i] {
 		case wasKnown:
 		case isKnown:
 			h.fresh.add(b.Tenant, b.Signal, k, b.Labels.At(i))

@@ -1,8 +1,11 @@
 package head
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/shaledb/shale/internal/model"
 )
@@ -105,9 +108,9 @@ func (h *Head) Create(tenant string, n int) (int, error) {
 		return 0, err
 	}
 	h.mu.Lock()
-	held := h.lblBytes
+	held, full := h.lblBytes, h.labelsFullLocked()
 	h.mu.Unlock()
-	if held > h.o.LabelBytes/4*3 { // beyond the whole of it Apply would wait, and known series with it
+	if full {
 		h.metrics.deferred.WithLabelValues(LimitLabelBuffer).Add(float64(n))
 		return 0, &model.LimitError{Limit: LimitLabelBuffer, Text: fmt.Sprintf(
 			"%d new series: labels that are not yet in a part take %d of %d bytes; send the request again later", n, held, h.o.LabelBytes)}
@@ -118,4 +121,35 @@ func (h *Head) Create(tenant string, n int) (int, error) {
 	}
 	h.metrics.deferred.WithLabelValues(limit.Limit).Add(float64(n - allowed))
 	return allowed, limit
+}
+
+// labelsFullLocked reports whether no new series may come before a flush: beyond the whole buffer Apply would wait, and known
+// series with it.
+func (h *Head) labelsFullLocked() bool { return h.lblBytes > h.o.LabelBytes/4*3 }
+
+// awaitRoom is how long a sender of new series waits for a flush before it is told to come back. A flush of half of the
+// labels takes less than a second, and a sender that is sent away is not back for five.
+const awaitRoom = 2 * time.Second
+
+// Await waits, for a while, for the reason to pass for which Create did not allow all series, and reports whether it has.
+// Only the buffer of labels is worth waiting for.
+func (h *Head) Await(ctx context.Context, reason error) bool {
+	var limit *model.LimitError
+	if !errors.As(reason, &limit) || limit.Limit != LimitLabelBuffer {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, awaitRoom)
+	defer cancel()
+	defer context.AfterFunc(ctx, func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.room.Broadcast()
+	})()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for h.flushes && !h.shut && h.labelsFullLocked() && ctx.Err() == nil {
+		h.wake()
+		h.room.Wait()
+	}
+	return !h.shut && !h.labelsFullLocked()
 }

@@ -129,6 +129,34 @@ func TestCreationWaitsForLabels(t *testing.T) {
 	}
 }
 
+// TestAwait: a sender of new series is woken by the flush that makes room, and by the end of the head.
+func TestAwait(t *testing.T) {
+	full := &model.LimitError{Limit: LimitLabelBuffer}
+	for _, shut := range []bool{false, true} {
+		r := newRig(t, func(o *Options) { o.LabelBytes = 10_000 })
+		r.push("a", 0, 100, r.now, 1)
+		if r.head.Await(context.Background(), &model.LimitError{Limit: LimitNewSeries}) || r.head.Await(context.Background(), full) {
+			t.Error("waited although nobody flushes")
+		}
+		r.head.startFlushing()
+		woken := make(chan bool)
+		if shut {
+			r.head.flushing.Lock()
+		}
+		go func() { woken <- r.head.Await(context.Background(), full) }()
+		if shut {
+			r.head.Shut()
+		}
+		if room := <-woken; room == shut {
+			t.Errorf("shut: %t, there is room: %t", shut, room)
+		}
+		if shut {
+			r.head.flushing.Unlock()
+		}
+	}
+}
+
+
 // What could not get out of the journal again must not get in.
 func TestResolveRefuses(t *testing.T) {
 	r := newRig(t, func(o *Options) { o.RowBytes = 100_000 })

@@ -17,6 +17,10 @@ type Head struct {
 	tenants *tenants
 	known   *known
 	lookups sync.Pool
+	adding  struct { // the memory of Apply, which one goroutine calls
+		lookup lookup
+		keys   []model.Key
+	}
 	limits  creationLimits
 	about   metadata
 	metrics *metrics

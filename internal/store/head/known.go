@@ -79,6 +79,7 @@ type lookup struct {
 	shards    []uint8
 	order     []uint32
 	starts    [65]uint32
+	came      []insertion
 	histogram model.Histogram
 	touched   uint16
 }

@@ -13,20 +13,19 @@ const (
 	noRoom
 )
 
-// insert adds a key.
-func (k *known) insert(tenant uint16, signal model.Signal, key model.Key) insertion {
-	fp, shard := k.fingerprint(tenant, signal, key)
-	s := &k.shards[shard]
-	s.writer.Lock()
-	defer s.writer.Unlock()
-	return s.insert(k, fp, tenant)
-}
-
-// insertAll adds many keys at once, at a fraction of the price of adding one after the other.
+// insertAll adds many keys at once, at a fraction of the price of adding one after the other. What came of each is in
+// l.came until the next call.
 func (k *known) insertAll(l *lookup, tenant uint16, signal model.Signal, keys []model.Key) {
 	l.byShard(k, tenant, signal, keys)
+	if cap(l.came) < len(keys) {
+		l.came = make([]insertion, len(keys))
+	}
+	l.came = l.came[:len(keys)]
 	for i := range k.shards {
 		order, s := l.of(i), &k.shards[i]
+		if len(order) == 0 {
+			continue
+		}
 		s.writer.Lock()
 		for len(order) > 0 {
 			chunk := order[:min(touchAhead, len(order))]
@@ -34,7 +33,7 @@ func (k *known) insertAll(l *lookup, tenant uint16, signal model.Signal, keys []
 			s.table.touch(l.fps, chunk)
 			l.touched += s.table.touchTenants(l.fps, chunk)
 			for _, j := range chunk {
-				s.insert(k, l.fps[j], tenant)
+				l.came[j] = s.insert(k, l.fps[j], tenant)
 			}
 		}
 		s.writer.Unlock()

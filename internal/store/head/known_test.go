@@ -229,3 +229,10 @@ func BenchmarkKnownHit(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/batch, "ns/key")
 }
+
+// insert adds a key.
+func (k *known) insert(tenant uint16, signal model.Signal, key model.Key) insertion {
+	var l lookup
+	k.insertAll(&l, tenant, signal, []model.Key{key})
+	return l.came[0]
+}

@@ -25,7 +25,7 @@ func (h *Head) merge(ctx context.Context) (bool, error) {
 			return true, h.sortIntoWindows(ctx, signal, in)
 		}
 		if in := h.labelsToMerge(signal); len(in) > 0 {
-			return true, h.mergeLabels(ctx, signal, in)
+			return true, h.joinLabels(ctx, signal, in)
 		}
 		for _, g := range h.groups(signal) {
 			if in := neighbours(h.group(signal, dataPart, g)); len(in) > 1 {
@@ -66,16 +66,19 @@ func (h *Head) groups(s model.Signal) []group {
 }
 
 // neighbours chooses what to merge in a group that has too many parts: the newest ones, and older ones as long as they
-// are not much larger than all newer ones together. So sizes grow geometrically towards the past, and a row is merged
+// are not larger than all newer ones together. So sizes grow geometrically towards the past, and a row is merged
 // as often as the logarithm of the group's size. Only neighbours are merged, since order of arrival decides between
 // rows of one time.
+//
+// Taking older ones of up to twice the size, too, makes fewer parts of more work: of 25 flushes a row was merged 1.4 times
+// instead of once, of 250 flushes 3.4 times instead of 2.6.
 func neighbours(in []*localPart) []*localPart {
 	if len(in) <= groupParts {
 		return nil
 	}
 	from := len(in) - 2
 	sum := in[from].info.Bytes + in[from+1].info.Bytes
-	for from > 0 && in[from-1].info.Bytes <= 2*sum {
+	for from > 0 && in[from-1].info.Bytes <= sum {
 		from--
 		sum += in[from].info.Bytes
 	}
