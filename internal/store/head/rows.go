@@ -33,10 +33,23 @@ func newRowChunk(rows int) *rowChunk {
 	}
 }
 
-// rest returns a chunk that goes on behind the rows of this one, which must not be added to any more.
+// rest returns a chunk that goes on behind the rows of this one, which must not be added to any more. Columns that end
+// early go on behind its rows too: nobody reads what lies between.
 func (c *rowChunk) rest() *rowChunk {
 	n := c.len()
-	return &rowChunk{keys: c.keys[n:], columns: columns{times: c.times[n:], values: c.values[n:]}}
+	r := &rowChunk{keys: c.keys[n:], columns: columns{times: c.times[n:], values: c.values[n:]}}
+	if c.starts != nil {
+		r.starts = c.starts[:cap(c.starts)][n:n]
+	}
+	if c.kinds != nil {
+		r.kinds = c.kinds[:cap(c.kinds)][n:n]
+	}
+	return r
+}
+
+// bytes is the memory of what is not in use yet.
+func (c *rowChunk) bytes() int64 {
+	return int64(cap(c.times))*rowBytes + int64(cap(c.starts))*startBytes + int64(cap(c.kinds))*kindBytes
 }
 
 // span says that rows [from, to) of a chunk belong to an owner.
@@ -171,7 +184,7 @@ func (rb *rowBuffer) seal() (runs []*run, next *rowBuffer) {
 	next.bytes = int64(next.blobs.left())
 	if rb.chunk != nil {
 		next.chunk = rb.chunk.rest()
-		next.bytes += int64(cap(next.chunk.times)) * rowBytes
+		next.bytes += next.chunk.bytes()
 	}
 	bySignal := make(map[model.Signal]*run)
 	for own, spans := range rb.spans {

@@ -42,7 +42,7 @@ func TestRuns(t *testing.T) {
 				var sealed []*run
 				before := buffer.bytes
 				sealed, buffer = buffer.seal()
-				if sealed[0].bytes+buffer.bytes != before || buffer.bytes > chunkRows*rowBytes+blobBlockBytes {
+				if sealed[0].bytes+buffer.bytes != before || buffer.bytes > chunkRows*(rowBytes+startBytes+kindBytes)+blobBlockBytes {
 					t.Fatalf("%d bytes became %d and %d", before, sealed[0].bytes, buffer.bytes)
 				}
 				runs = append(runs, sealed...)
@@ -128,4 +128,25 @@ func describeRows(r *model.Rows) string {
 		}
 	}
 	return sb.String()
+}
+
+// TestSealingCostsItsRows: queries that seal a buffer row by row leave runs that cost what their rows cost, also where rows
+// have start timestamps and kinds.
+func TestSealingCostsItsRows(t *testing.T) {
+	buffer := newRowBuffer()
+	own := owner{"a", model.Metrics, model.Samples}
+	keys := []model.Key{{Hi: 1}}
+	var rows model.Columns
+	rows.AppendBlob(1, model.KindHistogram, []byte("h"), 5)
+	rows.Ends = []uint32{1}
+	for i := range 3 * firstChunkRows {
+		buffer.spans[own] = buffer.add(buffer.spans[own], keys, &rows)
+		buffer.rows++
+		var runs []*run
+		runs, buffer = buffer.seal()
+		most := int64(rowBytes + startBytes + kindBytes + 1)
+		if runs[0].bytes > most && i%firstChunkRows > 0 {
+			t.Fatalf("run %d of a row costs %d bytes, and should cost %d", i, runs[0].bytes, most)
+		}
+	}
 }
