@@ -156,7 +156,6 @@ func TestAwait(t *testing.T) {
 	}
 }
 
-
 // What could not get out of the journal again must not get in.
 func TestResolveRefuses(t *testing.T) {
 	r := newRig(t, func(o *Options) { o.RowBytes = 100_000 })
