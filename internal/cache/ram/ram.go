@@ -117,6 +117,12 @@ func (c *Cache) Page(ctx context.Context, object string, off int64, fetch func(c
 	}
 }
 
+// Has reports whether a page is in the cache. It does not count as a use of the page.
+func (c *Cache) Has(object string, off int64) bool {
+	_, ok := c.pages.GetEntryQuietly(key{object, off})
+	return ok
+}
+
 func (c *Cache) run(ctx context.Context, k key, l *load, fetch func(context.Context) ([]byte, error)) {
 	defer func() {
 		c.mu.Lock()

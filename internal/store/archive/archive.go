@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/catalog"
 )
@@ -27,6 +29,8 @@ type Bucket interface {
 type Cache interface {
 	// Page returns a page that must not be changed, and whether fetch was not needed.
 	Page(ctx context.Context, object string, off int64, fetch func(context.Context) ([]byte, error)) (page []byte, hit bool, err error)
+	// Has reports whether a page is in the cache. It does not count as asking for it.
+	Has(object string, off int64) bool
 }
 
 // Options build an Archive.
@@ -41,28 +45,45 @@ type Options struct {
 type Archive struct {
 	o       Options
 	readers *readers
-	// firstPause is the constant of that name; tests do not wait.
+	// firstPause is the constant of that name; tests do not wait. Their blocks are small, so they reach less far.
 	firstPause time.Duration
+	reach      reach
 }
 
 // New returns an Archive. It opens nothing yet.
-func New(o Options) *Archive { return &Archive{o: o, readers: newReaders(), firstPause: firstPause} }
+func New(o Options) *Archive {
+	return &Archive{o: o, readers: newReaders(), firstPause: firstPause, reach: usualReach()}
+}
+
+// openAtOnce is how many blocks one query opens at one time: a block takes a few requests, one after the other, before the
+// pages of its series are known.
+const openAtOnce = 16
 
 // Select returns a cursor for each block that may hold rows of the request.
 func (a *Archive) Select(ctx context.Context, req *model.Request) ([]model.Cursor, error) {
 	blocks := a.o.Catalog.Overlapping(req.Range, req.Signal, req.Tenant)
-	cursors := make([]model.Cursor, 0, len(blocks))
+	opened, l := make([]*cursor, len(blocks)), newLanes()
+	var g errgroup.Group
+	g.SetLimit(openAtOnce)
 	for i := range blocks {
-		c, err := a.open(ctx, &blocks[i], req)
-		if err != nil {
-			for _, c := range cursors {
-				_ = c.Close()
+		g.Go(func() (err error) {
+			if opened[i], err = a.open(ctx, &blocks[i], req, l); err != nil {
+				return fmt.Errorf("block %s: %w", blocks[i].ID, err)
 			}
-			return nil, fmt.Errorf("block %s: %w", blocks[i].ID, err)
-		}
-		if c != nil {
+			return nil
+		})
+	}
+	err := g.Wait()
+	cursors := make([]model.Cursor, 0, len(blocks))
+	for _, c := range opened {
+		if c != nil && err != nil {
+			_ = c.Close() // giving back does not fail
+		} else if c != nil {
 			cursors = append(cursors, c)
 		}
+	}
+	if err != nil {
+		return nil, err
 	}
 	return cursors, nil
 }

@@ -10,6 +10,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -58,18 +60,25 @@ func (w *world) GetRange(_ context.Context, name string, off, n int64) ([]byte, 
 }
 
 // mapCache keeps everything.
-type mapCache map[string][]byte
+type mapCache struct{ pages *sync.Map }
+
+func newCache() mapCache { return mapCache{new(sync.Map)} }
 
 func (c mapCache) Page(ctx context.Context, object string, off int64, fetch func(context.Context) ([]byte, error)) ([]byte, bool, error) {
 	k := fmt.Sprint(object, off)
-	if p, ok := c[k]; ok {
-		return p, true, nil
+	if p, ok := c.pages.Load(k); ok {
+		return p.([]byte), true, nil
 	}
 	p, err := fetch(ctx)
 	if err == nil {
-		c[k] = p
+		c.pages.Store(k, p)
 	}
 	return p, false, err
+}
+
+func (c mapCache) Has(object string, off int64) bool {
+	_, ok := c.pages.Load(fmt.Sprint(object, off))
+	return ok
 }
 
 func labelsOf(i int) model.Labels {
@@ -145,7 +154,18 @@ func newWorld(t *rapid.T) (*world, *Archive) {
 	for range rapid.IntRange(1, 4).Draw(t, "blocks") {
 		w.add(t)
 	}
-	return w, New(Options{Catalog: w, Bucket: w, Pages: make(mapCache), Seed: seed})
+	a := New(Options{Catalog: w, Bucket: w, Pages: newCache(), Seed: seed})
+	a.reach = drawReach(t)
+	return w, a
+}
+
+// drawReach makes small blocks be read as large ones are: by several requests, over pages that nobody wants.
+func drawReach(t *rapid.T) reach {
+	return reach{
+		tail: rapid.SampledFrom([]int64{0, 300, 1 << 20}).Draw(t, "tail"),
+		span: rapid.SampledFrom([]int64{1, 200, 1 << 20}).Draw(t, "span"),
+		gap:  rapid.SampledFrom([]int64{0, 50, 1 << 20}).Draw(t, "gap"),
+	}
 }
 
 // delete deletes rows of all blocks that there are so far.
@@ -276,16 +296,17 @@ func TestFailingBucket(t *testing.T) {
 		if len(w.Overlapping(all.Range, model.Metrics, "a")) == 0 {
 			t.Skip("the world is empty")
 		}
-		fails := 0
+		var fails atomic.Int32
 		w.fail = func(string, int64) error {
-			if fails++; fails%2 == 1 {
+			if fails.Add(1)%2 == 1 {
 				return fmt.Errorf("%w: busy", model.ErrTransient)
 			}
 			return nil
 		}
 		fresh := func() *Archive {
-			a := New(Options{Catalog: w, Bucket: w, Pages: make(mapCache), Seed: seed})
+			a := New(Options{Catalog: w, Bucket: w, Pages: newCache(), Seed: seed})
 			a.firstPause = 0
+			a.reach = drawReach(t)
 			return a
 		}
 		got, err := read(fresh(), all)
@@ -313,7 +334,7 @@ func TestFailingBucket(t *testing.T) {
 func TestForeignSeed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, _ := newWorld(t)
-		a := New(Options{Catalog: w, Bucket: w, Pages: make(mapCache), Seed: seed + 1})
+		a := New(Options{Catalog: w, Bucket: w, Pages: newCache(), Seed: seed + 1})
 		_, err := read(a, request("a", model.TimeRange{Min: math.MinInt64, Max: math.MaxInt64}))
 		if len(w.Overlapping(model.TimeRange{Min: math.MinInt64, Max: math.MaxInt64}, model.Metrics, "a")) > 0 && !errors.Is(err, model.ErrCorrupt) {
 			t.Fatalf("a block of another installation: %v", err)

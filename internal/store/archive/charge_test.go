@@ -21,10 +21,11 @@ func TestCharges(t *testing.T) {
 		blocks := w.Overlapping(allTime, model.Metrics, "a")
 		held := int64(0)
 		for i := range blocks {
-			r, err := a.reader(ctx, &blocks[i], request("a", allTime))
+			r, err := a.openBlock(ctx, &blocks[i], request("a", allTime), newLanes())
 			if err != nil {
 				t.Fatal(err)
 			}
+			r.close()
 			if n := r.Meta().Tenant("a"); n != nil && n.Samples > 0 {
 				held += cursorBytes + r.FooterBytes() + 4*int64(n.Series)
 			}
@@ -67,7 +68,7 @@ func TestCharges(t *testing.T) {
 		// Nor does an error of the bucket leave anything charged.
 		pool.MaxBytes = 1 << 40
 		w.fail = func(string, int64) error { return model.ErrCorrupt }
-		a = New(Options{Catalog: w, Bucket: w, Pages: make(mapCache), Seed: seed})
+		a = New(Options{Catalog: w, Bucket: w, Pages: newCache(), Seed: seed})
 		if _, err := a.Select(ctx, req); !errors.Is(err, model.ErrCorrupt) || pool.Used() != 0 {
 			t.Fatalf("a bucket that is gone: %v, %d held", err, pool.Used())
 		}

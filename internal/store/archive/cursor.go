@@ -13,6 +13,7 @@ import (
 // cursor walks the series of one block that satisfy a request.
 type cursor struct {
 	block  *catalog.Block
+	from   *block
 	quota  *model.Quota
 	held   int64 // bytes of quota to give back
 	ranks  part.Ranks
@@ -32,8 +33,9 @@ type cursor struct {
 // KiB.
 const cursorBytes = 1 << 20
 
-// open returns a cursor over a block, or nil if the block has nothing that the request wants.
-func (a *Archive) open(ctx context.Context, b *catalog.Block, req *model.Request) (_ *cursor, err error) {
+// open returns a cursor over a block, or nil if the block has nothing that the request wants. Reading of what the cursor
+// will walk has begun.
+func (a *Archive) open(ctx context.Context, b *catalog.Block, req *model.Request, l lanes) (_ *cursor, err error) {
 	c := &cursor{block: b, quota: req.Quota, at: -1}
 	defer func() {
 		if err != nil {
@@ -43,30 +45,48 @@ func (a *Archive) open(ctx context.Context, b *catalog.Block, req *model.Request
 	if err := c.hold(cursorBytes); err != nil {
 		return nil, err
 	}
-	r, err := a.reader(ctx, b, req)
-	if err != nil {
+	if c.from, err = a.openBlock(ctx, b, req, l); err != nil {
 		return nil, err
 	}
+	r := c.from
 	req.Cost.Blocks.Add(1)
 	if err := c.hold(r.FooterBytes()); err != nil {
 		return nil, err
 	}
-	if !hasRows(r, req) {
+	if !hasRows(r.Reader, req) {
 		return nil, c.Close()
 	}
-	if c.ranks, err = r.Select(ctx, req.Tenant, req.Matchers); err != nil {
-		return nil, err
-	}
-	if c.ranks, err = r.Active(ctx, c.ranks, req.Range); err != nil {
-		return nil, err
-	}
-	if err := c.hold(4 * int64(cap(c.ranks))); err != nil {
+	if err := c.find(ctx, req); err != nil {
 		return nil, err
 	}
 	c.series, c.rows = r.SeriesAt(ctx, req.Tenant), r.RowsAt(ctx, req.Family, req.Range)
 	c.deletions = a.o.Catalog.Deletions(b, req.Tenant)
 	c.wanted = model.TimeRange{Min: max(b.Range.Min, req.Range.Min), Max: min(b.Range.Max, req.Range.Max)}
 	return c, nil
+}
+
+// find selects the series and begins to read them.
+func (c *cursor) find(ctx context.Context, req *model.Request) (err error) {
+	r := c.from
+	if c.ranks, err = r.Select(ctx, req.Tenant, req.Matchers); err != nil {
+		return err
+	}
+	if err := r.FetchMasks(ctx, c.ranks, req.Range); err != nil {
+		return err
+	}
+	if c.ranks, err = r.Active(ctx, c.ranks, req.Range); err != nil {
+		return err
+	}
+	if err := c.hold(4 * int64(cap(c.ranks))); err != nil {
+		return err
+	}
+	family := max(req.Family, model.Samples)
+	if req.LabelsOnly {
+		family = 0
+	}
+	err = r.FetchSeries(ctx, c.ranks, true, family, req.Range)
+	r.pages.tail = nil
+	return err
 }
 
 // hasRows reports whether the block has any rows of the tenant and family that the request wants.
@@ -140,6 +160,9 @@ func (c *cursor) Err() error { return c.err }
 // Close gives back what the cursor charged.
 func (c *cursor) Close() error {
 	held := c.held
-	c.held, c.ranks, c.series, c.rows = 0, nil, nil, nil
+	if c.from != nil {
+		c.from.close()
+	}
+	c.held, c.from, c.ranks, c.series, c.rows = 0, nil, nil, nil, nil
 	return c.quota.TakeBytes(-held)
 }

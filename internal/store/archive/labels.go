@@ -11,7 +11,7 @@ import (
 
 // LabelNames emits the label names of the series in the blocks of the request's range.
 func (a *Archive) LabelNames(ctx context.Context, req *model.Request, emit func(name []byte) error) error {
-	return a.eachBlock(ctx, req, func(r *part.Reader) error {
+	return a.eachBlock(ctx, req, nil, func(r *part.Reader) error {
 		return r.LabelNames(ctx, req.Tenant, req.Matchers, emit)
 	}, func(l model.Labels) error {
 		for name, _, rest, ok := l.Next(); ok; name, _, rest, ok = rest.Next() {
@@ -26,6 +26,11 @@ func (a *Archive) LabelNames(ctx context.Context, req *model.Request, emit func(
 // LabelValues emits the values of one label.
 func (a *Archive) LabelValues(ctx context.Context, req *model.Request, name string, emit func(value []byte) error) error {
 	return a.eachBlock(ctx, req, func(r *part.Reader) error {
+		if len(req.Matchers) > 0 {
+			return nil // what will be read depends on what matches
+		}
+		return r.FetchValues(ctx, req.Tenant, name)
+	}, func(r *part.Reader) error {
 		return r.LabelValues(ctx, req.Tenant, name, req.Matchers, emit)
 	}, func(l model.Labels) error {
 		if value := l.Get(name); len(value) > 0 {
@@ -35,48 +40,91 @@ func (a *Archive) LabelValues(ctx context.Context, req *model.Request, name stri
 	})
 }
 
+// listAhead is how many blocks are opened ahead of the one whose labels are being listed.
+const listAhead = 8
+
 // eachBlock lists the labels of each block: by its postings, or series by series if whole series of it have been deleted,
-// which the postings still name.
-func (a *Archive) eachBlock(ctx context.Context, req *model.Request, list func(*part.Reader) error, series func(model.Labels) error) error {
+// which the postings still name. Blocks are listed one after the other, because values that come in order cost least, and
+// opened side by side: fetch, if there is one, begins to read what list will read.
+func (a *Archive) eachBlock(ctx context.Context, req *model.Request, fetch, list func(*part.Reader) error, series func(model.Labels) error) (err error) {
 	blocks := a.o.Catalog.Overlapping(req.Range, req.Signal, req.Tenant)
-	for i := range blocks {
-		b := &blocks[i]
-		var err error
-		if a.hidesSeries(b, req) {
-			err = a.walk(ctx, b, req, series)
-		} else {
-			err = a.list(ctx, b, req, list)
+	ctx, cancel := context.WithCancel(ctx)
+	listings, l := make([]*listing, 0, listAhead), newLanes()
+	defer func() {
+		cancel()
+		for _, ls := range listings {
+			<-ls.opened
+			ls.close()
+		}
+	}()
+	for i, next := 0, 0; i < len(blocks); i++ {
+		for ; next < len(blocks) && len(listings) < listAhead; next++ {
+			listings = append(listings, a.startListing(ctx, &blocks[next], req, fetch, l))
+		}
+		ls := listings[0]
+		<-ls.opened
+		if err = ls.err; err == nil && ls.hides {
+			err = a.walk(ctx, ls.of, req, series, l)
+		} else if err == nil {
+			err = list(ls.block.Charged(ls.charge))
 		}
 		if err != nil {
-			return fmt.Errorf("block %s: %w", b.ID, err)
+			return fmt.Errorf("block %s: %w", ls.of.ID, err)
 		}
+		ls.close()
+		listings = listings[1:]
 	}
 	return nil
 }
 
-// list charges what the walk holds, one block at a time.
-func (a *Archive) list(ctx context.Context, b *catalog.Block, req *model.Request, list func(*part.Reader) error) error {
-	held := int64(0)
-	charge := func(n int64) error {
-		err := req.Quota.TakeBytes(n)
-		if err == nil {
-			held += n
+// listing is a block whose labels are, or will be, listed.
+type listing struct {
+	of     *catalog.Block
+	hides  bool // whole series are deleted
+	quota  *model.Quota
+	held   int64
+	block  *block
+	opened chan struct{}
+	err    error
+}
+
+// startListing opens a block and charges what that takes.
+func (a *Archive) startListing(ctx context.Context, b *catalog.Block, req *model.Request, fetch func(*part.Reader) error, l lanes) *listing {
+	ls := &listing{of: b, quota: req.Quota, opened: make(chan struct{}), hides: a.hidesSeries(b, req)}
+	if ls.hides {
+		close(ls.opened)
+		return ls
+	}
+	go func() {
+		defer close(ls.opened)
+		if ls.err = ls.charge(cursorBytes); ls.err != nil {
+			return
 		}
-		return err
+		if ls.block, ls.err = a.openBlock(ctx, b, req, l); ls.err != nil {
+			return
+		}
+		req.Cost.Blocks.Add(1)
+		if ls.err = ls.charge(ls.block.FooterBytes()); ls.err == nil && fetch != nil {
+			ls.err = fetch(ls.block.Reader)
+		}
+	}()
+	return ls
+}
+
+func (ls *listing) charge(n int64) error {
+	err := ls.quota.TakeBytes(n)
+	if err == nil {
+		ls.held += n
 	}
-	defer func() { _ = req.Quota.TakeBytes(-held) }() // giving back does not fail
-	if err := charge(cursorBytes); err != nil {
-		return err
+	return err
+}
+
+// close gives back what the listing charged.
+func (ls *listing) close() {
+	if ls.block != nil {
+		ls.block.close()
 	}
-	r, err := a.reader(ctx, b, req)
-	if err != nil {
-		return err
-	}
-	req.Cost.Blocks.Add(1)
-	if err := charge(r.FooterBytes()); err != nil {
-		return err
-	}
-	return list(r.Charged(charge))
+	_ = ls.charge(-ls.held) // giving back does not fail
 }
 
 // hidesSeries reports whether a deletion takes everything of some series that the request wants of a block.
@@ -91,10 +139,10 @@ func (a *Archive) hidesSeries(b *catalog.Block, req *model.Request) bool {
 }
 
 // walk visits the labels of the series that are left.
-func (a *Archive) walk(ctx context.Context, b *catalog.Block, req *model.Request, series func(model.Labels) error) error {
+func (a *Archive) walk(ctx context.Context, b *catalog.Block, req *model.Request, series func(model.Labels) error, l lanes) error {
 	names := *req
 	names.LabelsOnly = true
-	c, err := a.open(ctx, b, &names)
+	c, err := a.open(ctx, b, &names, l)
 	if c == nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -48,39 +49,92 @@ func (rs *readers) put(id string, r *part.Reader) {
 	rs.bytes += int64(r.FooterBytes())
 }
 
-// reader returns a reader of the block whose pages are counted as the request's.
-func (a *Archive) reader(ctx context.Context, b *catalog.Block, req *model.Request) (*part.Reader, error) {
-	object := catalog.ObjectName(b.ID)
-	mine := &pages{a: a, object: object, cost: req.Cost}
+// block is an open block, bound to one request: its pages count as the request's.
+type block struct {
+	*part.Reader
+	pages *pages
+}
+
+// openBlock opens a block. The caller closes it.
+func (a *Archive) openBlock(ctx context.Context, b *catalog.Block, req *model.Request, l lanes) (*block, error) {
+	mine := &pages{a: a, object: catalog.ObjectName(b.ID), cost: req.Cost}
+	mine.ahead = newAhead(ctx, mine, l, req.Quota)
 	if r := a.readers.get(b.ID); r != nil {
-		return r.Bind(mine), nil
+		return &block{r.Bind(mine), mine}, nil
 	}
-	// What is kept must not count as this request's for ever.
-	kept := &pages{a: a, object: object, cost: new(model.Cost)}
-	r, err := part.OpenWith(ctx, kept, kept.read, b.Bytes)
-	req.Cost.BucketRequests.Add(kept.cost.BucketRequests.Load())
-	req.Cost.BytesBucket.Add(kept.cost.BytesBucket.Load())
+	// What is kept must not count as this request's for ever, nor hold what it holds.
+	kept := &pages{a: a, object: mine.object, cost: new(model.Cost)}
+	end := mine.readEnd(b.Bytes)
+	r, err := part.OpenWith(ctx, kept, func(ctx context.Context, off, n int64) ([]byte, error) {
+		if end != nil {
+			return end(ctx, off, n)
+		}
+		return kept.read(ctx, off, n)
+	}, b.Bytes)
+	end = nil
+	if err == nil && r.Meta().Seed != a.o.Seed {
+		err = fmt.Errorf("%w: its key seed is %016x and the bucket's %016x", model.ErrCorrupt, uint64(r.Meta().Seed), uint64(a.o.Seed))
+	}
 	if err != nil {
+		mine.ahead.close()
 		return nil, err
 	}
-	if seed := r.Meta().Seed; seed != a.o.Seed {
-		return nil, fmt.Errorf("%w: its key seed is %016x and the bucket's %016x", model.ErrCorrupt, uint64(seed), uint64(a.o.Seed))
-	}
 	a.readers.put(b.ID, r)
-	return r.Bind(mine), nil
+	return &block{r.Bind(mine), mine}, nil
 }
+
+// close ends reading ahead and gives back what that holds.
+func (b *block) close() { b.pages.ahead.close() }
 
 // pages reads the pages of a block for one request.
 type pages struct {
 	a      *Archive
 	object string
 	cost   *model.Cost
+	ahead  *ahead
+	// tail is the end of the object from tailOff on, as long as the block is being opened.
+	tail    []byte
+	tailOff int64
+}
+
+var _ part.Fetcher = (*pages)(nil)
+
+// readEnd reads the end of the object with one request, whatever of it is asked for first, and keeps it.
+func (p *pages) readEnd(size int64) part.ReadRange {
+	return func(ctx context.Context, off, n int64) ([]byte, error) {
+		if p.tail == nil && off+n == size && n <= p.a.reach.tail {
+			p.tailOff = max(0, size-p.a.reach.tail)
+			tail, err := p.read(ctx, p.tailOff, size-p.tailOff)
+			if err != nil {
+				return nil, err
+			}
+			if int64(len(tail)) != size-p.tailOff {
+				return nil, fmt.Errorf("%w: %d bytes read, should be %d", model.ErrCorrupt, len(tail), size-p.tailOff)
+			}
+			p.tail = tail
+		}
+		if at := off - p.tailOff; p.tail != nil && at >= 0 && at+n <= int64(len(p.tail)) {
+			return p.tail[at : at+n], nil
+		}
+		return p.read(ctx, off, n)
+	}
+}
+
+func (p *pages) inTail(a part.Addr) bool {
+	return p.tail != nil && a.Off >= p.tailOff && a.Off+int64(a.Len) <= p.tailOff+int64(len(p.tail))
+}
+
+// Fetch reads ahead what is not cached.
+func (p *pages) Fetch(_ context.Context, pages []part.Addr) {
+	if p.ahead != nil {
+		p.ahead.plan(pages)
+	}
 }
 
 // Page returns a decoded page, from the cache or from the bucket.
 func (p *pages) Page(ctx context.Context, at part.Addr) ([]byte, error) {
 	page, hit, err := p.a.o.Pages.Page(ctx, p.object, at.Off, func(ctx context.Context) ([]byte, error) {
-		stored, err := p.read(ctx, at.Off, int64(at.Len))
+		stored, err := p.stored(ctx, at)
 		if err != nil {
 			return nil, err
 		}
@@ -91,6 +145,19 @@ func (p *pages) Page(ctx context.Context, at part.Addr) ([]byte, error) {
 		p.cost.PagesRAM.Add(1)
 	}
 	return page, err
+}
+
+// stored returns the stored bytes of a page.
+func (p *pages) stored(ctx context.Context, at part.Addr) ([]byte, error) {
+	if p.inTail(at) {
+		return bytes.Clone(p.tail[at.Off-p.tailOff:][:at.Len]), nil
+	}
+	if p.ahead != nil {
+		if stored, err := p.ahead.take(ctx, at); stored != nil || err != nil {
+			return stored, err
+		}
+	}
+	return p.read(ctx, at.Off, int64(at.Len))
 }
 
 // A read is tried so many times, with pauses that begin with firstPause and grow fourfold.

@@ -157,6 +157,9 @@ func (w *postingWalk) ranks(into *rankUnion) error {
 
 // values calls fn at each entry of a name whose value begins with prefix. fn may read the entry but not move the walk.
 func (w *postingWalk) values(name, prefix []byte, fn func() error) error {
+	if err := w.r.ahead(w.ctx, func() ([]Addr, error) { return w.pagesOf(nil, name, prefix, true) }); err != nil {
+		return err
+	}
 	for ok := w.seek(name, prefix); ok; ok = w.next() {
 		if !bytes.Equal(w.dir.name, name) || !bytes.HasPrefix(w.dir.value, prefix) {
 			return nil

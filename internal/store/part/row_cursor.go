@@ -82,25 +82,5 @@ func (c *RowCursor) load(e *pageEntry) error {
 // RowPages lists, in order, the pages that reading the ranks within rg will need, so that they can be fetched side by side
 // beforehand.
 func (r *Reader) RowPages(ctx context.Context, f model.Family, ranks Ranks, rg model.TimeRange) ([]Addr, error) {
-	w := rankWalk{ctx: ctx, r: r, section: sectionOf(f)}
-	var pages []Addr
-	for i := 0; i < len(ranks); {
-		rank := ranks[i]
-		e, err := w.find(rank)
-		for ; err == nil && e != nil && e.rank0 <= rank; e, err = w.following() {
-			if e.times.Overlaps(rg) && (len(pages) == 0 || pages[len(pages)-1].Off < e.addr.Off) {
-				pages = append(pages, e.addr)
-			}
-			if e.last() > rank {
-				break
-			}
-		}
-		if err != nil {
-			return nil, err
-		}
-		// Other ranks of the same page add nothing, except the last, which may go on in the next.
-		for i++; e != nil && e.rank0 <= rank && i < len(ranks) && ranks[i] < e.last(); i++ {
-		}
-	}
-	return pages, nil
+	return r.rankPages(ctx, nil, sectionOf(f), ranks, &rg)
 }

@@ -29,10 +29,16 @@ func (r *Reader) selectRuns(ctx context.Context, t *Tenant, ms []model.Matcher) 
 		return nil, invalid("matchers asked of a part without labels")
 	}
 	w := r.postings(ctx, t)
+	all := make([]selector, len(ms))
+	for i := range ms {
+		all[i] = selector{Matcher: &ms[i], match: matchOf(&ms[i])}
+	}
+	if err := w.aheadOf(all); err != nil {
+		return nil, err
+	}
 	var known []rankRuns
 	var scans, refusals []selector
-	for i := range ms {
-		s := selector{Matcher: &ms[i], match: matchOf(&ms[i])}
+	for _, s := range all {
 		switch values, ok := s.values(); {
 		case s.match(""):
 			refusals = append(refusals, s)

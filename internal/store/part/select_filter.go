@@ -95,6 +95,10 @@ func (r *Reader) filter(ctx context.Context, t *Tenant, set rankRuns, rest []sel
 
 // eachLabels reads the labels of a set. An error of fn ends the walk and is returned.
 func (r *Reader) eachLabels(ctx context.Context, t *Tenant, set rankRuns, fn func(rank uint32, l model.Labels) error) error {
+	err := r.ahead(ctx, func() ([]Addr, error) { return r.rankPages(ctx, nil, labelSection, set.ranks(t.Rank0), nil) })
+	if err != nil {
+		return err
+	}
 	labels := labelCursor{pages: rankWalk{ctx: ctx, r: r, section: labelSection}}
 	for _, run := range set {
 		for rank := run.from; rank < run.to; rank++ {

@@ -1,0 +1,177 @@
+package archive
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/part"
+)
+
+// A request to a bucket takes some 20 ms, in which as much as a megabyte could have come. So pages that are near each other
+// are read with one request, over what lies between them, and several requests are under way at one time.
+const (
+	// spansAhead is how many requests of one block go ahead of the page that was asked for last.
+	spansAhead = 8
+	// parallelReads bounds the requests that one query has under way ahead of what it asks for, in all blocks together.
+	parallelReads = 16
+)
+
+// reach says how far a request goes, in bytes.
+type reach struct {
+	// tail is what the first request of a block reads: the footer, and with it nearly always all pages of the index, which
+	// stand before it.
+	tail int64
+	// span bounds what one request reads of several pages, gap what it reads in vain between two of them.
+	span, gap int64
+}
+
+func usualReach() reach { return reach{tail: 128 << 10, span: 1 << 20, gap: 128 << 10} }
+
+// lanes bound the requests that go ahead.
+type lanes chan struct{}
+
+func newLanes() lanes { return make(lanes, parallelReads) }
+
+// ahead reads pages of one block before they are asked for. What it holds is charged to the query, and where the query has
+// no room for it, nothing is read ahead.
+type ahead struct {
+	p      *pages
+	lanes  lanes
+	quota  *model.Quota
+	ctx    context.Context // ends with the cursor
+	cancel context.CancelFunc
+	reads  sync.WaitGroup
+
+	mu    sync.Mutex
+	spans []*span
+	of    map[int64]*span // by the offset of each page that has not been taken yet
+	held  int64           // bytes of quota
+}
+
+// span is a range of the block that one request reads.
+type span struct {
+	index    int // in ahead.spans
+	off, end int64
+	left     int // pages that have not been taken
+	done     chan struct{}
+	started  bool
+	refused  bool // the query has no room for it
+	stored   []byte
+	err      error
+}
+
+func newAhead(ctx context.Context, p *pages, l lanes, q *model.Quota) *ahead {
+	h := &ahead{p: p, lanes: l, quota: q, of: make(map[int64]*span)}
+	h.ctx, h.cancel = context.WithCancel(ctx)
+	return h
+}
+
+// close ends all reads, waits for them, and gives back what is held.
+func (h *ahead) close() {
+	h.cancel()
+	h.reads.Wait()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.spans, h.of = nil, nil
+	h.hold(-h.held)
+}
+
+// hold charges the query; giving back does not fail.
+func (h *ahead) hold(n int64) bool {
+	if err := h.quota.TakeBytes(n); err != nil {
+		return false
+	}
+	h.held += n
+	return true
+}
+
+// plan makes spans of pages that are neither cached nor planned yet, and begins to read them.
+func (h *ahead) plan(wanted []part.Addr) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.of == nil {
+		return
+	}
+	wanted = slices.DeleteFunc(slices.Clone(wanted), func(a part.Addr) bool {
+		return h.of[a.Off] != nil || h.p.a.o.Pages.Has(h.p.object, a.Off) || h.p.inTail(a)
+	})
+	slices.SortFunc(wanted, func(a, b part.Addr) int { return cmp.Compare(a.Off, b.Off) })
+	first := len(h.spans)
+	var s *span
+	for _, a := range wanted {
+		end := a.Off + int64(a.Len)
+		if s == nil || a.Off-s.end > h.p.a.reach.gap || end-s.off > h.p.a.reach.span {
+			s = &span{index: len(h.spans), off: a.Off, done: make(chan struct{})}
+			h.spans = append(h.spans, s)
+		}
+		if h.of[a.Off] == nil {
+			h.of[a.Off], s.end = s, end
+			s.left++
+		}
+	}
+	h.start(first)
+}
+
+// start begins the reads from the index on that may go ahead.
+func (h *ahead) start(index int) {
+	for _, s := range h.spans[index:min(index+spansAhead, len(h.spans))] {
+		if s.started {
+			continue
+		}
+		s.started = true
+		if s.refused = !h.hold(s.end - s.off); s.refused {
+			close(s.done)
+			continue
+		}
+		h.reads.Go(func() { h.read(s) })
+	}
+}
+
+func (h *ahead) read(s *span) {
+	defer close(s.done)
+	select {
+	case <-h.ctx.Done():
+		s.err = h.ctx.Err()
+		return
+	case h.lanes <- struct{}{}:
+	}
+	s.stored, s.err = h.p.read(h.ctx, s.off, s.end-s.off)
+	<-h.lanes
+}
+
+// take returns the stored bytes of a page, which the caller may keep; nil means that the page is not read ahead.
+func (h *ahead) take(ctx context.Context, a part.Addr) ([]byte, error) {
+	h.mu.Lock()
+	s := h.of[a.Off]
+	if s == nil {
+		h.mu.Unlock()
+		return nil, nil
+	}
+	delete(h.of, a.Off)
+	h.start(s.index)
+	h.mu.Unlock()
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-s.done:
+	}
+	if s.err != nil {
+		return nil, s.err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if s.refused || h.of == nil {
+		return nil, nil
+	}
+	// A page that is not compressed is kept as it is stored, and must not keep the whole span.
+	stored := bytes.Clone(s.stored[a.Off-s.off:][:a.Len])
+	if s.left--; s.left == 0 {
+		s.stored = nil
+		h.hold(s.off - s.end)
+	}
+	return stored, nil
+}

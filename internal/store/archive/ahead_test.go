@@ -1,0 +1,187 @@
+package archive
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/catalog"
+	"github.com/shaledb/shale/internal/store/part"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// nameOf is the value of a label of the i-th series, in no order.
+func nameOf(i int) string { return fmt.Sprintf("%x", uint64(i)*0x9e3779b97f4a7c15) }
+
+// addMany makes a block of n series with rows at the given times, the values of which do not compress.
+func (w *world) addMany(t testing.TB, n int, times ...int64) {
+	var buf bytes.Buffer
+	pw := part.NewWriter(&buf, part.WriterOptions{Seed: seed, Signal: model.Metrics, SeqLo: 1, SeqHi: 2, Labels: true, Level: part.Dense})
+	type keyed struct {
+		k model.Key
+		l model.Labels
+	}
+	series := make([]keyed, n)
+	for i := range series {
+		l := model.LabelsOf("__name__", "m", "i", nameOf(i))
+		series[i] = keyed{l.Key(seed, model.Metrics), l}
+	}
+	slices.SortFunc(series, func(a, b keyed) int { return a.k.Compare(b.k) })
+	x := uint64(1)
+	for _, s := range series {
+		var rows model.SeriesRows
+		for _, at := range times {
+			x ^= x << 13
+			x ^= x >> 7
+			x ^= x << 17
+			rows.Samples.Append(at, x>>2, 0)
+		}
+		if err := pw.Series("a", s.k, s.l); err != nil {
+			t.Fatal(err)
+		}
+		if err := pw.Rows(&rows); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m, size, err := pw.Finish()
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := uint64(len(w.blocks) + 1)
+	b := catalog.Block{ID: fmt.Sprint("b", at), Signal: model.Metrics, Range: m.Range, Bytes: size, Tenants: []string{"a"}, TenantCount: 1, OrderLo: at, OrderHi: at}
+	w.blocks = append(w.blocks, b)
+	w.objects[catalog.ObjectName(b.ID)] = buf.Bytes()
+}
+
+// far counts the requests that are under way at one time.
+type far struct {
+	*world
+	now, most atomic.Int32
+}
+
+func (f *far) GetRange(ctx context.Context, name string, off, n int64) ([]byte, error) {
+	f.most.Store(max(f.most.Load(), f.now.Add(1)))
+	defer f.now.Add(-1)
+	time.Sleep(2 * time.Millisecond)
+	return f.world.GetRange(ctx, name, off, n)
+}
+
+// TestRequests: what lies together is read together. The figures are those that docs/read-path.md gives, so that a page
+// fetched by itself is noticed.
+func TestRequests(t *testing.T) {
+	w := &world{objects: make(map[string][]byte)}
+	var times []int64
+	for i := range int64(40) {
+		times = append(times, i)
+	}
+	const blocks, series = 20, 4000
+	w.addMany(t, series, times...)
+	for i := range uint64(blocks - 1) {
+		b := w.blocks[0]
+		b.ID, b.OrderLo, b.OrderHi = fmt.Sprint("copy", i), i+2, i+2
+		w.objects[catalog.ObjectName(b.ID)] = w.objects[catalog.ObjectName(w.blocks[0].ID)]
+		w.blocks = append(w.blocks, b)
+	}
+	size := w.blocks[0].Bytes
+	for name, c := range map[string]struct {
+		matchers []model.Matcher
+		series   int64
+		perBlock int64 // requests
+	}{
+		// The end, a page of postings, and keys, labels and rows of one series, which are less than the gap apart or not.
+		"none": {[]model.Matcher{equal("__name__", "m"), equal("i", "none")}, 0, 2},
+		"one":        {[]model.Matcher{equal("__name__", "m"), equal("i", nameOf(7))}, 1, 4},
+		"all":        {[]model.Matcher{equal("__name__", "m")}, series, 4 + size>>20},
+	} {
+		b := &far{world: w}
+		a := New(Options{Catalog: w, Bucket: b, Pages: newCache(), Seed: seed})
+		req := request("a", allTime, c.matchers...)
+		if n := walk(t, a, req); n != blocks*c.series {
+			t.Errorf("%s: %d series", name, n)
+		}
+		if n := req.Cost.BucketRequests.Load(); n > blocks*c.perBlock {
+			t.Errorf("%s: %d requests for %d blocks of %d bytes, should be at most %d each", name, n, blocks, size, c.perBlock)
+		}
+		if n := int64(b.most.Load()); n < 2 || n > openAtOnce+parallelReads {
+			t.Errorf("%s: %d requests at one time", name, n)
+		}
+		t.Logf("%s: %d requests, %d pages, %d bytes, %d at one time", name, req.Cost.BucketRequests.Load(), req.Cost.PagesBucket.Load(), req.Cost.BytesBucket.Load(), b.most.Load())
+		// What is cached is not asked for again.
+		again := request("a", allTime, c.matchers...)
+		if walk(t, a, again); again.Cost.BucketRequests.Load() != 0 {
+			t.Errorf("%s: asked again: %d requests", name, again.Cost.BucketRequests.Load())
+		}
+	}
+}
+
+// walk reads all cursors to their ends, and returns how many series they have.
+func walk(t *testing.T, a *Archive, req *model.Request) (n int64) {
+	ctx := context.Background()
+	cs, err := a.Select(ctx, req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows model.Rows
+	for _, c := range cs {
+		for c.Next(ctx) {
+			n++
+			rows.Reset()
+			if err := c.AppendRows(ctx, &rows); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := errors.Join(c.Err(), c.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return n
+}
+
+// TestAheadIsCharged: what is read ahead is charged, a query without room for it reads page by page, and a cursor that is
+// closed early leaves nothing behind.
+func TestAheadIsCharged(t *testing.T) {
+	w := &world{objects: make(map[string][]byte)}
+	w.addMany(t, 20_000, 1, 2, 3)
+	ctx := context.Background()
+	room := int64(0)
+	for range 2 {
+		a := New(Options{Catalog: w, Bucket: w, Pages: newCache(), Seed: seed})
+		pool := &model.QueryPool{MaxBytes: 1 << 40}
+		req := request("a", allTime)
+		req.Quota.Pool, req.Quota.MaxBytes = pool, room
+		cs, err := a.Select(ctx, req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if room == 0 {
+			room = pool.Used() - 1
+			if room < cursorBytes+100_000 {
+				t.Fatalf("%d bytes are charged while %d are read ahead", pool.Used(), w.blocks[0].Bytes)
+			}
+		}
+		n := 0
+		for cs[0].Next(ctx) {
+			if n++; n == 10 && req.Quota.MaxBytes == 0 {
+				break
+			}
+		}
+		if err := cs[0].Err(); err != nil {
+			t.Fatal(err)
+		}
+		if err := cs[0].Close(); err != nil || pool.Used() != 0 {
+			t.Fatalf("%v, %d bytes stay charged", err, pool.Used())
+		}
+		if req.Quota.MaxBytes > 0 && n != 20_000 {
+			t.Fatalf("%d series", n)
+		}
+	}
+}
