@@ -51,7 +51,7 @@ oracle: ## Compare the Prometheus API with that of Prometheus itself, which need
 
 e2e: ## Compare with real Prometheus servers, collectd and nc for DURATION (60s), and read the blocks with Python.
 	go test -tags '$(TAGS),e2e' -count=1 -timeout 30m -v ./test/e2e -duration $(DURATION)
-	go test -tags '$(TAGS),e2e' -count=1 -timeout 10m ./test/badinput ./test/reader
+	go test -tags '$(TAGS),e2e' -count=1 -timeout 10m ./test/badinput ./test/reader ./bench
 
 torture: tools ## Long tests, long kills, long fuzzing (FUZZTIME for each target); outside CI.
 	go test -count=1 -timeout 4h -tags '$(TAGS),torture' ./...

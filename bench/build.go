@@ -16,6 +16,15 @@ const (
 	baseTree = "shale-base"
 )
 
+// moduleRoot returns the folder of this module, wherever in it the benchmark was started.
+func moduleRoot(ctx context.Context) (string, error) {
+	file, err := output(ctx, ".", "go", "env", "GOMOD")
+	if err == nil && filepath.Base(file) != "go.mod" {
+		err = errors.New("this is no folder of Shale's source; start the benchmark there, or give --shale the path of a binary")
+	}
+	return filepath.Dir(file), err
+}
+
 // build builds a shale from the module in a folder.
 func build(ctx context.Context, module, binary, tags string) error {
 	args := []string{"build", "-o", binary}

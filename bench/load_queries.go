@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"strconv"
 	"time"
 
@@ -124,54 +125,59 @@ func (t *trial) ask(ctx context.Context, srv *system.Server, end time.Time, sour
 // queryLoad names a query over a source in records.
 func queryLoad(name, source string) string { return "query/" + source + "/" + name }
 
+// askOne asks a query once, with whatever caches the queries before it have filled, and notes what that asked of the
+// bucket; then again and again.
 func (t *trial) askOne(ctx context.Context, srv *system.Server, path string, times int, rec *result.Record) error {
 	before, err := t.bucketCounters(ctx, srv)
 	if err != nil {
 		return err
+	}
+	first, answer, err := timed(ctx, srv, path)
+	if err != nil {
+		return err
+	}
+	rec.Set("first-s", first)
+	rec.Set("answer-B", float64(len(answer)))
+	rec.Set("result-series", float64(elements(answer)))
+	after, err := t.bucketCounters(ctx, srv)
+	if err != nil {
+		return err
+	}
+	if requests := after[0] - before[0]; requests > 0 {
+		rec.Set("bucket-requests", requests)
+		rec.Set("bucket-request-s", (after[1]-before[1])/requests)
 	}
 	used, err := srv.Usage()
 	if err != nil {
 		return err
 	}
 	var took []float64
-	var answer []byte
 	for began := time.Now(); len(took) < times && (len(took) < 3 || time.Since(began) < askPatience); {
-		asked := time.Now()
-		code, body, err := srv.Get(ctx, path)
-		if err == nil && code != 200 {
-			err = fmt.Errorf("status %d: %.200s", code, body)
-		}
+		seconds, _, err := timed(ctx, srv, path)
 		if err != nil {
 			return err
 		}
-		took = append(took, time.Since(asked).Seconds())
-		answer = body
+		took = append(took, seconds)
 	}
-	after, err := srv.Usage()
+	u, err := srv.Usage()
 	if err != nil {
 		return err
 	}
-	n := float64(len(took))
-	rec.Set("first-s", took[0])
 	rec.Set("p50-s", result.Quantile(took, 0.5))
 	rec.Set("p99-s", result.Quantile(took, 0.99))
-	rec.Set("cpu-s", (after.CPU-used.CPU)/n)
-	rec.Set("rss-B", float64(after.RSS))
-	rec.Set("answer-B", float64(len(answer)))
-	rec.Set("result-series", float64(elements(answer)))
-	if t.sys.Kind != system.Shale {
-		return nil
-	}
-	then, err := t.bucketCounters(ctx, srv)
-	if err != nil {
-		return err
-	}
-	// Pages stay in memory, so that the first time asks the bucket for most of them; what all times ask for is noted.
-	if requests := then[0] - before[0]; requests > 0 {
-		rec.Set("bucket-requests", requests)
-		rec.Set("bucket-request-s", (then[1]-before[1])/requests)
-	}
+	rec.Set("cpu-s", (u.CPU-used.CPU)/float64(len(took)))
+	rec.Set("rss-B", float64(u.RSS))
 	return nil
+}
+
+// timed asks once and reads the answer to its end.
+func timed(ctx context.Context, srv *system.Server, path string) (seconds float64, answer []byte, err error) {
+	asked := time.Now()
+	code, answer, err := srv.Get(ctx, path)
+	if err == nil && code != http.StatusOK {
+		err = fmt.Errorf("status %d: %.200s", code, answer)
+	}
+	return time.Since(asked).Seconds(), answer, err
 }
 
 // bucketCounters returns the number of requests to the bucket for bytes of objects, and the seconds that they took.

@@ -29,6 +29,9 @@ func (l *load) fits(s *system.System) bool { return s.Speaks(l.speaks) && (l.onl
 // queriesLoad is the load whose records are those of its queries.
 const queriesLoad = "queries"
 
+// slowSyncLoad is the load that needs a build with the tag slowsync.
+const slowSyncLoad = "rw1-slow-sync"
+
 // loads returns all loads, in the order in which they are run and reported.
 func loads() []*load {
 	write := []string{"samples/s", "cpu-s/M", "cpu-s/M-settled", "p50-s", "p99-s", "rss-B", "peak-B", "settled-rss-B", "lost", "retries"}
@@ -47,7 +50,7 @@ func loads() []*load {
 			speaks: "v1", run: remoteWriteKnown("v1"), columns: write, ratios: ratios},
 		{name: "rw2-known", about: "Remote write 2.0, the same 1,000,000 series once they are known",
 			speaks: "v2", run: remoteWriteKnown("v2"), columns: write, ratios: ratios},
-		{name: "rw1-slow-sync", about: "Remote write 1.0, known series, with every sync of a file taking 5 ms longer (a build of this tree with the tag slowsync)",
+		{name: slowSyncLoad, about: "Remote write 1.0, known series, with every sync of a file taking 5 ms longer (a build of this tree with the tag slowsync)",
 			speaks: "v1", only: isThisTree, run: slowSync, columns: write, ratios: ratios},
 		{name: "memory-10m", about: "10,000,000 series with a memory budget of 1 GiB, then all of them relabelled within 60 s, then 5 minutes of the new ones",
 			speaks: "v1", run: memory, long: true, columns: []string{"before-rss-B", "peak-B", "rss-B", "bound-B", "known-B/key", "cpu-s/M", "retries", "lost", "lag-s"},

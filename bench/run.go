@@ -140,21 +140,8 @@ func (c *runCmd) prepare(ctx context.Context, work string, chosen []*load, log i
 	if shale == "" {
 		shale = filepath.Join(work, thisTree)
 		fmt.Fprintln(log, "building this tree")
-		if err := build(ctx, ".", shale, ""); err != nil {
+		if err := c.buildThis(ctx, &s, chosen, shale); err != nil {
 			return nil, s, err
-		}
-		for _, l := range chosen {
-			if l.name == "rw1-slow-sync" && s.SlowSync == "" {
-				s.SlowSync = filepath.Join(work, "shale-slowsync")
-				err = build(ctx, ".", s.SlowSync, "slowsync")
-			}
-			if l.name == queriesLoad && s.SlowBucket == "" {
-				s.SlowBucket = filepath.Join(work, "shale-slowbucket")
-				err = build(ctx, ".", s.SlowBucket, "slowbucket")
-			}
-			if err != nil {
-				return nil, s, err
-			}
 		}
 	}
 	s.Loader = shale
@@ -188,6 +175,31 @@ func (c *runCmd) prepare(ctx context.Context, work string, chosen []*load, log i
 		return nil, s, fmt.Errorf("no system is left of --only %s", strings.Join(c.Only, ","))
 	}
 	return systems, s, nil
+}
+
+// buildThis builds this tree, and with other tags what the loads need.
+func (c *runCmd) buildThis(ctx context.Context, s *settings, chosen []*load, shale string) error {
+	root, err := moduleRoot(ctx)
+	if err != nil {
+		return err
+	}
+	if err := build(ctx, root, shale, ""); err != nil {
+		return err
+	}
+	for _, l := range chosen {
+		switch {
+		case l.name == slowSyncLoad && s.SlowSync == "":
+			s.SlowSync = shale + "-slowsync"
+			err = build(ctx, root, s.SlowSync, "slowsync")
+		case l.name == queriesLoad && s.SlowBucket == "":
+			s.SlowBucket = shale + "-slowbucket"
+			err = build(ctx, root, s.SlowBucket, "slowbucket")
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (c *runCmd) wants(name string) bool {
