@@ -1,6 +1,7 @@
 package promwrite
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -106,6 +107,8 @@ type slow struct{ *store }
 func (slow) Create(string, int) (int, error) {
 	return 0, &model.LimitError{Limit: "limits.new-series", Text: "too many new series"}
 }
+
+func (slow) Await(context.Context, error) bool { return false }
 
 // TestKnownSeriesAreStoredWhileNewOnesWait: the answer makes the sender come back, and says what is stored all the same.
 func TestKnownSeriesAreStoredWhileNewOnesWait(t *testing.T) {
