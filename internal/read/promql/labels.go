@@ -23,9 +23,13 @@ func labelsOf(b *labels.ScratchBuilder, l model.Labels) (labels.Labels, error) {
 		rest = next
 	}
 	if len(rest) != 0 {
-		return labels.EmptyLabels(), fmt.Errorf("series: %w", l.Check())
+		return malformed(l)
 	}
 	return b.Labels(), nil
+}
+
+func malformed(l model.Labels) (labels.Labels, error) {
+	return labels.EmptyLabels(), fmt.Errorf("series: %w", l.Check())
 }
 
 func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

@@ -45,6 +45,9 @@ func (q *querier) Select(ctx context.Context, sortSeries bool, hints *storage.Se
 		}
 		mint, maxt = hints.Start, hints.End
 		set.limit, set.labelsOnly = hints.Limit, hints.Func == "series"
+		if !sortSeries {
+			set.only = projectionOf(hints)
+		}
 	}
 	req := q.q.request(mint, maxt, ms)
 	req.LabelsOnly = set.labelsOnly

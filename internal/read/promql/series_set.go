@@ -19,6 +19,7 @@ type seriesSet struct {
 	rows       *read.SeriesSet
 	limit      int // 0: none
 	labelsOnly bool
+	only       *projection // nil: all labels
 	// from is where the range begins, in nanoseconds. One millisecond more is read: a selector's range is open on its
 	// left, and a histogram that stands exactly there tells whether the first one in the range comes after a reset.
 	from int64
@@ -50,9 +51,13 @@ func (s *seriesSet) Next() bool {
 				continue
 			}
 		}
-		l, err := labelsOf(&s.builder, s.rows.Labels())
-		if err != nil {
-			s.err = err
+		var l labels.Labels
+		if s.only != nil {
+			l, s.err = s.only.labels(&s.builder, s.rows.Labels())
+		} else {
+			l, s.err = labelsOf(&s.builder, s.rows.Labels())
+		}
+		if s.err != nil {
 			return s.end()
 		}
 		s.current = &series{labels: l, points: p}
