@@ -25,11 +25,15 @@ type reach struct {
 	// tail is what the first request of a block reads: the footer, and with it nearly always all pages of the index, which
 	// stand before it.
 	tail int64
+	// A block of no more than whole is read with one request, since what it has for one series would take three more.
+	whole int64
 	// span bounds what one request reads of several pages, gap what it reads in vain between two of them.
 	span, gap int64
 }
 
-func usualReach() reach { return reach{tail: 128 << 10, span: 1 << 20, gap: 128 << 10} }
+func usualReach() reach {
+	return reach{tail: 128 << 10, whole: 512 << 10, span: 1 << 20, gap: 128 << 10}
+}
 
 // lanes bound the requests that go ahead.
 type lanes chan struct{}

@@ -99,8 +99,8 @@ func TestRequests(t *testing.T) {
 	}{
 		// The end, a page of postings, and keys, labels and rows of one series, which are less than the gap apart or not.
 		"none": {[]model.Matcher{equal("__name__", "m"), equal("i", "none")}, 0, 2},
-		"one":        {[]model.Matcher{equal("__name__", "m"), equal("i", nameOf(7))}, 1, 4},
-		"all":        {[]model.Matcher{equal("__name__", "m")}, series, 4 + size>>20},
+		"one":  {[]model.Matcher{equal("__name__", "m"), equal("i", nameOf(7))}, 1, 4},
+		"all":  {[]model.Matcher{equal("__name__", "m")}, series, 4 + size>>20},
 	} {
 		b := &far{world: w}
 		a := New(Options{Catalog: w, Bucket: b, Pages: newCache(), Seed: seed})

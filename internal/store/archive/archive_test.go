@@ -162,9 +162,10 @@ func newWorld(t *rapid.T) (*world, *Archive) {
 // drawReach makes small blocks be read as large ones are: by several requests, over pages that nobody wants.
 func drawReach(t *rapid.T) reach {
 	return reach{
-		tail: rapid.SampledFrom([]int64{0, 300, 1 << 20}).Draw(t, "tail"),
-		span: rapid.SampledFrom([]int64{1, 200, 1 << 20}).Draw(t, "span"),
-		gap:  rapid.SampledFrom([]int64{0, 50, 1 << 20}).Draw(t, "gap"),
+		tail:  rapid.SampledFrom([]int64{0, 300, 1 << 20}).Draw(t, "tail"),
+		whole: rapid.SampledFrom([]int64{0, 1 << 20}).Draw(t, "whole"),
+		span:  rapid.SampledFrom([]int64{1, 200, 1 << 20}).Draw(t, "span"),
+		gap:   rapid.SampledFrom([]int64{0, 50, 1 << 20}).Draw(t, "gap"),
 	}
 }
 

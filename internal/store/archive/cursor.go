@@ -84,9 +84,13 @@ func (c *cursor) find(ctx context.Context, req *model.Request) (err error) {
 	if req.LabelsOnly {
 		family = 0
 	}
-	err = r.FetchSeries(ctx, c.ranks, true, family, req.Range)
-	r.pages.tail = nil
-	return err
+	if err := r.FetchSeries(ctx, c.ranks, true, family, req.Range); err != nil {
+		return err
+	}
+	if r.pages.tailOff > 0 {
+		r.pages.tail = nil
+	}
+	return c.hold(int64(len(r.pages.tail)))
 }
 
 // hasRows reports whether the block has any rows of the tenant and family that the request wants.

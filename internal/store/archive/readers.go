@@ -92,7 +92,7 @@ type pages struct {
 	object string
 	cost   *model.Cost
 	ahead  *ahead
-	// tail is the end of the object from tailOff on, as long as the block is being opened.
+	// tail is the end of the object from tailOff on, as long as the block is being opened, or all of it.
 	tail    []byte
 	tailOff int64
 }
@@ -102,8 +102,10 @@ var _ part.Fetcher = (*pages)(nil)
 // readEnd reads the end of the object with one request, whatever of it is asked for first, and keeps it.
 func (p *pages) readEnd(size int64) part.ReadRange {
 	return func(ctx context.Context, off, n int64) ([]byte, error) {
-		if p.tail == nil && off+n == size && n <= p.a.reach.tail {
-			p.tailOff = max(0, size-p.a.reach.tail)
+		if reach := &p.a.reach; p.tail == nil && off+n == size && n <= max(reach.tail, reach.whole) {
+			if size > reach.whole {
+				p.tailOff = max(0, size-max(n, reach.tail))
+			}
 			tail, err := p.read(ctx, p.tailOff, size-p.tailOff)
 			if err != nil {
 				return nil, err
