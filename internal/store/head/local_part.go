@@ -67,14 +67,42 @@ func (p *localPart) named(err error) error {
 	return fmt.Errorf("part %s: %w", p.info.File, err)
 }
 
-// countedFor returns a reader whose pages count as the request's.
-func (p *localPart) countedFor(req *model.Request) *part.Reader {
-	return p.reader.Bind(part.FilePages(p.file, &req.Cost.PagesDisk))
+// PageCache keeps decoded pages. A page is named by its object and its offset there.
+type PageCache interface {
+	// Page returns a page that must not be changed, and whether fetch was not needed.
+	Page(ctx context.Context, object string, off int64, fetch func(context.Context) ([]byte, error)) (page []byte, hit bool, err error)
+}
+
+// localPages reads pages for one request: from the cache, or from the file. Merges and ships read the file itself, so that a
+// page that has been damaged since it was cached does not spread.
+type localPages struct {
+	cache  PageCache
+	object string
+	file   part.Pages
+	cost   *model.Cost
+}
+
+func (l *localPages) Page(ctx context.Context, at part.Addr) ([]byte, error) {
+	page, hit, err := l.cache.Page(ctx, l.object, at.Off, func(ctx context.Context) ([]byte, error) { return l.file.Page(ctx, at) })
+	if hit {
+		l.cost.PagesRAM.Add(1)
+	}
+	return page, err
+}
+
+// countedFor returns a reader whose pages count as the request's, and come from the cache if there is one.
+func (p *localPart) countedFor(req *model.Request, cache PageCache) *part.Reader {
+	file := part.FilePages(p.file, &req.Cost.PagesDisk)
+	if cache == nil {
+		return p.reader.Bind(file)
+	}
+	// Names of files are never used twice.
+	return p.reader.Bind(&localPages{cache: cache, object: "local/" + p.info.File, file: file, cost: req.Cost})
 }
 
 // chargedFor is countedFor, with the request's quota charged for lists of names and values.
-func (p *localPart) chargedFor(req *model.Request) *part.Reader {
-	return p.countedFor(req).Charged(req.Quota.TakeBytes)
+func (p *localPart) chargedFor(req *model.Request, cache PageCache) *part.Reader {
+	return p.countedFor(req, cache).Charged(req.Quota.TakeBytes)
 }
 
 func (p *localPart) pin() { p.refs.Add(1) }

@@ -13,6 +13,7 @@ type view struct {
 	labelRuns []*labelRun
 	data      []*localPart
 	labels    []*localPart
+	cache     PageCache // of pages of parts; may be nil
 }
 
 // pin seals the buffers and takes references. The caller calls release.
@@ -62,7 +63,32 @@ func (v *view) release() {
 // Select returns one cursor over the series of the head that satisfy the request, with the rows of its family. A series
 // without such a row in the request's range is left out.
 func (h *Head) Select(ctx context.Context, req *model.Request) ([]model.Cursor, error) {
-	c := &cursor{view: h.pin(req.Signal), req: req, family: max(req.Family, model.Samples)}
+	return h.Cached(nil).Select(ctx, req)
+}
+
+// LabelNames emits the label names of the tenant's series that satisfy the matchers, whenever they had rows.
+func (h *Head) LabelNames(ctx context.Context, req *model.Request, emit func(name []byte) error) error {
+	return h.Cached(nil).LabelNames(ctx, req, emit)
+}
+
+// LabelValues emits the values of one label.
+func (h *Head) LabelValues(ctx context.Context, req *model.Request, name string, emit func(value []byte) error) error {
+	return h.Cached(nil).LabelValues(ctx, req, name, emit)
+}
+
+// Source is the head with a cache for the pages of its parts: without one, every query reads and decompresses them anew.
+type Source struct {
+	head  *Head
+	pages PageCache
+}
+
+// Cached returns the head as queries see it through a cache of pages; nil: none.
+func (h *Head) Cached(pages PageCache) *Source { return &Source{h, pages} }
+
+// Select is Head.Select.
+func (s *Source) Select(ctx context.Context, req *model.Request) ([]model.Cursor, error) {
+	c := &cursor{view: s.head.pin(req.Signal), req: req, family: max(req.Family, model.Samples)}
+	c.view.cache = s.pages
 	if err := c.open(ctx); err != nil {
 		_ = c.Close()
 		return nil, err
@@ -93,7 +119,7 @@ func (c *cursor) open(ctx context.Context) error {
 			continue
 		}
 		req.Cost.HeadParts.Add(1)
-		c.rows = append(c.rows, newPartRows(ctx, p, req, c.family))
+		c.rows = append(c.rows, newPartRows(ctx, p.countedFor(req, c.view.cache), p, req, c.family))
 	}
 	for _, r := range c.view.runs {
 		r.sort()
@@ -111,7 +137,7 @@ func (c *cursor) open(ctx context.Context) error {
 		if p.reader.Meta().Tenant(req.Tenant) == nil {
 			continue
 		}
-		s, bytes, err := newPartSeries(ctx, p, req)
+		s, bytes, err := newPartSeries(ctx, p.countedFor(req, c.view.cache), p, req)
 		if err == nil {
 			err = c.charge(&c.listBytes, bytes)
 		}
@@ -197,12 +223,12 @@ func (c *cursor) Close() error {
 	return nil
 }
 
-// LabelNames emits the label names of the tenant's series that satisfy the matchers, whenever they had rows.
-func (h *Head) LabelNames(ctx context.Context, req *model.Request, emit func(name []byte) error) error {
-	v := h.pinLabels(req.Signal)
+// LabelNames is Head.LabelNames.
+func (s *Source) LabelNames(ctx context.Context, req *model.Request, emit func(name []byte) error) error {
+	v := s.head.pinLabels(req.Signal)
 	defer v.release()
 	for _, p := range v.labels {
-		if err := p.chargedFor(req).LabelNames(ctx, req.Tenant, req.Matchers, emit); err != nil {
+		if err := p.chargedFor(req, s.pages).LabelNames(ctx, req.Tenant, req.Matchers, emit); err != nil {
 			return p.named(err)
 		}
 	}
@@ -216,12 +242,12 @@ func (h *Head) LabelNames(ctx context.Context, req *model.Request, emit func(nam
 	})
 }
 
-// LabelValues emits the values of one label.
-func (h *Head) LabelValues(ctx context.Context, req *model.Request, name string, emit func(value []byte) error) error {
-	v := h.pinLabels(req.Signal)
+// LabelValues is Head.LabelValues.
+func (s *Source) LabelValues(ctx context.Context, req *model.Request, name string, emit func(value []byte) error) error {
+	v := s.head.pinLabels(req.Signal)
 	defer v.release()
 	for _, p := range v.labels {
-		if err := p.chargedFor(req).LabelValues(ctx, req.Tenant, name, req.Matchers, emit); err != nil {
+		if err := p.chargedFor(req, s.pages).LabelValues(ctx, req.Tenant, name, req.Matchers, emit); err != nil {
 			return p.named(err)
 		}
 	}

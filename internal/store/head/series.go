@@ -24,8 +24,7 @@ type partSeries struct {
 }
 
 // newPartSeries finds the series, and returns the bytes that their list takes.
-func newPartSeries(ctx context.Context, p *localPart, req *model.Request) (*partSeries, int64, error) {
-	r := p.countedFor(req)
+func newPartSeries(ctx context.Context, r *part.Reader, p *localPart, req *model.Request) (*partSeries, int64, error) {
 	ranks, err := r.Select(ctx, req.Tenant, req.Matchers)
 	return &partSeries{part: p, ranks: ranks, series: r.SeriesAt(ctx, req.Tenant)}, 4 * int64(cap(ranks)), p.named(err)
 }
@@ -138,8 +137,7 @@ type partRows struct {
 	at    model.Key // of keys, if valid
 }
 
-func newPartRows(ctx context.Context, lp *localPart, req *model.Request, f model.Family) *partRows {
-	r := lp.countedFor(req)
+func newPartRows(ctx context.Context, r *part.Reader, lp *localPart, req *model.Request, f model.Family) *partRows {
 	p := &partRows{part: lp, keys: r.Keys(ctx, req.Tenant), rows: r.RowsAt(ctx, f, req.Range)}
 	if p.valid = p.keys.Next(); p.valid {
 		p.at = p.keys.Key()
