@@ -84,7 +84,7 @@ func engineOptions(c config.Config, registry *prometheus.Registry, log *slog.Log
 		return EngineOptions{}, nil, fmt.Errorf("%w: bucket %s: %v", model.ErrInvalid, c.BucketDir(), err)
 	}
 	if err := os.MkdirAll(dataDir, 0o755); err != nil {
-		return EngineOptions{}, nil, fmt.Errorf("%w: data folder: %v", model.ErrTransient, err)
+		return EngineOptions{}, nil, fmt.Errorf("%w: data folder: %v", model.ErrInvalid, err)
 	}
 	disk := machineFS()
 	b, err := fs.New(disk, bucketDir)
