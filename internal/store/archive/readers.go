@@ -97,7 +97,10 @@ type pages struct {
 	tailOff int64
 }
 
-var _ part.Fetcher = (*pages)(nil)
+var (
+	_ part.Fetcher = (*pages)(nil)
+	_ part.Lists   = (*pages)(nil)
+)
 
 // readEnd reads the end of the object with one request, whatever of it is asked for first, and keeps it.
 func (p *pages) readEnd(size int64) part.ReadRange {
@@ -131,6 +134,15 @@ func (p *pages) Fetch(_ context.Context, pages []part.Addr) {
 	if p.ahead != nil {
 		p.ahead.plan(pages)
 	}
+}
+
+// listOffset stands in the place of the offset of a page, for lists.
+const listOffset = -1
+
+// List keeps what matchers have found beside the pages.
+func (p *pages) List(ctx context.Context, key string, find func(context.Context) ([]byte, error)) ([]byte, error) {
+	list, _, err := p.a.o.Pages.Page(ctx, p.object+" "+key, listOffset, find)
+	return list, err
 }
 
 // Page returns a decoded page, from the cache or from the bucket.

@@ -82,12 +82,23 @@ type localPages struct {
 	cost   *model.Cost
 }
 
+var _ part.Lists = (*localPages)(nil)
+
 func (l *localPages) Page(ctx context.Context, at part.Addr) ([]byte, error) {
 	page, hit, err := l.cache.Page(ctx, l.object, at.Off, func(ctx context.Context) ([]byte, error) { return l.file.Page(ctx, at) })
 	if hit {
 		l.cost.PagesRAM.Add(1)
 	}
 	return page, err
+}
+
+// listOffset stands in the place of the offset of a page, for lists.
+const listOffset = -1
+
+// List keeps what matchers have found beside the pages.
+func (l *localPages) List(ctx context.Context, key string, find func(context.Context) ([]byte, error)) ([]byte, error) {
+	list, _, err := l.cache.Page(ctx, l.object+" "+key, listOffset, find)
+	return list, err
 }
 
 // countedFor returns a reader whose pages count as the request's, and come from the cache if there is one.

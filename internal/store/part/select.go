@@ -78,7 +78,7 @@ func scanAndRefuse(w *postingWalk, result rankRuns, scans, refusals []selector) 
 		if len(result) == 0 {
 			return nil, nil
 		}
-		runs, err := s.scan(w, true)
+		runs, err := s.scanned(w, true)
 		if err != nil {
 			return nil, err
 		}
@@ -167,7 +167,7 @@ func (s *selector) scan(w *postingWalk, accept bool) (rankRuns, error) {
 func (s *selector) refused(w *postingWalk) (rankRuns, error) {
 	values := s.refusedValues()
 	if values == nil {
-		return s.scan(w, false)
+		return s.scanned(w, false)
 	}
 	u := rankUnion{series: w.series}
 	for _, v := range values {

@@ -60,12 +60,66 @@ func TestSelectAgainstBruteForce(t *testing.T) {
 			all[i].rows.Reset()
 		}
 		r, _ := writeSized(t, all, testOptions(true, Fast), rapid.SampledFrom([]sizes{formatSizes, tiny}).Draw(rt, "sizes"))
+		if rapid.Bool().Draw(rt, "lists are kept") {
+			r = r.Bind(&keptLists{Pages: r.pages, lists: map[string][]byte{}})
+		}
 		for range 10 {
 			ms := rapid.SliceOfN(rapid.Custom(drawMatcher), 0, 4).Draw(rt, "matchers")
 			tenant := rapid.SampledFrom(tenantNames(all)).Draw(rt, "tenant")
 			checkSelect(t, r, all, tenant, ms)
 		}
 	})
+}
+
+// keptLists keeps all lists.
+type keptLists struct {
+	Pages
+	lists map[string][]byte
+}
+
+func (k *keptLists) List(ctx context.Context, key string, find func(context.Context) ([]byte, error)) ([]byte, error) {
+	if l, ok := k.lists[key]; ok {
+		return l, nil
+	}
+	l, err := find(ctx)
+	if err == nil {
+		k.lists[key] = l
+	}
+	return l, err
+}
+
+// TestListsAreKept: a pattern is matched against each value once, unless what it finds is too long to be kept.
+func TestListsAreKept(t *testing.T) {
+	var all []oneSeries
+	for i := range 80_000 {
+		l := model.LabelsOf("__name__", "m", "i", strconv.Itoa(i), "odd", strconv.Itoa(i%2)+strconv.Itoa(i))
+		all = append(all, oneSeries{tenant: "t", key: l.Key(1, model.Metrics), labels: l})
+	}
+	slices.SortFunc(all, func(a, b oneSeries) int { return a.key.Compare(b.key) })
+	r, _ := writeSized(t, all, testOptions(true, Fast), formatSizes)
+	kept := &keptLists{Pages: r.pages, lists: map[string][]byte{}}
+	r = r.Bind(kept)
+	for pattern, c := range map[string]struct{ series, lists int }{"7.*1": {1111, 1}, "1.*": {40_000, 0}} {
+		asked := 0
+		re := regexp.MustCompile("^(?:" + pattern + ")$")
+		name := map[bool]string{true: "i", false: "odd"}[c.lists == 1]
+		ms := []model.Matcher{{Name: name, Op: model.MatchRegexp, Value: pattern, Match: func(v string) bool { asked++; return re.MatchString(v) }}}
+		clear(kept.lists)
+		var first Ranks
+		for n := range 2 {
+			got, err := r.Select(context.Background(), "t", ms)
+			must(t, err)
+			if n == 0 {
+				first = got
+			}
+			if len(got) != c.series || !slices.Equal(got, first) || len(kept.lists) != c.lists {
+				t.Errorf("%s: %d series, %d lists", pattern, len(got), len(kept.lists))
+			}
+		}
+		if again := asked > 100_000; again != (c.lists == 0) {
+			t.Errorf("%s: asked of %d values", pattern, asked)
+		}
+	}
 }
 
 func checkSelect(t *testing.T, r *Reader, all []oneSeries, tenant string, ms []model.Matcher) {
