@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/shaledb/shale/bench/result"
 )
@@ -46,7 +47,7 @@ func (c *compareCmd) Run(ctx context.Context, out *streams) (err error) {
 	var files []string
 	for _, name := range []string{c.Base, c.Head} {
 		var text bytes.Buffer
-		if err := result.WriteGo(&text, records, name); err != nil {
+		if err := result.WriteGo(&text, records, name, inTables); err != nil {
 			return err
 		}
 		if text.Len() == 0 {
@@ -56,7 +57,17 @@ func (c *compareCmd) Run(ctx context.Context, out *streams) (err error) {
 		if err := os.WriteFile(file, text.Bytes(), 0o644); err != nil {
 			return err
 		}
-		files = append(files, file)
+		files = append(files, name+"="+file) // benchstat calls it by the name
 	}
 	return stat(ctx, out, files...)
+}
+
+// inTables keeps the figures that stand in the table of a load.
+func inTables(name, figure string) bool {
+	for _, l := range loads() {
+		if l.name == name {
+			return slices.Contains(l.columns, figure)
+		}
+	}
+	return slices.Contains([]string{"first-s", "p50-s", "cpu-s"}, figure) // of a query
 }

@@ -54,7 +54,7 @@ func (c *microCmd) Run(ctx context.Context, out *streams) (err error) {
 	if err != nil {
 		return err
 	}
-	return stat(ctx, out, base, head)
+	return stat(ctx, out, "base="+base, "head="+head)
 }
 
 // into runs the benchmarks once and appends what they say to a file.

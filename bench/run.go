@@ -25,8 +25,9 @@ type runCmd struct {
 	Quiet      time.Duration `default:"12s" help:"How long a server must be idle to count as settled; Shale flushes what is older than 10s."`
 	Settle     time.Duration `default:"3m" help:"How long to wait for that."`
 	Queries    int           `default:"20" help:"How often each query is asked."`
+	Memory     string        `default:"1GiB" help:"Memory budget of Shale (its --memory), which the loads that are about memory set themselves."`
 	Shale      string        `type:"path" placeholder:"PATH" help:"Binary of Shale. Default: this tree, built anew."`
-	ShaleFlags []string      `sep:"none" placeholder:"FLAG" help:"Further flag for shale serve, such as --shale-flags=--memory=2GiB; may be repeated."`
+	ShaleFlags []string      `sep:"none" placeholder:"FLAG" help:"Further flag for shale serve, such as --shale-flags=--log.level=debug; may be repeated."`
 	Base       string        `placeholder:"REF" help:"Commit to compare with; built in a work tree of its own."`
 	Victoria   string        `type:"path" placeholder:"PATH" help:"Binary of VictoriaMetrics, single node."`
 	Prometheus string        `type:"path" placeholder:"PATH" help:"Binary of Prometheus."`
@@ -134,7 +135,7 @@ func planned(chosen []*load, systems []system.System) (n int) {
 // prepare builds what is to be built and finds what is given.
 func (c *runCmd) prepare(ctx context.Context, work string, chosen []*load, log io.Writer) (systems []system.System, s settings, err error) {
 	s = settings{
-		Duration: c.Duration, Soak: c.Soak, Scale: c.Scale, Quiet: c.Quiet, Settle: c.Settle, Queries: c.Queries, Work: work, Log: log,
+		Duration: c.Duration, Soak: c.Soak, Scale: c.Scale, Quiet: c.Quiet, Settle: c.Settle, Queries: c.Queries, Memory: c.Memory, Work: work, Log: log,
 	}
 	shale := c.Shale
 	if shale == "" {

@@ -27,6 +27,7 @@ type settings struct {
 	// Quiet is how long a server must do nothing to count as settled, Settle how long that is waited for.
 	Quiet, Settle time.Duration
 	Queries       int    // times that each query is asked
+	Memory        string // budget of Shale, unless a load is about it
 	Loader        string // binary
 	SlowSync      string // binary of this tree with slow syncs; empty: none
 	SlowBucket    string // binary of this tree with a slow bucket; empty: none
@@ -47,8 +48,11 @@ type trial struct {
 	extra []result.Record
 }
 
-// start starts the system over the trial's folder.
+// start starts the system over the trial's folder, with the usual budget of memory if none is given.
 func (t *trial) start(ctx context.Context, memory string) (*system.Server, error) {
+	if memory == "" {
+		memory = t.Memory
+	}
 	return system.Start(ctx, t.sys, system.Options{Dir: filepath.Join(t.dir, "data"), Memory: memory})
 }
 

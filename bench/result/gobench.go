@@ -8,8 +8,9 @@ import (
 	"strings"
 )
 
-// WriteGo writes the records of a system in the format of Go benchmarks, a line for each run, as benchstat reads it.
-func WriteGo(w io.Writer, records []Record, system string) error {
+// WriteGo writes the records of a system in the format of Go benchmarks, a line for each run, as benchstat reads it, with
+// those figures of a load that are to be kept.
+func WriteGo(w io.Writer, records []Record, system string, keep func(load, figure string) bool) error {
 	var sb strings.Builder
 	units := map[string]bool{}
 	for _, r := range records {
@@ -21,7 +22,7 @@ func WriteGo(w io.Writer, records []Record, system string) error {
 		}
 		fmt.Fprintf(&sb, "BenchmarkLoad/%s-%d\t1", word(r.Load), r.Machine.Cores)
 		for _, name := range slices.Sorted(maps.Keys(r.Values)) {
-			if u, ok := unitOf(name); !ok || !u.less && !u.more {
+			if u, ok := unitOf(name); !ok || !u.less && !u.more || !keep(r.Load, name) {
 				continue
 			}
 			units[name] = true
