@@ -14,6 +14,7 @@ type view struct {
 	data      []*localPart
 	labels    []*localPart
 	cache     PageCache // of pages of parts; may be nil
+	seed      model.KeySeed
 }
 
 // pin seals the buffers and takes references. The caller calls release.
@@ -41,7 +42,7 @@ func (h *Head) pinLabels(s model.Signal) *view {
 
 func (h *Head) pinLabelsLocked(s model.Signal) *view {
 	h.sealLabelsLocked()
-	v := &view{labelRuns: h.labelRuns[s]}
+	v := &view{labelRuns: h.labelRuns[s], seed: h.o.Seed}
 	for _, p := range h.parts {
 		if p.info.Signal == s && p.info.Kind == labelPart {
 			p.pin()
@@ -147,7 +148,7 @@ func (c *cursor) open(ctx context.Context) error {
 		c.labels.add(s)
 	}
 	for _, r := range c.view.labelRuns {
-		if entries := r.tenant(req.Tenant); len(entries) > 0 {
+		if entries := near(r.tenant(req.Tenant), c.view.seed, req.Signal, req.Matchers); len(entries) > 0 {
 			c.labels.add(&runSeries{entries: entries, matchers: req.Matchers})
 		}
 	}
@@ -262,8 +263,8 @@ func (s *Source) LabelValues(ctx context.Context, req *model.Request, name strin
 // freshLabels visits the label sets that are in no part yet.
 func (v *view) freshLabels(req *model.Request, visit func(model.Labels) error) error {
 	for _, r := range v.labelRuns {
-		for _, e := range r.tenant(req.Tenant) {
-			if !matches(e.labels, req.Matchers) {
+		for _, e := range near(r.tenant(req.Tenant), v.seed, req.Signal, req.Matchers) {
+			if !satisfies(e.labels, req.Matchers) {
 				continue
 			}
 			if err := visit(e.labels); err != nil {
