@@ -61,19 +61,35 @@ func plain(name string) string {
 	return string(b)
 }
 
-// writePlots draws rates and costs of all loads that write.
-func writePlots(groups []*result.Group) []named {
-	var plots []named
-	for _, f := range []struct{ figure, file, title, unit string }{
-		{"samples/s", "bench-rate.svg", "Samples a second", "samples/s"},
-		{"cpu-s/M-settled", "bench-cpu.svg", "Processor time of the server for a million samples, until its parts have merged", "seconds"},
-	} {
+// barPlot is a chart of one figure over some loads. Series that are new cost ten times as much and more: beside them,
+// what known ones cost could not be seen.
+type barPlot struct {
+	figure, file, title, unit string
+	of                        func(load string) bool
+}
+
+func barPlots() []barPlot {
+	isNew := func(load string) bool { return strings.HasSuffix(load, "-new") }
+	known := func(load string) bool { return !isNew(load) }
+	paced := func(load string) bool { return strings.Contains(load, "per-second") }
+	const cost = "CPU of the server for a million samples, until its parts have merged, "
+	return []barPlot{
+		{"samples/s", "bench-rate-known.svg", "Samples a second, series that are known", "samples/s", func(l string) bool { return known(l) && !paced(l) }},
+		{"samples/s", "bench-rate-new.svg", "Samples a second, series that are new", "samples/s", isNew},
+		{"cpu-s/M-settled", "bench-cpu-known.svg", cost + "known series", "seconds", known},
+		{"cpu-s/M-settled", "bench-cpu-new.svg", cost + "new series", "seconds", isNew},
+	}
+}
+
+// writePlots draws rates and costs of the loads that write.
+func writePlots(groups []*result.Group) (plots []named) {
+	for _, f := range barPlots() {
 		c := plot.Bars{Title: f.title, Unit: f.unit}
 		systems := map[string]map[string]result.Stat{}
 		order := []string{}
 		for _, g := range groups {
 			s := g.Stat(f.figure)
-			if s.N == 0 {
+			if s.N == 0 || !f.of(g.Load) {
 				continue
 			}
 			if !slices.Contains(c.Names, g.Load) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -110,6 +111,7 @@ func (t *trial) ask(ctx context.Context, srv *system.Server, end time.Time, sour
 		}
 		rec := result.Record{
 			Load: queryLoad(q.name, source), System: t.rec.System, Version: t.rec.Version, Run: t.rec.Run, Began: time.Now(), Machine: t.rec.Machine,
+			Scale: t.rec.Scale, Notes: slices.Clone(t.rec.Notes),
 		}
 		if err := t.askOne(ctx, srv, q.path(end), times, &rec); err != nil {
 			rec.Error = err.Error()

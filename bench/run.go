@@ -215,6 +215,10 @@ func (c *runCmd) wants(name string) bool {
 // one runs a load against a system once.
 func one(ctx context.Context, l *load, sys system.System, run int, s settings, work string, machine proc.Machine) []result.Record {
 	rec := result.Record{Load: l.name, System: sys.Name, Version: sys.Version, Run: run, Began: time.Now().UTC(), Machine: machine, Seconds: s.Duration.Seconds()}
+	if s.Scale != 1 {
+		rec.Scale = s.Scale
+		rec.Note("a trial with %g of the series", s.Scale)
+	}
 	dir, err := os.MkdirTemp(work, l.name+"-")
 	t := &trial{settings: s, sys: sys, rec: &rec, dir: dir}
 	if err == nil {

@@ -21,6 +21,8 @@ type Record struct {
 	Machine proc.Machine `json:"machine"`
 	// Seconds is how long the load was to last, 0 if something else ended it.
 	Seconds float64 `json:"seconds,omitempty"`
+	// Scale is the share of the series that the load had, if it was not all of them.
+	Scale float64 `json:"scale,omitempty"`
 	// Values are the figures, by the names that [Units] knows.
 	Values map[string]float64 `json:"values"`
 	// Curves are figures over the time of the run, in seconds since its beginning.
