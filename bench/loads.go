@@ -56,8 +56,10 @@ func loads() []*load {
 			speaks: "v1", run: memory, long: true, columns: []string{"before-rss-B", "peak-B", "rss-B", "bound-B", "known-B/key", "cpu-s/M", "retries", "lost", "lag-s"},
 			ratios: []string{"peak-B", "rss-B"}, curves: []string{"rss-B"}},
 		{name: "disk-gauges", about: "20,000 gauges of 0 to 99, a sample every 60 s for 2 h, and for a day",
-			speaks: "v1", run: diskGauges, columns: []string{"samples", "disk-B/sample", "compacted-disk-B/sample", "blocks", "cpu-s/M-settled"},
+			speaks: "v1", only: finishes, run: diskGauges, columns: []string{"samples", "disk-B/sample", "compacted-disk-B/sample", "blocks", "cpu-s/M-settled"},
 			ratios: []string{"disk-B/sample", "compacted-disk-B/sample"}},
+		{name: "disk-self-scrape", about: "Metrics of a Prometheus that scrapes itself once a second, for 8 times the duration, and sends them on; needs --prometheus",
+			speaks: "v1", only: finishes, run: diskScrape, long: true, columns: []string{"samples", "disk-B/sample"}, ratios: []string{"disk-B/sample"}},
 		{name: "soak", about: "Remote write 1.0 at half of the rate that the system reaches, for hours",
 			speaks: "v1", run: soak, long: true, columns: []string{"samples/s", "cpu-share", "peak-B", "rss-B", "parts", "p99-s", "growth-rss-%", "growth-parts-%", "growth-p99-%", "lost"},
 			curves: []string{"rss-B", "parts", "p99-s"}},
@@ -68,6 +70,9 @@ func loads() []*load {
 
 // isThisTree picks the system that is built from this tree, of which builds with other tags can be made.
 func isThisTree(s *system.System) bool { return s.Name == thisTree }
+
+// finishes picks the systems that can be made to finish their work at once. Of Shale only this tree can: its code does it.
+func finishes(s *system.System) bool { return s.Kind != system.Shale || isThisTree(s) }
 
 // choose returns the loads of the given names; all that are not long if there are none.
 func choose(names []string) (chosen []*load, err error) {

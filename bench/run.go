@@ -163,14 +163,19 @@ func (c *runCmd) prepare(ctx context.Context, work string, chosen []*load, log i
 		{thisTree, system.Shale, shale, c.ShaleFlags}, {baseTree, system.Shale, base, c.ShaleFlags},
 		{"victoriametrics", system.VictoriaMetrics, c.Victoria, nil}, {"prometheus", system.Prometheus, c.Prometheus, nil},
 	} {
-		if g.binary == "" || !c.wants(g.name) {
+		if g.binary == "" {
 			continue
 		}
 		sys, err := system.New(ctx, g.name, g.kind, g.binary, g.flags)
 		if err != nil {
 			return nil, s, err
 		}
-		systems = append(systems, sys)
+		if g.kind == system.Prometheus {
+			s.Feeder = &sys
+		}
+		if c.wants(g.name) {
+			systems = append(systems, sys)
+		}
 	}
 	if len(systems) == 0 {
 		return nil, s, fmt.Errorf("no system is left of --only %s", strings.Join(c.Only, ","))

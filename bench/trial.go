@@ -32,7 +32,9 @@ type settings struct {
 	SlowSync      string // binary of this tree with slow syncs; empty: none
 	SlowBucket    string // binary of this tree with a slow bucket; empty: none
 	Work          string // folder for data
-	Log           io.Writer
+	// Feeder is a Prometheus that scrapes; nil: none is given.
+	Feeder *system.System
+	Log    io.Writer
 }
 
 // scaled returns a number of series, names or targets at the scale; at least 1.

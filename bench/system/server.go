@@ -48,11 +48,11 @@ func Start(ctx context.Context, sys System, o Options) (*Server, error) {
 	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
 		return nil, err
 	}
-	if err := sys.prepare(o); err != nil {
-		return nil, err
-	}
 	ports, err := freePorts(2)
 	if err != nil {
+		return nil, err
+	}
+	if err := sys.prepare(o, ports[0]); err != nil {
 		return nil, err
 	}
 	s := &Server{System: sys, Options: o, HTTP: ports[0], Graphite: ports[1], client: &http.Client{Timeout: askTime}, ended: make(chan struct{})}

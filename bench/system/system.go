@@ -84,6 +84,8 @@ type Options struct {
 	Dir string
 	// Memory is the budget, as 1GiB, for those that have one; empty: the default.
 	Memory string
+	// Config is added to the file of Prometheus' settings; ADDRESS in it stands for the server's own.
+	Config string
 }
 
 // arguments returns the command line.
@@ -135,11 +137,22 @@ func (s *System) received() (name, label string) {
 	return "shale_graphite_received_points_total", ""
 }
 
+// Samples names the counter of samples that a server has taken by remote write, or by scraping.
+func (s *System) Samples() (name, label string) {
+	switch s.Kind {
+	case VictoriaMetrics:
+		return "vm_rows_inserted_total", `type="promremotewrite"`
+	case Prometheus:
+		return "prometheus_tsdb_head_samples_appended_total", ""
+	}
+	return "shale_promwrite_received_samples_total", ""
+}
+
 // prepare writes the files that a server needs.
-func (s *System) prepare(o Options) error {
+func (s *System) prepare(o Options, http string) error {
 	if s.Kind != Prometheus {
 		return nil
 	}
 	const config = "storage:\n  tsdb:\n    out_of_order_time_window: 40d\n"
-	return os.WriteFile(o.Dir+"/prometheus.yml", []byte(config), 0o600)
+	return os.WriteFile(o.Dir+"/prometheus.yml", []byte(config+strings.ReplaceAll(o.Config, "ADDRESS", http)), 0o600)
 }

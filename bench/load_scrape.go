@@ -1,0 +1,70 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/shaledb/shale/bench/system"
+)
+
+// selfScrape makes a Prometheus scrape itself once a second.
+const selfScrape = `scrape_configs:
+- job_name: prometheus
+  scrape_interval: 1s
+  static_configs: [{targets: [ADDRESS]}]
+`
+
+// diskScrape measures what the metrics of a real program take on the disk: a Prometheus scrapes itself and sends that on
+// to the system, or keeps it if it is the system.
+func diskScrape(ctx context.Context, t *trial) error {
+	if t.Feeder == nil {
+		return errors.New("a Prometheus must scrape; give --prometheus")
+	}
+	size := 0.0
+	scrape := func(srv *system.Server) error {
+		if err := sleep(ctx, scrapeMinutes*t.Duration); err != nil {
+			return err
+		}
+		name, label := srv.Samples()
+		samples, err := srv.Metric(ctx, name, label)
+		if err != nil {
+			return err
+		}
+		t.rec.Set("samples", samples)
+		size, err = t.finalSize(ctx, srv)
+		return err
+	}
+	if t.sys.Kind == system.Prometheus {
+		srv, err := system.Start(ctx, t.sys, system.Options{Dir: filepath.Join(t.dir, "data"), Config: selfScrape})
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(scrape(srv), srv.Stop()); err != nil {
+			return err
+		}
+	} else if err := t.with(ctx, "", func(srv *system.Server) (err error) {
+		feeder, err := system.Start(ctx, *t.Feeder, system.Options{
+			Dir: filepath.Join(t.dir, "feeder"), Config: selfScrape + fmt.Sprintf("remote_write:\n- url: %s\n", srv.WriteURL()),
+		})
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, feeder.Stop()) }()
+		return scrape(srv)
+	}); err != nil {
+		return err
+	}
+	if t.sys.Kind == system.Shale {
+		var err error
+		if size, err = t.shipAndCompact(ctx); err != nil {
+			return err
+		}
+	}
+	t.rec.Set("disk-B/sample", size/t.rec.Values["samples"])
+	return nil
+}
+
+// scrapeMinutes is how many times the duration of other loads the scraping lasts: 480 scrapes are 2 hours at the usual 15 s.
+const scrapeMinutes = 8
