@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/shaledb/shale/internal/model"
 )
@@ -72,10 +74,12 @@ func BenchmarkWrite(b *testing.B) {
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			all := avalanche(c.series/10, 10, c.rows)
+			before := cpuTime(b)
 			b.ReportAllocs()
 			for b.Loop() {
 				writeAll(b, all, c.o)
 			}
+			b.ReportMetric(float64(cpuTime(b)-before)/float64(len(all)*max(c.rows, 1)*b.N), "cpu-ns/row")
 			b.ReportMetric(float64(len(all)*b.N)/b.Elapsed().Seconds(), "series/s")
 			b.ReportMetric(float64(len(all)*c.rows*b.N)/b.Elapsed().Seconds(), "rows/s")
 		})
@@ -98,6 +102,7 @@ func BenchmarkRead(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			all := avalanche(c.series/10, 10, c.rows)
 			r, _ := writePart(b, all, c.o)
+			before := cpuTime(b)
 			b.ReportAllocs()
 			for b.Loop() {
 				s := r.Stream()
@@ -105,6 +110,7 @@ func BenchmarkRead(b *testing.B) {
 				}
 				must(b, s.Err())
 			}
+			b.ReportMetric(float64(cpuTime(b)-before)/float64(len(all)*max(c.rows, 1)*b.N), "cpu-ns/row")
 			b.ReportMetric(float64(len(all)*b.N)/b.Elapsed().Seconds(), "series/s")
 			b.ReportMetric(float64(len(all)*c.rows*b.N)/b.Elapsed().Seconds(), "rows/s")
 		})
@@ -143,37 +149,54 @@ func TestSizes(t *testing.T) {
 	report("labels only, fast", all, testOptions(true, Fast), 1000)
 }
 
-// BenchmarkMerge joins eight young parts of one row a series, as the background does first.
+// BenchmarkMerge joins eight young parts of one row a series, as the background does first, and then eight of the results.
 func BenchmarkMerge(b *testing.B) {
-	all := avalanche(5000, 10, 8)
-	var parts []*Reader
-	for i := range 8 {
-		young := make([]oneSeries, len(all))
-		for k := range all {
-			young[k] = all[k]
-			young[k].rows = model.Rows{Times: all[k].rows.Times[i : i+1], Values: all[k].rows.Values[i : i+1]}
-		}
-		r, _ := writePart(b, young, testOptions(false, Fast))
-		parts = append(parts, r)
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		var inputs []Stream
-		for _, r := range parts {
-			inputs = append(inputs, r.Stream())
-		}
-		w := NewWriter(discard{}, testOptions(false, Fast))
-		err := Merge(context.Background(), inputs, func(tenant string, k model.Key, l model.Labels, rows *model.SeriesRows) error {
-			if err := w.Series(tenant, k, l); err != nil {
-				return err
+	for _, rows := range []int{1, 8, 64} {
+		b.Run(fmt.Sprintf("8x%drows", rows), func(b *testing.B) {
+			all := avalanche(5000, 10, 8*rows)
+			var parts []*Reader
+			for i := range 8 {
+				young := make([]oneSeries, len(all))
+				for k := range all {
+					young[k] = all[k]
+					young[k].rows = model.Rows{Times: all[k].rows.Times[i*rows : (i+1)*rows], Values: all[k].rows.Values[i*rows : (i+1)*rows]}
+				}
+				r, _ := writePart(b, young, testOptions(false, Fast))
+				parts = append(parts, r)
 			}
-			return w.Rows(rows)
-		}, MergeOptions{})
-		must(b, err)
-		_, _, err = w.Finish()
-		must(b, err)
+			before := cpuTime(b)
+			b.ReportAllocs()
+			for b.Loop() {
+				mergeAll(b, parts)
+			}
+			b.ReportMetric(float64(len(all)*8*rows*b.N)/b.Elapsed().Seconds(), "rows/s")
+			b.ReportMetric(float64(cpuTime(b)-before)/float64(len(all)*8*rows*b.N), "cpu-ns/row")
+		})
 	}
-	b.ReportMetric(float64(len(all)*8*b.N)/b.Elapsed().Seconds(), "rows/s")
+}
+
+func mergeAll(b *testing.B, parts []*Reader) {
+	var inputs []Stream
+	for _, r := range parts {
+		inputs = append(inputs, r.Stream())
+	}
+	w := NewWriter(discard{}, testOptions(false, Fast))
+	err := Merge(context.Background(), inputs, func(tenant string, k model.Key, l model.Labels, rows *model.SeriesRows) error {
+		if err := w.Series(tenant, k, l); err != nil {
+			return err
+		}
+		return w.Rows(rows)
+	}, MergeOptions{})
+	must(b, err)
+	_, _, err = w.Finish()
+	must(b, err)
+}
+
+// cpuTime returns the time that the process has been on a CPU: on a busy machine it says more than the clock.
+func cpuTime(b *testing.B) time.Duration {
+	var u syscall.Rusage
+	must(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 func BenchmarkSelect(b *testing.B) {

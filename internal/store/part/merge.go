@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/shaledb/shale/internal/model"
 )
@@ -18,7 +20,7 @@ type MergeOptions struct {
 // Merge joins streams, oldest first. Of one series the rows are concatenated oldest first and normalised, so that the
 // last arrival wins; the first labels that are there stay. What emit gets is valid until it returns. An error of emit ends the merge and is returned as it is.
 func Merge(ctx context.Context, inputs []Stream, emit func(tenant string, k model.Key, l model.Labels, rows *model.SeriesRows) error, o MergeOptions) error {
-	m := merger{inputs: make([]mergeInput, 0, len(inputs)), heap: make([]int32, 0, len(inputs))}
+	m := merger{inputs: make([]mergeInput, 0, len(inputs)), heap: make([]int32, 0, len(inputs)), few: len(inputs) <= fewInputs}
 	for i, s := range inputs {
 		m.inputs = append(m.inputs, mergeInput{Stream: s})
 		if err := m.advance(ctx, int32(i)); err != nil {
@@ -44,10 +46,15 @@ type mergeInput struct {
 	begun  bool
 }
 
-// merger holds the inputs that are not at their end in a heap by (tenant, key, age).
+// fewInputs is up to how many inputs each is looked at for the least key, which is their usual number. A series is mostly
+// in all of them, so that a heap would take as many steps down as up for it.
+const fewInputs = 16
+
+// merger holds the inputs that are not at their end: few as a list by age, many in a heap by (tenant, key, age).
 type merger struct {
 	inputs []mergeInput
 	heap   []int32
+	few    bool
 	// taken are the inputs with the series at hand, oldest first.
 	taken []int32
 	rows  model.SeriesRows
@@ -55,16 +62,9 @@ type merger struct {
 
 // series merges and emits the least series.
 func (m *merger) series(ctx context.Context, emit func(string, model.Key, model.Labels, *model.SeriesRows) error, o MergeOptions) error {
-	first := m.pop()
+	m.take()
+	first := m.taken[0]
 	tenant, key := m.inputs[first].tenant, m.inputs[first].key
-	m.taken = append(m.taken[:0], first)
-	for len(m.heap) > 0 {
-		next := &m.inputs[m.heap[0]]
-		if next.key != key || next.tenant != tenant {
-			break
-		}
-		m.taken = append(m.taken, m.pop())
-	}
 	var labels model.Labels
 	rows := m.inputs[first].Rows()
 	if len(m.taken) > 1 {
@@ -96,11 +96,51 @@ func (m *merger) series(ctx context.Context, emit func(string, model.Key, model.
 	return nil
 }
 
-// advance moves an input to its next series and puts it into the heap.
+// take takes the inputs with the least series, oldest first.
+func (m *merger) take() {
+	if m.few {
+		m.takeFew()
+		return
+	}
+	first := m.pop()
+	tenant, key := m.inputs[first].tenant, m.inputs[first].key
+	m.taken = append(m.taken[:0], first)
+	for len(m.heap) > 0 {
+		next := &m.inputs[m.heap[0]]
+		if next.key != key || next.tenant != tenant {
+			break
+		}
+		m.taken = append(m.taken, m.pop())
+	}
+}
+
+func (m *merger) takeFew() {
+	m.taken = append(m.taken[:0], m.heap[0])
+	least := &m.inputs[m.heap[0]]
+	for _, i := range m.heap[1:] {
+		x := &m.inputs[i]
+		c := x.key.Compare(least.key)
+		if x.tenant != least.tenant {
+			c = strings.Compare(x.tenant, least.tenant)
+		}
+		if c > 0 {
+			continue
+		}
+		if c < 0 {
+			m.taken, least = m.taken[:0], x
+		}
+		m.taken = append(m.taken, i)
+	}
+}
+
+// advance moves an input to its next series, or out of those that are not at their end.
 func (m *merger) advance(ctx context.Context, i int32) error {
 	in := &m.inputs[i]
 	tenant, key, begun := in.tenant, in.key, in.begun
 	if !in.Next(ctx) {
+		if m.few && begun {
+			m.heap = slices.DeleteFunc(m.heap, func(other int32) bool { return other == i })
+		}
 		return in.Err()
 	}
 	in.key, in.begun = in.Key(), true
@@ -110,7 +150,12 @@ func (m *merger) advance(ctx context.Context, i int32) error {
 	if begun && (in.tenant < tenant || in.tenant == tenant && !key.Less(in.key)) {
 		return fmt.Errorf("merge: input %d: %w", i, corrupt("series %s of %q after %s of %q", in.key, in.tenant, key, tenant))
 	}
-	m.push(i)
+	switch {
+	case !m.few:
+		m.push(i)
+	case !begun:
+		m.heap = append(m.heap, i)
+	}
 	return nil
 }
 

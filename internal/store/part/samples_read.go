@@ -414,17 +414,26 @@ func (d *sampleDir) appendLong(i, from, to int, times []int64, dst *model.Rows) 
 }
 
 func (d *sampleDir) appendShort(i, from, to int, times []int64, dst *model.Rows) error {
-	for k := from; k < to; k++ {
+	// Columns that rows seldom have are left alone.
+	plain := !d.hasStarts && len(dst.Starts) == 0 && len(dst.Kinds) == 0
+	for k := from; k < to; {
 		row := int(d.before[i].short) + k
 		if err := d.openBlock(row / blockRows); err != nil {
 			return err
 		}
 		row %= blockRows
+		if n := min(to-k, blockRows-row); plain {
+			dst.Times = append(dst.Times, times[k:k+n]...)
+			dst.Values = append(dst.Values, d.block[row:row+n]...)
+			k += n
+			continue
+		}
 		start := int64(0)
 		if d.hasStarts {
 			start = d.blockStarts[row]
 		}
 		dst.Append(times[k], d.block[row], start)
+		k++
 	}
 	return nil
 }

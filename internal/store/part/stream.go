@@ -65,7 +65,14 @@ func (s *partStream) Next(ctx context.Context) bool {
 	s.rows.Reset()
 	if s.samples != nil {
 		s.samples.pages.ctx = ctx
-		s.err = s.samples.AppendRows(rank, &s.rows.Samples)
+		if d := &s.samples.samples; s.samples.open.Len > 0 && rank >= d.rank0 && rank-d.rank0 < uint32(len(d.counts))-1 {
+			// Not the last rank of the page, so that its rows are all here.
+			if err := d.appendRows(int(rank-d.rank0), s.samples.rg, &s.rows.Samples); err != nil {
+				s.err = at(&pageEntry{addr: s.samples.open}, err)
+			}
+		} else {
+			s.err = s.samples.AppendRows(rank, &s.rows.Samples)
+		}
 	}
 	if s.exemplars != nil && s.err == nil {
 		s.exemplars.pages.ctx = ctx
