@@ -47,10 +47,10 @@ func projectionOf(hints *storage.SelectHints) *projection {
 	return p
 }
 
-// labels returns those of the series' labels that count.
+// labels returns those of the series' labels that count. Those behind them are not looked at.
 func (p *projection) labels(b *labels.ScratchBuilder, l model.Labels) (labels.Labels, error) {
 	same, at, rest := p.any, 0, l
-	for {
+	for at < len(p.names) {
 		name, value, next, ok := rest.Next()
 		if !ok {
 			break
@@ -67,7 +67,7 @@ func (p *projection) labels(b *labels.ScratchBuilder, l model.Labels) (labels.La
 		}
 		rest = next
 	}
-	if len(rest) != 0 {
+	if at < len(p.names) && len(rest) != 0 {
 		return malformed(l)
 	}
 	for ; at < len(p.names); at++ {

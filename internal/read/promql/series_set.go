@@ -26,6 +26,7 @@ type seriesSet struct {
 
 	found   int
 	current *series
+	room    []series // for series to come
 	builder labels.ScratchBuilder
 	scratch model.Rows
 	slab    slab
@@ -60,12 +61,26 @@ func (s *seriesSet) Next() bool {
 		if s.err != nil {
 			return s.end()
 		}
-		s.current = &series{labels: l, points: p}
+		s.current = s.keep(series{labels: l, points: p})
 		s.found++
 		return true
 	}
 	s.err = s.rows.Err()
 	return s.end()
+}
+
+// seriesTogether is how many series are allocated together. The engine keeps all series of a set as long as any.
+const seriesTogether = 64
+
+// keep returns a series that stays.
+func (s *seriesSet) keep(one series) *series {
+	if len(s.room) == 0 {
+		// The first few sets are small: most queries have one series, or ten.
+		s.room = make([]series, min(seriesTogether, max(1, s.found)))
+	}
+	kept := &s.room[0]
+	*kept, s.room = one, s.room[1:]
+	return kept
 }
 
 // take makes points of the rows in the range, if there are any.
