@@ -63,6 +63,12 @@ func unpack(dst []uint64, b []byte, w uint) {
 // radix packs several digits of a base into one word of whole bytes: of 0..99 six digits fit five bytes, 6.67 bits each,
 // where bit packing takes 7 and the entropy is 6.64. It takes the place of an entropy coder for evenly spread numbers, and
 // unlike one it needs no table and lets a reader start anywhere.
+//
+// An entropy coder proper was weighed on scrapes of real servers (36 minutes at 5 s; Prometheus, VictoriaMetrics): numbers as
+// classes of length with static models of the page, at best 16 of them with one chosen for each series, at the ideal
+// length of each class. Values would take 8 and 14 % less; but the zstd of the page takes off 15 and 11 % as it is, in part
+// by matches of whole segments, of which entropy codes leave 3 to 8 %. So it would save nothing of the one, at most 5 % of the
+// other, for a table look-up a number. Widths of whole powers of two, which zstd sees through, lost 1 to 7 %.
 type radix struct {
 	base   uint64
 	digits int
