@@ -1,12 +1,14 @@
 package journal
 
 import (
+	"bytes"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -137,8 +139,9 @@ func TestSharedLabelsSpread(t *testing.T) {
 	if err := DecodeBatch(record, &got); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(want, &got, cmpopts.EquateEmpty()); diff != "" {
-		t.Error("the batch has changed")
+	// cmp takes minutes for so many bytes.
+	if !bytes.Equal(got.Labels.Bytes, want.Labels.Bytes) || !slices.Equal(got.Labels.Ends, want.Labels.Ends) {
+		t.Error("the labels have changed")
 	}
 }
 
