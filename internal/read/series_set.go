@@ -123,7 +123,10 @@ func (s *SeriesSet) AppendRows(ctx context.Context, dst *model.Rows) error {
 	s.merge.finish(dst)
 	kept := s.merge.appended(dst)
 	s.req.Cost.Samples.Add(int64(kept))
-	return s.req.Quota.TakeBytes(-16*int64(appended-kept) - (bytes - besidesFloats(dst)))
+	if back := 16*int64(appended-kept) + bytes - besidesFloats(dst); back != 0 {
+		return s.req.Quota.TakeBytes(-back)
+	}
+	return nil
 }
 
 // appendCursor appends the rows of one cursor and charges them.

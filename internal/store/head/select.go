@@ -198,7 +198,10 @@ func (c *cursor) fill() error {
 	f := &c.filled
 	f.NormalizeAs(c.family)
 	bytes := int64(16*cap(f.Times) + 8*cap(f.Starts) + cap(f.Kinds) + cap(f.Bytes))
-	return c.charge(&c.filledBytes, max(0, bytes-c.filledBytes))
+	if bytes <= c.filledBytes {
+		return nil
+	}
+	return c.charge(&c.filledBytes, bytes-c.filledBytes)
 }
 
 func (c *cursor) Key() model.Key       { return c.labels.key }
