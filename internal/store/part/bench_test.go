@@ -39,7 +39,8 @@ func avalanche(metrics, series, rows int) []oneSeries {
 	return sortSeries(all)
 }
 
-func writeAll(b testing.TB, all []oneSeries, o WriterOptions) {
+// writeAll writes a part and returns its size in bytes.
+func writeAll(b testing.TB, all []oneSeries, o WriterOptions) int64 {
 	w := NewWriter(discard{}, o)
 	for i := range all {
 		l := all[i].labels
@@ -54,8 +55,9 @@ func writeAll(b testing.TB, all []oneSeries, o WriterOptions) {
 			b.Fatal(err)
 		}
 	}
-	_, _, err := w.Finish()
+	_, size, err := w.Finish()
 	must(b, err)
+	return size
 }
 
 func BenchmarkWrite(b *testing.B) {
@@ -76,9 +78,11 @@ func BenchmarkWrite(b *testing.B) {
 			all := avalanche(c.series/10, 10, c.rows)
 			before := cpuTime(b)
 			b.ReportAllocs()
+			var size int64
 			for b.Loop() {
-				writeAll(b, all, c.o)
+				size = writeAll(b, all, c.o)
 			}
+			b.ReportMetric(float64(size)/float64(len(all)*max(c.rows, 1)), "B/row")
 			b.ReportMetric(float64(cpuTime(b)-before)/float64(len(all)*max(c.rows, 1)*b.N), "cpu-ns/row")
 			b.ReportMetric(float64(len(all)*b.N)/b.Elapsed().Seconds(), "series/s")
 			b.ReportMetric(float64(len(all)*c.rows*b.N)/b.Elapsed().Seconds(), "rows/s")
@@ -142,6 +146,7 @@ func TestSizes(t *testing.T) {
 	all := avalanche(2000, 10, 120)
 	report("block of gauges", all, testOptions(true, Dense), 0.99)
 	report("data part of gauges, fast", all, testOptions(false, Fast), 1.04)
+	report("block of a day of gauges", avalanche(200, 10, 1440), testOptions(true, Dense), 0.86)
 	for i := range all {
 		all[i].rows.Times, all[i].rows.Values = all[i].rows.Times[:1], all[i].rows.Values[:1]
 	}
