@@ -21,7 +21,7 @@ const (
 func (h *Head) merge(ctx context.Context) (bool, error) {
 	for s := range signals {
 		signal := model.Signal(s)
-		if in := h.group(signal, dataPart, young); len(in) >= youngParts {
+		if in := h.group(signal, dataPart, young); len(in) >= youngParts || h.waited(in) {
 			return true, h.sortIntoWindows(ctx, signal, in)
 		}
 		if in := h.labelsToMerge(signal); len(in) > 0 {
@@ -34,6 +34,12 @@ func (h *Head) merge(ctx context.Context) (bool, error) {
 		}
 	}
 	return false, nil
+}
+
+// waited reports whether young parts are so old that they must be sorted however few they are: only groups of windows and
+// late rows are ever shipped.
+func (h *Head) waited(in []*localPart) bool {
+	return len(in) > 0 && h.o.Now()-in[0].info.Created >= int64(h.o.LateAge)
 }
 
 // group returns the parts of a group that are not being shipped, oldest first.
@@ -122,6 +128,7 @@ func (h *Head) sortIntoWindows(ctx context.Context, s model.Signal, in []*localP
 		h: h, open: h.openWindows(s, h.o.Now()),
 		options: h.writerOptions(s, in[0].info.SeqLo, in[len(in)-1].info.SeqHi),
 	}
+	sorter.options.Created = in[0].info.Created // late rows count their age from here
 	if err := part.Merge(ctx, streams(in), sorter.add, part.MergeOptions{}); err != nil {
 		sorter.abandon()
 		return fmt.Errorf("sort into windows: %w", err)

@@ -236,3 +236,37 @@ func (r *rig) noLeftovers() {
 		}
 	}
 }
+
+// TestFewRows: what is too little for a merge reaches the bucket all the same: late rows after their age, others when
+// their window has closed.
+func TestFewRows(t *testing.T) {
+	for name, age := range map[string]time.Duration{"late": 5 * time.Hour, "in time": 0} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, nil)
+			at := r.now - int64(age)
+			r.push("a", 0, 3, at, 1)
+			r.must(r.head.Flush(context.Background()))
+			work := func() {
+				for more := true; more; {
+					var err error
+					more, err = r.head.mergeOnce(context.Background())
+					r.must(err)
+				}
+			}
+			if work(); len(r.bucket.blocks) != 0 {
+				t.Fatal("shipped at once")
+			}
+			for range 3 {
+				r.now += int64(time.Hour)
+				work()
+				if age > 0 {
+					break
+				}
+			}
+			if len(r.bucket.blocks) != 1 || len(r.head.group(model.Metrics, dataPart, young)) != 0 {
+				t.Fatalf("%d blocks", len(r.bucket.blocks))
+			}
+			r.expect("a", 0, 3, map[int64]float64{at: 1})
+		})
+	}
+}
