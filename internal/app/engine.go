@@ -137,7 +137,7 @@ func OpenEngine(ctx context.Context, o EngineOptions) (_ *Engine, err error) {
 		return nil, err
 	}
 	e.querier = read.New(read.Options{
-		Sources: []read.Source{e.head, archive.New(archive.Options{
+		Sources: []read.Source{e.head.Cached(pages), archive.New(archive.Options{
 			Catalog: e.catalog, Bucket: o.Bucket, Seed: seed, Pages: pages,
 		})},
 		Retention: o.Retention, Now: o.Now, Registerer: o.Registerer,
