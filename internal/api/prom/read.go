@@ -160,9 +160,8 @@ func newReadQuery(q *prompb.Query, charge *regexCharge) (readQuery, error) {
 		out.matchers = append(out.matchers, matcher)
 	}
 	if p := q.Hints; p != nil {
-		out.hints = &storage.SelectHints{
-			Start: p.StartMs, End: p.EndMs, Step: p.StepMs, Func: p.Func, Grouping: p.Grouping, Range: p.RangeMs, By: p.By,
-		}
+		// Of an aggregation nothing is said: labels that it does not look at would be left out, and the client wants all.
+		out.hints = &storage.SelectHints{Start: p.StartMs, End: p.EndMs, Step: p.StepMs, Func: p.Func, Range: p.RangeMs}
 	}
 	return out, nil
 }

@@ -321,6 +321,14 @@ func TestReadOverTheStore(t *testing.T) {
 	if n := len(decodeSamples(t, w.read(readBody(t, asSamples, names))).Results[0].Timeseries); n != 2 {
 		t.Errorf("%d series", n)
 	}
+	// What the client will aggregate by does not change what it is given: it may put these series beside others.
+	summed := of("up")
+	summed.Hints = &prompb.ReadHints{Func: "sum", By: true, StartMs: 0, EndMs: 1e6}
+	for _, got := range decodeSamples(t, w.read(readBody(t, asSamples, summed))).Results[0].Timeseries {
+		if len(got.Labels) != 2 {
+			t.Errorf("%v", got)
+		}
+	}
 	// Hints bound the samples.
 	late := of("up")
 	late.Hints = &prompb.ReadHints{StartMs: 950_000, EndMs: 990_000}
