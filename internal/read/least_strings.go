@@ -96,7 +96,8 @@ func (s *leastStrings) add(b []byte) error {
 	switch n := r.len(); {
 	case r.loose && (n >= looseStrings || s.limit > 0 && n >= max(2*s.limit, 64)):
 		return s.close()
-	case !r.loose && n == s.limit && !s.full:
+	case !r.loose && n == s.limit:
+		// Also if there was a last one before, which this one is not greater than.
 		s.full, s.last = true, append(s.last[:0], b...)
 	}
 	return nil

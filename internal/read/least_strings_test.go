@@ -70,3 +70,27 @@ func TestLeastStringsAllocate(t *testing.T) {
 		}
 	})
 }
+
+// TestLeastStringsHoldTheLimit: what is held stays bounded by the limit, though a later source has many values in order that
+// are less than all that an earlier one had.
+func TestLeastStringsHoldTheLimit(t *testing.T) {
+	const limit = 300
+	s := leastStrings{limit: limit, quota: new(model.Quota)}
+	for _, first := range []string{"z", "y", "a"} {
+		for i := range 50_000 {
+			if err := s.add(fmt.Appendf(nil, "%s%06d", first, i)); err != nil {
+				t.Fatal(err)
+			}
+			held := s.open.len()
+			for i := range s.runs {
+				held += s.runs[i].len()
+			}
+			if held > 3*limit {
+				t.Fatalf("%s%d: %d strings are held", first, i, held)
+			}
+		}
+	}
+	if got, more, err := s.finish(); err != nil || !more || len(got) != limit || got[limit-1] != "a000299" {
+		t.Fatal(len(got), more, err)
+	}
+}
