@@ -1,6 +1,7 @@
 package part
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 
@@ -211,7 +212,8 @@ func fetchFooter(ctx context.Context, read ReadRange, size int64) (*footer, int6
 	off := size - tailBytes - n
 	var stored []byte
 	if n+tailBytes <= have {
-		stored = end[have-tailBytes-n : have-tailBytes]
+		// The names of the index are parts of the footer, which is mostly stored as it is, and must not keep all that was read.
+		stored = bytes.Clone(end[have-tailBytes-n : have-tailBytes])
 	} else if stored, err = read(ctx, off, n); err != nil {
 		return nil, 0, err
 	}
