@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -297,9 +296,10 @@ func TestFailingBucket(t *testing.T) {
 		if len(w.Overlapping(all.Range, model.Metrics, "a")) == 0 {
 			t.Skip("the world is empty")
 		}
-		var fails atomic.Int32
-		w.fail = func(string, int64) error {
-			if fails.Add(1)%2 == 1 {
+		// Every place fails once, so that no request, of those that are made side by side, fails as often as it is tried.
+		var tried sync.Map
+		w.fail = func(name string, off int64) error {
+			if _, again := tried.LoadOrStore(fmt.Sprint(name, " ", off), true); !again {
 				return fmt.Errorf("%w: busy", model.ErrTransient)
 			}
 			return nil
