@@ -33,6 +33,10 @@ type sampleDir struct {
 	// seq is the sequence that was decoded last, into times.
 	seq   int
 	times []int64
+	// kept are sequences of which some series have only a part, and keptAt says where each is; -1: not there. Were they decoded
+	// for each such series, a page of 16,384 short ones could take a second and more.
+	kept   []int64
+	keptAt []int32
 
 	short, long             column
 	shortStarts, longStarts column
@@ -219,10 +223,14 @@ func (d *sampleDir) openSingles(s *scan, n int) {
 func (d *sampleDir) openSequences(s *scan, n int) {
 	d.seqRows, d.seqLens, d.seqBytes = d.seqRows[:0], d.seqLens[:0], nil
 	d.seqRefs, d.seqPlaces = d.seqRefs[:0], d.seqPlaces[:0]
+	d.kept, d.keptAt = d.kept[:0], d.keptAt[:0]
 	if n == 0 {
 		return
 	}
 	distinct := s.below(uint64(n))
+	for range distinct {
+		d.keptAt = append(d.keptAt, -1)
+	}
 	d.origin, d.unit = s.varint(), s.uvarint()
 	d.seqRows = d.ints.append(d.seqRows, s, distinct)
 	d.seqLens = d.ints.append(d.seqLens, s, distinct)
@@ -273,10 +281,18 @@ func (d *sampleDir) timesOf(i int) ([]int64, error) {
 	if n == 1 {
 		return d.singles[pos.single : pos.single+1], nil
 	}
-	if err := d.openSequence(int(d.seqRefs[pos.multi])); err != nil {
+	ref, place := int(d.seqRefs[pos.multi]), int(d.seqPlaces[pos.multi])
+	rows := int(d.seqRows[ref])
+	if at := int(d.keptAt[ref]); at >= 0 {
+		return d.kept[at+place : at+place+n], nil
+	}
+	if err := d.openSequence(ref); err != nil {
 		return nil, err
 	}
-	place := int(d.seqPlaces[pos.multi])
+	if n < rows {
+		d.keptAt[ref] = int32(len(d.kept))
+		d.kept = append(d.kept, d.times...)
+	}
 	return d.times[place : place+n], nil
 }
 

@@ -1,10 +1,12 @@
 package part
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/shaledb/shale/internal/alloctest"
@@ -88,6 +90,36 @@ func TestForgedSequences(t *testing.T) {
 			must(t, d.appendRows(0, anyTime, &rows))
 		}
 	}
+}
+
+// TestSequencesAreDecodedOnce: many series that have little of long sequences do not make their reader decode these for each.
+func TestSequencesAreDecodedOnce(t *testing.T) {
+	times := jittered(2 * 480)
+	var p samplePage
+	p.reset()
+	var spans [][2]int
+	for _, s := range [][2]int{{0, 480}, {480, 960}, {478, 480}, {958, 960}, {0, 2}, {480, 483}} {
+		rows := model.Rows{Times: times[s[0]:s[1]], Values: make([]uint64, s[1]-s[0])}
+		must(t, p.add(uint32(len(spans)), &rows, 0, rows.Len()))
+		spans = append(spans, s)
+	}
+	var d sampleDir
+	payload := p.payload(nil)
+	must(t, d.open(bytes.Clone(payload)))
+	read := func() {
+		for _, i := range []int{2, 3, 4, 5, 0, 1} {
+			var got model.Rows
+			must(t, d.appendRows(i, anyTime, &got))
+			if !slices.Equal(got.Times, times[spans[i][0]:spans[i][1]]) {
+				t.Fatalf("series %d: %v", i, got.Times)
+			}
+		}
+	}
+	read()
+	clear(d.seqBytes) // what is decoded from now on are no times
+	read()
+	must(t, d.open(payload))
+	read()
 }
 
 // seconds sums up durations of nanoseconds, some for each value, as a histogram does that observes them.
