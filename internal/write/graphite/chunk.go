@@ -39,6 +39,9 @@ func (c *chunk) rows() int { return len(c.keys) }
 
 func (c *chunk) full() bool { return len(c.keys) >= maxRows || len(c.labels) >= maxLabelBytes }
 
+// half reports whether the chunk is half full: it need not wait for more. Names can fill it with few rows.
+func (c *chunk) half() bool { return len(c.keys) >= maxRows/2 || len(c.labels) >= maxLabelBytes/2 }
+
 // bytes is the memory that the chunk and its batch use.
 func (c *chunk) bytes() int64 { return int64(len(c.labels) + rowBytes*len(c.keys)) }
 

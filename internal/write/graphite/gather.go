@@ -207,7 +207,7 @@ func (g *gather) wait() {
 	defer timer.Stop()
 	for {
 		g.mu.Lock()
-		enough := g.ended || len(g.full) > 0 || g.open == nil || g.open.rows() >= maxRows/2
+		enough := g.ended || len(g.full) > 0 || g.open == nil || g.open.half()
 		g.mu.Unlock()
 		if enough {
 			return
