@@ -94,7 +94,7 @@ func (s *System) arguments(o Options, http, graphite string) []string {
 	switch s.Kind {
 	case Shale:
 		// Loads have stamps of days that are over, and run ahead of the clock. Rivals have no limits on queries either.
-		args = []string{"serve", "--data-dir", o.Dir, "--http-listen", http, "--graphite-listen", graphite, "--max-age", "0", "--retention", "0", "--max-future", "1d",
+		args = []string{"serve", "--data-dir", o.Dir, "--http-listen", http, "--graphite-listen", graphite, "--graphite-pickle-listen", "", "--max-age", "0", "--retention", "0", "--max-future", "1d",
 			"--query.max-samples", "0", "--query.max-series", "0"}
 		if o.Memory != "" {
 			args = append(args, "--memory", o.Memory)
