@@ -72,6 +72,7 @@ type Quota struct {
 	Pool *QueryPool
 
 	series, samples, bytes atomic.Int64
+	spare                  atomic.Int64 // of bytes, what TakeSpare has charged
 }
 
 // TakeSeries charges series and the bytes of their labels. Its error is of class [ErrLimit] and names the limit.
@@ -105,6 +106,26 @@ func (q *Quota) TakeBytes(n int64) error {
 		return err
 	}
 	return nil
+}
+
+// TakeSpare charges memory that the query can do without, and reports whether it has: no more than an eighth of what the query
+// may hold, and only while all of them together hold no more than half, so that it is not missing where it is needed.
+// GiveSpare gives it back.
+func (q *Quota) TakeSpare(n int64) bool {
+	if q.Pool != nil && q.Pool.used.Load()+n > q.Pool.MaxBytes/2 {
+		return false
+	}
+	if got := q.spare.Add(n); q.MaxBytes > 0 && got > q.MaxBytes/8 || q.TakeBytes(n) != nil {
+		q.spare.Add(-n)
+		return false
+	}
+	return true
+}
+
+// GiveSpare gives back what TakeSpare has charged.
+func (q *Quota) GiveSpare(n int64) {
+	q.spare.Add(-n)
+	_ = q.TakeBytes(-n) // giving back does not fail
 }
 
 // Release gives back to the pool what the query still holds of it. The query must be over.

@@ -41,7 +41,7 @@ type lanes chan struct{}
 func newLanes() lanes { return make(lanes, parallelReads) }
 
 // ahead reads pages of one block before they are asked for. What it holds is charged to the query, and where the query has
-// no room for it, nothing is read ahead.
+// no room to spare for it, nothing is read ahead: a query must not fail for what it could do without.
 type ahead struct {
 	p      *pages
 	lanes  lanes
@@ -81,16 +81,22 @@ func (h *ahead) close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.spans, h.of = nil, nil
-	h.hold(-h.held)
+	h.giveBack(h.held)
 }
 
-// hold charges the query; giving back does not fail.
+// hold charges the query if it has memory to spare.
 func (h *ahead) hold(n int64) bool {
-	if err := h.quota.TakeBytes(n); err != nil {
+	if !h.quota.TakeSpare(n) {
 		return false
 	}
 	h.held += n
 	return true
+}
+
+// giveBack is the opposite of hold.
+func (h *ahead) giveBack(n int64) {
+	h.quota.GiveSpare(n)
+	h.held -= n
 }
 
 // plan makes spans of pages that are neither cached nor planned yet, and begins to read them.
@@ -120,17 +126,17 @@ func (h *ahead) plan(wanted []part.Addr) {
 	h.start(first)
 }
 
-// start begins the reads from the index on that may go ahead.
+// start begins the reads from the index on that may go ahead. One that there is no room for is tried again when the next
+// page is taken.
 func (h *ahead) start(index int) {
 	for _, s := range h.spans[index:min(index+spansAhead, len(h.spans))] {
 		if s.started {
 			continue
 		}
-		s.started = true
-		if s.refused = !h.hold(s.end - s.off); s.refused {
-			close(s.done)
-			continue
+		if !h.hold(s.end - s.off) {
+			return
 		}
+		s.started = true
 		h.reads.Go(func() { h.read(s) })
 	}
 }
@@ -157,6 +163,10 @@ func (h *ahead) take(ctx context.Context, a part.Addr) ([]byte, error) {
 	}
 	delete(h.of, a.Off)
 	h.start(s.index)
+	if !s.started {
+		s.started, s.refused = true, true
+		close(s.done)
+	}
 	h.mu.Unlock()
 	select {
 	case <-ctx.Done():
@@ -175,7 +185,7 @@ func (h *ahead) take(ctx context.Context, a part.Addr) ([]byte, error) {
 	stored := bytes.Clone(s.stored[a.Off-s.off:][:a.Len])
 	if s.left--; s.left == 0 {
 		s.stored = nil
-		h.hold(s.off - s.end)
+		h.giveBack(s.end - s.off)
 	}
 	return stored, nil
 }

@@ -185,3 +185,25 @@ func TestAheadIsCharged(t *testing.T) {
 		}
 	}
 }
+
+// TestAheadLeavesRoom: what is read ahead does not make a query fail that has room for what it needs.
+func TestAheadLeavesRoom(t *testing.T) {
+	w := &world{objects: make(map[string][]byte)}
+	w.addMany(t, 20_000, 1, 2, 3)
+	const blocks = 30
+	for i := range uint64(blocks - 1) {
+		b := w.blocks[0]
+		b.ID, b.OrderLo, b.OrderHi = fmt.Sprint("copy", i), i+2, i+2
+		w.objects[catalog.ObjectName(b.ID)] = w.objects[catalog.ObjectName(w.blocks[0].ID)]
+		w.blocks = append(w.blocks, b)
+	}
+	for _, perBlock := range []int64{cursorBytes + 400<<10, 3 * cursorBytes} {
+		a := New(Options{Catalog: w, Bucket: w, Pages: newCache(), Seed: seed})
+		pool := &model.QueryPool{MaxBytes: 1 << 40}
+		req := request("a", allTime)
+		req.Quota.Pool, req.Quota.MaxBytes = pool, blocks*perBlock
+		if n := walk(t, a, req); n != blocks*20_000 || pool.Used() != 0 {
+			t.Errorf("%d bytes a block: %d series, %d bytes stay charged", perBlock, n, pool.Used())
+		}
+	}
+}
