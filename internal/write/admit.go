@@ -95,6 +95,13 @@ func (b *budget) wakeLocked() {
 	}
 }
 
+// halfFree reports whether at least half of the bytes are free and nobody waits for some.
+func (b *budget) halfFree() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.max <= 0 || len(b.waiters) == 0 && b.used <= b.max/2
+}
+
 func (b *budget) inUse() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -129,3 +129,21 @@ func TestNewSeriesAwaitRoom(t *testing.T) {
 		}
 	}
 }
+
+// TestWaitingLeavesMemory: new series wait only while half of the memory of requests is free for others.
+func TestWaitingLeavesMemory(t *testing.T) {
+	s := &strict{store: store{known: make(map[model.Key]bool)}, waits: 9}
+	p := New(Options{Seed: seed, Head: s, Journal: s, Limits: Limits{MaxInflightBytes: 1000}, Now: func() int64 { return now }})
+	b := send(p, wire{{"__name__", "a"}}, 0)
+	grant, err := p.Admit(context.Background(), "t", 501)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res, err := p.Push(context.Background(), b); !errors.Is(err, model.ErrTransient) || res.Stored != 0 || s.waits != 9 {
+		t.Fatalf("%d rows, %v; %d waits are left", res.Stored, err, s.waits)
+	}
+	grant.Release()
+	if res, err := p.Push(context.Background(), b); err != nil || res.Stored != 1 || s.waits != 8 {
+		t.Fatalf("%d rows, %v; %d waits are left", res.Stored, err, s.waits)
+	}
+}

@@ -146,7 +146,8 @@ func (p *Path) Push(ctx context.Context, b *model.Batch) (Result, error) {
 		if err := p.pushSome(ctx, b, s, &res); err != nil {
 			return res, p.refuse(err, "journal")
 		}
-		if tries == maxAwaits || !p.creator.Await(ctx, full) {
+		// A request that waits keeps its memory. If those took all of it, known series of others would have none.
+		if tries == maxAwaits || !p.budget.halfFree() || !p.creator.Await(ctx, full) {
 			return res, p.refuse(full, "series")
 		}
 	}
