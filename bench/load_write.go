@@ -73,19 +73,20 @@ func remoteWriteNew(version string) func(context.Context, *trial) error {
 }
 
 // remoteWriteKnown measures further samples of series that the server knows.
-func remoteWriteKnown(version string) func(context.Context, *trial) error {
+func remoteWriteKnown(version string, more ...string) func(context.Context, *trial) error {
 	return func(ctx context.Context, t *trial) error {
-		return t.with(ctx, "", func(srv *system.Server) error { return t.remoteWriteOfKnown(ctx, srv, version) })
+		return t.with(ctx, "", func(srv *system.Server) error { return t.remoteWriteOfKnown(ctx, srv, version, more...) })
 	}
 }
 
-func (t *trial) remoteWriteOfKnown(ctx context.Context, srv *system.Server, version string) error {
+func (t *trial) remoteWriteOfKnown(ctx context.Context, srv *system.Server, version string, more ...string) error {
 	targets := t.scaled(200)
 	if err := t.makeKnown(ctx, srv, targets, version); err != nil {
 		return err
 	}
-	_, err := t.measure(ctx, srv, t.Duration, t.remoteWrite(srv, targets, "--protocol", version, "--rate", "0",
-		"--duration", t.Duration.String(), "--step", remoteWriteStep, "--start", at(time.Now().Add(-remoteWriteBack)))...)
+	args := t.remoteWrite(srv, targets, "--protocol", version, "--rate", "0",
+		"--duration", t.Duration.String(), "--step", remoteWriteStep, "--start", at(time.Now().Add(-remoteWriteBack)))
+	_, err := t.measure(ctx, srv, t.Duration, append(args, more...)...)
 	return err
 }
 
@@ -104,5 +105,6 @@ func slowSync(ctx context.Context, t *trial) error {
 		return fmt.Errorf("there is no build with the tag slowsync")
 	}
 	t.sys.Binary = t.SlowSync
-	return remoteWriteKnown("v1")(ctx, t)
+	// A request waits for two syncs at most, so 4 senders would measure their own waiting.
+	return remoteWriteKnown("v1", "--concurrency", "12")(ctx, t)
 }
