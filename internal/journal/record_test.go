@@ -2,6 +2,7 @@ package journal
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -386,5 +387,19 @@ func BenchmarkDecodeBatch(b *testing.B) {
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/2000, "ns/row")
 		})
+	}
+}
+
+// TestEndsOfLabels: a record, however large, cannot have more bytes of labels than their ends can count.
+func TestEndsOfLabels(t *testing.T) {
+	b := beginSection([]byte{version, byte(model.Metrics), 0}, keysSection)
+	b = endSection(append(b, make([]byte, model.KeyBytes)...), len(b))
+	b = beginSection(b, sharedSection)
+	begin := len(b)
+	b = binary.AppendUvarint(append(b, 1, 0), 1<<32) // a set, of series 0
+	b = endSection(append(b, make([]byte, 17<<20)...), begin)
+	var got model.Batch
+	if err := DecodeBatch(b, &got); !errors.Is(err, model.ErrCorrupt) || !strings.Contains(err.Error(), "4 GiB") {
+		t.Error(err)
 	}
 }

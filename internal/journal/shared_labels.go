@@ -3,6 +3,7 @@ package journal
 import (
 	"bytes"
 	"encoding/binary"
+	"math"
 
 	"github.com/shaledb/shale/internal/model"
 )
@@ -103,7 +104,7 @@ func differentLabels(a, b model.Labels) (inA, inB int) {
 // sharedLabels reads what appendSharedLabels wrote.
 func (d *decoder) sharedLabels() {
 	t := &d.b.Labels
-	most := uint64(mostSpread * len(d.in))
+	most := min(mostSpread*uint64(len(d.in)), math.MaxUint32) // which is what ends of labels can say
 	n := d.uvarint()
 	begin, end := len(t.Bytes), len(t.Bytes) // of the set before
 	for i := uint64(0); i < n && d.err == nil; i++ {
@@ -111,7 +112,7 @@ func (d *decoder) sharedLabels() {
 		if series >= uint64(len(d.b.Keys)) {
 			d.fail("labels of series %d of %d", series, len(d.b.Keys))
 		} else if size > most {
-			d.fail("labels of more than %d times the bytes that hold them", mostSpread)
+			d.fail("labels of more than %d times the bytes that hold them, or of 4 GiB", mostSpread)
 		}
 		if d.err != nil {
 			return
