@@ -23,10 +23,8 @@ func diskScrape(ctx context.Context, t *trial) error {
 		return errors.New("a Prometheus must scrape; give --prometheus")
 	}
 	size := 0.0
-	scrape := func(srv *system.Server) error {
-		if err := sleep(ctx, scrapeMinutes*t.Duration); err != nil {
-			return err
-		}
+	// Nothing comes in between counting and weighing: whoever sends must have ended.
+	weigh := func(srv *system.Server) error {
 		name, label := srv.Samples()
 		samples, err := srv.Metric(ctx, name, label)
 		if err != nil {
@@ -41,18 +39,24 @@ func diskScrape(ctx context.Context, t *trial) error {
 		if err != nil {
 			return err
 		}
-		if err := errors.Join(scrape(srv), srv.Stop()); err != nil {
+		if err = sleep(ctx, scrapeMinutes*t.Duration); err == nil {
+			err = weigh(srv)
+		}
+		if err := errors.Join(err, srv.Stop()); err != nil {
 			return err
 		}
-	} else if err := t.with(ctx, "", func(srv *system.Server) (err error) {
+	} else if err := t.with(ctx, "", func(srv *system.Server) error {
 		feeder, err := system.Start(ctx, *t.Feeder, system.Options{
 			Dir: filepath.Join(t.dir, "feeder"), Config: selfScrape + fmt.Sprintf("remote_write:\n- url: %s\n", srv.WriteURL()),
 		})
 		if err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, feeder.Stop()) }()
-		return scrape(srv)
+		// When it stops, it sends what it still has.
+		if err := errors.Join(sleep(ctx, scrapeMinutes*t.Duration), feeder.Stop()); err != nil {
+			return err
+		}
+		return weigh(srv)
 	}); err != nil {
 		return err
 	}

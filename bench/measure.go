@@ -2,7 +2,7 @@ package main
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"time"
 
 	"github.com/shaledb/shale/bench/proc"
@@ -167,7 +167,7 @@ func (t *trial) quiet(ctx context.Context, srv *system.Server) (u proc.Usage, qu
 			return u, false, err
 		}
 		if u, err = srv.Usage(); err != nil {
-			return u, false, fmt.Errorf("%w; %w", err, srv.Alive())
+			return u, false, errors.Join(err, srv.Alive())
 		}
 		// Linux counts in hundredths of a second, so that shorter looks would tell nothing.
 		if time.Since(lastAt) >= time.Second {

@@ -103,18 +103,18 @@ func (s *Server) logTail() string {
 	return string(bytes.TrimSpace(text[max(0, len(text)-1500):]))
 }
 
-// Stop ends the server, gently first, and waits for its end.
-func (s *Server) Stop() error {
+// Stop ends the server, gently first, and waits for its end. It is an error if that had to be forced.
+func (s *Server) Stop() (err error) {
 	_ = s.cmd.Process.Signal(syscall.SIGTERM) // it may have ended already
 	select {
 	case <-s.ended:
 	case <-time.After(stopTime):
 		_ = s.cmd.Process.Kill()
 		<-s.ended
-		s.err = fmt.Errorf("%s did not stop within %v and was killed", s.Name, stopTime)
+		err = fmt.Errorf("%s did not stop within %v and was killed; its log ends with:\n%s", s.Name, stopTime, s.logTail())
 	}
 	s.client.CloseIdleConnections()
-	return s.log.Close()
+	return errors.Join(err, s.log.Close())
 }
 
 // Alive returns an error if the server has ended by itself.
