@@ -1,7 +1,7 @@
 package app
 
-// budget splits the memory budget. What is missing from the whole is for the garbage collector, connections and what is
-// too small to count; docs/operations.md has the table.
+// budget splits the memory budget; docs/operations.md has the table. The shares are more than the whole, since they are
+// not all full at one time.
 type budget struct {
 	known, rows, labels, journal, pages, queries, compaction int64
 }
@@ -15,8 +15,7 @@ func splitMemory(total int64) budget {
 		journal: total * 5 / percent,
 		pages:   total * 10 / percent,
 		queries: total * 30 / percent, // all together
-		// Reading windows of compaction, and as much again for what it writes, which with the merges of the head is in what is
-		// missing from the whole.
+		// Reading windows of compaction, and as much again for what it writes.
 		compaction: min(total*2/percent, 64<<20),
 	}
 }
