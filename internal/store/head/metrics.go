@@ -62,7 +62,7 @@ func newMetrics(reg prometheus.Registerer, h *Head) *metrics {
 		collisions:   counter("shale_head_key_collisions_total", "Different label sets seen under one key; the first one stays."),
 		crowded:      counter("shale_head_crowded_label_sets_total", "Label sets stored again because the known set has no room for their series."),
 		deferred: f.NewCounterVec(prometheus.CounterOpts{
-			Name: "shale_head_deferred_series_total", Help: "New series whose creation was put off, by the limit that they met."}, []string{"limit"}),
+			Name: "shale_head_deferred_series_total", Help: "New series whose creation was put off, or waited for a flush, each time that they asked; by the limit that they met."}, []string{"limit"}),
 		refusedMetadata: f.NewCounterVec(prometheus.CounterOpts{
 			Name: "shale_head_refused_metadata_total", Help: "Descriptions of metric families that were not kept, by reason."}, []string{"reason"}),
 		flushSeconds: f.NewHistogram(prometheus.HistogramOpts{
