@@ -110,6 +110,7 @@ func (h *ahead) plan(wanted []part.Addr) {
 		return h.of[a.Off] != nil || h.p.a.o.Pages.Has(h.p.object, a.Off) || h.p.inTail(a)
 	})
 	slices.SortFunc(wanted, func(a, b part.Addr) int { return cmp.Compare(a.Off, b.Off) })
+	wanted = slices.Compact(wanted) // values of one matcher stand in one page
 	first := len(h.spans)
 	var s *span
 	for _, a := range wanted {
@@ -118,10 +119,8 @@ func (h *ahead) plan(wanted []part.Addr) {
 			s = &span{index: len(h.spans), off: a.Off, done: make(chan struct{})}
 			h.spans = append(h.spans, s)
 		}
-		if h.of[a.Off] == nil {
-			h.of[a.Off], s.end = s, end
-			s.left++
-		}
+		h.of[a.Off], s.end = s, end
+		s.left++
 	}
 	h.start(first)
 }

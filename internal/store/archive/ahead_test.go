@@ -207,3 +207,49 @@ func TestAheadLeavesRoom(t *testing.T) {
 		}
 	}
 }
+
+// TestAheadOfTheSamePage: a page that is wanted twice, and is longer than a request should be, is read once.
+func TestAheadOfTheSamePage(t *testing.T) {
+	w := &world{objects: make(map[string][]byte)}
+	w.addMany(t, 10, 1)
+	a := New(Options{Catalog: w, Bucket: w, Pages: newCache(), Seed: seed})
+	a.reach.span = 1
+	req := request("a", allTime)
+	p := &pages{a: a, object: catalog.ObjectName(w.blocks[0].ID), cost: req.Cost}
+	h := newAhead(context.Background(), p, newLanes(), req.Quota)
+	defer h.close()
+	at := part.Addr{Off: 8, Len: 100}
+	h.plan([]part.Addr{at, at})
+	if len(h.spans) != 1 || h.held != 100 || h.spans[0].left != 1 {
+		t.Fatalf("%d requests, %d bytes", len(h.spans), h.held)
+	}
+	if b, err := h.take(context.Background(), at); err != nil || len(b) != 100 || h.held != 0 {
+		t.Fatalf("%d bytes, %v; %d are held", len(b), err, h.held)
+	}
+}
+
+// short gives a byte less than it is asked for.
+type short struct{ *world }
+
+func (s short) GetRange(ctx context.Context, name string, off, n int64) ([]byte, error) {
+	return s.world.GetRange(ctx, name, off, n-1)
+}
+
+// TestShortReads: less than was asked for is an error, be it the end of a block or what is read ahead.
+func TestShortReads(t *testing.T) {
+	w := &world{objects: make(map[string][]byte)}
+	w.addMany(t, 10, 1)
+	a := New(Options{Catalog: w, Bucket: short{w}, Pages: newCache(), Seed: seed})
+	req := request("a", allTime)
+	if _, err := a.Select(context.Background(), req); !errors.Is(err, model.ErrCorrupt) {
+		t.Error(err)
+	}
+	p := &pages{a: a, object: catalog.ObjectName(w.blocks[0].ID), cost: req.Cost}
+	h := newAhead(context.Background(), p, newLanes(), req.Quota)
+	defer h.close()
+	at := part.Addr{Off: 8, Len: 100}
+	h.plan([]part.Addr{at})
+	if _, err := h.take(context.Background(), at); !errors.Is(err, model.ErrCorrupt) {
+		t.Error(err)
+	}
+}

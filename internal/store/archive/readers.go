@@ -113,9 +113,6 @@ func (p *pages) readEnd(size int64) part.ReadRange {
 			if err != nil {
 				return nil, err
 			}
-			if int64(len(tail)) != size-p.tailOff {
-				return nil, fmt.Errorf("%w: %d bytes read, should be %d", model.ErrCorrupt, len(tail), size-p.tailOff)
-			}
 			p.tail = tail
 		}
 		if at := off - p.tailOff; p.tail != nil && at >= 0 && at+n <= int64(len(p.tail)) {
@@ -186,6 +183,9 @@ func (p *pages) read(ctx context.Context, off, n int64) ([]byte, error) {
 	for try := 1; ; try++ {
 		p.cost.BucketRequests.Add(1)
 		b, err := p.a.o.Bucket.GetRange(ctx, p.object, off, n)
+		if err == nil && int64(len(b)) != n {
+			return nil, fmt.Errorf("%w: %s: %d bytes read from %d, should be %d", model.ErrCorrupt, p.object, len(b), off, n)
+		}
 		if err == nil {
 			p.cost.BytesBucket.Add(n)
 			return b, nil
