@@ -1,7 +1,7 @@
 package app
 
-// budget splits the memory budget; docs/operations.md has the table. The shares are more than the whole, since they are
-// not all full at one time.
+// budget splits the memory budget; docs/operations.md has the table. The shares are more than the whole: as a rule
+// they are not all full at one time.
 type budget struct {
 	known, rows, labels, journal, pages, queries, compaction int64
 }

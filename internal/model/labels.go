@@ -78,7 +78,7 @@ func lengthDelimited(b []byte, tag byte) (field, rest []byte, ok bool) {
 
 // Get returns the value of a label, or nil.
 func (l Labels) Get(name string) []byte {
-	// Only the label that is wanted is taken apart, the others are passed by their length: a third of the time.
+	// Only the label that is wanted is taken apart, the others are passed by their length: less than half of the time.
 	for len(name) < 0x80 {
 		pair, rest, ok := lengthDelimited(l, labelTag)
 		if !ok {
