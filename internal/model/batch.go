@@ -9,8 +9,9 @@ type Batch struct {
 	Tenant string
 	Signal Signal
 
-	Keys               []Key
-	Samples, Exemplars Columns
+	Keys []Key
+	// Samples and Exemplars are rows of metrics, and Text is rows of logs, of KindText.
+	Samples, Exemplars, Text Columns
 
 	// Source gives the labels of any series of the batch for as long as the batch is being pushed. It knows series i by
 	// the number Origins[i], or by i while Origins is empty: no series has been dropped.
@@ -74,19 +75,23 @@ func (b *Batch) Reset() {
 	b.Keys, b.Origins = b.Keys[:0], b.Origins[:0]
 	b.Samples.Reset()
 	b.Exemplars.Reset()
+	b.Text.Reset()
 	b.Labels.Reset()
 }
 
 // Columns returns the columns of a family.
 func (b *Batch) Columns(f Family) *Columns {
-	if f == Exemplars {
+	switch f {
+	case Exemplars:
 		return &b.Exemplars
+	case Text:
+		return &b.Text
 	}
 	return &b.Samples
 }
 
 // Rows returns the number of rows of all families.
-func (b *Batch) Rows() int { return b.Samples.Len() + b.Exemplars.Len() }
+func (b *Batch) Rows() int { return b.Samples.Len() + b.Exemplars.Len() + b.Text.Len() }
 
 // BuildLabels adds the labels of series i to lb.
 func (b *Batch) BuildLabels(i int, lb *LabelsBuilder) {
@@ -106,6 +111,7 @@ func (b *Batch) AddSample(k Key, t int64, v uint64) {
 func (b *Batch) EndSeries(k Key) {
 	b.Samples.endSeries(len(b.Keys))
 	b.Exemplars.endSeries(len(b.Keys))
+	b.Text.endSeries(len(b.Keys))
 	b.Keys = append(b.Keys, k)
 }
 

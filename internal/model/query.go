@@ -44,6 +44,8 @@ type Request struct {
 	Range TimeRange
 	// LabelsOnly asks for labels without rows.
 	LabelsOnly bool
+	// TextFilter, if set, lets a source leave out pages of text.
+	TextFilter *TextFilter
 	Quota      *Quota
 	Cost       *Cost
 }
@@ -165,4 +167,8 @@ type Cost struct {
 	PagesDisk                atomic.Int64 // pages read from local parts
 	PagesBucket, BytesBucket atomic.Int64 // pages and bytes read from the bucket
 	BucketRequests           atomic.Int64
+	TextPages                atomic.Int64 // pages of lines that were within the request's selectors and range
+	TextPagesSkipped         atomic.Int64 // those of them whose lines were not read, by their filter
+	TextBytes                atomic.Int64 // bytes of lines that were looked at
+	TextLines                atomic.Int64 // lines that were looked at
 }

@@ -12,6 +12,7 @@ const (
 	KindFloat     Kind = 0
 	KindHistogram Kind = 1 // see Histogram
 	KindExemplar  Kind = 2 // see Exemplar
+	KindText      Kind = 3 // see Line
 )
 
 // Rows are the rows of one series and family, as columns. Times are Unix nanoseconds. Starts holds start timestamps (0:

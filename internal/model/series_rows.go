@@ -1,14 +1,18 @@
 package model
 
-// SeriesRows are the rows of one series, by family.
+// SeriesRows are the rows of one series of metrics, by family. Text is not among them: the lines of one series may be more
+// than memory holds, so they are handled a page at a time; see [TextRows].
 type SeriesRows struct {
 	Samples, Exemplars Rows
 }
 
-const families = 2
+// Families lists the families that rows of a batch may have, in the order of the file format.
+func Families() [families]Family { return [families]Family{Samples, Exemplars, Text} }
 
-// Families lists the families that rows of a series may have, in the order of the file format.
-func Families() [families]Family { return [families]Family{Samples, Exemplars} }
+const families = 3
+
+// PointFamilies lists the families that a SeriesRows has, in the order of the file format.
+func PointFamilies() [2]Family { return [2]Family{Samples, Exemplars} }
 
 // Family returns the rows of a family.
 func (s *SeriesRows) Family(f Family) *Rows {
@@ -29,7 +33,7 @@ func (s *SeriesRows) Reset() {
 
 // Append adds all rows of o.
 func (s *SeriesRows) Append(o *SeriesRows) {
-	for _, f := range Families() {
+	for _, f := range PointFamilies() {
 		if from := o.Family(f); from.Len() > 0 {
 			s.Family(f).AppendRows(from, 0, from.Len())
 		}
@@ -38,7 +42,7 @@ func (s *SeriesRows) Append(o *SeriesRows) {
 
 // Normalize brings every family into the order of the file format.
 func (s *SeriesRows) Normalize() {
-	for _, f := range Families() {
+	for _, f := range PointFamilies() {
 		s.Family(f).NormalizeAs(f)
 	}
 }

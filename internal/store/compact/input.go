@@ -112,7 +112,7 @@ func (c *chain) cut() bool {
 		return true
 	}
 	rows := c.stream.Rows()
-	for _, f := range model.Families() {
+	for _, f := range model.PointFamilies() {
 		catalog.CutRows(rows.Family(f), 0, ranges)
 	}
 	return rows.Len() > 0

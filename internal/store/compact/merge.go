@@ -198,7 +198,7 @@ func (m *merge) add(tenant string, k model.Key, l model.Labels, rows *model.Seri
 	if l == nil {
 		return fmt.Errorf("%w: tenant %q: key %s has rows and no labels", model.ErrCorrupt, tenant, k)
 	}
-	for _, f := range model.Families() {
+	for _, f := range model.PointFamilies() {
 		from := rows.Family(f)
 		i, _ := slices.BinarySearch(from.Times, m.cells[0].Min)
 		for _, out := range m.cells {

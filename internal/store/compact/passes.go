@@ -110,7 +110,7 @@ func (m *merge) window(open int) int64 {
 // within returns an error of class corrupt unless all rows lie in a range. What does not would be in no pass that reads
 // the block, and be lost.
 func within(r model.TimeRange, rows *model.SeriesRows) error {
-	for _, f := range model.Families() {
+	for _, f := range model.PointFamilies() {
 		times := rows.Family(f).Times
 		if n := len(times); n > 0 && (times[0] < r.Min || times[n-1] > r.Max) {
 			return fmt.Errorf("%w: rows of %d to %d, and it is to have them of %d to %d", model.ErrCorrupt, times[0], times[n-1], r.Min, r.Max)

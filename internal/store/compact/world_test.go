@@ -285,7 +285,7 @@ func readAll(t fataler, b bucket.Bucket, c *catalog.Catalog) (map[place]uint64, 
 		for s.Next(ctx) {
 			ranges := c.Deletions(&blocks[i], s.Tenant()).Ranges(s.Labels())
 			rows := s.Rows()
-			for _, f := range model.Families() {
+			for _, f := range model.PointFamilies() {
 				catalog.CutRows(rows.Family(f), 0, ranges)
 			}
 			for k, at := range rows.Samples.Times {

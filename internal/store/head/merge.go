@@ -167,7 +167,7 @@ func (ws *windowSorter) add(tenant string, k model.Key, _ model.Labels, series *
 	if whole, err := ws.addWhole(tenant, k, series); whole || err != nil {
 		return err
 	}
-	for _, f := range model.Families() {
+	for _, f := range model.PointFamilies() {
 		rows := series.Family(f)
 		for i := 0; i < rows.Len(); {
 			g, end := ws.groupAt(rows.Times[i])

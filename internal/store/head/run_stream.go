@@ -25,7 +25,7 @@ func (s *runStream) Next(context.Context) bool {
 		}
 		s.name = t.name
 		s.rows.Reset()
-		for _, f := range model.Families() {
+		for _, f := range model.PointFamilies() {
 			rows, at := &t.rows[f], s.at[f]
 			if at < len(rows.keys) && rows.keys[at] == s.key {
 				s.at[f] = rows.end(at)

@@ -213,7 +213,7 @@ type tally struct {
 func (t *tally) add(rows *model.SeriesRows) error {
 	t.samples += uint64(rows.Samples.Len())
 	t.exemplars += uint64(rows.Exemplars.Len())
-	for _, f := range model.Families() {
+	for _, f := range model.PointFamilies() {
 		if times := rows.Family(f).Times; len(times) > 0 {
 			t.times.Min, t.times.Max = min(t.times.Min, times[0]), max(t.times.Max, times[len(times)-1])
 		}

@@ -68,7 +68,7 @@ func (w Windows) of(times []int64) uint64 {
 // ofSeries returns the windows of all rows of a series.
 func (w Windows) ofSeries(rows *model.SeriesRows) uint64 {
 	mask := uint64(0)
-	for _, f := range model.Families() {
+	for _, f := range model.PointFamilies() {
 		mask |= w.of(rows.Family(f).Times)
 	}
 	return mask
