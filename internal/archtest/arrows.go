@@ -63,7 +63,9 @@ func rooms() []room {
 			"read":       "it is a source",
 			"read/logql": "it takes over nodes of a LogQL plan",
 		}, "a language sees series and costs, not where they come from"},
+		{"api", nil, "what all dialects share knows none of them, and no language"},
 		{"api/*", map[string]string{
+			"api":           "turns, bodies, compression and the statement of cost are the same in all dialects",
 			"read":          "limits and the statement of cost are part of an answer",
 			"read/promql":   "one dialect of HTTP serves this language",
 			"read/logql":    "one dialect of HTTP serves this language",

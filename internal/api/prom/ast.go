@@ -40,7 +40,7 @@ func checkNodes(expr parser.Expr) (err error) {
 
 // node writes a node of the tree, nil as null.
 func (b *body) node(expr parser.Expr) {
-	b.spill()
+	b.Spill()
 	switch n := expr.(type) {
 	case *parser.AggregateExpr:
 		b.kind("aggregation")
@@ -89,39 +89,39 @@ func (b *body) node(expr parser.Expr) {
 		b.member("op", n.Op.String())
 		b.children("expr", n.Expr)
 	default:
-		b.raw("null")
+		b.Raw("null")
 		return
 	}
-	b.raw("}")
+	b.Raw("}")
 }
 
 // kind begins a node.
-func (b *body) kind(name string) { b.raw(`{"type":"` + name + `"`) }
+func (b *body) kind(name string) { b.Raw(`{"type":"` + name + `"`) }
 
 func (b *body) member(name, value string) {
-	b.raw(`,"` + name + `":`)
-	b.str(value)
+	b.Raw(`,"` + name + `":`)
+	b.Str(value)
 }
 
 func (b *body) flag(name string, value bool) {
-	b.raw(`,"` + name + `":`)
-	b.buf = strconv.AppendBool(b.buf, value)
+	b.Raw(`,"` + name + `":`)
+	b.Buf = strconv.AppendBool(b.Buf, value)
 }
 
 func (b *body) number(name string, value int64) {
-	b.raw(`,"` + name + `":`)
-	b.buf = strconv.AppendInt(b.buf, value, 10)
+	b.Raw(`,"` + name + `":`)
+	b.Buf = strconv.AppendInt(b.Buf, value, 10)
 }
 
 func (b *body) names(name string, values []string) {
-	b.raw(`,"` + name + `":`)
-	b.strs(values)
+	b.Raw(`,"` + name + `":`)
+	b.Texts(values)
 }
 
 // children writes members that are nodes: names and expressions in turn.
 func (b *body) children(pairs ...any) {
 	for i := 0; i < len(pairs); i += 2 {
-		b.raw(`,"` + pairs[i].(string) + `":`)
+		b.Raw(`,"` + pairs[i].(string) + `":`)
 		expr, _ := pairs[i+1].(parser.Expr)
 		b.node(expr)
 	}
@@ -129,54 +129,54 @@ func (b *body) children(pairs ...any) {
 
 func (b *body) call(n *parser.Call) {
 	b.kind("call")
-	b.raw(`,"func":{"argTypes":[`)
+	b.Raw(`,"func":{"argTypes":[`)
 	for i, t := range n.Func.ArgTypes {
 		if i > 0 {
-			b.raw(",")
+			b.Raw(",")
 		}
-		b.str(string(t))
+		b.Str(string(t))
 	}
-	b.raw("]")
+	b.Raw("]")
 	b.member("name", n.Func.Name)
 	b.member("returnType", string(n.Func.ReturnType))
 	b.number("variadic", int64(n.Func.Variadic))
-	b.raw(`},"args":[`)
+	b.Raw(`},"args":[`)
 	for i, arg := range n.Args {
 		if i > 0 {
-			b.raw(",")
+			b.Raw(",")
 		}
 		b.node(arg)
 	}
-	b.raw("]")
+	b.Raw("]")
 }
 
 func (b *body) matching(m *parser.VectorMatching) {
-	b.raw(`,"matching":`)
+	b.Raw(`,"matching":`)
 	if m == nil {
-		b.raw("null")
+		b.Raw("null")
 		return
 	}
-	b.raw("{")
-	b.raw(`"card":`)
-	b.str(m.Card.String())
+	b.Raw("{")
+	b.Raw(`"card":`)
+	b.Str(m.Card.String())
 	b.names("labels", m.MatchingLabels)
 	b.flag("on", m.On)
 	b.names("include", m.Include)
-	b.raw(`,"fillValues":{"lhs":`)
+	b.Raw(`,"fillValues":{"lhs":`)
 	b.fill(m.FillValues.LHS)
-	b.raw(`,"rhs":`)
+	b.Raw(`,"rhs":`)
 	b.fill(m.FillValues.RHS)
-	b.raw("}}")
+	b.Raw("}}")
 }
 
 func (b *body) fill(v *float64) {
 	switch {
 	case v == nil:
-		b.raw("null")
+		b.Raw("null")
 	case math.IsNaN(*v) || math.IsInf(*v, 0):
 		b.float(*v) // JSON has no number for it
 	default:
-		b.buf = strconv.AppendFloat(b.buf, *v, 'g', -1, 64)
+		b.Buf = strconv.AppendFloat(b.Buf, *v, 'g', -1, 64)
 	}
 }
 
@@ -196,50 +196,50 @@ func (b *body) shift(offset time.Duration, offsetExpr *parser.DurationExpr, at *
 	if at != nil {
 		b.number("timestamp", *at)
 	} else {
-		b.raw(`,"timestamp":null`)
+		b.Raw(`,"timestamp":null`)
 	}
 	if startOrEnd != 0 {
 		b.member("startOrEnd", startOrEnd.String())
 	} else {
-		b.raw(`,"startOrEnd":null`)
+		b.Raw(`,"startOrEnd":null`)
 	}
 }
 
 func (b *body) matchers(ms []*labels.Matcher) {
-	b.raw(`,"matchers":[`)
+	b.Raw(`,"matchers":[`)
 	for i, m := range ms {
 		if i > 0 {
-			b.raw(",")
+			b.Raw(",")
 		}
-		b.raw(`{"name":`)
-		b.str(m.Name)
+		b.Raw(`{"name":`)
+		b.Str(m.Name)
 		b.member("value", m.Value)
 		b.member("type", m.Type.String())
-		b.raw("}")
-		b.spill()
+		b.Raw("}")
+		b.Spill()
 	}
-	b.raw("]")
+	b.Raw("]")
 }
 
 // duration writes a member that is a computed duration.
 func (b *body) duration(name string, n *parser.DurationExpr) {
-	b.raw(`,"` + name + `":`)
+	b.Raw(`,"` + name + `":`)
 	b.durationExpr(n)
 }
 
 func (b *body) durationExpr(n *parser.DurationExpr) {
 	if n == nil {
-		b.raw("null")
+		b.Raw("null")
 		return
 	}
 	b.kind("durationExpr")
 	b.member("op", n.Op.String())
-	b.raw(`,"lhs":`)
+	b.Raw(`,"lhs":`)
 	b.durationPart(n.LHS)
-	b.raw(`,"rhs":`)
+	b.Raw(`,"rhs":`)
 	b.durationPart(n.RHS)
 	b.flag("wrapped", n.Wrapped)
-	b.raw("}")
+	b.Raw("}")
 }
 
 // durationPart writes an operand of a computed duration: a number says whether it was spelled as one.
@@ -251,7 +251,7 @@ func (b *body) durationPart(expr parser.Expr) {
 		b.kind("numberLiteral")
 		b.member("val", strconv.FormatFloat(n.Val, 'f', -1, 64))
 		b.flag("duration", n.Duration)
-		b.raw("}")
+		b.Raw("}")
 	default:
 		b.node(expr)
 	}

@@ -4,7 +4,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"unicode/utf8"
 
 	jsoniter "github.com/json-iterator/go"
 	"github.com/prometheus/prometheus/model/labels"
@@ -14,81 +13,35 @@ import (
 	"github.com/prometheus/prometheus/util/jsonutil"
 )
 
-func (b *body) raw(s string) { b.buf = append(b.buf, s...) }
-
-const hexDigits = "0123456789abcdef"
-
-// str writes a JSON string. Bytes that are not UTF-8 become U+FFFD.
-func (b *body) str(s string) {
-	buf := append(b.buf, '"')
-	plain := 0 // begin of what can be copied as it is
-	for i := 0; i < len(s); {
-		c := s[i]
-		if c >= utf8.RuneSelf {
-			r, n := utf8.DecodeRuneInString(s[i:])
-			if r == utf8.RuneError && n == 1 {
-				buf = append(append(buf, s[plain:i]...), `\ufffd`...)
-				plain = i + 1
-			}
-			i += n
-			continue
-		}
-		if c >= 0x20 && c != '"' && c != '\\' {
-			i++
-			continue
-		}
-		buf = append(buf, s[plain:i]...)
-		switch c {
-		case '"', '\\':
-			buf = append(buf, '\\', c)
-		case '\n':
-			buf = append(buf, `\n`...)
-		case '\r':
-			buf = append(buf, `\r`...)
-		case '\t':
-			buf = append(buf, `\t`...)
-		default:
-			buf = append(buf, `\u00`...)
-			buf = append(buf, hexDigits[c>>4], hexDigits[c&15])
-		}
-		i++
-		plain = i
-	}
-	b.buf = append(append(buf, s[plain:]...), '"')
-}
-
 // list writes a list, and sends what has gathered behind each element.
 func list[T any](b *body, elements []T, write func(T)) {
-	b.raw("[")
+	b.Raw("[")
 	for i, e := range elements {
 		if i > 0 {
-			b.raw(",")
+			b.Raw(",")
 		}
 		write(e)
-		b.spill()
+		b.Spill()
 	}
-	b.raw("]")
+	b.Raw("]")
 }
-
-// strs writes a list of strings.
-func (b *body) strs(values []string) { list(b, values, b.str) }
 
 // time writes Unix milliseconds as seconds, with no decimals or three.
 func (b *body) time(ms int64) {
 	u := uint64(ms)
 	if ms < 0 {
-		b.raw("-")
+		b.Raw("-")
 		u = -u
 	}
-	b.buf = strconv.AppendUint(b.buf, u/1000, 10)
+	b.Buf = strconv.AppendUint(b.Buf, u/1000, 10)
 	if f := u % 1000; f != 0 {
-		b.buf = append(b.buf, '.', byte('0'+f/100), byte('0'+f/10%10), byte('0'+f%10))
+		b.Buf = append(b.Buf, '.', byte('0'+f/100), byte('0'+f/10%10), byte('0'+f%10))
 	}
 }
 
 // shortTime writes Unix milliseconds as upstream does for scalars and strings: as a number, without zeros at its end.
 func (b *body) shortTime(ms int64) {
-	b.buf = strconv.AppendFloat(b.buf, float64(ms)/1000, 'f', -1, 64)
+	b.Buf = strconv.AppendFloat(b.Buf, float64(ms)/1000, 'f', -1, 64)
 }
 
 // float writes a value as upstream does: quoted, since JSON has neither NaN nor infinity; with an exponent only where
@@ -98,17 +51,17 @@ func (b *body) float(f float64) {
 	if abs := math.Abs(f); abs != 0 && (abs < 1e-6 || abs >= 1e21) {
 		format = 'e'
 	}
-	b.buf = append(b.buf, '"')
-	b.buf = strconv.AppendFloat(b.buf, f, format, -1, 64)
-	b.buf = append(b.buf, '"')
+	b.Buf = append(b.Buf, '"')
+	b.Buf = strconv.AppendFloat(b.Buf, f, format, -1, 64)
+	b.Buf = append(b.Buf, '"')
 }
 
 func (b *body) point(t int64, f float64) {
-	b.raw("[")
+	b.Raw("[")
 	b.time(t)
-	b.raw(",")
+	b.Raw(",")
 	b.float(f)
-	b.raw("]")
+	b.Raw("]")
 }
 
 // hpoint writes a histogram with its time, in upstream's own encoding of one.
@@ -118,26 +71,26 @@ func (b *body) hpoint(p promql.HPoint) {
 	}
 	b.histograms.Reset(nil)
 	jsonutil.MarshalHistogram(p.H, b.histograms)
-	b.raw("[")
+	b.Raw("[")
 	b.time(p.T)
-	b.raw(",")
-	b.buf = append(b.buf, b.histograms.Buffer()...)
-	b.raw("]")
+	b.Raw(",")
+	b.Buf = append(b.Buf, b.histograms.Buffer()...)
+	b.Raw("]")
 }
 
 func (b *body) labels(l labels.Labels) {
-	b.raw("{")
+	b.Raw("{")
 	first := true
 	l.Range(func(l labels.Label) {
 		if !first {
-			b.raw(",")
+			b.Raw(",")
 		}
 		first = false
-		b.str(l.Name)
-		b.raw(":")
-		b.str(l.Value)
+		b.Str(l.Name)
+		b.Raw(":")
+		b.Str(l.Value)
 	})
-	b.raw("}")
+	b.Raw("}")
 }
 
 // value writes the result of a query.
@@ -148,49 +101,49 @@ func (b *body) value(v parser.Value) {
 	case promql.Matrix:
 		b.matrix(v)
 	case promql.Scalar:
-		b.raw("[")
+		b.Raw("[")
 		b.shortTime(v.T)
 		// Scalars are the one place where upstream never uses an exponent.
-		b.raw(`,"`)
-		b.buf = strconv.AppendFloat(b.buf, v.V, 'f', -1, 64)
-		b.raw(`"]`)
+		b.Raw(`,"`)
+		b.Buf = strconv.AppendFloat(b.Buf, v.V, 'f', -1, 64)
+		b.Raw(`"]`)
 	case promql.String:
-		b.raw("[")
+		b.Raw("[")
 		b.shortTime(v.T)
-		b.raw(",")
-		b.str(v.V)
-		b.raw("]")
+		b.Raw(",")
+		b.Str(v.V)
+		b.Raw("]")
 	}
 }
 
 func (b *body) vector(v promql.Vector) {
 	list(b, v, func(s promql.Sample) {
-		b.raw(`{"metric":`)
+		b.Raw(`{"metric":`)
 		b.labels(s.Metric)
 		if s.H == nil {
-			b.raw(`,"value":`)
+			b.Raw(`,"value":`)
 			b.point(s.T, s.F)
 		} else {
-			b.raw(`,"histogram":`)
+			b.Raw(`,"histogram":`)
 			b.hpoint(promql.HPoint{T: s.T, H: s.H})
 		}
-		b.raw("}")
+		b.Raw("}")
 	})
 }
 
 func (b *body) matrix(m promql.Matrix) {
 	list(b, m, func(s promql.Series) {
-		b.raw(`{"metric":`)
+		b.Raw(`{"metric":`)
 		b.labels(s.Metric)
 		if len(s.Floats) > 0 {
-			b.raw(`,"values":`)
+			b.Raw(`,"values":`)
 			list(b, s.Floats, func(p promql.FPoint) { b.point(p.T, p.F) })
 		}
 		if len(s.Histograms) > 0 {
-			b.raw(`,"histograms":`)
+			b.Raw(`,"histograms":`)
 			list(b, s.Histograms, b.hpoint)
 		}
-		b.raw("}")
+		b.Raw("}")
 	})
 }
 

@@ -17,7 +17,7 @@ func BenchmarkMatrix(b *testing.B) {
 		}
 		m = append(m, s)
 	}
-	out := &body{buf: make([]byte, 0, 1<<20), status: 200, isHead: true}
+	out := unsent()
 	b.ReportAllocs()
 	for b.Loop() {
 		out.matrix(m)

@@ -17,15 +17,16 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/shaledb/shale/internal/alloctest"
+	"github.com/shaledb/shale/internal/api"
 	"github.com/shaledb/shale/internal/model"
 )
 
 func encoded(write func(*body)) string {
 	w := httptest.NewRecorder()
-	b := newBody(w, httptest.NewRequest("GET", "/", nil), newMemory(), time.Minute, new(model.Cost))
+	b := &body{Body: api.NewBody(w, httptest.NewRequest("GET", "/", nil), api.NewMemory(), time.Minute, new(model.Cost))}
 	write(b)
-	s := string(b.buf)
-	b.release()
+	s := string(b.Buf)
+	b.Release()
 	return s
 }
 
@@ -138,7 +139,7 @@ func FuzzString(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		out := encoded(func(b *body) { b.str(s) })
+		out := encoded(func(b *body) { b.Str(s) })
 		var back, want string
 		if err := json.Unmarshal([]byte(out), &back); err != nil || !utf8.ValidString(out) {
 			t.Fatalf("%q: %s: %v", s, out, err)
@@ -157,6 +158,13 @@ func TestEncodeAllocations(t *testing.T) {
 		points[i] = promql.FPoint{T: int64(i) * 15000, F: float64(i) / 3}
 	}
 	m := promql.Matrix{{Metric: labels.FromStrings("__name__", "up", "job", "a"), Floats: points}}
-	b := &body{buf: make([]byte, 0, 1<<20), status: 200, isHead: true}
-	alloctest.AtMost(t, 3, 20, func() { b.buf = b.buf[:0]; b.matrix(m) })
+	b := unsent()
+	alloctest.AtMost(t, 3, 20, func() { b.Buf = b.Buf[:0]; b.matrix(m) })
+}
+
+// unsent is an answer whose header is out and whose bytes go nowhere.
+func unsent() *body {
+	b := &body{Body: api.NewBody(httptest.NewRecorder(), httptest.NewRequest("HEAD", "/", nil), api.NewMemory(), time.Minute, new(model.Cost))}
+	b.Buf, b.Status = make([]byte, 0, 1<<20), 200
+	return b
 }

@@ -52,18 +52,18 @@ func (h *Handler) queryExemplars(r *request) (*answer, error) {
 
 func (b *body) exemplars(found []exemplar.QueryResult) {
 	list(b, found, func(s exemplar.QueryResult) {
-		b.raw(`{"seriesLabels":`)
+		b.Raw(`{"seriesLabels":`)
 		b.labels(s.SeriesLabels)
-		b.raw(`,"exemplars":`)
+		b.Raw(`,"exemplars":`)
 		list(b, s.Exemplars, func(e exemplar.Exemplar) {
-			b.raw(`{"labels":`)
+			b.Raw(`{"labels":`)
 			b.labels(e.Labels)
-			b.raw(`,"value":`)
+			b.Raw(`,"value":`)
 			b.float(e.Value)
-			b.raw(`,"timestamp":`)
+			b.Raw(`,"timestamp":`)
 			b.time(e.Ts)
-			b.raw("}")
+			b.Raw("}")
 		})
-		b.raw("}")
+		b.Raw("}")
 	})
 }

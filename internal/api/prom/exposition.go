@@ -135,8 +135,8 @@ func (e *exposition) flush() error {
 		// The type stands before the first piece.
 		text = text[bytes.IndexByte(text, '\n')+1:]
 	}
-	e.out.buf = append(e.out.buf, text...)
-	e.out.spill()
+	e.out.Buf = append(e.out.Buf, text...)
+	e.out.Spill()
 	e.family.Metric = e.family.Metric[:0]
 	e.continues = true
 	charged := e.charged

@@ -26,7 +26,7 @@ func (h *Handler) formatQuery(r *request) (*answer, error) {
 		return nil, err
 	}
 	pretty := expr.Pretty(0)
-	return &answer{write: func(b *body) { b.str(pretty) }}, nil
+	return &answer{write: func(b *body) { b.Str(pretty) }}, nil
 }
 
 // measure returns how deep an expression nests, how many nodes it has, and a bound on the length of its text when

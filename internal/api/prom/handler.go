@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"mime"
 	"net/http"
 	"net/url"
-	"regexp"
 	"runtime/debug"
 	"strconv"
 	"time"
@@ -15,6 +13,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/util/annotations"
 
+	"github.com/shaledb/shale/internal/api"
 	"github.com/shaledb/shale/internal/model"
 )
 
@@ -22,10 +21,10 @@ import (
 type Handler struct {
 	o       Options
 	pool    *model.QueryPool
-	gate    *gate
+	gate    *api.Gate
 	metrics *metrics
-	memory  *memory
-	origin  *regexp.Regexp // nil: any
+	memory  *api.Memory
+	origins api.Origins
 }
 
 // New returns a Handler.
@@ -37,7 +36,7 @@ func New(o Options) *Handler {
 	}
 	m := newMetrics(o.Registerer, pool)
 	return &Handler{
-		o: o, pool: pool, gate: newGate(o.Limits.MaxConcurrent, o.Limits.MaxWait, m), metrics: m, memory: newMemory(), origin: whole(o.CORSOrigin),
+		o: o, pool: pool, gate: api.NewGate(o.Limits.MaxConcurrent, o.Limits.MaxWait, m.gate), metrics: m, memory: api.NewMemory(), origins: api.NewOrigins(o.CORSOrigin),
 	}
 }
 
@@ -136,10 +135,10 @@ func (h *Handler) withTurn(serve server) server {
 		if err := model.CheckTenant(r.tenant); err != nil {
 			return nil, err
 		}
-		if err := h.gate.enter(r.ctx); err != nil {
+		if err := h.gate.Enter(r.ctx); err != nil {
 			return nil, err
 		}
-		r.leave = h.gate.leave
+		r.leave = h.gate.Leave
 		r.store = h.o.Queryable(r.tenant, r.quota, r.cost)
 		return serve(r)
 	}
@@ -159,8 +158,7 @@ func (h *Handler) open(name string, plain bool, serve server) http.Handler {
 			Request: hr, ctx: hr.Context(), cost: new(model.Cost),
 			quota: &model.Quota{MaxSeries: l.MaxSeries, MaxSamples: l.MaxSamples, MaxBytes: l.MaxBytes, Pool: h.pool},
 		}
-		out := newBody(w, hr, h.memory, h.o.Limits.Timeout, r.cost)
-		out.plain = plain
+		out := &body{Body: api.NewBody(w, hr, h.memory, h.o.Limits.Timeout, r.cost), plain: plain}
 		defer func() {
 			if p := recover(); p != nil {
 				h.panicked(out, name, p)
@@ -169,18 +167,18 @@ func (h *Handler) open(name string, plain bool, serve server) http.Handler {
 			if r.leave != nil {
 				r.leave()
 			}
-			out.release()
-			h.metrics.requests.WithLabelValues(name, strconv.Itoa(out.status)).Inc()
+			out.Release()
+			h.metrics.requests.WithLabelValues(name, strconv.Itoa(out.Status)).Inc()
 			h.metrics.seconds.WithLabelValues(name).Observe(time.Since(began).Seconds())
-			if out.broken {
+			if out.Broken {
 				// The client must not take what it got for the whole.
 				panic(http.ErrAbortHandler)
 			}
 		}()
 		if !plain {
-			h.allowOrigin(w.Header(), hr)
+			h.origins.Allow(w.Header(), hr, "")
 		}
-		r.Body = &chargedBody{http.MaxBytesReader(w, r.Body, h.o.Limits.MaxBodyBytes), r.quota}
+		r.Body = &api.ChargedBody{ReadCloser: http.MaxBytesReader(w, r.Body, h.o.Limits.MaxBodyBytes), Quota: r.quota}
 		a, err := serve(r)
 		if err == nil {
 			if a.done != nil {
@@ -204,13 +202,13 @@ func (h *Handler) withForm(serve server) server {
 		default:
 			return nil, notAllowed(r.Method, "GET, HEAD, POST")
 		}
-		if err := h.parseForm(r.Request); err != nil {
+		if err := api.ParseForm(r.Request, h.o.Limits.MaxBodyBytes); err != nil {
 			var tooLarge *http.MaxBytesError
 			if errors.As(err, &tooLarge) {
 				return nil, &apiError{typeBadData, http.StatusRequestEntityTooLarge,
 					fmt.Errorf("the form is larger than %d bytes", tooLarge.Limit)}
 			}
-			if isRefusal(err) {
+			if api.IsRefusal(err) {
 				return nil, err
 			}
 			return nil, badData("error parsing form values: %w", err)
@@ -218,15 +216,6 @@ func (h *Handler) withForm(serve server) server {
 		r.form = r.Form
 		return serve(r)
 	}
-}
-
-// parseForm reads a form of either encoding. What is neither is no form, and its parameters are those of the URL.
-func (h *Handler) parseForm(r *http.Request) error {
-	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err == nil && kind == "multipart/form-data" && r.Method == http.MethodPost {
-		// All of it fits into memory, so that no file is made of what claims to be one.
-		return r.ParseMultipartForm(h.o.Limits.MaxBodyBytes)
-	}
-	return r.ParseForm()
 }
 
 func notAllowed(method, allowed string) *apiError {
@@ -246,15 +235,15 @@ func (h *Handler) fail(out *body, name string, r *request, err error) {
 	if e.status >= http.StatusInternalServerError {
 		h.o.Logger.Warn("request failed", "handler", name, "status", e.status, "err", e.text())
 	}
-	if out.broken {
+	if out.Broken {
 		return
 	}
 	var method *methodError
 	switch {
 	case errors.As(e.err, &method):
-		out.w.Header().Set("Allow", method.allowed)
+		out.W.Header().Set("Allow", method.allowed)
 	case e.status == http.StatusServiceUnavailable && e.kind != typeTimeout:
-		out.w.Header().Set("Retry-After", "5")
+		out.W.Header().Set("Retry-After", "5")
 	}
 	out.failure(e)
 }
@@ -262,8 +251,8 @@ func (h *Handler) fail(out *body, name string, r *request, err error) {
 // panicked turns a bug into an error of one request.
 func (h *Handler) panicked(out *body, name string, p any) {
 	h.o.Logger.Error("panic", "handler", name, "panic", p, "stack", string(debug.Stack()))
-	if out.status != 0 {
-		out.broken = true
+	if out.Status != 0 {
+		out.Broken = true
 		return
 	}
 	out.failure(&apiError{typeInternal, http.StatusInternalServerError, fmt.Errorf("unexpected error: %v", p)})

@@ -46,38 +46,38 @@ func (h *Handler) metadata(r *request) (*answer, error) {
 		return nil, err
 	}
 	return &answer{write: func(b *body) {
-		b.raw("{")
+		b.Raw("{")
 		for families := 0; len(known) > 0 && (limit < 0 || families < limit); families++ {
 			n := 1
 			for n < len(known) && known[n].family == known[0].family {
 				n++
 			}
 			if families > 0 {
-				b.raw(",")
+				b.Raw(",")
 			}
 			b.familyMetadata(known[:n], perFamily)
 			known = known[n:]
-			b.spill()
+			b.Spill()
 		}
-		b.raw("}")
+		b.Raw("}")
 	}}, nil
 }
 
 // familyMetadata writes the member of one family.
 func (b *body) familyMetadata(lines []familyMetadata, limit int) {
-	b.str(lines[0].family)
-	b.raw(":")
+	b.Str(lines[0].family)
+	b.Raw(":")
 	if limit > 0 {
 		lines = lines[:min(limit, len(lines))]
 	}
 	list(b, lines, func(m familyMetadata) {
-		b.raw(`{"type":`)
-		b.str(m.Type)
-		b.raw(`,"unit":`)
-		b.str(m.Unit)
-		b.raw(`,"help":`)
-		b.str(m.Help)
-		b.raw("}")
+		b.Raw(`{"type":`)
+		b.Str(m.Type)
+		b.Raw(`,"unit":`)
+		b.Str(m.Unit)
+		b.Raw(`,"help":`)
+		b.Str(m.Help)
+		b.Raw("}")
 	})
 }
 

@@ -4,15 +4,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
+	"github.com/shaledb/shale/internal/api"
 	"github.com/shaledb/shale/internal/model"
 )
 
 type metrics struct {
 	requests *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
-	running  prometheus.Gauge
-	waiting  prometheus.Gauge
-	refused  prometheus.Counter
+	gate     api.GateMetrics
 }
 
 func newMetrics(reg prometheus.Registerer, pool *model.QueryPool) *metrics {
@@ -33,11 +32,13 @@ func newMetrics(reg prometheus.Registerer, pool *model.QueryPool) *metrics {
 			Name: "shale_api_prom_request_seconds", Help: "Time from the request to the end of the answer, waiting included.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120}},
 			[]string{"handler"}),
-		running: f.NewGauge(prometheus.GaugeOpts{
-			Name: "shale_api_prom_running_requests", Help: "Requests that are being worked on."}),
-		waiting: f.NewGauge(prometheus.GaugeOpts{
-			Name: "shale_api_prom_waiting_requests", Help: "Requests that wait for their turn."}),
-		refused: f.NewCounter(prometheus.CounterOpts{
-			Name: "shale_api_prom_refused_requests_total", Help: "Requests refused because their turn did not come in time."}),
+		gate: api.GateMetrics{
+			Running: f.NewGauge(prometheus.GaugeOpts{
+				Name: "shale_api_prom_running_requests", Help: "Requests that are being worked on."}),
+			Waiting: f.NewGauge(prometheus.GaugeOpts{
+				Name: "shale_api_prom_waiting_requests", Help: "Requests that wait for their turn."}),
+			Refused: f.NewCounter(prometheus.CounterOpts{
+				Name: "shale_api_prom_refused_requests_total", Help: "Requests refused because their turn did not come in time."}),
+		},
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 	"github.com/prometheus/prometheus/util/stats"
 
+	"github.com/shaledb/shale/internal/api"
 	"github.com/shaledb/shale/internal/model"
 )
 
@@ -113,12 +114,12 @@ func (h *Handler) run(r *request, span time.Duration, open func(context.Context,
 		return nil, err
 	}
 	a.write = func(b *body) {
-		b.raw(`{"resultType":"`)
-		b.raw(string(res.Value.Type()))
-		b.raw(`","result":`)
+		b.Raw(`{"resultType":"`)
+		b.Raw(string(res.Value.Type()))
+		b.Raw(`","result":`)
 		b.value(res.Value)
-		b.buf = append(b.buf, statistics...)
-		b.raw("}")
+		b.Buf = append(b.Buf, statistics...)
+		b.Raw("}")
 	}
 	answered = true
 	return a, nil
@@ -214,5 +215,5 @@ func (h *Handler) statistics(r *request, s *stats.Statistics, warnings *annotati
 		out = append(out, ',')
 	}
 	out = append(out, `"shale":`...)
-	return append(appendCost(out, r.cost), '}'), nil
+	return append(api.AppendCost(out, r.cost, model.Metrics), '}'), nil
 }

@@ -76,7 +76,7 @@ func (s *frameStream) series(series storage.Series) error {
 		if err := s.iterator.Err(); err != nil {
 			return err
 		}
-		if s.out.broken {
+		if s.out.Broken {
 			return fmt.Errorf("%w: the client left", model.ErrTransient)
 		}
 	}
@@ -106,10 +106,10 @@ func (s *frameStream) frame() error {
 		return fmt.Errorf("%w: encoding a frame: %w", model.ErrCorrupt, err)
 	}
 	message := s.message[:n]
-	s.out.buf = binary.AppendUvarint(s.out.buf, uint64(n))
-	s.out.buf = binary.BigEndian.AppendUint32(s.out.buf, crc32.Checksum(message, s.crc))
-	s.out.buf = append(s.out.buf, message...)
-	s.out.spill()
+	s.out.Buf = binary.AppendUvarint(s.out.Buf, uint64(n))
+	s.out.Buf = binary.BigEndian.AppendUint32(s.out.Buf, crc32.Checksum(message, s.crc))
+	s.out.Buf = append(s.out.Buf, message...)
+	s.out.Spill()
 	s.chunks = s.chunks[:0]
 	return nil
 }

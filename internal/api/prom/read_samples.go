@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 
+	"github.com/shaledb/shale/internal/api"
 	"github.com/shaledb/shale/internal/model"
 )
 
@@ -51,13 +52,13 @@ func (h *Handler) readSamples(ctx context.Context, r *request, queries []readQue
 	}
 	compressed := snappy.Encode(make([]byte, size), e.out)
 	return &answer{contentType: "application/x-protobuf", compressed: true, stream: func(b *body) error {
-		b.w.Header().Set("Content-Encoding", "snappy")
-		for len(compressed) > 0 && !b.broken {
-			n := min(len(compressed), flushBytes)
-			b.buf = append(b.buf, compressed[:n]...)
+		b.W.Header().Set("Content-Encoding", "snappy")
+		for len(compressed) > 0 && !b.Broken {
+			n := min(len(compressed), api.FlushBytes)
+			b.Buf = append(b.Buf, compressed[:n]...)
 			compressed = compressed[n:]
 			if len(compressed) > 0 {
-				b.spill()
+				b.Spill()
 			}
 		}
 		return nil

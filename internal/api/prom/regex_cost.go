@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/util/strutil"
 
+	"github.com/shaledb/shale/internal/api"
 	"github.com/shaledb/shale/internal/model"
 )
 
@@ -41,7 +42,7 @@ func (c *regexCharge) text(text string) error {
 	c.bytes += int64(len(text))
 	if err := c.quota.TakeBytes(treeBytes * int64(len(text))); errors.Is(err, model.ErrLimit) {
 		return fmt.Errorf("%w: the text of the query has %d bytes, and query.max-bytes of %d is enough to parse about %d; write a shorter one",
-			model.ErrLimit, c.bytes, c.quota.MaxBytes, c.quota.MaxBytes/(treeBytes+bodyBytes))
+			model.ErrLimit, c.bytes, c.quota.MaxBytes, c.quota.MaxBytes/(treeBytes+api.BodyBytes))
 	} else if err != nil {
 		return err
 	}

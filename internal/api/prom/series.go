@@ -145,5 +145,5 @@ func (h *Handler) strings(r *request,
 		all = all[:sel.limit]
 		warnings.Add(errTruncated)
 	}
-	return &answer{warnings: warnings, write: func(b *body) { b.strs(all) }}, nil
+	return &answer{warnings: warnings, write: func(b *body) { b.Texts(all) }}, nil
 }

@@ -105,9 +105,9 @@ func (h *Handler) config(*request) (*answer, error) {
 		text = h.o.Config()
 	}
 	return &answer{write: func(b *body) {
-		b.raw(`{"yaml":`)
-		b.str(text)
-		b.raw("}")
+		b.Raw(`{"yaml":`)
+		b.Str(text)
+		b.Raw("}")
 	}}, nil
 }
 
@@ -131,7 +131,7 @@ func jsonAnswer(v any) (*answer, error) {
 // constant serves data that never changes.
 func constant(data string) server {
 	return func(*request) (*answer, error) {
-		return &answer{write: func(b *body) { b.raw(data) }}, nil
+		return &answer{write: func(b *body) { b.Raw(data) }}, nil
 	}
 }
 

@@ -1,4 +1,4 @@
-package prom
+package api
 
 import (
 	"strconv"
@@ -6,13 +6,16 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// costItem is one line of the statement of cost. The spelling in JSON is that of upstream's statistics.
+// costItem is one line of the statement of cost. The spelling in JSON is that of Prometheus's statistics.
 type costItem struct {
 	header, json string
 	value        int64
 }
 
-func costItems(c *model.Cost) [10]costItem {
+// textItems counts the items at the end of costItems that are about lines of logs.
+const textItems = 4
+
+func costItems(c *model.Cost) [14]costItem {
 	return [...]costItem{
 		{"series", "series", c.Series.Load()},
 		{"samples", "samples", c.Samples.Load()},
@@ -24,11 +27,15 @@ func costItems(c *model.Cost) [10]costItem {
 		{"pages-bucket", "pagesBucket", c.PagesBucket.Load()},
 		{"bytes-bucket", "bytesBucket", c.BytesBucket.Load()},
 		{"bucket-requests", "bucketRequests", c.BucketRequests.Load()},
+		{"text-pages", "textPages", c.TextPages.Load()},
+		{"text-pages-skipped", "textPagesSkipped", c.TextPagesSkipped.Load()},
+		{"text-bytes", "textBytes", c.TextBytes.Load()},
+		{"text-lines", "textLines", c.TextLines.Load()},
 	}
 }
 
-// costHeader is the statement as the value of a header: key=value, key=value, without the zeros.
-func costHeader(c *model.Cost) string {
+// CostHeader is the statement as the value of the header Shale-Cost: key=value, key=value, without the zeros.
+func CostHeader(c *model.Cost) string {
 	var b []byte
 	for _, it := range costItems(c) {
 		if it.value == 0 {
@@ -47,10 +54,15 @@ func costHeader(c *model.Cost) string {
 	return string(b)
 }
 
-// appendCost appends the statement as a JSON object.
-func appendCost(b []byte, c *model.Cost) []byte {
+// AppendCost appends the statement as a JSON object, for metrics without what is about lines.
+func AppendCost(b []byte, c *model.Cost, signal model.Signal) []byte {
+	all := costItems(c)
+	items := all[:]
+	if signal == model.Metrics {
+		items = items[:len(items)-textItems]
+	}
 	b = append(b, '{')
-	for i, it := range costItems(c) {
+	for i, it := range items {
 		if i > 0 {
 			b = append(b, ',')
 		}

@@ -1,0 +1,60 @@
+package api
+
+import "unicode/utf8"
+
+// Raw writes what is JSON already.
+func (b *Body) Raw(s string) { b.Buf = append(b.Buf, s...) }
+
+const hexDigits = "0123456789abcdef"
+
+// Str writes a JSON string. Bytes that are not UTF-8 become U+FFFD.
+func (b *Body) Str(s string) {
+	buf := append(b.Buf, '"')
+	plain := 0 // begin of what can be copied as it is
+	for i := 0; i < len(s); {
+		c := s[i]
+		if c >= utf8.RuneSelf {
+			r, n := utf8.DecodeRuneInString(s[i:])
+			if r == utf8.RuneError && n == 1 {
+				buf = append(append(buf, s[plain:i]...), `\ufffd`...)
+				plain = i + 1
+			}
+			i += n
+			continue
+		}
+		if c >= 0x20 && c != '"' && c != '\\' {
+			i++
+			continue
+		}
+		buf = append(buf, s[plain:i]...)
+		switch c {
+		case '"', '\\':
+			buf = append(buf, '\\', c)
+		case '\n':
+			buf = append(buf, `\n`...)
+		case '\r':
+			buf = append(buf, `\r`...)
+		case '\t':
+			buf = append(buf, `\t`...)
+		default:
+			buf = append(buf, `\u00`...)
+			buf = append(buf, hexDigits[c>>4], hexDigits[c&15])
+		}
+		i++
+		plain = i
+	}
+	b.Buf = append(append(buf, s[plain:]...), '"')
+}
+
+// Texts writes a list of strings, and sends what has gathered behind each element.
+func (b *Body) Texts(values []string) {
+	b.Raw("[")
+	for i, s := range values {
+		if i > 0 {
+			b.Raw(",")
+		}
+		b.Str(s)
+		b.Spill()
+	}
+	b.Raw("]")
+}
