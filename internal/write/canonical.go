@@ -21,10 +21,15 @@ func canonicalLabels(source CanonicalSource, b *model.Batch, i int) model.Labels
 	if source == nil {
 		return nil
 	}
+	return source.CanonicalLabels(int(origin(b, i)))
+}
+
+// origin returns the number by which the batch's Source knows series i.
+func origin(b *model.Batch, i int) uint32 {
 	if len(b.Origins) > 0 {
-		i = int(b.Origins[i])
+		return b.Origins[i]
 	}
-	return source.CanonicalLabels(i)
+	return uint32(i)
 }
 
 // ordinary reports whether labels that a [CanonicalSource] gave are canonical as a whole and within the limits, so that they

@@ -38,6 +38,7 @@ func (p *Path) create(b *model.Batch, s *scratch) error {
 func (p *Path) pushSome(ctx context.Context, b *model.Batch, s *scratch, res *Result) error {
 	now := p.Batch(b.Tenant, b.Signal)
 	defer p.Recycle(now)
+	now.Source = b.Source // for watchers
 	label := 0
 	for i, k := range b.Keys {
 		hasLabels := label < b.Labels.Len() && b.Labels.Series[label] == uint32(i)
@@ -50,6 +51,7 @@ func (p *Path) pushSome(ctx context.Context, b *model.Batch, s *scratch, res *Re
 				now.Labels.Append(uint32(len(now.Keys)), b.Labels.At(label))
 			}
 			now.EndSeries(k)
+			now.Origins = append(now.Origins, origin(b, i))
 		}
 		if hasLabels {
 			label++

@@ -122,7 +122,7 @@ func TestRejections(t *testing.T) {
 	if diff := cmp.Diff(want, b); diff != "" {
 		t.Error(diff)
 	}
-	if n := b.Counts(); n != (Counts{5, 3, 2}) || n.String() != "5 samples, 3 histograms, 2 exemplars" || (Counts{}).String() != "0 samples" {
+	if n := b.Counts(); n != (Counts{Samples: 5, Histograms: 3, Exemplars: 2}) || n.String() != "5 samples, 3 histograms, 2 exemplars" || (Counts{}).String() != "0 samples" {
 		t.Errorf("%+v %s", n, n)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math"
+	"strconv"
 	"time"
 
 	"github.com/shaledb/shale/internal/model"
@@ -17,7 +18,7 @@ func (p *Path) leaveOut(b *model.Batch, dead []bool, res *Result) {
 	if p.o.Limits.MaxAge > 0 {
 		lo = now - int64(p.o.Limits.MaxAge)
 	}
-	if len(dead) == 0 && within(b.Samples.Times, lo, hi) && within(b.Exemplars.Times, lo, hi) {
+	if len(dead) == 0 && within(b.Samples.Times, lo, hi) && within(b.Exemplars.Times, lo, hi) && within(b.Text.Times, lo, hi) {
 		return
 	}
 	b.KeepRows(func(f model.Family, series, row int) bool {
@@ -28,11 +29,17 @@ func (p *Path) leaveOut(b *model.Batch, dead []bool, res *Result) {
 			return false
 		case t < lo:
 			res.Rejected.Add(ReasonTooOld, countRows(f, &c.Rows, row, row+1), func() string {
+				if f == model.Text {
+					return fmt.Sprintf("entry for stream '%s' has timestamp too old: %s, oldest acceptable timestamp is: %s", stream(b, series), seconds(t), seconds(lo))
+				}
 				return fmt.Sprintf("%s at %s is older than %s", culprit(b, series), rfc3339(t), p.o.Limits.MaxAge)
 			})
 			return false
 		case t > hi:
 			res.Rejected.Add(ReasonTooNew, countRows(f, &c.Rows, row, row+1), func() string {
+				if f == model.Text {
+					return fmt.Sprintf("entry for stream '%s' has timestamp too new: %s", stream(b, series), seconds(t))
+				}
 				return fmt.Sprintf("%s at %s is more than %s in the future", culprit(b, series), rfc3339(t), p.o.Limits.MaxFuture)
 			})
 			return false
@@ -59,11 +66,58 @@ func saturate(now int64, d time.Duration) int64 {
 
 func rfc3339(t int64) string { return time.Unix(0, t).UTC().Format(time.RFC3339Nano) }
 
+// seconds writes a time as Loki does where it says that a line is too old or too new.
+func seconds(t int64) string { return time.Unix(0, t).UTC().Format(time.RFC3339) }
+
 // culprit writes the labels of a series for a message.
 func culprit(b *model.Batch, series int) string {
 	var lb model.LabelsBuilder
 	b.BuildLabels(series, &lb)
 	return Describe(&lb)
+}
+
+// stream writes the labels of a stream for a message.
+func stream(b *model.Batch, series int) string {
+	var lb model.LabelsBuilder
+	b.BuildLabels(series, &lb)
+	l, err := lb.Append(nil)
+	if err != nil {
+		return Describe(&lb)
+	}
+	return DescribeStream(l)
+}
+
+// DescribeStream writes the labels of a stream for a message, as Loki does: as many as fit into its examples.
+func DescribeStream(l model.Labels) string {
+	const most = maxExampleBytes - 150 // which is left for what is wrong with them
+	sb := []byte{'{'}
+	for n, v, rest, ok := l.Next(); ok; n, v, rest, ok = rest.Next() {
+		if len(sb) > 1 {
+			sb = append(sb, ", "...)
+		}
+		if len(sb)+len(n)+len(v) > most {
+			sb = append(sb, "..."...)
+			break
+		}
+		if bare(n) {
+			sb = append(sb, n...)
+		} else {
+			sb = strconv.AppendQuote(sb, string(n))
+		}
+		sb = append(sb, '=')
+		sb = strconv.AppendQuote(sb, string(v))
+	}
+	return string(append(sb, '}'))
+}
+
+// bare reports whether a label name can stand without quotes.
+func bare(name []byte) bool {
+	for i, c := range name {
+		if (c|0x20 < 'a' || c|0x20 > 'z') && c != '_' && (i == 0 || c < '0' || c > '9') {
+			return false
+		}
+	}
+	return len(name) > 0
 }
 
 // Describe writes labels for a message: as many as fit into its examples, and of each as much.

@@ -20,6 +20,9 @@ type Limits struct {
 	MaxBuckets int
 	// MaxAge and MaxFuture bound how far a sample may lie from now; a MaxAge of zero accepts any age.
 	MaxAge, MaxFuture time.Duration
+	// TenantLines and TenantLineBytes bound the log lines of one tenant a second, and their bytes; a tenant that has been
+	// silent may be ahead of them by ten seconds' worth. Zero: no bound.
+	TenantLines, TenantLineBytes float64
 }
 
 // MostBuckets is the largest MaxBuckets. With as many positive and negative buckets, spans and bounds a histogram takes

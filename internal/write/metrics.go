@@ -6,8 +6,9 @@ import (
 )
 
 type metrics struct {
-	floats, histograms, exemplars, labels, metadata                          prometheus.Counter
+	floats, histograms, exemplars, labels, metadata, lines, lineBytes        prometheus.Counter
 	discardedSamples, discardedExemplars, discardedMetadata, refusedRequests *prometheus.CounterVec
+	discardedLines, discardedLineBytes                                       *prometheus.CounterVec
 }
 
 func newMetrics(reg prometheus.Registerer, b *budget) *metrics {
@@ -27,11 +28,17 @@ func newMetrics(reg prometheus.Registerer, b *budget) *metrics {
 		floats: samples.WithLabelValues("float"), histograms: samples.WithLabelValues("histogram"),
 		exemplars: counter("shale_write_exemplars_total", "Exemplars acknowledged as durable."),
 		labels:    counter("shale_write_labels_total", "Label sets that travelled with batches because their series were not yet known to be durable."),
+		lines:     counter("shale_write_lines_total", "Log lines acknowledged as durable."),
+		lineBytes: counter("shale_write_line_bytes_total", "Bytes of log lines acknowledged as durable, without their structured metadata."),
 		metadata:  counter("shale_write_metadata_total", "Types, helps and units of metric families that were handed to the store, because they were new or had changed."),
 		discardedSamples: f.NewCounterVec(prometheus.CounterOpts{
 			Name: "shale_write_discarded_samples_total", Help: "Samples left out, by reason."}, []string{"reason"}),
 		discardedExemplars: f.NewCounterVec(prometheus.CounterOpts{
 			Name: "shale_write_discarded_exemplars_total", Help: "Exemplars left out, by reason."}, []string{"reason"}),
+		discardedLines: f.NewCounterVec(prometheus.CounterOpts{
+			Name: "shale_write_discarded_lines_total", Help: "Log lines left out, by reason."}, []string{"reason"}),
+		discardedLineBytes: f.NewCounterVec(prometheus.CounterOpts{
+			Name: "shale_write_discarded_line_bytes_total", Help: "Bytes of log lines left out, by reason."}, []string{"reason"}),
 		discardedMetadata: f.NewCounterVec(prometheus.CounterOpts{
 			Name: "shale_write_discarded_metadata_total", Help: "Metadata of metric families left out, by reason: too_long, invalid, refused by the store."}, []string{"reason"}),
 		refusedRequests: f.NewCounterVec(prometheus.CounterOpts{
@@ -43,6 +50,8 @@ func (m *metrics) stored(n Counts) {
 	m.floats.Add(float64(n.Samples))
 	m.histograms.Add(float64(n.Histograms))
 	m.exemplars.Add(float64(n.Exemplars))
+	m.lines.Add(float64(n.Lines))
+	m.lineBytes.Add(float64(n.LineBytes))
 }
 
 func (m *metrics) discarded(reason string, n Counts) {
@@ -51,5 +60,9 @@ func (m *metrics) discarded(reason string, n Counts) {
 	}
 	if n.Exemplars > 0 {
 		m.discardedExemplars.WithLabelValues(reason).Add(float64(n.Exemplars))
+	}
+	if n.Lines > 0 {
+		m.discardedLines.WithLabelValues(reason).Add(float64(n.Lines))
+		m.discardedLineBytes.WithLabelValues(reason).Add(float64(n.LineBytes))
 	}
 }

@@ -43,14 +43,16 @@ type Options struct {
 
 // Path is the write path of one process. It is safe for concurrent use.
 type Path struct {
-	o       Options
-	creator Creator // nil: creation is not bounded
-	budget  budget
-	gate    gate
-	told    told
-	batches sync.Pool
-	scratch sync.Pool
-	metrics *metrics
+	o        Options
+	creator  Creator // nil: creation is not bounded
+	budget   budget
+	gate     gate
+	told     told
+	watchers watchers
+	rates    rates
+	batches  sync.Pool
+	scratch  sync.Pool
+	metrics  *metrics
 }
 
 // New returns a Path.
@@ -137,24 +139,37 @@ func (p *Path) Push(ctx context.Context, b *model.Batch) (Result, error) {
 	}
 	p.leaveOut(b, s.dead, &res)
 	p.Rejected(res.Rejected) // now, since they have left the batch: it may be pushed again
+	taken, err := p.takeLines(b)
+	if err != nil {
+		return res, err
+	}
+	if err := p.store(ctx, b, s, &res); err != nil {
+		p.giveLines(b.Tenant, taken, res.ByKind)
+		return res, err
+	}
+	return res, nil
+}
+
+// store makes the rows of a batch durable, those of new series when they may be created. Its error is a *Refused.
+func (p *Path) store(ctx context.Context, b *model.Batch, s *scratch, res *Result) error {
 	for tries := 0; ; tries++ {
 		full := p.create(b, s)
 		if full == nil {
 			break
 		}
 		// Those that are known do not wait for the others.
-		if err := p.pushSome(ctx, b, s, &res); err != nil {
-			return res, p.refuse(err, "journal")
+		if err := p.pushSome(ctx, b, s, res); err != nil {
+			return p.refuse(err, "journal")
 		}
 		// A request that waits keeps its memory. If those took all of it, known series of others would have none.
 		if tries == maxAwaits || !p.budget.halfFree() || !p.creator.Await(ctx, full) {
-			return res, p.refuse(full, "series")
+			return p.refuse(full, "series")
 		}
 	}
-	if err := p.append(ctx, b, &res); err != nil {
-		return res, p.refuse(err, "journal")
+	if err := p.append(ctx, b, res); err != nil {
+		return p.refuse(err, "journal")
 	}
-	return res, nil
+	return nil
 }
 
 // append makes all rows of a batch durable and counts them.
@@ -163,6 +178,7 @@ func (p *Path) append(ctx context.Context, b *model.Batch, res *Result) error {
 		if err := p.o.Journal.Append(ctx, b); err != nil {
 			return err
 		}
+		p.watchers.show(b)
 	}
 	stored := countBatch(b)
 	res.ByKind.Add(stored)

@@ -1,6 +1,7 @@
 package write
 
 import (
+	"encoding/binary"
 	"fmt"
 	"strings"
 
@@ -8,7 +9,7 @@ import (
 )
 
 // Reasons for which single samples or series of a request are left out. They are the values of the label `reason` of
-// shale_write_discarded_samples_total and shale_write_discarded_exemplars_total.
+// shale_write_discarded_samples_total, shale_write_discarded_exemplars_total and shale_write_discarded_lines_total.
 const (
 	ReasonTooOld         = "too_old"
 	ReasonTooNew         = "too_far_in_future"
@@ -26,22 +27,32 @@ const (
 	ReasonHistogram      = "invalid_histogram"
 	ReasonTooManyBuckets = "too_many_buckets"
 	ReasonExemplar       = "exemplar_labels_too_long"
+	ReasonLineTooLong    = "line_too_long"
+	ReasonMetadata       = "structured_metadata_invalid"
+	ReasonMetadataLong   = "structured_metadata_too_large"
+	ReasonMetadataMany   = "structured_metadata_too_many"
+	ReasonTemporality    = "delta_temporality"
+	ReasonMetric         = "invalid_metric"
 )
 
 // Counts are numbers of rows by kind.
 type Counts struct {
 	// Samples are floats.
-	Samples, Histograms, Exemplars int
+	Samples, Histograms, Exemplars, Lines int
+	// LineBytes are the bytes of the lines, without their metadata.
+	LineBytes int64
 }
 
 // Total returns the number of rows of all kinds.
-func (c Counts) Total() int { return c.Samples + c.Histograms + c.Exemplars }
+func (c Counts) Total() int { return c.Samples + c.Histograms + c.Exemplars + c.Lines }
 
 // Add adds the counts of o.
 func (c *Counts) Add(o Counts) {
 	c.Samples += o.Samples
 	c.Histograms += o.Histograms
 	c.Exemplars += o.Exemplars
+	c.Lines += o.Lines
+	c.LineBytes += o.LineBytes
 }
 
 // String returns the counts in words: "2 samples, 1 histograms".
@@ -56,6 +67,9 @@ func (c Counts) String() string {
 	if c.Exemplars > 0 {
 		parts = append(parts, fmt.Sprintf("%d exemplars", c.Exemplars))
 	}
+	if c.Lines > 0 {
+		parts = append(parts, fmt.Sprintf("%d lines", c.Lines))
+	}
 	return strings.Join(parts, ", ")
 }
 
@@ -64,6 +78,12 @@ func countRows(f model.Family, r *model.Rows, from, to int) (n Counts) {
 	switch {
 	case f == model.Exemplars:
 		n.Exemplars = to - from
+	case f == model.Text:
+		n.Lines = to - from
+		for i := from; i < to; i++ {
+			length, _ := binary.Uvarint(r.Blob(i))
+			n.LineBytes += int64(length)
+		}
 	case len(r.Kinds) == 0:
 		n.Samples = to - from
 	default:
