@@ -14,15 +14,21 @@ type Memory struct {
 	seq  uint64
 	open atomic.Int64
 
+	reads TextReads
+
 	mu     sync.RWMutex
 	series map[id]*series
+	text   map[id]*textSeries
 	fail   Failure
+	// Of text: lines of a chunk, and chunks of a page.
+	chunkLines, pageChunks int
 }
 
 // Failure makes a source fail. A nil error fails nothing.
 type Failure struct {
-	// Select, Next, Rows and Labels are returned by the calls of that kind; Next and Rows after the first series.
-	Select, Next, Rows, Labels error
+	// Select, Next, Rows and Labels are returned by the calls of that kind; Next and Rows after the first series. Of text,
+	// Rows are its chunks, and Text is returned by reading any of them.
+	Select, Next, Rows, Labels, Text error
 }
 
 type id struct {
@@ -38,7 +44,7 @@ type series struct {
 
 // NewMemory returns an empty source whose rows have the given order.
 func NewMemory(order uint64) *Memory {
-	return &Memory{seq: order, series: map[id]*series{}}
+	return &Memory{seq: order, series: map[id]*series{}, text: map[id]*textSeries{}, chunkLines: 5, pageChunks: 3}
 }
 
 // Fail sets how the source fails from now on.
@@ -88,10 +94,11 @@ func (m *Memory) Apply(b *model.Batch) {
 			l = b.Labels.At(next)
 			next++
 		}
-		for _, f := range model.Families() {
+		for _, f := range model.PointFamilies() {
 			c := b.Columns(f)
 			m.addLocked(id{b.Tenant, b.Signal, k}, l, f, &c.Rows, int(c.Begin(i)), max(int(c.Begin(i)), int(c.End(i))))
 		}
+		m.applyText(b, i, l)
 	}
 }
 
@@ -102,11 +109,15 @@ func (m *Memory) MoveTo(o *Memory) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for at, s := range m.series {
-		for _, f := range model.Families() {
+		for _, f := range model.PointFamilies() {
 			o.addLocked(at, s.labels, f, s.rows.Family(f), 0, s.rows.Family(f).Len())
 		}
 	}
 	clear(m.series)
+	for at, s := range m.text {
+		o.addTextLocked(at, s.labels, s.lines)
+	}
+	clear(m.text)
 }
 
 // Select returns one cursor.
@@ -117,6 +128,14 @@ func (m *Memory) Select(_ context.Context, req *model.Request) ([]model.Cursor, 
 		return nil, m.fail.Select
 	}
 	c := &cursor{m: m, at: -1, rg: req.Range, fail: m.fail}
+	if req.Signal == model.Logs {
+		// Of lines, as everywhere, this gives only the series.
+		for at, s := range m.text {
+			if at.tenant == req.Tenant && at.signal == req.Signal && matches(req.Matchers, s.labels) && s.hasText(req.Range) {
+				c.keys, c.series = append(c.keys, at.key), append(c.series, held{labels: s.labels})
+			}
+		}
+	}
 	for at, s := range m.series {
 		if at.tenant == req.Tenant && at.signal == req.Signal && matches(req.Matchers, s.labels) && in(s.rows.Family(req.Family), req.Range) {
 			c.keys = append(c.keys, at.key)
@@ -176,6 +195,13 @@ func (m *Memory) walk(req *model.Request, fn func(model.Labels) error) error {
 	defer m.mu.RUnlock()
 	if m.fail.Labels != nil {
 		return m.fail.Labels
+	}
+	for at, s := range m.text {
+		if at.tenant == req.Tenant && at.signal == req.Signal && matches(req.Matchers, s.labels) && s.hasText(req.Range) {
+			if err := fn(s.labels); err != nil {
+				return err
+			}
+		}
 	}
 	for at, s := range m.series {
 		if at.tenant != req.Tenant || at.signal != req.Signal || !matches(req.Matchers, s.labels) ||

@@ -1,0 +1,242 @@
+package read
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+// SelectText returns the series with lines that may lie in the request's range, in key order; their family is text, whatever
+// the request says. The request is not kept. The set must be closed, after which no chunk of it may be read; on an error
+// there is none and nothing stays open.
+func (q *Querier) SelectText(ctx context.Context, req *model.Request) (*TextSet, error) {
+	r, ok := q.bound(req)
+	r.Family = model.Text
+	s := &TextSet{req: &r, metrics: q.metrics}
+	if !ok {
+		return s, nil
+	}
+	for _, src := range q.o.Sources {
+		from, ok := src.(TextSource)
+		if !ok {
+			continue
+		}
+		cs, err := from.SelectText(ctx, &r)
+		s.cursors = append(s.cursors, cs...)
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("select: %w", err), s.Close())
+		}
+	}
+	return s, nil
+}
+
+// TextSet walks the series of a request for lines in key order, every key once. It is used by one goroutine; the pages of its
+// chunks may be read by many, until it is closed.
+type TextSet struct {
+	req     *model.Request
+	cursors []model.TextCursor
+	heap    textHeap // those that stand on a later series
+	group   []int    // cursors that stand on the current series
+	metrics *metrics
+
+	started, closed bool
+	key             model.Key
+	labels          model.Labels
+	err             error
+}
+
+// Range is the request's, cut at the horizon of retention: rows of chunks that lie outside of it are not wanted.
+func (s *TextSet) Range() model.TimeRange { return s.req.Range }
+
+// Next moves to the next series. It returns false at the end or on an error.
+func (s *TextSet) Next(ctx context.Context) bool {
+	if s.err != nil || s.closed {
+		return false
+	}
+	if err := ctx.Err(); err != nil {
+		return s.fail(err)
+	}
+	if !s.advance(ctx) || len(s.heap) == 0 {
+		return false
+	}
+	s.key = s.heap[0].key
+	for len(s.heap) > 0 && s.heap[0].key == s.key {
+		s.group = append(s.group, s.heap.pop())
+	}
+	slices.Sort(s.group)
+	if s.chooseLabels(); s.labels == nil {
+		return s.fail(fmt.Errorf("%w: series %s: no source has its labels", model.ErrCorrupt, s.key))
+	}
+	if err := s.req.Quota.TakeSeries(1, int64(len(s.labels))+seriesBytes); err != nil {
+		return s.fail(err)
+	}
+	s.req.Cost.Series.Add(1)
+	return true
+}
+
+// advance moves the cursors of the last series on and puts them back into the heap.
+func (s *TextSet) advance(ctx context.Context) bool {
+	if !s.started {
+		s.started = true
+		for i := range s.cursors {
+			s.group = append(s.group, i)
+		}
+	}
+	for _, i := range s.group {
+		switch c := s.cursors[i]; {
+		case c.Next(ctx):
+			s.heap.push(textStanding{c.Key(), i})
+		case c.Err() != nil:
+			return s.fail(c.Err())
+		}
+	}
+	s.group = s.group[:0]
+	return true
+}
+
+// chooseLabels takes the first labels that any cursor has, and counts those that differ.
+func (s *TextSet) chooseLabels() {
+	s.labels = nil
+	for _, i := range s.group {
+		l := s.cursors[i].Labels()
+		switch {
+		case len(l) == 0:
+		case s.labels == nil:
+			s.labels = l
+		case !bytes.Equal(s.labels, l):
+			s.metrics.collisions.Inc()
+		}
+	}
+}
+
+// Key returns the key of the current series.
+func (s *TextSet) Key() model.Key { return s.key }
+
+// Labels returns the labels of the current series. They are valid until Next.
+func (s *TextSet) Labels() model.Labels { return s.labels }
+
+// Chunks appends the chunks of the current series that may have rows in the range, of all sources, by their least times.
+// Orders are made anew, so that chunks of one order are of one cursor: they do not overlap, and no row of theirs is there
+// twice. Chunks of different orders may overlap and have rows in common; see [TextWalk].
+func (s *TextSet) Chunks(ctx context.Context, dst []model.TextChunk) ([]model.TextChunk, error) {
+	if s.err != nil {
+		return dst, s.err
+	}
+	from := len(dst)
+	type source struct {
+		order  uint64 // as the cursor has it
+		cursor int
+		begin  int
+	}
+	var few [8]source
+	sources := few[:0]
+	for _, i := range s.group {
+		begin := len(dst)
+		var err error
+		if dst, err = s.cursors[i].Chunks(ctx, dst); err != nil {
+			s.fail(fmt.Errorf("series %s: %w", s.key, err))
+			return dst, s.err
+		}
+		if len(dst) > begin {
+			sources = append(sources, source{dst[begin].Order, i, begin})
+		}
+	}
+	if len(sources) == 1 {
+		return dst, nil
+	}
+	for k, x := range sources {
+		end := len(dst)
+		if k+1 < len(sources) {
+			end = sources[k+1].begin
+		}
+		// Blocks of one merge have one order, and may meet if two compactors have merged the same.
+		place := uint64(0)
+		for _, y := range sources {
+			if y.order < x.order || y.order == x.order && y.cursor < x.cursor {
+				place++
+			}
+		}
+		for i := x.begin; i < end; i++ {
+			dst[i].Order = place
+		}
+	}
+	slices.SortStableFunc(dst[from:], func(a, b model.TextChunk) int {
+		return cmp.Or(cmp.Compare(a.Min, b.Min), cmp.Compare(a.Order, b.Order))
+	})
+	return dst, nil
+}
+
+// Err returns the error that ended the walk.
+func (s *TextSet) Err() error { return s.err }
+
+// Close gives up what the set pins. It may be called more than once.
+func (s *TextSet) Close() error {
+	if s.closed {
+		return nil
+	}
+	s.closed = true
+	var errs []error
+	for _, c := range s.cursors {
+		errs = append(errs, c.Close())
+	}
+	return errors.Join(errs...)
+}
+
+func (s *TextSet) fail(err error) bool {
+	s.err = errors.Join(s.err, err)
+	s.heap, s.group = nil, nil
+	return false
+}
+
+// textHeap orders cursors by the key that they stand on.
+type textHeap []textStanding
+
+// textStanding is a cursor, by its place, with the key that it stands on.
+type textStanding struct {
+	key    model.Key
+	cursor int
+}
+
+func (h *textHeap) push(e textStanding) {
+	*h = append(*h, e)
+	s := *h
+	i := len(s) - 1
+	for i > 0 {
+		up := (i - 1) / 2
+		if !e.key.Less(s[up].key) {
+			break
+		}
+		s[i] = s[up]
+		i = up
+	}
+	s[i] = e
+}
+
+func (h *textHeap) pop() (cursor int) {
+	s := *h
+	top, last := s[0].cursor, len(s)-1
+	e := s[last]
+	s = s[:last]
+	*h = s
+	for i := 0; last > 0; {
+		least := 2*i + 1
+		if least+1 < last && s[least+1].key.Less(s[least].key) {
+			least++
+		}
+		if least >= last || !s[least].key.Less(e.key) {
+			s[i] = e
+			break
+		}
+		s[i] = s[least]
+		i = least
+	}
+	return top
+}
