@@ -1,0 +1,328 @@
+package read_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/read"
+	"github.com/shaledb/shale/internal/read/readtest"
+)
+
+func textRequest(r model.TimeRange) *model.Request {
+	req := request(r)
+	req.Signal = model.Logs
+	return req
+}
+
+func drawLines(t *rapid.T) (lines []readtest.Line) {
+	for range rapid.IntRange(0, 25).Draw(t, "lines") {
+		l := readtest.Line{
+			Time: rapid.Int64Range(0, 12).Draw(t, "time"),
+			Text: rapid.SampledFrom([]string{"", "a", "b", "needle", "\x00\xff"}).Draw(t, "text"),
+		}
+		if rapid.IntRange(0, 3).Draw(t, "has metadata") == 0 {
+			l.Metadata = model.LabelsOf("m", rapid.SampledFrom([]string{"x", "y"}).Draw(t, "metadata"))
+		}
+		lines = append(lines, l)
+	}
+	return lines
+}
+
+// walked walks the chunks and returns the lines in the order in which they come.
+func walked(t require, set *read.TextSet, o read.TextWalkOptions) (got []readtest.Line) {
+	ctx := context.Background()
+	chunks, err := set.Chunks(ctx, nil)
+	if err != nil {
+		t.Fatalf("chunks: %v", err)
+	}
+	for i := 1; i < len(chunks); i++ {
+		if chunks[i].Min < chunks[i-1].Min {
+			t.Fatalf("chunk %d begins before the one before it", i)
+		}
+	}
+	w := read.WalkText(chunks, o)
+	defer w.Close()
+	for w.Next(ctx) {
+		rows, from, to := w.Rows()
+		if from >= to {
+			t.Fatalf("a stretch of no rows")
+		}
+		piece := make([]readtest.Line, 0, to-from)
+		for i := from; i < to; i++ {
+			l := readtest.Line{Time: rows.Times[i]}
+			if o.Want&model.WantLines != 0 {
+				l.Text = string(rows.Line(i))
+			}
+			if o.Want&model.WantMetadata != 0 && rows.MetadataAt(i) != nil {
+				l.Metadata = slices.Clone(rows.MetadataAt(i))
+			}
+			piece = append(piece, l)
+		}
+		if o.Backward {
+			slices.Reverse(piece)
+		}
+		got = append(got, piece...)
+	}
+	if err := w.Err(); err != nil {
+		t.Fatalf("walk: %v", err)
+	}
+	return got
+}
+
+// TestTextWalk compares walks over random sources with a list that is sorted by the rule.
+func TestTextWalk(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		orders := rapid.Permutation([]uint64{1, 2, 3, 4}).Draw(t, "orders")
+		if rapid.IntRange(0, 3).Draw(t, "one order") == 0 {
+			orders = []uint64{7, 7, 7, 7} // as blocks of two merges of the same may have: the one that is asked first comes first
+		}
+		arrived := map[int]map[uint64][]readtest.Line{}
+		srcs := make([]read.Source, 4)
+		for s := range srcs {
+			m := readtest.NewMemory(orders[s])
+			m.SetTextPage(rapid.IntRange(1, 6).Draw(t, "chunk"), rapid.IntRange(1, 3).Draw(t, "page"))
+			srcs[s] = m
+			for i := range 3 {
+				lines := drawLines(t)
+				m.AddText(tenant, keyFor(i), labelsFor(i), lines...)
+				if arrived[i] == nil {
+					arrived[i] = map[uint64][]readtest.Line{}
+				}
+				arrived[i][orders[s]] = append(arrived[i][orders[s]], lines...)
+			}
+		}
+		rg := allTime
+		if rapid.Bool().Draw(t, "bounded") {
+			rg.Min = rapid.Int64Range(-2, 12).Draw(t, "min")
+			rg.Max = rg.Min + rapid.Int64Range(0, 8).Draw(t, "width")
+		}
+		o := read.TextWalkOptions{Range: rg, Backward: rapid.Bool().Draw(t, "backward"), Quota: new(model.Quota)}
+		o.Want = model.TextWant(rapid.IntRange(0, 3).Draw(t, "want"))
+		set, err := read.New(read.Options{Sources: srcs}).SelectText(context.Background(), textRequest(rg))
+		if err != nil {
+			t.Fatalf("select: %v", err)
+		}
+		defer set.Close()
+		got := map[string][]readtest.Line{}
+		for set.Next(context.Background()) {
+			if lines := walked(t, set, o); len(lines) > 0 {
+				got[set.Labels().String()] = lines
+			}
+		}
+		if set.Err() != nil {
+			t.Fatalf("set: %v", set.Err())
+		}
+		want := map[string][]readtest.Line{}
+		for i, by := range arrived {
+			if lines := expected(by, o); len(lines) > 0 {
+				want[labelsFor(i).String()] = lines
+			}
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Fatalf("%+v: -want +got\n%s", o, d)
+		}
+	})
+}
+
+// expected applies the rule: by (time, order, arrival), what is equal once, the first.
+func expected(by map[uint64][]readtest.Line, o read.TextWalkOptions) (want []readtest.Line) {
+	var all []readtest.Line
+	for order := range uint64(8) {
+		all = append(all, by[order]...)
+	}
+	slices.SortStableFunc(all, func(a, b readtest.Line) int { return int(a.Time - b.Time) })
+	seen := map[string]bool{}
+	for _, l := range all {
+		if id := fmt.Sprintf("%d %q %q", l.Time, l.Text, l.Metadata); o.Range.Contains(l.Time) && !seen[id] {
+			seen[id] = true
+			if o.Want&model.WantLines == 0 {
+				l.Text = ""
+			}
+			if o.Want&model.WantMetadata == 0 {
+				l.Metadata = nil
+			}
+			want = append(want, l)
+		}
+	}
+	if o.Backward {
+		slices.Reverse(want)
+	}
+	return want
+}
+
+// What a walk holds is given back, whether it ends or is closed in the middle, and pages are released.
+func TestTextWalkGivesBack(t *testing.T) {
+	var srcs []read.Source
+	for order := range uint64(3) {
+		m := readtest.NewMemory(order)
+		srcs = append(srcs, m)
+		for i := range int64(100) {
+			m.AddText(tenant, keyFor(1), labelsFor(1), readtest.Line{Time: i / 10, Text: fmt.Sprint("line ", i+int64(order)*5)})
+		}
+	}
+	for _, steps := range []int{0, 1, 3, 20, 1000} {
+		for _, backward := range []bool{false, true} {
+			pool := &model.QueryPool{MaxBytes: 1 << 20}
+			req := textRequest(allTime)
+			req.Quota = &model.Quota{Pool: pool}
+			set, err := read.New(read.Options{Sources: srcs}).SelectText(context.Background(), req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			set.Next(context.Background())
+			before := pool.Used() // the series
+			chunks, err := set.Chunks(context.Background(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w := read.WalkText(chunks, read.TextWalkOptions{Range: allTime, Want: model.WantLines, Backward: backward, Quota: req.Quota})
+			for range steps {
+				if !w.Next(context.Background()) {
+					break
+				}
+			}
+			w.Close()
+			for _, c := range chunks {
+				if steps < 1000 {
+					c.Page.Release() // chunks that were only looked at
+				}
+			}
+			if got := pool.Used(); got != before {
+				t.Errorf("%d steps: %d bytes are held, before it were %d", steps, got, before)
+			}
+			if err := set.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+func TestTextClusters(t *testing.T) {
+	m := readtest.NewMemory(1)
+	m.SetTextPage(1, 1)
+	for i := range int64(5) {
+		m.AddText(tenant, keyFor(1), labelsFor(1), readtest.Line{Time: i / 2, Text: fmt.Sprint(i)})
+	}
+	set, err := read.New(read.Options{Sources: []read.Source{m}}).SelectText(context.Background(), textRequest(allTime))
+	if err != nil || !set.Next(context.Background()) {
+		t.Fatal(err)
+	}
+	defer set.Close()
+	chunks, err := set.Chunks(context.Background(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for group := range read.TextClusters(chunks) {
+		got = append(got, fmt.Sprint(group[0].Min, "-", group[len(group)-1].Max, ":", len(group)))
+	}
+	if s := strings.Join(got, " "); s != "0-0:2 1-1:2 2-2:1" {
+		t.Errorf("groups %s", s)
+	}
+	n := 0
+	for group := range read.TextClusters(chunks) {
+		n += len(group)
+	}
+	if n != len(chunks) {
+		t.Errorf("%d of %d chunks are in groups", n, len(chunks))
+	}
+}
+
+func TestTextErrors(t *testing.T) {
+	bad := fmt.Errorf("%w: away", model.ErrTransient)
+	for _, f := range []readtest.Failure{{Select: bad}, {Next: bad}, {Rows: bad}, {Text: bad}} {
+		m, other := readtest.NewMemory(1), readtest.NewMemory(2)
+		for i := range 3 {
+			for _, s := range []*readtest.Memory{m, other} {
+				s.AddText(tenant, keyFor(i), labelsFor(i), readtest.Line{Time: 1, Text: "a"})
+			}
+		}
+		m.Fail(f)
+		err := func() error {
+			ctx := context.Background()
+			set, err := read.New(read.Options{Sources: []read.Source{other, m}}).SelectText(ctx, textRequest(allTime))
+			if err != nil {
+				return err
+			}
+			defer set.Close()
+			for set.Next(ctx) {
+				chunks, err := set.Chunks(ctx, nil)
+				if err != nil {
+					return err
+				}
+				w := read.WalkText(chunks, read.TextWalkOptions{Range: allTime, Want: model.WantLines})
+				defer w.Close()
+				for w.Next(ctx) {
+				}
+				if w.Err() != nil {
+					return w.Err()
+				}
+			}
+			return set.Err()
+		}()
+		if !errors.Is(err, model.ErrTransient) {
+			t.Errorf("%+v: %v", f, err)
+		}
+		if m.Open() != 0 || other.Open() != 0 {
+			t.Errorf("%+v: cursors stay open", f)
+		}
+	}
+}
+
+// Lines older than the retention are not shown, nor are the series that have no others.
+func TestTextRetention(t *testing.T) {
+	m := readtest.NewMemory(1)
+	m.SetTextPage(10, 1)
+	m.AddText(tenant, keyFor(1), labelsFor(1), readtest.Line{Time: 10, Text: "old"})
+	m.AddText(tenant, keyFor(2), labelsFor(2), readtest.Line{Time: 10, Text: "old"}, readtest.Line{Time: 90, Text: "new"})
+	q := read.New(read.Options{Sources: []read.Source{m}, Retention: 50 * time.Nanosecond, Now: func() int64 { return 100 }})
+	set, err := q.SelectText(context.Background(), textRequest(allTime))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer set.Close()
+	for set.Next(context.Background()) {
+		if set.Key() != keyFor(2) {
+			t.Errorf("series %s is shown", set.Labels())
+		}
+		got := walked(t, set, read.TextWalkOptions{Range: set.Range(), Want: model.WantLines})
+		if len(got) != 1 || got[0].Text != "new" {
+			t.Errorf("%v", got)
+		}
+	}
+}
+
+func TestFetchText(t *testing.T) {
+	m := readtest.NewMemory(1)
+	m.SetTextPage(1, 1)
+	for i := range int64(5) {
+		m.AddText(tenant, keyFor(1), labelsFor(1), readtest.Line{Time: i, Text: fmt.Sprint(i)})
+	}
+	set, err := read.New(read.Options{Sources: []read.Source{m}}).SelectText(context.Background(), textRequest(allTime))
+	if err != nil || !set.Next(context.Background()) {
+		t.Fatal(err)
+	}
+	defer set.Close()
+	chunks, err := set.Chunks(context.Background(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pages []model.TextPage
+	for _, c := range chunks {
+		pages = append(pages, c.Page)
+	}
+	n := int64(len(pages))
+	read.FetchText(context.Background(), pages, model.WantLines)
+	if got := m.TextReads().Fetched.Load(); got != n {
+		t.Errorf("%d pages were told of, of %d", got, n)
+	}
+}
