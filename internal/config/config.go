@@ -23,6 +23,7 @@ type Config struct {
 	Limits Limits `embed:"" prefix:"limits." name:"limits"`
 	Query  Query  `embed:"" prefix:"query." name:"query"`
 	Store  Store  `embed:"" prefix:"store." name:"store"`
+	Lines  Lines  `embed:"" prefix:"lines." name:"lines"`
 	Log    Log    `embed:"" prefix:"log." name:"log"`
 
 	// MemoryBytes, DiskBytes, InflightBytes (of limits.inflight-bytes) and QueryBytes (of query.max-bytes) are the shares in
@@ -52,6 +53,11 @@ type Limits struct {
 	Families     int   `name:"metadata-families" default:"10000" placeholder:"N" help:"Most metric families of one tenant whose type, help and unit are kept."`
 	FamilyBytes  Size  `name:"metadata-tenant-bytes" default:"4MiB" placeholder:"SIZE" help:"Most bytes of these texts of one tenant."`
 	AboutBytes   Size  `name:"metadata-bytes" default:"16MiB" placeholder:"SIZE" help:"Most bytes of these texts of all tenants."`
+	LineBytes    Size  `name:"line-bytes" default:"256KiB" placeholder:"SIZE" help:"Longest log line."`
+	MetaBytes    Size  `name:"line-metadata-bytes" default:"64KiB" placeholder:"SIZE" help:"Most bytes of the structured metadata of one log line: names and values."`
+	MetaEntries  int   `name:"line-metadata-entries" default:"128" placeholder:"N" help:"Most entries of the structured metadata of one log line."`
+	TenantLines  int64 `name:"tenant-lines" default:"0" placeholder:"N" help:"Most log lines a second of each tenant, with a burst of as many as ten seconds allow. 0: no limit."`
+	TenantText   Size  `name:"tenant-line-bytes" default:"0" placeholder:"SIZE" help:"Most bytes of log lines a second of each tenant, with a burst of as many as ten seconds allow. 0: no limit."`
 	Tenants      int   `name:"tenants" default:"10000" placeholder:"N" help:"Most tenants. Writes of further ones are refused."`
 	Connections  int   `name:"connections" default:"1024" placeholder:"N" help:"Most connections that each listener keeps open at one time; further ones wait (HTTP) or are closed (Graphite)."`
 }
@@ -62,6 +68,7 @@ type Query struct {
 	Concurrency int      `name:"max-concurrent" default:"16" placeholder:"N" help:"Queries that run at one time; further ones wait."`
 	MaxSeries   int64    `name:"max-series" default:"2000000" placeholder:"N" help:"Most series that one query may select. 0: no limit."`
 	MaxSamples  int64    `name:"max-samples" default:"50000000" placeholder:"N" help:"Most samples that one query may read or hold. 0: no limit."`
+	MaxLines    int      `name:"max-lines" default:"5000" placeholder:"N" help:"Most log lines that one query may ask for."`
 	MaxBytes    Share    `name:"max-bytes" default:"25%" placeholder:"SIZE" help:"Most memory that one query may hold: a size or a share of the memory budget."`
 }
 
@@ -71,6 +78,12 @@ type Store struct {
 	Grace       Duration `name:"grace" default:"10m" placeholder:"TIME" help:"How long after its end a window takes samples before its block is made."`
 	LateAge     Duration `name:"late-age" default:"1h" placeholder:"TIME" help:"Age at which samples that came after the block of their window are made a block of their own."`
 	CompactRate Size     `name:"compact-bytes-per-second" default:"0" placeholder:"SIZE" help:"Most bytes a second that compaction reads and writes. 0: no limit."`
+}
+
+// Lines says what is added to log lines that are received.
+type Lines struct {
+	ServiceName   Switch `name:"service-name" default:"on" placeholder:"on|off" help:"Give streams without the label service_name one, of the first label that names an application, or unknown_service."`
+	DetectedLevel Switch `name:"detected-level" default:"on" placeholder:"on|off" help:"Give lines the structured metadata detected_level, of a label, of metadata, or of the line."`
 }
 
 // Log says what is logged, and how.

@@ -106,10 +106,11 @@ func (s Share) Of(whole int64) int64 {
 // IsPart reports whether the share was given as a percentage.
 func (s Share) IsPart() bool { return s.percent != 0 }
 
-// Level is the name of a log level, Format that of a form of log lines.
+// Level is the name of a log level, Format that of a form of log lines, Switch is "on" or "off".
 type (
 	Level  string
 	Format string
+	Switch string
 )
 
 // UnmarshalText reads a level.
@@ -123,6 +124,15 @@ func (f *Format) UnmarshalText(text []byte) error {
 	*f = Format(text)
 	return oneOf(string(text), "text", "json")
 }
+
+// UnmarshalText reads a switch.
+func (s *Switch) UnmarshalText(text []byte) error {
+	*s = Switch(text)
+	return oneOf(string(text), "on", "off")
+}
+
+// On reports whether the switch is on.
+func (s Switch) On() bool { return s == "on" }
 
 func oneOf(s string, allowed ...string) error {
 	for _, a := range allowed {

@@ -73,8 +73,15 @@ func rules() []rule {
 		{"limits.metadata-families", atLeast(func(c *Config) int64 { return int64(c.Limits.Families) }, 1)},
 		{"limits.metadata-tenant-bytes", atLeast(func(c *Config) int64 { return int64(c.Limits.FamilyBytes) }, 1<<10)},
 		{"limits.metadata-bytes", atLeast(func(c *Config) int64 { return int64(c.Limits.AboutBytes) }, 1<<10)},
+		// A stored value has at most 1 MiB, and a line is one with its metadata.
+		{"limits.line-bytes", between(func(c *Config) int64 { return int64(c.Limits.LineBytes) }, 1<<10, 768<<10)},
+		{"limits.line-metadata-bytes", between(func(c *Config) int64 { return int64(c.Limits.MetaBytes) }, 0, 128<<10)},
+		{"limits.line-metadata-entries", between(func(c *Config) int64 { return int64(c.Limits.MetaEntries) }, 0, 1024)},
+		{"limits.tenant-lines", atLeast(func(c *Config) int64 { return c.Limits.TenantLines }, 0)},
+		{"limits.tenant-line-bytes", atLeast(func(c *Config) int64 { return int64(c.Limits.TenantText) }, 0)},
 		{"limits.tenants", between(func(c *Config) int64 { return int64(c.Limits.Tenants) }, 1, 1<<16-1)},
 		{"limits.connections", atLeast(func(c *Config) int64 { return int64(c.Limits.Connections) }, 1)},
+		{"query.max-lines", atLeast(func(c *Config) int64 { return int64(c.Query.MaxLines) }, 1)},
 		{"query.timeout", func(c *Config) error {
 			if c.Query.Timeout == 0 {
 				return errors.New("0 would end every query at once")
