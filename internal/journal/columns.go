@@ -14,6 +14,7 @@ const (
 	columnDeltas = 2 // zigzag varints of the difference to the row before
 	columnRaw    = 3 // 8 bytes each, little-endian; kinds: one byte each
 	columnKinds  = 4 // a column of kinds, and then values of those kinds
+	columnLines  = 5 // lengths of values of the kind text, and all their bytes
 )
 
 // The ways in which the numbers of rows of the series are stored.
@@ -24,7 +25,7 @@ const (
 )
 
 // appendRows stores the rows of one family of so many series.
-func appendRows(dst []byte, c *model.Columns, series int) []byte {
+func appendRows(dst []byte, f model.Family, c *model.Columns, series int) []byte {
 	single := oneRowEach(c, series)
 	if single {
 		dst = append(dst, countsOne)
@@ -36,6 +37,9 @@ func appendRows(dst []byte, c *model.Columns, series int) []byte {
 	// vouch for.
 	dst = appendTimes(dst, c.Times, single)
 	dst = appendTimes(dst, c.Starts, single)
+	if f == model.Text {
+		return appendLines(dst, &c.Rows)
+	}
 	if slices.ContainsFunc(c.Kinds, func(k model.Kind) bool { return k != model.KindFloat }) {
 		return appendBlobs(dst, &c.Rows)
 	}

@@ -9,8 +9,8 @@ import (
 
 // DecodeBatch fills b from a record and keeps nothing of src. Errors are of class corrupt; then b holds nothing that
 // may be used. The memory that it takes is at most a small multiple of the size of src, whatever src says, and for labels
-// mostSpread times that size. Labels, histograms and exemplars are copied and not looked into, as everywhere below the
-// write path.
+// mostSpread times that size, and for lines maxLineBytes. Labels, histograms, exemplars and lines are copied and not looked
+// into, as everywhere below the write path.
 func DecodeBatch(src []byte, b *model.Batch) error {
 	// The tenant of one record is mostly that of the record before.
 	tenant := b.Tenant
@@ -115,7 +115,7 @@ func (d *decoder) section(kind byte, body []byte) {
 		s.labels()
 	case sharedSection:
 		s.sharedLabels()
-	case rowsSection + byte(model.Samples), rowsSection + byte(model.Exemplars):
+	case rowsSection + byte(model.Samples), rowsSection + byte(model.Exemplars), rowsSection + byte(model.Text):
 		s.rows(model.Family(kind - rowsSection))
 	default:
 		s.fail("section %d is not known", kind)

@@ -119,6 +119,10 @@ func (d *decoder) values(r *model.Rows, rows int, f model.Family) {
 	kind := d.take(1)
 	switch {
 	case d.err != nil:
+	case (kind[0] == columnLines) != (f == model.Text):
+		d.fail("values of kind %d in family %d", kind[0], f)
+	case kind[0] == columnLines:
+		d.lines(r, rows)
 	case kind[0] == columnKinds:
 		if d.kinds(r, rows, f); d.err == nil {
 			d.blobs(r)

@@ -35,7 +35,7 @@ func EncodeBatch(dst []byte, b *model.Batch) []byte {
 	for _, f := range model.Families() {
 		if c := b.Columns(f); c.Len() > 0 {
 			dst = beginSection(dst, rowsSection+byte(f))
-			dst = endSection(appendRows(dst, c, len(b.Keys)), len(dst))
+			dst = endSection(appendRows(dst, f, c, len(b.Keys)), len(dst))
 		}
 	}
 	return dst

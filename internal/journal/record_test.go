@@ -31,6 +31,7 @@ func drawBatch(t *rapid.T) *model.Batch {
 	single, equal, starts := rapid.Bool().Draw(t, "single"), rapid.Bool().Draw(t, "equal"), rapid.Bool().Draw(t, "starts")
 	histograms := rapid.SampledFrom([]int{0, 0, 1, 2}).Draw(t, "histograms") // none, some, all
 	exemplars := rapid.SampledFrom([]int{0, 0, 1, 10}).Draw(t, "exemplars")  // one series of so many has some
+	lines := rapid.SampledFrom([]int{0, 0, 1, 10}).Draw(t, "lines")
 	blob := rapid.SliceOfN(rapid.Byte(), 0, 40)
 	at := time.Draw(t, "at")
 	for range rapid.IntRange(0, 20).Draw(t, "series") {
@@ -57,12 +58,28 @@ func drawBatch(t *rapid.T) *model.Batch {
 				b.Exemplars.AppendBlob(time.Draw(t, "seen"), model.KindExemplar, blob.Draw(t, "exemplar"), 0)
 			}
 		}
+		if lines > 0 && rapid.IntRange(1, lines).Draw(t, "line") == 1 {
+			for range rapid.IntRange(1, 3).Draw(t, "number") {
+				b.Text.AppendBlob(time.Draw(t, "written"), model.KindText, drawLine(t), 0)
+			}
+		}
 		b.EndSeries(model.Key{Hi: rapid.Uint64().Draw(t, "hi"), Lo: rapid.Uint64().Draw(t, "lo")})
 		if rapid.Bool().Draw(t, "labelled") {
 			b.Labels.Append(uint32(len(b.Keys)-1), drawLabels(t))
 		}
 	}
 	return b
+}
+
+// drawLine draws lines that have much in common, little, or nothing.
+func drawLine(t *rapid.T) []byte {
+	if rapid.Bool().Draw(t, "random") {
+		return rapid.SliceOfN(rapid.Byte(), 0, 100).Draw(t, "noise")
+	}
+	return model.AppendLine(nil, &model.Line{
+		Text:     []byte(strings.Repeat(rapid.SampledFrom([]string{"GET /index.html ", "error: ", ""}).Draw(t, "text"), rapid.IntRange(0, 20).Draw(t, "times"))),
+		Metadata: model.LabelsOf("trace_id", rapid.StringN(0, 10, -1).Draw(t, "trace")),
+	})
 }
 
 // drawLabels draws label sets that share labels, and now and then bytes that are none, which the journal does not look into.
@@ -176,6 +193,57 @@ func exemplarsBatch() *model.Batch {
 	return b
 }
 
+// linesBatch has lines of two series of three, enough of them to be worth a block.
+func linesBatch() *model.Batch {
+	b := &model.Batch{Tenant: "t", Signal: model.Logs}
+	for i := range 3 {
+		for at := range 2*(i%2) + i/2 {
+			b.Text.AppendBlob(1_700_000_000_000_000_000+int64(at), model.KindText, model.AppendLine(nil, &model.Line{
+				Text:     []byte("level=info msg=\"request completed\" status=200 duration=12ms\xff\x00"),
+				Metadata: model.LabelsOf("trace_id", "a1"),
+			}), 0)
+		}
+		b.EndSeries(model.Key{Lo: uint64(i)})
+	}
+	return b
+}
+
+// fewLinesBatch has a line that is stored as it is.
+func fewLinesBatch() *model.Batch {
+	b := &model.Batch{Tenant: "t", Signal: model.Logs}
+	b.Text.AppendBlob(1000, model.KindText, model.AppendLine(nil, &model.Line{Text: []byte("hello")}), 0)
+	b.Text.AppendBlob(1000, model.KindText, model.AppendLine(nil, &model.Line{}), 0)
+	b.EndSeries(model.Key{Lo: 1})
+	return b
+}
+
+// TestLinesApart: lines that do not lie one behind the other, as after some were dropped, are stored like any others.
+func TestLinesApart(t *testing.T) {
+	b := &model.Batch{Tenant: "t", Signal: model.Logs}
+	want := &model.Batch{Tenant: "t", Signal: model.Logs}
+	for i := range 100 {
+		blob := model.AppendLine(nil, &model.Line{Text: []byte(strings.Repeat("the same ", 10) + fmt.Sprint(i))})
+		b.Text.AppendBlob(int64(i), model.KindText, blob, 0)
+		b.EndSeries(model.Key{Lo: uint64(i)})
+		if i%3 == 1 {
+			want.Text.AppendBlob(int64(i), model.KindText, blob, 0)
+			want.EndSeries(model.Key{Lo: uint64(i)})
+		}
+	}
+	b.KeepRows(func(_ model.Family, _, row int) bool { return row%3 == 1 })
+	record := EncodeBatch(nil, b)
+	if len(record) > len(want.Text.Bytes) {
+		t.Errorf("%d bytes for %d of lines", len(record), len(want.Text.Bytes))
+	}
+	var got model.Batch
+	if err := DecodeBatch(record, &got); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, &got, cmpopts.EquateEmpty()); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // TestGolden keeps version 1 as it is: records that were written once are read for ever.
 func TestGolden(t *testing.T) {
 	single := &model.Batch{Tenant: "t", Signal: model.Logs}
@@ -184,12 +252,15 @@ func TestGolden(t *testing.T) {
 	for name, b := range map[string]*model.Batch{
 		"mixed": goldenBatch(), "equal": single, "empty": {Signal: model.Metrics},
 		"kinds": kindsBatch(), "exemplars": exemplarsBatch(), "shared": sharedBatch(),
+		"few_lines": fewLinesBatch(),
+		// A block that another version of the library, or another processor, may make otherwise.
+		"lines": linesBatch(),
 		// A section that is written no more.
 		"whole_labels": goldenBatch(),
 	} {
 		t.Run(name, func(t *testing.T) {
 			want := goldenRecord(t, name)
-			if got := EncodeBatch(nil, b); string(got) != string(want) && name != "whole_labels" {
+			if got := EncodeBatch(nil, b); string(got) != string(want) && name != "whole_labels" && name != "lines" {
 				t.Errorf("encoded\n%swanted\n%s", hex.Dump(got), hex.Dump(want))
 			}
 			var got model.Batch
@@ -257,6 +328,13 @@ func TestDecodeRefuses(t *testing.T) {
 		"kinds of what kind":       rowsRecord(0x11, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 7, 1, 0),
 		"few of more series":       rowsRecord(0x12, 2, 1, 1, 1, 2, 0, 0, 4, 1, 2, 0),
 		"few with no rows":         rowsRecord(0x12, 2, 1, 0, 0, 2, 0, 0, 4, 1, 2, 0),
+		"lines of kinds":           rowsRecord(0x13, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 1, 3, 0),
+		"text among samples":       rowsRecord(0x11, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0),
+		"lines cut short":          rowsRecord(0x13, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 5, 2, 0, 'a'),
+		"lines too long":           rowsRecord(0x13, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 5, 1, 0, 'a', 'b'),
+		"lines from air":           rowsRecord(0x13, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 5, 0xff, 0xff, 0xff, 0x7f, 1, 0xff, 0xff, 0xff, 0x7f, 0),
+		"lines of what codec":      rowsRecord(0x13, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 5, 0, 2),
+		"lines of another length":  rowsRecord(0x13, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 5, 2, 1, 1, 0, 'a'),
 		"few with rows from air":   rowsRecord(0x12, 2, 1, 0, 0xff, 0xff, 0xff, 0x7f, 2, 0, 0, 4, 1, 2, 0),
 	} {
 		if err := DecodeBatch(rec, &b); !errors.Is(err, model.ErrCorrupt) {
@@ -282,6 +360,8 @@ func FuzzDecodeBatch(f *testing.F) {
 	f.Add(EncodeBatch(nil, exemplarsBatch()))
 	f.Add(EncodeBatch(nil, sharedBatch()))
 	f.Add(goldenRecord(f, "whole_labels"))
+	f.Add(EncodeBatch(nil, linesBatch()))
+	f.Add(EncodeBatch(nil, fewLinesBatch()))
 	f.Fuzz(func(t *testing.T, src []byte) {
 		var b, again model.Batch
 		if err := DecodeBatch(src, &b); err != nil {
@@ -291,7 +371,7 @@ func FuzzDecodeBatch(f *testing.F) {
 			return
 		}
 		if n := b.Rows(); n > len(src) || len(b.Keys) > len(src)/model.KeyBytes ||
-			len(b.Labels.Bytes) > mostSpread*len(src) || len(b.Samples.Bytes)+len(b.Exemplars.Bytes) > len(src) {
+			len(b.Labels.Bytes) > mostSpread*len(src) || len(b.Samples.Bytes)+len(b.Exemplars.Bytes) > len(src) || len(b.Text.Bytes) > maxLineBytes {
 			t.Fatalf("%d bytes gave %d rows", len(src), n)
 		}
 		record := EncodeBatch(nil, &b)
@@ -349,8 +429,22 @@ func histograms(n int) *model.Batch {
 	return b
 }
 
+// logs is what an agent sends: lines of a few streams.
+func logs(n int) *model.Batch {
+	b := &model.Batch{Tenant: "anonymous", Signal: model.Logs}
+	for i := range n {
+		b.Text.AppendBlob(1_700_000_000_000_000_000+int64(i)*1_000_000, model.KindText, model.AppendLine(nil, &model.Line{
+			Text: fmt.Appendf(nil, `{"level":"info","ts":%d,"caller":"server.go:%d","msg":"request completed","path":"/api/v1/items/%x","status":200}`, i, i%97, i*7919),
+		}), 0)
+		if i%50 == 49 || i == n-1 {
+			b.EndSeries(model.Key{Hi: uint64(i) << 40, Lo: uint64(i)})
+		}
+	}
+	return b
+}
+
 func TestEncodeAllocates(t *testing.T) {
-	for _, b := range map[string]*model.Batch{"floats": mixed(2000), "histograms": histograms(500), "labels": fresh(500)} {
+	for _, b := range map[string]*model.Batch{"floats": mixed(2000), "histograms": histograms(500), "labels": fresh(500), "lines": logs(500)} {
 		buf := []byte(nil)
 		alloctest.AtMost(t, 0, 20, func() { buf = EncodeBatch(buf[:0], b) })
 		var got model.Batch
@@ -363,7 +457,7 @@ func TestEncodeAllocates(t *testing.T) {
 }
 
 func BenchmarkEncodeBatch(b *testing.B) {
-	for name, batch := range map[string]*model.Batch{"scrape": scrape(2000), "mixed": mixed(2000), "new": fresh(2000)} {
+	for name, batch := range map[string]*model.Batch{"scrape": scrape(2000), "mixed": mixed(2000), "new": fresh(2000), "lines": logs(2000)} {
 		b.Run(name, func(b *testing.B) {
 			buf := []byte(nil)
 			for b.Loop() {
@@ -376,7 +470,7 @@ func BenchmarkEncodeBatch(b *testing.B) {
 }
 
 func BenchmarkDecodeBatch(b *testing.B) {
-	for name, batch := range map[string]*model.Batch{"mixed": mixed(2000), "new": fresh(2000)} {
+	for name, batch := range map[string]*model.Batch{"mixed": mixed(2000), "new": fresh(2000), "lines": logs(2000)} {
 		b.Run(name, func(b *testing.B) {
 			buf := EncodeBatch(nil, batch)
 			var batch model.Batch
