@@ -1,0 +1,19 @@
+// Package syntax reads LogQL: it turns the text of a query into a tree of typed nodes, and a tree into text.
+//
+// It owns the grammar, the texts of the errors, and what can be said of a query by looking at it alone: that a selector
+// selects something, that an aggregation fits what it aggregates, that regular expressions are valid and small enough to
+// be compiled. It never runs a stage and never looks at a line.
+//
+// The language is that of Loki, to the letter: what Loki accepts is accepted, what it refuses is refused with its text,
+// and a tree prints as Loki prints it. Where Loki is silently wrong, this package is not; those places are:
+//
+//   - A number that cannot be read (0x10, 1e999) in a label filter is an error; Loki compares with 0 or infinity.
+//   - |= "a" or ip("1.2.3.4") or "b" keeps all three; Loki forgets the address.
+//   - Text that a tree prints gives the same tree again. Loki rounds sizes (1234KB to 1.2MB) and the value of vector(), and
+//     leaves out ignoring() before group_left; where its text would mean something else, the exact text is printed. In
+//     a long query that is laid out over several lines Loki loses what stands behind the or of a line filter.
+//   - Of several errors in one query the first one is reported; Loki may report a later one.
+//   - Queries are bounded in depth and in the cost of their regular expressions.
+//   - variants(...) of (...), which is switched off in Loki and was removed again, does not exist, and its words are names
+//     like others.
+package syntax
