@@ -145,7 +145,7 @@ func (f *fleet) verify(t fataler, until int64, lateUntil int64) (rows int) {
 		streams = append(streams, r.Stream())
 	}
 	seen := 0
-	err := part.Merge(ctx, streams, func(tenant string, k model.Key, l model.Labels, r *model.SeriesRows) error {
+	err := part.Merge(ctx, streams, func(tenant string, k model.Key, l model.Labels, r *model.SeriesRows, _ []part.Text) error {
 		i, series := seen/fleetSeries, seen%fleetSeries
 		if tenant != f.names[i] || k != f.keys[series] || !bytes.Equal(l, f.series[series]) {
 			t.Fatalf("series %s %s of %s", k, l, tenant)

@@ -122,6 +122,7 @@ func (c *chain) Tenant() string          { return c.stream.Tenant() }
 func (c *chain) Key() model.Key          { return c.stream.Key() }
 func (c *chain) Labels() model.Labels    { return c.stream.Labels() }
 func (c *chain) Rows() *model.SeriesRows { return c.stream.Rows() }
+func (c *chain) Text() part.Text         { return c.stream.Text() }
 func (c *chain) Err() error              { return c.err }
 
 // reader opens a block and compares it with what the catalogue says.

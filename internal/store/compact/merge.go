@@ -188,7 +188,7 @@ func (m *merge) weigh(most int64) ([]int64, error) {
 }
 
 // add takes a merged series and distributes its rows over the cells of the pass.
-func (m *merge) add(tenant string, k model.Key, l model.Labels, rows *model.SeriesRows) error {
+func (m *merge) add(tenant string, k model.Key, l model.Labels, rows *model.SeriesRows, _ []part.Text) error {
 	if tenant != m.tenant {
 		if err := m.endTenant(); err != nil {
 			return err

@@ -3,6 +3,7 @@ package head
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/shaledb/shale/internal/model"
@@ -122,7 +123,7 @@ func (h *Head) writePart(ctx context.Context, o part.WriterOptions, k kind, g gr
 	if err != nil {
 		return err
 	}
-	err = part.Merge(ctx, inputs, func(tenant string, key model.Key, l model.Labels, rows *model.SeriesRows) error {
+	err = part.Merge(ctx, inputs, func(tenant string, key model.Key, l model.Labels, rows *model.SeriesRows, text []part.Text) error {
 		if keep != nil {
 			if kept, err := keep(tenant, key); err != nil || !kept {
 				return err
@@ -131,10 +132,12 @@ func (h *Head) writePart(ctx context.Context, o part.WriterOptions, k kind, g gr
 		if err := w.Series(tenant, key, l); err != nil {
 			return err
 		}
-		if rows.Len() == 0 {
-			return nil
+		if rows.Len() > 0 {
+			if err := w.Rows(rows); err != nil {
+				return err
+			}
 		}
-		return w.Rows(rows)
+		return w.Text(ctx, text, model.TimeRange{Min: math.MinInt64, Max: math.MaxInt64})
 	}, part.MergeOptions{OnCollision: h.collided})
 	if err != nil {
 		w.abandon()

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/part"
 )
 
 // labelBlockBytes is the size of the blocks that hold fresh labels.
@@ -153,6 +154,7 @@ func (s *labelRunStream) Tenant() string            { return s.entries[s.at-1].t
 func (s *labelRunStream) Key() model.Key            { return s.entries[s.at-1].key }
 func (s *labelRunStream) Labels() model.Labels      { return s.entries[s.at-1].labels }
 func (s *labelRunStream) Rows() *model.SeriesRows   { return &s.none }
+func (s *labelRunStream) Text() part.Text           { return nil }
 func (s *labelRunStream) Err() error                { return nil }
 
 // labelWalk finds the labels of keys that come in ascending order, among several sources of labels.

@@ -163,7 +163,7 @@ type windowOutput struct {
 }
 
 // add takes a series with its rows in order of time. A window's rows lie together; late rows may lie on both sides.
-func (ws *windowSorter) add(tenant string, k model.Key, _ model.Labels, series *model.SeriesRows) error {
+func (ws *windowSorter) add(tenant string, k model.Key, _ model.Labels, series *model.SeriesRows, _ []part.Text) error {
 	if whole, err := ws.addWhole(tenant, k, series); whole || err != nil {
 		return err
 	}

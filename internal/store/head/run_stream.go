@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/part"
 )
 
 // runStream walks a run as merging wants it.
@@ -53,4 +54,5 @@ func (s *runStream) Tenant() string          { return s.name }
 func (s *runStream) Key() model.Key          { return s.key }
 func (s *runStream) Labels() model.Labels    { return nil }
 func (s *runStream) Rows() *model.SeriesRows { return &s.rows }
+func (s *runStream) Text() part.Text         { return nil }
 func (s *runStream) Err() error              { return nil }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/part"
@@ -116,7 +117,7 @@ type shipWriter struct {
 	uploadErr error
 }
 
-func (sw *shipWriter) add(tenant string, k model.Key, _ model.Labels, rows *model.SeriesRows) error {
+func (sw *shipWriter) add(tenant string, k model.Key, _ model.Labels, rows *model.SeriesRows, text []part.Text) error {
 	if sw.w != nil && sw.series == sw.h.blockSeries {
 		if err := sw.cut(); err != nil {
 			return err
@@ -141,7 +142,10 @@ func (sw *shipWriter) add(tenant string, k model.Key, _ model.Labels, rows *mode
 	if err := sw.w.Series(tenant, k, l); err != nil {
 		return err
 	}
-	return sw.w.Rows(rows)
+	if err := sw.w.Rows(rows); err != nil {
+		return err
+	}
+	return sw.w.Text(sw.ctx, text, model.TimeRange{Min: math.MinInt64, Max: math.MaxInt64})
 }
 
 // labelsOf finds the labels of a key. That there are none is a bug, which stops the ship before a block without them

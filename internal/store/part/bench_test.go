@@ -186,7 +186,7 @@ func mergeAll(b *testing.B, parts []*Reader) {
 		inputs = append(inputs, r.Stream())
 	}
 	w := NewWriter(discard{}, testOptions(false, Fast))
-	err := Merge(context.Background(), inputs, func(tenant string, k model.Key, l model.Labels, rows *model.SeriesRows) error {
+	err := Merge(context.Background(), inputs, func(tenant string, k model.Key, l model.Labels, rows *model.SeriesRows, _ []Text) error {
 		if err := w.Series(tenant, k, l); err != nil {
 			return err
 		}

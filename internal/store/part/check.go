@@ -45,6 +45,7 @@ func (c *checker) layout() error {
 		return corrupt("header is %q", head)
 	}
 	var pages []Addr
+	filters := map[Addr]bool{}
 	for s := range sections {
 		for i := range r.footer.index[s] {
 			sum := &r.footer.index[s][i]
@@ -57,7 +58,14 @@ func (c *checker) layout() error {
 			}
 			pages = append(pages, sum.addr)
 			for k := range c.entries[s][from:] {
-				pages = append(pages, c.entries[s][from+k].addr)
+				e := &c.entries[s][from+k]
+				if pages = append(pages, e.addr); e.text.lines > 0 {
+					pages = append(pages, e.linesAddr())
+				}
+				if f := e.text.filter; f.Len > 0 && !filters[f] {
+					filters[f] = true
+					pages = append(pages, f)
+				}
 			}
 		}
 		if err := c.order(s); err != nil {
@@ -85,7 +93,7 @@ func checkSum(s section, sum *pageEntry, entries []pageEntry) error {
 		x.add(entries[i])
 	}
 	got := &x.sum
-	if got.rank0 != sum.rank0 || got.ranks != sum.ranks || got.key != sum.key || got.rows != sum.rows || got.times != sum.times ||
+	if got.rank0 != sum.rank0 || got.ranks != sum.ranks || got.key != sum.key || got.rows != sum.rows || got.times != sum.times || got.text != sum.text ||
 		got.tenant != sum.tenant || !bytes.Equal(got.name, sum.name) || !bytes.Equal(got.value, sum.value) {
 		return corrupt("index page of %s is not what the footer says", s)
 	}
@@ -173,12 +181,16 @@ func (c *checker) series() error {
 		if err := rows.add(s.Rows()); err != nil {
 			return fmt.Errorf("key %s: %w", last, err)
 		}
+		textWindows, err := rows.addText(c.ctx, s.Text(), m.Windows)
+		if err != nil {
+			return fmt.Errorf("key %s: %w", last, err)
+		}
 		if m.Windows.Count > 0 {
 			mask, err := masks.at(uint32(i))
 			if err != nil {
 				return err
 			}
-			if want := m.Windows.ofSeries(s.Rows()); mask != want {
+			if want := m.Windows.ofSeries(s.Rows()) | textWindows; mask != want {
 				return corrupt("key %s has rows in the windows %x, its mask says %x", last, want, mask)
 			}
 		}
@@ -206,8 +218,10 @@ func (c *checker) series() error {
 // tally counts the rows of a tenant.
 type tally struct {
 	samples, exemplars uint64
+	text, textBytes    uint64
 	times              model.TimeRange
 	set                model.Rows
+	seen               map[string]struct{}
 }
 
 func (t *tally) add(rows *model.SeriesRows) error {
@@ -227,9 +241,9 @@ func (t *tally) add(rows *model.SeriesRows) error {
 }
 
 func (t *tally) check(tenant *Tenant) error {
-	if tenant != nil && (t.samples != tenant.Samples || t.exemplars != tenant.Exemplars || t.times != tenant.Range) {
-		return corrupt("tenant %q: %d samples and %d exemplars in %v, the footer says %d and %d in %v",
-			tenant.Name, t.samples, t.exemplars, t.times, tenant.Samples, tenant.Exemplars, tenant.Range)
+	if tenant != nil && (t.samples != tenant.Samples || t.exemplars != tenant.Exemplars || t.text != tenant.Text || t.textBytes != tenant.TextBytes || t.times != tenant.Range) {
+		return corrupt("tenant %q: %d samples, %d exemplars and %d lines of %d bytes in %v, the footer says %d, %d and %d of %d in %v",
+			tenant.Name, t.samples, t.exemplars, t.text, t.textBytes, t.times, tenant.Samples, tenant.Exemplars, tenant.Text, tenant.TextBytes, tenant.Range)
 	}
 	return nil
 }

@@ -68,7 +68,9 @@ func (f *footer) append(dst []byte) []byte {
 		dst = binary.AppendUvarint(dst, uint64(t.Series))
 		dst = binary.AppendUvarint(dst, t.Samples)
 		dst = binary.AppendUvarint(dst, t.Exemplars)
-		if t.Samples|t.Exemplars != 0 {
+		dst = binary.AppendUvarint(dst, t.Text)
+		dst = binary.AppendUvarint(dst, t.TextBytes)
+		if t.Samples|t.Exemplars|t.Text != 0 {
 			dst = binary.AppendVarint(dst, t.Range.Min)
 			dst = binary.AppendUvarint(dst, uint64(t.Range.Max-t.Range.Min))
 		}
@@ -147,8 +149,8 @@ func readTenants(s *scan, m *Meta) error {
 	for i := 0; i < n && !s.bad; i++ {
 		t := Tenant{Name: string(s.bytes()), Rank0: uint32(m.Series), Range: noTimes}
 		t.Series = uint32(s.below(1<<32 - 1))
-		t.Samples, t.Exemplars = s.uvarint(), s.uvarint()
-		if t.Samples|t.Exemplars != 0 {
+		t.Samples, t.Exemplars, t.Text, t.TextBytes = s.uvarint(), s.uvarint(), s.uvarint(), s.uvarint()
+		if t.Samples|t.Exemplars|t.Text != 0 {
 			t.Range.Min = s.varint()
 			t.Range.Max = t.Range.Min + int64(s.uvarint())
 			m.Range.Min, m.Range.Max = min(m.Range.Min, t.Range.Min), max(m.Range.Max, t.Range.Max)
@@ -157,8 +159,8 @@ func readTenants(s *scan, m *Meta) error {
 			return corrupt("footer: tenant %q stands after %q", t.Name, m.Tenants[i-1].Name)
 		}
 		m.Series += uint64(t.Series)
-		m.Samples, m.Exemplars = m.Samples+t.Samples, m.Exemplars+t.Exemplars
-		if m.Series > 1<<32-1 || t.Range.Min > t.Range.Max && t.Samples|t.Exemplars != 0 {
+		m.add(&t)
+		if m.Series > 1<<32-1 || t.Range.Min > t.Range.Max && t.Samples|t.Exemplars|t.Text != 0 {
 			return corrupt("footer: tenant %q: counts or times out of bounds", t.Name)
 		}
 		m.Tenants = append(m.Tenants, t)

@@ -16,12 +16,13 @@ const (
 	postingSection
 	sampleSection
 	exemplarSection
+	textSection
 	windowSection
 	sections
 )
 
 func (s section) String() string {
-	return [...]string{"keys", "labels", "postings", "samples", "exemplars", "windows", "unknown section"}[min(s, sections)]
+	return [...]string{"keys", "labels", "postings", "samples", "exemplars", "text", "windows", "unknown section"}[min(s, sections)]
 }
 
 // How sections are stored whose number is not their place in the file: those of rows of any family, and the masks.
@@ -38,6 +39,8 @@ func (s section) stored() [2]byte {
 		return [2]byte{rowKind, byte(model.Samples)}
 	case exemplarSection:
 		return [2]byte{rowKind, byte(model.Exemplars)}
+	case textSection:
+		return [2]byte{rowKind, byte(model.Text)}
 	case windowSection:
 		return [2]byte{windowKind, 0}
 	}
@@ -45,12 +48,15 @@ func (s section) stored() [2]byte {
 }
 
 // rows reports whether the section holds rows.
-func (s section) rows() bool { return s == sampleSection || s == exemplarSection }
+func (s section) rows() bool { return s == sampleSection || s == exemplarSection || s == textSection }
 
 // sectionOf returns the section of a family's rows.
 func sectionOf(f model.Family) section {
-	if f == model.Exemplars {
+	switch f {
+	case model.Exemplars:
 		return exemplarSection
+	case model.Text:
+		return textSection
 	}
 	return sampleSection
 }
@@ -72,10 +78,32 @@ type pageEntry struct {
 	// Rows of any family.
 	rows  uint64
 	times model.TimeRange
+	// Text.
+	text textPlace
 	// Postings: the ordinal of the tenant, and the name and value of the first entry.
 	tenant      uint32
 	name, value []byte
 }
+
+// textPlace is what an entry of text has beside: where the unit's other pages are.
+type textPlace struct {
+	// bytes are those of all lines.
+	bytes uint64
+	// lines is the stored length of the page of lines, which lies behind that of rows; 0: there is none, since all lines are
+	// empty.
+	lines uint32
+	// filter is the page that has the unit's filter, as its number-th; a length of 0 means that there is none.
+	filter Addr
+	number uint32
+}
+
+// linesAddr is the place of the unit's lines.
+func (e *pageEntry) linesAddr() Addr {
+	return Addr{Off: e.addr.Off + int64(e.addr.Len), Len: e.text.lines}
+}
+
+// end is the offset behind the page and, of text, behind the page of lines.
+func (e *pageEntry) end() int64 { return e.addr.Off + int64(e.addr.Len) + int64(e.text.lines) }
 
 // last is the last rank that the page covers.
 func (e *pageEntry) last() uint32 { return e.rank0 + e.ranks - 1 }
@@ -90,7 +118,7 @@ type entryCoder struct {
 func (c *entryCoder) append(dst []byte, s section, e *pageEntry) []byte {
 	dst = binary.AppendUvarint(dst, uint64(e.addr.Off-c.end))
 	dst = binary.AppendUvarint(dst, uint64(e.addr.Len))
-	c.end = e.addr.Off + int64(e.addr.Len)
+	c.end = e.end()
 	if s == postingSection {
 		dst = binary.AppendUvarint(dst, uint64(e.tenant))
 		return appendBytes(appendBytes(dst, e.name), e.value)
@@ -105,8 +133,35 @@ func (c *entryCoder) append(dst []byte, s section, e *pageEntry) []byte {
 		dst = binary.AppendUvarint(dst, e.rows)
 		dst = binary.AppendVarint(dst, e.times.Min)
 		dst = binary.AppendUvarint(dst, uint64(e.times.Max-e.times.Min))
+		if s == textSection {
+			dst = e.appendText(dst)
+		}
 	}
 	return dst
+}
+
+func (e *pageEntry) appendText(dst []byte) []byte {
+	dst = binary.AppendUvarint(dst, e.text.bytes)
+	dst = binary.AppendUvarint(dst, uint64(e.text.lines))
+	dst = binary.AppendUvarint(dst, uint64(e.text.filter.Len))
+	if e.text.filter.Len > 0 {
+		dst = binary.AppendUvarint(dst, uint64(e.text.filter.Off-e.end()))
+		dst = binary.AppendUvarint(dst, uint64(e.text.number))
+	}
+	return dst
+}
+
+func (e *pageEntry) readText(s *scan, size int64) {
+	e.text.bytes = s.uvarint()
+	e.text.lines = uint32(s.below(maxPageBytes + envelopeMax))
+	e.text.filter.Len = uint32(s.below(maxPageBytes + envelopeMax))
+	if e.text.filter.Len > 0 {
+		e.text.filter.Off = e.end() + int64(s.below(uint64(size)))
+		e.text.number = uint32(s.below(maxFilters))
+	}
+	if e.end() > size || e.text.filter.Off+int64(e.text.filter.Len) > size {
+		s.fail()
+	}
 }
 
 // read reads the next entry. Offsets are checked against the size of the file, ranks against 32 bits.
@@ -143,6 +198,10 @@ func (c *entryCoder) read(s *scan, sec section, size int64) pageEntry {
 		e.rows = s.uvarint()
 		e.times.Min = s.varint()
 		e.times.Max = e.times.Min + int64(s.uvarint())
+		if sec == textSection {
+			e.readText(s, size)
+			c.end = e.end()
+		}
 	}
 	return e
 }
@@ -161,10 +220,12 @@ type indexWriter struct {
 func (x *indexWriter) add(e pageEntry) {
 	if x.count == 0 {
 		x.sum = e
+		x.sum.text = textPlace{bytes: e.text.bytes}
 		x.sum.name, x.sum.value = append([]byte(nil), e.name...), append([]byte(nil), e.value...)
 	} else {
 		x.sum.ranks = e.last() - x.sum.rank0 + 1
 		x.sum.rows += e.rows
+		x.sum.text.bytes += e.text.bytes
 		x.sum.times.Min, x.sum.times.Max = min(x.sum.times.Min, e.times.Min), max(x.sum.times.Max, e.times.Max)
 	}
 	x.buf = x.coder.append(x.buf, x.section, &e)

@@ -18,8 +18,9 @@ type MergeOptions struct {
 }
 
 // Merge joins streams, oldest first. Of one series the rows are concatenated oldest first and normalised, so that the
-// last arrival wins; the first labels that are there stay. What emit gets is valid until it returns. An error of emit ends the merge and is returned as it is.
-func Merge(ctx context.Context, inputs []Stream, emit func(tenant string, k model.Key, l model.Labels, rows *model.SeriesRows) error, o MergeOptions) error {
+// last arrival wins; the first labels that are there stay. Its texts come oldest first, to be joined by [Writer.Text]. What emit
+// gets is valid until it returns. An error of emit ends the merge and is returned as it is.
+func Merge(ctx context.Context, inputs []Stream, emit func(tenant string, k model.Key, l model.Labels, rows *model.SeriesRows, text []Text) error, o MergeOptions) error {
 	m := merger{inputs: make([]mergeInput, 0, len(inputs)), heap: make([]int32, 0, len(inputs)), few: len(inputs) <= fewInputs}
 	for i, s := range inputs {
 		m.inputs = append(m.inputs, mergeInput{Stream: s})
@@ -58,10 +59,11 @@ type merger struct {
 	// taken are the inputs with the series at hand, oldest first.
 	taken []int32
 	rows  model.SeriesRows
+	text  []Text
 }
 
 // series merges and emits the least series.
-func (m *merger) series(ctx context.Context, emit func(string, model.Key, model.Labels, *model.SeriesRows) error, o MergeOptions) error {
+func (m *merger) series(ctx context.Context, emit func(string, model.Key, model.Labels, *model.SeriesRows, []Text) error, o MergeOptions) error {
 	m.take()
 	first := m.taken[0]
 	tenant, key := m.inputs[first].tenant, m.inputs[first].key
@@ -71,8 +73,12 @@ func (m *merger) series(ctx context.Context, emit func(string, model.Key, model.
 		m.rows.Reset()
 		rows = &m.rows
 	}
+	m.text = m.text[:0]
 	for _, i := range m.taken {
 		in := &m.inputs[i]
+		if t := in.Text(); t != nil {
+			m.text = append(m.text, t)
+		}
 		if len(m.taken) > 1 {
 			rows.Append(in.Rows())
 		}
@@ -85,7 +91,7 @@ func (m *merger) series(ctx context.Context, emit func(string, model.Key, model.
 		}
 	}
 	rows.Normalize()
-	if err := emit(tenant, key, labels, rows); err != nil {
+	if err := emit(tenant, key, labels, rows, m.text); err != nil {
 		return err
 	}
 	for _, i := range m.taken {

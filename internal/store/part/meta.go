@@ -29,6 +29,8 @@ type Meta struct {
 	// Range bounds the times of the rows of all families. Min > Max if there is no row.
 	Range                      model.TimeRange
 	Series, Samples, Exemplars uint64
+	// Text counts lines, TextBytes the bytes of them, without their metadata.
+	Text, TextBytes uint64
 	// Tenants are sorted by name.
 	Tenants []Tenant
 }
@@ -90,8 +92,15 @@ type Tenant struct {
 	Rank0              uint32
 	Series             uint32
 	Samples, Exemplars uint64
+	Text, TextBytes    uint64 // as in Meta
 	// Range bounds the times of the tenant's rows of all families. Min > Max if it has no row.
 	Range model.TimeRange
+}
+
+// add counts the rows of a tenant.
+func (m *Meta) add(t *Tenant) {
+	m.Samples, m.Exemplars = m.Samples+t.Samples, m.Exemplars+t.Exemplars
+	m.Text, m.TextBytes = m.Text+t.Text, m.TextBytes+t.TextBytes
 }
 
 // Tenant returns the directory entry of a tenant, or nil.

@@ -108,19 +108,27 @@ func appendS2(dst, payload []byte) []byte {
 	return dst[:n+len(s2.Encode(dst[n:n+most], payload))]
 }
 
+// verifyPage verifies the checksum of a stored page.
+func verifyPage(stored []byte) error {
+	if len(stored) < envelopeMin {
+		return corrupt("page of %d bytes", len(stored))
+	}
+	body := stored[:len(stored)-crcBytes]
+	if want, got := binary.LittleEndian.Uint32(stored[len(body):]), checksum(body); want != got {
+		return corrupt("page: checksum is %08x, should be %08x", got, want)
+	}
+	return nil
+}
+
 // DecodePage gives the payload of a page from its stored bytes. The payload may alias stored. Its size is bounded before
 // anything is allocated.
 func DecodePage(stored []byte) ([]byte, error) { return openPage(stored, maxPageBytes) }
 
 func openPage(stored []byte, limit int) ([]byte, error) {
-	if len(stored) < envelopeMin {
-		return nil, corrupt("page of %d bytes", len(stored))
+	if err := verifyPage(stored); err != nil {
+		return nil, err
 	}
-	body := stored[:len(stored)-crcBytes]
-	if want, got := binary.LittleEndian.Uint32(stored[len(body):]), checksum(body); want != got {
-		return nil, corrupt("page: checksum is %08x, should be %08x", got, want)
-	}
-	s := scan{b: body}
+	s := scan{b: stored[:len(stored)-crcBytes]}
 	codec, raw := s.byte(), s.below(uint64(limit))
 	if s.bad {
 		return nil, corrupt("page: decoded length out of bounds")

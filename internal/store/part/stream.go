@@ -16,6 +16,8 @@ type Stream interface {
 	Labels() model.Labels
 	// Rows returns the rows of the series, in the order of the format; maybe none.
 	Rows() *model.SeriesRows
+	// Text returns the text of the series, or nil if it has none.
+	Text() Text
 	Err() error
 }
 
@@ -29,6 +31,7 @@ type partStream struct {
 	labels labelCursor
 	// samples and exemplars are nil where the part has none.
 	samples, exemplars *RowCursor
+	text               *textStream
 	rows               model.SeriesRows
 	begun              bool
 	err                error
@@ -41,6 +44,9 @@ func (s *partStream) Next(ctx context.Context) bool {
 	if !s.begun {
 		s.begun = true
 		s.samples, s.exemplars = s.all(ctx, model.Samples), s.all(ctx, model.Exemplars)
+		if len(s.r.footer.index[textSection]) > 0 {
+			s.text = &textStream{r: s.r, pages: rankWalk{r: s.r, section: textSection}}
+		}
 		s.keys.pages = rankWalk{r: s.r, section: keySection}
 		s.labels.pages = rankWalk{r: s.r, section: labelSection}
 	}
@@ -78,6 +84,9 @@ func (s *partStream) Next(ctx context.Context) bool {
 		s.exemplars.pages.ctx = ctx
 		s.err = s.exemplars.AppendRows(rank, &s.rows.Exemplars)
 	}
+	if s.text != nil && s.err == nil {
+		s.err = s.text.seek(ctx, rank)
+	}
 	return s.err == nil
 }
 
@@ -101,5 +110,12 @@ func (s *partStream) Labels() model.Labels {
 }
 
 func (s *partStream) Rows() *model.SeriesRows { return &s.rows }
+
+func (s *partStream) Text() Text {
+	if s.text == nil || s.text.count == 0 {
+		return nil
+	}
+	return s.text
+}
 
 func (s *partStream) Err() error { return s.err }

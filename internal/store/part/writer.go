@@ -3,6 +3,7 @@ package part
 import (
 	"fmt"
 	"io"
+	"math"
 
 	"github.com/shaledb/shale/internal/model"
 )
@@ -52,6 +53,7 @@ type Writer struct {
 	samples   samplePage
 	exemplars exemplarPage
 	masks     maskPage
+	text      textWriter
 
 	rank  uint32 // of the current series
 	last  model.Key
@@ -72,9 +74,14 @@ func NewWriter(w io.Writer, o WriterOptions) *Writer {
 type sizes struct {
 	page, index, list int // bytes
 	rows, seriesRows  int // of a page of samples
+	text, filter      int // bytes: of the lines of a unit, of a filter page
+	textRows          int // of a unit
 }
 
-var formatSizes = sizes{page: pageBytes, index: pageBytes, list: maxListBytes, rows: maxPageRows, seriesRows: maxSeriesRows}
+var formatSizes = sizes{
+	page: pageBytes, index: pageBytes, list: maxListBytes, rows: maxPageRows, seriesRows: maxSeriesRows,
+	text: unitBytes, filter: pageBytes, textRows: maxUnitRows,
+}
 
 func newWriter(w io.Writer, o WriterOptions, z sizes) *Writer {
 	p := &Writer{w: w, o: o, sizes: z}
@@ -97,6 +104,9 @@ func newWriter(w io.Writer, o WriterOptions, z sizes) *Writer {
 	p.samples.reset()
 	p.exemplars.ints.dense, p.exemplars.values.ints.dense = o.Level == Dense, o.Level == Dense
 	p.exemplars.reset()
+	p.text.unit.ints.dense = o.Level == Dense
+	p.text.own.generation, p.text.rest.generation, p.text.shared.generation = 1, 1, 1
+	p.text.last = math.MinInt64
 	p.postings = newPostings(uint64(o.Seed))
 	return p
 }
@@ -130,6 +140,9 @@ func (p *Writer) series(tenant string, k model.Key, l model.Labels) error {
 		t = p.tenant()
 	case !p.last.Less(k):
 		return invalid("series %s after %s", k, p.last)
+	}
+	if err := p.endText(); err != nil {
+		return err
 	}
 	p.rank = uint32(m.Series)
 	p.keys.add(p.rank, k)
@@ -201,6 +214,9 @@ func (p *Writer) endTenant() error {
 	if err := p.flushExemplars(); err != nil {
 		return err
 	}
+	if err := p.flushText(); err != nil {
+		return err
+	}
 	if err := p.flushMasks(); err != nil {
 		return err
 	}
@@ -208,7 +224,7 @@ func (p *Writer) endTenant() error {
 		return err
 	}
 	t, m := p.tenant(), &p.footer.meta
-	m.Samples, m.Exemplars = m.Samples+t.Samples, m.Exemplars+t.Exemplars
+	m.add(t)
 	m.Range.Min, m.Range.Max = min(m.Range.Min, t.Range.Min), max(m.Range.Max, t.Range.Max)
 	return nil
 }

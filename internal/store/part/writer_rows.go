@@ -19,7 +19,7 @@ func (p *Writer) Rows(r *model.SeriesRows) error {
 	}
 	p.given = true
 	if p.o.Windows.Count > 0 {
-		p.masks.masks[len(p.masks.masks)-1] = int64(p.o.Windows.ofSeries(r))
+		p.masks.masks[len(p.masks.masks)-1] |= int64(p.o.Windows.ofSeries(r))
 	}
 	if p.err = p.samplesOf(&r.Samples); p.err == nil && len(r.Exemplars.Times) > 0 {
 		p.err = p.exemplarsOf(&r.Exemplars)

@@ -1,0 +1,294 @@
+package part
+
+import (
+	"encoding/binary"
+	"math/bits"
+	"slices"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+const (
+	// maxTextCells bounds the sets of structured metadata of a unit times the names in them, since a column says of each set
+	// whether it has the name.
+	maxTextCells = 1 << 20
+	// maxTextMetadata bounds the canonical bytes of the sets of a unit. Writers close a unit long before.
+	maxTextMetadata = maxPageBytes
+
+	metadataPlain byte = 0
+	metadataDict  byte = 1
+)
+
+// metadataCoder takes sets of structured metadata apart into a column a name. Trace ids are in a column of their own, so
+// that what they stand beside costs next to nothing.
+type metadataCoder struct {
+	ints    *intCoder
+	names   map[string]*metadataColumn
+	order   []*metadataColumn
+	spare   []*metadataColumn
+	numbers []int64
+}
+
+// metadataColumn are the values of one name.
+type metadataColumn struct {
+	name   []byte
+	sets   []int64 // which have the name
+	lens   []int64
+	values []byte
+
+	dict       map[string]int64
+	dictLens   []int64
+	dictValues []byte
+	refs       []int64
+}
+
+func (c *metadataCoder) reset() {
+	c.spare = append(c.spare, c.order...)
+	c.order = c.order[:0]
+	clear(c.names)
+}
+
+// add takes set number i apart.
+func (c *metadataCoder) add(i int, l model.Labels) {
+	for name, value, rest, ok := l.Next(); ok; name, value, rest, ok = rest.Next() {
+		col := c.names[string(name)]
+		if col == nil {
+			col = c.column(name)
+		}
+		col.sets = append(col.sets, int64(i))
+		col.lens = append(col.lens, int64(len(value)))
+		col.values = append(col.values, value...)
+	}
+}
+
+func (c *metadataCoder) column(name []byte) *metadataColumn {
+	var col *metadataColumn
+	if n := len(c.spare); n > 0 {
+		col, c.spare = c.spare[n-1], c.spare[:n-1]
+		col.sets, col.lens, col.values = col.sets[:0], col.lens[:0], col.values[:0]
+	} else {
+		col = &metadataColumn{}
+	}
+	col.name = append(col.name[:0], name...)
+	if c.names == nil {
+		c.names = make(map[string]*metadataColumn)
+	}
+	c.names[string(name)] = col
+	c.order = append(c.order, col)
+	return col
+}
+
+// append writes the columns of n sets, by name.
+func (c *metadataCoder) append(dst []byte, n int) []byte {
+	slices.SortFunc(c.order, func(a, b *metadataColumn) int { return slices.Compare(a.name, b.name) })
+	dst = binary.AppendUvarint(dst, uint64(len(c.order)))
+	for _, col := range c.order {
+		dst = appendBytes(dst, col.name)
+		c.numbers = grow(c.numbers[:0], n)
+		clear(c.numbers)
+		for _, i := range col.sets {
+			c.numbers[i] = 1
+		}
+		dst = c.ints.append(dst, c.numbers)
+		dst = col.append(dst, c.ints)
+	}
+	return dst
+}
+
+// append writes the values: each distinct one once, if they are few.
+func (col *metadataColumn) append(dst []byte, ints *intCoder) []byte {
+	if !col.few() {
+		dst = ints.append(append(dst, metadataPlain), col.lens)
+		return append(dst, col.values...)
+	}
+	dst = binary.AppendUvarint(append(dst, metadataDict), uint64(len(col.dictLens)))
+	dst = ints.append(dst, col.dictLens)
+	dst = append(dst, col.dictValues...)
+	return ints.append(dst, col.refs)
+}
+
+// few makes the dictionary, in the order in which values come, and reports whether at most half of the values are in it.
+func (col *metadataColumn) few() bool {
+	if col.dict == nil {
+		col.dict = make(map[string]int64)
+	}
+	clear(col.dict)
+	col.refs, col.dictLens, col.dictValues = col.refs[:0], col.dictLens[:0], col.dictValues[:0]
+	at := 0
+	for _, n := range col.lens {
+		v := col.values[at : at+int(n)]
+		at += int(n)
+		id, ok := col.dict[string(v)]
+		if !ok {
+			if len(col.dict) >= (len(col.lens)+1)/2 {
+				return false
+			}
+			id = int64(len(col.dict))
+			col.dict[string(v)] = id
+			col.dictLens = append(col.dictLens, n)
+			col.dictValues = append(col.dictValues, v...)
+		}
+		col.refs = append(col.refs, id)
+	}
+	return true
+}
+
+// metadataDecoder puts the sets of a unit together again.
+type metadataDecoder struct {
+	ints intDecoder
+	cols []decodedColumn
+}
+
+type decodedColumn struct {
+	name   []byte
+	has    []int64
+	lens   []int64
+	values []byte
+	// ends are those of the dictionary's values; refs is nil without one.
+	ends []int64
+	refs []int64
+	next int // value
+	at   int // byte
+}
+
+// value returns the next value. There must be one.
+func (c *decodedColumn) value() []byte {
+	k := c.next
+	c.next++
+	if c.refs == nil {
+		v := c.values[c.at : c.at+int(c.lens[k])]
+		c.at += len(v)
+		return v
+	}
+	ref := c.refs[k]
+	begin := int64(0)
+	if ref > 0 {
+		begin = c.ends[ref-1]
+	}
+	return c.values[begin:c.ends[ref]]
+}
+
+func (c *decodedColumn) rewind() { c.next, c.at = 0, 0 }
+
+// read appends n sets to dst. Their bytes are allocated anew, all at once, since they outlive the decoder.
+func (d *metadataDecoder) read(dst []model.Labels, s *scan, n int) ([]model.Labels, error) {
+	const object = "page of text: metadata"
+	names := s.below(maxTextCells)
+	if s.bad || names == 0 || n == 0 || n > maxTextCells/names {
+		return dst, corrupt("%s: %d names of %d sets", object, names, n)
+	}
+	if cap(d.cols) < names {
+		d.cols = make([]decodedColumn, 0, min(names, 64))
+	}
+	d.cols = d.cols[:0]
+	for i := range names {
+		if s.bad {
+			break
+		}
+		d.cols = append(d.cols, decodedColumn{})
+		c := &d.cols[i]
+		c.name = s.bytes()
+		if i > 0 && slices.Compare(d.cols[i-1].name, c.name) >= 0 {
+			return dst, corrupt("%s: %q stands after %q", object, c.name, d.cols[i-1].name)
+		}
+		if err := d.column(c, s, n); err != nil {
+			return dst, err
+		}
+	}
+	if err := s.err(object); err != nil {
+		return dst, err
+	}
+	total := 0
+	for i := range n {
+		for k := range d.cols {
+			if c := &d.cols[k]; c.has[i] != 0 {
+				total += pairLen(len(c.name), len(c.value()))
+			}
+		}
+		if total > maxTextMetadata {
+			return dst, corrupt("%s: more than %d bytes", object, maxTextMetadata)
+		}
+	}
+	buf := make([]byte, 0, total)
+	for k := range d.cols {
+		d.cols[k].rewind()
+	}
+	for i := range n {
+		begin := len(buf)
+		for k := range d.cols {
+			if c := &d.cols[k]; c.has[i] != 0 {
+				buf = appendPair(buf, c.name, c.value())
+			}
+		}
+		if len(buf) == begin {
+			return dst, corrupt("%s: an empty set", object)
+		}
+		dst = append(dst, model.Labels(buf[begin:len(buf):len(buf)]))
+	}
+	return dst, nil
+}
+
+func (d *metadataDecoder) column(c *decodedColumn, s *scan, n int) error {
+	const object = "page of text: metadata"
+	c.has = d.ints.append(nil, s, n)
+	if s.bad {
+		return s.err(object)
+	}
+	m := 0
+	for _, h := range c.has {
+		if h&^1 != 0 {
+			return corrupt("%s: a set has %d values of a name", object, h)
+		}
+		m += int(h)
+	}
+	if m == 0 {
+		return corrupt("%s: a name without values", object)
+	}
+	kind, count := s.byte(), m
+	if kind == metadataDict {
+		count = s.below(uint64(m))
+	}
+	if kind > metadataDict || s.bad || count == 0 {
+		return corrupt("%s: no values", object)
+	}
+	c.lens = d.ints.append(nil, s, count)
+	if s.bad {
+		return s.err(object)
+	}
+	size := int64(0)
+	for i, l := range c.lens {
+		if l <= 0 || l > maxPageBytes || size > maxPageBytes {
+			return corrupt("%s: a value of %d bytes", object, l)
+		}
+		size += l
+		if kind == metadataDict {
+			c.lens[i] = size
+		}
+	}
+	c.values = s.take(uint64(size))
+	if kind == metadataDict {
+		c.ends = c.lens
+		c.refs = d.ints.append(nil, s, m)
+		for _, r := range c.refs {
+			if uint64(r) >= uint64(count) {
+				return corrupt("%s: a value that is not there", object)
+			}
+		}
+	}
+	return s.err(object)
+}
+
+// appendPair appends the canonical form of one label: see [model.Labels].
+func appendPair(dst, name, value []byte) []byte {
+	dst = binary.AppendUvarint(append(dst, 0x0a), uint64(2+uvarintLen(len(name))+len(name)+uvarintLen(len(value))+len(value)))
+	dst = appendBytes(append(dst, 0x0a), name)
+	return appendBytes(append(dst, 0x12), value)
+}
+
+// pairLen is the number of bytes that appendPair appends.
+func pairLen(name, value int) int {
+	body := 2 + uvarintLen(name) + name + uvarintLen(value) + value
+	return 1 + uvarintLen(body) + body
+}
+
+func uvarintLen(n int) int { return (bits.Len64(uint64(n)|1) + 6) / 7 }

@@ -1,0 +1,188 @@
+package part
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+// textPage is a unit of text as a query sees it.
+type textPage struct {
+	r    *Reader
+	e    pageEntry
+	req  *model.Request
+	skip *textSkip
+
+	mu sync.Mutex
+	// unit is nil until it is read, and its lines are until they are.
+	unit    *textUnit
+	charged int64
+	asked   bool // for the filter
+	skipped bool
+}
+
+// textRowBytes is what a row of a decoded unit takes, beside its line and its metadata.
+const textRowBytes = 40
+
+// Skip reports whether the filter says that no line of the page is wanted.
+func (p *textPage) Skip(ctx context.Context) (bool, error) {
+	if p.skip == nil || p.e.text.filter.Len == 0 {
+		return false, nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.asked {
+		return p.skipped, nil
+	}
+	payload, err := p.r.pages.Page(ctx, p.e.text.filter)
+	if err != nil {
+		return false, fmt.Errorf("part: filters: %w", err)
+	}
+	var f filterPage
+	err = f.open(payload)
+	var filter []byte
+	if err == nil {
+		filter, err = f.at(p.e.text.number)
+	}
+	if err == nil {
+		p.skipped, err = p.skip.none(filter)
+	}
+	if err != nil {
+		return false, fmt.Errorf("page at %d: %w", p.e.text.filter.Off, err)
+	}
+	if p.asked = true; p.skipped {
+		p.req.Cost.TextPagesSkipped.Add(1)
+	}
+	return p.skipped, nil
+}
+
+// ReadText fills dst with the rows of a chunk. Lines and metadata alias the page, the other columns are copied.
+func (p *textPage) ReadText(ctx context.Context, index int, want model.TextWant, dst *model.TextRows) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.read(ctx, want); err != nil {
+		return err
+	}
+	if uint64(index) >= uint64(len(p.unit.counts)) {
+		return invalid("text: no chunk %d", index)
+	}
+	var rows model.TextRows
+	p.unit.view(index, &rows)
+	dst.Reset()
+	dst.Times = append(dst.Times, rows.Times...)
+	if want&model.WantLines != 0 {
+		dst.Bytes, dst.Begin = rows.Bytes, rows.Begin
+		dst.Ends = append(dst.Ends, rows.Ends...)
+	}
+	if want&model.WantMetadata != 0 {
+		appendMetadata(dst, &rows, len(p.unit.counts) > 1)
+	}
+	return nil
+}
+
+// appendMetadata copies the sets of src that rows of it have; if it has them all, as they are.
+func appendMetadata(dst, src *model.TextRows, some bool) {
+	if !some {
+		dst.Metadata, dst.MetadataOf = append(dst.Metadata, src.Metadata...), append(dst.MetadataOf, src.MetadataOf...)
+		return
+	}
+	ids := make(map[uint32]uint32)
+	for k, id := range src.MetadataOf {
+		if id == 0 {
+			continue
+		}
+		n, ok := ids[id]
+		if !ok {
+			dst.Metadata = append(dst.Metadata, src.Metadata[id-1])
+			n = uint32(len(dst.Metadata))
+			ids[id] = n
+		}
+		for len(dst.MetadataOf) < k {
+			dst.MetadataOf = append(dst.MetadataOf, 0)
+		}
+		dst.MetadataOf = append(dst.MetadataOf, n)
+	}
+	for len(dst.Metadata) > 0 && len(dst.MetadataOf) < len(src.Times) {
+		dst.MetadataOf = append(dst.MetadataOf, 0)
+	}
+}
+
+// read makes sure that the unit and, if they are wanted, its lines are there.
+func (p *textPage) read(ctx context.Context, want model.TextWant) error {
+	lines := want&model.WantLines != 0 && p.e.text.lines > 0
+	if p.unit == nil {
+		if lines {
+			// They lie side by side, so that one request gives both.
+			if f, ok := p.r.pages.(Fetcher); ok {
+				f.Fetch(ctx, []Addr{p.e.addr, p.e.linesAddr()})
+			}
+		}
+		if err := p.readRows(ctx); err != nil {
+			return err
+		}
+	}
+	if !lines || p.unit.lines != nil {
+		return nil
+	}
+	if err := p.take(int64(p.e.text.bytes)); err != nil {
+		return err
+	}
+	payload, err := p.r.pages.Page(ctx, p.e.linesAddr())
+	if err == nil {
+		err = p.unit.setLines(payload)
+	}
+	if err != nil {
+		_ = p.take(-int64(p.e.text.bytes)) // giving back does not fail
+		return fmt.Errorf("part: lines: page at %d: %w", p.e.linesAddr().Off, err)
+	}
+	return nil
+}
+
+func (p *textPage) readRows(ctx context.Context) error {
+	size := int64(p.e.rows) * textRowBytes
+	if p.e.rows > maxUnitRows {
+		return at(&p.e, corrupt("text: %d rows", p.e.rows))
+	}
+	if err := p.take(size); err != nil {
+		return err
+	}
+	u := &textUnit{}
+	payload, err := p.r.pages.Page(ctx, p.e.addr)
+	if err == nil {
+		err = u.open(payload)
+	}
+	if err == nil {
+		err = u.is(&p.e)
+	}
+	if err == nil {
+		more := int64(0)
+		for _, l := range u.metadata {
+			more += int64(len(l)) + 24
+		}
+		if err = p.take(more); err == nil {
+			u.shrink()
+			p.unit = u
+			return nil
+		}
+	}
+	_ = p.take(-size) // giving back does not fail
+	return fmt.Errorf("part: text: %w", at(&p.e, err))
+}
+
+func (p *textPage) take(n int64) error {
+	if err := p.req.Quota.TakeBytes(n); err != nil {
+		return err
+	}
+	p.charged += n
+	return nil
+}
+
+// Release gives up what the page holds.
+func (p *textPage) Release() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.unit = nil
+	_ = p.take(-p.charged) // giving back does not fail
+}

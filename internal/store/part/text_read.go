@@ -1,0 +1,142 @@
+package part
+
+import (
+	"context"
+	"fmt"
+	"sort"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+// TextCursor says in which pages the lines of series are, one series after the other. It is used by one goroutine.
+type TextCursor struct {
+	r     *Reader
+	req   *model.Request
+	order uint64
+	skip  *textSkip
+	pages rankWalk
+
+	// page is that of the last chunk; dir are its rows, if it has several series and they had to be counted.
+	page *textPage
+	dir  textUnit
+	held Addr
+}
+
+// TextAt reads the lines of a request's range by rank; of the request its range, text filter, quota and cost count. Ascending
+// ranks are cheap: they read index pages and, where several series share a page, the page's counts and times. order is that of
+// the chunks.
+func (r *Reader) TextAt(ctx context.Context, req *model.Request, order uint64) *TextCursor {
+	return &TextCursor{
+		r: r, req: req, order: order, skip: newTextSkip(req.TextFilter),
+		pages: rankWalk{ctx: ctx, r: r, section: textSection},
+	}
+}
+
+// Chunks appends those chunks of a series that may have rows in the request's range, by time.
+func (c *TextCursor) Chunks(ctx context.Context, rank uint32, dst []model.TextChunk) ([]model.TextChunk, error) {
+	c.pages.ctx = ctx
+	e, err := c.pages.find(rank)
+	for ; err == nil && e != nil && e.rank0 <= rank; e, err = c.pages.following() {
+		if e.times.Overlaps(c.req.Range) {
+			if dst, err = c.chunk(ctx, e, rank, dst); err != nil {
+				return dst, err
+			}
+		}
+		if e.last() > rank {
+			break
+		}
+	}
+	return dst, err
+}
+
+func (c *TextCursor) chunk(ctx context.Context, e *pageEntry, rank uint32, dst []model.TextChunk) ([]model.TextChunk, error) {
+	chunk := model.TextChunk{TimeRange: e.times, Rows: int(e.rows), Bytes: int64(e.text.bytes), Order: c.order}
+	if e.ranks > 1 {
+		if err := c.open(ctx, e); err != nil {
+			return dst, err
+		}
+		var rows model.TextRows
+		chunk.Index = int(rank - e.rank0)
+		c.dir.view(chunk.Index, &rows)
+		n := len(rows.Times)
+		if n == 0 {
+			return dst, nil
+		}
+		chunk.TimeRange = model.TimeRange{Min: rows.Times[0], Max: rows.Times[n-1]}
+		chunk.Rows, chunk.Bytes = n, int64(rows.Ends[n-1]-rows.Begin)
+		if !chunk.Overlaps(c.req.Range) {
+			return dst, nil
+		}
+	}
+	if c.page == nil || c.page.e.addr != e.addr {
+		c.page = &textPage{r: c.r, e: *e, req: c.req, skip: c.skip}
+		c.req.Cost.TextPages.Add(1)
+	}
+	chunk.Page = c.page
+	return append(dst, chunk), nil
+}
+
+// open decodes the rows of a page that several series share.
+func (c *TextCursor) open(ctx context.Context, e *pageEntry) error {
+	if c.held == e.addr && e.addr.Len > 0 {
+		return nil
+	}
+	c.held = Addr{}
+	payload, err := c.r.pages.Page(ctx, e.addr)
+	if err != nil {
+		return fmt.Errorf("part: text: %w", err)
+	}
+	if err = c.dir.open(payload); err == nil {
+		err = c.dir.is(e)
+	}
+	if err != nil {
+		return at(e, err)
+	}
+	c.held = e.addr
+	return nil
+}
+
+// FetchText fetches what the Chunks of the ranks and, with a filter, the Skip of their pages will read.
+func (r *Reader) FetchText(ctx context.Context, ranks Ranks, rg model.TimeRange, filter bool) error {
+	return r.ahead(ctx, func() ([]Addr, error) {
+		w := rankWalk{ctx: ctx, r: r, section: textSection}
+		var shared, filters []Addr
+		for len(ranks) > 0 {
+			rank := ranks[0]
+			e, err := w.find(rank)
+			for ; err == nil && e != nil && e.rank0 <= rank; e, err = w.following() {
+				if e.times.Overlaps(rg) {
+					if e.ranks > 1 {
+						shared = appendNew(shared, e.addr)
+					}
+					if filter && e.text.filter.Len > 0 {
+						filters = appendNew(filters, e.text.filter)
+					}
+				}
+				if e.last() > rank {
+					break
+				}
+			}
+			if err != nil {
+				return nil, err
+			}
+			if e == nil {
+				break
+			}
+			next := max(e.rank0, rank+1)
+			if e.rank0 <= rank {
+				next = max(e.last(), rank+1)
+			}
+			ranks = ranks[sort.Search(len(ranks), func(i int) bool { return ranks[i] >= next }):]
+		}
+		return append(shared, filters...), nil
+	})
+}
+
+// appendNew appends an address unless it is that of the last.
+func appendNew(dst []Addr, a Addr) []Addr {
+	if n := len(dst); n > 0 && dst[n-1] == a {
+		return dst
+	}
+	return append(dst, a)
+}
