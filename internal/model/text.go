@@ -80,7 +80,7 @@ type TextChunk struct {
 	// Rows counts its rows and Bytes those of their lines; of a chunk that reaches beyond the request's range, all of them.
 	Rows  int
 	Bytes int64
-	// Order is that of its cursor: of two equal rows at one time, and between rows of one time, the lower came first.
+	// Order says what came first: of two equal rows at one time, and between rows of one time, those of the lower.
 	Order uint64
 	// Page holds the chunk, as its Index-th one.
 	Page  TextPage
@@ -108,8 +108,9 @@ type TextCursor interface {
 	// Key and Labels describe the series. The labels are valid until Next.
 	Key() Key
 	Labels() Labels
-	// Chunks appends those chunks of the series that may have rows in the request's range, by time. They overlap no other one
-	// of the cursor, but that one may begin at the time at which the one before ends.
+	// Chunks appends those chunks of the series that may have rows in the request's range, those of one order by time. Such
+	// overlap no other one of their order, but that one may begin at the time at which the one before ends; and no row of theirs
+	// is there twice.
 	Chunks(ctx context.Context, dst []TextChunk) ([]TextChunk, error)
 	Err() error
 	// Close gives up what the cursor pins: its chunks are invalid from there on. It must be called.

@@ -45,6 +45,7 @@ type TextSet struct {
 	cursors []model.TextCursor
 	heap    textHeap // those that stand on a later series
 	group   []int    // cursors that stand on the current series
+	places  []textPlace
 	metrics *metrics
 
 	started, closed bool
@@ -124,20 +125,14 @@ func (s *TextSet) Key() model.Key { return s.key }
 func (s *TextSet) Labels() model.Labels { return s.labels }
 
 // Chunks appends the chunks of the current series that may have rows in the range, of all sources, by their least times.
-// Orders are made anew, so that chunks of one order are of one cursor: they do not overlap, and no row of theirs is there
-// twice. Chunks of different orders may overlap and have rows in common; see [TextWalk].
+// Orders are made anew, from 0: chunks of one order do not overlap, and no row of theirs is there twice. Chunks of different
+// orders may overlap and have rows in common; see [TextWalk].
 func (s *TextSet) Chunks(ctx context.Context, dst []model.TextChunk) ([]model.TextChunk, error) {
 	if s.err != nil {
 		return dst, s.err
 	}
 	from := len(dst)
-	type source struct {
-		order  uint64 // as the cursor has it
-		cursor int
-		begin  int
-	}
-	var few [8]source
-	sources := few[:0]
+	s.places = s.places[:0]
 	for _, i := range s.group {
 		begin := len(dst)
 		var err error
@@ -145,33 +140,31 @@ func (s *TextSet) Chunks(ctx context.Context, dst []model.TextChunk) ([]model.Te
 			s.fail(fmt.Errorf("series %s: %w", s.key, err))
 			return dst, s.err
 		}
-		if len(dst) > begin {
-			sources = append(sources, source{dst[begin].Order, i, begin})
+		for k := begin; k < len(dst); k++ {
+			s.places = append(s.places, textPlace{dst[k].Order, i, k})
 		}
 	}
-	if len(sources) == 1 {
-		return dst, nil
-	}
-	for k, x := range sources {
-		end := len(dst)
-		if k+1 < len(sources) {
-			end = sources[k+1].begin
+	// Blocks of one merge have one order, and may meet if two compactors have merged the same: so cursors are told apart.
+	slices.SortFunc(s.places, func(a, b textPlace) int {
+		return cmp.Or(cmp.Compare(a.order, b.order), cmp.Compare(a.cursor, b.cursor))
+	})
+	order := uint64(0)
+	for i, p := range s.places {
+		if i > 0 && (p.order != s.places[i-1].order || p.cursor != s.places[i-1].cursor) {
+			order++
 		}
-		// Blocks of one merge have one order, and may meet if two compactors have merged the same.
-		place := uint64(0)
-		for _, y := range sources {
-			if y.order < x.order || y.order == x.order && y.cursor < x.cursor {
-				place++
-			}
-		}
-		for i := x.begin; i < end; i++ {
-			dst[i].Order = place
-		}
+		dst[p.chunk].Order = order
 	}
 	slices.SortStableFunc(dst[from:], func(a, b model.TextChunk) int {
-		return cmp.Or(cmp.Compare(a.Min, b.Min), cmp.Compare(a.Order, b.Order))
+		return cmp.Or(cmp.Compare(a.Min, b.Min), cmp.Compare(a.Order, b.Order), cmp.Compare(a.Max, b.Max))
 	})
 	return dst, nil
+}
+
+// textPlace is where a chunk comes from: the order that its source gives it, the cursor, and its index.
+type textPlace struct {
+	order         uint64
+	cursor, chunk int
 }
 
 // Err returns the error that ended the walk.
