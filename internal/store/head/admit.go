@@ -35,7 +35,13 @@ func (h *Head) Resolve(b *model.Batch, dst []uint32) ([]uint32, error) {
 func (l *lookup) checkBlobs(b *model.Batch) error {
 	for _, f := range model.Families() {
 		c := b.Columns(f)
+		if c.Len() > 0 && (f == model.Text) != (b.Signal == model.Logs) {
+			return fmt.Errorf("%w: rows of family %d in a batch of %s", model.ErrInvalid, f, b.Signal)
+		}
 		if len(c.Kinds) == 0 {
+			if f == model.Text && c.Len() > 0 {
+				return fmt.Errorf("%w: text without kinds", model.ErrInvalid)
+			}
 			continue
 		}
 		for i := range c.Times {
@@ -66,6 +72,10 @@ func (l *lookup) checkBlob(f model.Family, r *model.Rows, i int) error {
 	case kind == model.KindExemplar && f == model.Exemplars:
 		if _, err = model.ParseExemplar(blob); err == nil && r.Start(i) != 0 {
 			err = errors.New("an exemplar with a start timestamp")
+		}
+	case kind == model.KindText && f == model.Text:
+		if _, err = model.ParseLine(blob); err == nil && r.Start(i) != 0 {
+			err = errors.New("a line with a start timestamp")
 		}
 	default:
 		err = fmt.Errorf("a value of kind %d in family %d", kind, f)

@@ -86,7 +86,10 @@ func (r *run) sort() {
 				i = len(r.tenants)
 				at[of.tenant], r.tenants = i, append(r.tenants, runTenant{name: of.tenant})
 			}
-			r.tenants[i].rows[of.family] = sortSpans(spans)
+			rows := &r.tenants[i].rows[of.family]
+			if *rows = sortSpans(spans); of.family == model.Text {
+				rows.keepFirst(r.blobs)
+			}
 		}
 		slices.SortFunc(r.tenants, func(a, b runTenant) int { return strings.Compare(a.name, b.name) })
 		r.spans = nil

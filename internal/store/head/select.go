@@ -62,9 +62,14 @@ func (v *view) release() {
 }
 
 // Select returns one cursor over the series of the head that satisfy the request, with the rows of its family. A series
-// without such a row in the request's range is left out.
+// without such a row in the request's range is left out. Series of logs come without rows: see [Head.SelectText].
 func (h *Head) Select(ctx context.Context, req *model.Request) ([]model.Cursor, error) {
 	return h.Cached(nil).Select(ctx, req)
+}
+
+// SelectText returns one cursor over the series of the head with lines that satisfy the request.
+func (h *Head) SelectText(ctx context.Context, req *model.Request) ([]model.TextCursor, error) {
+	return h.Cached(nil).SelectText(ctx, req)
 }
 
 // LabelNames emits the label names of the tenant's series that satisfy the matchers, whenever they had rows.
@@ -88,6 +93,13 @@ func (h *Head) Cached(pages PageCache) *Source { return &Source{h, pages} }
 
 // Select is Head.Select.
 func (s *Source) Select(ctx context.Context, req *model.Request) ([]model.Cursor, error) {
+	if req.Signal == model.Logs {
+		c, err := s.openText(ctx, req)
+		if err != nil {
+			return nil, err
+		}
+		return []model.Cursor{textSeries{c}}, nil
+	}
 	c := &cursor{view: s.head.pin(req.Signal), req: req, family: max(req.Family, model.Samples)}
 	c.view.cache = s.pages
 	if err := c.open(ctx); err != nil {
@@ -134,6 +146,12 @@ func (c *cursor) open(ctx context.Context) error {
 	if len(c.rows) == 0 {
 		return nil
 	}
+	return c.openLabels(ctx)
+}
+
+// openLabels finds the series of the request, whether they have rows or not.
+func (c *cursor) openLabels(ctx context.Context) error {
+	req := c.req
 	for _, p := range c.view.labels {
 		if p.reader.Meta().Tenant(req.Tenant) == nil {
 			continue

@@ -177,17 +177,16 @@ func (u *seriesUnion) advance() error {
 	return nil
 }
 
-// partRows are the rows of one family of a data part.
-type partRows struct {
+// partKeys finds keys that come in ascending order in a data part.
+type partKeys struct {
 	part  *localPart
 	keys  *part.KeyCursor
-	rows  *part.RowCursor
 	valid bool
 	at    model.Key // of keys, if valid
 }
 
-func newPartRows(ctx context.Context, r *part.Reader, lp *localPart, req *model.Request, f model.Family) *partRows {
-	p := &partRows{part: lp, keys: r.Keys(ctx, req.Tenant), rows: r.RowsAt(ctx, f, req.Range)}
+func newPartKeys(ctx context.Context, r *part.Reader, lp *localPart, tenant string) partKeys {
+	p := partKeys{part: lp, keys: r.Keys(ctx, tenant)}
 	if p.valid = p.keys.Next(); p.valid {
 		p.at = p.keys.Key()
 	}
@@ -198,7 +197,8 @@ func newPartRows(ctx context.Context, r *part.Reader, lp *localPart, req *model.
 // one of a part's keys after the other: the search took a tenth of its time.
 const nearKeys = 4
 
-func (p *partRows) appendRows(k model.Key, dst *model.Rows) error {
+// seek reports whether the part has the key.
+func (p *partKeys) seek(k model.Key) (bool, error) {
 	for n := 0; p.valid && p.at.Less(k); n++ {
 		if n < nearKeys {
 			p.valid = p.keys.Next()
@@ -210,10 +210,24 @@ func (p *partRows) appendRows(k model.Key, dst *model.Rows) error {
 		}
 	}
 	if !p.valid {
-		return p.part.named(p.keys.Err())
+		return false, p.part.named(p.keys.Err())
 	}
-	if p.at != k {
-		return nil
+	return p.at == k, nil
+}
+
+// partRows are the rows of one family of a data part.
+type partRows struct {
+	partKeys
+	rows *part.RowCursor
+}
+
+func newPartRows(ctx context.Context, r *part.Reader, lp *localPart, req *model.Request, f model.Family) *partRows {
+	return &partRows{newPartKeys(ctx, r, lp, req.Tenant), r.RowsAt(ctx, f, req.Range)}
+}
+
+func (p *partRows) appendRows(k model.Key, dst *model.Rows) error {
+	if found, err := p.seek(k); !found || err != nil {
+		return err
 	}
 	return p.part.named(p.rows.AppendRows(p.keys.Rank(), dst))
 }
@@ -227,18 +241,28 @@ type bufferedRows struct {
 }
 
 func (r *bufferedRows) appendRows(k model.Key, dst *model.Rows) error {
+	from, to := r.rows.seek(r.at, k)
+	for i := from; i < to; i++ {
+		if r.rg.Contains(r.rows.times[i]) {
+			r.rows.appendTo(dst, i, i+1, r.blobs)
+		}
+	}
+	r.at = to
+	return nil
+}
+
+// seek returns the rows of a key, of those from at on.
+func (r *runRows) seek(at int, k model.Key) (from, to int) {
 	// Neighbours are near: look a little ahead before searching the rest.
-	keys, i := r.rows.keys, r.at
+	keys, i := r.keys, at
 	for n := 0; i < len(keys) && keys[i].Less(k); n++ {
 		if i++; n == 8 {
 			i += sort.Search(len(keys)-i, func(j int) bool { return !keys[i+j].Less(k) })
 		}
 	}
-	for ; i < len(keys) && keys[i] == k; i++ {
-		if r.rg.Contains(r.rows.times[i]) {
-			r.rows.appendTo(dst, i, i+1, r.blobs)
-		}
+	from = i
+	for i < len(keys) && keys[i] == k {
+		i++
 	}
-	r.at = i
-	return nil
+	return from, i
 }
