@@ -20,6 +20,7 @@ import (
 type loadCmd struct {
 	Graphite    loadGraphiteCmd    `cmd:"" help:"Send Graphite lines or pickles, as a fleet of agents does."`
 	RemoteWrite loadRemoteWriteCmd `cmd:"" name:"remote-write" help:"Send remote write requests, as a Prometheus or vmagent does that scrapes a fleet of targets."`
+	Logs        loadLogsCmd        `cmd:"" help:"Push lines of logs to Loki's endpoint, as agents do on the nodes of a cluster."`
 	Target      loadTargetCmd      `cmd:"" help:"Be a fleet of targets, for real Prometheus servers to scrape."`
 }
 

@@ -74,13 +74,7 @@ func (l *RemoteWrite) Check() error {
 // maxBatches bounds the memory that acknowledgements take: two bits for each request.
 const maxBatches = 1 << 28
 
-func (l *RemoteWrite) endpoint() (*url.URL, error) {
-	u, err := url.Parse(l.URL)
-	if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, fmt.Errorf("%w: load: url %q: want http://host:port/path", model.ErrInvalid, l.URL)
-	}
-	return u, nil
-}
+func (l *RemoteWrite) endpoint() (*url.URL, error) { return endpointOf(l.URL) }
 
 // Run sends the load until it is complete or its time is over, and returns what is known of it then. A server that
 // refuses or is away is no error: it is asked again until the time is over.

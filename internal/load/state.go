@@ -22,9 +22,10 @@ import (
 //
 // Records are appended as things happen and not synced: the file outlives the server that is killed, not the machine.
 //
-// Version 2 knows more shapes of load than version 1. Files of version 1 are read as they always were.
+// Each version knows more shapes of load than the one before; version 3 knows lines of logs. Older files are read as they
+// always were.
 const (
-	stateVersion = 2
+	stateVersion = 3
 	recordBytes  = 24
 )
 
@@ -46,9 +47,10 @@ const (
 type Header struct {
 	Version  int      `json:"version"`
 	Timeline Timeline `json:"timeline"`
-	// Exactly one of the two is set.
+	// Exactly one of the three is set.
 	RemoteWrite *Fleet  `json:"remote_write,omitempty"`
 	Graphite    *Agents `json:"graphite,omitempty"`
+	Logs        *Logs   `json:"logs,omitempty"`
 	// Batch is the number of series per request of a remote write load.
 	Batch int `json:"batch,omitempty"`
 	// Disorder is set if samples of a remote write load are late or sent twice.
@@ -140,6 +142,8 @@ func newState(h Header) *State {
 		s.Acks = NewAcks(h.RemoteWrite.batches(h.Batch))
 	case h.Graphite != nil:
 		s.Trail.Sent = make([]uint64, h.Graphite.Connections)
+	case h.Logs != nil:
+		s.Acks = NewAcks(h.Logs.nodes())
 	}
 	return s
 }
@@ -185,6 +189,10 @@ func parseState(data []byte) (*State, error) {
 func (h *Header) check() error {
 	ok := h.Version >= 1 && h.Version <= stateVersion && h.Timeline.Step > 0
 	switch {
+	case h.Logs != nil && h.RemoteWrite == nil && h.Graphite == nil:
+		ok = ok && h.Logs.Check() == nil
+	case h.Logs != nil:
+		ok = false
 	case h.RemoteWrite != nil && h.Graphite == nil:
 		ok = ok && h.Batch > 0 && h.RemoteWrite.Check() == nil && h.RemoteWrite.batches(h.Batch) <= maxBatches &&
 			int64(h.RemoteWrite.Churn.Jitter) < h.Timeline.Step && (h.Disorder == nil || h.Disorder.check() == nil)
@@ -241,7 +249,7 @@ func (s *State) apply(kind recordKind, a, b uint64) bool {
 // promised reports whether there is anything that the store must have: an acknowledged request, a point that the server
 // has counted, or points that the caller knows of.
 func (s *State) promised(sentBefore uint64) bool {
-	if s.RemoteWrite != nil {
+	if s.Acks != nil {
 		return s.Acks.any()
 	}
 	return sentBefore > 0 || s.Trail.Kept() > 0

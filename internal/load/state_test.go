@@ -141,7 +141,7 @@ func TestStateBounds(t *testing.T) {
 	for _, line := range []string{
 		strings.Replace(oldState, `"series":10`, `"series":10000000000`, 1),
 		`{"version":2,"timeline":{"start":0,"step":1},"graphite":{"prefix":"a","agents":10000000,"metrics":1,"connections":10000000}}`,
-		strings.Replace(oldState, `"version":1`, `"version":3`, 1), strings.Replace(oldState, `"step":1000000000`, `"step":0`, 1),
+		strings.Replace(oldState, `"version":1`, `"version":4`, 1), strings.Replace(oldState, `"step":1000000000`, `"step":0`, 1),
 	} {
 		if _, err := parseState([]byte(line)); !errors.Is(err, model.ErrCorrupt) {
 			t.Errorf("%s: %v", line, err)

@@ -17,12 +17,19 @@ func (r *Report) WriteText(w io.Writer) error {
 	if r.Verified != nil {
 		r.Verified.write(&sb)
 	}
+	if r.Lines != nil {
+		r.Lines.write(&sb)
+	}
 	_, err := io.WriteString(w, sb.String())
 	return err
 }
 
 func (r *Report) writeLoad(sb *strings.Builder) {
 	p := func(format string, args ...any) { fmt.Fprintf(sb, format+"\n", args...) }
+	if r.Kind == kindLogs {
+		r.writeLines(p)
+		return
+	}
 	if r.Kind == kindTarget {
 		p("%s: %d series, %d scrapes of %d samples in %.1f s: %.0f/s", r.Kind, r.Series, r.Requests, r.Sent, r.Seconds, r.Rate)
 		p("  scrapes cut short %d, p50 %s, p99 %s, max %s", r.Faults, ms(r.Latency.P50), ms(r.Latency.P99), ms(r.Latency.Max))

@@ -11,6 +11,8 @@ type Tally struct {
 	sent, acked, dropped, lost atomic.Int64 // samples; sent counts each once, however often it is tried
 	requests, retries, faults  atomic.Int64 // faults: attempts that no answer came to
 	rawBytes, wireBytes        atomic.Int64
+	lineBytes                  atomic.Int64 // of lines that were acknowledged
+	pushes                     atomic.Int64 // of lines, that are over
 	histograms, exemplars      atomic.Int64 // of what was sent
 	stale, behind, twice       atomic.Int64 // of samples and histograms
 	misreported                atomic.Int64 // requests that a 2xx answered whose headers say something else
@@ -49,7 +51,7 @@ type Report struct {
 	Kind    string  `json:"kind"`
 	Series  int64   `json:"series"`
 	Seconds float64 `json:"seconds"`
-	// Sent counts samples once, however often they were tried; Acked those that a 2xx answered; Dropped those that
+	// Sent counts samples, or lines, once, however often they were tried; Acked those that a 2xx answered; Dropped those that
 	// were refused for good; Lost those that were given up or stood in a buffer when a connection broke.
 	Sent    int64 `json:"sent"`
 	Acked   int64 `json:"acked"`
@@ -65,8 +67,11 @@ type Report struct {
 	// Misreported counts requests that a 2xx answered although the headers of remote write 2.0 count less or more than
 	// they hold. Those of which nothing was written are dropped.
 	Misreported int64 `json:"misreported,omitempty"`
-	// Rate is in samples a second: acknowledged ones for remote write, written ones for Graphite and for a
-	// target.
+	// LineBytes are those of acknowledged lines; LineRate is in bytes of them a second.
+	LineBytes int64   `json:"line_bytes,omitempty"`
+	LineRate  float64 `json:"line_bytes_per_second,omitempty"`
+	// Rate is in samples or lines a second: acknowledged ones for remote write and for lines, written ones for Graphite and
+	// for a target.
 	Rate       float64 `json:"rate"`
 	LagSeconds float64 `json:"lag_seconds"`
 	MaxLag     float64 `json:"max_lag_seconds"`
@@ -81,10 +86,15 @@ type Report struct {
 	// CPU is what this process used, user and system, and what that is for a million samples.
 	CPUSeconds    float64 `json:"cpu_seconds"`
 	CPUPerMillion float64 `json:"cpu_seconds_per_million"`
+	CPUPerGB      float64 `json:"cpu_seconds_per_gb,omitempty"` // of lines
 	LastError     string  `json:"last_error,omitempty"`
 
 	Received *Received     `json:"received,omitempty"`
 	Verified *Verification `json:"verification,omitempty"`
+
+	// Needles are what can be searched for in lines that were sent, and Lines what reading them back has found.
+	Needles []Needle         `json:"needles,omitempty"`
+	Lines   *LogVerification `json:"verification_of_lines,omitempty"`
 }
 
 // Latency holds quantiles over the requests that were answered.
@@ -113,7 +123,7 @@ func (t *Tally) report(kind string, series int64, took time.Duration, cpu time.D
 			P50: t.latency.Quantile(0.5).Seconds(), P90: t.latency.Quantile(0.9).Seconds(),
 			P99: t.latency.Quantile(0.99).Seconds(), Max: t.latency.Max().Seconds(),
 		},
-		RawBytes: t.rawBytes.Load(), Bytes: t.wireBytes.Load(), CPUSeconds: cpu.Seconds(),
+		LineBytes: t.lineBytes.Load(), RawBytes: t.rawBytes.Load(), Bytes: t.wireBytes.Load(), CPUSeconds: cpu.Seconds(),
 	}
 	for code := range t.codes {
 		if n := t.codes[code].Load(); n > 0 {
@@ -124,11 +134,15 @@ func (t *Tally) report(kind string, series int64, took time.Duration, cpu time.D
 		r.LastError = *text
 	}
 	done := r.Acked
-	if kind != kindRemoteWrite {
+	if kind != kindRemoteWrite && kind != kindLogs {
 		done = r.Sent
 	}
 	if r.Seconds > 0 {
 		r.Rate = float64(done) / r.Seconds
+		r.LineRate = float64(r.LineBytes) / r.Seconds
+	}
+	if r.LineBytes > 0 {
+		r.CPUPerGB = r.CPUSeconds / float64(r.LineBytes) * 1e9
 	}
 	if r.Sent > 0 {
 		r.CPUPerMillion = r.CPUSeconds / float64(r.Sent) * 1e6
@@ -141,7 +155,14 @@ const (
 	kindGraphite    = "graphite"
 	kindRemoteWrite = "remote-write"
 	kindTarget      = "target"
+	kindLogs        = "logs"
 )
+
+// Read counts lines that were read back, for the same end as Compared.
+func (t *Tally) Read(lines int) { t.sent.Add(int64(lines)) }
+
+// Pushed returns the pushes that are over, whatever became of them.
+func (t *Tally) Pushed() int64 { return t.pushes.Load() }
 
 // Compared counts a series that was read back, so that the meter of a verification can show it.
 func (t *Tally) Compared() { t.sent.Add(1) }

@@ -1,0 +1,211 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/shaledb/shale/internal/config"
+	"github.com/shaledb/shale/internal/load"
+)
+
+// loadLogsCmd is shale load logs.
+type loadLogsCmd struct {
+	URL    string         `default:"http://127.0.0.1:9480/loki/api/v1/push" help:"Endpoint to push to; any that takes Loki's push protocol."`
+	Format load.LogFormat `default:"protobuf" help:"Form of pushes: protobuf (under snappy, as agents send it) or json."`
+
+	Streams   int      `default:"400" help:"Streams: apps with their pods, and of each pod four, one for each level."`
+	Pods      int      `default:"5" help:"Pods of each app, each on another node."`
+	PerNode   int      `default:"20" help:"Streams of a node, whose lines travel together."`
+	PushLines int      `default:"4400" help:"Lines of a push, about; 4400 are about 1 MB."`
+	Mix       load.Mix `default:"json=50,logfmt=30,access=20" help:"Weights of what apps write: json, logfmt, access (of a web server), text (free, as of a Java program)."`
+	Metadata  float64  `placeholder:"SHARE" help:"Share of lines that have structured metadata: a trace_id and a shard."`
+	Equal     float64  `name:"equal-times" placeholder:"SHARE" help:"Share of lines that bear the very time of the line before."`
+	Ooo       lateness `name:"ooo" placeholder:"SHARE:TIME" help:"Out-of-order: this share of lines bears times that are earlier than those of lines before, by up to this, such as 0.1:30m."`
+	Dup       float64  `placeholder:"SHARE" help:"Duplicates: this share of lines is sent twice, half of them in one push, half again in the next one of the node. A server keeps each once."`
+	Seed      uint64   `default:"1" help:"Another seed gives other lines; its number is in the label cluster (load-1), so that loads do not mix."`
+	From      string   `type:"existingdir" placeholder:"DIR" help:"Push the lines of the files of a folder instead, as they are, a stream for each file. With --mb, over and over until there are as many."`
+
+	MB          float64         `name:"mb" help:"Megabytes (10^6 bytes) of lines to send, about. 0: until the duration is over. Only a load whose length is known has needles to search for."`
+	Rate        float64         `placeholder:"MB/s" help:"Megabytes of lines a second. 0: as fast as the server takes them."`
+	Duration    config.Duration `help:"How long to send. 0: until all is sent, or for ever."`
+	Span        config.Duration `help:"Time over which the times of all lines are spread, up to now. Default: 6h, or with --rate, the time that it takes; without --mb, an hour back and onwards."`
+	Start       string          `help:"Time of the first lines: 2026-03-01T12:00:00Z, Unix seconds, or -6h. Default: so that the last ones are of now."`
+	Concurrency int             `default:"3" help:"Pushes at a time. Each stream keeps to one sender, so its lines arrive in order."`
+
+	State      string `help:"File that records what was acknowledged, for --verify-only after the server was killed." type:"path"`
+	Verify     bool   `help:"Read all lines back after the load, and compare them byte for byte: none missing, none twice, in order."`
+	VerifyOnly bool   `help:"Send nothing; verify what the state file says was sent, whatever the other flags of shape and time."`
+	Nodes      int64  `name:"verify-nodes" help:"Read back so many nodes only, which are drawn. 0: all."`
+	Page       int    `name:"verify-page" default:"5000" help:"Lines to ask for in one query: at most what the server allows."`
+	QueryURL   string `default:"http://127.0.0.1:9480" help:"Server to read back from, over Loki's HTTP API."`
+	Tenant     string `help:"Tenant to write and read as, sent as X-Scope-OrgID."`
+	JSON       bool   `name:"json" help:"Print the summary as JSON."`
+	Quiet      bool   `help:"Show no progress."`
+}
+
+// Help teaches the command by examples.
+func (*loadLogsCmd) Help() string {
+	return `A gigabyte of mixed lines in 400 streams over six hours, then every line read back and compared:
+
+    shale load logs --mb 1000 --verify
+
+What agents send, in real time, 5 MB a second, with structured metadata, late lines and lines that come twice:
+
+    shale load logs --rate 5 --duration 1m --metadata 0.3 --ooo 0.05:10m --dup 0.05 --equal-times 0.1 --verify
+
+The lines of real files, as they are:
+
+    shale load logs --from /var/log --verify
+
+A million streams, a few lines each:
+
+    shale load logs --streams 1000000 --per-node 200 --push-lines 600 --mb 500
+
+What must have survived when the server is killed during the load:
+
+    shale load logs --duration 30s --state /tmp/logs.state   # and kill -9 the server meanwhile
+    shale load logs --verify-only --state /tmp/logs.state`
+}
+
+// load returns the load with its schedule, but without its state file.
+func (c *loadLogsCmd) load(now time.Time) (*load.LogPush, error) {
+	l := &load.LogPush{
+		Logs: load.Logs{
+			Seed: c.Seed, Streams: c.Streams, Pods: c.Pods, PerNode: c.PerNode, Lines: c.PushLines, Mix: c.Mix, Metadata: c.Metadata,
+			Equal: c.Equal, Late: load.Lateness(c.Ooo), Twice: c.Dup,
+		},
+		FS: vfs.Default, URL: c.URL, Tenant: c.Tenant, UserAgent: "shale-load/" + version, Format: c.Format, Concurrency: c.Concurrency, Tally: &load.Tally{},
+	}
+	if !(c.MB >= 0 && c.MB < 1e9) || !(c.Rate >= 0) {
+		return nil, errors.New("--mb and --rate must not be negative")
+	}
+	window, err := c.size(l)
+	if err != nil {
+		return nil, err
+	}
+	timing := load.Timing{Rounds: l.Logs.Windows, Duration: c.Duration.Std()}
+	if c.Rate > 0 {
+		timing.Interval = max(1, time.Duration(float64(window)/c.Rate*1e3))
+	}
+	span := c.Span.Std()
+	if span == 0 && c.Rate == 0 && timing.Rounds > 0 {
+		span = defaultSpan
+	}
+	if span > 0 {
+		rounds := time.Duration(max(1, timing.Rounds))
+		if timing.Rounds == 0 {
+			return nil, errors.New("--span needs --mb: it is divided among what is sent")
+		}
+		timing.Step = max(1, span/rounds)
+	}
+	if c.Rate > 0 && span == 0 {
+		timing.Start = now.Add(-timing.Interval) // a window is sent when it is over, and the first one at once
+	}
+	if c.Start != "" {
+		if timing.Start, err = parseTime(c.Start, now); err != nil {
+			return nil, fmt.Errorf("--start: %w", err)
+		}
+	}
+	if l.Schedule, err = timing.Schedule(now, 1, 1); err != nil {
+		return nil, err
+	}
+	return l, l.Check()
+}
+
+const defaultSpan = 6 * time.Hour
+
+// size sets the number of windows by --mb and --from, and returns the bytes of lines of a window.
+func (c *loadLogsCmd) size(l *load.LogPush) (window int64, err error) {
+	if c.From == "" {
+		if err := l.Logs.Check(); err != nil {
+			return 0, err
+		}
+		window = max(1, l.Logs.Sized())
+		if c.MB > 0 {
+			l.Logs.Windows = max(1, int(c.MB*1e6/float64(window)+0.5))
+		}
+		return window, nil
+	}
+	files, size, err := load.FilesOf(vfs.Default, c.From)
+	if err != nil {
+		return 0, err
+	}
+	l.Logs.Files, l.Logs.Streams, l.Logs.Pods, l.Logs.PerNode = files, len(files), 1, 1
+	l.Logs.For(max(1, int(c.MB*1e6/float64(max(1, size))+0.5)))
+	return max(1, size*int64(l.Logs.Repeat)/int64(l.Logs.Windows)), nil
+}
+
+// Run sends the load and verifies it.
+func (c *loadLogsCmd) Run(ctx context.Context, p *process) error {
+	out := loadOutcome{State: c.State, JSON: c.JSON, Quiet: c.Quiet}
+	if c.VerifyOnly {
+		if c.State == "" {
+			return usageError{errors.New("--verify-only needs --state")}
+		}
+		state, err := load.LoadState(vfs.Default, c.State)
+		if err != nil {
+			return err
+		}
+		return c.finish(ctx, p, &out, state, &load.Report{}, nil)
+	}
+	l, err := c.load(time.Now())
+	if err != nil {
+		return usageError{err}
+	}
+	if l.State, err = out.createState(l.Header()); err != nil {
+		return err
+	}
+	var state *load.State
+	var report *load.Report
+	meter := load.Meter{Name: "logs", Detail: l.Tally.LogDetail(), Read: l.Tally.Pushed, Total: l.Pushes()}
+	if began := time.Now(); meter.Total == 0 {
+		meter.Read, meter.Total = func() int64 { return time.Since(began).Milliseconds() }, c.Duration.Std().Milliseconds()
+	}
+	out.progress(p).During(meter, func() { state, report, err = l.Run(ctx) })
+	if cerr := l.State.Close(); err == nil {
+		err = cerr
+	}
+	return c.finish(ctx, p, &out, state, report, err)
+}
+
+// finish verifies what was sent, prints the summary and says whether all is well.
+func (c *loadLogsCmd) finish(ctx context.Context, p *process, out *loadOutcome, state *load.State, report *load.Report, err error) error {
+	if report == nil {
+		return err
+	}
+	if err == nil && (c.Verify || c.VerifyOnly) {
+		report.Lines, err = c.verify(ctx, p, out, state)
+	}
+	if perr := out.print(p, report); perr != nil {
+		return perr
+	}
+	switch {
+	case err != nil:
+		return err
+	case report.Lines != nil && !report.Lines.OK():
+		return errVerification
+	case report.Sent > 0 && report.Acked == 0:
+		return fmt.Errorf("nothing was taken: %s", report.LastError)
+	}
+	return nil
+}
+
+func (c *loadLogsCmd) verify(ctx context.Context, p *process, out *loadOutcome, state *load.State) (*load.LogVerification, error) {
+	transport := &http.Transport{MaxIdleConnsPerHost: verifyConcurrency}
+	defer transport.CloseIdleConnections()
+	tally := &load.Tally{}
+	v := load.LogVerifier{
+		Reader: load.Reader{URL: c.QueryURL, Client: &http.Client{Transport: transport}, Patience: time.Minute},
+		Tenant: c.Tenant, State: state, FS: vfs.Default, Nodes: c.Nodes, Draw: 1, Page: c.Page, Concurrency: verifyConcurrency, Done: tally.Read,
+	}
+	var found *load.LogVerification
+	var err error
+	meter := load.Meter{Name: "verify", Read: tally.Sent, Detail: func() string { return fmt.Sprintf("%d lines", tally.Sent()) }}
+	out.progress(p).During(meter, func() { found, err = v.Run(ctx) })
+	return found, err
+}
