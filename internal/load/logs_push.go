@@ -44,10 +44,9 @@ type logBody struct {
 	writer  *logWriter
 	format  LogFormat
 	labels  map[int]string // of streams, as the form has them
-	raw     []byte
-	current []byte // entries of the stream that is being written
+	raw     []byte         // of JSON
+	current []byte         // the stream that is being written
 	begun   bool
-	text    string
 	zip     packer
 	lines   int64
 	bytes   int64 // of lines
@@ -63,7 +62,7 @@ func newLogBody(w *logWriter, format LogFormat) *logBody {
 // fill makes the push of a node in a window, and returns it as it is sent, and its size without compression.
 func (b *logBody) fill(window, node int) (body []byte, size int) {
 	b.raw, b.begun, b.lines, b.bytes = b.raw[:0], false, 0, 0
-	if b.format == LogJSON {
+	if b.zip.begin(); b.format == LogJSON {
 		b.raw = append(b.raw, `{"streams":[`...)
 	}
 	b.writer.push(window, node, b)
@@ -72,15 +71,13 @@ func (b *logBody) fill(window, node int) (body []byte, size int) {
 		b.raw = append(b.raw, `]}`...)
 		return b.raw, len(b.raw)
 	}
-	b.zip.begin()
-	b.zip.add(b.raw)
 	return b.zip.end()
 }
 
 // stream begins a stream, which ends the one before.
 func (b *logBody) stream(stream int) {
 	b.finish()
-	b.begun, b.current = true, b.current[:0]
+	b.begun = true
 	text, ok := b.labels[stream]
 	if !ok {
 		ls := b.writer.labelsOf(stream)
@@ -91,10 +88,18 @@ func (b *logBody) stream(stream int) {
 			b.labels[stream] = text
 		}
 	}
-	b.text = text
+	if b.format == LogJSON {
+		b.current = append(append(append(b.current[:0], `{"stream":`...), text...), `,"values":[`...)
+		return
+	}
+	b.current = append(slices.Grow(b.current[:0], lengthRoom)[:lengthRoom], tag(1, sized))
+	b.current = append(binary.AppendUvarint(b.current, uint64(len(text))), text...)
 }
 
-// finish puts the stream into the push. Its length stands before it, so it had to wait.
+// lengthRoom is room for the length of a stream, which stands before it and is known when it ends.
+const lengthRoom = 1 + binary.MaxVarintLen32
+
+// finish puts the stream into the push. It is compressed while it is warm.
 func (b *logBody) finish() {
 	if !b.begun {
 		return
@@ -104,15 +109,14 @@ func (b *logBody) finish() {
 		if b.raw[len(b.raw)-1] != '[' {
 			b.raw = append(b.raw, ',')
 		}
-		b.raw = append(append(b.raw, `{"stream":`...), b.text...)
-		b.raw = append(append(b.raw, `,"values":[`...), b.current...)
-		b.raw = append(b.raw, `]}`...)
+		b.raw = append(append(b.raw, b.current...), `]}`...)
 		return
 	}
-	size := 1 + varintLen(uint64(len(b.text))) + len(b.text) + len(b.current)
-	b.raw = binary.AppendUvarint(append(b.raw, tag(1, sized)), uint64(size))
-	b.raw = binary.AppendUvarint(append(b.raw, tag(1, sized)), uint64(len(b.text)))
-	b.raw = append(append(b.raw, b.text...), b.current...)
+	var length [lengthRoom]byte
+	length[0] = tag(1, sized)
+	n := 1 + binary.PutUvarint(length[1:], uint64(len(b.current)-lengthRoom))
+	copy(b.current[lengthRoom-n:], length[:n])
+	b.zip.add(b.current[lengthRoom-n:])
 }
 
 // line adds a line to the stream.
@@ -156,7 +160,7 @@ func pairSize(l *logLabel) int {
 
 func (b *logBody) lineJSON(at int64, text []byte, metadata []logLabel) {
 	c := b.current
-	if len(c) > 0 {
+	if c[len(c)-1] != '[' {
 		c = append(c, ',')
 	}
 	c = append(strconv.AppendInt(append(c, `["`...), at, 10), `",`...)
