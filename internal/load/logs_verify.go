@@ -188,7 +188,9 @@ func (c *logChecker) compare(query string, want []*wantLine, got []gotLine) {
 
 // moment compares the lines of one time.
 func (c *logChecker) moment(query string, want []*wantLine, got []gotLine, f *found) {
-	last := map[string]int{} // of each stream, if a moment has several lines: the latest place that was seen
+	// The latest place that was seen, of each stream if the moment has several lines. Lines with other metadata are another
+	// stream here: Loki's protocol gives them apart, without an order between them.
+	last := map[string]int{}
 	for i := range got {
 		g := &got[i]
 		at, replaced := -1, false
@@ -207,10 +209,14 @@ func (c *logChecker) moment(query string, want []*wantLine, got []gotLine, f *fo
 		}
 		w := want[at]
 		w.seen = true
+		group := ""
+		if len(want) > 1 {
+			group = g.stream + streamText(g.metadata)
+		}
 		switch {
 		case w.standing == never:
 			c.note(&c.out.Extra, 1, "%s: line at %d, which was not sent: %.200q", query, g.at, g.text)
-		case len(want) > 1 && last[g.stream] > w.order:
+		case len(want) > 1 && last[group] > w.order:
 			c.note(&c.out.Moved, 1, "%s: line at %d comes behind one that arrived later: %.200q", query, g.at, g.text)
 		case w.standing == perhaps:
 			f.unacked++
@@ -222,7 +228,7 @@ func (c *logChecker) moment(query string, want []*wantLine, got []gotLine, f *fo
 			}
 		}
 		if len(want) > 1 {
-			last[g.stream] = max(last[g.stream], w.order)
+			last[group] = max(last[group], w.order)
 		}
 	}
 	for _, w := range want {
