@@ -24,6 +24,9 @@ func rooms() []room {
 		{"write/*", map[string]string{
 			"write": "a receiver turns bytes into batches and pushes them",
 		}, "a protocol knows the write path and nothing of the store, so that receivers come and go alone"},
+		{"write/wire", nil, "the form of protobuf is nobody's matter but the receivers'"},
+		{"write/lokipush", logReceiver(), "a protocol knows the write path and nothing of the store, so that receivers come and go alone"},
+		{"write/otlp", logReceiver(), "a protocol knows the write path and nothing of the store, so that receivers come and go alone"},
 		{"journal", nil, "the log knows batches, not who writes or applies them"},
 		{"journal/*", map[string]string{
 			"journal": "every journal writes the same records",
@@ -85,6 +88,16 @@ func rooms() []room {
 		}, "planning needs no server"},
 		{"config", nil, "settings are plain values; app carries them into the rooms"},
 		{"archtest", nil, "the rules of the house stand outside it"},
+	}
+}
+
+// logReceiver is what a protocol that brings log lines may import.
+func logReceiver() map[string]string {
+	return map[string]string{
+		"write":      "a receiver turns bytes into batches and pushes them",
+		"write/body": "bodies are read and decompressed within the budget in one way",
+		"write/logs": "streams and lines come to the same, whoever brings them",
+		"write/wire": "protobuf is walked over where it lies",
 	}
 }
 

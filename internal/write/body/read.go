@@ -1,0 +1,88 @@
+package body
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/write"
+)
+
+// firstStep is how many bytes of a body are reserved before the first of them has come.
+const firstStep = 16 << 10
+
+// Admitter gives requests their share of the byte budget.
+type Admitter interface {
+	Admit(ctx context.Context, tenant string, bytes int64) (*write.Grant, error)
+}
+
+// Read reads the body of a request into in and returns what the request holds of the byte budget. No byte is read that is
+// not reserved, and as much is reserved ahead as has come: a connection that announces a large body and sends nothing
+// holds 16 KiB, for as long as the server lets it. A limit of 0 stands for the largest. If the grant is nil, the error is
+// not.
+func (c *Codec) Read(r *http.Request, a Admitter, tenant string, in *Buffer, limit int64) (_ *write.Grant, err error) {
+	if limit <= 0 || limit > MaxDecoded {
+		limit = MaxDecoded
+	}
+	announced := r.ContentLength // -1: unknown
+	if announced > limit {
+		return nil, c.tooLarge("body", announced, "limits.body-bytes", limit)
+	}
+	// A body of unknown length may be read for one byte more than allowed, to see that it has more.
+	most := limit + 1
+	if announced >= 0 {
+		most = announced
+	}
+	first := min(firstStep, most)
+	grant, err := a.Admit(r.Context(), tenant, first)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			grant.Release()
+		}
+	}()
+	if announced > first {
+		if err := grant.Expect(announced - first); err != nil {
+			return nil, err
+		}
+	}
+	in.Bytes = in.Bytes[:0]
+	in.reach(int(first))
+	for {
+		begin := len(in.Bytes)
+		n, err := io.ReadFull(r.Body, in.Bytes[begin:in.reached])
+		in.Bytes = in.Bytes[:begin+n]
+		switch read := int64(len(in.Bytes)); {
+		case announced < 0 && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)):
+			// A chunked body that breaks off is an unexpected end too. What it holds is then cut off as well, and decoding
+			// says so.
+			return grant, nil
+		case err != nil && announced < 0:
+			return nil, fmt.Errorf("%w: %s body: after %d bytes: %w", model.ErrInvalid, c.protocol, read, err)
+		case err != nil:
+			return nil, fmt.Errorf("%w: %s body: read %d of %d bytes: %w", model.ErrInvalid, c.protocol, read, announced, err)
+		case read == announced:
+			return grant, nil
+		case read > limit:
+			return nil, c.tooLarge("body", read, "limits.body-bytes", limit)
+		default:
+			step := min(read, most-read)
+			if err := grant.Grow(step); err != nil {
+				return nil, err
+			}
+			in.reach(int(read + step))
+		}
+	}
+}
+
+func (c *Codec) tooLarge(what string, n int64, limit string, most int64) error {
+	return &write.Refused{
+		Status: http.StatusRequestEntityTooLarge, Limit: limit,
+		Text: fmt.Sprintf("%s: the %s has %d bytes and %d are allowed; send fewer %s per request", c.protocol, what, n, most, c.rows),
+	}
+}

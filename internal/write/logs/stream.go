@@ -1,0 +1,138 @@
+package logs
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/write"
+)
+
+// Stream is what a label set comes to. It is shared and never changes.
+type Stream struct {
+	// Labels are the labels, service_name included, and Key is their key.
+	Labels model.Labels
+	Key    model.Key
+	// Reason and Why say that no line of it can be stored; empty: they can. Reason is a value of the label `reason` of
+	// shale_write_discarded_lines_total.
+	Reason, Why string
+
+	// level is the one that the labels give each line, if they do.
+	level levelLabel
+}
+
+// newStream applies the rules to labels in any order.
+func (r *Rules) newStream(lb *model.LabelsBuilder, seed model.KeySeed) *Stream {
+	r.addServiceName(lb)
+	s := new(Stream)
+	var err error
+	if s.Labels, err = lb.Append(nil); err != nil {
+		s.Labels = nil
+		s.Reason, s.Why = write.ReasonDuplicateLabel, duplicate(lb)
+		return s
+	}
+	if s.Reason, s.Why = r.check(s.Labels); s.Reason != "" {
+		return s
+	}
+	s.Key = s.Labels.Key(seed, model.Logs)
+	for _, name := range levelNames() {
+		if v := s.Labels.Get(name); v != nil {
+			s.level = normalLevel(v)
+			break
+		}
+	}
+	return s
+}
+
+// levelLabel is a level and the canonical form of the label that says it.
+type levelLabel struct{ value, label []byte }
+
+func newLevelLabel(value []byte) levelLabel {
+	return levelLabel{value, appendLabel(nil, []byte(detectedLevel), value)}
+}
+
+// normalLevel returns the level that a value spells, and else the value.
+func normalLevel(value []byte) levelLabel {
+	if l := levelOf(value); l != none {
+		return newLevelLabel([]byte(l.String()))
+	}
+	return newLevelLabel(value)
+}
+
+// addServiceName adds a service_name, if there is none.
+func (r *Rules) addServiceName(lb *model.LabelsBuilder) {
+	if len(r.ServiceNames) == 0 || find(lb, serviceName) != nil {
+		return
+	}
+	for _, name := range r.ServiceNames {
+		if v := find(lb, name); v != nil {
+			lb.Add([]byte(serviceName), v)
+			return
+		}
+	}
+	lb.Add([]byte(serviceName), []byte(unknownService))
+}
+
+func find(lb *model.LabelsBuilder, name string) []byte {
+	for i := range lb.Len() {
+		if n, v := lb.At(i); string(n) == name {
+			return v
+		}
+	}
+	return nil
+}
+
+// duplicate says which name labels have more than once.
+func duplicate(lb *model.LabelsBuilder) string {
+	var m Metadata
+	m.Reset()
+	for i := range lb.Len() {
+		m.add(lb.At(i))
+	}
+	m.sort()
+	var all []byte
+	var name []byte
+	for i, p := range m.pairs {
+		if i > 0 && name == nil && bytes.Equal(p.name, m.pairs[i-1].name) {
+			name = p.name
+		}
+		all = appendLabel(all, p.name, p.value)
+	}
+	return fmt.Sprintf("stream '%s' has duplicate label name: '%s'", write.DescribeStream(all), cut(name))
+}
+
+// check returns the reason for which a stream is not allowed, and a text, or "".
+func (r *Rules) check(l model.Labels) (reason, why string) {
+	if len(l) == 0 {
+		return write.ReasonLabels, "error at least one label pair is required per stream"
+	}
+	if len(l) > model.MaxLabelBytes {
+		return write.ReasonLabelsTooLong, fmt.Sprintf("stream '%s' has %d bytes of labels; limit %d", write.DescribeStream(l), len(l), model.MaxLabelBytes)
+	}
+	n := l.Len()
+	if l.Get(serviceName) != nil {
+		n--
+	}
+	if r.MaxLabels > 0 && n > r.MaxLabels {
+		return write.ReasonTooManyLabels, fmt.Sprintf("entry for stream '%s' has %d label names; limit %d", write.DescribeStream(l), n, r.MaxLabels)
+	}
+	for name, value, rest, ok := l.Next(); ok; name, value, rest, ok = rest.Next() {
+		switch {
+		case r.MaxNameBytes > 0 && len(name) > r.MaxNameBytes:
+			return write.ReasonNameTooLong, fmt.Sprintf("stream '%s' has label name too long: '%s'", write.DescribeStream(l), cut(name))
+		case r.MaxValueBytes > 0 && len(value) > r.MaxValueBytes:
+			return write.ReasonValueTooLong, fmt.Sprintf("stream '%s' has label value too long: '%s'", write.DescribeStream(l), cut(value))
+		}
+	}
+	return "", ""
+}
+
+// cut shortens what is too long, for a message.
+func cut(b []byte) string {
+	const most = 100
+	if len(b) <= most {
+		return string(b)
+	}
+	return strings.ToValidUTF8(string(b[:most]), "") + "..."
+}

@@ -1,0 +1,19 @@
+// Package lokipush receives what agents push to Loki: POST /loki/api/v1/push, and its older form at /api/prom/push.
+//
+// It owns the walks over a body, which put the bytes of lines straight into a batch and allocate nothing per line, and the
+// answers that senders get. A request holds a share of the byte budget before its body is read. What a stream and a line
+// come to is decided by package logs; the package never keeps a byte of a request after its answer.
+//
+// A body is protobuf, in a snappy block:
+//
+//	PushRequest { repeated Stream streams = 1; }
+//	Stream      { string labels = 1; repeated Entry entries = 2; uint64 hash = 3; }
+//	Entry       { Timestamp timestamp = 1; string line = 2; repeated LabelPair structuredMetadata = 3; }
+//	Timestamp   { int64 seconds = 1; int32 nanos = 2; }
+//	LabelPair   { string name = 1; string value = 2; }
+//
+// or JSON, at /loki/api/v1/push and at /api/prom/push:
+//
+//	{"streams": [{"stream": {"app": "a"}, "values": [["1767225600000000000", "line", {"trace_id": "1"}]]}]}
+//	{"streams": [{"labels": "{app=\"a\"}", "entries": [{"ts": "2026-01-01T00:00:00Z", "line": "line"}]}]}
+package lokipush

@@ -1,0 +1,309 @@
+package lokipush
+
+import (
+	"bytes"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/write/logs"
+)
+
+// walkJSON reads a body of JSON in its current form.
+func (w *walker) walkJSON() error { return w.walkStreams((*walker).jsonStream) }
+
+// walkStreams reads an object whose only field of interest is an array of streams.
+func (w *walker) walkStreams(stream func(w *walker, s *scanner) error) error {
+	s := &scanner{b: w.decoded}
+	if err := s.expect('{'); err != nil {
+		return err
+	}
+	for n := 0; ; n++ {
+		more, err := s.more(n, '}')
+		if err != nil {
+			return err
+		}
+		if !more {
+			break
+		}
+		name, err := s.name()
+		if err != nil {
+			return err
+		}
+		if !bytes.EqualFold(name, []byte("streams")) {
+			err = s.skip(0)
+		} else if !s.null() {
+			err = s.array(func() error { w.found++; return stream(w, s) })
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if s.space(); s.p < len(s.b) {
+		return s.malformed("more than one value of JSON")
+	}
+	return nil
+}
+
+// array reads an array, of which item reads each item.
+func (s *scanner) array(item func() error) error {
+	if err := s.expect('['); err != nil {
+		return err
+	}
+	for n := 0; ; n++ {
+		more, err := s.more(n, ']')
+		if err != nil || !more {
+			return err
+		}
+		if err := item(); err != nil {
+			return err
+		}
+	}
+}
+
+// members are the two fields of a stream, of which either may come first.
+type members struct {
+	labels, entries string
+	// labelsAt and entriesAt are where they begin, or -1.
+	labelsAt, labelsEnd, entriesAt int
+}
+
+// findMembers reads an object for the places of its labels and its entries. If the labels come first, it stops in front of
+// the entries: open says so.
+func (s *scanner) findMembers(m *members, n int) (next int, open bool, err error) {
+	for ; ; n++ {
+		more, err := s.more(n, '}')
+		if err != nil || !more {
+			return n, false, err
+		}
+		name, err := s.name()
+		if err != nil {
+			return n, false, err
+		}
+		s.space()
+		at := s.p
+		switch string(name) {
+		case m.labels:
+			if m.labelsAt >= 0 {
+				return n, false, s.malformed("a stream with labels twice")
+			}
+			err = s.skip(0)
+			m.labelsAt, m.labelsEnd = at, s.p
+		case m.entries:
+			if m.entriesAt >= 0 {
+				return n, false, s.malformed("a stream with entries twice")
+			}
+			m.entriesAt = at
+			if m.labelsAt >= 0 {
+				return n + 1, true, nil
+			}
+			err = s.skip(0)
+		default:
+			err = s.skip(0)
+		}
+		if err != nil {
+			return n, false, err
+		}
+	}
+}
+
+// readStream reads a stream whose members are called so.
+func (w *walker) readStream(s *scanner, labels, entries string, read func(raw []byte, lb *model.LabelsBuilder) error, entry func(s *scanner) error) error {
+	if err := s.expect('{'); err != nil {
+		return err
+	}
+	m := members{labels: labels, entries: entries, labelsAt: -1, entriesAt: -1}
+	n, open, err := s.findMembers(&m, 0)
+	if err != nil {
+		return err
+	}
+	if m.entriesAt < 0 {
+		return nil
+	}
+	var raw []byte
+	if m.labelsAt >= 0 {
+		raw = s.b[m.labelsAt:m.labelsEnd:m.labelsEnd]
+	}
+	w.entries.Begin(w.streams.Spelled(raw, read))
+	end := s.p
+	s.p = m.entriesAt
+	if !s.null() {
+		if err := s.array(func() error { return entry(s) }); err != nil {
+			return err
+		}
+	}
+	if !open {
+		s.p = end
+		return w.entries.End()
+	}
+	if _, _, err := s.findMembers(&m, n); err != nil {
+		return err
+	}
+	return w.entries.End()
+}
+
+// jsonStream reads {"stream": {...}, "values": [...]}.
+func (w *walker) jsonStream(s *scanner) error {
+	return w.readStream(s, "stream", "values", readJSONLabels, w.jsonEntry)
+}
+
+// jsonEntry reads ["time", "line", {"name": "value"}].
+func (w *walker) jsonEntry(s *scanner) error {
+	if s.null() {
+		return nil
+	}
+	w.entries.Meta.Reset()
+	w.arena = w.arena[:0]
+	var t int64
+	var line []byte
+	n := 0
+	err := s.array(func() (err error) {
+		switch n++; n {
+		case 1:
+			t, err = s.time()
+		case 2:
+			line, err = s.plain("a line", &w.arena)
+		case 3:
+			err = w.jsonMetadata(s)
+		default:
+			err = s.skip(0)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if n < 2 {
+		return s.malformed("an entry without a time or a line")
+	}
+	return w.entries.Add(t, line)
+}
+
+// time reads a number of nanoseconds in a string.
+func (s *scanner) time() (int64, error) {
+	at := s.p
+	raw, _, err := s.text("a timestamp")
+	if err != nil {
+		return 0, err
+	}
+	t, ok := parseInt(raw)
+	if !ok {
+		s.p = at
+		return 0, s.malformed("a timestamp that is not a number of nanoseconds")
+	}
+	return t, nil
+}
+
+// parseInt reads a decimal number without allocating.
+func parseInt(raw []byte) (v int64, ok bool) {
+	digits := raw
+	if len(raw) > 0 && raw[0] == '-' {
+		digits = raw[1:]
+	}
+	if len(digits) == 0 || len(digits) > 19 {
+		return 0, false
+	}
+	var u uint64
+	for _, c := range digits {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		u = u*10 + uint64(c-'0')
+	}
+	if u > math.MaxInt64 {
+		return 0, false
+	}
+	if len(digits) < len(raw) {
+		return -int64(u), true
+	}
+	return int64(u), true
+}
+
+// jsonMetadata reads the structured metadata of a line.
+func (w *walker) jsonMetadata(s *scanner) error {
+	if err := s.expect('{'); err != nil {
+		return err
+	}
+	for n := 0; ; n++ {
+		more, err := s.more(n, '}')
+		if err != nil || !more {
+			return err
+		}
+		name, err := s.plain("the name of structured metadata", &w.arena)
+		if err != nil {
+			return err
+		}
+		if err := s.expect(':'); err != nil {
+			return err
+		}
+		value, err := s.plain("the value of structured metadata", &w.arena)
+		if err != nil {
+			return err
+		}
+		w.entries.Meta.Add(name, value)
+	}
+}
+
+// readJSONLabels adds the labels of an object of JSON. As in Loki, the object is written out as {a="b"} and read as such,
+// so that the same names are allowed and the same is said of others.
+func readJSONLabels(raw []byte, lb *model.LabelsBuilder) error {
+	if len(raw) == 0 {
+		return logs.ParseLabels(nil, lb)
+	}
+	s := &scanner{b: raw}
+	if s.space() != '{' {
+		return s.malformed("labels of a stream that are not an object")
+	}
+	s.p++
+	values := make(map[string]string)
+	for n := 0; ; n++ {
+		more, err := s.more(n, '}')
+		if err != nil {
+			return err
+		}
+		if !more {
+			break
+		}
+		var arena []byte
+		name, err := s.plain("a label's name", &arena)
+		if err != nil {
+			return err
+		}
+		if err := s.expect(':'); err != nil {
+			return err
+		}
+		value, err := s.scalar(&arena)
+		if err != nil {
+			return err
+		}
+		values[string(name)] = string(value)
+	}
+	names := make([]string, 0, len(values))
+	for name := range values {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	text := []byte{'{'}
+	for i, name := range names {
+		if i > 0 {
+			text = append(text, ", "...)
+		}
+		text = append(append(text, name...), '=')
+		text = strconv.AppendQuote(text, values[name])
+	}
+	return logs.ParseLabels(append(text, '}'), lb)
+}
+
+// scalar reads a string, or a number or a word as it is written.
+func (s *scanner) scalar(arena *[]byte) ([]byte, error) {
+	switch s.space() {
+	case '"':
+		return s.plain("a label's value", arena)
+	case '{', '[':
+		return nil, s.malformed("a label's value that is not a string")
+	}
+	begin := s.p
+	err := s.skip(0)
+	return s.b[begin:s.p], err
+}

@@ -1,0 +1,260 @@
+package lokipush
+
+import (
+	"bytes"
+	"fmt"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"github.com/shaledb/shale/internal/write/wire"
+)
+
+// maxJSONDepth is how deep what is not needed may be nested.
+const maxJSONDepth = 64
+
+// scanner reads JSON where it lies. Strings may hold any bytes, as Loki takes them: lines are not always UTF-8.
+type scanner struct {
+	b []byte
+	p int
+}
+
+func (s *scanner) malformed(what string) error {
+	return &wire.Malformed{What: what, At: s.p}
+}
+
+// space passes white space and returns the byte behind it, or 0 at the end.
+func (s *scanner) space() byte {
+	for s.p < len(s.b) {
+		if c := s.b[s.p]; c != ' ' && c != '\n' && c != '\t' && c != '\r' {
+			return c
+		}
+		s.p++
+	}
+	return 0
+}
+
+// expect passes white space and a byte.
+func (s *scanner) expect(c byte) error {
+	if got := s.space(); got != c || s.p == len(s.b) {
+		return s.malformed(fmt.Sprintf("JSON that has no %q", c))
+	}
+	s.p++
+	return nil
+}
+
+// more passes what separates the members of an object or array that ends with closing, of which n have been read, and
+// reports whether another one follows.
+func (s *scanner) more(n int, closing byte) (bool, error) {
+	c := s.space()
+	switch {
+	case s.p == len(s.b):
+		return false, s.malformed("JSON that is cut off")
+	case c == closing:
+		s.p++
+		return false, nil
+	case n == 0:
+		return true, nil
+	case c != ',':
+		return false, s.malformed(fmt.Sprintf("JSON that has neither a comma nor %q", closing))
+	}
+	s.p++
+	if s.space() == closing {
+		return false, s.malformed("JSON with a comma too many")
+	}
+	return true, nil
+}
+
+// text reads a string. raw is what stands between its quotes.
+func (s *scanner) text(what string) (raw []byte, escaped bool, err error) {
+	if s.space() != '"' {
+		return nil, false, s.malformed(what + " that is not a string")
+	}
+	begin := s.p + 1
+	for p := begin; ; {
+		n := bytes.IndexByte(s.b[p:], '"')
+		if n < 0 {
+			return nil, false, s.malformed(what + " that is cut off")
+		}
+		n += p
+		if !escaped && bytes.IndexByte(s.b[p:n], '\\') < 0 {
+			s.p = n + 1
+			return s.b[begin:n:n], false, nil
+		}
+		escaped = true
+		k := n
+		for k > begin && s.b[k-1] == '\\' {
+			k--
+		}
+		if (n-k)%2 == 0 {
+			s.p = n + 1
+			return s.b[begin:n:n], true, nil
+		}
+		p = n + 1
+	}
+}
+
+// plain reads a string without escapes, or with its escapes resolved in arena.
+func (s *scanner) plain(what string, arena *[]byte) ([]byte, error) {
+	at := s.p
+	raw, escaped, err := s.text(what)
+	if err != nil || !escaped {
+		return raw, err
+	}
+	begin := len(*arena)
+	out, ok := unescape(*arena, raw)
+	if !ok {
+		s.p = at
+		return nil, s.malformed(what + " with an escape that JSON does not have")
+	}
+	*arena = out
+	return out[begin:len(out):len(out)], nil
+}
+
+// unescape appends a string with its escapes resolved. It is not ok if one of them is none.
+func unescape(dst, raw []byte) (_ []byte, ok bool) {
+	for {
+		n := bytes.IndexByte(raw, '\\')
+		if n < 0 {
+			return append(dst, raw...), true
+		}
+		dst = append(dst, raw[:n]...)
+		raw = raw[n+1:]
+		if len(raw) == 0 {
+			return dst, false
+		}
+		c := raw[0]
+		switch c {
+		case '"', '\\', '/':
+		case 'n':
+			c = '\n'
+		case 't':
+			c = '\t'
+		case 'r':
+			c = '\r'
+		case 'b':
+			c = '\b'
+		case 'f':
+			c = '\f'
+		case 'u':
+			r, size := escapedRune(raw)
+			if size == 0 {
+				return dst, false
+			}
+			dst, raw = utf8.AppendRune(dst, r), raw[size:]
+			continue
+		default:
+			return dst, false
+		}
+		dst, raw = append(dst, c), raw[1:]
+	}
+}
+
+// escapedRune reads u0000, or two such for a rune beyond 16 bits. A size of 0 means that it is none.
+func escapedRune(raw []byte) (r rune, size int) {
+	high, ok := hex4(raw)
+	if !ok {
+		return 0, 0
+	}
+	if !utf16.IsSurrogate(high) {
+		return high, 5
+	}
+	if len(raw) < 11 || raw[5] != '\\' || raw[6] != 'u' {
+		return 0, 0
+	}
+	low, ok := hex4(raw[6:])
+	if r = utf16.DecodeRune(high, low); !ok || r == utf8.RuneError {
+		return 0, 0
+	}
+	return r, 11
+}
+
+// hex4 reads the four digits behind a u.
+func hex4(raw []byte) (r rune, ok bool) {
+	if len(raw) < 5 {
+		return 0, false
+	}
+	for _, c := range raw[1:5] {
+		switch {
+		case c >= '0' && c <= '9':
+			c -= '0'
+		case c|0x20 >= 'a' && c|0x20 <= 'f':
+			c = c | 0x20 - 'a' + 10
+		default:
+			return 0, false
+		}
+		r = r<<4 | rune(c)
+	}
+	return r, true
+}
+
+// null passes a null, if there is one.
+func (s *scanner) null() bool {
+	if s.space() == 'n' && bytes.HasPrefix(s.b[s.p:], []byte("null")) {
+		s.p += len("null")
+		return true
+	}
+	return false
+}
+
+// skip passes a value of any kind.
+func (s *scanner) skip(depth int) error {
+	if depth > maxJSONDepth {
+		return s.malformed("JSON that is nested too deep")
+	}
+	switch c := s.space(); {
+	case s.p == len(s.b):
+		return s.malformed("JSON that is cut off")
+	case c == '"':
+		_, _, err := s.text("a string")
+		return err
+	case c == '{' || c == '[':
+		s.p++
+		return s.skipMembers(c, depth)
+	}
+	begin := s.p
+	for s.p < len(s.b) && wordByte(s.b[s.p]) {
+		s.p++
+	}
+	switch word := string(s.b[begin:s.p]); {
+	case word == "true" || word == "false" || word == "null":
+	case len(word) > 0 && (word[0] == '-' || word[0] >= '0' && word[0] <= '9'):
+	default:
+		s.p = begin
+		return s.malformed("JSON with something that is no value")
+	}
+	return nil
+}
+
+func wordByte(c byte) bool {
+	return c|0x20 >= 'a' && c|0x20 <= 'z' || c >= '0' && c <= '9' || c == '-' || c == '+' || c == '.'
+}
+
+func (s *scanner) skipMembers(open byte, depth int) error {
+	closing := open + 2 // in ASCII, of both kinds
+	for n := 0; ; n++ {
+		more, err := s.more(n, closing)
+		if err != nil || !more {
+			return err
+		}
+		if open == '{' {
+			if _, _, err := s.text("a name"); err != nil {
+				return err
+			}
+			if err := s.expect(':'); err != nil {
+				return err
+			}
+		}
+		if err := s.skip(depth + 1); err != nil {
+			return err
+		}
+	}
+}
+
+// name reads the name of a member and passes its colon.
+func (s *scanner) name() ([]byte, error) {
+	raw, _, err := s.text("a name")
+	if err != nil {
+		return nil, err
+	}
+	return raw, s.expect(':')
+}

@@ -1,0 +1,221 @@
+package lokipush
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/write"
+	"github.com/shaledb/shale/internal/write/logs"
+	"github.com/shaledb/shale/internal/write/wire"
+)
+
+// walker turns a decoded body into a batch.
+type walker struct {
+	decoded []byte
+	streams *logs.Streams
+	entries logs.Entries
+	// found counts the streams of the body, those without lines included.
+	found int
+	// arena holds strings of JSON that had to be unescaped, of one line at a time.
+	arena []byte
+}
+
+// start readies the walker for a body.
+func (w *walker) start(streams *logs.Streams, decoded []byte, b *model.Batch, reserve func(int64) error) {
+	w.decoded, w.streams, w.found = decoded, streams, 0
+	w.entries.Start(streams.Rules(), b, reserve)
+	// Nearly all of a body is lines. What is reserved for them is asked for as they come.
+	b.Text.Bytes = slices.Grow(b.Text.Bytes, min(len(decoded), 1<<20))
+}
+
+// memory is the size of what the walker keeps between requests, in bytes.
+func (w *walker) memory() int { return cap(w.arena) + w.entries.Memory() }
+
+// walk reads the whole body.
+func (w *walker) walk(m message) error {
+	switch m {
+	case jsonMessage:
+		return w.walkJSON()
+	case legacyJSON:
+		return w.walkLegacyJSON()
+	}
+	return w.walkProtobuf()
+}
+
+// walkProtobuf reads a PushRequest.
+func (w *walker) walkProtobuf() error {
+	d := w.decoded
+	for p := 0; p < len(d); {
+		number, kind, next, err := wire.Field(d, p, len(d))
+		if err != nil {
+			return err
+		}
+		if number != 1 {
+			if p, err = wire.Skip(d, next, len(d), kind); err != nil {
+				return err
+			}
+			continue
+		}
+		begin, stop, err := wire.Message("a stream", d, kind, next, len(d))
+		if err != nil {
+			return err
+		}
+		if err := w.stream(begin, stop); err != nil {
+			return err
+		}
+		p = stop
+	}
+	return nil
+}
+
+// stream reads the Stream message in [p, end): once for its labels, which may stand behind the entries, and once for
+// these.
+func (w *walker) stream(p, end int) error {
+	w.found++
+	d := w.decoded
+	var labels []byte
+	entries := 0
+	for at := p; at < end; {
+		number, kind, next, err := wire.Field(d, at, end)
+		if err != nil {
+			return err
+		}
+		if number != 1 && number != 2 {
+			if at, err = wire.Skip(d, next, end, kind); err != nil {
+				return err
+			}
+			continue
+		}
+		begin, stop, err := wire.Message([...]string{1: "labels", 2: "an entry"}[number], d, kind, next, end)
+		if err != nil {
+			return err
+		}
+		if number == 1 {
+			labels = d[begin:stop:stop]
+		} else {
+			entries++
+		}
+		at = stop
+	}
+	if entries == 0 {
+		return nil
+	}
+	w.entries.Begin(w.streams.Text(labels))
+	for at := p; at < end; {
+		// The message has been read once without an error.
+		number, kind, next, _ := wire.Field(d, at, end)
+		if number != 2 {
+			at, _ = wire.Skip(d, next, end, kind)
+			continue
+		}
+		begin, stop, _ := wire.Body(d, next, end)
+		if err := w.entry(begin, stop); err != nil {
+			return err
+		}
+		at = stop
+	}
+	return w.entries.End()
+}
+
+// entry reads the Entry message in [p, end).
+func (w *walker) entry(p, end int) error {
+	d := w.decoded
+	w.entries.Meta.Reset()
+	var seconds, nanos int64
+	var line []byte
+	for p < end {
+		number, kind, next, err := wire.Field(d, p, end)
+		if err != nil {
+			return err
+		}
+		if number > 3 {
+			if p, err = wire.Skip(d, next, end, kind); err != nil {
+				return err
+			}
+			continue
+		}
+		begin, stop, err := wire.Message([...]string{1: "a timestamp", 2: "a line", 3: "structured metadata"}[number], d, kind, next, end)
+		if err != nil {
+			return err
+		}
+		switch number {
+		case 1:
+			if seconds, nanos, err = timestamp(d, begin, stop); err != nil {
+				return err
+			}
+		case 2:
+			line = d[begin:stop:stop]
+		case 3:
+			name, value, err := labelPair(d, begin, stop)
+			if err != nil {
+				return err
+			}
+			w.entries.Meta.Add(name, value)
+		}
+		p = stop
+	}
+	const most = math.MaxInt64/1_000_000_000 - 1
+	if nanos < 0 || nanos > 999_999_999 || seconds > most || seconds < -most {
+		w.entries.LeaveOut(write.ReasonTimeRange, line, func() string {
+			return fmt.Sprintf("entry has a timestamp of %d seconds and %d nanoseconds, which is not between the years 1677 and 2262", seconds, nanos)
+		})
+		return nil
+	}
+	return w.entries.Add(seconds*1_000_000_000+nanos, line)
+}
+
+// timestamp reads the Timestamp message in [p, end).
+func timestamp(d []byte, p, end int) (seconds, nanos int64, err error) {
+	for p < end {
+		number, kind, next, err := wire.Field(d, p, end)
+		if err != nil {
+			return 0, 0, err
+		}
+		if number > 2 {
+			if p, err = wire.Skip(d, next, end, kind); err != nil {
+				return 0, 0, err
+			}
+			continue
+		}
+		v, next, err := wire.Number("timestamp", d, kind, next, end)
+		if err != nil {
+			return 0, 0, err
+		}
+		if number == 1 {
+			seconds = int64(v)
+		} else {
+			nanos = int64(int32(v))
+		}
+		p = next
+	}
+	return seconds, nanos, nil
+}
+
+// labelPair reads the LabelPair message in [p, end).
+func labelPair(d []byte, p, end int) (name, value []byte, err error) {
+	for p < end {
+		number, kind, next, err := wire.Field(d, p, end)
+		if err != nil {
+			return nil, nil, err
+		}
+		if number > 2 {
+			if p, err = wire.Skip(d, next, end, kind); err != nil {
+				return nil, nil, err
+			}
+			continue
+		}
+		begin, stop, err := wire.Message("the name or value of structured metadata", d, kind, next, end)
+		if err != nil {
+			return nil, nil, err
+		}
+		if number == 1 {
+			name = d[begin:stop:stop]
+		} else {
+			value = d[begin:stop:stop]
+		}
+		p = stop
+	}
+	return name, value, nil
+}
