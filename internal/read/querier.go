@@ -38,9 +38,12 @@ func New(o Options) *Querier {
 }
 
 // Select returns the series that satisfy the request, in key order. The request is not kept. The set must be closed;
-// on an error there is none and nothing stays open.
+// on an error there is none and nothing stays open. Series of logs come without rows: their lines are what SelectText gives.
 func (q *Querier) Select(ctx context.Context, req *model.Request) (*SeriesSet, error) {
 	r, ok := q.bound(req)
+	if r.Signal == model.Logs {
+		r.Family, r.LabelsOnly = model.Text, true
+	}
 	if !ok {
 		return newSeriesSet(&r, nil, q.metrics), nil
 	}

@@ -3,6 +3,7 @@ package archive
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -59,8 +60,28 @@ func New(o Options) *Archive {
 // pages of its series are known.
 const openAtOnce = 16
 
-// Select returns a cursor for each block that may hold rows of the request.
+// Select returns a cursor for each block that may hold rows of the request. Series of logs come without rows.
 func (a *Archive) Select(ctx context.Context, req *model.Request) ([]model.Cursor, error) {
+	opened, err := a.openAll(ctx, req)
+	cursors := make([]model.Cursor, 0, len(opened))
+	for _, c := range opened {
+		cursors = append(cursors, c)
+	}
+	return cursors, err
+}
+
+// SelectText returns a cursor for each block that may hold lines of the request.
+func (a *Archive) SelectText(ctx context.Context, req *model.Request) ([]model.TextCursor, error) {
+	opened, err := a.openAll(ctx, req)
+	cursors := make([]model.TextCursor, 0, len(opened))
+	for _, c := range opened {
+		cursors = append(cursors, &textCursor{cursor: c, text: c.from.TextAt(ctx, req, c.Order())})
+	}
+	return cursors, err
+}
+
+// openAll opens the blocks that may hold rows of the request, or none if one of them fails.
+func (a *Archive) openAll(ctx context.Context, req *model.Request) ([]*cursor, error) {
 	blocks := a.o.Catalog.Overlapping(req.Range, req.Signal, req.Tenant)
 	opened, l := make([]*cursor, len(blocks)), newLanes()
 	var g errgroup.Group
@@ -74,16 +95,12 @@ func (a *Archive) Select(ctx context.Context, req *model.Request) ([]model.Curso
 		})
 	}
 	err := g.Wait()
-	cursors := make([]model.Cursor, 0, len(blocks))
+	opened = slices.DeleteFunc(opened, func(c *cursor) bool { return c == nil })
+	if err == nil {
+		return opened, nil
+	}
 	for _, c := range opened {
-		if c != nil && err != nil {
-			_ = c.Close() // giving back does not fail
-		} else if c != nil {
-			cursors = append(cursors, c)
-		}
+		_ = c.Close() // giving back does not fail
 	}
-	if err != nil {
-		return nil, err
-	}
-	return cursors, nil
+	return nil, err
 }

@@ -59,7 +59,9 @@ func (a *Archive) open(ctx context.Context, b *catalog.Block, req *model.Request
 	if err := c.find(ctx, req); err != nil {
 		return nil, err
 	}
-	c.series, c.rows = r.SeriesAt(ctx, req.Tenant), r.RowsAt(ctx, req.Family, req.Range)
+	if c.series = r.SeriesAt(ctx, req.Tenant); req.Family != model.Text {
+		c.rows = r.RowsAt(ctx, req.Family, req.Range)
+	}
 	c.deletions = a.o.Catalog.Deletions(b, req.Tenant)
 	c.wanted = model.TimeRange{Min: max(b.Range.Min, req.Range.Min), Max: min(b.Range.Max, req.Range.Max)}
 	return c, nil
@@ -81,10 +83,16 @@ func (c *cursor) find(ctx context.Context, req *model.Request) (err error) {
 		return err
 	}
 	family := max(req.Family, model.Samples)
-	if req.LabelsOnly {
+	text := family == model.Text && !req.LabelsOnly
+	if req.LabelsOnly || text {
 		family = 0
 	}
-	if err := r.FetchSeries(ctx, c.ranks, true, family, req.Range); err != nil {
+	err = r.FetchSeries(ctx, c.ranks, true, family, req.Range)
+	if err == nil && text {
+		// Filters and lines are fetched when it is known in which order they will be wanted: see part's pages of text.
+		err = r.FetchText(ctx, c.ranks, req.Range, false)
+	}
+	if err != nil {
 		return err
 	}
 	if r.pages.tailOff > 0 {
@@ -103,6 +111,8 @@ func hasRows(r *part.Reader, req *model.Request) bool {
 		return true
 	case req.Family == model.Exemplars:
 		return t.Exemplars > 0
+	case req.Family == model.Text:
+		return t.Text > 0
 	}
 	return t.Samples > 0
 }
@@ -147,7 +157,11 @@ func within(ranges []model.TimeRange, r model.TimeRange) bool {
 func (c *cursor) Key() model.Key       { return c.series.Key() }
 func (c *cursor) Labels() model.Labels { return c.series.Labels() }
 
+// AppendRows appends the rows of the current series. Of text, and where labels alone were asked for, there are none.
 func (c *cursor) AppendRows(_ context.Context, dst *model.Rows) error {
+	if c.rows == nil {
+		return nil
+	}
 	from := dst.Len()
 	if err := c.rows.AppendRows(c.ranks[c.at], dst); err != nil {
 		return fmt.Errorf("block %s: %w", c.block.ID, err)

@@ -59,6 +59,7 @@ type chain struct {
 	most   int64           // bytes of a window
 
 	stream    part.Stream
+	text      part.Text // of the series at hand
 	tenant    string
 	deletions catalog.Deletions // of the open block and the tenant
 	err       error
@@ -77,7 +78,8 @@ func (c *chain) Next(ctx context.Context) bool {
 			c.stream, c.blocks = nil, c.blocks[1:]
 			continue
 		}
-		if err := within(c.blocks[0].Range, c.stream.Rows()); err != nil {
+		c.text = c.stream.Text()
+		if err := within(c.blocks[0].Range, c.stream.Rows(), c.text); err != nil {
 			c.err = &inputError{c.blocks[0].ID, err}
 			return false
 		}
@@ -115,14 +117,26 @@ func (c *chain) cut() bool {
 	for _, f := range model.PointFamilies() {
 		catalog.CutRows(rows.Family(f), 0, ranges)
 	}
-	return rows.Len() > 0
+	if c.text == nil {
+		return rows.Len() > 0
+	}
+	kept := &keptText{Text: c.text, ranges: left(ranges)}
+	some, err := kept.some(c.m.ctx)
+	if c.text = nil; some {
+		c.text = kept
+	}
+	if c.err = err; err != nil {
+		c.err = &inputError{c.blocks[0].ID, err}
+		return false
+	}
+	return some || rows.Len() > 0
 }
 
 func (c *chain) Tenant() string          { return c.stream.Tenant() }
 func (c *chain) Key() model.Key          { return c.stream.Key() }
 func (c *chain) Labels() model.Labels    { return c.stream.Labels() }
 func (c *chain) Rows() *model.SeriesRows { return c.stream.Rows() }
-func (c *chain) Text() part.Text         { return c.stream.Text() }
+func (c *chain) Text() part.Text         { return c.text }
 func (c *chain) Err() error              { return c.err }
 
 // reader opens a block and compares it with what the catalogue says.

@@ -161,8 +161,9 @@ func (m *merge) merge() error {
 // weigh finds out how large each tenant is, and returns what each cell costs, by the directories of the inputs: one small
 // read each.
 func (m *merge) weigh(most int64) ([]int64, error) {
-	// A series costs about as much as so many samples: its key, its labels, its place in the postings.
-	const seriesSamples = 20
+	// A series costs about as much as so many samples: its key, its labels, its place in the postings; and so do so many bytes
+	// of lines as one sample.
+	const seriesSamples, lineBytes = 20, 16
 	costs := make([]cellCost, len(m.all))
 	for i := range m.job.inputs {
 		b := &m.job.inputs[i]
@@ -174,10 +175,13 @@ func (m *merge) weigh(most int64) ([]int64, error) {
 		for k, out := range m.all {
 			costs[k].count(out.TimeRange, tenants)
 		}
-		total := float64(b.Samples) + seriesSamples*float64(b.Series)
+		size := func(samples, lines uint64, series float64) float64 {
+			return float64(samples) + float64(lines)/lineBytes + seriesSamples*series
+		}
+		total := size(b.Samples, r.Meta().TextBytes, float64(b.Series))
 		for k := range tenants {
 			t := &tenants[k]
-			m.weights[t.Name] += float64(b.Bytes) * (float64(t.Samples) + seriesSamples*float64(t.Series)) / max(total, 1)
+			m.weights[t.Name] += float64(b.Bytes) * size(t.Samples, t.TextBytes, float64(t.Series)) / max(total, 1)
 		}
 	}
 	bytes := make([]int64, len(costs))
@@ -188,7 +192,7 @@ func (m *merge) weigh(most int64) ([]int64, error) {
 }
 
 // add takes a merged series and distributes its rows over the cells of the pass.
-func (m *merge) add(tenant string, k model.Key, l model.Labels, rows *model.SeriesRows, _ []part.Text) error {
+func (m *merge) add(tenant string, k model.Key, l model.Labels, rows *model.SeriesRows, text []part.Text) error {
 	if tenant != m.tenant {
 		if err := m.endTenant(); err != nil {
 			return err
@@ -213,14 +217,22 @@ func (m *merge) add(tenant string, k model.Key, l model.Labels, rows *model.Seri
 		}
 	}
 	for _, out := range m.cells {
-		if out.rows.Len() == 0 {
+		some, err := hasText(m.ctx, text, out.TimeRange)
+		if err != nil {
+			return classed(err)
+		}
+		if out.rows.Len() == 0 && !some {
 			continue
 		}
 		w, err := m.writer(out, tenant)
 		if err != nil {
 			return err
 		}
-		if err := w.add(tenant, k, l, &out.rows); err != nil {
+		err = w.add(tenant, k, l, &out.rows)
+		if err == nil && some {
+			err = w.w.Text(m.ctx, text, out.TimeRange)
+		}
+		if err != nil {
 			return classed(err)
 		}
 		out.rows.Reset()

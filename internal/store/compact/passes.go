@@ -107,13 +107,22 @@ func (m *merge) window(open int) int64 {
 	return min(greatestWindow, m.c.o.MemoryBytes/2/windowsPerInput/int64(open))
 }
 
-// within returns an error of class corrupt unless all rows lie in a range. What does not would be in no pass that reads
-// the block, and be lost.
-func within(r model.TimeRange, rows *model.SeriesRows) error {
+// within returns an error of class corrupt unless all rows of a series lie in a range. What does not would be in no pass that
+// reads the block, and be lost.
+func within(r model.TimeRange, rows *model.SeriesRows, text part.Text) error {
+	outside := func(first, last int64) error {
+		return fmt.Errorf("%w: rows of %d to %d, and it is to have them of %d to %d", model.ErrCorrupt, first, last, r.Min, r.Max)
+	}
 	for _, f := range model.PointFamilies() {
 		times := rows.Family(f).Times
 		if n := len(times); n > 0 && (times[0] < r.Min || times[n-1] > r.Max) {
-			return fmt.Errorf("%w: rows of %d to %d, and it is to have them of %d to %d", model.ErrCorrupt, times[0], times[n-1], r.Min, r.Max)
+			return outside(times[0], times[n-1])
+		}
+	}
+	if text != nil {
+		// Bounds may be those of a page that other series share, which lies in the range as well.
+		if times, n := text.Extent(); n > 0 && (times.Min < r.Min || times.Max > r.Max) {
+			return outside(times.Min, times.Max)
 		}
 	}
 	return nil

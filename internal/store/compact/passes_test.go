@@ -149,8 +149,11 @@ func TestCellsMustCover(t *testing.T) {
 	rows.Samples.Append(5, 0, 0)
 	rows.Samples.Append(9, 0, 0)
 	for r, want := range map[model.TimeRange]error{{Min: 5, Max: 9}: nil, {Min: 6, Max: 9}: model.ErrCorrupt, {Min: 5, Max: 8}: model.ErrCorrupt} {
-		if err := within(r, &rows); !errors.Is(err, want) {
-			t.Errorf("%v: %v", r, err)
+		text := part.TextOfRows(&model.TextRows{Times: []int64{5, 9}, Ends: []uint32{0, 0}})
+		for _, err := range []error{within(r, &rows, nil), within(r, &model.SeriesRows{}, text)} {
+			if !errors.Is(err, want) {
+				t.Errorf("%v: %v", r, err)
+			}
 		}
 	}
 }

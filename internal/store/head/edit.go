@@ -170,7 +170,7 @@ func (h *Head) snapshot() []*localPart {
 func infoOf(file string, k kind, g group, m part.Meta, size int64) partInfo {
 	i := partInfo{
 		File: file, Kind: k, Signal: m.Signal, Group: g, SeqLo: m.SeqLo, SeqHi: m.SeqHi,
-		Bytes: size, Series: m.Series, Rows: m.Samples + m.Exemplars, Range: m.Range, Created: m.Created,
+		Bytes: size, Series: m.Series, Rows: m.Samples + m.Exemplars + m.Text, Range: m.Range, Created: m.Created,
 	}
 	if i.Rows == 0 {
 		i.Range = model.TimeRange{Min: math.MaxInt64, Max: math.MinInt64}

@@ -1,0 +1,109 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/read"
+)
+
+// pushLines pushes lines of one stream, all of one time.
+func (s *setup) pushLines(tenant string, l model.Labels, at int64, lines ...string) error {
+	b := s.Path().Batch(tenant, model.Logs)
+	defer s.Path().Recycle(b)
+	b.Source = oneSeries(l)
+	for _, line := range lines {
+		b.Text.AppendBlob(at, model.KindText, model.AppendLine(nil, &model.Line{Text: []byte(line)}), 0)
+	}
+	b.EndSeries(l.Key(s.Path().Seed(), model.Logs))
+	res, err := s.Path().Push(context.Background(), b)
+	if err == nil && len(res.Rejected) > 0 {
+		err = fmt.Errorf("rejected: %v", res.Rejected)
+	}
+	return err
+}
+
+// readLines returns all lines of a tenant, in the order of keys and times.
+func (s *setup) readLines(t *testing.T, tenant string) string {
+	t.Helper()
+	var out []string
+	req := &model.Request{Tenant: tenant, Signal: model.Logs, Range: everything}
+	err := eachLine(s.Engine, req, false, func(_ model.Labels, rows *model.TextRows, i int) { out = append(out, string(rows.Line(i))) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(out, " ")
+}
+
+// eachLine visits the lines of a request, series by series.
+func eachLine(e *Engine, req *model.Request, backward bool, visit func(l model.Labels, rows *model.TextRows, i int)) error {
+	ctx := context.Background()
+	set, err := e.Querier().SelectText(ctx, req)
+	if err != nil {
+		return err
+	}
+	defer set.Close()
+	for set.Next(ctx) {
+		chunks, err := set.Chunks(ctx, nil)
+		if err != nil {
+			return err
+		}
+		w := read.WalkText(chunks, read.TextWalkOptions{
+			Range: set.Range(), Want: model.WantLines | model.WantMetadata, Backward: backward, Quota: req.Quota,
+		})
+		for w.Next(ctx) {
+			rows, from, to := w.Rows()
+			order := make([]int, 0, to-from)
+			for i := from; i < to; i++ {
+				order = append(order, i)
+			}
+			if backward {
+				slices.Reverse(order)
+			}
+			for _, i := range order {
+				visit(set.Labels(), rows, i)
+			}
+		}
+		w.Close()
+		if err := w.Err(); err != nil {
+			return err
+		}
+	}
+	return set.Err()
+}
+
+var everything = model.TimeRange{Min: math.MinInt64, Max: math.MaxInt64}
+
+var app = model.LabelsOf("app", "shop", "service_name", "shop")
+
+// Lines of one time keep the order in which they came, and what is equal is there once, wherever the lines lie and also after
+// a restart.
+func TestLinesWhereverTheyLie(t *testing.T) {
+	s := newSetup(t, nil)
+	want := ""
+	for i, move := range []func() error{
+		func() error { return nil }, s.Flush, s.Ship, func() error { return s.Compact(context.Background()) }, func() error { return nil },
+	} {
+		must(t, s.pushLines("a", app, s.now, "first", fmt.Sprint("line", i), "first"))
+		must(t, move())
+		if want += fmt.Sprint(" line", i); i == 0 {
+			want = "first line0"
+		}
+		if got := s.readLines(t, "a"); got != want {
+			t.Errorf("after %d: %q, want %q", i, got, want)
+		}
+	}
+	must(t, s.Close())
+	var err error
+	s.Engine, err = OpenEngine(context.Background(), s.o)
+	must(t, err)
+	if got := s.readLines(t, "a"); got != want {
+		t.Errorf("after a restart: %q, want %q", got, want)
+	}
+	must(t, s.Close())
+}

@@ -1,0 +1,90 @@
+package archive
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/part"
+)
+
+// textCursor walks the series of one block that satisfy a request for lines.
+type textCursor struct {
+	*cursor
+	text *part.TextCursor
+}
+
+// Chunks appends the chunks of the current series of which not all rows have been deleted.
+func (c *textCursor) Chunks(ctx context.Context, dst []model.TextChunk) ([]model.TextChunk, error) {
+	from := len(dst)
+	dst, err := c.text.Chunks(ctx, c.ranks[c.at], dst)
+	if err != nil {
+		return dst, fmt.Errorf("block %s: %w", c.block.ID, err)
+	}
+	if len(c.deleted) == 0 {
+		return dst, nil
+	}
+	kept := dst[:from]
+	for _, x := range dst[from:] {
+		if within(c.deleted, x.TimeRange) {
+			continue
+		}
+		if slices.ContainsFunc(c.deleted, x.Overlaps) {
+			x.Page = &cutPage{TextPage: x.Page, deleted: c.deleted}
+		}
+		kept = append(kept, x)
+	}
+	return kept, nil
+}
+
+// cutPage leaves out rows of one series that have been deleted.
+type cutPage struct {
+	model.TextPage
+	deleted []model.TimeRange
+}
+
+// ReadText reads a chunk and leaves out what has been deleted.
+func (p *cutPage) ReadText(ctx context.Context, index int, want model.TextWant, dst *model.TextRows) error {
+	if err := p.TextPage.ReadText(ctx, index, want, dst); err != nil {
+		return err
+	}
+	gone := func(t int64) bool {
+		return slices.ContainsFunc(p.deleted, func(r model.TimeRange) bool { return r.Contains(t) })
+	}
+	if !slices.ContainsFunc(dst.Times, gone) {
+		return nil
+	}
+	// Lines lie next to each other, and those of the page are not ours to move.
+	var lines []byte
+	var ends []uint32
+	out := 0
+	for i, t := range dst.Times {
+		if gone(t) {
+			continue
+		}
+		if dst.Times[out] = t; len(dst.Ends) > 0 {
+			lines = append(lines, dst.Line(i)...)
+			ends = append(ends, uint32(len(lines)))
+		}
+		if len(dst.MetadataOf) > 0 {
+			dst.MetadataOf[out] = dst.MetadataOf[i]
+		}
+		out++
+	}
+	dst.Times, dst.Bytes, dst.Begin, dst.Ends = dst.Times[:out], lines, 0, ends
+	if len(dst.MetadataOf) > 0 {
+		dst.MetadataOf = dst.MetadataOf[:out]
+	}
+	return nil
+}
+
+// FetchText hands on what the page inside can do.
+func (p *cutPage) FetchText(ctx context.Context, pages []model.TextPage, want model.TextWant) []model.TextPage {
+	if f, ok := p.TextPage.(interface {
+		FetchText(ctx context.Context, pages []model.TextPage, want model.TextWant) []model.TextPage
+	}); ok {
+		f.FetchText(ctx, []model.TextPage{p.TextPage}, want)
+	}
+	return pages[1:]
+}

@@ -1,0 +1,101 @@
+package compact
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/part"
+)
+
+// keptText is the text of a series without the rows that have been deleted.
+type keptText struct {
+	part.Text
+	ranges []model.TimeRange // that are left, ascending
+}
+
+// left returns the times that lie in none of the ranges, ascending.
+func left(deleted []model.TimeRange) (kept []model.TimeRange) {
+	deleted = slices.Clone(deleted)
+	slices.SortFunc(deleted, func(a, b model.TimeRange) int { return cmp.Compare(a.Min, b.Min) })
+	next := int64(math.MinInt64)
+	for _, d := range deleted {
+		if d.Min > next {
+			kept = append(kept, model.TimeRange{Min: next, Max: d.Min - 1})
+		}
+		if d.Max == math.MaxInt64 {
+			return kept
+		}
+		next = max(next, d.Max+1)
+	}
+	return append(kept, model.TimeRange{Min: next, Max: math.MaxInt64})
+}
+
+// some reports whether any row is left.
+func (t *keptText) some(ctx context.Context) (bool, error) {
+	run := t.Run(ctx, model.TimeRange{Min: math.MinInt64, Max: math.MaxInt64})
+	return run.Next(), run.Err()
+}
+
+func (t *keptText) Run(ctx context.Context, clip model.TimeRange) part.TextRun {
+	return &keptRun{ctx: ctx, text: t.Text, ranges: t.ranges, clip: clip}
+}
+
+// keptRun walks one range after the other.
+type keptRun struct {
+	ctx    context.Context
+	text   part.Text
+	ranges []model.TimeRange // that are not begun
+	clip   model.TimeRange
+	run    part.TextRun // of the range at hand
+}
+
+func (r *keptRun) Next() bool {
+	for {
+		if r.run != nil && r.run.Next() {
+			return true
+		}
+		if r.run != nil && r.run.Err() != nil || len(r.ranges) == 0 {
+			return false
+		}
+		at := model.TimeRange{Min: max(r.clip.Min, r.ranges[0].Min), Max: min(r.clip.Max, r.ranges[0].Max)}
+		r.ranges = r.ranges[1:]
+		if at.Min <= at.Max {
+			r.run = r.text.Run(r.ctx, at)
+		}
+	}
+}
+
+func (r *keptRun) Piece() *part.TextPiece { return r.run.Piece() }
+
+func (r *keptRun) Err() error {
+	if r.run == nil {
+		return nil
+	}
+	return r.run.Err()
+}
+
+// hasText reports whether any input has a row within clip. It mostly follows from their extents.
+func hasText(ctx context.Context, text []part.Text, clip model.TimeRange) (bool, error) {
+	for _, t := range text {
+		times, n := t.Extent()
+		if _, cut := t.(*keptText); !cut && n > 0 && clip.Contains(times.Min) && clip.Contains(times.Max) {
+			return true, nil
+		}
+	}
+	for _, t := range text {
+		if times, n := t.Extent(); n == 0 || !times.Overlaps(clip) {
+			continue
+		}
+		run := t.Run(ctx, clip)
+		if run.Next() {
+			return true, nil
+		}
+		if err := run.Err(); err != nil {
+			return false, err
+		}
+	}
+	return false, nil
+}

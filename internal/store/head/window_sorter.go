@@ -1,0 +1,229 @@
+package head
+
+import (
+	"context"
+	"math"
+
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/part"
+)
+
+// windowSorter distributes the rows of each series over parts.
+type windowSorter struct {
+	h    *Head
+	ctx  context.Context
+	open []int64
+	last struct { // the window of the time that was asked for last
+		from, end int64
+		group     group
+	}
+	options part.WriterOptions
+	outputs []*windowOutput
+}
+
+// windowOutput is the part of one group that is being written.
+type windowOutput struct {
+	group group
+	file  string
+	w     *partWriter
+	rows  model.SeriesRows // of the current series
+	begun bool             // the current series, at the writer
+}
+
+// begin begins the current series at the writer.
+func (out *windowOutput) begin(tenant string, k model.Key) error {
+	if out.begun {
+		return nil
+	}
+	out.begun = true
+	return out.w.Series(tenant, k, nil)
+}
+
+// add takes a series with its rows in order of time. A window's rows lie together; late rows may lie on both sides.
+func (ws *windowSorter) add(tenant string, k model.Key, _ model.Labels, series *model.SeriesRows, text []part.Text) error {
+	for _, out := range ws.outputs {
+		out.begun = false
+	}
+	whole, err := ws.addWhole(tenant, k, series)
+	if !whole && err == nil {
+		err = ws.addRows(tenant, k, series)
+	}
+	if err != nil || len(text) == 0 {
+		return err
+	}
+	return ws.addText(tenant, k, text)
+}
+
+func (ws *windowSorter) addRows(tenant string, k model.Key, series *model.SeriesRows) error {
+	for _, f := range model.PointFamilies() {
+		rows := series.Family(f)
+		for i := 0; i < rows.Len(); {
+			g, end := ws.groupAt(rows.Times[i])
+			j := i + 1
+			for j < rows.Len() && rows.Times[j] < end {
+				j++
+			}
+			out, err := ws.output(g)
+			if err != nil {
+				return err
+			}
+			out.rows.Family(f).AppendRows(rows, i, j)
+			i = j
+		}
+	}
+	for _, out := range ws.outputs {
+		if out.rows.Len() == 0 {
+			continue
+		}
+		if err := out.begin(tenant, k); err != nil {
+			return err
+		}
+		if err := out.w.Rows(&out.rows); err != nil {
+			return err
+		}
+		out.rows.Reset()
+	}
+	return nil
+}
+
+// addWhole takes a series whose rows are samples of one group, as nearly all are, without copying them. It reports whether it has.
+func (ws *windowSorter) addWhole(tenant string, k model.Key, series *model.SeriesRows) (bool, error) {
+	times := series.Samples.Times
+	if len(times) == 0 || series.Exemplars.Len() > 0 {
+		return false, nil
+	}
+	g, end := ws.groupAt(times[0])
+	if times[len(times)-1] >= end {
+		return false, nil
+	}
+	out, err := ws.output(g)
+	if err == nil {
+		err = out.begin(tenant, k)
+	}
+	if err == nil {
+		err = out.w.Rows(series)
+	}
+	return true, err
+}
+
+// addText gives each group its stretch of the text, or its stretches, which are read as they are written.
+func (ws *windowSorter) addText(tenant string, k model.Key, text []part.Text) error {
+	r := extentOf(text)
+	for at := r.Min; ; {
+		g, end := ws.groupAt(at)
+		clip := model.TimeRange{Min: at, Max: end - 1}
+		if end > r.Max || g == late && end == math.MaxInt64 {
+			clip.Max = r.Max
+		}
+		some, err := hasText(ws.ctx, text, clip)
+		if err != nil {
+			return err
+		}
+		if some {
+			out, err := ws.output(g)
+			if err == nil {
+				err = out.begin(tenant, k)
+			}
+			if err == nil {
+				err = out.w.Text(ws.ctx, text, clip)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		if clip.Max == r.Max {
+			return nil
+		}
+		at = clip.Max + 1
+	}
+}
+
+// extentOf bounds the times of several inputs, of which at least one has rows.
+func extentOf(text []part.Text) model.TimeRange {
+	r := model.TimeRange{Min: math.MaxInt64, Max: math.MinInt64}
+	for _, t := range text {
+		if times, n := t.Extent(); n > 0 {
+			r.Min, r.Max = min(r.Min, times.Min), max(r.Max, times.Max)
+		}
+	}
+	return r
+}
+
+// hasText reports whether any input has a row within clip. It mostly follows from their extents.
+func hasText(ctx context.Context, text []part.Text, clip model.TimeRange) (bool, error) {
+	for _, t := range text {
+		times, n := t.Extent()
+		if n > 0 && (clip.Contains(times.Min) && clip.Contains(times.Max)) {
+			return true, nil
+		}
+	}
+	for _, t := range text {
+		if times, n := t.Extent(); n == 0 || !times.Overlaps(clip) {
+			continue
+		}
+		run := t.Run(ctx, clip)
+		if run.Next() {
+			return true, nil
+		}
+		if err := run.Err(); err != nil {
+			return false, err
+		}
+	}
+	return false, nil
+}
+
+// groupAt returns the group of a time, and the time up to which the same holds. Nearly all rows are of one window, whose
+// name is made once: making it for every series took half of sorting them.
+func (ws *windowSorter) groupAt(t int64) (g group, end int64) {
+	last := &ws.last
+	if last.from <= t && t < last.end {
+		return last.group, last.end
+	}
+	for _, w := range ws.open {
+		if t < w {
+			return late, w
+		}
+		if end := w + int64(ws.h.o.Window); t < end {
+			last.from, last.end, last.group = w, end, windowGroup(w, ws.h.o.Window)
+			return last.group, end
+		}
+	}
+	return late, 1<<63 - 1
+}
+
+func (ws *windowSorter) output(g group) (*windowOutput, error) {
+	for _, out := range ws.outputs {
+		if out.group == g {
+			return out, nil
+		}
+	}
+	out := &windowOutput{group: g, file: ws.h.nextFile(partSuffix)}
+	var err error
+	if out.w, err = createPart(ws.h.o.FS, ws.h.o.Dir, out.file, ws.options); err != nil {
+		return nil, err
+	}
+	ws.outputs = append(ws.outputs, out)
+	return out, nil
+}
+
+func (ws *windowSorter) finish(e *edit) error {
+	for len(ws.outputs) > 0 {
+		out := ws.outputs[0]
+		ws.outputs = ws.outputs[1:]
+		meta, size, err := out.w.finish()
+		if err != nil {
+			ws.abandon()
+			return err
+		}
+		ws.h.metrics.partBytes.Add(float64(size))
+		e.add = append(e.add, infoOf(out.file, dataPart, out.group, meta, size))
+	}
+	return nil
+}
+
+func (ws *windowSorter) abandon() {
+	for _, out := range ws.outputs {
+		out.w.abandon()
+	}
+	ws.outputs = nil
+}

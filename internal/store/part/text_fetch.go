@@ -1,0 +1,49 @@
+package part
+
+import (
+	"context"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+// FetchText fetches what will be read of this page and of those behind it in the list that are of the same part, and returns
+// the rest: the filters of those that have not been asked yet whether they may be skipped, and of the others what is wanted.
+// It does not wait and fails at nothing.
+func (p *textPage) FetchText(ctx context.Context, pages []model.TextPage, want model.TextWant) (rest []model.TextPage) {
+	f, ok := p.r.pages.(Fetcher)
+	var wanted []Addr
+	rest = pages[:0]
+	for _, x := range pages {
+		q, mine := x.(*textPage)
+		if !mine || q.r != p.r {
+			rest = append(rest, x)
+			continue
+		}
+		if ok {
+			wanted = q.ahead(wanted, want)
+		}
+	}
+	if len(wanted) > 0 {
+		f.Fetch(ctx, wanted)
+	}
+	return rest
+}
+
+// ahead appends what the next Skip or ReadText of the page will read.
+func (p *textPage) ahead(dst []Addr, want model.TextWant) []Addr {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.skipped:
+		return dst
+	case p.skip != nil && p.e.text.filter.Len > 0 && !p.asked:
+		return appendNew(dst, p.e.text.filter)
+	}
+	if p.unit == nil {
+		dst = append(dst, p.e.addr)
+	}
+	if want&model.WantLines != 0 && p.e.text.lines > 0 && (p.unit == nil || p.unit.lines == nil) {
+		dst = append(dst, p.e.linesAddr())
+	}
+	return dst
+}
