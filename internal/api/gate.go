@@ -20,46 +20,54 @@ type GateMetrics struct {
 	Refused          prometheus.Counter
 }
 
+// Slots are the turns that there are. Gates of several dialects may share them.
+type Slots struct {
+	taken   chan struct{}
+	waiters atomic.Int64
+}
+
+// NewSlots returns n turns.
+func NewSlots(n int) *Slots { return &Slots{taken: make(chan struct{}, n)} }
+
 // Gate lets a bounded number of requests in; a bounded number of others waits for a bounded time.
 type Gate struct {
-	slots   chan struct{}
-	waiters atomic.Int64
+	slots   *Slots
 	maxWait time.Duration
 	metrics GateMetrics
 }
 
-// NewGate returns a gate that lets n requests in at one time and lets others wait for maxWait.
-func NewGate(n int, maxWait time.Duration, m GateMetrics) *Gate {
-	return &Gate{slots: make(chan struct{}, n), maxWait: maxWait, metrics: m}
+// NewGate returns a gate to the slots that lets requests wait for maxWait.
+func NewGate(s *Slots, maxWait time.Duration, m GateMetrics) *Gate {
+	return &Gate{slots: s, maxWait: maxWait, metrics: m}
 }
 
 // Enter returns once the request may run. It must leave then. Its error is that of the context, or of class
 // [model.ErrTransient].
 func (g *Gate) Enter(ctx context.Context) error {
 	select {
-	case g.slots <- struct{}{}:
+	case g.slots.taken <- struct{}{}:
 		g.metrics.Running.Inc()
 		return nil
 	default:
 	}
-	defer g.waiters.Add(-1)
-	if g.waiters.Add(1) > waitersPerSlot*int64(cap(g.slots)) {
+	defer g.slots.waiters.Add(-1)
+	if g.slots.waiters.Add(1) > waitersPerSlot*int64(cap(g.slots.taken)) {
 		return g.refuse("%w: %d queries are running and %d wait (query.max-concurrent); try again later",
-			model.ErrTransient, cap(g.slots), waitersPerSlot*cap(g.slots))
+			model.ErrTransient, cap(g.slots.taken), waitersPerSlot*cap(g.slots.taken))
 	}
 	g.metrics.Waiting.Inc()
 	defer g.metrics.Waiting.Dec()
 	t := time.NewTimer(g.maxWait)
 	defer t.Stop()
 	select {
-	case g.slots <- struct{}{}:
+	case g.slots.taken <- struct{}{}:
 		g.metrics.Running.Inc()
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-t.C:
 		return g.refuse("%w: %d queries are running and none ended within %s (query.max-concurrent); try again later",
-			model.ErrTransient, cap(g.slots), g.maxWait)
+			model.ErrTransient, cap(g.slots.taken), g.maxWait)
 	}
 }
 
@@ -70,6 +78,6 @@ func (g *Gate) refuse(format string, args ...any) error {
 
 // Leave lets the next one in.
 func (g *Gate) Leave() {
-	<-g.slots
+	<-g.slots.taken
 	g.metrics.Running.Dec()
 }

@@ -1,6 +1,9 @@
 package api
 
-import "unicode/utf8"
+import (
+	"unicode/utf8"
+	"unsafe"
+)
 
 // Raw writes what is JSON already.
 func (b *Body) Raw(s string) { b.Buf = append(b.Buf, s...) }
@@ -44,6 +47,11 @@ func (b *Body) Str(s string) {
 		plain = i
 	}
 	b.Buf = append(append(buf, s[plain:]...), '"')
+}
+
+// StrBytes is Str for bytes.
+func (b *Body) StrBytes(s []byte) {
+	b.Str(unsafe.String(unsafe.SliceData(s), len(s))) // which is gone when Str returns
 }
 
 // Texts writes a list of strings, and sends what has gathered behind each element.

@@ -30,13 +30,9 @@ type Handler struct {
 // New returns a Handler.
 func New(o Options) *Handler {
 	o.setDefaults()
-	var pool *model.QueryPool
-	if o.Limits.PoolBytes > 0 {
-		pool = &model.QueryPool{MaxBytes: o.Limits.PoolBytes}
-	}
-	m := newMetrics(o.Registerer, pool)
+	m := newMetrics(o.Registerer, o.Pool)
 	return &Handler{
-		o: o, pool: pool, gate: api.NewGate(o.Limits.MaxConcurrent, o.Limits.MaxWait, m.gate), metrics: m, memory: api.NewMemory(), origins: api.NewOrigins(o.CORSOrigin),
+		o: o, pool: o.Pool, gate: api.NewGate(o.Slots, o.Limits.MaxWait, m.gate), metrics: m, memory: api.NewMemory(), origins: api.NewOrigins(o.CORSOrigin),
 	}
 }
 

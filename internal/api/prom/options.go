@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/storage"
 
+	"github.com/shaledb/shale/internal/api"
 	"github.com/shaledb/shale/internal/model"
 )
 
@@ -42,6 +43,10 @@ type Options struct {
 	LookbackDelta time.Duration
 	// CORSOrigin must match the whole origin of the pages whose scripts may read answers; nil: any.
 	CORSOrigin *regexp.Regexp
+	// Slots are the turns of requests, and Pool is the memory of all queries together, where other dialects share them;
+	// nil: there are as many and there is as much as Limits says.
+	Slots      *api.Slots
+	Pool       *model.QueryPool
 	Limits     Limits
 	Version    Version
 	Now        func() time.Time // nil means the machine's clock
@@ -95,6 +100,12 @@ func (o *Options) setDefaults() {
 	l := &o.Limits
 	if l.MaxConcurrent <= 0 {
 		l.MaxConcurrent = 20
+	}
+	if o.Slots == nil {
+		o.Slots = api.NewSlots(l.MaxConcurrent)
+	}
+	if o.Pool == nil && l.PoolBytes > 0 {
+		o.Pool = &model.QueryPool{MaxBytes: l.PoolBytes}
 	}
 	if l.MaxWait <= 0 {
 		l.MaxWait = 10 * time.Second
