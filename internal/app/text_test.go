@@ -53,6 +53,22 @@ func eachLine(e *Engine, req *model.Request, backward bool, visit func(l model.L
 		if err != nil {
 			return err
 		}
+		var pages []model.TextPage
+		for _, c := range chunks {
+			pages = append(pages, c.Page)
+		}
+		read.FetchText(ctx, pages, model.WantLines|model.WantMetadata)
+		kept := chunks[:0]
+		for _, c := range chunks {
+			skip, err := c.Page.Skip(ctx)
+			if err != nil {
+				return err
+			}
+			if !skip {
+				kept = append(kept, c)
+			}
+		}
+		chunks = kept
 		w := read.WalkText(chunks, read.TextWalkOptions{
 			Range: set.Range(), Want: model.WantLines | model.WantMetadata, Backward: backward, Quota: req.Quota,
 		})

@@ -3,6 +3,7 @@ package app
 import (
 	"cmp"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"math"
@@ -95,11 +96,18 @@ func newWorld(r *rand.Rand) *world {
 		now += int64(pass)
 		w.passes = append(w.passes, pass)
 		b := batch{tenant: fmt.Sprint("t", r.IntN(3)), signal: model.Metrics}
-		if r.IntN(6) == 0 {
+		if r.IntN(2) == 0 {
 			b.signal = model.Logs
 		}
 		for range 1 + r.IntN(12) {
 			s := batchSeries{labels: labels[r.IntN(len(labels))], rows: map[model.Family][]row{}}
+			if b.signal == model.Logs {
+				for range r.IntN(8) {
+					s.rows[model.Text] = append(s.rows[model.Text], randomLine(r, now))
+				}
+				b.series = append(b.series, s)
+				continue
+			}
 			for range r.IntN(6) {
 				s.rows[model.Samples] = append(s.rows[model.Samples], randomSample(r, now))
 			}
@@ -193,6 +201,25 @@ func randomExemplar(r *rand.Rand, now int64) row {
 	return row{at: randomTime(r, now), kind: model.KindExemplar, value: string(model.AppendExemplar(nil, &e))}
 }
 
+// randomLine is mostly one of a few, so that lines come again; some are as long as lines may be, so that one series fills pages.
+func randomLine(r *rand.Rand, now int64) row {
+	l := model.Line{Text: fmt.Appendf(nil, "level=info msg=%q n=%d", []string{"started", "needle found", "stopped \x00\xff"}[r.IntN(3)], r.IntN(5))}
+	switch r.IntN(12) {
+	case 0:
+		l.Text = nil
+	case 1:
+		noise := make([]byte, r.IntN(200_000))
+		for i := range noise {
+			noise[i] = byte('a' + r.IntN(16))
+		}
+		l.Text = append(l.Text, noise...)
+	}
+	if r.IntN(3) == 0 {
+		l.Metadata = model.LabelsOf("trace_id", fmt.Sprint(r.IntN(100)), "level", []string{"", "info"}[r.IntN(2)])
+	}
+	return row{at: randomTime(r, now), kind: model.KindText, value: string(model.AppendLine(nil, &l))}
+}
+
 // answers is what must come back: per series the rows by the rule of their family.
 type answers map[seriesID][]row
 
@@ -237,14 +264,18 @@ type question struct {
 	family model.Family
 	name   string // "": all
 	rg     model.TimeRange
+	// Of lines: what they must contain, "": anything; and the direction in which they are read.
+	needle   string
+	backward bool
 }
 
 func randomQuestion(r *rand.Rand, now int64) question {
 	q := question{tenant: fmt.Sprint("t", r.IntN(3)), signal: model.Metrics, family: model.Samples, rg: model.TimeRange{Min: math.MinInt64, Max: math.MaxInt64}}
-	if r.IntN(5) == 0 {
-		q.signal = model.Logs
-	}
-	if r.IntN(3) == 0 {
+	switch r.IntN(6) {
+	case 0, 1, 2:
+		q.signal, q.family, q.backward = model.Logs, model.Text, r.IntN(2) == 0
+		q.needle = []string{"", "", "needle", "started", "nowhere"}[r.IntN(5)]
+	case 3:
 		q.family = model.Exemplars
 	}
 	if r.IntN(2) == 0 {
@@ -267,7 +298,7 @@ func (a answers) to(q question) answers {
 			continue
 		}
 		for _, x := range rows {
-			if q.rg.Contains(x.at) {
+			if q.rg.Contains(x.at) && (q.needle == "" || strings.Contains(x.value, q.needle)) {
 				want[id] = append(want[id], x)
 			}
 		}
@@ -280,6 +311,9 @@ func ask(e *Engine, q question) (answers, error) {
 	req := &model.Request{Tenant: q.tenant, Signal: q.signal, Family: q.family, Range: q.rg}
 	if q.name != "" {
 		req.Matchers = []model.Matcher{{Name: "__name__", Op: model.MatchEqual, Value: q.name, Match: func(v string) bool { return v == q.name }}}
+	}
+	if q.family == model.Text {
+		return askText(e, q, req)
 	}
 	ctx := context.Background()
 	set, err := e.Querier().Select(ctx, req)
@@ -308,16 +342,53 @@ func ask(e *Engine, q question) (answers, error) {
 	return got, set.Err()
 }
 
+// askText puts a question for lines, once without the lines, whose series must be among those with them.
+func askText(e *Engine, q question, req *model.Request) (answers, error) {
+	if q.needle != "" {
+		req.TextFilter = &model.TextFilter{Clauses: []model.TextClause{{Any: []model.TextLiteral{{Value: q.needle}}}}}
+	}
+	got, series := answers{}, map[string]bool{}
+	err := eachLine(e, req, q.backward, func(l model.Labels, rows *model.TextRows, i int) {
+		line := model.Line{Text: rows.Line(i), Metadata: rows.MetadataAt(i)}
+		x := row{at: rows.Times[i], kind: model.KindText, value: string(model.AppendLine(nil, &line))}
+		if series[string(l)] = true; q.needle == "" || strings.Contains(x.value, q.needle) {
+			id := seriesID{q.tenant, q.signal, string(l), q.family}
+			got[id] = append(got[id], x)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	if q.backward {
+		for id := range got {
+			slices.Reverse(got[id])
+		}
+	}
+	ctx := context.Background()
+	set, err := e.Querier().Select(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	defer set.Close()
+	for set.Next(ctx) {
+		delete(series, string(set.Labels()))
+	}
+	if len(series) > 0 {
+		return nil, fmt.Errorf("%d series have lines and are not selected", len(series))
+	}
+	return got, errors.Join(set.Err(), set.Close())
+}
+
 func (a answers) differs(b answers) string {
 	var out []string
 	for id, want := range a {
 		if got := b[id]; !slices.Equal(want, got) {
-			out = append(out, fmt.Sprintf("%+v:\nwant %x\n got %x", id, want, got))
+			out = append(out, fmt.Sprintf("%+v:\nwant %s\n got %s", id, written(want), written(got)))
 		}
 	}
 	for id, got := range b {
 		if len(a[id]) == 0 {
-			out = append(out, fmt.Sprintf("%+v: should not be there: %x", id, got))
+			out = append(out, fmt.Sprintf("%+v: should not be there: %s", id, written(got)))
 		}
 	}
 	slices.Sort(out)
@@ -391,11 +462,12 @@ func (w *world) run(t *testing.T, r *rand.Rand) error {
 	}
 	for _, f := range model.Families() {
 		for tenant := range 3 {
-			for _, s := range []model.Signal{model.Metrics, model.Logs} {
-				q := question{tenant: fmt.Sprint("t", tenant), signal: s, family: f, rg: model.TimeRange{Min: math.MinInt64, Max: math.MaxInt64}}
-				if err := check(e, truth, q); err != nil {
-					return fmt.Errorf("at the end: %w", err)
-				}
+			q := question{tenant: fmt.Sprint("t", tenant), signal: model.Metrics, family: f, rg: everything}
+			if f == model.Text {
+				q.signal = model.Logs
+			}
+			if err := check(e, truth, q); err != nil {
+				return fmt.Errorf("at the end: %w", err)
 			}
 		}
 	}
@@ -406,6 +478,15 @@ func (w *world) run(t *testing.T, r *rand.Rand) error {
 	}
 	checkFolder(t, mem)
 	return nil
+}
+
+// written shows rows, long values by their beginning and length.
+func written(rows []row) string {
+	var out []string
+	for _, x := range rows {
+		out = append(out, fmt.Sprintf("{%d %d %d %.60q of %d}", x.at, x.start, x.kind, x.value, len(x.value)))
+	}
+	return strings.Join(out, " ")
 }
 
 func check(e *Engine, truth answers, q question) error {
