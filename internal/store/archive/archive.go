@@ -75,7 +75,7 @@ func (a *Archive) SelectText(ctx context.Context, req *model.Request) ([]model.T
 	opened, err := a.openAll(ctx, req)
 	cursors := make([]model.TextCursor, 0, len(opened))
 	for _, c := range opened {
-		cursors = append(cursors, &textCursor{cursor: c, text: c.from.TextAt(ctx, req, c.Order())})
+		cursors = append(cursors, &textCursor{cursor: c, text: c.from.TextAt(ctx, req, c.Order(), c.named)})
 	}
 	return cursors, err
 }

@@ -136,7 +136,7 @@ func (c *cursor) Next(ctx context.Context) bool {
 			return false
 		}
 		if err := c.series.Seek(c.ranks[c.at]); err != nil {
-			c.err = fmt.Errorf("block %s: %w", c.block.ID, err)
+			c.err = c.named(err)
 			return false
 		}
 		if len(c.deletions) == 0 {
@@ -164,11 +164,14 @@ func (c *cursor) AppendRows(_ context.Context, dst *model.Rows) error {
 	}
 	from := dst.Len()
 	if err := c.rows.AppendRows(c.ranks[c.at], dst); err != nil {
-		return fmt.Errorf("block %s: %w", c.block.ID, err)
+		return c.named(err)
 	}
 	catalog.CutRows(dst, from, c.deleted)
 	return nil
 }
+
+// named gives an error the name of the block.
+func (c *cursor) named(err error) error { return fmt.Errorf("block %s: %w", c.block.ID, err) }
 
 // Order is that of the block, which the catalogue gives.
 func (c *cursor) Order() uint64 { return c.block.Order() }

@@ -2,7 +2,6 @@ package archive
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/shaledb/shale/internal/model"
@@ -20,7 +19,7 @@ func (c *textCursor) Chunks(ctx context.Context, dst []model.TextChunk) ([]model
 	from := len(dst)
 	dst, err := c.text.Chunks(ctx, c.ranks[c.at], dst)
 	if err != nil {
-		return dst, fmt.Errorf("block %s: %w", c.block.ID, err)
+		return dst, c.named(err)
 	}
 	if len(c.deleted) == 0 {
 		return dst, nil

@@ -14,6 +14,8 @@ type textPage struct {
 	e    pageEntry
 	req  *model.Request
 	skip *textSkip
+	// named gives an error the name of the part.
+	named func(error) error
 
 	mu sync.Mutex
 	// unit is nil until it is read, and its lines are until they are.
@@ -38,7 +40,7 @@ func (p *textPage) Skip(ctx context.Context) (bool, error) {
 	}
 	payload, err := p.r.pages.Page(ctx, p.e.text.filter)
 	if err != nil {
-		return false, fmt.Errorf("part: filters: %w", err)
+		return false, p.named(fmt.Errorf("part: filters: %w", err))
 	}
 	var f filterPage
 	err = f.open(payload)
@@ -50,7 +52,7 @@ func (p *textPage) Skip(ctx context.Context) (bool, error) {
 		p.skipped, err = p.skip.none(filter)
 	}
 	if err != nil {
-		return false, fmt.Errorf("page at %d: %w", p.e.text.filter.Off, err)
+		return false, p.named(fmt.Errorf("page at %d: %w", p.e.text.filter.Off, err))
 	}
 	if p.asked = true; p.skipped {
 		p.req.Cost.TextPagesSkipped.Add(1)
@@ -63,7 +65,7 @@ func (p *textPage) ReadText(ctx context.Context, index int, want model.TextWant,
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := p.read(ctx, want); err != nil {
-		return err
+		return p.named(err)
 	}
 	if uint64(index) >= uint64(len(p.unit.counts)) {
 		return invalid("text: no chunk %d", index)
@@ -72,9 +74,13 @@ func (p *textPage) ReadText(ctx context.Context, index int, want model.TextWant,
 	p.unit.view(index, &rows)
 	dst.Reset()
 	dst.Times = append(dst.Times, rows.Times...)
+	p.req.Cost.TextLines.Add(int64(len(rows.Times)))
 	if want&model.WantLines != 0 {
 		dst.Bytes, dst.Begin = rows.Bytes, rows.Begin
 		dst.Ends = append(dst.Ends, rows.Ends...)
+		if n := len(rows.Ends); n > 0 {
+			p.req.Cost.TextBytes.Add(int64(rows.Ends[n-1] - rows.Begin))
+		}
 	}
 	if want&model.WantMetadata != 0 {
 		appendMetadata(dst, &rows, len(p.unit.counts) > 1)

@@ -13,6 +13,7 @@ type TextCursor struct {
 	r     *Reader
 	req   *model.Request
 	order uint64
+	named func(error) error
 	skip  *textSkip
 	pages rankWalk
 
@@ -24,10 +25,10 @@ type TextCursor struct {
 
 // TextAt reads the lines of a request's range by rank; of the request its range, text filter, quota and cost count. Ascending
 // ranks are cheap: they read index pages and, where several series share a page, the page's counts and times. order is that of
-// the chunks.
-func (r *Reader) TextAt(ctx context.Context, req *model.Request, order uint64) *TextCursor {
+// the chunks; named gives errors of their pages the name of the part.
+func (r *Reader) TextAt(ctx context.Context, req *model.Request, order uint64, named func(error) error) *TextCursor {
 	return &TextCursor{
-		r: r, req: req, order: order, skip: newTextSkip(req.TextFilter),
+		r: r, req: req, order: order, named: named, skip: newTextSkip(req.TextFilter),
 		pages: rankWalk{ctx: ctx, r: r, section: textSection},
 	}
 }
@@ -69,7 +70,7 @@ func (c *TextCursor) chunk(ctx context.Context, e *pageEntry, rank uint32, dst [
 		}
 	}
 	if c.page == nil || c.page.e.addr != e.addr {
-		c.page = &textPage{r: c.r, e: *e, req: c.req, skip: c.skip}
+		c.page = &textPage{r: c.r, e: *e, req: c.req, skip: c.skip, named: c.named}
 		c.req.Cost.TextPages.Add(1)
 	}
 	chunk.Page = c.page
