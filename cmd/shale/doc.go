@@ -1,4 +1,4 @@
-// Command shale keeps metrics: `shale serve` is the server, and the other subcommands ask it, load it, and look into
+// Command shale keeps metrics and logs: `shale serve` is the server, and the other subcommands ask it, load it, and look into
 // its files.
 //
 // Each subcommand is a file. This is the only place that reads the environment and the command line, handles signals

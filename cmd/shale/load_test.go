@@ -71,6 +71,8 @@ func TestLoadUsage(t *testing.T) {
 		{"remote-write", "--series-interval", "1ms"}, {"remote-write", "--exemplars", "2"},
 		{"target", "--value-interval", "0"}, {"target", "--start", "soup"}, {"target", "--targets", "0"}, {"target", "--verify", "1", "--verify-from", "soup"},
 		{"target", "--verify", "1", "--verify-until", "soup"}, {"target", "--verify", "1", "--verify-from", "-1s", "--verify-until", "-2s"},
+		{"logs", "--mix", "soup"}, {"logs", "--rate", "-1"}, {"logs", "--span", "1h"}, {"logs", "--metadata", "2"}, {"logs", "--verify-only"}, {"logs", "--url", "soup"},
+		{"logs", "--streams", "0"}, {"logs", "--from", "/nowhere"}, {"logs", "--format", "xml"}, {"logs", "--start", "soup"}, {"logs", "--mb", "1e99"},
 		{"graphite", "--protocol", "soup"}, {"graphite", "--value", "histogram"}, {"graphite", "--protocol", "pickle", "--udp"},
 		{"graphite", "--spawn-interval", "1s", "--rate", "5"}, {"graphite", "--spawn-jitter", "1s"},
 		{"graphite", "--target", "soup"}, {"graphite", "--prefix", "a b"}, {"graphite", "--step", "500ms"},

@@ -24,7 +24,8 @@ const (
 // cli is the command line.
 type cli struct {
 	Serve   serveCmd   `cmd:"" help:"Run the server."`
-	Query   queryCmd   `cmd:"" help:"Ask a server by PromQL."`
+	Query   queryCmd   `cmd:"" help:"Ask a server by PromQL, or for lines of logs by LogQL."`
+	Tail    tailCmd    `cmd:"" help:"Follow lines of logs as they come in."`
 	Load    loadCmd    `cmd:"" help:"Send load to a server, and verify what it keeps."`
 	Inspect inspectCmd `cmd:"" help:"Look into Shale's files, and check them."`
 	Version versionCmd `cmd:"" help:"Say which version this is."`
@@ -51,8 +52,8 @@ func run(ctx context.Context, args []string, p *process) int {
 	exit := -1
 	parser, err := kong.New(&c,
 		kong.Name("shale"),
-		kong.Description("Shale keeps metrics: Graphite and Prometheus remote write in, PromQL out.\n\n"+
-			"Start a server with `shale serve`, then ask it with `shale query up`."),
+		kong.Description("Shale keeps metrics and logs: Graphite, Prometheus remote write, Loki push and OTLP in, PromQL and LogQL out.\n\n"+
+			"Start a server with `shale serve`, then ask it with `shale query up` and `shale query --logs '{app=\"web\"}'`."),
 		kong.Writers(p.stdout, p.stderr),
 		kong.Exit(func(code int) { exit = code }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true, WrapUpperBound: 110}),

@@ -37,7 +37,7 @@ func TestEverySettingIsAFlag(t *testing.T) {
 }
 
 func TestHelp(t *testing.T) {
-	for _, args := range [][]string{{}, {"--help"}, {"serve", "--help"}, {"query", "--help"}, {"inspect", "--help"}, {"version", "--help"}, {"load", "--help"}, {"help"}, {"help", "query"}} {
+	for _, args := range [][]string{{}, {"--help"}, {"serve", "--help"}, {"query", "--help"}, {"inspect", "--help"}, {"version", "--help"}, {"load", "--help"}, {"load", "logs", "--help"}, {"tail", "--help"}, {"help"}, {"help", "query"}} {
 		code, out, errs := shale(t, nil, args...)
 		if code != exitOK || !strings.Contains(out, "Usage: shale") || errs != "" {
 			t.Errorf("%v: exit %d, %q, %q", args, code, out, errs)
@@ -55,7 +55,17 @@ func TestWrongUse(t *testing.T) {
 		args    []string
 		want    string
 	}{
-		{nil, []string{"query"}, "promql"},
+		{nil, []string{"query"}, "<query>"},
+		{nil, []string{"query", "up", "--forward"}, "--forward is for --logs"},
+		{nil, []string{"query", "up", "-o", "raw"}, "raw is a format of lines"},
+		{nil, []string{"query", "--logs", "{a=\"b\"}", "--format", "csv"}, "csv is a format of samples"},
+		{nil, []string{"query", "--logs", "{a=\"b\"}", "--step", "1m"}, "--step is for PromQL"},
+		{nil, []string{"query", "--logs", "{a=\"b\"}", "--limit=-1"}, "--limit"},
+		{nil, []string{"query", "--logs", "{a=\"b\"}", "--url", "soup"}, "--url"},
+		{nil, []string{"query", "--logs", "{a=\"b\"}", "--start", "now", "--end", "-1h"}, "is not before --end"},
+		{nil, []string{"tail"}, "<logql>"},
+		{nil, []string{"tail", "{a=\"b\"}", "--url", "soup"}, "--url"},
+		{nil, []string{"tail", "{a=\"b\"}", "--delay", "10s"}, "--delay"},
 		{nil, []string{"quarry"}, "quarry"},
 		{nil, []string{"serve", "--memroy", "1GiB"}, `did you mean "--memory"`},
 		{nil, []string{"serve", "--memory", "lots"}, `--memory: "lots" is not a size`},

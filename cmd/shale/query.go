@@ -17,17 +17,22 @@ import (
 )
 
 type queryCmd struct {
-	Expr string `arg:"" name:"promql" help:"The query."`
+	Expr string `arg:"" name:"query" help:"The query: PromQL, or with --logs LogQL."`
 
-	URL     string          `name:"url" default:"http://127.0.0.1:9480" placeholder:"URL" help:"Server to ask; any that speaks the Prometheus API."`
+	URL     string          `name:"url" default:"http://127.0.0.1:9480" placeholder:"URL" help:"Server to ask; any that speaks the Prometheus API, with --logs Loki's."`
 	Time    string          `placeholder:"TIME" help:"Moment of an instant query: RFC 3339, Unix seconds, now, or before now as -1h. Without it: now."`
 	Start   string          `placeholder:"TIME" help:"Begin of a range query, written like --time."`
 	End     string          `placeholder:"TIME" help:"End of a range query. Without it: now."`
 	Step    config.Duration `placeholder:"TIME" help:"Step of a range query. Without it: a 60th of the range, at least 1s."`
-	Format  string          `enum:"table,json,csv" default:"table" placeholder:"FORMAT" help:"table, json (the server's answer as it came) or csv."`
+	Format  string          `short:"o" enum:"table,json,csv,raw,jsonl" default:"table" placeholder:"FORMAT" help:"table, json (the server's answer as it came) or csv; of lines: table (time, labels, line), raw (lines as they are), jsonl or json."`
 	Tenant  string          `placeholder:"NAME" help:"Tenant to ask as (X-Scope-OrgID)."`
 	Stats   bool            `help:"Say on standard error what the query cost."`
 	Timeout config.Duration `default:"2m" placeholder:"TIME" help:"How long to wait for the answer."`
+
+	Logs    bool            `help:"Ask for lines of logs, by LogQL: the newest ones of the last hour, the newest first."`
+	Since   config.Duration `default:"1h" placeholder:"TIME" help:"With --logs: how far to look back, if there is no --start."`
+	Limit   int             `default:"100" placeholder:"N" help:"With --logs: lines at most; 0 is all."`
+	Forward bool            `help:"With --logs: the oldest ones, the oldest first."`
 }
 
 // Help teaches the command by examples.
@@ -42,7 +47,15 @@ Requests per second by job over the last hour, a point a minute, as CSV:
 
 Raw samples, as they were written, of a Graphite path (a name with dots stands in quotes and braces):
 
-    shale query '{"web1.load.load.shortterm"}[10m]' --time 2026-03-01T12:00:00Z`
+    shale query '{"web1.load.load.shortterm"}[10m]' --time 2026-03-01T12:00:00Z
+
+The newest lines of one app that say timeout, as they were written:
+
+    shale query --logs '{app="checkout"} |= "timeout"' -o raw
+
+Requests of a day that failed, the oldest first, one object of JSON each:
+
+    shale query --logs '{app="checkout"} | json | status >= 500' --since 1d --forward --limit 0 -o jsonl`
 }
 
 // answer is the Prometheus API's envelope.
@@ -64,6 +77,12 @@ type queryData struct {
 
 // Run asks and prints.
 func (q *queryCmd) Run(ctx context.Context, p *process) error {
+	if q.Logs {
+		return q.runLogs(ctx, p)
+	}
+	if err := q.onlyWithLogs(p); err != nil {
+		return usageError{err}
+	}
 	endpoint, form, err := q.request(time.Now())
 	if err != nil {
 		return usageError{err}
