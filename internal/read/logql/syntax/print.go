@@ -217,7 +217,7 @@ func writeBoth(p *printer, left Condition, between string, right Condition) {
 // write prints expressions that are more than a choice of literals in backquotes, as Loki does.
 func (c *StringCondition) write(p *printer) {
 	c.writeName(p)
-	if c.Op == model.MatchRegexp && !strings.Contains(c.Value, "`") && !onlyLiterals(c.Value) {
+	if c.Op == model.MatchRegexp && !strings.ContainsAny(c.Value, "`\x00") && !onlyLiterals(c.Value) {
 		p.str("`", c.Value, "`")
 		return
 	}
@@ -238,7 +238,11 @@ func (c *BytesCondition) write(p *printer) {
 }
 
 func (c *IPCondition) write(p *printer) {
-	p.str(c.Label, string(c.Op), "ip(")
+	op := "="
+	if c.Op == CompareNotEqual {
+		op = "!="
+	}
+	p.str(c.Label, op, "ip(")
 	p.quote(c.Addresses)
 	p.str(")")
 }

@@ -78,13 +78,16 @@ func (e *BinaryExpr) write(p *printer) {
 	if e.Bool {
 		p.str(" bool")
 	}
-	e.Matching.write(p)
+	_, parens := e.Right.(*BinaryExpr)
+	e.Matching.write(p, ",", parens)
 	p.str(" ")
 	p.node(e.Right)
 	p.str(")")
 }
 
-func (m *VectorMatching) write(p *printer) {
+// write prints the labels with comma between them. behind says that a parenthesis follows, which must not be taken for the
+// labels of group_left, as Loki does with what it prints itself.
+func (m *VectorMatching) write(p *printer, comma string, behind bool) {
 	switch {
 	case m.On:
 		p.str(" on (")
@@ -94,9 +97,9 @@ func (m *VectorMatching) write(p *printer) {
 	default:
 		return
 	}
-	p.str(strings.Join(m.Labels, ","), ") ", m.Card.String())
-	if len(m.Include) > 0 {
-		p.str(" (", strings.Join(m.Include, ","), ")")
+	p.str(strings.Join(m.Labels, comma), ") ", m.Card.String())
+	if len(m.Include) > 0 || m.Card != OneToOne && behind {
+		p.str(" (", strings.Join(m.Include, comma), ")")
 	}
 }
 
