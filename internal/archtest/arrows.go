@@ -62,6 +62,11 @@ func rooms() []room {
 		{"read/*", map[string]string{
 			"read": "a language asks for series",
 		}, "a language sees series and costs, not where they come from"},
+		{"read/logql", map[string]string{
+			"read":              "it asks for lines",
+			"read/logql/syntax": "a query is parsed",
+			"read/logql/line":   "its stages are run on each line",
+		}, "a language sees series and costs, not where they come from"},
 		{"read/victorialogs", map[string]string{
 			"read":       "it is a source",
 			"read/logql": "it takes over nodes of a LogQL plan",
