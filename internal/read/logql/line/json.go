@@ -1,0 +1,291 @@
+package line
+
+import "bytes"
+
+// jsonParser is | json without expressions: each value that is neither null nor in an array becomes a label, named after the keys
+// that lead to it.
+type jsonParser struct{}
+
+// jsonState is what a runner keeps for it.
+type jsonState struct {
+	prefix   []byte // the sanitized keys of the objects around
+	brackets []byte // open ones within an array
+	tooDeep  bool
+}
+
+func (jsonParser) run(r *Runner, line []byte) ([]byte, bool) {
+	s := &r.json
+	s.prefix, s.tooDeep = s.prefix[:0], false
+	r.labels.mark()
+	i := skipSpace(line, 0)
+	if i >= 0 && line[i] == '{' {
+		switch _, o := s.object(r, line, i+1, 0); o {
+		case jsonDone:
+			return line, true
+		case jsonRefused:
+			return line, false
+		}
+	}
+	// Something is unusual. What was found up to there need not be what Loki finds: it first looks for the end of an object,
+	// and then into it. So it is done again, in its way.
+	r.labels.rewind()
+	s.prefix = s.prefix[:0]
+	err := s.lenient(r, line, 0)
+	switch {
+	case s.tooDeep:
+		r.limit = limitf("json: objects lie deeper in each other than %d", MaxJSONDepth)
+		return line, false
+	case err == errRefused:
+		return line, false
+	case err != nil:
+		r.labels.fail(errJSON, err.Error())
+	}
+	return line, true
+}
+
+// outcome is how reading well-formed JSON ended.
+type outcome uint8
+
+const (
+	jsonDone outcome = iota
+	jsonRefused
+	jsonUnusual
+)
+
+// object reads the members of an object whose bracket is before line[i], and returns the place behind it. It reads what is well
+// formed, in one go.
+func (s *jsonState) object(r *Runner, line []byte, i, depth int) (int, outcome) {
+	for {
+		if i = skipSpace(line, i); i < 0 {
+			return 0, jsonUnusual
+		}
+		if line[i] == '}' {
+			return i + 1, jsonDone
+		}
+		if line[i] != '"' {
+			return 0, jsonUnusual
+		}
+		end, escaped := stringEnd(line, i+1)
+		if end < 0 {
+			return 0, jsonUnusual
+		}
+		key := line[i+1 : end]
+		if escaped {
+			at, ok := len(r.labels.arena), false
+			if r.labels.arena, ok = appendUnescaped(r.labels.arena, key); !ok {
+				return 0, jsonUnusual
+			}
+			key = r.labels.arena[at:len(r.labels.arena):len(r.labels.arena)]
+		}
+		if i = skipSpace(line, end+1); i < 0 || line[i] != ':' {
+			return 0, jsonUnusual
+		}
+		if i = skipSpace(line, i+1); i < 0 {
+			return 0, jsonUnusual
+		}
+		var o outcome
+		if i, o = s.value(r, line, i, depth, key); o != jsonDone {
+			return 0, o
+		}
+		if i = skipSpace(line, i); i < 0 {
+			return 0, jsonUnusual
+		}
+		switch line[i] {
+		case ',':
+			i++
+		case '}':
+			return i + 1, jsonDone
+		default:
+			return 0, jsonUnusual
+		}
+	}
+}
+
+// value reads the value that begins at line[i].
+func (s *jsonState) value(r *Runner, line []byte, i, depth int, key []byte) (int, outcome) {
+	switch c := line[i]; {
+	case c == '"':
+		end, _ := stringEnd(line, i+1)
+		if end < 0 {
+			return 0, jsonUnusual
+		}
+		return end + 1, s.leaf(r, line, end, depth, key, line[i+1:end], jsonString)
+	case c == '{':
+		if depth+1 >= MaxJSONDepth {
+			return 0, jsonUnusual
+		}
+		before := len(s.prefix)
+		s.descend(key, depth == 0)
+		end, o := s.object(r, line, i+1, depth+1)
+		s.prefix = s.prefix[:before]
+		return end, o
+	case c == '[':
+		end := s.array(line, i)
+		if end < 0 {
+			return 0, jsonUnusual
+		}
+		return end, jsonDone
+	case c == 't' && hasToken(line[i:], "true"):
+		return i + 4, s.leaf(r, line, i, depth, key, line[i:i+4], jsonBool)
+	case c == 'f' && hasToken(line[i:], "false"):
+		return i + 5, s.leaf(r, line, i, depth, key, line[i:i+5], jsonBool)
+	case c == 'n' && hasToken(line[i:], "null"):
+		return i + 4, jsonDone
+	case c == '-' || isDigit(c):
+		end := i + 1
+		for end < len(line) && (isDigit(line[end]) || line[end] == '.' || line[end] == '-' || line[end] == '+' || line[end]|0x20 == 'e') {
+			end++
+		}
+		if end == len(line) || !endsToken(line[end]) {
+			return 0, jsonUnusual
+		}
+		return end, s.leaf(r, line, end, depth, key, line[i:end], jsonNumber)
+	}
+	return 0, jsonUnusual
+}
+
+func hasToken(b []byte, token string) bool {
+	return len(b) > len(token) && string(b[:len(token)]) == token && endsToken(b[len(token)])
+}
+
+func endsToken(c byte) bool { return c == ',' || c == '}' || jsonSpace(c) }
+
+// array passes an array whose bracket is at line[i], and returns the place behind it, or -1 if brackets within it do not match.
+func (s *jsonState) array(line []byte, i int) int {
+	s.brackets = s.brackets[:0]
+	for ; i < len(line); i++ {
+		switch c := line[i]; c {
+		case '"':
+			if i, _ = stringEnd(line, i+1); i < 0 {
+				return -1
+			}
+		case '[', '{':
+			s.brackets = append(s.brackets, c+2) // in ASCII each is two before the one that closes it
+		case ']', '}':
+			last := len(s.brackets) - 1
+			if s.brackets[last] != c {
+				return -1
+			}
+			if s.brackets = s.brackets[:last]; last == 0 {
+				return i + 1
+			}
+		}
+	}
+	return -1
+}
+
+// descend adds a key to the prefix.
+func (s *jsonState) descend(key []byte, first bool) {
+	if len(bytes.TrimSpace(key)) == 0 {
+		return
+	}
+	if !first && len(s.prefix) > 0 {
+		s.prefix = append(s.prefix, '_')
+	}
+	s.prefix = appendSanitized(s.prefix, key, len(s.prefix) == 0)
+}
+
+// name returns the name of the label for a key below the prefix, or false if there is none or the label is not to be set.
+func (s *jsonState) name(r *Runner, depth int, key []byte) (string, bool) {
+	l := &r.labels
+	if depth == 0 {
+		name := l.sanitized(key)
+		if name == "" {
+			return "", false
+		}
+		return r.admit(name)
+	}
+	before, at := len(s.prefix), len(l.arena)
+	s.descend(key, false)
+	name, own := l.names.intern(text(s.prefix))
+	if l.taken(name) {
+		s.prefix = s.prefix[:before]
+		l.arena = append(append(l.arena, key...), extractedSuffix...)
+		s.descend(l.arena[at:], false)
+		l.arena = l.arena[:at]
+		name, own = l.names.intern(text(s.prefix))
+	}
+	if !own {
+		name = l.keep(s.prefix)
+	}
+	s.prefix = s.prefix[:before]
+	return name, r.wants(name) && !l.wasParsed(name)
+}
+
+// leaf sets the label of a value that is not nested.
+func (s *jsonState) leaf(r *Runner, line []byte, i, depth int, key, value []byte, kind jsonKind) outcome {
+	name, ok := s.name(r, depth, key)
+	if !ok {
+		return jsonDone
+	}
+	v := text(value)
+	if kind == jsonString {
+		v = r.labels.jsonText(value)
+	}
+	r.labels.setParsed(name, v)
+	if r.accepts(name) {
+		return jsonDone
+	}
+	// The line is dropped for this label only if the objects around it are really closed: else it would not have been found.
+	if depth > 0 && !closes(line, i, depth) {
+		return jsonUnusual
+	}
+	return jsonRefused
+}
+
+// closes reports whether the line behind i closes at least depth brackets more than it opens.
+func closes(line []byte, i, depth int) bool {
+	if i < len(line) && line[i] == '"' {
+		i++
+	}
+	for ; i < len(line); i++ {
+		switch line[i] {
+		case '"':
+			if i, _ = stringEnd(line, i+1); i < 0 {
+				return false
+			}
+		case '{':
+			depth++
+		case '}':
+			if depth--; depth == 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// lenient reads an object as Loki does: first its end, then its members, each of the same way.
+func (s *jsonState) lenient(r *Runner, object []byte, depth int) error {
+	if depth >= MaxJSONDepth {
+		s.tooDeep = true
+		return errRefused
+	}
+	// Keys are copied to memory of their own: the arena grows while they are looked at.
+	_, err := eachMember(object, nil, func(key, value []byte, kind jsonKind) error {
+		switch kind {
+		case jsonNull, jsonArray:
+			return nil
+		case jsonObject:
+			before := len(s.prefix)
+			s.descend(key, depth == 0)
+			err := s.lenient(r, value, depth+1)
+			s.prefix = s.prefix[:before]
+			return err
+		}
+		name, ok := s.name(r, depth, key)
+		if !ok {
+			return nil
+		}
+		v := text(value)
+		if kind == jsonString {
+			v = r.labels.jsonText(value)
+		}
+		r.labels.setParsed(name, v)
+		if !r.accepts(name) {
+			return errRefused
+		}
+		return nil
+	})
+	return err
+}

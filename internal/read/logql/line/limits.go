@@ -1,0 +1,30 @@
+package line
+
+import (
+	"fmt"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+// Bounds of what one query may do with one line. They are far above what logs need, and exist so that no query and no line can
+// hold a core or the memory of a process.
+const (
+	// MaxRegexpSize bounds the program of a regular expression, in instructions of Go's matcher.
+	// The longest line times that is what the matcher can have to do in the worst case.
+	MaxRegexpSize = 1 << 13
+	// MaxTemplateWork bounds, in bytes, what a template may read, make and repeat for one line.
+	MaxTemplateWork = 64 << 20
+	// MaxJSONDepth bounds how deep objects and arrays of a JSON line may lie in each other.
+	MaxJSONDepth = 256
+	// MaxLabels and MaxLabelBytes bound what stages may add to the labels of one line: their number, and the bytes of their
+	// names and values.
+	MaxLabels     = 16384
+	MaxLabelBytes = model.MaxLabelBytes
+)
+
+func limitf(format string, args ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{model.ErrLimit}, args...)...)
+}
+
+// invalidf is what is wrong with a stage. Compile gives it its class.
+func invalidf(format string, args ...any) error { return fmt.Errorf(format, args...) }

@@ -1,0 +1,186 @@
+package line
+
+import (
+	"errors"
+
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/read/logql/syntax"
+)
+
+// Options says what of the result of a query is wanted.
+type Options struct {
+	// Needed names the parsed labels that are wanted, besides those that the stages themselves look at; nil means all. Parsers
+	// leave out the others. Labels of errors are always there.
+	Needed []string
+}
+
+// Pipeline is what a query does with lines, compiled. It never changes.
+type Pipeline struct {
+	filters []*lineFilter // the leading ones
+	stages  []stage       // all that follow
+	// early are conditions on single labels that nothing changes between the parsers and the label filter.
+	early  []earlyCondition
+	needed map[string]struct{} // nil: all
+
+	lines    []model.TextClause
+	metadata []model.TextClause
+}
+
+type earlyCondition struct {
+	label     string
+	condition condition
+	stage     int // the place of the label filter: parsers behind it are none of its business
+}
+
+// Compile compiles the stages of a query. What it refuses is of class model.ErrInvalid or, for regular expressions that are too
+// large, model.ErrLimit.
+func Compile(stages []syntax.Stage, o Options) (*Pipeline, error) {
+	p := &Pipeline{}
+	first, rest := lead(stages)
+	for _, s := range first {
+		f, err := newLineFilter(s)
+		if err != nil {
+			return nil, stageError(s, err)
+		}
+		if f.test == (always{}) && !f.negate {
+			continue
+		}
+		p.filters = append(p.filters, f)
+		if !f.negate {
+			for _, c := range f.needed {
+				p.lines = append(p.lines, c.model())
+			}
+		}
+	}
+	for _, s := range rest {
+		c, err := newStage(s)
+		if err != nil {
+			return nil, stageError(s, err)
+		}
+		p.stages = append(p.stages, c)
+	}
+	var err error
+	if p.early, err = earlyConditions(rest); err != nil {
+		return nil, err
+	}
+	p.metadata = metadataClauses(stages)
+	p.needed = neededLabels(stages, o.Needed)
+	return p, nil
+}
+
+// stageError gives the error of a stage its text and, unless it is a limit, its class.
+func stageError(s syntax.Stage, err error) error {
+	if errors.Is(err, model.ErrLimit) {
+		return err
+	}
+	return syntax.StageError(s, err)
+}
+
+// lead splits off the line filters before the first stage that changes lines. What stands between them neither changes a line nor
+// can bring back one that a filter drops.
+func lead(stages []syntax.Stage) (first []*syntax.LineFilter, rest []syntax.Stage) {
+	for i, s := range stages {
+		switch s := s.(type) {
+		case *syntax.LineFormat, *syntax.UnpackParser, *syntax.Decolorize:
+			return first, append(rest, stages[i:]...)
+		case *syntax.LineFilter:
+			first = append(first, s)
+		default:
+			rest = append(rest, s)
+		}
+	}
+	return first, rest
+}
+
+func newStage(s syntax.Stage) (stage, error) {
+	switch s := s.(type) {
+	case *syntax.LineFilter:
+		f, err := newLineFilter(s)
+		return (*lineFilterStage)(f), err
+	case *syntax.JSONParser:
+		if len(s.Extract) > 0 {
+			return newPathParser(s.Extract)
+		}
+		return jsonParser{}, nil
+	case *syntax.LogfmtParser:
+		if len(s.Extract) > 0 {
+			return newLogfmtPicker(s)
+		}
+		return &logfmtParser{strict: s.Strict, keepEmpty: s.KeepEmpty}, nil
+	case *syntax.RegexpParser:
+		return newRegexpParser(s.Pattern)
+	case *syntax.PatternParser:
+		return newPatternParser(s.Pattern)
+	case *syntax.UnpackParser:
+		return unpackParser{}, nil
+	case *syntax.LabelFilter:
+		c, err := newCondition(s.Condition)
+		return &labelFilter{c}, err
+	case *syntax.LineFormat:
+		return newLineFormat(s.Template)
+	case *syntax.LabelFormat:
+		return newLabelFormat(s)
+	case *syntax.Decolorize:
+		return newDecolorizer(), nil
+	case *syntax.DropLabels:
+		return dropper(newChoices(s.Labels)), nil
+	case *syntax.KeepLabels:
+		return keeper(newChoices(s.Labels)), nil
+	}
+	return nil, invalidf("unknown stage %T", s)
+}
+
+// lineFilterStage is a line filter behind a stage that changes lines.
+type lineFilterStage lineFilter
+
+func (f *lineFilterStage) run(_ *Runner, line []byte) ([]byte, bool) {
+	return line, (*lineFilter)(f).holds(line)
+}
+
+// Filter returns a filter for one goroutine, or nil if no line filter leads the query.
+func (p *Pipeline) Filter() *Filter {
+	if len(p.filters) == 0 {
+		return nil
+	}
+	return newFilter(p.filters)
+}
+
+// Runner returns what runs all stages but the leading line filters, for one goroutine. A query without such stages needs one, too,
+// for lines with structured metadata: its names may be those of stream labels.
+func (p *Pipeline) Runner() *Runner {
+	r := &Runner{p: p}
+	for _, s := range p.stages {
+		if o, ok := s.(ownStage); ok {
+			s = o.own(r)
+		}
+		r.stages = append(r.stages, s)
+	}
+	return r
+}
+
+// KeepsAll reports whether no line is dropped.
+func (p *Pipeline) KeepsAll() bool { return len(p.filters) == 0 && len(p.stages) == 0 }
+
+// OnlyFilters reports whether there are no stages but leading line filters: lines stay as they are, and so do labels, unless the
+// structured metadata has the name of a stream label.
+func (p *Pipeline) OnlyFilters() bool { return len(p.stages) == 0 }
+
+// TextFilter returns what a line must have for the query to want it, or nil if nothing is known. It may be used for streams whose
+// labels are not known: conditions on structured metadata are among it only for names of which hidden says that no stream of the
+// query has a label of them, nor can any line. hidden may be nil: none are.
+func (p *Pipeline) TextFilter(absent func(name string) bool) *model.TextFilter {
+	f := &model.TextFilter{Clauses: append([]model.TextClause(nil), p.lines...)}
+clauses:
+	for _, c := range p.metadata {
+		for _, a := range c.Any {
+			if absent == nil || !absent(a.Name) {
+				continue clauses
+			}
+		}
+		f.Clauses = append(f.Clauses, c)
+	}
+	if len(f.Clauses) == 0 {
+		return nil
+	}
+	return f
+}

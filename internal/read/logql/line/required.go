@@ -1,0 +1,155 @@
+package line
+
+import (
+	"regexp/syntax"
+	"unicode/utf8"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+// clause says that a line contains at least one of some strings.
+type clause []needle
+
+func (c clause) holds(line []byte) bool {
+	for i := range c {
+		if c[i].holds(line) {
+			return true
+		}
+	}
+	return false
+}
+
+// weight is the length of the shortest string of a clause: the longer, the fewer lines satisfy it.
+func (c clause) weight() int {
+	w := len(c[0].text)
+	for i := range c {
+		w = min(w, len(c[i].text))
+	}
+	return w
+}
+
+// model gives the clause in the words of a source's filter.
+func (c clause) model() model.TextClause {
+	var out model.TextClause
+	for i := range c {
+		out.Any = append(out.Any, model.TextLiteral{Value: string(c[i].text), Fold: c[i].fold})
+	}
+	return out
+}
+
+// newClause makes a clause of what at least one string must be in a line. It returns nil where that says nothing.
+func newClause(set []foldable) clause {
+	var c clause
+	for _, s := range set {
+		n, ok := newNeedle(s.text, s.fold)
+		if !ok || s.text == "" {
+			return nil
+		}
+		c = append(c, n)
+	}
+	return c
+}
+
+// required finds clauses that hold for each line that an expression matches anywhere. It may find none.
+func required(re *syntax.Regexp) []clause {
+	switch re.Op {
+	case syntax.OpCapture, syntax.OpPlus:
+		return required(re.Sub[0])
+	case syntax.OpRepeat:
+		if re.Min > 0 {
+			return required(re.Sub[0])
+		}
+	case syntax.OpCharClass:
+		if set, ok := language(re); ok {
+			return clauses(newClause(set))
+		}
+	case syntax.OpLiteral:
+		return clauses(newClause(longestKnown(re)))
+	case syntax.OpAlternate:
+		return requiredOfAny(re)
+	case syntax.OpConcat:
+		return requiredOfAll(re)
+	}
+	return nil
+}
+
+func clauses(c clause) []clause {
+	if c == nil {
+		return nil
+	}
+	return []clause{c}
+}
+
+// longestKnown returns the longest stretch of a literal in which nothing matches more than itself: what is folded must be
+// ASCII.
+func longestKnown(re *syntax.Regexp) []foldable {
+	fold := re.Flags&syntax.FoldCase != 0
+	begin, best := 0, ""
+	for i := 0; i <= len(re.Rune); i++ {
+		if i < len(re.Rune) && re.Rune[i] != utf8.RuneError && (!fold || re.Rune[i] < utf8.RuneSelf) {
+			continue
+		}
+		if s := string(re.Rune[begin:i]); len(s) > len(best) {
+			best = s
+		}
+		begin = i + 1
+	}
+	return []foldable{{best, fold}}
+}
+
+// requiredOfAny joins the best clause of each side into one: a line must satisfy one of the sides.
+func requiredOfAny(re *syntax.Regexp) []clause {
+	if set, ok := language(re); ok {
+		return clauses(newClause(set))
+	}
+	var joined clause
+	for _, sub := range re.Sub {
+		best := bestOf(required(trim(sub)))
+		if joined = append(joined, best...); best == nil || len(joined) > maxStrings {
+			return nil
+		}
+	}
+	return clauses(joined)
+}
+
+func bestOf(all []clause) clause {
+	var best clause
+	for _, c := range all {
+		if best == nil || c.weight() > best.weight() || c.weight() == best.weight() && len(c) < len(best) {
+			best = c
+		}
+	}
+	return best
+}
+
+// requiredOfAll joins neighbours as long as the strings that they can be are few, and takes what the others need besides.
+func requiredOfAll(re *syntax.Regexp) []clause {
+	var all []clause
+	run := []foldable{{}}
+	flush := func() {
+		all = append(all, clauses(newClause(run))...)
+		run = []foldable{{}}
+	}
+	for _, sub := range re.Sub {
+		switch sub.Op {
+		case syntax.OpBeginLine, syntax.OpEndLine, syntax.OpBeginText, syntax.OpEndText, syntax.OpWordBoundary, syntax.OpNoWordBoundary:
+			continue
+		}
+		set, ok := language(sub)
+		if !ok {
+			flush()
+			all = append(all, required(sub)...)
+			continue
+		}
+		longer, ok := product(run, set)
+		if !ok {
+			flush()
+			if longer = set; len(set) > maxStrings {
+				continue
+			}
+		}
+		run = longer
+	}
+	flush()
+	return all
+}

@@ -1,0 +1,155 @@
+package line
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+// Result is what a line has become. It may alias the line, its metadata and memory of the runner: it is valid until the runner's
+// next line.
+type Result struct {
+	Line []byte
+	// The labels by where they come from, each sorted by name, no name twice in all three, in the form of model.Labels. But
+	// for one thing: a parsed label may be empty, which is not the same as none.
+	Stream, Metadata, Parsed model.Labels
+}
+
+// stage is one step of a pipeline. It gives what it makes of the line, and false to drop it. The line must not be written to.
+type stage interface {
+	run(r *Runner, line []byte) ([]byte, bool)
+}
+
+// ownStage is a stage that each runner needs for itself.
+type ownStage interface {
+	stage
+	own(r *Runner) stage
+}
+
+// Runner runs the stages of a pipeline, but for the line filters that lead it, on one line at a time. It is used by one goroutine.
+type Runner struct {
+	p      *Pipeline
+	stages []stage
+	labels labels
+
+	at       int64
+	stage    int   // that is running
+	quiet    bool  // what cannot be compared is not noted
+	limit    error // set by the stage that met one
+	json     jsonState
+	paths    pathWalk
+	logfmt   logfmtScanner
+	unpacked []label
+	work     int // what templates may still do for this line
+	stream   model.Labels
+
+	streamOut, metadataOut, parsedOut []byte
+}
+
+// SetStream says that further lines are of a stream with these labels, which must stay as they are until it is called again.
+func (r *Runner) SetStream(l model.Labels) {
+	r.stream = l
+	r.labels.setStream(l)
+}
+
+// Process runs the stages on a line that has passed the leading line filters. It fills out and reports whether the line stays. An
+// error is of class model.ErrLimit: the query must end with it. What merely goes wrong with a line is in the labels.
+func (r *Runner) Process(at int64, line []byte, metadata model.Labels, out *Result) (bool, error) {
+	l := &r.labels
+	r.at, r.work, r.limit = at, MaxTemplateWork, nil
+	l.reset(metadata)
+	for i, s := range r.stages {
+		var ok bool
+		r.stage = i
+		line, ok = s.run(r, line)
+		if r.limit != nil {
+			return false, r.limit
+		}
+		if l.overflow {
+			return false, limitf("a line has more than %d labels, or labels of more than %d bytes", MaxLabels, MaxLabelBytes)
+		}
+		if !ok {
+			return false, nil
+		}
+	}
+	out.Line = line
+	r.result(out)
+	return true, nil
+}
+
+// result fills in the labels. Those that are as they came are not written anew.
+func (r *Runner) result(out *Result) {
+	l := &r.labels
+	out.Stream, out.Metadata, out.Parsed = r.stream, nil, nil
+	switch {
+	case l.asItCame():
+		return
+	case l.metadataRaw:
+		out.Metadata = l.metadata
+		return
+	}
+	if len(l.deleted) > 0 || slices.ContainsFunc(l.stream, func(x label) bool { return l.find(x.name) >= 0 }) {
+		r.streamOut = r.streamOut[:0]
+		for i := range l.stream {
+			if !l.hidden(l.stream[i].name) {
+				r.streamOut = appendLabel(r.streamOut, l.stream[i].name, l.stream[i].value)
+			}
+		}
+		out.Stream = r.streamOut
+	}
+	l.sorted = append(l.sorted[:0], l.added...)
+	l.sorted = l.appendErrors(l.sorted)
+	slices.SortFunc(l.sorted, func(a, b label) int { return cmp.Compare(a.name, b.name) })
+	r.metadataOut, r.parsedOut = r.metadataOut[:0], r.parsedOut[:0]
+	for i := range l.sorted {
+		switch x := &l.sorted[i]; {
+		case x.category == ofMetadata:
+			r.metadataOut = appendLabel(r.metadataOut, x.name, x.value)
+		default:
+			r.parsedOut = appendLabel(r.parsedOut, x.name, x.value)
+		}
+	}
+	out.Metadata, out.Parsed = r.metadataOut, r.parsedOut
+}
+
+// wants reports whether a parsed label of this name is needed by a stage or by the result.
+func (r *Runner) wants(name string) bool {
+	if r.p.needed == nil {
+		return true
+	}
+	_, ok := r.p.needed[name]
+	return ok
+}
+
+// admit returns the name under which a parser sets a label, and false if it must not: it is not wanted, or is there already.
+func (r *Runner) admit(name string) (string, bool) {
+	if r.labels.taken(name) {
+		name = r.labels.extracted(name)
+	}
+	return name, r.wants(name) && !r.labels.wasParsed(name)
+}
+
+// extract sets a parsed label. It returns false if that drops the line.
+func (r *Runner) extract(name, value string) bool {
+	name, ok := r.admit(name)
+	if !ok {
+		return true
+	}
+	r.labels.setParsed(name, value)
+	return r.accepts(name)
+}
+
+// accepts reports whether a label that a parser has just set leaves the line a chance: false if a later filter that looks only at
+// this label will refuse it.
+func (r *Runner) accepts(name string) bool {
+	for i := range r.p.early {
+		if e := &r.p.early[i]; e.label == name && e.stage > r.stage {
+			r.quiet = true
+			ok := e.condition.holds(r)
+			r.quiet = false
+			return ok
+		}
+	}
+	return true
+}

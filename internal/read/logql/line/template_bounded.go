@@ -1,0 +1,182 @@
+package line
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"text/template"
+)
+
+// addBuiltins bounds those functions of text/template that make text: a width of a million in each of a thousand verbs is a
+// gigabyte.
+func (t *textTemplate) addBuiltins(m template.FuncMap) {
+	m["printf"] = func(format string, args ...any) (string, error) {
+		if err := t.spend(printfBound(format, args)); err != nil {
+			return "", err
+		}
+		return fmt.Sprintf(format, args...), nil
+	}
+	m["print"] = func(args ...any) (string, error) { return fmt.Sprint(args...), t.spend(printBound(args)) }
+	m["println"] = func(args ...any) (string, error) { return fmt.Sprintln(args...), t.spend(printBound(args)) }
+	m["html"] = t.escaper(template.HTMLEscaper)
+	m["js"] = t.escaper(template.JSEscaper)
+	m["urlquery"] = t.escaper(template.URLQueryEscaper)
+}
+
+func (t *textTemplate) escaper(f func(...any) string) func(...any) (string, error) {
+	return func(args ...any) (string, error) {
+		if err := t.spend(6 * printBound(args)); err != nil {
+			return "", err
+		}
+		return f(args...), nil
+	}
+}
+
+// valueBound is about how long a value is at most when it is printed: four bytes for each one, as in \x00. What is no string
+// is as long as the labels of a line can be, or it is a number.
+func valueBound(v any) int {
+	switch v := v.(type) {
+	case string:
+		return 4*len(v) + 16
+	case []byte:
+		return 4*len(v) + 16
+	case map[string]string:
+		n := 16
+		for k, s := range v {
+			n += 4*(len(k)+len(s)) + 16
+		}
+		return n
+	case map[string]any:
+		n := 16
+		for k, x := range v {
+			n += 4*len(k) + 16 + valueBound(x)
+		}
+		return n
+	case []any:
+		n := 16
+		for _, x := range v {
+			n += valueBound(x)
+		}
+		return n
+	}
+	return 512
+}
+
+func printBound(args []any) int {
+	n := 0
+	for _, a := range args {
+		n += valueBound(a) + 1
+	}
+	return n
+}
+
+// printfBound is how long the result can be: the format, each argument, the widths and precisions. Where arguments are named by
+// number each verb may take the longest one, and where a width is an argument it may be any number that is.
+func printfBound(format string, args []any) int {
+	const maxWidth = 1_000_000 // that fmt accepts
+	longest, width := 0, 0
+	n := len(format)
+	for _, a := range args {
+		size := valueBound(a)
+		n, longest = n+size, max(longest, size)
+		if w, ok := basic(a).(int64); ok {
+			width = max(width, int(min(max(w, -w), maxWidth)))
+		}
+	}
+	number := 0
+	for i := 0; i < len(format); i++ {
+		switch c := format[i]; {
+		case isDigit(c):
+			number = min(number*10+int(c-'0'), maxWidth)
+			continue
+		case c == '*':
+			n += width
+		case c == '[':
+			n += longest
+		}
+		// Each number counts, also one that is no width: there are few.
+		n, number = n+number, 0
+	}
+	return n + number
+}
+
+// addRegexps adds functions of regular expressions. An expression is compiled once, while there are few of them.
+func (t *textTemplate) addRegexps(m template.FuncMap) {
+	compiled := map[string]*regexp.Regexp{}
+	get := func(expr, s string) (*regexp.Regexp, error) {
+		if err := t.spend(8 * (len(s) + len(expr))); err != nil {
+			return nil, err
+		}
+		if re := compiled[expr]; re != nil {
+			return re, nil
+		}
+		if err := t.spend(64 * len(expr)); err != nil {
+			return nil, err
+		}
+		re, err := compileTemplateRegexp(expr)
+		if err == nil && len(compiled) < 64 {
+			compiled[strings.Clone(expr)] = re
+		}
+		return re, err
+	}
+	m["regexReplaceAll"] = func(expr, s, with string) (string, error) {
+		re, err := get(expr, s)
+		if err != nil {
+			return "", err
+		}
+		return t.replaceAll(re, s, with, strings.Contains(with, "$"))
+	}
+	m["regexReplaceAllLiteral"] = func(expr, s, with string) (string, error) {
+		re, err := get(expr, s)
+		if err != nil {
+			return "", err
+		}
+		return t.replaceAll(re, s, with, false)
+	}
+	m["count"] = func(expr, s string) (int, error) {
+		re, err := get(expr, s)
+		if err != nil {
+			return 0, err
+		}
+		return len(re.FindAllStringIndex(s, -1)), nil
+	}
+}
+
+// compileTemplateRegexp compiles an expression that is small enough. What is wrong with it is for the labels of the line.
+func compileTemplateRegexp(expr string) (*regexp.Regexp, error) {
+	if _, err := parseRegexp(expr); err != nil {
+		return nil, err
+	}
+	return regexp.Compile(expr)
+}
+
+// replaceAll replaces all matches, and charges for each one before it is written.
+func (t *textTemplate) replaceAll(re *regexp.Regexp, s, with string, expand bool) (string, error) {
+	all := re.FindAllStringSubmatchIndex(s, -1)
+	if all == nil {
+		return s, nil
+	}
+	var out []byte
+	at := 0
+	for _, m := range all {
+		out = append(out, s[at:m[0]]...)
+		before := len(out)
+		if expand {
+			// A reference of two bytes may stand for the whole match.
+			if err := t.spendTimes(strings.Count(with, "$"), m[1]-m[0]); err != nil {
+				return "", err
+			}
+			out = re.ExpandString(out, with, s, m)
+		} else {
+			if err := t.spend(len(with)); err != nil {
+				return "", err
+			}
+			out = append(out, with...)
+		}
+		if err := t.spend(len(out) - before); err != nil {
+			return "", err
+		}
+		at = m[1]
+	}
+	return string(append(out, s[at:]...)), nil
+}
