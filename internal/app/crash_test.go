@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -79,8 +80,8 @@ type clone struct {
 	acked int
 }
 
-// TestCrashAtEverySync cuts the power before and after every sync of a run that writes, flushes, merges and ships, and
-// opens what is left: every acknowledged sample is there, and nothing that was never sent.
+// TestCrashAtEverySync cuts the power before and after every sync of a run that writes samples and lines, flushes, merges and
+// ships, and opens what is left: every acknowledged row is there, once, and nothing that was never sent.
 func TestCrashAtEverySync(t *testing.T) {
 	mem := vfs.NewCrashableMem()
 	now := int64(1_700_000_000 * time.Second)
@@ -95,7 +96,8 @@ func TestCrashAtEverySync(t *testing.T) {
 	e := openOn(t, fs, &now)
 	const batches = 40
 	for i := range batches {
-		pushCrashBatch(t, e.Path(), i, now)
+		pushCrashBatch(t, e.Path(), model.Metrics, i, now)
+		pushCrashBatch(t, e.Path(), model.Logs, i, now)
 		mu.Lock()
 		acked++
 		mu.Unlock()
@@ -119,16 +121,17 @@ func TestCrashAtEverySync(t *testing.T) {
 	}
 	for i, c := range clones {
 		e := openOn(t, c.fs, &now)
-		seen := readCrashBatches(t, e)
-		for b := range batches {
-			if b < c.acked && seen[b] != crashSeries {
-				t.Errorf("clone %d: %d of %d series of batch %d, which was acknowledged", i, seen[b], crashSeries, b)
-			}
-			if b > c.acked && seen[b] != 0 {
-				t.Errorf("clone %d: batch %d is there before it was sent", i, b)
-			}
-			if seen[b] != 0 && seen[b] != crashSeries {
-				t.Errorf("clone %d: batch %d is there in part: %d series", i, b, seen[b])
+		for signal, seen := range map[model.Signal]map[int]int{model.Metrics: readCrashBatches(t, e), model.Logs: readCrashLines(t, e)} {
+			for b := range batches {
+				if b < c.acked && seen[b] != crashSeries {
+					t.Errorf("clone %d: %d of %d series of batch %d of %s, which was acknowledged", i, seen[b], crashSeries, b, signal)
+				}
+				if b > c.acked && seen[b] != 0 {
+					t.Errorf("clone %d: batch %d of %s is there before it was sent", i, b, signal)
+				}
+				if seen[b] != 0 && seen[b] != crashSeries {
+					t.Errorf("clone %d: batch %d of %s is there in part: %d series", i, b, signal, seen[b])
+				}
 			}
 		}
 		if err := e.Close(); err != nil {
@@ -166,12 +169,17 @@ func (c crashLabels) BuildLabels(i int, b *model.LabelsBuilder) {
 	}
 }
 
-func pushCrashBatch(t *testing.T, p *write.Path, n int, now int64) {
+func pushCrashBatch(t *testing.T, p *write.Path, signal model.Signal, n int, now int64) {
 	t.Helper()
-	b := p.Batch(model.DefaultTenant, model.Metrics)
+	b := p.Batch(model.DefaultTenant, signal)
 	b.Source = crashLabels(n)
 	for i := range crashSeries {
-		b.AddSample(crashLabels(n).of(i).Key(p.Seed(), model.Metrics), now-int64(i), math.Float64bits(float64(n)))
+		if signal == model.Logs {
+			b.Text.AppendBlob(now-int64(i), model.KindText, model.AppendLine(nil, &model.Line{Text: fmt.Append(nil, n)}), 0)
+		} else {
+			b.Samples.Append(now-int64(i), math.Float64bits(float64(n)), 0)
+		}
+		b.EndSeries(crashLabels(n).of(i).Key(p.Seed(), signal))
 	}
 	if res, err := p.Push(context.Background(), b); err != nil || len(res.Rejected) > 0 {
 		t.Fatal(res, err)
@@ -204,5 +212,18 @@ func readCrashBatches(t *testing.T, e *Engine) map[int]int {
 	if err := set.Err(); err != nil {
 		t.Fatal(err)
 	}
+	return seen
+}
+
+// readCrashLines counts the series that have a line of each batch.
+func readCrashLines(t *testing.T, e *Engine) map[int]int {
+	t.Helper()
+	seen := make(map[int]int)
+	req := &model.Request{Tenant: model.DefaultTenant, Signal: model.Logs, Range: everything}
+	must(t, eachLine(e, req, false, func(_ model.Labels, rows *model.TextRows, i int) {
+		n, err := strconv.Atoi(string(rows.Line(i)))
+		must(t, err)
+		seen[n]++
+	}))
 	return seen
 }

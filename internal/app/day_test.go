@@ -67,7 +67,7 @@ func TestDayOfManyTenants(t *testing.T) {
 		t.Errorf("%d objects", objects)
 	}
 	for n := 0; n < tenants; n += 1 + tenants/1000 {
-		got, err := ask(s.Engine, question{tenant: fmt.Sprint("t", n), signal: model.Metrics, family: model.Samples, rg: all})
+		got, err := ask(s.Engine, question{tenant: fmt.Sprint("t", n), signal: model.Metrics, family: model.Samples, rg: everything})
 		must(t, err)
 		if len(got) != series {
 			t.Fatalf("tenant %d: %d series", n, len(got))

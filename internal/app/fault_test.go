@@ -84,7 +84,7 @@ func surviveDisk(t *testing.T, fault *errorfs.Toggle, r *rand.Rand) error {
 	next, refused := 0, 0
 	work := func(n int, healthy bool) error {
 		for range n {
-			err := s.push("a", up, s.now+int64(next), float64(next))
+			err := s.pushEither("a", next)
 			var no *write.Refused
 			switch {
 			case err == nil:
@@ -145,6 +145,14 @@ func surviveDisk(t *testing.T, fault *errorfs.Toggle, r *rand.Rand) error {
 	return nil
 }
 
+// pushEither pushes the n-th row: a sample or a line.
+func (s *setup) pushEither(tenant string, n int) error {
+	if n%2 == 1 {
+		return s.pushLines(tenant, app, s.now+int64(n), fmt.Sprint(n))
+	}
+	return s.push(tenant, up, s.now+int64(n), float64(n))
+}
+
 // TestCloseWhenBuffersAreFull: while no part can be written the buffers fill and pushes wait. The engine closes
 // nevertheless, and everything that was acknowledged is there at the next start.
 func TestCloseWhenBuffersAreFull(t *testing.T) {
@@ -190,7 +198,7 @@ func TestCloseWhenBuffersAreFull(t *testing.T) {
 	var err error
 	s.Engine, err = OpenEngine(context.Background(), s.o)
 	must(t, err)
-	got, err := ask(s.Engine, question{tenant: "a", signal: model.Metrics, family: model.Samples, rg: all})
+	got, err := ask(s.Engine, question{tenant: "a", signal: model.Metrics, family: model.Samples, rg: everything})
 	must(t, err)
 	if n := int64(len(got[seriesID{"a", model.Metrics, string(up), model.Samples}])); n < acked.Load() {
 		t.Errorf("%d samples are there and %d were acknowledged", n, acked.Load())
@@ -202,11 +210,23 @@ func TestCloseWhenBuffersAreFull(t *testing.T) {
 // sawAll asks for the values of the one series: each that was acknowledged must be there, and nothing that was not
 // sent. One that was refused may be there: the disk may have taken it before it failed.
 func sawAll(s *setup, acked map[int]bool, next int) error {
-	got, err := ask(s.Engine, question{tenant: "a", signal: model.Metrics, family: model.Samples, rg: all})
+	got, err := ask(s.Engine, question{tenant: "a", signal: model.Metrics, family: model.Samples, rg: everything})
 	if err != nil {
 		return err
 	}
 	seen := map[int]bool{}
+	req := &model.Request{Tenant: "a", Signal: model.Logs, Range: everything}
+	var foreign error
+	err = eachLine(s.Engine, req, false, func(_ model.Labels, rows *model.TextRows, i int) {
+		n := int(rows.Times[i] - s.now)
+		if n < 0 || n >= next || string(rows.Line(i)) != fmt.Sprint(n) || seen[n] {
+			foreign = fmt.Errorf("a line that nobody sent, or a second time: %q of %d", rows.Line(i), rows.Times[i])
+		}
+		seen[n] = true
+	})
+	if err := errors.Join(err, foreign); err != nil {
+		return err
+	}
 	for _, rows := range got {
 		for _, x := range rows {
 			n := int(x.at - s.now)
@@ -231,6 +251,7 @@ func TestBitFlips(t *testing.T) {
 	s := newSetup(t, func(o *EngineOptions) { o.Limits.MaxFuture = time.Hour })
 	for i := range 60 {
 		must(t, s.push("a", model.LabelsOf("__name__", "m", "i", fmt.Sprint(i%7)), s.now+int64(i), float64(i)))
+		must(t, s.pushLines("a", model.LabelsOf("app", "shop", "i", fmt.Sprint(i%7)), s.now+int64(i), fmt.Sprint("line ", i)))
 		switch i {
 		case 15, 30:
 			must(t, s.Ship())
@@ -238,8 +259,7 @@ func TestBitFlips(t *testing.T) {
 			must(t, s.Flush())
 		}
 	}
-	q := question{tenant: "a", signal: model.Metrics, family: model.Samples, rg: all}
-	want, err := ask(s.Engine, q)
+	want, err := askBoth(s.Engine)
 	must(t, err)
 	disk := s.mem.CrashClone(vfs.CrashCloneCfg{})
 	must(t, s.Close())
@@ -263,7 +283,7 @@ func TestBitFlips(t *testing.T) {
 					what = fmt.Sprintf("%s: cut to %d of %d bytes", file, at, size)
 				}
 				damage(t, damaged, file, at, cut)
-				outcome, err := tryDamaged(damaged, file, q, want)
+				outcome, err := tryDamaged(damaged, file, want)
 				if err != nil {
 					t.Errorf("%s: %v", what, err)
 				}
@@ -277,10 +297,21 @@ func TestBitFlips(t *testing.T) {
 	}
 }
 
-var all = model.TimeRange{Min: -1 << 63, Max: 1<<63 - 1}
+// askBoth asks for everything of a tenant.
+func askBoth(e *Engine) (answers, error) {
+	got, err := ask(e, question{tenant: "a", signal: model.Metrics, family: model.Samples, rg: everything})
+	if err != nil {
+		return nil, err
+	}
+	lines, err := ask(e, question{tenant: "a", signal: model.Logs, family: model.Text, needle: "line", rg: everything})
+	for id, rows := range lines {
+		got[id] = rows
+	}
+	return got, err
+}
 
 // tryDamaged opens an engine on a damaged disk and asks. Its error says what is wrong with what came of it.
-func tryDamaged(fs *vfs.MemFS, file string, q question, want answers) (string, error) {
+func tryDamaged(fs *vfs.MemFS, file string, want answers) (string, error) {
 	var log bytes.Buffer
 	o := EngineOptions{
 		FS: fs, DataDir: "/data", Node: "n", MemoryBytes: 64 << 20, Idle: true, Now: func() int64 { return worldBegin },
@@ -295,7 +326,7 @@ func tryDamaged(fs *vfs.MemFS, file string, q question, want answers) (string, e
 		return "did not start", named(err, file)
 	}
 	defer func() { _ = e.Close() }()
-	got, err := ask(e, q)
+	got, err := askBoth(e)
 	if err != nil {
 		return "no answer", named(err, file)
 	}
@@ -379,7 +410,7 @@ func damage(t *testing.T, fs vfs.FS, file string, at int64, cut bool) {
 	must(t, errors.Join(out.Sync(), out.Close()))
 }
 
-// TestAnyAge takes samples of thirty days and of 1970 in any order, and gives them back from everywhere.
+// TestAnyAge takes samples and lines of thirty days and of 1970 in any order, and gives them back from everywhere.
 func TestAnyAge(t *testing.T) {
 	s := newSetup(t, nil)
 	truth := answers{}
@@ -389,11 +420,18 @@ func TestAnyAge(t *testing.T) {
 		if i%10 == 0 {
 			at = int64(i) * int64(time.Second)
 		}
-		b := &batch{tenant: "a", signal: model.Metrics, series: []batchSeries{{up, map[model.Family][]row{
-			model.Samples: {{at: at, value: floatText(float64(i))}},
-		}}}}
-		must(t, pushBatch(s.Path(), b))
-		truth.push(b)
+		line := model.AppendLine(nil, &model.Line{Text: fmt.Append(nil, i)})
+		for _, b := range []*batch{
+			{tenant: "a", signal: model.Metrics, series: []batchSeries{{up, map[model.Family][]row{
+				model.Samples: {{at: at, value: floatText(float64(i))}},
+			}}}},
+			{tenant: "a", signal: model.Logs, series: []batchSeries{{app, map[model.Family][]row{
+				model.Text: {{at: at, kind: model.KindText, value: string(line)}},
+			}}}},
+		} {
+			must(t, pushBatch(s.Path(), b))
+			truth.push(b)
+		}
 		if i%37 == 0 {
 			must(t, s.Flush())
 		}
@@ -404,8 +442,11 @@ func TestAnyAge(t *testing.T) {
 	}
 	for _, move := range []func() error{s.Flush, s.Ship, func() error { return s.Compact(context.Background()) }} {
 		must(t, move())
-		must(t, check(s.Engine, truth, question{tenant: "a", signal: model.Metrics, family: model.Samples, rg: all}))
-		must(t, check(s.Engine, truth, question{tenant: "a", signal: model.Metrics, family: model.Samples, rg: model.TimeRange{Min: 0, Max: int64(time.Hour)}}))
+		for _, rg := range []model.TimeRange{everything, {Min: 0, Max: int64(time.Hour)}} {
+			must(t, check(s.Engine, truth, question{tenant: "a", signal: model.Metrics, family: model.Samples, rg: rg}))
+			must(t, check(s.Engine, truth, question{tenant: "a", signal: model.Logs, family: model.Text, rg: rg}))
+			must(t, check(s.Engine, truth, question{tenant: "a", signal: model.Logs, family: model.Text, rg: rg, backward: true}))
+		}
 	}
 	must(t, s.Close())
 	checkFolder(t, s.mem)
