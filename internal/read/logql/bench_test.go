@@ -1,0 +1,126 @@
+package logql_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/shaledb/shale/internal/cache/ram"
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/read"
+	"github.com/shaledb/shale/internal/read/logql"
+	"github.com/shaledb/shale/internal/store/head"
+)
+
+// bench is a head with lines of access logs in local parts.
+type bench struct {
+	engine *logql.Engine
+	bytes  int64
+	begin  int64
+	end    int64
+}
+
+const (
+	benchStreams = 40
+	benchBatches = 300
+	benchLines   = 10 // of a stream in a batch
+)
+
+func newBench(b *testing.B, cacheBytes int64) *bench {
+	b.Helper()
+	now := int64(1_700_000_000 * time.Second)
+	h, err := head.Open(context.Background(), head.Options{
+		FS: vfs.NewMem(), Dir: "/head", Seed: 1, Node: "n", RowBytes: 64 << 20,
+		Now: func() int64 { return now }, Registerer: prometheus.NewRegistry(), Truncate: func(uint64) error { return nil },
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		if err := h.Close(); err != nil {
+			b.Fatal(err)
+		}
+	})
+	w := &bench{begin: now}
+	r := rand.New(rand.NewPCG(1, 2))
+	seq := uint64(0)
+	for i := range benchBatches {
+		batch := &model.Batch{Tenant: "t", Signal: model.Logs}
+		for s := range benchStreams {
+			l := model.LabelsOf("app", fmt.Sprint("app", s%8), "pod", fmt.Sprint("pod-", s))
+			for range benchLines {
+				now += int64(time.Millisecond)
+				line := fmt.Appendf(nil, `10.0.%d.%d - - "GET /api/v1/item/%d HTTP/1.1" %d %d "-" "Mozilla/5.0 (X11; Linux x86_64)" request_id=%016x took=%dms`,
+					r.IntN(256), r.IntN(256), r.IntN(100_000), []int{200, 200, 200, 200, 404, 500}[r.IntN(6)], r.IntN(20_000), r.Uint64(), r.IntN(900))
+				w.bytes += int64(len(line))
+				batch.Text.AppendBlob(now, model.KindText, model.AppendLine(nil, &model.Line{Text: line}), 0)
+			}
+			batch.Labels.Append(uint32(len(batch.Keys)), l)
+			batch.EndSeries(l.Key(1, model.Logs))
+		}
+		seq++
+		h.Apply(seq, batch)
+		if i%60 == 59 {
+			if err := h.Flush(context.Background()); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	for {
+		more, err := h.Work(context.Background())
+		if err != nil {
+			b.Fatal(err)
+		}
+		if !more {
+			break
+		}
+	}
+	w.end = now + 1
+	pages, err := ram.New(ram.Options{MaxBytes: cacheBytes})
+	if err != nil {
+		b.Fatal(err)
+	}
+	w.engine = logql.New(logql.Options{Read: read.New(read.Options{Sources: []read.Source{h.Cached(pages)}})})
+	return w
+}
+
+// BenchmarkLines runs queries over some 21 MB of lines in 40 streams. The rate is that of the bytes of all lines.
+func BenchmarkLines(b *testing.B) {
+	for _, cached := range []bool{false, true} {
+		w := newBench(b, map[bool]int64{false: 0, true: 256 << 20}[cached])
+		for _, c := range []struct{ name, text string }{
+			{"newest", `{app=~".+"}`},
+			{"newest-of-app", `{app="app3"}`},
+			{"needle-filtered", `{app=~".+"} |= "request_id=00c0ffee00c0ffee "`},
+			{"needle-scanned", `{app=~".+"} |= "00c0ffee00c0ffe"`},
+			{"regexp", `{app=~".+"} |~ "took=1[0-9]ms.*zz"`},
+			{"newest-regexp", `{app=~".+"} |~ "\" 500 [0-9]+ "`},
+			{"newest-parsed", `{app=~".+"} | pattern "<ip> - - \"<_>\" <status> <_>" | status >= 500`},
+			{"parsed-none", `{app=~".+"} | pattern "<ip> - - \"<_>\" <status> <_>" | status >= 600`},
+		} {
+			b.Run(fmt.Sprintf("%s/cached=%v", c.name, cached), func(b *testing.B) {
+				b.SetBytes(w.bytes)
+				b.ReportAllocs()
+				var s logql.Stats
+				for range b.N {
+					got, err := w.engine.Lines(context.Background(), &logql.Query{
+						Tenants: []string{"t"}, Text: c.text, Start: w.begin, End: w.end, Limit: 100,
+						Quota: &model.Quota{MaxBytes: 512 << 20}, Cost: &model.Cost{},
+					})
+					if err != nil {
+						b.Fatal(err)
+					}
+					s = got.Stats
+				}
+				b.ReportMetric(float64(s.Pages), "pages")
+				b.ReportMetric(float64(s.Skipped), "skipped")
+				b.ReportMetric(float64(s.Read), "read")
+			})
+		}
+	}
+}

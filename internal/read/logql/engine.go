@@ -1,0 +1,54 @@
+package logql
+
+import (
+	"context"
+	"runtime"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/read"
+)
+
+// Options build an Engine.
+type Options struct {
+	Read *read.Querier
+	// Workers is how many goroutines a query begins with; 0: as many as there are processors.
+	Workers int
+	// Watch tells of lines that become durable; without it there is no Tail.
+	Watch      Watcher
+	Now        func() time.Time // nil means the machine's clock
+	Registerer prometheus.Registerer
+}
+
+// Engine answers LogQL. It is safe for concurrent use and holds nothing between queries.
+type Engine struct {
+	read    *read.Querier
+	workers int
+	hub     *hub // nil: no Tail
+	now     func() time.Time
+}
+
+// New returns an Engine.
+func New(o Options) *Engine {
+	if o.Workers <= 0 {
+		o.Workers = runtime.GOMAXPROCS(0)
+	}
+	e := &Engine{read: o.Read, workers: min(o.Workers, maxWorkers), now: o.Now}
+	if e.now == nil {
+		e.now = time.Now
+	}
+	if o.Watch != nil {
+		e.hub = &hub{watch: o.Watch, metrics: newMetrics(o.Registerer)}
+	}
+	return e
+}
+
+func (e *Engine) selectText(ctx context.Context, req *model.Request) (textSet, error) {
+	set, err := e.read.SelectText(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	return set, nil
+}

@@ -1,0 +1,213 @@
+package logql
+
+import (
+	"bytes"
+	"context"
+	"hash/maphash"
+	"slices"
+)
+
+// rowRef is a row of one of the runs of a piece.
+type rowRef struct {
+	run *run
+	row int32
+}
+
+// standing is a run by the time of the row that it stands on.
+type standing struct {
+	at  int64
+	run int
+}
+
+// merge scans a piece of several chunks: of rows that are equal in time, line and metadata the one that came first stays.
+// Lines are filtered before they are compared, since equal ones pass alike.
+func (s *scanner) merge(ctx context.Context, runs []run) error {
+	s.heap, s.heads = s.heap[:0], s.heads[:0]
+	for i := range runs {
+		r := &runs[i]
+		s.match(r, r.lo, r.hi)
+		first := 0
+		if s.x.direction == Backward {
+			first = len(r.sel) - 1
+		}
+		s.heads = append(s.heads, first)
+		s.stand(runs, i)
+	}
+	for rows := 0; len(s.heap) > 0; rows++ {
+		if rows%batchRows == 0 {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+		}
+		next := s.heap[0]
+		if !s.x.top.wants(next.at) {
+			return nil
+		}
+		s.leave()
+		if len(s.heap) > 0 && s.heap[0].at == next.at {
+			if err := s.tie(ctx, runs, next); err != nil {
+				return err
+			}
+			continue
+		}
+		row := runs[next.run].sel[s.heads[next.run]]
+		if err := s.offer(ctx, &runs[next.run], int(row), row); err != nil {
+			return err
+		}
+		s.heads[next.run] += s.x.direction.step()
+		s.stand(runs, next.run)
+	}
+	return nil
+}
+
+// stand puts a run into the heap, unless it is at its end.
+func (s *scanner) stand(runs []run, i int) {
+	r, h := &runs[i], s.heads[i]
+	if h < 0 || h >= len(r.sel) {
+		return
+	}
+	s.heap = append(s.heap, standing{r.rows.Times[r.sel[h]], i})
+	for c := len(s.heap) - 1; c > 0; {
+		parent := (c - 1) / 2
+		if s.x.direction.compareTimes(s.heap[c].at, s.heap[parent].at) >= 0 {
+			return
+		}
+		s.heap[c], s.heap[parent] = s.heap[parent], s.heap[c]
+		c = parent
+	}
+}
+
+// leave takes the nearest run out of the heap.
+func (s *scanner) leave() {
+	last := len(s.heap) - 1
+	s.heap[0] = s.heap[last]
+	s.heap = s.heap[:last]
+	for i := 0; ; {
+		least := i
+		for c := 2*i + 1; c <= 2*i+2 && c < last; c++ {
+			if s.x.direction.compareTimes(s.heap[c].at, s.heap[least].at) < 0 {
+				least = c
+			}
+		}
+		if least == i {
+			return
+		}
+		s.heap[i], s.heap[least] = s.heap[least], s.heap[i]
+		i = least
+	}
+}
+
+// tie offers the rows of one time that several runs have, of which the first has left the heap.
+func (s *scanner) tie(ctx context.Context, runs []run, first standing) error {
+	at, d := first.at, s.x.direction
+	s.tied = append(s.tied[:0], first.run)
+	for len(s.heap) > 0 && s.heap[0].at == at {
+		s.tied = append(s.tied, s.heap[0].run)
+		s.leave()
+	}
+	slices.Sort(s.tied) // by arrival
+	s.group = s.group[:0]
+	for _, i := range s.tied {
+		r, begin := &runs[i], s.heads[i]
+		h := begin
+		for h >= 0 && h < len(r.sel) && r.rows.Times[r.sel[h]] == at {
+			h += d.step()
+		}
+		from, to := begin, h // those that were passed
+		if d == Backward {
+			from, to = h+1, begin+1
+		}
+		for _, row := range r.sel[from:to] {
+			s.group = append(s.group, rowRef{r, row})
+		}
+		s.heads[i] = h
+		s.stand(runs, i)
+	}
+	before := len(s.group)
+	if err := s.unique(ctx); err != nil {
+		return err
+	}
+	s.duplicates += int64(before - len(s.group))
+	for n := range s.group {
+		if d == Backward {
+			n = len(s.group) - 1 - n
+		}
+		g := s.group[n]
+		if err := s.offer(ctx, g.run, int(g.row), int32(n)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// comparedRows is how many rows of one time are compared each with each; of more, sums are.
+const comparedRows = 12
+
+// unique drops of the equal rows of the group all but the first.
+func (s *scanner) unique(ctx context.Context) error {
+	if len(s.group) > comparedRows {
+		return s.uniqueSums(ctx)
+	}
+	kept := s.group[:0]
+	for _, g := range s.group {
+		same := false
+		for _, k := range kept {
+			if k.run != g.run && bytes.Equal(k.run.rows.Line(int(k.row)), g.run.rows.Line(int(g.row))) {
+				a, err := s.metadataOf(ctx, k.run, int(k.row))
+				if err != nil {
+					return err
+				}
+				b, err := s.metadataOf(ctx, g.run, int(g.row))
+				if err != nil {
+					return err
+				}
+				if same = bytes.Equal(a, b); same {
+					break
+				}
+			}
+		}
+		if !same {
+			kept = append(kept, g)
+		}
+	}
+	s.group = kept
+	return nil
+}
+
+// rowSum stands for line and metadata: 128 bits under seeds that nobody knows.
+type rowSum struct{ a, b uint64 }
+
+const rowSumBytes = 64 // about what one takes in a table
+
+func (s *scanner) uniqueSums(ctx context.Context) error {
+	charge := int64(len(s.group)) * rowSumBytes
+	if err := s.x.quota.TakeBytes(charge); err != nil {
+		return err
+	}
+	defer func() { _ = s.x.quota.TakeBytes(-charge) }() // giving back does not fail
+	seeds := [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
+	seen := make(map[rowSum]bool, len(s.group))
+	kept := s.group[:0]
+	for i, g := range s.group {
+		if i%batchRows == 0 {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+		}
+		meta, err := s.metadataOf(ctx, g.run, int(g.row))
+		if err != nil {
+			return err
+		}
+		line := g.run.rows.Line(int(g.row))
+		sum := rowSum{
+			maphash.Bytes(seeds[0], line) + 31*maphash.Bytes(seeds[0], meta),
+			maphash.Bytes(seeds[1], line) + 31*maphash.Bytes(seeds[1], meta),
+		}
+		if !seen[sum] {
+			seen[sum] = true
+			kept = append(kept, g)
+		}
+	}
+	s.group = kept
+	return nil
+}

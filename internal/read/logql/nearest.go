@@ -1,0 +1,146 @@
+package logql
+
+import (
+	"context"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+// nearest finds how near to the wanted end the limit-th of many times lies: a heap of as many as the limit, whose root is the
+// farthest.
+type nearest struct {
+	direction Direction
+	limit     int
+	times     []int64
+}
+
+// add adds times, which are ascending.
+func (n *nearest) add(times []int64) {
+	for i := range times {
+		at := times[i]
+		if n.direction == Backward {
+			at = times[len(times)-1-i]
+		}
+		if len(n.times) < n.limit {
+			n.times = append(n.times, at)
+			n.up(len(n.times) - 1)
+			continue
+		}
+		if n.direction.compareTimes(at, n.times[0]) >= 0 {
+			return // all that follow are as far
+		}
+		n.times[0] = at
+		n.down()
+	}
+}
+
+// bound returns the time beyond which none of the nearest lies.
+func (n *nearest) bound() int64 {
+	if len(n.times) < n.limit {
+		return n.direction.farthest()
+	}
+	return n.times[0]
+}
+
+func (n *nearest) up(i int) {
+	for i > 0 {
+		parent := (i - 1) / 2
+		if n.direction.compareTimes(n.times[i], n.times[parent]) <= 0 {
+			return
+		}
+		n.times[i], n.times[parent] = n.times[parent], n.times[i]
+		i = parent
+	}
+}
+
+func (n *nearest) down() {
+	for i := 0; ; {
+		greatest := i
+		for c := 2*i + 1; c <= 2*i+2 && c < len(n.times); c++ {
+			if n.direction.compareTimes(n.times[c], n.times[greatest]) > 0 {
+				greatest = c
+			}
+		}
+		if greatest == i {
+			return
+		}
+		n.times[i], n.times[greatest] = n.times[greatest], n.times[i]
+		i = greatest
+	}
+}
+
+// narrow returns the pieces of a unit that have a line among the first ones, for a query that drops no line: their times say
+// so, and lines are read of those pieces only. Rows that chunks have in common are there once in one chunk at least, so that
+// of each piece the times of one chunk are counted, and what they leave out is no line that counts.
+func (s *scanner) narrow(ctx context.Context, u *unit) ([]int32, model.TimeRange, error) {
+	bounds := s.x.direction.cut(u.TimeRange, s.x.top.bound())
+	s.nearest = nearest{direction: s.x.direction, limit: s.x.top.limit, times: s.nearest.times[:0]}
+	s.bests = s.bests[:0]
+	for i, at := range u.pieces {
+		if i%batchRows == 0 {
+			if err := ctx.Err(); err != nil {
+				return nil, bounds, err
+			}
+		}
+		p := &s.l.pieces[at]
+		best, err := s.times(ctx, p, within(p.TimeRange, bounds))
+		if err != nil {
+			return nil, bounds, err
+		}
+		s.bests = append(s.bests, best)
+	}
+	bounds = s.x.direction.cut(bounds, s.nearest.bound())
+	left := s.left[:0]
+	for i, at := range u.pieces {
+		if s.bests[i].some && bounds.Contains(s.bests[i].time) {
+			left = append(left, at)
+		}
+	}
+	s.left = left
+	return left, bounds, nil
+}
+
+// bestTime is the time of a piece's first row, if it has some.
+type bestTime struct {
+	time int64
+	some bool
+}
+
+// times adds the times of a piece within bounds.
+func (s *scanner) times(ctx context.Context, p *piece, bounds model.TimeRange) (best bestTime, err error) {
+	most := -1
+	for i := p.from; i < p.to; i++ {
+		c := &s.l.chunks[i]
+		if !c.Overlaps(bounds) {
+			continue
+		}
+		r := s.newRun(0)
+		r.chunk = c
+		s.pages.use(s.l.pageOf[i])
+		if err = s.read(ctx, r, 0); err == nil {
+			r.clip(bounds)
+		}
+		s.pages.done(s.l.pageOf[i])
+		if err != nil {
+			return best, err
+		}
+		if r.lo == r.hi {
+			continue
+		}
+		first := r.rows.Times[r.lo]
+		if s.x.direction == Backward {
+			first = r.rows.Times[r.hi-1]
+		}
+		if !best.some || s.x.direction.compareTimes(first, best.time) < 0 {
+			best = bestTime{first, true}
+		}
+		if n := r.hi - r.lo; n > most {
+			most = n
+			s.chunkTimes = append(s.chunkTimes[:0], r.rows.Times[r.lo:r.hi]...)
+		}
+	}
+	if most > 0 {
+		s.nearest.add(s.chunkTimes)
+	}
+	return best, nil
+}

@@ -1,0 +1,215 @@
+package logql
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+// piece is what is scanned at a time: a stretch of one stream, in which the rows of all its chunks are merged. Pieces of one
+// stream share no row, whatever their chunks do.
+type piece struct {
+	stream int32 // its number in the execution
+	part   int32 // its number among those of its stream, by time
+	// Its chunks are layout.chunks[from:to], by order of arrival.
+	from, to int32
+	// TimeRange bounds the rows that count.
+	model.TimeRange
+}
+
+// unit is a list of pieces that lie in the same pages, so that a page with many small streams is decoded once. It is one
+// worker's work.
+type unit struct {
+	pieces []int32
+	model.TimeRange
+	bytes int64 // of the lines of all its chunks
+}
+
+// defaultMergeBytes is how many bytes of lines a piece of overlapping chunks may have before it is cut in time. A late chunk
+// may overlap all others of its stream, which must not be in memory together for that.
+const defaultMergeBytes = 1 << 20
+
+// layout is the work of one selection.
+type layout struct {
+	mergeBytes int64
+
+	chunks []model.TextChunk
+	pageOf []int32 // of each chunk, its place in pages
+	pages  []heldPage
+	pieces []piece
+	units  []unit
+
+	pageAt map[model.TextPage]int32
+	unitAt map[unitKey]int32
+	carry  []model.TextChunk
+}
+
+// unitKey gathers pieces in one unit: those of one page, and of several what mostly are the same ones.
+type unitKey struct {
+	first, last int32
+	pages       int32
+}
+
+func newLayout(mergeBytes int64) *layout {
+	return &layout{mergeBytes: mergeBytes, pageAt: make(map[model.TextPage]int32), unitAt: make(map[unitKey]int32)}
+}
+
+// addStream cuts the chunks of a stream into pieces, of rows within clip. It reorders chunks.
+//
+// Two chunks of one cursor may share the time at which they meet. Their rows there are different ones, so that they need not
+// be merged; else every stream whose times are coarse would be one long piece.
+func (l *layout) addStream(stream int32, chunks []model.TextChunk, clip model.TimeRange) {
+	chunks = clipped(chunks, clip)
+	part := int32(0)
+	for i := 0; i < len(chunks); {
+		n := overlapping(chunks[i:])
+		if n == 1 {
+			l.addPiece(piece{stream: stream, part: part, TimeRange: within(chunks[i].TimeRange, clip)}, chunks[i:i+1])
+			part++
+		} else {
+			part = l.addMerged(stream, part, chunks[i:i+n], clip)
+		}
+		i += n
+	}
+}
+
+// clipped returns the chunks that reach into clip, by their least times. Those of one cursor that begin at one time stay in the
+// order in which they came, which is that of arrival.
+func clipped(chunks []model.TextChunk, clip model.TimeRange) []model.TextChunk {
+	chunks = slices.DeleteFunc(chunks, func(c model.TextChunk) bool { return c.Rows == 0 || !c.Overlaps(clip) })
+	slices.SortStableFunc(chunks, func(a, b model.TextChunk) int { return cmp.Compare(a.Min, b.Min) })
+	return chunks
+}
+
+// overlapping returns how many of the first chunks, which are sorted by their beginning, must be merged with the first.
+func overlapping(chunks []model.TextChunk) int {
+	reach := chunks[0].Max
+	for n := 1; n < len(chunks); n++ {
+		if chunks[n].Min > reach || chunks[n].Min == reach && oneCursorMeets(chunks, n) {
+			return n
+		}
+		reach = max(reach, chunks[n].Max)
+	}
+	return len(chunks)
+}
+
+// oneCursorMeets reports whether all chunks that have a row at the time at which chunk n begins are of its cursor.
+func oneCursorMeets(chunks []model.TextChunk, n int) bool {
+	at, order := chunks[n].Min, chunks[n].Order
+	for i := n - 1; i >= 0; i-- {
+		if chunks[i].Max >= at && chunks[i].Order != order {
+			return false
+		}
+	}
+	for i := n + 1; i < len(chunks) && chunks[i].Min == at; i++ {
+		if chunks[i].Order != order {
+			return false
+		}
+	}
+	return true
+}
+
+// addMerged makes pieces of chunks that overlap, and returns the number of the next part.
+func (l *layout) addMerged(stream, part int32, chunks []model.TextChunk, clip model.TimeRange) int32 {
+	p := piece{stream: stream, part: part, TimeRange: within(chunks[0].TimeRange, clip)}
+	l.carry = l.carry[:0]
+	fresh, begun, enough := int64(0), 0, l.mergeBytes
+	for _, c := range chunks {
+		if fresh >= enough && c.Min > p.Min {
+			// Chunks that reach into the next piece are read again there: there must not be too many of them.
+			if reaching(l.carry, c.Min) > 4*begun {
+				enough = 2 * fresh
+			} else {
+				whole := p.Max
+				p.Max = c.Min - 1
+				l.addPiece(p, l.carry)
+				l.carry = slices.DeleteFunc(l.carry, func(o model.TextChunk) bool { return o.Max < c.Min })
+				p = piece{stream: stream, part: p.part + 1, TimeRange: model.TimeRange{Min: c.Min, Max: whole}}
+				fresh, begun, enough = 0, 0, l.mergeBytes
+			}
+		}
+		l.carry = append(l.carry, c)
+		p.Max = max(p.Max, min(c.Max, clip.Max))
+		fresh += c.Bytes
+		begun++
+	}
+	l.addPiece(p, l.carry)
+	return p.part + 1
+}
+
+// reaching counts the chunks that have rows at a time or later.
+func reaching(chunks []model.TextChunk, at int64) int {
+	n := 0
+	for i := range chunks {
+		if chunks[i].Max >= at {
+			n++
+		}
+	}
+	return n
+}
+
+func (l *layout) addPiece(p piece, chunks []model.TextChunk) {
+	p.from = int32(len(l.chunks))
+	l.chunks = append(l.chunks, chunks...)
+	p.to = int32(len(l.chunks))
+	own := l.chunks[p.from:p.to]
+	slices.SortStableFunc(own, func(a, b model.TextChunk) int {
+		return cmp.Or(cmp.Compare(a.Order, b.Order), cmp.Compare(a.Min, b.Min))
+	})
+	key := unitKey{first: -1}
+	bytes := int64(0)
+	for i := range own {
+		at := l.page(&own[i])
+		l.pageOf = append(l.pageOf, at)
+		if key.first < 0 {
+			key.first = at
+		}
+		if at != key.last || i == 0 {
+			key.pages++
+		}
+		key.last = at
+		bytes += own[i].Bytes
+	}
+	at, known := l.unitAt[key]
+	if !known {
+		at = int32(len(l.units))
+		l.unitAt[key] = at
+		l.units = append(l.units, unit{TimeRange: p.TimeRange})
+	}
+	u := &l.units[at]
+	u.Min, u.Max = min(u.Min, p.Min), max(u.Max, p.Max)
+	u.bytes += bytes
+	u.pieces = append(u.pieces, int32(len(l.pieces)))
+	l.pieces = append(l.pieces, p)
+}
+
+// page returns the place of a chunk's page, and counts the piece that needs it.
+func (l *layout) page(c *model.TextChunk) int32 {
+	at, known := l.pageAt[c.Page]
+	if !known {
+		at = int32(len(l.pages))
+		l.pageAt[c.Page] = at
+		l.pages = append(l.pages, heldPage{page: c.Page})
+	}
+	l.pages[at].wanted++
+	l.pages[at].bytes += c.Bytes + rowBytes*int64(c.Rows)
+	return at
+}
+
+// order sorts units, and the pieces of each, by which of them a query of that direction wants first.
+func (l *layout) order(d Direction) {
+	slices.SortStableFunc(l.units, func(a, b unit) int { return d.compareRanges(a.TimeRange, b.TimeRange) })
+	for i := range l.units {
+		slices.SortStableFunc(l.units[i].pieces, func(a, b int32) int {
+			return d.compareRanges(l.pieces[a].TimeRange, l.pieces[b].TimeRange)
+		})
+	}
+	clear(l.unitAt)
+	clear(l.pageAt)
+}
+
+// within returns what two ranges share.
+func within(a, b model.TimeRange) model.TimeRange {
+	return model.TimeRange{Min: max(a.Min, b.Min), Max: min(a.Max, b.Max)}
+}

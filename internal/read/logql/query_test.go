@@ -1,0 +1,281 @@
+package logql
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/read"
+	"github.com/shaledb/shale/internal/read/readtest"
+)
+
+var allTime = model.TimeRange{Min: math.MinInt64, Max: math.MaxInt64 - 1}
+
+// shop is a small world of three tenants.
+func shop() (*readtest.Memory, *Engine) {
+	m := readtest.NewMemory(1)
+	add := func(tenant string, l model.Labels, lines ...readtest.Line) {
+		m.AddText(tenant, l.Key(1, model.Logs), l, lines...)
+	}
+	add("a", model.LabelsOf("app", "web", "zone", "1"),
+		readtest.Line{Time: 10, Text: "GET /", Metadata: model.LabelsOf("trace", "t1")},
+		readtest.Line{Time: 20, Text: "GET /cart"},
+		readtest.Line{Time: 30, Text: "POST /cart", Metadata: model.LabelsOf("trace", "t2", "zone", "x")})
+	add("a", model.LabelsOf("app", "db"), readtest.Line{Time: 20, Text: "slow query"})
+	add("b", model.LabelsOf("app", "web", TenantLabel, "mine"), readtest.Line{Time: 25, Text: "GET /b"})
+	add("c", model.LabelsOf("app", "web"), readtest.Line{Time: 40, Text: "GET /c"})
+	return m, New(Options{Read: read.New(read.Options{Sources: []read.Source{m}})})
+}
+
+func table(l *Lines) string {
+	var sb strings.Builder
+	for _, s := range l.Streams {
+		fmt.Fprintln(&sb, s.Labels)
+		for _, e := range s.Entries {
+			fmt.Fprintf(&sb, "  %d %s %s %s\n", e.Time, e.Line, e.Metadata, e.Parsed)
+		}
+	}
+	return sb.String()
+}
+
+func TestStreamsOfAnAnswer(t *testing.T) {
+	_, e := shop()
+	for _, c := range []struct {
+		name string
+		q    Query
+		want string
+	}{
+		{"backward", Query{Tenants: []string{"a"}, Text: `{app=~".+"}`, Start: 10, End: 30}, `
+{app="db"}
+  20 slow query {} {}
+{app="web", trace="t1", zone="1"}
+  10 GET / {trace="t1"} {}
+{app="web", zone="1"}
+  20 GET /cart {} {}
+`},
+		{"categorized, forward", Query{Tenants: []string{"a"}, Text: `{app="web"}`, End: 100, Direction: Forward, Categorize: true}, `
+{app="web", zone="1"}
+  10 GET / {trace="t1"} {}
+  20 GET /cart {} {}
+  30 POST /cart {trace="t2", zone_extracted="x"} {}
+`},
+		{"limited", Query{Tenants: []string{"a"}, Text: `{app="web"}`, End: 100, Limit: 1}, `
+{app="web", trace="t2", zone="1", zone_extracted="x"}
+  30 POST /cart {trace="t2", zone_extracted="x"} {}
+`},
+		{"thinned", Query{Tenants: []string{"a"}, Text: `{app=~".+"}`, End: 100, Interval: 10, Limit: 2, Categorize: true}, `
+{app="web", zone="1"}
+  30 POST /cart {trace="t2", zone_extracted="x"} {}
+  20 GET /cart {} {}
+`},
+		{"tenants", Query{Tenants: []string{"a", "b", "c"}, Text: `{app="web"}`, Start: 20, End: 100}, `
+{__tenant_id__="a", app="web", trace="t2", zone="1", zone_extracted="x"}
+  30 POST /cart {trace="t2", zone_extracted="x"} {}
+{__tenant_id__="a", app="web", zone="1"}
+  20 GET /cart {} {}
+{__tenant_id__="b", app="web", original___tenant_id__="mine"}
+  25 GET /b {} {}
+{__tenant_id__="c", app="web"}
+  40 GET /c {} {}
+`},
+		{"some tenants", Query{Tenants: []string{"a", "b", "c"}, Text: `{app="web", __tenant_id__=~"b|c", original___tenant_id__=""}`, End: 100}, `
+{__tenant_id__="c", app="web"}
+  40 GET /c {} {}
+`},
+		{"one tenant with a label of that name", Query{Tenants: []string{"b"}, Text: `{__tenant_id__="mine"}`, End: 100}, `
+{__tenant_id__="mine", app="web"}
+  25 GET /b {} {}
+`},
+		{"an empty range", Query{Tenants: []string{"a"}, Text: `{app=~".+"}`, Start: 30, End: 30}, "\n"},
+	} {
+		got, err := e.Lines(context.Background(), &c.q)
+		if err != nil {
+			t.Fatal(c.name, err)
+		}
+		if d := cmp.Diff(c.want, "\n"+table(got)); d != "" {
+			t.Errorf("%s: %s", c.name, d)
+		}
+		if entries := strings.Count(table(got), "  "); int(got.Stats.Entries) != entries && c.name != "an empty range" {
+			t.Errorf("%s: %+v", c.name, got.Stats)
+		}
+	}
+}
+
+func TestLabelsOfStreams(t *testing.T) {
+	_, e := shop()
+	ctx := context.Background()
+	one, all := []string{"a"}, []string{"a", "b", "c"}
+	list := func(got []string, err error) string {
+		if err != nil {
+			return err.Error()
+		}
+		return strings.Join(got, " ")
+	}
+	series := func(got []model.Labels, err error) string {
+		var out []string
+		for _, l := range got {
+			out = append(out, l.String())
+		}
+		return list(out, err)
+	}
+	sel := func(tenants []string, selectors ...string) *Selection {
+		return &Selection{Tenants: tenants, Selectors: selectors, Range: allTime, Quota: &model.Quota{}, Cost: &model.Cost{}}
+	}
+	late := sel(one)
+	late.Range.Min = 25
+	for i, c := range []struct{ got, want string }{
+		{list(e.LabelNames(ctx, sel(one))), "app zone"},
+		{list(e.LabelNames(ctx, sel(one, `{app="db"}`))), "app"},
+		{list(e.LabelNames(ctx, sel([]string{"none"}))), ""},
+		{list(e.LabelNames(ctx, sel(all))), "__tenant_id__ app original___tenant_id__ zone"},
+		{list(e.LabelValues(ctx, sel(one), "app")), "db web"},
+		{list(e.LabelValues(ctx, late, "app")), "web"},
+		{list(e.LabelValues(ctx, sel(all), "__tenant_id__")), "a b c"},
+		{list(e.LabelValues(ctx, sel(all), "original___tenant_id__")), "mine"},
+		{list(e.LabelValues(ctx, sel(all, `{__tenant_id__="a"}`), "app")), "db web"},
+		{series(e.Series(ctx, sel(one, `{app="db"}`, `{app=~".+"}`))), `{app="db"} {app="web", zone="1"}`},
+		{series(e.Series(ctx, sel(one))), `{app="db"} {app="web", zone="1"}`},
+		{series(e.Series(ctx, sel(all, `{app="web", __tenant_id__!="a"}`))), `{__tenant_id__="b", app="web", original___tenant_id__="mine"} {__tenant_id__="c", app="web"}`},
+		{list(e.LabelNames(ctx, sel(one, `{`))), "parse error at line 1, col 2: syntax error: unexpected $end"},
+	} {
+		if c.got != c.want && !strings.HasPrefix(c.got, c.want+",") {
+			t.Errorf("%d: got %q, want %q", i, c.got, c.want)
+		}
+	}
+}
+
+func TestVolume(t *testing.T) {
+	m, e := shop()
+	s := &Selection{Tenants: []string{"a", "c"}, Selectors: []string{`{app="web"}`}, Range: allTime, Quota: &model.Quota{Pool: &model.QueryPool{MaxBytes: 1 << 20}}, Cost: &model.Cost{}}
+	got, err := e.Volume(context.Background(), s)
+	if want := (Volume{Streams: 2, Chunks: 3, Bytes: 5 + 9 + 10 + 6, Lines: 4}); err != nil || got != want {
+		t.Errorf("%+v, %v; want %+v", got, err, want)
+	}
+	if n := m.TextReads().Pages.Load(); n != 0 {
+		t.Errorf("%d pages were read", n)
+	}
+	s.Range = model.TimeRange{Min: 11, Max: 20}
+	got, err = e.Volume(context.Background(), s)
+	if err != nil || got.Lines != 1 || got.Streams != 1 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	var streams []string
+	s.Range = allTime
+	if err := e.Volumes(context.Background(), s, func(v *StreamVolume) error {
+		streams = append(streams, fmt.Sprint(v.Labels, v.Lines))
+		return nil
+	}); err != nil || len(streams) != 2 || !strings.HasPrefix(streams[0], `{__tenant_id__="a"`) {
+		t.Error(streams, err)
+	}
+	if m.Open() != 0 {
+		t.Error("a cursor is open")
+	}
+}
+
+func TestRefused(t *testing.T) {
+	_, e := shop()
+	for _, c := range []struct{ text, want string }{
+		{`rate({app="web"}[1m])`, "metric queries are not supported yet"},
+		{`{app=~".*"}`, "parse error : queries require at least one regexp or equality matcher that does not have an empty-compatible value. For instance, app=~\".*\" does not meet this requirement, but app=~\".+\" will"},
+		{`{app="web"} |~ "("`, ""},
+	} {
+		_, err := e.Lines(context.Background(), &Query{Tenants: []string{"a"}, Text: c.text, End: 100})
+		if !errors.Is(err, model.ErrInvalid) || c.want != "" && err.Error() != c.want {
+			t.Errorf("%s: %v", c.text, err)
+		}
+	}
+	if err := e.CheckInstant(`{app="web"}`); !errors.Is(err, ErrInstant) {
+		t.Error(err)
+	}
+	if err := e.CheckInstant(`vector(1)`); !errors.Is(err, ErrMetric) {
+		t.Error(err)
+	}
+	if lines, err := e.IsLines(`{app="web"}`); err != nil || !lines {
+		t.Error(lines, err)
+	}
+	if err := e.CheckSelector(`{}`, true); err != nil {
+		t.Error(err)
+	}
+	if err := e.CheckSelector(`{}`, false); err == nil {
+		t.Error("an empty selector is taken")
+	}
+	with, err := e.WithRegexp(`{app="web"} |= "a"`, "b.\"`c")
+	if want := "{app=\"web\"} |= \"a\" |~ \"b.\\\"`c\""; err != nil || with != want {
+		t.Error(with, err)
+	}
+	if _, err := e.WithRegexp(`{app="web"}`, "("); !errors.Is(err, model.ErrInvalid) {
+		t.Error(err)
+	}
+	if got, err := e.Format("{ app = \"web\" }|=`x`"); err != nil || got != `{app="web"} |= "x"` {
+		t.Error(got, err)
+	}
+}
+
+// TestFailures: an error of a source is that of the query, and leaves nothing open or charged.
+func TestFailures(t *testing.T) {
+	boom := fmt.Errorf("%w: boom", model.ErrTransient)
+	for name, f := range map[string]readtest.Failure{
+		"select": {Select: boom}, "next": {Next: boom}, "chunks": {Rows: boom}, "read": {Text: boom}, "labels": {Labels: boom},
+	} {
+		m, e := shop()
+		m.Fail(f)
+		pool := &model.QueryPool{MaxBytes: 1 << 20}
+		q := &Query{Tenants: []string{"a"}, Text: `{app=~".+"}`, End: 100, Limit: 10, Quota: &model.Quota{Pool: pool}, Cost: &model.Cost{}}
+		if _, err := e.Lines(context.Background(), q); (name != "labels") != errors.Is(err, model.ErrTransient) {
+			t.Errorf("%s: %v", name, err)
+		}
+		s := &Selection{Tenants: []string{"a"}, Range: allTime, Quota: q.Quota, Cost: q.Cost}
+		if _, err := e.LabelNames(context.Background(), s); (name == "labels") != errors.Is(err, model.ErrTransient) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if m.Open() != 0 {
+			t.Errorf("%s: a cursor is open", name)
+		}
+		q.Quota.Release()
+		if pool.Used() != 0 {
+			t.Errorf("%s: %d bytes are charged", name, pool.Used())
+		}
+	}
+}
+
+// TestQuota: a query that needs more than it may have is refused, with the setting's name, and one that is cancelled ends.
+func TestQuota(t *testing.T) {
+	m := readtest.NewMemory(1)
+	m.SetTextPage(100, 1)
+	l := model.LabelsOf("app", "x")
+	var lines []readtest.Line
+	for i := range 2000 {
+		lines = append(lines, readtest.Line{Time: int64(i), Text: strings.Repeat("x", 1000)})
+	}
+	m.AddText("t", l.Key(1, model.Logs), l, lines...)
+	e := New(Options{Read: read.New(read.Options{Sources: []read.Source{m}})})
+	for _, limit := range []int64{300, 30_000, 1 << 20} {
+		q := &Query{Tenants: []string{"t"}, Text: `{app="x"}`, End: 1 << 40, Quota: &model.Quota{MaxBytes: limit}}
+		if _, err := e.Lines(context.Background(), q); !errors.Is(err, model.ErrLimit) || !strings.Contains(err.Error(), "query.max-bytes") {
+			t.Errorf("%d: %v", limit, err)
+		}
+		// The newest lines fit.
+		q = &Query{Tenants: []string{"t"}, Text: `{app="x"}`, End: 1 << 40, Limit: 5, Quota: &model.Quota{MaxBytes: limit}}
+		if got, err := e.Lines(context.Background(), q); limit == 1<<20 && (err != nil || got.Stats.Entries != 5) {
+			t.Errorf("%d: %v", limit, err)
+		}
+	}
+	q := &Query{Tenants: []string{"t"}, Text: `{app="x"}`, End: 1 << 40, Quota: &model.Quota{MaxSeries: 1}}
+	if _, err := e.Lines(context.Background(), q); err != nil {
+		t.Error("one stream in several slices", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := e.Lines(ctx, q); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if m.Open() != 0 {
+		t.Error("a cursor is open")
+	}
+}

@@ -1,0 +1,272 @@
+package logql
+
+import (
+	"context"
+	"sort"
+
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/read/logql/line"
+)
+
+// batchRows is how many rows of a chunk are filtered at a time. Behind each batch it is seen whether more of them can
+// be wanted.
+const batchRows = 512
+
+// scanner scans the pieces of a selection. It belongs to one worker.
+type scanner struct {
+	x      *execution
+	l      *layout
+	pages  *pages
+	filter rowFilter
+	stages lineStages
+	probe  lineStages // nil: none
+
+	runs  []run
+	group []rowRef
+	out   line.Result
+	piece *piece
+	// streamSet says that the stages know the stream of the piece.
+	streamSet bool
+	heads     []int      // of each run, which of the rows that passed it stands on
+	heap      []standing // of the runs that are not at their end
+	tied      []int
+
+	// For queries that drop no line.
+	nearest    nearest
+	bests      []bestTime
+	left       []int32
+	chunkTimes []int64
+
+	lines, bytes, kept, duplicates int64
+}
+
+// run is a chunk of the piece at hand.
+type run struct {
+	rows     model.TextRows
+	metadata model.TextRows // the same rows, without lines; read when the first of them is wanted
+	has      model.TextWant
+	chunk    *model.TextChunk
+	lo, hi   int // the rows within the bounds
+	sel      []int32
+}
+
+func (s *scanner) newRun(n int) *run {
+	for len(s.runs) <= n {
+		s.runs = append(s.runs, run{})
+	}
+	r := &s.runs[n]
+	r.has, r.sel = 0, r.sel[:0]
+	return r
+}
+
+// unit scans the pieces of a unit, and stops where no further one can change the answer.
+func (s *scanner) unit(ctx context.Context, u *unit) error {
+	left, bounds := u.pieces, u.TimeRange
+	if s.x.program.keepsAll && s.x.top.limit > 0 {
+		var err error
+		if left, bounds, err = s.narrow(ctx, u); err != nil {
+			return err
+		}
+	}
+	for _, at := range left {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		p := &s.l.pieces[at]
+		if !s.x.top.wants(s.x.direction.first(p.TimeRange)) {
+			break
+		}
+		if err := s.scan(ctx, p, bounds); err != nil {
+			return err
+		}
+	}
+	for _, at := range u.pieces {
+		p := &s.l.pieces[at]
+		for i := p.from; i < p.to; i++ {
+			s.pages.forget(s.l.pageOf[i])
+		}
+	}
+	s.flush()
+	return nil
+}
+
+// scan scans a piece within bounds and offers what it finds.
+func (s *scanner) scan(ctx context.Context, p *piece, bounds model.TimeRange) error {
+	bounds = s.x.direction.cut(within(p.TimeRange, bounds), s.x.top.bound())
+	if bounds.Min > bounds.Max {
+		return nil
+	}
+	s.piece, s.streamSet = p, false
+	n := 0
+	for i := p.from; i < p.to; i++ {
+		c, at := &s.l.chunks[i], s.l.pageOf[i]
+		if !c.Overlaps(bounds) {
+			continue
+		}
+		if s.x.filtered {
+			skip, err := s.pages.skip(ctx, at)
+			if err != nil {
+				return err
+			}
+			if skip {
+				continue
+			}
+		}
+		s.pages.use(at)
+		defer s.pages.done(at)
+		r := s.newRun(n)
+		r.chunk = c
+		if some, err := s.open(ctx, r, bounds); err != nil {
+			return err
+		} else if some {
+			n++
+		}
+	}
+	switch n {
+	case 0:
+		return nil
+	case 1:
+		return s.single(ctx, &s.runs[0])
+	}
+	return s.merge(ctx, s.runs[:n])
+}
+
+// open reads what of a chunk lies within bounds: only its times, if none does, and else its lines.
+func (s *scanner) open(ctx context.Context, r *run, bounds model.TimeRange) (bool, error) {
+	if r.chunk.Min < bounds.Min || r.chunk.Max > bounds.Max {
+		if err := s.read(ctx, r, 0); err != nil {
+			return false, err
+		}
+		if r.clip(bounds); r.lo == r.hi {
+			return false, nil
+		}
+	}
+	if err := s.read(ctx, r, model.WantLines); err != nil {
+		return false, err
+	}
+	r.clip(bounds)
+	return r.lo < r.hi, nil
+}
+
+func (s *scanner) read(ctx context.Context, r *run, want model.TextWant) error {
+	r.rows.Reset()
+	if err := r.chunk.Page.ReadText(ctx, r.chunk.Index, want, &r.rows); err != nil {
+		return err
+	}
+	r.has = want
+	return nil
+}
+
+// metadataOf returns the structured metadata of a row.
+func (s *scanner) metadataOf(ctx context.Context, r *run, row int) (model.Labels, error) {
+	if r.has&model.WantMetadata == 0 {
+		r.metadata.Reset()
+		if err := r.chunk.Page.ReadText(ctx, r.chunk.Index, model.WantMetadata, &r.metadata); err != nil {
+			return nil, err
+		}
+		r.has |= model.WantMetadata
+	}
+	return r.metadata.MetadataAt(row), nil
+}
+
+// clip finds the rows within bounds.
+func (r *run) clip(bounds model.TimeRange) {
+	times := r.rows.Times
+	r.lo = sort.Search(len(times), func(i int) bool { return times[i] >= bounds.Min })
+	r.hi = r.lo + sort.Search(len(times)-r.lo, func(i int) bool { return times[r.lo+i] > bounds.Max })
+}
+
+// match filters rows [from, to) of a run by their lines.
+func (s *scanner) match(r *run, from, to int) {
+	s.lines += int64(to - from)
+	begin := r.rows.Begin
+	if from > 0 {
+		begin = r.rows.Ends[from-1]
+	}
+	s.bytes += int64(r.rows.Ends[to-1] - begin)
+	if s.filter != nil {
+		r.sel = s.filter.Select(r.sel[:0], &r.rows, from, to)
+		return
+	}
+	r.sel = r.sel[:0]
+	for i := from; i < to; i++ {
+		r.sel = append(r.sel, int32(i))
+	}
+}
+
+// single scans a piece of one chunk, from the end that is wanted, until nothing more of it can be.
+func (s *scanner) single(ctx context.Context, r *run) error {
+	for r.lo < r.hi {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if s.x.direction == Backward {
+			from := max(r.lo, r.hi-batchRows)
+			s.match(r, from, r.hi)
+			for i := len(r.sel) - 1; i >= 0; i-- {
+				if err := s.offer(ctx, r, int(r.sel[i]), r.sel[i]); err != nil {
+					return err
+				}
+			}
+			if r.hi = from; from > r.lo && !s.x.top.wants(r.rows.Times[from-1]) {
+				return nil
+			}
+			continue
+		}
+		to := min(r.hi, r.lo+batchRows)
+		s.match(r, r.lo, to)
+		for _, row := range r.sel {
+			if err := s.offer(ctx, r, int(row), row); err != nil {
+				return err
+			}
+		}
+		if r.lo = to; to < r.hi && !s.x.top.wants(r.rows.Times[to]) {
+			return nil
+		}
+	}
+	return nil
+}
+
+// offer runs the stages on a row and hands what they leave to the collector. n is the row's number in its piece.
+func (s *scanner) offer(ctx context.Context, r *run, row int, n int32) error {
+	at := r.rows.Times[row]
+	if !s.x.top.wants(at) {
+		return nil
+	}
+	metadata, err := s.metadataOf(ctx, r, row)
+	if err != nil {
+		return err
+	}
+	st := s.x.streams[s.piece.stream]
+	if !s.streamSet {
+		s.streamSet = true
+		s.stages.SetStream(st.labels)
+		if s.probe != nil {
+			s.probe.SetStream(st.labels)
+		}
+	}
+	text := r.rows.Line(row)
+	if s.probe != nil {
+		if ok, err := s.probe.Process(at, text, metadata, &s.out); err != nil || !ok {
+			return err
+		}
+	}
+	if ok, err := s.stages.Process(at, text, metadata, &s.out); err != nil || !ok {
+		return err
+	}
+	s.kept++
+	f := found{time: at, tenant: st.tenant, place: place{s.piece.stream, s.piece.part, n}}
+	if s.x.seeds != nil {
+		f.sum = sumOf(s.x.seeds, st.labels, at, text, metadata)
+	}
+	return s.x.top.offer(f, &s.out)
+}
+
+// flush adds what was counted to the figures of the query.
+func (s *scanner) flush() {
+	s.x.stats.lines.Add(s.lines)
+	s.x.stats.bytes.Add(s.bytes)
+	s.x.stats.kept.Add(s.kept)
+	s.x.stats.duplicates.Add(s.duplicates)
+	s.lines, s.bytes, s.kept, s.duplicates = 0, 0, 0, 0
+}

@@ -1,0 +1,94 @@
+package logql
+
+import (
+	"math"
+	"time"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+// A query with a limit mostly ends long before the far end of its range. So the range is asked for in slices, from the wanted
+// end on, each some times as long as the one before: what lies behind the answer is not even looked up. A page on the
+// border of two slices is read in both, so that borders lie where parts mostly end, and there are few of them.
+const (
+	firstSlice = time.Hour
+	// A query that drops no line ends within the first slice that has as many as its limit.
+	firstSliceOfAll = time.Minute
+	sliceGrowth     = 8
+	// sliceGrid is where parts end if store.window is what it is unless set; a guess that only costs time where it is wrong.
+	sliceGrid = int64(2 * time.Hour)
+)
+
+// timeSlices walks a range in slices.
+type timeSlices struct {
+	direction Direction
+	left      model.TimeRange
+	width     int64 // of the next one; 0: all that is left
+	ahead     int64 // where what lies so far ahead of the clock ends that there is little; it is a slice of its own
+}
+
+func newTimeSlices(d Direction, r model.TimeRange, x *execution) *timeSlices {
+	s := &timeSlices{direction: d, left: r}
+	if x.top.limit > 0 {
+		s.width = int64(firstSlice)
+		if x.program.keepsAll {
+			s.width = int64(firstSliceOfAll)
+		}
+	}
+	if ahead := x.now + int64(pastAhead); d == Backward && r.Min < ahead && ahead < r.Max {
+		s.ahead = ahead
+	}
+	return s
+}
+
+// next returns the next slice, and false at the end.
+func (s *timeSlices) next() (model.TimeRange, bool) {
+	r := s.left
+	if r.Min > r.Max {
+		return r, false
+	}
+	if s.ahead != 0 {
+		r.Min, s.left.Max, s.ahead = s.ahead+1, s.ahead, 0
+		return r, true
+	}
+	// Lengths are compared without a sign: a range may be as long as all of time.
+	if s.width == 0 || uint64(r.Max)-uint64(r.Min) <= 2*uint64(s.width) {
+		s.left = model.TimeRange{Min: 1, Max: 0}
+		return r, true
+	}
+	if s.direction == Backward {
+		r.Min = r.Max - s.width + 1
+		if s.width >= sliceGrid {
+			r.Min = max(s.left.Min, onGrid(r.Min))
+		}
+		if s.left.Max = r.Min - 1; r.Min == s.left.Min {
+			s.left.Max, s.left.Min = 0, 1
+		}
+	} else {
+		r.Max = r.Min + s.width - 1
+		if s.width >= sliceGrid {
+			r.Max = min(s.left.Max, onGrid(r.Max)+sliceGrid-1)
+		}
+		if s.left.Min = r.Max + 1; r.Max == s.left.Max {
+			s.left.Max, s.left.Min = 0, 1
+		}
+	}
+	if s.width > math.MaxInt64/(2*sliceGrowth) {
+		s.width = 0
+	} else {
+		s.width *= sliceGrowth
+	}
+	return r, true
+}
+
+// onGrid returns the last point of the grid at or before t, or t where there is none.
+func onGrid(t int64) int64 {
+	back := t % sliceGrid
+	if back < 0 {
+		back += sliceGrid
+	}
+	if t < math.MinInt64+back || t > math.MaxInt64-sliceGrid {
+		return t
+	}
+	return t - back
+}
