@@ -26,8 +26,8 @@ type Slots struct {
 	waiters atomic.Int64
 }
 
-// NewSlots returns n turns.
-func NewSlots(n int) *Slots { return &Slots{taken: make(chan struct{}, n)} }
+// NewSlots returns n turns, and at least one.
+func NewSlots(n int) *Slots { return &Slots{taken: make(chan struct{}, max(n, 1))} }
 
 // Gate lets a bounded number of requests in; a bounded number of others waits for a bounded time.
 type Gate struct {

@@ -1,0 +1,47 @@
+package loki
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+)
+
+// FuzzRequest sends any parameters anywhere: the answer is JSON or a text, with a status that the API knows, and never a
+// panic.
+func FuzzRequest(f *testing.F) {
+	for _, s := range [][5]string{
+		{`{app="a"}`, "900", "1000", "10", "a|b"},
+		{`{app=~".+"} |= "x" | json | level="error" | line_format "{{.msg}}"`, "1e300.", "-1", "5001", ".."},
+		{`sum by (app) (rate({app="a"}[5m]))`, "2020-01-01T00:00:00Z", "9223372036854775807", "1h", ""},
+		{`{`, "", "0x1p3", "1_0", "\xff"},
+		{"\x00\xff", "-9223372036854775808", "1", "-1", strings.Repeat("x", 200)},
+	} {
+		f.Add(s[0], s[1], s[2], s[3], s[4])
+	}
+	w := newWorld(f, func(o *Options) {
+		o.Limits = Limits{MaxSeries: 100, MaxBytes: 1 << 20, Timeout: time.Second}
+	})
+	w.mustLoad(f, "anonymous", `{app="a"} 990 {trace="t"} x`, `{app="b"} 991 {"level":"error"}`)
+	known := map[int]bool{200: true, 400: true, 504: true}
+	f.Fuzz(func(t *testing.T, query, start, end, limit, tenant string) {
+		form := url.Values{"query": {query}, "match[]": {query}, "match": {query}, "regexp": {limit}, "time": {start}, "start": {start}, "end": {end},
+			"step": {limit}, "interval": {limit}, "since": {limit}, "limit": {limit}, "direction": {limit}, "delay_for": {limit}}
+		for _, path := range []string{current + "query_range", current + "query", current + "labels", current + "label/" + url.PathEscape("x"+query) + "/values",
+			current + "series", current + "index/stats", current + "format_query", current + "tail", legacy + "query", legacy + "label", legacy + "series"} {
+			q := httptest.NewRequest(http.MethodGet, path+"?"+form.Encode(), nil)
+			q.Header["X-Scope-Orgid"] = []string{tenant}
+			r := httptest.NewRecorder()
+			w.ServeHTTP(r, q)
+			if !known[r.Code] {
+				t.Fatalf("%s: %s", q.URL, show(r))
+			}
+			if strings.HasPrefix(r.Header().Get("Content-Type"), "application/json") && !json.Valid(r.Body.Bytes()) {
+				t.Fatalf("%s: %s", q.URL, show(r))
+			}
+		}
+	})
+}

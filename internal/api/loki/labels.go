@@ -1,0 +1,145 @@
+package loki
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/shaledb/shale/internal/api"
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/read/logql"
+)
+
+// maxSelectors bounds match: each selector is a query of its own.
+const maxSelectors = 256
+
+// selection reads the range of a request for streams. Unlike those of lines, its end counts.
+func (h *Handler) selection(r *request) (*logql.Selection, error) {
+	start, end, err := bounds(r.form, h.o.Now().UnixNano())
+	switch {
+	case err != nil:
+		return nil, bad(err)
+	case end < start:
+		return nil, bad(errEndBeforeStart)
+	}
+	return &logql.Selection{Tenants: r.tenants, Range: model.TimeRange{Min: start, Max: end}, Quota: r.quota, Cost: r.cost}, nil
+}
+
+// selector adds the selector of the parameter query, if there is one.
+func (h *Handler) selector(r *request, s *logql.Selection) error {
+	text := r.form.Get("query")
+	if text == "" {
+		return nil
+	}
+	if err := h.checkSelector(r, text, false); err != nil {
+		return err
+	}
+	s.Selectors = []string{text}
+	return nil
+}
+
+func (h *Handler) checkSelector(r *request, text string, empty bool) error {
+	if err := r.quota.TakeBytes(treeBytes * int64(len(text))); err != nil {
+		return err
+	}
+	return h.o.Engine.CheckSelector(text, empty)
+}
+
+func (h *Handler) labelNames(_ http.ResponseWriter, r *request) (*answer, error) {
+	return h.strings(r, func(s *logql.Selection) ([]string, error) { return h.o.Engine.LabelNames(r.ctx, s) })
+}
+
+func (h *Handler) labelValues(_ http.ResponseWriter, r *request) (*answer, error) {
+	name := r.PathValue("name")
+	return h.strings(r, func(s *logql.Selection) ([]string, error) { return h.o.Engine.LabelValues(r.ctx, s, name) })
+}
+
+// strings answers with a list of strings: of the old paths, without an envelope.
+func (h *Handler) strings(r *request, list func(*logql.Selection) ([]string, error)) (*answer, error) {
+	s, err := h.selection(r)
+	if err != nil {
+		return nil, err
+	}
+	if err := h.selector(r, s); err != nil {
+		return nil, err
+	}
+	all, err := list(s)
+	if err != nil {
+		return nil, err
+	}
+	member, begin := `,"data":`, `{"status":"success"`
+	if r.legacy {
+		member, begin = `"values":`, `{`
+	}
+	return &answer{write: func(b *api.Body) {
+		b.Raw(begin)
+		// Loki leaves out a list that is empty.
+		if len(all) > 0 {
+			b.Raw(member)
+			b.Texts(all)
+		}
+		b.Raw("}\n")
+	}}, nil
+}
+
+// series answers with the label sets of the streams that satisfy any of the selectors.
+func (h *Handler) series(_ http.ResponseWriter, r *request) (*answer, error) {
+	s, err := h.selection(r)
+	if err != nil {
+		return nil, err
+	}
+	texts := slices.Concat(r.form["match"], r.form["match[]"])
+	slices.Sort(texts)
+	texts = slices.Compact(texts)
+	if n := len(texts); n > maxSelectors {
+		return nil, bad(fmt.Errorf("%d selectors; at most %d are allowed", n, maxSelectors))
+	}
+	// A single empty selector means all streams, as does none.
+	if len(texts) == 1 && strings.ReplaceAll(texts[0], " ", "") == "{}" {
+		texts = nil
+	}
+	for _, text := range texts {
+		if err := h.checkSelector(r, text, true); err != nil {
+			return nil, err
+		}
+	}
+	s.Selectors = texts
+	found, err := h.o.Engine.Series(r.ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	return &answer{write: func(b *api.Body) {
+		b.Raw(`{"status":"success","data":[`)
+		for i, l := range found {
+			if i > 0 {
+				b.Raw(",")
+			}
+			writeLabels(b, l)
+			b.Spill()
+		}
+		b.Raw("]}\n")
+	}}, nil
+}
+
+// indexStats answers how much there is of the streams that a selector selects.
+func (h *Handler) indexStats(_ http.ResponseWriter, r *request) (*answer, error) {
+	w, err := parseWindow(r.form, h.o.Now().UnixNano())
+	if err != nil {
+		return nil, bad(err)
+	}
+	text := r.form.Get("query")
+	if err := h.checkSelector(r, text, false); err != nil {
+		return nil, err
+	}
+	v, err := h.o.Engine.Volume(r.ctx, &logql.Selection{
+		Tenants: r.tenants, Selectors: []string{text}, Range: model.TimeRange{Min: w.start, Max: w.end}, Quota: r.quota, Cost: r.cost,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &answer{write: func(b *api.Body) {
+		writeObject(b, []number{{"streams", int64(v.Streams)}, {"chunks", int64(v.Chunks)}, {"bytes", int64(v.Bytes)}, {"entries", int64(v.Lines)}})
+		b.Raw("\n")
+	}}, nil
+}

@@ -1,0 +1,227 @@
+package loki
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	common "github.com/prometheus/common/model"
+
+	"github.com/shaledb/shale/internal/read/logql"
+)
+
+// Loki's defaults and bounds.
+const (
+	defaultLimit = 100
+	defaultSince = time.Hour
+	maxPoints    = 11000
+	maxDelayFor  = 5 // seconds
+)
+
+// Loki's texts for parameters that do not fit together.
+var (
+	errEndBeforeStart = errors.New("end timestamp must not be before or equal to start time")
+	errStep           = errors.New("zero or negative query resolution step widths are not accepted. Try a positive integer")
+	errStepTooSmall   = errors.New("exceeded maximum resolution of 11,000 points per time series. Try increasing the value of the step parameter")
+	errInterval       = errors.New("interval must be >= 0")
+	errLimitSign      = errors.New("limit must be a positive value")
+)
+
+// parseTime reads a time as Loki does: with a dot it is in seconds, to the millisecond; up to ten digits (or nine and a
+// sign) are seconds, more are nanoseconds; all else is RFC 3339. Times beyond what 64 bits of nanoseconds hold saturate.
+func parseTime(s string) (int64, error) {
+	if strings.Contains(s, ".") {
+		if t, err := strconv.ParseFloat(s, 64); err == nil {
+			return floatTime(t)
+		}
+	}
+	n, err := strconv.ParseInt(s, 10, 64)
+	switch {
+	case err == nil && len(s) <= 10:
+		return saturated(time.Unix(n, 0)), nil
+	case err == nil:
+		return n, nil
+	}
+	t, rfc := time.Parse(time.RFC3339Nano, s)
+	if rfc != nil {
+		return 0, shortened(err)
+	}
+	return saturated(t), nil
+}
+
+// floatTime turns seconds into nanoseconds, rounded to milliseconds.
+func floatTime(t float64) (int64, error) {
+	const edge = math.MaxInt64 / float64(time.Second)
+	switch {
+	case math.IsNaN(t):
+		return 0, errors.New("NaN is not a time")
+	case t >= edge:
+		return math.MaxInt64, nil
+	case t <= -edge:
+		return math.MinInt64, nil
+	}
+	whole, frac := math.Modf(t)
+	// Whole milliseconds as an integer: .57 times a thousand million would be a nanosecond short.
+	return saturated(time.Unix(int64(whole), int64(math.Round(frac*1000))*int64(time.Millisecond))), nil
+}
+
+func saturated(t time.Time) int64 {
+	switch {
+	case t.Before(time.Unix(0, math.MinInt64)):
+		return math.MinInt64
+	case t.After(time.Unix(0, math.MaxInt64)):
+		return math.MaxInt64
+	}
+	return t.UnixNano()
+}
+
+// shortened bounds the text of an error of package strconv, which shows all of what it could not read.
+func shortened(err error) error {
+	var number *strconv.NumError
+	if errors.As(err, &number) && len(number.Num) > 200 {
+		return &strconv.NumError{Func: number.Func, Num: strings.ToValidUTF8(number.Num[:200], ""), Err: number.Err}
+	}
+	return err
+}
+
+// timeParam reads a time that may be left out.
+func timeParam(form url.Values, name string, otherwise int64) (int64, error) {
+	s := form.Get(name)
+	if s == "" {
+		return otherwise, nil
+	}
+	return parseTime(s)
+}
+
+// bounds reads start, end and since: end is now unless it is given, and start is an hour, or since, before the end, or
+// before now if the end is in the future.
+func bounds(form url.Values, now int64) (start, end int64, err error) {
+	since := int64(defaultSince)
+	if s := form.Get("since"); s != "" {
+		d, err := common.ParseDuration(s)
+		if err != nil {
+			return 0, 0, fmt.Errorf("could not parse 'since' parameter: %w", err)
+		}
+		since = int64(d)
+	}
+	if end, err = timeParam(form, "end", now); err != nil {
+		return 0, 0, fmt.Errorf("could not parse 'end' parameter: %w", err)
+	}
+	start = min(end, now)
+	if start < math.MinInt64+since {
+		start = math.MinInt64
+	} else {
+		start -= since
+	}
+	if start, err = timeParam(form, "start", start); err != nil {
+		return 0, 0, fmt.Errorf("could not parse 'start' parameter: %w", err)
+	}
+	return start, end, nil
+}
+
+// span returns the nanoseconds from start to end, which is not before it; it saturates.
+func span(start, end int64) int64 {
+	if d := end - start; d >= 0 {
+		return d
+	}
+	return math.MaxInt64
+}
+
+// integer reads an integer that may be left out.
+func integer(form url.Values, name string, otherwise int) (int, error) {
+	s := form.Get(name)
+	if s == "" {
+		return otherwise, nil
+	}
+	n, err := strconv.Atoi(s)
+	return n, shortened(err)
+}
+
+// limitParam reads how many entries are wanted.
+func limitParam(form url.Values) (int, error) {
+	n, err := integer(form, "limit", defaultLimit)
+	switch {
+	case err != nil:
+		return 0, err
+	case n <= 0:
+		return 0, errLimitSign
+	case n > math.MaxUint32:
+		return 0, fmt.Errorf("limit value %d is out of range [0, %d]", n, uint32(math.MaxUint32))
+	}
+	return n, nil
+}
+
+func directionParam(form url.Values) (logql.Direction, error) {
+	s := form.Get("direction")
+	switch strings.ToUpper(s) {
+	case "", "BACKWARD":
+		return logql.Backward, nil
+	case "FORWARD":
+		return logql.Forward, nil
+	}
+	return logql.Backward, fmt.Errorf("invalid direction '%.200s'", s)
+}
+
+// duration reads seconds or a Prometheus duration, in nanoseconds.
+func duration(s string) (int64, error) {
+	if d, err := strconv.ParseFloat(s, 64); err == nil {
+		ns := d * float64(time.Second)
+		if !(ns < math.MaxInt64 && ns > math.MinInt64) { // catches NaN, too
+			return 0, fmt.Errorf("cannot parse %.200q to a valid duration. It overflows int64", s)
+		}
+		return int64(ns), nil
+	}
+	if d, err := common.ParseDuration(s); err == nil {
+		return int64(d), nil
+	}
+	return 0, fmt.Errorf("cannot parse %.200q to a valid duration", s)
+}
+
+// window is what a request over a range has beside its query. Times and durations are nanoseconds.
+type window struct {
+	start, end     int64
+	limit          int
+	direction      logql.Direction
+	step, interval int64
+}
+
+// parseWindow reads the parameters of a range in Loki's order, so that of several wrong ones the same is named.
+func parseWindow(form url.Values, now int64) (w window, err error) {
+	if w.start, w.end, err = bounds(form, now); err != nil {
+		return w, err
+	}
+	if w.end < w.start {
+		return w, errEndBeforeStart
+	}
+	if w.limit, err = limitParam(form); err != nil {
+		return w, err
+	}
+	if w.direction, err = directionParam(form); err != nil {
+		return w, err
+	}
+	length := span(w.start, w.end)
+	if s := form.Get("step"); s == "" {
+		w.step = max(length/int64(time.Second)/250, 1) * int64(time.Second)
+	} else if w.step, err = duration(s); err != nil {
+		return w, err
+	}
+	if w.step <= 0 {
+		return w, errStep
+	}
+	if length/w.step > maxPoints {
+		return w, errStepTooSmall
+	}
+	if s := form.Get("interval"); s != "" {
+		if w.interval, err = duration(s); err != nil {
+			return w, err
+		}
+	}
+	if w.interval < 0 {
+		return w, errInterval
+	}
+	return w, nil
+}

@@ -1,0 +1,156 @@
+package loki
+
+import (
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/shaledb/shale/internal/api"
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/read/logql"
+)
+
+// figures are the statistics of an answer.
+type figures struct {
+	*logql.Stats
+	cost        *model.Cost
+	exec, queue time.Duration
+}
+
+// newFigures takes the time of what was asked of the engine and before, without what will be needed to send the answer.
+func newFigures(r *request, s *logql.Stats) *figures {
+	return &figures{Stats: s, cost: r.cost, exec: time.Since(r.began) - r.queued, queue: r.queued}
+}
+
+// number is a member of an object.
+type number struct {
+	name  string
+	value int64
+}
+
+func writeNumbers(b *api.Body, list []number) {
+	for _, n := range list {
+		b.Raw(`"`)
+		b.Raw(n.name)
+		b.Raw(`":`)
+		b.Buf = strconv.AppendInt(b.Buf, n.value, 10)
+		b.Raw(",")
+	}
+}
+
+// writeObject writes an object of numbers.
+func writeObject(b *api.Body, list []number) {
+	b.Raw("{")
+	writeNumbers(b, list)
+	b.Buf[len(b.Buf)-1] = '}' // in place of the last comma
+}
+
+func writeSeconds(b *api.Body, name string, d time.Duration) {
+	b.Raw(`"`)
+	b.Raw(name)
+	b.Raw(`":`)
+	b.Buf = strconv.AppendFloat(b.Buf, d.Seconds(), 'f', -1, 64)
+}
+
+// write writes the statistics with all members that Loki has. What Shale has no word for is 0: there are no ingesters, no splits
+// and no shards. Chunks are pages of lines; the cache of chunks is that of pages.
+func (f *figures) write(b *api.Body) {
+	b.Raw(`{"summary":{`)
+	lines, bytes := f.Lines, f.Bytes
+	perSecond := func(n int64) int64 {
+		if f.exec <= 0 {
+			return 0
+		}
+		return int64(float64(n) / f.exec.Seconds())
+	}
+	writeNumbers(b, []number{
+		{"bytesProcessedPerSecond", perSecond(bytes)}, {"linesProcessedPerSecond", perSecond(lines)},
+		{"totalBytesProcessed", bytes}, {"totalLinesProcessed", lines},
+	})
+	writeSeconds(b, "execTime", f.exec)
+	b.Raw(",")
+	writeSeconds(b, "queueTime", f.queue)
+	b.Raw(",")
+	writeNumbers(b, []number{
+		{"subqueries", 0}, {"totalEntriesReturned", f.Entries}, {"splits", 0}, {"shards", 0}, {"totalPostFilterLines", f.Passed},
+	})
+	b.Raw(`"totalStructuredMetadataBytesProcessed":0},"querier":{"store":`)
+	writeStore(b, f.Stats)
+	b.Raw(",")
+	writeSeconds(b, "querierExecTime", f.Exec)
+	b.Raw(`},"ingester":{"totalReached":0,"totalChunksMatched":0,"totalBatches":0,"totalLinesSent":0,"store":`)
+	writeStore(b, new(logql.Stats))
+	b.Raw(`},"cache":`)
+	f.writeCaches(b)
+	b.Raw(`,"index":`)
+	f.writeIndex(b)
+	// What Shale counts, in its own words.
+	b.Raw(`,"shale":`)
+	b.Buf = api.AppendCost(b.Buf, f.cost, model.Logs)
+	b.Raw("}")
+}
+
+// writeStore writes what was read from the store, or from those of the ingesters that there are not.
+func writeStore(b *api.Body, s *logql.Stats) {
+	b.Raw("{")
+	writeNumbers(b, []number{{"totalChunksRef", s.Pages}, {"totalChunksDownloaded", s.Read}, {"chunksDownloadTime", 0}})
+	b.Raw(`"queryReferencedStructuredMetadata":false,"queryUsedV2Engine":false,"chunk":`)
+	writeObject(b, []number{
+		{"headChunkBytes", 0}, {"headChunkLines", 0}, {"decompressedBytes", s.Bytes}, {"decompressedLines", s.Lines},
+		{"compressedBytes", s.BytesBucket}, {"totalDuplicates", s.Duplicates}, {"postFilterLines", s.Passed},
+		{"headChunkStructuredMetadataBytes", 0}, {"decompressedStructuredMetadataBytes", 0},
+	})
+	b.Raw(",")
+	writeNumbers(b, []number{{"chunkRefsFetchTime", 0}, {"congestionControlLatency", 0}, {"pipelineWrapperFilteredLines", 0}})
+	b.Raw(`"dataobj":`)
+	writeObject(b, []number{
+		{"prePredicateDecompressedRows", 0}, {"prePredicateDecompressedBytes", 0}, {"prePredicateDecompressedStructuredMetadataBytes", 0},
+		{"postPredicateRows", 0}, {"postPredicateDecompressedBytes", 0}, {"postPredicateStructuredMetadataBytes", 0}, {"postFilterRows", 0},
+		{"pagesScanned", 0}, {"pagesDownloaded", 0}, {"pagesDownloadedBytes", 0}, {"pageBatches", 0}, {"totalRowsAvailable", 0},
+		{"totalPageDownloadTime", 0},
+	})
+	b.Raw("}")
+}
+
+func (f *figures) writeCaches(b *api.Body) {
+	separator := "{"
+	for _, name := range [...]string{
+		"chunk", "index", "result", "statsResult", "volumeResult", "seriesResult", "labelResult", "instantMetricResult", "logResult", "taskResult",
+	} {
+		b.Raw(separator)
+		separator = ","
+		b.Raw(`"`)
+		b.Raw(name)
+		b.Raw(`":`)
+		var found, requested int64
+		if name == "chunk" {
+			found = f.PagesRAM
+			requested = found + f.PagesDisk + f.PagesBucket
+		}
+		// Loki's clients read these two with 32 bits.
+		writeObject(b, []number{
+			{"entriesFound", min(found, math.MaxInt32)}, {"entriesRequested", min(requested, math.MaxInt32)}, {"entriesStored", 0},
+			{"bytesReceived", 0}, {"bytesSent", 0}, {"requests", 0}, {"downloadTime", 0}, {"queryLengthServed", 0},
+		})
+	}
+	b.Raw("}")
+}
+
+func (f *figures) writeIndex(b *api.Body) {
+	b.Raw("{")
+	writeNumbers(b, []number{{"totalChunks", f.Pages}, {"postFilterChunks", f.Pages - f.Skipped}, {"shardsDuration", 0}})
+	b.Raw(`"usedBloomFilters":`)
+	b.Buf = strconv.AppendBool(b.Buf, f.Skipped > 0)
+	b.Raw(",")
+	writeNumbers(b, []number{{"totalStreams", f.Streams}, {"chunkRefsLookupTime", 0}})
+	b.Raw(`"bloomFilterTime":0}`)
+}
+
+// writeHealth answers what Grafana asks to see whether a data source works: 1 + 1.
+func writeHealth(b *api.Body, r *request, at int64) {
+	b.Raw(`{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"value":[`)
+	b.Buf = strconv.AppendFloat(b.Buf, float64(at/int64(time.Millisecond))/1000, 'f', -1, 64)
+	b.Raw(`,"2"]}],"stats":`)
+	newFigures(r, new(logql.Stats)).write(b)
+	b.Raw("}}\n")
+}

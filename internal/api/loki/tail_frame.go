@@ -1,0 +1,147 @@
+package loki
+
+import (
+	"bytes"
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/shaledb/shale/internal/api"
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/read/logql"
+)
+
+// The bounds of what waits to be sent to a client. When there is no room, the engine waits, and drops the lines for which it
+// has none itself.
+const (
+	maxFrames = 4
+	// maxFrameBytes is the size beyond which a frame takes no further line.
+	maxFrameBytes = 1 << 20
+)
+
+// frameWriter turns lines into frames.
+type frameWriter struct {
+	api.Body // only its buffer and what writes into it
+	tail     *tail
+	labels   model.Labels // of the stream that is being written
+	lines    int
+	dropped  []logql.Dropped
+}
+
+// follow runs the query and queues its lines.
+func (t *tail) follow(ctx context.Context) error {
+	f := frameWriter{tail: t}
+	return t.h.o.Engine.Tail(ctx, t.query, func(b *logql.Batch) error {
+		f.dropped = b.Dropped
+		for i := range b.Streams {
+			s := &b.Streams[i]
+			for j := range s.Entries {
+				if len(f.Buf) >= maxFrameBytes {
+					if err := f.finish(ctx); err != nil {
+						return err
+					}
+				}
+				f.add(s.Labels, &s.Entries[j])
+			}
+		}
+		return f.finish(ctx)
+	})
+}
+
+// add puts a line into the frame: into the stream before it, if that is its own.
+func (f *frameWriter) add(l model.Labels, e *logql.Entry) {
+	switch {
+	case f.lines == 0:
+		f.Raw(`{"streams":[`)
+		f.beginStream(l)
+	case !bytes.Equal(f.labels, l):
+		f.Raw("]},")
+		f.beginStream(l)
+	default:
+		f.Raw(",")
+	}
+	f.lines++
+	if f.tail.legacy {
+		writeLegacyEntry(&f.Body, e)
+	} else {
+		writeEntry(&f.Body, e, f.tail.query.Categorize)
+	}
+}
+
+func (f *frameWriter) beginStream(l model.Labels) {
+	f.labels = append(f.labels[:0], l...)
+	if f.tail.legacy {
+		beginLegacyStream(&f.Body, l)
+	} else {
+		beginStream(&f.Body, l)
+	}
+}
+
+// finish queues the frame, if there is something in it, as soon as there is room.
+func (f *frameWriter) finish(ctx context.Context) error {
+	switch {
+	case f.lines > 0:
+		f.Raw("]}]")
+	case len(f.dropped) > 0:
+		f.Raw(`{"streams":[]`)
+	default:
+		return nil
+	}
+	if f.tail.legacy {
+		f.legacyDropped()
+	} else {
+		f.droppedEntries()
+		writeFlags(&f.Body, f.tail.flags)
+	}
+	f.Raw("}")
+	out := bytes.Clone(f.Buf)
+	f.Buf, f.lines, f.dropped = f.Buf[:0], 0, nil
+	if cap(f.Buf) > 2*maxFrameBytes {
+		f.Buf = nil
+	}
+	if err := f.tail.query.Quota.TakeBytes(int64(len(out))); err != nil {
+		return err
+	}
+	select {
+	case f.tail.frames <- out:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// droppedEntries writes what was dropped since the frame before.
+func (f *frameWriter) droppedEntries() {
+	separator := `,"dropped_entries":[`
+	for _, d := range f.dropped {
+		f.Raw(separator)
+		separator = ","
+		f.Raw(`{"timestamp":"`)
+		f.Buf = strconv.AppendInt(f.Buf, d.Time, 10)
+		f.Raw(`","labels":`)
+		writeLabels(&f.Body, d.Labels)
+		f.Raw("}")
+	}
+	if len(f.dropped) > 0 {
+		f.Raw("]")
+	}
+}
+
+// legacyDropped writes the same in the old form.
+func (f *frameWriter) legacyDropped() {
+	if len(f.dropped) == 0 {
+		f.Raw(`,"dropped_entries":null`)
+		return
+	}
+	separator := `,"dropped_entries":[`
+	for _, d := range f.dropped {
+		f.Raw(separator)
+		separator = ","
+		f.Raw(`{"Timestamp":"`)
+		f.Buf = time.Unix(0, d.Time).UTC().AppendFormat(f.Buf, time.RFC3339Nano)
+		f.Raw(`","Labels":`)
+		f.Str(d.Labels.String())
+		f.Raw("}")
+	}
+	f.Raw("]")
+}
