@@ -62,7 +62,7 @@ func (e *Entries) Forget() {
 
 // Memory is the size of what it keeps between requests, in bytes.
 func (e *Entries) Memory() int {
-	return cap(e.streams)*8 + cap(e.Meta.pairs)*48 + cap(e.Meta.arena)
+	return cap(e.streams)*8 + cap(e.Meta.pairs)*72 + cap(e.Meta.arena)
 }
 
 // Begin begins a stream.
@@ -119,13 +119,13 @@ func (e *Entries) check(line []byte) (reason string, why func() string) {
 		}
 	case m.entries == 0:
 		return "", nil
-	case r.MaxMetadataBytes > 0 && m.bytes > r.MaxMetadataBytes:
+	case m.bytes > least(r.MaxMetadataBytes, mostMetadataBytes):
 		return write.ReasonMetadataLong, func() string {
-			return fmt.Sprintf("stream '%s' has structured metadata too large: '%d' bytes, limit: '%d' bytes", write.DescribeStream(s.Labels), m.bytes, r.MaxMetadataBytes)
+			return fmt.Sprintf("stream '%s' has structured metadata too large: '%d' bytes, limit: '%d' bytes", write.DescribeStream(s.Labels), m.bytes, least(r.MaxMetadataBytes, mostMetadataBytes))
 		}
-	case r.MaxMetadataEntries > 0 && m.entries > r.MaxMetadataEntries:
+	case m.entries > least(r.MaxMetadataEntries, mostMetadataEntries):
 		return write.ReasonMetadataMany, func() string {
-			return fmt.Sprintf("stream '%s' has too many structured metadata labels: '%d', limit: '%d'", write.DescribeStream(s.Labels), m.entries, r.MaxMetadataEntries)
+			return fmt.Sprintf("stream '%s' has too many structured metadata labels: '%d', limit: '%d'", write.DescribeStream(s.Labels), m.entries, least(r.MaxMetadataEntries, mostMetadataEntries))
 		}
 	case m.badErr != nil:
 		return write.ReasonMetadata, func() string {
@@ -135,31 +135,42 @@ func (e *Entries) check(line []byte) (reason string, why func() string) {
 	return "", nil
 }
 
+// least returns the lower of two limits, of which the first may be none.
+func least(a, b int) int {
+	if a <= 0 {
+		return b
+	}
+	return min(a, b)
+}
+
 // appendMetadata appends the metadata of the line to the batch, with its level.
 func (e *Entries) appendMetadata(line []byte) {
 	rows, m := &e.batch.Text, &e.Meta
 	if e.rules.DetectLevels {
 		l := e.level(line)
-		if len(m.pairs) == 0 {
+		if m.empty() {
 			rows.Bytes = append(rows.Bytes, l.label...)
 			return
 		}
 		if len(l.value) > 0 {
-			m.add([]byte(detectedLevel), l.value)
+			m.add(detectedLevelName, l.value)
 		}
 	}
-	if len(m.pairs) > 0 {
+	if !m.empty() {
 		rows.Bytes = m.appendTo(rows.Bytes)
 	}
 }
 
+// detectedLevelName is not to be made anew for each line.
+var detectedLevelName = []byte(detectedLevel)
+
 // level returns the level that is to be added to the line's metadata, if one is.
 func (e *Entries) level(line []byte) levelLabel {
 	m := &e.Meta
-	if len(m.pairs) > 0 {
+	if !m.empty() {
 		if v := m.find(detectedLevel); v != nil {
 			if l := levelOf(v); l != none {
-				m.set(detectedLevel, e.levels[l].value)
+				return e.levels[l] // the last one counts
 			}
 			return levelLabel{}
 		}
@@ -167,7 +178,7 @@ func (e *Entries) level(line []byte) levelLabel {
 	if e.stream.level.value != nil {
 		return e.stream.level
 	}
-	if len(m.pairs) > 0 {
+	if !m.empty() {
 		if v, ok := m.level(); ok {
 			if l := levelOf(v); l != none {
 				return e.levels[l]

@@ -21,21 +21,70 @@ type Metadata struct {
 	badErr error
 	// arena holds names and values that were mended.
 	arena []byte
+	// base is what many lines have: in order, each name once, each value there. What a line says itself counts more.
+	base *Metadata
 }
 
-type pair struct{ name, value []byte }
+// pair is an entry, and in a base its canonical form.
+type pair struct{ name, value, label []byte }
 
 // Reset empties it.
 func (m *Metadata) Reset() {
-	m.pairs, m.arena = m.pairs[:0], m.arena[:0]
+	m.pairs, m.arena, m.base = m.pairs[:0], m.arena[:0], nil
 	m.bytes, m.entries, m.sorted, m.bad, m.badErr = 0, 0, true, nil, nil
+}
+
+// ResetTo empties it but for what a base has, which must stay as it is until the line has been added. Seal must have been called
+// on it.
+func (m *Metadata) ResetTo(base *Metadata) {
+	m.Reset()
+	m.base, m.bytes, m.entries, m.bad, m.badErr = base, base.bytes, base.entries, base.bad, base.badErr
+}
+
+// What of a line's metadata is looked at in any case. Beyond that it is only counted: the line is going to be left out.
+const (
+	mostMetadataBytes   = 1 << 20
+	mostMetadataEntries = 1 << 14
+)
+
+// Full reports whether there is so much that the line is going to be left out.
+func (m *Metadata) Full() bool { return m.bytes > mostMetadataBytes || m.entries > mostMetadataEntries }
+
+// Seal makes it fit to be a base.
+func (m *Metadata) Seal() {
+	if !m.sorted {
+		m.sort()
+	}
+	kept := m.pairs[:0]
+	for i, p := range m.pairs {
+		if len(p.value) == 0 || i+1 < len(m.pairs) && bytes.Equal(p.name, m.pairs[i+1].name) {
+			continue
+		}
+		begin := len(m.arena)
+		m.arena = appendLabel(m.arena, p.name, p.value)
+		p.label = m.arena[begin:len(m.arena):len(m.arena)]
+		kept = append(kept, p)
+	}
+	m.pairs = kept
+}
+
+// Mend returns a name as Add would keep it.
+func (m *Metadata) Mend(name []byte) ([]byte, error) {
+	if plainName(name) {
+		return name, nil
+	}
+	return m.mendName(name)
 }
 
 // Add adds an entry. The bytes must stay unchanged until the line has been added. A name becomes one of letters, digits and
 // single underscores, and what in a value is not UTF-8 becomes a space.
 func (m *Metadata) Add(name, value []byte) {
+	full := m.Full()
 	m.bytes += len(name) + len(value)
 	m.entries++
+	if full {
+		return
+	}
 	if !plainName(name) {
 		var err error
 		if name, err = m.mendName(name); err != nil {
@@ -51,23 +100,11 @@ func (m *Metadata) Add(name, value []byte) {
 	m.add(name, value)
 }
 
-// Join adds entries that have been added to another one, which must stay unchanged until the line has been added.
-func (m *Metadata) Join(o *Metadata) {
-	m.bytes += o.bytes
-	m.entries += o.entries
-	for i := range o.pairs {
-		m.add(o.pairs[i].name, o.pairs[i].value)
-	}
-	if m.badErr == nil {
-		m.bad, m.badErr = o.bad, o.badErr
-	}
-}
-
 func (m *Metadata) add(name, value []byte) {
 	if n := len(m.pairs); n > 0 && m.sorted && bytes.Compare(m.pairs[n-1].name, name) >= 0 {
 		m.sorted = false
 	}
-	m.pairs = append(m.pairs, pair{name, value})
+	m.pairs = append(m.pairs, pair{name: name, value: value})
 }
 
 // replacement is what stands for bytes that were not UTF-8 before.
@@ -143,7 +180,19 @@ func (m *Metadata) level() (value []byte, ok bool) {
 			best, value = r, m.pairs[i].value
 		}
 	}
+	if m.base != nil {
+		for i := range m.base.pairs {
+			if r := levelRank(m.base.pairs[i].name); r < best {
+				best, value = r, m.base.pairs[i].value
+			}
+		}
+	}
 	return value, best != noLevel
+}
+
+// empty reports whether it has nothing.
+func (m *Metadata) empty() bool {
+	return len(m.pairs) == 0 && (m.base == nil || len(m.base.pairs) == 0)
 }
 
 // find returns the last value of a name, or nil.
@@ -153,16 +202,10 @@ func (m *Metadata) find(name string) []byte {
 			return m.pairs[i].value
 		}
 	}
-	return nil
-}
-
-// set gives a name a value, instead of all that it had.
-func (m *Metadata) set(name string, value []byte) {
-	for i := range m.pairs {
-		if string(m.pairs[i].name) == name {
-			m.pairs[i].value = value
-		}
+	if m.base != nil {
+		return m.base.find(name)
 	}
+	return nil
 }
 
 // appendTo appends the canonical form: names in order, of equal ones the last, without empty values.
@@ -170,12 +213,31 @@ func (m *Metadata) appendTo(dst []byte) []byte {
 	if !m.sorted {
 		m.sort()
 	}
+	var base []pair
+	if m.base != nil {
+		base = m.base.pairs
+	}
 	for i := range m.pairs {
 		p := &m.pairs[i]
-		if len(p.value) == 0 || i+1 < len(m.pairs) && bytes.Equal(p.name, m.pairs[i+1].name) {
+		if i+1 < len(m.pairs) && bytes.Equal(p.name, m.pairs[i+1].name) {
 			continue
 		}
-		dst = appendLabel(dst, p.name, p.value)
+		for len(base) > 0 {
+			c := bytes.Compare(base[0].name, p.name)
+			if c > 0 {
+				break
+			}
+			if c < 0 || len(p.value) == 0 {
+				dst = append(dst, base[0].label...)
+			}
+			base = base[1:]
+		}
+		if len(p.value) > 0 {
+			dst = appendLabel(dst, p.name, p.value)
+		}
+	}
+	for i := range base {
+		dst = append(dst, base[i].label...)
 	}
 	return dst
 }
@@ -206,3 +268,18 @@ func appendLabel(dst, name, value []byte) []byte {
 }
 
 func varintBytes(n int) int { return (bits.Len64(uint64(n)|1) + 6) / 7 }
+
+// Each calls f for each entry that has a value, of equal names for the last, in order of name.
+func (m *Metadata) Each(f func(name, value []byte)) {
+	m.Seal()
+	for _, p := range m.pairs {
+		f(p.name, p.value)
+	}
+}
+
+// CopyOf makes it a copy of another one, whose bytes must stay as they are.
+func (m *Metadata) CopyOf(o *Metadata) {
+	m.Reset()
+	m.pairs = append(m.pairs, o.pairs...)
+	m.bytes, m.entries, m.sorted, m.bad, m.badErr = o.bytes, o.entries, o.sorted, o.bad, o.badErr
+}

@@ -1,0 +1,265 @@
+package otlp
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/prometheus/prometheus/model/exemplar"
+	"github.com/prometheus/prometheus/model/histogram"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/storage"
+
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/write"
+)
+
+// The memory, in bytes, that samples take in a batch, and the steps in which it is reserved.
+const (
+	rowBytes    = 8 + 8 + 8 + 1
+	seriesBytes = model.KeyBytes + 4 + 4 + 8
+	reserveStep = 256 << 10
+)
+
+// appender puts the samples of one request into a batch, each as a series of its own, of which it is the
+// [model.LabelSource] until the push has returned.
+type appender struct {
+	batch   *model.Batch
+	keys    model.KeyBuilder
+	buckets int
+	left    *write.Rejections
+	// labels holds the canonical labels of the series one behind the other, and ends where each of them ends.
+	labels  []byte
+	ends    []uint32
+	builder model.LabelsBuilder
+	out     model.Histogram
+	// families is what is told of metric families.
+	families []family
+
+	reserve  func(bytes int64) error
+	reserved int64
+	// err is what ended the request.
+	err error
+}
+
+// family is what a request tells of a metric family.
+type family struct{ name, typ, help, unit string }
+
+var (
+	_ storage.AppenderV2    = (*appender)(nil)
+	_ write.Reserver        = (*appender)(nil)
+	_ write.CanonicalSource = (*appender)(nil)
+)
+
+// Append adds a sample; times are in milliseconds. Its error is that which ended the request: what cannot be stored is left
+// out and counted.
+func (a *appender) Append(_ storage.SeriesRef, ls labels.Labels, st, t int64, v float64, h *histogram.Histogram, fh *histogram.FloatHistogram, o storage.AOptions) (storage.SeriesRef, error) {
+	if a.err != nil {
+		return 0, a.err
+	}
+	n := write.Counts{Samples: 1}
+	if h != nil || fh != nil {
+		n = write.Counts{Histograms: 1}
+	}
+	at, ok := nanoseconds(t)
+	start, ok2 := nanoseconds(st)
+	if !ok || !ok2 {
+		a.left.Add(write.ReasonTimeRange, n, func() string {
+			return fmt.Sprintf("%s: the time %d ms or the start %d ms is not between the years 1677 and 2262", shorten(ls.String()), t, st)
+		})
+		return 0, nil
+	}
+	rows := &a.batch.Samples
+	if h == nil && fh == nil {
+		rows.Append(at, math.Float64bits(v), start)
+	} else if reason, why := a.histogram(h, fh, at, start); why != nil {
+		a.left.Add(reason, n, func() string { return shorten(ls.String()) + ": " + why.Error() })
+		return 0, nil
+	}
+	for i := range o.Exemplars {
+		a.exemplar(&o.Exemplars[i], at, ls)
+	}
+	a.endSeries(ls)
+	a.tell(&o)
+	a.err = a.room()
+	return 0, a.err
+}
+
+// Commit and Rollback are the caller's matter: it pushes the batch, or not.
+func (a *appender) Commit() error { return nil }
+
+// Rollback does nothing.
+func (a *appender) Rollback() error { return nil }
+
+// endSeries gives the rows since the last one their labels and key.
+func (a *appender) endSeries(ls labels.Labels) {
+	a.builder.Reset()
+	ls.Range(func(l labels.Label) { a.builder.Add([]byte(l.Name), []byte(l.Value)) })
+	begin := len(a.labels)
+	all, err := a.builder.Append(a.labels)
+	if err == nil { // labels of one name are left to the write path, which finds none and says so
+		a.labels = all
+	}
+	a.ends = append(a.ends, uint32(len(a.labels)))
+	a.keys.Reset()
+	l := model.Labels(a.labels[begin:])
+	for name, value, rest, ok := l.Next(); ok; name, value, rest, ok = rest.Next() {
+		a.keys.Label(name, value)
+	}
+	a.batch.EndSeries(a.keys.Key(l))
+}
+
+// histogram adds a histogram, if it is valid by Prometheus's own code.
+func (a *appender) histogram(h *histogram.Histogram, fh *histogram.FloatHistogram, at, start int64) (reason string, why error) {
+	o := &a.out
+	o.Reset()
+	if fh != nil {
+		if err := fh.Validate(); err != nil {
+			return write.ReasonHistogram, err
+		}
+		o.Float = true
+		a.describe(fh.CounterResetHint, fh.Schema, fh.Sum, fh.ZeroThreshold, fh.PositiveSpans, fh.NegativeSpans, fh.CustomValues)
+		o.Count, o.ZeroCount = math.Float64bits(fh.Count), math.Float64bits(fh.ZeroCount)
+		for _, v := range fh.PositiveBuckets {
+			o.Positive = append(o.Positive, math.Float64bits(v))
+		}
+		for _, v := range fh.NegativeBuckets {
+			o.Negative = append(o.Negative, math.Float64bits(v))
+		}
+	} else {
+		if err := h.Validate(); err != nil {
+			return write.ReasonHistogram, err
+		}
+		a.describe(h.CounterResetHint, h.Schema, h.Sum, h.ZeroThreshold, h.PositiveSpans, h.NegativeSpans, h.CustomValues)
+		o.Count, o.ZeroCount = h.Count, h.ZeroCount
+		for _, v := range h.PositiveBuckets {
+			o.Positive = append(o.Positive, uint64(v))
+		}
+		for _, v := range h.NegativeBuckets {
+			o.Negative = append(o.Negative, uint64(v))
+		}
+	}
+	switch {
+	case math.IsNaN(math.Float64frombits(o.ZeroThreshold)):
+		return write.ReasonHistogram, errors.New("the zero threshold is not a number")
+	case max(len(o.Positive), len(o.Negative), len(o.PositiveSpans), len(o.NegativeSpans), len(o.Custom)) > a.buckets:
+		return write.ReasonTooManyBuckets, fmt.Errorf("a histogram has more than %d buckets, spans or bounds (limits.histogram-buckets)", a.buckets)
+	}
+	rows := &a.batch.Samples
+	begin := len(rows.Bytes)
+	rows.Bytes = model.AppendHistogram(rows.Bytes, o)
+	rows.EndBlob(at, model.KindHistogram, begin, start)
+	return "", nil
+}
+
+// describe fills in what integer and float histograms have in common.
+func (a *appender) describe(hint histogram.CounterResetHint, schema int32, sum, threshold float64, positive, negative []histogram.Span, custom []float64) {
+	o := &a.out
+	o.Gauge = hint == histogram.GaugeType
+	o.Schema, o.Sum, o.ZeroThreshold = schema, math.Float64bits(sum), math.Float64bits(threshold)
+	for _, s := range positive {
+		o.PositiveSpans = append(o.PositiveSpans, model.HistogramSpan(s))
+	}
+	for _, s := range negative {
+		o.NegativeSpans = append(o.NegativeSpans, model.HistogramSpan(s))
+	}
+	for _, v := range custom {
+		o.Custom = append(o.Custom, math.Float64bits(v))
+	}
+}
+
+// exemplar adds an exemplar of a sample; without a time of its own it has the sample's.
+func (a *appender) exemplar(e *exemplar.Exemplar, at int64, of labels.Labels) {
+	n := write.Counts{Exemplars: 1}
+	runes, valid := 0, true
+	a.builder.Reset()
+	e.Labels.Range(func(l labels.Label) {
+		runes += utf8.RuneCountInString(l.Name) + utf8.RuneCountInString(l.Value)
+		valid = valid && utf8.ValidString(l.Name) && utf8.ValidString(l.Value)
+		a.builder.Add([]byte(l.Name), []byte(l.Value))
+	})
+	ok := true
+	if e.HasTs {
+		at, ok = nanoseconds(e.Ts)
+	}
+	reason, why := "", ""
+	switch {
+	case !ok:
+		reason, why = write.ReasonTimeRange, fmt.Sprintf("the time %d ms of an exemplar is not between the years 1677 and 2262", e.Ts)
+	case !valid:
+		reason, why = write.ReasonLabels, "the labels of an exemplar are not UTF-8"
+	case runes > exemplar.ExemplarMaxLabelSetLength:
+		reason, why = write.ReasonExemplar, fmt.Sprintf("the labels of an exemplar have more than %d characters", exemplar.ExemplarMaxLabelSetLength)
+	}
+	if reason == "" {
+		c := &a.batch.Exemplars
+		begin := len(c.Bytes)
+		c.Bytes = model.AppendExemplar(c.Bytes, &model.Exemplar{Value: math.Float64bits(e.Value)})
+		all, err := a.builder.Append(c.Bytes)
+		if err == nil {
+			c.Bytes = all
+			c.EndBlob(at, model.KindExemplar, begin, 0)
+			return
+		}
+		c.Bytes = c.Bytes[:begin]
+		reason, why = write.ReasonDuplicateLabel, "of an exemplar: "+err.Error()
+	}
+	a.left.Add(reason, n, func() string { return shorten(of.String()) + ": " + why })
+}
+
+// tell notes what is said of the metric's family, unless the sample before said just that.
+func (a *appender) tell(o *storage.AOptions) {
+	f := family{name: o.MetricFamilyName, typ: string(o.Metadata.Type), help: o.Metadata.Help, unit: o.Metadata.Unit}
+	if f.name == "" || f.typ == "" && f.help == "" && f.unit == "" {
+		return
+	}
+	if n := len(a.families); n > 0 && a.families[n-1] == f {
+		return
+	}
+	f.name, f.help, f.unit = strings.Clone(f.name), strings.Clone(f.help), strings.Clone(f.unit)
+	a.families = append(a.families, f)
+}
+
+// nanoseconds converts a time from milliseconds. It is not ok if it has no int64 of nanoseconds.
+func nanoseconds(ms int64) (ns int64, ok bool) {
+	const limit = math.MaxInt64 / 1_000_000
+	return ms * 1_000_000, ms <= limit && ms >= -limit
+}
+
+func shorten(s string) string { return strings.ToValidUTF8(s[:min(len(s), 250)], "") }
+
+// room reserves memory for what is built ahead of its use.
+func (a *appender) room() error {
+	s, e := &a.batch.Samples, &a.batch.Exemplars
+	used := int64(s.Len()+e.Len())*rowBytes + int64(len(s.Bytes)+len(e.Bytes)+len(a.labels)) + int64(len(a.ends))*seriesBytes
+	if used <= a.reserved {
+		return nil
+	}
+	step := max(used-a.reserved, reserveStep)
+	if err := a.reserve(step); err != nil {
+		return err
+	}
+	a.reserved += step
+	return nil
+}
+
+// Reserve asks for memory on behalf of the write path.
+func (a *appender) Reserve(bytes int64) error { return a.reserve(bytes) }
+
+// CanonicalLabels returns the labels of series i.
+func (a *appender) CanonicalLabels(i int) model.Labels {
+	begin := uint32(0)
+	if i > 0 {
+		begin = a.ends[i-1]
+	}
+	return model.Labels(a.labels[begin:a.ends[i]])
+}
+
+// BuildLabels adds the labels of series i.
+func (a *appender) BuildLabels(i int, b *model.LabelsBuilder) {
+	for n, v, rest, ok := a.CanonicalLabels(i).Next(); ok; n, v, rest, ok = rest.Next() {
+		b.Add(n, v)
+	}
+}

@@ -1,0 +1,182 @@
+package otlp
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
+
+	"github.com/shaledb/shale/internal/write"
+)
+
+const (
+	at    = 1772323200000 * 1_000_000
+	began = at - 60e9
+)
+
+// sampleMetrics has each type of metric.
+func sampleMetrics() pmetric.Metrics {
+	md := pmetric.NewMetrics()
+	rm := md.ResourceMetrics().AppendEmpty()
+	a := rm.Resource().Attributes()
+	a.PutStr("service.name", "shop")
+	a.PutStr("service.namespace", "prod")
+	a.PutStr("service.instance.id", "i1")
+	a.PutStr("host.name", "h1")
+	sm := rm.ScopeMetrics().AppendEmpty()
+	sm.Scope().SetName("lib")
+	add := func(name, unit, help string) pmetric.Metric {
+		m := sm.Metrics().AppendEmpty()
+		m.SetName(name)
+		m.SetUnit(unit)
+		m.SetDescription(help)
+		return m
+	}
+	p := add("queue.length", "1", "waiting").SetEmptyGauge().DataPoints().AppendEmpty()
+	p.SetTimestamp(at)
+	p.SetIntValue(7)
+	p.Attributes().PutStr("queue.name", "q")
+
+	sum := add("http.requests", "", "").SetEmptySum()
+	sum.SetIsMonotonic(true)
+	sum.SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+	p = sum.DataPoints().AppendEmpty()
+	p.SetTimestamp(at)
+	p.SetStartTimestamp(began)
+	p.SetDoubleValue(1.5)
+	e := p.Exemplars().AppendEmpty()
+	e.SetTimestamp(at - 1e9)
+	e.SetDoubleValue(0.5)
+	e.SetTraceID([16]byte{1})
+	e.FilteredAttributes().PutStr("user.id", "u")
+
+	delta := add("delta.sum", "", "").SetEmptySum()
+	delta.SetAggregationTemporality(pmetric.AggregationTemporalityDelta)
+	delta.DataPoints().AppendEmpty().SetTimestamp(at)
+	delta.DataPoints().AppendEmpty().SetTimestamp(at)
+
+	hist := add("http.duration", "s", "").SetEmptyHistogram()
+	hist.SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+	h := hist.DataPoints().AppendEmpty()
+	h.SetTimestamp(at)
+	h.SetCount(3)
+	h.SetSum(4.5)
+	h.ExplicitBounds().FromRaw([]float64{1, 2})
+	h.BucketCounts().FromRaw([]uint64{1, 1, 1})
+
+	exp := add("size", "By", "").SetEmptyExponentialHistogram()
+	exp.SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+	x := exp.DataPoints().AppendEmpty()
+	x.SetTimestamp(at)
+	x.SetCount(3)
+	x.SetSum(10)
+	x.SetScale(1)
+	x.SetZeroCount(1)
+	x.Positive().SetOffset(2)
+	x.Positive().BucketCounts().FromRaw([]uint64{1, 1})
+
+	q := add("latency", "", "").SetEmptySummary().DataPoints().AppendEmpty()
+	q.SetTimestamp(at)
+	q.SetCount(2)
+	q.SetSum(3)
+	v := q.QuantileValues().AppendEmpty()
+	v.SetQuantile(0.5)
+	v.SetValue(1.5)
+
+	add("", "", "").SetEmptyGauge().DataPoints().AppendEmpty().SetTimestamp(at)
+	return md
+}
+
+func TestMetrics(t *testing.T) {
+	const of = `instance="i1", job="prod/shop"`
+	want := []string{
+		`{__name__="queue_length_ratio", ` + of + `, queue_name="q"} 0 7`,
+		`{__name__="http_requests_total", ` + of + `} 0 1.5 from -60000000000`,
+		`{__name__="http_requests_total", ` + of + `} exemplar -1000000000 0.5 {trace_id="01000000000000000000000000000000", user.id="u"}`,
+		`{__name__="http_duration_seconds_sum", ` + of + `} 0 4.5`,
+		`{__name__="http_duration_seconds_count", ` + of + `} 0 3`,
+		`{__name__="http_duration_seconds_bucket", ` + of + `, le="1"} 0 1`,
+		`{__name__="http_duration_seconds_bucket", ` + of + `, le="2"} 0 2`,
+		`{__name__="http_duration_seconds_bucket", ` + of + `, le="+Inf"} 0 3`,
+		`{__name__="size_bytes", ` + of + `} 0 {Gauge:false Float:false Schema:1 ZeroThreshold:2691949749288605597 Sum:4621819117588971520 Count:3 ZeroCount:1 PositiveSpans:[{Offset:3 Length:2}] NegativeSpans:[] Positive:[1 0] Negative:[] Custom:[]}`,
+		`{__name__="latency_sum", ` + of + `} 0 3`,
+		`{__name__="latency_count", ` + of + `} 0 2`,
+		`{__name__="latency", ` + of + `, quantile="0.5"} 0 1.5`,
+		`{__name__="target_info", host_name="h1", ` + of + `} 0 1`,
+	}
+	req := pmetricotlp.NewExportRequestFromMetrics(sampleMetrics())
+	pb, err := req.MarshalProto()
+	if err != nil {
+		t.Fatal(err)
+	}
+	js, err := req.MarshalJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &store{}
+	h := newHandler(s, write.Limits{MaxFuture: time.Hour, MaxAge: time.Hour}).Metrics()
+	for _, c := range []struct {
+		contentType string
+		body        []byte
+		read        func(r pmetricotlp.ExportResponse, b []byte) error
+	}{
+		{"application/x-protobuf", pb, pmetricotlp.ExportResponse.UnmarshalProto},
+		{"application/json", js, pmetricotlp.ExportResponse.UnmarshalJSON},
+	} {
+		w := post(h, c.body, "Content-Type", c.contentType)
+		resp := pmetricotlp.NewExportResponse()
+		if err := c.read(resp, w.Body.Bytes()); err != nil || w.Code != http.StatusOK || w.Header().Get("Content-Type") != c.contentType {
+			t.Fatalf("%s: %d %q %v", c.contentType, w.Code, w.Body, err)
+		}
+		text := resp.PartialSuccess().ErrorMessage()
+		if resp.PartialSuccess().RejectedDataPoints() != 3 || !strings.Contains(text, `2 errors like: metric "delta.sum" has delta temporality`) || !strings.Contains(text, "1 errors like: ") {
+			t.Errorf("%s: %d are rejected: %s", c.contentType, resp.PartialSuccess().RejectedDataPoints(), text)
+		}
+		if diff := cmp.Diff(want, s.take()); diff != "" {
+			t.Errorf("%s: %s", c.contentType, diff)
+		}
+	}
+	wantTold := []string{
+		`queue_length_ratio gauge "waiting" ""`, `http_requests_total counter "" ""`, `http_duration_seconds histogram "" "seconds"`,
+		`size_bytes histogram "" "bytes"`, `latency summary "" ""`, `target_info gauge "Target metadata" ""`,
+	}
+	if diff := cmp.Diff(wantTold, s.metadata); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A request whose times lie far apart makes no end of samples of target_info.
+func TestTargetInfoIsBounded(t *testing.T) {
+	md := pmetric.NewMetrics()
+	rm := md.ResourceMetrics().AppendEmpty()
+	rm.Resource().Attributes().PutStr("service.name", "shop")
+	rm.Resource().Attributes().PutStr("x", "y")
+	m := rm.ScopeMetrics().AppendEmpty().Metrics().AppendEmpty()
+	m.SetName("m")
+	points := m.SetEmptyGauge().DataPoints()
+	points.AppendEmpty().SetTimestamp(1)
+	points.AppendEmpty().SetTimestamp(pcommon.Timestamp(at))
+	pb, _ := pmetricotlp.NewExportRequestFromMetrics(md).MarshalProto()
+	s := &store{}
+	h := newHandler(s, write.Limits{MaxFuture: time.Hour, MaxInflightBytes: 8 << 20}).Metrics()
+	if w := post(h, pb, "Content-Type", "application/x-protobuf"); w.Code != http.StatusOK || w.Body.Len() > 0 {
+		t.Errorf("%d %q", w.Code, w.Body)
+	}
+	if n := len(s.take()); n < 3 || n > 110 {
+		t.Errorf("%d samples", n)
+	}
+	h = newHandler(s, write.Limits{MaxFuture: time.Hour, MaxAge: time.Hour}).Metrics()
+	w := post(h, pb, "Content-Type", "application/x-protobuf")
+	if want := `metric "m" at 1970-01-01T00:00:00.000000001Z is older than 1h0m0s`; w.Code != http.StatusOK || !strings.Contains(w.Body.String(), want) {
+		t.Errorf("%d %q", w.Code, w.Body)
+	}
+	want := []string{`{__name__="m", job="shop"} 0 0`, `{__name__="target_info", job="shop", x="y"} 0 1`}
+	if diff := cmp.Diff(want, s.take()); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -1,0 +1,110 @@
+package otlp
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/prometheus/prometheus/storage/remote/otlptranslator/prometheusremotewrite"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
+
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/write"
+)
+
+// lookback is that of Prometheus: half of it is the distance between samples of target_info, where the points of a request lie
+// further apart. It is longer for those that lie so far apart that there would be no end of them.
+func lookback(span time.Duration) time.Duration {
+	const most = 100
+	return max(5*time.Minute, span/most*2)
+}
+
+// storeMetrics translates a body of metrics and pushes its samples.
+func (h *Handler) storeMetrics(r *request) answer {
+	md, err := r.metrics(h.metricsShape)
+	if err != nil {
+		return answerOf(err)
+	}
+	var left write.Rejections
+	limits := h.o.Sink.Limits()
+	p := newPruner(limits, h.o.Sink.Now(), &left)
+	p.prune(md)
+	b := h.o.Sink.Batch(r.tenant, model.Metrics)
+	defer h.o.Sink.Recycle(b)
+	a := &appender{batch: b, reserve: r.reserve, left: &left, buckets: limits.Buckets()}
+	a.keys.Seed, a.keys.Signal = h.o.Sink.Seed(), model.Metrics
+	b.Source = a
+	if err := h.translate(r, md, p.span(), a); err != nil {
+		return answerOf(err)
+	}
+	res, err := h.o.Sink.Push(r.ctx, b)
+	h.metrics.samples.Add(float64(res.ByKind.Samples + res.ByKind.Histograms))
+	h.metrics.exemplars.Add(float64(res.ByKind.Exemplars))
+	if err != nil {
+		return answerOf(err)
+	}
+	for i := range a.families {
+		f := &a.families[i]
+		h.o.Sink.Metadata(r.tenant, []byte(f.name), f.typ, []byte(f.help), []byte(f.unit))
+	}
+	h.o.Sink.Rejected(left)
+	left.Merge(res.Rejected)
+	return report(res.ByKind, left)
+}
+
+// metrics reads the body into a tree of objects.
+func (r *request) metrics(s *shape) (pmetric.Metrics, error) {
+	req := pmetricotlp.NewExportRequest()
+	size, read, what := s.treeSize, req.UnmarshalProto, "protobuf"
+	if r.json {
+		size, read, what = jsonTreeSize, req.UnmarshalJSON, "JSON"
+	}
+	n, err := size(r.body)
+	if err != nil {
+		return pmetric.Metrics{}, err
+	}
+	if err := r.reserve(n); err != nil {
+		return pmetric.Metrics{}, err
+	}
+	if err := read(r.body); err != nil {
+		return pmetric.Metrics{}, fmt.Errorf("%w: OTLP body: not the %s of metrics: %w", model.ErrInvalid, what, err)
+	}
+	return req.Metrics(), nil
+}
+
+// translate makes samples of metrics, by Prometheus's own code and its settings unless it is configured.
+func (h *Handler) translate(r *request, md pmetric.Metrics, span time.Duration, a *appender) error {
+	c := prometheusremotewrite.NewPrometheusConverter(a)
+	_, err := c.FromMetrics(r.ctx, md, prometheusremotewrite.Settings{
+		AddMetricSuffixes: true, LabelNameUnderscoreSanitization: true, LabelNamePreserveMultipleUnderscores: true,
+		PromoteScopeMetadata: h.o.ScopeLabels, LookbackDelta: lookback(span),
+	})
+	if a.err != nil {
+		return a.err
+	}
+	if ctx := r.ctx.Err(); ctx != nil {
+		return fmt.Errorf("%w: the sender has gone away: %w", model.ErrTransient, ctx)
+	}
+	// Each of the errors stands for a metric that cannot be translated.
+	for _, err := range flatten(err) {
+		a.left.Add(write.ReasonMetric, write.Counts{Samples: 1}, err.Error)
+	}
+	return nil
+}
+
+// flatten takes joined errors apart.
+func flatten(err error) []error {
+	var joined interface{ Unwrap() []error }
+	switch {
+	case err == nil:
+		return nil
+	case !errors.As(err, &joined):
+		return []error{err}
+	}
+	var all []error
+	for _, e := range joined.Unwrap() {
+		all = append(all, flatten(e)...)
+	}
+	return all
+}
