@@ -36,6 +36,8 @@ const (
 	codecNone byte = 0
 	codecS2   byte = 1
 	codecZstd byte = 2
+	// codecLines is for pages of lines: see fieldCoder.
+	codecLines byte = 3
 )
 
 // Addr is the place of a page in its file. Len is the length of the stored page with its envelope.
@@ -73,6 +75,27 @@ var (
 		return e
 	}}
 )
+
+// fieldCoders and fieldDecoders keep the memory of those, which is about that of a few pages.
+var (
+	fieldCoders   = sync.Pool{New: func() any { return &fieldCoder{ints: intCoder{dense: true}} }}
+	fieldDecoders = sync.Pool{New: func() any { return &fieldDecoder{} }}
+)
+
+// sealLines appends the stored form of a page of lines, of which each ends where ends says, counted from begin; and adds their
+// items, if there is a filter to be.
+func sealLines(dst, lines []byte, begin uint32, ends []uint32, items *filterItems) ([]byte, error) {
+	at := len(dst)
+	head := binary.AppendUvarint(append(dst, codecLines), uint64(len(lines)))
+	c := fieldCoders.Get().(*fieldCoder)
+	out, ok := c.append(head, lines, begin, ends, items)
+	c.items = nil
+	fieldCoders.Put(c)
+	if !ok || len(out)-len(head) > len(lines)-len(lines)/32 {
+		return sealPage(dst, lines, codecZstd)
+	}
+	return binary.LittleEndian.AppendUint32(out, checksum(out[at:])), nil
+}
 
 // sealPage appends the stored form of a page: codec, raw length, payload, CRC32C of all of it. A payload that the codec
 // does not shorten by at least 1/32 is stored as it is, since it then costs nothing to read.
@@ -150,6 +173,10 @@ func openPage(stored []byte, limit int) ([]byte, error) {
 		return out, nil
 	case codecZstd:
 		return unzstd(s.b, raw)
+	case codecLines:
+		d := fieldDecoders.Get().(*fieldDecoder)
+		defer fieldDecoders.Put(d)
+		return d.decode(s.b, raw)
 	}
 	return nil, corrupt("page: unknown codec %d", codec)
 }

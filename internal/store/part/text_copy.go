@@ -89,6 +89,5 @@ func (p *Writer) copyPage(stored []byte) (Addr, error) {
 		}
 		stored = p.stored
 	}
-	a := Addr{Off: p.off, Len: uint32(len(stored))}
-	return a, p.write(stored)
+	return p.place(stored)
 }

@@ -2,66 +2,306 @@ package part
 
 import (
 	"encoding/binary"
+	"math"
+
+	"github.com/zeebo/xxh3"
 
 	"github.com/shaledb/shale/internal/model"
 )
 
-// maxFilters bounds the filters of a page.
-const maxFilters = 1 << 12
+// A filter says which substrings the lines of a unit do not have. LogQL looks for substrings, not for words: what stands at the
+// edge of a needle may be part of something longer. So what goes into the filter is decided by a few bytes of content alone,
+// wherever a needle begins. Its items are
+//
+//   - of each word, a stretch of letters without case: all stretches of four letters. Words are few, and mostly the same from
+//     line to line;
+//   - of each long run of letters and digits, such as a trace id: minimizers, the least by their hash of each eleven
+//     stretches of six bytes that follow each other. So any sixteen bytes of the run have one that is in the filter, while of
+//     the run a sixth is;
+//   - each shorter run of hexadecimal digits: the run as a whole, which helps needles that have what stands on both sides;
+//   - of dotted numbers such as addresses: the two in the middle;
+//   - of structured metadata: name and value.
+//
+// They are in a Bloom filter of at most filterShare of what the lines take. What does not fit is left out, class by class.
+const (
+	wordGram    = 4
+	longRun     = 16
+	longGram    = 6
+	longWindow  = longRun - longGram + 1
+	minDigitRun = 5
 
-// filterBuilder makes the filter of a unit.
-type filterBuilder struct{}
+	// filterShare is the greatest part of a unit's lines and metadata that its filter takes, in thousandths.
+	filterShare = 19
+	// leastItemBits is below how many bits an item is not worth having, mostItemBits how many it has at most.
+	leastItemBits, mostItemBits = 5, 12
 
-func (b *filterBuilder) append(dst []byte, rows *model.TextRows) []byte { return dst }
+	maxFilterHashes = 16
+)
 
-// appendFilterPage makes the payload of a page of filters.
-func appendFilterPage(dst, filters []byte, ends []uint32) []byte {
-	dst = binary.AppendUvarint(dst, uint64(len(ends)))
-	begin := uint32(0)
-	for _, end := range ends {
-		dst = binary.AppendUvarint(dst, uint64(end-begin))
-		begin = end
+// Classes of items, as they are stored: as bits, of those that the filter has.
+const (
+	itemWords byte = iota
+	itemLong
+	itemRuns
+	itemPairs
+	itemMetadata
+	itemClasses
+)
+
+// wordByte folds the bytes of which words are made, and is 0 for others.
+var wordByte = func() (fold [256]byte) {
+	for c := 'a'; c <= 'z'; c++ {
+		fold[c], fold[c-'a'+'A'] = byte(c), byte(c)
 	}
-	return append(dst, filters...)
+	for c := 0x80; c <= 0xff; c++ {
+		fold[c] = byte(c)
+	}
+	return fold
+}()
+
+// spread mixes the bits of x.
+func spread(x uint64) uint64 {
+	x ^= x >> 32
+	x *= 0xd6e8feb86659fd93
+	x ^= x >> 32
+	x *= 0xd6e8feb86659fd93
+	return x ^ x>>32
 }
 
-// filterPage is a page of filters.
-type filterPage struct {
-	ends    []uint32
-	filters []byte
+// gramItem is the item of four letters, the first lowest. It is 0 of those that hexadecimal numbers have.
+func gramItem(gram uint32) uint64 {
+	// A letter up to f is below 0x67.
+	if hex := gram + 0x19191919; hex&0x80808080 == 0 && gram&0x80808080 == 0 {
+		return 0
+	}
+	return spread(uint64(gram) + 1<<32)
 }
 
-func (p *filterPage) open(payload []byte) error {
-	s := scan{b: payload}
-	n := s.below(maxFilters)
-	p.ends = p.ends[:0]
-	end := uint64(0)
-	for range n {
-		end += uint64(s.below(maxPageBytes))
-		p.ends = append(p.ends, uint32(end))
-		if s.bad {
-			break
+// eachGram calls fn with the item of each four letters that follow each other.
+func eachGram(text []byte, fn func(item uint64)) {
+	n, gram := 0, uint32(0)
+	for _, c := range text {
+		w := wordByte[c]
+		if w == 0 {
+			n = 0
+			continue
+		}
+		gram = gram>>8 | uint32(w)<<24
+		if n++; n >= wordGram {
+			if item := gramItem(gram); item != 0 {
+				fn(item)
+			}
 		}
 	}
-	p.filters = s.take(end)
-	return s.end("page of filters")
 }
 
-func (p *filterPage) at(i uint32) ([]byte, error) {
-	if int(i) >= len(p.ends) {
-		return nil, corrupt("page of filters has no filter %d", i)
+// eachMinimizer calls fn with the item of each minimizer of a run of at least longRun bytes.
+func eachMinimizer(run []byte, fn func(item uint64)) {
+	var hashes [longWindow]uint64
+	gram := uint64(0)
+	least, at := uint64(math.MaxUint64), -1
+	for i, c := range run {
+		if c >= 'A' && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		gram = gram>>8 | uint64(c)<<40
+		k := i - (longGram - 1) // the place of the stretch
+		if k < 0 {
+			continue
+		}
+		h := spread(gram + 2<<56)
+		hashes[k%longWindow] = h
+		switch {
+		case h <= least:
+			least, at = h, k
+		case at <= k-longWindow:
+			// The least has left the window: of equal ones the last counts.
+			least = math.MaxUint64
+			for j := k - longWindow + 1; j <= k; j++ {
+				if x := hashes[j%longWindow]; x <= least {
+					least, at = x, j
+				}
+			}
+		default:
+			if k != longWindow-1 {
+				continue
+			}
+		}
+		if k >= longWindow-1 {
+			fn(least)
+		}
 	}
-	begin := uint32(0)
-	if i > 0 {
-		begin = p.ends[i-1]
-	}
-	return p.filters[begin:p.ends[i]:p.ends[i]], nil
 }
 
-// textSkip is a filter of a request, made ready to be asked of many units.
-type textSkip struct{}
+// runItem is the item of a whole run, or 0 if it is long, or short, or has anything but hexadecimal digits, or letters alone.
+func runItem(run []byte) uint64 {
+	if len(run) >= longRun || len(run) < minFieldHex {
+		return 0
+	}
+	var buf [longRun]byte
+	digits := 0
+	for i, c := range run {
+		switch {
+		case c <= '9':
+			digits++
+		case c >= 'a' && c <= 'f':
+		case c >= 'A' && c <= 'F':
+			c += 'a' - 'A'
+		default:
+			return 0
+		}
+		buf[i] = c
+	}
+	if digits == 0 || digits == len(run) && digits < minDigitRun {
+		return 0
+	}
+	lo, hi := binary.LittleEndian.Uint64(buf[:8]), binary.LittleEndian.Uint64(buf[8:])
+	return spread(spread(lo+3<<56) + hi)
+}
 
-func newTextSkip(f *model.TextFilter) *textSkip { return nil }
+// pairItem is the item of two dotted numbers.
+func pairItem(b []byte) uint64 {
+	var buf [8]byte
+	copy(buf[:], b)
+	return spread(binary.LittleEndian.Uint64(buf[:]) + 4<<56)
+}
 
-// none reports whether no line of the unit that has the filter satisfies the request's.
-func (s *textSkip) none(filter []byte) (bool, error) { return false, nil }
+// metadataItem is the item of a name and value of structured metadata.
+func metadataItem[T ~[]byte | ~string](name, value T) uint64 {
+	return spread(xxh3.HashSeed([]byte(value), xxh3.Hash([]byte(name))))
+}
+
+// filterItems are the distinct items of a unit.
+type filterItems struct {
+	lists [itemClasses][]uint64
+	table []uint64
+	count int
+}
+
+func (s *filterItems) reset() {
+	for i := range s.lists {
+		s.lists[i] = s.lists[i][:0]
+	}
+	s.count = 0
+	if s.table == nil {
+		s.table = make([]uint64, 1<<12)
+	}
+	clear(s.table)
+}
+
+func (s *filterItems) add(class byte, item uint64) {
+	if item == 0 {
+		return
+	}
+	mask := uint64(len(s.table) - 1)
+	at := item & mask
+	for ; s.table[at] != 0; at = (at + 1) & mask {
+		if s.table[at] == item {
+			return
+		}
+	}
+	s.table[at] = item
+	s.lists[class] = append(s.lists[class], item)
+	if s.count++; 2*s.count <= len(s.table) {
+		return
+	}
+	s.table = make([]uint64, 2*len(s.table))
+	mask = uint64(len(s.table) - 1)
+	for _, list := range s.lists {
+		for _, item := range list {
+			at := item & mask
+			for s.table[at] != 0 {
+				at = (at + 1) & mask
+			}
+			s.table[at] = item
+		}
+	}
+}
+
+func (s *filterItems) words(text []byte) {
+	eachGram(text, func(item uint64) { s.add(itemWords, item) })
+}
+
+func (s *filterItems) long(run []byte) {
+	eachMinimizer(run, func(item uint64) { s.add(itemLong, item) })
+}
+
+func (s *filterItems) run(run []byte) {
+	if item := runItem(run); item != 0 {
+		s.add(itemRuns, item)
+	}
+}
+
+func (s *filterItems) pair(b []byte) { s.add(itemPairs, pairItem(b)) }
+
+func (s *filterItems) metadata(l model.Labels) {
+	for name, value, rest, ok := l.Next(); ok; name, value, rest, ok = rest.Next() {
+		s.add(itemMetadata, metadataItem(name, value))
+	}
+}
+
+// append appends the filter of lines that take so many bytes with their metadata: the classes that it has, the number of
+// hashes, and the bits. Nothing is appended if nothing fits.
+func (s *filterItems) append(dst []byte, bytes int) []byte {
+	classes := byte(1<<itemClasses - 1)
+	most := 8 * (bytes*filterShare/1000 - 2)
+	n := s.count
+	for n > 0 && n*leastItemBits > most {
+		// The largest class goes.
+		largest := byte(0)
+		for class := range itemClasses {
+			if classes>>class&1 != 0 && (classes>>largest&1 == 0 || len(s.lists[class]) > len(s.lists[largest])) {
+				largest = class
+			}
+		}
+		classes &^= 1 << largest
+		n -= len(s.lists[largest])
+	}
+	if classes == 0 || most <= 0 {
+		return dst
+	}
+	size := (min(n*mostItemBits, most) + 7) / 8
+	hashes := byte(1)
+	if n > 0 {
+		// The fewest false positives come with ln 2 hashes a bit.
+		hashes = byte(min(max(math.Round(float64(8*size)/float64(n)*math.Ln2), 1), maxFilterHashes))
+	}
+	dst = append(dst, classes, hashes)
+	at := len(dst)
+	dst = append(dst, make([]byte, size)...)
+	bits := dst[at:]
+	for class := range itemClasses {
+		if classes>>class&1 == 0 {
+			continue
+		}
+		for _, item := range s.lists[class] {
+			step := item>>32 | 1
+			for range hashes {
+				place := uint64(uint32(item)) * uint64(8*size) >> 32
+				bits[place/8] |= 1 << (place % 8)
+				item += step
+			}
+		}
+	}
+	return dst
+}
+
+// filterHas reports whether a filter may have an item of a class. ok is false if it is no filter.
+func filterHas(filter []byte, class byte, item uint64) (has, ok bool) {
+	if len(filter) < 2 || filter[0]>>itemClasses != 0 || filter[1] == 0 || filter[1] > maxFilterHashes {
+		return true, false
+	}
+	if filter[0]>>class&1 == 0 {
+		return true, true
+	}
+	bits := filter[2:]
+	step := item>>32 | 1
+	for range filter[1] {
+		place := uint64(uint32(item)) * uint64(8*len(bits)) >> 32
+		if len(bits) == 0 || bits[place/8]>>(place%8)&1 == 0 {
+			return false, true
+		}
+		item += step
+	}
+	return true, true
+}

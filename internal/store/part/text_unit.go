@@ -23,6 +23,7 @@ type unitCoder struct {
 	metadata metadataCoder
 	numbers  []int64
 	ids      []int64 // by set of the rows: its number in the unit plus 1
+	used     []model.Labels
 }
 
 // append writes the page of rows of consecutive ranks, whose numbers of rows are counts. The first rank is not in it, so that
@@ -65,12 +66,14 @@ func (c *unitCoder) append(dst []byte, counts []int64, rows *model.TextRows) []b
 func (c *unitCoder) sets(rows *model.TextRows) int {
 	c.metadata.ints = &c.ints
 	c.metadata.reset()
+	c.used = c.used[:0]
 	c.ids = grow(c.ids[:0], len(rows.Metadata))
 	clear(c.ids)
 	n := 0
 	for _, id := range rows.MetadataOf {
 		if id > 0 && c.ids[id-1] == 0 {
 			c.metadata.add(n, rows.Metadata[id-1])
+			c.used = append(c.used, rows.Metadata[id-1])
 			n++
 			c.ids[id-1] = int64(n)
 		}

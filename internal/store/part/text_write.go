@@ -21,10 +21,10 @@ type textWriter struct {
 	rank0  uint32
 	counts []int64
 
-	one    [1]int64
-	remap  textRemap
-	merge  textMerge
-	filter filterBuilder
+	one   [1]int64
+	remap textRemap
+	merge textMerge
+	items filterItems
 	// entries wait for the filter page to be written: filters and where each of them ends.
 	entries []pageEntry
 	filters []byte
@@ -124,28 +124,31 @@ func (p *Writer) writeUnit(rank0 uint32, counts []int64, rows *model.TextRows) e
 	if e.addr, err = p.page(p.textCodec()); err != nil {
 		return err
 	}
-	if len(lines) > 0 {
-		a, err := p.linesPage(lines)
-		if err != nil {
-			return err
-		}
-		e.text.lines = a.Len
-	}
+	// A unit that is there to stay is compressed once, and has a filter. One that is small, or that series share, is not, as long as
+	// the part will be merged.
 	before := len(x.filters)
 	if p.o.Level == Dense || len(counts) == 1 && len(lines) >= p.sizes.text/2 {
-		x.filters = x.filter.append(x.filters, rows)
+		x.items.reset()
+		p.stored, err = sealLines(p.stored[:0], lines, rows.Begin, rows.Ends, &x.items)
+		metadata := 0
+		for _, l := range x.unit.used {
+			x.items.metadata(l)
+			metadata += len(l)
+		}
+		x.filters = x.items.append(x.filters, len(lines)+metadata)
+	} else {
+		p.stored, err = sealPage(p.stored[:0], lines, codecS2)
+	}
+	if err != nil {
+		return err
+	}
+	if len(lines) > 0 {
+		e.text.lines = uint32(len(p.stored))
+		if err := p.write(p.stored); err != nil {
+			return err
+		}
 	}
 	return p.unitWritten(e, len(x.filters) > before)
-}
-
-// linesPage writes the lines of a unit.
-func (p *Writer) linesPage(lines []byte) (Addr, error) {
-	var err error
-	if p.stored, err = sealPage(p.stored[:0], lines, p.textCodec()); err != nil {
-		return Addr{}, err
-	}
-	a := Addr{Off: p.off, Len: uint32(len(p.stored))}
-	return a, p.write(p.stored)
 }
 
 // unitWritten enters a unit in the index as soon as the page of its filter is there, if it has one.

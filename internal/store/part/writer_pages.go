@@ -21,17 +21,22 @@ func (p *Writer) page(codec byte) (Addr, error) {
 	if len(p.payload) > maxPageBytes {
 		return Addr{}, invalid("page of %d bytes", len(p.payload))
 	}
+	var err error
+	if p.stored, err = sealPage(p.stored[:0], p.payload, codec); err != nil {
+		return Addr{}, err
+	}
+	return p.place(p.stored)
+}
+
+// place writes a stored page.
+func (p *Writer) place(stored []byte) (Addr, error) {
 	if p.off == 0 {
 		if err := p.write([]byte(header)); err != nil {
 			return Addr{}, err
 		}
 	}
-	var err error
-	if p.stored, err = sealPage(p.stored[:0], p.payload, codec); err != nil {
-		return Addr{}, err
-	}
-	a := Addr{Off: p.off, Len: uint32(len(p.stored))}
-	return a, p.write(p.stored)
+	a := Addr{Off: p.off, Len: uint32(len(stored))}
+	return a, p.write(stored)
 }
 
 // indexed enters a page in the index of its section.

@@ -1,0 +1,252 @@
+package part
+
+import (
+	"encoding/binary"
+	"strconv"
+)
+
+// fieldDecoder puts pages of lines together again. It keeps its memory between pages.
+type fieldDecoder struct {
+	cols    []decodedField
+	entries []decodedEntry
+	ints    intDecoder
+	numbers []int64
+}
+
+type decodedField struct {
+	kind    byte
+	n       int
+	visits  int
+	first   int // of its entries
+	next    []int64
+	numbers []int64 // values, or lengths of strings
+	bytes   []byte
+	pos, at int // of the next visit, and of its bytes
+}
+
+type decodedEntry struct{ off, len, column uint32 }
+
+// decode returns the raw bytes of a page of lines.
+func (d *fieldDecoder) decode(b []byte, raw int) ([]byte, error) {
+	const object = "page of lines"
+	s := scan{b: b}
+	hard := s.bytes()
+	if s.bad {
+		return nil, s.err(object)
+	}
+	if len(s.b) == 0 || s.b[0] == codecLines {
+		return nil, corrupt("%s: no columns", object)
+	}
+	soft, err := openPage(s.b, maxPageBytes)
+	if err != nil {
+		return nil, err
+	}
+	s = scan{b: soft}
+	text, ok := d.open(&s, hard, raw)
+	if !ok {
+		return nil, corrupt("%s: a field is cut short or out of bounds", object)
+	}
+	out, ok := d.join(make([]byte, 0, raw), text, raw)
+	if !ok || len(out) != raw {
+		return nil, corrupt("%s: it is not one of %d bytes", object, raw)
+	}
+	for i := range d.cols {
+		if d.cols[i].pos != d.cols[i].visits {
+			return nil, corrupt("%s: values that belong to no line", object)
+		}
+	}
+	return out, nil
+}
+
+// open reads the columns and returns the text of the fragments.
+func (d *fieldDecoder) open(s *scan, hard []byte, raw int) (text []byte, ok bool) {
+	cols := s.below(maxFieldColumns)
+	d.entries = d.entries[:0]
+	d.cols = d.cols[:min(len(d.cols), cols)]
+	for len(d.cols) < cols {
+		d.cols = append(d.cols, decodedField{})
+	}
+	left := raw/minFieldBytes + maxUnitRows
+	size := uint64(0)
+	for i := range d.cols {
+		f := &d.cols[i]
+		f.kind = s.byte()
+		if f.n = 0; f.kind >= fieldDigits && f.kind <= fieldHexUp {
+			f.n = int(s.byte())
+		}
+		f.visits = s.below(uint64(left))
+		left -= f.visits
+		size = d.openEntries(s, f, size)
+		if s.bad || (f.kind == fieldEnd) != (i == 0) || f.kind > fieldString {
+			return nil, false
+		}
+		f.pos, f.at, f.bytes = 0, 0, nil
+		switch f.kind {
+		case fieldNumber, fieldDigits:
+			if f.kind == fieldDigits && (f.n < 1 || f.n > maxFieldDigits) {
+				return nil, false
+			}
+			f.numbers = d.ints.append(f.numbers[:0], s, f.visits)
+		case fieldHex, fieldHexUp:
+			n := (f.n + 1) / 2 * f.visits
+			if f.n < 1 || f.n > maxFieldHex || n > len(hard) {
+				return nil, false
+			}
+			f.bytes, hard = hard[:n], hard[n:]
+		case fieldString:
+			f.numbers = d.ints.append(f.numbers[:0], s, f.visits)
+			n := uint64(0)
+			for _, l := range f.numbers {
+				if n += uint64(l); l < 1 || n > uint64(raw) {
+					return nil, false
+				}
+			}
+			f.bytes = s.take(n)
+		}
+		if s.bad {
+			return nil, false
+		}
+	}
+	for i := range d.entries {
+		if d.entries[i].column >= uint32(cols) {
+			return nil, false
+		}
+	}
+	return s.b, !s.bad && uint64(len(s.b)) == size && len(hard) == 0 && cols > 0
+}
+
+// openEntries reads what follows a column. size is that of the text of all entries so far.
+func (d *fieldDecoder) openEntries(s *scan, f *decodedField, size uint64) uint64 {
+	n := s.below(uint64(f.visits))
+	f.first = len(d.entries)
+	d.numbers = d.ints.append(d.numbers[:0], s, n)
+	for _, l := range d.numbers {
+		if uint64(l) > maxPageBytes || size > maxPageBytes {
+			s.fail()
+			return size
+		}
+		d.entries = append(d.entries, decodedEntry{off: uint32(size), len: uint32(l)})
+		size += uint64(l)
+	}
+	d.numbers = d.ints.append(d.numbers[:0], s, n)
+	for k, column := range d.numbers {
+		if s.bad || uint64(column) >= maxFieldColumns {
+			s.fail()
+			return size
+		}
+		d.entries[f.first+k].column = uint32(column)
+	}
+	if f.next = f.next[:0]; n > 1 {
+		f.next = d.ints.append(f.next, s, f.visits)
+	} else if n == 1 {
+		f.next = grow(f.next, f.visits)
+		clear(f.next)
+	}
+	for _, id := range f.next {
+		if uint64(id) >= uint64(n) {
+			s.fail()
+			break
+		}
+	}
+	if len(f.next) != f.visits {
+		s.fail()
+	}
+	return size
+}
+
+// join appends all lines, raw bytes at most.
+func (d *fieldDecoder) join(dst, text []byte, raw int) ([]byte, bool) {
+	for range d.cols[0].visits {
+		c := &d.cols[0]
+		for {
+			if c.pos == c.visits {
+				return dst, false
+			}
+			e := &d.entries[c.first+int(c.next[c.pos])]
+			c.pos++
+			if int(e.len) > raw-len(dst) {
+				return dst, false
+			}
+			dst = append(dst, text[e.off:e.off+e.len]...)
+			if e.column == 0 {
+				break
+			}
+			if c = &d.cols[e.column]; c.pos == c.visits {
+				return dst, false
+			}
+			// A value has at most 64 bytes, unless it is a string.
+			before := len(dst)
+			switch c.kind {
+			case fieldNumber:
+				dst = strconv.AppendInt(dst, c.numbers[c.pos], 10)
+			case fieldDigits:
+				dst = appendDigits(dst, uint64(c.numbers[c.pos]), c.n)
+			case fieldHex:
+				n := (c.n + 1) / 2
+				dst = appendHex(dst, c.bytes[c.at:c.at+n], c.n)
+				c.at += n
+			case fieldHexUp:
+				n := (c.n + 1) / 2
+				dst = appendHex(dst, c.bytes[c.at:c.at+n], c.n)
+				c.at += n
+				upper(dst[before:])
+			default:
+				n := int(c.numbers[c.pos])
+				if n > raw-len(dst) {
+					return dst, false
+				}
+				dst = append(dst, c.bytes[c.at:c.at+n]...)
+				c.at += n
+			}
+			if len(dst) > raw {
+				return dst, false
+			}
+		}
+	}
+	return dst, true
+}
+
+// appendDigits appends the last n decimal digits of v.
+func appendDigits(dst []byte, v uint64, n int) []byte {
+	at := len(dst)
+	dst = grow(dst, n)
+	for k := at + n - 1; k >= at; k-- {
+		q := v / 10
+		dst[k] = byte('0' + v - 10*q)
+		v = q
+	}
+	return dst
+}
+
+// appendHex appends n hexadecimal digits.
+func appendHex(dst, b []byte, n int) []byte {
+	at := len(dst)
+	dst = grow(dst, n)
+	out := dst[at:]
+	k := 0
+	for ; k+8 <= n; k += 8 {
+		binary.LittleEndian.PutUint64(out[k:], hexDigits(binary.BigEndian.Uint32(b[k/2:])))
+	}
+	for ; k < n; k++ {
+		out[k] = "0123456789abcdef"[b[k/2]>>(4*(1-k&1))&15]
+	}
+	return dst
+}
+
+// hexDigits makes the eight digits of v, the highest in the lowest byte.
+func hexDigits(v uint32) uint64 {
+	x := uint64(v)
+	x = (x<<32 | x>>16) & 0x0000ffff_0000ffff
+	x = (x<<16 | x>>8) & 0x00ff00ff_00ff00ff
+	x = (x<<8 | x>>4) & 0x0f0f0f0f_0f0f0f0f
+	letters := (x + 0x06060606_06060606) >> 4 & 0x01010101_01010101
+	return x + 0x30303030_30303030 + letters*('a'-'0'-10)
+}
+
+func upper(b []byte) {
+	for i, c := range b {
+		if c >= 'a' {
+			b[i] = c - 'a' + 'A'
+		}
+	}
+}

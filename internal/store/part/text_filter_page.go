@@ -1,0 +1,50 @@
+package part
+
+import "encoding/binary"
+
+// maxFilters bounds the filters of a page.
+const maxFilters = 1 << 12
+
+// appendFilterPage makes the payload of a page of filters.
+func appendFilterPage(dst, filters []byte, ends []uint32) []byte {
+	dst = binary.AppendUvarint(dst, uint64(len(ends)))
+	begin := uint32(0)
+	for _, end := range ends {
+		dst = binary.AppendUvarint(dst, uint64(end-begin))
+		begin = end
+	}
+	return append(dst, filters...)
+}
+
+// filterPage is a page of filters.
+type filterPage struct {
+	ends    []uint32
+	filters []byte
+}
+
+func (p *filterPage) open(payload []byte) error {
+	s := scan{b: payload}
+	n := s.below(maxFilters)
+	p.ends = p.ends[:0]
+	end := uint64(0)
+	for range n {
+		end += uint64(s.below(maxPageBytes))
+		p.ends = append(p.ends, uint32(end))
+		if s.bad {
+			break
+		}
+	}
+	p.filters = s.take(end)
+	return s.end("page of filters")
+}
+
+func (p *filterPage) at(i uint32) ([]byte, error) {
+	if int(i) >= len(p.ends) {
+		return nil, corrupt("page of filters has no filter %d", i)
+	}
+	begin := uint32(0)
+	if i > 0 {
+		begin = p.ends[i-1]
+	}
+	return p.filters[begin:p.ends[i]:p.ends[i]], nil
+}
