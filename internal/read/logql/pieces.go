@@ -18,6 +18,9 @@ type piece struct {
 	model.TimeRange
 }
 
+// single reports whether the piece has just one chunk.
+func (p *piece) single() bool { return p.to-p.from == 1 }
+
 // unit is a list of pieces that lie in the same pages, so that a page with many small streams is decoded once. It is one
 // worker's work.
 type unit struct {

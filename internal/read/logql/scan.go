@@ -62,7 +62,7 @@ func (s *scanner) newRun(n int) *run {
 // unit scans the pieces of a unit, and stops where no further one can change the answer.
 func (s *scanner) unit(ctx context.Context, u *unit) error {
 	left, bounds := u.pieces, u.TimeRange
-	if s.x.program.keepsAll && s.x.top.limit > 0 {
+	if s.x.program.keepsAll && s.x.top.limit > 0 && (len(u.pieces) > 1 || !s.l.pieces[u.pieces[0]].single()) {
 		var err error
 		if left, bounds, err = s.narrow(ctx, u); err != nil {
 			return err
@@ -131,9 +131,9 @@ func (s *scanner) scan(ctx context.Context, p *piece, bounds model.TimeRange) er
 	return s.merge(ctx, s.runs[:n])
 }
 
-// open reads what of a chunk lies within bounds: only its times, if none does, and else its lines.
+// open reads what of a chunk lies within bounds: only its times, if no row does, and else its lines.
 func (s *scanner) open(ctx context.Context, r *run, bounds model.TimeRange) (bool, error) {
-	if r.chunk.Min < bounds.Min || r.chunk.Max > bounds.Max {
+	if !bounds.Contains(r.chunk.Min) && !bounds.Contains(r.chunk.Max) { // which are times of rows
 		if err := s.read(ctx, r, 0); err != nil {
 			return false, err
 		}
