@@ -9,9 +9,11 @@
 //
 //   - A number that cannot be read (0x10, 1e999) in a label filter is an error; Loki compares with 0 or infinity.
 //   - |= "a" or ip("1.2.3.4") or "b" keeps all three; Loki forgets the address.
-//   - Text that a tree prints gives the same tree again. Loki rounds sizes (1234KB to 1.2MB) and the value of vector(), and
-//     leaves out ignoring() before group_left; where its text would mean something else, the exact text is printed. In
-//     a long query that is laid out over several lines Loki loses what stands behind the or of a line filter.
+//   - Text that a tree prints gives the same tree again. Loki rounds sizes (1234KB to 1.2MB) and the value of vector(), leaves
+//     out ignoring() before group_left, and prints 0B and group_left ( where it cannot read them; there, the exact
+//     text is printed. When it lays a long query out over several lines it loses parentheses of operations, by (), on ()
+//     and what stands behind the or of a line filter; they are kept. Only numbers that are none (1/0) and names that are
+//     stray characters have no text that can be read.
 //   - Of several errors in one query the first one is reported; Loki may report a later one.
 //   - Queries are bounded in depth and in the cost of their regular expressions.
 //   - variants(...) of (...), which is switched off in Loki and was removed again, does not exist, and its words are names

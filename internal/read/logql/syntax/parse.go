@@ -12,6 +12,9 @@ const (
 	MaxQueryBytes = 131072
 	// MaxDepth bounds how deep a query is nested, so that whoever walks a tree may do it by recursion.
 	MaxDepth = 4000
+	// maxNesting bounds the recursion of the parser. The text of a tree nests at most twice for each of its levels: an
+	// operand, and its parentheses.
+	maxNesting = 2*MaxDepth + 8
 )
 
 // Parse parses a query. Its error is a [*ParseError].
@@ -144,7 +147,7 @@ func (p *parser) unexpected(expected ...kind) error {
 
 // enter goes one level down; leave comes back.
 func (p *parser) enter() error {
-	if p.depth++; p.depth > MaxDepth {
+	if p.depth++; p.depth > maxNesting {
 		return &ParseError{Line: p.lex.sc.Line, Column: p.lex.sc.Column, Msg: errDeep}
 	}
 	return nil
@@ -168,7 +171,7 @@ func (p *parser) query() (Expr, error) {
 	if p.badNumber != nil {
 		return nil, p.badNumber
 	}
-	if height(e) > MaxDepth-8 { // what is printed of it has a parenthesis for each level, and a few more
+	if height(e) > MaxDepth {
 		return nil, wholeError("%s", errDeep)
 	}
 	return e, nil

@@ -32,8 +32,11 @@ func (l *layout) str(parts ...string) {
 	}
 }
 
+// maxIndent bounds the indentation, in levels: without it the layout of a deep query would grow with the square of its depth.
+const maxIndent = 100
+
 func (l *layout) indent(level int) {
-	for range level {
+	for range min(level, maxIndent) {
 		l.b.WriteString("  ")
 	}
 }

@@ -249,6 +249,9 @@ func (c *IPCondition) write(p *printer) {
 
 // formatBytes rounds to the unit, as Loki does, if the result means the same size; else it is exact.
 func formatBytes(n uint64) string {
+	if n == 0 {
+		return "0kB" // 0B, as Loki has it, is a binary number without digits
+	}
 	short := roundBytes(n)
 	if got, err := parseBytes(short); err == nil && got == n {
 		return short

@@ -13,6 +13,9 @@ import (
 // one. The text of a query alone cannot reach it: counted repetition can.
 const MaxRegexpCost = 1 << 18
 
+// costOfAny is what even the smallest expression costs once it is compiled: some 4 KiB.
+const costOfAny = 100
+
 // RegexpBudget is what is left of [MaxRegexpCost]. The zero value is all of it.
 type RegexpBudget struct {
 	spent int
@@ -21,7 +24,7 @@ type RegexpBudget struct {
 // Parse parses a regular expression, as flags say, if it is valid and cheap enough to be compiled. Its error has the text of
 // package regexp, or says what the limit is, and is of class [model.ErrInvalid].
 func (b *RegexpBudget) Parse(pattern string, flags syntax.Flags) (*syntax.Regexp, error) {
-	if b.spent += costBeforeParsing(pattern); b.spent > MaxRegexpCost {
+	if b.spent += costOfAny + costBeforeParsing(pattern); b.spent > MaxRegexpCost {
 		return nil, errExpensive
 	}
 	re, err := syntax.Parse(pattern, flags)
@@ -45,7 +48,7 @@ func (e *RegexpError) Error() string { return e.err.Error() }
 // Unwrap gives the class.
 func (e *RegexpError) Unwrap() error { return model.ErrInvalid }
 
-var errExpensive = &RegexpError{err: fmt.Errorf("the regular expressions of the query are too large: together they compile to more than %d instructions; repeat less (x{n}), or use fewer classes", MaxRegexpCost)}
+var errExpensive = &RegexpError{err: fmt.Errorf("the regular expressions of the query are too large: together they compile to more than %d instructions; repeat less (x{n}), or use fewer of them and fewer classes", MaxRegexpCost)}
 
 // costBeforeParsing bounds what parsing alone costs in time and memory, where that has nothing to do with the length of
 // the text: Unicode classes have some 1,200 boundaries, and a range that ignores case is walked rune by rune if it reaches
