@@ -5,12 +5,14 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
 	"github.com/shaledb/shale/bench/proc"
 	"github.com/shaledb/shale/bench/result"
 	"github.com/shaledb/shale/bench/system"
+	loadgen "github.com/shaledb/shale/internal/load"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -153,6 +155,43 @@ func TestElements(t *testing.T) {
 		if got := elements([]byte(text)); got != want {
 			t.Errorf("%s: %d", text, got)
 		}
+	}
+}
+
+func TestLogQueries(t *testing.T) {
+	if _, err := logQueries(nil); err == nil {
+		t.Error("no needles are enough")
+	}
+	list, err := logQueries([]loadgen.Needle{{Text: "rare", Lines: 9, Apps: []string{"a"}}, {Text: "q[0-9]", Regex: true}, {Text: "gone"}})
+	if err != nil || len(list) != 8 {
+		t.Fatal(list, err)
+	}
+	from := time.Unix(1, 0)
+	loki, victoria := list[3].path(system.Loki, from, from), list[3].path(system.VictoriaLogs, from, from)
+	if !strings.Contains(loki, "direction=backward") || !strings.HasPrefix(victoria, "/select/logsql/query?") || strings.Contains(victoria, "%7C") {
+		t.Error(loki, victoria)
+	}
+	var rec result.Record
+	noteAnswer(&rec, system.Shale, []byte(`{"data":{"result":[{"values":[["1","a"],["2","b"]]},{"values":[["3","c"]]}],"stats":{"summary":{"totalBytesProcessed":7},
+		"querier":{"store":{"totalChunksDownloaded":2}},"index":{"totalChunks":9,"postFilterChunks":4}}}}`))
+	if v := rec.Values; v["result-lines"] != 3 || v["scanned-B"] != 7 || v["pages-read"] != 2 || v["pages-skipped"] != 5 {
+		t.Error(v)
+	}
+	noteAnswer(&rec, system.VictoriaLogs, []byte("{}\n{}\n"))
+	if rec.Values["result-lines"] != 2 {
+		t.Error(rec.Values)
+	}
+	rec.Load, rec.System = logQueryLoad("x"), thisTree
+	if text := logQueryReport([]result.Record{rec}); !strings.Contains(text, "| x | shale | 2 |") {
+		t.Error(text)
+	}
+	q := labelQueries()[3]
+	if path := q.path(system.Loki, from, from); !strings.HasPrefix(path, "/loki/api/v1/series?") || !strings.Contains(path, "match") {
+		t.Error(path)
+	}
+	rec.Load = labelLoad("logs-streams-1m", "names of labels, 7 d")
+	if text := logLabelReport("logs-streams-1m")([]result.Record{rec}); !strings.Contains(text, "| names of labels, 7 d | shale |") {
+		t.Error(text)
 	}
 }
 

@@ -6,13 +6,14 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/shaledb/shale/bench/result"
 	"github.com/shaledb/shale/bench/system"
 )
 
 // load is a named load: what it does with a system, and which of its figures stand in tables.
 type load struct {
 	name, about string
-	// speaks is the protocol that a system must take: graphite, v1, v2.
+	// speaks is the protocol that a system must take: graphite, v1, v2, logs.
 	speaks string
 	// only, if set, says which systems the load is for.
 	only func(*system.System) bool
@@ -21,6 +22,8 @@ type load struct {
 	columns, ratios, curves []string
 	// long leaves it out unless it is named.
 	long bool
+	// more makes a table of records beside those of the load, to stand below its own.
+	more func(records []result.Record) string
 }
 
 // fits says whether a system can take the load.
@@ -37,7 +40,7 @@ func loads() []*load {
 	write := []string{"samples/s", "cpu-s/M", "cpu-s/M-settled", "p50-s", "p99-s", "rss-B", "peak-B", "settled-rss-B", "lost", "retries"}
 	disk := []string{"samples/s", "cpu-share", "cpu-s/M-settled", "writes/s", "write-B/s", "syncs/s", "device-writes/s", "peak-B"}
 	ratios := []string{"samples/s", "cpu-s/M-settled", "peak-B"}
-	return []*load{
+	return append([]*load{
 		{name: "graphite-known", about: "Graphite lines, 100,000 names that are known, 4 connections, as fast as they are taken",
 			speaks: "graphite", run: graphiteKnown, columns: write, ratios: ratios},
 		{name: "graphite-new", about: "Graphite lines, 1,000,000 names that are new, one point each",
@@ -65,7 +68,7 @@ func loads() []*load {
 			curves: []string{"rss-B", "parts", "p99-s"}},
 		{name: queriesLoad, about: "Named queries, each asked several times, from buffers, from parts on the disk, and from the bucket",
 			speaks: "v1", run: queries, columns: nil},
-	}
+	}, logLoads()...)
 }
 
 // isThisTree picks the system that is built from this tree, of which builds with other tags can be made.

@@ -84,6 +84,9 @@ func report(records []result.Record, images string) (sections, plots []named) {
 		if remarks := result.Remarks(groups); remarks != "" {
 			text += "\n" + remarks
 		}
+		if l.more != nil {
+			text += "\n" + l.more(records)
+		}
 		for _, curve := range l.curves {
 			if p, ok := curvePlot(l, groups, curve); ok {
 				plots = append(plots, p)
@@ -121,7 +124,7 @@ func groupsOf(records []result.Record, load string) (groups []*result.Group) {
 }
 
 func rank(name string) int {
-	return slices.Index([]string{"prometheus", "victoriametrics", baseTree, thisTree}, name) * -1
+	return slices.Index([]string{"loki", "victorialogs", "prometheus", "victoriametrics", baseTree, thisTree}, name) * -1
 }
 
 // heading says when, where and of which versions.
@@ -180,6 +183,9 @@ func summary(w io.Writer, chosen []*load, file string) error {
 	for _, l := range chosen {
 		if groups := groupsOf(records, l.name); len(groups) > 0 && l.name != queriesLoad {
 			fmt.Fprintf(&sb, "\n%s\n\n%s%s%s", l.name, result.Table(groups, l.columns), result.Compare(groups, l.ratios), result.Remarks(groups))
+			if l.more != nil {
+				sb.WriteString("\n" + l.more(records))
+			}
 		}
 	}
 	if text := queryReport(records); text != "" {

@@ -31,7 +31,10 @@ type runCmd struct {
 	Base       string        `placeholder:"REF" help:"Commit to compare with; built in a work tree of its own."`
 	Victoria   string        `type:"path" placeholder:"PATH" help:"Binary of VictoriaMetrics, single node."`
 	Prometheus string        `type:"path" placeholder:"PATH" help:"Binary of Prometheus."`
-	Only       []string      `help:"Systems to run: shale, shale-base, victoriametrics, prometheus. Default: all that are given."`
+	Loki       string        `type:"path" placeholder:"PATH" help:"Binary of Loki, whose processes are all in it (-target=all)."`
+	VLogs      string        `name:"victorialogs" type:"path" placeholder:"PATH" help:"Binary of VictoriaLogs, single node."`
+	LogsGB     float64       `name:"logs-gb" default:"1" help:"Gigabytes (10^9 bytes) of lines for the loads of logs."`
+	Only       []string      `help:"Systems to run: shale, shale-base, victoriametrics, prometheus, loki, victorialogs. Default: all that are given."`
 	Out        string        `default:"bench-results" type:"path" help:"Folder for results, a file for each call."`
 	Work       string        `type:"path" placeholder:"DIR" help:"Folder for data, on the disk that is to be measured; what is made in it is removed. Default: the system's folder for temporary files."`
 }
@@ -47,6 +50,10 @@ What has a change made of remote write?
     go run ./bench run --base main --loads rw1-new,rw1-known
     go run ./bench compare bench-results/*.jsonl
 
+Lines of logs, 10 GB, beside Loki and VictoriaLogs:
+
+    go run ./bench run --loads logs-ingest,logs-queries --logs-gb 10 --runs 1 --loki /path/to/loki --victorialogs /path/to/victoria-logs
+
 Does it work at all? A hundredth of the series, a few seconds:
 
     go run ./bench run --runs 1 --scale 0.01 --duration 2s --quiet 1s --settle 5s --queries 3
@@ -61,8 +68,8 @@ func (c *runCmd) Run(ctx context.Context, out *streams) (err error) {
 	if err != nil {
 		return err
 	}
-	if c.Runs < 1 || c.Duration <= 0 || c.Soak <= 0 || c.Scale <= 0 || c.Quiet <= 0 || c.Queries < 1 {
-		return errors.New("--runs, --duration, --soak, --scale, --quiet and --queries must be above 0")
+	if c.Runs < 1 || c.Duration <= 0 || c.Soak <= 0 || c.Scale <= 0 || c.Quiet <= 0 || c.Queries < 1 || c.LogsGB <= 0 {
+		return errors.New("--runs, --duration, --soak, --scale, --quiet, --queries and --logs-gb must be above 0")
 	}
 	work, err := os.MkdirTemp(c.Work, "shale-bench-")
 	if err != nil {
@@ -102,7 +109,7 @@ func (c *runCmd) Run(ctx context.Context, out *streams) (err error) {
 				fmt.Fprintf(out.stderr, "[%d/%d] %s\n", n, total, describe(&records[0], l.columns))
 				for i := range records {
 					if i > 0 {
-						fmt.Fprintf(out.stderr, "    %s\n", describe(&records[i], []string{"first-s", "p50-s", "p99-s", "cpu-s", "bucket-requests"}))
+						fmt.Fprintf(out.stderr, "    %s\n", describe(&records[i], []string{"result-lines", "cold-s", "first-s", "p50-s", "p99-s", "cpu-s", "bucket-requests"}))
 					}
 					if records[i].Error != "" {
 						failed++
@@ -135,7 +142,7 @@ func planned(chosen []*load, systems []system.System) (n int) {
 // prepare builds what is to be built and finds what is given.
 func (c *runCmd) prepare(ctx context.Context, work string, chosen []*load, log io.Writer) (systems []system.System, s settings, err error) {
 	s = settings{
-		Duration: c.Duration, Soak: c.Soak, Scale: c.Scale, Quiet: c.Quiet, Settle: c.Settle, Queries: c.Queries, Memory: c.Memory, Work: work, Log: log,
+		Duration: c.Duration, Soak: c.Soak, Scale: c.Scale, Quiet: c.Quiet, Settle: c.Settle, Queries: c.Queries, Memory: c.Memory, LogsGB: c.LogsGB, Work: work, Log: log,
 	}
 	shale := c.Shale
 	if shale == "" {
@@ -162,6 +169,7 @@ func (c *runCmd) prepare(ctx context.Context, work string, chosen []*load, log i
 	}{
 		{thisTree, system.Shale, shale, c.ShaleFlags}, {baseTree, system.Shale, base, c.ShaleFlags},
 		{"victoriametrics", system.VictoriaMetrics, c.Victoria, nil}, {"prometheus", system.Prometheus, c.Prometheus, nil},
+		{"loki", system.Loki, c.Loki, nil}, {"victorialogs", system.VictoriaLogs, c.VLogs, nil},
 	} {
 		if g.binary == "" {
 			continue

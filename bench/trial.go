@@ -26,12 +26,13 @@ type settings struct {
 	Scale    float64 // of the numbers of series
 	// Quiet is how long a server must do nothing to count as settled, Settle how long that is waited for.
 	Quiet, Settle time.Duration
-	Queries       int    // times that each query is asked
-	Memory        string // budget of Shale, unless a load is about it
-	Loader        string // binary
-	SlowSync      string // binary of this tree with slow syncs; empty: none
-	SlowBucket    string // binary of this tree with a slow bucket; empty: none
-	Work          string // folder for data
+	Queries       int     // times that each query is asked
+	Memory        string  // budget of Shale, unless a load is about it
+	LogsGB        float64 // of the loads of logs
+	Loader        string  // binary
+	SlowSync      string  // binary of this tree with slow syncs; empty: none
+	SlowBucket    string  // binary of this tree with a slow bucket; empty: none
+	Work          string  // folder for data
 	// Feeder is a Prometheus that scrapes; nil: none is given.
 	Feeder *system.System
 	Log    io.Writer
@@ -91,7 +92,7 @@ func (t *trial) load(ctx context.Context, atMost time.Duration, args ...string) 
 	if err := json.Unmarshal(out.Bytes(), report); err != nil {
 		return nil, fmt.Errorf("shale load: %w: %.200q", err, out.String())
 	}
-	if report.Sent == 0 || report.Kind == "remote-write" && report.Acked == 0 {
+	if report.Sent == 0 || (report.Kind == "remote-write" || report.Kind == "logs") && report.Acked == 0 {
 		return report, fmt.Errorf("the load was not taken: %d samples sent, %d acknowledged: %s", report.Sent, report.Acked, report.LastError)
 	}
 	t.rec.Report = bytes.TrimSpace(out.Bytes())

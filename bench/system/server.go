@@ -52,7 +52,7 @@ func Start(ctx context.Context, sys System, o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := sys.prepare(o, ports[0]); err != nil {
+	if err := sys.prepare(o, ports[0], ports[1]); err != nil {
 		return nil, err
 	}
 	s := &Server{System: sys, Options: o, HTTP: ports[0], Graphite: ports[1], client: &http.Client{Timeout: askTime}, ended: make(chan struct{})}
@@ -129,6 +129,14 @@ func (s *Server) Alive() error {
 
 // WriteURL is where remote write goes to.
 func (s *Server) WriteURL() string { return "http://" + s.HTTP + "/api/v1/write" }
+
+// PushURL is where lines of logs go to by Loki's protocol.
+func (s *Server) PushURL() string {
+	if s.Kind == VictoriaLogs { // lines of JSON are not to be taken apart: what comes back must be what was sent
+		return "http://" + s.HTTP + "/insert/loki/api/v1/push?disable_message_parsing=1"
+	}
+	return "http://" + s.HTTP + "/loki/api/v1/push"
+}
 
 // Get asks for a path.
 func (s *Server) Get(ctx context.Context, path string) (code int, body []byte, err error) {

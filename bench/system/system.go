@@ -2,9 +2,12 @@ package system
 
 import (
 	"context"
+	"debug/buildinfo"
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"time"
 )
@@ -17,11 +20,13 @@ const (
 	Shale Kind = iota
 	VictoriaMetrics
 	Prometheus
+	Loki
+	VictoriaLogs
 )
 
 // System is a server that can be started.
 type System struct {
-	// Name stands in results: shale, base, victoriametrics, prometheus.
+	// Name stands in results: shale, base, victoriametrics, prometheus, loki, victorialogs.
 	Name    string
 	Kind    Kind
 	Binary  string
@@ -51,8 +56,27 @@ func New(ctx context.Context, name string, kind Kind, binary string, flags []str
 		return s, fmt.Errorf("%s: %s %s: %w: %.200s", name, binary, args[0], err, out)
 	}
 	line, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
-	s.Version = shorten(line)
+	if s.Version = shorten(line); kind == Loki || kind == VictoriaLogs {
+		s.Version = builtFrom(binary, s.Version)
+	}
 	return s, nil
+}
+
+// builtFrom tells the version of a binary that was built without being told one: that of the module that it is of.
+func builtFrom(binary, said string) string {
+	if strings.ContainsAny(said, "0123456789") && !strings.Contains(said, "ERROR") {
+		return said
+	}
+	info, err := buildinfo.ReadFile(binary)
+	if err != nil {
+		return said
+	}
+	for _, m := range append([]*debug.Module{&info.Main}, info.Deps...) {
+		if m.Path != "" && (info.Path == m.Path || strings.HasPrefix(info.Path, m.Path+"/")) {
+			return filepath.Base(info.Path) + " " + m.Version
+		}
+	}
+	return said
 }
 
 // shorten keeps of what a binary says of itself the name and the version.
@@ -67,8 +91,16 @@ func shorten(line string) string {
 	return strings.Join(f[:min(len(f), 3)], " ")
 }
 
-// Speaks says whether a server takes a protocol: graphite, v1 or v2.
+// Speaks says whether a server takes a protocol: graphite, v1, v2 or logs.
 func (s *System) Speaks(protocol string) bool {
+	logs := s.Kind == Loki || s.Kind == VictoriaLogs
+	switch protocol {
+	case "logs":
+		return logs || s.Kind == Shale
+	}
+	if logs {
+		return false
+	}
 	switch protocol {
 	case "graphite":
 		return s.Kind != Prometheus
@@ -114,6 +146,12 @@ func (s *System) arguments(o Options, http, graphite string) []string {
 			"--web.enable-remote-write-receiver", "--web.enable-admin-api", "--storage.tsdb.retention.time", "100y",
 			"--query.max-samples", "200000000", "--log.level", "warn",
 		}
+	case Loki:
+		args = []string{"-target=all", "-config.file=" + o.Dir + "/loki.yaml"}
+	case VictoriaLogs:
+		args = []string{
+			"-storageDataPath", o.Dir + "/data", "-httpListenAddr", http, "-retentionPeriod=100y", "-search.maxQueryDuration=2m",
+		}
 	}
 	return append(args, s.Flags...)
 }
@@ -121,7 +159,7 @@ func (s *System) arguments(o Options, http, graphite string) []string {
 // ready is the path that answers 200 once the server serves.
 func (s *System) ready() string {
 	switch s.Kind {
-	case Shale:
+	case Shale, Loki:
 		return "/ready"
 	case Prometheus:
 		return "/-/ready"
@@ -149,10 +187,17 @@ func (s *System) Samples() (name, label string) {
 }
 
 // prepare writes the files that a server needs.
-func (s *System) prepare(o Options, http string) error {
-	if s.Kind != Prometheus {
-		return nil
+func (s *System) prepare(o Options, http, second string) error {
+	switch s.Kind {
+	case Prometheus:
+		const config = "storage:\n  tsdb:\n    out_of_order_time_window: 40d\n"
+		return os.WriteFile(o.Dir+"/prometheus.yml", []byte(config+strings.ReplaceAll(o.Config, "ADDRESS", http)), 0o600)
+	case Loki:
+		config, err := lokiConfig(o.Dir, http, second)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(o.Dir+"/loki.yaml", []byte(config), 0o600)
 	}
-	const config = "storage:\n  tsdb:\n    out_of_order_time_window: 40d\n"
-	return os.WriteFile(o.Dir+"/prometheus.yml", []byte(config+strings.ReplaceAll(o.Config, "ADDRESS", http)), 0o600)
+	return nil
 }

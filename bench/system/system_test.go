@@ -59,6 +59,16 @@ func TestErrors(t *testing.T) {
 	}
 }
 
+func TestLokiConfig(t *testing.T) {
+	text, err := lokiConfig("/d", "127.0.0.1:1", "127.0.0.1:2")
+	if err != nil || !strings.Contains(text, "http_listen_port: 1\n") || !strings.Contains(text, "grpc_listen_port: 2\n") || !strings.Contains(text, "path_prefix: /d/data\n") {
+		t.Error(text, err)
+	}
+	if _, err := lokiConfig("/d", "soup", ""); err == nil {
+		t.Error("an address without a port is taken")
+	}
+}
+
 func TestDiskBytes(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "a"), make([]byte, 5000), 0o600); err != nil {
@@ -83,6 +93,12 @@ func TestSpeaks(t *testing.T) {
 	vm, prom := System{Kind: VictoriaMetrics}, System{Kind: Prometheus}
 	if vm.Speaks("v2") || prom.Speaks("graphite") || !vm.Speaks("graphite") || !prom.Speaks("v2") || !vm.Speaks("v1") {
 		t.Error("protocols are mixed up")
+	}
+	for _, kind := range []Kind{Loki, VictoriaLogs, Shale, VictoriaMetrics, Prometheus} {
+		s := System{Kind: kind}
+		if logs := kind == Loki || kind == VictoriaLogs; s.Speaks("logs") != (logs || kind == Shale) || s.Speaks("v1") == logs || logs && s.Speaks("graphite") {
+			t.Error("protocols of logs are mixed up:", kind)
+		}
 	}
 	args := strings.Join(vm.arguments(Options{Dir: "/d"}, "127.0.0.1:1", "127.0.0.1:2"), " ")
 	if !strings.Contains(args, "-httpListenAddr 127.0.0.1:1") {

@@ -1,0 +1,174 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/shaledb/shale/bench/proc"
+	"github.com/shaledb/shale/bench/result"
+	"github.com/shaledb/shale/bench/system"
+	loadgen "github.com/shaledb/shale/internal/load"
+)
+
+// logLoads are those of lines.
+func logLoads() []*load {
+	streams := []string{"series", "line-B", "line-B/s", "cpu-s/GB-settled", "rss-B", "peak-B", "settled-rss-B", "disk/raw", "lost"}
+	return []*load{
+		{name: "logs-ingest", about: "Lines of logs by Loki's protocol, 400 streams, half JSON, the rest logfmt and access logs, 6 hours of stamps, 1 MB a push, 3 senders",
+			speaks: "logs", run: logsIngest, long: true,
+			columns: []string{"line-B", "line-B/s", "cpu-s/GB", "cpu-s/GB-settled", "disk/raw", "rss-B", "peak-B", "settled-rss-B", "p50-s", "p99-s", "lost", "retries", "loader-cpu-s/GB"},
+			ratios:  []string{"line-B/s", "cpu-s/GB-settled", "disk/raw", "peak-B"}},
+		{name: "logs-queries", about: "Queries of those lines, once after a restart with an empty page cache, then again and again",
+			speaks: "logs", run: logsQueries, long: true, columns: []string{"line-B", "disk/raw"}, more: logQueryReport},
+		{name: "logs-streams-10k", about: "Lines of 10,000 streams over a week; names and values of labels, and series",
+			speaks: "logs", run: logsStreams(10_000, 200, 2000), long: true, columns: streams, ratios: []string{"peak-B"}, more: logLabelReport("logs-streams-10k")},
+		{name: "logs-streams-1m", about: "The same with 1,000,000 streams",
+			speaks: "logs", run: logsStreams(1_000_000, 1000, 1000), long: true, columns: streams, ratios: []string{"peak-B"}, more: logLabelReport("logs-streams-1m")},
+	}
+}
+
+// logsMemory is the budget of Shale in the loads of logs.
+const logsMemory = "512MiB"
+
+// logsSpan is the time over which stamps are spread. They end so long ago that a server may put all of them away.
+const (
+	logsSpan = 6 * time.Hour
+	logsAgo  = 3 * time.Hour
+)
+
+// logs returns the arguments of a load of lines.
+func (t *trial) logs(srv *system.Server, gb float64, start time.Time, span time.Duration, more ...string) []string {
+	return append([]string{
+		"logs", "--url", srv.PushURL(), "--mb", strconv.FormatFloat(max(1, gb*1000*t.Scale), 'f', 0, 64), "--span", span.String(), "--start", at(start),
+		"--concurrency", "3",
+	}, more...)
+}
+
+// logsIngest measures what it costs to take lines, to merge them and to put them away.
+func logsIngest(ctx context.Context, t *trial) error {
+	start := time.Now().Add(-logsSpan - logsAgo).Truncate(time.Minute)
+	_, err := t.ingestLogs(ctx, func(srv *system.Server) []string { return t.logs(srv, t.LogsGB, start, logsSpan) })
+	return err
+}
+
+// ingestLogs starts a server, sends it lines, and stops it when it has nothing more to do.
+func (t *trial) ingestLogs(ctx context.Context, args func(srv *system.Server) []string) (report *loadgen.Report, err error) {
+	var cpu float64
+	if err := t.with(ctx, logsMemory, func(srv *system.Server) (err error) {
+		report, cpu, err = t.measureLogs(ctx, srv, args(srv)...)
+		return err
+	}); err != nil {
+		return report, err
+	}
+	more, size, err := t.putAway(ctx)
+	if err != nil {
+		return report, err
+	}
+	gb := float64(report.LineBytes) / 1e9
+	t.rec.Set("cpu-s/GB-settled", (cpu+more)/gb)
+	t.rec.Set("disk/raw", size/float64(report.LineBytes))
+	return report, nil
+}
+
+// measureLogs runs a load of lines and notes what it costs the server until it has settled, which it returns too.
+func (t *trial) measureLogs(ctx context.Context, srv *system.Server, args ...string) (report *loadgen.Report, cpu float64, err error) {
+	if err := proc.ClearPeak(srv.PID); err != nil {
+		t.rec.Note("the peak of memory is that since the start: %v", err)
+	}
+	before, err := srv.Usage()
+	if err != nil {
+		return nil, 0, err
+	}
+	// At 20 MB/s even a slow server takes all in that time.
+	if report, err = t.load(ctx, time.Duration(t.LogsGB*50)*time.Second, args...); err != nil {
+		return report, 0, err
+	}
+	after, err := srv.Usage()
+	if err != nil {
+		return report, 0, err
+	}
+	r, gb := t.rec, float64(report.LineBytes)/1e9
+	r.Set("series", float64(report.Series))
+	r.Set("line-B", float64(report.LineBytes))
+	r.Set("line-B/s", report.LineRate)
+	r.Set("cpu-s/GB", (after.CPU-before.CPU)/gb)
+	r.Set("rss-B", float64(after.RSS))
+	r.Set("peak-B", float64(after.Peak))
+	r.Set("p50-s", report.Latency.P50)
+	r.Set("p99-s", report.Latency.P99)
+	r.Set("retries", float64(report.Retries))
+	r.Set("loader-cpu-s/GB", report.CPUPerGB)
+	if lost := report.Sent - report.Acked; lost > 0 {
+		r.Set("lost", float64(lost))
+		r.Note("%d of %d lines were not taken: %s", lost, report.Sent, report.LastError)
+	}
+	if err := t.flushLogs(ctx, srv); err != nil {
+		return report, 0, err
+	}
+	u, quiet, err := t.quiet(ctx, srv)
+	if err != nil {
+		return report, 0, err
+	}
+	if !quiet {
+		r.Note("still busy after %v", t.Settle)
+	}
+	r.Set("settled-rss-B", float64(u.RSS))
+	// What merging takes afterwards counts for the bound as well.
+	r.Set("peak-B", float64(u.Peak))
+	return report, u.CPU - before.CPU, nil
+}
+
+// flushLogs makes a rival put on the disk what it would keep in memory for a while.
+func (t *trial) flushLogs(ctx context.Context, srv *system.Server) error {
+	switch srv.Kind {
+	case system.Loki:
+		code, body, err := srv.Post(ctx, "/flush")
+		if err == nil && code/100 != 2 {
+			err = fmt.Errorf("loki: /flush: status %d: %.200s", code, body)
+		}
+		return err
+	case system.VictoriaLogs:
+		return t.do(ctx, srv, http.MethodGet, "/internal/force_flush")
+	}
+	return nil
+}
+
+// putAway finishes what a stopped server has left to do, and returns the processor time that it takes and the size of what is
+// kept for good: of Shale the blocks of its bucket, of Loki chunks and index without its journal, of VictoriaLogs all.
+func (t *trial) putAway(ctx context.Context) (cpu, size float64, err error) {
+	dir := filepath.Join(t.dir, "data")
+	switch t.sys.Kind {
+	case system.Shale:
+		before := ownCPU()
+		size, err = t.shipAndCompact(ctx)
+		return ownCPU() - before, size, err
+	case system.Loki:
+		all, err1 := system.DiskBytes(filepath.Join(dir, "data"))
+		journal, err2 := system.DiskBytes(filepath.Join(dir, "data", "wal"))
+		return 0, float64(all - journal), errors.Join(err1, err2)
+	}
+	all, err := system.DiskBytes(dir)
+	return 0, float64(all), err
+}
+
+// ownCPU is what this process has used, in seconds.
+func ownCPU() float64 {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
+}
+
+// aside makes a record beside that of the load.
+func (t *trial) aside(load string) result.Record {
+	return result.Record{
+		Load: load, System: t.rec.System, Version: t.rec.Version, Run: t.rec.Run, Began: time.Now(), Machine: t.rec.Machine, Scale: t.rec.Scale,
+	}
+}

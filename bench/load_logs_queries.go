@@ -1,0 +1,215 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/shaledb/shale/bench/proc"
+	"github.com/shaledb/shale/bench/result"
+	"github.com/shaledb/shale/bench/system"
+	loadgen "github.com/shaledb/shale/internal/load"
+)
+
+// logQuery is a named query of lines, in both languages.
+type logQuery struct {
+	name, logql, logsql string
+}
+
+// logQueries returns the queries over a load that has reported its needles.
+func logQueries(needles []loadgen.Needle) ([]logQuery, error) {
+	if len(needles) != 3 || len(needles[0].Apps) == 0 {
+		return nil, errors.New("the load has no needles to search for")
+	}
+	rare, code, absent, app := needles[0].Text, needles[1].Text, needles[2].Text, needles[0].Apps[0]
+	all, one := `{cluster="load-1"}`, fmt.Sprintf(`{cluster="load-1",app=%q}`, app)
+	const lazy = `lock in time.*"status":50[0-9].*"duration_ms":[0-9]{3}[.]`
+	return []logQuery{
+		{"newest 100 of all", all, all},
+		{"newest 100 of one app", one, one},
+		{"needle, all", all + fmt.Sprintf(" |= %q", rare), all + fmt.Sprintf(" %q", rare)},
+		{"needle, one app", one + fmt.Sprintf(" |= %q", rare), one + fmt.Sprintf(" %q", rare)},
+		{"needle that is not there", all + fmt.Sprintf(" |= %q", absent), all + fmt.Sprintf(" %q", absent)},
+		{"regex, 100 hits", all + " |~ `" + lazy + "`", all + " ~`" + lazy + "`"},
+		{"regex, 23 hits", all + fmt.Sprintf(" |~ %q", code), all + fmt.Sprintf(" ~%q", code)},
+		{"json, status >= 500, newest 100", `{cluster="load-1",format="json"} | json | status >= 500`, `{cluster="load-1",format="json"} | unpack_json fields (status) | filter status:>=500`},
+	}, nil
+}
+
+// path is where a system is asked for the newest 100 lines.
+func (q *logQuery) path(kind system.Kind, from, to time.Time) string {
+	form := url.Values{
+		"query": {q.logql}, "start": {strconv.FormatInt(from.UnixNano(), 10)}, "end": {strconv.FormatInt(to.UnixNano(), 10)}, "limit": {"100"},
+		"direction": {"backward"},
+	}
+	if kind == system.VictoriaLogs {
+		form.Set("query", q.logsql)
+		form.Del("direction")
+		return "/select/logsql/query?" + form.Encode()
+	}
+	return "/loki/api/v1/query_range?" + form.Encode()
+}
+
+// logsQueries asks queries of lines that have been merged and put away.
+func logsQueries(ctx context.Context, t *trial) error {
+	start := time.Now().Add(-logsSpan - logsAgo).Truncate(time.Minute)
+	end := start.Add(logsSpan)
+	report, err := t.ingestLogs(ctx, func(srv *system.Server) []string { return t.logs(srv, t.LogsGB, start, logsSpan) })
+	if err != nil {
+		return err
+	}
+	list, err := logQueries(report.Needles)
+	if err != nil {
+		return err
+	}
+	for _, q := range list {
+		rec := t.aside(logQueryLoad(q.name))
+		if err := t.askCold(ctx, q.path(t.sys.Kind, start, end), &rec); err != nil {
+			rec.Error = err.Error()
+		}
+		t.extra = append(t.extra, rec)
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func logQueryLoad(name string) string { return "log-query/" + name }
+
+// askCold asks after a restart with an empty page cache, notes what that has read, and asks again and again.
+func (t *trial) askCold(ctx context.Context, path string, rec *result.Record) error {
+	if err := proc.DropPageCache(t.dir); err != nil {
+		rec.Note("the page cache is not empty: %v", err)
+	}
+	return t.with(ctx, logsMemory, func(srv *system.Server) error {
+		before, err := t.bucketCounters(ctx, srv)
+		if err != nil {
+			return err
+		}
+		cold, answer, err := timed(ctx, srv, path)
+		if err != nil {
+			return err
+		}
+		after, err := t.bucketCounters(ctx, srv)
+		if err != nil {
+			return err
+		}
+		rec.Set("cold-s", cold)
+		if t.sys.Kind == system.Shale {
+			rec.Set("bucket-requests", after[0]-before[0])
+		}
+		noteAnswer(rec, t.sys.Kind, answer)
+		used, err := srv.Usage()
+		if err != nil {
+			return err
+		}
+		var took []float64
+		for began := time.Now(); len(took) < t.Queries && (len(took) < 3 || time.Since(began) < askPatience); {
+			seconds, _, err := timed(ctx, srv, path)
+			if err != nil {
+				return err
+			}
+			took = append(took, seconds)
+		}
+		u, err := srv.Usage()
+		if err != nil {
+			return err
+		}
+		rec.Set("p50-s", result.Quantile(took, 0.5))
+		rec.Set("cpu-s", (u.CPU-used.CPU)/float64(len(took)))
+		rec.Set("rss-B", float64(u.RSS))
+		return nil
+	})
+}
+
+// noteAnswer counts the lines of an answer, and takes from its statistics what was read for them.
+func noteAnswer(rec *result.Record, kind system.Kind, answer []byte) {
+	if kind == system.VictoriaLogs {
+		rec.Set("result-lines", float64(bytes.Count(answer, []byte{'\n'})))
+		return
+	}
+	var a struct {
+		Data struct {
+			Result []struct {
+				Values []json.RawMessage `json:"values"`
+			} `json:"result"`
+			Stats struct {
+				Summary struct {
+					Bytes float64 `json:"totalBytesProcessed"`
+				} `json:"summary"`
+				Querier struct {
+					Store struct {
+						Downloaded float64 `json:"totalChunksDownloaded"`
+					} `json:"store"`
+				} `json:"querier"`
+				Index struct {
+					Total float64 `json:"totalChunks"`
+					Left  float64 `json:"postFilterChunks"`
+				} `json:"index"`
+			} `json:"stats"`
+		} `json:"data"`
+	}
+	if err := json.Unmarshal(answer, &a); err != nil {
+		rec.Note("the answer makes no sense: %v", err)
+		return
+	}
+	lines := 0
+	for _, r := range a.Data.Result {
+		lines += len(r.Values)
+	}
+	s := &a.Data.Stats
+	rec.Set("result-lines", float64(lines))
+	rec.Set("scanned-B", s.Summary.Bytes)
+	if kind == system.Shale { // of Loki they count whole chunks
+		rec.Set("pages-read", s.Querier.Store.Downloaded)
+		rec.Set("pages-skipped", s.Index.Total-s.Index.Left)
+	}
+}
+
+// logQueryReport makes a table of the queries.
+func logQueryReport(records []result.Record) string {
+	var names []string
+	for _, g := range result.Groups(records) {
+		if name, ok := strings.CutPrefix(g.Load, logQueryLoad("")); ok && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return asideReport(records, "query", names, logQueryLoad,
+		[]string{"result-lines", "cold-s", "p50-s", "cpu-s", "rss-B", "scanned-B", "pages-read", "pages-skipped", "bucket-requests"})
+}
+
+// asideReport makes a table of records that stand beside those of a load: a line for each name and system.
+func asideReport(records []result.Record, what string, names []string, load func(string) string, columns []string) string {
+	var sb strings.Builder
+	fmt.Fprintf(&sb, "| %s | system |", what)
+	for _, c := range columns {
+		fmt.Fprintf(&sb, " %s |", result.Title(c))
+	}
+	sb.WriteString("\n|---|---|" + strings.Repeat("---|", len(columns)) + "\n")
+	var all []*result.Group
+	for _, name := range names {
+		for _, g := range groupsOf(records, load(name)) {
+			all = append(all, g)
+			fmt.Fprintf(&sb, "| %s | %s |", name, g.System)
+			for _, c := range columns {
+				fmt.Fprintf(&sb, " %s |", result.Cell(c, g.Stat(c)))
+			}
+			sb.WriteString("\n")
+		}
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	if remarks := result.Remarks(all); remarks != "" {
+		sb.WriteString("\n" + remarks)
+	}
+	return sb.String()
+}
