@@ -18,9 +18,9 @@ func (h *Head) Resolve(b *model.Batch, dst []uint32) ([]uint32, error) {
 	if err != nil {
 		return dst, err
 	}
-	if need := batchBytes(b); need > h.o.RowBytes {
-		return dst, fmt.Errorf("%w: the rows of the request take %d bytes and the whole row buffer has %d; send smaller requests, or give Shale more memory",
-			model.ErrInvalid, need, h.o.RowBytes)
+	if need, most := batchLoad(b), h.o.mostLoad(); need > most {
+		return dst, fmt.Errorf("%w: the rows of the request take %d bytes while they are sorted and the whole row buffer has %d; send smaller requests, or give Shale more memory",
+			model.ErrInvalid, need, most)
 	}
 	l := h.lookups.Get().(*lookup)
 	defer h.lookups.Put(l)

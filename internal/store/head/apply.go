@@ -11,7 +11,7 @@ import (
 // room, it does not wait, and the caller flushes when [Head.HalfFull] says so.
 func (h *Head) Apply(seq uint64, b *model.Batch) {
 	tenant := h.tenants.must(b.Tenant)
-	need := batchBytes(b)
+	need := batchLoad(b)
 	h.mu.Lock()
 	for h.flushes && !h.shut && h.fullLocked(need) {
 		h.wake()
@@ -22,10 +22,11 @@ func (h *Head) Apply(seq uint64, b *model.Batch) {
 		return
 	}
 	noRoomFor := h.addLabelsLocked(tenant, b)
-	before := h.active.bytes
+	before, blobs := h.active.bytes, h.active.blobBytes
 	h.active.apply(seq, b)
 	h.applied = seq
 	h.rowBytes += h.active.bytes - before
+	h.blobBytes += h.active.blobBytes - blobs
 	if h.halfFullLocked() {
 		h.wake()
 	}
@@ -72,10 +73,10 @@ func (h *Head) retireStale(tenant uint16, b *model.Batch) {
 	}
 }
 
-// fullLocked reports whether so many bytes of rows have to wait for a flush. Rows that are larger than what there is get
+// fullLocked reports whether rows of such a load have to wait for a flush. Rows that are larger than what there is get
 // in when nothing else is buffered: Resolve has refused them unless the limit was another one then.
 func (h *Head) fullLocked(rows int64) bool {
-	return h.lblBytes > h.o.LabelBytes || h.rowBytes+rows > h.o.RowBytes && h.bufferedLocked()
+	return h.lblBytes > h.o.LabelBytes || load(h.rowBytes, h.blobBytes)+rows > h.o.mostLoad() && h.bufferedLocked()
 }
 
 // bufferedLocked reports whether a flush would free memory of rows.
@@ -91,7 +92,7 @@ func (h *Head) HalfFull() bool {
 }
 
 func (h *Head) halfFullLocked() bool {
-	return h.rowBytes > h.o.RowBytes/2 && h.bufferedLocked() || h.lblBytes > h.o.LabelBytes/2
+	return load(h.rowBytes, h.blobBytes) > h.o.mostLoad()/2 && h.bufferedLocked() || h.lblBytes > h.o.LabelBytes/2
 }
 
 // wake asks for a flush before its time.

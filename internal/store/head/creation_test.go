@@ -171,19 +171,34 @@ func TestResolveRefuses(t *testing.T) {
 		b.EndSeries(series(1).Key(testSeed, model.Metrics))
 		return b
 	}
+	line := func(signal model.Signal, blob []byte, kind model.Kind, start int64) *model.Batch {
+		b := &model.Batch{Tenant: "a", Signal: signal}
+		b.Text.AppendBlob(r.now, kind, blob, start)
+		b.EndSeries(series(1).Key(testSeed, signal))
+		return b
+	}
+	text := model.AppendLine(nil, &model.Line{Text: []byte("\x00 any bytes \xff"), Metadata: model.LabelsOf("a", "b")})
 	good := model.AppendHistogram(nil, &model.Histogram{PositiveSpans: []model.HistogramSpan{{Length: 1}}, Positive: []uint64{1}})
 	for name, c := range map[string]struct {
 		b    *model.Batch
 		want string
 	}{
-		"good":          {histogram(good), ""},
-		"many rows":     {r.batchOf("a", 0, 4000, r.now, 1), "row buffer"},
-		"many bytes":    {histogram(make([]byte, 100_000)), "row buffer"},
-		"no histogram":  {histogram([]byte("abc")), "histogram"},
-		"wrong spans":   {histogram(model.AppendHistogram(nil, &model.Histogram{Positive: []uint64{1}})), "spans"},
-		"no exemplar":   {exemplar([]byte("short"), 0), "exemplar"},
-		"good exemplar": {exemplar(model.AppendExemplar(nil, new(model.Exemplar)), 0), ""},
-		"with a start":  {exemplar(model.AppendExemplar(nil, new(model.Exemplar)), 5), "start"},
+		"good":                 {histogram(good), ""},
+		"many rows":            {r.batchOf("a", 0, 4000, r.now, 1), "row buffer"},
+		"many bytes":           {histogram(make([]byte, 200_000)), "row buffer"},
+		"no histogram":         {histogram([]byte("abc")), "histogram"},
+		"wrong spans":          {histogram(model.AppendHistogram(nil, &model.Histogram{Positive: []uint64{1}})), "spans"},
+		"no exemplar":          {exemplar([]byte("short"), 0), "exemplar"},
+		"good exemplar":        {exemplar(model.AppendExemplar(nil, new(model.Exemplar)), 0), ""},
+		"with a start":         {exemplar(model.AppendExemplar(nil, new(model.Exemplar)), 5), "start"},
+		"line":                 {line(model.Logs, text, model.KindText, 0), ""},
+		"line of a metric":     {line(model.Metrics, text, model.KindText, 0), "metrics"},
+		"line with a start":    {line(model.Logs, text, model.KindText, 1), "start"},
+		"line that is cut":     {line(model.Logs, text[:5], model.KindText, 0), "cut short"},
+		"no metadata":          {line(model.Logs, append(text, 'x'), model.KindText, 0), "metadata"},
+		"exemplar for a line":  {line(model.Logs, text, model.KindExemplar, 0), "kind"},
+		"long line":            {line(model.Logs, make([]byte, 150_000), model.KindText, 0), "metadata"},
+		"line beyond the room": {line(model.Logs, make([]byte, 200_000), model.KindText, 0), "row buffer"},
 	} {
 		_, err := r.head.Resolve(c.b, nil)
 		if (err != nil) != (c.want != "") || err != nil && (!errors.Is(err, model.ErrInvalid) || !strings.Contains(err.Error(), c.want)) {

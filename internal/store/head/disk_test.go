@@ -161,7 +161,7 @@ func TestFullDiskInTheBackground(t *testing.T) {
 	waitFor(t, "a full buffer", func() bool {
 		r.head.mu.Lock()
 		defer r.head.mu.Unlock()
-		return r.head.fullLocked(each * rowBytes)
+		return r.head.fullLocked(load(each*rowBytes, 0))
 	})
 	select {
 	case <-applied:

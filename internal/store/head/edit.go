@@ -85,6 +85,7 @@ func (h *Head) commit(ctx context.Context, e edit) error {
 	}
 	for _, r := range e.flushed {
 		h.rowBytes -= r.bytes
+		h.blobBytes -= r.blobBytes
 	}
 	for _, r := range e.flushedLabels {
 		h.lblBytes -= r.bytes

@@ -44,6 +44,7 @@ type Head struct {
 	parts     []*localPart         // in the order of the manifest: of each group, oldest first
 	applied   uint64               // the last sequence number that has been applied
 	rowBytes  int64                // of active and runs
+	blobBytes int64                // of these, those of blobs
 	lblBytes  int64                // of fresh and labelRuns
 	flushes   bool                 // somebody flushes, so Apply may wait for room
 	shut      bool

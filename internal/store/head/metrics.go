@@ -31,7 +31,8 @@ func newMetrics(reg prometheus.Registerer, h *Head) *metrics {
 	gauge("shale_head_known_bytes", "Memory of the known set.", func() float64 { return float64(h.known.bytes()) })
 	gauge("shale_head_tenants", "Tenants seen since the start or found in parts.", func() float64 { return float64(h.tenants.count()) })
 	gauge("shale_head_row_buffer_bytes", "Memory of rows that are in no part yet.", locked(func() int64 { return h.rowBytes }))
-	gauge("shale_head_row_buffer_limit_bytes", "Memory that such rows may take; beyond it senders wait.", func() float64 { return float64(h.o.RowBytes) })
+	gauge("shale_head_row_buffer_limit_bytes", "Memory that such rows may take; beyond it senders wait. Lines and histograms may take twice as much, since sorting does not copy them.",
+		func() float64 { return float64(h.o.RowBytes) })
 	gauge("shale_head_label_buffer_bytes", "Memory of label sets that are in no part yet.", locked(func() int64 { return h.lblBytes }))
 	gauge("shale_head_label_buffer_limit_bytes", "Memory that such label sets may take; beyond it senders wait.", func() float64 { return float64(h.o.LabelBytes) })
 	gauge("shale_head_metadata_families", "Metric families that senders have described.", func() float64 { n, _ := h.about.usage(); return float64(n) })

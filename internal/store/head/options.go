@@ -21,7 +21,8 @@ type Options struct {
 	Node string
 
 	// KnownBytes bounds the known set, RowBytes the rows that are in no part yet, LabelBytes the label sets that are in no
-	// part yet (64 MiB each).
+	// part yet (64 MiB each). Rows take as much again while they are being sorted, but for lines and histograms, of which there
+	// may be twice as many bytes.
 	KnownBytes, RowBytes, LabelBytes int64
 	// MaxTenants bounds the tenants (65,535, which is also the most there can be).
 	MaxTenants int

@@ -71,15 +71,22 @@ type rowBuffer struct {
 	blobs blobBuffer
 	spans map[owner][]span
 	rows  int
-	// bytes is all memory of the buffer, also that which is not in use yet.
-	bytes        int64
-	seqLo, seqHi uint64
+	// bytes is all memory of the buffer, also that which is not in use yet; blobBytes is that of the blobs among it.
+	bytes, blobBytes int64
+	seqLo, seqHi     uint64
 }
 
 func newRowBuffer() *rowBuffer { return &rowBuffer{spans: make(map[owner][]span)} }
 
-// batchBytes is what the rows of a batch may cost in a buffer.
-func batchBytes(b *model.Batch) (n int64) {
+// load is what counts against the limit of buffered rows: columns are copied while they are being sorted, blobs never are.
+func load(bytes, blobBytes int64) int64 { return 2*bytes - blobBytes }
+
+// mostLoad is that limit: RowBytes, and as much again for sorting.
+func (o *Options) mostLoad() int64 { return 2 * o.RowBytes }
+
+// batchLoad is what the rows of a batch may take of it.
+func batchLoad(b *model.Batch) int64 {
+	var n, blobs int64
 	for _, f := range model.Families() {
 		c := b.Columns(f)
 		n += int64(c.Len()) * rowBytes
@@ -87,10 +94,11 @@ func batchBytes(b *model.Batch) (n int64) {
 			n += int64(c.Len()) * startBytes
 		}
 		if len(c.Kinds) > 0 {
-			n += int64(c.Len())*kindBytes + int64(len(c.Bytes))
+			n += int64(c.Len()) * kindBytes
+			blobs += int64(len(c.Bytes))
 		}
 	}
-	return n
+	return load(n+blobs, blobs)
 }
 
 // apply appends the rows of a batch. Batches come in the order of seq.
@@ -159,6 +167,7 @@ func (rb *rowBuffer) addBlob(kind model.Kind, blob []byte) (ref uint64) {
 	c.kinds = append(c.kinds, kind)
 	ref, grown := rb.blobs.add(blob)
 	rb.bytes += grown
+	rb.blobBytes += grown
 	return ref
 }
 
@@ -181,7 +190,8 @@ func (rb *rowBuffer) addStart(start int64) {
 func (rb *rowBuffer) seal() (runs []*run, next *rowBuffer) {
 	next = newRowBuffer()
 	next.blobs = rb.blobs.rest()
-	next.bytes = int64(next.blobs.left())
+	next.blobBytes = int64(next.blobs.left())
+	next.bytes = next.blobBytes
 	if rb.chunk != nil {
 		next.chunk = rb.chunk.rest()
 		next.bytes += next.chunk.bytes()
@@ -202,15 +212,10 @@ func (rb *rowBuffer) seal() (runs []*run, next *rowBuffer) {
 			r.rows += int(s.to - s.from)
 		}
 	}
-	left := rb.bytes - next.bytes
-	for i, r := range runs {
-		r.bytes = left * int64(r.rows) / int64(rb.rows)
-		if i == len(runs)-1 {
-			r.bytes = left
-		} else {
-			left -= r.bytes
-			rb.rows -= r.rows
-		}
+	left, blobs := rb.bytes-next.bytes, rb.blobBytes-next.blobBytes
+	for _, r := range runs {
+		r.bytes, r.blobBytes = left*int64(r.rows)/int64(rb.rows), blobs*int64(r.rows)/int64(rb.rows)
+		left, blobs, rb.rows = left-r.bytes, blobs-r.blobBytes, rb.rows-r.rows
 	}
 	return runs, next
 }

@@ -15,9 +15,10 @@ import (
 type run struct {
 	signal       model.Signal
 	seqLo, seqHi uint64
-	rows, blocks int   // blocks of blobs; some are counted twice
-	bytes        int64 // guarded by Head.mu
-	flushing     bool  // guarded by Head.mu: it may not be combined any more
+	rows, blocks int // blocks of blobs; some are counted twice
+	// Guarded by Head.mu:
+	bytes, blobBytes int64
+	flushing         bool // it may not be combined any more
 
 	once    sync.Once
 	from    []*run                  // what it was combined from; until sorted
@@ -64,7 +65,7 @@ func mayCombine(older, newer *run) bool {
 func combine(older, newer *run) *run {
 	return &run{
 		signal: older.signal, seqLo: older.seqLo, seqHi: newer.seqHi,
-		rows: older.rows + newer.rows, blocks: older.blocks + newer.blocks, bytes: older.bytes + newer.bytes,
+		rows: older.rows + newer.rows, blocks: older.blocks + newer.blocks, bytes: older.bytes + newer.bytes, blobBytes: older.blobBytes + newer.blobBytes,
 		from: []*run{older, newer},
 	}
 }

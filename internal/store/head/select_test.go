@@ -125,7 +125,7 @@ func TestLargeBlobs(t *testing.T) {
 		}
 		r.label(b, 0)
 		r.apply(b)
-		if got := r.metric("shale_head_row_buffer_bytes"); got > limit+chunkRows*(rowBytes+kindBytes)+blobBlockBytes {
+		if got := r.metric("shale_head_row_buffer_bytes"); got > 2*limit+chunkRows*(rowBytes+kindBytes)+blobBlockBytes {
 			t.Fatalf("%v bytes are buffered, and %d are allowed", got, limit)
 		}
 	}
