@@ -66,7 +66,7 @@ func (j *judge) ask(c linetest.Case) (them linetest.Outcome, why string) {
 		j.right++
 		return them, ""
 	}
-	if why = linetest.Known(c, them, us); why != "" {
+	if why = linetest.Known(c, them, us, lokiSays); why != "" {
 		j.reasons[why]++
 		return them, why
 	}

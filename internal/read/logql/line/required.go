@@ -47,8 +47,14 @@ func newClause(set []foldable) clause {
 		}
 		c = append(c, n)
 	}
+	if len(c) > maxSingle && c.weight() == 1 {
+		return nil
+	}
 	return c
 }
+
+// maxSingle is from how many characters on it says nothing that a line has one of them: a digit, say.
+const maxSingle = 4
 
 // required finds clauses that hold for each line that an expression matches anywhere. It may find none.
 func required(re *syntax.Regexp) []clause {

@@ -28,8 +28,8 @@ func (g *Generator) Case() Case {
 	if g.r.IntN(4) == 0 {
 		c.Metadata = nil
 		for _, n := range []string{"a", "b", "level", "status", "x"} {
-			if g.r.IntN(3) == 0 {
-				c.Metadata = append(c.Metadata, n, g.value())
+			if v := g.value(); v != "" && g.r.IntN(3) == 0 {
+				c.Metadata = append(c.Metadata, n, v)
 			}
 		}
 	}
