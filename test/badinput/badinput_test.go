@@ -71,6 +71,7 @@ func TestBadInput(t *testing.T) {
 	}
 	main, others := servers[0], servers[1:]
 	main.prepare(t)
+	main.prepareLines(t)
 	tryAll := func(groups ...group) {
 		for _, g := range groups {
 			table.begin(g.title)
@@ -92,7 +93,7 @@ func TestBadInput(t *testing.T) {
 	}
 	// Histograms come behind the queries: one that is taken and cannot be read would fail all that select it.
 	tryAll(remoteWrite(), remoteWrite2(), exemplars(), metadataTexts(), compression(), query(), endpoints(), remoteRead(),
-		histograms(), admin(), connectionAttacks())
+		loki(), histograms(), admin(), connectionAttacks())
 	main.stop(t)
 	for _, g := range []group{commandLine(bin), folders(bin, t.TempDir())} {
 		table.begin(g.title)
@@ -158,7 +159,7 @@ func sum(moved map[string]int, prefix string) (n int) {
 }
 
 var interesting = regexp.MustCompile(`^shale_(write_(discarded|refused)|graphite_(bad_lines|lines|pickles|lost_pickles|received_points|dropped_points|connections_refused)|` +
-	`promwrite_(requests|received_samples|received_exemplars|ignored)|api_prom_(requests|refused))[a-z_]*_total`)
+	`promwrite_(requests|received_samples|received_exemplars|ignored)|api_(prom|loki)_(requests|refused))[a-z_]*_total`)
 
 // moved returns by how much the counters that matter grew. Names lose what all have.
 func moved(before, after map[string]float64) map[string]int {
