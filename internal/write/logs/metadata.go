@@ -42,9 +42,10 @@ func (m *Metadata) ResetTo(base *Metadata) {
 }
 
 // What of a line's metadata is looked at in any case. Beyond that it is only counted: the line is going to be left out.
+// With a line of 768 KiB it is less than the megabyte that a stored value may have.
 const (
-	mostMetadataBytes   = 1 << 20
-	mostMetadataEntries = 1 << 14
+	mostMetadataBytes   = 128 << 10
+	mostMetadataEntries = 1 << 10
 )
 
 // Full reports whether there is so much that the line is going to be left out.

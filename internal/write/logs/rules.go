@@ -6,7 +6,8 @@ type Rules struct {
 	MaxLineBytes int
 	// MaxLabels, MaxNameBytes and MaxValueBytes bound the labels of one stream. A service_name is not counted.
 	MaxLabels, MaxNameBytes, MaxValueBytes int
-	// MaxMetadataBytes and MaxMetadataEntries bound the structured metadata of one line.
+	// MaxMetadataBytes and MaxMetadataEntries bound the structured metadata of one line, which may be 128 KiB and 1,024 at
+	// most.
 	MaxMetadataBytes, MaxMetadataEntries int
 	// ServiceNames are the labels of which the first one that a stream has becomes its service_name, if it has none; without
 	// any of them it is unknown_service. Empty: streams stay as they are.
