@@ -31,7 +31,7 @@ func newPromEngine(c config.Config, registry *prometheus.Registry, log *slog.Log
 }
 
 // promOptions puts the Prometheus API before an open store.
-func promOptions(c config.Config, e *Engine, engine promql.QueryEngine, registry *prometheus.Registry, log *slog.Logger) prom.Options {
+func promOptions(c config.Config, e *Engine, engine promql.QueryEngine, t turns, registry *prometheus.Registry, log *slog.Logger) prom.Options {
 	queryable := func(tenant string, q *model.Quota, cost *model.Cost) *shalepromql.Queryable {
 		return &shalepromql.Queryable{Read: e.Querier(), Tenant: tenant, Quota: q, Cost: cost}
 	}
@@ -52,9 +52,10 @@ func promOptions(c config.Config, e *Engine, engine promql.QueryEngine, registry
 		Config:  func() string { return c.YAML(nil) },
 		Runtime: func() prom.RuntimeInfo { return runtimeInfo(&c, started) },
 		Limits: prom.Limits{
-			MaxSeries: c.Query.MaxSeries, MaxSamples: c.Query.MaxSamples, MaxBytes: c.QueryBytes, PoolBytes: splitMemory(c.MemoryBytes).queries,
-			MaxConcurrent: c.Query.Concurrency, Timeout: time.Duration(c.Query.Timeout),
+			MaxSeries: c.Query.MaxSeries, MaxSamples: c.Query.MaxSamples, MaxBytes: c.QueryBytes,
+			Timeout: time.Duration(c.Query.Timeout),
 		},
+		Slots: t.slots, Pool: t.pool,
 		Version:    prom.Version{Version: c.Version, Revision: c.Commit, GoVersion: runtime.Version()},
 		Registerer: registry, Logger: log,
 	}

@@ -109,6 +109,7 @@ func engineOptions(c config.Config, registry *prometheus.Registry, log *slog.Log
 			MaxLabels: c.Limits.Labels, MaxNameBytes: int(c.Limits.NameBytes), MaxValueBytes: int(c.Limits.ValueBytes),
 			MaxBuckets: c.Limits.Buckets,
 			MaxAge:     time.Duration(c.OldestAge()), MaxFuture: time.Duration(c.MaxFuture),
+			TenantLines: float64(c.Limits.TenantLines), TenantLineBytes: float64(c.Limits.TenantText),
 		},
 	}, d, nil
 }

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/net/netutil"
 
 	"github.com/shaledb/shale/internal/api/admin"
+	"github.com/shaledb/shale/internal/api/loki"
 	"github.com/shaledb/shale/internal/api/prom"
 	"github.com/shaledb/shale/internal/config"
 	"github.com/shaledb/shale/internal/model"
@@ -37,6 +38,7 @@ type listener struct {
 	mux    atomic.Pointer[http.ServeMux]
 	admin  *admin.API
 	engine *promql.Engine
+	logs   *loki.Handler
 }
 
 // endpoints is what the page at / lists.
@@ -47,6 +49,10 @@ func endpoints() []admin.Endpoint {
 		{Method: "GET", Path: "/api/v1/series", Text: "series of selectors (labels, label/<name>/values, metadata likewise)"},
 		{Method: "POST", Path: "/api/v1/read", Text: "Prometheus remote read"},
 		{Method: "GET", Path: "/federate", Text: "the newest samples of selectors, to be scraped"},
+		{Method: "POST", Path: "/loki/api/v1/push", Text: "log lines, as agents push them to Loki"},
+		{Method: "POST", Path: "/otlp/v1/logs", Text: "log records of OpenTelemetry (/otlp/v1/metrics: metrics)"},
+		{Method: "GET", Path: "/loki/api/v1/query_range", Text: "LogQL: log lines (tail: as they come)"},
+		{Method: "GET", Path: "/loki/api/v1/labels", Text: "labels of log streams (label/<name>/values, series, index/stats likewise)"},
 		{Method: "GET", Path: "/api/v1/format_query", Text: "an expression in its standard form (parse_query: as a tree)"},
 		{Method: "GET", Path: "/api/v1/status/buildinfo", Text: "what this program is (runtimeinfo, flags, config, tsdb likewise)"},
 	}
@@ -61,7 +67,7 @@ func listen(c config.Config, registry *prometheus.Registry, log *slog.Logger, re
 	mux := http.NewServeMux()
 	h.admin = admin.New(admin.Options{Version: c.Version, Gatherer: registry, Ready: ready, Endpoints: endpoints()})
 	h.admin.Routes(mux)
-	for _, path := range []string{"/api/", "/federate"} {
+	for _, path := range []string{"/api/", "/loki/", "/otlp/", "/federate"} {
 		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Retry-After", "2")
 			http.Error(w, "starting: the journal is being replayed", http.StatusServiceUnavailable)
@@ -108,8 +114,12 @@ func (s *servers) mount(c config.Config, e *Engine, registry *prometheus.Registr
 	mux := http.NewServeMux()
 	s.http.admin.Routes(mux)
 	mux.Handle(promwrite.Path, promwrite.New(e.Path(), registry))
+	t := newTurns(c)
 	s.http.engine = newPromEngine(c, registry, log)
-	prom.New(promOptions(c, e, s.http.engine, registry, log)).Routes(mux)
+	prom.New(promOptions(c, e, s.http.engine, t, registry, log)).Routes(mux)
+	receive(c, e, mux, registry)
+	s.http.logs = loki.New(lokiOptions(c, e, t, registry, log))
+	s.http.logs.Routes(mux)
 	s.http.mux.Store(mux)
 	if c.GraphiteListen == "" && c.GraphitePickleListen == "" {
 		return nil
@@ -138,6 +148,8 @@ func (s *servers) drain() error {
 		errs = append(errs, s.graphite.Close())
 		s.graphite = nil
 	}
+	// The server does not know of connections that follow lines.
+	errs = append(errs, s.http.closeLogs())
 	if err := s.http.server.Shutdown(ctx); err != nil {
 		// Whoever is still being served has had the time. The store must not wait for them.
 		errs = append(errs, err, s.http.server.Close())
@@ -151,7 +163,7 @@ func (s *servers) close() error {
 	if s.graphite != nil {
 		errs = append(errs, s.graphite.Close())
 	}
-	errs = append(errs, s.http.server.Close())
+	errs = append(errs, s.http.server.Close(), s.http.closeLogs())
 	if s.http.engine != nil {
 		errs = append(errs, s.http.engine.Close())
 	}

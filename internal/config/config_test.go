@@ -143,7 +143,7 @@ func TestEverySettingIsDocumentedAndUnique(t *testing.T) {
 		}
 		seen[s.Name], seen[s.Env] = true, true
 	}
-	for _, r := range rules() {
+	for _, r := range append(rules(), limitRules()...) {
 		if !seen[r.setting] {
 			t.Errorf("a rule judges %q, which is no setting", r.setting)
 		}

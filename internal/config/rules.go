@@ -24,16 +24,9 @@ type rule struct {
 	check   func(c *Config) error
 }
 
-// rules returns what values must keep beyond being readable. Each judges one setting.
+// rules returns what values must keep beyond being readable, but for the limits that are plain numbers. Each judges one
+// setting.
 func rules() []rule {
-	atLeast := func(value func(c *Config) int64, least int64) func(c *Config) error {
-		return func(c *Config) error {
-			if n := value(c); n < least {
-				return fmt.Errorf("%d is too small; the least is %d", n, least)
-			}
-			return nil
-		}
-	}
 	return []rule{
 		{"data-dir", func(c *Config) error { return notEmpty(c.DataDir) }},
 		{"http-listen", func(c *Config) error { return hostPort(c.HTTPListen) }},
@@ -64,23 +57,6 @@ func rules() []rule {
 			}
 			return nil
 		}},
-		{"limits.labels", between(func(c *Config) int64 { return int64(c.Limits.Labels) }, 1, 1024)},
-		{"limits.label-name-bytes", between(func(c *Config) int64 { return int64(c.Limits.NameBytes) }, 16, 1<<16-1)},
-		{"limits.label-value-bytes", between(func(c *Config) int64 { return int64(c.Limits.ValueBytes) }, 16, 1<<16-1)},
-		{"limits.histogram-buckets", between(func(c *Config) int64 { return int64(c.Limits.Buckets) }, 1, 1<<14)},
-		{"limits.new-series", atLeast(func(c *Config) int64 { return c.Limits.NewSeries }, 0)},
-		{"limits.tenant-new-series", atLeast(func(c *Config) int64 { return c.Limits.TenantNew }, 0)},
-		{"limits.metadata-families", atLeast(func(c *Config) int64 { return int64(c.Limits.Families) }, 1)},
-		{"limits.metadata-tenant-bytes", atLeast(func(c *Config) int64 { return int64(c.Limits.FamilyBytes) }, 1<<10)},
-		{"limits.metadata-bytes", atLeast(func(c *Config) int64 { return int64(c.Limits.AboutBytes) }, 1<<10)},
-		// A stored value has at most 1 MiB, and a line is one with its metadata.
-		{"limits.line-bytes", between(func(c *Config) int64 { return int64(c.Limits.LineBytes) }, 1<<10, 768<<10)},
-		{"limits.line-metadata-bytes", between(func(c *Config) int64 { return int64(c.Limits.MetaBytes) }, 0, 128<<10)},
-		{"limits.line-metadata-entries", between(func(c *Config) int64 { return int64(c.Limits.MetaEntries) }, 0, 1024)},
-		{"limits.tenant-lines", atLeast(func(c *Config) int64 { return c.Limits.TenantLines }, 0)},
-		{"limits.tenant-line-bytes", atLeast(func(c *Config) int64 { return int64(c.Limits.TenantText) }, 0)},
-		{"limits.tenants", between(func(c *Config) int64 { return int64(c.Limits.Tenants) }, 1, 1<<16-1)},
-		{"limits.connections", atLeast(func(c *Config) int64 { return int64(c.Limits.Connections) }, 1)},
 		{"query.max-lines", atLeast(func(c *Config) int64 { return int64(c.Query.MaxLines) }, 1)},
 		{"query.timeout", func(c *Config) error {
 			if c.Query.Timeout == 0 {
@@ -113,11 +89,43 @@ func rules() []rule {
 	}
 }
 
+// limitRules judge the limits that are plain numbers.
+func limitRules() []rule {
+	return []rule{
+		{"limits.labels", between(func(c *Config) int64 { return int64(c.Limits.Labels) }, 1, 1024)},
+		{"limits.label-name-bytes", between(func(c *Config) int64 { return int64(c.Limits.NameBytes) }, 16, 1<<16-1)},
+		{"limits.label-value-bytes", between(func(c *Config) int64 { return int64(c.Limits.ValueBytes) }, 16, 1<<16-1)},
+		{"limits.histogram-buckets", between(func(c *Config) int64 { return int64(c.Limits.Buckets) }, 1, 1<<14)},
+		{"limits.new-series", atLeast(func(c *Config) int64 { return c.Limits.NewSeries }, 0)},
+		{"limits.tenant-new-series", atLeast(func(c *Config) int64 { return c.Limits.TenantNew }, 0)},
+		{"limits.metadata-families", atLeast(func(c *Config) int64 { return int64(c.Limits.Families) }, 1)},
+		{"limits.metadata-tenant-bytes", atLeast(func(c *Config) int64 { return int64(c.Limits.FamilyBytes) }, 1<<10)},
+		{"limits.metadata-bytes", atLeast(func(c *Config) int64 { return int64(c.Limits.AboutBytes) }, 1<<10)},
+		// A stored value has at most 1 MiB, and a line is one with its metadata.
+		{"limits.line-bytes", between(func(c *Config) int64 { return int64(c.Limits.LineBytes) }, 1<<10, 768<<10)},
+		{"limits.line-metadata-bytes", between(func(c *Config) int64 { return int64(c.Limits.MetaBytes) }, 0, 128<<10)},
+		{"limits.line-metadata-entries", between(func(c *Config) int64 { return int64(c.Limits.MetaEntries) }, 0, 1024)},
+		{"limits.tenant-lines", atLeast(func(c *Config) int64 { return c.Limits.TenantLines }, 0)},
+		{"limits.tenant-line-bytes", atLeast(func(c *Config) int64 { return int64(c.Limits.TenantText) }, 0)},
+		{"limits.tenants", between(func(c *Config) int64 { return int64(c.Limits.Tenants) }, 1, 1<<16-1)},
+		{"limits.connections", atLeast(func(c *Config) int64 { return int64(c.Limits.Connections) }, 1)},
+	}
+}
+
 func (l *loader) validate() {
-	for _, r := range rules() {
+	for _, r := range append(rules(), limitRules()...) {
 		if err := r.check(&l.config); err != nil {
 			l.mistake(l.origins[r.setting], r.setting, err)
 		}
+	}
+}
+
+func atLeast(value func(c *Config) int64, least int64) func(c *Config) error {
+	return func(c *Config) error {
+		if n := value(c); n < least {
+			return fmt.Errorf("%d is too small; the least is %d", n, least)
+		}
+		return nil
 	}
 }
 
