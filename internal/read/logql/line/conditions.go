@@ -194,8 +194,12 @@ func parseBytes(s string) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	unit := strings.ToLower(strings.TrimSpace(s[digits:]))
+	unit := strings.TrimSpace(s[digits:])
 	scale, ok := bytesUnit(unit)
+	if !ok { // rarely: lower case may be of fewer bytes, or belong in the error
+		unit = strings.ToLower(unit)
+		scale, ok = bytesUnit(unit)
+	}
 	if !ok {
 		return 0, fmt.Errorf("unhandled size name: %v", unit)
 	}
@@ -205,21 +209,18 @@ func parseBytes(s string) (uint64, error) {
 	return uint64(f), nil
 }
 
+// bytesUnit returns how many bytes a unit is: k, kb, ki or kib, and so on up to e, in any case.
 func bytesUnit(unit string) (float64, bool) {
-	if unit == "" || unit == "b" {
+	if unit == "" {
 		return 1, true
 	}
-	power := strings.IndexByte("kmgtpe", unit[0]) + 1
-	if power == 0 {
-		return 0, false
+	power := strings.IndexByte("bkmgtpe", lower(unit[0]))
+	rest, base := unit[1:], 1000.0
+	if power > 0 && rest != "" && lower(rest[0]) == 'i' {
+		rest, base = rest[1:], 1024
 	}
-	base := 1000.0
-	switch unit[1:] {
-	case "", "b":
-	case "i", "ib":
-		base = 1024
-	default:
-		return 0, false
+	if power > 0 && rest != "" && lower(rest[0]) == 'b' {
+		rest = rest[1:]
 	}
-	return math.Pow(base, float64(power)), true
+	return math.Pow(base, float64(power)), power >= 0 && rest == ""
 }

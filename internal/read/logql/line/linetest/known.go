@@ -107,7 +107,7 @@ func Plain(c Case) bool {
 		case *syntax.LineFormat, *syntax.UnpackParser, *syntax.Decolorize:
 			return true
 		case *syntax.LineFilter:
-			if !plainFilter(s, []byte(c.Line)) {
+			if !PlainFilter(s, []byte(c.Line)) {
 				return false
 			}
 		}
@@ -115,7 +115,8 @@ func Plain(c Case) bool {
 	return true
 }
 
-func plainFilter(s *syntax.LineFilter, line []byte) bool {
+// PlainFilter reports whether a line passes a line filter, by the plainest means; addresses are not looked at.
+func PlainFilter(s *syntax.LineFilter, line []byte) bool {
 	some := false
 	for _, o := range s.Any {
 		switch {
