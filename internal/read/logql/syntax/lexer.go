@@ -1,6 +1,7 @@
 package syntax
 
 import (
+	"math"
 	"strings"
 	"text/scanner"
 	"time"
@@ -26,7 +27,7 @@ type lexer struct {
 }
 
 func newLexer(src string) *lexer {
-	l := &lexer{src: src, bad: len(src) + 1}
+	l := &lexer{src: src, bad: math.MaxInt}
 	for i := 0; i < len(src); {
 		r, n := utf8.DecodeRuneInString(src[i:])
 		switch {

@@ -72,6 +72,9 @@ func parse(query string, validated bool) (Expr, error) {
 	if err == nil && validated {
 		err = p.validate(e)
 	}
+	if err == nil && p.badNumber != nil {
+		err = p.badNumber
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -167,9 +170,6 @@ func (p *parser) query() (Expr, error) {
 	}
 	if p.lex.first != nil {
 		return nil, p.lex.first
-	}
-	if p.badNumber != nil {
-		return nil, p.badNumber
 	}
 	if height(e) > MaxDepth {
 		return nil, wholeError("%s", errDeep)

@@ -149,8 +149,8 @@ func TestStageError(t *testing.T) {
 
 func TestBytes(t *testing.T) {
 	for n, want := range map[uint64]string{
-		0: "0kB", 9: "9B", 10: "10B", 999: "999B", 1000: "1.0kB", 1500: "1.5kB", 1024: "1024B", 1536: "1536B", 15000: "15kB", 1000000: "1.0MB",
-		999950: "999950B", 1 << 40: "1099511627776B", 20e12: "20TB", math.MaxUint64: "18446744073709551615B",
+		0: "0kB", 9: "9B", 10: "10B", 999: "999B", 1000: "1.0kB", 1500: "1.5kB", 1024: "1KiB", 1536: "1536B", 15000: "15kB", 1000000: "1.0MB",
+		999950: "999950B", 1234000: "1234kB", 1 << 40: "1TiB", 1 << 50: "1024TiB", 20e12: "20TB", math.MaxUint64: "18446744073709551615B",
 	} {
 		if got := formatBytes(n); got != want {
 			t.Errorf("%d is %s, want %s", n, got, want)

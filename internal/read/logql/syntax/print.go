@@ -247,7 +247,8 @@ func (c *IPCondition) write(p *printer) {
 	p.str(")")
 }
 
-// formatBytes rounds to the unit, as Loki does, if the result means the same size; else it is exact.
+// formatBytes rounds to the unit, as Loki does, if the result means the same size; else it is exact, in the unit that
+// leaves the smallest number.
 func formatBytes(n uint64) string {
 	if n == 0 {
 		return "0kB" // 0B, as Loki has it, is a binary number without digits
@@ -256,7 +257,16 @@ func formatBytes(n uint64) string {
 	if got, err := parseBytes(short); err == nil && got == n {
 		return short
 	}
-	return strconv.FormatUint(n, 10) + "B"
+	number, unit := n, "B"
+	for _, u := range [...]struct {
+		name string
+		size uint64
+	}{{"kB", 1e3}, {"KiB", 1 << 10}, {"MB", 1e6}, {"MiB", 1 << 20}, {"GB", 1e9}, {"GiB", 1 << 30}, {"TB", 1e12}, {"TiB", 1 << 40}} {
+		if n%u.size == 0 {
+			number, unit = n/u.size, u.name
+		}
+	}
+	return strconv.FormatUint(number, 10) + unit
 }
 
 // roundBytes gives a size in the largest decimal unit that leaves at least 1, with one digit after the point below 10.

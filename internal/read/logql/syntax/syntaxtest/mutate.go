@@ -45,7 +45,16 @@ func Mutate(r *rand.Rand, query string) string {
 	return strings.Join(parts, "")
 }
 
+// Cut ends a query somewhere, with what may not stand there, so that most results are wrong at their end.
+func Cut(r *rand.Rand, query string) string {
+	parts := pieces.FindAllString(query, -1)
+	return strings.Join(parts[:r.IntN(len(parts)+1)], "") + " " + stray[r.IntN(len(stray))]
+}
+
 func mutateBytes(r *rand.Rand, s string) string {
+	if s == "" { // by the mutation before
+		return s
+	}
 	i := r.IntN(len(s))
 	if r.IntN(2) == 0 {
 		return s[:i] + s[i+1:]
