@@ -152,15 +152,11 @@ func beginLegacyStream(b *api.Body, l model.Labels) {
 	b.Raw(`,"entries":[`)
 }
 
-// writeLegacyEntry writes a line of the old form, which knows no structured metadata.
+// writeLegacyEntry writes a line of the old form, which knows no labels of lines.
 func writeLegacyEntry(b *api.Body, e *logql.Entry) {
 	b.Raw(`{"ts":"`)
 	b.Buf = time.Unix(0, e.Time).UTC().AppendFormat(b.Buf, time.RFC3339Nano)
 	b.Raw(`","line":`)
 	b.StrBytes(e.Line)
-	if len(e.Parsed) > 0 {
-		b.Raw(`,"parsed":`)
-		writeLabels(b, e.Parsed)
-	}
 	b.Raw("}")
 }

@@ -16,9 +16,10 @@ const statusClientClosed = 499
 
 // Loki's texts for what ends a request before its time.
 const (
-	textCanceled = "the request was cancelled by the client"
-	textTimeout  = "request timed out, decrease the duration of the request or add more label matchers (prefer exact match over regex match) to reduce the amount of data processed"
-	textLegacy   = "legacy endpoints only support streams result type"
+	textCanceled  = "the request was cancelled by the client"
+	textTimeout   = "request timed out, decrease the duration of the request or add more label matchers (prefer exact match over regex match) to reduce the amount of data processed"
+	textOnlyLines = "only log selector is supported"
+	textLegacy    = "legacy endpoints only support streams result type"
 )
 
 // apiError is an error with its status.

@@ -32,18 +32,18 @@ func (h *Handler) selector(r *request, s *logql.Selection) error {
 	if text == "" {
 		return nil
 	}
-	if err := h.checkSelector(r, text, false); err != nil {
+	if err := h.checkSelector(r, text); err != nil {
 		return err
 	}
 	s.Selectors = []string{text}
 	return nil
 }
 
-func (h *Handler) checkSelector(r *request, text string, empty bool) error {
+func (h *Handler) checkSelector(r *request, text string) error {
 	if err := r.quota.TakeBytes(treeBytes * int64(len(text))); err != nil {
 		return err
 	}
-	return h.o.Engine.CheckSelector(text, empty)
+	return h.o.Engine.CheckSelector(text, false)
 }
 
 func (h *Handler) labelNames(_ http.ResponseWriter, r *request) (*answer, error) {
@@ -83,6 +83,9 @@ func (h *Handler) strings(r *request, list func(*logql.Selection) ([]string, err
 	}}, nil
 }
 
+// isEmpty reports whether a text is the empty selector.
+func isEmpty(text string) bool { return strings.ReplaceAll(text, " ", "") == "{}" }
+
 // series answers with the label sets of the streams that satisfy any of the selectors.
 func (h *Handler) series(_ http.ResponseWriter, r *request) (*answer, error) {
 	s, err := h.selection(r)
@@ -96,11 +99,14 @@ func (h *Handler) series(_ http.ResponseWriter, r *request) (*answer, error) {
 		return nil, bad(fmt.Errorf("%d selectors; at most %d are allowed", n, maxSelectors))
 	}
 	// A single empty selector means all streams, as does none.
-	if len(texts) == 1 && strings.ReplaceAll(texts[0], " ", "") == "{}" {
+	if len(texts) == 1 && isEmpty(texts[0]) {
 		texts = nil
 	}
 	for _, text := range texts {
-		if err := h.checkSelector(r, text, true); err != nil {
+		if isEmpty(text) {
+			return nil, bad(fmt.Errorf("0 matchers in group: %s", text))
+		}
+		if err := h.checkSelector(r, text); err != nil {
 			return nil, err
 		}
 	}
@@ -129,7 +135,7 @@ func (h *Handler) indexStats(_ http.ResponseWriter, r *request) (*answer, error)
 		return nil, bad(err)
 	}
 	text := r.form.Get("query")
-	if err := h.checkSelector(r, text, false); err != nil {
+	if err := h.checkSelector(r, text); err != nil {
 		return nil, err
 	}
 	v, err := h.o.Engine.Volume(r.ctx, &logql.Selection{

@@ -1,6 +1,7 @@
 package loki
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -24,12 +25,11 @@ func (h *Handler) query(_ http.ResponseWriter, r *request) (*answer, error) {
 	if _, err := directionParam(r.form); err != nil {
 		return nil, bad(err)
 	}
-	lines, err := h.isLines(r, r.form.Get("query"))
-	if err != nil {
-		return nil, err
-	}
-	if lines {
+	switch lines, err := h.isLines(r, r.form.Get("query")); {
+	case lines: // also if its stages cannot be carried out
 		return nil, logql.ErrInstant
+	case err != nil:
+		return nil, err
 	}
 	if strings.ReplaceAll(r.form.Get("query"), " ", "") == healthQuery {
 		return &answer{write: func(b *api.Body) { writeHealth(b, r, at) }}, nil
@@ -100,5 +100,9 @@ func (h *Handler) withRegexp(r *request, text string) (string, error) {
 	if err := r.quota.TakeBytes(treeBytes * int64(len(text)+len(re))); err != nil {
 		return "", err
 	}
-	return h.o.Engine.WithRegexp(text, re)
+	text, err := h.o.Engine.WithRegexp(text, re)
+	if errors.Is(err, logql.ErrMetric) {
+		err = badText(textOnlyLines)
+	}
+	return text, err
 }

@@ -72,7 +72,7 @@ func (h *Handler) tailQuery(r *request) (*logql.TailQuery, error) {
 	case delay > maxDelayFor:
 		return nil, bad(fmt.Errorf("delay_for can't be greater than %d", maxDelayFor))
 	case !lines:
-		return nil, badText("only log selector is supported")
+		return nil, badText(textOnlyLines)
 	case limit > h.o.Limits.MaxEntries:
 		return nil, maxEntries(limit, h.o.Limits.MaxEntries)
 	}
