@@ -58,6 +58,7 @@ func hostile() map[string][2]string {
 		"classes":                    {fill(`{a=~"`, `\\pL`, `"}`), large},
 		"classes, in line":           {fill(selector+"|~`", `\pL|`, "`"), large},
 		"classes of any case":        {fill(`{a=~"(?i)`, `[A-\\x{1E943}]`, `"}`), large},
+		"classes of a usual kind":    {selector + `|regexp"` + repeat(`(?P<x>[\\w\\-\\.]+) [a-z-\\d]`, 1) + repeat(`([\\w\\-\\.]+)`, 500) + `"`, ""},
 		"a few classes":              {`{a=~"(?i)[a-zA-Z-]+\\pL*[^\\p{Greek}]"}`, ""},
 		"pattern":                    {fill(selector+"|pattern`<a>", "<", "`"), ""},
 		"pattern of captures":        {fill(selector+"|pattern`", "<a> ", "`"), "duplicate capture name"},

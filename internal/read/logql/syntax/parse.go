@@ -34,7 +34,7 @@ func ParseLog(query string) (*LogQuery, error) {
 	}
 	q, ok := e.(*LogQuery)
 	if !ok {
-		return nil, fmt.Errorf("%w", errOnlyLog)
+		return nil, errOnlyLog
 	}
 	return q, nil
 }
@@ -47,7 +47,7 @@ func ParseMatchers(selector string, loose bool) ([]*Matcher, error) {
 	}
 	q, ok := e.(*LogQuery)
 	if !ok || len(q.Stages) > 0 {
-		return nil, fmt.Errorf("%w", errOnlyMatchers)
+		return nil, errOnlyMatchers
 	}
 	return q.Matchers, nil
 }

@@ -51,11 +51,11 @@ func (e *RegexpError) Unwrap() error { return model.ErrInvalid }
 var errExpensive = &RegexpError{err: fmt.Errorf("the regular expressions of the query are too large: together they compile to more than %d instructions; repeat less (x{n}), or use fewer of them and fewer classes", MaxRegexpCost)}
 
 // costBeforeParsing bounds what parsing alone costs in time and memory, where that has nothing to do with the length of
-// the text: Unicode classes have some 1,200 boundaries, and a range that ignores case is walked rune by rune if it reaches
-// beyond ASCII, for milliseconds.
+// the text: Unicode classes have some 1,200 boundaries, and a range that ignores case is walked rune by rune, for
+// milliseconds if it reaches far beyond ASCII.
 func costBeforeParsing(pattern string) int {
 	cost := 150 * (strings.Count(pattern, `\p`) + strings.Count(pattern, `\P`))
-	if !strings.Contains(pattern, "(?") {
+	if !mayFoldCase(pattern) {
 		return cost
 	}
 	for rest := pattern; ; {
@@ -63,8 +63,23 @@ func costBeforeParsing(pattern string) int {
 		if !found || after == "" {
 			return cost
 		}
-		if after[0] == '\\' || after[0] >= 0x80 {
+		if strings.HasPrefix(after, `\x{`) || after[0] >= 0x80 {
 			cost += 1 << 14
+		}
+		rest = after
+	}
+}
+
+// mayFoldCase reports whether a flag (?i) may be in the pattern.
+func mayFoldCase(pattern string) bool {
+	for rest := pattern; ; {
+		_, after, found := strings.Cut(rest, "(?")
+		if !found {
+			return false
+		}
+		flags := after[:len(after)-len(strings.TrimLeft(after, "imsU-"))]
+		if strings.Contains(flags, "i") {
+			return true
 		}
 		rest = after
 	}

@@ -74,7 +74,7 @@ const (
 	kPow
 )
 
-// named are the tokens that have one name, which in errors stands for itself.
+// String returns what errors call the token: its text or, where there are several, the name in Loki's grammar.
 func (k kind) String() string {
 	switch k {
 	case kEOF:
