@@ -123,7 +123,7 @@ func writeEntry(b *api.Body, e *logql.Entry, categorize bool) {
 }
 
 // writeLegacyLines writes the answer to a query by the old path.
-func writeLegacyLines(b *api.Body, streams []logql.Stream, f *figures) {
+func writeLegacyLines(b *api.Body, streams []logql.Stream, flags []string, f *figures) {
 	b.Raw(`{"streams":[`)
 	for i := range streams {
 		if i > 0 {
@@ -135,7 +135,7 @@ func writeLegacyLines(b *api.Body, streams []logql.Stream, f *figures) {
 			if j > 0 {
 				b.Raw(",")
 			}
-			writeLegacyEntry(b, &s.Entries[j])
+			writeLegacyEntry(b, &s.Entries[j], categorizes(flags))
 			b.Spill()
 		}
 		b.Raw("]}")
@@ -152,11 +152,16 @@ func beginLegacyStream(b *api.Body, l model.Labels) {
 	b.Raw(`,"entries":[`)
 }
 
-// writeLegacyEntry writes a line of the old form, which knows no labels of lines.
-func writeLegacyEntry(b *api.Body, e *logql.Entry) {
+// writeLegacyEntry writes a line of the old form, which knows no structured metadata, with the labels that stages made if parsed is
+// set.
+func writeLegacyEntry(b *api.Body, e *logql.Entry, parsed bool) {
 	b.Raw(`{"ts":"`)
 	b.Buf = time.Unix(0, e.Time).UTC().AppendFormat(b.Buf, time.RFC3339Nano)
 	b.Raw(`","line":`)
 	b.StrBytes(e.Line)
+	if parsed && len(e.Parsed) > 0 {
+		b.Raw(`,"parsed":`)
+		writeLabels(b, e.Parsed)
+	}
 	b.Raw("}")
 }

@@ -63,14 +63,14 @@ func (h *Handler) queryRange(_ http.ResponseWriter, r *request) (*answer, error)
 	flags := encodingFlags(r.Header)
 	got, err := h.o.Engine.Lines(r.ctx, &logql.Query{
 		Tenants: r.tenants, Text: text, Start: w.start, End: w.end, Limit: w.limit, Direction: w.direction, Interval: w.interval,
-		Categorize: categorizes(flags) && !r.legacy, Quota: r.quota, Cost: r.cost,
+		Categorize: categorizes(flags), Quota: r.quota, Cost: r.cost,
 	})
 	if err != nil {
 		return nil, err
 	}
 	figures := newFigures(r, &got.Stats)
 	if r.legacy {
-		return &answer{write: func(b *api.Body) { writeLegacyLines(b, got.Streams, figures) }}, nil
+		return &answer{write: func(b *api.Body) { writeLegacyLines(b, got.Streams, flags, figures) }}, nil
 	}
 	return &answer{write: func(b *api.Body) { writeLines(b, got.Streams, flags, figures) }}, nil
 }

@@ -40,7 +40,7 @@ func (h *Handler) tail(w http.ResponseWriter, r *request) (*answer, error) {
 	t := &tail{
 		h: h, conn: conn, query: q, flags: encodingFlags(r.Header), legacy: r.legacy, frames: make(chan []byte, maxFrames),
 	}
-	q.Categorize = categorizes(t.flags) && !r.legacy
+	q.Categorize = categorizes(t.flags)
 	t.run(place.ctx, h.o.Limits.MaxTailTime)
 	return &answer{status: http.StatusSwitchingProtocols, done: true}, nil
 }

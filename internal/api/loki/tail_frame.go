@@ -62,7 +62,7 @@ func (f *frameWriter) add(l model.Labels, e *logql.Entry) {
 	}
 	f.lines++
 	if f.tail.legacy {
-		writeLegacyEntry(&f.Body, e)
+		writeLegacyEntry(&f.Body, e, true)
 	} else {
 		writeEntry(&f.Body, e, f.tail.query.Categorize)
 	}

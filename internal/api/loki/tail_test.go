@@ -127,7 +127,7 @@ func TestTailFrames(t *testing.T) {
 			`{"streams":[{"stream":{"app":"x"},"values":[["1","one",{}],["2","two\n\u0000\ufffd<",{}]]},{"stream":{"app":"x","host":"\"é<"},"values":[["3","",{"structuredMetadata":{"trace":"t"},"parsed":{"level":"info"}}]]}],"encodingFlags":["categorize-labels"]}`,
 		}},
 		{legacy + "tail", "X: y", []string{
-			`{"streams":[{"labels":"{app=\"x\"}","entries":[{"ts":"1970-01-01T00:00:00.000000001Z","line":"one"},{"ts":"1970-01-01T00:00:00.000000002Z","line":"two\n\u0000\ufffd<"}]},{"labels":"{app=\"x\", host=\"\\\"é<\"}","entries":[{"ts":"1970-01-01T00:00:00.000000003Z","line":""}]}],"dropped_entries":null}`,
+			`{"streams":[{"labels":"{app=\"x\"}","entries":[{"ts":"1970-01-01T00:00:00.000000001Z","line":"one"},{"ts":"1970-01-01T00:00:00.000000002Z","line":"two\n\u0000\ufffd<"}]},{"labels":"{app=\"x\", host=\"\\\"é<\"}","entries":[{"ts":"1970-01-01T00:00:00.000000003Z","line":"","parsed":{"level":"info"}}]}],"dropped_entries":null}`,
 			`{"streams":[{"labels":"{app=\"x\"}","entries":[{"ts":"2023-11-14T22:13:20.000000001Z","line":"late"}]}],"dropped_entries":[{"Timestamp":"1970-01-01T00:00:00.000000004Z","Labels":"{app=\"x\"}"},{"Timestamp":"1970-01-01T00:00:00.000000005Z","Labels":"{app=\"x\", host=\"\\\"é<\"}"}]}`,
 		}},
 	} {
