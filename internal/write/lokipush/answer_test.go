@@ -1,0 +1,185 @@
+package lokipush
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/golang/snappy"
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/write"
+	"github.com/shaledb/shale/internal/write/logs"
+)
+
+func TestAnswers(t *testing.T) {
+	js := []string{"Content-Type", "application/json"}
+	long := strings.Repeat("x", 11)
+	for _, c := range []struct {
+		name    string
+		body    string
+		headers []string
+		status  int
+		text    string
+		stored  int
+	}{
+		{"nothing", "", nil, 400, "push body: not a snappy block", 0},
+		{"an empty block", "\x00", nil, 422, "error at least one valid stream is required for ingestion", 0},
+		{"no streams", `{}`, js, 422, "error at least one valid stream is required for ingestion", 0},
+		{"null streams", `{"streams":null}`, js, 422, "error at least one valid stream is required for ingestion", 0},
+		{"a stream without lines", `{"streams":[{"stream":{"a":"b"}}]}`, js, 204, "", 0},
+		{"another encoding", `{}`, append(slices.Clip(js), "Content-Encoding", "br"), 400, `Content-Encoding "br" not supported; supported are snappy, gzip, deflate and zstd`, 0},
+		{"a bad type", `{}`, []string{"Content-Type", "a/b/c"}, 400, "Content-Type", 0},
+		{"a bad tenant", `{}`, append(slices.Clip(js), "X-Scope-OrgID", "a|b"), 400, `tenant ID "a|b" contains the character '|'`, 0},
+		{"labels that are no labels", `{"streams":[{"stream":{"a-b":"c"},"values":[["%d","1"]]},{"stream":{"a":"b"},"values":[["%d","2"]]}]}`, js, 400,
+			`couldn't parse labels: 1:3: parse error: unexpected character inside braces: '-'`, 1},
+		{"labels that are missing", `{"streams":[{"values":[["%d","1"]]}]}`, js, 204, "", 1},
+		{"labels that are no object", `{"streams":[{"stream":[],"values":[["%d","1"]]}]}`, js, 400, `labels of a stream that are not an object`, 0},
+		{"a label that is a number", `{"streams":[{"stream":{"a":1},"values":[["%d","1"]]}]}`, js, 204, ``, 1},
+		{"a label that is an object", `{"streams":[{"stream":{"a":{}},"values":[["%d","1"]]}]}`, js, 400, `a label's value that is not a string`, 0},
+		{"a long line", `{"streams":[{"stream":{"a":"b"},"values":[["%d","` + long + `"],["%d","` + long + `"],["%d","ok"]]}]}`, js, 400,
+			`2 errors like: max entry size '10' bytes exceeded for stream '{a="b", service_name="unknown_service"}' while adding an entry with length '11' bytes`, 1},
+		{"much metadata", `{"streams":[{"stream":{"a":"b"},"values":[["%d","1",{"a":"` + long + long + `"}]]}]}`, js, 400,
+			`stream '{a="b", service_name="unknown_service"}' has structured metadata too large: '23' bytes, limit: '20' bytes`, 0},
+		{"many metadata", `{"streams":[{"stream":{"a":"b"},"values":[["%d","1",{"a":"1","b":"1","c":"1"}]]}]}`, js, 400,
+			`stream '{a="b", service_name="unknown_service"}' has too many structured metadata labels: '3', limit: '2'`, 0},
+		{"metadata without a name", `{"streams":[{"stream":{"a":"b"},"values":[["%d","1",{"":"1"}]]}]}`, js, 400,
+			`stream '{a="b", service_name="unknown_service"}' has structured metadata with an invalid name '': label name is empty`, 0},
+		{"several reasons", `{"streams":[{"stream":{"a":"b"},"values":[["1","1"],["%d","` + long + `"]]}]}`, js, 400,
+			`1 errors like: max entry size '10' bytes exceeded for stream '{a="b", service_name="unknown_service"}' while adding an entry with length '11' bytes; 1 errors like: entry for stream '{a="b", service_name="unknown_service"}' has timestamp too old: 1970-01-01T00:00:00Z, oldest acceptable timestamp is: 2026-02-28T23:00:00Z`, 0},
+		{"a time that is no string", `{"streams":[{"stream":{"a":"b"},"values":[[1,"1"]]}]}`, js, 400, "a timestamp that is not a string at byte 43 of the decoded body", 0},
+		{"a time that is no number", `{"streams":[{"stream":{"a":"b"},"values":[["x","1"]]}]}`, js, 400, "a timestamp that is not a number of nanoseconds", 0},
+		{"a time that is too large", `{"streams":[{"stream":{"a":"b"},"values":[["9223372036854775808","1"]]}]}`, js, 400, "a timestamp that is not a number of nanoseconds", 0},
+		{"a line that is no string", `{"streams":[{"stream":{"a":"b"},"values":[["%d",1]]}]}`, js, 400, "a line that is not a string", 0},
+		{"no line", `{"streams":[{"stream":{"a":"b"},"values":[["%d"]]}]}`, js, 400, "an entry without a time or a line", 0},
+		{"a null for a line", `{"streams":[{"stream":{"a":"b"},"values":[null,["%d","1"]]}]}`, js, 204, "", 1},
+		{"metadata that is no object", `{"streams":[{"stream":{"a":"b"},"values":[["%d","1","x"]]}]}`, js, 400, `JSON that has no '{'`, 0},
+		{"metadata that is a number", `{"streams":[{"stream":{"a":"b"},"values":[["%d","1",{"a":1}]]}]}`, js, 400, "the value of structured metadata that is not a string", 0},
+		{"more than there is", `{"streams":[{"stream":{"a":"b"},"values":[["%d","1",{},[1,{"x":null}],2e5]]}],"other":[true,false,{"a":-1}]}`, js, 204, "", 1},
+		{"the labels behind the lines", `{"streams":[{"values":[["%d","1"]],"x":1,"stream":{"a":"b"},"y":{}}]}`, js, 204, "", 1},
+		{"lines twice", `{"streams":[{"values":[],"stream":{"a":"b"},"values":[]}]}`, js, 400, "a stream with entries twice", 0},
+		{"labels twice", `{"streams":[{"stream":{"a":"b"},"values":[],"stream":{"a":"b"}}]}`, js, 400, "a stream with labels twice", 0},
+		{"half a surrogate", `{"streams":[{"stream":{"a":"b"},"values":[["%d","\ud800x"]]}]}`, js, 400, "a line with an escape that JSON does not have", 0},
+		{"two bodies", `{"streams":[]}{"streams":[]}`, js, 400, "more than one value of JSON", 0},
+		{"a comma too many", `{"streams":[],}`, js, 400, "JSON with a comma too many", 0},
+		{"cut off", `{"streams":[{"stream":{"a":"b"},"values":[["%d","1"`, js, 400, "JSON that is cut off", 0},
+		{"deep", `{"x":` + strings.Repeat("[", 100), js, 400, "JSON that is nested too deep", 0},
+		{"no JSON", `hello`, js, 400, "JSON that has no '{'", 0},
+	} {
+		s := &store{}
+		h := newHandler(s, write.Limits{MaxFuture: time.Hour, MaxAge: time.Hour}, func(r *logs.Rules) {
+			r.MaxLineBytes, r.MaxMetadataBytes, r.MaxMetadataEntries = 10, 20, 2
+		})
+		w := post(h, Path, []byte(strings.ReplaceAll(c.body, "%d", fmt.Sprint(now))), c.headers...)
+		if w.Code != c.status || c.text == "" && w.Body.Len() > 0 || !strings.Contains(w.Body.String(), c.text) || strings.HasPrefix(w.Body.String(), "invalid: ") && c.name != "a bad tenant" {
+			t.Errorf("%s: %d %s, want %d %s", c.name, w.Code, w.Body, c.status, c.text)
+		}
+		if n := len(s.take()); n != c.stored {
+			t.Errorf("%s: %d lines are stored, want %d", c.name, n, c.stored)
+		}
+	}
+}
+
+func TestMalformedProtobuf(t *testing.T) {
+	good := protobufOf(pushed{`{a="b"}`, []entry{{now, "line", []string{"x", "y"}}}})
+	for n := 1; n < len(good); n++ {
+		s := &store{}
+		h := newHandler(s, write.Limits{MaxFuture: time.Hour}, nil)
+		w := post(h, Path, snappy.Encode(nil, good[:n]))
+		if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "at byte") || len(s.take()) > 0 {
+			t.Errorf("cut off at %d: %d %s", n, w.Code, w.Body)
+		}
+	}
+	for name, b := range map[string][]byte{
+		"a stream that is a number":     {0x08, 1},
+		"labels that are a number":      message1(nil, 1, []byte{0x08, 1}),
+		"an entry that is a number":     message1(nil, 1, []byte{0x10, 1}),
+		"a line that is a number":       message1(nil, 1, message1(nil, 2, []byte{0x10, 1})),
+		"a time that is a string":       message1(nil, 1, message1(nil, 2, message1(nil, 1, message1(nil, 1, nil)))),
+		"metadata that is a number":     message1(nil, 1, message1(nil, 2, []byte{0x18, 1})),
+		"a name that is a number":       message1(nil, 1, message1(nil, 2, message1(nil, 3, []byte{0x08, 1}))),
+		"a group":                       {0x1b},
+		"a field of number zero":        {0x00},
+		"a tag of more than ten bytes":  {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
+		"an unknown field that is long": {0x12, 0xff, 0xff, 0xff, 0xff, 0x0f},
+	} {
+		w := post(newHandler(&store{}, write.Limits{}, nil), Path, snappy.Encode(nil, b))
+		if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "at byte") {
+			t.Errorf("%s: %d %s", name, w.Code, w.Body)
+		}
+	}
+}
+
+// Fields may come in any order and more than once, and unknown ones are passed.
+func TestOddProtobuf(t *testing.T) {
+	e := message1(nil, 2, []byte("line"))
+	e = append(e, 0x28, 1)                                                      // field 5
+	e = message1(e, 3, message1(message1(nil, 2, []byte("y")), 1, []byte("x"))) // value before name
+	e = message1(e, 4, message1(nil, 1, []byte("parsed")))
+	e = message1(e, 1, binary.AppendUvarint([]byte{0x18, 7, 0x10, 5, 0x08}, uint64(now/1e9)))
+	b := message1(nil, 2, e)
+	b = append(b, 0x18, 9) // hash
+	b = message1(b, 1, []byte(`{a="first"}`))
+	b = message1(b, 1, []byte(`{a="b"}`))
+	body := append(message1(nil, 2, []byte("format")), message1(nil, 1, b)...)
+	s := &store{}
+	w := post(newHandler(s, write.Limits{MaxFuture: time.Hour}, nil), Path, snappy.Encode(nil, body))
+	want := []string{`{a="b", service_name="unknown_service"} 5 "line" {detected_level="unknown", x="y"}`}
+	if diff := cmp.Diff(want, s.take()); w.Code != http.StatusNoContent || diff != "" {
+		t.Errorf("%d %s %s", w.Code, w.Body, diff)
+	}
+	// Times that nobody has.
+	for _, ts := range [][]byte{{0x08, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f}, {0x10, 0xff, 0xff, 0xff, 0xff, 0x0f}, {0x10, 0x80, 0x94, 0xeb, 0xdc, 0x03}} {
+		b := message1(message1(nil, 1, []byte(`{a="b"}`)), 2, message1(nil, 1, ts))
+		w := post(newHandler(s, write.Limits{}, nil), Path, snappy.Encode(nil, message1(nil, 1, b)))
+		if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "is not between the years 1677 and 2262") {
+			t.Errorf("%x: %d %s", ts, w.Code, w.Body)
+		}
+	}
+}
+
+func TestStoreErrors(t *testing.T) {
+	body, _ := json.Marshal(map[string]any{"streams": []any{map[string]any{"stream": map[string]string{"a": "b"}, "values": []any{[]string{fmt.Sprint(now), "x"}}}}})
+	s := &store{err: model.ErrTransient}
+	reg := prometheus.NewRegistry()
+	p := write.New(write.Options{Seed: 9, Head: s, Journal: s, Now: func() int64 { return now }, Limits: write.Limits{TenantLines: 0.1, MaxBodyBytes: 1000, MaxDecodedBytes: 1000, MaxInflightBytes: 1 << 20}})
+	h := New(Options{Sink: p, Rules: logs.DefaultRules(), Registerer: reg})
+	if w := post(h, Path, body, "Content-Type", "application/json"); w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	s.err = nil
+	for i, want := range []int{http.StatusNoContent, http.StatusTooManyRequests} {
+		if w := post(h, Path, body, "Content-Type", "application/json"); w.Code != want || i == 1 && w.Header().Get("Retry-After") == "" {
+			t.Errorf("%d %s", w.Code, w.Body)
+		}
+	}
+	for _, c := range []struct{ encoding string }{{""}, {"gzip"}, {"zstd"}} {
+		large := compress(t, c.encoding, []byte(strings.Repeat(" ", 1001)))
+		if w := post(h, Path, large, "Content-Type", "application/json", "Content-Encoding", c.encoding); w.Code != http.StatusRequestEntityTooLarge {
+			t.Errorf("%s: %d %s", c.encoding, w.Code, w.Body)
+		}
+	}
+	r, _ := http.NewRequest(http.MethodGet, Path, nil)
+	w := post(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { h.ServeHTTP(w, r) }), Path, nil)
+	if w.Code != http.StatusMethodNotAllowed || w.Header().Get("Allow") != http.MethodPost {
+		t.Errorf("%d %v", w.Code, w.Header())
+	}
+	p.Close()
+	if w := post(h, Path, body, "Content-Type", "application/json"); w.Code != http.StatusServiceUnavailable {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	if n := testutil.ToFloat64(h.metrics.lines); n != 1 {
+		t.Errorf("%g lines are counted", n)
+	}
+	if n := testutil.ToFloat64(h.metrics.requests.WithLabelValues("json", "204")); n != 1 {
+		t.Errorf("%g requests are counted", n)
+	}
+}
