@@ -25,17 +25,14 @@ type bench struct {
 	end    int64
 }
 
-const (
-	benchStreams = 40
-	benchBatches = 300
-	benchLines   = 10 // of a stream in a batch
-)
+// load says what is in the head: in each batch some lines of each stream.
+type load struct{ streams, batches, lines int }
 
-func newBench(b *testing.B, cacheBytes int64) *bench {
+func newBench(b *testing.B, c load, cacheBytes int64) *bench {
 	b.Helper()
 	now := int64(1_700_000_000 * time.Second)
 	h, err := head.Open(context.Background(), head.Options{
-		FS: vfs.NewMem(), Dir: "/head", Seed: 1, Node: "n", RowBytes: 64 << 20,
+		FS: vfs.NewMem(), Dir: "/head", Seed: 1, Node: "n", RowBytes: 256 << 20, LabelBytes: 256 << 20,
 		Now: func() int64 { return now }, Registerer: prometheus.NewRegistry(), Truncate: func(uint64) error { return nil },
 	})
 	if err != nil {
@@ -49,11 +46,11 @@ func newBench(b *testing.B, cacheBytes int64) *bench {
 	w := &bench{begin: now}
 	r := rand.New(rand.NewPCG(1, 2))
 	seq := uint64(0)
-	for i := range benchBatches {
+	for i := range c.batches {
 		batch := &model.Batch{Tenant: "t", Signal: model.Logs}
-		for s := range benchStreams {
+		for s := range c.streams {
 			l := model.LabelsOf("app", fmt.Sprint("app", s%8), "pod", fmt.Sprint("pod-", s))
-			for range benchLines {
+			for range c.lines {
 				now += int64(time.Millisecond)
 				line := fmt.Appendf(nil, `10.0.%d.%d - - "GET /api/v1/item/%d HTTP/1.1" %d %d "-" "Mozilla/5.0 (X11; Linux x86_64)" request_id=%016x took=%dms`,
 					r.IntN(256), r.IntN(256), r.IntN(100_000), []int{200, 200, 200, 200, 404, 500}[r.IntN(6)], r.IntN(20_000), r.Uint64(), r.IntN(900))
@@ -65,7 +62,7 @@ func newBench(b *testing.B, cacheBytes int64) *bench {
 		}
 		seq++
 		h.Apply(seq, batch)
-		if i%60 == 59 {
+		if i%max(c.batches/5, 1) == 0 {
 			if err := h.Flush(context.Background()); err != nil {
 				b.Fatal(err)
 			}
@@ -89,10 +86,30 @@ func newBench(b *testing.B, cacheBytes int64) *bench {
 	return w
 }
 
+// run runs one query.
+func (w *bench) run(b *testing.B, text string) {
+	b.SetBytes(w.bytes)
+	b.ReportAllocs()
+	var s logql.Stats
+	for range b.N {
+		got, err := w.engine.Lines(context.Background(), &logql.Query{
+			Tenants: []string{"t"}, Text: text, Start: w.begin, End: w.end, Limit: 100,
+			Quota: &model.Quota{MaxBytes: 512 << 20}, Cost: &model.Cost{},
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+		s = got.Stats
+	}
+	b.ReportMetric(float64(s.Pages), "pages")
+	b.ReportMetric(float64(s.Skipped), "skipped")
+	b.ReportMetric(float64(s.Read), "read")
+}
+
 // BenchmarkLines runs queries over some 21 MB of lines in 40 streams. The rate is that of the bytes of all lines.
 func BenchmarkLines(b *testing.B) {
 	for _, cached := range []bool{false, true} {
-		w := newBench(b, map[bool]int64{false: 0, true: 256 << 20}[cached])
+		w := newBench(b, load{40, 300, 10}, map[bool]int64{false: 0, true: 256 << 20}[cached])
 		for _, c := range []struct{ name, text string }{
 			{"newest", `{app=~".+"}`},
 			{"newest-of-app", `{app="app3"}`},
@@ -104,23 +121,21 @@ func BenchmarkLines(b *testing.B) {
 			{"parsed-none", `{app=~".+"} | pattern "<ip> - - \"<_>\" <status> <_>" | status >= 600`},
 		} {
 			b.Run(fmt.Sprintf("%s/cached=%v", c.name, cached), func(b *testing.B) {
-				b.SetBytes(w.bytes)
-				b.ReportAllocs()
-				var s logql.Stats
-				for range b.N {
-					got, err := w.engine.Lines(context.Background(), &logql.Query{
-						Tenants: []string{"t"}, Text: c.text, Start: w.begin, End: w.end, Limit: 100,
-						Quota: &model.Quota{MaxBytes: 512 << 20}, Cost: &model.Cost{},
-					})
-					if err != nil {
-						b.Fatal(err)
-					}
-					s = got.Stats
-				}
-				b.ReportMetric(float64(s.Pages), "pages")
-				b.ReportMetric(float64(s.Skipped), "skipped")
-				b.ReportMetric(float64(s.Read), "read")
+				w.run(b, c.text)
 			})
 		}
+	}
+}
+
+// BenchmarkManyStreams runs queries over 200,000 streams with two lines each.
+func BenchmarkManyStreams(b *testing.B) {
+	w := newBench(b, load{200_000, 2, 1}, 512<<20)
+	for _, c := range []struct{ name, text string }{
+		{"newest", `{app=~".+"}`},
+		{"newest-of-app", `{app="app3"}`},
+		{"needle-scanned", `{app=~".+"} |= "00c0ffee00c0ffe"`},
+		{"parsed-none", `{app=~".+"} | pattern "<ip> - - \"<_>\" <status> <_>" | status >= 600`},
+	} {
+		b.Run(c.name, func(b *testing.B) { w.run(b, c.text) })
 	}
 }

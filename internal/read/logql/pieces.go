@@ -202,10 +202,12 @@ func (l *layout) page(c *model.TextChunk) int32 {
 
 // order sorts units, and the pieces of each, by which of them a query of that direction wants first.
 func (l *layout) order(d Direction) {
-	slices.SortStableFunc(l.units, func(a, b unit) int { return d.compareRanges(a.TimeRange, b.TimeRange) })
+	slices.SortFunc(l.units, func(a, b unit) int {
+		return cmp.Or(d.compareRanges(a.TimeRange, b.TimeRange), cmp.Compare(a.pieces[0], b.pieces[0]))
+	})
 	for i := range l.units {
-		slices.SortStableFunc(l.units[i].pieces, func(a, b int32) int {
-			return d.compareRanges(l.pieces[a].TimeRange, l.pieces[b].TimeRange)
+		slices.SortFunc(l.units[i].pieces, func(a, b int32) int {
+			return cmp.Or(d.compareRanges(l.pieces[a].TimeRange, l.pieces[b].TimeRange), cmp.Compare(a, b))
 		})
 	}
 	clear(l.unitAt)

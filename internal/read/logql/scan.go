@@ -22,6 +22,7 @@ type scanner struct {
 	probe  lineStages // nil: none
 
 	runs  []run
+	using []int32 // pages that the piece at hand reads
 	group []rowRef
 	out   line.Result
 	piece *piece
@@ -97,7 +98,23 @@ func (s *scanner) scan(ctx context.Context, p *piece, bounds model.TimeRange) er
 		return nil
 	}
 	s.piece, s.streamSet = p, false
-	n := 0
+	s.using = s.using[:0]
+	n, err := s.openRuns(ctx, p, bounds)
+	switch {
+	case err != nil || n == 0:
+	case n == 1:
+		err = s.single(ctx, &s.runs[0])
+	default:
+		err = s.merge(ctx, s.runs[:n])
+	}
+	for _, at := range s.using {
+		s.pages.done(at)
+	}
+	return err
+}
+
+// openRuns reads what of the chunks of a piece lies within bounds, and returns how many of them have something.
+func (s *scanner) openRuns(ctx context.Context, p *piece, bounds model.TimeRange) (n int, err error) {
 	for i := p.from; i < p.to; i++ {
 		c, at := &s.l.chunks[i], s.l.pageOf[i]
 		if !c.Overlaps(bounds) {
@@ -106,29 +123,25 @@ func (s *scanner) scan(ctx context.Context, p *piece, bounds model.TimeRange) er
 		if s.x.filtered {
 			skip, err := s.pages.skip(ctx, at)
 			if err != nil {
-				return err
+				return 0, err
 			}
 			if skip {
 				continue
 			}
 		}
 		s.pages.use(at)
-		defer s.pages.done(at)
+		s.using = append(s.using, at)
 		r := s.newRun(n)
 		r.chunk = c
-		if some, err := s.open(ctx, r, bounds); err != nil {
-			return err
-		} else if some {
+		some, err := s.open(ctx, r, bounds)
+		if err != nil {
+			return 0, err
+		}
+		if some {
 			n++
 		}
 	}
-	switch n {
-	case 0:
-		return nil
-	case 1:
-		return s.single(ctx, &s.runs[0])
-	}
-	return s.merge(ctx, s.runs[:n])
+	return n, nil
 }
 
 // open reads what of a chunk lies within bounds: only its times, if no row does, and else its lines.
