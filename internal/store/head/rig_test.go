@@ -182,7 +182,7 @@ func (r *rig) push(tenant string, from, to int, at int64, v float64) int {
 func (r *rig) read(tenant string) (map[string]*content, error) {
 	r.t.Helper()
 	got := make(map[seriesID]*content)
-	for _, f := range model.Families() {
+	for _, f := range model.PointFamilies() {
 		req := everything(tenant)
 		req.Family = f
 		cs, err := r.head.Select(context.Background(), req)

@@ -3,11 +3,13 @@ package head
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -94,6 +96,7 @@ type seriesID struct {
 type content struct {
 	samples   map[int64]row
 	exemplars []row // each once, in the order of arrival
+	lines     []row // likewise
 }
 
 // row is a row as a value.
@@ -130,6 +133,12 @@ func (r row) stale() bool {
 
 // add adds a row by the rule of its family.
 func (c *content) add(r row) {
+	if r.kind == model.KindText {
+		if !slices.Contains(c.lines, r) {
+			c.lines = append(c.lines, r)
+		}
+		return
+	}
 	if r.kind == model.KindExemplar {
 		if !slices.Contains(c.exemplars, r) {
 			c.exemplars = append(c.exemplars, r)
@@ -154,7 +163,9 @@ func (c *content) equal(o *content) bool {
 	byTime := func(a, b row) int { return cmp.Compare(a.at, b.at) }
 	slices.SortStableFunc(c.exemplars, byTime)
 	slices.SortStableFunc(o.exemplars, byTime)
-	return maps.Equal(c.samples, o.samples) && slices.Equal(c.exemplars, o.exemplars)
+	slices.SortStableFunc(c.lines, byTime)
+	slices.SortStableFunc(o.lines, byTime)
+	return maps.Equal(c.samples, o.samples) && slices.Equal(c.exemplars, o.exemplars) && slices.Equal(c.lines, o.lines)
 }
 
 type pendingBatch struct {
@@ -228,15 +239,52 @@ func drawExemplar(t *rapid.T, at int64) row {
 	}))}
 }
 
+// drawLine draws lines that come again, some as large as a page.
+func drawLine(t *rapid.T, at int64) row {
+	l := model.Line{Text: []byte(rapid.SampledFrom([]string{"", "a", "b", "\x00\xff"}).Draw(t, "text"))}
+	if rapid.IntRange(0, 9).Draw(t, "long") == 0 {
+		l.Text = []byte(strings.Repeat(fmt.Sprint("a long line ", rapid.IntRange(0, 3).Draw(t, "n")), 10_000))
+	}
+	if rapid.Bool().Draw(t, "metadata") {
+		l.Metadata = model.LabelsOf("trace_id", rapid.SampledFrom([]string{"a", "b", ""}).Draw(t, "trace"), "level", "info")
+	}
+	return row{at: at, kind: model.KindText, blob: string(model.AppendLine(nil, &l))}
+}
+
+// age draws a time in the past.
+func (w *world) age() int64 {
+	age := rapid.SampledFrom([]time.Duration{0, time.Second, time.Minute, time.Hour, 3 * time.Hour, 30 * time.Hour}).Draw(w.t, "age")
+	return w.now - int64(age) - rapid.Int64Range(0, 5).Draw(w.t, "ms")*1e6
+}
+
+// pushLines is push for logs.
+func (w *world) pushLines() {
+	b := &model.Batch{Tenant: rapid.SampledFrom([]string{"a", "b"}).Draw(w.t, "tenant"), Signal: model.Logs}
+	byKey := make(map[model.Key]model.Labels)
+	for range rapid.IntRange(1, 6).Draw(w.t, "series") {
+		l := model.LabelsOf("service_name", fmt.Sprint(rapid.IntRange(0, 2).Draw(w.t, "service")), "i", fmt.Sprint(rapid.IntRange(0, 5).Draw(w.t, "i")))
+		k := l.Key(testSeed, model.Logs)
+		byKey[k] = l
+		id := seriesID{b.Tenant, string(l)}
+		if w.want[id] == nil {
+			w.want[id] = new(content)
+		}
+		for range rapid.IntRange(1, 8).Draw(w.t, "lines") {
+			r := drawLine(w.t, w.age())
+			r.appendTo(&b.Text.Rows)
+			w.want[id].add(r)
+		}
+		b.EndSeries(k)
+	}
+	w.apply(b, byKey)
+}
+
 // push applies a batch with the labels that the write path would send along.
 func (w *world) push() {
 	tenant := rapid.SampledFrom([]string{"a", "b"}).Draw(w.t, "tenant")
 	b := &model.Batch{Tenant: tenant, Signal: model.Metrics}
 	byKey := make(map[model.Key]model.Labels)
-	at := func() int64 {
-		age := rapid.SampledFrom([]time.Duration{0, time.Second, time.Minute, time.Hour, 3 * time.Hour, 30 * time.Hour}).Draw(w.t, "age")
-		return w.now - int64(age) - rapid.Int64Range(0, 5).Draw(w.t, "ms")*1e6
-	}
+	at := w.age
 	for range rapid.IntRange(1, 30).Draw(w.t, "series") {
 		l := model.LabelsOf("__name__", fmt.Sprintf("m%d", rapid.IntRange(0, 3).Draw(w.t, "name")),
 			"job", fmt.Sprint(rapid.IntRange(0, 2).Draw(w.t, "job")), "i", fmt.Sprint(rapid.IntRange(0, 20).Draw(w.t, "i")))
@@ -259,6 +307,10 @@ func (w *world) push() {
 		}
 		b.EndSeries(k)
 	}
+	w.apply(b, byKey)
+}
+
+func (w *world) apply(b *model.Batch, byKey map[model.Key]model.Labels) {
 	fresh, err := w.head.Resolve(b, nil)
 	if err != nil {
 		w.t.Fatal(err)
@@ -277,16 +329,23 @@ func (w *world) check() {
 		got := make(map[seriesID]*content)
 		// The head comes after the bucket, as it is newer, and is pinned before.
 		var cursors []model.Cursor
-		for _, f := range model.Families() {
+		for _, f := range model.PointFamilies() {
 			req := everything(tenant)
 			req.Family = f
 			cs, err := w.head.Select(context.Background(), req)
 			w.must(err)
 			cursors = append(cursors, cs...)
 		}
+		logs := everything(tenant)
+		logs.Signal = model.Logs
+		text, err := w.head.SelectText(context.Background(), logs)
+		w.must(err)
 		w.bucket.addTo(tenant, got)
 		for _, c := range cursors {
 			w.addCursor(tenant, c, got)
+		}
+		for _, c := range text {
+			w.must(addText(tenant, c, got))
 		}
 		for id, c := range w.want {
 			if id.tenant != tenant {
@@ -328,6 +387,57 @@ func (w *world) addCursor(tenant string, c model.Cursor, got map[seriesID]*conte
 	w.must(c.Close())
 }
 
+// addText adds the lines of a cursor, oldest first.
+func addText(tenant string, c model.TextCursor, got map[seriesID]*content) error {
+	ctx := context.Background()
+	var last model.Key
+	for c.Next(ctx) {
+		if c.Key().Compare(last) <= 0 {
+			return fmt.Errorf("key %s after %s", c.Key(), last)
+		}
+		last = c.Key()
+		chunks, err := c.Chunks(ctx, nil)
+		if err != nil {
+			return err
+		}
+		slices.SortStableFunc(chunks, func(a, b model.TextChunk) int { return cmp.Compare(a.Order, b.Order) })
+		var before []row // of the same order
+		for i, x := range chunks {
+			if i > 0 && x.Order != chunks[i-1].Order {
+				before = nil
+			}
+			var rows model.TextRows
+			if err := x.Page.ReadText(ctx, x.Index, model.WantLines|model.WantMetadata, &rows); err != nil {
+				return err
+			}
+			if before, err = appendLines(before, &rows); err != nil {
+				return err
+			}
+			if rows.Len() != x.Rows || rows.Len() == 0 || rows.Times[0] != x.Min || rows.Times[rows.Len()-1] != x.Max {
+				return fmt.Errorf("%d rows of %v in a chunk of %d in %v", rows.Len(), rows.Times, x.Rows, x.TimeRange)
+			}
+			for _, r := range before[len(before)-rows.Len():] {
+				contentOf(got, tenant, c.Labels()).add(r)
+			}
+			x.Page.Release()
+		}
+	}
+	return errors.Join(c.Err(), c.Close())
+}
+
+// appendLines appends lines, of which none may be there and none may be older than those that are.
+func appendLines(dst []row, rows *model.TextRows) ([]row, error) {
+	for i, at := range rows.Times {
+		l := model.Line{Text: rows.Line(i), Metadata: rows.MetadataAt(i)}
+		r := row{at: at, kind: model.KindText, blob: string(model.AppendLine(nil, &l))}
+		if slices.Contains(dst, r) || len(dst) > 0 && dst[len(dst)-1].at > at {
+			return dst, fmt.Errorf("a line of %d that is there, or comes late", at)
+		}
+		dst = append(dst, r)
+	}
+	return dst, nil
+}
+
 func contentOf(got map[seriesID]*content, tenant string, l model.Labels) *content {
 	id := seriesID{tenant, string(l)}
 	if got[id] == nil {
@@ -343,14 +453,39 @@ func (b *bucketOfBlocks) addTo(tenant string, got map[seriesID]*content) {
 		for s.Next(context.Background()) {
 			if s.Tenant() == tenant {
 				c := contentOf(got, tenant, s.Labels())
-				for _, f := range model.Families() {
+				for _, f := range model.PointFamilies() {
 					c.addAll(s.Rows().Family(f))
+				}
+				if t := s.Text(); t != nil {
+					c.addText(t)
 				}
 			}
 		}
 		if err := s.Err(); err != nil {
 			panic(err) // the block has been checked when it came
 		}
+	}
+}
+
+// addText adds the text of a series of a block, which has been checked.
+func (c *content) addText(t part.Text) {
+	ctx := context.Background()
+	run := t.Run(ctx, model.TimeRange{Min: math.MinInt64, Max: math.MaxInt64})
+	var lines []row
+	for run.Next() {
+		rows, err := run.Piece().Rows(ctx)
+		if err == nil {
+			lines, err = appendLines(lines, rows)
+		}
+		if err != nil {
+			panic(err)
+		}
+	}
+	if err := run.Err(); err != nil {
+		panic(err)
+	}
+	for _, r := range lines {
+		c.add(r)
 	}
 }
 
@@ -368,20 +503,25 @@ func TestRandomWorlds(t *testing.T) {
 		w := newWorld(t)
 		t.Repeat(map[string]func(*rapid.T){
 			"push":  func(t *rapid.T) { w.t = t; w.push() },
+			"lines": func(t *rapid.T) { w.t = t; w.pushLines() },
 			"flush": func(t *rapid.T) { w.t = t; w.must(w.head.Flush(ctx)) },
 			"merge": func(t *rapid.T) { w.t = t; _, err := w.head.mergeOnce(ctx); w.must(err) },
 			"sort": func(t *rapid.T) {
 				w.t = t
-				if in := w.head.group(model.Metrics, dataPart, young); len(in) > 0 {
-					w.must(w.head.sortIntoWindows(ctx, model.Metrics, in))
+				for _, signal := range []model.Signal{model.Metrics, model.Logs} {
+					if in := w.head.group(signal, dataPart, young); len(in) > 0 {
+						w.must(w.head.sortIntoWindows(ctx, signal, in))
+					}
 				}
 			},
 			"ship": func(t *rapid.T) { w.t = t; w.must(w.head.Ship(ctx)) },
 			"idle": func(t *rapid.T) {
 				w.t = t
 				w.must(w.head.known.advance(0)) // what gets no row before the next one is forgotten
-				if in := w.head.group(model.Metrics, labelPart, young); len(in) > 0 {
-					w.must(w.head.mergeLabels(ctx, model.Metrics, in))
+				for _, signal := range []model.Signal{model.Metrics, model.Logs} {
+					if in := w.head.group(signal, labelPart, young); len(in) > 0 {
+						w.must(w.head.mergeLabels(ctx, signal, in))
+					}
 				}
 			},
 			"failing bucket": func(t *rapid.T) {
