@@ -2,7 +2,9 @@ package loki
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"slices"
 	"strconv"
 	"time"
 
@@ -26,6 +28,7 @@ type frameWriter struct {
 	labels   model.Labels // of the stream that is being written
 	lines    int
 	dropped  []logql.Dropped
+	sorted   []tailed
 }
 
 // follow runs the query and queues its lines.
@@ -33,19 +36,35 @@ func (t *tail) follow(ctx context.Context) error {
 	f := frameWriter{tail: t}
 	return t.h.o.Engine.Tail(ctx, t.query, func(b *logql.Batch) error {
 		f.dropped = b.Dropped
-		for i := range b.Streams {
-			s := &b.Streams[i]
-			for j := range s.Entries {
-				if len(f.Buf) >= maxFrameBytes {
-					if err := f.finish(ctx); err != nil {
-						return err
-					}
+		for _, l := range f.byTime(b) {
+			if len(f.Buf) >= maxFrameBytes {
+				if err := f.finish(ctx); err != nil {
+					return err
 				}
-				f.add(s.Labels, &s.Entries[j])
 			}
+			f.add(l.labels, l.entry)
 		}
 		return f.finish(ctx)
 	})
+}
+
+// tailed is a line with the labels of its stream.
+type tailed struct {
+	labels model.Labels
+	entry  *logql.Entry
+}
+
+// byTime returns the lines of a batch, older ones first whatever their streams are: clients show them as they come.
+func (f *frameWriter) byTime(b *logql.Batch) []tailed {
+	f.sorted = f.sorted[:0]
+	for i := range b.Streams {
+		s := &b.Streams[i]
+		for j := range s.Entries {
+			f.sorted = append(f.sorted, tailed{s.Labels, &s.Entries[j]})
+		}
+	}
+	slices.SortStableFunc(f.sorted, func(a, b tailed) int { return cmp.Compare(a.entry.Time, b.entry.Time) })
+	return f.sorted
 }
 
 // add puts a line into the frame: into the stream before it, if that is its own.

@@ -103,6 +103,10 @@ func TestTailFrames(t *testing.T) {
 			Dropped: []logql.Dropped{{Time: 4, Labels: a}, {Time: 5, Labels: b}},
 		},
 		{Dropped: []logql.Dropped{{Time: 6, Labels: a}}},
+		{Streams: []logql.Stream{
+			{Labels: a, Entries: []logql.Entry{{Time: 7, Line: []byte("first")}, {Time: 9, Line: []byte("third")}, {Time: 9, Line: []byte("fourth")}}},
+			{Labels: b, Entries: []logql.Entry{{Time: 8, Line: []byte("second")}}},
+		}},
 		{},
 	}
 	follow := func(ctx context.Context, _ *logql.TailQuery, emit func(*logql.Batch) error) error {
@@ -122,6 +126,7 @@ func TestTailFrames(t *testing.T) {
 			`{"streams":[{"stream":{"app":"x"},"values":[["1","one"],["2","two\n\u0000\ufffd<"]]},{"stream":{"app":"x","host":"\"é<"},"values":[["3",""]]}]}`,
 			`{"streams":[{"stream":{"app":"x"},"values":[["1700000000000000001","late"]]}],"dropped_entries":[{"timestamp":"4","labels":{"app":"x"}},{"timestamp":"5","labels":{"app":"x","host":"\"é<"}}]}`,
 			`{"streams":[],"dropped_entries":[{"timestamp":"6","labels":{"app":"x"}}]}`,
+			`{"streams":[{"stream":{"app":"x"},"values":[["7","first"]]},{"stream":{"app":"x","host":"\"é<"},"values":[["8","second"]]},{"stream":{"app":"x"},"values":[["9","third"],["9","fourth"]]}]}`,
 		}},
 		{current + "tail", "X-Loki-Response-Encoding-Flags: categorize-labels", []string{
 			`{"streams":[{"stream":{"app":"x"},"values":[["1","one",{}],["2","two\n\u0000\ufffd<",{}]]},{"stream":{"app":"x","host":"\"é<"},"values":[["3","",{"structuredMetadata":{"trace":"t"},"parsed":{"level":"info"}}]]}],"encodingFlags":["categorize-labels"]}`,
