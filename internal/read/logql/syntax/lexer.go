@@ -24,6 +24,8 @@ type lexer struct {
 	// first is the first error. The scanner goes on behind some of them, because an invalid regular expression is the
 	// more important error.
 	first *ParseError
+	// start is the character before which the scanner was called.
+	start rune
 }
 
 func newLexer(src string) *lexer {
@@ -42,8 +44,28 @@ func newLexer(src string) *lexer {
 		break
 	}
 	l.sc.Init(strings.NewReader(src))
-	l.sc.Error = func(_ *scanner.Scanner, msg string) { l.error(msg) }
+	l.sc.Error = func(_ *scanner.Scanner, msg string) {
+		if l.binary() {
+			msg = noDigits
+		}
+		l.error(msg)
+	}
 	return l
+}
+
+// noDigits is what Loki says of 0b behind a space, because its scanner looks for the digits of a binary number where it was
+// called; 0B, which looks like a size, is such a number.
+const noDigits = "decimal literal has no digits"
+
+// binary reports whether the token is one of those.
+func (l *lexer) binary() bool {
+	return l.start != '0' && l.sc.Line > 0 && strings.HasPrefix(strings.ToLower(l.src[l.sc.Offset:min(l.sc.Offset+2, len(l.src))]), "0b")
+}
+
+// scan reads a token with the space before it.
+func (l *lexer) scan() rune {
+	l.start = l.sc.Peek()
+	return l.sc.Scan()
 }
 
 // error notes an error at the token that was read last.
@@ -72,11 +94,11 @@ func (l *lexer) skip(n int) {
 
 // next returns the next token. At the end, and behind an error that leaves no token, that is kEOF.
 func (l *lexer) next() token {
-	r := l.sc.Scan()
+	r := l.scan()
 	for r == '#' {
 		for c := l.sc.Peek(); c != '\n' && c != scanner.EOF; c = l.sc.Next() {
 		}
-		r = l.sc.Scan()
+		r = l.scan()
 	}
 	t := token{at: Pos{Offset: l.sc.Offset, Line: l.sc.Line, Column: l.sc.Column}}
 	switch r {
@@ -102,6 +124,9 @@ func (l *lexer) next() token {
 
 func (l *lexer) number(t *token) {
 	text := l.sc.TokenText()
+	if l.binary() {
+		l.error(noDigits)
+	}
 	if l.duration(t, text) {
 		return
 	}
