@@ -21,6 +21,9 @@ const (
 	fieldHex    byte = 3 // 0-9a-f, of a certain number of digits
 	fieldHexUp  byte = 4 // 0-9A-F
 	fieldString byte = 5 // any bytes, at least one
+	fieldDate   byte = 6 // dddd-dd-dd, as a number of eight digits
+	fieldClock  byte = 7 // dd:dd:dd, as seconds
+	fieldKinds  byte = 8
 )
 
 const (
@@ -99,7 +102,34 @@ func kindOf(run []byte, or byte) runKind {
 	return runMixed
 }
 
-// digitsKind says how the digits b[i:j] are kept: those of a time or behind a decimal point have a length that counts.
+// fieldOf returns the kind of the value that begins with the run b[i:j], its number of digits, and where it ends, which for dates
+// and times of day is behind further runs. It is fieldEnd if the run is not one value; a single digit is text.
+func fieldOf(b []byte, i, j int, k runKind) (kind byte, n, end int) {
+	switch k {
+	case runDigits:
+		n = j - i
+		if n == 1 {
+			return fieldEnd, 0, j
+		}
+		if n == 2 && isClock(b[i:]) {
+			return fieldClock, 0, i + len("00:00:00")
+		}
+		if n == 4 && isDate(b[i:]) {
+			return fieldDate, 0, i + len("2006-01-02")
+		}
+		kind, n = digitsKind(b, i, j)
+		return kind, n, j
+	case runHex:
+		return fieldHex, j - i, j
+	case runHexUp:
+		return fieldHexUp, j - i, j
+	case runString:
+		return fieldString, 0, j
+	}
+	return fieldEnd, 0, j
+}
+
+// digitsKind says how the digits b[i:j] are kept: of those behind a decimal point, and of the rest of a time, the length counts.
 func digitsKind(b []byte, i, j int) (kind byte, n int) {
 	n = j - i
 	switch {
@@ -115,3 +145,16 @@ func digitsKind(b []byte, i, j int) (kind byte, n int) {
 	}
 	return fieldNumber, 0
 }
+
+// isClock reports whether b, which begins with a run of two digits, goes on as a time of day, and ends there.
+func isClock(b []byte) bool {
+	return len(b) >= 8 && b[2] == ':' && b[5] == ':' && twoDigits(b[3:]) && twoDigits(b[6:]) && b[3] < '6' && b[6] < '6' &&
+		(len(b) == 8 || runClass[b[8]] == 0)
+}
+
+// isDate reports whether b, which begins with a run of four digits, goes on as a date, and ends there.
+func isDate(b []byte) bool {
+	return len(b) >= 10 && b[4] == '-' && b[7] == '-' && twoDigits(b[5:]) && twoDigits(b[8:]) && (len(b) == 10 || runClass[b[10]] == 0)
+}
+
+func twoDigits(b []byte) bool { return runClass[b[0]] == isDigit && runClass[b[1]] == isDigit }

@@ -77,12 +77,12 @@ func (d *fieldDecoder) open(s *scan, hard []byte, raw int) (text []byte, ok bool
 		f.visits = s.below(uint64(left))
 		left -= f.visits
 		size = d.openEntries(s, f, size)
-		if s.bad || (f.kind == fieldEnd) != (i == 0) || f.kind > fieldString {
+		if s.bad || (f.kind == fieldEnd) != (i == 0) || f.kind >= fieldKinds {
 			return nil, false
 		}
 		f.pos, f.at, f.bytes = 0, 0, nil
 		switch f.kind {
-		case fieldNumber, fieldDigits:
+		case fieldNumber, fieldDigits, fieldDate, fieldClock:
 			if f.kind == fieldDigits && (f.n < 1 || f.n > maxFieldDigits) {
 				return nil, false
 			}
@@ -181,6 +181,10 @@ func (d *fieldDecoder) join(dst, text []byte, raw int) ([]byte, bool) {
 				dst = strconv.AppendInt(dst, c.numbers[c.pos], 10)
 			case fieldDigits:
 				dst = appendDigits(dst, uint64(c.numbers[c.pos]), c.n)
+			case fieldDate:
+				dst = appendDate(dst, uint64(c.numbers[c.pos]))
+			case fieldClock:
+				dst = appendClock(dst, uint64(c.numbers[c.pos]))
 			case fieldHex:
 				n := (c.n + 1) / 2
 				dst = appendHex(dst, c.bytes[c.at:c.at+n], c.n)
@@ -216,6 +220,18 @@ func appendDigits(dst []byte, v uint64, n int) []byte {
 		v = q
 	}
 	return dst
+}
+
+// appendDate appends eight digits as a date.
+func appendDate(dst []byte, v uint64) []byte {
+	dst = append(appendDigits(dst, v/10000, 4), '-')
+	return appendDigits(append(appendDigits(dst, v/100%100, 2), '-'), v%100, 2)
+}
+
+// appendClock appends seconds as a time of day.
+func appendClock(dst []byte, v uint64) []byte {
+	dst = append(appendDigits(dst, v/3600%100, 2), ':')
+	return appendDigits(append(appendDigits(dst, v/60%60, 2), ':'), v%60, 2)
 }
 
 // appendHex appends n hexadecimal digits.

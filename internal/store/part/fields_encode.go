@@ -2,7 +2,7 @@ package part
 
 import (
 	"encoding/binary"
-	"slices"
+	"math/bits"
 
 	"github.com/zeebo/xxh3"
 )
@@ -23,8 +23,6 @@ type fieldCoder struct {
 	hard    []byte
 	// items are what the filter of the unit is made of; nil: there will be none.
 	items *filterItems
-	// before is where the digits before the ones at hand lie, if only a dot lies between.
-	before int
 }
 
 // fieldColumn are the values of a place, and what follows them.
@@ -104,7 +102,7 @@ func (c *fieldCoder) append(dst, b []byte, begin uint32, ends []uint32, items *f
 // line takes a line apart. A fragment that is the same as the last time is known without a look at what it consists of, if a
 // value as the last time follows: the result is the same as without that.
 func (c *fieldCoder) line(b []byte) {
-	c.ctx, c.before = 0, -1
+	c.ctx = 0
 	frag, i := 0, 0 // b[frag:i] is known to be text
 	for {
 		if f := &c.cols[c.ctx]; len(f.entries) > 0 {
@@ -149,23 +147,8 @@ func (c *fieldCoder) again(e *fieldEntry, b []byte, frag, i int) (end int, ok bo
 	if or&isDigit == 0 {
 		return 0, false
 	}
-	kind, n := fieldOf(b, at, end, kindOf(b[at:end], or))
+	kind, n, end := fieldOf(b, at, end, kindOf(b[at:end], or))
 	return end, kind == e.kind && n == e.n
-}
-
-// fieldOf returns the kind of value as which a run is kept, fieldEnd if it is not one value.
-func fieldOf(b []byte, i, j int, k runKind) (kind byte, n int) {
-	switch k {
-	case runDigits:
-		return digitsKind(b, i, j)
-	case runHex:
-		return fieldHex, j - i
-	case runHexUp:
-		return fieldHexUp, j - i
-	case runString:
-		return fieldString, 0
-	}
-	return fieldEnd, 0
 }
 
 // next looks for the next run that has values, from i on, and takes it. It returns where the text behind begins and up to
@@ -199,10 +182,11 @@ func (c *fieldCoder) next(b []byte, frag, i int) (int, int, bool) {
 				}
 			}
 		default:
-			k, n := fieldOf(b, i, j, kind)
-			c.step(b[frag:i], k, n)
-			c.value(b, i, j)
-			return j, j, true
+			if k, n, end := fieldOf(b, i, j, kind); k != fieldEnd {
+				c.step(b[frag:i], k, n)
+				c.value(b, i, end)
+				return end, end, true
+			}
 		}
 		i = j
 	}
@@ -316,6 +300,10 @@ func (c *fieldCoder) keep(v []byte) {
 			x = x*10 + int64(d-'0')
 		}
 		f.numbers = append(f.numbers, x)
+	case fieldDate:
+		f.numbers = append(f.numbers, 100*(100*(100*two(v)+two(v[2:]))+two(v[5:]))+two(v[8:]))
+	case fieldClock:
+		f.numbers = append(f.numbers, 60*(60*two(v)+two(v[3:]))+two(v[6:]))
 	case fieldHex, fieldHexUp:
 		f.bytes = appendNibbles(f.bytes, v)
 	default:
@@ -331,19 +319,20 @@ func (c *fieldCoder) itemsOf(b []byte, i, j int) {
 	} else {
 		c.items.run(run)
 	}
-	if f := &c.cols[c.ctx]; f.kind == fieldString || i > 0 && wordByte[b[i-1]] != 0 || j < len(b) && wordByte[b[j]] != 0 {
+	f := &c.cols[c.ctx]
+	if f.kind == fieldString || i > 0 && wordByte[b[i-1]] != 0 || j < len(b) && wordByte[b[j]] != 0 {
 		// A word may begin before the run or end behind it.
 		c.items.words(b[max(0, i-3):min(len(b), j+3)])
 	}
-	if runClass[b[i]] != isDigit || i == 0 || b[i-1] != '.' {
-		c.before = i
-		return
+	if f.kind == fieldNumber || f.kind == fieldDigits {
+		if k, ok := pairAt(b, i, j); ok {
+			c.items.pair(b[k:j])
+		}
 	}
-	if p := c.before; p > 0 && b[p-1] == '.' && j < len(b) && b[j] == '.' && dotted(b[p:j]) {
-		c.items.pair(b[p:j])
-	}
-	c.before = i
 }
+
+// two is the number of two digits.
+func two(b []byte) int64 { return 10*int64(b[0]-'0') + int64(b[1]-'0') }
 
 func appendNibbles(dst, hex []byte) []byte {
 	i := 0
@@ -381,10 +370,10 @@ func (c *fieldCoder) finish(dst []byte) ([]byte, bool) {
 		}
 		soft = c.ints.append(soft, c.numbers)
 		if len(f.entries) > 1 {
-			soft = c.ints.append(soft, f.next)
+			soft = c.appendNext(soft, f)
 		}
 		switch f.kind {
-		case fieldNumber, fieldDigits:
+		case fieldNumber, fieldDigits, fieldDate, fieldClock:
 			soft = c.ints.append(soft, f.numbers)
 		case fieldHex, fieldHexUp:
 			hard = append(hard, f.bytes...)
@@ -409,16 +398,18 @@ func (c *fieldCoder) finish(dst []byte) ([]byte, bool) {
 	return sealed, err == nil
 }
 
-// dotted reports whether b is two numbers of at most three digits with a dot between them.
-func dotted(b []byte) bool {
-	dot := slices.Index(b, '.')
-	if dot < 1 || dot > 3 || len(b)-dot-1 > 3 {
-		return false
-	}
-	for k, d := range b {
-		if k != dot && runClass[d] != isDigit {
-			return false
+// appendNext appends which fragments follow a column. Unless it is nearly always the same one they are as good as random, so
+// that no time is spent on looking for an order.
+func (c *fieldCoder) appendNext(dst []byte, f *fieldColumn) []byte {
+	same := 0
+	for i := 1; i < len(f.next); i++ {
+		if f.next[i] == f.next[i-1] {
+			same++
 		}
 	}
-	return true
+	if 2*same > len(f.next) {
+		return c.ints.append(dst, f.next)
+	}
+	width := bits.Len(uint(len(f.entries) - 1))
+	return c.ints.pack(dst, f.next, &plan{divisor: 1, width: uint(width), most: width}, false)
 }

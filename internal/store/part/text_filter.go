@@ -95,11 +95,11 @@ func eachGram(text []byte, fn func(item uint64)) {
 	}
 }
 
-// eachMinimizer calls fn with the item of each minimizer of a run of at least longRun bytes.
-func eachMinimizer(run []byte, fn func(item uint64)) {
+// appendMinimizers appends the items of the minimizers of a run of at least longRun bytes.
+func appendMinimizers(dst []uint64, run []byte) []uint64 {
 	var hashes [longWindow]uint64
 	gram := uint64(0)
-	least, at := uint64(math.MaxUint64), -1
+	least, at, next := uint64(math.MaxUint64), -1, 0 // next is the place of the next stretch in hashes
 	for i, c := range run {
 		if c >= 'A' && c <= 'Z' {
 			c += 'a' - 'A'
@@ -110,16 +110,22 @@ func eachMinimizer(run []byte, fn func(item uint64)) {
 			continue
 		}
 		h := spread(gram + 2<<56)
-		hashes[k%longWindow] = h
+		hashes[next] = h
+		if next++; next == longWindow {
+			next = 0
+		}
 		switch {
 		case h <= least:
 			least, at = h, k
 		case at <= k-longWindow:
-			// The least has left the window: of equal ones the last counts.
-			least = math.MaxUint64
-			for j := k - longWindow + 1; j <= k; j++ {
-				if x := hashes[j%longWindow]; x <= least {
-					least, at = x, j
+			// The least has left the window.
+			least = h
+			for j, x := range hashes {
+				if x <= least {
+					// hashes[next] is the oldest.
+					if age := (next + longWindow - 1 - j) % longWindow; x < least || k-age > at {
+						least, at = x, k-age
+					}
 				}
 			}
 		default:
@@ -128,9 +134,10 @@ func eachMinimizer(run []byte, fn func(item uint64)) {
 			}
 		}
 		if k >= longWindow-1 {
-			fn(least)
+			dst = append(dst, least)
 		}
 	}
+	return dst
 }
 
 // runItem is the item of a whole run, or 0 if it is long, or short, or has anything but hexadecimal digits, or letters alone.
@@ -142,7 +149,7 @@ func runItem(run []byte) uint64 {
 	digits := 0
 	for i, c := range run {
 		switch {
-		case c <= '9':
+		case c >= '0' && c <= '9':
 			digits++
 		case c >= 'a' && c <= 'f':
 		case c >= 'A' && c <= 'F':
@@ -159,6 +166,25 @@ func runItem(run []byte) uint64 {
 	return spread(spread(lo+3<<56) + hi)
 }
 
+// pairAt reports whether the run b[i:j] of digits is the second of two dotted numbers, each of two or three digits, with a dot on
+// both sides, and where the first begins.
+func pairAt(b []byte, i, j int) (first int, ok bool) {
+	if n := j - i; n < 2 || n > 3 || i < 4 || b[i-1] != '.' || j == len(b) || b[j] != '.' {
+		return 0, false
+	}
+	for _, c := range b[i:j] {
+		if runClass[c] != isDigit {
+			return 0, false
+		}
+	}
+	k := i - 1
+	for k > 0 && i-1-k < 4 && runClass[b[k-1]] == isDigit {
+		k--
+	}
+	n := i - 1 - k
+	return k, (n == 2 || n == 3) && k > 0 && b[k-1] == '.'
+}
+
 // pairItem is the item of two dotted numbers.
 func pairItem(b []byte) uint64 {
 	var buf [8]byte
@@ -171,50 +197,30 @@ func metadataItem[T ~[]byte | ~string](name, value T) uint64 {
 	return spread(xxh3.HashSeed([]byte(value), xxh3.Hash([]byte(name))))
 }
 
-// filterItems are the distinct items of a unit.
+// filterItems are the items of a unit: most of them once.
 type filterItems struct {
 	lists [itemClasses][]uint64
-	table []uint64
-	count int
+	// recent are items that are there, by their lowest bits: it leaves out most of those that come again.
+	recent [recentItems]uint64
+	count  int
+	buf    []uint64
 }
+
+const recentItems = 1 << 12
 
 func (s *filterItems) reset() {
 	for i := range s.lists {
 		s.lists[i] = s.lists[i][:0]
 	}
 	s.count = 0
-	if s.table == nil {
-		s.table = make([]uint64, 1<<12)
-	}
-	clear(s.table)
+	clear(s.recent[:])
 }
 
 func (s *filterItems) add(class byte, item uint64) {
-	if item == 0 {
-		return
-	}
-	mask := uint64(len(s.table) - 1)
-	at := item & mask
-	for ; s.table[at] != 0; at = (at + 1) & mask {
-		if s.table[at] == item {
-			return
-		}
-	}
-	s.table[at] = item
-	s.lists[class] = append(s.lists[class], item)
-	if s.count++; 2*s.count <= len(s.table) {
-		return
-	}
-	s.table = make([]uint64, 2*len(s.table))
-	mask = uint64(len(s.table) - 1)
-	for _, list := range s.lists {
-		for _, item := range list {
-			at := item & mask
-			for s.table[at] != 0 {
-				at = (at + 1) & mask
-			}
-			s.table[at] = item
-		}
+	if r := &s.recent[item%recentItems]; *r != item {
+		*r = item
+		s.lists[class] = append(s.lists[class], item)
+		s.count++
 	}
 }
 
@@ -223,7 +229,10 @@ func (s *filterItems) words(text []byte) {
 }
 
 func (s *filterItems) long(run []byte) {
-	eachMinimizer(run, func(item uint64) { s.add(itemLong, item) })
+	s.buf = appendMinimizers(s.buf[:0], run)
+	for _, item := range s.buf {
+		s.add(itemLong, item)
+	}
 }
 
 func (s *filterItems) run(run []byte) {

@@ -137,18 +137,18 @@ func (l *literalItems) runs(b []byte) {
 			j++
 		}
 		if j-i >= longRun {
-			eachMinimizer(b[i:j], func(item uint64) { l.add(itemLong, item) })
+			for _, item := range appendMinimizers(nil, b[i:j]) {
+				l.add(itemLong, item)
+			}
 		} else if i > 0 && j < len(b) {
 			whole = append(whole, span{i, j})
 		}
 		i = j
 	}
-	before := -1
 	for _, s := range whole {
 		l.add(itemRuns, runItem(b[s.i:s.j]))
-		if p := before; p > 0 && b[p-1] == '.' && b[s.j] == '.' && dotted(b[p:s.j]) {
-			l.add(itemPairs, pairItem(b[p:s.j]))
+		if k, ok := pairAt(b, s.i, s.j); ok {
+			l.add(itemPairs, pairItem(b[k:s.j]))
 		}
-		before = s.i
 	}
 }

@@ -10,7 +10,7 @@ const (
 	textMetadata byte = 1
 
 	// unitBytes is where a unit is closed, in bytes of lines and metadata.
-	unitBytes = 256 << 10
+	unitBytes = 384 << 10
 	// maxLineBytes bounds a line, and maxUnitRows the rows of a unit. A lines page holds the lines of a unit, and so about two
 	// pages and one line at most.
 	maxLineBytes = 8 << 20
