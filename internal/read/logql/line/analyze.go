@@ -176,6 +176,11 @@ func neededLabels(stages []syntax.Stage, wanted []string) map[string]struct{} {
 				}
 				add(append(fields, a.Label)...)
 			}
+		case *syntax.LogfmtParser:
+			// A key that has become a label before is not looked at again.
+			for _, e := range s.Extract {
+				add(e.From, e.Label)
+			}
 		case *syntax.LineFormat:
 			fields, all := templateFields("line", s.Template)
 			if all {

@@ -7,6 +7,8 @@ import (
 )
 
 // What can be wrong with JSON, in the words that Loki's answers have for it.
+//
+//lint:file-ignore ST1005 the texts are labels of answers
 var (
 	errJSONMalformed = errors.New("Malformed JSON error")
 	errJSONType      = errors.New("Unknown value type")

@@ -95,9 +95,13 @@ func (n *needle) indexPlain(b []byte) int {
 	return bytes.Index(b, n.text)
 }
 
-// indexASCII looks for both cases of the rarest byte with the machine's search for bytes, and compares around the hits.
+// indexASCII looks for both cases of the rarest byte with the machine's search for bytes, and compares around the hits. Where they
+// would be too many it compares everywhere.
 func (n *needle) indexASCII(b []byte) int {
 	c := n.text[n.rare]
+	if rareness(c) <= 1 && len(n.text) > 1 {
+		return n.indexOften(b)
+	}
 	upper := c
 	if c >= 'a' && c <= 'z' {
 		upper -= 'a' - 'A'
@@ -134,6 +138,16 @@ func (n *needle) indexASCII(b []byte) int {
 			up = next(at+1, upper)
 		}
 	}
+}
+
+func (n *needle) indexOften(b []byte) int {
+	first, second := n.text[0], n.text[1]
+	for i := 0; i+len(n.text) <= len(b); i++ {
+		if lower(b[i]) == first && lower(b[i+1]) == second && n.equalASCII(b[i:i+len(n.text)]) {
+			return i
+		}
+	}
+	return -1
 }
 
 func (n *needle) equalASCII(b []byte) bool {

@@ -128,6 +128,9 @@ func bestOf(all []clause) clause {
 	return best
 }
 
+// maxRun is how many strings neighbours are joined to. A page is searched for each of them.
+const maxRun = 8
+
 // requiredOfAll joins neighbours as long as the strings that they can be are few, and takes what the others need besides.
 func requiredOfAll(re *syntax.Regexp) []clause {
 	var all []clause
@@ -148,13 +151,13 @@ func requiredOfAll(re *syntax.Regexp) []clause {
 			continue
 		}
 		longer, ok := product(run, set)
-		if !ok {
-			flush()
-			if longer = set; len(set) > maxStrings {
-				continue
-			}
+		if ok && (len(longer) <= maxRun || len(set) == 1) {
+			run = longer
+			continue
 		}
-		run = longer
+		if flush(); len(set) <= maxRun {
+			run = set
+		}
 	}
 	flush()
 	return all

@@ -1,7 +1,6 @@
 package line
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/shaledb/shale/internal/model"
@@ -44,6 +43,7 @@ type Runner struct {
 	work     int // what templates may still do for this line
 	stream   model.Labels
 
+	shape                             shape
 	streamOut, metadataOut, parsedOut []byte
 }
 
@@ -100,9 +100,9 @@ func (r *Runner) result(out *Result) {
 	}
 	l.sorted = append(l.sorted[:0], l.added...)
 	l.sorted = l.appendErrors(l.sorted)
-	slices.SortFunc(l.sorted, func(a, b label) int { return cmp.Compare(a.name, b.name) })
+	r.shape.sort(l.sorted)
 	r.metadataOut, r.parsedOut = r.metadataOut[:0], r.parsedOut[:0]
-	for i := range l.sorted {
+	for _, i := range r.shape.order {
 		switch x := &l.sorted[i]; {
 		case x.category == ofMetadata:
 			r.metadataOut = appendLabel(r.metadataOut, x.name, x.value)

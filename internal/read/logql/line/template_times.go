@@ -3,6 +3,7 @@ package line
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"text/template"
 	"time"
 )
@@ -17,10 +18,17 @@ func (t *textTemplate) addTimes(m template.FuncMap) {
 		d, _ := time.ParseInLocation(layout, s, time.Local)
 		return d
 	}
+	zones := map[string]*time.Location{} // loading one reads a file
 	m["toDateInZone"] = func(layout, zone, s string) time.Time {
-		loc, err := time.LoadLocation(zone)
-		if err != nil {
-			loc = time.UTC
+		loc := zones[zone]
+		if loc == nil {
+			var err error
+			if loc, err = time.LoadLocation(zone); err != nil {
+				loc = time.UTC
+			}
+			if len(zones) < 64 {
+				zones[strings.Clone(zone)] = loc
+			}
 		}
 		d, _ := time.ParseInLocation(layout, s, loc)
 		return d

@@ -12,9 +12,7 @@ type lineTest interface {
 
 type (
 	always   struct{}
-	never    struct{}
 	nonEmpty struct{}
-	not      struct{ lineTest }
 	anyOf    []lineTest
 	hasBegin []byte
 	hasEnd   []byte
@@ -22,8 +20,6 @@ type (
 )
 
 func (always) holds([]byte) bool          { return true }
-func (never) holds([]byte) bool           { return false }
-func (t not) holds(line []byte) bool      { return !t.lineTest.holds(line) }
 func (t hasBegin) holds(line []byte) bool { return bytes.HasPrefix(line, t) }
 func (t hasEnd) holds(line []byte) bool   { return bytes.HasSuffix(line, t) }
 func (t equals) holds(line []byte) bool   { return bytes.Equal(line, t) }

@@ -1,0 +1,104 @@
+package line_test
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/read/logql/line"
+	"github.com/shaledb/shale/internal/read/logql/line/linetest"
+	"github.com/shaledb/shale/internal/read/logql/syntax"
+)
+
+// TestNeeded: with a list of labels that are needed, a line stays or goes as without it, becomes the same, and those labels are the
+// same.
+func TestNeeded(t *testing.T) {
+	seed := rand.Uint64()
+	g := linetest.NewGenerator(seed)
+	names := []string{"a", "b", "x", "level", "status", "app_extracted", "msg", "level_extracted"}
+	kept := 0
+	for range 10000 {
+		c := g.Case()
+		needed := []string{}
+		for _, n := range names {
+			if rand.IntN(4) == 0 {
+				needed = append(needed, n)
+			}
+		}
+		q, err := syntax.ParseLog(c.Query)
+		if err != nil {
+			continue
+		}
+		all, err := line.Compile(q.Stages, line.Options{})
+		if err != nil {
+			continue
+		}
+		some, err := line.Compile(q.Stages, line.Options{Needed: needed})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var results [2]line.Result
+		var keeps [2]bool
+		for i, p := range []*line.Pipeline{all, some} {
+			r := p.Runner()
+			r.SetStream(model.LabelsOf(c.Stream...))
+			if keeps[i], err = r.Process(c.At, []byte(c.Line), model.LabelsOf(c.Metadata...), &results[i]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if keeps[0] != keeps[1] {
+			t.Fatalf("seed %d: %+v needs %q: stays %v", seed, c, needed, keeps)
+		}
+		if !keeps[0] {
+			continue
+		}
+		kept++
+		if !bytes.Equal(results[0].Line, results[1].Line) {
+			t.Fatalf("seed %d: %+v needs %q: %q, want %q", seed, c, needed, results[1].Line, results[0].Line)
+		}
+		for _, n := range append(needed, line.ErrorLabel, line.ErrorDetailsLabel) {
+			if strings.Contains(c.Line, `__error`) || strings.Contains(string(results[0].Line), `__error`) {
+				continue // a parsed label may be called so
+			}
+			if a, b := results[0].Parsed.Get(n), results[1].Parsed.Get(n); !bytes.Equal(a, b) || (a == nil) != (b == nil) {
+				t.Fatalf("seed %d: %+v needs %q: %s is %q, want %q", seed, c, needed, n, b, a)
+			}
+		}
+	}
+	if kept < 1000 {
+		t.Errorf("only %d lines are kept", kept)
+	}
+}
+
+func TestNumber(t *testing.T) {
+	p := compile(t, `{a="b"} | logfmt`)
+	r := p.Runner()
+	r.SetStream(model.LabelsOf("a", "b"))
+	for _, c := range []struct {
+		line string
+		how  line.Conversion
+		want float64
+		ok   bool
+		err  string
+	}{
+		{"x=1.5", line.ConvertNumber, 1.5, true, ""},
+		{"x=1500ms", line.ConvertDuration, 1.5, true, ""},
+		{"x=2KiB", line.ConvertBytes, 2048, true, ""},
+		{"y=1", line.ConvertNumber, 0, false, ""},
+		{"x=", line.ConvertNumber, 0, false, ""},
+		{"x=abc", line.ConvertNumber, 0, true, "SampleExtractionErr"},
+		{"x=abc", line.ConvertDuration, 0, true, "SampleExtractionErr"},
+	} {
+		var out line.Result
+		if keep, err := r.Process(1, []byte(c.line), nil, &out); err != nil || !keep {
+			t.Fatal(keep, err)
+		}
+		v, ok := r.Number("x", c.how)
+		r.Result(&out)
+		if v != c.want || ok != c.ok || string(out.Parsed.Get(line.ErrorLabel)) != c.err {
+			t.Errorf("%s: %v %v %s", c.line, v, ok, out.Parsed)
+		}
+	}
+}

@@ -1,0 +1,48 @@
+package line
+
+import (
+	"strconv"
+	"time"
+)
+
+// Conversion is how the value of a label becomes a number.
+type Conversion uint8
+
+// The conversions of unwrap: a plain number, a duration in seconds, and a size in bytes.
+const (
+	ConvertNumber Conversion = iota
+	ConvertDuration
+	ConvertBytes
+)
+
+// Number returns what the label of a line is as a number, right behind the stages: after Process has filled in a result and before
+// the next line. It returns false for a line that has no such label, which has no part in the sample. Of a value that is none it
+// says so in the labels of errors, which Result then gives.
+func (r *Runner) Number(label string, c Conversion) (float64, bool) {
+	s, _ := r.labels.get(label)
+	if s == "" {
+		return 0, false
+	}
+	var v float64
+	var err error
+	switch c {
+	case ConvertDuration:
+		var d time.Duration
+		d, err = time.ParseDuration(s)
+		v = d.Seconds()
+	case ConvertBytes:
+		var n uint64
+		n, err = parseBytes(s)
+		v = float64(n)
+	default:
+		v, err = strconv.ParseFloat(s, 64)
+	}
+	if err != nil {
+		r.labels.fail(errSampleExtraction, err.Error())
+		return 0, true
+	}
+	return v, true
+}
+
+// Result fills in the labels anew, after Number.
+func (r *Runner) Result(out *Result) { r.result(out) }
