@@ -25,7 +25,9 @@ func (s *scanner) merge(ctx context.Context, runs []run) error {
 	s.heap, s.heads = s.heap[:0], s.heads[:0]
 	for i := range runs {
 		r := &runs[i]
-		s.match(r, r.lo, r.hi)
+		if err := s.matchAll(ctx, r); err != nil {
+			return err
+		}
 		first := 0
 		if s.x.direction == Backward {
 			first = len(r.sel) - 1

@@ -8,9 +8,13 @@ import (
 	"github.com/shaledb/shale/internal/read/logql/line"
 )
 
-// batchRows is how many rows of a chunk are filtered at a time. Behind each batch it is seen whether more of them can
-// be wanted.
-const batchRows = 512
+// batchRows and batchBytes are how many rows of a chunk, and bytes of their lines, are filtered at a time. Behind each batch it is
+// seen whether more of them can be wanted, and whether anybody still waits for the answer: a regular expression may take its
+// time.
+const (
+	batchRows  = 512
+	batchBytes = 128 << 10
+)
 
 // scanner scans the pieces of a selection. It belongs to one worker.
 type scanner struct {
@@ -189,22 +193,50 @@ func (r *run) clip(bounds model.TimeRange) {
 	r.hi = r.lo + sort.Search(len(times)-r.lo, func(i int) bool { return times[r.lo+i] > bounds.Max })
 }
 
-// match filters rows [from, to) of a run by their lines.
+// match adds those of rows [from, to) of a run to its selection whose lines pass.
 func (s *scanner) match(r *run, from, to int) {
 	s.lines += int64(to - from)
-	begin := r.rows.Begin
-	if from > 0 {
-		begin = r.rows.Ends[from-1]
-	}
-	s.bytes += int64(r.rows.Ends[to-1] - begin)
+	s.bytes += int64(r.rows.Ends[to-1] - r.begin(from))
 	if s.filter != nil {
-		r.sel = s.filter.Select(r.sel[:0], &r.rows, from, to)
+		r.sel = s.filter.Select(r.sel, &r.rows, from, to)
 		return
 	}
-	r.sel = r.sel[:0]
 	for i := from; i < to; i++ {
 		r.sel = append(r.sel, int32(i))
 	}
+}
+
+// begin returns where line i begins.
+func (r *run) begin(i int) uint32 {
+	if i == 0 {
+		return r.rows.Begin
+	}
+	return r.rows.Ends[i-1]
+}
+
+// batch returns the next rows of a run to filter, from the end that is wanted.
+func (r *run) batch(d Direction) (from, to int) {
+	if d == Backward {
+		for from, to = r.hi-1, r.hi; from > r.lo && to-from < batchRows && r.rows.Ends[to-1]-r.begin(from) < batchBytes; from-- {
+		}
+		return from, to
+	}
+	for from, to = r.lo, r.lo+1; to < r.hi && to-from < batchRows && r.rows.Ends[to-1]-r.begin(from) < batchBytes; to++ {
+	}
+	return from, to
+}
+
+// matchAll filters all rows of a run.
+func (s *scanner) matchAll(ctx context.Context, r *run) error {
+	for r.lo < r.hi {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		from, to := r.batch(Forward)
+		s.match(r, from, to)
+		r.lo = to
+	}
+	return nil
 }
 
 // single scans a piece of one chunk, from the end that is wanted, until nothing more of it can be.
@@ -213,27 +245,24 @@ func (s *scanner) single(ctx context.Context, r *run) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if s.x.direction == Backward {
-			from := max(r.lo, r.hi-batchRows)
-			s.match(r, from, r.hi)
-			for i := len(r.sel) - 1; i >= 0; i-- {
-				if err := s.offer(ctx, r, int(r.sel[i]), r.sel[i]); err != nil {
-					return err
-				}
+		from, to := r.batch(s.x.direction)
+		r.sel = r.sel[:0]
+		s.match(r, from, to)
+		for i, row := range r.sel {
+			if s.x.direction == Backward {
+				row = r.sel[len(r.sel)-1-i]
 			}
-			if r.hi = from; from > r.lo && !s.x.top.wants(r.rows.Times[from-1]) {
-				return nil
-			}
-			continue
-		}
-		to := min(r.hi, r.lo+batchRows)
-		s.match(r, r.lo, to)
-		for _, row := range r.sel {
 			if err := s.offer(ctx, r, int(row), row); err != nil {
 				return err
 			}
 		}
-		if r.lo = to; to < r.hi && !s.x.top.wants(r.rows.Times[to]) {
+		next := to
+		if s.x.direction == Backward {
+			r.hi, next = from, from-1
+		} else {
+			r.lo = to
+		}
+		if r.lo < r.hi && !s.x.top.wants(r.rows.Times[next]) {
 			return nil
 		}
 	}
@@ -245,6 +274,9 @@ func (s *scanner) offer(ctx context.Context, r *run, row int, n int32) error {
 	at := r.rows.Times[row]
 	if !s.x.top.wants(at) {
 		return nil
+	}
+	if err := ctx.Err(); err != nil { // stages may take long for a single line
+		return err
 	}
 	metadata, err := s.metadataOf(ctx, r, row)
 	if err != nil {
