@@ -12,8 +12,6 @@ import (
 type Engine interface {
 	// IsLines reports whether the answer to a query is lines, and not numbers.
 	IsLines(query string) (bool, error)
-	// Format returns a query in its standard form.
-	Format(query string) (string, error)
 	// WithRegexp returns a query for lines with a line filter by a regular expression behind it.
 	WithRegexp(query, regexp string) (string, error)
 	// CheckSelector returns an error unless the text is a selector; one that may select everything is one only if empty is

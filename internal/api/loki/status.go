@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/shaledb/shale/internal/api"
+	"github.com/shaledb/shale/internal/read/logql/syntax"
 )
 
 func (h *Handler) buildInfo(http.ResponseWriter, *request) (*answer, error) {
@@ -30,7 +31,7 @@ func (h *Handler) formatQuery(_ http.ResponseWriter, r *request) (*answer, error
 		return nil, err
 	}
 	a := &answer{contentType: "application/json; charset=utf-8"}
-	formatted, err := h.o.Engine.Format(text)
+	expr, err := syntax.Parse(text)
 	if err != nil {
 		e := classify(err)
 		if e.status != http.StatusBadRequest {
@@ -44,6 +45,7 @@ func (h *Handler) formatQuery(_ http.ResponseWriter, r *request) (*answer, error
 		}
 		return a, nil
 	}
+	formatted := syntax.Pretty(expr)
 	a.write = func(b *api.Body) {
 		b.Raw(`{"status":"success","data":`)
 		b.Str(formatted)
