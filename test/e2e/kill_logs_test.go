@@ -26,7 +26,7 @@ var (
 
 // TestKillLogs kills the server with SIGKILL while lines are pushed, two times in each load, the second one soon after it is
 // back; and then asks for every line that was acknowledged, once and in its order. At the end it asks for those of all loads
-// again, most of which have been merged since.
+// again, which have been merged and put away since.
 func TestKillLogs(t *testing.T) {
 	if *serverKind != "shale" {
 		t.Skip("it is about Shale's own promise")
@@ -48,8 +48,9 @@ func TestKillLogs(t *testing.T) {
 			s.verifyLines(t, i)
 		})
 	}
-	t.Run("after a restart", func(t *testing.T) {
+	t.Run("from the bucket", func(t *testing.T) {
 		s.stop(t)
+		s.putAway(t)
 		s.start()
 		for i := range loads {
 			s.verifyLines(t, i)
