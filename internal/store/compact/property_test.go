@@ -19,8 +19,9 @@ import (
 // not be left out of it, cut into random cells.
 func randomJob(t *rapid.T, c *Compactor, blocks []catalog.Block) *job {
 	var some []catalog.Block
+	signal := rapid.SampledFrom([]model.Signal{model.Metrics, model.Logs}).Draw(t, "signal")
 	for _, b := range blocks {
-		if rapid.IntRange(0, 2).Draw(t, "take") == 0 {
+		if b.Signal == signal && rapid.IntRange(0, 2).Draw(t, "take") == 0 {
 			some = append(some, b)
 		}
 	}
@@ -117,8 +118,9 @@ func TestMergesChangeNothing(t *testing.T) {
 				}
 			case 7:
 				d := catalog.Deletion{
-					Signal: model.Metrics, Tenant: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "tenant"),
-					Range: model.TimeRange{Min: w.now - rapid.Int64Range(0, 4).Draw(t, "deleted days")*int64(day), Max: w.now}, Matchers: []catalog.Matcher{{}},
+					Signal: rapid.SampledFrom([]model.Signal{model.Metrics, model.Logs}).Draw(t, "deleted signal"),
+					Tenant: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "tenant"),
+					Range:  model.TimeRange{Min: w.now - rapid.Int64Range(0, 4).Draw(t, "deleted days")*int64(day), Max: w.now}, Matchers: []catalog.Matcher{{}},
 				}
 				if rapid.Bool().Draw(t, "one metric") {
 					d.Matchers = []catalog.Matcher{{Name: "__name__", Op: model.MatchEqual, Value: "m1"}}
@@ -150,7 +152,7 @@ func TestMergesChangeNothing(t *testing.T) {
 		for i := range blocks {
 			for k := range i {
 				a, b := &blocks[i], &blocks[k]
-				if start, ok := inOneDay(a.Range); ok && b.Level == catalog.Settled && a.Record != b.Record && dayOf(b.Range.Min) == start && a.MayMeet(b) {
+				if start, ok := inOneDay(a.Range); ok && b.Level == catalog.Settled && a.Signal == b.Signal && a.Record != b.Record && dayOf(b.Range.Min) == start && a.MayMeet(b) {
 					if _, ok := inOneDay(b.Range); ok {
 						t.Fatalf("blocks of one day lie above each other: %s and %s\n%s", a.ID, b.ID, list(c))
 					}

@@ -36,6 +36,7 @@ type fataler interface {
 
 // place is where a row stands.
 type place struct {
+	signal         model.Signal
 	tenant, labels string
 	time           int64
 }
@@ -48,7 +49,7 @@ type world struct {
 	now    int64
 	seq    uint64
 	want   map[place]uint64
-	// exemplars are a set.
+	// exemplars and lines are a set.
 	exemplars map[place]map[string]bool
 }
 
@@ -107,10 +108,11 @@ func labelsOf(i int) model.Labels {
 type shipment struct {
 	w      *world
 	series map[[2]string]*model.SeriesRows // by tenant and labels
+	lines  map[[2]string]*model.Rows       // likewise, of logs
 }
 
 func (w *world) shipment() *shipment {
-	return &shipment{w, make(map[[2]string]*model.SeriesRows)}
+	return &shipment{w, make(map[[2]string]*model.SeriesRows), make(map[[2]string]*model.Rows)}
 }
 
 func (s *shipment) rows(tenant string, l model.Labels) *model.SeriesRows {
@@ -128,6 +130,42 @@ func (s *shipment) add(tenant string, l model.Labels, t int64, v uint64) {
 func (s *shipment) addExemplar(tenant string, l model.Labels, t int64, v string) {
 	blob := model.AppendExemplar(nil, &model.Exemplar{Value: 1, Labels: model.LabelsOf("trace", v)})
 	s.rows(tenant, l).Exemplars.AppendBlob(t, model.KindExemplar, blob, 0)
+}
+
+// addLine adds a line, with its text as metadata too.
+func (s *shipment) addLine(tenant string, l model.Labels, t int64, text string) {
+	k := [2]string{tenant, string(l)}
+	s.rows(tenant, l)
+	if s.lines[k] == nil {
+		s.lines[k] = new(model.Rows)
+	}
+	s.lines[k].AppendBlob(t, model.KindText, model.AppendLine(nil, &model.Line{Text: []byte(text), Metadata: model.LabelsOf("id", text)}), 0)
+}
+
+// textOf are the rows of a series' lines.
+func textOf(lines *model.Rows) *model.TextRows {
+	rows := &model.TextRows{}
+	if lines == nil {
+		return rows
+	}
+	lines.NormalizeSet()
+	for i, at := range lines.Times {
+		l, _ := model.SplitLine(lines.Blob(i)) // the test has made it
+		rows.Times = append(rows.Times, at)
+		rows.Bytes = append(rows.Bytes, l.Text...)
+		rows.Ends = append(rows.Ends, uint32(len(rows.Bytes)))
+		if len(l.Metadata) == 0 {
+			rows.MetadataOf = append(rows.MetadataOf, 0)
+			continue
+		}
+		set := slices.IndexFunc(rows.Metadata, func(m model.Labels) bool { return bytes.Equal(m, l.Metadata) })
+		if set < 0 {
+			set = len(rows.Metadata)
+			rows.Metadata = append(rows.Metadata, l.Metadata)
+		}
+		rows.MetadataOf = append(rows.MetadataOf, uint32(set)+1)
+	}
+	return rows
 }
 
 // ship makes a block of the shipment, commits it and notes what ought to be there now.
@@ -152,21 +190,32 @@ func (s *shipment) ship(t fataler, signal model.Signal) catalog.Block {
 	for k, rows := range s.series {
 		rows.Normalize()
 		for i, at := range rows.Samples.Times {
-			p, v := place{k[0], k[1], at}, rows.Samples.Values[i]
+			p, v := place{signal, k[0], k[1], at}, rows.Samples.Values[i]
 			if old, ok := w.want[p]; !ok || v != model.StaleNaN || old == model.StaleNaN {
 				w.want[p] = v
 			}
 		}
 		for i, at := range rows.Exemplars.Times {
-			p := place{k[0], k[1], at}
-			if w.exemplars[p] == nil {
-				w.exemplars[p] = make(map[string]bool)
-			}
-			w.exemplars[p][string(rows.Exemplars.Blob(i))] = true
+			enter(w.exemplars, place{signal, k[0], k[1], at}, string(rows.Exemplars.Blob(i)))
+		}
+	}
+	for k, lines := range s.lines {
+		for i, at := range lines.Times {
+			enter(w.exemplars, place{signal, k[0], k[1], at}, string(lines.Blob(i)))
 		}
 	}
 	return b
 }
+
+// enter adds a row to a set.
+func enter(set map[place]map[string]bool, p place, value string) {
+	if set[p] == nil {
+		set[p] = make(map[string]bool)
+	}
+	set[p][value] = true
+}
+
+var always = model.TimeRange{Min: math.MinInt64, Max: math.MaxInt64}
 
 // block writes a block as the head does.
 func (s *shipment) block(t fataler, signal model.Signal) (catalog.Block, []byte) {
@@ -198,7 +247,8 @@ func (s *shipment) block(t fataler, signal model.Signal) (catalog.Block, []byte)
 	for i, e := range order {
 		rows := s.series[[2]string{e.tenant, string(e.labels)}]
 		rows.Normalize()
-		if err := errors.Join(pw.Series(e.tenant, e.key, e.labels), pw.Rows(rows)); err != nil {
+		text := []part.Text{part.TextOfRows(textOf(s.lines[[2]string{e.tenant, string(e.labels)}]))}
+		if err := errors.Join(pw.Series(e.tenant, e.key, e.labels), pw.Rows(rows), pw.Text(ctx, text, always)); err != nil {
 			t.Fatal(err)
 		}
 		if i == 0 || e.key.Less(b.KeyMin) {
@@ -231,7 +281,7 @@ func (w *world) remove(t fataler, d catalog.Deletion) {
 		}
 	}
 	matches := func(p place) bool {
-		if p.tenant != d.Tenant || !d.Range.Contains(p.time) {
+		if p.signal != d.Signal || p.tenant != d.Tenant || !d.Range.Contains(p.time) {
 			return false
 		}
 		for _, m := range d.Matchers {
@@ -289,17 +339,18 @@ func readAll(t fataler, b bucket.Bucket, c *catalog.Catalog) (map[place]uint64, 
 				catalog.CutRows(rows.Family(f), 0, ranges)
 			}
 			for k, at := range rows.Samples.Times {
-				p, v := place{s.Tenant(), string(s.Labels()), at}, rows.Samples.Values[k]
+				p, v := place{blocks[i].Signal, s.Tenant(), string(s.Labels()), at}, rows.Samples.Values[k]
 				if old, ok := got[p]; !ok || v != model.StaleNaN || old == model.StaleNaN {
 					got[p] = v
 				}
 			}
 			for k, at := range rows.Exemplars.Times {
-				p := place{s.Tenant(), string(s.Labels()), at}
-				if exemplars[p] == nil {
-					exemplars[p] = make(map[string]bool)
+				enter(exemplars, place{blocks[i].Signal, s.Tenant(), string(s.Labels()), at}, string(rows.Exemplars.Blob(k)))
+			}
+			for _, x := range linesOf(t, s.Text()) {
+				if !slices.ContainsFunc(ranges, func(r model.TimeRange) bool { return r.Contains(x.at) }) {
+					enter(exemplars, place{blocks[i].Signal, s.Tenant(), string(s.Labels()), x.at}, x.blob)
 				}
-				exemplars[p][string(rows.Exemplars.Blob(k))] = true
 			}
 		}
 		if s.Err() != nil {
@@ -307,6 +358,35 @@ func readAll(t fataler, b bucket.Bucket, c *catalog.Catalog) (map[place]uint64, 
 		}
 	}
 	return got, exemplars
+}
+
+// line is a row of text.
+type line struct {
+	at   int64
+	blob string
+}
+
+// linesOf reads the text of a series; nil has none.
+func linesOf(t fataler, text part.Text) (lines []line) {
+	t.Helper()
+	if text == nil {
+		return nil
+	}
+	run := text.Run(ctx, always)
+	for run.Next() {
+		rows, err := run.Piece().Rows(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, at := range rows.Times {
+			l := model.Line{Text: rows.Line(i), Metadata: rows.MetadataAt(i)}
+			lines = append(lines, line{at, string(model.AppendLine(nil, &l))})
+		}
+	}
+	if run.Err() != nil {
+		t.Fatal(run.Err())
+	}
+	return lines
 }
 
 func list(c *catalog.Catalog) string {
@@ -329,7 +409,7 @@ func objects(t fataler, b bucket.Bucket) []string {
 
 // draw ships random rows: of a window, or late ones of several days.
 func (w *world) draw(t *rapid.T) {
-	s := w.shipment()
+	s, signal := w.shipment(), rapid.SampledFrom([]model.Signal{model.Metrics, model.Metrics, model.Logs}).Draw(t, "signal")
 	from, span := w.now-rapid.Int64Range(0, 3).Draw(t, "hours back")*int64(time.Hour), int64(2*time.Hour)
 	if rapid.IntRange(0, 2).Draw(t, "late") == 0 {
 		from, span = w.now-rapid.Int64Range(0, 5).Draw(t, "days back")*int64(day), rapid.Int64Range(1, 4).Draw(t, "days")*int64(day)
@@ -339,6 +419,11 @@ func (w *world) draw(t *rapid.T) {
 		l := labelsOf(rapid.IntRange(0, 5).Draw(t, "series"))
 		// A coarse grid, so that rows meet.
 		at := (from+rapid.Int64Range(0, span).Draw(t, "at"))/int64(6*time.Hour)*int64(6*time.Hour) + rapid.Int64Range(0, 1).Draw(t, "odd")
+		if signal == model.Logs {
+			text := fmt.Sprint("line ", rapid.IntRange(0, 3).Draw(t, "line"))
+			s.addLine(tenant, l, at, strings.Repeat(text, rapid.SampledFrom([]int{0, 1, 1, 1, 20_000}).Draw(t, "long")))
+			continue
+		}
 		switch rapid.IntRange(0, 9).Draw(t, "kind") {
 		case 0:
 			s.add(tenant, l, at, model.StaleNaN)
@@ -348,5 +433,5 @@ func (w *world) draw(t *rapid.T) {
 			s.add(tenant, l, at, math.Float64bits(float64(w.seq)))
 		}
 	}
-	s.ship(t, model.Metrics)
+	s.ship(t, signal)
 }
