@@ -162,3 +162,20 @@ func TestBytes(t *testing.T) {
 		}
 	}
 }
+
+func BenchmarkParse(b *testing.B) {
+	for name, query := range map[string]string{
+		"selector": `{app="foo", env=~"prod|dev"}`,
+		"pipeline": `{app="foo"} |= "error" != "timeout" | json | status >= 500 and duration > 10s | line_format "{{.msg}}"`,
+		"metric":   `topk(10, sum by (host) (rate({app="foo"} |~ "err.*" | logfmt | unwrap bytes(size) [5m]))) / on (host) group_left vector(2)`,
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := Parse(query); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
