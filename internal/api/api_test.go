@@ -1,0 +1,168 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"pgregory.net/rapid"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+func gateMetrics() GateMetrics {
+	return GateMetrics{
+		Running: prometheus.NewGauge(prometheus.GaugeOpts{}), Waiting: prometheus.NewGauge(prometheus.GaugeOpts{}),
+		Refused: prometheus.NewCounter(prometheus.CounterOpts{}),
+	}
+}
+
+// Two gates to the same slots let in no more than there are, and what leaves by one is free for the other.
+func TestGatesShareSlots(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slots := NewSlots(2)
+		a, b := NewGate(slots, time.Second, gateMetrics()), NewGate(slots, time.Second, gateMetrics())
+		ctx := context.Background()
+		if err := errors.Join(a.Enter(ctx), b.Enter(ctx)); err != nil {
+			t.Fatal(err)
+		}
+		if err := a.Enter(ctx); !errors.Is(err, model.ErrTransient) || !strings.Contains(err.Error(), "query.max-concurrent") {
+			t.Errorf("a third: %v", err)
+		}
+		done := make(chan error)
+		go func() { done <- a.Enter(ctx) }()
+		synctest.Wait()
+		b.Leave()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		short, cancel := context.WithTimeout(ctx, time.Millisecond)
+		defer cancel()
+		if err := b.Enter(short); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a client that leaves: %v", err)
+		}
+		a.Leave()
+		a.Leave()
+		if err := b.Enter(ctx); err != nil {
+			t.Error(err)
+		}
+		b.Leave()
+	})
+}
+
+// As many may wait as there are turns for in time, and no more.
+func TestWaitersAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewGate(NewSlots(0), time.Hour, gateMetrics()) // one, at least
+		if err := g.Enter(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		done := make(chan error)
+		for range waitersPerSlot {
+			go func() { done <- g.Enter(ctx) }()
+		}
+		synctest.Wait()
+		if err := g.Enter(ctx); !errors.Is(err, model.ErrTransient) {
+			t.Errorf("one too many: %v", err)
+		}
+		cancel()
+		for range waitersPerSlot {
+			if err := <-done; !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+func TestAcceptsGzip(t *testing.T) {
+	for header, want := range map[string]bool{
+		"": false, "gzip": true, "deflate, GZIP;q=0.5": true, "gzip;q=0": false, "gzip; q=x": false, "br": false, "x-gzip": false, " gzip ;q=1": true,
+	} {
+		if got := acceptsGzip([]string{header}); got != want {
+			t.Errorf("%q: %v", header, got)
+		}
+	}
+}
+
+func TestOrigins(t *testing.T) {
+	some := NewOrigins(regexp.MustCompile(`a|b`))
+	if !(Origins{}).Match("x") || !NewOrigins(nil).Match("x") || !some.Match("a") || some.Match("ab") || some.Match("") {
+		t.Error("an origin must match as a whole")
+	}
+}
+
+func TestCost(t *testing.T) {
+	c := new(model.Cost)
+	if got := CostHeader(c); got != "none" {
+		t.Error(got)
+	}
+	c.Series.Add(2)
+	c.TextPagesSkipped.Add(3)
+	if got, want := CostHeader(c), "series=2, text-pages-skipped=3"; got != want {
+		t.Errorf("%s; want %s", got, want)
+	}
+	for signal, want := range map[model.Signal]int{model.Metrics: 10, model.Logs: 14} {
+		var members map[string]int64
+		if err := json.Unmarshal(AppendCost(nil, c, signal), &members); err != nil || len(members) != want || members["series"] != 2 {
+			t.Errorf("%v: %v", members, err)
+		}
+	}
+}
+
+// Any bytes make a JSON string that a decoder reads as package encoding/json would have written it.
+func TestStrings(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := rapid.SliceOf(rapid.Byte()).Draw(t, "bytes")
+		var a, b Body
+		a.Str(string(s))
+		b.StrBytes(s)
+		if string(a.Buf) != string(b.Buf) {
+			t.Fatalf("%q and %q", a.Buf, b.Buf)
+		}
+		reference, err := json.Marshal(string(s))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got, want string
+		if err := errors.Join(json.Unmarshal(a.Buf, &got), json.Unmarshal(reference, &want)); err != nil || got != want {
+			t.Fatalf("%q: %q, %v; want %q", s, got, err, want)
+		}
+	})
+}
+
+// A body is charged as it is read, and what does not fit is refused before it is held.
+func TestForm(t *testing.T) {
+	form := url.Values{"a": {strings.Repeat("x", 1000)}}.Encode()
+	send := func(most, limit int64) error {
+		r := httptest.NewRequest(http.MethodPost, "/?b=1", strings.NewReader(form))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.Body = &ChargedBody{ReadCloser: http.MaxBytesReader(httptest.NewRecorder(), r.Body, limit), Quota: &model.Quota{MaxBytes: most}}
+		if err := ParseForm(r, limit); err != nil {
+			return err
+		}
+		if len(r.Form.Get("a")) != 1000 || r.Form.Get("b") != "1" {
+			t.Errorf("%v", r.Form)
+		}
+		return nil
+	}
+	if err := send(1<<20, 1<<20); err != nil {
+		t.Error(err)
+	}
+	if err := send(1000, 1<<20); !IsRefusal(err) {
+		t.Errorf("a small quota: %v", err)
+	}
+	var large *http.MaxBytesError
+	if err := send(1<<20, 500); !errors.As(err, &large) || IsRefusal(err) {
+		t.Errorf("a large form: %v", err)
+	}
+}
