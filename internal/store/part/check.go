@@ -18,7 +18,7 @@ import (
 // of class corrupt.
 func Check(ctx context.Context, r *Reader) error {
 	c := checker{ctx: ctx, r: r}
-	for _, step := range []func() error{c.layout, c.footer, c.series, c.postings} {
+	for _, step := range []func() error{c.layout, c.footer, c.series, c.text, c.postings} {
 		if err := step(); err != nil {
 			return err
 		}

@@ -46,3 +46,59 @@ func (t *tally) addText(ctx context.Context, text Text, w Windows) (windows uint
 	}
 	return windows, run.Err()
 }
+
+// text verifies what the index says of units of text, since readers leave units out by it, and that filters have all items of
+// the lines.
+func (c *checker) text() error {
+	var u textUnit
+	var coder fieldCoder
+	var items filterItems
+	var filters filterPage
+	for i := range c.entries[textSection] {
+		e := &c.entries[textSection][i]
+		payload, err := c.r.pages.Page(c.ctx, e.addr)
+		if err != nil {
+			return err
+		}
+		if err = u.open(payload); err == nil {
+			err = u.is(e)
+		}
+		if err != nil {
+			return at(e, err)
+		}
+		if e.text.bytes > 0 != (e.text.lines > 0) {
+			return at(e, corrupt("%d bytes of lines in a page of %d", e.text.bytes, e.text.lines))
+		}
+		var lines []byte
+		if e.text.lines > 0 {
+			if lines, err = c.r.pages.Page(c.ctx, e.linesAddr()); err != nil {
+				return err
+			}
+		}
+		if err := u.setLines(lines); err != nil {
+			return at(e, err)
+		}
+		if e.text.filter.Len == 0 {
+			continue
+		}
+		if payload, err = c.r.pages.Page(c.ctx, e.text.filter); err != nil {
+			return err
+		}
+		var filter []byte
+		if err = filters.open(payload); err == nil {
+			filter, err = filters.at(e.text.number)
+		}
+		if err != nil {
+			return at(e, err)
+		}
+		items.reset()
+		coder.gather(lines, 0, u.ends, &items)
+		for _, l := range u.metadata {
+			items.metadata(l)
+		}
+		if class, missing := items.missing(filter); missing {
+			return at(e, corrupt("its filter lacks an item of class %d that the lines have", class))
+		}
+	}
+	return nil
+}

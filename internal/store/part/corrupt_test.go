@@ -24,6 +24,9 @@ func smallPart(t testing.TB, level Compression) []byte {
 				mixIn(rnd, &one.rows)
 				one.exemplars = randomExemplars(rnd, 2)
 			}
+			if i%4 == 1 {
+				one.text = randomText(rnd, 1700000000e9+rnd.Int64N(3e9), 2*i, tenant == "acme")
+			}
 			all = append(all, one)
 		}
 	}

@@ -32,8 +32,15 @@ type dumper struct {
 type dumpPage struct {
 	addr    Addr
 	section section
-	index   bool
+	kind    string // "" is a page of the section
 }
+
+// Pages that are not of the section itself.
+const (
+	dumpIndexPage  = "index page"
+	dumpLinesPage  = "lines"
+	dumpFilterPage = "filters"
+)
 
 func (d *dumper) part() error {
 	r := d.r
@@ -80,9 +87,10 @@ func (d *dumper) part() error {
 // pages lists all pages in the order of their offsets, without those that a corrupt index page would name.
 func (d *dumper) pages() ([]dumpPage, error) {
 	var pages []dumpPage
+	filters := map[Addr]bool{}
 	for s := range sections {
 		for i := range d.r.footer.index[s] {
-			pages = append(pages, dumpPage{d.r.footer.index[s][i].addr, s, true})
+			pages = append(pages, dumpPage{d.r.footer.index[s][i].addr, s, dumpIndexPage})
 			entries, err := d.r.indexPage(d.ctx, nil, s, i)
 			switch {
 			case errors.Is(err, model.ErrCorrupt):
@@ -92,7 +100,14 @@ func (d *dumper) pages() ([]dumpPage, error) {
 				return nil, err
 			}
 			for k := range entries {
-				pages = append(pages, dumpPage{entries[k].addr, s, false})
+				e := &entries[k]
+				if pages = append(pages, dumpPage{e.addr, s, ""}); e.text.lines > 0 {
+					pages = append(pages, dumpPage{e.linesAddr(), s, dumpLinesPage})
+				}
+				if f := e.text.filter; f.Len > 0 && !filters[f] {
+					filters[f] = true
+					pages = append(pages, dumpPage{f, s, dumpFilterPage})
+				}
 			}
 		}
 	}
@@ -101,16 +116,22 @@ func (d *dumper) pages() ([]dumpPage, error) {
 }
 
 func (d *dumper) page(p *dumpPage) error {
-	kind := "page"
-	if p.index {
-		kind = "index page"
+	switch p.kind {
+	case "":
+		fmt.Fprintf(d.w, "\npage of %s at %d\n", p.section, p.addr.Off)
+	case dumpIndexPage:
+		fmt.Fprintf(d.w, "\nindex page of %s at %d\n", p.section, p.addr.Off)
+	default:
+		fmt.Fprintf(d.w, "\npage of %s at %d\n", p.kind, p.addr.Off)
 	}
-	fmt.Fprintf(d.w, "\n%s of %s at %d\n", kind, p.section, p.addr.Off)
 	stored, err := d.r.read(d.ctx, p.addr.Off, int64(p.addr.Len))
 	if err != nil {
 		return err
 	}
 	d.envelope(p.addr.Off, stored)
+	if len(stored) > envelopeMin && stored[0] == codecLines {
+		d.fields(stored)
+	}
 	payload, err := DecodePage(stored)
 	if err != nil {
 		fmt.Fprintf(d.w, "  %v\n", err)
@@ -118,7 +139,7 @@ func (d *dumper) page(p *dumpPage) error {
 	}
 	a := newAnnotator(d, payload)
 	switch {
-	case p.index:
+	case p.kind == dumpIndexPage:
 		dumpIndex(a, p.section, d.r.footerOff)
 	case p.section == keySection:
 		dumpKeys(a)
@@ -130,6 +151,12 @@ func (d *dumper) page(p *dumpPage) error {
 		dumpExemplars(a)
 	case p.section == windowSection:
 		dumpMasks(a)
+	case p.kind == dumpLinesPage:
+		a.raw(uint64(len(payload)), "lines")
+	case p.kind == dumpFilterPage:
+		dumpFilters(a)
+	case p.section == textSection:
+		dumpText(a)
 	default:
 		dumpSamples(a)
 	}
@@ -151,7 +178,7 @@ func (d *dumper) envelope(off int64, stored []byte) {
 		d.bytes("", off, stored, "no length")
 		return
 	}
-	name := [...]string{"none", "s2", "zstd", "unknown"}[min(codec, 3)]
+	name := [...]string{"none", "s2", "zstd", "lines", "unknown"}[min(codec, 4)]
 	d.bytes("", off, stored[:1], "codec %s", name)
 	d.bytes("", off+1, stored[1:1+n-len(s.b)], "raw length %d", raw)
 	if begin := len(stored) - crcBytes - len(s.b); codec == codecNone {
@@ -293,7 +320,8 @@ func (d *dumper) footer(a *annotator) {
 	for i := uint64(0); i < n && !a.s.bad; i++ {
 		a.text("tenant")
 		a.uvarint("series")
-		if a.uvarint("samples")|a.uvarint("exemplars") != 0 {
+		rows := a.uvarint("samples") | a.uvarint("exemplars") | a.uvarint("lines")
+		if a.uvarint("bytes of lines"); rows != 0 {
 			a.varint("first time")
 			a.uvarint("last time, less the first")
 		}

@@ -28,6 +28,12 @@ func dumpEntries(a *annotator, s section, n uint64, size int64) {
 				return fmt.Sprintf("%s: tenant %d from %q=%q", place, e.tenant, e.name, e.value)
 			case s == keySection:
 				return fmt.Sprintf("%s: ranks %d..%d from key %s", place, e.rank0, e.last(), e.key)
+			case s == textSection && e.text.lines > 0 && e.text.filter.Len > 0:
+				return fmt.Sprintf("%s: ranks %d..%d, %d rows in [%d, %d]; %d bytes of lines in [%d, %d); filter %d in [%d, %d)", place, e.rank0, e.last(), e.rows,
+					e.times.Min, e.times.Max, e.text.bytes, e.linesAddr().Off, e.end(), e.text.number, e.text.filter.Off, e.text.filter.Off+int64(e.text.filter.Len))
+			case s == textSection:
+				return fmt.Sprintf("%s: ranks %d..%d, %d rows in [%d, %d]; %d bytes of lines in the next %d", place, e.rank0, e.last(), e.rows,
+					e.times.Min, e.times.Max, e.text.bytes, e.text.lines)
 			case s.rows():
 				return fmt.Sprintf("%s: ranks %d..%d, %d rows in [%d, %d]", place, e.rank0, e.last(), e.rows, e.times.Min, e.times.Max)
 			}

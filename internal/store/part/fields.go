@@ -129,7 +129,7 @@ func fieldOf(b []byte, i, j int, k runKind) (kind byte, n, end int) {
 	return fieldEnd, 0, j
 }
 
-// digitsKind says how the digits b[i:j] are kept: of those behind a decimal point, and of the rest of a time, the length counts.
+// digitsKind says how the digits b[i:j] are kept: of those behind a decimal point the length counts.
 func digitsKind(b []byte, i, j int) (kind byte, n int) {
 	n = j - i
 	switch {
@@ -139,7 +139,7 @@ func digitsKind(b []byte, i, j int) (kind byte, n int) {
 		return fieldDigits, n
 	case n > 1 && n <= 9 && i > 0:
 		switch b[i-1] {
-		case '.', ',', ':', '-', 'T', '/':
+		case '.', ',':
 			return fieldDigits, n
 		}
 	}

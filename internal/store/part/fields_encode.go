@@ -86,6 +86,15 @@ func (c *fieldCoder) column(kind byte, n int) uint32 {
 // append appends the form of lines, of which each ends where ends says, counted from begin. It reports whether it is worth
 // it; if not, only the items of the filter have been gathered.
 func (c *fieldCoder) append(dst, b []byte, begin uint32, ends []uint32, items *filterItems) ([]byte, bool) {
+	c.gather(b, begin, ends, items)
+	if c.steps > len(b)/minFieldBytes+len(ends) {
+		return dst, false
+	}
+	return c.finish(dst)
+}
+
+// gather takes lines apart.
+func (c *fieldCoder) gather(b []byte, begin uint32, ends []uint32, items *filterItems) {
 	c.reset()
 	c.items = items
 	from := uint32(0)
@@ -93,10 +102,6 @@ func (c *fieldCoder) append(dst, b []byte, begin uint32, ends []uint32, items *f
 		c.line(b[from : end-begin])
 		from = end - begin
 	}
-	if c.steps > len(b)/minFieldBytes+len(ends) {
-		return dst, false
-	}
-	return c.finish(dst)
 }
 
 // line takes a line apart. A fragment that is the same as the last time is known without a look at what it consists of, if a

@@ -83,9 +83,13 @@ func FuzzPayloads(f *testing.F) {
 				entries, err := r.indexPage(context.Background(), nil, s, i)
 				must(f, err)
 				for k := range entries {
-					payload, err := r.pages.Page(context.Background(), entries[k].addr)
-					must(f, err)
-					f.Add(payload)
+					for _, a := range []Addr{entries[k].addr, entries[k].linesAddr(), entries[k].text.filter} {
+						if a.Len > 0 && (a == entries[k].addr || s == textSection) {
+							payload, err := r.pages.Page(context.Background(), a)
+							must(f, err)
+							f.Add(payload)
+						}
+					}
 				}
 			}
 		}
@@ -120,6 +124,27 @@ func FuzzPayloads(f *testing.F) {
 		}
 		var masks maskDir
 		_ = masks.open(b)
+		var unit textUnit
+		if unit.open(b) == nil {
+			unit.lines = make([]byte, unit.lineBytes())
+			var rows model.TextRows
+			for i := range unit.counts {
+				unit.view(i, &rows)
+				for k := range rows.Times {
+					if rows.MetadataAt(k).Check() != nil {
+						t.Fatal("metadata is not canonical")
+					}
+				}
+			}
+		}
+		var filters filterPage
+		if filters.open(b) == nil {
+			for i := range filters.ends {
+				filter, err := filters.at(uint32(i))
+				must(t, err)
+				_, _ = filterHas(filter, itemLong, 1<<40+5)
+			}
+		}
 		for _, dir := range []rowDir{&sampleDir{}, &exemplarDir{}} {
 			if dir.open(b) != nil {
 				continue
@@ -190,6 +215,54 @@ func FuzzHistograms(f *testing.F) {
 			}
 		} else if !errors.Is(err, model.ErrCorrupt) {
 			t.Fatal(err)
+		}
+	})
+}
+
+// FuzzLines gives lines to the codec of lines, and bytes to its decoder.
+func FuzzLines(f *testing.F) {
+	rnd := rand.New(rand.NewPCG(5, 5))
+	for shape := range len(lineShapes) + 1 {
+		lines, _ := joinLines(randomLines(rnd, 20, shape))
+		f.Add(bytes.ReplaceAll(lines, []byte("}{"), []byte("}\n{")), 300)
+		all, ends := joinLines(randomLines(rnd, 20, shape))
+		var c fieldCoder
+		if coded, ok := c.append(nil, all, 0, ends, nil); ok {
+			f.Add(coded, len(all))
+		}
+	}
+	f.Fuzz(func(t *testing.T, b []byte, raw int) {
+		var all []byte
+		var ends []uint32
+		for _, l := range bytes.Split(b, []byte("\n")) {
+			all = append(all, l...)
+			ends = append(ends, uint32(len(all)))
+		}
+		var d fieldDecoder
+		var items filterItems
+		items.reset()
+		c := fieldCoder{ints: intCoder{dense: raw%2 == 0}}
+		if coded, ok := c.append(nil, all, 0, ends, &items); ok {
+			if got, err := d.decode(coded, len(all)); err != nil || !bytes.Equal(got, all) {
+				t.Fatalf("%q became %q, %v", all, got, err)
+			}
+		}
+		if filter := items.append(nil, 1000*len(all)); len(filter) > 0 {
+			if class, missing := items.missing(filter); missing {
+				t.Fatalf("%q: class %d", b, class)
+			}
+		}
+		if raw = raw & (1<<20 - 1); raw > 0 {
+			// The checksum of the columns is made right.
+			s := scan{b: bytes.Clone(b)}
+			if s.bytes(); len(s.b) > envelopeMin {
+				body := s.b[:len(s.b)-crcBytes]
+				binary.LittleEndian.PutUint32(s.b[len(body):], checksum(body))
+				b = append(bytes.Clone(b[:len(b)-len(s.b)]), s.b...)
+			}
+			if got, err := d.decode(b, raw); err == nil && len(got) != raw || err != nil && !errors.Is(err, model.ErrCorrupt) {
+				t.Fatalf("%d bytes of %d: %v", len(got), raw, err)
+			}
 		}
 	})
 }

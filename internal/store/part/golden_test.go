@@ -22,7 +22,11 @@ import (
 //	tenant label=value ... : time=value time=value^start ... ! time=value{label=value,...} ...
 //
 // and compares every byte. A value is a number, 16 hexadecimal digits after 0x, or a histogram as parseHistogram reads it;
-// what stands behind the ! are exemplars. The arguments "windows" and "sources" give the part masks and several sources.
+// what stands behind the ! are exemplars. With the argument "logs" a series is
+//
+//	tenant label=value ... | time "line" name=value ... ; time "line" ...
+//
+// The arguments "windows" and "sources" give the part masks and several sources.
 // Run with -rewrite to make the output anew; a change of it is a change of the format.
 func TestGolden(t *testing.T) {
 	datadriven.Walk(t, "testdata/golden", func(t *testing.T, path string) {
@@ -40,10 +44,14 @@ func TestGolden(t *testing.T) {
 			if d.HasArg("sources") {
 				o.Sources = []Source{{"n1", 1600000000e9, 3, 9}, {"n1", 1650000000e9, 1, 4}, {"n2", 1500000000e9, 200, 300}}
 			}
+			signal := model.Metrics
+			if d.HasArg("logs") {
+				signal, o.Signal = model.Logs, model.Logs
+			}
 			var all []oneSeries
 			for _, line := range strings.Split(strings.TrimSpace(d.Input), "\n") {
 				if line != "" {
-					all = append(all, parseSeries(t, line))
+					all = append(all, parseSeries(t, line, signal))
 				}
 			}
 			r, b := writePart(t, sortSeries(all), o)
@@ -83,8 +91,9 @@ func checkDumpIsWhole(t *testing.T, dump string, size int) {
 	}
 }
 
-func parseSeries(t *testing.T, line string) oneSeries {
+func parseSeries(t *testing.T, line string, signal model.Signal) oneSeries {
 	t.Helper()
+	line, text, _ := strings.Cut(line, " |")
 	head, tail, _ := strings.Cut(line, ":")
 	tail, exemplars, _ := strings.Cut(tail, "!")
 	var pairs []string
@@ -94,7 +103,7 @@ func parseSeries(t *testing.T, line string) oneSeries {
 		pairs = append(pairs, name, value)
 	}
 	l := model.LabelsOf(pairs...)
-	s := oneSeries{tenant: fields[0], key: l.Key(testSeed, model.Metrics), labels: l}
+	s := oneSeries{tenant: fields[0], key: l.Key(testSeed, signal), labels: l, text: parseText(t, text)}
 	for _, f := range strings.Fields(tail) {
 		at, value, _ := strings.Cut(f, "=")
 		value, start, _ := strings.Cut(value, "^")
@@ -120,6 +129,27 @@ func parseSeries(t *testing.T, line string) oneSeries {
 		s.exemplars.AppendBlob(parseInt(t, at), model.KindExemplar, model.AppendExemplar(nil, &e), 0)
 	}
 	return s
+}
+
+// parseText reads rows of text.
+func parseText(t *testing.T, s string) (rows []textRow) {
+	for _, row := range strings.Split(s, " ; ") {
+		at, rest, ok := strings.Cut(strings.TrimSpace(row), " ")
+		if !ok {
+			continue
+		}
+		quoted, err := strconv.QuotedPrefix(rest)
+		must(t, err)
+		line, err := strconv.Unquote(quoted)
+		must(t, err)
+		var pairs []string
+		for _, l := range strings.Fields(rest[len(quoted):]) {
+			name, value, _ := strings.Cut(l, "=")
+			pairs = append(pairs, name, value)
+		}
+		rows = append(rows, textRow{parseInt(t, at), line, string(model.LabelsOf(pairs...))})
+	}
+	return rows
 }
 
 // parseHistogram reads, with every field but the first optional,

@@ -200,10 +200,11 @@ func metadataItem[T ~[]byte | ~string](name, value T) uint64 {
 // filterItems are the items of a unit: most of them once.
 type filterItems struct {
 	lists [itemClasses][]uint64
-	// recent are items that are there, by their lowest bits: it leaves out most of those that come again.
-	recent [recentItems]uint64
-	count  int
-	buf    []uint64
+	// recent are items that are there, by their lowest bits: it leaves out most of those that come again. Those of words are
+	// apart, which all would come again.
+	recent, recentWords [recentItems]uint64
+	count               int
+	buf                 []uint64
 }
 
 const recentItems = 1 << 12
@@ -214,6 +215,7 @@ func (s *filterItems) reset() {
 	}
 	s.count = 0
 	clear(s.recent[:])
+	clear(s.recentWords[:])
 }
 
 func (s *filterItems) add(class byte, item uint64) {
@@ -225,7 +227,13 @@ func (s *filterItems) add(class byte, item uint64) {
 }
 
 func (s *filterItems) words(text []byte) {
-	eachGram(text, func(item uint64) { s.add(itemWords, item) })
+	eachGram(text, func(item uint64) {
+		if r := &s.recentWords[item%recentItems]; *r != item {
+			*r = item
+			s.lists[itemWords] = append(s.lists[itemWords], item)
+			s.count++
+		}
+	})
 }
 
 func (s *filterItems) long(run []byte) {
@@ -242,6 +250,18 @@ func (s *filterItems) run(run []byte) {
 }
 
 func (s *filterItems) pair(b []byte) { s.add(itemPairs, pairItem(b)) }
+
+// missing returns an item of a class that a filter has, but which it does not have.
+func (s *filterItems) missing(filter []byte) (class byte, missing bool) {
+	for class := range itemClasses {
+		for _, item := range s.lists[class] {
+			if has, ok := filterHas(filter, class, item); !has || !ok {
+				return class, true
+			}
+		}
+	}
+	return 0, false
+}
 
 func (s *filterItems) metadata(l model.Labels) {
 	for name, value, rest, ok := l.Next(); ok; name, value, rest, ok = rest.Next() {

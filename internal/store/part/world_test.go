@@ -24,6 +24,7 @@ type oneSeries struct {
 	rows   model.Rows
 
 	exemplars model.Rows
+	text      []textRow
 }
 
 const testSeed model.KeySeed = 0x5eed
@@ -63,6 +64,7 @@ func writeSized(t testing.TB, all []oneSeries, o WriterOptions, z sizes) (*Reade
 		}
 		must(t, w.Series(all[i].tenant, all[i].key, l))
 		must(t, w.Rows(&model.SeriesRows{Samples: all[i].rows, Exemplars: all[i].exemplars}))
+		must(t, w.Text(context.Background(), []Text{TextOfRows(rowsOf(all[i].text))}, anyTime))
 	}
 	m, size, err := w.Finish()
 	must(t, err)

@@ -1,0 +1,199 @@
+package part
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+func unnamed(err error) error { return err }
+
+// readChunks reads the chunks of a series one after the other.
+func readChunks(t testing.TB, chunks []model.TextChunk, rg model.TimeRange, want model.TextWant) (rows []textRow) {
+	t.Helper()
+	var got model.TextRows
+	for i, c := range chunks {
+		must(t, c.Page.ReadText(context.Background(), c.Index, want, &got))
+		if got.Len() != c.Rows || c.Rows == 0 || got.Times[0] != c.Min || got.Times[c.Rows-1] != c.Max || i > 0 && chunks[i-1].Max > c.Min {
+			t.Fatalf("chunk %+v of times %v", c, got.Times)
+		}
+		bytes := int64(0)
+		for k, at := range got.Times {
+			r := textRow{t: at}
+			if want&model.WantLines != 0 {
+				r.line = string(got.Line(k))
+				bytes += int64(len(r.line))
+			}
+			if want&model.WantMetadata != 0 {
+				r.meta = string(got.MetadataAt(k))
+			}
+			if rg.Contains(at) {
+				rows = append(rows, r)
+			}
+		}
+		if want&model.WantLines != 0 && bytes != c.Bytes {
+			t.Fatalf("%d bytes of %d", bytes, c.Bytes)
+		}
+	}
+	return rows
+}
+
+// TestChunks reads random series of random parts: what is wanted of their rows comes, and all memory is given back.
+func TestChunks(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		rnd := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 9))
+		var all []textSeries
+		for i := range rapid.IntRange(1, 12).Draw(rt, "series") {
+			n := rapid.SampledFrom([]int{0, 0, 1, 3, 40, 300}).Draw(rt, "rows")
+			all = append(all, textSeries{tenant: "t", labels: model.LabelsOf("app", fmt.Sprint(i)), rows: randomText(rnd, rnd.Int64N(50), n, i%2 == 0)})
+		}
+		slices.SortFunc(all, func(a, b textSeries) int { return a.key().Compare(b.key()) })
+		r := writeText(t, all, logOptions(true, rapid.SampledFrom([]Compression{Fast, Dense}).Draw(rt, "level")), drawSizes(rt))
+		req := &model.Request{Range: drawClip(rt, 0), Quota: &model.Quota{MaxBytes: 1 << 30, Pool: &model.QueryPool{MaxBytes: 1 << 30}}, Cost: &model.Cost{}}
+		needle := rapid.SampledFrom([]string{"", "items/7", "trace_id=", "nowhere"}).Draw(rt, "needle")
+		if needle != "" {
+			req.TextFilter = &model.TextFilter{Clauses: []model.TextClause{{Any: []model.TextLiteral{{Value: needle}}}}}
+		}
+		c := r.TextAt(context.Background(), req, 7, unnamed)
+		want := rapid.SampledFrom([]model.TextWant{0, model.WantLines, model.WantMetadata, model.WantLines | model.WantMetadata}).Draw(rt, "want")
+		for rank := range all {
+			if rnd.IntN(4) == 0 {
+				continue
+			}
+			chunks, err := c.Chunks(context.Background(), uint32(rank), nil)
+			must(t, err)
+			expected := wanted(all[rank].rows, req.Range, want)
+			if got := readChunks(t, chunks, req.Range, want); !slices.Equal(got, expected) {
+				rt.Fatalf("rank %d: %d rows, should be %d", rank, len(got), len(expected))
+			}
+			for _, chunk := range chunks {
+				skip, err := chunk.Page.Skip(context.Background())
+				must(t, err)
+				rows := readChunks(t, []model.TextChunk{chunk}, anyTime, model.WantLines)
+				if skip && slices.ContainsFunc(rows, func(r textRow) bool { return strings.Contains(r.line, needle) }) {
+					rt.Fatalf("a page with %q is skipped", needle)
+				}
+				chunk.Page.Release()
+			}
+		}
+		if used := req.Quota.Pool.Used(); used != 0 {
+			rt.Fatalf("%d bytes are still charged", used)
+		}
+	})
+}
+
+func wanted(rows []textRow, rg model.TimeRange, want model.TextWant) (out []textRow) {
+	for _, r := range rows {
+		if want&model.WantLines == 0 {
+			r.line = ""
+		}
+		if want&model.WantMetadata == 0 {
+			r.meta = ""
+		}
+		if rg.Contains(r.t) {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// TestLongLines: lines of any length up to the most, and of any bytes, come back; longer ones are refused.
+func TestLongLines(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(6, 6))
+	random := make([]byte, 256<<10)
+	for i := range random {
+		random[i] = byte(rnd.Uint32())
+	}
+	rows := []textRow{{t: 1}, {t: 2, line: string(random)}, {t: 2, line: strings.Repeat("x", 256<<10)}, {t: 3, line: "\n"}, {t: 4, line: strings.Repeat("ab 12 ", 200_000)},
+		{t: 5, line: strings.Repeat("9", maxLineBytes)}, {t: 6, line: "end", meta: string(model.LabelsOf("big", strings.Repeat("m", 200_000)))}}
+	for _, level := range []Compression{Fast, Dense} {
+		r := writeText(t, []textSeries{{tenant: "t", labels: model.LabelsOf("a", "b"), rows: rows}}, logOptions(true, level), formatSizes)
+		s := r.Stream()
+		if !s.Next(context.Background()) {
+			t.Fatal(s.Err())
+		}
+		if got := textOf(t, s.Text(), anyTime); !slices.Equal(got, rows) {
+			t.Fatalf("%d rows of %d, or other ones", len(got), len(rows))
+		}
+	}
+	w := NewWriter(discard{}, logOptions(false, Fast))
+	must(t, w.Series("t", model.Key{Lo: 1}, nil))
+	long := rowsOf([]textRow{{line: strings.Repeat("x", maxLineBytes+1)}})
+	if err := w.Text(context.Background(), []Text{TextOfRows(long)}, anyTime); !errors.Is(err, model.ErrInvalid) {
+		t.Fatalf("a line that is too long: %v", err)
+	}
+}
+
+// TestUnitsAreCopied: what needs no merging is copied as it is stored, with its filter.
+func TestUnitsAreCopied(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(2, 8))
+	l := model.LabelsOf("app", "a")
+	var inputs []Stream
+	var stored [][]byte
+	var rows [][]textRow
+	at := int64(1700000000e9)
+	for range 3 {
+		var in []textRow
+		for size := 0; size < 3*unitBytes; {
+			at += rnd.Int64N(1e9)
+			line := fmt.Sprintf("level=info trace_id=%016x%016x n=%d", rnd.Uint64(), rnd.Uint64(), rnd.IntN(1e6))
+			size += len(line)
+			in = append(in, textRow{t: at, line: line})
+		}
+		rows = append(rows, in)
+		r := writeText(t, []textSeries{{tenant: "t", labels: l, rows: in}}, logOptions(false, Fast), formatSizes)
+		inputs = append(inputs, r.Stream())
+		entries, err := r.indexPage(context.Background(), nil, textSection, 0)
+		must(t, err)
+		for _, e := range entries {
+			page, err := r.read(context.Background(), e.linesAddr().Off, int64(e.text.lines))
+			must(t, err)
+			stored = append(stored, page)
+		}
+	}
+	r := mergeText(t, inputs, logOptions(false, Dense), formatSizes, anyTime)
+	checkText(t, r, [][][]textRow{rows}, anyTime)
+	entries, err := r.indexPage(context.Background(), nil, textSection, 0)
+	must(t, err)
+	if len(entries) != len(stored) {
+		t.Fatalf("%d units of %d", len(entries), len(stored))
+	}
+	for i, e := range entries {
+		page, err := r.read(context.Background(), e.linesAddr().Off, int64(e.text.lines))
+		must(t, err)
+		if !bytes.Equal(page, stored[i]) || page[0] != codecLines || e.text.filter.Len == 0 {
+			t.Fatalf("unit %d is not the one that was copied", i)
+		}
+	}
+}
+
+// TestQuotaOfText: a query that may not hold a page gets an error of its limit, and keeps nothing.
+func TestQuotaOfText(t *testing.T) {
+	rows := randomText(rand.New(rand.NewPCG(1, 1)), 0, 500, true)
+	r := writeText(t, []textSeries{{tenant: "t", labels: model.LabelsOf("a", "b"), rows: rows}}, logOptions(true, Dense), formatSizes)
+	for limit := int64(1000); limit < 60_000; limit += 1000 {
+		req := &model.Request{Range: anyTime, Quota: &model.Quota{MaxBytes: limit, Pool: &model.QueryPool{MaxBytes: 1 << 30}}, Cost: &model.Cost{}}
+		chunks, err := r.TextAt(context.Background(), req, 0, unnamed).Chunks(context.Background(), 0, nil)
+		must(t, err)
+		var dst model.TextRows
+		err = chunks[0].Page.ReadText(context.Background(), 0, model.WantLines|model.WantMetadata, &dst)
+		if err != nil && !errors.Is(err, model.ErrLimit) {
+			t.Fatal(err)
+		}
+		if err == nil && limit < 30_000 {
+			t.Fatalf("%d rows within %d bytes", len(rows), limit)
+		}
+		if chunks[0].Page.Release(); req.Quota.Pool.Used() != 0 {
+			t.Fatalf("%d bytes are still charged", req.Quota.Pool.Used())
+		}
+	}
+}
