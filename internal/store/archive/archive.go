@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -72,7 +73,12 @@ func (a *Archive) Select(ctx context.Context, req *model.Request) ([]model.Curso
 
 // SelectText returns a cursor for each block that may hold lines of the request.
 func (a *Archive) SelectText(ctx context.Context, req *model.Request) ([]model.TextCursor, error) {
+	text := *req
+	text.Family = model.Text
+	req = &text
 	opened, err := a.openAll(ctx, req)
+	// Of blocks of one order, which two compactors may have made, the one that begins earlier has what came first.
+	slices.SortStableFunc(opened, func(a, b *cursor) int { return cmp.Compare(a.block.OrderLo, b.block.OrderLo) })
 	cursors := make([]model.TextCursor, 0, len(opened))
 	for _, c := range opened {
 		cursors = append(cursors, &textCursor{cursor: c, text: c.from.TextAt(ctx, req, c.Order(), c.named)})

@@ -169,7 +169,7 @@ func drawReach(t *rapid.T) reach {
 }
 
 // delete deletes rows of all blocks that there are so far.
-func (w *world) delete(t *rapid.T) {
+func (w *world) delete(t *rapid.T, signal model.Signal) {
 	b, err := fs.New(vfs.NewMem(), "/bucket")
 	if err != nil {
 		t.Fatal(err)
@@ -182,7 +182,7 @@ func (w *world) delete(t *rapid.T) {
 	for range rapid.IntRange(0, 2).Draw(t, "deletions") {
 		from := rapid.Int64Range(-5, 60).Draw(t, "deleted from")
 		if _, err := c.Delete(ctx, catalog.Deletion{
-			Signal: model.Metrics, Tenant: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "deleted of"),
+			Signal: signal, Tenant: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "deleted of"),
 			Matchers: []catalog.Matcher{{Name: "i", Op: model.MatchRegexp, Value: rapid.SampledFrom([]string{".*", "1.*", "3|5|7"}).Draw(t, "deleted")}},
 			Range:    model.TimeRange{Min: from, Max: from + rapid.Int64Range(0, 100).Draw(t, "deleted span")},
 		}); err != nil {
@@ -269,7 +269,7 @@ func read(a *Archive, req *model.Request) (map[string][]string, error) {
 func TestSelect(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, a := newWorld(t)
-		w.delete(t)
+		w.delete(t, model.Metrics)
 		for range 3 {
 			from := rapid.Int64Range(0, 60).Draw(t, "from")
 			req := request(rapid.SampledFrom([]string{"a", "b", "none"}).Draw(t, "tenant"),
@@ -348,7 +348,7 @@ func TestForeignSeed(t *testing.T) {
 func TestLabelLists(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, a := newWorld(t)
-		w.delete(t)
+		w.delete(t, model.Metrics)
 		ctx := context.Background()
 		req := request("a", model.TimeRange{Min: math.MinInt64, Max: math.MaxInt64}, equal("__name__", "m1"))
 		pool := &model.QueryPool{MaxBytes: 1 << 30}

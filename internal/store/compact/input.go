@@ -38,7 +38,9 @@ func chains(inputs []catalog.Block) [][]catalog.Block {
 			all[at] = append(all[at], b)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b []catalog.Block) int { return cmp.Compare(a[0].OrderHi, b[0].OrderHi) })
+	slices.SortStableFunc(all, func(a, b []catalog.Block) int {
+		return cmp.Or(cmp.Compare(a[0].OrderHi, b[0].OrderHi), cmp.Compare(a[0].OrderLo, b[0].OrderLo))
+	})
 	return all
 }
 
