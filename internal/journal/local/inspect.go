@@ -28,9 +28,13 @@ func Dump(ctx context.Context, w io.Writer, fs vfs.FS, dir string) error {
 			fmt.Fprintf(out, "  ends at offset %d: %v\n", t.end, t.torn)
 		}
 	}, func(r *reader, b *model.Batch) error {
-		_, err := fmt.Fprintf(out, "  %8d: record %d, %d bytes, %d before it unsynced: tenant %s, %s, %d series, %s, %s%d label sets\n",
+		rows := describe(&b.Samples, "samples") + ", " + exemplars(b)
+		if b.Signal == model.Logs {
+			rows = describe(&b.Text, "lines") + ", "
+		}
+		_, err := fmt.Fprintf(out, "  %8d: record %d, %d bytes, %d before it unsynced: tenant %s, %s, %d series, %s%d label sets\n",
 			r.off-frameHeader-int64(r.frame.length), r.frame.seq, r.frame.length, r.frame.unsynced,
-			b.Tenant, b.Signal, len(b.Keys), describe(&b.Samples, "samples"), exemplars(b), b.Labels.Len())
+			b.Tenant, b.Signal, len(b.Keys), rows, b.Labels.Len())
 		return err
 	})
 	if err != nil {
