@@ -2,11 +2,15 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read"
@@ -122,4 +126,99 @@ func TestLinesWhereverTheyLie(t *testing.T) {
 		t.Errorf("after a restart: %q, want %q", got, want)
 	}
 	must(t, s.Close())
+}
+
+// TestLinesMeanwhile pushes lines, some of them twice, beside everything that goes on in the background, and asks meanwhile:
+// what was acknowledged before is there, in order, and nothing is there twice.
+func TestLinesMeanwhile(t *testing.T) {
+	s := newSetup(t, func(o *EngineOptions) {
+		o.Idle, o.MemoryBytes, o.FlushEvery, o.Window = false, 16<<20, 10*time.Millisecond, 5*time.Minute
+		o.Limits.MaxFuture = time.Hour
+	})
+	const pushers, pushes, perPush = 3, 150, 20
+	var acked [pushers]atomic.Int64
+	var wg sync.WaitGroup
+	for p := range pushers {
+		wg.Go(func() {
+			l := model.LabelsOf("service_name", fmt.Sprint(p))
+			filler := strings.Repeat(fmt.Sprint("filler of ", p, " "), 100)
+			for n := range pushes {
+				var lines []string
+				for i := range perPush {
+					lines = append(lines, fmt.Sprint(n*perPush+i, " ", filler))
+				}
+				// Times go on by minutes, so that windows close, and each batch has one time.
+				at := s.now + int64(n)*int64(10*time.Second)
+				for range 1 + n%3/2 {
+					if err := s.pushLines("a", l, at, lines...); err != nil {
+						t.Error(err)
+						return
+					}
+				}
+				acked[p].Store(int64(n+1) * perPush)
+			}
+		})
+	}
+	stop := make(chan struct{})
+	var readers sync.WaitGroup
+	for _, backward := range []bool{false, true} {
+		readers.Go(func() {
+			for {
+				if err := inOrder(s, &acked, backward); err != nil {
+					t.Errorf("backward %t: %v", backward, err)
+					return
+				}
+				select {
+				case <-stop:
+					return
+				default:
+				}
+			}
+		})
+	}
+	wg.Wait()
+	must(t, s.Ship())
+	must(t, s.Compact(context.Background()))
+	close(stop)
+	readers.Wait()
+	must(t, inOrder(s, &acked, false))
+	must(t, s.Close())
+	checkFolder(t, s.mem)
+}
+
+// inOrder asks for all lines: each stream has the numbers from 0 on, at least as many as were acknowledged before.
+func inOrder(s *setup, acked *[3]atomic.Int64, backward bool) error {
+	var least [3]int64
+	for p := range acked {
+		least[p] = acked[p].Load()
+	}
+	got := make(map[string][]int64)
+	req := &model.Request{Tenant: "a", Signal: model.Logs, Range: everything, Quota: new(model.Quota), Cost: new(model.Cost)}
+	var wrong error
+	err := eachLine(s.Engine, req, backward, func(l model.Labels, rows *model.TextRows, i int) {
+		var n int64
+		if _, err := fmt.Sscan(string(rows.Line(i)), &n); err != nil {
+			wrong = err
+		}
+		p := string(l.Get("service_name"))
+		got[p] = append(got[p], n)
+	})
+	if err := errors.Join(err, wrong); err != nil {
+		return err
+	}
+	for p, n := range least {
+		numbers := got[fmt.Sprint(p)]
+		if backward {
+			slices.Reverse(numbers)
+		}
+		for i, x := range numbers {
+			if x != int64(i) {
+				return fmt.Errorf("stream %d: line %d is number %d", p, i, x)
+			}
+		}
+		if int64(len(numbers)) < n {
+			return fmt.Errorf("stream %d: %d lines, and %d were acknowledged", p, len(numbers), n)
+		}
+	}
+	return nil
 }
