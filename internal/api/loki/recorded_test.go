@@ -1,0 +1,327 @@
+package loki
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/read/readtest"
+)
+
+// A Loki 3.7 that is empty, with auth_enabled and querier.multi_tenant_queries_enabled, and without discover_log_levels and
+// discover_service_name in its limits_config.
+var lokiURL = flag.String("loki", "", "a Loki whose answers are to be recorded")
+
+const recordedPath = "testdata/loki.json"
+
+// recording is what a Loki said at a time, in Unix seconds: that of the first line.
+type recording struct {
+	At       int64       `json:"at"`
+	Requests []*recorded `json:"requests"`
+}
+
+// recorded is a request with Loki's answer, without its statistics.
+type recorded struct {
+	Path   string     `json:"path"`
+	Params url.Values `json:"params,omitempty"`
+	// Tenant is anonymous if empty, which Loki must be told.
+	Tenant     string `json:"tenant,omitempty"`
+	Categorize bool   `json:"categorize,omitempty"`
+	Status     int    `json:"status"`
+	Type       string `json:"type"`
+	Body       string `json:"body"`
+}
+
+func (r *recorded) name() string {
+	return fmt.Sprintf("%s %s %s %v", r.Path, r.Params.Encode(), r.Tenant, r.Categorize)
+}
+
+// different are the requests whose answers are others by intent, each with the reason.
+func different(r *recorded) string {
+	q := r.Params.Get("query")
+	switch {
+	case strings.HasPrefix(r.Path, legacy+"label/"):
+		return "Loki gives the names of labels for the values of one"
+	case strings.HasPrefix(r.Body, "rpc error"):
+		return "Loki shows a code of gRPC before the text"
+	case r.Path == current+"index/stats" && r.Status == 200:
+		return "Loki does not count what it has in memory"
+	case r.Path == legacy+"query" && r.Params.Has("regexp") && (strings.HasSuffix(q, `|~ "("`) || strings.Contains(q, "ip(")):
+		return "of filters that follow each other Loki shows all when one is wrong"
+	case r.Path == current+"query" && r.Status == 200 && !strings.HasPrefix(q, "vector"):
+		return "metric queries are not there yet"
+	case r.Path == current+"tail" && r.Status == 400 && strings.HasPrefix(r.Body, "Bad Request"):
+		return "Loki goes on to the websocket, and refuses behind it"
+	case strings.ContainsAny(r.Tenant, " /") || strings.HasPrefix(r.Tenant, ".") || len(r.Tenant) > 100 || strings.HasSuffix(r.Tenant, "|"):
+		return "tenants are refused in words of our own"
+	case strings.Contains(r.Body, "the query time range exceeds the limit"):
+		return "a range may be as long as it likes"
+	}
+	return ""
+}
+
+// recordedLines are what is asked for: stream, nanoseconds behind the first line, text, metadata.
+func recordedLines(begin int64) (all []struct {
+	labels, metadata model.Labels
+	at               int64
+	text             string
+}) {
+	add := func(labels model.Labels, at int64, text string, metadata model.Labels) {
+		all = append(all, struct {
+			labels, metadata model.Labels
+			at               int64
+			text             string
+		}{labels, metadata, begin*1e9 + at, text})
+	}
+	a1, a2, b := model.LabelsOf("app", "a", "host", "1"), model.LabelsOf("app", "a", "host", "2"), model.LabelsOf("app", "b")
+	add(a1, 0, "first of a", nil)
+	add(a1, 1e9, "second of a", model.LabelsOf("trace", "t1", "user", "ä<>&\n"))
+	add(a1, 2e9+1, `level=info msg="hi there" dur=10ms`, nil)
+	add(a2, 3e9, `{"level":"error","status":500,"app":"inner","n":{"x":1}}`, model.LabelsOf("trace", "t2"))
+	add(a2, 4e9, "quoted \" \\ \n\t\x00 <b>&\u2028 end", nil)
+	add(b, 5e9, "of b", nil)
+	add(b, 6e9, "last of b", nil)
+	return all
+}
+
+// recordedRequests are the requests without answers.
+func recordedRequests(begin int64) (all []*recorded) {
+	add := func(path string, pairs ...string) *recorded {
+		r := &recorded{Path: path, Params: url.Values{}}
+		for i := 0; i < len(pairs); i += 2 {
+			r.Params.Add(pairs[i], pairs[i+1])
+		}
+		all = append(all, r)
+		return r
+	}
+	start, end := fmt.Sprint(begin-10), fmt.Sprint(begin+60)
+	lines := func(query string, pairs ...string) *recorded {
+		return add(queryPath, append([]string{"query", query, "start", start, "end", end}, pairs...)...)
+	}
+	for _, q := range []string{`{app="a"}`, `{app=~".+"}`, `{app="none"}`, `{app="a"} |= "second"`, `{app="a"} | json`, `{app="a"} | logfmt`, `{app="a"} | json | level="error"`,
+		`{app="a"} | trace="t1"`, `{app="a"} | label_format x=app`, `{app="a"} | line_format "{{.app}}"`, `{app="a"} | json | drop app`, `{app="a"} | keep app`,
+		`{app="a"} | drop trace`, `{app="a"} | decolorize`, `{app="a"} | json x="n.x"`, `{app="a"} | pattern "<x> of <y>"`} {
+		lines(q)
+		lines(q).Categorize = true
+		lines(q, "direction", "forward")
+		lines(q, "limit", "2")
+		lines(q, "limit", "3", "direction", "FORWARD").Categorize = true
+		add(legacy+"query", "query", q, "start", start, "end", end)
+		add(legacy+"query", "query", q, "start", start, "end", end).Categorize = true
+		lines(q).Tenant = "t1|t2"
+		r := lines(q)
+		r.Tenant, r.Categorize = "t2|t1", true
+	}
+	lines(`{app="a",__tenant_id__="t1"}`).Tenant = "t1|t2"
+	for _, pairs := range [][]string{{"interval", "2"}, {"interval", "2s", "direction", "forward"}, {"step", "5"}, {"limit", "5000"}} {
+		lines(`{app="a"}`, pairs...)
+	}
+	add(queryPath, "query", `{app="a"}`, "start", fmt.Sprint(begin), "end", fmt.Sprint(begin+3))
+	add(queryPath, "query", `{app="a"}`, "start", fmt.Sprintf("%d.5", begin), "end", time.Unix(begin+3, 1).UTC().Format(time.RFC3339Nano))
+	add(queryPath, "query", `{app="a"}`, "since", "5s", "end", fmt.Sprint(begin+5))
+	for _, q := range []string{"", "{}", `{app="a"`, `{app=~".*"}`, `{app="a"} |= `, `{app="a"} |~ "("`, `{app=~"("}`, `rate({app="a"}`, `rate({app="a"}[1m])`, `{app="a"} | line_format "{{"`,
+		`{app="a"} | pattern "x"`, `{app="a"} |= ip("x")`, `{app="a"} | json x="["`, `{app="a"} | regexp "x"`, `{app="a"} | status >= `, `{app="a"} soup`, `{app="a"} | json | x > 5x`} {
+		if !strings.HasPrefix(q, `rate({app="a"}[`) {
+			lines(q)
+		}
+		add(current+"format_query", "query", q)
+		add(current+"query", "query", q)
+		add(current+"labels", "query", q, "start", start, "end", end)
+		add(current+"series", "match[]", q, "start", start, "end", end)
+		add(current+"index/stats", "query", q, "start", start, "end", end)
+		add(current+"tail", "query", q)
+		add(legacy+"query", "query", q, "start", start, "end", end)
+		add(legacy+"query", "query", q, "regexp", "x", "start", start, "end", end)
+	}
+	for _, p := range [][2]string{{"limit", "x"}, {"limit", "0"}, {"limit", "-1"}, {"limit", "5001"}, {"direction", "up"}, {"start", "x"}, {"end", "x"}, {"since", "x"}, {"end", "5"}, {"step", "0"},
+		{"step", "x"}, {"step", "-1"}, {"step", "0.001"}, {"step", "1e300"}, {"interval", "x"}, {"interval", "-1"}, {"start", "1.2.3"}, {"start", "2023-11-14"}, {"delay_for", "6"}, {"delay_for", "x"}} {
+		for _, path := range []string{queryPath, current + "query", current + "labels", current + "tail", legacy + "query"} {
+			r := add(path, "query", `{app="a"}`, "start", start, "end", end)
+			r.Params.Set(p[0], p[1])
+		}
+	}
+	add(legacy+"query", "query", `{app="a"}`, "regexp", "second", "start", start, "end", end)
+	add(legacy+"query", "query", `{app="a"}`, "regexp", "(", "start", start, "end", end)
+	for _, path := range []string{"labels", "label", "label/app/values", "label/none/values", "series"} {
+		add(current+path, "start", start, "end", end)
+		add(current+path, "start", start, "end", end, "query", `{app="b"}`)
+		add(current+path, "start", start, "end", end).Tenant = "t1|t2"
+		add(current+path, "start", "1000", "end", "2000")
+		if path != "labels" {
+			add(legacy+path, "start", start, "end", end)
+		}
+	}
+	add(current+"label/__tenant_id__/values", "start", start, "end", end).Tenant = "t2|t1"
+	for _, match := range [][]string{{`{app="a"}`}, {`{}`}, {`{ }`}, {`{}`, `{app="a"}`}, {`{app="none"}`}, {`{app="a"} |= "x"`}, {`{app="a"}`, `{host="1"}`}} {
+		r := add(current+"series", "start", start, "end", end)
+		r.Params["match"] = match
+	}
+	add(current+"index/stats", "query", `{app="a"}`, "start", start, "end", end)
+	for _, tenant := range []string{"a b", "a/b", "..", ".", strings.Repeat("x", 151), "a|", "nobody"} {
+		add(current+"labels", "start", start, "end", end).Tenant = tenant
+	}
+	add(current+"tail", "query", `{app="a"}`).Tenant = "a|b"
+	for _, q := range []string{`{app="a"}|="x"|json|status>=500`, `sum by(app)(rate({app="a"}|json[1m]))>5`, `1+1`, `vector(1)`, `{app="a"} | json | line_format "{{.x}}" | a="b" or c>5 and d<10ms`,
+		`topk(5,sum by (a) (count_over_time({app="a"} |= "x" or "y" [5m] offset 1h))) / on(a) group_left sum(rate({b="c"}[1m]))`} {
+		add(current+"format_query", "query", q)
+	}
+	add(current+"query", "query", "vector(1)+vector(1)", "time", fmt.Sprintf("%d.5", begin))
+	add(current + "nosuch")
+	return all
+}
+
+// do asks a server, or the handler if there is none.
+func (r *recorded) do(server string, h http.Handler) (status int, contentType, body string, err error) {
+	request, err := http.NewRequest(http.MethodGet, server+r.Path+"?"+r.Params.Encode(), nil)
+	if err != nil {
+		return 0, "", "", err
+	}
+	if r.Tenant == "" {
+		r.Tenant = model.DefaultTenant
+	}
+	request.Header.Set("X-Scope-OrgID", r.Tenant)
+	if r.Categorize {
+		request.Header.Set("X-Loki-Response-Encoding-Flags", categorizeLabels)
+	}
+	if h != nil {
+		out := httptest.NewRecorder()
+		h.ServeHTTP(out, request)
+		return out.Code, out.Header().Get("Content-Type"), withoutStats(out.Body.String()), nil
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0, "", "", err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	return response.StatusCode, response.Header.Get("Content-Type"), withoutStats(string(text)), err
+}
+
+// withoutStats takes the statistics out of an answer, and gives what has no order one. Text stays as it is.
+func withoutStats(body string) string {
+	var v map[string]any
+	if json.Unmarshal([]byte(body), &v) != nil {
+		return body
+	}
+	delete(v, "stats")
+	sorted := func(list any) {
+		if l, ok := list.([]any); ok {
+			slices.SortFunc(l, func(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+		}
+	}
+	if data, ok := v["data"].(map[string]any); ok {
+		delete(data, "stats")
+		sorted(data["result"])
+	}
+	sorted(v["data"])
+	sorted(v["streams"])
+	out, err := json.Marshal(v)
+	if err != nil {
+		return body
+	}
+	return string(out)
+}
+
+// record pushes the lines to a Loki and writes its answers down.
+func record(t *testing.T) {
+	r := recording{At: time.Now().Unix() - 100}
+	r.Requests = recordedRequests(r.At)
+	for _, l := range recordedLines(r.At) {
+		object := func(l model.Labels) map[string]string {
+			m := map[string]string{}
+			for n, v, rest, ok := l.Next(); ok; n, v, rest, ok = rest.Next() {
+				m[string(n)] = string(v)
+			}
+			return m
+		}
+		body, err := json.Marshal(map[string]any{"streams": []any{map[string]any{
+			"stream": object(l.labels), "values": []any{[]any{fmt.Sprint(l.at), l.text, object(l.metadata)}},
+		}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, tenant := range []string{model.DefaultTenant, "t1", "t2"} {
+			request, err := http.NewRequest(http.MethodPost, *lokiURL+"/loki/api/v1/push", strings.NewReader(string(body)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			request.Header.Set("Content-Type", "application/json")
+			request.Header.Set("X-Scope-OrgID", tenant)
+			response, err := http.DefaultClient.Do(request)
+			if err != nil || response.StatusCode != http.StatusNoContent {
+				t.Fatalf("%v %v", response, err)
+			}
+			response.Body.Close()
+		}
+	}
+	for _, q := range r.Requests {
+		var err error
+		if q.Status, q.Type, q.Body, err = q.do(*lokiURL, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := json.Marshal(&r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A request a line, so that a change can be seen.
+	text = append(bytes.ReplaceAll(text, []byte(`{"path":`), []byte("\n"+`{"path":`)), '\n')
+	if err := os.WriteFile(recordedPath, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestRecorded asks what a Loki was asked: the answers are the same, but where they differ by intent.
+func TestRecorded(t *testing.T) {
+	if *lokiURL != "" {
+		record(t)
+	}
+	text, err := os.ReadFile(recordedPath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all recording
+	if err := json.Unmarshal(text, &all); err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t, func(o *Options) { o.Now = func() time.Time { return time.Unix(all.At+100, 0) } })
+	for _, l := range recordedLines(all.At) {
+		for _, tenant := range []string{model.DefaultTenant, "t1", "t2"} {
+			w.memory.AddText(tenant, l.labels.Key(7, model.Logs), l.labels, readtest.Line{Time: l.at, Text: l.text, Metadata: l.metadata})
+		}
+	}
+	same := 0
+	for _, r := range all.Requests {
+		status, contentType, body, err := r.do("", w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		equal := status == r.Status && strings.EqualFold(contentType, r.Type) && body == r.Body
+		switch reason := different(r); {
+		case equal && reason != "":
+			t.Errorf("%s: is the same, and is said to differ: %s", r.name(), reason)
+		case equal:
+			same++
+		case reason == "":
+			t.Errorf("%s: %d %s\n%s", r.name(), status, contentType, cmp.Diff(fmt.Sprintln(r.Status, r.Type, r.Body), fmt.Sprintln(status, contentType, body)))
+		}
+	}
+	if same < len(all.Requests)*3/4 {
+		t.Error(errors.New("most answers differ"))
+	}
+	t.Logf("%d of %d answers are the same", same, len(all.Requests))
+}
