@@ -21,7 +21,10 @@ func Known(c Case, them, us Outcome, loki func(Case) Outcome) string {
 	case them.Keep && !passes, us.Keep != them.Keep && misread.MatchString(c.Query):
 		return "Loki takes a regular expression for something simpler that is not the same"
 	case them.Keep && us.Keep:
-		return knownLabels(c, them, us)
+		if why := knownLabels(c, them, us); why != "" || !same(us, loki(twice(c))) {
+			return why
+		}
+		return "Loki notes what is wrong with a label when it is parsed, before the label filter that it is wrong for"
 	case us.Keep && strings.Contains(c.Query, "| decolorize"):
 		return "Loki runs line filters behind decolorize before it"
 	case us.Keep && same(us, loki(twice(c))):

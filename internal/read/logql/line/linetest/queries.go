@@ -47,7 +47,7 @@ func parsers() []string {
 
 func labelFilters() []string {
 	return []string{
-		`| json | level="info"`, `| json | level!="info"`, `| json | level=~"info|error"`, `| json | level!~"in.*"`, `| json | level=""`, `| json | level!=""`,
+		`| json | level="info"`, `| json | level!="info"`, `| json | level=~"info|error"`, `| json | level!~"in.*"`, `| json | level=""`, `| json | level=~"nf.*"`, `| json | level=~".*nf"`, `| json | level=~""`, `| json | level!~""`, `| json | level=~"(?i)INFO"`, `| json | level!=""`,
 		`| json | status=200`, `| json | status!=200`, `| json | status>=400`, `| json | status<400`, `| json | status==503`, `| json | n>4.5`, `| json | f<=0.5`, `| json | neg<0`,
 		`| json | dur>10ms`, `| json | d<=1h30m`, `| json | d=1h30m`, `| json | d!=-2s`, `| json | size>1KB`, `| json | b>=5MB`, `| json | b==1024B`, `| json | b<1GiB`,
 		`| json | e>5`, `| json | e>5s`, `| json | e>5KB`, `| json | e>5 | __error__=""`, `| json | __error__!=""`, `| json | __error__="JSONParserErr"`, `| json | __error_details__!=""`,
