@@ -14,6 +14,7 @@ import (
 // series has (six labels, of which two are unique).
 const (
 	cellBytes       = 1 << 20
+	cellTextBytes   = 3 << 20 // of lines, beside that: two pages and what they are made with
 	cellTenantBytes = 120
 	cellSeriesBytes = 300
 )
@@ -22,6 +23,7 @@ const (
 // the same, so it is an upper bound; a tighter one would have to read all keys.
 type cellCost struct {
 	series, tenants int64
+	text            bool // there are lines
 }
 
 // count adds the tenants of an input.
@@ -35,6 +37,7 @@ func (c *cellCost) count(r model.TimeRange, tenants []part.Tenant) {
 			continue
 		}
 		n++
+		c.text = c.text || t.Text > 0
 		if s := int64(t.Series); s > first {
 			first, second = s, first
 		} else if s > second {
@@ -47,7 +50,11 @@ func (c *cellCost) count(r model.TimeRange, tenants []part.Tenant) {
 
 // bytes is the estimate, given how many tenants all inputs have together.
 func (c *cellCost) bytes(tenants int) int64 {
-	return cellBytes + cellSeriesBytes*c.series + cellTenantBytes*min(c.tenants, int64(tenants))
+	n := cellBytes + cellSeriesBytes*c.series + cellTenantBytes*min(c.tenants, int64(tenants))
+	if c.text {
+		n += cellTextBytes
+	}
+	return n
 }
 
 // passes parts the cells into those that are written at one time: neighbours, as many as stay within a budget by their

@@ -235,6 +235,7 @@ const maxReplaced = 1024
 // entries of an index page of each section, of which every small tenant has one.
 const (
 	inputPages     = 512 << 10
+	inputText      = 1 << 20 // of lines: a page of them, decoded, and what decodes them
 	directoryBytes = 60
 	entryBytes     = 150
 	mostEntries    = 5 << 20
@@ -252,7 +253,9 @@ func (p *planner) fits(inputs []catalog.Block) bool {
 		for i := range chain {
 			most = max(most, chain[i].TenantCount)
 		}
-		bytes += inputPages + int64(most)*directoryBytes + min(int64(most)*entryBytes, mostEntries)
+		if bytes += inputPages + int64(most)*directoryBytes + min(int64(most)*entryBytes, mostEntries); chain[0].Signal == model.Logs {
+			bytes += inputText
+		}
 	}
 	return len(open) <= p.o.MaxInputs && bytes <= p.o.MemoryBytes/2
 }
