@@ -26,6 +26,8 @@ type attack struct {
 	do func(t *testing.T, s *server) (answer, text string)
 	// samples says how many were in a write of which something may be stored; they must all be accounted for.
 	samples int
+	// lines says the same of log lines.
+	lines int
 	// finding says what is known to be wrong with the effects; they are then shown and do not fail the test.
 	finding string
 	// anywhere lets one of several servers take it. The log of each shows one bad line a second.
@@ -93,7 +95,7 @@ func TestBadInput(t *testing.T) {
 	}
 	// Histograms come behind the queries: one that is taken and cannot be read would fail all that select it.
 	tryAll(remoteWrite(), remoteWrite2(), exemplars(), metadataTexts(), compression(), query(), endpoints(), remoteRead(),
-		loki(), histograms(), admin(), connectionAttacks())
+		loki(), pushes(), openTelemetry(), histograms(), admin(), connectionAttacks())
 	main.stop(t)
 	for _, g := range []group{commandLine(bin), folders(bin, t.TempDir())} {
 		table.begin(g.title)
@@ -133,8 +135,13 @@ func (s *server) try(t *testing.T, table *table, a attack) {
 		a.complain(t, "the process took %d MiB at its peak, and %d are allowed; now it has %d", peak, maxMiB, rss)
 	}
 	if a.samples > 0 {
-		if n := sum(moved, "write_discarded_samples") + sum(moved, "promwrite_received_samples"); n != a.samples {
+		if n := sum(moved, "write_discarded_samples") + sum(moved, "promwrite_received_samples") + sum(moved, "otlp_received_samples"); n != a.samples {
 			a.complain(t, "%d samples were sent and %d are accounted for: %v", a.samples, n, moved)
+		}
+	}
+	if a.lines > 0 {
+		if n := sum(moved, "write_discarded_lines") + sum(moved, "lokipush_received_lines") + sum(moved, "otlp_received_lines"); n != a.lines {
+			a.complain(t, "%d lines were sent and %d are accounted for: %v", a.lines, n, moved)
 		}
 	}
 	if n := sum(moved, "graphite_lines{"); n != 0 && n != sum(moved, "graphite_received_points{")+sum(moved, "write_discarded_samples{") {
@@ -159,7 +166,7 @@ func sum(moved map[string]int, prefix string) (n int) {
 }
 
 var interesting = regexp.MustCompile(`^shale_(write_(discarded|refused)|graphite_(bad_lines|lines|pickles|lost_pickles|received_points|dropped_points|connections_refused)|` +
-	`promwrite_(requests|received_samples|received_exemplars|ignored)|api_(prom|loki)_(requests|refused))[a-z_]*_total`)
+	`promwrite_(requests|received_samples|received_exemplars|ignored)|lokipush_(requests|received_lines)|otlp_(requests|received_(lines|samples))|api_(prom|loki)_(requests|refused))[a-z_]*_total`)
 
 // moved returns by how much the counters that matter grew. Names lose what all have.
 func moved(before, after map[string]float64) map[string]int {

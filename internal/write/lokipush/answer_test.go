@@ -42,7 +42,7 @@ func TestAnswers(t *testing.T) {
 		{"labels that are no labels", `{"streams":[{"stream":{"a-b":"c"},"values":[["%d","1"]]},{"stream":{"a":"b"},"values":[["%d","2"]]}]}`, js, 400,
 			`couldn't parse labels: 1:3: parse error: unexpected character inside braces: '-'`, 1},
 		{"labels that are missing", `{"streams":[{"values":[["%d","1"]]}]}`, js, 204, "", 1},
-		{"labels that are no object", `{"streams":[{"stream":[],"values":[["%d","1"]]}]}`, js, 400, `labels of a stream that are not an object`, 0},
+		{"labels that are no object", `{"streams":[{"stream":[],"values":[["%d","1"]]}]}`, js, 400, `labels of a stream that are neither an object nor a string`, 0},
 		{"a label that is a number", `{"streams":[{"stream":{"a":1},"values":[["%d","1"]]}]}`, js, 204, ``, 1},
 		{"a label that is an object", `{"streams":[{"stream":{"a":{}},"values":[["%d","1"]]}]}`, js, 400, `a label's value that is not a string`, 0},
 		{"a long line", `{"streams":[{"stream":{"a":"b"},"values":[["%d","` + long + `"],["%d","` + long + `"],["%d","ok"]]}]}`, js, 400,

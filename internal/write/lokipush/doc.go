@@ -12,7 +12,7 @@
 //	Timestamp   { int64 seconds = 1; int32 nanos = 2; }
 //	LabelPair   { string name = 1; string value = 2; }
 //
-// or JSON, at /loki/api/v1/push and at /api/prom/push:
+// or JSON, in its form of today or that of /api/prom/push:
 //
 //	{"streams": [{"stream": {"app": "a"}, "values": [["1767225600000000000", "line", {"trace_id": "1"}]]}]}
 //	{"streams": [{"labels": "{app=\"a\"}", "entries": [{"ts": "2026-01-01T00:00:00Z", "line": "line"}]}]}

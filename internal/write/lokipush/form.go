@@ -15,13 +15,12 @@ type message int
 const (
 	protobuf message = iota
 	jsonMessage
-	legacyJSON
 	messages // how many there are
 )
 
 // String returns the word for the metrics.
 func (m message) String() string {
-	return [messages]string{"protobuf", "json", "legacy_json"}[m]
+	return [messages]string{"protobuf", "json"}[m]
 }
 
 // form is what the headers say of a body.
@@ -32,14 +31,12 @@ type form struct {
 
 // formOf reads the headers. As in Loki, what is not JSON is protobuf, whatever it is called, and a body that is protobuf is
 // a snappy block, whether a header says so or not; but no Content-Type is needed.
-func formOf(h http.Header, legacy bool) (f form, err error) {
+func formOf(h http.Header) (f form, err error) {
 	if ct := h.Get("Content-Type"); ct != "" {
 		kind, _, err := mime.ParseMediaType(ct)
 		switch {
 		case err != nil:
 			return f, fmt.Errorf("%w: Content-Type %.200q: %w", model.ErrInvalid, ct, err)
-		case kind == "application/json" && legacy:
-			f.message = legacyJSON
 		case kind == "application/json":
 			f.message = jsonMessage
 		}

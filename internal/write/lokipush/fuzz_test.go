@@ -107,6 +107,6 @@ func FuzzLegacyJSON(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		_, _ = walked(t, legacyJSON, body)
+		_, _ = walked(t, jsonMessage, body)
 	})
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/shaledb/shale/internal/write/logs"
 )
 
-// Where the handler is to be mounted. JSON at the second path has its older form.
+// Where the handler is to be mounted. JSON of either form is taken at both.
 const (
 	Path       = "/loki/api/v1/push"
 	LegacyPath = "/api/prom/push"
@@ -79,7 +79,7 @@ func New(o Options) *Handler {
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	begin := time.Now()
 	var a answer
-	f, err := formOf(r.Header, r.URL.Path == LegacyPath)
+	f, err := formOf(r.Header)
 	switch {
 	case r.Method != http.MethodPost:
 		a = answer{status: http.StatusMethodNotAllowed, allow: http.MethodPost, text: "lines are pushed by POST"}

@@ -165,6 +165,8 @@ func TestForms(t *testing.T) {
 		{"JSON, zstd", Path, "application/json", "zstd", compress(t, "zstd", jsonOf(asJSON...)), want},
 		{"JSON, snappy", Path, "application/json", "snappy", compress(t, "snappy", jsonOf(asJSON...)), want},
 		{"legacy JSON", LegacyPath, "application/json", "", legacyOf(one...), legacyWant},
+		{"legacy JSON at the other path", Path, "application/json", "", legacyOf(one...), legacyWant},
+		{"JSON at the legacy path", LegacyPath, "application/json", "", jsonOf(asJSON...), want},
 	} {
 		for range 2 { // once unknown, once known to the caches
 			w := post(h, c.path, c.body, "Content-Type", c.contentType, "Content-Encoding", c.encoding)

@@ -10,11 +10,8 @@ import (
 	"github.com/shaledb/shale/internal/write/logs"
 )
 
-// walkJSON reads a body of JSON in its current form.
-func (w *walker) walkJSON() error { return w.walkStreams((*walker).jsonStream) }
-
-// walkStreams reads an object whose only field of interest is an array of streams.
-func (w *walker) walkStreams(stream func(w *walker, s *scanner) error) error {
+// walkJSON reads a body of JSON, of either form: an object whose only field of interest is an array of streams.
+func (w *walker) walkJSON() error {
 	s := &scanner{b: w.decoded}
 	if err := s.expect('{'); err != nil {
 		return err
@@ -34,7 +31,7 @@ func (w *walker) walkStreams(stream func(w *walker, s *scanner) error) error {
 		if !bytes.EqualFold(name, []byte("streams")) {
 			err = s.skip(0)
 		} else if !s.null() {
-			err = s.array(func() error { w.found++; return stream(w, s) })
+			err = s.array(func() error { w.found++; return w.jsonStream(s) })
 		}
 		if err != nil {
 			return err
@@ -64,13 +61,12 @@ func (s *scanner) array(item func() error) error {
 
 // members are the two fields of a stream, of which either may come first.
 type members struct {
-	labels, entries string
 	// labelsAt and entriesAt are where they begin, or -1.
 	labelsAt, labelsEnd, entriesAt int
 }
 
-// findMembers reads an object for the places of its labels and its entries. If the labels come first, it stops in front of
-// the entries: open says so.
+// findMembers reads an object for the places of its labels and its entries, in which it has read n members so far. If the
+// labels come first, it stops in front of the entries: open says so.
 func (s *scanner) findMembers(m *members, n int) (next int, open bool, err error) {
 	for ; ; n++ {
 		more, err := s.more(n, '}')
@@ -84,13 +80,13 @@ func (s *scanner) findMembers(m *members, n int) (next int, open bool, err error
 		s.space()
 		at := s.p
 		switch string(name) {
-		case m.labels:
+		case "stream", "labels":
 			if m.labelsAt >= 0 {
 				return n, false, s.malformed("a stream with labels twice")
 			}
 			err = s.skip(0)
 			m.labelsAt, m.labelsEnd = at, s.p
-		case m.entries:
+		case "values", "entries":
 			if m.entriesAt >= 0 {
 				return n, false, s.malformed("a stream with entries twice")
 			}
@@ -108,12 +104,12 @@ func (s *scanner) findMembers(m *members, n int) (next int, open bool, err error
 	}
 }
 
-// readStream reads a stream whose members are called so.
-func (w *walker) readStream(s *scanner, labels, entries string, read func(raw []byte, lb *model.LabelsBuilder) error, entry func(s *scanner) error) error {
+// jsonStream reads {"stream": {...}, "values": [[...]]} or {"labels": "...", "entries": [{...}]}, or a mixture.
+func (w *walker) jsonStream(s *scanner) error {
 	if err := s.expect('{'); err != nil {
 		return err
 	}
-	m := members{labels: labels, entries: entries, labelsAt: -1, entriesAt: -1}
+	m := members{labelsAt: -1, entriesAt: -1}
 	n, open, err := s.findMembers(&m, 0)
 	if err != nil {
 		return err
@@ -125,11 +121,11 @@ func (w *walker) readStream(s *scanner, labels, entries string, read func(raw []
 	if m.labelsAt >= 0 {
 		raw = s.b[m.labelsAt:m.labelsEnd:m.labelsEnd]
 	}
-	w.entries.Begin(w.streams.Spelled(raw, read))
+	w.entries.Begin(w.streams.Spelled(raw, readJSONLabels))
 	end := s.p
 	s.p = m.entriesAt
 	if !s.null() {
-		if err := s.array(func() error { return entry(s) }); err != nil {
+		if err := s.array(func() error { return w.jsonEntry(s) }); err != nil {
 			return err
 		}
 	}
@@ -143,18 +139,21 @@ func (w *walker) readStream(s *scanner, labels, entries string, read func(raw []
 	return w.entries.End()
 }
 
-// jsonStream reads {"stream": {...}, "values": [...]}.
-func (w *walker) jsonStream(s *scanner) error {
-	return w.readStream(s, "stream", "values", readJSONLabels, w.jsonEntry)
-}
-
-// jsonEntry reads ["time", "line", {"name": "value"}].
+// jsonEntry reads an entry of either form.
 func (w *walker) jsonEntry(s *scanner) error {
 	if s.null() {
 		return nil
 	}
 	w.entries.Meta.Reset()
 	w.arena = w.arena[:0]
+	if s.space() == '{' {
+		return w.legacyEntry(s)
+	}
+	return w.arrayEntry(s)
+}
+
+// arrayEntry reads ["time", "line", {"name": "value"}].
+func (w *walker) arrayEntry(s *scanner) error {
 	var t int64
 	var line []byte
 	n := 0
@@ -245,15 +244,22 @@ func (w *walker) jsonMetadata(s *scanner) error {
 	}
 }
 
-// readJSONLabels adds the labels of an object of JSON. As in Loki, the object is written out as {a="b"} and read as such,
+// readJSONLabels adds the labels of an object of JSON, or of a string that has them as {a="b"}. As in Loki, the object is written out as {a="b"} and read as such,
 // so that the same names are allowed and the same is said of others.
 func readJSONLabels(raw []byte, lb *model.LabelsBuilder) error {
-	if len(raw) == 0 {
-		return logs.ParseLabels(nil, lb)
-	}
 	s := &scanner{b: raw}
-	if s.space() != '{' {
-		return s.malformed("labels of a stream that are not an object")
+	switch {
+	case len(raw) == 0:
+		return logs.ParseLabels(nil, lb)
+	case s.space() == '"':
+		var arena []byte
+		text, err := s.plain("the labels of a stream", &arena)
+		if err != nil {
+			return err
+		}
+		return logs.ParseLabels(text, lb)
+	case s.space() != '{':
+		return s.malformed("labels of a stream that are neither an object nor a string")
 	}
 	s.p++
 	values := make(map[string]string)

@@ -3,37 +3,11 @@ package lokipush
 import (
 	"time"
 
-	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/write"
-	"github.com/shaledb/shale/internal/write/logs"
 )
-
-// walkLegacyJSON reads a body of JSON in the form of /api/prom/push.
-func (w *walker) walkLegacyJSON() error { return w.walkStreams((*walker).legacyStream) }
-
-// legacyStream reads {"labels": "...", "entries": [...]}.
-func (w *walker) legacyStream(s *scanner) error {
-	return w.readStream(s, "labels", "entries", readQuotedLabels, w.legacyEntry)
-}
-
-// readQuotedLabels adds the labels of a string of JSON.
-func readQuotedLabels(raw []byte, lb *model.LabelsBuilder) error {
-	var arena []byte
-	s := &scanner{b: raw}
-	if len(raw) == 0 {
-		return logs.ParseLabels(nil, lb)
-	}
-	text, err := s.plain("the labels of a stream", &arena)
-	if err != nil {
-		return err
-	}
-	return logs.ParseLabels(text, lb)
-}
 
 // legacyEntry reads {"ts": "2026-01-01T00:00:00Z", "line": "..."}.
 func (w *walker) legacyEntry(s *scanner) error {
-	w.entries.Meta.Reset()
-	w.arena = w.arena[:0]
 	if err := s.expect('{'); err != nil {
 		return err
 	}

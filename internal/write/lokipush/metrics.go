@@ -18,7 +18,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	}
 	return &metrics{
 		requests: f.NewCounterVec(prometheus.CounterOpts{
-			Name: "shale_lokipush_requests_total", Help: "Pushes of log lines, by form (protobuf, json, legacy_json) and status of the answer."}, []string{"form", "code"}),
+			Name: "shale_lokipush_requests_total", Help: "Pushes of log lines, by form (protobuf, json) and status of the answer."}, []string{"form", "code"}),
 		lines:     counter("shale_lokipush_received_lines_total", "Log lines received by push that are durable."),
 		bodyBytes: counter("shale_lokipush_body_bytes_total", "Bytes of bodies of pushes that were read, as sent."),
 		seconds: f.NewHistogram(prometheus.HistogramOpts{

@@ -35,11 +35,8 @@ func (w *walker) memory() int { return cap(w.arena) + w.entries.Memory() }
 
 // walk reads the whole body.
 func (w *walker) walk(m message) error {
-	switch m {
-	case jsonMessage:
+	if m == jsonMessage {
 		return w.walkJSON()
-	case legacyJSON:
-		return w.walkLegacyJSON()
 	}
 	return w.walkProtobuf()
 }

@@ -1,6 +1,7 @@
-// Package push compares what our receivers of log lines make of a request with what Loki's distributor makes of it: labels,
-// service_name, lines, structured metadata, detected_level, and the texts of refusals.
+// Package push asks Loki what it makes of requests that bring log lines: labels, service_name, lines, structured metadata,
+// detected_level, and the texts of refusals. The requests and its answers lie in testdata of the receivers, whose own tests
+// compare.
 //
-//	go test ./...                # the cases, and 3,000 random lines
-//	go test ./... -lines 1000000 # more of them; -seed gives others
+//	go test ./...         # are the answers still Loki's?
+//	go test ./... -record # writes them anew
 package push
