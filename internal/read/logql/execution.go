@@ -3,7 +3,6 @@ package logql
 import (
 	"context"
 	"errors"
-	"fmt"
 	"hash/maphash"
 	"sync/atomic"
 
@@ -38,9 +37,13 @@ type execution struct {
 	cost  *model.Cost
 	top   *top
 
-	streams    []stream // of the slice at hand
-	labelBytes []byte   // what is left of the memory that their labels share
-	stats      counters
+	// Of the portion at hand:
+	base         int32 // the number of its first stream
+	streams      []stream
+	labelBytes   []byte // what is left of the memory that their labels share
+	charged      int64
+	portionBytes int64 // how many it may be
+	stats        counters
 }
 
 // stream is a stream of the selection.
@@ -60,8 +63,7 @@ const (
 	// About what a stream, and a chunk with its piece and its part of a page, cost while a selection is worked on.
 	streamPlanBytes = 48
 	chunkPlanBytes  = 200
-	// seriesCharge is what package read charges for a series beside its labels. It is given back with each slice, as a series
-	// may lie in many of them.
+	// seriesCharge is what package read charges for a series beside its labels.
 	seriesCharge = 200
 )
 
@@ -81,17 +83,16 @@ func (x *execution) run(ctx context.Context, r model.TimeRange) error {
 // slice selects what lies in a range and scans it.
 func (x *execution) slice(ctx context.Context, r model.TimeRange) (err error) {
 	var sets []textSet
+	series := int64(0)
 	l := newLayout(x.mergeBytes)
-	var charged, series, seriesBytes int64
 	defer func() {
-		// Giving back does not fail.
-		_ = x.quota.TakeBytes(-charged)
-		_ = x.quota.TakeSeries(-series, -seriesBytes)
+		x.forget()
+		_ = x.quota.TakeSeries(-series, 0) // giving back does not fail
 		for _, s := range sets {
 			err = errors.Join(err, s.Close())
 		}
 	}()
-	x.streams, x.labelBytes = nil, nil
+	x.base = 0
 	x.stats.selections++
 	for i := range x.requests {
 		req := x.requests[i]
@@ -101,48 +102,71 @@ func (x *execution) slice(ctx context.Context, r model.TimeRange) (err error) {
 			return err
 		}
 		sets = append(sets, set)
-		before := len(x.streams)
-		if err := x.layOut(ctx, l, set, x.tenants[i], &charged); err != nil {
-			return err
+		for more := true; more; {
+			before := len(x.streams)
+			more, err = x.layOut(ctx, l, set, x.tenants[i])
+			series += int64(len(x.streams) - before)
+			if err != nil {
+				return err
+			}
+			if !more {
+				break
+			}
+			if err := x.scanAll(ctx, l); err != nil {
+				return err
+			}
+			x.base += int32(len(x.streams))
+			x.forget()
+			l = newLayout(x.mergeBytes)
 		}
-		series += int64(len(x.streams) - before)
-	}
-	for i := range x.streams {
-		seriesBytes += int64(len(x.streams[i].labels)) + seriesCharge
 	}
 	if x.stats.series > 0 { // a series is counted once, however many slices it lies in
 		x.cost.Series.Add(-min(series, x.stats.series))
 	}
 	x.stats.series = max(x.stats.series, series)
-	l.order(x.direction)
 	return x.scanAll(ctx, l)
 }
 
-// layOut takes the streams and chunks of a set.
-func (x *execution) layOut(ctx context.Context, l *layout, set textSet, tenant int32, charged *int64) error {
+// forget gives up the streams of a portion and what it was charged.
+func (x *execution) forget() {
+	_ = x.quota.TakeBytes(-x.charged) // giving back does not fail
+	x.charged, x.streams, x.labelBytes = 0, nil, nil
+}
+
+// layOut takes streams and chunks of a set. It returns true where these are enough for one portion: however many streams there
+// are, what is known of them at one time is bounded.
+func (x *execution) layOut(ctx context.Context, l *layout, set textSet, tenant int32) (more bool, err error) {
 	var chunks []model.TextChunk
 	for set.Next(ctx) {
-		var err error
 		if chunks, err = set.Chunks(ctx, chunks[:0]); err != nil {
-			return err
+			return false, err
 		}
 		before := len(l.chunks)
 		l.addStream(int32(len(x.streams)), chunks, set.Range())
-		cost := int64(len(set.Labels())) + streamPlanBytes + chunkPlanBytes*int64(len(l.chunks)-before)
-		if err := x.quota.TakeBytes(cost); err != nil {
-			return err
-		}
-		*charged += cost
-		if len(l.pieces) > maxPieces {
-			return fmt.Errorf("%w: the query selects more than %d stretches of lines; narrow its selectors or its range", model.ErrLimit, maxPieces)
-		}
 		x.streams = append(x.streams, stream{tenant, x.keepLabels(set.Labels())})
+		// The set has charged the labels, and more, for whoever keeps them.
+		labels := int64(len(set.Labels()))
+		cost := labels + streamPlanBytes + chunkPlanBytes*int64(len(l.chunks)-before)
+		if err := x.quota.TakeBytes(cost - labels - seriesCharge); err != nil {
+			return false, err
+		}
+		if x.charged += cost; x.charged >= x.portionBytes || len(l.pieces) >= maxPieces {
+			return true, nil
+		}
 	}
-	return set.Err()
+	return false, set.Err()
 }
 
 // maxPieces keeps numbers of pieces and chunks within their 32 bits.
-const maxPieces = 1 << 28
+const maxPieces = 1 << 26
+
+// portionOf returns how many bytes of streams and chunks a query works on at one time.
+func portionOf(q *model.Quota) int64 {
+	if q.MaxBytes > 0 {
+		return max(q.MaxBytes/8, 1)
+	}
+	return 64 << 20
+}
 
 // keepLabels copies labels into memory that they share.
 func (x *execution) keepLabels(l model.Labels) model.Labels {

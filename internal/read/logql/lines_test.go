@@ -228,6 +228,7 @@ func TestLines(t *testing.T) {
 			x := e.execution(q, &syntax.LogQuery{}, p)
 			x.mergeBytes = rapid.SampledFrom([]int64{1, 20, defaultMergeBytes}).Draw(t, "bytes to merge")
 			x.idleBytes = rapid.SampledFrom([]int64{0, 1, 300}).Draw(t, "bytes of idle pages")
+			x.portionBytes = rapid.SampledFrom([]int64{1, 1000, x.portionBytes}).Draw(t, "bytes of a portion")
 			x.now = rapid.SampledFrom([]int64{math.MinInt64, -int64(time.Hour), 0, math.MaxInt64 - int64(time.Hour)}).Draw(t, "now")
 			entries, err := x.entries(context.Background(), q)
 			if err != nil {

@@ -10,7 +10,7 @@ import (
 // piece is what is scanned at a time: a stretch of one stream, in which the rows of all its chunks are merged. Pieces of one
 // stream share no row, whatever their chunks do.
 type piece struct {
-	stream int32 // its number in the execution
+	stream int32 // its number in the portion
 	part   int32 // its number among those of its stream, by time
 	// Its chunks are layout.chunks[from:to], by order of arrival.
 	from, to int32

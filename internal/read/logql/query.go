@@ -71,6 +71,7 @@ func (e *Engine) execution(q *Query, expr *syntax.LogQuery, p *program) *executi
 	if x.cost == nil {
 		x.cost = new(model.Cost)
 	}
+	x.portionBytes = portionOf(x.quota)
 	chosen, matchers := selectors(expr.Matchers, q.Tenants)
 	for i, t := range q.Tenants {
 		if !slices.Contains(chosen, t) {

@@ -300,7 +300,7 @@ func (s *scanner) offer(ctx context.Context, r *run, row int, n int32) error {
 		return err
 	}
 	s.kept++
-	f := found{time: at, tenant: st.tenant, place: place{s.piece.stream, s.piece.part, n}}
+	f := found{time: at, tenant: st.tenant, place: place{s.x.base + s.piece.stream, s.piece.part, n}}
 	if s.x.seeds != nil {
 		f.sum = sumOf(s.x.seeds, st.labels, at, text, metadata)
 	}

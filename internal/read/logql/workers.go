@@ -45,6 +45,7 @@ type crew struct {
 // more: a query for the newest lines reads little in vain, and one that must read all soon has enough of them to wait for
 // pages.
 func (x *execution) scanAll(ctx context.Context, l *layout) error {
+	l.order(x.direction)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	idle, room := int64(idlePageBytes), int64(8*idlePageBytes)
