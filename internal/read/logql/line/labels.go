@@ -54,7 +54,7 @@ type labels struct {
 	deleted []string
 	// parsedOnce are names of parsed labels that were deleted: a parser does not set them again.
 	parsedOnce  []string
-	touched     bool // something was deleted
+	touched     bool // something was deleted, or would have been added if it were wanted
 	addedBytes  int
 	metadata    model.Labels // of the line, as it came
 	metadataRaw bool         // added holds exactly the metadata, under their own names

@@ -119,6 +119,9 @@ func (r *Runner) wants(name string) bool {
 		return true
 	}
 	_, ok := r.p.needed[name]
+	if !ok {
+		r.labels.touched = true // as it would be if the label were set
+	}
 	return ok
 }
 
