@@ -49,7 +49,7 @@ def check_block(b, record, objects, seed):  # 3
     need(b["id"] in block_ids(b, record, objects), f"id of {b['id']}")
     _, key_seed, signal, _, held, tenants = footer(objects[b["id"]])
     names = [t[0].decode() for t in tenants]
-    times = [t for tenant in tenants for t in tenant[4:]]
+    times = [t for tenant in tenants for t in tenant[6:]]
     sources = [[s["node"].encode(), s["epoch"], s["seq_lo"], s["seq_hi"]] for s in b["sources"]]
     said = (b["signal"], sources, b["min_time"], b["max_time"], b["series"], b["samples"], b["bytes"], b["tenant_count"],
             b["first_tenant"], b["last_tenant"], b.get("tenants", names if len(names) > 512 else None))

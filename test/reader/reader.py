@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Reads a block of Shale or a part and prints a line of JSON for each series, with samples as [time, start or 0, value]
-and exemplars as [time, value, labels]; see mixed for values. It is written from docs/format.md alone and shares nothing
+"""Reads a block of Shale or a part and prints a line of JSON for each series, with samples as [time, start or 0, value],
+exemplars as [time, value, labels] and text as [time, line, metadata]; see mixed for values. It is written from docs/format.md alone and shares nothing
 with the program. Numbers in comments are sections there. stderr counts the forms that were met."""
 import json, struct, sys
 from collections import Counter, defaultdict
@@ -39,7 +39,8 @@ class Cursor:
 READ = {"1": Cursor.u8, "8": Cursor.u64, "u": Cursor.uvarint, "v": Cursor.varint, "b": Cursor.bytes,
         "t": lambda c: c.bytes().decode("latin-1"), "k": lambda c: int.from_bytes(c.take(16), "big"),
         "S": lambda c: c.each("vu"), "H": lambda c: c.each("1v8D"), "L": lambda c: c.each("uSS"),
-        "D": lambda c: [x for x, in c.each("8")]}
+        "D": lambda c: [x for x, in c.each("8")],
+        "X": lambda c: (x := c.read("uuu")) + (c.read("uu") if x[2] else [])}  # 3.3, of text
 
 def exceptions(found):  # 3.11, 3.12: (index, what is there)
     return zip(accumulate((skip for skip, _ in found), lambda at, skip: at + 1 + skip), (x for _, x in found))
@@ -114,16 +115,48 @@ def s2(b):  # 3.1
         for _ in range(n if kind else 0): out.append(out[-offset])
     return out
 
-def page(f, offset, length):  # 3.1: its payload
-    b = f[offset:offset + length]
-    need(length > 4 and crc32c(b[:-4]) == int.from_bytes(b[-4:], "little"), f"checksum of the page at {offset}")
+VALUES = {1: lambda x, n: b"%d" % x, 2: lambda x, n: b"%0*d" % (n, x),
+          6: lambda x, n: b"%04d-%02d-%02d" % (x // 10000, x // 100 % 100, x % 100),
+          7: lambda x, n: b"%02d:%02d:%02d" % (x // 3600, x // 60 % 60, x % 60)}
+def fields(b):  # 3.14
+    c = Cursor(b)
+    hard, out, columns, fragments = Cursor(c.bytes()), bytearray(), [], []
+    c = unpage(c.b[c.p:], "columns")
+    for i in range(c.uvarint()):
+        kind = c.u8()
+        n, visits, m = c.u8() if kind in (2, 3, 4) else 0, c.uvarint(), c.uvarint()
+        entries = list(zip(range(len(fragments), len(fragments) + m), lengths := ints(c, m), ints(c, m)))
+        fragments += lengths
+        which = [entries[k] for k in (ints(c, visits) if m > 1 else [0] * visits)]
+        if kind in VALUES: values = [VALUES[kind](x, n) for x in ints(c, visits)]
+        elif kind == 5: values = [c.take(x) for x in ints(c, visits)]
+        else: values = [hard.take((n + 1) // 2).hex()[:n].encode() for _ in range(visits if kind else 0)]
+        if kind == 4: values = [x.upper() for x in values]
+        seen["lines " + ("", "numbers", "digits", "hex", "upper hex", "strings", "dates", "clocks")[kind]] += 1
+        columns.append((iter(which), iter(values), visits))
+    fragments = [c.take(n) for n in fragments]
+    need(c.p == len(c.b) and hard.p == len(hard.b), "bytes behind lines")
+    for _ in range(columns[0][2]):
+        at = 0
+        while True:
+            fragment, _, at = next(columns[at][0])
+            out += fragments[fragment]
+            if not at: break
+            out += next(columns[at][1])
+    return out
+
+def unpage(b, what):  # 3.1
+    need(len(b) > 4 and crc32c(b[:-4]) == int.from_bytes(b[-4:], "little"), f"checksum of {what}")
     c = Cursor(b[:-4])
     codec, size = c.read("1u")
-    name, decode = (("none", bytes), ("s2", s2), ("zstd", zstandard.ZstdDecompressor().decompress))[codec]
+    name, decode = (("none", bytes), ("s2", s2), ("zstd", zstandard.ZstdDecompressor().decompress), ("lines", fields))[codec]
     payload = decode(c.b[c.p:])
     need(len(payload) == size, "length of a payload")
-    seen.update({"page " + name: 1, "bytes of pages": length})
+    seen["page " + name] += 1
     return Cursor(payload)
+def page(f, offset, length):  # its payload
+    seen["bytes of pages"] += length
+    return unpage(f[offset:offset + length], f"the page at {offset}")
 
 def mixed(c, n, layouts):  # 3.8: a float as its bits, a histogram as shape, spans, zero count, buckets, count, sum
     which, out = ints(c, n), [None] * n
@@ -185,6 +218,27 @@ def exemplars(c):  # 3.9
     label_sets = list(sets(c, c.uvarint()))
     rows = zip(times, bits, (label_sets[i] for i in which))
     return first, [[*islice(rows, count)] for count in counts]
+def metadata(c, n):  # 3.13: sets of it
+    out = [{} for _ in range(n)]
+    for _ in range(c.uvarint()):
+        name, has = c.bytes().decode("latin-1"), ints(c, n)
+        m, kind = sum(has), c.u8()
+        seen["metadata " + ("plain", "dictionary")[kind]] += 1
+        values = [c.take(x) for x in ints(c, c.uvarint() if kind else m)]
+        if kind: values = [values[i] for i in ints(c, m)]
+        for i, value in zip((i for i in range(n) if has[i]), values): out[i][name] = value.decode("latin-1")
+    return out
+def text(c, lines):  # 3.13
+    _, flags, r = c.read("11u")
+    n = sum(counts := ints(c, r))
+    times, lengths, which, sets = ints(c, n), ints(c, n), [0] * n, []
+    if flags & 1:
+        m = c.uvarint()
+        which, sets = ints(c, n), metadata(c, m)
+    rows = [(t, lines.take(size).decode("latin-1"), sets[i - 1] if i else {}) for t, size, i in zip(times, lengths, which)]
+    need(lines.p == len(lines.b), "bytes behind lines")
+    rows = iter(rows)
+    return [[*islice(rows, count)] for count in counts]
 def keys(c):  # 3.4
     first, n = c.read("uu")
     upper = list(accumulate([int.from_bytes(c.take(8), "big")] + [c.uvarint() for _ in range(n - 1)]))
@@ -196,22 +250,35 @@ def labels(c):  # 3.5
 
 SECTIONS = (("keys", keys, 0, 0, "uuuuk"), ("labels", labels, 1, 0, "uuuu"), ("postings", None, 2, 0, "uuubb"),
             ("samples", samples, 3, 1, "uuuuuvu"), ("exemplars", exemplars, 3, 2, "uuuuuvu"),
-            ("masks", None, 4, 0, "uuuu"))  # name, reader, section, family, fields of an entry
+            ("text", text, 3, 3, "uuuuuvuX"), ("masks", None, 4, 0, "uuuu"))  # name, reader, section, family, fields of an entry
 def entries(c, section, family, fields):  # 3.3: of each page offset, length, first rank (means nothing of postings)
     need(c.read("11") == [section, family], "section")
     end = rank = 0
-    for gap, length, first, *_ in c.each(fields):
+    for gap, length, first, *_, last in c.each(fields):
         rank += first
-        yield end + gap, length, rank
-        end += gap + length
+        place = last if family == 3 else [0, 0, 0]
+        yield end + gap, length, rank, place
+        end += gap + length + place[1]
 def content(f, c, name, read, *kind):  # 3.3: what there is by rank
-    out = defaultdict(list)
-    for i, (offset, length, _) in enumerate(entries(c, *kind)):
+    out, filters = defaultdict(list), set()
+    for i, (offset, length, *_) in enumerate(entries(c, *kind)):
         seen[f"{'further ' if i else ''}index of {name}"] += 1
-        for offset, length, rank in entries(page(f, offset, length), *kind):
-            held = page(f, offset, length)
+        for offset, length, rank, (size, behind, *of) in entries(page(f, offset, length), *kind):
+            held, first = page(f, offset, length), rank
             if not read: continue  # the checksum is right
-            first, items = read(held)
+            if read is text:
+                end = offset + length + behind
+                lines = page(f, end - behind, behind) if behind else Cursor(b"")
+                need(len(lines.b) == size, "bytes of lines")
+                if of[0] and (at := (end + of[1], of[0])) not in filters:  # 3.15
+                    filters.add(at)
+                    filter_page = page(f, *at)
+                    lengths = filter_page.each("u")
+                    need(sum(n for n, in lengths) == len(filter_page.b) - filter_page.p, "lengths of filters")
+                    seen["filters"] += len(lengths)
+                items = text(held, lines)
+                seen["text of several series" if len(items) > 1 else "text of one series"] += 1
+            else: first, items = read(held)
             need(held.p == len(held.b) and first == rank, f"entry or end of the page at {offset}")
             seen["series over several pages"] += len(out[first]) > 0
             for rank, rows in enumerate(items, first): out[rank] += rows
@@ -227,20 +294,21 @@ def footer(f):  # 3, 3.2
     c.read("vvuu" if flags & 2 else "v")  # when it was written, and its windows
     seen["several sources"] += len(sources) > 1
     for _ in range(c.uvarint()):
-        tenants.append(c.read("buuu"))
+        tenants.append(c.read("buuuuu"))
         if any(tenants[-1][2:]): tenants[-1] += accumulate(c.read("vu"))  # least and greatest time
     return c, seed, signal, flags, sources, tenants
 
 def part(f):
     c, _, _, flags, _, tenants = footer(f)
     need(c.uvarint() == len(SECTIONS), "number of sections")
-    all_keys, all_labels, _, all_samples, all_more, _ = [content(f, c, *section) for section in SECTIONS]
+    all_keys, all_labels, _, all_samples, all_more, all_text, _ = [content(f, c, *section) for section in SECTIONS]
     need(seen["bytes of pages"] == len(f) - 28 and c.p == len(c.b), "a gap between pages")
     ranks = list(range(sum(t[1] for t in tenants)))
     need(list(all_keys) == ranks and list(all_labels) == ranks * (flags & 1), "ranks of keys or labels")
     for rank, tenant in enumerate(t[0] for t in tenants for _ in range(t[1])):
         yield {"tenant": tenant.decode("latin-1"), "key": f"{all_keys[rank][0]:032x}",
-               "labels": (all_labels[rank] or [None])[0], "samples": all_samples[rank], "exemplars": all_more[rank]}
+               "labels": (all_labels[rank] or [None])[0], "samples": all_samples[rank], "exemplars": all_more[rank],
+               "text": all_text[rank]}
 
 if __name__ == "__main__":
     sys.stdout.reconfigure(encoding="latin-1")  # labels are any bytes

@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,7 +21,7 @@ import (
 
 // forms are what the format knows: each must have been met, or the comparison says less than it seems to.
 var forms = []string{
-	"page none", "page s2", "page zstd",
+	"page none", "page s2", "page zstd", "page lines",
 	"s2 literal", "s2 long literal", "s2 near copy", "s2 copy", "s2 repeat", "s2 long repeat",
 	"ints const", "ints runs", "ints packed", "ints delta", "ints divisor", "ints exceptions", "ints radix", "ints steps",
 	"values decimal", "values patched", "values bits", "values xor", "values raw", "values near", "ends of sequences",
@@ -29,6 +30,8 @@ var forms = []string{
 	"index of exemplars", "index of masks",
 	"further index of keys", "further index of postings", "further index of samples",
 	"series over several pages", "several sources",
+	"text of one series", "text of several series", "filters", "metadata plain", "metadata dictionary",
+	"lines numbers", "lines digits", "lines hex", "lines upper hex", "lines strings", "lines dates", "lines clocks",
 }
 
 // findPython returns an interpreter that has what the reader imports. Debian's packages are for Debian's interpreter, and
@@ -53,7 +56,7 @@ type checker struct {
 	done   map[string]bool
 	seen   map[string]int // forms
 	// What was compared, so that a world that has become dull is noticed.
-	blocks, parts, series, floats, histograms, exemplars, starts int
+	blocks, parts, series, floats, histograms, exemplars, starts, lines int
 }
 
 // check compares what both readers say of a file, unless that was done.
@@ -165,7 +168,34 @@ func (c *checker) appendSeries(dst []byte, s part.Stream, labels bool) ([]byte, 
 		dst = fmt.Appendf(dst, "[%d,%d,", at, e.Value)
 		dst = append(appendLabels(dst, e.Labels), ']')
 	}
-	return append(dst, "]}\n"...), nil
+	dst, err := c.appendLines(append(dst, `],"text":[`...), s.Text())
+	return append(dst, "]}\n"...), err
+}
+
+// appendLines writes the lines of a series.
+func (c *checker) appendLines(dst []byte, text part.Text) ([]byte, error) {
+	if text == nil {
+		return dst, nil
+	}
+	ctx := context.Background()
+	comma := false
+	run := text.Run(ctx, model.TimeRange{Min: math.MinInt64, Max: math.MaxInt64})
+	for run.Next() {
+		rows, err := run.Piece().Rows(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for i, at := range rows.Times {
+			if comma {
+				dst = append(dst, ',')
+			}
+			comma = true
+			c.lines++
+			dst = appendText(fmt.Appendf(dst, "[%d,", at), rows.Line(i))
+			dst = append(appendLabels(append(dst, ','), rows.MetadataAt(i)), ']')
+		}
+	}
+	return dst, run.Err()
 }
 
 // appendHistogram writes the shape, the spans, and the numbers in the order of parts, with buckets that are counts.
@@ -260,14 +290,14 @@ func TestReader(t *testing.T) {
 	w := newWorld(t, &checker{python: findPython(t), done: map[string]bool{}, seen: map[string]int{}})
 	w.live(t)
 	c := w.checker
-	t.Logf("%d blocks and %d parts with %d series: %d floats, %d histograms, %d exemplars, %d starts; forms: %v",
-		c.blocks, c.parts, c.series, c.floats, c.histograms, c.exemplars, c.starts, c.seen)
+	t.Logf("%d blocks and %d parts with %d series: %d floats, %d histograms, %d exemplars, %d starts, %d lines; forms: %v",
+		c.blocks, c.parts, c.series, c.floats, c.histograms, c.exemplars, c.starts, c.lines, c.seen)
 	for _, form := range forms {
 		if c.seen[form] == 0 {
 			t.Errorf("no %q in any file", form)
 		}
 	}
-	if c.blocks < 10 || c.parts < 4 || c.floats < 100_000 || c.histograms < 1000 || c.exemplars < 500 || c.starts < 1000 {
+	if c.blocks < 10 || c.parts < 4 || c.floats < 100_000 || c.histograms < 1000 || c.exemplars < 500 || c.starts < 1000 || c.lines < 10_000 {
 		t.Error("what is compared is too dull")
 	}
 	t.Run("FlippedByte", func(t *testing.T) { flip(t, c.python, w.smallest(t)) })

@@ -23,8 +23,8 @@ type row struct {
 
 // series has rows to push.
 type series struct {
-	labels             model.Labels
-	samples, exemplars []row
+	labels                   model.Labels
+	samples, exemplars, text []row
 }
 
 // batch is one push.
@@ -46,8 +46,8 @@ func push(e *app.Engine, in *batch) error {
 	const piece = 20_000
 	for whole := in.series; len(whole) > 0; {
 		n, rows := 0, 0
-		for n < len(whole) && (n == 0 || rows+len(whole[n].samples) <= piece) {
-			rows += len(whole[n].samples) + len(whole[n].exemplars)
+		for n < len(whole) && (n == 0 || rows+len(whole[n].samples)+len(whole[n].text) <= piece) {
+			rows += len(whole[n].samples) + len(whole[n].exemplars) + len(whole[n].text)
 			n++
 		}
 		if err := pushPiece(e, &batch{in.tenant, in.signal, whole[:n]}); err != nil {
@@ -77,6 +77,9 @@ func pushPiece(e *app.Engine, in *batch) error {
 		}
 		for _, x := range s.exemplars {
 			b.Exemplars.AppendBlob(x.at, x.kind, x.blob, 0)
+		}
+		for _, x := range s.text {
+			b.Text.AppendBlob(x.at, x.kind, x.blob, 0)
 		}
 		b.EndSeries(s.labels.Key(e.Path().Seed(), in.signal))
 	}
@@ -369,7 +372,45 @@ func logs(begin int64) []series {
 		model.LabelsOf("service_name", "s", "cluster", "c"), model.LabelsOf("service_name", "s", "cluster", "c", "namespace", "n"),
 		model.LabelsOf("instance", "i", "service_name", "s"), model.LabelsOf("__name__", "a.b.c"), model.LabelsOf("job", "j"),
 	} {
-		out = append(out, series{labels: l, samples: []row{{at: begin + int64(i), bits: math.Float64bits(float64(i))}}})
+		out = append(out, series{labels: l, text: []row{{at: begin + int64(i), kind: model.KindText, blob: model.AppendLine(nil, &model.Line{Text: []byte("line")})}}})
+	}
+	return out
+}
+
+// lines makes streams of lines of several shapes: one that is long, and many that are short.
+func lines(r *rand.Rand, begin int64) []series {
+	shapes := []func(t time.Time) string{
+		func(t time.Time) string {
+			return fmt.Sprintf(`{"ts":%q,"msg":"request completed","trace_id":"%016x%016x","status":%d,"took":%d,"host":"10.%d.%d.7"}`,
+				t.UTC().Format("2006-01-02T15:04:05.000Z"), r.Uint64(), r.Uint64(), 200+r.IntN(2)*303, r.IntN(1e6), r.IntN(256), r.IntN(256))
+		},
+		func(t time.Time) string {
+			return fmt.Sprintf("%s pod-%s ID=%012X blk_%d", t.UTC().Format("02/Jan/2006:15:04:05"), fmt.Sprintf("x%dk%dq%d", r.IntN(99), r.IntN(99), r.IntN(99)), r.Uint64()>>16, r.Int64())
+		},
+		func(time.Time) string {
+			return []string{"", "\xff\x00\n\"", "é 🙂", "n=" + fmt.Sprint(r.IntN(9))}[r.IntN(4)]
+		},
+	}
+	var out []series
+	for i := range 40 {
+		s := series{labels: model.LabelsOf("service_name", fmt.Sprint("app", i%5), "pod", fmt.Sprint(i))}
+		n := 1 + r.IntN(30)
+		if i == 0 {
+			n = 3000
+		}
+		at := begin
+		for range n {
+			l := model.Line{Text: []byte(shapes[i%len(shapes)](time.Unix(0, at)))}
+			switch r.IntN(4) {
+			case 0:
+				l.Metadata = model.LabelsOf("shard", fmt.Sprint(r.IntN(4)), "trace_id", fmt.Sprintf("%032x", r.Uint64()))
+			case 1:
+				l.Metadata = model.LabelsOf("level", []string{"info", "warn"}[r.IntN(2)])
+			}
+			s.text = append(s.text, row{at: at, kind: model.KindText, blob: model.AppendLine(nil, &l)})
+			at += r.Int64N(3) * r.Int64N(1e9)
+		}
+		out = append(out, s)
 	}
 	return out
 }
