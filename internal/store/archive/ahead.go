@@ -58,7 +58,8 @@ type ahead struct {
 
 // span is a range of the block that one request reads.
 type span struct {
-	index    int // in ahead.spans
+	index    int // in ahead.spans, in the order in which they will be wanted
+	first    int // place of its first page among those that were planned together
 	off, end int64
 	left     int // pages that have not been taken
 	done     chan struct{}
@@ -109,6 +110,10 @@ func (h *ahead) plan(wanted []part.Addr) {
 	wanted = slices.DeleteFunc(slices.Clone(wanted), func(a part.Addr) bool {
 		return h.of[a.Off] != nil || h.p.a.o.Pages.Has(h.p.object, a.Off) || h.p.inTail(a)
 	})
+	place := make(map[int64]int, len(wanted)) // of each page, in the order in which they will be asked for
+	for i := len(wanted) - 1; i >= 0; i-- {
+		place[wanted[i].Off] = i
+	}
 	slices.SortFunc(wanted, func(a, b part.Addr) int { return cmp.Compare(a.Off, b.Off) })
 	wanted = slices.Compact(wanted) // values of one matcher stand in one page
 	first := len(h.spans)
@@ -116,11 +121,16 @@ func (h *ahead) plan(wanted []part.Addr) {
 	for _, a := range wanted {
 		end := a.Off + int64(a.Len)
 		if s == nil || a.Off-s.end > h.p.a.reach.gap || end-s.off > h.p.a.reach.span {
-			s = &span{index: len(h.spans), off: a.Off, done: make(chan struct{})}
+			s = &span{off: a.Off, first: place[a.Off], done: make(chan struct{})}
 			h.spans = append(h.spans, s)
 		}
-		h.of[a.Off], s.end = s, end
+		h.of[a.Off], s.end, s.first = s, end, min(s.first, place[a.Off])
 		s.left++
+	}
+	// Lines may be read from the last to the first.
+	slices.SortStableFunc(h.spans[first:], func(a, b *span) int { return cmp.Compare(a.first, b.first) })
+	for i, s := range h.spans[first:] {
+		s.index = first + i
 	}
 	h.start(first)
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -331,5 +332,47 @@ func TestTextRequests(t *testing.T) {
 	wg.Wait()
 	if err := errors.Join(cs[0].Err(), cs[0].Close()); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestTextBackwards: pages that are announced from the last to the first are read ahead in that order.
+func TestTextBackwards(t *testing.T) {
+	w := &world{objects: make(map[string][]byte)}
+	w.addText(t, manyLines(1, 200_000))
+	a := New(Options{Catalog: w, Bucket: w, Pages: newCache(), Seed: seed})
+	a.reach = reach{span: 1}
+	ctx := context.Background()
+	cs, err := a.SelectText(ctx, textRequest(allTime))
+	if err != nil || !cs[0].Next(ctx) {
+		t.Fatal(err)
+	}
+	chunks, err := cs[0].Chunks(ctx, nil)
+	if err != nil || len(chunks) < 2*spansAhead {
+		t.Fatal(len(chunks), err)
+	}
+	var pages []model.TextPage
+	for _, c := range slices.Backward(chunks) {
+		pages = append(pages, c.Page)
+	}
+	var mu sync.Mutex
+	var offs []int64
+	w.fail = func(_ string, off int64) error {
+		mu.Lock()
+		defer mu.Unlock()
+		offs = append(offs, off)
+		return nil
+	}
+	reading.FetchText(ctx, pages, model.WantLines)
+	for begun := 0; begun < spansAhead; {
+		time.Sleep(time.Millisecond)
+		mu.Lock()
+		begun = len(offs)
+		mu.Unlock()
+	}
+	if err := cs[0].Close(); err != nil { // waits for what has begun
+		t.Fatal(err)
+	}
+	if slices.Min(offs) < w.blocks[0].Bytes/4 {
+		t.Errorf("of %d bytes those at %v were read ahead", w.blocks[0].Bytes, offs)
 	}
 }
