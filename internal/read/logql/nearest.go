@@ -116,11 +116,16 @@ func (s *scanner) times(ctx context.Context, p *piece, bounds model.TimeRange) (
 		}
 		r := s.newRun(0)
 		r.chunk = c
-		s.pages.use(s.l.pageOf[i])
+		at := s.l.pageOf[i]
+		if at != s.page {
+			s.pages.use(at)
+		}
 		if err = s.read(ctx, r, 0); err == nil {
 			r.clip(bounds)
 		}
-		s.pages.done(s.l.pageOf[i])
+		if at != s.page {
+			s.pages.done(at)
+		}
 		if err != nil {
 			return best, err
 		}

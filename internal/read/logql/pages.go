@@ -14,7 +14,7 @@ const rowBytes = 24
 // its room.
 type heldPage struct {
 	page   model.TextPage
-	wanted int32 // pieces that are still to be scanned
+	wanted int32 // chunks that are still to be scanned
 	users  int32 // that read it now
 	held   bool  // it was read and not released
 	read   bool  // it was read at any time
@@ -108,12 +108,12 @@ func (p *pages) release(h *heldPage) {
 	h.page.Release()
 }
 
-// forget says that a piece does not need the page any more, whether it has read it or not.
-func (p *pages) forget(at int32) {
+// forget says that n chunks of the page are not needed any more, whether they were read or not.
+func (p *pages) forget(at, n int32) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	h := &p.all[at]
-	if h.wanted--; h.wanted <= 0 && h.users == 0 && h.held {
+	if h.wanted -= n; h.wanted <= 0 && h.users == 0 && h.held {
 		p.idle -= h.bytes
 		p.release(h)
 	}

@@ -27,6 +27,9 @@ type unit struct {
 	pieces []int32
 	model.TimeRange
 	bytes int64 // of the lines of all its chunks
+	// page is the only page of its pieces, or -1 if they have several; chunks is how many they have.
+	page   int32
+	chunks int32
 }
 
 // defaultMergeBytes is how many bytes of lines a piece of overlapping chunks may have before it is cut in time. A late chunk
@@ -178,9 +181,13 @@ func (l *layout) addPiece(p piece, chunks []model.TextChunk) {
 	if !known {
 		at = int32(len(l.units))
 		l.unitAt[key] = at
-		l.units = append(l.units, unit{TimeRange: p.TimeRange})
+		l.units = append(l.units, unit{TimeRange: p.TimeRange, page: key.first})
 	}
 	u := &l.units[at]
+	if key.pages > 1 {
+		u.page = -1
+	}
+	u.chunks += p.to - p.from
 	u.Min, u.Max = min(u.Min, p.Min), max(u.Max, p.Max)
 	u.bytes += bytes
 	u.pieces = append(u.pieces, int32(len(l.pieces)))

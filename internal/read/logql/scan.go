@@ -26,7 +26,8 @@ type scanner struct {
 	probe  lineStages // nil: none
 
 	runs  []run
-	using []int32 // pages that the piece at hand reads
+	page  int32   // that the unit at hand holds, or -1
+	using []int32 // pages that the piece at hand holds beside
 	group []rowRef
 	out   line.Result
 	piece *piece
@@ -66,6 +67,45 @@ func (s *scanner) newRun(n int) *run {
 
 // unit scans the pieces of a unit, and stops where no further one can change the answer.
 func (s *scanner) unit(ctx context.Context, u *unit) error {
+	if s.page = u.page; s.page >= 0 {
+		// The page is asked and held once for all pieces: there may be thousands.
+		if skip, err := s.skips(ctx, s.page); err != nil || skip {
+			s.pages.forget(s.page, u.chunks)
+			return err
+		}
+		s.pages.use(s.page)
+	}
+	err := s.scanPieces(ctx, u)
+	if s.page >= 0 {
+		s.pages.done(s.page)
+		s.pages.forget(s.page, u.chunks)
+	} else {
+		for _, at := range u.pieces {
+			p := &s.l.pieces[at]
+			for i := p.from; i < p.to; i++ {
+				s.pages.forget(s.l.pageOf[i], 1)
+			}
+		}
+	}
+	s.flush()
+	return err
+}
+
+// skips reports whether a page has no line that could be wanted.
+func (s *scanner) skips(ctx context.Context, page int32) (bool, error) {
+	if !s.x.filtered {
+		return false, nil
+	}
+	return s.pages.skip(ctx, page)
+}
+
+// hold says that the piece at hand reads a page, which the unit does not hold.
+func (s *scanner) hold(page int32) {
+	s.pages.use(page)
+	s.using = append(s.using, page)
+}
+
+func (s *scanner) scanPieces(ctx context.Context, u *unit) error {
 	left, bounds := u.pieces, u.TimeRange
 	if s.x.program.keepsAll && s.x.top.limit > 0 && (len(u.pieces) > 1 || !s.l.pieces[u.pieces[0]].single()) {
 		var err error
@@ -85,13 +125,6 @@ func (s *scanner) unit(ctx context.Context, u *unit) error {
 			return err
 		}
 	}
-	for _, at := range u.pieces {
-		p := &s.l.pieces[at]
-		for i := p.from; i < p.to; i++ {
-			s.pages.forget(s.l.pageOf[i])
-		}
-	}
-	s.flush()
 	return nil
 }
 
@@ -124,17 +157,16 @@ func (s *scanner) openRuns(ctx context.Context, p *piece, bounds model.TimeRange
 		if !c.Overlaps(bounds) {
 			continue
 		}
-		if s.x.filtered {
-			skip, err := s.pages.skip(ctx, at)
+		if at != s.page {
+			skip, err := s.skips(ctx, at)
 			if err != nil {
 				return 0, err
 			}
 			if skip {
 				continue
 			}
+			s.hold(at)
 		}
-		s.pages.use(at)
-		s.using = append(s.using, at)
 		r := s.newRun(n)
 		r.chunk = c
 		some, err := s.open(ctx, r, bounds)

@@ -209,7 +209,7 @@ func (s *jsonState) name(r *Runner, depth int, key []byte) (string, bool) {
 		name = l.keep(s.prefix)
 	}
 	s.prefix = s.prefix[:before]
-	return name, r.wants(name) && !l.wasParsed(name)
+	return name, !l.wasParsed(name) && r.wants(name)
 }
 
 // leaf sets the label of a value that is not nested.

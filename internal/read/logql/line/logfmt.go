@@ -200,11 +200,11 @@ func (p *logfmtParser) run(r *Runner, line []byte) ([]byte, bool) {
 			continue
 		}
 		name := l.sanitized(s.key)
-		if name == "" {
+		if name == "" || len(s.value) == 0 && !p.keepEmpty {
 			continue
 		}
 		name, ok := r.admit(name)
-		if !ok || len(s.value) == 0 && !p.keepEmpty {
+		if !ok {
 			continue
 		}
 		if l.setParsed(name, l.valid(s.value)); !r.accepts(name) {

@@ -130,7 +130,7 @@ func (r *Runner) admit(name string) (string, bool) {
 	if r.labels.taken(name) {
 		name = r.labels.extracted(name)
 	}
-	return name, r.wants(name) && !r.labels.wasParsed(name)
+	return name, !r.labels.wasParsed(name) && r.wants(name)
 }
 
 // extract sets a parsed label. It returns false if that drops the line.
