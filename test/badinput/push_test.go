@@ -166,12 +166,31 @@ func pushes() group {
 	return g
 }
 
+// otlpText takes the text out of a Status, or of the partial success of a response.
+func otlpText(text string) string {
+	b := []byte(text)
+	prefixed := func(tag byte) bool {
+		if len(b) == 0 || b[0] != tag {
+			return false
+		}
+		_, n := binary.Uvarint(b[1:])
+		b = b[1+max(n, 0):]
+		return true
+	}
+	prefixed(0x0a)
+	prefixed(0x08)
+	if prefixed(0x12) {
+		return string(b)
+	}
+	return text
+}
+
 func openTelemetry() group {
 	g := group{title: "OpenTelemetry, /otlp/v1/logs and /otlp/v1/metrics"}
 	send := func(input string, lines, samples int, path string, headers []string, body func() []byte) {
 		g.attacks = append(g.attacks, attack{input: input, lines: lines, samples: samples, do: func(t *testing.T, s *server) (string, string) {
 			status, _, text := s.send(path, body(), headers...)
-			return fmt.Sprint(status), text
+			return fmt.Sprint(status), otlpText(text)
 		}})
 	}
 	const logs, metrics = "/otlp/v1/logs", "/otlp/v1/metrics"
@@ -197,7 +216,8 @@ func openTelemetry() group {
 
 	for _, path := range []string{logs, metrics} {
 		g.attacks = append(g.attacks, attack{input: "GET " + path, do: func(t *testing.T, s *server) (string, string) {
-			return s.exchange(strings.NewReader("GET "+path+" HTTP/1.1\r\nHost: shale\r\nConnection: close\r\n\r\n"), 20*time.Second)
+			answer, text := s.exchange(strings.NewReader("GET "+path+" HTTP/1.1\r\nHost: shale\r\nConnection: close\r\n\r\n"), 20*time.Second)
+			return answer, otlpText(text)
 		}})
 		what := strings.TrimPrefix(path, "/otlp/v1/") + ": "
 		send(what+"no Content-Type", 0, 0, path, nil, fixed(nil))

@@ -2,56 +2,61 @@ package otlp
 
 import "github.com/shaledb/shale/internal/write/wire"
 
-// What the library builds of a message, in bytes: objects and the pointers to them. TestTreesAreReserved holds them to what
-// is allocated.
+// What the library allocates for what stands in a message, in bytes, with lists that grow. TestTreesAreReserved holds it to
+// that.
 const (
-	objectBytes = 320
-	// numberBytes is what a number of a packed list takes, of which a byte may be one.
-	numberBytes = 10
-	// textBytes is what a byte of text takes, with what is allocated too much.
-	textBytes = 2
+	// numberBytes is for a number of a list, of which a byte may be one, and textBytes for a byte of text.
+	numberBytes = 40
+	textBytes   = 3
+	// jsonObjectBytes is for an object or list of JSON.
+	jsonObjectBytes = 220
 	// maxJSONDepth is how deep JSON may be nested: messages, and in them values.
 	maxJSONDepth = 8 * maxDepth
 )
 
-// shape is a message, by the numbers of the fields in which it has others.
+// shape is a message: what its object takes, in bytes, and the numbers of the fields in which it has others.
 type shape struct {
+	bytes  int64
 	fields map[int32]*shape
 	// value says that it is an AnyValue, or inside of one, so that it can be nested.
 	value bool
-	// packed are the fields that hold lists of varints.
-	packed int32
+	// numbers is the first of the two fields that may hold lists of numbers, or 0.
+	numbers int32
 }
 
 // metricsShape returns that of an ExportMetricsServiceRequest. Recursion over it is bounded: the library's is not, and a
 // stack that overflows ends the process.
 func metricsShape() *shape {
-	value := &shape{value: true}
-	keyValue := &shape{fields: map[int32]*shape{2: value}, value: true}
+	value := &shape{bytes: 96, value: true}
+	keyValue := &shape{bytes: 220, fields: map[int32]*shape{2: value}, value: true}
 	value.fields = map[int32]*shape{
-		5: {fields: map[int32]*shape{1: value}, value: true},
-		6: {fields: map[int32]*shape{1: keyValue}, value: true},
+		5: {bytes: 64, fields: map[int32]*shape{1: value}, value: true},
+		6: {bytes: 64, fields: map[int32]*shape{1: keyValue}, value: true},
 	}
-	exemplar := &shape{fields: map[int32]*shape{7: keyValue}}
-	number := &shape{fields: map[int32]*shape{1: {fields: map[int32]*shape{7: keyValue, 5: exemplar}}}}
-	buckets := &shape{packed: 2}
-	quantile := &shape{}
-	metric := &shape{fields: map[int32]*shape{
+	exemplar := &shape{bytes: 420, fields: map[int32]*shape{7: keyValue}}
+	number := list(160, 0, map[int32]*shape{7: keyValue, 5: exemplar})
+	buckets := &shape{bytes: 64, numbers: 1}
+	metric := &shape{bytes: 160, fields: map[int32]*shape{
 		5: number, 7: number,
-		9:  {fields: map[int32]*shape{1: {fields: map[int32]*shape{9: keyValue, 8: exemplar}}}},
-		10: {fields: map[int32]*shape{1: {fields: map[int32]*shape{1: keyValue, 8: buckets, 9: buckets, 11: exemplar}}}},
-		11: {fields: map[int32]*shape{1: {fields: map[int32]*shape{7: keyValue, 6: quantile}}}},
+		9:  list(220, 6, map[int32]*shape{9: keyValue, 8: exemplar}),
+		10: list(280, 0, map[int32]*shape{1: keyValue, 8: buckets, 9: buckets, 11: exemplar}),
+		11: list(160, 0, map[int32]*shape{7: keyValue, 6: {bytes: 72}}),
 		12: keyValue,
 	}}
 	return envelope(keyValue, metric)
 }
 
+// list returns the shape of a message that has items in field 1, of such a size and fields.
+func list(bytes int64, numbers int32, fields map[int32]*shape) *shape {
+	return &shape{bytes: 64, fields: map[int32]*shape{1: {bytes: bytes, fields: fields, numbers: numbers}}}
+}
+
 // envelope returns a request whose items come by resource and scope.
 func envelope(keyValue, item *shape) *shape {
-	resource := &shape{fields: map[int32]*shape{1: keyValue, 3: {}}}
-	scope := &shape{fields: map[int32]*shape{3: keyValue}}
-	return &shape{fields: map[int32]*shape{1: {fields: map[int32]*shape{
-		1: resource, 2: {fields: map[int32]*shape{1: scope, 2: item}},
+	resource := &shape{bytes: 96, fields: map[int32]*shape{1: keyValue, 3: {bytes: 160}}}
+	scope := &shape{bytes: 96, fields: map[int32]*shape{3: keyValue}}
+	return &shape{bytes: 512, fields: map[int32]*shape{1: {bytes: 200, fields: map[int32]*shape{
+		1: resource, 2: {bytes: 190, fields: map[int32]*shape{1: scope, 2: item}},
 	}}}}
 }
 
@@ -66,7 +71,7 @@ func (s *shape) size(d []byte, p, end, depth int) (int64, error) {
 			return 0, &wire.Malformed{What: "a value that is nested too deep", At: p}
 		}
 	}
-	total := int64(objectBytes)
+	total := s.bytes
 	for p < end {
 		n, kind, next, err := wire.Field(d, p, end)
 		if err != nil {
@@ -76,7 +81,9 @@ func (s *shape) size(d []byte, p, end, depth int) (int64, error) {
 			if p, err = wire.Skip(d, next, end, kind); err != nil {
 				return 0, err
 			}
-			total += numberBytes // lists of numbers need not be packed
+			if s.isNumbers(n) { // they need not be packed
+				total += numberBytes
+			}
 			continue
 		}
 		begin, stop, err := wire.Body(d, next, end)
@@ -86,7 +93,7 @@ func (s *shape) size(d []byte, p, end, depth int) (int64, error) {
 		p = stop
 		child := s.fields[n]
 		switch {
-		case child == nil && n == s.packed:
+		case child == nil && s.numbers == 1 && s.isNumbers(n): // varints; others have their size
 			total += int64(stop-begin) * numberBytes
 		case child == nil:
 			total += int64(stop-begin) * textBytes
@@ -99,6 +106,10 @@ func (s *shape) size(d []byte, p, end, depth int) (int64, error) {
 		}
 	}
 	return total, nil
+}
+
+func (s *shape) isNumbers(field int32) bool {
+	return s.numbers != 0 && (field == s.numbers || field == s.numbers+1)
 }
 
 // jsonTreeSize returns the same for JSON, of any of the messages.
@@ -123,5 +134,5 @@ func jsonTreeSize(d []byte) (int64, error) {
 			commas++
 		}
 	}
-	return objects*objectBytes + commas*numberBytes + int64(len(d))*textBytes, nil
+	return objects*jsonObjectBytes + commas*numberBytes + int64(len(d))*textBytes, nil
 }
