@@ -44,7 +44,6 @@ func checkResult(t *testing.T, out *line.Result) {
 
 // fuzzStages runs queries on any line.
 func fuzzStages(f *testing.F, queries ...string) {
-	addLines(f)
 	var runners []*line.Runner
 	for _, q := range queries {
 		r := compile(f, `{app="web"} `+q).Runner()
@@ -71,6 +70,8 @@ func fuzzStages(f *testing.F, queries ...string) {
 }
 
 func FuzzJSON(f *testing.F) {
+	f.Add([]byte(jsonLine))
+	addLines(f)
 	fuzzStages(f, `| json`, `| json a="a.b", b="[0].x[1]", c="a[1][2].d", d="nested.b.d[2].e"`, `| unpack`, `| json | level="info"`, `| json | a_b="x"`)
 }
 
@@ -96,6 +97,8 @@ func FuzzJSONValid(f *testing.F) {
 }
 
 func FuzzLogfmt(f *testing.F) {
+	f.Add([]byte(logfmtLine))
+	addLines(f)
 	fuzzStages(f, `| logfmt`, `| logfmt --strict --keep-empty`, `| logfmt a="b", x="level"`, `| logfmt --strict | n > 5`)
 }
 

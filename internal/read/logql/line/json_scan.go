@@ -220,7 +220,7 @@ func appendUnescaped(dst, s []byte) ([]byte, bool) {
 	}
 }
 
-// unescapeRune reads \uXXXX, and a second one behind it where the first is a surrogate. Size 0 says that it is none.
+// unescapeRune reads four digits behind \u, and a second one behind it where the first is a surrogate. Size 0 says that it is none.
 func unescapeRune(s []byte) (r rune, size int) {
 	const surrogates, lowSurrogates, behind = 0xd800, 0xdc00, 0xe000
 	r, ok := fourHex(s)

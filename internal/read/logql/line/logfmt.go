@@ -166,7 +166,7 @@ func appendUnquoted(dst, s []byte) ([]byte, bool) {
 	return dst, true
 }
 
-// unquoteRune reads \uXXXX, and a second one behind it if both make a pair of surrogates. A surrogate alone is U+FFFD.
+// unquoteRune reads four digits behind \u, and a second one behind it if both make a pair of surrogates. A surrogate alone is U+FFFD.
 func unquoteRune(s []byte) (rune, int) {
 	r, ok := fourHex(s)
 	if !ok {
