@@ -77,22 +77,21 @@ func (p Progress) line(m Meter) func() {
 
 func (p Progress) bar(m Meter) (show, finish func()) {
 	bars := mpb.New(mpb.WithOutput(p.Out), mpb.WithWidth(40), mpb.WithRefreshRate(barInterval))
-	bar := bars.AddBar(m.Total,
+	// A bar that is made with its total is complete when it reaches it, and never if it does not: a load may be cut short.
+	bar := bars.AddBar(0,
 		mpb.PrependDecorators(decor.Name(m.Name+" ")),
 		mpb.AppendDecorators(
 			decor.Percentage(decor.WCSyncSpace),
 			decor.Any(func(decor.Statistics) string { return " " + m.Detail() }),
 		))
+	bar.SetTotal(m.Total, false)
 	show = func() {
-		// A bar that reaches its total is complete and cannot be moved any more; finish does that.
 		if n := m.Read(); m.Total == 0 || n < m.Total {
 			bar.SetCurrent(n)
 		}
 	}
 	return show, func() {
-		bar.SetTotal(max(1, m.Read()), false)
-		bar.SetCurrent(m.Read())
-		bar.SetTotal(-1, true)
+		bar.SetTotal(max(1, m.Read()), true)
 		bars.Wait()
 	}
 }
