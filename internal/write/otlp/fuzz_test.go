@@ -18,14 +18,9 @@ import (
 
 // fuzzed gives a body to a handler: whatever it is, there is an answer, and what is stored is well formed, which the store
 // checks.
-func fuzzed(t *testing.T, body []byte, metrics bool) {
-	s := &store{}
-	h := newHandler(s, write.Limits{MaxFuture: time.Hour, MaxInflightBytes: 64 << 20})
-	signal := h.Logs()
-	if metrics {
-		signal = h.Metrics()
-	}
-	w := post(signal, body, "Content-Type", "application/x-protobuf")
+func fuzzed(t *testing.T, s *store, h http.Handler, body []byte, metrics bool) {
+	s.take()
+	w := post(h, body, "Content-Type", "application/x-protobuf")
 	switch w.Code {
 	case http.StatusOK, http.StatusBadRequest, http.StatusRequestEntityTooLarge:
 	default:
@@ -36,9 +31,35 @@ func fuzzed(t *testing.T, body []byte, metrics bool) {
 	}
 	// The library reads as many records.
 	req := plogotlp.NewExportRequest()
-	if err := req.UnmarshalProto(body); err == nil && req.Logs().LogRecordCount() != len(s.rows) {
-		t.Errorf("%d records came to %d lines", req.Logs().LogRecordCount(), len(s.rows))
+	if rows := s.take(); req.UnmarshalProto(body) == nil && req.Logs().LogRecordCount() != len(rows) {
+		t.Errorf("%d records came to %d lines", req.Logs().LogRecordCount(), len(rows))
 	}
+}
+
+func FuzzLogs(f *testing.F) {
+	all, err := plogotlp.NewExportRequestFromLogs(sampleLogs()).MarshalProto()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(all)
+	f.Add([]byte{})
+	f.Add(message(1, message(2, message(2, message(5, message(6, message(1, nil)))))))
+	s := &store{}
+	h := newHandler(s, write.Limits{MaxFuture: time.Hour, MaxInflightBytes: 64 << 20}).Logs()
+	f.Fuzz(func(t *testing.T, body []byte) { fuzzed(t, s, h, body, false) })
+}
+
+func FuzzMetrics(f *testing.F) {
+	all, err := pmetricotlp.NewExportRequestFromMetrics(sampleMetrics()).MarshalProto()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(all)
+	f.Add([]byte{})
+	f.Add(message(1, message(2, message(2, message(10, message(1, message(8, []byte{0x12, 2, 1, 1})))))))
+	s := &store{}
+	h := newHandler(s, write.Limits{MaxFuture: time.Hour, MaxInflightBytes: 64 << 20}).Metrics()
+	f.Fuzz(func(t *testing.T, body []byte) { fuzzed(t, s, h, body, true) })
 }
 
 func BenchmarkLogs(b *testing.B) {

@@ -121,25 +121,3 @@ func TestNestingIsBounded(t *testing.T) {
 		t.Error(err)
 	}
 }
-
-func FuzzLogs(f *testing.F) {
-	all, err := plogotlp.NewExportRequestFromLogs(sampleLogs()).MarshalProto()
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add(all)
-	f.Add([]byte{})
-	f.Add(message(1, message(2, message(2, message(5, message(6, message(1, nil)))))))
-	f.Fuzz(func(t *testing.T, body []byte) { fuzzed(t, body, false) })
-}
-
-func FuzzMetrics(f *testing.F) {
-	all, err := pmetricotlp.NewExportRequestFromMetrics(sampleMetrics()).MarshalProto()
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add(all)
-	f.Add([]byte{})
-	f.Add(message(1, message(2, message(2, message(10, message(1, message(8, []byte{0x12, 2, 1, 1})))))))
-	f.Fuzz(func(t *testing.T, body []byte) { fuzzed(t, body, true) })
-}
