@@ -17,12 +17,16 @@ const (
 	groupParts = 8
 )
 
+// mostYoungText is how many young parts with lines are sorted at one time, since each is open with a page of lines and what
+// decodes it, about a megabyte. There are more when flushes are faster than merges.
+const mostYoungText = 16
+
 // merge does one merge if one is due and reports whether it did. The caller holds merging.
 func (h *Head) merge(ctx context.Context) (bool, error) {
 	for s := range signals {
 		signal := model.Signal(s)
 		if in := h.group(signal, dataPart, young); len(in) >= youngParts || h.waited(in) {
-			return true, h.sortIntoWindows(ctx, signal, in)
+			return true, h.sortOldest(ctx, signal, in)
 		}
 		if in := h.labelsToMerge(signal); len(in) > 0 {
 			return true, h.joinLabels(ctx, signal, in)
@@ -121,7 +125,28 @@ type namedStream struct {
 
 func (s *namedStream) Err() error { return s.part.named(s.Stream.Err()) }
 
-// sortIntoWindows merges young parts, all there are, into one part for each window that still takes rows and one for
+// sortYoung sorts all young parts that there are.
+func (h *Head) sortYoung(ctx context.Context, s model.Signal) error {
+	for {
+		in := h.group(s, dataPart, young)
+		if len(in) == 0 {
+			return nil
+		}
+		if err := h.sortOldest(ctx, s, in); err != nil {
+			return err
+		}
+	}
+}
+
+// sortOldest sorts young parts, the oldest if they are too many at one time.
+func (h *Head) sortOldest(ctx context.Context, s model.Signal, in []*localPart) error {
+	if s == model.Logs {
+		in = in[:min(len(in), mostYoungText)]
+	}
+	return h.sortIntoWindows(ctx, s, in)
+}
+
+// sortIntoWindows merges the oldest young parts into one part for each window that still takes rows and one for
 // late rows.
 func (h *Head) sortIntoWindows(ctx context.Context, s model.Signal, in []*localPart) error {
 	sorter := &windowSorter{

@@ -18,10 +18,8 @@ func (h *Head) Ship(ctx context.Context) error {
 	}
 	for s := range signals {
 		signal := model.Signal(s)
-		if in := h.group(signal, dataPart, young); len(in) > 0 {
-			if err := h.sortIntoWindows(ctx, signal, in); err != nil {
-				return err
-			}
+		if err := h.sortYoung(ctx, signal); err != nil {
+			return err
 		}
 		for _, g := range h.groups(signal) {
 			if err := h.shipAll(ctx, signal, g); err != nil {
@@ -62,10 +60,8 @@ func (h *Head) shipDue(ctx context.Context) (shipped bool, err error) {
 		if err := h.Flush(ctx); err != nil {
 			return shipped, err
 		}
-		if in := h.group(signal, dataPart, young); len(in) > 0 {
-			if err := h.sortIntoWindows(ctx, signal, in); err != nil {
-				return shipped, err
-			}
+		if err := h.sortYoung(ctx, signal); err != nil {
+			return shipped, err
 		}
 		for _, g := range due {
 			groupErr := h.shipGroup(ctx, signal, g)

@@ -1,0 +1,212 @@
+package head
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/shaledb/shale/internal/alloctest"
+	"github.com/shaledb/shale/internal/model"
+)
+
+// linesOf makes a batch of lines, perSeries for each of the series from..to, at times that go on by a microsecond.
+func (r *rig) linesOf(tenant string, from, to, perSeries int, at int64, line func(n, i int) model.Line) *model.Batch {
+	b := &model.Batch{Tenant: tenant, Signal: model.Logs}
+	for n := from; n < to; n++ {
+		for i := range perSeries {
+			l := line(n, i)
+			b.Text.AppendBlob(at+int64(i)*1000, model.KindText, model.AppendLine(nil, &l), 0)
+		}
+		b.EndSeries(series(n).Key(testSeed, model.Logs))
+	}
+	return b
+}
+
+func plainLine(n, i int) model.Line {
+	return model.Line{Text: fmt.Appendf(nil, "level=info stream=%d msg=\"request %d completed\"", n, i)}
+}
+
+func (r *rig) pushLines(tenant string, from, to, perSeries int, at int64, line func(n, i int) model.Line) {
+	r.t.Helper()
+	b := r.linesOf(tenant, from, to, perSeries, at, line)
+	r.label(b, from)
+	r.apply(b)
+}
+
+// readLines returns what the head has of a tenant's lines.
+func (r *rig) readLines(req *model.Request) map[seriesID]*content {
+	r.t.Helper()
+	got := make(map[seriesID]*content)
+	cs, err := r.head.SelectText(context.Background(), req)
+	r.must(err)
+	for _, c := range cs {
+		r.must(addText(req.Tenant, c, got))
+	}
+	return got
+}
+
+func logsOf(tenant string) *model.Request {
+	req := everything(tenant)
+	req.Signal = model.Logs
+	return req
+}
+
+// TestManyYoungPartsOfLines: a backlog of young parts is sorted a few at a time, oldest first.
+func TestManyYoungPartsOfLines(t *testing.T) {
+	r := newRig(t, nil)
+	const flushes = 2*mostYoungText + 3
+	for n := range flushes {
+		r.pushLines("a", 0, 3, 2, r.now+int64(n)*int64(time.Second), plainLine)
+		r.must(r.head.Flush(context.Background()))
+	}
+	_, err := r.head.Work(context.Background())
+	r.must(err)
+	if n := len(r.head.group(model.Logs, dataPart, young)); n != flushes-mostYoungText {
+		t.Errorf("%d young parts are left of %d", n, flushes)
+	}
+	for _, c := range r.readLines(logsOf("a")) {
+		if len(c.lines) != 2*flushes {
+			t.Errorf("%d lines", len(c.lines))
+		}
+	}
+	r.must(r.head.Ship(context.Background()))
+	if n := len(r.head.snapshot()); n != len(r.head.group(model.Logs, labelPart, young)) {
+		t.Errorf("%d parts are left after everything was shipped", n)
+	}
+}
+
+// TestLinesAreCharged: lines of buffers are charged when they are read, once, and given back.
+func TestLinesAreCharged(t *testing.T) {
+	r := newRig(t, nil)
+	r.pushLines("a", 0, 5, 1000, r.now, plainLine)
+	ctx := context.Background()
+	pool := &model.QueryPool{MaxBytes: 1 << 30}
+	req := logsOf("a")
+	req.Quota.Pool = pool
+	cs, err := r.head.SelectText(ctx, req)
+	r.must(err)
+	var chunks []model.TextChunk
+	for cs[0].Next(ctx) {
+		chunks, err = cs[0].Chunks(ctx, chunks)
+		r.must(err)
+	}
+	before, lines := pool.Used(), int64(0)
+	for range 2 {
+		lines = 0
+		for _, c := range chunks {
+			var rows model.TextRows
+			r.must(c.Page.ReadText(ctx, c.Index, model.WantLines, &rows))
+			lines += c.Bytes
+		}
+	}
+	if held := pool.Used() - before; held < lines || held > 2*lines {
+		t.Errorf("%d bytes are charged for %d bytes of lines", held, lines)
+	}
+	if req.Cost.TextPages.Load() == 0 || req.Cost.HeadBuffers.Load() != 1 {
+		t.Errorf("the cost says %d pages of %d buffers", req.Cost.TextPages.Load(), req.Cost.HeadBuffers.Load())
+	}
+	for _, c := range chunks {
+		c.Page.Release()
+	}
+	if pool.Used() != before {
+		t.Errorf("%d bytes are held after the release, %d before", pool.Used(), before)
+	}
+	r.must(cs[0].Close())
+	if pool.Used() != 0 {
+		t.Errorf("%d bytes are held at the end", pool.Used())
+	}
+}
+
+// TestLinesOfOneTime: a sender may give all lines one time. They are a chunk, and each is there once.
+func TestLinesOfOneTime(t *testing.T) {
+	r := newRig(t, nil)
+	b := &model.Batch{Tenant: "a", Signal: model.Logs}
+	const n = 20_000
+	for i := range n {
+		b.Text.AppendBlob(r.now, model.KindText, model.AppendLine(nil, &model.Line{Text: fmt.Append(nil, i%(n/2))}), 0)
+	}
+	b.EndSeries(series(1).Key(testSeed, model.Logs))
+	r.label(b, 1)
+	r.apply(b)
+	for _, move := range []func(context.Context) error{func(context.Context) error { return nil }, r.head.Flush} {
+		r.must(move(context.Background()))
+		cs, err := r.head.SelectText(context.Background(), logsOf("a"))
+		r.must(err)
+		seen := make(map[string]bool)
+		for cs[0].Next(context.Background()) {
+			chunks, err := cs[0].Chunks(context.Background(), nil)
+			r.must(err)
+			for _, c := range chunks {
+				var rows model.TextRows
+				r.must(c.Page.ReadText(context.Background(), c.Index, model.WantLines, &rows))
+				for i := range rows.Times {
+					if want := fmt.Sprint(len(seen)); string(rows.Line(i)) != want || seen[want] {
+						t.Fatalf("line %s is %s", want, rows.Line(i))
+					}
+					seen[string(rows.Line(i))] = true
+				}
+			}
+		}
+		r.must(cs[0].Close())
+		if len(seen) != n/2 {
+			t.Fatalf("%d lines", len(seen))
+		}
+	}
+}
+
+// TestLongLines: lines as long as a value may be come back from everywhere.
+func TestLongLines(t *testing.T) {
+	r := newRig(t, nil)
+	long := func(n, i int) model.Line {
+		return model.Line{Text: []byte(strings.Repeat(fmt.Sprint(n, i, "\x00\xff "), 100_000)), Metadata: model.LabelsOf("n", fmt.Sprint(i))}
+	}
+	r.pushLines("a", 0, 3, 4, r.now, long)
+	for _, move := range []func(context.Context) error{func(context.Context) error { return nil }, r.head.Flush, func(ctx context.Context) error { return r.head.sortYoung(ctx, model.Logs) }} {
+		r.must(move(context.Background()))
+		got := r.readLines(logsOf("a"))
+		if len(got) != 3 {
+			t.Fatalf("%d series", len(got))
+		}
+		for n := range 3 {
+			c := got[seriesID{"a", string(series(n))}]
+			for i := range 4 {
+				want := long(n, i)
+				if c == nil || c.lines[i].blob != string(model.AppendLine(nil, &want)) {
+					t.Fatalf("line %d of series %d is another", i, n)
+				}
+			}
+		}
+	}
+}
+
+// TestLinesAllocate: a line that is applied, or brought together, costs no allocation of its own.
+func TestLinesAllocate(t *testing.T) {
+	r := newRig(t, nil)
+	info := model.LabelsOf("level", "info")
+	b := r.linesOf("a", 0, 10, 1000, r.now, func(n, i int) model.Line {
+		l := plainLine(n, i)
+		l.Metadata = info
+		return l
+	})
+	r.label(b, 0)
+	rows := float64(b.Rows())
+	buffer := newRowBuffer()
+	if got := testing.AllocsPerRun(5, func() { buffer.apply(1, b) }); got > rows/100 {
+		t.Errorf("%v allocations for %v lines", got, rows)
+	}
+	runs, _ := buffer.seal()
+	runs[0].sort()
+	text := &runs[0].tenant("a").rows[model.Text]
+	var g textGather
+	var dst model.TextRows
+	buf := make([]byte, 0, text.lineBytes(0, len(text.keys)))
+	gather := func() {
+		if err := g.gather(&dst, text, 0, 1000, runs[0].blobs, model.WantLines|model.WantMetadata, buf); err != nil {
+			t.Fatal(err)
+		}
+	}
+	gather()
+	alloctest.AtMost(t, 0, 5, gather)
+}
