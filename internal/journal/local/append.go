@@ -19,8 +19,8 @@ type pending struct {
 	done chan error // of capacity 1
 }
 
-// maxPooledBytes keeps a buffer of unusual size from staying in the pool.
-const maxPooledBytes = 1 << 20
+// maxPooledBytes keeps a buffer of unusual size from staying in the pool. Agents send a megabyte of lines at a time, as a rule.
+const maxPooledBytes = 2 << 20
 
 // Append returns once the batch is durable and has been applied, in this order; the batch is the caller's again. Batches
 // of one goroutine get ascending sequence numbers. ctx bounds the wait for a place in the queue; from then on the
