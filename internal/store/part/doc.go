@@ -10,13 +10,14 @@
 //	+--------+------+------+-- ... --+------+--------+------+
 //	    8                                                20
 //
-// A page is codec, length, payload, CRC-32C. There are six sections of pages, and index pages for each:
+// A page is codec, length, payload, CRC-32C. There are seven sections of pages, and index pages for each:
 //
 //	keys       16 bytes a series, sorted, about 11 as stored; the position of a key is its rank
 //	labels     canonical label sets by rank, each coded against the one before
 //	postings   by tenant, name and value: which ranks have the label, as runs
 //	samples    columns of the rows of consecutive ranks: floats and histograms
 //	exemplars  columns of the rows of consecutive ranks
+//	text       lines of logs, in units: a page of all but the lines, a page of lines, and a filter beside others
 //	windows    a mask a series: in which windows of time it has rows at all; of blocks that want it
 //
 // The footer lists the index pages, an index page lists pages. So opening a part of any size costs one read at its end,
@@ -26,6 +27,9 @@
 // Rows are addressed by rank alone: there is one key column, and neither labels nor rows repeat it. Times and values lie
 // apart, because series that are scraped together share their times. Codecs are chosen for each run of values by trying,
 // and all are exact. Histograms are taken apart into the same columns, a number of theirs being one.
+//
+// Lines are taken apart into the text that they share and columns of the values in it. A unit of lines of one series is
+// compressed once and then copied from part to part, as long as nothing comes between. Its filter rules out substrings.
 //
 // docs/format.md describes every byte. testdata/golden holds parts with the meaning of each of their bytes, as Dump shows
 // them; a change there is a change of the format, which needs a new version.

@@ -24,7 +24,7 @@ type textWriter struct {
 	one   [1]int64
 	remap textRemap
 	merge textMerge
-	items filterItems
+	items *filterItems // nil before the first filter: it is large
 	// entries wait for the filter page to be written: filters and where each of them ends.
 	entries []pageEntry
 	filters []byte
@@ -128,8 +128,11 @@ func (p *Writer) writeUnit(rank0 uint32, counts []int64, rows *model.TextRows) e
 	// the part will be merged.
 	before := len(x.filters)
 	if p.o.Level == Dense || len(counts) == 1 && len(lines) >= p.sizes.text/2 {
+		if x.items == nil {
+			x.items = &filterItems{}
+		}
 		x.items.reset()
-		p.stored, err = sealLines(p.stored[:0], lines, rows.Begin, rows.Ends, &x.items)
+		p.stored, err = sealLines(p.stored[:0], lines, rows.Begin, rows.Ends, x.items)
 		metadata := 0
 		for _, l := range x.unit.used {
 			x.items.metadata(l)

@@ -1,0 +1,168 @@
+package part
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/shaledb/shale/internal/alloctest"
+	"github.com/shaledb/shale/internal/model"
+)
+
+// jsonRows makes at least so many bytes of lines of JSON with random identifiers, from a time on.
+func jsonRows(bytes int, at int64) *model.TextRows {
+	r := rand.New(rand.NewPCG(1, uint64(at)))
+	rows := &model.TextRows{}
+	for len(rows.Bytes) < bytes {
+		at += r.Int64N(1e8)
+		rows.Bytes = fmt.Appendf(rows.Bytes, `{"ts":"2026-03-01T%02d:%02d:%02d.%03dZ","level":"info","component":%q,"msg":%q,"trace_id":"%016x%016x","span_id":"%016x",`+
+			`"method":%q,"path":"/api/v1/orders/%d","status":%d,"duration_ms":%d.%03d}`,
+			r.IntN(24), r.IntN(60), r.IntN(60), r.IntN(1000), []string{"http.server", "db.pool", "auth.token"}[r.IntN(3)],
+			[]string{"request completed", "served from cache", "order accepted", "slow query detected"}[r.IntN(4)],
+			r.Uint64(), r.Uint64(), r.Uint64(), []string{"GET", "POST"}[r.IntN(2)], r.IntN(1e6), []int{200, 200, 200, 404, 503}[r.IntN(5)], r.IntN(1000), r.IntN(1000))
+		rows.Times = append(rows.Times, at)
+		rows.Ends = append(rows.Ends, uint32(len(rows.Bytes)))
+	}
+	return rows
+}
+
+func perGB(b *testing.B, from time.Duration, bytes int) {
+	b.ReportMetric((cpuTime(b)-from).Seconds()/float64(b.N)/float64(bytes)*1e9, "cpu-s/GB")
+}
+
+// writeLines writes rows as the only series of a part.
+func writeLines(t testing.TB, rows *model.TextRows, level Compression) *Reader {
+	t.Helper()
+	var buf bytes.Buffer
+	w := NewWriter(&buf, logOptions(false, level))
+	must(t, w.Series("t", model.Key{Lo: 1}, nil))
+	must(t, w.Text(context.Background(), []Text{TextOfRows(rows)}, anyTime))
+	return finishText(t, w, &buf)
+}
+
+// BenchmarkTextWrite writes lines of one series: in units that stay, with their filters, and in one that will be merged.
+func BenchmarkTextWrite(b *testing.B) {
+	rows := jsonRows(4<<20, 0)
+	small := model.TextRows{}
+	viewRows(&small, rows, 0, 500)
+	for name, rows := range map[string]*model.TextRows{"large": rows, "small": &small} {
+		b.Run(name, func(b *testing.B) {
+			size := int(rows.Ends[len(rows.Ends)-1] - rows.Begin)
+			b.SetBytes(int64(size))
+			from := cpuTime(b)
+			for b.Loop() {
+				w := NewWriter(discard{}, logOptions(false, Fast))
+				must(b, w.Series("t", model.Key{Lo: 1}, nil))
+				must(b, w.Text(context.Background(), []Text{TextOfRows(rows)}, anyTime))
+				_, _, err := w.Finish()
+				must(b, err)
+			}
+			perGB(b, from, size)
+		})
+	}
+}
+
+// BenchmarkTextRead decodes pages of lines.
+func BenchmarkTextRead(b *testing.B) {
+	rows := jsonRows(unitBytes, 0)
+	for codec, name := range map[byte]string{codecLines: "lines", codecS2: "s2", codecZstd: "zstd"} {
+		b.Run(name, func(b *testing.B) {
+			stored, err := sealLines(nil, rows.Bytes, 0, rows.Ends, nil)
+			if codec != codecLines {
+				stored, err = sealPage(nil, rows.Bytes, codec)
+			}
+			must(b, err)
+			b.SetBytes(int64(len(rows.Bytes)))
+			from := cpuTime(b)
+			for b.Loop() {
+				_, err := DecodePage(stored)
+				must(b, err)
+			}
+			perGB(b, from, len(rows.Bytes))
+			b.ReportMetric(float64(len(stored))/float64(len(rows.Bytes)), "of-raw")
+		})
+	}
+}
+
+// BenchmarkTextCopy merges parts whose units need no merging.
+func BenchmarkTextCopy(b *testing.B) {
+	var files []*Reader
+	size := 0
+	for i := range 4 {
+		rows := jsonRows(2<<20, int64(i)*1e15)
+		size += len(rows.Bytes)
+		files = append(files, writeLines(b, rows, Fast))
+	}
+	b.SetBytes(int64(size))
+	from := cpuTime(b)
+	for b.Loop() {
+		var in []Stream
+		for _, r := range files {
+			in = append(in, r.Stream())
+		}
+		w := NewWriter(discard{}, logOptions(false, Dense))
+		must(b, Merge(context.Background(), in, func(tenant string, k model.Key, _ model.Labels, _ *model.SeriesRows, text []Text) error {
+			if err := w.Series(tenant, k, nil); err != nil {
+				return err
+			}
+			return w.Text(context.Background(), text, anyTime)
+		}, MergeOptions{}))
+		_, _, err := w.Finish()
+		must(b, err)
+	}
+	perGB(b, from, size)
+}
+
+// TestTextAllocations: writing lines allocates by the unit, not by the line.
+func TestTextAllocations(t *testing.T) {
+	rows := jsonRows(8*unitBytes, 0)
+	w := NewWriter(discard{}, logOptions(false, Fast))
+	next := uint64(0)
+	write := func() {
+		next++
+		must(t, w.Series("t", model.Key{Lo: next}, nil))
+		must(t, w.Text(context.Background(), []Text{TextOfRows(rows)}, anyTime))
+	}
+	write()
+	alloctest.AtMost(t, 200, 3, write)
+}
+
+// TestConcurrentPages reads and releases the same pages from several goroutines.
+func TestConcurrentPages(t *testing.T) {
+	r := writeLines(t, jsonRows(2*unitBytes, 0), Dense)
+	req := &model.Request{
+		Range: anyTime, Quota: &model.Quota{Pool: &model.QueryPool{MaxBytes: 1 << 30}}, Cost: &model.Cost{},
+		TextFilter: &model.TextFilter{Clauses: []model.TextClause{{Any: []model.TextLiteral{{Value: "0123456789abcdef0123456789abcdef"}}}}},
+	}
+	chunks, err := r.TextAt(context.Background(), req, 0, unnamed).Chunks(context.Background(), 0, nil)
+	must(t, err)
+	var wg sync.WaitGroup
+	for g := range 4 {
+		wg.Go(func() {
+			var got model.TextRows
+			for i := range 20 {
+				c := chunks[(g+i)%len(chunks)]
+				if skip, err := c.Page.Skip(context.Background()); err != nil || !skip {
+					t.Errorf("skip: %t, %v", skip, err)
+				}
+				if err := c.Page.ReadText(context.Background(), c.Index, model.WantLines, &got); err != nil || got.Len() != c.Rows || len(got.Line(c.Rows-1)) == 0 {
+					t.Errorf("%d rows of %d: %v", got.Len(), c.Rows, err)
+				}
+				if i%3 == g%3 {
+					c.Page.Release()
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for _, c := range chunks {
+		c.Page.Release()
+	}
+	if used := req.Quota.Pool.Used(); used != 0 {
+		t.Fatalf("%d bytes are still charged", used)
+	}
+}
