@@ -11,7 +11,8 @@ import (
 // textCursor walks the series of one block that satisfy a request for lines.
 type textCursor struct {
 	*cursor
-	text *part.TextCursor
+	text  *part.TextCursor
+	times model.TextRows // of a chunk that is being cut
 }
 
 // Chunks appends the chunks of the current series of which not all rows have been deleted.
@@ -30,11 +31,30 @@ func (c *textCursor) Chunks(ctx context.Context, dst []model.TextChunk) ([]model
 			continue
 		}
 		if slices.ContainsFunc(c.deleted, x.Overlaps) {
-			x.Page = &cutPage{TextPage: x.Page, deleted: c.deleted}
+			if err := c.cut(ctx, &x); err != nil {
+				return dst, err
+			}
 		}
-		kept = append(kept, x)
+		if x.Rows > 0 {
+			kept = append(kept, x)
+		}
 	}
 	return kept, nil
+}
+
+// cut takes out of a chunk what has been deleted. Times are read for that, and bytes are taken as evenly spread.
+func (c *textCursor) cut(ctx context.Context, x *model.TextChunk) error {
+	page, rows := &cutPage{TextPage: x.Page, deleted: c.deleted}, x.Rows
+	err := page.ReadText(ctx, x.Index, 0, &c.times)
+	page.Release()
+	if err != nil {
+		return err
+	}
+	if x.Page, x.Rows = page, c.times.Len(); x.Rows > 0 {
+		x.Min, x.Max = c.times.Times[0], c.times.Times[x.Rows-1]
+		x.Bytes = int64(float64(x.Bytes) * float64(x.Rows) / float64(rows))
+	}
+	return nil
 }
 
 // cutPage leaves out rows of one series that have been deleted.

@@ -100,6 +100,15 @@ func collectText(a *Archive, req *model.Request, backward bool) (map[string][]li
 			pages = append(pages, c.Page)
 		}
 		reading.FetchText(ctx, pages, model.WantLines|model.WantMetadata)
+		for _, c := range chunks {
+			var rows model.TextRows
+			if err := c.Page.ReadText(ctx, c.Index, 0, &rows); err != nil {
+				return nil, err
+			}
+			if n := rows.Len(); n != c.Rows || n == 0 || rows.Times[0] != c.Min || rows.Times[n-1] != c.Max {
+				return nil, fmt.Errorf("a chunk of %d rows in %v has those of %v", c.Rows, c.TimeRange, rows.Times)
+			}
+		}
 		w := reading.WalkText(chunks, reading.TextWalkOptions{Range: req.Range, Want: model.WantLines | model.WantMetadata, Backward: backward})
 		l := string(set.Labels())
 		for w.Next(ctx) {
