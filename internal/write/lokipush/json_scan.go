@@ -3,6 +3,7 @@ package lokipush
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"unicode/utf16"
 	"unicode/utf8"
 
@@ -70,27 +71,25 @@ func (s *scanner) text(what string) (raw []byte, escaped bool, err error) {
 		return nil, false, s.malformed(what + " that is not a string")
 	}
 	begin := s.p + 1
-	for p := begin; ; {
-		n := bytes.IndexByte(s.b[p:], '"')
-		if n < 0 {
+	end := bytes.IndexByte(s.b[begin:], '"')
+	if end < 0 {
+		return nil, false, s.malformed(what + " that is cut off")
+	}
+	end += begin
+	if n := bytes.IndexByte(s.b[begin:end], '\\'); n >= 0 {
+		// Where one thing is escaped, there is more, and searching for each costs more than looking at every byte.
+		escaped = true
+		for end = begin + n; end < len(s.b) && s.b[end] != '"'; end++ {
+			if s.b[end] == '\\' {
+				end++
+			}
+		}
+		if end >= len(s.b) {
 			return nil, false, s.malformed(what + " that is cut off")
 		}
-		n += p
-		if !escaped && bytes.IndexByte(s.b[p:n], '\\') < 0 {
-			s.p = n + 1
-			return s.b[begin:n:n], false, nil
-		}
-		escaped = true
-		k := n
-		for k > begin && s.b[k-1] == '\\' {
-			k--
-		}
-		if (n-k)%2 == 0 {
-			s.p = n + 1
-			return s.b[begin:n:n], true, nil
-		}
-		p = n + 1
 	}
+	s.p = end + 1
+	return s.b[begin:end:end], escaped, nil
 }
 
 // plain reads a string without escapes, or with its escapes resolved in arena.
@@ -112,18 +111,19 @@ func (s *scanner) plain(what string, arena *[]byte) ([]byte, error) {
 
 // unescape appends a string with its escapes resolved. It is not ok if one of them is none.
 func unescape(dst, raw []byte) (_ []byte, ok bool) {
-	for {
-		n := bytes.IndexByte(raw, '\\')
-		if n < 0 {
-			return append(dst, raw...), true
+	n := len(dst)
+	dst = slices.Grow(dst, len(raw))[:n+len(raw)] // no escape makes a string longer
+	for p := 0; p < len(raw); {
+		c := raw[p]
+		if c != '\\' {
+			dst[n] = c
+			n, p = n+1, p+1
+			continue
 		}
-		dst = append(dst, raw[:n]...)
-		raw = raw[n+1:]
-		if len(raw) == 0 {
-			return dst, false
+		if p+1 == len(raw) {
+			return dst[:n], false
 		}
-		c := raw[0]
-		switch c {
+		switch c = raw[p+1]; c {
 		case '"', '\\', '/':
 		case 'n':
 			c = '\n'
@@ -136,17 +136,19 @@ func unescape(dst, raw []byte) (_ []byte, ok bool) {
 		case 'f':
 			c = '\f'
 		case 'u':
-			r, size := escapedRune(raw)
+			r, size := escapedRune(raw[p+1:])
 			if size == 0 {
-				return dst, false
+				return dst[:n], false
 			}
-			dst, raw = utf8.AppendRune(dst, r), raw[size:]
+			n, p = len(utf8.AppendRune(dst[:n], r)), p+1+size
 			continue
 		default:
-			return dst, false
+			return dst[:n], false
 		}
-		dst, raw = append(dst, c), raw[1:]
+		dst[n] = c
+		n, p = n+1, p+2
 	}
+	return dst[:n], true
 }
 
 // escapedRune reads u0000, or two such for a rune beyond 16 bits. A size of 0 means that it is none.

@@ -20,7 +20,7 @@ func isLabel(key []byte) bool {
 }
 
 // attribute adds an attribute to m, a map member by member, with the names above it in front.
-func (w *writer) attribute(m *logs.Metadata, prefix, key []byte, v *value, depth int) error {
+func (w *writer) attribute(m *logs.Metadata, prefix, key []byte, v value, depth int) error {
 	if depth > maxDepth {
 		return &wire.Malformed{What: "an attribute that is nested too deep", At: v.begin}
 	}
@@ -51,7 +51,7 @@ func (w *writer) attribute(m *logs.Metadata, prefix, key []byte, v *value, depth
 		if err != nil {
 			return err
 		}
-		return w.attribute(m, name, key, &item, depth+1)
+		return w.attribute(m, name, key, item, depth+1)
 	})
 }
 
@@ -62,7 +62,7 @@ func (w *writer) resource(m *logs.Metadata, p, end int, labels bool) error {
 		if err != nil || isLabel(key) != labels {
 			return err
 		}
-		return w.attribute(m, nil, key, &v, 0)
+		return w.attribute(m, nil, key, v, 0)
 	})
 }
 

@@ -113,7 +113,7 @@ const (
 )
 
 // text returns a value as text: a string as it is, a number in decimal, bytes in base 64, a list or map as JSON.
-func (w *writer) text(v *value) ([]byte, error) {
+func (w *writer) text(v value) ([]byte, error) {
 	d := w.d
 	if v.kind == textValue {
 		return d[v.begin:v.end:v.end], nil
@@ -167,7 +167,7 @@ func appendFloat(dst []byte, f float64) []byte {
 }
 
 // appendJSON writes a value as JSON, with the keys of maps in order and of equal ones the last.
-func appendJSON(dst, d []byte, v *value, depth int) ([]byte, error) {
+func appendJSON(dst, d []byte, v value, depth int) ([]byte, error) {
 	if depth > maxDepth {
 		return dst, &wire.Malformed{What: "a value that is nested too deep", At: v.begin}
 	}
@@ -194,7 +194,7 @@ func appendJSON(dst, d []byte, v *value, depth int) ([]byte, error) {
 	return append(dst, "null"...), nil
 }
 
-func appendList(dst, d []byte, v *value, depth int) ([]byte, error) {
+func appendList(dst, d []byte, v value, depth int) ([]byte, error) {
 	dst = append(dst, '[')
 	first := true
 	err := each(d, v.begin, v.end, func(begin, stop int) error {
@@ -206,13 +206,13 @@ func appendList(dst, d []byte, v *value, depth int) ([]byte, error) {
 			dst = append(dst, ',')
 		}
 		first = false
-		dst, err = appendJSON(dst, d, &item, depth+1)
+		dst, err = appendJSON(dst, d, item, depth+1)
 		return err
 	})
 	return append(dst, ']'), err
 }
 
-func appendMap(dst, d []byte, v *value, depth int) ([]byte, error) {
+func appendMap(dst, d []byte, v value, depth int) ([]byte, error) {
 	type member struct {
 		key   []byte
 		value value
@@ -238,7 +238,7 @@ func appendMap(dst, d []byte, v *value, depth int) ([]byte, error) {
 		}
 		first = false
 		dst = append(appendString(dst, members[i].key), ':')
-		if dst, err = appendJSON(dst, d, &members[i].value, depth+1); err != nil {
+		if dst, err = appendJSON(dst, d, members[i].value, depth+1); err != nil {
 			return dst, err
 		}
 	}

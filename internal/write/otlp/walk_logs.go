@@ -125,7 +125,7 @@ func (w *logWalker) scope(p, end int) error {
 				if err != nil {
 					return err
 				}
-				if err := w.shared.attribute(m, nil, key, &v, 0); err != nil {
+				if err := w.shared.attribute(m, nil, key, v, 0); err != nil {
 					return err
 				}
 			case begin == stop:
@@ -213,7 +213,7 @@ func (w *logWalker) record(p, end int) error {
 	if len(r.eventName) > 0 {
 		m.Add(names.eventName, r.eventName)
 	}
-	line, err := w.line.text(&r.body)
+	line, err := w.line.text(r.body)
 	if err != nil {
 		return err
 	}
@@ -266,7 +266,7 @@ func (w *logWalker) attributes(p, end int, named bool) error {
 			return err
 		}
 		if !named || string(key) != "event_name" {
-			if err := w.line.attribute(&w.entries.Meta, nil, key, &v, 0); err != nil {
+			if err := w.line.attribute(&w.entries.Meta, nil, key, v, 0); err != nil {
 				return err
 			}
 		}
