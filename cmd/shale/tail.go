@@ -120,6 +120,9 @@ func (f *follower) follow(ctx context.Context) (begun bool, err error) {
 				return false, fmt.Errorf("%s answers HTTP %d: %s", f.URL, resp.StatusCode, said)
 			}
 		}
+		if u := (*url.Error)(nil); errors.As(err, &u) {
+			err = u.Err // without the URL, which is said, and the query
+		}
 		return false, fmt.Errorf("asking %s: %w", f.URL, err)
 	}
 	f.reached = true
