@@ -96,8 +96,8 @@ func (c *checker) text() error {
 		for _, l := range u.metadata {
 			items.metadata(l)
 		}
-		if class, missing := items.missing(filter); missing {
-			return at(e, corrupt("its filter lacks an item of class %d that the lines have", class))
+		if err := items.in(filter); err != nil {
+			return at(e, err)
 		}
 	}
 	return nil

@@ -53,12 +53,23 @@ func dumpFilters(a *annotator) {
 		lens = append(lens, a.uvarint(fmt.Sprintf("length of filter %d", i)))
 	}
 	for i, l := range lens {
-		if l >= 2 {
-			a.raw(1, fmt.Sprintf("filter %d: classes (1: words, 2: long runs, 4: runs, 8: dotted numbers, 16: metadata)", i))
-			a.raw(1, "hashes")
-			l -= 2
+		var f itemFilter
+		if len(a.s.b) < int(l) || f.open(a.s.b[:l]) != nil {
+			a.raw(l, fmt.Sprintf("filter %d: it is none", i))
+			continue
 		}
-		a.raw(l, "bits")
+		a.raw(1, fmt.Sprintf("filter %d: classes (1: words, 2: long runs, 4: runs, 8: dotted numbers, 16: metadata)", i))
+		for class := range itemClasses {
+			if f.classes>>class&1 != 0 {
+				a.raw(1, fmt.Sprintf("hashes of class %d", 1<<class))
+				a.uvarint("length of its bits")
+			}
+		}
+		for class := range itemClasses {
+			if f.classes>>class&1 != 0 {
+				a.raw(uint64(len(f.bits[class])), fmt.Sprintf("bits of class %d", 1<<class))
+			}
+		}
 	}
 }
 

@@ -22,7 +22,8 @@ import (
 //   - of dotted numbers such as addresses: the two in the middle;
 //   - of structured metadata: name and value.
 //
-// They are in a Bloom filter of at most filterShare of what the lines take. What does not fit is left out, class by class.
+// They are in Bloom filters, one for each of these classes, of at most filterShare of what the lines take. What does not fit is
+// left out, class by class.
 const (
 	wordGram    = 4
 	longRun     = 16
@@ -31,10 +32,7 @@ const (
 	minDigitRun = 5
 
 	// filterShare is the greatest part of a unit's lines and metadata that its filter takes, in thousandths.
-	filterShare = 19
-	// leastItemBits is below how many bits an item is not worth having, mostItemBits how many it has at most.
-	leastItemBits, mostItemBits = 5, 12
-
+	filterShare     = 19
 	maxFilterHashes = 16
 )
 
@@ -251,16 +249,20 @@ func (s *filterItems) run(run []byte) {
 
 func (s *filterItems) pair(b []byte) { s.add(itemPairs, pairItem(b)) }
 
-// missing returns an item of a class that a filter has, but which it does not have.
-func (s *filterItems) missing(filter []byte) (class byte, missing bool) {
+// in returns an error unless a filter has all items.
+func (s *filterItems) in(filter []byte) error {
+	var f itemFilter
+	if err := f.open(filter); err != nil {
+		return err
+	}
 	for class := range itemClasses {
 		for _, item := range s.lists[class] {
-			if has, ok := filterHas(filter, class, item); !has || !ok {
-				return class, true
+			if !f.has(class, item) {
+				return corrupt("the filter lacks an item of class %d that the lines have", class)
 			}
 		}
 	}
-	return 0, false
+	return nil
 }
 
 func (s *filterItems) metadata(l model.Labels) {
@@ -269,68 +271,121 @@ func (s *filterItems) metadata(l model.Labels) {
 	}
 }
 
-// append appends the filter of lines that take so many bytes with their metadata: the classes that it has, the number of
-// hashes, and the bits. Nothing is appended if nothing fits.
+// itemBits is how many bits an item of each class has at most. Words are few and say much; runs are many and help seldom.
+var itemBits = [itemClasses]int{itemWords: 16, itemLong: 8, itemRuns: 4, itemPairs: 8, itemMetadata: 10}
+
+// append appends the filter of lines that take so many bytes with their metadata: the classes that it has, of each the number of
+// hashes and its length, and the bits of each. Nothing is appended if nothing fits.
 func (s *filterItems) append(dst []byte, bytes int) []byte {
+	const headBytes = 1 + 4*int(itemClasses)
+	most := 8 * (bytes*filterShare/1000 - headBytes)
+	var want [itemClasses]int // bits
+	total := 0
+	for class := range itemClasses {
+		want[class] = len(s.lists[class]) * itemBits[class]
+		total += want[class]
+	}
 	classes := byte(1<<itemClasses - 1)
-	most := 8 * (bytes*filterShare/1000 - 2)
-	n := s.count
-	for n > 0 && n*leastItemBits > most {
-		// The largest class goes.
-		largest := byte(0)
-		for class := range itemClasses {
-			if classes>>class&1 != 0 && (classes>>largest&1 == 0 || len(s.lists[class]) > len(s.lists[largest])) {
-				largest = class
+	for total > 0 && total > 2*most {
+		// With less than half of their bits, items are not worth having: the largest class goes.
+		largest := itemWords
+		for class, n := range want {
+			if n > want[largest] {
+				largest = byte(class)
 			}
 		}
 		classes &^= 1 << largest
-		n -= len(s.lists[largest])
+		total -= want[largest]
+		want[largest] = 0
 	}
 	if classes == 0 || most <= 0 {
 		return dst
 	}
-	size := (min(n*mostItemBits, most) + 7) / 8
-	hashes := byte(1)
-	if n > 0 {
-		// The fewest false positives come with ln 2 hashes a bit.
-		hashes = byte(min(max(math.Round(float64(8*size)/float64(n)*math.Ln2), 1), maxFilterHashes))
-	}
-	dst = append(dst, classes, hashes)
-	at := len(dst)
-	dst = append(dst, make([]byte, size)...)
-	bits := dst[at:]
+	dst = append(dst, classes)
+	var hashes [itemClasses]int
 	for class := range itemClasses {
 		if classes>>class&1 == 0 {
 			continue
 		}
-		for _, item := range s.lists[class] {
-			step := item>>32 | 1
-			for range hashes {
-				place := uint64(uint32(item)) * uint64(8*size) >> 32
-				bits[place/8] |= 1 << (place % 8)
-				item += step
-			}
+		if total > most {
+			want[class] = int(int64(want[class]) * int64(most) / int64(total))
+		}
+		want[class] = (want[class] + 7) / 8
+		hashes[class] = 1
+		if n := len(s.lists[class]); n > 0 {
+			// The fewest false positives come with ln 2 hashes a bit.
+			hashes[class] = min(max(int(math.Round(float64(8*want[class])/float64(n)*math.Ln2)), 1), maxFilterHashes)
+		}
+		dst = binary.AppendUvarint(append(dst, byte(hashes[class])), uint64(want[class]))
+	}
+	for class := range itemClasses {
+		at := len(dst)
+		dst = append(dst, make([]byte, want[class])...)
+		if want[class] > 0 {
+			setItems(dst[at:], s.lists[class], hashes[class])
 		}
 	}
 	return dst
 }
 
-// filterHas reports whether a filter may have an item of a class. ok is false if it is no filter.
-func filterHas(filter []byte, class byte, item uint64) (has, ok bool) {
-	if len(filter) < 2 || filter[0]>>itemClasses != 0 || filter[1] == 0 || filter[1] > maxFilterHashes {
-		return true, false
+func setItems(bits []byte, items []uint64, hashes int) {
+	n := uint64(8 * len(bits))
+	for _, item := range items {
+		step := item>>32 | 1
+		for range hashes {
+			place := uint64(uint32(item)) * n >> 32
+			bits[place/8] |= 1 << (place % 8)
+			item += step
+		}
 	}
-	if filter[0]>>class&1 == 0 {
-		return true, true
+}
+
+// itemFilter is a filter to be asked.
+type itemFilter struct {
+	classes byte
+	hashes  [itemClasses]byte
+	bits    [itemClasses][]byte
+}
+
+func (f *itemFilter) open(b []byte) error {
+	s := scan{b: b}
+	f.classes = s.byte()
+	if f.classes>>itemClasses != 0 {
+		s.fail()
 	}
-	bits := filter[2:]
+	var lens [itemClasses]uint64
+	for class := range itemClasses {
+		if f.classes>>class&1 == 0 {
+			continue
+		}
+		f.hashes[class], lens[class] = s.byte(), s.uvarint()
+		if h := f.hashes[class]; h == 0 || h > maxFilterHashes {
+			s.fail()
+		}
+	}
+	for class := range itemClasses {
+		f.bits[class] = s.take(lens[class])
+	}
+	return s.end("filter of lines")
+}
+
+// has reports whether the filter may have an item of a class.
+func (f *itemFilter) has(class byte, item uint64) bool {
+	if f.classes>>class&1 == 0 {
+		return true
+	}
+	bits := f.bits[class]
+	if len(bits) == 0 {
+		return false
+	}
+	n := uint64(8 * len(bits))
 	step := item>>32 | 1
-	for range filter[1] {
-		place := uint64(uint32(item)) * uint64(8*len(bits)) >> 32
-		if len(bits) == 0 || bits[place/8]>>(place%8)&1 == 0 {
-			return false, true
+	for range f.hashes[class] {
+		place := uint64(uint32(item)) * n >> 32
+		if bits[place/8]>>(place%8)&1 == 0 {
+			return false
 		}
 		item += step
 	}
-	return true, true
+	return true
 }

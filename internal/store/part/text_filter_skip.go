@@ -51,14 +51,14 @@ func newTextSkip(f *model.TextFilter) *textSkip {
 
 // none reports whether no line of the unit that has the filter satisfies the request's.
 func (s *textSkip) none(filter []byte) (bool, error) {
+	var f itemFilter
+	if err := f.open(filter); err != nil {
+		return false, err
+	}
 	for _, any := range s.clauses {
 		may := false
 		for i := range any {
-			has, err := any[i].in(filter)
-			if err != nil {
-				return false, err
-			}
-			if may = may || has; may {
+			if may = any[i].in(&f); may {
 				break
 			}
 		}
@@ -69,17 +69,14 @@ func (s *textSkip) none(filter []byte) (bool, error) {
 	return false, nil
 }
 
-func (l *literalItems) in(filter []byte) (bool, error) {
+// in reports whether a filter may have all items.
+func (l *literalItems) in(f *itemFilter) bool {
 	for i, item := range l.items {
-		has, ok := filterHas(filter, l.classes[i], item)
-		if !ok {
-			return false, corrupt("it is no filter of lines")
-		}
-		if !has {
-			return false, nil
+		if !f.has(l.classes[i], item) {
+			return false
 		}
 	}
-	return true, nil
+	return true
 }
 
 func (l *literalItems) add(class byte, item uint64) {
