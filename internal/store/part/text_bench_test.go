@@ -166,3 +166,49 @@ func TestConcurrentPages(t *testing.T) {
 		t.Fatalf("%d bytes are still charged", used)
 	}
 }
+
+// BenchmarkTextMergeSmall merges parts of many series of a few lines each.
+func BenchmarkTextMergeSmall(b *testing.B) {
+	const series = 20_000
+	var files []*Reader
+	for i := range 4 {
+		var buf bytes.Buffer
+		w := NewWriter(&buf, logOptions(false, Fast))
+		rows := jsonRows(1<<20, int64(i)*1e15)
+		for k := range uint64(series) {
+			must(b, w.Series("t", model.Key{Hi: k << 20, Lo: k}, nil))
+			var few model.TextRows
+			at := int(k) % (rows.Len() - 3)
+			viewRows(&few, rows, at, at+3)
+			must(b, w.Text(context.Background(), []Text{TextOfRows(&few)}, anyTime))
+		}
+		m, size, err := w.Finish()
+		must(b, err)
+		r, err := Open(context.Background(), bytes.NewReader(buf.Bytes()), size)
+		must(b, err)
+		if m.Text != 3*series {
+			b.Fatalf("%d lines", m.Text)
+		}
+		files = append(files, r)
+	}
+	b.ReportAllocs()
+	from := cpuTime(b)
+	size := 0
+	for b.Loop() {
+		var in []Stream
+		for _, r := range files {
+			in = append(in, r.Stream())
+		}
+		w := NewWriter(discard{}, logOptions(false, Fast))
+		must(b, Merge(context.Background(), in, func(tenant string, k model.Key, _ model.Labels, _ *model.SeriesRows, text []Text) error {
+			if err := w.Series(tenant, k, nil); err != nil {
+				return err
+			}
+			return w.Text(context.Background(), text, anyTime)
+		}, MergeOptions{}))
+		m, _, err := w.Finish()
+		must(b, err)
+		size = int(m.TextBytes)
+	}
+	perGB(b, from, size)
+}

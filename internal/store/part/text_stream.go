@@ -24,6 +24,8 @@ type textStream struct {
 
 	filterPage filterPage
 	filterAt   Addr
+
+	run textRun // the last one: one for each of a million series would be garbage
 }
 
 // seek moves to a series. Ranks must ascend.
@@ -115,7 +117,8 @@ func (s *textStream) filter(ctx context.Context, e *pageEntry) ([]byte, error) {
 func (s *textStream) Extent() (model.TimeRange, uint64) { return s.times, s.count }
 
 func (s *textStream) Run(ctx context.Context, clip model.TimeRange) TextRun {
-	return &textRun{s: s, ctx: ctx, clip: clip, next: 0}
+	s.run = textRun{s: s, ctx: ctx, clip: clip}
+	return &s.run
 }
 
 // textRun is a walk of a textStream. All walks share its unit.
