@@ -25,6 +25,10 @@ func rooms() []room {
 			"write": "a receiver turns bytes into batches and pushes them",
 		}, "a protocol knows the write path and nothing of the store, so that receivers come and go alone"},
 		{"write/wire", nil, "the form of protobuf is nobody's matter but the receivers'"},
+		{"write/promwrite", map[string]string{
+			"write":      "a receiver turns bytes into batches and pushes them",
+			"write/body": "bodies are read and decompressed within the budget in one way",
+		}, "a protocol knows the write path and nothing of the store, so that receivers come and go alone"},
 		{"write/lokipush", logReceiver(), "a protocol knows the write path and nothing of the store, so that receivers come and go alone"},
 		{"write/otlp", logReceiver(), "a protocol knows the write path and nothing of the store, so that receivers come and go alone"},
 		{"journal", nil, "the log knows batches, not who writes or applies them"},

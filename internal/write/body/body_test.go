@@ -305,6 +305,18 @@ func TestRead(t *testing.T) {
 	}
 }
 
+func TestHugeBuffersAreNotPooled(t *testing.T) {
+	c := New("test", "rows")
+	big := c.Take()
+	big.resize(maxPooled + 1)
+	c.Give(big)
+	for range 4 {
+		if b := c.Take(); cap(b.Bytes) > maxPooled {
+			t.Fatal("a huge buffer came back")
+		}
+	}
+}
+
 func FuzzDecode(f *testing.F) {
 	for _, form := range compressors(f) {
 		for _, b := range []string{"", "abcdefgabcdefgabcdefg", strings.Repeat("x", 100_000)} {

@@ -22,6 +22,9 @@ import (
 	"github.com/shaledb/shale/internal/write"
 )
 
+// firstStep is what is reserved for a body before the first of its bytes has come.
+const firstStep = 16 << 10
+
 func TestHostileBodies(t *testing.T) {
 	h, s := newHandler(t, testLimits())
 	for what, c := range hostileSnappy(t) {

@@ -12,6 +12,7 @@ import (
 	"github.com/shaledb/shale/internal/alloctest"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/write"
+	bodies "github.com/shaledb/shale/internal/write/body"
 )
 
 // loads are the bodies whose cost is watched, each of n series.
@@ -80,23 +81,23 @@ func TestWalkAllocatesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := newDecoder()
+	d := bodies.New("remote write", "samples")
 	for name, l := range loads(t, n) {
-		for packed, body := range map[encoding][]byte{snappyBlock: snappy.Encode(nil, l.raw), zstdFrames: packer.EncodeAll(l.raw, nil)} {
-			out, w, b := new(buffer), new(walker), new(model.Batch)
+		for packed, body := range map[bodies.Encoding][]byte{bodies.Snappy: snappy.Encode(nil, l.raw), bodies.Zstd: packer.EncodeAll(l.raw, nil)} {
+			out, w, b := new(bodies.Buffer), new(walker), new(model.Batch)
 			reserve := func(int64) error { return nil }
 			run := func() {
 				b.Reset()
-				if err := d.decode(packed, body, out, 0, reserve); err != nil {
+				if err := d.Decode(packed, body, out, 0, reserve); err != nil {
 					t.Fatal(err)
 				}
-				w.start(l.version, out.bytes, seed, write.Limits{}, b, reserve)
+				w.start(l.version, out.Bytes, seed, write.Limits{}, b, reserve)
 				if err := w.walk(); err != nil {
 					t.Fatal(err)
 				}
 			}
 			// One is of the decoder of zstd now and then, for a table that it keeps.
-			if got := testing.AllocsPerRun(20, run); got > 0 && (packed == snappyBlock || got > 1) {
+			if got := testing.AllocsPerRun(20, run); got > 0 && (packed == bodies.Snappy || got > 1) {
 				t.Errorf("%s: %v allocations for %d series", name, got, n)
 			}
 			if len(b.Keys) != n || len(w.left) > 0 || w.empty > 0 {
@@ -108,7 +109,7 @@ func TestWalkAllocatesNothing(t *testing.T) {
 
 func BenchmarkReceive(b *testing.B) {
 	const n = 2000
-	d := newDecoder()
+	d := bodies.New("remote write", "samples")
 	packer, err := zstd.NewWriter(nil)
 	if err != nil {
 		b.Fatal(err)
@@ -121,10 +122,10 @@ func BenchmarkReceive(b *testing.B) {
 		}
 		for packing, body := range map[string][]byte{"snappy": snappy.Encode(nil, l.raw), "zstd": packer.EncodeAll(l.raw, nil)} {
 			b.Run(name+"/"+packing, func(b *testing.B) {
-				out := new(buffer)
+				out := new(bodies.Buffer)
 				for b.Loop() {
-					e := map[string]encoding{"snappy": snappyBlock, "zstd": zstdFrames}[packing]
-					if err := d.decode(e, body, out, 0, reserve); err != nil {
+					e := map[string]bodies.Encoding{"snappy": bodies.Snappy, "zstd": bodies.Zstd}[packing]
+					if err := d.Decode(e, body, out, 0, reserve); err != nil {
 						b.Fatal(err)
 					}
 				}

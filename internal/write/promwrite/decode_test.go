@@ -13,6 +13,13 @@ import (
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/write"
+	bodies "github.com/shaledb/shale/internal/write/body"
+)
+
+// maxFrames is how many zstd frames a body may have, and maxBlock the most that a block of a frame holds.
+const (
+	maxFrames = 1 << 10
+	maxBlock  = 128 << 10
 )
 
 // pack makes one zstd frame that declares the size of its content.
@@ -58,7 +65,7 @@ func TestZstd(t *testing.T) {
 	noise := make([]byte, 300_000)
 	random := rand.NewChaCha8([32]byte{1})
 	_, _ = random.Read(noise)
-	d := newDecoder()
+	d := bodies.New("remote write", "samples")
 	for what, raw := range map[string][]byte{
 		"empty": {}, "one byte": {7}, "a request": marshalV1(t, fleet(100)), "noise": noise,
 		"zeros": make([]byte, 3<<20), "zeros and noise": append(make([]byte, 1<<20), noise...),
@@ -73,29 +80,29 @@ func TestZstd(t *testing.T) {
 			"skippable first": append(skippable, pack(t, raw)...),
 		} {
 			reserved := int64(0)
-			out := new(buffer)
-			err := d.decode(zstdFrames, body, out, 4<<20, func(n int64) error {
+			out := new(bodies.Buffer)
+			err := d.Decode(bodies.Zstd, body, out, 4<<20, func(n int64) error {
 				reserved += n
-				if int64(cap(out.bytes)) > max(reserved, 0) && cap(out.bytes) > 64 {
-					t.Errorf("%s, %s: %d bytes taken and %d reserved", what, form, cap(out.bytes), reserved-n)
+				if int64(cap(out.Bytes)) > max(reserved, 0) && cap(out.Bytes) > 64 {
+					t.Errorf("%s, %s: %d bytes taken and %d reserved", what, form, cap(out.Bytes), reserved-n)
 				}
 				return nil
 			})
-			if err != nil || !bytes.Equal(out.bytes, raw) {
-				t.Errorf("%s, %s: %d bytes of %d, %v", what, form, len(out.bytes), len(raw), err)
+			if err != nil || !bytes.Equal(out.Bytes, raw) {
+				t.Errorf("%s, %s: %d bytes of %d, %v", what, form, len(out.Bytes), len(raw), err)
 			}
 			if most := int64(len(raw)) + 5*maxBlock; reserved < int64(len(raw)) || reserved > most {
 				t.Errorf("%s, %s: %d bytes reserved for %d", what, form, reserved, len(raw))
 			}
 			// The same with less than is needed.
 			if len(raw) > 1 {
-				err := d.decode(zstdFrames, body, new(buffer), int64(len(raw)-1), func(int64) error { return nil })
+				err := d.Decode(bodies.Zstd, body, new(bodies.Buffer), int64(len(raw)-1), func(int64) error { return nil })
 				if r := new(write.Refused); !errors.As(err, &r) || r.Status != 413 || r.Limit != "limits.decoded-bytes" {
 					t.Errorf("%s, %s: beyond the limit: %v", what, form, err)
 				}
 			}
 			if len(body) > 4 {
-				if err := d.decode(zstdFrames, body[:len(body)-1], new(buffer), 4<<20, func(int64) error { return nil }); !errors.Is(err, model.ErrInvalid) {
+				if err := d.Decode(bodies.Zstd, body[:len(body)-1], new(bodies.Buffer), 4<<20, func(int64) error { return nil }); !errors.Is(err, model.ErrInvalid) {
 					t.Errorf("%s, %s: cut off: %v", what, form, err)
 				}
 			}
@@ -107,23 +114,23 @@ func TestZstd(t *testing.T) {
 func TestDecodedBytesAreReservedFirst(t *testing.T) {
 	refused := errors.New("refused")
 	raw := make([]byte, 3<<20)
-	for form, body := range map[encoding][]byte{snappyBlock: snappy.Encode(nil, raw), zstdFrames: pack(t, raw)} {
-		out := new(buffer)
-		err := newDecoder().decode(form, body, out, 0, func(n int64) error {
+	for form, body := range map[bodies.Encoding][]byte{bodies.Snappy: snappy.Encode(nil, raw), bodies.Zstd: pack(t, raw)} {
+		out := new(bodies.Buffer)
+		err := bodies.New("remote write", "samples").Decode(form, body, out, 0, func(n int64) error {
 			if n != int64(len(raw)) {
 				t.Errorf("asks for %d", n)
 			}
 			return refused
 		})
-		if !errors.Is(err, refused) || cap(out.bytes) > 0 {
-			t.Errorf("%v, and %d bytes are taken", err, cap(out.bytes))
+		if !errors.Is(err, refused) || cap(out.Bytes) > 0 {
+			t.Errorf("%v, and %d bytes are taken", err, cap(out.Bytes))
 		}
 	}
 	// Of unknown size: the most that it may have is asked for.
-	out, asked := new(buffer), int64(0)
-	err := newDecoder().decode(zstdFrames, stream(t, raw), out, 0, func(n int64) error { asked += n; return refused })
-	if !errors.Is(err, refused) || cap(out.bytes) > 0 || asked < int64(len(raw)) {
-		t.Errorf("%v, %d bytes are asked for and %d taken", err, asked, cap(out.bytes))
+	out, asked := new(bodies.Buffer), int64(0)
+	err := bodies.New("remote write", "samples").Decode(bodies.Zstd, stream(t, raw), out, 0, func(n int64) error { asked += n; return refused })
+	if !errors.Is(err, refused) || cap(out.Bytes) > 0 || asked < int64(len(raw)) {
+		t.Errorf("%v, %d bytes are asked for and %d taken", err, asked, cap(out.Bytes))
 	}
 }
 
@@ -207,12 +214,12 @@ func FuzzZstd(f *testing.F) {
 	f.Add(frame(0, 0x40, 0x0b, 0, 0, 'x'))
 	f.Add(frame(0xe0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0))
 	f.Add(frame(0x20, 0, 0x09, 0, 0, 'x'))
-	d := newDecoder()
+	d := bodies.New("remote write", "samples")
 	f.Fuzz(func(t *testing.T, body []byte) {
 		const limit = 1 << 20
 		reserved := int64(0)
-		out := new(buffer)
-		err := d.decode(zstdFrames, body, out, limit, func(n int64) error {
+		out := new(bodies.Buffer)
+		err := d.Decode(bodies.Zstd, body, out, limit, func(n int64) error {
 			if reserved += n; reserved > limit {
 				t.Fatalf("%d bytes reserved", reserved)
 			}
@@ -229,8 +236,8 @@ func FuzzZstd(f *testing.F) {
 			t.Fatal(err)
 		}
 		defer judge.Close()
-		if want, err := judge.DecodeAll(body, nil); err != nil || !bytes.Equal(out.bytes, want) {
-			t.Fatalf("%d bytes, want %d, %v", len(out.bytes), len(want), err)
+		if want, err := judge.DecodeAll(body, nil); err != nil || !bytes.Equal(out.Bytes, want) {
+			t.Fatalf("%d bytes, want %d, %v", len(out.Bytes), len(want), err)
 		}
 	})
 }

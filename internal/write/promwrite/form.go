@@ -5,6 +5,8 @@ import (
 	"mime"
 	"net/http"
 	"strings"
+
+	bodies "github.com/shaledb/shale/internal/write/body"
 )
 
 // version is a version of remote write: which message a body holds.
@@ -23,20 +25,12 @@ func (v version) String() string {
 	return "1.0"
 }
 
-// encoding is how a body is compressed.
-type encoding int
-
-const (
-	snappyBlock encoding = iota
-	zstdFrames
-)
-
 const supported = "supported are Content-Type application/x-protobuf with proto=prometheus.WriteRequest (or none) or proto=io.prometheus.write.v2.Request, and Content-Encoding snappy or zstd"
 
 // form is what the headers say of a body.
 type form struct {
 	version  version
-	encoding encoding
+	encoding bodies.Encoding
 }
 
 // formOf reads the headers. What is not supported is answered with 415, on which senders fall back: from 2.0 to 1.0 by
@@ -60,9 +54,9 @@ func formOf(h http.Header) (f form, a answer, ok bool) {
 	}
 	switch ce := h.Get("Content-Encoding"); {
 	case ce == "" || strings.EqualFold(ce, "snappy"):
-		f.encoding = snappyBlock
+		f.encoding = bodies.Snappy
 	case strings.EqualFold(ce, "zstd"):
-		f.encoding = zstdFrames
+		f.encoding = bodies.Zstd
 	default:
 		return unsupported("Content-Encoding", ce)
 	}

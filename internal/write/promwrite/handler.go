@@ -10,6 +10,7 @@ import (
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/write"
+	bodies "github.com/shaledb/shale/internal/write/body"
 )
 
 // Path is where the handler is to be mounted.
@@ -35,14 +36,14 @@ var _ Sink = (*write.Path)(nil)
 // Handler is the endpoint of remote write. It is safe for concurrent use.
 type Handler struct {
 	sink    Sink
-	decoder *decoder
+	codec   *bodies.Codec
 	pools   *pools
 	metrics *metrics
 }
 
 // New returns a handler whose metrics go to reg, which may be nil.
 func New(sink Sink, reg prometheus.Registerer) *Handler {
-	return &Handler{sink: sink, decoder: newDecoder(), pools: newPools(), metrics: newMetrics(reg)}
+	return &Handler{sink: sink, codec: bodies.New("remote write", "samples"), pools: newPools(), metrics: newMetrics(reg)}
 }
 
 // ServeHTTP takes one request: 204 when all of it is durable; 400 with counts and culprits when some samples can never
@@ -71,20 +72,20 @@ func (h *Handler) serve(r *http.Request, f form) answer {
 		return answerOf(err)
 	}
 	limits := h.sink.Limits()
-	in := h.pools.takeBuffer()
-	defer h.pools.giveBuffer(in)
-	grant, err := h.readBody(r, tenant, in, limits.MaxBodyBytes)
+	in := h.codec.Take()
+	defer h.codec.Give(in)
+	grant, err := h.codec.Read(r, h.sink, tenant, in, limits.MaxBodyBytes)
 	if err != nil {
 		return answerOf(err)
 	}
 	defer grant.Release()
-	h.metrics.bodyBytes.Add(float64(len(in.bytes)))
-	out := h.pools.takeBuffer()
-	defer h.pools.giveBuffer(out)
-	if err := h.decoder.decode(f.encoding, in.bytes, out, limits.MaxDecodedBytes, grant.Grow); err != nil {
+	h.metrics.bodyBytes.Add(float64(len(in.Bytes)))
+	out := h.codec.Take()
+	defer h.codec.Give(out)
+	if err := h.codec.Decode(f.encoding, in.Bytes, out, limits.MaxDecodedBytes, grant.Grow); err != nil {
 		return answerOf(err)
 	}
-	return h.store(r.Context(), tenant, f.version, out.bytes, grant.Grow)
+	return h.store(r.Context(), tenant, f.version, out.Bytes, grant.Grow)
 }
 
 // store walks a decoded body and pushes its rows.

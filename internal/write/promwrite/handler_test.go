@@ -225,18 +225,6 @@ func TestManySendersAtOnce(t *testing.T) {
 	}
 }
 
-func TestHugeBuffersAreNotPooled(t *testing.T) {
-	p := newPools()
-	big := p.takeBuffer()
-	big.resize(maxPooled + 1)
-	p.giveBuffer(big)
-	for range 4 {
-		if b := p.takeBuffer(); cap(b.bytes) > maxPooled {
-			t.Fatal("a huge buffer came back")
-		}
-	}
-}
-
 // FuzzHandler offers whole bodies in all forms: no panic, and an answer that fits.
 func FuzzHandler(f *testing.F) {
 	f.Add(encode(f, fleet(2)), false, false)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/write"
+	bodies "github.com/shaledb/shale/internal/write/body"
 )
 
 // maxRefs bounds the references of one series, and with them the memory for them. No label set of more is short enough,
@@ -48,8 +49,8 @@ func (y *symbolic) start(maxDecodedBytes int64) {
 	y.symbols, y.expanded = y.symbols[:0], 0
 	y.labels.refs, y.before.refs = y.labels.refs[:0], y.before.refs[:0]
 	y.mostExpanded = maxDecodedBytes
-	if maxDecodedBytes <= 0 || maxDecodedBytes > maxDecoded {
-		y.mostExpanded = maxDecoded
+	if maxDecodedBytes <= 0 || maxDecodedBytes > bodies.MaxDecoded {
+		y.mostExpanded = bodies.MaxDecoded
 	}
 }
 

@@ -1,10 +1,13 @@
 package promwrite
 
 import (
+	"fmt"
 	"math"
+	"net/http"
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/write"
+	bodies "github.com/shaledb/shale/internal/write/body"
 )
 
 // The memory, in bytes, that a walk reserves beside the decoded body, and the steps in which it does. A sample can be as
@@ -200,8 +203,8 @@ func (w *walker) room() error {
 	if used <= w.reserved {
 		return nil
 	}
-	if n := max(len(s.Bytes), len(e.Bytes)); n > maxDecoded {
-		return tooLarge("histograms or exemplars, as they are stored,", int64(n), "limits.decoded-bytes", maxDecoded)
+	if n := max(len(s.Bytes), len(e.Bytes)); n > bodies.MaxDecoded {
+		return tooLarge("histograms or exemplars, as they are stored,", int64(n), "limits.decoded-bytes", bodies.MaxDecoded)
 	}
 	step := max(used-w.reserved, reserveStep)
 	if err := w.reserve(step); err != nil {
@@ -209,6 +212,13 @@ func (w *walker) room() error {
 	}
 	w.reserved += step
 	return nil
+}
+
+func tooLarge(what string, n int64, limit string, most int64) error {
+	return &write.Refused{
+		Status: http.StatusRequestEntityTooLarge, Limit: limit,
+		Text: fmt.Sprintf("remote write: the %s has %d bytes and %d are allowed; send fewer samples per request", what, n, most),
+	}
 }
 
 // memory is the size of what the walker keeps between requests, in bytes.
