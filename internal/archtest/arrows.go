@@ -25,12 +25,9 @@ func rooms() []room {
 			"write": "a receiver turns bytes into batches and pushes them",
 		}, "a protocol knows the write path and nothing of the store, so that receivers come and go alone"},
 		{"write/wire", nil, "the form of protobuf is nobody's matter but the receivers'"},
-		{"write/promwrite", map[string]string{
-			"write":      "a receiver turns bytes into batches and pushes them",
-			"write/body": "bodies are read and decompressed within the budget in one way",
-		}, "a protocol knows the write path and nothing of the store, so that receivers come and go alone"},
-		{"write/lokipush", logReceiver(), "a protocol knows the write path and nothing of the store, so that receivers come and go alone"},
-		{"write/otlp", logReceiver(), "a protocol knows the write path and nothing of the store, so that receivers come and go alone"},
+		{"write/promwrite", receiver("write/body"), "a protocol knows the write path and nothing of the store, so that receivers come and go alone"},
+		{"write/lokipush", receiver("write/body", "write/logs", "write/wire"), "a protocol knows the write path and nothing of the store, so that receivers come and go alone"},
+		{"write/otlp", receiver("write/body", "write/logs", "write/wire"), "a protocol knows the write path and nothing of the store, so that receivers come and go alone"},
 		{"journal", nil, "the log knows batches, not who writes or applies them"},
 		{"journal/*", map[string]string{
 			"journal": "every journal writes the same records",
@@ -101,14 +98,18 @@ func rooms() []room {
 	}
 }
 
-// logReceiver is what a protocol that brings log lines may import.
-func logReceiver() map[string]string {
-	return map[string]string{
-		"write":      "a receiver turns bytes into batches and pushes them",
+// receiver is what a protocol may import: the write path, and of what receivers share the rooms that are named.
+func receiver(shared ...string) map[string]string {
+	why := map[string]string{
 		"write/body": "bodies are read and decompressed within the budget in one way",
 		"write/logs": "streams and lines come to the same, whoever brings them",
 		"write/wire": "protobuf is walked over where it lies",
 	}
+	may := map[string]string{"write": "a receiver turns bytes into batches and pushes them"}
+	for _, room := range shared {
+		may[room] = why[room]
+	}
+	return may
 }
 
 // everyone is the room that may import all others: it builds a running process out of them.
