@@ -109,32 +109,31 @@ func (h *Handler) serve(r *http.Request, f form) answer {
 	}
 	defer grant.Release()
 	h.metrics.bodyBytes.Add(float64(len(in.Bytes)))
-	out, block := h.codec.Take(), h.codec.Take()
+	out := h.codec.Take()
 	defer h.codec.Give(out)
-	defer h.codec.Give(block)
-	decoded, err := h.decode(f, in.Bytes, out, block, grant.Grow)
+	decoded, err := h.decode(f, in, out, grant.Grow)
 	if err != nil {
 		return answerOf(err)
 	}
 	return h.store(r.Context(), tenant, f.message, decoded, grant.Grow)
 }
 
-// decode returns the message of a body. It lies in one of the three.
-func (h *Handler) decode(f form, in []byte, out, block *body.Buffer, grow func(int64) error) ([]byte, error) {
+// decode returns the message of a body, which lies in one of the two buffers.
+func (h *Handler) decode(f form, in, out *body.Buffer, grow func(int64) error) ([]byte, error) {
 	limit := h.sink.Limits().MaxDecodedBytes
-	if f.encoding == body.Plain && (limit <= 0 || int64(len(in)) <= limit) {
-		return in, nil
+	if f.encoding == body.Plain && (limit <= 0 || int64(len(in.Bytes)) <= limit) {
+		return in.Bytes, nil
 	}
-	if err := h.codec.Decode(f.encoding, in, out, limit, grow); err != nil {
+	if err := h.codec.Decode(f.encoding, in.Bytes, out, limit, grow); err != nil {
 		return nil, err
 	}
 	if f.message != protobuf || f.encoding == body.Snappy || !isBlock(out.Bytes) {
 		return out.Bytes, nil
 	}
-	if err := h.codec.Decode(body.Snappy, out.Bytes, block, limit, grow); err != nil {
+	if err := h.codec.Decode(body.Snappy, out.Bytes, in, limit, grow); err != nil { // the body itself is needed no more
 		return nil, err
 	}
-	return block.Bytes, nil
+	return in.Bytes, nil
 }
 
 // store walks a decoded body and pushes its lines.
