@@ -15,8 +15,8 @@ import (
 func TestSmoke(t *testing.T) {
 	dir := t.TempDir()
 	args := []string{
-		"run", "--loads", "graphite-known,rw1-new,soak", "--runs", "1", "--scale", "0.002", "--duration", "2s", "--soak", "3s",
-		"--quiet", "500ms", "--settle", "3s", "--out", dir, "--work", dir,
+		"run", "--loads", "graphite-known,rw1-new,soak,logs-ingest,logs-queries,logs-streams-10k", "--runs", "1", "--scale", "0.002", "--duration", "2s", "--soak", "3s",
+		"--quiet", "500ms", "--settle", "3s", "--queries", "3", "--out", dir, "--work", dir,
 	}
 	code, out, errs := call(t, args...)
 	if code != 0 || !strings.Contains(out, "graphite-known") {
@@ -37,6 +37,9 @@ func TestSmoke(t *testing.T) {
 		}
 		if n := r.Values["samples/s"]; r.Load == "graphite-known" && n < 100 {
 			t.Errorf("%v samples a second", n)
+		}
+		if n := r.Values["result-lines"]; r.Load == logQueryLoad("needle, all") && n != 9 || r.Load == logQueryLoad("needle that is not there") && n != 0 {
+			t.Errorf("%s: %v lines", r.Load, n)
 		}
 	}
 	if left, err := filepath.Glob(dir + "/shale-bench-*"); err != nil || len(left) > 0 {

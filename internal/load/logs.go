@@ -275,9 +275,6 @@ func labelText(ls []logLabel) string {
 	return sb.String() + "}"
 }
 
-// pushBytes is about what a push holds, for loads that are given in bytes.
-const pushBytes = 1 << 20
-
 // Sized measures the first pushes and returns the bytes of lines of one window.
 func (l *Logs) Sized() int64 {
 	const enough = 8
