@@ -11,7 +11,7 @@ DURATION ?= 60s
 FUZZTIME ?= 5m
 
 .DEFAULT_GOAL := help
-.PHONY: help build run check format vet staticcheck unit test tools race oracle e2e torture fuzz bench bench-micro bench-report clean
+.PHONY: help build run check format vet staticcheck unit test tools race oracle oracle-logql e2e torture fuzz bench bench-micro bench-report clean
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,14 +49,22 @@ race: ## Test under the race detector.
 oracle: ## Compare the Prometheus API with that of Prometheus itself, which needs a module of its own.
 	cd internal/api/prom/oracle && go vet ./... && go test -count=1 ./...
 
-e2e: ## Compare with real Prometheus servers, collectd and nc for DURATION (60s), and read the blocks with Python.
-	go test -tags '$(TAGS),e2e' -count=1 -timeout 30m -v ./test/e2e -duration $(DURATION)
+# Loki's client takes minutes to build the first time, while the first tests mostly wait.
+e2e: ## Compare with real Prometheus servers, collectd, nc, logcli and OpenTelemetry for DURATION (60s), and read the blocks with Python.
+	@(cd test/logcli && go tool -n logcli >/dev/null) & built=$$!; \
+	go test -tags '$(TAGS),e2e' -count=1 -timeout 30m -v ./test/e2e -duration $(DURATION); tested=$$?; \
+	wait $$built && exit $$tested
 	go test -tags '$(TAGS),e2e' -count=1 -timeout 10m ./test/badinput ./test/reader ./bench
 
 torture: tools ## Long tests, long kills, long fuzzing (FUZZTIME for each target); outside CI.
 	go test -count=1 -timeout 4h -tags '$(TAGS),torture' ./...
 	$(MAKE) e2e DURATION=10m
+	$(MAKE) oracle-logql
 	$(MAKE) fuzz
+
+oracle-logql: ## Compare LogQL and pushes with Loki itself, of which modules below test/ are built; outside CI, which has its recorded answers.
+	cd test/logql-oracle && go vet ./... && go test -count=1 ./...
+	cd test/logql-oracle/push && go vet ./... && go test -count=1 ./...
 
 fuzz: ## Fuzz every target for FUZZTIME (5m).
 	@.ci/fuzz $(FUZZTIME)
