@@ -14,6 +14,8 @@ import (
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read"
+	"github.com/shaledb/shale/internal/store/archive"
+	"github.com/shaledb/shale/internal/store/head"
 )
 
 // pushLines pushes lines of one stream, all of one time.
@@ -221,4 +223,62 @@ func inOrder(s *setup, acked *[3]atomic.Int64, backward bool) error {
 		}
 	}
 	return nil
+}
+
+// Sources of lines.
+var (
+	_ read.TextSource = (*head.Source)(nil)
+	_ read.TextSource = (*archive.Archive)(nil)
+)
+
+// Streams are named from wherever they lie, and metrics have labels of their own.
+func TestLabelsOfStreams(t *testing.T) {
+	s := newSetup(t, nil)
+	must(t, s.push("a", up, s.now, 1))
+	ctx := context.Background()
+	for i, move := range []func() error{func() error { return nil }, s.Flush, s.Ship} {
+		must(t, s.pushLines("a", model.LabelsOf("app", fmt.Sprint("app", i)), s.now, "line"))
+		must(t, move())
+		req := &model.Request{Tenant: "a", Signal: model.Logs, Range: everything}
+		names, _, err := s.Querier().LabelNames(ctx, req, 0)
+		must(t, err)
+		values, _, err := s.Querier().LabelValues(ctx, req, "app", 0)
+		must(t, err)
+		if got := fmt.Sprint(names, values); got != fmt.Sprint([]string{"app"}, []string{"app0", "app1", "app2"}[:i+1]) {
+			t.Errorf("after %d: %s", i, got)
+		}
+		set, err := s.Querier().Select(ctx, req)
+		must(t, err)
+		streams := 0
+		for set.Next(ctx) {
+			streams++
+		}
+		must(t, errors.Join(set.Err(), set.Close()))
+		if streams != i+1 {
+			t.Errorf("after %d: %d streams", i, streams)
+		}
+	}
+	must(t, s.Close())
+}
+
+// Lines that have expired are not shown, and their blocks go.
+func TestRetentionOfLines(t *testing.T) {
+	s := newSetup(t, func(o *EngineOptions) { o.Retention = 24 * time.Hour })
+	must(t, s.pushLines("a", app, s.now, "old"))
+	must(t, s.Ship())
+	s.now += int64(23 * time.Hour)
+	must(t, s.pushLines("a", app, s.now, "new"))
+	if got := s.readLines(t, "a"); got != "old new" {
+		t.Errorf("before it is time: %q", got)
+	}
+	s.now += int64(2 * time.Hour)
+	must(t, s.Ship())
+	if got := s.readLines(t, "a"); got != "new" {
+		t.Errorf("after it is time: %q", got)
+	}
+	must(t, s.catalog.Expire(context.Background(), s.now-int64(24*time.Hour), time.Minute))
+	if n := len(s.catalog.Live()); n != 1 {
+		t.Errorf("%d blocks are left", n)
+	}
+	must(t, s.Close())
 }
