@@ -287,10 +287,10 @@ func (s *filterItems) append(dst []byte, bytes int) []byte {
 	}
 	classes := byte(1<<itemClasses - 1)
 	for total > 0 && total > 2*most {
-		// With less than half of their bits, items are not worth having: the largest class goes.
-		largest := itemWords
+		// With less than half of their bits, items are not worth having: runs go, then the largest class.
+		largest := itemRuns
 		for class, n := range want {
-			if n > want[largest] {
+			if want[itemRuns] == 0 && n > want[largest] {
 				largest = byte(class)
 			}
 		}
