@@ -117,3 +117,23 @@ func FuzzParseLabels(f *testing.F) {
 		}
 	})
 }
+
+func BenchmarkText(b *testing.B) {
+	text := make([][]byte, 1<<16)
+	for i := range text {
+		text[i] = fmt.Appendf(nil, `{app="app-%d", cluster="eu-west-1", namespace="prod", pod="app-%d-%08x"}`, i%10, i, i*7919)
+	}
+	for name, most := range map[string]int{"seen": 256 << 20, "new": 1 << 10} {
+		b.Run(name, func(b *testing.B) {
+			s := NewStreams(DefaultRules(), 9, most)
+			for _, t := range text {
+				s.Text(t)
+			}
+			b.ReportAllocs()
+			b.ResetTimer()
+			for i := range b.N {
+				s.Text(text[i%len(text)])
+			}
+		})
+	}
+}
