@@ -27,18 +27,10 @@ func (l level) String() string {
 	return [levels]string{"", "unknown", "trace", "debug", "info", "warn", "error", "critical", "fatal"}[l]
 }
 
-// levelNames are the labels and fields that hold a level, those that count most first.
-func levelNames() [14]string {
-	return [...]string{
-		"level", "LEVEL", "Level", "log.level", "severity", "SEVERITY", "Severity", "SeverityText", "lvl", "LVL", "Lvl",
-		"severity_text", "Severity_Text", "SEVERITY_TEXT",
-	}
-}
-
 // noLevel is the rank of a name that holds no level.
 const noLevel = 99
 
-// levelRank returns the place of a name in levelNames, or noLevel.
+// levelRank returns the place of a label or field that holds a level, those that count most first, or noLevel.
 func levelRank(name []byte) int {
 	switch len(name) {
 	case 3, 5, 8, 9, 12, 13:
@@ -151,7 +143,7 @@ func lineLevel(line []byte) level {
 	return wordLevel(line)
 }
 
-// mayNameLevel reports whether a line may have a field of levelNames: they all have a v between two letters of which
+// mayNameLevel reports whether a line may have a field that holds a level: their names all have a v between two letters of which
 // each is an e or an l. Two searches for a byte are much faster than a walk over all fields.
 func mayNameLevel(line []byte) bool {
 	return hasLevelV(line, 'v') || hasLevelV(line, 'V')

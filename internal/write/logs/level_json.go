@@ -11,7 +11,7 @@ const maxLevelDepth = 2
 // escapedASCII is how a letter of a name might be written that is not looked for otherwise.
 var escapedASCII = []byte(`\u00`)
 
-// jsonLevel returns the first string in a JSON object, or in the objects in it, whose name is one of levelNames, as it is
+// jsonLevel returns the first string in a JSON object, or in the objects in it, whose name has a levelRank, as it is
 // written. It looks at no more of the object than it needs and checks as little; over says that nothing more is to be
 // looked at, because that string is found or what there is is not JSON.
 func jsonLevel(b []byte, depth int) (value []byte, over bool) {

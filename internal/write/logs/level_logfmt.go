@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// logfmtLevel returns the value of that field of a line of logfmt whose name, in any case, stands first among levelNames. It
+// logfmtLevel returns the value of that field of a line of logfmt whose name, in any case, has the first levelRank. It
 // reads the line up to what is not logfmt, or to a field that none can stand before.
 func logfmtLevel(line []byte) (value []byte) {
 	best := noLevel
@@ -115,7 +115,7 @@ func validEscapes(b []byte) bool {
 	return true
 }
 
-// foldedRank is the rank of the first of levelNames that is name in another case, or noLevel.
+// foldedRank is the levelRank of the first name that is this one in another case, or noLevel.
 func foldedRank(name []byte) int {
 	if len(name) < 3 || len(name) > 15 { // with letters of two bytes that are an s in another case
 		return noLevel

@@ -73,6 +73,14 @@ func TestLineLevel(t *testing.T) {
 	}
 }
 
+// levelNames are the labels and fields that hold a level, those that count most first.
+func levelNames() [14]string {
+	return [...]string{
+		"level", "LEVEL", "Level", "log.level", "severity", "SEVERITY", "Severity", "SeverityText", "lvl", "LVL", "Lvl",
+		"severity_text", "Severity_Text", "SEVERITY_TEXT",
+	}
+}
+
 func TestLevelNamesHaveRanks(t *testing.T) {
 	for i, name := range levelNames() {
 		if levelRank([]byte(name)) != i {

@@ -36,10 +36,10 @@ func (r *Rules) newStream(lb *model.LabelsBuilder, seed model.KeySeed) *Stream {
 		return s
 	}
 	s.Key = s.Labels.Key(seed, model.Logs)
-	for _, name := range levelNames() {
-		if v := s.Labels.Get(name); v != nil {
-			s.level = normalLevel(v)
-			break
+	best := noLevel
+	for name, value, rest, ok := s.Labels.Next(); ok; name, value, rest, ok = rest.Next() {
+		if r := levelRank(name); r < best {
+			best, s.level = r, normalLevel(value)
 		}
 	}
 	return s
