@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/part"
@@ -40,10 +41,21 @@ func (h *Head) merge(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
+// youngTextAge is how long lines stay in young parts at most. There they are packed for speed and mostly without filters, so
+// that they take more room, and a query looks at all of them.
+const youngTextAge = time.Minute
+
 // waited reports whether young parts are so old that they must be sorted however few they are: only groups of windows and
 // late rows are ever shipped.
 func (h *Head) waited(in []*localPart) bool {
-	return len(in) > 0 && h.o.Now()-in[0].info.Created >= int64(h.o.LateAge)
+	if len(in) == 0 {
+		return false
+	}
+	most := h.o.LateAge
+	if in[0].info.Signal == model.Logs {
+		most = min(most, youngTextAge)
+	}
+	return h.o.Now()-in[0].info.Created >= int64(most)
 }
 
 // group returns the parts of a group that are not being shipped, oldest first.

@@ -77,6 +77,27 @@ func TestManyYoungPartsOfLines(t *testing.T) {
 	}
 }
 
+// TestLinesDoNotStayYoung: when nothing more comes, what has come is sorted all the same.
+func TestLinesDoNotStayYoung(t *testing.T) {
+	r := newRig(t, nil)
+	ctx := context.Background()
+	r.pushLines("a", 0, 3, 2, r.now, plainLine)
+	r.push("a", 0, 3, r.now, 1)
+	r.must(r.head.Flush(ctx))
+	for _, c := range []struct {
+		passes time.Duration
+		sorted bool
+	}{{0, false}, {youngTextAge, true}} {
+		r.now += int64(c.passes)
+		if sorted, err := r.head.Work(ctx); err != nil || sorted != c.sorted {
+			t.Errorf("after %s: sorted %t: %v", c.passes, sorted, err)
+		}
+	}
+	if n, m := len(r.head.group(model.Logs, dataPart, young)), len(r.head.group(model.Metrics, dataPart, young)); n != 0 || m != 1 {
+		t.Errorf("%d young parts of lines and %d of samples", n, m)
+	}
+}
+
 // TestLinesAreCharged: lines of buffers are charged when they are read, once, and given back.
 func TestLinesAreCharged(t *testing.T) {
 	r := newRig(t, nil)
