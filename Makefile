@@ -59,6 +59,7 @@ e2e: ## Compare with real Prometheus servers, collectd, nc, logcli and OpenTelem
 torture: tools ## Long tests, long kills, long fuzzing (FUZZTIME for each target); outside CI.
 	go test -count=1 -timeout 4h -tags '$(TAGS),torture' ./...
 	$(MAKE) e2e DURATION=10m
+	go test -tags '$(TAGS),e2e' -count=1 -timeout 1h ./test/e2e -run TestKillLogs -log-kills 20
 	$(MAKE) oracle-logql
 	$(MAKE) fuzz
 
