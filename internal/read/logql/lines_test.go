@@ -40,6 +40,8 @@ type upper struct {
 	parsed model.Labels
 }
 
+func (*upper) Bind(context.Context, func(int64) error) {}
+
 func (u *upper) SetStream(l model.Labels) { u.stream = slices.Clone(l) }
 
 func (u *upper) Process(_ int64, text []byte, metadata model.Labels, out *line.Result) (bool, error) {
@@ -57,6 +59,8 @@ func (u *upper) Process(_ int64, text []byte, metadata model.Labels, out *line.R
 
 // asIs is a lineStages that does nothing.
 type asIs struct{ stream model.Labels }
+
+func (*asIs) Bind(context.Context, func(int64) error) {}
 
 func (a *asIs) SetStream(l model.Labels) { a.stream = l }
 

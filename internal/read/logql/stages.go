@@ -1,6 +1,8 @@
 package logql
 
 import (
+	"context"
+
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read/logql/line"
 )
@@ -18,6 +20,8 @@ type lineStages interface {
 	SetStream(labels model.Labels)
 	// Process fills out, whose contents are valid until the next call, and reports whether the line stays.
 	Process(at int64, text []byte, metadata model.Labels, out *line.Result) (bool, error)
+	// Bind says what ends the work on a line, and who is charged with the memory that lines take beyond what they are.
+	Bind(ctx context.Context, charge func(bytes int64) error)
 }
 
 // program is what a query does with lines, for any number of goroutines, each of which makes its own filter and stages.

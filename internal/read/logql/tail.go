@@ -71,6 +71,7 @@ func (e *Engine) Tail(ctx context.Context, q *TailQuery, emit func(*Batch) error
 		t.filter = p.filter()
 	}
 	t.stages = p.stages()
+	t.stages.Bind(ctx, t.quota.TakeBytes)
 	t.from = e.hub.follow(q.Tenant, syntax.Models(expr.Matchers), t.quota)
 	defer func() {
 		if stopErr := t.from.stop(); err == nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read"
@@ -37,6 +38,16 @@ type crew struct {
 	// flight is the bytes of the units that are worked on, and room how many there may be; a larger one goes alone.
 	flight, room int64
 	landed       *sync.Cond
+	stages       atomic.Int64 // bytes that the stages of all workers take
+}
+
+// charge charges memory that stages take until the crew is done.
+func (c *crew) charge(n int64) error {
+	err := c.x.quota.TakeBytes(n)
+	if err == nil {
+		c.stages.Add(n)
+	}
+	return err
 }
 
 // scanAll scans the units of a layout.
@@ -57,6 +68,7 @@ func (x *execution) scanAll(ctx context.Context, l *layout) error {
 	}
 	c := &crew{x: x, l: l, stop: cancel, ahead: firstAhead, room: room, pages: &pages{all: l.pages, max: idle}}
 	c.landed = sync.NewCond(&c.mu)
+	defer func() { _ = x.quota.TakeBytes(-c.stages.Load()) }() // giving back does not fail
 	defer context.AfterFunc(ctx, func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -98,8 +110,10 @@ func (c *crew) work(ctx context.Context) error {
 		s.filter = p.filter()
 	}
 	s.stages = c.x.program.stages()
+	s.stages.Bind(ctx, c.charge)
 	if p := c.x.program; p.probe != nil && c.x.top.limit > 0 {
 		s.probe = p.probe()
+		s.probe.Bind(ctx, c.charge)
 	}
 	for {
 		u, announce, err := c.take(ctx)

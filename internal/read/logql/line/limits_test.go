@@ -1,6 +1,7 @@
 package line_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -47,7 +48,7 @@ func TestLimits(t *testing.T) {
 		`{{if true}}{{block "b" .}}{{template "b" .}}{{end}}{{end}}`,
 		`{{$x := 1e300}}{{range $i := 100000}}{{$x = mulf 1e300 1e300 1e300 1e300 1e300 1e300 1e300 1e300 1e300 1e300 1e300 1e300 1e300}}{{end}}`,
 	} {
-		if _, _, err := process(t, "| line_format `"+template+"`", "line"); !errors.Is(err, model.ErrLimit) || !strings.Contains(err.Error(), "67108864 bytes") {
+		if _, _, err := process(t, "| line_format `"+template+"`", "line"); !errors.Is(err, model.ErrLimit) || !strings.Contains(err.Error(), "8388608 bytes") {
 			t.Errorf("%.100s: %v", template, err)
 		}
 	}
@@ -138,6 +139,58 @@ func TestNotAsLoki(t *testing.T) {
 		}
 		if out, keep, err := process(t, c.query, c.line); err != nil || keep != (c.want != "") || keep && string(out.Line) != c.want {
 			t.Errorf("%s: %q gives %q, %v, %v", c.query, c.line, out.Line, keep, err)
+		}
+	}
+}
+
+// TestWorkIsCharged: what templates make is charged to the query, once for all lines, and a refusal is the query's error.
+func TestWorkIsCharged(t *testing.T) {
+	r := compile(t, "{a=`b`} | label_format x=a"+strings.Repeat(" | label_format x=`{{.x}}{{.x}}`", 20)+" | line_format `{{.x | len}}`").Runner()
+	r.SetStream(model.LabelsOf("a", "b"))
+	charged := int64(0)
+	r.Bind(t.Context(), func(n int64) error { charged += n; return nil })
+	var out line.Result
+	for range 3 {
+		if keep, err := r.Process(1, []byte("x"), nil, &out); !keep || err != nil || string(out.Line) != "1048576" {
+			t.Fatal(keep, err, out.Line)
+		}
+		if charged < 2<<20 || charged > line.MaxTemplateWork {
+			t.Errorf("%d bytes are charged", charged)
+		}
+	}
+	refusal := errors.New("no more")
+	r = compile(t, "{a=`b`} | line_format `{{repeat 100000 .a}}` | line_format `{{.a}}x`").Runner()
+	r.SetStream(model.LabelsOf("a", "b"))
+	r.Bind(t.Context(), func(n int64) error { return refusal })
+	if _, err := r.Process(1, []byte("x"), nil, &out); !errors.Is(err, refusal) {
+		t.Error(err)
+	}
+}
+
+// TestEndsBetweenStages: a line of many stages is left when nobody waits for it any more.
+func TestEndsBetweenStages(t *testing.T) {
+	for _, query := range []string{
+		"| json | logfmt", "| regexp `(?P<x>.)` | pattern `<y>`", "| line_format `{{.a}}` |= `b`", "| unpack | a=`b`", "| decolorize | drop a", "| keep a | a=`b`",
+		"| label_format " + strings.TrimSuffix(strings.Repeat("x%d=`{{.a}}`,", 20), ","),
+	} {
+		if n := strings.Count(query, "%d"); n > 0 {
+			var numbers []any
+			for i := range n {
+				numbers = append(numbers, i)
+			}
+			query = fmt.Sprintf(query, numbers...)
+		}
+		r := compile(t, "{a=`b`} "+query).Runner()
+		r.SetStream(model.LabelsOf("a", "b"))
+		ctx, cancel := context.WithCancel(t.Context())
+		r.Bind(ctx, nil)
+		var out line.Result
+		if _, err := r.Process(1, []byte("x"), nil, &out); err != nil {
+			t.Errorf("%s: %v", query, err)
+		}
+		cancel()
+		if _, err := r.Process(1, []byte("x"), nil, &out); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v", query, err)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package line
 
 import (
+	"context"
 	"slices"
 
 	"github.com/shaledb/shale/internal/model"
@@ -36,6 +37,9 @@ type Runner struct {
 	stage    int   // that is running
 	quiet    bool  // what cannot be compared is not noted
 	limit    error // set by the stage that met one
+	ctx      context.Context
+	charge   func(int64) error // nil: nothing is
+	charged  int               // of the work of templates, the most that a line has taken
 	json     jsonState
 	paths    pathWalk
 	logfmt   logfmtScanner
@@ -47,6 +51,12 @@ type Runner struct {
 	streamOut, metadataOut, parsedOut []byte
 }
 
+// Bind says what ends the work on a line (the context, between stages and within long ones) and who is charged with the memory
+// that templates take. What was charged stays so, for as long as the runner is used.
+func (r *Runner) Bind(ctx context.Context, charge func(bytes int64) error) {
+	r.ctx, r.charge = ctx, charge
+}
+
 // SetStream says that further lines are of a stream with these labels, which must stay as they are until it is called again.
 func (r *Runner) SetStream(l model.Labels) {
 	r.stream = l
@@ -54,14 +64,17 @@ func (r *Runner) SetStream(l model.Labels) {
 }
 
 // Process runs the stages on a line that has passed the leading line filters. It fills out and reports whether the line stays. An
-// error is of class model.ErrLimit: the query must end with it. What merely goes wrong with a line is in the labels.
+// error is of class model.ErrLimit, of what Bind was given, or of the context: the query must end with it. What merely goes wrong
+// with a line is in the labels.
 func (r *Runner) Process(at int64, line []byte, metadata model.Labels, out *Result) (bool, error) {
 	l := &r.labels
 	r.at, r.work, r.limit = at, MaxTemplateWork, nil
 	l.reset(metadata)
 	for i, s := range r.stages {
 		var ok bool
-		r.stage = i
+		if r.stage = i; i > 0 && r.ended() {
+			return false, r.limit
+		}
 		line, ok = s.run(r, line)
 		if r.limit != nil {
 			return false, r.limit
@@ -76,6 +89,15 @@ func (r *Runner) Process(at int64, line []byte, metadata model.Labels, out *Resu
 	out.Line = line
 	r.result(out)
 	return true, nil
+}
+
+// ended reports whether nobody waits for the result any more.
+func (r *Runner) ended() bool {
+	if r.ctx == nil || r.ctx.Err() == nil {
+		return false
+	}
+	r.limit = r.ctx.Err()
+	return true
 }
 
 // result fills in the labels. Those that are as they came are not written anew.

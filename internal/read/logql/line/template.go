@@ -79,19 +79,28 @@ func (t *textTemplate) execute(line []byte, data map[string]string) ([]byte, err
 	if err == nil {
 		return t.out.Bytes(), nil
 	}
-	if errors.Is(err, model.ErrLimit) {
+	if errors.Is(err, model.ErrLimit) && t.r.limit == nil {
 		t.r.limit = limitf("template: it reads and makes more than %d bytes for one line", MaxTemplateWork)
 	}
 	return nil, err
 }
 
-// spend charges work to the line.
+// spend charges work to the line, and to the query what no line before has taken: buffers keep the size that one line needed.
 func (t *textTemplate) spend(n int) error {
-	if n < 0 || n > t.r.work {
-		t.r.work = 0
+	r := t.r
+	if n < 0 || n > r.work {
+		r.work = 0
 		return model.ErrLimit
 	}
-	t.r.work -= n
+	r.work -= n
+	if used := MaxTemplateWork - r.work; used > r.charged && r.charge != nil {
+		more := (used - r.charged + workStep - 1) / workStep * workStep
+		if r.limit = r.charge(int64(more)); r.limit != nil {
+			r.work = 0
+			return r.limit
+		}
+		r.charged += more
+	}
 	return nil
 }
 
@@ -235,6 +244,9 @@ func (f *ownLabelFormat) run(r *Runner, line []byte) ([]byte, bool) {
 			f.data = l.into(f.data)
 		}
 		out, err := f.templates[i].execute(line, f.data)
+		if r.limit != nil || i%16 == 15 && r.ended() {
+			return line, false
+		}
 		if err != nil {
 			l.fail(errTemplateFormat, err.Error())
 			continue
