@@ -73,7 +73,7 @@ func TestOrdinaryAllocates(t *testing.T) {
 	p := newPath(&store{}, Limits{MaxLabels: 5})
 	a, b := model.LabelsOf("__name__", "a", "job", "j"), model.LabelsOf("__name__", "b", "job", "j")
 	alloctest.AtMost(t, 0, 100, func() {
-		if !p.ordinary(nil, a) || !p.ordinary(a, b) {
+		if !p.ordinary(model.Metrics, nil, a) || !p.ordinary(model.Metrics, a, b) {
 			t.Fatal("labels are taken for odd ones")
 		}
 	})

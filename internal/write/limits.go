@@ -13,7 +13,7 @@ type Limits struct {
 	MaxInflightBytes int64
 	// MaxBodyBytes and MaxDecodedBytes bound one request before and after decompression.
 	MaxBodyBytes, MaxDecodedBytes int64
-	// MaxLabels, MaxNameBytes and MaxValueBytes bound the label set of one series.
+	// MaxLabels, MaxNameBytes and MaxValueBytes bound the label set of one series. A stream of logs may have one label more.
 	MaxLabels, MaxNameBytes, MaxValueBytes int
 	// MaxBuckets bounds the buckets of one native histogram, and its spans and bounds likewise. Zero stands for the most
 	// that it may be, [MostBuckets].

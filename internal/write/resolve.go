@@ -2,6 +2,7 @@ package write
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"unicode/utf8"
 
@@ -86,7 +87,7 @@ func (p *Path) materialise(b *model.Batch, s *scratch, res *Result) (corrected b
 	var last model.Labels
 	for _, i := range s.fresh {
 		l := canonicalLabels(source, b, int(i))
-		if !p.ordinary(last, l) {
+		if !p.ordinary(b.Signal, last, l) {
 			var changed bool
 			if l, changed = p.build(b, s, i, res); l == nil {
 				continue
@@ -112,7 +113,7 @@ func (p *Path) build(b *model.Batch, s *scratch, i uint32, res *Result) (_ model
 	s.labels.Reset()
 	b.BuildLabels(int(i), &s.labels)
 	var reason, why string
-	if s.bytes, reason, why = p.canonical(&s.labels, s.bytes[:0]); reason != "" {
+	if s.bytes, reason, why = p.canonical(b.Signal, &s.labels, s.bytes[:0]); reason != "" {
 		if len(s.dead) == 0 {
 			s.dead = append(s.dead, make([]bool, len(b.Keys))...)
 		}
@@ -128,8 +129,8 @@ func (p *Path) build(b *model.Batch, s *scratch, i uint32, res *Result) (_ model
 
 // canonical appends the canonical form of labels to dst, or returns the reason for which they are not allowed, and a
 // text.
-func (p *Path) canonical(lb *model.LabelsBuilder, dst []byte) (_ []byte, reason, why string) {
-	if reason, why = p.o.Limits.check(lb); reason != "" {
+func (p *Path) canonical(s model.Signal, lb *model.LabelsBuilder, dst []byte) (_ []byte, reason, why string) {
+	if reason, why = p.o.Limits.check(s, lb); reason != "" {
 		return dst, reason, why
 	}
 	dst, err := lb.Append(dst)
@@ -143,11 +144,11 @@ func (p *Path) canonical(lb *model.LabelsBuilder, dst []byte) (_ []byte, reason,
 }
 
 // check returns the reason for which a label set is not allowed, and a text, or "".
-func (l *Limits) check(lb *model.LabelsBuilder) (reason, why string) {
+func (l *Limits) check(s model.Signal, lb *model.LabelsBuilder) (reason, why string) {
 	if lb.Len() == 0 {
 		return ReasonLabels, "the series has no labels"
 	}
-	if l.MaxLabels > 0 && lb.Len() > l.MaxLabels {
+	if lb.Len() > l.labels(s) {
 		return ReasonTooManyLabels, fmt.Sprintf("%d labels, and limits.labels allows %d", lb.Len(), l.MaxLabels)
 	}
 	for i := range lb.Len() {
@@ -166,4 +167,16 @@ func (l *Limits) check(lb *model.LabelsBuilder) (reason, why string) {
 		}
 	}
 	return "", ""
+}
+
+// labels returns how many labels a series of a signal may have. Of logs that is one more: a service_name, which mostly was not
+// sent but made here, is not counted, as the rules of lines have it. They have refused what has too many.
+func (l *Limits) labels(s model.Signal) int {
+	switch {
+	case l.MaxLabels <= 0:
+		return math.MaxInt
+	case s == model.Logs:
+		return l.MaxLabels + 1
+	}
+	return l.MaxLabels
 }

@@ -2,6 +2,7 @@ package write
 
 import (
 	"net/http"
+	"strings"
 
 	"github.com/shaledb/shale/internal/model"
 )
@@ -9,7 +10,7 @@ import (
 // ValidTenant returns a *Refused unless the name may name a tenant.
 func ValidTenant(name string) error {
 	if err := model.CheckTenant(name); err != nil {
-		return &Refused{Status: http.StatusBadRequest, Text: err.Error()}
+		return &Refused{Status: http.StatusBadRequest, Text: strings.TrimPrefix(err.Error(), model.ErrInvalid.Error()+": ")}
 	}
 	return nil
 }

@@ -17,6 +17,8 @@ type Stream struct {
 	// Reason and Why say that no line of it can be stored; empty: they can. Reason is a value of the label `reason` of
 	// shale_write_discarded_lines_total.
 	Reason, Why string
+	// Err is what was wrong with the spelling of the labels, of which Why is the text, or nil.
+	Err error
 
 	// level is the one that the labels give each line, if they do.
 	level levelLabel

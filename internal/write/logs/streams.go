@@ -75,10 +75,15 @@ func (s *Streams) read(spelling []byte, read func(spelling []byte, lb *model.Lab
 	}
 	var lb model.LabelsBuilder
 	if err := read(spelling, &lb); err != nil {
-		why := strings.TrimPrefix(err.Error(), model.ErrInvalid.Error()+": ")
-		return &Stream{Reason: write.ReasonLabels, Why: why}
+		return Misspelled(err)
 	}
 	return s.rules.newStream(&lb, s.seed)
+}
+
+// Misspelled returns the stream of labels that could not be read.
+func Misspelled(err error) *Stream {
+	why := strings.TrimPrefix(err.Error(), model.ErrInvalid.Error()+": ")
+	return &Stream{Reason: write.ReasonLabels, Why: why, Err: err}
 }
 
 // remember puts a stream into the young generation.

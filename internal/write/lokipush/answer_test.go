@@ -42,9 +42,10 @@ func TestAnswers(t *testing.T) {
 		{"labels that are no labels", `{"streams":[{"stream":{"a-b":"c"},"values":[["%d","1"]]},{"stream":{"a":"b"},"values":[["%d","2"]]}]}`, js, 400,
 			`couldn't parse labels: 1:3: parse error: unexpected character inside braces: '-'`, 1},
 		{"labels that are missing", `{"streams":[{"values":[["%d","1"]]}]}`, js, 204, "", 1},
-		{"labels that are no object", `{"streams":[{"stream":[],"values":[["%d","1"]]}]}`, js, 400, `labels of a stream that are neither an object nor a string`, 0},
+		{"labels that are no object", `{"streams":[{"stream":[],"values":[["%d","1"]]}]}`, js, 400, `labels of a stream that are neither an object nor a string at byte 22 of the decoded body`, 0},
+		{"labels that are null", `{ "streams":[{"stream":null,"values":[["%d","1"]]}]}`, js, 400, `labels of a stream that are neither an object nor a string at byte 23 of the decoded body`, 0},
 		{"a label that is a number", `{"streams":[{"stream":{"a":1},"values":[["%d","1"]]}]}`, js, 204, ``, 1},
-		{"a label that is an object", `{"streams":[{"stream":{"a":{}},"values":[["%d","1"]]}]}`, js, 400, `a label's value that is not a string`, 0},
+		{"a label that is an object", `{"streams":[{"stream":{"a":{}},"values":[["%d","1"]]}]}`, js, 400, `a label's value that is not a string at byte 27 of the decoded body`, 0},
 		{"a long line", `{"streams":[{"stream":{"a":"b"},"values":[["%d","` + long + `"],["%d","` + long + `"],["%d","ok"]]}]}`, js, 400,
 			`2 errors like: max entry size '10' bytes exceeded for stream '{a="b", service_name="unknown_service"}' while adding an entry with length '11' bytes`, 1},
 		{"much metadata", `{"streams":[{"stream":{"a":"b"},"values":[["%d","1",{"a":"` + long + long + `"}]]}]}`, js, 400,
@@ -57,9 +58,21 @@ func TestAnswers(t *testing.T) {
 			`1 errors like: max entry size '10' bytes exceeded for stream '{a="b", service_name="unknown_service"}' while adding an entry with length '11' bytes; 1 errors like: entry for stream '{a="b", service_name="unknown_service"}' has timestamp too old: 1970-01-01T00:00:00Z, oldest acceptable timestamp is: 2026-02-28T23:00:00Z`, 0},
 		{"a time that is no string", `{"streams":[{"stream":{"a":"b"},"values":[[1,"1"]]}]}`, js, 400, "a timestamp that is not a string at byte 43 of the decoded body", 0},
 		{"a time that is no number", `{"streams":[{"stream":{"a":"b"},"values":[["x","1"]]}]}`, js, 400, "a timestamp that is not a number of nanoseconds", 0},
-		{"a time that is too large", `{"streams":[{"stream":{"a":"b"},"values":[["9223372036854775808","1"]]}]}`, js, 400, "a timestamp that is not a number of nanoseconds", 0},
+		{"a time that is too large", `{"streams":[{"stream":{"a":"b"},"values":[["%d","1"],["9223372036854775808","1"],["%d","2"]]}]}`, js, 400,
+			"entry has a timestamp of 9223372036854775808 nanoseconds, which is not between the years 1677 and 2262", 2},
+		{"a time of 20 digits", `{"streams":[{"stream":{"a":"b"},"values":[["99999999999999999999","1"],["%d","2"]]}]}`, js, 400,
+			"entry has a timestamp of 99999999999999999999 nanoseconds, which is not between the years 1677 and 2262", 1},
+		{"a time of many digits", `{"streams":[{"stream":{"a":"b"},"values":[["-` + strings.Repeat("8", 1000) + `","1"],["%d","2"]]}]}`, js, 400,
+			"entry has a timestamp of -" + strings.Repeat("8", 39) + "... nanoseconds, which is not between the years 1677 and 2262", 1},
+		{"the last time", `{"streams":[{"stream":{"a":"b"},"values":[["09223372036854775807","1"],["%d","2"]]}]}`, js, 400, "has timestamp too new: 2262-04-11T23:47:16Z", 1},
+		{"the first time", `{"streams":[{"stream":{"a":"b"},"values":[["-9223372036854775808","1"],["%d","2"]]}]}`, js, 400, "has timestamp too old: 1677-09-21T00:12:43Z", 1},
+		{"a time before the first", `{"streams":[{"stream":{"a":"b"},"values":[["-9223372036854775809","1"],["%d","2"]]}]}`, js, 400,
+			"entry has a timestamp of -9223372036854775809 nanoseconds, which is not between the years 1677 and 2262", 1},
+		{"a time that is a sign", `{"streams":[{"stream":{"a":"b"},"values":[["-","1"],["%d","2"]]}]}`, js, 400, "a timestamp that is not a number of nanoseconds at byte 43 of the decoded body", 0},
+		{"a time of digits and a letter", `{"streams":[{"stream":{"a":"b"},"values":[["99999999999999999999x","1"]]}]}`, js, 400, "a timestamp that is not a number of nanoseconds at byte 43 of the decoded body", 0},
 		{"a line that is no string", `{"streams":[{"stream":{"a":"b"},"values":[["%d",1]]}]}`, js, 400, "a line that is not a string", 0},
-		{"no line", `{"streams":[{"stream":{"a":"b"},"values":[["%d"]]}]}`, js, 400, "an entry without a time or a line", 0},
+		{"no line", `{"streams":[{"stream":{"a":"b"},"values":[["%d"]]}]}`, js, 204, "", 1},
+		{"no time", `{"streams":[{"stream":{"a":"b"},"values":[[],["%d","1"]]}]}`, js, 400, "entry has no timestamp", 1},
 		{"a null for a line", `{"streams":[{"stream":{"a":"b"},"values":[null,["%d","1"]]}]}`, js, 204, "", 1},
 		{"metadata that is no object", `{"streams":[{"stream":{"a":"b"},"values":[["%d","1","x"]]}]}`, js, 400, `JSON that has no '{'`, 0},
 		{"metadata that is a number", `{"streams":[{"stream":{"a":"b"},"values":[["%d","1",{"a":1}]]}]}`, js, 400, "the value of structured metadata that is not a string", 0},
@@ -79,11 +92,54 @@ func TestAnswers(t *testing.T) {
 			r.MaxLineBytes, r.MaxMetadataBytes, r.MaxMetadataEntries = 10, 20, 2
 		})
 		w := post(h, Path, []byte(strings.ReplaceAll(c.body, "%d", fmt.Sprint(now))), c.headers...)
-		if w.Code != c.status || c.text == "" && w.Body.Len() > 0 || !strings.Contains(w.Body.String(), c.text) || strings.HasPrefix(w.Body.String(), "invalid: ") && c.name != "a bad tenant" {
+		if w.Code != c.status || c.text == "" && w.Body.Len() > 0 || !strings.Contains(w.Body.String(), c.text) || strings.HasPrefix(w.Body.String(), "invalid: ") {
 			t.Errorf("%s: %d %s, want %d %s", c.name, w.Code, w.Body, c.status, c.text)
 		}
 		if n := len(s.take()); n != c.stored {
 			t.Errorf("%s: %d lines are stored, want %d", c.name, n, c.stored)
+		}
+	}
+}
+
+// What is wrong with labels is remembered, but not where they stood.
+func TestBadLabelsAreFoundInEachBody(t *testing.T) {
+	h := newHandler(&store{}, write.Limits{MaxFuture: time.Hour}, nil)
+	for n := range 3 {
+		body := strings.Repeat(" ", n) + fmt.Sprintf(`{"streams":[{"stream":null,"values":[["%d","1"]]}]}`, now)
+		w := post(h, Path, []byte(body), "Content-Type", "application/json")
+		if want := fmt.Sprintf("at byte %d of the decoded body", 22+n); w.Code != 400 || !strings.Contains(w.Body.String(), want) {
+			t.Errorf("%d %s, want %s", w.Code, w.Body, want)
+		}
+	}
+}
+
+// A service_name is not counted as a label, whether it came or was made here.
+func TestServiceNameIsNoLabelTooMany(t *testing.T) {
+	labels := func(n int, more string) string {
+		var sb strings.Builder
+		for i := range n {
+			fmt.Fprintf(&sb, `"l%d":"v",`, i)
+		}
+		return strings.TrimSuffix(sb.String()+more, ",")
+	}
+	for _, c := range []struct {
+		name, labels string
+		status       int
+	}{
+		{"64 and none", labels(64, ""), 204},
+		{"64 of which one becomes it", labels(63, `"app":"a"`), 204},
+		{"64 and it", labels(64, `"service_name":"s"`), 204},
+		{"65 and none", labels(65, ""), 400},
+		{"65 and it", labels(65, `"service_name":"s"`), 400},
+	} {
+		s := &store{}
+		h := newHandler(s, write.Limits{MaxFuture: time.Hour, MaxLabels: 64}, func(r *logs.Rules) { r.MaxLabels = 64 })
+		w := post(h, Path, []byte(fmt.Sprintf(`{"streams":[{"stream":{%s},"values":[["%d","1"]]}]}`, c.labels, now)), "Content-Type", "application/json")
+		if w.Code != c.status || c.status == 400 && !strings.HasSuffix(w.Body.String(), "has 65 label names; limit 64\n") {
+			t.Errorf("%s: %d %s", c.name, w.Code, w.Body)
+		}
+		if n := len(s.take()); c.status == 204 && n != 1 || c.status == 400 && n != 0 {
+			t.Errorf("%s: %d lines are stored", c.name, n)
 		}
 	}
 }

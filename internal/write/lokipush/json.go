@@ -2,12 +2,15 @@ package lokipush
 
 import (
 	"bytes"
+	"errors"
 	"math"
 	"slices"
 	"strconv"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/write"
 	"github.com/shaledb/shale/internal/write/logs"
+	"github.com/shaledb/shale/internal/write/wire"
 )
 
 // walkJSON reads a body of JSON, of either form: an object whose only field of interest is an array of streams.
@@ -121,7 +124,7 @@ func (w *walker) jsonStream(s *scanner) error {
 	if m.labelsAt >= 0 {
 		raw = s.b[m.labelsAt:m.labelsEnd:m.labelsEnd]
 	}
-	w.entries.Begin(w.streams.Spelled(raw, readJSONLabels))
+	w.entries.Begin(atByte(m.labelsAt, w.streams.Spelled(raw, readJSONLabels)))
 	end := s.p
 	s.p = m.entriesAt
 	if !s.null() {
@@ -152,15 +155,15 @@ func (w *walker) jsonEntry(s *scanner) error {
 	return w.arrayEntry(s)
 }
 
-// arrayEntry reads ["time", "line", {"name": "value"}].
+// arrayEntry reads ["time", "line", {"name": "value"}]. As in Loki, what is missing is empty.
 func (w *walker) arrayEntry(s *scanner) error {
 	var t int64
-	var line []byte
+	var never, line []byte
 	n := 0
 	err := s.array(func() (err error) {
 		switch n++; n {
 		case 1:
-			t, err = s.time()
+			t, never, err = s.time()
 		case 2:
 			line, err = s.plain("a line", &w.arena)
 		case 3:
@@ -173,50 +176,73 @@ func (w *walker) arrayEntry(s *scanner) error {
 	if err != nil {
 		return err
 	}
-	if n < 2 {
-		return s.malformed("an entry without a time or a line")
+	switch {
+	case n == 0:
+		w.entries.LeaveOut(write.ReasonTimeRange, nil, func() string { return "entry has no timestamp" })
+		return nil
+	case never != nil:
+		w.leaveOutTime(never, line)
+		return nil
 	}
 	return w.entries.Add(t, line)
 }
 
-// time reads a number of nanoseconds in a string.
-func (s *scanner) time() (int64, error) {
+// leaveOutTime leaves out a line whose number of nanoseconds has more than 64 bits. It is apart so that its arguments are on
+// the heap for such lines alone.
+func (w *walker) leaveOutTime(raw, line []byte) {
+	const most = 40 // digits
+	w.entries.LeaveOut(write.ReasonTimeRange, line, func() string {
+		digits := string(raw[:min(len(raw), most)])
+		if len(raw) > most {
+			digits += "..."
+		}
+		return "entry has a timestamp of " + digits + " nanoseconds, which is not between the years 1677 and 2262"
+	})
+}
+
+// time reads a number of nanoseconds in a string. never is the number as it is written, if there is no such time.
+func (s *scanner) time() (t int64, never []byte, err error) {
 	at := s.p
 	raw, _, err := s.text("a timestamp")
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
-	t, ok := parseInt(raw)
-	if !ok {
+	t, fits, ok := parseInt(raw)
+	switch {
+	case !ok:
 		s.p = at
-		return 0, s.malformed("a timestamp that is not a number of nanoseconds")
+		return 0, nil, s.malformed("a timestamp that is not a number of nanoseconds")
+	case !fits:
+		return 0, raw, nil
 	}
-	return t, nil
+	return t, nil, nil
 }
 
-// parseInt reads a decimal number without allocating.
-func parseInt(raw []byte) (v int64, ok bool) {
+// parseInt reads a decimal number without allocating. It is ok if it is one, of whatever size, and fits if it has 64 bits.
+func parseInt(raw []byte) (v int64, fits, ok bool) {
 	digits := raw
 	if len(raw) > 0 && raw[0] == '-' {
 		digits = raw[1:]
 	}
-	if len(digits) == 0 || len(digits) > 19 {
-		return 0, false
-	}
+	const most = 1 << 63 // the least number without its sign
 	var u uint64
 	for _, c := range digits {
 		if c < '0' || c > '9' {
-			return 0, false
+			return 0, false, false
+		}
+		if u > most/10 {
+			u = math.MaxUint64 // and so it stays
+			continue
 		}
 		u = u*10 + uint64(c-'0')
 	}
-	if u > math.MaxInt64 {
-		return 0, false
+	switch {
+	case len(digits) == 0:
+		return 0, false, false
+	case len(digits) < len(raw):
+		return -int64(u), u <= most, true
 	}
-	if len(digits) < len(raw) {
-		return -int64(u), true
-	}
-	return int64(u), true
+	return int64(u), u < most, true
 }
 
 // jsonMetadata reads the structured metadata of a line.
@@ -242,6 +268,16 @@ func (w *walker) jsonMetadata(s *scanner) error {
 		}
 		w.entries.Meta.Add(name, value)
 	}
+}
+
+// atByte returns a stream whose labels begin at that byte of the body: a defect of them then says where in the body it is. The
+// stream itself is shared by all bodies that spell it so.
+func atByte(begin int, st *logs.Stream) *logs.Stream {
+	var m *wire.Malformed
+	if st.Err == nil || !errors.As(st.Err, &m) {
+		return st
+	}
+	return logs.Misspelled(&wire.Malformed{What: m.What, At: begin + m.At})
 }
 
 // readJSONLabels adds the labels of an object of JSON, or of a string that has them as {a="b"}. As in Loki, the object is written out as {a="b"} and read as such,
