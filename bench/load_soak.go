@@ -74,8 +74,9 @@ func soakReading(ctx context.Context, srv *system.Server) (map[string]float64, e
 // slices sends loads behind one another until the time is over.
 func (t *trial) slices(ctx context.Context, srv *system.Server, targets int, rate float64, watch *proc.Watch) (p99 []proc.Point, sent, acked int64, took float64, err error) {
 	began := time.Now()
-	for left := t.Soak; left > 0; left = t.Soak - time.Since(began) {
-		d := min(soakSlice, left).Round(time.Millisecond)
+	// The load generator takes no fractions of seconds beside minutes.
+	for left := t.Soak; left >= time.Second; left = t.Soak - time.Since(began) {
+		d := min(soakSlice, left).Round(time.Second)
 		var report *loadgen.Report
 		report, err = t.load(ctx, d, t.remoteWrite(srv, targets, "--rate", strconv.FormatFloat(rate, 'f', 0, 64), "--duration", d.String())...)
 		if err != nil {
