@@ -39,6 +39,15 @@ func zipped(b []byte) []byte {
 	return out.Bytes()
 }
 
+// count repeats a text with each number below n.
+func count(n int, format string) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, format, i)
+	}
+	return b.String()
+}
+
 func pushes() group {
 	g := group{title: "Pushing lines, POST /loki/api/v1/push"}
 	send := func(input string, lines int, path string, headers []string, body func() []byte) {
@@ -58,6 +67,8 @@ func pushes() group {
 		})
 	}
 	now := time.Now
+	// Where the text names lengths, a line that is not stored anyway has a time that encodes to the same bytes in each run.
+	past := func() time.Time { return time.Unix(1_700_000_000, 300_000_000) }
 	fixed := func(b []byte) func() []byte { return func() []byte { return b } }
 	app := `{app="bi"}`
 
@@ -69,11 +80,11 @@ func pushes() group {
 	raw("no body", nil, fixed(nil))
 	raw("an empty snappy block", nil, fixed([]byte{0}))
 	raw("text instead of snappy", nil, fixed([]byte("hello world")))
-	raw("protobuf without snappy", nil, func() []byte { return stream(app, line(now(), "x")) })
+	raw("protobuf without snappy", nil, fixed(stream(app, line(past(), "x"))))
 	raw("Content-Encoding br", []string{"Content-Encoding", "br"}, fixed(nil))
 	raw("Content-Type that is no media type", []string{"Content-Type", "a/b/c"}, fixed(nil))
 	raw("gzip that is none", []string{"Content-Encoding", "gzip"}, fixed([]byte("x")))
-	raw("gzip cut in the middle", []string{"Content-Encoding", "gzip"}, func() []byte { b := zipped(stream(app, line(now(), "x"))); return b[:len(b)-9] })
+	raw("gzip cut in the middle", []string{"Content-Encoding", "gzip"}, func() []byte { b := zipped(stream(app, line(past(), "x"))); return b[:len(b)-9] })
 	raw("deflate that is none", []string{"Content-Encoding", "deflate"}, fixed([]byte("\xff\xff")))
 	raw("zstd that is none", []string{"Content-Encoding", "zstd"}, fixed([]byte("x")))
 	raw("100 MiB of zeros in gzip", []string{"Content-Encoding", "gzip", "Content-Type", "application/json"}, func() []byte { return zipped(make([]byte, 100<<20)) })
@@ -84,8 +95,8 @@ func pushes() group {
 
 	// Protobuf.
 	pb("garbage", 0, fixed([]byte("garbage, no protobuf")))
-	pb("cut in the middle", 0, func() []byte { b := stream(app, line(now(), "x")); return b[:len(b)-2] })
-	pb("a good stream, then a cut one", 0, func() []byte { b := stream(app, line(now(), "x")); return join(b, b[:len(b)-2]) })
+	pb("cut in the middle", 0, func() []byte { b := stream(app, line(past(), "x")); return b[:len(b)-2] })
+	pb("a good stream, then a cut one", 0, func() []byte { b := stream(app, line(past(), "x")); return join(b, b[:len(b)-2]) })
 	pb("a stream as a number", 0, fixed(append(tag(1, wireVarint), 5)))
 	pb("a line as a number", 0, fixed(field(1, field(2, append(tag(2, wireVarint), 5)))))
 	pb("a group", 0, fixed(tag(1, wireGroup)))
@@ -150,14 +161,19 @@ func pushes() group {
 	js("a comma too many", 0, `{"streams":[],}`)
 	js("100,000 brackets", 0, `{"x":`+strings.Repeat("[", 100_000))
 	js("a time that is a number", 0, `{"streams":[{"stream":{"a":"b"},"values":[[NOW,"x"]]}]}`)
-	js("a time of 30 digits", 0, `{"streams":[{"stream":{"a":"b"},"values":[["`+strings.Repeat("9", 30)+`","x"]]}]}`)
+	js("a time of 30 digits beside a good one", 2, `{"streams":[{"stream":{"a":"b"},"values":[["`+strings.Repeat("9", 30)+`","x"],["NOW","x"]]}]}`)
+	js("the earliest time", 1, `{"streams":[{"stream":{"a":"b"},"values":[["-9223372036854775808","x"]]}]}`)
 	js("a line that is a number", 0, `{"streams":[{"stream":{"a":"b"},"values":[["NOW",1]]}]}`)
-	js("no line", 0, `{"streams":[{"stream":{"a":"b"},"values":[["NOW"]]}]}`)
+	js("no line", 1, `{"streams":[{"stream":{"a":"b"},"values":[["NOW"]]}]}`)
+	js("no time and no line", 1, `{"streams":[{"stream":{"a":"b"},"values":[[]]}]}`)
 	js("half a surrogate", 0, `{"streams":[{"stream":{"a":"b"},"values":[["NOW","\ud800"]]}]}`)
 	js("a bad escape", 0, `{"streams":[{"stream":{"a":"b"},"values":[["NOW","\x"]]}]}`)
 	js("raw control bytes and invalid UTF-8", 1, "{\"streams\":[{\"stream\":{\"a\":\"b\"},\"values\":[[\"NOW\",\"\x00\n\xff\"]]}]}")
 	js("a label of a dash", 1, `{"streams":[{"stream":{"a-b":"c"},"values":[["NOW","x"]]}]}`)
 	js("a label that is an object", 1, `{"streams":[{"stream":{"a":{}},"values":[["NOW","x"]]}]}`)
+	js("null for labels", 1, `{"streams":[{"stream":null,"values":[["NOW","x"]]}]}`)
+	js("64 labels", 1, `{"streams":[{"stream":{`+strings.TrimSuffix(count(64, `"l%d":"v",`), ",")+`},"values":[["NOW","x"]]}]}`)
+	js("65 labels", 1, `{"streams":[{"stream":{`+strings.TrimSuffix(count(65, `"l%d":"v",`), ",")+`},"values":[["NOW","x"]]}]}`)
 	js("no labels", 1, `{"streams":[{"values":[["NOW","x"]]}]}`)
 	js("metadata that is a number", 0, `{"streams":[{"stream":{"a":"b"},"values":[["NOW","x",{"a":1}]]}]}`)
 	js("lines twice", 0, `{"streams":[{"stream":{"a":"b"},"values":[["NOW","x"]],"values":[]}]}`)
