@@ -84,6 +84,28 @@ shale_write_lines_total 2
 	}
 }
 
+// A stream may have one label more than a series: its service_name is not counted by those who bring it.
+func TestStreamsHaveAServiceNameBeside(t *testing.T) {
+	for _, c := range []struct{ labels, lines, samples int }{{3, 2, 1}, {4, 2, 0}, {5, 0, 0}} {
+		var pairs []string
+		for i := range c.labels {
+			pairs = append(pairs, strings.Repeat("l", i+1), "v")
+		}
+		w := wire{pairs}
+		for how, source := range map[string]model.LabelSource{"built": w, "taken": pieces{w}} {
+			p := newPath(&store{}, Limits{MaxLabels: 3})
+			stream, series := logs(p, "t", w, 0), send(p, w, 0)
+			for b, want := range map[*model.Batch]int{stream: c.lines, series: c.samples} {
+				signal := b.Signal
+				b.Source = source
+				if res, err := p.Push(context.Background(), b); err != nil || res.Stored != want {
+					t.Errorf("%d labels, %s, signal %v: %+v %v, want %d rows", c.labels, how, signal, res, err, want)
+				}
+			}
+		}
+	}
+}
+
 func TestRates(t *testing.T) {
 	clock := now
 	s := &store{}
