@@ -1,11 +1,17 @@
 package head
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"github.com/shaledb/shale/internal/model"
+)
 
 // Blobs, which are values that are no float, lie in blocks beside the rows. A row refers to its blob by block, offset and
 // length, so that sorting and combining move references and never blobs.
 const (
 	blobBlockBytes = 1 << blobOffsetBits
+	// largeBlob is from where on a blob gets a block of its size: just more than half of a block would waste the other half.
+	largeBlob = blobBlockBytes / 4
 
 	blobOffsetBits = 18
 	blobLengthBits = 24
@@ -35,7 +41,7 @@ func (b blobs) at(ref uint64) []byte {
 }
 
 // join returns the blocks of both, and by how many blocks references into the second move. What follows in a buffer goes
-// on in the last block of what was sealed before, so that block is often the same.
+// on in a block of what was sealed before, mostly the last one, so that block is often the same.
 func (b blobs) join(o blobs) (blobs, uint32) {
 	if len(o) == 0 {
 		return b, 0
@@ -50,38 +56,50 @@ func (b blobs) join(o blobs) (blobs, uint32) {
 // blobBuffer fills blocks. Readers of sealed rows see only what was written before they were sealed.
 type blobBuffer struct {
 	blocks blobs // as long as their capacity
-	used   int   // of the last block
+	// filling is the block that small blobs go to, and left its end that is free. Behind it are only blocks of large blobs.
+	filling int
+	left    []byte
 }
 
 // add copies a blob and returns a reference to it, and the bytes by which the buffer has grown.
 func (b *blobBuffer) add(blob []byte) (ref uint64, grown int64) {
-	if b.left() < max(len(blob), 1) { // an empty blob needs an offset, too
-		// What does not fit into a block gets one for itself, in which nothing else fits.
-		n := max(blobBlockBytes, len(blob))
-		b.blocks, b.used, grown = append(b.blocks, make([]byte, n)), 0, int64(n)
+	if len(blob) >= largeBlob {
+		b.blocks = append(b.blocks, append(make([]byte, 0, len(blob)), blob...))
+		return blobRef(len(b.blocks)-1, 0, len(blob)), int64(len(blob))
 	}
-	last := len(b.blocks) - 1
-	ref = blobRef(last, b.used, len(blob))
-	b.used += copy(b.blocks[last][b.used:], blob)
+	if len(b.left) < max(len(blob), 1) { // an empty blob needs an offset, too
+		b.left = make([]byte, blobBlockBytes)
+		b.blocks, b.filling, grown = append(b.blocks, b.left), len(b.blocks), blobBlockBytes
+	}
+	ref = blobRef(b.filling, blobBlockBytes-len(b.left), len(blob))
+	b.left = b.left[copy(b.left, blob):]
 	return ref, grown
 }
 
-// left is the room in the last block.
-func (b *blobBuffer) left() int {
-	if len(b.blocks) == 0 {
-		return 0
-	}
-	last := b.blocks[len(b.blocks)-1]
-	if len(last) > blobBlockBytes {
-		return 0 // its offsets do not fit a reference
-	}
-	return len(last) - b.used
-}
-
-// rest returns a buffer that goes on in the last block of this one, which must not be added to any more.
+// rest returns a buffer that goes on in the block of this one, which must not be added to any more.
 func (b *blobBuffer) rest() blobBuffer {
-	if b.left() == 0 {
+	if len(b.left) == 0 {
 		return blobBuffer{}
 	}
-	return blobBuffer{blocks: b.blocks[len(b.blocks)-1:], used: b.used}
+	return blobBuffer{blocks: b.blocks[b.filling : b.filling+1 : b.filling+1], left: b.left}
+}
+
+// blobSpace is the memory that the blobs of some rows take in a buffer, with what stays empty at the ends of blocks: small
+// blobs that are just too large for what is left can waste a third of what they take.
+func blobSpace(r *model.Rows) (n int64) {
+	used := 0
+	for i, k := range r.Kinds {
+		if k == model.KindFloat {
+			continue
+		}
+		size := len(r.Blob(i))
+		if n += int64(size); size >= largeBlob {
+			continue
+		}
+		if used += size; used > blobBlockBytes {
+			n += int64(blobBlockBytes - (used - size))
+			used = size
+		}
+	}
+	return n
 }

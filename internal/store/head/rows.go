@@ -95,7 +95,7 @@ func batchLoad(b *model.Batch) int64 {
 		}
 		if len(c.Kinds) > 0 {
 			n += int64(c.Len()) * kindBytes
-			blobs += int64(len(c.Bytes))
+			blobs += blobSpace(&c.Rows)
 		}
 	}
 	return load(n+blobs, blobs)
@@ -190,7 +190,7 @@ func (rb *rowBuffer) addStart(start int64) {
 func (rb *rowBuffer) seal() (runs []*run, next *rowBuffer) {
 	next = newRowBuffer()
 	next.blobs = rb.blobs.rest()
-	next.blobBytes = int64(next.blobs.left())
+	next.blobBytes = int64(len(next.blobs.left))
 	next.bytes = next.blobBytes
 	if rb.chunk != nil {
 		next.chunk = rb.chunk.rest()

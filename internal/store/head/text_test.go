@@ -1,6 +1,7 @@
 package head
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"strings"
@@ -198,6 +199,27 @@ func TestLongLines(t *testing.T) {
 					t.Fatalf("line %d of series %d is another", i, n)
 				}
 			}
+		}
+	}
+}
+
+// TestLinesTakeWhatIsCharged: the buffers take for a batch what it is charged before it comes in, but for one block that is
+// not full, however badly its lines fit into blocks.
+func TestLinesTakeWhatIsCharged(t *testing.T) {
+	for _, sizes := range [][]int{
+		{140_000}, {blobBlockBytes / 2, 10}, {largeBlob, 1}, {largeBlob - 100}, {largeBlob - 100, 200_000, blobBlockBytes - largeBlob/2, 50}, {blobBlockBytes - 20, 0},
+	} {
+		r := newRig(t, nil)
+		b := r.linesOf("a", 0, 1, 115, r.now, func(_, i int) model.Line {
+			return model.Line{Text: bytes.Repeat([]byte{byte(i)}, sizes[i%len(sizes)])}
+		})
+		charged := batchLoad(b)
+		r.label(b, 0)
+		r.apply(b)
+		// Chunks of rows are as long as they are, whatever is in them.
+		columns := r.head.rowBytes - r.head.blobBytes
+		if got := load(r.head.rowBytes, r.head.blobBytes) - 2*columns; got > charged+blobBlockBytes {
+			t.Errorf("lines of %d bytes: %d are charged, and the buffers take %d", sizes, charged, got)
 		}
 	}
 }
