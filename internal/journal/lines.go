@@ -26,39 +26,43 @@ const fewLineBytes = 64
 // third less.
 func appendLines(dst []byte, r *model.Rows) []byte {
 	dst = append(dst, columnLines)
-	total, together := 0, true
-	begin := 0
-	for i, v := range r.Values {
-		at, n := int(v>>32), int(v&(1<<32-1))
-		if i == 0 {
-			begin = at
-		}
-		together = together && at == begin+total
-		total += n
-		dst = binary.AppendUvarint(dst, uint64(n))
+	for _, v := range r.Values {
+		dst = binary.AppendUvarint(dst, v&(1<<32-1))
 	}
+	begin, total, together := extent(r)
 	if total < fewLineBytes {
 		return appendBlobBytes(append(dst, linesRaw), r)
 	}
-	// The block may be larger than the lines, and lines that do not lie together are brought together behind it.
-	room := 1 + s2.MaxEncodedLen(total)
-	if !together {
-		room += total
-	}
-	dst = grow(dst, room)
 	var lines []byte
 	if together {
 		lines = r.Bytes[begin : begin+total]
 	} else {
-		at := len(dst) + room - total
-		lines = appendBlobBytes(dst[at:at], r)
+		// Not behind the block in dst: the record waits for the disk, and would hold this so long.
+		lines = appendBlobBytes(make([]byte, 0, total), r)
 	}
-	block := s2.Encode(dst[len(dst)+1:len(dst)+1+s2.MaxEncodedLen(total)], lines)
+	most := 1 + s2.MaxEncodedLen(total) // which is more than the lines
+	dst = grow(dst, most)
+	block := s2.Encode(dst[len(dst)+1:len(dst)+most], lines)
 	if len(block) >= total {
 		return append(append(dst, linesRaw), lines...)
 	}
 	dst = append(dst, linesS2)
 	return dst[:len(dst)+len(block)]
+}
+
+// extent says where blobs begin, how many bytes they have, and whether they lie together, one behind the other. They do not
+// where rows were left out of the batch.
+func extent(r *model.Rows) (begin, total int, together bool) {
+	together = true
+	for i, v := range r.Values {
+		at := int(v >> 32)
+		if i == 0 {
+			begin = at
+		}
+		together = together && at == begin+total
+		total += int(v & (1<<32 - 1))
+	}
+	return begin, total, together
 }
 
 func appendBlobBytes(dst []byte, r *model.Rows) []byte {

@@ -34,7 +34,7 @@ func (j *Journal) Append(ctx context.Context, b *model.Batch) error {
 		return fmt.Errorf("journal: %w: a batch of %d bytes, and %d are allowed", model.ErrInvalid, hint, MaxRecordBytes)
 	}
 	// The place is taken before the batch is encoded, so that the buffers are bounded and not only what is queued.
-	room := min(int64(hint), j.o.MaxQueueBytes)
+	room := min(int64(hint+journal.JoinHint(b)), j.o.MaxQueueBytes)
 	if err := j.enter(ctx, room); err != nil {
 		return err
 	}
