@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"text/tabwriter"
 	"time"
@@ -52,7 +53,7 @@ func (i *inspectPartCmd) Run(ctx context.Context, p *process) error {
 			if err := part.Check(ctx, r); err != nil {
 				return fmt.Errorf("%s: %w", i.File, err)
 			}
-			_, err := fmt.Fprintf(p.stdout, "%s: in order (%d series, %d samples)\n", i.File, r.Meta().Series, r.Meta().Samples)
+			_, err := fmt.Fprintf(p.stdout, "%s: in order (%s)\n", i.File, contents(r.Meta()))
 			return err
 		default:
 			return printMeta(p.stdout, r)
@@ -90,8 +91,13 @@ func printMeta(w io.Writer, r *part.Reader) error {
 	}
 	fmt.Fprintf(t, "labels\t%v\n", m.Labels)
 	fmt.Fprintf(t, "series\t%d\n", m.Series)
-	fmt.Fprintf(t, "samples\t%d\n", m.Samples)
-	fmt.Fprintf(t, "exemplars\t%d\n", m.Exemplars)
+	if m.Signal == model.Logs {
+		fmt.Fprintf(t, "lines\t%d\n", m.Text)
+		fmt.Fprintf(t, "bytes of lines\t%s (%d bytes), without their metadata\n", config.Size(min(m.TextBytes, math.MaxInt64)), m.TextBytes)
+	} else {
+		fmt.Fprintf(t, "samples\t%d\n", m.Samples)
+		fmt.Fprintf(t, "exemplars\t%d\n", m.Exemplars)
+	}
 	fmt.Fprintf(t, "times\t%s\n", times(m.Range))
 	if w := m.Windows; w.Count > 0 {
 		fmt.Fprintf(t, "windows\t%d of %s from %s\n", w.Count, time.Duration(w.Length), stamp(w.Start))
@@ -99,12 +105,27 @@ func printMeta(w io.Writer, r *part.Reader) error {
 	if m.Samples > 0 {
 		fmt.Fprintf(t, "bytes a sample\t%.3f\n", float64(r.Size())/float64(m.Samples))
 	}
+	if m.TextBytes > 0 {
+		fmt.Fprintf(t, "bytes a byte of lines\t%.3f\n", float64(r.Size())/float64(m.TextBytes))
+	}
 	fmt.Fprintf(t, "tenants\t%d\n", len(m.Tenants))
 	for i := range m.Tenants {
 		e := &m.Tenants[i]
-		fmt.Fprintf(t, "  %s\t%d series from rank %d, %d samples, %d exemplars, %s\n", e.Name, e.Series, e.Rank0, e.Samples, e.Exemplars, times(e.Range))
+		rows := fmt.Sprintf("%d samples, %d exemplars", e.Samples, e.Exemplars)
+		if m.Signal == model.Logs {
+			rows = fmt.Sprintf("%d lines of %d bytes", e.Text, e.TextBytes)
+		}
+		fmt.Fprintf(t, "  %s\t%d series from rank %d, %s, %s\n", e.Name, e.Series, e.Rank0, rows, times(e.Range))
 	}
 	return t.Flush()
+}
+
+// contents counts what is in a part, in the rows of its signal.
+func contents(m *part.Meta) string {
+	if m.Signal == model.Logs {
+		return fmt.Sprintf("%d series, %d lines of %d bytes", m.Series, m.Text, m.TextBytes)
+	}
+	return fmt.Sprintf("%d series, %d samples", m.Series, m.Samples)
 }
 
 func stamp(ns int64) string { return time.Unix(0, ns).UTC().Format("2006-01-02T15:04:05.000Z") }

@@ -140,7 +140,7 @@ func (i *inspectFolderCmd) entry(ctx context.Context, name string, d fs.DirEntry
 	}
 	err = withPart(ctx, name, func(r *part.Reader) error {
 		m := r.Meta()
-		text += fmt.Sprintf(", %d series, %d samples, %s", m.Series, m.Samples, times(m.Range))
+		text += fmt.Sprintf(", %s, %s", contents(m), times(m.Range))
 		if i.Check {
 			text += ", in order"
 			if i.seed != 0 && m.Seed != i.seed {

@@ -75,6 +75,74 @@ func TestInspectPart(t *testing.T) {
 	}
 }
 
+// writeLogPart makes a part of one stream with two lines of 9 bytes together.
+func writeLogPart(t *testing.T, name string, seed model.KeySeed) []byte {
+	t.Helper()
+	var buf bytes.Buffer
+	w := part.NewWriter(&buf, part.WriterOptions{Seed: seed, Signal: model.Logs, Node: "n1", SeqLo: 3, SeqHi: 9, Labels: true})
+	l := partLabels()
+	if err := w.Series("team", l.Key(seed, model.Logs), l); err != nil {
+		t.Fatal(err)
+	}
+	rows := &model.TextRows{Times: []int64{1767225600e9, 1767225601e9}, Bytes: []byte("onethree!"), Ends: []uint32{3, 9}}
+	all := model.TimeRange{Min: math.MinInt64, Max: math.MaxInt64}
+	if err := w.Text(t.Context(), []part.Text{part.TextOfRows(rows)}, all); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := w.Finish(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, buf.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return buf.Bytes()
+}
+
+// TestInspectLogs: what has lines does not look empty.
+func TestInspectLogs(t *testing.T) {
+	dir := t.TempDir()
+	b, err := bucketfs.New(vfs.Default, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := catalog.Open(t.Context(), b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seed, err := catalog.EnsureSeed(t.Context(), b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := catalog.Block{Node: "n1", Signal: model.Logs, Range: model.TimeRange{Min: 1767225600e9, Max: 1767225601e9}, SeqLo: 3, SeqHi: 9, Series: 1, Tenants: []string{"team"}, TenantCount: 1}
+	block.ID = catalog.BlockID("n1", 3, block.Signal, "default", block.Range, 3, 9, 0)
+	name := filepath.Join(dir, filepath.FromSlash(catalog.ObjectName(block.ID)))
+	block.Bytes = int64(len(writeLogPart(t, name, seed)))
+	block.KeyMin = partLabels().Key(seed, model.Logs)
+	block.KeyMax = block.KeyMin
+	if err := c.Commit(t.Context(), block); err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range []struct {
+		args  []string
+		wants []string
+	}{
+		{[]string{"block", name}, []string{"lines  ", " 2\n", "bytes of lines  ", "9 bytes", "1 series from rank 0, 2 lines of 9 bytes, 2026-01-01T00:00:00.000Z to"}},
+		{[]string{"block", name, "--check"}, []string{"in order (1 series, 2 lines of 9 bytes)"}},
+		{[]string{"folder", dir}, []string{"1 series, 2 lines of 9 bytes, 2026-01-01"}},
+		{[]string{"catalogue", dir, "--check"}, []string{"in order", "1 of the blocks are of logs: SAMPLES does not count their lines"}},
+	} {
+		code, out, errs := shale(t, nil, append([]string{"inspect"}, command.args...)...)
+		for _, want := range command.wants {
+			if code != exitOK || !strings.Contains(out, want) || strings.Contains(out, "0 samples") {
+				t.Errorf("%v: exit %d, %s, %s; want %q", command.args, code, out, errs, want)
+			}
+		}
+	}
+}
+
 func TestInspectFolder(t *testing.T) {
 	dir := t.TempDir()
 	b, err := bucketfs.New(vfs.Default, filepath.Join(dir, "bucket"))
