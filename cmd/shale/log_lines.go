@@ -24,6 +24,7 @@ const (
 type logLine struct {
 	at     int64
 	labels map[string]string
+	stream string // the labels as a selector
 	text   []byte
 }
 
@@ -50,6 +51,7 @@ func linesOf(streams []*fastjson.Value) (lines []logLine, err error) {
 		if o := s.GetObject("stream"); o != nil {
 			o.Visit(func(name []byte, v *fastjson.Value) { labels[string(name)] = string(v.GetStringBytes()) })
 		}
+		stream := selector(labels)
 		for _, value := range s.GetArray("values") {
 			pair := value.GetArray()
 			if len(pair) < 2 {
@@ -59,7 +61,7 @@ func linesOf(streams []*fastjson.Value) (lines []logLine, err error) {
 			if err != nil {
 				return nil, fmt.Errorf("the time of a line: %w", err)
 			}
-			lines = append(lines, logLine{at, labels, pair[1].GetStringBytes()})
+			lines = append(lines, logLine{at, labels, stream, pair[1].GetStringBytes()})
 		}
 	}
 	return lines, nil
@@ -75,7 +77,7 @@ func sortLines(lines []logLine, forward bool) {
 	})
 }
 
-// write writes a line in a format; nothing in json, which is for whole answers.
+// write writes a line in a format.
 func (l *logLine) write(w *bufio.Writer, format string) error {
 	switch format {
 	case formatRaw:
@@ -90,7 +92,7 @@ func (l *logLine) write(w *bufio.Writer, format string) error {
 			Line   string            `json:"line"`
 		}{l.time(), l.labels, string(l.text)})
 	case "table":
-		_, err := fmt.Fprintf(w, "%s %s %s\n", l.time(), l.stream(), l.text)
+		_, err := fmt.Fprintf(w, "%s %s %s\n", l.time(), l.stream, l.text)
 		return err
 	}
 	return nil
@@ -100,10 +102,10 @@ func (l *logLine) time() string {
 	return time.Unix(0, l.at).UTC().Format("2006-01-02T15:04:05.000000000Z")
 }
 
-// stream writes the labels as a selector.
-func (l *logLine) stream() string {
-	pairs := make([]string, 0, len(l.labels))
-	for name, value := range l.labels {
+// selector writes labels as a selector.
+func selector(labels map[string]string) string {
+	pairs := make([]string, 0, len(labels))
+	for name, value := range labels {
 		pairs = append(pairs, name+"="+strconv.Quote(value))
 	}
 	slices.Sort(pairs)

@@ -87,7 +87,7 @@ func (q *queryCmd) Run(ctx context.Context, p *process) error {
 	if err != nil {
 		return usageError{err}
 	}
-	ctx, cancel := context.WithTimeout(ctx, q.Timeout.Std())
+	ctx, cancel := q.deadline(ctx)
 	defer cancel()
 	body, err := q.ask(ctx, endpoint, form)
 	if err != nil {
@@ -182,7 +182,7 @@ func (q *queryCmd) ask(ctx context.Context, endpoint string, form url.Values) ([
 		var u *url.Error
 		switch {
 		case errors.Is(ctx.Err(), context.DeadlineExceeded):
-			return fmt.Errorf("%s %s: no answer within %s (--timeout)", doing, q.URL, q.Timeout)
+			err = context.Cause(ctx)
 		case errors.As(err, &u):
 			err = u.Err // without the URL, which has been said
 		}
@@ -200,11 +200,25 @@ func (q *queryCmd) ask(ctx context.Context, endpoint string, form url.Values) ([
 	if resp.StatusCode/100 == 2 {
 		return body, nil
 	}
+	said := fmt.Sprintf("%s answers HTTP %d: %.500s", endpoint, resp.StatusCode, strings.TrimSpace(string(body)))
 	var a answer
 	if json.Unmarshal(body, &a) == nil && a.Error != "" {
-		return nil, fmt.Errorf("%s: %s (HTTP %d)", a.ErrorType, a.Error, resp.StatusCode)
+		said = fmt.Sprintf("%s: %s (HTTP %d)", a.ErrorType, a.Error, resp.StatusCode)
 	}
-	return nil, fmt.Errorf("%s answers HTTP %d: %.500s", endpoint, resp.StatusCode, strings.TrimSpace(string(body)))
+	return nil, &statusError{resp.StatusCode, said}
+}
+
+// statusError is an answer that is no success.
+type statusError struct {
+	status int
+	said   string
+}
+
+func (e *statusError) Error() string { return e.said }
+
+// deadline bounds what a command does by its flag --timeout.
+func (q *queryCmd) deadline(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, q.Timeout.Std(), fmt.Errorf("no answer within %s (--timeout)", q.Timeout))
 }
 
 // parseTime reads RFC 3339, Unix seconds, "now", or a duration before now ("-1h").

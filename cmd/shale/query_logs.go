@@ -7,15 +7,9 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
-
-	"github.com/valyala/fastjson"
 )
-
-// linesPerQuery is how many lines one query may ask of any server: Loki allows 5000 by default.
-const linesPerQuery = 1000
 
 // onlyWithLogs refuses flags that a query of samples does not know.
 func (q *queryCmd) onlyWithLogs(p *process) error {
@@ -36,59 +30,46 @@ func (q *queryCmd) runLogs(ctx context.Context, p *process) error {
 	if err != nil {
 		return usageError{err}
 	}
-	ctx, cancel := context.WithTimeout(ctx, q.Timeout.Std())
+	ctx, cancel := q.deadline(ctx)
 	defer cancel()
-	out := bufio.NewWriter(p.stdout)
-	form := url.Values{"query": {q.Expr}, "direction": {"backward"}}
-	if q.Forward {
-		form.Set("direction", "forward")
-	}
-	var parser fastjson.Parser
-	for left := q.Limit; from < to && (left > 0 || q.Limit == 0); {
-		ask := linesPerQuery
-		if q.Limit > 0 {
-			ask = min(left, linesPerQuery)
+	pages := &logPages{query: q, base: base, from: from, to: to, left: q.Limit}
+	if q.Format == "json" {
+		body, err := pages.body(ctx, q.Limit)
+		if most := allowed(err); most > 0 {
+			return fmt.Errorf("--limit %d: json is one answer of the server, which gives at most %d lines: take -o jsonl", q.Limit, most)
 		}
-		form.Set("start", strconv.FormatInt(from, 10))
-		form.Set("end", strconv.FormatInt(to, 10))
-		form.Set("limit", strconv.Itoa(ask))
-		body, err := q.ask(ctx, base.JoinPath("loki/api/v1/query_range").String(), form)
 		if err != nil {
 			return err
 		}
-		if q.Format == "json" {
-			fmt.Fprintf(out, "%s\n", strings.TrimSpace(string(body)))
-		}
-		lines, err := parseLogLines(&parser, body)
-		if err != nil {
+		if _, err := parseLogLines(&pages.parser, body); err != nil {
 			return fmt.Errorf("%s: %w", q.URL, err)
 		}
-		sortLines(lines, q.Forward)
-		// A full page ends the answer, or goes on within the time of its last line: those of that time are asked for again.
-		full := len(lines) == ask && (q.Limit == 0 || left > ask)
-		if full {
-			last := lines[len(lines)-1].at
-			keep := slices.IndexFunc(lines, func(l logLine) bool { return l.at == last })
-			if keep == 0 {
-				return fmt.Errorf("more than %d lines have the time %d: narrow the query", ask, last)
-			}
-			lines = lines[:keep]
-			if q.Forward {
-				from = last
-			} else {
-				to = last + 1
-			}
+		_, err = fmt.Fprintf(p.stdout, "%s\n", strings.TrimSpace(string(body)))
+		return err
+	}
+	out := bufio.NewWriter(p.stdout)
+	err = q.printPages(ctx, pages, out)
+	// What has come before an error is shown, and in whole lines.
+	if flushErr := out.Flush(); err == nil {
+		err = flushErr
+	}
+	return err
+}
+
+// printPages prints the lines of all pages.
+func (q *queryCmd) printPages(ctx context.Context, pages *logPages, out *bufio.Writer) error {
+	for !pages.done {
+		lines, err := pages.next(ctx)
+		if err != nil {
+			return err
 		}
 		for i := range lines {
 			if err := lines[i].write(out, q.Format); err != nil {
 				return err
 			}
 		}
-		if left -= len(lines); !full {
-			break
-		}
 	}
-	return out.Flush()
+	return nil
 }
 
 // lookBack returns the server and the times to ask for, in Unix nanoseconds: the first included, the second not.
@@ -104,6 +85,8 @@ func (q *queryCmd) lookBack(now time.Time) (base *url.URL, from, to int64, err e
 		return nil, 0, 0, errors.New("--format: csv is a format of samples; lines have table, raw, jsonl and json")
 	case q.Limit < 0:
 		return nil, 0, 0, errors.New("--limit: want a number of lines, or 0 for all")
+	case q.Limit == 0 && q.Format == "json":
+		return nil, 0, 0, errors.New("--limit 0: json is one answer of the server, which bounds its lines: give a number, or take -o jsonl")
 	}
 	if base, err = serverURL(q.URL); err != nil {
 		return nil, 0, 0, err

@@ -1,20 +1,16 @@
 package main
 
 import (
-	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
-
-	"github.com/coder/websocket"
 )
 
 // lokiOf serves query_range over n lines, a second apart and two at each time, as Loki does: in pages, the end excluded.
@@ -92,82 +88,123 @@ func TestQueryLogs(t *testing.T) {
 	}
 }
 
-// TestTail follows a server that goes away after each frame.
-func TestTail(t *testing.T) {
-	var mu sync.Mutex
-	var starts []int64
-	frames := []string{
-		`{"streams":[{"stream":{"app":"a"},"values":[["20","two"],["10","one"]]}]}`,
-		`{"streams":[{"stream":{"app":"a"},"values":[["30","three"]]}],"dropped_entries":[{"labels":{},"timestamp":"25"}]}`,
-	}
+// crowded serves query_range over lines of which as many as crowd have one time, one is before and one after them, and allows
+// at most most lines at once.
+func crowded(t *testing.T, crowd, most int) (url string) {
+	t.Helper()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.FormValue("query") == "{" {
-			http.Error(w, "parse error", http.StatusBadRequest)
+		from, _ := strconv.ParseInt(r.FormValue("start"), 10, 64)
+		to, _ := strconv.ParseInt(r.FormValue("end"), 10, 64)
+		limit, _ := strconv.Atoi(r.FormValue("limit"))
+		if limit > most {
+			http.Error(w, fmt.Sprintf("max entries limit per query exceeded, limit > max_entries_limit_per_query (%d > %d)", limit, most), http.StatusBadRequest)
 			return
 		}
-		mu.Lock()
-		start, _ := strconv.ParseInt(r.FormValue("start"), 10, 64)
-		starts = append(starts, start)
-		n := len(starts)
-		mu.Unlock()
-		conn, err := websocket.Accept(w, r, nil)
+		var values [][2]string
+		for i := range crowd + 2 {
+			if r.FormValue("direction") == "backward" {
+				i = crowd + 1 - i
+			}
+			at := int64(1_700_000_001e9)
+			switch i {
+			case 0:
+				at -= 1e9
+			case crowd + 1:
+				at += 1e9
+			}
+			if at >= from && at < to && len(values) < limit {
+				values = append(values, [2]string{strconv.FormatInt(at, 10), fmt.Sprintf("line %d.", i)})
+			}
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"status": "success", "data": map[string]any{
+			"resultType": "streams", "result": []any{map[string]any{"stream": map[string]string{"app": "a"}, "values": values}},
+		}})
+	}))
+	t.Cleanup(srv.Close)
+	return srv.URL
+}
+
+// TestQueryLogsCrowded: many lines may have one time, as many as a server gives at once.
+func TestQueryLogsCrowded(t *testing.T) {
+	query := func(url string, args ...string) (int, []string, string) {
+		code, out, errs := shale(t, nil, append([]string{"query", "--logs", `{app="a"}`, "--url", url, "--start", "1700000000", "--end", "1700009999", "-o", "raw"}, args...)...)
+		return code, strings.SplitAfter(out, "\n"), errs
+	}
+	for _, c := range []struct {
+		crowd, most int
+		args        []string
+		lines       int
+		fails       string
+	}{
+		{4000, 5000, []string{"--limit", "0"}, 4002, ""},
+		{4000, 5000, []string{"--limit", "0", "--forward"}, 4002, ""},
+		{4999, 5000, []string{"--limit", "0", "--forward"}, 5001, ""},
+		{4000, 5000, []string{"--limit", "3500"}, 3500, ""},
+		{400, 500, []string{"--limit", "0"}, 402, ""},
+		{6000, 5000, []string{"--limit", "0"}, 1, "more than 4999 lines have the time 1700000001000000000"},
+		{6000, 5000, []string{"--limit", "5500", "--forward"}, 1, "narrow the query"},
+	} {
+		url := crowded(t, c.crowd, c.most)
+		code, lines, errs := query(url, c.args...)
+		if (code != exitOK) != (c.fails != "") || len(lines) != c.lines+1 || !strings.Contains(errs, c.fails) {
+			t.Errorf("%+v: code %d, %d lines, %s", c, code, len(lines)-1, errs)
+		}
+		seen := make(map[string]bool)
+		for _, line := range lines {
+			if seen[line] {
+				t.Errorf("%+v: %q comes twice", c, line)
+			}
+			seen[line] = true
+		}
+	}
+}
+
+// TestQueryLogsCut: of what comes before an error all lines are shown, and whole.
+func TestQueryLogsCut(t *testing.T) {
+	url, _ := lokiOf(t, 5000)
+	var asked atomic.Int32
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if asked.Add(1) > 2 {
+			http.Error(w, "out of order", http.StatusInternalServerError)
+			return
+		}
+		resp, err := http.PostForm(url+r.URL.Path, mustForm(t, r))
 		if err != nil {
+			t.Error(err)
 			return
 		}
-		if n <= len(frames) {
-			_ = conn.Write(r.Context(), websocket.MessageText, []byte(frames[n-1]))
-			_ = conn.Close(websocket.StatusGoingAway, "bye")
-			return
-		}
-		_, _, _ = conn.Read(r.Context()) // until the client goes
-		_ = conn.CloseNow()
+		defer resp.Body.Close()
+		_, _ = io.Copy(w, resp.Body)
 	}))
 	defer srv.Close()
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	var out, errs lockedBuffer
-	done := make(chan int, 1)
-	go func() {
-		done <- run(ctx, []string{"tail", `{app="a"}`, "--url", srv.URL, "-o", "raw", "--since", "99999d"}, &process{stdout: &out, stderr: &errs})
-	}()
-	deadline := time.Now().Add(20 * time.Second)
-	for out.String() != "one\ntwo\nthree\n" && time.Now().Before(deadline) {
-		time.Sleep(5 * time.Millisecond)
-	}
-	for mu.Lock(); len(starts) < 3 && time.Now().Before(deadline); mu.Lock() {
-		mu.Unlock()
-		time.Sleep(5 * time.Millisecond)
-	}
-	if len(starts) < 3 {
-		t.Errorf("asked %d times only", len(starts))
-	}
-	mu.Unlock()
-	cancel()
-	if code := <-done; code != exitOK || out.String() != "one\ntwo\nthree\n" {
-		t.Errorf("code %d: %q, %s", code, out.String(), errs.String())
-	}
-	if !strings.Contains(errs.String(), "asking again") || !strings.Contains(errs.String(), "1 lines were left out") {
-		t.Errorf("%s", errs.String())
-	}
-	if code, _, errs := shale(t, nil, "tail", "{", "--url", srv.URL); code != exitFailed || !strings.Contains(errs, "HTTP 400: parse error") {
-		t.Errorf("%d: %s", code, errs)
+	code, out, errs := shale(t, nil, "query", "--logs", `{app="a"}`, "--url", srv.URL, "--start", "1700000000", "--end", "1700009999", "--limit", "0", "--forward", "-o", "raw")
+	lines := strings.SplitAfter(out, "\n")
+	if code != exitFailed || !strings.Contains(errs, "out of order") || len(lines) != 1996+1 || lines[1996] != "" || lines[1995] != "<line> 1995 of \n" {
+		t.Errorf("code %d, %d lines, the last %q, %s", code, len(lines), lines[len(lines)-1], errs)
 	}
 }
 
-// lockedBuffer is written by one goroutine and read by another.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
+func mustForm(t *testing.T, r *http.Request) url.Values {
+	if err := r.ParseForm(); err != nil {
+		t.Error(err)
+	}
+	return r.Form
 }
 
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
+// TestQueryLogsJSON: an answer of the server is one document.
+func TestQueryLogsJSON(t *testing.T) {
+	url := crowded(t, 4000, 5000)
+	query := func(limit string) (int, string, string) {
+		return shale(t, nil, "query", "--logs", `{app="a"}`, "--url", url, "--start", "1700000000", "--end", "1700009999", "-o", "json", "--limit", limit)
+	}
+	code, out, errs := query("4500")
+	if code != exitOK || strings.Count(out, "line 17.") != 1 || strings.Count(out, "\n") != 1 || !json.Valid([]byte(out)) {
+		t.Errorf("code %d: %.300s %s", code, out, errs)
+	}
+	if code, out, errs := query("0"); code != exitUsage || out != "" || !strings.Contains(errs, "-o jsonl") {
+		t.Errorf("code %d: %.300s %s", code, out, errs)
+	}
+	if code, out, errs := query("5001"); code != exitFailed || out != "" || !strings.Contains(errs, "at most 5000 lines: take -o jsonl") {
+		t.Errorf("code %d: %.300s %s", code, out, errs)
+	}
 }
