@@ -66,6 +66,8 @@ func TestWrongUse(t *testing.T) {
 		{nil, []string{"tail"}, "<logql>"},
 		{nil, []string{"tail", "{a=\"b\"}", "--url", "soup"}, "--url"},
 		{nil, []string{"tail", "{a=\"b\"}", "--delay", "10s"}, "--delay"},
+		{nil, []string{"tail", "{a=\"b\"}", "--limit", "0"}, "--limit: want at least 1 line"},
+		{nil, []string{"query", "--logs", "{a=\"b\"}", "-o", "json", "--limit", "0"}, "--limit 0: json is one answer"},
 		{nil, []string{"quarry"}, "quarry"},
 		{nil, []string{"serve", "--memroy", "1GiB"}, `did you mean "--memory"`},
 		{nil, []string{"serve", "--memory", "lots"}, `--memory: "lots" is not a size`},

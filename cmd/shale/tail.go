@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -24,7 +25,7 @@ type tailCmd struct {
 
 	URL    string          `name:"url" default:"http://127.0.0.1:9480" placeholder:"URL" help:"Server to ask; any that speaks Loki's API."`
 	Since  config.Duration `placeholder:"TIME" help:"Show first what has come since so long ago. Without it: only what comes from now on."`
-	Limit  int             `default:"100" placeholder:"N" help:"Lines of the time before at most."`
+	Limit  int             `default:"100" placeholder:"N" help:"With --since: lines of the time before at most."`
 	Delay  config.Duration `placeholder:"TIME" help:"Let lines wait for others that come late, for up to 5s, so that they are in order."`
 	Format string          `short:"o" enum:"table,raw,jsonl" default:"table" placeholder:"FORMAT" help:"table (time, labels, line), raw (lines as they are) or jsonl."`
 	Tenant string          `placeholder:"NAME" help:"Tenant to ask as (X-Scope-OrgID)."`
@@ -40,8 +41,12 @@ The same with the last ten minutes before it, as lines only, for another program
 
     shale tail '{app="checkout"} |~ "(?i)error"' --since 10m -o raw | grep -c declined
 
-Whoever reads too slowly misses lines; how many is said on standard error. If the server goes away, tail asks it again until it is
-back, and goes on from the last line that it has shown.`
+Whoever reads too slowly misses lines: standard error says how many of the followed streams, whether they pass the filters or not;
+of more than 1000 at once it says only that they are at least as many.
+
+If the server goes away, tail asks it again until it is back, and first shows what has come in the meantime. Of that it cannot find
+lines with times more than 5s (and --delay) before the last one that it had shown, or more than an hour ahead of the clock;
+standard error says from when to when it has looked.`
 }
 
 // Waits between attempts to reach a server that has gone away.
@@ -58,17 +63,16 @@ func (t *tailCmd) Run(ctx context.Context, p *process) error {
 		return usageError{err}
 	case t.Delay.Std() < 0 || t.Delay.Std() > 5*time.Second:
 		return usageError{fmt.Errorf("--delay: %s: want at most 5s", t.Delay)}
-	case t.Limit < 0:
-		return usageError{errors.New("--limit: want a number of lines")}
+	case t.Limit < 1:
+		return usageError{errors.New("--limit: want at least 1 line; without --since, tail shows only what comes from now on")}
 	}
-	from := time.Now().Add(-t.Since.Std()).UnixNano()
-	f := &follower{tailCmd: t, base: base, p: p, out: bufio.NewWriter(p.stdout), next: from}
+	f := newFollower(t, base, p, time.Now())
 	for wait := tailBackoff; ; wait = min(2*wait, maxTailBackoff) {
 		begun, err := f.follow(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return nil // Ctrl-C is how one ends it
-		case !begun && f.lines == 0 && !f.reached:
+		case !f.reached:
 			return err
 		case errors.As(err, new(writeError)):
 			return err
@@ -94,39 +98,52 @@ type follower struct {
 	base    *url.URL
 	p       *process
 	out     *bufio.Writer
-	next    int64 // the earliest time that has not been shown whole
-	lines   int
-	reached bool
+	reached bool // there has been a connection
+
+	// What is needed to go on after a connection was lost, see tail_gap.go.
+	start  int64 // the earliest time of interest, in Unix nanoseconds
+	lines  int   // that were shown
+	newest int64 // the latest time of them, none of which counts as later than when it was shown
+	first  int64 // the earliest time of the first ones of them, as many as --limit
+	shown  *shownLines
+	page   int // lines that the server gives at once
+}
+
+func newFollower(t *tailCmd, base *url.URL, p *process, now time.Time) *follower {
+	return &follower{
+		tailCmd: t, base: base, p: p, out: bufio.NewWriter(p.stdout), start: now.Add(-t.Since.Std()).UnixNano(),
+		newest: math.MinInt64, first: math.MaxInt64, shown: newShownLines(maxShown), page: linesPerPage,
+	}
 }
 
 // maxFrameBytes bounds what a server can make this process keep: lines are at most 256 KB by default, 100 in a frame.
 const maxFrameBytes = 128 << 20
 
-// follow shows the lines of one connection. It reports whether there was one.
+// follow shows the lines of one connection, and before them those of the gap since the one before. It reports whether it came
+// so far.
 func (f *follower) follow(ctx context.Context) (begun bool, err error) {
-	form := url.Values{"query": {f.Expr}, "start": {strconv.FormatInt(f.next, 10)}, "limit": {strconv.Itoa(f.Limit)}}
-	if d := f.Delay.Std(); d > 0 {
-		form.Set("delay_for", strconv.Itoa(int((d+time.Second-1)/time.Second)))
+	var g gap
+	start, limit := f.start, f.Limit
+	if f.reached {
+		// Most of the gap is filled before there is a connection, so that lines that come need not wait for it.
+		if err := g.fill(ctx, f); err != nil {
+			return false, err
+		}
+		// Of the time between the last filling and the moment from which the server follows.
+		start, limit = f.resumeFrom(), f.page
 	}
-	header := http.Header{"User-Agent": {"shale/" + version}}
-	if f.Tenant != "" {
-		header.Set("X-Scope-OrgID", f.Tenant)
-	}
-	conn, resp, err := websocket.Dial(ctx, f.base.JoinPath("loki/api/v1/tail").String()+"?"+form.Encode(), &websocket.DialOptions{HTTPHeader: header})
+	conn, err := f.dial(ctx, start, limit)
 	if err != nil {
-		if resp != nil && resp.Body != nil {
-			text, _ := io.ReadAll(io.LimitReader(resp.Body, 500))
-			if said := strings.TrimSpace(string(text)); said != "" {
-				return false, fmt.Errorf("%s answers HTTP %d: %s", f.URL, resp.StatusCode, said)
-			}
+		return false, err
+	}
+	defer func() { _ = conn.CloseNow() }()
+	if f.reached {
+		if err := g.fill(ctx, f); err != nil {
+			return false, err
 		}
-		if u := (*url.Error)(nil); errors.As(err, &u) {
-			err = u.Err // without the URL, which is said, and the query
-		}
-		return false, fmt.Errorf("asking %s: %w", f.URL, err)
+		g.filled(f)
 	}
 	f.reached = true
-	defer func() { _ = conn.CloseNow() }()
 	conn.SetReadLimit(maxFrameBytes)
 	var parser fastjson.Parser
 	for {
@@ -137,14 +154,43 @@ func (f *follower) follow(ctx context.Context) (begun bool, err error) {
 			}
 			return true, fmt.Errorf("%s: %w", f.URL, err)
 		}
-		if err := f.show(&parser, frame); err != nil {
+		if err := f.frame(&parser, frame); err != nil {
 			return true, err
 		}
 	}
 }
 
-// show prints the lines of a frame.
-func (f *follower) show(parser *fastjson.Parser, frame []byte) error {
+// dial connects to the server.
+func (f *follower) dial(ctx context.Context, start int64, limit int) (*websocket.Conn, error) {
+	form := url.Values{"query": {f.Expr}, "start": {strconv.FormatInt(start, 10)}, "limit": {strconv.Itoa(limit)}}
+	if d := f.Delay.Std(); d > 0 {
+		form.Set("delay_for", strconv.Itoa(int((d+time.Second-1)/time.Second)))
+	}
+	header := http.Header{"User-Agent": {"shale/" + version}}
+	if f.Tenant != "" {
+		header.Set("X-Scope-OrgID", f.Tenant)
+	}
+	conn, resp, err := websocket.Dial(ctx, f.base.JoinPath("loki/api/v1/tail").String()+"?"+form.Encode(), &websocket.DialOptions{HTTPHeader: header})
+	if err == nil {
+		return conn, nil
+	}
+	if resp != nil && resp.Body != nil {
+		text, _ := io.ReadAll(io.LimitReader(resp.Body, 500))
+		if said := strings.TrimSpace(string(text)); said != "" {
+			return nil, fmt.Errorf("%s answers HTTP %d: %s", f.URL, resp.StatusCode, said)
+		}
+	}
+	if u := (*url.Error)(nil); errors.As(err, &u) {
+		err = u.Err // without the URL, which is said, and the query
+	}
+	return nil, fmt.Errorf("asking %s: %w", f.URL, err)
+}
+
+// maxNamed is how many lines that were left out a frame names at most, of Shale as of Loki.
+const maxNamed = 1000
+
+// frame prints the lines of a frame.
+func (f *follower) frame(parser *fastjson.Parser, frame []byte) error {
 	v, err := parser.ParseBytes(frame)
 	if err != nil {
 		return fmt.Errorf("%s: a frame that is not of Loki's API: %w", f.URL, err)
@@ -154,18 +200,37 @@ func (f *follower) show(parser *fastjson.Parser, frame []byte) error {
 		return fmt.Errorf("%s: %w", f.URL, err)
 	}
 	sortLines(lines, true)
-	for i := range lines {
-		if err := lines[i].write(f.out, f.Format); err != nil {
-			return writeError{err}
-		}
-		f.lines++
-		f.next = max(f.next, lines[i].at+1)
+	if _, err := f.show(lines); err != nil {
+		return err
 	}
-	if err := f.out.Flush(); err != nil {
-		return writeError{err}
-	}
-	if dropped := v.GetArray("dropped_entries"); len(dropped) > 0 {
-		fmt.Fprintf(f.p.stderr, "shale: note: %d lines were left out: the reader is too slow\n", len(dropped))
+	if n := len(v.GetArray("dropped_entries")); n >= maxNamed {
+		fmt.Fprintf(f.p.stderr, "shale: note: at least %d lines were left out: the reader is too slow\n", n)
+	} else if n > 0 {
+		fmt.Fprintf(f.p.stderr, "shale: note: %d lines were left out: the reader is too slow\n", n)
 	}
 	return nil
+}
+
+// show prints those lines that were not shown yet, and returns their number.
+func (f *follower) show(lines []logLine) (n int, err error) {
+	now := time.Now().UnixNano()
+	for i := range lines {
+		l := &lines[i]
+		if !f.shown.add(l, f.resumeFrom()) {
+			continue
+		}
+		if err := l.write(f.out, f.Format); err != nil {
+			return n, writeError{err}
+		}
+		n++
+		f.lines++
+		f.newest = max(f.newest, min(l.at, now))
+		if f.lines <= f.Limit {
+			f.first = min(f.first, l.at)
+		}
+	}
+	if err := f.out.Flush(); err != nil {
+		return n, writeError{err}
+	}
+	return n, nil
 }
