@@ -169,6 +169,6 @@ type Cost struct {
 	BucketRequests           atomic.Int64
 	TextPages                atomic.Int64 // pages of lines that were within the request's selectors and range
 	TextPagesSkipped         atomic.Int64 // those of them whose lines were not read, by their filter
-	TextBytes                atomic.Int64 // bytes of lines that were looked at
-	TextLines                atomic.Int64 // lines that were looked at
+	TextBytes                atomic.Int64 // bytes of lines that the language looked at
+	TextLines                atomic.Int64 // lines whose text the language looked at
 }

@@ -110,10 +110,7 @@ func (h *Handler) withTurn(serve server) server {
 			return nil, err
 		}
 		waits := time.Now()
-		if err := h.gate.Enter(r.ctx); err != nil {
-			if errors.Is(err, model.ErrTransient) {
-				err = errTurn{err}
-			}
+		if err := h.enter(r.ctx); err != nil {
 			return nil, err
 		}
 		r.leave, r.queued = h.gate.Leave, time.Since(waits)
@@ -122,6 +119,15 @@ func (h *Handler) withTurn(serve server) server {
 		r.ctx = ctx
 		return serve(w, r)
 	}
+}
+
+// enter waits for a turn.
+func (h *Handler) enter(ctx context.Context) error {
+	err := h.gate.Enter(ctx)
+	if errors.Is(err, model.ErrTransient) {
+		err = errTurn{err}
+	}
+	return err
 }
 
 // headers are those of Loki's clients that scripts of other pages may send.

@@ -74,7 +74,9 @@ func (f *figures) write(b *api.Body) {
 	writeNumbers(b, []number{
 		{"subqueries", 0}, {"totalEntriesReturned", f.Entries}, {"splits", 0}, {"shards", 0}, {"totalPostFilterLines", f.Passed},
 	})
-	b.Raw(`"totalStructuredMetadataBytesProcessed":0},"querier":{"store":`)
+	b.Raw(`"totalStructuredMetadataBytesProcessed":`)
+	b.Buf = strconv.AppendInt(b.Buf, f.MetadataBytes, 10)
+	b.Raw(`},"querier":{"store":`)
 	writeStore(b, f.Stats)
 	b.Raw(",")
 	writeSeconds(b, "querierExecTime", f.Exec)
@@ -98,7 +100,7 @@ func writeStore(b *api.Body, s *logql.Stats) {
 	writeObject(b, []number{
 		{"headChunkBytes", 0}, {"headChunkLines", 0}, {"decompressedBytes", s.Bytes}, {"decompressedLines", s.Lines},
 		{"compressedBytes", s.BytesBucket}, {"totalDuplicates", s.Duplicates}, {"postFilterLines", s.Passed},
-		{"headChunkStructuredMetadataBytes", 0}, {"decompressedStructuredMetadataBytes", 0},
+		{"headChunkStructuredMetadataBytes", 0}, {"decompressedStructuredMetadataBytes", s.MetadataBytes},
 	})
 	b.Raw(",")
 	writeNumbers(b, []number{{"chunkRefsFetchTime", 0}, {"congestionControlLatency", 0}, {"pipelineWrapperFilteredLines", 0}})

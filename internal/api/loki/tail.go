@@ -85,6 +85,19 @@ func (h *Handler) tailQuery(r *request) (*logql.TailQuery, error) {
 	}
 	return &logql.TailQuery{
 		Tenant: all[0], Text: text, Start: start, Limit: limit, Delay: int64(delay) * int64(time.Second), Quota: r.quota, Cost: r.cost,
+		Past: h.past,
+	}, nil
+}
+
+// past gives the lines that were there before a turn and the time of a query. Those that come take neither.
+func (h *Handler) past(ctx context.Context) (context.Context, func(), error) {
+	if err := h.enter(ctx); err != nil {
+		return nil, nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, h.o.Limits.Timeout)
+	return ctx, func() {
+		cancel()
+		h.gate.Leave()
 	}, nil
 }
 

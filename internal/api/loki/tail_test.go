@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -159,8 +160,11 @@ func TestTailQuery(t *testing.T) {
 	} {
 		conn := mustDial(t, s, current+"tail", params)
 		got := <-queries
-		got.Quota, got.Cost = nil, nil
-		if got != want {
+		if got.Past == nil {
+			t.Error("the lines of the past are not bounded")
+		}
+		got.Quota, got.Cost, got.Past = nil, nil, nil
+		if !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %+v; want %+v", params, got, want)
 		}
 		conn.Close(websocket.StatusNormalClosure, "")
@@ -309,4 +313,47 @@ func TestTailSlowClient(t *testing.T) {
 	time.Sleep(50 * time.Millisecond)
 	conn.CloseNow()
 	<-released
+}
+
+// The lines of the past are read by turns, and no longer than a query; who follows lines holds no turn.
+func TestTailTurns(t *testing.T) {
+	held, leave := make(chan struct{}), make(chan struct{})
+	first := true
+	var mu sync.Mutex
+	_, s := tailServer(t, func(ctx context.Context, q *logql.TailQuery, emit func(*logql.Batch) error) error {
+		past, done, err := q.Past(ctx)
+		if err != nil {
+			return err
+		}
+		if _, ok := past.Deadline(); !ok {
+			t.Error("no timeout")
+		}
+		mu.Lock()
+		wait := first
+		first = false
+		mu.Unlock()
+		if wait {
+			close(held)
+			<-leave
+		}
+		done()
+		if err := emit(&logql.Batch{Streams: []logql.Stream{{Labels: model.LabelsOf("app", "x"), Entries: []logql.Entry{{Time: 1}}}}}); err != nil {
+			return err
+		}
+		return silent(ctx, nil, nil)
+	}, func(o *Options) { o.Limits.MaxConcurrent, o.Limits.MaxWait = 1, 10*time.Millisecond })
+	a := mustDial(t, s, current+"tail", selector)
+	<-held
+	_, err := next(t, mustDial(t, s, current+"tail", selector))
+	var closed websocket.CloseError
+	if !errors.As(err, &closed) || !strings.HasPrefix(closed.Reason, "too many outstanding requests") {
+		t.Errorf("without a turn: %v", err)
+	}
+	close(leave)
+	if _, err := next(t, a); err != nil {
+		t.Error(err)
+	}
+	if _, err := next(t, mustDial(t, s, current+"tail", selector)); err != nil {
+		t.Errorf("while another follows: %v", err)
+	}
 }

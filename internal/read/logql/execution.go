@@ -54,9 +54,10 @@ type stream struct {
 
 // counters count while a query runs.
 type counters struct {
-	lines, bytes, kept, duplicates atomic.Int64
-	pagesRead, selections          int64
-	series                         int64 // of the selection that had most
+	lines, bytes, metadata, kept, duplicates atomic.Int64
+
+	pagesRead, selections int64
+	series                int64 // of the selection that had most
 }
 
 const (

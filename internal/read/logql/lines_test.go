@@ -40,6 +40,8 @@ type upper struct {
 	parsed model.Labels
 }
 
+func (contains) Bind(context.Context) {}
+
 func (*upper) Bind(context.Context, func(int64) error) {}
 
 func (u *upper) SetStream(l model.Labels) { u.stream = slices.Clone(l) }

@@ -279,3 +279,37 @@ func TestQuota(t *testing.T) {
 		t.Error("a cursor is open")
 	}
 }
+
+// TestFigures: the statement of cost and the figures of the query tell the same lines, those whose text was looked at.
+func TestFigures(t *testing.T) {
+	m := readtest.NewMemory(1)
+	m.SetTextPage(100, 1)
+	l := model.LabelsOf("app", "x")
+	var lines []readtest.Line
+	for i := range 1000 {
+		lines = append(lines, readtest.Line{Time: int64(i), Text: fmt.Sprint("line ", 1000+i), Metadata: model.LabelsOf("id", fmt.Sprint(1000+i))})
+	}
+	m.AddText("t", l.Key(1, model.Logs), l, lines...)
+	e := New(Options{Read: read.New(read.Options{Sources: []read.Source{m}})})
+	for text, metadata := range map[string]func(lines int64) int64{ // 6 bytes of each line that passes the filter
+		`{app="x"}`:             func(lines int64) int64 { return 6 * lines },
+		`{app="x"} |= "199"`:    func(int64) int64 { return 6 * 11 },
+		`{app="x"} | id="1000"`: func(lines int64) int64 { return 6 * lines },
+		`{app="x"} != "line"`:   func(int64) int64 { return 0 },
+	} {
+		q := &Query{Tenants: []string{"t"}, Text: text, Start: 0, End: 1000, Limit: 5000, Cost: &model.Cost{}}
+		got, err := e.Lines(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, lines := got.Stats, q.Cost.TextLines.Load()
+		if s.Lines != lines || s.Bytes != 9*lines || q.Cost.TextBytes.Load() != s.Bytes || s.MetadataBytes != metadata(lines) {
+			t.Errorf("%s: %+v, cost %d %d", text, s, lines, q.Cost.TextBytes.Load())
+		}
+	}
+	// Of pages of which only times are read no line counts.
+	q := &Query{Tenants: []string{"t"}, Text: `{app="x"}`, Start: 0, End: 1000, Limit: 3, Cost: &model.Cost{}}
+	if got, err := e.Lines(t.Context(), q); err != nil || got.Stats.Lines != q.Cost.TextLines.Load() || got.Stats.Lines > 512 {
+		t.Error(err, got.Stats.Lines, q.Cost.TextLines.Load())
+	}
+}

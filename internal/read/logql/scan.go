@@ -43,7 +43,7 @@ type scanner struct {
 	left       []int32
 	chunkTimes []int64
 
-	lines, bytes, kept, duplicates int64
+	lines, bytes, metadata, kept, duplicates int64
 }
 
 // run is a chunk of the piece at hand.
@@ -226,16 +226,18 @@ func (r *run) clip(bounds model.TimeRange) {
 }
 
 // match adds those of rows [from, to) of a run to its selection whose lines pass.
-func (s *scanner) match(r *run, from, to int) {
+func (s *scanner) match(ctx context.Context, r *run, from, to int) error {
 	s.lines += int64(to - from)
 	s.bytes += int64(r.rows.Ends[to-1] - r.begin(from))
 	if s.filter != nil {
+		// A filter whose time is over drops what it likes.
 		r.sel = s.filter.Select(r.sel, &r.rows, from, to)
-		return
+		return ctx.Err()
 	}
 	for i := from; i < to; i++ {
 		r.sel = append(r.sel, int32(i))
 	}
+	return nil
 }
 
 // begin returns where line i begins.
@@ -265,7 +267,9 @@ func (s *scanner) matchAll(ctx context.Context, r *run) error {
 			return err
 		}
 		from, to := r.batch(Forward)
-		s.match(r, from, to)
+		if err := s.match(ctx, r, from, to); err != nil {
+			return err
+		}
 		r.lo = to
 	}
 	return nil
@@ -279,7 +283,9 @@ func (s *scanner) single(ctx context.Context, r *run) error {
 		}
 		from, to := r.batch(s.x.direction)
 		r.sel = r.sel[:0]
-		s.match(r, from, to)
+		if err := s.match(ctx, r, from, to); err != nil {
+			return err
+		}
 		for i, row := range r.sel {
 			if s.x.direction == Backward {
 				row = r.sel[len(r.sel)-1-i]
@@ -314,6 +320,9 @@ func (s *scanner) offer(ctx context.Context, r *run, row int, n int32) error {
 	if err != nil {
 		return err
 	}
+	for name, value, rest, ok := metadata.Next(); ok; name, value, rest, ok = rest.Next() {
+		s.metadata += int64(len(name) + len(value))
+	}
 	st := s.x.streams[s.piece.stream]
 	if !s.streamSet {
 		s.streamSet = true
@@ -343,7 +352,10 @@ func (s *scanner) offer(ctx context.Context, r *run, row int, n int32) error {
 func (s *scanner) flush() {
 	s.x.stats.lines.Add(s.lines)
 	s.x.stats.bytes.Add(s.bytes)
+	s.x.cost.TextLines.Add(s.lines)
+	s.x.cost.TextBytes.Add(s.bytes)
+	s.x.stats.metadata.Add(s.metadata)
 	s.x.stats.kept.Add(s.kept)
 	s.x.stats.duplicates.Add(s.duplicates)
-	s.lines, s.bytes, s.kept, s.duplicates = 0, 0, 0, 0
+	s.lines, s.bytes, s.metadata, s.kept, s.duplicates = 0, 0, 0, 0, 0
 }

@@ -12,6 +12,8 @@ import (
 type rowFilter interface {
 	// Select appends those of rows [from, to) whose lines pass, ascending.
 	Select(dst []int32, rows *model.TextRows, from, to int) []int32
+	// Bind says what ends the work. What Select returns after the end means nothing.
+	Bind(ctx context.Context)
 }
 
 // lineStages are what a query does with each line that has passed the leading filters. They are used by one goroutine.

@@ -12,6 +12,9 @@ type Stats struct {
 	Exec time.Duration
 	// Lines and Bytes are what the stages have looked at: lines within the range of pages that were not skipped.
 	Lines, Bytes int64
+	// MetadataBytes are those of the names and values of the structured metadata that was looked at: of the lines that pass the
+	// leading line filters.
+	MetadataBytes int64
 	// Passed counts the lines that passed all filters, those beyond the limit included as far as they were looked at.
 	Passed int64
 	// Duplicates counts lines that were found in several places and count once.
@@ -36,6 +39,7 @@ type Stats struct {
 // fill takes the figures of an execution, and of the statement of cost, which may be shared with other queries before.
 func (s *Stats) fill(x *execution, before costs) {
 	s.Lines, s.Bytes = x.stats.lines.Load(), x.stats.bytes.Load()
+	s.MetadataBytes = x.stats.metadata.Load()
 	s.Passed, s.Duplicates = x.stats.kept.Load(), x.stats.duplicates.Load()
 	s.Read, s.Selections, s.Streams = x.stats.pagesRead, x.stats.selections, x.stats.series
 	now := costsOf(x.cost)

@@ -24,6 +24,9 @@ type TailQuery struct {
 	Categorize bool
 	Quota      *model.Quota
 	Cost       *model.Cost
+	// Past, if set, bounds the reading of the lines since Start, which is a query as any other: it returns once that may begin,
+	// with the context to read by. done is called when they are read, before they are handed out.
+	Past func(ctx context.Context) (past context.Context, done func(), err error)
 }
 
 // Batch is lines that came: of each stream, and across streams, older ones first. It is valid during the call.
@@ -69,6 +72,7 @@ func (e *Engine) Tail(ctx context.Context, q *TailQuery, emit func(*Batch) error
 	}
 	if p.filter != nil {
 		t.filter = p.filter()
+		t.filter.Bind(ctx)
 	}
 	t.stages = p.stages()
 	t.stages.Bind(ctx, t.quota.TakeBytes)
@@ -123,7 +127,7 @@ func (t *tail) past(ctx context.Context, e *Engine, expr *syntax.LogQuery, p *pr
 	}
 	x := e.execution(q, expr, p)
 	x.seeds = &t.seeds
-	entries, err := x.entries(ctx, q)
+	entries, err := t.read(ctx, x, q)
 	if err != nil {
 		return err
 	}
@@ -143,6 +147,19 @@ func (t *tail) past(ctx context.Context, e *Engine, expr *syntax.LogQuery, p *pr
 	return t.quota.TakeBytes(-held)
 }
 
+// read runs the query for the lines since the start.
+func (t *tail) read(ctx context.Context, x *execution, q *Query) ([]found, error) {
+	if t.q.Past != nil {
+		past, done, err := t.q.Past(ctx)
+		if err != nil {
+			return nil, err
+		}
+		defer done()
+		ctx = past
+	}
+	return x.entries(ctx, q)
+}
+
 func (t *tail) send(entries []found, dropped []Dropped) error {
 	return t.emit(&Batch{Streams: gather(entries, nil, t.q.Categorize), Dropped: dropped})
 }
@@ -157,6 +174,9 @@ func (t *tail) follow(ctx context.Context) error {
 			return err
 		}
 		for i := range queue {
+			if err := ctx.Err(); err != nil { // stages may take long for a single line
+				return err
+			}
 			if err := t.take(&queue[i]); err != nil {
 				return err
 			}

@@ -245,3 +245,37 @@ func TestTailEnds(t *testing.T) {
 		}
 	}
 }
+
+// TestTailPast: the lines of the past are read as one is told, and what bounds that is over before they are handed out.
+func TestTailPast(t *testing.T) {
+	s := newStore()
+	e := s.engine()
+	s.push("t", model.LabelsOf("app", "x"), readtest.Line{Time: 1, Text: "past"})
+	turns, begun := 0, 0
+	refusal, done := errors.New("no turn"), errors.New("seen")
+	q := &TailQuery{Tenant: "t", Text: `{app="x"}`, Limit: 1, Past: func(ctx context.Context) (context.Context, func(), error) {
+		turns, begun = turns+1, begun+1
+		return ctx, func() { turns-- }, nil
+	}}
+	err := e.Tail(t.Context(), q, func(*Batch) error {
+		if turns != 0 || begun != 1 {
+			t.Errorf("%d turns of %d are held", turns, begun)
+		}
+		return done
+	})
+	if !errors.Is(err, done) {
+		t.Error(err)
+	}
+	q.Past = func(ctx context.Context) (context.Context, func(), error) {
+		ctx, cancel := context.WithDeadline(ctx, time.Unix(0, 0))
+		turns++
+		return ctx, func() { turns--; cancel() }, nil
+	}
+	if err := e.Tail(t.Context(), q, nil); !errors.Is(err, context.DeadlineExceeded) || turns != 0 {
+		t.Error(err, turns)
+	}
+	q.Past = func(context.Context) (context.Context, func(), error) { return nil, nil, refusal }
+	if err := e.Tail(t.Context(), q, nil); !errors.Is(err, refusal) {
+		t.Error(err)
+	}
+}

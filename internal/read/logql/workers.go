@@ -108,6 +108,7 @@ func (c *crew) work(ctx context.Context) error {
 	s := &scanner{x: c.x, l: c.l, pages: c.pages}
 	if p := c.x.program; p.filter != nil {
 		s.filter = p.filter()
+		s.filter.Bind(ctx)
 	}
 	s.stages = c.x.program.stages()
 	s.stages.Bind(ctx, c.charge)

@@ -258,10 +258,6 @@ func (p *textPage) ReadText(ctx context.Context, index int, want model.TextWant,
 	}
 	p.c.m.reads.Pages.Add(1)
 	p.c.m.reads.Lines.Add(int64(len(p.chunks[index])))
-	p.c.req.Cost.TextLines.Add(int64(len(p.chunks[index])))
-	if want&model.WantLines != 0 {
-		p.c.req.Cost.TextBytes.Add(bytes)
-	}
 	fill(dst, p.chunks[index], want)
 	return nil
 }

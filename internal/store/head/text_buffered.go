@@ -54,8 +54,6 @@ func (p *bufferedPage) ReadText(ctx context.Context, index int, want model.TextW
 	if err := g.gather(dst, t.rows, from, to, t.blobs, want, buf); err != nil {
 		return t.named(err)
 	}
-	t.req.Cost.TextLines.Add(int64(to - from))
-	t.req.Cost.TextBytes.Add(int64(len(dst.Bytes)))
 	return nil
 }
 

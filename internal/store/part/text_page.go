@@ -74,13 +74,9 @@ func (p *textPage) ReadText(ctx context.Context, index int, want model.TextWant,
 	p.unit.view(index, &rows)
 	dst.Reset()
 	dst.Times = append(dst.Times, rows.Times...)
-	p.req.Cost.TextLines.Add(int64(len(rows.Times)))
 	if want&model.WantLines != 0 {
 		dst.Bytes, dst.Begin = rows.Bytes, rows.Begin
 		dst.Ends = append(dst.Ends, rows.Ends...)
-		if n := len(rows.Ends); n > 0 {
-			p.req.Cost.TextBytes.Add(int64(rows.Ends[n-1] - rows.Begin))
-		}
 	}
 	if want&model.WantMetadata != 0 {
 		appendMetadata(dst, &rows, len(p.unit.counts) > 1)

@@ -1,6 +1,7 @@
 package line
 
 import (
+	"context"
 	"math/bits"
 
 	"github.com/shaledb/shale/internal/model"
@@ -16,7 +17,9 @@ type lineFilter struct {
 	exact  bool
 }
 
-func (f *lineFilter) holds(line []byte) bool { return f.test.holds(line) != f.negate }
+func (f *lineFilter) holds(line []byte, ended func() bool) bool {
+	return holdsUntil(f.test, line, ended) != f.negate
+}
 
 // newLineFilter compiles a line filter.
 func newLineFilter(s *syntax.LineFilter) (*lineFilter, error) {
@@ -72,7 +75,11 @@ type Filter struct {
 	lead    *lineFilter // the one that is run over the page as a whole, or nil
 	clause  clause      // of lead
 	words   []uint64
+	ended   func() bool // nil: never
 }
+
+// Bind says what ends the work on a page. What Select returns after the end means nothing.
+func (f *Filter) Bind(ctx context.Context) { f.ended = func() bool { return ctx.Err() != nil } }
 
 // newFilter picks the filter that is run over whole pages: of those with something to look for, that with the longest
 // strings; without one, a negation that is exact.
@@ -104,6 +111,9 @@ func (f *Filter) Select(dst []int32, rows *model.TextRows, from, to int) []int32
 	}
 	if f.lead == nil {
 		for i := from; i < to; i++ {
+			if f.leaves(i) {
+				return dst
+			}
 			if f.rest(rows.Line(i), nil) {
 				dst = append(dst, int32(i))
 			}
@@ -118,6 +128,9 @@ func (f *Filter) Select(dst []int32, rows *model.TextRows, from, to int) []int32
 	for w, word := range f.words {
 		for ; word != 0; word &= word - 1 {
 			i := from + w*64 + bits.TrailingZeros64(word)
+			if f.leaves(i) {
+				return dst
+			}
 			if len(f.filters) == 1 && done != nil || f.rest(rows.Line(i), done) {
 				dst = append(dst, int32(i))
 			}
@@ -126,10 +139,13 @@ func (f *Filter) Select(dst []int32, rows *model.TextRows, from, to int) []int32
 	return dst
 }
 
+// leaves reports, at some of the rows, whether nobody waits for the rest of them.
+func (f *Filter) leaves(row int) bool { return row%16 == 0 && f.ended != nil && f.ended() }
+
 // rest runs the filters but one on a line.
 func (f *Filter) rest(line []byte, but *lineFilter) bool {
 	for _, x := range f.filters {
-		if x != but && !x.holds(line) {
+		if x != but && !x.holds(line, f.ended) {
 			return false
 		}
 	}

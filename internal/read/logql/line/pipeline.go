@@ -133,8 +133,8 @@ func newStage(s syntax.Stage) (stage, error) {
 // lineFilterStage is a line filter behind a stage that changes lines.
 type lineFilterStage lineFilter
 
-func (f *lineFilterStage) run(_ *Runner, line []byte) ([]byte, bool) {
-	return line, (*lineFilter)(f).holds(line)
+func (f *lineFilterStage) run(r *Runner, line []byte) ([]byte, bool) {
+	return line, (*lineFilter)(f).holds(line, r.stop)
 }
 
 // Filter returns a filter for one goroutine, or nil if no line filter leads the query.

@@ -52,7 +52,7 @@ func newRegexpTest(expr string) (regexpTest, error) {
 	if t := sequence(core, compiled); t != nil {
 		return regexpTest{test: t, needed: needed}, nil
 	}
-	return regexpTest{test: &guarded{compiled, needed}, needed: needed}, nil
+	return regexpTest{test: &guarded{matcher{compiled, programSize(re)}, needed}, needed: needed}, nil
 }
 
 func hasEmpty(set []foldable) bool {
@@ -298,15 +298,17 @@ func sequence(re *syntax.Regexp, whole *regexp.Regexp) lineTest {
 
 // guarded matches an expression only where the line has what the expression needs.
 type guarded struct {
-	re     *regexp.Regexp
+	re     matcher
 	needed []clause
 }
 
-func (t *guarded) holds(line []byte) bool {
+func (t *guarded) holds(line []byte) bool { return t.holdsUntil(line, nil) }
+
+func (t *guarded) holdsUntil(line []byte, ended func() bool) bool {
 	for i := range t.needed {
 		if !t.needed[i].holds(line) {
 			return false
 		}
 	}
-	return t.re.Match(line)
+	return t.re.matches(line, ended)
 }

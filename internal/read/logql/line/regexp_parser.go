@@ -4,7 +4,7 @@ import "regexp"
 
 // regexpParser is | regexp: the named groups become labels, empty ones where a group takes no part in the match.
 type regexpParser struct {
-	re    *regexp.Regexp
+	re    matcher
 	names []string // by group; empty: not named
 	needs []clause
 }
@@ -18,7 +18,7 @@ func newRegexpParser(expr string) (*regexpParser, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &regexpParser{re: re, needs: required(parsed)}
+	p := &regexpParser{re: matcher{re, programSize(parsed) * (1 + re.NumSubexp()/64)}, needs: required(parsed)}
 	seen := map[string]bool{}
 	for _, name := range re.SubexpNames() {
 		if name != "" && seen[name] {
@@ -39,7 +39,10 @@ func (p *regexpParser) run(r *Runner, line []byte) ([]byte, bool) {
 			return line, true
 		}
 	}
-	places := p.re.FindSubmatchIndex(line)
+	places := p.re.groups(line, r.stop)
+	if r.limit != nil {
+		return line, false
+	}
 	for i := 1; 2*i < len(places); i++ {
 		if p.names[i] == "" {
 			continue

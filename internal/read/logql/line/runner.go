@@ -38,6 +38,7 @@ type Runner struct {
 	quiet    bool  // what cannot be compared is not noted
 	limit    error // set by the stage that met one
 	ctx      context.Context
+	stop     func() bool       // ended, or nil without a context
 	charge   func(int64) error // nil: nothing is
 	charged  int               // of the work of templates, the most that a line has taken
 	json     jsonState
@@ -54,7 +55,7 @@ type Runner struct {
 // Bind says what ends the work on a line (the context, between stages and within long ones) and who is charged with the memory
 // that templates take. What was charged stays so, for as long as the runner is used.
 func (r *Runner) Bind(ctx context.Context, charge func(bytes int64) error) {
-	r.ctx, r.charge = ctx, charge
+	r.ctx, r.stop, r.charge = ctx, r.ended, charge
 }
 
 // SetStream says that further lines are of a stream with these labels, which must stay as they are until it is called again.

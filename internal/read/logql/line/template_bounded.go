@@ -102,22 +102,26 @@ func printfBound(format string, args []any) int {
 
 // addRegexps adds functions of regular expressions. An expression is compiled once, while there are few of them.
 func (t *textTemplate) addRegexps(m template.FuncMap) {
-	compiled := map[string]*regexp.Regexp{}
+	compiled := map[string]*matcher{}
 	get := func(expr, s string) (*regexp.Regexp, error) {
 		if err := t.spend(8 * (len(s) + len(expr))); err != nil {
 			return nil, err
 		}
-		if re := compiled[expr]; re != nil {
-			return re, nil
+		m := compiled[expr]
+		if m == nil {
+			if err := t.spend(64 * len(expr)); err != nil {
+				return nil, err
+			}
+			var err error
+			if m, err = compileTemplateRegexp(expr); err != nil {
+				return nil, err
+			}
+			if len(compiled) < 64 {
+				compiled[strings.Clone(expr)] = m
+			}
 		}
-		if err := t.spend(64 * len(expr)); err != nil {
-			return nil, err
-		}
-		re, err := compileTemplateRegexp(expr)
-		if err == nil && len(compiled) < 64 {
-			compiled[strings.Clone(expr)] = re
-		}
-		return re, err
+		// A match cannot be ended here, so that a large program costs more: a step takes some 10 ns, and more with many groups.
+		return m.re, t.spendTimes(m.size/16, len(s))
 	}
 	m["regexReplaceAll"] = func(expr, s, with string) (string, error) {
 		re, err := get(expr, s)
@@ -143,11 +147,16 @@ func (t *textTemplate) addRegexps(m template.FuncMap) {
 }
 
 // compileTemplateRegexp compiles an expression that is small enough. What is wrong with it is for the labels of the line.
-func compileTemplateRegexp(expr string) (*regexp.Regexp, error) {
-	if _, err := parseRegexp(expr); err != nil {
+func compileTemplateRegexp(expr string) (*matcher, error) {
+	parsed, err := parseRegexp(expr)
+	if err != nil {
 		return nil, err
 	}
-	return regexp.Compile(expr)
+	re, err := regexp.Compile(expr)
+	if err != nil {
+		return nil, err
+	}
+	return &matcher{re, programSize(parsed) * (1 + re.NumSubexp()/64)}, nil
 }
 
 // replaceAll replaces all matches, and charges for each one before it is written.
