@@ -27,7 +27,8 @@ func (s *shipper) Ship(ctx context.Context, b head.Block) error {
 	block := catalog.Block{
 		ID:   catalog.BlockID(m.Node, m.Epoch, m.Signal, catalog.DefaultGroup, m.Range, m.SeqLo, m.SeqHi, uint32(b.Cut)),
 		Node: m.Node, Signal: m.Signal, Range: m.Range, Epoch: m.Epoch, SeqLo: m.SeqLo, SeqHi: m.SeqHi,
-		KeyMin: b.KeyMin, KeyMax: b.KeyMax, Series: m.Series, Samples: m.Samples, Bytes: b.Size, Created: m.Created,
+		KeyMin: b.KeyMin, KeyMax: b.KeyMax, Series: m.Series, Samples: m.Samples, Lines: m.Text, LineBytes: m.TextBytes,
+		Bytes: b.Size, Created: m.Created,
 	}
 	for _, t := range m.Tenants {
 		block.Tenants = append(block.Tenants, t.Name)

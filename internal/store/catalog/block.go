@@ -72,6 +72,9 @@ type Block struct {
 	FirstKey, LastKey model.Key
 	Series            uint64
 	Samples           uint64
+	// Lines counts lines of logs and LineBytes their bytes, without metadata. Both are 0 if that is not known: records of
+	// earlier programs do not say.
+	Lines, LineBytes uint64
 	// Bytes is the size of the object.
 	Bytes int64
 	// Tenants are sorted. Of a block with more than a few hundred only the number and the ends are kept, and Tenants is

@@ -32,10 +32,13 @@ func goldens() map[string]*commit {
 	}
 	shipped := block("b1", math.MinInt64, math.MaxInt64)
 	shipped.OrderLo, shipped.OrderHi, shipped.Generation = 12, 12, 7
+	logs := block("l1", 3, 4)
+	logs.Signal, logs.Samples, logs.Lines, logs.LineBytes = model.Logs, 0, 5, 1<<60
 	many := merged("m2", 1, 2)
 	many.Tenants, many.TenantCount = nil, 600
 	return map[string]*commit{
 		"shipped": {id: "b1", committed: 1_700_000_000_000_000_001, blocks: []Block{shipped}},
+		"logs":    {id: "l1", committed: 7, blocks: []Block{logs}},
 		"merged":  {id: "merged-1", committed: 7, replaces: []string{"a1", "a2"}, blocks: []Block{merged("m1", 3, 4), many}},
 		"expired": {id: listID("expired", []string{"b", "a"}), committed: 7, replaces: []string{"a", "b"}},
 		"delete":  {id: deletionID(7), committed: 8, deletion: deletion},

@@ -44,6 +44,8 @@ type blockEntry struct {
 	KeyMax      string        `json:"key_max"`
 	Series      uint64        `json:"series"`
 	Samples     uint64        `json:"samples"`
+	Lines       uint64        `json:"lines,omitempty"`
+	LineBytes   uint64        `json:"line_bytes,omitempty"`
 	Bytes       int64         `json:"bytes"`
 	TenantCount int           `json:"tenant_count"`
 	FirstTenant string        `json:"first_tenant"`
@@ -112,7 +114,7 @@ func entryOf(b *Block) blockEntry {
 		ID: b.ID, Signal: b.Signal.String(), Group: b.Group, Level: b.Level, OrderLo: b.OrderLo, OrderHi: b.OrderHi,
 		MinTime: b.Range.Min, MaxTime: b.Range.Max, KeyMin: b.KeyMin.String(), KeyMax: b.KeyMax.String(),
 		FirstKey: b.FirstKey.String(), LastKey: b.LastKey.String(),
-		Series: b.Series, Samples: b.Samples, Bytes: b.Bytes, TenantCount: b.TenantCount,
+		Series: b.Series, Samples: b.Samples, Lines: b.Lines, LineBytes: b.LineBytes, Bytes: b.Bytes, TenantCount: b.TenantCount,
 		FirstTenant: b.FirstTenant, LastTenant: b.LastTenant, Tenants: b.Tenants, Generation: b.Generation, Created: b.Created,
 	}
 	for _, s := range b.Sources {
@@ -204,7 +206,7 @@ func (r *record) commit() (*commit, error) {
 func (e *blockEntry) block() (Block, error) {
 	b := Block{
 		ID: e.ID, Group: e.Group, Level: e.Level, Range: model.TimeRange{Min: e.MinTime, Max: e.MaxTime}, OrderLo: e.OrderLo, OrderHi: e.OrderHi,
-		Series: e.Series, Samples: e.Samples, Bytes: e.Bytes, TenantCount: e.TenantCount, Tenants: e.Tenants,
+		Series: e.Series, Samples: e.Samples, Lines: e.Lines, LineBytes: e.LineBytes, Bytes: e.Bytes, TenantCount: e.TenantCount, Tenants: e.Tenants,
 		FirstTenant: e.FirstTenant, LastTenant: e.LastTenant, Generation: e.Generation, Created: e.Created,
 	}
 	var err error

@@ -150,7 +150,7 @@ func (m *merge) reader(ctx context.Context, b *catalog.Block, most int64) (*part
 		switch {
 		case meta.Seed != m.c.o.Seed:
 			err = fmt.Errorf("%w: its key seed is %016x and the bucket's %016x", model.ErrCorrupt, uint64(meta.Seed), uint64(m.c.o.Seed))
-		case meta.Signal != b.Signal || meta.Series != b.Series || meta.Samples != b.Samples || meta.Range != b.Range || !meta.Labels:
+		case meta.Signal != b.Signal || meta.Series != b.Series || meta.Samples != b.Samples || !sameLines(meta, b) || meta.Range != b.Range || !meta.Labels:
 			err = fmt.Errorf("%w: it is not what its commit record says", model.ErrCorrupt)
 		}
 	}
@@ -158,6 +158,11 @@ func (m *merge) reader(ctx context.Context, b *catalog.Block, most int64) (*part
 		return nil, &inputError{b.ID, err}
 	}
 	return r, nil
+}
+
+// sameLines reports whether a block has as many lines as its record says, if it says it.
+func sameLines(m *part.Meta, b *catalog.Block) bool {
+	return b.Lines == 0 && b.LineBytes == 0 || m.Text == b.Lines && m.TextBytes == b.LineBytes
 }
 
 // fetch reads bytes of an object, within the budget, and tries again while the bucket has a transient error.

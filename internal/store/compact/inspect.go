@@ -40,7 +40,7 @@ func Inspect(ctx context.Context, out io.Writer, b InspectBucket, check bool) (d
 		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\n", r.ID, instant(r.Committed), r.Blocks, r.Replaces, r.Bytes)
 	}
 	problems := s.Problems
-	fmt.Fprintln(w, "\nBLOCK\tSTATE\tLEVEL\tORDER\tGENERATION\tSIZE\tSERIES\tSAMPLES\tTIMES\tTENANTS\tSOURCES")
+	fmt.Fprintln(w, "\nBLOCK\tSTATE\tLEVEL\tORDER\tGENERATION\tSIZE\tSERIES\tSAMPLES\tLINES\tTIMES\tTENANTS\tSOURCES")
 	var live, garbage int64
 	for i := range s.Blocks {
 		sb := &s.Blocks[i]
@@ -58,8 +58,8 @@ func Inspect(ctx context.Context, out io.Writer, b InspectBucket, check bool) (d
 				problems = append(problems, fmt.Errorf("block %s: %w", sb.ID, err))
 			}
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s\t%s\t%s\n", sb.ID, state, levelName(sb.Level), orders(&sb.Block),
-			sb.Generation, sb.Bytes, sb.Series, sb.Samples, timesOf(sb.Range), tenants(&sb.Block), sources(sb.Sources))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s\t%s\t%s\t%s\n", sb.ID, state, levelName(sb.Level), orders(&sb.Block),
+			sb.Generation, sb.Bytes, sb.Series, sb.Samples, lines(&sb.Block), timesOf(sb.Range), tenants(&sb.Block), sources(sb.Sources))
 	}
 	fmt.Fprintln(w)
 	for _, d := range s.Deletions {
@@ -80,6 +80,14 @@ func Inspect(ctx context.Context, out io.Writer, b InspectBucket, check bool) (d
 	return len(problems), w.Flush()
 }
 
+// lines counts those of a block, as far as its record says.
+func lines(b *catalog.Block) string {
+	if b.Signal == model.Logs && b.Lines == 0 {
+		return "-"
+	}
+	return fmt.Sprint(b.Lines)
+}
+
 // checkBlock reads a block and compares it with its record.
 func checkBlock(ctx context.Context, b InspectBucket, s *catalog.Survey, block *catalog.Block) error {
 	name := catalog.ObjectName(block.ID)
@@ -98,8 +106,8 @@ func checkBlock(ctx context.Context, b InspectBucket, s *catalog.Survey, block *
 		err = fmt.Errorf("its key seed is %016x and the bucket's %016x", uint64(m.Seed), uint64(s.Seed))
 	case !m.Labels:
 		err = errors.New("it has no labels")
-	case m.Signal != block.Signal || m.Series != block.Series || m.Samples != block.Samples || m.Range != block.Range || len(m.Tenants) != block.TenantCount:
-		err = fmt.Errorf("it has %d series, %d samples, %d tenants, times %s; its record says otherwise", m.Series, m.Samples, len(m.Tenants), timesOf(m.Range))
+	case m.Signal != block.Signal || m.Series != block.Series || m.Samples != block.Samples || !sameLines(m, block) || m.Range != block.Range || len(m.Tenants) != block.TenantCount:
+		err = fmt.Errorf("it has %d series, %d samples, %d lines of %d bytes, %d tenants, times %s; its record says otherwise", m.Series, m.Samples, m.Text, m.TextBytes, len(m.Tenants), timesOf(m.Range))
 	case !slices.Equal(named, block.Sources):
 		err = fmt.Errorf("it is of %s, its record says of %s", sources(named), sources(block.Sources))
 	}

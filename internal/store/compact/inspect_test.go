@@ -89,6 +89,7 @@ func TestInspectCompares(t *testing.T) {
 	for what, change := range map[string]func(*catalog.Block){
 		"series":  func(b *catalog.Block) { b.Series++ },
 		"samples": func(b *catalog.Block) { b.Samples++ },
+		"lines":   func(b *catalog.Block) { b.Lines++ },
 		"times":   func(b *catalog.Block) { b.Range.Max++ },
 		"tenant":  func(b *catalog.Block) { b.Tenants = []string{"b"} },
 		"tenants": func(b *catalog.Block) { b.Tenants = []string{"a", "b"} },

@@ -172,7 +172,8 @@ func (m *merge) block(b *blockWriter, meta *part.Meta, size int64) catalog.Block
 	block := catalog.Block{
 		Signal: meta.Signal, Group: m.job.inputs[0].Group, Level: b.cell.level, Range: meta.Range,
 		Sources: m.sources, OrderLo: m.orderLo, OrderHi: m.orderHi, KeyMin: b.keyMin, KeyMax: b.keyMax,
-		FirstKey: b.firstKey, LastKey: b.lastKey, Series: meta.Series, Samples: meta.Samples, Bytes: size, Generation: m.generation, Created: m.created,
+		FirstKey: b.firstKey, LastKey: b.lastKey, Series: meta.Series, Samples: meta.Samples, Lines: meta.Text, LineBytes: meta.TextBytes,
+		Bytes: size, Generation: m.generation, Created: m.created,
 	}
 	for i := range meta.Tenants {
 		block.Tenants = append(block.Tenants, meta.Tenants[i].Name)

@@ -70,6 +70,9 @@ func TestPeakOfLines(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if m := r.Meta(); made[i].Lines != m.Text || made[i].LineBytes != m.TextBytes {
+			t.Errorf("the record counts %d lines of %d bytes, and the block has %d of %d", made[i].Lines, made[i].LineBytes, m.Text, m.TextBytes)
+		}
 		total += r.Meta().Text
 	}
 	if total != uint64(lines) || len(made) != days {
@@ -117,7 +120,7 @@ func shipLines(t *testing.T, c *catalog.Catalog, bucket *fs.Bucket, n, days, per
 	if err != nil {
 		t.Fatal(err)
 	}
-	block.Range, block.Series, block.Samples, block.Bytes = m.Range, m.Series, m.Samples, size
+	block.Range, block.Series, block.Lines, block.LineBytes, block.Bytes = m.Range, m.Series, m.Text, m.TextBytes, size
 	if err := errors.Join(bucket.Put(ctx, catalog.ObjectName(block.ID), &fileReader{file, 0}, size), c.Commit(ctx, block)); err != nil {
 		t.Fatal(err)
 	}
