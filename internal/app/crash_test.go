@@ -15,6 +15,7 @@ import (
 	bucketfs "github.com/shaledb/shale/internal/bucket/fs"
 	"github.com/shaledb/shale/internal/journal/local"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/read/readtest"
 	"github.com/shaledb/shale/internal/store/head"
 	"github.com/shaledb/shale/internal/write"
 )
@@ -220,8 +221,8 @@ func readCrashLines(t *testing.T, e *Engine) map[int]int {
 	t.Helper()
 	seen := make(map[int]int)
 	req := &model.Request{Tenant: model.DefaultTenant, Signal: model.Logs, Range: everything}
-	must(t, eachLine(e, req, false, func(_ model.Labels, rows *model.TextRows, i int) {
-		n, err := strconv.Atoi(string(rows.Line(i)))
+	must(t, eachLine(e, req, func(_ model.Labels, l readtest.Line) {
+		n, err := strconv.Atoi(l.Text)
 		must(t, err)
 		seen[n]++
 	}))

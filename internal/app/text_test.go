@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read"
+	"github.com/shaledb/shale/internal/read/readtest"
 	"github.com/shaledb/shale/internal/store/archive"
 	"github.com/shaledb/shale/internal/store/head"
 )
@@ -39,7 +39,7 @@ func (s *setup) readLines(t *testing.T, tenant string) string {
 	t.Helper()
 	var out []string
 	req := &model.Request{Tenant: tenant, Signal: model.Logs, Range: everything}
-	err := eachLine(s.Engine, req, false, func(_ model.Labels, rows *model.TextRows, i int) { out = append(out, string(rows.Line(i))) })
+	err := eachLine(s.Engine, req, func(_ model.Labels, l readtest.Line) { out = append(out, l.Text) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +47,7 @@ func (s *setup) readLines(t *testing.T, tenant string) string {
 }
 
 // eachLine visits the lines of a request, series by series.
-func eachLine(e *Engine, req *model.Request, backward bool, visit func(l model.Labels, rows *model.TextRows, i int)) error {
+func eachLine(e *Engine, req *model.Request, visit func(l model.Labels, line readtest.Line)) error {
 	ctx := context.Background()
 	set, err := e.Querier().SelectText(ctx, req)
 	if err != nil {
@@ -74,26 +74,12 @@ func eachLine(e *Engine, req *model.Request, backward bool, visit func(l model.L
 				kept = append(kept, c)
 			}
 		}
-		chunks = kept
-		w := read.WalkText(chunks, read.TextWalkOptions{
-			Range: set.Range(), Want: model.WantLines | model.WantMetadata, Backward: backward, Quota: req.Quota,
-		})
-		for w.Next(ctx) {
-			rows, from, to := w.Rows()
-			order := make([]int, 0, to-from)
-			for i := from; i < to; i++ {
-				order = append(order, i)
-			}
-			if backward {
-				slices.Reverse(order)
-			}
-			for _, i := range order {
-				visit(set.Labels(), rows, i)
-			}
-		}
-		w.Close()
-		if err := w.Err(); err != nil {
+		lines, err := readtest.Lines(ctx, kept, set.Range())
+		if err != nil {
 			return err
+		}
+		for _, l := range lines {
+			visit(set.Labels(), l)
 		}
 	}
 	return set.Err()
@@ -163,11 +149,11 @@ func TestLinesMeanwhile(t *testing.T) {
 	}
 	stop := make(chan struct{})
 	var readers sync.WaitGroup
-	for _, backward := range []bool{false, true} {
+	for range 2 {
 		readers.Go(func() {
 			for {
-				if err := inOrder(s, &acked, backward); err != nil {
-					t.Errorf("backward %t: %v", backward, err)
+				if err := inOrder(s, &acked); err != nil {
+					t.Error(err)
 					return
 				}
 				select {
@@ -183,13 +169,13 @@ func TestLinesMeanwhile(t *testing.T) {
 	must(t, s.Compact(context.Background()))
 	close(stop)
 	readers.Wait()
-	must(t, inOrder(s, &acked, false))
+	must(t, inOrder(s, &acked))
 	must(t, s.Close())
 	checkFolder(t, s.mem)
 }
 
 // inOrder asks for all lines: each stream has the numbers from 0 on, at least as many as were acknowledged before.
-func inOrder(s *setup, acked *[3]atomic.Int64, backward bool) error {
+func inOrder(s *setup, acked *[3]atomic.Int64) error {
 	var least [3]int64
 	for p := range acked {
 		least[p] = acked[p].Load()
@@ -197,9 +183,9 @@ func inOrder(s *setup, acked *[3]atomic.Int64, backward bool) error {
 	got := make(map[string][]int64)
 	req := &model.Request{Tenant: "a", Signal: model.Logs, Range: everything, Quota: new(model.Quota), Cost: new(model.Cost)}
 	var wrong error
-	err := eachLine(s.Engine, req, backward, func(l model.Labels, rows *model.TextRows, i int) {
+	err := eachLine(s.Engine, req, func(l model.Labels, line readtest.Line) {
 		var n int64
-		if _, err := fmt.Sscan(string(rows.Line(i)), &n); err != nil {
+		if _, err := fmt.Sscan(line.Text, &n); err != nil {
 			wrong = err
 		}
 		p := string(l.Get("service_name"))
@@ -210,9 +196,6 @@ func inOrder(s *setup, acked *[3]atomic.Int64, backward bool) error {
 	}
 	for p, n := range least {
 		numbers := got[fmt.Sprint(p)]
-		if backward {
-			slices.Reverse(numbers)
-		}
 		for i, x := range numbers {
 			if x != int64(i) {
 				return fmt.Errorf("stream %d: line %d is number %d", p, i, x)
@@ -266,6 +249,9 @@ func TestRetentionOfLines(t *testing.T) {
 	s := newSetup(t, func(o *EngineOptions) { o.Retention = 24 * time.Hour })
 	must(t, s.pushLines("a", app, s.now, "old"))
 	must(t, s.Ship())
+	if b := s.catalog.Live()[0]; b.Lines != 1 || b.LineBytes != uint64(len("old")) {
+		t.Errorf("a block of %d lines of %d bytes", b.Lines, b.LineBytes)
+	}
 	s.now += int64(23 * time.Hour)
 	must(t, s.pushLines("a", app, s.now, "new"))
 	if got := s.readLines(t, "a"); got != "old new" {

@@ -17,6 +17,7 @@ import (
 
 	bucketfs "github.com/shaledb/shale/internal/bucket/fs"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/read/readtest"
 	"github.com/shaledb/shale/internal/write"
 )
 
@@ -264,16 +265,14 @@ type question struct {
 	family model.Family
 	name   string // "": all
 	rg     model.TimeRange
-	// Of lines: what they must contain, "": anything; and the direction in which they are read.
-	needle   string
-	backward bool
+	needle string // of lines: what they must contain, "": anything
 }
 
 func randomQuestion(r *rand.Rand, now int64) question {
 	q := question{tenant: fmt.Sprint("t", r.IntN(3)), signal: model.Metrics, family: model.Samples, rg: model.TimeRange{Min: math.MinInt64, Max: math.MaxInt64}}
 	switch r.IntN(6) {
 	case 0, 1, 2:
-		q.signal, q.family, q.backward = model.Logs, model.Text, r.IntN(2) == 0
+		q.signal, q.family = model.Logs, model.Text
 		q.needle = []string{"", "", "needle", "started", "nowhere"}[r.IntN(5)]
 	case 3:
 		q.family = model.Exemplars
@@ -348,9 +347,9 @@ func askText(e *Engine, q question, req *model.Request) (answers, error) {
 		req.TextFilter = &model.TextFilter{Clauses: []model.TextClause{{Any: []model.TextLiteral{{Value: q.needle}}}}}
 	}
 	got, series := answers{}, map[string]bool{}
-	err := eachLine(e, req, q.backward, func(l model.Labels, rows *model.TextRows, i int) {
-		line := model.Line{Text: rows.Line(i), Metadata: rows.MetadataAt(i)}
-		x := row{at: rows.Times[i], kind: model.KindText, value: string(model.AppendLine(nil, &line))}
+	err := eachLine(e, req, func(l model.Labels, read readtest.Line) {
+		line := model.Line{Text: []byte(read.Text), Metadata: read.Metadata}
+		x := row{at: read.Time, kind: model.KindText, value: string(model.AppendLine(nil, &line))}
 		if series[string(l)] = true; q.needle == "" || strings.Contains(x.value, q.needle) {
 			id := seriesID{q.tenant, q.signal, string(l), q.family}
 			got[id] = append(got[id], x)
@@ -358,11 +357,6 @@ func askText(e *Engine, q question, req *model.Request) (answers, error) {
 	})
 	if err != nil {
 		return nil, err
-	}
-	if q.backward {
-		for id := range got {
-			slices.Reverse(got[id])
-		}
 	}
 	ctx := context.Background()
 	set, err := e.Querier().Select(ctx, req)

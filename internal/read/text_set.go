@@ -126,7 +126,8 @@ func (s *TextSet) Labels() model.Labels { return s.labels }
 
 // Chunks appends the chunks of the current series that may have rows in the range, of all sources, by their least times.
 // Orders are made anew, from 0: chunks of one order do not overlap, and no row of theirs is there twice. Chunks of different
-// orders may overlap and have rows in common; see [TextWalk].
+// orders may overlap and have rows in common: rows belong in the order of (time, order, arrival), and of those that are equal in
+// time, line and metadata only the first counts. Who reads them joins them so.
 func (s *TextSet) Chunks(ctx context.Context, dst []model.TextChunk) ([]model.TextChunk, error) {
 	if s.err != nil {
 		return dst, s.err

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -37,8 +36,8 @@ func drawLines(t *rapid.T) (lines []readtest.Line) {
 	return lines
 }
 
-// walked walks the chunks and returns the lines in the order in which they come.
-func walked(t require, set *read.TextSet, o read.TextWalkOptions) (got []readtest.Line) {
+// linesOf returns the lines of the series at hand.
+func linesOf(t require, set *read.TextSet) []readtest.Line {
 	ctx := context.Background()
 	chunks, err := set.Chunks(ctx, nil)
 	if err != nil {
@@ -49,37 +48,15 @@ func walked(t require, set *read.TextSet, o read.TextWalkOptions) (got []readtes
 			t.Fatalf("chunk %d begins before the one before it", i)
 		}
 	}
-	w := read.WalkText(chunks, o)
-	defer w.Close()
-	for w.Next(ctx) {
-		rows, from, to := w.Rows()
-		if from >= to {
-			t.Fatalf("a stretch of no rows")
-		}
-		piece := make([]readtest.Line, 0, to-from)
-		for i := from; i < to; i++ {
-			l := readtest.Line{Time: rows.Times[i]}
-			if o.Want&model.WantLines != 0 {
-				l.Text = string(rows.Line(i))
-			}
-			if o.Want&model.WantMetadata != 0 && rows.MetadataAt(i) != nil {
-				l.Metadata = slices.Clone(rows.MetadataAt(i))
-			}
-			piece = append(piece, l)
-		}
-		if o.Backward {
-			slices.Reverse(piece)
-		}
-		got = append(got, piece...)
-	}
-	if err := w.Err(); err != nil {
-		t.Fatalf("walk: %v", err)
+	got, err := readtest.Lines(ctx, chunks, set.Range())
+	if err != nil {
+		t.Fatalf("lines: %v", err)
 	}
 	return got
 }
 
-// TestTextWalk compares walks over random sources with a list that is sorted by the rule.
-func TestTextWalk(t *testing.T) {
+// TestSelectText compares what random sources have together with a list that is sorted by the rule.
+func TestSelectText(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		orders := rapid.Permutation([]uint64{1, 2, 3, 4}).Draw(t, "orders")
 		if rapid.IntRange(0, 3).Draw(t, "one order") == 0 {
@@ -105,8 +82,6 @@ func TestTextWalk(t *testing.T) {
 			rg.Min = rapid.Int64Range(-2, 12).Draw(t, "min")
 			rg.Max = rg.Min + rapid.Int64Range(0, 8).Draw(t, "width")
 		}
-		o := read.TextWalkOptions{Range: rg, Backward: rapid.Bool().Draw(t, "backward"), Quota: new(model.Quota)}
-		o.Want = model.TextWant(rapid.IntRange(0, 3).Draw(t, "want"))
 		set, err := read.New(read.Options{Sources: srcs}).SelectText(context.Background(), textRequest(rg))
 		if err != nil {
 			t.Fatalf("select: %v", err)
@@ -114,7 +89,7 @@ func TestTextWalk(t *testing.T) {
 		defer set.Close()
 		got := map[string][]readtest.Line{}
 		for set.Next(context.Background()) {
-			if lines := walked(t, set, o); len(lines) > 0 {
+			if lines := linesOf(t, set); len(lines) > 0 {
 				got[set.Labels().String()] = lines
 			}
 		}
@@ -123,18 +98,18 @@ func TestTextWalk(t *testing.T) {
 		}
 		want := map[string][]readtest.Line{}
 		for i, by := range arrived {
-			if lines := expected(by, o); len(lines) > 0 {
+			if lines := expected(by, rg); len(lines) > 0 {
 				want[labelsFor(i).String()] = lines
 			}
 		}
 		if d := cmp.Diff(want, got); d != "" {
-			t.Fatalf("%+v: -want +got\n%s", o, d)
+			t.Fatalf("%v: -want +got\n%s", rg, d)
 		}
 	})
 }
 
 // expected applies the rule: by (time, order, arrival), what is equal once, the first.
-func expected(by map[uint64][]readtest.Line, o read.TextWalkOptions) (want []readtest.Line) {
+func expected(by map[uint64][]readtest.Line, rg model.TimeRange) (want []readtest.Line) {
 	var all []readtest.Line
 	for order := range uint64(8) {
 		all = append(all, by[order]...)
@@ -142,99 +117,12 @@ func expected(by map[uint64][]readtest.Line, o read.TextWalkOptions) (want []rea
 	slices.SortStableFunc(all, func(a, b readtest.Line) int { return int(a.Time - b.Time) })
 	seen := map[string]bool{}
 	for _, l := range all {
-		if id := fmt.Sprintf("%d %q %q", l.Time, l.Text, l.Metadata); o.Range.Contains(l.Time) && !seen[id] {
+		if id := fmt.Sprintf("%d %q %q", l.Time, l.Text, l.Metadata); rg.Contains(l.Time) && !seen[id] {
 			seen[id] = true
-			if o.Want&model.WantLines == 0 {
-				l.Text = ""
-			}
-			if o.Want&model.WantMetadata == 0 {
-				l.Metadata = nil
-			}
 			want = append(want, l)
 		}
 	}
-	if o.Backward {
-		slices.Reverse(want)
-	}
 	return want
-}
-
-// What a walk holds is given back, whether it ends or is closed in the middle, and pages are released.
-func TestTextWalkGivesBack(t *testing.T) {
-	var srcs []read.Source
-	for order := range uint64(3) {
-		m := readtest.NewMemory(order)
-		srcs = append(srcs, m)
-		for i := range int64(100) {
-			m.AddText(tenant, keyFor(1), labelsFor(1), readtest.Line{Time: i / 10, Text: fmt.Sprint("line ", i+int64(order)*5)})
-		}
-	}
-	for _, steps := range []int{0, 1, 3, 20, 1000} {
-		for _, backward := range []bool{false, true} {
-			pool := &model.QueryPool{MaxBytes: 1 << 20}
-			req := textRequest(allTime)
-			req.Quota = &model.Quota{Pool: pool}
-			set, err := read.New(read.Options{Sources: srcs}).SelectText(context.Background(), req)
-			if err != nil {
-				t.Fatal(err)
-			}
-			set.Next(context.Background())
-			before := pool.Used() // the series
-			chunks, err := set.Chunks(context.Background(), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			w := read.WalkText(chunks, read.TextWalkOptions{Range: allTime, Want: model.WantLines, Backward: backward, Quota: req.Quota})
-			for range steps {
-				if !w.Next(context.Background()) {
-					break
-				}
-			}
-			w.Close()
-			for _, c := range chunks {
-				if steps < 1000 {
-					c.Page.Release() // chunks that were only looked at
-				}
-			}
-			if got := pool.Used(); got != before {
-				t.Errorf("%d steps: %d bytes are held, before it were %d", steps, got, before)
-			}
-			if err := set.Close(); err != nil {
-				t.Error(err)
-			}
-		}
-	}
-}
-
-func TestTextClusters(t *testing.T) {
-	m := readtest.NewMemory(1)
-	m.SetTextPage(1, 1)
-	for i := range int64(5) {
-		m.AddText(tenant, keyFor(1), labelsFor(1), readtest.Line{Time: i / 2, Text: fmt.Sprint(i)})
-	}
-	set, err := read.New(read.Options{Sources: []read.Source{m}}).SelectText(context.Background(), textRequest(allTime))
-	if err != nil || !set.Next(context.Background()) {
-		t.Fatal(err)
-	}
-	defer set.Close()
-	chunks, err := set.Chunks(context.Background(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got []string
-	for group := range read.TextClusters(chunks) {
-		got = append(got, fmt.Sprint(group[0].Min, "-", group[len(group)-1].Max, ":", len(group)))
-	}
-	if s := strings.Join(got, " "); s != "0-0:2 1-1:2 2-2:1" {
-		t.Errorf("groups %s", s)
-	}
-	n := 0
-	for group := range read.TextClusters(chunks) {
-		n += len(group)
-	}
-	if n != len(chunks) {
-		t.Errorf("%d of %d chunks are in groups", n, len(chunks))
-	}
 }
 
 func TestTextErrors(t *testing.T) {
@@ -259,12 +147,8 @@ func TestTextErrors(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				w := read.WalkText(chunks, read.TextWalkOptions{Range: allTime, Want: model.WantLines})
-				defer w.Close()
-				for w.Next(ctx) {
-				}
-				if w.Err() != nil {
-					return w.Err()
+				if _, err := readtest.Lines(ctx, chunks, allTime); err != nil {
+					return err
 				}
 			}
 			return set.Err()
@@ -294,7 +178,7 @@ func TestTextRetention(t *testing.T) {
 		if set.Key() != keyFor(2) {
 			t.Errorf("series %s is shown", set.Labels())
 		}
-		got := walked(t, set, read.TextWalkOptions{Range: set.Range(), Want: model.WantLines})
+		got := linesOf(t, set)
 		if len(got) != 1 || got[0].Text != "new" {
 			t.Errorf("%v", got)
 		}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/shaledb/shale/internal/model"
 	reading "github.com/shaledb/shale/internal/read"
+	"github.com/shaledb/shale/internal/read/readtest"
 	"github.com/shaledb/shale/internal/store/catalog"
 	"github.com/shaledb/shale/internal/store/part"
 )
@@ -82,7 +83,7 @@ type fataler interface {
 }
 
 // collectText reads all lines of a request, by labels, over a cache that keeps nothing unless there is one.
-func collectText(a *Archive, req *model.Request, backward bool) (map[string][]line, error) {
+func collectText(a *Archive, req *model.Request) (map[string][]line, error) {
 	ctx := context.Background()
 	set, err := reading.New(reading.Options{Sources: []reading.Source{a}}).SelectText(ctx, req)
 	if err != nil {
@@ -109,25 +110,13 @@ func collectText(a *Archive, req *model.Request, backward bool) (map[string][]li
 				return nil, fmt.Errorf("a chunk of %d rows in %v has those of %v", c.Rows, c.TimeRange, rows.Times)
 			}
 		}
-		w := reading.WalkText(chunks, reading.TextWalkOptions{Range: req.Range, Want: model.WantLines | model.WantMetadata, Backward: backward})
+		lines, err := readtest.Lines(ctx, chunks, req.Range)
+		if err != nil {
+			return nil, err
+		}
 		l := string(set.Labels())
-		for w.Next(ctx) {
-			rows, from, to := w.Rows()
-			var piece []line
-			for i := from; i < to; i++ {
-				piece = append(piece, line{rows.Times[i], string(rows.Line(i)), string(rows.MetadataAt(i).Get("id"))})
-			}
-			if backward {
-				slices.Reverse(piece)
-			}
-			got[l] = append(got[l], piece...)
-		}
-		w.Close()
-		if w.Err() != nil {
-			return nil, w.Err()
-		}
-		if backward {
-			slices.Reverse(got[l])
+		for _, x := range lines {
+			got[l] = append(got[l], line{x.Time, x.Text, string(x.Metadata.Get("id"))})
 		}
 	}
 	return got, set.Err()
@@ -184,15 +173,13 @@ func TestSelectText(t *testing.T) {
 			}
 		}
 		maps.DeleteFunc(want, func(_ string, lines []line) bool { return len(lines) == 0 })
-		for _, backward := range []bool{false, true} {
-			got, err := collectText(a, textRequest(rg), backward)
-			if err != nil {
-				t.Fatal(err)
-			}
-			maps.DeleteFunc(got, func(_ string, lines []line) bool { return len(lines) == 0 })
-			if !maps.EqualFunc(got, want, slices.Equal[[]line]) {
-				t.Fatalf("backward %t: got %.2000s, want %.2000s", backward, fmt.Sprintf("%v", got), fmt.Sprintf("%v", want))
-			}
+		got, err := collectText(a, textRequest(rg))
+		if err != nil {
+			t.Fatal(err)
+		}
+		maps.DeleteFunc(got, func(_ string, lines []line) bool { return len(lines) == 0 })
+		if !maps.EqualFunc(got, want, slices.Equal[[]line]) {
+			t.Fatalf("got %.2000s, want %.2000s", fmt.Sprintf("%v", got), fmt.Sprintf("%v", want))
 		}
 	})
 }
@@ -213,7 +200,7 @@ func manyLines(n, lines int) map[string][]line {
 func TestTextFailures(t *testing.T) {
 	w := &world{objects: make(map[string][]byte)}
 	w.addText(t, manyLines(5, 3000))
-	want, err := collectText(New(Options{Catalog: w, Bucket: w, Pages: newCache(), Seed: seed}), textRequest(allTime), false)
+	want, err := collectText(New(Options{Catalog: w, Bucket: w, Pages: newCache(), Seed: seed}), textRequest(allTime))
 	if err != nil || len(want) != 5 {
 		t.Fatal(len(want), err)
 	}
@@ -230,7 +217,7 @@ func TestTextFailures(t *testing.T) {
 		a.reach = reach{span: 1}
 		return a
 	}
-	if _, err := collectText(small(), textRequest(allTime), false); err != nil || len(places) < 10 {
+	if _, err := collectText(small(), textRequest(allTime)); err != nil || len(places) < 10 {
 		t.Fatal(len(places), err)
 	}
 	for _, at := range slices.Sorted(maps.Keys(places)) {
@@ -243,7 +230,7 @@ func TestTextFailures(t *testing.T) {
 		pool := &model.QueryPool{MaxBytes: 1 << 30}
 		req := textRequest(allTime)
 		req.Quota.Pool = pool
-		if _, err := collectText(small(), req, false); !errors.Is(err, model.ErrCorrupt) || !strings.Contains(err.Error(), "block b1") {
+		if _, err := collectText(small(), req); !errors.Is(err, model.ErrCorrupt) || !strings.Contains(err.Error(), "block b1") {
 			t.Errorf("a read at %d that fails: %v", at, err)
 		}
 	}
@@ -308,7 +295,7 @@ func TestTextRequests(t *testing.T) {
 	size := w.blocks[0].Bytes
 	a := New(Options{Catalog: w, Bucket: w, Pages: newCache(), Seed: seed})
 	req := textRequest(allTime)
-	if got, err := collectText(a, req, false); err != nil || len(got) != 4 {
+	if got, err := collectText(a, req); err != nil || len(got) != 4 {
 		t.Fatal(len(got), err)
 	}
 	// The end, postings, keys and labels, and of each series its lines, by the megabyte.
