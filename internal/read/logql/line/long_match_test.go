@@ -52,6 +52,8 @@ func TestMatchesEnd(t *testing.T) {
 	long := []byte(strings.Repeat("a", 256<<10) + "!")
 	for _, query := range []string{
 		"| regexp `" + groups + "`", "| decolorize |~ `" + groups + "`", "| decolorize !~ `x` or `" + groups + "`",
+		"| line_format `{{count \"a*b|a\" __line__}}`", "| label_format x=`{{regexReplaceAll \"a*b|(a)\" __line__ \"$1\"}}`,y=`{{.x}}`",
+		"| label_format x=`{{regexReplaceAllLiteral \"a*b|a\" __line__ \"\"}}`",
 	} {
 		q, err := syntax.ParseLog(`{a="b"} ` + query)
 		if err != nil {

@@ -1,6 +1,7 @@
 package line
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -142,6 +143,9 @@ func (t *textTemplate) addRegexps(m template.FuncMap) {
 		if err != nil {
 			return 0, err
 		}
+		if err := t.tryMatches(re, s); err != nil {
+			return 0, err
+		}
 		return len(re.FindAllStringIndex(s, -1)), nil
 	}
 }
@@ -159,8 +163,43 @@ func compileTemplateRegexp(expr string) (*matcher, error) {
 	return &matcher{re, programSize(parsed) * (1 + re.NumSubexp()/64)}, nil
 }
 
+// manyMatches is how long a string is of which all matches are tried before they are used.
+const manyMatches = 16 << 10
+
+// errNoMore is what ends the search for matches from within.
+var errNoMore = errors.New("nobody waits for the matches")
+
+// tryMatches searches a long string for all matches, and leaves off where nobody waits for them any more: each may look at all that
+// follows it (a*b|a), so that all together would take minutes. The package regexp has no other way to leave than a panic, which goes
+// no further than this.
+func (t *textTemplate) tryMatches(re *regexp.Regexp, s string) (err error) {
+	if len(s) < manyMatches || t.r.stop == nil {
+		return nil
+	}
+	defer func() {
+		switch p := recover(); p {
+		case nil:
+		case errNoMore:
+			err = t.r.limit
+		default:
+			panic(p)
+		}
+	}()
+	n := 0
+	re.ReplaceAllStringFunc(s, func(match string) string {
+		if n++; n%16 == 0 && t.r.stop() {
+			panic(errNoMore)
+		}
+		return ""
+	})
+	return nil
+}
+
 // replaceAll replaces all matches, and charges for each one before it is written.
 func (t *textTemplate) replaceAll(re *regexp.Regexp, s, with string, expand bool) (string, error) {
+	if err := t.tryMatches(re, s); err != nil {
+		return "", err
+	}
 	all := re.FindAllStringSubmatchIndex(s, -1)
 	if all == nil {
 		return s, nil
