@@ -230,7 +230,8 @@ func TestHostileQueries(t *testing.T) {
 		if len(e.Error) > 3_000_000 {
 			t.Errorf("%s: the error has %d bytes", name, len(e.Error))
 		}
-		if d := time.Since(began); d > 5*time.Second {
+		// Without their bounds these would take hours; with them and the race detector, on a busy machine, some take 10 s.
+		if d := time.Since(began); d > time.Minute {
 			t.Errorf("%s took %s", name, d)
 		}
 	}
@@ -268,7 +269,7 @@ func TestFormattingIsBounded(t *testing.T) {
 	} {
 		began := time.Now()
 		expect(t, w.do("POST", "/api/v1/format_query", []string{"query=" + c.query}, nil), c.code, map[int]string{400: "bad_data"}[c.code], c.words)
-		if d := time.Since(began); d > 10*time.Second {
+		if d := time.Since(began); d > time.Minute {
 			t.Errorf("%s took %s", c.name, d)
 		}
 		if r := w.do("POST", "/api/v1/parse_query", []string{"query=" + c.query}, nil); r.Code != 200 {
