@@ -102,3 +102,34 @@ func viewRows(dst, src *model.TextRows, i, j int) {
 		dst.MetadataOf = src.MetadataOf[i:j:j]
 	}
 }
+
+// HasText reports whether any input has a row within clip. It mostly follows from their extents: of a text whose extent is exact,
+// as it is if it is not a [BoundedText], no row is read.
+func HasText(ctx context.Context, texts []Text, clip model.TimeRange) (bool, error) {
+	for _, t := range texts {
+		_, bounded := t.(BoundedText)
+		if times, n := t.Extent(); !bounded && n > 0 && clip.Contains(times.Min) && clip.Contains(times.Max) {
+			return true, nil
+		}
+	}
+	for _, t := range texts {
+		if times, n := t.Extent(); n == 0 || !times.Overlaps(clip) {
+			continue
+		}
+		run := t.Run(ctx, clip)
+		if run.Next() {
+			return true, nil
+		}
+		if err := run.Err(); err != nil {
+			return false, err
+		}
+	}
+	return false, nil
+}
+
+// BoundedText is a Text of which there may be no row although its extent counts some, such as one from which rows are left out.
+type BoundedText interface {
+	Text
+	// Bounded does nothing.
+	Bounded()
+}

@@ -31,7 +31,9 @@ func (p *textPage) FetchText(ctx context.Context, pages []model.TextPage, want m
 
 // ahead appends what the next Skip or ReadText of the page will read.
 func (p *textPage) ahead(dst []Addr, want model.TextWant) []Addr {
-	p.mu.Lock()
+	if !p.mu.TryLock() {
+		return dst // who holds it is reading already
+	}
 	defer p.mu.Unlock()
 	switch {
 	case p.skipped:

@@ -12,6 +12,8 @@ const (
 	// maxTextCells bounds the sets of structured metadata of a unit times the names in them, since a column says of each set
 	// whether it has the name.
 	maxTextCells = 1 << 20
+	// maxTextNames bounds the names. A single set cannot have more, or it would have more than model.MaxLabelBytes.
+	maxTextNames = model.MaxLabelBytes / 8
 	// maxTextMetadata bounds the canonical bytes of the sets of a unit. Writers close a unit long before.
 	maxTextMetadata = maxPageBytes
 
@@ -27,7 +29,11 @@ type metadataCoder struct {
 	order   []*metadataColumn
 	spare   []*metadataColumn
 	numbers []int64
+	most    int // names: see emptied
 }
+
+// A coder keeps a few columns that are not in use.
+const maxSpareColumns, maxSpareBytes = 256, 4 << 20
 
 // metadataColumn are the values of one name.
 type metadataColumn struct {
@@ -43,9 +49,26 @@ type metadataColumn struct {
 }
 
 func (c *metadataCoder) reset() {
-	c.spare = append(c.spare, c.order...)
-	c.order = c.order[:0]
-	clear(c.names)
+	size := 0
+	for _, col := range c.spare {
+		size += col.size()
+	}
+	for _, col := range c.order {
+		if n := col.size(); len(c.spare) < maxSpareColumns && size+n <= maxSpareBytes {
+			c.spare = append(c.spare, col)
+			size += n
+		}
+	}
+	clear(c.order)
+	if c.order = c.order[:0]; cap(c.order) > 4*maxSpareColumns {
+		c.order = nil
+	}
+	c.names = emptied(c.names, &c.most)
+}
+
+// size is about what the column takes in memory.
+func (col *metadataColumn) size() int {
+	return 8*(cap(col.sets)+cap(col.lens)+cap(col.dictLens)+cap(col.refs)) + cap(col.name) + cap(col.values) + 2*cap(col.dictValues) + 32*cap(col.dictLens)
 }
 
 // add takes set number i apart.
@@ -137,6 +160,36 @@ func (col *metadataColumn) few() bool {
 type metadataDecoder struct {
 	ints intDecoder
 	cols []decodedColumn
+	// block is where columns get room for numbers from: an allocation of its own for each of many names costs more than they do.
+	block []int64
+	// charge is asked before memory is allocated, and told what is free again, if it is there.
+	charge func(bytes int64) error
+}
+
+const (
+	// decodedColumnBytes is what a column takes beside its numbers, of which there are three for a set at most.
+	decodedColumnBytes = 160
+	minColumnBytes     = 7 // as stored
+	blockNumbers       = 4 << 10
+	setBytes           = 24 // of a decoded set, beside its bytes
+)
+
+// column64 reads a column of n numbers.
+func (d *metadataDecoder) column64(s *scan, n int) []int64 {
+	if cap(d.block)-len(d.block) < n {
+		d.block = make([]int64, 0, max(n, min(blockNumbers, 4*n)))
+	}
+	at := len(d.block)
+	out := d.ints.append(d.block[at:at:at+n], s, n)
+	d.block = d.block[:at+n]
+	return out
+}
+
+func (d *metadataDecoder) take(bytes int64) error {
+	if d.charge == nil {
+		return nil
+	}
+	return d.charge(bytes)
 }
 
 type decodedColumn struct {
@@ -173,12 +226,16 @@ func (c *decodedColumn) rewind() { c.next, c.at = 0, 0 }
 // read appends n sets to dst. Their bytes are allocated anew, all at once, since they outlive the decoder.
 func (d *metadataDecoder) read(dst []model.Labels, s *scan, n int) ([]model.Labels, error) {
 	const object = "page of text: metadata"
-	names := s.below(maxTextCells)
-	if s.bad || names == 0 || n == 0 || n > maxTextCells/names {
+	names := s.below(maxTextNames)
+	if s.bad || names == 0 || n == 0 || n > maxTextCells/names || names > len(s.b)/minColumnBytes {
 		return dst, corrupt("%s: %d names of %d sets", object, names, n)
 	}
-	if cap(d.cols) < names {
-		d.cols = make([]decodedColumn, 0, min(names, 64))
+	columns := int64(names)*decodedColumnBytes + 24*int64(names)*int64(n)
+	if err := d.take(columns); err != nil {
+		return dst, err
+	}
+	if d.block = d.block[:0]; cap(d.cols) < names {
+		d.cols = make([]decodedColumn, 0, names)
 	}
 	d.cols = d.cols[:0]
 	for i := range names {
@@ -209,6 +266,9 @@ func (d *metadataDecoder) read(dst []model.Labels, s *scan, n int) ([]model.Labe
 			return dst, corrupt("%s: more than %d bytes", object, maxTextMetadata)
 		}
 	}
+	if err := d.take(int64(total) + setBytes*int64(n)); err != nil {
+		return dst, err
+	}
 	buf := make([]byte, 0, total)
 	for k := range d.cols {
 		d.cols[k].rewind()
@@ -225,12 +285,12 @@ func (d *metadataDecoder) read(dst []model.Labels, s *scan, n int) ([]model.Labe
 		}
 		dst = append(dst, model.Labels(buf[begin:len(buf):len(buf)]))
 	}
-	return dst, nil
+	return dst, d.take(-columns)
 }
 
 func (d *metadataDecoder) column(c *decodedColumn, s *scan, n int) error {
 	const object = "page of text: metadata"
-	c.has = d.ints.append(nil, s, n)
+	c.has = d.column64(s, n)
 	if s.bad {
 		return s.err(object)
 	}
@@ -251,7 +311,7 @@ func (d *metadataDecoder) column(c *decodedColumn, s *scan, n int) error {
 	if kind > metadataDict || s.bad || count == 0 {
 		return corrupt("%s: no values", object)
 	}
-	c.lens = d.ints.append(nil, s, count)
+	c.lens = d.column64(s, count)
 	if s.bad {
 		return s.err(object)
 	}
@@ -268,7 +328,7 @@ func (d *metadataDecoder) column(c *decodedColumn, s *scan, n int) error {
 	c.values = s.take(uint64(size))
 	if kind == metadataDict {
 		c.ends = c.lens
-		c.refs = d.ints.append(nil, s, m)
+		c.refs = d.column64(s, m)
 		for _, r := range c.refs {
 			if uint64(r) >= uint64(count) {
 				return corrupt("%s: a value that is not there", object)

@@ -147,10 +147,12 @@ func (p *textPage) readRows(ctx context.Context) error {
 	if p.e.rows > maxUnitRows {
 		return at(&p.e, corrupt("text: %d rows", p.e.rows))
 	}
+	before := p.charged
 	if err := p.take(size); err != nil {
 		return err
 	}
 	u := &textUnit{}
+	u.sets.charge = p.take
 	payload, err := p.r.pages.Page(ctx, p.e.addr)
 	if err == nil {
 		err = u.open(payload)
@@ -159,17 +161,11 @@ func (p *textPage) readRows(ctx context.Context) error {
 		err = u.is(&p.e)
 	}
 	if err == nil {
-		more := int64(0)
-		for _, l := range u.metadata {
-			more += int64(len(l)) + 24
-		}
-		if err = p.take(more); err == nil {
-			u.shrink()
-			p.unit = u
-			return nil
-		}
+		u.shrink()
+		p.unit = u
+		return nil
 	}
-	_ = p.take(-size) // giving back does not fail
+	_ = p.take(before - p.charged) // giving back does not fail
 	return fmt.Errorf("part: text: %w", at(&p.e, err))
 }
 

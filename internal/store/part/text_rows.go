@@ -1,8 +1,6 @@
 package part
 
 import (
-	"slices"
-
 	"github.com/shaledb/shale/internal/model"
 )
 
@@ -12,14 +10,31 @@ type textRows struct {
 	ids   map[string]uint32
 	names map[string]struct{}
 	bytes []byte // of the metadata
+	// mostIDs and mostNames are how many there have been: see emptied.
+	mostIDs, mostNames int
 	// generation changes whenever sets are forgotten.
 	generation uint64
 }
 
-// textRemap says where the sets of one place are in another.
+// textRemap says where the sets of one place are in another. Who begins to read from another place makes it forget; that
+// the sets of the place to which rows go are forgotten it notices by their generation.
 type textRemap struct {
 	ids        []uint32
 	generation uint64
+	valid      bool
+}
+
+// forget makes it valid for no place.
+func (m *textRemap) forget() { m.valid = false }
+
+// of makes it valid for n sets that go to r.
+func (m *textRemap) of(r *textRows, n int) {
+	if m.valid && m.generation == r.generation && len(m.ids) == n {
+		return
+	}
+	m.ids = grow(m.ids[:0], n)
+	clear(m.ids)
+	m.generation, m.valid = r.generation, true
 }
 
 func (r *textRows) empty() bool { return len(r.Times) == 0 }
@@ -31,14 +46,24 @@ func (r *textRows) size() int { return len(r.Bytes) + len(r.bytes) }
 func (r *textRows) reset() {
 	r.Times, r.Ends, r.MetadataOf, r.Metadata = r.Times[:0], r.Ends[:0], r.MetadataOf[:0], r.Metadata[:0]
 	r.Bytes, r.Begin = r.Bytes[:0], 0
-	clear(r.ids)
-	clear(r.names)
+	r.ids, r.names = emptied(r.ids, &r.mostIDs), emptied(r.names, &r.mostNames)
 	r.bytes = r.bytes[:0]
 	r.generation++
 }
 
-// intern returns the number of a set, plus 1; or 0 if it has to wait for the next unit, since its columns would have too many
-// cells.
+// emptied returns a map without its entries. One that has been much larger, at most entries, is given up: it would take its
+// memory for ever, and clearing it takes as long as if it were full.
+func emptied[K comparable, V any](m map[K]V, most *int) map[K]V {
+	if *most = max(*most, len(m)); *most > 1024 && len(m) < *most/16 {
+		*most = 0
+		return make(map[K]V)
+	}
+	clear(m)
+	return m
+}
+
+// intern returns the number of a set, plus 1; or 0 if it has to wait for the next unit, since that would have too many names,
+// or its columns too many cells.
 func (r *textRows) intern(l model.Labels) uint32 {
 	if id, ok := r.ids[string(l)]; ok {
 		return id
@@ -53,7 +78,7 @@ func (r *textRows) intern(l model.Labels) uint32 {
 		}
 	}
 	n := len(r.Metadata)
-	if n > 0 && (n+1)*(len(r.names)+unknown) > maxTextCells {
+	if names := len(r.names) + unknown; n > 0 && (names > maxTextNames || (n+1)*names > maxTextCells) {
 		return 0
 	}
 	if unknown > 0 {
@@ -98,11 +123,7 @@ func (r *textRows) append(src *model.TextRows, i, j int, m *textRemap) int {
 
 // appendMetadata adds references to sets, and returns for how many rows there was room.
 func (r *textRows) appendMetadata(src *model.TextRows, i, j int, m *textRemap) int {
-	if m.generation != r.generation || len(m.ids) != len(src.Metadata) {
-		m.ids = grow(m.ids[:0], len(src.Metadata))
-		clear(m.ids)
-		m.generation = r.generation
-	}
+	m.of(r, len(src.Metadata))
 	for k, id := range src.MetadataOf[i:j] {
 		if id == 0 {
 			continue
@@ -134,19 +155,31 @@ func (r *textRows) cut(z *sizes) int {
 	if r.size() < 2*z.text {
 		return len(r.Times)
 	}
-	return r.upTo(int64(len(r.Bytes)) * int64(z.text) / int64(r.size()))
+	return r.share(z.text)
 }
 
-// upTo returns how many rows, at least one, have about so many bytes of lines.
-func (r *textRows) upTo(bytes int64) int {
-	n, _ := slices.BinarySearch(r.Ends, uint32(bytes))
-	return min(n+1, len(r.Times))
+// share returns how many rows, at least one, have about so many bytes of lines and metadata together, each set counted
+// with the first row that has it. Counting lines alone cuts off next to nothing where lines are empty, and then writes a unit for
+// each further row.
+func (r *textRows) share(bytes int) int {
+	first, metadata := uint32(0), 0
+	for i, end := range r.Ends {
+		// Sets are numbered as rows need them.
+		if len(r.MetadataOf) > 0 && r.MetadataOf[i] > first {
+			first = r.MetadataOf[i]
+			metadata += len(r.Metadata[first-1])
+		}
+		if int(end)+metadata >= bytes {
+			return i + 1
+		}
+	}
+	return len(r.Ends)
 }
 
 // fits reports whether the rows of another series may join these in a unit.
 func (r *textRows) fits(o *textRows, z *sizes) bool {
 	return r.size()+o.size() <= z.text*5/4 && len(r.Times)+len(o.Times) <= z.textRows &&
-		(len(r.Metadata)+len(o.Metadata))*(len(r.names)+len(o.names)) <= maxTextCells
+		len(r.names)+len(o.names) <= maxTextNames && (len(r.Metadata)+len(o.Metadata))*(len(r.names)+len(o.names)) <= maxTextCells
 }
 
 // room returns up to where the rows [i, j) of src may be added before a unit must be written: one at least.

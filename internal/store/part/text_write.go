@@ -45,8 +45,10 @@ func (p *Writer) writeOwn(n int) error {
 	}
 	x.pages++
 	// What is left changes places with what is empty.
-	x.remap.generation = 0
-	x.rest.append(&x.own.TextRows, n, len(x.own.Times), &x.remap)
+	x.remap.forget()
+	if left := len(x.own.Times) - n; x.rest.append(&x.own.TextRows, n, len(x.own.Times), &x.remap) != left {
+		return invalid("text: %d rows have more metadata than a unit may have", left)
+	}
 	x.own.reset()
 	x.own, x.rest = x.rest, x.own
 	x.own.generation = max(x.own.generation, x.rest.generation) + 1
@@ -66,7 +68,7 @@ func (p *Writer) endText() error {
 		for !x.own.empty() {
 			n := len(x.own.Times)
 			if x.own.size() > p.sizes.text*3/2 {
-				n = x.own.upTo(int64(len(x.own.Bytes) / 2))
+				n = x.own.share(x.own.size() / 2)
 			}
 			if err := p.writeOwn(n); err != nil {
 				return err
@@ -87,8 +89,10 @@ func (p *Writer) endText() error {
 		x.counts = append(x.counts, 0)
 	}
 	x.counts = append(x.counts, int64(len(x.own.Times)))
-	x.remap.generation = 0
-	x.shared.append(&x.own.TextRows, 0, len(x.own.Times), &x.remap)
+	x.remap.forget()
+	if n := len(x.own.Times); x.shared.append(&x.own.TextRows, 0, n, &x.remap) != n {
+		return invalid("text: %d rows have more metadata than a unit may have", n)
+	}
 	x.own.reset()
 	if x.shared.size() >= p.sizes.text {
 		return p.flushShared()
