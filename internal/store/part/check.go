@@ -221,7 +221,7 @@ type tally struct {
 	text, textBytes    uint64
 	times              model.TimeRange
 	set                model.Rows
-	seen               map[string]struct{}
+	seen               tieSet
 }
 
 func (t *tally) add(rows *model.SeriesRows) error {

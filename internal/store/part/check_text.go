@@ -12,10 +12,7 @@ func (t *tally) addText(ctx context.Context, text Text, w Windows) (windows uint
 	if text == nil {
 		return 0, nil
 	}
-	if t.seen == nil {
-		t.seen = make(map[string]struct{})
-	}
-	clear(t.seen)
+	var crowded []int64 // times of more rows than are remembered
 	last := int64(math.MinInt64)
 	run := text.Run(ctx, model.TimeRange{Min: math.MinInt64, Max: math.MaxInt64})
 	for run.Next() {
@@ -28,14 +25,16 @@ func (t *tally) addText(ctx context.Context, text Text, w Windows) (windows uint
 				return 0, corrupt("text of time %d after %d", at, last)
 			}
 			if at > last {
-				clear(t.seen)
+				t.seen.reset()
 				last = at
 			}
-			row := string(rows.MetadataAt(i)) + "\x00" + string(rows.Line(i))
-			if _, twice := t.seen[row]; twice {
-				return 0, corrupt("a line of time %d stands twice", at)
+			if h := t.seen.hash(rows, i); t.seen.has(h) {
+				return 0, twice(at)
+			} else if len(t.seen.rows) < maxTies {
+				t.seen.add(h)
+			} else if n := len(crowded); n == 0 || crowded[n-1] != at {
+				crowded = append(crowded, at)
 			}
-			t.seen[row] = struct{}{}
 			t.textBytes += uint64(len(rows.Line(i)))
 		}
 		t.text += uint64(len(rows.Times))
@@ -44,7 +43,44 @@ func (t *tally) addText(ctx context.Context, text Text, w Windows) (windows uint
 			windows |= w.of(rows.Times)
 		}
 	}
-	return windows, run.Err()
+	if err := run.Err(); err != nil {
+		return 0, err
+	}
+	for _, at := range crowded {
+		if err := t.checkTies(ctx, text, at, maxTies); err != nil {
+			return 0, err
+		}
+	}
+	return windows, nil
+}
+
+func twice(at int64) error { return corrupt("a line of time %d stands twice", at) }
+
+// checkTies verifies that no two rows of one time are equal, however many they are: a walk for each block of them compares it
+// with itself and with what comes behind it.
+func (t *tally) checkTies(ctx context.Context, text Text, at int64, block int) error {
+	for from, more := 0, true; more; from += block {
+		t.seen.reset()
+		more = false
+		i := 0
+		_, err := eachTie(ctx, text, at, func(rows *model.TextRows, k int) (bool, error) {
+			if i++; i <= from {
+				return true, nil
+			}
+			h := t.seen.hash(rows, k)
+			if t.seen.has(h) {
+				return false, twice(at)
+			}
+			if more = i > from+block; !more {
+				t.seen.add(h)
+			}
+			return true, nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // text verifies what the index says of units of text, since readers leave units out by it, and that filters have all items of

@@ -5,23 +5,23 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/zeebo/xxh3"
-
 	"github.com/shaledb/shale/internal/model"
 )
 
 // textMerge joins the texts of one series.
 type textMerge struct {
-	in []textInput
-	// seen are the rows of the time at, of which several inputs have some: what they hash to.
-	seen map[xxh3.Uint128]struct{}
+	in   []textInput
+	clip model.TimeRange
+	// seen are the rows of the time at, of which several inputs have some; ties is how many have been looked at.
+	seen tieSet
 	at   int64
 	some bool
-	buf  []byte
+	ties int
 }
 
 // textInput is a walk of one input.
 type textInput struct {
+	text  Text
 	run   TextRun
 	piece *TextPiece
 	// rows are those of the piece once it is decoded, nil before; next is the first that is not taken.
@@ -52,15 +52,17 @@ func (p *Writer) Text(ctx context.Context, texts []Text, clip model.TimeRange) e
 
 func (p *Writer) mergeText(ctx context.Context, texts []Text, clip model.TimeRange) error {
 	m := &p.text.merge
+	m.clip = clip
 	defer func() {
 		clear(m.in)
 		m.in, m.some = m.in[:0], false
+		m.seen.release()
 	}()
 	for _, t := range texts {
 		if times, n := t.Extent(); n == 0 || !times.Overlaps(clip) {
 			continue
 		}
-		m.in = append(m.in, textInput{run: t.Run(ctx, clip)})
+		m.in = append(m.in, textInput{text: t, run: t.Run(ctx, clip)})
 		if err := m.in[len(m.in)-1].advance(); err != nil {
 			return err
 		}
@@ -115,6 +117,10 @@ func (in *textInput) advance() error {
 }
 
 // takeText takes rows of the input that has the least one: all that come before next, or those of one time.
+//
+// Invariant: no row that stands in any input lies before the one that is taken, and when the first row of a time is taken, each
+// input that has rows of that time stands at the first of them. So either one input alone has that time, and is distinct or has
+// all its rows of the time in one piece, or all rows of the time go through addDistinct, by input and then by arrival.
 func (p *Writer) takeText(ctx context.Context, in *textInput, next int64) error {
 	m := &p.text.merge
 	alone := in.time < next && !(m.some && m.at == in.time)
@@ -134,7 +140,7 @@ func (p *Writer) takeText(ctx context.Context, in *textInput, next int64) error 
 			return corrupt("a piece of text begins at another time than it should")
 		}
 		in.rows = rows
-		in.remap.generation = 0
+		in.remap.forget()
 	}
 	times := in.rows.Times
 	i, j := in.next, in.next+1
@@ -153,8 +159,10 @@ func (p *Writer) takeText(ctx context.Context, in *textInput, next int64) error 
 			if err := p.addText(in.rows, i, j, &in.remap); err != nil {
 				return err
 			}
-		} else if err := p.addDistinct(in, i, j); err != nil {
+		} else if whole, err := p.addDistinct(in, i, j); err != nil {
 			return err
+		} else if !whole {
+			return p.takeTies(ctx, times[i])
 		}
 	}
 	if in.next = j; j < len(times) {
@@ -165,33 +173,27 @@ func (p *Writer) takeText(ctx context.Context, in *textInput, next int64) error 
 	return in.advance()
 }
 
-// addDistinct adds those of the rows [i, j), which are of one time, that are not there yet.
-func (p *Writer) addDistinct(in *textInput, i, j int) error {
+// addDistinct adds those of the rows [i, j), which are of one time, that are not there yet. It returns false if they are too many
+// to remember: then m.ties says which one is next.
+func (p *Writer) addDistinct(in *textInput, i, j int) (whole bool, err error) {
 	m, rows := &p.text.merge, in.rows
 	if t := rows.Times[i]; !m.some || m.at != t {
-		if m.seen == nil {
-			m.seen = make(map[xxh3.Uint128]struct{})
-		}
-		clear(m.seen)
-		m.at, m.some = t, true
+		m.seen.reset()
+		m.at, m.some, m.ties = t, true, 0
 	}
 	for k := i; k < j; k++ {
-		line := rows.Line(k)
-		h := xxh3.Hash128(line)
-		if md := rows.MetadataAt(k); len(md) > 0 {
-			m.buf = append(append(m.buf[:0], md...), 0)
-			g := xxh3.Hash128Seed(m.buf, h.Lo)
-			h.Hi, h.Lo = h.Hi^g.Hi, h.Lo^g.Lo
+		if h := m.seen.hash(rows, k); !m.seen.has(h) {
+			if len(m.seen.rows) >= p.sizes.ties {
+				return false, nil
+			}
+			m.seen.add(h)
+			if err := p.addText(rows, k, k+1, &in.remap); err != nil {
+				return false, err
+			}
 		}
-		if _, there := m.seen[h]; there {
-			continue
-		}
-		m.seen[h] = struct{}{}
-		if err := p.addText(rows, k, k+1, &in.remap); err != nil {
-			return err
-		}
+		m.ties++
 	}
-	return nil
+	return true, nil
 }
 
 // addText adds the rows [i, j), a page at a time.

@@ -76,11 +76,12 @@ type sizes struct {
 	rows, seriesRows  int // of a page of samples
 	text, filter      int // bytes: of the lines of a unit, of a filter page
 	textRows          int // of a unit
+	ties              int // rows of one time of which a merge remembers what they are
 }
 
 var formatSizes = sizes{
 	page: pageBytes, index: pageBytes, list: maxListBytes, rows: maxPageRows, seriesRows: maxSeriesRows,
-	text: unitBytes, filter: pageBytes, textRows: maxUnitRows,
+	text: unitBytes, filter: pageBytes, textRows: maxUnitRows, ties: maxTies,
 }
 
 func newWriter(w io.Writer, o WriterOptions, z sizes) *Writer {
@@ -105,7 +106,6 @@ func newWriter(w io.Writer, o WriterOptions, z sizes) *Writer {
 	p.exemplars.ints.dense, p.exemplars.values.ints.dense = o.Level == Dense, o.Level == Dense
 	p.exemplars.reset()
 	p.text.unit.ints.dense = o.Level == Dense
-	p.text.own.generation, p.text.rest.generation, p.text.shared.generation = 1, 1, 1
 	p.text.last = math.MinInt64
 	p.postings = newPostings(uint64(o.Seed))
 	return p
