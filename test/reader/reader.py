@@ -150,6 +150,7 @@ def unpage(b, what):  # 3.1
     c = Cursor(b[:-4])
     codec, size = c.read("1u")
     name, decode = (("none", bytes), ("s2", s2), ("zstd", zstandard.ZstdDecompressor().decompress), ("lines", fields))[codec]
+    need(codec < 3 or size <= 2 << 20, "length of lines")
     payload = decode(c.b[c.p:])
     need(len(payload) == size, "length of a payload")
     seen["page " + name] += 1
@@ -220,7 +221,8 @@ def exemplars(c):  # 3.9
     return first, [[*islice(rows, count)] for count in counts]
 def metadata(c, n):  # 3.13: sets of it
     out = [{} for _ in range(n)]
-    for _ in range(c.uvarint()):
+    need((names := c.uvarint()) <= 1 << 17 and names * n <= 1 << 20, "number of names")
+    for _ in range(names):
         name, has = c.bytes().decode("latin-1"), ints(c, n)
         m, kind = sum(has), c.u8()
         seen["metadata " + ("plain", "dictionary")[kind]] += 1

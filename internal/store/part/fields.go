@@ -33,6 +33,9 @@ const (
 	maxFieldColumns, manyFieldColumns = 512, 200
 	// A page has at most one value for so many bytes: else it is not worth taking apart. That bounds the memory of a decoder.
 	minFieldBytes = 4
+	// maxFieldBytes bounds the lines of a page that is taken apart, and twice as many its columns. Values take many times the
+	// memory of their bytes while they are decoded, and of what is all equal a few bytes stand for any number.
+	maxFieldBytes, maxSoftBytes = 2 << 20, 4 << 20
 	// fieldTail is how much of the text before a value tells its column.
 	fieldTail = 6
 )

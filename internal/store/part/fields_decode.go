@@ -15,9 +15,9 @@ type decodedField struct {
 	kind    byte
 	n       int
 	visits  int
-	first   int // of its entries
-	next    []int64
-	numbers []int64 // values, or lengths of strings
+	first   int      // of its entries
+	next    []uint32 // empty if there is one
+	numbers []int64  // values, or lengths of strings
 	bytes   []byte
 	pos, at int // of the next visit, and of its bytes
 }
@@ -35,7 +35,10 @@ func (d *fieldDecoder) decode(b []byte, raw int) ([]byte, error) {
 	if len(s.b) == 0 || s.b[0] == codecLines {
 		return nil, corrupt("%s: no columns", object)
 	}
-	soft, err := openPage(s.b, maxPageBytes)
+	if raw > maxFieldBytes {
+		return nil, corrupt("%s: %d bytes; with columns the most is %d", object, raw, maxFieldBytes)
+	}
+	soft, err := openPage(s.b, maxSoftBytes)
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +68,7 @@ func (d *fieldDecoder) open(s *scan, hard []byte, raw int) (text []byte, ok bool
 		d.cols = append(d.cols, decodedField{})
 	}
 	left := raw/minFieldBytes + maxUnitRows
-	size := uint64(0)
+	size, bytes := uint64(0), uint64(raw)
 	for i := range d.cols {
 		f := &d.cols[i]
 		f.kind = s.byte()
@@ -74,7 +77,7 @@ func (d *fieldDecoder) open(s *scan, hard []byte, raw int) (text []byte, ok bool
 		}
 		f.visits = s.below(uint64(left))
 		left -= f.visits
-		size = d.openEntries(s, f, size)
+		size = d.openEntries(s, f, size, &bytes)
 		if s.bad || (f.kind == fieldEnd) != (i == 0) || f.kind >= fieldKinds {
 			return nil, false
 		}
@@ -113,16 +116,24 @@ func (d *fieldDecoder) open(s *scan, hard []byte, raw int) (text []byte, ok bool
 	return s.b, !s.bad && uint64(len(s.b)) == size && len(hard) == 0 && cols > 0
 }
 
-// openEntries reads what follows a column. size is that of the text of all entries so far.
-func (d *fieldDecoder) openEntries(s *scan, f *decodedField, size uint64) uint64 {
+// openEntries reads what follows a column. size is that of the text of all entries so far. What its visits write at least is
+// taken off bytes before anything is allocated for each of them.
+func (d *fieldDecoder) openEntries(s *scan, f *decodedField, size uint64, bytes *uint64) uint64 {
 	n := s.below(uint64(f.visits))
+	// The bytes of their text are still to come, and only few have none: one for each column that may stand behind.
+	if n > len(s.b)+maxFieldColumns || n == 0 && f.visits > 0 {
+		s.fail()
+		return size
+	}
 	f.first = len(d.entries)
 	d.numbers = d.ints.append(d.numbers[:0], s, n)
+	least := uint64(maxPageBytes)
 	for _, l := range d.numbers {
 		if uint64(l) > maxPageBytes || size > maxPageBytes {
 			s.fail()
 			return size
 		}
+		least = min(least, uint64(l))
 		d.entries = append(d.entries, decodedEntry{off: uint32(size), len: uint32(l)})
 		size += uint64(l)
 	}
@@ -134,22 +145,55 @@ func (d *fieldDecoder) openEntries(s *scan, f *decodedField, size uint64) uint64
 		}
 		d.entries[f.first+k].column = uint32(column)
 	}
-	if f.next = f.next[:0]; n > 1 {
-		f.next = d.ints.append(f.next, s, f.visits)
-	} else if n == 1 {
-		f.next = grow(f.next, f.visits)
-		clear(f.next)
+	if least = uint64(f.visits) * (least + f.least()); n > 0 && least > *bytes {
+		s.fail()
+		return size
+	} else if n > 0 {
+		*bytes -= least
 	}
-	for _, id := range f.next {
-		if uint64(id) >= uint64(n) {
+	if f.next = f.next[:0]; n > 1 {
+		d.numbers = d.ints.append(d.numbers[:0], s, f.visits)
+		f.next = grow(f.next, len(d.numbers))
+		for k, id := range d.numbers {
+			if uint64(id) >= uint64(n) {
+				s.fail()
+				break
+			}
+			f.next[k] = uint32(id)
+		}
+		if len(f.next) != f.visits {
 			s.fail()
-			break
 		}
 	}
-	if len(f.next) != f.visits {
-		s.fail()
-	}
 	return size
+}
+
+// least is the length of the shortest value.
+func (f *decodedField) least() uint64 {
+	switch f.kind {
+	case fieldEnd:
+		return 0
+	case fieldDigits, fieldHex, fieldHexUp:
+		return uint64(f.n)
+	case fieldDate:
+		return uint64(len("2006-01-02"))
+	case fieldClock:
+		return uint64(len("00:00:00"))
+	}
+	return 1
+}
+
+// keepBytes is how much memory a decoder may take to be kept for the next page.
+const keepBytes = 8 << 20
+
+// size is about what the decoder takes in memory.
+func (d *fieldDecoder) size() int {
+	n := 12*cap(d.entries) + 8*cap(d.numbers) + cap(d.text) + d.ints.size()
+	for i := range d.cols[:cap(d.cols)] {
+		f := &d.cols[:cap(d.cols)][i]
+		n += 4*cap(f.next) + 8*cap(f.numbers)
+	}
+	return n
 }
 
 // join puts all lines together. Short pieces are copied as sixteen bytes, whatever their length: text and out go on for that much
@@ -165,7 +209,10 @@ func (d *fieldDecoder) join(text []byte, raw int) ([]byte, bool) {
 			if c.pos == c.visits {
 				return nil, false
 			}
-			e := &d.entries[c.first+int(c.next[c.pos])]
+			e := &d.entries[c.first]
+			if len(c.next) > 0 {
+				e = &d.entries[c.first+int(c.next[c.pos])]
+			}
 			c.pos++
 			n := int(e.len)
 			if n > raw-at {

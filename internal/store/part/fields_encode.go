@@ -87,7 +87,7 @@ func (c *fieldCoder) column(kind byte, n int) uint32 {
 // it; if not, only the items of the filter have been gathered.
 func (c *fieldCoder) append(dst, b []byte, begin uint32, ends []uint32, items *filterItems) ([]byte, bool) {
 	c.gather(b, begin, ends, items)
-	if c.steps > len(b)/minFieldBytes+len(ends) {
+	if len(b) > maxFieldBytes || c.steps > len(b)/minFieldBytes+len(ends) {
 		return dst, false
 	}
 	return c.finish(dst)
@@ -394,7 +394,7 @@ func (c *fieldCoder) finish(dst []byte) ([]byte, bool) {
 		}
 	}
 	c.soft, c.hard = soft, hard
-	if len(soft) > maxPageBytes {
+	if len(soft) > maxSoftBytes {
 		return dst, false
 	}
 	dst = binary.AppendUvarint(dst, uint64(len(hard)))

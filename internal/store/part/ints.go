@@ -263,6 +263,15 @@ type intDecoder struct {
 	lengths []int64
 }
 
+// size is about what the decoder takes in memory.
+func (d *intDecoder) size() int {
+	n := 8 * (cap(d.residuals) + cap(d.numbers) + cap(d.lengths))
+	if d.steps != nil {
+		n += d.steps.size()
+	}
+	return n
+}
+
 // append reads a column of n numbers from s and appends it to dst. n must have been bounded.
 func (d *intDecoder) append(dst []int64, s *scan, n int) []int64 {
 	if n == 0 || s.bad {

@@ -85,6 +85,9 @@ var (
 // sealLines appends the stored form of a page of lines, of which each ends where ends says, counted from begin; and adds their
 // items, if there is a filter to be.
 func sealLines(dst, lines []byte, begin uint32, ends []uint32, items *filterItems) ([]byte, error) {
+	if len(lines) > maxFieldBytes && items == nil {
+		return sealPage(dst, lines, codecZstd)
+	}
 	at := len(dst)
 	head := binary.AppendUvarint(append(dst, codecLines), uint64(len(lines)))
 	c := fieldCoders.Get().(*fieldCoder)
@@ -175,8 +178,11 @@ func openPage(stored []byte, limit int) ([]byte, error) {
 		return unzstd(s.b, raw)
 	case codecLines:
 		d := fieldDecoders.Get().(*fieldDecoder)
-		defer fieldDecoders.Put(d)
-		return d.decode(s.b, raw)
+		out, err := d.decode(s.b, raw)
+		if d.size() <= keepBytes {
+			fieldDecoders.Put(d)
+		}
+		return out, err
 	}
 	return nil, corrupt("page: unknown codec %d", codec)
 }
