@@ -217,7 +217,7 @@ func (m *merge) add(tenant string, k model.Key, l model.Labels, rows *model.Seri
 		}
 	}
 	for _, out := range m.cells {
-		some, err := hasText(m.ctx, text, out.TimeRange)
+		some, err := part.HasText(m.ctx, text, out.TimeRange)
 		if err != nil {
 			return classed(err)
 		}

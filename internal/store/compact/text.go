@@ -33,6 +33,11 @@ func left(deleted []model.TimeRange) (kept []model.TimeRange) {
 	return append(kept, model.TimeRange{Min: next, Max: math.MaxInt64})
 }
 
+var _ part.BoundedText = (*keptText)(nil)
+
+// Bounded says that the extent may count rows that have been deleted: see [part.BoundedText].
+func (t *keptText) Bounded() {}
+
 // some reports whether any row is left.
 func (t *keptText) some(ctx context.Context) (bool, error) {
 	run := t.Run(ctx, model.TimeRange{Min: math.MinInt64, Max: math.MaxInt64})
@@ -75,27 +80,4 @@ func (r *keptRun) Err() error {
 		return nil
 	}
 	return r.run.Err()
-}
-
-// hasText reports whether any input has a row within clip. It mostly follows from their extents.
-func hasText(ctx context.Context, text []part.Text, clip model.TimeRange) (bool, error) {
-	for _, t := range text {
-		times, n := t.Extent()
-		if _, cut := t.(*keptText); !cut && n > 0 && clip.Contains(times.Min) && clip.Contains(times.Max) {
-			return true, nil
-		}
-	}
-	for _, t := range text {
-		if times, n := t.Extent(); n == 0 || !times.Overlaps(clip) {
-			continue
-		}
-		run := t.Run(ctx, clip)
-		if run.Next() {
-			return true, nil
-		}
-		if err := run.Err(); err != nil {
-			return false, err
-		}
-	}
-	return false, nil
 }

@@ -115,7 +115,7 @@ func (ws *windowSorter) addText(tenant string, k model.Key, text []part.Text) er
 		if end > r.Max || g == late && end == math.MaxInt64 {
 			clip.Max = r.Max
 		}
-		some, err := hasText(ws.ctx, text, clip)
+		some, err := part.HasText(ws.ctx, text, clip)
 		if err != nil {
 			return err
 		}
@@ -147,29 +147,6 @@ func extentOf(text []part.Text) model.TimeRange {
 		}
 	}
 	return r
-}
-
-// hasText reports whether any input has a row within clip. It mostly follows from their extents.
-func hasText(ctx context.Context, text []part.Text, clip model.TimeRange) (bool, error) {
-	for _, t := range text {
-		times, n := t.Extent()
-		if n > 0 && (clip.Contains(times.Min) && clip.Contains(times.Max)) {
-			return true, nil
-		}
-	}
-	for _, t := range text {
-		if times, n := t.Extent(); n == 0 || !times.Overlaps(clip) {
-			continue
-		}
-		run := t.Run(ctx, clip)
-		if run.Next() {
-			return true, nil
-		}
-		if err := run.Err(); err != nil {
-			return false, err
-		}
-	}
-	return false, nil
 }
 
 // groupAt returns the group of a time, and the time up to which the same holds. Nearly all rows are of one window, whose
