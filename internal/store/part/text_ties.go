@@ -144,6 +144,9 @@ func (m *textMerge) restart(ctx context.Context, t int64) error {
 		if err := in.advance(); err != nil {
 			return err
 		}
+		if !in.done && in.time <= t {
+			return corrupt("text of time %d in a walk that begins behind %d", in.time, t)
+		}
 	}
 	return nil
 }
