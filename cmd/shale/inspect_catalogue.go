@@ -7,8 +7,6 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	bucketfs "github.com/shaledb/shale/internal/bucket/fs"
-	"github.com/shaledb/shale/internal/model"
-	"github.com/shaledb/shale/internal/store/catalog"
 	"github.com/shaledb/shale/internal/store/compact"
 )
 
@@ -24,29 +22,8 @@ func (i *inspectCatalogueCmd) Run(ctx context.Context, p *process) error {
 		return err
 	}
 	wrong, err := compact.Inspect(ctx, p.stdout, b, i.Check)
-	if err == nil {
-		err = noteLogs(ctx, p, b)
-	}
 	if err == nil && wrong > 0 {
 		err = fmt.Errorf("%d things are wrong in %s", wrong, i.Dir)
-	}
-	return err
-}
-
-// noteLogs says of blocks of logs where their lines are counted: commit records count samples only.
-func noteLogs(ctx context.Context, p *process, b catalog.Reader) error {
-	s, err := catalog.Look(ctx, b)
-	if err != nil {
-		return err
-	}
-	n := 0
-	for i := range s.Blocks {
-		if s.Blocks[i].Signal == model.Logs {
-			n++
-		}
-	}
-	if n > 0 {
-		_, err = fmt.Fprintf(p.stdout, "%d of the blocks are of logs: SAMPLES does not count their lines, `shale inspect block` does\n", n)
 	}
 	return err
 }
