@@ -12,6 +12,7 @@ RECORD = {"version", "id", "committed", "blocks", "replaces", "deletion"}
 BLOCK = {"id", "signal", "group", "level", "sources", "order_lo", "order_hi", "min_time", "max_time", "key_min",
          "key_max", "series", "samples", "bytes", "tenant_count", "first_tenant", "last_tenant", "first_key", "last_key",
          "tenants", "generation", "created"}
+LINES = ["lines", "line_bytes"]
 SECOND = 1_000_000_000
 SIGNALS = {"metrics": 1, "logs": 2}
 
@@ -45,7 +46,7 @@ def block_ids(b, record, objects):  # 2: as the number among several blocks is n
         yield f"{at}-{b['signal']}-{digest(h)}"
 
 def check_block(b, record, objects, seed):  # 3
-    need(set(b) - {"tenants"} == BLOCK - {"tenants"} and set(b) <= BLOCK, f"members of {b['id']}")
+    need(BLOCK - {"tenants"} <= set(b) <= BLOCK | set(LINES), f"members of {b['id']}")
     need(b["id"] in block_ids(b, record, objects), f"id of {b['id']}")
     _, key_seed, signal, _, held, tenants = footer(objects[b["id"]])
     names = [t[0].decode() for t in tenants]
@@ -55,6 +56,8 @@ def check_block(b, record, objects, seed):  # 3
             b["first_tenant"], b["last_tenant"], b.get("tenants", names if len(names) > 512 else None))
     is_so = (["metrics", "logs"][signal - 1], held, min(times), max(times), sum(t[1] for t in tenants),
              sum(t[2] for t in tenants), len(objects[b["id"]]), len(names), names[0], names[-1], names)
+    lines = [b.get(x, 0) for x in LINES]
+    need(not any(lines) or lines == [sum(t[i] for t in tenants) for i in (4, 5)], f"{b['id']} has other lines than {lines}")
     need(said == is_so and key_seed == seed, f"the record of {b['id']} says {said}, the block {is_so}")
 
 def bucket(folder):
