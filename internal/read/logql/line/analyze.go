@@ -177,9 +177,10 @@ func neededLabels(stages []syntax.Stage, wanted []string) map[string]struct{} {
 				add(append(fields, a.Label)...)
 			}
 		case *syntax.LogfmtParser:
-			// A key that has become a label before is not looked at again.
+			// A key that has become a label before is not looked at again, and a label that is there already under both of its
+			// names ends the search, and with it the errors.
 			for _, e := range s.Extract {
-				add(e.From, e.Label)
+				add(e.From, e.Label, e.Label+extractedSuffix)
 			}
 		case *syntax.LineFormat:
 			fields, all := templateFields("line", s.Template)
