@@ -77,6 +77,13 @@ func (s *logStore) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
+// got reports whether a text has come, as part of a line.
+func (s *logStore) got(text string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(s.arrivals, func(line string) bool { return strings.Contains(line, text) })
+}
+
 func (s *logStore) keep(l keptLine) {
 	s.arrivals = append(s.arrivals, l.text)
 	if !s.known[l.key()] {
