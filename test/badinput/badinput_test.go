@@ -46,6 +46,19 @@ func (a *attack) complain(t *testing.T, format string, args ...any) {
 	t.Errorf(format, args...)
 }
 
+// ending makes an attack of requests that a limit of queries must end, query.timeout at last. By which limit they ended is
+// told by their answers, which are in the table; here they must only end.
+func ending(do func(s *server) (answer, text string)) func(*testing.T, *server) (answer, text string) {
+	return func(t *testing.T, s *server) (answer, text string) {
+		began := time.Now()
+		answer, text = do(s)
+		if took := time.Since(began); took >= hung {
+			t.Errorf("no end in %v, and query.timeout is 5s: %s %s", took, answer, text)
+		}
+		return answer, text
+	}
+}
+
 // group is a part of the table.
 type group struct {
 	title   string

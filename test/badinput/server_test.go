@@ -120,8 +120,12 @@ func (s *server) ended() bool {
 	}
 }
 
+// hung is the time after which a server that gives no answer is taken to hang. It is only a guard against waiting for ever,
+// which a busy machine must not exceed.
+const hung = time.Minute
+
 // client gives up before a hung server makes the whole test hang.
-var client = &http.Client{Timeout: 30 * time.Second}
+var client = &http.Client{Timeout: hung}
 
 func (s *server) get(path string) (int, string) {
 	resp, err := client.Get("http://" + s.httpAddr + path)

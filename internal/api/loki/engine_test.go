@@ -105,7 +105,7 @@ func TestTailOfEngine(t *testing.T) {
 			if err := json.Unmarshal([]byte(text), &frame); !ok || err != nil || len(frame.Dropped) > 0 {
 				t.Fatalf("%v %v: %s", ok, err, text)
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(guard):
 			t.Fatalf("%d lines have come: %s", len(got), got)
 		}
 		for _, st := range frame.Streams {

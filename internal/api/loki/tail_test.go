@@ -55,6 +55,9 @@ func tailServer(t *testing.T, follow func(context.Context, *logql.TailQuery, fun
 	return h, s
 }
 
+// guard is only against waiting for ever.
+const guard = time.Minute
+
 // dial opens a websocket. Headers are Name: value.
 func dial(t *testing.T, s *httptest.Server, path, params string, headers ...string) (*websocket.Conn, *http.Response, error) {
 	t.Helper()
@@ -63,7 +66,7 @@ func dial(t *testing.T, s *httptest.Server, path, params string, headers ...stri
 		name, value, _ := strings.Cut(x, ": ")
 		h.Set(name, value)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), guard)
 	defer cancel()
 	conn, response, err := websocket.Dial(ctx, s.URL+path+"?"+params, &websocket.DialOptions{HTTPHeader: h})
 	if err == nil {
@@ -84,7 +87,7 @@ func mustDial(t *testing.T, s *httptest.Server, path, params string, headers ...
 // next returns the next frame, or the error that ended the connection.
 func next(t *testing.T, conn *websocket.Conn) (string, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), guard)
 	defer cancel()
 	_, frame, err := conn.Read(ctx)
 	return string(frame), err

@@ -8,12 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -132,29 +130,6 @@ func TestCancellation(t *testing.T) {
 		w.ServeHTTP(r, httptest.NewRequest("GET", path, nil).WithContext(ctx))
 		expect(t, r, 499, "canceled", "")
 	}
-}
-
-func TestTimeouts(t *testing.T) {
-	w := newWorld(t, func(o *prom.Options) { o.Engine = newEngine(t, 1e8, 10*time.Second) })
-	for _, c := range []struct{ query, timeout string }{
-		{"count_over_time((vector(time()) > 1e12)[9000s:1ms])", "1ms"},
-		{"count_over_time((vector(time()) > 1e12)[9000s:1ms])", "20ms"},
-		{"up", "1e-9"},
-	} {
-		began := time.Now()
-		expect(t, w.get("/api/v1/query", "query="+c.query, "timeout="+c.timeout), 503, "timeout", "timed out")
-		if d := time.Since(began); d > 5*time.Second {
-			t.Errorf("%s took %s", c.query, d)
-		}
-	}
-	// Without the parameter the engine's own limit holds.
-	w = newWorld(t, func(o *prom.Options) {
-		o.Engine = newEngine(t, 1e8, 10*time.Millisecond)
-		o.Limits.Timeout = time.Nanosecond
-	})
-	expect(t, w.get("/api/v1/query", "query=count_over_time((vector(time()) > 1e12)[9000s:1ms])"), 503, "timeout", "timed out")
-	expect(t, w.get("/api/v1/labels"), 503, "timeout", "deadline exceeded (query.timeout)")
-	expect(t, w.get("/api/v1/series?match[]=up"), 503, "timeout", "deadline exceeded (query.timeout)")
 }
 
 // TestErrorsAreShort: what is wrong with a long text is not told by all of it.
@@ -312,62 +287,6 @@ func TestLabelsDoNotExplode(t *testing.T) {
 	}
 }
 
-func TestGate(t *testing.T) {
-	entered, release := make(chan struct{}, 64), make(chan struct{})
-	w := newWorld(t, func(o *prom.Options) {
-		o.Limits.MaxConcurrent, o.Limits.MaxWait = 2, 50*time.Millisecond
-		inner := o.Queryable
-		o.Queryable = func(tenant string, q *model.Quota, c *model.Cost) storage.Queryable {
-			if tenant == "slow" {
-				entered <- struct{}{}
-				<-release
-			}
-			return inner(tenant, q, c)
-		}
-	})
-	slow := []string{"X-Scope-OrgID: slow"}
-	var wg sync.WaitGroup
-	for range 2 {
-		wg.Go(func() {
-			if r := w.do("GET", "/api/v1/query?query=1", nil, slow); r.Code != 200 {
-				t.Errorf("slow: %s", show(r))
-			}
-		})
-		<-entered
-	}
-	for _, path := range everything {
-		r := w.get(path)
-		expect(t, r, 503, "unavailable", "query.max-concurrent")
-		if r.Header().Get("Retry-After") == "" {
-			t.Error("no Retry-After")
-		}
-	}
-	// What needs no turn is answered.
-	if r := w.get("/api/v1/status/buildinfo"); r.Code != 200 {
-		t.Errorf("build information: %s", show(r))
-	}
-	// More than 16 for each place do not even wait.
-	var refused sync.WaitGroup
-	began := time.Now()
-	for range 64 {
-		refused.Go(func() { expect(t, w.get("/api/v1/query?query=1"), 503, "unavailable", "query.max-concurrent") })
-	}
-	refused.Wait()
-	if d := time.Since(began); d > 3*time.Second {
-		t.Errorf("64 refusals took %s", d)
-	}
-	close(release)
-	wg.Wait()
-	for range 5 {
-		if r := w.get("/api/v1/query?query=1"); r.Code != 200 {
-			t.Errorf("afterwards: %s", show(r))
-		}
-	}
-	if got := testutil.ToFloat64(mustGauge(t, w, "shale_api_prom_running_requests")); got != 0 {
-		t.Errorf("%v requests run", got)
-	}
-}
-
 func TestGzip(t *testing.T) {
 	w := newWorld(t, nil)
 	for i := range 200 {
@@ -403,7 +322,7 @@ func TestGzip(t *testing.T) {
 
 // TestOverTheWire sends a large answer over a real connection, whole and to a client that leaves.
 func TestOverTheWire(t *testing.T) {
-	w := newWorld(t, func(o *prom.Options) { o.Engine = newEngine(t, 1e7, 10*time.Second) })
+	w := newWorld(t, func(o *prom.Options) { o.Engine = newEngine(t, 1e7, time.Minute) })
 	for i := range 100 {
 		w.mustLoad(t, "anonymous", fmt.Sprintf(`up{i="%d"} 990:0.1234567%d`, i, i))
 	}
@@ -433,41 +352,7 @@ func TestOverTheWire(t *testing.T) {
 		_, _ = io.CopyN(io.Discard, resp.Body, 1000)
 		resp.Body.Close()
 	}
-	deadline := time.Now().Add(10 * time.Second)
-	for testutil.ToFloat64(mustGauge(t, w, "shale_api_prom_running_requests")) != 0 {
-		if time.Now().After(deadline) {
-			t.Fatal("requests of clients that left still run")
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-}
-
-// TestClientThatDoesNotRead must not keep its place for longer than a query may run.
-func TestClientThatDoesNotRead(t *testing.T) {
-	w := newWorld(t, func(o *prom.Options) {
-		o.Engine = newEngine(t, 1e7, 10*time.Second)
-		o.Limits.Timeout, o.Limits.MaxConcurrent = 300*time.Millisecond, 1
+	eventually(t, "requests of clients that left still run", func() bool {
+		return testutil.ToFloat64(mustGauge(t, w, "shale_api_prom_running_requests")) == 0
 	})
-	for i := range 100 {
-		w.mustLoad(t, "anonymous", fmt.Sprintf(`up{i="%d"} 990:%d`, i, i))
-	}
-	s := httptest.NewServer(w)
-	defer s.Close()
-	conn, err := net.Dial("tcp", s.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	// 29 MB, which no socket takes unread.
-	fmt.Fprint(conn, "GET /api/v1/query_range?query=up&start=990&end=1190&step=0.02 HTTP/1.1\r\nHost: x\r\n\r\n")
-	if _, err := conn.Read(make([]byte, 1)); err != nil {
-		t.Fatal(err)
-	}
-	if r := w.get("/api/v1/query?query=1"); r.Code != 200 { // waits for its turn, 10 s at most
-		t.Errorf("afterwards: %s", show(r))
-	}
-	_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
-	if rest, err := io.ReadAll(conn); err == nil && bytes.HasSuffix(rest, []byte("0\r\n\r\n")) {
-		t.Error("an answer that was cut short looks whole")
-	}
 }
