@@ -1,7 +1,6 @@
 package line_test
 
 import (
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -113,7 +112,13 @@ func folded(s string) string {
 
 // TestTextFilter: whatever line a query keeps has what its filter for pages says.
 func TestTextFilter(t *testing.T) {
-	g := linetest.NewGenerator(rand.Uint64())
+	for _, seed := range seeds() {
+		checkTextFilter(t, seed)
+	}
+}
+
+func checkTextFilter(t *testing.T, seed uint64) {
+	g := linetest.NewGenerator(seed)
 	filtered, kept := 0, 0
 	for range 10000 {
 		c := g.Case()
@@ -135,11 +140,11 @@ func TestTextFilter(t *testing.T) {
 		}
 		kept++
 		if !satisfies(f, c.Line, model.LabelsOf(c.Metadata...)) {
-			t.Errorf("%s keeps %q with %q, which %+v rules out", c.Query, c.Line, c.Metadata, f)
+			t.Errorf("seed %d: %s keeps %q with %q, which %+v rules out", seed, c.Query, c.Line, c.Metadata, f)
 		}
 	}
 	if filtered < 500 || kept < 200 {
-		t.Errorf("only %d filters, %d lines kept", filtered, kept)
+		t.Errorf("seed %d: only %d filters, %d lines kept", seed, filtered, kept)
 	}
 }
 

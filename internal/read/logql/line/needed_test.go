@@ -15,15 +15,20 @@ import (
 // TestNeeded: with a list of labels that are needed, a line stays or goes as without it, becomes the same, and those labels are the
 // same.
 func TestNeeded(t *testing.T) {
-	seed := rand.Uint64()
-	g := linetest.NewGenerator(seed)
+	for _, seed := range seeds() {
+		checkNeeded(t, seed)
+	}
+}
+
+func checkNeeded(t *testing.T, seed uint64) {
+	g, rnd := linetest.NewGenerator(seed), rand.New(rand.NewPCG(seed, 1))
 	names := []string{"a", "b", "x", "level", "status", "app_extracted", "msg", "level_extracted"}
 	kept := 0
 	for range 10000 {
 		c := g.Case()
 		needed := []string{}
 		for _, n := range names {
-			if rand.IntN(4) == 0 {
+			if rnd.IntN(4) == 0 {
 				needed = append(needed, n)
 			}
 		}
@@ -68,7 +73,7 @@ func TestNeeded(t *testing.T) {
 		}
 	}
 	if kept < 1000 {
-		t.Errorf("only %d lines are kept", kept)
+		t.Errorf("seed %d: only %d lines are kept", seed, kept)
 	}
 }
 
