@@ -25,7 +25,7 @@ func rooms() []room {
 			"write": "a receiver turns bytes into batches and pushes them",
 		}, "a protocol knows the write path and nothing of the store, so that receivers come and go alone"},
 		{"write/wire", nil, "the form of protobuf is nobody's matter but the receivers'"},
-		{"write/promwrite", receiver("write/body"), "a protocol knows the write path and nothing of the store, so that receivers come and go alone"},
+		{"write/promwrite", receiver("write/body", "write/wire"), "a protocol knows the write path and nothing of the store, so that receivers come and go alone"},
 		{"write/lokipush", receiver("write/body", "write/logs", "write/wire"), "a protocol knows the write path and nothing of the store, so that receivers come and go alone"},
 		{"write/otlp", receiver("write/body", "write/logs", "write/wire"), "a protocol knows the write path and nothing of the store, so that receivers come and go alone"},
 		{"journal", nil, "the log knows batches, not who writes or applies them"},

@@ -6,6 +6,7 @@ import (
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/write"
+	"github.com/shaledb/shale/internal/write/wire"
 )
 
 // maxExemplarRunes is how many characters the names and values of an exemplar's labels may have together, as OpenMetrics
@@ -16,14 +17,14 @@ const maxExemplarRunes = 128
 type exemplarNumbers struct{ value, ms uint64 }
 
 // field reads or skips field n, whose content begins at p, and returns where it ends.
-func (e *exemplarNumbers) field(d []byte, n int32, wire, p, end int) (next int, err error) {
+func (e *exemplarNumbers) field(d []byte, n int32, kind, p, end int) (next int, err error) {
 	switch n {
 	case 2:
-		e.value, next, err = double("value of an exemplar", d, wire, p, end)
+		e.value, next, err = wire.Double("value of an exemplar", d, kind, p, end)
 	case 3:
-		e.ms, next, err = number("timestamp", d, wire, p, end)
+		e.ms, next, err = wire.Number("timestamp", d, kind, p, end)
 	default:
-		next, err = skip(d, p, end, wire)
+		next, err = wire.Skip(d, p, end, kind)
 	}
 	return next, err
 }
@@ -34,18 +35,18 @@ func (w *walker) exemplarV1(p, end int) error {
 	var numbers exemplarNumbers
 	w.one.Reset()
 	for p < end {
-		n, wire, next, err := field(d, p, end)
+		n, kind, next, err := wire.Field(d, p, end)
 		switch {
 		case err != nil:
 		case n == 1:
 			var begin int
-			if begin, next, err = message("a label of an exemplar", d, wire, next, end); err == nil {
+			if begin, next, err = wire.Message("a label of an exemplar", d, kind, next, end); err == nil {
 				var name, value []byte
 				name, value, _, err = labelMessage(d, begin, next)
 				w.one.Add(name, value)
 			}
 		default:
-			next, err = numbers.field(d, n, wire, next, end)
+			next, err = numbers.field(d, n, kind, next, end)
 		}
 		if err != nil {
 			return err
@@ -61,21 +62,21 @@ func (w *walker) exemplarV2(p, end int) error {
 	var numbers exemplarNumbers
 	refs.reset()
 	for p < end {
-		n, wire, next, err := field(d, p, end)
+		n, kind, next, err := wire.Field(d, p, end)
 		switch {
 		case err != nil:
-		case n == 1 && wire == wireVarint:
+		case n == 1 && kind == wire.WireVarint:
 			begin := next
-			if _, next, err = number("reference", d, wire, next, end); err == nil {
+			if _, next, err = wire.Number("reference", d, kind, next, end); err == nil {
 				err = refs.collect(d, begin, next)
 			}
 		case n == 1:
 			var begin int
-			if begin, next, err = message("references of an exemplar", d, wire, next, end); err == nil {
+			if begin, next, err = wire.Message("references of an exemplar", d, kind, next, end); err == nil {
 				err = refs.collect(d, begin, next)
 			}
 		default:
-			next, err = numbers.field(d, n, wire, next, end)
+			next, err = numbers.field(d, n, kind, next, end)
 		}
 		if err != nil {
 			return err

@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/prometheus/model/histogram"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/write/wire"
 )
 
 // gaugeHint is the reset hint of gauge histograms.
@@ -74,15 +75,15 @@ func (h *nativeHistogram) read(d []byte, p, end int, v version, most int) error 
 	h.negative.reset()
 	h.histogramNumbers, h.custom, h.most = histogramNumbers{}, h.custom[:0], most
 	for p < end {
-		n, wire, next, err := field(d, p, end)
+		n, kind, next, err := wire.Field(d, p, end)
 		if err == nil {
 			switch {
 			case n > 17 || n == 17 && v == v1:
-				next, err = skip(d, next, end, wire)
+				next, err = wire.Skip(d, next, end, kind)
 			case n >= 8 && n <= 13 || n == 16:
-				next, err = h.readList(d, n, wire, next, end)
+				next, err = h.readList(d, n, kind, next, end)
 			default:
-				next, err = h.readNumber(d, n, wire, next, end)
+				next, err = h.readNumber(d, n, kind, next, end)
 			}
 		}
 		if err != nil {
@@ -94,77 +95,77 @@ func (h *nativeHistogram) read(d []byte, p, end int, v version, most int) error 
 }
 
 // readNumber reads a field that is a single number; p is behind its tag.
-func (h *nativeHistogram) readNumber(d []byte, n int32, wire, p, end int) (next int, err error) {
+func (h *nativeHistogram) readNumber(d []byte, n int32, kind, p, end int) (next int, err error) {
 	var v uint64
 	switch n {
 	case 1:
-		h.count, next, err = number("histogram's count", d, wire, p, end)
+		h.count, next, err = wire.Number("histogram's count", d, kind, p, end)
 		h.isFloat = false
 	case 2:
-		h.count, next, err = double("histogram's count", d, wire, p, end)
+		h.count, next, err = wire.Double("histogram's count", d, kind, p, end)
 		h.isFloat = true
 	case 3:
-		h.sum, next, err = double("histogram's sum", d, wire, p, end)
+		h.sum, next, err = wire.Double("histogram's sum", d, kind, p, end)
 	case 4:
-		v, next, err = number("histogram's schema", d, wire, p, end)
-		h.schema = zigzag32(v)
+		v, next, err = wire.Number("histogram's schema", d, kind, p, end)
+		h.schema = wire.Zigzag32(v)
 	case 5:
-		h.threshold, next, err = double("histogram's zero threshold", d, wire, p, end)
+		h.threshold, next, err = wire.Double("histogram's zero threshold", d, kind, p, end)
 	case 6:
-		h.zeros, next, err = number("histogram's zero count", d, wire, p, end)
+		h.zeros, next, err = wire.Number("histogram's zero count", d, kind, p, end)
 		h.zeroIsFloat = false
 	case 7:
-		h.zeros, next, err = double("histogram's zero count", d, wire, p, end)
+		h.zeros, next, err = wire.Double("histogram's zero count", d, kind, p, end)
 		h.zeroIsFloat = true
 	case 14:
-		v, next, err = number("histogram's reset hint", d, wire, p, end)
+		v, next, err = wire.Number("histogram's reset hint", d, kind, p, end)
 		h.hint = int32(v)
 	case 15:
-		v, next, err = number("timestamp", d, wire, p, end)
+		v, next, err = wire.Number("timestamp", d, kind, p, end)
 		h.ms = int64(v)
 	case 17:
-		v, next, err = number("start timestamp", d, wire, p, end)
+		v, next, err = wire.Number("start timestamp", d, kind, p, end)
 		h.startMs = int64(v)
 	}
 	return next, err
 }
 
 // readList reads a repeated field, or one entry of it; p is behind its tag.
-func (h *nativeHistogram) readList(d []byte, n int32, wire, p, end int) (next int, err error) {
+func (h *nativeHistogram) readList(d []byte, n int32, kind, p, end int) (next int, err error) {
 	s := &h.positive
 	if n <= 10 {
 		s = &h.negative
 	}
 	switch n {
 	case 8, 11:
-		begin, stop, err := message("a histogram's span", d, wire, p, end)
+		begin, stop, err := wire.Message("a histogram's span", d, kind, p, end)
 		if err != nil {
 			return 0, err
 		}
 		return stop, h.readSpan(&s.spans, d, begin, stop)
 	case 9, 12:
-		return h.readDeltas(&s.deltas, d, wire, p, end)
+		return h.readDeltas(&s.deltas, d, kind, p, end)
 	case 10, 13:
-		return h.readDoubles(&s.counts, d, wire, p, end)
+		return h.readDoubles(&s.counts, d, kind, p, end)
 	}
-	return h.readDoubles(&h.custom, d, wire, p, end)
+	return h.readDoubles(&h.custom, d, kind, p, end)
 }
 
 func (h *nativeHistogram) readSpan(dst *[]histogram.Span, d []byte, p, end int) error {
 	var s histogram.Span
 	for p < end {
-		n, wire, next, err := field(d, p, end)
+		n, kind, next, err := wire.Field(d, p, end)
 		var v uint64
 		switch {
 		case err != nil:
 		case n == 1:
-			v, next, err = number("span's offset", d, wire, next, end)
-			s.Offset = zigzag32(v)
+			v, next, err = wire.Number("span's offset", d, kind, next, end)
+			s.Offset = wire.Zigzag32(v)
 		case n == 2:
-			v, next, err = number("span's length", d, wire, next, end)
+			v, next, err = wire.Number("span's length", d, kind, next, end)
 			s.Length = uint32(v)
 		default:
-			next, err = skip(d, next, end, wire)
+			next, err = wire.Skip(d, next, end, kind)
 		}
 		if err != nil {
 			return err
@@ -183,35 +184,35 @@ func (h *nativeHistogram) fits(n int) bool {
 	return n < h.most
 }
 
-func (h *nativeHistogram) readDeltas(dst *[]int64, d []byte, wire, p, end int) (next int, err error) {
-	packed := wire == wireBytes
+func (h *nativeHistogram) readDeltas(dst *[]int64, d []byte, kind, p, end int) (next int, err error) {
+	packed := kind == wire.WireBytes
 	if packed {
-		if p, end, err = body(d, p, end); err != nil {
+		if p, end, err = wire.Body(d, p, end); err != nil {
 			return 0, err
 		}
 	}
 	for first := true; packed && p < end || !packed && first; first = false {
-		v, next, err := number("histogram's bucket", d, wireVarint, p, end)
-		if err != nil || !packed && wire != wireVarint {
-			return 0, &malformed{"a histogram's bucket that is not a number", p}
+		v, next, err := wire.Number("histogram's bucket", d, wire.WireVarint, p, end)
+		if err != nil || !packed && kind != wire.WireVarint {
+			return 0, &wire.Malformed{What: "a histogram's bucket that is not a number", At: p}
 		}
 		if h.fits(len(*dst)) {
-			*dst = append(*dst, zigzag(v))
+			*dst = append(*dst, wire.Zigzag(v))
 		}
 		p = next
 	}
 	return p, nil
 }
 
-func (h *nativeHistogram) readDoubles(dst *[]float64, d []byte, wire, p, end int) (next int, err error) {
+func (h *nativeHistogram) readDoubles(dst *[]float64, d []byte, kind, p, end int) (next int, err error) {
 	stop := p + 8
-	if wire == wireBytes {
-		if p, stop, err = body(d, p, end); err != nil {
+	if kind == wire.WireBytes {
+		if p, stop, err = wire.Body(d, p, end); err != nil {
 			return 0, err
 		}
 	}
-	if wire != wireBytes && wire != wire64 || stop > end || (stop-p)%8 != 0 {
-		return 0, &malformed{"a histogram's bucket or bound that is not a double", p}
+	if kind != wire.WireBytes && kind != wire.Wire64 || stop > end || (stop-p)%8 != 0 {
+		return 0, &wire.Malformed{What: "a histogram's bucket or bound that is not a double", At: p}
 	}
 	for ; p < stop; p += 8 {
 		if h.fits(len(*dst)) {

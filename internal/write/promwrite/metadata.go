@@ -1,6 +1,10 @@
 package promwrite
 
-import "bytes"
+import (
+	"bytes"
+
+	"github.com/shaledb/shale/internal/write/wire"
+)
 
 // metadata is what a body tells of a metric family; the spans lie in the decoded body.
 type metadata struct {
@@ -31,25 +35,25 @@ func (w *walker) metadataV1(p, end int) error {
 	d := w.decoded
 	var m metadata
 	for p < end {
-		n, wire, next, err := field(d, p, end)
+		n, kind, next, err := wire.Field(d, p, end)
 		var begin int
 		var typ uint64
 		switch {
 		case err != nil:
 		case n == 1:
-			typ, next, err = number("metadata type", d, wire, next, end)
+			typ, next, err = wire.Number("metadata type", d, kind, next, end)
 			m.typ = metricType(typ)
 		case n == 2:
-			begin, next, err = message("the name of a metric family", d, wire, next, end)
+			begin, next, err = wire.Message("the name of a metric family", d, kind, next, end)
 			m.family = spanOf(begin, next)
 		case n == 4:
-			begin, next, err = message("metadata's help", d, wire, next, end)
+			begin, next, err = wire.Message("metadata's help", d, kind, next, end)
 			m.help = spanOf(begin, next)
 		case n == 5:
-			begin, next, err = message("metadata's unit", d, wire, next, end)
+			begin, next, err = wire.Message("metadata's unit", d, kind, next, end)
 			m.unit = spanOf(begin, next)
 		default:
-			next, err = skip(d, next, end, wire)
+			next, err = wire.Skip(d, next, end, kind)
 		}
 		if err != nil {
 			return err
@@ -67,21 +71,21 @@ func (w *walker) metadataV1(p, end int) error {
 func (w *walker) metadataV2(s *seriesWalk, p, end int) error {
 	d := w.decoded
 	for p < end {
-		n, wire, next, err := field(d, p, end)
+		n, kind, next, err := wire.Field(d, p, end)
 		var v uint64
 		switch {
 		case err != nil:
 		case n == 1:
-			v, next, err = number("metadata type", d, wire, next, end)
+			v, next, err = wire.Number("metadata type", d, kind, next, end)
 			s.typ = metricType(v)
 		case n == 3:
-			v, next, err = number("help reference", d, wire, next, end)
+			v, next, err = wire.Number("help reference", d, kind, next, end)
 			s.helpRef = uint32(v)
 		case n == 4:
-			v, next, err = number("unit reference", d, wire, next, end)
+			v, next, err = wire.Number("unit reference", d, kind, next, end)
 			s.unitRef = uint32(v)
 		default:
-			next, err = skip(d, next, end, wire)
+			next, err = wire.Skip(d, next, end, kind)
 		}
 		if err != nil {
 			return err

@@ -4,12 +4,13 @@ import (
 	"math/bits"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/write/wire"
 )
 
 // oddLabel reads a label that is not in the form that label takes: longer than 127 bytes, which is canonical
 // nevertheless, or apart from the others, without a value, with its fields in another order.
 func (w *walker) oddLabel(s *seriesWalk, p, end int) (next int, err error) {
-	begin, stop, err := body(w.decoded, p+1, end)
+	begin, stop, err := wire.Body(w.decoded, p+1, end)
 	if err != nil {
 		return 0, err
 	}
@@ -32,18 +33,18 @@ func labelMessage(d []byte, p, end int) (name, value []byte, minimal bool, err e
 	size := end - p
 	at := [3]int{}
 	for p < end {
-		number, wire, next, err := field(d, p, end)
+		number, kind, next, err := wire.Field(d, p, end)
 		if err != nil {
 			return nil, nil, false, err
 		}
 		if number > 2 {
-			if next, err = skip(d, next, end, wire); err != nil {
+			if next, err = wire.Skip(d, next, end, kind); err != nil {
 				return nil, nil, false, err
 			}
 			p = next
 			continue
 		}
-		begin, stop, err := message("a label's name or value", d, wire, next, end)
+		begin, stop, err := wire.Message("a label's name or value", d, kind, next, end)
 		if err != nil {
 			return nil, nil, false, err
 		}
@@ -70,12 +71,12 @@ func (w *walker) rebuild(s *seriesWalk, p, end int) span {
 	s.named = false
 	for p < end {
 		// The message has been read once without an error.
-		number, wire, next, _ := field(w.decoded, p, end)
+		number, kind, next, _ := wire.Field(w.decoded, p, end)
 		if number != 1 {
-			p, _ = skip(w.decoded, next, end, wire)
+			p, _ = wire.Skip(w.decoded, next, end, kind)
 			continue
 		}
-		begin, stop, _ := body(w.decoded, next, end)
+		begin, stop, _ := wire.Body(w.decoded, next, end)
 		name, value, _, _ := labelMessage(w.decoded, begin, stop)
 		w.labels.Add(name, value)
 		if len(value) > 0 {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/write"
+	"github.com/shaledb/shale/internal/write/wire"
 )
 
 // row is a row of a batch as the tests compare it.
@@ -337,16 +338,16 @@ func createdTimestamp(ts *writev2.TimeSeries) (ms int64) {
 			return ms
 		}
 		switch tag & 7 {
-		case wireVarint:
+		case wire.WireVarint:
 			v, _ := buf.DecodeVarint()
 			if tag>>3 == 6 {
 				ms = int64(v)
 			}
-		case wire64:
+		case wire.Wire64:
 			_, _ = buf.DecodeFixed64()
-		case wire32:
+		case wire.Wire32:
 			_, _ = buf.DecodeFixed32()
-		case wireBytes:
+		case wire.WireBytes:
 			_, _ = buf.DecodeRawBytes(false)
 		}
 	}

@@ -3,11 +3,13 @@ package promwrite
 import (
 	"encoding/binary"
 	"math"
+
+	"github.com/shaledb/shale/internal/write/wire"
 )
 
 // The tests spell protobuf by hand, to say what no encoder says.
 
-func tag(number, wire int) string { return string(binary.AppendUvarint(nil, uint64(number<<3|wire))) }
+func tag(number, kind int) string { return string(binary.AppendUvarint(nil, uint64(number<<3|kind))) }
 
 func uv(v uint64) string { return string(binary.AppendUvarint(nil, v)) }
 
@@ -17,13 +19,13 @@ func msg(number int, content ...string) string {
 	for _, c := range content {
 		all += c
 	}
-	return tag(number, wireBytes) + uv(uint64(len(all))) + all
+	return tag(number, wire.WireBytes) + uv(uint64(len(all))) + all
 }
 
-func num(number int, v uint64) string { return tag(number, wireVarint) + uv(v) }
+func num(number int, v uint64) string { return tag(number, wire.WireVarint) + uv(v) }
 
 func dbl(number int, v float64) string {
-	return tag(number, wire64) + string(binary.LittleEndian.AppendUint64(nil, math.Float64bits(v)))
+	return tag(number, wire.Wire64) + string(binary.LittleEndian.AppendUint64(nil, math.Float64bits(v)))
 }
 
 func packed(vs ...uint64) (s string) {

@@ -8,6 +8,7 @@ import (
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/write"
 	bodies "github.com/shaledb/shale/internal/write/body"
+	"github.com/shaledb/shale/internal/write/wire"
 )
 
 // maxRefs bounds the references of one series, and with them the memory for them. No label set of more is short enough,
@@ -67,18 +68,18 @@ func (w *walker) index() (first int, err error) {
 	d, y := w.decoded, &w.symbolic
 	first = len(d)
 	for p := 0; p < len(d); {
-		number, wire, next, err := field(d, p, len(d))
+		number, kind, next, err := wire.Field(d, p, len(d))
 		if err != nil {
 			return 0, err
 		}
 		switch number {
 		case 4:
-			begin, stop, err := message("a symbol", d, wire, next, len(d))
+			begin, stop, err := wire.Message("a symbol", d, kind, next, len(d))
 			if err != nil {
 				return 0, err
 			}
 			if len(y.symbols) == 0 && begin != stop {
-				return 0, &malformed{"a first symbol that is not the empty string", p}
+				return 0, &wire.Malformed{What: "a first symbol that is not the empty string", At: p}
 			}
 			if y.symbols = append(y.symbols, spanOf(begin, stop)); len(y.symbols)&0xfff == 0 {
 				if err := w.room(); err != nil {
@@ -90,14 +91,14 @@ func (w *walker) index() (first int, err error) {
 		case 5:
 			first = min(first, p)
 		case 1, 2, 3: // a message of version 1, which would be lost without a word
-			return 0, &malformed{"a message of remote write 1.0 that is sent as 2.0, by its Content-Type", p}
+			return 0, &wire.Malformed{What: "a message of remote write 1.0 that is sent as 2.0, by its Content-Type", At: p}
 		}
-		if p, err = skip(d, next, len(d), wire); err != nil {
+		if p, err = wire.Skip(d, next, len(d), kind); err != nil {
 			return 0, err
 		}
 	}
 	if first < len(d) && len(y.symbols) == 0 {
-		return 0, &malformed{"time series without symbols, of which the first must be the empty string,", first}
+		return 0, &wire.Malformed{What: "time series without symbols, of which the first must be the empty string,", At: first}
 	}
 	return first, nil
 }
@@ -114,8 +115,8 @@ func (r *references) collect(b []byte, p, end int) error {
 		case next < end && b[next] < 0x80: // most symbols have references of two bytes
 			v, next = v&0x7f|uint64(b[next])<<7, next+1
 		default:
-			if v, next = longVarint(b, p, end); next < 0 {
-				return &malformed{"a cut off or oversized reference", p}
+			if v, next = wire.Varint(b, p, end); next < 0 {
+				return &wire.Malformed{What: "a cut off or oversized reference", At: p}
 			}
 		}
 		p = next

@@ -5,19 +5,20 @@ import (
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/write"
+	"github.com/shaledb/shale/internal/write/wire"
 )
 
 // walkV1 reads a WriteRequest.
 func (w *walker) walkV1() error {
 	d := w.decoded
 	for p := 0; p < len(d); {
-		number, wire, next, err := field(d, p, len(d))
+		number, kind, next, err := wire.Field(d, p, len(d))
 		if err != nil {
 			return err
 		}
 		switch number {
 		case 1:
-			begin, stop, err := message("a time series", d, wire, next, len(d))
+			begin, stop, err := wire.Message("a time series", d, kind, next, len(d))
 			if err != nil {
 				return err
 			}
@@ -26,7 +27,7 @@ func (w *walker) walkV1() error {
 			}
 			p = stop
 		case 3:
-			begin, stop, err := message("metadata", d, wire, next, len(d))
+			begin, stop, err := wire.Message("metadata", d, kind, next, len(d))
 			if err != nil {
 				return err
 			}
@@ -35,9 +36,9 @@ func (w *walker) walkV1() error {
 			}
 			p = stop
 		case 4, 5: // symbols and time series of version 2, which would be lost without a word
-			return &malformed{"a message of remote write 2.0 that is sent as 1.0, by its Content-Type", p}
+			return &wire.Malformed{What: "a message of remote write 2.0 that is sent as 1.0, by its Content-Type", At: p}
 		default:
-			if p, err = skip(d, next, len(d), wire); err != nil {
+			if p, err = wire.Skip(d, next, len(d), kind); err != nil {
 				return err
 			}
 		}
@@ -61,7 +62,7 @@ func (w *walker) seriesV1(p, end int) error {
 			}
 			p = next
 		case 0x12:
-			from, stop, err := body(d, p+1, end)
+			from, stop, err := wire.Body(d, p+1, end)
 			if err != nil {
 				return err
 			}
@@ -121,7 +122,7 @@ func (w *walker) label(s *seriesWalk, p, end int) (next int) {
 func (w *walker) sample(p, end int) error {
 	d := w.decoded[:end]
 	if end-p >= 11 && d[p] == 0x09 && d[p+9] == 0x10 {
-		if ms, next := varint(d, p+10, end); next == end {
+		if ms, next := wire.Varint(d, p+10, end); next == end {
 			return w.addFloat(binary.LittleEndian.Uint64(d[p+1:]), int64(ms), 0)
 		}
 	}
@@ -134,17 +135,17 @@ func (w *walker) oddSample(p, end int) error {
 	d := w.decoded[:end]
 	var value, ms, start uint64
 	for p < end {
-		n, wire, next, err := field(d, p, end)
+		n, kind, next, err := wire.Field(d, p, end)
 		switch {
 		case err != nil:
 		case n == 1:
-			value, next, err = double("sample's value", d, wire, next, end)
+			value, next, err = wire.Double("sample's value", d, kind, next, end)
 		case n == 2:
-			ms, next, err = number("timestamp", d, wire, next, end)
+			ms, next, err = wire.Number("timestamp", d, kind, next, end)
 		case n == 3 && w.version == v2:
-			start, next, err = number("start timestamp", d, wire, next, end)
+			start, next, err = wire.Number("start timestamp", d, kind, next, end)
 		default:
-			next, err = skip(d, next, end, wire)
+			next, err = wire.Skip(d, next, end, kind)
 		}
 		if err != nil {
 			return err
@@ -157,7 +158,7 @@ func (w *walker) oddSample(p, end int) error {
 // otherV1 reads a field of a series that is neither a label nor a sample in its usual spelling.
 func (w *walker) otherV1(s *seriesWalk, p, end int) (next int, err error) {
 	d := w.decoded
-	n, wire, next, err := field(d, p, end)
+	n, kind, next, err := wire.Field(d, p, end)
 	if err != nil {
 		return 0, err
 	}
@@ -172,9 +173,9 @@ func (w *walker) otherV1(s *seriesWalk, p, end int) (next int, err error) {
 	case 4:
 		what = "a histogram"
 	default:
-		return skip(d, next, end, wire)
+		return wire.Skip(d, next, end, kind)
 	}
-	begin, stop, err := message(what, d, wire, next, end)
+	begin, stop, err := wire.Message(what, d, kind, next, end)
 	if err != nil {
 		return 0, err
 	}

@@ -168,8 +168,8 @@ func malformedBodies(t *testing.T, v version, bodies map[string]string) {
 			t.Errorf("%s: got %v", what, err)
 			continue
 		}
-		if m.at < 0 || m.at > len(raw) {
-			t.Errorf("%s: offset %d of %d bytes", what, m.at, len(raw))
+		if m.At < 0 || m.At > len(raw) {
+			t.Errorf("%s: offset %d of %d bytes", what, m.At, len(raw))
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/shaledb/shale/internal/write"
+	"github.com/shaledb/shale/internal/write/wire"
 )
 
 // walkV2 reads a Request: once for the symbols, which may stand behind the series that need them, and once for these.
@@ -16,12 +17,12 @@ func (w *walker) walkV2() error {
 	}
 	for p < len(d) {
 		// The top level has been read once without an error.
-		number, wire, next, _ := field(d, p, len(d))
+		number, kind, next, _ := wire.Field(d, p, len(d))
 		if number != 5 {
-			p, _ = skip(d, next, len(d), wire)
+			p, _ = wire.Skip(d, next, len(d), kind)
 			continue
 		}
-		begin, stop, err := message("a time series", d, wire, next, len(d))
+		begin, stop, err := wire.Message("a time series", d, kind, next, len(d))
 		if err != nil {
 			return err
 		}
@@ -50,7 +51,7 @@ func (w *walker) seriesV2(p, end int) error {
 			p = next
 			continue
 		}
-		begin, stop, err := body(d, p+1, end)
+		begin, stop, err := wire.Body(d, p+1, end)
 		if err != nil {
 			return err
 		}
@@ -80,27 +81,27 @@ func (w *walker) partV2(s *seriesWalk, number int32, begin, stop int) error {
 // otherV2 reads a field of a series that is not in its usual spelling, or not in the current version of the message.
 func (w *walker) otherV2(s *seriesWalk, p, end int) (next int, err error) {
 	d := w.decoded
-	n, wire, next, err := field(d, p, end)
+	n, kind, next, err := wire.Field(d, p, end)
 	if err != nil {
 		return 0, err
 	}
 	switch {
-	case n == 1 && wire == wireVarint: // a reference that is not packed
+	case n == 1 && kind == wire.WireVarint: // a reference that is not packed
 		begin := next
-		if _, next, err = number("reference", d, wire, next, end); err != nil {
+		if _, next, err = wire.Number("reference", d, kind, next, end); err != nil {
 			return 0, err
 		}
 		return next, w.refer(s, begin, next)
 	case n == 6: // created_timestamp of the release candidates, for all rows of the series
 		var ms uint64
-		ms, next, err = number("created timestamp", d, wire, next, end)
+		ms, next, err = wire.Number("created timestamp", d, kind, next, end)
 		s.created = int64(ms)
 		return next, err
 	case n > 6:
-		return skip(d, next, end, wire)
+		return wire.Skip(d, next, end, kind)
 	}
 	what := [...]string{1: "references", 2: "a sample", 3: "a histogram", 4: "an exemplar", 5: "metadata"}[n]
-	begin, stop, err := message(what, d, wire, next, end)
+	begin, stop, err := wire.Message(what, d, kind, next, end)
 	if err != nil {
 		return 0, err
 	}

@@ -1,6 +1,7 @@
 package promwrite
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"net/http"
@@ -8,6 +9,7 @@ import (
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/write"
 	bodies "github.com/shaledb/shale/internal/write/body"
+	"github.com/shaledb/shale/internal/write/wire"
 )
 
 // The memory, in bytes, that a walk reserves beside the decoded body, and the steps in which it does. A sample can be as
@@ -65,10 +67,16 @@ func (w *walker) start(v version, decoded []byte, seed model.KeySeed, limits wri
 
 // walk reads the whole body. Its error is a *malformed, or what reserve returned.
 func (w *walker) walk() error {
+	var err error
 	if w.version == v2 {
-		return w.walkV2()
+		err = w.walkV2()
+	} else {
+		err = w.walkV1()
 	}
-	return w.walkV1()
+	if m, ok := errors.AsType[*wire.Malformed](err); ok {
+		return (*malformed)(m)
+	}
+	return err
 }
 
 // Reserve asks for memory on behalf of the write path.

@@ -101,6 +101,14 @@ func Fixed64(what string, b []byte, wire, p, end int) (v uint64, next int, err e
 	return binary.LittleEndian.Uint64(b[p:]), p + 8, nil
 }
 
+// Double reads the bits of a field that must be a double; p is behind its tag.
+func Double(what string, b []byte, wire, p, end int) (v uint64, next int, err error) {
+	if wire != Wire64 || end-p < 8 {
+		return 0, 0, &Malformed{"a " + what + " that is not a double", p}
+	}
+	return binary.LittleEndian.Uint64(b[p:]), p + 8, nil
+}
+
 // Fixed32 reads a field that must have 4 bytes; p is behind its tag.
 func Fixed32(what string, b []byte, wire, p, end int) (v uint32, next int, err error) {
 	if wire != Wire32 || end-p < 4 {
@@ -108,6 +116,12 @@ func Fixed32(what string, b []byte, wire, p, end int) (v uint32, next int, err e
 	}
 	return binary.LittleEndian.Uint32(b[p:]), p + 4, nil
 }
+
+// Zigzag decodes the value of a sint64.
+func Zigzag(v uint64) int64 { return int64(v>>1) ^ -int64(v&1) }
+
+// Zigzag32 decodes the value of a sint32, of which only the lower half counts.
+func Zigzag32(v uint64) int32 { return int32(uint32(v)>>1) ^ -int32(v&1) }
 
 // Skip returns where a field that is not needed ends; p is behind its tag.
 func Skip(b []byte, p, end, wire int) (next int, err error) {
