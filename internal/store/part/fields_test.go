@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"unicode"
@@ -77,6 +78,48 @@ func TestLinesComeBack(t *testing.T) {
 			rt.Fatalf("%q\nbecame %q", all, got)
 		}
 	})
+}
+
+// TestKnownFragments: lines of which fragments are known give the same page and filter as if each were looked at anew.
+func TestKnownFragments(t *testing.T) {
+	var known, anew fieldCoder
+	rapid.Check(t, func(rt *rapid.T) {
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 5))
+		lines := randomLines(r, rapid.SampledFrom([]int{1, 2, 30, 500}).Draw(rt, "lines"), rapid.IntRange(0, len(lineShapes)).Draw(rt, "shape"))
+		all, ends := joinLines(lines)
+		var got, want filterItems
+		got.reset()
+		want.reset()
+		known.gather(all, 0, ends, &got)
+		anew.gather(nil, 0, nil, &want)
+		for _, l := range lines {
+			line, frag, i, more := []byte(l), 0, 0, true
+			for anew.ctx = 0; more; {
+				frag, i, more = anew.next(line, frag, i)
+			}
+			anew.step(line[frag:], fieldEnd, 0)
+		}
+		if known.steps != anew.steps {
+			rt.Fatalf("%d steps, should be %d", known.steps, anew.steps)
+		}
+		a, _ := known.finish(nil)
+		b, _ := anew.finish(nil)
+		if !bytes.Equal(a, b) {
+			rt.Fatal("the pages differ")
+		}
+		for class := range got.lists {
+			if !slices.Equal(sorted(got.lists[class]), sorted(want.lists[class])) {
+				rt.Fatalf("the items of class %d differ", class)
+			}
+		}
+	})
+}
+
+// sorted are the items that there are, in order.
+func sorted(items []uint64) []uint64 {
+	items = slices.Clone(items)
+	slices.Sort(items)
+	return slices.Compact(items)
 }
 
 // folded changes the case of letters as Unicode's simple folding does.

@@ -33,6 +33,9 @@ func (p *Writer) copyUnit(ctx context.Context, s *storedText) error {
 	if err := p.flushShared(); err != nil {
 		return err
 	}
+	if err := p.codeUnits(); err != nil {
+		return err
+	}
 	filter, err := s.from.filter(ctx, &e)
 	if err != nil {
 		return err
@@ -70,8 +73,7 @@ func (p *Writer) copyUnit(ctx context.Context, s *storedText) error {
 	p.countTimes(u.times, e.text.bytes)
 	x.last = e.times.Max
 	x.pages++
-	x.filters = append(x.filters, filter...)
-	return p.unitWritten(to, true)
+	return p.unitWritten(to, filter)
 }
 
 // copyPage writes a page that is stored already: its checksum is verified, its compression made that of the part.

@@ -93,22 +93,23 @@ func eachGram(text []byte, fn func(item uint64)) {
 	}
 }
 
+// gramOrder is what the six bytes of a stretch are multiplied with: their order by that is as good as random, and costs little
+// for each byte of a run. Only what comes first is mixed well.
+const gramOrder = 0xd6e8feb86659fd93
+
 // appendMinimizers appends the items of the minimizers of a run of at least longRun bytes.
 func appendMinimizers(dst []uint64, run []byte) []uint64 {
-	var hashes [longWindow]uint64
+	var order [longWindow]uint64
 	gram := uint64(0)
-	least, at, next := uint64(math.MaxUint64), -1, 0 // next is the place of the next stretch in hashes
+	least, at, next := uint64(math.MaxUint64), -1, 0 // next is the place of the next stretch in order
 	for i, c := range run {
-		if c >= 'A' && c <= 'Z' {
-			c += 'a' - 'A'
-		}
-		gram = gram>>8 | uint64(c)<<40
-		k := i - (longGram - 1) // the place of the stretch
+		gram = gram>>8 | uint64(c|0x20)<<40 // small letters; digits stay
+		k := i - (longGram - 1)             // the place of the stretch
 		if k < 0 {
 			continue
 		}
-		h := spread(gram + 2<<56)
-		hashes[next] = h
+		h := gram * gramOrder
+		order[next] = h
 		if next++; next == longWindow {
 			next = 0
 		}
@@ -118,9 +119,9 @@ func appendMinimizers(dst []uint64, run []byte) []uint64 {
 		case at <= k-longWindow:
 			// The least has left the window.
 			least = h
-			for j, x := range hashes {
+			for j, x := range order {
 				if x <= least {
-					// hashes[next] is the oldest.
+					// order[next] is the oldest.
 					if age := (next + longWindow - 1 - j) % longWindow; x < least || k-age > at {
 						least, at = x, k-age
 					}
@@ -132,7 +133,7 @@ func appendMinimizers(dst []uint64, run []byte) []uint64 {
 			}
 		}
 		if k >= longWindow-1 {
-			dst = append(dst, least)
+			dst = append(dst, spread(least))
 		}
 	}
 	return dst
@@ -241,9 +242,25 @@ func (s *filterItems) long(run []byte) {
 	}
 }
 
-func (s *filterItems) run(run []byte) {
-	if item := runItem(run); item != 0 {
+// anyRun adds a whole run.
+func (s *filterItems) anyRun(run []byte) {
+	if len(run) >= longRun {
+		s.long(run)
+	} else if item := runItem(run); item != 0 {
 		s.add(itemRuns, item)
+	}
+}
+
+// fragment adds the words and runs of a text. A run at its end may be only a part of one.
+func (s *filterItems) fragment(text []byte) {
+	s.words(text)
+	for i := 0; i < len(text); i++ {
+		j := i
+		for j < len(text) && runClass[text[j]] != 0 {
+			j++
+		}
+		s.anyRun(text[i:j])
+		i = j
 	}
 }
 

@@ -2,18 +2,22 @@ package part
 
 import "encoding/binary"
 
-// maxFilters bounds the filters of a page.
-const maxFilters = 1 << 12
+const (
+	// maxFilters bounds the filters of a page.
+	maxFilters = 1 << 12
+	// filterBytes is how many bytes of filters a writer holds, whose pages then lie side by side.
+	filterBytes = 4 << 20
+)
 
-// appendFilterPage makes the payload of a page of filters.
-func appendFilterPage(dst, filters []byte, ends []uint32) []byte {
+// appendFilterPage makes the payload of a page of those filters that begin at begin and of which each ends where ends says.
+func appendFilterPage(dst, filters []byte, begin uint32, ends []uint32) []byte {
 	dst = binary.AppendUvarint(dst, uint64(len(ends)))
-	begin := uint32(0)
+	from := begin
 	for _, end := range ends {
-		dst = binary.AppendUvarint(dst, uint64(end-begin))
-		begin = end
+		dst = binary.AppendUvarint(dst, uint64(end-from))
+		from = end
 	}
-	return append(dst, filters...)
+	return append(dst, filters[begin:from]...)
 }
 
 // filterPage is a page of filters.

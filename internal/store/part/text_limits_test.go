@@ -226,7 +226,7 @@ func TestManyNames(t *testing.T) {
 	must(t, w.Series("t", model.Key{Lo: 1}, nil))
 	must(t, w.Text(context.Background(), []Text{TextOfRows(rowsOf(rows))}, anyTime))
 	must(t, w.flushText())
-	c := &w.text.unit.metadata
+	c := &w.text.units[0].coder.metadata
 	if c.reset(); len(c.spare) > maxSpareColumns || cap(c.order) > 4*maxSpareColumns {
 		t.Errorf("%d columns are kept, and room for %d", len(c.spare), cap(c.order))
 	}

@@ -244,9 +244,9 @@ func (p *Writer) countTimes(times []int64, bytes uint64) {
 // row that it must be merged with. It must be large enough, and so must be what is waiting before it.
 func (p *Writer) canCopy(piece *TextPiece) bool {
 	s := piece.stored
-	if s == nil || s.e.text.bytes < uint64(p.sizes.text/2) || s.e.text.filter.Len == 0 {
+	if s == nil || s.e.text.bytes < uint64(p.sizes.stays()) || s.e.text.filter.Len == 0 {
 		return false
 	}
 	own := &p.text.own
-	return own.empty() || own.size() >= p.sizes.text/2
+	return own.empty() || own.size() >= p.sizes.stays()
 }

@@ -2,18 +2,18 @@ package part
 
 import (
 	"math"
-
-	"github.com/shaledb/shale/internal/model"
 )
 
 // textWriter collects text. A series either has units of its own, of about a page, or stands with its neighbours in one
 // that they share.
 type textWriter struct {
-	unit unitCoder
+	// units are coded side by side; the first of them are waiting for it.
+	units   []*codedUnit
+	waiting int
 
 	// own are the rows of the current series that are in no unit yet. It has units of its own if pages > 0.
-	own, rest textRows
-	pages     int
+	own   textRows
+	pages int
 	// last is the time of its last row.
 	last int64
 	// shared are the rows of the series before it, from rank0 on, that are in no unit yet.
@@ -21,37 +21,35 @@ type textWriter struct {
 	rank0  uint32
 	counts []int64
 
-	one   [1]int64
 	remap textRemap
 	merge textMerge
-	items *filterItems // nil before the first filter: it is large
-	// entries wait for the filter page to be written: filters and where each of them ends.
+	// entries wait for the pages of filters to be written: filters and where each of them ends.
 	entries []pageEntry
 	filters []byte
 	ends    []uint32
 }
 
-// writeOwn writes the first n rows of the current series as a unit.
+// writeOwn makes a unit of the first n rows of the current series.
 func (p *Writer) writeOwn(n int) error {
 	x := &p.text
 	if err := p.flushShared(); err != nil {
 		return err
 	}
-	var rows model.TextRows
-	viewRows(&rows, &x.own.TextRows, 0, n)
-	x.one[0] = int64(n)
-	if err := p.writeUnit(p.rank, x.one[:], &rows); err != nil {
+	u, err := p.nextUnit()
+	if err != nil {
 		return err
 	}
+	viewRows(&u.rows, &x.own.TextRows, 0, n)
+	u.counts = append(u.counts[:0], int64(n))
+	u.is(p.rank)
 	x.pages++
 	// What is left changes places with what is empty.
 	x.remap.forget()
-	if left := len(x.own.Times) - n; x.rest.append(&x.own.TextRows, n, len(x.own.Times), &x.remap) != left {
+	if left := len(x.own.Times) - n; u.from.append(&x.own.TextRows, n, len(x.own.Times), &x.remap) != left {
 		return invalid("text: %d rows have more metadata than a unit may have", left)
 	}
-	x.own.reset()
-	x.own, x.rest = x.rest, x.own
-	x.own.generation = max(x.own.generation, x.rest.generation) + 1
+	x.own, u.from = u.from, x.own
+	x.own.generation = max(x.own.generation, u.from.generation) + 1
 	return nil
 }
 
@@ -100,100 +98,84 @@ func (p *Writer) endText() error {
 	return nil
 }
 
-// flushShared writes the unit of the series before the current one.
+// flushShared makes a unit of the rows of the series before the current one.
 func (p *Writer) flushShared() error {
 	x := &p.text
 	if x.shared.empty() {
 		return nil
 	}
-	if err := p.writeUnit(x.rank0, x.counts, &x.shared.TextRows); err != nil {
-		return err
-	}
-	x.shared.reset()
-	return nil
-}
-
-// writeUnit writes rows of consecutive ranks.
-func (p *Writer) writeUnit(rank0 uint32, counts []int64, rows *model.TextRows) error {
-	x := &p.text
-	n := len(rows.Times)
-	e := pageEntry{rank0: rank0, ranks: uint32(len(counts)), rows: uint64(n), times: noTimes}
-	for _, t := range rows.Times {
-		e.times.Min, e.times.Max = min(e.times.Min, t), max(e.times.Max, t)
-	}
-	lines := rows.Bytes[rows.Begin:rows.Ends[n-1]]
-	e.text.bytes = uint64(len(lines))
-	var err error
-	p.payload = x.unit.append(p.payload[:0], counts, rows)
-	if e.addr, err = p.page(p.textCodec()); err != nil {
-		return err
-	}
-	// A unit that is there to stay is compressed once, and has a filter. One that is small, or that series share, is not, as long as
-	// the part will be merged.
-	before := len(x.filters)
-	if p.o.Level == Dense || len(counts) == 1 && len(lines) >= p.sizes.text/2 {
-		if x.items == nil {
-			x.items = &filterItems{}
-		}
-		x.items.reset()
-		p.stored, err = sealLines(p.stored[:0], lines, rows.Begin, rows.Ends, x.items)
-		metadata := 0
-		for _, l := range x.unit.used {
-			x.items.metadata(l)
-			metadata += len(l)
-		}
-		x.filters = x.items.append(x.filters, len(lines)+metadata)
-	} else {
-		p.stored, err = sealPage(p.stored[:0], lines, codecS2)
-	}
+	u, err := p.nextUnit()
 	if err != nil {
 		return err
 	}
-	if len(lines) > 0 {
-		e.text.lines = uint32(len(p.stored))
-		if err := p.write(p.stored); err != nil {
-			return err
-		}
-	}
-	return p.unitWritten(e, len(x.filters) > before)
+	u.rows = x.shared.TextRows
+	u.counts, x.counts = x.counts, u.counts[:0]
+	u.is(x.rank0)
+	x.shared, u.from = u.from, x.shared
+	return nil
 }
 
-// unitWritten enters a unit in the index as soon as the page of its filter is there, if it has one.
-func (p *Writer) unitWritten(e pageEntry, filter bool) error {
+// is says which rows the unit has: of consecutive ranks, from rank0 on.
+func (u *codedUnit) is(rank0 uint32) {
+	e := pageEntry{rank0: rank0, ranks: uint32(len(u.counts)), rows: uint64(len(u.rows.Times)), times: noTimes}
+	for _, t := range u.rows.Times {
+		e.times.Min, e.times.Max = min(e.times.Min, t), max(e.times.Max, t)
+	}
+	e.text.bytes = uint64(len(u.lineBytes()))
+	u.entry = e
+}
+
+// unitWritten enters a unit in the index as soon as the page of its filter is there, if it has one. Filters wait for each other,
+// so that their pages lie side by side, and a query that looks for a needle has them with a few requests.
+func (p *Writer) unitWritten(e pageEntry, filter []byte) error {
 	x := &p.text
-	if filter {
-		e.text.number = uint32(len(x.ends))
+	if len(filter) > 0 {
 		e.text.filter.Len = 1 // until it is known
+		x.filters = append(x.filters, filter...)
 		x.ends = append(x.ends, uint32(len(x.filters)))
 	}
 	x.entries = append(x.entries, e)
-	if len(x.filters) >= p.sizes.filter || len(x.ends) >= maxFilters || len(x.ends) == 0 || len(x.entries) >= maxFilters {
+	if len(x.filters) >= p.sizes.filters || len(x.ends) == 0 || len(x.entries) >= maxWaitingEntries {
 		return p.flushFilters()
 	}
 	return nil
 }
 
-// flushFilters writes the filter page of the units that wait for it, and their entries.
+// maxWaitingEntries bounds the entries of units that wait for filters, of some 150 bytes each.
+const maxWaitingEntries = 1 << 14
+
+// flushFilters writes the filters, page by page, and then the entries of the units that wait for them.
 func (p *Writer) flushFilters() error {
 	x := &p.text
-	var a Addr
-	if len(x.ends) > 0 {
-		p.payload = appendFilterPage(p.payload[:0], x.filters, x.ends)
-		var err error
-		if a, err = p.page(codecNone); err != nil {
+	next := 0 // of x.entries
+	for from := 0; from < len(x.ends); {
+		begin := uint32(0)
+		if from > 0 {
+			begin = x.ends[from-1]
+		}
+		to := from + 1
+		for to < len(x.ends) && to-from < maxFilters && int(x.ends[to]-begin) <= p.sizes.filter {
+			to++
+		}
+		p.payload = appendFilterPage(p.payload[:0], x.filters, begin, x.ends[from:to])
+		a, err := p.page(codecNone)
+		if err != nil {
 			return err
 		}
-		x.filters, x.ends = x.filters[:0], x.ends[:0]
+		for number := uint32(0); from < to; next++ {
+			if e := &x.entries[next]; e.text.filter.Len > 0 {
+				e.text.filter, e.text.number = a, number
+				number++
+				from++
+			}
+		}
 	}
 	for i := range x.entries {
-		if e := &x.entries[i]; e.text.filter.Len > 0 {
-			e.text.filter = a
-		}
 		if err := p.indexed(textSection, x.entries[i]); err != nil {
 			return err
 		}
 	}
-	x.entries = x.entries[:0]
+	x.entries, x.filters, x.ends = x.entries[:0], x.filters[:0], x.ends[:0]
 	return nil
 }
 
@@ -203,6 +185,9 @@ func (p *Writer) flushText() error {
 		return err
 	}
 	if err := p.flushShared(); err != nil {
+		return err
+	}
+	if err := p.codeUnits(); err != nil {
 		return err
 	}
 	return p.flushFilters()

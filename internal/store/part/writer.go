@@ -37,8 +37,8 @@ type WriterOptions struct {
 	Created int64
 }
 
-// Writer writes one part, series after series. Its memory is a page of each section and, with labels, the postings of
-// one tenant. After an error every call returns that error.
+// Writer writes one part, series after series. Its memory is a page of each section, some units of text and their filters, and,
+// with labels, the postings of one tenant. After an error every call returns that error.
 type Writer struct {
 	w      io.Writer
 	o      WriterOptions
@@ -74,14 +74,19 @@ func NewWriter(w io.Writer, o WriterOptions) *Writer {
 type sizes struct {
 	page, index, list int // bytes
 	rows, seriesRows  int // of a page of samples
-	text, filter      int // bytes: of the lines of a unit, of a filter page
+	text              int // bytes: of the lines of a unit
+	filter, filters   int // bytes: of a page of filters, and of pages of filters that lie side by side
 	textRows          int // of a unit
 	ties              int // rows of one time of which a merge remembers what they are
 }
 
+// stays is how many bytes of lines make a unit that is coded at once as it will stay, and copied from then on: half a page. A
+// quarter or an eighth saves no time where streams are of all sizes.
+func (z *sizes) stays() int { return z.text / 2 }
+
 var formatSizes = sizes{
 	page: pageBytes, index: pageBytes, list: maxListBytes, rows: maxPageRows, seriesRows: maxSeriesRows,
-	text: unitBytes, filter: pageBytes, textRows: maxUnitRows, ties: maxTies,
+	text: unitBytes, filter: pageBytes, filters: filterBytes, textRows: maxUnitRows, ties: maxTies,
 }
 
 func newWriter(w io.Writer, o WriterOptions, z sizes) *Writer {
@@ -105,7 +110,6 @@ func newWriter(w io.Writer, o WriterOptions, z sizes) *Writer {
 	p.samples.reset()
 	p.exemplars.ints.dense, p.exemplars.values.ints.dense = o.Level == Dense, o.Level == Dense
 	p.exemplars.reset()
-	p.text.unit.ints.dense = o.Level == Dense
 	p.text.last = math.MinInt64
 	p.postings = newPostings(uint64(o.Seed))
 	return p
@@ -273,6 +277,7 @@ func (p *Writer) finish() error {
 		}
 		p.footer.index[i] = p.index[i].pages
 	}
+	p.text.releaseUnits()
 	p.payload = p.footer.append(p.payload[:0])
 	if len(p.payload) > maxFooterBytes {
 		return invalid("footer of %d bytes; the most is %d", len(p.payload), maxFooterBytes)

@@ -1,0 +1,135 @@
+package part
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+// unitsAtOnce is how many units wait until they are coded side by side. Coding is nearly all of the work of writing lines: on one
+// core a flush would fall behind what two cores take in. The number does not follow the cores that there are, so that the order
+// of pages in a part does not either.
+const unitsAtOnce = 4
+
+// codedUnit is a unit on its way into a part: what it is made of, then its pages. It keeps its memory for the next one.
+type codedUnit struct {
+	entry  pageEntry
+	counts []int64
+	// rows are views of what from holds.
+	rows model.TextRows
+	from textRows
+
+	coder unitCoder
+	items filterItems
+	// payload is that of the page of rows; page, lines and filter are as they are stored.
+	payload, page, lines, filter []byte
+	err                          error
+}
+
+// codedUnits keep their memory between parts, of which most are small.
+var codedUnits = sync.Pool{New: func() any { return &codedUnit{} }}
+
+// releaseUnits gives up those that have been written.
+func (x *textWriter) releaseUnits() {
+	for _, u := range x.units {
+		if cap(u.from.Bytes) <= 4*unitBytes {
+			u.rows = model.TextRows{}
+			codedUnits.Put(u)
+		}
+	}
+	x.units = nil
+}
+
+// lineBytes are the bytes of all lines.
+func (u *codedUnit) lineBytes() []byte {
+	return u.rows.Bytes[u.rows.Begin:u.rows.Ends[len(u.rows.Ends)-1]]
+}
+
+// code makes the pages. A unit that is there to stay is compressed once, and has a filter. One that is small, or that series
+// share, is not, as long as the part will be merged.
+func (u *codedUnit) code(level Compression, rowsCodec byte, stays int) {
+	u.coder.ints.dense = level == Dense
+	u.payload = u.coder.append(u.payload[:0], u.counts, &u.rows)
+	u.filter, u.lines = u.filter[:0], u.lines[:0]
+	if len(u.payload) > maxPageBytes {
+		u.err = invalid("page of %d bytes", len(u.payload))
+		return
+	}
+	if u.page, u.err = sealPage(u.page[:0], u.payload, rowsCodec); u.err != nil {
+		return
+	}
+	lines := u.lineBytes()
+	if level != Dense && (len(u.counts) > 1 || len(lines) < stays) {
+		u.lines, u.err = sealPage(u.lines, lines, codecS2)
+		return
+	}
+	u.items.reset()
+	u.lines, u.err = sealLines(u.lines, lines, u.rows.Begin, u.rows.Ends, &u.items)
+	metadata := 0
+	for _, l := range u.coder.used {
+		u.items.metadata(l)
+		metadata += len(l)
+	}
+	u.filter = u.items.append(u.filter, len(lines)+metadata)
+}
+
+// nextUnit returns a unit to be filled, which waits from then on.
+func (p *Writer) nextUnit() (*codedUnit, error) {
+	x := &p.text
+	if x.waiting == unitsAtOnce {
+		if err := p.codeUnits(); err != nil {
+			return nil, err
+		}
+	}
+	if x.waiting == len(x.units) {
+		x.units = append(x.units, codedUnits.Get().(*codedUnit))
+	}
+	x.waiting++
+	return x.units[x.waiting-1], nil
+}
+
+// codeUnits codes the units that wait, and writes them in their order.
+func (p *Writer) codeUnits() error {
+	x := &p.text
+	units := x.units[:x.waiting]
+	x.waiting = 0
+	var next atomic.Int32
+	work := func() {
+		for i := next.Add(1); int(i) <= len(units); i = next.Add(1) {
+			units[i-1].code(p.o.Level, p.textCodec(), p.sizes.stays())
+		}
+	}
+	var others sync.WaitGroup
+	for range min(len(units), runtime.GOMAXPROCS(0)) - 1 {
+		others.Go(work)
+	}
+	work()
+	others.Wait()
+	for _, u := range units {
+		if u.err != nil {
+			return u.err
+		}
+		if err := p.writeUnit(u); err != nil {
+			return err
+		}
+		u.from.reset()
+	}
+	return nil
+}
+
+// writeUnit writes the pages of a unit side by side.
+func (p *Writer) writeUnit(u *codedUnit) (err error) {
+	e := u.entry
+	if e.addr, err = p.place(u.page); err != nil {
+		return err
+	}
+	if e.text.bytes > 0 {
+		e.text.lines = uint32(len(u.lines))
+		if err := p.write(u.lines); err != nil {
+			return err
+		}
+	}
+	return p.unitWritten(e, u.filter)
+}
