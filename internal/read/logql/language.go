@@ -57,15 +57,6 @@ func (e *Engine) CheckInstant(text string) error {
 	return ErrMetric
 }
 
-// Format returns a query in its standard form.
-func (*Engine) Format(text string) (string, error) {
-	expr, err := syntax.Parse(text)
-	if err != nil {
-		return "", err
-	}
-	return expr.String(), nil
-}
-
 // WithRegexp returns a query for lines with a line filter by a regular expression behind it.
 func (*Engine) WithRegexp(text, regexp string) (string, error) {
 	q, err := parseLines(text)

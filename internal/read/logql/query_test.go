@@ -212,9 +212,6 @@ func TestRefused(t *testing.T) {
 	if _, err := e.WithRegexp(`{app="web"}`, "("); !errors.Is(err, model.ErrInvalid) {
 		t.Error(err)
 	}
-	if got, err := e.Format("{ app = \"web\" }|=`x`"); err != nil || got != `{app="web"} |= "x"` {
-		t.Error(got, err)
-	}
 }
 
 // TestFailures: an error of a source is that of the query, and leaves nothing open or charged.
