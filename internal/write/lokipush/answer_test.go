@@ -18,6 +18,7 @@ import (
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/write"
 	"github.com/shaledb/shale/internal/write/logs"
+	"github.com/shaledb/shale/internal/write/logs/logstest"
 )
 
 func TestAnswers(t *testing.T) {
@@ -87,15 +88,15 @@ func TestAnswers(t *testing.T) {
 		{"deep", `{"x":` + strings.Repeat("[", 100), js, 400, "JSON that is nested too deep", 0},
 		{"no JSON", `hello`, js, 400, "JSON that has no '{'", 0},
 	} {
-		s := &store{}
+		s := &logstest.Store{}
 		h := newHandler(s, write.Limits{MaxFuture: time.Hour, MaxAge: time.Hour}, func(r *logs.Rules) {
 			r.MaxLineBytes, r.MaxMetadataBytes, r.MaxMetadataEntries = 10, 20, 2
 		})
-		w := post(h, Path, []byte(strings.ReplaceAll(c.body, "%d", fmt.Sprint(now))), c.headers...)
+		w := logstest.Post(h, Path, []byte(strings.ReplaceAll(c.body, "%d", fmt.Sprint(now))), c.headers...)
 		if w.Code != c.status || c.text == "" && w.Body.Len() > 0 || !strings.Contains(w.Body.String(), c.text) || strings.HasPrefix(w.Body.String(), "invalid: ") {
 			t.Errorf("%s: %d %s, want %d %s", c.name, w.Code, w.Body, c.status, c.text)
 		}
-		if n := len(s.take()); n != c.stored {
+		if n := len(s.Take()); n != c.stored {
 			t.Errorf("%s: %d lines are stored, want %d", c.name, n, c.stored)
 		}
 	}
@@ -103,10 +104,10 @@ func TestAnswers(t *testing.T) {
 
 // What is wrong with labels is remembered, but not where they stood.
 func TestBadLabelsAreFoundInEachBody(t *testing.T) {
-	h := newHandler(&store{}, write.Limits{MaxFuture: time.Hour}, nil)
+	h := newHandler(&logstest.Store{}, write.Limits{MaxFuture: time.Hour}, nil)
 	for n := range 3 {
 		body := strings.Repeat(" ", n) + fmt.Sprintf(`{"streams":[{"stream":null,"values":[["%d","1"]]}]}`, now)
-		w := post(h, Path, []byte(body), "Content-Type", "application/json")
+		w := logstest.Post(h, Path, []byte(body), "Content-Type", "application/json")
 		if want := fmt.Sprintf("at byte %d of the decoded body", 22+n); w.Code != 400 || !strings.Contains(w.Body.String(), want) {
 			t.Errorf("%d %s, want %s", w.Code, w.Body, want)
 		}
@@ -132,13 +133,13 @@ func TestServiceNameIsNoLabelTooMany(t *testing.T) {
 		{"65 and none", labels(65, ""), 400},
 		{"65 and it", labels(65, `"service_name":"s"`), 400},
 	} {
-		s := &store{}
+		s := &logstest.Store{}
 		h := newHandler(s, write.Limits{MaxFuture: time.Hour, MaxLabels: 64}, func(r *logs.Rules) { r.MaxLabels = 64 })
-		w := post(h, Path, []byte(fmt.Sprintf(`{"streams":[{"stream":{%s},"values":[["%d","1"]]}]}`, c.labels, now)), "Content-Type", "application/json")
+		w := logstest.Post(h, Path, []byte(fmt.Sprintf(`{"streams":[{"stream":{%s},"values":[["%d","1"]]}]}`, c.labels, now)), "Content-Type", "application/json")
 		if w.Code != c.status || c.status == 400 && !strings.HasSuffix(w.Body.String(), "has 65 label names; limit 64\n") {
 			t.Errorf("%s: %d %s", c.name, w.Code, w.Body)
 		}
-		if n := len(s.take()); c.status == 204 && n != 1 || c.status == 400 && n != 0 {
+		if n := len(s.Take()); c.status == 204 && n != 1 || c.status == 400 && n != 0 {
 			t.Errorf("%s: %d lines are stored", c.name, n)
 		}
 	}
@@ -147,10 +148,10 @@ func TestServiceNameIsNoLabelTooMany(t *testing.T) {
 func TestMalformedProtobuf(t *testing.T) {
 	good := protobufOf(pushed{`{a="b"}`, []entry{{now, "line", []string{"x", "y"}}}})
 	for n := 1; n < len(good); n++ {
-		s := &store{}
+		s := &logstest.Store{}
 		h := newHandler(s, write.Limits{MaxFuture: time.Hour}, nil)
-		w := post(h, Path, snappy.Encode(nil, good[:n]))
-		if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "at byte") || len(s.take()) > 0 {
+		w := logstest.Post(h, Path, snappy.Encode(nil, good[:n]))
+		if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "at byte") || len(s.Take()) > 0 {
 			t.Errorf("cut off at %d: %d %s", n, w.Code, w.Body)
 		}
 	}
@@ -167,7 +168,7 @@ func TestMalformedProtobuf(t *testing.T) {
 		"a tag of more than ten bytes":  {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
 		"an unknown field that is long": {0x12, 0xff, 0xff, 0xff, 0xff, 0x0f},
 	} {
-		w := post(newHandler(&store{}, write.Limits{}, nil), Path, snappy.Encode(nil, b))
+		w := logstest.Post(newHandler(&logstest.Store{}, write.Limits{}, nil), Path, snappy.Encode(nil, b))
 		if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "at byte") {
 			t.Errorf("%s: %d %s", name, w.Code, w.Body)
 		}
@@ -186,16 +187,16 @@ func TestOddProtobuf(t *testing.T) {
 	b = message1(b, 1, []byte(`{a="first"}`))
 	b = message1(b, 1, []byte(`{a="b"}`))
 	body := append(message1(nil, 2, []byte("format")), message1(nil, 1, b)...)
-	s := &store{}
-	w := post(newHandler(s, write.Limits{MaxFuture: time.Hour}, nil), Path, snappy.Encode(nil, body))
+	s := &logstest.Store{}
+	w := logstest.Post(newHandler(s, write.Limits{MaxFuture: time.Hour}, nil), Path, snappy.Encode(nil, body))
 	want := []string{`{a="b", service_name="unknown_service"} 5 "line" {detected_level="unknown", x="y"}`}
-	if diff := cmp.Diff(want, s.take()); w.Code != http.StatusNoContent || diff != "" {
+	if diff := cmp.Diff(want, s.Take()); w.Code != http.StatusNoContent || diff != "" {
 		t.Errorf("%d %s %s", w.Code, w.Body, diff)
 	}
 	// Times that nobody has.
 	for _, ts := range [][]byte{{0x08, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f}, {0x10, 0xff, 0xff, 0xff, 0xff, 0x0f}, {0x10, 0x80, 0x94, 0xeb, 0xdc, 0x03}} {
 		b := message1(message1(nil, 1, []byte(`{a="b"}`)), 2, message1(nil, 1, ts))
-		w := post(newHandler(s, write.Limits{}, nil), Path, snappy.Encode(nil, message1(nil, 1, b)))
+		w := logstest.Post(newHandler(s, write.Limits{}, nil), Path, snappy.Encode(nil, message1(nil, 1, b)))
 		if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "is not between the years 1677 and 2262") {
 			t.Errorf("%x: %d %s", ts, w.Code, w.Body)
 		}
@@ -204,32 +205,33 @@ func TestOddProtobuf(t *testing.T) {
 
 func TestStoreErrors(t *testing.T) {
 	body, _ := json.Marshal(map[string]any{"streams": []any{map[string]any{"stream": map[string]string{"a": "b"}, "values": []any{[]string{fmt.Sprint(now), "x"}}}}})
-	s := &store{err: model.ErrTransient}
+	s := &logstest.Store{}
+	s.Fail(model.ErrTransient)
 	reg := prometheus.NewRegistry()
-	p := write.New(write.Options{Seed: 9, Head: s, Journal: s, Now: func() int64 { return now }, Limits: write.Limits{TenantLines: 0.1, MaxBodyBytes: 1000, MaxDecodedBytes: 1000, MaxInflightBytes: 1 << 20}})
+	p := write.New(write.Options{Seed: logstest.Seed, Head: s, Journal: s, Now: func() int64 { return now }, Limits: write.Limits{TenantLines: 0.1, MaxBodyBytes: 1000, MaxDecodedBytes: 1000, MaxInflightBytes: 1 << 20}})
 	h := New(Options{Sink: p, Rules: logs.DefaultRules(), Registerer: reg})
-	if w := post(h, Path, body, "Content-Type", "application/json"); w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" {
+	if w := logstest.Post(h, Path, body, "Content-Type", "application/json"); w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
-	s.err = nil
+	s.Fail(nil)
 	for i, want := range []int{http.StatusNoContent, http.StatusTooManyRequests} {
-		if w := post(h, Path, body, "Content-Type", "application/json"); w.Code != want || i == 1 && w.Header().Get("Retry-After") == "" {
+		if w := logstest.Post(h, Path, body, "Content-Type", "application/json"); w.Code != want || i == 1 && w.Header().Get("Retry-After") == "" {
 			t.Errorf("%d %s", w.Code, w.Body)
 		}
 	}
 	for _, c := range []struct{ encoding string }{{""}, {"gzip"}, {"zstd"}} {
 		large := compress(t, c.encoding, []byte(strings.Repeat(" ", 1001)))
-		if w := post(h, Path, large, "Content-Type", "application/json", "Content-Encoding", c.encoding); w.Code != http.StatusRequestEntityTooLarge {
+		if w := logstest.Post(h, Path, large, "Content-Type", "application/json", "Content-Encoding", c.encoding); w.Code != http.StatusRequestEntityTooLarge {
 			t.Errorf("%s: %d %s", c.encoding, w.Code, w.Body)
 		}
 	}
 	r, _ := http.NewRequest(http.MethodGet, Path, nil)
-	w := post(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { h.ServeHTTP(w, r) }), Path, nil)
+	w := logstest.Post(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { h.ServeHTTP(w, r) }), Path, nil)
 	if w.Code != http.StatusMethodNotAllowed || w.Header().Get("Allow") != http.MethodPost {
 		t.Errorf("%d %v", w.Code, w.Header())
 	}
 	p.Close()
-	if w := post(h, Path, body, "Content-Type", "application/json"); w.Code != http.StatusServiceUnavailable {
+	if w := logstest.Post(h, Path, body, "Content-Type", "application/json"); w.Code != http.StatusServiceUnavailable {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 	if n := testutil.ToFloat64(h.metrics.lines); n != 1 {

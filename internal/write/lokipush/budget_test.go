@@ -11,21 +11,13 @@ import (
 	"testing"
 	"time"
 
-	"context"
-
 	"github.com/golang/snappy"
 
 	"github.com/shaledb/shale/internal/alloctest"
-	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/write"
 	"github.com/shaledb/shale/internal/write/logs"
+	"github.com/shaledb/shale/internal/write/logs/logstest"
 )
-
-// known is a head that knows every series, and a journal that stores nothing.
-type known struct{}
-
-func (known) Resolve(_ *model.Batch, dst []uint32) ([]uint32, error) { return dst, nil }
-func (known) Append(context.Context, *model.Batch) error             { return nil }
 
 // lineKinds are ways to write a line, as programs do.
 func lineKinds() map[string]func(r *rand.Rand) string {
@@ -94,7 +86,7 @@ type requester struct {
 
 func newRequester(body []byte, contentType string) *requester {
 	rules := logs.DefaultRules()
-	h := New(Options{Rules: rules, Sink: write.New(write.Options{Seed: 9, Head: known{}, Journal: known{}, Now: func() int64 { return now }, Limits: write.Limits{MaxFuture: time.Hour}})})
+	h := New(Options{Rules: rules, Sink: write.New(write.Options{Seed: logstest.Seed, Head: logstest.Known{}, Journal: logstest.Known{}, Now: func() int64 { return now }, Limits: write.Limits{MaxFuture: time.Hour}})})
 	q := &requester{h: h, body: body, r: httptest.NewRequest(http.MethodPost, Path, nil)}
 	q.r.Header.Set("Content-Type", contentType)
 	q.r.ContentLength = int64(len(body))

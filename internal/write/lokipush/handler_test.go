@@ -5,13 +5,9 @@ import (
 	"compress/flate"
 	"compress/gzip"
 	"compress/zlib"
-	"context"
-	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -19,77 +15,20 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/write"
 	"github.com/shaledb/shale/internal/write/logs"
+	"github.com/shaledb/shale/internal/write/logs/logstest"
 )
 
-var now = time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC).UnixNano()
+const now = logstest.Now
 
-// store is a head that knows nothing and a journal that remembers lines.
-type store struct {
-	mu    sync.Mutex
-	lines []string
-	err   error
-}
-
-func (s *store) Resolve(b *model.Batch, dst []uint32) ([]uint32, error) {
-	for i := range b.Keys {
-		dst = append(dst, uint32(i))
-	}
-	return dst, nil
-}
-
-func (s *store) Append(_ context.Context, b *model.Batch) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.err != nil {
-		return s.err
-	}
-	if b.Signal != model.Logs || b.Samples.Len() > 0 {
-		return fmt.Errorf("%w: not a batch of logs", model.ErrInvalid)
-	}
-	for i := range b.Keys {
-		l := b.Labels.At(i)
-		if b.Labels.Series[i] != uint32(i) || l.Check() != nil || l.Key(9, model.Logs) != b.Keys[i] {
-			return fmt.Errorf("%w: labels %s", model.ErrInvalid, l)
-		}
-		for r := b.Text.Begin(i); r < b.Text.End(i); r++ {
-			line, err := model.ParseLine(b.Text.Blob(int(r)))
-			if err != nil {
-				return err
-			}
-			s.lines = append(s.lines, fmt.Sprintf("%s %d %q %s", l, b.Text.Times[r]-now, line.Text, line.Metadata))
-		}
-	}
-	return nil
-}
-
-func (s *store) take() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	l := s.lines
-	s.lines = nil
-	return l
-}
-
-func newHandler(s *store, l write.Limits, change func(*logs.Rules)) *Handler {
-	p := write.New(write.Options{Seed: 9, Head: s, Journal: s, Limits: l, Now: func() int64 { return now }})
+func newHandler(s *logstest.Store, l write.Limits, change func(*logs.Rules)) *Handler {
+	p := write.New(write.Options{Seed: logstest.Seed, Head: s, Journal: s, Limits: l, Now: func() int64 { return now }})
 	rules := logs.DefaultRules()
 	if change != nil {
 		change(&rules)
 	}
 	return New(Options{Sink: p, Rules: rules})
-}
-
-func post(h http.Handler, path string, body []byte, headers ...string) *httptest.ResponseRecorder {
-	r := httptest.NewRequest(http.MethodPost, path, bytes.NewReader(body))
-	for i := 0; i+1 < len(headers); i += 2 {
-		r.Header.Set(headers[i], headers[i+1])
-	}
-	w := httptest.NewRecorder()
-	h.ServeHTTP(w, r)
-	return w
 }
 
 func compress(t testing.TB, encoding string, b []byte) []byte {
@@ -144,7 +83,7 @@ func TestForms(t *testing.T) {
 	legacyWant := slices.Clone(want)
 	legacyWant[1] = strings.Replace(want[1], `, http_path="/a", trace_id="1"`, "", 1)
 	legacyWant[2] = strings.Replace(want[2], `b="2", `, "", 1)
-	s := &store{}
+	s := &logstest.Store{}
 	h := newHandler(s, write.Limits{MaxFuture: time.Hour}, nil)
 	for _, c := range []struct {
 		name, path, contentType, encoding string
@@ -169,11 +108,11 @@ func TestForms(t *testing.T) {
 		{"JSON at the legacy path", LegacyPath, "application/json", "", jsonOf(asJSON...), want},
 	} {
 		for range 2 { // once unknown, once known to the caches
-			w := post(h, c.path, c.body, "Content-Type", c.contentType, "Content-Encoding", c.encoding)
+			w := logstest.Post(h, c.path, c.body, "Content-Type", c.contentType, "Content-Encoding", c.encoding)
 			if w.Code != http.StatusNoContent || w.Body.Len() > 0 {
 				t.Fatalf("%s: %d %s", c.name, w.Code, w.Body)
 			}
-			if diff := cmp.Diff(c.want, s.take()); diff != "" {
+			if diff := cmp.Diff(c.want, s.Take()); diff != "" {
 				t.Errorf("%s: %s", c.name, diff)
 			}
 		}

@@ -1,136 +1,55 @@
 package lokipush
 
 import (
-	"bufio"
-	"bytes"
-	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"math/rand/v2"
-	"os"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/golang/snappy"
-	"github.com/google/go-cmp/cmp"
 
-	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/write"
 	"github.com/shaledb/shale/internal/write/logs"
+	"github.com/shaledb/shale/internal/write/logs/logstest"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the cases anew; go test -record in test/logql-oracle/push then asks Loki")
-
-const (
-	casesFile   = "testdata/cases.jsonl"
-	answersFile = "testdata/loki.jsonl"
-)
-
-// lokiCase is a request, and lokiAnswer what Loki makes of it at the time now, with its default limits.
-type lokiCase struct {
-	Name, Path, ContentType, ContentEncoding string
-	Body                                     []byte
-}
-
-type lokiAnswer struct {
-	Name string
-	// Refused is the error of the whole request, and Errors are those of its lines.
-	Refused string
-	Errors  []string
-	Lines   []lokiLine
-}
-
-type lokiLine struct {
-	Labels, Metadata []string // name, value, ... in order
-	Time             int64
-	Line             []byte
-}
-
-// recorder is a journal that keeps lines as they are compared.
-type recorder struct{ lines []lokiLine }
-
-func (r *recorder) Resolve(b *model.Batch, dst []uint32) ([]uint32, error) {
-	return (&store{}).Resolve(b, dst)
-}
-
-func (r *recorder) Append(_ context.Context, b *model.Batch) error {
-	for i := range b.Keys {
-		for at := b.Text.Begin(i); at < b.Text.End(i); at++ {
-			line, err := model.ParseLine(b.Text.Blob(int(at)))
-			if err != nil {
-				return err
-			}
-			r.lines = append(r.lines, lokiLine{pairs(b.Labels.At(i)), pairs(line.Metadata), b.Text.Times[at], bytes.Clone(line.Text)})
-		}
-	}
-	return nil
-}
-
-func pairs(l model.Labels) (out []string) {
-	for n, v, rest, ok := l.Next(); ok; n, v, rest, ok = rest.Next() {
-		out = append(out, string(n), string(v))
-	}
-	return out
-}
-
-func readLines[T any](t *testing.T, file string) (out []T) {
-	f, err := os.Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	s := bufio.NewScanner(f)
-	s.Buffer(nil, 64<<20)
-	for s.Scan() {
-		var v T
-		if err := json.Unmarshal(s.Bytes(), &v); err != nil {
-			t.Fatal(err)
-		}
-		out = append(out, v)
-	}
-	return out
-}
 
 // What Loki said of the cases, which test/logql-oracle/push asked it, is what we say. docs/loki-push.md lists what is meant
 // to differ.
 func TestLokiSaysTheSame(t *testing.T) {
 	if *rewrite {
-		writeCases(t)
+		logstest.WriteCases(t, allCases())
 		return
 	}
-	cases, answers := readLines[lokiCase](t, casesFile), readLines[lokiAnswer](t, answersFile)
-	if len(cases) < 50 || len(cases) != len(answers) {
-		t.Fatalf("%d cases and %d answers", len(cases), len(answers))
-	}
-	for i, c := range cases {
-		want := answers[i]
-		r := &recorder{}
-		p := write.New(write.Options{Seed: 9, Head: r, Journal: r, Now: func() int64 { return now }, Limits: write.Limits{MaxAge: 7 * 24 * time.Hour, MaxFuture: 10 * time.Minute}})
-		h := New(Options{Sink: p, Rules: logs.DefaultRules()})
-		w := post(h, c.Path, c.Body, "Content-Type", c.ContentType, "Content-Encoding", c.ContentEncoding)
-		text := w.Body.String()
-		switch {
-		case c.Name != want.Name:
-			t.Fatalf("the answer to %s is for %s", c.Name, want.Name)
-		case want.Refused != "":
-			if w.Code/100 != 4 || strings.HasPrefix(want.Refused, "couldn't parse labels") && !strings.Contains(text, want.Refused) {
-				t.Errorf("%s: %d %s, and Loki says %s", c.Name, w.Code, text, want.Refused)
+	r := logstest.Recorded{
+		AtLeast: 50,
+		Handler: func(p *write.Path) http.Handler { return New(Options{Sink: p, Rules: logs.DefaultRules()}) },
+		Same:    sameAnswer,
+		Align: func(_, loki []logstest.Line) {
+			for i := range loki {
+				loki[i].Metadata = lastOfEach(loki[i].Metadata)
 			}
-			continue
-		case len(want.Errors) == 0 && w.Code != 204 || len(want.Errors) > 0 && w.Code != 400:
-			t.Errorf("%s: %d %s, and Loki says %q", c.Name, w.Code, text, want.Errors)
-		case len(want.Errors) == 1 && !sameText(strings.TrimSuffix(text, "\n"), want.Errors[0]):
-			t.Errorf("%s: %s, and Loki says %s", c.Name, text, want.Errors[0])
-		}
-		for i := range want.Lines {
-			want.Lines[i].Metadata = lastOfEach(want.Lines[i].Metadata)
-		}
-		if diff := cmp.Diff(want.Lines, r.lines); diff != "" {
-			t.Errorf("%s: %s", c.Name, diff)
-		}
+		},
 	}
+	r.Run(t)
+}
+
+func sameAnswer(ours *httptest.ResponseRecorder, loki *logstest.Answer) bool {
+	text := ours.Body.String()
+	switch {
+	case loki.Refused != "":
+		return ours.Code/100 == 4 && (!strings.HasPrefix(loki.Refused, "couldn't parse labels") || strings.Contains(text, loki.Refused))
+	case len(loki.Errors) == 0:
+		return ours.Code == http.StatusNoContent
+	case len(loki.Errors) == 1 && !sameText(strings.TrimSuffix(text, "\n"), loki.Errors[0]):
+		return false
+	}
+	return ours.Code == http.StatusBadRequest
 }
 
 // lastOfEach leaves the last of equal names, of which Loki stores all.
@@ -143,31 +62,15 @@ func lastOfEach(pairs []string) (out []string) {
 	return out
 }
 
-// sameText reports whether a text is Loki's, but for advice on Loki's settings, and for the stream that Loki does not name.
-func sameText(ours, loki string) bool {
-	loki, _, _ = strings.Cut(loki, ". Please see")
-	return ours == loki || strings.HasSuffix(ours, ": "+loki)
-}
+// sameText reports whether a text is Loki's, but for the stream that Loki does not name.
+func sameText(ours, loki string) bool { return ours == loki || strings.HasSuffix(ours, ": "+loki) }
 
-func writeCases(t *testing.T) {
-	var out bytes.Buffer
-	e := json.NewEncoder(&out)
-	for _, c := range allCases() {
-		if err := e.Encode(c); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := os.WriteFile(casesFile, out.Bytes(), 0o644); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func allCases() (out []lokiCase) {
+func allCases() (out []logstest.Case) {
 	one := func(name, labels string, entries ...entry) {
-		out = append(out, lokiCase{Name: name, Path: Path, ContentType: "application/x-protobuf", Body: snappy.Encode(nil, protobufOf(pushed{labels, entries}))})
+		out = append(out, logstest.Case{Name: name, Path: Path, ContentType: "application/x-protobuf", Body: snappy.Encode(nil, protobufOf(pushed{labels, entries}))})
 	}
 	js := func(name, body string) {
-		out = append(out, lokiCase{Name: name, Path: Path, ContentType: "application/json", Body: []byte(strings.ReplaceAll(body, "%d", fmt.Sprint(now)))})
+		out = append(out, logstest.Case{Name: name, Path: Path, ContentType: "application/json", Body: []byte(strings.ReplaceAll(body, "%d", fmt.Sprint(now)))})
 	}
 	line := entry{at: now, line: "a line"}
 	for i, l := range []string{
@@ -238,9 +141,9 @@ func allCases() (out []lokiCase) {
 	js("JSON: upper case", `{"Streams":[{"stream":{"a":"1"},"values":[["%d","x"]]}]}`)
 	js("JSON: cut off", `{"streams":[{"stream":{"a":"1"},"values":[["%d","x"`)
 	js("JSON: half a surrogate", `{"streams":[{"stream":{"a":"1"},"values":[["%d","\ud800"]]}]}`)
-	out = append(out, lokiCase{Name: "legacy JSON", Path: LegacyPath, ContentType: "application/json", Body: legacyOf(pushed{`{a="b"}`, []entry{line, {at: now - 1, line: "y"}}})})
-	out = append(out, lokiCase{Name: "gzip of snappy", Path: Path, ContentType: "application/x-protobuf", ContentEncoding: "gzip", Body: gzipped(snappy.Encode(nil, protobufOf(pushed{`{a="b"}`, []entry{line}})))})
-	out = append(out, lokiCase{Name: "another type", Path: Path, ContentType: "text/plain", Body: snappy.Encode(nil, protobufOf(pushed{`{a="b"}`, []entry{line}}))})
+	out = append(out, logstest.Case{Name: "legacy JSON", Path: LegacyPath, ContentType: "application/json", Body: legacyOf(pushed{`{a="b"}`, []entry{line, {at: now - 1, line: "y"}}})})
+	out = append(out, logstest.Case{Name: "gzip of snappy", Path: Path, ContentType: "application/x-protobuf", ContentEncoding: "gzip", Body: gzipped(snappy.Encode(nil, protobufOf(pushed{`{a="b"}`, []entry{line}})))})
+	out = append(out, logstest.Case{Name: "another type", Path: Path, ContentType: "text/plain", Body: snappy.Encode(nil, protobufOf(pushed{`{a="b"}`, []entry{line}}))})
 	rng := rand.New(rand.NewPCG(3, 4))
 	for i := range 4 {
 		var entries []entry

@@ -1,7 +1,6 @@
 package otlp
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"syscall"
@@ -13,9 +12,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
 
 	"github.com/shaledb/shale/internal/alloctest"
-	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/write"
-	"github.com/shaledb/shale/internal/write/logs"
+	"github.com/shaledb/shale/internal/write/logs/logstest"
 )
 
 func TestLogsAllocateNothingPerRecord(t *testing.T) {
@@ -68,17 +66,8 @@ func BenchmarkMetrics(b *testing.B) {
 	benchmark(b, body, len(body), func(h *Handler) http.Handler { return h.Metrics() })
 }
 
-// known is a head that knows every series, and a journal that stores nothing.
-type known struct{}
-
-func (known) Resolve(_ *model.Batch, dst []uint32) ([]uint32, error) { return dst, nil }
-func (known) Append(context.Context, *model.Batch) error             { return nil }
-
 // idle returns a handler with nothing behind it.
-func idle() *Handler {
-	p := write.New(write.Options{Seed: 9, Head: known{}, Journal: known{}, Now: func() int64 { return now }, Limits: write.Limits{MaxFuture: time.Hour}})
-	return New(Options{Sink: p, Rules: logs.DefaultRules()})
-}
+func idle() *Handler { return newHandler(logstest.Known{}, write.Limits{MaxFuture: time.Hour}) }
 
 func benchmark(b *testing.B, body []byte, size int, of func(h *Handler) http.Handler) {
 	h := of(idle())

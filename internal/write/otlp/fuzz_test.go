@@ -9,12 +9,13 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
 
 	"github.com/shaledb/shale/internal/write"
+	"github.com/shaledb/shale/internal/write/logs/logstest"
 )
 
 // fuzzed gives a body to a handler: whatever it is, there is an answer, and what is stored is well formed, which the store
 // checks.
-func fuzzed(t *testing.T, s *store, h http.Handler, body []byte, metrics bool) {
-	s.take()
+func fuzzed(t *testing.T, take func() []string, h http.Handler, body []byte, metrics bool) {
+	take()
 	w := post(h, body, "Content-Type", "application/x-protobuf")
 	switch w.Code {
 	case http.StatusOK, http.StatusBadRequest, http.StatusRequestEntityTooLarge:
@@ -26,7 +27,7 @@ func fuzzed(t *testing.T, s *store, h http.Handler, body []byte, metrics bool) {
 	}
 	// The library reads as many records.
 	req := plogotlp.NewExportRequest()
-	if rows := s.take(); req.UnmarshalProto(body) == nil && req.Logs().LogRecordCount() != len(rows) {
+	if rows := take(); req.UnmarshalProto(body) == nil && req.Logs().LogRecordCount() != len(rows) {
 		t.Errorf("%d records came to %d lines", req.Logs().LogRecordCount(), len(rows))
 	}
 }
@@ -39,9 +40,9 @@ func FuzzLogs(f *testing.F) {
 	f.Add(all)
 	f.Add([]byte{})
 	f.Add(message(1, message(2, message(2, message(5, message(6, message(1, nil)))))))
-	s := &store{}
+	s := &logstest.Store{}
 	h := newHandler(s, write.Limits{MaxFuture: time.Hour, MaxInflightBytes: 64 << 20}).Logs()
-	f.Fuzz(func(t *testing.T, body []byte) { fuzzed(t, s, h, body, false) })
+	f.Fuzz(func(t *testing.T, body []byte) { fuzzed(t, s.Take, h, body, false) })
 }
 
 func FuzzMetrics(f *testing.F) {
@@ -52,7 +53,7 @@ func FuzzMetrics(f *testing.F) {
 	f.Add(all)
 	f.Add([]byte{})
 	f.Add(message(1, message(2, message(2, message(10, message(1, message(8, []byte{0x12, 2, 1, 1})))))))
-	s := &store{}
+	s := &metricStore{}
 	h := newHandler(s, write.Limits{MaxFuture: time.Hour, MaxInflightBytes: 64 << 20}).Metrics()
-	f.Fuzz(func(t *testing.T, body []byte) { fuzzed(t, s, h, body, true) })
+	f.Fuzz(func(t *testing.T, body []byte) { fuzzed(t, s.take, h, body, true) })
 }

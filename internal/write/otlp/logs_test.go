@@ -1,16 +1,12 @@
 package otlp
 
 import (
-	"bytes"
-	"compress/gzip"
-	"context"
 	"encoding/json"
 	"fmt"
 	"math"
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -23,98 +19,25 @@ import (
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/write"
 	"github.com/shaledb/shale/internal/write/logs"
+	"github.com/shaledb/shale/internal/write/logs/logstest"
 )
 
-var now = time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC).UnixNano()
+const now = logstest.Now
 
-// store is a head that knows nothing and a journal that remembers rows.
-type store struct {
-	mu       sync.Mutex
-	rows     []string
-	metadata []string
-	err      error
+// store is what the handlers of the tests push to. It may keep metadata as well.
+type store interface {
+	write.Head
+	write.Journal
 }
 
-func (s *store) Resolve(b *model.Batch, dst []uint32) ([]uint32, error) {
-	for i := range b.Keys {
-		dst = append(dst, uint32(i))
-	}
-	return dst, nil
-}
-
-func (s *store) Append(_ context.Context, b *model.Batch) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.err != nil {
-		return s.err
-	}
-	for i := range b.Keys {
-		l := b.Labels.At(i)
-		if b.Labels.Series[i] != uint32(i) || l.Check() != nil || l.Key(9, b.Signal) != b.Keys[i] {
-			return fmt.Errorf("%w: labels %s", model.ErrInvalid, l)
-		}
-		for r := b.Text.Begin(i); r < b.Text.End(i); r++ {
-			line, err := model.ParseLine(b.Text.Blob(int(r)))
-			if err != nil {
-				return err
-			}
-			s.rows = append(s.rows, fmt.Sprintf("%s %d %q %s", l, b.Text.Times[r]-now, line.Text, line.Metadata))
-		}
-		for r := int(b.Samples.Begin(i)); r < int(b.Samples.End(i)); r++ {
-			v := fmt.Sprint(math.Float64frombits(b.Samples.Values[r]))
-			if b.Samples.Kind(r) == model.KindHistogram {
-				var h model.Histogram
-				err := h.Parse(b.Samples.Blob(r))
-				if err != nil {
-					return err
-				}
-				v = fmt.Sprintf("%+v", h)
-			}
-			start := ""
-			if st := b.Samples.Start(r); st != 0 {
-				start = fmt.Sprintf(" from %d", st-now)
-			}
-			s.rows = append(s.rows, fmt.Sprintf("%s %d %s%s", l, b.Samples.Times[r]-now, v, start))
-		}
-		for r := int(b.Exemplars.Begin(i)); r < int(b.Exemplars.End(i)); r++ {
-			e, err := model.ParseExemplar(b.Exemplars.Blob(r))
-			if err != nil {
-				return err
-			}
-			s.rows = append(s.rows, fmt.Sprintf("%s exemplar %d %g %s", l, b.Exemplars.Times[r]-now, math.Float64frombits(e.Value), e.Labels))
-		}
-	}
-	return nil
-}
-
-func (s *store) PutMetadata(_, family string, m model.Metadata) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.metadata = append(s.metadata, fmt.Sprintf("%s %s %q %q", family, m.Type, m.Help, m.Unit))
-	return nil
-}
-
-func (s *store) take() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	l := s.rows
-	s.rows = nil
-	return l
-}
-
-func newHandler(s *store, l write.Limits) *Handler {
-	p := write.New(write.Options{Seed: 9, Head: s, Journal: s, Metadata: s, Limits: l, Now: func() int64 { return now }})
+func newHandler(s store, l write.Limits) *Handler {
+	metadata, _ := s.(write.Metadata)
+	p := write.New(write.Options{Seed: logstest.Seed, Head: s, Journal: s, Metadata: metadata, Limits: l, Now: func() int64 { return now }})
 	return New(Options{Sink: p, Rules: logs.DefaultRules()})
 }
 
 func post(h http.Handler, body []byte, headers ...string) *httptest.ResponseRecorder {
-	r := httptest.NewRequest(http.MethodPost, "/", bytes.NewReader(body))
-	for i := 0; i+1 < len(headers); i += 2 {
-		r.Header.Set(headers[i], headers[i+1])
-	}
-	w := httptest.NewRecorder()
-	h.ServeHTTP(w, r)
-	return w
+	return logstest.Post(h, "/", body, headers...)
 }
 
 // sampleLogs has everything that a log record can have.
@@ -193,12 +116,8 @@ func TestLogs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var gz bytes.Buffer
-	z := gzip.NewWriter(&gz)
-	_, _ = z.Write(pb)
-	_ = z.Close()
 	zs, _ := zstd.NewWriter(nil)
-	s := &store{}
+	s := &logstest.Store{}
 	h := newHandler(s, write.Limits{MaxFuture: time.Hour}).Logs()
 	for _, c := range []struct {
 		name, contentType, encoding, answer string
@@ -206,7 +125,7 @@ func TestLogs(t *testing.T) {
 	}{
 		{"protobuf", "application/x-protobuf", "", "", pb},
 		{"JSON", "application/json", "", "{}", js},
-		{"gzip", "application/x-protobuf", "gzip", "", gz.Bytes()},
+		{"gzip", "application/x-protobuf", "gzip", "", gzipped(pb)},
 		{"zstd", "application/x-protobuf", "zstd", "", zs.EncodeAll(pb, nil)},
 	} {
 		for range 2 {
@@ -214,7 +133,7 @@ func TestLogs(t *testing.T) {
 			if w.Code != http.StatusOK || w.Body.String() != c.answer || w.Header().Get("Content-Type") != c.contentType {
 				t.Fatalf("%s: %d %q %v", c.name, w.Code, w.Body, w.Header())
 			}
-			if diff := cmp.Diff(want, s.take()); diff != "" {
+			if diff := cmp.Diff(want, s.Take()); diff != "" {
 				t.Errorf("%s: %s", c.name, diff)
 			}
 		}
@@ -232,7 +151,7 @@ func TestLogAnswers(t *testing.T) {
 	none, _ := plogotlp.NewExportRequestFromLogs(ld).MarshalProto()
 	noneJSON, _ := plogotlp.NewExportRequestFromLogs(ld).MarshalJSON()
 
-	s := &store{}
+	s := &logstest.Store{}
 	h := newHandler(s, write.Limits{MaxFuture: time.Hour, MaxAge: time.Hour}).Logs()
 	w := post(h, some, "Content-Type", "application/x-protobuf")
 	resp := plogotlp.NewExportResponse()
@@ -240,7 +159,7 @@ func TestLogAnswers(t *testing.T) {
 		!strings.Contains(resp.PartialSuccess().ErrorMessage(), "has timestamp too old: 2026-02-28T22:00:00Z") {
 		t.Errorf("%d %q %v", w.Code, w.Body, err)
 	}
-	if rows := s.take(); len(rows) != 1 {
+	if rows := s.Take(); len(rows) != 1 {
 		t.Errorf("stored %v", rows)
 	}
 	w = post(h, none, "Content-Type", "application/x-protobuf")
@@ -252,7 +171,7 @@ func TestLogAnswers(t *testing.T) {
 	if err := json.Unmarshal(w.Body.Bytes(), &status); err != nil || w.Code != http.StatusBadRequest || !strings.Contains(status.Message, "1 errors like") {
 		t.Errorf("%d %q %v", w.Code, w.Body, err)
 	}
-	s.err = model.ErrTransient
+	s.Fail(model.ErrTransient)
 	w = post(h, some, "Content-Type", "application/x-protobuf")
 	if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" {
 		t.Errorf("%d %q", w.Code, w.Body)

@@ -1,139 +1,59 @@
 package otlp
 
 import (
-	"bufio"
 	"bytes"
 	"compress/gzip"
-	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
-	"os"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
 
-	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/write"
 	"github.com/shaledb/shale/internal/write/logs"
+	"github.com/shaledb/shale/internal/write/logs/logstest"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the cases anew; go test -record in test/logql-oracle/push then asks Loki")
 
-const (
-	casesFile   = "testdata/cases.jsonl"
-	answersFile = "testdata/loki.jsonl"
-)
-
-// lokiCase is a request, and lokiAnswer what Loki makes of it at the time now, with its default limits.
-type lokiCase struct {
-	Name, Path, ContentType, ContentEncoding string
-	Body                                     []byte
-}
-
-type lokiAnswer struct {
-	Name    string
-	Refused string
-	Errors  []string
-	Lines   []lokiLine
-}
-
-type lokiLine struct {
-	Labels, Metadata []string // name, value, ... in order
-	Time             int64
-	Line             []byte
-}
-
-// recorder is a journal that keeps lines as they are compared.
-type recorder struct {
-	store
-	lines []lokiLine
-}
-
-func (r *recorder) Append(_ context.Context, b *model.Batch) error {
-	for i := range b.Keys {
-		for at := b.Text.Begin(i); at < b.Text.End(i); at++ {
-			line, err := model.ParseLine(b.Text.Blob(int(at)))
-			if err != nil {
-				return err
-			}
-			r.lines = append(r.lines, lokiLine{pairs(b.Labels.At(i)), pairs(line.Metadata), b.Text.Times[at], bytes.Clone(line.Text)})
-		}
-	}
-	return nil
-}
-
-func pairs(l model.Labels) (out []string) {
-	for n, v, rest, ok := l.Next(); ok; n, v, rest, ok = rest.Next() {
-		out = append(out, string(n), string(v))
-	}
-	return out
-}
-
-func readLines[T any](t *testing.T, file string) (out []T) {
-	f, err := os.Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	s := bufio.NewScanner(f)
-	s.Buffer(nil, 64<<20)
-	for s.Scan() {
-		var v T
-		if err := json.Unmarshal(s.Bytes(), &v); err != nil {
-			t.Fatal(err)
-		}
-		out = append(out, v)
-	}
-	return out
-}
-
 // What Loki said of the cases, which test/logql-oracle/push asked it, is what we say.
 func TestLokiSaysTheSame(t *testing.T) {
 	if *rewrite {
-		writeCases(t)
+		logstest.WriteCases(t, allCases(t))
 		return
 	}
-	cases, answers := readLines[lokiCase](t, casesFile), readLines[lokiAnswer](t, answersFile)
-	if len(cases) < 20 || len(cases) != len(answers) {
-		t.Fatalf("%d cases and %d answers", len(cases), len(answers))
+	r := logstest.Recorded{
+		AtLeast: 20,
+		Handler: func(p *write.Path) http.Handler { return New(Options{Sink: p, Rules: logs.DefaultRules()}).Logs() },
+		Same:    sameAnswer,
+		Align: func(ours, _ []logstest.Line) { // Loki's streams come in any order and were sorted when they were recorded
+			slices.SortFunc(ours, func(a, b logstest.Line) int { return strings.Compare(marshal(a), marshal(b)) })
+		},
 	}
-	for i, c := range cases {
-		want := answers[i]
-		r := &recorder{}
-		p := write.New(write.Options{Seed: 9, Head: r, Journal: r, Now: func() int64 { return now }, Limits: write.Limits{MaxAge: 7 * 24 * time.Hour, MaxFuture: 10 * time.Minute}})
-		h := New(Options{Sink: p, Rules: logs.DefaultRules()}).Logs()
-		w := post(h, c.Body, "Content-Type", c.ContentType, "Content-Encoding", c.ContentEncoding)
-		switch {
-		case c.Name != want.Name:
-			t.Fatalf("the answer to %s is for %s", c.Name, want.Name)
-		case want.Refused != "":
-			if w.Code/100 != 4 {
-				t.Errorf("%s: %d %q, and Loki says %s", c.Name, w.Code, w.Body, want.Refused)
-			}
-			continue
-		}
-		for _, e := range want.Errors {
-			e, _, _ = strings.Cut(e, ". Please see")
-			text := strings.ReplaceAll(w.Body.String(), `\"`, `"`)
-			if !strings.Contains(text, e) && (len(e) < 1000 || !strings.Contains(text, "has label value too long: 'xxx")) {
-				t.Errorf("%s: %q, and Loki says %q", c.Name, w.Body, e)
-			}
-		}
-		if len(want.Errors) == 0 && (w.Code != 200 || w.Body.Len() > 2) {
-			t.Errorf("%s: %d %q, and Loki takes it", c.Name, w.Code, w.Body)
-		}
-		slices.SortFunc(r.lines, func(a, b lokiLine) int { return strings.Compare(marshal(a), marshal(b)) })
-		if diff := cmp.Diff(want.Lines, r.lines); diff != "" {
-			t.Errorf("%s: %s", c.Name, diff)
+	r.Run(t)
+}
+
+func sameAnswer(ours *httptest.ResponseRecorder, loki *logstest.Answer) bool {
+	switch {
+	case loki.Refused != "":
+		return ours.Code/100 == 4
+	case len(loki.Errors) == 0:
+		return ours.Code == http.StatusOK && ours.Body.Len() <= len("{}")
+	}
+	text := strings.ReplaceAll(ours.Body.String(), `\"`, `"`)
+	for _, e := range loki.Errors {
+		if !strings.Contains(text, e) && (len(e) < 1000 || !strings.Contains(text, "has label value too long: 'xxx")) {
+			return false
 		}
 	}
+	return true
 }
 
 func gzipped(b []byte) []byte {
@@ -152,9 +72,7 @@ func marshal(v any) string {
 	return string(b)
 }
 
-func writeCases(t *testing.T) {
-	var out bytes.Buffer
-	e := json.NewEncoder(&out)
+func allCases(t *testing.T) (out []logstest.Case) {
 	add := func(name string, f func(ld plog.Logs)) {
 		ld := plog.NewLogs()
 		f(ld)
@@ -170,14 +88,10 @@ func writeCases(t *testing.T) {
 		if len(pb) > 10_000 {
 			pb, js, encoding = gzipped(pb), gzipped(js), "gzip"
 		}
-		for _, c := range []lokiCase{
-			{Name: name, Path: LogsPath, ContentType: "application/x-protobuf", ContentEncoding: encoding, Body: pb},
-			{Name: name + ", JSON", Path: LogsPath, ContentType: "application/json", ContentEncoding: encoding, Body: js},
-		} {
-			if err := e.Encode(c); err != nil {
-				t.Fatal(err)
-			}
-		}
+		out = append(out,
+			logstest.Case{Name: name, Path: LogsPath, ContentType: "application/x-protobuf", ContentEncoding: encoding, Body: pb},
+			logstest.Case{Name: name + ", JSON", Path: LogsPath, ContentType: "application/json", ContentEncoding: encoding, Body: js},
+		)
 	}
 	record := func(name string, f func(r plog.LogRecord)) {
 		add(name, func(ld plog.Logs) {
@@ -261,7 +175,5 @@ func writeCases(t *testing.T) {
 			r.Attributes().PutInt(fmt.Sprint("a", i), 1)
 		}
 	})
-	if err := os.WriteFile(casesFile, out.Bytes(), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	return out
 }

@@ -1,8 +1,12 @@
 package otlp
 
 import (
+	"context"
+	"fmt"
+	"math"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -11,13 +15,76 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
 
+	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/write"
+	"github.com/shaledb/shale/internal/write/logs/logstest"
 )
 
 const (
 	at    = 1772323200000 * 1_000_000
 	began = at - 60e9
 )
+
+// metricStore is a head that knows no series and a journal that remembers samples, exemplars and metadata.
+type metricStore struct {
+	logstest.Unknown
+
+	mu             sync.Mutex
+	rows, metadata []string
+}
+
+func (s *metricStore) Append(_ context.Context, b *model.Batch) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if b.Signal != model.Metrics || b.Text.Len() > 0 {
+		return fmt.Errorf("%w: not a batch of metrics", model.ErrInvalid)
+	}
+	for i := range b.Keys {
+		l, err := logstest.Labels(b, i)
+		if err != nil {
+			return err
+		}
+		for r := int(b.Samples.Begin(i)); r < int(b.Samples.End(i)); r++ {
+			v := fmt.Sprint(math.Float64frombits(b.Samples.Values[r]))
+			if b.Samples.Kind(r) == model.KindHistogram {
+				var h model.Histogram
+				err := h.Parse(b.Samples.Blob(r))
+				if err != nil {
+					return err
+				}
+				v = fmt.Sprintf("%+v", h)
+			}
+			start := ""
+			if st := b.Samples.Start(r); st != 0 {
+				start = fmt.Sprintf(" from %d", st-now)
+			}
+			s.rows = append(s.rows, fmt.Sprintf("%s %d %s%s", l, b.Samples.Times[r]-now, v, start))
+		}
+		for r := int(b.Exemplars.Begin(i)); r < int(b.Exemplars.End(i)); r++ {
+			e, err := model.ParseExemplar(b.Exemplars.Blob(r))
+			if err != nil {
+				return err
+			}
+			s.rows = append(s.rows, fmt.Sprintf("%s exemplar %d %g %s", l, b.Exemplars.Times[r]-now, math.Float64frombits(e.Value), e.Labels))
+		}
+	}
+	return nil
+}
+
+func (s *metricStore) PutMetadata(_, family string, m model.Metadata) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.metadata = append(s.metadata, fmt.Sprintf("%s %s %q %q", family, m.Type, m.Help, m.Unit))
+	return nil
+}
+
+func (s *metricStore) take() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.rows
+	s.rows = nil
+	return l
+}
 
 // sampleMetrics has each type of metric.
 func sampleMetrics() pmetric.Metrics {
@@ -118,7 +185,7 @@ func TestMetrics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &store{}
+	s := &metricStore{}
 	h := newHandler(s, write.Limits{MaxFuture: time.Hour, MaxAge: time.Hour}).Metrics()
 	for _, c := range []struct {
 		contentType string
@@ -162,7 +229,7 @@ func TestTargetInfoIsBounded(t *testing.T) {
 	points.AppendEmpty().SetTimestamp(1)
 	points.AppendEmpty().SetTimestamp(pcommon.Timestamp(at))
 	pb, _ := pmetricotlp.NewExportRequestFromMetrics(md).MarshalProto()
-	s := &store{}
+	s := &metricStore{}
 	h := newHandler(s, write.Limits{MaxFuture: time.Hour, MaxInflightBytes: 8 << 20}).Metrics()
 	if w := post(h, pb, "Content-Type", "application/x-protobuf"); w.Code != http.StatusOK || w.Body.Len() > 0 {
 		t.Errorf("%d %q", w.Code, w.Body)

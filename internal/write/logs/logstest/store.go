@@ -1,0 +1,96 @@
+package logstest
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+// Now is the clock of the tests, the beginning of March 2026.
+const Now int64 = 1_772_323_200_000_000_000
+
+// Seed is that of the tests' keys.
+const Seed model.KeySeed = 9
+
+// Known is a head that knows every series, and a journal that stores nothing.
+type Known struct{}
+
+// Resolve finds no series whose labels are wanted.
+func (Known) Resolve(_ *model.Batch, dst []uint32) ([]uint32, error) { return dst, nil }
+
+// Append stores nothing.
+func (Known) Append(context.Context, *model.Batch) error { return nil }
+
+// Unknown is a head that knows no series.
+type Unknown struct{}
+
+// Resolve asks for the labels of every series.
+func (Unknown) Resolve(b *model.Batch, dst []uint32) ([]uint32, error) {
+	for i := range b.Keys {
+		dst = append(dst, uint32(i))
+	}
+	return dst, nil
+}
+
+// Labels returns the labels of series i of a batch, or an error of class invalid if they are not canonical or its key is not
+// made of them.
+func Labels(b *model.Batch, i int) (model.Labels, error) {
+	l := b.Labels.At(i)
+	if b.Labels.Series[i] != uint32(i) || l.Check() != nil || l.Key(Seed, b.Signal) != b.Keys[i] {
+		return nil, fmt.Errorf("%w: labels %s", model.ErrInvalid, l)
+	}
+	return l, nil
+}
+
+// Store is a head that knows no series and a journal that remembers lines. It is safe for concurrent use.
+type Store struct {
+	Unknown
+
+	mu    sync.Mutex
+	lines []string
+	err   error
+}
+
+// Fail makes Append return an error from now on, or no longer if it is nil.
+func (s *Store) Fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.err = err
+}
+
+// Append remembers the lines of a batch. What is not a batch of well-formed lines is an error of class invalid.
+func (s *Store) Append(_ context.Context, b *model.Batch) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil {
+		return s.err
+	}
+	if b.Signal != model.Logs || b.Samples.Len() > 0 || b.Exemplars.Len() > 0 {
+		return fmt.Errorf("%w: not a batch of logs", model.ErrInvalid)
+	}
+	for i := range b.Keys {
+		l, err := Labels(b, i)
+		if err != nil {
+			return err
+		}
+		for at := b.Text.Begin(i); at < b.Text.End(i); at++ {
+			line, err := model.ParseLine(b.Text.Blob(int(at)))
+			if err != nil {
+				return err
+			}
+			s.lines = append(s.lines, fmt.Sprintf("%s %d %q %s", l, b.Text.Times[at]-Now, line.Text, line.Metadata))
+		}
+	}
+	return nil
+}
+
+// Take returns the lines since the last call, in the order in which they came: labels, time after Now, text and metadata.
+func (s *Store) Take() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.lines
+	s.lines = nil
+	return l
+}
