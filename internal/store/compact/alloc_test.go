@@ -11,6 +11,7 @@ import (
 
 // TestAllocations holds a merge to less than an allocation for six series that it reads: what it needs, it needs once, or for a page.
 func TestAllocations(t *testing.T) {
+	alloctest.Counts(t)
 	w := newWorld(t, vfs.NewMem())
 	w.now = dayZero
 	const series, windows = 2000, 6

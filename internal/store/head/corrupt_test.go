@@ -18,6 +18,7 @@ import (
 // and the error names the file; or the answer is the right one, since the bit was not needed for it. The full check finds
 // it in any case.
 func TestFlippedBits(t *testing.T) {
+	alone(t)
 	ctx := context.Background()
 	r := newRig(t, nil)
 	for i := range 4 {

@@ -145,11 +145,11 @@ func TestFullDiskInTheBackground(t *testing.T) {
 	d := new(fullDisk)
 	r := newRig(t, func(o *Options) {
 		onFullDisk(d)(o)
-		o.RowBytes, o.FlushEvery = 4<<20, 5*time.Millisecond
+		o.RowBytes, o.FlushEvery = 4<<20/fewer, 5*time.Millisecond
 	})
 	d.fill(0)
 	r.head.Start()
-	const batches, each = 40, 5000
+	const batches, each = 40, 5000 / fewer
 	applied := make(chan struct{})
 	go func() {
 		defer close(applied)
@@ -191,9 +191,9 @@ func TestRecover(t *testing.T) {
 	d := new(fullDisk)
 	r := newRig(t, func(o *Options) {
 		onFullDisk(d)(o)
-		o.RowBytes = 2 << 20
+		o.RowBytes = 2 << 20 / fewer
 	})
-	const batches, each = 60, 5000
+	const batches, each = 60, 5000 / fewer
 	var journal []pendingBatch
 	for i := range batches {
 		b := r.batchOf("a", i*each, (i+1)*each, r.now, 1)

@@ -29,6 +29,7 @@ func mustKnown(t testing.TB, bytes int64) *known {
 }
 
 func TestKnownGrowsAndFindsEverything(t *testing.T) {
+	alone(t)
 	k := mustKnown(t, 1<<30)
 	const n = 3_000_000
 	keys := randomKeys(n, 7)
@@ -110,6 +111,7 @@ func TestKnownFingerprintFromSlot(t *testing.T) {
 }
 
 func TestKnownForgetsIdle(t *testing.T) {
+	alone(t)
 	k := mustKnown(t, 64<<20)
 	keys := randomKeys(10_000, 3)
 	for i, key := range keys {
@@ -163,6 +165,7 @@ func TestKnownSweepKeepsWhatIsMarkedMeanwhile(t *testing.T) {
 }
 
 func TestKnownFull(t *testing.T) {
+	alone(t)
 	k := mustKnown(t, 8<<20)
 	for _, key := range randomKeys(int(k.maxKeys)+1000, 4) {
 		k.insert(0, model.Metrics, key)

@@ -107,7 +107,7 @@ func TestQuota(t *testing.T) {
 // TestLargeBlobs pushes histograms that are large for the buffers, beside background flushes: the buffers keep their
 // bound, nothing waits for ever, and every blob comes back.
 func TestLargeBlobs(t *testing.T) {
-	const limit = 2 << 20
+	const limit, batches = 2 << 20, 60 / fewer
 	r := newRig(t, func(o *Options) { o.RowBytes = limit })
 	r.head.Start()
 	blob := func(n int) []byte {
@@ -117,7 +117,7 @@ func TestLargeBlobs(t *testing.T) {
 		}
 		return model.AppendHistogram(nil, &model.Histogram{PositiveSpans: []model.HistogramSpan{{Length: uint32(len(buckets))}}, Positive: buckets})
 	}
-	for n := range 60 {
+	for n := range batches {
 		b := &model.Batch{Tenant: "a", Signal: model.Metrics}
 		for i := range 3 {
 			b.Samples.AppendBlob(r.now+int64(n), model.KindHistogram, blob(n), 0)
@@ -133,7 +133,7 @@ func TestLargeBlobs(t *testing.T) {
 	r.must(err)
 	for i := range 3 {
 		c := got[string(series(i))]
-		for n := range 60 {
+		for n := range batches {
 			if c == nil || c.samples[r.now+int64(n)].blob != string(blob(n)) {
 				t.Fatalf("series %d: blob %d is not what it was", i, n)
 			}

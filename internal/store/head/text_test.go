@@ -206,6 +206,7 @@ func TestLongLines(t *testing.T) {
 // TestLinesTakeWhatIsCharged: the buffers take for a batch what it is charged before it comes in, but for one block that is
 // not full, however badly its lines fit into blocks.
 func TestLinesTakeWhatIsCharged(t *testing.T) {
+	alone(t)
 	for _, sizes := range [][]int{
 		{140_000}, {blobBlockBytes / 2, 10}, {largeBlob, 1}, {largeBlob - 100}, {largeBlob - 100, 200_000, blobBlockBytes - largeBlob/2, 50}, {blobBlockBytes - 20, 0},
 	} {

@@ -123,6 +123,7 @@ func BenchmarkRead(b *testing.B) {
 
 // TestSizes keeps an eye on the bytes of the shapes that matter.
 func TestSizes(t *testing.T) {
+	alone(t)
 	report := func(name string, all []oneSeries, o WriterOptions, most float64) {
 		r, _ := writePart(t, all, o)
 		var n [sections]int

@@ -39,6 +39,7 @@ func smallPart(t testing.TB, level Compression) []byte {
 
 // TestEveryBitFlipIsFound changes each bit of a part in turn.
 func TestEveryBitFlipIsFound(t *testing.T) {
+	alone(t)
 	for _, level := range []Compression{Fast, Dense} {
 		whole := smallPart(t, level)
 		b := bytes.Clone(whole)
@@ -78,6 +79,7 @@ func TestCutShort(t *testing.T) {
 // TestForgedPages puts random bytes, under valid checksums, where pages are, since a checksum proves only that the bytes
 // are those that were written.
 func TestForgedPages(t *testing.T) {
+	alone(t)
 	whole := smallPart(t, Fast)
 	r, err := Open(context.Background(), bytes.NewReader(whole), int64(len(whole)))
 	must(t, err)

@@ -227,6 +227,7 @@ func parseValue(t *testing.T, s string) uint64 {
 
 // TestDumpOfForgery dumps and checks parts with spoilt pages whose checksums are right.
 func TestDumpOfForgery(t *testing.T) {
+	alone(t)
 	whole := smallPart(t, Fast)
 	r, err := Open(context.Background(), bytes.NewReader(whole), int64(len(whole)))
 	must(t, err)
@@ -256,6 +257,7 @@ func TestDumpOfForgery(t *testing.T) {
 
 // TestDumpOfDamage dumps parts with a spoilt page; it must come to an end.
 func TestDumpOfDamage(t *testing.T) {
+	alone(t)
 	whole := smallPart(t, Fast)
 	r, err := Open(context.Background(), bytes.NewReader(whole), int64(len(whole)))
 	must(t, err)

@@ -74,6 +74,7 @@ func growing(counts map[int]uint64, count uint64, sum float64, float bool) *mode
 // TestHistogramSizes keeps an eye on the bytes of histograms. A page of a block has two hours of a few series, one of a
 // young part one row of each.
 func TestHistogramSizes(t *testing.T) {
+	alone(t)
 	for _, c := range []struct {
 		name         string
 		series, rows int

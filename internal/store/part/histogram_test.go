@@ -81,6 +81,7 @@ func mixIn(r *rand.Rand, rows *model.Rows) {
 }
 
 func TestHistogramsAcrossPages(t *testing.T) {
+	alone(t)
 	r := rand.New(rand.NewPCG(9, 9))
 	var all []oneSeries
 	for i, n := range []int{1, 2, 7, 8, 9, 100, 1000, 40000, 3} {
@@ -101,6 +102,7 @@ func TestHistogramsAcrossPages(t *testing.T) {
 
 // TestHugeHistograms: a series' histograms are split over pages by their bytes.
 func TestHugeHistograms(t *testing.T) {
+	alone(t)
 	h := model.Histogram{PositiveSpans: []model.HistogramSpan{{Length: 300_000}}, Positive: make([]uint64, 300_000)}
 	var rows model.Rows
 	for i := range 40 {
@@ -116,6 +118,7 @@ func TestHugeHistograms(t *testing.T) {
 // TestHostileHistograms: whatever the buckets hold, what the writer takes it can write. Here a number of ten bytes at the
 // front makes all counts behind it, of one byte each, differ from row to row by anything.
 func TestHostileHistograms(t *testing.T) {
+	alone(t)
 	rnd := rand.New(rand.NewPCG(6, 6))
 	for _, n := range []int{1, 2, 7, 8, 9, 40} {
 		var rows model.Rows

@@ -90,6 +90,7 @@ func (k *keptLists) List(ctx context.Context, key string, find func(context.Cont
 
 // TestListsAreKept: a pattern is matched against each value once, unless what it finds is too long to be kept.
 func TestListsAreKept(t *testing.T) {
+	alone(t)
 	var all []oneSeries
 	for i := range 80_000 {
 		l := model.LabelsOf("__name__", "m", "i", strconv.Itoa(i), "odd", strconv.Itoa(i%2)+strconv.Itoa(i))

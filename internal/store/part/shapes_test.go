@@ -19,6 +19,7 @@ import (
 )
 
 func TestLongAndExtremeSeries(t *testing.T) {
+	alone(t)
 	rnd := rand.New(rand.NewPCG(3, 3))
 	long := func(kind int) (rows model.Rows) {
 		for i := range 100_000 {
@@ -134,6 +135,7 @@ func TestSamplePages(t *testing.T) {
 
 // TestFewCandidates holds Select to looking at the labels of few series rather than at all values of a label.
 func TestFewCandidates(t *testing.T) {
+	alone(t)
 	var all []oneSeries
 	for i := range 50_000 {
 		name := "big"
@@ -259,6 +261,7 @@ func TestWriteErrorsAreTransientAndStick(t *testing.T) {
 
 // TestReadAllocations: reading ascending ranks allocates by page, not by series.
 func TestReadAllocations(t *testing.T) {
+	alloctest.Counts(t)
 	all := avalanche(2000, 10, 20)
 	r, _ := writePart(t, all, testOptions(true, Fast))
 	samples, series := r.RowsAt(context.Background(), model.Samples, anyTime), r.SeriesAt(context.Background(), "t")
@@ -276,6 +279,7 @@ func TestReadAllocations(t *testing.T) {
 
 // TestWriteAllocations: writing more series of the same labels allocates nothing.
 func TestWriteAllocations(t *testing.T) {
+	alloctest.Counts(t)
 	all := avalanche(2000, 10, 20)
 	for _, labels := range []bool{false, true} {
 		w := NewWriter(discard{}, testOptions(labels, Fast))

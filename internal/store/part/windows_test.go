@@ -47,6 +47,7 @@ func TestWindowsOfTimes(t *testing.T) {
 
 // TestActive: no series with a row in the range is left out, and none without one in the windows of the range comes.
 func TestActive(t *testing.T) {
+	alone(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		all := drawWorld(rt)
 		o := testOptions(rapid.Bool().Draw(rt, "labels"), Fast)
