@@ -97,46 +97,59 @@ func eachGram(text []byte, fn func(item uint64)) {
 // for each byte of a run. Only what comes first is mixed well.
 const gramOrder = 0xd6e8feb86659fd93
 
+// minimizerStep is how many stretches are looked at together: some windows' worth.
+const minimizerStep = 8 * longWindow
+
 // appendMinimizers appends the items of the minimizers of a run of at least longRun bytes.
 func appendMinimizers(dst []uint64, run []byte) []uint64 {
-	var order [longWindow]uint64
-	gram := uint64(0)
-	least, at, next := uint64(math.MaxUint64), -1, 0 // next is the place of the next stretch in order
-	for i, c := range run {
-		gram = gram>>8 | uint64(c|0x20)<<40 // small letters; digits stay
-		k := i - (longGram - 1)             // the place of the stretch
-		if k < 0 {
-			continue
-		}
-		h := gram * gramOrder
-		order[next] = h
-		if next++; next == longWindow {
-			next = 0
-		}
-		switch {
-		case h <= least:
-			least, at = h, k
-		case at <= k-longWindow:
-			// The least has left the window.
-			least = h
-			for j, x := range order {
-				if x <= least {
-					// order[next] is the oldest.
-					if age := (next + longWindow - 1 - j) % longWindow; x < least || k-age > at {
-						least, at = x, k-age
-					}
+	var order [minimizerStep]uint64
+	last := uint64(0)
+	for {
+		n := min(len(run)-(longGram-1), minimizerStep)
+		orderGrams(order[:n], run)
+		// The least of a window is that of the end of one block and the beginning of the next.
+		for at := 0; at+longWindow <= n; at += longWindow {
+			ends, begins := order[at:at+longWindow], order[at+longWindow:n]
+			for k := longWindow - 2; k >= 0; k-- {
+				ends[k] = min(ends[k], ends[k+1])
+			}
+			least := uint64(math.MaxUint64)
+			for k, end := range ends {
+				if m := min(end, least); m != last {
+					dst = append(dst, spread(m))
+					last = m
 				}
-			}
-		default:
-			if k != longWindow-1 {
-				continue
+				if k == len(begins) {
+					break
+				}
+				least = min(least, begins[k])
 			}
 		}
-		if k >= longWindow-1 {
-			dst = append(dst, spread(least))
+		if n < minimizerStep {
+			return dst
+		}
+		// All windows that begin in this step but for the last few have been seen.
+		run = run[n-longWindow+1:]
+		if len(run) < longRun {
+			return dst
 		}
 	}
-	return dst
+}
+
+// orderGrams fills order with that of the stretches of a run of at least eight bytes.
+func orderGrams(order []uint64, run []byte) {
+	const small, low = 0x202020202020, 1<<(8*longGram) - 1 // digits are the same as small letters
+	n := min(len(order), len(run)-7)
+	for i := range n {
+		order[i] = (binary.LittleEndian.Uint64(run[i:])&low | small) * gramOrder
+	}
+	if n < len(order) {
+		end := binary.LittleEndian.Uint64(run[len(run)-8:])
+		for i := range order[n:] {
+			end >>= 8
+			order[n+i] = (end&low | small) * gramOrder
+		}
+	}
 }
 
 // runItem is the item of a whole run, or 0 if it is long, or short, or has anything but hexadecimal digits, or letters alone.
