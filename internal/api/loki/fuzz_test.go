@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/shaledb/shale/internal/api/apitest"
 )
 
 // FuzzRequest sends any parameters anywhere: the answer is JSON or a text, with a status that the API knows, and never a
@@ -25,7 +27,7 @@ func FuzzRequest(f *testing.F) {
 	w := newWorld(f, func(o *Options) {
 		o.Limits = Limits{MaxSeries: 100, MaxBytes: 1 << 20, Timeout: time.Second}
 	})
-	w.mustLoad(f, "anonymous", `{app="a"} 990 {trace="t"} x`, `{app="b"} 991 {"level":"error"}`)
+	w.MustLoad(f, "anonymous", `{app="a"} 990 {trace="t"} x`, `{app="b"} 991 {"level":"error"}`)
 	known := map[int]bool{200: true, 400: true, 504: true}
 	f.Fuzz(func(t *testing.T, query, start, end, limit, tenant string) {
 		form := url.Values{"query": {query}, "match[]": {query}, "match": {query}, "regexp": {limit}, "time": {start}, "start": {start}, "end": {end},
@@ -37,10 +39,10 @@ func FuzzRequest(f *testing.F) {
 			r := httptest.NewRecorder()
 			w.ServeHTTP(r, q)
 			if !known[r.Code] {
-				t.Fatalf("%s: %s", q.URL, show(r))
+				t.Fatalf("%s: %s", q.URL, apitest.Show(r))
 			}
 			if strings.HasPrefix(r.Header().Get("Content-Type"), "application/json") && !json.Valid(r.Body.Bytes()) {
-				t.Fatalf("%s: %s", q.URL, show(r))
+				t.Fatalf("%s: %s", q.URL, apitest.Show(r))
 			}
 		}
 	})

@@ -1,13 +1,13 @@
 package loki
 
 import (
-	"fmt"
-	"net/http"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/cockroachdb/datadriven"
+
+	"github.com/shaledb/shale/internal/api/apitest"
 )
 
 // differs matches the statistics that differ from run to run, or with the way in which the engine works, cost the statement of it, and
@@ -19,76 +19,29 @@ var (
 	statistics = regexp.MustCompile(`"stats":\{.*\}(\}\}|\})\n$`)
 )
 
-// TestAPI runs the files of testdata/api: what stands in the store, requests, and the answers.
-//
-//	limits max-series=N max-bytes=N max-body=N     begins anew with these limits
-//	load [tenant=T]                                a line of log in each: {labels} seconds {metadata} text
-//	get, post, or another method; path=P [cost] [stats] [header=(Name: value)...] [show=(Name)...]
-//	                                               a parameter a line: name=value, unescaped
-//
-// The answer is the status and the body, before it the type unless it is Loki's for JSON, and the headers that are to be shown,
-// with `cost` the header Shale-Cost. The statistics stand there only with `stats`.
+// TestAPI runs the files of testdata/api, with the limits max-series, max-bytes and max-body. The statistics of an answer stand
+// there only with the argument `stats` of its request.
 func TestAPI(t *testing.T) {
-	datadriven.Walk(t, "testdata/api", func(t *testing.T, path string) {
-		w := newWorld(t, nil)
-		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
-			switch d.Cmd {
-			case "limits":
-				var l Limits
-				d.MaybeScanArgs(t, "max-series", &l.MaxSeries)
-				d.MaybeScanArgs(t, "max-bytes", &l.MaxBytes)
-				d.MaybeScanArgs(t, "max-body", &l.MaxBodyBytes)
-				w = newWorld(t, func(o *Options) { o.Limits = l })
-				return ""
-			case "load":
-				tenant := "anonymous"
-				d.MaybeScanArgs(t, "tenant", &tenant)
-				for line := range strings.Lines(d.Input) {
-					if err := w.load(tenant, strings.TrimSpace(line)); err != nil {
-						return err.Error()
-					}
+	g := apitest.Golden{
+		New: func(t *testing.T, limits *datadriven.TestData) *apitest.API {
+			return newWorld(t, func(o *Options) {
+				if limits != nil {
+					limits.MaybeScanArgs(t, "max-series", &o.Limits.MaxSeries)
+					limits.MaybeScanArgs(t, "max-bytes", &o.Limits.MaxBytes)
+					limits.MaybeScanArgs(t, "max-body", &o.Limits.MaxBodyBytes)
 				}
-				return ""
+			}).API
+		},
+		JSON: "application/json; charset=UTF-8",
+		Body: func(body string, d *datadriven.TestData) string {
+			body = differs.ReplaceAllString(body, "${1}N")
+			body = cost.ReplaceAllString(body, "$1,...}")
+			if !d.HasArg("stats") {
+				body = statistics.ReplaceAllString(body, `"stats":STATS$1`)
 			}
-			return golden(t, w, d)
-		})
-	})
-}
-
-func golden(t *testing.T, w *world, d *datadriven.TestData) string {
-	var path string
-	d.ScanArgs(t, "path", &path)
-	var headers, params []string
-	for _, a := range d.CmdArgs {
-		if a.Key == "header" {
-			headers = append(headers, strings.Join(a.Vals, ", "))
-		}
+			return strings.TrimSuffix(body, "\n")
+		},
+		Cost: func(cost string) string { return textCost.ReplaceAllString(cost, "${1}N") },
 	}
-	for line := range strings.Lines(d.Input) {
-		params = append(params, strings.TrimSuffix(line, "\n"))
-	}
-	r := w.do(strings.ToUpper(d.Cmd), path, params, headers)
-	body := differs.ReplaceAllString(r.Body.String(), "${1}N")
-	body = cost.ReplaceAllString(body, "$1,...}")
-	if !d.HasArg("stats") {
-		body = statistics.ReplaceAllString(body, `"stats":STATS$1`)
-	}
-	out := fmt.Sprintf("%d %s\n", r.Code, strings.TrimSuffix(body, "\n"))
-	if d.HasArg("cost") {
-		out = "Shale-Cost: " + textCost.ReplaceAllString(r.Header().Get("Shale-Cost"), "${1}N") + "\n" + out
-	}
-	for _, a := range d.CmdArgs {
-		if a.Key == "show" {
-			for _, name := range a.Vals {
-				out = fmt.Sprintf("%s: %s\n", name, strings.Join(r.Header().Values(name), "; ")) + out
-			}
-		}
-	}
-	if r.Code == http.StatusMethodNotAllowed {
-		out = "Allow: " + r.Header().Get("Allow") + "\n" + out
-	}
-	if r.Header().Get("Content-Type") != "application/json; charset=UTF-8" {
-		out = "Content-Type: " + r.Header().Get("Content-Type") + "\n" + out
-	}
-	return out
+	g.Run(t, "testdata/api")
 }

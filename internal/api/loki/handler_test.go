@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/shaledb/shale/internal/api"
+	"github.com/shaledb/shale/internal/api/apitest"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read/logql"
 	"github.com/shaledb/shale/internal/read/readtest"
@@ -57,7 +58,7 @@ func TestStatuses(t *testing.T) {
 		{fmt.Errorf("%s", strings.Repeat("ä", 8000)), 500, strings.Repeat("ä", maxErrorBytes/2) + " ..."},
 	} {
 		w := newWorld(t, stub(func(context.Context, *logql.Query) (*logql.Lines, error) { return nil, c.err }))
-		r := w.get(queryPath, `query={app="a"}`)
+		r := w.Get(queryPath, `query={app="a"}`)
 		if r.Code != c.status || r.Body.String() != c.text {
 			t.Errorf("%v: %d %.100s; want %d %.100s", c.err, r.Code, r.Body, c.status, c.text)
 		}
@@ -77,7 +78,7 @@ func TestClientLeaves(t *testing.T) {
 	r := httptest.NewRecorder()
 	w.ServeHTTP(r, httptest.NewRequestWithContext(ctx, "GET", queryPath+"?query="+`{app="a"}`, nil))
 	if r.Code != statusClientClosed || r.Body.String() != textCanceled {
-		t.Error(show(r))
+		t.Error(apitest.Show(r))
 	}
 }
 
@@ -90,8 +91,8 @@ func TestTimeout(t *testing.T) {
 			})(o)
 			o.Limits.Timeout = time.Second
 		})
-		if r := w.get(queryPath, `query={app="a"}`); r.Code != http.StatusGatewayTimeout || !strings.Contains(r.Body.String(), "query.timeout") {
-			t.Error(show(r))
+		if r := w.Get(queryPath, `query={app="a"}`); r.Code != http.StatusGatewayTimeout || !strings.Contains(r.Body.String(), "query.timeout") {
+			t.Error(apitest.Show(r))
 		}
 	})
 }
@@ -109,34 +110,34 @@ func TestTurns(t *testing.T) {
 		})
 		var done sync.WaitGroup
 		done.Go(func() {
-			if r := w.get(queryPath, `query={app="a"}`); r.Code != http.StatusOK {
-				t.Error(show(r))
+			if r := w.Get(queryPath, `query={app="a"}`); r.Code != http.StatusOK {
+				t.Error(apitest.Show(r))
 			}
 		})
 		synctest.Wait()
-		r := w.get(current + "labels")
+		r := w.Get(current + "labels")
 		if want := "too many outstanding requests: temporarily unavailable: 1 queries are running and none ended within 1s (query.max-concurrent); try again later"; r.Code != http.StatusTooManyRequests || r.Body.String() != want || r.Header().Get("Retry-After") == "" {
-			t.Error(show(r))
+			t.Error(apitest.Show(r))
 		}
 		// What needs no store needs no turn.
-		if r := w.get(current + "status/buildinfo"); r.Code != http.StatusOK {
-			t.Error(show(r))
+		if r := w.Get(current + "status/buildinfo"); r.Code != http.StatusOK {
+			t.Error(apitest.Show(r))
 		}
 		close(leave)
 		done.Wait()
-		if r := w.get(current + "labels"); r.Code != http.StatusOK {
-			t.Error(show(r))
+		if r := w.Get(current + "labels"); r.Code != http.StatusOK {
+			t.Error(apitest.Show(r))
 		}
 	})
 }
 
 func TestPanic(t *testing.T) {
 	w := newWorld(t, stub(func(context.Context, *logql.Query) (*logql.Lines, error) { panic("a bug") }))
-	if r := w.get(queryPath, `query={app="a"}`); r.Code != 500 || r.Body.String() != "unexpected error: a bug" {
-		t.Error(show(r))
+	if r := w.Get(queryPath, `query={app="a"}`); r.Code != 500 || r.Body.String() != "unexpected error: a bug" {
+		t.Error(apitest.Show(r))
 	}
-	if r := w.get(current + "labels"); r.Code != http.StatusOK {
-		t.Error(show(r))
+	if r := w.Get(current + "labels"); r.Code != http.StatusOK {
+		t.Error(apitest.Show(r))
 	}
 }
 
@@ -193,12 +194,12 @@ func TestLongAnswer(t *testing.T) {
 func TestOrigins(t *testing.T) {
 	w := newWorld(t, func(o *Options) { o.CORSOrigin = regexp.MustCompile(`https?://good`) })
 	for origin, want := range map[string]string{"https://good": "https://good", "https://good.evil": "", "": ""} {
-		r := w.do("GET", current+"labels", nil, []string{"Origin: " + origin})
+		r := w.Do("GET", current+"labels", nil, []string{"Origin: " + origin})
 		if got := r.Header().Get("Access-Control-Allow-Origin"); got != want {
 			t.Errorf("%q: %q", origin, got)
 		}
-		if r := w.do("GET", current+"tail", []string{`query={app="a"}`}, []string{"Origin: " + origin, "Upgrade: websocket"}); (r.Code == http.StatusForbidden) != (origin == "https://good.evil") {
-			t.Errorf("%q: %s", origin, show(r))
+		if r := w.Do("GET", current+"tail", []string{`query={app="a"}`}, []string{"Origin: " + origin, "Upgrade: websocket"}); (r.Code == http.StatusForbidden) != (origin == "https://good.evil") {
+			t.Errorf("%q: %s", origin, apitest.Show(r))
 		}
 	}
 }
@@ -208,13 +209,13 @@ func TestFailingStore(t *testing.T) {
 	broken := fmt.Errorf("%w: disk", model.ErrTransient)
 	for _, f := range []readtest.Failure{{Select: broken}, {Next: broken}, {Rows: broken}, {Labels: broken}, {Text: broken}} {
 		w := newWorld(t, nil)
-		w.mustLoad(t, "anonymous", `{app="a"} 990 x`, `{app="b"} 991 y`)
+		w.MustLoad(t, "anonymous", `{app="a"} 990 x`, `{app="b"} 991 y`)
 		w.memory.Fail(f)
 		failed := false
 		for _, path := range []string{queryPath, legacy + "query", current + "labels", current + "label/app/values", current + "series", current + "index/stats"} {
-			r := w.get(path, `query={app=~".+"}`)
+			r := w.Get(path, `query={app=~".+"}`)
 			if failed = failed || r.Code == 503; r.Code != 200 && r.Code != 503 {
-				t.Errorf("%+v %s: %s", f, path, show(r))
+				t.Errorf("%+v %s: %s", f, path, apitest.Show(r))
 			}
 		}
 		if !failed {
@@ -225,12 +226,12 @@ func TestFailingStore(t *testing.T) {
 
 func TestMetrics(t *testing.T) {
 	w := newWorld(t, nil)
-	w.get(queryPath, `query={app="a"}`)
-	w.get(queryPath, `query={app="a"}`)
-	w.get(queryPath)
-	w.get(legacy+"query", `query={app="a"}`)
-	w.get(current + "label/a/values")
-	w.get(current + "label/b/values")
+	w.Get(queryPath, `query={app="a"}`)
+	w.Get(queryPath, `query={app="a"}`)
+	w.Get(queryPath)
+	w.Get(legacy+"query", `query={app="a"}`)
+	w.Get(current + "label/a/values")
+	w.Get(current + "label/b/values")
 	want := `
 # HELP shale_api_loki_requests_total Requests to the Loki API, by handler and HTTP status; 101 is a connection that followed lines and has ended.
 # TYPE shale_api_loki_requests_total counter

@@ -14,6 +14,7 @@ import (
 	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
 	common "github.com/prometheus/common/model"
 
+	"github.com/shaledb/shale/internal/api/apitest"
 	"github.com/shaledb/shale/internal/api/prom"
 )
 
@@ -123,7 +124,7 @@ func grafana() []clientRequest {
 
 func TestGrafana(t *testing.T) {
 	w := newWorld(t, wired)
-	w.mustLoad(t, "anonymous", fleet...)
+	w.MustLoad(t, "anonymous", fleet...)
 	for _, c := range grafana() {
 		path, body := "/api/v1/"+c.path, ""
 		if strings.HasPrefix(c.path, "../../") {
@@ -156,7 +157,7 @@ func TestGrafana(t *testing.T) {
 func checkClient(t *testing.T, c clientRequest, r *httptest.ResponseRecorder) {
 	t.Helper()
 	if r.Code != c.status {
-		t.Errorf("%s: %s %s?%s: %s", c.why, c.method, c.path, c.params, show(r))
+		t.Errorf("%s: %s %s?%s: %s", c.why, c.method, c.path, c.params, apitest.Show(r))
 		return
 	}
 	if c.shape == nil {
@@ -166,18 +167,18 @@ func checkClient(t *testing.T, c clientRequest, r *httptest.ResponseRecorder) {
 	d := json.NewDecoder(strings.NewReader(string(e.Data)))
 	d.DisallowUnknownFields()
 	if err := d.Decode(c.shape); err != nil || e.Status != "success" {
-		t.Errorf("%s: %s %s?%s: %v: %s", c.why, c.method, c.path, c.params, err, show(r))
+		t.Errorf("%s: %s %s?%s: %v: %s", c.why, c.method, c.path, c.params, err, apitest.Show(r))
 		return
 	}
 	if c.check != nil && !c.check(c.shape) {
-		t.Errorf("%s: %s %s?%s: %s", c.why, c.method, c.path, c.params, show(r))
+		t.Errorf("%s: %s %s?%s: %s", c.why, c.method, c.path, c.params, apitest.Show(r))
 	}
 }
 
 // TestPromtool sends what promtool's queries and the client library that it is built on send, and reads it with them.
 func TestPromtool(t *testing.T) {
 	w := newWorld(t, wired)
-	w.mustLoad(t, "anonymous", fleet...)
+	w.MustLoad(t, "anonymous", fleet...)
 	s := httptest.NewServer(w)
 	defer s.Close()
 	defer s.Client().CloseIdleConnections()
@@ -252,12 +253,12 @@ func TestNothingWired(t *testing.T) {
 		"status/tsdb": `{"headStats":{"numSeries":0,"numLabelPairs":0,"chunkCount":0,"minTime":0,"maxTime":0},"seriesCountByMetricName":[],` +
 			`"labelValueCountByLabelName":[],"memoryInBytesByLabelName":[],"seriesCountByLabelValuePair":[]}`,
 	} {
-		if e := parse(t, w.get("/api/v1/"+path)); e.Status != "success" || string(e.Data) != want {
+		if e := parse(t, w.Get("/api/v1/"+path)); e.Status != "success" || string(e.Data) != want {
 			t.Errorf("%s: %s", path, e.Data)
 		}
 	}
 	var info map[string]any
-	e := parse(t, w.get("/api/v1/status/runtimeinfo"))
+	e := parse(t, w.Get("/api/v1/status/runtimeinfo"))
 	if err := json.Unmarshal(e.Data, &info); err != nil || len(info) != 13 {
 		t.Errorf("runtimeinfo: %s %v", e.Data, err)
 	}
@@ -265,7 +266,7 @@ func TestNothingWired(t *testing.T) {
 
 func TestMultipartForm(t *testing.T) {
 	w := newWorld(t, nil)
-	w.mustLoad(t, "anonymous", `up{job="a"} 990:1`)
+	w.MustLoad(t, "anonymous", `up{job="a"} 990:1`)
 	send := func(body string) *httptest.ResponseRecorder {
 		r := httptest.NewRequest("POST", "/api/v1/query?time=1000", strings.NewReader(strings.ReplaceAll(body, "\n", "\r\n")))
 		r.Header.Set("Content-Type", "multipart/form-data; boundary=bb")
@@ -274,7 +275,7 @@ func TestMultipartForm(t *testing.T) {
 		return out
 	}
 	if r := send("--bb\nContent-Disposition: form-data; name=\"query\"\n\nup * 7\n--bb--\n"); r.Code != 200 || !strings.Contains(r.Body.String(), `"7"`) {
-		t.Error(show(r))
+		t.Error(apitest.Show(r))
 	}
 	expect(t, send("--bb\nContent-Disposition: form-data; name=\"query\"; filename=\"x\"\n\nup\n--bb--\n"), 400, "bad_data", "no expression found")
 	expect(t, send("--bb\nContent-Disposition: form-data; name=\"query\"\n\n"+strings.Repeat("x", 2<<20)+"\n--bb--\n"), 413, "bad_data", "larger than 1048576 bytes")
@@ -286,7 +287,7 @@ func TestCORS(t *testing.T) {
 	for origin, allowed := range map[string]string{
 		"https://a.example": "https://a.example", "https://b.example": "https://b.example", "https://a.example.org": "", "http://a.example": "", "xhttps://a.example": "", "": "",
 	} {
-		r := w.do("GET", "/api/v1/labels", nil, []string{"Origin: " + origin})
+		r := w.Do("GET", "/api/v1/labels", nil, []string{"Origin: " + origin})
 		if got := r.Header().Get("Access-Control-Allow-Origin"); got != allowed {
 			t.Errorf("%q: %q", origin, got)
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb/tsdbutil"
 
+	"github.com/shaledb/shale/internal/api/apitest"
 	"github.com/shaledb/shale/internal/api/prom"
 	"github.com/shaledb/shale/internal/model"
 )
@@ -27,7 +28,7 @@ const delimited = "Accept: application/vnd.google.protobuf;proto=io.prometheus.c
 func families(t *testing.T, r *httptest.ResponseRecorder) (all []*dto.MetricFamily) {
 	t.Helper()
 	if r.Code != 200 {
-		t.Fatal(show(r))
+		t.Fatal(apitest.Show(r))
 	}
 	d := expfmt.NewDecoder(r.Body, expfmt.Format(r.Header().Get("Content-Type")))
 	for {
@@ -48,10 +49,10 @@ func TestFederationOfManySeries(t *testing.T) {
 	const n = 2500
 	w := newWorld(t, nil)
 	for i := range n {
-		w.mustLoad(t, "anonymous", fmt.Sprintf(`up{i="%d"} 990:%d`, i, i))
+		w.MustLoad(t, "anonymous", fmt.Sprintf(`up{i="%d"} 990:%d`, i, i))
 	}
-	w.mustLoad(t, "anonymous", "a 990:1", "z 990:1")
-	r := w.get("/federate", `match[]={__name__=~".+"}`)
+	w.MustLoad(t, "anonymous", "a 990:1", "z 990:1")
+	r := w.Get("/federate", `match[]={__name__=~".+"}`)
 	if got := strings.Count(r.Body.String(), "\n"); got != n+2+3 {
 		t.Errorf("%d lines", got)
 	}
@@ -63,7 +64,7 @@ func TestFederationOfManySeries(t *testing.T) {
 	if err != nil || len(parsed["up"].GetMetric()) != n || len(parsed) != 3 {
 		t.Errorf("%d of %d families: %v", len(parsed["up"].GetMetric()), len(parsed), err)
 	}
-	all := families(t, w.do("GET", "/federate", []string{`match[]={__name__=~".+"}`}, []string{delimited}))
+	all := families(t, w.Do("GET", "/federate", []string{`match[]={__name__=~".+"}`}, []string{delimited}))
 	if len(all) != 3 || len(all[1].Metric) != n || all[1].GetName() != "up" {
 		t.Errorf("%d families", len(all))
 	}
@@ -90,14 +91,14 @@ func TestFederationOfHistograms(t *testing.T) {
 		series("mixed", "b", point{t: 990_000, fh: tsdbutil.GenerateTestFloatHistogram(3)}),
 		series("mixed", "c", point{t: 990_000, h: tsdbutil.GenerateTestGaugeHistogram(4)}),
 	))
-	r := w.get("/federate", "match[]=up")
+	r := w.Get("/federate", "match[]=up")
 	want := `# TYPE custom histogram
 custom_bucket{job="a",instance="",le="0"} 2
 `
 	if !strings.HasPrefix(strings.ReplaceAll(r.Body.String(), " 990000", ""), want) || strings.Contains(r.Body.String(), "gone") || !strings.HasSuffix(r.Body.String(), "# TYPE mixed untyped\nmixed{job=\"a\",instance=\"\"} 5 990000\n") {
 		t.Error(r.Body)
 	}
-	all := families(t, w.do("GET", "/federate", []string{"match[]=up"}, []string{delimited}))
+	all := families(t, w.Do("GET", "/federate", []string{"match[]=up"}, []string{delimited}))
 	var got []string
 	for _, f := range all {
 		got = append(got, fmt.Sprintf("%s %s %d", f.GetName(), f.GetType(), len(f.Metric)))
@@ -128,11 +129,11 @@ func TestFederationGivesItsMemoryBack(t *testing.T) {
 		}
 	})
 	for i := range 3000 {
-		w.mustLoad(t, "anonymous", fmt.Sprintf(`up{i="%d"} 990:1`, i))
+		w.MustLoad(t, "anonymous", fmt.Sprintf(`up{i="%d"} 990:1`, i))
 	}
 	for _, headers := range [][]string{nil, {delimited}} {
-		if r := w.do("GET", "/federate", []string{"match[]=up"}, headers); r.Code != 200 {
-			t.Fatal(show(r))
+		if r := w.Do("GET", "/federate", []string{"match[]=up"}, headers); r.Code != 200 {
+			t.Fatal(apitest.Show(r))
 		}
 		if used := quota.Pool.Used(); used != 0 {
 			t.Errorf("%d bytes are still held", used)
@@ -142,7 +143,7 @@ func TestFederationGivesItsMemoryBack(t *testing.T) {
 
 func TestTextEndpointsOfClientsThatLeave(t *testing.T) {
 	w := newWorld(t, nil)
-	w.mustLoad(t, "anonymous", `up{job="a"} 990:1`)
+	w.MustLoad(t, "anonymous", `up{job="a"} 990:1`)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	r := httptest.NewRecorder()

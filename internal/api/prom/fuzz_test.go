@@ -10,6 +10,7 @@ import (
 	"github.com/golang/snappy"
 	"github.com/prometheus/prometheus/prompb"
 
+	"github.com/shaledb/shale/internal/api/apitest"
 	"github.com/shaledb/shale/internal/api/prom"
 )
 
@@ -31,7 +32,7 @@ func FuzzRequest(f *testing.F) {
 		o.Engine = newEngine(f, 20_000, 200*time.Millisecond)
 		o.Limits = prom.Limits{MaxSeries: 100, MaxSamples: 10_000, MaxBytes: 1 << 20}
 	})
-	w.mustLoad(f, "anonymous", `up{job="a"} 900:1 930:0 960:1 990:1`, `up{job="b"} 990.5:NaN`, `temp{room="attic"} 880:-0 1000:+Inf`)
+	w.MustLoad(f, "anonymous", `up{job="a"} 900:1 930:0 960:1 990:1`, `up{job="b"} 990.5:NaN`, `temp{room="attic"} 880:-0 1000:+Inf`)
 	known := map[int]bool{200: true, 204: true, 400: true, 422: true, 503: true}
 	f.Fuzz(func(t *testing.T, query, start, end, step, limit string) {
 		form := url.Values{"query": {query}, "match[]": {query}, "time": {start}, "start": {start}, "end": {end}, "step": {step}, "limit": {limit},
@@ -42,7 +43,7 @@ func FuzzRequest(f *testing.F) {
 			r := httptest.NewRecorder()
 			w.ServeHTTP(r, httptest.NewRequest(http.MethodGet, "/api/v1/"+path+"?"+form, nil))
 			if !known[r.Code] {
-				t.Fatalf("%s?%s: %s", path, form, show(r))
+				t.Fatalf("%s?%s: %s", path, form, apitest.Show(r))
 			}
 			if r.Code != http.StatusNoContent {
 				parse(t, r)
@@ -51,7 +52,7 @@ func FuzzRequest(f *testing.F) {
 		r := httptest.NewRecorder()
 		w.ServeHTTP(r, httptest.NewRequest(http.MethodGet, "/federate?"+form, nil))
 		if !known[r.Code] {
-			t.Fatalf("federate?%s: %s", form, show(r))
+			t.Fatalf("federate?%s: %s", form, apitest.Show(r))
 		}
 	})
 }
@@ -74,7 +75,7 @@ func FuzzRead(f *testing.F) {
 	w := newWorld(f, func(o *prom.Options) {
 		o.Limits = prom.Limits{MaxSeries: 100, MaxSamples: 10_000, MaxBytes: 1 << 20, MaxBodyBytes: 1 << 16, MaxReadSamples: 20, MaxReadFrameBytes: 100}
 	})
-	w.mustLoad(f, "anonymous", `up{job="a"} 900:1 930:0 960:1 990:1`, `up{job="b"} 990.5:NaN`, `temp{room="attic"} 880:-0 1000:+Inf`)
+	w.MustLoad(f, "anonymous", `up{job="a"} 900:1 930:0 960:1 990:1`, `up{job="b"} 990.5:NaN`, `temp{room="attic"} 880:-0 1000:+Inf`)
 	known := map[int]bool{200: true, 400: true, 413: true, 422: true}
 	f.Fuzz(func(t *testing.T, body []byte, compress bool) {
 		if compress {
@@ -83,7 +84,7 @@ func FuzzRead(f *testing.F) {
 		r := w.read(body)
 		switch {
 		case !known[r.Code]:
-			t.Fatalf("%x: %s", body, show(r))
+			t.Fatalf("%x: %s", body, apitest.Show(r))
 		case r.Code != http.StatusOK:
 			refused(t, r, r.Code, "")
 		case r.Header().Get("Content-Encoding") == "snappy":

@@ -1,89 +1,34 @@
 package prom_test
 
 import (
-	"fmt"
-	"net/http"
 	"regexp"
-	"strings"
 	"testing"
 
 	"github.com/cockroachdb/datadriven"
 
+	"github.com/shaledb/shale/internal/api/apitest"
 	"github.com/shaledb/shale/internal/api/prom"
 )
 
 // seconds are the parts of upstream's statistics that differ from run to run.
 var seconds = regexp.MustCompile(`(Time":)[0-9.e-]+`)
 
-// TestAPI runs the files of testdata/api: what stands in the store, requests, and the answers.
-//
-//	limits max-series=N max-samples=N max-bytes=N   begins anew with these limits
-//	load [tenant=T]                                 a series a line: name{label="value"} seconds:value ...
-//	get, post, or another method; path=P [cost] [header=(Name: value)...] [show=(Name)...]
-//	                                                a parameter a line: name=value, unescaped
-//
-// The answer is the status and the body, before it the type unless it is JSON, and the headers that are to be shown, with
-// `cost` the header Shale-Cost.
+// TestAPI runs the files of testdata/api, with the limits max-series, max-samples, max-bytes and max-body.
 func TestAPI(t *testing.T) {
-	datadriven.Walk(t, "testdata/api", func(t *testing.T, path string) {
-		w := newWorld(t, wired)
-		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
-			switch d.Cmd {
-			case "limits":
-				var l prom.Limits
-				d.MaybeScanArgs(t, "max-series", &l.MaxSeries)
-				d.MaybeScanArgs(t, "max-samples", &l.MaxSamples)
-				d.MaybeScanArgs(t, "max-bytes", &l.MaxBytes)
-				d.MaybeScanArgs(t, "max-body", &l.MaxBodyBytes)
-				w = newWorld(t, func(o *prom.Options) {
-					wired(o)
-					o.Limits = l
-				})
-				return ""
-			case "load":
-				tenant := "anonymous"
-				d.MaybeScanArgs(t, "tenant", &tenant)
-				for line := range strings.Lines(d.Input) {
-					if err := w.load(tenant, strings.TrimSpace(line)); err != nil {
-						return err.Error()
-					}
+	g := apitest.Golden{
+		New: func(t *testing.T, limits *datadriven.TestData) *apitest.API {
+			return newWorld(t, func(o *prom.Options) {
+				wired(o)
+				if limits != nil {
+					limits.MaybeScanArgs(t, "max-series", &o.Limits.MaxSeries)
+					limits.MaybeScanArgs(t, "max-samples", &o.Limits.MaxSamples)
+					limits.MaybeScanArgs(t, "max-bytes", &o.Limits.MaxBytes)
+					limits.MaybeScanArgs(t, "max-body", &o.Limits.MaxBodyBytes)
 				}
-				return ""
-			}
-			return golden(t, w, d)
-		})
-	})
-}
-
-func golden(t *testing.T, w *world, d *datadriven.TestData) string {
-	var path string
-	d.ScanArgs(t, "path", &path)
-	var headers, params []string
-	for _, a := range d.CmdArgs {
-		if a.Key == "header" {
-			headers = append(headers, strings.Join(a.Vals, ", "))
-		}
+			}).API
+		},
+		JSON: "application/json",
+		Body: func(body string, _ *datadriven.TestData) string { return seconds.ReplaceAllString(body, "${1}T") },
 	}
-	for line := range strings.Lines(d.Input) {
-		params = append(params, strings.TrimSuffix(line, "\n"))
-	}
-	r := w.do(strings.ToUpper(d.Cmd), path, params, headers)
-	out := fmt.Sprintf("%d %s\n", r.Code, seconds.ReplaceAllString(r.Body.String(), "${1}T"))
-	if d.HasArg("cost") {
-		out = "Shale-Cost: " + r.Header().Get("Shale-Cost") + "\n" + out
-	}
-	for _, a := range d.CmdArgs {
-		if a.Key == "show" {
-			for _, name := range a.Vals {
-				out = fmt.Sprintf("%s: %s\n", name, strings.Join(r.Header().Values(name), "; ")) + out
-			}
-		}
-	}
-	if r.Code == http.StatusMethodNotAllowed {
-		out = "Allow: " + r.Header().Get("Allow") + "\n" + out
-	}
-	if r.Code != http.StatusMovedPermanently && r.Code != http.StatusTemporaryRedirect && r.Header().Get("Content-Type") != "application/json" {
-		out = "Content-Type: " + r.Header().Get("Content-Type") + "\n" + out
-	}
-	return out
+	g.Run(t, "testdata/api")
 }

@@ -79,14 +79,14 @@ func TestErrorsOfTheStore(t *testing.T) {
 		{promql.ErrStorage{Err: errors.New("bug")}, 500, "internal"},
 	} {
 		w := newWorld(t, nil)
-		w.mustLoad(t, "anonymous", `up{job="a"} 990:1`, `up{job="b"} 990:1`)
+		w.MustLoad(t, "anonymous", `up{job="a"} 990:1`, `up{job="b"} 990:1`)
 		for _, f := range []readtest.Failure{{Select: c.err, Labels: c.err}, {Next: c.err, Labels: c.err}, {Rows: c.err, Labels: c.err}} {
 			w.memory.Fail(f)
 			for _, path := range everything {
 				if f.Rows != nil && strings.Contains(path, "/series") {
 					continue // which reads no rows
 				}
-				r := w.get(path)
+				r := w.Get(path)
 				expect(t, r, c.code, c.kind, "")
 				if (r.Header().Get("Retry-After") != "") != (c.code == 503 && c.kind != "timeout") {
 					t.Errorf("%d %s: Retry-After is %q", c.code, c.kind, r.Header().Get("Retry-After"))
@@ -108,7 +108,7 @@ func TestPanicsAreErrors(t *testing.T) {
 	var none []int
 	for _, panics = range []any{"text", errors.New("an error"), recovered(func() { none[len(everything)]++ })} {
 		for _, path := range everything {
-			expect(t, w.get(path), 500, "internal", "unexpected error")
+			expect(t, w.Get(path), 500, "internal", "unexpected error")
 		}
 	}
 }
@@ -122,7 +122,7 @@ func recovered(f func()) (p any) {
 
 func TestCancellation(t *testing.T) {
 	w := newWorld(t, nil)
-	w.mustLoad(t, "anonymous", `up{job="a"} 990:1`)
+	w.MustLoad(t, "anonymous", `up{job="a"} 990:1`)
 	for _, path := range everything {
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
@@ -136,7 +136,7 @@ func TestCancellation(t *testing.T) {
 func TestErrorsAreShort(t *testing.T) {
 	w := newWorld(t, nil)
 	for _, path := range []string{"/api/v1/query", "/api/v1/format_query", "/federate"} {
-		r := w.do("POST", path, []string{"query=" + strings.Repeat("9", 100_000), `match[]={__name__="` + strings.Repeat("é", 50_000)}, nil)
+		r := w.Do("POST", path, []string{"query=" + strings.Repeat("9", 100_000), `match[]={__name__="` + strings.Repeat("é", 50_000)}, nil)
 		if r.Code != 400 || r.Body.Len() > 10_000 || !utf8.Valid(r.Body.Bytes()) {
 			t.Errorf("%s: %d, %d bytes: %.200s", path, r.Code, r.Body.Len(), r.Body)
 		}
@@ -154,21 +154,21 @@ func TestSubqueriesAreCharged(t *testing.T) {
 		"count_over_time(count_over_time(nothing[290y:1y])[290y:290y])": "",
 		"count_over_time(nothing[64s:1ms])":                             "",
 	} {
-		r := w.get("/api/v1/query", "query="+query)
+		r := w.Get("/api/v1/query", "query="+query)
 		if words == "" {
 			expect(t, r, 200, "", "")
 		} else {
 			expect(t, r, 422, "execution", words)
 		}
 	}
-	expect(t, w.get("/api/v1/query_range", "query=count_over_time(nothing[1s:1ms])", "start=0", "end=66", "step=10"), 422, "execution", "query.max-bytes")
-	expect(t, w.get("/api/v1/query_range", "query=count_over_time(nothing[1s:])", "start=-1e300", "end=1e300", "step=9e9"), 422, "execution", "a subquery has")
-	expect(t, w.get("/api/v1/query", "query=count_over_time(nothing[1s:0.0001])"), 400, "bad_data", "1ms")
+	expect(t, w.Get("/api/v1/query_range", "query=count_over_time(nothing[1s:1ms])", "start=0", "end=66", "step=10"), 422, "execution", "query.max-bytes")
+	expect(t, w.Get("/api/v1/query_range", "query=count_over_time(nothing[1s:])", "start=-1e300", "end=1e300", "step=9e9"), 422, "execution", "a subquery has")
+	expect(t, w.Get("/api/v1/query", "query=count_over_time(nothing[1s:0.0001])"), 400, "bad_data", "1ms")
 }
 
 func TestHostileQueries(t *testing.T) {
 	w := newWorld(t, nil)
-	w.mustLoad(t, "anonymous", `up{job="a"} 990:1`)
+	w.MustLoad(t, "anonymous", `up{job="a"} 990:1`)
 	const n = 200_000
 	for name, query := range map[string]string{
 		"parentheses":         strings.Repeat("(", n) + "1" + strings.Repeat(")", n),
@@ -192,13 +192,13 @@ func TestHostileQueries(t *testing.T) {
 		"numbers":             strings.Repeat("9", n) + "x",
 	} {
 		began := time.Now()
-		r := w.do("POST", "/api/v1/query", []string{"query=" + query}, nil)
+		r := w.Do("POST", "/api/v1/query", []string{"query=" + query}, nil)
 		e := parse(t, r)
 		if r.Code != 400 && r.Code != 413 {
 			t.Errorf("%s: %d %.200s", name, r.Code, r.Body)
 		}
 		for _, path := range []string{"/api/v1/format_query", "/api/v1/parse_query", "/api/v1/query_exemplars"} {
-			if r := w.do("POST", path, []string{"query=" + query}, nil); r.Code != 400 && r.Code != 413 {
+			if r := w.Do("POST", path, []string{"query=" + query}, nil); r.Code != 400 && r.Code != 413 {
 				t.Errorf("%s: %s: %d %.200s", path, name, r.Code, r.Body)
 			}
 		}
@@ -211,7 +211,7 @@ func TestHostileQueries(t *testing.T) {
 		}
 	}
 	// What real dashboards send stays far below.
-	if r := w.do("POST", "/api/v1/query", []string{"query=" + strings.Repeat("up or ", 900) + "up"}, nil); r.Code != 200 {
+	if r := w.Do("POST", "/api/v1/query", []string{"query=" + strings.Repeat("up or ", 900) + "up"}, nil); r.Code != 200 {
 		t.Errorf("900 operators: %d %.200s", r.Code, r.Body)
 	}
 	var long []string
@@ -219,11 +219,11 @@ func TestHostileQueries(t *testing.T) {
 		long = append(long, "match[]=up")
 	}
 	for _, path := range []string{"/api/v1/series", "/api/v1/labels", "/api/v1/label/a/values"} {
-		expect(t, w.do("POST", path, long, nil), 400, "bad_data", "257 selectors")
-		if r := w.do("POST", path, long[1:], nil); r.Code != 200 {
+		expect(t, w.Do("POST", path, long, nil), 400, "bad_data", "257 selectors")
+		if r := w.Do("POST", path, long[1:], nil); r.Code != 200 {
 			t.Errorf("%s: %d %.200s", path, r.Code, r.Body)
 		}
-		expect(t, w.do("POST", path, []string{"match[]=" + strings.Repeat("{", n)}, nil), 400, "bad_data", "parse error")
+		expect(t, w.Do("POST", path, []string{"match[]=" + strings.Repeat("{", n)}, nil), 400, "bad_data", "parse error")
 	}
 }
 
@@ -243,24 +243,24 @@ func TestFormattingIsBounded(t *testing.T) {
 		{"a union of a dashboard", strings.Repeat(`up{job="aaaaaaaaaaaaaaaaaaaa",instance="bbbbbbbbbbb"} or `, 100) + "up", 200, ""},
 	} {
 		began := time.Now()
-		expect(t, w.do("POST", "/api/v1/format_query", []string{"query=" + c.query}, nil), c.code, map[int]string{400: "bad_data"}[c.code], c.words)
+		expect(t, w.Do("POST", "/api/v1/format_query", []string{"query=" + c.query}, nil), c.code, map[int]string{400: "bad_data"}[c.code], c.words)
 		if d := time.Since(began); d > time.Minute {
 			t.Errorf("%s took %s", c.name, d)
 		}
-		if r := w.do("POST", "/api/v1/parse_query", []string{"query=" + c.query}, nil); r.Code != 200 {
+		if r := w.Do("POST", "/api/v1/parse_query", []string{"query=" + c.query}, nil); r.Code != 200 {
 			t.Errorf("%s: %d %.200s", c.name, r.Code, r.Body)
 		}
 	}
 	w = newWorld(t, func(o *prom.Options) { o.Limits.MaxBytes = 1 << 20 })
 	for _, path := range []string{"/api/v1/format_query", "/api/v1/parse_query", "/api/v1/query_exemplars"} {
-		expect(t, w.do("POST", path, []string{"query=label_join(up" + strings.Repeat(`,"a"`, 10_000) + ")"}, nil), 422, "execution", "query.max-bytes")
+		expect(t, w.Do("POST", path, []string{"query=label_join(up" + strings.Repeat(`,"a"`, 10_000) + ")"}, nil), 422, "execution", "query.max-bytes")
 	}
-	expect(t, w.do("POST", "/api/v1/query_exemplars", []string{"query=up" + strings.Repeat(" or up", 256)}, nil), 400, "bad_data", "257 selectors")
+	expect(t, w.Do("POST", "/api/v1/query_exemplars", []string{"query=up" + strings.Repeat(" or up", 256)}, nil), 400, "bad_data", "257 selectors")
 }
 
 func TestLabelsDoNotExplode(t *testing.T) {
 	w := newWorld(t, nil)
-	w.mustLoad(t, "anonymous", `up{job="a"} 990:1`)
+	w.MustLoad(t, "anonymous", `up{job="a"} 990:1`)
 	nest := func(n int, begin, end string) string {
 		return strings.Repeat(begin, n) + "up" + strings.Repeat(end, n)
 	}
@@ -281,7 +281,7 @@ func TestLabelsDoNotExplode(t *testing.T) {
 		{`label_join(up, "a", "` + strings.Repeat("x", 2049) + `", "job", "job", "job")`, 400},
 		{`label_join(up, "job", ""` + strings.Repeat(`, "job"`, 5000) + `)`, 400},
 	} {
-		if r := w.get("/api/v1/query", "query="+c.query); r.Code != c.code {
+		if r := w.Get("/api/v1/query", "query="+c.query); r.Code != c.code {
 			t.Errorf("%.100s: %d %.300s", c.query, r.Code, r.Body)
 		}
 	}
@@ -290,14 +290,14 @@ func TestLabelsDoNotExplode(t *testing.T) {
 func TestGzip(t *testing.T) {
 	w := newWorld(t, nil)
 	for i := range 200 {
-		w.mustLoad(t, "anonymous", fmt.Sprintf(`up{i="%d"} 990:%d`, i, i))
+		w.MustLoad(t, "anonymous", fmt.Sprintf(`up{i="%d"} 990:%d`, i, i))
 	}
-	plain := w.get("/api/v1/query?query=up")
+	plain := w.Get("/api/v1/query?query=up")
 	for accept, compressed := range map[string]bool{
 		"gzip": true, "deflate, GZIP;q=0.5": true, "br;q=1, gzip": true,
 		"": false, "identity": false, "gzip;q=0": false, "gzip;q=x": false, "xgzip": false,
 	} {
-		r := w.do("GET", "/api/v1/query?query=up", nil, []string{"Accept-Encoding: " + accept})
+		r := w.Do("GET", "/api/v1/query?query=up", nil, []string{"Accept-Encoding: " + accept})
 		if got := r.Header().Get("Content-Encoding") == "gzip"; got != compressed {
 			t.Errorf("%q: compressed is %t", accept, got)
 		}
@@ -315,7 +315,7 @@ func TestGzip(t *testing.T) {
 			t.Errorf("%q: the answer differs", accept)
 		}
 	}
-	if r := w.do("GET", "/api/v1/query?query=1", nil, []string{"Accept-Encoding: gzip"}); r.Header().Get("Content-Encoding") != "" {
+	if r := w.Do("GET", "/api/v1/query?query=1", nil, []string{"Accept-Encoding: gzip"}); r.Header().Get("Content-Encoding") != "" {
 		t.Error("a short answer was compressed")
 	}
 }
@@ -324,7 +324,7 @@ func TestGzip(t *testing.T) {
 func TestOverTheWire(t *testing.T) {
 	w := newWorld(t, func(o *prom.Options) { o.Engine = newEngine(t, 1e7, time.Minute) })
 	for i := range 100 {
-		w.mustLoad(t, "anonymous", fmt.Sprintf(`up{i="%d"} 990:0.1234567%d`, i, i))
+		w.MustLoad(t, "anonymous", fmt.Sprintf(`up{i="%d"} 990:0.1234567%d`, i, i))
 	}
 	s := httptest.NewServer(w)
 	defer s.Close()

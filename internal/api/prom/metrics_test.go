@@ -28,13 +28,13 @@ func mustGauge(t testing.TB, w *world, name string) prometheus.Collector {
 
 func TestMetrics(t *testing.T) {
 	w := newWorld(t, nil)
-	w.get("/api/v1/query?query=1")
-	w.get("/api/v1/query?query=1")
-	w.get("/api/v1/query?query=")
-	w.get("/api/v1/label/a/values")
-	w.get("/api/v1/label/b/values")
-	w.get("/api/v1/x")
-	w.get("/api/v1/y")
+	w.Get("/api/v1/query?query=1")
+	w.Get("/api/v1/query?query=1")
+	w.Get("/api/v1/query?query=")
+	w.Get("/api/v1/label/a/values")
+	w.Get("/api/v1/label/b/values")
+	w.Get("/api/v1/x")
+	w.Get("/api/v1/y")
 	want := `
 # HELP shale_api_prom_requests_total Requests to the Prometheus API, by handler and HTTP status.
 # TYPE shale_api_prom_requests_total counter

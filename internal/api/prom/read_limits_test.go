@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/prometheus/prompb"
 	"github.com/prometheus/prometheus/storage"
 
+	"github.com/shaledb/shale/internal/api/apitest"
 	"github.com/shaledb/shale/internal/api/prom"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read/readtest"
@@ -21,7 +22,7 @@ func TestReadLimits(t *testing.T) {
 	load := []string{`up{job="a"} 900:1 930:1 960:1 990:1`, `up{job="b"} 900:1 930:1 960:1`}
 	limited := func(l prom.Limits) *world {
 		w := newWorld(t, func(o *prom.Options) { o.Limits = l })
-		w.mustLoad(t, "anonymous", load...)
+		w.MustLoad(t, "anonymous", load...)
 		return w
 	}
 	both := func(w *world, code int, words string) {
@@ -63,7 +64,7 @@ func TestReadLimits(t *testing.T) {
 	} {
 		r := w.read(c.body)
 		if refused(t, r, 400, c.word); t.Failed() {
-			t.Fatalf("%s: %.1000s", c.name, show(r))
+			t.Fatalf("%s: %.1000s", c.name, apitest.Show(r))
 		}
 	}
 	refused(t, w.read(readBody(t, asSamples, of("up")), "X-Scope-OrgID: a/b"), 400, "tenant ID")
@@ -78,12 +79,12 @@ func TestReadErrorsOfTheStore(t *testing.T) {
 		{fmt.Errorf("%w: x", model.ErrLimit), 422}, {errors.New("something"), 422}, {context.DeadlineExceeded, 503},
 	} {
 		w := newWorld(t, nil)
-		w.mustLoad(t, "anonymous", `up{job="a"} 990:1`, `up{job="b"} 990:1`)
+		w.MustLoad(t, "anonymous", `up{job="a"} 990:1`, `up{job="b"} 990:1`)
 		for _, f := range []readtest.Failure{{Select: c.err}, {Next: c.err}, {Rows: c.err}} {
 			w.memory.Fail(f)
 			refused(t, w.read(readBody(t, asSamples, of("up"))), c.code, c.err.Error())
 			refused(t, w.read(readBody(t, asChunks, of("up"))), c.code, c.err.Error())
-			refused(t, w.get("/federate?match[]=up"), c.code, c.err.Error())
+			refused(t, w.Get("/federate?match[]=up"), c.code, c.err.Error())
 		}
 	}
 }

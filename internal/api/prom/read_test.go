@@ -25,6 +25,7 @@ import (
 	"github.com/prometheus/prometheus/tsdb/tsdbutil"
 	"pgregory.net/rapid"
 
+	"github.com/shaledb/shale/internal/api/apitest"
 	"github.com/shaledb/shale/internal/api/prom"
 	"github.com/shaledb/shale/internal/model"
 )
@@ -50,7 +51,7 @@ func of(name string) *prompb.Query {
 }
 
 func (w *world) read(body []byte, headers ...string) *httptest.ResponseRecorder {
-	return w.send(httptest.NewRequest("POST", "/api/v1/read", bytes.NewReader(body)), headers)
+	return w.Send(httptest.NewRequest("POST", "/api/v1/read", bytes.NewReader(body)), headers)
 }
 
 // refused checks a refusal in text.
@@ -294,8 +295,8 @@ func TestReadKeepsEveryBit(t *testing.T) {
 
 func TestReadOverTheStore(t *testing.T) {
 	w := newWorld(t, nil)
-	w.mustLoad(t, "anonymous", `up{job="a"} 900:1 990:-0`, `up{job="b"} 990.5:NaN`, `temp 880:7`)
-	w.mustLoad(t, "other", `up{job="secret"} 990:1`)
+	w.MustLoad(t, "anonymous", `up{job="a"} 900:1 990:-0`, `up{job="b"} 990.5:NaN`, `temp 880:7`)
+	w.MustLoad(t, "other", `up{job="secret"} 990:1`)
 	r := decodeSamples(t, w.read(readBody(t, asSamples, of("up"), of("nothing"), of("temp"))))
 	if len(r.Results) != 3 || len(r.Results[0].Timeseries) != 2 || len(r.Results[1].Timeseries) != 0 || len(r.Results[2].Timeseries) != 1 {
 		t.Fatalf("%v", r)
@@ -308,7 +309,7 @@ func TestReadOverTheStore(t *testing.T) {
 		t.Errorf("%v", fs)
 	}
 	if out := w.read(readBody(t, asChunks, of("up")), "X-Scope-OrgID: other", "Accept-Encoding: gzip"); len(decodeChunks(t, out)) != 1 {
-		t.Error(show(out))
+		t.Error(apitest.Show(out))
 	}
 	// The client asks for names only: every series comes, without a sample.
 	names := of("up")
@@ -416,9 +417,9 @@ func TestReadWaitsForItsTurn(t *testing.T) {
 	if r.Header().Get("Retry-After") == "" {
 		t.Error("no Retry-After")
 	}
-	refused(t, w.get("/federate?match[]=up"), 503, "query.max-concurrent")
+	refused(t, w.Get("/federate?match[]=up"), 503, "query.max-concurrent")
 	for _, path := range []string{"query_exemplars?query=up", "metadata", "status/tsdb", "format_query?query=1", "parse_query?query=1"} {
-		expect(t, w.get("/api/v1/"+path), 503, "unavailable", "query.max-concurrent")
+		expect(t, w.Get("/api/v1/"+path), 503, "unavailable", "query.max-concurrent")
 	}
 	close(release)
 	<-done

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/prometheus/prometheus/prompb"
 
+	"github.com/shaledb/shale/internal/api/apitest"
 	"github.com/shaledb/shale/internal/api/prom"
 )
 
@@ -65,18 +66,18 @@ func TestRegexesAreCharged(t *testing.T) {
 			}
 			var r, again *httptest.ResponseRecorder
 			n := allocated(func() {
-				r = w.do(http.MethodPost, path, []string{param + "=" + c.text}, nil)
-				again = pool.do(http.MethodPost, path, []string{param + "=" + c.text}, nil)
+				r = w.Do(http.MethodPost, path, []string{param + "=" + c.text}, nil)
+				again = pool.Do(http.MethodPost, path, []string{param + "=" + c.text}, nil)
 			})
 			if n > 64<<20 {
 				t.Errorf("%s, %s: %d bytes", c.name, path, n)
 			}
 			if r.Code != c.code && c.code != 0 || r.Code/100 != 4 || !strings.Contains(r.Body.String(), c.words) {
-				t.Errorf("%s, %s: %.300s", c.name, path, show(r))
+				t.Errorf("%s, %s: %.300s", c.name, path, apitest.Show(r))
 			}
 			// Of all requests together it is the pool that has too little.
 			if c.code == 422 && (again.Code != 503 || again.Header().Get("Retry-After") == "") {
-				t.Errorf("%s, %s, pool: %.300s", c.name, path, show(again))
+				t.Errorf("%s, %s, pool: %.300s", c.name, path, apitest.Show(again))
 			}
 		}
 	}
@@ -87,7 +88,7 @@ func TestRegexesAreCharged(t *testing.T) {
 
 func TestUsualRegexesWork(t *testing.T) {
 	w := newWorld(t, func(o *prom.Options) { wired(o); o.Limits.MaxBytes = 4 << 20 })
-	w.mustLoad(t, "anonymous", `up{a="b",job="x"} 990:1`)
+	w.MustLoad(t, "anonymous", `up{a="b",job="x"} 990:1`)
 	hosts := make([]string, 500)
 	for i := range hosts {
 		hosts[i] = fmt.Sprintf("host-%d", i)
@@ -100,16 +101,16 @@ func TestUsualRegexesWork(t *testing.T) {
 			if strings.HasSuffix(path, "_exemplars") || strings.Contains(text, `b=".{1000}"`) && path != "/api/v1/parse_query" {
 				continue
 			}
-			if r := w.do(http.MethodPost, path, []string{param + "=" + text}, nil); r.Code/100 != 2 {
-				t.Errorf("%s %.60s: %.300s", path, text, show(r))
+			if r := w.Do(http.MethodPost, path, []string{param + "=" + text}, nil); r.Code/100 != 2 {
+				t.Errorf("%s %.60s: %.300s", path, text, apitest.Show(r))
 			}
 		}
 	}
 	// Many equal matchers are no regular expressions.
-	expect(t, w.do(http.MethodPost, "/api/v1/series", []string{"match[]={" + strings.Repeat(`a="b",`, 2000) + "}"}, nil), 200, "", "")
-	expect(t, w.get("/api/v1/series", `match[]={a=~"("}`), 400, "bad_data", "error parsing regexp")
-	expect(t, w.get("/api/v1/query", `query={a=~"("}`), 400, "bad_data", "error parsing regexp")
-	expect(t, w.get("/api/v1/rules", `match[]={a=~"("}`), 400, "bad_data", "error parsing regexp")
+	expect(t, w.Do(http.MethodPost, "/api/v1/series", []string{"match[]={" + strings.Repeat(`a="b",`, 2000) + "}"}, nil), 200, "", "")
+	expect(t, w.Get("/api/v1/series", `match[]={a=~"("}`), 400, "bad_data", "error parsing regexp")
+	expect(t, w.Get("/api/v1/query", `query={a=~"("}`), 400, "bad_data", "error parsing regexp")
+	expect(t, w.Get("/api/v1/rules", `match[]={a=~"("}`), 400, "bad_data", "error parsing regexp")
 }
 
 func TestRegexesOfRemoteReadAreCharged(t *testing.T) {
@@ -145,12 +146,12 @@ func TestBodiesAreCharged(t *testing.T) {
 	w := newWorld(t, func(o *prom.Options) { o.Limits.PoolBytes = 1 << 20 })
 	large := "x=" + strings.Repeat("y", 400_000)
 	for _, path := range []string{"/api/v1/query", "/api/v1/status/buildinfo", "/api/v1/series", "/federate"} {
-		r := w.do(http.MethodPost, path, []string{large}, nil)
+		r := w.Do(http.MethodPost, path, []string{large}, nil)
 		if r.Code != 503 || r.Header().Get("Retry-After") == "" || !strings.Contains(r.Body.String(), "the queries that are running hold") {
-			t.Errorf("%s: %.300s", path, show(r))
+			t.Errorf("%s: %.300s", path, apitest.Show(r))
 		}
-		if r := w.do(http.MethodPost, path, []string{large[:1000], "query=1", "match[]=up"}, nil); r.Code != 200 {
-			t.Errorf("%s, a small one: %.300s", path, show(r))
+		if r := w.Do(http.MethodPost, path, []string{large[:1000], "query=1", "match[]=up"}, nil); r.Code != 200 {
+			t.Errorf("%s, a small one: %.300s", path, apitest.Show(r))
 		}
 	}
 	multipart := httptest.NewRequest(http.MethodPost, "/api/v1/query",
@@ -170,11 +171,11 @@ func TestBodiesAreCharged(t *testing.T) {
 // TestTSDBIsCharged counts series under the quota of the request.
 func TestTSDBIsCharged(t *testing.T) {
 	w := newWorld(t, func(o *prom.Options) { wired(o); o.Limits.PoolBytes = 600 })
-	expect(t, w.get("/api/v1/status/tsdb"), 503, "unavailable", "the queries that are running hold")
+	expect(t, w.Get("/api/v1/status/tsdb"), 503, "unavailable", "the queries that are running hold")
 	w = newWorld(t, func(o *prom.Options) { wired(o); o.Limits.MaxSeries = 6 })
-	expect(t, w.get("/api/v1/status/tsdb"), 422, "execution", "query.max-series")
+	expect(t, w.Get("/api/v1/status/tsdb"), 422, "execution", "query.max-series")
 	w = newWorld(t, wired)
-	if r := w.get("/api/v1/status/tsdb"); r.Code != 200 || !strings.Contains(r.Header().Get("Shale-Cost"), "7") {
-		t.Errorf("%v %s", r.Header(), show(r))
+	if r := w.Get("/api/v1/status/tsdb"); r.Code != 200 || !strings.Contains(r.Header().Get("Shale-Cost"), "7") {
+		t.Errorf("%v %s", r.Header(), apitest.Show(r))
 	}
 }

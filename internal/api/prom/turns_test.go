@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
 
+	"github.com/shaledb/shale/internal/api/apitest"
 	"github.com/shaledb/shale/internal/api/prom"
 	"github.com/shaledb/shale/internal/model"
 )
@@ -60,17 +61,17 @@ func TestTimeouts(t *testing.T) {
 		{"count_over_time((vector(time()) > 1e12)[9000s:1ms])", "20ms"},
 		{"up", "1e-9"},
 	} {
-		expect(t, w.get("/api/v1/query", "query="+c.query, "timeout="+c.timeout), 503, "timeout", "timed out")
+		expect(t, w.Get("/api/v1/query", "query="+c.query, "timeout="+c.timeout), 503, "timeout", "timed out")
 	}
-	expect(t, w.do("GET", "/api/v1/query", []string{"query=up", "timeout=20ms"}, []string{"X-Scope-OrgID: stalled"}), 503, "timeout", "")
+	expect(t, w.Do("GET", "/api/v1/query", []string{"query=up", "timeout=20ms"}, []string{"X-Scope-OrgID: stalled"}), 503, "timeout", "")
 	// Without the parameter the engine's own limit holds.
 	w = newWorld(t, func(o *prom.Options) {
 		o.Engine = newEngine(t, 1e8, 10*time.Millisecond)
 		o.Limits.Timeout = time.Nanosecond
 	})
-	expect(t, w.get("/api/v1/query", "query=count_over_time((vector(time()) > 1e12)[9000s:1ms])"), 503, "timeout", "timed out")
-	expect(t, w.get("/api/v1/labels"), 503, "timeout", "deadline exceeded (query.timeout)")
-	expect(t, w.get("/api/v1/series?match[]=up"), 503, "timeout", "deadline exceeded (query.timeout)")
+	expect(t, w.Get("/api/v1/query", "query=count_over_time((vector(time()) > 1e12)[9000s:1ms])"), 503, "timeout", "timed out")
+	expect(t, w.Get("/api/v1/labels"), 503, "timeout", "deadline exceeded (query.timeout)")
+	expect(t, w.Get("/api/v1/series?match[]=up"), 503, "timeout", "deadline exceeded (query.timeout)")
 }
 
 // occupied is an API whose two turns are both taken, until they are released.
@@ -91,8 +92,8 @@ func occupied(t *testing.T, maxWait time.Duration) (w *world, release func()) {
 	var slow sync.WaitGroup
 	for range 2 {
 		slow.Go(func() {
-			if r := w.do("GET", "/api/v1/query?query=1", nil, []string{"X-Scope-OrgID: slow"}); r.Code != 200 {
-				t.Errorf("slow: %s", show(r))
+			if r := w.Do("GET", "/api/v1/query?query=1", nil, []string{"X-Scope-OrgID: slow"}); r.Code != 200 {
+				t.Errorf("slow: %s", apitest.Show(r))
 			}
 		})
 		<-entered
@@ -106,20 +107,20 @@ func occupied(t *testing.T, maxWait time.Duration) (w *world, release func()) {
 func TestGate(t *testing.T) {
 	w, release := occupied(t, 50*time.Millisecond)
 	for _, path := range everything {
-		r := w.get(path)
+		r := w.Get(path)
 		expect(t, r, 503, "unavailable", "query.max-concurrent")
 		if r.Header().Get("Retry-After") == "" {
 			t.Error("no Retry-After")
 		}
 	}
 	// What needs no turn is answered.
-	if r := w.get("/api/v1/status/buildinfo"); r.Code != 200 {
-		t.Errorf("build information: %s", show(r))
+	if r := w.Get("/api/v1/status/buildinfo"); r.Code != 200 {
+		t.Errorf("build information: %s", apitest.Show(r))
 	}
 	release()
 	for range 5 {
-		if r := w.get("/api/v1/query?query=1"); r.Code != 200 {
-			t.Errorf("afterwards: %s", show(r))
+		if r := w.Get("/api/v1/query?query=1"); r.Code != 200 {
+			t.Errorf("afterwards: %s", apitest.Show(r))
 		}
 	}
 	if got := testutil.ToFloat64(mustGauge(t, w, "shale_api_prom_running_requests")); got != 0 {
@@ -142,7 +143,7 @@ func TestGateBoundsWaiters(t *testing.T) {
 	for range 32 {
 		waiters.Go(func() {
 			if r := ask(); r.Code != 200 {
-				t.Errorf("a waiter: %s", show(r))
+				t.Errorf("a waiter: %s", apitest.Show(r))
 			}
 		})
 	}
@@ -167,7 +168,7 @@ func TestClientThatDoesNotRead(t *testing.T) {
 		o.Limits.MaxWait = time.Minute // only a guard against waiting for ever
 	})
 	for i := range 100 {
-		w.mustLoad(t, "anonymous", fmt.Sprintf(`up{i="%d"} 990:%d`, i, i))
+		w.MustLoad(t, "anonymous", fmt.Sprintf(`up{i="%d"} 990:%d`, i, i))
 	}
 	s := httptest.NewServer(w)
 	defer s.Close()
@@ -181,8 +182,8 @@ func TestClientThatDoesNotRead(t *testing.T) {
 	if _, err := conn.Read(make([]byte, 1)); err != nil {
 		t.Fatal(err)
 	}
-	if r := w.get("/api/v1/query?query=1"); r.Code != 200 { // waits for its turn
-		t.Errorf("afterwards: %s", show(r))
+	if r := w.Get("/api/v1/query?query=1"); r.Code != 200 { // waits for its turn
+		t.Errorf("afterwards: %s", apitest.Show(r))
 	}
 	_ = conn.SetReadDeadline(time.Now().Add(time.Minute)) // likewise
 	if rest, err := io.ReadAll(conn); err == nil && bytes.HasSuffix(rest, []byte("0\r\n\r\n")) {
