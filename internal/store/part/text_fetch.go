@@ -35,11 +35,14 @@ func (p *textPage) ahead(dst []Addr, want model.TextWant) []Addr {
 		return dst // who holds it is reading already
 	}
 	defer p.mu.Unlock()
-	switch {
-	case p.skipped:
+	if p.skipped {
 		return dst
-	case p.skip != nil && p.e.text.filter.Len > 0 && !p.asked:
-		return appendNew(dst, p.e.text.filter)
+	}
+	if p.verdicts != nil && p.e.text.filter.Len > 0 && !p.asked {
+		var known, ruledOut bool
+		if dst, known, ruledOut = p.verdicts.ahead(dst, p.e.text.filter, p.e.text.number); !known || ruledOut {
+			return dst
+		}
 	}
 	if p.unit == nil {
 		dst = append(dst, p.e.addr)

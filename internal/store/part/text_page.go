@@ -10,10 +10,10 @@ import (
 
 // textPage is a unit of text as a query sees it.
 type textPage struct {
-	r    *Reader
-	e    pageEntry
-	req  *model.Request
-	skip *textSkip
+	r        *Reader
+	e        pageEntry
+	req      *model.Request
+	verdicts *verdicts
 	// named gives an error the name of the part.
 	named func(error) error
 
@@ -30,7 +30,7 @@ const textRowBytes = 40
 
 // Skip reports whether the filter says that no line of the page is wanted.
 func (p *textPage) Skip(ctx context.Context) (bool, error) {
-	if p.skip == nil || p.e.text.filter.Len == 0 {
+	if p.verdicts == nil || p.e.text.filter.Len == 0 {
 		return false, nil
 	}
 	p.mu.Lock()
@@ -38,20 +38,8 @@ func (p *textPage) Skip(ctx context.Context) (bool, error) {
 	if p.asked {
 		return p.skipped, nil
 	}
-	payload, err := p.r.pages.Page(ctx, p.e.text.filter)
-	if err != nil {
-		return false, p.named(fmt.Errorf("part: filters: %w", err))
-	}
-	var f filterPage
-	err = f.open(payload)
-	var filter []byte
-	if err == nil {
-		filter, err = f.at(p.e.text.number)
-	}
-	if err == nil {
-		p.skipped, err = p.skip.none(filter)
-	}
-	if err != nil {
+	var err error
+	if p.skipped, err = p.verdicts.ask(ctx, p.r, p.e.text.filter, p.e.text.number); err != nil {
 		return false, p.named(fmt.Errorf("page at %d: %w", p.e.text.filter.Off, err))
 	}
 	if p.asked = true; p.skipped {

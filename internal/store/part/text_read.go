@@ -10,12 +10,12 @@ import (
 
 // TextCursor says in which pages the lines of series are, one series after the other. It is used by one goroutine.
 type TextCursor struct {
-	r     *Reader
-	req   *model.Request
-	order uint64
-	named func(error) error
-	skip  *textSkip
-	pages rankWalk
+	r        *Reader
+	req      *model.Request
+	order    uint64
+	named    func(error) error
+	verdicts *verdicts
+	pages    rankWalk
 
 	// page is that of the last chunk; dir are its rows, if it has several series and they had to be counted.
 	page *textPage
@@ -28,7 +28,7 @@ type TextCursor struct {
 // the chunks; named gives errors of their pages the name of the part.
 func (r *Reader) TextAt(ctx context.Context, req *model.Request, order uint64, named func(error) error) *TextCursor {
 	return &TextCursor{
-		r: r, req: req, order: order, named: named, skip: newTextSkip(req.TextFilter),
+		r: r, req: req, order: order, named: named, verdicts: newVerdicts(newTextSkip(req.TextFilter)),
 		pages: rankWalk{ctx: ctx, r: r, section: textSection},
 	}
 }
@@ -70,7 +70,10 @@ func (c *TextCursor) chunk(ctx context.Context, e *pageEntry, rank uint32, dst [
 		}
 	}
 	if c.page == nil || c.page.e.addr != e.addr {
-		c.page = &textPage{r: c.r, e: *e, req: c.req, skip: c.skip, named: c.named}
+		c.page = &textPage{r: c.r, e: *e, req: c.req, verdicts: c.verdicts, named: c.named}
+		if c.verdicts != nil && e.text.filter.Len > 0 {
+			c.verdicts.add(e.text.filter)
+		}
 		c.req.Cost.TextPages.Add(1)
 	}
 	chunk.Page = c.page
@@ -97,22 +100,17 @@ func (c *TextCursor) open(ctx context.Context, e *pageEntry) error {
 	return nil
 }
 
-// FetchText fetches what the Chunks of the ranks and, with a filter, the Skip of their pages will read.
-func (r *Reader) FetchText(ctx context.Context, ranks Ranks, rg model.TimeRange, filter bool) error {
+// FetchText fetches what the Chunks of the ranks will read.
+func (r *Reader) FetchText(ctx context.Context, ranks Ranks, rg model.TimeRange) error {
 	return r.ahead(ctx, func() ([]Addr, error) {
 		w := rankWalk{ctx: ctx, r: r, section: textSection}
-		var shared, filters []Addr
+		var shared []Addr
 		for len(ranks) > 0 {
 			rank := ranks[0]
 			e, err := w.find(rank)
 			for ; err == nil && e != nil && e.rank0 <= rank; e, err = w.following() {
-				if e.times.Overlaps(rg) {
-					if e.ranks > 1 {
-						shared = appendNew(shared, e.addr)
-					}
-					if filter && e.text.filter.Len > 0 {
-						filters = appendNew(filters, e.text.filter)
-					}
+				if e.times.Overlaps(rg) && e.ranks > 1 {
+					shared = appendNew(shared, e.addr)
 				}
 				if e.last() > rank {
 					break
@@ -130,7 +128,7 @@ func (r *Reader) FetchText(ctx context.Context, ranks Ranks, rg model.TimeRange,
 			}
 			ranks = ranks[sort.Search(len(ranks), func(i int) bool { return ranks[i] >= next }):]
 		}
-		return append(shared, filters...), nil
+		return shared, nil
 	})
 }
 

@@ -54,7 +54,7 @@ func (p *Writer) writeOwn(n int) error {
 }
 
 // endText ends the text of the current series. What is left of one that has units of its own becomes one or two more, of
-// about a page.
+// about a page. A series has its own as soon as one can be copied from then on: what series share is coded anew by each merge.
 func (p *Writer) endText() error {
 	x := &p.text
 	x.last = math.MinInt64
@@ -62,7 +62,7 @@ func (p *Writer) endText() error {
 		x.pages = 0
 		return nil
 	}
-	if x.pages > 0 || x.own.size() >= p.sizes.text {
+	if x.pages > 0 || x.own.size() >= p.sizes.stays() {
 		for !x.own.empty() {
 			n := len(x.own.Times)
 			if x.own.size() > p.sizes.text*3/2 {
