@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"math"
@@ -19,21 +20,34 @@ import (
 	"github.com/shaledb/shale/internal/store/part"
 )
 
-// partLabels are those of the series that writePart writes.
+// partLabels are those of the series of a part that is written here.
 func partLabels() model.Labels { return model.LabelsOf("__name__", "up", "job", "a") }
 
 // writePart makes a part of one series with one sample.
 func writePart(t *testing.T, name string, seed model.KeySeed) []byte {
 	t.Helper()
-	var buf bytes.Buffer
-	w := part.NewWriter(&buf, part.WriterOptions{Seed: seed, Signal: model.Metrics, Node: "n1", SeqLo: 3, SeqHi: 9, Labels: true})
-	l := partLabels()
-	if err := w.Series("team", l.Key(seed, model.Metrics), l); err != nil {
-		t.Fatal(err)
-	}
 	var rows model.Rows
 	rows.Append(1767225600e9, math.Float64bits(1), 0)
-	if err := w.Rows(&model.SeriesRows{Samples: rows}); err != nil {
+	return writeSeries(t, name, seed, model.Metrics, func(w *part.Writer) error { return w.Rows(&model.SeriesRows{Samples: rows}) })
+}
+
+// writeLogPart makes a part of one stream with two lines of 9 bytes together.
+func writeLogPart(t *testing.T, name string, seed model.KeySeed) []byte {
+	t.Helper()
+	rows := &model.TextRows{Times: []int64{1767225600e9, 1767225601e9}, Bytes: []byte("onethree!"), Ends: []uint32{3, 9}}
+	all := model.TimeRange{Min: math.MinInt64, Max: math.MaxInt64}
+	return writeSeries(t, name, seed, model.Logs, func(w *part.Writer) error {
+		return w.Text(t.Context(), []part.Text{part.TextOfRows(rows)}, all)
+	})
+}
+
+// writeSeries makes a part of one series, whose rows write writes.
+func writeSeries(t *testing.T, name string, seed model.KeySeed, signal model.Signal, write func(*part.Writer) error) []byte {
+	t.Helper()
+	var buf bytes.Buffer
+	w := part.NewWriter(&buf, part.WriterOptions{Seed: seed, Signal: signal, Node: "n1", SeqLo: 3, SeqHi: 9, Labels: true})
+	l := partLabels()
+	if err := errors.Join(w.Series("team", l.Key(seed, signal), l), write(w)); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := w.Finish(); err != nil {
@@ -46,6 +60,35 @@ func writePart(t *testing.T, name string, seed model.KeySeed) []byte {
 		t.Fatal(err)
 	}
 	return buf.Bytes()
+}
+
+// bucketOfOne makes a bucket with one block that is committed, whose part write writes, and returns the folder, the block and the
+// name of its file.
+func bucketOfOne(t *testing.T, block catalog.Block, write func(t *testing.T, name string, seed model.KeySeed) []byte) (dir string, _ catalog.Block, name string) {
+	t.Helper()
+	dir = t.TempDir()
+	b, err := bucketfs.New(vfs.Default, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := catalog.Open(t.Context(), b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seed, err := catalog.EnsureSeed(t.Context(), b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block.Node, block.SeqLo, block.SeqHi, block.Series, block.Tenants, block.TenantCount = "n1", 3, 9, 1, []string{"team"}, 1
+	block.ID = catalog.BlockID("n1", 3, block.Signal, "default", block.Range, 3, 9, 0)
+	name = filepath.Join(dir, filepath.FromSlash(catalog.ObjectName(block.ID)))
+	block.Bytes = int64(len(write(t, name, seed)))
+	block.KeyMin = partLabels().Key(seed, block.Signal)
+	block.KeyMax = block.KeyMin
+	if err := c.Commit(t.Context(), block); err != nil {
+		t.Fatal(err)
+	}
+	return dir, block, name
 }
 
 func TestInspectPart(t *testing.T) {
@@ -75,56 +118,9 @@ func TestInspectPart(t *testing.T) {
 	}
 }
 
-// writeLogPart makes a part of one stream with two lines of 9 bytes together.
-func writeLogPart(t *testing.T, name string, seed model.KeySeed) []byte {
-	t.Helper()
-	var buf bytes.Buffer
-	w := part.NewWriter(&buf, part.WriterOptions{Seed: seed, Signal: model.Logs, Node: "n1", SeqLo: 3, SeqHi: 9, Labels: true})
-	l := partLabels()
-	if err := w.Series("team", l.Key(seed, model.Logs), l); err != nil {
-		t.Fatal(err)
-	}
-	rows := &model.TextRows{Times: []int64{1767225600e9, 1767225601e9}, Bytes: []byte("onethree!"), Ends: []uint32{3, 9}}
-	all := model.TimeRange{Min: math.MinInt64, Max: math.MaxInt64}
-	if err := w.Text(t.Context(), []part.Text{part.TextOfRows(rows)}, all); err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := w.Finish(); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(name, buf.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return buf.Bytes()
-}
-
 // TestInspectLogs: what has lines does not look empty.
 func TestInspectLogs(t *testing.T) {
-	dir := t.TempDir()
-	b, err := bucketfs.New(vfs.Default, dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := catalog.Open(t.Context(), b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	seed, err := catalog.EnsureSeed(t.Context(), b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	block := catalog.Block{Node: "n1", Signal: model.Logs, Range: model.TimeRange{Min: 1767225600e9, Max: 1767225601e9}, SeqLo: 3, SeqHi: 9, Series: 1, Tenants: []string{"team"}, TenantCount: 1}
-	block.ID = catalog.BlockID("n1", 3, block.Signal, "default", block.Range, 3, 9, 0)
-	name := filepath.Join(dir, filepath.FromSlash(catalog.ObjectName(block.ID)))
-	block.Bytes = int64(len(writeLogPart(t, name, seed)))
-	block.KeyMin = partLabels().Key(seed, model.Logs)
-	block.KeyMax = block.KeyMin
-	if err := c.Commit(t.Context(), block); err != nil {
-		t.Fatal(err)
-	}
+	dir, _, name := bucketOfOne(t, catalog.Block{Signal: model.Logs, Range: model.TimeRange{Min: 1767225600e9, Max: 1767225601e9}}, writeLogPart)
 	for _, command := range []struct {
 		args  []string
 		wants []string
@@ -238,29 +234,9 @@ func TestInspectForeign(t *testing.T) {
 }
 
 func TestInspectCatalogue(t *testing.T) {
-	dir := t.TempDir()
-	b, err := bucketfs.New(vfs.Default, dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := catalog.Open(t.Context(), b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	seed, err := catalog.EnsureSeed(t.Context(), b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	block := catalog.Block{Node: "n1", Signal: model.Metrics, Range: model.TimeRange{Min: 1767225600e9, Max: 1767225600e9}, SeqLo: 3, SeqHi: 9, Series: 1, Samples: 1, Tenants: []string{"team"}, TenantCount: 1}
-	block.ID = catalog.BlockID("n1", 3, block.Signal, "default", block.Range, 3, 9, 0)
-	name := filepath.Join(dir, filepath.FromSlash(catalog.ObjectName(block.ID)))
-	data := writePart(t, name, seed)
-	block.Bytes = int64(len(data))
-	block.KeyMin = partLabels().Key(seed, model.Metrics)
-	block.KeyMax = block.KeyMin
-	if err := c.Commit(t.Context(), block); err != nil {
-		t.Fatal(err)
-	}
+	dir, block, name := bucketOfOne(t, catalog.Block{
+		Signal: model.Metrics, Range: model.TimeRange{Min: 1767225600e9, Max: 1767225600e9}, Samples: 1,
+	}, writePart)
 	code, out, errs := shale(t, nil, "inspect", "catalogue", dir, "--check")
 	if code != exitOK || !strings.Contains(out, block.ID) || !strings.Contains(out, "in order") {
 		t.Errorf("exit %d\n%s%s", code, out, errs)

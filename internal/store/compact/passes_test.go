@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"runtime"
-	"runtime/debug"
 	"slices"
 	"testing"
 	"time"
@@ -14,7 +12,6 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"pgregory.net/rapid"
 
-	"github.com/shaledb/shale/internal/bucket/fs"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/catalog"
 	"github.com/shaledb/shale/internal/store/part"
@@ -165,39 +162,19 @@ func TestPeak(t *testing.T) {
 		t.Skip("it writes two million rows, and the race detector has memory of its own")
 	}
 	const series, days, budget, bound = 50_000, 20, 4 << 20, 64 << 20
-	bucket, err := fs.New(vfs.Default, t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := catalog.Open(ctx, bucket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := newOnDisk(t)
+	all := inOrder(model.Metrics, wideSeries(series))
+	var r model.SeriesRows
 	for n := range 2 {
-		shipWide(t, c, bucket, n, series, days)
+		d.ship(t, n, model.Metrics, all, func(pw *part.Writer, i int) error {
+			r.Reset()
+			for at := range int64(days) {
+				r.Samples.Append(dayZero+at*int64(day)+int64(n)*int64(time.Hour), math.Float64bits(float64(i)), 0)
+			}
+			return pw.Rows(&r)
+		})
 	}
-	now := dayZero + (days+1)*int64(day)
-	comp, err := New(Options{
-		Catalog: c, Bucket: bucket, FS: vfs.Default, Dir: t.TempDir(), Seed: seed, MemoryBytes: budget, Now: func() int64 { return now },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	j := &job{why: becauseDay, inputs: c.Live(), cells: dayCells(span(c.Live()), now, now)}
-	// What is garbage and not yet collected counts too; so there is to be little of it.
-	defer debug.SetGCPercent(debug.SetGCPercent(10))
-	runtime.GC()
-	before, began := heap(), time.Now()
-	peak := watchHeap()
-	made, err := comp.run(ctx, j, nil)
-	most := int64(peak()) - int64(before)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Logf("peak of %d MB for %d blocks in %s", most/1e6, len(made), time.Since(began))
-	if most > bound {
-		t.Errorf("the heap grew by %d bytes; the bound is %d", most, bound)
-	}
+	_, made := d.mergeDays(t, days, budget, bound)
 	total := 0
 	for _, b := range made {
 		if _, ok := inOneDay(b.Range); !ok || b.Series != series {
@@ -210,52 +187,12 @@ func TestPeak(t *testing.T) {
 	}
 }
 
-// shipWide ships a block of one tenant, a row of each series on each day. Every series has two labels that no other has.
-func shipWide(t *testing.T, c *catalog.Catalog, bucket *fs.Bucket, n, series, days int) {
-	t.Helper()
-	type entry struct {
-		k model.Key
-		l model.Labels
-	}
-	all := make([]entry, series)
-	for i := range all {
+// wideSeries are series that have two labels each that no other has.
+func wideSeries(n int) (all []model.Labels) {
+	for i := range n {
 		h := uint64(i+1) * 0x9e3779b97f4a7c15
-		l := model.LabelsOf("__name__", fmt.Sprint("metric_", i%100), "cluster", "one", "job", "node", "namespace", fmt.Sprint(i%50),
-			"pod", fmt.Sprintf("service-%08x-%05d", h>>32, i), "uid", fmt.Sprintf("%016x-%016x", h, h*h))
-		all[i] = entry{l.Key(seed, model.Metrics), l}
+		all = append(all, model.LabelsOf("__name__", fmt.Sprint("metric_", i%100), "cluster", "one", "job", "node", "namespace", fmt.Sprint(i%50),
+			"pod", fmt.Sprintf("service-%08x-%05d", h>>32, i), "uid", fmt.Sprintf("%016x-%016x", h, h*h)))
 	}
-	slices.SortFunc(all, func(a, b entry) int { return a.k.Compare(b.k) })
-	file, err := vfs.Default.Create(t.TempDir()+"/block", vfs.WriteCategoryUnspecified)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	seq := uint64(n + 1)
-	pw := part.NewWriter(file, part.WriterOptions{
-		Seed: seed, Signal: model.Metrics, Node: "n1", SeqLo: seq, SeqHi: seq, Labels: true, Level: part.Dense, Created: dayZero,
-	})
-	var r model.SeriesRows
-	for i := range all {
-		r.Reset()
-		for d := range days {
-			r.Samples.Append(dayZero+int64(d)*int64(day)+int64(n)*int64(time.Hour), math.Float64bits(float64(i)), 0)
-		}
-		if err := errors.Join(pw.Series("tenant", all[i].k, all[i].l), pw.Rows(&r)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	m, size, err := pw.Finish()
-	if err != nil {
-		t.Fatal(err)
-	}
-	block := catalog.Block{
-		ID: fmt.Sprint("wide-", n), Node: "n1", Signal: model.Metrics, SeqLo: seq, SeqHi: seq, Range: m.Range, Series: m.Series,
-		Samples: m.Samples, Bytes: size, Created: dayZero, KeyMin: all[0].k, KeyMax: all[series-1].k, Tenants: []string{"tenant"},
-	}
-	if err := bucket.Put(ctx, catalog.ObjectName(block.ID), &fileReader{file, 0}, size); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Commit(ctx, block); err != nil {
-		t.Fatal(err)
-	}
+	return all
 }
