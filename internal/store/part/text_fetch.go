@@ -29,6 +29,10 @@ func (p *textPage) FetchText(ctx context.Context, pages []model.TextPage, want m
 	return rest
 }
 
+// filtersAhead is how many pages of filters are fetched at most before somebody asks. Those that are read first answer for many of
+// the units behind, and for what goes far ahead a query has no memory to spare.
+const filtersAhead = 4 * verdictPages
+
 // ahead appends what the next Skip or ReadText of the page will read.
 func (p *textPage) ahead(dst []Addr, want model.TextWant) []Addr {
 	if !p.mu.TryLock() {
@@ -39,6 +43,9 @@ func (p *textPage) ahead(dst []Addr, want model.TextWant) []Addr {
 		return dst
 	}
 	if p.verdicts != nil && p.e.text.filter.Len > 0 && !p.asked {
+		if len(dst) >= filtersAhead {
+			return dst
+		}
 		var known, ruledOut bool
 		if dst, known, ruledOut = p.verdicts.ahead(dst, p.e.text.filter, p.e.text.number); !known || ruledOut {
 			return dst
