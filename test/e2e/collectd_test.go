@@ -6,10 +6,12 @@ import (
 	"bufio"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -68,10 +70,46 @@ LoadPlugin write_graphite
 // csvColumn is one value of one file: what collectd has of one Graphite name.
 type csvColumn struct {
 	graphite string
-	// rows hold, by whole second, what was written last for it; nans counts the rows that had no number.
-	rows map[int64]float64
+	// rows are in the order of time; nans counts those that had no number.
+	rows []csvRow
 	nans int
 }
+
+// csvRow is a value at a time in milliseconds.
+type csvRow struct {
+	ms    int64
+	value float64
+}
+
+// seconds returns what Graphite has of the rows, by whole second. collectd rounds its times to the nearest one, of two values for
+// one the later stays. The file has rounded them to milliseconds already: what is at the half may have gone either way, and has
+// gone where the server has that value.
+func (c *csvColumn) seconds(got []sample) map[int64]float64 {
+	has := map[int64]float64{}
+	for _, s := range got {
+		has[s.ms/1000] = s.value
+	}
+	want := map[int64]float64{}
+	for _, r := range slices.Backward(c.rows) {
+		sec := (r.ms + 500) / 1000
+		if half := r.ms % 1000; half >= 499 && half <= 501 {
+			sec = r.ms/1000 + 1
+			v, there := has[sec]
+			if _, taken := want[sec]; taken || !there || !near(v, r.value) {
+				if v, there = has[sec-1]; there && near(v, r.value) {
+					sec--
+				}
+			}
+		}
+		if _, taken := want[sec]; !taken {
+			want[sec] = r.value
+		}
+	}
+	return want
+}
+
+// near compares what a line carries in 15 digits with what the file has with 6 decimals.
+func near(line, file float64) bool { return math.Abs(line-file) <= 1e-6+1e-14*math.Abs(file) }
 
 // readCSV reads all files that the csv plugin has written.
 func readCSV(dir string) ([]*csvColumn, error) {
@@ -106,7 +144,7 @@ func readCSV(dir string) ([]*csvColumn, error) {
 				graphite := prefix + "." + escape(header[i+1])
 				c := byName[graphite]
 				if c == nil {
-					c = &csvColumn{graphite: graphite, rows: map[int64]float64{}}
+					c = &csvColumn{graphite: graphite}
 					byName[graphite] = c
 					columns = append(columns, c)
 				}
@@ -118,8 +156,7 @@ func readCSV(dir string) ([]*csvColumn, error) {
 					c.nans++
 					continue
 				}
-				// collectd rounds its times to the nearest second for Graphite.
-				c.rows[int64(math.Floor(at+0.5))] = v
+				c.rows = append(c.rows, csvRow{int64(math.Round(at * 1000)), v})
 			}
 		}
 		return lines.Err()
@@ -160,14 +197,11 @@ func compareCollectd(server string, columns []*csvColumn, from, to time.Time) (s
 		if err != nil {
 			return 0, err
 		}
-		want := map[int64]float64{}
-		for sec, v := range c.rows {
-			if sec <= to.Unix() {
-				want[sec] = v
-			}
-		}
+		stored := got[labelText(map[string]string{"__name__": c.graphite})]
+		want := c.seconds(stored)
+		maps.DeleteFunc(want, func(sec int64, _ float64) bool { return sec > to.Unix() })
 		samples += len(want)
-		if d := diffColumn(want, got[labelText(map[string]string{"__name__": c.graphite})], len(got)); d != "" {
+		if d := diffColumn(want, stored, len(got)); d != "" {
 			diffs = append(diffs, c.graphite+": "+d)
 		}
 	}
@@ -186,7 +220,7 @@ func diffColumn(want map[int64]float64, got []sample, series int) string {
 		switch {
 		case s.ms%1000 != 0 || !ok:
 			return fmt.Sprintf("has %v, which the file has not", s)
-		case math.Abs(s.value-w) > 1e-6+1e-14*math.Abs(w): // lines carry 15 digits, files 6 decimals
+		case !near(s.value, w):
 			return fmt.Sprintf("has %v and the file %f", s, w)
 		}
 	}
