@@ -80,8 +80,7 @@ type sizes struct {
 	ties              int // rows of one time of which a merge remembers what they are
 }
 
-// stays is how many bytes of lines make a unit that is coded at once as it will stay, and copied from then on: half a page. A
-// quarter or an eighth saves no time where streams are of all sizes.
+// stays is how many bytes of lines make a unit that is coded at once as it will stay, and copied from then on: half a page.
 func (z *sizes) stays() int { return z.text / 2 }
 
 var formatSizes = sizes{
