@@ -117,6 +117,15 @@ func (c *Cache) Page(ctx context.Context, object string, off int64, fetch func(c
 	}
 }
 
+// Kept returns a page if it is in the cache, which counts as a use of it; that it is not there counts as nothing.
+func (c *Cache) Kept(object string, off int64) ([]byte, bool) {
+	page, ok := c.pages.GetIfPresent(key{object, off})
+	if ok {
+		c.hits.Inc()
+	}
+	return page, ok
+}
+
 // Has reports whether a page is in the cache. It does not count as a use of the page.
 func (c *Cache) Has(object string, off int64) bool {
 	_, ok := c.pages.GetEntryQuietly(key{object, off})

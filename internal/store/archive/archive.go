@@ -31,6 +31,8 @@ type Bucket interface {
 type Cache interface {
 	// Page returns a page that must not be changed, and whether fetch was not needed.
 	Page(ctx context.Context, object string, off int64, fetch func(context.Context) ([]byte, error)) (page []byte, hit bool, err error)
+	// Kept returns a page if it is in the cache.
+	Kept(object string, off int64) ([]byte, bool)
 	// Has reports whether a page is in the cache. It does not count as asking for it.
 	Has(object string, off int64) bool
 }

@@ -75,6 +75,14 @@ func (c mapCache) Page(ctx context.Context, object string, off int64, fetch func
 	return p, false, err
 }
 
+func (c mapCache) Kept(object string, off int64) ([]byte, bool) {
+	p, ok := c.pages.Load(fmt.Sprint(object, off))
+	if !ok {
+		return nil, false
+	}
+	return p.([]byte), true
+}
+
 func (c mapCache) Has(object string, off int64) bool {
 	_, ok := c.pages.Load(fmt.Sprint(object, off))
 	return ok

@@ -136,10 +136,15 @@ func (p *pages) Fetch(_ context.Context, pages []part.Addr) {
 // listOffset stands in the place of the offset of a page, for lists.
 const listOffset = -1
 
-// List keeps what matchers have found beside the pages.
+// List keeps what matchers and filters have found beside the pages.
 func (p *pages) List(ctx context.Context, key string, find func(context.Context) ([]byte, error)) ([]byte, error) {
 	list, _, err := p.a.o.Pages.Page(ctx, p.object+" "+key, listOffset, find)
 	return list, err
+}
+
+// Kept returns what List has kept.
+func (p *pages) Kept(key string) ([]byte, bool) {
+	return p.a.o.Pages.Kept(p.object+" "+key, listOffset)
 }
 
 // Page returns a decoded page, from the cache or from the bucket.

@@ -50,12 +50,11 @@ func (h *Head) addLabelsLocked(tenant uint16, b *model.Batch) (noRoomFor int) {
 		switch h.adding.lookup.came[i] {
 		case wasKnown:
 		case isKnown:
-			h.fresh.add(b.Tenant, b.Signal, k, b.Labels.At(i))
+			h.fresh.add(b.Tenant, b.Signal, k, b.Labels.At(i), 0)
 		case noRoom:
 			noRoomFor++
 			if h.crowded.first(crowdedKey{tenant, b.Signal, k}) {
-				h.fresh.add(b.Tenant, b.Signal, k, b.Labels.At(i))
-				h.fresh.bytes += crowdedBytes
+				h.fresh.add(b.Tenant, b.Signal, k, b.Labels.At(i), crowdedBytes)
 			}
 		}
 	}
@@ -117,7 +116,7 @@ func (h *Head) sealRowsLocked() {
 
 // sealLabelsLocked makes sorted runs of the labels that came since.
 func (h *Head) sealLabelsLocked() {
-	if len(h.fresh.entries) == 0 {
+	if len(h.fresh.lists) == 0 {
 		return
 	}
 	runs, next := h.fresh.seal()

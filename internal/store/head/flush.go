@@ -102,7 +102,7 @@ func (h *Head) flushLabels(ctx context.Context, s model.Signal, e *edit) error {
 	var inputs []part.Stream
 	for _, r := range e.flushedLabels {
 		if r.signal == s {
-			inputs = append(inputs, &labelRunStream{entries: r.sorted()})
+			inputs = append(inputs, &labelRunStream{tenants: r.sorted()})
 		}
 	}
 	if len(inputs) == 0 {

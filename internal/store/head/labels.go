@@ -6,6 +6,7 @@ import (
 	"sort"
 	"strings"
 	"sync"
+	"unsafe"
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/part"
@@ -14,44 +15,70 @@ import (
 // labelBlockBytes is the size of the blocks that hold fresh labels.
 const labelBlockBytes = 256 << 10
 
-// labelEntryBytes is what a fresh label set costs beside its bytes.
-const labelEntryBytes = 64
+// labelEntryBytes is what a fresh label set costs beside its bytes: its entry, and what a list has room for beyond its end.
+// labelListBytes is what a tenant costs that has any.
+const (
+	labelEntryBytes = 40
+	labelListBytes  = 160
+)
 
-// labelEntry is a label set that is durable in the journal and not yet in a label part.
+// labelEntry is a label set that is durable in the journal and not yet in a label part. There may be a million, so it is
+// no larger than it has to be: text is the set, as the string that it is not.
 type labelEntry struct {
-	tenant string
-	key    model.Key
-	labels model.Labels
+	key  model.Key
+	text string
 }
 
-func compareEntries(a, b labelEntry) int {
-	if c := strings.Compare(a.tenant, b.tenant); c != 0 {
-		return c
-	}
-	return a.key.Compare(b.key)
+func (e *labelEntry) labels() model.Labels {
+	return model.Labels(unsafe.Slice(unsafe.StringData(e.text), len(e.text)))
+}
+
+// tenantLabels are the label sets of one tenant.
+type tenantLabels struct {
+	name    string
+	entries []labelEntry
+	bytes   int64
+}
+
+// labelList names the tenantLabels of a buffer.
+type labelList struct {
+	signal model.Signal
+	tenant string
 }
 
 // labelBuffer collects the labels of new series. It is guarded by Head.mu until it is sealed.
 type labelBuffer struct {
-	block   []byte
-	tenant  string // of the last entry, so that entries share one string
-	entries map[model.Signal][]labelEntry
-	bytes   int64
+	block []byte
+	lists map[labelList]*tenantLabels
+	bytes int64
+
+	// last is the list that was added to last, since a batch has one tenant.
+	last   *tenantLabels
+	lastOf labelList
 }
 
-func newLabelBuffer() *labelBuffer { return &labelBuffer{entries: make(map[model.Signal][]labelEntry)} }
+func newLabelBuffer() *labelBuffer { return &labelBuffer{lists: make(map[labelList]*tenantLabels)} }
 
-func (lb *labelBuffer) add(tenant string, signal model.Signal, k model.Key, l model.Labels) {
+// add takes a label set, which costs some bytes more than others.
+func (lb *labelBuffer) add(tenant string, signal model.Signal, k model.Key, l model.Labels, more int64) {
 	if cap(lb.block)-len(lb.block) < len(l) {
 		lb.block = make([]byte, 0, max(labelBlockBytes, len(l)))
 	}
-	if lb.tenant != tenant {
-		lb.tenant = tenant
-	}
 	begin := len(lb.block)
 	lb.block = append(lb.block, l...)
-	lb.entries[signal] = append(lb.entries[signal], labelEntry{lb.tenant, k, model.Labels(lb.block[begin:len(lb.block):len(lb.block)])})
-	lb.bytes += int64(len(l)) + labelEntryBytes
+	set := lb.block[begin:]
+	bytes := int64(len(l)) + labelEntryBytes + more
+	if of := (labelList{signal, tenant}); lb.last == nil || lb.lastOf != of {
+		lb.last, lb.lastOf = lb.lists[of], of
+		if lb.last == nil {
+			lb.last = &tenantLabels{name: tenant}
+			lb.lists[of] = lb.last
+			bytes += labelListBytes
+		}
+	}
+	lb.last.entries = append(lb.last.entries, labelEntry{k, unsafe.String(unsafe.SliceData(set), len(set))})
+	lb.last.bytes += bytes
+	lb.bytes += bytes
 }
 
 // labelRun is a sealed label buffer: sorted by (tenant, key), each key once, immutable. It holds about as many label
@@ -64,18 +91,23 @@ type labelRun struct {
 
 	once    sync.Once
 	from    []*labelRun // what it was combined from, oldest first; until sorted
-	entries []labelEntry
+	tenants []tenantLabels
 }
 
 // seal makes a run for each signal, and a buffer that goes on in the block of this one. Sorting is left to whoever needs
 // it first.
 func (lb *labelBuffer) seal() (runs []*labelRun, next *labelBuffer) {
 	next = newLabelBuffer()
-	next.block, next.tenant = lb.block, lb.tenant
-	for signal, entries := range lb.entries {
-		runs = append(runs, &labelRun{signal: signal, count: len(entries), entries: entries, bytes: lb.bytes / int64(len(lb.entries))})
+	next.block = lb.block
+	of := make(map[model.Signal]*labelRun)
+	for list, t := range lb.lists {
+		r := of[list.signal]
+		if r == nil {
+			r = &labelRun{signal: list.signal}
+			of[list.signal], runs = r, append(runs, r)
+		}
+		r.count, r.bytes, r.tenants = r.count+len(t.entries), r.bytes+t.bytes, append(r.tenants, *t)
 	}
-	runs[0].bytes += lb.bytes % int64(len(lb.entries))
 	return runs, next
 }
 
@@ -87,38 +119,50 @@ func combineLabels(older, newer *labelRun) *labelRun {
 }
 
 // sorted returns the entries in order, of those that share a key the first.
-func (r *labelRun) sorted() []labelEntry {
+func (r *labelRun) sorted() []tenantLabels {
 	r.once.Do(func() {
+		all := r.tenants
 		for _, o := range r.from {
-			r.entries = append(r.entries, o.sorted()...)
+			all = append(all, o.sorted()...)
 		}
-		r.from = nil
-		r.entries = sortLabels(r.entries)
+		slices.SortStableFunc(all, func(a, b tenantLabels) int { return strings.Compare(a.name, b.name) })
+		r.from, r.tenants = nil, nil
+		for _, t := range all {
+			if n := len(r.tenants); n > 0 && r.tenants[n-1].name == t.name {
+				older := &r.tenants[n-1]
+				older.entries = slices.Concat(older.entries, t.entries)
+				continue
+			}
+			r.tenants = append(r.tenants, t)
+		}
+		for i := range r.tenants {
+			r.tenants[i].entries = sortLabels(r.tenants[i].entries)
+		}
 	})
-	return r.entries
+	return r.tenants
 }
 
-// sortLabels orders entries by tenant and key and keeps of those that share a key the first. Entries of one tenant, which
-// mostly are all, are sorted by digits as rows are: a fifth of the time of comparing them.
+// sortLabels returns entries by key, of those that share one the first. They are sorted by digits as rows are: a fifth of the
+// time of comparing them.
 func sortLabels(entries []labelEntry) []labelEntry {
-	if slices.ContainsFunc(entries, func(e labelEntry) bool { return e.tenant != entries[0].tenant }) {
-		slices.SortStableFunc(entries, compareEntries)
-		return slices.CompactFunc(entries, func(a, b labelEntry) bool { return compareEntries(a, b) == 0 })
-	}
 	order, tmp := make([]sortEntry, len(entries)), make([]sortEntry, len(entries))
 	for i := range entries {
 		order[i] = sortEntry{hi: entries[i].key.Hi, row: uint32(i)}
 	}
 	out := make([]labelEntry, 0, len(entries))
 	for _, o := range sortByHi(order, tmp) {
-		e := entries[o.row]
+		e := &entries[o.row]
 		// Keys that agree in the upper half are few: the place among them is found from the end.
 		at := len(out)
 		for at > 0 && e.key.Less(out[at-1].key) {
 			at--
 		}
-		if at == 0 || out[at-1].key != e.key {
-			out = slices.Insert(out, at, e)
+		switch {
+		case at > 0 && out[at-1].key == e.key:
+		case at == len(out):
+			out = append(out, *e)
+		default:
+			out = slices.Insert(out, at, *e)
 		}
 	}
 	return out
@@ -126,10 +170,12 @@ func sortLabels(entries []labelEntry) []labelEntry {
 
 // tenant returns the entries of a tenant.
 func (r *labelRun) tenant(name string) []labelEntry {
-	entries := r.sorted()
-	from := sort.Search(len(entries), func(i int) bool { return entries[i].tenant >= name })
-	n := sort.Search(len(entries)-from, func(i int) bool { return entries[from+i].tenant > name })
-	return entries[from : from+n]
+	all := r.sorted()
+	i, ok := slices.BinarySearchFunc(all, name, func(t tenantLabels, name string) int { return strings.Compare(t.name, name) })
+	if !ok {
+		return nil
+	}
+	return all[i].entries
 }
 
 // matches reports whether a label set satisfies all matchers.
@@ -144,18 +190,26 @@ func matches(l model.Labels, ms []model.Matcher) bool {
 
 // labelRunStream walks a run as merging wants it.
 type labelRunStream struct {
-	entries []labelEntry
-	at      int
+	tenants []tenantLabels // that of the current series first
+	at      int            // of its entries, plus one
 	none    model.SeriesRows
 }
 
-func (s *labelRunStream) Next(context.Context) bool { s.at++; return s.at <= len(s.entries) }
-func (s *labelRunStream) Tenant() string            { return s.entries[s.at-1].tenant }
-func (s *labelRunStream) Key() model.Key            { return s.entries[s.at-1].key }
-func (s *labelRunStream) Labels() model.Labels      { return s.entries[s.at-1].labels }
-func (s *labelRunStream) Rows() *model.SeriesRows   { return &s.none }
-func (s *labelRunStream) Text() part.Text           { return nil }
-func (s *labelRunStream) Err() error                { return nil }
+func (s *labelRunStream) Next(context.Context) bool {
+	s.at++
+	for len(s.tenants) > 0 && s.at > len(s.tenants[0].entries) {
+		s.tenants, s.at = s.tenants[1:], 1
+	}
+	return len(s.tenants) > 0
+}
+
+func (s *labelRunStream) entry() *labelEntry      { return &s.tenants[0].entries[s.at-1] }
+func (s *labelRunStream) Tenant() string          { return s.tenants[0].name }
+func (s *labelRunStream) Key() model.Key          { return s.entry().key }
+func (s *labelRunStream) Labels() model.Labels    { return s.entry().labels() }
+func (s *labelRunStream) Rows() *model.SeriesRows { return &s.none }
+func (s *labelRunStream) Text() part.Text         { return nil }
+func (s *labelRunStream) Err() error              { return nil }
 
 // labelWalk finds the labels of keys that come in ascending order, among several sources of labels.
 type labelWalk interface {
@@ -170,7 +224,7 @@ func (w *runLabelWalk) seek(_ context.Context, k model.Key) (model.Labels, error
 	i := sort.Search(len(w.entries), func(i int) bool { return !w.entries[i].key.Less(k) })
 	w.entries = w.entries[i:]
 	if len(w.entries) > 0 && w.entries[0].key == k {
-		return w.entries[0].labels, nil
+		return w.entries[0].labels(), nil
 	}
 	return nil, nil
 }

@@ -71,6 +71,8 @@ func (p *localPart) named(err error) error {
 type PageCache interface {
 	// Page returns a page that must not be changed, and whether fetch was not needed.
 	Page(ctx context.Context, object string, off int64, fetch func(context.Context) ([]byte, error)) (page []byte, hit bool, err error)
+	// Kept returns a page if it is in the cache.
+	Kept(object string, off int64) ([]byte, bool)
 }
 
 // localPages reads pages for one request: from the cache, or from the file. Merges and ships read the file itself, so that a
@@ -95,10 +97,15 @@ func (l *localPages) Page(ctx context.Context, at part.Addr) ([]byte, error) {
 // listOffset stands in the place of the offset of a page, for lists.
 const listOffset = -1
 
-// List keeps what matchers have found beside the pages.
+// List keeps what matchers and filters have found beside the pages.
 func (l *localPages) List(ctx context.Context, key string, find func(context.Context) ([]byte, error)) ([]byte, error) {
 	list, _, err := l.cache.Page(ctx, l.object+" "+key, listOffset, find)
 	return list, err
+}
+
+// Kept returns what List has kept.
+func (l *localPages) Kept(key string) ([]byte, bool) {
+	return l.cache.Kept(l.object+" "+key, listOffset)
 }
 
 // countedFor returns a reader whose pages count as the request's, and come from the cache if there is one.

@@ -285,10 +285,10 @@ func (s *Source) LabelValues(ctx context.Context, req *model.Request, name strin
 func (v *view) freshLabels(req *model.Request, visit func(model.Labels) error) error {
 	for _, r := range v.labelRuns {
 		for _, e := range near(r.tenant(req.Tenant), v.seed, req.Signal, req.Matchers) {
-			if !satisfies(e.labels, req.Matchers) {
+			if !satisfies(e.labels(), req.Matchers) {
 				continue
 			}
-			if err := visit(e.labels); err != nil {
+			if err := visit(e.labels()); err != nil {
 				return err
 			}
 		}

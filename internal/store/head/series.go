@@ -47,13 +47,13 @@ func (s *partSeries) labels() model.Labels { return s.series.Labels() }
 type runSeries struct {
 	entries  []labelEntry
 	matchers []model.Matcher
-	at       labelEntry
+	at       *labelEntry
 }
 
 func (s *runSeries) next() (bool, error) {
 	for len(s.entries) > 0 {
-		s.at, s.entries = s.entries[0], s.entries[1:]
-		if satisfies(s.at.labels, s.matchers) {
+		s.at, s.entries = &s.entries[0], s.entries[1:]
+		if satisfies(s.at.labels(), s.matchers) {
 			return true, nil
 		}
 	}
@@ -61,7 +61,7 @@ func (s *runSeries) next() (bool, error) {
 }
 
 func (s *runSeries) key() model.Key       { return s.at.key }
-func (s *runSeries) labels() model.Labels { return s.at.labels }
+func (s *runSeries) labels() model.Labels { return s.at.labels() }
 
 // satisfies is matches, without a copy of each value: matchers do not keep what they are shown.
 func satisfies(l model.Labels, ms []model.Matcher) bool {

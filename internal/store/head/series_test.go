@@ -25,9 +25,9 @@ func TestNear(t *testing.T) {
 				pairs = append(pairs, n, rapid.SampledFrom(values).Draw(t, n))
 			}
 			l := model.LabelsOf(pairs...)
-			entries = append(entries, labelEntry{key: l.Key(seed, signal), labels: l})
+			entries = append(entries, labelEntry{key: l.Key(seed, signal), text: string(l)})
 		}
-		slices.SortFunc(entries, compareEntries)
+		slices.SortFunc(entries, func(a, b labelEntry) int { return a.key.Compare(b.key) })
 		var ms []model.Matcher
 		for _, n := range names {
 			want := rapid.SampledFrom(values).Draw(t, "wanted "+n)
@@ -39,10 +39,10 @@ func TestNear(t *testing.T) {
 			}
 		}
 		refused := func(e labelEntry) bool {
-			if a, b := satisfies(e.labels, ms), matches(e.labels, ms); a != b {
-				t.Fatalf("%s: %v, should be %v", e.labels, a, b)
+			if a, b := satisfies(e.labels(), ms), matches(e.labels(), ms); a != b {
+				t.Fatalf("%s: %v, should be %v", e.labels(), a, b)
 			}
-			return !satisfies(e.labels, ms)
+			return !satisfies(e.labels(), ms)
 		}
 		got := slices.DeleteFunc(slices.Clone(near(entries, seed, signal, ms)), refused)
 		want := slices.DeleteFunc(slices.Clone(entries), refused)
@@ -55,19 +55,28 @@ func TestNear(t *testing.T) {
 // cacheOf keeps all pages.
 type cacheOf struct{ pages sync.Map }
 
+type cachedAt struct {
+	object string
+	off    int64
+}
+
 func (c *cacheOf) Page(ctx context.Context, object string, off int64, fetch func(context.Context) ([]byte, error)) ([]byte, bool, error) {
-	type at struct {
-		object string
-		off    int64
-	}
-	if p, ok := c.pages.Load(at{object, off}); ok {
-		return p.([]byte), true, nil
+	if p, ok := c.Kept(object, off); ok {
+		return p, true, nil
 	}
 	p, err := fetch(ctx)
 	if err == nil {
-		c.pages.Store(at{object, off}, p)
+		c.pages.Store(cachedAt{object, off}, p)
 	}
 	return p, false, err
+}
+
+func (c *cacheOf) Kept(object string, off int64) ([]byte, bool) {
+	p, ok := c.pages.Load(cachedAt{object, off})
+	if !ok {
+		return nil, false
+	}
+	return p.([]byte), true
 }
 
 // TestCachedPages: a query that asks again reads no page of a part, and says so.

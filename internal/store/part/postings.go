@@ -3,7 +3,6 @@ package part
 import (
 	"bytes"
 	"encoding/binary"
-	"slices"
 
 	"github.com/zeebo/xxh3"
 
@@ -12,7 +11,7 @@ import (
 
 // postings collects, for one tenant at a time, which ranks have which label. It is the one thing in a writer that grows
 // with the number of series, so it holds lists as runs, packed into one arena, and nothing of its own on the Go heap per
-// label but 48 bytes and the text: a label that all series share is a single run, one that a single series has is no list
+// label but 48 bytes and the value: a label that all series share is a single run, one that a single series has is no list
 // at all.
 type postings struct {
 	seed  uint64
@@ -20,22 +19,26 @@ type postings struct {
 	table []uint32 // open addressing: index into pairs, plus one
 	text  slabs[byte]
 	lists arena
+	names []uint32 // ids of the names among pairs
 
 	// last are the pairs of the series before, by place: neighbours share most of their labels.
 	last []uint32
 }
 
-// pairState is a label and the ranks that have it.
+// pairState is a label and the ranks that have it; or, with isName for a name, the name of labels, with their number.
 type pairState struct {
-	text             uint32 // offset of the name; the value follows
-	nameLen, textLen uint32
-	hash             uint32
-	count            uint32
-	first            uint32
+	name         uint32 // id of the name
+	text, length uint32 // of the value, or of the name itself
+	hash         uint32
+	count        uint32
+	first        uint32
 	// The run [start, end) is not yet in the list; prev is the end of the last run that is, or first.
 	start, end, prev uint32
 	list             list
 }
+
+// isName stands for the name of what is a name itself.
+const isName = 1<<32 - 1
 
 func newPostings(seed uint64) postings {
 	// A slab of text holds the longest label set that a writer takes.
@@ -48,7 +51,7 @@ func (p *postings) reset() {
 		p.table = nil
 	}
 	clear(p.table)
-	p.last = p.last[:0]
+	p.last, p.names = p.last[:0], p.names[:0]
 	p.pairs.reset()
 	p.text.reset()
 	p.lists.reset()
@@ -64,13 +67,7 @@ func (p *postings) add(rank uint32, l model.Labels) error {
 			return invalid("labels %q are not canonical", []byte(l))
 		}
 		before, rest = name, after
-		if place < len(p.last) {
-			if s := p.pairs.at(p.last[place]); p.is(s, name, value) {
-				s.add(rank, &p.lists)
-				continue
-			}
-		}
-		id, err := p.id(name, value)
+		id, err := p.pair(place, name, value)
 		if err != nil {
 			return err
 		}
@@ -88,51 +85,64 @@ func (p *postings) add(rank uint32, l model.Labels) error {
 	return nil
 }
 
-func (p *postings) is(s *pairState, name, value []byte) bool {
-	text := p.text.run(s.text, s.textLen)
-	return int(s.nameLen) == len(name) && len(text) == len(name)+len(value) &&
-		string(text[len(name):]) == string(value) && string(text[:len(name)]) == string(name)
+// pair returns the id of a label, which is looked for first where the series before had one.
+func (p *postings) pair(place int, name, value []byte) (uint32, error) {
+	if place < len(p.last) {
+		s := p.pairs.at(p.last[place])
+		if string(p.name(s)) == string(name) {
+			if string(p.value(s)) == string(value) {
+				return p.last[place], nil
+			}
+			return p.id(s.name, value)
+		}
+	}
+	n, err := p.id(isName, name)
+	if err != nil {
+		return 0, err
+	}
+	return p.id(n, value)
 }
 
-func (p *postings) name(s *pairState) []byte { return p.text.run(s.text, s.nameLen) }
+func (p *postings) name(s *pairState) []byte { return p.value(p.pairs.at(s.name)) }
 
-func (p *postings) value(s *pairState) []byte { return p.text.run(s.text, s.textLen)[s.nameLen:] }
+func (p *postings) value(s *pairState) []byte { return p.text.run(s.text, s.length) }
 
-func (p *postings) id(name, value []byte) (uint32, error) {
+// id returns the id of a label of the name with that id, or of a name.
+func (p *postings) id(name uint32, text []byte) (uint32, error) {
 	if 4*(int(p.pairs.len)+1) > 3*len(p.table) {
-		p.rehash()
+		p.grow()
 	}
-	h := p.hash(name, value)
+	h := uint32(xxh3.HashSeed(text, p.seed+uint64(name)))
 	mask := uint32(len(p.table) - 1)
-	slot := uint32(h) & mask
+	slot := h & mask
 	for ; p.table[slot] != 0; slot = (slot + 1) & mask {
 		id := p.table[slot] - 1
-		if s := p.pairs.at(id); s.hash == uint32(h>>32) && p.is(s, name, value) {
+		if s := p.pairs.at(id); s.hash == h && s.name == name && string(p.value(s)) == string(text) {
 			return id, nil
 		}
 	}
-	text, ok := p.text.alloc(uint32(len(name) + len(value)))
+	at, ok := p.text.alloc(uint32(len(text)))
 	id, room := p.pairs.alloc(1)
 	if !ok || !room {
 		return 0, invalid("labels of more than 4 GiB in one tenant of one part")
 	}
-	copy(p.text.run(text, uint32(len(name))), name)
-	copy(p.text.run(text, uint32(len(name)+len(value)))[len(name):], value)
-	*p.pairs.at(id) = pairState{text: text, nameLen: uint32(len(name)), textLen: uint32(len(name) + len(value)), hash: uint32(h >> 32)}
+	copy(p.text.run(at, uint32(len(text))), text)
+	*p.pairs.at(id) = pairState{name: name, text: at, length: uint32(len(text)), hash: h}
+	if name == isName {
+		p.names = append(p.names, id)
+	} else {
+		p.pairs.at(name).count++
+	}
 	p.table[slot] = id + 1
 	return id, nil
 }
 
-func (p *postings) hash(name, value []byte) uint64 {
-	return xxh3.HashSeed(value, p.seed) ^ xxh3.HashSeed(name, p.seed+1)
-}
-
-func (p *postings) rehash() {
+// grow doubles the table, from the hashes alone, in the order of ids.
+func (p *postings) grow() {
 	p.table = make([]uint32, max(256, 2*len(p.table)))
 	mask := uint32(len(p.table) - 1)
 	for id := range p.pairs.len {
-		s := p.pairs.at(id)
-		slot := uint32(p.hash(p.name(s), p.value(s))) & mask
+		slot := p.pairs.at(id).hash & mask
 		for ; p.table[slot] != 0; slot = (slot + 1) & mask {
 		}
 		p.table[slot] = id + 1
@@ -178,18 +188,7 @@ func readRun(s *scan) (gap, length uint64) {
 	return gap >> 1, s.uvarint() + 2
 }
 
-// sorted returns the pairs by name and value.
-func (p *postings) sorted() []uint32 {
-	order := make([]uint32, p.pairs.len)
-	for i := range order {
-		order[i] = uint32(i)
-	}
-	slices.SortFunc(order, func(x, y uint32) int {
-		a, b := p.pairs.at(x), p.pairs.at(y)
-		if c := bytes.Compare(p.name(a), p.name(b)); c != 0 {
-			return c
-		}
-		return bytes.Compare(p.value(a), p.value(b))
-	})
-	return order
+// ranks appends the list of a pair to dst.
+func (p *postings) ranks(dst []byte, s *pairState) []byte {
+	return appendRun(p.lists.read(dst, &s.list), s.start-s.prev, s.end-s.start)
 }

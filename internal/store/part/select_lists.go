@@ -9,11 +9,13 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// Lists is what [Pages] may be beside: a place for what matchers have found in the part. A part never changes, so that a
-// dashboard which asks again need not look at a million values again.
+// Lists is what [Pages] may be beside: a place for what matchers and text filters have found in the part. A part never changes,
+// so that a dashboard which asks again need not look at a million values, or at the filters of all units, again.
 type Lists interface {
 	// List returns what find has returned for the key, now or earlier. Errors are not kept. It must not be changed.
 	List(ctx context.Context, key string, find func(context.Context) ([]byte, error)) ([]byte, error)
+	// Kept returns the list of a key if it is there.
+	Kept(key string) ([]byte, bool)
 }
 
 // maxKeptList bounds a list that is kept, so that no pattern displaces many pages.

@@ -88,6 +88,11 @@ func (k *keptLists) List(ctx context.Context, key string, find func(context.Cont
 	return l, err
 }
 
+func (k *keptLists) Kept(key string) ([]byte, bool) {
+	l, ok := k.lists[key]
+	return l, ok
+}
+
 // TestListsAreKept: a pattern is matched against each value once, unless what it finds is too long to be kept.
 func TestListsAreKept(t *testing.T) {
 	alone(t)

@@ -2,6 +2,8 @@ package part
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
 	"strings"
 	"unicode/utf8"
 
@@ -67,6 +69,25 @@ func (s *textSkip) none(filter []byte) (bool, error) {
 		}
 	}
 	return false, nil
+}
+
+// key is what a list is named after that says something of the filter: a digest of all that is asked, since the items may be many
+// and a list is kept for each page.
+func (s *textSkip) key() string {
+	h := sha256.New()
+	var b []byte
+	for _, any := range s.clauses {
+		b = binary.AppendUvarint(b[:0], uint64(len(any)))
+		for i := range any {
+			b = binary.AppendUvarint(b, uint64(len(any[i].items)))
+			b = append(b, any[i].classes...)
+			for _, item := range any[i].items {
+				b = binary.LittleEndian.AppendUint64(b, item)
+			}
+		}
+		h.Write(b)
+	}
+	return "filters " + string(h.Sum(nil)) + " "
 }
 
 // in reports whether a filter may have all items.

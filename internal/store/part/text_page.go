@@ -39,7 +39,7 @@ func (p *textPage) Skip(ctx context.Context) (bool, error) {
 		return p.skipped, nil
 	}
 	var err error
-	if p.skipped, err = p.verdicts.ask(ctx, p.r, p.e.text.filter, p.e.text.number); err != nil {
+	if p.skipped, err = p.verdicts.ask(ctx, p.e.text.filter, p.e.text.number); err != nil {
 		return false, p.named(fmt.Errorf("page at %d: %w", p.e.text.filter.Off, err))
 	}
 	if p.asked = true; p.skipped {

@@ -28,7 +28,7 @@ type TextCursor struct {
 // the chunks; named gives errors of their pages the name of the part.
 func (r *Reader) TextAt(ctx context.Context, req *model.Request, order uint64, named func(error) error) *TextCursor {
 	return &TextCursor{
-		r: r, req: req, order: order, named: named, verdicts: newVerdicts(newTextSkip(req.TextFilter)),
+		r: r, req: req, order: order, named: named, verdicts: newVerdicts(r, newTextSkip(req.TextFilter)),
 		pages: rankWalk{ctx: ctx, r: r, section: textSection},
 	}
 }

@@ -3,12 +3,14 @@ package part
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"sync"
 )
 
 // Filters lie side by side, and a query asks for those of units in the order of time, in which those of one page come again and
-// again. So a page of filters is read once for a selection, and all that it says is kept. As long as nearly nothing passes, all of
-// the selection is going to be looked at: then pages are read several at a time, as they lie.
+// again. So a page of filters is read once for a selection, and all that it says is kept: for the selection, and, where there is
+// a place for lists, for the next one that asks the same, since it is a thousandth of the filters. As long as nearly nothing
+// passes, all of the selection is going to be looked at: then pages are read several at a time, as they lie.
 const (
 	// verdictPages are read at a time: about what one request to a bucket reads.
 	verdictPages = 16
@@ -18,7 +20,10 @@ const (
 
 // verdicts say of the units of a selection in one part which of them a filter rules out.
 type verdicts struct {
-	skip *textSkip
+	r     *Reader
+	skip  *textSkip
+	lists Lists  // nil: there is no place for them
+	about string // what is asked, in the key of a list
 
 	mu    sync.Mutex
 	pages []*verdictPage // in the order of the file
@@ -31,19 +36,24 @@ type verdicts struct {
 type verdictPage struct {
 	addr Addr
 	once sync.Once
-	done bool // guarded by verdicts.mu
+	// done and recalled, which says that the lists have been asked, are guarded by verdicts.mu.
+	done, recalled bool
 
-	// ruledOut says it of each filter of the page. It and err are set once.
-	ruledOut []bool
+	// ruledOut is 1 for each filter of the page that rules its unit out. It and err are set once.
+	ruledOut []byte
 	err      error
 }
 
 // newVerdicts returns nil if nothing can be ruled out.
-func newVerdicts(s *textSkip) *verdicts {
+func newVerdicts(r *Reader, s *textSkip) *verdicts {
 	if s == nil {
 		return nil
 	}
-	return &verdicts{skip: s, of: make(map[int64]int)}
+	v := &verdicts{r: r, skip: s, of: make(map[int64]int)}
+	if l, ok := r.pages.(Lists); ok {
+		v.lists, v.about = l, s.key()
+	}
+	return v
 }
 
 // add says that units of the selection have their filters in a page.
@@ -56,23 +66,56 @@ func (v *verdicts) add(a Addr) {
 	}
 }
 
-// groupLocked returns the pages to read together, of which the first is that at a.
-func (v *verdicts) groupLocked(a Addr) []*verdictPage {
-	at, n := v.of[a.Off], 1
-	if v.units >= verdictUnits && v.ruledOut >= v.units-v.units/8 {
+// groupLocked returns the pages to read together, of which the first is that at a, which alone is returned if it is done.
+func (v *verdicts) groupLocked(a Addr) ([]*verdictPage, error) {
+	at, ok := v.of[a.Off]
+	if !ok {
+		return nil, fmt.Errorf("part: filters: the page at %d is not of the selection", a.Off)
+	}
+	n := 1
+	if v.recallLocked(v.pages[at]); !v.pages[at].done && v.units >= verdictUnits && v.ruledOut >= v.units-v.units/8 {
 		n = verdictPages
 	}
-	return v.pages[at:min(at+n, len(v.pages))]
+	group := v.pages[at:min(at+n, len(v.pages))]
+	for _, p := range group[1:] {
+		v.recallLocked(p)
+	}
+	return group, nil
 }
+
+// recallLocked takes what an earlier query has found out about a page.
+func (v *verdicts) recallLocked(p *verdictPage) {
+	if p.recalled || p.done || v.lists == nil {
+		return
+	}
+	p.recalled = true
+	if list, ok := v.lists.Kept(v.key(p)); ok {
+		v.setLocked(p, list, nil)
+	}
+}
+
+func (v *verdicts) setLocked(p *verdictPage, ruledOut []byte, err error) {
+	p.ruledOut, p.err, p.done = ruledOut, err, true
+	v.units += len(ruledOut)
+	for _, x := range ruledOut {
+		v.ruledOut += int(x)
+	}
+}
+
+func (v *verdicts) key(p *verdictPage) string { return v.about + strconv.FormatInt(p.addr.Off, 10) }
 
 // ahead appends what asking for a unit will read, and reports whether the unit is known to be ruled out.
 func (v *verdicts) ahead(dst []Addr, a Addr, number uint32) (wanted []Addr, known, ruledOut bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if p := v.pages[v.of[a.Off]]; p.done {
-		return dst, true, p.err == nil && int(number) < len(p.ruledOut) && p.ruledOut[number]
+	group, err := v.groupLocked(a)
+	if err != nil {
+		return dst, false, false // asking will tell
 	}
-	for _, p := range v.groupLocked(a) {
+	if p := group[0]; p.done {
+		return dst, true, p.err == nil && int(number) < len(p.ruledOut) && p.ruledOut[number] != 0
+	}
+	for _, p := range group {
 		if !p.done {
 			dst = appendNew(dst, p.addr)
 		}
@@ -81,60 +124,73 @@ func (v *verdicts) ahead(dst []Addr, a Addr, number uint32) (wanted []Addr, know
 }
 
 // ask reports whether a unit is ruled out, whose filter is one of a page that has been added.
-func (v *verdicts) ask(ctx context.Context, r *Reader, a Addr, number uint32) (bool, error) {
+func (v *verdicts) ask(ctx context.Context, a Addr, number uint32) (bool, error) {
 	v.mu.Lock()
-	group := v.groupLocked(a)
-	first := group[0]
-	if first.done {
-		group = group[:1]
-	}
+	group, err := v.groupLocked(a)
 	v.mu.Unlock()
-	if f, ok := r.pages.(Fetcher); ok && len(group) > 1 {
+	if err != nil {
+		return false, err
+	}
+	if f, ok := v.r.pages.(Fetcher); ok && len(group) > 1 {
 		wanted, _, _ := v.ahead(nil, a, number)
 		f.Fetch(ctx, wanted)
 	}
 	for _, p := range group {
-		p.once.Do(func() { v.look(ctx, r, p) })
+		p.once.Do(func() { v.look(ctx, p) })
 	}
-	if first.err == nil && int(number) >= len(first.ruledOut) {
+	p := group[0]
+	if p.err == nil && int(number) >= len(p.ruledOut) {
 		return false, corrupt("page of filters has no filter %d", number)
 	}
-	if first.err != nil {
-		return false, first.err
+	if p.err != nil {
+		return false, p.err
 	}
-	return first.ruledOut[number], nil
+	return p.ruledOut[number] != 0, nil
 }
 
-// look reads a page.
-func (v *verdicts) look(ctx context.Context, r *Reader, p *verdictPage) {
-	ruledOut, n := 0, 0
-	p.err = func() error {
-		payload, err := r.pages.Page(ctx, p.addr)
-		if err != nil {
-			return fmt.Errorf("part: filters: %w", err)
-		}
-		var f filterPage
-		if err := f.open(payload); err != nil {
-			return err
-		}
-		p.ruledOut = make([]bool, len(f.ends))
-		for i := range p.ruledOut {
-			filter, err := f.at(uint32(i))
-			if err != nil {
-				return err
-			}
-			if p.ruledOut[i], err = v.skip.none(filter); err != nil {
-				return err
-			}
-			if n++; p.ruledOut[i] {
-				ruledOut++
-			}
-		}
-		return nil
-	}()
+// look finds out what a page says, unless that is known. Another query may be at it too: one of them reads.
+func (v *verdicts) look(ctx context.Context, p *verdictPage) {
+	v.mu.Lock()
+	done := p.done
+	v.mu.Unlock()
+	if done {
+		return
+	}
+	var ruledOut []byte
+	var err error
+	read := func(ctx context.Context) ([]byte, error) { return v.read(ctx, p.addr) }
+	if v.lists != nil {
+		ruledOut, err = v.lists.List(ctx, v.key(p), read)
+	} else {
+		ruledOut, err = read(ctx)
+	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	p.done = true
-	v.units += n
-	v.ruledOut += ruledOut
+	v.setLocked(p, ruledOut, err)
+}
+
+func (v *verdicts) read(ctx context.Context, a Addr) ([]byte, error) {
+	payload, err := v.r.pages.Page(ctx, a)
+	if err != nil {
+		return nil, fmt.Errorf("part: filters: %w", err)
+	}
+	var f filterPage
+	if err := f.open(payload); err != nil {
+		return nil, err
+	}
+	ruledOut := make([]byte, len(f.ends))
+	for i := range ruledOut {
+		filter, err := f.at(uint32(i))
+		if err != nil {
+			return nil, err
+		}
+		none, err := v.skip.none(filter)
+		if err != nil {
+			return nil, err
+		}
+		if none {
+			ruledOut[i] = 1
+		}
+	}
+	return ruledOut, nil
 }

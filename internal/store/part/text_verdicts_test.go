@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 
@@ -117,5 +118,65 @@ func TestVerdicts(t *testing.T) {
 		if mine := c.Page.(*textPage).e.text.filter == bad; mine != errors.Is(err, model.ErrTransient) {
 			t.Fatalf("%v", err)
 		}
+	}
+}
+
+// TestVerdictsAreKept: a filter that is asked for again reads no page of filters, another one does; and what is kept says the same.
+func TestVerdictsAreKept(t *testing.T) {
+	var buf bytes.Buffer
+	z := formatSizes
+	z.text, z.filter, z.filters = 32<<10, 1<<10, 16<<10
+	w := newWriter(&buf, logOptions(false, Dense), z)
+	must(t, w.Series("t", model.Key{Lo: 1}, nil))
+	must(t, w.Text(context.Background(), []Text{TextOfRows(jsonRows(100*z.text, 1))}, anyTime))
+	r := finishText(t, w, &buf)
+	pages := &countedPages{Pages: r.pages, read: map[Addr]int{}, fail: map[Addr]bool{}}
+	bound := r.Bind(&keptLists{Pages: pages, lists: map[string][]byte{}})
+	ask := func(needles ...string) (skipped []bool, read int) {
+		filter := &model.TextFilter{}
+		for _, n := range needles {
+			filter.Clauses = append(filter.Clauses, model.TextClause{Any: []model.TextLiteral{{Value: n}}})
+		}
+		req := &model.Request{Range: anyTime, Quota: &model.Quota{Pool: &model.QueryPool{MaxBytes: 1 << 30}}, Cost: &model.Cost{}, TextFilter: filter}
+		chunks, err := bound.TextAt(context.Background(), req, 0, unnamed).Chunks(context.Background(), 0, nil)
+		must(t, err)
+		filters := map[Addr]bool{}
+		for _, c := range chunks {
+			filters[c.Page.(*textPage).e.text.filter] = true
+		}
+		clear(pages.read)
+		for _, c := range chunks {
+			s, err := c.Page.Skip(context.Background())
+			must(t, err)
+			skipped = append(skipped, s)
+		}
+		for a := range filters {
+			read += pages.read[a]
+		}
+		return skipped, read
+	}
+	const never = "0123456789abcdef0123456789abcdef"
+	for _, needles := range [][]string{{never}, {"served from cache"}, {"served from cache", never}, {"fedcba9876543210fedcba9876543210"}} {
+		first, read := ask(needles...)
+		if read == 0 {
+			t.Errorf("%q: no page of filters was read", needles)
+		}
+		again, read := ask(needles...)
+		if read != 0 || !slices.Equal(first, again) {
+			t.Errorf("%q: %d pages of filters were read again; %v, then %v", needles, read, first, again)
+		}
+	}
+	// What could not be read is asked for again.
+	const other = "aaaabbbbccccdddd1111222233334444"
+	chunks, err := bound.TextAt(context.Background(), &model.Request{Range: anyTime, Quota: &model.Quota{Pool: &model.QueryPool{MaxBytes: 1 << 30}}, Cost: &model.Cost{},
+		TextFilter: &model.TextFilter{Clauses: []model.TextClause{{Any: []model.TextLiteral{{Value: other}}}}}}, 0, unnamed).Chunks(context.Background(), 0, nil)
+	must(t, err)
+	pages.fail[chunks[0].Page.(*textPage).e.text.filter] = true
+	if _, err := chunks[0].Page.Skip(context.Background()); !errors.Is(err, model.ErrTransient) {
+		t.Fatalf("%v", err)
+	}
+	clear(pages.fail)
+	if _, read := ask(other); read == 0 {
+		t.Error("an error was kept")
 	}
 }

@@ -137,10 +137,9 @@ func (p *Writer) flushMasks() error {
 // flushPostings writes the postings of the current tenant and forgets them.
 func (p *Writer) flushPostings() error {
 	page := postingPage{tenant: uint32(len(p.footer.meta.Tenants) - 1)}
-	for _, id := range p.postings.sorted() {
-		s := p.postings.pairs.at(id)
-		s.flush(&p.postings.lists)
-		p.list = p.postings.lists.read(p.list[:0], &s.list)
+	for _, o := range p.postings.sorted() {
+		s := p.postings.pairs.at(o.id)
+		p.list = p.postings.ranks(p.list[:0], s)
 		err := cutList(p.list, &p.piece, s.first, p.sizes.list, func(count, first uint32, list []byte) error {
 			page.add(p.postings.name(s), p.postings.value(s), count, first, list)
 			if page.full(p.sizes.page) {
@@ -151,9 +150,6 @@ func (p *Writer) flushPostings() error {
 		if err != nil {
 			return err
 		}
-	}
-	if p.postings.lists.full {
-		return invalid("postings of more than 4 GiB in one tenant of one part")
 	}
 	err := p.flushPostingPage(&page)
 	p.postings.reset()
