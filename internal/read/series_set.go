@@ -58,7 +58,11 @@ func (s *SeriesSet) Next(ctx context.Context) bool {
 	if s.chooseLabels(); s.labels == nil {
 		return s.fail(fmt.Errorf("%w: series %s: no source has its labels", model.ErrCorrupt, s.key))
 	}
-	if err := s.req.Quota.TakeSeries(1, int64(len(s.labels))+seriesBytes); err != nil {
+	bytes := int64(seriesBytes)
+	if !s.req.LabelsCharged {
+		bytes += int64(len(s.labels))
+	}
+	if err := s.req.Quota.TakeSeries(1, bytes); err != nil {
 		return s.fail(err)
 	}
 	s.req.Cost.Series.Add(1)

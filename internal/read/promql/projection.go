@@ -18,7 +18,8 @@ import (
 // engine.go), so that nothing comes between that compares whole label sets, as a sign or a function does, and Func is then
 // the aggregation. Series remain as many as they are, in their order, each with its samples.
 type projection struct {
-	names [][]byte // sorted
+	quota *model.Quota // is charged for the labels that are made
+	names [][]byte     // sorted
 	// What was made for the series before is right for this one if the labels that count are the same: neighbours in key
 	// order share name and job.
 	last   labels.Labels
@@ -27,7 +28,7 @@ type projection struct {
 }
 
 // projectionOf returns the projection that the hints allow, or nil.
-func projectionOf(hints *storage.SelectHints) *projection {
+func projectionOf(hints *storage.SelectHints, quota *model.Quota) *projection {
 	if hints == nil || !hints.By || hints.ShardCount > 0 {
 		return nil
 	}
@@ -37,7 +38,7 @@ func projectionOf(hints *storage.SelectHints) *projection {
 		// The others give back series that they were given, or look at all of their labels.
 		return nil
 	}
-	p := &projection{names: [][]byte{[]byte(model.NameLabel)}}
+	p := &projection{quota: quota, names: [][]byte{[]byte(model.NameLabel)}}
 	for _, name := range hints.Grouping {
 		p.names = append(p.names, []byte(name))
 	}
@@ -78,10 +79,15 @@ func (p *projection) labels(b *labels.ScratchBuilder, l model.Labels) (labels.La
 		return p.last, nil
 	}
 	b.Reset()
+	bytes := 0
 	for i, value := range p.values {
 		if len(value) > 0 {
 			b.Add(view(p.names[i]), view(value))
+			bytes += len(p.names[i]) + len(value)
 		}
+	}
+	if err := p.quota.TakeBytes(int64(bytes)); err != nil {
+		return labels.EmptyLabels(), err
 	}
 	p.last, p.any = b.Labels(), true
 	return p.last, nil

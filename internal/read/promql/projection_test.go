@@ -17,7 +17,7 @@ func TestProjectionAllocates(t *testing.T) {
 	for i := range sets {
 		sets[i] = model.LabelsOf("__name__", "m", "instance", fmt.Sprint(i), "job", fmt.Sprint(i/500), "z", "z")
 	}
-	p := projectionOf(&storage.SelectHints{Func: "count", By: true, Grouping: []string{"job", "none"}})
+	p := projectionOf(&storage.SelectHints{Func: "count", By: true, Grouping: []string{"job", "none"}}, new(model.Quota))
 	var b labels.ScratchBuilder
 	var got labels.Labels
 	alloctest.AtMost(t, 10, 3, func() {
@@ -32,7 +32,7 @@ func TestProjectionAllocates(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	for _, h := range []*storage.SelectHints{nil, {Func: "count"}, {Func: "topk", By: true}, {Func: "rate", By: true}, {Func: "sum", By: true, ShardCount: 2}} {
-		if projectionOf(h) != nil {
+		if projectionOf(h, new(model.Quota)) != nil {
 			t.Errorf("%+v", h)
 		}
 	}

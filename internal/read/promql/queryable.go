@@ -46,11 +46,11 @@ func (q *querier) Select(ctx context.Context, sortSeries bool, hints *storage.Se
 		mint, maxt = hints.Start, hints.End
 		set.limit, set.labelsOnly = hints.Limit, hints.Func == "series"
 		if !sortSeries {
-			set.only = projectionOf(hints)
+			set.only = projectionOf(hints, q.q.Quota)
 		}
 	}
 	req := q.q.request(mint, maxt, ms)
-	req.LabelsOnly = set.labelsOnly
+	req.LabelsOnly, req.LabelsCharged = set.labelsOnly, set.only != nil
 	if set.from = req.Range.Min; !set.labelsOnly && req.Range.Min <= req.Range.Max {
 		req.Range.Min = rangeOf(max(mint, math.MinInt64+1)-1, maxt).Min
 	}

@@ -215,6 +215,29 @@ func TestQuotaAndCancellation(t *testing.T) {
 	}
 }
 
+// TestQuotaOfProjection: labels that are not kept are not charged; those that are kept are.
+func TestQuotaOfProjection(t *testing.T) {
+	const rows = 10 * (200 + 10*16) // of ten series
+	for _, c := range []struct {
+		hints *storage.SelectHints
+		bytes int64
+		ok    bool
+	}{
+		{&storage.SelectHints{End: 9000, Func: "count", By: true}, rows + 20, true},
+		{&storage.SelectHints{End: 9000, Func: "count", By: true}, rows + 5, false},
+		{&storage.SelectHints{End: 9000, Func: "count", By: true, Grouping: []string{"i"}}, rows + 20, false},
+		{&storage.SelectHints{End: 9000, Func: "count"}, rows + 20, false},
+	} {
+		q, ms := store()
+		q.Quota = &model.Quota{MaxBytes: c.bytes}
+		series, _, err := walk(open(t, q, 0, 9000).Select(ctx, false, c.hints, up))
+		if c.ok && (err != nil || len(series) != 10) || !c.ok && !errors.Is(err, model.ErrLimit) {
+			t.Errorf("%+v, %d bytes: %d series, %v", c.hints, c.bytes, len(series), err)
+		}
+		closed(t, ms)
+	}
+}
+
 func TestShardsAreRefused(t *testing.T) {
 	q, _ := store()
 	set := open(t, q, 0, 9000).Select(ctx, false, &storage.SelectHints{ShardCount: 2}, up)
