@@ -32,8 +32,11 @@ func (l *load) fits(s *system.System) bool { return s.Speaks(l.speaks) && (l.onl
 // queriesLoad is the load whose records are those of its queries.
 const queriesLoad = "queries"
 
-// slowSyncLoad is the load that needs a build with the tag slowsync.
-const slowSyncLoad = "rw1-slow-sync"
+// The loads that need a build with the tag slowsync.
+const (
+	slowSyncLoad    = "rw1-slow-sync"
+	slowSyncNewLoad = "rw1-slow-sync-new"
+)
 
 // loads returns all loads, in the order in which they are run and reported.
 func loads() []*load {
@@ -51,10 +54,12 @@ func loads() []*load {
 			speaks: "v1", run: remoteWriteNew("v1"), columns: write, ratios: ratios},
 		{name: "rw1-known", about: "Remote write 1.0, the same 1,000,000 series once they are known",
 			speaks: "v1", run: remoteWriteKnown("v1"), columns: write, ratios: ratios},
-		{name: "rw2-known", about: "Remote write 2.0, the same 1,000,000 series once they are known",
-			speaks: "v2", run: remoteWriteKnown("v2"), columns: write, ratios: ratios},
-		{name: slowSyncLoad, about: "Remote write 1.0, known series, with every sync of a file taking 5 ms longer (a build of this tree with the tag slowsync)",
-			speaks: "v1", only: isThisTree, run: slowSync, columns: write, ratios: ratios},
+		{name: "rw2-known", about: "Remote write 2.0, the same 1,000,000 series once they are known, 8 senders",
+			speaks: "v2", run: remoteWriteKnown("v2", "--concurrency", "8"), columns: write, ratios: ratios},
+		{name: slowSyncLoad, about: "Remote write 1.0, known series, 12 senders, with every sync of a file taking 5 ms longer (a build of this tree with the tag slowsync)",
+			speaks: "v1", only: isThisTree, run: slowSync(remoteWriteKnown("v1", "--concurrency", "12")), columns: write, ratios: ratios},
+		{name: slowSyncNewLoad, about: "The same over new series, 4 senders",
+			speaks: "v1", only: isThisTree, run: slowSync(remoteWriteNew("v1")), columns: write, ratios: ratios},
 		{name: "memory-10m", about: "10,000,000 series with a memory budget of 1 GiB, then all of them relabelled within 60 s, then 5 minutes of the new ones",
 			speaks: "v1", run: memory, long: true, columns: []string{"before-rss-B", "peak-B", "rss-B", "bound-B", "known-B/key", "cpu-s/M", "retries", "lost", "lag-s"},
 			ratios: []string{"peak-B", "rss-B"}, curves: []string{"rss-B"}},

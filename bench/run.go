@@ -202,7 +202,7 @@ func (c *runCmd) buildThis(ctx context.Context, s *settings, chosen []*load, sha
 	}
 	for _, l := range chosen {
 		switch {
-		case l.name == slowSyncLoad && s.SlowSync == "":
+		case (l.name == slowSyncLoad || l.name == slowSyncNewLoad) && s.SlowSync == "":
 			s.SlowSync = shale + "-slowsync"
 			err = build(ctx, root, s.SlowSync, "slowsync")
 		case l.name == queriesLoad && s.SlowBucket == "":

@@ -1,2 +1,3 @@
-// Package alloctest holds code to its allocation budget in tests. It is used by tests only.
+// Package alloctest holds code to its allocation budget in tests, and measures the processor time of benchmarks. It is used by
+// tests only.
 package alloctest

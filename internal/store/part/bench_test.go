@@ -5,10 +5,9 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"syscall"
 	"testing"
-	"time"
 
+	"github.com/shaledb/shale/internal/alloctest"
 	"github.com/shaledb/shale/internal/model"
 )
 
@@ -76,14 +75,14 @@ func BenchmarkWrite(b *testing.B) {
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			all := avalanche(c.series/10, 10, c.rows)
-			before := cpuTime(b)
+			before := alloctest.CPU(b)
 			b.ReportAllocs()
 			var size int64
 			for b.Loop() {
 				size = writeAll(b, all, c.o)
 			}
 			b.ReportMetric(float64(size)/float64(len(all)*max(c.rows, 1)), "B/row")
-			b.ReportMetric(float64(cpuTime(b)-before)/float64(len(all)*max(c.rows, 1)*b.N), "cpu-ns/row")
+			b.ReportMetric(float64(alloctest.CPU(b)-before)/float64(len(all)*max(c.rows, 1)*b.N), "cpu-ns/row")
 			b.ReportMetric(float64(len(all)*b.N)/b.Elapsed().Seconds(), "series/s")
 			b.ReportMetric(float64(len(all)*c.rows*b.N)/b.Elapsed().Seconds(), "rows/s")
 		})
@@ -106,7 +105,7 @@ func BenchmarkRead(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			all := avalanche(c.series/10, 10, c.rows)
 			r, _ := writePart(b, all, c.o)
-			before := cpuTime(b)
+			before := alloctest.CPU(b)
 			b.ReportAllocs()
 			for b.Loop() {
 				s := r.Stream()
@@ -114,7 +113,7 @@ func BenchmarkRead(b *testing.B) {
 				}
 				must(b, s.Err())
 			}
-			b.ReportMetric(float64(cpuTime(b)-before)/float64(len(all)*max(c.rows, 1)*b.N), "cpu-ns/row")
+			b.ReportMetric(float64(alloctest.CPU(b)-before)/float64(len(all)*max(c.rows, 1)*b.N), "cpu-ns/row")
 			b.ReportMetric(float64(len(all)*b.N)/b.Elapsed().Seconds(), "series/s")
 			b.ReportMetric(float64(len(all)*c.rows*b.N)/b.Elapsed().Seconds(), "rows/s")
 		})
@@ -170,13 +169,13 @@ func BenchmarkMerge(b *testing.B) {
 				r, _ := writePart(b, young, testOptions(false, Fast))
 				parts = append(parts, r)
 			}
-			before := cpuTime(b)
+			before := alloctest.CPU(b)
 			b.ReportAllocs()
 			for b.Loop() {
 				mergeAll(b, parts)
 			}
 			b.ReportMetric(float64(len(all)*8*rows*b.N)/b.Elapsed().Seconds(), "rows/s")
-			b.ReportMetric(float64(cpuTime(b)-before)/float64(len(all)*8*rows*b.N), "cpu-ns/row")
+			b.ReportMetric(float64(alloctest.CPU(b)-before)/float64(len(all)*8*rows*b.N), "cpu-ns/row")
 		})
 	}
 }
@@ -199,12 +198,6 @@ func mergeAll(b *testing.B, parts []*Reader) {
 }
 
 // cpuTime returns the time that the process has been on a CPU: on a busy machine it says more than the clock.
-func cpuTime(b *testing.B) time.Duration {
-	var u syscall.Rusage
-	must(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
-
 func BenchmarkSelect(b *testing.B) {
 	all := avalanche(2000, 10, 0)
 	r, _ := writePart(b, all, testOptions(true, Fast))

@@ -31,7 +31,7 @@ func jsonRows(bytes int, at int64) *model.TextRows {
 }
 
 func perGB(b *testing.B, from time.Duration, bytes int) {
-	b.ReportMetric((cpuTime(b)-from).Seconds()/float64(b.N)/float64(bytes)*1e9, "cpu-s/GB")
+	b.ReportMetric((alloctest.CPU(b)-from).Seconds()/float64(b.N)/float64(bytes)*1e9, "cpu-s/GB")
 }
 
 // writeLines writes rows as the only series of a part.
@@ -53,7 +53,7 @@ func BenchmarkTextWrite(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			size := int(rows.Ends[len(rows.Ends)-1] - rows.Begin)
 			b.SetBytes(int64(size))
-			from := cpuTime(b)
+			from := alloctest.CPU(b)
 			for b.Loop() {
 				w := NewWriter(discard{}, logOptions(false, Fast))
 				must(b, w.Series("t", model.Key{Lo: 1}, nil))
@@ -77,7 +77,7 @@ func BenchmarkTextRead(b *testing.B) {
 			}
 			must(b, err)
 			b.SetBytes(int64(len(rows.Bytes)))
-			from := cpuTime(b)
+			from := alloctest.CPU(b)
 			for b.Loop() {
 				_, err := DecodePage(stored)
 				must(b, err)
@@ -98,7 +98,7 @@ func BenchmarkTextCopy(b *testing.B) {
 		files = append(files, writeLines(b, rows, Fast))
 	}
 	b.SetBytes(int64(size))
-	from := cpuTime(b)
+	from := alloctest.CPU(b)
 	for b.Loop() {
 		var in []Stream
 		for _, r := range files {
@@ -192,7 +192,7 @@ func BenchmarkTextMergeSmall(b *testing.B) {
 		files = append(files, r)
 	}
 	b.ReportAllocs()
-	from := cpuTime(b)
+	from := alloctest.CPU(b)
 	size := 0
 	for b.Loop() {
 		var in []Stream

@@ -8,9 +8,9 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// unitsAtOnce is how many units wait until they are coded side by side. Coding is nearly all of the work of writing lines: on one
-// core a flush would fall behind what two cores take in. The number does not follow the cores that there are, so that the order
-// of pages in a part does not either.
+// unitsAtOnce is how many units wait until they are coded side by side. Coding is nearly all of the work of writing lines, so
+// that one goroutine would leave the other cores to whoever sends. The number does not follow the cores that there are, so that
+// the order of pages in a part does not either.
 const unitsAtOnce = 4
 
 // codedUnit is a unit on its way into a part: what it is made of, then its pages. It keeps its memory for the next one.

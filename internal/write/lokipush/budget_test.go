@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
-	"syscall"
 	"testing"
 	"time"
 
@@ -115,15 +114,6 @@ func TestPushAllocatesNothingPerLine(t *testing.T) {
 	}
 }
 
-// cpuTime is what the process has used so far: beside other work the clock says nothing.
-func cpuTime(b *testing.B) time.Duration {
-	var r syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
-}
-
 func BenchmarkPush(b *testing.B) {
 	for _, kind := range []string{"mixed", "text", "plain", "logfmt", "json", "access"} {
 		for _, form := range []string{"protobuf", "json"} {
@@ -137,11 +127,11 @@ func BenchmarkPush(b *testing.B) {
 				}
 				b.SetBytes(int64(size))
 				b.ReportAllocs()
-				began := cpuTime(b)
+				began := alloctest.CPU(b)
 				for b.Loop() {
 					q.post(b)
 				}
-				used := float64(cpuTime(b)-began) / float64(b.N)
+				used := float64(alloctest.CPU(b)-began) / float64(b.N)
 				b.ReportMetric(used/float64(lines), "CPU-ns/line")
 				b.ReportMetric(used/float64(size), "CPU-s/GB")
 			})

@@ -3,7 +3,6 @@ package otlp
 import (
 	"fmt"
 	"net/http"
-	"syscall"
 	"testing"
 	"time"
 
@@ -73,20 +72,11 @@ func benchmark(b *testing.B, body []byte, size int, of func(h *Handler) http.Han
 	h := of(idle())
 	b.SetBytes(int64(size))
 	b.ReportAllocs()
-	began := cpuTime(b)
+	began := alloctest.CPU(b)
 	for b.Loop() {
 		if w := post(h, body, "Content-Type", "application/x-protobuf"); w.Code != http.StatusOK || w.Body.Len() > 0 {
 			b.Fatal(w.Code, w.Body)
 		}
 	}
-	b.ReportMetric(float64(cpuTime(b)-began)/float64(b.N)/float64(size), "CPU-s/GB")
-}
-
-// cpuTime is what the process has used so far: beside other work the clock says nothing.
-func cpuTime(b *testing.B) time.Duration {
-	var r syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
+	b.ReportMetric(float64(alloctest.CPU(b)-began)/float64(b.N)/float64(size), "CPU-s/GB")
 }
