@@ -163,13 +163,16 @@ func TestLogQueries(t *testing.T) {
 		t.Error("no needles are enough")
 	}
 	list, err := logQueries([]loadgen.Needle{{Text: "rare", Lines: 9, Apps: []string{"a"}}, {Text: "q[0-9]", Regex: true}, {Text: "gone"}})
-	if err != nil || len(list) != 8 {
+	if err != nil || len(list) != 9 {
 		t.Fatal(list, err)
 	}
 	from := time.Unix(1, 0)
-	loki, victoria := list[3].path(system.Loki, from, from), list[3].path(system.VictoriaLogs, from, from)
+	loki, victoria := list[3].path(system.Loki, from, from, 0), list[3].path(system.VictoriaLogs, from, from, 0)
 	if !strings.Contains(loki, "direction=backward") || !strings.HasPrefix(victoria, "/select/logsql/query?") || strings.Contains(victoria, "%7C") {
 		t.Error(loki, victoria)
+	}
+	if path := list[5].path(system.Loki, from, from, 7); !strings.Contains(path, "gone7%22") {
+		t.Error(path)
 	}
 	var rec result.Record
 	noteAnswer(&rec, system.Shale, []byte(`{"data":{"result":[{"values":[["1","a"],["2","b"]]},{"values":[["3","c"]]}],"stats":{"summary":{"totalBytesProcessed":7},

@@ -23,6 +23,9 @@ type logQuery struct {
 	name, logql, logsql string
 }
 
+// turnMark stands in a query for the number of its turn, so that it is another one each time.
+const turnMark = "TURN"
+
 // logQueries returns the queries over a load that has reported its needles.
 func logQueries(needles []loadgen.Needle) ([]logQuery, error) {
 	if len(needles) != 3 || len(needles[0].Apps) == 0 {
@@ -37,20 +40,22 @@ func logQueries(needles []loadgen.Needle) ([]logQuery, error) {
 		{"needle, all", all + fmt.Sprintf(" |= %q", rare), all + fmt.Sprintf(" %q", rare)},
 		{"needle, one app", one + fmt.Sprintf(" |= %q", rare), one + fmt.Sprintf(" %q", rare)},
 		{"needle that is not there", all + fmt.Sprintf(" |= %q", absent), all + fmt.Sprintf(" %q", absent)},
+		{"another needle each time", all + fmt.Sprintf(" |= %q", absent+turnMark), all + fmt.Sprintf(" %q", absent+turnMark)},
 		{"regex, 100 hits", all + " |~ `" + lazy + "`", all + " ~`" + lazy + "`"},
 		{"regex, 23 hits", all + fmt.Sprintf(" |~ %q", code), all + fmt.Sprintf(" ~%q", code)},
 		{"json, status >= 500, newest 100", `{cluster="load-1",format="json"} | json | status >= 500`, `{cluster="load-1",format="json"} | unpack_json fields (status) | filter status:>=500`},
 	}, nil
 }
 
-// path is where a system is asked for the newest 100 lines.
-func (q *logQuery) path(kind system.Kind, from, to time.Time) string {
+// path is where a system is asked for the newest 100 lines, in a turn.
+func (q *logQuery) path(kind system.Kind, from, to time.Time, turn int) string {
+	in := func(query string) string { return strings.ReplaceAll(query, turnMark, strconv.Itoa(turn)) }
 	form := url.Values{
-		"query": {q.logql}, "start": {strconv.FormatInt(from.UnixNano(), 10)}, "end": {strconv.FormatInt(to.UnixNano(), 10)}, "limit": {"100"},
+		"query": {in(q.logql)}, "start": {strconv.FormatInt(from.UnixNano(), 10)}, "end": {strconv.FormatInt(to.UnixNano(), 10)}, "limit": {"100"},
 		"direction": {"backward"},
 	}
 	if kind == system.VictoriaLogs {
-		form.Set("query", q.logsql)
+		form.Set("query", in(q.logsql))
 		form.Del("direction")
 		return "/select/logsql/query?" + form.Encode()
 	}
@@ -71,7 +76,7 @@ func logsQueries(ctx context.Context, t *trial) error {
 	}
 	for _, q := range list {
 		rec := t.aside(logQueryLoad(q.name))
-		if err := t.askCold(ctx, q.path(t.sys.Kind, start, end), &rec); err != nil {
+		if err := t.askCold(ctx, func(turn int) string { return q.path(t.sys.Kind, start, end, turn) }, &rec); err != nil {
 			rec.Error = err.Error()
 		}
 		t.extra = append(t.extra, rec)
@@ -85,7 +90,7 @@ func logsQueries(ctx context.Context, t *trial) error {
 func logQueryLoad(name string) string { return "log-query/" + name }
 
 // askCold asks after a restart with an empty page cache, notes what that has read, and asks again and again.
-func (t *trial) askCold(ctx context.Context, path string, rec *result.Record) error {
+func (t *trial) askCold(ctx context.Context, path func(turn int) string, rec *result.Record) error {
 	if err := proc.DropPageCache(t.dir); err != nil {
 		rec.Note("the page cache is not empty: %v", err)
 	}
@@ -94,7 +99,7 @@ func (t *trial) askCold(ctx context.Context, path string, rec *result.Record) er
 		if err != nil {
 			return err
 		}
-		cold, answer, err := timed(ctx, srv, path)
+		cold, answer, err := timed(ctx, srv, path(0))
 		if err != nil {
 			return err
 		}
@@ -113,7 +118,7 @@ func (t *trial) askCold(ctx context.Context, path string, rec *result.Record) er
 		}
 		var took []float64
 		for began := time.Now(); len(took) < t.Queries && (len(took) < 3 || time.Since(began) < askPatience); {
-			seconds, _, err := timed(ctx, srv, path)
+			seconds, _, err := timed(ctx, srv, path(1+len(took)))
 			if err != nil {
 				return err
 			}

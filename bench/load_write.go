@@ -100,7 +100,7 @@ func (t *trial) makeKnown(ctx context.Context, srv *system.Server, targets int, 
 }
 
 // slowSync measures a load over a disk whose syncs are slow. A request waits for two syncs at most, so that 4 senders of known
-// series would measure their own waiting; those of new ones wait for more than that.
+// series would measure their own waiting. New ones take more of the processor than the syncs take of the time.
 func slowSync(run func(context.Context, *trial) error) func(context.Context, *trial) error {
 	return func(ctx context.Context, t *trial) error {
 		if t.SlowSync == "" {

@@ -44,7 +44,8 @@ type Request struct {
 	Range TimeRange
 	// LabelsOnly asks for labels without rows.
 	LabelsOnly bool
-	// LabelsCharged says that the reader charges the quota for what it keeps of the labels, which may be little.
+	// LabelsCharged says that the reader charges the quota for what it keeps of the labels, which may be little. Sources need
+	// not look at it.
 	LabelsCharged bool
 	// TextFilter, if set, lets a source leave out pages of text.
 	TextFilter *TextFilter

@@ -107,3 +107,35 @@ func TestCacheStaysInItsBudget(t *testing.T) {
 		t.Errorf("only %d pages were kept", n)
 	}
 }
+
+// TestListsOutliveScans: what was found out from more pages than there is room for is still there when it is asked for again.
+func TestListsOutliveScans(t *testing.T) {
+	const budget, pages = 1 << 20, 300
+	c := mustNew(t, budget)
+	fetch := func(n int) func(context.Context) ([]byte, error) {
+		return func(context.Context) ([]byte, error) { return make([]byte, n), nil }
+	}
+	for range 2 {
+		for i := range pages {
+			if _, _, err := c.Page(context.Background(), "o", int64(i), fetch(10_000)); err != nil {
+				t.Fatal(err)
+			}
+			if _, _, err := c.Page(context.Background(), fmt.Sprint("o ", i), -1, fetch(20)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	c.pages.CleanUp()
+	c.lists.CleanUp()
+	for i := range pages {
+		if list, ok := c.Kept(fmt.Sprint("o ", i), -1); !ok || len(list) != 20 {
+			t.Fatalf("list %d is gone", i)
+		}
+	}
+	if got := c.pages.WeightedSize() + c.lists.WeightedSize(); got > budget {
+		t.Errorf("%d bytes in a cache of %d", got, budget)
+	}
+	if _, ok := c.Kept("o ", -1); ok {
+		t.Error("a list that nobody made")
+	}
+}

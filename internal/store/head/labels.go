@@ -37,7 +37,7 @@ func (e *labelEntry) labels() model.Labels {
 type tenantLabels struct {
 	name    string
 	entries []labelEntry
-	bytes   int64
+	bytes   int64 // of a buffer; a run has their sum
 }
 
 // labelList names the tenantLabels of a buffer.

@@ -197,7 +197,6 @@ func mergeAll(b *testing.B, parts []*Reader) {
 	must(b, err)
 }
 
-// cpuTime returns the time that the process has been on a CPU: on a busy machine it says more than the clock.
 func BenchmarkSelect(b *testing.B) {
 	all := avalanche(2000, 10, 0)
 	r, _ := writePart(b, all, testOptions(true, Fast))

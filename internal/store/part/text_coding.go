@@ -8,8 +8,8 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// unitsAtOnce is how many units wait until they are coded side by side. Coding is nearly all of the work of writing lines, so
-// that one goroutine would leave the other cores to whoever sends. The number does not follow the cores that there are, so that
+// unitsAtOnce is how many units wait until they are coded side by side. Coding is nearly all of the work of writing lines,
+// and the cores share it. The number does not follow the cores that there are, so that
 // the order of pages in a part does not either.
 const unitsAtOnce = 4
 

@@ -9,7 +9,7 @@ import (
 
 // Filters lie side by side, and a query asks for those of units in the order of time, in which those of one page come again and
 // again. So a page of filters is read once for a selection, and all that it says is kept: for the selection, and, where there is
-// a place for lists, for the next one that asks the same, since it is a thousandth of the filters. As long as nearly nothing
+// a place for lists, for the next one that asks the same, since it takes less than a hundredth of what the filters take. As long as nearly nothing
 // passes, all of the selection is going to be looked at: then pages are read several at a time, as they lie.
 const (
 	// verdictPages are read at a time: about what one request to a bucket reads.

@@ -4,8 +4,8 @@ import (
 	"math"
 )
 
-// textWriter collects text. A series either has units of its own, of about a page, or stands with its neighbours in one
-// that they share.
+// textWriter collects text. A series either has units of its own, of a quarter of a page to one and a half, or stands with its
+// neighbours in one that they share.
 type textWriter struct {
 	// units are coded side by side; the first of them are waiting for it.
 	units   []*codedUnit
