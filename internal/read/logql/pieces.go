@@ -209,9 +209,23 @@ func (l *layout) page(c *model.TextChunk) int32 {
 
 // order sorts units, and the pieces of each, by which of them a query of that direction wants first.
 func (l *layout) order(d Direction) {
-	slices.SortFunc(l.units, func(a, b unit) int {
-		return cmp.Or(d.compareRanges(a.TimeRange, b.TimeRange), cmp.Compare(a.pieces[0], b.pieces[0]))
+	// Places are sorted in the units' stead, which are large and have pointers.
+	type place struct {
+		model.TimeRange
+		piece, at int32
+	}
+	places := make([]place, len(l.units))
+	for i := range l.units {
+		places[i] = place{l.units[i].TimeRange, l.units[i].pieces[0], int32(i)}
+	}
+	slices.SortFunc(places, func(a, b place) int {
+		return cmp.Or(d.compareRanges(a.TimeRange, b.TimeRange), cmp.Compare(a.piece, b.piece))
 	})
+	units := make([]unit, len(places))
+	for i := range places {
+		units[i] = l.units[places[i].at]
+	}
+	l.units = units
 	for i := range l.units {
 		slices.SortFunc(l.units[i].pieces, func(a, b int32) int {
 			return cmp.Or(d.compareRanges(l.pieces[a].TimeRange, l.pieces[b].TimeRange), cmp.Compare(a, b))

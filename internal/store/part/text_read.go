@@ -17,8 +17,11 @@ type TextCursor struct {
 	verdicts *verdicts
 	pages    rankWalk
 
-	// page is that of the last chunk; dir are its rows, if it has several series and they had to be counted.
+	// at is the unit that was looked at last; out says that no line of it is wanted, and page is made of it once it has a chunk.
+	at   Addr
+	out  bool
 	page *textPage
+	// dir are the rows of the unit at held, if it has several series and they had to be counted.
 	dir  textUnit
 	held Addr
 }
@@ -51,6 +54,17 @@ func (c *TextCursor) Chunks(ctx context.Context, rank uint32, dst []model.TextCh
 }
 
 func (c *TextCursor) chunk(ctx context.Context, e *pageEntry, rank uint32, dst []model.TextChunk) ([]model.TextChunk, error) {
+	if c.at != e.addr {
+		c.at, c.page = e.addr, nil
+		// What an earlier query has found out is left out here, before anything is made of it.
+		if c.out = c.verdicts != nil && e.text.filter.Len > 0 && c.verdicts.add(e.text.filter, e.text.number); c.out {
+			c.req.Cost.TextPages.Add(1)
+			c.req.Cost.TextPagesSkipped.Add(1)
+		}
+	}
+	if c.out {
+		return dst, nil
+	}
 	chunk := model.TextChunk{TimeRange: e.times, Rows: int(e.rows), Bytes: int64(e.text.bytes), Order: c.order}
 	if e.ranks > 1 {
 		if err := c.open(ctx, e); err != nil {
@@ -69,11 +83,8 @@ func (c *TextCursor) chunk(ctx context.Context, e *pageEntry, rank uint32, dst [
 			return dst, nil
 		}
 	}
-	if c.page == nil || c.page.e.addr != e.addr {
+	if c.page == nil {
 		c.page = &textPage{r: c.r, e: *e, req: c.req, verdicts: c.verdicts, named: c.named}
-		if c.verdicts != nil && e.text.filter.Len > 0 {
-			c.verdicts.add(e.text.filter)
-		}
 		c.req.Cost.TextPages.Add(1)
 	}
 	chunk.Page = c.page

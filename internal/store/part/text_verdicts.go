@@ -56,14 +56,24 @@ func newVerdicts(r *Reader, s *textSkip) *verdicts {
 	return v
 }
 
-// add says that units of the selection have their filters in a page.
-func (v *verdicts) add(a Addr) {
+// add says that a unit of the selection has its filter in a page, and reports whether it is known already to be ruled out.
+func (v *verdicts) add(a Addr, number uint32) (ruledOut bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if _, ok := v.of[a.Off]; !ok {
-		v.of[a.Off] = len(v.pages)
+	at, ok := v.of[a.Off]
+	if !ok {
+		at = len(v.pages)
+		v.of[a.Off] = at
 		v.pages = append(v.pages, &verdictPage{addr: a})
 	}
+	p := v.pages[at]
+	v.recallLocked(p)
+	return p.done && p.rulesOut(number)
+}
+
+// rulesOut is for a page that is done.
+func (p *verdictPage) rulesOut(number uint32) bool {
+	return p.err == nil && int(number) < len(p.ruledOut) && p.ruledOut[number] != 0
 }
 
 // groupLocked returns the pages to read together, of which the first is that at a, which alone is returned if it is done.
@@ -113,7 +123,7 @@ func (v *verdicts) ahead(dst []Addr, a Addr, number uint32) (wanted []Addr, know
 		return dst, false, false // asking will tell
 	}
 	if p := group[0]; p.done {
-		return dst, true, p.err == nil && int(number) < len(p.ruledOut) && p.ruledOut[number] != 0
+		return dst, true, p.rulesOut(number)
 	}
 	for _, p := range group {
 		if !p.done {

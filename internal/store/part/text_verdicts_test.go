@@ -132,56 +132,75 @@ func TestVerdictsAreKept(t *testing.T) {
 	r := finishText(t, w, &buf)
 	pages := &countedPages{Pages: r.pages, read: map[Addr]int{}, fail: map[Addr]bool{}}
 	bound := r.Bind(&keptLists{Pages: pages, lists: map[string][]byte{}})
-	ask := func(recalled bool, needles ...string) (skipped []bool, read int) {
-		filter := &model.TextFilter{}
+	quota := &model.Quota{Pool: &model.QueryPool{MaxBytes: 1 << 30}}
+	request := func(needles ...string) *model.Request {
+		req := &model.Request{Range: anyTime, Quota: quota, Cost: &model.Cost{}}
 		for _, n := range needles {
-			filter.Clauses = append(filter.Clauses, model.TextClause{Any: []model.TextLiteral{{Value: n}}})
+			if req.TextFilter == nil {
+				req.TextFilter = &model.TextFilter{}
+			}
+			req.TextFilter.Clauses = append(req.TextFilter.Clauses, model.TextClause{Any: []model.TextLiteral{{Value: n}}})
 		}
-		req := &model.Request{Range: anyTime, Quota: &model.Quota{Pool: &model.QueryPool{MaxBytes: 1 << 30}}, Cost: &model.Cost{}, TextFilter: filter}
+		return req
+	}
+	chunksOf := func(req *model.Request) []model.TextChunk {
 		chunks, err := bound.TextAt(context.Background(), req, 0, unnamed).Chunks(context.Background(), 0, nil)
 		must(t, err)
-		filters := map[Addr]bool{}
-		for _, c := range chunks {
-			filters[c.Page.(*textPage).e.text.filter] = true
-		}
+		return chunks
+	}
+	filters := map[Addr]bool{}
+	units := chunksOf(request())
+	for _, c := range units {
+		filters[c.Page.(*textPage).e.text.filter] = true
+	}
+	// ask returns the units that may have lines, and how many pages of filters were read.
+	ask := func(needles ...string) (left []Addr, read int) {
 		clear(pages.read)
-		// What is recalled need not be fetched ahead.
-		first := chunks[0].Page.(*textPage)
-		if wanted, known, _ := first.verdicts.ahead(nil, first.e.text.filter, first.e.text.number); known != recalled || recalled != (len(wanted) == 0) {
-			t.Errorf("%q: known %t, wanted %v", needles, known, wanted)
-		}
-		for _, c := range chunks {
-			s, err := c.Page.Skip(context.Background())
+		req := request(needles...)
+		for _, c := range chunksOf(req) {
+			skip, err := c.Page.Skip(context.Background())
 			must(t, err)
-			skipped = append(skipped, s)
+			if !skip {
+				left = append(left, c.Page.(*textPage).e.addr)
+			}
+		}
+		if all, skipped := req.Cost.TextPages.Load(), req.Cost.TextPagesSkipped.Load(); int(all) != len(units) || int(skipped) != len(units)-len(left) {
+			t.Errorf("%q: %d units, %d skipped, should be %d and %d", needles, all, skipped, len(units), len(units)-len(left))
 		}
 		for a := range filters {
 			read += pages.read[a]
 		}
-		return skipped, read
+		return left, read
 	}
 	const never = "0123456789abcdef0123456789abcdef"
 	for _, needles := range [][]string{{never}, {"served from cache"}, {"served from cache", never}, {"fedcba9876543210fedcba9876543210"}} {
-		first, read := ask(false, needles...)
-		if read == 0 {
-			t.Errorf("%q: no page of filters was read", needles)
+		first, read := ask(needles...)
+		if read != len(filters) {
+			t.Errorf("%q: %d of %d pages of filters were read", needles, read, len(filters))
 		}
-		again, read := ask(true, needles...)
+		again, read := ask(needles...)
 		if read != 0 || !slices.Equal(first, again) {
 			t.Errorf("%q: %d pages of filters were read again; %v, then %v", needles, read, first, again)
+		}
+		// What is known is left out before anybody asks, and for nothing of it need filters be fetched.
+		if chunks := chunksOf(request(needles...)); len(chunks) != len(first) {
+			t.Errorf("%q: %d chunks, should be %d", needles, len(chunks), len(first))
+		} else if len(chunks) > 0 {
+			p := chunks[0].Page.(*textPage)
+			if wanted, known, ruledOut := p.verdicts.ahead(nil, p.e.text.filter, p.e.text.number); len(wanted) > 0 || !known || ruledOut {
+				t.Errorf("%q: known %t, wanted %v", needles, known, wanted)
+			}
 		}
 	}
 	// What could not be read is asked for again.
 	const other = "aaaabbbbccccdddd1111222233334444"
-	chunks, err := bound.TextAt(context.Background(), &model.Request{Range: anyTime, Quota: &model.Quota{Pool: &model.QueryPool{MaxBytes: 1 << 30}}, Cost: &model.Cost{},
-		TextFilter: &model.TextFilter{Clauses: []model.TextClause{{Any: []model.TextLiteral{{Value: other}}}}}}, 0, unnamed).Chunks(context.Background(), 0, nil)
-	must(t, err)
+	chunks := chunksOf(request(other))
 	pages.fail[chunks[0].Page.(*textPage).e.text.filter] = true
 	if _, err := chunks[0].Page.Skip(context.Background()); !errors.Is(err, model.ErrTransient) {
 		t.Fatalf("%v", err)
 	}
 	clear(pages.fail)
-	if _, read := ask(false, other); read == 0 {
+	if _, read := ask(other); read == 0 {
 		t.Error("an error was kept")
 	}
 }
