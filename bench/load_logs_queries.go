@@ -23,7 +23,7 @@ type logQuery struct {
 	name, logql, logsql string
 }
 
-// turnMark stands in a query for the number of its turn, so that it is another one each time.
+// turnMark stands in a query for a word of its turn, so that it is another one each time.
 const turnMark = "TURN"
 
 // logQueries returns the queries over a load that has reported its needles.
@@ -40,7 +40,7 @@ func logQueries(needles []loadgen.Needle) ([]logQuery, error) {
 		{"needle, all", all + fmt.Sprintf(" |= %q", rare), all + fmt.Sprintf(" %q", rare)},
 		{"needle, one app", one + fmt.Sprintf(" |= %q", rare), one + fmt.Sprintf(" %q", rare)},
 		{"needle that is not there", all + fmt.Sprintf(" |= %q", absent), all + fmt.Sprintf(" %q", absent)},
-		{"another needle each time", all + fmt.Sprintf(" |= %q", absent+turnMark), all + fmt.Sprintf(" %q", absent+turnMark)},
+		{"another needle each time", all + fmt.Sprintf(" |= %q", turnMark), all + fmt.Sprintf(" %q", turnMark)},
 		{"regex, 100 hits", all + " |~ `" + lazy + "`", all + " ~`" + lazy + "`"},
 		{"regex, 23 hits", all + fmt.Sprintf(" |~ %q", code), all + fmt.Sprintf(" ~%q", code)},
 		{"json, status >= 500, newest 100", `{cluster="load-1",format="json"} | json | status >= 500`, `{cluster="load-1",format="json"} | unpack_json fields (status) | filter status:>=500`},
@@ -49,7 +49,9 @@ func logQueries(needles []loadgen.Needle) ([]logQuery, error) {
 
 // path is where a system is asked for the newest 100 lines, in a turn.
 func (q *logQuery) path(kind system.Kind, from, to time.Time, turn int) string {
-	in := func(query string) string { return strings.ReplaceAll(query, turnMark, strconv.Itoa(turn)) }
+	in := func(query string) string {
+		return strings.ReplaceAll(query, turnMark, fmt.Sprintf("%016x", uint64(turn+1)*0x9e3779b97f4a7c15))
+	}
 	form := url.Values{
 		"query": {in(q.logql)}, "start": {strconv.FormatInt(from.UnixNano(), 10)}, "end": {strconv.FormatInt(to.UnixNano(), 10)}, "limit": {"100"},
 		"direction": {"backward"},

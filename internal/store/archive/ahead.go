@@ -16,6 +16,10 @@ import (
 const (
 	// spansAhead is how many requests of one block go ahead of the page that was asked for last.
 	spansAhead = 8
+	// What goes ahead takes no more than an aheadShare-th of the memory that the query may have. A span of which a page is asked
+	// for may take the total to an askedShare-th: read page by page it would be many requests, for the others of its pages will be
+	// asked for soon.
+	aheadShare, askedShare = 8, 4
 	// parallelReads bounds the requests that one query has under way ahead of what it asks for, in all blocks together.
 	parallelReads = 16
 )
@@ -85,9 +89,13 @@ func (h *ahead) close() {
 	h.giveBack(h.held)
 }
 
-// hold charges the query if it has memory to spare.
-func (h *ahead) hold(n int64) bool {
-	if !h.quota.TakeSpare(n) {
+// hold charges the query if it has memory to spare; for what is asked for already it has more.
+func (h *ahead) hold(n int64, asked bool) bool {
+	share := int64(aheadShare)
+	if asked {
+		share = askedShare
+	}
+	if !h.quota.TakeSpare(n, share) {
 		return false
 	}
 	h.held += n
@@ -142,7 +150,7 @@ func (h *ahead) start(index int) {
 		if s.started {
 			continue
 		}
-		if !h.hold(s.end - s.off) {
+		if !h.hold(s.end-s.off, false) {
 			return
 		}
 		s.started = true
@@ -172,7 +180,12 @@ func (h *ahead) take(ctx context.Context, a part.Addr) ([]byte, error) {
 	}
 	delete(h.of, a.Off)
 	h.start(s.index)
-	if !s.started {
+	switch {
+	case s.started:
+	case h.hold(s.end-s.off, true):
+		s.started = true
+		h.reads.Go(func() { h.read(s) })
+	default:
 		s.started, s.refused = true, true
 		close(s.done)
 	}

@@ -76,21 +76,24 @@ func (p *verdictPage) rulesOut(number uint32) bool {
 	return p.err == nil && int(number) < len(p.ruledOut) && p.ruledOut[number] != 0
 }
 
-// groupLocked returns the pages to read together, of which the first is that at a, which alone is returned if it is done.
-func (v *verdicts) groupLocked(a Addr) ([]*verdictPage, error) {
+// groupLocked returns the page at a, and the pages to read with it, among which it is. Groups have no page in common, so that none
+// is left with a page or two to read.
+func (v *verdicts) groupLocked(a Addr) (page *verdictPage, group []*verdictPage, err error) {
 	at, ok := v.of[a.Off]
 	if !ok {
-		return nil, fmt.Errorf("part: filters: the page at %d is not of the selection", a.Off)
+		return nil, nil, fmt.Errorf("part: filters: the page at %d is not of the selection", a.Off)
 	}
-	n := 1
-	if v.recallLocked(v.pages[at]); !v.pages[at].done && v.units >= verdictUnits && v.ruledOut >= v.units-v.units/8 {
-		n = verdictPages
+	page = v.pages[at]
+	v.recallLocked(page)
+	if page.done || v.units < verdictUnits || v.ruledOut < v.units-v.units/8 {
+		return page, v.pages[at : at+1], nil
 	}
-	group := v.pages[at:min(at+n, len(v.pages))]
-	for _, p := range group[1:] {
+	from := at - at%verdictPages
+	group = v.pages[from:min(from+verdictPages, len(v.pages))]
+	for _, p := range group {
 		v.recallLocked(p)
 	}
-	return group, nil
+	return page, group, nil
 }
 
 // recallLocked takes what an earlier query has found out about a page.
@@ -118,12 +121,12 @@ func (v *verdicts) key(p *verdictPage) string { return v.about + strconv.FormatI
 func (v *verdicts) ahead(dst []Addr, a Addr, number uint32) (wanted []Addr, known, ruledOut bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	group, err := v.groupLocked(a)
-	if err != nil {
+	page, group, err := v.groupLocked(a)
+	switch {
+	case err != nil:
 		return dst, false, false // asking will tell
-	}
-	if p := group[0]; p.done {
-		return dst, true, p.rulesOut(number)
+	case page.done:
+		return dst, true, page.rulesOut(number)
 	}
 	for _, p := range group {
 		if !p.done {
@@ -136,7 +139,7 @@ func (v *verdicts) ahead(dst []Addr, a Addr, number uint32) (wanted []Addr, know
 // ask reports whether a unit is ruled out, whose filter is one of a page that has been added.
 func (v *verdicts) ask(ctx context.Context, a Addr, number uint32) (bool, error) {
 	v.mu.Lock()
-	group, err := v.groupLocked(a)
+	p, group, err := v.groupLocked(a)
 	v.mu.Unlock()
 	if err != nil {
 		return false, err
@@ -148,7 +151,6 @@ func (v *verdicts) ask(ctx context.Context, a Addr, number uint32) (bool, error)
 	for _, p := range group {
 		p.once.Do(func() { v.look(ctx, p) })
 	}
-	p := group[0]
 	if p.err == nil && int(number) >= len(p.ruledOut) {
 		return false, corrupt("page of filters has no filter %d", number)
 	}
