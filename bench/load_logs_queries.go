@@ -23,7 +23,7 @@ type logQuery struct {
 	name, logql, logsql string
 }
 
-// turnMark stands in a query for a word of its turn, so that it is another one each time.
+// turnMark stands in a query for 16 digits of its turn, as needles end with, so that it is another one each time.
 const turnMark = "TURN"
 
 // logQueries returns the queries over a load that has reported its needles.
@@ -32,6 +32,7 @@ func logQueries(needles []loadgen.Needle) ([]logQuery, error) {
 		return nil, errors.New("the load has no needles to search for")
 	}
 	rare, code, absent, app := needles[0].Text, needles[1].Text, needles[2].Text, needles[0].Apps[0]
+	other := absent[:max(0, len(absent)-16)] + turnMark
 	all, one := `{cluster="load-1"}`, fmt.Sprintf(`{cluster="load-1",app=%q}`, app)
 	const lazy = `lock in time.*"status":50[0-9].*"duration_ms":[0-9]{3}[.]`
 	return []logQuery{
@@ -40,7 +41,7 @@ func logQueries(needles []loadgen.Needle) ([]logQuery, error) {
 		{"needle, all", all + fmt.Sprintf(" |= %q", rare), all + fmt.Sprintf(" %q", rare)},
 		{"needle, one app", one + fmt.Sprintf(" |= %q", rare), one + fmt.Sprintf(" %q", rare)},
 		{"needle that is not there", all + fmt.Sprintf(" |= %q", absent), all + fmt.Sprintf(" %q", absent)},
-		{"another needle each time", all + fmt.Sprintf(" |= %q", turnMark), all + fmt.Sprintf(" %q", turnMark)},
+		{"another needle each time", all + fmt.Sprintf(" |= %q", other), all + fmt.Sprintf(" %q", other)},
 		{"regex, 100 hits", all + " |~ `" + lazy + "`", all + " ~`" + lazy + "`"},
 		{"regex, 23 hits", all + fmt.Sprintf(" |~ %q", code), all + fmt.Sprintf(" ~%q", code)},
 		{"json, status >= 500, newest 100", `{cluster="load-1",format="json"} | json | status >= 500`, `{cluster="load-1",format="json"} | unpack_json fields (status) | filter status:>=500`},
