@@ -114,10 +114,14 @@ func (q *Quota) TakeBytes(n int64) error {
 }
 
 // TakeSpare charges memory that the query can do without, and reports whether it has: no more in all than a share-th of what the
-// query may hold, and only while all queries together hold no more than half, so that it is not missing where it is needed.
+// query may hold, only while that leaves a quarter of it, and only while all queries together hold no more than half, so that it
+// is not missing where it is needed.
 // GiveSpare gives it back.
 func (q *Quota) TakeSpare(n, share int64) bool {
 	if q.Pool != nil && q.Pool.used.Load()+n > q.Pool.MaxBytes/2 {
+		return false
+	}
+	if q.MaxBytes > 0 && q.bytes.Load()+n > q.MaxBytes/4*3 {
 		return false
 	}
 	if got := q.spare.Add(n); q.MaxBytes > 0 && got > q.MaxBytes/share || q.TakeBytes(n) != nil {

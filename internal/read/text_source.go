@@ -10,7 +10,7 @@ import (
 //
 // The querier charges the request's quota with every series that it hands on, and pages charge what they hold in memory; for
 // all else what [Source] says holds here too. A source counts in the request's cost the pages of the chunks that it hands
-// out, those that their filter skips, and the lines and bytes that are read.
+// out, those that their filter skips, for which it hands out none if it knows that already, and the lines and bytes that are read.
 type TextSource interface {
 	// SelectText returns cursors over the series with lines that satisfy the request. Everything that the answer needs is
 	// pinned when it returns, so that rows which move to a source that is asked later are seen twice, never missed.

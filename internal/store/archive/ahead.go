@@ -82,10 +82,12 @@ func newAhead(ctx context.Context, p *pages, l lanes, q *model.Quota) *ahead {
 // close ends all reads, waits for them, and gives back what is held.
 func (h *ahead) close() {
 	h.cancel()
+	h.mu.Lock()
+	h.spans, h.of = nil, nil // so that no further read begins
+	h.mu.Unlock()
 	h.reads.Wait()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.spans, h.of = nil, nil
 	h.giveBack(h.held)
 }
 

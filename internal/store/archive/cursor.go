@@ -90,7 +90,7 @@ func (c *cursor) find(ctx context.Context, req *model.Request) (err error) {
 	err = r.FetchSeries(ctx, c.ranks, true, family, req.Range)
 	if err == nil && text {
 		// Filters and lines are fetched when it is known in which order they will be wanted: see part's pages of text.
-		err = r.FetchText(ctx, c.ranks, req.Range)
+		err = r.FetchText(ctx, c.ranks, req)
 	}
 	if err != nil {
 		return err

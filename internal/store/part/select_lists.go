@@ -18,7 +18,7 @@ type Lists interface {
 	Kept(key string) ([]byte, bool)
 }
 
-// maxKeptList bounds a list that is kept, so that no pattern displaces many pages.
+// maxKeptList bounds a list that is kept, so that no pattern displaces many others.
 const maxKeptList = 64 << 10
 
 // errNotKept says that a list is too long to be kept.

@@ -112,15 +112,19 @@ func (c *TextCursor) open(ctx context.Context, e *pageEntry) error {
 }
 
 // FetchText fetches what the Chunks of the ranks will read.
-func (r *Reader) FetchText(ctx context.Context, ranks Ranks, rg model.TimeRange) error {
+func (r *Reader) FetchText(ctx context.Context, ranks Ranks, req *model.Request) error {
 	return r.ahead(ctx, func() ([]Addr, error) {
 		w := rankWalk{ctx: ctx, r: r, section: textSection}
+		v := newVerdicts(r, newTextSkip(req.TextFilter))
+		out := func(e *pageEntry) bool {
+			return v != nil && e.text.filter.Len > 0 && v.add(e.text.filter, e.text.number)
+		}
 		var shared []Addr
 		for len(ranks) > 0 {
 			rank := ranks[0]
 			e, err := w.find(rank)
 			for ; err == nil && e != nil && e.rank0 <= rank; e, err = w.following() {
-				if e.times.Overlaps(rg) && e.ranks > 1 {
+				if e.times.Overlaps(req.Range) && e.ranks > 1 && !out(e) {
 					shared = appendNew(shared, e.addr)
 				}
 				if e.last() > rank {

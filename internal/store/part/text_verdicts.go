@@ -3,6 +3,7 @@ package part
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 )
@@ -76,8 +77,8 @@ func (p *verdictPage) rulesOut(number uint32) bool {
 	return p.err == nil && int(number) < len(p.ruledOut) && p.ruledOut[number] != 0
 }
 
-// groupLocked returns the page at a, and the pages to read with it, among which it is. Groups have no page in common, so that none
-// is left with a page or two to read.
+// groupLocked returns the page at a, and the pages to read with it, among which it is. Groups have no page in common, so that
+// what is left to read of one is mostly all of it.
 func (v *verdicts) groupLocked(a Addr) (page *verdictPage, group []*verdictPage, err error) {
 	at, ok := v.of[a.Off]
 	if !ok {
@@ -129,8 +130,8 @@ func (v *verdicts) ahead(dst []Addr, a Addr, number uint32) (wanted []Addr, know
 		return dst, true, page.rulesOut(number)
 	}
 	for _, p := range group {
-		if !p.done {
-			dst = appendNew(dst, p.addr)
+		if !p.done && !slices.Contains(dst, p.addr) {
+			dst = append(dst, p.addr)
 		}
 	}
 	return dst, false, false
