@@ -36,3 +36,35 @@ func TestQueryPool(t *testing.T) {
 		t.Errorf("%d bytes are used at the end", got)
 	}
 }
+
+// TestTakeSpare: what a query could do without has a share of its own, leaves the query a quarter of what it may hold and all
+// queries half, and is given back whole.
+func TestTakeSpare(t *testing.T) {
+	pool := &QueryPool{MaxBytes: 10_000}
+	q := &Quota{MaxBytes: 800, Pool: pool}
+	if !q.TakeSpare(100, 8) || q.TakeSpare(1, 8) {
+		t.Error("an eighth is not an eighth")
+	}
+	if !q.TakeSpare(100, 4) || q.TakeSpare(1, 4) {
+		t.Error("a quarter is not a quarter")
+	}
+	q.GiveSpare(200)
+	if err := q.TakeBytes(550); err != nil {
+		t.Fatal(err)
+	}
+	if q.TakeSpare(51, 4) || !q.TakeSpare(50, 4) {
+		t.Error("the query has no quarter left")
+	}
+	q.GiveSpare(50)
+	other := &Quota{Pool: pool}
+	if err := other.TakeBytes(4_420); err != nil {
+		t.Fatal(err)
+	}
+	if q.TakeSpare(31, 4) || !q.TakeSpare(30, 4) {
+		t.Error("all queries together hold more than half")
+	}
+	q.GiveSpare(30)
+	if err := q.TakeBytes(250); err != nil {
+		t.Errorf("what was given back is missing: %v", err)
+	}
+}
