@@ -103,6 +103,9 @@ func bounds(form url.Values, now int64) (start, end int64, err error) {
 	since := int64(defaultSince)
 	if s := form.Get("since"); s != "" {
 		d, err := common.ParseDuration(s)
+		if err != nil && len(s) > 200 { // the library shows all of it
+			err = fmt.Errorf("not a valid duration string: %.200q", s)
+		}
 		if err != nil {
 			return 0, 0, fmt.Errorf("could not parse 'since' parameter: %w", err)
 		}
