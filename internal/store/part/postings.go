@@ -11,8 +11,8 @@ import (
 
 // postings collects, for one tenant at a time, which ranks have which label. It is the one thing in a writer that grows
 // with the number of series, so it holds lists as runs, packed into one arena, and nothing of its own on the Go heap per
-// label but 48 bytes and the value, and 16 more while they are being sorted: a label that all series share is a single run, one that a single series has is no list
-// at all.
+// label but 48 bytes and the value, and 16 more while they are being sorted: a label that all series share is a single run,
+// one that a single series has is no list at all.
 type postings struct {
 	seed  uint64
 	pairs slabs[pairState]
