@@ -96,6 +96,19 @@ func (q *Quota) TakeSamples(n int64) error {
 	return q.TakeBytes(16 * n)
 }
 
+// Charge is what a query has been charged.
+type Charge struct{ series, samples, bytes int64 }
+
+// Charged returns what the query has been charged until now.
+func (q *Quota) Charged() Charge { return Charge{q.series.Load(), q.samples.Load(), q.bytes.Load()} }
+
+// Revert takes back what was charged since, by an attempt that has ended and of which nothing is kept.
+func (q *Quota) Revert(to Charge) {
+	q.series.Store(to.series)
+	q.samples.Store(to.samples)
+	_ = q.TakeBytes(to.bytes - q.bytes.Load()) // giving back does not fail
+}
+
 // TakeBytes charges memory; a negative n gives it back. With an error nothing is charged: of class [ErrLimit] if the
 // query is too large, of class [ErrTransient] if all queries together are.
 func (q *Quota) TakeBytes(n int64) error {

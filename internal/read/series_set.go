@@ -25,6 +25,7 @@ type SeriesSet struct {
 	key     model.Key
 	labels  model.Labels
 	merge   rowMerge
+	charged int64 // bytes, for the current series
 	err     error
 }
 
@@ -65,6 +66,7 @@ func (s *SeriesSet) Next(ctx context.Context) bool {
 	if err := s.req.Quota.TakeSeries(1, bytes); err != nil {
 		return s.fail(err)
 	}
+	s.charged = bytes
 	s.req.Cost.Series.Add(1)
 	return true
 }
@@ -128,10 +130,14 @@ func (s *SeriesSet) AppendRows(ctx context.Context, dst *model.Rows) error {
 	kept := s.merge.appended(dst)
 	s.req.Cost.Samples.Add(int64(kept))
 	if back := 16*int64(appended-kept) + bytes - besidesFloats(dst); back != 0 {
+		s.charged -= back
 		return s.req.Quota.TakeBytes(-back)
 	}
 	return nil
 }
+
+// Charged returns the bytes of memory that the current series was charged, which a caller that does not keep it gives back.
+func (s *SeriesSet) Charged() int64 { return s.charged }
 
 // appendCursor appends the rows of one cursor and charges them.
 func (s *SeriesSet) appendCursor(ctx context.Context, c model.Cursor, dst *model.Rows) error {
@@ -143,11 +149,16 @@ func (s *SeriesSet) appendCursor(ctx context.Context, c model.Cursor, dst *model
 		// A reference to a blob has 32 bits for its offset.
 		return fmt.Errorf("%w: series %s: its histograms take more than 4 GiB; shorten the range", model.ErrLimit, s.key)
 	}
-	if err := s.req.Quota.TakeSamples(int64(dst.Len() - rows)); err != nil {
+	n := int64(dst.Len() - rows)
+	if err := s.req.Quota.TakeSamples(n); err != nil {
 		return err
 	}
+	s.charged += 16 * n
 	if more := besidesFloats(dst) - bytes; more > 0 {
-		return s.req.Quota.TakeBytes(more)
+		if err := s.req.Quota.TakeBytes(more); err != nil {
+			return err
+		}
+		s.charged += more
 	}
 	return nil
 }

@@ -9,6 +9,8 @@ import (
 	"github.com/prometheus/prometheus/promql"
 	upstream "github.com/prometheus/prometheus/promql/promqltest"
 	"github.com/prometheus/prometheus/storage"
+
+	shalepromql "github.com/shaledb/shale/internal/read/promql"
 )
 
 // Run runs all of upstream's files, with rows in each place. Nothing is left out: every place sees at least one query for
@@ -21,7 +23,8 @@ func Run(t *testing.T, open Open) {
 	for _, st := range stages() {
 		t.Run(st.name, func(t *testing.T) {
 			// The limits are those under which upstream runs its own files.
-			engine := &counting{Engine: upstream.NewTestEngine(t, false, 5*time.Minute, upstream.DefaultMaxSamplesPerQuery)}
+			theirs := upstream.NewTestEngine(t, false, 5*time.Minute, upstream.DefaultMaxSamplesPerQuery)
+			engine := &counting{Engine: &shalepromql.Engine{Upstream: theirs, UseStartTimestamps: true, EnableDelayedNameRemoval: true}}
 			upstream.RunBuiltinTestsWithStorage(t, engine, func(t testing.TB) storage.Storage {
 				return NewStorage(open(t), st.move)
 			})
@@ -34,16 +37,24 @@ func Run(t *testing.T, open Open) {
 
 // counting counts the queries that an engine is asked.
 type counting struct {
-	*promql.Engine
+	*shalepromql.Engine
 	queries atomic.Int64
+}
+
+// own shows the engine our own queryable, since it takes nothing over of another.
+func own(q storage.Queryable) storage.Queryable {
+	if s, ok := q.(*Storage); ok {
+		return s.queryable()
+	}
+	return q
 }
 
 func (c *counting) NewInstantQuery(ctx context.Context, q storage.Queryable, o promql.QueryOpts, s string, at time.Time) (promql.Query, error) {
 	c.queries.Add(1)
-	return c.Engine.NewInstantQuery(ctx, q, o, s, at)
+	return c.Engine.NewInstantQuery(ctx, own(q), o, s, at)
 }
 
 func (c *counting) NewRangeQuery(ctx context.Context, q storage.Queryable, o promql.QueryOpts, s string, from, to time.Time, step time.Duration) (promql.Query, error) {
 	c.queries.Add(1)
-	return c.Engine.NewRangeQuery(ctx, q, o, s, from, to, step)
+	return c.Engine.NewRangeQuery(ctx, own(q), o, s, from, to, step)
 }

@@ -40,7 +40,7 @@ func newWorld(t testing.TB, change func(*prom.Options)) *world {
 	w := &world{memory: store{readtest.NewMemory(1)}, reg: prometheus.NewRegistry()}
 	querier := read.New(read.Options{Sources: []read.Source{w.memory}})
 	o := prom.Options{
-		Engine: newEngine(t, 1000, 10*time.Second),
+		Engine: &shalepromql.Engine{Upstream: newEngine(t, 1000, 10*time.Second)},
 		Queryable: func(tenant string, q *model.Quota, c *model.Cost) storage.Queryable {
 			return &shalepromql.Queryable{Read: querier, Tenant: tenant, Quota: q, Cost: c}
 		},

@@ -15,6 +15,7 @@ import (
 
 	"github.com/shaledb/shale/internal/api"
 	"github.com/shaledb/shale/internal/model"
+	shalepromql "github.com/shaledb/shale/internal/read/promql"
 )
 
 // maxPoints is upstream's limit on the steps of a range query: enough for a week of minutes or a year of hours.
@@ -173,7 +174,8 @@ func queryOpts(form url.Values) (promql.QueryOpts, *apiError) {
 			return nil, badData("error parsing lookback delta duration: %w", err)
 		}
 	}
-	return promql.NewPrometheusQueryOpts(form.Get("stats") == "all", lookback), nil
+	stats := form.Get("stats")
+	return shalepromql.QueryOpts{QueryOpts: promql.NewPrometheusQueryOpts(stats == "all", lookback), Statistics: stats != ""}, nil
 }
 
 // truncate cuts a result to the limit, with a warning.

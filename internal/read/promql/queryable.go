@@ -27,16 +27,25 @@ func (q *Queryable) Querier(mint, maxt int64) (storage.Querier, error) {
 	return &querier{q: q, mint: mint, maxt: maxt}, nil
 }
 
+// closer gives up what a set pins. It may be called more than once.
+type closer interface{ close() error }
+
 // querier is used by one goroutine, as the engine does.
 type querier struct {
 	q          *Queryable
 	mint, maxt int64
-	open       []*read.SeriesSet
+	nodes      map[*labels.Matcher]*node // that are computed here, by the only matcher of their selector
+	open       []closer
 }
 
 // Select pins what the answer needs at once, so that all selectors of an expression see the store at about the same
 // moment, and reads when the set is walked.
 func (q *querier) Select(ctx context.Context, sortSeries bool, hints *storage.SelectHints, ms ...*labels.Matcher) storage.SeriesSet {
+	if len(ms) == 1 {
+		if n := q.nodes[ms[0]]; n != nil {
+			return q.compute(ctx, n)
+		}
+	}
 	mint, maxt := q.mint, q.maxt
 	set := &seriesSet{ctx: ctx}
 	if hints != nil {
@@ -58,7 +67,7 @@ func (q *querier) Select(ctx context.Context, sortSeries bool, hints *storage.Se
 	if set.rows, err = q.q.Read.Select(ctx, req); err != nil {
 		return storage.ErrSeriesSet(err)
 	}
-	q.open = append(q.open, set.rows)
+	q.open = append(q.open, set)
 	if sortSeries {
 		return sorted(set)
 	}
@@ -95,7 +104,7 @@ func limitOf(hints *storage.LabelHints) int {
 func (q *querier) Close() error {
 	var errs []error
 	for _, s := range q.open {
-		errs = append(errs, s.Close())
+		errs = append(errs, s.close())
 	}
 	q.open = nil
 	return errors.Join(errs...)

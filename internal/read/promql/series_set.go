@@ -113,6 +113,8 @@ func (s *seriesSet) end() bool {
 	return false
 }
 
+func (s *seriesSet) close() error { return s.rows.Close() }
+
 func (s *seriesSet) At() storage.Series { return s.current }
 
 func (s *seriesSet) Err() error { return s.err }

@@ -1,0 +1,158 @@
+package promql
+
+import (
+	"bytes"
+	"math"
+	"slices"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/util/kahansum"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+// aggregation adds the values of series, which come one after the other, to those of their groups, step by step. Numbers are
+// added in the order of the series and with upstream's compensation, so that sums are the same bit for bit.
+type aggregation struct {
+	*node
+	names   [][]byte // that groups have, or have not; sorted
+	groups  []group
+	byKey   map[string]int
+	key     []byte // of the series that came last: those of its labels that count, as they are stored
+	current int    // its group
+	room    []cell
+	builder labels.ScratchBuilder
+}
+
+// group is a group in the order in which upstream shows them: that of the first series with a value.
+type group struct {
+	labels labels.Labels
+	cells  []cell // one for each step
+}
+
+// cell is a group at a step. Rest is what was lost of the value by rounding. A count of 0 means that no series has a value.
+type cell struct{ value, rest, count float64 }
+
+const cellBytes = 24
+
+func newAggregation(n *node) *aggregation {
+	a := &aggregation{node: n, byKey: make(map[string]int), current: -1}
+	for _, name := range n.aggregate.Grouping {
+		a.names = append(a.names, []byte(name))
+	}
+	if n.aggregate.Without {
+		a.names = append(a.names, []byte(model.NameLabel))
+	}
+	slices.SortFunc(a.names, bytes.Compare)
+	a.names = slices.CompactFunc(a.names, bytes.Equal)
+	return a
+}
+
+// counts reports whether groups are told apart by a label. A function has dropped the name of the metric before.
+func (a *aggregation) counts(name []byte) bool {
+	if a.call != nil && string(name) == model.NameLabel {
+		return false
+	}
+	_, named := slices.BinarySearchFunc(a.names, name, bytes.Compare)
+	return named != a.aggregate.Without
+}
+
+// groupOf returns the group of a series, which may be new.
+func (a *aggregation) groupOf(l model.Labels) (*group, error) {
+	last := len(a.key)
+	for rest := l; ; {
+		name, _, next, ok := rest.Next()
+		if !ok {
+			break
+		}
+		if a.counts(name) {
+			a.key = append(a.key, rest[:len(rest)-len(next)]...)
+		} else if !a.aggregate.Without && len(a.names) > 0 && bytes.Compare(name, a.names[len(a.names)-1]) > 0 {
+			break // no other counts
+		}
+		rest = next
+	}
+	if a.current >= 0 && bytes.Equal(a.key[:last], a.key[last:]) {
+		a.key = a.key[:last]
+		return &a.groups[a.current], nil
+	}
+	a.key = append(a.key[:0], a.key[last:]...)
+	i, ok := a.byKey[string(a.key)]
+	if !ok {
+		l, err := labelsOf(&a.builder, a.key)
+		if err != nil {
+			return nil, err
+		}
+		i = len(a.groups)
+		a.groups = append(a.groups, group{labels: l, cells: a.take()})
+		a.byKey[string(a.key)] = i
+	}
+	a.current = i
+	return &a.groups[i], nil
+}
+
+// take returns the cells of a group, out of a larger allocation if they are few.
+func (a *aggregation) take() []cell {
+	n := a.steps()
+	if n > len(a.room) {
+		a.room = make([]cell, max(n, min(1024, n*len(a.groups))))
+	}
+	c := a.room[:n:n]
+	a.room = a.room[n:]
+	return c
+}
+
+// add adds values at some steps to the cells of a group. The first value of a cell is taken as it is.
+func (a *aggregation) add(cells []cell, at []int32, values []float64) error {
+	for i, v := range values {
+		c := &cells[at[i]]
+		c.count++
+		if c.count == 1 {
+			c.value = v
+			continue
+		}
+		switch a.aggregate.Op {
+		case parser.SUM:
+			c.value, c.rest = kahansum.Inc(v, c.value, c.rest)
+		case parser.AVG:
+			c.value, c.rest = kahansum.Inc(v, c.value, c.rest)
+			if math.IsInf(c.value, 0) {
+				// From here on upstream goes another way, and tells a sum that is too large from an infinite number.
+				return errNotTaken
+			}
+		case parser.MIN:
+			if c.value > v || math.IsNaN(c.value) {
+				c.value = v
+			}
+		case parser.MAX:
+			if c.value < v || math.IsNaN(c.value) {
+				c.value = v
+			}
+		}
+	}
+	return nil
+}
+
+// values returns what is to be shown of a group.
+func (a *aggregation) values(g *group, at []int32, values []float64) ([]int32, []float64) {
+	for i := range g.cells {
+		c := &g.cells[i]
+		if c.count == 0 {
+			continue
+		}
+		v := c.value
+		switch a.aggregate.Op {
+		case parser.SUM:
+			v += c.rest
+		case parser.AVG:
+			v = v/c.count + c.rest/c.count
+		case parser.COUNT:
+			v = c.count
+		case parser.GROUP:
+			v = 1
+		}
+		at, values = append(at, int32(i)), append(values, v)
+	}
+	return at, values
+}

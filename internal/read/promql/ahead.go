@@ -1,0 +1,148 @@
+package promql
+
+import (
+	"context"
+	"sync"
+
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/read"
+)
+
+// ahead reads the series of a set on a goroutine of its own, some of them ahead of who computes: reading and computing take
+// about as long, and each gets a core.
+type ahead struct {
+	set   *read.SeriesSet
+	quota *model.Quota
+
+	cancel  context.CancelFunc // nil: reading has not begun
+	filled  chan *batch
+	empty   chan *batch
+	reading sync.WaitGroup
+	err     error // of the reader, once filled is closed
+
+	current *batch
+	at      int // in it
+}
+
+// batch is series that were read together.
+type batch struct {
+	rows   model.Rows
+	labels []byte
+	series []batchSeries
+	bytes  int64 // charged
+}
+
+// batchSeries says where the rows and the labels of a series end.
+type batchSeries struct{ rows, labels int }
+
+// A batch is full when it has so many samples or series: some 130 KB, and little for who waits for the first one.
+const (
+	batchSamples = 8192
+	batchLength  = 128
+	batches      = 3
+)
+
+// begin starts to read.
+func (a *ahead) begin(ctx context.Context) {
+	ctx, a.cancel = context.WithCancel(ctx)
+	a.filled, a.empty = make(chan *batch, batches), make(chan *batch, batches)
+	for range batches {
+		a.empty <- new(batch)
+	}
+	a.reading.Go(func() {
+		defer close(a.filled)
+		a.err = a.read(ctx)
+	})
+}
+
+func (a *ahead) read(ctx context.Context) error {
+	more := true
+	for more {
+		var b *batch
+		select {
+		case b = <-a.empty:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		var err error
+		if more, err = a.fill(ctx, b); err != nil {
+			return err
+		}
+		a.filled <- b // has room for all
+	}
+	return nil
+}
+
+// fill reads series until the batch is full. It reports whether there may be more.
+func (a *ahead) fill(ctx context.Context, b *batch) (more bool, err error) {
+	b.rows.Reset()
+	b.labels, b.series = b.labels[:0], b.series[:0]
+	for b.rows.Len() < batchSamples && len(b.series) < batchLength {
+		if !a.set.Next(ctx) {
+			return false, a.set.Err()
+		}
+		if err := a.set.AppendRows(ctx, &b.rows); err != nil {
+			return false, err
+		}
+		b.labels = append(b.labels, a.set.Labels()...)
+		b.series = append(b.series, batchSeries{b.rows.Len(), len(b.labels)})
+		b.bytes += a.set.Charged()
+	}
+	return true, nil
+}
+
+// next returns the labels and rows of the next series, which are valid until the next call and the caller's to change. It
+// returns false at the end or on an error, which is err then.
+func (a *ahead) next(ctx context.Context) (l model.Labels, rows model.Rows, ok bool) {
+	if a.cancel == nil {
+		a.begin(ctx)
+	}
+	for a.current == nil || a.at == len(a.current.series) {
+		if a.current != nil {
+			a.giveBack(a.current)
+			a.empty <- a.current
+			a.current = nil
+		}
+		b, ok := <-a.filled
+		if !ok {
+			return nil, rows, false
+		}
+		a.current, a.at = b, 0
+	}
+	b := a.current
+	var begin batchSeries
+	if a.at > 0 {
+		begin = b.series[a.at-1]
+	}
+	end := b.series[a.at]
+	a.at++
+	rows = model.Rows{Times: b.rows.Times[begin.rows:end.rows], Values: b.rows.Values[begin.rows:end.rows]}
+	if len(b.rows.Kinds) > 0 {
+		rows.Kinds = b.rows.Kinds[begin.rows:end.rows]
+	}
+	if len(b.rows.Starts) > 0 {
+		rows.Starts = b.rows.Starts[begin.rows:end.rows]
+	}
+	return b.labels[begin.labels:end.labels], rows, true
+}
+
+func (a *ahead) giveBack(b *batch) {
+	_ = a.quota.TakeBytes(-b.bytes) // giving back does not fail
+	b.bytes = 0
+}
+
+// close stops reading and gives up what the set pins. It may be called more than once.
+func (a *ahead) close() error {
+	if a.cancel != nil {
+		a.cancel()
+		for b := range a.filled {
+			a.giveBack(b)
+		}
+		a.reading.Wait()
+	}
+	if a.current != nil {
+		a.giveBack(a.current)
+		a.current = nil
+	}
+	return a.set.Close()
+}

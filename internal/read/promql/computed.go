@@ -1,0 +1,195 @@
+package promql
+
+import (
+	"context"
+	"math"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/value"
+	"github.com/prometheus/prometheus/schema"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/util/annotations"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+// computedSet is what a node gives, as series with a sample at each step that has a value. The engine takes them for those of
+// a selector.
+type computedSet struct {
+	ctx  context.Context // of the Select call, which bounds the set
+	n    *node
+	q    *Queryable
+	from *ahead
+
+	windows     *windows
+	aggregation *aggregation // nil: none
+	labels      model.Labels // of the series that was computed last
+	builder     labels.ScratchBuilder
+	shown       int // groups
+	current     *series
+	err         error
+	any         bool // a series had a value
+}
+
+// compute pins what a node needs, and computes when the set is walked.
+func (q *querier) compute(ctx context.Context, n *node) storage.SeriesSet {
+	mint, maxt := n.bounds()
+	req := q.q.request(mint, maxt, n.selector.LabelMatchers)
+	req.LabelsCharged = n.aggregate != nil
+	rows, err := q.q.Read.Select(ctx, req)
+	if err != nil {
+		return storage.ErrSeriesSet(err)
+	}
+	s := &computedSet{ctx: ctx, n: n, q: q.q, from: &ahead{set: rows, quota: q.q.Quota}, windows: newWindows(n)}
+	q.open = append(q.open, s.from)
+	if n.aggregate != nil {
+		s.aggregation = newAggregation(n)
+	}
+	return s
+}
+
+func (s *computedSet) Next() bool {
+	if s.err != nil {
+		return false
+	}
+	if s.aggregation != nil {
+		return s.nextGroup()
+	}
+	if !s.advance() {
+		return s.end()
+	}
+	if s.err = s.hold(len(s.labels), len(s.windows.at)); s.err != nil {
+		return s.end()
+	}
+	shown, err := labelsOf(&s.builder, s.labels)
+	if s.err = err; err != nil {
+		return s.end()
+	}
+	s.show(shown.DropReserved(schema.IsMetadataLabel), s.windows.at, s.windows.values)
+	return true
+}
+
+// nextGroup shows the next group, once all series have been added up.
+func (s *computedSet) nextGroup() bool {
+	if s.shown == 0 {
+		for s.advance() {
+			if s.err = s.add(); s.err != nil {
+				break
+			}
+		}
+		s.end()
+	}
+	if s.err != nil || s.shown == len(s.aggregation.groups) {
+		s.current = nil
+		return false
+	}
+	g := &s.aggregation.groups[s.shown]
+	s.shown++
+	at, values := s.aggregation.values(g, s.windows.at[:0], s.windows.values[:0])
+	s.windows.at, s.windows.values = at, values
+	if s.err = s.hold(0, len(at)); s.err != nil {
+		return false
+	}
+	s.show(g.labels, at, values)
+	g.cells = nil
+	return true
+}
+
+// add adds the series that was computed to its group.
+func (s *computedSet) add() error {
+	before := len(s.aggregation.groups)
+	g, err := s.aggregation.groupOf(s.labels)
+	if err != nil {
+		return err
+	}
+	if len(s.aggregation.groups) > before {
+		if err := s.hold(2*len(s.labels)+cellBytes*s.n.steps(), 0); err != nil {
+			return err
+		}
+	}
+	return s.aggregation.add(g.cells, s.windows.at, s.windows.values)
+}
+
+// advance computes the next series that has a value at any step. It returns false at the end or on an error.
+func (s *computedSet) advance() bool {
+	for {
+		l, rows, ok := s.from.next(s.ctx)
+		if !ok {
+			s.err = s.from.err
+			return false
+		}
+		if s.n.call != nil && saysMore(l) {
+			s.err = errNotTaken
+			return false
+		}
+		if s.err = s.windows.compute(&rows); s.err != nil {
+			return false
+		}
+		if len(s.windows.at) > 0 {
+			s.labels, s.any = l, true
+			return true
+		}
+	}
+}
+
+// saysMore reports labels that upstream drops together with the name, so that two series may have the same labels.
+func saysMore(l model.Labels) bool {
+	for rest := l; ; {
+		name, _, next, ok := rest.Next()
+		if !ok || string(name) > "__unit__" {
+			return false
+		}
+		if string(name) == "__type__" || string(name) == "__unit__" {
+			return true
+		}
+		rest = next
+	}
+}
+
+// hold charges what is kept of a series: its labels and the samples that are shown.
+func (s *computedSet) hold(labels, samples int) error {
+	return s.q.Quota.TakeBytes(keptBytes + int64(labels) + 16*int64(samples))
+}
+
+// keptBytes is what a series costs beside its labels and samples.
+const keptBytes = 200
+
+// show makes the current series. Behind a value comes a marker of staleness where there is none at the next step, so that the
+// engine does not look back.
+func (s *computedSet) show(l labels.Labels, at []int32, values []float64) {
+	n := len(at)
+	for i := 1; i < len(at); i++ {
+		if at[i] != at[i-1]+1 {
+			n++
+		}
+	}
+	if n > 0 && int(at[len(at)-1])+1 < s.n.steps() {
+		n++
+	}
+	p := points{times: make([]int64, 0, n), values: make([]uint64, 0, n)}
+	for i, v := range values {
+		p.times, p.values = append(p.times, s.n.start+int64(at[i])*s.n.step), append(p.values, math.Float64bits(v))
+		if next := at[i] + 1; int(next) < s.n.steps() && (i+1 == len(at) || at[i+1] != next) {
+			p.times, p.values = append(p.times, s.n.start+int64(next)*s.n.step), append(p.values, value.StaleNaN)
+		}
+	}
+	s.current = &series{labels: l, points: p}
+}
+
+// end unpins what the set holds.
+func (s *computedSet) end() bool {
+	if err := s.from.close(); s.err == nil {
+		s.err = err
+	}
+	if s.err == nil && s.any {
+		s.windows.note()
+	}
+	s.current = nil
+	return false
+}
+
+func (s *computedSet) At() storage.Series { return s.current }
+
+func (s *computedSet) Err() error { return s.err }
+
+func (s *computedSet) Warnings() annotations.Annotations { return s.windows.notes }
