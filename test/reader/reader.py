@@ -241,6 +241,23 @@ def text(c, lines):  # 3.13
     need(lines.p == len(lines.b), "bytes behind lines")
     rows = iter(rows)
     return [[*islice(rows, count)] for count in counts]
+def filters_at(f, offset, length):  # 3.15
+    c = page(f, offset, length)
+    n, slices = c.read("u1")
+    size = c.uvarint() if slices else 0
+    bits = []
+    for _ in range(n):
+        classes = c.u8()
+        bits += [c.read("1u")[1] for class_ in range(5) if classes >> class_ & 1]
+    sliced = [b for b in bits if slices and b >= 512]
+    need(sum(bits) - sum(sliced) == len(c.b) - c.p and sum(b // slices for b in sliced) == size, "bits of filters")
+    end = offset + length
+    stored = 5 + (max(size.bit_length(), 1) + 6) // 7 + size
+    for _ in range(slices):
+        need(len(page(f, end, stored).b) == size, "bytes of a slice")
+        end += stored
+    seen["slices of filters"] += slices > 0
+    return n
 def keys(c):  # 3.4
     first, n = c.read("uu")
     upper = list(accumulate([int.from_bytes(c.take(8), "big")] + [c.uvarint() for _ in range(n - 1)]))
@@ -274,10 +291,7 @@ def content(f, c, name, read, *kind):  # 3.3: what there is by rank
                 need(len(lines.b) == size, "bytes of lines")
                 if of[0] and (at := (end + of[1], of[0])) not in filters:  # 3.15
                     filters.add(at)
-                    filter_page = page(f, *at)
-                    lengths = filter_page.each("u")
-                    need(sum(n for n, in lengths) == len(filter_page.b) - filter_page.p, "lengths of filters")
-                    seen["filters"] += len(lengths)
+                    seen["filters"] += filters_at(f, *at)
                 items = text(held, lines)
                 seen["text of several series" if len(items) > 1 else "text of one series"] += 1
             else: first, items = read(held)

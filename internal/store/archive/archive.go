@@ -83,7 +83,7 @@ func (a *Archive) SelectText(ctx context.Context, req *model.Request) ([]model.T
 	slices.SortStableFunc(opened, func(a, b *cursor) int { return cmp.Compare(a.block.OrderLo, b.block.OrderLo) })
 	cursors := make([]model.TextCursor, 0, len(opened))
 	for _, c := range opened {
-		cursors = append(cursors, &textCursor{cursor: c, text: c.from.TextAt(ctx, req, c.Order(), c.named)})
+		cursors = append(cursors, &textCursor{cursor: c, text: c.from.TextAt(ctx, req, c.verdicts, c.Order(), c.named)})
 	}
 	return cursors, err
 }

@@ -20,6 +20,8 @@ type cursor struct {
 	at     int
 	series *part.SeriesCursor
 	rows   *part.RowCursor
+	// verdicts are what is known of units of text; nil: nothing.
+	verdicts *part.TextVerdicts
 
 	deletions catalog.Deletions
 	// wanted is the part of the request's range that the block has.
@@ -90,7 +92,7 @@ func (c *cursor) find(ctx context.Context, req *model.Request) (err error) {
 	err = r.FetchSeries(ctx, c.ranks, true, family, req.Range)
 	if err == nil && text {
 		// Filters and lines are fetched when it is known in which order they will be wanted: see part's pages of text.
-		err = r.FetchText(ctx, c.ranks, req)
+		c.verdicts, err = r.FetchText(ctx, c.ranks, req)
 	}
 	if err != nil {
 		return err

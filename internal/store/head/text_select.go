@@ -56,7 +56,7 @@ func (c *textCursor) open(ctx context.Context) error {
 		req.Cost.HeadParts.Add(1)
 		r := p.countedFor(req, c.view.cache)
 		order := uint64(firstTextOrder + len(c.sources))
-		c.sources = append(c.sources, &partText{newPartKeys(ctx, r, p, req.Tenant), r.TextAt(ctx, req, order, p.named)})
+		c.sources = append(c.sources, &partText{newPartKeys(ctx, r, p, req.Tenant), r.TextAt(ctx, req, nil, order, p.named)})
 	}
 	for _, r := range c.view.runs {
 		r.sort()

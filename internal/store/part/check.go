@@ -64,7 +64,9 @@ func (c *checker) layout() error {
 				}
 				if f := e.text.filter; f.Len > 0 && !filters[f] {
 					filters[f] = true
-					pages = append(pages, f)
+					if pages, err = appendFilterAddrs(c.ctx, pages, r.pages, f); err != nil {
+						return at(e, err)
+					}
 				}
 			}
 		}

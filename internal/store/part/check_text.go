@@ -89,7 +89,7 @@ func (c *checker) text() error {
 	var u textUnit
 	var coder fieldCoder
 	var items filterItems
-	var filters filterPage
+	var filters wholeFilters
 	for i := range c.entries[textSection] {
 		e := &c.entries[textSection][i]
 		payload, err := c.r.pages.Page(c.ctx, e.addr)
@@ -117,13 +117,7 @@ func (c *checker) text() error {
 		if e.text.filter.Len == 0 {
 			continue
 		}
-		if payload, err = c.r.pages.Page(c.ctx, e.text.filter); err != nil {
-			return err
-		}
-		var filter []byte
-		if err = filters.open(payload); err == nil {
-			filter, err = filters.at(e.text.number)
-		}
+		filter, err := filters.of(c.ctx, c.r.pages, e)
 		if err != nil {
 			return at(e, err)
 		}

@@ -40,6 +40,7 @@ const (
 	dumpIndexPage  = "index page"
 	dumpLinesPage  = "lines"
 	dumpFilterPage = "filters"
+	dumpSlicePage  = "slices of filters"
 )
 
 func (d *dumper) part() error {
@@ -106,7 +107,15 @@ func (d *dumper) pages() ([]dumpPage, error) {
 				}
 				if f := e.text.filter; f.Len > 0 && !filters[f] {
 					filters[f] = true
-					pages = append(pages, dumpPage{f, s, dumpFilterPage})
+					kind := dumpFilterPage
+					places, err := appendFilterAddrs(d.ctx, nil, d.r.pages, f)
+					if err != nil {
+						places = []Addr{f} // which will show what is wrong
+					}
+					for _, a := range places {
+						pages = append(pages, dumpPage{a, s, kind})
+						kind = dumpSlicePage
+					}
 				}
 			}
 		}
@@ -155,6 +164,8 @@ func (d *dumper) page(p *dumpPage) error {
 		a.raw(uint64(len(payload)), "lines")
 	case p.kind == dumpFilterPage:
 		dumpFilters(a)
+	case p.kind == dumpSlicePage:
+		a.raw(uint64(len(payload)), "bits")
 	case p.section == textSection:
 		dumpText(a)
 	default:

@@ -47,27 +47,30 @@ func dumpValues(a *annotator, sets int) {
 }
 
 func dumpFilters(a *annotator) {
-	n := a.uvarint("filters")
-	var lens []uint64
-	for i := uint64(0); i < n && !a.s.bad; i++ {
-		lens = append(lens, a.uvarint(fmt.Sprintf("length of filter %d", i)))
+	var p filterPage
+	err := p.open(a.payload, Addr{})
+	a.uvarint("filters")
+	a.raw(1, "number of slices")
+	if err != nil {
+		a.raw(uint64(len(a.s.b)), err.Error())
+		return
 	}
-	for i, l := range lens {
-		var f itemFilter
-		if len(a.s.b) < int(l) || f.open(a.s.b[:l]) != nil {
-			a.raw(l, fmt.Sprintf("filter %d: it is none", i))
-			continue
-		}
+	if p.slices > 0 {
+		a.uvarint("bytes of each slice")
+	}
+	for i := range p.filters {
 		a.raw(1, fmt.Sprintf("filter %d: classes (1: words, 2: long runs, 4: runs, 8: dotted numbers, 16: metadata)", i))
 		for class := range itemClasses {
-			if f.classes>>class&1 != 0 {
+			if p.filters[i].classes>>class&1 != 0 {
 				a.raw(1, fmt.Sprintf("hashes of class %d", 1<<class))
 				a.uvarint("length of its bits")
 			}
 		}
-		for class := range itemClasses {
-			if f.classes>>class&1 != 0 {
-				a.raw(uint64(len(f.bits[class])), fmt.Sprintf("bits of class %d", 1<<class))
+	}
+	for i := range p.filters {
+		for class, n := range p.filters[i].lens {
+			if n > 0 && !p.divided(n) {
+				a.raw(uint64(n), fmt.Sprintf("filter %d: bits of class %d", i, 1<<class))
 			}
 		}
 	}

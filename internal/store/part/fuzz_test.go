@@ -138,14 +138,21 @@ func FuzzPayloads(f *testing.F) {
 			}
 		}
 		var filters filterPage
-		if filters.open(b) == nil {
-			for i := range filters.ends {
-				filter, err := filters.at(uint32(i))
+		if filters.open(b, Addr{}) == nil {
+			slice := make([]byte, filters.length)
+			slices := make([][]byte, filters.slices)
+			for i := range slices {
+				slices[i] = slice
+			}
+			for i := range filters.filters {
+				filter, err := filters.appendFilter(nil, uint32(i), slices)
 				must(t, err)
 				var x itemFilter
-				if x.open(filter) == nil {
-					for class := range itemClasses {
-						x.has(class, 1<<40+5)
+				must(t, x.open(filter))
+				for class := range itemClasses {
+					const item = 1<<40 + 5
+					if x.has(class, item) != filters.has(i, class, item, slice) {
+						t.Fatalf("filter %d, class %d: it has an item by itself or among others, but not both", i, class)
 					}
 				}
 			}

@@ -138,7 +138,7 @@ func TestConcurrentPages(t *testing.T) {
 		Range: anyTime, Quota: &model.Quota{Pool: &model.QueryPool{MaxBytes: 1 << 30}}, Cost: &model.Cost{},
 		TextFilter: &model.TextFilter{Clauses: []model.TextClause{{Any: []model.TextLiteral{{Value: "0123456789abcdef0123456789abcdef"}}}}},
 	}
-	chunks, err := r.TextAt(context.Background(), req, 0, unnamed).Chunks(context.Background(), 0, nil)
+	chunks, err := r.TextAt(context.Background(), req, nil, 0, unnamed).Chunks(context.Background(), 0, nil)
 	must(t, err)
 	var wg sync.WaitGroup
 	for g := range 4 {

@@ -30,10 +30,6 @@ const (
 	longGram    = 6
 	longWindow  = longRun - longGram + 1
 	minDigitRun = 5
-
-	// filterShare is the greatest part of a unit's lines and metadata that its filter takes, in thousandths.
-	filterShare     = 19
-	maxFilterHashes = 16
 )
 
 // Classes of items, as they are stored: as bits, of those that the filter has.
@@ -279,143 +275,8 @@ func (s *filterItems) fragment(text []byte) {
 
 func (s *filterItems) pair(b []byte) { s.add(itemPairs, pairItem(b)) }
 
-// in returns an error unless a filter has all items.
-func (s *filterItems) in(filter []byte) error {
-	var f itemFilter
-	if err := f.open(filter); err != nil {
-		return err
-	}
-	for class := range itemClasses {
-		for _, item := range s.lists[class] {
-			if !f.has(class, item) {
-				return corrupt("the filter lacks an item of class %d that the lines have", class)
-			}
-		}
-	}
-	return nil
-}
-
 func (s *filterItems) metadata(l model.Labels) {
 	for name, value, rest, ok := l.Next(); ok; name, value, rest, ok = rest.Next() {
 		s.add(itemMetadata, metadataItem(name, value))
 	}
-}
-
-// itemBits is how many bits an item of each class has at most. Words are few and say much; runs are many and help seldom.
-var itemBits = [itemClasses]int{itemWords: 16, itemLong: 8, itemRuns: 4, itemPairs: 8, itemMetadata: 10}
-
-// append appends the filter of lines that take so many bytes with their metadata: the classes that it has, of each the number of
-// hashes and its length, and the bits of each. Nothing is appended if nothing fits.
-func (s *filterItems) append(dst []byte, bytes int) []byte {
-	const headBytes = 1 + 4*int(itemClasses)
-	most := 8 * (bytes*filterShare/1000 - headBytes)
-	var want [itemClasses]int // bits
-	total := 0
-	for class := range itemClasses {
-		want[class] = len(s.lists[class]) * itemBits[class]
-		total += want[class]
-	}
-	classes := byte(1<<itemClasses - 1)
-	for total > 0 && total > 2*most {
-		// With less than half of their bits, items are not worth having: runs go, then the largest class.
-		largest := itemRuns
-		for class, n := range want {
-			if want[itemRuns] == 0 && n > want[largest] {
-				largest = byte(class)
-			}
-		}
-		classes &^= 1 << largest
-		total -= want[largest]
-		want[largest] = 0
-	}
-	if classes == 0 || most <= 0 {
-		return dst
-	}
-	dst = append(dst, classes)
-	var hashes [itemClasses]int
-	for class := range itemClasses {
-		if classes>>class&1 == 0 {
-			continue
-		}
-		if total > most {
-			want[class] = int(int64(want[class]) * int64(most) / int64(total))
-		}
-		want[class] = (want[class] + 7) / 8
-		hashes[class] = 1
-		if n := len(s.lists[class]); n > 0 {
-			// The fewest false positives come with ln 2 hashes a bit.
-			hashes[class] = min(max(int(math.Round(float64(8*want[class])/float64(n)*math.Ln2)), 1), maxFilterHashes)
-		}
-		dst = binary.AppendUvarint(append(dst, byte(hashes[class])), uint64(want[class]))
-	}
-	for class := range itemClasses {
-		at := len(dst)
-		dst = append(dst, make([]byte, want[class])...)
-		if want[class] > 0 {
-			setItems(dst[at:], s.lists[class], hashes[class])
-		}
-	}
-	return dst
-}
-
-func setItems(bits []byte, items []uint64, hashes int) {
-	n := uint64(8 * len(bits))
-	for _, item := range items {
-		step := item>>32 | 1
-		for range hashes {
-			place := uint64(uint32(item)) * n >> 32
-			bits[place/8] |= 1 << (place % 8)
-			item += step
-		}
-	}
-}
-
-// itemFilter is a filter to be asked.
-type itemFilter struct {
-	classes byte
-	hashes  [itemClasses]byte
-	bits    [itemClasses][]byte
-}
-
-func (f *itemFilter) open(b []byte) error {
-	s := scan{b: b}
-	f.classes = s.byte()
-	if f.classes>>itemClasses != 0 {
-		s.fail()
-	}
-	var lens [itemClasses]uint64
-	for class := range itemClasses {
-		if f.classes>>class&1 == 0 {
-			continue
-		}
-		f.hashes[class], lens[class] = s.byte(), s.uvarint()
-		if h := f.hashes[class]; h == 0 || h > maxFilterHashes {
-			s.fail()
-		}
-	}
-	for class := range itemClasses {
-		f.bits[class] = s.take(lens[class])
-	}
-	return s.end("filter of lines")
-}
-
-// has reports whether the filter may have an item of a class.
-func (f *itemFilter) has(class byte, item uint64) bool {
-	if f.classes>>class&1 == 0 {
-		return true
-	}
-	bits := f.bits[class]
-	if len(bits) == 0 {
-		return false
-	}
-	n := uint64(8 * len(bits))
-	step := item>>32 | 1
-	for range f.hashes[class] {
-		place := uint64(uint32(item)) * n >> 32
-		if bits[place/8]>>(place%8)&1 == 0 {
-			return false
-		}
-		item += step
-	}
-	return true
 }

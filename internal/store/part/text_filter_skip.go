@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -22,8 +23,8 @@ type literalItems struct {
 	classes []byte
 }
 
-// mostLiteralItems bounds what is asked for one literal: more would say little more.
-const mostLiteralItems = 32
+// mostLiteralItems bounds what is asked for one literal: more would say little more, and each may need a slice of its own.
+const mostLiteralItems = 12
 
 // newTextSkip returns nil if nothing can be left out.
 func newTextSkip(f *model.TextFilter) *textSkip {
@@ -51,24 +52,64 @@ func newTextSkip(f *model.TextFilter) *textSkip {
 	return s
 }
 
-// none reports whether no line of the unit that has the filter satisfies the request's.
-func (s *textSkip) none(filter []byte) (bool, error) {
-	var f itemFilter
-	if err := f.open(filter); err != nil {
-		return false, err
-	}
+// selective reports whether something is asked for that is no word.
+func (s *textSkip) selective() bool {
+	return slices.ContainsFunc(s.clauses, func(any []literalItems) bool {
+		return !slices.ContainsFunc(any, func(l literalItems) bool {
+			return !slices.ContainsFunc(l.classes, func(class byte) bool { return class != itemWords })
+		})
+	})
+}
+
+// ruledOut returns 1 for each filter of a page of whose unit no line satisfies the request's. It asks for slices that it needs.
+func (s *textSkip) ruledOut(p *filterPage, slice func(int) ([]byte, error)) ([]byte, error) {
+	out := make([]byte, len(p.filters))
+	may := make([]bool, len(p.filters))
+	var left []int32 // filters that may have all items so far
 	for _, any := range s.clauses {
-		may := false
-		for i := range any {
-			if may = any[i].in(&f); may {
-				break
+		clear(may)
+		for k := range any {
+			left = left[:0]
+			for i := range out {
+				if out[i] == 0 && !may[i] {
+					left = append(left, int32(i))
+				}
+			}
+			var err error
+			if left, err = any[k].in(p, left, slice); err != nil {
+				return nil, err
+			}
+			for _, i := range left {
+				may[i] = true
 			}
 		}
-		if !may {
-			return true, nil
+		for i, m := range may {
+			if !m {
+				out[i] = 1
+			}
 		}
 	}
-	return false, nil
+	return out, nil
+}
+
+// slicesAhead is how many items of a literal are mostly enough.
+const slicesAhead = 3
+
+// ahead appends the slices of a page that will most likely be needed.
+func (s *textSkip) ahead(dst []Addr, p *filterPage) []Addr {
+	if p.slices == 0 {
+		return dst
+	}
+	for _, any := range s.clauses {
+		for k := range any {
+			for _, item := range any[k].items[:min(len(any[k].items), slicesAhead)] {
+				if a := p.slice(p.sliceOf(item)); !slices.Contains(dst, a) {
+					dst = append(dst, a)
+				}
+			}
+		}
+	}
+	return dst
 }
 
 // key is what a list is named after that says something of the filter: a digest of all that is asked, since the items may be many
@@ -90,14 +131,20 @@ func (s *textSkip) key() string {
 	return "filters " + string(h.Sum(nil)) + " "
 }
 
-// in reports whether a filter may have all items.
-func (l *literalItems) in(f *itemFilter) bool {
-	for i, item := range l.items {
-		if !f.has(l.classes[i], item) {
-			return false
+// in returns those of some filters that may have all items.
+func (l *literalItems) in(p *filterPage, of []int32, slice func(int) ([]byte, error)) ([]int32, error) {
+	for k, item := range l.items {
+		class := l.classes[k]
+		var bits []byte
+		if slices.ContainsFunc(of, func(i int32) bool { return p.divided(p.filters[i].lens[class]) }) {
+			var err error
+			if bits, err = slice(p.sliceOf(item)); err != nil {
+				return nil, err
+			}
 		}
+		of = slices.DeleteFunc(of, func(i int32) bool { return !p.has(int(i), class, item, bits) })
 	}
-	return true
+	return of, nil
 }
 
 func (l *literalItems) add(class byte, item uint64) {
@@ -136,9 +183,45 @@ func cut(b []byte, some string) [][]byte {
 	return bytes.FieldsFunc(b, func(r rune) bool { return r >= utf8.RuneSelf || strings.ContainsRune(some, r) })
 }
 
+// words adds the items of words, those first that are rare among words, since each that is looked at costs a slice.
 func (l *literalItems) words(b []byte) {
-	eachGram(b, func(item uint64) { l.add(itemWords, item) })
+	type gram struct {
+		item   uint64
+		rarity int
+	}
+	var grams []gram
+	for i := range len(b) - wordGram + 1 {
+		of, rarity := uint32(0), 0
+		for k := range wordGram {
+			w := wordByte[b[i+k]]
+			if w == 0 {
+				rarity = -1
+				break
+			}
+			of |= uint32(w) << (8 * k)
+			rarity += letterRarity[w]
+		}
+		if item := gramItem(of); rarity >= 0 && item != 0 {
+			grams = append(grams, gram{item, rarity})
+		}
+	}
+	slices.SortStableFunc(grams, func(x, y gram) int { return y.rarity - x.rarity })
+	for _, g := range grams {
+		l.add(itemWords, g.item)
+	}
 }
+
+// letterRarity is the place of a letter by how common it is in English, and of other bytes of words one in the middle.
+var letterRarity = func() (rarity [256]int) {
+	const common = "etaoinsrhldcumfpgwybvkxjqz"
+	for i := range rarity {
+		rarity[i] = len(common) / 2
+	}
+	for i, c := range []byte(common) {
+		rarity[c] = i
+	}
+	return rarity
+}()
 
 // runs adds the items of the runs of a stretch of a line. Long ones come first, since they say most. Shorter ones must have
 // something on both sides.

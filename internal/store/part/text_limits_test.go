@@ -256,7 +256,7 @@ func TestFetchDoesNotWait(t *testing.T) {
 	f := &fetched{Pages: r.pages}
 	r.pages = f
 	req := &model.Request{Range: anyTime, Quota: &model.Quota{MaxBytes: 1 << 30, Pool: &model.QueryPool{MaxBytes: 1 << 30}}, Cost: &model.Cost{}}
-	chunks, err := r.TextAt(context.Background(), req, 0, unnamed).Chunks(context.Background(), 0, nil)
+	chunks, err := r.TextAt(context.Background(), req, nil, 0, unnamed).Chunks(context.Background(), 0, nil)
 	must(t, err)
 	p := chunks[0].Page.(*textPage)
 	p.mu.Lock()

@@ -181,7 +181,7 @@ func finishText(t testing.TB, w *Writer, buf *bytes.Buffer) *Reader {
 func drawSizes(t *rapid.T) sizes {
 	z := tiny
 	z.text = rapid.SampledFrom([]int{1, 50, 200, 1000, 20000}).Draw(t, "page")
-	z.filter = rapid.SampledFrom([]int{1, 100, 1000}).Draw(t, "filter page")
+	z.slice = rapid.SampledFrom([]int{1, 100, 1000}).Draw(t, "slice")
 	z.filters = rapid.SampledFrom([]int{1, 300, 10_000}).Draw(t, "filters")
 	z.ties = rapid.SampledFrom([]int{1, 2, 7, 10_000}).Draw(t, "ties")
 	z.textRows = rapid.SampledFrom([]int{3, 40, 5000}).Draw(t, "rows of a unit")

@@ -13,7 +13,7 @@ type textPage struct {
 	r        *Reader
 	e        pageEntry
 	req      *model.Request
-	verdicts *verdicts
+	verdicts *TextVerdicts
 	// named gives an error the name of the part.
 	named func(error) error
 

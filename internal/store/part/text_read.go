@@ -14,7 +14,7 @@ type TextCursor struct {
 	req      *model.Request
 	order    uint64
 	named    func(error) error
-	verdicts *verdicts
+	verdicts *TextVerdicts
 	pages    rankWalk
 
 	// at is the unit that was looked at last; out says that no line of it is wanted, and page is made of it once it has a chunk.
@@ -27,12 +27,14 @@ type TextCursor struct {
 }
 
 // TextAt reads the lines of a request's range by rank; of the request its range, text filter, quota and cost count. Ascending
-// ranks are cheap: they read index pages and, where several series share a page, the page's counts and times. order is that of
-// the chunks; named gives errors of their pages the name of the part.
-func (r *Reader) TextAt(ctx context.Context, req *model.Request, order uint64, named func(error) error) *TextCursor {
+// ranks are cheap: they read index pages and, where several series share a page, the page's counts and times. What FetchText has
+// found out may be nil. order is that of the chunks; named gives errors of their pages the name of the part.
+func (r *Reader) TextAt(ctx context.Context, req *model.Request, known *TextVerdicts, order uint64, named func(error) error) *TextCursor {
+	if known == nil {
+		known = newVerdicts(r, newTextSkip(req.TextFilter))
+	}
 	return &TextCursor{
-		r: r, req: req, order: order, named: named, verdicts: newVerdicts(r, newTextSkip(req.TextFilter)),
-		pages: rankWalk{ctx: ctx, r: r, section: textSection},
+		r: r, req: req, order: order, named: named, verdicts: known, pages: rankWalk{ctx: ctx, r: r, section: textSection},
 	}
 }
 
@@ -111,40 +113,64 @@ func (c *TextCursor) open(ctx context.Context, e *pageEntry) error {
 	return nil
 }
 
-// FetchText fetches what the Chunks of the ranks will read.
-func (r *Reader) FetchText(ctx context.Context, ranks Ranks, req *model.Request) error {
-	return r.ahead(ctx, func() ([]Addr, error) {
-		w := rankWalk{ctx: ctx, r: r, section: textSection}
-		v := newVerdicts(r, newTextSkip(req.TextFilter))
-		out := func(e *pageEntry) bool {
-			return v != nil && e.text.filter.Len > 0 && v.add(e.text.filter, e.text.number)
+// FetchText fetches what the Chunks of the ranks will read, and finds out which units are ruled out if nearly all of them are.
+func (r *Reader) FetchText(ctx context.Context, ranks Ranks, req *model.Request) (*TextVerdicts, error) {
+	v := newVerdicts(r, newTextSkip(req.TextFilter))
+	if v == nil {
+		return nil, r.fetchShared(ctx, ranks, req, v)
+	}
+	w := rankWalk{ctx: ctx, r: r, section: textSection}
+	err := eachUnit(&w, ranks, req.Range, func(e *pageEntry) {
+		if e.text.filter.Len > 0 {
+			v.add(e.text.filter, e.text.number)
 		}
-		var shared []Addr
-		for len(ranks) > 0 {
-			rank := ranks[0]
-			e, err := w.find(rank)
-			for ; err == nil && e != nil && e.rank0 <= rank; e, err = w.following() {
-				if e.times.Overlaps(req.Range) && e.ranks > 1 && !out(e) {
-					shared = appendNew(shared, e.addr)
-				}
-				if e.last() > rank {
-					break
-				}
+	})
+	if err != nil {
+		return nil, err
+	}
+	v.foresee(ctx)
+	return v, r.fetchShared(ctx, ranks, req, v)
+}
+
+// fetchShared fetches the rows of units that several series share, unless they are ruled out.
+func (r *Reader) fetchShared(ctx context.Context, ranks Ranks, req *model.Request, v *TextVerdicts) error {
+	return r.ahead(ctx, func() (shared []Addr, err error) {
+		w := rankWalk{ctx: ctx, r: r, section: textSection}
+		err = eachUnit(&w, ranks, req.Range, func(e *pageEntry) {
+			if e.ranks > 1 && !(v != nil && e.text.filter.Len > 0 && v.add(e.text.filter, e.text.number)) {
+				shared = appendNew(shared, e.addr)
 			}
-			if err != nil {
-				return nil, err
+		})
+		return shared, err
+	})
+}
+
+// eachUnit calls fn for units of the ranks with rows in a range, once or more.
+func eachUnit(w *rankWalk, ranks Ranks, times model.TimeRange, fn func(*pageEntry)) error {
+	for len(ranks) > 0 {
+		rank := ranks[0]
+		e, err := w.find(rank)
+		for ; err == nil && e != nil && e.rank0 <= rank; e, err = w.following() {
+			if e.times.Overlaps(times) {
+				fn(e)
 			}
-			if e == nil {
+			if e.last() > rank {
 				break
 			}
-			next := max(e.rank0, rank+1)
-			if e.rank0 <= rank {
-				next = max(e.last(), rank+1)
-			}
-			ranks = ranks[sort.Search(len(ranks), func(i int) bool { return ranks[i] >= next }):]
 		}
-		return shared, nil
-	})
+		if err != nil {
+			return err
+		}
+		if e == nil {
+			break
+		}
+		next := max(e.rank0, rank+1)
+		if e.rank0 <= rank {
+			next = max(e.last(), rank+1)
+		}
+		ranks = ranks[sort.Search(len(ranks), func(i int) bool { return ranks[i] >= next }):]
+	}
+	return nil
 }
 
 // appendNew appends an address unless it is that of the last.

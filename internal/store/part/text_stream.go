@@ -22,8 +22,7 @@ type textStream struct {
 	unit textUnit
 	held Addr
 
-	filterPage filterPage
-	filterAt   Addr
+	filters wholeFilters
 
 	run textRun // the last one: one for each of a million series would be garbage
 }
@@ -98,20 +97,13 @@ func (s *textStream) rows(ctx context.Context, e *pageEntry, i int, clip model.T
 	return nil
 }
 
-// filter returns the filter of a unit that has one.
+// filter returns the filter of a unit that has one. It is valid until the next call.
 func (s *textStream) filter(ctx context.Context, e *pageEntry) ([]byte, error) {
-	if s.filterAt != e.text.filter {
-		s.filterAt = Addr{}
-		payload, err := s.r.pages.Page(ctx, e.text.filter)
-		if err != nil {
-			return nil, fmt.Errorf("part: filters: %w", err)
-		}
-		if err := s.filterPage.open(payload); err != nil {
-			return nil, fmt.Errorf("page at %d: %w", e.text.filter.Off, err)
-		}
-		s.filterAt = e.text.filter
+	filter, err := s.filters.of(ctx, s.r.pages, e)
+	if err != nil {
+		return nil, at(e, err)
 	}
-	return s.filterPage.at(e.text.number)
+	return filter, nil
 }
 
 func (s *textStream) Extent() (model.TimeRange, uint64) { return s.times, s.count }

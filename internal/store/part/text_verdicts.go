@@ -9,18 +9,19 @@ import (
 )
 
 // Filters lie side by side, and a query asks for those of units in the order of time, in which those of one page come again and
-// again. So a page of filters is read once for a selection, and all that it says is kept: for the selection, and, where there is
-// a place for lists, for the next one that asks the same, since it takes less than a hundredth of what the filters take. As long as nearly nothing
-// passes, all of the selection is going to be looked at: then pages are read several at a time, as they lie.
+// again. So a page of filters, with those of its slices that are needed, is read once for a selection, and all that it says is
+// kept: for the selection, and, where there is a place for lists, for the next one that asks the same, since it takes less than a
+// hundredth of what the filters take. As long as nearly nothing passes, all of the selection is going to be looked at: then pages
+// are read several at a time.
 const (
-	// verdictPages are read at a time: about what one request to a bucket reads.
+	// verdictPages are read at a time, and after that the slices that most likely decide.
 	verdictPages = 16
 	// From verdictUnits units on it is clear what passes.
 	verdictUnits = 64
 )
 
-// verdicts say of the units of a selection in one part which of them a filter rules out.
-type verdicts struct {
+// TextVerdicts say of the units of a selection in one part which of them a filter rules out.
+type TextVerdicts struct {
 	r     *Reader
 	skip  *textSkip
 	lists Lists  // nil: there is no place for them
@@ -35,9 +36,12 @@ type verdicts struct {
 
 // verdictPage is what a page of filters says.
 type verdictPage struct {
-	addr Addr
-	once sync.Once
-	// done and recalled, which says that the lists have been asked, are guarded by verdicts.mu.
+	addr         Addr
+	opened, once sync.Once
+	// head and headErr are there from opened until the page is done, and guarded by TextVerdicts.mu.
+	head    *filterPage
+	headErr error
+	// done and recalled, which says that the lists have been asked, are guarded by TextVerdicts.mu.
 	done, recalled bool
 
 	// ruledOut is 1 for each filter of the page that rules its unit out. It and err are set once.
@@ -46,11 +50,11 @@ type verdictPage struct {
 }
 
 // newVerdicts returns nil if nothing can be ruled out.
-func newVerdicts(r *Reader, s *textSkip) *verdicts {
+func newVerdicts(r *Reader, s *textSkip) *TextVerdicts {
 	if s == nil {
 		return nil
 	}
-	v := &verdicts{r: r, skip: s, of: make(map[int64]int)}
+	v := &TextVerdicts{r: r, skip: s, of: make(map[int64]int)}
 	if l, ok := r.pages.(Lists); ok {
 		v.lists, v.about = l, s.key()
 	}
@@ -58,7 +62,7 @@ func newVerdicts(r *Reader, s *textSkip) *verdicts {
 }
 
 // add says that a unit of the selection has its filter in a page, and reports whether it is known already to be ruled out.
-func (v *verdicts) add(a Addr, number uint32) (ruledOut bool) {
+func (v *TextVerdicts) add(a Addr, number uint32) (ruledOut bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	at, ok := v.of[a.Off]
@@ -77,9 +81,48 @@ func (p *verdictPage) rulesOut(number uint32) bool {
 	return p.err == nil && int(number) < len(p.ruledOut) && p.ruledOut[number] != 0
 }
 
+// foresee asks all pages that have been added, several at a time, if the first one says that nearly nothing passes: then no more
+// is made of units that are ruled out than of those of which it was known before. A filter of words alone is not asked of all, for
+// most words are somewhere in most units, and a query may end with the first of them. What fails will fail again when it is asked.
+func (v *TextVerdicts) foresee(ctx context.Context) {
+	if len(v.pages) == 0 || !v.skip.selective() {
+		return
+	}
+	v.lookAt(ctx, v.pages[:1])
+	if v.ruledOut < v.units-v.units/8 {
+		return
+	}
+	for from := 1; from < len(v.pages) && ctx.Err() == nil; from += verdictPages {
+		v.lookAt(ctx, v.pages[from:min(from+verdictPages, len(v.pages))])
+	}
+}
+
+// lookAt finds out what pages say. It fetches them first, then the slices that most likely decide.
+func (v *TextVerdicts) lookAt(ctx context.Context, group []*verdictPage) {
+	if f, ok := v.r.pages.(Fetcher); ok {
+		var heads []Addr
+		v.mu.Lock()
+		for _, p := range group {
+			if v.recallLocked(p); !p.done {
+				heads = append(heads, p.addr)
+			}
+		}
+		v.mu.Unlock()
+		if len(heads) > 1 {
+			f.Fetch(ctx, heads)
+		}
+		if wanted := v.slicesAhead(ctx, group); len(wanted) > 0 {
+			f.Fetch(ctx, wanted)
+		}
+	}
+	for _, p := range group {
+		p.once.Do(func() { v.look(ctx, p) })
+	}
+}
+
 // groupLocked returns the page at a, and the pages to read with it, among which it is. Groups have no page in common, so that
 // what is left to read of one is mostly all of it.
-func (v *verdicts) groupLocked(a Addr) (page *verdictPage, group []*verdictPage, err error) {
+func (v *TextVerdicts) groupLocked(a Addr) (page *verdictPage, group []*verdictPage, err error) {
 	at, ok := v.of[a.Off]
 	if !ok {
 		return nil, nil, fmt.Errorf("part: filters: the page at %d is not of the selection", a.Off)
@@ -98,7 +141,7 @@ func (v *verdicts) groupLocked(a Addr) (page *verdictPage, group []*verdictPage,
 }
 
 // recallLocked takes what an earlier query has found out about a page.
-func (v *verdicts) recallLocked(p *verdictPage) {
+func (v *TextVerdicts) recallLocked(p *verdictPage) {
 	if p.recalled || p.done || v.lists == nil {
 		return
 	}
@@ -108,18 +151,19 @@ func (v *verdicts) recallLocked(p *verdictPage) {
 	}
 }
 
-func (v *verdicts) setLocked(p *verdictPage, ruledOut []byte, err error) {
+func (v *TextVerdicts) setLocked(p *verdictPage, ruledOut []byte, err error) {
 	p.ruledOut, p.err, p.done = ruledOut, err, true
+	p.head = nil
 	v.units += len(ruledOut)
 	for _, x := range ruledOut {
 		v.ruledOut += int(x)
 	}
 }
 
-func (v *verdicts) key(p *verdictPage) string { return v.about + strconv.FormatInt(p.addr.Off, 10) }
+func (v *TextVerdicts) key(p *verdictPage) string { return v.about + strconv.FormatInt(p.addr.Off, 10) }
 
 // ahead appends what asking for a unit will read, and reports whether the unit is known to be ruled out.
-func (v *verdicts) ahead(dst []Addr, a Addr, number uint32) (wanted []Addr, known, ruledOut bool) {
+func (v *TextVerdicts) ahead(dst []Addr, a Addr, number uint32) (wanted []Addr, known, ruledOut bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	page, group, err := v.groupLocked(a)
@@ -138,20 +182,14 @@ func (v *verdicts) ahead(dst []Addr, a Addr, number uint32) (wanted []Addr, know
 }
 
 // ask reports whether a unit is ruled out, whose filter is one of a page that has been added.
-func (v *verdicts) ask(ctx context.Context, a Addr, number uint32) (bool, error) {
+func (v *TextVerdicts) ask(ctx context.Context, a Addr, number uint32) (bool, error) {
 	v.mu.Lock()
 	p, group, err := v.groupLocked(a)
 	v.mu.Unlock()
 	if err != nil {
 		return false, err
 	}
-	if f, ok := v.r.pages.(Fetcher); ok && len(group) > 1 {
-		wanted, _, _ := v.ahead(nil, a, number)
-		f.Fetch(ctx, wanted)
-	}
-	for _, p := range group {
-		p.once.Do(func() { v.look(ctx, p) })
-	}
+	v.lookAt(ctx, group)
 	if p.err == nil && int(number) >= len(p.ruledOut) {
 		return false, corrupt("page of filters has no filter %d", number)
 	}
@@ -162,7 +200,7 @@ func (v *verdicts) ask(ctx context.Context, a Addr, number uint32) (bool, error)
 }
 
 // look finds out what a page says, unless that is known. Another query may be at it too: one of them reads.
-func (v *verdicts) look(ctx context.Context, p *verdictPage) {
+func (v *TextVerdicts) look(ctx context.Context, p *verdictPage) {
 	v.mu.Lock()
 	done := p.done
 	v.mu.Unlock()
@@ -171,7 +209,7 @@ func (v *verdicts) look(ctx context.Context, p *verdictPage) {
 	}
 	var ruledOut []byte
 	var err error
-	read := func(ctx context.Context) ([]byte, error) { return v.read(ctx, p.addr) }
+	read := func(ctx context.Context) ([]byte, error) { return v.read(ctx, p) }
 	if v.lists != nil {
 		ruledOut, err = v.lists.List(ctx, v.key(p), read)
 	} else {
@@ -182,28 +220,46 @@ func (v *verdicts) look(ctx context.Context, p *verdictPage) {
 	v.setLocked(p, ruledOut, err)
 }
 
-func (v *verdicts) read(ctx context.Context, a Addr) ([]byte, error) {
-	payload, err := v.r.pages.Page(ctx, a)
-	if err != nil {
-		return nil, fmt.Errorf("part: filters: %w", err)
+// slicesAhead returns the slices that will most likely be needed of some pages. It waits for their heads.
+func (v *TextVerdicts) slicesAhead(ctx context.Context, group []*verdictPage) (wanted []Addr) {
+	for _, p := range group {
+		v.mu.Lock()
+		done := p.done
+		v.mu.Unlock()
+		if done {
+			continue
+		}
+		if head, err := v.open(ctx, p); err == nil && head != nil {
+			wanted = v.skip.ahead(wanted, head)
+		}
 	}
-	var f filterPage
-	if err := f.open(payload); err != nil {
+	return wanted
+}
+
+// open returns the head of a page, or nil if nobody needs it any more.
+func (v *TextVerdicts) open(ctx context.Context, p *verdictPage) (*filterPage, error) {
+	p.opened.Do(func() {
+		head := new(filterPage)
+		payload, err := v.r.pages.Page(ctx, p.addr)
+		if err != nil {
+			err = fmt.Errorf("part: filters: %w", err)
+		} else {
+			err = head.open(payload, p.addr)
+		}
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		p.head, p.headErr = head, err
+	})
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return p.head, p.headErr
+}
+
+// read reads a page of filters and the slices that are needed of it.
+func (v *TextVerdicts) read(ctx context.Context, p *verdictPage) ([]byte, error) {
+	head, err := v.open(ctx, p)
+	if err != nil {
 		return nil, err
 	}
-	ruledOut := make([]byte, len(f.ends))
-	for i := range ruledOut {
-		filter, err := f.at(uint32(i))
-		if err != nil {
-			return nil, err
-		}
-		none, err := v.skip.none(filter)
-		if err != nil {
-			return nil, err
-		}
-		if none {
-			ruledOut[i] = 1
-		}
-	}
-	return ruledOut, nil
+	return v.skip.ruledOut(head, func(i int) ([]byte, error) { return head.readSlice(ctx, v.r.pages, i) })
 }

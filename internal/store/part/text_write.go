@@ -144,21 +144,13 @@ func (p *Writer) unitWritten(e pageEntry, filter []byte) error {
 // maxWaitingEntries bounds the entries of units that wait for filters, of some 150 bytes each.
 const maxWaitingEntries = 1 << 14
 
-// flushFilters writes the filters, page by page, and then the entries of the units that wait for them.
+// flushFilters writes the filters, and then the entries of the units that wait for them.
 func (p *Writer) flushFilters() error {
 	x := &p.text
 	next := 0 // of x.entries
 	for from := 0; from < len(x.ends); {
-		begin := uint32(0)
-		if from > 0 {
-			begin = x.ends[from-1]
-		}
-		to := from + 1
-		for to < len(x.ends) && to-from < maxFilters && int(x.ends[to]-begin) <= p.sizes.filter {
-			to++
-		}
-		p.payload = appendFilterPage(p.payload[:0], x.filters, begin, x.ends[from:to])
-		a, err := p.page(codecNone)
+		to := min(from+maxFilters, len(x.ends))
+		a, err := p.writeFilters(from, to)
 		if err != nil {
 			return err
 		}
@@ -177,6 +169,24 @@ func (p *Writer) flushFilters() error {
 	}
 	x.entries, x.filters, x.ends = x.entries[:0], x.filters[:0], x.ends[:0]
 	return nil
+}
+
+// writeFilters writes some of the filters, as a page and its slices, and returns the address of the page.
+func (p *Writer) writeFilters(from, to int) (Addr, error) {
+	x := &p.text
+	begin := uint32(0)
+	if from > 0 {
+		begin = x.ends[from-1]
+	}
+	ends := x.ends[from:to]
+	slices := slicesOf(int(ends[len(ends)-1]-begin), p.sizes.slice)
+	p.payload = appendFilterPage(p.payload[:0], x.filters, begin, ends, slices)
+	a, err := p.page(codecNone)
+	for i := 0; i < slices && err == nil; i++ {
+		p.payload = appendSlice(p.payload[:0], x.filters, begin, ends, slices, i)
+		_, err = p.page(codecNone)
+	}
+	return a, err
 }
 
 // flushText writes what is left of the text of the tenant.

@@ -75,7 +75,7 @@ type sizes struct {
 	page, index, list int // bytes
 	rows, seriesRows  int // of a page of samples
 	text              int // bytes: of the lines of a unit
-	filter, filters   int // bytes: of a page of filters, and of pages of filters that lie side by side
+	slice, filters    int // bytes: of a slice of filters, and of filters that are sliced together
 	textRows          int // of a unit
 	ties              int // rows of one time of which a merge remembers what they are
 }
@@ -86,7 +86,7 @@ func (z *sizes) stays() int { return z.text / 4 }
 
 var formatSizes = sizes{
 	page: pageBytes, index: pageBytes, list: maxListBytes, rows: maxPageRows, seriesRows: maxSeriesRows,
-	text: unitBytes, filter: pageBytes, filters: filterBytes, textRows: maxUnitRows, ties: maxTies,
+	text: unitBytes, slice: sliceBytes, filters: filterBytes, textRows: maxUnitRows, ties: maxTies,
 }
 
 func newWriter(w io.Writer, o WriterOptions, z sizes) *Writer {
