@@ -37,7 +37,7 @@ func promOptions(c config.Config, e *Engine, engine promql.QueryEngine, t turns,
 	}
 	started := time.Now()
 	return prom.Options{
-		Engine: &shalepromql.Engine{Upstream: engine},
+		Engine: &shalepromql.Engine{Upstream: engine, Timeout: time.Duration(c.Query.Timeout)},
 		Queryable: func(tenant string, q *model.Quota, cost *model.Cost) storage.Queryable {
 			return queryable(tenant, q, cost)
 		},

@@ -102,7 +102,8 @@ type Charge struct{ series, samples, bytes int64 }
 // Charged returns what the query has been charged until now.
 func (q *Quota) Charged() Charge { return Charge{q.series.Load(), q.samples.Load(), q.bytes.Load()} }
 
-// Revert takes back what was charged since, by an attempt that has ended and of which nothing is kept.
+// Revert takes back what was charged since, by an attempt of which nothing is kept. All that it began has ended, so that nothing
+// charges meanwhile.
 func (q *Quota) Revert(to Charge) {
 	q.series.Store(to.series)
 	q.samples.Store(to.samples)

@@ -136,7 +136,8 @@ func (s *SeriesSet) AppendRows(ctx context.Context, dst *model.Rows) error {
 	return nil
 }
 
-// Charged returns the bytes of memory that the current series was charged, which a caller that does not keep it gives back.
+// Charged returns the bytes of memory that the current series was charged, which a caller that does not keep it gives back. It does
+// not know of rows that were forgotten.
 func (s *SeriesSet) Charged() int64 { return s.charged }
 
 // appendCursor appends the rows of one cursor and charges them.

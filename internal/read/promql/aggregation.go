@@ -63,12 +63,16 @@ func (a *aggregation) groupOf(l model.Labels) (*group, error) {
 	last := len(a.key)
 	for rest := l; ; {
 		name, _, next, ok := rest.Next()
-		if !ok {
+		if !ok && len(rest) > 0 {
+			_, err := malformed(l)
+			return nil, err
+		}
+		if !ok || !a.aggregate.Without && len(a.names) == 0 {
 			break
 		}
 		if a.counts(name) {
 			a.key = append(a.key, rest[:len(rest)-len(next)]...)
-		} else if !a.aggregate.Without && len(a.names) > 0 && bytes.Compare(name, a.names[len(a.names)-1]) > 0 {
+		} else if !a.aggregate.Without && bytes.Compare(name, a.names[len(a.names)-1]) > 0 {
 			break // no other counts
 		}
 		rest = next
@@ -96,7 +100,7 @@ func (a *aggregation) groupOf(l model.Labels) (*group, error) {
 func (a *aggregation) take() []cell {
 	n := a.steps()
 	if n > len(a.room) {
-		a.room = make([]cell, max(n, min(1024, n*len(a.groups))))
+		a.room = make([]cell, n*max(1, min(1024/n, len(a.groups))))
 	}
 	c := a.room[:n:n]
 	a.room = a.room[n:]

@@ -2,6 +2,7 @@ package promql
 
 import (
 	"context"
+	"fmt"
 	"sync"
 
 	"github.com/shaledb/shale/internal/model"
@@ -51,6 +52,16 @@ func (a *ahead) begin(ctx context.Context) {
 	}
 	a.reading.Go(func() {
 		defer close(a.filled)
+		defer func() {
+			// As upstream's engine does on the goroutine that it reads on.
+			if e := recover(); e != nil {
+				err, ok := e.(error)
+				if !ok {
+					err = fmt.Errorf("%v", e)
+				}
+				a.err = fmt.Errorf("unexpected error: %w", err)
+			}
+		}()
 		a.err = a.read(ctx)
 	})
 }
@@ -97,6 +108,11 @@ func (a *ahead) next(ctx context.Context) (l model.Labels, rows model.Rows, ok b
 	if a.cancel == nil {
 		a.begin(ctx)
 	}
+	if err := ctx.Err(); err != nil {
+		_ = a.close() // its error is that of the set, which is closed once more in the end
+		a.err = err
+		return nil, rows, false
+	}
 	for a.current == nil || a.at == len(a.current.series) {
 		if a.current != nil {
 			a.giveBack(a.current)
@@ -131,7 +147,8 @@ func (a *ahead) giveBack(b *batch) {
 	b.bytes = 0
 }
 
-// close stops reading and gives up what the set pins. It may be called more than once.
+// close stops reading and gives up what the set pins, and all memory: a query may have many sets, and holds them to its end. It
+// may be called more than once; nothing may be asked for after it.
 func (a *ahead) close() error {
 	if a.cancel != nil {
 		a.cancel()
@@ -143,6 +160,9 @@ func (a *ahead) close() error {
 	if a.current != nil {
 		a.giveBack(a.current)
 		a.current = nil
+	}
+	for len(a.empty) > 0 {
+		<-a.empty
 	}
 	return a.set.Close()
 }

@@ -25,7 +25,9 @@ type computedSet struct {
 	aggregation *aggregation // nil: none
 	labels      model.Labels // of the series that was computed last
 	builder     labels.ScratchBuilder
-	shown       int // groups
+	shown       int     // groups
+	at          []int32 // of a group that is shown, with its values
+	values      []float64
 	current     *series
 	err         error
 	any         bool // a series had a value
@@ -58,14 +60,10 @@ func (s *computedSet) Next() bool {
 	if !s.advance() {
 		return s.end()
 	}
-	if s.err = s.hold(len(s.labels), len(s.windows.at)); s.err != nil {
-		return s.end()
-	}
 	shown, err := labelsOf(&s.builder, s.labels)
-	if s.err = err; err != nil {
+	if s.err = err; err != nil || !s.show(shown.DropReserved(schema.IsMetadataLabel), len(s.labels), s.windows.at, s.windows.values) {
 		return s.end()
 	}
-	s.show(shown.DropReserved(schema.IsMetadataLabel), s.windows.at, s.windows.values)
 	return true
 }
 
@@ -85,14 +83,10 @@ func (s *computedSet) nextGroup() bool {
 	}
 	g := &s.aggregation.groups[s.shown]
 	s.shown++
-	at, values := s.aggregation.values(g, s.windows.at[:0], s.windows.values[:0])
-	s.windows.at, s.windows.values = at, values
-	if s.err = s.hold(0, len(at)); s.err != nil {
-		return false
-	}
-	s.show(g.labels, at, values)
+	s.at, s.values = s.aggregation.values(g, s.at[:0], s.values[:0])
 	g.cells = nil
-	return true
+	_ = s.q.Quota.TakeBytes(-s.cellBytes()) // giving back does not fail
+	return s.show(g.labels, 0, s.at, s.values)
 }
 
 // add adds the series that was computed to its group.
@@ -103,7 +97,7 @@ func (s *computedSet) add() error {
 		return err
 	}
 	if len(s.aggregation.groups) > before {
-		if err := s.hold(2*len(s.labels)+cellBytes*s.n.steps(), 0); err != nil {
+		if err := s.hold(keptBytes + 2*int64(len(s.aggregation.key)) + s.cellBytes()); err != nil {
 			return err
 		}
 	}
@@ -146,34 +140,48 @@ func saysMore(l model.Labels) bool {
 	}
 }
 
-// hold charges what is kept of a series: its labels and the samples that are shown.
-func (s *computedSet) hold(labels, samples int) error {
-	return s.q.Quota.TakeBytes(keptBytes + int64(labels) + 16*int64(samples))
+// hold charges what is kept until the query ends. For what has no room, upstream is to say so, or to find that it needs less: a
+// group that has few values takes as much here as one that has all.
+func (s *computedSet) hold(bytes int64) error {
+	if err := s.q.Quota.TakeBytes(bytes); err != nil {
+		return errNotTaken
+	}
+	return nil
 }
 
-// keptBytes is what a series costs beside its labels and samples.
+// keptBytes is what a series or group costs beside its labels and samples.
 const keptBytes = 200
+
+func (s *computedSet) cellBytes() int64 { return int64(cellBytes * s.n.steps()) }
 
 // show makes the current series. Behind a value comes a marker of staleness where there is none at the next step, so that the
 // engine does not look back.
-func (s *computedSet) show(l labels.Labels, at []int32, values []float64) {
+func (s *computedSet) show(l labels.Labels, labelBytes int, at []int32, values []float64) bool {
 	n := len(at)
-	for i := 1; i < len(at); i++ {
-		if at[i] != at[i-1]+1 {
+	for i := range at {
+		if s.gapBehind(at, i) {
 			n++
 		}
 	}
-	if n > 0 && int(at[len(at)-1])+1 < s.n.steps() {
-		n++
+	if s.err = s.hold(keptBytes + int64(labelBytes) + 16*int64(n)); s.err != nil {
+		return false
 	}
 	p := points{times: make([]int64, 0, n), values: make([]uint64, 0, n)}
 	for i, v := range values {
-		p.times, p.values = append(p.times, s.n.start+int64(at[i])*s.n.step), append(p.values, math.Float64bits(v))
-		if next := at[i] + 1; int(next) < s.n.steps() && (i+1 == len(at) || at[i+1] != next) {
-			p.times, p.values = append(p.times, s.n.start+int64(next)*s.n.step), append(p.values, value.StaleNaN)
+		t := s.n.start + int64(at[i])*s.n.step
+		p.times, p.values = append(p.times, t), append(p.values, math.Float64bits(v))
+		if s.gapBehind(at, i) {
+			p.times, p.values = append(p.times, t+s.n.step), append(p.values, value.StaleNaN)
 		}
 	}
 	s.current = &series{labels: l, points: p}
+	return true
+}
+
+// gapBehind reports whether the step behind the i-th value has none.
+func (s *computedSet) gapBehind(at []int32, i int) bool {
+	next := at[i] + 1
+	return int(next) < s.n.steps() && (i+1 == len(at) || at[i+1] != next)
 }
 
 // end unpins what the set holds.
@@ -184,6 +192,7 @@ func (s *computedSet) end() bool {
 	if s.err == nil && s.any {
 		s.windows.note()
 	}
+	s.windows.release()
 	s.current = nil
 	return false
 }

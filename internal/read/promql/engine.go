@@ -13,15 +13,19 @@ import (
 
 // Engine is the upstream engine, of which the commonest and dearest nodes of an expression are taken over: functions of the
 // samples of a range, and aggregations of those or of a selector. They are computed series by series while the series are
-// read, so that neither samples nor the values of single series are ever held together. All else, and all that is rare, is
-// upstream's; answers and warnings are the same bit for bit.
+// read: samples are never held together, and under an aggregation neither are the values of single series. All else, and all
+// that is rare, is upstream's; answers and warnings are the same bit for bit. Only upstream's limit of samples held at one time
+// (EngineOpts.MaxSamples) does not see what is computed here, which the quota of the query bounds.
 //
-// Queries of other storages than a [Queryable] are upstream's, and so are those that ask for statistics (see [QueryOpts]).
+// Queries of other storages than a [Queryable] are upstream's, and so are those that ask for statistics (see [QueryOpts]). The
+// upstream engine must not be made with EnableTypeAndUnitLabels.
 type Engine struct {
 	Upstream upstream.QueryEngine
 	// These say that the upstream engine was made with the options of the same names, under which it computes more than is known
 	// here: that is left to it.
 	UseStartTimestamps, EnableDelayedNameRemoval bool
+	// Timeout is upstream's for a query; 0: none. It holds for one that has to be evaluated anew, too.
+	Timeout time.Duration
 }
 
 // QueryOpts are upstream's, and say whether the number of samples in [upstream.Query.Stats] will be looked at. What is
@@ -47,13 +51,13 @@ func (e *Engine) NewRangeQuery(ctx context.Context, q storage.Queryable, opts up
 
 // open makes upstream's query and changes its statement, which upstream evaluates as it finds it: a node that is taken over
 // becomes a selector, for whose series the storage is asked as for those of any other.
-func (e *Engine) open(q storage.Queryable, opts upstream.QueryOpts, make func(storage.Queryable) (upstream.Query, error)) (upstream.Query, error) {
+func (e *Engine) open(q storage.Queryable, opts upstream.QueryOpts, begin func(storage.Queryable) (upstream.Query, error)) (upstream.Query, error) {
 	ours, ok := q.(*Queryable)
 	if o, asked := opts.(QueryOpts); !ok || asked && o.Statistics {
-		return make(q)
+		return begin(q)
 	}
 	taken := &takenQueryable{Queryable: ours}
-	query, err := make(taken)
+	query, err := begin(taken)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +68,7 @@ func (e *Engine) open(q storage.Queryable, opts upstream.QueryOpts, make func(st
 	if taken.nodes = takeOver(stmt, e); len(taken.nodes) == 0 {
 		return query, nil
 	}
-	return &takenQuery{Query: query, q: ours, again: func() (upstream.Query, error) { return make(q) }}, nil
+	return &takenQuery{Query: query, q: ours, timeout: e.Timeout, again: func() (upstream.Query, error) { return begin(q) }}, nil
 }
 
 // errNotTaken says that a node has met what only upstream's engine computes.
@@ -73,12 +77,18 @@ var errNotTaken = errors.New("promql: the node is upstream's")
 // takenQuery is asked again of upstream alone if a node has met what it does not compute.
 type takenQuery struct {
 	upstream.Query
-	q     *Queryable
-	again func() (upstream.Query, error)
+	q       *Queryable
+	timeout time.Duration
+	again   func() (upstream.Query, error)
 }
 
 // Exec evaluates the query.
 func (q *takenQuery) Exec(ctx context.Context) *upstream.Result {
+	if q.timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, q.timeout)
+		defer cancel()
+	}
 	charged, series, samples := q.q.Quota.Charged(), q.q.Cost.Series.Load(), q.q.Cost.Samples.Load()
 	r := q.Query.Exec(ctx)
 	if !errors.Is(r.Err, errNotTaken) {

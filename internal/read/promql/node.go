@@ -1,7 +1,6 @@
 package promql
 
 import (
-	"math"
 	"slices"
 	"time"
 
@@ -23,6 +22,10 @@ type node struct {
 	// sample counts, span is how far it looks back.
 	start, end, step int64
 	span, offset     int64
+	// extent is span and offset in one, as upstream adds them before it cuts them to milliseconds. It counts for the bounds to which
+	// rates are extrapolated, not for which samples a window has.
+	extent int64
+	last   int64 // of the samples that are asked for
 
 	// noStarts says that of samples with start timestamps upstream computes something else.
 	noStarts bool
@@ -99,7 +102,9 @@ func (t *taking) nodeOf(e parser.Expr) *node {
 		if n.aggregate == nil {
 			return nil
 		}
-		n.selector, n.span = e, t.stmt.LookbackDelta.Milliseconds()
+		if n.selector, n.span = e, t.stmt.LookbackDelta.Milliseconds(); n.span == 0 {
+			return nil // then upstream sees a sample that stands at the very step
+		}
 	case *parser.Call:
 		if !functions[e.Func.Name] || len(e.Args) != 1 {
 			return nil
@@ -130,6 +135,10 @@ func (t *taking) nodeOf(e parser.Expr) *node {
 	}
 	s.Offset = s.OriginalOffset // as upstream does before it evaluates; functions look at it
 	n.offset = s.Offset.Milliseconds()
+	if n.call != nil {
+		n.extent = (n.call.Args[0].(*parser.MatrixSelector).Range + s.Offset).Milliseconds()
+	}
+	n.last = min(n.end, t.stmt.End.UnixMilli()) - n.offset // by upstream's other reckoning it is earlier before 1970
 	return n
 }
 
@@ -165,13 +174,7 @@ func millisOf(t time.Time) int64 { return t.UnixNano() / nanosPerMilli }
 func (n *node) steps() int { return int((n.end-n.start)/n.step) + 1 }
 
 // bounds returns the first and last millisecond of the samples that all windows together see.
-func (n *node) bounds() (mint, maxt int64) {
-	mint, maxt = n.start-n.offset-n.span+1, n.end-n.offset
-	if n.span > 0 && mint > n.start-n.offset { // wrapped around
-		mint = math.MinInt64
-	}
-	return mint, maxt
-}
+func (n *node) bounds() (mint, maxt int64) { return n.start - n.offset - n.span + 1, n.last }
 
 // function returns upstream's implementation.
 func (n *node) function() upstream.FunctionCall { return upstream.FunctionCalls[n.call.Func.Name] }

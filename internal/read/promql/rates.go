@@ -62,7 +62,7 @@ func (w *windows) rates() {
 			increase += math.Float64frombits(bits[r-1])
 		}
 		firstT, lastT := floorMillis(times[lo]), floorMillis(times[hi-1])
-		toStart, toEnd := float64(firstT-(t-w.span))/1000, float64(t-lastT)/1000
+		toStart, toEnd := float64(firstT-(t+w.offset-w.extent))/1000, float64(t-lastT)/1000
 		sampled := float64(lastT-firstT) / 1000
 		distance := sampled / float64(hi-lo-1)
 		if toStart >= distance*1.1 {

@@ -140,6 +140,11 @@ func (w *windows) calls() {
 	}
 }
 
+// release gives up all memory but the notes.
+func (w *windows) release() {
+	w.times, w.bits, w.points, w.resets, w.at, w.values = nil, nil, nil, nil, nil, nil
+}
+
 // note adds what upstream has to say of the name of a metric that has given values.
 func (w *windows) note() {
 	if w.call == nil {

@@ -40,7 +40,7 @@ const (
 	dumpIndexPage  = "index page"
 	dumpLinesPage  = "lines"
 	dumpFilterPage = "filters"
-	dumpSlicePage  = "slices of filters"
+	dumpSlicePage  = "a slice of filters"
 )
 
 func (d *dumper) part() error {

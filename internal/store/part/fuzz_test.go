@@ -139,18 +139,24 @@ func FuzzPayloads(f *testing.F) {
 		}
 		var filters filterPage
 		if filters.open(b, Addr{}) == nil {
-			slice := make([]byte, filters.length)
 			slices := make([][]byte, filters.slices)
 			for i := range slices {
-				slices[i] = slice
+				slices[i] = make([]byte, filters.length)
+				for k := range slices[i] {
+					slices[i][k] = byte(spread(uint64(i*filters.length+k)) | spread(uint64(k)))
+				}
 			}
 			for i := range filters.filters {
 				filter, err := filters.appendFilter(nil, uint32(i), slices)
 				must(t, err)
 				var x itemFilter
 				must(t, x.open(filter))
-				for class := range itemClasses {
-					const item = 1<<40 + 5
+				for item := range uint64(2 * filterParts) {
+					class, item := byte(item)%itemClasses, spread(item)|item<<33
+					var slice []byte
+					if len(slices) > 0 {
+						slice = slices[filters.sliceOf(item)]
+					}
 					if x.has(class, item) != filters.has(i, class, item, slice) {
 						t.Fatalf("filter %d, class %d: it has an item by itself or among others, but not both", i, class)
 					}

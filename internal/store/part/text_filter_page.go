@@ -9,24 +9,41 @@ import (
 
 // Filters are looked at many at a time and for few items each, so their bits lie across: first a page with the heads of some
 // hundred filters, then slices, pages of which each has the same parts of all of these filters. Who looks for an item reads the
-// heads and one slice, a fiftieth of what the filters take. Classes that are not divided stand with the heads, and if the filters
+// heads and one slice, a small part of what the filters take. Classes that are not divided stand with the heads, and if the filters
 // are few, all of them do, and there are no slices.
 const (
 	// maxFilters bounds the filters of a page.
 	maxFilters = 1 << 12
 	// filterBytes is how many bytes of filters a writer holds, which then make a page and its slices. A merge holds as many for
 	// each part that it reads.
-	filterBytes = 2 << 20
+	filterBytes = 1 << 20
 	// sliceBytes is about how long a slice is, if the filters are many.
 	sliceBytes = 32 << 10
+	// wholeBytes is how many bytes a page has of classes that are not divided, when no more filters go to it: who asks one filter
+	// reads them all.
+	wholeBytes = 128 << 10
 )
 
-// slicesOf returns how many slices filters have that take so many bytes: 0, or a power of two up to filterParts.
-func slicesOf(filters, slice int) int {
-	if filters <= slice {
-		return 0
+// together returns how many of the filters make a page, and how many slices that has: 0, or a power of two up to filterParts.
+func together(filters []byte, begin uint32, ends []uint32, slice int) (n, slices int) {
+	divided, whole := 0, 0
+	eachFilter(filters, begin, ends[:min(len(ends), maxFilters)], func(f *itemFilter) {
+		if whole > wholeBytes {
+			return
+		}
+		n++
+		for _, bits := range f.bits {
+			if partsOf(len(bits)) > 1 {
+				divided += len(bits)
+			} else {
+				whole += len(bits)
+			}
+		}
+	})
+	if divided > slice {
+		slices = min(1<<bits.Len(uint((divided-1)/slice)), filterParts)
 	}
-	return min(1<<bits.Len(uint((filters-1)/slice)), filterParts)
+	return n, slices
 }
 
 // appendFilterPage makes the payload of a page of the filters of which each ends where ends says, counted from begin.
@@ -82,20 +99,21 @@ type filterPage struct {
 	slices  int
 	length  int // of the payload of a slice
 	payload []byte
-	filters []sliced
+	filters []placed
+	sliced  [itemClasses]bool // a filter has bits of the class in the slices
 }
 
-// sliced says where a filter is. Of a class that is divided, at counts from the beginning of a slice, else from that of the
+// placed says where a filter is. Of a class that is divided, at counts from the beginning of a slice, else from that of the
 // payload.
-type sliced struct {
+type placed struct {
 	filterHead
 	at [itemClasses]uint32
 }
 
 func (p *filterPage) open(payload []byte, a Addr) error {
 	s := scan{b: payload}
-	p.addr, p.payload, p.filters, p.length = a, payload, p.filters[:0], 0
-	n := s.below(maxFilters + 1)
+	*p = filterPage{addr: a, payload: payload, filters: p.filters[:0]}
+	n := s.below(maxFilters)
 	if p.slices = int(s.byte()); p.slices > filterParts || p.slices&(p.slices-1) != 0 {
 		s.fail()
 	}
@@ -103,7 +121,7 @@ func (p *filterPage) open(payload []byte, a Addr) error {
 		p.length = s.below(maxPageBytes)
 	}
 	for range n {
-		var f sliced
+		var f placed
 		if f.scan(&s); s.bad {
 			break
 		}
@@ -115,7 +133,7 @@ func (p *filterPage) open(payload []byte, a Addr) error {
 		f := &p.filters[i]
 		for class, n := range f.lens {
 			if p.divided(n) {
-				f.at[class] = uint32(slice)
+				p.sliced[class], f.at[class] = true, uint32(slice)
 				slice += uint64(n) / uint64(p.slices)
 			} else {
 				f.at[class] = uint32(whole)
@@ -222,6 +240,7 @@ func (p *filterPage) appendFilter(dst []byte, i uint32, slices [][]byte) ([]byte
 // wholeFilters gives filters as they are by themselves, one after the other, and holds a page of them with all of its slices.
 type wholeFilters struct {
 	page   filterPage
+	bits   []byte // of all slices
 	slices [][]byte
 	filter []byte
 }
@@ -229,7 +248,7 @@ type wholeFilters struct {
 // of returns the filter of a unit that has one. It is valid until the next call.
 func (w *wholeFilters) of(ctx context.Context, pages Pages, e *pageEntry) ([]byte, error) {
 	if a := e.text.filter; w.page.addr != a {
-		w.page.addr, w.slices = Addr{}, w.slices[:0]
+		w.page.addr, w.bits, w.slices = Addr{}, w.bits[:0], w.slices[:0]
 		payload, err := pages.Page(ctx, a)
 		if err != nil {
 			return nil, fmt.Errorf("part: filters: %w", err)
@@ -243,7 +262,11 @@ func (w *wholeFilters) of(ctx context.Context, pages Pages, e *pageEntry) ([]byt
 			if err != nil {
 				return nil, err
 			}
-			w.slices = append(w.slices, slice)
+			// A copy, since the payload may be part of something larger, which would be held too.
+			w.bits = append(w.bits, slice...)
+		}
+		for i := range page.slices {
+			w.slices = append(w.slices, w.bits[i*page.length:][:page.length])
 		}
 		w.page = page
 	}

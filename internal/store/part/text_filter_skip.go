@@ -97,12 +97,12 @@ const slicesAhead = 3
 
 // ahead appends the slices of a page that will most likely be needed.
 func (s *textSkip) ahead(dst []Addr, p *filterPage) []Addr {
-	if p.slices == 0 {
-		return dst
-	}
 	for _, any := range s.clauses {
 		for k := range any {
-			for _, item := range any[k].items[:min(len(any[k].items), slicesAhead)] {
+			for i, item := range any[k].items[:min(len(any[k].items), slicesAhead)] {
+				if !p.sliced[any[k].classes[i]] {
+					continue
+				}
 				if a := p.slice(p.sliceOf(item)); !slices.Contains(dst, a) {
 					dst = append(dst, a)
 				}
@@ -136,7 +136,7 @@ func (l *literalItems) in(p *filterPage, of []int32, slice func(int) ([]byte, er
 	for k, item := range l.items {
 		class := l.classes[k]
 		var bits []byte
-		if slices.ContainsFunc(of, func(i int32) bool { return p.divided(p.filters[i].lens[class]) }) {
+		if len(of) > 0 && p.sliced[class] {
 			var err error
 			if bits, err = slice(p.sliceOf(item)); err != nil {
 				return nil, err
@@ -148,7 +148,7 @@ func (l *literalItems) in(p *filterPage, of []int32, slice func(int) ([]byte, er
 }
 
 func (l *literalItems) add(class byte, item uint64) {
-	if item != 0 && len(l.items) < mostLiteralItems {
+	if item != 0 && len(l.items) < mostLiteralItems && !slices.Contains(l.items, item) {
 		l.items, l.classes = append(l.items, item), append(l.classes, class)
 	}
 }
@@ -164,7 +164,7 @@ func itemsOfLiteral(t *model.TextLiteral) (l literalItems) {
 	needle := []byte(t.Value)
 	if !t.Fold {
 		l.runs(needle)
-		l.words(needle)
+		l.words(appendGrams(nil, needle))
 		return l
 	}
 	// A letter that has other forms than its two cases, as k and s do, may be any bytes in the line: what stands beside it is at
@@ -172,9 +172,11 @@ func itemsOfLiteral(t *model.TextLiteral) (l literalItems) {
 	for _, piece := range cut(needle, "kKsStTzZ") {
 		l.runs(piece)
 	}
+	var grams []gram
 	for _, piece := range cut(needle, "kKsS") {
-		l.words(piece)
+		grams = appendGrams(grams, piece)
 	}
+	l.words(grams)
 	return l
 }
 
@@ -183,13 +185,13 @@ func cut(b []byte, some string) [][]byte {
 	return bytes.FieldsFunc(b, func(r rune) bool { return r >= utf8.RuneSelf || strings.ContainsRune(some, r) })
 }
 
-// words adds the items of words, those first that are rare among words, since each that is looked at costs a slice.
-func (l *literalItems) words(b []byte) {
-	type gram struct {
-		item   uint64
-		rarity int
-	}
-	var grams []gram
+// gram is an item of four letters.
+type gram struct {
+	item   uint64
+	rarity int
+}
+
+func appendGrams(dst []gram, b []byte) []gram {
 	for i := range len(b) - wordGram + 1 {
 		of, rarity := uint32(0), 0
 		for k := range wordGram {
@@ -202,9 +204,14 @@ func (l *literalItems) words(b []byte) {
 			rarity += letterRarity[w]
 		}
 		if item := gramItem(of); rarity >= 0 && item != 0 {
-			grams = append(grams, gram{item, rarity})
+			dst = append(dst, gram{item, rarity})
 		}
 	}
+	return dst
+}
+
+// words adds the items of words, those first that are rare among words, since each that is looked at costs a slice.
+func (l *literalItems) words(grams []gram) {
 	slices.SortStableFunc(grams, func(x, y gram) int { return y.rarity - x.rarity })
 	for _, g := range grams {
 		l.add(itemWords, g.item)

@@ -40,6 +40,9 @@ func (r *Reader) TextAt(ctx context.Context, req *model.Request, known *TextVerd
 
 // Chunks appends those chunks of a series that may have rows in the request's range, by time.
 func (c *TextCursor) Chunks(ctx context.Context, rank uint32, dst []model.TextChunk) ([]model.TextChunk, error) {
+	if c.verdicts != nil && c.verdicts.foreseen {
+		return c.leftChunks(ctx, rank, dst)
+	}
 	c.pages.ctx = ctx
 	e, err := c.pages.find(rank)
 	for ; err == nil && e != nil && e.rank0 <= rank; e, err = c.pages.following() {
@@ -51,6 +54,15 @@ func (c *TextCursor) Chunks(ctx context.Context, rank uint32, dst []model.TextCh
 		if e.last() > rank {
 			break
 		}
+	}
+	return dst, err
+}
+
+// leftChunks is Chunks where it is known which units are left.
+func (c *TextCursor) leftChunks(ctx context.Context, rank uint32, dst []model.TextChunk) (_ []model.TextChunk, err error) {
+	left := c.verdicts.left
+	for i := sort.Search(len(left), func(i int) bool { return left[i].last() >= rank }); i < len(left) && left[i].rank0 <= rank && err == nil; i++ {
+		dst, err = c.chunk(ctx, &left[i], rank, dst)
 	}
 	return dst, err
 }
@@ -111,72 +123,4 @@ func (c *TextCursor) open(ctx context.Context, e *pageEntry) error {
 	}
 	c.held = e.addr
 	return nil
-}
-
-// FetchText fetches what the Chunks of the ranks will read, and finds out which units are ruled out if nearly all of them are.
-func (r *Reader) FetchText(ctx context.Context, ranks Ranks, req *model.Request) (*TextVerdicts, error) {
-	v := newVerdicts(r, newTextSkip(req.TextFilter))
-	if v == nil {
-		return nil, r.fetchShared(ctx, ranks, req, v)
-	}
-	w := rankWalk{ctx: ctx, r: r, section: textSection}
-	err := eachUnit(&w, ranks, req.Range, func(e *pageEntry) {
-		if e.text.filter.Len > 0 {
-			v.add(e.text.filter, e.text.number)
-		}
-	})
-	if err != nil {
-		return nil, err
-	}
-	v.foresee(ctx)
-	return v, r.fetchShared(ctx, ranks, req, v)
-}
-
-// fetchShared fetches the rows of units that several series share, unless they are ruled out.
-func (r *Reader) fetchShared(ctx context.Context, ranks Ranks, req *model.Request, v *TextVerdicts) error {
-	return r.ahead(ctx, func() (shared []Addr, err error) {
-		w := rankWalk{ctx: ctx, r: r, section: textSection}
-		err = eachUnit(&w, ranks, req.Range, func(e *pageEntry) {
-			if e.ranks > 1 && !(v != nil && e.text.filter.Len > 0 && v.add(e.text.filter, e.text.number)) {
-				shared = appendNew(shared, e.addr)
-			}
-		})
-		return shared, err
-	})
-}
-
-// eachUnit calls fn for units of the ranks with rows in a range, once or more.
-func eachUnit(w *rankWalk, ranks Ranks, times model.TimeRange, fn func(*pageEntry)) error {
-	for len(ranks) > 0 {
-		rank := ranks[0]
-		e, err := w.find(rank)
-		for ; err == nil && e != nil && e.rank0 <= rank; e, err = w.following() {
-			if e.times.Overlaps(times) {
-				fn(e)
-			}
-			if e.last() > rank {
-				break
-			}
-		}
-		if err != nil {
-			return err
-		}
-		if e == nil {
-			break
-		}
-		next := max(e.rank0, rank+1)
-		if e.rank0 <= rank {
-			next = max(e.last(), rank+1)
-		}
-		ranks = ranks[sort.Search(len(ranks), func(i int) bool { return ranks[i] >= next }):]
-	}
-	return nil
-}
-
-// appendNew appends an address unless it is that of the last.
-func appendNew(dst []Addr, a Addr) []Addr {
-	if n := len(dst); n > 0 && dst[n-1] == a {
-		return dst
-	}
-	return append(dst, a)
 }

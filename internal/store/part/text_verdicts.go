@@ -8,14 +8,14 @@ import (
 	"sync"
 )
 
-// Filters lie side by side, and a query asks for those of units in the order of time, in which those of one page come again and
+// Many filters share a page, and a query asks for those of units in the order of time, in which those of one page come again and
 // again. So a page of filters, with those of its slices that are needed, is read once for a selection, and all that it says is
 // kept: for the selection, and, where there is a place for lists, for the next one that asks the same, since it takes less than a
 // hundredth of what the filters take. As long as nearly nothing passes, all of the selection is going to be looked at: then pages
 // are read several at a time.
 const (
 	// verdictPages are read at a time, and after that the slices that most likely decide.
-	verdictPages = 16
+	verdictPages = 8
 	// From verdictUnits units on it is clear what passes.
 	verdictUnits = 64
 )
@@ -32,6 +32,11 @@ type TextVerdicts struct {
 	of    map[int64]int  // their places, by offset
 	// units have been looked at, of which so many are ruled out.
 	units, ruledOut int
+
+	// foreseen says that left has all units of the selection that are not ruled out, in the order of the index. Both are set
+	// before the first unit is asked for.
+	foreseen bool
+	left     []pageEntry
 }
 
 // verdictPage is what a page of filters says.
@@ -65,15 +70,20 @@ func newVerdicts(r *Reader, s *textSkip) *TextVerdicts {
 func (v *TextVerdicts) add(a Addr, number uint32) (ruledOut bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	p := v.pages[v.place(a)]
+	v.recallLocked(p)
+	return p.done && p.rulesOut(number)
+}
+
+// place returns the place of a page of filters among those of the selection.
+func (v *TextVerdicts) place(a Addr) int {
 	at, ok := v.of[a.Off]
 	if !ok {
 		at = len(v.pages)
 		v.of[a.Off] = at
 		v.pages = append(v.pages, &verdictPage{addr: a})
 	}
-	p := v.pages[at]
-	v.recallLocked(p)
-	return p.done && p.rulesOut(number)
+	return at
 }
 
 // rulesOut is for a page that is done.
@@ -81,33 +91,44 @@ func (p *verdictPage) rulesOut(number uint32) bool {
 	return p.err == nil && int(number) < len(p.ruledOut) && p.ruledOut[number] != 0
 }
 
-// foresee asks all pages that have been added, several at a time, if the first one says that nearly nothing passes: then no more
-// is made of units that are ruled out than of those of which it was known before. A filter of words alone is not asked of all, for
-// most words are somewhere in most units, and a query may end with the first of them. What fails will fail again when it is asked.
-func (v *TextVerdicts) foresee(ctx context.Context) {
-	if len(v.pages) == 0 || !v.skip.selective() {
-		return
+// foresee asks all pages of the selection, several at a time, if some of them say that nearly nothing passes, and reports whether
+// it has. Then no more is made of units that are ruled out than of those of which it was known before. A filter of words alone is
+// not asked of all, unless it was before: most words are somewhere in most units, and a query may end with the first of them. What
+// fails will fail again when it is asked.
+func (v *TextVerdicts) foresee(ctx context.Context) bool {
+	if len(v.pages) == 0 || !v.skip.selective() && !v.known(v.pages[0]) {
+		return false
 	}
-	v.lookAt(ctx, v.pages[:1])
-	if v.ruledOut < v.units-v.units/8 {
-		return
+	// What is frequent in one stream may be missing in another.
+	for _, probe := range []int{0, len(v.pages) / 2, len(v.pages) - 1} {
+		v.lookAt(ctx, v.pages[probe:probe+1])
 	}
-	for from := 1; from < len(v.pages) && ctx.Err() == nil; from += verdictPages {
+	for from := 0; v.units > 0 && v.ruledOut >= v.units-v.units/8 && ctx.Err() == nil; from += verdictPages {
+		if from >= len(v.pages) {
+			return true
+		}
 		v.lookAt(ctx, v.pages[from:min(from+verdictPages, len(v.pages))])
 	}
+	return false
+}
+
+// known reports whether it is known what a page says.
+func (v *TextVerdicts) known(p *verdictPage) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.recallLocked(p)
+	return p.done
 }
 
 // lookAt finds out what pages say. It fetches them first, then the slices that most likely decide.
 func (v *TextVerdicts) lookAt(ctx context.Context, group []*verdictPage) {
 	if f, ok := v.r.pages.(Fetcher); ok {
 		var heads []Addr
-		v.mu.Lock()
 		for _, p := range group {
-			if v.recallLocked(p); !p.done {
+			if !v.known(p) {
 				heads = append(heads, p.addr)
 			}
 		}
-		v.mu.Unlock()
 		if len(heads) > 1 {
 			f.Fetch(ctx, heads)
 		}
@@ -223,10 +244,7 @@ func (v *TextVerdicts) look(ctx context.Context, p *verdictPage) {
 // slicesAhead returns the slices that will most likely be needed of some pages. It waits for their heads.
 func (v *TextVerdicts) slicesAhead(ctx context.Context, group []*verdictPage) (wanted []Addr) {
 	for _, p := range group {
-		v.mu.Lock()
-		done := p.done
-		v.mu.Unlock()
-		if done {
+		if v.known(p) {
 			continue
 		}
 		if head, err := v.open(ctx, p); err == nil && head != nil {
@@ -261,5 +279,13 @@ func (v *TextVerdicts) read(ctx context.Context, p *verdictPage) ([]byte, error)
 	if err != nil {
 		return nil, err
 	}
-	return v.skip.ruledOut(head, func(i int) ([]byte, error) { return head.readSlice(ctx, v.r.pages, i) })
+	var read [filterParts][]byte // what many items need is asked for once
+	return v.skip.ruledOut(head, func(i int) ([]byte, error) {
+		if read[i] == nil {
+			if read[i], err = head.readSlice(ctx, v.r.pages, i); err != nil {
+				return nil, err
+			}
+		}
+		return read[i], nil
+	})
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"sync"
 	"testing"
@@ -51,7 +52,8 @@ func TestVerdicts(t *testing.T) {
 		must(t, w.Text(context.Background(), []Text{TextOfRows(jsonRows(12*z.text, int64(s)))}, anyTime))
 	}
 	r := finishText(t, w, &buf)
-	for needle, some := range map[string]bool{"0123456789abcdef0123456789abcdef": false, "served from cache": true} {
+	trace := regexp.MustCompile(`"trace_id":"([0-9a-f]{32})"`).FindSubmatch(jsonRows(1000, 3).Bytes)[1]
+	for needle, some := range map[string]bool{"0123456789abcdef0123456789abcdef": false, string(trace): false, "served from cache": true} {
 		pages := &countedPages{Pages: r.pages, read: map[Addr]int{}, fail: map[Addr]bool{}}
 		bound := r.Bind(pages)
 		filter := &model.TextFilter{Clauses: []model.TextClause{{Any: []model.TextLiteral{{Value: needle}}}}}

@@ -126,7 +126,7 @@ func (u *codedUnit) is(rank0 uint32) {
 }
 
 // unitWritten enters a unit in the index as soon as the page of its filter is there, if it has one. Filters wait for each other,
-// so that their pages lie side by side, and a query that looks for a needle has them with a few requests.
+// so that many share a page and its slices, and a query that looks for a needle reads few of these.
 func (p *Writer) unitWritten(e pageEntry, filter []byte) error {
 	x := &p.text
 	if len(filter) > 0 {
@@ -149,11 +149,11 @@ func (p *Writer) flushFilters() error {
 	x := &p.text
 	next := 0 // of x.entries
 	for from := 0; from < len(x.ends); {
-		to := min(from+maxFilters, len(x.ends))
-		a, err := p.writeFilters(from, to)
+		a, n, err := p.writeFilters(from)
 		if err != nil {
 			return err
 		}
+		to := from + n
 		for number := uint32(0); from < to; next++ {
 			if e := &x.entries[next]; e.text.filter.Len > 0 {
 				e.text.filter, e.text.number = a, number
@@ -171,22 +171,22 @@ func (p *Writer) flushFilters() error {
 	return nil
 }
 
-// writeFilters writes some of the filters, as a page and its slices, and returns the address of the page.
-func (p *Writer) writeFilters(from, to int) (Addr, error) {
+// writeFilters writes a page of the filters from one on, with its slices, and returns its address and how many filters it has.
+func (p *Writer) writeFilters(from int) (a Addr, n int, err error) {
 	x := &p.text
 	begin := uint32(0)
 	if from > 0 {
 		begin = x.ends[from-1]
 	}
-	ends := x.ends[from:to]
-	slices := slicesOf(int(ends[len(ends)-1]-begin), p.sizes.slice)
+	n, slices := together(x.filters, begin, x.ends[from:], p.sizes.slice)
+	ends := x.ends[from : from+n]
 	p.payload = appendFilterPage(p.payload[:0], x.filters, begin, ends, slices)
-	a, err := p.page(codecNone)
+	a, err = p.page(codecNone)
 	for i := 0; i < slices && err == nil; i++ {
 		p.payload = appendSlice(p.payload[:0], x.filters, begin, ends, slices, i)
 		_, err = p.page(codecNone)
 	}
-	return a, err
+	return a, n, err
 }
 
 // flushText writes what is left of the text of the tenant.

@@ -1,0 +1,112 @@
+package part
+
+import (
+	"context"
+	"sort"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+// unitRef is a unit of a selection: the place of its entry in the index, and its filter. A filter below 0 means that it has none.
+type unitRef struct {
+	page, entry int32
+	filter      int32 // its page of filters, in TextVerdicts.pages
+	number      uint32
+}
+
+// FetchText fetches what the Chunks of the ranks will read. If there are filters, and nearly all units are ruled out by them, it
+// finds out by which first, and then all else is left to the others.
+func (r *Reader) FetchText(ctx context.Context, ranks Ranks, req *model.Request) (*TextVerdicts, error) {
+	v := newVerdicts(r, newTextSkip(req.TextFilter))
+	var shared []Addr // units of several series
+	var refs []unitRef
+	w := rankWalk{ctx: ctx, r: r, section: textSection}
+	err := eachUnit(&w, ranks, req.Range, func(e *pageEntry) {
+		if e.ranks > 1 {
+			shared = appendNew(shared, e.addr)
+		}
+		if v != nil {
+			ref := unitRef{page: int32(w.page - 1), entry: int32(w.at), filter: -1, number: e.text.number}
+			if n := len(refs); n > 0 && refs[n-1].page == ref.page && refs[n-1].entry == ref.entry {
+				return // a rank at the end of a unit may have further ones
+			}
+			if e.text.filter.Len > 0 {
+				ref.filter = int32(v.place(e.text.filter))
+			}
+			refs = append(refs, ref)
+		}
+	})
+	if err == nil && v != nil && v.foresee(ctx) {
+		shared, err = v.leave(ctx, refs, req)
+	}
+	if f, ok := r.pages.(Fetcher); ok && err == nil && len(shared) > 0 {
+		f.Fetch(ctx, shared)
+	}
+	return v, err
+}
+
+// leave keeps the entries of the units that are not ruled out, counts the others, and returns the pages of the units that are left
+// and of several series.
+func (v *TextVerdicts) leave(ctx context.Context, refs []unitRef, req *model.Request) (shared []Addr, err error) {
+	var entries []pageEntry
+	page, out := int32(-1), int64(0)
+	for i := range refs {
+		ref := &refs[i]
+		if ref.filter >= 0 && v.pages[ref.filter].rulesOut(ref.number) {
+			out++
+			continue
+		}
+		if page != ref.page {
+			if entries, err = v.r.indexPage(ctx, entries[:0], textSection, int(ref.page)); err != nil {
+				return nil, err
+			}
+			page = ref.page
+		}
+		e := &entries[ref.entry]
+		v.left = append(v.left, *e)
+		if e.ranks > 1 {
+			shared = append(shared, e.addr)
+		}
+	}
+	v.foreseen = true
+	req.Cost.TextPages.Add(out)
+	req.Cost.TextPagesSkipped.Add(out)
+	return shared, nil
+}
+
+// eachUnit calls fn for units of the ranks with rows in a range, while the walk stands on them. If a unit ends with a rank that has
+// further units, it comes twice.
+func eachUnit(w *rankWalk, ranks Ranks, times model.TimeRange, fn func(*pageEntry)) error {
+	for len(ranks) > 0 {
+		rank := ranks[0]
+		e, err := w.find(rank)
+		for ; err == nil && e != nil && e.rank0 <= rank; e, err = w.following() {
+			if e.times.Overlaps(times) {
+				fn(e)
+			}
+			if e.last() > rank {
+				break
+			}
+		}
+		if err != nil {
+			return err
+		}
+		if e == nil {
+			break
+		}
+		next := max(e.rank0, rank+1)
+		if e.rank0 <= rank {
+			next = max(e.last(), rank+1)
+		}
+		ranks = ranks[sort.Search(len(ranks), func(i int) bool { return ranks[i] >= next }):]
+	}
+	return nil
+}
+
+// appendNew appends an address unless it is that of the last.
+func appendNew(dst []Addr, a Addr) []Addr {
+	if n := len(dst); n > 0 && dst[n-1] == a {
+		return dst
+	}
+	return append(dst, a)
+}
