@@ -16,6 +16,6 @@ func splitMemory(total int64) budget {
 		pages:   total * 10 / percent,
 		queries: total * 30 / percent, // all together
 		// Reading windows of compaction, and as much again for what it writes.
-		compaction: min(total*3/percent, 64<<20),
+		compaction: min(total*4/percent, 64<<20),
 	}
 }

@@ -30,7 +30,7 @@ var forms = []string{
 	"index of exemplars", "index of masks",
 	"further index of keys", "further index of postings", "further index of samples",
 	"series over several pages", "several sources",
-	"text of one series", "text of several series", "filters", "metadata plain", "metadata dictionary",
+	"text of one series", "text of several series", "filters", "slices of filters", "metadata plain", "metadata dictionary",
 	"lines numbers", "lines digits", "lines hex", "lines upper hex", "lines strings", "lines dates", "lines clocks",
 }
 

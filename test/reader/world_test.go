@@ -377,8 +377,8 @@ func logs(begin int64) []series {
 	return out
 }
 
-// lines makes streams of lines of several shapes: one that is long, and many that are short.
-func lines(r *rand.Rand, begin int64) []series {
+// lines makes streams of lines of several shapes: one that has so many, and others that are short. Of 15,000 filters have slices.
+func lines(r *rand.Rand, begin int64, long int) []series {
 	shapes := []func(t time.Time) string{
 		func(t time.Time) string {
 			return fmt.Sprintf(`{"ts":%q,"msg":"request completed","trace_id":"%016x%016x","status":%d,"took":%d,"host":"10.%d.%d.7"}`,
@@ -396,7 +396,7 @@ func lines(r *rand.Rand, begin int64) []series {
 		s := series{labels: model.LabelsOf("service_name", fmt.Sprint("app", i%5), "pod", fmt.Sprint(i))}
 		n := 1 + r.IntN(30)
 		if i == 0 {
-			n = 3000
+			n = long
 		}
 		at := begin
 		for range n {

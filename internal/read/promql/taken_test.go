@@ -1,12 +1,17 @@
 package promql_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/prometheus/prometheus/model/value"
+	upstreampromql "github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/storage"
 	"pgregory.net/rapid"
 
 	"github.com/shaledb/shale/internal/model"
@@ -115,6 +120,10 @@ func TestTakenOver(t *testing.T) {
 		for range 5 {
 			text := drawExpr(rt, rapid.IntRange(0, 2).Draw(rt, "depth"))
 			theirs, mine := store(), store()
+			ask := ask
+			if rapid.IntRange(0, 3).Draw(rt, "instant") == 0 {
+				ask = askAt
+			}
 			want, got := ask(rt, upstream, theirs, text, start, end, step), ask(rt, ours, mine, text, start, end, step)
 			if got != want {
 				rt.Fatalf("%s from %s to %s by %s\ngot\n%s\nwant\n%s", text, start.UTC(), end.UTC(), step, got, want)
@@ -124,4 +133,119 @@ func TestTakenOver(t *testing.T) {
 			}
 		}
 	})
+}
+
+// askAt asks at the end of a range; the order of the answer counts.
+func askAt(t *rapid.T, e upstreampromql.QueryEngine, s storage.Queryable, text string, _, end time.Time, _ time.Duration) string {
+	q, err := e.NewInstantQuery(ctx, s, nil, text, end)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close()
+	r := q.Exec(ctx)
+	warnings, infos := r.Warnings.AsStrings(text, 0, 0)
+	slices.Sort(warnings)
+	slices.Sort(infos)
+	r.Warnings = nil
+	return fmt.Sprint(r, warnings, infos)
+}
+
+// churned is a store with many short series and one with a histogram.
+func churned(quota *model.Quota) (*promql.Queryable, []*readtest.Memory) {
+	m := readtest.NewMemory(1)
+	for i := range int64(200) {
+		l := model.LabelsOf("__name__", "m", "pod", fmt.Sprint(i))
+		for k := range int64(4) {
+			var rows model.Rows
+			rows.Append((i*10+k)*1e10, math.Float64bits(float64(k)), 0)
+			m.Add(tenant, l.Key(7, model.Metrics), l, &rows)
+		}
+	}
+	var rows model.Rows
+	rows.AppendBlob(1e10, model.KindHistogram, model.AppendHistogram(nil, &model.Histogram{Count: 3, Sum: math.Float64bits(4)}), 0)
+	l := model.LabelsOf("__name__", "h", "pod", "z")
+	m.Add(tenant, l.Key(7, model.Metrics), l, &rows)
+	return &promql.Queryable{Read: read.New(read.Options{Sources: []read.Source{m}}), Tenant: tenant, Quota: quota, Cost: new(model.Cost)}, []*readtest.Memory{m}
+}
+
+// TestTakenOverQuota: what has no room here, or is evaluated anew for another reason, is charged what upstream is; nothing stays
+// charged or open; and an error is upstream's.
+func TestTakenOverQuota(t *testing.T) {
+	upstream := newEngine()
+	defer upstream.Close()
+	ours := &promql.Engine{Upstream: upstream, Timeout: time.Minute}
+	end := time.Unix(20_000, 0)
+	for _, c := range []struct {
+		text                       string
+		series, samples, mostBytes int64
+		fails                      bool
+	}{
+		{text: "sum by (pod) (rate(m[1m]))"},
+		{text: "sum by (pod) (rate(m[1m]))", mostBytes: 300_000}, // 200 groups of 2,000 steps need 10 MB
+		{text: "rate(m[1m])", mostBytes: 300_000},
+		{text: "sum(m) + sum(rate(h[1h]))", series: 201, samples: 801, mostBytes: 300_000},
+		{text: "sum(m)", series: 100, fails: true},
+		{text: "sum(rate(m[1h]))", samples: 100, fails: true},
+		{text: "sum by (pod) (m)", mostBytes: 10_000, fails: true},
+	} {
+		answer := func(e upstreampromql.QueryEngine) (string, error) {
+			pool := &model.QueryPool{MaxBytes: 1 << 30}
+			quota := &model.Quota{MaxSeries: c.series, MaxSamples: c.samples, MaxBytes: c.mostBytes, Pool: pool}
+			store, memories := churned(quota)
+			q, err := e.NewRangeQuery(ctx, store, nil, c.text, time.Unix(0, 0), end, 10*time.Second)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := q.Exec(ctx)
+			text := r.String()
+			q.Close()
+			closed(t, memories)
+			quota.Release()
+			if n := pool.Used(); n != 0 {
+				t.Errorf("%s: %d bytes are still charged", c.text, n)
+			}
+			return text, r.Err
+		}
+		want, theirs := answer(upstream)
+		got, err := answer(ours)
+		if got != want || (err != nil) != c.fails || (theirs != nil) != c.fails {
+			t.Errorf("%s: %.200s, %v; should be %.200s, %v", c.text, got, err, want, theirs)
+		}
+	}
+}
+
+// TestTakenOverEnds: a query that is cancelled, or whose source fails, ends with that error, and nothing stays open.
+func TestTakenOverEnds(t *testing.T) {
+	upstream := newEngine()
+	defer upstream.Close()
+	ours := &promql.Engine{Upstream: upstream}
+	for _, text := range []string{"sum(m)", "rate(m[1m])", "sum by (pod) (rate(m[1m])) + avg(m)"} {
+		store, memories := churned(new(model.Quota))
+		done, cancel := context.WithCancel(ctx)
+		q, err := ours.NewRangeQuery(done, store, nil, text, time.Unix(0, 0), time.Unix(20_000, 0), 10*time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+		if r := q.Exec(done); r.Err == nil {
+			t.Errorf("%s: no error after the end", text)
+		}
+		q.Close()
+		closed(t, memories)
+
+		lost := errors.New("the disk is gone")
+		for _, f := range []readtest.Failure{{Next: lost}, {Rows: lost}} {
+			store, memories := churned(new(model.Quota))
+			memories[0].Fail(f)
+			q, err := ours.NewRangeQuery(ctx, store, nil, text, time.Unix(0, 0), time.Unix(20_000, 0), 10*time.Second)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r := q.Exec(ctx); !errors.Is(r.Err, lost) {
+				t.Errorf("%s: %v, should be %v", text, r.Err, lost)
+			}
+			q.Close()
+			closed(t, memories)
+		}
+	}
 }

@@ -184,10 +184,10 @@ func (c *textCursor) Close() error {
 
 // textPage is a page of chunks. It charges the quota with the bytes of its lines, once, from the first read to Release.
 type textPage struct {
-	c       *textCursor
-	chunks  [][]Line
-	counted atomic.Bool
-	held    atomic.Int64
+	c                *textCursor
+	chunks           [][]Line
+	counted, skipped atomic.Bool
+	held             atomic.Int64
 }
 
 // Skip reads all lines, and so knows.
@@ -205,8 +205,11 @@ func (p *textPage) Skip(ctx context.Context) (bool, error) {
 			}
 		}
 	}
-	p.c.m.reads.Skipped.Add(1)
-	p.c.req.Cost.TextPagesSkipped.Add(1)
+	// Two workers may ask at once, and a page counts once.
+	if p.skipped.CompareAndSwap(false, true) {
+		p.c.m.reads.Skipped.Add(1)
+		p.c.req.Cost.TextPagesSkipped.Add(1)
+	}
 	return true, nil
 }
 

@@ -235,7 +235,7 @@ const maxReplaced = 1024
 // entries of an index page of each section, of which every small tenant has one.
 const (
 	inputPages     = 512 << 10
-	inputText      = 2 << 20 // of lines: a page of them, decoded, what decodes them, and filters with their slices
+	inputText      = 3 << 20 // of lines: a page of them, decoded, what decodes them, and filters with their slices
 	directoryBytes = 60
 	entryBytes     = 150
 	mostEntries    = 5 << 20

@@ -16,7 +16,7 @@ const (
 	maxFilters = 1 << 12
 	// filterBytes is how many bytes of filters a writer holds, which then make a page and its slices. A merge holds as many for
 	// each part that it reads.
-	filterBytes = 1 << 20
+	filterBytes = 2 << 20
 	// sliceBytes is about how long a slice is, if the filters are many.
 	sliceBytes = 32 << 10
 	// wholeBytes is how many bytes a page has of classes that are not divided, when no more filters go to it: who asks one filter

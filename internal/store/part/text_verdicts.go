@@ -100,9 +100,7 @@ func (v *TextVerdicts) foresee(ctx context.Context) bool {
 		return false
 	}
 	// What is frequent in one stream may be missing in another.
-	for _, probe := range []int{0, len(v.pages) / 2, len(v.pages) - 1} {
-		v.lookAt(ctx, v.pages[probe:probe+1])
-	}
+	v.lookAt(ctx, slices.Compact([]*verdictPage{v.pages[0], v.pages[len(v.pages)/2], v.pages[len(v.pages)-1]}))
 	for from := 0; v.units > 0 && v.ruledOut >= v.units-v.units/8 && ctx.Err() == nil; from += verdictPages {
 		if from >= len(v.pages) {
 			return true
