@@ -43,12 +43,24 @@ const (
 	batches      = 3
 )
 
+// emptyBatches keeps the memory of batches between queries: of a small query it is most of what it allocates. What is larger than
+// keptRows, of series of that length, is left to the collector.
+var emptyBatches = sync.Pool{New: func() any { return new(batch) }}
+
+const keptRows = 1 << 16
+
+func (b *batch) keep() {
+	if cap(b.rows.Times) <= keptRows && cap(b.rows.Bytes) <= keptRows {
+		emptyBatches.Put(b)
+	}
+}
+
 // begin starts to read.
 func (a *ahead) begin(ctx context.Context) {
 	ctx, a.cancel = context.WithCancel(ctx)
 	a.filled, a.empty = make(chan *batch, batches), make(chan *batch, batches)
 	for range batches {
-		a.empty <- new(batch)
+		a.empty <- emptyBatches.Get().(*batch)
 	}
 	a.reading.Go(func() {
 		defer close(a.filled)
@@ -154,15 +166,17 @@ func (a *ahead) close() error {
 		a.cancel()
 		for b := range a.filled {
 			a.giveBack(b)
+			b.keep()
 		}
 		a.reading.Wait()
 	}
 	if a.current != nil {
 		a.giveBack(a.current)
+		a.current.keep()
 		a.current = nil
 	}
 	for len(a.empty) > 0 {
-		<-a.empty
+		(<-a.empty).keep()
 	}
 	return a.set.Close()
 }

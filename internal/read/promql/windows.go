@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 
 	upstream "github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/util/annotations"
@@ -18,8 +19,8 @@ type windows struct {
 	notes  annotations.Annotations
 	times  []int64 // nanoseconds
 	bits   []uint64
-	points []upstream.FPoint // the same for upstream's functions
-	resets []int32           // points that are less than those before them
+	points *[]upstream.FPoint // the same for upstream's functions
+	resets []int32            // points that are less than those before them
 	matrix upstream.Matrix
 	helper upstream.EvalNodeHelper
 
@@ -33,6 +34,7 @@ func newWindows(n *node) *windows {
 	if n.call != nil {
 		w.call = n.function()
 		w.helper.Out = make(upstream.Vector, 0, 1)
+		w.points = pointLists.Get().(*[]upstream.FPoint)
 	}
 	return w
 }
@@ -113,11 +115,11 @@ func (w *windows) last() {
 
 // calls gives what the function does of each window that is not empty.
 func (w *windows) calls() {
-	points, lo, hi := w.points[:0], 0, 0
+	points, lo, hi := slices.Grow((*w.points)[:0], len(w.times)), 0, 0
 	for i, t := range w.times {
 		points = append(points, upstream.FPoint{T: floorMillis(t), F: math.Float64frombits(w.bits[i])})
 	}
-	w.points = points
+	*w.points = points
 	for i, t := 0, w.start; i < w.steps(); i, t = i+1, t+w.step {
 		maxt := t - w.offset
 		for hi < len(points) && points[hi].T <= maxt {
@@ -142,8 +144,14 @@ func (w *windows) calls() {
 
 // release gives up all memory but the notes.
 func (w *windows) release() {
+	if w.points != nil && cap(*w.points) <= keptRows {
+		pointLists.Put(w.points)
+	}
 	w.times, w.bits, w.points, w.resets, w.at, w.values = nil, nil, nil, nil, nil, nil
 }
+
+// pointLists keeps the memory of points between queries.
+var pointLists = sync.Pool{New: func() any { return new([]upstream.FPoint) }}
 
 // note adds what upstream has to say of the name of a metric that has given values.
 func (w *windows) note() {
