@@ -2,6 +2,7 @@ package promql
 
 import (
 	"context"
+	"errors"
 	"math"
 
 	"github.com/prometheus/prometheus/model/labels"
@@ -109,7 +110,9 @@ func (s *computedSet) advance() bool {
 	for {
 		l, rows, ok := s.from.next(s.ctx)
 		if !ok {
-			s.err = s.from.err
+			if s.err = s.from.err; s.any && errors.Is(s.err, model.ErrLimit) {
+				s.err = errNotTaken // upstream does not hold what is held here
+			}
 			return false
 		}
 		if s.n.call != nil && saysMore(l) {
@@ -143,10 +146,11 @@ func saysMore(l model.Labels) bool {
 // hold charges what is kept until the query ends. For what has no room, upstream is to say so, or to find that it needs less: a
 // group that has few values takes as much here as one that has all.
 func (s *computedSet) hold(bytes int64) error {
-	if err := s.q.Quota.TakeBytes(bytes); err != nil {
+	err := s.q.Quota.TakeBytes(bytes)
+	if errors.Is(err, model.ErrLimit) {
 		return errNotTaken
 	}
-	return nil
+	return err
 }
 
 // keptBytes is what a series or group costs beside its labels and samples.

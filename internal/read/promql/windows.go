@@ -147,7 +147,7 @@ func (w *windows) release() {
 	if w.points != nil && cap(*w.points) <= keptRows {
 		pointLists.Put(w.points)
 	}
-	w.times, w.bits, w.points, w.resets, w.at, w.values = nil, nil, nil, nil, nil, nil
+	w.times, w.bits, w.points, w.matrix, w.resets, w.at, w.values = nil, nil, nil, nil, nil, nil, nil
 }
 
 // pointLists keeps the memory of points between queries.

@@ -18,26 +18,39 @@ type unitRef struct {
 // finds out by which first, and then all else is left to the others.
 func (r *Reader) FetchText(ctx context.Context, ranks Ranks, req *model.Request) (*TextVerdicts, error) {
 	v := newVerdicts(r, newTextSkip(req.TextFilter))
-	var shared []Addr // units of several series
 	var refs []unitRef
+	var shared []Addr // units of several series
+	var sharedRefs []unitRef
+	last := unitRef{page: -1}
 	w := rankWalk{ctx: ctx, r: r, section: textSection}
 	err := eachUnit(&w, ranks, req.Range, func(e *pageEntry) {
-		if e.ranks > 1 {
-			shared = appendNew(shared, e.addr)
+		ref := unitRef{page: int32(w.page - 1), entry: int32(w.at), filter: -1, number: e.text.number}
+		if ref.page == last.page && ref.entry == last.entry {
+			return // a rank at the end of a unit may have further ones
 		}
+		last = ref
 		if v != nil {
-			ref := unitRef{page: int32(w.page - 1), entry: int32(w.at), filter: -1, number: e.text.number}
-			if n := len(refs); n > 0 && refs[n-1].page == ref.page && refs[n-1].entry == ref.entry {
-				return // a rank at the end of a unit may have further ones
-			}
 			if e.text.filter.Len > 0 {
 				ref.filter = int32(v.place(e.text.filter))
 			}
 			refs = append(refs, ref)
 		}
+		if e.ranks > 1 {
+			shared, sharedRefs = append(shared, e.addr), append(sharedRefs, ref)
+		}
 	})
-	if err == nil && v != nil && v.foresee(ctx) {
+	switch {
+	case err != nil || v == nil:
+	case v.foresee(ctx):
 		shared, err = v.leave(ctx, refs, req)
+	default:
+		wanted := shared[:0]
+		for i, ref := range sharedRefs {
+			if ref.filter < 0 || !v.known(v.pages[ref.filter]) || !v.pages[ref.filter].rulesOut(ref.number) {
+				wanted = append(wanted, shared[i])
+			}
+		}
+		shared = wanted
 	}
 	if f, ok := r.pages.(Fetcher); ok && err == nil && len(shared) > 0 {
 		f.Fetch(ctx, shared)
@@ -101,12 +114,4 @@ func eachUnit(w *rankWalk, ranks Ranks, times model.TimeRange, fn func(*pageEntr
 		ranks = ranks[sort.Search(len(ranks), func(i int) bool { return ranks[i] >= next }):]
 	}
 	return nil
-}
-
-// appendNew appends an address unless it is that of the last.
-func appendNew(dst []Addr, a Addr) []Addr {
-	if n := len(dst); n > 0 && dst[n-1] == a {
-		return dst
-	}
-	return append(dst, a)
 }
