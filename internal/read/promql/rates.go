@@ -2,6 +2,7 @@ package promql
 
 import (
 	"math"
+	"slices"
 
 	"github.com/prometheus/prometheus/promql/parser"
 )
@@ -16,6 +17,10 @@ func (w *windows) ownRate() bool {
 	return false
 }
 
+// extrapolation is what a rate takes from the times of a window alone: seconds from its first sample to its last, from its
+// bounds to these, as far as they count, and by what an increase is multiplied.
+type extrapolation struct{ sampled, toStart, toEnd, factor float64 }
+
 // rates gives the increase of a counter, or of a gauge for delta, over each window with two samples or more, extrapolated to the
 // window's bounds. The rules, and the order in which numbers are added, are those of upstream's extrapolatedRate: what a counter
 // had before each reset is added; a bound is reached if it is nearer than 1.1 average distances of samples, else half a distance
@@ -26,9 +31,10 @@ func (w *windows) rates() {
 	if name == "rate" {
 		seconds = w.node.call.Args[0].(*parser.MatrixSelector).Range.Seconds()
 	}
-	times, bits, lo, hi := w.times, w.bits, 0, 0
-	w.resets = w.resets[:0]
-	if counter && len(bits) > 0 {
+	w.locate(2)
+	w.extrapolate(seconds)
+	bits := w.bits
+	if w.resets = w.resets[:0]; counter && len(bits) > 0 {
 		before := math.Float64frombits(bits[0])
 		for i, b := range bits {
 			v := math.Float64frombits(b)
@@ -39,52 +45,69 @@ func (w *windows) rates() {
 		}
 	}
 	resets := w.resets // those behind the window's first sample
-	for i, t := 0, w.start-w.offset; i < w.steps(); i, t = i+1, t+w.step {
-		end, begin := until(t), until(t-w.span)
-		for hi < len(times) && times[hi] < end {
-			hi++
-		}
-		for lo < hi && times[lo] < begin {
-			lo++
-		}
-		if hi-lo < 2 {
-			continue
-		}
-		for len(resets) > 0 && int(resets[0]) <= lo {
+	spans, rates := w.located.spans, w.located.rates
+	w.at, w.values = slices.Grow(w.at[:0], len(spans))[:len(spans)], slices.Grow(w.values[:0], len(spans))[:len(spans)]
+	for i, s := range spans {
+		for len(resets) > 0 && resets[0] <= s.lo {
 			resets = resets[1:]
 		}
-		first := math.Float64frombits(bits[lo])
-		increase := math.Float64frombits(bits[hi-1]) - first
+		first := math.Float64frombits(bits[s.lo])
+		increase := math.Float64frombits(bits[s.hi-1]) - first
 		for _, r := range resets {
-			if int(r) >= hi {
+			if r >= s.hi {
 				break
 			}
 			increase += math.Float64frombits(bits[r-1])
 		}
-		firstT, lastT := floorMillis(times[lo]), floorMillis(times[hi-1])
-		toStart, toEnd := float64(firstT-(t+w.offset-w.extent))/1000, float64(t-lastT)/1000
-		sampled := float64(lastT-firstT) / 1000
-		distance := sampled / float64(hi-lo-1)
-		if toStart >= distance*1.1 {
-			toStart = distance / 2
-		}
-		if counter {
-			toZero := toStart
-			if increase > 0 && first >= 0 {
-				toZero = sampled * (first / increase)
-			}
-			if toZero < toStart {
-				toStart = toZero
+		e := &rates[i]
+		factor := e.factor
+		if counter && increase > 0 && first >= 0 && !e.wholeStart(first, increase) {
+			if toZero := e.sampled * (first / increase); toZero < e.toStart {
+				factor = e.by(toZero, seconds)
 			}
 		}
-		if toEnd >= distance*1.1 {
-			toEnd = distance / 2
-		}
-		factor := 1.0
-		if sampled != 0 {
-			factor = (sampled + toStart + toEnd) / sampled
-		}
-		factor /= seconds
-		w.at, w.values = append(w.at, int32(i)), append(w.values, increase*factor)
+		w.at[i], w.values[i] = s.step, increase*factor
 	}
+}
+
+// extrapolate fills the extrapolations of windows that have been located anew.
+func (w *windows) extrapolate(seconds float64) {
+	l := &w.located
+	if len(l.rates) == len(l.spans) {
+		return
+	}
+	for _, s := range l.spans {
+		t := w.start - w.offset + int64(s.step)*w.step
+		firstT, lastT := floorMillis(l.times[s.lo]), floorMillis(l.times[s.hi-1])
+		e := extrapolation{
+			sampled: float64(lastT-firstT) / 1000,
+			toStart: float64(firstT-(t+w.offset-w.extent)) / 1000,
+			toEnd:   float64(t-lastT) / 1000,
+		}
+		distance := e.sampled / float64(s.hi-s.lo-1)
+		if e.toStart >= distance*1.1 {
+			e.toStart = distance / 2
+		}
+		if e.toEnd >= distance*1.1 {
+			e.toEnd = distance / 2
+		}
+		e.factor = e.by(e.toStart, seconds)
+		l.rates = append(l.rates, e)
+	}
+}
+
+// by returns by what an increase is multiplied that began so many seconds before the first sample.
+func (e *extrapolation) by(toStart, seconds float64) float64 {
+	factor := 1.0
+	if e.sampled != 0 {
+		factor = (e.sampled + toStart + e.toEnd) / e.sampled
+	}
+	return factor / seconds
+}
+
+// wholeStart reports a counter that was clearly above zero where its window began, as most are. It saves a division for each
+// window; of what rounding could change it says nothing.
+func (e *extrapolation) wholeStart(first, increase float64) bool {
+	need := e.toStart * increase
+	return need > 1e-300 && first*e.sampled > need*1.000001
 }

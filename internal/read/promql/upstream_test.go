@@ -152,8 +152,12 @@ func ask(t *rapid.T, e upstream.QueryEngine, s storage.Queryable, question strin
 		}
 	}
 	defer q.Close()
-	r := q.Exec(ctx)
-	warnings, infos := r.Warnings.AsStrings(question, 0, 0) // in no order
+	return shown(q.Exec(ctx), question)
+}
+
+// shown is an answer as text, with its warnings in an order, since they come in none.
+func shown(r *upstream.Result, question string) string {
+	warnings, infos := r.Warnings.AsStrings(question, 0, 0)
 	slices.Sort(warnings)
 	slices.Sort(infos)
 	r.Warnings = nil

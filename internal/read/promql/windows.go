@@ -21,6 +21,7 @@ type windows struct {
 	bits   []uint64
 	points *[]upstream.FPoint // the same for upstream's functions
 	resets []int32            // points that are less than those before them
+	located
 	matrix upstream.Matrix
 	helper upstream.EvalNodeHelper
 
@@ -65,19 +66,21 @@ func (w *windows) compute(rows *model.Rows) error {
 
 // clean leaves, of rows in one millisecond, the last, and to functions no markers of staleness. Usually all rows stay.
 func (w *windows) clean(times []int64, bits []uint64) ([]int64, []uint64) {
-	n := 0
-	for i, t := range times {
-		if n > 0 && t-times[n-1] < nanosPerMilli && floorMillis(t) == floorMillis(times[n-1]) {
-			n--
+	if crowded(times) {
+		n := 0
+		for i, t := range times {
+			if n > 0 && floorMillis(t) == floorMillis(times[n-1]) {
+				n--
+			}
+			times[n], bits[n] = t, bits[i]
+			n++
 		}
-		times[n], bits[n] = t, bits[i]
-		n++
+		times, bits = times[:n], bits[:n]
 	}
-	times, bits = times[:n], bits[:n]
 	if w.call == nil || !slices.Contains(bits, model.StaleNaN) {
 		return times, bits
 	}
-	n = 0
+	n := 0
 	for i, v := range bits {
 		if v != model.StaleNaN {
 			times[n], bits[n] = times[i], v
@@ -87,57 +90,42 @@ func (w *windows) clean(times []int64, bits []uint64) ([]int64, []uint64) {
 	return times[:n], bits[:n]
 }
 
-// until returns the first nanosecond that does not lie in the millisecond t or before it.
-func until(t millis) int64 {
-	if t >= math.MaxInt64/nanosPerMilli {
-		return math.MaxInt64
+// crowded reports whether two rows may lie in one millisecond. Ascending times do only if neighbours do.
+func crowded(times []int64) bool {
+	for i := 1; i < len(times); i++ {
+		if times[i]-times[i-1] < nanosPerMilli {
+			return true
+		}
 	}
-	if t < math.MinInt64/nanosPerMilli {
-		return math.MinInt64
-	}
-	return (t + 1) * nanosPerMilli
+	return false
 }
 
 // last gives the last sample of each window, unless it is a marker of staleness.
 func (w *windows) last() {
-	hi := 0
-	for i, t := 0, w.start-w.offset; i < w.steps(); i, t = i+1, t+w.step {
-		end, begin := until(t), until(t-w.span)
-		for hi < len(w.times) && w.times[hi] < end {
-			hi++
+	w.locate(1)
+	for _, s := range w.located.spans {
+		if b := w.bits[s.hi-1]; b != model.StaleNaN {
+			w.at, w.values = append(w.at, s.step), append(w.values, math.Float64frombits(b))
 		}
-		if hi == 0 || w.times[hi-1] < begin || w.bits[hi-1] == model.StaleNaN {
-			continue
-		}
-		w.at, w.values = append(w.at, int32(i)), append(w.values, math.Float64frombits(w.bits[hi-1]))
 	}
 }
 
 // calls gives what the function does of each window that is not empty.
 func (w *windows) calls() {
-	points, lo, hi := slices.Grow((*w.points)[:0], len(w.times)), 0, 0
+	points := slices.Grow((*w.points)[:0], len(w.times))
 	for i, t := range w.times {
 		points = append(points, upstream.FPoint{T: floorMillis(t), F: math.Float64frombits(w.bits[i])})
 	}
 	*w.points = points
-	for i, t := 0, w.start; i < w.steps(); i, t = i+1, t+w.step {
-		maxt := t - w.offset
-		for hi < len(points) && points[hi].T <= maxt {
-			hi++
-		}
-		for lo < hi && points[lo].T <= maxt-w.span {
-			lo++
-		}
-		if lo == hi {
-			continue
-		}
-		w.matrix[0].Floats = points[lo:hi:hi]
-		w.helper.Ts = t
+	w.locate(1)
+	for _, s := range w.located.spans {
+		w.matrix[0].Floats = points[s.lo:s.hi:s.hi]
+		w.helper.Ts = w.start + int64(s.step)*w.step
 		out, notes := w.call(nil, w.matrix, w.node.call.Args, &w.helper)
 		w.notes.Merge(notes)
 		w.helper.Out = out[:0]
 		if len(out) > 0 {
-			w.at, w.values = append(w.at, int32(i)), append(w.values, out[0].F)
+			w.at, w.values = append(w.at, s.step), append(w.values, out[0].F)
 		}
 	}
 }
@@ -147,7 +135,7 @@ func (w *windows) release() {
 	if w.points != nil && cap(*w.points) <= keptRows {
 		pointLists.Put(w.points)
 	}
-	w.times, w.bits, w.points, w.matrix, w.resets, w.at, w.values = nil, nil, nil, nil, nil, nil, nil
+	w.times, w.bits, w.points, w.matrix, w.resets, w.located, w.at, w.values = nil, nil, nil, nil, nil, located{}, nil, nil
 }
 
 // pointLists keeps the memory of points between queries.

@@ -3,6 +3,7 @@ package head
 import (
 	"context"
 	"math"
+	"sync"
 
 	"github.com/shaledb/shale/internal/model"
 )
@@ -100,7 +101,7 @@ func (s *Source) Select(ctx context.Context, req *model.Request) ([]model.Cursor
 		}
 		return []model.Cursor{textSeries{c}}, nil
 	}
-	c := &cursor{view: s.head.pin(req.Signal), req: req, family: max(req.Family, model.Samples)}
+	c := &cursor{view: s.head.pin(req.Signal), req: req, family: max(req.Family, model.Samples), filled: filledRows.Get().(*model.Rows)}
 	c.view.cache = s.pages
 	if err := c.open(ctx); err != nil {
 		_ = c.Close()
@@ -118,10 +119,16 @@ type cursor struct {
 	rows   []rowSource // oldest first
 
 	err    error
-	filled model.Rows // rows of the current series
+	filled *model.Rows // rows of the current series; nil after Close
 	// What the request's quota has been charged with: lists of series, and the memory of filled.
 	listBytes, filledBytes int64
 }
+
+// filledRows keeps the memory of rows between queries: that of one long series was most of what its query allocated. What is
+// larger than keptRows is left to the collector.
+var filledRows = sync.Pool{New: func() any { return new(model.Rows) }}
+
+const keptRows = 1 << 16
 
 // open finds what there is of the request. Without rows there are no series.
 func (c *cursor) open(ctx context.Context) error {
@@ -209,11 +216,11 @@ func (c *cursor) Next(ctx context.Context) bool {
 func (c *cursor) fill() error {
 	c.filled.Reset()
 	for _, r := range c.rows {
-		if err := r.appendRows(c.labels.key, &c.filled); err != nil {
+		if err := r.appendRows(c.labels.key, c.filled); err != nil {
 			return err
 		}
 	}
-	f := &c.filled
+	f := c.filled
 	f.NormalizeAs(c.family)
 	bytes := int64(16*cap(f.Times) + 8*cap(f.Starts) + cap(f.Kinds) + cap(f.Bytes))
 	if bytes <= c.filledBytes {
@@ -227,7 +234,7 @@ func (c *cursor) Labels() model.Labels { return c.labels.labels }
 
 // AppendRows hands on what Next has found.
 func (c *cursor) AppendRows(_ context.Context, dst *model.Rows) error {
-	dst.AppendRows(&c.filled, 0, c.filled.Len())
+	dst.AppendRows(c.filled, 0, c.filled.Len())
 	return nil
 }
 
@@ -239,7 +246,11 @@ func (c *cursor) Err() error { return c.err }
 // Close gives up the references to parts, and what the quota was charged with.
 func (c *cursor) Close() error {
 	c.view.release()
-	c.rows, c.labels, c.filled = nil, seriesUnion{}, model.Rows{}
+	if f := c.filled; f != nil && cap(f.Times) <= keptRows && cap(f.Bytes) <= keptRows {
+		f.Reset()
+		filledRows.Put(f)
+	}
+	c.rows, c.labels, c.filled = nil, seriesUnion{}, nil
 	_ = c.req.Quota.TakeBytes(-c.listBytes - c.filledBytes) // giving back never fails
 	c.listBytes, c.filledBytes = 0, 0
 	return nil

@@ -181,16 +181,13 @@ func (u *seriesUnion) advance() error {
 type partKeys struct {
 	part  *localPart
 	keys  *part.KeyCursor
+	begun bool
 	valid bool
 	at    model.Key // of keys, if valid
 }
 
 func newPartKeys(ctx context.Context, r *part.Reader, lp *localPart, tenant string) partKeys {
-	p := partKeys{part: lp, keys: r.Keys(ctx, tenant)}
-	if p.valid = p.keys.Next(); p.valid {
-		p.at = p.keys.Key()
-	}
-	return p
+	return partKeys{part: lp, keys: r.Keys(ctx, tenant)}
 }
 
 // nearKeys is how many keys are looked at one by one before the rest is searched. A query of all series of a metric needs
@@ -199,20 +196,27 @@ const nearKeys = 4
 
 // seek reports whether the part has the key.
 func (p *partKeys) seek(k model.Key) (bool, error) {
+	if !p.begun {
+		p.begun = true
+		p.stand(p.keys.SeekGE(k))
+	}
 	for n := 0; p.valid && p.at.Less(k); n++ {
 		if n < nearKeys {
-			p.valid = p.keys.Next()
+			p.stand(p.keys.Next())
 		} else {
-			p.valid = p.keys.SeekGE(k)
-		}
-		if p.valid {
-			p.at = p.keys.Key()
+			p.stand(p.keys.SeekGE(k))
 		}
 	}
 	if !p.valid {
 		return false, p.part.named(p.keys.Err())
 	}
 	return p.at == k, nil
+}
+
+func (p *partKeys) stand(valid bool) {
+	if p.valid = valid; valid {
+		p.at = p.keys.Key()
+	}
 }
 
 // partRows are the rows of one family of a data part.
