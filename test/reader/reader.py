@@ -260,7 +260,11 @@ def filters_at(f, offset, length):  # 3.15
     return n
 def keys(c):  # 3.4
     first, n = c.read("uu")
-    upper = list(accumulate([int.from_bytes(c.take(8), "big")] + [c.uvarint() for _ in range(n - 1)]))
+    restarts = [(int.from_bytes(c.take(8), "big"), c.uint(4)) for _ in range(0, n, 64)]
+    upper, begin = [], c.p
+    for k, (high, end) in enumerate(restarts):
+        upper += accumulate([high] + [c.uvarint() for _ in range(min(64, n - 64 * k) - 1)])
+        need(c.p - begin == end, "end of differences")
     return first, [[high << 64 | c.u64()] for high in upper]
 def labels(c):  # 3.5
     first, n = c.read("uu")

@@ -45,9 +45,14 @@ func dumpEntries(a *annotator, s section, n uint64, size int64) {
 func dumpKeys(a *annotator) {
 	rank := a.uvarint("first rank")
 	n := a.uvarint("keys")
-	a.raw(8, "upper half of the first key, big-endian")
-	for i := uint64(1); i < n && !a.s.bad; i++ {
-		a.uvarint(fmt.Sprintf("rank %d: upper half, less the one before", rank+i))
+	for i := uint64(0); i < n && !a.s.bad; i += restartRanks {
+		a.raw(8, fmt.Sprintf("rank %d: upper half, big-endian", rank+i))
+		a.raw(4, "end of the differences behind it")
+	}
+	for i := uint64(0); i < n && !a.s.bad; i++ {
+		if i%restartRanks > 0 {
+			a.uvarint(fmt.Sprintf("rank %d: upper half, less the one before", rank+i))
+		}
 	}
 	for i := uint64(0); i < n && !a.s.bad; i++ {
 		a.raw(8, fmt.Sprintf("rank %d: lower half, little-endian", rank+i))

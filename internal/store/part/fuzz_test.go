@@ -102,7 +102,10 @@ func FuzzPayloads(f *testing.F) {
 		}
 		var keys keyDir
 		if keys.open(b) == nil {
-			keys.seek(model.Key{Hi: 1 << 60})
+			_, _ = keys.seek(model.Key{Hi: 1 << 60})
+			for i := range keys.count {
+				_ = keys.load(i)
+			}
 		}
 		var labels labelDir
 		if labels.open(b) == nil {

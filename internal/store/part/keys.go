@@ -3,7 +3,6 @@ package part
 import (
 	"context"
 	"encoding/binary"
-	"slices"
 	"sort"
 
 	"github.com/shaledb/shale/internal/model"
@@ -14,66 +13,130 @@ const maxPageKeys = 1 << 13
 
 // keyPage collects the keys of consecutive ranks of one tenant. Of a key the upper half, in which neighbours lie close,
 // is stored as the difference to the one before; the lower half is a hash and stored as it is. Compressing this was
-// tried: it saves nothing worth its time.
+// tried: it saves nothing worth its time. Each restartRanks keys an upper half stands whole, which takes a byte and a half of
+// a hundred: a query that wants one key of a page decodes 64, not 8,192.
 type keyPage struct {
-	rank0 uint32
-	first model.Key
-	last  model.Key
-	count int
-	his   []byte
-	los   []byte
+	rank0    uint32
+	first    model.Key
+	last     model.Key
+	count    int
+	restarts []byte // upper halves that are whole, each with the end of the differences behind it
+	his      []byte
+	los      []byte
 }
+
+// restartBytes is the size of a restart: 8 of the upper half, 4 of the end.
+const restartBytes = 12
 
 func (p *keyPage) add(rank uint32, k model.Key) {
 	if p.count == 0 {
 		p.rank0, p.first = rank, k
-		p.his, p.los = p.his[:0], p.los[:0]
+		p.restarts, p.his, p.los = p.restarts[:0], p.his[:0], p.los[:0]
+	}
+	if p.count%restartRanks == 0 {
+		p.restarts = append(binary.BigEndian.AppendUint64(p.restarts, k.Hi), 0, 0, 0, 0)
 	} else {
 		p.his = binary.AppendUvarint(p.his, k.Hi-p.last.Hi)
 	}
+	binary.LittleEndian.PutUint32(p.restarts[len(p.restarts)-4:], uint32(len(p.his)))
 	p.los = binary.LittleEndian.AppendUint64(p.los, k.Lo)
 	p.last = k
 	p.count++
 }
 
 func (p *keyPage) full(size int) bool {
-	return p.count >= maxPageKeys || len(p.his)+len(p.los) >= size
+	return p.count >= maxPageKeys || len(p.restarts)+len(p.his)+len(p.los) >= size
 }
 
-// payload appends: first rank, number, first upper half, differences, lower halves.
+// payload appends: first rank, number, restarts, differences, lower halves.
 func (p *keyPage) payload(dst []byte) []byte {
 	dst = binary.AppendUvarint(dst, uint64(p.rank0))
 	dst = binary.AppendUvarint(dst, uint64(p.count))
-	dst = binary.BigEndian.AppendUint64(dst, p.first.Hi)
-	return append(append(dst, p.his...), p.los...)
+	return append(append(append(dst, p.restarts...), p.his...), p.los...)
 }
 
-// keyDir is a decoded page of keys.
+// keyDir is a page of keys, of which the keys of one restart are decoded at a time.
 type keyDir struct {
-	rank0 uint32
-	his   []uint64
-	los   []byte
+	rank0    uint32
+	count    int // 0: no page
+	restarts []byte
+	diffs    []byte
+	los      []byte
+
+	group int // that is decoded into his; -1: none
+	his   [restartRanks]uint64
 }
 
 func (d *keyDir) open(payload []byte) error {
 	s := scan{b: payload}
+	d.group, d.count = -1, 0
 	d.rank0 = uint32(s.below(1<<32 - 1))
 	n := s.below(maxPageKeys)
-	head := s.take(8)
+	d.restarts = s.take(restartBytes * uint64((n+restartRanks-1)/restartRanks))
 	if s.bad || n == 0 {
 		return corrupt("page of keys: no header")
 	}
-	d.his = slices.Grow(d.his[:0], n)[:n]
-	d.his[0] = binary.BigEndian.Uint64(head)
-	if s.b, s.bad = sumUvarints(d.his, s.b); s.bad {
-		s.fail()
-	}
+	d.diffs = s.take(uint64(binary.LittleEndian.Uint32(d.restarts[len(d.restarts)-4:])))
 	d.los = s.take(8 * uint64(n))
-	return s.end("page of keys")
+	if err := s.end("page of keys"); err != nil {
+		return err
+	}
+	d.count = n
+	return nil
 }
 
-// sumUvarints sets each number but the first to the one before and a uvarint of b, and returns the rest of b. A query that
-// wants one key decodes all of its page, so this is most of looking up keys. Numbers of three and four bytes, which most
+// first returns the first key of a restart.
+func (d *keyDir) first(group int) model.Key {
+	return model.Key{Hi: binary.BigEndian.Uint64(d.restarts[restartBytes*group:]), Lo: d.lo(restartRanks * group)}
+}
+
+func (d *keyDir) lo(i int) uint64 { return binary.LittleEndian.Uint64(d.los[8*i:]) }
+
+// diffsEnd returns where the differences end that follow a restart.
+func (d *keyDir) diffsEnd(group int) uint32 {
+	if group < 0 {
+		return 0
+	}
+	return binary.LittleEndian.Uint32(d.restarts[restartBytes*group+8:])
+}
+
+// load decodes the restart of the i-th key, which the page has.
+func (d *keyDir) load(i int) error {
+	g := i / restartRanks
+	if d.group == g {
+		return nil
+	}
+	d.group = -1
+	n := min(d.count-g*restartRanks, restartRanks)
+	from, to := d.diffsEnd(g-1), d.diffsEnd(g)
+	if from > to || int(to) > len(d.diffs) {
+		return corrupt("page of keys: differences end at %d and begin at %d", to, from)
+	}
+	d.his[0] = d.first(g).Hi
+	if rest, bad := sumUvarints(d.his[:n], d.diffs[from:to]); bad || len(rest) > 0 {
+		return corrupt("page of keys: differences behind rank %d", int(d.rank0)+g*restartRanks)
+	}
+	d.group = g
+	return nil
+}
+
+// at returns the i-th key, which has been loaded.
+func (d *keyDir) at(i int) model.Key { return model.Key{Hi: d.his[i%restartRanks], Lo: d.lo(i)} }
+
+// seek returns the index of the first key that is not less than k.
+func (d *keyDir) seek(k model.Key) (int, error) {
+	g := sort.Search(len(d.restarts)/restartBytes, func(g int) bool { return k.Less(d.first(g)) }) - 1
+	if g < 0 {
+		return 0, nil
+	}
+	i := g * restartRanks
+	if err := d.load(i); err != nil {
+		return 0, err
+	}
+	return i + sort.Search(min(d.count-i, restartRanks), func(n int) bool { return !d.at(i + n).Less(k) }), nil
+}
+
+// sumUvarints sets each number but the first to the one before and a uvarint of b, and returns the rest of b. Numbers of three and four bytes, which most
 // differences of hashes are, are taken as one word. A word for any length, without branches, was tried: where a number
 // begins then waits for the one before, and that takes longer.
 func sumUvarints(sums []uint64, b []byte) (rest []byte, bad bool) {
@@ -102,15 +165,6 @@ func sumUvarints(sums []uint64, b []byte) (rest []byte, bad bool) {
 		sums[i], b = sum, b[n:]
 	}
 	return b, false
-}
-
-func (d *keyDir) at(i int) model.Key {
-	return model.Key{Hi: d.his[i], Lo: binary.LittleEndian.Uint64(d.los[8*i:])}
-}
-
-// seek returns the index of the first key that is not less than k.
-func (d *keyDir) seek(k model.Key) int {
-	return sort.Search(len(d.his), func(i int) bool { return !d.at(i).Less(k) })
 }
 
 // Keys walks the keys of a tenant in order. Before the first Next or SeekGE the cursor stands on no key.
@@ -157,6 +211,9 @@ func (c *KeyCursor) Next() bool {
 	if c.err = c.load(c.next); c.err != nil {
 		return false
 	}
+	if c.err = c.dir.load(int(c.next - c.dir.rank0)); c.err != nil {
+		return false
+	}
 	c.next++
 	return true
 }
@@ -172,7 +229,7 @@ func (c *KeyCursor) Seek(rank uint32) bool {
 }
 
 func (c *KeyCursor) load(rank uint32) error {
-	if n := uint32(len(c.dir.his)); n > 0 && rank >= c.dir.rank0 && rank-c.dir.rank0 < n {
+	if n := uint32(c.dir.count); n > 0 && rank >= c.dir.rank0 && rank-c.dir.rank0 < n {
 		return nil
 	}
 	e, err := c.pages.seek(rank)
@@ -183,7 +240,7 @@ func (c *KeyCursor) load(rank uint32) error {
 }
 
 func (c *KeyCursor) open(e *pageEntry) error {
-	c.dir.his = c.dir.his[:0]
+	c.dir.count = 0
 	payload, err := c.pages.load(e)
 	if err != nil {
 		return err
@@ -191,8 +248,8 @@ func (c *KeyCursor) open(e *pageEntry) error {
 	if err := c.dir.open(payload); err != nil {
 		return at(e, err)
 	}
-	if c.dir.rank0 != e.rank0 || uint32(len(c.dir.his)) != e.ranks || c.dir.at(0) != e.key {
-		c.dir.his = c.dir.his[:0]
+	if c.dir.rank0 != e.rank0 || uint32(c.dir.count) != e.ranks || c.dir.first(0) != e.key {
+		c.dir.count = 0
 		return at(e, corrupt("page of keys is not the one that the index names"))
 	}
 	return nil
@@ -211,7 +268,11 @@ func (c *KeyCursor) SeekGE(k model.Key) bool {
 	if c.err = c.load(e.rank0); c.err != nil {
 		return false
 	}
-	c.next = e.rank0 + uint32(c.dir.seek(k))
+	i, err := c.dir.seek(k)
+	if c.err = err; err != nil {
+		return false
+	}
+	c.next = e.rank0 + uint32(i)
 	return c.Next()
 }
 

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/shaledb/shale/internal/model"
 )
 
 // TestSumUvarints compares with the decoder of the standard library, number by number.
@@ -39,19 +41,90 @@ func TestSumUvarints(t *testing.T) {
 	}
 }
 
-func BenchmarkOpenKeys(b *testing.B) {
+// TestKeyDir: each key of a page is found, also between others and beyond them, and a page that is cut or changed is refused or
+// gives keys, but does not panic.
+func TestKeyDir(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var keys []model.Key
+		k := model.Key{Hi: rapid.Uint64Max(1<<40).Draw(t, "first"), Lo: 1}
+		shift := rapid.IntRange(20, 63).Draw(t, "shift")
+		for range rapid.IntRange(1, 300).Draw(t, "n") {
+			keys = append(keys, k)
+			if k.Lo += 1 + rapid.Uint64Max(3).Draw(t, "lower"); rapid.Bool().Draw(t, "step") {
+				k = model.Key{Hi: k.Hi + rapid.Uint64().Draw(t, "upper")>>shift, Lo: k.Lo}
+			}
+		}
+		var page keyPage
+		for i, k := range keys {
+			page.add(uint32(7+i), k)
+		}
+		payload := page.payload(nil)
+		var d keyDir
+		if err := d.open(payload); err != nil {
+			t.Fatal(err)
+		}
+		if d.rank0 != 7 || d.count != len(keys) {
+			t.Fatalf("%d keys from rank %d, want %d from 7", d.count, d.rank0, len(keys))
+		}
+		for range 50 {
+			want := rapid.IntRange(0, len(keys)-1).Draw(t, "at")
+			k := keys[want]
+			switch rapid.IntRange(0, 3).Draw(t, "beside") {
+			case 0: // right behind it
+				k.Lo++
+				want++
+				for want < len(keys) && keys[want].Less(k) {
+					want++
+				}
+			case 1:
+				k = model.Key{}
+				want = 0
+			case 2:
+				k, want = model.Key{Hi: 1 << 63}, len(keys)
+			}
+			if got, err := d.seek(k); err != nil || got != want {
+				t.Fatalf("sought %v: got %d, %v, want %d", k, got, err, want)
+			}
+			if want < len(keys) {
+				if err := d.load(want); err != nil || d.at(want) != keys[want] {
+					t.Fatalf("key %d is %v, %v, want %v", want, d.at(want), err, keys[want])
+				}
+			}
+		}
+		i := rapid.IntRange(0, len(payload)-1).Draw(t, "byte")
+		if d.open(payload[:i]) == nil {
+			t.Fatalf("%d of %d bytes were taken", i, len(payload))
+		}
+		payload[i] ^= byte(rapid.IntRange(1, 255).Draw(t, "change"))
+		if d.open(payload) == nil {
+			_, _ = d.seek(keys[len(keys)/2])
+			for i := range d.count {
+				_ = d.load(i)
+			}
+		}
+	})
+}
+
+// BenchmarkSeekKey opens a page for one of its keys.
+func BenchmarkSeekKey(b *testing.B) {
 	r := rand.New(rand.NewPCG(1, 2))
-	payload := append([]byte{0}, binary.AppendUvarint(nil, maxPageKeys)...)
-	payload = binary.BigEndian.AppendUint64(payload, 5)
-	for range maxPageKeys - 1 {
-		payload = binary.AppendUvarint(payload, r.Uint64N(1<<24))
+	var page keyPage
+	var keys []model.Key
+	k := model.Key{Hi: 5}
+	for i := range uint32(maxPageKeys) {
+		keys = append(keys, k)
+		page.add(i, k)
+		k = model.Key{Hi: k.Hi + r.Uint64N(1<<24), Lo: r.Uint64()}
 	}
-	payload = append(payload, make([]byte, 8*maxPageKeys)...)
+	payload := page.payload(nil)
+	b.ReportMetric(float64(len(payload))/maxPageKeys, "B/key")
 	var d keyDir
-	for b.Loop() {
+	for i := 0; b.Loop(); i++ {
 		if err := d.open(payload); err != nil {
 			b.Fatal(err)
 		}
+		if _, err := d.seek(keys[i*7919%len(keys)]); err != nil {
+			b.Fatal(err)
+		}
 	}
-	b.ReportMetric(float64(b.Elapsed())/float64(b.N)/maxPageKeys, "ns/key")
 }
