@@ -1,9 +1,6 @@
 package model
 
-import (
-	"encoding/binary"
-	"sort"
-)
+import "encoding/binary"
 
 // NormalizeAs brings rows that were appended in arrival order into the order of the file format, by the rule of their
 // family: samples are a function of time, all other rows a set.
@@ -107,25 +104,21 @@ func (r *Rows) identity(i int) string {
 }
 
 // sortStable orders the rows by time and keeps the arrival order of equal times. Short disorder, the usual case, is
-// sorted by insertion; anything longer by the standard library's stable sort.
+// sorted by insertion; of more rows the runs are merged that ascend already, as those of the parts in which a series lies do.
 func (r *Rows) sortStable() {
 	const short = 64
 	if len(r.Times) > short {
-		sort.Stable((*rowsByTime)(r))
+		r.mergeRuns()
 		return
 	}
 	for i := 1; i < len(r.Times); i++ {
 		for j := i; j > 0 && r.Times[j] < r.Times[j-1]; j-- {
-			(*rowsByTime)(r).Swap(j, j-1)
+			r.swap(j, j-1)
 		}
 	}
 }
 
-type rowsByTime Rows
-
-func (r *rowsByTime) Len() int           { return len(r.Times) }
-func (r *rowsByTime) Less(i, j int) bool { return r.Times[i] < r.Times[j] }
-func (r *rowsByTime) Swap(i, j int) {
+func (r *Rows) swap(i, j int) {
 	r.Times[i], r.Times[j] = r.Times[j], r.Times[i]
 	r.Values[i], r.Values[j] = r.Values[j], r.Values[i]
 	if len(r.Starts) > 0 {
