@@ -123,9 +123,24 @@ func (d *keyDir) load(i int) error {
 // at returns the i-th key, which has been loaded.
 func (d *keyDir) at(i int) model.Key { return model.Key{Hi: d.his[i%restartRanks], Lo: d.lo(i)} }
 
+// beyond reports whether a restart begins with a greater key. The lower half lies elsewhere, and seldom counts.
+func (d *keyDir) beyond(group int, k model.Key) bool {
+	hi := binary.BigEndian.Uint64(d.restarts[restartBytes*group:])
+	return hi > k.Hi || hi == k.Hi && d.lo(restartRanks*group) > k.Lo
+}
+
 // seek returns the index of the first key that is not less than k.
 func (d *keyDir) seek(k model.Key) (int, error) {
-	g := sort.Search(len(d.restarts)/restartBytes, func(g int) bool { return k.Less(d.first(g)) }) - 1
+	// Who seeks keys in order is mostly beyond the restart that is decoded, and not far.
+	lo, step := 0, 1
+	if d.group > 0 && !d.beyond(d.group, k) {
+		lo = d.group
+	}
+	n := len(d.restarts) / restartBytes
+	for lo+step < n && !d.beyond(lo+step, k) {
+		lo, step = lo+step, 2*step
+	}
+	g := lo + sort.Search(min(step, n-lo), func(i int) bool { return d.beyond(lo+i, k) }) - 1
 	if g < 0 {
 		return 0, nil
 	}

@@ -14,9 +14,12 @@ type sampleDir struct {
 	counts  []int64
 	// mixed is 1 for ranks that have histograms; empty if none has.
 	mixed []int64
-	// before holds, by rank, how much of each column lies before it.
+	// before holds, for each beforeRanks ranks, how much of each column lies before them.
 	before []columnPos
 	end    columnPos
+	// pos is what lies before the rank passed.
+	pos    columnPos
+	passed int
 
 	singles []int64
 	dict    []int64
@@ -157,36 +160,62 @@ func (d *sampleDir) isShort(i int) bool {
 	return d.counts[i] < shortRows && (len(d.mixed) == 0 || d.mixed[i] == 0)
 }
 
-// count sums up the rows before each rank, and all.
+// count sums up the rows before each beforeRanks ranks, and all. A query that wants one series of a page has but these sums of most
+// others; one for each rank took a tenth of the time of such queries.
 func (d *sampleDir) count() error {
 	var pos columnPos
-	d.before, d.rows = d.before[:0], 0
-	for i, n := range d.counts {
-		if n < 0 || n > maxPageRows {
-			return corrupt("page of samples: a series of %d rows", n)
-		}
-		if len(d.mixed) > 0 && (uint64(d.mixed[i]) > 1 || n == 0 && d.mixed[i] != 0) {
-			return corrupt("page of samples: a series of kind %d with %d rows", d.mixed[i], n)
-		}
+	d.before, d.rows, d.pos, d.passed = d.before[:0], 0, pos, 0
+	for i := 0; i < len(d.counts); i += beforeRanks {
 		d.before = append(d.before, pos)
-		d.rows += int(n)
-		switch {
-		case n == 1:
-			pos.single++
-		case n > 1:
-			pos.multi++
+		end := min(i+beforeRanks, len(d.counts))
+		for k, n := range d.counts[i:end] {
+			if uint64(n) > maxPageRows {
+				return corrupt("page of samples: a series of %d rows", n)
+			}
+			if len(d.mixed) > 0 && (uint64(d.mixed[i+k]) > 1 || n == 0 && d.mixed[i+k] != 0) {
+				return corrupt("page of samples: a series of kind %d with %d rows", d.mixed[i+k], n)
+			}
+			d.rows += int(n)
 		}
-		if d.isShort(i) {
-			pos.short += uint32(n)
-		} else {
-			pos.long++
-		}
+		d.pass(&pos, i, end)
 	}
 	if d.rows > maxPageRows || d.rows == 0 {
 		return corrupt("page of samples: %d rows", d.rows)
 	}
 	d.end = pos
 	return nil
+}
+
+// beforeRanks is how many ranks share a sum of what lies before them.
+const beforeRanks = 64
+
+// pass moves pos over the ranks [from, to).
+func (d *sampleDir) pass(pos *columnPos, from, to int) {
+	mixed := len(d.mixed) > 0
+	for i := from; i < to; i++ {
+		n := uint32(d.counts[i])
+		switch {
+		case n == 1:
+			pos.single++
+		case n > 1:
+			pos.multi++
+		}
+		if n < shortRows && (!mixed || d.mixed[i] == 0) {
+			pos.short += n
+		} else {
+			pos.long++
+		}
+	}
+}
+
+// posOf returns how much of each column lies before a rank. It goes on from the rank that was asked for last.
+func (d *sampleDir) posOf(i int) columnPos {
+	if i < d.passed || i/beforeRanks != d.passed/beforeRanks {
+		d.pos, d.passed = d.before[i/beforeRanks], i&^(beforeRanks-1)
+	}
+	d.pass(&d.pos, d.passed, i)
+	d.passed = i
+	return d.pos
 }
 
 func (d *sampleDir) openSingles(s *scan, n int) {
@@ -277,7 +306,7 @@ func (d *sampleDir) openLens(s *scan, c *column, n int) uint64 {
 
 // timesOf returns the times of the i-th rank of the page, which has rows. They are valid until the next call.
 func (d *sampleDir) timesOf(i int) ([]int64, error) {
-	n, pos := int(d.counts[i]), d.before[i]
+	n, pos := int(d.counts[i]), d.posOf(i)
 	if n == 1 {
 		return d.singles[pos.single : pos.single+1], nil
 	}
@@ -375,7 +404,7 @@ func (d *sampleDir) appendMixed(i, from, to int, times []int64, dst *model.Rows)
 		}
 		d.layoutsRead = true
 	}
-	n, at := int(d.counts[i]), int(d.before[i].long)
+	n, at := int(d.counts[i]), int(d.posOf(i).long)
 	if err := d.histograms.open(d.long.segment(at), n, &d.values); err != nil {
 		return err
 	}
@@ -396,7 +425,7 @@ func (d *sampleDir) appendMixed(i, from, to int, times []int64, dst *model.Rows)
 }
 
 func (d *sampleDir) appendLong(i, from, to int, times []int64, dst *model.Rows) error {
-	n, at := int(d.counts[i]), int(d.before[i].long)
+	n, at := int(d.counts[i]), int(d.posOf(i).long)
 	begin := len(dst.Values)
 	out, err := d.values.append(dst.Values, d.long.segment(at), n)
 	if err != nil {
@@ -430,10 +459,11 @@ func (d *sampleDir) appendLong(i, from, to int, times []int64, dst *model.Rows) 
 }
 
 func (d *sampleDir) appendShort(i, from, to int, times []int64, dst *model.Rows) error {
+	first := int(d.posOf(i).short)
 	// Columns that rows seldom have are left alone.
 	plain := !d.hasStarts && len(dst.Starts) == 0 && len(dst.Kinds) == 0
 	for k := from; k < to; {
-		row := int(d.before[i].short) + k
+		row := first + k
 		if err := d.openBlock(row / blockRows); err != nil {
 			return err
 		}
