@@ -168,6 +168,11 @@ func (d *sampleDir) count() error {
 	for i := 0; i < len(d.counts); i += beforeRanks {
 		d.before = append(d.before, pos)
 		end := min(i+beforeRanks, len(d.counts))
+		if len(d.mixed) == 0 && allOnes(d.counts[i:end]) {
+			d.rows += end - i
+			pos.single, pos.short = pos.single+uint32(end-i), pos.short+uint32(end-i)
+			continue
+		}
 		for k, n := range d.counts[i:end] {
 			if uint64(n) > maxPageRows {
 				return corrupt("page of samples: a series of %d rows", n)
@@ -184,6 +189,14 @@ func (d *sampleDir) count() error {
 	}
 	d.end = pos
 	return nil
+}
+
+func allOnes(counts []int64) bool {
+	differ := int64(0)
+	for _, n := range counts {
+		differ |= n ^ 1
+	}
+	return differ == 0
 }
 
 // beforeRanks is how many ranks share a sum of what lies before them.
