@@ -6,7 +6,8 @@ import (
 )
 
 // lokiConfig is the smallest that makes one process of a Loki that keeps its chunks on a file system, with the limits lifted
-// that would refuse the loads. Everything else is its default, answers of log queries are never cached by it.
+// that would refuse the loads, and time enough for queries that read all. Everything else is its default, answers of log queries
+// are never cached by it.
 func lokiConfig(dir, http, grpc string) (string, error) {
 	host, port, err := net.SplitHostPort(http)
 	if err != nil {
@@ -23,6 +24,8 @@ server:
   grpc_listen_address: %[1]s
   grpc_listen_port: %[3]s
   log_level: warn
+  http_server_read_timeout: 10m
+  http_server_write_timeout: 10m
   grpc_server_max_recv_msg_size: 104857600
   grpc_server_max_send_msg_size: 104857600
 common:

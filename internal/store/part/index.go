@@ -2,6 +2,7 @@ package part
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"github.com/shaledb/shale/internal/model"
 )
@@ -256,6 +257,8 @@ func readIndexPage(dst []pageEntry, payload []byte, sec section, size int64) ([]
 		return dst, corrupt("index page of section %d and family %d, should be of %s", got[0], got[1], sec)
 	}
 	n := s.below(uint64(len(payload)))
+	const leastBytes = 4 // of an entry
+	dst = slices.Grow(dst, min(n, len(payload)/leastBytes))
 	var c entryCoder
 	for range n {
 		dst = append(dst, c.read(&s, sec, size))

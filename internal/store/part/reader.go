@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"sort"
+	"sync"
 
 	"github.com/shaledb/shale/internal/model"
 )
@@ -100,6 +101,20 @@ type rankWalk struct {
 	page    int
 	entries []pageEntry
 	at      int
+	list    *[]pageEntry // whose memory entries are, from entryLists
+}
+
+// entryLists keeps the memory of decoded index pages between walks that are released: that of the units of a query for one app was
+// most of what it allocated.
+var entryLists = sync.Pool{New: func() any { return new([]pageEntry) }}
+
+// release gives up the memory of the walk, which stands nowhere then.
+func (w *rankWalk) release() {
+	if w.list != nil {
+		*w.list = w.entries[:0]
+		entryLists.Put(w.list)
+		w.page, w.entries, w.list = 0, nil, nil
+	}
 }
 
 // open decodes index page i, unless it is the current one.
@@ -108,6 +123,10 @@ func (w *rankWalk) open(i int) error {
 		return nil
 	}
 	w.page = 0
+	if w.list == nil {
+		w.list = entryLists.Get().(*[]pageEntry)
+		w.entries = *w.list
+	}
 	var err error
 	if w.entries, err = w.r.indexPage(w.ctx, w.entries[:0], w.section, i); err != nil {
 		return err

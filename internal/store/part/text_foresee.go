@@ -19,10 +19,10 @@ type unitRef struct {
 func (r *Reader) FetchText(ctx context.Context, ranks Ranks, req *model.Request) (*TextVerdicts, error) {
 	v := newVerdicts(r, newTextSkip(req.TextFilter))
 	var refs []unitRef
-	var shared []Addr // units of several series
-	var sharedRefs []unitRef
+	var shared []sharedUnit
 	last := unitRef{page: -1}
 	w := rankWalk{ctx: ctx, r: r, section: textSection}
+	defer w.release()
 	err := eachUnit(&w, ranks, req.Range, func(e *pageEntry) {
 		ref := unitRef{page: int32(w.page - 1), entry: int32(w.at), filter: -1, number: e.text.number}
 		if ref.page == last.page && ref.entry == last.entry {
@@ -36,46 +36,48 @@ func (r *Reader) FetchText(ctx context.Context, ranks Ranks, req *model.Request)
 			refs = append(refs, ref)
 		}
 		if e.ranks > 1 {
-			shared, sharedRefs = append(shared, e.addr), append(sharedRefs, ref)
+			shared = append(shared, sharedUnit{e.addr, ref})
 		}
 	})
-	switch {
-	case err != nil || v == nil:
-	case v.foresee(ctx):
-		shared, err = v.leave(ctx, refs, req)
-	default:
-		wanted := shared[:0]
-		for i, ref := range sharedRefs {
-			if ref.filter < 0 || !v.known(v.pages[ref.filter]) || !v.pages[ref.filter].rulesOut(ref.number) {
-				wanted = append(wanted, shared[i])
+	if err != nil {
+		return v, err
+	}
+	var wanted []Addr
+	if v != nil && v.foresee(ctx) {
+		wanted, err = v.leave(&w, refs, req)
+	} else {
+		for _, u := range shared {
+			if u.filter < 0 || !v.known(v.pages[u.filter]) || !v.pages[u.filter].rulesOut(u.number) {
+				wanted = append(wanted, u.addr)
 			}
 		}
-		shared = wanted
 	}
-	if f, ok := r.pages.(Fetcher); ok && err == nil && len(shared) > 0 {
-		f.Fetch(ctx, shared)
+	if f, ok := r.pages.(Fetcher); ok && err == nil && len(wanted) > 0 {
+		f.Fetch(ctx, wanted)
 	}
 	return v, err
 }
 
+// sharedUnit is a unit of several series. Its page of rows says which rows are whose.
+type sharedUnit struct {
+	addr Addr
+	unitRef
+}
+
 // leave keeps the entries of the units that are not ruled out, counts the others, and returns the pages of the units that are left
-// and of several series.
-func (v *TextVerdicts) leave(ctx context.Context, refs []unitRef, req *model.Request) (shared []Addr, err error) {
-	var entries []pageEntry
-	page, out := int32(-1), int64(0)
+// and of several series. The walk is one that has found the units.
+func (v *TextVerdicts) leave(w *rankWalk, refs []unitRef, req *model.Request) (shared []Addr, err error) {
+	out := int64(0)
 	for i := range refs {
 		ref := &refs[i]
 		if ref.filter >= 0 && v.pages[ref.filter].rulesOut(ref.number) {
 			out++
 			continue
 		}
-		if page != ref.page {
-			if entries, err = v.r.indexPage(ctx, entries[:0], textSection, int(ref.page)); err != nil {
-				return nil, err
-			}
-			page = ref.page
+		if err := w.open(int(ref.page)); err != nil {
+			return nil, err
 		}
-		e := &entries[ref.entry]
+		e := &w.entries[ref.entry]
 		v.left = append(v.left, *e)
 		if e.ranks > 1 {
 			shared = append(shared, e.addr)
