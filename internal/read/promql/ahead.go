@@ -55,45 +55,62 @@ func (b *batch) keep() {
 	}
 }
 
-// begin starts to read.
+// begin starts to read. The first batch is read by the caller: many queries need no other, and another goroutine has to be woken
+// first, on a busy machine for longer than such a query takes.
 func (a *ahead) begin(ctx context.Context) {
 	ctx, a.cancel = context.WithCancel(ctx)
 	a.filled, a.empty = make(chan *batch, batches), make(chan *batch, batches)
 	for range batches {
 		a.empty <- emptyBatches.Get().(*batch)
 	}
+	more := false
+	a.err = caught(func() (err error) {
+		more, err = a.readOne(ctx)
+		return err
+	})
+	if a.err != nil || !more {
+		close(a.filled)
+		return
+	}
 	a.reading.Go(func() {
 		defer close(a.filled)
-		defer func() {
-			// As upstream's engine does on the goroutine that it reads on.
-			if e := recover(); e != nil {
-				err, ok := e.(error)
-				if !ok {
-					err = fmt.Errorf("%v", e)
-				}
-				a.err = fmt.Errorf("unexpected error: %w", err)
-			}
-		}()
-		a.err = a.read(ctx)
+		a.err = caught(func() error { return a.read(ctx) })
 	})
 }
 
-func (a *ahead) read(ctx context.Context) error {
-	more := true
-	for more {
-		var b *batch
-		select {
-		case b = <-a.empty:
-		case <-ctx.Done():
-			return ctx.Err()
+// caught makes an error of a panic, as upstream's engine does on the goroutine that it reads on.
+func caught(f func() error) (err error) {
+	defer func() {
+		if e := recover(); e != nil {
+			cause, ok := e.(error)
+			if !ok {
+				cause = fmt.Errorf("%v", e)
+			}
+			err = fmt.Errorf("unexpected error: %w", cause)
 		}
-		var err error
-		if more, err = a.fill(ctx, b); err != nil {
+	}()
+	return f()
+}
+
+func (a *ahead) read(ctx context.Context) error {
+	for {
+		if more, err := a.readOne(ctx); err != nil || !more {
 			return err
 		}
-		a.filled <- b // has room for all
 	}
-	return nil
+}
+
+// readOne reads a batch. It reports whether there may be more.
+func (a *ahead) readOne(ctx context.Context) (more bool, err error) {
+	select {
+	case b := <-a.empty:
+		if more, err = a.fill(ctx, b); err == nil {
+			a.filled <- b // has room for all
+		}
+		return more, err
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
 }
 
 // fill reads series until the batch is full. It reports whether there may be more.
