@@ -30,12 +30,11 @@ func (r *Rows) mergeRuns() {
 	for len(m.ends) > 1 {
 		begin, kept := 0, m.ends[:0]
 		for i := 0; i < len(m.ends); i += 2 {
-			if end := m.ends[min(i+1, len(m.ends)-1)]; end > m.ends[i] {
+			end := m.ends[min(i+1, len(m.ends)-1)]
+			if end > m.ends[i] {
 				m.merge(r, begin, m.ends[i], end)
-				begin, kept = end, append(kept, end)
-				continue
 			}
-			kept = append(kept, m.ends[i])
+			begin, kept = end, append(kept, end)
 		}
 		m.ends = kept
 	}

@@ -62,7 +62,9 @@ func (w *windows) rates() {
 		e := &rates[i]
 		factor := e.factor
 		if counter && increase > 0 && first >= 0 && !e.wholeStart(first, increase) {
-			if toZero := e.sampled * (first / increase); toZero < e.toStart {
+			// The conversion keeps compilers from making one operation of this product and the sum that follows, which rounds
+			// otherwise than upstream does.
+			if toZero := float64(e.sampled * (first / increase)); toZero < e.toStart {
 				factor = e.by(toZero, seconds)
 			}
 		}
@@ -105,8 +107,9 @@ func (e *extrapolation) by(toStart, seconds float64) float64 {
 	return factor / seconds
 }
 
-// wholeStart reports a counter that was clearly above zero where its window began, as most are. It saves a division for each
-// window; of what rounding could change it says nothing.
+// wholeStart reports a counter that was clearly above zero where its increase is extrapolated to, as most are. It saves a division
+// for each window. Where roundings could decide it says no: they add up to some 1e-15 of a product, and more of one that is near the
+// least number there is.
 func (e *extrapolation) wholeStart(first, increase float64) bool {
 	need := e.toStart * increase
 	return need > 1e-300 && first*e.sampled > need*1.000001

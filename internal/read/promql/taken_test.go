@@ -74,11 +74,23 @@ func drawValue(t *rapid.T, before float64) float64 {
 	return before + rapid.Float64Range(0, 1e3).Draw(t, "more")
 }
 
+// drawTimes gives ascending times in milliseconds, some twice.
+func drawTimes(t *rapid.T) []int64 {
+	var times []int64
+	at := rapid.Int64Range(-100_000, 100_000).Draw(t, "first")
+	for range rapid.IntRange(0, 30).Draw(t, "samples") {
+		times = append(times, at)
+		at += rapid.SampledFrom([]int64{0, 1, 999, 5000, 10_000, 10_000, 10_000, 40_000}).Draw(t, "gap")
+	}
+	return times
+}
+
 // drawWorld gives series in two sources, some with histograms, some with labels that say more of the metric.
 func drawWorld(t *rapid.T) []read.Source {
 	memories := []*readtest.Memory{readtest.NewMemory(2), readtest.NewMemory(1)}
 	odd := rapid.IntRange(0, 9).Draw(t, "odd")
 	for _, name := range []string{"m", "n"} {
+		scraped := drawTimes(t) // which several series have
 		for i := range rapid.IntRange(0, 6).Draw(t, "series") {
 			pairs := []string{"__name__", name}
 			if odd == 0 && i == 1 {
@@ -89,8 +101,11 @@ func drawWorld(t *rapid.T) []read.Source {
 				pairs = append(pairs, "b", fmt.Sprint(i))
 			}
 			l := model.LabelsOf(pairs...)
-			at, v := rapid.Int64Range(-100_000, 100_000).Draw(t, "first"), 0.0
-			for range rapid.IntRange(0, 30).Draw(t, "samples") {
+			times, v := scraped, 0.0
+			if rapid.Bool().Draw(t, "other times") {
+				times = drawTimes(t)
+			}
+			for _, at := range times {
 				var rows model.Rows
 				if odd == 1 && rapid.IntRange(0, 9).Draw(t, "blob") == 0 {
 					rows.AppendBlob(at*1e6+5, model.KindHistogram, model.AppendHistogram(nil, &model.Histogram{Count: 3, Sum: math.Float64bits(4)}), 0)
@@ -99,7 +114,6 @@ func drawWorld(t *rapid.T) []read.Source {
 					rows.Append(at*1e6+5, math.Float64bits(v), 0)
 				}
 				memories[rapid.IntRange(0, 1).Draw(t, "source")].Add(tenant, l.Key(7, model.Metrics), l, &rows)
-				at += rapid.SampledFrom([]int64{0, 1, 999, 5000, 10_000, 10_000, 10_000, 40_000}).Draw(t, "gap")
 			}
 		}
 	}

@@ -119,13 +119,13 @@ type cursor struct {
 	rows   []rowSource // oldest first
 
 	err    error
-	filled *model.Rows // rows of the current series; nil after Close
+	filled *model.Rows // rows of the current series; a cursor of lines has none
 	// What the request's quota has been charged with: lists of series, and the memory of filled.
 	listBytes, filledBytes int64
 }
 
-// filledRows keeps the memory of rows between queries: that of one long series was most of what its query allocated. What is
-// larger than keptRows is left to the collector.
+// filledRows keeps the memory of rows between queries: that of one long series was most of what its query allocated. What has room
+// for more than keptRows rows, or bytes of histograms, is left to the collector.
 var filledRows = sync.Pool{New: func() any { return new(model.Rows) }}
 
 const keptRows = 1 << 16
@@ -222,7 +222,8 @@ func (c *cursor) fill() error {
 	}
 	f := c.filled
 	f.NormalizeAs(c.family)
-	bytes := int64(16*cap(f.Times) + 8*cap(f.Starts) + cap(f.Kinds) + cap(f.Bytes))
+	// Not its capacity, which may be that of an earlier query.
+	bytes := int64(16*len(f.Times) + 8*len(f.Starts) + len(f.Kinds) + len(f.Bytes))
 	if bytes <= c.filledBytes {
 		return nil
 	}
@@ -247,10 +248,9 @@ func (c *cursor) Err() error { return c.err }
 func (c *cursor) Close() error {
 	c.view.release()
 	if f := c.filled; f != nil && cap(f.Times) <= keptRows && cap(f.Bytes) <= keptRows {
-		f.Reset()
 		filledRows.Put(f)
 	}
-	c.rows, c.labels, c.filled = nil, seriesUnion{}, nil
+	c.rows, c.labels, c.filled = nil, seriesUnion{}, new(model.Rows)
 	_ = c.req.Quota.TakeBytes(-c.listBytes - c.filledBytes) // giving back never fails
 	c.listBytes, c.filledBytes = 0, 0
 	return nil

@@ -151,9 +151,9 @@ func (d *keyDir) seek(k model.Key) (int, error) {
 	return i + sort.Search(min(d.count-i, restartRanks), func(n int) bool { return !d.at(i + n).Less(k) }), nil
 }
 
-// sumUvarints sets each number but the first to the one before and a uvarint of b, and returns the rest of b. Numbers of three and four bytes, which most
-// differences of hashes are, are taken as one word. A word for any length, without branches, was tried: where a number
-// begins then waits for the one before, and that takes longer.
+// sumUvarints sets each number but the first to the one before and a uvarint of b, and returns the rest of b. Numbers of three and
+// four bytes, which most differences of hashes are, are taken as one word. A word for any length, without branches, was tried: where
+// a number begins then waits for the one before, and that takes longer.
 func sumUvarints(sums []uint64, b []byte) (rest []byte, bad bool) {
 	sum := sums[0]
 	for i := 1; i < len(sums); i++ {
@@ -214,6 +214,7 @@ type KeyCursor struct {
 	begin, end uint32 // ranks of the tenant
 	next       uint32
 	dir        keyDir
+	off        int64 // of the page in dir
 	err        error
 }
 
@@ -226,7 +227,8 @@ func (c *KeyCursor) Next() bool {
 	if c.err = c.load(c.next); c.err != nil {
 		return false
 	}
-	if c.err = c.dir.load(int(c.next - c.dir.rank0)); c.err != nil {
+	if err := c.dir.load(int(c.next - c.dir.rank0)); err != nil {
+		c.err = c.placed(err)
 		return false
 	}
 	c.next++
@@ -254,8 +256,11 @@ func (c *KeyCursor) load(rank uint32) error {
 	return c.open(e)
 }
 
+// placed says at which page an error is.
+func (c *KeyCursor) placed(err error) error { return at(&pageEntry{addr: Addr{Off: c.off}}, err) }
+
 func (c *KeyCursor) open(e *pageEntry) error {
-	c.dir.count = 0
+	c.dir.count, c.off = 0, e.addr.Off
 	payload, err := c.pages.load(e)
 	if err != nil {
 		return err
@@ -284,7 +289,8 @@ func (c *KeyCursor) SeekGE(k model.Key) bool {
 		return false
 	}
 	i, err := c.dir.seek(k)
-	if c.err = err; err != nil {
+	if err != nil {
+		c.err = c.placed(err)
 		return false
 	}
 	c.next = e.rank0 + uint32(i)

@@ -104,8 +104,8 @@ type rankWalk struct {
 	list    *[]pageEntry // whose memory entries are, from entryLists
 }
 
-// entryLists keeps the memory of decoded index pages between walks that are released: that of the units of a query for one app was
-// most of what it allocated.
+// entryLists keeps the memory of decoded index pages of text, which are long, between walks: it was most of what a query for the
+// lines of one app allocated.
 var entryLists = sync.Pool{New: func() any { return new([]pageEntry) }}
 
 // release gives up the memory of the walk, which stands nowhere then.
@@ -123,7 +123,7 @@ func (w *rankWalk) open(i int) error {
 		return nil
 	}
 	w.page = 0
-	if w.list == nil {
+	if w.list == nil && w.section == textSection {
 		w.list = entryLists.Get().(*[]pageEntry)
 		w.entries = *w.list
 	}

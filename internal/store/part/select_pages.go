@@ -64,6 +64,7 @@ func (r *Reader) FetchMasks(ctx context.Context, ranks Ranks, rg model.TimeRange
 // rankPages appends, in order, the pages of a section that hold the ranks; of rows only those that have some within rg.
 func (r *Reader) rankPages(ctx context.Context, dst []Addr, sec section, ranks Ranks, rg *model.TimeRange) ([]Addr, error) {
 	w := rankWalk{ctx: ctx, r: r, section: sec}
+	defer w.release()
 	begin := len(dst)
 	for len(ranks) > 0 {
 		rank := ranks[0]
