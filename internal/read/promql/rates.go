@@ -10,7 +10,7 @@ import (
 // ownRate reports whether the function is one that is computed here without upstream's implementation: the commonest, and of a
 // query of rates upstream's took half of the time, since it looks for resets in every window anew.
 func (w *windows) ownRate() bool {
-	switch w.node.call.Func.Name {
+	switch w.call.Func.Name {
 	case "rate", "increase", "delta":
 		return true
 	}
@@ -26,10 +26,10 @@ type extrapolation struct{ sampled, toStart, toEnd, factor float64 }
 // had before each reset is added; a bound is reached if it is nearer than 1.1 average distances of samples, else half a distance
 // is; and a counter does not begin below zero.
 func (w *windows) rates() {
-	name := w.node.call.Func.Name
+	name := w.call.Func.Name
 	counter, seconds := name != "delta", 1.0
 	if name == "rate" {
-		seconds = w.node.call.Args[0].(*parser.MatrixSelector).Range.Seconds()
+		seconds = w.call.Args[0].(*parser.MatrixSelector).Range.Seconds()
 	}
 	w.locate(2)
 	w.extrapolate(seconds)

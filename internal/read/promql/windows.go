@@ -15,7 +15,7 @@ import (
 // windows computes what a function gives for one series at each step, or what a selector gives.
 type windows struct {
 	*node
-	call   upstream.FunctionCall // nil: a selector
+	run    upstream.FunctionCall // upstream's implementation; nil: a selector
 	notes  annotations.Annotations
 	times  []int64 // nanoseconds
 	bits   []uint64
@@ -33,7 +33,7 @@ type windows struct {
 func newWindows(n *node) *windows {
 	w := &windows{node: n, matrix: make(upstream.Matrix, 1)}
 	if n.call != nil {
-		w.call = n.function()
+		w.run = n.function()
 		w.helper.Out = make(upstream.Vector, 0, 1)
 		w.points = pointLists.Get().(*[]upstream.FPoint)
 	}
@@ -54,7 +54,7 @@ func (w *windows) compute(rows *model.Rows) error {
 	w.at, w.values = w.at[:0], w.values[:0]
 	w.times, w.bits = w.clean(rows.Times, rows.Values)
 	switch {
-	case w.call == nil:
+	case w.run == nil:
 		w.last()
 	case w.ownRate():
 		w.rates()
@@ -77,7 +77,7 @@ func (w *windows) clean(times []int64, bits []uint64) ([]int64, []uint64) {
 		}
 		times, bits = times[:n], bits[:n]
 	}
-	if w.call == nil || !slices.Contains(bits, model.StaleNaN) {
+	if w.run == nil || !slices.Contains(bits, model.StaleNaN) {
 		return times, bits
 	}
 	n := 0
@@ -121,7 +121,7 @@ func (w *windows) calls() {
 	for _, s := range w.located.spans {
 		w.matrix[0].Floats = points[s.lo:s.hi:s.hi]
 		w.helper.Ts = w.start + int64(s.step)*w.step
-		out, notes := w.call(nil, w.matrix, w.node.call.Args, &w.helper)
+		out, notes := w.run(nil, w.matrix, w.call.Args, &w.helper)
 		w.notes.Merge(notes)
 		w.helper.Out = out[:0]
 		if len(out) > 0 {
@@ -143,10 +143,10 @@ var pointLists = sync.Pool{New: func() any { return new([]upstream.FPoint) }}
 
 // note adds what upstream has to say of the name of a metric that has given values.
 func (w *windows) note() {
-	if w.call == nil {
+	if w.run == nil {
 		return
 	}
-	if f := w.node.call.Func.Name; f != "rate" && f != "increase" {
+	if f := w.call.Func.Name; f != "rate" && f != "increase" {
 		return
 	}
 	name := w.name()
@@ -155,5 +155,5 @@ func (w *windows) note() {
 			return
 		}
 	}
-	w.notes.Add(annotations.NewPossibleNonCounterInfo(name, w.node.call.Args[0].PositionRange()))
+	w.notes.Add(annotations.NewPossibleNonCounterInfo(name, w.call.Args[0].PositionRange()))
 }

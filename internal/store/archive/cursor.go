@@ -186,6 +186,9 @@ func (c *cursor) Close() error {
 	if c.from != nil {
 		c.from.close()
 	}
+	if c.rows != nil {
+		c.rows.Close()
+	}
 	c.held, c.from, c.ranks, c.series, c.rows = 0, nil, nil, nil, nil
 	return c.quota.TakeBytes(-held)
 }

@@ -250,6 +250,11 @@ func (c *cursor) Close() error {
 	if f := c.filled; f != nil && cap(f.Times) <= keptRows && cap(f.Bytes) <= keptRows {
 		filledRows.Put(f)
 	}
+	for _, r := range c.rows {
+		if p, ok := r.(*partRows); ok {
+			p.rows.Close()
+		}
+	}
 	c.rows, c.labels, c.filled = nil, seriesUnion{}, new(model.Rows)
 	_ = c.req.Quota.TakeBytes(-c.listBytes - c.filledBytes) // giving back never fails
 	c.listBytes, c.filledBytes = 0, 0

@@ -2,14 +2,20 @@ package part
 
 import (
 	"context"
+	"sync"
 
 	"github.com/shaledb/shale/internal/model"
 )
 
+// rowCursors keeps the memory of closed cursors. That of a decoded page, some hundred KiB for each part, was most of what a query
+// for few series allocated.
+var rowCursors = sync.Pool{New: func() any { return new(RowCursor) }}
+
 // RowsAt reads the rows of a family within rg by rank. Ascending ranks are cheap; pages without a row in rg are not read.
 func (r *Reader) RowsAt(ctx context.Context, f model.Family, rg model.TimeRange) *RowCursor {
-	c := &RowCursor{pages: rankWalk{ctx: ctx, r: r, section: sectionOf(f)}, rg: rg}
-	c.dir = &c.samples
+	c := rowCursors.Get().(*RowCursor)
+	c.pages = rankWalk{ctx: ctx, r: r, section: sectionOf(f), entries: c.pages.entries[:0]}
+	c.rg, c.open, c.dir = rg, Addr{}, &c.samples
 	if f == model.Exemplars {
 		c.dir = &exemplarDir{}
 	}
@@ -24,6 +30,13 @@ type RowCursor struct {
 	samples sampleDir
 	// open is the page that dir holds; an address with no length means none.
 	open Addr
+}
+
+// Close gives up the memory of the cursor. It must not be used any more. A cursor that is not closed is left to the collector.
+func (c *RowCursor) Close() {
+	c.samples.forget()
+	c.pages, c.dir = rankWalk{entries: c.pages.entries[:0]}, nil
+	rowCursors.Put(c)
 }
 
 // rowDir is the decoded directory of a page of rows.

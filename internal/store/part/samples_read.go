@@ -130,6 +130,13 @@ func (d *sampleDir) open(payload []byte) error {
 	return s.end(object)
 }
 
+// forget lets go of the page, but keeps the memory in which it was decoded.
+func (d *sampleDir) forget() {
+	d.payload, d.seqBytes, d.layouts, d.layoutsRead = nil, nil, nil, false
+	d.short.bytes, d.long.bytes, d.shortStarts.bytes, d.longStarts.bytes = nil, nil, nil, nil
+	d.histograms = histogramDecoder{} // which are few, and large
+}
+
 func (d *sampleDir) span() (rank0 uint32, ranks, rows int) {
 	return d.rank0, len(d.counts), d.rows
 }
