@@ -124,8 +124,8 @@ type cursor struct {
 	listBytes, filledBytes int64
 }
 
-// filledRows keeps the memory of rows between queries: that of one long series was most of what its query allocated. What has room
-// for more than keptRows rows, or bytes of histograms, is left to the collector.
+// filledRows keeps the memory of rows between queries. What has room for more than keptRows rows, or bytes of histograms, is left to
+// the collector.
 var filledRows = sync.Pool{New: func() any { return new(model.Rows) }}
 
 const keptRows = 1 << 16
