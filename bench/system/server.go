@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -19,6 +18,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/bench/proc"
+	"github.com/shaledb/shale/test/ports"
 )
 
 // Server is a server that runs.
@@ -48,14 +48,14 @@ func Start(ctx context.Context, sys System, o Options) (*Server, error) {
 	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
 		return nil, err
 	}
-	ports, err := freePorts(2)
+	addrs, err := ports.Reserve(2)
 	if err != nil {
 		return nil, err
 	}
-	if err := sys.prepare(o, ports[0], ports[1]); err != nil {
+	if err := sys.prepare(o, addrs[0], addrs[1]); err != nil {
 		return nil, err
 	}
-	s := &Server{System: sys, Options: o, HTTP: ports[0], Graphite: ports[1], client: &http.Client{Timeout: askTime}, ended: make(chan struct{})}
+	s := &Server{System: sys, Options: o, HTTP: addrs[0], Graphite: addrs[1], client: &http.Client{Timeout: askTime}, ended: make(chan struct{})}
 	if s.log, err = os.OpenFile(o.Dir+".log", os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600); err != nil {
 		return nil, err
 	}
@@ -230,17 +230,4 @@ func DiskBytes(dir string) (total int64, err error) {
 		return nil
 	})
 	return total, err
-}
-
-// freePorts finds loopback ports that nobody listens on at this moment, for TCP.
-func freePorts(n int) (addrs []string, err error) {
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, err
-		}
-		defer l.Close()
-		addrs = append(addrs, l.Addr().String())
-	}
-	return addrs, nil
 }

@@ -74,7 +74,7 @@ const helpers = 4
 const page = "../../docs/bad-input.md"
 
 func TestBadInput(t *testing.T) {
-	table := &table{}
+	table := &table{whole: map[string]string{}}
 	bin := program(t)
 	limits := []string{"--limits.tenants", fmt.Sprint(tenants), "--limits.connections", fmt.Sprint(connections),
 		"--limits.body-bytes", fmt.Sprint(bodyMiB, "MiB"), "--limits.decoded-bytes", fmt.Sprint(decodedMiB, "MiB"),
@@ -213,16 +213,21 @@ func counterText(moved map[string]int) string {
 }
 
 // table is the page that is kept.
-type table struct{ sb strings.Builder }
+type table struct {
+	sb    strings.Builder
+	whole map[string]string // by a line of the page, what it was cut from: that may say why it differs
+}
 
 func (m *table) begin(title string) {
 	fmt.Fprintf(&m.sb, "\n## %s\n\n| input | answer | text | counters |\n|---|---|---|---|\n", title)
 }
 
 func (m *table) row(cells ...string) {
+	begin := m.sb.Len()
 	for _, c := range cells {
 		fmt.Fprintf(&m.sb, "| %s ", clean(c))
 	}
+	m.whole[m.sb.String()[begin:]+"|"] = strings.Join(cells, " | ")
 	m.sb.WriteString("|\n")
 }
 
@@ -294,7 +299,7 @@ func (m *table) compare(t *testing.T) {
 				y = b[i]
 			}
 			if x != y {
-				t.Errorf("line %d:\n-%s\n+%s", i+1, x, y)
+				t.Errorf("line %d:\n-%s\n+%s\nwhole: %s", i+1, x, y, m.whole[y])
 			}
 		}
 	}

@@ -20,6 +20,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/shaledb/shale/test/ports"
 )
 
 // The limits of the server that is attacked.
@@ -242,24 +244,14 @@ func (s *server) seen(now time.Time) error {
 	return nil
 }
 
-// freeAddr returns an address of the loopback interface on which nobody listens, neither on TCP nor on UDP.
+// freeAddr returns an address for a server that the test starts, or on which nobody listens.
 func freeAddr(t *testing.T) string {
 	t.Helper()
-	for range 20 {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		addr := l.Addr().String()
-		u, err := net.ListenPacket("udp", addr)
-		l.Close()
-		if err == nil {
-			u.Close()
-			return addr
-		}
+	addrs, err := ports.Reserve(1)
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Fatal("found no free port")
-	return ""
+	return addrs[0]
 }
 
 // firstLine returns what comes before the first newline.

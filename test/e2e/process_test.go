@@ -5,7 +5,6 @@ package e2e
 import (
 	"bytes"
 	"errors"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -13,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/shaledb/shale/test/ports"
 )
 
 // process is a program that runs until the test ends, or stop is called.
@@ -118,24 +119,14 @@ func (p *process) waitFor(t *testing.T, url string) {
 	t.Fatalf("%s did not answer %s within 30 s", p.name, url)
 }
 
-// freeAddr returns an address of the loopback interface on which nobody listens, neither on TCP nor on UDP.
+// freeAddr returns an address for a server that the test starts.
 func freeAddr(t *testing.T) string {
 	t.Helper()
-	for range 20 {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		addr := l.Addr().String()
-		u, err := net.ListenPacket("udp", addr)
-		l.Close()
-		if err == nil {
-			u.Close()
-			return addr
-		}
+	addrs, err := ports.Reserve(1)
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Fatal("found no free port")
-	return ""
+	return addrs[0]
 }
 
 func writeFile(t *testing.T, name, text string) string {
