@@ -42,12 +42,6 @@ func (c *textCursor) Chunks(ctx context.Context, dst []model.TextChunk) ([]model
 	return kept, nil
 }
 
-// Close gives up what the cursor pins.
-func (c *textCursor) Close() error {
-	c.text.Close()
-	return c.cursor.Close()
-}
-
 // cut takes out of a chunk what has been deleted. Times are read for that, and bytes are taken as evenly spread.
 func (c *textCursor) cut(ctx context.Context, x *model.TextChunk) error {
 	page, rows := &cutPage{TextPage: x.Page, deleted: c.deleted}, x.Rows

@@ -104,11 +104,6 @@ func (c *textCursor) Chunks(_ context.Context, dst []model.TextChunk) ([]model.T
 
 // Close gives up the references to parts, and what the quota was charged with.
 func (c *textCursor) Close() error {
-	for _, src := range c.sources {
-		if p, ok := src.(*partText); ok {
-			p.text.Close()
-		}
-	}
 	c.sources, c.chunks = nil, nil
 	return c.cursor.Close()
 }

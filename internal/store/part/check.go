@@ -322,7 +322,7 @@ func (c *checker) postings() error {
 		var lastEnd uint32
 		w.tenant, w.series = uint32(i), t.Series
 		for ok := w.seek(nil, nil); ok; ok = w.next() {
-			if e := &w.entries[w.at]; w.first {
+			if e := &w.index.entry; w.first {
 				pages++
 				if !bytes.Equal(e.name, w.dir.name) || !bytes.Equal(e.value, w.dir.value) {
 					return at(e, corrupt("page of postings does not begin as the index says"))
@@ -341,7 +341,7 @@ func (c *checker) postings() error {
 				}
 			})
 			if err != nil {
-				return at(&w.entries[w.at], err)
+				return at(&w.index.entry, err)
 			}
 		}
 		if w.err != nil {

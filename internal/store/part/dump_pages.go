@@ -9,7 +9,13 @@ import (
 
 func dumpIndex(a *annotator, s section, size int64) {
 	dumpSection(a, s)
-	dumpEntries(a, s, a.uvarint("entries"), size)
+	n := a.uvarint("entries")
+	for i := uint64(0); i < n && !a.s.bad; i += indexRun {
+		a.raw(4, fmt.Sprintf("where entries up to %d end", min(i+indexRun, n)-1))
+	}
+	for i := uint64(0); i < n && !a.s.bad; i += indexRun {
+		dumpEntries(a, s, min(indexRun, n-i), size)
+	}
 }
 
 func dumpSection(a *annotator, s section) {

@@ -2,7 +2,6 @@ package part
 
 import (
 	"encoding/binary"
-	"slices"
 
 	"github.com/shaledb/shale/internal/model"
 )
@@ -165,6 +164,16 @@ func (e *pageEntry) readText(s *scan, size int64) {
 	}
 }
 
+// followed reports whether the next entry may begin with a rank: neighbours may share one where rows go on; the others leave no gap.
+func (c *entryCoder) followed(sec section, rank0 uint64) bool {
+	return c.next == 0 || sec == postingSection || sec.rows() && rank0+1 >= c.next || rank0 == c.next
+}
+
+// leadsTo reports whether an entry that was read without the one before may follow it.
+func (c *entryCoder) leadsTo(sec section, e *pageEntry) bool {
+	return e.addr.Off >= c.end && c.followed(sec, uint64(e.rank0))
+}
+
 // read reads the next entry. Offsets are checked against the size of the file, ranks against 32 bits.
 func (c *entryCoder) read(s *scan, sec section, size int64) pageEntry {
 	var e pageEntry
@@ -183,8 +192,7 @@ func (c *entryCoder) read(s *scan, sec section, size int64) pageEntry {
 	if rank0+ranks > 1<<32 {
 		s.fail()
 	}
-	// Neighbours may share a rank where rows go on; the others leave no gap.
-	if c.next > 0 && (sec.rows() && rank0+1 < c.next || !sec.rows() && rank0 != c.next) {
+	if !c.followed(sec, rank0) {
 		s.fail()
 	}
 	c.next = rank0 + ranks
@@ -212,6 +220,7 @@ type indexWriter struct {
 	section section
 	coder   entryCoder
 	buf     []byte
+	ends    []byte // see indexDir
 	count   int
 	sum     pageEntry
 	pages   []pageEntry
@@ -229,6 +238,11 @@ func (x *indexWriter) add(e pageEntry) {
 		x.sum.text.bytes += e.text.bytes
 		x.sum.times.Min, x.sum.times.Max = min(x.sum.times.Min, e.times.Min), max(x.sum.times.Max, e.times.Max)
 	}
+	if x.count%indexRun == 0 {
+		if x.coder = (entryCoder{}); x.count > 0 {
+			x.ends = binary.LittleEndian.AppendUint32(x.ends, uint32(len(x.buf)))
+		}
+	}
 	x.buf = x.coder.append(x.buf, x.section, &e)
 	x.count++
 }
@@ -241,30 +255,13 @@ func (x *indexWriter) payload(dst []byte) []byte {
 	kind := x.section.stored()
 	dst = append(dst, kind[:]...)
 	dst = binary.AppendUvarint(dst, uint64(x.count))
+	dst = append(dst, x.ends...)
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(x.buf)))
 	return append(dst, x.buf...)
 }
 
 func (x *indexWriter) sealed(a Addr) {
 	x.sum.addr = a
 	x.pages = append(x.pages, x.sum)
-	x.buf, x.count, x.coder = x.buf[:0], 0, entryCoder{}
-}
-
-// readIndexPage decodes an index page into dst. Names and values alias the payload.
-func readIndexPage(dst []pageEntry, payload []byte, sec section, size int64) ([]pageEntry, error) {
-	s := scan{b: payload}
-	if got := [2]byte{s.byte(), s.byte()}; got != sec.stored() {
-		return dst, corrupt("index page of section %d and family %d, should be of %s", got[0], got[1], sec)
-	}
-	n := s.below(uint64(len(payload)))
-	const leastBytes = 4 // of an entry
-	dst = slices.Grow(dst, min(n, len(payload)/leastBytes))
-	var c entryCoder
-	for range n {
-		dst = append(dst, c.read(&s, sec, size))
-		if s.bad {
-			break
-		}
-	}
-	return dst, s.end("index page of " + sec.String())
+	x.buf, x.ends, x.count = x.buf[:0], x.ends[:0], 0
 }

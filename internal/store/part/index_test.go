@@ -2,6 +2,10 @@ package part
 
 import (
 	"errors"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/shaledb/shale/internal/model"
@@ -52,6 +56,95 @@ func indexPageOf(s section, entries []pageEntry) []byte {
 		x.add(entries[i])
 	}
 	return x.payload(nil)
+}
+
+// TestIndexDir: any entry of a page of any length is found, from anywhere, and the same entries come back one by one.
+func TestIndexDir(t *testing.T) {
+	for _, n := range []int{1, 2, 15, 16, 17, 31, 32, 33, 100, 160, 1000} {
+		for s := range sections {
+			rnd := rand.New(rand.NewPCG(uint64(n), uint64(s)))
+			entries, off, rank := make([]pageEntry, n), int64(headerBytes), uint32(7)
+			for i := range entries {
+				e := &entries[i]
+				*e = pageEntry{addr: Addr{off, 10 + rnd.Uint32N(1000)}}
+				if off = e.end(); s == postingSection {
+					e.name, e.value = []byte("name"), fmt.Appendf(nil, "%06d", i)
+					continue
+				}
+				if e.rank0, e.ranks = rank, 1+rnd.Uint32N(3); s == keySection {
+					e.key = model.Key{Hi: rnd.Uint64(), Lo: rnd.Uint64()}
+				}
+				if rank += e.ranks; s.rows() {
+					e.rows, e.times = rnd.Uint64N(100), model.TimeRange{Min: rnd.Int64N(1000), Max: 1000}
+					rank += rnd.Uint32N(2)
+				}
+			}
+			payload := indexPageOf(s, entries)
+			if got, err := readIndexPage(nil, payload, s, off); err != nil || !reflect.DeepEqual(got, entries) {
+				t.Fatalf("%s, %d entries: %v", s, n, err)
+			}
+			var d indexDir
+			if err := d.open(payload, s, off); err != nil {
+				t.Fatal(err)
+			}
+			for range 300 {
+				want := rnd.IntN(n + 1)
+				found, err := d.search(func(e *pageEntry) bool { return want < n && e.addr.Off >= entries[want].addr.Off })
+				if err != nil || found != (want < n) || d.at != min(want, n-1) || !reflect.DeepEqual(d.entry, entries[d.at]) {
+					t.Fatalf("%s, %d entries: sought %d, at %d, found %v, %v", s, n, want, d.at, found, err)
+				}
+				to := rnd.IntN(n)
+				if err := d.seek(to); err != nil || d.at != to || !reflect.DeepEqual(d.entry, entries[to]) {
+					t.Fatalf("%s, %d entries: moved to %d, at %d, %v", s, n, to, d.at, err)
+				}
+			}
+		}
+	}
+}
+
+// TestHostileIndexRuns: runs that end elsewhere than where they say, or do not follow each other, are refused by who goes over them,
+// and no search among them leaves the payload.
+func TestHostileIndexRuns(t *testing.T) {
+	entries := make([]pageEntry, 40)
+	for i := range entries {
+		entries[i] = pageEntry{addr: Addr{int64(8 + 10*i), 10}, rank0: uint32(i), ranks: 1}
+	}
+	const size = 1000
+	good := indexPageOf(labelSection, entries)
+	if _, err := readIndexPage(nil, good, labelSection, size); err != nil {
+		t.Fatal(err)
+	}
+	for at := 3; at < 3+3*4; at++ { // of the ends
+		for x := 1; x < 256; x++ {
+			b := slices.Clone(good)
+			b[at] ^= byte(x)
+			if _, err := readIndexPage(nil, b, labelSection, size); !errors.Is(err, model.ErrCorrupt) {
+				t.Fatalf("byte %d changed by %x: %v", at, x, err)
+			}
+			var d indexDir
+			if err := d.open(b, labelSection, size); err != nil {
+				continue
+			}
+			for rank := range uint32(len(entries)) {
+				found, err := d.search(func(e *pageEntry) bool { return e.last() >= rank })
+				if err != nil && !errors.Is(err, model.ErrCorrupt) || err == nil && (!found || d.entry.rank0 != rank) {
+					t.Fatalf("byte %d changed by %x: rank %d: found %v, %v", at, x, rank, found, err)
+				}
+			}
+		}
+	}
+	// The first entry of a run stands whole and could begin anywhere.
+	back := slices.Clone(entries)
+	for i := indexRun; i < len(back); i++ {
+		back[i].rank0 -= 2
+	}
+	x := indexWriter{section: labelSection}
+	for i := range back {
+		x.add(back[i])
+	}
+	if _, err := readIndexPage(nil, x.payload(nil), labelSection, size); !errors.Is(err, model.ErrCorrupt) {
+		t.Errorf("a run that begins with ranks of the one before: %v", err)
+	}
 }
 
 func TestHostileIndexPlaces(t *testing.T) {

@@ -14,11 +14,10 @@ type postingWalk struct {
 	r      *Reader
 	tenant uint32
 	series uint32
-	// entries are those of index page number page-1; page 0 means none.
-	page    int
-	entries []pageEntry
-	at      int
-	dir     postingDir
+	// index is index page number page-1; page 0 means none.
+	page  int
+	index indexDir
+	dir   postingDir
 	// first says that the current entry is the first of its page.
 	first, fresh bool
 	// payload is that of the page at opened, so that a seek within it does not read it again.
@@ -58,11 +57,7 @@ func (w *postingWalk) seek(name, value []byte) bool {
 	}
 	// The entry may stand in the last page that begins with less, or begin the one after it.
 	i := sort.Search(len(index), func(i int) bool { return w.compare(&index[i], name, value) >= 0 })
-	if !w.openIndex(max(0, i-1)) {
-		return false
-	}
-	i = sort.Search(len(w.entries), func(i int) bool { return w.compare(&w.entries[i], name, value) >= 0 })
-	if !w.openPage(max(0, i-1)) {
+	if !w.openIndex(max(0, i-1)) || !w.before(name, value) || !w.openPage() {
 		return false
 	}
 	for w.next() {
@@ -84,24 +79,46 @@ func (w *postingWalk) next() bool {
 			w.fresh = false
 			ok, err := w.dir.next()
 			if err != nil {
-				w.err = at(&w.entries[w.at], err)
+				w.err = at(&w.index.entry, err)
 				return false
 			}
 			if ok {
 				return true
 			}
 		}
-		if w.at+1 < len(w.entries) {
-			w.openPage(w.at + 1)
-		} else if w.page < len(w.r.footer.index[postingSection]) {
-			if w.openIndex(w.page) {
-				w.openPage(0)
-			}
-		} else {
+		switch {
+		case w.index.at+1 < w.index.count:
+			_ = w.advance() && w.openPage()
+		case w.page < len(w.r.footer.index[postingSection]):
+			_ = w.openIndex(w.page) && w.moved(w.index.head(0)) && w.openPage()
+		default:
 			return false
 		}
 	}
 	return false
+}
+
+// before moves to the last page of the index page that begins with less than (name, value), or to the first.
+func (w *postingWalk) before(name, value []byte) bool {
+	found, err := w.index.search(func(e *pageEntry) bool { return w.compare(e, name, value) >= 0 })
+	if at := w.index.at; err == nil && found && at > 0 {
+		err = w.index.seek(at - 1)
+	}
+	return w.moved(err)
+}
+
+// advance moves to the next page of the index page. It returns false at its end.
+func (w *postingWalk) advance() bool {
+	return w.index.at+1 < w.index.count && w.moved(w.index.next())
+}
+
+// moved keeps an error of moving in the index page.
+func (w *postingWalk) moved(err error) bool {
+	if err != nil {
+		w.err = at(&w.r.footer.index[postingSection][w.page-1], err)
+		w.page = 0
+	}
+	return err == nil
 }
 
 func (w *postingWalk) openIndex(i int) bool {
@@ -109,16 +126,17 @@ func (w *postingWalk) openIndex(i int) bool {
 		return true
 	}
 	w.page = 0
-	if w.entries, w.err = w.r.indexPage(w.ctx, w.entries[:0], postingSection, i); w.err != nil {
+	if w.err = w.r.openIndex(w.ctx, &w.index, postingSection, i); w.err != nil {
 		return false
 	}
 	w.page = i + 1
 	return true
 }
 
-func (w *postingWalk) openPage(i int) bool {
-	w.at, w.fresh = i, true
-	e := &w.entries[i]
+// openPage opens the page on which the walk stands in the index.
+func (w *postingWalk) openPage() bool {
+	w.fresh = true
+	e := &w.index.entry
 	if w.payload == nil || w.opened != e.addr {
 		var err error
 		if w.payload, err = w.r.pages.Page(w.ctx, e.addr); err != nil {
@@ -150,7 +168,7 @@ func (w *postingWalk) list(name, value []byte, into *rankUnion) error {
 // ranks adds the ranks of the current entry to a set.
 func (w *postingWalk) ranks(into *rankUnion) error {
 	if err := w.dir.runs(w.series, into.add); err != nil {
-		w.err = at(&w.entries[w.at], err)
+		w.err = at(&w.index.entry, err)
 	}
 	return w.err
 }

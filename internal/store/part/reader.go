@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"sort"
-	"sync"
 
 	"github.com/shaledb/shale/internal/model"
 )
@@ -74,76 +73,82 @@ func (r *Reader) FooterBytes() int64 {
 	return n
 }
 
+// indexPage decodes an index page whole.
 func (r *Reader) indexPage(ctx context.Context, dst []pageEntry, sec section, i int) ([]pageEntry, error) {
 	e := &r.footer.index[sec][i]
-	payload, err := r.pages.Page(ctx, e.addr)
+	payload, err := r.indexPayload(ctx, sec, e)
 	if err != nil {
-		return dst, fmt.Errorf("part: index page of %s: %w", sec, err)
+		return dst, err
 	}
-	dst, err = readIndexPage(dst, payload, sec, r.footerOff)
-	if err == nil && len(dst) == 0 {
-		err = corrupt("empty index page of %s", sec)
-	}
-	if err != nil {
+	if dst, err = readIndexPage(dst, payload, sec, r.footerOff); err != nil {
 		return dst, at(e, err)
 	}
 	return dst, nil
 }
 
+// openIndex opens an index page.
+func (r *Reader) openIndex(ctx context.Context, d *indexDir, sec section, i int) error {
+	e := &r.footer.index[sec][i]
+	payload, err := r.indexPayload(ctx, sec, e)
+	if err != nil {
+		return err
+	}
+	if err := d.open(payload, sec, r.footerOff); err != nil {
+		return at(e, err)
+	}
+	return nil
+}
+
+func (r *Reader) indexPayload(ctx context.Context, sec section, e *pageEntry) ([]byte, error) {
+	payload, err := r.pages.Page(ctx, e.addr)
+	if err != nil {
+		return nil, fmt.Errorf("part: index page of %s: %w", sec, err)
+	}
+	return payload, nil
+}
+
 func at(e *pageEntry, err error) error { return fmt.Errorf("page at %d: %w", e.addr.Off, err) }
 
-// rankWalk finds the pages of a section by rank. It keeps one index page decoded, so ascending ranks are cheap.
+// rankWalk finds the pages of a section by rank. It keeps one index page open, so ascending ranks are cheap.
 type rankWalk struct {
 	ctx     context.Context
 	r       *Reader
 	section section
-	// entries are those of index page number page-1; page 0 means none.
-	page    int
-	entries []pageEntry
-	at      int
-	list    *[]pageEntry // whose memory entries are, from entryLists
+	// index is index page number page-1; page 0 means none.
+	page  int
+	index indexDir
+	// least is the rank from which on the current entry is the first that ends no earlier.
+	least uint32
 }
 
-// entryLists keeps the memory of decoded index pages of text, which are long, between walks: of a query for the lines of one app,
-// decoding them was a third of the CPU.
-var entryLists = sync.Pool{New: func() any { return new([]pageEntry) }}
-
-// release gives up the memory of the walk, which stands nowhere then.
-func (w *rankWalk) release() {
-	if w.list != nil {
-		*w.list = w.entries[:0]
-		entryLists.Put(w.list)
-		w.page, w.entries, w.list = 0, nil, nil
-	}
-}
-
-// open decodes index page i, unless it is the current one.
+// open opens index page i, unless it is the current one.
 func (w *rankWalk) open(i int) error {
 	if w.page == i+1 {
 		return nil
 	}
 	w.page = 0
-	if w.list == nil && w.section == textSection {
-		w.list = entryLists.Get().(*[]pageEntry)
-		w.entries = *w.list
-	}
-	var err error
-	if w.entries, err = w.r.indexPage(w.ctx, w.entries[:0], w.section, i); err != nil {
+	if err := w.r.openIndex(w.ctx, &w.index, w.section, i); err != nil {
 		return err
 	}
-	w.page, w.at = i+1, 0
+	w.page = i + 1
 	return nil
 }
 
 // find moves to the first page whose last rank is not less than rank. It returns nil if there is none.
 func (w *rankWalk) find(rank uint32) (*pageEntry, error) {
-	index := w.r.footer.index[w.section]
-	if w.page > 0 && w.holds(rank) {
-		for w.entries[w.at].last() < rank {
-			w.at++
+	if w.page > 0 && w.least <= rank {
+		// Ranks mostly lie in the page where the one before was, or in the next.
+		if last := w.index.entry.last(); last < rank && w.index.at+1 < w.index.count {
+			if err := w.index.next(); err != nil {
+				return nil, w.failed(err)
+			}
+			w.least = last + 1
 		}
-		return &w.entries[w.at], nil
+		if rank <= w.index.entry.last() {
+			return &w.index.entry, nil
+		}
 	}
+	index := w.r.footer.index[w.section]
 	i := sort.Search(len(index), func(i int) bool { return index[i].last() >= rank })
 	if i == len(index) {
 		return nil, nil
@@ -151,38 +156,44 @@ func (w *rankWalk) find(rank uint32) (*pageEntry, error) {
 	if err := w.open(i); err != nil {
 		return nil, err
 	}
-	w.at = sort.Search(len(w.entries), func(i int) bool { return w.entries[i].last() >= rank })
-	if w.at == len(w.entries) {
-		return nil, corrupt("index page at %d ends before its last rank", index[i].addr.Off)
+	found, err := w.index.search(func(e *pageEntry) bool { return e.last() >= rank })
+	if err == nil && !found {
+		err = corrupt("index page ends before its last rank")
 	}
-	return &w.entries[w.at], nil
+	if err != nil {
+		return nil, w.failed(err)
+	}
+	w.least = rank
+	return &w.index.entry, nil
 }
 
-// holds reports whether going forward from the current entry leads to the first page with the rank.
-func (w *rankWalk) holds(rank uint32) bool {
-	if w.entries[len(w.entries)-1].last() < rank {
-		return false
-	}
-	if w.at > 0 {
-		return w.entries[w.at-1].last() < rank
-	}
-	// The index page before may end in pages of the same rank.
-	return w.page == 1 || w.r.footer.index[w.section][w.page-2].last() < rank
+// failed names the index page in which something is wrong.
+func (w *rankWalk) failed(err error) error {
+	e := &w.r.footer.index[w.section][w.page-1]
+	w.page = 0
+	return at(e, err)
 }
 
 // following moves to the next page. It returns nil at the end.
 func (w *rankWalk) following() (*pageEntry, error) {
-	if w.at+1 < len(w.entries) {
-		w.at++
-		return &w.entries[w.at], nil
-	}
-	if w.page >= len(w.r.footer.index[w.section]) {
+	last := w.index.entry.last()
+	var err error
+	switch {
+	case w.index.at+1 < w.index.count:
+		err = w.index.next()
+	case w.page >= len(w.r.footer.index[w.section]):
 		return nil, nil
+	default:
+		if err := w.open(w.page); err != nil {
+			return nil, err
+		}
+		err = w.index.head(0)
 	}
-	if err := w.open(w.page); err != nil {
-		return nil, err
+	if err != nil {
+		return nil, w.failed(err)
 	}
-	return &w.entries[0], nil
+	w.least = last + 1
+	return &w.index.entry, nil
 }
 
 // seek returns the page that covers a rank, of a section that covers all ranks.
@@ -210,9 +221,15 @@ func (w *rankWalk) seekKey(begin, end uint32, k model.Key) (*pageEntry, error) {
 	if err := w.open(i); err != nil {
 		return nil, err
 	}
-	w.at = max(0, sort.Search(len(w.entries), func(i int) bool { return beyond(&w.entries[i]) })-1)
-	e := &w.entries[w.at]
-	if e.last() < begin {
+	found, err := w.index.search(beyond)
+	if at := w.index.at; err == nil && found && at > 0 {
+		err = w.index.seek(at - 1)
+	}
+	if err != nil {
+		return nil, w.failed(err)
+	}
+	e := &w.index.entry
+	if w.least = e.rank0; e.last() < begin {
 		// The tenant begins with the next page.
 		return w.seek(begin)
 	}

@@ -14,7 +14,7 @@ var rowCursors = sync.Pool{New: func() any { return new(RowCursor) }}
 // RowsAt reads the rows of a family within rg by rank. Ascending ranks are cheap; pages without a row in rg are not read.
 func (r *Reader) RowsAt(ctx context.Context, f model.Family, rg model.TimeRange) *RowCursor {
 	c := rowCursors.Get().(*RowCursor)
-	c.pages = rankWalk{ctx: ctx, r: r, section: sectionOf(f), entries: c.pages.entries[:0]}
+	c.pages = rankWalk{ctx: ctx, r: r, section: sectionOf(f)}
 	c.rg, c.open, c.dir = rg, Addr{}, &c.samples
 	if f == model.Exemplars {
 		c.dir = &exemplarDir{}
@@ -35,7 +35,7 @@ type RowCursor struct {
 // Close gives up the memory of the cursor. It must not be used any more. A cursor that is not closed is left to the collector.
 func (c *RowCursor) Close() {
 	c.samples.forget()
-	c.pages, c.dir = rankWalk{entries: c.pages.entries[:0]}, nil
+	c.pages, c.dir = rankWalk{}, nil
 	rowCursors.Put(c)
 }
 

@@ -73,12 +73,11 @@ func (w *postingWalk) pageNumber(name, value string) (int, error) {
 	index := w.r.footer.index[postingSection]
 	n, v := []byte(name), []byte(value)
 	i := max(0, sort.Search(len(index), func(i int) bool { return w.compare(&index[i], n, v) >= 0 })-1)
-	if i >= len(index) || !w.openIndex(i) {
+	if i >= len(index) || !w.openIndex(i) || !w.before(n, v) {
 		return 0, w.err
 	}
-	at := sort.Search(len(w.entries), func(k int) bool { return w.compare(&w.entries[k], n, v) >= 0 }) - 1
 	// Index pages are about equally long.
-	return i*len(w.entries) + max(0, at), nil
+	return i*w.index.count + w.index.at, nil
 }
 
 // filter keeps the series whose labels satisfy all selectors.

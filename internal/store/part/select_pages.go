@@ -64,7 +64,6 @@ func (r *Reader) FetchMasks(ctx context.Context, ranks Ranks, rg model.TimeRange
 // rankPages appends, in order, the pages of a section that hold the ranks; of rows only those that have some within rg.
 func (r *Reader) rankPages(ctx context.Context, dst []Addr, sec section, ranks Ranks, rg *model.TimeRange) ([]Addr, error) {
 	w := rankWalk{ctx: ctx, r: r, section: sec}
-	defer w.release()
 	begin := len(dst)
 	for len(ranks) > 0 {
 		rank := ranks[0]
@@ -131,14 +130,16 @@ func (w *postingWalk) pagesOf(dst []Addr, name, value []byte, prefix bool) ([]Ad
 		if !w.openIndex(i) {
 			return dst, w.err
 		}
-		at := max(0, sort.Search(len(w.entries), func(k int) bool { return w.compare(&w.entries[k], name, value) >= 0 })-1)
-		for ; at < len(w.entries); at++ {
-			e := &w.entries[at]
+		for ok := w.before(name, value); ok; ok = w.advance() {
+			e := &w.index.entry
 			if w.compare(e, name, value) > 0 && !(prefix && e.tenant == w.tenant && bytes.Equal(e.name, name) && bytes.HasPrefix(e.value, value)) {
 				return dst, nil
 			}
 			dst = append(dst, e.addr)
 		}
+		if w.err != nil {
+			break
+		}
 	}
-	return dst, nil
+	return dst, w.err
 }

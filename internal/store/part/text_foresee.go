@@ -22,9 +22,8 @@ func (r *Reader) FetchText(ctx context.Context, ranks Ranks, req *model.Request)
 	var shared []sharedUnit
 	last := unitRef{page: -1}
 	w := rankWalk{ctx: ctx, r: r, section: textSection}
-	defer w.release()
 	err := eachUnit(&w, ranks, req.Range, func(e *pageEntry) {
-		ref := unitRef{page: int32(w.page - 1), entry: int32(w.at), filter: -1, number: e.text.number}
+		ref := unitRef{page: int32(w.page - 1), entry: int32(w.index.at), filter: -1, number: e.text.number}
 		if ref.page == last.page && ref.entry == last.entry {
 			return // a rank at the end of a unit may have further ones
 		}
@@ -77,7 +76,10 @@ func (v *TextVerdicts) leave(w *rankWalk, refs []unitRef, req *model.Request) (s
 		if err := w.open(int(ref.page)); err != nil {
 			return nil, err
 		}
-		e := &w.entries[ref.entry]
+		if err := w.index.seek(int(ref.entry)); err != nil {
+			return nil, w.failed(err)
+		}
+		e := &w.index.entry
 		v.left = append(v.left, *e)
 		if e.ranks > 1 {
 			shared = append(shared, e.addr)

@@ -38,9 +38,6 @@ func (r *Reader) TextAt(ctx context.Context, req *model.Request, known *TextVerd
 	}
 }
 
-// Close gives up memory. What Chunks has returned stays valid.
-func (c *TextCursor) Close() { c.pages.release() }
-
 // Chunks appends those chunks of a series that may have rows in the request's range, by time.
 func (c *TextCursor) Chunks(ctx context.Context, rank uint32, dst []model.TextChunk) ([]model.TextChunk, error) {
 	if c.verdicts != nil && c.verdicts.foreseen {
