@@ -281,20 +281,38 @@ func (c *KeyCursor) SeekGE(k model.Key) bool {
 	if c.err != nil || c.begin == c.end {
 		return false
 	}
-	var e *pageEntry
-	if e, c.err = c.pages.seekKey(c.begin, c.end, k); c.err != nil {
-		return false
+	// Keys that are sought in order mostly lie in the page at hand.
+	i := c.dir.count
+	if c.holds(k) {
+		i = c.find(k)
 	}
-	if c.err = c.load(e.rank0); c.err != nil {
-		return false
+	if i == c.dir.count && c.err == nil {
+		var e *pageEntry
+		if e, c.err = c.pages.seekKey(c.begin, c.end, k); c.err != nil {
+			return false
+		}
+		if c.err = c.load(e.rank0); c.err != nil {
+			return false
+		}
+		i = c.find(k)
 	}
+	c.next = c.dir.rank0 + uint32(i)
+	return c.Next()
+}
+
+// holds reports whether the page at hand is one of the tenant's and begins no later than a key.
+func (c *KeyCursor) holds(k model.Key) bool {
+	d := &c.dir
+	return d.count > 0 && d.rank0 >= c.begin && uint64(d.rank0)+uint64(d.count) <= uint64(c.end) && !d.beyond(0, k)
+}
+
+// find returns the place in the page at hand of the first key that is not less than k.
+func (c *KeyCursor) find(k model.Key) int {
 	i, err := c.dir.seek(k)
 	if err != nil {
 		c.err = c.placed(err)
-		return false
 	}
-	c.next = e.rank0 + uint32(i)
-	return c.Next()
+	return i
 }
 
 // Key returns the key at the cursor.
