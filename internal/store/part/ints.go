@@ -312,6 +312,17 @@ func (d *intDecoder) unpack(dst []int64, s *scan, n int, kind byte) []int64 {
 	if kind&intsDivisor != 0 {
 		divisor = s.uvarint()
 	}
+	if delta && kind&(intsRadix|intsExceptions) == 0 && len(s.b) > 0 && s.b[0] == 0 {
+		// Numbers at one distance, as times mostly are, have no bits.
+		s.byte()
+		at := len(dst)
+		dst = grow(dst, n+1)
+		for i := range dst[at:] {
+			dst[at+i] = first
+			first += base
+		}
+		return dst
+	}
 	if cap(d.residuals) < n {
 		d.residuals = make([]uint64, max(1024, n))
 	}
@@ -334,11 +345,11 @@ func (d *intDecoder) unpack(dst []int64, s *scan, n int, kind byte) []int64 {
 	at := len(dst)
 	if delta {
 		dst = grow(dst, n+1)
-		out := dst[at:]
-		out[0] = first
+		dst[at] = first
+		out := dst[at+1:][:len(residuals)]
 		for i, r := range residuals {
 			first += base + int64(r*divisor)
-			out[i+1] = first
+			out[i] = first
 		}
 		return dst
 	}

@@ -279,13 +279,19 @@ func (d *sampleDir) openSequence(ref int) error {
 	if err := s.end("times"); err != nil {
 		return err
 	}
-	for k, x := range d.times {
-		d.times[k] = d.origin + int64(uint64(x)*d.unit)
-	}
-	for k, t := range d.times[1:] {
-		if t <= d.times[k] {
-			return corrupt("page of samples: times do not ascend")
+	// Fields are read once: a compiler must take it that writing a time could change them.
+	origin, unit := d.origin, d.unit
+	before, rest, ascend := origin+int64(uint64(d.times[0])*unit), d.times[1:], true
+	d.times[0] = before
+	for k, x := range rest {
+		t := origin + int64(uint64(x)*unit)
+		if t <= before {
+			ascend = false
 		}
+		rest[k], before = t, t
+	}
+	if !ascend {
+		return corrupt("page of samples: times do not ascend")
 	}
 	d.seq = ref
 	return nil
