@@ -34,7 +34,7 @@ func residentBytes(t *testing.T) int64 {
 	t.Helper()
 	text, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
-		t.Fatal(err)
+		t.Skip("only Linux says how much memory a process has:", err)
 	}
 	var all, resident int64
 	if _, err := fmt.Sscan(string(text), &all, &resident); err != nil {

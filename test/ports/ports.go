@@ -42,18 +42,20 @@ func reserve(n, below int) ([]string, error) {
 		below = 60_000
 	}
 	addrs := make([]string, 0, n)
+	var why error // the last port was not to be had
 	for tries := 0; len(addrs) < n; tries++ {
 		if tries == 100*(n+1) {
-			return nil, fmt.Errorf("found no free port from %d to %d", lowest, below-1)
+			return nil, fmt.Errorf("found no free port from %d to %d: %w", lowest, below-1, why)
 		}
 		port := lowest + rand.IntN(below-lowest)
 		// An abstract socket is known in the same network namespace as the port, and gone with its process.
 		mark, err := net.Listen("unix", fmt.Sprintf("@shale-port-%d", port))
 		if err != nil {
+			why = err
 			continue
 		}
 		addr := fmt.Sprint("127.0.0.1:", port)
-		if !free(addr) {
+		if why = free(addr); why != nil {
 			mark.Close()
 			continue
 		}
@@ -65,16 +67,16 @@ func reserve(n, below int) ([]string, error) {
 	return addrs, nil
 }
 
-func free(addr string) bool {
+// free returns nil if nobody listens on an address.
+func free(addr string) error {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
-		return false
+		return err
 	}
 	defer l.Close()
 	u, err := net.ListenPacket("udp", addr)
 	if err != nil {
-		return false
+		return err
 	}
-	u.Close()
-	return true
+	return u.Close()
 }

@@ -52,7 +52,7 @@ func TestTaken(t *testing.T) {
 	}
 	defer u.Close()
 	for _, addr := range []string{l.Addr().String(), u.LocalAddr().String()} {
-		if free(addr) {
+		if free(addr) == nil {
 			t.Errorf("%s is in use", addr)
 		}
 	}

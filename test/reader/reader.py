@@ -274,12 +274,12 @@ def labels(c):  # 3.5
 SECTIONS = (("keys", keys, 0, 0, "uuuuk"), ("labels", labels, 1, 0, "uuuu"), ("postings", None, 2, 0, "uuubb"),
             ("samples", samples, 3, 1, "uuuuuvu"), ("exemplars", exemplars, 3, 2, "uuuuuvu"),
             ("text", text, 3, 3, "uuuuuvuX"), ("masks", None, 4, 0, "uuuu"))  # name, reader, section, family, fields of an entry
-def entries(c, whole, section, family, fields):  # 3.3: of each page offset, length, first rank (means nothing of postings)
+def entries(c, in_runs, section, family, fields):  # 3.3: of each page offset, length, first rank (means nothing of postings)
     need(c.read("11") == [section, family], "section")
     n, at = c.uvarint(), 0
-    ends = [] if whole else [c.uint(4) for _ in range(0, n, 16)]
+    ends = [c.uint(4) for _ in range(0, n, 16)] if in_runs else []
     begin = c.p
-    for size, end in [(n, None)] if whole else zip([16] * (n // 16) + [n % 16], ends):
+    for size, end in zip([16] * (n // 16) + [n % 16], ends) if in_runs else [(n, None)]:
         last_end = rank = 0
         for _ in range(size):
             gap, length, first, *_, last = c.read(fields)
@@ -291,9 +291,9 @@ def entries(c, whole, section, family, fields):  # 3.3: of each page offset, len
         need(end in (None, c.p - begin), "end of entries")
 def content(f, c, name, read, *kind):  # 3.3: what there is by rank
     out, filters = defaultdict(list), set()
-    for i, (offset, length, *_) in enumerate(entries(c, True, *kind)):
+    for i, (offset, length, *_) in enumerate(entries(c, False, *kind)):
         seen[f"{'further ' if i else ''}index of {name}"] += 1
-        for offset, length, rank, (size, behind, *of) in entries(page(f, offset, length), False, *kind):
+        for offset, length, rank, (size, behind, *of) in entries(page(f, offset, length), True, *kind):
             held, first = page(f, offset, length), rank
             if not read: continue  # the checksum is right
             if read is text:

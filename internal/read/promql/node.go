@@ -31,7 +31,8 @@ type node struct {
 	noStarts bool
 }
 
-// functions are those that see nothing but the floats of a window. Upstream's own implementation is called for each.
+// functions are those that see nothing but the floats of a window. Upstream's own implementation is called for those that are not
+// computed here: see ownRate and ownOverTime.
 var functions = map[string]bool{
 	"rate": true, "increase": true, "delta": true, "irate": true, "idelta": true, "deriv": true, "changes": true, "resets": true,
 	"avg_over_time": true, "min_over_time": true, "max_over_time": true, "sum_over_time": true, "count_over_time": true,

@@ -6,14 +6,14 @@ import (
 	"github.com/prometheus/prometheus/util/kahansum"
 )
 
-// overTime are the functions of the values of a window alone that are computed here without upstream's implementation, which wants
+// ownOverTime are the functions of the values of a window alone that are computed here without upstream's implementation, which wants
 // points: of a query for the averages of one long series that was a fifth of the time. A window has a value at least. Answers
 // are upstream's, bit for bit.
-var overTime = map[string]func(bits []uint64) float64{
+var ownOverTime = map[string]func(bits []uint64) float64{
 	"avg_over_time":     average,
 	"sum_over_time":     total,
-	"min_over_time":     least,
-	"max_over_time":     greatest,
+	"min_over_time":     minimum,
+	"max_over_time":     maximum,
 	"count_over_time":   func(bits []uint64) float64 { return float64(len(bits)) },
 	"present_over_time": func([]uint64) float64 { return 1 },
 }
@@ -26,10 +26,10 @@ func (w *windows) overTime() {
 	}
 }
 
-// sum adds numbers up, and what was lost by rounding each sum. It is Kahan's summation as improved by Neumaier, as long as that does
+// addUp adds numbers up, and what was lost by rounding each sum. It is Kahan's summation as improved by Neumaier, as long as that does
 // not overflow: the error of a sum is a number itself, and is found without asking which summand is the greater (Knuth, The Art of
 // Computer Programming 2, 4.2.2, theorem B), which a processor would guess.
-func sum(bits []uint64) (sum, lost float64, ok bool) {
+func addUp(bits []uint64) (sum, lost float64, ok bool) {
 	sum = math.Float64frombits(bits[0])
 	for _, b := range bits[1:] {
 		v := math.Float64frombits(b)
@@ -44,7 +44,7 @@ func sum(bits []uint64) (sum, lost float64, ok bool) {
 func finite(v float64) bool { return math.Abs(v) <= math.MaxFloat64 }
 
 func total(bits []uint64) float64 {
-	if s, lost, ok := sum(bits); ok {
+	if s, lost, ok := addUp(bits); ok {
 		return s + lost
 	}
 	var s, lost float64
@@ -59,7 +59,7 @@ func total(bits []uint64) float64 {
 
 // average is the sum by the count or, where the sum overflows, a mean that is kept from then on.
 func average(bits []uint64) float64 {
-	if s, lost, ok := sum(bits); ok {
+	if s, lost, ok := addUp(bits); ok {
 		count := float64(len(bits))
 		return s/count + lost/count
 	}
@@ -87,8 +87,8 @@ func average(bits []uint64) float64 {
 	return s/count + lost/count
 }
 
-// least and greatest are NaN only if all values are.
-func least(bits []uint64) float64 {
+// minimum and maximum are NaN only if all values are.
+func minimum(bits []uint64) float64 {
 	m := math.Float64frombits(bits[0])
 	for _, b := range bits {
 		if v := math.Float64frombits(b); v < m || math.IsNaN(m) {
@@ -98,7 +98,7 @@ func least(bits []uint64) float64 {
 	return m
 }
 
-func greatest(bits []uint64) float64 {
+func maximum(bits []uint64) float64 {
 	m := math.Float64frombits(bits[0])
 	for _, b := range bits {
 		if v := math.Float64frombits(b); v > m || math.IsNaN(m) {

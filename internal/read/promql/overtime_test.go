@@ -33,10 +33,10 @@ func TestOverTime(t *testing.T) {
 			series.Floats = append(series.Floats, upstream.FPoint{T: int64(i), F: v})
 			bits = append(bits, math.Float64bits(v))
 		}
-		if _, _, ok := sum(bits); ok {
+		if _, _, ok := addUp(bits); ok {
 			whole++
 		}
-		for name, own := range overTime {
+		for name, own := range ownOverTime {
 			want, _ := upstream.FunctionCalls[name](nil, upstream.Matrix{series}, nil, &upstream.EvalNodeHelper{})
 			got := own(bits)
 			if len(want) != 1 || math.Float64bits(got) != math.Float64bits(want[0].F) && !(math.IsNaN(got) && math.IsNaN(want[0].F)) {

@@ -15,7 +15,7 @@ import (
 // windows computes what a function gives for one series at each step, or what a selector gives.
 type windows struct {
 	*node
-	own    func(bits []uint64) float64 // the node's function, if it is one of overTime
+	own    func(bits []uint64) float64 // the node's function, if it is one of ownOverTime
 	run    upstream.FunctionCall       // upstream's implementation; nil: a selector
 	notes  annotations.Annotations
 	times  []int64 // nanoseconds
@@ -34,7 +34,7 @@ type windows struct {
 func newWindows(n *node) *windows {
 	w := &windows{node: n, matrix: make(upstream.Matrix, 1)}
 	if n.call != nil {
-		w.run, w.own = n.function(), overTime[n.call.Func.Name]
+		w.run, w.own = n.function(), ownOverTime[n.call.Func.Name]
 		w.helper.Out = make(upstream.Vector, 0, 1)
 		w.points = pointLists.Get().(*[]upstream.FPoint)
 	}

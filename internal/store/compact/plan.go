@@ -231,14 +231,12 @@ func (p *planner) layered(blocks []catalog.Block, atLeast int, meet meeting) []c
 // maxReplaced bounds the ids in one commit record.
 const maxReplaced = 1024
 
-// What an open input holds beside its windows, about, as measured: decoded pages, the directory of its tenants, and the
-// entries of an index page of each section, of which every small tenant has one.
+// What an open input holds beside its windows, about, as measured: decoded pages, an index page of each section, and the directory
+// of its tenants.
 const (
-	inputPages     = 512 << 10
+	inputPages     = 768 << 10
 	inputText      = 3 << 20 // of lines: a page of them, decoded, what decodes them, and filters with their slices
 	directoryBytes = 60
-	entryBytes     = 150
-	mostEntries    = 5 << 20
 )
 
 // fits reports whether so many blocks may be merged at one time. Two always may.
@@ -253,7 +251,7 @@ func (p *planner) fits(inputs []catalog.Block) bool {
 		for i := range chain {
 			most = max(most, chain[i].TenantCount)
 		}
-		if bytes += inputPages + int64(most)*directoryBytes + min(int64(most)*entryBytes, mostEntries); chain[0].Signal == model.Logs {
+		if bytes += inputPages + int64(most)*directoryBytes; chain[0].Signal == model.Logs {
 			bytes += inputText
 		}
 	}

@@ -91,7 +91,7 @@ func TestHistogramsAcrossPages(t *testing.T) {
 		}
 		all = append(all, oneSeries{tenant: "t", key: model.Key{Hi: uint64(i)}, rows: rows})
 	}
-	for _, z := range []sizes{formatSizes, tiny} {
+	for _, z := range []sizes{formatSizes, tiny, tinyRuns} {
 		for _, level := range []Compression{Fast, Dense} {
 			reader, _ := writeSized(t, all, testOptions(false, level), z)
 			must(t, Check(context.Background(), reader))

@@ -7,7 +7,8 @@ import (
 )
 
 // indexRun is how many entries of an index page stand behind one whose offset and rank are whole, itself included. Who looks for
-// one entry decodes a run, not the page, which has thousands: that was a fifth of the time of a query for one series.
+// one entry decodes the first entries of some runs and one run, not the page, which has thousands: that was a fifth of the time
+// of a query for one series.
 const indexRun = 16
 
 // indexDir is an open index page, and stands on one of its entries. Of the page it decodes what it goes over.
@@ -37,14 +38,17 @@ func (d *indexDir) open(payload []byte, sec section, size int64) error {
 	d.count = s.below(uint64(len(payload)))
 	d.ends = s.take(4 * uint64(indexRuns(d.count)))
 	d.entries = s.b
-	if s.bad || d.count == 0 || d.end(indexRuns(d.count)-1) != len(d.entries) {
+	const leastBytes = 4 // of an entry
+	if s.bad || d.count == 0 || d.count > len(d.entries)/leastBytes || d.end(indexRuns(d.count)-1) != len(d.entries) {
 		d.count = 0
 		return d.bad()
 	}
 	return nil
 }
 
+// bad leaves the directory on no entry.
 func (d *indexDir) bad() error {
+	d.at = -1
 	return corrupt("index page of %s: a field is cut short or out of bounds", d.section)
 }
 
@@ -68,7 +72,6 @@ func (d *indexDir) head(run int) error {
 func (d *indexDir) read() error {
 	d.entry = d.coder.read(&d.rest, d.section, d.size)
 	if d.rest.bad || len(d.rest.b) > 0 && (d.at+1 == d.count || (d.at+1)%indexRun == 0) {
-		d.at = -1
 		return d.bad()
 	}
 	return nil
@@ -84,8 +87,12 @@ func (d *indexDir) next() error {
 	if err := d.head(d.at / indexRun); err != nil {
 		return err
 	}
+	return d.follows(&before)
+}
+
+// follows verifies that the current entry, which was read without those before it, may stand behind them.
+func (d *indexDir) follows(before *entryCoder) error {
 	if !before.leadsTo(d.section, &d.entry) {
-		d.at = -1
 		return d.bad()
 	}
 	return nil
@@ -125,6 +132,15 @@ func (d *indexDir) search(beyond func(*pageEntry) bool) (found bool, err error) 
 		err = d.next()
 	}
 	return err == nil, err
+}
+
+// searchLast moves to the last entry that is not beyond something, or to the first if all are.
+func (d *indexDir) searchLast(beyond func(*pageEntry) bool) error {
+	found, err := d.search(beyond)
+	if err == nil && found && d.at > 0 {
+		err = d.seek(d.at - 1)
+	}
+	return err
 }
 
 // readIndexPage decodes a whole index page into dst. Names and values alias the payload.

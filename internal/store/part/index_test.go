@@ -1,12 +1,16 @@
 package part
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"sort"
 	"testing"
+
+	"pgregory.net/rapid"
 
 	"github.com/shaledb/shale/internal/model"
 )
@@ -76,7 +80,7 @@ func TestIndexDir(t *testing.T) {
 				}
 				if rank += e.ranks; s.rows() {
 					e.rows, e.times = rnd.Uint64N(100), model.TimeRange{Min: rnd.Int64N(1000), Max: 1000}
-					rank += rnd.Uint32N(2)
+					rank += rnd.Uint32N(3) - 1 // a rank that goes on, none, or one that is left out
 				}
 			}
 			payload := indexPageOf(s, entries)
@@ -133,6 +137,11 @@ func TestHostileIndexRuns(t *testing.T) {
 			}
 		}
 	}
+	// More entries than bytes: nothing is made for them.
+	forged := indexWriter{section: labelSection, count: 1 << 20, ends: make([]byte, 4*(1<<16-1))}
+	if _, err := readIndexPage(nil, forged.payload(nil), labelSection, size); !errors.Is(err, model.ErrCorrupt) {
+		t.Errorf("a million entries in no byte: %v", err)
+	}
 	// The first entry of a run stands whole and could begin anywhere.
 	back := slices.Clone(entries)
 	for i := indexRun; i < len(back); i++ {
@@ -175,6 +184,89 @@ func TestHostileIndexPlaces(t *testing.T) {
 			if _, err := readIndexPage(nil, good, other, size); other != s && !errors.Is(err, model.ErrCorrupt) {
 				t.Errorf("an index page of %s read as one of %s: %v", s, other, err)
 			}
+		}
+	}
+}
+
+// memoryPages are pages by offset.
+type memoryPages map[int64][]byte
+
+func (m memoryPages) Page(_ context.Context, a Addr) ([]byte, error) { return m[a.Off], nil }
+
+// indexed returns a walk over index pages of so many entries each.
+func indexed(s section, entries []pageEntry, each int) rankWalk {
+	f, pages := &footer{}, memoryPages{}
+	for i := 0; i < len(entries); i += each {
+		x := indexWriter{section: s}
+		for _, e := range entries[i:min(i+each, len(entries))] {
+			x.add(e)
+		}
+		pages[int64(i)] = x.payload(nil)
+		x.sealed(Addr{Off: int64(i), Len: 1})
+		f.index[s] = append(f.index[s], x.pages...)
+	}
+	return rankWalk{ctx: context.Background(), r: &Reader{footer: f, pages: pages, footerOff: 1 << 30}, section: s}
+}
+
+// TestRankWalk: wherever a walk stands, it finds what looking at one entry after the other finds.
+func TestRankWalk(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := rapid.SampledFrom([]section{keySection, labelSection, sampleSection, textSection}).Draw(t, "section")
+		n := rapid.IntRange(1, 120).Draw(t, "entries")
+		entries, off, rank, key := make([]pageEntry, n), int64(headerBytes), uint32(0), uint64(0)
+		for i := range entries {
+			e := &entries[i]
+			*e = pageEntry{addr: Addr{off, 10}, rank0: rank, ranks: rapid.Uint32Range(1, 4).Draw(t, "ranks")}
+			off, rank = e.end(), rank+e.ranks
+			switch {
+			case s == keySection:
+				key += rapid.Uint64Range(1, 5).Draw(t, "key")
+				e.key = model.Key{Hi: key}
+			case s.rows():
+				rank += rapid.Uint32Range(0, 2).Draw(t, "shared, next, or beyond") - 1
+			}
+		}
+		w := indexed(s, entries, rapid.SampledFrom([]int{1, 5, 16, 40, 1000}).Draw(t, "entries of an index page"))
+		w.copies = rapid.Bool().Draw(t, "copies")
+		same := func(what string, got *pageEntry, err error, want int) {
+			if err != nil || (got == nil) != (want >= n) || got != nil && !reflect.DeepEqual(*got, entries[want]) {
+				t.Fatalf("%s: got %+v, %v, want entry %d of %+v", what, got, err, want, entries)
+			}
+		}
+		sought := uint32(0)
+		for range 40 {
+			if s == keySection && rapid.Bool().Draw(t, "by key") {
+				k := model.Key{Hi: rapid.Uint64Range(0, key+3).Draw(t, "sought key")}
+				want := max(0, sort.Search(n, func(i int) bool { return k.Less(entries[i].key) })-1)
+				e, err := w.seekKey(0, rank, k)
+				same(fmt.Sprint("key ", k), e, err, want)
+				continue
+			}
+			if sought += rapid.Uint32Range(0, 6).Draw(t, "on"); rapid.IntRange(0, 5).Draw(t, "anywhere") == 0 {
+				sought = rapid.Uint32Range(0, rank+3).Draw(t, "sought")
+			}
+			at := sort.Search(n, func(i int) bool { return entries[i].last() >= sought })
+			e, err := w.find(sought)
+			same(fmt.Sprint("rank ", sought), e, err, at)
+			for k := rapid.IntRange(0, 3).Draw(t, "followed"); k > 0 && at < n; k-- {
+				at++
+				e, err = w.following()
+				same(fmt.Sprint("behind rank ", sought), e, err, at)
+			}
+		}
+	})
+}
+
+// TestHostileIndexBorder: an index page that does not follow the one before is refused by who goes from one to the other.
+func TestHostileIndexBorder(t *testing.T) {
+	for _, s := range []section{keySection, labelSection, sampleSection, textSection, windowSection} {
+		w := indexed(s, []pageEntry{{addr: Addr{8, 10}, rank0: 5, ranks: 5}, {addr: Addr{18, 10}, rank0: 3, ranks: 1}}, 1)
+		w.r.footer.index[s][1].rank0 = 9
+		if e, err := w.find(9); err != nil || e.rank0 != 5 {
+			t.Fatal(e, err)
+		}
+		if e, err := w.following(); !errors.Is(err, model.ErrCorrupt) {
+			t.Errorf("%s: %+v, %v", s, e, err)
 		}
 	}
 }

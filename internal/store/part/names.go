@@ -120,8 +120,6 @@ func (r *Reader) fewer(ctx context.Context, t *Tenant, w *postingWalk, set rankR
 	if err != nil {
 		return false, err
 	}
-	// What the walk holds decoded is that of the copy by now.
-	w.page = 0
 	limit := last - first + 1
 	if limit <= 2 {
 		return false, nil

@@ -15,7 +15,7 @@ func TestRoundTrip(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		all := drawWorld(rt)
 		o := testOptions(rapid.Bool().Draw(rt, "labels"), rapid.SampledFrom([]Compression{Fast, Dense}).Draw(rt, "level"))
-		r, _ := writeSized(t, all, o, rapid.SampledFrom([]sizes{formatSizes, tiny}).Draw(rt, "sizes"))
+		r, _ := writeSized(t, all, o, rapid.SampledFrom([]sizes{formatSizes, tiny, tinyRuns}).Draw(rt, "sizes"))
 		checkStream(t, r, all, o.Labels)
 		must(t, Check(context.Background(), r))
 		checkKeys(t, rt, r, all)

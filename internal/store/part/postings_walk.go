@@ -86,12 +86,7 @@ func (w *postingWalk) next() bool {
 				return true
 			}
 		}
-		switch {
-		case w.index.at+1 < w.index.count:
-			_ = w.advance() && w.openPage()
-		case w.page < len(w.r.footer.index[postingSection]):
-			_ = w.openIndex(w.page) && w.moved(w.index.head(0)) && w.openPage()
-		default:
+		if !w.advance() || !w.openPage() {
 			return false
 		}
 	}
@@ -100,16 +95,19 @@ func (w *postingWalk) next() bool {
 
 // before moves to the last page of the index page that begins with less than (name, value), or to the first.
 func (w *postingWalk) before(name, value []byte) bool {
-	found, err := w.index.search(func(e *pageEntry) bool { return w.compare(e, name, value) >= 0 })
-	if at := w.index.at; err == nil && found && at > 0 {
-		err = w.index.seek(at - 1)
-	}
-	return w.moved(err)
+	return w.moved(w.index.searchLast(func(e *pageEntry) bool { return w.compare(e, name, value) >= 0 }))
 }
 
-// advance moves to the next page of the index page. It returns false at its end.
+// advance moves to the next page, which may be in the next index page. It returns false at the end.
 func (w *postingWalk) advance() bool {
-	return w.index.at+1 < w.index.count && w.moved(w.index.next())
+	switch {
+	case w.index.at+1 < w.index.count:
+		return w.moved(w.index.next())
+	case w.page < len(w.r.footer.index[postingSection]):
+		before := w.index.coder
+		return w.openIndex(w.page) && w.moved(w.index.head(0)) && w.moved(w.index.follows(&before))
+	}
+	return false
 }
 
 // moved keeps an error of moving in the index page.
@@ -126,11 +124,13 @@ func (w *postingWalk) openIndex(i int) bool {
 		return true
 	}
 	w.page = 0
-	if w.err = w.r.openIndex(w.ctx, &w.index, postingSection, i); w.err != nil {
+	e := &w.r.footer.index[postingSection][i]
+	var payload []byte
+	if payload, w.err = w.r.indexPayload(w.ctx, postingSection, e); w.err != nil {
 		return false
 	}
 	w.page = i + 1
-	return true
+	return w.moved(w.index.open(payload, postingSection, w.r.footerOff))
 }
 
 // openPage opens the page on which the walk stands in the index.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"sort"
 
 	"github.com/shaledb/shale/internal/model"
@@ -86,19 +87,6 @@ func (r *Reader) indexPage(ctx context.Context, dst []pageEntry, sec section, i 
 	return dst, nil
 }
 
-// openIndex opens an index page.
-func (r *Reader) openIndex(ctx context.Context, d *indexDir, sec section, i int) error {
-	e := &r.footer.index[sec][i]
-	payload, err := r.indexPayload(ctx, sec, e)
-	if err != nil {
-		return err
-	}
-	if err := d.open(payload, sec, r.footerOff); err != nil {
-		return at(e, err)
-	}
-	return nil
-}
-
 func (r *Reader) indexPayload(ctx context.Context, sec section, e *pageEntry) ([]byte, error) {
 	payload, err := r.pages.Page(ctx, e.addr)
 	if err != nil {
@@ -119,6 +107,10 @@ type rankWalk struct {
 	index indexDir
 	// least is the rank from which on the current entry is the first that ends no earlier.
 	least uint32
+
+	// copies is for a walk that goes on for as long as a merge: pages may be pieces of megabytes that were read ahead.
+	copies bool
+	copied []byte
 }
 
 // open opens index page i, unless it is the current one.
@@ -127,8 +119,17 @@ func (w *rankWalk) open(i int) error {
 		return nil
 	}
 	w.page = 0
-	if err := w.r.openIndex(w.ctx, &w.index, w.section, i); err != nil {
+	e := &w.r.footer.index[w.section][i]
+	payload, err := w.r.indexPayload(w.ctx, w.section, e)
+	if err != nil {
 		return err
+	}
+	if w.copies {
+		w.copied = append(w.copied[:0], payload...)
+		payload = w.copied
+	}
+	if err := w.index.open(payload, w.section, w.r.footerOff); err != nil {
+		return at(e, err)
 	}
 	w.page = i + 1
 	return nil
@@ -176,7 +177,7 @@ func (w *rankWalk) failed(err error) error {
 
 // following moves to the next page. It returns nil at the end.
 func (w *rankWalk) following() (*pageEntry, error) {
-	last := w.index.entry.last()
+	before, last := w.index.coder, w.index.entry.last()
 	var err error
 	switch {
 	case w.index.at+1 < w.index.count:
@@ -187,7 +188,9 @@ func (w *rankWalk) following() (*pageEntry, error) {
 		if err := w.open(w.page); err != nil {
 			return nil, err
 		}
-		err = w.index.head(0)
+		if err = w.index.head(0); err == nil {
+			err = w.index.follows(&before)
+		}
 	}
 	if err != nil {
 		return nil, w.failed(err)
@@ -221,11 +224,7 @@ func (w *rankWalk) seekKey(begin, end uint32, k model.Key) (*pageEntry, error) {
 	if err := w.open(i); err != nil {
 		return nil, err
 	}
-	found, err := w.index.search(beyond)
-	if at := w.index.at; err == nil && found && at > 0 {
-		err = w.index.seek(at - 1)
-	}
-	if err != nil {
+	if err := w.index.searchLast(beyond); err != nil {
 		return nil, w.failed(err)
 	}
 	e := &w.index.entry
@@ -234,6 +233,18 @@ func (w *rankWalk) seekKey(begin, end uint32, k model.Key) (*pageEntry, error) {
 		return w.seek(begin)
 	}
 	return e, nil
+}
+
+// entry moves to an entry of an index page. Ranks are found anew from there.
+func (w *rankWalk) entry(page, i int) (*pageEntry, error) {
+	if err := w.open(page); err != nil {
+		return nil, err
+	}
+	if err := w.index.seek(i); err != nil {
+		return nil, w.failed(err)
+	}
+	w.least = math.MaxUint32
+	return &w.index.entry, nil
 }
 
 // load returns the payload of a page of the section.

@@ -126,20 +126,12 @@ func (w *postingWalk) pagesOf(dst []Addr, name, value []byte, prefix bool) ([]Ad
 		return dst, w.err
 	}
 	i := max(0, sort.Search(len(index), func(i int) bool { return w.compare(&index[i], name, value) >= 0 })-1)
-	for ; i < len(index); i++ {
-		if !w.openIndex(i) {
-			return dst, w.err
+	for ok := w.openIndex(i) && w.before(name, value); ok; ok = w.advance() {
+		e := &w.index.entry
+		if w.compare(e, name, value) > 0 && !(prefix && e.tenant == w.tenant && bytes.Equal(e.name, name) && bytes.HasPrefix(e.value, value)) {
+			return dst, nil
 		}
-		for ok := w.before(name, value); ok; ok = w.advance() {
-			e := &w.index.entry
-			if w.compare(e, name, value) > 0 && !(prefix && e.tenant == w.tenant && bytes.Equal(e.name, name) && bytes.HasPrefix(e.value, value)) {
-				return dst, nil
-			}
-			dst = append(dst, e.addr)
-		}
-		if w.err != nil {
-			break
-		}
+		dst = append(dst, e.addr)
 	}
 	return dst, w.err
 }

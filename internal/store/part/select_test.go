@@ -59,7 +59,7 @@ func TestSelectAgainstBruteForce(t *testing.T) {
 		for i := range all {
 			all[i].rows.Reset()
 		}
-		r, _ := writeSized(t, all, testOptions(true, Fast), rapid.SampledFrom([]sizes{formatSizes, tiny}).Draw(rt, "sizes"))
+		r, _ := writeSized(t, all, testOptions(true, Fast), rapid.SampledFrom([]sizes{formatSizes, tiny, tinyRuns}).Draw(rt, "sizes"))
 		if rapid.Bool().Draw(rt, "lists are kept") {
 			r = r.Bind(&keptLists{Pages: r.pages, lists: map[string][]byte{}})
 		}

@@ -45,10 +45,10 @@ func (s *partStream) Next(ctx context.Context) bool {
 		s.begun = true
 		s.samples, s.exemplars = s.all(ctx, model.Samples), s.all(ctx, model.Exemplars)
 		if len(s.r.footer.index[textSection]) > 0 {
-			s.text = &textStream{r: s.r, pages: rankWalk{r: s.r, section: textSection}}
+			s.text = &textStream{r: s.r, pages: s.walk(textSection)}
 		}
-		s.keys.pages = rankWalk{r: s.r, section: keySection}
-		s.labels.pages = rankWalk{r: s.r, section: labelSection}
+		s.keys.pages = s.walk(keySection)
+		s.labels.pages = s.walk(labelSection)
 	}
 	s.keys.pages.ctx, s.labels.pages.ctx = ctx, ctx
 	for s.tenant < 0 || !s.keys.Next() {
@@ -95,8 +95,12 @@ func (s *partStream) all(ctx context.Context, f model.Family) *RowCursor {
 	if len(s.r.footer.index[sectionOf(f)]) == 0 {
 		return nil
 	}
-	return s.r.RowsAt(ctx, f, model.TimeRange{Min: -1 << 63, Max: 1<<63 - 1})
+	c := s.r.RowsAt(ctx, f, model.TimeRange{Min: -1 << 63, Max: 1<<63 - 1})
+	c.pages.copies = true
+	return c
 }
+
+func (s *partStream) walk(sec section) rankWalk { return rankWalk{r: s.r, section: sec, copies: true} }
 
 func (s *partStream) Tenant() string { return s.r.Meta().Tenants[s.tenant].Name }
 

@@ -73,13 +73,10 @@ func (v *TextVerdicts) leave(w *rankWalk, refs []unitRef, req *model.Request) (s
 			out++
 			continue
 		}
-		if err := w.open(int(ref.page)); err != nil {
+		e, err := w.entry(int(ref.page), int(ref.entry))
+		if err != nil {
 			return nil, err
 		}
-		if err := w.index.seek(int(ref.entry)); err != nil {
-			return nil, w.failed(err)
-		}
-		e := &w.index.entry
 		v.left = append(v.left, *e)
 		if e.ranks > 1 {
 			shared = append(shared, e.addr)

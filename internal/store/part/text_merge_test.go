@@ -179,7 +179,7 @@ func finishText(t testing.TB, w *Writer, buf *bytes.Buffer) *Reader {
 
 // drawSizes draws sizes of pages of text.
 func drawSizes(t *rapid.T) sizes {
-	z := tiny
+	z := rapid.SampledFrom([]sizes{tiny, tinyRuns}).Draw(t, "index pages")
 	z.text = rapid.SampledFrom([]int{1, 50, 200, 1000, 20000}).Draw(t, "page")
 	z.slice = rapid.SampledFrom([]int{1, 100, 1000}).Draw(t, "slice")
 	z.filters = rapid.SampledFrom([]int{1, 300, 10_000}).Draw(t, "filters")

@@ -52,7 +52,7 @@ func TestActive(t *testing.T) {
 		all := drawWorld(rt)
 		o := testOptions(rapid.Bool().Draw(rt, "labels"), Fast)
 		o.Windows = Windows{Start: 1700000000e9, Length: rapid.SampledFrom([]int64{60e9, 7e9, 3600e9}).Draw(rt, "length"), Count: rapid.IntRange(1, maxWindows).Draw(rt, "count")}
-		r, _ := writeSized(t, all, o, rapid.SampledFrom([]sizes{formatSizes, tiny}).Draw(rt, "sizes"))
+		r, _ := writeSized(t, all, o, rapid.SampledFrom([]sizes{formatSizes, tiny, tinyRuns}).Draw(rt, "sizes"))
 		must(t, Check(context.Background(), r))
 		if r.Meta().Windows != o.Windows {
 			rt.Fatalf("windows %+v", r.Meta().Windows)

@@ -53,6 +53,13 @@ func writePart(t testing.TB, all []oneSeries, o WriterOptions) (*Reader, []byte)
 // tiny pages make small worlds cross every border.
 var tiny = sizes{page: 200, index: 60, list: 8, rows: 100, seriesRows: 50, text: 200, slice: 150, filters: 400, textRows: 40, ties: 20}
 
+// tinyRuns are the same, but index pages have several runs.
+var tinyRuns = func() sizes {
+	z := tiny
+	z.index = 600
+	return z
+}()
+
 func writeSized(t testing.TB, all []oneSeries, o WriterOptions, z sizes) (*Reader, []byte) {
 	t.Helper()
 	var buf bytes.Buffer
