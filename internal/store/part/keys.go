@@ -63,9 +63,7 @@ type keyDir struct {
 	diffs    []byte
 	los      []byte
 
-	group int // that is decoded into his, as far as the first of them; -1: none
-	known int
-	rest  []byte // differences of the others
+	group int // that is decoded into his; -1: none
 	his   [restartRanks]uint64
 }
 
@@ -102,60 +100,31 @@ func (d *keyDir) diffsEnd(group int) uint32 {
 	return binary.LittleEndian.Uint32(d.restarts[restartBytes*group+8:])
 }
 
-// load decodes the i-th key, which the page has, and all of its restart.
+// load decodes the restart of the i-th key, which the page has. To decode it as far as a key that is sought was tried: of a query for
+// one series of 90 it saves nothing that can be measured.
 func (d *keyDir) load(i int) error {
-	if d.group == i/restartRanks && i%restartRanks < d.known {
-		return nil
-	}
-	if err := d.restart(i / restartRanks); err != nil {
-		return err
-	}
-	return d.decode(d.keys())
-}
-
-// restart moves to a restart, of which one key is known then.
-func (d *keyDir) restart(g int) error {
+	g := i / restartRanks
 	if d.group == g {
 		return nil
 	}
 	d.group = -1
+	n := min(d.count-g*restartRanks, restartRanks)
 	from, to := d.diffsEnd(g-1), d.diffsEnd(g)
 	if from > to || int(to) > len(d.diffs) {
 		return corrupt("page of keys: differences end at %d and begin at %d", to, from)
 	}
-	d.group, d.known, d.rest = g, 1, d.diffs[from:to]
 	d.his[0] = d.first(g).Hi
-	return nil
-}
-
-// keys is how many the restart at hand has.
-func (d *keyDir) keys() int { return min(d.count-d.group*restartRanks, restartRanks) }
-
-// decode decodes the first n keys of the restart at hand.
-func (d *keyDir) decode(n int) error {
-	if n <= d.known {
-		return nil
-	}
-	rest, bad := sumUvarints(d.his[d.known-1:n], d.rest)
-	if bad || n == d.keys() && len(rest) > 0 {
-		g := d.group
-		d.group = -1
+	if rest, bad := sumUvarints(d.his[:n], d.diffs[from:to]); bad || len(rest) > 0 {
 		return corrupt("page of keys: differences behind rank %d", int(d.rank0)+g*restartRanks)
 	}
-	d.known, d.rest = n, rest
+	d.group = g
 	return nil
 }
 
 // at returns the i-th key, which has been loaded.
 func (d *keyDir) at(i int) model.Key { return model.Key{Hi: d.his[i%restartRanks], Lo: d.lo(i)} }
 
-// less reports whether the i-th key, which is decoded, is less than k. The lower half lies elsewhere, and seldom counts.
-func (d *keyDir) less(i int, k model.Key) bool {
-	hi := d.his[i%restartRanks]
-	return hi < k.Hi || hi == k.Hi && d.lo(i) < k.Lo
-}
-
-// beyond reports whether a restart begins with a greater key.
+// beyond reports whether a restart begins with a greater key. The lower half lies elsewhere, and seldom counts.
 func (d *keyDir) beyond(group int, k model.Key) bool {
 	hi := binary.BigEndian.Uint64(d.restarts[restartBytes*group:])
 	return hi > k.Hi || hi == k.Hi && d.lo(restartRanks*group) > k.Lo
@@ -176,17 +145,11 @@ func (d *keyDir) seek(k model.Key) (int, error) {
 	if g < 0 {
 		return 0, nil
 	}
-	if err := d.restart(g); err != nil {
+	i := g * restartRanks
+	if err := d.load(i); err != nil {
 		return 0, err
 	}
-	i := g * restartRanks
-	const some = 8 // are decoded at a time, as far as they are less
-	for d.known < d.keys() && d.less(i+d.known-1, k) {
-		if err := d.decode(min(d.known+some, d.keys())); err != nil {
-			return 0, err
-		}
-	}
-	return i + sort.Search(d.known, func(n int) bool { return !d.less(i+n, k) }), nil
+	return i + sort.Search(min(d.count-i, restartRanks), func(n int) bool { return !d.at(i + n).Less(k) }), nil
 }
 
 // sumUvarints sets each number but the first to the one before and a uvarint of b, and returns the rest of b. Numbers of three and
