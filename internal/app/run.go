@@ -76,7 +76,7 @@ func Run(ctx context.Context, c config.Config, log *slog.Logger) (err error) {
 
 // boundHeap makes the collector keep to a memory budget, and returns what must stay alive for that.
 //
-// A heap is collected whenever it has doubled, so that of a server that has just started is collected every few megabytes: a third of
+// A heap is collected whenever it has doubled, so that of a server that has just started is collected every few megabytes: a quarter of
 // the time of a first query for lines. The ballast, which nobody touches and which so takes no memory, counts as a part of
 // the heap, and leaves that many bytes to garbage at least.
 func boundHeap(memory int64) (ballast []byte) {
