@@ -74,13 +74,16 @@ func Run(ctx context.Context, c config.Config, log *slog.Logger) (err error) {
 	return errors.Join(err, s.drain())
 }
 
+// greatestBallast is that of 1 GiB of memory.
+const greatestBallast = 64 << 20
+
 // boundHeap makes the collector keep to a memory budget, and returns what must stay alive for that.
 //
 // A heap is collected whenever it has doubled, so that of a server that has just started is collected every few megabytes: a quarter of
 // the time of a first query for lines. The ballast, which nobody touches and which so takes no memory, counts as a part of
-// the heap, and leaves that many bytes to garbage at least.
+// the heap, and leaves that many bytes to garbage at least. A larger one has no use: a heap of its size is seldom collected as it is.
 func boundHeap(memory int64) (ballast []byte) {
-	ballast = make([]byte, memory/16)
+	ballast = make([]byte, min(memory/16, greatestBallast))
 	// The collector does not see what lies outside its heap.
 	debug.SetMemoryLimit(memory - splitMemory(memory).known + int64(len(ballast)))
 	return ballast
