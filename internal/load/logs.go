@@ -293,7 +293,7 @@ type counter struct{ lines, bytes int64 }
 
 func (*counter) stream(int) {}
 
-func (c *counter) line(_ int64, text []byte, _ []logLabel) {
+func (c *counter) line(_ int64, text []byte, _ []seam, _ []logLabel) {
 	c.lines++
 	c.bytes += int64(len(text))
 }

@@ -127,7 +127,7 @@ func (e *expected) stream(stream int) {
 	e.current = text
 }
 
-func (e *expected) line(at int64, text []byte, metadata []logLabel) {
+func (e *expected) line(at int64, text []byte, _ []seam, metadata []logLabel) {
 	e.pending = append(e.pending, &wantLine{
 		at: at, order: e.order, stream: e.current, text: string(text), metadata: slices.Clone(metadata), standing: e.known,
 	})

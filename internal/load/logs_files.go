@@ -118,7 +118,7 @@ func (w *logWriter) pushFile(window, file int, sink lineSink) {
 			sink.stream(file)
 			begun = true
 		}
-		sink.line(w.timeline.At(window)+int64(j)*(w.timeline.Step/int64(w.Lines)), lines[i%len(lines)], nil)
+		sink.line(w.timeline.At(window)+int64(j)*(w.timeline.Step/int64(w.Lines)), lines[i%len(lines)], nil, nil)
 	}
 }
 

@@ -5,10 +5,10 @@ import (
 	"strconv"
 )
 
-// lineSink takes the lines of a push, stream by stream. Text and metadata are valid until the next call.
+// lineSink takes the lines of a push, stream by stream. Text, its seams and metadata are valid until the next call.
 type lineSink interface {
 	stream(stream int)
-	line(at int64, text []byte, metadata []logLabel)
+	line(at int64, text []byte, seams []seam, metadata []logLabel)
 }
 
 // logWriter writes lines again and again without allocating, but for metadata. One goroutine uses it.
@@ -19,6 +19,7 @@ type logWriter struct {
 	format   int    // of the stream
 	clock    clock
 	buf      []byte
+	seams    []seam // of the line
 	pair     [2]logLabel
 	needles  []needle
 	files    []fileLines
@@ -77,6 +78,7 @@ func (w *logWriter) emit(sink lineSink, stream, window, j, c int, needle string)
 	at := w.at(stream, window, j, c, drawn)
 	w.random = draw(w.Seed^saltLine, uint64(stream), uint64(window)<<20|uint64(j))
 	w.clock.set(at)
+	w.seams = w.seams[:0]
 	w.buf = w.text(w.buf[:0], w.format, stream%len(levels), needle)
 	var metadata []logLabel
 	if w.Metadata > 0 && happens(w.Metadata, spread(drawn+saltPod)) {
@@ -84,7 +86,7 @@ func (w *logWriter) emit(sink lineSink, stream, window, j, c int, needle string)
 		w.pair[1] = logLabel{"trace_id", string(appendHex(appendHex(nil, w.next()), w.next()))}
 		metadata = w.pair[:]
 	}
-	sink.line(at, w.buf, metadata)
+	sink.line(at, w.buf, w.seams, metadata)
 }
 
 // at returns the time of a line: its place in the window, up to one place later.
@@ -118,14 +120,20 @@ func (w *logWriter) next() uint64 {
 	return spread(w.random)
 }
 
+// seam notes where the text of a number begins: behind what there is of the line.
+func (w *logWriter) seam(b []byte, text uint8) {
+	w.seams = append(w.seams, seam{uint32(len(b)), text})
+}
+
 // text appends a line.
 func (w *logWriter) text(b []byte, format, level int, needle string) []byte {
 	r := w.next()
 	trouble := level == 1 || level == 2 || r&31 == 0
-	message, status := calmMessages[r>>8&15], statuses[r>>12&15]
+	message, status := phrase{calmMessages[r>>8&15], messageTexts + uint8(r>>8&15)}, statuses[r>>12&15]
 	if trouble {
-		message, status = troubleMessages[r>>8&15], troubleStatus[r>>12&15]
+		message, status = phrase{troubleMessages[r>>8&15], troubleTexts + uint8(r>>8&15)}, troubleStatus[r>>12&15]
 	}
+	w.seam(b, lineText)
 	switch format {
 	case formatLogfmt:
 		return w.logfmt(b, r, levels[level].name, message, status, needle)
@@ -137,48 +145,70 @@ func (w *logWriter) text(b []byte, format, level int, needle string) []byte {
 	return w.json(b, r, levels[level].name, message, status, needle)
 }
 
-func (w *logWriter) json(b []byte, r uint64, level, message, status, needle string) []byte {
+// phrase is a text that stands in many lines, with its number.
+type phrase struct {
+	text   string
+	number uint8
+}
+
+func (w *logWriter) json(b []byte, r uint64, level string, message phrase, status, needle string) []byte {
 	b = append(b, `{"ts":"`...)
 	b = w.clock.appendISO(b)
-	b = append(append(b, `Z","level":"`...), level...)
-	b = append(append(b, `","component":"`...), components[r>>16&7]...)
-	b = append(append(b, `","msg":"`...), message...)
+	w.seam(b, levelText)
+	b = append(append(append(b, `Z","level":"`...), level...), `","component":"`...)
+	w.seam(b, componentTexts+uint8(r>>16&7))
+	b = append(append(b, components[r>>16&7]...), `","msg":"`...)
+	w.seam(b, message.number)
+	b = append(b, message.text...)
 	b = append(b, needle...)
 	if r>>32&15 > 0 {
+		w.seam(b, traceText)
 		b = append(b, `","trace_id":"`...)
 		b = appendHex(appendHex(b, w.next()), w.next())
+		w.seam(b, spanText)
 		b = append(b, `","span_id":"`...)
 		b = appendHex(b, w.next())
 	}
-	b = append(append(b, `","method":"`...), methods[r>>20&7]...)
-	b = append(append(b, `","path":"`...), paths[r>>24&7]...)
+	w.seam(b, methodTexts+uint8(r>>20&7))
+	b = append(append(append(b, `","method":"`...), methods[r>>20&7]...), `","path":"`...)
+	w.seam(b, pathTexts+uint8(r>>24&7))
+	b = append(b, paths[r>>24&7]...)
 	numbers := w.next()
 	b = strconv.AppendUint(b, numbers&0x3ffff, 10)
+	w.seam(b, statusTexts+uint8(r>>12&15))
 	b = append(append(b, `","status":`...), status...)
 	b = append(b, `,"user_id":`...)
 	b = strconv.AppendUint(b, 100_000+numbers>>18&0xffff, 10)
+	w.seam(b, durationText)
 	b = append(b, `,"duration_ms":`...)
 	b = appendMillis(b, numbers>>34)
 	return append(b, '}')
 }
 
-func (w *logWriter) logfmt(b []byte, r uint64, level, message, status, needle string) []byte {
+func (w *logWriter) logfmt(b []byte, r uint64, level string, message phrase, status, needle string) []byte {
 	b = append(b, "ts="...)
 	b = w.clock.appendISO(b)
-	b = append(append(b, "Z level="...), level...)
-	b = append(append(b, " caller="...), callers[r>>16&7]...)
-	b = append(append(b, ` msg="`...), message...)
+	w.seam(b, levelText)
+	b = append(append(append(b, "Z level="...), level...), " caller="...)
+	w.seam(b, componentTexts+uint8(r>>16&7))
+	b = append(append(b, callers[r>>16&7]...), ` msg="`...)
+	w.seam(b, message.number)
+	b = append(b, message.text...)
 	b = append(append(b, needle...), '"')
 	if r>>32&15 > 0 {
+		w.seam(b, traceText)
 		b = append(b, " traceID="...)
 		b = appendHex(appendHex(b, w.next()), w.next())
 	}
 	numbers := w.next()
+	w.seam(b, statusTexts+uint8(r>>12&15))
 	b = append(append(b, " status="...), status...)
 	b = append(b, " attempt="...)
 	b = append(b, '1'+byte(r>>24&3))
+	w.seam(b, bytesText)
 	b = append(b, " bytes="...)
 	b = strconv.AppendUint(b, numbers&0xfffff, 10)
+	w.seam(b, durationText)
 	b = append(b, " duration="...)
 	b = appendMillis(b, numbers>>34)
 	return append(b, "ms"...)
@@ -190,14 +220,19 @@ func (w *logWriter) access(b []byte, r uint64, status, needle string) []byte {
 	b = append(strconv.AppendUint(b, numbers&15, 10), '.')
 	b = append(strconv.AppendUint(b, numbers>>4&0xff, 10), '.')
 	b = strconv.AppendUint(b, numbers>>12&0xff, 10)
+	w.seam(b, levelText)
 	b = append(b, " - - ["...)
 	b = w.clock.appendCommon(b)
+	w.seam(b, methodTexts+uint8(r>>20&7))
 	b = append(append(b, ` +0000] "`...), methods[r>>20&7]...)
+	w.seam(b, pathTexts+uint8(r>>24&7))
 	b = append(append(b, ' '), paths[r>>24&7]...)
 	b = strconv.AppendUint(b, numbers>>20&0x3ffff, 10)
+	w.seam(b, statusTexts+uint8(r>>12&15))
 	b = append(append(b, ` HTTP/1.1" `...), status...)
 	b = append(b, ' ')
 	b = strconv.AppendUint(b, numbers>>40&0xffff, 10)
+	w.seam(b, agentTexts+uint8(r>>28&7))
 	b = append(append(b, ` "-" "`...), agents[r>>28&7]...)
 	b = append(append(b, '"'), needle...)
 	if r>>32&1 > 0 {
@@ -207,22 +242,27 @@ func (w *logWriter) access(b []byte, r uint64, status, needle string) []byte {
 	return b
 }
 
-func (w *logWriter) prose(b []byte, r uint64, level, message, needle string) []byte {
+func (w *logWriter) prose(b []byte, r uint64, level string, message phrase, needle string) []byte {
 	numbers := w.next()
 	b = w.clock.appendISO(b)
 	b[len(b)-4], b[len(b)-13] = ',', ' '
+	w.seam(b, levelText)
 	b = append(append(b, ' '), level...)
 	b = append(b, " [worker-"...)
 	b = strconv.AppendUint(b, r>>20&63, 10)
+	w.seam(b, componentTexts+uint8(r>>16&7))
 	b = append(append(b, "] "...), classes[r>>16&7]...)
-	b = append(append(b, " - "...), message...)
+	w.seam(b, message.number)
+	b = append(append(b, " - "...), message.text...)
 	b = append(b, needle...)
 	b = append(b, " (order "...)
 	b = strconv.AppendUint(b, numbers&0xffffff, 10)
 	if r>>32&3 > 0 {
+		w.seam(b, traceText)
 		b = append(b, ", trace "...)
 		b = appendHex(appendHex(b, w.next()), w.next())
 	}
+	w.seam(b, durationText)
 	b = append(b, ", took "...)
 	b = appendMillis(b, numbers>>34)
 	return append(b, " ms)"...)

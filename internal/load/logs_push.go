@@ -46,8 +46,9 @@ type logBody struct {
 	labels  map[int]string // of streams, as the form has them
 	raw     []byte         // of JSON
 	current []byte         // the stream that is being written
+	seams   []seam         // of its lines
 	begun   bool
-	zip     packer
+	zip     snappyPacker
 	lines   int64
 	bytes   int64 // of lines
 }
@@ -56,7 +57,7 @@ type logBody struct {
 const maxLabelTexts = 1 << 16
 
 func newLogBody(w *logWriter, format LogFormat) *logBody {
-	return &logBody{writer: w, format: format, labels: map[int]string{}, zip: newPacker(Snappy)}
+	return &logBody{writer: w, format: format, labels: map[int]string{}}
 }
 
 // fill makes the push of a node in a window, and returns it as it is sent, and its size without compression.
@@ -77,7 +78,7 @@ func (b *logBody) fill(window, node int) (body []byte, size int) {
 // stream begins a stream, which ends the one before.
 func (b *logBody) stream(stream int) {
 	b.finish()
-	b.begun = true
+	b.begun, b.seams = true, b.seams[:0]
 	text, ok := b.labels[stream]
 	if !ok {
 		ls := b.writer.labelsOf(stream)
@@ -116,11 +117,14 @@ func (b *logBody) finish() {
 	length[0] = tag(1, sized)
 	n := 1 + binary.PutUvarint(length[1:], uint64(len(b.current)-lengthRoom))
 	copy(b.current[lengthRoom-n:], length[:n])
-	b.zip.add(b.current[lengthRoom-n:])
+	for i := range b.seams {
+		b.seams[i].at -= uint32(lengthRoom - n)
+	}
+	b.zip.addSeams(b.current[lengthRoom-n:], b.seams)
 }
 
 // line adds a line to the stream.
-func (b *logBody) line(at int64, text []byte, metadata []logLabel) {
+func (b *logBody) line(at int64, text []byte, seams []seam, metadata []logLabel) {
 	b.lines++
 	b.bytes += int64(len(text))
 	if b.format == LogJSON {
@@ -144,6 +148,9 @@ func (b *logBody) line(at int64, text []byte, metadata []logLabel) {
 		c = appendVarint(c, 2, nanos)
 	}
 	c = binary.AppendUvarint(append(c, tag(2, sized)), uint64(len(text)))
+	for _, s := range seams {
+		b.seams = append(b.seams, seam{uint32(len(c)) + s.at, s.text})
+	}
 	c = append(c, text...)
 	for i := range metadata {
 		m := &metadata[i]
