@@ -43,3 +43,19 @@ func FetchText(ctx context.Context, pages []model.TextPage, want model.TextWant)
 		}
 	}
 }
+
+// TextEnder is what a page of text may be beside: of a chunk of which the newest lines are wanted, reading these alone is less work.
+type TextEnder interface {
+	// ReadTextEnd is [model.TextPage.ReadText], but that the lines of its first rows may be missing: first says, of the times of
+	// all rows, at which row those begin that are wanted. It returns at which they do begin; the rows before it have empty lines.
+	ReadTextEnd(ctx context.Context, index int, want model.TextWant, first func(times []int64) int, dst *model.TextRows) (from int, err error)
+}
+
+// ReadTextEnd reads a chunk, of which it may leave out the lines before the first one that is wanted, if the page can do that; see
+// [TextEnder].
+func ReadTextEnd(ctx context.Context, c *model.TextChunk, want model.TextWant, first func(times []int64) int, dst *model.TextRows) (from int, err error) {
+	if p, ok := c.Page.(TextEnder); ok {
+		return p.ReadTextEnd(ctx, c.Index, want, first, dst)
+	}
+	return 0, c.Page.ReadText(ctx, c.Index, want, dst)
+}

@@ -5,6 +5,7 @@ import (
 	"sort"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/read"
 	"github.com/shaledb/shale/internal/read/logql/line"
 )
 
@@ -52,6 +53,7 @@ type run struct {
 	metadata model.TextRows // the same rows, without lines; read when the first of them is wanted
 	has      model.TextWant
 	chunk    *model.TextChunk
+	first    int // the first row whose line has been read
 	lo, hi   int // the rows within the bounds
 	sel      []int32
 }
@@ -169,7 +171,7 @@ func (s *scanner) openRuns(ctx context.Context, p *piece, bounds model.TimeRange
 		}
 		r := s.newRun(n)
 		r.chunk = c
-		some, err := s.open(ctx, r, bounds)
+		some, err := s.open(ctx, r, bounds, p.single())
 		if err != nil {
 			return 0, err
 		}
@@ -180,8 +182,9 @@ func (s *scanner) openRuns(ctx context.Context, p *piece, bounds model.TimeRange
 	return n, nil
 }
 
-// open reads what of a chunk lies within bounds: only its times, if no row does, and else its lines.
-func (s *scanner) open(ctx context.Context, r *run, bounds model.TimeRange) (bool, error) {
+// open reads what of a chunk lies within bounds: only its times, if no row does, and else its lines. alone says that it is not to be
+// merged with others.
+func (s *scanner) open(ctx context.Context, r *run, bounds model.TimeRange, alone bool) (bool, error) {
 	if !bounds.Contains(r.chunk.Min) && !bounds.Contains(r.chunk.Max) { // which are times of rows
 		if err := s.read(ctx, r, 0); err != nil {
 			return false, err
@@ -190,11 +193,25 @@ func (s *scanner) open(ctx context.Context, r *run, bounds model.TimeRange) (boo
 			return false, nil
 		}
 	}
-	if err := s.read(ctx, r, model.WantLines); err != nil {
+	if limit := s.x.top.limit; alone && limit > 0 && s.x.program.keepsAll && s.x.direction == Backward {
+		if err := s.readNewest(ctx, r, bounds, limit); err != nil {
+			return false, err
+		}
+	} else if err := s.read(ctx, r, model.WantLines); err != nil {
 		return false, err
 	}
 	r.clip(bounds)
 	return r.lo < r.hi, nil
+}
+
+// readNewest reads a chunk, of its lines perhaps only the newest ones within bounds, n of them.
+func (s *scanner) readNewest(ctx context.Context, r *run, bounds model.TimeRange, n int) (err error) {
+	r.rows.Reset()
+	r.first, err = read.ReadTextEnd(ctx, r.chunk, model.WantLines, func(times []int64) int {
+		return max(0, sort.Search(len(times), func(i int) bool { return times[i] > bounds.Max })-n)
+	}, &r.rows)
+	r.has = model.WantLines
+	return err
 }
 
 func (s *scanner) read(ctx context.Context, r *run, want model.TextWant) error {
@@ -202,7 +219,7 @@ func (s *scanner) read(ctx context.Context, r *run, want model.TextWant) error {
 	if err := r.chunk.Page.ReadText(ctx, r.chunk.Index, want, &r.rows); err != nil {
 		return err
 	}
-	r.has = want
+	r.has, r.first = want, 0
 	return nil
 }
 
@@ -251,7 +268,7 @@ func (r *run) begin(i int) uint32 {
 // batch returns the next rows of a run to filter, from the end that is wanted.
 func (r *run) batch(d Direction) (from, to int) {
 	if d == Backward {
-		for from, to = r.hi-1, r.hi; from > r.lo && to-from < batchRows && r.rows.Ends[to-1]-r.begin(from) < batchBytes; from-- {
+		for from, to = r.hi-1, r.hi; from > max(r.lo, r.first) && to-from < batchRows && r.rows.Ends[to-1]-r.begin(from) < batchBytes; from-- {
 		}
 		return from, to
 	}
@@ -280,6 +297,11 @@ func (s *scanner) single(ctx context.Context, r *run) error {
 	for r.lo < r.hi {
 		if err := ctx.Err(); err != nil {
 			return err
+		}
+		if r.hi <= r.first {
+			if err := s.read(ctx, r, model.WantLines); err != nil {
+				return err
+			}
 		}
 		from, to := r.batch(s.x.direction)
 		r.sel = r.sel[:0]

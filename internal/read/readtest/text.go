@@ -265,6 +265,23 @@ func (p *textPage) ReadText(ctx context.Context, index int, want model.TextWant,
 	return nil
 }
 
+// ReadTextEnd reads a chunk, and leaves out the lines that are not wanted.
+func (p *textPage) ReadTextEnd(ctx context.Context, index int, want model.TextWant, first func(times []int64) int, dst *model.TextRows) (int, error) {
+	if err := p.ReadText(ctx, index, want, dst); err != nil {
+		return 0, err
+	}
+	from := first(dst.Times)
+	if from <= 0 || from >= len(dst.Times) || want&model.WantLines == 0 {
+		return 0, nil
+	}
+	left := dst.Ends[from-1]
+	dst.Bytes = dst.Bytes[left:]
+	for i, end := range dst.Ends {
+		dst.Ends[i] = max(end, left) - left
+	}
+	return from, nil
+}
+
 // fill puts lines into columns; those that nobody asked for are left out, as a source does.
 func fill(dst *model.TextRows, lines []Line, want model.TextWant) {
 	dst.Reset()

@@ -57,13 +57,14 @@ type block struct {
 
 // openBlock opens a block. The caller closes it.
 func (a *Archive) openBlock(ctx context.Context, b *catalog.Block, req *model.Request, l lanes) (*block, error) {
-	mine := &pages{a: a, object: catalog.ObjectName(b.ID), cost: req.Cost}
+	object := catalog.ObjectName(b.ID)
+	mine := &pages{a: a, object: object, ends: object + endsOf, cost: req.Cost}
 	mine.ahead = newAhead(ctx, mine, l, req.Quota)
 	if r := a.readers.get(b.ID); r != nil {
 		return &block{r.Bind(mine), mine}, nil
 	}
 	// What is kept must not count as this request's for ever, nor hold what it holds.
-	kept := &pages{a: a, object: mine.object, cost: new(model.Cost)}
+	kept := &pages{a: a, object: object, ends: mine.ends, cost: new(model.Cost)}
 	end := mine.readEnd(b.Bytes)
 	r, err := part.OpenWith(ctx, kept, func(ctx context.Context, off, n int64) ([]byte, error) {
 		if end != nil {
@@ -90,6 +91,7 @@ func (b *block) close() { b.pages.ahead.close() }
 type pages struct {
 	a      *Archive
 	object string
+	ends   string // names the ends of its pages
 	cost   *model.Cost
 	ahead  *ahead
 	// tail is the end of the object from tailOff on, as long as the block is being opened, or all of it.
@@ -100,6 +102,7 @@ type pages struct {
 var (
 	_ part.Fetcher = (*pages)(nil)
 	_ part.Lists   = (*pages)(nil)
+	_ part.Ends    = (*pages)(nil)
 )
 
 // readEnd reads the end of the object with one request, whatever of it is asked for first, and keeps it.
@@ -150,17 +153,43 @@ func (p *pages) Kept(key string) ([]byte, bool) {
 // Page returns a decoded page, from the cache or from the bucket.
 func (p *pages) Page(ctx context.Context, at part.Addr) ([]byte, error) {
 	page, hit, err := p.a.o.Pages.Page(ctx, p.object, at.Off, func(ctx context.Context) ([]byte, error) {
-		stored, err := p.stored(ctx, at)
-		if err != nil {
-			return nil, err
-		}
-		p.cost.PagesBucket.Add(1)
-		return part.DecodePage(stored)
+		return p.open(ctx, at, part.DecodePage)
 	})
 	if hit {
 		p.cost.PagesRAM.Add(1)
 	}
 	return page, err
+}
+
+// endsOf stands behind the name of an object, for the ends of its pages.
+const endsOf = " end"
+
+// PageEnd returns the end of a page of lines. Ends are kept as pages are, beside these.
+func (p *pages) PageEnd(ctx context.Context, at part.Addr, skip, n int) ([]byte, error) {
+	if page, ok := p.a.o.Pages.Kept(p.object, at.Off); ok {
+		p.cost.PagesRAM.Add(1)
+		return page, nil
+	}
+	end, hit, err := p.a.o.Pages.Page(ctx, p.ends, at.Off, func(ctx context.Context) ([]byte, error) {
+		return p.open(ctx, at, func(stored []byte) ([]byte, error) { return part.DecodeEnd(stored, skip, n) })
+	})
+	if err == nil && len(end) < n {
+		return p.Page(ctx, at)
+	}
+	if hit {
+		p.cost.PagesRAM.Add(1)
+	}
+	return end, err
+}
+
+// open reads a page and decodes it.
+func (p *pages) open(ctx context.Context, at part.Addr, decode func(stored []byte) ([]byte, error)) ([]byte, error) {
+	stored, err := p.stored(ctx, at)
+	if err != nil {
+		return nil, err
+	}
+	p.cost.PagesBucket.Add(1)
+	return decode(stored)
 }
 
 // stored returns the stored bytes of a page.

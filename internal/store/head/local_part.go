@@ -84,7 +84,10 @@ type localPages struct {
 	cost   *model.Cost
 }
 
-var _ part.Lists = (*localPages)(nil)
+var (
+	_ part.Lists = (*localPages)(nil)
+	_ part.Ends  = (*localPages)(nil)
+)
 
 func (l *localPages) Page(ctx context.Context, at part.Addr) ([]byte, error) {
 	page, hit, err := l.cache.Page(ctx, l.object, at.Off, func(ctx context.Context) ([]byte, error) { return l.file.Page(ctx, at) })
@@ -92,6 +95,26 @@ func (l *localPages) Page(ctx context.Context, at part.Addr) ([]byte, error) {
 		l.cost.PagesRAM.Add(1)
 	}
 	return page, err
+}
+
+// PageEnd returns the end of a page of lines. Ends are kept as pages are, beside these.
+func (l *localPages) PageEnd(ctx context.Context, at part.Addr, skip, n int) ([]byte, error) {
+	if page, ok := l.cache.Kept(l.object, at.Off); ok {
+		l.cost.PagesRAM.Add(1)
+		return page, nil
+	}
+	ends, ok := l.file.(part.Ends)
+	if !ok {
+		return l.Page(ctx, at)
+	}
+	end, hit, err := l.cache.Page(ctx, l.object+" end", at.Off, func(ctx context.Context) ([]byte, error) { return ends.PageEnd(ctx, at, skip, n) })
+	if err == nil && len(end) < n {
+		return l.Page(ctx, at)
+	}
+	if hit {
+		l.cost.PagesRAM.Add(1)
+	}
+	return end, err
 }
 
 // listOffset stands in the place of the offset of a page, for lists.

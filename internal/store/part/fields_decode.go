@@ -24,8 +24,8 @@ type decodedField struct {
 
 type decodedEntry struct{ off, len, column uint32 }
 
-// decode returns the raw bytes of a page of lines.
-func (d *fieldDecoder) decode(b []byte, raw int) ([]byte, error) {
+// decode returns the raw bytes of a page of lines but those of the first skip lines: the last n bytes of raw.
+func (d *fieldDecoder) decode(b []byte, raw, skip, n int) ([]byte, error) {
 	const object = "page of lines"
 	s := scan{b: b}
 	hard := s.bytes()
@@ -47,9 +47,12 @@ func (d *fieldDecoder) decode(b []byte, raw int) ([]byte, error) {
 	if !ok {
 		return nil, corrupt("%s: a field is cut short or out of bounds", object)
 	}
-	out, ok := d.join(text, raw)
-	if !ok || len(out) != raw {
-		return nil, corrupt("%s: it is not one of %d bytes", object, raw)
+	if skip > d.cols[0].visits || n > raw || !d.pass(skip) {
+		return nil, corrupt("%s: it has no %d lines", object, skip)
+	}
+	out, ok := d.join(text, n)
+	if !ok || len(out) != n {
+		return nil, corrupt("%s: it is not one of %d bytes", object, n)
 	}
 	for i := range d.cols {
 		if d.cols[i].pos != d.cols[i].visits {
@@ -196,14 +199,44 @@ func (d *fieldDecoder) size() int {
 	return n
 }
 
-// join puts all lines together. Short pieces are copied as sixteen bytes, whatever their length: text and out go on for that much
+// pass goes past the next n lines. What follows what is known in this direction only, so that they are walked, but not written.
+func (d *fieldDecoder) pass(n int) bool {
+	for range n {
+		c := &d.cols[0]
+		for {
+			if c.pos == c.visits {
+				return false
+			}
+			e := &d.entries[c.first]
+			if len(c.next) > 0 {
+				e = &d.entries[c.first+int(c.next[c.pos])]
+			}
+			c.pos++
+			if e.column == 0 {
+				break
+			}
+			if c = &d.cols[e.column]; c.pos == c.visits {
+				return false
+			}
+			switch c.kind {
+			case fieldHex, fieldHexUp:
+				c.at += (c.n + 1) / 2
+			case fieldString:
+				c.at += int(c.numbers[c.pos])
+			}
+		}
+	}
+	return true
+}
+
+// join puts all other lines together. Short pieces are copied as sixteen bytes, whatever their length: text and out go on for that much
 // behind their ends. It took a third off.
 func (d *fieldDecoder) join(text []byte, raw int) ([]byte, bool) {
 	d.text = append(append(d.text[:0], text...), make([]byte, shortCopy)...)
 	text = d.text
 	buf := make([]byte, raw+decodeSlack)
 	at := 0
-	for range d.cols[0].visits {
+	for range d.cols[0].visits - d.cols[0].pos {
 		c := &d.cols[0]
 		for {
 			if c.pos == c.visits {

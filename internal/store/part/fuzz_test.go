@@ -278,8 +278,13 @@ func FuzzLines(f *testing.F) {
 		items.reset()
 		c := fieldCoder{ints: intCoder{dense: raw%2 == 0}}
 		if coded, ok := c.append(nil, all, 0, ends, &items); ok {
-			if got, err := d.decode(coded, len(all)); err != nil || !bytes.Equal(got, all) {
+			if got, err := d.decode(coded, len(all), 0, len(all)); err != nil || !bytes.Equal(got, all) {
 				t.Fatalf("%q became %q, %v", all, got, err)
+			}
+			skip := raw & math.MaxInt32 % len(ends)
+			end := all[ends[skip]:]
+			if got, err := d.decode(coded, len(all), skip+1, len(end)); err != nil || !bytes.Equal(got, end) {
+				t.Fatalf("%q without %d lines became %q, %v", all, skip+1, got, err)
 			}
 		}
 		if filter := items.append(nil, 1000*len(all)); len(filter) > 0 {
@@ -295,7 +300,7 @@ func FuzzLines(f *testing.F) {
 				binary.LittleEndian.PutUint32(s.b[len(body):], checksum(body))
 				b = append(bytes.Clone(b[:len(b)-len(s.b)]), s.b...)
 			}
-			if got, err := d.decode(b, raw); err == nil && len(got) != raw || err != nil && !errors.Is(err, model.ErrCorrupt) {
+			if got, err := d.decode(b, raw, 0, raw); err == nil && len(got) != raw || err != nil && !errors.Is(err, model.ErrCorrupt) {
 				t.Fatalf("%d bytes of %d: %v", len(got), raw, err)
 			}
 		}

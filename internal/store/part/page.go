@@ -151,40 +151,80 @@ func verifyPage(stored []byte) error {
 func DecodePage(stored []byte) ([]byte, error) { return openPage(stored, maxPageBytes) }
 
 func openPage(stored []byte, limit int) ([]byte, error) {
-	if err := verifyPage(stored); err != nil {
+	codec, raw, b, err := openEnvelope(stored, limit)
+	if err != nil {
 		return nil, err
 	}
-	s := scan{b: stored[:len(stored)-crcBytes]}
-	codec, raw := s.byte(), s.below(uint64(limit))
-	if s.bad {
-		return nil, corrupt("page: decoded length out of bounds")
+	if codec == codecLines {
+		return unjoin(b, raw, 0, raw)
 	}
+	return openBody(codec, raw, b)
+}
+
+// DecodeEnd gives the end of the payload of a page of lines from its stored bytes: what is behind the first skip of them, which is
+// n bytes. It may alias stored.
+func DecodeEnd(stored []byte, skip, n int) ([]byte, error) {
+	codec, raw, b, err := openEnvelope(stored, maxPageBytes)
+	if err != nil {
+		return nil, err
+	}
+	if n < 0 || n > raw {
+		return nil, corrupt("page of %d bytes: no %d at its end", raw, n)
+	}
+	if codec == codecLines {
+		return unjoin(b, raw, skip, n)
+	}
+	payload, err := openBody(codec, raw, b)
+	if err != nil {
+		return nil, err
+	}
+	return payload[raw-n:], nil
+}
+
+// openEnvelope verifies a stored page and gives its codec, the length of its payload, and what the codec has made of that.
+func openEnvelope(stored []byte, limit int) (codec byte, raw int, b []byte, err error) {
+	if err := verifyPage(stored); err != nil {
+		return 0, 0, nil, err
+	}
+	s := scan{b: stored[:len(stored)-crcBytes]}
+	codec, raw = s.byte(), s.below(uint64(limit))
+	if s.bad {
+		return 0, 0, nil, corrupt("page: decoded length out of bounds")
+	}
+	return codec, raw, s.b, nil
+}
+
+// openBody gives the payload of a page whose codec knows nothing of lines.
+func openBody(codec byte, raw int, b []byte) ([]byte, error) {
 	switch codec {
 	case codecNone:
-		if len(s.b) != raw {
-			return nil, corrupt("page: %d bytes, should be %d", len(s.b), raw)
+		if len(b) != raw {
+			return nil, corrupt("page: %d bytes, should be %d", len(b), raw)
 		}
-		return s.b[:raw:raw], nil
+		return b[:raw:raw], nil
 	case codecS2:
-		if n, err := s2.DecodedLen(s.b); err != nil || n != raw {
+		if n, err := s2.DecodedLen(b); err != nil || n != raw {
 			return nil, corrupt("page: s2 length is %d, should be %d", n, raw)
 		}
-		out, err := s2.Decode(make([]byte, raw), s.b)
+		out, err := s2.Decode(make([]byte, raw), b)
 		if err != nil {
 			return nil, corrupt("page: s2: %v", err)
 		}
 		return out, nil
 	case codecZstd:
-		return unzstd(s.b, raw)
-	case codecLines:
-		d := fieldDecoders.Get().(*fieldDecoder)
-		out, err := d.decode(s.b, raw)
-		if d.size() <= keepBytes {
-			fieldDecoders.Put(d)
-		}
-		return out, err
+		return unzstd(b, raw)
 	}
 	return nil, corrupt("page: unknown codec %d", codec)
+}
+
+// unjoin gives the lines of a page behind the first skip of them.
+func unjoin(b []byte, raw, skip, n int) ([]byte, error) {
+	d := fieldDecoders.Get().(*fieldDecoder)
+	out, err := d.decode(b, raw, skip, n)
+	if d.size() <= keepBytes {
+		fieldDecoders.Put(d)
+	}
+	return out, err
 }
 
 func unzstd(b []byte, raw int) ([]byte, error) {
@@ -219,6 +259,15 @@ type filePages struct {
 }
 
 func (f *filePages) Page(ctx context.Context, a Addr) ([]byte, error) {
+	return f.open(ctx, a, DecodePage)
+}
+
+// PageEnd is [Ends.PageEnd].
+func (f *filePages) PageEnd(ctx context.Context, a Addr, skip, n int) ([]byte, error) {
+	return f.open(ctx, a, func(stored []byte) ([]byte, error) { return DecodeEnd(stored, skip, n) })
+}
+
+func (f *filePages) open(ctx context.Context, a Addr, decode func(stored []byte) ([]byte, error)) ([]byte, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -232,7 +281,7 @@ func (f *filePages) Page(ctx context.Context, a Addr) ([]byte, error) {
 	if f.count != nil {
 		f.count.Add(1)
 	}
-	payload, err := DecodePage(stored)
+	payload, err := decode(stored)
 	if err != nil {
 		return nil, fmt.Errorf("at %d: %w", a.Off, err)
 	}

@@ -55,6 +55,11 @@ func (p *textPage) ReadText(ctx context.Context, index int, want model.TextWant,
 	if err := p.read(ctx, want); err != nil {
 		return p.named(err)
 	}
+	return p.fill(index, want, dst)
+}
+
+// fill fills dst with what of a chunk has been read.
+func (p *textPage) fill(index int, want model.TextWant, dst *model.TextRows) error {
 	if uint64(index) >= uint64(len(p.unit.counts)) {
 		return invalid("text: no chunk %d", index)
 	}
@@ -102,16 +107,8 @@ func appendMetadata(dst, src *model.TextRows, some bool) {
 // read makes sure that the unit and, if they are wanted, its lines are there.
 func (p *textPage) read(ctx context.Context, want model.TextWant) error {
 	lines := want&model.WantLines != 0 && p.e.text.lines > 0
-	if p.unit == nil {
-		if lines {
-			// They lie side by side, so that one request gives both.
-			if f, ok := p.r.pages.(Fetcher); ok {
-				f.Fetch(ctx, []Addr{p.e.addr, p.e.linesAddr()})
-			}
-		}
-		if err := p.readRows(ctx); err != nil {
-			return err
-		}
+	if err := p.readUnit(ctx, lines); err != nil {
+		return err
 	}
 	if !lines || p.unit.lines != nil {
 		return nil
@@ -128,6 +125,20 @@ func (p *textPage) read(ctx context.Context, want model.TextWant) error {
 		return fmt.Errorf("part: lines: page at %d: %w", p.e.linesAddr().Off, err)
 	}
 	return nil
+}
+
+// readUnit makes sure that the unit is there. lines says that its lines will be read too.
+func (p *textPage) readUnit(ctx context.Context, lines bool) error {
+	if p.unit != nil {
+		return nil
+	}
+	if lines {
+		// They lie side by side, so that one request gives both.
+		if f, ok := p.r.pages.(Fetcher); ok {
+			f.Fetch(ctx, []Addr{p.e.addr, p.e.linesAddr()})
+		}
+	}
+	return p.readRows(ctx)
 }
 
 func (p *textPage) readRows(ctx context.Context) error {

@@ -20,9 +20,19 @@ func unnamed(err error) error { return err }
 // readChunks reads the chunks of a series one after the other.
 func readChunks(t testing.TB, chunks []model.TextChunk, rg model.TimeRange, want model.TextWant) (rows []textRow) {
 	t.Helper()
-	var got model.TextRows
+	var got, end model.TextRows
 	for i, c := range chunks {
+		from, err := c.Page.(*textPage).ReadTextEnd(context.Background(), c.Index, want, func(times []int64) int { return len(times) * (i % 4) / 3 }, &end)
+		must(t, err)
 		must(t, c.Page.ReadText(context.Background(), c.Index, want, &got))
+		if !slices.Equal(end.Times, got.Times) {
+			t.Fatalf("times %v of the end, should be %v", end.Times, got.Times)
+		}
+		for k := range got.Ends {
+			if line := end.Line(k); k >= from && !bytes.Equal(line, got.Line(k)) || k < from && len(line) > 0 {
+				t.Fatalf("line %d, read from %d on, is %q; should be %q", k, from, line, got.Line(k))
+			}
+		}
 		if got.Len() != c.Rows || c.Rows == 0 || got.Times[0] != c.Min || got.Times[c.Rows-1] != c.Max || i > 0 && chunks[i-1].Max > c.Min {
 			t.Fatalf("chunk %+v of times %v", c, got.Times)
 		}
