@@ -60,8 +60,8 @@ func newPacker(c Compression) packer {
 // windowBytes is the size of the blocks in which other encoders of snappy work.
 const windowBytes = 64 << 10
 
-// snappyPacker makes a snappy stream, which is its length and then elements. Those of a block refer to nothing outside
-// it, so that blocks may stand behind one another.
+// snappyPacker makes a snappy stream, which is its length and then elements. Those of a part refer to nothing outside
+// it, nor further back than windowBytes, so that parts may stand behind one another.
 type snappyPacker struct {
 	out  []byte // room for the length, then blocks
 	size int

@@ -51,7 +51,7 @@ func (p *snappyPacker) addSeams(raw []byte, seams []seam) {
 		offset := int(s.at) + 1 - int(last[s.text])
 		first := last[s.text] == 0
 		last[s.text] = s.at + 1
-		if first || offset == 0 || offset >= windowBytes {
+		if first || offset <= 0 || offset >= windowBytes {
 			continue
 		}
 		// The text before this one may have gone on into it, and ended there.

@@ -72,6 +72,8 @@ type TextWant uint8
 const (
 	WantMetadata TextWant = 1 << iota
 	WantLines
+	// WantNewest says of the lines that the newest of each chunk may be enough. Pages are told so ahead of time.
+	WantNewest
 )
 
 // TextChunk is a stretch of the rows of one series in one page: what is read at a time.

@@ -47,7 +47,8 @@ func FetchText(ctx context.Context, pages []model.TextPage, want model.TextWant)
 // TextEnder is what a page of text may be beside: of a chunk of which the newest lines are wanted, reading these alone is less work.
 type TextEnder interface {
 	// ReadTextEnd is [model.TextPage.ReadText], but that the lines of its first rows may be missing: first says, of the times of
-	// all rows, at which row those begin that are wanted. It returns at which they do begin; the rows before it have empty lines.
+	// all rows of the chunk, at which row those begin that are wanted; it is called while the page is locked, and must not keep them. It
+	// returns at which they do begin; the rows before it have empty lines.
 	ReadTextEnd(ctx context.Context, index int, want model.TextWant, first func(times []int64) int, dst *model.TextRows) (from int, err error)
 }
 

@@ -193,8 +193,8 @@ func (s *scanner) open(ctx context.Context, r *run, bounds model.TimeRange, alon
 			return false, nil
 		}
 	}
-	if limit := s.x.top.limit; alone && limit > 0 && s.x.program.keepsAll && s.x.direction == Backward {
-		if err := s.readNewest(ctx, r, bounds, limit); err != nil {
+	if alone && s.x.wantsNewest() {
+		if err := s.readNewest(ctx, r, bounds); err != nil {
 			return false, err
 		}
 	} else if err := s.read(ctx, r, model.WantLines); err != nil {
@@ -204,11 +204,22 @@ func (s *scanner) open(ctx context.Context, r *run, bounds model.TimeRange, alon
 	return r.lo < r.hi, nil
 }
 
-// readNewest reads a chunk, of its lines perhaps only the newest ones within bounds, n of them.
-func (s *scanner) readNewest(ctx context.Context, r *run, bounds model.TimeRange, n int) (err error) {
+// wantsNewest reports whether of each chunk only the newest lines can be wanted, as many as the limit says.
+func (x *execution) wantsNewest() bool {
+	return x.program.keepsAll && x.top.limit > 0 && x.direction == Backward
+}
+
+// readNewest reads a chunk, of its lines perhaps only the newest ones within bounds that can be wanted.
+func (s *scanner) readNewest(ctx context.Context, r *run, bounds model.TimeRange) (err error) {
 	r.rows.Reset()
-	r.first, err = read.ReadTextEnd(ctx, r.chunk, model.WantLines, func(times []int64) int {
-		return max(0, sort.Search(len(times), func(i int) bool { return times[i] > bounds.Max })-n)
+	r.first, err = read.ReadTextEnd(ctx, r.chunk, model.WantLines|model.WantNewest, func(times []int64) int {
+		lo := sort.Search(len(times), func(i int) bool { return times[i] >= bounds.Min })
+		hi := sort.Search(len(times), func(i int) bool { return times[i] > bounds.Max })
+		first := max(lo, hi-s.x.top.limit)
+		for first > lo && times[first-1] == times[first] { // of one time all are wanted
+			first--
+		}
+		return first
 	}, &r.rows)
 	r.has = model.WantLines
 	return err

@@ -133,7 +133,10 @@ func (c *crew) work(ctx context.Context) error {
 
 // want says what will be read of pages.
 func (c *crew) want() model.TextWant {
-	if c.x.program.keepsAll {
+	switch {
+	case c.x.wantsNewest():
+		return model.WantLines | model.WantMetadata | model.WantNewest
+	case c.x.program.keepsAll:
 		return model.WantLines | model.WantMetadata
 	}
 	return model.WantLines

@@ -101,7 +101,7 @@ func (a *ahead) read(ctx context.Context) error {
 	}
 }
 
-// readOne reads a batch. It reports whether there may be more.
+// readOne reads a batch. It reports whether there are more.
 func (a *ahead) readOne(ctx context.Context) (more bool, err error) {
 	select {
 	case b := <-a.empty:

@@ -165,21 +165,32 @@ func (p *pages) Page(ctx context.Context, at part.Addr) ([]byte, error) {
 const endsOf = " end"
 
 // PageEnd returns the end of a page of lines. Ends are kept as pages are, beside these.
-func (p *pages) PageEnd(ctx context.Context, at part.Addr, skip, n int) ([]byte, error) {
-	if page, ok := p.a.o.Pages.Kept(p.object, at.Off); ok {
-		p.cost.PagesRAM.Add(1)
-		return page, nil
+func (p *pages) PageEnd(ctx context.Context, at part.Addr, e part.PageEnd) ([]byte, error) {
+	cache := p.a.o.Pages
+	if !cache.Has(p.object, at.Off) {
+		end, hit, err := cache.Page(ctx, p.ends, at.Off, func(ctx context.Context) ([]byte, error) {
+			return p.open(ctx, at, func(stored []byte) ([]byte, error) { return part.DecodeEnd(stored, e) })
+		})
+		if err != nil {
+			return nil, err
+		}
+		if n := len(end) - e.Bytes; n >= 0 {
+			if hit {
+				p.cost.PagesRAM.Add(1)
+			}
+			return end[n:], nil
+		}
 	}
-	end, hit, err := p.a.o.Pages.Page(ctx, p.ends, at.Off, func(ctx context.Context) ([]byte, error) {
-		return p.open(ctx, at, func(stored []byte) ([]byte, error) { return part.DecodeEnd(stored, skip, n) })
-	})
-	if err == nil && len(end) < n {
-		return p.Page(ctx, at)
+	page, err := p.Page(ctx, at)
+	if err != nil {
+		return nil, err
 	}
-	if hit {
-		p.cost.PagesRAM.Add(1)
-	}
-	return end, err
+	return e.Of(page)
+}
+
+// HasEnd reports whether the end of a page of lines, or all of it, is cached.
+func (p *pages) HasEnd(at part.Addr) bool {
+	return p.a.o.Pages.Has(p.ends, at.Off) || p.a.o.Pages.Has(p.object, at.Off)
 }
 
 // open reads a page and decodes it.

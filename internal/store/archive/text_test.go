@@ -372,3 +372,81 @@ func TestTextBackwards(t *testing.T) {
 		t.Errorf("of %d bytes those at %v were read ahead", w.blocks[0].Bytes, offs)
 	}
 }
+
+// TestTextEnds: the newest lines of a chunk come as they do of all of it, from the bucket, from an end that is cached and long enough, and
+// from a page that is; and what they take is charged once.
+func TestTextEnds(t *testing.T) {
+	w := &world{objects: make(map[string][]byte)}
+	w.addText(t, manyLines(3, 20_000))
+	ctx := context.Background()
+	a := New(Options{Catalog: w, Bucket: w, Pages: newCache(), Seed: seed})
+	for round, newest := range []int{10, 10, 5, 20, 7} {
+		pool := &model.QueryPool{MaxBytes: 1 << 30}
+		req := textRequest(allTime)
+		req.Quota.Pool = pool
+		cs, err := a.SelectText(ctx, req)
+		if err != nil || len(cs) != 1 {
+			t.Fatal(err)
+		}
+		before := req.Cost.BucketRequests.Load()
+		var want, got []string
+		for cs[0].Next(ctx) {
+			chunks, err := cs[0].Chunks(ctx, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			last := &chunks[len(chunks)-1]
+			var end, all model.TextRows
+			held := pool.Used()
+			from, err := reading.ReadTextEnd(ctx, last, model.WantLines|model.WantNewest, func(times []int64) int { return len(times) - newest }, &end)
+			if err != nil || from != last.Rows-newest || end.Len() != last.Rows {
+				t.Fatalf("the newest %d of %d: from %d on, %v", newest, last.Rows, from, err)
+			}
+			if held, bytes := pool.Used()-held, int64(len(end.Bytes)); held < bytes || held > bytes+60*int64(last.Rows) {
+				t.Errorf("%d bytes are charged for %d of %d bytes of lines", held, bytes, last.Bytes)
+			}
+			for i := from; i < end.Len(); i++ {
+				got = append(got, fmt.Sprintf("%d %s", end.Times[i], end.Line(i)))
+			}
+			last.Page.Release()
+			if err := other(t, w, cs[0].Key(), &all); err != nil {
+				t.Fatal(err)
+			}
+			for i := all.Len() - newest; i < all.Len(); i++ {
+				want = append(want, fmt.Sprintf("%d %s", all.Times[i], all.Line(i)))
+			}
+		}
+		// Ends are at hand again, and so is all of a page of which more than its end had been asked for.
+		if n := req.Cost.BucketRequests.Load() - before; (n > 0) != (round == 0 || newest == 20) {
+			t.Errorf("round %d: %d requests for the newest %d", round, n, newest)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("the newest %d are %q, should be %q", newest, got, want)
+		}
+		if err := errors.Join(cs[0].Err(), cs[0].Close()); err != nil || pool.Used() != 0 {
+			t.Errorf("%d bytes are held at the end: %v", pool.Used(), err)
+		}
+	}
+}
+
+// other reads all of the last chunk of a series in another archive over the same blocks.
+func other(t *testing.T, w *world, k model.Key, dst *model.TextRows) error {
+	t.Helper()
+	ctx := context.Background()
+	cs, err := New(Options{Catalog: w, Bucket: w, Pages: newCache(), Seed: seed}).SelectText(ctx, textRequest(allTime))
+	if err != nil {
+		return err
+	}
+	for cs[0].Next(ctx) {
+		chunks, err := cs[0].Chunks(ctx, nil)
+		if err != nil {
+			return err
+		}
+		if last := chunks[len(chunks)-1]; cs[0].Key() == k {
+			if err := last.Page.ReadText(ctx, last.Index, model.WantLines, dst); err != nil {
+				return err
+			}
+		}
+	}
+	return errors.Join(cs[0].Err(), cs[0].Close())
+}

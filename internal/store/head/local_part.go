@@ -73,6 +73,8 @@ type PageCache interface {
 	Page(ctx context.Context, object string, off int64, fetch func(context.Context) ([]byte, error)) (page []byte, hit bool, err error)
 	// Kept returns a page if it is in the cache.
 	Kept(object string, off int64) ([]byte, bool)
+	// Has reports whether a page is in the cache, which does not count as a use of it.
+	Has(object string, off int64) bool
 }
 
 // localPages reads pages for one request: from the cache, or from the file. Merges and ships read the file itself, so that a
@@ -80,13 +82,16 @@ type PageCache interface {
 type localPages struct {
 	cache  PageCache
 	object string
+	ends   string // names the ends of its pages
 	file   part.Pages
+	disk   vfs.File
 	cost   *model.Cost
 }
 
 var (
-	_ part.Lists = (*localPages)(nil)
-	_ part.Ends  = (*localPages)(nil)
+	_ part.Lists      = (*localPages)(nil)
+	_ part.Ends       = (*localPages)(nil)
+	_ part.Prefetcher = (*localPages)(nil)
 )
 
 func (l *localPages) Page(ctx context.Context, at part.Addr) ([]byte, error) {
@@ -98,23 +103,52 @@ func (l *localPages) Page(ctx context.Context, at part.Addr) ([]byte, error) {
 }
 
 // PageEnd returns the end of a page of lines. Ends are kept as pages are, beside these.
-func (l *localPages) PageEnd(ctx context.Context, at part.Addr, skip, n int) ([]byte, error) {
-	if page, ok := l.cache.Kept(l.object, at.Off); ok {
-		l.cost.PagesRAM.Add(1)
-		return page, nil
+func (l *localPages) PageEnd(ctx context.Context, at part.Addr, e part.PageEnd) ([]byte, error) {
+	file, ok := l.file.(part.Ends)
+	if ok && !l.cache.Has(l.object, at.Off) {
+		end, hit, err := l.cache.Page(ctx, l.ends, at.Off, func(ctx context.Context) ([]byte, error) { return file.PageEnd(ctx, at, e) })
+		if err != nil {
+			return nil, err
+		}
+		if n := len(end) - e.Bytes; n >= 0 {
+			if hit {
+				l.cost.PagesRAM.Add(1)
+			}
+			return end[n:], nil
+		}
 	}
-	ends, ok := l.file.(part.Ends)
-	if !ok {
-		return l.Page(ctx, at)
+	page, err := l.Page(ctx, at)
+	if err != nil {
+		return nil, err
 	}
-	end, hit, err := l.cache.Page(ctx, l.object+" end", at.Off, func(ctx context.Context) ([]byte, error) { return ends.PageEnd(ctx, at, skip, n) })
-	if err == nil && len(end) < n {
-		return l.Page(ctx, at)
+	return e.Of(page)
+}
+
+// HasEnd reports whether the end of a page of lines, or all of it, is cached.
+func (l *localPages) HasEnd(at part.Addr) bool {
+	return l.cache.Has(l.ends, at.Off) || l.cache.Has(l.object, at.Off)
+}
+
+// Prefetch has the kernel read what is not cached, neighbours at once. That it fails changes nothing.
+func (l *localPages) Prefetch(pages []part.Addr) {
+	var off, end int64
+	for _, a := range pages {
+		if l.cache.Has(l.object, a.Off) {
+			continue
+		}
+		if a.Off != end {
+			l.read(off, end)
+			off = a.Off
+		}
+		end = a.Off + int64(a.Len)
 	}
-	if hit {
-		l.cost.PagesRAM.Add(1)
+	l.read(off, end)
+}
+
+func (l *localPages) read(off, end int64) {
+	if off < end {
+		_ = l.disk.Prefetch(off, end-off)
 	}
-	return end, err
 }
 
 // listOffset stands in the place of the offset of a page, for lists.
@@ -138,7 +172,8 @@ func (p *localPart) countedFor(req *model.Request, cache PageCache) *part.Reader
 		return p.reader.Bind(file)
 	}
 	// Names of files are never used twice.
-	return p.reader.Bind(&localPages{cache: cache, object: "local/" + p.info.File, file: file, cost: req.Cost})
+	object := "local/" + p.info.File
+	return p.reader.Bind(&localPages{cache: cache, object: object, ends: object + " end", file: file, disk: p.file, cost: req.Cost})
 }
 
 // chargedFor is countedFor, with the request's quota charged for lists of names and values.

@@ -79,6 +79,11 @@ func (c *cacheOf) Kept(object string, off int64) ([]byte, bool) {
 	return p.([]byte), true
 }
 
+func (c *cacheOf) Has(object string, off int64) bool {
+	_, ok := c.Kept(object, off)
+	return ok
+}
+
 // TestCachedPages: a query that asks again reads no page of a part, and says so.
 func TestCachedPages(t *testing.T) {
 	r := newRig(t, nil)

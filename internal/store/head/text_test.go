@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -138,6 +139,47 @@ func TestLinesAreCharged(t *testing.T) {
 	r.must(cs[0].Close())
 	if pool.Used() != 0 {
 		t.Errorf("%d bytes are held at the end", pool.Used())
+	}
+}
+
+// TestEndsOfLines: of a local part the newest lines of a chunk come as they do of all of it: from the file, from an end that is cached and
+// long enough, and from a page that is.
+func TestEndsOfLines(t *testing.T) {
+	r := newRig(t, nil)
+	r.pushLines("a", 0, 1, 3000, r.now, plainLine)
+	r.must(r.head.Flush(context.Background()))
+	ctx, src := context.Background(), r.head.Cached(&cacheOf{})
+	for _, newest := range []int{10, 10, 5, 20, 7} {
+		cs, err := src.SelectText(ctx, logsOf("a"))
+		r.must(err)
+		for cs[0].Next(ctx) {
+			chunks, err := cs[0].Chunks(ctx, nil)
+			r.must(err)
+			var all, end model.TextRows
+			last := chunks[len(chunks)-1]
+			page := last.Page.(interface {
+				ReadTextEnd(context.Context, int, model.TextWant, func([]int64) int, *model.TextRows) (int, error)
+			})
+			from, err := page.ReadTextEnd(ctx, last.Index, model.WantLines|model.WantNewest, func(times []int64) int { return len(times) - newest }, &end)
+			r.must(err)
+			others, err := r.head.SelectText(ctx, logsOf("a"))
+			r.must(err)
+			for others[0].Next(ctx) {
+				same, err := others[0].Chunks(ctx, nil)
+				r.must(err)
+				r.must(same[len(same)-1].Page.ReadText(ctx, last.Index, model.WantLines, &all))
+			}
+			r.must(others[0].Close())
+			if from != last.Rows-newest || !slices.Equal(end.Times, all.Times) {
+				t.Fatalf("the newest %d of %d: from %d on", newest, last.Rows, from)
+			}
+			for i := from; i < all.Len(); i++ {
+				if string(end.Line(i)) != string(all.Line(i)) {
+					t.Fatalf("line %d is %q, should be %q", i, end.Line(i), all.Line(i))
+				}
+			}
+		}
+		r.must(cs[0].Close())
 	}
 }
 

@@ -48,11 +48,11 @@ func (d *fieldDecoder) decode(b []byte, raw, skip, n int) ([]byte, error) {
 		return nil, corrupt("%s: a field is cut short or out of bounds", object)
 	}
 	if skip > d.cols[0].visits || n > raw || !d.pass(skip) {
-		return nil, corrupt("%s: it has no %d lines", object, skip)
+		return nil, corrupt("%s: it has no %d lines before the last %d of %d bytes", object, skip, n, raw)
 	}
 	out, ok := d.join(text, n)
 	if !ok || len(out) != n {
-		return nil, corrupt("%s: it is not one of %d bytes", object, n)
+		return nil, corrupt("%s: it is not one of %d bytes, of which %d are behind %d lines", object, raw, n, skip)
 	}
 	for i := range d.cols {
 		if d.cols[i].pos != d.cols[i].visits {

@@ -303,6 +303,9 @@ func FuzzLines(f *testing.F) {
 			if got, err := d.decode(b, raw, 0, raw); err == nil && len(got) != raw || err != nil && !errors.Is(err, model.ErrCorrupt) {
 				t.Fatalf("%d bytes of %d: %v", len(got), raw, err)
 			}
+			if got, err := d.decode(b, raw, raw%7, raw/2); err == nil && len(got) != raw/2 || err != nil && !errors.Is(err, model.ErrCorrupt) {
+				t.Fatalf("%d bytes of the last %d: %v", len(got), raw/2, err)
+			}
 		}
 	})
 }

@@ -1,6 +1,7 @@
 package part
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -161,24 +162,21 @@ func openPage(stored []byte, limit int) ([]byte, error) {
 	return openBody(codec, raw, b)
 }
 
-// DecodeEnd gives the end of the payload of a page of lines from its stored bytes: what is behind the first skip of them, which is
-// n bytes. It may alias stored.
-func DecodeEnd(stored []byte, skip, n int) ([]byte, error) {
+// DecodeEnd gives the end of the payload of a page of lines from its stored bytes. It does not alias stored.
+func DecodeEnd(stored []byte, e PageEnd) ([]byte, error) {
 	codec, raw, b, err := openEnvelope(stored, maxPageBytes)
 	if err != nil {
 		return nil, err
 	}
-	if n < 0 || n > raw {
-		return nil, corrupt("page of %d bytes: no %d at its end", raw, n)
+	if codec == codecLines && raw == e.Total && e.Bytes <= raw {
+		return unjoin(b, raw, e.Skip, e.Bytes)
 	}
-	if codec == codecLines {
-		return unjoin(b, raw, skip, n)
-	}
-	payload, err := openBody(codec, raw, b)
+	payload, err := openPage(stored, maxPageBytes)
 	if err != nil {
 		return nil, err
 	}
-	return payload[raw-n:], nil
+	end, err := e.Of(payload)
+	return bytes.Clone(end), err // a cache that keeps it counts no more than this
 }
 
 // openEnvelope verifies a stored page and gives its codec, the length of its payload, and what the codec has made of that.
@@ -263,9 +261,12 @@ func (f *filePages) Page(ctx context.Context, a Addr) ([]byte, error) {
 }
 
 // PageEnd is [Ends.PageEnd].
-func (f *filePages) PageEnd(ctx context.Context, a Addr, skip, n int) ([]byte, error) {
-	return f.open(ctx, a, func(stored []byte) ([]byte, error) { return DecodeEnd(stored, skip, n) })
+func (f *filePages) PageEnd(ctx context.Context, a Addr, e PageEnd) ([]byte, error) {
+	return f.open(ctx, a, func(stored []byte) ([]byte, error) { return DecodeEnd(stored, e) })
 }
+
+// HasEnd is [Ends.HasEnd].
+func (f *filePages) HasEnd(Addr) bool { return false }
 
 func (f *filePages) open(ctx context.Context, a Addr, decode func(stored []byte) ([]byte, error)) ([]byte, error) {
 	if err := ctx.Err(); err != nil {

@@ -7,11 +7,23 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
+// PageEnd says what is wanted of a page of lines: the last Bytes bytes of its Total, which are the lines behind the first Skip.
+type PageEnd struct{ Skip, Bytes, Total int }
+
+// Of gives the end of a payload.
+func (e PageEnd) Of(payload []byte) ([]byte, error) {
+	if len(payload) != e.Total || e.Bytes > e.Total {
+		return nil, corrupt("page of lines: %d bytes, should be %d", len(payload), e.Total)
+	}
+	return payload[e.Total-e.Bytes:], nil
+}
+
 // Ends is what [Pages] may be beside: the end of a page of lines is less work than all of it.
 type Ends interface {
-	// PageEnd returns the end of the payload of a page of lines: what is behind the first skip of them, which is n bytes; or all
-	// of it, or a longer end.
-	PageEnd(ctx context.Context, a Addr, skip, n int) ([]byte, error)
+	// PageEnd returns the end of the payload of a page of lines.
+	PageEnd(ctx context.Context, a Addr, e PageEnd) ([]byte, error)
+	// HasEnd reports whether an end of a page of lines is at hand.
+	HasEnd(a Addr) bool
 }
 
 // ReadTextEnd is [read.TextEnder.ReadTextEnd]. Lines of which only the end is read are not kept by the page: who needs more of them
@@ -19,36 +31,47 @@ type Ends interface {
 func (p *textPage) ReadTextEnd(ctx context.Context, index int, want model.TextWant, first func(times []int64) int, dst *model.TextRows) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if err := p.readUnit(ctx, want&model.WantLines != 0); err != nil {
+	if err := p.readUnit(ctx, want); err != nil {
 		return 0, p.named(err)
 	}
-	skip := first(p.unit.times)
+	u := p.unit
 	ends, ok := p.r.pages.(Ends)
-	if u := p.unit; !ok || want&model.WantLines == 0 || p.e.text.lines == 0 || len(u.counts) > 1 || u.lines != nil || skip <= 0 || skip >= len(u.ends) {
+	skip := 0
+	if ok && want&model.WantLines != 0 && p.e.text.lines > 0 && len(u.counts) == 1 && u.lines == nil {
+		skip = first(u.times)
+	}
+	total := int(u.lineBytes())
+	if skip <= 0 || skip >= len(u.ends) || 2*int(u.ends[skip-1]) < total {
 		if err := p.read(ctx, want); err != nil {
 			return 0, p.named(err)
 		}
 		return 0, p.fill(index, want, dst)
 	}
-	from := p.unit.ends[skip-1]
-	n := int(p.unit.lineBytes()) - int(from)
-	if err := p.take(int64(n)); err != nil {
+	from := u.ends[skip-1]
+	e := PageEnd{Skip: skip, Bytes: total - int(from), Total: total}
+	if err := p.holdEnd(int64(e.Bytes)); err != nil {
 		return 0, p.named(err)
 	}
-	end, err := ends.PageEnd(ctx, p.e.linesAddr(), skip, n)
-	if err == nil && len(end) < n {
-		err = corrupt("page of lines: %d bytes at its end, should be %d", len(end), n)
-	}
+	end, err := ends.PageEnd(ctx, p.e.linesAddr(), e)
 	if err == nil {
 		err = p.fill(index, want&^model.WantLines, dst)
 	}
 	if err != nil {
-		_ = p.take(-int64(n)) // giving back does not fail
+		_ = p.holdEnd(0) // giving back does not fail
 		return 0, p.named(fmt.Errorf("part: lines: page at %d: %w", p.e.linesAddr().Off, err))
 	}
-	dst.Bytes, dst.Begin = end[len(end)-n:], 0
-	for _, e := range p.unit.ends {
-		dst.Ends = append(dst.Ends, max(e, from)-from)
+	dst.Bytes, dst.Begin = end, 0
+	for _, at := range u.ends {
+		dst.Ends = append(dst.Ends, max(at, from)-from)
 	}
 	return skip, nil
+}
+
+// holdEnd charges the end that is being read in the place of the one before.
+func (p *textPage) holdEnd(n int64) error {
+	if err := p.take(n - p.end); err != nil {
+		return err
+	}
+	p.end = n
+	return nil
 }

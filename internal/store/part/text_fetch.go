@@ -10,7 +10,7 @@ import (
 // the rest: the filters of those that have not been asked yet whether they may be skipped, and of the others what is wanted.
 // It does not wait and fails at nothing.
 func (p *textPage) FetchText(ctx context.Context, pages []model.TextPage, want model.TextWant) (rest []model.TextPage) {
-	f, ok := p.r.pages.(Fetcher)
+	announce := p.r.announceText(ctx)
 	var wanted []Addr
 	rest = pages[:0]
 	for _, x := range pages {
@@ -19,14 +19,33 @@ func (p *textPage) FetchText(ctx context.Context, pages []model.TextPage, want m
 			rest = append(rest, x)
 			continue
 		}
-		if ok {
+		if announce != nil {
 			wanted = q.ahead(wanted, want)
 		}
 	}
 	if len(wanted) > 0 {
-		f.Fetch(ctx, wanted)
+		announce(wanted)
 	}
 	return rest
+}
+
+// Prefetcher is what [Pages] may be in the place of a [Fetcher]: a file of this machine, which the kernel reads ahead. It is told of
+// pages of text only: these are large, and who reads them waits for each; to find out which other pages will be read takes as long as
+// to read them from memory, where they mostly are.
+type Prefetcher interface {
+	// Prefetch says that pages will be asked for. It fails at nothing.
+	Prefetch(pages []Addr)
+}
+
+// announceText returns what is to be told of pages of text that will be read; nil if there is nothing.
+func (r *Reader) announceText(ctx context.Context) func([]Addr) {
+	switch p := r.pages.(type) {
+	case Fetcher:
+		return func(pages []Addr) { p.Fetch(ctx, pages) }
+	case Prefetcher:
+		return p.Prefetch
+	}
+	return nil
 }
 
 // filtersAhead is how many pages of filters are fetched at most before somebody asks. Those that are read first answer for many of
@@ -54,7 +73,7 @@ func (p *textPage) ahead(dst []Addr, want model.TextWant) []Addr {
 	if p.unit == nil {
 		dst = append(dst, p.e.addr)
 	}
-	if want&model.WantLines != 0 && p.e.text.lines > 0 && (p.unit == nil || p.unit.lines == nil) {
+	if p.readsLines(want) {
 		dst = append(dst, p.e.linesAddr())
 	}
 	return dst

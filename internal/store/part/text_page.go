@@ -21,7 +21,8 @@ type textPage struct {
 	// unit is nil until it is read, and its lines are until they are.
 	unit    *textUnit
 	charged int64
-	asked   bool // for the filter
+	end     int64 // of that, for the end of the lines
+	asked   bool  // for the filter
 	skipped bool
 }
 
@@ -107,12 +108,13 @@ func appendMetadata(dst, src *model.TextRows, some bool) {
 // read makes sure that the unit and, if they are wanted, its lines are there.
 func (p *textPage) read(ctx context.Context, want model.TextWant) error {
 	lines := want&model.WantLines != 0 && p.e.text.lines > 0
-	if err := p.readUnit(ctx, lines); err != nil {
+	if err := p.readUnit(ctx, want&^model.WantNewest); err != nil {
 		return err
 	}
 	if !lines || p.unit.lines != nil {
 		return nil
 	}
+	_ = p.holdEnd(0) // giving back does not fail
 	if err := p.take(int64(p.e.text.bytes)); err != nil {
 		return err
 	}
@@ -127,18 +129,30 @@ func (p *textPage) read(ctx context.Context, want model.TextWant) error {
 	return nil
 }
 
-// readUnit makes sure that the unit is there. lines says that its lines will be read too.
-func (p *textPage) readUnit(ctx context.Context, lines bool) error {
+// readUnit makes sure that the unit is there, before what else is wanted of the page is read.
+func (p *textPage) readUnit(ctx context.Context, want model.TextWant) error {
 	if p.unit != nil {
 		return nil
 	}
-	if lines {
+	if p.readsLines(want) {
 		// They lie side by side, so that one request gives both.
-		if f, ok := p.r.pages.(Fetcher); ok {
-			f.Fetch(ctx, []Addr{p.e.addr, p.e.linesAddr()})
+		if announce := p.r.announceText(ctx); announce != nil {
+			announce([]Addr{p.e.addr, p.e.linesAddr()})
 		}
 	}
 	return p.readRows(ctx)
+}
+
+// readsLines reports whether the page of lines will be read for what is wanted.
+func (p *textPage) readsLines(want model.TextWant) bool {
+	if want&model.WantLines == 0 || p.e.text.lines == 0 || p.unit != nil && p.unit.lines != nil {
+		return false
+	}
+	if want&model.WantNewest == 0 {
+		return true
+	}
+	ends, ok := p.r.pages.(Ends)
+	return !ok || !ends.HasEnd(p.e.linesAddr())
 }
 
 func (p *textPage) readRows(ctx context.Context) error {
@@ -180,6 +194,6 @@ func (p *textPage) take(n int64) error {
 func (p *textPage) Release() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.unit = nil
+	p.unit, p.end = nil, 0
 	_ = p.take(-p.charged) // giving back does not fail
 }

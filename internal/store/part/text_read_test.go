@@ -22,7 +22,7 @@ func readChunks(t testing.TB, chunks []model.TextChunk, rg model.TimeRange, want
 	t.Helper()
 	var got, end model.TextRows
 	for i, c := range chunks {
-		from, err := c.Page.(*textPage).ReadTextEnd(context.Background(), c.Index, want, func(times []int64) int { return len(times) * (i % 4) / 3 }, &end)
+		from, err := c.Page.(*textPage).ReadTextEnd(context.Background(), c.Index, want, func(times []int64) int { return len(times) * ((i + 2) % 4) / 3 }, &end)
 		must(t, err)
 		must(t, c.Page.ReadText(context.Background(), c.Index, want, &got))
 		if !slices.Equal(end.Times, got.Times) {
