@@ -115,7 +115,7 @@ func (a *ahead) readOne(ctx context.Context) (more bool, err error) {
 }
 
 // fill reads series until the batch is full. It reports whether there are more, which it looks for: one long series fills a batch,
-// and to find on another goroutine that there is nothing behind it takes a tenth of the time of its query.
+// and to find on another goroutine that there is nothing behind it takes 3 % of the processor time of its query.
 func (a *ahead) fill(ctx context.Context, b *batch) (more bool, err error) {
 	b.rows.Reset()
 	b.labels, b.series = b.labels[:0], b.series[:0]
