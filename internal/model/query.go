@@ -47,6 +47,8 @@ type Request struct {
 	// LabelsCharged says that the reader charges the quota for what it keeps of the labels, which may be little. Sources need
 	// not look at it.
 	LabelsCharged bool
+	// Unlabelled says that the reader does not look at the labels of series. A source may leave them out.
+	Unlabelled bool
 	// TextFilter, if set, lets a source leave out pages of text.
 	TextFilter *TextFilter
 	Quota      *Quota

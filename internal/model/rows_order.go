@@ -12,6 +12,19 @@ func (r *Rows) NormalizeAs(f Family) {
 	}
 }
 
+// NormalizeFrom is NormalizeAs for the rows from n on, in place.
+func (r *Rows) NormalizeFrom(n int, f Family) {
+	tail := Rows{Times: r.Times[n:], Values: r.Values[n:], Bytes: r.Bytes} // to which values refer
+	if len(r.Starts) > 0 {
+		tail.Starts = r.Starts[n:]
+	}
+	if len(r.Kinds) > 0 {
+		tail.Kinds = r.Kinds[n:]
+	}
+	tail.NormalizeAs(f)
+	r.Truncate(n + tail.Len())
+}
+
 // Normalize is for samples: ascending times, one row a time. Of rows with equal times the last one stays, except that a
 // value beats a stale marker. It works in place and costs one pass when the rows are in order already, as they nearly
 // always are.

@@ -56,7 +56,7 @@ func (s *SeriesSet) Next(ctx context.Context) bool {
 	if len(s.group) > 1 {
 		slices.SortFunc(s.group, func(a, b model.Cursor) int { return cmp.Compare(a.Order(), b.Order()) })
 	}
-	if s.chooseLabels(); s.labels == nil {
+	if s.chooseLabels(); s.labels == nil && !s.req.Unlabelled {
 		return s.fail(fmt.Errorf("%w: series %s: no source has its labels", model.ErrCorrupt, s.key))
 	}
 	bytes := int64(seriesBytes)
@@ -107,7 +107,7 @@ func (s *SeriesSet) chooseLabels() {
 // Key returns the key of the current series.
 func (s *SeriesSet) Key() model.Key { return s.key }
 
-// Labels returns the labels of the current series. They are valid until Next.
+// Labels returns the labels of the current series, which may be nil if the request wants none. They are valid until Next.
 func (s *SeriesSet) Labels() model.Labels { return s.labels }
 
 // AppendRows appends the rows of the current series and the request's family to dst: ascending in time, samples unique

@@ -67,7 +67,7 @@ func (a *aggregation) groupOf(l model.Labels) (*group, error) {
 			_, err := malformed(l)
 			return nil, err
 		}
-		if !ok || !a.aggregate.Without && len(a.names) == 0 {
+		if !ok || a.oneGroup() {
 			break
 		}
 		if a.counts(name) {

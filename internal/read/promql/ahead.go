@@ -2,7 +2,6 @@ package promql
 
 import (
 	"context"
-	"fmt"
 	"sync"
 
 	"github.com/shaledb/shale/internal/model"
@@ -65,7 +64,7 @@ func (a *ahead) begin(ctx context.Context) {
 		a.empty <- emptyBatches.Get().(*batch)
 	}
 	more := false
-	a.err = caught(func() (err error) {
+	a.err = model.Caught(func() (err error) {
 		more, err = a.readOne(ctx)
 		return err
 	})
@@ -75,22 +74,8 @@ func (a *ahead) begin(ctx context.Context) {
 	}
 	a.reading.Go(func() {
 		defer close(a.filled)
-		a.err = caught(func() error { return a.read(ctx) })
+		a.err = model.Caught(func() error { return a.read(ctx) })
 	})
-}
-
-// caught makes an error of a panic, as upstream's engine does on the goroutine that it reads on.
-func caught(f func() error) (err error) {
-	defer func() {
-		if e := recover(); e != nil {
-			cause, ok := e.(error)
-			if !ok {
-				cause = fmt.Errorf("%v", e)
-			}
-			err = fmt.Errorf("unexpected error: %w", cause)
-		}
-	}()
-	return f()
 }
 
 func (a *ahead) read(ctx context.Context) error {

@@ -39,6 +39,7 @@ func (q *querier) compute(ctx context.Context, n *node) storage.SeriesSet {
 	mint, maxt := n.bounds()
 	req := q.q.request(mint, maxt, n.selector.LabelMatchers)
 	req.LabelsCharged = n.aggregate != nil
+	req.Unlabelled = n.oneGroup() && n.call == nil // below a function it is labels that tell whether it has to be left to upstream
 	rows, err := q.q.Read.Select(ctx, req)
 	if err != nil {
 		return storage.ErrSeriesSet(err)

@@ -158,6 +158,11 @@ func (n *node) namesShow() bool {
 	return n.aggregate == nil || !n.aggregate.Without && slices.Contains(n.aggregate.Grouping, model.NameLabel)
 }
 
+// oneGroup reports whether the node adds up all series, whatever their labels.
+func (n *node) oneGroup() bool {
+	return n.aggregate != nil && !n.aggregate.Without && len(n.aggregate.Grouping) == 0
+}
+
 // selectorOf returns the selector that stands for a node, at the node's place in the text.
 func (t *taking) selectorOf(n *node, e parser.Expr) parser.Expr {
 	m := labels.MustNewMatcher(labels.MatchEqual, model.NameLabel, e.String()) // which stands in traces

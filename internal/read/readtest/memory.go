@@ -140,7 +140,10 @@ func (m *Memory) Select(_ context.Context, req *model.Request) ([]model.Cursor, 
 		if at.tenant == req.Tenant && at.signal == req.Signal && matches(req.Matchers, s.labels) && in(s.rows.Family(req.Family), req.Range) {
 			c.keys = append(c.keys, at.key)
 			// The rows are a copy: the source may normalise its own in place meanwhile.
-			h := held{labels: s.labels}
+			h := held{}
+			if !req.Unlabelled {
+				h.labels = s.labels
+			}
 			h.rows.AppendRows(s.rows.Family(req.Family), 0, s.rows.Family(req.Family).Len())
 			c.series = append(c.series, h)
 		}

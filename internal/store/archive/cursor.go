@@ -58,19 +58,21 @@ func (a *Archive) open(ctx context.Context, b *catalog.Block, req *model.Request
 	if !hasRows(r.Reader, req) {
 		return nil, c.Close()
 	}
-	if err := c.find(ctx, req); err != nil {
+	c.deletions = a.o.Catalog.Deletions(b, req.Tenant)
+	// What has been deleted is told by labels.
+	labels := !req.Unlabelled || len(c.deletions) > 0
+	if err := c.find(ctx, req, labels); err != nil {
 		return nil, err
 	}
-	if c.series = r.SeriesAt(ctx, req.Tenant); req.Family != model.Text {
+	if c.series = r.SeriesAt(ctx, req.Tenant, labels); req.Family != model.Text {
 		c.rows = r.RowsAt(ctx, req.Family, req.Range)
 	}
-	c.deletions = a.o.Catalog.Deletions(b, req.Tenant)
 	c.wanted = model.TimeRange{Min: max(b.Range.Min, req.Range.Min), Max: min(b.Range.Max, req.Range.Max)}
 	return c, nil
 }
 
-// find selects the series and begins to read them.
-func (c *cursor) find(ctx context.Context, req *model.Request) (err error) {
+// find selects the series and begins to read them, their labels if they are wanted.
+func (c *cursor) find(ctx context.Context, req *model.Request, labels bool) (err error) {
 	r := c.from
 	if c.ranks, err = r.Select(ctx, req.Tenant, req.Matchers); err != nil {
 		return err
@@ -89,7 +91,7 @@ func (c *cursor) find(ctx context.Context, req *model.Request) (err error) {
 	if req.LabelsOnly || text {
 		family = 0
 	}
-	err = r.FetchSeries(ctx, c.ranks, true, family, req.Range)
+	err = r.FetchSeries(ctx, c.ranks, labels, family, req.Range)
 	if err == nil && text {
 		// Filters and lines are fetched when it is known in which order they will be wanted: see part's pages of text.
 		c.verdicts, err = r.FetchText(ctx, c.ranks, req)

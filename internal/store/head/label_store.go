@@ -22,7 +22,7 @@ type labelWalks struct {
 func (h *Head) labelWalks(ctx context.Context, s model.Signal) *labelWalks {
 	lw := &labelWalks{h: h, signal: s}
 	for _, p := range h.group(s, labelPart, young) {
-		lw.parts = append(lw.parts, &partLabelWalk{part: p, keys: p.reader.Keys(ctx, ""), series: p.reader.SeriesAt(ctx, "")})
+		lw.parts = append(lw.parts, &partLabelWalk{part: p, keys: p.reader.Keys(ctx, ""), series: p.reader.SeriesAt(ctx, "", true)})
 	}
 	return lw
 }

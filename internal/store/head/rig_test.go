@@ -196,7 +196,10 @@ func (r *rig) read(tenant string) (map[string]*content, error) {
 			var rows model.Rows
 			for c.Next(context.Background()) {
 				rows.Reset()
-				r.must(c.AppendRows(context.Background(), &rows))
+				if err := c.AppendRows(context.Background(), &rows); err != nil {
+					_ = c.Close()
+					return nil, err
+				}
 				contentOf(got, tenant, c.Labels()).addAll(&rows)
 			}
 			if err := c.Err(); err != nil {

@@ -28,7 +28,7 @@ type partSeries struct {
 // newPartSeries finds the series, and returns the bytes that their list takes.
 func newPartSeries(ctx context.Context, r *part.Reader, p *localPart, req *model.Request) (*partSeries, int64, error) {
 	ranks, err := r.Select(ctx, req.Tenant, req.Matchers)
-	return &partSeries{part: p, ranks: ranks, series: r.SeriesAt(ctx, req.Tenant)}, 4 * int64(cap(ranks)), p.named(err)
+	return &partSeries{part: p, ranks: ranks, series: r.SeriesAt(ctx, req.Tenant, !req.Unlabelled)}, 4 * int64(cap(ranks)), p.named(err)
 }
 
 func (s *partSeries) next() (bool, error) {
@@ -179,80 +179,20 @@ func (u *seriesUnion) advance() error {
 
 // partKeys finds keys that come in ascending order in a data part.
 type partKeys struct {
-	part  *localPart
-	keys  *part.KeyCursor
-	begun bool
-	valid bool
-	at    model.Key // of keys, if valid
+	part *localPart
+	keys *part.KeyCursor
 }
 
 func newPartKeys(ctx context.Context, r *part.Reader, lp *localPart, tenant string) partKeys {
 	return partKeys{part: lp, keys: r.Keys(ctx, tenant)}
 }
 
-// nearKeys is how many keys are looked at one by one before the rest is searched. A query of all series of a metric needs
-// one of a part's keys after the other: the search took a tenth of its time.
-const nearKeys = 4
-
-// seek reports whether the part has the key.
-func (p *partKeys) seek(k model.Key) (bool, error) {
-	if !p.begun {
-		p.begun = true
-		p.stand(p.keys.SeekGE(k))
+// rank returns the rank of a key, or noRank.
+func (p *partKeys) rank(k model.Key) (int64, error) {
+	if p.keys.Find(k) {
+		return int64(p.keys.Rank()), nil
 	}
-	for n := 0; p.valid && p.at.Less(k); n++ {
-		if n < nearKeys {
-			p.stand(p.keys.Next())
-		} else {
-			p.stand(p.keys.SeekGE(k))
-		}
-	}
-	if !p.valid {
-		return false, p.part.named(p.keys.Err())
-	}
-	return p.at == k, nil
-}
-
-func (p *partKeys) stand(valid bool) {
-	if p.valid = valid; valid {
-		p.at = p.keys.Key()
-	}
-}
-
-// partRows are the rows of one family of a data part.
-type partRows struct {
-	partKeys
-	rows *part.RowCursor
-}
-
-func newPartRows(ctx context.Context, r *part.Reader, lp *localPart, req *model.Request, f model.Family) *partRows {
-	return &partRows{newPartKeys(ctx, r, lp, req.Tenant), r.RowsAt(ctx, f, req.Range)}
-}
-
-func (p *partRows) appendRows(k model.Key, dst *model.Rows) error {
-	if found, err := p.seek(k); !found || err != nil {
-		return err
-	}
-	return p.part.named(p.rows.AppendRows(p.keys.Rank(), dst))
-}
-
-// bufferedRows are the rows of one family of a run.
-type bufferedRows struct {
-	rows  *runRows
-	blobs blobs
-	at    int
-	rg    model.TimeRange
-}
-
-func (r *bufferedRows) appendRows(k model.Key, dst *model.Rows) error {
-	from, to := r.rows.seek(r.at, k)
-	for i := from; i < to; i++ {
-		if r.rg.Contains(r.rows.times[i]) {
-			r.rows.appendTo(dst, i, i+1, r.blobs)
-		}
-	}
-	r.at = to
-	return nil
+	return noRank, p.part.named(p.keys.Err())
 }
 
 // seek returns the rows of a key, of those from at on.

@@ -22,8 +22,7 @@ func (s *Source) SelectText(ctx context.Context, req *model.Request) ([]model.Te
 }
 
 func (s *Source) openText(ctx context.Context, req *model.Request) (*textCursor, error) {
-	c := &textCursor{cursor: cursor{view: s.head.pin(req.Signal), req: req, family: model.Text}}
-	c.view.cache = s.pages
+	c := &textCursor{selection: s.pin(req)}
 	if err := c.open(ctx); err != nil {
 		_ = c.Close()
 		return nil, err
@@ -34,7 +33,7 @@ func (s *Source) openText(ctx context.Context, req *model.Request) (*textCursor,
 // textCursor joins the label store with the lines of parts and runs, all in the order of keys. Each part and run has its
 // order, so that chunks of several may overlap.
 type textCursor struct {
-	cursor
+	selection
 	sources []textSource      // oldest first
 	chunks  []model.TextChunk // of the current series
 }
@@ -71,7 +70,7 @@ func (c *textCursor) open(ctx context.Context) error {
 	if len(c.sources) == 0 {
 		return nil
 	}
-	return c.openLabels(ctx)
+	return c.openSeries(ctx)
 }
 
 // Next moves to the next series that may have lines in the range.
@@ -81,12 +80,12 @@ func (c *textCursor) Next(ctx context.Context) bool {
 			return false
 		}
 		var more bool
-		if more, c.err = c.labels.next(); !more || c.err != nil {
+		if more, c.err = c.series.next(); !more || c.err != nil {
 			return false
 		}
 		c.chunks = c.chunks[:0]
 		for _, s := range c.sources {
-			if c.chunks, c.err = s.appendChunks(ctx, c.labels.key, c.chunks); c.err != nil {
+			if c.chunks, c.err = s.appendChunks(ctx, c.series.key, c.chunks); c.err != nil {
 				return false
 			}
 		}
@@ -97,6 +96,9 @@ func (c *textCursor) Next(ctx context.Context) bool {
 	return false
 }
 
+func (c *textCursor) Key() model.Key       { return c.series.key }
+func (c *textCursor) Labels() model.Labels { return c.series.labels }
+
 // Chunks hands on what Next has found.
 func (c *textCursor) Chunks(_ context.Context, dst []model.TextChunk) ([]model.TextChunk, error) {
 	return append(dst, c.chunks...), nil
@@ -105,7 +107,7 @@ func (c *textCursor) Chunks(_ context.Context, dst []model.TextChunk) ([]model.T
 // Close gives up the references to parts, and what the quota was charged with.
 func (c *textCursor) Close() error {
 	c.sources, c.chunks = nil, nil
-	return c.cursor.Close()
+	return c.selection.Close()
 }
 
 // textSeries are the series of a textCursor, for those who want no lines.
@@ -121,11 +123,11 @@ type partText struct {
 }
 
 func (p *partText) appendChunks(ctx context.Context, k model.Key, dst []model.TextChunk) ([]model.TextChunk, error) {
-	found, err := p.seek(k)
-	if !found || err != nil {
+	rank, err := p.rank(k)
+	if rank == noRank || err != nil {
 		return dst, err
 	}
-	dst, err = p.text.Chunks(ctx, p.keys.Rank(), dst)
+	dst, err = p.text.Chunks(ctx, uint32(rank), dst)
 	return dst, p.part.named(err)
 }
 

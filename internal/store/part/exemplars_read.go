@@ -3,6 +3,7 @@ package part
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"github.com/shaledb/shale/internal/model"
 )
@@ -132,7 +133,10 @@ func (d *exemplarDir) labels(ref int64) model.Labels {
 	return model.Labels(d.sets[begin:d.ends[ref]])
 }
 
-// appendRows appends the rows of the i-th rank of the page that lie in rg.
+func (d *exemplarDir) has(i int, rg model.TimeRange) (bool, error) {
+	return slices.ContainsFunc(d.times[d.begins[i]:][:d.counts[i]], rg.Contains), nil
+}
+
 func (d *exemplarDir) appendRows(i int, rg model.TimeRange, dst *model.Rows) error {
 	begin := int(d.begins[i])
 	for k := begin; k < begin+int(d.counts[i]); k++ {

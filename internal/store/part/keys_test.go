@@ -92,6 +92,32 @@ func TestKeyDir(t *testing.T) {
 				}
 			}
 		}
+		if err := d.open(payload); err != nil {
+			t.Fatal(err)
+		}
+		for i, one := 0, rapid.SampledFrom([]int{1, 3, 20, 500}).Draw(t, "one of"); i < len(keys); i += 1 + r.IntN(one) {
+			beside := model.Key{Hi: keys[i].Hi, Lo: keys[i].Lo - 1}
+			for want, k := range map[int]model.Key{-1: beside, i: keys[i]} {
+				if want < 0 && i > 0 && keys[i-1] == beside {
+					continue // it is there
+				}
+				fresh := keyDir{}
+				if err := fresh.open(payload); err != nil {
+					t.Fatal(err)
+				}
+				if got, _, err := fresh.find(k); got != want || err != nil {
+					t.Fatalf("found %v, the first that is sought, at %d, %v, want %d", k, got, err, want)
+				}
+			}
+			if r.IntN(4) > 0 && (i == 0 || keys[i-1] != beside) {
+				if got, _, err := d.find(beside); got != -1 || err != nil {
+					t.Fatalf("found %v, which is not there, at %d, %v", beside, got, err)
+				}
+			}
+			if got, group, err := d.find(keys[i]); got != i || group != i/restartRanks || err != nil {
+				t.Fatalf("found %v, number %d, at %d in %d, %v", keys[i], i, got, group, err)
+			}
+		}
 		for g := range len(d.restarts)/restartBytes - 1 { // a byte more, or less, is that of a neighbour
 			end := d.restarts[restartBytes*g+8:]
 			was := binary.LittleEndian.Uint32(end)
@@ -111,6 +137,9 @@ func TestKeyDir(t *testing.T) {
 		payload[i] ^= byte(rapid.IntRange(1, 255).Draw(t, "change"))
 		if d.open(payload) == nil {
 			_, _ = d.seek(keys[len(keys)/2])
+			for _, k := range keys {
+				_, _, _ = d.find(k)
+			}
 			for i := range d.count {
 				_ = d.load(i)
 			}
@@ -139,5 +168,38 @@ func BenchmarkSeekKey(b *testing.B) {
 		if _, err := d.seek(keys[i*7919%len(keys)]); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// BenchmarkFindKeys asks a page for a few keys in order, each of which is there or, as of a part among a dozen, mostly not.
+func BenchmarkFindKeys(b *testing.B) {
+	r := rand.New(rand.NewPCG(1, 2))
+	var page keyPage
+	var here, elsewhere []model.Key
+	k := model.Key{Hi: 5}
+	for i := range uint32(maxPageKeys) {
+		page.add(i, k)
+		if r.IntN(20) == 0 {
+			here = append(here, k)
+			elsewhere = append(elsewhere, model.Key{Hi: k.Hi, Lo: k.Lo + 1})
+		}
+		k = model.Key{Hi: k.Hi + r.Uint64N(1<<24), Lo: r.Uint64()}
+	}
+	payload := page.payload(nil)
+	for name, keys := range map[string][]model.Key{"here": here, "elsewhere": elsewhere} {
+		b.Run(name, func(b *testing.B) {
+			var d keyDir
+			for b.Loop() {
+				if err := d.open(payload); err != nil {
+					b.Fatal(err)
+				}
+				for _, k := range keys {
+					if _, _, err := d.find(k); err != nil {
+						b.Fatal(err)
+					}
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(keys)), "ns/key")
+		})
 	}
 }

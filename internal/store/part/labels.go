@@ -164,12 +164,12 @@ func (d *labelDir) splice(prefix, suffix int, middle []byte) {
 	d.labels = d.labels[:n]
 }
 
-// SeriesAt reads keys and labels by rank. Ascending ranks are cheap.
-func (r *Reader) SeriesAt(ctx context.Context, tenant string) *SeriesCursor {
+// SeriesAt reads keys by rank, and labels if they are wanted. Ascending ranks are cheap.
+func (r *Reader) SeriesAt(ctx context.Context, tenant string, labels bool) *SeriesCursor {
 	return &SeriesCursor{
 		keys:   r.Keys(ctx, tenant),
 		labels: labelCursor{pages: rankWalk{ctx: ctx, r: r, section: labelSection}},
-		has:    r.Meta().Labels,
+		has:    labels && r.Meta().Labels,
 	}
 }
 
@@ -203,7 +203,7 @@ func (c *SeriesCursor) Key() model.Key { return c.keys.Key() }
 // Rank returns the rank of the series.
 func (c *SeriesCursor) Rank() uint32 { return c.keys.Rank() }
 
-// Labels returns the labels of the series, nil if the part has none. They are valid until Seek.
+// Labels returns the labels of the series, nil if the part has none or they are not wanted. They are valid until Seek.
 func (c *SeriesCursor) Labels() model.Labels {
 	if !c.has {
 		return nil

@@ -2,6 +2,8 @@ package part
 
 import (
 	"context"
+	"math"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -80,6 +82,27 @@ func checkKeys(t *testing.T, rt *rapid.T, r *Reader, all []oneSeries) {
 			if ok := c.SeekGE(k); ok != (at < len(keys)) || ok && (c.Key() != keys[at] || c.Rank() != first+uint32(at)) {
 				t.Fatalf("seek %s: %t, should lead to %d: %v", k, ok, at, c.Err())
 			}
+		}
+		checkFind(t, rt, r.Keys(ctx, tenant), keys, first)
+	}
+}
+
+// checkFind seeks some of a tenant's keys, and others beside them, in order.
+func checkFind(t *testing.T, rt *rapid.T, c *KeyCursor, keys []model.Key, first uint32) {
+	t.Helper()
+	sought := []model.Key{{}, {Hi: 1 << 60, Lo: 5}, {Hi: math.MaxUint64, Lo: 7}}
+	one := rapid.IntRange(1, 40).Draw(rt, "one of")
+	for i, k := range keys {
+		if i%one == 0 {
+			k.Lo += uint64(rapid.SampledFrom([]int{0, 0, 0, 1, -1}).Draw(rt, "beside"))
+			sought = append(sought, k)
+		}
+	}
+	slices.SortFunc(sought, model.Key.Compare)
+	for _, k := range slices.Compact(sought) {
+		at, has := slices.BinarySearchFunc(keys, k, model.Key.Compare)
+		if c.Find(k) != has || has && (c.Key() != k || c.Rank() != first+uint32(at)) || c.Err() != nil {
+			t.Fatalf("find %s among %d keys, of which the part has it: %t, as number %d: stands at %d: %v", k, len(keys), has, at, int(c.Rank())-int(first), c.Err())
 		}
 	}
 }

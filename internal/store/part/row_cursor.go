@@ -45,8 +45,32 @@ type rowDir interface {
 	span() (rank0 uint32, ranks, rows int)
 	// extent counts the rows and bounds their times, by looking at each.
 	extent() (model.TimeRange, uint64, error)
-	// appendRows appends the rows of the i-th rank of the page that lie in rg, in the order of the format.
+	// has reports whether the i-th rank of the page has rows in rg.
+	has(i int, rg model.TimeRange) (bool, error)
+	// appendRows appends them, in the order of the format.
 	appendRows(i int, rg model.TimeRange, dst *model.Rows) error
+}
+
+// Has reports whether a series has rows within the cursor's range. It decodes no values.
+func (c *RowCursor) Has(rank uint32) (bool, error) {
+	e, err := c.pages.find(rank)
+	for ; err == nil && e != nil && e.rank0 <= rank; e, err = c.pages.following() {
+		if e.times.Overlaps(c.rg) {
+			if err := c.load(e); err != nil {
+				return false, err
+			}
+			if has, err := c.dir.has(int(rank-e.rank0), c.rg); has || err != nil {
+				if err != nil {
+					err = at(e, err)
+				}
+				return has, err
+			}
+		}
+		if e.last() > rank {
+			break
+		}
+	}
+	return false, err
 }
 
 // AppendRows appends the rows of a series within the cursor's range, in the order of the format.

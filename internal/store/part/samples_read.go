@@ -297,25 +297,33 @@ func (d *sampleDir) openSequence(ref int) error {
 	return nil
 }
 
-// appendRows appends the rows of the i-th rank of the page that lie in rg.
-func (d *sampleDir) appendRows(i int, rg model.TimeRange, dst *model.Rows) error {
+// within returns the times of the i-th rank of the page, and which of them, [from, to), lie in rg.
+func (d *sampleDir) within(i int, rg model.TimeRange) (times []int64, from, to int, err error) {
 	n := int(d.counts[i])
 	if n == 0 {
-		return nil
+		return nil, 0, 0, nil
 	}
-	times, err := d.timesOf(i)
-	if err != nil {
-		return err
+	if times, err = d.timesOf(i); err != nil {
+		return nil, 0, 0, err
 	}
-	from, to := 0, n
-	if times[0] < rg.Min {
+	if to = n; times[0] < rg.Min {
 		from = sort.Search(n, func(k int) bool { return times[k] >= rg.Min })
 	}
 	if times[n-1] > rg.Max {
 		to = sort.Search(n, func(k int) bool { return times[k] > rg.Max })
 	}
-	if from >= to {
-		return nil
+	return times, from, to, nil
+}
+
+func (d *sampleDir) has(i int, rg model.TimeRange) (bool, error) {
+	_, from, to, err := d.within(i, rg)
+	return from < to, err
+}
+
+func (d *sampleDir) appendRows(i int, rg model.TimeRange, dst *model.Rows) error {
+	times, from, to, err := d.within(i, rg)
+	if err != nil || from >= to {
+		return err
 	}
 	switch {
 	case d.isShort(i):

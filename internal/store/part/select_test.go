@@ -149,7 +149,7 @@ func checkSelect(t *testing.T, r *Reader, all []oneSeries, tenant string, ms []m
 	if !slices.Equal(got, want) {
 		t.Fatalf("%+v: %v, should be %v", ms, got, want)
 	}
-	c := r.SeriesAt(ctx, tenant)
+	c := r.SeriesAt(ctx, tenant, true)
 	for _, rank := range got {
 		must(t, c.Seek(rank))
 		if string(c.Labels()) != string(all[rank].labels) || c.Key() != all[rank].key || c.Rank() != rank {

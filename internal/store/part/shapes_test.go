@@ -215,7 +215,7 @@ func TestConcurrentReaders(t *testing.T) {
 	for g := range 4 {
 		wg.Go(func() {
 			rnd := rand.New(rand.NewPCG(uint64(g), 0))
-			c, s := r.RowsAt(context.Background(), model.Samples, anyTime), r.SeriesAt(context.Background(), "t")
+			c, s := r.RowsAt(context.Background(), model.Samples, anyTime), r.SeriesAt(context.Background(), "t", true)
 			for range 300 {
 				rank := uint32(rnd.IntN(len(all)))
 				var rows model.Rows
@@ -264,7 +264,7 @@ func TestReadAllocations(t *testing.T) {
 	alloctest.Counts(t)
 	all := avalanche(2000, 10, 20)
 	r, _ := writePart(t, all, testOptions(true, Fast))
-	samples, series := r.RowsAt(context.Background(), model.Samples, anyTime), r.SeriesAt(context.Background(), "t")
+	samples, series := r.RowsAt(context.Background(), model.Samples, anyTime), r.SeriesAt(context.Background(), "t", true)
 	var rows model.Rows
 	read := func() {
 		for rank := range uint32(len(all)) {

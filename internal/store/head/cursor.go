@@ -1,0 +1,151 @@
+package head
+
+import (
+	"context"
+
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/part"
+)
+
+// cursor joins the series with the rows of one family, both in the order of keys.
+type cursor struct {
+	selection
+	family model.Family
+	// parts and runs have rows, both oldest first; all parts are older than any run.
+	parts []partRows
+	runs  []bufferedRows
+	ahead seriesAhead
+}
+
+// open finds what there is of the request. Without rows there are no series.
+func (c *cursor) open(ctx context.Context) error {
+	req := c.req
+	var keys []partKeys
+	for _, p := range c.view.data {
+		t := p.reader.Meta().Tenant(req.Tenant)
+		if t == nil || !t.Range.Overlaps(req.Range) || c.family == model.Exemplars && t.Exemplars == 0 {
+			continue
+		}
+		req.Cost.HeadParts.Add(1)
+		r := p.countedFor(req, c.view.cache)
+		keys = append(keys, newPartKeys(ctx, r, p, req.Tenant))
+		c.parts = append(c.parts, partRows{p, r.RowsAt(ctx, c.family, req.Range)})
+	}
+	for _, r := range c.view.runs {
+		r.sort()
+		t := r.tenant(req.Tenant)
+		if t == nil || len(t.rows[c.family].keys) == 0 || !t.rows[c.family].rg.Overlaps(req.Range) {
+			continue
+		}
+		req.Cost.HeadBuffers.Add(1)
+		c.runs = append(c.runs, bufferedRows{rows: &t.rows[c.family], blobs: r.blobs, rg: req.Range})
+	}
+	if len(c.parts)+len(c.runs) == 0 {
+		return nil
+	}
+	if err := c.openSeries(ctx); err != nil {
+		return err
+	}
+	c.ahead = seriesAhead{series: &c.series, parts: keys}
+	return nil
+}
+
+// Next moves to the next series that has rows in the range.
+func (c *cursor) Next(ctx context.Context) bool {
+	for c.err == nil {
+		var more, has bool
+		if more, c.err = c.ahead.next(ctx); !more || c.err != nil {
+			return false
+		}
+		if has, c.err = c.hasRows(); has && c.err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// hasRows reports whether the current series has any. All runs move to it.
+func (c *cursor) hasRows() (has bool, err error) {
+	k := c.ahead.key()
+	for i := range c.runs {
+		if c.runs[i].seek(k) {
+			has = true
+		}
+	}
+	for i, rank := range c.ahead.ranks() {
+		if has || err != nil {
+			break
+		}
+		if rank != noRank {
+			has, err = c.parts[i].rows.Has(uint32(rank))
+			err = c.parts[i].part.named(err)
+		}
+	}
+	return has, err
+}
+
+func (c *cursor) Key() model.Key       { return c.ahead.key() }
+func (c *cursor) Labels() model.Labels { return c.ahead.labels() }
+
+// AppendRows appends the rows of all parts and runs, brought into order.
+func (c *cursor) AppendRows(_ context.Context, dst *model.Rows) error {
+	begin := dst.Len()
+	for i, rank := range c.ahead.ranks() {
+		if rank == noRank {
+			continue
+		}
+		if err := c.parts[i].rows.AppendRows(uint32(rank), dst); err != nil {
+			return c.parts[i].part.named(err)
+		}
+	}
+	for i := range c.runs {
+		c.runs[i].appendRows(dst)
+	}
+	dst.NormalizeFrom(begin, c.family)
+	return nil
+}
+
+// Close ends what looks for series ahead, before the parts go.
+func (c *cursor) Close() error {
+	c.ahead.close()
+	for _, p := range c.parts {
+		p.rows.Close()
+	}
+	c.parts, c.runs = nil, nil
+	return c.selection.Close()
+}
+
+// partRows are the rows of one family of a data part.
+type partRows struct {
+	part *localPart
+	rows *part.RowCursor
+}
+
+// bufferedRows are the rows of one family of a run.
+type bufferedRows struct {
+	rows  *runRows
+	blobs blobs
+	rg    model.TimeRange
+	// The rows of the key that was sought last.
+	from, to int
+}
+
+// seek moves to a key, which is greater than those before, and reports whether it has rows in the range.
+func (r *bufferedRows) seek(k model.Key) bool {
+	r.from, r.to = r.rows.seek(r.to, k)
+	for _, t := range r.rows.times[r.from:r.to] {
+		if r.rg.Contains(t) {
+			return true
+		}
+	}
+	return false
+}
+
+// appendRows appends them, oldest arrival first.
+func (r *bufferedRows) appendRows(dst *model.Rows) {
+	for i := r.from; i < r.to; i++ {
+		if r.rg.Contains(r.rows.times[i]) {
+			r.rows.appendTo(dst, i, i+1, r.blobs)
+		}
+	}
+}

@@ -1,0 +1,189 @@
+package head
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+// seriesAhead finds series, and their ranks in parts, some ahead of who reads their rows: of a query that wants a few rows of each of many
+// series, finding takes about as long as reading, and each gets a core.
+type seriesAhead struct {
+	series *seriesUnion // nil: there are none
+	parts  []partKeys
+
+	cancel  context.CancelFunc // nil: finding has not begun
+	found   chan *seriesBatch
+	empty   chan *seriesBatch
+	finding sync.WaitGroup
+	err     error // of the finder, once found is closed
+
+	current *seriesBatch
+	at      int // in it
+	ended   bool
+}
+
+// seriesBatch is series that were found together.
+type seriesBatch struct {
+	keys   []model.Key
+	labels []byte
+	ends   []int   // of the labels of each series
+	ranks  []int64 // of each series, one for each part
+}
+
+// noRank stands where a part does not have a series.
+const noRank = -1
+
+// A batch is full when it has so many series, or bytes of labels.
+const (
+	batchSeries     = 128
+	batchLabelBytes = 64 << 10
+	batchesOfAQuery = 3
+)
+
+// seriesBatches keeps the memory of batches between queries. What few labels are longer than is left to the collector.
+var seriesBatches = sync.Pool{New: func() any { return new(seriesBatch) }}
+
+func (b *seriesBatch) keep() {
+	if cap(b.labels) <= 2*batchLabelBytes {
+		seriesBatches.Put(b)
+	}
+}
+
+// next moves to the next series. It returns false at the end or on an error, behind which there is nothing.
+func (a *seriesAhead) next(ctx context.Context) (more bool, err error) {
+	if a.series == nil || a.ended {
+		return false, nil
+	}
+	if a.at++; a.current != nil && a.at < len(a.current.keys) {
+		return true, nil
+	}
+	if err = ctx.Err(); err == nil {
+		more, err = a.turn(ctx)
+	}
+	a.ended = !more
+	return more, err
+}
+
+// turn goes on with the next batch. The first is found here: many queries want no more, and a goroutine has to be woken first.
+func (a *seriesAhead) turn(ctx context.Context) (ok bool, err error) {
+	a.at = 0
+	switch {
+	case a.current == nil:
+		a.current = seriesBatches.Get().(*seriesBatch)
+		more, err := a.fill(a.current)
+		if err != nil {
+			return false, err
+		}
+		if more {
+			a.goOn(ctx)
+		}
+	case a.found == nil:
+		return false, nil
+	default:
+		a.empty <- a.current // has room for all
+		if a.current, ok = <-a.found; !ok {
+			return false, a.err
+		}
+	}
+	return len(a.current.keys) > 0, nil
+}
+
+// goOn begins to find the batches that follow.
+func (a *seriesAhead) goOn(ctx context.Context) {
+	ctx, a.cancel = context.WithCancel(ctx)
+	a.found, a.empty = make(chan *seriesBatch, batchesOfAQuery), make(chan *seriesBatch, batchesOfAQuery)
+	for range batchesOfAQuery - 1 {
+		a.empty <- seriesBatches.Get().(*seriesBatch)
+	}
+	a.finding.Go(func() {
+		defer close(a.found)
+		a.err = model.Caught(func() error { return a.find(ctx) })
+	})
+}
+
+func (a *seriesAhead) find(ctx context.Context) error {
+	for {
+		select {
+		case b := <-a.empty:
+			more, err := a.fill(b)
+			if err != nil {
+				return err
+			}
+			if a.found <- b; !more {
+				return nil
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// fill finds series until the batch is full, and reports whether there may be more.
+func (a *seriesAhead) fill(b *seriesBatch) (more bool, err error) {
+	b.keys, b.labels, b.ends = b.keys[:0], b.labels[:0], b.ends[:0]
+	for more = true; more && len(b.keys) < batchSeries && len(b.labels) < batchLabelBytes; {
+		if more, err = a.series.next(); err != nil {
+			return false, err
+		}
+		if more {
+			b.keys = append(b.keys, a.series.key)
+			b.labels = append(b.labels, a.series.labels...)
+			b.ends = append(b.ends, len(b.labels))
+		}
+	}
+	return more, a.rank(b)
+}
+
+// rank finds the series of a batch in one part after the other.
+func (a *seriesAhead) rank(b *seriesBatch) error {
+	b.ranks = slices.Grow(b.ranks[:0], len(b.keys)*len(a.parts))[:len(b.keys)*len(a.parts)]
+	for i := range a.parts {
+		p := &a.parts[i]
+		for k, key := range b.keys {
+			rank, err := p.rank(key)
+			if err != nil {
+				return err
+			}
+			b.ranks[k*len(a.parts)+i] = rank
+		}
+	}
+	return nil
+}
+
+// The current series: its key, its labels, and its rank in each part.
+
+func (a *seriesAhead) key() model.Key { return a.current.keys[a.at] }
+
+func (a *seriesAhead) labels() model.Labels {
+	begin := 0
+	if a.at > 0 {
+		begin = a.current.ends[a.at-1]
+	}
+	return a.current.labels[begin:a.current.ends[a.at]]
+}
+
+func (a *seriesAhead) ranks() []int64 {
+	n := len(a.parts)
+	return a.current.ranks[a.at*n:][:n]
+}
+
+// close ends finding. It may be called more than once; nothing may be asked for after it.
+func (a *seriesAhead) close() {
+	if a.cancel != nil {
+		a.cancel()
+		for b := range a.found {
+			b.keep()
+		}
+		a.finding.Wait()
+		for len(a.empty) > 0 {
+			(<-a.empty).keep()
+		}
+	}
+	if a.current != nil {
+		a.current.keep()
+	}
+	*a = seriesAhead{}
+}
