@@ -123,6 +123,31 @@ func TestRequests(t *testing.T) {
 	}
 }
 
+// TestUnlabelled: labels that are not wanted are not read, unless they tell what has been deleted.
+func TestUnlabelled(t *testing.T) {
+	w := &world{objects: make(map[string][]byte)}
+	const series = 4000
+	w.addMany(t, series, 1, 2)
+	// Pages, not bytes: what lies between two pages that are wanted comes with them.
+	pagesOf := func(unlabelled bool) int64 {
+		a := New(Options{Catalog: w, Bucket: w, Pages: newCache(), Seed: seed})
+		req := request("a", allTime, equal("__name__", "m"))
+		req.Unlabelled = unlabelled
+		if n := walk(t, a, req); n != series {
+			t.Fatalf("%d series", n)
+		}
+		return req.Cost.PagesBucket.Load()
+	}
+	labelled := pagesOf(false)
+	if got := pagesOf(true); got >= labelled {
+		t.Errorf("%d pages without labels, %d with", got, labelled)
+	}
+	w.delete(t, catalog.Deletion{Signal: model.Metrics, Tenant: "a", Matchers: []catalog.Matcher{{Name: "i", Value: "none"}}, Range: allTime})
+	if got := pagesOf(true); got != labelled {
+		t.Errorf("%d pages although labels tell what has been deleted, %d with labels", got, labelled)
+	}
+}
+
 // walk reads all cursors to their ends, and returns how many series they have.
 func walk(t *testing.T, a *Archive, req *model.Request) (n int64) {
 	ctx := context.Background()

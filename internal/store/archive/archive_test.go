@@ -176,8 +176,22 @@ func drawReach(t *rapid.T) reach {
 	}
 }
 
-// delete deletes rows of all blocks that there are so far.
-func (w *world) delete(t *rapid.T, signal model.Signal) {
+// drawDeletions deletes rows of all blocks that there are so far.
+func (w *world) drawDeletions(t *rapid.T, signal model.Signal) {
+	var all []catalog.Deletion
+	for range rapid.IntRange(0, 2).Draw(t, "deletions") {
+		from := rapid.Int64Range(-5, 60).Draw(t, "deleted from")
+		all = append(all, catalog.Deletion{
+			Signal: signal, Tenant: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "deleted of"),
+			Matchers: []catalog.Matcher{{Name: "i", Op: model.MatchRegexp, Value: rapid.SampledFrom([]string{".*", "1.*", "3|5|7"}).Draw(t, "deleted")}},
+			Range:    model.TimeRange{Min: from, Max: from + rapid.Int64Range(0, 100).Draw(t, "deleted span")},
+		})
+	}
+	w.delete(t, all...)
+}
+
+// delete commits deletions.
+func (w *world) delete(t interface{ Fatal(...any) }, all ...catalog.Deletion) {
 	b, err := fs.New(vfs.NewMem(), "/bucket")
 	if err != nil {
 		t.Fatal(err)
@@ -187,13 +201,8 @@ func (w *world) delete(t *rapid.T, signal model.Signal) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range rapid.IntRange(0, 2).Draw(t, "deletions") {
-		from := rapid.Int64Range(-5, 60).Draw(t, "deleted from")
-		if _, err := c.Delete(ctx, catalog.Deletion{
-			Signal: signal, Tenant: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "deleted of"),
-			Matchers: []catalog.Matcher{{Name: "i", Op: model.MatchRegexp, Value: rapid.SampledFrom([]string{".*", "1.*", "3|5|7"}).Draw(t, "deleted")}},
-			Range:    model.TimeRange{Min: from, Max: from + rapid.Int64Range(0, 100).Draw(t, "deleted span")},
-		}); err != nil {
+	for _, d := range all {
+		if _, err := c.Delete(ctx, d); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -247,7 +256,7 @@ func equal(name, value string) model.Matcher {
 	return model.Matcher{Name: name, Value: value, Match: func(v string) bool { return v == value }}
 }
 
-// read returns everything that the request selects, later blocks over earlier ones.
+// read returns everything that the request selects, later blocks over earlier ones: by labels, or by key if these are not wanted.
 func read(a *Archive, req *model.Request) (map[string][]string, error) {
 	ctx := context.Background()
 	got := make(map[string]*model.Rows)
@@ -259,6 +268,9 @@ func read(a *Archive, req *model.Request) (map[string][]string, error) {
 	for _, c := range cs {
 		for c.Next(ctx) {
 			l := string(c.Labels())
+			if req.Unlabelled {
+				l = c.Key().String()
+			}
 			if got[l] == nil {
 				got[l] = new(model.Rows)
 			}
@@ -277,18 +289,27 @@ func read(a *Archive, req *model.Request) (map[string][]string, error) {
 func TestSelect(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, a := newWorld(t)
-		w.delete(t, model.Metrics)
+		w.drawDeletions(t, model.Metrics)
 		for range 3 {
 			from := rapid.Int64Range(0, 60).Draw(t, "from")
 			req := request(rapid.SampledFrom([]string{"a", "b", "none"}).Draw(t, "tenant"),
 				model.TimeRange{Min: from, Max: from + rapid.Int64Range(0, 60).Draw(t, "span")},
 				equal("__name__", fmt.Sprint("m", rapid.IntRange(0, 2).Draw(t, "name"))))
 			req.Family = rapid.SampledFrom([]model.Family{model.Samples, model.Exemplars}).Draw(t, "family")
+			req.Unlabelled = rapid.Bool().Draw(t, "unlabelled")
 			got, err := read(a, req)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if want := w.expect(req); !maps.EqualFunc(got, want, slices.Equal[[]string]) {
+			want := w.expect(req)
+			if req.Unlabelled {
+				byKey := make(map[string][]string)
+				for l, rows := range want {
+					byKey[model.Labels(l).Key(seed, model.Metrics).String()] = rows
+				}
+				want = byKey
+			}
+			if !maps.EqualFunc(got, want, slices.Equal[[]string]) {
 				t.Fatalf("got %v, want %v", got, want)
 			}
 		}
@@ -356,7 +377,7 @@ func TestForeignSeed(t *testing.T) {
 func TestLabelLists(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, a := newWorld(t)
-		w.delete(t, model.Metrics)
+		w.drawDeletions(t, model.Metrics)
 		ctx := context.Background()
 		req := request("a", model.TimeRange{Min: math.MinInt64, Max: math.MaxInt64}, equal("__name__", "m1"))
 		pool := &model.QueryPool{MaxBytes: 1 << 30}

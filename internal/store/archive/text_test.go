@@ -151,7 +151,7 @@ func TestSelectText(t *testing.T) {
 			w.addText(t, series)
 			written = append(written, series)
 		}
-		w.delete(t, model.Logs)
+		w.drawDeletions(t, model.Logs)
 		a := New(Options{Catalog: w, Bucket: w, Pages: newCache(), Seed: seed})
 		a.reach = drawReach(t)
 		rg := allTime
