@@ -8,7 +8,8 @@ import (
 // located says where the windows of a series lie among its samples. Series of one target have the same times, and so the same
 // windows: of a query of rates, finding them anew for each series took a third of its time.
 type located struct {
-	times []int64 // of the series that was located
+	any   bool    // a series was located
+	times []int64 // of that series, but of the first one, which may be long and the only one
 	spans []span
 	// rates belong to spans, if rates are computed.
 	rates []extrapolation
@@ -20,24 +21,37 @@ type span struct{ step, lo, hi int32 }
 // locate finds the windows that have at least some samples.
 func (w *windows) locate(least int) {
 	l := &w.located
-	if len(l.spans) > 0 && slices.Equal(l.times, w.times) {
+	if len(l.times) > 0 && slices.Equal(l.times, w.times) {
 		return
 	}
-	l.times = append(l.times[:0], w.times...)
-	l.spans, l.rates = l.spans[:0], l.rates[:0]
-	lo, hi := 0, 0
+	if l.times = l.times[:0]; l.any {
+		l.times = append(l.times, w.times...)
+	}
+	l.any, l.spans, l.rates = true, l.spans[:0], l.rates[:0]
+	var lo, hi edge
 	for i, t := 0, w.start-w.offset; i < w.steps(); i, t = i+1, t+w.step {
-		end, begin := until(t), until(t-w.span)
-		for hi < len(l.times) && l.times[hi] < end {
-			hi++
-		}
-		for lo < hi && l.times[lo] < begin {
-			lo++
-		}
-		if hi-lo >= least {
-			l.spans = append(l.spans, span{int32(i), int32(lo), int32(hi)})
+		lo.move(w.times, until(t-w.span))
+		hi.move(w.times, until(t))
+		if hi.at-lo.at >= least {
+			l.spans = append(l.spans, span{int32(i), int32(lo.at), int32(hi.at)})
 		}
 	}
+}
+
+// edge is a bound of windows, which moves from one to the next.
+type edge struct{ at, by int }
+
+// move goes on to the first sample that does not lie before a time. Of evenly spaced samples that is as many on as it was before.
+func (e *edge) move(times []int64, t int64) {
+	at := e.at
+	if n := at + e.by; n <= len(times) && (n == at || times[n-1] < t) && (n == len(times) || times[n] >= t) {
+		e.at = n
+		return
+	}
+	for e.at < len(times) && times[e.at] < t {
+		e.at++
+	}
+	e.by = e.at - at
 }
 
 // until returns the first nanosecond that does not lie in the millisecond t or before it.

@@ -80,7 +80,7 @@ func (w *windows) extrapolate(seconds float64) {
 	}
 	for _, s := range l.spans {
 		t := w.start - w.offset + int64(s.step)*w.step
-		firstT, lastT := floorMillis(l.times[s.lo]), floorMillis(l.times[s.hi-1])
+		firstT, lastT := floorMillis(w.times[s.lo]), floorMillis(w.times[s.hi-1])
 		e := extrapolation{
 			sampled: float64(lastT-firstT) / 1000,
 			toStart: float64(firstT-(t+w.offset-w.extent)) / 1000,

@@ -95,12 +95,16 @@ func (w *windows) clean(times []int64, bits []uint64) ([]int64, []uint64) {
 
 // crowded reports whether two rows may lie in one millisecond. Ascending times do only if neighbours do.
 func crowded(times []int64) bool {
-	for i := 1; i < len(times); i++ {
-		if times[i]-times[i-1] < nanosPerMilli {
-			return true
-		}
+	least := int64(math.MaxInt64)
+	for len(times) > 4 { // which have four distances
+		d := times[:5]
+		least = min(least, d[1]-d[0], d[2]-d[1], d[3]-d[2], d[4]-d[3])
+		times = times[4:]
 	}
-	return false
+	for i := 1; i < len(times); i++ {
+		least = min(least, times[i]-times[i-1])
+	}
+	return least < nanosPerMilli
 }
 
 // last gives the last sample of each window, unless it is a marker of staleness.

@@ -302,28 +302,17 @@ func (d *intDecoder) append(dst []int64, s *scan, n int) []int64 {
 }
 
 func (d *intDecoder) unpack(dst []int64, s *scan, n int, kind byte) []int64 {
-	delta := kind&intsDelta != 0
-	var first int64
-	if delta {
-		first = s.varint()
-		n--
-	}
-	base, divisor := s.varint(), uint64(1)
-	if kind&intsDivisor != 0 {
-		divisor = s.uvarint()
-	}
-	if delta && kind&(intsRadix|intsExceptions) == 0 && len(s.b) > 0 && s.b[0] == 0 {
-		// Numbers at one distance, as times mostly are, have no bits.
-		s.byte()
+	p := readPacked(s, n, kind)
+	if p.even(s) {
 		at := len(dst)
-		dst = grow(dst, n+1)
-		for i := range dst[at:] {
-			dst[at+i] = first
-			first += base
+		dst = grow(dst, n)
+		for i, x := at, p.first; i < len(dst); i++ {
+			dst[i] = x
+			x += p.base
 		}
 		return dst
 	}
-	if cap(d.residuals) < n {
+	if n = p.residuals; cap(d.residuals) < n {
 		d.residuals = make([]uint64, max(1024, n))
 	}
 	residuals := d.residuals[:n]
@@ -342,14 +331,15 @@ func (d *intDecoder) unpack(dst []int64, s *scan, n int, kind byte) []int64 {
 	} else if !unpackBits(residuals, s, kind&intsExceptions != 0) {
 		return dst
 	}
-	at := len(dst)
-	if delta {
+	at, base, divisor := len(dst), p.base, p.divisor
+	if p.delta {
 		dst = grow(dst, n+1)
-		dst[at] = first
+		x := p.first
+		dst[at] = x
 		out := dst[at+1:][:len(residuals)]
 		for i, r := range residuals {
-			first += base + int64(r*divisor)
-			out[i] = first
+			x += base + int64(r*divisor)
+			out[i] = x
 		}
 		return dst
 	}

@@ -51,13 +51,17 @@ func unpack(dst []uint64, b []byte, w uint) {
 		}
 	}
 	for ; i < len(dst); i++ {
-		bit := uint(i) * w
-		var window [16]byte
-		copy(window[:], b[bit>>3:])
-		lo, hi := binary.LittleEndian.Uint64(window[:]), binary.LittleEndian.Uint64(window[8:])
-		s := bit & 7
-		dst[i] = (lo>>s | hi<<1<<(63-s)) & mask
+		dst[i] = bitsAt(b, uint(i)*w, w)
 	}
+}
+
+// bitsAt returns the number of 0 < w <= 64 bits from a bit on, which may be the last.
+func bitsAt(b []byte, bit, w uint) uint64 {
+	var window [16]byte
+	copy(window[:], b[bit>>3:])
+	lo, hi := binary.LittleEndian.Uint64(window[:]), binary.LittleEndian.Uint64(window[8:])
+	s := bit & 7
+	return (lo>>s | hi<<1<<(63-s)) & (^uint64(0) >> (64 - w))
 }
 
 // radix packs several digits of a base into one word of whole bytes: of 0..99 six digits fit five bytes, 6.67 bits each,
@@ -115,11 +119,17 @@ func (r radix) unpack(dst []uint64, b []byte) {
 	// Multiplying by the rounded-up reciprocal divides exactly while word * base < 2^64.
 	exact := 8*r.bytes+bits.Len64(r.base) <= 64
 	reciprocal := ^uint64(0)/r.base + 1
+	mask := ^uint64(0) >> (64 - 8*r.bytes)
 	for len(dst) > 0 {
 		k := min(len(dst), r.digits)
-		var window [8]byte
-		copy(window[:], b[:r.bytes])
-		word := binary.LittleEndian.Uint64(window[:])
+		var word uint64
+		if len(b) >= 8 {
+			word = binary.LittleEndian.Uint64(b) & mask
+		} else {
+			var window [8]byte
+			copy(window[:], b[:r.bytes])
+			word = binary.LittleEndian.Uint64(window[:])
+		}
 		if exact {
 			for i := range dst[:k] {
 				q, _ := bits.Mul64(word, reciprocal)

@@ -275,10 +275,22 @@ func (d *sampleDir) openSequence(ref int) error {
 	}
 	s := scan{b: d.seqBytes[begin:d.seqEnds[ref]]}
 	d.seq = -1
-	d.times = d.ints.append(d.times[:0], &s, int(d.seqRows[ref]))
+	var even bool
+	if d.times, even = evenTimes(d.times[:0], &s, int(d.seqRows[ref]), d.origin, d.unit); !even {
+		d.times = d.ints.append(d.times, &s, int(d.seqRows[ref]))
+	}
 	if err := s.end("times"); err != nil {
 		return err
 	}
+	if !even && !d.spreadTimes() {
+		return corrupt("page of samples: times do not ascend")
+	}
+	d.seq = ref
+	return nil
+}
+
+// spreadTimes makes times of numbers, and reports whether they ascend.
+func (d *sampleDir) spreadTimes() bool {
 	// Fields are read once: a compiler must take it that writing a time could change them.
 	origin, unit := d.origin, d.unit
 	before, rest, ascend := origin+int64(uint64(d.times[0])*unit), d.times[1:], true
@@ -290,11 +302,7 @@ func (d *sampleDir) openSequence(ref int) error {
 		}
 		rest[k], before = t, t
 	}
-	if !ascend {
-		return corrupt("page of samples: times do not ascend")
-	}
-	d.seq = ref
-	return nil
+	return ascend
 }
 
 // within returns the times of the i-th rank of the page, and which of them, [from, to), lie in rg.

@@ -164,17 +164,22 @@ func (d *valueDecoder) decimals(dst []uint64, s *scan, n int, patched bool, k in
 			s.take(8)
 		}
 	}
-	d.tmp = d.ints.append(d.tmp[:0], s, n)
 	if s.bad {
 		return dst
 	}
-	at := len(dst)
-	dst = grow(dst, n)
-	out := dst[at:]
-	for i, x := range d.tmp {
-		out[i] = decimalValue(x, k)
+	at, plain := len(dst), false
+	if dst, plain = plainDecimals(dst, s, n, k); !plain {
+		d.tmp = d.ints.append(d.tmp[:0], s, n)
+		if s.bad {
+			return dst
+		}
+		dst = grow(dst, n)
+		out := dst[at:]
+		for i, x := range d.tmp {
+			out[i] = decimalValue(x, k)
+		}
 	}
-	next := uint64(0)
+	out, next := dst[at:], uint64(0)
 	for range count {
 		gap, v := list.uvarint(), list.u64()
 		if gap >= uint64(n)-next {
