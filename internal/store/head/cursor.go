@@ -89,19 +89,26 @@ func (c *cursor) Labels() model.Labels { return c.ahead.labels() }
 
 // AppendRows appends the rows of all parts and runs, brought into order.
 func (c *cursor) AppendRows(_ context.Context, dst *model.Rows) error {
-	begin := dst.Len()
+	begin, ordered := dst.Len(), true
 	for i, rank := range c.ahead.ranks() {
 		if rank == noRank {
 			continue
 		}
+		at := dst.Len()
 		if err := c.parts[i].rows.AppendRows(uint32(rank), dst); err != nil {
 			return c.parts[i].part.named(err)
 		}
+		// A part's are in order.
+		ordered = ordered && (at == begin || at == dst.Len() || dst.Times[at-1] < dst.Times[at])
 	}
 	for i := range c.runs {
+		at := dst.Len()
 		c.runs[i].appendRows(dst)
+		ordered = ordered && at == dst.Len()
 	}
-	dst.NormalizeFrom(begin, c.family)
+	if !ordered {
+		dst.NormalizeFrom(begin, c.family)
+	}
 	return nil
 }
 
