@@ -243,9 +243,10 @@ func TestRankRuns(t *testing.T) {
 		draw := func(name string) (rankRuns, []bool) {
 			u := rankUnion{series: series}
 			in := make([]bool, series)
-			for range rapid.IntRange(0, 12).Draw(rt, name) {
+			longest := rapid.SampledFrom([]int{3, series}).Draw(rt, "longest") // short runs are many
+			for range rapid.IntRange(0, 4*fewRuns).Draw(rt, name) {
 				from := rapid.IntRange(0, series-1).Draw(rt, "from")
-				to := rapid.IntRange(from+1, series).Draw(rt, "to")
+				to := rapid.IntRange(from+1, min(from+longest, series)).Draw(rt, "to")
 				u.add(uint32(from), uint32(to))
 				for k := from; k < to; k++ {
 					in[k] = true
