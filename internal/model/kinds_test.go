@@ -85,6 +85,29 @@ func TestKindsSurvive(t *testing.T) {
 	})
 }
 
+// TestNormalizeFrom: rows behind others come into their order as alone, and the others stay as they are.
+func TestNormalizeFrom(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var before, all, alone Rows
+		for range rapid.IntRange(0, 5).Draw(t, "before") {
+			d := drawRow(t)
+			d.appendTo(&before)
+			d.appendTo(&all)
+		}
+		for range rapid.IntRange(0, 100).Draw(t, "behind") {
+			d := drawRow(t)
+			d.appendTo(&all)
+			d.appendTo(&alone)
+		}
+		f := rapid.SampledFrom([]Family{Samples, Exemplars}).Draw(t, "family")
+		all.NormalizeFrom(before.Len(), f)
+		alone.NormalizeAs(f)
+		if got, want := rowsAsDrawn(&all), append(rowsAsDrawn(&before), rowsAsDrawn(&alone)...); !slices.Equal(got, want) {
+			t.Fatalf("got %v, want %v", got, want)
+		}
+	})
+}
+
 func lastWins(all []drawn) []drawn {
 	kept := map[int64]drawn{}
 	for _, d := range all {

@@ -118,7 +118,7 @@ func (h *ahead) plan(wanted []part.Addr) {
 		return
 	}
 	wanted = slices.DeleteFunc(slices.Clone(wanted), func(a part.Addr) bool {
-		return h.of[a.Off] != nil || h.p.a.o.Pages.Has(h.p.object, a.Off) || h.p.inTail(a)
+		return h.of[a.Off] != nil || h.p.Has(a) || h.p.inTail(a)
 	})
 	place := make(map[int64]int, len(wanted)) // of each page, in the order in which they will be asked for
 	for i := len(wanted) - 1; i >= 0; i-- {

@@ -240,7 +240,7 @@ func TestAheadOfTheSamePage(t *testing.T) {
 	a := New(Options{Catalog: w, Bucket: w, Pages: newCache(), Seed: seed})
 	a.reach.span = 1
 	req := request("a", allTime)
-	p := &pages{a: a, object: catalog.ObjectName(w.blocks[0].ID), cost: req.Cost}
+	p := a.pagesOf(catalog.ObjectName(w.blocks[0].ID), req.Cost)
 	h := newAhead(context.Background(), p, newLanes(), req.Quota)
 	defer h.close()
 	at := part.Addr{Off: 8, Len: 100}
@@ -269,7 +269,7 @@ func TestShortReads(t *testing.T) {
 	if _, err := a.Select(context.Background(), req); !errors.Is(err, model.ErrCorrupt) {
 		t.Error(err)
 	}
-	p := &pages{a: a, object: catalog.ObjectName(w.blocks[0].ID), cost: req.Cost}
+	p := a.pagesOf(catalog.ObjectName(w.blocks[0].ID), req.Cost)
 	h := newAhead(context.Background(), p, newLanes(), req.Quota)
 	defer h.close()
 	at := part.Addr{Off: 8, Len: 100}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/catalog"
+	"github.com/shaledb/shale/internal/store/part"
 )
 
 // Catalog is what the archive needs of the catalogue.
@@ -27,21 +28,11 @@ type Bucket interface {
 	GetRange(ctx context.Context, name string, off, n int64) ([]byte, error)
 }
 
-// Cache keeps decoded pages. A page is named by its object and its offset there.
-type Cache interface {
-	// Page returns a page that must not be changed, and whether fetch was not needed.
-	Page(ctx context.Context, object string, off int64, fetch func(context.Context) ([]byte, error)) (page []byte, hit bool, err error)
-	// Kept returns a page if it is in the cache.
-	Kept(object string, off int64) ([]byte, bool)
-	// Has reports whether a page is in the cache. It does not count as asking for it.
-	Has(object string, off int64) bool
-}
-
 // Options build an Archive.
 type Options struct {
 	Catalog Catalog
 	Bucket  Bucket
-	Pages   Cache
+	Pages   part.Cache
 	Seed    model.KeySeed
 }
 

@@ -58,13 +58,13 @@ type block struct {
 // openBlock opens a block. The caller closes it.
 func (a *Archive) openBlock(ctx context.Context, b *catalog.Block, req *model.Request, l lanes) (*block, error) {
 	object := catalog.ObjectName(b.ID)
-	mine := &pages{a: a, object: object, ends: object + endsOf, cost: req.Cost}
+	mine := a.pagesOf(object, req.Cost)
 	mine.ahead = newAhead(ctx, mine, l, req.Quota)
 	if r := a.readers.get(b.ID); r != nil {
 		return &block{r.Bind(mine), mine}, nil
 	}
 	// What is kept must not count as this request's for ever, nor hold what it holds.
-	kept := &pages{a: a, object: object, ends: mine.ends, cost: new(model.Cost)}
+	kept := a.pagesOf(object, new(model.Cost))
 	end := mine.readEnd(b.Bytes)
 	r, err := part.OpenWith(ctx, kept, func(ctx context.Context, off, n int64) ([]byte, error) {
 		if end != nil {
@@ -89,9 +89,9 @@ func (b *block) close() { b.pages.ahead.close() }
 
 // pages reads the pages of a block for one request.
 type pages struct {
+	*part.CachedPages
 	a      *Archive
 	object string
-	ends   string // names the ends of its pages
 	cost   *model.Cost
 	ahead  *ahead
 	// tail is the end of the object from tailOff on, as long as the block is being opened, or all of it.
@@ -99,11 +99,13 @@ type pages struct {
 	tailOff int64
 }
 
-var (
-	_ part.Fetcher = (*pages)(nil)
-	_ part.Lists   = (*pages)(nil)
-	_ part.Ends    = (*pages)(nil)
-)
+var _ part.Fetcher = (*pages)(nil)
+
+func (a *Archive) pagesOf(object string, cost *model.Cost) *pages {
+	p := &pages{a: a, object: object, cost: cost}
+	p.CachedPages = part.NewCachedPages(a.o.Pages, object, p.open, &cost.PagesRAM)
+	return p
+}
 
 // readEnd reads the end of the object with one request, whatever of it is asked for first, and keeps it.
 func (p *pages) readEnd(size int64) part.ReadRange {
@@ -134,63 +136,6 @@ func (p *pages) Fetch(_ context.Context, pages []part.Addr) {
 	if p.ahead != nil {
 		p.ahead.plan(pages)
 	}
-}
-
-// listOffset stands in the place of the offset of a page, for lists.
-const listOffset = -1
-
-// List keeps what matchers and filters have found beside the pages.
-func (p *pages) List(ctx context.Context, key string, find func(context.Context) ([]byte, error)) ([]byte, error) {
-	list, _, err := p.a.o.Pages.Page(ctx, p.object+" "+key, listOffset, find)
-	return list, err
-}
-
-// Kept returns what List has kept.
-func (p *pages) Kept(key string) ([]byte, bool) {
-	return p.a.o.Pages.Kept(p.object+" "+key, listOffset)
-}
-
-// Page returns a decoded page, from the cache or from the bucket.
-func (p *pages) Page(ctx context.Context, at part.Addr) ([]byte, error) {
-	page, hit, err := p.a.o.Pages.Page(ctx, p.object, at.Off, func(ctx context.Context) ([]byte, error) {
-		return p.open(ctx, at, part.DecodePage)
-	})
-	if hit {
-		p.cost.PagesRAM.Add(1)
-	}
-	return page, err
-}
-
-// endsOf stands behind the name of an object, for the ends of its pages.
-const endsOf = " end"
-
-// PageEnd returns the end of a page of lines. Ends are kept as pages are, beside these.
-func (p *pages) PageEnd(ctx context.Context, at part.Addr, e part.PageEnd) ([]byte, error) {
-	cache := p.a.o.Pages
-	if !cache.Has(p.object, at.Off) {
-		end, hit, err := cache.Page(ctx, p.ends, at.Off, func(ctx context.Context) ([]byte, error) {
-			return p.open(ctx, at, func(stored []byte) ([]byte, error) { return part.DecodeEnd(stored, e) })
-		})
-		if err != nil {
-			return nil, err
-		}
-		if n := len(end) - e.Bytes; n >= 0 {
-			if hit {
-				p.cost.PagesRAM.Add(1)
-			}
-			return end[n:], nil
-		}
-	}
-	page, err := p.Page(ctx, at)
-	if err != nil {
-		return nil, err
-	}
-	return e.Of(page)
-}
-
-// HasEnd reports whether the end of a page of lines, or all of it, is cached.
-func (p *pages) HasEnd(at part.Addr) bool {
-	return p.a.o.Pages.Has(p.ends, at.Off) || p.a.o.Pages.Has(p.object, at.Off)
 }
 
 // open reads a page and decodes it.

@@ -11,7 +11,7 @@ import (
 type cursor struct {
 	selection
 	family model.Family
-	// parts and runs have rows, both oldest first; all parts are older than any run.
+	// parts and runs have rows, both oldest first; all parts are older than any run. Ranks of a series are in the order of parts.
 	parts []partRows
 	runs  []bufferedRows
 	ahead seriesAhead
@@ -29,7 +29,8 @@ func (c *cursor) open(ctx context.Context) error {
 		req.Cost.HeadParts.Add(1)
 		r := p.countedFor(req, c.view.cache)
 		keys = append(keys, newPartKeys(ctx, r, p, req.Tenant))
-		c.parts = append(c.parts, partRows{p, r.RowsAt(ctx, c.family, req.Range)})
+		whole := c.family == model.Samples && t.Exemplars == 0 && req.Range.Min <= t.Range.Min && t.Range.Max <= req.Range.Max
+		c.parts = append(c.parts, partRows{p, r.RowsAt(ctx, c.family, req.Range), whole})
 	}
 	for _, r := range c.view.runs {
 		r.sort()
@@ -46,7 +47,7 @@ func (c *cursor) open(ctx context.Context) error {
 	if err := c.openSeries(ctx); err != nil {
 		return err
 	}
-	c.ahead = seriesAhead{series: &c.series, parts: keys}
+	c.ahead = seriesAhead{series: &c.series, parts: keys, quota: req.Quota}
 	return nil
 }
 
@@ -76,9 +77,13 @@ func (c *cursor) hasRows() (has bool, err error) {
 		if has || err != nil {
 			break
 		}
-		if rank != noRank {
-			has, err = c.parts[i].rows.Has(uint32(rank))
-			err = c.parts[i].part.named(err)
+		switch p := &c.parts[i]; {
+		case rank == noRank:
+		case p.whole:
+			has = true
+		default:
+			has, err = p.rows.Has(uint32(rank))
+			err = p.part.named(err)
 		}
 	}
 	return has, err
@@ -126,6 +131,8 @@ func (c *cursor) Close() error {
 type partRows struct {
 	part *localPart
 	rows *part.RowCursor
+	// whole says that all that the part has of the tenant are samples in the range, so that each series has some.
+	whole bool
 }
 
 // bufferedRows are the rows of one family of a run.

@@ -31,5 +31,6 @@
 //
 // In this order: Head.merging (one merge or ship at a time), Head.flushing (one flush at a time, also beside a merge,
 // since senders wait for it), Head.edits (one change of the set of parts at a time), Head.mu (buffers, runs, parts). The
-// locks of the known set, of the limits of creation and of the metadata stand alone.
+// locks of the known set, of the limits of creation and of the metadata stand alone. A query has no lock: it holds references to parts
+// and runs, and a goroutine that finds many series ahead ends before these are given up.
 package head

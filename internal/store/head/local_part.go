@@ -67,117 +67,49 @@ func (p *localPart) named(err error) error {
 	return fmt.Errorf("part %s: %w", p.info.File, err)
 }
 
-// PageCache keeps decoded pages. A page is named by its object and its offset there.
-type PageCache interface {
-	// Page returns a page that must not be changed, and whether fetch was not needed.
-	Page(ctx context.Context, object string, off int64, fetch func(context.Context) ([]byte, error)) (page []byte, hit bool, err error)
-	// Kept returns a page if it is in the cache.
-	Kept(object string, off int64) ([]byte, bool)
-	// Has reports whether a page is in the cache, which does not count as a use of it.
-	Has(object string, off int64) bool
-}
-
 // localPages reads pages for one request: from the cache, or from the file. Merges and ships read the file itself, so that a
 // page that has been damaged since it was cached does not spread.
 type localPages struct {
-	cache  PageCache
-	object string
-	ends   string // names the ends of its pages
-	file   part.Pages
-	disk   vfs.File
-	cost   *model.Cost
+	*part.CachedPages
+	disk vfs.File
 }
 
-var (
-	_ part.Lists      = (*localPages)(nil)
-	_ part.Ends       = (*localPages)(nil)
-	_ part.Prefetcher = (*localPages)(nil)
-)
-
-func (l *localPages) Page(ctx context.Context, at part.Addr) ([]byte, error) {
-	page, hit, err := l.cache.Page(ctx, l.object, at.Off, func(ctx context.Context) ([]byte, error) { return l.file.Page(ctx, at) })
-	if hit {
-		l.cost.PagesRAM.Add(1)
-	}
-	return page, err
-}
-
-// PageEnd returns the end of a page of lines. Ends are kept as pages are, beside these.
-func (l *localPages) PageEnd(ctx context.Context, at part.Addr, e part.PageEnd) ([]byte, error) {
-	file, ok := l.file.(part.Ends)
-	if ok && !l.cache.Has(l.object, at.Off) {
-		end, hit, err := l.cache.Page(ctx, l.ends, at.Off, func(ctx context.Context) ([]byte, error) { return file.PageEnd(ctx, at, e) })
-		if err != nil {
-			return nil, err
-		}
-		if n := len(end) - e.Bytes; n >= 0 {
-			if hit {
-				l.cost.PagesRAM.Add(1)
-			}
-			return end[n:], nil
-		}
-	}
-	page, err := l.Page(ctx, at)
-	if err != nil {
-		return nil, err
-	}
-	return e.Of(page)
-}
-
-// HasEnd reports whether the end of a page of lines, or all of it, is cached.
-func (l *localPages) HasEnd(at part.Addr) bool {
-	return l.cache.Has(l.ends, at.Off) || l.cache.Has(l.object, at.Off)
-}
+var _ part.Prefetcher = localPages{}
 
 // Prefetch has the kernel read what is not cached, neighbours at once. That it fails changes nothing.
-func (l *localPages) Prefetch(pages []part.Addr) {
+func (l localPages) Prefetch(pages []part.Addr) {
 	var off, end int64
 	for _, a := range pages {
-		if l.cache.Has(l.object, a.Off) {
+		if l.Has(a) {
 			continue
 		}
 		if a.Off != end {
-			l.read(off, end)
+			l.prefetch(off, end)
 			off = a.Off
 		}
 		end = a.Off + int64(a.Len)
 	}
-	l.read(off, end)
+	l.prefetch(off, end)
 }
 
-func (l *localPages) read(off, end int64) {
+func (l localPages) prefetch(off, end int64) {
 	if off < end {
 		_ = l.disk.Prefetch(off, end-off)
 	}
 }
 
-// listOffset stands in the place of the offset of a page, for lists.
-const listOffset = -1
-
-// List keeps what matchers and filters have found beside the pages.
-func (l *localPages) List(ctx context.Context, key string, find func(context.Context) ([]byte, error)) ([]byte, error) {
-	list, _, err := l.cache.Page(ctx, l.object+" "+key, listOffset, find)
-	return list, err
-}
-
-// Kept returns what List has kept.
-func (l *localPages) Kept(key string) ([]byte, bool) {
-	return l.cache.Kept(l.object+" "+key, listOffset)
-}
-
 // countedFor returns a reader whose pages count as the request's, and come from the cache if there is one.
-func (p *localPart) countedFor(req *model.Request, cache PageCache) *part.Reader {
-	file := part.FilePages(p.file, &req.Cost.PagesDisk)
+func (p *localPart) countedFor(req *model.Request, cache part.Cache) *part.Reader {
 	if cache == nil {
-		return p.reader.Bind(file)
+		return p.reader.Bind(part.FilePages(p.file, &req.Cost.PagesDisk))
 	}
 	// Names of files are never used twice.
-	object := "local/" + p.info.File
-	return p.reader.Bind(&localPages{cache: cache, object: object, ends: object + " end", file: file, disk: p.file, cost: req.Cost})
+	fetch := part.FetchFile(p.file, &req.Cost.PagesDisk)
+	return p.reader.Bind(localPages{part.NewCachedPages(cache, "local/"+p.info.File, fetch, &req.Cost.PagesRAM), p.file})
 }
 
 // chargedFor is countedFor, with the request's quota charged for lists of names and values.
-func (p *localPart) chargedFor(req *model.Request, cache PageCache) *part.Reader {
+func (p *localPart) chargedFor(req *model.Request, cache part.Cache) *part.Reader {
 	return p.countedFor(req, cache).Charged(req.Quota.TakeBytes)
 }
 

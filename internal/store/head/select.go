@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/part"
 )
 
 // view is what one query sees of the head: everything that had been applied when it began.
@@ -12,7 +13,7 @@ type view struct {
 	labelRuns []*labelRun
 	data      []*localPart
 	labels    []*localPart
-	cache     PageCache // of pages of parts; may be nil
+	cache     part.Cache // of pages of parts; may be nil
 	seed      model.KeySeed
 }
 
@@ -84,11 +85,11 @@ func (h *Head) LabelValues(ctx context.Context, req *model.Request, name string,
 // Source is the head with a cache for the pages of its parts: without one, every query reads and decompresses them anew.
 type Source struct {
 	head  *Head
-	pages PageCache
+	pages part.Cache
 }
 
 // Cached returns the head as queries see it through a cache of pages; nil: none.
-func (h *Head) Cached(pages PageCache) *Source { return &Source{h, pages} }
+func (h *Head) Cached(pages part.Cache) *Source { return &Source{h, pages} }
 
 // Select is Head.Select.
 func (s *Source) Select(ctx context.Context, req *model.Request) ([]model.Cursor, error) {

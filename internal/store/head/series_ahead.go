@@ -13,6 +13,7 @@ import (
 type seriesAhead struct {
 	series *seriesUnion // nil: there are none
 	parts  []partKeys
+	quota  *model.Quota // is charged for batches
 
 	cancel  context.CancelFunc // nil: finding has not begun
 	found   chan *seriesBatch
@@ -31,6 +32,7 @@ type seriesBatch struct {
 	labels []byte
 	ends   []int   // of the labels of each series
 	ranks  []int64 // of each series, one for each part
+	held   int64   // charged
 }
 
 // noRank stands where a part does not have a series.
@@ -43,10 +45,13 @@ const (
 	batchesOfAQuery = 3
 )
 
-// seriesBatches keeps the memory of batches between queries. What few labels are longer than is left to the collector.
+// seriesBatches keeps the memory of batches between queries. One that had to grow for large labels is left to the collector.
 var seriesBatches = sync.Pool{New: func() any { return new(seriesBatch) }}
 
-func (b *seriesBatch) keep() {
+// drop gives up a batch.
+func (a *seriesAhead) drop(b *seriesBatch) {
+	_ = a.quota.TakeBytes(-b.held) // giving back does not fail
+	b.held = 0
 	if cap(b.labels) <= 2*batchLabelBytes {
 		seriesBatches.Put(b)
 	}
@@ -73,7 +78,7 @@ func (a *seriesAhead) turn(ctx context.Context) (ok bool, err error) {
 	switch {
 	case a.current == nil:
 		a.current = seriesBatches.Get().(*seriesBatch)
-		more, err := a.fill(a.current)
+		more, err := a.fill(ctx, a.current)
 		if err != nil {
 			return false, err
 		}
@@ -91,7 +96,7 @@ func (a *seriesAhead) turn(ctx context.Context) (ok bool, err error) {
 	return len(a.current.keys) > 0, nil
 }
 
-// goOn begins to find the batches that follow.
+// goOn begins to find the batches that follow, for as long as the context of the call that found the first one.
 func (a *seriesAhead) goOn(ctx context.Context) {
 	ctx, a.cancel = context.WithCancel(ctx)
 	a.found, a.empty = make(chan *seriesBatch, batchesOfAQuery), make(chan *seriesBatch, batchesOfAQuery)
@@ -100,7 +105,7 @@ func (a *seriesAhead) goOn(ctx context.Context) {
 	}
 	a.finding.Go(func() {
 		defer close(a.found)
-		a.err = model.Caught(func() error { return a.find(ctx) })
+		a.err = a.find(ctx)
 	})
 }
 
@@ -108,8 +113,13 @@ func (a *seriesAhead) find(ctx context.Context) error {
 	for {
 		select {
 		case b := <-a.empty:
-			more, err := a.fill(b)
+			more := false
+			err := model.Caught(func() (err error) {
+				more, err = a.fill(ctx, b)
+				return err
+			})
 			if err != nil {
+				a.drop(b)
 				return err
 			}
 			if a.found <- b; !more {
@@ -122,10 +132,13 @@ func (a *seriesAhead) find(ctx context.Context) error {
 }
 
 // fill finds series until the batch is full, and reports whether there may be more.
-func (a *seriesAhead) fill(b *seriesBatch) (more bool, err error) {
+func (a *seriesAhead) fill(ctx context.Context, b *seriesBatch) (more bool, err error) {
 	b.keys, b.labels, b.ends = b.keys[:0], b.labels[:0], b.ends[:0]
 	for more = true; more && len(b.keys) < batchSeries && len(b.labels) < batchLabelBytes; {
-		if more, err = a.series.next(); err != nil {
+		if err = ctx.Err(); err == nil {
+			more, err = a.series.next()
+		}
+		if err != nil {
 			return false, err
 		}
 		if more {
@@ -134,7 +147,23 @@ func (a *seriesAhead) fill(b *seriesBatch) (more bool, err error) {
 			b.ends = append(b.ends, len(b.labels))
 		}
 	}
-	return more, a.rank(b)
+	if err = a.rank(b); err == nil {
+		err = a.hold(b)
+	}
+	return more, err
+}
+
+// hold charges a batch. Its capacity does not count: it may be that of an earlier query.
+func (a *seriesAhead) hold(b *seriesBatch) error {
+	bytes := int64(len(b.labels) + 16*len(b.keys) + 8*len(b.ends) + 8*len(b.ranks))
+	if bytes <= b.held {
+		return nil
+	}
+	if err := a.quota.TakeBytes(bytes - b.held); err != nil {
+		return err
+	}
+	b.held = bytes
+	return nil
 }
 
 // rank finds the series of a batch in one part after the other.
@@ -175,15 +204,15 @@ func (a *seriesAhead) close() {
 	if a.cancel != nil {
 		a.cancel()
 		for b := range a.found {
-			b.keep()
+			a.drop(b)
 		}
 		a.finding.Wait()
 		for len(a.empty) > 0 {
-			(<-a.empty).keep()
+			a.drop(<-a.empty)
 		}
 	}
 	if a.current != nil {
-		a.current.keep()
+		a.drop(a.current)
 	}
 	*a = seriesAhead{}
 }

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -56,9 +58,9 @@ func TestSeriesAhead(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%+v", c.madeSeries), func(t *testing.T) {
 			want := c.madeSeries
-			u := new(seriesUnion)
+			u, quota := new(seriesUnion), &model.Quota{Pool: &model.QueryPool{MaxBytes: math.MaxInt64}}
 			u.add(&c.madeSeries)
-			a := seriesAhead{series: u}
+			a := seriesAhead{series: u, quota: quota}
 			seen := 0
 			more, err := a.next(t.Context())
 			if alone := a.found == nil; alone != c.alone {
@@ -79,8 +81,14 @@ func TestSeriesAhead(t *testing.T) {
 			if more, _ := a.next(t.Context()); more {
 				t.Error("goes on behind its end")
 			}
+			if held := quota.Pool.Used(); seen > 0 && held < int64(min(seen, batchSeries)*16) || held > (batchesOfAQuery+1)*(batchLabelBytes+int64(want.pad)+batchSeries*40) {
+				t.Errorf("%d bytes are charged for %d series", held, seen)
+			}
 			a.close()
 			a.close()
+			if held := quota.Pool.Used(); held != 0 {
+				t.Errorf("%d bytes stay charged", held)
+			}
 		})
 	}
 }
@@ -90,9 +98,9 @@ func TestSeriesAheadEnds(t *testing.T) {
 	for _, taken := range []int{1, batchSeries + 1, 20 * batchSeries} {
 		ctx, cancel := context.WithCancel(t.Context())
 		made := &madeSeries{n: 1 << 40}
-		u := new(seriesUnion)
+		u, quota := new(seriesUnion), new(model.Quota)
 		u.add(made)
-		a := seriesAhead{series: u}
+		a := seriesAhead{series: u, quota: quota}
 		for range taken {
 			if more, err := a.next(ctx); !more || err != nil {
 				t.Fatal(more, err)
@@ -112,5 +120,81 @@ func TestSeriesAheadEnds(t *testing.T) {
 			t.Errorf("%d series were found for %d", made.at, taken)
 		}
 		cancel()
+	}
+}
+
+// TestSeriesOfSomeParts: of many series each part has others, and each comes with the rows of those that have it, behind what the caller
+// has already.
+func TestSeriesOfSomeParts(t *testing.T) {
+	const n, parts = 1000, 4
+	in := func(p, i int) bool { return i%(p+2) != 0 && i/100 != p }
+	for _, unlabelled := range []bool{false, true} {
+		r := newRig(t, nil)
+		for p := range parts {
+			b := &model.Batch{Tenant: "a", Signal: model.Metrics}
+			var ids []int
+			for i := range n {
+				if in(p, i) {
+					b.AddSample(series(i).Key(testSeed, model.Metrics), r.now+int64((p+i%3)%parts), uint64(p)) // those of older parts may be newer
+					ids = append(ids, i)
+				}
+			}
+			fresh, err := r.head.Resolve(b, nil)
+			r.must(err)
+			for _, i := range fresh {
+				b.Labels.Append(i, series(ids[i]))
+			}
+			r.apply(b)
+			if p < parts-1 { // the last stays in buffers
+				r.must(r.head.Flush(t.Context()))
+			}
+		}
+		req := everything("a")
+		req.Unlabelled = unlabelled
+		cs, err := r.head.Select(t.Context(), req)
+		r.must(err)
+		seen, leftOut, rows := 0, 0, new(model.Rows)
+		number := make(map[model.Key]int)
+		for i := range n {
+			number[series(i).Key(testSeed, model.Metrics)] = i
+		}
+		for cs[0].Next(t.Context()) {
+			i, ok := number[cs[0].Key()]
+			if !ok {
+				t.Fatalf("series %v is none of these", cs[0].Key())
+			}
+			if l := cs[0].Labels(); unlabelled && len(l) == 0 {
+				leftOut++ // those of a part; labels in memory cost nothing
+			} else if string(l) != string(series(i)) {
+				t.Fatalf("series %d has the labels %v", i, l)
+			}
+			var want model.Rows
+			for p := range parts {
+				if in(p, i) {
+					want.Append(r.now+int64((p+i%3)%parts), uint64(p), 0)
+				}
+			}
+			want.Normalize()
+			begin := rows.Len()
+			r.must(cs[0].AppendRows(t.Context(), rows))
+			if !slices.Equal(rows.Times[begin:], want.Times) || !slices.Equal(rows.Values[begin:], want.Values) {
+				t.Fatalf("series %d: %v, %v, want %v", i, rows.Times[begin:], rows.Values[begin:], want)
+			}
+			seen++
+		}
+		r.must(cs[0].Err())
+		r.must(cs[0].Close())
+		want := 0
+		for i := range n {
+			for p := range parts {
+				if in(p, i) {
+					want++
+					break
+				}
+			}
+		}
+		if seen != want || unlabelled != (leftOut > want/2) {
+			t.Errorf("%d series, %d of them without labels, want %d", seen, leftOut, want)
+		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -96,6 +97,25 @@ func TestForgedPages(t *testing.T) {
 		}
 		if _, err := forged.Active(context.Background(), Ranks{0, 13}, model.TimeRange{Min: 1700000003e9, Max: 1700000003e9}); err != nil && !errors.Is(err, model.ErrCorrupt) {
 			t.Fatalf("%v", err)
+		}
+	}
+}
+
+// TestForgedTenants: a page of keys that is not of one tenant, as the footer counts their series, is refused. Neither does looking for
+// a key go on for ever, nor does a tenant get the ranks of another.
+func TestForgedTenants(t *testing.T) {
+	whole := smallPart(t, Fast)
+	r, err := Open(context.Background(), bytes.NewReader(whole), int64(len(whole)))
+	must(t, err)
+	tenants := r.footer.meta.Tenants
+	series := tenants[0].Series
+	for _, forged := range []uint32{1, series / 2, series - 1} {
+		tenants[0].Series = forged
+		for _, k := range []model.Key{{}, {Hi: 1 << 63}, {Hi: math.MaxUint64, Lo: math.MaxUint64}} {
+			c := r.Keys(context.Background(), tenants[0].Name)
+			if c.Find(k) || !errors.Is(c.Err(), model.ErrCorrupt) {
+				t.Errorf("%d of %d series, key %v: %v", forged, series, k, c.Err())
+			}
 		}
 	}
 }

@@ -2,8 +2,8 @@
 // are called parts, those in the bucket blocks; the bytes are the same.
 //
 // It owns every byte of such a file: pages, column codecs, page indexes, postings, footer; the writer, the reader, the
-// merge, the full check and the dump. It never opens a file, never caches, never starts a goroutine and knows nothing of
-// journals, heads or buckets: it writes to an io.Writer and reads through [Pages].
+// merge, the full check and the dump. It never opens a file, keeps nothing between two reads but through a [Cache] that it is given, never
+// starts a goroutine and knows nothing of journals, heads or buckets: it writes to an io.Writer and reads through [Pages].
 //
 //	+--------+------+------+-- ... --+------+--------+------+
 //	| header | page | page |         | page | footer | tail |

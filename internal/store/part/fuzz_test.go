@@ -117,6 +117,9 @@ func FuzzPayloads(f *testing.F) {
 		var keys keyDir
 		if keys.open(b) == nil {
 			_, _ = keys.seek(model.Key{Hi: 1 << 60})
+			for hi := range uint64(64) {
+				_, _, _ = keys.find(model.Key{Hi: hi << 58, Lo: hi})
+			}
 			for i := range keys.count {
 				_ = keys.load(i)
 			}

@@ -159,8 +159,8 @@ func (d *keyDir) seek(k model.Key) (int, error) {
 	return i + sort.Search(min(d.count-i, restartRanks), func(n int) bool { return !d.at(i + n).Less(k) }), nil
 }
 
-// fewProbes is how many keys are sought in a restart before it is decoded, which takes as long as to look at its lower halves some
-// eight times. Those who ask for one of 20 keys in each of a dozen parts miss mostly, and took three times as long when each restart
+// fewProbes is the number of the key, of those that are sought in a restart, for which it is decoded. That takes as long as to look at
+// its lower halves some eight times. Those who ask for one of 20 keys in each of a dozen parts miss mostly, and took three times as long when each restart
 // was decoded at once.
 const fewProbes = 4
 
@@ -238,7 +238,7 @@ func sumUvarints(sums []uint64, b []byte) (rest []byte, bad bool) {
 	return b, false
 }
 
-// Keys walks the keys of a tenant in order. Before the first Next or SeekGE the cursor stands on no key.
+// Keys walks the keys of a tenant in order. Before the first Next, SeekGE or Find the cursor stands on no key.
 func (r *Reader) Keys(ctx context.Context, tenant string) *KeyCursor {
 	c := &KeyCursor{pages: rankWalk{ctx: ctx, r: r, section: keySection}}
 	if t := r.Meta().Tenant(tenant); t != nil {
@@ -262,6 +262,7 @@ func (c *KeyCursor) Enter(tenant string) bool {
 func (c *KeyCursor) walk(t *Tenant) {
 	c.begin, c.end = t.Rank0, t.Rank0+t.Series
 	c.next = c.begin
+	c.dir.group, c.dir.probed = -1, -1 // Find begins anew, too
 }
 
 // KeyCursor walks the keys of one tenant in order.
@@ -341,7 +342,7 @@ func (c *KeyCursor) SeekGE(k model.Key) bool {
 	// Keys that are sought in order mostly lie in the page at hand.
 	i := c.dir.count
 	if c.holds(k) {
-		i = c.find(k)
+		i = c.place(k)
 	}
 	if i == c.dir.count && c.err == nil {
 		var e *pageEntry
@@ -351,7 +352,7 @@ func (c *KeyCursor) SeekGE(k model.Key) bool {
 		if c.err = c.load(e.rank0); c.err != nil {
 			return false
 		}
-		i = c.find(k)
+		i = c.place(k)
 	}
 	c.next = c.dir.rank0 + uint32(i)
 	return c.Next()
@@ -390,7 +391,9 @@ func (c *KeyCursor) turn(k model.Key) bool {
 	if c.err = err; err != nil || c.own() && e.rank0 == c.dir.rank0 {
 		return false
 	}
-	c.err = c.load(e.rank0)
+	if c.err = c.load(e.rank0); c.err == nil && !c.own() {
+		c.err = c.placed(corrupt("page of keys is of more than one tenant"))
+	}
 	return c.err == nil
 }
 
@@ -403,8 +406,8 @@ func (c *KeyCursor) own() bool {
 // holds reports whether the page at hand is one of the tenant's and begins no later than a key.
 func (c *KeyCursor) holds(k model.Key) bool { return c.own() && !c.dir.beyond(0, k) }
 
-// find returns the place in the page at hand of the first key that is not less than k.
-func (c *KeyCursor) find(k model.Key) int {
+// place returns where in the page at hand the first key is that is not less than k.
+func (c *KeyCursor) place(k model.Key) int {
 	i, err := c.dir.seek(k)
 	if err != nil {
 		c.err = c.placed(err)

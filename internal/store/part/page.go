@@ -1,7 +1,6 @@
 package part
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -156,27 +155,7 @@ func openPage(stored []byte, limit int) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if codec == codecLines {
-		return unjoin(b, raw, 0, raw)
-	}
 	return openBody(codec, raw, b)
-}
-
-// DecodeEnd gives the end of the payload of a page of lines from its stored bytes. It does not alias stored.
-func DecodeEnd(stored []byte, e PageEnd) ([]byte, error) {
-	codec, raw, b, err := openEnvelope(stored, maxPageBytes)
-	if err != nil {
-		return nil, err
-	}
-	if codec == codecLines && raw == e.Total && e.Bytes <= raw {
-		return unjoin(b, raw, e.Skip, e.Bytes)
-	}
-	payload, err := openPage(stored, maxPageBytes)
-	if err != nil {
-		return nil, err
-	}
-	end, err := e.Of(payload)
-	return bytes.Clone(end), err // a cache that keeps it counts no more than this
 }
 
 // openEnvelope verifies a stored page and gives its codec, the length of its payload, and what the codec has made of that.
@@ -192,9 +171,11 @@ func openEnvelope(stored []byte, limit int) (codec byte, raw int, b []byte, err 
 	return codec, raw, s.b, nil
 }
 
-// openBody gives the payload of a page whose codec knows nothing of lines.
+// openBody gives the payload of a page.
 func openBody(codec byte, raw int, b []byte) ([]byte, error) {
 	switch codec {
+	case codecLines:
+		return unjoin(b, raw, 0, raw)
 	case codecNone:
 		if len(b) != raw {
 			return nil, corrupt("page: %d bytes, should be %d", len(b), raw)
@@ -249,44 +230,44 @@ func unzstd(b []byte, raw int) ([]byte, error) {
 }
 
 // FilePages reads and decodes a page each time it is asked for one. The counter, if there is one, counts them.
-func FilePages(r io.ReaderAt, c *atomic.Int64) Pages { return &filePages{r: r, count: c} }
+func FilePages(r io.ReaderAt, c *atomic.Int64) Pages { return filePages{FetchFile(r, c)} }
 
-type filePages struct {
-	r     io.ReaderAt
-	count *atomic.Int64
-}
+type filePages struct{ fetch Fetch }
 
-func (f *filePages) Page(ctx context.Context, a Addr) ([]byte, error) {
-	return f.open(ctx, a, DecodePage)
+func (f filePages) Page(ctx context.Context, a Addr) ([]byte, error) {
+	return f.fetch(ctx, a, DecodePage)
 }
 
 // PageEnd is [Ends.PageEnd].
-func (f *filePages) PageEnd(ctx context.Context, a Addr, e PageEnd) ([]byte, error) {
-	return f.open(ctx, a, func(stored []byte) ([]byte, error) { return DecodeEnd(stored, e) })
+func (f filePages) PageEnd(ctx context.Context, a Addr, e PageEnd) ([]byte, error) {
+	return f.fetch(ctx, a, e.decode)
 }
 
 // HasEnd is [Ends.HasEnd].
-func (f *filePages) HasEnd(Addr) bool { return false }
+func (f filePages) HasEnd(Addr) bool { return false }
 
-func (f *filePages) open(ctx context.Context, a Addr, decode func(stored []byte) ([]byte, error)) ([]byte, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
+// FetchFile reads pages of a file. The counter, if there is one, counts them.
+func FetchFile(r io.ReaderAt, c *atomic.Int64) Fetch {
+	return func(ctx context.Context, a Addr, decode func(stored []byte) ([]byte, error)) ([]byte, error) {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if a.Len > maxPageBytes+envelopeMax {
+			return nil, corrupt("page at %d: stored length %d out of bounds", a.Off, a.Len)
+		}
+		stored, err := readFull(r, a.Off, int64(a.Len))
+		if err != nil {
+			return nil, err
+		}
+		if c != nil {
+			c.Add(1)
+		}
+		payload, err := decode(stored)
+		if err != nil {
+			return nil, fmt.Errorf("at %d: %w", a.Off, err)
+		}
+		return payload, nil
 	}
-	if a.Len > maxPageBytes+envelopeMax {
-		return nil, corrupt("page at %d: stored length %d out of bounds", a.Off, a.Len)
-	}
-	stored, err := readFull(f.r, a.Off, int64(a.Len))
-	if err != nil {
-		return nil, err
-	}
-	if f.count != nil {
-		f.count.Add(1)
-	}
-	payload, err := decode(stored)
-	if err != nil {
-		return nil, fmt.Errorf("at %d: %w", a.Off, err)
-	}
-	return payload, nil
 }
 
 func readFull(r io.ReaderAt, off, n int64) ([]byte, error) {

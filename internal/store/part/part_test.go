@@ -117,9 +117,20 @@ func checkSamples(t *testing.T, rt *rapid.T, r *Reader, all []oneSeries) {
 		samples, exemplars := r.RowsAt(context.Background(), model.Samples, rg), r.RowsAt(context.Background(), model.Exemplars, rg)
 		for range 10 {
 			i := rapid.IntRange(0, len(all)-1).Draw(rt, "rank")
+			checkHas(t, samples, uint32(i), &all[i].rows)
+			checkHas(t, exemplars, uint32(i), &all[i].exemplars)
 			checkRows(t, samples, uint32(i), &all[i].rows)
 			checkRows(t, exemplars, uint32(i), &all[i].exemplars)
 		}
+	}
+}
+
+func checkHas(t *testing.T, c *RowCursor, rank uint32, rows *model.Rows) {
+	t.Helper()
+	has, err := c.Has(rank)
+	must(t, err)
+	if want := slices.ContainsFunc(rows.Times, c.rg.Contains); has != want {
+		t.Fatalf("rank %d has rows in %v: %t, of %v", rank, c.rg, has, rows.Times)
 	}
 }
 

@@ -1,6 +1,7 @@
 package part
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 
@@ -16,6 +17,23 @@ func (e PageEnd) Of(payload []byte) ([]byte, error) {
 		return nil, corrupt("page of lines: %d bytes, should be %d", len(payload), e.Total)
 	}
 	return payload[e.Total-e.Bytes:], nil
+}
+
+// decode gives the end of the payload of a page of lines from its stored bytes. It does not alias stored.
+func (e PageEnd) decode(stored []byte) ([]byte, error) {
+	codec, raw, b, err := openEnvelope(stored, maxPageBytes)
+	if err != nil {
+		return nil, err
+	}
+	if codec == codecLines && raw == e.Total && e.Bytes <= raw {
+		return unjoin(b, raw, e.Skip, e.Bytes)
+	}
+	payload, err := openBody(codec, raw, b)
+	if err != nil {
+		return nil, err
+	}
+	end, err := e.Of(payload)
+	return bytes.Clone(end), err // a cache that keeps it counts no more than this
 }
 
 // Ends is what [Pages] may be beside: the end of a page of lines is less work than all of it.

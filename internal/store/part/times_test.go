@@ -9,6 +9,8 @@ import (
 	"slices"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/shaledb/shale/internal/alloctest"
 	"github.com/shaledb/shale/internal/model"
 )
@@ -186,4 +188,40 @@ func TestStepsAllocateNothing(t *testing.T) {
 		t.Fatal(intsName(b))
 	}
 	alloctest.AtMost(t, 0, 5, run)
+}
+
+// TestEvenTimes: times at one distance are read in one pass as in two, and those that would pass the end of time are left to who says so.
+func TestEvenTimes(t *testing.T) {
+	taken := false
+	rapid.Check(t, func(t *rapid.T) {
+		origin, unit := rapid.Int64().Draw(t, "origin"), rapid.SampledFrom([]uint64{1, 1e6, 1e9, 1 << 62}).Draw(t, "unit")
+		first, step := rapid.Int64Range(-5, 5).Draw(t, "first"), rapid.SampledFrom([]int64{1, 15, 60, -1, 1 << 40, math.MaxInt64 / 2}).Draw(t, "step")
+		numbers := []int64{first}
+		for range rapid.IntRange(1, 20).Draw(t, "n") {
+			numbers = append(numbers, numbers[len(numbers)-1]+step)
+		}
+		if rapid.IntRange(0, 4).Draw(t, "uneven") == 0 {
+			numbers[len(numbers)-1]++
+		}
+		var c intCoder
+		column := c.append(nil, numbers)
+		var want []int64
+		ascend := true
+		for i, x := range numbers {
+			want = append(want, origin+int64(uint64(x)*unit))
+			ascend = ascend && (i == 0 || want[i] > want[i-1])
+		}
+		s := scan{b: append(column, 1, 2)}
+		got, even := evenTimes([]int64{7}, &s, len(numbers), origin, unit)
+		switch {
+		case !even && (len(got) != 1 || len(s.b) != len(column)+2):
+			t.Fatalf("%d of %d bytes were read, and %v", len(s.b), len(column), got)
+		case even && (!ascend || len(s.b) != 2 || s.bad || !slices.Equal(got[1:], want)):
+			t.Fatalf("%v of %v, want %v, which ascend: %t", got, numbers, want, ascend)
+		}
+		taken = taken || even
+	})
+	if !taken {
+		t.Error("no times were even")
+	}
 }

@@ -167,8 +167,8 @@ func (d *valueDecoder) decimals(dst []uint64, s *scan, n int, patched bool, k in
 	if s.bad {
 		return dst
 	}
-	at, plain := len(dst), false
-	if dst, plain = plainDecimals(dst, s, n, k); !plain {
+	at, done := len(dst), false
+	if dst, done = plainDecimals(dst, s, n, k); !done {
 		d.tmp = d.ints.append(d.tmp[:0], s, n)
 		if s.bad {
 			return dst
