@@ -192,7 +192,10 @@ func (p *partKeys) rank(k model.Key) (int64, error) {
 	if p.keys.Find(k) {
 		return int64(p.keys.Rank()), nil
 	}
-	return noRank, p.part.named(p.keys.Err())
+	if err := p.keys.Err(); err != nil {
+		return noRank, p.part.named(err)
+	}
+	return noRank, nil
 }
 
 // seek returns the rows of a key, of those from at on.

@@ -191,6 +191,28 @@ func (d *keyDir) find(k model.Key) (i, group int, err error) {
 	return i, g, nil
 }
 
+// nearKeys is how many of the keys that follow are looked at before a key is searched. Who wants all series of a metric asks for one
+// of a part's keys after the other, or for those that lie between two of them: searching each took a fifth of such a query.
+const nearKeys = 4
+
+// near looks for a key, greater than those before, among the next of the restart that is decoded. It returns the index, -1 if the page
+// does not have it, and whether that is known.
+func (d *keyDir) near(k model.Key) (i int, known bool) {
+	if d.group < 0 {
+		return -1, false
+	}
+	end := min(d.past+nearKeys, (d.group+1)*restartRanks, d.count)
+	for ; d.past < end; d.past++ {
+		if at := d.at(d.past); !at.Less(k) {
+			if at == k {
+				return d.past, true
+			}
+			return -1, true
+		}
+	}
+	return -1, false
+}
+
 // hasLo reports whether one of the lower halves is lo.
 func hasLo(los []byte, lo uint64) bool {
 	for ; len(los) >= 32; los = los[32:] {
@@ -365,7 +387,14 @@ func (c *KeyCursor) Find(k model.Key) bool {
 		return false
 	}
 	d := &c.dir
-	if (!c.own() || d.beyond(0, k) && d.rank0 > c.begin) && !c.turn(k) {
+	own := c.own()
+	if own {
+		if i, known := d.near(k); known {
+			c.next = d.rank0 + uint32(i) + 1
+			return i >= 0
+		}
+	}
+	if (!own || d.beyond(0, k) && d.rank0 > c.begin) && !c.turn(k) {
 		return false
 	}
 	for {
