@@ -38,9 +38,11 @@ type seriesBatch struct {
 // noRank stands where a part does not have a series.
 const noRank = -1
 
-// A batch is full when it has so many series, or bytes of labels.
+// A batch is full when it has so many series, the first one fewer, or bytes of labels. Of a million series, batches of 128 take a fifth
+// longer: each wakes two goroutines. To wait for a first one of 512 takes as much of a query for 4,000.
 const (
-	batchSeries     = 128
+	firstSeries     = 128
+	batchSeries     = 512
 	batchLabelBytes = 64 << 10
 	batchesOfAQuery = 3
 )
@@ -78,7 +80,7 @@ func (a *seriesAhead) turn(ctx context.Context) (ok bool, err error) {
 	switch {
 	case a.current == nil:
 		a.current = seriesBatches.Get().(*seriesBatch)
-		more, err := a.fill(ctx, a.current)
+		more, err := a.fill(ctx, a.current, firstSeries)
 		if err != nil {
 			return false, err
 		}
@@ -115,7 +117,7 @@ func (a *seriesAhead) find(ctx context.Context) error {
 		case b := <-a.empty:
 			more := false
 			err := model.Caught(func() (err error) {
-				more, err = a.fill(ctx, b)
+				more, err = a.fill(ctx, b, batchSeries)
 				return err
 			})
 			if err != nil {
@@ -131,10 +133,10 @@ func (a *seriesAhead) find(ctx context.Context) error {
 	}
 }
 
-// fill finds series until the batch is full, and reports whether there may be more.
-func (a *seriesAhead) fill(ctx context.Context, b *seriesBatch) (more bool, err error) {
+// fill finds series until the batch has so many or is full, and reports whether there may be more.
+func (a *seriesAhead) fill(ctx context.Context, b *seriesBatch, most int) (more bool, err error) {
 	b.keys, b.labels, b.ends = b.keys[:0], b.labels[:0], b.ends[:0]
-	for more = true; more && len(b.keys) < batchSeries && len(b.labels) < batchLabelBytes; {
+	for more = true; more && len(b.keys) < most && len(b.labels) < batchLabelBytes; {
 		if err = ctx.Err(); err == nil {
 			more, err = a.series.next()
 		}

@@ -47,9 +47,10 @@ func TestSeriesAhead(t *testing.T) {
 	}{
 		{madeSeries{n: 0}, true, ""},
 		{madeSeries{n: 1}, true, ""},
-		{madeSeries{n: batchSeries - 1}, true, ""},
-		{madeSeries{n: batchSeries}, false, ""},
-		{madeSeries{n: batchSeries + 1}, false, ""},
+		{madeSeries{n: firstSeries - 1}, true, ""},
+		{madeSeries{n: firstSeries}, false, ""},
+		{madeSeries{n: firstSeries + 1}, false, ""},
+		{madeSeries{n: firstSeries + batchSeries}, false, ""},
 		{madeSeries{n: 50 * batchSeries}, false, ""},
 		{madeSeries{n: 20, pad: batchLabelBytes / 3}, false, ""},
 		{madeSeries{n: 3, err: broken}, true, "broken"},
@@ -81,7 +82,7 @@ func TestSeriesAhead(t *testing.T) {
 			if more, _ := a.next(t.Context()); more {
 				t.Error("goes on behind its end")
 			}
-			if held := quota.Pool.Used(); seen > 0 && held < int64(min(seen, batchSeries)*16) || held > (batchesOfAQuery+1)*(batchLabelBytes+int64(want.pad)+batchSeries*40) {
+			if held := quota.Pool.Used(); seen > 0 && held < int64(min(seen, firstSeries)*16) || held > (batchesOfAQuery+1)*(batchLabelBytes+int64(want.pad)+batchSeries*40) {
 				t.Errorf("%d bytes are charged for %d series", held, seen)
 			}
 			a.close()
@@ -95,7 +96,7 @@ func TestSeriesAhead(t *testing.T) {
 
 // TestSeriesAheadEnds: the finder ends when the query does, wherever it is.
 func TestSeriesAheadEnds(t *testing.T) {
-	for _, taken := range []int{1, batchSeries + 1, 20 * batchSeries} {
+	for _, taken := range []int{1, firstSeries + 1, 20 * batchSeries} {
 		ctx, cancel := context.WithCancel(t.Context())
 		made := &madeSeries{n: 1 << 40}
 		u, quota := new(seriesUnion), new(model.Quota)
@@ -106,7 +107,7 @@ func TestSeriesAheadEnds(t *testing.T) {
 				t.Fatal(more, err)
 			}
 		}
-		if taken > batchSeries {
+		if taken > firstSeries {
 			cancel()
 			for more := true; more; {
 				var err error
@@ -126,8 +127,8 @@ func TestSeriesAheadEnds(t *testing.T) {
 // TestSeriesOfSomeParts: of many series each part has others, and each comes with the rows of those that have it, behind what the caller
 // has already.
 func TestSeriesOfSomeParts(t *testing.T) {
-	const n, parts = 1000, 4
-	in := func(p, i int) bool { return i%(p+2) != 0 && i/100 != p }
+	const n, parts = 2000, 4
+	in := func(p, i int) bool { return i%(p+2) != 0 && i/200 != p }
 	for _, unlabelled := range []bool{false, true} {
 		r := newRig(t, nil)
 		for p := range parts {
