@@ -11,7 +11,8 @@ import (
 type cursor struct {
 	selection
 	family model.Family
-	// parts and runs have rows, both oldest first; all parts are older than any run. Ranks of a series are in the order of parts.
+	// parts and runs have rows, both oldest first, but for parts of other times; all parts are older than any run. Ranks of a series are in
+	// the order of parts.
 	parts []partRows
 	runs  []bufferedRows
 	ahead seriesAhead
@@ -21,9 +22,9 @@ type cursor struct {
 func (c *cursor) open(ctx context.Context) error {
 	req := c.req
 	var keys []partKeys
-	for _, p := range c.view.data {
+	for _, p := range inTime(c.view.data, req.Tenant) {
 		t := p.reader.Meta().Tenant(req.Tenant)
-		if t == nil || !t.Range.Overlaps(req.Range) || c.family == model.Exemplars && t.Exemplars == 0 {
+		if !t.Range.Overlaps(req.Range) || c.family == model.Exemplars && t.Exemplars == 0 {
 			continue
 		}
 		req.Cost.HeadParts.Add(1)
@@ -49,6 +50,25 @@ func (c *cursor) open(ctx context.Context) error {
 	}
 	c.ahead = seriesAhead{series: &c.series, parts: keys, quota: req.Quota}
 	return nil
+}
+
+// inTime returns the parts that have a tenant in the order of its times, as far as these do not overlap: who appends their rows need
+// not sort them then. Parts that do overlap stay in the order of arrival.
+func inTime(parts []*localPart, tenant string) []*localPart {
+	var out []*localPart
+	before := func(p, q *localPart) bool {
+		return p.reader.Meta().Tenant(tenant).Range.Max < q.reader.Meta().Tenant(tenant).Range.Min
+	}
+	for _, p := range parts {
+		if p.reader.Meta().Tenant(tenant) == nil {
+			continue
+		}
+		out = append(out, p)
+		for i := len(out) - 1; i > 0 && before(p, out[i-1]); i-- {
+			out[i-1], out[i] = p, out[i-1]
+		}
+	}
+	return out
 }
 
 // Next moves to the next series that has rows in the range.
