@@ -22,16 +22,15 @@ type cursor struct {
 func (c *cursor) open(ctx context.Context) error {
 	req := c.req
 	var keys []partKeys
-	for _, p := range inTime(c.view.data, req.Tenant) {
-		t := p.reader.Meta().Tenant(req.Tenant)
-		if !t.Range.Overlaps(req.Range) || c.family == model.Exemplars && t.Exemplars == 0 {
+	for _, p := range inTime(c.view.data, req) {
+		if c.family == model.Exemplars && p.Exemplars == 0 {
 			continue
 		}
 		req.Cost.HeadParts.Add(1)
 		r := p.countedFor(req, c.view.cache)
-		keys = append(keys, newPartKeys(ctx, r, p, req.Tenant))
-		whole := c.family == model.Samples && t.Exemplars == 0 && req.Range.Min <= t.Range.Min && t.Range.Max <= req.Range.Max
-		c.parts = append(c.parts, partRows{p, r.RowsAt(ctx, c.family, req.Range), whole})
+		keys = append(keys, newPartKeys(ctx, r, p.localPart, req.Tenant))
+		whole := c.family == model.Samples && p.Exemplars == 0 && req.Range.Min <= p.Range.Min && p.Range.Max <= req.Range.Max
+		c.parts = append(c.parts, partRows{p.localPart, r.RowsAt(ctx, c.family, req.Range), whole})
 	}
 	for _, r := range c.view.runs {
 		r.sort()
@@ -52,20 +51,24 @@ func (c *cursor) open(ctx context.Context) error {
 	return nil
 }
 
-// inTime returns the parts that have a tenant in the order of its times, as far as these do not overlap: who appends their rows need
-// not sort them then. Parts that do overlap stay in the order of arrival.
-func inTime(parts []*localPart, tenant string) []*localPart {
-	var out []*localPart
-	before := func(p, q *localPart) bool {
-		return p.reader.Meta().Tenant(tenant).Range.Max < q.reader.Meta().Tenant(tenant).Range.Min
-	}
+// ofTenant is a data part, and what it has of a tenant.
+type ofTenant struct {
+	*localPart
+	*part.Tenant
+}
+
+// inTime returns the parts that have rows of a tenant in a range, in the order of their times as far as these do not overlap: who
+// appends the rows need not sort them then. Parts that do overlap stay in the order of arrival.
+func inTime(parts []*localPart, req *model.Request) []ofTenant {
+	out := make([]ofTenant, 0, len(parts))
 	for _, p := range parts {
-		if p.reader.Meta().Tenant(tenant) == nil {
+		t := p.reader.Meta().Tenant(req.Tenant)
+		if t == nil || !t.Range.Overlaps(req.Range) {
 			continue
 		}
-		out = append(out, p)
-		for i := len(out) - 1; i > 0 && before(p, out[i-1]); i-- {
-			out[i-1], out[i] = p, out[i-1]
+		out = append(out, ofTenant{p, t})
+		for i := len(out) - 1; i > 0 && out[i].Range.Max < out[i-1].Range.Min; i-- {
+			out[i-1], out[i] = out[i], out[i-1]
 		}
 	}
 	return out
@@ -151,7 +154,7 @@ func (c *cursor) Close() error {
 type partRows struct {
 	part *localPart
 	rows *part.RowCursor
-	// whole says that all that the part has of the tenant are samples in the range, so that each series has some.
+	// whole says that all that the part has of the tenant are samples in the range: each series has some, or may come empty.
 	whole bool
 }
 

@@ -85,7 +85,7 @@ func TestQuota(t *testing.T) {
 		}
 		return err
 	}
-	for _, most := range []int64{1000, 19_999} {
+	for _, most := range []int64{1000, 19_999, 21_000} {
 		if err := walk(most); !errors.Is(err, model.ErrLimit) {
 			t.Errorf("limit %d: %v", most, err)
 		}

@@ -47,14 +47,15 @@ const (
 	batchesOfAQuery = 3
 )
 
-// seriesBatches keeps the memory of batches between queries. One that had to grow for large labels is left to the collector.
+// seriesBatches keeps the memory of batches between queries. One that had to grow for large labels, or for many parts, is left to the
+// collector.
 var seriesBatches = sync.Pool{New: func() any { return new(seriesBatch) }}
 
 // drop gives up a batch.
 func (a *seriesAhead) drop(b *seriesBatch) {
 	_ = a.quota.TakeBytes(-b.held) // giving back does not fail
 	b.held = 0
-	if cap(b.labels) <= 2*batchLabelBytes {
+	if cap(b.labels) <= 2*batchLabelBytes && cap(b.ranks) <= 64*batchSeries {
 		seriesBatches.Put(b)
 	}
 }

@@ -40,15 +40,15 @@ func NewCachedPages(cache Cache, object string, fetch Fetch, hits *atomic.Int64)
 
 // Page is [Pages.Page].
 func (p *CachedPages) Page(ctx context.Context, a Addr) ([]byte, error) {
-	return p.get(ctx, p.object, a, DecodePage)
-}
-
-func (p *CachedPages) get(ctx context.Context, object string, a Addr, decode func(stored []byte) ([]byte, error)) ([]byte, error) {
-	page, hit, err := p.cache.Page(ctx, object, a.Off, func(ctx context.Context) ([]byte, error) { return p.fetch(ctx, a, decode) })
+	page, hit, err := p.get(ctx, p.object, a, DecodePage)
 	if hit {
 		p.hits.Add(1)
 	}
 	return page, err
+}
+
+func (p *CachedPages) get(ctx context.Context, object string, a Addr, decode func(stored []byte) ([]byte, error)) (page []byte, hit bool, err error) {
+	return p.cache.Page(ctx, object, a.Off, func(ctx context.Context) ([]byte, error) { return p.fetch(ctx, a, decode) })
 }
 
 // Has reports whether a page is in the cache.
@@ -60,11 +60,14 @@ func (p *CachedPages) ends() string { return p.object + " end" }
 // PageEnd is [Ends.PageEnd]. An end that is kept may be longer than this one, or shorter: then all of the page is read.
 func (p *CachedPages) PageEnd(ctx context.Context, a Addr, e PageEnd) ([]byte, error) {
 	if !p.Has(a) {
-		end, err := p.get(ctx, p.ends(), a, e.decode)
+		end, hit, err := p.get(ctx, p.ends(), a, e.decode)
 		if err != nil {
 			return nil, err
 		}
 		if n := len(end) - e.Bytes; n >= 0 {
+			if hit {
+				p.hits.Add(1)
+			}
 			return end[n:], nil
 		}
 	}

@@ -120,6 +120,56 @@ func TestForgedTenants(t *testing.T) {
 	}
 }
 
+// TestForgedIndexOfKeys: an index page whose first entry claims ranks of the page before does not make looking for a key go on for ever.
+func TestForgedIndexOfKeys(t *testing.T) {
+	var all []oneSeries
+	for i := range 3000 {
+		all = append(all, oneSeries{tenant: "t", key: model.Key{Hi: uint64(i) << 40, Lo: uint64(i)}, rows: model.Rows{Times: []int64{1}, Values: []uint64{1}}})
+	}
+	r, _ := writeSized(t, all, testOptions(false, Fast), tiny)
+	pages := r.footer.index[keySection]
+	if len(pages) < 3 {
+		t.Fatalf("%d index pages of keys", len(pages))
+	}
+	for back := uint32(1); back < 40; back++ {
+		c := r.Bind(&indexForger{Pages: r.pages, at: pages[1].addr, back: back}).Keys(context.Background(), "t")
+		for i := range all {
+			if !c.Find(all[i].key) && c.Err() == nil {
+				t.Fatalf("key %d is not found, and nothing is said", i)
+			}
+		}
+		if c.Err() != nil && !errors.Is(c.Err(), model.ErrCorrupt) {
+			t.Error(c.Err())
+		}
+	}
+}
+
+// indexForger has the first entry of an index page of keys begin some ranks before.
+type indexForger struct {
+	Pages
+	at   Addr
+	back uint32
+}
+
+func (f *indexForger) Page(ctx context.Context, a Addr) ([]byte, error) {
+	b, err := f.Pages.Page(ctx, a)
+	if err != nil || a != f.at {
+		return b, err
+	}
+	entries, err := readIndexPage(nil, b, keySection, math.MaxInt64)
+	if err != nil {
+		return nil, err
+	}
+	x := indexWriter{section: keySection}
+	for i := range entries {
+		if i == 0 {
+			entries[0].rank0, entries[0].ranks = entries[0].rank0-f.back, entries[0].ranks+f.back
+		}
+		x.add(entries[i])
+	}
+	return x.payload(nil), nil
+}
+
 // forger spoils one page after some good ones.
 type forger struct {
 	Pages

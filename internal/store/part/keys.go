@@ -198,7 +198,7 @@ const nearKeys = 4
 // near looks for a key, greater than those before, among the next of the restart that is decoded. It returns the index, -1 if the page
 // does not have it, and whether that is known.
 func (d *keyDir) near(k model.Key) (i int, known bool) {
-	if d.group < 0 {
+	if d.group < 0 || d.beyond(d.group, k) { // another may have decoded it meanwhile
 		return -1, false
 	}
 	end := min(d.past+nearKeys, (d.group+1)*restartRanks, d.count)
@@ -390,7 +390,9 @@ func (c *KeyCursor) Find(k model.Key) bool {
 	own := c.own()
 	if own {
 		if i, known := d.near(k); known {
-			c.next = d.rank0 + uint32(i) + 1
+			if i >= 0 {
+				c.next = d.rank0 + uint32(i) + 1
+			}
 			return i >= 0
 		}
 	}
@@ -414,13 +416,14 @@ func (c *KeyCursor) Find(k model.Key) bool {
 	}
 }
 
-// turn opens the page in which a key would be. It reports whether that is another one than was open.
+// turn opens the page in which a key would be. It reports whether that is another one than was open: told by where it is, since what an
+// index says of ranks may be forged.
 func (c *KeyCursor) turn(k model.Key) bool {
 	e, err := c.pages.seekKey(c.begin, c.end, k)
-	if c.err = err; err != nil || c.own() && e.rank0 == c.dir.rank0 {
+	if c.err = err; err != nil || c.own() && e.addr.Off == c.off {
 		return false
 	}
-	if c.err = c.load(e.rank0); c.err == nil && !c.own() {
+	if c.err = c.open(e); c.err == nil && !c.own() {
 		c.err = c.placed(corrupt("page of keys is of more than one tenant"))
 	}
 	return c.err == nil

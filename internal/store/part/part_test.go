@@ -84,6 +84,10 @@ func checkKeys(t *testing.T, rt *rapid.T, r *Reader, all []oneSeries) {
 			}
 		}
 		checkFind(t, rt, r.Keys(ctx, tenant), keys, first)
+		// The cursor that has walked, begun anew.
+		if c.Enter(tenant) {
+			checkFind(t, rt, c, keys, first)
+		}
 	}
 }
 
