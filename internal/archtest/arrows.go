@@ -16,94 +16,88 @@ type room struct {
 	why string
 }
 
-// rooms returns the allow-list. A name that ends in /* stands for all packages below it that have no line of their own.
+// rooms returns the allow-list, one row a package. A name that ends in /* stands for the packages directly
+// below it that have no row of their own. Every row names a package, and every arrow is used.
 func rooms() []room {
+	const (
+		protocol  = "a protocol knows the write path and not the store, so that receivers come and go alone"
+		language  = "a language sees series and costs, not where they come from"
+		objects   = "a provider knows bytes and names only"
+		callsRead = "a language asks for series"
+	)
 	return []room{
 		{"model", nil, "model holds the words that all rooms speak; if it knew a room, no room could change alone"},
 		{"write", nil, "the write path declares what it needs of the journal and the head, and app fits them together"},
-		{"write/*", map[string]string{
-			"write": "a receiver turns bytes into batches and pushes them",
-		}, "a protocol knows the write path and nothing of the store, so that receivers come and go alone"},
-		{"write/wire", nil, "the form of protobuf is nobody's matter but the receivers'"},
-		{"write/promwrite", receiver("write/body", "write/wire"), "a protocol knows the write path and nothing of the store, so that receivers come and go alone"},
-		{"write/lokipush", receiver("write/body", "write/logs", "write/wire"), "a protocol knows the write path and nothing of the store, so that receivers come and go alone"},
-		{"write/otlp", receiver("write/body", "write/logs", "write/wire"), "a protocol knows the write path and nothing of the store, so that receivers come and go alone"},
-		{"journal", nil, "the log knows batches, not who writes or applies them"},
+		{"write/body", receiver(), "a body is bytes; what they mean is for the protocol"},
+		{"write/logs", receiver(), "streams and lines are the same in every protocol of logs"},
+		{"write/wire", nil, "only receivers read protobuf"},
+		{"write/graphite", receiver("write/graphite/pickle"), protocol},
+		{"write/graphite/pickle", nil, "pickle is bytes to values"},
+		{"write/promwrite", receiver("write/body", "write/wire"), protocol},
+		{"write/lokipush", receiver("write/body", "write/logs", "write/wire"), protocol},
+		{"write/otlp", receiver("write/body", "write/logs", "write/wire"), protocol},
+		{"journal", nil, "the log knows batches, not the writer or the reader"},
 		{"journal/*", map[string]string{
 			"journal": "every journal writes the same records",
 		}, "a journal hands batches to a function; it knows no head"},
-		{"store/part", nil, "the file format is pure bytes; who stores, caches or serves them is not its matter"},
+		{"store/part", nil, "the file format is pure bytes; storing, caching and serving them is for other rooms"},
 		{"store/head", map[string]string{
-			"journal":    "the head is rebuilt from the journal's records",
 			"store/part": "flushes and merges write parts, queries read them",
 		}, "the head ships through an interface that it declares, so that it never knows a bucket or a catalogue"},
 		{"store/catalog", map[string]string{
 			"bucket": "commit records are objects",
-		}, "the catalogue knows which blocks live, not what is inside them"},
+		}, "the catalogue knows which blocks live, not their content"},
 		{"store/archive", map[string]string{
 			"store/part":    "a block is a part file",
 			"store/catalog": "the catalogue says which blocks to open",
-		}, "the archive takes its bytes through a small interface, so that tiers of cache fit between it and the bucket"},
+		}, "the archive takes its bytes through a small interface, so that cache tiers fit between it and the bucket"},
 		{"store/compact", map[string]string{
-			"store/part":    "merging is the file format's work",
+			"store/part":    "the file format merges parts",
 			"store/catalog": "the result is committed",
 		}, "compaction rewrites blocks; it never sees the recent past"},
-		{"bucket", nil, "the contract of object stores; what the objects mean is for its users"},
+		{"bucket", nil, "the contract of object stores; the meaning of the objects is for its users"},
 		{"bucket/*", map[string]string{
 			"bucket": "a provider or wrapper fulfils the contract",
-		}, "a provider knows bytes and names only"},
-		{"cache", map[string]string{
-			"memcache": "the shared tier speaks memcached",
-		}, "a cache holds pages by address; it never knows what they say"},
-		{"cache/*", map[string]string{
-			"cache":    "a tier fulfils the order of tiers",
-			"memcache": "the shared tier speaks memcached",
-		}, "a cache holds pages by address; it never knows what they say"},
-		{"read", nil, "the read path declares its sources; what holds series implements them, never the other way round"},
-		{"read/*", map[string]string{
-			"read": "a language asks for series",
-		}, "a language sees series and costs, not where they come from"},
+		}, objects},
+		{"cache/ram", nil, "a cache holds pages by address; it never knows what they say"},
+		{"read", nil, "the read path declares its sources, and the rooms that hold series implement them"},
+		{"read/promql", map[string]string{
+			"read": callsRead,
+		}, language},
 		{"read/logql", map[string]string{
-			"read":              "it asks for lines",
+			"read":              callsRead,
 			"read/logql/syntax": "a query is parsed",
-			"read/logql/line":   "its stages are run on each line",
-		}, "a language sees series and costs, not where they come from"},
-		{"read/victorialogs", map[string]string{
-			"read":       "it is a source",
-			"read/logql": "it takes over nodes of a LogQL plan",
-		}, "a language sees series and costs, not where they come from"},
-		{"api", nil, "what all dialects share knows none of them, and no language"},
-		{"api/*", map[string]string{
+			"read/logql/line":   "its stages run on each line",
+		}, language},
+		{"read/logql/syntax", nil, "a syntax tree is text with a structure"},
+		{"read/logql/line", map[string]string{
+			"read/logql/syntax": "a pipeline is built from the stages of the syntax tree",
+		}, "a stage sees one line and its labels"},
+		{"api", nil, "the part that all dialects share knows no dialect and no language"},
+		{"api/admin", nil, "administration asks functions that app hands in"},
+		{"api/prom", map[string]string{
+			"api":         "turns, bodies, compression and the statement of cost are the same in all dialects",
+			"read/promql": "this dialect serves this language",
+		}, "HTTP is a skin: it asks a language, never the store"},
+		{"api/prom/oracle", nil, "the oracle is a module of its own, which compares from outside"},
+		{"api/loki", map[string]string{
 			"api":               "turns, bodies, compression and the statement of cost are the same in all dialects",
-			"read":              "limits and the statement of cost are part of an answer",
-			"read/promql":       "one dialect of HTTP serves this language",
-			"read/logql":        "one dialect of HTTP serves this language",
-			"read/logql/syntax": "and lays out what is written in it",
-			"read/graphite":     "one dialect of HTTP serves this language",
-			"cache":             "the response cache and the ledger's pages",
-		}, "HTTP is a skin: it asks languages and the cache, never the store"},
-		{"memcache", nil, "the memcached protocol knows nothing of the engine, not even its words"},
-		{"load", map[string]string{
-			"write/graphite":  "the generator's lines are this protocol's",
-			"write/promwrite": "the generator's bodies are this protocol's",
-			"write/lokipush":  "the generator's bodies are this protocol's",
-			"cache":           "traces are replayed against the cache's policies",
-		}, "a load generator judges a server from outside"},
-		{"plan", map[string]string{
-			"cache": "capacity is simulated with the policies that run",
-			"load":  "capacity is planned for the same shapes of load",
-		}, "planning needs no server"},
+			"read/logql":        "this dialect serves this language",
+			"read/logql/syntax": "format_query lays out a parsed query",
+		}, "HTTP is a skin: it asks a language, never the store"},
+		{"load", nil, "a load generator judges a server from outside"},
 		{"config", nil, "settings are plain values; app carries them into the rooms"},
 		{"archtest", nil, "the rules of the house stand outside it"},
 	}
 }
 
-// receiver is what a protocol may import: the write path, and of what receivers share the rooms that are named.
+// receiver is what a protocol may import: the write path, and the named rooms that receivers share.
 func receiver(shared ...string) map[string]string {
 	why := map[string]string{
-		"write/body": "bodies are read and decompressed within the budget in one way",
-		"write/logs": "streams and lines come to the same, whoever brings them",
-		"write/wire": "protobuf is walked over where it lies",
+		"write/body":            "all receivers read and decompress bodies within the budget in one way",
+		"write/logs":            "streams and lines are the same in every protocol of logs",
+		"write/wire":            "protobuf is read in place",
+		"write/graphite/pickle": "the pickle listener decodes pickles",
 	}
 	may := map[string]string{"write": "a receiver turns bytes into batches and pushes them"}
 	for _, room := range shared {
@@ -115,10 +109,9 @@ func receiver(shared ...string) map[string]string {
 // everyone is the room that may import all others: it builds a running process out of them.
 const everyone = "app"
 
-// arrows checks every import between rooms. Tests may import any room, but app, of which only cmd, test/ and bench know;
-// of bench nobody knows.
-// A package whose name ends in "test" is a suite: it may import what its parent may, and its parent, and only tests
-// import it.
+// arrows checks every import between rooms. Tests may import any room except app, which only cmd, test/ and
+// bench import; the product never imports bench. A package whose name ends in "test" is a suite: it may
+// import its parent and what its parent may, and only tests import it.
 func arrows(t *tree, table []room) []string {
 	var bad []string
 	for _, f := range t.files {
@@ -161,53 +154,72 @@ func arrow(f *file, to string, table []room) string {
 	}
 	r := lookup(from, table)
 	if r == nil {
-		return fmt.Sprintf("the room %s is not in the table of internal/archtest/arrows.go; give it a line", from)
+		return fmt.Sprintf("the room %s is not in the table of internal/archtest/arrows.go; give it a row", from)
 	}
-	// Parts of one room, such as load and load/wire, share its arrows.
-	if to == "model" && from != "memcache" || to == from || strings.HasPrefix(to, from+"/") && lookupExact(to, table) == nil {
+	if to == "model" || to == from || r.may[to] != "" {
 		return ""
 	}
-	if r.may[to] != "" {
-		return ""
-	}
-	return fmt.Sprintf("%s may import %s, because %s", from, list(r), r.why)
+	return fmt.Sprintf("%s may import %s, because %s", from, r.list(), r.why)
 }
 
 func isSuite(room string) bool { return strings.HasSuffix(room, "test") && room != "archtest" }
 
-// lookup finds the line for a package: its own, that of its siblings (parent/*), or that of a parent.
+// lookup finds the row of a package: its own, or that of its siblings (parent/*).
 func lookup(name string, table []room) *room {
-	if r := lookupExact(name, table); r != nil {
-		return r
-	}
-	for up := path.Dir(name); up != "."; up = path.Dir(up) {
-		if r := lookupExact(up+"/*", table); r != nil {
-			return r
-		}
-		if r := lookupExact(up, table); r != nil {
-			return r
-		}
-	}
-	return nil
-}
-
-func lookupExact(name string, table []room) *room {
+	var siblings *room
 	for i := range table {
-		if table[i].name == name {
+		switch table[i].name {
+		case name:
 			return &table[i]
+		case path.Dir(name) + "/*":
+			siblings = &table[i]
 		}
 	}
-	return nil
+	return siblings
 }
 
-func list(r *room) string {
-	if r.name == "memcache" {
-		return "no room"
-	}
+func (r *room) list() string {
 	names := []string{"model"}
 	for n := range r.may {
 		names = append(names, n)
 	}
 	sort.Strings(names[1:])
 	return strings.Join(names, ", ")
+}
+
+// stale complains about rows without a package, packages without a row, and arrows that no file outside tests
+// uses. Go forbids circles among the imports, so that the arrows that are used run down.
+func stale(t *tree, table []room) []string {
+	used := map[string]map[string]bool{} // by row, the rooms that its packages import
+	var bad []string
+	for _, f := range t.files {
+		from, ok := strings.CutPrefix(f.dir(), "internal/")
+		if !ok || f.isTest() || isSuite(from) || from == everyone {
+			continue
+		}
+		r := lookup(from, table)
+		if r == nil {
+			bad = append(bad, fmt.Sprintf("%s: has no row in the table of internal/archtest/arrows.go", f.path))
+			continue
+		}
+		if used[r.name] == nil {
+			used[r.name] = map[string]bool{}
+		}
+		for imported := range f.imports() {
+			used[r.name][strings.TrimPrefix(imported, modulePath+"/internal/")] = true
+		}
+	}
+	for _, r := range table {
+		if used[r.name] == nil {
+			bad = append(bad, fmt.Sprintf("%s: this row of internal/archtest/arrows.go names no package", r.name))
+			continue
+		}
+		for to := range r.may {
+			if !used[r.name][to] {
+				bad = append(bad, fmt.Sprintf("%s -> %s: no import uses this arrow of internal/archtest/arrows.go", r.name, to))
+			}
+		}
+	}
+	sort.Strings(bad)
+	return bad
 }

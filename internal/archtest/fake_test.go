@@ -58,27 +58,50 @@ func TestArrowsCanFail(t *testing.T) {
 		"internal/read/readtest/bad.go":      imports("readtest", "store/part"),
 		"internal/read/bad2.go":              imports("read", "read/readtest"),
 		"internal/read/ok_test.go":           imports("read", "read/readtest"),
-		"internal/store/head/ok.go":          imports("head", "journal", "store/part"),
+		"internal/store/head/ok.go":          imports("head", "model", "store/part"),
 		"internal/store/head/bad.go":         imports("head", "bucket"),
-		"internal/memcache/bad.go":           imports("memcache", "model"),
 		"internal/app/ok.go":                 imports("app", "write", "store/head", "api/prom"),
 		"internal/attic/bad.go":              imports("attic", "write"),
-		"internal/load/ok.go":                imports("load", "load/wire"),
+		"internal/load/bad.go":               imports("load", "load/attic"),
+		"internal/load/attic/bad.go":         imports("attic", "load"),
 		"cmd/shale/ok.go":                    imports("main", "app", "config"),
 		"bench/ok.go":                        imports("main", "app") + "import _ \"" + modulePath + "/bench/plot\"\n",
 		"cmd/shale/bad.go":                   imports("main") + "import _ \"" + modulePath + "/bench/plot\"\n",
 	}), rooms()),
 		"cmd/shale/bad.go:2: imports "+modulePath+"/bench/plot: the benchmark is no part",
 		"internal/model/bad.go:2: imports write: model may import model, because",
-		"internal/write/graphite/bad.go:2: imports store/head: write/graphite may import model, write, because a protocol",
+		"internal/write/graphite/bad.go:2: imports store/head: write/graphite may import model, write, write/graphite/pickle, because a protocol",
 		"internal/write/bad_test.go:2: imports app",
 		"internal/read/bad.go:2: imports store/head",
 		"internal/read/readtest/bad.go:2",
 		"internal/read/bad2.go:2: imports read/readtest: a test suite",
-		"internal/store/head/bad.go:2: imports bucket: store/head may import model, journal, store/part",
-		"internal/memcache/bad.go:2: imports model: memcache may import no room",
+		"internal/store/head/bad.go:2: imports bucket: store/head may import model, store/part",
 		"internal/attic/bad.go:2: imports write: the room attic is not in the table",
+		"internal/load/bad.go:2: imports load/attic: load may import model, because",
+		"internal/load/attic/bad.go:2: imports load: the room load/attic is not in the table",
 	)
+}
+
+func TestTableCanFail(t *testing.T) {
+	table := []room{
+		{"model", nil, "."},
+		{"write", nil, "."},
+		{"write/*", map[string]string{"write": "used", "model": "not used"}, "."},
+		{"write/b", map[string]string{"write": "not used"}, "."},
+		{"attic", nil, "."},
+	}
+	expect(t, stale(fake(t, map[string]string{
+		"internal/model/a.go":           "package model\n",
+		"internal/write/a.go":           imports("write", "model"),
+		"internal/write/a/a.go":         imports("a", "write"),
+		"internal/write/b/a.go":         imports("b", "model"),
+		"internal/write/b/a_test.go":    imports("b", "write"),
+		"internal/write/a/deep/a.go":    "package deep\n",
+		"internal/write/writetest/a.go": "package writetest\n",
+		"internal/app/a.go":             imports("app", "write"),
+		"internal/roof/roof_test.go":    "package roof\n",
+	}), table),
+		"attic: this row", "write/* -> model: no import", "write/b -> write: no import", "internal/write/a/deep/a.go: has no row")
 }
 
 func TestDocsCanFail(t *testing.T) {
@@ -124,7 +147,7 @@ func TestFuzzSeedsCanFail(t *testing.T) {
 
 func TestSizesCanFail(t *testing.T) {
 	long := func(n int) string { return "package a\n" + strings.Repeat("\n", n-1) }
-	tr := fake(t, map[string]string{
+	files := map[string]string{
 		"internal/a/fits.go":        long(500),
 		"internal/a/over.go":        long(501),
 		"internal/a/fits_test.go":   long(1000),
@@ -135,12 +158,75 @@ func TestSizesCanFail(t *testing.T) {
 		"internal/a/longfunc.go":    "package a\nfunc f() {" + strings.Repeat("\n", 80) + "}\n",
 		"internal/a/fitfunc.go":     "package a\nfunc g() {" + strings.Repeat("\n", 79) + "}\n",
 		"internal/a/longin_test.go": "package a\nfunc h() {" + strings.Repeat("\n", 80) + "}\n",
-	})
-	ratchet, err := readRatchet(strings.NewReader("# comment\ninternal/a/allowed.go 700\ninternal/a/shrunk.go 650 # why\ninternal/a/grown.go 800\ninternal/a/gone.go 510\n"))
+	}
+	for i := range 31 {
+		files[fmt.Sprintf("internal/many/f%d.go", i)] = long(100)
+		files[fmt.Sprintf("internal/many/f%d_test.go", i)] = long(100)
+		files[fmt.Sprintf("internal/big/f%d.go", i%11)] = long(500)
+	}
+	tr := fake(t, files)
+	const text = "internal/a/allowed.go 700 lines\ninternal/a/gone.go 510 lines\ninternal/a/grown.go 800 lines\ninternal/a/shrunk.go 650 lines\n"
+	allowed := readOrFail(t, "# comment\n"+text)
+	if allowed.String() != text {
+		t.Errorf("written and read, the ratchet is\n%s", allowed)
+	}
+	expect(t, sizes(tr, allowed), "internal/a/over.go: 501 lines", "internal/a/over_test.go: 1001", "internal/a/grown.go: 900",
+		"internal/a/longfunc.go:f: 81", "internal/many: 31 files", "internal/big: 5500 lines")
+	if got, want := allowed.lowered(oversized(tr)).String(), "internal/a/allowed.go 700 lines\ninternal/a/grown.go 800 lines\ninternal/a/shrunk.go 600 lines\n"; got != want {
+		t.Errorf("the lowered ratchet is\n%swant\n%s", got, want)
+	}
+}
+
+func readOrFail(t *testing.T, text string) ratchet {
+	t.Helper()
+	r, err := readRatchet(text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	expect(t, sizes(tr, ratchet), "internal/a/over.go: 501", "internal/a/over_test.go: 1001", "internal/a/shrunk.go: is down to 600", "internal/a/grown.go: 900", "internal/a/gone.go: is down to 0", "internal/a/longfunc.go:f: 81")
+	return r
+}
+
+func TestRatchetRefusesOtherForms(t *testing.T) {
+	for _, text := range []string{"a 1\n", "a\tx lines\n"} {
+		if r, err := readRatchet(text); err == nil {
+			t.Errorf("%q is read as %v", text, r)
+		}
+	}
+}
+
+func TestProseCanFail(t *testing.T) {
+	wide, words, twelve := strings.Repeat("a", 108), strings.Repeat("word ", 34), strings.Repeat("word ", 12)
+	tr := fake(t, map[string]string{
+		"internal/a/doc.go": "// Package a has a sentence of thirty-five words and\n// " + twelve + "\n// " + twelve + "no more. A longer one:\n// " +
+			twelve + "\n// " + twelve + twelve[:25] + "and its very end.\n//\n//\t" + twelve + "\n//\t" + twelve + "\n//\t" + twelve + "\npackage a\n",
+		"internal/a/wide.go": "package a\n//" + wide + "\n//" + wide + "b\n\nvar x = `" + wide + wide + "`\n\nvar y = 1 //" + wide + "\n" +
+			"/* " + wide + "\n" + wide + "ccc */\n",
+		"internal/a/words.go":    "package a\n// f is none\n// other. It waits behind a proxy, or lags behind. Nobody\n// who calls. Users who call. A sender who\nvar f = `it comes to nothing here`\nvar g = `anew`\n",
+		"internal/a/a_test.go":   "package a\n// It is no test.\nvar x = `a test may say nobody`\n",
+		"internal/a/b/words.go":  "package b\n// Far too dear.\n",
+		"internal/a/c/c.go":      "package c\n// On no account: nobody.\n",
+		"docs/x.md":              "There is no `beside` here, and it is no longer.\n```\nbeside\n```\nIt lies beside\nthat.\n\n| " + words + "| " + words + "|\n",
+		"docs/adr/0001-a.md":     "# " + words + "\n" + words + "[a b c](x)\n- " + words + "\n",
+		"internal/archtest/a.go": "package archtest\n// nobody\n",
+	})
+	found, err := prose(tr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, f := range found {
+		all = append(all, fmt.Sprintf("%s %s: %s", f.at, f.unit, f.text))
+	}
+	expect(t, all, "a/doc.go:1 long: a sentence of 36 words", "a/wide.go:3 wide", "a/wide.go:7 wide", "a/wide.go:8 wide", "a/wide.go:9 wide",
+		`a/words.go:2 words: "is none"`, `a/words.go:3 words: "Nobody"`, `a/words.go:4 words: "Nobody who"`, `a/words.go:4 words: "sender who"`, `a/words.go:5 words: "comes to"`,
+		`a/a_test.go:2 words: "It is no test"`, `a/b/words.go:2 words: "dear"`, `c.go:2 words: "nobody"`,
+		`docs/x.md:5 words: "beside"`, "docs/adr/0001-a.md:2 long: a sentence of 37")
+
+	allowed := readOrFail(t, "internal/a 6 words 4 wide 1 long\ninternal/a/c 2 words\ndocs/x.md 1 words\n")
+	expect(t, overProse(found, allowed), "docs/adr/0001-a.md: 1 long, 0 allowed", "internal/a: 7 words, 6 allowed")
+	if got, want := allowed.lowered(accounts(found, allowed)).String(), "docs/x.md 1 words\ninternal/a 1 long 4 wide 6 words\ninternal/a/c 1 words\n"; got != want {
+		t.Errorf("the lowered ratchet is\n%swant\n%s", got, want)
+	}
 }
 
 func TestPaperCanFail(t *testing.T) {

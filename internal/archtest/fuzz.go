@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// fuzzSeeds checks that each fuzz target has seeds: an Add in its body or in a function that it hands f to, or files in
-// testdata/fuzz/<name>. Without seeds an ordinary test run of the target tests nothing.
+// fuzzSeeds checks that each fuzz target has seeds: an Add in its body or in a function that it hands f to,
+// or files in testdata/fuzz/<name>. Without seeds an ordinary test run of the target tests nothing.
 func fuzzSeeds(t *tree) []string {
 	adders := map[string]bool{} // folder + function, of functions that call Add
 	for _, f := range t.files {

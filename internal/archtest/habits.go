@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// docs checks that each package below internal/, cmd/, test/ and bench has exactly one package doc, in doc.go, which begins
-// with the package's name.
+// docs checks that each package below internal/, cmd/, test/ and bench has exactly one package doc, in
+// doc.go, which begins with the package's name.
 func docs(t *tree) []string {
 	names := map[string]string{} // by folder
 	has := map[string][]string{}
@@ -39,7 +39,7 @@ func docs(t *tree) []string {
 	}
 	for dir := range names {
 		if n := len(has[dir]); n != 1 {
-			bad = append(bad, fmt.Sprintf("%s: has %d package docs; one is wanted, in doc.go: what it is, what it owns, what it never does", dir, n))
+			bad = append(bad, fmt.Sprintf("%s: has %d package docs; one is wanted, in doc.go: what the package is, what it owns, what it never does", dir, n))
 		}
 	}
 	sort.Strings(bad)
@@ -93,7 +93,7 @@ func belowCmd(t *tree) []string {
 	return bad
 }
 
-// promises checks that no Go file puts work off in a comment, where nobody sees it.
+// promises checks that no Go file puts work off in a comment, where it is forgotten.
 func promises(t *tree) []string {
 	var bad []string
 	for _, f := range t.files {

@@ -15,9 +15,10 @@ type metric struct {
 	labels     []string
 }
 
-// metrics collects what the source declares: composite literals with Name and Help, and calls whose first arguments are
-// a name and a help text; internal/load only reads metrics of others. A label list is the []string of the same call. A declaration in another form is a complaint,
-// for the table would miss it.
+// metrics collects the metrics that the source declares: composite literals with Name and Help, and calls
+// whose first arguments are a name and a help text. A label list is the []string of the same call. A
+// declaration in another form is a complaint, because the table would miss it. internal/load only reads the
+// metrics of others.
 func metrics(t *tree) (found []metric, bad []string) {
 	ours := regexp.MustCompile(`^shale_[a-z0-9_]+$`)
 	for _, f := range t.files {

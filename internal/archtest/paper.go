@@ -3,27 +3,25 @@ package archtest
 import (
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 )
 
-// paths checks that what the docs name exists: every path in back quotes that begins with a folder of the source, and
-// the target of every relative link.
+// paths checks that the files named by the documents exist: every path in back quotes that begins with a
+// folder of the source, and the target of every relative link.
 func paths(t *tree) ([]string, error) {
 	named := regexp.MustCompile("`((?:internal|cmd|test|bench|docs|deploy|web)/[A-Za-z0-9_./-]+)`")
 	linked := regexp.MustCompile(`\]\(([^)#: ]+)(?:#[^)]*)?\)`)
-	pages, err := fs.Glob(t.root, "docs/*.md")
+	pages, err := pages(t)
 	if err != nil {
 		return nil, err
 	}
 	var bad []string
-	for _, page := range append(pages, "README.md") {
-		text, err := fs.ReadFile(t.root, page)
-		if err != nil {
-			return nil, err
-		}
-		for i, line := range strings.Split(string(text), "\n") {
+	for _, page := range slices.Sorted(maps.Keys(pages)) {
+		for i, line := range strings.Split(pages[page], "\n") {
 			var want []string
 			for _, m := range named.FindAllStringSubmatch(line, -1) {
 				want = append(want, strings.TrimSuffix(m[1], "/"))
@@ -58,7 +56,8 @@ func comments(t *tree) []string {
 	return bad
 }
 
-// license checks that the licence is in place and whole, and that no dependency is of a kind that would bind the product.
+// license checks that the licence is present and complete, and that no dependency has a licence that binds
+// the product.
 func license(t *tree) ([]string, error) {
 	text, err := fs.ReadFile(t.root, "LICENSE")
 	if err != nil {
