@@ -41,7 +41,7 @@ func paths(t *tree) ([]string, error) {
 
 // comments checks that the pages that Go files name exist.
 func comments(t *tree) []string {
-	page := regexp.MustCompile(`\bdocs/[A-Za-z0-9_-]+\.md\b`)
+	page := regexp.MustCompile(`\bdocs/(?:adr/)?[A-Za-z0-9_-]+\.md\b`)
 	var bad []string
 	for _, f := range t.files {
 		if f.below("internal/archtest") {
