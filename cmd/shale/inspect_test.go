@@ -245,7 +245,7 @@ func TestInspectCatalogue(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, out, errs = shale(t, nil, "inspect", "catalogue", dir, "--check")
-	if code != exitFailed || !strings.Contains(out, "counts and has no object") || !strings.Contains(errs, "1 things are wrong") {
+	if code != exitFailed || !strings.Contains(out, "has no object") || !strings.Contains(errs, "1 things are wrong") {
 		t.Errorf("with a missing block: exit %d\n%s%s", code, out, errs)
 	}
 }

@@ -205,7 +205,7 @@ func TestProseCanFail(t *testing.T) {
 		"internal/a/a_test.go":   "package a\n// It is no test.\nvar x = `a test may say nobody`\n",
 		"internal/a/b/words.go":  "package b\n// Far too dear.\n",
 		"internal/a/c/c.go":      "package c\n// On no account: nobody.\n",
-		"docs/x.md":              "There is no `beside` here, and it is no longer.\n```\nbeside\n```\nIt lies beside\nthat.\n\n| " + words + "| " + words + "|\n",
+		"docs/x.md":              "There is no `beside` here, there is none, and it is no longer.\n```\nbeside\n```\nIt lies beside\nthat.\n\n| " + words + "| " + words + "|\n",
 		"docs/adr/0001-a.md":     "# " + words + "\n" + words + "[a b c](x)\n- " + words + "\n",
 		"internal/archtest/a.go": "package archtest\n// nobody\n",
 	})
@@ -218,7 +218,7 @@ func TestProseCanFail(t *testing.T) {
 		all = append(all, fmt.Sprintf("%s %s: %s", f.at, f.unit, f.text))
 	}
 	expect(t, all, "a/doc.go:1 long: a sentence of 36 words", "a/wide.go:3 wide", "a/wide.go:7 wide", "a/wide.go:8 wide", "a/wide.go:9 wide",
-		`a/words.go:2 words: "is none"`, `a/words.go:3 words: "Nobody"`, `a/words.go:4 words: "Nobody who"`, `a/words.go:4 words: "sender who"`, `a/words.go:5 words: "comes to"`,
+		`a/words.go:2 words: "f is none"`, `a/words.go:3 words: "Nobody"`, `a/words.go:4 words: "Nobody who"`, `a/words.go:4 words: "sender who"`, `a/words.go:5 words: "comes to"`,
 		`a/a_test.go:2 words: "It is no test"`, `a/b/words.go:2 words: "dear"`, `c.go:2 words: "nobody"`,
 		`docs/x.md:5 words: "beside"`, "docs/adr/0001-a.md:2 long: a sentence of 37")
 

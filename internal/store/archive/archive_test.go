@@ -42,7 +42,7 @@ func (w *world) Overlapping(r model.TimeRange, s model.Signal, tenant string) []
 }
 
 func (w *world) Deletions(b *catalog.Block, tenant string) catalog.Deletions {
-	return w.deletions.Of(b, tenant)
+	return w.deletions.Applying(b, tenant)
 }
 
 func (w *world) GetRange(_ context.Context, name string, off, n int64) ([]byte, error) {
@@ -221,7 +221,7 @@ func (w *world) expect(req *model.Request) map[string][]string {
 			if all[l] == nil {
 				all[l] = new(model.Rows)
 			}
-			deleted := w.deletions.Of(&w.blocks[i], req.Tenant).Ranges(model.Labels(l))
+			deleted := w.deletions.Applying(&w.blocks[i], req.Tenant).Ranges(model.Labels(l))
 			from := rows.Family(req.Family)
 			for j, at := range from.Times {
 				if req.Range.Contains(at) && !slices.ContainsFunc(deleted, func(r model.TimeRange) bool { return r.Contains(at) }) {
@@ -387,7 +387,7 @@ func TestLabelLists(t *testing.T) {
 			b := &w.blocks[i]
 			for id := range w.written[i] {
 				l, mine := strings.CutPrefix(id, "a")
-				deleted := w.deletions.Of(b, "a").Ranges(model.Labels(l))
+				deleted := w.deletions.Applying(b, "a").Ranges(model.Labels(l))
 				if mine && string(model.Labels(l).Get("__name__")) == "m1" && !within(deleted, b.Range) {
 					want[string(model.Labels(l).Get("i"))] = true
 				}

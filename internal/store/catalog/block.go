@@ -27,63 +27,64 @@ func recordName(id string) string { return recordPrefix + id + recordSuffix }
 // DefaultGroup is the retention group of blocks that name none.
 const DefaultGroup = "default"
 
-// Level says how far compaction has brought a block.
+// Level is how far compaction has processed a block.
 type Level uint8
 
-// Shipped blocks are as the head made them, Joined ones are merged and wait for their day to end, Settled ones lie in
-// days that were over and are touched only when rows come late or are deleted.
+// Shipped blocks are as the head made them. Joined blocks are merged and wait for the end of their day.
+// Settled blocks hold days that are over; they are rewritten only when late rows arrive or rows are deleted.
 const (
 	Shipped Level = 0
 	Joined  Level = 1
 	Settled Level = 2
 )
 
-// Source is a stretch of a node's journal.
+// Source is a range of a node's journal.
 type Source struct {
 	Node string
-	// Epoch names the journal, by when it was begun.
+	// Epoch names the journal by its start time.
 	Epoch uint64
 	// SeqLo and SeqHi bound the sequence numbers of the batches whose rows a block holds.
 	SeqLo, SeqHi uint64
 }
 
-// Block is what the catalogue knows of a block, so that it need not be opened to be passed over.
+// Block is the entry of a block in the catalogue: enough to rule the block out without opening it.
 type Block struct {
 	ID     string
 	Signal model.Signal
-	// Group names the retention that the rows have; blocks of several groups are never merged.
+	// Group names the retention of the rows; blocks of different groups are never merged.
 	Group string
 	Level Level
 	// Range bounds the sample times. Min > Max if there is no row.
 	Range model.TimeRange
-	// Node, Epoch, SeqLo and SeqHi say where a shipped block comes from. Of a merged one, Sources has all, SeqLo and SeqHi
-	// are the least and greatest of any, and Node and Epoch those of the first. Sources are sorted by (Node, Epoch).
+	// Node, Epoch, SeqLo and SeqHi are the origin of a shipped block. A merged block has all origins in
+	// Sources, which are sorted by (Node, Epoch); Node and Epoch are those of the first, SeqLo and SeqHi the
+	// least and greatest of any.
 	Node         string
 	Epoch        uint64
 	SeqLo, SeqHi uint64
 	Sources      []Source
-	// OrderLo and OrderHi bound the order numbers of the shipped blocks whose rows are in this one. The catalogue gives
-	// them to shipped blocks. See the package's comment.
+	// OrderLo and OrderHi bound the order numbers of the shipped blocks whose rows are in this one. The
+	// catalogue assigns them to shipped blocks. See the package doc.
 	OrderLo, OrderHi uint64
-	// KeyMin and KeyMax are the least and greatest key of any tenant. FirstKey is the first key of the first tenant and
-	// LastKey the last of the last one, so that the block lies between (FirstTenant, FirstKey) and (LastTenant, LastKey);
-	// if they are not known, they are KeyMin and KeyMax.
+	// KeyMin and KeyMax are the least and greatest key of any tenant. FirstKey is the first key of the first
+	// tenant, LastKey the last key of the last one: the block spans (FirstTenant, FirstKey) to (LastTenant,
+	// LastKey). If they are unknown, they are KeyMin and KeyMax.
 	KeyMin, KeyMax    model.Key
 	FirstKey, LastKey model.Key
 	Series            uint64
 	Samples           uint64
-	// Lines counts lines of logs and LineBytes their bytes, without metadata. Both are 0 if that is not known: records of
-	// earlier programs do not say.
+	// Lines counts lines of logs and LineBytes their bytes, without metadata. Both are 0 if unknown, as in
+	// records of earlier versions.
 	Lines, LineBytes uint64
 	// Bytes is the size of the object.
 	Bytes int64
-	// Tenants are sorted. Of a block with more than a few hundred only the number and the ends are kept, and Tenants is
-	// nil.
+	// Tenants are sorted. It is nil for a block with more than maxTenants, which keeps only their number and
+	// the first and last of them.
 	Tenants                 []string
 	TenantCount             int
 	FirstTenant, LastTenant string
-	// Generation is that of the last deletion that has been applied to the rows, or that is older than all of them. The
-	// catalogue gives it to shipped blocks.
+	// Generation is that of the last deletion that has been applied to the rows, or that is older than all of
+	// them. The catalogue assigns it to shipped blocks.
 	Generation uint64
 	// Created is in Unix nanoseconds.
 	Created int64
@@ -91,14 +92,14 @@ type Block struct {
 	Record string
 }
 
-// Order is what decides between rows of one series and time in several blocks: the one of the greatest counts.
+// Order decides between rows of one series and time in several blocks: the row of the greatest order counts.
 func (b *Block) Order() uint64 { return b.OrderHi }
 
-// maxTenants bounds what one block costs in the memory of everybody who has the catalogue. Whether a block with more
-// tenants holds rows of a certain one, its footer says.
+// maxTenants bounds the memory of a block's entry in every process that opens the catalogue. The footer of a
+// block with more tenants says whether it holds rows of a given one.
 const maxTenants = 512
 
-// complete fills in what follows from other fields.
+// complete fills in the fields that follow from others.
 func (b *Block) complete() {
 	if b.Group == "" {
 		b.Group = DefaultGroup
@@ -133,13 +134,14 @@ func (b *Block) HasTenant(name string) bool {
 	return b.TenantCount == 0 || b.FirstTenant <= name && name <= b.LastTenant
 }
 
-// MayMeet reports whether two blocks may hold rows of one series and time. It errs on the side of true.
+// MayMeet reports whether two blocks may hold rows of one series and time. It may be wrong only when it is
+// true.
 func (b *Block) MayMeet(o *Block) bool {
 	return b.Signal == o.Signal && b.Range.Overlaps(o.Range) && b.MayShareSeries(o)
 }
 
-// MayShareSeries reports whether two blocks of one signal may hold rows of one series, at whatever times. It errs on the
-// side of true.
+// MayShareSeries reports whether two blocks of one signal may hold rows of one series, at any times. It may
+// be wrong only when it is true.
 func (b *Block) MayShareSeries(o *Block) bool {
 	if b.KeyMax.Less(o.KeyMin) || o.KeyMax.Less(b.KeyMin) || b.Precedes(o) || o.Precedes(b) {
 		return false
@@ -152,7 +154,7 @@ func (b *Block) MayShareSeries(o *Block) bool {
 	return true
 }
 
-// Precedes reports whether all series of b are known to stand before all of o, in the order of (tenant, key).
+// Precedes reports whether all series of b are known to sort before all of o, by (tenant, key).
 func (b *Block) Precedes(o *Block) bool {
 	if b.TenantCount == 0 || o.TenantCount == 0 || b.LastTenant > o.FirstTenant {
 		return false
@@ -160,10 +162,10 @@ func (b *Block) Precedes(o *Block) bool {
 	return b.LastTenant < o.FirstTenant || b.LastKey.Less(o.FirstKey)
 }
 
-// BlockID makes the id of a shipped block. It is a function of what the block holds, so that a repeated ship overwrites
-// itself: the node, its journal and the sequence numbers there, the signal, the retention group, the range of the rows, and the place of
-// the block among those that one ship was cut into. It begins with the time of the first row, for people who look at
-// the bucket.
+// BlockID makes the id of a shipped block. It is a function of the block's content, so that a repeated ship
+// overwrites itself: the node, its journal and the sequence numbers there, the signal, the retention group,
+// the range of the rows, and the position of the block among those that one ship was cut into. It begins with
+// the time of the first row, for people who look at the bucket.
 func BlockID(node string, epoch uint64, s model.Signal, group string, r model.TimeRange, seqLo, seqHi uint64, cut uint32) string {
 	var h idHash
 	h.text(node)
@@ -173,10 +175,10 @@ func BlockID(node string, epoch uint64, s model.Signal, group string, r model.Ti
 	return h.id(s, r)
 }
 
-// MergedID makes the id of a block that was merged: a function of the ids of the blocks that it was made of, its range
-// and its place among the blocks that the merge was cut into, the last deletion that was applied, and the size and a
-// hash of the bytes. The latter are there because programs with other options, or of another version, may write the
-// same rows in another way: what is visible must never be overwritten with other bytes.
+// MergedID makes the id of a merged block. It is a function of the ids of the inputs, the range, the position
+// among the blocks that the merge was cut into, the last applied deletion, and the size and a hash of the
+// bytes. Size and hash are needed because programs with other options or of another version may write the
+// same rows in other bytes, and a visible object must never be overwritten with other bytes.
 func MergedID(inputs []string, s model.Signal, r model.TimeRange, cut uint32, generation uint64, size int64, hash [16]byte) string {
 	var h idHash
 	for _, id := range slices.Sorted(slices.Values(inputs)) {
@@ -188,7 +190,7 @@ func MergedID(inputs []string, s model.Signal, r model.TimeRange, cut uint32, ge
 	return h.id(s, r)
 }
 
-// idHash gathers what an id is made of.
+// idHash collects the parts of an id.
 type idHash []byte
 
 func (h *idHash) text(s string) {
@@ -211,7 +213,7 @@ func (h idHash) id(s model.Signal, r model.TimeRange) string {
 	return time.Unix(0, r.Min).UTC().Format("20060102T150405Z") + "-" + s.String() + "-" + h.hex()
 }
 
-// listID makes the id of a record from ids that it is about, in any order.
+// listID makes the id of a record from lists of ids, each in any order.
 func listID(kind string, lists ...[]string) string {
 	h := sha256.New()
 	for i, ids := range lists {

@@ -19,18 +19,18 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// parallelReads bounds the records that are read at one time. A bucket answers small reads in tens of milliseconds,
-// whatever their number: 5,000 records take some seconds.
+// parallelReads bounds the records that are read at one time. A small read from a bucket takes tens of
+// milliseconds, so that 5,000 records take a few seconds.
 const parallelReads = 64
 
 // Options open a Catalog.
 type Options struct {
-	// Now gives the time in Unix nanoseconds; nil means the machine's clock.
+	// Now returns the time in Unix nanoseconds; nil means the clock of the machine.
 	Now        func() int64
 	Registerer prometheus.Registerer
 }
 
-// Catalog is the commit records of a bucket, in memory. It is safe for concurrent use.
+// Catalog holds the commit records of a bucket in memory. It is safe for concurrent use.
 type Catalog struct {
 	b       bucket.Bucket
 	now     func() int64
@@ -38,35 +38,36 @@ type Catalog struct {
 
 	// commits is held while the bucket is changed, so that order numbers become visible in their order.
 	commits sync.Mutex
-	// collecting is held while garbage is deleted, which may take long and which commits need not wait for.
+	// collecting is held while garbage is deleted. That may take long, and commits need not wait for it.
 	collecting sync.Mutex
 
-	// mu is held while what is below changes, and not while the bucket is asked.
+	// mu guards the fields below. It is not held during requests to the bucket.
 	mu      sync.Mutex
 	records map[string]*commit
-	// holder gives the record of each block.
+	// holder maps a block to its record.
 	holder map[string]*commit
-	// maxOrder and maxGeneration are the greatest that were ever seen.
+	// maxOrder and maxGeneration are the greatest numbers ever seen.
 	maxOrder, maxGeneration uint64
-	// uploading are the blocks whose objects this process is making; gone the hidden ones whose objects it has deleted.
+	// uploading holds the blocks whose objects this process is writing, gone the hidden blocks whose objects
+	// it has deleted.
 	uploading map[string]int
 	gone      map[string]bool
-	// orphans are objects that no record holds, and when that was seen.
+	// orphans are objects without a record, with the times when they were seen.
 	orphans map[string]*orphan
-	names   map[string]string // tenants, each once
+	names   map[string]string // tenants, one string each
 
 	view atomic.Pointer[view]
 }
 
-// view is what queries see. It is immutable.
+// view is the immutable state that queries read.
 type view struct {
 	blocks    []Block // visible, in the order of their first times
 	ids       map[string]bool
 	deletions Deletions // ascending
 }
 
-// Open reads the commit records of a bucket. Errors name the object: class corrupt for a record that cannot be read,
-// invalid for one of a later version, or those of the bucket.
+// Open reads the commit records of a bucket. Errors name the object. They are of class corrupt for an
+// unreadable record, of class invalid for a record of a later version, or those of the bucket.
 func Open(ctx context.Context, b bucket.Bucket) (*Catalog, error) {
 	return OpenWith(ctx, b, Options{})
 }
@@ -88,18 +89,19 @@ func OpenWith(ctx context.Context, b bucket.Bucket, o Options) (*Catalog, error)
 	return c, nil
 }
 
-// Refresh reads the records that others have written since, and forgets those that others have deleted. A record never
-// changes in a way that matters, so that one which is known is not read again.
+// Refresh reads the records that other processes have written since the last call, and forgets those that
+// they have deleted. Records do not change, so a known record is not read again.
 //
-// What was committed before Refresh was called is known when it returns. Of what is committed meanwhile a part may be.
+// Everything committed before the call is known when Refresh returns. Commits during the call may or may not
+// be.
 func (c *Catalog) Refresh(ctx context.Context) error {
 	for {
 		again, err := c.refresh(ctx)
 		if err != nil {
 			return fmt.Errorf("catalogue: %w", err)
 		}
-		// A listing that met a deletion may have missed an earlier one that was being written when it began. Whoever
-		// knows a generation must know all before it, so it is listed once more.
+		// A listing that found a deletion may have missed an earlier one that was still being written. A
+		// catalogue that knows a generation must know all earlier ones, so list once more.
 		if !again {
 			return nil
 		}
@@ -148,7 +150,7 @@ func (c *Catalog) refresh(ctx context.Context) (deletions bool, err error) {
 func recordOf(name string) (string, error) {
 	id, ok := strings.CutSuffix(strings.TrimPrefix(name, recordPrefix), recordSuffix)
 	if !ok || strings.Contains(id, "/") {
-		return "", fmt.Errorf("%s: %w: the name is not that of a commit record", name, model.ErrCorrupt)
+		return "", fmt.Errorf("%s: %w: this is not the name of a commit record", name, model.ErrCorrupt)
 	}
 	return id, nil
 }
@@ -180,7 +182,7 @@ func (c *Catalog) readOne(ctx context.Context, id string) (*commit, error) {
 	return parseRecord(name, data)
 }
 
-// add and forget change what is known; publish is to follow. They are called with mu held.
+// add and forget change the known records; the caller publishes afterwards. mu must be held.
 func (c *Catalog) add(r *commit) {
 	c.records[r.id] = r
 	for i := range r.blocks {
@@ -205,10 +207,10 @@ func (c *Catalog) forget(r *commit) {
 	}
 }
 
-// maxNames bounds the names that are kept to share them. With more, blocks have their own again.
+// maxNames bounds the table of shared names. Beyond it, blocks keep strings of their own.
 const maxNames = 1 << 16
 
-// intern shares the names of tenants, which come again in every block.
+// intern shares the names of tenants, which every block repeats.
 func (c *Catalog) intern(b *Block) {
 	one := func(s *string) {
 		if known, ok := c.names[*s]; ok {
@@ -225,7 +227,7 @@ func (c *Catalog) intern(b *Block) {
 	one(&b.Group)
 }
 
-// publish makes what the records say visible. It is called with mu held, or before anybody else has the catalogue.
+// publish makes the records visible to queries. mu must be held, unless the catalogue is still being opened.
 func (c *Catalog) publish() {
 	hidden := c.hidden()
 	v := &view{blocks: make([]Block, 0, len(c.records)), ids: make(map[string]bool, len(c.records))}
@@ -245,7 +247,7 @@ func (c *Catalog) publish() {
 	c.view.Store(v)
 }
 
-// hidden returns when each block that is named by a record's replaces was first named. It is called with mu held.
+// hidden maps each replaced block to the time of its first replacement. mu must be held.
 func (c *Catalog) hidden() map[string]int64 {
 	at := map[string]int64{}
 	for _, r := range c.records {
@@ -264,8 +266,8 @@ func (c *Catalog) Has(id string) bool { return c.view.Load().ids[id] }
 // Live returns the visible blocks in the order of their first times. They must not be changed.
 func (c *Catalog) Live() []Block { return c.view.Load().blocks }
 
-// Overlapping returns the visible blocks of a signal that may hold rows of a tenant in a range, in the order of their
-// first times.
+// Overlapping returns the visible blocks of a signal that may hold rows of a tenant in a range, in the order
+// of their first times.
 func (c *Catalog) Overlapping(r model.TimeRange, s model.Signal, tenant string) []Block {
 	var found []Block
 	for _, b := range c.Live() {
@@ -279,20 +281,21 @@ func (c *Catalog) Overlapping(r model.TimeRange, s model.Signal, tenant string) 
 	return found
 }
 
-// Deletions returns what has been deleted of a block's rows of a tenant and has not been left out of the block. It is to
-// be asked after the block was found in the catalogue, and within the grace of [Catalog.Expire].
+// Deletions returns the deletions that a reader must apply to a block's rows of a tenant: those that the
+// block still contains. Call it after the block was found in the catalogue, and within the grace of
+// [Catalog.Expire].
 func (c *Catalog) Deletions(b *Block, tenant string) Deletions {
-	return c.view.Load().deletions.Of(b, tenant)
+	return c.view.Load().deletions.Applying(b, tenant)
 }
 
-// Snapshot returns the visible blocks and all deletions of one moment. They must not be changed.
+// Snapshot returns the visible blocks and all deletions at one moment. They must not be changed.
 func (c *Catalog) Snapshot() ([]Block, Deletions) {
 	v := c.view.Load()
 	return v.blocks, v.deletions
 }
 
-// Of returns those that apply to a block and a tenant.
-func (ds Deletions) Of(b *Block, tenant string) Deletions {
+// Applying returns the deletions that apply to a block and a tenant.
+func (ds Deletions) Applying(b *Block, tenant string) Deletions {
 	var found Deletions
 	for _, d := range ds {
 		if d.Tenant == tenant && d.concerns(b) {

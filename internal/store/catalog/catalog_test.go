@@ -162,7 +162,7 @@ func TestManyTenants(t *testing.T) {
 	}
 }
 
-// TestLostAck repeats a commit of which the answer was lost.
+// TestLostAck repeats a commit whose response was lost.
 func TestLostAck(t *testing.T) {
 	b := memory(t)
 	c := open(t, b, nil)
@@ -271,7 +271,7 @@ func TestOpenErrors(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	// Every bit counts.
+	// Every flipped bit is detected.
 	for i := range data {
 		flipped := slices.Clone(data)
 		flipped[i] ^= 1 << (i % 8)
@@ -313,7 +313,7 @@ func TestExpire(t *testing.T) {
 		t.Fatal("the block went before its grace was over")
 	}
 	now += int64(grace)
-	// What fails is tried again the next time, and nothing comes back in between.
+	// The next call retries a failed deletion, and no row reappears in between.
 	for _, prefix := range []string{"blocks/", "catalog/old", "catalog/expired"} {
 		b.Add(fault.Rule{Kind: fault.LostAck, Op: fault.Delete, Prefix: prefix, Times: 1})
 		if err := c.Expire(ctx, 100, grace); !errors.Is(err, model.ErrTransient) {
@@ -355,9 +355,9 @@ func TestExpireChain(t *testing.T) {
 	}
 }
 
-// TestRandom commits, merges and expires over a bucket that fails and loses answers. Whatever happens, who opens the
-// catalogue sees each row once: the blocks that count are those that a simple model says, or, while a commit hangs in
-// the air, those after it. No visible block lacks its object.
+// TestRandom commits, merges and expires over a bucket that fails and loses responses. A freshly opened
+// catalogue always sees each row once: the live blocks are those of a simple model, or, while a commit is
+// uncertain, those after it. Every visible block has its object.
 func TestRandom(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b, now := memory(t), int64(0)
@@ -385,7 +385,7 @@ func TestRandom(t *testing.T) {
 				} else if !errors.Is(err, model.ErrTransient) {
 					t.Fatal(err)
 				}
-				if err != nil { // the tombstone may be there although its answer was lost
+				if err != nil { // the tombstone may exist although its response was lost
 					c = open(t, b, &now)
 					for id := range want {
 						if !slices.Contains(ids(c.Live()), id) && want[id].Range.Max < before {
@@ -444,7 +444,7 @@ func TestRandom(t *testing.T) {
 				}
 			}
 		}
-		// In the end everything goes.
+		// In the end every object is deleted.
 		b.Clear()
 		now += 1000
 		for range 2 {

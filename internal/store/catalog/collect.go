@@ -9,18 +9,20 @@ import (
 	"time"
 )
 
-// CollectOptions say what is garbage. A zero duration leaves that kind of garbage, but for Grace, which then is none.
+// CollectOptions define garbage. A zero duration keeps that kind of garbage; a zero Grace means no grace.
 type CollectOptions struct {
-	// Grace is how long hidden blocks stay: the longest query and a refresh of the catalogue by others.
+	// Grace is how long hidden blocks stay: the longest query plus a refresh of the catalogue by other
+	// processes.
 	Grace time.Duration
-	// UploadGrace is how long an object stays that no record holds. It must be longer than any upload may wait for its
-	// commit, which is [Catalog.Ship]'s hour.
+	// UploadGrace is how long an object without a record stays. It must be longer than an upload may wait for
+	// its commit, which is one hour (see [Catalog.Ship]).
 	UploadGrace time.Duration
-	// DeletionGrace is how long a deletion stays that no visible block waits for. It must be longer than any merge takes.
+	// DeletionGrace is how long a deletion stays that no visible block needs. It must be longer than any merge
+	// takes.
 	DeletionGrace time.Duration
 }
 
-// Collected counts what was deleted.
+// Collected counts deleted objects.
 type Collected struct {
 	Blocks, Records, Orphans, Deletions int
 }
@@ -28,16 +30,16 @@ type Collected struct {
 // orphan is an object without a record.
 type orphan struct {
 	since int64
-	// seen counts the collections that have met it. One is not enough whatever its age: the clock may have been stepped.
+	// seen counts the collections that found it. One is not enough at any age: the clock may have been stepped.
 	seen int
 }
 
 // orphanSightings is how often an orphan must have been seen.
 const orphanSightings = 3
 
-// Collect deletes what has been hidden for longer than its grace, uploads that were never committed, and deletions that
-// no block needs any more. One failure does not keep the rest from being deleted; what fails is tried again the next
-// time. Errors are those of the bucket.
+// Collect deletes objects that have been hidden for longer than their grace, uploads that were never
+// committed, and deletions that no block needs any more. A failure does not stop it; the next call retries.
+// Errors are those of the bucket.
 func (c *Catalog) Collect(ctx context.Context, o CollectOptions) (done Collected, err error) {
 	c.collecting.Lock()
 	defer c.collecting.Unlock()
@@ -55,8 +57,8 @@ func (c *Catalog) Collect(ctx context.Context, o CollectOptions) (done Collected
 	return done, nil
 }
 
-// collectHidden deletes blocks that were hidden before a time. A record goes only when all its blocks may go and those
-// that it hides have no record any more: else they would come back.
+// collectHidden deletes blocks that were hidden before a time. A record is deleted only when all its blocks
+// may go and the blocks that it hides have no record any more: otherwise they would become visible.
 func (c *Catalog) collectHidden(ctx context.Context, before int64, done *Collected) error {
 	var errs []error
 	for {
@@ -85,7 +87,7 @@ func (c *Catalog) collectHidden(ctx context.Context, before int64, done *Collect
 			done.Records++
 			deleted++
 		}
-		// What has gone may have been all that kept other records.
+		// The deleted records may have been the last reason to keep others.
 		if deleted == 0 || len(errs) > 0 || ctx.Err() != nil {
 			return errors.Join(errs...)
 		}
@@ -98,7 +100,8 @@ func (c *Catalog) isGone(id string) bool {
 	return c.gone[id]
 }
 
-// garbage returns the blocks whose objects may go now, and then the records.
+// garbage returns the blocks whose objects may be deleted now, and the records that may be deleted after
+// them.
 func (c *Catalog) garbage(before int64) (blocks []string, records []*commit) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -134,8 +137,8 @@ func (c *Catalog) deleteRecord(ctx context.Context, r *commit) error {
 	return nil
 }
 
-// collectDeletions deletes the records of deletions that were committed before a time and concern no visible block. The
-// greatest generation stays, so that it is never given a second time.
+// collectDeletions deletes the records of deletions that were committed before a time and concern no visible
+// block. The greatest generation stays, so that it is never assigned twice.
 func (c *Catalog) collectDeletions(ctx context.Context, before int64, done *Collected) error {
 	v := c.view.Load()
 	var errs []error
@@ -155,8 +158,8 @@ func (c *Catalog) collectDeletions(ctx context.Context, before int64, done *Coll
 	return errors.Join(errs...)
 }
 
-// collectOrphans deletes objects below blocks/ that have had no record since a time, and that this process is not
-// shipping. The objects are listed before the records, so that one which is committed in between has a record.
+// collectOrphans deletes objects below blocks/ that have had no record since a time, and that this process is
+// not shipping. It lists objects before records, so that an object that is committed in between has a record.
 func (c *Catalog) collectOrphans(ctx context.Context, before int64, done *Collected) error {
 	var objects []string
 	err := c.b.List(ctx, blockPrefix, func(name string, _ int64) error {
@@ -181,7 +184,7 @@ func (c *Catalog) collectOrphans(ctx context.Context, before int64, done *Collec
 		if o == nil {
 			o = &orphan{since: now}
 		}
-		// A clock that was stepped back must not make it wait longer.
+		// A clock that was stepped back must not make the object wait longer.
 		o.since = min(o.since, now)
 		o.seen++
 		if seen[id] = o; o.seen >= orphanSightings && o.since <= before {

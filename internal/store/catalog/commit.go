@@ -11,13 +11,14 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// maxUpload is how long an upload may be complete before it is committed. It is far below the age at which an object
-// without a record is taken for garbage, so that a process which slept in between does not commit what has been deleted.
+// maxUpload bounds the time from the start of an upload to its commit. It is far below the age at which an
+// object without a record counts as garbage, so that a process that slept in between does not commit a
+// deleted object.
 const maxUpload = time.Hour
 
-// Ship makes the rows of a shipped block visible: upload, which makes its object, and then the record. If the block has
-// been committed before, whether or not it is still visible, nothing is done. After an error of class transient it may
-// have happened or not, and is to be repeated.
+// Ship makes the rows of a shipped block visible: it calls upload, which writes the object, and then writes
+// the record. If the block was committed before, Ship does nothing, even if the block is hidden by now. After
+// an error of class transient the commit may have happened or not; call Ship again.
 func (c *Catalog) Ship(ctx context.Context, b Block, upload func(context.Context) error) error {
 	defer c.Uploading(b.ID)()
 	known, err := c.committed(ctx, b.ID)
@@ -28,14 +29,14 @@ func (c *Catalog) Ship(ctx context.Context, b Block, upload func(context.Context
 	if err := upload(ctx); err != nil {
 		return fmt.Errorf("catalogue: upload %s: %w", b.ID, err)
 	}
-	// The clock of the process stands still while the machine sleeps; that of the wall does not.
+	// The monotonic clock stops while the machine sleeps; the wall clock does not.
 	if now := time.Now(); now.Sub(began) > maxUpload || now.Round(0).Sub(began.Round(0)) > maxUpload {
-		return fmt.Errorf("catalogue: ship %s: %w: the upload took more than %s", b.ID, model.ErrTransient, maxUpload)
+		return fmt.Errorf("catalogue: ship %s: %w: the upload took longer than %s", b.ID, model.ErrTransient, maxUpload)
 	}
 	return c.Commit(ctx, b)
 }
 
-// Uploading keeps the object of a block, which no record holds yet, from being collected until done is called.
+// Uploading protects the object of a block without a record from collection until done is called.
 func (c *Catalog) Uploading(id string) (done func()) {
 	c.mark(id, 1)
 	return func() { c.mark(id, -1) }
@@ -49,11 +50,12 @@ func (c *Catalog) mark(id string, by int) {
 	}
 }
 
-// committed reports whether a shipped block has a record. One that was written while its answer was lost becomes known.
+// committed reports whether a shipped block has a record. A record whose response was lost becomes known
+// here.
 func (c *Catalog) committed(ctx context.Context, id string) (bool, error) {
 	c.mu.Lock()
 	known := c.holder[id] != nil
-	delete(c.gone, id) // whoever asks may have made the object again
+	delete(c.gone, id) // the caller may have written the object again
 	c.mu.Unlock()
 	if known {
 		return true, nil
@@ -69,9 +71,9 @@ func (c *Catalog) committed(ctx context.Context, id string) (bool, error) {
 	return true, nil
 }
 
-// Commit makes a shipped block, whose object is complete, visible. The catalogue gives it its order number and
-// generation. After an error of class transient it may have happened or not, and is to be repeated; a block that has
-// been committed before is left as it is, for its order number must not change.
+// Commit makes a shipped block visible, whose object must be complete. The catalogue assigns its order number
+// and generation. After an error of class transient the commit may have happened or not; call Commit again. A
+// block that was committed before stays as it is, because its order number must not change.
 func (c *Catalog) Commit(ctx context.Context, b Block) error {
 	c.commits.Lock()
 	defer c.commits.Unlock()
@@ -90,13 +92,13 @@ func (c *Catalog) Commit(ctx context.Context, b Block) error {
 	return nil
 }
 
-// ErrReplaced says that an input of a merge is not visible any more: somebody else was faster, or it has expired. There
-// is nothing to repair. It is of no class of model.
-var ErrReplaced = errors.New("an input has been replaced meanwhile")
+// ErrReplaced says that an input of a merge is no longer visible: another compactor was faster, or the input
+// has expired. Nothing needs repair. It has no class of model.
+var ErrReplaced = errors.New("an input was replaced in the meantime")
 
-// Replace makes the blocks of a merge, whose objects are complete, visible and their inputs invisible, at once. There may
-// be no blocks, if all rows were deleted. With [ErrReplaced] nothing is done. After an error of class transient it may
-// have happened or not, which a Refresh shows.
+// Replace makes the blocks of a merge visible and their inputs invisible, atomically. The objects must be
+// complete. blocks is empty if all rows were deleted. On [ErrReplaced] nothing has changed. After an error of
+// class transient the change may have happened or not; Refresh shows which.
 func (c *Catalog) Replace(ctx context.Context, inputs []string, blocks []Block) error {
 	c.commits.Lock()
 	defer c.commits.Unlock()
@@ -112,7 +114,8 @@ func (c *Catalog) Replace(ctx context.Context, inputs []string, blocks []Block) 
 			return fmt.Errorf("catalogue: merge: block %s: %w", id, ErrReplaced)
 		}
 	}
-	// The blocks are in the id: programs that merge the same inputs in different ways must not overwrite each other.
+	// The id covers the blocks: processes that merge the same inputs in different ways must not overwrite each
+	// other.
 	id := listID("merged", inputs, ids)
 	if err := c.put(ctx, &commit{id: id, committed: c.now(), replaces: inputs, blocks: blocks}); err != nil {
 		return fmt.Errorf("catalogue: merge: %w", err)
@@ -140,8 +143,8 @@ func (c *Catalog) know(r *commit) {
 	c.publish()
 }
 
-// stored encodes a record and reads it back: what could not be read again must not be written, for it would lock
-// everybody out of the catalogue.
+// stored encodes a record and reads it back. A record that cannot be read must not be written: no process
+// could open the catalogue any more.
 func (r *commit) stored() (*commit, []byte, error) {
 	data, err := r.encode()
 	if err != nil {
@@ -154,16 +157,16 @@ func (r *commit) stored() (*commit, []byte, error) {
 	return back, data, nil
 }
 
-// deletionID names the record of a generation. It holds nothing else, so that of two who write it at one time exactly
-// one succeeds.
+// deletionID names the record of a generation. The name depends on nothing else, so that exactly one of two
+// concurrent writers succeeds.
 func deletionID(generation uint64) string { return fmt.Sprintf("delete-%016d", generation) }
 
-// maxDeletions bounds what every query of a tenant has to look at.
+// maxDeletions bounds the deletions that every query of a tenant has to check.
 const maxDeletions = 4096
 
-// Delete deletes rows, see [Deletion], and returns the deletion with its generation. Rows that come later, in blocks
-// that are committed later, are not deleted: what has not been shipped yet is to be shipped first. After an error of
-// class transient it may have happened or not; to repeat it does no harm.
+// Delete deletes rows, see [Deletion], and returns the deletion with its generation. Rows in blocks that are
+// committed later are not deleted: ship what should be deleted first. After an error of class transient the
+// deletion may have happened or not; repeating it is harmless.
 func (c *Catalog) Delete(ctx context.Context, d Deletion) (Deletion, error) {
 	d.Generation, d.match = 0, nil
 	if err := d.compile(); err != nil {
@@ -171,8 +174,8 @@ func (c *Catalog) Delete(ctx context.Context, d Deletion) (Deletion, error) {
 	}
 	c.commits.Lock()
 	defer c.commits.Unlock()
-	// A generation that was in use once, and whose record has been collected, must not come again: blocks say that it
-	// has been applied. The greatest is never collected.
+	// A generation must not be assigned twice, even if its record has been collected: blocks refer to it as
+	// applied. The greatest is never collected, so that a refresh shows it.
 	if err := c.Refresh(ctx); err != nil {
 		return d, fmt.Errorf("catalogue: delete: %w", err)
 	}
@@ -181,7 +184,7 @@ func (c *Catalog) Delete(ctx context.Context, d Deletion) (Deletion, error) {
 		d.Generation = c.maxGeneration + 1
 		c.mu.Unlock()
 		if n := len(c.view.Load().deletions); n >= maxDeletions {
-			return d, fmt.Errorf("catalogue: delete: %w: %d deletions wait for compaction", model.ErrTransient, n)
+			return d, fmt.Errorf("catalogue: delete: %w: %d deletions wait for compaction, the limit is %d", model.ErrTransient, n, maxDeletions)
 		}
 		d.Committed = c.now()
 		stored, data, err := (&commit{id: deletionID(d.Generation), committed: d.Committed, deletion: &d}).stored()
@@ -196,7 +199,7 @@ func (c *Catalog) Delete(ctx context.Context, d Deletion) (Deletion, error) {
 			c.know(stored)
 			return *stored.deletion, nil
 		}
-		// Another one has taken the generation.
+		// Another process has taken the generation.
 		taken, err := c.readOne(ctx, stored.id)
 		if err == nil && taken == nil {
 			err = fmt.Errorf("%w: %s: %w", model.ErrTransient, stored.id, bucket.ErrNotFound)

@@ -40,7 +40,7 @@ func TestShip(t *testing.T) {
 	if err := ship(c, "a", nil); err != nil || uploads != 2 || !slices.Equal(ids(c.Live()), []string{"m"}) {
 		t.Fatal(uploads, err)
 	}
-	// A record whose answer was lost is found, and keeps its number.
+	// A record whose response was lost is found, and keeps its number.
 	b.Add(fault.Rule{Kind: fault.LostAck, Op: fault.Put, Prefix: "catalog/", Times: 1})
 	if err := ship(c, "z", nil); !errors.Is(err, model.ErrTransient) || uploads != 3 {
 		t.Fatal(uploads, err)
@@ -63,7 +63,7 @@ func TestShip(t *testing.T) {
 	}
 }
 
-// TestManyRecords measures the memory of a catalogue, and sees that records are read side by side.
+// TestManyRecords measures the memory of a catalogue, and checks that records are read in parallel.
 func TestManyRecords(t *testing.T) {
 	b := memory(t)
 	c := open(t, b, nil)

@@ -9,14 +9,14 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// Deletion says which rows are deleted: those of a tenant's series that satisfy all matchers, with times in a range, in
-// blocks that were committed before it. It takes effect when it is read; compaction then leaves the rows out.
+// Deletion hides rows: those of a tenant's series that satisfy all matchers, with times in a range, in blocks
+// that were committed before it. Readers apply it; compaction later drops the rows.
 type Deletion struct {
-	// Generation numbers deletions without gaps, from 1. The catalogue gives it.
+	// Generation numbers deletions without gaps, from 1. The catalogue assigns it.
 	Generation uint64
 	Signal     model.Signal
 	Tenant     string
-	// Matchers are never empty: what deletes a whole tenant says so, {Name: "", Op: MatchEqual, Value: ""}.
+	// Matchers are never empty: to delete a whole tenant, say so by {Name: "", Op: MatchEqual, Value: ""}.
 	Matchers []Matcher
 	Range    model.TimeRange
 	// Committed is in Unix nanoseconds.
@@ -41,35 +41,35 @@ func (m Matcher) String() string {
 	return fmt.Sprintf("%s%s%q", m.Name, op, m.Value)
 }
 
-// A deletion is read by everybody and looked at for each series of its tenant.
+// Every process reads every deletion, and checks it for each series of its tenant.
 const (
 	maxMatchers     = 64
 	maxMatcherBytes = 64 << 10
 )
 
-// compile checks a deletion and makes it ready for use.
+// compile validates a deletion and compiles its matchers.
 func (d *Deletion) compile() error {
 	if err := model.CheckTenant(d.Tenant); err != nil {
 		return err
 	}
 	switch {
 	case d.Signal != model.Metrics && d.Signal != model.Logs:
-		return fmt.Errorf("%w: a deletion of the signal %s", model.ErrInvalid, d.Signal)
+		return fmt.Errorf("%w: deletion: unknown signal %s", model.ErrInvalid, d.Signal)
 	case len(d.Matchers) == 0 || len(d.Matchers) > maxMatchers:
-		return fmt.Errorf("%w: a deletion with %d matchers; 1 to %d are allowed", model.ErrInvalid, len(d.Matchers), maxMatchers)
+		return fmt.Errorf("%w: deletion: expected 1 to %d matchers, got %d", model.ErrInvalid, maxMatchers, len(d.Matchers))
 	case d.Range.Min > d.Range.Max:
-		return fmt.Errorf("%w: a deletion of no times", model.ErrInvalid)
+		return fmt.Errorf("%w: deletion: the time range is empty", model.ErrInvalid)
 	case d.Generation > maxNumber:
-		return fmt.Errorf("%w: a deletion of generation %d", model.ErrInvalid, d.Generation)
+		return fmt.Errorf("%w: deletion: invalid generation %d", model.ErrInvalid, d.Generation)
 	}
 	d.match = d.match[:0]
 	size := 0
 	for _, m := range d.Matchers {
 		if size += len(m.Name) + len(m.Value); size > maxMatcherBytes {
-			return fmt.Errorf("%w: a deletion with matchers of more than %d bytes", model.ErrInvalid, maxMatcherBytes)
+			return fmt.Errorf("%w: deletion: the matchers have more than %d bytes", model.ErrInvalid, maxMatcherBytes)
 		}
 		if !utf8.ValidString(m.Name) || !utf8.ValidString(m.Value) { // JSON would change it
-			return fmt.Errorf("%w: matcher of %q: it is not UTF-8", model.ErrInvalid, m.Name)
+			return fmt.Errorf("%w: matcher of %q: name or value is not valid UTF-8", model.ErrInvalid, m.Name)
 		}
 		f, err := m.compile()
 		if err != nil {
@@ -88,7 +88,7 @@ func (m *Matcher) compile() (func(string) bool, error) {
 	case model.MatchNotEqual:
 		return func(v string) bool { return v != want }, nil
 	case model.MatchRegexp, model.MatchNotRegexp:
-		// As PromQL has it: the whole value, with a dot that stands for a new line too.
+		// As in PromQL: anchored to the whole value, and a dot matches a new line.
 		re, err := regexp.Compile("^(?s:" + want + ")$")
 		if err != nil {
 			return nil, fmt.Errorf("%w: matcher of %s: %v", model.ErrInvalid, m.Name, err)
@@ -96,7 +96,7 @@ func (m *Matcher) compile() (func(string) bool, error) {
 		wanted := m.Op == model.MatchRegexp
 		return func(v string) bool { return re.MatchString(v) == wanted }, nil
 	}
-	return nil, fmt.Errorf("%w: matcher of %s: operator %d", model.ErrInvalid, m.Name, m.Op)
+	return nil, fmt.Errorf("%w: matcher of %s: unknown operator %d", model.ErrInvalid, m.Name, m.Op)
 }
 
 // Matches reports whether the labels satisfy all matchers.
@@ -109,7 +109,7 @@ func (d *Deletion) Matches(l model.Labels) bool {
 	return true
 }
 
-// ModelMatchers returns the matchers as the reader of a block wants them.
+// ModelMatchers returns the matchers in the form that the reader of a block expects.
 func (d *Deletion) ModelMatchers() []model.Matcher {
 	ms := make([]model.Matcher, 0, len(d.match))
 	for i, m := range d.Matchers {
@@ -118,15 +118,15 @@ func (d *Deletion) ModelMatchers() []model.Matcher {
 	return ms
 }
 
-// concerns reports whether a block may hold rows that are deleted.
+// concerns reports whether a block may hold rows that the deletion hides.
 func (d *Deletion) concerns(b *Block) bool {
 	return b.Generation < d.Generation && b.Signal == d.Signal && b.Range.Overlaps(d.Range) && b.HasTenant(d.Tenant)
 }
 
-// Deletions are those that apply to one block and one tenant.
+// Deletions is a list of deletions in the order of their generations.
 type Deletions []*Deletion
 
-// Ranges returns the times at which a series has been deleted, one range after the other; usually none.
+// Ranges returns the time ranges in which a series is deleted; usually none.
 func (ds Deletions) Ranges(l model.Labels) []model.TimeRange {
 	var ranges []model.TimeRange
 	for _, d := range ds {
@@ -137,7 +137,7 @@ func (ds Deletions) Ranges(l model.Labels) []model.TimeRange {
 	return ranges
 }
 
-// CutRows takes the rows from index from on whose times lie in any of the ranges out of r.
+// CutRows removes the rows of r from index from on whose times lie in any of the ranges.
 func CutRows(r *model.Rows, from int, ranges []model.TimeRange) {
 	if len(ranges) == 0 {
 		return

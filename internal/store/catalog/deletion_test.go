@@ -106,7 +106,7 @@ func TestCutRows(t *testing.T) {
 	})
 }
 
-// TestGenerations says which deletions apply to which blocks.
+// TestGenerations checks which deletions apply to which blocks.
 func TestGenerations(t *testing.T) {
 	b := memory(t)
 	c := open(t, b, nil)
@@ -116,7 +116,7 @@ func TestGenerations(t *testing.T) {
 		t.Fatal(first, err)
 	}
 	ship(t, c, block("between", 0, 100))
-	// Another process, which does not know of the first one yet.
+	// Another process, which does not know the first one yet.
 	theirs := open(t, b, nil)
 	second, err := theirs.Delete(ctx, deletion("b", 0, 10))
 	if err != nil || second.Generation != 2 {
@@ -151,7 +151,7 @@ func TestGenerations(t *testing.T) {
 	}
 }
 
-// TestDeleteRace lets several processes delete at one time: each gets a generation of its own.
+// TestDeleteRace runs several processes that delete concurrently: each gets a generation of its own.
 func TestDeleteRace(t *testing.T) {
 	b := memory(t)
 	var mu sync.Mutex
@@ -185,7 +185,7 @@ func TestDeleteRace(t *testing.T) {
 	}
 }
 
-// TestCollectDeletions keeps a deletion while a visible block waits for it, and the last one for ever.
+// TestCollectDeletions keeps a deletion while a visible block waits for it, and the last one without end.
 func TestCollectDeletions(t *testing.T) {
 	b, now := memory(t), int64(1000)
 	c := open(t, b, &now)
@@ -241,7 +241,7 @@ func TestOrphans(t *testing.T) {
 		return done.Orphans
 	}
 	done := c.Uploading("slow")
-	// A clock that jumps makes nothing old by itself.
+	// A clock that jumps does not age orphans by itself.
 	if n := sweep(0) + sweep(48*time.Hour); n != 0 {
 		t.Fatalf("%d collected", n)
 	}
@@ -255,7 +255,7 @@ func TestOrphans(t *testing.T) {
 		t.Fatal(err)
 	}
 	done()
-	// What another process has committed meanwhile is none either.
+	// A commit of another process in the meantime is not an orphan either.
 	put(t, b, ObjectName("theirs"), "x")
 	sweep(0)
 	sweep(time.Hour)

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Expire hides the blocks whose rows are all older than before, and deletes what has been hidden for longer than grace:
-// objects of blocks first, then the records that held them, then the records that hid them. grace is the time of the
-// longest query and of a refresh of the catalogue by others. It is to be called from time to time; what fails is tried
-// again then. A before of math.MinInt64 hides nothing.
+// Expire hides the blocks whose rows are all older than before, and deletes blocks that have been hidden for
+// longer than grace: first the objects, then the records that held them, then the records that hid them.
+// grace is the longest query plus a refresh of the catalogue by other processes. Call it periodically; a call
+// retries what failed before. A before of math.MinInt64 hides nothing.
 func (c *Catalog) Expire(ctx context.Context, before int64, grace time.Duration) error {
 	if err := c.expire(ctx, before); err != nil {
 		return fmt.Errorf("catalogue: expire: %w", err)
@@ -34,6 +34,6 @@ func (c *Catalog) expire(ctx context.Context, before int64) error {
 	if len(old) == 0 {
 		return nil
 	}
-	// Its id follows from what it hides, so that repeating it makes no second.
+	// The id follows from the hidden blocks, so that a repeated call writes the same record.
 	return c.put(ctx, &commit{id: listID("expired", old), committed: c.now(), replaces: old})
 }

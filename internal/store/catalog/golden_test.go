@@ -19,8 +19,8 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// -rewrite re-makes the golden records of the newest version.
-var rewrite = flag.Bool("rewrite", false, "re-make the golden records")
+// -rewrite writes the golden records of the newest version.
+var rewrite = flag.Bool("rewrite", false, "write the golden records from the code")
 
 func goldens() map[string]*commit {
 	deletion := &Deletion{
@@ -45,7 +45,7 @@ func goldens() map[string]*commit {
 	}
 }
 
-// TestGolden keeps version 1 of the records as it is.
+// TestGolden pins version 1 of the records.
 func TestGolden(t *testing.T) {
 	for name, r := range goldens() {
 		got, err := r.encode()
@@ -75,7 +75,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestMergedID keeps these ids, and that of a record.
+// TestMergedID pins these ids, and that of a record.
 func TestMergedID(t *testing.T) {
 	r := model.TimeRange{Min: 1_700_000_000_000_000_000, Max: 1_700_007_199_999_999_999}
 	seen := map[string]bool{}
@@ -103,7 +103,7 @@ func TestMergedID(t *testing.T) {
 	}
 }
 
-// TestBlockID keeps the ids: a ship that is repeated by a later version must overwrite itself.
+// TestBlockID pins the ids: a ship that a later version repeats must overwrite itself.
 func TestBlockID(t *testing.T) {
 	r := model.TimeRange{Min: 1_700_000_000_000_000_000, Max: 1_700_007_199_999_999_999}
 	id := func(node string, s model.Signal, group string, r model.TimeRange, lo, hi uint64, cut uint32) string {

@@ -11,9 +11,9 @@ type metrics struct {
 
 func newMetrics(reg prometheus.Registerer, c *Catalog) *metrics {
 	f := promauto.With(reg)
-	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "shale_catalog_blocks", Help: "Blocks of the bucket that count."},
+	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "shale_catalog_blocks", Help: "Live blocks in the bucket."},
 		func() float64 { return float64(len(c.Live())) })
-	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "shale_catalog_block_bytes", Help: "Size of the blocks of the bucket that count."},
+	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "shale_catalog_block_bytes", Help: "Size of the live blocks in the bucket in bytes."},
 		func() float64 {
 			var n int64
 			for _, b := range c.Live() {
@@ -21,18 +21,18 @@ func newMetrics(reg prometheus.Registerer, c *Catalog) *metrics {
 			}
 			return float64(n)
 		})
-	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "shale_catalog_records", Help: "Commit records that are known."},
+	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "shale_catalog_records", Help: "Commit records in the catalogue."},
 		func() float64 { return float64(c.size().records) })
-	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "shale_catalog_memory_bytes", Help: "Memory of the catalogue, about."},
+	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "shale_catalog_memory_bytes", Help: "Approximate memory of the catalogue in bytes."},
 		func() float64 { return float64(c.size().bytes) })
-	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "shale_catalog_hidden_blocks", Help: "Blocks that have been replaced or have expired and are not deleted yet."},
+	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "shale_catalog_hidden_blocks", Help: "Replaced or expired blocks whose objects are not deleted yet."},
 		func() float64 { return float64(c.size().hidden) })
-	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "shale_catalog_orphans", Help: "Objects that were uploaded and never committed, at the last look."},
+	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "shale_catalog_orphans", Help: "Uploaded objects without a commit record, as of the last garbage collection."},
 		func() float64 { return float64(c.size().orphans) })
-	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "shale_catalog_deletions", Help: "Deletions that are applied when blocks are read."},
+	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "shale_catalog_deletions", Help: "Stored deletions that queries apply to blocks."},
 		func() float64 { return float64(len(c.view.Load().deletions)) })
 	return &metrics{deleted: f.NewCounterVec(prometheus.CounterOpts{
-		Name: "shale_catalog_collected_objects_total", Help: "Objects deleted from the bucket, by what they were."}, []string{"kind"})}
+		Name: "shale_catalog_collected_objects_total", Help: "Garbage objects deleted from the bucket, by kind."}, []string{"kind"})}
 }
 
 func (m *metrics) collected(d Collected) {
@@ -41,13 +41,13 @@ func (m *metrics) collected(d Collected) {
 	}
 }
 
-// catalogSize says what the catalogue holds.
+// catalogSize counts the content of the catalogue.
 type catalogSize struct {
 	records, hidden, orphans int
 	bytes                    int64
 }
 
-// Sizes in memory, about: of a Block with its place in maps and view, of another record, of a slot for a name.
+// Approximate sizes in memory: of a Block with its entries in maps and view, of a record, of a shared name.
 const (
 	blockBytes  = 1000
 	recordBytes = 300
@@ -75,5 +75,5 @@ func (c *Catalog) size() catalogSize {
 	return s
 }
 
-// MemoryBytes returns about what the catalogue holds in memory.
+// MemoryBytes returns the approximate memory of the catalogue.
 func (c *Catalog) MemoryBytes() int64 { return c.size().bytes }

@@ -12,18 +12,18 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// recordVersion stands in every record that is written. Any other is refused.
+// recordVersion is written into every record. Records of any other version are refused.
 const recordVersion = 1
 
 // maxNumber bounds sequence numbers, order numbers and generations, so that one more never overflows.
 const maxNumber = 1<<62 - 1
 
-// record is a commit as it is stored. Fields are never given another meaning; a new field is a new version, since
-// whoever does not know it must not pass over it.
+// record is the stored form of a commit. A field never changes its meaning. A new field needs a new version,
+// because a reader that does not know the field must not ignore it.
 type record struct {
 	Version int    `json:"version"`
 	ID      string `json:"id"`
-	// Committed is when the record was written, in Unix nanoseconds. The grace of what it replaces begins there.
+	// Committed is the time of the record in Unix nanoseconds. The grace of the replaced blocks begins then.
 	Committed int64          `json:"committed"`
 	Replaces  []string       `json:"replaces,omitempty"`
 	Blocks    []blockEntry   `json:"blocks,omitempty"`
@@ -79,7 +79,7 @@ type matcherEntry struct {
 	Value string `json:"value"`
 }
 
-// matchOps are the operators as they are stored.
+// matchOps are the stored forms of the operators.
 var matchOps = [...]string{model.MatchEqual: "=", model.MatchNotEqual: "!=", model.MatchRegexp: "=~", model.MatchNotRegexp: "!~"}
 
 // commit is a record in memory.
@@ -100,7 +100,7 @@ func (c *commit) encode() ([]byte, error) {
 		r.Deletion = &deletionEntry{d.Generation, d.Signal.String(), d.Tenant, d.Range.Min, d.Range.Max, nil}
 		for _, m := range d.Matchers {
 			if int(m.Op) >= len(matchOps) {
-				return nil, fmt.Errorf("matcher of %q: operator %d", m.Name, m.Op)
+				return nil, fmt.Errorf("matcher of %q: unknown operator %d", m.Name, m.Op)
 			}
 			r.Deletion.Matchers = append(r.Deletion.Matchers, matcherEntry{m.Name, matchOps[m.Op], m.Value})
 		}
@@ -123,8 +123,8 @@ func entryOf(b *Block) blockEntry {
 	return e
 }
 
-// parse reads an object: a checksum, and JSON that has a version. Errors: class invalid for a version that is not known,
-// corrupt for anything else that is not as it was written.
+// parse reads an object: a checksum, and JSON with a version. An unknown version is an error of class
+// invalid, all other damage is of class corrupt.
 func parse(name string, data []byte, version int, into any) error {
 	data, err := unsealed(data)
 	if err != nil {
@@ -137,7 +137,7 @@ func parse(name string, data []byte, version int, into any) error {
 		return fmt.Errorf("%s: %w: %v", name, model.ErrCorrupt, err)
 	}
 	if v.Version != version {
-		return fmt.Errorf("%s: %w: version %d is not known to this program", name, model.ErrInvalid, v.Version)
+		return fmt.Errorf("%s: %w: unknown version %d, this program reads version %d", name, model.ErrInvalid, v.Version, version)
 	}
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
@@ -147,7 +147,7 @@ func parse(name string, data []byte, version int, into any) error {
 	return nil
 }
 
-// parseRecord reads a record and checks that it is the one of its name.
+// parseRecord reads a record and checks that it belongs to its name.
 func parseRecord(name string, data []byte) (*commit, error) {
 	var r record
 	if err := parse(name, data, recordVersion, &r); err != nil {
@@ -155,7 +155,7 @@ func parseRecord(name string, data []byte) (*commit, error) {
 	}
 	c, err := r.commit()
 	if err == nil && recordName(r.ID) != name {
-		err = fmt.Errorf("the record is of %q", r.ID)
+		err = fmt.Errorf("the record has the id %q", r.ID)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w: %v", name, model.ErrCorrupt, err)
@@ -163,11 +163,11 @@ func parseRecord(name string, data []byte) (*commit, error) {
 	return c, nil
 }
 
-// commit checks a record that was read.
+// commit validates a record that was read.
 func (r *record) commit() (*commit, error) {
 	c := &commit{id: r.ID, committed: r.Committed, replaces: r.Replaces}
 	if len(r.Blocks) == 0 && len(r.Replaces) == 0 && r.Deletion == nil {
-		return nil, errors.New("the record neither adds nor replaces nor deletes")
+		return nil, errors.New("the record does not add, replace or delete anything")
 	}
 	if r.Deletion != nil && len(r.Blocks)+len(r.Replaces) > 0 {
 		return nil, errors.New("the record both deletes and commits")
@@ -179,14 +179,14 @@ func (r *record) commit() (*commit, error) {
 			return nil, fmt.Errorf("block %q: %w", r.Blocks[i].ID, err)
 		}
 		if added[b.ID] {
-			return nil, fmt.Errorf("block %q comes twice", b.ID)
+			return nil, fmt.Errorf("block %q is listed twice", b.ID)
 		}
 		added[b.ID] = true
 		c.blocks = append(c.blocks, b)
 	}
 	for _, id := range r.Replaces {
 		if bucket.CheckName(ObjectName(id)) != nil || added[id] {
-			return nil, fmt.Errorf("the record replaces %q", id)
+			return nil, fmt.Errorf("the record replaces %q, which is not a valid name or is its own block", id)
 		}
 	}
 	if r.Deletion != nil {
@@ -195,14 +195,14 @@ func (r *record) commit() (*commit, error) {
 			return nil, err
 		}
 		if d.Committed = r.Committed; deletionID(d.Generation) != r.ID {
-			return nil, fmt.Errorf("the record deletes as generation %d", d.Generation)
+			return nil, fmt.Errorf("the record has the deletion of generation %d", d.Generation)
 		}
 		c.deletion = d
 	}
 	return c, nil
 }
 
-// block checks an entry.
+// block validates an entry.
 func (e *blockEntry) block() (Block, error) {
 	b := Block{
 		ID: e.ID, Group: e.Group, Level: e.Level, Range: model.TimeRange{Min: e.MinTime, Max: e.MaxTime}, OrderLo: e.OrderLo, OrderHi: e.OrderHi,
@@ -215,7 +215,7 @@ func (e *blockEntry) block() (Block, error) {
 	}
 	for _, s := range e.Sources {
 		if s.SeqLo > s.SeqHi || s.SeqHi > maxNumber {
-			return b, fmt.Errorf("sequence numbers %d to %d", s.SeqLo, s.SeqHi)
+			return b, fmt.Errorf("invalid sequence numbers %d to %d", s.SeqLo, s.SeqHi)
 		}
 		b.Sources = append(b.Sources, Source(s))
 	}
@@ -227,20 +227,20 @@ func (e *blockEntry) block() (Block, error) {
 	n := len(e.Tenants)
 	switch {
 	case bucket.CheckName(ObjectName(e.ID)) != nil:
-		return b, errors.New("the id cannot name an object")
+		return b, errors.New("the id is not a valid object name")
 	case len(e.Sources) == 0:
-		return b, errors.New("it has no sources")
+		return b, errors.New("the entry has no sources")
 	case e.Group == "":
-		return b, errors.New("it has no retention group")
+		return b, errors.New("the entry has no retention group")
 	case e.OrderLo > e.OrderHi || e.OrderHi > maxNumber:
-		return b, fmt.Errorf("order numbers %d to %d", e.OrderLo, e.OrderHi)
+		return b, fmt.Errorf("invalid order numbers %d to %d", e.OrderLo, e.OrderHi)
 	case e.Generation > maxNumber:
-		return b, fmt.Errorf("generation %d", e.Generation)
+		return b, fmt.Errorf("generation %d exceeds the maximum", e.Generation)
 	case e.Bytes < 0 || b.KeyMax.Less(b.KeyMin) || b.FirstKey.Less(b.KeyMin) || b.KeyMax.Less(b.LastKey):
-		return b, fmt.Errorf("%d bytes, keys %s to %s, from %s to %s", e.Bytes, b.KeyMin, b.KeyMax, b.FirstKey, b.LastKey)
+		return b, fmt.Errorf("inconsistent size or keys: %d bytes, keys %s to %s, from %s to %s", e.Bytes, b.KeyMin, b.KeyMax, b.FirstKey, b.LastKey)
 	case !slices.IsSorted(e.Tenants) || e.TenantCount < n || n > maxTenants || e.FirstTenant > e.LastTenant,
 		n > 0 && (e.FirstTenant != e.Tenants[0] || e.LastTenant != e.Tenants[n-1] || e.TenantCount != n):
-		return b, errors.New("its tenants make no sense")
+		return b, errors.New("the tenants are inconsistent")
 	}
 	b.complete()
 	return b, nil
@@ -255,12 +255,12 @@ func (e *deletionEntry) deletion() (*Deletion, error) {
 	for _, m := range e.Matchers {
 		op := slices.Index(matchOps[:], m.Op)
 		if op < 0 {
-			return nil, fmt.Errorf("matcher of %q: operator %q", m.Name, m.Op)
+			return nil, fmt.Errorf("matcher of %q: unknown operator %q", m.Name, m.Op)
 		}
 		d.Matchers = append(d.Matchers, Matcher{m.Name, model.MatchOp(op), m.Value})
 	}
 	if d.Generation == 0 {
-		return nil, errors.New("a deletion of generation 0")
+		return nil, errors.New("the deletion has generation 0")
 	}
 	return d, d.compile()
 }
@@ -271,13 +271,13 @@ func parseSignal(s string) (model.Signal, error) {
 			return signal, nil
 		}
 	}
-	return 0, fmt.Errorf("signal %q", s)
+	return 0, fmt.Errorf("unknown signal %q", s)
 }
 
 func parseKey(s string) (model.Key, error) {
 	raw, err := hex.DecodeString(s)
 	if err != nil || len(raw) != model.KeyBytes {
-		return model.Key{}, fmt.Errorf("key %q", s)
+		return model.Key{}, fmt.Errorf("invalid key %q", s)
 	}
 	return model.KeyFrom(raw), nil
 }

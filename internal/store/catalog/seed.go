@@ -18,15 +18,15 @@ const seedVersion = 1
 // seedRecord is the object `seed`.
 type seedRecord struct {
 	Version int `json:"version"`
-	// Seed is 16 hexadecimal digits: as a number, other readers of JSON would round it.
+	// Seed is 16 hexadecimal digits: many JSON readers would round a number.
 	Seed string `json:"seed"`
 }
 
-var errOccupied = errors.New("occupied")
+var errOccupied = errors.New("not empty")
 
-// EnsureSeed returns the key seed of the bucket, and draws one if the bucket is empty. Of several processes that do so at
-// one time, all get the same. A bucket that has blocks and no seed is an error of class corrupt, since with another
-// seed nothing in it would be found.
+// EnsureSeed returns the key seed of the bucket, and draws one if the bucket is empty. Concurrent processes
+// get the same seed. A bucket with blocks and without a seed is an error of class corrupt: no query would
+// find its rows by another seed.
 func EnsureSeed(ctx context.Context, b bucket.Bucket) (model.KeySeed, error) {
 	seed, err := readSeed(ctx, b)
 	if !errors.Is(err, bucket.ErrNotFound) {
@@ -34,14 +34,14 @@ func EnsureSeed(ctx context.Context, b bucket.Bucket) (model.KeySeed, error) {
 	}
 	for _, prefix := range []string{recordPrefix, blockPrefix} {
 		err := b.List(ctx, prefix, func(name string, _ int64) error {
-			return fmt.Errorf("%w: there is %s", errOccupied, name)
+			return fmt.Errorf("%w: it has %s", errOccupied, name)
 		})
 		if errors.Is(err, errOccupied) {
 			// Another process may have drawn a seed and used it since we looked.
 			if seed, e := readSeed(ctx, b); !errors.Is(e, bucket.ErrNotFound) {
 				return seed, e
 			}
-			return 0, fmt.Errorf("%s: %w: the object is missing, and the bucket is %v", seedName, model.ErrCorrupt, err)
+			return 0, fmt.Errorf("%s: %w: the object is missing, but the bucket is %v", seedName, model.ErrCorrupt, err)
 		}
 		if err != nil {
 			return 0, fmt.Errorf("%s: %w", seedName, err)
@@ -58,7 +58,7 @@ func EnsureSeed(ctx context.Context, b bucket.Bucket) (model.KeySeed, error) {
 	if _, err := b.PutIfAbsent(ctx, seedName, sealed(append(data, '\n'))); err != nil {
 		return 0, fmt.Errorf("%s: %w", seedName, err)
 	}
-	// Whoever was first.
+	// Another process may have been first.
 	return readSeed(ctx, b)
 }
 

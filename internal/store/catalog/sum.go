@@ -7,8 +7,8 @@ import (
 	"hash/crc32"
 )
 
-// sealed puts a line with the checksum before the JSON of an object: a bit that flips in a number leaves good JSON, and
-// would hide rows or show others.
+// sealed puts a line with the checksum before the JSON of an object. JSON alone does not detect a flipped bit
+// in a number, which could hide or reveal rows.
 func sealed(body []byte) []byte {
 	return append(fmt.Appendf(nil, "%s\n", sumLine(body)), body...)
 }
@@ -21,10 +21,10 @@ func sumLine(body []byte) string {
 func unsealed(data []byte) ([]byte, error) {
 	line, body, ok := bytes.Cut(data, []byte("\n"))
 	if !ok || !bytes.HasPrefix(line, []byte("crc32c ")) {
-		return nil, errors.New("it does not begin with a checksum")
+		return nil, errors.New("the checksum line is missing")
 	}
 	if want := sumLine(body); string(line) != want {
-		return nil, fmt.Errorf("its checksum is %q and should be %q", line, want)
+		return nil, fmt.Errorf("checksum mismatch: stored %q, computed %q", line, want)
 	}
 	return body, nil
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// Reader is what a survey needs of a bucket.
+// Reader is the part of a bucket that a survey needs.
 type Reader interface {
 	// Get returns a whole object.
 	Get(ctx context.Context, name string) ([]byte, error)
@@ -20,7 +20,7 @@ type Reader interface {
 	List(ctx context.Context, prefix string, fn func(name string, size int64) error) error
 }
 
-// Survey is all that there is in a bucket, for people. It goes on after damage.
+// Survey lists everything in a bucket, for people. It does not stop at damage.
 type Survey struct {
 	// Seed is the key seed. It is 0 if the bucket has none, which is a problem.
 	Seed    model.KeySeed
@@ -28,9 +28,9 @@ type Survey struct {
 	Blocks  []SurveyBlock  // in the order of their first times
 	// Deletions ascend.
 	Deletions Deletions
-	// Orphans are objects of blocks that no record holds, Strangers what Shale has not made.
+	// Orphans are objects of blocks without a record, Strangers are objects that Shale did not write.
 	Orphans, Strangers []SurveyObject
-	// Problems are of the classes of package model. A catalogue with a problem cannot be relied on.
+	// Problems are errors of the classes of package model. A catalogue with a problem is not reliable.
 	Problems []error
 }
 
@@ -42,14 +42,14 @@ type SurveyRecord struct {
 	Deletes                 bool
 }
 
-// SurveyBlock is a block that some record holds.
+// SurveyBlock is a block with a record.
 type SurveyBlock struct {
 	Block
-	// HiddenBy is the record that replaces the block, which then is garbage; empty if the block counts. HiddenAt is when
-	// that was, in Unix nanoseconds.
+	// HiddenBy is the record that replaces the block and makes it garbage; empty if the block is live.
+	// HiddenAt is the time of that record in Unix nanoseconds.
 	HiddenBy string
 	HiddenAt int64
-	// ObjectBytes is the size of its object, -1 if there is none.
+	// ObjectBytes is the size of the object, -1 if it is missing.
 	ObjectBytes int64
 }
 
@@ -59,7 +59,7 @@ type SurveyObject struct {
 	Bytes int64
 }
 
-// Look surveys a bucket. The error is that of a listing; everything else is among the problems.
+// Look surveys a bucket. It fails only if the bucket cannot be listed; all else is in Problems.
 func Look(ctx context.Context, b Reader) (*Survey, error) {
 	s := &Survey{}
 	sizes := map[string]int64{}
@@ -86,8 +86,8 @@ func Look(ctx context.Context, b Reader) (*Survey, error) {
 		}
 	}
 	if s.Seed, err = Seed(ctx, b); errors.Is(err, bucket.ErrNotFound) {
-		// The first thing that a server puts into a bucket is the seed.
-		err = fmt.Errorf("%s: %w: the object is missing: this is no bucket of Shale, or it has lost it", seedName, model.ErrCorrupt)
+		// The seed is the first object that a server writes.
+		err = fmt.Errorf("%s: %w: the object is missing: the bucket was not made by Shale, or has lost its seed", seedName, model.ErrCorrupt)
 	}
 	if err != nil {
 		s.Problems = append(s.Problems, err)
@@ -162,16 +162,16 @@ func (s *Survey) sort() {
 	slices.SortFunc(s.Strangers, byName)
 }
 
-// judge looks for what must not be.
+// judge adds the problems of live blocks.
 func (s *Survey) judge() {
 	for i := range s.Blocks {
 		b := &s.Blocks[i]
 		switch {
 		case b.HiddenBy != "":
 		case b.ObjectBytes < 0:
-			s.Problems = append(s.Problems, fmt.Errorf("%w: block %s counts and has no object", model.ErrCorrupt, b.ID))
+			s.Problems = append(s.Problems, fmt.Errorf("%w: live block %s has no object", model.ErrCorrupt, b.ID))
 		case b.ObjectBytes != b.Bytes:
-			s.Problems = append(s.Problems, fmt.Errorf("%w: block %s has %d bytes and should have %d", model.ErrCorrupt, b.ID, b.ObjectBytes, b.Bytes))
+			s.Problems = append(s.Problems, fmt.Errorf("%w: block %s is damaged: expected %d bytes, got %d", model.ErrCorrupt, b.ID, b.Bytes, b.ObjectBytes))
 		}
 	}
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/shaledb/shale/internal/alloctest"
 )
 
-// TestAllocations holds a merge to less than an allocation for six series that it reads: what it needs, it needs once, or for a page.
+// TestAllocations holds a merge to less than an allocation for six series that it reads: what it needs, it
+// needs once, or for a page.
 func TestAllocations(t *testing.T) {
 	alloctest.Counts(t)
 	w := newWorld(t, vfs.NewMem())

@@ -11,8 +11,8 @@ import (
 	"github.com/shaledb/shale/internal/store/part"
 )
 
-// BenchmarkMerge merges the twelve windows of a day: series of one tenant that are scraped every 30 s, counters and
-// gauges in equal shares, in a bucket on the disk. Bytes are those of the inputs.
+// BenchmarkMerge merges the twelve windows of a day: series of one tenant that are scraped every 30 s,
+// counters and gauges in equal shares, in a bucket on the disk. Bytes are those of the inputs.
 func BenchmarkMerge(b *testing.B) {
 	const series, windowRows = 5000, 240
 	d := newOnDisk(b)

@@ -8,14 +8,15 @@ import (
 	"github.com/shaledb/shale/internal/store/catalog"
 )
 
-// day is the span of a block that compaction aims at. Days are UTC's.
+// day is the time range of a block that compaction aims at. Days are in UTC.
 const day = 24 * time.Hour
 
-// recentDays are the days, up to the last, that get cells of their own in a merge; all that is older shares one. A block
-// is being written for each cell of a pass that has rows, which costs memory, and each pass reads its inputs anew.
+// recentDays is the number of days, up to the last, that get a cell of their own in a merge; older rows share
+// one cell. A pass writes a block for each of its cells that has rows, which costs memory, and each pass
+// reads its inputs again.
 const recentDays = 32
 
-// cell is a span of time whose rows go to blocks of their own.
+// cell is an interval whose rows go to blocks of their own.
 type cell struct {
 	model.TimeRange
 	level catalog.Level
@@ -26,7 +27,8 @@ func (c *cell) wholeDay() bool {
 	return c.Min != math.MinInt64 && dayOf(c.Min) == c.Min && c.Max == c.Min+int64(day)-1
 }
 
-// dayOf returns the start of the day of a time, also before 1970. The day that holds the first instant begins with it.
+// dayOf returns the start of the day of a time, also before 1970. The day of the first instant begins with
+// that instant.
 func dayOf(t int64) int64 {
 	r := t % int64(day)
 	if r < 0 {
@@ -55,7 +57,7 @@ func inOneDay(r model.TimeRange) (start int64, ok bool) {
 	return start, r.Min <= r.Max && start == dayOf(r.Max)
 }
 
-// span returns the range of times of several blocks.
+// span returns the interval that covers several blocks.
 func span(blocks []catalog.Block) model.TimeRange {
 	r := model.TimeRange{Min: math.MaxInt64, Max: math.MinInt64}
 	for i := range blocks {
@@ -64,8 +66,8 @@ func span(blocks []catalog.Block) model.TimeRange {
 	return r
 }
 
-// dayCells cuts the times into days, as far as they are recent. over is the start of the first day that is not over: what
-// lies before it is settled.
+// dayCells cuts an interval into days, as far as they are recent. over is the start of the first day that is
+// not over: cells before it are settled.
 func dayCells(r model.TimeRange, now, over int64) []cell {
 	if r.Min > r.Max {
 		return everything(catalog.Settled)
@@ -98,7 +100,7 @@ func dayCells(r model.TimeRange, now, over int64) []cell {
 	return cells
 }
 
-// halves cuts the times into those before and after an instant, neither of them settled.
+// halves cuts all times at an instant into two cells, neither of them settled.
 func halves(at int64) []cell {
 	return []cell{
 		{model.TimeRange{Min: math.MinInt64, Max: at - 1}, catalog.Joined},
@@ -106,7 +108,7 @@ func halves(at int64) []cell {
 	}
 }
 
-// everything is one cell of all times.
+// everything is one cell for all times.
 func everything(level catalog.Level) []cell {
 	return []cell{{model.TimeRange{Min: math.MinInt64, Max: math.MaxInt64}, level}}
 }

@@ -17,10 +17,10 @@ import (
 // fileSuffix ends the names of temporary files.
 const fileSuffix = ".merge"
 
-// damagedFor is how long a block that could not be read is left alone.
+// damagedFor is how long merges leave out a block that could not be read.
 const damagedFor = 6 * time.Hour
 
-// maxMerges ends a run that goes on and on, so that garbage is collected in between.
+// maxMerges ends a long run, so that garbage is collected in between.
 const maxMerges = 256
 
 // Compactor merges the blocks of a bucket. Its methods may be called by several goroutines.
@@ -32,19 +32,20 @@ type Compactor struct {
 	stop context.CancelFunc
 	done sync.WaitGroup
 
-	// running is held while a run goes on. It guards what follows.
+	// running is held during a run. It guards the fields below.
 	running sync.Mutex
 	files   int
-	// settledIn are the blocks that were visible in an earlier look at the catalogue; only those are merged.
+	// settledIn holds the blocks that an earlier refresh of the catalogue has shown; only those are merged.
 	settledIn map[string]bool
-	// damaged are blocks that could not be read, and since when.
+	// damaged maps a block that could not be read to the time of the failure.
 	damaged map[string]int64
-	// clean are blocks in which no series satisfies a deletion, by generation and block.
+	// clean holds blocks in which no series satisfies a deletion, by generation and block.
 	clean map[cleanBlock]bool
 }
 
-// New returns a Compactor that does nothing yet. What an earlier process left in the folder is deleted. Errors are of
-// class invalid for options that make no sense, transient for the file system's.
+// New returns a Compactor that does not run yet. It deletes the files that an earlier process left in the
+// folder. Errors are of class invalid for invalid options, and of class transient for those of the file
+// system.
 func New(o Options) (*Compactor, error) {
 	if err := o.setDefaults(); err != nil {
 		return nil, err
@@ -83,7 +84,7 @@ func (c *Compactor) Start() {
 	})
 }
 
-// Close ends what Start began, in the middle of a merge if need be, and waits for it.
+// Close stops the goroutine of Start, in the middle of a merge if need be, and waits for it.
 func (c *Compactor) Close() {
 	if c.stop != nil {
 		c.stop()
@@ -91,13 +92,13 @@ func (c *Compactor) Close() {
 	c.done.Wait()
 }
 
-// Run merges what is due, again and again, until the context is done. Errors are logged; what failed is tried again.
+// Run calls RunOnce periodically until the context is done. It logs errors; the next run retries.
 func (c *Compactor) Run(ctx context.Context) {
 	tick := time.NewTicker(c.o.Interval)
 	defer tick.Stop()
 	for {
 		if _, err := c.RunOnce(ctx); err != nil && ctx.Err() == nil {
-			c.o.Logger.Error("compaction failed in part; it will be tried again", "err", err)
+			c.o.Logger.Error("compaction failed in part; the next run retries", "err", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -107,16 +108,16 @@ func (c *Compactor) Run(ctx context.Context) {
 	}
 }
 
-// Result says what a run did.
+// Result counts what a run did.
 type Result struct {
 	Merges int
-	// Backlog counts blocks that wait for a merge which is due.
+	// Backlog counts blocks that wait for a merge that is due.
 	Backlog   int
 	Collected catalog.Collected
 }
 
-// RunOnce merges what is due now and then collects garbage. One merge that fails keeps no other from being done, if it
-// has other inputs; the errors come together.
+// RunOnce does the merges that are due and then collects garbage. A failed merge does not stop merges of
+// other inputs; the errors are joined.
 func (c *Compactor) RunOnce(ctx context.Context) (Result, error) {
 	c.running.Lock()
 	defer c.running.Unlock()
@@ -142,7 +143,7 @@ func (c *Compactor) mergeAll(ctx context.Context, res *Result) error {
 		c.metrics.failures.Inc()
 		return err
 	}
-	// tried are the inputs of merges that have failed in this run.
+	// tried holds the inputs of merges that have failed in this run.
 	tried := make(map[string]bool)
 	var errs []error
 	for res.Merges < maxMerges {
@@ -178,8 +179,9 @@ func (c *Compactor) mergeAll(ctx context.Context, res *Result) error {
 	return errors.Join(errs...)
 }
 
-// look refreshes the catalogue. Only blocks that a first look has seen are merged, and what a second look sees counts as
-// present: so every block with a lower number than an input is known, see package catalog.
+// look refreshes the catalogue twice. Only blocks that the first refresh shows are merged, and blocks that
+// the second one shows count as present: so every block with a lower number than an input is known, see
+// package catalog.
 func (c *Compactor) look(ctx context.Context) error {
 	if err := c.o.Catalog.Refresh(ctx); err != nil {
 		return err
@@ -212,7 +214,7 @@ func (c *Compactor) mayMerge(b *catalog.Block, tried map[string]bool) bool {
 	return c.settledIn[b.ID] && !damaged && !tried[b.ID]
 }
 
-// next returns the merge that is to be done next, or nil, and the number of blocks that wait for a due merge.
+// next returns the next merge, or nil, and the number of blocks that wait for a due merge.
 func (c *Compactor) next(blocks []catalog.Block, tried map[string]bool) (first *job, backlog int) {
 	for _, live := range groups(blocks) {
 		p := &planner{o: &c.o, now: c.o.Now(), live: live, may: func(b *catalog.Block) bool { return c.mayMerge(b, tried) }}
@@ -234,24 +236,24 @@ func (c *Compactor) mergeOne(ctx context.Context, j *job, deletions catalog.Dele
 	}
 	c.metrics.merges.WithLabelValues(j.why).Inc()
 	for _, b := range made {
-		c.settledIn[b.ID] = true // its inputs were
+		c.settledIn[b.ID] = true // as its inputs were
 	}
 	c.o.Logger.Info("merged blocks", "why", j.why, "in", len(j.inputs), "out", len(made), "after", time.Since(began).Round(time.Millisecond))
 	return nil
 }
 
-// failed counts an error, and leaves a block alone for a while that cannot be read.
+// failed counts an error. It excludes a block that cannot be read from merges for a while.
 func (c *Compactor) failed(err error) error {
 	c.metrics.failures.Inc()
 	if id, ok := blamed(err); ok {
 		c.damaged[id] = c.o.Now()
 		c.metrics.damaged.Set(float64(len(c.damaged)))
-		c.o.Logger.Error("a block cannot be read; it is left out of merges for a while", "block", id, "err", err)
+		c.o.Logger.Error("a block cannot be read; merges leave it out for a while", "block", id, "err", err)
 	}
 	return err
 }
 
 func (c *Compactor) collided(tenant string, k model.Key, kept, dropped model.Labels) {
 	c.metrics.collisions.Inc()
-	c.o.Logger.Error("two label sets have one key; the first one stays", "tenant", tenant, "key", k, "kept", kept, "dropped", dropped)
+	c.o.Logger.Error("two label sets have the same key; the first one stays", "tenant", tenant, "key", k, "kept", kept, "dropped", dropped)
 }

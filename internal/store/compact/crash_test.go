@@ -15,8 +15,9 @@ import (
 	"github.com/shaledb/shale/internal/store/catalog"
 )
 
-// TestCrash cuts the power before each change of the bucket's folder, during merges, deletions and collection. The
-// catalogue that is left is valid and every row is there once; the compactor that comes after it finishes the work.
+// TestCrash cuts the power before each change of the bucket's folder, during merges, deletions and
+// collection. The catalogue that is left is valid and every row is there once; the compactor that comes after
+// it finishes the work.
 func TestCrash(t *testing.T) {
 	mem := vfs.NewCrashableMem()
 	rng := rand.New(rand.NewPCG(1, 1))

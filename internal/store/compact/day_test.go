@@ -167,8 +167,9 @@ func (f *fleet) verify(t fataler, until int64, lateUntil int64) (rows int) {
 	return rows
 }
 
-// TestDay lives through a day of many small tenants in simulated time: windows are shipped when they have ended, late rows
-// every hour, and the compactor runs. Few objects are left, and every row of every tenant is right.
+// TestDay lives through a day of many small tenants in simulated time: windows are shipped when they have
+// ended, late rows every hour, and the compactor runs. Few objects are left, and every row of every tenant is
+// right.
 func TestDay(t *testing.T) {
 	const tenants = fleetTenants
 	w := newWorld(t, vfs.NewMem())

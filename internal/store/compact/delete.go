@@ -12,14 +12,14 @@ type cleanBlock struct {
 	block      string
 }
 
-// nextDeletion returns a merge of a block from which rows were deleted that are still in it, or nil. A block in which no
-// series satisfies the deletion is left as it is.
+// nextDeletion returns a merge of a block that still has deleted rows, or nil. A block in which no series
+// satisfies the deletion stays as it is.
 func (c *Compactor) nextDeletion(ctx context.Context, blocks []catalog.Block, deletions catalog.Deletions, tried map[string]bool) (*job, error) {
 	for _, d := range deletions {
 		for i := range blocks {
 			b := &blocks[i]
 			k := cleanBlock{d.Generation, b.ID}
-			if c.clean[k] || !c.mayMerge(b, tried) || len((catalog.Deletions{d}).Of(b, d.Tenant)) == 0 {
+			if c.clean[k] || !c.mayMerge(b, tried) || len((catalog.Deletions{d}).Applying(b, d.Tenant)) == 0 {
 				continue
 			}
 			found, err := c.hasSeries(ctx, b, d)

@@ -108,8 +108,8 @@ func (d *onDisk) compactor(t testing.TB, now, memoryBytes int64) *Compactor {
 	return c
 }
 
-// mergeDays merges all blocks, of so many days from dayZero on, into days within little memory: while it has budget for
-// its work, the heap must not grow by more than bound.
+// mergeDays merges all blocks, of so many days from dayZero on, into days within little memory: while it has
+// budget for its work, the heap must not grow by more than bound.
 func (d *onDisk) mergeDays(t *testing.T, days int, budget, bound int64) (comp *Compactor, made []catalog.Block) {
 	t.Helper()
 	now := dayZero + int64(days+1)*int64(day)
@@ -138,7 +138,8 @@ func heap() uint64 {
 	return s[0].Value.Uint64()
 }
 
-// watchHeap samples the heap until the function that it returns is called, which gives the most that there was.
+// watchHeap samples the heap until the function that it returns is called, which gives the most that there
+// was.
 func watchHeap() func() uint64 {
 	var most uint64
 	stop := make(chan struct{})

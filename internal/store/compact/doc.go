@@ -1,61 +1,67 @@
-// Package compact merges the blocks of the bucket, so that a day is a few blocks whatever came when.
+// Package compact merges the blocks of the bucket, so that a day is a few blocks in whatever order its rows
+// arrived.
 //
-// It owns the decision which blocks are merged with each other, the merge through bounded memory and a temporary file,
-// and the cut of its result by day, tenant and key. It never sees the recent past, never decides which blocks count (the
-// catalogue does) and changes no row.
+// It owns the decision which blocks are merged, the merge through bounded memory and a temporary file, and
+// the cut of the result by day, tenant and key. It never sees the recent past, never decides which blocks are
+// live (the catalogue does), and never changes a row.
 //
 // # What may be merged
 //
-// A row of a series and a time may stand in several blocks; the one in the block of the greatest order number counts
-// (see package catalog). A merge takes the rows of its inputs to the greatest number of any of them. So, with [lo, hi]
-// for the order numbers of the shipped blocks that are in a block:
+// A row of one series and time may be in several blocks; the row in the block of the greatest order number
+// counts (see package catalog). A merge lifts the rows of its inputs to the greatest number of any input. Let
+// [lo, hi] be the order numbers of the shipped blocks inside a block. Then the rule is:
 //
-//	A merge with the inputs S, of which L is the greatest hi, leaves out a block x only if no input s has
+//	A merge of the inputs S, of which L is the greatest hi, leaves out a block x only if no input s has
 //	hi(s) < L, hi(s) < hi(x) and lo(x) <= L, and may share a series and a time with x.
 //
-// In words: what an input is lifted over must not be able to meet it. Inputs that follow each other without a gap may
-// always be merged, and so may blocks of different times, tenants or keys. Late rows and the window that they belong to
-// are only merged in one merge with all that came between, as far as it touches the same times. A single block may
-// always be written anew.
+// In words: an input must not be lifted over a block that it can meet. Inputs that follow each other without
+// a gap may always be merged, and so may blocks of different times, tenants or keys. Late rows and the window
+// that they belong to are merged only together with all blocks in between that touch the same times. A single
+// block may always be rewritten.
 //
-// Why that is enough. Call the shipped blocks whose rows are in a block its leaves, and a block sound if no shipped
-// block x that is not one of its leaves, but has a number above that of a leaf l and not above hi, can meet l. Shipped
-// blocks are sound. The result of a merge is sound: such an x stands visibly in the catalogue, alone or as a leaf of some
-// y with lo(y) <= x <= hi(y), and the rule forbids to leave y out, or else already the input that has l was not sound.
-// (Is there no such block to be seen? Every shipped block with a number up to L was committed before the input that has
-// L, and the compactor has looked at the catalogue once more after it saw that input. Blocks that are still to come get
-// numbers above L.) And any set of sound blocks reads right, as long as each shipped block is a leaf of one of them: of
-// the shipped blocks that have a row for some series and time, let b be the one whose row counts. Some visible block m
-// has the leaf b, and gives b's row. Any other visible block y that has a row there, and not from b, has it from a leaf l
-// with a lower number than b's; as y is sound, hi(y) is below b's number too, and m stands above y.
+// Why the rule is enough. The shipped blocks whose rows are in a block are its leaves. Consider a leaf l of a
+// block, and a shipped block x that is not a leaf, with a number above that of l and not above hi. The lift
+// has put the rows of l above those of x. A block is sound if no such x can meet l.
 //
-// So two compactors may merge the same blocks in different ways at one time, one of them with an old view of the
-// catalogue: the result is work done twice and blocks that hold the same rows, which a later merge joins. Nothing is
-// locked. (That a value beats a stale marker whichever came last does not change this: "the row that counts" is then the
-// last value, if there is one.)
+// Shipped blocks are sound. The result of a merge is sound, too. Suppose there were such an x. It is visible
+// in the catalogue, alone or as a leaf of some y with lo(y) <= x <= hi(y). Then the rule forbids leaving y
+// out, or the input that has l was not sound already. And x is indeed visible. Every shipped block with a
+// number up to L was committed before the input that has L, and the compactor has refreshed the catalogue
+// once more after it saw that input. Blocks that are committed later get numbers above L.
+//
+// Any set of sound blocks reads right, as long as each shipped block is a leaf of one of them. Take all
+// shipped blocks with a row for some series and time, and let b be the one whose row counts. Some visible
+// block m has the leaf b and returns b's row. Let y be another visible block with a row there that is not
+// from b. It has that row from a leaf l with a lower number than b. Because y is sound, hi(y) is below b's
+// number, and m is above y.
+//
+// So two compactors may merge the same blocks in different ways at the same time, even with an old view of
+// the catalogue. The result is duplicate work, and blocks with the same rows that a later merge joins. No
+// lock is needed. A value beats a stale marker in any order; this does not change the argument: "the row that
+// counts" is then the last value, if any.
 //
 // # What is merged
 //
-// Days, in UTC, are what compaction aims at. See planner:
+// Compaction aims at blocks of one day, in UTC. See planner:
 //
-//   - When a day is over, with a grace, everything that was shipped before then and reaches back into days that are over
-//     is merged in one go. The result is cut by day: the day itself becomes a few large blocks, and what came late for
-//     days before it a small block for each. These are settled.
-//   - Settled blocks of one day that lie above each other are merged when there are several, or when the upper ones
-//     are large, or when nothing has come for two days.
-//   - When too many blocks wait for the end of their day, the small ones among them are joined.
-//   - A settled or waiting block that still has deleted rows is written anew without them.
+//   - When a day and a grace are over, one merge takes everything that was shipped before then and has rows
+//     of past days. The result is cut by day: a few large blocks for the day itself, and a small block for
+//     each earlier day that got late rows. These blocks are settled.
+//   - Settled blocks of one day that overlap are merged when there are several, when the upper ones are
+//     large, or when nothing has arrived for two days.
+//   - When too many blocks wait for the end of their day, the small ones are joined.
+//   - A settled or waiting block that still has deleted rows is rewritten without them.
 //
 // Blocks of different signals or retention groups are never merged.
 //
 // # How
 //
-// Inputs are read through a few windows of bounded size each, and merged as sorted streams (store/part). A block is
-// written to a local file, uploaded when it is complete, and the file removed; one record then makes all blocks of the
-// merge visible and hides the inputs. Until that record is written nothing has changed: a crash leaves objects without
-// a record, which the catalogue collects after a day. Ids of blocks are a function of inputs and content, so that a merge
-// which is repeated writes the same objects.
+// Inputs are read through a few windows of bounded size, and merged as sorted streams (store/part). A block
+// is written to a local file, uploaded when it is complete, and the file is removed. Then one record makes
+// all blocks of the merge visible and hides the inputs. Before that record nothing has changed: a crash
+// leaves objects without a record, which the catalogue collects after a day. The ids of blocks are a function
+// of inputs and content, so that a repeated merge writes the same objects.
 //
-// A block is cut at 2^24 series and at a number of bytes. A tenant that takes a good share of a block gets blocks of
-// its own, cut by key; the others share blocks, which are cut between tenants.
+// A block is cut at 2^24 series and at a number of bytes. A tenant that takes a good share of a block gets
+// blocks of its own, cut by key; the others share blocks, which are cut between tenants.
 package compact

@@ -23,8 +23,9 @@ func (e *inputError) Error() string { return fmt.Sprintf("block %s: %v", e.id, e
 
 func (e *inputError) Unwrap() error { return e.err }
 
-// chains arranges blocks so that each chain is one run of ascending series: the blocks of one earlier merge, which was
-// cut by series, are open one at a time. Blocks in order give chains in order.
+// chains arranges blocks so that each chain is one sequence of ascending series. The blocks of one earlier
+// merge, which were cut by series, form one chain and are open one at a time. Blocks in order give chains in
+// order.
 func chains(inputs []catalog.Block) [][]catalog.Block {
 	var all [][]catalog.Block
 	for _, b := range bySeries(inputs) {
@@ -44,7 +45,7 @@ func chains(inputs []catalog.Block) [][]catalog.Block {
 	return all
 }
 
-// bySeries orders blocks by their first series, as far as the catalogue knows it.
+// bySeries sorts blocks by their first series, as far as the catalogue knows it.
 func bySeries(blocks []catalog.Block) []catalog.Block {
 	sorted := slices.Clone(blocks)
 	slices.SortFunc(sorted, func(a, b catalog.Block) int {
@@ -54,14 +55,14 @@ func bySeries(blocks []catalog.Block) []catalog.Block {
 	return sorted
 }
 
-// chain is the stream of a chain. It leaves out what has been deleted.
+// chain streams the series of its blocks, without deleted rows.
 type chain struct {
 	m      *merge
 	blocks []catalog.Block // the first is open
 	most   int64           // bytes of a window
 
 	stream    part.Stream
-	text      part.Text // of the series at hand
+	text      part.Text // of the current series
 	tenant    string
 	deletions catalog.Deletions // of the open block and the tenant
 	err       error
@@ -86,7 +87,7 @@ func (c *chain) Next(ctx context.Context) bool {
 			return false
 		}
 		if t := c.stream.Tenant(); t != c.tenant {
-			c.tenant, c.deletions = t, c.m.deletions.Of(&c.blocks[0], t)
+			c.tenant, c.deletions = t, c.m.deletions.Applying(&c.blocks[0], t)
 		}
 		if len(c.deletions) == 0 || c.cut() {
 			return true
@@ -109,7 +110,7 @@ func (c *chain) open(ctx context.Context) bool {
 	return true
 }
 
-// cut takes deleted rows out of the series at hand, and reports whether any row is left.
+// cut removes deleted rows from the current series, and reports whether any row is left.
 func (c *chain) cut() bool {
 	ranges := c.deletions.Ranges(c.stream.Labels())
 	if len(ranges) == 0 {
@@ -141,7 +142,7 @@ func (c *chain) Rows() *model.SeriesRows { return c.stream.Rows() }
 func (c *chain) Text() part.Text         { return c.text }
 func (c *chain) Err() error              { return c.err }
 
-// reader opens a block and compares it with what the catalogue says.
+// reader opens a block and compares it with its entry in the catalogue.
 func (m *merge) reader(ctx context.Context, b *catalog.Block, most int64) (*part.Reader, error) {
 	ws := &windows{m: m, object: catalog.ObjectName(b.ID), size: b.Bytes, most: most}
 	r, err := part.OpenWith(ctx, ws, ws.read, b.Bytes)
@@ -149,9 +150,9 @@ func (m *merge) reader(ctx context.Context, b *catalog.Block, most int64) (*part
 		meta := r.Meta()
 		switch {
 		case meta.Seed != m.c.o.Seed:
-			err = fmt.Errorf("%w: its key seed is %016x and the bucket's %016x", model.ErrCorrupt, uint64(meta.Seed), uint64(m.c.o.Seed))
+			err = fmt.Errorf("%w: key seed %016x does not match the bucket's %016x", model.ErrCorrupt, uint64(meta.Seed), uint64(m.c.o.Seed))
 		case meta.Signal != b.Signal || meta.Series != b.Series || meta.Samples != b.Samples || !sameLines(meta, b) || meta.Range != b.Range || !meta.Labels:
-			err = fmt.Errorf("%w: it is not what its commit record says", model.ErrCorrupt)
+			err = fmt.Errorf("%w: the block does not match its commit record", model.ErrCorrupt)
 		}
 	}
 	if err != nil {
@@ -160,12 +161,12 @@ func (m *merge) reader(ctx context.Context, b *catalog.Block, most int64) (*part
 	return r, nil
 }
 
-// sameLines reports whether a block has as many lines as its record says, if it says it.
+// sameLines reports whether a block has as many lines as its record says, if the record says so.
 func sameLines(m *part.Meta, b *catalog.Block) bool {
 	return b.Lines == 0 && b.LineBytes == 0 || m.Text == b.Lines && m.TextBytes == b.LineBytes
 }
 
-// fetch reads bytes of an object, within the budget, and tries again while the bucket has a transient error.
+// fetch reads bytes of an object within the budget, and retries transient errors of the bucket.
 func (m *merge) fetch(ctx context.Context, object string, off, n int64) (b []byte, err error) {
 	if err := m.c.pace.take(ctx, n); err != nil {
 		return nil, err
@@ -173,7 +174,7 @@ func (m *merge) fetch(ctx context.Context, object string, off, n int64) (b []byt
 	err = retry(ctx, m.c.o.firstPause, func() error {
 		b, err = m.c.o.Bucket.GetRange(ctx, object, off, n)
 		if err == nil && int64(len(b)) != n {
-			err = fmt.Errorf("%w: %s: %d bytes of [%d, %d)", model.ErrTransient, object, len(b), off, off+n)
+			err = fmt.Errorf("%w: %s: got %d bytes of [%d, %d)", model.ErrTransient, object, len(b), off, off+n)
 		}
 		return err
 	})
@@ -184,7 +185,7 @@ func (m *merge) fetch(ctx context.Context, object string, off, n int64) (b []byt
 	return b, nil
 }
 
-// blamed returns the block that an error which will not go away is about.
+// blamed returns the block that a permanent error is about.
 func blamed(err error) (id string, ok bool) {
 	var e *inputError
 	if !errors.As(err, &e) || errors.Is(err, model.ErrTransient) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {

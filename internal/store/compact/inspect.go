@@ -17,17 +17,17 @@ import (
 	"github.com/shaledb/shale/internal/store/part"
 )
 
-// InspectBucket is what an inspection needs of a bucket.
+// InspectBucket is the part of a bucket that an inspection needs.
 type InspectBucket interface {
 	catalog.Reader
 	// GetRange returns n bytes of an object from off.
 	GetRange(ctx context.Context, name string, off, n int64) ([]byte, error)
 }
 
-// Inspect writes down all that is in a bucket: commit records, blocks with whether they count, deletions, garbage, and
-// what is wrong. With check it reads every byte of every block that counts, verifies what can be verified, and compares
-// the block with its record. It goes on after damage and returns the number of things that are wrong; the error is that
-// of a listing, or of out.
+// Inspect prints the content of a bucket: commit records, blocks and whether they are live, deletions,
+// garbage and problems. With check it reads and verifies every byte of every live block, and compares the
+// block with its record. It does not stop at damage, and returns the number of problems. The error is that of
+// the listing or of out.
 func Inspect(ctx context.Context, out io.Writer, b InspectBucket, check bool) (damaged int, err error) {
 	s, err := catalog.Look(ctx, b)
 	if err != nil {
@@ -66,11 +66,11 @@ func Inspect(ctx context.Context, out io.Writer, b InspectBucket, check bool) (d
 		fmt.Fprintf(w, "deletion %d: %s of tenant %s %s, committed %s\n", d.Generation, matchers(d.Matchers), d.Tenant, timesOf(d.Range), instant(d.Committed))
 	}
 	for _, o := range s.Orphans {
-		fmt.Fprintf(w, "%s: %d bytes that were uploaded and not committed\n", o.Name, o.Bytes)
+		fmt.Fprintf(w, "%s: %d bytes, uploaded and not committed\n", o.Name, o.Bytes)
 		garbage += o.Bytes
 	}
 	for _, o := range s.Strangers {
-		fmt.Fprintf(w, "%s: %d bytes that are not Shale's\n", o.Name, o.Bytes)
+		fmt.Fprintf(w, "%s: %d bytes, not an object of Shale\n", o.Name, o.Bytes)
 	}
 	for _, p := range problems {
 		fmt.Fprintf(w, "WRONG: %v\n", p)
@@ -80,7 +80,7 @@ func Inspect(ctx context.Context, out io.Writer, b InspectBucket, check bool) (d
 	return len(problems), w.Flush()
 }
 
-// lines counts those of a block, as far as its record says.
+// lines formats the line count of a block, if its record has one.
 func lines(b *catalog.Block) string {
 	if b.Signal == model.Logs && b.Lines == 0 {
 		return "-"
@@ -103,13 +103,13 @@ func checkBlock(ctx context.Context, b InspectBucket, s *catalog.Survey, block *
 	}
 	switch {
 	case m.Seed != s.Seed:
-		err = fmt.Errorf("its key seed is %016x and the bucket's %016x", uint64(m.Seed), uint64(s.Seed))
+		err = fmt.Errorf("key seed %016x does not match the bucket's %016x", uint64(m.Seed), uint64(s.Seed))
 	case !m.Labels:
-		err = errors.New("it has no labels")
+		err = errors.New("the block has no labels")
 	case m.Signal != block.Signal || m.Series != block.Series || m.Samples != block.Samples || !sameLines(m, block) || m.Range != block.Range || len(m.Tenants) != block.TenantCount:
-		err = fmt.Errorf("it has %d series, %d samples, %d lines of %d bytes, %d tenants, times %s; its record says otherwise", m.Series, m.Samples, m.Text, m.TextBytes, len(m.Tenants), timesOf(m.Range))
+		err = fmt.Errorf("the record does not match the block: %d series, %d samples, %d lines of %d bytes, %d tenants, times %s", m.Series, m.Samples, m.Text, m.TextBytes, len(m.Tenants), timesOf(m.Range))
 	case !slices.Equal(named, block.Sources):
-		err = fmt.Errorf("it is of %s, its record says of %s", sources(named), sources(block.Sources))
+		err = fmt.Errorf("the block is from %s, its record says %s", sources(named), sources(block.Sources))
 	}
 	if err == nil {
 		err = compareSeries(ctx, r, block)
@@ -123,11 +123,11 @@ func checkBlock(ctx context.Context, b InspectBucket, s *catalog.Survey, block *
 	return err
 }
 
-// compareSeries compares tenants and keys with the record: queries and merges pass over blocks by them.
+// compareSeries compares tenants and keys with the record, by which queries and merges rule blocks out.
 func compareSeries(ctx context.Context, r *part.Reader, block *catalog.Block) error {
 	for _, t := range r.Meta().Tenants {
 		if !block.HasTenant(t.Name) {
-			return fmt.Errorf("it has the tenant %q, of which its record does not know", t.Name)
+			return fmt.Errorf("the block has the tenant %q, which its record does not list", t.Name)
 		}
 	}
 	stream := r.Stream()
@@ -137,19 +137,19 @@ func compareSeries(ctx context.Context, r *part.Reader, block *catalog.Block) er
 			first = last
 		}
 		if last.Less(block.KeyMin) || block.KeyMax.Less(last) {
-			return fmt.Errorf("it has the key %s, its record says %s to %s", last, block.KeyMin, block.KeyMax)
+			return fmt.Errorf("the block has the key %s, its record says %s to %s", last, block.KeyMin, block.KeyMax)
 		}
 	}
 	if err := stream.Err(); err != nil {
 		return err
 	}
 	if first.Less(block.FirstKey) || block.LastKey.Less(last) {
-		return fmt.Errorf("its series are from %s to %s, its record says %s to %s", first, last, block.FirstKey, block.LastKey)
+		return fmt.Errorf("the series go from %s to %s, the record says %s to %s", first, last, block.FirstKey, block.LastKey)
 	}
 	return nil
 }
 
-// rangePages reads and decodes a page each time.
+// rangePages reads and decodes pages without a cache.
 type rangePages struct{ read part.ReadRange }
 
 func (p *rangePages) Page(ctx context.Context, a part.Addr) ([]byte, error) {

@@ -35,7 +35,7 @@ func TestInspect(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	inspect(1, "0 records, 0 blocks", "WRONG: seed: corrupt: the object is missing: this is no bucket of Shale")
+	inspect(1, "0 records, 0 blocks", "WRONG: seed: corrupt: the object is missing: the bucket was not made by Shale")
 	w.plantSeed(t)
 	inspect(0, "0 records, 0 blocks")
 	ship := func() catalog.Block {
@@ -59,7 +59,7 @@ func TestInspect(t *testing.T) {
 	}
 	put("blocks/lost", "hello")
 	put("notes/x", "hello")
-	inspect(0, "replaced by merged-", "settled", "blocks/lost: 5 bytes that were uploaded and not committed", "notes/x: 5 bytes that are not Shale's")
+	inspect(0, "replaced by merged-", "settled", "blocks/lost: 5 bytes, uploaded and not committed", "notes/x: 5 bytes, not an object of Shale")
 
 	live := w.c.Live()[0]
 	data, err := w.bucket.Get(ctx, catalog.ObjectName(live.ID))
@@ -71,11 +71,11 @@ func TestInspect(t *testing.T) {
 	put(catalog.ObjectName(live.ID), string(damaged))
 	inspect(1, "counts, damaged", "WRONG: block "+live.ID)
 	put(catalog.ObjectName(live.ID), string(data[:100]))
-	inspect(1, "has 100 bytes and should have")
+	inspect(1, "is damaged: expected 569 bytes, got 100")
 	if err := w.bucket.Delete(ctx, catalog.ObjectName(live.ID)); err != nil {
 		t.Fatal(err)
 	}
-	inspect(1, "counts and has no object")
+	inspect(1, "has no object")
 	put("catalog/broken.json", "{")
 	inspect(2, "catalog/broken.json")
 	if err := w.bucket.Delete(ctx, "seed"); err != nil {
@@ -84,7 +84,7 @@ func TestInspect(t *testing.T) {
 	inspect(4, "seed:", "the bucket's 0000000000000000")
 }
 
-// TestInspectCompares gives records that say what is not so.
+// TestInspectCompares writes records that do not match their blocks.
 func TestInspectCompares(t *testing.T) {
 	for what, change := range map[string]func(*catalog.Block){
 		"series":  func(b *catalog.Block) { b.Series++ },

@@ -14,7 +14,8 @@ import (
 	"github.com/shaledb/shale/internal/store/catalog"
 )
 
-// hastyList is a bucket whose listings are no snapshot: before one of them something happens, of which it shows a part.
+// hastyList is a bucket whose listings are not snapshots: a change happens during one of them, which shows a
+// part of it.
 type hastyList struct {
 	bucket.Bucket
 	lists  int
@@ -36,8 +37,8 @@ func (b *hastyList) List(ctx context.Context, prefix string, fn func(string, int
 	})
 }
 
-// TestListingIsNoSnapshot lets a listing show a block and not the one that was committed before it, which overwrites an
-// older one.
+// TestListingIsNoSnapshot lets a listing show a block and not the one that was committed before it, which
+// overwrites an older one.
 func TestListingIsNoSnapshot(t *testing.T) {
 	w := newWorld(t, vfs.NewMem())
 	w.now = 20_000*int64(day) + int64(time.Hour)
@@ -47,7 +48,8 @@ func TestListingIsNoSnapshot(t *testing.T) {
 		return s.ship(t, model.Metrics)
 	}
 	ship(1, 1)
-	// Two listings open the catalogue and look first; the next sees what was shipped last and not what came before it.
+	// Two listings open the catalogue and look first; the next sees what was shipped last and not what came
+	// before it.
 	hasty := &hastyList{Bucket: w.bucket, before: map[int]func() string{3: func() string {
 		w.now -= 2 * int64(day) // they were written in time, and uploaded late
 		overwrites := ship(1, 2)

@@ -9,8 +9,8 @@ import (
 
 func TestMain(m *testing.M) {
 	if underRace {
-		// Half of rapid's: one goroutine works in a random world, and the codecs take some hundred times as long. What the
-		// command line says comes after this and counts.
+		// Half of rapid's default: one goroutine works in a random world, and the codecs take about a hundred
+		// times as long. The command line comes later and overrides this.
 		if err := flag.Set("rapid.checks", "50"); err != nil {
 			panic(err)
 		}

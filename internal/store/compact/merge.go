@@ -20,28 +20,29 @@ type merge struct {
 	ctx context.Context
 	job *job
 
-	// deletions are left out of the rows, up to generation.
+	// deletions are applied to the rows, up to generation.
 	deletions  catalog.Deletions
 	generation uint64
-	// What the blocks that are made have in common.
+	// The common properties of the new blocks.
 	ids              []string // of the inputs
 	sources          []catalog.Source
 	orderLo, orderHi uint64
 	created          int64
 
-	// weights are about the bytes that each tenant will take, and small what a tenant takes at most that shares a block.
+	// weights estimates the bytes of each tenant, and small is the most that a tenant may have to share a block.
 	weights map[string]float64
 	small   float64
 
 	all     []*cellOutput
 	cells   []*cellOutput // of the pass
-	tenant  string        // of the series at hand
+	tenant  string        // of the current series
 	open    map[*blockWriter]bool
 	blocks  []catalog.Block
 	uploads []func()
 }
 
-// run merges the inputs of a job, commits the result and returns it. Without an error the inputs are no longer visible.
+// run merges the inputs of a job, commits the result and returns it. Without an error the inputs are no
+// longer visible.
 func (c *Compactor) run(ctx context.Context, j *job, deletions catalog.Deletions) (made []catalog.Block, err error) {
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, maxMergeTime)
@@ -51,7 +52,7 @@ func (c *Compactor) run(ctx context.Context, j *job, deletions catalog.Deletions
 		for b := range m.open {
 			err = errors.Join(err, b.abandon())
 		}
-		// An object that was not committed is an orphan from here on.
+		// From here on, an object that was not committed is an orphan.
 		for _, done := range m.uploads {
 			done()
 		}
@@ -66,11 +67,11 @@ func (c *Compactor) run(ctx context.Context, j *job, deletions catalog.Deletions
 	if err := m.merge(); err != nil {
 		return nil, err
 	}
-	// The clock of the context stands still while the machine sleeps; deletions may be forgotten meanwhile.
+	// The clock of the context stops while the machine sleeps, and deletions may be collected in the meantime.
 	if took := time.Now().Round(0).Sub(began.Round(0)); took > maxMergeTime {
-		return nil, fmt.Errorf("%w: it took %s", model.ErrTransient, took)
+		return nil, fmt.Errorf("%w: the merge took %s, at most %s", model.ErrTransient, took, maxMergeTime)
 	}
-	// Whoever was faster has committed by now, most likely; if not, this merge has only cost work.
+	// A faster compactor has probably committed by now; otherwise this merge has only cost work.
 	if err := c.o.Catalog.Refresh(ctx); err != nil {
 		return nil, err
 	}
@@ -88,7 +89,7 @@ func (c *Compactor) newMerge(ctx context.Context, j *job, deletions catalog.Dele
 		small: c.o.BigTenantShare * float64(c.o.MaxBlockBytes), open: make(map[*blockWriter]bool),
 		orderLo: j.inputs[0].OrderLo, created: j.inputs[0].Created,
 	}
-	// All deletions are known up to the greatest generation that any input or known deletion has: see catalog.Refresh.
+	// All deletions up to the greatest generation of any input or deletion are known: see catalog.Refresh.
 	for _, d := range deletions {
 		m.generation = max(m.generation, d.Generation)
 	}
@@ -106,7 +107,7 @@ func (c *Compactor) newMerge(ctx context.Context, j *job, deletions catalog.Dele
 	return m
 }
 
-// joinSources makes one of all stretches of the same journal.
+// joinSources joins the sources of the same journal.
 func joinSources(all []catalog.Source) []catalog.Source {
 	all = slices.Clone(all)
 	slices.SortFunc(all, func(a, b catalog.Source) int {
@@ -123,10 +124,10 @@ func joinSources(all []catalog.Source) []catalog.Source {
 	return joined
 }
 
-// maskWindow is the span of a window of the masks of a day's block: that of the head's windows.
+// maskWindow is the length of a window in the masks of a day's block: that of the head's windows.
 const maskWindow = 2 * time.Hour
 
-// writerOptions say what a block of a cell is about. The same inputs give the same bytes.
+// writerOptions describes a block of a cell. The same inputs give the same bytes.
 func (m *merge) writerOptions(c *cell) part.WriterOptions {
 	o := part.WriterOptions{
 		Seed: m.c.o.Seed, Signal: m.job.inputs[0].Signal, Level: part.Dense, Labels: true, Created: m.created,
@@ -140,7 +141,7 @@ func (m *merge) writerOptions(c *cell) part.WriterOptions {
 	return o
 }
 
-// merge writes and uploads the blocks: those of all cells at one time if there is memory for that, or else in several
+// merge writes and uploads the blocks: those of all cells in one pass if memory allows, otherwise in several
 // passes.
 func (m *merge) merge() error {
 	costs, err := m.weigh(m.window(len(chains(m.job.inputs))))
@@ -148,7 +149,7 @@ func (m *merge) merge() error {
 		return err
 	}
 	if r, all := span(m.job.inputs), times(m.all); r.Min <= r.Max && (r.Min < all.Min || r.Max > all.Max) {
-		return fmt.Errorf("%w: rows of %d to %d for cells of %d to %d", model.ErrInvalid, r.Min, r.Max, all.Min, all.Max)
+		return fmt.Errorf("%w: rows from %d to %d exceed the cells from %d to %d", model.ErrInvalid, r.Min, r.Max, all.Min, all.Max)
 	}
 	for _, cells := range passes(m.all, costs, m.c.o.MemoryBytes) {
 		if err := m.pass(cells); err != nil {
@@ -158,11 +159,11 @@ func (m *merge) merge() error {
 	return nil
 }
 
-// weigh finds out how large each tenant is, and returns what each cell costs, by the directories of the inputs: one small
-// read each.
+// weigh estimates the size of each tenant and returns the cost of each cell. It reads the directory of each
+// input, which is one small read.
 func (m *merge) weigh(most int64) ([]int64, error) {
-	// A series costs about as much as so many samples: its key, its labels, its place in the postings; and so do so many bytes
-	// of lines as one sample.
+	// A series costs about as much as seriesSamples samples: its key, its labels, its postings. lineBytes
+	// bytes of lines cost about as much as one sample.
 	const seriesSamples, lineBytes = 20, 16
 	costs := make([]cellCost, len(m.all))
 	for i := range m.job.inputs {
@@ -191,7 +192,7 @@ func (m *merge) weigh(most int64) ([]int64, error) {
 	return bytes, nil
 }
 
-// add takes a merged series and distributes its rows over the cells of the pass.
+// add distributes the rows of a merged series over the cells of the pass.
 func (m *merge) add(tenant string, k model.Key, l model.Labels, rows *model.SeriesRows, text []part.Text) error {
 	if tenant != m.tenant {
 		if err := m.endTenant(); err != nil {
@@ -200,7 +201,7 @@ func (m *merge) add(tenant string, k model.Key, l model.Labels, rows *model.Seri
 		m.tenant = tenant
 	}
 	if l == nil {
-		return fmt.Errorf("%w: tenant %q: key %s has rows and no labels", model.ErrCorrupt, tenant, k)
+		return fmt.Errorf("%w: tenant %q: key %s has rows but no labels", model.ErrCorrupt, tenant, k)
 	}
 	for _, f := range model.PointFamilies() {
 		from := rows.Family(f)
@@ -240,7 +241,7 @@ func (m *merge) add(tenant string, k model.Key, l model.Labels, rows *model.Seri
 	return nil
 }
 
-// writer returns the block to which the next series of a tenant goes.
+// writer returns the block for the next series of a tenant.
 func (m *merge) writer(out *cellOutput, tenant string) (*blockWriter, error) {
 	weight, most := m.weights[tenant], m.c.o.MaxBlockBytes
 	at, cut := &out.shared, false
@@ -252,10 +253,10 @@ func (m *merge) writer(out *cellOutput, tenant string) (*blockWriter, error) {
 	case at == &out.own:
 		cut = w.full(most)
 	case w.tenant != tenant:
-		// Blocks that tenants share are cut between them, so that blocks of one merge share no tenant,
+		// Shared blocks are cut between tenants, so that blocks of one merge share no tenant,
 		cut = w.full(most - int64(weight))
 	default:
-		// or else where a tenant turns out to be much larger than its weight.
+		// or where a tenant turns out to be much larger than its weight.
 		cut = w.full(2 * most)
 	}
 	if cut {
@@ -273,7 +274,7 @@ func (m *merge) writer(out *cellOutput, tenant string) (*blockWriter, error) {
 	return *at, err
 }
 
-// endTenant finishes the blocks that the last tenant has for itself.
+// endTenant finishes the blocks that hold the last tenant only.
 func (m *merge) endTenant() error {
 	for _, out := range m.cells {
 		if w := out.own; w != nil {

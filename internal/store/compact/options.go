@@ -14,35 +14,35 @@ import (
 	"github.com/shaledb/shale/internal/store/catalog"
 )
 
-// Catalog is what compaction needs of the catalogue.
+// Catalog is the part of the catalogue that compaction needs.
 type Catalog interface {
-	// Refresh learns what was committed before it was called.
+	// Refresh reads all records that were committed before the call.
 	Refresh(ctx context.Context) error
-	// Snapshot returns the visible blocks and all deletions of one moment.
+	// Snapshot returns the visible blocks and all deletions at one moment.
 	Snapshot() ([]catalog.Block, catalog.Deletions)
-	// Uploading keeps an object that no record holds yet from being collected.
+	// Uploading protects an object without a record from collection until done is called.
 	Uploading(id string) (done func())
-	// Replace makes blocks visible and their inputs invisible, at once.
+	// Replace makes blocks visible and their inputs invisible, atomically.
 	Replace(ctx context.Context, inputs []string, blocks []catalog.Block) error
 	// Collect deletes garbage.
 	Collect(ctx context.Context, o catalog.CollectOptions) (catalog.Collected, error)
 }
 
-// Bucket is what compaction needs of the bucket. Errors are of the classes of package model; those of class transient
-// are tried again.
+// Bucket is the part of the bucket that compaction needs. Errors are of the classes of package model;
+// compaction retries those of class transient.
 type Bucket interface {
 	// GetRange returns n bytes of an object from off. The bytes are the caller's.
 	GetRange(ctx context.Context, name string, off, n int64) ([]byte, error)
-	// Put makes an object of exactly size bytes of r.
+	// Put writes an object of exactly size bytes from r.
 	Put(ctx context.Context, name string, r io.Reader, size int64) error
 }
 
-// Options build a Compactor. Zero values take the defaults that are named.
+// Options configure a Compactor. A zero value means the default in parentheses.
 type Options struct {
 	Catalog Catalog
 	Bucket  Bucket
-	// FS and Dir are where a block lies until it is uploaded. The folder is this compactor's alone; what is in it is
-	// deleted at the start.
+	// FS and Dir name the folder of blocks that are not uploaded yet. No other process may use the folder; its
+	// content is deleted at the start.
 	FS   vfs.FS
 	Dir  string
 	Seed model.KeySeed
@@ -51,30 +51,31 @@ type Options struct {
 	Interval time.Duration
 	// Grace is how long after the end of a UTC day its blocks are merged (1 h).
 	Grace time.Duration
-	// MaxBlockBytes is the size at which a block is cut (1 GiB). The end of a tenant's postings may come on top.
+	// MaxBlockBytes is the size at which a block is cut (1 GiB). The rest of a tenant's postings may exceed it.
 	MaxBlockBytes int64
-	// BigTenantShare is the share of MaxBlockBytes from which on a tenant gets blocks of its own (0.25).
+	// BigTenantShare is the share of MaxBlockBytes above which a tenant gets blocks of its own (0.25).
 	BigTenantShare float64
-	// BytesPerSecond bounds what is read and written together; 0: no bound.
+	// BytesPerSecond bounds the bytes read and written together; 0: no bound.
 	BytesPerSecond int64
-	// MemoryBytes bounds what a merge holds of its inputs, half of it for the windows through which these are read, and,
-	// as much again, what the blocks that are being written take, by an estimate (64 MiB). A merge for whose days that is
-	// too little writes them in several passes over its inputs. One day of one tenant may take more; garbage comes on top.
+	// MemoryBytes bounds the memory of a merge for its inputs, half of which goes to the windows through which
+	// they are read (64 MiB). The blocks being written may take as much again, by an estimate. A merge of more
+	// days makes several passes over its inputs. One day of one tenant may take more. Garbage is not counted.
 	MemoryBytes int64
-	// MaxInputs bounds the blocks that are merged at one time (64), MaxFresh those that wait for the end of their day
-	// before some are joined already (64).
+	// MaxInputs bounds the inputs of a merge (64). MaxFresh bounds the blocks that wait for the end of their
+	// day: beyond it, some are joined early (64).
 	MaxInputs, MaxFresh int
-	// Room returns an error of class transient unless there is room for so many bytes in Dir; nil: there is.
+	// Room returns an error of class transient unless Dir has room for that many bytes. A nil Room means
+	// enough room.
 	Room func(bytes int64) error
-	// Garbage says what is collected after a run: (5 min, 24 h, 24 h).
+	// Garbage defines what a run collects at its end (5 min, 24 h, 24 h).
 	Garbage catalog.CollectOptions
 
-	// Now gives the time in Unix nanoseconds; nil means the machine's clock.
+	// Now returns the time in Unix nanoseconds; nil means the clock of the machine.
 	Now        func() int64
 	Registerer prometheus.Registerer
 	Logger     *slog.Logger
 
-	// maxSeries and firstPause are the constants of these names; tests make them small.
+	// maxSeries and firstPause default to maxBlockSeries and firstPause; tests make them small.
 	maxSeries  int
 	firstPause time.Duration
 }
@@ -82,7 +83,7 @@ type Options struct {
 const (
 	// maxBlockSeries bounds the series of a block, so that any set of them is at most a 2 MB bitmap.
 	maxBlockSeries = 1 << 24
-	// maxMergeTime ends a merge that takes longer. Deletions and uploads stay longer than that.
+	// maxMergeTime bounds the time of a merge. The graces of deletions and uploads are longer.
 	maxMergeTime = 12 * time.Hour
 	minBytes     = 1 << 10
 )
@@ -111,15 +112,15 @@ func (o *Options) setDefaults() error {
 	}
 	switch {
 	case o.Interval < 0 || o.Grace < 0 || o.Grace > day:
-		return fmt.Errorf("%w: compaction: interval %s, grace %s", model.ErrInvalid, o.Interval, o.Grace)
+		return fmt.Errorf("%w: compaction: expected an interval of at least 0 and a grace of 0 to 24h, got %s and %s", model.ErrInvalid, o.Interval, o.Grace)
 	case o.MaxBlockBytes < minBytes || o.BytesPerSecond < 0 || o.MemoryBytes < minBytes:
-		return fmt.Errorf("%w: compaction: blocks of %d bytes, %d bytes a second, %d bytes of memory", model.ErrInvalid, o.MaxBlockBytes, o.BytesPerSecond, o.MemoryBytes)
+		return fmt.Errorf("%w: compaction: expected blocks and memory of at least %d bytes and a rate of at least 0, got %d, %d and %d", model.ErrInvalid, minBytes, o.MaxBlockBytes, o.MemoryBytes, o.BytesPerSecond)
 	case o.BigTenantShare < 0 || o.BigTenantShare > 1:
-		return fmt.Errorf("%w: compaction: a share of %g", model.ErrInvalid, o.BigTenantShare)
+		return fmt.Errorf("%w: compaction: expected a tenant share from 0 to 1, got %g", model.ErrInvalid, o.BigTenantShare)
 	case o.MaxInputs < 2 || o.MaxFresh < 1:
-		return fmt.Errorf("%w: compaction: merges of %d blocks, of %d that wait", model.ErrInvalid, o.MaxInputs, o.MaxFresh)
+		return fmt.Errorf("%w: compaction: expected at least 2 inputs and 1 waiting block, got %d and %d", model.ErrInvalid, o.MaxInputs, o.MaxFresh)
 	case o.Garbage.UploadGrace <= maxMergeTime || o.Garbage.DeletionGrace <= maxMergeTime:
-		return fmt.Errorf("%w: compaction: uploads and deletions must stay longer than a merge may take, %s", model.ErrInvalid, maxMergeTime)
+		return fmt.Errorf("%w: compaction: the graces of uploads and deletions must exceed %s, the longest merge", model.ErrInvalid, maxMergeTime)
 	}
 	return nil
 }

@@ -14,12 +14,12 @@ import (
 	"github.com/shaledb/shale/internal/store/part"
 )
 
-// cellOutput gathers the rows of one cell. Small tenants share a block, which stays open while blocks of a big tenant
-// are written.
+// cellOutput collects the rows of one cell. Small tenants share a block, which stays open while blocks of a
+// big tenant are written.
 type cellOutput struct {
 	cell
 	shared, own *blockWriter
-	rows        model.SeriesRows // of the series at hand
+	rows        model.SeriesRows // of the current series
 }
 
 // blockWriter writes a block to a local file.
@@ -35,7 +35,7 @@ type blockWriter struct {
 	tenant string
 
 	series, tenantSeries int
-	raw                  int64 // bytes of what was added, before it is compressed
+	raw                  int64 // bytes added, before compression
 	keyMin, keyMax       model.Key
 	firstKey, lastKey    model.Key
 }
@@ -53,10 +53,10 @@ func (m *merge) create(c *cell) (*blockWriter, error) {
 	return b, nil
 }
 
-// bufferBytes are gathered before they are written; vfs files have no buffer of their own.
+// bufferBytes is the size of the write buffer; vfs files have no buffer of their own.
 const bufferBytes = 256 << 10
 
-// Write takes bytes of the block.
+// Write buffers bytes of the block.
 func (b *blockWriter) Write(p []byte) (int, error) {
 	b.size += int64(len(p))
 	_, _ = b.hash.Write(p) // never fails
@@ -100,13 +100,14 @@ func (b *blockWriter) add(tenant string, k model.Key, l model.Labels, rows *mode
 	return b.w.Rows(rows)
 }
 
-// What the part's writer has not written yet, about: a page of each section, and the postings of the tenant.
+// An estimate of the bytes that the part's writer still holds: a page of each section, and the postings of
+// the tenant.
 const (
 	mostPending  = 192 << 10
-	postingBytes = 8 // a series
+	postingBytes = 8 // for each series
 )
 
-// bytes returns the size that the block would have if it ended here, about. It is not below by more than some postings.
+// bytes estimates the size of the block if it ended here. It may be too low by a few postings.
 func (b *blockWriter) bytes() int64 {
 	return b.size + min(mostPending, b.raw) + int64(b.tenantSeries)*postingBytes
 }
@@ -116,7 +117,7 @@ func (b *blockWriter) full(most int64) bool {
 	return b.series >= b.m.c.o.maxSeries || b.bytes() >= most
 }
 
-// finish uploads the block and forgets its file.
+// finish uploads the block and deletes its file.
 func (b *blockWriter) finish(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, b.abandon()) }()
 	meta, size, err := b.w.Finish()
@@ -142,7 +143,7 @@ func (b *blockWriter) finish(ctx context.Context) (err error) {
 	return nil
 }
 
-// abandon closes and deletes the file. What cannot be deleted is deleted by the next start.
+// abandon closes and deletes the file. The next start deletes a file that could not be deleted.
 func (b *blockWriter) abandon() error {
 	if !b.m.open[b] {
 		return nil
@@ -156,7 +157,7 @@ func (b *blockWriter) abandon() error {
 	return nil
 }
 
-// classed gives an error of the file system its class.
+// classed adds a class to an error of the file system.
 func classed(err error) error {
 	for _, class := range []error{model.ErrInvalid, model.ErrCorrupt, model.ErrTransient, context.Canceled, context.DeadlineExceeded} {
 		if errors.Is(err, class) {
@@ -166,7 +167,7 @@ func classed(err error) error {
 	return fmt.Errorf("%w: %w", model.ErrTransient, err)
 }
 
-// block describes a block that was written.
+// block makes the catalogue entry of a written block.
 func (m *merge) block(b *blockWriter, meta *part.Meta, size int64) catalog.Block {
 	hash := b.hash.Sum128().Bytes()
 	block := catalog.Block{

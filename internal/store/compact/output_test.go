@@ -31,7 +31,8 @@ func (w *world) shipMany(t fataler, at int64, series map[string]int) {
 	s.ship(t, model.Metrics)
 }
 
-// TestBigTenants gives tenants that take a share of a block blocks of their own, cut by key, and lets the others share.
+// TestBigTenants gives tenants that take a share of a block blocks of their own, cut by key, and lets the
+// others share.
 func TestBigTenants(t *testing.T) {
 	w := newWorld(t, vfs.NewMem())
 	w.now = dayZero
@@ -121,7 +122,8 @@ func (w *world) reader(t fataler, b *catalog.Block) *part.Reader {
 	return r
 }
 
-// TestSameBytes merges the same blocks twice: a compactor that repeats what another has done writes the same objects.
+// TestSameBytes merges the same blocks twice: a compactor that repeats what another has done writes the same
+// objects.
 func TestSameBytes(t *testing.T) {
 	w := newWorld(t, vfs.NewMem())
 	w.now = dayZero
@@ -157,7 +159,7 @@ func TestSameBytes(t *testing.T) {
 	}
 }
 
-// TestAllDeleted leaves nothing of blocks of which every row was deleted.
+// TestAllDeleted removes blocks whose rows are all deleted.
 func TestAllDeleted(t *testing.T) {
 	w := newWorld(t, vfs.NewMem())
 	w.now = dayZero
@@ -168,12 +170,12 @@ func TestAllDeleted(t *testing.T) {
 	if res, err := comp.RunOnce(ctx); err != nil || res.Merges != 1 || len(w.c.Live()) != 0 {
 		t.Fatalf("%+v, %v\n%s", res, err, list(w.c))
 	}
-	w.shipMany(t, w.now, map[string]int{"a": 5}) // comes after it
+	w.shipMany(t, w.now, map[string]int{"a": 5}) // arrives after the grace
 	w.check(t, w.c)
 	if res, err := comp.RunOnce(ctx); err != nil || res.Merges != 0 {
 		t.Fatalf("%+v, %v", res, err)
 	}
-	// Nothing that satisfies this one: the block is looked at once and left as it is.
+	// No series satisfies this one: the block is checked once and stays as it is.
 	w.remove(t, catalog.Deletion{Signal: model.Metrics, Tenant: "a", Matchers: []catalog.Matcher{{Name: "i", Value: "77"}}, Range: model.TimeRange{Min: 0, Max: math.MaxInt64}})
 	if res, err := comp.RunOnce(ctx); err != nil || res.Merges != 0 || len(comp.clean) != 1 {
 		t.Fatalf("%+v, %v", res, err)
@@ -181,7 +183,7 @@ func TestAllDeleted(t *testing.T) {
 	w.check(t, w.open(t))
 }
 
-// TestDamagedBlock merges the rest, says so, and tries again some time later.
+// TestDamagedBlock merges the rest, reports the block, and retries later.
 func TestDamagedBlock(t *testing.T) {
 	w := newWorld(t, vfs.NewMem())
 	w.now = dayZero
@@ -223,7 +225,7 @@ func TestDamagedBlock(t *testing.T) {
 	w.check(t, w.open(t))
 }
 
-// TestNoRoom merges nothing while there is no room, and leaves nothing behind when the disk fills up on the way.
+// TestNoRoom merges nothing without room, and leaves no file when the disk fills up during a merge.
 func TestNoRoom(t *testing.T) {
 	w := newWorld(t, vfs.NewMem())
 	w.now = dayZero

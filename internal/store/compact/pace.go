@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// pacer bounds bytes per second over all that is read and written. What has not been used for up to a second may be
-// used at once.
+// pacer bounds the bytes per second of all reads and writes. The unused share of up to a second may be used
+// at once.
 type pacer struct {
 	rate int64 // 0: no bound
 
 	mu   sync.Mutex
-	free time.Time // when all that was taken so far has been paid for
+	free time.Time // when all bytes taken so far are within the rate
 }
 
 // take waits until n more bytes may be moved, or until the context is done.

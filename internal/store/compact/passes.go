@@ -8,19 +8,19 @@ import (
 	"github.com/shaledb/shale/internal/store/part"
 )
 
-// What a cell holds while its blocks are being written, about, as measured: pages of each section and the buffer of the
-// file, of the block that tenants share and of the one that a big tenant has for itself; a directory entry of each
-// tenant; and of each series of the tenant at hand its place in the postings, with the text of labels that no other
-// series has (six labels, of which two are unique).
+// An estimate of the memory of a cell while its blocks are written, checked by TestPeak. It covers pages of
+// each section and the file buffer, of the shared block and of the block of a big tenant. Each tenant adds a
+// directory entry. Each series of the current tenant adds its postings, with the text of labels that no other
+// series has (six labels, two of them unique).
 const (
 	cellBytes       = 1 << 20
-	cellTextBytes   = 3 << 20 // of lines, beside that: two pages and what they are made with
+	cellTextBytes   = 3 << 20 // of lines, in addition: two pages and the buffers to make them
 	cellTenantBytes = 120
 	cellSeriesBytes = 300
 )
 
-// cellCost adds up what a cell will take. Of the inputs it knows how many series they have and not how many of these are
-// the same, so it is an upper bound; a tighter one would have to read all keys.
+// cellCost adds up the memory of a cell. It is an upper bound: it knows how many series the inputs have, but
+// not how many of these are equal. A tighter bound would have to read all keys.
 type cellCost struct {
 	series, tenants int64
 	text            bool // there are lines
@@ -28,8 +28,8 @@ type cellCost struct {
 
 // count adds the tenants of an input.
 func (c *cellCost) count(r model.TimeRange, tenants []part.Tenant) {
-	// A big tenant and the last one of the shared block are there at one time: the two greatest. Their sum over the
-	// inputs is not below the sum of any two tenants.
+	// A big tenant and the last one of the shared block are held together: count the two largest. Their sum
+	// over the inputs is at least the sum of any two tenants.
 	var first, second, n int64
 	for i := range tenants {
 		t := &tenants[i]
@@ -57,8 +57,8 @@ func (c *cellCost) bytes(tenants int) int64 {
 	return n
 }
 
-// passes parts the cells into those that are written at one time: neighbours, as many as stay within a budget by their
-// costs, and one at least.
+// passes divides the cells into groups that are written together: neighbours, as many as their costs fit a
+// budget, and at least one.
 func passes(cells []*cellOutput, costs []int64, budget int64) [][]*cellOutput {
 	var parted [][]*cellOutput
 	begin, sum := 0, int64(0)
@@ -77,8 +77,8 @@ func times(cells []*cellOutput) model.TimeRange {
 	return model.TimeRange{Min: cells[0].Min, Max: cells[len(cells)-1].Max}
 }
 
-// pass merges what the inputs have of some cells, and writes and uploads the blocks of these. Inputs without rows of such
-// times are not opened.
+// pass merges the rows of some cells, and writes and uploads the blocks of these cells. It does not open
+// inputs without rows in the interval.
 func (m *merge) pass(cells []*cellOutput) error {
 	m.cells, m.tenant = cells, ""
 	r := times(cells)
@@ -109,16 +109,16 @@ func (m *merge) pass(cells []*cellOutput) error {
 	return err
 }
 
-// window returns the size of a window of one of so many inputs that are open at one time.
+// window returns the size of a window of each of the open inputs.
 func (m *merge) window(open int) int64 {
 	return min(greatestWindow, m.c.o.MemoryBytes/2/windowsPerInput/int64(open))
 }
 
-// within returns an error of class corrupt unless all rows of a series lie in a range. What does not would be in no pass that
-// reads the block, and be lost.
+// within returns an error of class corrupt unless all rows of a series lie in a range. No pass would read a
+// row outside of it, so the row would be lost.
 func within(r model.TimeRange, rows *model.SeriesRows, text part.Text) error {
 	outside := func(first, last int64) error {
-		return fmt.Errorf("%w: rows of %d to %d, and it is to have them of %d to %d", model.ErrCorrupt, first, last, r.Min, r.Max)
+		return fmt.Errorf("%w: rows from %d to %d, expected %d to %d", model.ErrCorrupt, first, last, r.Min, r.Max)
 	}
 	for _, f := range model.PointFamilies() {
 		times := rows.Family(f).Times

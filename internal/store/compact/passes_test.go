@@ -62,8 +62,8 @@ func TestCellCost(t *testing.T) {
 	}
 }
 
-// TestPassesMakeTheSame merges the same blocks within different budgets: the number of passes differs, and the blocks are
-// the same, byte for byte.
+// TestPassesMakeTheSame merges the same blocks within different budgets: the number of passes differs, and
+// the blocks are the same, byte for byte.
 func TestPassesMakeTheSame(t *testing.T) {
 	w := newWorld(t, vfs.NewMem())
 	w.now = dayZero + 9*int64(day)
@@ -131,8 +131,8 @@ func TestPassesMakeTheSame(t *testing.T) {
 	}
 }
 
-// TestCellsMustCover refuses a merge that has no cell for some rows, and blocks with rows that they do not announce: no
-// pass would take them.
+// TestCellsMustCover refuses a merge that has no cell for some rows, and blocks with rows that they do not
+// announce: no pass would take them.
 func TestCellsMustCover(t *testing.T) {
 	w := newWorld(t, vfs.NewMem())
 	w.now = dayZero
@@ -155,8 +155,8 @@ func TestCellsMustCover(t *testing.T) {
 	}
 }
 
-// TestPeak merges late blocks of 50,000 series that span 20 days within little memory. With all days open at one time it
-// takes some hundred megabytes.
+// TestPeak merges late blocks of 50,000 series that span 20 days within little memory. With all days open at
+// one time it takes about a hundred megabytes.
 func TestPeak(t *testing.T) {
 	if testing.Short() || underRace {
 		t.Skip("it writes two million rows, and the race detector has memory of its own")

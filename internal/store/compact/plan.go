@@ -24,16 +24,16 @@ const (
 	becauseDelete = "delete" // rows were deleted
 )
 
-// planner decides what is to be merged, of the visible blocks of one signal and retention group.
+// planner decides what to merge among the visible blocks of one signal and retention group.
 type planner struct {
 	o    *Options
 	now  int64
 	live []catalog.Block // by order
-	// may says of a block whether it may be an input.
+	// may reports whether a block may be an input.
 	may func(*catalog.Block) bool
 }
 
-// groups parts the visible blocks by what may be merged with each other.
+// groups divides the visible blocks into those that may be merged with each other.
 func groups(live []catalog.Block) [][]catalog.Block {
 	type key struct {
 		signal model.Signal
@@ -75,8 +75,8 @@ func (p *planner) next() (j *job, backlog int) {
 	return j, backlog
 }
 
-// days merges what is not settled and has rows of days that are over. What was written after the grace of the last day
-// waits for the next one, so that rows which trickle in late are merged once a day.
+// days merges blocks that are not settled and have rows of days that are over. Blocks written after the grace
+// of the last day wait for the next one, so that late rows are merged once a day.
 func (p *planner) days() (*job, int) {
 	over := p.over()
 	var due []catalog.Block
@@ -94,8 +94,8 @@ func (p *planner) days() (*job, int) {
 	return &job{why: becauseDay, inputs: inputs, cells: dayCells(span(inputs), p.now, over)}, len(due)
 }
 
-// many joins small blocks that wait for their day to end, when there are too many of them. Blocks of a quarter of the
-// greatest size are left alone: to join them saves little.
+// many joins small blocks that wait for the end of their day, when there are too many of them. It leaves out
+// blocks of a quarter of the greatest size: joining them saves little.
 func (p *planner) many() (*job, int) {
 	var waiting []catalog.Block
 	for i := range p.live {
@@ -111,7 +111,7 @@ func (p *planner) many() (*job, int) {
 	for i := range inputs {
 		bytes += inputs[i].Bytes
 	}
-	// What it may leave: a block on both sides of the cut, and those of big tenants.
+	// The number of blocks that remain: one on each side of the cut, and those of big tenants.
 	left := 2 + bytes/p.o.MaxBlockBytes + bytes/max(1, int64(p.o.BigTenantShare*float64(p.o.MaxBlockBytes)))
 	if int64(len(inputs)) <= 2*left {
 		return nil, len(waiting)
@@ -119,8 +119,8 @@ func (p *planner) many() (*job, int) {
 	return &job{why: becauseMany, inputs: inputs, cells: halves(p.over())}, len(waiting)
 }
 
-// Late blocks of a day are merged with it when there are lateBlocks of them, or when they have a lateShare of its
-// bytes, or when nothing has come for lateRest.
+// Late blocks of a day are merged with it when there are lateBlocks of them, or when they have a lateShare of
+// its bytes, or when no block has arrived for lateRest.
 const (
 	lateBlocks = 3
 	lateShare  = 0.125
@@ -149,7 +149,7 @@ func (p *planner) late() (*job, int) {
 		all := p.layered(blocks, atLeast, meet)
 		inputs := longest(all, p.live, p.may, p.fits)
 		if len(p.layered(inputs, 1, meet)) == 0 {
-			// What fits of them lies side by side, and to merge it would change nothing.
+			// The inputs that fit share no series, so that merging them would change nothing.
 			if inputs = p.firstTwo(all, meet); inputs == nil {
 				return
 			}
@@ -170,7 +170,7 @@ func (p *planner) late() (*job, int) {
 	return first, backlog
 }
 
-// firstTwo returns two of the blocks that meet, with what must not be left out, or nil.
+// firstTwo returns two of the blocks that meet, with the blocks that must not be left out, or nil.
 func (p *planner) firstTwo(blocks []catalog.Block, meet meeting) []catalog.Block {
 	for i := range blocks {
 		for k := range i {
@@ -184,16 +184,17 @@ func (p *planner) firstTwo(blocks []catalog.Block, meet meeting) []catalog.Block
 	return nil
 }
 
-// meeting reports whether two blocks are better one.
+// meeting reports whether two blocks should be one.
 type meeting func(a, b *catalog.Block) bool
 
-// joinable is the meeting of blocks of one day: they share series, and either their times overlap or they are small.
+// joinable is the meeting for blocks of one day: they share series, and either their times overlap or they
+// are small.
 func (p *planner) joinable(a, b *catalog.Block) bool {
 	return a.MayShareSeries(b) && (a.Range.Overlaps(b.Range) || a.Bytes+b.Bytes <= p.o.MaxBlockBytes)
 }
 
-// layered returns those of the blocks that lie above each other, if that is worth a merge: the largest blocks of which
-// no two meet are the ground, all others lie on it. Blocks of one merge never meet.
+// layered returns the blocks that overlap each other, if a merge is worth it. The largest blocks of which no
+// two meet are the ground, and all others lie on it. Blocks of one merge never meet.
 func (p *planner) layered(blocks []catalog.Block, atLeast int, meet meeting) []catalog.Block {
 	blocks = slices.Clone(blocks)
 	slices.SortFunc(blocks, func(a, b catalog.Block) int { return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.ID, b.ID)) })
@@ -231,15 +232,15 @@ func (p *planner) layered(blocks []catalog.Block, atLeast int, meet meeting) []c
 // maxReplaced bounds the ids in one commit record.
 const maxReplaced = 1024
 
-// What an open input holds beside its windows, about, as measured: decoded pages, an index page of each section, and the directory
-// of its tenants.
+// An estimate of the memory of an open input besides its windows: decoded pages, an index page of each
+// section, and the directory of its tenants.
 const (
 	inputPages     = 768 << 10
-	inputText      = 3 << 20 // of lines: a page of them, decoded, what decodes them, and filters with their slices
+	inputText      = 3 << 20 // of lines: a decoded page, its decoder, and filters with their slices
 	directoryBytes = 60
 )
 
-// fits reports whether so many blocks may be merged at one time. Two always may.
+// fits reports whether these blocks may be merged together. Two always may.
 func (p *planner) fits(inputs []catalog.Block) bool {
 	if len(inputs) <= 2 || len(inputs) > maxReplaced {
 		return len(inputs) <= 2

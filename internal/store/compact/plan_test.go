@@ -95,8 +95,8 @@ func inHours(t int64) string {
 	return strconv.FormatFloat(float64(t-dayZero)/float64(time.Hour), 'g', -1, 64)
 }
 
-// TestPlan gives lists of blocks to the planner and lists what is merged next. Before an id may stand that the block is
-// damaged, or was not seen by the first look.
+// TestPlan gives lists of blocks to the planner and lists what is merged next. Before an id may stand that
+// the block is damaged, or was not seen by the first look.
 func TestPlan(t *testing.T) {
 	datadriven.RunTest(t, "testdata/plan.txt", func(t *testing.T, d *datadriven.TestData) string {
 		o := Options{Grace: time.Hour, MaxBlockBytes: 1 << 30, BigTenantShare: 0.25, MaxInputs: 40, MaxFresh: 10, MemoryBytes: 64 << 20}

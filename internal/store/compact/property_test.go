@@ -15,8 +15,8 @@ import (
 	"github.com/shaledb/shale/internal/store/catalog"
 )
 
-// randomJob draws any merge that the rule allows, whatever the planner would do: of a random set of blocks and what must
-// not be left out of it, cut into random cells.
+// randomJob draws any merge that the rule allows, whatever the planner would do: of a random set of blocks
+// and what must not be left out of it, cut into random cells.
 func randomJob(t *rapid.T, c *Compactor, blocks []catalog.Block) *job {
 	var some []catalog.Block
 	signal := rapid.SampledFrom([]model.Signal{model.Metrics, model.Logs}).Draw(t, "signal")
@@ -48,9 +48,9 @@ func randomJob(t *rapid.T, c *Compactor, blocks []catalog.Block) *job {
 	return &job{why: "test", inputs: some, cells: cells}
 }
 
-// TestMergesChangeNothing ships windows and late rows that overwrite each other, deletes some, and merges them: as the
-// planner says, at random as the rule allows, and with two compactors that know the bucket as it was at different times.
-// Whoever reads sees, at every moment, what a simple map says.
+// TestMergesChangeNothing ships windows and late rows that overwrite each other, deletes some, and merges
+// them: as the planner says, at random as the rule allows, and with two compactors that know the bucket as it
+// was at different times. At every moment, readers see the rows of a simple map.
 func TestMergesChangeNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, vfs.NewMem())
@@ -162,8 +162,8 @@ func TestMergesChangeNothing(t *testing.T) {
 	})
 }
 
-// TestFailingBucket lets requests fail, lose their answers or come back short. A run may end with an error of class
-// transient, and no reader notices.
+// TestFailingBucket lets requests fail, lose their responses or return too few bytes. A run may end with an
+// error of class transient; readers do not notice.
 func TestFailingBucket(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, vfs.NewMem())

@@ -2,7 +2,7 @@
 
 package compact
 
-// fleetTenants is smaller here: under the race detector the codecs take some hundred times as long.
+// fleetTenants is smaller here: under the race detector the codecs take about a hundred times as long.
 const fleetTenants = 40
 
 const underRace = true

@@ -6,9 +6,9 @@ import (
 	"github.com/shaledb/shale/internal/store/catalog"
 )
 
-// between returns a block of live that must not be left out of a merge of the inputs, or nil: one that stands, by order
-// number, between an input and the last input, and may hold rows of the same series and times as the former. See the
-// package's comment.
+// between returns a block of live that must not be left out of a merge of the inputs, or nil. Its order
+// number is between an input and the last input, and it may hold rows of the same series and times as the
+// former. See the package doc.
 func between(inputs, live []catalog.Block) *catalog.Block {
 	var last uint64
 	for i := range inputs {
@@ -28,8 +28,8 @@ func between(inputs, live []catalog.Block) *catalog.Block {
 	return nil
 }
 
-// closure adds to the inputs what must not be left out, until nothing is missing. It returns nil if that takes a block
-// that may not be merged, or more than fit.
+// closure adds the blocks to the inputs that must not be left out. It returns nil if one of them may not be
+// merged, or if they do not fit.
 func closure(inputs, live []catalog.Block, may func(*catalog.Block) bool, fits func([]catalog.Block) bool) []catalog.Block {
 	inputs = slices.Clone(inputs)
 	for {
@@ -48,8 +48,8 @@ func closure(inputs, live []catalog.Block, may func(*catalog.Block) bool, fits f
 	}
 }
 
-// longest returns the longest beginning of the inputs, which are in order, whose closure fits. One block alone always
-// does: to write it again changes no order.
+// longest returns the longest prefix of the ordered inputs whose closure fits. A single block always fits:
+// rewriting it changes no order.
 func longest(inputs, live []catalog.Block, may func(*catalog.Block) bool, fits func([]catalog.Block) bool) []catalog.Block {
 	for n := len(inputs); n > 1; n = n * 3 / 4 {
 		if whole := closure(inputs[:n], live, may, fits); whole != nil {

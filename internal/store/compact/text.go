@@ -10,13 +10,13 @@ import (
 	"github.com/shaledb/shale/internal/store/part"
 )
 
-// keptText is the text of a series without the rows that have been deleted.
+// keptText is the text of a series without deleted rows.
 type keptText struct {
 	part.Text
-	ranges []model.TimeRange // that are left, ascending
+	ranges []model.TimeRange // the kept times, ascending
 }
 
-// left returns the times that lie in none of the ranges, ascending.
+// left returns the times outside all ranges, ascending.
 func left(deleted []model.TimeRange) (kept []model.TimeRange) {
 	deleted = slices.Clone(deleted)
 	slices.SortFunc(deleted, func(a, b model.TimeRange) int { return cmp.Compare(a.Min, b.Min) })
@@ -35,7 +35,7 @@ func left(deleted []model.TimeRange) (kept []model.TimeRange) {
 
 var _ part.BoundedText = (*keptText)(nil)
 
-// Bounded says that the extent may count rows that have been deleted: see [part.BoundedText].
+// Bounded marks the extent as an upper bound, which may count deleted rows: see [part.BoundedText].
 func (t *keptText) Bounded() {}
 
 // some reports whether any row is left.
@@ -52,9 +52,9 @@ func (t *keptText) Run(ctx context.Context, clip model.TimeRange) part.TextRun {
 type keptRun struct {
 	ctx    context.Context
 	text   part.Text
-	ranges []model.TimeRange // that are not begun
+	ranges []model.TimeRange // not begun yet
 	clip   model.TimeRange
-	run    part.TextRun // of the range at hand
+	run    part.TextRun // of the current range
 }
 
 func (r *keptRun) Next() bool {

@@ -10,8 +10,8 @@ import (
 	"github.com/shaledb/shale/internal/store/part"
 )
 
-// TestPeakOfLines merges late blocks in which one stream has far more lines than the merge may hold, on many days, beside small
-// streams. What a merge holds does not grow with the lines of a stream.
+// TestPeakOfLines merges late blocks in which one stream has far more lines than the merge may hold, on many
+// days, next to small streams. The memory of a merge does not grow with the lines of a stream.
 func TestPeakOfLines(t *testing.T) {
 	if testing.Short() || underRace {
 		t.Skip("it writes a hundred megabytes, and the race detector has memory of its own")
@@ -50,8 +50,8 @@ func TestPeakOfLines(t *testing.T) {
 	}
 }
 
-// shipLines ships a block of a large stream and small ones, with lines on each day whose times lie between those of the other
-// blocks. It returns how many lines that are.
+// shipLines ships a block of a large stream and small ones, with lines on each day whose times lie between
+// those of the other blocks. It returns how many lines that are.
 func (d *onDisk) shipLines(t *testing.T, n int, streams []keyed, days, perDay int) (lines int) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(uint64(n+1), 1))
@@ -73,7 +73,8 @@ func (d *onDisk) shipLines(t *testing.T, n int, streams []keyed, days, perDay in
 	return lines
 }
 
-// linesOfADay makes lines of about so many bytes, spread over a day; those of block n lie n milliseconds later.
+// linesOfADay makes lines of about so many bytes, spread over a day; those of block n lie n milliseconds
+// later.
 func linesOfADay(r *rand.Rand, d, n, size int) *model.TextRows {
 	rows := &model.TextRows{}
 	const about = 60

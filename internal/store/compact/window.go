@@ -10,13 +10,13 @@ import (
 	"github.com/shaledb/shale/internal/store/part"
 )
 
-// A request is tried so many times, with pauses that begin with firstPause and grow fourfold.
+// A request is tried at most tries times, with pauses that begin with firstPause and grow fourfold.
 const (
 	tries      = 5
 	firstPause = 50 * time.Millisecond
 )
 
-// retry repeats what fails for a moment.
+// retry repeats do while its error is transient.
 func retry(ctx context.Context, pause time.Duration, do func() error) error {
 	for try := 1; ; try++ {
 		err := do()
@@ -32,14 +32,15 @@ func retry(ctx context.Context, pause time.Duration, do func() error) error {
 	}
 }
 
-// Windows of a block that is read. Pages of small tenants lie one after the other, all sections of each; of a large one
-// keys and labels lie ahead of the rows, some megabytes apart. So there are a few windows, each follows one place, and
-// one whose place is read on without a gap grows.
+// The windows of a block. The pages of small tenants follow each other, all sections of each; in a large
+// tenant, keys and labels are megabytes before the rows. So there are a few windows. Each follows one offset,
+// and a window that is read on without a gap grows.
 const (
 	windowsPerInput = 4
 	leastWindow     = 64 << 10
 	greatestWindow  = 4 << 20
-	// windowGap is how far behind a window a read may begin that counts as reading on: pages of other sections lie there.
+	// windowGap is the greatest distance from the end of a window to the next read that still counts as
+	// reading on: pages of other sections are in between.
 	windowGap = 256 << 10
 )
 
@@ -50,14 +51,14 @@ type windows struct {
 	size   int64
 	// most is the greatest size of one window.
 	most int64
-	open []window // the last used one last
+	open []window // the most recently used last
 }
 
-// window is a stretch of the object. Its bytes are never changed, since pages that were read from it may alias them.
+// window is a range of the object. Its bytes never change, because pages read from it may alias them.
 type window struct {
 	off   int64
 	bytes []byte
-	// next is the size of the window that follows this one.
+	// next is the size of the following window.
 	next int64
 }
 
@@ -68,14 +69,14 @@ func (w *window) holds(off, n int64) bool {
 // read returns n bytes of the object from off. They must not be changed.
 func (ws *windows) read(ctx context.Context, off, n int64) ([]byte, error) {
 	if off < 0 || n < 0 || off > ws.size || n > ws.size-off {
-		return nil, fmt.Errorf("%w: [%d, %d) is not in a block of %d bytes", model.ErrCorrupt, off, off+n, ws.size)
+		return nil, fmt.Errorf("%w: range [%d, %d) is outside a block of %d bytes", model.ErrCorrupt, off, off+n, ws.size)
 	}
 	at := -1
 	for i := len(ws.open) - 1; i >= 0; i-- {
 		w := &ws.open[i]
 		if w.holds(off, n) {
 			found := w.slice(off, n)
-			ws.use(i) // after that w is another one
+			ws.use(i) // this moves w
 			return found, nil
 		}
 		if end := w.off + int64(len(w.bytes)); at < 0 && off >= w.off && off <= end+windowGap {

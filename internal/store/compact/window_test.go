@@ -35,8 +35,8 @@ func newWindows(b *bytesBucket, most int64) *windows {
 	return &windows{m: &merge{c: c}, object: "x", size: int64(len(b.data)), most: most}
 }
 
-// TestWindows reads here and there. What was read stays as it is when other windows have taken its place, and the
-// windows hold no more than they may.
+// TestWindows reads here and there. What was read stays as it is when other windows have taken its place, and
+// the windows hold no more than they may.
 func TestWindows(t *testing.T) {
 	data := make([]byte, 3<<20)
 	for i := range data {
@@ -87,8 +87,8 @@ func TestWindows(t *testing.T) {
 	})
 }
 
-// TestWindowsReadAhead reads an object from its beginning to its end, as a merge does that meets small tenants: in few
-// requests, each byte once.
+// TestWindowsReadAhead reads an object from its beginning to its end, as a merge does that meets small
+// tenants: in few requests, each byte once.
 func TestWindowsReadAhead(t *testing.T) {
 	b := &bytesBucket{data: make([]byte, 8<<20), failures: 2}
 	ws := newWindows(b, 1<<20)
