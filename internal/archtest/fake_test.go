@@ -206,7 +206,7 @@ func TestProseCanFail(t *testing.T) {
 		"internal/a/b/words.go":  "package b\n// Far too dear.\n",
 		"internal/a/c/c.go":      "package c\n// On no account: nobody.\n",
 		"docs/x.md":              "There is no `beside` here, there is none, and it is no longer.\n```\nbeside\n```\nIt lies beside\nthat.\n\n| " + words + "| " + words + "|\n",
-		"docs/adr/0001-a.md":     "# " + words + "\n" + words + "[a b c](x)\n- " + words + "\n",
+		"docs/adr/0001-a.md":     "# " + words + "\n\n    " + words + words + "\n\n" + words + "[a b c](x)\n- " + words + "\n",
 		"internal/archtest/a.go": "package archtest\n// nobody\n",
 	})
 	found, err := prose(tr)
@@ -220,7 +220,7 @@ func TestProseCanFail(t *testing.T) {
 	expect(t, all, "a/doc.go:1 long: a sentence of 36 words", "a/wide.go:3 wide", "a/wide.go:7 wide", "a/wide.go:8 wide", "a/wide.go:9 wide",
 		`a/words.go:2 words: "f is none"`, `a/words.go:3 words: "Nobody"`, `a/words.go:4 words: "Nobody who"`, `a/words.go:4 words: "sender who"`, `a/words.go:5 words: "comes to"`,
 		`a/a_test.go:2 words: "It is no test"`, `a/b/words.go:2 words: "dear"`, `c.go:2 words: "nobody"`,
-		`docs/x.md:5 words: "beside"`, "docs/adr/0001-a.md:2 long: a sentence of 37")
+		`docs/x.md:5 words: "beside"`, "docs/adr/0001-a.md:5 long: a sentence of 37")
 
 	allowed := readOrFail(t, "internal/a 6 words 4 wide 1 long\ninternal/a/c 2 words\ndocs/x.md 1 words\n")
 	expect(t, overProse(found, allowed), "docs/adr/0001-a.md: 1 long, 0 allowed", "internal/a: 7 words, 6 allowed")

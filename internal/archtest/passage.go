@@ -71,7 +71,7 @@ func (p passage) paragraphs() []passage {
 		line = link.ReplaceAllString(codeSpan.ReplaceAllString(line, "CODE"), "$1")
 		trimmed := strings.TrimSpace(line)
 		switch {
-		case trimmed == "", strings.HasPrefix(line, "\t"):
+		case trimmed == "", strings.HasPrefix(line, "\t"), !open && strings.HasPrefix(line, "    "):
 			open = false
 		case strings.HasPrefix(trimmed, "|"):
 			for cell := range strings.SplitSeq(trimmed, "|") {
