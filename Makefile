@@ -4,9 +4,9 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo deve
 COMMIT  := $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 
-# The invariants tag switches on the checks inside the engine that are too dear for production.
+# The invariants tag switches on checks inside the engine that are too expensive for production.
 TAGS     := invariants
-# How long the clients of the end-to-end test write, and how long make torture fuzzes each target.
+# The time for which clients of the end-to-end test write, and for which make torture fuzzes each target.
 DURATION ?= 60s
 FUZZTIME ?= 5m
 
@@ -23,7 +23,7 @@ build: ## Build bin/shale.
 run: build ## Build and serve on the defaults: HTTP on 127.0.0.1:9480, Graphite on 127.0.0.1:2003, data in ./shale-data.
 	./bin/shale serve
 
-check: format vet staticcheck unit ## What each commit must pass, in under 2 minutes.
+check: format vet staticcheck unit ## Run the checks that every commit must pass, in under 2 minutes.
 
 format:
 	@files=$$(gofmt -l bench cmd internal test) && \
@@ -38,51 +38,51 @@ staticcheck:
 unit:
 	go test -short -tags '$(TAGS)' ./...
 
-test: tools check race oracle e2e ## All that CI runs, in under 20 minutes.
+test: tools check race oracle e2e ## Run everything that CI runs, in under 20 minutes.
 
-tools: # Installs what the tests need, if it can.
+tools: # Installs the programs that the tests need, if possible.
 	@.ci/tools
 
 race: ## Test under the race detector.
 	go test -race -short -timeout 30m -tags '$(TAGS)' ./internal/... ./cmd/...
 
-oracle: ## Compare the Prometheus API with that of Prometheus itself, which needs a module of its own.
+oracle: ## Compare the Prometheus API with Prometheus itself.
 	cd internal/api/prom/oracle && go vet ./... && go test -count=1 ./...
 
-# Loki's client takes minutes to build the first time, while the first tests mostly wait.
+# Loki's client takes minutes to build the first time; the first tests mostly wait meanwhile.
 e2e: ## Compare with real Prometheus servers, collectd, nc, logcli and OpenTelemetry for DURATION (60s), and read the blocks with Python.
 	@(cd test/logcli && go tool -n logcli >/dev/null) & built=$$!; \
 	go test -tags '$(TAGS),e2e' -count=1 -timeout 30m -v ./test/e2e -duration $(DURATION); tested=$$?; \
 	wait $$built && exit $$tested
 	go test -tags '$(TAGS),e2e' -count=1 -timeout 10m ./test/badinput ./test/reader ./bench
 
-torture: tools ## Long tests, long kills, long fuzzing (FUZZTIME for each target); outside CI.
+torture: tools ## Run long tests, long kills and long fuzzing (FUZZTIME for each target); outside CI.
 	go test -count=1 -timeout 4h -tags '$(TAGS),torture' ./...
 	$(MAKE) e2e DURATION=10m
 	go test -tags '$(TAGS),e2e' -count=1 -timeout 1h ./test/e2e -run TestKillLogs -log-kills 20
 	$(MAKE) oracle-logql
 	$(MAKE) fuzz
 
-oracle-logql: ## Compare LogQL and pushes with Loki itself, of which modules below test/ are built; outside CI, which has its recorded answers.
+oracle-logql: ## Compare LogQL and pushes with a real Loki built from test/; outside CI, which replays recorded responses.
 	cd test/logql-oracle && go vet ./... && go test -count=1 ./...
 	cd test/logql-oracle/push && go vet ./... && go test -count=1 ./...
 
 fuzz: ## Fuzz every target for FUZZTIME (5m).
 	@.ci/fuzz $(FUZZTIME)
 
-# What make bench runs: LOADS (a,b; all but the long ones), RUNS times for DURATION, of this tree and of BASE (a commit), VICTORIA
-# and PROMETHEUS (paths of binaries). BENCHFLAGS are further flags; go run ./bench run --help knows them all.
+# make bench runs LOADS (a,b; by default all except the long ones) RUNS times for DURATION: of this tree, of BASE (a commit), and of
+# VICTORIA and PROMETHEUS (paths of binaries). BENCHFLAGS are further flags; go run ./bench run --help lists them.
 RUNS     ?= 6
 bench: ## Run named loads against this tree, BASE=<commit>, VICTORIA=<path>, PROMETHEUS=<path>; LOADS=a,b RUNS=6.
 	go run ./bench run --runs '$(RUNS)' --duration '$(DURATION)' $(if $(LOADS),--loads '$(LOADS)') $(if $(BASE),--base '$(BASE)') \
 	  $(if $(VICTORIA),--victoria '$(VICTORIA)') $(if $(PROMETHEUS),--prometheus '$(PROMETHEUS)') $(BENCHFLAGS)
 	$(if $(BASE),go run ./bench compare "$$(ls -t bench-results/*.jsonl | head -n 1)")
 
-bench-report: ## Write what the last make bench has measured into docs/benchmarks.md.
+bench-report: ## Write the results of the last make bench into docs/benchmarks.md.
 	go run ./bench report "$$(ls -t bench-results/*.jsonl | head -n 1)"
 
-bench-micro: ## Run the benchmarks of all packages RUNS (6) times; with BASE=<commit>, there as well, compared by benchstat.
+bench-micro: ## Run the benchmarks of all packages RUNS (6) times; with BASE=<commit>, compare with that commit by benchstat.
 	go run ./bench micro --count '$(RUNS)' $(if $(BASE),--base '$(BASE)')
 
-clean: ## Remove what was built. The data folder stays.
+clean: ## Remove the built files. The data folder stays.
 	rm -rf bin
