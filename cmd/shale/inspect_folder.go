@@ -171,7 +171,7 @@ func (i *inspectFolderCmd) folder(ctx context.Context, name string) (string, err
 		if err != nil {
 			return "", err
 		}
-		survey, err := catalog.Look(ctx, b)
+		survey, err := catalog.ReadSurvey(ctx, b)
 		if err != nil {
 			return "", err
 		}

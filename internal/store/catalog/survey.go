@@ -59,8 +59,8 @@ type SurveyObject struct {
 	Bytes int64
 }
 
-// Look surveys a bucket. It fails only if the bucket cannot be listed; all else is in Problems.
-func Look(ctx context.Context, b Reader) (*Survey, error) {
+// ReadSurvey surveys a bucket. It fails only if the bucket cannot be listed; all else is in Problems.
+func ReadSurvey(ctx context.Context, b Reader) (*Survey, error) {
 	s := &Survey{}
 	sizes := map[string]int64{}
 	var names []string
@@ -94,7 +94,7 @@ func Look(ctx context.Context, b Reader) (*Survey, error) {
 	}
 	s.blocks(records, sizes)
 	s.sort()
-	s.judge()
+	s.addProblems()
 	return s, nil
 }
 
@@ -162,8 +162,8 @@ func (s *Survey) sort() {
 	slices.SortFunc(s.Strangers, byName)
 }
 
-// judge adds the problems of live blocks.
-func (s *Survey) judge() {
+// addProblems adds the problems of live blocks.
+func (s *Survey) addProblems() {
 	for i := range s.Blocks {
 		b := &s.Blocks[i]
 		switch {

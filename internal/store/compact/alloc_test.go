@@ -22,7 +22,7 @@ func TestAllocations(t *testing.T) {
 	}
 	w.now = dayZero + 25*int64(time.Hour)
 	comp := w.compactor(t, w.c, nil)
-	if err := comp.look(ctx); err != nil {
+	if err := comp.refresh(ctx); err != nil {
 		t.Fatal(err)
 	}
 	j, _ := comp.next(w.c.Live(), nil)

@@ -30,7 +30,7 @@ func BenchmarkMerge(b *testing.B) {
 	}
 	b.SetBytes(inputs)
 	comp := d.compactor(b, dayZero+25*int64(time.Hour), 0)
-	if err := comp.look(ctx); err != nil {
+	if err := comp.refresh(ctx); err != nil {
 		b.Fatal(err)
 	}
 	j, _ := comp.next(d.c.Live(), nil)

@@ -57,8 +57,8 @@ func inOneDay(r model.TimeRange) (start int64, ok bool) {
 	return start, r.Min <= r.Max && start == dayOf(r.Max)
 }
 
-// span returns the interval that covers several blocks.
-func span(blocks []catalog.Block) model.TimeRange {
+// rangeOf returns the interval that covers several blocks.
+func rangeOf(blocks []catalog.Block) model.TimeRange {
 	r := model.TimeRange{Min: math.MaxInt64, Max: math.MinInt64}
 	for i := range blocks {
 		r.Min, r.Max = min(r.Min, blocks[i].Range.Min), max(r.Max, blocks[i].Range.Max)

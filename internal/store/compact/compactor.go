@@ -139,7 +139,7 @@ func (c *Compactor) RunOnce(ctx context.Context) (Result, error) {
 }
 
 func (c *Compactor) mergeAll(ctx context.Context, res *Result) error {
-	if err := c.look(ctx); err != nil {
+	if err := c.refresh(ctx); err != nil {
 		c.metrics.failures.Inc()
 		return err
 	}
@@ -179,10 +179,10 @@ func (c *Compactor) mergeAll(ctx context.Context, res *Result) error {
 	return errors.Join(errs...)
 }
 
-// look refreshes the catalogue twice. Only blocks that the first refresh shows are merged, and blocks that
+// refresh reads the catalogue twice. Only blocks that the first refresh shows are merged, and blocks that
 // the second one shows count as present: so every block with a lower number than an input is known, see
 // package catalog.
-func (c *Compactor) look(ctx context.Context) error {
+func (c *Compactor) refresh(ctx context.Context) error {
 	if err := c.o.Catalog.Refresh(ctx); err != nil {
 		return err
 	}

@@ -114,7 +114,7 @@ func (d *onDisk) mergeDays(t *testing.T, days int, budget, bound int64) (comp *C
 	t.Helper()
 	now := dayZero + int64(days+1)*int64(day)
 	comp = d.compactor(t, now, budget)
-	j := &job{why: becauseDay, inputs: d.c.Live(), cells: dayCells(span(d.c.Live()), now, now)}
+	j := &job{why: becauseDay, inputs: d.c.Live(), cells: dayCells(rangeOf(d.c.Live()), now, now)}
 	// What is garbage and not yet collected counts too; so there is to be little of it.
 	defer debug.SetGCPercent(debug.SetGCPercent(10))
 	runtime.GC()

@@ -70,7 +70,7 @@ type chain struct {
 
 func (c *chain) Next(ctx context.Context) bool {
 	for c.err == nil {
-		if c.stream == nil && !c.open(ctx) {
+		if c.stream == nil && !c.openNext(ctx) {
 			return false
 		}
 		if !c.stream.Next(ctx) {
@@ -82,7 +82,7 @@ func (c *chain) Next(ctx context.Context) bool {
 			continue
 		}
 		c.text = c.stream.Text()
-		if err := within(c.blocks[0].Range, c.stream.Rows(), c.text); err != nil {
+		if err := checkTimes(c.blocks[0].Range, c.stream.Rows(), c.text); err != nil {
 			c.err = &inputError{c.blocks[0].ID, err}
 			return false
 		}
@@ -96,8 +96,8 @@ func (c *chain) Next(ctx context.Context) bool {
 	return false
 }
 
-// open opens the next block. It returns false at the end.
-func (c *chain) open(ctx context.Context) bool {
+// openNext opens the next block. It returns false at the end.
+func (c *chain) openNext(ctx context.Context) bool {
 	if len(c.blocks) == 0 {
 		return false
 	}
@@ -123,16 +123,16 @@ func (c *chain) cut() bool {
 	if c.text == nil {
 		return rows.Len() > 0
 	}
-	kept := &keptText{Text: c.text, ranges: left(ranges)}
-	some, err := kept.some(c.m.ctx)
-	if c.text = nil; some {
+	kept := &keptText{Text: c.text, ranges: outside(ranges)}
+	hasLines, err := kept.hasRows(c.m.ctx)
+	if c.text = nil; hasLines {
 		c.text = kept
 	}
 	if c.err = err; err != nil {
 		c.err = &inputError{c.blocks[0].ID, err}
 		return false
 	}
-	return some || rows.Len() > 0
+	return hasLines || rows.Len() > 0
 }
 
 func (c *chain) Tenant() string          { return c.stream.Tenant() }
@@ -168,7 +168,7 @@ func sameLines(m *part.Meta, b *catalog.Block) bool {
 
 // fetch reads bytes of an object within the budget, and retries transient errors of the bucket.
 func (m *merge) fetch(ctx context.Context, object string, off, n int64) (b []byte, err error) {
-	if err := m.c.pace.take(ctx, n); err != nil {
+	if err := m.c.pace.wait(ctx, n); err != nil {
 		return nil, err
 	}
 	err = retry(ctx, m.c.o.firstPause, func() error {

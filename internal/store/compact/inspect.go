@@ -29,7 +29,7 @@ type InspectBucket interface {
 // block with its record. It does not stop at damage, and returns the number of problems. The error is that of
 // the listing or of out.
 func Inspect(ctx context.Context, out io.Writer, b InspectBucket, check bool) (damaged int, err error) {
-	s, err := catalog.Look(ctx, b)
+	s, err := catalog.ReadSurvey(ctx, b)
 	if err != nil {
 		return 0, err
 	}

@@ -148,7 +148,7 @@ func (m *merge) merge() error {
 	if err != nil {
 		return err
 	}
-	if r, all := span(m.job.inputs), times(m.all); r.Min <= r.Max && (r.Min < all.Min || r.Max > all.Max) {
+	if r, all := rangeOf(m.job.inputs), rangeOfCells(m.all); r.Min <= r.Max && (r.Min < all.Min || r.Max > all.Max) {
 		return fmt.Errorf("%w: rows from %d to %d exceed the cells from %d to %d", model.ErrInvalid, r.Min, r.Max, all.Min, all.Max)
 	}
 	for _, cells := range passes(m.all, costs, m.c.o.MemoryBytes) {

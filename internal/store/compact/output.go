@@ -68,7 +68,7 @@ func (b *blockWriter) Write(p []byte) (int, error) {
 }
 
 func (b *blockWriter) flush() error {
-	if err := b.m.c.pace.take(b.m.ctx, int64(len(b.buf))); err != nil {
+	if err := b.m.c.pace.wait(b.m.ctx, int64(len(b.buf))); err != nil {
 		return err
 	}
 	_, err := b.file.Write(b.buf)
@@ -129,7 +129,7 @@ func (b *blockWriter) finish(ctx context.Context) (err error) {
 	}
 	block := b.m.block(b, &meta, size)
 	b.m.uploads = append(b.m.uploads, b.m.c.o.Catalog.Uploading(block.ID))
-	if err := b.m.c.pace.take(ctx, size); err != nil {
+	if err := b.m.c.pace.wait(ctx, size); err != nil {
 		return err
 	}
 	err = retry(ctx, b.m.c.o.firstPause, func() error {

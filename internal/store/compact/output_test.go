@@ -135,7 +135,7 @@ func TestSameBytes(t *testing.T) {
 	var made [2][]catalog.Block
 	for i := range made {
 		comp := w.compactor(t, w.c, func(o *Options) { o.MaxBlockBytes = 4 << 10 })
-		if err := comp.look(ctx); err != nil {
+		if err := comp.refresh(ctx); err != nil {
 			t.Fatal(err)
 		}
 		j, _ := comp.next(w.c.Live(), nil)

@@ -15,8 +15,8 @@ type pacer struct {
 	free time.Time // when all bytes taken so far are within the rate
 }
 
-// take waits until n more bytes may be moved, or until the context is done.
-func (p *pacer) take(ctx context.Context, n int64) error {
+// wait waits until n more bytes may be moved, or until the context is done.
+func (p *pacer) wait(ctx context.Context, n int64) error {
 	if p.rate == 0 {
 		return ctx.Err()
 	}

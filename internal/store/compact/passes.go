@@ -72,8 +72,8 @@ func passes(cells []*cellOutput, costs []int64, budget int64) [][]*cellOutput {
 	return append(parted, cells[begin:])
 }
 
-// times is the range of neighbouring cells.
-func times(cells []*cellOutput) model.TimeRange {
+// rangeOfCells is the range of neighbouring cells.
+func rangeOfCells(cells []*cellOutput) model.TimeRange {
 	return model.TimeRange{Min: cells[0].Min, Max: cells[len(cells)-1].Max}
 }
 
@@ -81,7 +81,7 @@ func times(cells []*cellOutput) model.TimeRange {
 // inputs without rows in the interval.
 func (m *merge) pass(cells []*cellOutput) error {
 	m.cells, m.tenant = cells, ""
-	r := times(cells)
+	r := rangeOfCells(cells)
 	var inputs []catalog.Block
 	for i := range m.job.inputs {
 		if b := &m.job.inputs[i]; b.Range.Overlaps(r) {
@@ -114,9 +114,9 @@ func (m *merge) window(open int) int64 {
 	return min(greatestWindow, m.c.o.MemoryBytes/2/windowsPerInput/int64(open))
 }
 
-// within returns an error of class corrupt unless all rows of a series lie in a range. No pass would read a
-// row outside of it, so the row would be lost.
-func within(r model.TimeRange, rows *model.SeriesRows, text part.Text) error {
+// checkTimes returns an error of class corrupt unless all rows of a series lie in a range. No pass would read
+// a row outside of it, so the row would be lost.
+func checkTimes(r model.TimeRange, rows *model.SeriesRows, text part.Text) error {
 	outside := func(first, last int64) error {
 		return fmt.Errorf("%w: rows from %d to %d, expected %d to %d", model.ErrCorrupt, first, last, r.Min, r.Max)
 	}

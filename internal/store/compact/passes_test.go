@@ -89,14 +89,14 @@ func TestPassesMakeTheSame(t *testing.T) {
 		comp := w.compactor(t, w.open(t), func(o *Options) { o.MemoryBytes = budget; o.maxSeries = 4; o.BigTenantShare = 1e-9 })
 		live := comp.o.Catalog.(*catalog.Catalog).Live()
 		sortByOrder(live)
-		m := comp.newMerge(ctx, &job{inputs: live, cells: dayCells(span(live), w.now, w.now)}, nil)
+		m := comp.newMerge(ctx, &job{inputs: live, cells: dayCells(rangeOf(live), w.now, w.now)}, nil)
 		costs, err := m.weigh(minBytes)
 		if err != nil {
 			t.Fatal(err)
 		}
 		days := 0
 		for _, p := range passes(m.all, costs, budget) {
-			if times(p).Overlaps(span(live)) {
+			if rangeOfCells(p).Overlaps(rangeOf(live)) {
 				days++
 			}
 		}
@@ -147,7 +147,7 @@ func TestCellsMustCover(t *testing.T) {
 	rows.Samples.Append(9, 0, 0)
 	for r, want := range map[model.TimeRange]error{{Min: 5, Max: 9}: nil, {Min: 6, Max: 9}: model.ErrCorrupt, {Min: 5, Max: 8}: model.ErrCorrupt} {
 		text := part.TextOfRows(&model.TextRows{Times: []int64{5, 9}, Ends: []uint32{0, 0}})
-		for _, err := range []error{within(r, &rows, nil), within(r, &model.SeriesRows{}, text)} {
+		for _, err := range []error{checkTimes(r, &rows, nil), checkTimes(r, &model.SeriesRows{}, text)} {
 			if !errors.Is(err, want) {
 				t.Errorf("%v: %v", r, err)
 			}

@@ -61,8 +61,8 @@ func sortByOrder(blocks []catalog.Block) {
 	})
 }
 
-// over returns the start of the first day that is not over, with the grace.
-func (p *planner) over() int64 { return dayOf(p.now - int64(p.o.Grace)) }
+// firstOpenDay returns the start of the first day that is not over, with the grace.
+func (p *planner) firstOpenDay() int64 { return dayOf(p.now - int64(p.o.Grace)) }
 
 // next returns the merge that is due first, or nil, and how many blocks wait for a merge that is due.
 func (p *planner) next() (j *job, backlog int) {
@@ -78,7 +78,7 @@ func (p *planner) next() (j *job, backlog int) {
 // days merges blocks that are not settled and have rows of days that are over. Blocks written after the grace
 // of the last day wait for the next one, so that late rows are merged once a day.
 func (p *planner) days() (*job, int) {
-	over := p.over()
+	over := p.firstOpenDay()
 	var due []catalog.Block
 	for i := range p.live {
 		b := &p.live[i]
@@ -91,7 +91,7 @@ func (p *planner) days() (*job, int) {
 		return nil, 0
 	}
 	inputs := longest(due, p.live, p.may, p.fits)
-	return &job{why: becauseDay, inputs: inputs, cells: dayCells(span(inputs), p.now, over)}, len(due)
+	return &job{why: becauseDay, inputs: inputs, cells: dayCells(rangeOf(inputs), p.now, over)}, len(due)
 }
 
 // many joins small blocks that wait for the end of their day, when there are too many of them. It leaves out
@@ -116,7 +116,7 @@ func (p *planner) many() (*job, int) {
 	if int64(len(inputs)) <= 2*left {
 		return nil, len(waiting)
 	}
-	return &job{why: becauseMany, inputs: inputs, cells: halves(p.over())}, len(waiting)
+	return &job{why: becauseMany, inputs: inputs, cells: halves(p.firstOpenDay())}, len(waiting)
 }
 
 // Late blocks of a day are merged with it when there are lateBlocks of them, or when they have a lateShare of
@@ -160,13 +160,13 @@ func (p *planner) late() (*job, int) {
 	}
 	for start, blocks := range byDay {
 		take(blocks, lateBlocks, p.joinable, func(inputs []catalog.Block) []cell {
-			if r := span(inputs); r.Min >= start && r.Max <= lastOf(start) {
+			if r := rangeOf(inputs); r.Min >= start && r.Max <= lastOf(start) {
 				return oneDay(start)
 			}
-			return dayCells(span(inputs), p.now, p.over())
+			return dayCells(rangeOf(inputs), p.now, p.firstOpenDay())
 		})
 	}
-	take(wide, wideBlocks, (*catalog.Block).MayMeet, func(inputs []catalog.Block) []cell { return dayCells(span(inputs), p.now, p.over()) })
+	take(wide, wideBlocks, (*catalog.Block).MayMeet, func(inputs []catalog.Block) []cell { return dayCells(rangeOf(inputs), p.now, p.firstOpenDay()) })
 	return first, backlog
 }
 

@@ -126,7 +126,7 @@ func TestPlan(t *testing.T) {
 			fmt.Fprintf(&out, " %s", b.ID)
 		}
 		fmt.Fprintln(&out)
-		r := span(j.inputs)
+		r := rangeOf(j.inputs)
 		for _, c := range j.cells {
 			if c.Overlaps(r) {
 				fmt.Fprintf(&out, "%s to %s: level %d\n", inHours(c.Min), inHours(c.Max+min(1, math.MaxInt64-c.Max)), c.level)

@@ -43,7 +43,7 @@ func randomJob(t *rapid.T, c *Compactor, blocks []catalog.Block) *job {
 	case 1:
 		cells = halves(c.o.Now())
 	default:
-		cells = dayCells(span(some), c.o.Now(), dayOf(c.o.Now()))
+		cells = dayCells(rangeOf(some), c.o.Now(), dayOf(c.o.Now()))
 	}
 	return &job{why: "test", inputs: some, cells: cells}
 }
@@ -89,7 +89,7 @@ func TestMergesChangeNothing(t *testing.T) {
 			case 5:
 				c := theirs.o.Catalog.(*catalog.Catalog)
 				if planned == nil {
-					if err := theirs.look(ctx); err != nil {
+					if err := theirs.refresh(ctx); err != nil {
 						t.Fatal(err)
 					}
 					blocks, known := c.Snapshot()

@@ -16,8 +16,8 @@ type keptText struct {
 	ranges []model.TimeRange // the kept times, ascending
 }
 
-// left returns the times outside all ranges, ascending.
-func left(deleted []model.TimeRange) (kept []model.TimeRange) {
+// outside returns the times outside all ranges, ascending.
+func outside(deleted []model.TimeRange) (kept []model.TimeRange) {
 	deleted = slices.Clone(deleted)
 	slices.SortFunc(deleted, func(a, b model.TimeRange) int { return cmp.Compare(a.Min, b.Min) })
 	next := int64(math.MinInt64)
@@ -38,8 +38,8 @@ var _ part.BoundedText = (*keptText)(nil)
 // Bounded marks the extent as an upper bound, which may count deleted rows: see [part.BoundedText].
 func (t *keptText) Bounded() {}
 
-// some reports whether any row is left.
-func (t *keptText) some(ctx context.Context) (bool, error) {
+// hasRows reports whether any row is left.
+func (t *keptText) hasRows(ctx context.Context) (bool, error) {
 	run := t.Run(ctx, model.TimeRange{Min: math.MinInt64, Max: math.MaxInt64})
 	return run.Next(), run.Err()
 }

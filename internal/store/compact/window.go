@@ -76,7 +76,7 @@ func (ws *windows) read(ctx context.Context, off, n int64) ([]byte, error) {
 		w := &ws.open[i]
 		if w.holds(off, n) {
 			found := w.slice(off, n)
-			ws.use(i) // this moves w
+			ws.touch(i) // this moves w
 			return found, nil
 		}
 		if end := w.off + int64(len(w.bytes)); at < 0 && off >= w.off && off <= end+windowGap {
@@ -99,7 +99,7 @@ func (ws *windows) read(ctx context.Context, off, n int64) ([]byte, error) {
 	}
 	ws.open[at] = window{off: off, bytes: b, next: min(2*ahead, ws.most)}
 	found := ws.open[at].slice(off, n)
-	ws.use(at)
+	ws.touch(at)
 	return found, nil
 }
 
@@ -108,8 +108,8 @@ func (w *window) slice(off, n int64) []byte {
 	return w.bytes[from : from+n : from+n]
 }
 
-// use moves a window to the end.
-func (ws *windows) use(i int) {
+// touch moves a window to the end.
+func (ws *windows) touch(i int) {
 	w := ws.open[i]
 	copy(ws.open[i:], ws.open[i+1:])
 	ws.open[len(ws.open)-1] = w

@@ -106,7 +106,7 @@ func TestPacer(t *testing.T) {
 	p := &pacer{rate: 1 << 20}
 	began := time.Now()
 	for range 12 {
-		if err := p.take(ctx, 128<<10); err != nil {
+		if err := p.wait(ctx, 128<<10); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -116,10 +116,10 @@ func TestPacer(t *testing.T) {
 	}
 	canceled, cancel := context.WithCancel(ctx)
 	cancel()
-	if err := p.take(canceled, 1<<30); !errors.Is(err, context.Canceled) {
+	if err := p.wait(canceled, 1<<30); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	if err := (&pacer{}).take(canceled, 1); !errors.Is(err, context.Canceled) {
+	if err := (&pacer{}).wait(canceled, 1); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 }
