@@ -251,6 +251,23 @@ func TestPaperCanFail(t *testing.T) {
 	expect(t, bad, "LICENSE: lacks", "github.com/grafana/loki/v3")
 }
 
+func TestRoomTableCanFail(t *testing.T) {
+	bad, err := roomTable(fake(t, map[string]string{
+		"ARCHITECTURE.md":           "# A\n\n| `before` | . |\n\n## The rooms\n\n| `a` | A. |\n| `a/b` | B. |\n| `gone` | G. |\n\n## After\n\n| `after` | . |\n",
+		"internal/a/a.go":           "package a\n",
+		"internal/a/b/b.go":         "package b\n",
+		"internal/a/c/c.go":         "package c\n",
+		"internal/a/c/d.go":         "package c\n",
+		"internal/a/atest/suite.go": "package atest\n",
+		"internal/a/d/d_test.go":    "package d\n",
+		"cmd/x/main.go":             "package main\n",
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	expect(t, bad, "lacks | `a/c` |", "names gone")
+}
+
 func TestMetricsAreFound(t *testing.T) {
 	list, bad := metrics(fake(t, map[string]string{"internal/a/a.go": `package a
 var a = f.NewCounterVec(prometheus.CounterOpts{Name: "shale_a_total", Help: "A."}, []string{"x", "y"})

@@ -89,6 +89,14 @@ func TestDocsNameWhatExists(t *testing.T) {
 	report(t, comments(house(t)))
 }
 
+func TestRoomTable(t *testing.T) {
+	bad, err := roomTable(house(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	report(t, bad)
+}
+
 func TestLicense(t *testing.T) {
 	bad, err := license(house(t))
 	if err != nil {

@@ -39,6 +39,41 @@ func paths(t *tree) ([]string, error) {
 	return bad, nil
 }
 
+// roomTable checks that the table of rooms in ARCHITECTURE.md names every package below internal/ except
+// suites, and no other.
+func roomTable(t *tree) ([]string, error) {
+	const page = "ARCHITECTURE.md"
+	text, err := fs.ReadFile(t.root, page)
+	if err != nil {
+		return nil, err
+	}
+	_, table, _ := strings.Cut(string(text), "\n## The rooms\n")
+	table, _, _ = strings.Cut(table, "\n## ")
+	listed := map[string]bool{}
+	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z0-9/]+)` \\|").FindAllStringSubmatch(table, -1) {
+		listed[m[1]] = true
+	}
+	var bad []string
+	found := map[string]bool{}
+	for _, f := range t.files {
+		name, ok := strings.CutPrefix(f.dir(), "internal/")
+		if !ok || isSuite(name) || f.isTest() || found[name] {
+			continue
+		}
+		found[name] = true
+		if !listed[name] {
+			bad = append(bad, fmt.Sprintf("%s: the table of rooms lacks | `%s` | with one sentence", page, name))
+		}
+	}
+	for name := range listed {
+		if !found[name] {
+			bad = append(bad, fmt.Sprintf("%s: the table of rooms names %s, which is not a package", page, name))
+		}
+	}
+	slices.Sort(bad)
+	return bad, nil
+}
+
 // comments checks that the pages that Go files name exist.
 func comments(t *tree) []string {
 	page := regexp.MustCompile(`\bdocs/(?:adr/)?[A-Za-z0-9_-]+\.md\b`)
