@@ -26,7 +26,7 @@ func TestEndpoints(t *testing.T) {
 			}
 			return errors.New("the journal is being read")
 		},
-		Endpoints: []Endpoint{{"POST", "/api/v1/write", "takes remote write"}},
+		Listed: []Listed{{"POST", "/api/v1/write", "takes remote write"}},
 	}).Routes(mux)
 	get := func(method, path string) (int, string) {
 		w := httptest.NewRecorder()

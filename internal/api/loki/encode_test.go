@@ -6,7 +6,6 @@ import (
 	"net/http/httptest"
 	"strconv"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -19,7 +18,7 @@ import (
 
 // unsent is an answer whose header is out and whose bytes go nowhere.
 func unsent() *api.Body {
-	b := api.NewBody(httptest.NewRecorder(), httptest.NewRequest("HEAD", "/", nil), api.NewMemory(), time.Minute, new(model.Cost))
+	b := api.NewBody(httptest.NewRecorder(), httptest.NewRequest("HEAD", "/", nil))
 	b.Buf, b.Status = make([]byte, 0, 1<<20), 200
 	return b
 }
@@ -84,7 +83,7 @@ func TestLinesRoundTrip(t *testing.T) {
 			streams, want = append(streams, s), append(want, w)
 		}
 		r := httptest.NewRecorder()
-		b := api.NewBody(r, httptest.NewRequest("GET", "/", nil), api.NewMemory(), time.Minute, new(model.Cost))
+		b := api.NewBody(r, httptest.NewRequest("GET", "/", nil))
 		writeLines(b, streams, flags, noFigures())
 		b.Flush(200, true)
 		var got struct {

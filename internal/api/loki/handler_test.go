@@ -55,7 +55,7 @@ func TestStatuses(t *testing.T) {
 		{fmt.Errorf("engine: %w", context.DeadlineExceeded), 504, textTimeout + " (query.timeout)"},
 		{fmt.Errorf("engine: %w", context.Canceled), 503, "engine: context canceled"}, // the client is still there
 		{fmt.Errorf("what is this"), 500, "what is this"},
-		{fmt.Errorf("%s", strings.Repeat("ä", 8000)), 500, strings.Repeat("ä", maxErrorBytes/2) + " ..."},
+		{fmt.Errorf("%s", strings.Repeat("ä", 8000)), 500, strings.Repeat("ä", api.MaxErrorBytes/2) + " ..."},
 	} {
 		w := newWorld(t, stub(func(context.Context, *logql.Query) (*logql.Lines, error) { return nil, c.err }))
 		r := w.Get(queryPath, `query={app="a"}`)
@@ -77,7 +77,7 @@ func TestClientLeaves(t *testing.T) {
 	cancel()
 	r := httptest.NewRecorder()
 	w.ServeHTTP(r, httptest.NewRequestWithContext(ctx, "GET", queryPath+"?query="+`{app="a"}`, nil))
-	if r.Code != statusClientClosed || r.Body.String() != textCanceled {
+	if r.Code != api.StatusClientClosed || r.Body.String() != textCanceled {
 		t.Error(apitest.Show(r))
 	}
 }

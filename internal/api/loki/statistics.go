@@ -18,8 +18,8 @@ type figures struct {
 }
 
 // newFigures takes the time of what was asked of the engine and before, without what will be needed to send the answer.
-func newFigures(r *request, s *logql.Stats) *figures {
-	return &figures{Stats: s, cost: r.cost, exec: time.Since(r.began) - r.queued, queue: r.queued}
+func newFigures(r *api.Request, s *logql.Stats) *figures {
+	return &figures{Stats: s, cost: r.Cost, exec: time.Since(r.Began) - r.Queued, queue: r.Queued}
 }
 
 // number is a member of an object.
@@ -149,7 +149,7 @@ func (f *figures) writeIndex(b *api.Body) {
 }
 
 // writeHealth answers what Grafana asks to see whether a data source works: 1 + 1.
-func writeHealth(b *api.Body, r *request, at int64) {
+func writeHealth(b *api.Body, r *api.Request, at int64) {
 	b.Raw(`{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"value":[`)
 	b.Buf = strconv.AppendFloat(b.Buf, float64(at/int64(time.Millisecond))/1000, 'f', -1, 64)
 	b.Raw(`,"2"]}],"stats":`)

@@ -10,21 +10,22 @@ import (
 
 	"github.com/coder/websocket"
 
+	"github.com/shaledb/shale/internal/api"
 	"github.com/shaledb/shale/internal/read/logql"
 )
 
 // tail follows lines over a websocket.
-func (h *Handler) tail(w http.ResponseWriter, r *request) (*answer, error) {
+func (h *Handler) tail(r *api.Request) (*api.Response, error) {
 	q, err := h.tailQuery(r)
 	if err != nil {
 		return nil, err
 	}
 	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
-		w.Header().Set("Sec-Websocket-Version", "13")
+		r.W.Header().Set("Sec-Websocket-Version", "13")
 		return nil, badText("lines are followed by a websocket, and the request does not ask for one (Upgrade: websocket)")
 	}
-	if origin := r.Header.Get("Origin"); origin != "" && !h.origins.Match(origin) {
-		return nil, &apiError{http.StatusForbidden, fmt.Errorf("pages of the origin %.200q may not follow lines", origin)}
+	if origin := r.Header.Get("Origin"); origin != "" && !h.pipeline.Origins.Match(origin) {
+		return nil, failed(http.StatusForbidden, fmt.Errorf("pages of the origin %.200q may not follow lines", origin))
 	}
 	place, err := h.tails.enter(q.Tenant)
 	if err != nil {
@@ -32,22 +33,22 @@ func (h *Handler) tail(w http.ResponseWriter, r *request) (*answer, error) {
 	}
 	defer h.tails.leave(place)
 	// Whether the origin may is decided above.
-	conn, err := websocket.Accept(w, r.Request, &websocket.AcceptOptions{InsecureSkipVerify: true})
+	conn, err := websocket.Accept(r.W, r.Request, &websocket.AcceptOptions{InsecureSkipVerify: true})
 	if err != nil {
 		// Accept has told the client.
-		return &answer{status: http.StatusBadRequest, done: true}, nil
+		return &api.Response{Status: http.StatusBadRequest, Sent: true}, nil
 	}
 	t := &tail{
-		h: h, conn: conn, query: q, flags: encodingFlags(r.Header), legacy: r.legacy, frames: make(chan []byte, maxFrames),
+		h: h, conn: conn, query: q, flags: encodingFlags(r.Header), legacy: isLegacy(r), frames: make(chan []byte, maxFrames),
 	}
 	q.Categorize = categorizes(t.flags)
-	t.run(place.ctx, h.o.Limits.MaxTailTime)
-	return &answer{status: http.StatusSwitchingProtocols, done: true}, nil
+	t.run(place.ctx, h.o.MaxTailTime)
+	return &api.Response{Status: http.StatusSwitchingProtocols, Sent: true}, nil
 }
 
 // tailQuery reads the parameters, in Loki's order.
-func (h *Handler) tailQuery(r *request) (*logql.TailQuery, error) {
-	text := r.form.Get("query")
+func (h *Handler) tailQuery(r *api.Request) (*logql.TailQuery, error) {
+	text := r.Form.Get("query")
 	lines, err := h.isLines(r, text)
 	if err != nil {
 		return nil, err
@@ -55,15 +56,15 @@ func (h *Handler) tailQuery(r *request) (*logql.TailQuery, error) {
 	if text, err = h.withRegexp(r, text); err != nil {
 		return nil, err
 	}
-	limit, err := limitParam(r.form)
+	limit, err := limitParam(r.Form)
 	if err != nil {
 		return nil, bad(err)
 	}
-	start, _, err := bounds(r.form, h.o.Now().UnixNano())
+	start, _, err := bounds(r.Form, h.o.Now().UnixNano())
 	if err != nil {
 		return nil, bad(err)
 	}
-	delay, err := integer(r.form, "delay_for", 0)
+	delay, err := integer(r.Form, "delay_for", 0)
 	switch {
 	case err != nil:
 		return nil, bad(err)
@@ -73,10 +74,10 @@ func (h *Handler) tailQuery(r *request) (*logql.TailQuery, error) {
 		return nil, bad(fmt.Errorf("delay_for can't be greater than %d", maxDelayFor))
 	case !lines:
 		return nil, badText(textOnlyLines)
-	case limit > h.o.Limits.MaxEntries:
-		return nil, maxEntries(limit, h.o.Limits.MaxEntries)
+	case limit > h.o.MaxEntries:
+		return nil, maxEntries(limit, h.o.MaxEntries)
 	}
-	all, err := tenants(r.Header)
+	all, err := api.ManyTenants(r.Header)
 	if err != nil {
 		return nil, err
 	}
@@ -84,20 +85,20 @@ func (h *Handler) tailQuery(r *request) (*logql.TailQuery, error) {
 		return nil, bad(errManyTenants)
 	}
 	return &logql.TailQuery{
-		Tenant: all[0], Text: text, Start: start, Limit: limit, Delay: int64(delay) * int64(time.Second), Quota: r.quota, Cost: r.cost,
+		Tenant: all[0], Text: text, Start: start, Limit: limit, Delay: int64(delay) * int64(time.Second), Quota: r.Quota, Cost: r.Cost,
 		Past: h.past,
 	}, nil
 }
 
 // past gives the lines that were there before a turn and the time of a query. Those that come take neither.
 func (h *Handler) past(ctx context.Context) (context.Context, func(), error) {
-	if err := h.enter(ctx); err != nil {
+	if err := h.pipeline.Gate.Enter(ctx); err != nil {
 		return nil, nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, h.o.Limits.Timeout)
 	return ctx, func() {
 		cancel()
-		h.gate.Leave()
+		h.pipeline.Gate.Leave()
 	}, nil
 }
 
@@ -138,7 +139,7 @@ func (t *tail) run(ctx context.Context, longest time.Duration) {
 		go func() {
 			defer func() {
 				if p := recover(); p != nil {
-					ended <- t.h.panicked("tail", p)
+					ended <- t.h.pipeline.Recovered("tail", p)
 				}
 			}()
 			ended <- work()
@@ -164,10 +165,11 @@ func (t *tail) run(ctx context.Context, longest time.Duration) {
 // reason fits an error into a close frame.
 func reason(err error) string {
 	const most = 123
-	if s := classify(err).text(); len(s) <= most {
+	s := errorText(classify(err, false))
+	if len(s) <= most {
 		return s
 	}
-	return strings.ToValidUTF8(classify(err).text()[:most], "")
+	return strings.ToValidUTF8(s[:most], "")
 }
 
 // write sends frames until something ends, and returns what. It puts back into ended what it takes.

@@ -17,6 +17,7 @@ import (
 	"github.com/coder/websocket"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/shaledb/shale/internal/api"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read/logql"
 )
@@ -40,7 +41,10 @@ func silent(ctx context.Context, _ *logql.TailQuery, _ func(*logql.Batch) error)
 // tailServer serves the API over an engine that follows as the test says.
 func tailServer(t *testing.T, follow func(context.Context, *logql.TailQuery, func(*logql.Batch) error) error, change func(*Options)) (*Handler, *httptest.Server) {
 	t.Helper()
-	o := Options{Engine: &scripted{logql.New(logql.Options{}), follow}, Registerer: prometheus.NewRegistry(), Now: func() time.Time { return time.Unix(0, at) }}
+	o := Options{
+		Engine:  &scripted{logql.New(logql.Options{}), follow},
+		Options: api.Options{Registerer: prometheus.NewRegistry(), Now: func() time.Time { return time.Unix(0, at) }},
+	}
 	if change != nil {
 		change(&o)
 	}
@@ -214,7 +218,7 @@ func TestTailRefusals(t *testing.T) {
 }
 
 func TestTailsOfATenant(t *testing.T) {
-	_, s := tailServer(t, silent, func(o *Options) { o.Limits.MaxTails = 2 })
+	_, s := tailServer(t, silent, func(o *Options) { o.MaxTails = 2 })
 	first := mustDial(t, s, current+"tail", selector)
 	mustDial(t, s, current+"tail", selector)
 	_, response, err := dial(t, s, current+"tail", selector)
@@ -253,7 +257,7 @@ func TestTailEnds(t *testing.T) {
 		"panic": {func(context.Context, *logql.TailQuery, func(*logql.Batch) error) error { panic("a bug") }, 0, "unexpected error: a bug"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, s := tailServer(t, c.follow, func(o *Options) { o.Limits.MaxTailTime = c.time })
+			_, s := tailServer(t, c.follow, func(o *Options) { o.MaxTailTime = c.time })
 			_, err := next(t, mustDial(t, s, current+"tail", selector))
 			var closed websocket.CloseError
 			if !errors.As(err, &closed) || closed.Code != websocket.StatusInternalError || closed.Reason != c.want {
@@ -344,7 +348,7 @@ func TestTailTurns(t *testing.T) {
 			return err
 		}
 		return silent(ctx, nil, nil)
-	}, func(o *Options) { o.Limits.MaxConcurrent, o.Limits.MaxWait = 1, 10*time.Millisecond })
+	}, func(o *Options) { o.Slots, o.Limits.MaxWait = api.NewSlots(1), 10*time.Millisecond })
 	a := mustDial(t, s, current+"tail", selector)
 	<-held
 	_, err := next(t, mustDial(t, s, current+"tail", selector))

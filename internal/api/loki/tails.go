@@ -45,9 +45,9 @@ func (t *tails) enter(tenant string) (*tailPlace, error) {
 	case t.closed:
 		return nil, fmt.Errorf("%w: the server is ending", model.ErrClosed)
 	case n >= t.most:
-		return nil, &apiError{http.StatusBadRequest, fmt.Errorf("max concurrent tail requests limit exceeded, count > limit (%d > %d)", n+1, t.most)}
+		return nil, failed(http.StatusBadRequest, fmt.Errorf("max concurrent tail requests limit exceeded, count > limit (%d > %d)", n+1, t.most))
 	case t.all >= tenantsOfTails*t.most:
-		return nil, &apiError{http.StatusTooManyRequests, fmt.Errorf("max concurrent tail requests limit of all tenants exceeded, count > limit (%d > %d)", t.all+1, tenantsOfTails*t.most)}
+		return nil, failed(http.StatusTooManyRequests, fmt.Errorf("max concurrent tail requests limit of all tenants exceeded, count > limit (%d > %d)", t.all+1, tenantsOfTails*t.most))
 	}
 	t.byTenant[tenant] = n + 1
 	t.all++

@@ -9,11 +9,12 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 
+	"github.com/shaledb/shale/internal/api"
 	"github.com/shaledb/shale/internal/model"
 )
 
 // parseQuery answers with the syntax tree of an expression, in the shape that the tree view of Prometheus reads.
-func (h *Handler) parseQuery(r *request) (*answer, error) {
+func (h *Handler) parseQuery(r *api.Request) (*api.Response, error) {
 	expr, err := h.parse(r, badQuery)
 	if err != nil {
 		return nil, err
@@ -21,7 +22,7 @@ func (h *Handler) parseQuery(r *request) (*answer, error) {
 	if err := checkNodes(expr); err != nil {
 		return nil, err
 	}
-	return &answer{write: func(b *body) { b.node(expr) }}, nil
+	return success(func(b *body) { b.node(expr) }), nil
 }
 
 // checkNodes returns an error if the tree has a node that cannot be shown: one that a newer parser makes.

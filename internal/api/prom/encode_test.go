@@ -5,7 +5,6 @@ import (
 	"math"
 	"net/http/httptest"
 	"testing"
-	"time"
 	"unicode/utf8"
 
 	jsoniter "github.com/json-iterator/go"
@@ -18,16 +17,13 @@ import (
 
 	"github.com/shaledb/shale/internal/alloctest"
 	"github.com/shaledb/shale/internal/api"
-	"github.com/shaledb/shale/internal/model"
 )
 
 func encoded(write func(*body)) string {
 	w := httptest.NewRecorder()
-	b := &body{Body: api.NewBody(w, httptest.NewRequest("GET", "/", nil), api.NewMemory(), time.Minute, new(model.Cost))}
+	b := &body{Body: api.NewBody(w, httptest.NewRequest("GET", "/", nil))}
 	write(b)
-	s := string(b.Buf)
-	b.Release()
-	return s
+	return string(b.Buf)
 }
 
 // upstream writes with the functions that upstream's API writes numbers with.
@@ -164,7 +160,7 @@ func TestEncodeAllocations(t *testing.T) {
 
 // unsent is an answer whose header is out and whose bytes go nowhere.
 func unsent() *body {
-	b := &body{Body: api.NewBody(httptest.NewRecorder(), httptest.NewRequest("HEAD", "/", nil), api.NewMemory(), time.Minute, new(model.Cost))}
+	b := &body{Body: api.NewBody(httptest.NewRecorder(), httptest.NewRequest("HEAD", "/", nil))}
 	b.Buf, b.Status = make([]byte, 0, 1<<20), 200
 	return b
 }

@@ -11,12 +11,13 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
 
+	"github.com/shaledb/shale/internal/api"
 	"github.com/shaledb/shale/internal/model"
 )
 
 // exposition writes samples as a target of Prometheus shows its metrics.
 type exposition struct {
-	out     *body
+	out     *api.Body
 	quota   *model.Quota
 	format  expfmt.Format
 	encoded bytes.Buffer
@@ -39,7 +40,7 @@ const (
 	exposedBucketBytes = 80
 )
 
-func newExposition(b *body, f expfmt.Format, q *model.Quota) *exposition {
+func newExposition(b *api.Body, f expfmt.Format, q *model.Quota) *exposition {
 	e := &exposition{out: b, quota: q, format: f}
 	e.encoder = expfmt.NewEncoder(&e.encoded, f)
 	return e

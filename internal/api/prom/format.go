@@ -5,6 +5,8 @@ import (
 	"strconv"
 
 	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/shaledb/shale/internal/api"
 )
 
 // maxFormatWork bounds the formatting of an expression, which prints every part of it anew for each level of nesting
@@ -12,21 +14,21 @@ import (
 const maxFormatWork = 1 << 34
 
 // formatQuery answers with an expression in upstream's layout.
-func (h *Handler) formatQuery(r *request) (*answer, error) {
+func (h *Handler) formatQuery(r *api.Request) (*api.Response, error) {
 	expr, err := h.parse(r, badQuery)
 	if err != nil {
 		return nil, err
 	}
-	depth, nodes, length := measure(expr, len(r.form.Get("query")))
+	depth, nodes, length := measure(expr, len(r.Form.Get("query")))
 	if depth*depth*length > maxFormatWork {
 		return nil, badQuery(fmt.Errorf("the expression nests %d levels deep, which is too much to format one of its length", depth))
 	}
 	// The text and its lines' indents, and once more while the last level is put together.
-	if err := r.quota.TakeBytes(2 * (length + 2*depth*nodes)); err != nil {
+	if err := r.Quota.TakeBytes(2 * (length + 2*depth*nodes)); err != nil {
 		return nil, err
 	}
 	pretty := expr.Pretty(0)
-	return &answer{write: func(b *body) { b.Str(pretty) }}, nil
+	return success(func(b *body) { b.Str(pretty) }), nil
 }
 
 // measure returns how deep an expression nests, how many nodes it has, and a bound on the length of its text when

@@ -10,6 +10,7 @@ import (
 	"github.com/golang/snappy"
 	"github.com/prometheus/prometheus/prompb"
 
+	"github.com/shaledb/shale/internal/api"
 	"github.com/shaledb/shale/internal/api/apitest"
 	"github.com/shaledb/shale/internal/api/prom"
 )
@@ -30,7 +31,7 @@ func FuzzRequest(f *testing.F) {
 	w := newWorld(f, func(o *prom.Options) {
 		wired(o)
 		o.Engine = newEngine(f, 20_000, 200*time.Millisecond)
-		o.Limits = prom.Limits{MaxSeries: 100, MaxSamples: 10_000, MaxBytes: 1 << 20}
+		o.Limits = api.Limits{MaxSeries: 100, MaxSamples: 10_000, MaxBytes: 1 << 20}
 	})
 	w.MustLoad(f, "anonymous", `up{job="a"} 900:1 930:0 960:1 990:1`, `up{job="b"} 990.5:NaN`, `temp{room="attic"} 880:-0 1000:+Inf`)
 	known := map[int]bool{200: true, 204: true, 400: true, 422: true, 503: true}
@@ -73,7 +74,8 @@ func FuzzRead(f *testing.F) {
 		}
 	}
 	w := newWorld(f, func(o *prom.Options) {
-		o.Limits = prom.Limits{MaxSeries: 100, MaxSamples: 10_000, MaxBytes: 1 << 20, MaxBodyBytes: 1 << 16, MaxReadSamples: 20, MaxReadFrameBytes: 100}
+		o.Limits = api.Limits{MaxSeries: 100, MaxSamples: 10_000, MaxBytes: 1 << 20, MaxBodyBytes: 1 << 16}
+		o.MaxReadSamples, o.MaxReadFrameBytes = 20, 100
 	})
 	w.MustLoad(f, "anonymous", `up{job="a"} 900:1 930:0 960:1 990:1`, `up{job="b"} 990.5:NaN`, `temp{room="attic"} 880:-0 1000:+Inf`)
 	known := map[int]bool{200: true, 400: true, 413: true, 422: true}

@@ -20,6 +20,7 @@ import (
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/storage"
 
+	"github.com/shaledb/shale/internal/api"
 	"github.com/shaledb/shale/internal/api/prom"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read/readtest"
@@ -99,7 +100,7 @@ func TestErrorsOfTheStore(t *testing.T) {
 func TestPanicsAreErrors(t *testing.T) {
 	var panics any
 	w := newWorld(t, func(o *prom.Options) {
-		o.Limits.MaxConcurrent = 1
+		o.Slots = api.NewSlots(1)
 		o.Limits.MaxWait = time.Millisecond
 		o.Queryable = func(string, *model.Quota, *model.Cost) storage.Queryable {
 			return storage.QueryableFunc(func(int64, int64) (storage.Querier, error) { panic(panics) })

@@ -8,13 +8,7 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-type metrics struct {
-	requests *prometheus.CounterVec
-	seconds  *prometheus.HistogramVec
-	gate     api.GateMetrics
-}
-
-func newMetrics(reg prometheus.Registerer, pool *model.QueryPool) *metrics {
+func newMetrics(reg prometheus.Registerer, pool *model.QueryPool) *api.Metrics {
 	f := promauto.With(reg)
 	if pool != nil {
 		f.NewGaugeFunc(prometheus.GaugeOpts{
@@ -24,15 +18,15 @@ func newMetrics(reg prometheus.Registerer, pool *model.QueryPool) *metrics {
 			Name: "shale_api_prom_query_limit_bytes", Help: "Memory that all queries together may be charged for; beyond it they are refused."},
 			func() float64 { return float64(pool.MaxBytes) })
 	}
-	return &metrics{
-		requests: f.NewCounterVec(prometheus.CounterOpts{
+	return &api.Metrics{
+		Requests: f.NewCounterVec(prometheus.CounterOpts{
 			Name: "shale_api_prom_requests_total", Help: "Requests to the Prometheus API, by handler and HTTP status."},
 			[]string{"handler", "code"}),
-		seconds: f.NewHistogramVec(prometheus.HistogramOpts{
+		Seconds: f.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "shale_api_prom_request_seconds", Help: "Time from the request to the end of the answer, waiting included.",
-			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120}},
+			Buckets: api.RequestBuckets},
 			[]string{"handler"}),
-		gate: api.GateMetrics{
+		Gate: api.GateMetrics{
 			Running: f.NewGauge(prometheus.GaugeOpts{
 				Name: "shale_api_prom_running_requests", Help: "Requests that are being worked on."}),
 			Waiting: f.NewGauge(prometheus.GaugeOpts{

@@ -10,6 +10,8 @@ import (
 
 	common "github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
+
+	"github.com/shaledb/shale/internal/api"
 )
 
 // The bounds of time: int64 Unix nanoseconds. Times beyond them saturate.
@@ -63,7 +65,7 @@ func inBounds(t time.Time) time.Time {
 }
 
 // timeParam reads a time that may be left out.
-func timeParam(form url.Values, name string, otherwise time.Time) (time.Time, *apiError) {
+func timeParam(form url.Values, name string, otherwise time.Time) (time.Time, *api.Error) {
 	s := form.Get(name)
 	if s == "" {
 		return otherwise, nil
@@ -91,7 +93,7 @@ func parseDuration(s string) (time.Duration, error) {
 }
 
 // limitParam reads the number of results that are wanted; 0 means all.
-func limitParam(form url.Values) (int, *apiError) {
+func limitParam(form url.Values) (int, *api.Error) {
 	s := form.Get("limit")
 	if s == "" {
 		return 0, nil
@@ -118,12 +120,12 @@ func oneMore(limit int) int {
 const maxSelectors = 256
 
 // parseSelectors reads match[]. Bad makes an error of the API out of one in it.
-func (h *Handler) parseSelectors(r *request, bad func(error) *apiError) ([][]*labels.Matcher, error) {
-	texts := r.form["match[]"]
+func (h *Handler) parseSelectors(r *api.Request, bad func(error) *api.Error) ([][]*labels.Matcher, error) {
+	texts := r.Form["match[]"]
 	if n := len(texts); n > maxSelectors {
 		return nil, bad(fmt.Errorf("%d selectors; at most %d are allowed", n, maxSelectors))
 	}
-	charge := regexCharge{quota: r.quota}
+	charge := regexCharge{quota: r.Quota}
 	for _, text := range texts {
 		if err := charge.text(text); err != nil {
 			return nil, err
@@ -138,7 +140,7 @@ func (h *Handler) parseSelectors(r *request, bad func(error) *apiError) ([][]*la
 
 // matcherSets reads match[]. A selector must have a matcher that does not match the empty string, since it would
 // select everything otherwise.
-func (h *Handler) matcherSets(r *request, bad func(error) *apiError) ([][]*labels.Matcher, error) {
+func (h *Handler) matcherSets(r *api.Request, bad func(error) *api.Error) ([][]*labels.Matcher, error) {
 	sets, err := h.parseSelectors(r, bad)
 	if err != nil {
 		return nil, err

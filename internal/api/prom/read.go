@@ -2,10 +2,7 @@ package prom
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"net/http"
 
 	"github.com/golang/snappy"
 	"github.com/prometheus/prometheus/model/labels"
@@ -19,50 +16,14 @@ import (
 // requestBytes is the memory of a decoded remote read, for each byte that it was encoded in: an empty matcher takes two.
 const requestBytes = 64
 
-// remoteRead serves /api/v1/read: a protobuf in, series out, either whole or as a stream of chunks.
-func (h *Handler) remoteRead() http.Handler {
-	turn := h.withTurn(h.read)
-	return h.open("read", true, func(r *request) (*answer, error) {
-		switch r.Method {
-		case http.MethodPost:
-		case http.MethodOptions:
-			return &answer{empty: true}, nil
-		default:
-			return nil, notAllowed(r.Method, "POST")
-		}
-		// Before its turn comes: a slow client must not hold a place among the running requests.
-		text, err := h.readBody(r.Request)
-		if err != nil {
-			return nil, err
-		}
-		r.text = text
-		return turn(r)
-	})
-}
-
-// readBody returns the body as it was sent.
-func (h *Handler) readBody(r *http.Request) ([]byte, error) {
-	text, err := io.ReadAll(r.Body)
-	var tooLarge *http.MaxBytesError
-	if errors.As(err, &tooLarge) {
-		return nil, &apiError{typeBadData, http.StatusRequestEntityTooLarge, fmt.Errorf("the body is larger than %d bytes", tooLarge.Limit)}
-	}
-	if api.IsRefusal(err) {
-		return nil, err
-	}
-	if err != nil {
-		return nil, badData("reading the body: %w", err)
-	}
-	return text, nil
-}
-
-func (h *Handler) read(r *request) (*answer, error) {
-	req, err := decodeRead(r.text, h.o.Limits.MaxBodyBytes, r.quota)
+// read serves remote read: a protobuf in, series out, either whole or as a stream of chunks.
+func (h *Handler) read(r *api.Request) (*api.Response, error) {
+	req, err := decodeRead(r.Content, h.o.Limits.MaxBodyBytes, r.Quota)
 	if err != nil {
 		return nil, err
 	}
 	queries := make([]readQuery, len(req.Queries))
-	charge := regexCharge{quota: r.quota}
+	charge := regexCharge{quota: r.Quota}
 	for i, q := range req.Queries {
 		if queries[i], err = newReadQuery(q, &charge); err != nil {
 			return nil, err
@@ -72,12 +33,10 @@ func (h *Handler) read(r *request) (*answer, error) {
 	if err != nil {
 		return nil, badData("%w", err)
 	}
-	ctx, cancel := h.bounded(r)
 	if kind == prompb.ReadRequest_STREAMED_XOR_CHUNKS {
-		return h.readChunks(ctx, cancel, r, queries), nil
+		return h.readChunks(r, queries), nil
 	}
-	defer cancel()
-	return h.readSamples(ctx, r, queries)
+	return h.readSamples(r, queries)
 }
 
 // decodeRead decodes the body of a remote read: a prompb.ReadRequest in a snappy block of at most maxBytes.

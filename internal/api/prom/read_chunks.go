@@ -1,7 +1,6 @@
 package prom
 
 import (
-	"context"
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
@@ -11,21 +10,23 @@ import (
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 	"github.com/prometheus/prometheus/tsdb/chunks"
 
+	"github.com/shaledb/shale/internal/api"
 	"github.com/shaledb/shale/internal/model"
 )
 
 // readChunks answers with a stream of frames: the length of the message as a varint, its CRC-32C as 4 bytes, most
 // significant first, and a ChunkedReadResponse with chunks of one series. An error behind the first bytes cuts the
 // connection off, so that nobody takes what came for the whole.
-func (h *Handler) readChunks(ctx context.Context, cancel context.CancelFunc, r *request, queries []readQuery) *answer {
-	return &answer{
-		contentType: "application/x-streamed-protobuf; proto=prometheus.ChunkedReadResponse", compressed: true, done: cancel,
-		stream: func(b *body) error {
-			s := frameStream{out: b, maxBytes: h.o.Limits.MaxReadFrameBytes, crc: crc32.MakeTable(crc32.Castagnoli)}
+func (h *Handler) readChunks(r *api.Request, queries []readQuery) *api.Response {
+	return &api.Response{
+		ContentType: "application/x-streamed-protobuf; proto=prometheus.ChunkedReadResponse", Encoded: true,
+		Write: func(b *api.Body) error {
+			s := frameStream{out: b, maxBytes: h.o.MaxReadFrameBytes, crc: crc32.MakeTable(crc32.Castagnoli)}
+			store := h.store(r)
 			for i := range queries {
 				s.query = int64(i)
 				s.of = &queries[i]
-				if err := queries[i].walk(ctx, r.store, true, s.series); err != nil {
+				if err := queries[i].walk(r.Context(), store, true, s.series); err != nil {
 					return err
 				}
 			}
@@ -36,7 +37,7 @@ func (h *Handler) readChunks(ctx context.Context, cancel context.CancelFunc, r *
 
 // frameStream writes frames.
 type frameStream struct {
-	out      *body
+	out      *api.Body
 	maxBytes int
 	query    int64 // its index in the request
 	of       *readQuery

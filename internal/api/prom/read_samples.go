@@ -1,7 +1,6 @@
 package prom
 
 import (
-	"context"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -32,11 +31,12 @@ const (
 
 // readSamples answers with a ReadResponse in a snappy block, which must be whole before its first byte can be sent. It is
 // encoded as it is read, since as messages it would take several times the memory.
-func (h *Handler) readSamples(ctx context.Context, r *request, queries []readQuery) (*answer, error) {
-	e := readEncoder{quota: r.quota, maxSamples: h.o.Limits.MaxReadSamples}
+func (h *Handler) readSamples(r *api.Request, queries []readQuery) (*api.Response, error) {
+	e := readEncoder{quota: r.Quota, maxSamples: h.o.MaxReadSamples}
+	store := h.store(r)
 	for i := range queries {
 		begin := e.beginResult()
-		if err := queries[i].walk(ctx, r.store, false, e.series); err != nil {
+		if err := queries[i].walk(r.Context(), store, false, e.series); err != nil {
 			return nil, err
 		}
 		if err := e.endResult(begin); err != nil {
@@ -47,11 +47,11 @@ func (h *Handler) readSamples(ctx context.Context, r *request, queries []readQue
 	if size < 0 {
 		return nil, fmt.Errorf("%w: the answer has %d bytes, and a snappy block at most 4 GiB; ask for less, or for chunks", model.ErrLimit, len(e.out))
 	}
-	if err := r.quota.TakeBytes(int64(size)); err != nil {
+	if err := r.Quota.TakeBytes(int64(size)); err != nil {
 		return nil, err
 	}
 	compressed := snappy.Encode(make([]byte, size), e.out)
-	return &answer{contentType: "application/x-protobuf", compressed: true, stream: func(b *body) error {
+	return &api.Response{ContentType: "application/x-protobuf", Encoded: true, Write: func(b *api.Body) error {
 		b.W.Header().Set("Content-Encoding", "snappy")
 		for len(compressed) > 0 && !b.Broken {
 			n := min(len(compressed), api.FlushBytes)
@@ -122,7 +122,7 @@ func (e *readEncoder) series(s storage.Series) error {
 	it := e.iterator
 	for kind := it.Next(); kind != chunkenc.ValNone; kind = it.Next() {
 		if e.samples++; e.samples > e.maxSamples {
-			return &apiError{typeBadData, http.StatusBadRequest, fmt.Errorf("exceeded sample limit (%d)", e.maxSamples)}
+			return &api.Error{Kind: typeBadData, Status: http.StatusBadRequest, Err: fmt.Errorf("exceeded sample limit (%d)", e.maxSamples)}
 		}
 		switch kind {
 		case chunkenc.ValFloat:

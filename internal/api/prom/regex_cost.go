@@ -37,12 +37,12 @@ type regexCharge struct {
 }
 
 // text charges an expression or a selector, for its tree and its regular expressions. Text that cannot be parsed
-// passes, up to its first error, which the parser will find, too. An error that is none of the quota's is an [apiError].
+// passes, up to its first error, which the parser will find, too. An error that is none of the quota's is an [api.Error].
 func (c *regexCharge) text(text string) error {
 	c.bytes += int64(len(text))
 	if err := c.quota.TakeBytes(treeBytes * int64(len(text))); errors.Is(err, model.ErrLimit) {
 		return fmt.Errorf("%w: the text of the query has %d bytes, and query.max-bytes of %d is enough to parse about %d; write a shorter one",
-			model.ErrLimit, c.bytes, c.quota.MaxBytes, c.quota.MaxBytes/(treeBytes+api.BodyBytes))
+			model.ErrLimit, c.bytes, c.quota.MaxBytes, c.quota.MaxBytes/(treeBytes+api.HeldPerByte))
 	} else if err != nil {
 		return err
 	}

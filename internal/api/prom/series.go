@@ -10,6 +10,8 @@ import (
 	"github.com/prometheus/prometheus/model/timestamp"
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/util/annotations"
+
+	"github.com/shaledb/shale/internal/api"
 )
 
 // selection is what the requests for series and labels have in common.
@@ -20,20 +22,20 @@ type selection struct {
 }
 
 // selection reads the parameters. Upstream names match[] in an error only where it must be given: the prefix says it.
-func (h *Handler) selection(r *request, matchError string) (s selection, err error) {
-	limit, bad := limitParam(r.form)
+func (h *Handler) selection(r *api.Request, matchError string) (s selection, err error) {
+	limit, bad := limitParam(r.Form)
 	if bad != nil {
 		return s, bad
 	}
-	start, bad := timeParam(r.form, "start", minTime)
+	start, bad := timeParam(r.Form, "start", minTime)
 	if bad != nil {
 		return s, bad
 	}
-	end, bad := timeParam(r.form, "end", maxTime)
+	end, bad := timeParam(r.Form, "end", maxTime)
 	if bad != nil {
 		return s, bad
 	}
-	sets, err := h.matcherSets(r, func(err error) *apiError { return badData("%s%w", matchError, err) })
+	sets, err := h.matcherSets(r, func(err error) *api.Error { return badData("%s%w", matchError, err) })
 	if err != nil {
 		return s, err
 	}
@@ -41,17 +43,16 @@ func (h *Handler) selection(r *request, matchError string) (s selection, err err
 }
 
 // series answers with the label sets of the series that satisfy any of the selectors.
-func (h *Handler) series(r *request) (*answer, error) {
-	if len(r.form["match[]"]) == 0 {
+func (h *Handler) series(r *api.Request) (*api.Response, error) {
+	if len(r.Form["match[]"]) == 0 {
 		return nil, badData("no match[] parameter provided")
 	}
 	sel, err := h.selection(r, `invalid parameter "match[]": `)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := h.bounded(r)
-	defer cancel()
-	q, err := r.store.Querier(sel.start, sel.end)
+	ctx := r.Context()
+	q, err := h.store(r).Querier(sel.start, sel.end)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +64,7 @@ func (h *Handler) series(r *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &answer{warnings: warnings, write: func(b *body) { list(b, found, b.labels) }}, nil
+	return annotated(func(b *body) { list(b, found, b.labels) }, warnings, ""), nil
 }
 
 func walkSeries(ctx context.Context, q storage.Querier, sel *selection) ([]labels.Labels, annotations.Annotations, error) {
@@ -92,11 +93,11 @@ func walkSeries(ctx context.Context, q storage.Querier, sel *selection) ([]label
 	return found, warnings.Merge(set.Warnings()), set.Err()
 }
 
-func (h *Handler) labelNames(r *request) (*answer, error) {
+func (h *Handler) labelNames(r *api.Request) (*api.Response, error) {
 	return h.strings(r, storage.Querier.LabelNames)
 }
 
-func (h *Handler) labelValues(r *request) (*answer, error) {
+func (h *Handler) labelValues(r *api.Request) (*api.Response, error) {
 	name := r.PathValue("name")
 	if strings.HasPrefix(name, "U__") {
 		name = common.UnescapeName(name, common.ValueEncodingEscaping)
@@ -110,9 +111,9 @@ func (h *Handler) labelValues(r *request) (*answer, error) {
 }
 
 // strings answers with the sorted union of what the selectors give; without a selector, of everything.
-func (h *Handler) strings(r *request,
+func (h *Handler) strings(r *api.Request,
 	list func(storage.Querier, context.Context, *storage.LabelHints, ...*labels.Matcher) ([]string, annotations.Annotations, error),
-) (*answer, error) {
+) (*api.Response, error) {
 	sel, err := h.selection(r, "")
 	if err != nil {
 		return nil, err
@@ -120,9 +121,8 @@ func (h *Handler) strings(r *request,
 	if len(sel.sets) == 0 {
 		sel.sets = [][]*labels.Matcher{nil}
 	}
-	ctx, cancel := h.bounded(r)
-	defer cancel()
-	q, err := r.store.Querier(sel.start, sel.end)
+	ctx := r.Context()
+	q, err := h.store(r).Querier(sel.start, sel.end)
 	if err != nil {
 		return nil, err
 	}
@@ -145,5 +145,5 @@ func (h *Handler) strings(r *request,
 		all = all[:sel.limit]
 		warnings.Add(errTruncated)
 	}
-	return &answer{warnings: warnings, write: func(b *body) { b.Texts(all) }}, nil
+	return annotated(func(b *body) { b.Texts(all) }, warnings, ""), nil
 }

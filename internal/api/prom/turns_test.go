@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
 
+	"github.com/shaledb/shale/internal/api"
 	"github.com/shaledb/shale/internal/api/apitest"
 	"github.com/shaledb/shale/internal/api/prom"
 	"github.com/shaledb/shale/internal/model"
@@ -79,7 +80,7 @@ func occupied(t *testing.T, maxWait time.Duration) (w *world, release func()) {
 	t.Helper()
 	entered, leave := make(chan struct{}), make(chan struct{})
 	w = newWorld(t, func(o *prom.Options) {
-		o.Limits.MaxConcurrent, o.Limits.MaxWait = 2, maxWait
+		o.Slots, o.Limits.MaxWait = api.NewSlots(2), maxWait
 		inner := o.Queryable
 		o.Queryable = func(tenant string, q *model.Quota, c *model.Cost) storage.Queryable {
 			if tenant == "slow" {
@@ -164,7 +165,7 @@ func TestGateBoundsWaiters(t *testing.T) {
 func TestClientThatDoesNotRead(t *testing.T) {
 	w := newWorld(t, func(o *prom.Options) {
 		o.Engine = newEngine(t, 1e7, time.Minute)
-		o.Limits.Timeout, o.Limits.MaxConcurrent = 300*time.Millisecond, 1
+		o.Limits.Timeout, o.Slots = 300*time.Millisecond, api.NewSlots(1)
 		o.Limits.MaxWait = time.Minute // only a guard against waiting for ever
 	})
 	for i := range 100 {
