@@ -17,8 +17,8 @@ import (
 const FlushBytes = 64 << 10
 
 const (
-	// minGzipBytes is the size from which a response is compressed. Below it, gzip's header and its state cost more than
-	// they save.
+	// minGzipBytes is the size from which a response is compressed. Below it, gzip's header and its state
+	// cost more than they save.
 	minGzipBytes = 1400
 	maxKeepBytes = 4 * FlushBytes
 )
@@ -39,8 +39,8 @@ type Body struct {
 	accepts bool // the client accepts gzip
 	memory  *memory
 	timeout time.Duration // for the client to read the response
-	// cost is stated when the header is sent, so a response in several pieces states the cost of the first; nil: no
-	// statement.
+	// cost is stated when the header is sent, so a response in several pieces states the cost of the first;
+	// nil: no statement.
 	cost *model.Cost
 }
 
@@ -135,8 +135,8 @@ func (b *Body) Flush(status int, last bool) {
 }
 
 func (b *Body) begin(status int, last bool) {
-	// A client that does not read holds the memory of the response and a place among the running queries. Only the
-	// writers of tests have no deadline.
+	// A client that does not read holds the memory of the response and a place among the running queries.
+	// Only the writers of tests have no deadline.
 	_ = http.NewResponseController(b.W).SetWriteDeadline(time.Now().Add(b.timeout))
 	header := b.W.Header()
 	header.Set("Content-Type", b.ContentType)

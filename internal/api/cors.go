@@ -18,8 +18,8 @@ func NewOrigins(re *regexp.Regexp) Origins {
 	return Origins{regexp.MustCompile("^(?:" + re.String() + ")$")}
 }
 
-// allow lets scripts of pages from other origins read the response. headers are the request headers that they may send
-// besides the usual ones, each after ", ".
+// allow lets scripts of pages from other origins read the response. headers are the request headers that they
+// may send besides the usual ones, each after ", ".
 func (o Origins) allow(header http.Header, r *http.Request, headers string) {
 	header.Add("Vary", "Origin")
 	origin := r.Header.Get("Origin")

@@ -25,7 +25,8 @@ const (
 	Form Needs = 1 << iota
 	// Content reads the whole body of a POST into Request.Content.
 	Content
-	// Turn reads the tenants and waits for a turn among the running queries, which ends after the response was written.
+	// Turn reads the tenants and waits for a turn among the running queries, which ends after the response
+	// was written.
 	Turn
 	// Deadline ends the context of the request after Limits.Timeout.
 	Deadline
@@ -64,8 +65,8 @@ type Response struct {
 	Status int // 0 means 200
 	// ContentType is the type of the body. Empty: that of the dialect.
 	ContentType string
-	// Write writes the body; nil: there is no body. After an error the client gets the error if nothing has been sent yet,
-	// and otherwise a connection that is cut.
+	// Write writes the body; nil: there is no body. After an error the client gets the error if nothing has
+	// been sent yet, and otherwise a connection that is cut.
 	Write func(*Body) error
 	// Encoded says that the body must not be compressed.
 	Encoded bool
@@ -81,14 +82,16 @@ type Dialect struct {
 	ContentType string
 	// Tenants reads the tenants from the headers of a request. It may be nil if no endpoint needs a Turn.
 	Tenants func(http.Header) ([]string, error)
-	// Classify gives an error its status and its text. clientGone says that the client has closed the connection.
+	// Classify gives an error its status and its text. clientGone says that the client has closed the
+	// connection.
 	Classify func(err error, clientGone bool) *Error
 	// WriteError writes an error as the dialect shows it.
 	WriteError func(*Body, *Error)
-	// CrossOrigin lets scripts of pages from allowed origins read responses. CORSHeaders are the request headers that
-	// they may send besides the usual ones, each after ", ".
+	// CrossOrigin lets scripts of pages from allowed origins read responses. CORSHeaders are the request
+	// headers that they may send besides the usual ones, each after ", ".
 	CrossOrigin bool
 	CORSHeaders string
-	// Bare responses are neither compressed nor do they state their cost, and OPTIONS is a method like any other.
+	// Bare responses are neither compressed nor do they state their cost, and OPTIONS is a method like any
+	// other.
 	Bare bool
 }

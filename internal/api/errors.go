@@ -21,7 +21,7 @@ type Error struct {
 func (e *Error) Error() string { return e.Err.Error() }
 func (e *Error) Unwrap() error { return e.Err }
 
-// retryable reports whether the client is told to try again.
+// retryable reports whether the response asks the client to try again.
 func (e *Error) retryable() bool {
 	return !e.Final && (e.Status == http.StatusTooManyRequests || e.Status == http.StatusServiceUnavailable)
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// readForm reads the parameters from the URL and from the form of a POST, in either encoding. A body of another type is
-// ignored.
+// readForm reads the parameters from the URL and from the form of a POST, in either encoding. A body of
+// another type is ignored.
 func readForm(r *http.Request, maxBytes int64) error {
 	err := parseForm(r, maxBytes)
 	if err == nil {
@@ -44,7 +44,8 @@ func readContent(r *http.Request) ([]byte, error) {
 	return nil, &Error{Status: http.StatusBadRequest, Err: fmt.Errorf("reading the body: %w", err)}
 }
 
-// bodyError returns the error for a body that is too large or that the quota has no room for, and nil for any other.
+// bodyError returns the error for a body that is too large or that the quota has no room for, and nil for any
+// other.
 func bodyError(what string, err error) error {
 	var tooLarge *http.MaxBytesError
 	switch {
@@ -58,12 +59,12 @@ func bodyError(what string, err error) error {
 	return nil
 }
 
-// HeldPerByte is the memory for each byte of a body: reading doubles the buffer as it grows, and a form is copied into a
-// string and into its parameters.
+// HeldPerByte is the memory for each byte of a body: reading doubles the buffer as it grows, and a form is
+// copied into a string and into its parameters.
 const HeldPerByte = 4
 
-// chargedBody charges a body to a quota while it is read. Bodies are read before the request waits for its turn, so
-// without the charge only the number of connections would bound them.
+// chargedBody charges a body to a quota while it is read. Bodies are read before the request waits for its
+// turn, so without the charge only the number of connections would bound them.
 type chargedBody struct {
 	io.ReadCloser
 	quota *model.Quota

@@ -9,7 +9,8 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// waitersPerSlot bounds the waiting requests, since each holds its form. More would not get their turn in time anyway.
+// waitersPerSlot bounds the waiting requests, since each holds its form. More would not get their turn in
+// time anyway.
 const waitersPerSlot = 16
 
 // Slots are the turns. The gates of several dialects may share them.
@@ -33,8 +34,8 @@ func NewGate(s *Slots, maxWait time.Duration, m GateMetrics) *Gate {
 	return &Gate{slots: s, maxWait: maxWait, metrics: m}
 }
 
-// Enter returns once the request may run; the request must then call Leave. The error is that of the context or a
-// [TurnError].
+// Enter returns once the request may run; the request must then call Leave. The error is that of the context
+// or a [TurnError].
 func (g *Gate) Enter(ctx context.Context) error {
 	select {
 	case g.slots.taken <- struct{}{}:

@@ -23,8 +23,8 @@ type GateMetrics struct {
 // RequestBuckets are the bounds of Metrics.Seconds.
 var RequestBuckets = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120}
 
-// observe counts a request, and its time unless the connection left HTTP: such a connection lasts as long as its client
-// likes.
+// observe counts a request, and its time unless the connection left HTTP: such a connection lasts as long as
+// its client likes.
 func (m *Metrics) observe(name string, status int, took time.Duration, upgraded bool) {
 	if m == nil {
 		return

@@ -33,8 +33,8 @@ type Limits struct {
 	MaxWait time.Duration
 	// MaxBodyBytes bounds the body of a POST; 1 MiB by default.
 	MaxBodyBytes int64
-	// Timeout bounds requests that have a Deadline, and the time that a client takes to read a response; 2 minutes by
-	// default.
+	// Timeout bounds requests that have a Deadline, and the time that a client takes to read a response; 2
+	// minutes by default.
 	Timeout time.Duration
 }
 

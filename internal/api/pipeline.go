@@ -24,8 +24,8 @@ type Pipeline struct {
 	memory  *memory
 }
 
-// NewPipeline returns a pipeline with options that have their defaults. Without metrics nothing is counted, and no
-// endpoint may need a Turn.
+// NewPipeline returns a pipeline with options that have their defaults. Without metrics nothing is counted,
+// and no endpoint may need a Turn.
 func NewPipeline(o *Options, m *Metrics) *Pipeline {
 	p := &Pipeline{o: o, metrics: m, memory: newMemory(), Origins: NewOrigins(o.CORSOrigin)}
 	if m != nil {
@@ -57,7 +57,8 @@ type call struct {
 	r      *Request
 	out    *Body
 	client context.Context // ends when the client leaves
-	// leave and cancel end the turn and the deadline, after the response has been written; nil: there is none.
+	// leave and cancel end the turn and the deadline, after the response has been written; nil: there is
+	// none.
 	leave, cancel func()
 	upgraded      bool
 }

@@ -23,8 +23,8 @@ func OneTenant(h http.Header) ([]string, error) {
 // maxTenants bounds the tenants of one request, each of which is a query of its own.
 const maxTenants = 64
 
-// ManyTenants reads the tenants of a request, separated by | in the header X-Scope-OrgID, and returns them sorted and
-// unique. Without the header it is the default tenant.
+// ManyTenants reads the tenants of a request, separated by | in the header X-Scope-OrgID, and returns them
+// sorted and unique. Without the header it is the default tenant.
 func ManyTenants(h http.Header) ([]string, error) {
 	value := h.Get(tenantHeader)
 	if value == "" {

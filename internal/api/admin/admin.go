@@ -19,8 +19,8 @@ type Options struct {
 	Version string
 	// Gatherer gives the metrics.
 	Gatherer prometheus.Gatherer
-	// Ready returns nil when requests can be served, and otherwise the reason why not. It is called by many goroutines at
-	// once and must not block. Nil: always ready.
+	// Ready returns nil when requests can be served, and otherwise the reason why not. It is called by many
+	// goroutines at once and must not block. Nil: always ready.
 	Ready func() error
 	// Listed are the other endpoints of the server, in the order in which the page at / lists them.
 	Listed []Listed

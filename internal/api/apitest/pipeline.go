@@ -22,7 +22,8 @@ import (
 type Pipeline struct {
 	// New returns the dialect over an empty store, with options that change has changed.
 	New func(t *testing.T, change func(*api.Options)) http.Handler
-	// Path is an endpoint that needs a form, a turn and the current time, with parameters that make it succeed.
+	// Path is an endpoint that needs a form, a turn and the current time, with parameters that make it
+	// succeed.
 	Path string
 	// Full is the status of a request whose turn did not come.
 	Full int
@@ -84,7 +85,8 @@ func (p *Pipeline) panics(t *testing.T) {
 	}
 }
 
-// oversizedForm: a form beyond MaxBodyBytes is 413 and names the bound; one that the quota has no room for is refused.
+// oversizedForm: a form beyond MaxBodyBytes is 413 and names the bound; one that the quota has no room for is
+// refused.
 func (p *Pipeline) oversizedForm(t *testing.T) {
 	post := func(change func(*api.Options)) *httptest.ResponseRecorder {
 		form := url.Values{"x": {strings.Repeat("y", 1000)}}.Encode()

@@ -30,8 +30,8 @@ func bad(err error) *api.Error { return failed(http.StatusBadRequest, err) }
 
 func badText(text string) *api.Error { return bad(errors.New(text)) }
 
-// errorText returns the text for the client. Loki tells the class of an error by the status alone, so the prefix of ours
-// goes.
+// errorText returns the text for the client. Loki tells the class of an error by the status alone, so the
+// prefix of ours goes.
 func errorText(e *api.Error) string {
 	return api.Shorten(strings.TrimPrefix(e.Error(), model.ErrInvalid.Error()+": "))
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/shaledb/shale/internal/api/apitest"
 )
 
-// FuzzRequest sends any parameters anywhere: the answer is JSON or a text, with a status that the API knows, and never a
-// panic.
+// FuzzRequest sends any parameters anywhere: the response is JSON or text, with a status that the API knows,
+// and never a panic.
 func FuzzRequest(f *testing.F) {
 	for _, s := range [][5]string{
 		{`{app="a"}`, "900", "1000", "10", "a|b"},

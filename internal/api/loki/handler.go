@@ -7,8 +7,8 @@ import (
 	"github.com/shaledb/shale/internal/api"
 )
 
-// Handler serves the API. It is safe for concurrent use. Its only goroutines are those of tail connections, which Close
-// ends.
+// Handler serves the API. It is safe for concurrent use. Its only goroutines are those of tail connections,
+// which Close ends.
 type Handler struct {
 	o        Options
 	pipeline *api.Pipeline
@@ -23,8 +23,8 @@ func New(o Options) *Handler {
 	return &Handler{o: o, pipeline: api.NewPipeline(&o.Options, &m.Metrics), metrics: m, tails: newTails(o.MaxTails)}
 }
 
-// Close ends the tail connections and waits for them; new ones are refused. The shutdown of the HTTP server does not wait
-// for them, since they have left HTTP. The engine must be open until Close returns.
+// Close ends the tail connections and waits for them; new ones are refused. The shutdown of the HTTP server
+// does not wait for them, since they have left HTTP. The engine must be open until Close returns.
 func (h *Handler) Close() error {
 	h.tails.close()
 	return nil
@@ -39,7 +39,8 @@ const (
 // isLegacy reports whether a request came by one of the old paths.
 func isLegacy(r *api.Request) bool { return strings.HasPrefix(r.URL.Path, legacy) }
 
-// Routes mounts the API below /loki/api/v1/ and /api/prom/. Other handlers may have paths below the same prefixes.
+// Routes mounts the API below /loki/api/v1/ and /api/prom/. Other handlers may have paths below the same
+// prefixes.
 func (h *Handler) Routes(mux *http.ServeMux) {
 	h.pipeline.Mount(mux, &api.Dialect{
 		ContentType: "application/json; charset=UTF-8", Tenants: api.ManyTenants, Classify: classify, WriteError: writeError,

@@ -13,7 +13,7 @@ import (
 // maxSelectors bounds match: each selector is a query of its own.
 const maxSelectors = 256
 
-// selection reads the range of a request for streams. Unlike those of lines, its end counts.
+// selection reads the range of a request for streams. Its end is inclusive, unlike that of a query for lines.
 func (h *Handler) selection(r *api.Request) (*logql.Selection, error) {
 	start, end, err := bounds(r.Form, h.o.Now().UnixNano())
 	switch {
@@ -25,7 +25,7 @@ func (h *Handler) selection(r *api.Request) (*logql.Selection, error) {
 	return &logql.Selection{Tenants: r.Tenants, Range: model.TimeRange{Min: start, Max: end}, Quota: r.Quota, Cost: r.Cost}, nil
 }
 
-// selector adds the selector of the parameter query, if there is one.
+// selector adds the selector of the optional parameter query.
 func (h *Handler) selector(r *api.Request, s *logql.Selection) error {
 	text := r.Form.Get("query")
 	if text == "" {
@@ -54,7 +54,7 @@ func (h *Handler) labelValues(r *api.Request) (*api.Response, error) {
 	return h.strings(r, func(s *logql.Selection) ([]string, error) { return h.o.Engine.LabelValues(r.Context(), s, name) })
 }
 
-// strings answers with a list of strings: of the old paths, without an envelope.
+// strings returns a list of strings. On the old paths it has no envelope.
 func (h *Handler) strings(r *api.Request, list func(*logql.Selection) ([]string, error)) (*api.Response, error) {
 	s, err := h.selection(r)
 	if err != nil {
@@ -73,7 +73,7 @@ func (h *Handler) strings(r *api.Request, list func(*logql.Selection) ([]string,
 	}
 	return response(func(b *api.Body) {
 		b.Raw(begin)
-		// Loki leaves out a list that is empty.
+		// Loki leaves out an empty list.
 		if len(all) > 0 {
 			b.Raw(member)
 			b.Texts(all)
@@ -85,7 +85,7 @@ func (h *Handler) strings(r *api.Request, list func(*logql.Selection) ([]string,
 // isEmpty reports whether a text is the empty selector.
 func isEmpty(text string) bool { return strings.ReplaceAll(text, " ", "") == "{}" }
 
-// series answers with the label sets of the streams that satisfy any of the selectors.
+// series returns the label sets of the streams that match any of the selectors.
 func (h *Handler) series(r *api.Request) (*api.Response, error) {
 	s, err := h.selection(r)
 	if err != nil {
@@ -97,7 +97,7 @@ func (h *Handler) series(r *api.Request) (*api.Response, error) {
 	if n := len(texts); n > maxSelectors {
 		return nil, bad(fmt.Errorf("%d selectors; at most %d are allowed", n, maxSelectors))
 	}
-	// A single empty selector means all streams, as does none.
+	// A single empty selector means all streams, and so does the absence of selectors.
 	if len(texts) == 1 && isEmpty(texts[0]) {
 		texts = nil
 	}
@@ -127,7 +127,7 @@ func (h *Handler) series(r *api.Request) (*api.Response, error) {
 	}), nil
 }
 
-// indexStats answers how much there is of the streams that a selector selects.
+// indexStats counts the streams that a selector selects, with their chunks, bytes and lines.
 func (h *Handler) indexStats(r *api.Request) (*api.Response, error) {
 	w, err := parseWindow(r.Form, h.o.Now().UnixNano())
 	if err != nil {

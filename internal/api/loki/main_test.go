@@ -51,7 +51,8 @@ func newWorld(t testing.TB, change func(*Options)) *world {
 // store is a store in memory.
 type store struct{ *readtest.Memory }
 
-// Load adds a line: {labels} seconds {metadata} text, of which the metadata may be left out, and text may be quoted.
+// Load adds a line: {labels} seconds {metadata} text, of which the metadata may be left out, and text may be
+// quoted.
 func (s store) Load(tenant, line string) error {
 	labels, line, err := cutLabels(line)
 	if err != nil {

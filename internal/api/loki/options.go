@@ -12,8 +12,8 @@ type Options struct {
 	Engine Engine
 	// MaxEntries bounds the parameter limit of a query for lines; 5,000 by default.
 	MaxEntries int
-	// MaxTails bounds the tail connections of one tenant, 10 by default. All tenants together have at most 16 times as
-	// many. MaxTailTime bounds the duration of a connection, 1 hour by default.
+	// MaxTails bounds the tail connections of one tenant, 10 by default. All tenants together have at most 16
+	// times as many. MaxTailTime bounds the duration of a connection, 1 hour by default.
 	MaxTails    int
 	MaxTailTime time.Duration
 }

@@ -9,10 +9,10 @@ import (
 	"github.com/shaledb/shale/internal/read/logql"
 )
 
-// Grafana asks this to see whether a data source works. It needs no store.
+// healthQuery is the query by which Grafana tests a data source. It needs no store.
 const healthQuery = "vector(1)+vector(1)"
 
-// query answers a query at one instant, which lines do not have.
+// query serves instant queries. Lines need a range, so only the health query succeeds.
 func (h *Handler) query(r *api.Request) (*api.Response, error) {
 	if _, err := limitParam(r.Form); err != nil {
 		return nil, bad(err)
@@ -25,7 +25,7 @@ func (h *Handler) query(r *api.Request) (*api.Response, error) {
 		return nil, bad(err)
 	}
 	switch lines, err := h.isLines(r, r.Form.Get("query")); {
-	case lines: // also if its stages cannot be carried out
+	case lines: // even if its stages cannot run
 		return nil, logql.ErrInstant
 	case err != nil:
 		return nil, err
@@ -36,7 +36,7 @@ func (h *Handler) query(r *api.Request) (*api.Response, error) {
 	return nil, logql.ErrMetric
 }
 
-// queryRange answers a query over a range; of the old paths, /api/prom/query.
+// queryRange serves queries over a range. Its old path is /api/prom/query.
 func (h *Handler) queryRange(r *api.Request) (*api.Response, error) {
 	w, err := parseWindow(r.Form, h.o.Now().UnixNano())
 	if err != nil {
@@ -79,10 +79,10 @@ func maxEntries(limit, most int) *api.Error {
 	return bad(fmt.Errorf("max entries limit per query exceeded, limit > max_entries_limit_per_query (%d > %d)", limit, most))
 }
 
-// treeBytes is the memory of the tree of an expression, for each byte of its text.
+// treeBytes is the memory of a syntax tree for each byte of its text.
 const treeBytes = 64
 
-// isLines reports whether a query asks for lines. Its tree is charged before it is made.
+// isLines reports whether a query asks for lines. It charges the syntax tree before the text is parsed.
 func (h *Handler) isLines(r *api.Request, text string) (bool, error) {
 	if err := r.Quota.TakeBytes(treeBytes * int64(len(text))); err != nil {
 		return false, err
@@ -90,7 +90,7 @@ func (h *Handler) isLines(r *api.Request, text string) (bool, error) {
 	return h.o.Engine.IsLines(text)
 }
 
-// withRegexp adds the filter of the parameter regexp, which the old paths have.
+// withRegexp adds the filter of the parameter regexp of the old paths.
 func (h *Handler) withRegexp(r *api.Request, text string) (string, error) {
 	re := r.Form.Get("regexp")
 	if re == "" {

@@ -14,7 +14,7 @@ import (
 	"github.com/shaledb/shale/internal/read/logql"
 )
 
-// tail follows lines over a websocket.
+// tail sends lines over a websocket as they arrive.
 func (h *Handler) tail(r *api.Request) (*api.Response, error) {
 	q, err := h.tailQuery(r)
 	if err != nil {
@@ -22,20 +22,20 @@ func (h *Handler) tail(r *api.Request) (*api.Response, error) {
 	}
 	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
 		r.W.Header().Set("Sec-Websocket-Version", "13")
-		return nil, badText("lines are followed by a websocket, and the request does not ask for one (Upgrade: websocket)")
+		return nil, badText("tail needs a websocket: expected the header Upgrade: websocket")
 	}
 	if origin := r.Header.Get("Origin"); origin != "" && !h.pipeline.Origins.Match(origin) {
-		return nil, failed(http.StatusForbidden, fmt.Errorf("pages of the origin %.200q may not follow lines", origin))
+		return nil, failed(http.StatusForbidden, fmt.Errorf("pages of the origin %.200q may not tail lines", origin))
 	}
 	place, err := h.tails.enter(q.Tenant)
 	if err != nil {
 		return nil, err
 	}
 	defer h.tails.leave(place)
-	// Whether the origin may is decided above.
+	// The origin is checked above.
 	conn, err := websocket.Accept(r.W, r.Request, &websocket.AcceptOptions{InsecureSkipVerify: true})
 	if err != nil {
-		// Accept has told the client.
+		// Accept has sent the error.
 		return &api.Response{Status: http.StatusBadRequest, Sent: true}, nil
 	}
 	t := &tail{
@@ -90,7 +90,7 @@ func (h *Handler) tailQuery(r *api.Request) (*logql.TailQuery, error) {
 	}, nil
 }
 
-// past gives the lines that were there before a turn and the time of a query. Those that come take neither.
+// past takes a turn and a deadline for reading the lines of the past. Following new lines needs neither.
 func (h *Handler) past(ctx context.Context) (context.Context, func(), error) {
 	if err := h.pipeline.Gate.Enter(ctx); err != nil {
 		return nil, nil, err
@@ -102,21 +102,21 @@ func (h *Handler) past(ctx context.Context) (context.Context, func(), error) {
 	}, nil
 }
 
-// The times of a connection that follows lines.
+// The times of a tail connection.
 const (
 	pingEvery = time.Second
-	// patience is how long a client may take to read a frame or to answer a ping, before it is taken for gone.
+	// patience is the time that a client has to read a frame or to answer a ping before it counts as gone.
 	patience = time.Minute
 )
 
-// What ends a connection, beside errors of the engine and the context.
+// The ends of a connection besides errors of the engine and of the context.
 var (
 	errGone  = errors.New("the client is gone")
 	errTime  = errors.New("reached tail max duration limit")
 	errEnded = errors.New("the lines ended")
 )
 
-// tail is a connection that follows lines. Its goroutines end before run returns.
+// tail is a tail connection. Its goroutines end before run returns.
 type tail struct {
 	h      *Handler
 	conn   *websocket.Conn
@@ -126,10 +126,10 @@ type tail struct {
 	frames chan []byte // charged to the quota of the query
 }
 
-// run follows lines until the client leaves, the time is over, the engine fails, or the context ends.
+// run sends lines until the client leaves, the maximum time is over, the engine fails, or the context ends.
 func (t *tail) run(ctx context.Context, longest time.Duration) {
-	// The context of what runs on the connection: the library cuts a connection whose context ends, and there may be
-	// something to be said before.
+	// onConn outlives ctx: the library cuts a connection whose context ends, and a close frame may have to go
+	// out before.
 	onConn, cut := context.WithCancel(context.WithoutCancel(ctx))
 	lines, stop := context.WithTimeoutCause(ctx, longest, errTime)
 	ended := make(chan error, 3)
@@ -150,9 +150,9 @@ func (t *tail) run(ctx context.Context, longest time.Duration) {
 	start(func() error { return t.follow(lines) })
 	cause := t.write(lines, onConn, ended)
 	if !errors.Is(cause, errGone) && ctx.Err() == nil {
-		_ = t.conn.Close(websocket.StatusInternalError, reason(cause)) // whoever is gone need not know why
+		_ = t.conn.Close(websocket.StatusInternalError, reason(cause)) // a client that is gone does not need the reason
 	} else {
-		// Of a shutdown, too: clients take this for the end of a server, and come again, to the next one.
+		// At a shutdown, too: clients reconnect after a cut, which brings them to the next server.
 		_ = t.conn.CloseNow()
 	}
 	stop()
@@ -172,7 +172,8 @@ func reason(err error) string {
 	return strings.ToValidUTF8(s[:most], "")
 }
 
-// write sends frames until something ends, and returns what. It puts back into ended what it takes.
+// write sends frames until one of the goroutines or the time ends, and returns the cause. It leaves ended as
+// it was.
 func (t *tail) write(lines, onConn context.Context, ended chan error) error {
 	for {
 		select {
@@ -200,7 +201,7 @@ func (t *tail) write(lines, onConn context.Context, ended chan error) error {
 	}
 }
 
-// read waits for the client to leave. What it says until then is of no interest.
+// read waits for the client to leave. It ignores the messages of the client.
 func (t *tail) read(ctx context.Context) error {
 	t.conn.SetReadLimit(4 << 10)
 	for {
@@ -210,7 +211,7 @@ func (t *tail) read(ctx context.Context) error {
 	}
 }
 
-// ping asks the client whether it is there, and so finds out that it is not where there is nothing to be sent.
+// ping detects a client that is gone while there are no lines to send.
 func (t *tail) ping(ctx context.Context) error {
 	ticker := time.NewTicker(pingEvery)
 	defer ticker.Stop()

@@ -59,7 +59,7 @@ func tailServer(t *testing.T, follow func(context.Context, *logql.TailQuery, fun
 	return h, s
 }
 
-// guard is only against waiting for ever.
+// guard bounds waits, so that a failing test does not hang.
 const guard = time.Minute
 
 // dial opens a websocket. Headers are Name: value.
@@ -298,7 +298,7 @@ func TestTailShutdown(t *testing.T) {
 	}
 }
 
-// A client that does not read holds up its own lines, and nobody else; when it leaves, all ends.
+// A client that does not read delays only its own lines. When it leaves, the query ends.
 func TestTailSlowClient(t *testing.T) {
 	released := make(chan struct{})
 	pool := &model.QueryPool{MaxBytes: 1 << 30}
@@ -322,7 +322,8 @@ func TestTailSlowClient(t *testing.T) {
 	<-released
 }
 
-// The lines of the past are read by turns, and no longer than a query; who follows lines holds no turn.
+// Reading the lines of the past takes a turn and has the timeout of a query. Following new lines holds no
+// turn.
 func TestTailTurns(t *testing.T) {
 	held, leave := make(chan struct{}), make(chan struct{})
 	first := true

@@ -158,7 +158,7 @@ func TestEncodeAllocations(t *testing.T) {
 	alloctest.AtMost(t, 3, 20, func() { b.Buf = b.Buf[:0]; b.matrix(m) })
 }
 
-// unsent is an answer whose header is out and whose bytes go nowhere.
+// unsent is a response whose header has been sent and whose body is discarded.
 func unsent() *body {
 	b := &body{Body: api.NewBody(httptest.NewRecorder(), httptest.NewRequest("HEAD", "/", nil))}
 	b.Buf, b.Status = make([]byte, 0, 1<<20), 200

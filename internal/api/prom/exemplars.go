@@ -11,7 +11,7 @@ import (
 	"github.com/shaledb/shale/internal/api"
 )
 
-// queryExemplars answers with the exemplars of the series that an expression selects.
+// queryExemplars returns the exemplars of the series that an expression selects.
 func (h *Handler) queryExemplars(r *api.Request) (*api.Response, error) {
 	start, bad := timeParam(r.Form, "start", minTime)
 	if bad != nil {

@@ -35,11 +35,11 @@ func (h *Handler) federate(r *api.Request) (*api.Response, error) {
 	}}, nil
 }
 
-// latestBytes is the memory of a latest sample without its labels and buckets, which the selection is charged for.
+// latestBytes is the memory of a sample without its labels and buckets, which the selection charges.
 const latestBytes = 64
 
-// latest returns the latest sample of each series, by the name of the metric. Series whose latest sample is a stale
-// marker are left out.
+// latest returns the latest sample of each series, sorted by metric name. It leaves out series whose latest
+// sample is a stale marker.
 func (h *Handler) latest(r *api.Request, sets [][]*labels.Matcher) (promql.Vector, error) {
 	ctx := r.Context()
 	now := h.o.Now()
@@ -48,7 +48,7 @@ func (h *Handler) latest(r *api.Request, sets [][]*labels.Matcher) (promql.Vecto
 	if err != nil {
 		return nil, err
 	}
-	// The labels are strings of their own, and histograms are copied; nothing of them is pinned.
+	// Labels and histograms are copies, so the result does not refer to the querier.
 	defer q.Close()
 	var found []storage.SeriesSet
 	for _, ms := range sets {
@@ -86,8 +86,8 @@ func (h *Handler) latest(r *api.Request, sets [][]*labels.Matcher) (promql.Vecto
 	return all, nil
 }
 
-// latestOf returns the last sample of a series that is not later than a time in Unix milliseconds, and false if there
-// is none or it is a stale marker.
+// latestOf returns the last sample of a series up to a time in Unix milliseconds, and false if the series has
+// none or it is a stale marker.
 func latestOf(buffered *storage.BufferedSeriesIterator, it chunkenc.Iterator, until int64) (promql.Sample, bool, error) {
 	buffered.Reset(it)
 	var s promql.Sample
@@ -111,7 +111,7 @@ func latestOf(buffered *storage.BufferedSeriesIterator, it chunkenc.Iterator, un
 		case chunkenc.ValHistogram:
 			s.H = before.H().ToFloat(nil)
 		case chunkenc.ValFloatHistogram:
-			s.H = before.FH().Copy() // the buffer will be used again
+			s.H = before.FH().Copy() // the buffer is reused
 		}
 	}
 	if err := it.Err(); err != nil {

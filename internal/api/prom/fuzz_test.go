@@ -15,8 +15,8 @@ import (
 	"github.com/shaledb/shale/internal/api/prom"
 )
 
-// FuzzRequest sends any parameters anywhere: the answer is always an envelope, with a status that the API knows, and
-// never a panic.
+// FuzzRequest sends any parameters anywhere: the response is always an envelope, with a status that the API
+// knows, and never a panic.
 func FuzzRequest(f *testing.F) {
 	for _, s := range [][5]string{
 		{"up", "900", "1000", "10", "2"},
@@ -58,8 +58,8 @@ func FuzzRequest(f *testing.F) {
 	})
 }
 
-// FuzzRead sends any remote read, plain so that the fuzzer need not find out what snappy is: the answer is a refusal, or
-// decodes.
+// FuzzRead sends any remote read, uncompressed so that the fuzzer need not discover snappy: the response is a
+// refusal, or decodes.
 func FuzzRead(f *testing.F) {
 	for _, kind := range []prompb.ReadRequest_ResponseType{asSamples, asChunks, 7} {
 		names := of("up|temp")

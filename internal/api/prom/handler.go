@@ -20,7 +20,7 @@ func New(o Options) *Handler {
 	return &Handler{o: o, pipeline: api.NewPipeline(&o.Options, newMetrics(o.Registerer, o.Pool))}
 }
 
-// Routes mounts the API below /api/v1/, and /federate. Unknown paths below /api/v1/ are answered with 404 in JSON.
+// Routes mounts the API below /api/v1/, and /federate. Unknown paths below /api/v1/ get 404 in JSON.
 func (h *Handler) Routes(mux *http.ServeMux) {
 	h.pipeline.Mount(mux, &api.Dialect{
 		ContentType: "application/json", Tenants: api.OneTenant, Classify: classify, WriteError: writeError, CrossOrigin: true,

@@ -26,7 +26,7 @@ import (
 	"github.com/shaledb/shale/internal/read/readtest"
 )
 
-// envelope is what every answer must parse as.
+// envelope is the shape of every response.
 type envelope struct {
 	Status    string
 	Data      json.RawMessage
@@ -133,7 +133,7 @@ func TestCancellation(t *testing.T) {
 	}
 }
 
-// TestErrorsAreShort: what is wrong with a long text is not told by all of it.
+// TestErrorsAreShort: an error about a long text does not quote all of it.
 func TestErrorsAreShort(t *testing.T) {
 	w := newWorld(t, nil)
 	for _, path := range []string{"/api/v1/query", "/api/v1/format_query", "/federate"} {
@@ -206,7 +206,8 @@ func TestHostileQueries(t *testing.T) {
 		if len(e.Error) > 3_000_000 {
 			t.Errorf("%s: the error has %d bytes", name, len(e.Error))
 		}
-		// Without their bounds these would take hours; with them and the race detector, on a busy machine, some take 10 s.
+		// Without their bounds these would take hours; with them and the race detector, on a busy machine,
+		// some take 10 s.
 		if d := time.Since(began); d > time.Minute {
 			t.Errorf("%s took %s", name, d)
 		}
@@ -228,7 +229,8 @@ func TestHostileQueries(t *testing.T) {
 	}
 }
 
-// TestFormattingIsBounded: it takes time that grows with the square of the depth, and the lines' indents take memory.
+// TestFormattingIsBounded: it takes time that grows with the square of the depth, and the lines' indents take
+// memory.
 func TestFormattingIsBounded(t *testing.T) {
 	w := newWorld(t, func(o *prom.Options) { o.Limits.MaxBytes = 128 << 20 })
 	for _, c := range []struct {
@@ -321,7 +323,8 @@ func TestGzip(t *testing.T) {
 	}
 }
 
-// TestOverTheWire sends a large answer over a real connection, whole and to a client that leaves.
+// TestOverTheWire sends a large response over a real connection, to a client that reads it all and to one
+// that leaves.
 func TestOverTheWire(t *testing.T) {
 	w := newWorld(t, func(o *prom.Options) { o.Engine = newEngine(t, 1e7, time.Minute) })
 	for i := range 100 {

@@ -10,16 +10,16 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// metadataBytes is the memory of one line of metadata without its texts.
+// metadataBytes is the memory of one entry without its texts.
 const metadataBytes = 64
 
-// familyMetadata is one line of what is known of a metric family.
+// familyMetadata is one entry of the metadata of a metric family.
 type familyMetadata struct {
 	family string
 	model.Metadata
 }
 
-// numberParam reads a limit of metadata, which may be negative: none.
+// numberParam reads a limit of metadata. A negative one means no limit.
 func numberParam(form url.Values, name string) (int, error) {
 	s := form.Get(name)
 	if s == "" {
@@ -32,7 +32,7 @@ func numberParam(form url.Values, name string) (int, error) {
 	return n, nil
 }
 
-// metadata answers with type, help and unit of metric families. Of many, the first ones by name are shown.
+// metadata returns type, help and unit of metric families, sorted by name before the limit applies.
 func (h *Handler) metadata(r *api.Request) (*api.Response, error) {
 	limit, err := numberParam(r.Form, "limit")
 	if err != nil {
@@ -82,7 +82,7 @@ func (b *body) familyMetadata(lines []familyMetadata, limit int) {
 	})
 }
 
-// knownMetadata gathers the metadata that the request asks for, sorted and without what comes twice.
+// knownMetadata returns the metadata that the request asks for, sorted and unique.
 func (h *Handler) knownMetadata(r *api.Request) ([]familyMetadata, error) {
 	if h.o.Metadata == nil {
 		return nil, nil

@@ -17,8 +17,8 @@ type Options struct {
 	api.Options
 	// Engine evaluates queries. It has a timeout of its own.
 	Engine promql.QueryEngine
-	// Parser parses queries before the engine does, and the selectors of match[]. It must accept what the engine's parser
-	// accepts; nil: upstream's parser without experimental syntax.
+	// Parser parses queries before the engine does, and the selectors of match[]. It must accept what the
+	// engine's parser accepts; nil: upstream's parser without experimental syntax.
 	Parser parser.Parser
 	// SubqueryStep is the engine's step for subqueries without one; 1 minute by default.
 	SubqueryStep time.Duration
@@ -26,23 +26,25 @@ type Options struct {
 	Queryable func(tenant string, q *model.Quota, c *model.Cost) storage.Queryable
 	// Exemplars returns the exemplars of a tenant; nil: there are none.
 	Exemplars func(tenant string, q *model.Quota, c *model.Cost) storage.ExemplarQueryable
-	// Metadata emits the metadata of a metric family, or of all if family is empty, in any order, until emit returns
-	// false. It may emit a family several times with different metadata. nil: there is none.
+	// Metadata emits the metadata of a metric family, or of all if family is empty, in any order, until emit
+	// returns false. It may emit a family several times with different metadata. nil: there is none.
 	Metadata func(tenant, family string, emit func(family string, m model.Metadata) bool) error
 	// TSDB counts the series of a tenant, with the first limit lines of each list; nil: all counts are 0.
 	TSDB func(ctx context.Context, tenant string, limit int, q *model.Quota, c *model.Cost) (TSDBStatus, error)
-	// Flags returns the settings by name, and Config the configuration in YAML. Every client that may query sees both, so
-	// they must hold no secret. nil: empty.
+	// Flags returns the settings by name, and Config the configuration in YAML. Every client that may query
+	// sees both, so they must hold no secret. nil: empty.
 	Flags  func() map[string]string
 	Config func() string
 	// Runtime describes the process; nil: an empty description.
 	Runtime func() RuntimeInfo
-	// LookbackDelta is the maximum age of a sample in federation, which should be that of the engine; 5 minutes by default.
+	// LookbackDelta is the maximum age of a sample in federation, which should be that of the engine; 5
+	// minutes by default.
 	LookbackDelta time.Duration
-	// MaxReadSamples bounds the samples of one query of a remote read that returns samples; 50 million by default.
-	MaxReadSamples int
-	// MaxReadFrameBytes bounds a frame of a remote read that returns chunks, which its last chunk may exceed; 1 MiB by
+	// MaxReadSamples bounds the samples of one query of a remote read that returns samples; 50 million by
 	// default.
+	MaxReadSamples int
+	// MaxReadFrameBytes bounds a frame of a remote read that returns chunks, which its last chunk may exceed;
+	// 1 MiB by default.
 	MaxReadFrameBytes int
 }
 

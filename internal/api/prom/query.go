@@ -18,7 +18,8 @@ import (
 	shalepromql "github.com/shaledb/shale/internal/read/promql"
 )
 
-// maxPoints is upstream's limit on the steps of a range query: enough for a week of minutes or a year of hours.
+// maxPoints is upstream's limit on the steps of a range query: enough for a week of minutes or a year of
+// hours.
 const maxPoints = 11000
 
 var errTruncated = errors.New("results truncated due to limit")
@@ -127,7 +128,7 @@ func (h *Handler) run(r *api.Request, span time.Duration, open func(context.Cont
 	return a, nil
 }
 
-// checkQuery refuses what the engine would not survive.
+// checkQuery refuses expressions that the engine would not survive.
 func (h *Handler) checkQuery(text string, span time.Duration, quota *model.Quota) error {
 	if err := checkDepth(text); err != nil {
 		return badQuery(err)
@@ -145,10 +146,10 @@ func (h *Handler) checkQuery(text string, span time.Duration, quota *model.Quota
 	return h.chargeSubqueries(expr, span, quota)
 }
 
-// treeBytes is the memory of the tree of an expression, for each byte of its text.
+// treeBytes is the memory of a syntax tree for each byte of its text.
 const treeBytes = 64
 
-// parse parses an expression that is not to be evaluated. Bad makes an error of the API out of one in it.
+// parse parses an expression that will not be evaluated. bad turns a syntax error into one of the API.
 func (h *Handler) parse(r *api.Request, bad func(error) *api.Error) (parser.Expr, error) {
 	text := r.Form.Get("query")
 	if err := checkDepth(text); err != nil {
@@ -164,7 +165,7 @@ func (h *Handler) parse(r *api.Request, bad func(error) *api.Error) (parser.Expr
 	return expr, nil
 }
 
-// badQuery names the parameter in an error in an expression.
+// badQuery names the parameter `query`.
 func badQuery(err error) *api.Error { return badParam("query", err) }
 
 func queryOpts(form url.Values) (promql.QueryOpts, *api.Error) {
@@ -198,8 +199,8 @@ func truncate(res *promql.Result, limit int, warnings *annotations.Annotations) 
 	}
 }
 
-// statistics returns the member `stats` of the data if the parameter of that name asks for it: upstream's statistics
-// with the statement of cost under "shale".
+// statistics returns the member `stats` of the data if the parameter `stats` asks for it: upstream's
+// statistics with the statement of cost under "shale".
 func (h *Handler) statistics(r *api.Request, s *stats.Statistics, warnings *annotations.Annotations) ([]byte, error) {
 	param := r.Form.Get("stats")
 	switch param {

@@ -13,7 +13,8 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// requestBytes is the memory of a decoded remote read, for each byte that it was encoded in: an empty matcher takes two.
+// requestBytes is the memory of a decoded remote read for each encoded byte: an empty matcher is encoded in
+// two.
 const requestBytes = 64
 
 // read serves remote read: a protobuf in, series out, either whole or as a stream of chunks.
@@ -65,7 +66,7 @@ func decodeRead(text []byte, maxBytes int64, quota *model.Quota) (*prompb.ReadRe
 	return req, nil
 }
 
-// responseType is the first of the accepted types that is known; without any, samples.
+// responseType returns the first accepted type that is supported. Without any accepted type it is samples.
 func responseType(accepted []prompb.ReadRequest_ResponseType) (prompb.ReadRequest_ResponseType, error) {
 	if len(accepted) == 0 {
 		return prompb.ReadRequest_SAMPLES, nil
@@ -83,15 +84,14 @@ func responseType(accepted []prompb.ReadRequest_ResponseType) (prompb.ReadReques
 	return 0, fmt.Errorf("server does not support any of the requested response types: %v%s; supported: [SAMPLES STREAMED_XOR_CHUNKS]", accepted, more)
 }
 
-// readQuery is one query of a remote read. Times are Unix milliseconds, both included.
+// readQuery is one query of a remote read. start and end are Unix milliseconds, both inclusive.
 type readQuery struct {
 	start, end int64
 	matchers   []*labels.Matcher
 	hints      *storage.SelectHints // nil: none
 }
 
-// newReadQuery charges the regular expressions of the query before it compiles them. Its errors are those of the charge
-// and of the API.
+// newReadQuery charges the regular expressions of the query before it compiles them.
 func newReadQuery(q *prompb.Query, charge *regexCharge) (readQuery, error) {
 	out := readQuery{start: q.StartTimestampMs, end: q.EndTimestampMs}
 	for _, m := range q.Matchers {
@@ -120,7 +120,7 @@ func newReadQuery(q *prompb.Query, charge *regexCharge) (readQuery, error) {
 		out.matchers = append(out.matchers, matcher)
 	}
 	if p := q.Hints; p != nil {
-		// Of an aggregation nothing is said: labels that it does not look at would be left out, and the client wants all.
+		// The hint of an aggregation is dropped: it would leave out labels, and the client wants all of them.
 		out.hints = &storage.SelectHints{Start: p.StartMs, End: p.EndMs, Step: p.StepMs, Func: p.Func, Range: p.RangeMs}
 	}
 	return out, nil

@@ -29,8 +29,8 @@ const (
 	fieldTimestamp  = 2
 )
 
-// readSamples returns a ReadResponse in a snappy block, which must be complete before its first byte can be sent. Series
-// are encoded while they are read: as messages they would take several times the memory.
+// readSamples returns a ReadResponse in a snappy block, which must be complete before its first byte can be
+// sent. Series are encoded while they are read: as messages they would take several times the memory.
 func (h *Handler) readSamples(r *api.Request, queries []readQuery) (*api.Response, error) {
 	e := readEncoder{quota: r.Quota, maxSamples: h.o.MaxReadSamples}
 	store := h.store(r)
@@ -146,7 +146,8 @@ func (e *readEncoder) series(s storage.Series) error {
 	return e.charge()
 }
 
-// appendSample appends a Sample. Unlike upstream it writes the value -0, whose bits are not those of the default.
+// appendSample appends a Sample. Unlike upstream it writes the value -0, whose bits are not those of the
+// default.
 func appendSample(b []byte, it chunkenc.Iterator) []byte {
 	t, v := it.At()
 	bits := math.Float64bits(v)

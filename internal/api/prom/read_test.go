@@ -323,7 +323,7 @@ func TestReadOverTheStore(t *testing.T) {
 	if n := len(decodeSamples(t, w.read(readBody(t, asSamples, names))).Results[0].Timeseries); n != 2 {
 		t.Errorf("%d series", n)
 	}
-	// What the client will aggregate by does not change what it is given: it may put these series beside others.
+	// The aggregation of the client does not change the series: it may combine them with others.
 	summed := of("up")
 	summed.Hints = &prompb.ReadHints{Func: "sum", By: true, StartMs: 0, EndMs: 1e6}
 	for _, got := range decodeSamples(t, w.read(readBody(t, asSamples, summed))).Results[0].Timeseries {

@@ -142,7 +142,8 @@ func TestRegexesOfRemoteReadAreCharged(t *testing.T) {
 	decodeSamples(t, w.read(queries(5, prompb.LabelMatcher_RE, ".{10}")))
 }
 
-// TestBodiesAreCharged sends bodies that only the pool can refuse: before a turn, and before anything is parsed.
+// TestBodiesAreCharged sends bodies that only the pool can refuse: before a turn, and before anything is
+// parsed.
 func TestBodiesAreCharged(t *testing.T) {
 	w := newWorld(t, func(o *prom.Options) { o.Pool = &model.QueryPool{MaxBytes: 1 << 20} })
 	large := "x=" + strings.Repeat("y", 400_000)

@@ -9,8 +9,8 @@ import (
 	"github.com/shaledb/shale/internal/api"
 )
 
-// Shale evaluates no rules and scrapes nothing. It answers what a Prometheus does that has neither rules nor targets,
-// and refuses the same parameters.
+// Shale evaluates no rules and scrapes no targets. It responds like a Prometheus that has neither, and
+// refuses the same parameters.
 
 func (h *Handler) rules(r *api.Request) (*api.Response, error) {
 	if _, err := h.matcherSets(r, plainBad); err != nil {

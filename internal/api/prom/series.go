@@ -14,14 +14,15 @@ import (
 	"github.com/shaledb/shale/internal/api"
 )
 
-// selection is what the requests for series and labels have in common.
+// selection holds the parameters that requests for series and for labels share.
 type selection struct {
 	limit      int
 	start, end int64 // Unix milliseconds
 	sets       [][]*labels.Matcher
 }
 
-// selection reads the parameters. Upstream names match[] in an error only where it must be given: the prefix says it.
+// selection reads the parameters. Upstream names match[] in an error only where it is mandatory; matchError
+// is that prefix.
 func (h *Handler) selection(r *api.Request, matchError string) (s selection, err error) {
 	limit, bad := limitParam(r.Form)
 	if bad != nil {
@@ -42,7 +43,7 @@ func (h *Handler) selection(r *api.Request, matchError string) (s selection, err
 	return selection{limit: limit, start: timestamp.FromTime(start), end: timestamp.FromTime(end), sets: sets}, nil
 }
 
-// series answers with the label sets of the series that satisfy any of the selectors.
+// series returns the label sets of the series that match any of the selectors.
 func (h *Handler) series(r *api.Request) (*api.Response, error) {
 	if len(r.Form["match[]"]) == 0 {
 		return nil, badData("no match[] parameter provided")
@@ -57,7 +58,7 @@ func (h *Handler) series(r *api.Request) (*api.Response, error) {
 		return nil, err
 	}
 	found, warnings, err := walkSeries(ctx, q, &sel)
-	// The labels are strings of their own; nothing of them is pinned.
+	// The labels are copies, so the result does not refer to the querier.
 	if closeErr := q.Close(); err == nil {
 		err = closeErr
 	}
@@ -68,7 +69,7 @@ func (h *Handler) series(r *api.Request) (*api.Response, error) {
 }
 
 func walkSeries(ctx context.Context, q storage.Querier, sel *selection) ([]labels.Labels, annotations.Annotations, error) {
-	// There is no function of that name: it says that no sample is wanted.
+	// "series" is not a function: it says that no samples are wanted.
 	hints := &storage.SelectHints{Start: sel.start, End: sel.end, Func: "series", Limit: oneMore(sel.limit)}
 	var set storage.SeriesSet
 	if len(sel.sets) == 1 {
@@ -76,7 +77,7 @@ func walkSeries(ctx context.Context, q storage.Querier, sel *selection) ([]label
 	} else {
 		var sets []storage.SeriesSet
 		for _, ms := range sel.sets {
-			// Sorted, so that the series which several selectors name come together.
+			// Sorted, so that a series that several selectors match comes once.
 			sets = append(sets, q.Select(ctx, true, hints, ms...))
 		}
 		set = storage.NewMergeSeriesSet(sets, 0, storage.ChainedSeriesMerge)
@@ -110,7 +111,7 @@ func (h *Handler) labelValues(r *api.Request) (*api.Response, error) {
 	})
 }
 
-// strings answers with the sorted union of what the selectors give; without a selector, of everything.
+// strings returns the sorted union of the lists of all selectors. Without a selector, nothing is filtered.
 func (h *Handler) strings(r *api.Request,
 	list func(storage.Querier, context.Context, *storage.LabelHints, ...*labels.Matcher) ([]string, annotations.Annotations, error),
 ) (*api.Response, error) {

@@ -12,7 +12,8 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// TSDBStatus counts the series of a tenant, in the shape of Prometheus. The lists have the largest values first.
+// TSDBStatus counts the series of a tenant, in the shape of Prometheus. The lists have the largest values
+// first.
 type TSDBStatus struct {
 	HeadStats                   HeadStats  `json:"headStats"`
 	SeriesCountByMetricName     []TSDBStat `json:"seriesCountByMetricName"`
@@ -30,7 +31,7 @@ type HeadStats struct {
 	MaxTime       int64  `json:"maxTime"`
 }
 
-// TSDBStat is one line of a list.
+// TSDBStat is one entry of a list.
 type TSDBStat struct {
 	Name  string `json:"name"`
 	Value uint64 `json:"value"`
@@ -138,8 +139,8 @@ func unknown(*api.Request) (*api.Response, error) {
 	return nil, &api.Error{Kind: typeNotFound, Status: http.StatusNotFound, Err: errors.New("no such endpoint")}
 }
 
-// searchDisabled answers as a Prometheus does that was started without its experimental search: clients ask it for
-// labels then.
+// searchDisabled responds like a Prometheus without its experimental search, so that clients fall back to
+// labels.
 func searchDisabled(*api.Request) (*api.Response, error) {
 	return nil, &api.Error{Kind: typeUnavailable, Status: http.StatusInternalServerError, Err: errors.New("search API disabled")}
 }

@@ -31,7 +31,7 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// pair is Prometheus and Shale before the same store.
+// pair is Prometheus and Shale over the same store.
 type pair struct {
 	prometheus, shale string // addresses
 	store             *teststorage.TestStorage
@@ -133,14 +133,15 @@ func (p *pair) startShale(t *testing.T, engine *promql.Engine) {
 	p.shale = s.URL
 }
 
-// reply is what a server answered.
+// reply is the response of a server.
 type reply struct {
 	status int
 	header http.Header
 	body   string
 }
 
-// send sends one request. Params are name=value, unescaped; a POST carries them as a form. Headers are Name: value.
+// send sends one request. Params are name=value, unescaped; a POST carries them as a form. Headers are Name:
+// value.
 func send(t *testing.T, server, method, path string, params, headers []string) reply {
 	t.Helper()
 	form := url.Values{}
