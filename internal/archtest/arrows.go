@@ -72,9 +72,9 @@ func rooms() []room {
 			"read":       "it is a source",
 			"read/logql": "it takes over nodes of a LogQL plan",
 		}, "a language sees series and costs, not where they come from"},
-		{"api", nil, "what all dialects share knows none of them, and no language"},
+		{"api", nil, "the pipeline that all dialects share knows none of them, and no language"},
 		{"api/*", map[string]string{
-			"api":               "turns, bodies, compression and the statement of cost are the same in all dialects",
+			"api":               "one pipeline serves the requests of all dialects",
 			"read":              "limits and the statement of cost are part of an answer",
 			"read/promql":       "one dialect of HTTP serves this language",
 			"read/logql":        "one dialect of HTTP serves this language",
