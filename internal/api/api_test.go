@@ -103,12 +103,12 @@ func TestOrigins(t *testing.T) {
 
 func TestCost(t *testing.T) {
 	c := new(model.Cost)
-	if got := CostHeader(c); got != "none" {
+	if got := costHeader(c); got != "none" {
 		t.Error(got)
 	}
 	c.Series.Add(2)
 	c.TextPagesSkipped.Add(3)
-	if got, want := CostHeader(c), "series=2, text-pages-skipped=3"; got != want {
+	if got, want := costHeader(c), "series=2, text-pages-skipped=3"; got != want {
 		t.Errorf("%s; want %s", got, want)
 	}
 	for signal, want := range map[model.Signal]int{model.Metrics: 10, model.Logs: 14} {
@@ -146,8 +146,8 @@ func TestForm(t *testing.T) {
 	send := func(most, limit int64) error {
 		r := httptest.NewRequest(http.MethodPost, "/?b=1", strings.NewReader(form))
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-		r.Body = &ChargedBody{ReadCloser: http.MaxBytesReader(httptest.NewRecorder(), r.Body, limit), Quota: &model.Quota{MaxBytes: most}}
-		if err := ParseForm(r, limit); err != nil {
+		r.Body = &chargedBody{ReadCloser: http.MaxBytesReader(httptest.NewRecorder(), r.Body, limit), quota: &model.Quota{MaxBytes: most}}
+		if err := readForm(r, limit); err != nil {
 			return err
 		}
 		if len(r.Form.Get("a")) != 1000 || r.Form.Get("b") != "1" {
@@ -158,11 +158,11 @@ func TestForm(t *testing.T) {
 	if err := send(1<<20, 1<<20); err != nil {
 		t.Error(err)
 	}
-	if err := send(1000, 1<<20); !IsRefusal(err) {
+	if err := send(1000, 1<<20); !errors.Is(err, model.ErrLimit) {
 		t.Errorf("a small quota: %v", err)
 	}
-	var large *http.MaxBytesError
-	if err := send(1<<20, 500); !errors.As(err, &large) || IsRefusal(err) {
+	var large *Error
+	if err := send(1<<20, 500); !errors.As(err, &large) || large.Status != http.StatusRequestEntityTooLarge || errors.Is(err, model.ErrLimit) {
 		t.Errorf("a large form: %v", err)
 	}
 }

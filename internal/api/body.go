@@ -13,58 +13,65 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// FlushBytes is the size of the pieces in which an answer goes out.
+// FlushBytes is the size of the pieces in which a response is sent.
 const FlushBytes = 64 << 10
 
 const (
-	// minGzipBytes is the size from which an answer is compressed: below, the frame of gzip and its state cost more than
-	// the bytes.
+	// minGzipBytes is the size from which a response is compressed. Below it, gzip's header and its state
+	// cost more than they save.
 	minGzipBytes = 1400
 	maxKeepBytes = 4 * FlushBytes
 )
 
-// Body writes an answer through a pooled buffer, compressed if the client takes that.
+// Body writes a response through a pooled buffer, compressed if the client accepts gzip.
 type Body struct {
 	W   http.ResponseWriter
-	Buf []byte // what has gathered and was not sent
+	Buf []byte // gathered and not sent yet
 	// Status is 0 until the header has been sent.
 	Status int
-	// Accepts says that the answer is compressed if it is long enough: the client takes gzip.
-	Accepts bool
-	// Broken says that the client did not get all of it.
+	// Broken says that the client got only a part of the body.
 	Broken bool
-	// ContentType is that of what is sent; application/json if empty.
+	// ContentType is the type of the body.
 	ContentType string
 
 	gzip    *gzip.Writer
 	isHead  bool
-	memory  *Memory
-	timeout time.Duration // for the client to take the answer
-	// cost is stated when the header is sent: of an answer in pieces, what the first of them cost.
+	accepts bool // the client accepts gzip
+	memory  *memory
+	timeout time.Duration // for the client to read the response
+	// cost is stated when the header is sent, so a response in several pieces states the cost of the first;
+	// nil: no statement.
 	cost *model.Cost
 }
 
-// Memory is what the answers of a handler use again.
-type Memory struct {
+// memory pools what responses need.
+type memory struct {
 	buffers, gzip sync.Pool
 }
 
-// NewMemory returns memory for the answers of one handler.
-func NewMemory() *Memory {
-	return &Memory{
+func newMemory() *memory {
+	return &memory{
 		buffers: sync.Pool{New: func() any { b := make([]byte, 0, FlushBytes+FlushBytes/4); return &b }},
 		gzip:    sync.Pool{New: func() any { z, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed); return z }},
 	}
 }
 
-// NewBody returns the answer to a request. The client has timeout to take it; cost is stated with it.
-func NewBody(w http.ResponseWriter, r *http.Request, m *Memory, timeout time.Duration, cost *model.Cost) *Body {
+// NewBody returns the body of a response outside of a pipeline, for tests of encoders.
+func NewBody(w http.ResponseWriter, r *http.Request) *Body {
+	b := newBody(w, r, newMemory(), time.Minute)
+	b.acceptEncoding(r)
+	return b
+}
+
+func newBody(w http.ResponseWriter, r *http.Request, m *memory, timeout time.Duration) *Body {
 	b := m.buffers.Get().(*[]byte)
-	w.Header().Add("Vary", "Accept-Encoding")
-	return &Body{
-		W: w, Buf: (*b)[:0], Accepts: acceptsGzip(r.Header.Values("Accept-Encoding")), isHead: r.Method == http.MethodHead,
-		memory: m, timeout: timeout, cost: cost,
-	}
+	return &Body{W: w, Buf: (*b)[:0], isHead: r.Method == http.MethodHead, memory: m, timeout: timeout}
+}
+
+// acceptEncoding lets the response be compressed if the client accepts that.
+func (b *Body) acceptEncoding(r *http.Request) {
+	b.W.Header().Add("Vary", "Accept-Encoding")
+	b.accepts = acceptsGzip(r.Header.Values("Accept-Encoding"))
 }
 
 // acceptsGzip reads an Accept-Encoding header.
@@ -86,8 +93,8 @@ func acceptsGzip(values []string) bool {
 	return false
 }
 
-// Release gives the memory back.
-func (b *Body) Release() {
+// release gives the memory back.
+func (b *Body) release() {
 	if b.gzip != nil {
 		b.gzip.Reset(nil)
 		b.memory.gzip.Put(b.gzip)
@@ -100,14 +107,14 @@ func (b *Body) Release() {
 	b.Buf = nil
 }
 
-// Spill sends what has gathered if that is enough for a piece.
+// Spill sends the buffer if it is large enough for a piece.
 func (b *Body) Spill() {
 	if len(b.Buf) >= FlushBytes {
 		b.Flush(http.StatusOK, false)
 	}
 }
 
-// Flush sends what has gathered; last says that nothing follows.
+// Flush sends the buffer; last says that nothing follows.
 func (b *Body) Flush(status int, last bool) {
 	if b.Status == 0 {
 		b.begin(status, last)
@@ -128,26 +135,35 @@ func (b *Body) Flush(status int, last bool) {
 }
 
 func (b *Body) begin(status int, last bool) {
-	b.Status = status
-	// A client that does not read holds the memory of the answer and a place among the running queries. A writer that
-	// knows no deadline is one of a test.
+	// A client that does not read holds the memory of the response and a place among the running queries.
+	// Only the writers of tests have no deadline.
 	_ = http.NewResponseController(b.W).SetWriteDeadline(time.Now().Add(b.timeout))
 	header := b.W.Header()
-	b.StateCost()
-	if b.ContentType == "" {
-		b.ContentType = "application/json"
-	}
 	header.Set("Content-Type", b.ContentType)
 	switch {
-	case b.Accepts && !(last && len(b.Buf) < minGzipBytes):
+	case b.accepts && !(last && len(b.Buf) < minGzipBytes):
 		header.Set("Content-Encoding", "gzip")
 		b.gzip = b.memory.gzip.Get().(*gzip.Writer)
 		b.gzip.Reset(b.W)
 	case last:
 		header.Set("Content-Length", strconv.Itoa(len(b.Buf)))
 	}
+	b.sendHeader(status)
+}
+
+// sendHeader sends the status and the header.
+func (b *Body) sendHeader(status int) {
+	if b.cost != nil {
+		b.W.Header().Set("Shale-Cost", costHeader(b.cost))
+	}
+	b.Status = status
 	b.W.WriteHeader(status)
 }
 
-// StateCost sets the header that says what was read to answer.
-func (b *Body) StateCost() { b.W.Header().Set("Shale-Cost", CostHeader(b.cost)) }
+// SendText sends a text as the whole response. Browsers must not guess another type.
+func (b *Body) SendText(status int, text string) {
+	b.ContentType = "text/plain; charset=utf-8"
+	b.W.Header().Set("X-Content-Type-Options", "nosniff")
+	b.Raw(text)
+	b.Flush(status, true)
+}

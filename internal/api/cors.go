@@ -5,12 +5,12 @@ import (
 	"regexp"
 )
 
-// Origins are the origins of pages whose scripts may read answers. The zero value is all of them.
+// Origins are the origins of the pages whose scripts may read responses. The zero value is all of them.
 type Origins struct {
 	only *regexp.Regexp // nil: any
 }
 
-// NewOrigins returns the origins that an expression matches as a whole; nil: any.
+// NewOrigins returns the origins that the whole expression matches; nil: any.
 func NewOrigins(re *regexp.Regexp) Origins {
 	if re == nil {
 		return Origins{}
@@ -18,9 +18,9 @@ func NewOrigins(re *regexp.Regexp) Origins {
 	return Origins{regexp.MustCompile("^(?:" + re.String() + ")$")}
 }
 
-// Allow lets scripts of pages from elsewhere read the answer. Headers names those that they may send beside the usual
-// ones, with ", " before each.
-func (o Origins) Allow(header http.Header, r *http.Request, headers string) {
+// allow lets scripts of pages from other origins read the response. headers are the request headers that they
+// may send besides the usual ones, each after ", ".
+func (o Origins) allow(header http.Header, r *http.Request, headers string) {
 	header.Add("Vary", "Origin")
 	origin := r.Header.Get("Origin")
 	if origin == "" {
@@ -37,5 +37,5 @@ func (o Origins) Allow(header http.Header, r *http.Request, headers string) {
 	}
 }
 
-// Match reports whether pages of an origin may read answers.
+// Match reports whether pages of an origin may read responses.
 func (o Origins) Match(origin string) bool { return o.only == nil || o.only.MatchString(origin) }

@@ -6,13 +6,13 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// costItem is one line of the statement of cost. The spelling in JSON is that of Prometheus's statistics.
+// costItem is one item of the statement of cost. In JSON it is spelled like the statistics of Prometheus.
 type costItem struct {
 	header, json string
 	value        int64
 }
 
-// textItems counts the items at the end of costItems that are about lines of logs.
+// textItems is the number of items at the end of costItems that are about log lines.
 const textItems = 4
 
 func costItems(c *model.Cost) [14]costItem {
@@ -34,8 +34,8 @@ func costItems(c *model.Cost) [14]costItem {
 	}
 }
 
-// CostHeader is the statement as the value of the header Shale-Cost: key=value, key=value, without the zeros.
-func CostHeader(c *model.Cost) string {
+// costHeader returns the value of the header Shale-Cost: key=value, key=value, without zeros.
+func costHeader(c *model.Cost) string {
 	var b []byte
 	for _, it := range costItems(c) {
 		if it.value == 0 {
@@ -54,7 +54,7 @@ func CostHeader(c *model.Cost) string {
 	return string(b)
 }
 
-// AppendCost appends the statement as a JSON object, for metrics without what is about lines.
+// AppendCost appends the statement as a JSON object. For metrics it leaves out the items about log lines.
 func AppendCost(b []byte, c *model.Cost, signal model.Signal) []byte {
 	all := costItems(c)
 	items := all[:]

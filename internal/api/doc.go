@@ -1,5 +1,13 @@
-// Package api holds what the dialects of HTTP below it have in common: the turns of requests, the memory of bodies and
-// answers, compression, the pieces of JSON, the statement of cost, and the pages of other origins that may read answers.
+// Package api is the one HTTP pipeline that all dialects share.
 //
-// It knows no dialect: parameters, envelopes, errors and their status codes belong to the packages below it.
+// A dialect (Prometheus, Loki, the operator's pages) is a table of endpoints, a way to classify errors, and a
+// way to write them. The pipeline does the rest for each request: form or body within their bounds, tenants,
+// a turn among the running queries, quota, deadline, CORS, compression, the statement of cost, panics,
+// metrics and the log.
+//
+// A new endpoint is one line in the table of its dialect and one function. A new dialect is a package with a
+// [Dialect], a table of [Endpoint] and a call of [Pipeline.Mount].
+//
+// This package knows no dialect: parameters, envelopes and the texts of errors belong to the packages below
+// it.
 package api

@@ -6,21 +6,14 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/shaledb/shale/internal/model"
 )
 
-// waitersPerSlot bounds how many requests wait, since each holds its form. More would not get their turn in time anyway.
+// waitersPerSlot bounds the waiting requests, since each holds its form. More would not get their turn in
+// time anyway.
 const waitersPerSlot = 16
 
-// GateMetrics count what happens at a gate.
-type GateMetrics struct {
-	Running, Waiting prometheus.Gauge
-	Refused          prometheus.Counter
-}
-
-// Slots are the turns that there are. Gates of several dialects may share them.
+// Slots are the turns. The gates of several dialects may share them.
 type Slots struct {
 	taken   chan struct{}
 	waiters atomic.Int64
@@ -29,7 +22,7 @@ type Slots struct {
 // NewSlots returns n turns, and at least one.
 func NewSlots(n int) *Slots { return &Slots{taken: make(chan struct{}, max(n, 1))} }
 
-// Gate lets a bounded number of requests in; a bounded number of others waits for a bounded time.
+// Gate lets a bounded number of requests in. A bounded number of others waits, for a bounded time.
 type Gate struct {
 	slots   *Slots
 	maxWait time.Duration
@@ -41,8 +34,8 @@ func NewGate(s *Slots, maxWait time.Duration, m GateMetrics) *Gate {
 	return &Gate{slots: s, maxWait: maxWait, metrics: m}
 }
 
-// Enter returns once the request may run. It must leave then. Its error is that of the context, or of class
-// [model.ErrTransient].
+// Enter returns once the request may run; the request must then call Leave. The error is that of the context
+// or a [TurnError].
 func (g *Gate) Enter(ctx context.Context) error {
 	select {
 	case g.slots.taken <- struct{}{}:
@@ -73,10 +66,10 @@ func (g *Gate) Enter(ctx context.Context) error {
 
 func (g *Gate) refuse(format string, args ...any) error {
 	g.metrics.Refused.Inc()
-	return fmt.Errorf(format, args...)
+	return &TurnError{fmt.Errorf(format, args...)}
 }
 
-// Leave lets the next one in.
+// Leave lets the next request in.
 func (g *Gate) Leave() {
 	<-g.slots.taken
 	g.metrics.Running.Dec()

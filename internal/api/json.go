@@ -5,15 +5,15 @@ import (
 	"unsafe"
 )
 
-// Raw writes what is JSON already.
+// Raw writes text as it is.
 func (b *Body) Raw(s string) { b.Buf = append(b.Buf, s...) }
 
 const hexDigits = "0123456789abcdef"
 
-// Str writes a JSON string. Bytes that are not UTF-8 become U+FFFD.
+// Str writes a JSON string. Invalid UTF-8 becomes U+FFFD.
 func (b *Body) Str(s string) {
 	buf := append(b.Buf, '"')
-	plain := 0 // begin of what can be copied as it is
+	plain := 0 // start of the bytes that need no escape
 	for i := 0; i < len(s); {
 		c := s[i]
 		if c >= utf8.RuneSelf {
@@ -51,10 +51,10 @@ func (b *Body) Str(s string) {
 
 // StrBytes is Str for bytes.
 func (b *Body) StrBytes(s []byte) {
-	b.Str(unsafe.String(unsafe.SliceData(s), len(s))) // which is gone when Str returns
+	b.Str(unsafe.String(unsafe.SliceData(s), len(s))) // Str does not keep it
 }
 
-// Texts writes a list of strings, and sends what has gathered behind each element.
+// Texts writes a list of strings. It may send the buffer after each element.
 func (b *Body) Texts(values []string) {
 	b.Raw("[")
 	for i, s := range values {
@@ -65,4 +65,18 @@ func (b *Body) Texts(values []string) {
 		b.Spill()
 	}
 	b.Raw("]")
+}
+
+// VersionMembers writes the members of an object with build information, without its braces.
+func (b *Body) VersionMembers(v *Version) {
+	for i, m := range [...][2]string{
+		{`"version":`, v.Version}, {`"revision":`, v.Revision}, {`"branch":`, v.Branch},
+		{`"buildUser":`, v.BuildUser}, {`"buildDate":`, v.BuildDate}, {`"goVersion":`, v.GoVersion},
+	} {
+		if i > 0 {
+			b.Raw(",")
+		}
+		b.Raw(m[0])
+		b.Str(m[1])
+	}
 }

@@ -36,6 +36,19 @@ func newTurns(c config.Config) turns {
 	return turns{slots: api.NewSlots(c.Query.Concurrency), pool: &model.QueryPool{MaxBytes: splitMemory(c.MemoryBytes).queries}}
 }
 
+// apiOptions are what the APIs of all languages share.
+func apiOptions(c config.Config, t turns, registry *prometheus.Registry, log *slog.Logger) api.Options {
+	return api.Options{
+		Slots: t.slots, Pool: t.pool,
+		Limits: api.Limits{
+			MaxSeries: c.Query.MaxSeries, MaxSamples: c.Query.MaxSamples, MaxBytes: c.QueryBytes,
+			Timeout: time.Duration(c.Query.Timeout),
+		},
+		Version:    api.Version{Version: c.Version, Revision: c.Commit, GoVersion: runtime.Version()},
+		Registerer: registry, Logger: log,
+	}
+}
+
 // lineRules are what lines are held to.
 func lineRules(c config.Config) logs.Rules {
 	r := logs.DefaultRules()
@@ -63,13 +76,9 @@ func receive(c config.Config, e *Engine, mux *http.ServeMux, registry *prometheu
 // lokiOptions put Loki's API before an open store.
 func lokiOptions(c config.Config, e *Engine, t turns, registry *prometheus.Registry, log *slog.Logger) loki.Options {
 	return loki.Options{
-		Engine: logql.New(logql.Options{Read: e.Querier(), Watch: e.Path(), Registerer: registry}),
-		Slots:  t.slots, Pool: t.pool,
-		Limits: loki.Limits{
-			MaxSeries: c.Query.MaxSeries, MaxBytes: c.QueryBytes, MaxEntries: c.Query.MaxLines, Timeout: time.Duration(c.Query.Timeout),
-		},
-		Version:    loki.Version{Version: c.Version, Revision: c.Commit, GoVersion: runtime.Version()},
-		Registerer: registry, Logger: log,
+		Engine:     logql.New(logql.Options{Read: e.Querier(), Watch: e.Path(), Registerer: registry}),
+		MaxEntries: c.Query.MaxLines,
+		Options:    apiOptions(c, t, registry, log),
 	}
 }
 

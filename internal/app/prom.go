@@ -51,13 +51,7 @@ func promOptions(c config.Config, e *Engine, engine promql.QueryEngine, t turns,
 		Flags:   func() map[string]string { return flags(&c) },
 		Config:  func() string { return c.YAML(nil) },
 		Runtime: func() prom.RuntimeInfo { return runtimeInfo(&c, started) },
-		Limits: prom.Limits{
-			MaxSeries: c.Query.MaxSeries, MaxSamples: c.Query.MaxSamples, MaxBytes: c.QueryBytes,
-			Timeout: time.Duration(c.Query.Timeout),
-		},
-		Slots: t.slots, Pool: t.pool,
-		Version:    prom.Version{Version: c.Version, Revision: c.Commit, GoVersion: runtime.Version()},
-		Registerer: registry, Logger: log,
+		Options: apiOptions(c, t, registry, log),
 	}
 }
 

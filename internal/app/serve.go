@@ -42,8 +42,8 @@ type listener struct {
 }
 
 // endpoints is what the page at / lists.
-func endpoints() []admin.Endpoint {
-	return []admin.Endpoint{
+func endpoints() []admin.Listed {
+	return []admin.Listed{
 		{Method: "POST", Path: "/api/v1/write", Text: "Prometheus remote write 1.0 and 2.0"},
 		{Method: "GET", Path: "/api/v1/query", Text: "PromQL at an instant (query_range: over a range; query_exemplars: exemplars)"},
 		{Method: "GET", Path: "/api/v1/series", Text: "series of selectors (labels, label/<name>/values, metadata likewise)"},
@@ -65,7 +65,7 @@ func listen(c config.Config, registry *prometheus.Registry, log *slog.Logger, re
 	}
 	h := &listener{Listener: netutil.LimitListener(l, c.Limits.Connections)}
 	mux := http.NewServeMux()
-	h.admin = admin.New(admin.Options{Version: c.Version, Gatherer: registry, Ready: ready, Endpoints: endpoints()})
+	h.admin = admin.New(admin.Options{Version: c.Version, Gatherer: registry, Ready: ready, Listed: endpoints(), Logger: log})
 	h.admin.Routes(mux)
 	for _, path := range []string{"/api/", "/loki/", "/otlp/", "/federate"} {
 		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {

@@ -74,14 +74,16 @@ func rooms() []room {
 			"read/logql/syntax": "a pipeline is built from the stages of the syntax tree",
 		}, "a stage sees one line and its labels"},
 		{"api", nil, "the part that all dialects share knows no dialect and no language"},
-		{"api/admin", nil, "administration asks functions that app hands in"},
+		{"api/admin", map[string]string{
+			"api": "one pipeline serves the requests of all dialects",
+		}, "administration asks functions that app hands in"},
 		{"api/prom", map[string]string{
-			"api":         "turns, bodies, compression and the statement of cost are the same in all dialects",
+			"api":         "one pipeline serves the requests of all dialects",
 			"read/promql": "this dialect serves this language",
 		}, "HTTP is a skin: it asks a language, never the store"},
 		{"api/prom/oracle", nil, "the oracle is a module of its own, which compares from outside"},
 		{"api/loki", map[string]string{
-			"api":               "turns, bodies, compression and the statement of cost are the same in all dialects",
+			"api":               "one pipeline serves the requests of all dialects",
 			"read/logql":        "this dialect serves this language",
 			"read/logql/syntax": "format_query lays out a parsed query",
 		}, "HTTP is a skin: it asks a language, never the store"},

@@ -10,38 +10,39 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// ErrNotFound says that there is no object of the name. It is not of any class of model: whether an object that is not
-// there is a mishap is for the caller to say.
+// ErrNotFound says that no object has the name. It is of no class of package model: only the caller knows
+// whether a missing object is a failure.
 var ErrNotFound = errors.New("object not found")
 
 // Bucket is an object store. It is safe for concurrent use.
 //
-// An object appears whole or not at all, and is durable when the call that made it returns nil. After an error of class
-// transient a change may have happened or not; every change may be repeated. What one call made, every later call
-// sees. Errors are of the classes of package model, or [ErrNotFound].
+// An object appears whole or not at all, and is durable when the call that created it returns nil. After an
+// error of class transient a change may have happened or not; every change may be repeated. Every later call
+// sees the effect of a call. Errors are of the classes of package model, or [ErrNotFound].
 type Bucket interface {
-	// Put makes an object of exactly size bytes of r, and replaces one that has the name.
+	// Put creates an object of exactly size bytes of r. It replaces an object of the same name.
 	Put(ctx context.Context, name string, r io.Reader, size int64) error
-	// PutIfAbsent makes an object unless there is one of the name, and reports which. Of several at one time exactly
-	// one is told true.
+	// PutIfAbsent creates an object unless the name is taken, and reports whether it did. Of several
+	// concurrent calls for a name, exactly one returns true.
 	PutIfAbsent(ctx context.Context, name string, data []byte) (created bool, err error)
-	// Get returns a whole object. The bytes are the caller's.
+	// Get returns a whole object. The caller owns the bytes.
 	Get(ctx context.Context, name string) ([]byte, error)
-	// GetRange returns n bytes from off. A range that reaches past the end of the object is an error of class invalid,
-	// never a short answer.
+	// GetRange returns n bytes from off. A range that reaches past the end of the object is an error of class
+	// invalid, never a short result.
 	GetRange(ctx context.Context, name string, off, n int64) ([]byte, error)
-	// List calls fn with every object whose name begins with prefix, in any order. An error of fn ends the walk and is
-	// returned.
+	// List calls fn for every object whose name begins with prefix, in any order. It stops at the first error
+	// of fn and returns it.
 	List(ctx context.Context, prefix string, fn func(name string, size int64) error) error
-	// Delete removes an object. One that is not there is no error.
+	// Delete removes an object. A missing object is not an error.
 	Delete(ctx context.Context, name string) error
 }
 
-// maxNameBytes is what S3 and most file systems with a few levels of folders allow.
+// maxNameBytes is the limit of S3 and of most file systems with a few levels of folders.
 const maxNameBytes = 1024
 
-// CheckName returns an error of class invalid unless the name may name an object: parts separated by single slashes,
-// each of letters, digits and -_.=+, none beginning with a dot, of at most 255 bytes each and 1024 together.
+// CheckName returns an error of class invalid unless the name is allowed for an object. It has at most 1024
+// bytes and consists of parts that are separated by single slashes. A part has at most 255 letters, digits
+// and -_.=+, and does not begin with a dot.
 func CheckName(name string) error {
 	if name == "" || len(name) > maxNameBytes {
 		return fmt.Errorf("%w: object name of %d bytes", model.ErrInvalid, len(name))

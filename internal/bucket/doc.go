@@ -1,5 +1,5 @@
-// Package bucket says what Shale needs of an object store.
+// Package bucket is the contract of an object store.
 //
-// It owns the contract, the names that objects may have, and the sentinel for an object that is not there. Stores and
-// wrappers around stores are packages below it; buckettest holds them to the contract. It never does I/O itself.
+// It owns the interface, the names that objects may have, and the sentinel for a missing object. Stores and
+// their wrappers are packages below it, which the suite in buckettest checks. It never does I/O itself.
 package bucket

@@ -1,10 +1,10 @@
 package model
 
-// Batch is one request on its way in, as columns: one tenant, one signal, any number of series. A receiver fills it
-// from wire bytes without an allocation per row; the write path adds the labels of series that are new; the journal
-// stores it and the head applies it.
+// Batch is one write request as columns: one tenant, one signal, any number of series. A receiver fills it
+// from wire bytes without an allocation per row. The write path adds the labels of new series, the journal
+// stores the batch, and the head applies it.
 //
-// A series may stand in Keys more than once.
+// Keys may contain a series more than once.
 type Batch struct {
 	Tenant string
 	Signal Signal
@@ -13,24 +13,24 @@ type Batch struct {
 	// Samples and Exemplars are rows of metrics, and Text is rows of logs, of KindText.
 	Samples, Exemplars, Text Columns
 
-	// Source gives the labels of any series of the batch for as long as the batch is being pushed. It knows series i by
-	// the number Origins[i], or by i while Origins is empty: no series has been dropped.
+	// Source gives the labels of any series until the push of the batch returns. It identifies series i by
+	// Origins[i], or by i while Origins is empty, which means that no series has been dropped.
 	Source  LabelSource
 	Origins []uint32
 
-	// Labels are those that travel with the batch: of each series of which it is not yet certain that its labels are
-	// durable. Filled by the write path.
+	// Labels are the labels stored with the batch: those of each series whose labels may not be durable yet.
+	// The write path fills them.
 	Labels LabelTable
 }
 
 // LabelSource materialises labels from wire bytes that the receiver keeps until the push has returned.
 type LabelSource interface {
-	// BuildLabels adds the labels of series i of the batch to b. It is asked only for series that are new.
+	// BuildLabels adds the labels of series i of the batch to b. It is called only for new series.
 	BuildLabels(i int, b *LabelsBuilder)
 }
 
-// Columns are the rows of one family, in the order of the batch's Keys: those of Keys[i] are [Ends[i-1], Ends[i]), and
-// Ends[-1] is 0. Ends is as long as Keys, or empty while the family has no rows at all.
+// Columns are the rows of one family, in the order of the batch's Keys. Keys[i] has the rows [Ends[i-1],
+// Ends[i]), where Ends[-1] is 0. Ends is as long as Keys, or empty while the family has no rows.
 type Columns struct {
 	Rows
 	Ends []uint32
@@ -44,7 +44,7 @@ func (c *Columns) Begin(i int) uint32 {
 	return c.Ends[i-1]
 }
 
-// End returns the index behind the last row of series i.
+// End returns the index after the last row of series i.
 func (c *Columns) End(i int) uint32 {
 	if len(c.Ends) == 0 {
 		return 0
@@ -52,7 +52,7 @@ func (c *Columns) End(i int) uint32 {
 	return c.Ends[i]
 }
 
-// endSeries closes the n-th series, from 0.
+// endSeries closes series n; the first is 0.
 func (c *Columns) endSeries(n int) {
 	if len(c.Times) == 0 {
 		return
@@ -107,7 +107,7 @@ func (b *Batch) AddSample(k Key, t int64, v uint64) {
 	b.EndSeries(k)
 }
 
-// EndSeries closes a series whose rows have been appended to the columns since the last one ended.
+// EndSeries closes a series, whose rows are those appended to the columns since the end of the previous one.
 func (b *Batch) EndSeries(k Key) {
 	b.Samples.endSeries(len(b.Keys))
 	b.Exemplars.endSeries(len(b.Keys))
@@ -123,7 +123,7 @@ func (b *Batch) KeepRows(keep func(f Family, series, row int) bool) {
 		}
 	}
 	var labels LabelTable
-	var next [families]int // rows of each family that are kept so far
+	var next [families]int // rows of each family kept so far
 	var begin [families]int
 	nextLabels, series := 0, 0
 	for i := range b.Keys {
@@ -167,8 +167,8 @@ func (b *Batch) KeepRows(keep func(f Family, series, row int) bool) {
 	b.Labels = labels
 }
 
-// LabelTable holds the labels of some series of a batch: Series[i] is an index into the batch's Keys, and its labels
-// are Bytes[Ends[i-1]:Ends[i]] in canonical form.
+// LabelTable holds the labels of some series of a batch: Series[i] is an index into the batch's Keys, and its
+// labels are Bytes[Ends[i-1]:Ends[i]] in canonical form.
 type LabelTable struct {
 	Series []uint32
 	Ends   []uint32

@@ -2,8 +2,8 @@ package model
 
 import "fmt"
 
-// Caught makes an error of a panic of f, for goroutines of a query: what a hostile page does to one must not end the process. The text
-// is that of upstream's engine.
+// Caught turns a panic of f into an error, for goroutines of a query: a hostile page must not end the
+// process. The text is that of upstream's engine.
 func Caught(f func() error) (err error) {
 	defer func() {
 		if e := recover(); e != nil {

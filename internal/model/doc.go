@@ -1,6 +1,6 @@
-// Package model holds the words that every room of Shale speaks: series keys and labels, batches on their way in,
-// matchers, cursors and statements of cost on their way out, and the classes of errors.
+// Package model holds the types that all packages of Shale share: series keys and labels, batches for writes,
+// matchers, cursors and statements of cost for reads, and the classes of errors.
 //
-// It is owned by nobody and imported by everybody. It never does I/O, never starts a goroutine and imports no other
-// room.
+// Every package may import it. It never does I/O, never starts a goroutine and imports no other package of
+// Shale.
 package model

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// Exemplar is the decoded value of a row of KindExemplar: an observation, and labels that say where to find more about
-// it, such as a trace id.
+// Exemplar is the decoded value of a row of KindExemplar: an observation, and labels that refer to its
+// context, such as a trace id.
 type Exemplar struct {
 	Value  uint64 // IEEE 754 bits
 	Labels Labels // canonical

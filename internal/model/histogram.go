@@ -6,14 +6,14 @@ import (
 	"math"
 )
 
-// Histogram is the decoded value of a row of KindHistogram: a native histogram of Prometheus. Of its reset hints only
-// the gauge's is kept, since the others speak of the sample that a sender sent before, and not of the one that is
-// stored before. All floats are IEEE 754 bits.
+// Histogram is the decoded value of a row of KindHistogram: a native histogram of Prometheus. The only reset
+// hint that it keeps is the gauge's: the others refer to the previous sample of the sender, not to the
+// previous one stored. All floats are IEEE 754 bits.
 type Histogram struct {
 	Gauge bool
-	// Float histograms have fractional counts: Count, ZeroCount, Positive and Negative hold floats, Positive and
-	// Negative absolute ones. Otherwise Count and ZeroCount are integers, and Positive and Negative differences of int64
-	// to the bucket before.
+	// Float histograms have fractional counts: Count, ZeroCount, Positive and Negative hold floats, Positive
+	// and Negative absolute ones. Otherwise Count and ZeroCount are integers, and Positive and Negative
+	// differences of int64 to the bucket before.
 	Float              bool
 	Schema             int32
 	ZeroThreshold, Sum uint64
@@ -25,7 +25,8 @@ type Histogram struct {
 	Custom []uint64
 }
 
-// HistogramSpan is a stretch of consecutive buckets: how many are left out before it, and how many it has.
+// HistogramSpan is a sequence of consecutive buckets: the number of buckets skipped before it, and its
+// length.
 type HistogramSpan struct {
 	Offset int32
 	Length uint32
@@ -36,7 +37,8 @@ const (
 	histogramFloat byte = 2
 )
 
-// histogramIsStale reports whether the canonical bytes are those of a histogram that marks the end of its series.
+// histogramIsStale reports whether the canonical bytes are those of a histogram that marks the end of its
+// series.
 func histogramIsStale(b []byte) bool {
 	return len(b) >= 9 && binary.LittleEndian.Uint64(b[1:]) == StaleNaN
 }
@@ -49,8 +51,8 @@ func (h *Histogram) Reset() {
 	}
 }
 
-// AppendHistogram appends the canonical bytes of a histogram, which docs/format.md describes: equal histograms have
-// equal bytes.
+// AppendHistogram appends the canonical bytes of a histogram, which docs/format.md describes: equal
+// histograms have equal bytes.
 func AppendHistogram(dst []byte, h *Histogram) []byte {
 	flags := byte(0)
 	if h.Gauge {
@@ -100,8 +102,8 @@ func appendBuckets(dst []byte, float bool, vs []uint64) []byte {
 	return dst
 }
 
-// Parse decodes canonical bytes into the histogram, using its memory again. Its error is of class corrupt; that the
-// spans fit the buckets is not checked.
+// Parse decodes canonical bytes into the histogram and reuses its memory. The error is of class corrupt.
+// Parse does not check that the spans fit the buckets.
 func (h *Histogram) Parse(b []byte) error {
 	h.Reset()
 	p := blobParser{in: b}
@@ -126,7 +128,7 @@ func (h *Histogram) Parse(b []byte) error {
 	return p.end("histogram")
 }
 
-// blobParser reads the value of a row. After its first error it gives zeros.
+// blobParser reads the value of a row. After its first error it returns zeros.
 type blobParser struct {
 	in  []byte
 	why string
@@ -192,7 +194,7 @@ func (p *blobParser) count(float bool) uint64 {
 	return p.uvarint()
 }
 
-// length reads a number of things, each of which takes at least min bytes.
+// length reads a count of elements, each of which takes at least min bytes.
 func (p *blobParser) length(min uint64) int {
 	n := p.uvarint()
 	if n > uint64(len(p.in))/min {

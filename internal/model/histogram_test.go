@@ -24,8 +24,8 @@ func drawHistogram(t *rapid.T) *Histogram {
 	}
 }
 
-// TestHistogramCodec: what is parsed is what was appended, in memory that was used before, and bytes that are cut short
-// or followed by more are refused.
+// TestHistogramCodec: what is parsed is what was appended, in memory that was used before, and bytes that are
+// cut short or followed by more are refused.
 func TestHistogramCodec(t *testing.T) {
 	var got Histogram
 	rapid.Check(t, func(t *rapid.T) {

@@ -12,8 +12,8 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "re-make golden files")
 
-// TestKeysGolden keeps the construction of keys, which is a published format: a change here makes every existing bucket
-// unreadable.
+// TestKeysGolden keeps the construction of keys, which is a published format: a change here makes every
+// existing bucket unreadable.
 func TestKeysGolden(t *testing.T) {
 	sets := []Labels{
 		nil,
@@ -59,7 +59,8 @@ func TestKeysGolden(t *testing.T) {
 	}
 }
 
-// Fields that must be equal, and fields that must not, by hexadecimal digit: name 5, group 3, target 4, all 20.
+// Fields that must be equal, and fields that must not, by hexadecimal digit: name 5, group 3, target 4, all
+// 20.
 func TestKeyFields(t *testing.T) {
 	key := func(pairs ...string) string { return LabelsOf(pairs...).Key(7, Metrics).String() }
 	a := key("__name__", "m", "job", "j", "instance", "i")

@@ -136,8 +136,8 @@ func eachOnce(all []drawn) []drawn {
 	return out
 }
 
-// TestBatchFamilies: rows of a family find their series whether or not the others have rows, and after some were
-// dropped.
+// TestBatchFamilies: rows of a family find their series whether or not the others have rows, and after some
+// were dropped.
 func TestBatchFamilies(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var b Batch
@@ -192,8 +192,8 @@ func TestBatchFamilies(t *testing.T) {
 	})
 }
 
-// TestManyRowsOfOneTime: a set of which all rows have one time takes a time that grows with their number, not with its
-// square: a million comparisons are nothing, their square would not end.
+// TestManyRowsOfOneTime: a set of which all rows have one time takes a time that grows with their number, not
+// with its square: a million comparisons are nothing, their square would not end.
 func TestManyRowsOfOneTime(t *testing.T) {
 	var r Rows
 	const n = 300_000

@@ -9,16 +9,17 @@ import (
 	"strings"
 )
 
-// Labels is the label set of a series in canonical form: the labels sorted by name, names unique, no value empty, each as
+// Labels is the label set of a series in canonical form: the labels sorted by name, names unique, no value
+// empty, each as
 //
 //	0x0a, length of what follows, 0x0a, length and bytes of the name, 0x12, length and bytes of the value
 //
-// with lengths as minimal varints: the bytes of the field `labels` of a TimeSeries message of remote write 1.0, as its
-// senders write them. It is the form in which labels travel, are hashed and lie on disk; it is compared and copied
-// without being parsed.
+// with lengths as minimal varints: the bytes of the field `labels` of a TimeSeries message of remote write
+// 1.0, as its senders write them. Labels are sent, hashed and stored in this form, and compared and copied
+// without parsing.
 type Labels []byte
 
-// MaxLabelBytes bounds the canonical form of one label set. A page of a part must hold it.
+// MaxLabelBytes bounds the canonical form of one label set, which must fit a page of a part.
 const MaxLabelBytes = 1 << 20
 
 const (
@@ -41,8 +42,8 @@ func appendLabel(dst, name, value []byte) []byte {
 
 func varintLen(n int) int { return (bits.Len64(uint64(n)|1) + 6) / 7 }
 
-// Next splits off the first label. It returns ok = false at the end, and also where the bytes are not canonical, which
-// [Labels.Check] tells apart.
+// Next splits off the first label. It returns ok = false at the end and for bytes that are not canonical;
+// [Labels.Check] distinguishes the two.
 func (l Labels) Next() (name, value []byte, rest Labels, ok bool) {
 	body, rest, ok := lengthDelimited(l, labelTag)
 	if !ok {
@@ -78,7 +79,7 @@ func lengthDelimited(b []byte, tag byte) (field, rest []byte, ok bool) {
 
 // Get returns the value of a label, or nil.
 func (l Labels) Get(name string) []byte {
-	// Only the label that is wanted is taken apart, the others are passed by their length: less than half of the time.
+	// Only the wanted label is parsed. The others are skipped by their length.
 	for len(name) < 0x80 {
 		pair, rest, ok := lengthDelimited(l, labelTag)
 		if !ok {
@@ -118,14 +119,14 @@ func (l Labels) Check() error {
 		case len(value) == 0:
 			return fmt.Errorf("%w: labels: %q has no value", ErrCorrupt, name)
 		case last != nil && bytes.Compare(last, name) >= 0:
-			return fmt.Errorf("%w: labels: %q stands after %q", ErrCorrupt, name, last)
+			return fmt.Errorf("%w: labels: %q is out of order after %q", ErrCorrupt, name, last)
 		}
 		last, rest = name, after
 	}
 	return nil
 }
 
-// String returns the labels as a PromQL selector would write them.
+// String returns the labels in the syntax of a PromQL selector.
 func (l Labels) String() string {
 	var sb strings.Builder
 	sb.WriteByte('{')
@@ -159,7 +160,8 @@ type LabelsBuilder struct {
 // Reset empties the builder.
 func (b *LabelsBuilder) Reset() { b.names, b.values = b.names[:0], b.values[:0] }
 
-// Add adds a label. The bytes must stay unchanged until Append. Empty values do not exist and are ignored.
+// Add adds a label. The bytes must stay unchanged until Append. A label with an empty value does not exist,
+// so it is ignored.
 func (b *LabelsBuilder) Add(name, value []byte) {
 	if len(value) == 0 {
 		return
@@ -189,8 +191,8 @@ func (b *LabelsBuilder) Append(dst []byte) ([]byte, error) {
 	return dst, nil
 }
 
-// LabelsOf makes canonical labels of name, value, name, value... It is meant for tests and tools and panics on
-// duplicate names.
+// LabelsOf returns canonical labels from alternating names and values. It is for tests and tools, and panics
+// on duplicate names.
 func LabelsOf(pairs ...string) Labels {
 	var b LabelsBuilder
 	for i := 0; i+1 < len(pairs); i += 2 {

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// Line is the decoded value of a row of KindText: the bytes of a log line as they came, whatever they are, and its structured
-// metadata.
+// Line is the decoded value of a row of KindText: the bytes of a log line as they were sent, and its
+// structured metadata.
 type Line struct {
 	Text     []byte
 	Metadata Labels // canonical; empty: none
@@ -19,8 +19,8 @@ func AppendLine(dst []byte, l *Line) []byte {
 	return append(dst, l.Metadata...)
 }
 
-// SplitLine decodes the stored form without looking into the metadata, which is as canonical as it was when it was stored.
-// What it returns aliases b. Its error is of class corrupt.
+// SplitLine decodes the stored form without checking that the metadata is canonical. The result aliases b.
+// The error is of class corrupt.
 func SplitLine(b []byte) (Line, error) {
 	n, used := binary.Uvarint(b)
 	if used <= 0 || n > uint64(len(b)-used) {
@@ -30,7 +30,7 @@ func SplitLine(b []byte) (Line, error) {
 	return Line{Text: b[used:end:end], Metadata: Labels(b[end:])}, nil
 }
 
-// ParseLine is SplitLine for bytes from outside: it checks that the form is the only one of its value.
+// ParseLine is SplitLine for untrusted bytes: it checks that they are the canonical form.
 func ParseLine(b []byte) (Line, error) {
 	l, err := SplitLine(b)
 	if err != nil {

@@ -17,37 +17,37 @@ const (
 	MatchNotRegexp
 )
 
-// Matcher selects series by one label. A label that is absent has the value "".
+// Matcher selects series by one label. A missing label has the value "".
 type Matcher struct {
 	Name  string
 	Op    MatchOp
 	Value string
 	// Match reports whether a value satisfies the matcher. It is set for every operator.
 	Match func(value string) bool
-	// Set lists the only values that a regular expression can match, if they are known and few (a|b|c).
+	// Set lists all values that a regular expression can match, if they are known and few (a|b|c).
 	Set []string
-	// Prefix is a literal with which every matching value begins; it may be empty. For MatchRegexp only.
+	// Prefix is a literal prefix of every matching value; it may be empty. It is set only for MatchRegexp.
 	Prefix string
 }
 
 // MatchesEmpty reports whether a series without the label satisfies the matcher.
 func (m *Matcher) MatchesEmpty() bool { return m.Match("") }
 
-// Request is what the read path asks of a source.
+// Request is a request of the read path to a source.
 type Request struct {
 	Tenant string
 	Signal Signal
-	// Family is that of the rows that are wanted; 0 means Samples.
+	// Family is the family of the wanted rows; 0 means Samples.
 	Family   Family
 	Matchers []Matcher
-	// Range bounds the rows that are wanted. A series without a row in it may be left out or may come empty.
+	// Range bounds the wanted rows. A source may return a series without rows in the range, or leave it out.
 	Range TimeRange
 	// LabelsOnly asks for labels without rows.
 	LabelsOnly bool
-	// LabelsCharged says that the reader charges the quota for what it keeps of the labels, which may be little. Sources need
-	// not look at it.
+	// LabelsCharged says that the reader charges the quota for the labels that it keeps. Sources may ignore
+	// it.
 	LabelsCharged bool
-	// Unlabelled says that the reader does not look at the labels of series. A source may leave them out.
+	// Unlabelled says that the reader ignores the labels of series. A source may leave them out.
 	Unlabelled bool
 	// TextFilter, if set, lets a source leave out pages of text.
 	TextFilter *TextFilter
@@ -65,10 +65,11 @@ type Cursor interface {
 	Labels() Labels
 	// AppendRows appends the rows of the series within the request's range, ascending and unique in time.
 	AppendRows(ctx context.Context, dst *Rows) error
-	// Order decides between cursors that hold rows of one series and one time: the row of the higher order came later.
+	// Order decides between cursors with rows of the same series and time: the row of the higher order
+	// arrived later.
 	Order() uint64
 	Err() error
-	// Close gives up what the cursor pins. It must be called.
+	// Close releases the data that the cursor pins. It must be called.
 	Close() error
 }
 
@@ -79,10 +80,11 @@ type Quota struct {
 	Pool *QueryPool
 
 	series, samples, bytes atomic.Int64
-	spare                  atomic.Int64 // of bytes, what TakeSpare has charged
+	spare                  atomic.Int64 // the part of bytes that TakeSpare has charged
 }
 
-// TakeSeries charges series and the bytes of their labels. Its error is of class [ErrLimit] and names the limit.
+// TakeSeries charges series and the bytes of their labels. Its error is of class [ErrLimit] and names the
+// limit.
 func (q *Quota) TakeSeries(n, labelBytes int64) error {
 	if got := q.series.Add(n); q.MaxSeries > 0 && got > q.MaxSeries {
 		return fmt.Errorf("%w: the query selects more than %d series (query.max-series); narrow its selectors", ErrLimit, q.MaxSeries)
@@ -98,22 +100,22 @@ func (q *Quota) TakeSamples(n int64) error {
 	return q.TakeBytes(16 * n)
 }
 
-// Charge is what a query has been charged.
+// Charge is a snapshot of the charges of a query.
 type Charge struct{ series, samples, bytes int64 }
 
-// Charged returns what the query has been charged until now.
+// Charged returns the charges of the query until now.
 func (q *Quota) Charged() Charge { return Charge{q.series.Load(), q.samples.Load(), q.bytes.Load()} }
 
-// Revert takes back what was charged since, by an attempt of which nothing is kept. All that it began has ended, so that nothing
-// charges meanwhile.
+// Revert takes back all charges since a snapshot, for an attempt whose results are dropped. The attempt must
+// have ended, so that nothing charges meanwhile.
 func (q *Quota) Revert(to Charge) {
 	q.series.Store(to.series)
 	q.samples.Store(to.samples)
 	_ = q.TakeBytes(to.bytes - q.bytes.Load()) // giving back does not fail
 }
 
-// TakeBytes charges memory; a negative n gives it back. With an error nothing is charged: of class [ErrLimit] if the
-// query is too large, of class [ErrTransient] if all queries together are.
+// TakeBytes charges memory; a negative n gives it back. With an error nothing is charged. The error is of
+// class [ErrLimit] if the query is too large, and of class [ErrTransient] if all queries together are.
 func (q *Quota) TakeBytes(n int64) error {
 	if got := q.bytes.Add(n); q.MaxBytes > 0 && n > 0 && got > q.MaxBytes {
 		q.bytes.Add(-n)
@@ -129,10 +131,9 @@ func (q *Quota) TakeBytes(n int64) error {
 	return nil
 }
 
-// TakeSpare charges memory that the query can do without, and reports whether it has: no more in all than a share-th of what the
-// query may hold, only while that leaves a quarter of it, and only while all queries together hold no more than half, so that it
-// is not missing where it is needed.
-// GiveSpare gives it back.
+// TakeSpare charges memory for optional work, such as prefetching, and reports whether it did. The total of
+// spare memory is at most 1/share of MaxBytes. The charge must leave the query a quarter of MaxBytes, and all
+// queries together half of the pool. GiveSpare gives the memory back.
 func (q *Quota) TakeSpare(n, share int64) bool {
 	if q.Pool != nil && q.Pool.used.Load()+n > q.Pool.MaxBytes/2 {
 		return false
@@ -147,13 +148,13 @@ func (q *Quota) TakeSpare(n, share int64) bool {
 	return true
 }
 
-// GiveSpare gives back what TakeSpare has charged.
+// GiveSpare gives back memory that TakeSpare has charged.
 func (q *Quota) GiveSpare(n int64) {
 	q.spare.Add(-n)
 	_ = q.TakeBytes(-n) // giving back does not fail
 }
 
-// Release gives back to the pool what the query still holds of it. The query must be over.
+// Release gives the memory of the query back to the pool. The query must be over.
 func (q *Quota) Release() {
 	if held := q.bytes.Swap(0); q.Pool != nil {
 		q.Pool.used.Add(-held)
@@ -170,7 +171,7 @@ type QueryPool struct {
 // Used returns the bytes that queries hold now.
 func (p *QueryPool) Used() int64 { return p.used.Load() }
 
-// take charges n bytes or, with an error of class transient, none: another time there may be room.
+// take charges n bytes or, with an error of class transient, none: there may be room later.
 func (p *QueryPool) take(n int64) error {
 	if got := p.used.Add(n); n > 0 && got > p.MaxBytes {
 		p.used.Add(-n)
@@ -180,18 +181,18 @@ func (p *QueryPool) take(n int64) error {
 	return nil
 }
 
-// Cost states what a query read, and from where. It may be used by several goroutines.
+// Cost counts the data that a query read, by source. It may be used by several goroutines.
 type Cost struct {
 	Series, Samples          atomic.Int64 // handed to the language
-	HeadBuffers              atomic.Int64 // sorted runs of buffered rows that were looked at
-	HeadParts                atomic.Int64 // local parts that were looked at
-	Blocks                   atomic.Int64 // blocks of the bucket that were looked at
+	HeadBuffers              atomic.Int64 // sealed runs of buffered rows that were read
+	HeadParts                atomic.Int64 // local parts that were read
+	Blocks                   atomic.Int64 // blocks of the bucket that were read
 	PagesRAM                 atomic.Int64 // pages found in the page cache
 	PagesDisk                atomic.Int64 // pages read from local parts
 	PagesBucket, BytesBucket atomic.Int64 // pages and bytes read from the bucket
 	BucketRequests           atomic.Int64
 	TextPages                atomic.Int64 // pages of lines that were within the request's selectors and range
-	TextPagesSkipped         atomic.Int64 // those of them whose lines were not read, by their filter
+	TextPagesSkipped         atomic.Int64 // those of them that their filter ruled out
 	TextBytes                atomic.Int64 // bytes of lines that the language looked at
 	TextLines                atomic.Int64 // lines whose text the language looked at
 }

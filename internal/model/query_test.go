@@ -37,8 +37,8 @@ func TestQueryPool(t *testing.T) {
 	}
 }
 
-// TestTakeSpare: what a query could do without has a share of its own, leaves the query a quarter of what it may hold and all
-// queries half, and is given back whole.
+// TestTakeSpare: what a query could do without has a share of its own, leaves the query a quarter of what it
+// may hold and all queries half, and is given back whole.
 func TestTakeSpare(t *testing.T) {
 	pool := &QueryPool{MaxBytes: 10_000}
 	q := &Quota{MaxBytes: 800, Pool: pool}

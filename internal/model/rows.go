@@ -1,13 +1,13 @@
 package model
 
-// StaleNaN is the bit pattern by which Prometheus marks a series that has ended.
+// StaleNaN is the bit pattern with which Prometheus marks the end of a series.
 const StaleNaN uint64 = 0x7ff0000000000002
 
-// Kind says what the value of a row is.
+// Kind is the type of the value of a row.
 type Kind uint8
 
-// The kinds, as they are stored. The value of a float is its IEEE 754 bits. All others are blobs: their bytes lie in
-// Rows.Bytes, and Rows.Values says where.
+// The kinds, as they are stored. The value of a float is its IEEE 754 bits. All others are blobs: Rows.Bytes
+// has their bytes, and Rows.Values their offset and length.
 const (
 	KindFloat     Kind = 0
 	KindHistogram Kind = 1 // see Histogram
@@ -15,16 +15,16 @@ const (
 	KindText      Kind = 3 // see Line
 )
 
-// Rows are the rows of one series and family, as columns. Times are Unix nanoseconds. Starts holds start timestamps (0:
-// unknown) and is either empty or as long as the others. Kinds is empty while all rows are floats, and else as long as
-// the others.
+// Rows are the rows of one series and family, as columns. Times are Unix nanoseconds. Starts holds start
+// timestamps (0: unknown) and is either empty or as long as the others. Kinds is empty while all rows are
+// floats, and otherwise as long as the others.
 type Rows struct {
 	Times  []int64
 	Values []uint64
 	Starts []int64
 	Kinds  []Kind
-	// Bytes holds the blobs, of which Values has the offset (upper half) and the length (lower half). So rows are moved
-	// without moving their blobs; what no row refers to any more is garbage until Reset.
+	// Bytes holds the blobs, of which Values has the offset (upper half) and the length (lower half). Moving
+	// a row does not move its blob. A blob without a row is garbage until Reset.
 	Bytes []byte
 }
 
@@ -37,7 +37,7 @@ func (r *Rows) Reset() {
 	r.Kinds, r.Bytes = r.Kinds[:0], r.Bytes[:0]
 }
 
-// Append adds a float. A start of 0 means that none is known.
+// Append adds a float. A start of 0 means that it is unknown.
 func (r *Rows) Append(t int64, v uint64, start int64) {
 	if start != 0 && len(r.Starts) < len(r.Times) {
 		r.padStarts()
@@ -52,14 +52,14 @@ func (r *Rows) Append(t int64, v uint64, start int64) {
 	}
 }
 
-// AppendBlob adds a row whose value is no float, and copies its bytes.
+// AppendBlob adds a row whose value is a blob, and copies its bytes.
 func (r *Rows) AppendBlob(t int64, k Kind, blob []byte, start int64) {
 	begin := len(r.Bytes)
 	r.Bytes = append(r.Bytes, blob...)
 	r.EndBlob(t, k, begin, start)
 }
 
-// EndBlob adds a row whose value is what was appended to Bytes from begin on.
+// EndBlob adds a row whose value is Bytes[begin:], which the caller has appended.
 func (r *Rows) EndBlob(t int64, k Kind, begin int, start int64) {
 	r.padKinds()
 	r.Append(t, blobRef(begin, len(r.Bytes)-begin), start)
@@ -83,7 +83,8 @@ func (r *Rows) Blob(i int) []byte {
 	return r.Bytes[begin:end:end]
 }
 
-// IsStale reports whether row i marks the end of its series: a float or a histogram's sum of that bit pattern.
+// IsStale reports whether row i marks the end of its series: a float, or the sum of a histogram, with the
+// bits of StaleNaN.
 func (r *Rows) IsStale(i int) bool {
 	if r.Kind(i) == KindHistogram {
 		return histogramIsStale(r.Blob(i))
@@ -124,14 +125,14 @@ func (r *Rows) AppendRows(o *Rows, i, j int) {
 	}
 }
 
-// padStarts gives every row so far an unknown start.
+// padStarts gives all existing rows an unknown start.
 func (r *Rows) padStarts() {
 	for len(r.Starts) < len(r.Times) {
 		r.Starts = append(r.Starts, 0)
 	}
 }
 
-// padKinds makes every row so far that has no kind a float.
+// padKinds gives all existing rows without a kind the kind of a float.
 func (r *Rows) padKinds() {
 	for len(r.Kinds) < len(r.Times) {
 		r.Kinds = append(r.Kinds, KindFloat)
@@ -158,7 +159,7 @@ func (r *Rows) Same(i int, o *Rows, j int) bool {
 	return string(r.Blob(i)) == string(o.Blob(j))
 }
 
-// Truncate drops all rows from n on. Their blobs stay as garbage.
+// Truncate drops all rows from n on. Their blobs remain as garbage.
 func (r *Rows) Truncate(n int) {
 	r.Times, r.Values = r.Times[:n], r.Values[:n]
 	if len(r.Starts) > 0 {

@@ -5,19 +5,19 @@ import (
 	"sync"
 )
 
-// rowMerger is the memory of a merge: the rows that were moved out of the way, and where runs end.
+// rowMerger is the memory of a merge: the rows that were moved out of the way, and the ends of the intervals.
 type rowMerger struct {
 	aside Rows
 	ends  []int
 }
 
-// rowMergers keeps it between merges. What is larger than keptRows is left to the collector.
+// rowMergers keeps it between merges, up to keptRows.
 var rowMergers = sync.Pool{New: func() any { return new(rowMerger) }}
 
 const keptRows = 1 << 16
 
-// mergeRuns sorts the rows by merging neighbours among their ascending runs, over and over, and keeps the order of equal times. It
-// takes n log(runs) steps, and few if runs lie in each other in long stretches.
+// mergeRuns sorts the rows by merging neighbouring ascending intervals repeatedly, and keeps the order of
+// equal times. It takes n log(intervals) steps, and fewer if the intervals interleave in long stretches.
 func (r *Rows) mergeRuns() {
 	m := rowMergers.Get().(*rowMerger)
 	m.ends = m.ends[:0]
@@ -43,9 +43,9 @@ func (r *Rows) mergeRuns() {
 	}
 }
 
-// merge merges the runs [from, mid) and [mid, to).
+// merge merges the ascending intervals [from, mid) and [mid, to).
 func (m *rowMerger) merge(r *Rows, from, mid, to int) {
-	// What lies before or behind all of the other run stays.
+	// Rows before or after all rows of the other interval stay.
 	from += upTo(r.Times[from:mid], r.Times[mid])
 	to = mid + below(r.Times[mid:to], r.Times[mid-1])
 	left := &m.aside
@@ -57,7 +57,7 @@ func (m *rowMerger) merge(r *Rows, from, mid, to int) {
 	if len(r.Kinds) > 0 {
 		left.Kinds = append(left.Kinds, r.Kinds[from:mid]...)
 	}
-	// Rows [out, j) are those of left that are still to come.
+	// Rows [out, j) are the remaining ones of left.
 	for i, j, out := 0, mid, from; i < len(left.Times); {
 		n := len(left.Times) - i
 		if j < to {
@@ -73,7 +73,7 @@ func (m *rowMerger) merge(r *Rows, from, mid, to int) {
 	}
 }
 
-// copyRows copies n rows from the i-th of from on, which has the same columns, over those from at on.
+// copyRows copies n rows of from, which has the same columns, from the i-th on over those from at on.
 func (r *Rows) copyRows(at int, from *Rows, i, n int) {
 	copy(r.Times[at:], from.Times[i:i+n])
 	copy(r.Values[at:], from.Values[i:i+n])
@@ -85,8 +85,8 @@ func (r *Rows) copyRows(at int, from *Rows, i, n int) {
 	}
 }
 
-// upTo counts the ascending times that are not above t, below those that are less. The first one that is counted no more is mostly
-// near, so the search leaps from the begin.
+// upTo counts the ascending times that are at most t, and below those that are less than t. The result is
+// usually small, so the search gallops from the beginning.
 func upTo(times []int64, t int64) int {
 	return leap(times, func(x int64) bool { return x > t })
 }

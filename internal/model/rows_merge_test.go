@@ -8,7 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestMergeRuns compares with a stable sort of the standard library, each row with what makes it that row in every column.
+// TestMergeRuns compares with a stable sort of the standard library, each row with what makes it that row in
+// every column.
 func TestMergeRuns(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var r Rows

@@ -2,8 +2,8 @@ package model
 
 import "encoding/binary"
 
-// NormalizeAs brings rows that were appended in arrival order into the order of the file format, by the rule of their
-// family: samples are a function of time, all other rows a set.
+// NormalizeAs sorts rows that were appended in order of arrival into the order of the file format, and
+// removes duplicates. Samples are a function of time, and rows of other families a set.
 func (r *Rows) NormalizeAs(f Family) {
 	if f == Samples {
 		r.Normalize()
@@ -14,7 +14,7 @@ func (r *Rows) NormalizeAs(f Family) {
 
 // NormalizeFrom is NormalizeAs for the rows from n on, in place.
 func (r *Rows) NormalizeFrom(n int, f Family) {
-	tail := Rows{Times: r.Times[n:], Values: r.Values[n:], Bytes: r.Bytes} // to which values refer
+	tail := Rows{Times: r.Times[n:], Values: r.Values[n:], Bytes: r.Bytes} // Values refer to it
 	if len(r.Starts) > 0 {
 		tail.Starts = r.Starts[n:]
 	}
@@ -25,9 +25,9 @@ func (r *Rows) NormalizeFrom(n int, f Family) {
 	r.Truncate(n + tail.Len())
 }
 
-// Normalize is for samples: ascending times, one row a time. Of rows with equal times the last one stays, except that a
-// value beats a stale marker. It works in place and costs one pass when the rows are in order already, as they nearly
-// always are.
+// Normalize sorts samples by time and keeps one row for each time: the last one, except that a value takes
+// precedence over a stale marker. It works in place, and takes one pass if the rows are sorted, as they
+// nearly always are.
 func (r *Rows) Normalize() {
 	i, n := 1, len(r.Times)
 	for i < n && r.Times[i-1] < r.Times[i] {
@@ -52,8 +52,8 @@ func (r *Rows) Normalize() {
 	r.Truncate(out + 1)
 }
 
-// NormalizeSet is for rows that are events: ascending times, equal times in the order of arrival, and of rows that are
-// equal in time and value the first.
+// NormalizeSet sorts events by time, and those with equal times by arrival. Of rows that are equal in time
+// and value it keeps the first.
 func (r *Rows) NormalizeSet() {
 	i, n := 1, len(r.Times)
 	for i < n && r.Times[i-1] < r.Times[i] {
@@ -78,12 +78,12 @@ func (r *Rows) NormalizeSet() {
 	r.Truncate(out)
 }
 
-// fewEqual is how many rows of one time are compared one by one. Beyond it they are looked up in a table: a sender may
-// give all its rows one time.
+// fewEqual is the number of rows with the same time that are compared one by one. More are looked up in a
+// table: a sender may give all its rows the same time.
 const fewEqual = 16
 
-// isIn reports whether row i is among the rows [from, to), which are of its time. The table holds them once they are
-// many.
+// isIn reports whether row i equals one of the rows [from, to), which have its time. The table holds them if
+// there are many.
 func (r *Rows) isIn(from, to, i int, table *map[string]struct{}) bool {
 	if to-from < fewEqual {
 		for j := from; j < to; j++ {
@@ -107,7 +107,7 @@ func (r *Rows) isIn(from, to, i int, table *map[string]struct{}) bool {
 	return false
 }
 
-// identity is what two rows have in common if Same says so.
+// identity is equal for two rows if Same holds for them.
 func (r *Rows) identity(i int) string {
 	k := r.Kind(i)
 	if k == KindFloat {
@@ -116,8 +116,9 @@ func (r *Rows) identity(i int) string {
 	return string(append([]byte{byte(k)}, r.Blob(i)...))
 }
 
-// sortStable orders the rows by time and keeps the arrival order of equal times. Short disorder, the usual case, is
-// sorted by insertion; of more rows the runs are merged that ascend already, as those of the parts in which a series lies do.
+// sortStable sorts the rows by time and keeps the order of arrival for equal times. Short disorder, the usual
+// case, is sorted by insertion. Otherwise it merges the ascending intervals, such as the rows from each of
+// several parts.
 func (r *Rows) sortStable() {
 	const short = 64
 	if len(r.Times) > short {

@@ -1,6 +1,6 @@
 package model
 
-// Signal separates metrics from logs. A part holds one signal, and neither sees the other's labels.
+// Signal separates metrics from logs. A part holds one signal, and the labels of the two are separate.
 type Signal uint8
 
 // The signals, as they are stored.
@@ -9,7 +9,7 @@ const (
 	Logs    Signal = 2
 )
 
-// String returns the word for the signal that messages and file names use.
+// String returns the name of the signal in messages and file names.
 func (s Signal) String() string {
 	switch s {
 	case Metrics:
@@ -20,11 +20,11 @@ func (s Signal) String() string {
 	return "unknown signal"
 }
 
-// Family says which kind of rows a section of a part, or of a journal record, holds.
+// Family is the type of the rows in a section of a part or of a journal record.
 type Family uint8
 
-// The families, as they are stored. A float and a histogram of one series share a family, since they are samples of
-// one curve.
+// The families, as they are stored. A float and a histogram of one series share a family, since they are
+// samples of one curve.
 const (
 	Samples   Family = 1
 	Exemplars Family = 2
@@ -39,7 +39,7 @@ type TimeRange struct {
 // Overlaps reports whether the two intervals share an instant.
 func (r TimeRange) Overlaps(o TimeRange) bool { return r.Min <= o.Max && o.Min <= r.Max }
 
-// Contains reports whether t lies in the interval.
+// Contains reports whether t is in the interval.
 func (r TimeRange) Contains(t int64) bool { return r.Min <= t && t <= r.Max }
 
 // DefaultTenant is the tenant of requests that name none.

@@ -1,7 +1,7 @@
 package model
 
-// SeriesRows are the rows of one series of metrics, by family. Text is not among them: the lines of one series may be more
-// than memory holds, so they are handled a page at a time; see [TextRows].
+// SeriesRows are the rows of one series of metrics, by family. They have no text: the lines of one series may
+// exceed the memory, so they are handled a page at a time; see [TextRows].
 type SeriesRows struct {
 	Samples, Exemplars Rows
 }
@@ -40,7 +40,7 @@ func (s *SeriesRows) Append(o *SeriesRows) {
 	}
 }
 
-// Normalize brings every family into the order of the file format.
+// Normalize sorts every family into the order of the file format, and removes duplicates.
 func (s *SeriesRows) Normalize() {
 	for _, f := range PointFamilies() {
 		s.Family(f).NormalizeAs(f)

@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// maxTenantBytes and the alphabet of [CheckTenant] are those of Cortex, Mimir and Loki, whose clients are to work
-// unchanged.
+// maxTenantBytes and the alphabet of [CheckTenant] are those of Cortex, Mimir and Loki, so that their clients
+// work unchanged.
 const maxTenantBytes = 150
 
-// CheckTenant returns an error of class [ErrInvalid] unless the name may name a tenant.
+// CheckTenant returns an error of class [ErrInvalid] unless the name is allowed for a tenant.
 func CheckTenant(name string) error {
 	switch {
 	case name == "" || name == "." || name == "..":

@@ -2,13 +2,15 @@ package admin
 
 import (
 	"fmt"
-	"io"
+	"log/slog"
 	"net/http"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/shaledb/shale/internal/api"
 )
 
 // Options build an API.
@@ -17,28 +19,30 @@ type Options struct {
 	Version string
 	// Gatherer gives the metrics.
 	Gatherer prometheus.Gatherer
-	// Ready returns nil when requests can be served, and otherwise why not. It is called by many goroutines at once and
-	// must not block. Nil means always ready.
+	// Ready returns nil when requests can be served, and otherwise the reason why not. It is called by many
+	// goroutines at once and must not block. Nil: always ready.
 	Ready func() error
-	// Endpoints are what else the server offers, in the order in which they are to be listed.
-	Endpoints []Endpoint
+	// Listed are the other endpoints of the server, in the order in which the page at / lists them.
+	Listed []Listed
+	Logger *slog.Logger // nil: no log
 }
 
-// Endpoint is a line of the page at /.
-type Endpoint struct {
-	// Method and Path are what to ask, such as "POST" and "/api/v1/write".
+// Listed is a line of the page at /.
+type Listed struct {
+	// Method and Path are the request, such as "POST" and "/api/v1/write".
 	Method, Path string
-	// Text says what comes back, in a few words.
+	// Text describes the response in a few words.
 	Text string
 }
 
 // API serves the endpoints. It holds no state and needs no closing.
 type API struct {
-	o       Options
-	metrics http.Handler
+	o        Options
+	pipeline *api.Pipeline
+	metrics  http.Handler
 }
 
-// maxScrapes bounds how many answers of /metrics are made at one time, since each holds all of them in memory.
+// maxScrapes bounds the responses of /metrics at one time, since each is held in memory as a whole.
 const maxScrapes = 4
 
 // New returns an API.
@@ -46,54 +50,72 @@ func New(o Options) *API {
 	if o.Ready == nil {
 		o.Ready = func() error { return nil }
 	}
-	return &API{o: o, metrics: promhttp.HandlerFor(o.Gatherer, promhttp.HandlerOpts{
-		// One collector that fails must not hide the others from whoever looks for the cause.
+	common := &api.Options{Logger: o.Logger}
+	common.SetDefaults()
+	return &API{o: o, pipeline: api.NewPipeline(common, nil), metrics: promhttp.HandlerFor(o.Gatherer, promhttp.HandlerOpts{
+		// A collector that fails must not hide the others from an operator who looks for the cause.
 		ErrorHandling:       promhttp.ContinueOnError,
 		MaxRequestsInFlight: maxScrapes,
 	})}
 }
 
-// Routes adds the endpoints to a mux.
+// Routes adds the endpoints to a mux. They need nothing: they must work when everything else is full.
 func (a *API) Routes(mux *http.ServeMux) {
-	mux.HandleFunc("GET /{$}", a.index)
-	mux.HandleFunc("GET /healthz", a.healthz)
-	mux.HandleFunc("GET /ready", a.ready)
-	mux.Handle("GET /metrics", a.metrics)
+	a.pipeline.Mount(mux, &api.Dialect{
+		Bare: true,
+		Classify: func(err error, _ bool) *api.Error {
+			return &api.Error{Status: http.StatusInternalServerError, Err: err}
+		},
+		WriteError: func(b *api.Body, e *api.Error) { b.SendText(e.Status, e.Error()+"\n") },
+	}, []api.Endpoint{
+		{Pattern: "GET /{$}", Name: "index", Serve: a.index},
+		{Pattern: "GET /healthz", Name: "healthz", Serve: a.healthz},
+		{Pattern: "GET /ready", Name: "ready", Serve: a.ready},
+		{Pattern: "GET /metrics", Name: "metrics", Serve: a.scrape},
+	})
 }
 
 // healthz answers as long as the process can answer at all: a failing check means that a restart may help.
-func (a *API) healthz(w http.ResponseWriter, _ *http.Request) { text(w, http.StatusOK, "ok\n") }
-
-// ready answers 503 while requests cannot be served, so that a load balancer waits instead of sending them.
-func (a *API) ready(w http.ResponseWriter, _ *http.Request) {
-	if err := a.o.Ready(); err != nil {
-		text(w, http.StatusServiceUnavailable, "not ready: "+err.Error()+"\n")
-		return
-	}
-	text(w, http.StatusOK, "ready\n")
+func (a *API) healthz(r *api.Request) (*api.Response, error) {
+	return text(r, http.StatusOK, "ok\n"), nil
 }
 
-func (a *API) index(w http.ResponseWriter, _ *http.Request) {
+// ready answers 503 while requests cannot be served, so that a load balancer waits instead of sending them.
+func (a *API) ready(r *api.Request) (*api.Response, error) {
+	if err := a.o.Ready(); err != nil {
+		return text(r, http.StatusServiceUnavailable, "not ready: "+err.Error()+"\n"), nil
+	}
+	return text(r, http.StatusOK, "ready\n"), nil
+}
+
+func (a *API) scrape(r *api.Request) (*api.Response, error) {
+	a.metrics.ServeHTTP(r.W, r.Request)
+	return &api.Response{Sent: true}, nil
+}
+
+func (a *API) index(r *api.Request) (*api.Response, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Shale %s\n\n", a.o.Version)
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	own := []Endpoint{
+	own := []Listed{
 		{"GET", "/ready", "200 when requests can be served, 503 with the reason until then"},
 		{"GET", "/healthz", "200 as long as the process lives"},
 		{"GET", "/metrics", "metrics of Shale itself, for Prometheus"},
 	}
-	for _, e := range append(append([]Endpoint(nil), a.o.Endpoints...), own...) {
+	for _, e := range append(append([]Listed(nil), a.o.Listed...), own...) {
 		fmt.Fprintf(t, "%s\t%s\t%s\n", e.Method, e.Path, e.Text)
 	}
 	_ = t.Flush() // a strings.Builder takes everything
-	text(w, http.StatusOK, b.String())
+	return text(r, http.StatusOK, b.String()), nil
 }
 
-func text(w http.ResponseWriter, status int, s string) {
-	h := w.Header()
-	h.Set("Content-Type", "text/plain; charset=utf-8")
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Cache-Control", "no-store")
-	w.WriteHeader(status)
-	_, _ = io.WriteString(w, s) // the client may have gone
+// text returns a response that no cache keeps.
+func text(r *api.Request, status int, s string) *api.Response {
+	header := r.W.Header()
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("Cache-Control", "no-store")
+	return &api.Response{Status: status, ContentType: "text/plain; charset=utf-8", Write: func(b *api.Body) error {
+		b.Raw(s)
+		return nil
+	}}
 }

@@ -1,13 +1,16 @@
 package admin
 
 import (
+	"bytes"
 	"errors"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -26,7 +29,7 @@ func TestEndpoints(t *testing.T) {
 			}
 			return errors.New("the journal is being read")
 		},
-		Endpoints: []Endpoint{{"POST", "/api/v1/write", "takes remote write"}},
+		Listed: []Listed{{"POST", "/api/v1/write", "takes remote write"}},
 	}).Routes(mux)
 	get := func(method, path string) (int, string) {
 		w := httptest.NewRecorder()
@@ -76,4 +79,51 @@ func (broken) Describe(ch chan<- *prometheus.Desc) {
 }
 func (broken) Collect(ch chan<- prometheus.Metric) {
 	ch <- prometheus.NewInvalidMetric(prometheus.NewDesc("broken", "Broken.", nil, nil), errors.New("broken"))
+}
+
+// A panic is 500 and is logged with its stack, and the other endpoints go on.
+func TestPanic(t *testing.T) {
+	var log bytes.Buffer
+	mux := http.NewServeMux()
+	New(Options{
+		Gatherer: prometheus.NewRegistry(), Ready: func() error { panic("a bug") }, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+	}).Routes(mux)
+	get := func(path string) *httptest.ResponseRecorder {
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, httptest.NewRequest("GET", path, nil))
+		return w
+	}
+	if w := get("/ready"); w.Code != 500 || w.Body.String() != "unexpected error: a bug\n" {
+		t.Errorf("%d %q", w.Code, w.Body)
+	}
+	if s := log.String(); !strings.Contains(s, `handler=ready panic="a bug"`) || !strings.Contains(s, "stack=") {
+		t.Errorf("the log is %q", s)
+	}
+	if w := get("/healthz"); w.Code != 200 {
+		t.Errorf("%d %q", w.Code, w.Body)
+	}
+}
+
+// Probes and scrapers get the headers that they always got: the pipeline adds none of its own.
+func TestHeaders(t *testing.T) {
+	mux := http.NewServeMux()
+	New(Options{Gatherer: prometheus.NewRegistry()}).Routes(mux)
+	w := httptest.NewRecorder()
+	r := httptest.NewRequest("GET", "/ready", nil)
+	r.Header.Set("Accept-Encoding", "gzip")
+	r.Header.Set("Origin", "http://page")
+	mux.ServeHTTP(w, r)
+	want := http.Header{
+		"Content-Type": {"text/plain; charset=utf-8"}, "X-Content-Type-Options": {"nosniff"}, "Cache-Control": {"no-store"}, "Content-Length": {"6"},
+	}
+	if d := cmp.Diff(want, w.Header()); d != "" {
+		t.Error(d)
+	}
+	for _, method := range []string{"POST", "OPTIONS"} {
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, httptest.NewRequest(method, "/ready", nil))
+		if w.Code != 405 || w.Header().Get("Allow") != "GET, HEAD" || w.Body.String() != "Method Not Allowed\n" {
+			t.Errorf("%s: %d %v %q", method, w.Code, w.Header(), w.Body)
+		}
+	}
 }

@@ -1,5 +1,5 @@
-// Package admin is the HTTP of the one who runs Shale: whether it is alive, whether it is ready, its metrics, and a page
-// that lists what can be asked.
+// Package admin serves the HTTP endpoints for operators: liveness, readiness, metrics, and a page that lists
+// the other endpoints.
 //
 // It owns /, /healthz, /ready and /metrics. It never shows data and never changes anything.
 package admin

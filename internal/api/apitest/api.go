@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// Store is what an API is served over.
+// Store is the store that an API reads.
 type Store interface {
-	// Load adds to a tenant what a line describes, in words of the dialect.
+	// Load adds to a tenant the data that a line describes, in the notation of the dialect.
 	Load(tenant, line string) error
 	// Open returns how many cursors are open.
 	Open() int64
@@ -85,7 +85,7 @@ func (a *API) Send(r *http.Request, headers []string) *httptest.ResponseRecorder
 	return out
 }
 
-// Show returns the status and the body of an answer.
+// Show returns the status and the body of a response.
 func Show(r *httptest.ResponseRecorder) string {
 	return fmt.Sprintf("%d %s\n", r.Code, r.Body)
 }

@@ -10,21 +10,22 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// Golden is how the files of a dialect are run: what stands in the store, requests, and the answers.
+// Golden runs the files of a dialect, which hold data to load, requests, and the responses.
 //
-//	limits name=N ...            begins anew with these limits, whose names are those of the dialect
-//	load [tenant=T]              in each line what is stored, in words of the dialect
+//	limits name=N ...            starts with an empty store and these limits, which the dialect names
+//	load [tenant=T]              a line for each piece of data, in the notation of the dialect
 //	get, post, or another method; path=P [cost] [header=(Name: value)...] [show=(Name)...]
 //	                             a parameter a line: name=value, unescaped
 //
-// The answer is the status and the body, before it the type unless it is JSON, and the headers that are to be shown, with
-// `cost` the header Shale-Cost.
+// The output is the status and the body. Before them come the content type unless it is JSON, the headers of
+// `show`, and with `cost` the header Shale-Cost.
 type Golden struct {
 	// New builds an API over an empty store, by the command limits, or with the usual ones if that is nil.
 	New func(t *testing.T, limits *datadriven.TestData) *API
-	// JSON is the type of the dialect's answers, which is not shown.
+	// JSON is the content type of the dialect's responses, which is not shown.
 	JSON string
-	// Body and Cost make of a body, and of the header Shale-Cost, what is the same at each run; nil: they are.
+	// Body and Cost replace the parts of a body, and of the header Shale-Cost, that differ from run to run;
+	// nil: none do.
 	Body func(body string, d *datadriven.TestData) string
 	Cost func(cost string) string
 }

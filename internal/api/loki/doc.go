@@ -1,7 +1,6 @@
-// Package loki answers the HTTP API of Loki: queries of lines, their labels and streams, and the following of new lines by
-// websocket, with Loki's parameters, JSON and texts of errors.
+// Package loki serves the HTTP API of Loki: queries for lines, labels and streams, and tailing by websocket,
+// with Loki's parameters, JSON and error texts.
 //
-// It owns the parameters, the envelope, the statuses, the tenants of a request, the statistics of an answer, and the
-// connections that follow new lines. It never evaluates a query and never reads the store; the engine that it is given
-// does.
+// It owns the parameters, the envelope, the statuses, the statistics of a response, and the tail connections.
+// It never evaluates a query and never reads the store: it calls the engine of its options.
 package loki

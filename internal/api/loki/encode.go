@@ -12,10 +12,10 @@ import (
 	"github.com/shaledb/shale/internal/read/logql"
 )
 
-// categorizeLabels asks for the labels of a line apart from those of its stream, and by where they come from.
+// categorizeLabels asks for the labels of a line apart from those of its stream, grouped by their origin.
 const categorizeLabels = "categorize-labels"
 
-// encodingFlags reads the header X-Loki-Response-Encoding-Flags. Loki repeats in its answer all that it was given.
+// encodingFlags reads the header X-Loki-Response-Encoding-Flags. Loki repeats all flags in its response.
 func encodingFlags(h http.Header) []string {
 	value := h.Get("X-Loki-Response-Encoding-Flags")
 	if value == "" {
@@ -49,7 +49,7 @@ func writeLabels(b *api.Body, l model.Labels) {
 	b.Raw("}")
 }
 
-// writeLines writes the answer to a query of lines.
+// writeLines writes the result of a query for lines.
 func writeLines(b *api.Body, streams []logql.Stream, flags []string, f *figures) {
 	b.Raw(`{"status":"success","data":{"resultType":"streams"`)
 	writeFlags(b, flags)
@@ -94,7 +94,8 @@ func beginStream(b *api.Body, l model.Labels) {
 	b.Raw(`,"values":[`)
 }
 
-// writeEntry writes a line: its time in nanoseconds as a string, its text and, if labels are categorized, its own labels.
+// writeEntry writes a line: its time in nanoseconds as a string, its text and, if labels are categorized, its
+// own labels.
 func writeEntry(b *api.Body, e *logql.Entry, categorize bool) {
 	b.Raw(`["`)
 	b.Buf = strconv.AppendInt(b.Buf, e.Time, 10)
@@ -122,7 +123,7 @@ func writeEntry(b *api.Body, e *logql.Entry, categorize bool) {
 	b.Raw("]")
 }
 
-// writeLegacyLines writes the answer to a query by the old path.
+// writeLegacyLines writes the result of a query that came by the old path.
 func writeLegacyLines(b *api.Body, streams []logql.Stream, flags []string, f *figures) {
 	b.Raw(`{"streams":[`)
 	for i := range streams {
@@ -152,8 +153,8 @@ func beginLegacyStream(b *api.Body, l model.Labels) {
 	b.Raw(`,"entries":[`)
 }
 
-// writeLegacyEntry writes a line of the old form, which knows no structured metadata, with the labels that stages made if parsed is
-// set.
+// writeLegacyEntry writes a line in the old form, which has no structured metadata. If parsed is set, the
+// labels that stages made follow.
 func writeLegacyEntry(b *api.Body, e *logql.Entry, parsed bool) {
 	b.Raw(`{"ts":"`)
 	b.Buf = time.Unix(0, e.Time).UTC().AppendFormat(b.Buf, time.RFC3339Nano)

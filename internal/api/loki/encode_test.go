@@ -6,7 +6,6 @@ import (
 	"net/http/httptest"
 	"strconv"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -17,9 +16,9 @@ import (
 	"github.com/shaledb/shale/internal/read/logql"
 )
 
-// unsent is an answer whose header is out and whose bytes go nowhere.
+// unsent is a response whose header has been sent and whose body is discarded.
 func unsent() *api.Body {
-	b := api.NewBody(httptest.NewRecorder(), httptest.NewRequest("HEAD", "/", nil), api.NewMemory(), time.Minute, new(model.Cost))
+	b := api.NewBody(httptest.NewRecorder(), httptest.NewRequest("HEAD", "/", nil))
 	b.Buf, b.Status = make([]byte, 0, 1<<20), 200
 	return b
 }
@@ -39,8 +38,8 @@ func drawLabels(t *rapid.T) (model.Labels, map[string]string) {
 	return model.LabelsOf(pairs...), m
 }
 
-// What is written is what a JSON decoder reads; bytes that are no UTF-8 are the replacement character, as they are with
-// package encoding/json.
+// What is written is what a JSON decoder reads; bytes that are no UTF-8 are the replacement character, as
+// they are with package encoding/json.
 func TestLinesRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		type stream struct {
@@ -84,7 +83,7 @@ func TestLinesRoundTrip(t *testing.T) {
 			streams, want = append(streams, s), append(want, w)
 		}
 		r := httptest.NewRecorder()
-		b := api.NewBody(r, httptest.NewRequest("GET", "/", nil), api.NewMemory(), time.Minute, new(model.Cost))
+		b := api.NewBody(r, httptest.NewRequest("GET", "/", nil))
 		writeLines(b, streams, flags, noFigures())
 		b.Flush(200, true)
 		var got struct {
@@ -113,7 +112,7 @@ func TestLinesRoundTrip(t *testing.T) {
 	})
 }
 
-// The answer costs nothing for a line.
+// Encoding a line allocates nothing.
 func TestEncodeAllocations(t *testing.T) {
 	s := logql.Stream{Labels: model.LabelsOf("app", "a", "host", "h")}
 	for i := range 2000 {

@@ -61,7 +61,8 @@ func (p *pushes) push(tenant string, l model.Labels, line readtest.Line) {
 	}
 }
 
-// A client sees the lines since its start, and each that comes after them, once, of its tenant and of its selector.
+// A client sees the lines since its start, and each that comes after them, once, of its tenant and of its
+// selector.
 func TestTailOfEngine(t *testing.T) {
 	store := &pushes{Memory: readtest.NewMemory(1)}
 	_, s := tailServer(t, nil, func(o *Options) {

@@ -7,72 +7,62 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/shaledb/shale/internal/api"
 	"github.com/shaledb/shale/internal/model"
 )
 
-// statusClientClosed is the status, known from nginx, of a request whose client did not wait for the answer. A query that
-// was cancelled for another reason, a shutdown, is 503: the client may ask again.
-const statusClientClosed = 499
-
-// Loki's texts for what ends a request before its time.
+// Loki's texts.
 const (
-	textCanceled  = "the request was cancelled by the client"
-	textTimeout   = "request timed out, decrease the duration of the request or add more label matchers (prefer exact match over regex match) to reduce the amount of data processed"
+	textCanceled = "the request was cancelled by the client"
+	textTimeout  = "request timed out, decrease the duration of the request or add more label matchers " +
+		"(prefer exact match over regex match) to reduce the amount of data processed"
 	textOnlyLines = "only log selector is supported"
 	textLegacy    = "legacy endpoints only support streams result type"
 )
 
-// apiError is an error with its status.
-type apiError struct {
-	status int
-	err    error
-}
+// errManyTenants refuses several tenants where only one is possible, in Loki's words.
+var errManyTenants = errors.New("multiple org IDs present")
 
-func (e *apiError) Error() string { return e.err.Error() }
-func (e *apiError) Unwrap() error { return e.err }
+func failed(status int, err error) *api.Error { return &api.Error{Status: status, Err: err} }
 
 // bad refuses a request that can never succeed.
-func bad(err error) *apiError { return &apiError{http.StatusBadRequest, err} }
+func bad(err error) *api.Error { return failed(http.StatusBadRequest, err) }
 
-func badText(text string) *apiError { return bad(errors.New(text)) }
+func badText(text string) *api.Error { return bad(errors.New(text)) }
 
-// maxErrorBytes bounds the text of an error: parsers show all of what they cannot read.
-const maxErrorBytes = 8 << 10
-
-// text is what the client is told.
-func (e *apiError) text() string {
-	// The class of what is wrong with a request is its status; Loki's texts do not have it.
-	s := strings.TrimPrefix(e.err.Error(), model.ErrInvalid.Error()+": ")
-	if len(s) <= maxErrorBytes {
-		return s
-	}
-	return strings.ToValidUTF8(s[:maxErrorBytes], "") + " ..."
+// errorText returns the text for the client. Loki tells the class of an error by the status alone, so the
+// prefix of ours goes.
+func errorText(e *api.Error) string {
+	return api.Shorten(strings.TrimPrefix(e.Error(), model.ErrInvalid.Error()+": "))
 }
 
-// errTurn marks a request whose turn did not come.
-type errTurn struct{ error }
+// writeError writes an error as Loki does: the text and nothing else.
+func writeError(b *api.Body, e *api.Error) { b.SendText(e.Status, errorText(e)) }
 
-func (e errTurn) Unwrap() error { return e.error }
-
-// classify finds the status of an error of the engine or the store.
-func classify(err error) *apiError {
-	var already *apiError
-	var turn errTurn
+// classify finds the status of an error of the engine, the store or the pipeline.
+func classify(err error, clientGone bool) *api.Error {
+	var already *api.Error
+	var form *api.FormError
+	var turn *api.TurnError
 	switch {
+	case clientGone && errors.Is(err, context.Canceled):
+		return failed(api.StatusClientClosed, errors.New(textCanceled))
 	case errors.As(err, &already):
 		return already
+	case errors.As(err, &form):
+		return bad(err)
 	case errors.Is(err, context.Canceled):
-		return &apiError{http.StatusServiceUnavailable, err}
+		return failed(http.StatusServiceUnavailable, err)
 	case errors.Is(err, context.DeadlineExceeded):
-		return &apiError{http.StatusGatewayTimeout, errors.New(textTimeout + " (query.timeout)")}
+		return failed(http.StatusGatewayTimeout, errors.New(textTimeout+" (query.timeout)"))
 	case errors.As(err, &turn):
-		return &apiError{http.StatusTooManyRequests, fmt.Errorf("too many outstanding requests: %w", err)}
+		return failed(http.StatusTooManyRequests, fmt.Errorf("too many outstanding requests: %w", err))
 	case errors.Is(err, model.ErrLimit):
 		return bad(err)
 	case errors.Is(err, model.ErrTransient), errors.Is(err, model.ErrClosed):
-		return &apiError{http.StatusServiceUnavailable, err}
+		return failed(http.StatusServiceUnavailable, err)
 	case errors.Is(err, model.ErrInvalid):
 		return bad(err)
 	}
-	return &apiError{http.StatusInternalServerError, err}
+	return failed(http.StatusInternalServerError, err)
 }

@@ -9,11 +9,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shaledb/shale/internal/api"
 	"github.com/shaledb/shale/internal/api/apitest"
 )
 
-// FuzzRequest sends any parameters anywhere: the answer is JSON or a text, with a status that the API knows, and never a
-// panic.
+// FuzzRequest sends any parameters anywhere: the response is JSON or text, with a status that the API knows,
+// and never a panic.
 func FuzzRequest(f *testing.F) {
 	for _, s := range [][5]string{
 		{`{app="a"}`, "900", "1000", "10", "a|b"},
@@ -25,7 +26,7 @@ func FuzzRequest(f *testing.F) {
 		f.Add(s[0], s[1], s[2], s[3], s[4])
 	}
 	w := newWorld(f, func(o *Options) {
-		o.Limits = Limits{MaxSeries: 100, MaxBytes: 1 << 20, Timeout: time.Second}
+		o.Limits = api.Limits{MaxSeries: 100, MaxBytes: 1 << 20, Timeout: time.Second}
 	})
 	w.MustLoad(f, "anonymous", `{app="a"} 990 {trace="t"} x`, `{app="b"} 991 {"level":"error"}`)
 	known := map[int]bool{200: true, 400: true, 504: true}

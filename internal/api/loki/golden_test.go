@@ -10,8 +10,8 @@ import (
 	"github.com/shaledb/shale/internal/api/apitest"
 )
 
-// differs matches the statistics that differ from run to run, or with the way in which the engine works, cost the statement of it, and
-// statistics all of them.
+// differs matches the statistics that differ from run to run, or with the way in which the engine works, cost
+// the statement of it, and statistics all of them.
 var (
 	differs    = regexp.MustCompile(`(Time":|PerSecond":|"totalChunks[A-Za-z]*":|"postFilterChunks":)[0-9.e-]+`)
 	cost       = regexp.MustCompile(`("shale":\{"series":\d+)[^}]*\}`)
@@ -19,8 +19,8 @@ var (
 	statistics = regexp.MustCompile(`"stats":\{.*\}(\}\}|\})\n$`)
 )
 
-// TestAPI runs the files of testdata/api, with the limits max-series, max-bytes and max-body. The statistics of an answer stand
-// there only with the argument `stats` of its request.
+// TestAPI runs the files of testdata/api, with the limits max-series, max-bytes and max-body. The statistics
+// of a response are shown only with the argument `stats`.
 func TestAPI(t *testing.T) {
 	g := apitest.Golden{
 		New: func(t *testing.T, limits *datadriven.TestData) *apitest.API {

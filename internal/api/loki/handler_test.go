@@ -24,7 +24,7 @@ import (
 	"github.com/shaledb/shale/internal/read/readtest"
 )
 
-// stubbed is an engine whose answers to queries for lines are those of a test.
+// stubbed is an engine whose results of queries for lines come from a test.
 type stubbed struct {
 	Engine
 	lines func(ctx context.Context, q *logql.Query) (*logql.Lines, error)
@@ -34,7 +34,7 @@ func (s *stubbed) Lines(ctx context.Context, q *logql.Query) (*logql.Lines, erro
 	return s.lines(ctx, q)
 }
 
-// stub replaces the answers to queries for lines.
+// stub replaces the results of queries for lines.
 func stub(lines func(context.Context, *logql.Query) (*logql.Lines, error)) func(*Options) {
 	return func(o *Options) { o.Engine = &stubbed{o.Engine, lines} }
 }
@@ -55,7 +55,7 @@ func TestStatuses(t *testing.T) {
 		{fmt.Errorf("engine: %w", context.DeadlineExceeded), 504, textTimeout + " (query.timeout)"},
 		{fmt.Errorf("engine: %w", context.Canceled), 503, "engine: context canceled"}, // the client is still there
 		{fmt.Errorf("what is this"), 500, "what is this"},
-		{fmt.Errorf("%s", strings.Repeat("ä", 8000)), 500, strings.Repeat("ä", maxErrorBytes/2) + " ..."},
+		{fmt.Errorf("%s", strings.Repeat("ä", 8000)), 500, strings.Repeat("ä", api.MaxErrorBytes/2) + " ..."},
 	} {
 		w := newWorld(t, stub(func(context.Context, *logql.Query) (*logql.Lines, error) { return nil, c.err }))
 		r := w.Get(queryPath, `query={app="a"}`)
@@ -77,7 +77,7 @@ func TestClientLeaves(t *testing.T) {
 	cancel()
 	r := httptest.NewRecorder()
 	w.ServeHTTP(r, httptest.NewRequestWithContext(ctx, "GET", queryPath+"?query="+`{app="a"}`, nil))
-	if r.Code != statusClientClosed || r.Body.String() != textCanceled {
+	if r.Code != api.StatusClientClosed || r.Body.String() != textCanceled {
 		t.Error(apitest.Show(r))
 	}
 }
@@ -141,7 +141,7 @@ func TestPanic(t *testing.T) {
 	}
 }
 
-// A long answer goes out in pieces, compressed if the client takes that, and is the same.
+// A long response is sent in pieces, compressed if the client accepts that, with the same content.
 func TestLongAnswer(t *testing.T) {
 	long := &logql.Lines{}
 	for i := range 20 {
@@ -190,7 +190,7 @@ func TestLongAnswer(t *testing.T) {
 	}
 }
 
-// A page of another origin is told only what it may know.
+// A page of another origin gets access only if the origin is allowed.
 func TestOrigins(t *testing.T) {
 	w := newWorld(t, func(o *Options) { o.CORSOrigin = regexp.MustCompile(`https?://good`) })
 	for origin, want := range map[string]string{"https://good": "https://good", "https://good.evil": "", "": ""} {
@@ -204,7 +204,7 @@ func TestOrigins(t *testing.T) {
 	}
 }
 
-// A store that fails gives errors, and never a part of an answer.
+// A store that fails gives errors, and never a part of a result.
 func TestFailingStore(t *testing.T) {
 	broken := fmt.Errorf("%w: disk", model.ErrTransient)
 	for _, f := range []readtest.Failure{{Select: broken}, {Next: broken}, {Rows: broken}, {Labels: broken}, {Text: broken}} {
@@ -233,7 +233,7 @@ func TestMetrics(t *testing.T) {
 	w.Get(current + "label/a/values")
 	w.Get(current + "label/b/values")
 	want := `
-# HELP shale_api_loki_requests_total Requests to the Loki API, by handler and HTTP status; 101 is a connection that followed lines and has ended.
+# HELP shale_api_loki_requests_total Requests to the Loki API, by handler and HTTP status; 101 is a tail connection that has ended.
 # TYPE shale_api_loki_requests_total counter
 shale_api_loki_requests_total{code="200",handler="label_values"} 2
 shale_api_loki_requests_total{code="200",handler="query_range"} 3

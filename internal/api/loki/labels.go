@@ -2,7 +2,6 @@ package loki
 
 import (
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 
@@ -14,21 +13,21 @@ import (
 // maxSelectors bounds match: each selector is a query of its own.
 const maxSelectors = 256
 
-// selection reads the range of a request for streams. Unlike those of lines, its end counts.
-func (h *Handler) selection(r *request) (*logql.Selection, error) {
-	start, end, err := bounds(r.form, h.o.Now().UnixNano())
+// selection reads the range of a request for streams. Its end is inclusive, unlike that of a query for lines.
+func (h *Handler) selection(r *api.Request) (*logql.Selection, error) {
+	start, end, err := bounds(r.Form, h.o.Now().UnixNano())
 	switch {
 	case err != nil:
 		return nil, bad(err)
 	case end < start:
 		return nil, bad(errEndBeforeStart)
 	}
-	return &logql.Selection{Tenants: r.tenants, Range: model.TimeRange{Min: start, Max: end}, Quota: r.quota, Cost: r.cost}, nil
+	return &logql.Selection{Tenants: r.Tenants, Range: model.TimeRange{Min: start, Max: end}, Quota: r.Quota, Cost: r.Cost}, nil
 }
 
-// selector adds the selector of the parameter query, if there is one.
-func (h *Handler) selector(r *request, s *logql.Selection) error {
-	text := r.form.Get("query")
+// selector adds the selector of the optional parameter query.
+func (h *Handler) selector(r *api.Request, s *logql.Selection) error {
+	text := r.Form.Get("query")
 	if text == "" {
 		return nil
 	}
@@ -39,24 +38,24 @@ func (h *Handler) selector(r *request, s *logql.Selection) error {
 	return nil
 }
 
-func (h *Handler) checkSelector(r *request, text string) error {
-	if err := r.quota.TakeBytes(treeBytes * int64(len(text))); err != nil {
+func (h *Handler) checkSelector(r *api.Request, text string) error {
+	if err := r.Quota.TakeBytes(treeBytes * int64(len(text))); err != nil {
 		return err
 	}
 	return h.o.Engine.CheckSelector(text, false)
 }
 
-func (h *Handler) labelNames(_ http.ResponseWriter, r *request) (*answer, error) {
-	return h.strings(r, func(s *logql.Selection) ([]string, error) { return h.o.Engine.LabelNames(r.ctx, s) })
+func (h *Handler) labelNames(r *api.Request) (*api.Response, error) {
+	return h.strings(r, func(s *logql.Selection) ([]string, error) { return h.o.Engine.LabelNames(r.Context(), s) })
 }
 
-func (h *Handler) labelValues(_ http.ResponseWriter, r *request) (*answer, error) {
+func (h *Handler) labelValues(r *api.Request) (*api.Response, error) {
 	name := r.PathValue("name")
-	return h.strings(r, func(s *logql.Selection) ([]string, error) { return h.o.Engine.LabelValues(r.ctx, s, name) })
+	return h.strings(r, func(s *logql.Selection) ([]string, error) { return h.o.Engine.LabelValues(r.Context(), s, name) })
 }
 
-// strings answers with a list of strings: of the old paths, without an envelope.
-func (h *Handler) strings(r *request, list func(*logql.Selection) ([]string, error)) (*answer, error) {
+// strings returns a list of strings. On the old paths it has no envelope.
+func (h *Handler) strings(r *api.Request, list func(*logql.Selection) ([]string, error)) (*api.Response, error) {
 	s, err := h.selection(r)
 	if err != nil {
 		return nil, err
@@ -69,36 +68,36 @@ func (h *Handler) strings(r *request, list func(*logql.Selection) ([]string, err
 		return nil, err
 	}
 	member, begin := `,"data":`, `{"status":"success"`
-	if r.legacy {
+	if isLegacy(r) {
 		member, begin = `"values":`, `{`
 	}
-	return &answer{write: func(b *api.Body) {
+	return response(func(b *api.Body) {
 		b.Raw(begin)
-		// Loki leaves out a list that is empty.
+		// Loki leaves out an empty list.
 		if len(all) > 0 {
 			b.Raw(member)
 			b.Texts(all)
 		}
 		b.Raw("}\n")
-	}}, nil
+	}), nil
 }
 
 // isEmpty reports whether a text is the empty selector.
 func isEmpty(text string) bool { return strings.ReplaceAll(text, " ", "") == "{}" }
 
-// series answers with the label sets of the streams that satisfy any of the selectors.
-func (h *Handler) series(_ http.ResponseWriter, r *request) (*answer, error) {
+// series returns the label sets of the streams that match any of the selectors.
+func (h *Handler) series(r *api.Request) (*api.Response, error) {
 	s, err := h.selection(r)
 	if err != nil {
 		return nil, err
 	}
-	texts := slices.Concat(r.form["match"], r.form["match[]"])
+	texts := slices.Concat(r.Form["match"], r.Form["match[]"])
 	slices.Sort(texts)
 	texts = slices.Compact(texts)
 	if n := len(texts); n > maxSelectors {
 		return nil, bad(fmt.Errorf("%d selectors; at most %d are allowed", n, maxSelectors))
 	}
-	// A single empty selector means all streams, as does none.
+	// A single empty selector means all streams, and so does the absence of selectors.
 	if len(texts) == 1 && isEmpty(texts[0]) {
 		texts = nil
 	}
@@ -111,11 +110,11 @@ func (h *Handler) series(_ http.ResponseWriter, r *request) (*answer, error) {
 		}
 	}
 	s.Selectors = texts
-	found, err := h.o.Engine.Series(r.ctx, s)
+	found, err := h.o.Engine.Series(r.Context(), s)
 	if err != nil {
 		return nil, err
 	}
-	return &answer{write: func(b *api.Body) {
+	return response(func(b *api.Body) {
 		b.Raw(`{"status":"success","data":[`)
 		for i, l := range found {
 			if i > 0 {
@@ -125,27 +124,27 @@ func (h *Handler) series(_ http.ResponseWriter, r *request) (*answer, error) {
 			b.Spill()
 		}
 		b.Raw("]}\n")
-	}}, nil
+	}), nil
 }
 
-// indexStats answers how much there is of the streams that a selector selects.
-func (h *Handler) indexStats(_ http.ResponseWriter, r *request) (*answer, error) {
-	w, err := parseWindow(r.form, h.o.Now().UnixNano())
+// indexStats counts the streams that a selector selects, with their chunks, bytes and lines.
+func (h *Handler) indexStats(r *api.Request) (*api.Response, error) {
+	w, err := parseWindow(r.Form, h.o.Now().UnixNano())
 	if err != nil {
 		return nil, bad(err)
 	}
-	text := r.form.Get("query")
+	text := r.Form.Get("query")
 	if err := h.checkSelector(r, text); err != nil {
 		return nil, err
 	}
-	v, err := h.o.Engine.Volume(r.ctx, &logql.Selection{
-		Tenants: r.tenants, Selectors: []string{text}, Range: model.TimeRange{Min: w.start, Max: w.end}, Quota: r.quota, Cost: r.cost,
+	v, err := h.o.Engine.Volume(r.Context(), &logql.Selection{
+		Tenants: r.Tenants, Selectors: []string{text}, Range: model.TimeRange{Min: w.start, Max: w.end}, Quota: r.Quota, Cost: r.Cost,
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &answer{write: func(b *api.Body) {
+	return response(func(b *api.Body) {
 		writeObject(b, []number{{"streams", int64(v.Streams)}, {"chunks", int64(v.Chunks)}, {"bytes", int64(v.Bytes)}, {"entries", int64(v.Lines)}})
 		b.Raw("\n")
-	}}, nil
+	}), nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
 
+	"github.com/shaledb/shale/internal/api"
 	"github.com/shaledb/shale/internal/api/apitest"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read"
@@ -32,10 +33,12 @@ func newWorld(t testing.TB, change func(*Options)) *world {
 	w := &world{memory: store{readtest.NewMemory(1)}, reg: prometheus.NewRegistry()}
 	now := func() time.Time { return time.Unix(1000, 0) }
 	o := Options{
-		Engine:     logql.New(logql.Options{Read: read.New(read.Options{Sources: []read.Source{w.memory}}), Workers: 2, Now: now}),
-		Version:    Version{Version: "1.2.3", Revision: "r", Branch: "b", BuildUser: "u", BuildDate: "d", GoVersion: "g"},
-		Now:        now,
-		Registerer: w.reg,
+		Engine: logql.New(logql.Options{Read: read.New(read.Options{Sources: []read.Source{w.memory}}), Workers: 2, Now: now}),
+		Options: api.Options{
+			Version:    api.Version{Version: "1.2.3", Revision: "r", Branch: "b", BuildUser: "u", BuildDate: "d", GoVersion: "g"},
+			Now:        now,
+			Registerer: w.reg,
+		},
 	}
 	if change != nil {
 		change(&o)
@@ -48,7 +51,8 @@ func newWorld(t testing.TB, change func(*Options)) *world {
 // store is a store in memory.
 type store struct{ *readtest.Memory }
 
-// Load adds a line: {labels} seconds {metadata} text, of which the metadata may be left out, and text may be quoted.
+// Load adds a line: {labels} seconds {metadata} text, of which the metadata may be left out, and text may be
+// quoted.
 func (s store) Load(tenant, line string) error {
 	labels, line, err := cutLabels(line)
 	if err != nil {

@@ -8,31 +8,30 @@ import (
 )
 
 type metrics struct {
-	requests *prometheus.CounterVec
-	seconds  *prometheus.HistogramVec
-	gate     api.GateMetrics
-	tailed   prometheus.Counter
+	api.Metrics
+	tailed prometheus.Counter
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
 	f := promauto.With(reg)
-	return &metrics{
-		requests: f.NewCounterVec(prometheus.CounterOpts{
-			Name: "shale_api_loki_requests_total", Help: "Requests to the Loki API, by handler and HTTP status; 101 is a connection that followed lines and has ended."},
+	return &metrics{Metrics: api.Metrics{
+		Requests: f.NewCounterVec(prometheus.CounterOpts{
+			Name: "shale_api_loki_requests_total", Help: "Requests to the Loki API, by handler and HTTP status; 101 is a tail connection that has ended."},
 			[]string{"handler", "code"}),
-		seconds: f.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "shale_api_loki_request_seconds", Help: "Time from the request to the end of the answer, waiting included, of all but those that follow lines.",
-			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120}},
+		Seconds: f.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "shale_api_loki_request_seconds", Help: "Seconds from a Loki API request to the end of its response, including the wait for a turn, without tail connections.",
+			Buckets: api.RequestBuckets},
 			[]string{"handler"}),
-		gate: api.GateMetrics{
+		Gate: api.GateMetrics{
 			Running: f.NewGauge(prometheus.GaugeOpts{
-				Name: "shale_api_loki_running_requests", Help: "Requests that are being worked on."}),
+				Name: "shale_api_loki_running_requests", Help: "Loki API requests that are running."}),
 			Waiting: f.NewGauge(prometheus.GaugeOpts{
-				Name: "shale_api_loki_waiting_requests", Help: "Requests that wait for their turn."}),
+				Name: "shale_api_loki_waiting_requests", Help: "Loki API requests that wait for a turn."}),
 			Refused: f.NewCounter(prometheus.CounterOpts{
-				Name: "shale_api_loki_refused_requests_total", Help: "Requests refused because their turn did not come in time."}),
+				Name: "shale_api_loki_refused_requests_total", Help: "Loki API requests refused because no turn was free in time."}),
 		},
+	},
 		tailed: f.NewCounter(prometheus.CounterOpts{
-			Name: "shale_api_loki_tail_bytes_total", Help: "Bytes of JSON that were sent to those who follow lines."}),
+			Name: "shale_api_loki_tail_bytes_total", Help: "Bytes of JSON sent to tail clients."}),
 	}
 }

@@ -31,8 +31,9 @@ var (
 	errLimitSign      = errors.New("limit must be a positive value")
 )
 
-// parseTime reads a time as Loki does: with a dot it is in seconds, to the millisecond; up to ten digits (or nine and a
-// sign) are seconds, more are nanoseconds; all else is RFC 3339. Times beyond what 64 bits of nanoseconds hold saturate.
+// parseTime reads a time as Loki does. A number with a dot is seconds, rounded to milliseconds. An integer of
+// up to ten characters is seconds, and a longer one nanoseconds. Anything else is RFC 3339. Times beyond
+// int64 nanoseconds saturate.
 func parseTime(s string) (int64, error) {
 	if strings.Contains(s, ".") {
 		if t, err := strconv.ParseFloat(s, 64); err == nil {
@@ -65,7 +66,7 @@ func floatTime(t float64) (int64, error) {
 		return math.MinInt64, nil
 	}
 	whole, frac := math.Modf(t)
-	// Whole milliseconds as an integer: .57 times a thousand million would be a nanosecond short.
+	// Round to integer milliseconds first: .57 times 1e9 is a nanosecond short.
 	return saturated(time.Unix(int64(whole), int64(math.Round(frac*1000))*int64(time.Millisecond))), nil
 }
 
@@ -79,7 +80,7 @@ func saturated(t time.Time) int64 {
 	return t.UnixNano()
 }
 
-// shortened bounds the text of an error of package strconv, which shows all of what it could not read.
+// shortened bounds the text of an error of package strconv, which quotes all of its input.
 func shortened(err error) error {
 	var number *strconv.NumError
 	if errors.As(err, &number) && len(number.Num) > 200 {
@@ -88,7 +89,7 @@ func shortened(err error) error {
 	return err
 }
 
-// timeParam reads a time that may be left out.
+// timeParam reads an optional time.
 func timeParam(form url.Values, name string, otherwise int64) (int64, error) {
 	s := form.Get(name)
 	if s == "" {
@@ -97,13 +98,13 @@ func timeParam(form url.Values, name string, otherwise int64) (int64, error) {
 	return parseTime(s)
 }
 
-// bounds reads start, end and since: end is now unless it is given, and start is an hour, or since, before the end, or
-// before now if the end is in the future.
+// bounds reads start, end and since. The default of end is now. The default of start is an hour, or since,
+// before the earlier of end and now.
 func bounds(form url.Values, now int64) (start, end int64, err error) {
 	since := int64(defaultSince)
 	if s := form.Get("since"); s != "" {
 		d, err := common.ParseDuration(s)
-		if err != nil && len(s) > 200 { // the library shows all of it
+		if err != nil && len(s) > 200 { // the library quotes all of it
 			err = fmt.Errorf("not a valid duration string: %.200q", s)
 		}
 		if err != nil {
@@ -126,7 +127,7 @@ func bounds(form url.Values, now int64) (start, end int64, err error) {
 	return start, end, nil
 }
 
-// span returns the nanoseconds from start to end, which is not before it; it saturates.
+// span returns the nanoseconds from start to end, saturated. end must not be before start.
 func span(start, end int64) int64 {
 	if d := end - start; d >= 0 {
 		return d
@@ -134,7 +135,7 @@ func span(start, end int64) int64 {
 	return math.MaxInt64
 }
 
-// integer reads an integer that may be left out.
+// integer reads an optional integer.
 func integer(form url.Values, name string, otherwise int) (int, error) {
 	s := form.Get(name)
 	if s == "" {
@@ -144,7 +145,7 @@ func integer(form url.Values, name string, otherwise int) (int, error) {
 	return n, shortened(err)
 }
 
-// limitParam reads how many entries are wanted.
+// limitParam reads the maximum number of entries.
 func limitParam(form url.Values) (int, error) {
 	n, err := integer(form, "limit", defaultLimit)
 	switch {
@@ -173,7 +174,7 @@ func directionParam(form url.Values) (logql.Direction, error) {
 func duration(s string) (int64, error) {
 	if d, err := strconv.ParseFloat(s, 64); err == nil {
 		ns := d * float64(time.Second)
-		if !(ns < math.MaxInt64 && ns > math.MinInt64) { // catches NaN, too
+		if !(ns < math.MaxInt64 && ns > math.MinInt64) { // also catches NaN
 			return 0, fmt.Errorf("cannot parse %.200q to a valid duration. It overflows int64", s)
 		}
 		return int64(ns), nil
@@ -184,7 +185,8 @@ func duration(s string) (int64, error) {
 	return 0, fmt.Errorf("cannot parse %.200q to a valid duration", s)
 }
 
-// window is what a request over a range has beside its query. Times and durations are nanoseconds.
+// window holds the parameters of a request over a range, without its query. Times and durations are
+// nanoseconds.
 type window struct {
 	start, end     int64
 	limit          int
@@ -192,7 +194,8 @@ type window struct {
 	step, interval int64
 }
 
-// parseWindow reads the parameters of a range in Loki's order, so that of several wrong ones the same is named.
+// parseWindow reads the parameters of a range in Loki's order, so that it reports the same one of several
+// errors.
 func parseWindow(form url.Values, now int64) (w window, err error) {
 	if w.start, w.end, err = bounds(form, now); err != nil {
 		return w, err

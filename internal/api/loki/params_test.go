@@ -2,7 +2,6 @@ package loki
 
 import (
 	"math"
-	"net/http"
 	"net/url"
 	"strings"
 	"testing"
@@ -137,25 +136,6 @@ func TestWindow(t *testing.T) {
 		got, err := parseWindow(form, at)
 		if err != nil || got != want {
 			t.Errorf("%s: %+v, %v; want %+v", query, got, err, want)
-		}
-	}
-}
-
-func TestTenants(t *testing.T) {
-	for header, want := range map[string]string{
-		"":        "anonymous",
-		"a":       "a",
-		"b|a|b":   "a b",
-		"a.b|!*'": "!*' a.b",
-	} {
-		got, err := tenants(http.Header{"X-Scope-Orgid": {header}})
-		if err != nil || strings.Join(got, " ") != want {
-			t.Errorf("%q: %v, %v; want %s", header, got, err, want)
-		}
-	}
-	for _, header := range []string{"|", "a|", "..", "a|.", "a b", "a/b", strings.Repeat("x", 151), strings.Repeat("x|", 100) + "x"} {
-		if got, err := tenants(http.Header{"X-Scope-Orgid": {header}}); err == nil {
-			t.Errorf("%.20q: %v", header, got)
 		}
 	}
 }

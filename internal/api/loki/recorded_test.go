@@ -22,8 +22,8 @@ import (
 	"github.com/shaledb/shale/internal/read/readtest"
 )
 
-// A Loki 3.7 that is empty, with auth_enabled and querier.multi_tenant_queries_enabled, and without discover_log_levels and
-// discover_service_name in its limits_config.
+// A Loki 3.7 that is empty, with auth_enabled and querier.multi_tenant_queries_enabled, and without
+// discover_log_levels and discover_service_name in its limits_config.
 var lokiURL = flag.String("loki", "", "a Loki whose answers are to be recorded")
 
 const recordedPath = "testdata/loki.json"
@@ -34,11 +34,11 @@ type recording struct {
 	Requests []*recorded `json:"requests"`
 }
 
-// recorded is a request with Loki's answer, without its statistics.
+// recorded is a request with Loki's response, without statistics.
 type recorded struct {
 	Path   string     `json:"path"`
 	Params url.Values `json:"params,omitempty"`
-	// Tenant is anonymous if empty, which Loki must be told.
+	// Tenant is anonymous if empty. Loki needs it in the request.
 	Tenant     string `json:"tenant,omitempty"`
 	Categorize bool   `json:"categorize,omitempty"`
 	Status     int    `json:"status"`
@@ -50,7 +50,7 @@ func (r *recorded) name() string {
 	return fmt.Sprintf("%s %s %s %v", r.Path, r.Params.Encode(), r.Tenant, r.Categorize)
 }
 
-// different are the requests whose answers are others by intent, each with the reason.
+// different are the requests whose responses differ on purpose, each with the reason.
 func different(r *recorded) string {
 	q := r.Params.Get("query")
 	switch {
@@ -74,7 +74,7 @@ func different(r *recorded) string {
 	return ""
 }
 
-// recordedLines are what is asked for: stream, nanoseconds behind the first line, text, metadata.
+// recordedLines are the stored lines: stream, nanoseconds after the first line, text, metadata.
 func recordedLines(begin int64) (all []struct {
 	labels, metadata model.Labels
 	at               int64
@@ -98,7 +98,7 @@ func recordedLines(begin int64) (all []struct {
 	return all
 }
 
-// recordedRequests are the requests without answers.
+// recordedRequests are the requests without their responses.
 func recordedRequests(begin int64) (all []*recorded) {
 	add := func(path string, pairs ...string) *recorded {
 		r := &recorded{Path: path, Params: url.Values{}}
@@ -184,7 +184,7 @@ func recordedRequests(begin int64) (all []*recorded) {
 	return all
 }
 
-// do asks a server, or the handler if there is none.
+// do sends a request to a server, or to the handler if server is empty.
 func (r *recorded) do(server string, h http.Handler) (status int, contentType, body string, err error) {
 	request, err := http.NewRequest(http.MethodGet, server+r.Path+"?"+r.Params.Encode(), nil)
 	if err != nil {
@@ -211,7 +211,7 @@ func (r *recorded) do(server string, h http.Handler) (status int, contentType, b
 	return response.StatusCode, response.Header.Get("Content-Type"), withoutStats(string(text)), err
 }
 
-// withoutStats takes the statistics out of an answer, and gives what has no order one. Text stays as it is.
+// withoutStats removes the statistics from a response and sorts its unordered parts. Text stays as it is.
 func withoutStats(body string) string {
 	var v map[string]any
 	if json.Unmarshal([]byte(body), &v) != nil {
@@ -236,7 +236,7 @@ func withoutStats(body string) string {
 	return string(out)
 }
 
-// record pushes the lines to a Loki and writes its answers down.
+// record pushes the lines to a Loki and saves its responses.
 func record(t *testing.T) {
 	r := recording{At: time.Now().Unix() - 100}
 	r.Requests = recordedRequests(r.At)
@@ -285,7 +285,8 @@ func record(t *testing.T) {
 	}
 }
 
-// TestRecorded asks what a Loki was asked: the answers are the same, but where they differ by intent.
+// TestRecorded repeats the requests to a real Loki: the responses are the same, except where they differ on
+// purpose.
 func TestRecorded(t *testing.T) {
 	if *lokiURL != "" {
 		record(t)

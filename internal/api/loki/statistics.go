@@ -10,16 +10,16 @@ import (
 	"github.com/shaledb/shale/internal/read/logql"
 )
 
-// figures are the statistics of an answer.
+// figures are the statistics of a response.
 type figures struct {
 	*logql.Stats
 	cost        *model.Cost
 	exec, queue time.Duration
 }
 
-// newFigures takes the time of what was asked of the engine and before, without what will be needed to send the answer.
-func newFigures(r *request, s *logql.Stats) *figures {
-	return &figures{Stats: s, cost: r.cost, exec: time.Since(r.began) - r.queued, queue: r.queued}
+// newFigures takes the time until now, which does not include sending the response.
+func newFigures(r *api.Request, s *logql.Stats) *figures {
+	return &figures{Stats: s, cost: r.Cost, exec: time.Since(r.Began) - r.Queued, queue: r.Queued}
 }
 
 // number is a member of an object.
@@ -42,7 +42,7 @@ func writeNumbers(b *api.Body, list []number) {
 func writeObject(b *api.Body, list []number) {
 	b.Raw("{")
 	writeNumbers(b, list)
-	b.Buf[len(b.Buf)-1] = '}' // in place of the last comma
+	b.Buf[len(b.Buf)-1] = '}' // replaces the last comma
 }
 
 func writeSeconds(b *api.Body, name string, d time.Duration) {
@@ -52,8 +52,8 @@ func writeSeconds(b *api.Body, name string, d time.Duration) {
 	b.Buf = strconv.AppendFloat(b.Buf, d.Seconds(), 'f', -1, 64)
 }
 
-// write writes the statistics with all members that Loki has. What Shale has no word for is 0: there are no ingesters, no splits
-// and no shards. Chunks are pages of lines; the cache of chunks is that of pages.
+// write writes all members that Loki has. Those without a counterpart in Shale are 0: it has no ingesters,
+// splits or shards. Chunks are pages of lines, and the chunk cache is the page cache.
 func (f *figures) write(b *api.Body) {
 	b.Raw(`{"summary":{`)
 	lines, bytes := f.Lines, f.Bytes
@@ -86,13 +86,13 @@ func (f *figures) write(b *api.Body) {
 	f.writeCaches(b)
 	b.Raw(`,"index":`)
 	f.writeIndex(b)
-	// What Shale counts, in its own words.
+	// The statement of cost.
 	b.Raw(`,"shale":`)
 	b.Buf = api.AppendCost(b.Buf, f.cost, model.Logs)
 	b.Raw("}")
 }
 
-// writeStore writes what was read from the store, or from those of the ingesters that there are not.
+// writeStore writes the statistics of a store.
 func writeStore(b *api.Body, s *logql.Stats) {
 	b.Raw("{")
 	writeNumbers(b, []number{{"totalChunksRef", s.Pages}, {"totalChunksDownloaded", s.Read}, {"chunksDownloadTime", 0}})
@@ -129,7 +129,7 @@ func (f *figures) writeCaches(b *api.Body) {
 			found = f.PagesRAM
 			requested = found + f.PagesDisk + f.PagesBucket
 		}
-		// Loki's clients read these two with 32 bits.
+		// Loki's clients read these two into 32 bits.
 		writeObject(b, []number{
 			{"entriesFound", min(found, math.MaxInt32)}, {"entriesRequested", min(requested, math.MaxInt32)}, {"entriesStored", 0},
 			{"bytesReceived", 0}, {"bytesSent", 0}, {"requests", 0}, {"downloadTime", 0}, {"queryLengthServed", 0},
@@ -148,8 +148,8 @@ func (f *figures) writeIndex(b *api.Body) {
 	b.Raw(`"bloomFilterTime":0}`)
 }
 
-// writeHealth answers what Grafana asks to see whether a data source works: 1 + 1.
-func writeHealth(b *api.Body, r *request, at int64) {
+// writeHealth writes the result of the health query: 1 + 1.
+func writeHealth(b *api.Body, r *api.Request, at int64) {
 	b.Raw(`{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"value":[`)
 	b.Buf = strconv.AppendFloat(b.Buf, float64(at/int64(time.Millisecond))/1000, 'f', -1, 64)
 	b.Raw(`,"2"]}],"stats":`)

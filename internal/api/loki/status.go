@@ -7,49 +7,38 @@ import (
 	"github.com/shaledb/shale/internal/read/logql/syntax"
 )
 
-func (h *Handler) buildInfo(http.ResponseWriter, *request) (*answer, error) {
-	v := &h.o.Version
-	return &answer{contentType: "application/json", write: func(b *api.Body) {
-		for i, m := range [...][2]string{
-			{`{"version":`, v.Version}, {`"revision":`, v.Revision}, {`"branch":`, v.Branch},
-			{`"buildUser":`, v.BuildUser}, {`"buildDate":`, v.BuildDate}, {`"goVersion":`, v.GoVersion},
-		} {
-			if i > 0 {
-				b.Raw(",")
-			}
-			b.Raw(m[0])
-			b.Str(m[1])
-		}
+func (h *Handler) buildInfo(*api.Request) (*api.Response, error) {
+	res := response(func(b *api.Body) {
+		b.Raw("{")
+		b.VersionMembers(&h.o.Version)
 		b.Raw("}\n")
-	}}, nil
+	})
+	res.ContentType = "application/json"
+	return res, nil
 }
 
-// formatQuery answers with a query in its standard form. What is wrong with it is JSON here, unlike everywhere else.
-func (h *Handler) formatQuery(_ http.ResponseWriter, r *request) (*answer, error) {
-	text := r.form.Get("query")
-	if err := r.quota.TakeBytes(treeBytes * int64(len(text))); err != nil {
+// formatQuery returns a query in its standard form. Unlike everywhere else, an error in the query is JSON.
+func (h *Handler) formatQuery(r *api.Request) (*api.Response, error) {
+	text := r.Form.Get("query")
+	if err := r.Quota.TakeBytes(treeBytes * int64(len(text))); err != nil {
 		return nil, err
 	}
-	a := &answer{contentType: "application/json; charset=utf-8"}
+	begin, status := `{"status":"success","data":`, http.StatusOK
 	expr, err := syntax.Parse(text)
 	if err != nil {
-		e := classify(err)
-		if e.status != http.StatusBadRequest {
+		e := classify(err, false)
+		if e.Status != http.StatusBadRequest {
 			return nil, err
 		}
-		a.status = e.status
-		a.write = func(b *api.Body) {
-			b.Raw(`{"status":"invalid-query","error":`)
-			b.Str(e.text())
-			b.Raw("}\n")
-		}
-		return a, nil
+		begin, status, text = `{"status":"invalid-query","error":`, e.Status, errorText(e)
+	} else {
+		text = syntax.Pretty(expr)
 	}
-	formatted := syntax.Pretty(expr)
-	a.write = func(b *api.Body) {
-		b.Raw(`{"status":"success","data":`)
-		b.Str(formatted)
+	res := response(func(b *api.Body) {
+		b.Raw(begin)
+		b.Str(text)
 		b.Raw("}\n")
-	}
-	return a, nil
+	})
+	res.ContentType, res.Status = "application/json; charset=utf-8", status
+	return res, nil
 }

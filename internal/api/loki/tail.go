@@ -10,44 +10,45 @@ import (
 
 	"github.com/coder/websocket"
 
+	"github.com/shaledb/shale/internal/api"
 	"github.com/shaledb/shale/internal/read/logql"
 )
 
-// tail follows lines over a websocket.
-func (h *Handler) tail(w http.ResponseWriter, r *request) (*answer, error) {
+// tail sends lines over a websocket as they arrive.
+func (h *Handler) tail(r *api.Request) (*api.Response, error) {
 	q, err := h.tailQuery(r)
 	if err != nil {
 		return nil, err
 	}
 	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
-		w.Header().Set("Sec-Websocket-Version", "13")
-		return nil, badText("lines are followed by a websocket, and the request does not ask for one (Upgrade: websocket)")
+		r.W.Header().Set("Sec-Websocket-Version", "13")
+		return nil, badText("tail needs a websocket: expected the header Upgrade: websocket")
 	}
-	if origin := r.Header.Get("Origin"); origin != "" && !h.origins.Match(origin) {
-		return nil, &apiError{http.StatusForbidden, fmt.Errorf("pages of the origin %.200q may not follow lines", origin)}
+	if origin := r.Header.Get("Origin"); origin != "" && !h.pipeline.Origins.Match(origin) {
+		return nil, failed(http.StatusForbidden, fmt.Errorf("pages of the origin %.200q may not tail lines", origin))
 	}
 	place, err := h.tails.enter(q.Tenant)
 	if err != nil {
 		return nil, err
 	}
 	defer h.tails.leave(place)
-	// Whether the origin may is decided above.
-	conn, err := websocket.Accept(w, r.Request, &websocket.AcceptOptions{InsecureSkipVerify: true})
+	// The origin is checked above.
+	conn, err := websocket.Accept(r.W, r.Request, &websocket.AcceptOptions{InsecureSkipVerify: true})
 	if err != nil {
-		// Accept has told the client.
-		return &answer{status: http.StatusBadRequest, done: true}, nil
+		// Accept has sent the error.
+		return &api.Response{Status: http.StatusBadRequest, Sent: true}, nil
 	}
 	t := &tail{
-		h: h, conn: conn, query: q, flags: encodingFlags(r.Header), legacy: r.legacy, frames: make(chan []byte, maxFrames),
+		h: h, conn: conn, query: q, flags: encodingFlags(r.Header), legacy: isLegacy(r), frames: make(chan []byte, maxFrames),
 	}
 	q.Categorize = categorizes(t.flags)
-	t.run(place.ctx, h.o.Limits.MaxTailTime)
-	return &answer{status: http.StatusSwitchingProtocols, done: true}, nil
+	t.run(place.ctx, h.o.MaxTailTime)
+	return &api.Response{Status: http.StatusSwitchingProtocols, Sent: true}, nil
 }
 
 // tailQuery reads the parameters, in Loki's order.
-func (h *Handler) tailQuery(r *request) (*logql.TailQuery, error) {
-	text := r.form.Get("query")
+func (h *Handler) tailQuery(r *api.Request) (*logql.TailQuery, error) {
+	text := r.Form.Get("query")
 	lines, err := h.isLines(r, text)
 	if err != nil {
 		return nil, err
@@ -55,15 +56,15 @@ func (h *Handler) tailQuery(r *request) (*logql.TailQuery, error) {
 	if text, err = h.withRegexp(r, text); err != nil {
 		return nil, err
 	}
-	limit, err := limitParam(r.form)
+	limit, err := limitParam(r.Form)
 	if err != nil {
 		return nil, bad(err)
 	}
-	start, _, err := bounds(r.form, h.o.Now().UnixNano())
+	start, _, err := bounds(r.Form, h.o.Now().UnixNano())
 	if err != nil {
 		return nil, bad(err)
 	}
-	delay, err := integer(r.form, "delay_for", 0)
+	delay, err := integer(r.Form, "delay_for", 0)
 	switch {
 	case err != nil:
 		return nil, bad(err)
@@ -73,10 +74,10 @@ func (h *Handler) tailQuery(r *request) (*logql.TailQuery, error) {
 		return nil, bad(fmt.Errorf("delay_for can't be greater than %d", maxDelayFor))
 	case !lines:
 		return nil, badText(textOnlyLines)
-	case limit > h.o.Limits.MaxEntries:
-		return nil, maxEntries(limit, h.o.Limits.MaxEntries)
+	case limit > h.o.MaxEntries:
+		return nil, maxEntries(limit, h.o.MaxEntries)
 	}
-	all, err := tenants(r.Header)
+	all, err := api.ManyTenants(r.Header)
 	if err != nil {
 		return nil, err
 	}
@@ -84,38 +85,38 @@ func (h *Handler) tailQuery(r *request) (*logql.TailQuery, error) {
 		return nil, bad(errManyTenants)
 	}
 	return &logql.TailQuery{
-		Tenant: all[0], Text: text, Start: start, Limit: limit, Delay: int64(delay) * int64(time.Second), Quota: r.quota, Cost: r.cost,
+		Tenant: all[0], Text: text, Start: start, Limit: limit, Delay: int64(delay) * int64(time.Second), Quota: r.Quota, Cost: r.Cost,
 		Past: h.past,
 	}, nil
 }
 
-// past gives the lines that were there before a turn and the time of a query. Those that come take neither.
+// past takes a turn and a deadline for reading the lines of the past. Following new lines needs neither.
 func (h *Handler) past(ctx context.Context) (context.Context, func(), error) {
-	if err := h.enter(ctx); err != nil {
+	if err := h.pipeline.Gate.Enter(ctx); err != nil {
 		return nil, nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, h.o.Limits.Timeout)
 	return ctx, func() {
 		cancel()
-		h.gate.Leave()
+		h.pipeline.Gate.Leave()
 	}, nil
 }
 
-// The times of a connection that follows lines.
+// The times of a tail connection.
 const (
 	pingEvery = time.Second
-	// patience is how long a client may take to read a frame or to answer a ping, before it is taken for gone.
+	// patience is the time that a client has to read a frame or to answer a ping before it counts as gone.
 	patience = time.Minute
 )
 
-// What ends a connection, beside errors of the engine and the context.
+// The ends of a connection besides errors of the engine and of the context.
 var (
 	errGone  = errors.New("the client is gone")
 	errTime  = errors.New("reached tail max duration limit")
 	errEnded = errors.New("the lines ended")
 )
 
-// tail is a connection that follows lines. Its goroutines end before run returns.
+// tail is a tail connection. Its goroutines end before run returns.
 type tail struct {
 	h      *Handler
 	conn   *websocket.Conn
@@ -125,10 +126,10 @@ type tail struct {
 	frames chan []byte // charged to the quota of the query
 }
 
-// run follows lines until the client leaves, the time is over, the engine fails, or the context ends.
+// run sends lines until the client leaves, the maximum time is over, the engine fails, or the context ends.
 func (t *tail) run(ctx context.Context, longest time.Duration) {
-	// The context of what runs on the connection: the library cuts a connection whose context ends, and there may be
-	// something to be said before.
+	// onConn outlives ctx: the library cuts a connection whose context ends, and a close frame may have to go
+	// out before.
 	onConn, cut := context.WithCancel(context.WithoutCancel(ctx))
 	lines, stop := context.WithTimeoutCause(ctx, longest, errTime)
 	ended := make(chan error, 3)
@@ -138,7 +139,7 @@ func (t *tail) run(ctx context.Context, longest time.Duration) {
 		go func() {
 			defer func() {
 				if p := recover(); p != nil {
-					ended <- t.h.panicked("tail", p)
+					ended <- t.h.pipeline.Recovered("tail", p)
 				}
 			}()
 			ended <- work()
@@ -149,9 +150,9 @@ func (t *tail) run(ctx context.Context, longest time.Duration) {
 	start(func() error { return t.follow(lines) })
 	cause := t.write(lines, onConn, ended)
 	if !errors.Is(cause, errGone) && ctx.Err() == nil {
-		_ = t.conn.Close(websocket.StatusInternalError, reason(cause)) // whoever is gone need not know why
+		_ = t.conn.Close(websocket.StatusInternalError, reason(cause)) // a client that is gone does not need the reason
 	} else {
-		// Of a shutdown, too: clients take this for the end of a server, and come again, to the next one.
+		// At a shutdown, too: clients reconnect after a cut, which brings them to the next server.
 		_ = t.conn.CloseNow()
 	}
 	stop()
@@ -164,13 +165,15 @@ func (t *tail) run(ctx context.Context, longest time.Duration) {
 // reason fits an error into a close frame.
 func reason(err error) string {
 	const most = 123
-	if s := classify(err).text(); len(s) <= most {
+	s := errorText(classify(err, false))
+	if len(s) <= most {
 		return s
 	}
-	return strings.ToValidUTF8(classify(err).text()[:most], "")
+	return strings.ToValidUTF8(s[:most], "")
 }
 
-// write sends frames until something ends, and returns what. It puts back into ended what it takes.
+// write sends frames until one of the goroutines or the time ends, and returns the cause. It leaves ended as
+// it was.
 func (t *tail) write(lines, onConn context.Context, ended chan error) error {
 	for {
 		select {
@@ -198,7 +201,7 @@ func (t *tail) write(lines, onConn context.Context, ended chan error) error {
 	}
 }
 
-// read waits for the client to leave. What it says until then is of no interest.
+// read waits for the client to leave. It ignores the messages of the client.
 func (t *tail) read(ctx context.Context) error {
 	t.conn.SetReadLimit(4 << 10)
 	for {
@@ -208,7 +211,7 @@ func (t *tail) read(ctx context.Context) error {
 	}
 }
 
-// ping asks the client whether it is there, and so finds out that it is not where there is nothing to be sent.
+// ping detects a client that is gone while there are no lines to send.
 func (t *tail) ping(ctx context.Context) error {
 	ticker := time.NewTicker(pingEvery)
 	defer ticker.Stop()

@@ -13,17 +13,17 @@ import (
 	"github.com/shaledb/shale/internal/read/logql"
 )
 
-// The bounds of what waits to be sent to a client. When there is no room, the engine waits, and drops the lines for which it
-// has none itself.
+// The bounds of the queue to a client. When it is full, the engine waits, and drops lines once its own buffer
+// is full.
 const (
 	maxFrames = 4
-	// maxFrameBytes is the size beyond which a frame takes no further line.
+	// maxFrameBytes is the size from which a frame takes no further line.
 	maxFrameBytes = 1 << 20
 )
 
 // frameWriter turns lines into frames.
 type frameWriter struct {
-	api.Body // only its buffer and what writes into it
+	api.Body // only the buffer and the methods that write into it
 	tail     *tail
 	labels   model.Labels // of the stream that is being written
 	lines    int
@@ -54,7 +54,8 @@ type tailed struct {
 	entry  *logql.Entry
 }
 
-// byTime returns the lines of a batch, older ones first whatever their streams are: clients show them as they come.
+// byTime returns the lines of a batch across its streams, older ones first: clients show them in the order of
+// arrival.
 func (f *frameWriter) byTime(b *logql.Batch) []tailed {
 	f.sorted = f.sorted[:0]
 	for i := range b.Streams {
@@ -67,7 +68,7 @@ func (f *frameWriter) byTime(b *logql.Batch) []tailed {
 	return f.sorted
 }
 
-// add puts a line into the frame: into the stream before it, if that is its own.
+// add adds a line to the frame, and to the last stream of the frame if that is its own.
 func (f *frameWriter) add(l model.Labels, e *logql.Entry) {
 	switch {
 	case f.lines == 0:
@@ -96,7 +97,7 @@ func (f *frameWriter) beginStream(l model.Labels) {
 	}
 }
 
-// finish queues the frame, if there is something in it, as soon as there is room.
+// finish queues the frame, unless it is empty. It waits for room in the queue.
 func (f *frameWriter) finish(ctx context.Context) error {
 	switch {
 	case f.lines > 0:
@@ -129,7 +130,7 @@ func (f *frameWriter) finish(ctx context.Context) error {
 	}
 }
 
-// droppedEntries writes what was dropped since the frame before.
+// droppedEntries writes the lines dropped since the last frame.
 func (f *frameWriter) droppedEntries() {
 	separator := `,"dropped_entries":[`
 	for _, d := range f.dropped {
@@ -146,7 +147,7 @@ func (f *frameWriter) droppedEntries() {
 	}
 }
 
-// legacyDropped writes the same in the old form.
+// legacyDropped writes the dropped lines in the old form.
 func (f *frameWriter) legacyDropped() {
 	if len(f.dropped) == 0 {
 		f.Raw(`,"dropped_entries":null`)

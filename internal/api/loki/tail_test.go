@@ -17,6 +17,7 @@ import (
 	"github.com/coder/websocket"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/shaledb/shale/internal/api"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read/logql"
 )
@@ -40,7 +41,10 @@ func silent(ctx context.Context, _ *logql.TailQuery, _ func(*logql.Batch) error)
 // tailServer serves the API over an engine that follows as the test says.
 func tailServer(t *testing.T, follow func(context.Context, *logql.TailQuery, func(*logql.Batch) error) error, change func(*Options)) (*Handler, *httptest.Server) {
 	t.Helper()
-	o := Options{Engine: &scripted{logql.New(logql.Options{}), follow}, Registerer: prometheus.NewRegistry(), Now: func() time.Time { return time.Unix(0, at) }}
+	o := Options{
+		Engine:  &scripted{logql.New(logql.Options{}), follow},
+		Options: api.Options{Registerer: prometheus.NewRegistry(), Now: func() time.Time { return time.Unix(0, at) }},
+	}
 	if change != nil {
 		change(&o)
 	}
@@ -55,7 +59,7 @@ func tailServer(t *testing.T, follow func(context.Context, *logql.TailQuery, fun
 	return h, s
 }
 
-// guard is only against waiting for ever.
+// guard bounds waits, so that a failing test does not hang.
 const guard = time.Minute
 
 // dial opens a websocket. Headers are Name: value.
@@ -214,7 +218,7 @@ func TestTailRefusals(t *testing.T) {
 }
 
 func TestTailsOfATenant(t *testing.T) {
-	_, s := tailServer(t, silent, func(o *Options) { o.Limits.MaxTails = 2 })
+	_, s := tailServer(t, silent, func(o *Options) { o.MaxTails = 2 })
 	first := mustDial(t, s, current+"tail", selector)
 	mustDial(t, s, current+"tail", selector)
 	_, response, err := dial(t, s, current+"tail", selector)
@@ -253,7 +257,7 @@ func TestTailEnds(t *testing.T) {
 		"panic": {func(context.Context, *logql.TailQuery, func(*logql.Batch) error) error { panic("a bug") }, 0, "unexpected error: a bug"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, s := tailServer(t, c.follow, func(o *Options) { o.Limits.MaxTailTime = c.time })
+			_, s := tailServer(t, c.follow, func(o *Options) { o.MaxTailTime = c.time })
 			_, err := next(t, mustDial(t, s, current+"tail", selector))
 			var closed websocket.CloseError
 			if !errors.As(err, &closed) || closed.Code != websocket.StatusInternalError || closed.Reason != c.want {
@@ -294,7 +298,7 @@ func TestTailShutdown(t *testing.T) {
 	}
 }
 
-// A client that does not read holds up its own lines, and nobody else; when it leaves, all ends.
+// A client that does not read delays only its own lines. When it leaves, the query ends.
 func TestTailSlowClient(t *testing.T) {
 	released := make(chan struct{})
 	pool := &model.QueryPool{MaxBytes: 1 << 30}
@@ -318,7 +322,8 @@ func TestTailSlowClient(t *testing.T) {
 	<-released
 }
 
-// The lines of the past are read by turns, and no longer than a query; who follows lines holds no turn.
+// Reading the lines of the past takes a turn and has the timeout of a query. Following new lines holds no
+// turn.
 func TestTailTurns(t *testing.T) {
 	held, leave := make(chan struct{}), make(chan struct{})
 	first := true
@@ -344,7 +349,7 @@ func TestTailTurns(t *testing.T) {
 			return err
 		}
 		return silent(ctx, nil, nil)
-	}, func(o *Options) { o.Limits.MaxConcurrent, o.Limits.MaxWait = 1, 10*time.Millisecond })
+	}, func(o *Options) { o.Slots, o.Limits.MaxWait = api.NewSlots(1), 10*time.Millisecond })
 	a := mustDial(t, s, current+"tail", selector)
 	<-held
 	_, err := next(t, mustDial(t, s, current+"tail", selector))

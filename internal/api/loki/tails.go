@@ -9,10 +9,10 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// tenantsOfTails says how many times as many connections all tenants together may have as one of them.
+// tenantsOfTails is the ratio of the tail connections of all tenants to the maximum of one tenant.
 const tenantsOfTails = 16
 
-// tails are the connections that follow lines.
+// tails bounds the tail connections.
 type tails struct {
 	ctx     context.Context // ends with close
 	cancel  context.CancelFunc
@@ -30,24 +30,24 @@ func newTails(most int) *tails {
 	return &tails{ctx: ctx, cancel: cancel, most: most, byTenant: make(map[string]int)}
 }
 
-// tailPlace is a place among the tails.
+// tailPlace is a slot for a tail connection.
 type tailPlace struct {
 	ctx    context.Context // of the connection
 	tenant string
 }
 
-// enter takes a place, which must be left.
+// enter takes a slot. The caller must give it to leave.
 func (t *tails) enter(tenant string) (*tailPlace, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	n := t.byTenant[tenant]
 	switch {
 	case t.closed:
-		return nil, fmt.Errorf("%w: the server is ending", model.ErrClosed)
+		return nil, fmt.Errorf("%w: the server is shutting down", model.ErrClosed)
 	case n >= t.most:
-		return nil, &apiError{http.StatusBadRequest, fmt.Errorf("max concurrent tail requests limit exceeded, count > limit (%d > %d)", n+1, t.most)}
+		return nil, failed(http.StatusBadRequest, fmt.Errorf("max concurrent tail requests limit exceeded, count > limit (%d > %d)", n+1, t.most))
 	case t.all >= tenantsOfTails*t.most:
-		return nil, &apiError{http.StatusTooManyRequests, fmt.Errorf("max concurrent tail requests limit of all tenants exceeded, count > limit (%d > %d)", t.all+1, tenantsOfTails*t.most)}
+		return nil, failed(http.StatusTooManyRequests, fmt.Errorf("max concurrent tail requests limit of all tenants exceeded, count > limit (%d > %d)", t.all+1, tenantsOfTails*t.most))
 	}
 	t.byTenant[tenant] = n + 1
 	t.all++

@@ -9,11 +9,12 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 
+	"github.com/shaledb/shale/internal/api"
 	"github.com/shaledb/shale/internal/model"
 )
 
-// parseQuery answers with the syntax tree of an expression, in the shape that the tree view of Prometheus reads.
-func (h *Handler) parseQuery(r *request) (*answer, error) {
+// parseQuery returns the syntax tree of an expression, in the shape that the tree view of Prometheus reads.
+func (h *Handler) parseQuery(r *api.Request) (*api.Response, error) {
 	expr, err := h.parse(r, badQuery)
 	if err != nil {
 		return nil, err
@@ -21,10 +22,10 @@ func (h *Handler) parseQuery(r *request) (*answer, error) {
 	if err := checkNodes(expr); err != nil {
 		return nil, err
 	}
-	return &answer{write: func(b *body) { b.node(expr) }}, nil
+	return success(func(b *body) { b.node(expr) }), nil
 }
 
-// checkNodes returns an error if the tree has a node that cannot be shown: one that a newer parser makes.
+// checkNodes returns an error if the tree has a node of an unknown type, which a newer parser might produce.
 func checkNodes(expr parser.Expr) (err error) {
 	parser.Inspect(expr, func(node parser.Node, _ []parser.Node) error {
 		switch node.(type) {
@@ -118,7 +119,7 @@ func (b *body) names(name string, values []string) {
 	b.Texts(values)
 }
 
-// children writes members that are nodes: names and expressions in turn.
+// children writes members that are nodes. pairs alternates names and expressions.
 func (b *body) children(pairs ...any) {
 	for i := 0; i < len(pairs); i += 2 {
 		b.Raw(`,"` + pairs[i].(string) + `":`)
@@ -180,7 +181,7 @@ func (b *body) fill(v *float64) {
 	}
 }
 
-// selector writes what selectors of instants and of ranges have in common.
+// selector writes the members that instant and range selectors share.
 func (b *body) selector(n *parser.VectorSelector) {
 	b.member("name", n.Name)
 	b.shift(n.OriginalOffset, n.OriginalOffsetExpr, n.Timestamp, n.StartOrEnd)
@@ -242,7 +243,7 @@ func (b *body) durationExpr(n *parser.DurationExpr) {
 	b.Raw("}")
 }
 
-// durationPart writes an operand of a computed duration: a number says whether it was spelled as one.
+// durationPart writes an operand of a computed duration. A number says whether it was written as a duration.
 func (b *body) durationPart(expr parser.Expr) {
 	switch n := expr.(type) {
 	case *parser.DurationExpr:

@@ -1,67 +1,49 @@
 package prom
 
 import (
-	"net/http"
-
 	jsoniter "github.com/json-iterator/go"
+	"github.com/prometheus/prometheus/util/annotations"
 
 	"github.com/shaledb/shale/internal/api"
 )
 
-// body writes an answer in the envelope of the dialect.
+// body encodes the data of a response.
 type body struct {
 	*api.Body
-	plain      bool             // errors are text and not JSON
-	histograms *jsoniter.Stream // nil until there is one
+	histograms *jsoniter.Stream // nil until the first histogram
 }
 
-// success sends an answer. With an error, of an answer without envelope, the client has got nothing or, if the body is
-// broken, a part.
-func (b *body) success(a *answer) error {
-	switch {
-	case a.empty:
-		b.Status = http.StatusNoContent
-		b.StateCost()
-		b.W.WriteHeader(b.Status)
+// success returns a response in the envelope of the dialect. write writes its data.
+func success(write func(*body)) *api.Response { return annotated(write, nil, "") }
+
+// annotated returns a response in the envelope with warnings. The positions in them refer to the query.
+func annotated(write func(*body), a annotations.Annotations, query string) *api.Response {
+	return &api.Response{Write: func(out *api.Body) error {
+		b := &body{Body: out}
+		b.Raw(`{"status":"success","data":`)
+		write(b)
+		warnings, infos := sortedAnnotations(a, query)
+		b.texts(`,"warnings":`, warnings)
+		b.texts(`,"infos":`, infos)
+		b.Raw("}")
 		return nil
-	case a.stream != nil:
-		b.ContentType = a.contentType
-		b.Accepts = b.Accepts && !a.compressed
-		if err := a.stream(b); err != nil {
-			b.Broken = b.Status != 0
-			b.ContentType = ""
-			return err
-		}
-		b.Flush(http.StatusOK, true)
-		return nil
-	}
-	b.Raw(`{"status":"success","data":`)
-	a.write(b)
-	warnings, infos := sortedAnnotations(a.warnings, a.query)
-	b.texts(`,"warnings":`, warnings)
-	b.texts(`,"infos":`, infos)
-	b.Raw("}")
-	b.Flush(http.StatusOK, true)
-	return nil
+	}}
 }
 
-// failure sends an error.
-func (b *body) failure(e *apiError) {
-	b.Buf = b.Buf[:0]
-	if b.plain {
-		b.ContentType = "text/plain; charset=utf-8"
-		b.W.Header().Set("X-Content-Type-Options", "nosniff")
-		b.Raw(e.text())
-		b.Raw("\n")
-		b.Flush(e.status, true)
-		return
-	}
+// writeError writes an error in the envelope.
+func writeError(b *api.Body, e *api.Error) {
+	b.ContentType = "application/json"
 	b.Raw(`{"status":"error","errorType":`)
-	b.Str(string(e.kind))
+	b.Str(typeOf(e))
 	b.Raw(`,"error":`)
-	b.Str(e.text())
+	b.Str(api.Shorten(e.Error()))
 	b.Raw("}")
-	b.Flush(e.status, true)
+	b.Flush(e.Status, true)
+}
+
+// writePlainError writes an error as text.
+func writePlainError(b *api.Body, e *api.Error) {
+	b.SendText(e.Status, api.Shorten(e.Error())+"\n")
 }
 
 // texts writes a member whose value is a list of strings, unless it is empty.

@@ -24,7 +24,7 @@ var fleet = []string{
 	`latency_bucket{le="+Inf"} 990:3`, `{"weird name","label with space"="x"} 995:1`,
 }
 
-// The shapes of data in answers, as Go types into which they must fit.
+// The shapes of data in responses, as Go types that they must fit.
 type (
 	names  []string
 	series []map[string]string
@@ -65,8 +65,8 @@ type clientRequest struct {
 	check        func(data any) bool
 }
 
-// grafana is every request that the Prometheus data source of Grafana 10 to 13 makes, of its backend and of its
-// front end, with GET and with POST, and those that Grafana's alerting makes of such a source.
+// grafana is every request that the Prometheus data source of Grafana 10 to 13 makes, of its backend and of
+// its front end, with GET and with POST, and those that Grafana's alerting makes of such a source.
 func grafana() []clientRequest {
 	hasSeries := func(n int) func(any) bool {
 		return func(data any) bool { return len(data.(*result).Result) == n && data.(*result).ResultType != "" }
@@ -112,7 +112,7 @@ func grafana() []clientRequest {
 		{"alerting: can rules be edited", "GET", "../../config/v1/rules/test/test", "", 404, nil, nil},
 		{"search, where a server has it", "GET", "search/metric_names", span + "&limit=100&search%5B%5D=u&sort_by=score&batch_size=100&include_metadata=true", 500, nil, nil},
 	}
-	// What a source does by POST, it does by GET where it is told to.
+	// Grafana sends by GET instead of POST if the data source is configured so.
 	for _, c := range all {
 		if c.method == "POST" {
 			c.method = "GET"
@@ -175,7 +175,8 @@ func checkClient(t *testing.T, c clientRequest, r *httptest.ResponseRecorder) {
 	}
 }
 
-// TestPromtool sends what promtool's queries and the client library that it is built on send, and reads it with them.
+// TestPromtool sends what promtool's queries and the client library that it is built on send, and reads it
+// with them.
 func TestPromtool(t *testing.T) {
 	w := newWorld(t, wired)
 	w.MustLoad(t, "anonymous", fleet...)

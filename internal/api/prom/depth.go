@@ -6,14 +6,14 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// maxDepth bounds how deep an expression may nest. The engine prepares an expression by recursion, in time that grows
-// with the square of its depth (about 50 ms for 1,000 levels, 2 s for 10,000) and that no timeout cuts short, and with
-// about 4 KiB of stack a level: a form of 1 MiB could reach the size of stack at which Go ends the process.
+// maxDepth bounds how deep an expression may nest. The engine prepares an expression by recursion. That takes
+// time that grows with the square of the depth and that no timeout ends, and about 4 KiB of stack a level: a
+// form of 1 MiB could exceed the stack at which Go ends the process.
 const maxDepth = 2000
 
-// checkDepth returns an error if the expression may nest deeper than maxDepth. It only counts words, before anything
-// is parsed: parentheses nest, and every operator and every subquery may add a level of its own. What stands in braces
-// does not nest. Text that is no expression passes; the parser will say what is wrong with it.
+// checkDepth returns an error if the expression may nest deeper than maxDepth. It counts tokens before
+// anything is parsed: parentheses nest, and every operator and every subquery may add a level. Braces do not
+// nest. Text that is not an expression passes, and the parser reports its error.
 func checkDepth(text string) error {
 	var item parser.Item
 	open, deepest, operators := 0, 0, 0

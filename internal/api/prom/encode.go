@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/prometheus/util/jsonutil"
 )
 
-// list writes a list, and sends what has gathered behind each element.
+// list writes a list. It may send the buffer after each element.
 func list[T any](b *body, elements []T, write func(T)) {
 	b.Raw("[")
 	for i, e := range elements {
@@ -39,13 +39,14 @@ func (b *body) time(ms int64) {
 	}
 }
 
-// shortTime writes Unix milliseconds as upstream does for scalars and strings: as a number, without zeros at its end.
+// shortTime writes Unix milliseconds as upstream does for scalars and strings: as seconds without trailing
+// zeros.
 func (b *body) shortTime(ms int64) {
 	b.Buf = strconv.AppendFloat(b.Buf, float64(ms)/1000, 'f', -1, 64)
 }
 
-// float writes a value as upstream does: quoted, since JSON has neither NaN nor infinity; with an exponent only where
-// the digits would be very many.
+// float writes a value as upstream does: quoted, since JSON has neither NaN nor infinity, and with an
+// exponent only for very large and very small values.
 func (b *body) float(f float64) {
 	format := byte('f')
 	if abs := math.Abs(f); abs != 0 && (abs < 1e-6 || abs >= 1e21) {
@@ -64,7 +65,7 @@ func (b *body) point(t int64, f float64) {
 	b.Raw("]")
 }
 
-// hpoint writes a histogram with its time, in upstream's own encoding of one.
+// hpoint writes a histogram with its time, in upstream's encoding.
 func (b *body) hpoint(p promql.HPoint) {
 	if b.histograms == nil {
 		b.histograms = jsoniter.NewStream(jsoniter.ConfigDefault, nil, 512)
@@ -103,7 +104,7 @@ func (b *body) value(v parser.Value) {
 	case promql.Scalar:
 		b.Raw("[")
 		b.shortTime(v.T)
-		// Scalars are the one place where upstream never uses an exponent.
+		// Only for scalars, upstream never uses an exponent.
 		b.Raw(`,"`)
 		b.Buf = strconv.AppendFloat(b.Buf, v.V, 'f', -1, 64)
 		b.Raw(`"]`)
@@ -147,7 +148,7 @@ func (b *body) matrix(m promql.Matrix) {
 	})
 }
 
-// sortedAnnotations are the first ten warnings and infos, in an order that does not change.
+// sortedAnnotations returns the first ten warnings and infos, sorted.
 func sortedAnnotations(a annotations.Annotations, query string) (warnings, infos []string) {
 	warnings, infos = a.AsStrings(query, 10, 10)
 	slices.Sort(warnings)

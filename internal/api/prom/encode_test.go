@@ -5,7 +5,6 @@ import (
 	"math"
 	"net/http/httptest"
 	"testing"
-	"time"
 	"unicode/utf8"
 
 	jsoniter "github.com/json-iterator/go"
@@ -18,16 +17,13 @@ import (
 
 	"github.com/shaledb/shale/internal/alloctest"
 	"github.com/shaledb/shale/internal/api"
-	"github.com/shaledb/shale/internal/model"
 )
 
 func encoded(write func(*body)) string {
 	w := httptest.NewRecorder()
-	b := &body{Body: api.NewBody(w, httptest.NewRequest("GET", "/", nil), api.NewMemory(), time.Minute, new(model.Cost))}
+	b := &body{Body: api.NewBody(w, httptest.NewRequest("GET", "/", nil))}
 	write(b)
-	s := string(b.Buf)
-	b.Release()
-	return s
+	return string(b.Buf)
 }
 
 // upstream writes with the functions that upstream's API writes numbers with.
@@ -162,9 +158,9 @@ func TestEncodeAllocations(t *testing.T) {
 	alloctest.AtMost(t, 3, 20, func() { b.Buf = b.Buf[:0]; b.matrix(m) })
 }
 
-// unsent is an answer whose header is out and whose bytes go nowhere.
+// unsent is a response whose header has been sent and whose body is discarded.
 func unsent() *body {
-	b := &body{Body: api.NewBody(httptest.NewRecorder(), httptest.NewRequest("HEAD", "/", nil), api.NewMemory(), time.Minute, new(model.Cost))}
+	b := &body{Body: api.NewBody(httptest.NewRecorder(), httptest.NewRequest("HEAD", "/", nil))}
 	b.Buf, b.Status = make([]byte, 0, 1<<20), 200
 	return b
 }

@@ -6,69 +6,63 @@ import (
 	"fmt"
 	"net/http"
 	"runtime"
-	"strings"
 
 	"github.com/prometheus/prometheus/promql"
 
+	"github.com/shaledb/shale/internal/api"
 	"github.com/shaledb/shale/internal/model"
 )
 
-// errorType is the word for an error in the envelope.
-type errorType string
-
-// Upstream's error types.
+// The error types of Prometheus.
 const (
-	typeBadData     errorType = "bad_data"
-	typeExecution   errorType = "execution"
-	typeTimeout     errorType = "timeout"
-	typeCanceled    errorType = "canceled"
-	typeInternal    errorType = "internal"
-	typeUnavailable errorType = "unavailable"
-	typeNotFound    errorType = "not_found"
+	typeBadData     = "bad_data"
+	typeExecution   = "execution"
+	typeTimeout     = "timeout"
+	typeCanceled    = "canceled"
+	typeInternal    = "internal"
+	typeUnavailable = "unavailable"
+	typeNotFound    = "not_found"
 )
 
-// statusClientClosed is the status, known from nginx, of a request whose client did not wait for the answer. A query
-// that was cancelled for another reason, a shutdown, is 503: the client may ask again.
-const statusClientClosed = 499
-
-// apiError is an error with its place in the protocol.
-type apiError struct {
-	kind   errorType
-	status int
-	err    error
+// typeOf returns the type of an error. Those of the pipeline have only a status.
+func typeOf(e *api.Error) string {
+	switch {
+	case e.Kind != "":
+		return e.Kind
+	case e.Status == http.StatusInternalServerError:
+		return typeInternal
+	}
+	return typeBadData
 }
 
-func (e *apiError) Error() string { return e.err.Error() }
-func (e *apiError) Unwrap() error { return e.err }
-
-func badData(format string, args ...any) *apiError {
-	return &apiError{typeBadData, http.StatusBadRequest, fmt.Errorf(format, args...)}
+func badData(format string, args ...any) *api.Error {
+	return &api.Error{Kind: typeBadData, Status: http.StatusBadRequest, Err: fmt.Errorf(format, args...)}
 }
 
-// plainBad says what is wrong without the name of a parameter.
-func plainBad(err error) *apiError { return badData("%w", err) }
+// plainBad leaves out the name of the parameter.
+func plainBad(err error) *api.Error { return badData("%w", err) }
 
-// badParam names the parameter, in upstream's words.
-func badParam(name string, err error) *apiError {
+// badParam names the parameter as upstream does.
+func badParam(name string, err error) *api.Error {
 	return badData("invalid parameter %q: %w", name, err)
 }
 
-// maxErrorBytes bounds the text of an error: upstream's parser shows all of a number that it cannot read.
-const maxErrorBytes = 8 << 10
-
-// text is what the client is told.
-func (e *apiError) text() string {
-	s := e.err.Error()
-	if len(s) <= maxErrorBytes {
-		return s
+// classify finds the type and the status of an error of the engine, the store or the pipeline.
+func classify(err error, clientGone bool) *api.Error {
+	e := classOf(err)
+	switch {
+	case e.Kind == typeCanceled && clientGone:
+		e.Status = api.StatusClientClosed
+	case e.Kind == typeTimeout:
+		e.Final = true
 	}
-	return strings.ToValidUTF8(s[:maxErrorBytes], "") + " ..."
+	return e
 }
 
-// classify finds the type and the status of an error of the engine or the store.
-func classify(err error) *apiError {
+func classOf(err error) *api.Error {
 	var (
-		already  *apiError
+		already  *api.Error
+		form     *api.FormError
 		canceled promql.ErrQueryCanceled
 		timeout  promql.ErrQueryTimeout
 		samples  promql.ErrTooManySamples
@@ -78,28 +72,31 @@ func classify(err error) *apiError {
 	if errors.As(err, &already) {
 		return already
 	}
+	if errors.As(err, &form) {
+		return badData("error parsing form values: %w", err)
+	}
 	internal := false
 	if errors.As(err, &stored) && stored.Err != nil {
-		// Upstream's type shows the text of its cause and hides the cause itself.
+		// Upstream's type shows the text of its cause and does not unwrap to it.
 		err, internal = stored.Err, true
 	}
 	switch {
 	case errors.As(err, &canceled), errors.Is(err, context.Canceled):
-		return &apiError{typeCanceled, http.StatusServiceUnavailable, err}
+		return &api.Error{Kind: typeCanceled, Status: http.StatusServiceUnavailable, Err: err}
 	case errors.Is(err, context.DeadlineExceeded) && !errors.As(err, &timeout):
-		return &apiError{typeTimeout, http.StatusServiceUnavailable, fmt.Errorf("%w (query.timeout)", err)}
+		return &api.Error{Kind: typeTimeout, Status: http.StatusServiceUnavailable, Err: fmt.Errorf("%w (query.timeout)", err)}
 	case errors.As(err, &timeout):
-		return &apiError{typeTimeout, http.StatusServiceUnavailable, err}
+		return &api.Error{Kind: typeTimeout, Status: http.StatusServiceUnavailable, Err: err}
 	case errors.As(err, &samples):
-		return &apiError{typeExecution, http.StatusUnprocessableEntity, fmt.Errorf("%w (query.max-samples)", err)}
+		return &api.Error{Kind: typeExecution, Status: http.StatusUnprocessableEntity, Err: fmt.Errorf("%w (query.max-samples)", err)}
 	case errors.Is(err, model.ErrLimit):
-		return &apiError{typeExecution, http.StatusUnprocessableEntity, err}
+		return &api.Error{Kind: typeExecution, Status: http.StatusUnprocessableEntity, Err: err}
 	case errors.Is(err, model.ErrTransient), errors.Is(err, model.ErrClosed):
-		return &apiError{typeUnavailable, http.StatusServiceUnavailable, err}
+		return &api.Error{Kind: typeUnavailable, Status: http.StatusServiceUnavailable, Err: err}
 	case errors.Is(err, model.ErrInvalid):
-		return &apiError{typeBadData, http.StatusBadRequest, err}
+		return &api.Error{Kind: typeBadData, Status: http.StatusBadRequest, Err: err}
 	case errors.Is(err, model.ErrCorrupt), errors.As(err, &panicked), internal:
-		return &apiError{typeInternal, http.StatusInternalServerError, err}
+		return &api.Error{Kind: typeInternal, Status: http.StatusInternalServerError, Err: err}
 	}
-	return &apiError{typeExecution, http.StatusUnprocessableEntity, err}
+	return &api.Error{Kind: typeExecution, Status: http.StatusUnprocessableEntity, Err: err}
 }

@@ -2,19 +2,22 @@ package prom
 
 import (
 	"fmt"
+	"net/http"
 
 	"github.com/prometheus/prometheus/model/exemplar"
 	"github.com/prometheus/prometheus/model/timestamp"
 	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/shaledb/shale/internal/api"
 )
 
-// queryExemplars answers with the exemplars of the series that an expression selects.
-func (h *Handler) queryExemplars(r *request) (*answer, error) {
-	start, bad := timeParam(r.form, "start", minTime)
+// queryExemplars returns the exemplars of the series that an expression selects.
+func (h *Handler) queryExemplars(r *api.Request) (*api.Response, error) {
+	start, bad := timeParam(r.Form, "start", minTime)
 	if bad != nil {
 		return nil, bad
 	}
-	end, bad := timeParam(r.form, "end", maxTime)
+	end, bad := timeParam(r.Form, "end", maxTime)
 	if bad != nil {
 		return nil, bad
 	}
@@ -28,15 +31,14 @@ func (h *Handler) queryExemplars(r *request) (*answer, error) {
 	selectors := parser.ExtractSelectors(expr)
 	switch {
 	case len(selectors) == 0:
-		return &answer{empty: true}, nil
+		return &api.Response{Status: http.StatusNoContent}, nil
 	case len(selectors) > maxSelectors:
 		return nil, badData("%d selectors; at most %d are allowed", len(selectors), maxSelectors)
 	case h.o.Exemplars == nil:
 		return constant(`[]`)(r)
 	}
-	ctx, cancel := h.bounded(r)
-	defer cancel()
-	q, err := h.o.Exemplars(r.tenant, r.quota, r.cost).ExemplarQuerier(ctx)
+	ctx := r.Context()
+	q, err := h.o.Exemplars(r.Tenant(), r.Quota, r.Cost).ExemplarQuerier(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +49,7 @@ func (h *Handler) queryExemplars(r *request) (*answer, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("exemplars: %w", err)
 	}
-	return &answer{write: func(b *body) { b.exemplars(found) }}, nil
+	return success(func(b *body) { b.exemplars(found) }), nil
 }
 
 func (b *body) exemplars(found []exemplar.QueryResult) {

@@ -11,35 +11,36 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
 
+	"github.com/shaledb/shale/internal/api"
 	"github.com/shaledb/shale/internal/model"
 )
 
-// exposition writes samples as a target of Prometheus shows its metrics.
+// exposition writes samples in the exposition formats of a scrape target.
 type exposition struct {
-	out     *body
+	out     *api.Body
 	quota   *model.Quota
 	format  expfmt.Format
 	encoded bytes.Buffer
 	encoder expfmt.Encoder
-	// family is the metric family that is being gathered, and charged its memory. Continues says that its beginning has
-	// been written.
+	// family gathers a metric family, and charged is the memory charged for it. continues says that its first
+	// piece has been written.
 	family    *dto.MetricFamily
 	charged   int64
 	continues bool
 }
 
-// familyPiece is how many samples of a family are gathered before they are written as text. In the other formats a
-// family is one message.
+// familyPiece is the number of samples of a family that are gathered before they are written as text. In the
+// other formats a family is one message.
 const familyPiece = 1000
 
-// The memory of a sample and of one of its labels in the form from which they are encoded, without the texts.
+// The memory of a sample, a label and a bucket as the encoder takes them, without their texts.
 const (
 	exposedSampleBytes = 400
 	exposedLabelBytes  = 120
 	exposedBucketBytes = 80
 )
 
-func newExposition(b *body, f expfmt.Format, q *model.Quota) *exposition {
+func newExposition(b *api.Body, f expfmt.Format, q *model.Quota) *exposition {
 	e := &exposition{out: b, quota: q, format: f}
 	e.encoder = expfmt.NewEncoder(&e.encoded, f)
 	return e
@@ -47,8 +48,9 @@ func newExposition(b *body, f expfmt.Format, q *model.Quota) *exposition {
 
 func (e *exposition) isText() bool { return e.format.FormatType() == expfmt.TypeTextPlain }
 
-// write writes samples that are ordered by the names of their metrics. What has no name is left out, as are, in text,
-// native histograms: it has no form for them. Histograms with custom buckets become classic ones.
+// write writes samples, which must be ordered by metric name. It leaves out samples without a name and, in
+// the text format, native histograms, for which that has no syntax. Histograms with custom buckets become
+// classic histograms.
 func (e *exposition) write(v promql.Vector) error {
 	for i := range v {
 		s := &v[i]
@@ -106,7 +108,7 @@ func (e *exposition) add(s *promql.Sample) error {
 		m.Label = append(m.Label, &dto.LabelPair{Name: new(l.Name), Value: new(l.Value)})
 	})
 	if !hasInstance {
-		// Else whoever scrapes this would take the address of this server for that of what was measured.
+		// Otherwise the scraper would set instance to the address of this server.
 		m.Label = append(m.Label, &dto.LabelPair{Name: new("instance"), Value: new("")})
 	}
 	switch {
@@ -121,7 +123,7 @@ func (e *exposition) add(s *promql.Sample) error {
 	return nil
 }
 
-// flush writes what was gathered of a family.
+// flush writes the gathered samples of a family.
 func (e *exposition) flush() error {
 	if e.family == nil || len(e.family.Metric) == 0 {
 		return nil
@@ -132,7 +134,7 @@ func (e *exposition) flush() error {
 	}
 	text := e.encoded.Bytes()
 	if e.continues {
-		// The type stands before the first piece.
+		// The first piece has the type.
 		text = text[bytes.IndexByte(text, '\n')+1:]
 	}
 	e.out.Buf = append(e.out.Buf, text...)
@@ -162,8 +164,8 @@ func spans(in []histogram.Span) []*dto.BucketSpan {
 	return out
 }
 
-// classicHistogram gives cumulative counts to the custom bounds of a histogram. The bucket of +Inf follows from the
-// count of all.
+// classicHistogram turns the buckets of a histogram with custom bounds into cumulative ones. The encoder
+// derives the bucket +Inf from the total count.
 func classicHistogram(h *histogram.FloatHistogram) *dto.Histogram {
 	out := &dto.Histogram{SampleCountFloat: new(h.Count), SampleSum: new(h.Sum)}
 	it := h.PositiveBucketIterator()

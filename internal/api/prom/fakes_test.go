@@ -15,7 +15,7 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// wired gives the handler everything that it can be given: fixed answers for tenant anonymous, none for others.
+// wired sets all options of the handler: fixed data for the tenant anonymous, and none for others.
 func wired(o *prom.Options) {
 	o.Metadata = fakeMetadata
 	o.Exemplars = func(tenant string, q *model.Quota, _ *model.Cost) storage.ExemplarQueryable {

@@ -1,8 +1,6 @@
 package prom
 
 import (
-	"context"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -16,44 +14,41 @@ import (
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
+
+	"github.com/shaledb/shale/internal/api"
 )
 
-// federation serves /federate: the latest sample of each series that is selected, for another Prometheus to scrape.
-func (h *Handler) federation() http.Handler {
-	return h.open("federate", true, h.withForm(h.withTurn(h.federate)))
-}
-
-func (h *Handler) federate(r *request) (*answer, error) {
+// federate shows the latest sample of each selected series, for another Prometheus to scrape.
+func (h *Handler) federate(r *api.Request) (*api.Response, error) {
 	sets, err := h.parseSelectors(r, plainBad)
 	if err != nil {
 		return nil, err
 	}
 	format := expfmt.NegotiateAccept(r.Header, expfmt.NewFormat(expfmt.TypeProtoDelim), expfmt.NewFormat(expfmt.TypeProtoText),
 		expfmt.NewFormat(expfmt.TypeProtoCompact), expfmt.NewFormat(expfmt.TypeTextPlain))
-	ctx, cancel := h.bounded(r)
-	defer cancel()
-	latest, err := h.latest(ctx, r, sets)
+	latest, err := h.latest(r, sets)
 	if err != nil {
 		return nil, err
 	}
-	return &answer{contentType: string(format), stream: func(b *body) error {
-		return newExposition(b, format, r.quota).write(latest)
+	return &api.Response{ContentType: string(format), Write: func(b *api.Body) error {
+		return newExposition(b, format, r.Quota).write(latest)
 	}}, nil
 }
 
-// latestBytes is the memory of a latest sample without its labels and buckets, which the selection is charged for.
+// latestBytes is the memory of a sample without its labels and buckets, which the selection charges.
 const latestBytes = 64
 
-// latest returns the latest sample of each series, by the name of the metric. Series whose latest sample is a stale
-// marker are left out.
-func (h *Handler) latest(ctx context.Context, r *request, sets [][]*labels.Matcher) (promql.Vector, error) {
+// latest returns the latest sample of each series, sorted by metric name. It leaves out series whose latest
+// sample is a stale marker.
+func (h *Handler) latest(r *api.Request, sets [][]*labels.Matcher) (promql.Vector, error) {
+	ctx := r.Context()
 	now := h.o.Now()
 	hints := &storage.SelectHints{Start: timestamp.FromTime(now.Add(-h.o.LookbackDelta)), End: timestamp.FromTime(now)}
-	q, err := r.store.Querier(hints.Start, hints.End)
+	q, err := h.store(r).Querier(hints.Start, hints.End)
 	if err != nil {
 		return nil, err
 	}
-	// The labels are strings of their own, and histograms are copied; nothing of them is pinned.
+	// Labels and histograms are copies, so the result does not refer to the querier.
 	defer q.Close()
 	var found []storage.SeriesSet
 	for _, ms := range sets {
@@ -73,7 +68,7 @@ func (h *Handler) latest(ctx context.Context, r *request, sets [][]*labels.Match
 		if !ok {
 			continue
 		}
-		if err := r.quota.TakeBytes(latestBytes); err != nil {
+		if err := r.Quota.TakeBytes(latestBytes); err != nil {
 			return nil, err
 		}
 		sample.Metric = s.Labels()
@@ -91,8 +86,8 @@ func (h *Handler) latest(ctx context.Context, r *request, sets [][]*labels.Match
 	return all, nil
 }
 
-// latestOf returns the last sample of a series that is not later than a time in Unix milliseconds, and false if there
-// is none or it is a stale marker.
+// latestOf returns the last sample of a series up to a time in Unix milliseconds, and false if the series has
+// none or it is a stale marker.
 func latestOf(buffered *storage.BufferedSeriesIterator, it chunkenc.Iterator, until int64) (promql.Sample, bool, error) {
 	buffered.Reset(it)
 	var s promql.Sample
@@ -116,7 +111,7 @@ func latestOf(buffered *storage.BufferedSeriesIterator, it chunkenc.Iterator, un
 		case chunkenc.ValHistogram:
 			s.H = before.H().ToFloat(nil)
 		case chunkenc.ValFloatHistogram:
-			s.H = before.FH().Copy() // the buffer will be used again
+			s.H = before.FH().Copy() // the buffer is reused
 		}
 	}
 	if err := it.Err(); err != nil {

@@ -121,7 +121,7 @@ custom_bucket{job="a",instance="",le="0"} 2
 func TestFederationGivesItsMemoryBack(t *testing.T) {
 	var quota *model.Quota
 	w := newWorld(t, func(o *prom.Options) {
-		o.Limits.PoolBytes = 64 << 20
+		o.Pool = &model.QueryPool{MaxBytes: 64 << 20}
 		inner := o.Queryable
 		o.Queryable = func(tenant string, q *model.Quota, c *model.Cost) storage.Queryable {
 			quota = q

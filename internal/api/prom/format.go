@@ -5,32 +5,35 @@ import (
 	"strconv"
 
 	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/shaledb/shale/internal/api"
 )
 
-// maxFormatWork bounds the formatting of an expression, which prints every part of it anew for each level of nesting
-// above it, twice: in bytes of text times the square of the depth. This is about one second.
+// maxFormatWork bounds the formatting of an expression, in bytes of text times the square of the depth: the
+// formatter prints every part twice for each level of nesting above it. The bound is about one second.
 const maxFormatWork = 1 << 34
 
-// formatQuery answers with an expression in upstream's layout.
-func (h *Handler) formatQuery(r *request) (*answer, error) {
+// formatQuery returns an expression in upstream's layout.
+func (h *Handler) formatQuery(r *api.Request) (*api.Response, error) {
 	expr, err := h.parse(r, badQuery)
 	if err != nil {
 		return nil, err
 	}
-	depth, nodes, length := measure(expr, len(r.form.Get("query")))
+	depth, nodes, length := measure(expr, len(r.Form.Get("query")))
 	if depth*depth*length > maxFormatWork {
 		return nil, badQuery(fmt.Errorf("the expression nests %d levels deep, which is too much to format one of its length", depth))
 	}
-	// The text and its lines' indents, and once more while the last level is put together.
-	if err := r.quota.TakeBytes(2 * (length + 2*depth*nodes)); err != nil {
+	// The text with its indents, twice: the last level is built from a copy.
+	if err := r.Quota.TakeBytes(2 * (length + 2*depth*nodes)); err != nil {
 		return nil, err
 	}
 	pretty := expr.Pretty(0)
-	return &answer{write: func(b *body) { b.Str(pretty) }}, nil
+	return success(func(b *body) { b.Str(pretty) }), nil
 }
 
-// measure returns how deep an expression nests, how many nodes it has, and a bound on the length of its text when
-// printed: strings may need escapes, numbers all their digits, and operators, durations and commas their spaces.
+// measure returns the depth of an expression, the number of its nodes, and an upper bound of its printed
+// length: strings may need escapes, numbers all their digits, and operators, durations and commas their
+// spaces.
 func measure(expr parser.Expr, textLength int) (depth, nodes, length int64) {
 	var digits []byte
 	length = int64(4 * textLength)

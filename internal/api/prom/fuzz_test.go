@@ -10,12 +10,13 @@ import (
 	"github.com/golang/snappy"
 	"github.com/prometheus/prometheus/prompb"
 
+	"github.com/shaledb/shale/internal/api"
 	"github.com/shaledb/shale/internal/api/apitest"
 	"github.com/shaledb/shale/internal/api/prom"
 )
 
-// FuzzRequest sends any parameters anywhere: the answer is always an envelope, with a status that the API knows, and
-// never a panic.
+// FuzzRequest sends any parameters anywhere: the response is always an envelope, with a status that the API
+// knows, and never a panic.
 func FuzzRequest(f *testing.F) {
 	for _, s := range [][5]string{
 		{"up", "900", "1000", "10", "2"},
@@ -30,7 +31,7 @@ func FuzzRequest(f *testing.F) {
 	w := newWorld(f, func(o *prom.Options) {
 		wired(o)
 		o.Engine = newEngine(f, 20_000, 200*time.Millisecond)
-		o.Limits = prom.Limits{MaxSeries: 100, MaxSamples: 10_000, MaxBytes: 1 << 20}
+		o.Limits = api.Limits{MaxSeries: 100, MaxSamples: 10_000, MaxBytes: 1 << 20}
 	})
 	w.MustLoad(f, "anonymous", `up{job="a"} 900:1 930:0 960:1 990:1`, `up{job="b"} 990.5:NaN`, `temp{room="attic"} 880:-0 1000:+Inf`)
 	known := map[int]bool{200: true, 204: true, 400: true, 422: true, 503: true}
@@ -57,8 +58,8 @@ func FuzzRequest(f *testing.F) {
 	})
 }
 
-// FuzzRead sends any remote read, plain so that the fuzzer need not find out what snappy is: the answer is a refusal, or
-// decodes.
+// FuzzRead sends any remote read, uncompressed so that the fuzzer need not discover snappy: the response is a
+// refusal, or decodes.
 func FuzzRead(f *testing.F) {
 	for _, kind := range []prompb.ReadRequest_ResponseType{asSamples, asChunks, 7} {
 		names := of("up|temp")
@@ -73,7 +74,8 @@ func FuzzRead(f *testing.F) {
 		}
 	}
 	w := newWorld(f, func(o *prom.Options) {
-		o.Limits = prom.Limits{MaxSeries: 100, MaxSamples: 10_000, MaxBytes: 1 << 20, MaxBodyBytes: 1 << 16, MaxReadSamples: 20, MaxReadFrameBytes: 100}
+		o.Limits = api.Limits{MaxSeries: 100, MaxSamples: 10_000, MaxBytes: 1 << 20, MaxBodyBytes: 1 << 16}
+		o.MaxReadSamples, o.MaxReadFrameBytes = 20, 100
 	})
 	w.MustLoad(f, "anonymous", `up{job="a"} 900:1 930:0 960:1 990:1`, `up{job="b"} 990.5:NaN`, `temp{room="attic"} 880:-0 1000:+Inf`)
 	known := map[int]bool{200: true, 400: true, 413: true, 422: true}

@@ -7,17 +7,17 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// maxLabelGrowth bounds how many times longer the labels of a result may become than those that are stored. The engine
-// counts samples and not the bytes of labels, and forty calls of label_join(x, "a", "", "a", "a"), one in the other,
-// would need a terabyte.
+// maxLabelGrowth bounds how many times longer a label of a result may be than the stored one. The engine
+// counts samples, not bytes of labels: forty nested calls of label_join(x, "a", "", "a", "a") would need a
+// terabyte.
 const maxLabelGrowth = 4096
 
-// maxLabelText bounds the constant text that one call of such a function may put into each label: as much as a label
-// may have that is stored.
+// maxLabelText bounds the constant text that one call of label_join or label_replace may put into each label.
+// It is the bound of a stored label.
 const maxLabelText = 4 << 10
 
-// checkGrowth returns an error if functions that build labels out of labels nest so that these may grow beyond
-// maxLabelGrowth: each call lets them grow by as many times as it names others.
+// checkGrowth returns an error if nested calls of label_join and label_replace may let labels grow beyond
+// maxLabelGrowth. Each call multiplies their length by the number of labels that it refers to.
 func checkGrowth(expr parser.Expr) error {
 	var err error
 	parser.Inspect(expr, func(node parser.Node, path []parser.Node) error {
@@ -55,8 +55,8 @@ func callGrowth(node parser.Node) int {
 	return 1
 }
 
-// callText is the number of bytes of constant text that a call puts into a label: the replacement, or the separator
-// between each two sources.
+// callText returns the bytes of constant text that a call puts into a label: the replacement, or the
+// separators between the sources.
 func callText(node parser.Node) int {
 	call, ok := node.(*parser.Call)
 	if !ok || len(call.Args) < 3 {

@@ -20,12 +20,13 @@ import (
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/storage"
 
+	"github.com/shaledb/shale/internal/api"
 	"github.com/shaledb/shale/internal/api/prom"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read/readtest"
 )
 
-// envelope is what every answer must parse as.
+// envelope is the shape of every response.
 type envelope struct {
 	Status    string
 	Data      json.RawMessage
@@ -99,7 +100,7 @@ func TestErrorsOfTheStore(t *testing.T) {
 func TestPanicsAreErrors(t *testing.T) {
 	var panics any
 	w := newWorld(t, func(o *prom.Options) {
-		o.Limits.MaxConcurrent = 1
+		o.Slots = api.NewSlots(1)
 		o.Limits.MaxWait = time.Millisecond
 		o.Queryable = func(string, *model.Quota, *model.Cost) storage.Queryable {
 			return storage.QueryableFunc(func(int64, int64) (storage.Querier, error) { panic(panics) })
@@ -132,7 +133,7 @@ func TestCancellation(t *testing.T) {
 	}
 }
 
-// TestErrorsAreShort: what is wrong with a long text is not told by all of it.
+// TestErrorsAreShort: an error about a long text does not quote all of it.
 func TestErrorsAreShort(t *testing.T) {
 	w := newWorld(t, nil)
 	for _, path := range []string{"/api/v1/query", "/api/v1/format_query", "/federate"} {
@@ -205,7 +206,8 @@ func TestHostileQueries(t *testing.T) {
 		if len(e.Error) > 3_000_000 {
 			t.Errorf("%s: the error has %d bytes", name, len(e.Error))
 		}
-		// Without their bounds these would take hours; with them and the race detector, on a busy machine, some take 10 s.
+		// Without their bounds these would take hours; with them and the race detector, on a busy machine,
+		// some take 10 s.
 		if d := time.Since(began); d > time.Minute {
 			t.Errorf("%s took %s", name, d)
 		}
@@ -227,7 +229,8 @@ func TestHostileQueries(t *testing.T) {
 	}
 }
 
-// TestFormattingIsBounded: it takes time that grows with the square of the depth, and the lines' indents take memory.
+// TestFormattingIsBounded: it takes time that grows with the square of the depth, and the lines' indents take
+// memory.
 func TestFormattingIsBounded(t *testing.T) {
 	w := newWorld(t, func(o *prom.Options) { o.Limits.MaxBytes = 128 << 20 })
 	for _, c := range []struct {
@@ -320,7 +323,8 @@ func TestGzip(t *testing.T) {
 	}
 }
 
-// TestOverTheWire sends a large answer over a real connection, whole and to a client that leaves.
+// TestOverTheWire sends a large response over a real connection, to a client that reads it all and to one
+// that leaves.
 func TestOverTheWire(t *testing.T) {
 	w := newWorld(t, func(o *prom.Options) { o.Engine = newEngine(t, 1e7, time.Minute) })
 	for i := range 100 {

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 	"go.uber.org/goleak"
 
+	"github.com/shaledb/shale/internal/api"
 	"github.com/shaledb/shale/internal/api/apitest"
 	"github.com/shaledb/shale/internal/api/prom"
 	"github.com/shaledb/shale/internal/model"
@@ -44,9 +45,11 @@ func newWorld(t testing.TB, change func(*prom.Options)) *world {
 		Queryable: func(tenant string, q *model.Quota, c *model.Cost) storage.Queryable {
 			return &shalepromql.Queryable{Read: querier, Tenant: tenant, Quota: q, Cost: c}
 		},
-		Version:    prom.Version{Version: "1.2.3", Revision: "r", Branch: "b", BuildUser: "u", BuildDate: "d", GoVersion: "g"},
-		Now:        func() time.Time { return now },
-		Registerer: w.reg,
+		Options: api.Options{
+			Version:    api.Version{Version: "1.2.3", Revision: "r", Branch: "b", BuildUser: "u", BuildDate: "d", GoVersion: "g"},
+			Now:        func() time.Time { return now },
+			Registerer: w.reg,
+		},
 	}
 	if change != nil {
 		change(&o)

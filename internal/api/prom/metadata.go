@@ -6,19 +6,20 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/shaledb/shale/internal/api"
 	"github.com/shaledb/shale/internal/model"
 )
 
-// metadataBytes is the memory of one line of metadata without its texts.
+// metadataBytes is the memory of one entry without its texts.
 const metadataBytes = 64
 
-// familyMetadata is one line of what is known of a metric family.
+// familyMetadata is one entry of the metadata of a metric family.
 type familyMetadata struct {
 	family string
 	model.Metadata
 }
 
-// numberParam reads a limit of metadata, which may be negative: none.
+// numberParam reads a limit of metadata. A negative one means no limit.
 func numberParam(form url.Values, name string) (int, error) {
 	s := form.Get(name)
 	if s == "" {
@@ -31,13 +32,13 @@ func numberParam(form url.Values, name string) (int, error) {
 	return n, nil
 }
 
-// metadata answers with type, help and unit of metric families. Of many, the first ones by name are shown.
-func (h *Handler) metadata(r *request) (*answer, error) {
-	limit, err := numberParam(r.form, "limit")
+// metadata returns type, help and unit of metric families, sorted by name before the limit applies.
+func (h *Handler) metadata(r *api.Request) (*api.Response, error) {
+	limit, err := numberParam(r.Form, "limit")
 	if err != nil {
 		return nil, err
 	}
-	perFamily, err := numberParam(r.form, "limit_per_metric")
+	perFamily, err := numberParam(r.Form, "limit_per_metric")
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +46,7 @@ func (h *Handler) metadata(r *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &answer{write: func(b *body) {
+	return success(func(b *body) {
 		b.Raw("{")
 		for families := 0; len(known) > 0 && (limit < 0 || families < limit); families++ {
 			n := 1
@@ -60,7 +61,7 @@ func (h *Handler) metadata(r *request) (*answer, error) {
 			b.Spill()
 		}
 		b.Raw("}")
-	}}, nil
+	}), nil
 }
 
 // familyMetadata writes the member of one family.
@@ -81,17 +82,17 @@ func (b *body) familyMetadata(lines []familyMetadata, limit int) {
 	})
 }
 
-// knownMetadata gathers the metadata that the request asks for, sorted and without what comes twice.
-func (h *Handler) knownMetadata(r *request) ([]familyMetadata, error) {
+// knownMetadata returns the metadata that the request asks for, sorted and unique.
+func (h *Handler) knownMetadata(r *api.Request) ([]familyMetadata, error) {
 	if h.o.Metadata == nil {
 		return nil, nil
 	}
 	var known []familyMetadata
 	var refused error
-	metric := r.form.Get("metric")
-	err := h.o.Metadata(r.tenant, metric, func(family string, m model.Metadata) bool {
-		if refused = r.ctx.Err(); refused == nil {
-			refused = r.quota.TakeBytes(metadataBytes + int64(len(family)+len(m.Type)+len(m.Help)+len(m.Unit)))
+	metric := r.Form.Get("metric")
+	err := h.o.Metadata(r.Tenant(), metric, func(family string, m model.Metadata) bool {
+		if refused = r.Context().Err(); refused == nil {
+			refused = r.Quota.TakeBytes(metadataBytes + int64(len(family)+len(m.Type)+len(m.Help)+len(m.Unit)))
 		}
 		if refused != nil {
 			return false

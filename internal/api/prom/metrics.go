@@ -8,37 +8,31 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-type metrics struct {
-	requests *prometheus.CounterVec
-	seconds  *prometheus.HistogramVec
-	gate     api.GateMetrics
-}
-
-func newMetrics(reg prometheus.Registerer, pool *model.QueryPool) *metrics {
+func newMetrics(reg prometheus.Registerer, pool *model.QueryPool) *api.Metrics {
 	f := promauto.With(reg)
 	if pool != nil {
 		f.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "shale_api_prom_query_bytes", Help: "Memory that running queries have been charged for."},
+			Name: "shale_api_prom_query_bytes", Help: "Bytes of memory charged to the running queries of all APIs."},
 			func() float64 { return float64(pool.Used()) })
 		f.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "shale_api_prom_query_limit_bytes", Help: "Memory that all queries together may be charged for; beyond it they are refused."},
+			Name: "shale_api_prom_query_limit_bytes", Help: "Bytes of memory that the queries of all APIs may hold together; queries beyond it are refused."},
 			func() float64 { return float64(pool.MaxBytes) })
 	}
-	return &metrics{
-		requests: f.NewCounterVec(prometheus.CounterOpts{
+	return &api.Metrics{
+		Requests: f.NewCounterVec(prometheus.CounterOpts{
 			Name: "shale_api_prom_requests_total", Help: "Requests to the Prometheus API, by handler and HTTP status."},
 			[]string{"handler", "code"}),
-		seconds: f.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "shale_api_prom_request_seconds", Help: "Time from the request to the end of the answer, waiting included.",
-			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120}},
+		Seconds: f.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "shale_api_prom_request_seconds", Help: "Seconds from a Prometheus API request to the end of its response, including the wait for a turn.",
+			Buckets: api.RequestBuckets},
 			[]string{"handler"}),
-		gate: api.GateMetrics{
+		Gate: api.GateMetrics{
 			Running: f.NewGauge(prometheus.GaugeOpts{
-				Name: "shale_api_prom_running_requests", Help: "Requests that are being worked on."}),
+				Name: "shale_api_prom_running_requests", Help: "Prometheus API requests that are running."}),
 			Waiting: f.NewGauge(prometheus.GaugeOpts{
-				Name: "shale_api_prom_waiting_requests", Help: "Requests that wait for their turn."}),
+				Name: "shale_api_prom_waiting_requests", Help: "Prometheus API requests that wait for a turn."}),
 			Refused: f.NewCounter(prometheus.CounterOpts{
-				Name: "shale_api_prom_refused_requests_total", Help: "Requests refused because their turn did not come in time."}),
+				Name: "shale_api_prom_refused_requests_total", Help: "Prometheus API requests refused because no turn was free in time."}),
 		},
 	}
 }

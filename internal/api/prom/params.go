@@ -10,6 +10,8 @@ import (
 
 	common "github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
+
+	"github.com/shaledb/shale/internal/api"
 )
 
 // The bounds of time: int64 Unix nanoseconds. Times beyond them saturate.
@@ -18,7 +20,7 @@ var (
 	maxTime = time.Unix(0, math.MaxInt64).UTC()
 )
 
-// The texts by which some clients spell "the beginning" and "the end", which time.Parse cannot read.
+// Some clients send these texts for the beginning and the end of time. time.Parse cannot read them.
 const (
 	upstreamMinTime = "-292273086-05-16T16:47:06Z"
 	upstreamMaxTime = "292277025-08-18T07:12:54.999999999Z"
@@ -37,7 +39,7 @@ func parseTime(s string) (time.Time, error) {
 			return minTime, nil
 		}
 		whole, frac := math.Modf(t)
-		// Whole milliseconds as an integer: .57 times a thousand million would be a nanosecond, and then a millisecond, short.
+		// Round to integer milliseconds first: .57 times 1e9 is a nanosecond short, and then a millisecond.
 		return inBounds(time.Unix(int64(whole), int64(math.Round(frac*1000))*int64(time.Millisecond)).UTC()), nil
 	}
 	if t, err := time.Parse(time.RFC3339Nano, s); err == nil {
@@ -62,8 +64,8 @@ func inBounds(t time.Time) time.Time {
 	return t
 }
 
-// timeParam reads a time that may be left out.
-func timeParam(form url.Values, name string, otherwise time.Time) (time.Time, *apiError) {
+// timeParam reads an optional time.
+func timeParam(form url.Values, name string, otherwise time.Time) (time.Time, *api.Error) {
 	s := form.Get(name)
 	if s == "" {
 		return otherwise, nil
@@ -79,7 +81,7 @@ func timeParam(form url.Values, name string, otherwise time.Time) (time.Time, *a
 func parseDuration(s string) (time.Duration, error) {
 	if d, err := strconv.ParseFloat(s, 64); err == nil {
 		ns := d * float64(time.Second)
-		if !(ns < math.MaxInt64 && ns > math.MinInt64) { // catches NaN, too
+		if !(ns < math.MaxInt64 && ns > math.MinInt64) { // also catches NaN
 			return 0, fmt.Errorf("cannot parse %.200q to a valid duration. It overflows int64", s)
 		}
 		return time.Duration(ns), nil
@@ -90,8 +92,8 @@ func parseDuration(s string) (time.Duration, error) {
 	return 0, fmt.Errorf("cannot parse %.200q to a valid duration", s)
 }
 
-// limitParam reads the number of results that are wanted; 0 means all.
-func limitParam(form url.Values) (int, *apiError) {
+// limitParam reads the maximum number of results; 0 means all.
+func limitParam(form url.Values) (int, *api.Error) {
 	s := form.Get("limit")
 	if s == "" {
 		return 0, nil
@@ -106,7 +108,7 @@ func limitParam(form url.Values) (int, *apiError) {
 	return n, nil
 }
 
-// oneMore asks for one result beyond the limit, by which it shows that there are more.
+// oneMore adds one to a limit: if the extra result exists, there are more than the limit.
 func oneMore(limit int) int {
 	if limit > 0 && limit < math.MaxInt {
 		return limit + 1
@@ -114,16 +116,16 @@ func oneMore(limit int) int {
 	return limit
 }
 
-// maxSelectors bounds match[]: each selector is a query of its own, and all of them are open at one time.
+// maxSelectors bounds match[]: each selector is a query of its own, and all are open at the same time.
 const maxSelectors = 256
 
-// parseSelectors reads match[]. Bad makes an error of the API out of one in it.
-func (h *Handler) parseSelectors(r *request, bad func(error) *apiError) ([][]*labels.Matcher, error) {
-	texts := r.form["match[]"]
+// parseSelectors reads match[]. bad turns an error in a selector into one of the API.
+func (h *Handler) parseSelectors(r *api.Request, bad func(error) *api.Error) ([][]*labels.Matcher, error) {
+	texts := r.Form["match[]"]
 	if n := len(texts); n > maxSelectors {
 		return nil, bad(fmt.Errorf("%d selectors; at most %d are allowed", n, maxSelectors))
 	}
-	charge := regexCharge{quota: r.quota}
+	charge := regexCharge{quota: r.Quota}
 	for _, text := range texts {
 		if err := charge.text(text); err != nil {
 			return nil, err
@@ -136,9 +138,9 @@ func (h *Handler) parseSelectors(r *request, bad func(error) *apiError) ([][]*la
 	return sets, nil
 }
 
-// matcherSets reads match[]. A selector must have a matcher that does not match the empty string, since it would
-// select everything otherwise.
-func (h *Handler) matcherSets(r *request, bad func(error) *apiError) ([][]*labels.Matcher, error) {
+// matcherSets reads match[]. Each selector must have a matcher that does not match the empty string;
+// otherwise it would select everything.
+func (h *Handler) matcherSets(r *api.Request, bad func(error) *api.Error) ([][]*labels.Matcher, error) {
 	sets, err := h.parseSelectors(r, bad)
 	if err != nil {
 		return nil, err

@@ -9,7 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestTimesToTheMillisecond checks that a time with milliseconds, as clients print it, is that very millisecond.
+// TestTimesToTheMillisecond checks that a time with milliseconds, as clients print it, is that very
+// millisecond.
 func TestTimesToTheMillisecond(t *testing.T) {
 	for ms := range int64(1000) {
 		checkMillis(t, 1_700_000_000_000+ms)

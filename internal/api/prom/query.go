@@ -18,40 +18,41 @@ import (
 	shalepromql "github.com/shaledb/shale/internal/read/promql"
 )
 
-// maxPoints is upstream's limit on the steps of a range query: enough for a week of minutes or a year of hours.
+// maxPoints is upstream's limit on the steps of a range query: enough for a week of minutes or a year of
+// hours.
 const maxPoints = 11000
 
 var errTruncated = errors.New("results truncated due to limit")
 
-func (h *Handler) query(r *request) (*answer, error) {
-	if _, bad := limitParam(r.form); bad != nil {
+func (h *Handler) query(r *api.Request) (*api.Response, error) {
+	if _, bad := limitParam(r.Form); bad != nil {
 		return nil, bad
 	}
-	at, bad := timeParam(r.form, "time", h.o.Now())
+	at, bad := timeParam(r.Form, "time", h.o.Now())
 	if bad != nil {
 		return nil, bad
 	}
 	return h.run(r, 0, func(ctx context.Context, opts promql.QueryOpts, q string) (promql.Query, error) {
-		return h.o.Engine.NewInstantQuery(ctx, r.store, opts, q, at)
+		return h.o.Engine.NewInstantQuery(ctx, h.store(r), opts, q, at)
 	})
 }
 
-func (h *Handler) queryRange(r *request) (*answer, error) {
-	if _, bad := limitParam(r.form); bad != nil {
+func (h *Handler) queryRange(r *api.Request) (*api.Response, error) {
+	if _, bad := limitParam(r.Form); bad != nil {
 		return nil, bad
 	}
-	start, err := parseTime(r.form.Get("start"))
+	start, err := parseTime(r.Form.Get("start"))
 	if err != nil {
 		return nil, badParam("start", err)
 	}
-	end, err := parseTime(r.form.Get("end"))
+	end, err := parseTime(r.Form.Get("end"))
 	if err != nil {
 		return nil, badParam("end", err)
 	}
 	if end.Before(start) {
 		return nil, badParam("end", errors.New("end timestamp must not be before start time"))
 	}
-	step, err := parseDuration(r.form.Get("step"))
+	step, err := parseDuration(r.Form.Get("step"))
 	if err != nil {
 		return nil, badParam("step", err)
 	}
@@ -66,18 +67,18 @@ func (h *Handler) queryRange(r *request) (*answer, error) {
 		return nil, badData("exceeded maximum resolution of 11,000 points per timeseries. Try decreasing the query resolution (?step=XX)")
 	}
 	return h.run(r, end.Sub(start), func(ctx context.Context, opts promql.QueryOpts, q string) (promql.Query, error) {
-		return h.o.Engine.NewRangeQuery(ctx, r.store, opts, q, start, end, step)
+		return h.o.Engine.NewRangeQuery(ctx, h.store(r), opts, q, start, end, step)
 	})
 }
 
-// run evaluates a query over a span of time and gives its result as an answer.
-func (h *Handler) run(r *request, span time.Duration, open func(context.Context, promql.QueryOpts, string) (promql.Query, error)) (_ *answer, err error) {
-	limit, bad := limitParam(r.form)
+// run evaluates a query over a time span and returns its result.
+func (h *Handler) run(r *api.Request, span time.Duration, open func(context.Context, promql.QueryOpts, string) (promql.Query, error)) (_ *api.Response, err error) {
+	limit, bad := limitParam(r.Form)
 	if bad != nil {
 		return nil, bad
 	}
-	ctx := r.ctx
-	if s := r.form.Get("timeout"); s != "" {
+	ctx := r.Context()
+	if s := r.Form.Get("timeout"); s != "" {
 		timeout, err := parseDuration(s)
 		if err != nil {
 			return nil, badParam("timeout", err)
@@ -86,21 +87,21 @@ func (h *Handler) run(r *request, span time.Duration, open func(context.Context,
 		ctx, cancel = context.WithTimeout(ctx, timeout)
 		defer cancel()
 	}
-	opts, bad := queryOpts(r.form)
+	opts, bad := queryOpts(r.Form)
 	if bad != nil {
 		return nil, bad
 	}
-	text := r.form.Get("query")
-	if err := h.checkQuery(text, span, r.quota); err != nil {
+	text := r.Form.Get("query")
+	if err := h.checkQuery(text, span, r.Quota); err != nil {
 		return nil, err
 	}
 	q, err := open(ctx, opts, text)
 	if err != nil {
 		return nil, badQuery(err)
 	}
-	answered := false
+	keep := false
 	defer func() {
-		if !answered { // also when the engine panicked
+		if !keep { // also when the engine panicked
 			q.Close()
 		}
 	}()
@@ -108,25 +109,26 @@ func (h *Handler) run(r *request, span time.Duration, open func(context.Context,
 	if res.Err != nil {
 		return nil, res.Err
 	}
-	a := &answer{warnings: res.Warnings, query: text, done: q.Close}
-	truncate(res, limit, &a.warnings)
-	statistics, err := h.statistics(r, q.Stats(), &a.warnings)
+	warnings := res.Warnings
+	truncate(res, limit, &warnings)
+	statistics, err := h.statistics(r, q.Stats(), &warnings)
 	if err != nil {
 		return nil, err
 	}
-	a.write = func(b *body) {
+	a := annotated(func(b *body) {
 		b.Raw(`{"resultType":"`)
 		b.Raw(string(res.Value.Type()))
 		b.Raw(`","result":`)
 		b.value(res.Value)
 		b.Buf = append(b.Buf, statistics...)
 		b.Raw("}")
-	}
-	answered = true
+	}, warnings, text)
+	a.Done = q.Close
+	keep = true
 	return a, nil
 }
 
-// checkQuery refuses what the engine would not survive.
+// checkQuery refuses expressions that the engine would not survive.
 func (h *Handler) checkQuery(text string, span time.Duration, quota *model.Quota) error {
 	if err := checkDepth(text); err != nil {
 		return badQuery(err)
@@ -144,16 +146,16 @@ func (h *Handler) checkQuery(text string, span time.Duration, quota *model.Quota
 	return h.chargeSubqueries(expr, span, quota)
 }
 
-// treeBytes is the memory of the tree of an expression, for each byte of its text.
+// treeBytes is the memory of a syntax tree for each byte of its text.
 const treeBytes = 64
 
-// parse parses an expression that is not to be evaluated. Bad makes an error of the API out of one in it.
-func (h *Handler) parse(r *request, bad func(error) *apiError) (parser.Expr, error) {
-	text := r.form.Get("query")
+// parse parses an expression that will not be evaluated. bad turns a syntax error into one of the API.
+func (h *Handler) parse(r *api.Request, bad func(error) *api.Error) (parser.Expr, error) {
+	text := r.Form.Get("query")
 	if err := checkDepth(text); err != nil {
 		return nil, bad(err)
 	}
-	if err := (&regexCharge{quota: r.quota}).text(text); err != nil {
+	if err := (&regexCharge{quota: r.Quota}).text(text); err != nil {
 		return nil, err
 	}
 	expr, err := h.o.Parser.ParseExpr(text)
@@ -163,10 +165,10 @@ func (h *Handler) parse(r *request, bad func(error) *apiError) (parser.Expr, err
 	return expr, nil
 }
 
-// badQuery names the parameter in an error in an expression.
-func badQuery(err error) *apiError { return badParam("query", err) }
+// badQuery names the parameter `query`.
+func badQuery(err error) *api.Error { return badParam("query", err) }
 
-func queryOpts(form url.Values) (promql.QueryOpts, *apiError) {
+func queryOpts(form url.Values) (promql.QueryOpts, *api.Error) {
 	var lookback time.Duration
 	if s := form.Get("lookback_delta"); s != "" {
 		var err error
@@ -197,10 +199,10 @@ func truncate(res *promql.Result, limit int, warnings *annotations.Annotations) 
 	}
 }
 
-// statistics returns the member `stats` of the data if the parameter of that name asks for it: upstream's statistics
-// with the statement of cost under "shale".
-func (h *Handler) statistics(r *request, s *stats.Statistics, warnings *annotations.Annotations) ([]byte, error) {
-	param := r.form.Get("stats")
+// statistics returns the member `stats` of the data if the parameter `stats` asks for it: upstream's
+// statistics with the statement of cost under "shale".
+func (h *Handler) statistics(r *api.Request, s *stats.Statistics, warnings *annotations.Annotations) ([]byte, error) {
+	param := r.Form.Get("stats")
 	switch param {
 	case "":
 		return nil, nil
@@ -217,5 +219,5 @@ func (h *Handler) statistics(r *request, s *stats.Statistics, warnings *annotati
 		out = append(out, ',')
 	}
 	out = append(out, `"shale":`...)
-	return append(api.AppendCost(out, r.cost, model.Metrics), '}'), nil
+	return append(api.AppendCost(out, r.Cost, model.Metrics), '}'), nil
 }

@@ -2,10 +2,7 @@ package prom
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"net/http"
 
 	"github.com/golang/snappy"
 	"github.com/prometheus/prometheus/model/labels"
@@ -16,53 +13,18 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// requestBytes is the memory of a decoded remote read, for each byte that it was encoded in: an empty matcher takes two.
+// requestBytes is the memory of a decoded remote read for each encoded byte: an empty matcher is encoded in
+// two.
 const requestBytes = 64
 
-// remoteRead serves /api/v1/read: a protobuf in, series out, either whole or as a stream of chunks.
-func (h *Handler) remoteRead() http.Handler {
-	turn := h.withTurn(h.read)
-	return h.open("read", true, func(r *request) (*answer, error) {
-		switch r.Method {
-		case http.MethodPost:
-		case http.MethodOptions:
-			return &answer{empty: true}, nil
-		default:
-			return nil, notAllowed(r.Method, "POST")
-		}
-		// Before its turn comes: a slow client must not hold a place among the running requests.
-		text, err := h.readBody(r.Request)
-		if err != nil {
-			return nil, err
-		}
-		r.text = text
-		return turn(r)
-	})
-}
-
-// readBody returns the body as it was sent.
-func (h *Handler) readBody(r *http.Request) ([]byte, error) {
-	text, err := io.ReadAll(r.Body)
-	var tooLarge *http.MaxBytesError
-	if errors.As(err, &tooLarge) {
-		return nil, &apiError{typeBadData, http.StatusRequestEntityTooLarge, fmt.Errorf("the body is larger than %d bytes", tooLarge.Limit)}
-	}
-	if api.IsRefusal(err) {
-		return nil, err
-	}
-	if err != nil {
-		return nil, badData("reading the body: %w", err)
-	}
-	return text, nil
-}
-
-func (h *Handler) read(r *request) (*answer, error) {
-	req, err := decodeRead(r.text, h.o.Limits.MaxBodyBytes, r.quota)
+// read serves remote read: a protobuf in, series out, either whole or as a stream of chunks.
+func (h *Handler) read(r *api.Request) (*api.Response, error) {
+	req, err := decodeRead(r.Content, h.o.Limits.MaxBodyBytes, r.Quota)
 	if err != nil {
 		return nil, err
 	}
 	queries := make([]readQuery, len(req.Queries))
-	charge := regexCharge{quota: r.quota}
+	charge := regexCharge{quota: r.Quota}
 	for i, q := range req.Queries {
 		if queries[i], err = newReadQuery(q, &charge); err != nil {
 			return nil, err
@@ -72,12 +34,10 @@ func (h *Handler) read(r *request) (*answer, error) {
 	if err != nil {
 		return nil, badData("%w", err)
 	}
-	ctx, cancel := h.bounded(r)
 	if kind == prompb.ReadRequest_STREAMED_XOR_CHUNKS {
-		return h.readChunks(ctx, cancel, r, queries), nil
+		return h.readChunks(r, queries), nil
 	}
-	defer cancel()
-	return h.readSamples(ctx, r, queries)
+	return h.readSamples(r, queries)
 }
 
 // decodeRead decodes the body of a remote read: a prompb.ReadRequest in a snappy block of at most maxBytes.
@@ -106,7 +66,7 @@ func decodeRead(text []byte, maxBytes int64, quota *model.Quota) (*prompb.ReadRe
 	return req, nil
 }
 
-// responseType is the first of the accepted types that is known; without any, samples.
+// responseType returns the first accepted type that is supported. Without any accepted type it is samples.
 func responseType(accepted []prompb.ReadRequest_ResponseType) (prompb.ReadRequest_ResponseType, error) {
 	if len(accepted) == 0 {
 		return prompb.ReadRequest_SAMPLES, nil
@@ -124,15 +84,14 @@ func responseType(accepted []prompb.ReadRequest_ResponseType) (prompb.ReadReques
 	return 0, fmt.Errorf("server does not support any of the requested response types: %v%s; supported: [SAMPLES STREAMED_XOR_CHUNKS]", accepted, more)
 }
 
-// readQuery is one query of a remote read. Times are Unix milliseconds, both included.
+// readQuery is one query of a remote read. start and end are Unix milliseconds, both inclusive.
 type readQuery struct {
 	start, end int64
 	matchers   []*labels.Matcher
 	hints      *storage.SelectHints // nil: none
 }
 
-// newReadQuery charges the regular expressions of the query before it compiles them. Its errors are those of the charge
-// and of the API.
+// newReadQuery charges the regular expressions of the query before it compiles them.
 func newReadQuery(q *prompb.Query, charge *regexCharge) (readQuery, error) {
 	out := readQuery{start: q.StartTimestampMs, end: q.EndTimestampMs}
 	for _, m := range q.Matchers {
@@ -161,7 +120,7 @@ func newReadQuery(q *prompb.Query, charge *regexCharge) (readQuery, error) {
 		out.matchers = append(out.matchers, matcher)
 	}
 	if p := q.Hints; p != nil {
-		// Of an aggregation nothing is said: labels that it does not look at would be left out, and the client wants all.
+		// The hint of an aggregation is dropped: it would leave out labels, and the client wants all of them.
 		out.hints = &storage.SelectHints{Start: p.StartMs, End: p.EndMs, Step: p.StepMs, Func: p.Func, Range: p.RangeMs}
 	}
 	return out, nil

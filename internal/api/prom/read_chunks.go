@@ -1,7 +1,6 @@
 package prom
 
 import (
-	"context"
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
@@ -11,21 +10,23 @@ import (
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 	"github.com/prometheus/prometheus/tsdb/chunks"
 
+	"github.com/shaledb/shale/internal/api"
 	"github.com/shaledb/shale/internal/model"
 )
 
-// readChunks answers with a stream of frames: the length of the message as a varint, its CRC-32C as 4 bytes, most
-// significant first, and a ChunkedReadResponse with chunks of one series. An error behind the first bytes cuts the
-// connection off, so that nobody takes what came for the whole.
-func (h *Handler) readChunks(ctx context.Context, cancel context.CancelFunc, r *request, queries []readQuery) *answer {
-	return &answer{
-		contentType: "application/x-streamed-protobuf; proto=prometheus.ChunkedReadResponse", compressed: true, done: cancel,
-		stream: func(b *body) error {
-			s := frameStream{out: b, maxBytes: h.o.Limits.MaxReadFrameBytes, crc: crc32.MakeTable(crc32.Castagnoli)}
+// readChunks returns a stream of frames. A frame is the length of its message as a varint, the CRC-32C of the
+// message as 4 big-endian bytes, and a ChunkedReadResponse with chunks of one series. After the first bytes,
+// an error cuts the connection, so that the client does not take a part for the whole.
+func (h *Handler) readChunks(r *api.Request, queries []readQuery) *api.Response {
+	return &api.Response{
+		ContentType: "application/x-streamed-protobuf; proto=prometheus.ChunkedReadResponse", Encoded: true,
+		Write: func(b *api.Body) error {
+			s := frameStream{out: b, maxBytes: h.o.MaxReadFrameBytes, crc: crc32.MakeTable(crc32.Castagnoli)}
+			store := h.store(r)
 			for i := range queries {
 				s.query = int64(i)
 				s.of = &queries[i]
-				if err := queries[i].walk(ctx, r.store, true, s.series); err != nil {
+				if err := queries[i].walk(r.Context(), store, true, s.series); err != nil {
 					return err
 				}
 			}
@@ -36,7 +37,7 @@ func (h *Handler) readChunks(ctx context.Context, cancel context.CancelFunc, r *
 
 // frameStream writes frames.
 type frameStream struct {
-	out      *body
+	out      *api.Body
 	maxBytes int
 	query    int64 // its index in the request
 	of       *readQuery
@@ -81,7 +82,7 @@ func (s *frameStream) series(series storage.Series) error {
 		}
 	}
 	if len(s.chunks) == 0 && !sent && s.of.hints != nil && s.of.hints.Func == "series" {
-		// The series was asked for without its samples. A chunk without any is what clients know for that.
+		// The client asked for series without samples. It expects a chunk without samples for that.
 		s.chunks = append(s.chunks, prompb.Chunk{
 			MinTimeMs: s.of.start, MaxTimeMs: s.of.end, Type: prompb.Chunk_XOR, Data: chunkenc.NewXORChunk().Bytes(),
 		})
@@ -89,7 +90,7 @@ func (s *frameStream) series(series storage.Series) error {
 	return s.frame()
 }
 
-// frame writes the chunks that have gathered, if any.
+// frame writes the gathered chunks, if there are any.
 func (s *frameStream) frame() error {
 	if len(s.chunks) == 0 {
 		return nil
@@ -114,11 +115,12 @@ func (s *frameStream) frame() error {
 	return nil
 }
 
-// windowSamples is how many samples of a series are encoded at one time: a whole number of chunks of 120.
+// windowSamples is the number of samples of a series that are encoded at a time: a multiple of the 120 of a
+// chunk.
 const windowSamples = 32 * 120
 
-// window shows a part of a series at a time, so that not all of its chunks are in memory at once. It shows no start
-// timestamps: clients that do not know the encodings with them would take the answer for broken.
+// window shows a part of a series at a time, so that not all of its chunks are in memory at once. It hides
+// start timestamps: older clients cannot decode the chunk encodings that have them.
 type window struct {
 	storage.Series // has no labels; the encoder asks for none
 	it             chunkenc.Iterator

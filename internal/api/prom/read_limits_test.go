@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/prometheus/prompb"
 	"github.com/prometheus/prometheus/storage"
 
+	"github.com/shaledb/shale/internal/api"
 	"github.com/shaledb/shale/internal/api/apitest"
 	"github.com/shaledb/shale/internal/api/prom"
 	"github.com/shaledb/shale/internal/model"
@@ -20,8 +21,8 @@ import (
 
 func TestReadLimits(t *testing.T) {
 	load := []string{`up{job="a"} 900:1 930:1 960:1 990:1`, `up{job="b"} 900:1 930:1 960:1`}
-	limited := func(l prom.Limits) *world {
-		w := newWorld(t, func(o *prom.Options) { o.Limits = l })
+	limited := func(l api.Limits, maxSamples int) *world {
+		w := newWorld(t, func(o *prom.Options) { o.Limits, o.MaxReadSamples = l, maxSamples })
 		w.MustLoad(t, "anonymous", load...)
 		return w
 	}
@@ -31,25 +32,25 @@ func TestReadLimits(t *testing.T) {
 			refused(t, w.read(readBody(t, kind, of("up"))), code, words)
 		}
 	}
-	both(limited(prom.Limits{MaxSeries: 1}), 422, "query.max-series")
-	both(limited(prom.Limits{MaxSamples: 6}), 422, "query.max-samples")
-	both(limited(prom.Limits{MaxBytes: 3000}), 422, "query.max-bytes")
-	both(limited(prom.Limits{Timeout: time.Nanosecond}), 503, "deadline")
-	refused(t, limited(prom.Limits{MaxReadSamples: 6}).read(readBody(t, asSamples, of("up"))), 400, "exceeded sample limit (6)")
-	w := limited(prom.Limits{MaxReadSamples: 7})
+	both(limited(api.Limits{MaxSeries: 1}, 0), 422, "query.max-series")
+	both(limited(api.Limits{MaxSamples: 6}, 0), 422, "query.max-samples")
+	both(limited(api.Limits{MaxBytes: 3000}, 0), 422, "query.max-bytes")
+	both(limited(api.Limits{Timeout: time.Nanosecond}, 0), 503, "deadline")
+	refused(t, limited(api.Limits{}, 6).read(readBody(t, asSamples, of("up"))), 400, "exceeded sample limit (6)")
+	w := limited(api.Limits{}, 7)
 	decodeSamples(t, w.read(readBody(t, asSamples, of("up"), of("up"))))
 
-	w = limited(prom.Limits{MaxBodyBytes: 300})
+	w = limited(api.Limits{MaxBodyBytes: 300}, 0)
 	refused(t, w.read(make([]byte, 301)), 413, "larger than 300 bytes")
 	refused(t, w.read(snappy.Encode(nil, make([]byte, 301))), 400, "decoded length 301 exceeds limit 300")
-	w = limited(prom.Limits{})
+	w = limited(api.Limits{}, 0)
 	var many []*prompb.Query
 	for range 257 {
 		many = append(many, &prompb.Query{})
 	}
 	refused(t, w.read(readBody(t, asSamples, many...)), 400, "257 queries; at most 256")
 	// A small body must not become a large request.
-	w = limited(prom.Limits{MaxBytes: 1 << 20})
+	w = limited(api.Limits{MaxBytes: 1 << 20}, 0)
 	refused(t, w.read(snappy.Encode(nil, bytes.Repeat([]byte{0x0a, 0}, 1<<14))), 422, "query.max-bytes")
 	for _, c := range []struct {
 		name string

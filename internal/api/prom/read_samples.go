@@ -1,42 +1,42 @@
 package prom
 
 import (
-	"context"
 	"encoding/binary"
 	"fmt"
 	"math"
-	"net/http"
 
 	"github.com/golang/snappy"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/prompb"
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/shaledb/shale/internal/api"
 	"github.com/shaledb/shale/internal/model"
 )
 
-// The fields of the messages ReadResponse, QueryResult, TimeSeries, Label and Sample: number << 3, wire type.
+// The numbers of the fields of ReadResponse, QueryResult, TimeSeries, Label and Sample.
 const (
-	fieldResults    = 1<<3 | 2 // of ReadResponse
-	fieldTimeseries = 1<<3 | 2 // of QueryResult
-	fieldLabels     = 1<<3 | 2 // of TimeSeries
-	fieldSamples    = 2<<3 | 2
-	fieldHistograms = 4<<3 | 2
-	fieldName       = 1<<3 | 2 // of Label
-	fieldLabelValue = 2<<3 | 2
-	fieldValue      = 1<<3 | 1 // of Sample
-	fieldTimestamp  = 2 << 3
+	fieldResults    = 1 // of ReadResponse
+	fieldTimeseries = 1 // of QueryResult
+	fieldLabels     = 1 // of TimeSeries
+	fieldSamples    = 2
+	fieldHistograms = 4
+	fieldName       = 1 // of Label
+	fieldLabelValue = 2
+	fieldValue      = 1 // of Sample
+	fieldTimestamp  = 2
 )
 
-// readSamples answers with a ReadResponse in a snappy block, which must be whole before its first byte can be sent. It is
-// encoded as it is read, since as messages it would take several times the memory.
-func (h *Handler) readSamples(ctx context.Context, r *request, queries []readQuery) (*answer, error) {
-	e := readEncoder{quota: r.quota, maxSamples: h.o.Limits.MaxReadSamples}
+// readSamples returns a ReadResponse in a snappy block, which must be complete before its first byte can be
+// sent. Series are encoded while they are read: as messages they would take several times the memory.
+func (h *Handler) readSamples(r *api.Request, queries []readQuery) (*api.Response, error) {
+	e := readEncoder{quota: r.Quota, maxSamples: h.o.MaxReadSamples}
+	store := h.store(r)
 	for i := range queries {
 		begin := e.beginResult()
-		if err := queries[i].walk(ctx, r.store, false, e.series); err != nil {
+		if err := queries[i].walk(r.Context(), store, false, e.series); err != nil {
 			return nil, err
 		}
 		if err := e.endResult(begin); err != nil {
@@ -45,13 +45,13 @@ func (h *Handler) readSamples(ctx context.Context, r *request, queries []readQue
 	}
 	size := snappy.MaxEncodedLen(len(e.out))
 	if size < 0 {
-		return nil, fmt.Errorf("%w: the answer has %d bytes, and a snappy block at most 4 GiB; ask for less, or for chunks", model.ErrLimit, len(e.out))
+		return nil, fmt.Errorf("%w: the response has %d bytes, and a snappy block has at most 4 GiB; ask for less, or for chunks", model.ErrLimit, len(e.out))
 	}
-	if err := r.quota.TakeBytes(int64(size)); err != nil {
+	if err := r.Quota.TakeBytes(int64(size)); err != nil {
 		return nil, err
 	}
 	compressed := snappy.Encode(make([]byte, size), e.out)
-	return &answer{contentType: "application/x-protobuf", compressed: true, stream: func(b *body) error {
+	return &api.Response{ContentType: "application/x-protobuf", Encoded: true, Write: func(b *api.Body) error {
 		b.W.Header().Set("Content-Encoding", "snappy")
 		for len(compressed) > 0 && !b.Broken {
 			n := min(len(compressed), api.FlushBytes)
@@ -71,32 +71,31 @@ type readEncoder struct {
 	maxSamples int    // of one query
 	samples    int    // of this query
 	out        []byte // the response
-	one, later []byte // the last series, but for its histograms, and these: they stand behind its samples
-	charged    int    // capacity of all three for which the quota was charged
+	one, later []byte // the current series: labels and samples, and the histograms that follow them
+	charged    int    // capacity of all three that the quota was charged for
 	iterator   chunkenc.Iterator
 }
 
-// lengthBytes is room for the length of a result, which is known at its end.
+// lengthBytes is room for the length of a result, which is known only at its end.
 const lengthBytes = binary.MaxVarintLen64
 
+// beginResult returns the offset at which the result begins.
 func (e *readEncoder) beginResult() int {
 	e.samples = 0
-	e.out = append(e.out, fieldResults)
+	e.out = protowire.AppendTag(e.out, fieldResults, protowire.BytesType)
 	e.out = append(e.out, make([]byte, lengthBytes)...)
 	return len(e.out)
 }
 
 // endResult puts the length before the result that begins at an offset, and closes the gap between them.
 func (e *readEncoder) endResult(begin int) error {
-	length := binary.AppendUvarint(nil, uint64(len(e.out)-begin))
 	at := begin - lengthBytes
-	copy(e.out[at:], length)
-	n := copy(e.out[at+len(length):], e.out[begin:])
-	e.out = e.out[:at+len(length)+n]
+	n := len(protowire.AppendVarint(e.out[:at], uint64(len(e.out)-begin)))
+	e.out = append(e.out[:n], e.out[begin:]...)
 	return e.charge()
 }
 
-// charge charges what the buffers have grown by.
+// charge charges the growth of the buffers.
 func (e *readEncoder) charge() error {
 	held := cap(e.out) + cap(e.one) + cap(e.later)
 	if held == e.charged {
@@ -113,8 +112,8 @@ func (e *readEncoder) charge() error {
 func (e *readEncoder) series(s storage.Series) error {
 	b, later := e.one[:0], e.later[:0]
 	s.Labels().Range(func(l labels.Label) {
-		b = append(b, fieldLabels)
-		b = binary.AppendUvarint(b, uint64(stringSize(l.Name)+stringSize(l.Value)))
+		b = protowire.AppendTag(b, fieldLabels, protowire.BytesType)
+		b = protowire.AppendVarint(b, uint64(stringSize(l.Name)+stringSize(l.Value)))
 		b = appendString(b, fieldName, l.Name)
 		b = appendString(b, fieldLabelValue, l.Value)
 	})
@@ -122,7 +121,7 @@ func (e *readEncoder) series(s storage.Series) error {
 	it := e.iterator
 	for kind := it.Next(); kind != chunkenc.ValNone; kind = it.Next() {
 		if e.samples++; e.samples > e.maxSamples {
-			return &apiError{typeBadData, http.StatusBadRequest, fmt.Errorf("exceeded sample limit (%d)", e.maxSamples)}
+			return badData("exceeded sample limit (%d)", e.maxSamples)
 		}
 		switch kind {
 		case chunkenc.ValFloat:
@@ -141,67 +140,58 @@ func (e *readEncoder) series(s storage.Series) error {
 	if err := it.Err(); err != nil {
 		return err
 	}
-	e.out = append(e.out, fieldTimeseries)
-	e.out = binary.AppendUvarint(e.out, uint64(len(b)+len(later)))
+	e.out = protowire.AppendTag(e.out, fieldTimeseries, protowire.BytesType)
+	e.out = protowire.AppendVarint(e.out, uint64(len(b)+len(later)))
 	e.out = append(append(e.out, b...), later...)
 	return e.charge()
 }
 
-// appendSample appends a Sample. Unlike upstream it writes a value of -0, whose bits are not those of the default.
+// appendSample appends a Sample. Unlike upstream it writes the value -0, whose bits are not those of the
+// default.
 func appendSample(b []byte, it chunkenc.Iterator) []byte {
 	t, v := it.At()
 	bits := math.Float64bits(v)
 	size := 0
 	if bits != 0 {
-		size = 1 + 8
+		size = protowire.SizeTag(fieldValue) + protowire.SizeFixed64()
 	}
 	if t != 0 {
-		size += 1 + uvarintSize(uint64(t))
+		size += protowire.SizeTag(fieldTimestamp) + protowire.SizeVarint(uint64(t))
 	}
-	b = append(b, fieldSamples)
-	b = binary.AppendUvarint(b, uint64(size))
+	b = protowire.AppendTag(b, fieldSamples, protowire.BytesType)
+	b = protowire.AppendVarint(b, uint64(size))
 	if bits != 0 {
-		b = append(b, fieldValue)
-		b = binary.LittleEndian.AppendUint64(b, bits)
+		b = protowire.AppendTag(b, fieldValue, protowire.Fixed64Type)
+		b = protowire.AppendFixed64(b, bits)
 	}
 	if t != 0 {
-		b = append(b, fieldTimestamp)
-		b = binary.AppendUvarint(b, uint64(t))
+		b = protowire.AppendTag(b, fieldTimestamp, protowire.VarintType)
+		b = protowire.AppendVarint(b, uint64(t))
 	}
 	return b
 }
 
 func appendHistogram(b []byte, h prompb.Histogram) []byte {
 	n := h.Size()
-	b = append(b, fieldHistograms)
-	b = binary.AppendUvarint(b, uint64(n))
+	b = protowire.AppendTag(b, fieldHistograms, protowire.BytesType)
+	b = protowire.AppendVarint(b, uint64(n))
 	at := len(b)
 	b = append(b, make([]byte, n)...)
-	_, _ = h.MarshalTo(b[at:]) // has no error but for want of room
+	_, _ = h.MarshalTo(b[at:]) // fails only for want of room
 	return b
 }
 
-// stringSize is the size of a field that is a string; without one if it is empty.
+// stringSize is the size of a string field. Empty strings are left out.
 func stringSize(s string) int {
 	if s == "" {
 		return 0
 	}
-	return 1 + uvarintSize(uint64(len(s))) + len(s)
+	return protowire.SizeTag(fieldName) + protowire.SizeBytes(len(s))
 }
 
-func appendString(b []byte, field byte, s string) []byte {
+func appendString(b []byte, field protowire.Number, s string) []byte {
 	if s == "" {
 		return b
 	}
-	b = append(b, field)
-	b = binary.AppendUvarint(b, uint64(len(s)))
-	return append(b, s...)
-}
-
-func uvarintSize(v uint64) int {
-	n := 1
-	for ; v >= 0x80; v >>= 7 {
-		n++
-	}
-	return n
+	return protowire.AppendString(protowire.AppendTag(b, field, protowire.BytesType), s)
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/prometheus/prometheus/tsdb/tsdbutil"
 	"pgregory.net/rapid"
 
+	"github.com/shaledb/shale/internal/api"
 	"github.com/shaledb/shale/internal/api/apitest"
 	"github.com/shaledb/shale/internal/api/prom"
 	"github.com/shaledb/shale/internal/model"
@@ -250,7 +251,7 @@ func TestReadKeepsEveryBit(t *testing.T) {
 		}
 		w := newWorld(t, func(o *prom.Options) {
 			fakeStore(all...)(o)
-			o.Limits.MaxReadFrameBytes = rapid.IntRange(1, 3000).Draw(rt, "frame")
+			o.MaxReadFrameBytes = rapid.IntRange(1, 3000).Draw(rt, "frame")
 		})
 		got := map[string][]string{}
 		for _, s := range decodeSamples(rt, w.read(readBody(t, asSamples, of(".*")))).Results[0].Timeseries {
@@ -322,7 +323,7 @@ func TestReadOverTheStore(t *testing.T) {
 	if n := len(decodeSamples(t, w.read(readBody(t, asSamples, names))).Results[0].Timeseries); n != 2 {
 		t.Errorf("%d series", n)
 	}
-	// What the client will aggregate by does not change what it is given: it may put these series beside others.
+	// The aggregation of the client does not change the series: it may combine them with others.
 	summed := of("up")
 	summed.Hints = &prompb.ReadHints{Func: "sum", By: true, StartMs: 0, EndMs: 1e6}
 	for _, got := range decodeSamples(t, w.read(readBody(t, asSamples, summed))).Results[0].Timeseries {
@@ -378,7 +379,7 @@ func TestFramesStaySmall(t *testing.T) {
 	}
 	w := newWorld(t, func(o *prom.Options) {
 		fakeStore(listed(labels.FromStrings("__name__", "m", "a", strings.Repeat("x", 100)), ps...))(o)
-		o.Limits.MaxReadFrameBytes = 4000
+		o.MaxReadFrameBytes = 4000
 	})
 	fs := decodeChunks(t, w.read(readBody(t, asChunks, of("m"))))
 	n := 0
@@ -396,7 +397,7 @@ func TestFramesStaySmall(t *testing.T) {
 func TestReadWaitsForItsTurn(t *testing.T) {
 	entered, release := make(chan struct{}), make(chan struct{})
 	w := newWorld(t, func(o *prom.Options) {
-		o.Limits.MaxConcurrent, o.Limits.MaxWait = 1, time.Millisecond
+		o.Slots, o.Limits.MaxWait = api.NewSlots(1), time.Millisecond
 		inner := o.Queryable
 		o.Queryable = func(tenant string, q *model.Quota, c *model.Cost) storage.Queryable {
 			if tenant == "slow" {

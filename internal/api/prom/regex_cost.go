@@ -12,37 +12,38 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// Upstream's parser compiles the regular expressions of matchers while it parses, and seven bytes of text, .{1000}, make
-// a program of 60 KB. They are charged before anything is parsed, until the request ends.
+// Upstream's parser compiles the regular expressions of matchers while it parses, and the seven bytes .{1000}
+// compile to
+// 60 KB. So they are charged before anything is parsed, until the request ends.
 const (
 	// maxRegexes bounds the regular expressions of the matchers of one request.
 	maxRegexes = 1000
-	// patternBytes is the memory of the syntax tree, for each byte of a pattern: at worst a node for each.
+	// patternBytes is the memory of the syntax tree for each byte of a pattern: in the worst case one node.
 	patternBytes = 200
-	// classBytes is the memory of a Unicode class, \p{L}: its table has up to 1,400 bounds of ranges, and upstream writes
-	// them out as text and parses that again.
+	// classBytes is the memory of a Unicode class such as \p{L}: its table has up to 1,400 range bounds,
+	// which upstream prints and parses a second time.
 	classBytes = 32 << 10
-	// instructionBytes is the memory of an instruction of a program: twice what was measured, since an expression is
-	// parsed both before and by the engine.
+	// instructionBytes is the memory of an instruction of a program, doubled because an expression is parsed
+	// once here and once by the engine.
 	instructionBytes = 128
-	// boundBytes is what each bound of a class adds to each instruction that has the class.
+	// boundBytes is the memory of a range bound in an instruction for a class.
 	boundBytes = 8
 )
 
-// regexCharge charges the texts of one request for what parsing them will take.
+// regexCharge charges a request for the memory that parsing its texts will take.
 type regexCharge struct {
 	quota   *model.Quota
 	regexes int
 	bytes   int64 // of expressions and selectors
 }
 
-// text charges an expression or a selector, for its tree and its regular expressions. Text that cannot be parsed
-// passes, up to its first error, which the parser will find, too. An error that is none of the quota's is an [apiError].
+// text charges an expression or a selector for its tree and its regular expressions. It stops at the first
+// syntax error, which the parser will report.
 func (c *regexCharge) text(text string) error {
 	c.bytes += int64(len(text))
 	if err := c.quota.TakeBytes(treeBytes * int64(len(text))); errors.Is(err, model.ErrLimit) {
 		return fmt.Errorf("%w: the text of the query has %d bytes, and query.max-bytes of %d is enough to parse about %d; write a shorter one",
-			model.ErrLimit, c.bytes, c.quota.MaxBytes, c.quota.MaxBytes/(treeBytes+api.BodyBytes))
+			model.ErrLimit, c.bytes, c.quota.MaxBytes, c.quota.MaxBytes/(treeBytes+api.HeldPerByte))
 	} else if err != nil {
 		return err
 	}
@@ -70,7 +71,7 @@ func (c *regexCharge) text(text string) error {
 			if err != nil {
 				continue
 			}
-			// Outside of braces it may be the pattern of a label_replace, which the engine compiles.
+			// Outside of braces a string may be the pattern of label_replace, which the engine compiles.
 			if matcher {
 				err = c.matcher(pattern)
 			} else {
@@ -97,7 +98,7 @@ func (c *regexCharge) pattern(pattern string) error {
 	}
 	tree, err := syntax.Parse(pattern, syntax.Perl|syntax.DotNL)
 	if err != nil {
-		return nil // Whoever compiles it will say so.
+		return nil // The parser will report it.
 	}
 	if err := c.quota.TakeBytes(programBytes(tree)); err != nil {
 		return fmt.Errorf("the regular expression %.100q: %w", pattern, err)
@@ -105,7 +106,7 @@ func (c *regexCharge) pattern(pattern string) error {
 	return nil
 }
 
-// unicodeClasses counts at least the \p and \P of a pattern.
+// unicodeClasses returns an upper bound of the number of \p and \P in a pattern.
 func unicodeClasses(pattern string) (n int64) {
 	for i := 1; i < len(pattern); i++ {
 		if pattern[i-1] == '\\' && pattern[i]|0x20 == 'p' {
@@ -115,8 +116,9 @@ func unicodeClasses(pattern string) (n int64) {
 	return n
 }
 
-// programBytes estimates the memory of the program of an expression, in which a repeated expression stands as many
-// times as it may repeat. The tree is at most 1,000 levels deep, and repeats in repeats multiply to at most 1,000.
+// programBytes estimates the memory of the program of an expression, which contains a repeated expression as
+// many times as it may repeat. Go's parser limits the depth of the tree, and the product of nested repeats,
+// to 1,000.
 func programBytes(re *syntax.Regexp) int64 {
 	var subs int64
 	for _, sub := range re.Sub {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/shaledb/shale/internal/api/apitest"
 	"github.com/shaledb/shale/internal/api/prom"
+	"github.com/shaledb/shale/internal/model"
 )
 
 // allocated returns the bytes that f allocates. Nothing else may run.
@@ -40,7 +41,7 @@ var compiling = map[string]string{
 func TestRegexesAreCharged(t *testing.T) {
 	const budget = 16 << 20
 	w := newWorld(t, func(o *prom.Options) { wired(o); o.Limits.MaxBytes = budget })
-	pool := newWorld(t, func(o *prom.Options) { wired(o); o.Limits.PoolBytes = budget })
+	pool := newWorld(t, func(o *prom.Options) { wired(o); o.Pool = &model.QueryPool{MaxBytes: budget} })
 	for _, c := range []struct {
 		name, text, words string
 		code              int
@@ -141,9 +142,10 @@ func TestRegexesOfRemoteReadAreCharged(t *testing.T) {
 	decodeSamples(t, w.read(queries(5, prompb.LabelMatcher_RE, ".{10}")))
 }
 
-// TestBodiesAreCharged sends bodies that only the pool can refuse: before a turn, and before anything is parsed.
+// TestBodiesAreCharged sends bodies that only the pool can refuse: before a turn, and before anything is
+// parsed.
 func TestBodiesAreCharged(t *testing.T) {
-	w := newWorld(t, func(o *prom.Options) { o.Limits.PoolBytes = 1 << 20 })
+	w := newWorld(t, func(o *prom.Options) { o.Pool = &model.QueryPool{MaxBytes: 1 << 20} })
 	large := "x=" + strings.Repeat("y", 400_000)
 	for _, path := range []string{"/api/v1/query", "/api/v1/status/buildinfo", "/api/v1/series", "/federate"} {
 		r := w.Do(http.MethodPost, path, []string{large}, nil)
@@ -170,7 +172,7 @@ func TestBodiesAreCharged(t *testing.T) {
 
 // TestTSDBIsCharged counts series under the quota of the request.
 func TestTSDBIsCharged(t *testing.T) {
-	w := newWorld(t, func(o *prom.Options) { wired(o); o.Limits.PoolBytes = 600 })
+	w := newWorld(t, func(o *prom.Options) { wired(o); o.Pool = &model.QueryPool{MaxBytes: 600} })
 	expect(t, w.Get("/api/v1/status/tsdb"), 503, "unavailable", "the queries that are running hold")
 	w = newWorld(t, func(o *prom.Options) { wired(o); o.Limits.MaxSeries = 6 })
 	expect(t, w.Get("/api/v1/status/tsdb"), 422, "execution", "query.max-series")

@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/shaledb/shale/internal/api"
 )
 
-// Shale evaluates no rules and scrapes nothing. It answers what a Prometheus does that has neither rules nor targets,
-// and refuses the same parameters.
+// Shale evaluates no rules and scrapes no targets. It responds like a Prometheus that has neither, and
+// refuses the same parameters.
 
-func (h *Handler) rules(r *request) (*answer, error) {
+func (h *Handler) rules(r *api.Request) (*api.Response, error) {
 	if _, err := h.matcherSets(r, plainBad); err != nil {
 		return nil, err
 	}
@@ -41,7 +43,7 @@ func (h *Handler) rules(r *request) (*answer, error) {
 	return constant(`{"groups":[]}`)(r)
 }
 
-func targets(r *request) (*answer, error) {
+func targets(r *api.Request) (*api.Response, error) {
 	switch strings.ToLower(r.URL.Query().Get("state")) {
 	case "", "any", "dropped":
 		return constant(`{"activeTargets":[],"droppedTargets":[],"droppedTargetCounts":{}}`)(r)
@@ -49,12 +51,12 @@ func targets(r *request) (*answer, error) {
 	return constant(`{"activeTargets":[],"droppedTargets":[],"droppedTargetCounts":null}`)(r)
 }
 
-func (h *Handler) targetsMetadata(r *request) (*answer, error) {
-	if _, err := numberParam(r.form, "limit"); err != nil {
+func (h *Handler) targetsMetadata(r *api.Request) (*api.Response, error) {
+	if _, err := numberParam(r.Form, "limit"); err != nil {
 		return nil, err
 	}
-	if s := r.form.Get("match_target"); s != "" {
-		if err := (&regexCharge{quota: r.quota}).text(s); err != nil {
+	if s := r.Form.Get("match_target"); s != "" {
+		if err := (&regexCharge{quota: r.Quota}).text(s); err != nil {
 			return nil, err
 		}
 		if _, err := h.o.Parser.ParseMetricSelector(s); err != nil {

@@ -10,64 +10,66 @@ import (
 	"github.com/prometheus/prometheus/model/timestamp"
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/util/annotations"
+
+	"github.com/shaledb/shale/internal/api"
 )
 
-// selection is what the requests for series and labels have in common.
+// selection holds the parameters that requests for series and for labels share.
 type selection struct {
 	limit      int
 	start, end int64 // Unix milliseconds
 	sets       [][]*labels.Matcher
 }
 
-// selection reads the parameters. Upstream names match[] in an error only where it must be given: the prefix says it.
-func (h *Handler) selection(r *request, matchError string) (s selection, err error) {
-	limit, bad := limitParam(r.form)
+// selection reads the parameters. Upstream names match[] in an error only where it is mandatory; matchError
+// is that prefix.
+func (h *Handler) selection(r *api.Request, matchError string) (s selection, err error) {
+	limit, bad := limitParam(r.Form)
 	if bad != nil {
 		return s, bad
 	}
-	start, bad := timeParam(r.form, "start", minTime)
+	start, bad := timeParam(r.Form, "start", minTime)
 	if bad != nil {
 		return s, bad
 	}
-	end, bad := timeParam(r.form, "end", maxTime)
+	end, bad := timeParam(r.Form, "end", maxTime)
 	if bad != nil {
 		return s, bad
 	}
-	sets, err := h.matcherSets(r, func(err error) *apiError { return badData("%s%w", matchError, err) })
+	sets, err := h.matcherSets(r, func(err error) *api.Error { return badData("%s%w", matchError, err) })
 	if err != nil {
 		return s, err
 	}
 	return selection{limit: limit, start: timestamp.FromTime(start), end: timestamp.FromTime(end), sets: sets}, nil
 }
 
-// series answers with the label sets of the series that satisfy any of the selectors.
-func (h *Handler) series(r *request) (*answer, error) {
-	if len(r.form["match[]"]) == 0 {
+// series returns the label sets of the series that match any of the selectors.
+func (h *Handler) series(r *api.Request) (*api.Response, error) {
+	if len(r.Form["match[]"]) == 0 {
 		return nil, badData("no match[] parameter provided")
 	}
 	sel, err := h.selection(r, `invalid parameter "match[]": `)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := h.bounded(r)
-	defer cancel()
-	q, err := r.store.Querier(sel.start, sel.end)
+	ctx := r.Context()
+	q, err := h.store(r).Querier(sel.start, sel.end)
 	if err != nil {
 		return nil, err
 	}
 	found, warnings, err := walkSeries(ctx, q, &sel)
-	// The labels are strings of their own; nothing of them is pinned.
+	// The labels are copies, so the result does not refer to the querier.
 	if closeErr := q.Close(); err == nil {
 		err = closeErr
 	}
 	if err != nil {
 		return nil, err
 	}
-	return &answer{warnings: warnings, write: func(b *body) { list(b, found, b.labels) }}, nil
+	return annotated(func(b *body) { list(b, found, b.labels) }, warnings, ""), nil
 }
 
 func walkSeries(ctx context.Context, q storage.Querier, sel *selection) ([]labels.Labels, annotations.Annotations, error) {
-	// There is no function of that name: it says that no sample is wanted.
+	// "series" is not a function: it says that no samples are wanted.
 	hints := &storage.SelectHints{Start: sel.start, End: sel.end, Func: "series", Limit: oneMore(sel.limit)}
 	var set storage.SeriesSet
 	if len(sel.sets) == 1 {
@@ -75,7 +77,7 @@ func walkSeries(ctx context.Context, q storage.Querier, sel *selection) ([]label
 	} else {
 		var sets []storage.SeriesSet
 		for _, ms := range sel.sets {
-			// Sorted, so that the series which several selectors name come together.
+			// Sorted, so that a series that several selectors match comes once.
 			sets = append(sets, q.Select(ctx, true, hints, ms...))
 		}
 		set = storage.NewMergeSeriesSet(sets, 0, storage.ChainedSeriesMerge)
@@ -92,11 +94,11 @@ func walkSeries(ctx context.Context, q storage.Querier, sel *selection) ([]label
 	return found, warnings.Merge(set.Warnings()), set.Err()
 }
 
-func (h *Handler) labelNames(r *request) (*answer, error) {
+func (h *Handler) labelNames(r *api.Request) (*api.Response, error) {
 	return h.strings(r, storage.Querier.LabelNames)
 }
 
-func (h *Handler) labelValues(r *request) (*answer, error) {
+func (h *Handler) labelValues(r *api.Request) (*api.Response, error) {
 	name := r.PathValue("name")
 	if strings.HasPrefix(name, "U__") {
 		name = common.UnescapeName(name, common.ValueEncodingEscaping)
@@ -109,10 +111,10 @@ func (h *Handler) labelValues(r *request) (*answer, error) {
 	})
 }
 
-// strings answers with the sorted union of what the selectors give; without a selector, of everything.
-func (h *Handler) strings(r *request,
+// strings returns the sorted union of the lists of all selectors. Without a selector, nothing is filtered.
+func (h *Handler) strings(r *api.Request,
 	list func(storage.Querier, context.Context, *storage.LabelHints, ...*labels.Matcher) ([]string, annotations.Annotations, error),
-) (*answer, error) {
+) (*api.Response, error) {
 	sel, err := h.selection(r, "")
 	if err != nil {
 		return nil, err
@@ -120,9 +122,8 @@ func (h *Handler) strings(r *request,
 	if len(sel.sets) == 0 {
 		sel.sets = [][]*labels.Matcher{nil}
 	}
-	ctx, cancel := h.bounded(r)
-	defer cancel()
-	q, err := r.store.Querier(sel.start, sel.end)
+	ctx := r.Context()
+	q, err := h.store(r).Querier(sel.start, sel.end)
 	if err != nil {
 		return nil, err
 	}
@@ -145,5 +146,5 @@ func (h *Handler) strings(r *request,
 		all = all[:sel.limit]
 		warnings.Add(errTruncated)
 	}
-	return &answer{warnings: warnings, write: func(b *body) { b.Texts(all) }}, nil
+	return annotated(func(b *body) { b.Texts(all) }, warnings, ""), nil
 }

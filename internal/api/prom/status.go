@@ -8,10 +8,12 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/shaledb/shale/internal/api"
 	"github.com/shaledb/shale/internal/model"
 )
 
-// TSDBStatus counts the series of a tenant, in the shape of Prometheus. The lists have the largest values first.
+// TSDBStatus counts the series of a tenant, in the shape of Prometheus. The lists have the largest values
+// first.
 type TSDBStatus struct {
 	HeadStats                   HeadStats  `json:"headStats"`
 	SeriesCountByMetricName     []TSDBStat `json:"seriesCountByMetricName"`
@@ -29,7 +31,7 @@ type HeadStats struct {
 	MaxTime       int64  `json:"maxTime"`
 }
 
-// TSDBStat is one line of a list.
+// TSDBStat is one entry of a list.
 type TSDBStat struct {
 	Name  string `json:"name"`
 	Value uint64 `json:"value"`
@@ -58,9 +60,9 @@ const (
 	defaultTSDBLines = 10
 )
 
-func (h *Handler) tsdb(r *request) (*answer, error) {
+func (h *Handler) tsdb(r *api.Request) (*api.Response, error) {
 	limit := defaultTSDBLines
-	if s := r.form.Get("limit"); s != "" {
+	if s := r.Form.Get("limit"); s != "" {
 		n, err := strconv.Atoi(s)
 		switch {
 		case err != nil || n < 1:
@@ -72,10 +74,8 @@ func (h *Handler) tsdb(r *request) (*answer, error) {
 	}
 	var status TSDBStatus
 	if h.o.TSDB != nil {
-		ctx, cancel := h.bounded(r)
-		defer cancel()
 		var err error
-		if status, err = h.o.TSDB(ctx, r.tenant, limit, r.quota, r.cost); err != nil {
+		if status, err = h.o.TSDB(r.Context(), r.Tenant(), limit, r.Quota, r.Cost); err != nil {
 			return nil, err
 		}
 	}
@@ -86,64 +86,69 @@ func (h *Handler) tsdb(r *request) (*answer, error) {
 		}
 		*list = (*list)[:min(len(*list), limit)]
 	}
-	return jsonAnswer(status)
+	return jsonResponse(status)
 }
 
-func (h *Handler) flags(*request) (*answer, error) {
+func (h *Handler) flags(*api.Request) (*api.Response, error) {
 	flags := map[string]string{}
 	if h.o.Flags != nil {
 		if f := h.o.Flags(); f != nil {
 			flags = f
 		}
 	}
-	return jsonAnswer(flags)
+	return jsonResponse(flags)
 }
 
-func (h *Handler) config(*request) (*answer, error) {
+func (h *Handler) config(*api.Request) (*api.Response, error) {
 	text := ""
 	if h.o.Config != nil {
 		text = h.o.Config()
 	}
-	return &answer{write: func(b *body) {
+	return success(func(b *body) {
 		b.Raw(`{"yaml":`)
 		b.Str(text)
 		b.Raw("}")
-	}}, nil
+	}), nil
 }
 
-func (h *Handler) runtimeInfo(*request) (*answer, error) {
+func (h *Handler) runtimeInfo(*api.Request) (*api.Response, error) {
 	var info RuntimeInfo
 	if h.o.Runtime != nil {
 		info = h.o.Runtime()
 	}
-	return jsonAnswer(info)
+	return jsonResponse(info)
 }
 
-// jsonAnswer answers with what is small enough to be encoded at once.
-func jsonAnswer(v any) (*answer, error) {
+// jsonResponse returns a small value as JSON.
+func jsonResponse(v any) (*api.Response, error) {
 	text, err := json.Marshal(v)
 	if err != nil {
-		return nil, fmt.Errorf("%w: encoding an answer: %w", model.ErrCorrupt, err)
+		return nil, fmt.Errorf("%w: encoding a response: %w", model.ErrCorrupt, err)
 	}
 	return constant(string(text))(nil)
 }
 
 // constant serves data that never changes.
-func constant(data string) server {
-	return func(*request) (*answer, error) {
-		return &answer{write: func(b *body) { b.Raw(data) }}, nil
+func constant(data string) func(*api.Request) (*api.Response, error) {
+	return func(*api.Request) (*api.Response, error) {
+		return success(func(b *body) { b.Raw(data) }), nil
 	}
 }
 
-func unknown(r *request) (*answer, error) {
-	if r.Method == http.MethodOptions {
-		return &answer{empty: true}, nil
-	}
-	return nil, &apiError{typeNotFound, http.StatusNotFound, errors.New("no such endpoint")}
+func unknown(*api.Request) (*api.Response, error) {
+	return nil, &api.Error{Kind: typeNotFound, Status: http.StatusNotFound, Err: errors.New("no such endpoint")}
 }
 
-// searchDisabled answers as a Prometheus does that was started without its experimental search: clients ask it for
-// labels then.
-func searchDisabled(*request) (*answer, error) {
-	return nil, &apiError{typeUnavailable, http.StatusInternalServerError, errors.New("search API disabled")}
+// searchDisabled responds like a Prometheus without its experimental search, so that clients fall back to
+// labels.
+func searchDisabled(*api.Request) (*api.Response, error) {
+	return nil, &api.Error{Kind: typeUnavailable, Status: http.StatusInternalServerError, Err: errors.New("search API disabled")}
+}
+
+func (h *Handler) buildInfo(*api.Request) (*api.Response, error) {
+	return success(func(b *body) {
+		b.Raw(`{"application":"Shale",`)
+		b.VersionMembers(&h.o.Version)
+		b.Raw("}")
+	}), nil
 }

@@ -10,15 +10,15 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// The engine makes two counters for every step of a subquery before it evaluates the first one, whether or not there
-// are samples: x[290y:1ms] would end the process for want of memory.
+// The engine allocates two counters for every step of a subquery before it evaluates the first, even without
+// samples: x[290y:1ms] would exhaust the memory of the process.
 const (
 	bytesPerSubqueryStep = 16
 	maxSubquerySteps     = 1 << 24 // a year of steps of 2 s
 )
 
-// chargeSubqueries charges the steps of the subqueries of an expression that is evaluated over a span of time. The
-// steps follow from the text alone, so the error is one of class [model.ErrLimit].
+// chargeSubqueries charges the steps of the subqueries of an expression that is evaluated over a time span. A
+// subquery with too many steps is an error of class [model.ErrLimit].
 func (h *Handler) chargeSubqueries(expr parser.Expr, span time.Duration, q *model.Quota) error {
 	var err error
 	parser.Inspect(expr, func(node parser.Node, path []parser.Node) error {
@@ -26,7 +26,7 @@ func (h *Handler) chargeSubqueries(expr parser.Expr, span time.Duration, q *mode
 		if !ok || err != nil {
 			return err
 		}
-		// A subquery is evaluated once, over all the time that the steps around it look back at.
+		// A subquery is evaluated once, over the whole time that the steps around it look back at.
 		length := saturate(span, sub.Range)
 		for _, outer := range path {
 			if o, ok := outer.(*parser.SubqueryExpr); ok {
@@ -57,7 +57,7 @@ func (h *Handler) chargeSubqueries(expr parser.Expr, span time.Duration, q *mode
 	return err
 }
 
-// saturate adds two durations that are not negative.
+// saturate adds two non-negative durations.
 func saturate(a, b time.Duration) time.Duration {
 	if b > math.MaxInt64-a {
 		return math.MaxInt64

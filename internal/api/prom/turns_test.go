@@ -16,12 +16,13 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
 
+	"github.com/shaledb/shale/internal/api"
 	"github.com/shaledb/shale/internal/api/apitest"
 	"github.com/shaledb/shale/internal/api/prom"
 	"github.com/shaledb/shale/internal/model"
 )
 
-// eventually waits until something holds. Its bound is only a guard against waiting for ever.
+// eventually waits until a condition holds. Its bound is only a guard against hanging.
 func eventually(t *testing.T, otherwise string, holds func() bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); !holds(); time.Sleep(5 * time.Millisecond) {
@@ -38,13 +39,13 @@ func (stalled) Select(ctx context.Context, _ bool, _ *storage.SelectHints, _ ...
 	select {
 	case <-ctx.Done():
 		return storage.ErrSeriesSet(ctx.Err())
-	case <-time.After(time.Minute): // only a guard against waiting for ever: who uses this store gives up long before
+	case <-time.After(time.Minute): // a guard against hanging: callers give up long before
 		return storage.ErrSeriesSet(errors.New("nobody gave the query up"))
 	}
 }
 
-// TestTimeouts: the parameter ends a query that the engine would let run for an hour, in its work as in its wait for the
-// store. Whoever does not heed it answers with a result, or with the store's own error.
+// TestTimeouts: the parameter ends a query that the engine would let run for an hour, in its work as in its
+// wait for the store. Code that ignores it returns a result, or the error of the store.
 func TestTimeouts(t *testing.T) {
 	w := newWorld(t, func(o *prom.Options) {
 		o.Engine = newEngine(t, 1e8, time.Hour)
@@ -79,7 +80,7 @@ func occupied(t *testing.T, maxWait time.Duration) (w *world, release func()) {
 	t.Helper()
 	entered, leave := make(chan struct{}), make(chan struct{})
 	w = newWorld(t, func(o *prom.Options) {
-		o.Limits.MaxConcurrent, o.Limits.MaxWait = 2, maxWait
+		o.Slots, o.Limits.MaxWait = api.NewSlots(2), maxWait
 		inner := o.Queryable
 		o.Queryable = func(tenant string, q *model.Quota, c *model.Cost) storage.Queryable {
 			if tenant == "slow" {
@@ -113,7 +114,7 @@ func TestGate(t *testing.T) {
 			t.Error("no Retry-After")
 		}
 	}
-	// What needs no turn is answered.
+	// An endpoint that needs no turn responds.
 	if r := w.Get("/api/v1/status/buildinfo"); r.Code != 200 {
 		t.Errorf("build information: %s", apitest.Show(r))
 	}
@@ -128,10 +129,10 @@ func TestGate(t *testing.T) {
 	}
 }
 
-// TestGateBoundsWaiters: more than 16 for each turn do not even wait, and are told why.
+// TestGateBoundsWaiters: more than 16 for each turn are refused at once, with the reason.
 func TestGateBoundsWaiters(t *testing.T) {
 	w, release := occupied(t, time.Hour)
-	// Only a guard against waiting for ever: who is refused at once is never told of this time.
+	// A guard against hanging: a request that is refused at once does not wait for it.
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	ask := func() *httptest.ResponseRecorder {
@@ -164,8 +165,8 @@ func TestGateBoundsWaiters(t *testing.T) {
 func TestClientThatDoesNotRead(t *testing.T) {
 	w := newWorld(t, func(o *prom.Options) {
 		o.Engine = newEngine(t, 1e7, time.Minute)
-		o.Limits.Timeout, o.Limits.MaxConcurrent = 300*time.Millisecond, 1
-		o.Limits.MaxWait = time.Minute // only a guard against waiting for ever
+		o.Limits.Timeout, o.Slots = 300*time.Millisecond, api.NewSlots(1)
+		o.Limits.MaxWait = time.Minute // a guard against hanging
 	})
 	for i := range 100 {
 		w.MustLoad(t, "anonymous", fmt.Sprintf(`up{i="%d"} 990:%d`, i, i))

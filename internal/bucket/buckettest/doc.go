@@ -1,4 +1,4 @@
-// Package buckettest holds every bucket, and every wrapper around one, to the contract of package bucket.
+// Package buckettest is the suite for the contract of package bucket: every bucket and every wrapper runs it.
 //
-// It owns the tests and nothing else; it is imported by tests only.
+// It owns only the suite. Only tests import it.
 package buckettest

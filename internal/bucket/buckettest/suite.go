@@ -78,7 +78,7 @@ func testPutGet(t *testing.T, b bucket.Bucket) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got[0] = 'x' // the caller's
+	got[0] = 'x' // the caller owns the bytes
 	want(t, b, "a", "1")
 }
 

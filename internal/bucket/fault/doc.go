@@ -1,4 +1,5 @@
-// Package fault is a wrapper around a bucket that misbehaves on purpose, for tests.
+// Package fault wraps a bucket and injects faults, for tests.
 //
-// It owns the rules that say which request goes wrong and how. With no rule it is the bucket that it wraps.
+// It owns the rules that say which request fails and how. Without rules it behaves like the bucket that it
+// wraps.
 package fault

@@ -13,26 +13,26 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// Kind says how a request goes wrong.
+// Kind says how a request fails.
 type Kind uint8
 
 const (
 	// Fail does nothing and returns an error of class transient.
 	Fail Kind = iota
-	// LostAck does what was asked and then returns an error of class transient.
+	// LostAck carries out the request and then returns an error of class transient.
 	LostAck
-	// Slow waits for Delay, or until the context is done, before it does what was asked.
+	// Slow waits for Delay, or until the context is done, before it carries out the request.
 	Slow
-	// Partial does half of it: Put reads half of its reader, makes nothing and returns an error of class transient; List
-	// calls back for half of the objects and then does so. Get and GetRange return half of the bytes and no error, as a
-	// store would that breaks its contract.
+	// Partial carries out half of the request. Put reads half of its reader, creates nothing and returns an
+	// error of class transient. List calls back for half of the objects and returns such an error. Get and
+	// GetRange break the contract: they return half of the bytes and no error.
 	Partial
 )
 
 // Op names an operation.
 type Op string
 
-// The operations; AnyOp stands for each of them.
+// The operations. AnyOp matches all of them.
 const (
 	AnyOp       Op = ""
 	Put         Op = "put"
@@ -43,13 +43,14 @@ const (
 	Delete      Op = "delete"
 )
 
-// Rule says which requests go wrong.
+// Rule says which requests fail.
 type Rule struct {
 	Kind Kind
 	Op   Op
-	// Prefix is what the name of the object begins with; for List, the prefix asked for.
+	// Prefix is a prefix of the name of the object or, for List, of its prefix.
 	Prefix string
-	// Skip lets as many requests pass, and Times ends the rule after as many that went wrong; 0: never.
+	// Skip is the number of requests that pass first. Times is the number of failures that end the rule; 0:
+	// it never ends.
 	Skip, Times int
 	Delay       time.Duration
 }
@@ -65,7 +66,7 @@ type Bucket struct {
 
 var _ bucket.Bucket = (*Bucket)(nil)
 
-// New wraps a bucket. There are no faults at first.
+// New wraps a bucket, without any rules.
 func New(next bucket.Bucket, rules ...Rule) *Bucket {
 	b := &Bucket{next: next}
 	for _, r := range rules {
@@ -74,7 +75,7 @@ func New(next bucket.Bucket, rules ...Rule) *Bucket {
 	return b
 }
 
-// Add adds a rule. Of several that apply, the oldest does.
+// Add adds a rule. If several match, the oldest applies.
 func (b *Bucket) Add(r Rule) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -88,7 +89,7 @@ func (b *Bucket) Clear() {
 	b.rules = nil
 }
 
-// Hits returns how many requests went wrong.
+// Hits returns the number of requests that failed.
 func (b *Bucket) Hits() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -123,7 +124,7 @@ func injected(op Op, name string) error {
 	return fmt.Errorf("bucket: %s %s: %w: injected fault", op, name, model.ErrTransient)
 }
 
-// run applies the faults that are alike for all operations. partial does the half of it.
+// run applies the faults that are the same for all operations. partial carries out half of the request.
 func (b *Bucket) run(ctx context.Context, op Op, name string, do, partial func() error) error {
 	r := b.rule(op, name)
 	if r == nil {
@@ -147,7 +148,7 @@ func (b *Bucket) run(ctx context.Context, op Op, name string, do, partial func()
 	return injected(op, name)
 }
 
-// Put makes or replaces an object.
+// Put creates or replaces an object.
 func (b *Bucket) Put(ctx context.Context, name string, r io.Reader, size int64) error {
 	return b.run(ctx, Put, name, func() error { return b.next.Put(ctx, name, r, size) }, func() error {
 		if _, err := io.CopyN(io.Discard, r, size/2); err != nil {
@@ -157,7 +158,7 @@ func (b *Bucket) Put(ctx context.Context, name string, r io.Reader, size int64) 
 	})
 }
 
-// PutIfAbsent makes an object unless there is one.
+// PutIfAbsent creates an object unless the name is taken.
 func (b *Bucket) PutIfAbsent(ctx context.Context, name string, data []byte) (created bool, err error) {
 	err = b.run(ctx, PutIfAbsent, name, func() error {
 		created, err = b.next.PutIfAbsent(ctx, name, data)
@@ -194,7 +195,7 @@ func (b *Bucket) read(ctx context.Context, op Op, name string, do func() ([]byte
 	return data, nil
 }
 
-// List calls fn with every object whose name begins with prefix.
+// List calls fn for every object whose name begins with prefix.
 func (b *Bucket) List(ctx context.Context, prefix string, fn func(name string, size int64) error) error {
 	return b.run(ctx, List, prefix, func() error { return b.next.List(ctx, prefix, fn) }, func() error {
 		n := 0

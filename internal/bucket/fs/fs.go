@@ -18,11 +18,11 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// temporary is the folder of files that are not yet objects. No object can have a name that begins with a dot.
+// temporary is the folder of files that are not objects yet. The names of objects cannot begin with a dot.
 const temporary = ".tmp"
 
-// Bucket keeps objects as files below a folder. An object's name is its path. Where an object `a` is, none can be named
-// `a/b`, nor the other way round; Shale has no such names. One process uses a folder at one time.
+// Bucket keeps objects as files below a folder. The name of an object is its path, so objects `a` and `a/b`
+// cannot both exist; Shale never creates both. Only one process at a time may use a folder.
 type Bucket struct {
 	fs    vfs.FS
 	dir   string
@@ -33,15 +33,15 @@ type Bucket struct {
 	prepared  bool
 
 	mu sync.Mutex
-	// folders are known to be durable. There are as many as there are different folders in names of objects.
+	// folders are known to be durable. There is an entry for each folder in the names of objects.
 	folders map[string]bool
 }
 
 var _ bucket.Bucket = (*Bucket)(nil)
 
-// New returns the bucket of a folder, which is made by the first Put if it is not there. It changes nothing, since
-// whoever opens a store takes the store's lock later. It is an error of class invalid if dir is something else than a
-// folder.
+// New returns the bucket of a folder. It changes nothing, because the caller takes the lock of the store
+// later; the first Put creates a missing folder. If dir exists and is not a folder, the error is of class
+// invalid.
 func New(fs vfs.FS, dir string) (*Bucket, error) {
 	if info, err := fs.Stat(dir); err == nil && !info.IsDir() {
 		return nil, fmt.Errorf("bucket %s: %w: not a folder", dir, model.ErrInvalid)
@@ -53,8 +53,8 @@ func New(fs vfs.FS, dir string) (*Bucket, error) {
 	return &Bucket{fs: fs, dir: dir, run: hex.EncodeToString(run[:]), folders: map[string]bool{}}, nil
 }
 
-// prepare makes the folder of temporary files before the first of them, and removes what an earlier process left
-// half-written in it.
+// prepare creates the folder of temporary files before the first of them, and removes the leftovers of
+// earlier processes.
 func (b *Bucket) prepare() error {
 	b.preparing.Lock()
 	defer b.preparing.Unlock()
@@ -83,7 +83,7 @@ func fail(op, name string, err error) error {
 	return fmt.Errorf("bucket: %s %s: %w: %w", op, name, model.ErrTransient, err)
 }
 
-// missing says that there is no file of the name, because none has it or because a file stands where a folder would be.
+// missing reports whether err says that no file has the name, or that a parent in its path is a file.
 func missing(err error) bool {
 	return errors.Is(err, iofs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
@@ -154,7 +154,7 @@ func (b *Bucket) Delete(ctx context.Context, name string) error {
 	if err != nil && !missing(err) {
 		return fail("delete", name, err)
 	}
-	// Also when there is no file: an earlier call may have removed it and failed to sync.
+	// Also for a missing file: an earlier call may have removed it and failed to sync.
 	if err := b.syncFolder(b.fs.PathDir(path)); err != nil && !missing(err) {
 		return fail("delete", name, err)
 	}

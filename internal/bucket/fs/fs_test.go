@@ -72,7 +72,8 @@ func TestLeftovers(t *testing.T) {
 	}
 }
 
-// TestCrash cuts the power before each operation. What was put is there and whole, and what was deleted stays away.
+// TestCrash cuts the power before each operation. What was put is there and whole, and what was deleted stays
+// away.
 func TestCrash(t *testing.T) {
 	type crash struct {
 		fs       vfs.FS
@@ -159,7 +160,8 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-// TestErrors lets each kind of operation fail. The error is transient, no object is damaged, and it works again later.
+// TestErrors lets each kind of operation fail. The error is transient, no object is damaged, and it works
+// again later.
 func TestErrors(t *testing.T) {
 	errDisk := errors.New("no space left on device")
 	for _, kind := range []errorfs.OpKind{errorfs.OpCreate, errorfs.OpFileWrite, errorfs.OpFileSync, errorfs.OpRename, errorfs.OpOpenDir} {

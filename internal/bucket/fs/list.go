@@ -7,7 +7,7 @@ import (
 	"github.com/shaledb/shale/internal/bucket"
 )
 
-// List calls fn with every object whose name begins with prefix.
+// List calls fn for every object whose name begins with prefix.
 func (b *Bucket) List(ctx context.Context, prefix string, fn func(name string, size int64) error) error {
 	folder := ""
 	if i := strings.LastIndexByte(prefix, '/'); i >= 0 {
@@ -38,7 +38,7 @@ func (b *Bucket) walk(ctx context.Context, folder, prefix string, fn func(name s
 		if folder != "" {
 			name = folder + "/" + entry
 		}
-		// Not every file need be ours: what cannot be the name of an object is none.
+		// The folder may hold other files: a file whose name is not allowed is not an object.
 		if bucket.CheckName(entry) != nil || !strings.HasPrefix(name, prefix) && !strings.HasPrefix(prefix, name+"/") {
 			continue
 		}

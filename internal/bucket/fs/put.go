@@ -14,7 +14,7 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// Put makes or replaces an object.
+// Put creates or replaces an object.
 func (b *Bucket) Put(ctx context.Context, name string, r io.Reader, size int64) error {
 	if err := bucket.CheckName(name); err != nil {
 		return err
@@ -22,7 +22,7 @@ func (b *Bucket) Put(ctx context.Context, name string, r io.Reader, size int64) 
 	return b.put(ctx, name, r, size, func(from, to string) error { return b.fs.Rename(from, to) })
 }
 
-// PutIfAbsent makes an object unless there is one.
+// PutIfAbsent creates an object unless the name is taken.
 func (b *Bucket) PutIfAbsent(ctx context.Context, name string, data []byte) (created bool, err error) {
 	if err := bucket.CheckName(name); err != nil {
 		return false, err
@@ -30,7 +30,8 @@ func (b *Bucket) PutIfAbsent(ctx context.Context, name string, data []byte) (cre
 	err = b.put(ctx, name, bytes.NewReader(data), int64(len(data)), func(from, to string) error {
 		err := b.fs.Link(from, to)
 		if errors.Is(err, iofs.ErrExist) {
-			// The other one may not have synced the folder yet, and then a power cut would take the object after all.
+			// The other writer may not have synced the folder yet; until then a power cut would remove the
+			// object.
 			return b.fs.Remove(from)
 		}
 		if err == nil {
@@ -42,10 +43,10 @@ func (b *Bucket) PutIfAbsent(ctx context.Context, name string, data []byte) (cre
 	return created && err == nil, err
 }
 
-// put writes a temporary file and lets publish give it its name.
+// put writes a temporary file, which publish renames.
 func (b *Bucket) put(ctx context.Context, name string, r io.Reader, size int64, publish func(from, to string) error) error {
 	if size < 0 {
-		return fail("put", name, fmt.Errorf("%w: a size of %d", model.ErrInvalid, size))
+		return fail("put", name, fmt.Errorf("%w: negative size %d", model.ErrInvalid, size))
 	}
 	to := b.path(name)
 	folder := b.fs.PathDir(to)
@@ -59,14 +60,14 @@ func (b *Bucket) put(ctx context.Context, name string, r io.Reader, size int64, 
 	err := b.writeFile(ctx, from, r, size)
 	if err == nil {
 		if info, e := b.fs.Stat(to); e == nil && info.IsDir() {
-			err = fmt.Errorf("%w: there are objects whose names go on after this one", model.ErrInvalid)
+			err = fmt.Errorf("%w: the name is a prefix (folder) of existing objects", model.ErrInvalid)
 		}
 	}
 	if err == nil {
 		err = publish(from, to)
 	}
 	if err != nil {
-		_ = b.fs.Remove(from) // what cannot be removed now is removed when the bucket is opened again
+		_ = b.fs.Remove(from) // otherwise the next process removes it
 		return fail("put", name, err)
 	}
 	if err := b.syncFolder(folder); err != nil {
@@ -75,10 +76,11 @@ func (b *Bucket) put(ctx context.Context, name string, r io.Reader, size int64, 
 	return nil
 }
 
-// notFolder says of an error that a file stands where a folder is needed; it can succeed at no other time.
+// notFolder turns the error for a file where a folder is needed into class invalid, since a retry fails as
+// well.
 func notFolder(err error) error {
 	if missing(err) || errors.Is(err, iofs.ErrExist) {
-		return fmt.Errorf("%w: an object has a part of this name: %v", model.ErrInvalid, err)
+		return fmt.Errorf("%w: a part of the name is an existing object: %v", model.ErrInvalid, err)
 	}
 	return err
 }
@@ -93,7 +95,7 @@ func (b *Bucket) writeFile(ctx context.Context, path string, r io.Reader, size i
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	// A file's own ReadFrom or a reader's WriteTo would not look at ctx.
+	// Hides ReadFrom of the file and WriteTo of the reader, which ignore ctx.
 	n, err := io.Copy(struct{ io.Writer }{f}, &boundReader{ctx: ctx, r: r, left: size})
 	if err != nil {
 		return err
@@ -104,7 +106,7 @@ func (b *Bucket) writeFile(ctx context.Context, path string, r io.Reader, size i
 	return f.Sync()
 }
 
-// boundReader reads until ctx is done, and fails if there is more than there should be.
+// boundReader reads until ctx is done, and fails if the reader has more bytes than announced.
 type boundReader struct {
 	ctx  context.Context
 	r    io.Reader
@@ -115,7 +117,7 @@ func (r *boundReader) Read(p []byte) (int, error) {
 	if err := r.ctx.Err(); err != nil {
 		return 0, err
 	}
-	// One byte more than is left, so that a reader which has more is found out.
+	// One byte more than is left detects a reader that has more.
 	if int64(len(p)) > r.left+1 {
 		p = p[:r.left+1]
 	}
@@ -126,15 +128,15 @@ func (r *boundReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// ensureFolder makes a folder and everything above it, durably. It does so once for each folder in the life of the
-// bucket, whether the folder is there or not: the process that made it may have died before it synced.
+// ensureFolder creates a folder and its parents, durably, once for each folder and process. It syncs existing
+// folders too: the process that created them may have died before its sync.
 func (b *Bucket) ensureFolder(path string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.folders[path] {
 		return nil
 	}
-	// The folders above those that are new have been made durable by whoever made them.
+	// The process that created the other parents has made them durable.
 	var entries []string
 	for at := path; ; {
 		above := b.fs.PathDir(at)

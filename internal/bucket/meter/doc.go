@@ -1,4 +1,4 @@
-// Package meter is a wrapper around a bucket that counts what is asked of it: requests, bytes and seconds.
+// Package meter wraps a bucket and measures its requests, bytes and seconds.
 //
-// It owns the metrics of the bucket. It never changes a request, an answer or an error, and never tries again.
+// It owns the metrics of the bucket. It never changes a request, a result or an error, and never retries.
 package meter

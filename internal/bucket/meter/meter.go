@@ -23,7 +23,7 @@ type Bucket struct {
 
 var _ bucket.Bucket = (*Bucket)(nil)
 
-// New wraps a bucket. A nil registerer counts for nobody.
+// New wraps a bucket. With a nil registerer the metrics are not exported.
 func New(next bucket.Bucket, reg prometheus.Registerer) *Bucket {
 	f := promauto.With(reg)
 	return &Bucket{
@@ -35,7 +35,7 @@ func New(next bucket.Bucket, reg prometheus.Registerer) *Bucket {
 			Name: "shale_bucket_bytes_total", Help: "Bytes of objects read from the bucket and written to it, by operation."},
 			[]string{"op"}),
 		seconds: f.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "shale_bucket_request_seconds", Help: "Time that requests to the bucket took, by operation.",
+			Name: "shale_bucket_request_seconds", Help: "Seconds that requests to the bucket took, by operation.",
 			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 16)}, []string{"op"}),
 	}
 }
@@ -62,7 +62,7 @@ func result(err error) string {
 	return "other"
 }
 
-// countingReader counts what is taken from it, so that an upload that fails is counted too.
+// countingReader counts the bytes read from it, so that a failed upload counts too.
 type countingReader struct {
 	r io.Reader
 	n int64
@@ -74,7 +74,7 @@ func (c *countingReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Put makes or replaces an object.
+// Put creates or replaces an object.
 func (b *Bucket) Put(ctx context.Context, name string, r io.Reader, size int64) error {
 	begin, c := time.Now(), &countingReader{r: r}
 	err := b.next.Put(ctx, name, c, size)
@@ -82,7 +82,7 @@ func (b *Bucket) Put(ctx context.Context, name string, r io.Reader, size int64) 
 	return err
 }
 
-// PutIfAbsent makes an object unless there is one.
+// PutIfAbsent creates an object unless the name is taken.
 func (b *Bucket) PutIfAbsent(ctx context.Context, name string, data []byte) (bool, error) {
 	begin := time.Now()
 	created, err := b.next.PutIfAbsent(ctx, name, data)
@@ -106,7 +106,7 @@ func (b *Bucket) GetRange(ctx context.Context, name string, off, n int64) ([]byt
 	return data, err
 }
 
-// List calls fn with every object whose name begins with prefix. The time of fn counts.
+// List calls fn for every object whose name begins with prefix. The metrics include the time of fn.
 func (b *Bucket) List(ctx context.Context, prefix string, fn func(name string, size int64) error) error {
 	begin := time.Now()
 	err := b.next.List(ctx, prefix, fn)

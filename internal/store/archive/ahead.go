@@ -11,27 +11,28 @@ import (
 	"github.com/shaledb/shale/internal/store/part"
 )
 
-// A request to a bucket takes some 20 ms, in which as much as a megabyte could have come. So pages that are near each other
-// are read with one request, over what lies between them, and several requests are under way at one time.
+// A request to a bucket takes about 20 ms, in which a megabyte could be transferred. So one request reads
+// pages that are near each other, with the bytes between them, and several requests run in parallel.
 const (
-	// spansAhead is how many requests of one block go ahead of the page that was asked for last.
+	// spansAhead is the number of requests of one block ahead of the page that was taken last.
 	spansAhead = 8
-	// What goes ahead takes no more than an aheadShare-th of the memory that the query may have. A span of which a page is asked
-	// for may take the total to an askedShare-th: read page by page it would be many requests, for the others of its pages will be
-	// asked for soon.
+	// Prefetched bytes may take 1/aheadShare of the memory of the query. A span with a page that is needed
+	// now may raise the total to 1/askedShare: reading it page by page would take many requests, since its
+	// other pages will be needed soon.
 	aheadShare, askedShare = 8, 4
-	// parallelReads bounds the requests that one query has under way ahead of what it asks for, in all blocks together.
+	// parallelReads bounds the prefetching requests of one query, over all blocks.
 	parallelReads = 16
 )
 
-// reach says how far a request goes, in bytes.
+// reach bounds the bytes of requests.
 type reach struct {
-	// tail is what the first request of a block reads: the footer, and with it nearly always all pages of the index, which
-	// stand before it.
+	// tail is the size of the first request of a block: the footer and nearly always the whole index, which
+	// comes before it.
 	tail int64
-	// A block of no more than whole is read with one request, since what it has for one series would take three more.
+	// A block of up to whole bytes is read with one request: reading one series from it would take three
+	// more.
 	whole int64
-	// span bounds what one request reads of several pages, gap what it reads in vain between two of them.
+	// span bounds a request for several pages, and gap the unneeded bytes between two of them.
 	span, gap int64
 }
 
@@ -39,13 +40,13 @@ func usualReach() reach {
 	return reach{tail: 128 << 10, whole: 512 << 10, span: 1 << 20, gap: 128 << 10}
 }
 
-// lanes bound the requests that go ahead.
+// lanes bound the prefetching requests.
 type lanes chan struct{}
 
 func newLanes() lanes { return make(lanes, parallelReads) }
 
-// ahead reads pages of one block before they are asked for. What it holds is charged to the query, and where the query has
-// no room to spare for it, nothing is read ahead: a query must not fail for what it could do without.
+// ahead prefetches pages of one block. Its memory is charged to the query. It does not prefetch if the query
+// has no room to spare, so that a query does not fail because of it.
 type ahead struct {
 	p      *pages
 	lanes  lanes
@@ -56,14 +57,14 @@ type ahead struct {
 
 	mu    sync.Mutex
 	spans []*span
-	of    map[int64]*span // by the offset of each page that has not been taken yet
+	of    map[int64]*span // by the offset of each page that is still to be taken
 	held  int64           // bytes of quota
 }
 
 // span is a range of the block that one request reads.
 type span struct {
-	index    int // in ahead.spans, in the order in which they will be wanted
-	first    int // place of its first page among those that were planned together
+	index    int // in ahead.spans, which are in the order of use
+	first    int // index of its first page among those of the same plan
 	off, end int64
 	left     int // pages that have not been taken
 	done     chan struct{}
@@ -79,7 +80,7 @@ func newAhead(ctx context.Context, p *pages, l lanes, q *model.Quota) *ahead {
 	return h
 }
 
-// close ends all reads, waits for them, and gives back what is held.
+// close ends all reads, waits for them, and gives their memory back.
 func (h *ahead) close() {
 	h.cancel()
 	h.mu.Lock()
@@ -91,7 +92,7 @@ func (h *ahead) close() {
 	h.giveBack(h.held)
 }
 
-// hold charges the query if it has memory to spare; for what is asked for already it has more.
+// hold charges the query if it has memory to spare. For a page that is needed now the bound is higher.
 func (h *ahead) hold(n int64, asked bool) bool {
 	share := int64(aheadShare)
 	if asked {
@@ -104,13 +105,13 @@ func (h *ahead) hold(n int64, asked bool) bool {
 	return true
 }
 
-// giveBack is the opposite of hold.
+// giveBack reverts hold.
 func (h *ahead) giveBack(n int64) {
 	h.quota.GiveSpare(n)
 	h.held -= n
 }
 
-// plan makes spans of pages that are neither cached nor planned yet, and begins to read them.
+// plan groups pages that are neither cached nor planned yet into spans, and starts to read them.
 func (h *ahead) plan(wanted []part.Addr) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -120,12 +121,12 @@ func (h *ahead) plan(wanted []part.Addr) {
 	wanted = slices.DeleteFunc(slices.Clone(wanted), func(a part.Addr) bool {
 		return h.of[a.Off] != nil || h.p.Has(a) || h.p.inTail(a)
 	})
-	place := make(map[int64]int, len(wanted)) // of each page, in the order in which they will be asked for
+	place := make(map[int64]int, len(wanted)) // index of each page in the order of use
 	for i := len(wanted) - 1; i >= 0; i-- {
 		place[wanted[i].Off] = i
 	}
 	slices.SortFunc(wanted, func(a, b part.Addr) int { return cmp.Compare(a.Off, b.Off) })
-	wanted = slices.Compact(wanted) // values of one matcher stand in one page
+	wanted = slices.Compact(wanted) // several values of a matcher may share a page
 	first := len(h.spans)
 	var s *span
 	for _, a := range wanted {
@@ -145,8 +146,8 @@ func (h *ahead) plan(wanted []part.Addr) {
 	h.start(first)
 }
 
-// start begins the reads from the index on that may go ahead. One that there is no room for is tried again when the next
-// page is taken.
+// start begins as many reads from the index on as the bounds allow. A read without room is retried when the
+// next page is taken.
 func (h *ahead) start(index int) {
 	for _, s := range h.spans[index:min(index+spansAhead, len(h.spans))] {
 		if s.started {
@@ -172,7 +173,8 @@ func (h *ahead) read(s *span) {
 	<-h.lanes
 }
 
-// take returns the stored bytes of a page, which the caller may keep; nil means that the page is not read ahead.
+// take returns the stored bytes of a page, which the caller may keep; nil means that the page is not
+// prefetched.
 func (h *ahead) take(ctx context.Context, a part.Addr) ([]byte, error) {
 	h.mu.Lock()
 	s := h.of[a.Off]
@@ -205,7 +207,7 @@ func (h *ahead) take(ctx context.Context, a part.Addr) ([]byte, error) {
 	if s.refused || h.of == nil {
 		return nil, nil
 	}
-	// A page that is not compressed is kept as it is stored, and must not keep the whole span.
+	// Copied: an uncompressed page is cached as it is stored, and would keep the whole span in memory.
 	stored := bytes.Clone(s.stored[a.Off-s.off:][:a.Len])
 	if s.left--; s.left == 0 {
 		s.stored = nil

@@ -75,8 +75,8 @@ func (f *far) GetRange(ctx context.Context, name string, off, n int64) ([]byte, 
 	return f.world.GetRange(ctx, name, off, n)
 }
 
-// TestRequests: what lies together is read together. The figures are those that docs/read-path.md gives, so that a page
-// fetched by itself is noticed.
+// TestRequests: what lies together is read together. The figures are those that docs/read-path.md gives, so
+// that a page fetched by itself is noticed.
 func TestRequests(t *testing.T) {
 	w := &world{objects: make(map[string][]byte)}
 	var times []int64
@@ -97,7 +97,8 @@ func TestRequests(t *testing.T) {
 		series   int64
 		perBlock int64 // requests
 	}{
-		// The end, a page of postings, and keys, labels and rows of one series, which are less than the gap apart or not.
+		// The end, a page of postings, and keys, labels and rows of one series, which are less than the gap
+		// apart or not.
 		"none": {[]model.Matcher{equal("__name__", "m"), equal("i", "none")}, 0, 2},
 		"one":  {[]model.Matcher{equal("__name__", "m"), equal("i", nameOf(7))}, 1, 4},
 		"all":  {[]model.Matcher{equal("__name__", "m")}, series, 4 + size>>20},
@@ -171,8 +172,8 @@ func walk(t *testing.T, a *Archive, req *model.Request) (n int64) {
 	return n
 }
 
-// TestAheadIsCharged: what is read ahead is charged, a query without room for it reads page by page, and a cursor that is
-// closed early leaves nothing behind.
+// TestAheadIsCharged: what is read ahead is charged, a query without room for it reads page by page, and a
+// cursor that is closed early leaves nothing behind.
 func TestAheadIsCharged(t *testing.T) {
 	w := &world{objects: make(map[string][]byte)}
 	w.addMany(t, 20_000, 1, 2, 3)

@@ -14,15 +14,15 @@ import (
 	"github.com/shaledb/shale/internal/store/part"
 )
 
-// Catalog is what the archive needs of the catalogue.
+// Catalog is the part of the catalogue that the archive needs.
 type Catalog interface {
 	// Overlapping returns the visible blocks of a signal that hold rows of a tenant in a range.
 	Overlapping(r model.TimeRange, s model.Signal, tenant string) []catalog.Block
-	// Deletions returns what has been deleted of a block's rows of a tenant and still stands in the block.
+	// Deletions returns the deletions of a tenant whose rows are still in the block.
 	Deletions(b *catalog.Block, tenant string) catalog.Deletions
 }
 
-// Bucket is what the archive needs of the bucket.
+// Bucket is the part of the bucket that the archive needs.
 type Bucket interface {
 	// GetRange returns n bytes of an object from off, or an error.
 	GetRange(ctx context.Context, name string, off, n int64) ([]byte, error)
@@ -40,7 +40,7 @@ type Options struct {
 type Archive struct {
 	o       Options
 	readers *readers
-	// firstPause is the constant of that name; tests do not wait. Their blocks are small, so they reach less far.
+	// firstPause and reach are smaller in tests, which must not wait and have small blocks.
 	firstPause time.Duration
 	reach      reach
 }
@@ -50,8 +50,8 @@ func New(o Options) *Archive {
 	return &Archive{o: o, readers: newReaders(), firstPause: firstPause, reach: usualReach()}
 }
 
-// openAtOnce is how many blocks one query opens at one time: a block takes a few requests, one after the other, before the
-// pages of its series are known.
+// openAtOnce is the number of blocks that one query opens in parallel: a block takes a few sequential
+// requests before the pages of its series are known.
 const openAtOnce = 16
 
 // Select returns a cursor for each block that may hold rows of the request. Series of logs come without rows.
@@ -70,7 +70,8 @@ func (a *Archive) SelectText(ctx context.Context, req *model.Request) ([]model.T
 	text.Family = model.Text
 	req = &text
 	opened, err := a.openAll(ctx, req)
-	// Of blocks of one order, which two compactors may have made, the one that begins earlier has what came first.
+	// Two compactors may have made blocks of the same order; the one that begins earlier has the earlier
+	// rows.
 	slices.SortStableFunc(opened, func(a, b *cursor) int { return cmp.Compare(a.block.OrderLo, b.block.OrderLo) })
 	cursors := make([]model.TextCursor, 0, len(opened))
 	for _, c := range opened {

@@ -256,7 +256,8 @@ func equal(name, value string) model.Matcher {
 	return model.Matcher{Name: name, Value: value, Match: func(v string) bool { return v == value }}
 }
 
-// read returns everything that the request selects, later blocks over earlier ones: by labels, or by key if these are not wanted.
+// read returns everything that the request selects, later blocks over earlier ones: by labels, or by key if
+// these are not wanted.
 func read(a *Archive, req *model.Request) (map[string][]string, error) {
 	ctx := context.Background()
 	got := make(map[string]*model.Rows)
@@ -316,8 +317,8 @@ func TestSelect(t *testing.T) {
 	})
 }
 
-// A bucket that fails for a while is asked again; one that goes on failing, or gives wrong bytes, fails the query. It
-// never gets a part of the answer.
+// A bucket that fails for a while is asked again; one that goes on failing, or gives wrong bytes, fails the
+// query. It never gets a part of the answer.
 func TestFailingBucket(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, _ := newWorld(t)
@@ -325,7 +326,8 @@ func TestFailingBucket(t *testing.T) {
 		if len(w.Overlapping(all.Range, model.Metrics, "a")) == 0 {
 			t.Skip("the world is empty")
 		}
-		// Every place fails once, so that no request, of those that are made side by side, fails as often as it is tried.
+		// Every place fails once, so that no request, of those that are made side by side, fails as often as
+		// it is tried.
 		var tried sync.Map
 		w.fail = func(name string, off int64) error {
 			if _, again := tried.LoadOrStore(fmt.Sprint(name, " ", off), true); !again {
@@ -372,8 +374,8 @@ func TestForeignSeed(t *testing.T) {
 	})
 }
 
-// TestLabelLists: labels are those of the series that a block in the range has, but for those that are deleted from all
-// that the request wants of it.
+// TestLabelLists: labels are those of the series that a block in the range has, but for those that are
+// deleted from all that the request wants of it.
 func TestLabelLists(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, a := newWorld(t)

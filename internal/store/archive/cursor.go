@@ -20,23 +20,22 @@ type cursor struct {
 	at     int
 	series *part.SeriesCursor
 	rows   *part.RowCursor
-	// verdicts are what is known of units of text; nil: nothing.
+	// verdicts are the filter verdicts on text units; nil: none.
 	verdicts *part.TextVerdicts
 
 	deletions catalog.Deletions
-	// wanted is the part of the request's range that the block has.
+	// wanted is the part of the request's range that the block covers.
 	wanted model.TimeRange
-	// deleted is when rows of the current series have been deleted.
+	// deleted are the time ranges in which rows of the current series have been deleted.
 	deleted []model.TimeRange
 	err     error
 }
 
-// cursorBytes is about what an open cursor holds: a decoded page of keys, labels and rows each. Measured: 320 to 850
-// KiB.
+// cursorBytes is the approximate memory of an open cursor: one decoded page each of keys, labels and rows.
 const cursorBytes = 1 << 20
 
-// open returns a cursor over a block, or nil if the block has nothing that the request wants. Reading of what the cursor
-// will walk has begun.
+// open returns a cursor over a block, or nil if the block has nothing that the request wants. It starts to
+// prefetch the pages of the cursor.
 func (a *Archive) open(ctx context.Context, b *catalog.Block, req *model.Request, l lanes) (_ *cursor, err error) {
 	c := &cursor{block: b, quota: req.Quota, at: -1}
 	defer func() {
@@ -59,7 +58,7 @@ func (a *Archive) open(ctx context.Context, b *catalog.Block, req *model.Request
 		return nil, c.Close()
 	}
 	c.deletions = a.o.Catalog.Deletions(b, req.Tenant)
-	// What has been deleted is told by labels.
+	// Deletions are matched by labels.
 	labels := !req.Unlabelled || len(c.deletions) > 0
 	if err := c.find(ctx, req, labels); err != nil {
 		return nil, err
@@ -71,7 +70,7 @@ func (a *Archive) open(ctx context.Context, b *catalog.Block, req *model.Request
 	return c, nil
 }
 
-// find selects the series and begins to read them, their labels if they are wanted.
+// find selects the series and starts to prefetch them, with their labels if they are wanted.
 func (c *cursor) find(ctx context.Context, req *model.Request, labels bool) (err error) {
 	r := c.from
 	if c.ranks, err = r.Select(ctx, req.Tenant, req.Matchers); err != nil {
@@ -93,7 +92,7 @@ func (c *cursor) find(ctx context.Context, req *model.Request, labels bool) (err
 	}
 	err = r.FetchSeries(ctx, c.ranks, labels, family, req.Range)
 	if err == nil && text {
-		// Filters and lines are fetched when it is known in which order they will be wanted: see part's pages of text.
+		// Filters and lines are prefetched once their order is known: see the text pages of package part.
 		c.verdicts, err = r.FetchText(ctx, c.ranks, req)
 	}
 	if err != nil {
@@ -121,7 +120,7 @@ func hasRows(r *part.Reader, req *model.Request) bool {
 	return t.Samples > 0
 }
 
-// hold charges memory that the cursor gives back when it is closed.
+// hold charges memory, which Close gives back.
 func (c *cursor) hold(n int64) error {
 	if err := c.quota.TakeBytes(n); err != nil {
 		return err
@@ -130,7 +129,7 @@ func (c *cursor) hold(n int64) error {
 	return nil
 }
 
-// Next moves to the next series of which not everything has been deleted.
+// Next moves to the next series that has rows left after deletions.
 func (c *cursor) Next(ctx context.Context) bool {
 	for {
 		if c.err == nil {
@@ -161,7 +160,8 @@ func within(ranges []model.TimeRange, r model.TimeRange) bool {
 func (c *cursor) Key() model.Key       { return c.series.Key() }
 func (c *cursor) Labels() model.Labels { return c.series.Labels() }
 
-// AppendRows appends the rows of the current series. Of text, and where labels alone were asked for, there are none.
+// AppendRows appends the rows of the current series. There are none for text, and for a request that wants
+// only labels.
 func (c *cursor) AppendRows(_ context.Context, dst *model.Rows) error {
 	if c.rows == nil {
 		return nil
@@ -174,15 +174,15 @@ func (c *cursor) AppendRows(_ context.Context, dst *model.Rows) error {
 	return nil
 }
 
-// named gives an error the name of the block.
+// named adds the name of the block to an error.
 func (c *cursor) named(err error) error { return fmt.Errorf("block %s: %w", c.block.ID, err) }
 
-// Order is that of the block, which the catalogue gives.
+// Order returns the order of the block in the catalogue.
 func (c *cursor) Order() uint64 { return c.block.Order() }
 
 func (c *cursor) Err() error { return c.err }
 
-// Close gives back what the cursor charged.
+// Close gives back the memory that the cursor charged.
 func (c *cursor) Close() error {
 	held := c.held
 	if c.from != nil {

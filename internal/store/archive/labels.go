@@ -27,7 +27,7 @@ func (a *Archive) LabelNames(ctx context.Context, req *model.Request, emit func(
 func (a *Archive) LabelValues(ctx context.Context, req *model.Request, name string, emit func(value []byte) error) error {
 	return a.eachBlock(ctx, req, func(r *part.Reader) error {
 		if len(req.Matchers) > 0 {
-			return nil // what will be read depends on what matches
+			return nil // the pages to read depend on the matches
 		}
 		return r.FetchValues(ctx, req.Tenant, name)
 	}, func(r *part.Reader) error {
@@ -40,12 +40,12 @@ func (a *Archive) LabelValues(ctx context.Context, req *model.Request, name stri
 	})
 }
 
-// listAhead is how many blocks are opened ahead of the one whose labels are being listed.
+// listAhead is the number of blocks that are opened ahead of the one that is being listed.
 const listAhead = 8
 
-// eachBlock lists the labels of each block: by its postings, or series by series if whole series of it have been deleted,
-// which the postings still name. Blocks are listed one after the other, because values that come in order cost least, and
-// opened side by side: fetch, if there is one, begins to read what list will read.
+// eachBlock lists the labels of each block: from its postings, or series by series if whole series have been
+// deleted, which the postings still name. Blocks are listed one after the other, because values in order cost
+// least, but are opened in parallel: fetch, if set, prefetches the pages that list will read.
 func (a *Archive) eachBlock(ctx context.Context, req *model.Request, fetch, list func(*part.Reader) error, series func(model.Labels) error) (err error) {
 	blocks := a.o.Catalog.Overlapping(req.Range, req.Signal, req.Tenant)
 	ctx, cancel := context.WithCancel(ctx)
@@ -88,7 +88,7 @@ type listing struct {
 	err    error
 }
 
-// startListing opens a block and charges what that takes.
+// startListing opens a block and charges the memory for it.
 func (a *Archive) startListing(ctx context.Context, b *catalog.Block, req *model.Request, fetch func(*part.Reader) error, l lanes) *listing {
 	ls := &listing{of: b, quota: req.Quota, opened: make(chan struct{}), hides: a.hidesSeries(b, req)}
 	if ls.hides {
@@ -119,7 +119,7 @@ func (ls *listing) charge(n int64) error {
 	return err
 }
 
-// close gives back what the listing charged.
+// close gives back the memory that the listing charged.
 func (ls *listing) close() {
 	if ls.block != nil {
 		ls.block.close()
@@ -127,7 +127,7 @@ func (ls *listing) close() {
 	_ = ls.charge(-ls.held) // giving back does not fail
 }
 
-// hidesSeries reports whether a deletion takes everything of some series that the request wants of a block.
+// hidesSeries reports whether a deletion removes all rows of a series that the request wants of a block.
 func (a *Archive) hidesSeries(b *catalog.Block, req *model.Request) bool {
 	wanted := model.TimeRange{Min: max(b.Range.Min, req.Range.Min), Max: min(b.Range.Max, req.Range.Max)}
 	for _, d := range a.o.Catalog.Deletions(b, req.Tenant) {
@@ -138,7 +138,7 @@ func (a *Archive) hidesSeries(b *catalog.Block, req *model.Request) bool {
 	return false
 }
 
-// walk visits the labels of the series that are left.
+// walk visits the labels of the remaining series.
 func (a *Archive) walk(ctx context.Context, b *catalog.Block, req *model.Request, series func(model.Labels) error, l lanes) error {
 	names := *req
 	names.LabelsOnly = true

@@ -13,11 +13,12 @@ import (
 	"github.com/shaledb/shale/internal/store/part"
 )
 
-// maxReaderBytes bounds the footers of open blocks: some kilobytes each, and a megabyte with 10,000 tenants.
+// maxReaderBytes bounds the footers of open blocks. A footer has a few kilobytes, or a megabyte with 10,000
+// tenants.
 const maxReaderBytes = 16 << 20
 
-// readers keeps open blocks, by id. When they are too large together it forgets any of them: opening one again takes
-// one or two requests.
+// readers keeps open blocks by id. When they exceed the bound, it drops arbitrary ones: reopening a block
+// takes one or two requests.
 type readers struct {
 	mu    sync.Mutex
 	open  map[string]*part.Reader
@@ -63,7 +64,7 @@ func (a *Archive) openBlock(ctx context.Context, b *catalog.Block, req *model.Re
 	if r := a.readers.get(b.ID); r != nil {
 		return &block{r.Bind(mine), mine}, nil
 	}
-	// What is kept must not count as this request's for ever, nor hold what it holds.
+	// The kept reader must not refer to this request, nor to its memory.
 	kept := a.pagesOf(object, new(model.Cost))
 	end := mine.readEnd(b.Bytes)
 	r, err := part.OpenWith(ctx, kept, func(ctx context.Context, off, n int64) ([]byte, error) {
@@ -74,7 +75,7 @@ func (a *Archive) openBlock(ctx context.Context, b *catalog.Block, req *model.Re
 	}, b.Bytes)
 	end = nil
 	if err == nil && r.Meta().Seed != a.o.Seed {
-		err = fmt.Errorf("%w: its key seed is %016x and the bucket's %016x", model.ErrCorrupt, uint64(r.Meta().Seed), uint64(a.o.Seed))
+		err = fmt.Errorf("%w: expected the key seed %016x of the bucket, got %016x", model.ErrCorrupt, uint64(a.o.Seed), uint64(r.Meta().Seed))
 	}
 	if err != nil {
 		mine.ahead.close()
@@ -84,7 +85,7 @@ func (a *Archive) openBlock(ctx context.Context, b *catalog.Block, req *model.Re
 	return &block{r.Bind(mine), mine}, nil
 }
 
-// close ends reading ahead and gives back what that holds.
+// close ends prefetching and gives its memory back.
 func (b *block) close() { b.pages.ahead.close() }
 
 // pages reads the pages of a block for one request.
@@ -94,7 +95,7 @@ type pages struct {
 	object string
 	cost   *model.Cost
 	ahead  *ahead
-	// tail is the end of the object from tailOff on, as long as the block is being opened, or all of it.
+	// tail is the end of the object from tailOff on, while the block is being opened, or the whole object.
 	tail    []byte
 	tailOff int64
 }
@@ -107,7 +108,7 @@ func (a *Archive) pagesOf(object string, cost *model.Cost) *pages {
 	return p
 }
 
-// readEnd reads the end of the object with one request, whatever of it is asked for first, and keeps it.
+// readEnd reads the end of the object with one request, and keeps it for the reads that follow.
 func (p *pages) readEnd(size int64) part.ReadRange {
 	return func(ctx context.Context, off, n int64) ([]byte, error) {
 		if reach := &p.a.reach; p.tail == nil && off+n == size && n <= max(reach.tail, reach.whole) {
@@ -131,7 +132,7 @@ func (p *pages) inTail(a part.Addr) bool {
 	return p.tail != nil && a.Off >= p.tailOff && a.Off+int64(a.Len) <= p.tailOff+int64(len(p.tail))
 }
 
-// Fetch reads ahead what is not cached.
+// Fetch prefetches the pages that are not cached.
 func (p *pages) Fetch(_ context.Context, pages []part.Addr) {
 	if p.ahead != nil {
 		p.ahead.plan(pages)
@@ -161,20 +162,20 @@ func (p *pages) stored(ctx context.Context, at part.Addr) ([]byte, error) {
 	return p.read(ctx, at.Off, int64(at.Len))
 }
 
-// A read is tried so many times, with pauses that begin with firstPause and grow fourfold.
+// The number of tries of a read. The pauses between them begin with firstPause and grow fourfold.
 const (
 	tries      = 4
 	firstPause = 20 * time.Millisecond
 )
 
-// read fetches bytes of the block and tries again while the bucket has a transient error.
+// read fetches bytes of the block, and retries transient errors of the bucket.
 func (p *pages) read(ctx context.Context, off, n int64) ([]byte, error) {
 	pause := p.a.firstPause
 	for try := 1; ; try++ {
 		p.cost.BucketRequests.Add(1)
 		b, err := p.a.o.Bucket.GetRange(ctx, p.object, off, n)
 		if err == nil && int64(len(b)) != n {
-			return nil, fmt.Errorf("%w: %s: %d bytes read from %d, should be %d", model.ErrCorrupt, p.object, len(b), off, n)
+			return nil, fmt.Errorf("%w: %s: got %d bytes at offset %d, expected %d", model.ErrCorrupt, p.object, len(b), off, n)
 		}
 		if err == nil {
 			p.cost.BytesBucket.Add(n)

@@ -12,10 +12,10 @@ import (
 type textCursor struct {
 	*cursor
 	text  *part.TextCursor
-	times model.TextRows // of a chunk that is being cut
+	times model.TextRows // times of the chunk that is being cut
 }
 
-// Chunks appends the chunks of the current series of which not all rows have been deleted.
+// Chunks appends the chunks of the current series that have rows left after deletions.
 func (c *textCursor) Chunks(ctx context.Context, dst []model.TextChunk) ([]model.TextChunk, error) {
 	from := len(dst)
 	dst, err := c.text.Chunks(ctx, c.ranks[c.at], dst)
@@ -42,7 +42,8 @@ func (c *textCursor) Chunks(ctx context.Context, dst []model.TextChunk) ([]model
 	return kept, nil
 }
 
-// cut takes out of a chunk what has been deleted. Times are read for that, and bytes are taken as evenly spread.
+// cut removes the deleted rows of a chunk from its counts. It reads the times, and assumes rows of equal
+// size.
 func (c *textCursor) cut(ctx context.Context, x *model.TextChunk) error {
 	page, rows := &cutPage{TextPage: x.Page, deleted: c.deleted}, x.Rows
 	err := page.ReadText(ctx, x.Index, 0, &c.times)
@@ -57,13 +58,13 @@ func (c *textCursor) cut(ctx context.Context, x *model.TextChunk) error {
 	return nil
 }
 
-// cutPage leaves out rows of one series that have been deleted.
+// cutPage is a page without the deleted rows of one series.
 type cutPage struct {
 	model.TextPage
 	deleted []model.TimeRange
 }
 
-// ReadText reads a chunk and leaves out what has been deleted.
+// ReadText reads a chunk without its deleted rows.
 func (p *cutPage) ReadText(ctx context.Context, index int, want model.TextWant, dst *model.TextRows) error {
 	if err := p.TextPage.ReadText(ctx, index, want, dst); err != nil {
 		return err
@@ -74,7 +75,7 @@ func (p *cutPage) ReadText(ctx context.Context, index int, want model.TextWant, 
 	if !slices.ContainsFunc(dst.Times, gone) {
 		return nil
 	}
-	// Lines lie next to each other, and those of the page are not ours to move.
+	// Lines must be adjacent, so the remaining ones are copied: the page owns its own.
 	var lines []byte
 	var ends []uint32
 	out := 0

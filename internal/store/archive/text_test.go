@@ -128,7 +128,8 @@ func textRequest(r model.TimeRange, ms ...model.Matcher) *model.Request {
 	return req
 }
 
-// TestSelectText writes random lines into blocks that overlap, deletes some, and compares what is read with a list.
+// TestSelectText writes random lines into blocks that overlap, deletes some, and compares what is read with a
+// list.
 func TestSelectText(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := &world{objects: make(map[string][]byte)}
@@ -196,7 +197,8 @@ func manyLines(n, lines int) map[string][]line {
 	return series
 }
 
-// TestTextFailures: whatever read fails, the query does, with an error that names the block; none gives fewer lines.
+// TestTextFailures: whatever read fails, the query does, with an error that names the block; none gives fewer
+// lines.
 func TestTextFailures(t *testing.T) {
 	w := &world{objects: make(map[string][]byte)}
 	w.addText(t, manyLines(5, 3000))
@@ -288,7 +290,8 @@ func TestTextCharges(t *testing.T) {
 	}
 }
 
-// TestTextRequests: pages of text that are announced are read together, those whose filter says so not at all.
+// TestTextRequests: pages of text that are announced are read together, those whose filter says so not at
+// all.
 func TestTextRequests(t *testing.T) {
 	w := &world{objects: make(map[string][]byte)}
 	w.addText(t, manyLines(4, 40_000))
@@ -373,8 +376,8 @@ func TestTextBackwards(t *testing.T) {
 	}
 }
 
-// TestTextEnds: the newest lines of a chunk come as they do of all of it, from the bucket, from an end that is cached and long enough, and
-// from a page that is; and what they take is charged once.
+// TestTextEnds: the newest lines of a chunk come as they do of all of it, from the bucket, from an end that
+// is cached and long enough, and from a page that is; and what they take is charged once.
 func TestTextEnds(t *testing.T) {
 	w := &world{objects: make(map[string][]byte)}
 	w.addText(t, manyLines(3, 20_000))

@@ -19,7 +19,7 @@ type exchangeCase struct {
 	method, path string // method GET if empty
 	params       []string
 	headers      []string
-	// differs says why the answers are not alike. They must not be, then.
+	// differs is the reason why the responses differ. If it is set, they must differ.
 	differs string
 }
 
@@ -28,7 +28,8 @@ func get(path string, params ...string) exchangeCase { return exchangeCase{path:
 // timings are the parts of statistics that differ from run to run.
 var timings = regexp.MustCompile(`("[a-zA-Z]*Time":)[0-9.e-]+`)
 
-// normal gives what must be equal of an answer: JSON decoded, without what only Shale says, warnings in order.
+// normal returns the part of a response that must be equal: decoded JSON, without members that only Shale
+// has, warnings in order.
 func normal(t *testing.T, r reply) any {
 	t.Helper()
 	kind, _, _ := mime.ParseMediaType(r.header.Get("Content-Type"))

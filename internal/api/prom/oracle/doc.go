@@ -1,6 +1,6 @@
-// Package oracle compares package prom with Prometheus: one store and one engine, two servers before them, the same
-// requests to both.
+// Package oracle compares package prom with the server of Prometheus: both serve one store and one engine,
+// and get the same requests.
 //
-// It is a module of its own, because the server of Prometheus brings dependencies that Shale has no other need of. It
-// holds nothing but tests: go test ./... in this folder runs them.
+// It is a module of its own, because the server of Prometheus has dependencies that Shale does not need
+// otherwise. It holds only tests: go test ./... in this folder runs them.
 package oracle

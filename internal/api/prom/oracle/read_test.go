@@ -65,8 +65,8 @@ func readAs(t *testing.T, server string, chunked bool, from, until int64, hints 
 	return all, set.Err()
 }
 
-// readSamples shows samples to the bit. In chunks, whether a histogram says that it follows the one before depends on
-// where they begin; that a histogram is a gauge does not.
+// readSamples shows samples to the bit. In chunks, whether a histogram says that it follows the one before
+// depends on where they begin; that a histogram is a gauge does not.
 func readSamples(it chunkenc.Iterator, chunked bool) (text string, err error) {
 	hint := func(h histogram.CounterResetHint) histogram.CounterResetHint {
 		if chunked && h != histogram.GaugeType {

@@ -71,7 +71,7 @@ func requests(now time.Time) []exchangeCase {
 	return append(all, differences(start, end)...)
 }
 
-// differences are the requests that Shale answers in another way.
+// differences are the requests to which Shale responds in another way.
 func differences(start, end string) []exchangeCase {
 	differ := func(why string, c exchangeCase) exchangeCase {
 		c.differs = why

@@ -26,11 +26,12 @@ import (
 	"github.com/prometheus/prometheus/util/teststorage"
 	"github.com/prometheus/prometheus/web"
 
+	"github.com/shaledb/shale/internal/api"
 	"github.com/shaledb/shale/internal/api/prom"
 	"github.com/shaledb/shale/internal/model"
 )
 
-// pair is Prometheus and Shale before the same store.
+// pair is Prometheus and Shale over the same store.
 type pair struct {
 	prometheus, shale string // addresses
 	store             *teststorage.TestStorage
@@ -115,27 +116,32 @@ func (p *pair) startPrometheus(t *testing.T, engine *promql.Engine) {
 func (p *pair) startShale(t *testing.T, engine *promql.Engine) {
 	h := prom.New(prom.Options{
 		Engine: engine, Parser: parser.NewParser(p.parserOptions),
-		Queryable:  func(string, *model.Quota, *model.Cost) storage.Queryable { return p.store },
-		Exemplars:  func(string, *model.Quota, *model.Cost) storage.ExemplarQueryable { return p.store },
-		Flags:      func() map[string]string { return map[string]string{"b.flag": "1", "a<flag": "x"} },
-		Config:     func() string { return (&config.Config{}).String() },
-		Version:    prom.Version{Version: "1.2.3", Revision: "r", Branch: "b", BuildUser: "u", BuildDate: "d", GoVersion: "g"},
-		Registerer: prometheus.NewRegistry(),
-		Limits:     prom.Limits{MaxReadSamples: readSampleLimit, MaxReadFrameBytes: readFrameBytes},
+		Queryable: func(string, *model.Quota, *model.Cost) storage.Queryable { return p.store },
+		Exemplars: func(string, *model.Quota, *model.Cost) storage.ExemplarQueryable { return p.store },
+		Flags:     func() map[string]string { return map[string]string{"b.flag": "1", "a<flag": "x"} },
+		Config:    func() string { return (&config.Config{}).String() },
+		Options: api.Options{
+			Version:    api.Version{Version: "1.2.3", Revision: "r", Branch: "b", BuildUser: "u", BuildDate: "d", GoVersion: "g"},
+			Registerer: prometheus.NewRegistry(),
+		},
+		MaxReadSamples: readSampleLimit, MaxReadFrameBytes: readFrameBytes,
 	})
-	s := httptest.NewServer(h.Handler())
+	mux := http.NewServeMux()
+	h.Routes(mux)
+	s := httptest.NewServer(mux)
 	t.Cleanup(s.Close)
 	p.shale = s.URL
 }
 
-// reply is what a server answered.
+// reply is the response of a server.
 type reply struct {
 	status int
 	header http.Header
 	body   string
 }
 
-// send sends one request. Params are name=value, unescaped; a POST carries them as a form. Headers are Name: value.
+// send sends one request. Params are name=value, unescaped; a POST carries them as a form. Headers are Name:
+// value.
 func send(t *testing.T, server, method, path string, params, headers []string) reply {
 	t.Helper()
 	form := url.Values{}

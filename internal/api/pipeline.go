@@ -1,0 +1,216 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+// Pipeline serves the endpoints of a dialect. It is safe for concurrent use and starts no goroutine.
+type Pipeline struct {
+	// Gate hands out the turns.
+	Gate    *Gate
+	Origins Origins
+
+	o       *Options
+	metrics *Metrics
+	memory  *memory
+}
+
+// NewPipeline returns a pipeline with options that have their defaults. Without metrics nothing is counted,
+// and no endpoint may need a Turn.
+func NewPipeline(o *Options, m *Metrics) *Pipeline {
+	p := &Pipeline{o: o, metrics: m, memory: newMemory(), Origins: NewOrigins(o.CORSOrigin)}
+	if m != nil {
+		p.Gate = NewGate(o.Slots, o.Limits.MaxWait, m.Gate)
+	}
+	return p
+}
+
+// Mount adds the endpoints of a dialect to a mux.
+func (p *Pipeline) Mount(mux *http.ServeMux, d *Dialect, table []Endpoint) {
+	for _, e := range table {
+		mux.Handle(e.Pattern, http.HandlerFunc(func(w http.ResponseWriter, hr *http.Request) {
+			p.newCall(d, &e, w, hr).serve()
+		}))
+	}
+}
+
+// Recovered logs a panic with its stack and turns it into an error of one request.
+func (p *Pipeline) Recovered(name string, panicked any) *Error {
+	p.o.Logger.Error("panic", "handler", name, "panic", panicked, "stack", string(debug.Stack()))
+	return &Error{Status: http.StatusInternalServerError, Err: fmt.Errorf("unexpected error: %v", panicked)}
+}
+
+// call is one request on its way through the pipeline.
+type call struct {
+	*Pipeline
+	d      *Dialect
+	e      *Endpoint
+	r      *Request
+	out    *Body
+	client context.Context // ends when the client leaves
+	// leave and cancel end the turn and the deadline, after the response has been written; nil: there is
+	// none.
+	leave, cancel func()
+	upgraded      bool
+}
+
+func (p *Pipeline) newCall(d *Dialect, e *Endpoint, w http.ResponseWriter, hr *http.Request) *call {
+	l := &p.o.Limits
+	r := &Request{
+		Request: hr, W: w, Cost: new(model.Cost), Began: time.Now(),
+		Quota: &model.Quota{MaxSeries: l.MaxSeries, MaxSamples: l.MaxSamples, MaxBytes: l.MaxBytes, Pool: p.o.Pool},
+	}
+	c := &call{Pipeline: p, d: d, e: e, r: r, client: hr.Context()}
+	c.out = newBody(w, hr, p.memory, l.Timeout)
+	if !d.Bare {
+		c.out.cost = r.Cost
+		c.out.acceptEncoding(hr)
+	}
+	return c
+}
+
+func (c *call) serve() {
+	defer c.end()
+	if c.d.CrossOrigin {
+		c.Origins.allow(c.r.W.Header(), c.r.Request, c.d.CORSHeaders)
+	}
+	body := http.MaxBytesReader(c.r.W, c.r.Body, c.o.Limits.MaxBodyBytes)
+	c.r.Body = &chargedBody{ReadCloser: body, quota: c.r.Quota}
+	res, err := c.response()
+	if err == nil {
+		if res.Done != nil {
+			defer res.Done()
+		}
+		err = c.send(res)
+	}
+	if err != nil {
+		c.fail(err)
+	}
+}
+
+// response prepares the request and asks the endpoint.
+func (c *call) response() (*Response, error) {
+	if c.r.Method == http.MethodOptions && !c.d.Bare {
+		return &Response{Status: http.StatusNoContent}, nil
+	}
+	if err := c.prepare(); err != nil {
+		return nil, err
+	}
+	return c.e.Serve(c.r)
+}
+
+// prepare does what the endpoint needs.
+func (c *call) prepare() (err error) {
+	needs := c.e.Needs
+	if allowed := needs.methods(); allowed != "" && !slices.Contains(strings.Split(allowed, ", "), c.r.Method) {
+		c.r.W.Header().Set("Allow", allowed)
+		return &Error{Status: http.StatusMethodNotAllowed, Err: errors.New("method " + c.r.Method + " is not allowed")}
+	}
+	// Bodies are read before the turn: a slow client must not keep a place among the running requests.
+	if needs&Form != 0 {
+		if err := readForm(c.r.Request, c.o.Limits.MaxBodyBytes); err != nil {
+			return err
+		}
+	}
+	if needs&Content != 0 {
+		if c.r.Content, err = readContent(c.r.Request); err != nil {
+			return err
+		}
+	}
+	if needs&Turn != 0 {
+		if c.r.Tenants, err = c.d.Tenants(c.r.Header); err != nil {
+			return err
+		}
+		waits := time.Now()
+		if err := c.Gate.Enter(c.client); err != nil {
+			return err
+		}
+		c.leave, c.r.Queued = c.Gate.Leave, time.Since(waits)
+	}
+	if needs&Deadline != 0 {
+		var ctx context.Context
+		ctx, c.cancel = context.WithTimeout(c.client, c.o.Limits.Timeout)
+		c.r.Request = c.r.WithContext(ctx)
+	}
+	return nil
+}
+
+// send writes a response. With an error the client has got nothing or, if the body is broken, a part.
+func (c *call) send(res *Response) error {
+	status := res.Status
+	if status == 0 {
+		status = http.StatusOK
+	}
+	switch {
+	case res.Sent:
+		c.out.Status, c.upgraded = status, status == http.StatusSwitchingProtocols
+		return nil
+	case res.Write == nil:
+		c.out.sendHeader(status)
+		return nil
+	}
+	if c.out.ContentType = res.ContentType; c.out.ContentType == "" {
+		c.out.ContentType = c.d.ContentType
+	}
+	c.out.accepts = c.out.accepts && !res.Encoded
+	if err := res.Write(c.out); err != nil {
+		c.out.Broken = c.out.Status != 0
+		return err
+	}
+	c.out.Flush(status, true)
+	return nil
+}
+
+// fail sends an error, unless a part of a response has been sent.
+func (c *call) fail(err error) {
+	e := c.d.Classify(err, c.client.Err() != nil)
+	if e.Status >= http.StatusInternalServerError {
+		c.o.Logger.Warn("request failed", "handler", c.e.Name, "status", e.Status, "err", Shorten(err.Error()))
+	}
+	if c.out.Broken {
+		return
+	}
+	if e.retryable() {
+		c.r.W.Header().Set("Retry-After", "5")
+	}
+	c.writeError(e)
+}
+
+func (c *call) writeError(e *Error) {
+	c.out.Buf = c.out.Buf[:0]
+	c.d.WriteError(c.out, e)
+}
+
+// end gives up all that the request held, and counts it. It is deferred, so that it sees panics.
+func (c *call) end() {
+	if p := recover(); p != nil {
+		e := c.Recovered(c.e.Name, p)
+		if c.out.Status == 0 {
+			c.writeError(e)
+		} else {
+			c.out.Broken = true
+		}
+	}
+	if c.cancel != nil {
+		c.cancel()
+	}
+	c.r.Quota.Release()
+	if c.leave != nil {
+		c.leave()
+	}
+	c.out.release()
+	c.metrics.observe(c.e.Name, c.out.Status, time.Since(c.r.Began), c.upgraded)
+	if c.out.Broken {
+		// Cuts the connection, so that the client does not take a part of a response for the whole.
+		panic(http.ErrAbortHandler)
+	}
+}

@@ -1,0 +1,44 @@
+package api
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+const tenantHeader = "X-Scope-OrgID"
+
+// OneTenant reads the tenant of a request. Without the header X-Scope-OrgID it is the default tenant.
+func OneTenant(h http.Header) ([]string, error) {
+	tenant := h.Get(tenantHeader)
+	if tenant == "" {
+		tenant = model.DefaultTenant
+	}
+	return []string{tenant}, model.CheckTenant(tenant)
+}
+
+// maxTenants bounds the tenants of one request, each of which is a query of its own.
+const maxTenants = 64
+
+// ManyTenants reads the tenants of a request, separated by | in the header X-Scope-OrgID, and returns them
+// sorted and unique. Without the header it is the default tenant.
+func ManyTenants(h http.Header) ([]string, error) {
+	value := h.Get(tenantHeader)
+	if value == "" {
+		return []string{model.DefaultTenant}, nil
+	}
+	if n := strings.Count(value, "|") + 1; n > maxTenants {
+		return nil, fmt.Errorf("%w: %d tenants in X-Scope-OrgID; at most %d are allowed", model.ErrInvalid, n, maxTenants)
+	}
+	all := strings.Split(value, "|")
+	for _, t := range all {
+		if err := model.CheckTenant(t); err != nil {
+			return nil, err
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all), nil
+}
