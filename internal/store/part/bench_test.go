@@ -125,13 +125,13 @@ func TestSizes(t *testing.T) {
 	alone(t)
 	report := func(name string, all []oneSeries, o WriterOptions, most float64) {
 		r, _ := writePart(t, all, o)
-		var n [sections]int
-		for s := range sections {
-			for i := range r.footer.index[s] {
-				entries, err := r.indexPage(context.Background(), nil, s, i)
+		n := make([]int, len(sections))
+		for _, s := range sections {
+			for i := range r.footer.index[s.number] {
+				entries, err := r.Entries(context.Background(), nil, s, i)
 				must(t, err)
 				for k := range entries {
-					n[s] += int(entries[k].addr.Len)
+					n[s.number] += int(entries[k].addr.Len)
 				}
 			}
 		}

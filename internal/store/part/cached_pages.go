@@ -2,6 +2,7 @@ package part
 
 import (
 	"context"
+	"io"
 	"sync/atomic"
 )
 
@@ -14,9 +15,6 @@ type Cache interface {
 	// Has reports whether a page is in the cache, which does not count as a use of it.
 	Has(object string, off int64) bool
 }
-
-// Fetch reads a page and has it decoded. It is called by many goroutines at once.
-type Fetch func(ctx context.Context, a Addr, decode func(stored []byte) ([]byte, error)) ([]byte, error)
 
 // CachedPages are the pages of one object, from a cache or else by Fetch. Beside them the cache keeps ends of pages and lists.
 type CachedPages struct {
@@ -47,7 +45,7 @@ func (p *CachedPages) Page(ctx context.Context, a Addr) ([]byte, error) {
 	return page, err
 }
 
-func (p *CachedPages) get(ctx context.Context, object string, a Addr, decode func(stored []byte) ([]byte, error)) (page []byte, hit bool, err error) {
+func (p *CachedPages) get(ctx context.Context, object string, a Addr, decode Decoder) (page []byte, hit bool, err error) {
 	return p.cache.Page(ctx, object, a.Off, func(ctx context.Context) ([]byte, error) { return p.fetch(ctx, a, decode) })
 }
 
@@ -58,9 +56,9 @@ func (p *CachedPages) Has(a Addr) bool { return p.cache.Has(p.object, a.Off) }
 func (p *CachedPages) ends() string { return p.object + " end" }
 
 // PageEnd is [Ends.PageEnd]. An end that is kept may be longer than this one, or shorter: then all of the page is read.
-func (p *CachedPages) PageEnd(ctx context.Context, a Addr, e PageEnd) ([]byte, error) {
+func (p *CachedPages) PageEnd(ctx context.Context, a Addr, e Tail) ([]byte, error) {
 	if !p.Has(a) {
-		end, hit, err := p.get(ctx, p.ends(), a, e.decode)
+		end, hit, err := p.get(ctx, p.ends(), a, e.Decode)
 		if err != nil {
 			return nil, err
 		}
@@ -94,3 +92,20 @@ func (p *CachedPages) List(ctx context.Context, key string, find func(context.Co
 func (p *CachedPages) Kept(key string) ([]byte, bool) {
 	return p.cache.Kept(p.object+" "+key, listOffset)
 }
+
+// FilePages reads and decodes a page each time it is asked for one. The counter, unless it is nil, counts them.
+func FilePages(r io.ReaderAt, c *atomic.Int64) Pages { return filePages{FetchFile(r, c)} }
+
+type filePages struct{ fetch Fetch }
+
+func (f filePages) Page(ctx context.Context, a Addr) ([]byte, error) {
+	return f.fetch(ctx, a, DecodePage)
+}
+
+// PageEnd is [Ends.PageEnd].
+func (f filePages) PageEnd(ctx context.Context, a Addr, t Tail) ([]byte, error) {
+	return f.fetch(ctx, a, t.Decode)
+}
+
+// HasEnd is [Ends.HasEnd].
+func (f filePages) HasEnd(Addr) bool { return false }

@@ -7,8 +7,15 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// addText reads all lines of a series and returns their windows.
-func (t *tally) addText(ctx context.Context, text Text, w Windows) (windows uint64, err error) {
+// textTally counts lines and verifies that none stands twice.
+type textTally struct {
+	rows, bytes uint64
+	times       model.TimeRange
+	seen        tieSet
+}
+
+// add reads all lines of a series and returns their windows.
+func (t *textTally) add(ctx context.Context, text Text, w *Windows) (windows uint64, err error) {
 	if text == nil {
 		return 0, nil
 	}
@@ -35,9 +42,9 @@ func (t *tally) addText(ctx context.Context, text Text, w Windows) (windows uint
 			} else if n := len(crowded); n == 0 || crowded[n-1] != at {
 				crowded = append(crowded, at)
 			}
-			t.textBytes += uint64(len(rows.Line(i)))
+			t.bytes += uint64(len(rows.Line(i)))
 		}
-		t.text += uint64(len(rows.Times))
+		t.rows += uint64(len(rows.Times))
 		t.times.Min, t.times.Max = min(t.times.Min, rows.Times[0]), max(t.times.Max, last)
 		if w.Count > 0 {
 			windows |= w.of(rows.Times)
@@ -58,7 +65,7 @@ func twice(at int64) error { return corrupt("a line of time %d stands twice", at
 
 // checkTies verifies that no two rows of one time are equal, however many they are: a walk for each block of them compares it
 // with itself and with what comes behind it.
-func (t *tally) checkTies(ctx context.Context, text Text, at int64, block int) error {
+func (t *textTally) checkTies(ctx context.Context, text Text, at int64, block int) error {
 	for from, more := 0, true; more; from += block {
 		t.seen.reset()
 		more = false
@@ -83,16 +90,16 @@ func (t *tally) checkTies(ctx context.Context, text Text, at int64, block int) e
 	return nil
 }
 
-// text verifies what the index says of units of text, since readers leave units out by it, and that filters have all items of
+// checkUnits verifies what the index says of units of text, since readers leave units out by it, and that filters have all items of
 // the lines.
-func (c *checker) text() error {
+func checkUnits(c *checking) error {
 	var u textUnit
 	var coder fieldCoder
 	var items filterItems
 	var filters wholeFilters
-	for i := range c.entries[textSection] {
-		e := &c.entries[textSection][i]
-		payload, err := c.r.pages.Page(c.ctx, e.addr)
+	for i := range c.entries[textSection.number] {
+		e := &c.entries[textSection.number][i]
+		payload, err := c.r.Page(c.ctx, e.addr)
 		if err != nil {
 			return err
 		}
@@ -100,26 +107,26 @@ func (c *checker) text() error {
 			err = u.is(e)
 		}
 		if err != nil {
-			return at(e, err)
+			return atPage(e.addr, err)
 		}
 		if e.text.bytes > 0 != (e.text.lines > 0) {
-			return at(e, corrupt("%d bytes of lines in a page of %d", e.text.bytes, e.text.lines))
+			return atPage(e.addr, corrupt("%d bytes of lines in a page of %d", e.text.bytes, e.text.lines))
 		}
 		var lines []byte
 		if e.text.lines > 0 {
-			if lines, err = c.r.pages.Page(c.ctx, e.linesAddr()); err != nil {
+			if lines, err = c.r.Page(c.ctx, e.linesAddr()); err != nil {
 				return err
 			}
 		}
 		if err := u.setLines(lines); err != nil {
-			return at(e, err)
+			return atPage(e.addr, err)
 		}
 		if e.text.filter.Len == 0 {
 			continue
 		}
-		filter, err := filters.of(c.ctx, c.r.pages, e)
+		filter, err := filters.of(c.ctx, c.r.Pages(), e)
 		if err != nil {
-			return at(e, err)
+			return atPage(e.addr, err)
 		}
 		items.reset()
 		coder.gather(lines, 0, u.ends, &items)
@@ -127,7 +134,7 @@ func (c *checker) text() error {
 			items.metadata(l)
 		}
 		if err := items.in(filter); err != nil {
-			return at(e, err)
+			return atPage(e.addr, err)
 		}
 	}
 	return nil

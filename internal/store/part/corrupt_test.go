@@ -127,7 +127,7 @@ func TestForgedIndexOfKeys(t *testing.T) {
 		all = append(all, oneSeries{tenant: "t", key: model.Key{Hi: uint64(i) << 40, Lo: uint64(i)}, rows: model.Rows{Times: []int64{1}, Values: []uint64{1}}})
 	}
 	r, _ := writeSized(t, all, testOptions(false, Fast), tiny)
-	pages := r.footer.index[keySection]
+	pages := r.footer.index[keySection.number]
 	if len(pages) < 3 {
 		t.Fatalf("%d index pages of keys", len(pages))
 	}

@@ -2,111 +2,12 @@ package part
 
 import (
 	"fmt"
-	"math"
-
-	"github.com/shaledb/shale/internal/model"
 )
-
-func dumpIndex(a *annotator, s section, size int64) {
-	dumpSection(a, s)
-	n := a.uvarint("entries")
-	for i := uint64(0); i < n && !a.s.bad; i += indexRun {
-		a.raw(4, fmt.Sprintf("where entries up to %d end", min(i+indexRun, n)-1))
-	}
-	for i := uint64(0); i < n && !a.s.bad; i += indexRun {
-		dumpEntries(a, s, min(indexRun, n-i), size)
-	}
-}
-
-func dumpSection(a *annotator, s section) {
-	a.show(func() string { return fmt.Sprintf("section %d: %s", a.s.byte(), s) })
-	a.show(func() string { return fmt.Sprintf("family %d", a.s.byte()) })
-}
-
-func dumpEntries(a *annotator, s section, n uint64, size int64) {
-	var c entryCoder
-	for i := uint64(0); i < n && !a.s.bad; i++ {
-		a.show(func() string {
-			e := c.read(&a.s, s, size)
-			place := fmt.Sprintf("[%d, %d)", e.addr.Off, e.addr.Off+int64(e.addr.Len))
-			switch {
-			case s == postingSection:
-				return fmt.Sprintf("%s: tenant %d from %q=%q", place, e.tenant, e.name, e.value)
-			case s == keySection:
-				return fmt.Sprintf("%s: ranks %d..%d from key %s", place, e.rank0, e.last(), e.key)
-			case s == textSection && e.text.lines > 0 && e.text.filter.Len > 0:
-				return fmt.Sprintf("%s: ranks %d..%d, %d rows in [%d, %d]; %d bytes of lines in [%d, %d); filter %d in [%d, %d)", place, e.rank0, e.last(), e.rows,
-					e.times.Min, e.times.Max, e.text.bytes, e.linesAddr().Off, e.end(), e.text.number, e.text.filter.Off, e.text.filter.Off+int64(e.text.filter.Len))
-			case s == textSection:
-				return fmt.Sprintf("%s: ranks %d..%d, %d rows in [%d, %d]; %d bytes of lines in the next %d", place, e.rank0, e.last(), e.rows,
-					e.times.Min, e.times.Max, e.text.bytes, e.text.lines)
-			case s.rows():
-				return fmt.Sprintf("%s: ranks %d..%d, %d rows in [%d, %d]", place, e.rank0, e.last(), e.rows, e.times.Min, e.times.Max)
-			}
-			return fmt.Sprintf("%s: ranks %d..%d", place, e.rank0, e.last())
-		})
-	}
-}
-
-func dumpKeys(a *annotator) {
-	rank := a.uvarint("first rank")
-	n := a.uvarint("keys")
-	for i := uint64(0); i < n && !a.s.bad; i += restartRanks {
-		a.raw(8, fmt.Sprintf("rank %d: upper half, big-endian", rank+i))
-		a.raw(4, "end of the differences behind it")
-	}
-	for i := uint64(0); i < n && !a.s.bad; i++ {
-		if i%restartRanks > 0 {
-			a.uvarint(fmt.Sprintf("rank %d: upper half, less the one before", rank+i))
-		}
-	}
-	for i := uint64(0); i < n && !a.s.bad; i++ {
-		a.raw(8, fmt.Sprintf("rank %d: lower half, little-endian", rank+i))
-	}
-}
-
-func dumpLabels(a *annotator) {
-	rank := a.uvarint("first rank")
-	n := a.uvarint("label sets")
-	a.raw(4*((n+restartRanks-1)/restartRanks), "offsets of the sets that are whole")
-	d := labelDir{rest: a.s}
-	for i := uint64(0); i < n && !a.s.bad; i++ {
-		a.show(func() string {
-			if err := d.step(); err != nil {
-				a.s.fail()
-				return err.Error()
-			}
-			a.s = d.rest
-			return fmt.Sprintf("rank %d: %s", rank+i, model.Labels(d.labels))
-		})
-	}
-}
-
-func dumpPostings(a *annotator) {
-	a.uvarint("tenant")
-	n := a.uvarint("entries")
-	d := postingDir{left: int(min(n, math.MaxInt32)), rest: a.s}
-	for i := uint64(0); i < n && !a.s.bad; i++ {
-		a.show(func() string {
-			if ok, err := d.next(); !ok {
-				a.s.fail()
-				return fmt.Sprint(err)
-			}
-			a.s = d.rest
-			var runs rankRuns
-			err := d.runs(1<<32-1, func(from, to uint32) { runs = append(runs, rankRun{from, to}) })
-			if err != nil {
-				return err.Error()
-			}
-			return fmt.Sprintf("%q=%q: %d ranks in runs from the tenant's first: %s", d.name, d.value, d.count, few(runs))
-		})
-	}
-}
 
 func dumpSamples(a *annotator) {
 	var d sampleDir
 	if err := d.open(a.payload); err != nil {
-		fmt.Fprintf(a.d.w, "  %v\n", err)
+		fmt.Fprintf(a.w, "  %v\n", err)
 	}
 	a.raw(1, fmt.Sprintf("family %d", a.s.b[0]))
 	flags := a.raw(1, "flags (1: has starts, 2: has histograms)")
@@ -211,23 +112,4 @@ func dumpSegment(a *annotator, size int64, rows int, what string) {
 		}
 		return fmt.Sprintf("%s: %s: %s", what, segmentName(b), few(floatsOf(values)))
 	})
-}
-
-func segmentName(b []byte) string {
-	param := b[0] >> 3
-	switch b[0] & valuesCodec {
-	case valuesDecimal:
-		return fmt.Sprintf("decimals of %d places, %s", param, intsName(b[1:]))
-	case valuesPatched:
-		return fmt.Sprintf("decimals of %d places with exceptions", param)
-	case valuesBits:
-		return fmt.Sprintf("bits without the lowest %d, %s", 2*param, intsName(b[1:]))
-	case valuesNear:
-		return fmt.Sprintf("near decimals of %d places, %s; and units in the last place", param, intsName(b[1:]))
-	case valuesXor:
-		return "xor"
-	case valuesRaw:
-		return "raw"
-	}
-	return "unknown codec"
 }

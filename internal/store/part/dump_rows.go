@@ -129,15 +129,3 @@ func dumpExemplars(a *annotator) {
 		})
 	}
 }
-
-func dumpMasks(a *annotator) {
-	a.uvarint("first rank")
-	n := a.uvarint("masks")
-	a.show(func() string {
-		var hex []string
-		for _, mask := range a.ints.append(nil, &a.s, int(min(n, maxPageRanks))) {
-			hex = append(hex, fmt.Sprintf("%x", uint64(mask)))
-		}
-		return "windows with rows: " + few(hex)
-	})
-}

@@ -1,6 +1,7 @@
 package part
 
 import (
+	"context"
 	"fmt"
 )
 
@@ -76,61 +77,24 @@ func dumpFilters(a *annotator) {
 	}
 }
 
-// fields shows the inside of a page of lines that is taken apart.
-func (d *dumper) fields(stored []byte) {
-	s := scan{b: stored[1 : len(stored)-crcBytes]}
-	s.uvarint()
-	a := newAnnotator(d, s.b)
-	var hard []byte
-	a.show(func() string { hard = a.s.bytes(); return fmt.Sprintf("%d bytes of hexadecimal digits", len(hard)) })
-	if a.s.bad || len(a.s.b) == 0 || a.s.b[0] == codecLines {
-		return
+// unitPages lists the page of lines of a unit, and the pages of its filter.
+func unitPages(ctx context.Context, pages Pages, seen map[Addr]bool, e *pageEntry) (extra []extraPage, err error) {
+	if e.text.lines > 0 {
+		extra = append(extra, extraPage{e.linesAddr(), "lines", dumpRaw("lines")})
 	}
-	begin := len(a.payload) - len(a.s.b)
-	fmt.Fprintf(d.w, "  %06d: # columns, as a page of %d bytes, whose payload is\n", begin, len(a.s.b))
-	payload, err := openPage(a.s.b, maxPageBytes-1)
-	if err != nil {
-		fmt.Fprintf(d.w, "  %v\n", err)
-		return
+	f := e.text.filter
+	if f.Len == 0 || seen[f] {
+		return extra, nil
 	}
-	a = newAnnotator(d, payload)
-	columns := a.uvarint("columns")
-	var lens []int64
-	for i := uint64(0); i < min(columns, maxFieldColumns) && !a.s.bad; i++ {
-		lens = append(lens, dumpField(a, i)...)
+	seen[f] = true
+	extra = append(extra, extraPage{f, "filters", dumpFilters})
+	slices, err := sliceAddrs(ctx, pages, f)
+	for _, a := range slices {
+		extra = append(extra, extraPage{a, "a slice of filters", dumpRaw("bits")})
 	}
-	for i, l := range lens {
-		a.show(func() string { return fmt.Sprintf("fragment %d: %q", i, a.s.take(uint64(l))) })
-	}
-	a.end()
-	fmt.Fprintf(d.w, "  the lines\n")
+	return extra, err
 }
 
-// dumpField shows a column and returns the lengths of what may follow it.
-func dumpField(a *annotator, i uint64) []int64 {
-	names := [...]string{"beginnings of lines", "numbers", "digits", "hexadecimal", "upper hexadecimal", "strings", "dates", "times of day"}
-	kind := byte(0)
-	a.show(func() string {
-		kind = a.s.byte()
-		return fmt.Sprintf("column %d: %s", i, append(names[:], "unknown")[min(int(kind), len(names))])
-	})
-	if kind >= fieldDigits && kind <= fieldHexUp {
-		a.raw(1, "digits")
-	}
-	visits := int(min(a.uvarint("values"), maxPageBytes))
-	entries := int(min(a.uvarint("fragments that follow"), uint64(visits)))
-	lens := a.column(entries, "their lengths")
-	a.column(entries, "columns behind them, 0: the line ends")
-	if entries > 1 {
-		a.column(visits, "which one follows")
-	}
-	switch kind {
-	case fieldNumber, fieldDigits, fieldDate, fieldClock:
-		a.column(visits, "values")
-	case fieldString:
-		for _, l := range a.column(visits, "lengths") {
-			a.raw(uint64(l), "string")
-		}
-	}
-	return lens
+func dumpRaw(what string) func(a *annotator) {
+	return func(a *annotator) { a.raw(uint64(len(a.payload)), what) }
 }

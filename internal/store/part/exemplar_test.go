@@ -44,8 +44,8 @@ func TestExemplarSizes(t *testing.T) {
 		must(t, Check(context.Background(), r))
 		checkStream(t, r, all, false)
 		size := 0
-		for i := range r.footer.index[exemplarSection] {
-			entries, err := r.indexPage(context.Background(), nil, exemplarSection, i)
+		for i := range r.footer.index[exemplarSection.number] {
+			entries, err := r.Entries(context.Background(), nil, exemplarSection, i)
 			must(t, err)
 			for k := range entries {
 				size += int(entries[k].addr.Len)
@@ -106,7 +106,7 @@ func TestExemplarsAcrossPages(t *testing.T) {
 	for rank := range uint32(3) {
 		checkRows(t, c, rank, &all[rank].exemplars)
 	}
-	pages, err := r.RowPages(context.Background(), model.Exemplars, Ranks{1}, model.TimeRange{Min: 2, Max: 2})
+	pages, err := r.RankPages(context.Background(), nil, exemplarSection, Ranks{1}, &model.TimeRange{Min: 2, Max: 2})
 	if err != nil || len(pages) == 0 || len(pages) > 4 {
 		t.Fatalf("%v, %v", pages, err)
 	}

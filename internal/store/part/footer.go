@@ -27,7 +27,7 @@ const (
 // footer is the decoded footer: meta and, of each section, the index pages.
 type footer struct {
 	meta  Meta
-	index [sections][]pageEntry
+	index [][]pageEntry // by the numbers of the sections
 }
 
 const (
@@ -35,7 +35,7 @@ const (
 	footerWindows uint64 = 2
 )
 
-func (f *footer) append(dst []byte) []byte {
+func (f *footer) append(dst []byte, sections sectionList) []byte {
 	m := &f.meta
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(m.Seed))
 	dst = append(dst, byte(m.Signal))
@@ -75,21 +75,21 @@ func (f *footer) append(dst []byte) []byte {
 			dst = binary.AppendUvarint(dst, uint64(t.Range.Max-t.Range.Min))
 		}
 	}
-	dst = binary.AppendUvarint(dst, uint64(sections))
-	for sec, pages := range f.index {
-		kind := section(sec).stored()
-		dst = append(dst, kind[:]...)
+	dst = binary.AppendUvarint(dst, uint64(len(sections)))
+	for _, sec := range sections {
+		pages := f.index[sec.number]
+		dst = append(dst, sec.kind, sec.family)
 		dst = binary.AppendUvarint(dst, uint64(len(pages)))
 		var c entryCoder
 		for i := range pages {
-			dst = c.append(dst, section(sec), &pages[i])
+			dst = c.append(dst, sec, &pages[i])
 		}
 	}
 	return dst
 }
 
-func readFooter(payload []byte, size int64) (*footer, error) {
-	f := &footer{}
+func readFooter(payload []byte, size int64, sections sectionList) (*footer, error) {
+	f := &footer{index: make([][]pageEntry, len(sections))}
 	m := &f.meta
 	s := scan{b: payload}
 	m.Seed = model.KeySeed(s.u64())
@@ -120,17 +120,17 @@ func readFooter(payload []byte, size int64) (*footer, error) {
 	if err := readTenants(&s, m); err != nil {
 		return nil, err
 	}
-	if n := s.uvarint(); n != uint64(sections) && !s.bad {
-		return nil, invalid("%d sections; this Shale reads parts with %d", n, sections)
+	if n := s.uvarint(); n != uint64(len(sections)) && !s.bad {
+		return nil, invalid("%d sections; this Shale reads parts with %d", n, len(sections))
 	}
-	for sec := range f.index {
-		if kind := [2]byte{s.byte(), s.byte()}; kind != section(sec).stored() && !s.bad {
+	for _, sec := range sections {
+		if kind := [2]byte{s.byte(), s.byte()}; kind != sec.stored() && !s.bad {
 			return nil, invalid("section %d of family %d; this Shale does not read it", kind[0], kind[1])
 		}
 		n := s.below(uint64(len(s.b)))
 		var c entryCoder
 		for range n {
-			f.index[sec] = append(f.index[sec], c.read(&s, section(sec), size))
+			f.index[sec.number] = append(f.index[sec.number], c.read(&s, sec, size))
 			if s.bad {
 				break
 			}
@@ -195,7 +195,7 @@ func readTail(tail []byte, size int64) (int64, error) {
 }
 
 // fetchFooter reads the footer with one request, or two if it is long.
-func fetchFooter(ctx context.Context, read ReadRange, size int64) (*footer, int64, error) {
+func fetchFooter(ctx context.Context, read ReadRange, size int64, sections sectionList) (*footer, int64, error) {
 	if size < headerBytes+tailBytes+envelopeMin {
 		return nil, 0, corrupt("file of %d bytes", size)
 	}
@@ -223,6 +223,6 @@ func fetchFooter(ctx context.Context, read ReadRange, size int64) (*footer, int6
 	if err != nil {
 		return nil, 0, err
 	}
-	f, err := readFooter(payload, off)
+	f, err := readFooter(payload, off, sections)
 	return f, off, err
 }

@@ -75,16 +75,16 @@ func FuzzPayloads(f *testing.F) {
 		whole := smallPart(f, level)
 		r, err := Open(context.Background(), bytes.NewReader(whole), int64(len(whole)))
 		must(f, err)
-		for s := range sections {
-			for i := range r.footer.index[s] {
-				payload, err := r.pages.Page(context.Background(), r.footer.index[s][i].addr)
+		for _, s := range sections {
+			for i := range r.footer.index[s.number] {
+				payload, err := r.pages.Page(context.Background(), r.footer.index[s.number][i].addr)
 				must(f, err)
 				f.Add(payload)
-				entries, err := r.indexPage(context.Background(), nil, s, i)
+				entries, err := r.Entries(context.Background(), nil, s, i)
 				must(f, err)
 				for k := range entries {
 					for _, a := range []Addr{entries[k].addr, entries[k].linesAddr(), entries[k].text.filter} {
-						if a.Len > 0 && (a == entries[k].addr || s == textSection) {
+						if a.Len > 0 && (a == entries[k].addr || s.form == unitEntries) {
 							payload, err := r.pages.Page(context.Background(), a)
 							must(f, err)
 							f.Add(payload)
@@ -93,11 +93,11 @@ func FuzzPayloads(f *testing.F) {
 				}
 			}
 		}
-		f.Add(r.footer.append(nil))
+		f.Add(r.footer.append(nil, sections))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		_, _ = readFooter(b, 1<<20)
-		for s := range sections {
+		_, _ = readFooter(b, 1<<20, sections)
+		for _, s := range sections {
 			entries, err := readIndexPage(nil, b, s, 1<<20)
 			var index indexDir
 			if index.open(b, s, 1<<20) != nil {

@@ -231,7 +231,7 @@ func TestDumpOfForgery(t *testing.T) {
 	whole := smallPart(t, Fast)
 	r, err := Open(context.Background(), bytes.NewReader(whole), int64(len(whole)))
 	must(t, err)
-	d := dumper{ctx: context.Background(), r: r}
+	d := dumper{ctx: context.Background(), r: r.fileReader}
 	pages, err := d.pages()
 	must(t, err)
 	rnd := rand.New(rand.NewPCG(8, 8))

@@ -102,8 +102,8 @@ func TestHistogramSizes(t *testing.T) {
 			must(t, h.Parse(all[i].rows.Blob(all[i].rows.Len()-1)))
 			buckets += len(h.Positive)
 		}
-		for i := range r.footer.index[sampleSection] {
-			entries, err := r.indexPage(context.Background(), nil, sampleSection, i)
+		for i := range r.footer.index[sampleSection.number] {
+			entries, err := r.Entries(context.Background(), nil, sampleSection, i)
 			must(t, err)
 			for k := range entries {
 				size += int(entries[k].addr.Len)

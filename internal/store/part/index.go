@@ -6,66 +6,6 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// section is a kind of data pages. Each has an index of its own.
-type section uint8
-
-// The sections, as stored.
-const (
-	keySection section = iota
-	labelSection
-	postingSection
-	sampleSection
-	exemplarSection
-	textSection
-	windowSection
-	sections
-)
-
-func (s section) String() string {
-	return [...]string{"keys", "labels", "postings", "samples", "exemplars", "text", "windows", "unknown section"}[min(s, sections)]
-}
-
-// How sections are stored whose number is not their place in the file: those of rows of any family, and the masks.
-const (
-	rowKind    byte = 3
-	windowKind byte = 4
-)
-
-// stored returns the two bytes by which a section is known in the file: its kind, and the family of its rows, if it holds
-// any.
-func (s section) stored() [2]byte {
-	switch s {
-	case sampleSection:
-		return [2]byte{rowKind, byte(model.Samples)}
-	case exemplarSection:
-		return [2]byte{rowKind, byte(model.Exemplars)}
-	case textSection:
-		return [2]byte{rowKind, byte(model.Text)}
-	case windowSection:
-		return [2]byte{windowKind, 0}
-	}
-	return [2]byte{byte(s), 0}
-}
-
-// rows reports whether the section holds rows.
-func (s section) rows() bool { return s == sampleSection || s == exemplarSection || s == textSection }
-
-// sectionOf returns the section of a family's rows.
-func sectionOf(f model.Family) section {
-	switch f {
-	case model.Exemplars:
-		return exemplarSection
-	case model.Text:
-		return textSection
-	}
-	return sampleSection
-}
-
-// ascend reports whether rows of one series may have these times, one after the other: samples have one row a time.
-func (s section) ascend(before, after int64) bool {
-	return before < after || before == after && s != sampleSection
-}
-
 // pageEntry describes a data page in an index page, and an index page in the footer, where it sums up what the page
 // lists. Which fields count depends on the section.
 type pageEntry struct {
@@ -115,11 +55,11 @@ type entryCoder struct {
 	next uint64 // while reading: the rank after those of the last entry; 0 before the first
 }
 
-func (c *entryCoder) append(dst []byte, s section, e *pageEntry) []byte {
+func (c *entryCoder) append(dst []byte, s *section, e *pageEntry) []byte {
 	dst = binary.AppendUvarint(dst, uint64(e.addr.Off-c.end))
 	dst = binary.AppendUvarint(dst, uint64(e.addr.Len))
 	c.end = e.end()
-	if s == postingSection {
+	if s.form == pairEntries {
 		dst = binary.AppendUvarint(dst, uint64(e.tenant))
 		return appendBytes(appendBytes(dst, e.name), e.value)
 	}
@@ -127,13 +67,13 @@ func (c *entryCoder) append(dst []byte, s section, e *pageEntry) []byte {
 	dst = binary.AppendUvarint(dst, uint64(e.ranks-1))
 	c.rank = e.rank0
 	switch {
-	case s == keySection:
+	case s.form == keyEntries:
 		dst = e.key.Append(dst)
 	case s.rows():
 		dst = binary.AppendUvarint(dst, e.rows)
 		dst = binary.AppendVarint(dst, e.times.Min)
 		dst = binary.AppendUvarint(dst, uint64(e.times.Max-e.times.Min))
-		if s == textSection {
+		if s.form == unitEntries {
 			dst = e.appendText(dst)
 		}
 	}
@@ -165,24 +105,24 @@ func (e *pageEntry) readText(s *scan, size int64) {
 }
 
 // followed reports whether the next entry may begin with a rank: neighbours may share one where rows go on; the others leave no gap.
-func (c *entryCoder) followed(sec section, rank0 uint64) bool {
-	return c.next == 0 || sec == postingSection || sec.rows() && rank0+1 >= c.next || rank0 == c.next
+func (c *entryCoder) followed(sec *section, rank0 uint64) bool {
+	return c.next == 0 || sec.form == pairEntries || sec.rows() && rank0+1 >= c.next || rank0 == c.next
 }
 
 // leadsTo reports whether an entry that was read without the one before may follow it.
-func (c *entryCoder) leadsTo(sec section, e *pageEntry) bool {
+func (c *entryCoder) leadsTo(sec *section, e *pageEntry) bool {
 	return e.addr.Off >= c.end && c.followed(sec, uint64(e.rank0))
 }
 
 // read reads the next entry. Offsets are checked against the size of the file, ranks against 32 bits.
-func (c *entryCoder) read(s *scan, sec section, size int64) pageEntry {
+func (c *entryCoder) read(s *scan, sec *section, size int64) pageEntry {
 	var e pageEntry
 	e.addr.Off = c.end + int64(s.below(uint64(size)))
 	e.addr.Len = uint32(s.below(maxPageBytes + envelopeMax))
 	if c.end = e.addr.Off + int64(e.addr.Len); c.end > size {
 		s.fail()
 	}
-	if sec == postingSection {
+	if sec.form == pairEntries {
 		e.tenant = uint32(s.below(1<<32 - 1))
 		e.name, e.value = s.bytes(), s.bytes()
 		return e
@@ -199,7 +139,7 @@ func (c *entryCoder) read(s *scan, sec section, size int64) pageEntry {
 	e.rank0, e.ranks = uint32(rank0), uint32(ranks)
 	c.rank = e.rank0
 	switch {
-	case sec == keySection:
+	case sec.form == keyEntries:
 		if b := s.take(model.KeyBytes); b != nil {
 			e.key = model.KeyFrom(b)
 		}
@@ -207,7 +147,7 @@ func (c *entryCoder) read(s *scan, sec section, size int64) pageEntry {
 		e.rows = s.uvarint()
 		e.times.Min = s.varint()
 		e.times.Max = e.times.Min + int64(s.uvarint())
-		if sec == textSection {
+		if sec.form == unitEntries {
 			e.readText(s, size)
 			c.end = e.end()
 		}
@@ -217,7 +157,7 @@ func (c *entryCoder) read(s *scan, sec section, size int64) pageEntry {
 
 // indexWriter collects the entries of one section and closes an index page whenever one is full.
 type indexWriter struct {
-	section section
+	section *section
 	coder   entryCoder
 	buf     []byte
 	ends    []byte // see indexDir

@@ -13,7 +13,7 @@ const indexRun = 16
 
 // indexDir is an open index page, and stands on one of its entries. Of the page it decodes what it goes over.
 type indexDir struct {
-	section section
+	section *section
 	size    int64 // of the file
 	count   int
 	ends    []byte // [indexRuns(count) x u32]: where runs end in entries
@@ -29,7 +29,7 @@ type indexDir struct {
 func indexRuns(count int) int { return (count + indexRun - 1) / indexRun }
 
 // open reads the header of an index page. The directory stands on no entry then.
-func (d *indexDir) open(payload []byte, sec section, size int64) error {
+func (d *indexDir) open(payload []byte, sec *section, size int64) error {
 	*d = indexDir{section: sec, size: size, at: -1}
 	s := scan{b: payload}
 	if got := [2]byte{s.byte(), s.byte()}; got != sec.stored() {
@@ -144,7 +144,7 @@ func (d *indexDir) searchLast(beyond func(*pageEntry) bool) error {
 }
 
 // readIndexPage decodes a whole index page into dst. Names and values alias the payload.
-func readIndexPage(dst []pageEntry, payload []byte, sec section, size int64) ([]pageEntry, error) {
+func readIndexPage(dst []pageEntry, payload []byte, sec *section, size int64) ([]pageEntry, error) {
 	var d indexDir
 	if err := d.open(payload, sec, size); err != nil {
 		return dst, err

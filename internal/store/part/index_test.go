@@ -35,8 +35,8 @@ func TestHostileIndexEntries(t *testing.T) {
 		{"the last rank there is", []pageEntry{page(1<<32-2, 2)}, true, true},
 		{"beyond the last rank", []pageEntry{page(1<<32-2, 3)}, false, false},
 	} {
-		for s := range sections {
-			if s == postingSection {
+		for _, s := range sections {
+			if s.form == pairEntries {
 				continue
 			}
 			entries := append([]pageEntry(nil), c.entries...)
@@ -54,7 +54,7 @@ func TestHostileIndexEntries(t *testing.T) {
 	}
 }
 
-func indexPageOf(s section, entries []pageEntry) []byte {
+func indexPageOf(s *section, entries []pageEntry) []byte {
 	x := indexWriter{section: s}
 	for i := range entries {
 		x.add(entries[i])
@@ -65,17 +65,17 @@ func indexPageOf(s section, entries []pageEntry) []byte {
 // TestIndexDir: any entry of a page of any length is found, from anywhere, and the same entries come back one by one.
 func TestIndexDir(t *testing.T) {
 	for _, n := range []int{1, 2, 15, 16, 17, 31, 32, 33, 100, 160, 1000} {
-		for s := range sections {
-			rnd := rand.New(rand.NewPCG(uint64(n), uint64(s)))
+		for _, s := range sections {
+			rnd := rand.New(rand.NewPCG(uint64(n), uint64(s.number)))
 			entries, off, rank := make([]pageEntry, n), int64(headerBytes), uint32(7)
 			for i := range entries {
 				e := &entries[i]
 				*e = pageEntry{addr: Addr{off, 10 + rnd.Uint32N(1000)}}
-				if off = e.end(); s == postingSection {
+				if off = e.end(); s.form == pairEntries {
 					e.name, e.value = []byte("name"), fmt.Appendf(nil, "%06d", i)
 					continue
 				}
-				if e.rank0, e.ranks = rank, 1+rnd.Uint32N(3); s == keySection {
+				if e.rank0, e.ranks = rank, 1+rnd.Uint32N(3); s.form == keyEntries {
 					e.key = model.Key{Hi: rnd.Uint64(), Lo: rnd.Uint64()}
 				}
 				if rank += e.ranks; s.rows() {
@@ -158,7 +158,7 @@ func TestHostileIndexRuns(t *testing.T) {
 
 func TestHostileIndexPlaces(t *testing.T) {
 	const size = 1000
-	for s := range sections {
+	for _, s := range sections {
 		for name, a := range map[string]Addr{
 			"beyond the end":          {size, 1},
 			"over the end":            {size - 9, 10},
@@ -180,7 +180,7 @@ func TestHostileIndexPlaces(t *testing.T) {
 				t.Errorf("%s: %d of %d bytes: %v", s, n, len(good), err)
 			}
 		}
-		for other := range sections {
+		for _, other := range sections {
 			if _, err := readIndexPage(nil, good, other, size); other != s && !errors.Is(err, model.ErrCorrupt) {
 				t.Errorf("an index page of %s read as one of %s: %v", s, other, err)
 			}
@@ -194,8 +194,8 @@ type memoryPages map[int64][]byte
 func (m memoryPages) Page(_ context.Context, a Addr) ([]byte, error) { return m[a.Off], nil }
 
 // indexed returns a walk over index pages of so many entries each.
-func indexed(s section, entries []pageEntry, each int) rankWalk {
-	f, pages := &footer{}, memoryPages{}
+func indexed(s *section, entries []pageEntry, each int) rankWalk {
+	f, pages := &footer{index: make([][]pageEntry, len(sections))}, memoryPages{}
 	for i := 0; i < len(entries); i += each {
 		x := indexWriter{section: s}
 		for _, e := range entries[i:min(i+each, len(entries))] {
@@ -203,15 +203,15 @@ func indexed(s section, entries []pageEntry, each int) rankWalk {
 		}
 		pages[int64(i)] = x.payload(nil)
 		x.sealed(Addr{Off: int64(i), Len: 1})
-		f.index[s] = append(f.index[s], x.pages...)
+		f.index[s.number] = append(f.index[s.number], x.pages...)
 	}
-	return rankWalk{ctx: context.Background(), r: &Reader{footer: f, pages: pages, footerOff: 1 << 30}, section: s}
+	return rankWalk{ctx: context.Background(), r: &fileReader{footer: f, pages: pages, footerOff: 1 << 30}, section: s}
 }
 
 // TestRankWalk: wherever a walk stands, it finds what looking at one entry after the other finds.
 func TestRankWalk(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := rapid.SampledFrom([]section{keySection, labelSection, sampleSection, textSection}).Draw(t, "section")
+		s := rapid.SampledFrom([]*section{keySection, labelSection, sampleSection, textSection}).Draw(t, "section")
 		n := rapid.IntRange(1, 120).Draw(t, "entries")
 		entries, off, rank, key := make([]pageEntry, n), int64(headerBytes), uint32(0), uint64(0)
 		for i := range entries {
@@ -219,7 +219,7 @@ func TestRankWalk(t *testing.T) {
 			*e = pageEntry{addr: Addr{off, 10}, rank0: rank, ranks: rapid.Uint32Range(1, 4).Draw(t, "ranks")}
 			off, rank = e.end(), rank+e.ranks
 			switch {
-			case s == keySection:
+			case s.form == keyEntries:
 				key += rapid.Uint64Range(1, 5).Draw(t, "key")
 				e.key = model.Key{Hi: key}
 			case s.rows():
@@ -235,10 +235,10 @@ func TestRankWalk(t *testing.T) {
 		}
 		sought := uint32(0)
 		for range 40 {
-			if s == keySection && rapid.Bool().Draw(t, "by key") {
+			if s.form == keyEntries && rapid.Bool().Draw(t, "by key") {
 				k := model.Key{Hi: rapid.Uint64Range(0, key+3).Draw(t, "sought key")}
 				want := max(0, sort.Search(n, func(i int) bool { return k.Less(entries[i].key) })-1)
-				e, err := w.seekKey(0, rank, k)
+				e, err := w.last(func(e *pageEntry) bool { return k.Less(e.key) && e.rank0 > 0 })
 				same(fmt.Sprint("key ", k), e, err, want)
 				continue
 			}
@@ -259,9 +259,9 @@ func TestRankWalk(t *testing.T) {
 
 // TestHostileIndexBorder: an index page that does not follow the one before is refused by who goes from one to the other.
 func TestHostileIndexBorder(t *testing.T) {
-	for _, s := range []section{keySection, labelSection, sampleSection, textSection, windowSection} {
+	for _, s := range []*section{keySection, labelSection, sampleSection, textSection, windowSection} {
 		w := indexed(s, []pageEntry{{addr: Addr{8, 10}, rank0: 5, ranks: 5}, {addr: Addr{18, 10}, rank0: 3, ranks: 1}}, 1)
-		w.r.footer.index[s][1].rank0 = 9
+		w.r.footer.index[s.number][1].rank0 = 9
 		if e, err := w.find(9); err != nil || e.rank0 != 5 {
 			t.Fatal(e, err)
 		}

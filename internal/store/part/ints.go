@@ -403,3 +403,20 @@ func grow[T any](s []T, n int) []T {
 	}
 	return append(s, make([]T, n)...)
 }
+
+// intsName names the kind of a column, for dumps.
+func intsName(b []byte) string {
+	if len(b) == 0 {
+		return "nothing"
+	}
+	name := [...]string{"const", "runs", "packed", "steps"}[b[0]&intsKind]
+	for _, f := range []struct {
+		bit  byte
+		name string
+	}{{intsDelta, "delta"}, {intsDivisor, "divisor"}, {intsExceptions, "exceptions"}, {intsRadix, "radix"}} {
+		if b[0]&f.bit != 0 {
+			name += "+" + f.name
+		}
+	}
+	return name
+}

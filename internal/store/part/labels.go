@@ -1,7 +1,6 @@
 package part
 
 import (
-	"context"
 	"encoding/binary"
 
 	"github.com/shaledb/shale/internal/model"
@@ -14,6 +13,9 @@ const (
 	// maxPageLabels bounds the label sets of a page.
 	maxPageLabels = 1 << 14
 )
+
+// labelSection holds the label sets of all series, of parts that have labels.
+var labelSection = &section{number: 1, kind: 1, name: "labels", form: rankEntries, needed: func(m *Meta) bool { return m.Labels }}
 
 // labelPage collects the label sets of consecutive ranks of one tenant. Each is coded against the one before: neighbours
 // in key order share a name, a job and a target and so most of their bytes, before and after where they differ.
@@ -81,6 +83,43 @@ func commonSuffix(a, b []byte) int {
 		i--
 	}
 	return n - i
+}
+
+// labelWriter writes the label sets of series.
+type labelWriter struct {
+	w    *fileWriter
+	page labelPage
+}
+
+// newLabelWriter returns the writer of the section, which writes nothing unless the part has labels.
+func newLabelWriter(w *fileWriter) sectionHooks {
+	if !w.Meta().Labels {
+		return sectionHooks{}
+	}
+	p := &labelWriter{w: w}
+	return sectionHooks{beginSeries: p.begin, endTenant: p.flush}
+}
+
+func (p *labelWriter) begin(_ model.Key, l model.Labels) error {
+	p.page.add(p.w.Rank(), l)
+	if p.page.full(p.w.sizes.page) {
+		return p.flush()
+	}
+	return nil
+}
+
+func (p *labelWriter) flush() error {
+	if p.page.count == 0 {
+		return nil
+	}
+	p.w.payload = p.page.payload(p.w.payload[:0])
+	a, err := p.w.Page(p.w.TextCodec())
+	if err != nil {
+		return err
+	}
+	e := pageEntry{addr: a, rank0: p.page.rank0, ranks: uint32(p.page.count)}
+	p.page.count = 0
+	return p.w.Enter(labelSection, e)
 }
 
 // labelDir walks the label sets of a decoded page.
@@ -163,81 +202,3 @@ func (d *labelDir) splice(prefix, suffix int, middle []byte) {
 	copy(d.labels[prefix:], middle)
 	d.labels = d.labels[:n]
 }
-
-// SeriesAt reads keys by rank, and labels if they are wanted. Ascending ranks are cheap.
-func (r *Reader) SeriesAt(ctx context.Context, tenant string, labels bool) *SeriesCursor {
-	return &SeriesCursor{
-		keys:   r.Keys(ctx, tenant),
-		labels: labelCursor{pages: rankWalk{ctx: ctx, r: r, section: labelSection}},
-		has:    labels && r.Meta().Labels,
-	}
-}
-
-// SeriesCursor is placed on one series of a tenant after the other.
-type SeriesCursor struct {
-	keys   *KeyCursor
-	labels labelCursor
-	has    bool
-}
-
-// Enter makes the cursor one of another tenant, like KeyCursor.Enter.
-func (c *SeriesCursor) Enter(tenant string) bool { return c.keys.Enter(tenant) }
-
-// Seek moves to a rank of the tenant. A rank of another tenant is an error of class invalid.
-func (c *SeriesCursor) Seek(rank uint32) error {
-	if rank < c.keys.begin || rank >= c.keys.end {
-		return invalid("rank %d is not one of the tenant's, which are [%d, %d)", rank, c.keys.begin, c.keys.end)
-	}
-	if !c.keys.Seek(rank) {
-		return c.keys.Err()
-	}
-	if !c.has {
-		return nil
-	}
-	return c.labels.seek(rank)
-}
-
-// Key returns the key of the series.
-func (c *SeriesCursor) Key() model.Key { return c.keys.Key() }
-
-// Rank returns the rank of the series.
-func (c *SeriesCursor) Rank() uint32 { return c.keys.Rank() }
-
-// Labels returns the labels of the series, nil if the part has none or they are not wanted. They are valid until Seek.
-func (c *SeriesCursor) Labels() model.Labels {
-	if !c.has {
-		return nil
-	}
-	return c.labels.labels()
-}
-
-// labelCursor is placed on the labels of one rank after the other.
-type labelCursor struct {
-	pages rankWalk
-	dir   labelDir
-}
-
-func (c *labelCursor) seek(rank uint32) error {
-	if rank < c.dir.rank0 || rank-c.dir.rank0 >= uint32(c.dir.count) {
-		c.dir.count = 0
-		e, err := c.pages.seek(rank)
-		if err != nil {
-			return err
-		}
-		payload, err := c.pages.load(e)
-		if err != nil {
-			return err
-		}
-		if err := c.dir.open(payload); err != nil {
-			return at(e, err)
-		}
-		if c.dir.rank0 != e.rank0 || uint32(c.dir.count) != e.ranks {
-			c.dir.count = 0
-			return at(e, corrupt("page of labels is not the one that the index names"))
-		}
-	}
-	return c.dir.seek(int(rank - c.dir.rank0))
-}
-
-// labels returns the labels of the current rank. They are valid until seek.
-func (c *labelCursor) labels() model.Labels { return model.Labels(c.dir.labels) }

@@ -8,14 +8,21 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// LabelNames emits, ascending and unique, the label names of the tenant's series that satisfy the matchers. What emit gets
+// labelLister lists names and values of labels. If charge is set, it is asked before the lists take memory that grows with
+// what they find, and told, by a negative number, what is free.
+type labelLister struct {
+	*fileReader
+	charge func(bytes int64) error
+}
+
+// names emits, ascending and unique, the label names of the tenant's series that satisfy the matchers. What emit gets
 // is valid until it returns; its error ends the walk and is returned.
-func (r *Reader) LabelNames(ctx context.Context, tenant string, ms []model.Matcher, emit func(name []byte) error) error {
+func (r labelLister) names(ctx context.Context, tenant string, ms []model.Matcher, emit func(name []byte) error) error {
 	t, set, err := r.named(ctx, tenant, ms)
 	if err != nil || len(set) == 0 {
 		return err
 	}
-	w := r.postings(ctx, t)
+	w := newPostingWalk(ctx, r.fileReader, t)
 	if set.count() < int(t.Series) {
 		few, err := r.fewer(ctx, t, w, set, "", "")
 		if err != nil {
@@ -54,14 +61,14 @@ func (r *Reader) LabelNames(ctx context.Context, tenant string, ms []model.Match
 	return w.err
 }
 
-// LabelValues emits, ascending and unique, the values of one label among the tenant's series that satisfy the matchers.
+// values emits, ascending and unique, the values of one label among the tenant's series that satisfy the matchers.
 // What emit gets is valid until it returns; its error ends the walk and is returned.
-func (r *Reader) LabelValues(ctx context.Context, tenant, name string, ms []model.Matcher, emit func(value []byte) error) error {
+func (r labelLister) values(ctx context.Context, tenant, name string, ms []model.Matcher, emit func(value []byte) error) error {
 	t, set, err := r.named(ctx, tenant, ms)
 	if err != nil || len(set) == 0 {
 		return err
 	}
-	w := r.postings(ctx, t)
+	w := newPostingWalk(ctx, r.fileReader, t)
 	if set.count() < int(t.Series) {
 		few, err := r.fewer(ctx, t, w, set, name, name+"\x00")
 		if err != nil {
@@ -93,7 +100,7 @@ func (r *Reader) LabelValues(ctx context.Context, tenant, name string, ms []mode
 }
 
 // named returns the tenant and its series that satisfy the matchers.
-func (r *Reader) named(ctx context.Context, tenant string, ms []model.Matcher) (*Tenant, rankRuns, error) {
+func (r labelLister) named(ctx context.Context, tenant string, ms []model.Matcher) (*Tenant, rankRuns, error) {
 	t := r.Meta().Tenant(tenant)
 	if t == nil {
 		return nil, nil, nil
@@ -101,13 +108,13 @@ func (r *Reader) named(ctx context.Context, tenant string, ms []model.Matcher) (
 	if !r.Meta().Labels {
 		return nil, nil, invalid("label names asked of a part without labels")
 	}
-	set, err := r.selectRuns(ctx, t, ms)
+	set, err := selectRuns(ctx, r.fileReader, t, ms)
 	return t, set, err
 }
 
 // fewer reports whether the labels of a set take fewer pages than the postings of the names [from, to); an empty to means
 // all names from there on.
-func (r *Reader) fewer(ctx context.Context, t *Tenant, w *postingWalk, set rankRuns, from, to string) (bool, error) {
+func (r labelLister) fewer(ctx context.Context, t *Tenant, w *postingWalk, set rankRuns, from, to string) (bool, error) {
 	first, err := w.pageNumber(from, "")
 	if err != nil {
 		return false, err
@@ -124,22 +131,13 @@ func (r *Reader) fewer(ctx context.Context, t *Tenant, w *postingWalk, set rankR
 	if limit <= 2 {
 		return false, nil
 	}
-	n, err := r.labelPages(ctx, t, set, limit)
+	n, err := labelPages(ctx, r.fileReader, t, set, limit)
 	return n < limit, err
-}
-
-// Charged returns a reader of the same part that asks charge before LabelNames and LabelValues take memory that grows with
-// what they find, and gives it back, as a negative number, when they return. An error of charge ends them and is returned.
-// It is called by the goroutines that call them.
-func (r *Reader) Charged(charge func(bytes int64) error) *Reader {
-	charged := *r
-	charged.charge = charge
-	return &charged
 }
 
 // collect emits, ascending and unique, what pick finds in the labels of a set. It has to hold all of it, since labels come
 // in the order of keys.
-func (r *Reader) collect(ctx context.Context, t *Tenant, set rankRuns, emit func([]byte) error, pick func(l model.Labels, found func([]byte) error) error) error {
+func (r labelLister) collect(ctx context.Context, t *Tenant, set rankRuns, emit func([]byte) error, pick func(l model.Labels, found func([]byte) error) error) error {
 	const each = 96 // of two slices and a string with their place in a map, about
 	charge, taken := r.charge, int64(0)
 	if charge == nil {
@@ -162,7 +160,7 @@ func (r *Reader) collect(ctx context.Context, t *Tenant, set rankRuns, emit func
 		all = append(all, b)
 		return nil
 	}
-	err := r.eachLabels(ctx, t, set, func(_ uint32, l model.Labels) error { return pick(l, found) })
+	err := eachLabels(ctx, r.fileReader, t, set, func(_ uint32, l model.Labels) error { return pick(l, found) })
 	if err != nil {
 		return err
 	}

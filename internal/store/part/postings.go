@@ -9,6 +9,9 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
+// postingSection holds, by name and value of labels, which series have them, of parts that have labels.
+var postingSection = &section{number: 2, kind: 2, name: "postings", form: pairEntries, needed: func(m *Meta) bool { return m.Labels }}
+
 // postings collects, for one tenant at a time, which ranks have which label. It is the one thing in a writer that grows
 // with the number of series, so it holds lists as runs, packed into one arena, and nothing of its own on the Go heap per
 // label but 48 bytes and the value, and 16 more while they are being sorted: a label that all series share is a single run,

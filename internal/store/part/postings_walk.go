@@ -10,25 +10,24 @@ import (
 
 // postingWalk walks the postings of one tenant in the order of (name, value, first rank).
 type postingWalk struct {
-	ctx    context.Context
-	r      *Reader
+	pages  rankWalk
 	tenant uint32
 	series uint32
-	// index is index page number page-1; page 0 means none.
-	page  int
-	index indexDir
+	// entry is that of the page that dir walks.
+	entry *pageEntry
 	dir   postingDir
-	// first says that the current entry is the first of its page.
+	// first says that the current posting is the first of its page.
 	first, fresh bool
-	// payload is that of the page at opened, so that a seek within it does not read it again.
+	// payload is that of the page at opened, so that a seek within it does not read it a second time.
 	payload []byte
 	opened  Addr
 	err     error
 }
 
-func (r *Reader) postings(ctx context.Context, tenant *Tenant) *postingWalk {
-	ordinal := sort.Search(len(r.footer.meta.Tenants), func(i int) bool { return r.footer.meta.Tenants[i].Name >= tenant.Name })
-	return &postingWalk{ctx: ctx, r: r, tenant: uint32(ordinal), series: tenant.Series}
+func newPostingWalk(ctx context.Context, r *fileReader, tenant *Tenant) *postingWalk {
+	tenants := r.Meta().Tenants
+	ordinal := sort.Search(len(tenants), func(i int) bool { return tenants[i].Name >= tenant.Name })
+	return &postingWalk{pages: rankWalk{ctx: ctx, r: r, section: postingSection}, tenant: uint32(ordinal), series: tenant.Series}
 }
 
 // compare orders an index entry against (tenant, name, value).
@@ -46,18 +45,9 @@ func comparePair(name, value, otherName, otherValue []byte) int {
 	return bytes.Compare(value, otherValue)
 }
 
-// seek moves to the first entry that is not less than (name, value). It returns false if there is none, or on an error.
+// seek moves to the first posting that is not less than (name, value). It returns false if there is none, or on an error.
 func (w *postingWalk) seek(name, value []byte) bool {
-	if w.err != nil {
-		return false
-	}
-	index := w.r.footer.index[postingSection]
-	if len(index) == 0 {
-		return false
-	}
-	// The entry may stand in the last page that begins with less, or begin the one after it.
-	i := sort.Search(len(index), func(i int) bool { return w.compare(&index[i], name, value) >= 0 })
-	if !w.openIndex(max(0, i-1)) || !w.before(name, value) || !w.openPage() {
+	if w.err != nil || !w.before(name, value) || !w.openPage() {
 		return false
 	}
 	for w.next() {
@@ -68,7 +58,7 @@ func (w *postingWalk) seek(name, value []byte) bool {
 	return false
 }
 
-// next moves to the next entry of the tenant. It returns false at the end or on an error.
+// next moves to the next posting of the tenant. It returns false at the end or on an error.
 func (w *postingWalk) next() bool {
 	for w.err == nil {
 		if w.dir.tenant > w.tenant {
@@ -79,7 +69,7 @@ func (w *postingWalk) next() bool {
 			w.fresh = false
 			ok, err := w.dir.next()
 			if err != nil {
-				w.err = at(&w.index.entry, err)
+				w.err = atPage(w.entry.addr, err)
 				return false
 			}
 			if ok {
@@ -93,64 +83,37 @@ func (w *postingWalk) next() bool {
 	return false
 }
 
-// before moves to the last page of the index page that begins with less than (name, value), or to the first.
+// before moves to the last page that begins with less than (name, value), or to the first: the posting stands in that page,
+// or begins the one after it. It returns false if there is no page, or on an error.
 func (w *postingWalk) before(name, value []byte) bool {
-	return w.moved(w.index.searchLast(func(e *pageEntry) bool { return w.compare(e, name, value) >= 0 }))
+	w.entry, w.err = w.pages.last(func(e *pageEntry) bool { return w.compare(e, name, value) >= 0 })
+	return w.entry != nil
 }
 
-// advance moves to the next page, which may be in the next index page. It returns false at the end.
+// advance moves to the next page. It returns false at the end, or on an error.
 func (w *postingWalk) advance() bool {
-	switch {
-	case w.index.at+1 < w.index.count:
-		return w.moved(w.index.next())
-	case w.page < len(w.r.footer.index[postingSection]):
-		before := w.index.coder
-		return w.openIndex(w.page) && w.moved(w.index.head(0)) && w.moved(w.index.follows(&before))
-	}
-	return false
+	w.entry, w.err = w.pages.following()
+	return w.entry != nil
 }
 
-// moved keeps an error of moving in the index page.
-func (w *postingWalk) moved(err error) bool {
-	if err != nil {
-		w.err = at(&w.r.footer.index[postingSection][w.page-1], err)
-		w.page = 0
-	}
-	return err == nil
-}
-
-func (w *postingWalk) openIndex(i int) bool {
-	if w.page == i+1 {
-		return true
-	}
-	w.page = 0
-	e := &w.r.footer.index[postingSection][i]
-	var payload []byte
-	if payload, w.err = w.r.indexPayload(w.ctx, postingSection, e); w.err != nil {
-		return false
-	}
-	w.page = i + 1
-	return w.moved(w.index.open(payload, postingSection, w.r.footerOff))
-}
-
-// openPage opens the page on which the walk stands in the index.
+// openPage opens the page of the current entry.
 func (w *postingWalk) openPage() bool {
 	w.fresh = true
-	e := &w.index.entry
+	e := w.entry
 	if w.payload == nil || w.opened != e.addr {
 		var err error
-		if w.payload, err = w.r.pages.Page(w.ctx, e.addr); err != nil {
+		if w.payload, err = w.pages.r.Page(w.pages.ctx, e.addr); err != nil {
 			w.payload, w.err = nil, fmt.Errorf("part: postings: %w", err)
 			return false
 		}
 		w.opened = e.addr
 	}
 	if err := w.dir.open(w.payload); err != nil {
-		w.err = at(e, err)
+		w.err = atPage(e.addr, err)
 		return false
 	}
 	if w.dir.tenant != e.tenant {
-		w.err = at(e, corrupt("page of postings is not the one that the index names"))
+		w.err = atPage(e.addr, corrupt("page of postings is not the one that the index names"))
 	}
 	return w.err == nil
 }
@@ -168,14 +131,14 @@ func (w *postingWalk) list(name, value []byte, into *rankUnion) error {
 // ranks adds the ranks of the current entry to a set.
 func (w *postingWalk) ranks(into *rankUnion) error {
 	if err := w.dir.runs(w.series, into.add); err != nil {
-		w.err = at(&w.index.entry, err)
+		w.err = atPage(w.entry.addr, err)
 	}
 	return w.err
 }
 
 // values calls fn at each entry of a name whose value begins with prefix. fn may read the entry but not move the walk.
 func (w *postingWalk) values(name, prefix []byte, fn func() error) error {
-	if err := w.r.ahead(w.ctx, func() ([]Addr, error) { return w.pagesOf(nil, name, prefix, true) }); err != nil {
+	if err := w.pages.r.Announce(w.pages.ctx, func() ([]Addr, error) { return w.pagesOf(nil, name, prefix, true) }); err != nil {
 		return err
 	}
 	for ok := w.seek(name, prefix); ok; ok = w.next() {
@@ -187,4 +150,27 @@ func (w *postingWalk) values(name, prefix []byte, fn func() error) error {
 		}
 	}
 	return w.err
+}
+
+// pageNumber returns about which page of postings, from the first of the part on, (name, value) is in.
+func (w *postingWalk) pageNumber(name, value string) (int, error) {
+	if !w.before([]byte(name), []byte(value)) {
+		return 0, w.err
+	}
+	return w.pages.number(), nil
+}
+
+// pagesOf appends the pages in which postings of the name stand whose value is, or begins with, the given one.
+func (w *postingWalk) pagesOf(dst []Addr, name, value []byte, prefix bool) ([]Addr, error) {
+	if w.err != nil {
+		return dst, w.err
+	}
+	for ok := w.before(name, value); ok; ok = w.advance() {
+		e := w.entry
+		if w.compare(e, name, value) > 0 && !(prefix && e.tenant == w.tenant && bytes.Equal(e.name, name) && bytes.HasPrefix(e.value, value)) {
+			return dst, nil
+		}
+		dst = append(dst, e.addr)
+	}
+	return dst, w.err
 }

@@ -5,9 +5,6 @@ import (
 	"slices"
 )
 
-// Ranks are positions in the key column of a part, ascending.
-type Ranks []uint32
-
 // rankRun is the ranks [from, to), relative to the tenant's first.
 type rankRun struct{ from, to uint32 }
 

@@ -11,15 +11,34 @@ import (
 // CPU.
 var rowCursors = sync.Pool{New: func() any { return new(RowCursor) }}
 
-// RowsAt reads the rows of a family within rg by rank. Ascending ranks are cheap; pages without a row in rg are not read.
-func (r *Reader) RowsAt(ctx context.Context, f model.Family, rg model.TimeRange) *RowCursor {
+// newRowCursor reads the rows of a family within rg by rank. Ascending ranks are cheap; pages without a row in rg are not read.
+func newRowCursor(ctx context.Context, r *fileReader, f model.Family, rg model.TimeRange) *RowCursor {
 	c := rowCursors.Get().(*RowCursor)
-	c.pages = rankWalk{ctx: ctx, r: r, section: sectionOf(f)}
+	c.pages = rankWalk{ctx: ctx, r: r, section: pointSection(f)}
 	c.rg, c.open, c.dir = rg, Addr{}, &c.samples
 	if f == model.Exemplars {
 		c.dir = &exemplarDir{}
 	}
 	return c
+}
+
+// newStreamCursor reads all rows of a family for a walk over all ranks, or returns nil if there are none. A walk goes on for
+// as long as a merge, so it copies what it keeps of pages.
+func newStreamCursor(ctx context.Context, r *fileReader, f model.Family) *RowCursor {
+	if len(r.Index(pointSection(f))) == 0 {
+		return nil
+	}
+	c := newRowCursor(ctx, r, f, model.TimeRange{Min: -1 << 63, Max: 1<<63 - 1})
+	c.pages.copies = true
+	return c
+}
+
+// pointSection returns the section of a family's rows.
+func pointSection(f model.Family) *section {
+	if f == model.Exemplars {
+		return exemplarSection
+	}
+	return sampleSection
 }
 
 // RowCursor reads the rows of one family, of one series after the other.
@@ -61,7 +80,7 @@ func (c *RowCursor) Has(rank uint32) (bool, error) {
 			}
 			if has, err := c.dir.has(int(rank-e.rank0), c.rg); has || err != nil {
 				if err != nil {
-					err = at(e, err)
+					err = atPage(e.addr, err)
 				}
 				return has, err
 			}
@@ -84,10 +103,10 @@ func (c *RowCursor) AppendRows(rank uint32, dst *model.Rows) error {
 			}
 			before := len(dst.Times)
 			if err := c.dir.appendRows(int(rank-e.rank0), c.rg, dst); err != nil {
-				return at(e, err)
+				return atPage(e.addr, err)
 			}
-			if before > begin && len(dst.Times) > before && !c.pages.section.ascend(dst.Times[before-1], dst.Times[before]) {
-				return at(e, corrupt("page of %s goes on before the one that it follows ends", c.pages.section))
+			if before > begin && len(dst.Times) > before && !c.mayFollow(dst.Times[before-1], dst.Times[before]) {
+				return atPage(e.addr, corrupt("page of %s goes on before the one that it follows ends", c.pages.section))
 			}
 		}
 		if e.last() > rank {
@@ -107,17 +126,30 @@ func (c *RowCursor) load(e *pageEntry) error {
 		return err
 	}
 	if err := c.dir.open(payload); err != nil {
-		return at(e, err)
+		return atPage(e.addr, err)
 	}
 	if rank0, ranks, rows := c.dir.span(); rank0 != e.rank0 || uint32(ranks) != e.ranks || uint64(rows) != e.rows {
-		return at(e, corrupt("page of %s is not the one that the index names", c.pages.section))
+		return atPage(e.addr, corrupt("page of %s is not the one that the index names", c.pages.section))
 	}
 	c.open = e.addr
 	return nil
 }
 
-// RowPages lists, in order, the pages that reading the ranks within rg will need, so that they can be fetched side by side
-// beforehand.
-func (r *Reader) RowPages(ctx context.Context, f model.Family, ranks Ranks, rg model.TimeRange) ([]Addr, error) {
-	return r.rankPages(ctx, nil, sectionOf(f), ranks, &rg)
+// mayFollow reports whether rows of one series may have these times, one after the other: samples have one row a time.
+func (c *RowCursor) mayFollow(before, after int64) bool {
+	return before < after || before == after && c.pages.section != sampleSection
+}
+
+// appendNext is AppendRows for a walk over all ranks, one after the other, without a range.
+func (c *RowCursor) appendNext(ctx context.Context, rank uint32, dst *model.Rows) error {
+	c.pages.ctx = ctx
+	d := &c.samples
+	if c.dir == rowDir(d) && c.open.Len > 0 && rank >= d.rank0 && rank-d.rank0 < uint32(len(d.counts))-1 {
+		// It is not the last rank of the page, so all its rows are here.
+		if err := d.appendRows(int(rank-d.rank0), c.rg, dst); err != nil {
+			return atPage(c.open, err)
+		}
+		return nil
+	}
+	return c.AppendRows(rank, dst)
 }

@@ -8,14 +8,14 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// Select returns the ranks of the tenant's series that satisfy all matchers, as PromQL means them: a label that is absent
+// selectSeries returns the ranks of the tenant's series that satisfy all matchers, as PromQL means them: a label that is absent
 // has the value "". Without matchers it returns all.
-func (r *Reader) Select(ctx context.Context, tenant string, ms []model.Matcher) (Ranks, error) {
+func selectSeries(ctx context.Context, r *fileReader, tenant string, ms []model.Matcher) (Ranks, error) {
 	t := r.Meta().Tenant(tenant)
 	if t == nil {
 		return nil, nil
 	}
-	runs, err := r.selectRuns(ctx, t, ms)
+	runs, err := selectRuns(ctx, r, t, ms)
 	if err != nil {
 		return nil, err
 	}
@@ -24,16 +24,16 @@ func (r *Reader) Select(ctx context.Context, tenant string, ms []model.Matcher) 
 
 // selectRuns takes the matchers that absence does not satisfy first, from the cheapest on, and intersects what they give,
 // smallest first; then it takes away the series that have a value which one of the others refuses.
-func (r *Reader) selectRuns(ctx context.Context, t *Tenant, ms []model.Matcher) (rankRuns, error) {
+func selectRuns(ctx context.Context, r *fileReader, t *Tenant, ms []model.Matcher) (rankRuns, error) {
 	if len(ms) > 0 && !r.Meta().Labels {
 		return nil, invalid("matchers asked of a part without labels")
 	}
-	w := r.postings(ctx, t)
+	w := newPostingWalk(ctx, r, t)
 	all := make([]selector, len(ms))
 	for i := range ms {
 		all[i] = selector{Matcher: &ms[i], match: matchOf(&ms[i])}
 	}
-	if err := w.aheadOf(all); err != nil {
+	if err := w.prefetch(all); err != nil {
 		return nil, err
 	}
 	var known []rankRuns
@@ -58,12 +58,12 @@ func (r *Reader) selectRuns(ctx context.Context, t *Tenant, ms []model.Matcher) 
 		result = result.intersect(runs)
 	}
 	if rest := append(scans, refusals...); len(rest) > 0 && len(known) > 0 && len(result) > 0 {
-		few, err := r.worthFiltering(ctx, t, w, result, rest)
+		few, err := worthFiltering(ctx, r, t, w, result, rest)
 		if err != nil {
 			return nil, err
 		}
 		if few {
-			return r.filter(ctx, t, result, rest)
+			return filterByLabels(ctx, r, t, result, rest)
 		}
 	}
 	return scanAndRefuse(w, result, scans, refusals)

@@ -2,7 +2,6 @@ package part
 
 import (
 	"context"
-	"sort"
 
 	"github.com/shaledb/shale/internal/model"
 )
@@ -10,7 +9,7 @@ import (
 // worthFiltering decides, when some matchers have narrowed the series down to a few, whether the rest should look at the
 // labels of those few instead of at every value that their label has. Of a metric with a hundred series, one label may
 // have a million values elsewhere. What is compared is pages, because fetching and decoding them is the cost.
-func (r *Reader) worthFiltering(ctx context.Context, t *Tenant, w *postingWalk, result rankRuns, rest []selector) (bool, error) {
+func worthFiltering(ctx context.Context, r *fileReader, t *Tenant, w *postingWalk, result rankRuns, rest []selector) (bool, error) {
 	postingPages := 0
 	for i := range rest {
 		n, err := rest[i].pages(w)
@@ -23,17 +22,17 @@ func (r *Reader) worthFiltering(ctx context.Context, t *Tenant, w *postingWalk, 
 	if postingPages <= 2*len(rest) {
 		return false, nil
 	}
-	labelPages, err := r.labelPages(ctx, t, result, postingPages)
+	labelPages, err := labelPages(ctx, r, t, result, postingPages)
 	return labelPages < postingPages, err
 }
 
 // labelPages estimates what reading the labels of a set costs, in pages; beyond limit it stops counting.
-func (r *Reader) labelPages(ctx context.Context, t *Tenant, set rankRuns, limit int) (int, error) {
+func labelPages(ctx context.Context, r *fileReader, t *Tenant, set rankRuns, limit int) (int, error) {
 	const setsPerPage = 200 // about as many as take as long as a page of values
 	n := set.count() / setsPerPage
 	pages := rankWalk{ctx: ctx, r: r, section: labelSection}
 	for i := 0; i < len(set) && n < limit; n++ {
-		e, err := pages.seek(t.Rank0 + set[i].from)
+		e, err := pages.cover(t.Rank0 + set[i].from)
 		if err != nil {
 			return 0, err
 		}
@@ -68,22 +67,10 @@ func (s *selector) pages(w *postingWalk) (int, error) {
 	return last - first + 1, err
 }
 
-// pageNumber returns about which page of postings, from the first of the part on, (name, value) is in.
-func (w *postingWalk) pageNumber(name, value string) (int, error) {
-	index := w.r.footer.index[postingSection]
-	n, v := []byte(name), []byte(value)
-	i := max(0, sort.Search(len(index), func(i int) bool { return w.compare(&index[i], n, v) >= 0 })-1)
-	if i >= len(index) || !w.openIndex(i) || !w.before(n, v) {
-		return 0, w.err
-	}
-	// Index pages are about equally long.
-	return i*w.index.count + w.index.at, nil
-}
-
-// filter keeps the series whose labels satisfy all selectors.
-func (r *Reader) filter(ctx context.Context, t *Tenant, set rankRuns, rest []selector) (rankRuns, error) {
+// filterByLabels keeps the series whose labels satisfy all selectors.
+func filterByLabels(ctx context.Context, r *fileReader, t *Tenant, set rankRuns, rest []selector) (rankRuns, error) {
 	u := rankUnion{series: t.Series}
-	err := r.eachLabels(ctx, t, set, func(rank uint32, l model.Labels) error {
+	err := eachLabels(ctx, r, t, set, func(rank uint32, l model.Labels) error {
 		if satisfiesAll(l, rest) {
 			u.add(rank, rank+1)
 		}
@@ -93,8 +80,8 @@ func (r *Reader) filter(ctx context.Context, t *Tenant, set rankRuns, rest []sel
 }
 
 // eachLabels reads the labels of a set. An error of fn ends the walk and is returned.
-func (r *Reader) eachLabels(ctx context.Context, t *Tenant, set rankRuns, fn func(rank uint32, l model.Labels) error) error {
-	err := r.ahead(ctx, func() ([]Addr, error) { return r.rankPages(ctx, nil, labelSection, set.ranks(t.Rank0), nil) })
+func eachLabels(ctx context.Context, r *fileReader, t *Tenant, set rankRuns, fn func(rank uint32, l model.Labels) error) error {
+	err := r.Announce(ctx, func() ([]Addr, error) { return r.RankPages(ctx, nil, labelSection, set.ranks(t.Rank0), nil) })
 	if err != nil {
 		return err
 	}

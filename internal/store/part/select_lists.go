@@ -9,15 +9,6 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// Lists is what [Pages] may be beside: a place for what matchers and text filters have found in the part. A part never changes,
-// so that a dashboard which asks again need not look at a million values, or at the filters of all units, again.
-type Lists interface {
-	// List returns what find has returned for the key, now or earlier. Errors are not kept. It must not be changed.
-	List(ctx context.Context, key string, find func(context.Context) ([]byte, error)) ([]byte, error)
-	// Kept returns the list of a key if it is there.
-	Kept(key string) ([]byte, bool)
-}
-
 // maxKeptList bounds a list that is kept, so that no pattern displaces many others.
 const maxKeptList = 64 << 10
 
@@ -27,7 +18,7 @@ var errNotKept = errors.New("list not kept")
 // scanned is scan, once for all queries as long as the list is kept. Operator and value say what a matcher means; one
 // without a value may mean anything.
 func (s *selector) scanned(w *postingWalk, accept bool) (rankRuns, error) {
-	l, ok := w.r.pages.(Lists)
+	l, ok := w.pages.r.Pages().(Lists)
 	if !ok || s.Value == "" || s.Op != model.MatchRegexp && s.Op != model.MatchNotRegexp {
 		return s.scan(w, accept)
 	}
@@ -35,7 +26,7 @@ func (s *selector) scanned(w *postingWalk, accept bool) (rankRuns, error) {
 	var runs rankRuns
 	var scanErr error
 	found := false
-	list, err := l.List(w.ctx, key, func(context.Context) ([]byte, error) {
+	list, err := l.List(w.pages.ctx, key, func(context.Context) ([]byte, error) {
 		found = true
 		if runs, scanErr = s.scan(w, accept); scanErr != nil {
 			return nil, scanErr

@@ -198,7 +198,7 @@ func TestSelectManyPages(t *testing.T) {
 	all = sortSeries(all)
 	r, _ := writeSized(t, all, testOptions(true, Fast), sizes{page: pageBytes / 4, index: 600, list: 2000, rows: maxPageRows, seriesRows: maxSeriesRows})
 	must(t, Check(context.Background(), r))
-	if n := len(r.footer.index[postingSection]); n < 2 {
+	if n := len(r.footer.index[postingSection.number]); n < 2 {
 		t.Fatalf("only %d index pages of postings", n)
 	}
 	re := regexp.MustCompile("^x+17.*$")

@@ -104,7 +104,7 @@ func TestSamplePages(t *testing.T) {
 			}
 		}
 		rg := rapid.SampledFrom([]model.TimeRange{anyTime, {Min: 0, Max: 1700000000e9}, {Min: 1700001000e9, Max: 1700002000e9}}).Draw(rt, "range")
-		pages, err := r.RowPages(context.Background(), model.Samples, ranks, rg)
+		pages, err := r.RankPages(context.Background(), nil, pointSection(model.Samples), ranks, &rg)
 		must(t, err)
 		allowed := map[Addr]bool{}
 		for i, a := range pages {
@@ -113,8 +113,8 @@ func TestSamplePages(t *testing.T) {
 			}
 			allowed[a] = true
 		}
-		for i := range r.footer.index[sampleSection] {
-			allowed[r.footer.index[sampleSection][i].addr] = true
+		for i := range r.footer.index[sampleSection.number] {
+			allowed[r.footer.index[sampleSection.number][i].addr] = true
 		}
 		c := r.Bind(&countingPages{r.pages, allowed}).RowsAt(context.Background(), model.Samples, rg)
 		for _, rank := range ranks {

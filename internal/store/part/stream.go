@@ -22,13 +22,15 @@ type Stream interface {
 }
 
 // Stream walks the whole part, each page once.
-func (r *Reader) Stream() Stream { return &partStream{r: r, tenant: -1} }
+func (r *Reader) Stream() Stream { return newStream(r.fileReader) }
+
+func newStream(r *fileReader) *partStream { return &partStream{r: r, tenant: -1} }
 
 type partStream struct {
-	r      *Reader
+	r      *fileReader
 	tenant int
-	keys   KeyCursor
-	labels labelCursor
+	keys   *KeyCursor
+	labels *labelCursor
 	// samples and exemplars are nil where the part has none.
 	samples, exemplars *RowCursor
 	text               *textStream
@@ -43,12 +45,9 @@ func (s *partStream) Next(ctx context.Context) bool {
 	}
 	if !s.begun {
 		s.begun = true
-		s.samples, s.exemplars = s.all(ctx, model.Samples), s.all(ctx, model.Exemplars)
-		if len(s.r.footer.index[textSection]) > 0 {
-			s.text = &textStream{r: s.r, pages: s.walk(textSection)}
-		}
-		s.keys.pages = s.walk(keySection)
-		s.labels.pages = s.walk(labelSection)
+		s.samples, s.exemplars = newStreamCursor(ctx, s.r, model.Samples), newStreamCursor(ctx, s.r, model.Exemplars)
+		s.text = newTextStream(s.r)
+		s.keys, s.labels = newKeyStream(s.r), newLabelStream(s.r)
 	}
 	s.keys.pages.ctx, s.labels.pages.ctx = ctx, ctx
 	for s.tenant < 0 || !s.keys.Next() {
@@ -70,37 +69,16 @@ func (s *partStream) Next(ctx context.Context) bool {
 	}
 	s.rows.Reset()
 	if s.samples != nil {
-		s.samples.pages.ctx = ctx
-		if d := &s.samples.samples; s.samples.open.Len > 0 && rank >= d.rank0 && rank-d.rank0 < uint32(len(d.counts))-1 {
-			// Not the last rank of the page, so that its rows are all here.
-			if err := d.appendRows(int(rank-d.rank0), s.samples.rg, &s.rows.Samples); err != nil {
-				s.err = at(&pageEntry{addr: s.samples.open}, err)
-			}
-		} else {
-			s.err = s.samples.AppendRows(rank, &s.rows.Samples)
-		}
+		s.err = s.samples.appendNext(ctx, rank, &s.rows.Samples)
 	}
 	if s.exemplars != nil && s.err == nil {
-		s.exemplars.pages.ctx = ctx
-		s.err = s.exemplars.AppendRows(rank, &s.rows.Exemplars)
+		s.err = s.exemplars.appendNext(ctx, rank, &s.rows.Exemplars)
 	}
 	if s.text != nil && s.err == nil {
 		s.err = s.text.seek(ctx, rank)
 	}
 	return s.err == nil
 }
-
-// all returns a cursor of all rows of a family, or nil if there are none.
-func (s *partStream) all(ctx context.Context, f model.Family) *RowCursor {
-	if len(s.r.footer.index[sectionOf(f)]) == 0 {
-		return nil
-	}
-	c := s.r.RowsAt(ctx, f, model.TimeRange{Min: -1 << 63, Max: 1<<63 - 1})
-	c.pages.copies = true
-	return c
-}
-
-func (s *partStream) walk(sec section) rankWalk { return rankWalk{r: s.r, section: sec, copies: true} }
 
 func (s *partStream) Tenant() string { return s.r.Meta().Tenants[s.tenant].Name }
 

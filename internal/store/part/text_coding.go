@@ -49,8 +49,8 @@ func (u *codedUnit) lineBytes() []byte {
 
 // code makes the pages. A unit that is there to stay is compressed once, and has a filter. One that is small, or that series
 // share, is not, as long as the part will be merged.
-func (u *codedUnit) code(level Compression, rowsCodec byte, stays int) {
-	u.coder.ints.dense = level == Dense
+func (u *codedUnit) code(dense bool, rowsCodec byte, stays int) {
+	u.coder.ints.dense = dense
 	u.payload = u.coder.append(u.payload[:0], u.counts, &u.rows)
 	u.filter, u.lines = u.filter[:0], u.lines[:0]
 	if len(u.payload) > maxPageBytes {
@@ -61,7 +61,7 @@ func (u *codedUnit) code(level Compression, rowsCodec byte, stays int) {
 		return
 	}
 	lines := u.lineBytes()
-	if level != Dense && (len(u.counts) > 1 || len(lines) < stays) {
+	if !dense && (len(u.counts) > 1 || len(lines) < stays) {
 		u.lines, u.err = sealPage(u.lines, lines, codecS2)
 		return
 	}
@@ -76,10 +76,9 @@ func (u *codedUnit) code(level Compression, rowsCodec byte, stays int) {
 }
 
 // nextUnit returns a unit to be filled, which waits from then on.
-func (p *Writer) nextUnit() (*codedUnit, error) {
-	x := &p.text
+func (x *textWriter) nextUnit() (*codedUnit, error) {
 	if x.waiting == unitsAtOnce {
-		if err := p.codeUnits(); err != nil {
+		if err := x.codeUnits(); err != nil {
 			return nil, err
 		}
 	}
@@ -91,14 +90,13 @@ func (p *Writer) nextUnit() (*codedUnit, error) {
 }
 
 // codeUnits codes the units that wait, and writes them in their order.
-func (p *Writer) codeUnits() error {
-	x := &p.text
+func (x *textWriter) codeUnits() error {
 	units := x.units[:x.waiting]
 	x.waiting = 0
 	var next atomic.Int32
 	work := func() {
 		for i := next.Add(1); int(i) <= len(units); i = next.Add(1) {
-			units[i-1].code(p.o.Level, p.textCodec(), p.sizes.stays())
+			units[i-1].code(x.w.Dense(), x.w.TextCodec(), x.w.sizes.stays())
 		}
 	}
 	var others sync.WaitGroup
@@ -111,7 +109,7 @@ func (p *Writer) codeUnits() error {
 		if u.err != nil {
 			return u.err
 		}
-		if err := p.writeUnit(u); err != nil {
+		if err := x.writeUnit(u); err != nil {
 			return err
 		}
 		u.from.reset()
@@ -120,16 +118,16 @@ func (p *Writer) codeUnits() error {
 }
 
 // writeUnit writes the pages of a unit side by side.
-func (p *Writer) writeUnit(u *codedUnit) (err error) {
+func (x *textWriter) writeUnit(u *codedUnit) (err error) {
 	e := u.entry
-	if e.addr, err = p.place(u.page); err != nil {
+	if e.addr, err = x.w.Stored(u.page); err != nil {
 		return err
 	}
 	if e.text.bytes > 0 {
 		e.text.lines = uint32(len(u.lines))
-		if err := p.write(u.lines); err != nil {
+		if _, err := x.w.Stored(u.lines); err != nil {
 			return err
 		}
 	}
-	return p.unitWritten(e, u.filter)
+	return x.unitWritten(e, u.filter)
 }

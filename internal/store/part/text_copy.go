@@ -22,18 +22,17 @@ func (s *storedText) decode(ctx context.Context, dst *model.TextRows) error {
 
 // copyUnit copies a unit of the current series. The bytes of its pages and of its filter stay what they are, or only their
 // compression changes, to that of the part; that they are whole is verified.
-func (p *Writer) copyUnit(ctx context.Context, s *storedText) error {
-	x := &p.text
+func (x *textWriter) copyUnit(ctx context.Context, s *storedText) error {
 	e := s.e
 	for !x.own.empty() {
-		if err := p.writeOwn(len(x.own.Times)); err != nil {
+		if err := x.writeOwn(len(x.own.Times)); err != nil {
 			return err
 		}
 	}
-	if err := p.flushShared(); err != nil {
+	if err := x.flushShared(); err != nil {
 		return err
 	}
-	if err := p.codeUnits(); err != nil {
+	if err := x.codeUnits(); err != nil {
 		return err
 	}
 	filter, err := s.from.filter(ctx, &e)
@@ -41,7 +40,7 @@ func (p *Writer) copyUnit(ctx context.Context, s *storedText) error {
 		return err
 	}
 	r := s.from.r
-	stored, err := r.read(ctx, e.addr.Off, int64(e.addr.Len)+int64(e.text.lines))
+	stored, err := r.Read(ctx, e.addr.Off, int64(e.addr.Len)+int64(e.text.lines))
 	if err != nil {
 		return err
 	}
@@ -55,41 +54,41 @@ func (p *Writer) copyUnit(ctx context.Context, s *storedText) error {
 		err = u.is(&e)
 	}
 	if err != nil {
-		return at(&e, err)
+		return atPage(e.addr, err)
 	}
 	if u.times[0] < x.last {
 		return invalid("text of time %d after %d", u.times[0], x.last)
 	}
-	to := pageEntry{rank0: p.rank, ranks: 1, rows: e.rows, times: e.times}
+	to := pageEntry{rank0: x.w.Rank(), ranks: 1, rows: e.rows, times: e.times}
 	to.text.bytes = e.text.bytes
-	if to.addr, err = p.copyPage(stored[:e.addr.Len]); err != nil {
-		return at(&e, err)
+	if to.addr, err = x.copyPage(stored[:e.addr.Len]); err != nil {
+		return atPage(e.addr, err)
 	}
-	lines, err := p.copyPage(stored[e.addr.Len:])
+	lines, err := x.copyPage(stored[e.addr.Len:])
 	if err != nil {
 		return fmt.Errorf("page at %d: %w", e.linesAddr().Off, err)
 	}
 	to.text.lines = lines.Len
-	p.countTimes(u.times, e.text.bytes)
+	x.countTimes(u.times, e.text.bytes)
 	x.last = e.times.Max
 	x.pages++
-	return p.unitWritten(to, filter)
+	return x.unitWritten(to, filter)
 }
 
 // copyPage writes a page that is stored already: its checksum is verified, its compression made that of the part.
-func (p *Writer) copyPage(stored []byte) (Addr, error) {
+func (x *textWriter) copyPage(stored []byte) (Addr, error) {
 	if err := verifyPage(stored); err != nil {
 		return Addr{}, err
 	}
-	if p.o.Level == Dense && stored[0] == codecS2 {
+	if x.w.Dense() && stored[0] == codecS2 {
 		payload, err := DecodePage(stored)
 		if err != nil {
 			return Addr{}, err
 		}
-		if p.stored, err = sealPage(p.stored[:0], payload, codecZstd); err != nil {
+		if x.stored, err = sealPage(x.stored[:0], payload, codecZstd); err != nil {
 			return Addr{}, err
 		}
-		stored = p.stored
+		stored = x.stored
 	}
-	return p.place(stored)
+	return x.w.Stored(stored)
 }

@@ -1,45 +1,16 @@
 package part
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 
 	"github.com/shaledb/shale/internal/model"
 )
 
-// PageEnd says what is wanted of a page of lines: the last Bytes bytes of its Total, which are the lines behind the first Skip.
-type PageEnd struct{ Skip, Bytes, Total int }
-
-// Of gives the end of a payload.
-func (e PageEnd) Of(payload []byte) ([]byte, error) {
-	if len(payload) != e.Total || e.Bytes > e.Total {
-		return nil, corrupt("page of lines: %d bytes, should be %d", len(payload), e.Total)
-	}
-	return payload[e.Total-e.Bytes:], nil
-}
-
-// decode gives the end of the payload of a page of lines from its stored bytes. It does not alias stored.
-func (e PageEnd) decode(stored []byte) ([]byte, error) {
-	codec, raw, b, err := openEnvelope(stored, maxPageBytes)
-	if err != nil {
-		return nil, err
-	}
-	if codec == codecLines && raw == e.Total && e.Bytes <= raw {
-		return unjoin(b, raw, e.Skip, e.Bytes)
-	}
-	payload, err := openBody(codec, raw, b)
-	if err != nil {
-		return nil, err
-	}
-	end, err := e.Of(payload)
-	return bytes.Clone(end), err // a cache that keeps it counts no more than this
-}
-
 // Ends is what [Pages] may be beside: the end of a page of lines is less work than all of it.
 type Ends interface {
 	// PageEnd returns the end of the payload of a page of lines.
-	PageEnd(ctx context.Context, a Addr, e PageEnd) ([]byte, error)
+	PageEnd(ctx context.Context, a Addr, t Tail) ([]byte, error)
 	// HasEnd reports whether an end of a page of lines is at hand.
 	HasEnd(a Addr) bool
 }
@@ -53,7 +24,7 @@ func (p *textPage) ReadTextEnd(ctx context.Context, index int, want model.TextWa
 		return 0, p.named(err)
 	}
 	u := p.unit
-	ends, ok := p.r.pages.(Ends)
+	ends, ok := p.r.Pages().(Ends)
 	skip := 0
 	if ok && want&model.WantLines != 0 && p.e.text.lines > 0 && len(u.counts) == 1 && u.lines == nil {
 		skip = first(u.times)
@@ -66,7 +37,7 @@ func (p *textPage) ReadTextEnd(ctx context.Context, index int, want model.TextWa
 		return 0, p.fill(index, want, dst)
 	}
 	from := u.ends[skip-1]
-	e := PageEnd{Skip: skip, Bytes: total - int(from), Total: total}
+	e := Tail{Skip: skip, Bytes: total - int(from), Total: total}
 	if err := p.holdEnd(int64(e.Bytes)); err != nil {
 		return 0, p.named(err)
 	}

@@ -10,7 +10,7 @@ import (
 // the rest: the filters of those that have not been asked yet whether they may be skipped, and of the others what is wanted.
 // It does not wait and fails at nothing.
 func (p *textPage) FetchText(ctx context.Context, pages []model.TextPage, want model.TextWant) (rest []model.TextPage) {
-	announce := p.r.announceText(ctx)
+	announce := announceText(ctx, p.r)
 	var wanted []Addr
 	rest = pages[:0]
 	for _, x := range pages {
@@ -29,17 +29,9 @@ func (p *textPage) FetchText(ctx context.Context, pages []model.TextPage, want m
 	return rest
 }
 
-// Prefetcher is what [Pages] may be in the place of a [Fetcher]: a file of this machine, which the kernel reads ahead. It is told of
-// pages of text only: these are large, and who reads them waits for each; to find out which other pages will be read takes as long as
-// to read them from memory, where they mostly are.
-type Prefetcher interface {
-	// Prefetch says that pages will be asked for. It fails at nothing.
-	Prefetch(pages []Addr)
-}
-
 // announceText returns what is to be told of pages of text that will be read; nil if there is nothing.
-func (r *Reader) announceText(ctx context.Context) func([]Addr) {
-	switch p := r.pages.(type) {
+func announceText(ctx context.Context, r *fileReader) func([]Addr) {
+	switch p := r.Pages().(type) {
 	case Fetcher:
 		return func(pages []Addr) { p.Fetch(ctx, pages) }
 	case Prefetcher:

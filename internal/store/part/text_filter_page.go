@@ -163,21 +163,21 @@ func (p *filterPage) slice(i int) Addr {
 	return Addr{Off: p.addr.Off + int64(p.addr.Len) + int64(i)*int64(n), Len: uint32(n)}
 }
 
-// appendFilterAddrs appends the addresses of a page of filters and of its slices.
-func appendFilterAddrs(ctx context.Context, dst []Addr, pages Pages, a Addr) ([]Addr, error) {
+// sliceAddrs returns the addresses of the slices of a page of filters.
+func sliceAddrs(ctx context.Context, pages Pages, a Addr) ([]Addr, error) {
 	var p filterPage
 	payload, err := pages.Page(ctx, a)
 	if err == nil {
 		err = p.open(payload, a)
 	}
 	if err != nil {
-		return dst, fmt.Errorf("part: filters: %w", err)
+		return nil, fmt.Errorf("part: filters: %w", err)
 	}
-	dst = append(dst, a)
+	var addrs []Addr
 	for i := range p.slices {
-		dst = append(dst, p.slice(i))
+		addrs = append(addrs, p.slice(i))
 	}
-	return dst, nil
+	return addrs, nil
 }
 
 // readSlice returns the payload of a slice.

@@ -2,7 +2,6 @@ package part
 
 import (
 	"context"
-	"sort"
 
 	"github.com/shaledb/shale/internal/model"
 )
@@ -14,9 +13,9 @@ type unitRef struct {
 	number      uint32
 }
 
-// FetchText fetches what the Chunks of the ranks will read. If there are filters, and nearly all units are ruled out by them, it
+// prefetchText fetches what the Chunks of the ranks will read. If there are filters, and nearly all units are ruled out by them, it
 // finds out by which first, and then all else is left to the others.
-func (r *Reader) FetchText(ctx context.Context, ranks Ranks, req *model.Request) (*TextVerdicts, error) {
+func prefetchText(ctx context.Context, r *fileReader, ranks Ranks, req *model.Request) (*TextVerdicts, error) {
 	v := newVerdicts(r, newTextSkip(req.TextFilter))
 	var refs []unitRef
 	var shared []sharedUnit
@@ -51,7 +50,7 @@ func (r *Reader) FetchText(ctx context.Context, ranks Ranks, req *model.Request)
 			}
 		}
 	}
-	if f, ok := r.pages.(Fetcher); ok && err == nil && len(wanted) > 0 {
+	if f, ok := r.Pages().(Fetcher); ok && err == nil && len(wanted) > 0 {
 		f.Fetch(ctx, wanted)
 	}
 	return v, err
@@ -108,11 +107,7 @@ func eachUnit(w *rankWalk, ranks Ranks, times model.TimeRange, fn func(*pageEntr
 		if e == nil {
 			break
 		}
-		next := max(e.rank0, rank+1)
-		if e.rank0 <= rank {
-			next = max(e.last(), rank+1)
-		}
-		ranks = ranks[sort.Search(len(ranks), func(i int) bool { return ranks[i] >= next }):]
+		ranks = e.skipTo(ranks)
 	}
 	return nil
 }

@@ -43,7 +43,7 @@ func TestUnitsOfMetadata(t *testing.T) {
 			size += len(r.line) + len(r.meta)
 		}
 		r := writeText(t, []textSeries{{tenant: "t", labels: model.LabelsOf("a", "b"), rows: rows}}, logOptions(true, Fast), formatSizes)
-		entries, err := r.indexPage(context.Background(), nil, textSection, 0)
+		entries, err := r.Entries(context.Background(), nil, textSection, 0)
 		if must(t, err); len(entries) > 2*size/unitBytes+1 {
 			t.Errorf("%s: %d units of %d bytes", name, len(entries), size)
 		}
@@ -114,7 +114,7 @@ func TestCheckOfTies(t *testing.T) {
 	for i := range 100 {
 		rows = append(rows, textRow{t: 7, line: fmt.Sprint(i)})
 	}
-	var c tally
+	var c textTally
 	for _, block := range []int{1, 7, 99, 100, 1000} {
 		must(t, c.checkTies(context.Background(), TextOfRows(rowsOf(rows)), 7, block))
 		for _, i := range []int{1, 50, 99} {
@@ -225,7 +225,7 @@ func TestManyNames(t *testing.T) {
 	w := newWriter(&buf, logOptions(false, Fast), formatSizes)
 	must(t, w.Series("t", model.Key{Lo: 1}, nil))
 	must(t, w.Text(context.Background(), []Text{TextOfRows(rowsOf(rows))}, anyTime))
-	must(t, w.flushText())
+	must(t, w.text.flushText())
 	c := &w.text.units[0].coder.metadata
 	if c.reset(); len(c.spare) > maxSpareColumns || cap(c.order) > 4*maxSpareColumns {
 		t.Errorf("%d columns are kept, and room for %d", len(c.spare), cap(c.order))

@@ -2,7 +2,6 @@ package part
 
 import (
 	"context"
-	"fmt"
 	"math"
 
 	"github.com/shaledb/shale/internal/model"
@@ -33,25 +32,9 @@ type textInput struct {
 	remap textRemap
 }
 
-// Text gives the current series its text: that of all inputs, the oldest first, within clip. Rows are merged by time, at
-// equal times by input, then by arrival; of rows that are equal in time, line and metadata the first stays. It may be called
-// several times for a series, with clips that ascend and have no time in common. Of each input it holds a page or two.
-func (p *Writer) Text(ctx context.Context, texts []Text, clip model.TimeRange) error {
-	if p.err != nil || len(texts) == 0 {
-		return p.err
-	}
-	if p.done || p.footer.meta.Series == 0 {
-		p.err = invalid("text without a series")
-		return p.err
-	}
-	if err := p.mergeText(ctx, texts, clip); err != nil {
-		p.err = fmt.Errorf("series %s: %w", p.last, err)
-	}
-	return p.err
-}
-
-func (p *Writer) mergeText(ctx context.Context, texts []Text, clip model.TimeRange) error {
-	m := &p.text.merge
+// mergeText gives the current series the text of all inputs, the oldest first, within clip: see [Writer.Text].
+func (x *textWriter) mergeText(ctx context.Context, texts []Text, clip model.TimeRange) error {
+	m := &x.merge
 	m.clip = clip
 	defer func() {
 		clear(m.in)
@@ -75,7 +58,7 @@ func (p *Writer) mergeText(ctx context.Context, texts []Text, clip model.TimeRan
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := p.takeText(ctx, least, next); err != nil {
+		if err := x.takeText(ctx, least, next); err != nil {
 			return err
 		}
 	}
@@ -121,12 +104,12 @@ func (in *textInput) advance() error {
 // Invariant: no row that stands in any input lies before the one that is taken, and when the first row of a time is taken, each
 // input that has rows of that time stands at the first of them. So either one input alone has that time, and is distinct or has
 // all its rows of the time in one piece, or all rows of the time go through addDistinct, by input and then by arrival.
-func (p *Writer) takeText(ctx context.Context, in *textInput, next int64) error {
-	m := &p.text.merge
+func (x *textWriter) takeText(ctx context.Context, in *textInput, next int64) error {
+	m := &x.merge
 	alone := in.time < next && !(m.some && m.at == in.time)
 	if in.rows == nil {
-		if alone && in.piece.times.Max < next && p.canCopy(in.piece) {
-			if err := p.copyUnit(ctx, in.piece.stored); err != nil {
+		if alone && in.piece.times.Max < next && x.canCopy(in.piece) {
+			if err := x.copyUnit(ctx, in.piece.stored); err != nil {
 				return err
 			}
 			in.time = in.piece.times.Max
@@ -148,7 +131,7 @@ func (p *Writer) takeText(ctx context.Context, in *textInput, next int64) error 
 		for j < len(times) && times[j] < next {
 			j++
 		}
-		if err := p.addText(in.rows, i, j, &in.remap); err != nil {
+		if err := x.addText(in.rows, i, j, &in.remap); err != nil {
 			return err
 		}
 	} else {
@@ -156,13 +139,13 @@ func (p *Writer) takeText(ctx context.Context, in *textInput, next int64) error 
 			j++
 		}
 		if j == i+1 && alone {
-			if err := p.addText(in.rows, i, j, &in.remap); err != nil {
+			if err := x.addText(in.rows, i, j, &in.remap); err != nil {
 				return err
 			}
-		} else if whole, err := p.addDistinct(in, i, j); err != nil {
+		} else if whole, err := x.addDistinct(in, i, j); err != nil {
 			return err
 		} else if !whole {
-			return p.takeTies(ctx, times[i])
+			return x.takeTies(ctx, times[i])
 		}
 	}
 	if in.next = j; j < len(times) {
@@ -175,19 +158,19 @@ func (p *Writer) takeText(ctx context.Context, in *textInput, next int64) error 
 
 // addDistinct adds those of the rows [i, j), which are of one time, that are not there yet. It returns false if they are too many
 // to remember: then m.ties says which one is next.
-func (p *Writer) addDistinct(in *textInput, i, j int) (whole bool, err error) {
-	m, rows := &p.text.merge, in.rows
+func (x *textWriter) addDistinct(in *textInput, i, j int) (whole bool, err error) {
+	m, rows := &x.merge, in.rows
 	if t := rows.Times[i]; !m.some || m.at != t {
 		m.seen.reset()
 		m.at, m.some, m.ties = t, true, 0
 	}
 	for k := i; k < j; k++ {
 		if h := m.seen.hash(rows, k); !m.seen.has(h) {
-			if len(m.seen.rows) >= p.sizes.ties {
+			if len(m.seen.rows) >= x.w.sizes.ties {
 				return false, nil
 			}
 			m.seen.add(h)
-			if err := p.addText(rows, k, k+1, &in.remap); err != nil {
+			if err := x.addText(rows, k, k+1, &in.remap); err != nil {
 				return false, err
 			}
 		}
@@ -197,23 +180,22 @@ func (p *Writer) addDistinct(in *textInput, i, j int) (whole bool, err error) {
 }
 
 // addText adds the rows [i, j), a page at a time.
-func (p *Writer) addText(rows *model.TextRows, i, j int, remap *textRemap) error {
-	x := &p.text
+func (x *textWriter) addText(rows *model.TextRows, i, j int, remap *textRemap) error {
 	for i < j {
 		if rows.Times[i] < x.last {
 			return invalid("text of time %d after %d", rows.Times[i], x.last)
 		}
-		k, err := x.own.room(rows, i, j, &p.sizes)
+		k, err := x.own.room(rows, i, j, &x.w.sizes)
 		if err != nil {
 			return err
 		}
 		n := x.own.append(rows, i, k, remap)
 		if n > 0 {
-			p.countText(rows, i, i+n)
+			x.countText(rows, i, i+n)
 			x.last = rows.Times[i+n-1]
 		}
-		if i += n; i < j || x.own.full(&p.sizes) {
-			if err := p.writeOwn(x.own.cut(&p.sizes)); err != nil {
+		if i += n; i < j || x.own.full(&x.w.sizes) {
+			if err := x.writeOwn(x.own.cut(&x.w.sizes)); err != nil {
 				return err
 			}
 		}
@@ -222,31 +204,28 @@ func (p *Writer) addText(rows *model.TextRows, i, j int, remap *textRemap) error
 }
 
 // countText counts rows, and enters their windows.
-func (p *Writer) countText(rows *model.TextRows, i, j int) {
+func (x *textWriter) countText(rows *model.TextRows, i, j int) {
 	begin := rows.Begin
 	if i > 0 {
 		begin = rows.Ends[i-1]
 	}
-	p.countTimes(rows.Times[i:j], uint64(rows.Ends[j-1]-begin))
+	x.countTimes(rows.Times[i:j], uint64(rows.Ends[j-1]-begin))
 }
 
-func (p *Writer) countTimes(times []int64, bytes uint64) {
-	t := p.tenant()
+func (x *textWriter) countTimes(times []int64, bytes uint64) {
+	t := x.w.Tenant()
 	t.Text += uint64(len(times))
 	t.TextBytes += bytes
-	t.Range.Min, t.Range.Max = min(t.Range.Min, times[0]), max(t.Range.Max, times[len(times)-1])
-	if p.o.Windows.Count > 0 {
-		p.masks.masks[len(p.masks.masks)-1] |= int64(p.o.Windows.of(times))
-	}
+	x.w.AddTimes(times)
 }
 
 // canCopy reports whether a piece may be copied as it is stored, as far as its neighbours in time are concerned: there is no
 // row that it must be merged with. It must be large enough, and so must be what is waiting before it.
-func (p *Writer) canCopy(piece *TextPiece) bool {
+func (x *textWriter) canCopy(piece *TextPiece) bool {
 	s := piece.stored
-	if s == nil || s.e.text.bytes < uint64(p.sizes.stays()) || s.e.text.filter.Len == 0 {
+	if s == nil || s.e.text.bytes < uint64(x.w.sizes.stays()) || s.e.text.filter.Len == 0 {
 		return false
 	}
-	own := &p.text.own
-	return own.empty() || own.size() >= p.sizes.stays()
+	own := &x.own
+	return own.empty() || own.size() >= x.w.sizes.stays()
 }

@@ -10,7 +10,7 @@ import (
 
 // textPage is a unit of text as a query sees it.
 type textPage struct {
-	r        *Reader
+	r        *fileReader
 	e        pageEntry
 	req      *model.Request
 	verdicts *TextVerdicts
@@ -118,7 +118,7 @@ func (p *textPage) read(ctx context.Context, want model.TextWant) error {
 	if err := p.take(int64(p.e.text.bytes)); err != nil {
 		return err
 	}
-	payload, err := p.r.pages.Page(ctx, p.e.linesAddr())
+	payload, err := p.r.Page(ctx, p.e.linesAddr())
 	if err == nil {
 		err = p.unit.setLines(payload)
 	}
@@ -136,7 +136,7 @@ func (p *textPage) readUnit(ctx context.Context, want model.TextWant) error {
 	}
 	if p.readsLines(want) {
 		// They lie side by side, so that one request gives both.
-		if announce := p.r.announceText(ctx); announce != nil {
+		if announce := announceText(ctx, p.r); announce != nil {
 			announce([]Addr{p.e.addr, p.e.linesAddr()})
 		}
 	}
@@ -151,14 +151,14 @@ func (p *textPage) readsLines(want model.TextWant) bool {
 	if want&model.WantNewest == 0 {
 		return true
 	}
-	ends, ok := p.r.pages.(Ends)
+	ends, ok := p.r.Pages().(Ends)
 	return !ok || !ends.HasEnd(p.e.linesAddr())
 }
 
 func (p *textPage) readRows(ctx context.Context) error {
 	size := int64(p.e.rows) * textRowBytes
 	if p.e.rows > maxUnitRows {
-		return at(&p.e, corrupt("text: %d rows", p.e.rows))
+		return atPage(p.e.addr, corrupt("text: %d rows", p.e.rows))
 	}
 	before := p.charged
 	if err := p.take(size); err != nil {
@@ -166,7 +166,7 @@ func (p *textPage) readRows(ctx context.Context) error {
 	}
 	u := &textUnit{}
 	u.sets.charge = p.take
-	payload, err := p.r.pages.Page(ctx, p.e.addr)
+	payload, err := p.r.Page(ctx, p.e.addr)
 	if err == nil {
 		err = u.open(payload)
 	}
@@ -179,7 +179,7 @@ func (p *textPage) readRows(ctx context.Context) error {
 		return nil
 	}
 	_ = p.take(before - p.charged) // giving back does not fail
-	return fmt.Errorf("part: text: %w", at(&p.e, err))
+	return fmt.Errorf("part: text: %w", atPage(p.e.addr, err))
 }
 
 func (p *textPage) take(n int64) error {

@@ -10,7 +10,7 @@ import (
 
 // TextCursor says in which pages the lines of series are, one series after the other. It is used by one goroutine.
 type TextCursor struct {
-	r        *Reader
+	r        *fileReader
 	req      *model.Request
 	order    uint64
 	named    func(error) error
@@ -26,10 +26,8 @@ type TextCursor struct {
 	held Addr
 }
 
-// TextAt reads the lines of a request's range by rank; of the request its range, text filter, quota and cost count. Ascending
-// ranks are cheap: they read index pages and, where several series share a page, the page's counts and times. What FetchText has
-// found out may be nil. order is that of the chunks; named gives errors of their pages the name of the part.
-func (r *Reader) TextAt(ctx context.Context, req *model.Request, known *TextVerdicts, order uint64, named func(error) error) *TextCursor {
+// newTextCursor reads the lines of a request's range by rank: see [Reader.TextAt].
+func newTextCursor(ctx context.Context, r *fileReader, req *model.Request, known *TextVerdicts, order uint64, named func(error) error) *TextCursor {
 	if known == nil {
 		known = newVerdicts(r, newTextSkip(req.TextFilter))
 	}
@@ -111,7 +109,7 @@ func (c *TextCursor) open(ctx context.Context, e *pageEntry) error {
 		return nil
 	}
 	c.held = Addr{}
-	payload, err := c.r.pages.Page(ctx, e.addr)
+	payload, err := c.r.Page(ctx, e.addr)
 	if err != nil {
 		return fmt.Errorf("part: text: %w", err)
 	}
@@ -119,7 +117,7 @@ func (c *TextCursor) open(ctx context.Context, e *pageEntry) error {
 		err = c.dir.is(e)
 	}
 	if err != nil {
-		return at(e, err)
+		return atPage(e.addr, err)
 	}
 	c.held = e.addr
 	return nil

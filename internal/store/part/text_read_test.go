@@ -178,7 +178,7 @@ func TestUnitsAreCopied(t *testing.T) {
 		rows = append(rows, in)
 		r := writeText(t, []textSeries{{tenant: "t", labels: l, rows: in}}, logOptions(false, Fast), formatSizes)
 		inputs = append(inputs, r.Stream())
-		entries, err := r.indexPage(context.Background(), nil, textSection, 0)
+		entries, err := r.Entries(context.Background(), nil, textSection, 0)
 		must(t, err)
 		for _, e := range entries {
 			page, err := r.read(context.Background(), e.linesAddr().Off, int64(e.text.lines))
@@ -188,7 +188,7 @@ func TestUnitsAreCopied(t *testing.T) {
 	}
 	r := mergeText(t, inputs, logOptions(false, Dense), formatSizes, anyTime)
 	checkText(t, r, [][][]textRow{rows}, anyTime)
-	entries, err := r.indexPage(context.Background(), nil, textSection, 0)
+	entries, err := r.Entries(context.Background(), nil, textSection, 0)
 	must(t, err)
 	if len(entries) != len(stored) {
 		t.Fatalf("%d units of %d", len(entries), len(stored))

@@ -10,7 +10,7 @@ import (
 // textStream gives the text of one series after the other, as merging wants it. It is the [Text] of the series at which it
 // stands.
 type textStream struct {
-	r     *Reader
+	r     *fileReader
 	pages rankWalk
 	// entries are the units that have rows of the series.
 	entries []pageEntry
@@ -25,6 +25,14 @@ type textStream struct {
 	filters wholeFilters
 
 	run textRun // the last one: one for each of a million series would be garbage
+}
+
+// newTextStream returns nil if the file has no text.
+func newTextStream(r *fileReader) *textStream {
+	if len(r.Index(textSection)) == 0 {
+		return nil
+	}
+	return &textStream{r: r, pages: newStreamWalk(r, textSection)}
 }
 
 // seek moves to a series. Ranks must ascend.
@@ -63,7 +71,7 @@ func (s *textStream) open(ctx context.Context, e *pageEntry) error {
 		return nil
 	}
 	s.held = Addr{}
-	payload, err := s.r.pages.Page(ctx, e.addr)
+	payload, err := s.r.Page(ctx, e.addr)
 	if err != nil {
 		return fmt.Errorf("part: text: %w", err)
 	}
@@ -71,7 +79,7 @@ func (s *textStream) open(ctx context.Context, e *pageEntry) error {
 		err = s.unit.is(e)
 	}
 	if err != nil {
-		return at(e, err)
+		return atPage(e.addr, err)
 	}
 	s.held = e.addr
 	return nil
@@ -83,7 +91,7 @@ func (s *textStream) rows(ctx context.Context, e *pageEntry, i int, clip model.T
 		return err
 	}
 	if s.unit.lines == nil && e.text.bytes > 0 {
-		lines, err := s.r.pages.Page(ctx, e.linesAddr())
+		lines, err := s.r.Page(ctx, e.linesAddr())
 		if err != nil {
 			return fmt.Errorf("part: lines: %w", err)
 		}
@@ -101,7 +109,7 @@ func (s *textStream) rows(ctx context.Context, e *pageEntry, i int, clip model.T
 func (s *textStream) filter(ctx context.Context, e *pageEntry) ([]byte, error) {
 	filter, err := s.filters.of(ctx, s.r.pages, e)
 	if err != nil {
-		return nil, at(e, err)
+		return nil, atPage(e.addr, err)
 	}
 	return filter, nil
 }

@@ -88,8 +88,8 @@ func (m *textMerge) eachTie(ctx context.Context, t int64, visit func(i int, rows
 
 // takeTies takes what is left of the rows of one time that are too many to remember: all but the first m.ties, in blocks. Two
 // walks of all inputs find which rows of a block there were none like before.
-func (p *Writer) takeTies(ctx context.Context, t int64) error {
-	m := &p.text.merge
+func (x *textWriter) takeTies(ctx context.Context, t int64) error {
+	m := &x.merge
 	var remap textRemap
 	for from := m.ties; ; {
 		m.seen.reset()
@@ -100,7 +100,7 @@ func (p *Writer) takeTies(ctx context.Context, t int64) error {
 			}
 			m.seen.add(m.seen.hash(rows, k))
 			next = i + 1
-			return len(m.seen.rows) < p.sizes.ties, nil
+			return len(m.seen.rows) < x.w.sizes.ties, nil
 		})
 		if err != nil {
 			return err
@@ -116,7 +116,7 @@ func (p *Writer) takeTies(ctx context.Context, t int64) error {
 			if h := m.seen.hash(rows, k); m.seen.has(h) {
 				delete(m.seen.rows, h)
 				if i >= from {
-					if err := p.addText(rows, k, k+1, &remap); err != nil {
+					if err := x.addText(rows, k, k+1, &remap); err != nil {
 						return false, err
 					}
 				}

@@ -22,7 +22,7 @@ const (
 
 // TextVerdicts say of the units of a selection in one part which of them a filter rules out.
 type TextVerdicts struct {
-	r     *Reader
+	r     *fileReader
 	skip  *textSkip
 	lists Lists  // nil: there is no place for them
 	about string // what is asked, in the key of a list
@@ -55,12 +55,12 @@ type verdictPage struct {
 }
 
 // newVerdicts returns nil if nothing can be ruled out.
-func newVerdicts(r *Reader, s *textSkip) *TextVerdicts {
+func newVerdicts(r *fileReader, s *textSkip) *TextVerdicts {
 	if s == nil {
 		return nil
 	}
 	v := &TextVerdicts{r: r, skip: s, of: make(map[int64]int)}
-	if l, ok := r.pages.(Lists); ok {
+	if l, ok := r.Pages().(Lists); ok {
 		v.lists, v.about = l, s.key()
 	}
 	return v
@@ -120,7 +120,7 @@ func (v *TextVerdicts) known(p *verdictPage) bool {
 
 // lookAt finds out what pages say. It fetches them first, then the slices that most likely decide.
 func (v *TextVerdicts) lookAt(ctx context.Context, group []*verdictPage) {
-	if f, ok := v.r.pages.(Fetcher); ok {
+	if f, ok := v.r.Pages().(Fetcher); ok {
 		var heads []Addr
 		for _, p := range group {
 			if !v.known(p) {
@@ -256,7 +256,7 @@ func (v *TextVerdicts) slicesAhead(ctx context.Context, group []*verdictPage) (w
 func (v *TextVerdicts) open(ctx context.Context, p *verdictPage) (*filterPage, error) {
 	p.opened.Do(func() {
 		head := new(filterPage)
-		payload, err := v.r.pages.Page(ctx, p.addr)
+		payload, err := v.r.Page(ctx, p.addr)
 		if err != nil {
 			err = fmt.Errorf("part: filters: %w", err)
 		} else {

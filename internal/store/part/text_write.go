@@ -2,11 +2,17 @@ package part
 
 import (
 	"math"
+
+	"github.com/shaledb/shale/internal/model"
 )
+
+// textSection holds lines of logs, in units: a page of all but the lines, a page of lines, and a filter.
+var textSection = &section{number: 5, kind: rowKind, family: byte(model.Text), name: "text", form: unitEntries}
 
 // textWriter collects text. A series either has units of its own, of a quarter of a page to one and a half, or stands with its
 // neighbours in one that they share.
 type textWriter struct {
+	w *fileWriter
 	// units are coded side by side; the first of them are waiting for it.
 	units   []*codedUnit
 	waiting int
@@ -27,21 +33,32 @@ type textWriter struct {
 	entries []pageEntry
 	filters []byte
 	ends    []uint32
+	stored  []byte
 }
 
+func newTextWriter(w *fileWriter) *textWriter { return &textWriter{w: w, last: math.MinInt64} }
+
+func (x *textWriter) hooks() sectionHooks {
+	return sectionHooks{endSeries: x.endText, endTenant: x.flushText, release: x.releaseUnits}
+}
+
+// stays is the size, in bytes of lines, from which on a unit is coded at once as it will stay, and copied from then on: a
+// quarter of a page. Half a page takes a twentieth more time, since what is smaller is coded twice; a quarter takes a
+// fiftieth more on the disk.
+func (z *sizes) stays() int { return z.text / 4 }
+
 // writeOwn makes a unit of the first n rows of the current series.
-func (p *Writer) writeOwn(n int) error {
-	x := &p.text
-	if err := p.flushShared(); err != nil {
+func (x *textWriter) writeOwn(n int) error {
+	if err := x.flushShared(); err != nil {
 		return err
 	}
-	u, err := p.nextUnit()
+	u, err := x.nextUnit()
 	if err != nil {
 		return err
 	}
 	viewRows(&u.rows, &x.own.TextRows, 0, n)
 	u.counts = append(u.counts[:0], int64(n))
-	u.is(p.rank)
+	u.is(x.w.Rank())
 	x.pages++
 	// What is left changes places with what is empty.
 	x.remap.forget()
@@ -55,35 +72,34 @@ func (p *Writer) writeOwn(n int) error {
 
 // endText ends the text of the current series. What is left of one that has units of its own becomes one or two more, of
 // about a page. A series has its own as soon as one can be copied from then on: what series share is coded anew by each merge.
-func (p *Writer) endText() error {
-	x := &p.text
+func (x *textWriter) endText() error {
 	x.last = math.MinInt64
 	if x.own.empty() {
 		x.pages = 0
 		return nil
 	}
-	if x.pages > 0 || x.own.size() >= p.sizes.stays() {
+	if x.pages > 0 || x.own.size() >= x.w.sizes.stays() {
 		for !x.own.empty() {
 			n := len(x.own.Times)
-			if x.own.size() > p.sizes.text*3/2 {
+			if x.own.size() > x.w.sizes.text*3/2 {
 				n = x.own.share(x.own.size() / 2)
 			}
-			if err := p.writeOwn(n); err != nil {
+			if err := x.writeOwn(n); err != nil {
 				return err
 			}
 		}
 		x.pages = 0
 		return nil
 	}
-	if !x.shared.empty() && (p.rank-x.rank0 >= maxPageRanks || !x.shared.fits(&x.own, &p.sizes)) {
-		if err := p.flushShared(); err != nil {
+	if !x.shared.empty() && (x.w.Rank()-x.rank0 >= maxPageRanks || !x.shared.fits(&x.own, &x.w.sizes)) {
+		if err := x.flushShared(); err != nil {
 			return err
 		}
 	}
 	if x.shared.empty() {
-		x.rank0, x.counts = p.rank, x.counts[:0]
+		x.rank0, x.counts = x.w.Rank(), x.counts[:0]
 	}
-	for uint32(len(x.counts)) < p.rank-x.rank0 {
+	for uint32(len(x.counts)) < x.w.Rank()-x.rank0 {
 		x.counts = append(x.counts, 0)
 	}
 	x.counts = append(x.counts, int64(len(x.own.Times)))
@@ -92,19 +108,18 @@ func (p *Writer) endText() error {
 		return invalid("text: %d rows have more metadata than a unit may have", n)
 	}
 	x.own.reset()
-	if x.shared.size() >= p.sizes.text {
-		return p.flushShared()
+	if x.shared.size() >= x.w.sizes.text {
+		return x.flushShared()
 	}
 	return nil
 }
 
 // flushShared makes a unit of the rows of the series before the current one.
-func (p *Writer) flushShared() error {
-	x := &p.text
+func (x *textWriter) flushShared() error {
 	if x.shared.empty() {
 		return nil
 	}
-	u, err := p.nextUnit()
+	u, err := x.nextUnit()
 	if err != nil {
 		return err
 	}
@@ -127,16 +142,15 @@ func (u *codedUnit) is(rank0 uint32) {
 
 // unitWritten enters a unit in the index as soon as the page of its filter is there, if it has one. Filters wait for each other,
 // so that many share a page and its slices, and a query that looks for a needle reads few of these.
-func (p *Writer) unitWritten(e pageEntry, filter []byte) error {
-	x := &p.text
+func (x *textWriter) unitWritten(e pageEntry, filter []byte) error {
 	if len(filter) > 0 {
 		e.text.filter.Len = 1 // until it is known
 		x.filters = append(x.filters, filter...)
 		x.ends = append(x.ends, uint32(len(x.filters)))
 	}
 	x.entries = append(x.entries, e)
-	if len(x.filters) >= p.sizes.filters || len(x.ends) == 0 || len(x.entries) >= maxWaitingEntries {
-		return p.flushFilters()
+	if len(x.filters) >= x.w.sizes.filters || len(x.ends) == 0 || len(x.entries) >= maxWaitingEntries {
+		return x.flushFilters()
 	}
 	return nil
 }
@@ -145,11 +159,10 @@ func (p *Writer) unitWritten(e pageEntry, filter []byte) error {
 const maxWaitingEntries = 1 << 14
 
 // flushFilters writes the filters, and then the entries of the units that wait for them.
-func (p *Writer) flushFilters() error {
-	x := &p.text
+func (x *textWriter) flushFilters() error {
 	next := 0 // of x.entries
 	for from := 0; from < len(x.ends); {
-		a, n, err := p.writeFilters(from)
+		a, n, err := x.writeFilters(from)
 		if err != nil {
 			return err
 		}
@@ -163,7 +176,7 @@ func (p *Writer) flushFilters() error {
 		}
 	}
 	for i := range x.entries {
-		if err := p.indexed(textSection, x.entries[i]); err != nil {
+		if err := x.w.Enter(textSection, x.entries[i]); err != nil {
 			return err
 		}
 	}
@@ -172,33 +185,32 @@ func (p *Writer) flushFilters() error {
 }
 
 // writeFilters writes a page of the filters from one on, with its slices, and returns its address and how many filters it has.
-func (p *Writer) writeFilters(from int) (a Addr, n int, err error) {
-	x := &p.text
+func (x *textWriter) writeFilters(from int) (a Addr, n int, err error) {
 	begin := uint32(0)
 	if from > 0 {
 		begin = x.ends[from-1]
 	}
-	n, slices := together(x.filters, begin, x.ends[from:], p.sizes.slice)
+	n, slices := together(x.filters, begin, x.ends[from:], x.w.sizes.slice)
 	ends := x.ends[from : from+n]
-	p.payload = appendFilterPage(p.payload[:0], x.filters, begin, ends, slices)
-	a, err = p.page(codecNone)
+	x.w.payload = appendFilterPage(x.w.payload[:0], x.filters, begin, ends, slices)
+	a, err = x.w.Page(codecNone)
 	for i := 0; i < slices && err == nil; i++ {
-		p.payload = appendSlice(p.payload[:0], x.filters, begin, ends, slices, i)
-		_, err = p.page(codecNone)
+		x.w.payload = appendSlice(x.w.payload[:0], x.filters, begin, ends, slices, i)
+		_, err = x.w.Page(codecNone)
 	}
 	return a, n, err
 }
 
 // flushText writes what is left of the text of the tenant.
-func (p *Writer) flushText() error {
-	if err := p.endText(); err != nil {
+func (x *textWriter) flushText() error {
+	if err := x.endText(); err != nil {
 		return err
 	}
-	if err := p.flushShared(); err != nil {
+	if err := x.flushShared(); err != nil {
 		return err
 	}
-	if err := p.codeUnits(); err != nil {
+	if err := x.codeUnits(); err != nil {
 		return err
 	}
-	return p.flushFilters()
+	return x.flushFilters()
 }

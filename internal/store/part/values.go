@@ -2,6 +2,7 @@ package part
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math/bits"
 )
 
@@ -190,4 +191,24 @@ func (d *valueDecoder) decimals(dst []uint64, s *scan, n int, patched bool, k in
 		next += gap + 1
 	}
 	return dst
+}
+
+// segmentName names the codec of a segment, for dumps.
+func segmentName(b []byte) string {
+	param := b[0] >> 3
+	switch b[0] & valuesCodec {
+	case valuesDecimal:
+		return fmt.Sprintf("decimals of %d places, %s", param, intsName(b[1:]))
+	case valuesPatched:
+		return fmt.Sprintf("decimals of %d places with exceptions", param)
+	case valuesBits:
+		return fmt.Sprintf("bits without the lowest %d, %s", 2*param, intsName(b[1:]))
+	case valuesNear:
+		return fmt.Sprintf("near decimals of %d places, %s; and units in the last place", param, intsName(b[1:]))
+	case valuesXor:
+		return "xor"
+	case valuesRaw:
+		return "raw"
+	}
+	return "unknown codec"
 }

@@ -1,8 +1,6 @@
 package part
 
 import (
-	"context"
-	"encoding/binary"
 	"math"
 	"sort"
 
@@ -63,98 +61,4 @@ func (w Windows) of(times []int64) uint64 {
 		times = times[sort.Search(len(times), func(i int) bool { return times[i] >= end }):]
 	}
 	return mask
-}
-
-// ofSeries returns the windows of all rows of a series.
-func (w Windows) ofSeries(rows *model.SeriesRows) uint64 {
-	mask := uint64(0)
-	for _, f := range model.PointFamilies() {
-		mask |= w.of(rows.Family(f).Times)
-	}
-	return mask
-}
-
-// maskPage collects the masks of consecutive ranks of one tenant.
-type maskPage struct {
-	rank0 uint32
-	masks []int64
-}
-
-func (p *maskPage) full(size int) bool { return 8*len(p.masks) >= size || len(p.masks) >= maxPageRanks }
-
-func (p *maskPage) payload(dst []byte, ints *intCoder) []byte {
-	dst = binary.AppendUvarint(dst, uint64(p.rank0))
-	dst = binary.AppendUvarint(dst, uint64(len(p.masks)))
-	return ints.append(dst, p.masks)
-}
-
-// maskDir is a decoded page of masks.
-type maskDir struct {
-	rank0 uint32
-	masks []int64
-	ints  intDecoder
-}
-
-func (d *maskDir) open(payload []byte) error {
-	s := scan{b: payload}
-	d.rank0 = uint32(s.below(1<<32 - 1))
-	n := s.below(maxPageRanks)
-	d.masks = d.ints.append(d.masks[:0], &s, n)
-	if n == 0 {
-		s.fail()
-	}
-	return s.end("page of windows")
-}
-
-// maskCursor reads masks by rank. Ascending ranks are cheap.
-type maskCursor struct {
-	pages rankWalk
-	dir   maskDir
-}
-
-func (c *maskCursor) at(rank uint32) (uint64, error) {
-	if rank < c.dir.rank0 || rank-c.dir.rank0 >= uint32(len(c.dir.masks)) {
-		c.dir.masks = c.dir.masks[:0]
-		e, err := c.pages.seek(rank)
-		if err != nil {
-			return 0, err
-		}
-		payload, err := c.pages.load(e)
-		if err != nil {
-			return 0, err
-		}
-		if err := c.dir.open(payload); err != nil {
-			return 0, at(e, err)
-		}
-		if c.dir.rank0 != e.rank0 || uint32(len(c.dir.masks)) != e.ranks {
-			c.dir.masks = c.dir.masks[:0]
-			return 0, at(e, corrupt("page of windows is not the one that the index names"))
-		}
-	}
-	return uint64(c.dir.masks[rank-c.dir.rank0]), nil
-}
-
-// Active returns those of the ranks, ascending, that may have rows within rg, and uses the memory of ranks for them. A
-// part without masks knows nothing and returns all.
-func (r *Reader) Active(ctx context.Context, ranks Ranks, rg model.TimeRange) (Ranks, error) {
-	m := r.Meta()
-	switch {
-	case !m.Range.Overlaps(rg):
-		return ranks[:0], nil
-	case m.Windows.Count == 0 || rg.Min <= m.Range.Min && m.Range.Max <= rg.Max:
-		return ranks, nil
-	}
-	wanted := m.Windows.mask(rg)
-	c := maskCursor{pages: rankWalk{ctx: ctx, r: r, section: windowSection}}
-	out := ranks[:0]
-	for _, rank := range ranks {
-		mask, err := c.at(rank)
-		if err != nil {
-			return nil, err
-		}
-		if mask&wanted != 0 {
-			out = append(out, rank)
-		}
-	}
-	return out, nil
 }
