@@ -36,6 +36,8 @@ const (
 	// maxFieldBytes bounds the lines of a page that is taken apart, and twice as many its columns. Values take many times the
 	// memory of their bytes while they are decoded, and of what is all equal a few bytes stand for any number.
 	maxFieldBytes, maxSoftBytes = 2 << 20, 4 << 20
+	// maxPageLines bounds the lines of a page.
+	maxPageLines = maxPageRows
 	// fieldTail is how much of the text before a value tells its column.
 	fieldTail = 6
 )

@@ -70,7 +70,7 @@ func (d *fieldDecoder) open(s *scan, hard []byte, raw int) (text []byte, ok bool
 	for len(d.cols) < cols {
 		d.cols = append(d.cols, decodedField{})
 	}
-	left := raw/minFieldBytes + maxUnitRows
+	left := raw/minFieldBytes + maxPageLines
 	size, bytes := uint64(0), uint64(raw)
 	for i := range d.cols {
 		f := &d.cols[i]

@@ -25,6 +25,9 @@ type pageEntry struct {
 	name, value []byte
 }
 
+// maxFilters bounds the filters of a page of filters.
+const maxFilters = 1 << 12
+
 // textPlace is what an entry of text has beside: where the unit's other pages are.
 type textPlace struct {
 	// bytes are those of all lines.

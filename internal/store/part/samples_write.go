@@ -7,10 +7,6 @@ import (
 )
 
 const (
-	// maxPageRows bounds the rows of a page of samples, maxPageRanks its series. The latter bounds what a query pays for
-	// the directory of a page of which it wants one series.
-	maxPageRows  = 1 << 16
-	maxPageRanks = 1 << 14
 	// maxSeriesRows bounds the rows of one series in a page; what follows goes on in the next. Decoding them is what a
 	// query for a single row of the series pays.
 	maxSeriesRows = 1 << 14

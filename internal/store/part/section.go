@@ -45,3 +45,11 @@ const rowKind byte = 3
 
 // sectionList lists the sections of a file by their numbers.
 type sectionList []*section
+
+const (
+	// maxPageRows bounds the rows of a page.
+	maxPageRows = 1 << 16
+	// maxPageRanks bounds the series of a page, and so what a query pays for the directory of a page of which it wants one
+	// series.
+	maxPageRanks = 1 << 14
+)

@@ -12,8 +12,6 @@ import (
 // heads and one slice, a small part of what the filters take. Classes that are not divided stand with the heads, and if the filters
 // are few, all of them do, and there are no slices.
 const (
-	// maxFilters bounds the filters of a page.
-	maxFilters = 1 << 12
 	// filterBytes is how many bytes of filters a writer holds, which then make a page and its slices. A merge holds as many for
 	// each part that it reads.
 	filterBytes = 2 << 20

@@ -14,7 +14,7 @@ const (
 	// maxLineBytes bounds a line, and maxUnitRows the rows of a unit. A lines page holds the lines of a unit, and so about two
 	// pages and one line at most.
 	maxLineBytes = 8 << 20
-	maxUnitRows  = maxPageRows
+	maxUnitRows  = maxPageLines
 )
 
 // unitCoder makes the payload of a page of text rows: all of a unit but the bytes of its lines.
