@@ -127,7 +127,7 @@ func TestSizes(t *testing.T) {
 		r, _ := writePart(t, all, o)
 		n := make([]int, len(sections))
 		for _, s := range sections {
-			for i := range r.footer.index[s.number] {
+			for i := range r.Index(s) {
 				entries, err := r.Entries(context.Background(), nil, s, i)
 				must(t, err)
 				for k := range entries {

@@ -86,7 +86,7 @@ func TestForgedPages(t *testing.T) {
 	must(t, err)
 	rnd := rand.New(rand.NewPCG(7, 7))
 	for range 20000 {
-		f := &forger{Pages: r.pages, rnd: rnd, left: rnd.IntN(12)}
+		f := &forger{Pages: r.Pages(), rnd: rnd, left: rnd.IntN(12)}
 		forged := r.Bind(f)
 		if err := Check(context.Background(), forged); err != nil && !errors.Is(err, model.ErrCorrupt) {
 			t.Fatalf("%v", err)
@@ -107,7 +107,7 @@ func TestForgedTenants(t *testing.T) {
 	whole := smallPart(t, Fast)
 	r, err := Open(context.Background(), bytes.NewReader(whole), int64(len(whole)))
 	must(t, err)
-	tenants := r.footer.meta.Tenants
+	tenants := r.Meta().Tenants
 	series := tenants[0].Series
 	for _, forged := range []uint32{1, series / 2, series - 1} {
 		tenants[0].Series = forged
@@ -127,12 +127,12 @@ func TestForgedIndexOfKeys(t *testing.T) {
 		all = append(all, oneSeries{tenant: "t", key: model.Key{Hi: uint64(i) << 40, Lo: uint64(i)}, rows: model.Rows{Times: []int64{1}, Values: []uint64{1}}})
 	}
 	r, _ := writeSized(t, all, testOptions(false, Fast), tiny)
-	pages := r.footer.index[keySection.number]
+	pages := r.Index(keySection)
 	if len(pages) < 3 {
 		t.Fatalf("%d index pages of keys", len(pages))
 	}
 	for back := uint32(1); back < 40; back++ {
-		c := r.Bind(&indexForger{Pages: r.pages, at: pages[1].addr, back: back}).Keys(context.Background(), "t")
+		c := r.Bind(&indexForger{Pages: r.Pages(), at: pages[1].addr, back: back}).Keys(context.Background(), "t")
 		for i := range all {
 			if !c.Find(all[i].key) && c.Err() == nil {
 				t.Fatalf("key %d is not found, and nothing is said", i)

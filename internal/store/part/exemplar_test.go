@@ -44,7 +44,7 @@ func TestExemplarSizes(t *testing.T) {
 		must(t, Check(context.Background(), r))
 		checkStream(t, r, all, false)
 		size := 0
-		for i := range r.footer.index[exemplarSection.number] {
+		for i := range r.Index(exemplarSection) {
 			entries, err := r.Entries(context.Background(), nil, exemplarSection, i)
 			must(t, err)
 			for k := range entries {

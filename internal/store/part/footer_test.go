@@ -30,7 +30,7 @@ func TestOpenKeepsNothingOfWhatItRead(t *testing.T) {
 	if err != nil || len(ranks) != 1 {
 		t.Fatal(ranks, err)
 	}
-	if first := r.footer.index[postingSection.number][0]; string(first.name) != "__name__" {
+	if first := r.Index(postingSection)[0]; string(first.name) != "__name__" {
 		t.Fatalf("the first name is %q", first.name)
 	}
 }

@@ -261,7 +261,7 @@ func TestDumpOfDamage(t *testing.T) {
 	whole := smallPart(t, Fast)
 	r, err := Open(context.Background(), bytes.NewReader(whole), int64(len(whole)))
 	must(t, err)
-	for at := headerBytes; at < int(r.footerOff); at++ {
+	for at := headerBytes; at < int(r.FooterOff()); at++ {
 		b := bytes.Clone(whole)
 		b[at] ^= 0x55
 		if r, err := Open(context.Background(), bytes.NewReader(b), int64(len(b))); err == nil {

@@ -102,7 +102,7 @@ func TestHistogramSizes(t *testing.T) {
 			must(t, h.Parse(all[i].rows.Blob(all[i].rows.Len()-1)))
 			buckets += len(h.Positive)
 		}
-		for i := range r.footer.index[sampleSection.number] {
+		for i := range r.Index(sampleSection) {
 			entries, err := r.Entries(context.Background(), nil, sampleSection, i)
 			must(t, err)
 			for k := range entries {

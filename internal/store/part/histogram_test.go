@@ -134,7 +134,7 @@ func TestHostileHistograms(t *testing.T) {
 			all := []oneSeries{{tenant: "t", rows: rows}}
 			r, _ := writePart(t, all, testOptions(false, level))
 			checkStream(t, r, all, false)
-			for _, e := range r.footer.index[sampleSection.number] {
+			for _, e := range r.Index(sampleSection) {
 				if e.rows != uint64(n) {
 					t.Fatalf("%d rows, should be %d", e.rows, n)
 				}

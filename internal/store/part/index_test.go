@@ -35,7 +35,7 @@ func TestHostileIndexEntries(t *testing.T) {
 		{"the last rank there is", []pageEntry{page(1<<32-2, 2)}, true, true},
 		{"beyond the last rank", []pageEntry{page(1<<32-2, 3)}, false, false},
 	} {
-		for _, s := range sections {
+		for _, s := range indexSections {
 			if s.form == pairEntries {
 				continue
 			}
@@ -65,7 +65,7 @@ func indexPageOf(s *section, entries []pageEntry) []byte {
 // TestIndexDir: any entry of a page of any length is found, from anywhere, and the same entries come back one by one.
 func TestIndexDir(t *testing.T) {
 	for _, n := range []int{1, 2, 15, 16, 17, 31, 32, 33, 100, 160, 1000} {
-		for _, s := range sections {
+		for _, s := range indexSections {
 			rnd := rand.New(rand.NewPCG(uint64(n), uint64(s.number)))
 			entries, off, rank := make([]pageEntry, n), int64(headerBytes), uint32(7)
 			for i := range entries {
@@ -114,19 +114,19 @@ func TestHostileIndexRuns(t *testing.T) {
 		entries[i] = pageEntry{addr: Addr{int64(8 + 10*i), 10}, rank0: uint32(i), ranks: 1}
 	}
 	const size = 1000
-	good := indexPageOf(labelSection, entries)
-	if _, err := readIndexPage(nil, good, labelSection, size); err != nil {
+	good := indexPageOf(indexLabels, entries)
+	if _, err := readIndexPage(nil, good, indexLabels, size); err != nil {
 		t.Fatal(err)
 	}
 	for at := 3; at < 3+3*4; at++ { // of the ends
 		for x := 1; x < 256; x++ {
 			b := slices.Clone(good)
 			b[at] ^= byte(x)
-			if _, err := readIndexPage(nil, b, labelSection, size); !errors.Is(err, model.ErrCorrupt) {
+			if _, err := readIndexPage(nil, b, indexLabels, size); !errors.Is(err, model.ErrCorrupt) {
 				t.Fatalf("byte %d changed by %x: %v", at, x, err)
 			}
 			var d indexDir
-			if err := d.open(b, labelSection, size); err != nil {
+			if err := d.open(b, indexLabels, size); err != nil {
 				continue
 			}
 			for rank := range uint32(len(entries)) {
@@ -138,8 +138,8 @@ func TestHostileIndexRuns(t *testing.T) {
 		}
 	}
 	// More entries than bytes: nothing is made for them.
-	forged := indexWriter{section: labelSection, count: 1 << 20, ends: make([]byte, 4*(1<<16-1))}
-	if _, err := readIndexPage(nil, forged.payload(nil), labelSection, size); !errors.Is(err, model.ErrCorrupt) {
+	forged := indexWriter{section: indexLabels, count: 1 << 20, ends: make([]byte, 4*(1<<16-1))}
+	if _, err := readIndexPage(nil, forged.payload(nil), indexLabels, size); !errors.Is(err, model.ErrCorrupt) {
 		t.Errorf("a million entries in no byte: %v", err)
 	}
 	// The first entry of a run stands whole and could begin anywhere.
@@ -147,18 +147,18 @@ func TestHostileIndexRuns(t *testing.T) {
 	for i := indexRun; i < len(back); i++ {
 		back[i].rank0 -= 2
 	}
-	x := indexWriter{section: labelSection}
+	x := indexWriter{section: indexLabels}
 	for i := range back {
 		x.add(back[i])
 	}
-	if _, err := readIndexPage(nil, x.payload(nil), labelSection, size); !errors.Is(err, model.ErrCorrupt) {
+	if _, err := readIndexPage(nil, x.payload(nil), indexLabels, size); !errors.Is(err, model.ErrCorrupt) {
 		t.Errorf("a run that begins with ranks of the one before: %v", err)
 	}
 }
 
 func TestHostileIndexPlaces(t *testing.T) {
 	const size = 1000
-	for _, s := range sections {
+	for _, s := range indexSections {
 		for name, a := range map[string]Addr{
 			"beyond the end":          {size, 1},
 			"over the end":            {size - 9, 10},
@@ -180,7 +180,7 @@ func TestHostileIndexPlaces(t *testing.T) {
 				t.Errorf("%s: %d of %d bytes: %v", s, n, len(good), err)
 			}
 		}
-		for _, other := range sections {
+		for _, other := range indexSections {
 			if _, err := readIndexPage(nil, good, other, size); other != s && !errors.Is(err, model.ErrCorrupt) {
 				t.Errorf("an index page of %s read as one of %s: %v", s, other, err)
 			}
@@ -195,7 +195,7 @@ func (m memoryPages) Page(_ context.Context, a Addr) ([]byte, error) { return m[
 
 // indexed returns a walk over index pages of so many entries each.
 func indexed(s *section, entries []pageEntry, each int) rankWalk {
-	f, pages := &footer{index: make([][]pageEntry, len(sections))}, memoryPages{}
+	f, pages := &footer{index: make([][]pageEntry, len(indexSections))}, memoryPages{}
 	for i := 0; i < len(entries); i += each {
 		x := indexWriter{section: s}
 		for _, e := range entries[i:min(i+each, len(entries))] {
@@ -211,7 +211,7 @@ func indexed(s *section, entries []pageEntry, each int) rankWalk {
 // TestRankWalk: wherever a walk stands, it finds what looking at one entry after the other finds.
 func TestRankWalk(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := rapid.SampledFrom([]*section{keySection, labelSection, sampleSection, textSection}).Draw(t, "section")
+		s := rapid.SampledFrom([]*section{indexKeys, indexLabels, indexRows, indexUnits}).Draw(t, "section")
 		n := rapid.IntRange(1, 120).Draw(t, "entries")
 		entries, off, rank, key := make([]pageEntry, n), int64(headerBytes), uint32(0), uint64(0)
 		for i := range entries {
@@ -259,7 +259,7 @@ func TestRankWalk(t *testing.T) {
 
 // TestHostileIndexBorder: an index page that does not follow the one before is refused by who goes from one to the other.
 func TestHostileIndexBorder(t *testing.T) {
-	for _, s := range []*section{keySection, labelSection, sampleSection, textSection, windowSection} {
+	for _, s := range []*section{indexKeys, indexLabels, indexRows, indexUnits, indexMasks} {
 		w := indexed(s, []pageEntry{{addr: Addr{8, 10}, rank0: 5, ranks: 5}, {addr: Addr{18, 10}, rank0: 3, ranks: 1}}, 1)
 		w.r.footer.index[s.number][1].rank0 = 9
 		if e, err := w.find(9); err != nil || e.rank0 != 5 {
@@ -270,3 +270,14 @@ func TestHostileIndexBorder(t *testing.T) {
 		}
 	}
 }
+
+// indexSections has a section of each form.
+var (
+	indexKeys     = &section{number: 0, kind: 0, name: "keys", form: keyEntries}
+	indexLabels   = &section{number: 1, kind: 1, name: "labels", form: rankEntries}
+	indexPairs    = &section{number: 2, kind: 2, name: "pairs", form: pairEntries}
+	indexRows     = &section{number: 3, kind: rowKind, family: 1, name: "rows", form: rowEntries}
+	indexUnits    = &section{number: 4, kind: rowKind, family: 3, name: "units", form: unitEntries}
+	indexMasks    = &section{number: 5, kind: 4, name: "masks", form: rankEntries}
+	indexSections = sectionList{indexKeys, indexLabels, indexPairs, indexRows, indexUnits, indexMasks}
+)

@@ -61,7 +61,7 @@ func TestSelectAgainstBruteForce(t *testing.T) {
 		}
 		r, _ := writeSized(t, all, testOptions(true, Fast), rapid.SampledFrom([]sizes{formatSizes, tiny, tinyRuns}).Draw(rt, "sizes"))
 		if rapid.Bool().Draw(rt, "lists are kept") {
-			r = r.Bind(&keptLists{Pages: r.pages, lists: map[string][]byte{}})
+			r = r.Bind(&keptLists{Pages: r.Pages(), lists: map[string][]byte{}})
 		}
 		for range 10 {
 			ms := rapid.SliceOfN(rapid.Custom(drawMatcher), 0, 4).Draw(rt, "matchers")
@@ -103,7 +103,7 @@ func TestListsAreKept(t *testing.T) {
 	}
 	slices.SortFunc(all, func(a, b oneSeries) int { return a.key.Compare(b.key) })
 	r, _ := writeSized(t, all, testOptions(true, Fast), formatSizes)
-	kept := &keptLists{Pages: r.pages, lists: map[string][]byte{}}
+	kept := &keptLists{Pages: r.Pages(), lists: map[string][]byte{}}
 	r = r.Bind(kept)
 	for pattern, c := range map[string]struct{ series, lists int }{"7.*1": {1111, 1}, "1.*": {40_000, 0}} {
 		asked := 0
@@ -198,7 +198,7 @@ func TestSelectManyPages(t *testing.T) {
 	all = sortSeries(all)
 	r, _ := writeSized(t, all, testOptions(true, Fast), sizes{page: pageBytes / 4, index: 600, list: 2000, rows: maxPageRows, seriesRows: maxSeriesRows})
 	must(t, Check(context.Background(), r))
-	if n := len(r.footer.index[postingSection.number]); n < 2 {
+	if n := len(r.Index(postingSection)); n < 2 {
 		t.Fatalf("only %d index pages of postings", n)
 	}
 	re := regexp.MustCompile("^x+17.*$")
@@ -210,7 +210,7 @@ func TestSelectManyPages(t *testing.T) {
 			{{Name: "id", Op: model.MatchEqual, Value: "19999"}},
 		} {
 			for i := range ms {
-				ms[i].Match = matchOf(&ms[i])
+				setMatch(&ms[i])
 			}
 			var want Ranks
 			for i := range all {
@@ -237,44 +237,10 @@ func TestSelectNeedsLabels(t *testing.T) {
 	}
 }
 
-func TestRankRuns(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		const series = 300
-		draw := func(name string) (rankRuns, []bool) {
-			u := rankUnion{series: series}
-			in := make([]bool, series)
-			longest := rapid.SampledFrom([]int{3, series}).Draw(rt, "longest") // short runs are many
-			for range rapid.IntRange(0, 4*fewRuns).Draw(rt, name) {
-				from := rapid.IntRange(0, series-1).Draw(rt, "from")
-				to := rapid.IntRange(from+1, min(from+longest, series)).Draw(rt, "to")
-				u.add(uint32(from), uint32(to))
-				for k := from; k < to; k++ {
-					in[k] = true
-				}
-			}
-			return u.take(), in
-		}
-		a, inA := draw("a")
-		b, inB := draw("b")
-		set := newRankSet(series, b)
-		check := func(what string, got rankRuns, want func(k int) bool) {
-			var ranks Ranks
-			for k := range series {
-				if want(k) {
-					ranks = append(ranks, uint32(k))
-				}
-			}
-			if !slices.Equal(got.ranks(0), ranks) || got.count() != len(ranks) {
-				rt.Fatalf("%s of %v and %v is %v", what, a, b, got)
-			}
-		}
-		check("union", a, func(k int) bool { return inA[k] })
-		check("intersection", a.intersect(b), func(k int) bool { return inA[k] && inB[k] })
-		check("difference", a.subtract(b), func(k int) bool { return inA[k] && !inB[k] })
-		for _, run := range a {
-			if got := set.meets(run.from, run.to); got != slices.Contains(inB[run.from:run.to], true) {
-				rt.Fatalf("%v meets %v: %t", b, run, got)
-			}
-		}
-	})
+// setMatch gives a matcher of a plain value its function.
+func setMatch(m *model.Matcher) {
+	if m.Match == nil {
+		want := m.Op == model.MatchEqual
+		m.Match = func(v string) bool { return (v == m.Value) == want }
+	}
 }

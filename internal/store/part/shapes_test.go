@@ -63,8 +63,8 @@ func TestManyTenants(t *testing.T) {
 		all = append(all, s)
 	}
 	r, b := writePart(t, all, testOptions(true, Fast))
-	if int64(len(b))-r.footerOff < guessBytes {
-		t.Fatalf("a footer of %d bytes is read at once", int64(len(b))-r.footerOff)
+	if int64(len(b))-r.FooterOff() < guessBytes {
+		t.Fatalf("a footer of %d bytes is read at once", int64(len(b))-r.FooterOff())
 	}
 	must(t, Check(context.Background(), r))
 	checkStream(t, r, all, true)
@@ -113,10 +113,10 @@ func TestSamplePages(t *testing.T) {
 			}
 			allowed[a] = true
 		}
-		for i := range r.footer.index[sampleSection.number] {
-			allowed[r.footer.index[sampleSection.number][i].addr] = true
+		for i := range r.Index(sampleSection) {
+			allowed[r.Index(sampleSection)[i].addr] = true
 		}
-		c := r.Bind(&countingPages{r.pages, allowed}).RowsAt(context.Background(), model.Samples, rg)
+		c := r.Bind(&countingPages{r.Pages(), allowed}).RowsAt(context.Background(), model.Samples, rg)
 		for _, rank := range ranks {
 			var got model.Rows
 			must(t, c.AppendRows(rank, &got))
@@ -155,7 +155,7 @@ func TestFewCandidates(t *testing.T) {
 		{Name: "pod", Op: model.MatchNotRegexp, Match: func(v string) bool { return v == "" || v[5] != '-' }},
 	}
 	for i := range ms {
-		ms[i].Match = matchOf(&ms[i])
+		setMatch(&ms[i])
 	}
 	checkSelect(t, r, all, "t", ms)
 	count.Store(0)

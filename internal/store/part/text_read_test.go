@@ -22,7 +22,7 @@ func readChunks(t testing.TB, chunks []model.TextChunk, rg model.TimeRange, want
 	t.Helper()
 	var got, end model.TextRows
 	for i, c := range chunks {
-		from, err := c.Page.(*textPage).ReadTextEnd(context.Background(), c.Index, want, func(times []int64) int { return len(times) * ((i + 2) % 4) / 3 }, &end)
+		from, err := c.Page.(textEnder).ReadTextEnd(context.Background(), c.Index, want, func(times []int64) int { return len(times) * ((i + 2) % 4) / 3 }, &end)
 		must(t, err)
 		must(t, c.Page.ReadText(context.Background(), c.Index, want, &got))
 		if !slices.Equal(end.Times, got.Times) {
@@ -181,7 +181,7 @@ func TestUnitsAreCopied(t *testing.T) {
 		entries, err := r.Entries(context.Background(), nil, textSection, 0)
 		must(t, err)
 		for _, e := range entries {
-			page, err := r.read(context.Background(), e.linesAddr().Off, int64(e.text.lines))
+			page, err := r.Read(context.Background(), e.linesAddr().Off, int64(e.text.lines))
 			must(t, err)
 			stored = append(stored, page)
 		}
@@ -194,7 +194,7 @@ func TestUnitsAreCopied(t *testing.T) {
 		t.Fatalf("%d units of %d", len(entries), len(stored))
 	}
 	for i, e := range entries {
-		page, err := r.read(context.Background(), e.linesAddr().Off, int64(e.text.lines))
+		page, err := r.Read(context.Background(), e.linesAddr().Off, int64(e.text.lines))
 		must(t, err)
 		if !bytes.Equal(page, stored[i]) || page[0] != codecLines || e.text.filter.Len == 0 {
 			t.Fatalf("unit %d is not the one that was copied", i)
@@ -222,4 +222,9 @@ func TestQuotaOfText(t *testing.T) {
 			t.Fatalf("%d bytes are still charged", req.Quota.Pool.Used())
 		}
 	}
+}
+
+// textEnder is a page that can be read from its end.
+type textEnder interface {
+	ReadTextEnd(ctx context.Context, index int, want model.TextWant, first func(times []int64) int, dst *model.TextRows) (int, error)
 }

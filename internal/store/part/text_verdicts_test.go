@@ -43,27 +43,26 @@ func (p *countedPages) Fetch(_ context.Context, all []Addr) {
 // TestVerdicts: whatever the order in which units are asked for, each page of filters is read once, and says of each unit what its
 // filter says.
 func TestVerdicts(t *testing.T) {
-	var buf bytes.Buffer
-	z := formatSizes
+	z := textSizes
 	z.text, z.slice, z.filters = 96<<10, 1<<10, 4<<10
-	w := newWriter(&buf, logOptions(false, Dense), z)
+	w := newTextPart(true, z)
 	for s := range 8 {
-		must(t, w.Series("t", model.Key{Lo: uint64(s)}, nil))
-		must(t, w.Text(context.Background(), []Text{TextOfRows(jsonRows(12*z.text, int64(s)))}, anyTime))
+		textMust(t, w.Series())
+		textMust(t, w.Text(context.Background(), []Text{TextOfRows(textJSON(12*z.text, int64(s)))}, textAnyTime))
 	}
-	r := finishText(t, w, &buf)
-	trace := regexp.MustCompile(`"trace_id":"([0-9a-f]{32})"`).FindSubmatch(jsonRows(1000, 3).Bytes)[1]
+	r := w.finish(t)
+	trace := regexp.MustCompile(`"trace_id":"([0-9a-f]{32})"`).FindSubmatch(textJSON(1000, 3).Bytes)[1]
 	for needle, some := range map[string]bool{"0123456789abcdef0123456789abcdef": false, string(trace): false, "served from cache": true} {
-		pages := &countedPages{Pages: r.pages, read: map[Addr]int{}, fail: map[Addr]bool{}}
+		pages := &countedPages{Pages: r.Pages(), read: map[Addr]int{}, fail: map[Addr]bool{}}
 		bound := r.Bind(pages)
 		filter := &model.TextFilter{Clauses: []model.TextClause{{Any: []model.TextLiteral{{Value: needle}}}}}
-		req := &model.Request{Range: anyTime, Quota: &model.Quota{Pool: &model.QueryPool{MaxBytes: 1 << 30}}, Cost: &model.Cost{}, TextFilter: filter}
-		cursor := bound.TextAt(context.Background(), req, nil, 0, unnamed)
+		req := &model.Request{Range: textAnyTime, Quota: &model.Quota{Pool: &model.QueryPool{MaxBytes: 1 << 30}}, Cost: &model.Cost{}, TextFilter: filter}
+		cursor := bound.TextAt(context.Background(), req, nil, 0, textUnnamed)
 		var chunks []model.TextChunk
 		for rank := range uint32(8) {
 			var err error
 			chunks, err = cursor.Chunks(context.Background(), rank, chunks)
-			must(t, err)
+			textMust(t, err)
 		}
 		rand.Shuffle(len(chunks), func(i, j int) { chunks[i], chunks[j] = chunks[j], chunks[i] })
 		var asked sync.WaitGroup
@@ -83,8 +82,8 @@ func TestVerdicts(t *testing.T) {
 		for _, c := range chunks {
 			p := c.Page.(*textPage)
 			filters[p.e.text.filter] = true
-			filter, err := whole.of(context.Background(), r.pages, &p.e)
-			must(t, err)
+			filter, err := whole.of(context.Background(), r.Pages(), &p.e)
+			textMust(t, err)
 			sliced = sliced || whole.page.slices > 1
 			want := direct.none(t, filter)
 			if got, _ := p.Skip(context.Background()); got != want {
@@ -109,11 +108,11 @@ func TestVerdicts(t *testing.T) {
 	}
 
 	// What cannot be read is an error of the units in question only.
-	pages := &countedPages{Pages: r.pages, read: map[Addr]int{}, fail: map[Addr]bool{}}
-	req := &model.Request{Range: anyTime, Quota: &model.Quota{Pool: &model.QueryPool{MaxBytes: 1 << 30}}, Cost: &model.Cost{},
+	pages := &countedPages{Pages: r.Pages(), read: map[Addr]int{}, fail: map[Addr]bool{}}
+	req := &model.Request{Range: textAnyTime, Quota: &model.Quota{Pool: &model.QueryPool{MaxBytes: 1 << 30}}, Cost: &model.Cost{},
 		TextFilter: &model.TextFilter{Clauses: []model.TextClause{{Any: []model.TextLiteral{{Value: "0123456789abcdef0123456789abcdef"}}}}}}
-	chunks, err := r.Bind(pages).TextAt(context.Background(), req, nil, 0, unnamed).Chunks(context.Background(), 0, nil)
-	must(t, err)
+	chunks, err := r.Bind(pages).TextAt(context.Background(), req, nil, 0, textUnnamed).Chunks(context.Background(), 0, nil)
+	textMust(t, err)
 	bad := chunks[len(chunks)/2].Page.(*textPage).e.text.filter
 	pages.fail[bad] = true
 	for _, c := range chunks {
@@ -127,7 +126,7 @@ func TestVerdicts(t *testing.T) {
 // none asks a filter by itself.
 func (s *textSkip) none(t *testing.T, filter []byte) bool {
 	var f itemFilter
-	must(t, f.open(filter))
+	textMust(t, f.open(filter))
 	for _, any := range s.clauses {
 		if !slices.ContainsFunc(any, func(l literalItems) bool {
 			for i, item := range l.items {
@@ -145,18 +144,17 @@ func (s *textSkip) none(t *testing.T, filter []byte) bool {
 
 // TestVerdictsAreKept: a filter that is asked for again reads no page of filters, another one does; and what is kept says the same.
 func TestVerdictsAreKept(t *testing.T) {
-	var buf bytes.Buffer
-	z := formatSizes
+	z := textSizes
 	z.text, z.slice, z.filters = 96<<10, 1<<10, 16<<10
-	w := newWriter(&buf, logOptions(false, Dense), z)
-	must(t, w.Series("t", model.Key{Lo: 1}, nil))
-	must(t, w.Text(context.Background(), []Text{TextOfRows(jsonRows(40*z.text, 1))}, anyTime))
-	r := finishText(t, w, &buf)
-	pages := &countedPages{Pages: r.pages, read: map[Addr]int{}, fail: map[Addr]bool{}}
-	bound := r.Bind(&keptLists{Pages: pages, lists: map[string][]byte{}})
+	w := newTextPart(true, z)
+	textMust(t, w.Series())
+	textMust(t, w.Text(context.Background(), []Text{TextOfRows(textJSON(40*z.text, 1))}, textAnyTime))
+	r := w.finish(t)
+	pages := &countedPages{Pages: r.Pages(), read: map[Addr]int{}, fail: map[Addr]bool{}}
+	bound := r.Bind(&textKeptLists{Pages: pages, lists: map[string][]byte{}})
 	quota := &model.Quota{Pool: &model.QueryPool{MaxBytes: 1 << 30}}
 	request := func(needles ...string) *model.Request {
-		req := &model.Request{Range: anyTime, Quota: quota, Cost: &model.Cost{}}
+		req := &model.Request{Range: textAnyTime, Quota: quota, Cost: &model.Cost{}}
 		for _, n := range needles {
 			if req.TextFilter == nil {
 				req.TextFilter = &model.TextFilter{}
@@ -166,8 +164,8 @@ func TestVerdictsAreKept(t *testing.T) {
 		return req
 	}
 	chunksOf := func(req *model.Request) []model.TextChunk {
-		chunks, err := bound.TextAt(context.Background(), req, nil, 0, unnamed).Chunks(context.Background(), 0, nil)
-		must(t, err)
+		chunks, err := bound.TextAt(context.Background(), req, nil, 0, textUnnamed).Chunks(context.Background(), 0, nil)
+		textMust(t, err)
 		return chunks
 	}
 	filters := map[Addr]bool{}
@@ -181,7 +179,7 @@ func TestVerdictsAreKept(t *testing.T) {
 		req := request(needles...)
 		for _, c := range chunksOf(req) {
 			skip, err := c.Page.Skip(context.Background())
-			must(t, err)
+			textMust(t, err)
 			if !skip {
 				left = append(left, c.Page.(*textPage).e.addr)
 			}
@@ -224,5 +222,278 @@ func TestVerdictsAreKept(t *testing.T) {
 	clear(pages.fail)
 	if _, read := ask(other); read == 0 {
 		t.Error("an error was kept")
+	}
+}
+
+// fetchedLists has both: pages that can be fetched, and a place for lists.
+type fetchedLists struct {
+	*countedPages
+	textKeptLists
+}
+
+func (p *fetchedLists) Page(ctx context.Context, a Addr) ([]byte, error) {
+	return p.countedPages.Page(ctx, a)
+}
+
+// TestForeseen: what is ruled out is found out before anybody asks for units, or is not; the units that are left are the same, the
+// cost is, and a slice that cannot be read is an error of the units in question only.
+func TestForeseen(t *testing.T) {
+	z := textSizes
+	z.text, z.slice, z.filters = 96<<10, 1<<10, 10<<10
+	w := newTextPart(true, z)
+	rows := textJSON(30*z.text, 1)
+	var ranks Ranks
+	for s := range 3 {
+		textMust(t, w.Series())
+		textMust(t, w.Text(context.Background(), []Text{TextOfRows(textJSON(30*z.text, int64(s)))}, textAnyTime))
+		ranks = append(ranks, uint32(s))
+	}
+	r := w.finish(t)
+	trace := regexp.MustCompile(`"trace_id":"([0-9a-f]{32})"`).FindAllSubmatch(rows.Bytes, -1)
+	const never = "0123456789abcdef0123456789abcdef"
+	for needle, foreseen := range map[string]bool{
+		never: true, string(trace[5][1]): true, string(trace[len(trace)-1][1]): true, "served from cache": false, `"trace_id":"0`: false,
+	} {
+		pages := &fetchedLists{&countedPages{Pages: r.Pages(), read: map[Addr]int{}, fail: map[Addr]bool{}}, textKeptLists{lists: map[string][]byte{}}}
+		bound := r.Bind(pages)
+		left := func(foresee bool) (left []Addr, cost *model.Cost) {
+			req := &model.Request{Range: textAnyTime, Quota: &model.Quota{Pool: &model.QueryPool{MaxBytes: 1 << 30}}, Cost: &model.Cost{},
+				TextFilter: &model.TextFilter{Clauses: []model.TextClause{{Any: []model.TextLiteral{{Value: needle}}}}}}
+			var known *TextVerdicts
+			if foresee {
+				var err error
+				known, err = bound.FetchText(context.Background(), ranks, req)
+				textMust(t, err)
+			}
+			c := bound.TextAt(context.Background(), req, known, 0, textUnnamed)
+			for _, rank := range ranks {
+				chunks, err := c.Chunks(context.Background(), rank, nil)
+				textMust(t, err)
+				for _, chunk := range chunks {
+					skip, err := chunk.Page.Skip(context.Background())
+					textMust(t, err)
+					if !skip {
+						left = append(left, chunk.Page.(*textPage).e.addr)
+					} else if foresee && known.foreseen {
+						t.Fatalf("%s: a unit that is ruled out is left", needle)
+					}
+				}
+			}
+			if foresee && known.foreseen != foreseen {
+				t.Errorf("%s: foreseen: %t", needle, known.foreseen)
+			}
+			return left, req.Cost
+		}
+		got, cost := left(true)
+		want, plain := left(false)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: units at %v are left, should be %v", needle, got, want)
+		}
+		if a, b := cost.TextPages.Load(), plain.TextPages.Load(); a != b {
+			t.Errorf("%s: %d units, should be %d", needle, a, b)
+		}
+		if a, b := cost.TextPagesSkipped.Load(), plain.TextPagesSkipped.Load(); a != b {
+			t.Errorf("%s: %d units skipped, should be %d", needle, a, b)
+		}
+		if found := foreseen && needle != never; found && (len(want) == 0 || len(want) > 10) {
+			t.Errorf("%s: %d units are left", needle, len(want))
+		}
+	}
+
+	pages := &countedPages{Pages: r.Pages(), read: map[Addr]int{}, fail: map[Addr]bool{}}
+	req := &model.Request{Range: textAnyTime, Quota: &model.Quota{Pool: &model.QueryPool{MaxBytes: 1 << 30}}, Cost: &model.Cost{},
+		TextFilter: &model.TextFilter{Clauses: []model.TextClause{{Any: []model.TextLiteral{{Value: never}}}}}}
+	units, err := r.Bind(pages).TextAt(context.Background(), req, nil, 0, textUnnamed).Chunks(context.Background(), 1, nil)
+	textMust(t, err)
+	bad := units[len(units)/2].Page.(*textPage).e.text.filter
+	var head filterPage
+	payload, err := r.Pages().Page(context.Background(), bad)
+	textMust(t, err)
+	textMust(t, head.open(payload, bad))
+	for i := range head.slices {
+		pages.fail[head.slice(i)] = true
+	}
+	known, err := r.Bind(pages).FetchText(context.Background(), ranks, req)
+	textMust(t, err)
+	failed := 0
+	for _, rank := range ranks {
+		chunks, err := r.Bind(pages).TextAt(context.Background(), req, known, 0, textUnnamed).Chunks(context.Background(), rank, nil)
+		textMust(t, err)
+		for _, c := range chunks {
+			_, err := c.Page.Skip(context.Background())
+			if mine := c.Page.(*textPage).e.text.filter == bad; mine != errors.Is(err, model.ErrTransient) {
+				t.Fatalf("%v", err)
+			}
+			if err != nil {
+				failed++
+			}
+		}
+	}
+	if failed == 0 {
+		t.Error("no unit has the slices that fail")
+	}
+}
+
+func TestCheckOfTies(t *testing.T) {
+	lines := make([]string, 100)
+	for i := range lines {
+		lines[i] = fmt.Sprint(i)
+	}
+	rowsOf := func(lines []string) *model.TextRows {
+		var rows model.TextRows
+		for _, l := range lines {
+			textAppend(&rows, 7, l, nil)
+		}
+		return &rows
+	}
+	var c textTally
+	for _, block := range []int{1, 7, 99, 100, 1000} {
+		textMust(t, c.checkTies(context.Background(), TextOfRows(rowsOf(lines)), 7, block))
+		for _, i := range []int{1, 50, 99} {
+			twice := slices.Clone(lines)
+			twice[i] = twice[(i-1)/2]
+			if err := c.checkTies(context.Background(), TextOfRows(rowsOf(twice)), 7, block); !errors.Is(err, model.ErrCorrupt) {
+				t.Errorf("row %d stands twice, in blocks of %d: %v", i, block, err)
+			}
+		}
+	}
+}
+
+func TestManyNames(t *testing.T) {
+	var rows model.TextRows
+	for i := range 200 {
+		var pairs []string
+		for k := range 1000 {
+			pairs = append(pairs, fmt.Sprintf("n%06d", i*1000+k), "v")
+		}
+		textAppend(&rows, int64(i), "a line", model.LabelsOf(pairs...))
+	}
+	w := newTextPart(false, textSizes)
+	textMust(t, w.Series())
+	textMust(t, w.Text(context.Background(), []Text{TextOfRows(&rows)}, textAnyTime))
+	textMust(t, w.text.flushText())
+	c := &w.text.units[0].coder.metadata
+	if c.reset(); len(c.spare) > maxSpareColumns || cap(c.order) > 4*maxSpareColumns {
+		t.Errorf("%d columns are kept, and room for %d", len(c.spare), cap(c.order))
+	}
+	s := newTextStream(w.finish(t).fileReader)
+	textMust(t, s.seek(context.Background(), 0))
+	n := 0
+	for run := s.Run(context.Background(), textAnyTime); run.Next(); {
+		got, err := run.Piece().Rows(context.Background())
+		textMust(t, err)
+		for k := range got.Times {
+			if got.Times[k] != rows.Times[n] || string(got.Line(k)) != "a line" || string(got.MetadataAt(k)) != string(rows.MetadataAt(n)) {
+				t.Fatalf("row %d came back as %q with %q", n, got.Line(k), got.MetadataAt(k))
+			}
+			n++
+		}
+	}
+	if n != rows.Len() {
+		t.Fatalf("%d rows of %d", n, rows.Len())
+	}
+
+	// A large column is not kept either.
+	for i := range 4 {
+		c.add(i, model.LabelsOf("big", string(bytes.Repeat([]byte("x"), 1<<20))))
+	}
+	c.reset()
+	if size := len(c.spare); slices.ContainsFunc(c.spare, func(col *metadataColumn) bool { return col.size() > maxSpareBytes }) {
+		t.Errorf("a large one is among %d columns", size)
+	}
+}
+
+func TestFetchDoesNotWait(t *testing.T) {
+	var rows model.TextRows
+	for i := range 10 {
+		textAppend(&rows, int64(i), "x", nil)
+	}
+	w := newTextPart(false, textSizes)
+	textMust(t, w.Series())
+	textMust(t, w.Text(context.Background(), []Text{TextOfRows(&rows)}, textAnyTime))
+	r := w.finish(t)
+	f := &fetched{Pages: r.Pages()}
+	r = r.Bind(f)
+	req := &model.Request{Range: textAnyTime, Quota: &model.Quota{MaxBytes: 1 << 30, Pool: &model.QueryPool{MaxBytes: 1 << 30}}, Cost: &model.Cost{}}
+	chunks, err := r.TextAt(context.Background(), req, nil, 0, textUnnamed).Chunks(context.Background(), 0, nil)
+	textMust(t, err)
+	p := chunks[0].Page.(*textPage)
+	p.mu.Lock()
+	p.FetchText(context.Background(), []model.TextPage{p}, model.WantLines)
+	if len(f.wanted) > 0 {
+		t.Errorf("%v of a page that is being read", f.wanted)
+	}
+	p.mu.Unlock()
+	if p.FetchText(context.Background(), []model.TextPage{p}, model.WantLines); len(f.wanted) != 2 {
+		t.Errorf("%v of a page", f.wanted)
+	}
+}
+
+// textKeptLists keeps all lists.
+type textKeptLists struct {
+	Pages
+	lists map[string][]byte
+}
+
+func (k *textKeptLists) List(ctx context.Context, key string, find func(context.Context) ([]byte, error)) ([]byte, error) {
+	if l, ok := k.lists[key]; ok {
+		return l, nil
+	}
+	l, err := find(ctx)
+	if err == nil {
+		k.lists[key] = l
+	}
+	return l, err
+}
+
+func (k *textKeptLists) Kept(key string) ([]byte, bool) {
+	l, ok := k.lists[key]
+	return l, ok
+}
+
+// textJSON makes at least so many bytes of lines of JSON with random identifiers, from a time on.
+func textJSON(bytes int, at int64) *model.TextRows {
+	r := rand.New(rand.NewPCG(1, uint64(at)))
+	rows := &model.TextRows{}
+	for len(rows.Bytes) < bytes {
+		at += r.Int64N(1e8)
+		rows.Bytes = fmt.Appendf(rows.Bytes, `{"ts":"2026-03-01T%02d:%02d:%02d.%03dZ","level":"info","component":%q,"msg":%q,"trace_id":"%016x%016x","span_id":"%016x",`+
+			`"method":%q,"path":"/api/v1/orders/%d","status":%d,"duration_ms":%d.%03d}`,
+			r.IntN(24), r.IntN(60), r.IntN(60), r.IntN(1000), []string{"http.server", "db.pool", "auth.token"}[r.IntN(3)],
+			[]string{"request completed", "served from cache", "order accepted", "slow query detected"}[r.IntN(4)],
+			r.Uint64(), r.Uint64(), r.Uint64(), []string{"GET", "POST"}[r.IntN(2)], r.IntN(1e6), []int{200, 200, 200, 404, 503}[r.IntN(5)], r.IntN(1000), r.IntN(1000))
+		rows.Times = append(rows.Times, at)
+		rows.Ends = append(rows.Ends, uint32(len(rows.Bytes)))
+	}
+	return rows
+}
+
+// fetched are pages of which some are wanted before they are read.
+type fetched struct {
+	Pages
+	wanted []Addr
+}
+
+func (f *fetched) Fetch(_ context.Context, all []Addr) { f.wanted = append(f.wanted, all...) }
+
+// TestTiesAreReleased: what was large while a merge remembered rows of one time is given up.
+func TestTiesAreReleased(t *testing.T) {
+	for _, ties := range []int{1500, 100_000} {
+		z := textSizes
+		z.ties = ties
+		w := newTextPart(false, z)
+		textMust(t, w.Series())
+		var texts []Text
+		for k := range 3 {
+			var rows model.TextRows
+			for i := range 4000 {
+				textAppend(&rows, 7, fmt.Sprint(k*i), nil)
+			}
+			texts = append(texts, TextOfRows(&rows))
+		}
+		textMust(t, w.Text(context.Background(), texts, textAnyTime))
+		if seen := &w.text.merge.seen; len(seen.rows) > 1024 || seen.most > 1024 {
+			t.Errorf("there is still room for %d rows", seen.most)
+		}
 	}
 }

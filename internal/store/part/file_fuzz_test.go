@@ -1,0 +1,43 @@
+package part
+
+import (
+	"testing"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+// FuzzIndex gives bytes to the decoders of index pages and footers.
+func FuzzIndex(f *testing.F) {
+	entries := make([]pageEntry, 40)
+	for i := range entries {
+		entries[i] = pageEntry{addr: Addr{int64(8 + 10*i), 10}, rank0: uint32(i), ranks: 1, rows: 3}
+	}
+	for _, s := range indexSections {
+		f.Add(indexPageOf(s, entries))
+	}
+	m := footer{meta: Meta{Signal: model.Logs, Range: noTimes, Tenants: []Tenant{{Name: "t", Series: 3, Samples: 2, Range: model.TimeRange{Min: 1, Max: 5}}}}}
+	m.meta.setSources([]Source{{"n", 1, 2, 3}})
+	m.index = make([][]pageEntry, len(indexSections))
+	m.index[0] = entries
+	f.Add(m.append(nil, indexSections))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		_, _ = readFooter(b, 1<<20, indexSections)
+		for _, s := range indexSections {
+			entries, err := readIndexPage(nil, b, s, 1<<20)
+			var index indexDir
+			if index.open(b, s, 1<<20) != nil {
+				continue
+			}
+			for i := index.count - 1; i >= 0; i -= 1 + index.count/10 {
+				// Of a page that does not check out a part may.
+				if index.seek(i) == nil && err == nil && index.entry.addr != entries[i].addr {
+					t.Fatalf("entry %d: %+v, should be %+v", i, index.entry, entries[i])
+				}
+				found, searchErr := index.search(func(e *pageEntry) bool { return e.addr.Off > 1<<19 })
+				if err == nil && (searchErr != nil || found != (entries[index.count-1].addr.Off > 1<<19)) {
+					t.Fatalf("found %v, %v", found, searchErr)
+				}
+			}
+		}
+	})
+}
