@@ -60,19 +60,19 @@ func (u *codedUnit) code(dense bool, rowsCodec byte, stays int) {
 	if u.page, u.err = sealPage(u.page[:0], u.payload, rowsCodec); u.err != nil {
 		return
 	}
-	lines := u.lineBytes()
-	if !dense && (len(u.counts) > 1 || len(lines) < stays) {
-		u.lines, u.err = sealPage(u.lines, lines, codecS2)
+	raw := u.lineBytes()
+	if !dense && (len(u.counts) > 1 || len(raw) < stays) {
+		u.lines, u.err = sealPage(u.lines, raw, codecS2)
 		return
 	}
 	u.items.reset()
-	u.lines, u.err = sealLines(u.lines, lines, u.rows.Begin, u.rows.Ends, &u.items)
+	u.lines, u.err = sealLines(u.lines, raw, u.rows.Begin, u.rows.Ends, &u.items)
 	metadata := 0
 	for _, l := range u.coder.used {
 		u.items.metadata(l)
 		metadata += len(l)
 	}
-	u.filter = u.items.append(u.filter, len(lines)+metadata)
+	u.filter = u.items.append(u.filter, len(raw)+metadata)
 }
 
 // nextUnit returns a unit to be filled, which waits from then on.
@@ -96,7 +96,7 @@ func (x *textWriter) codeUnits() error {
 	var next atomic.Int32
 	work := func() {
 		for i := next.Add(1); int(i) <= len(units); i = next.Add(1) {
-			units[i-1].code(x.w.Dense(), x.w.TextCodec(), x.w.sizes.stays())
+			units[i-1].code(x.w.Dense(), x.w.TextCodec(), stays(&x.w.sizes))
 		}
 	}
 	var others sync.WaitGroup

@@ -94,8 +94,8 @@ func (w *textPartWriter) finish(t testing.TB) textPart {
 	w.file.EndTenant()
 	size, err := w.file.Finish()
 	textMust(t, err)
-	file := bytes.NewReader(w.buf.Bytes())
-	r, err := openFile(context.Background(), textPages{FetchFile(file, nil)}, RangeOf(file), size, textSections)
+	b := bytes.NewReader(w.buf.Bytes())
+	r, err := openFile(context.Background(), textPages{FetchFile(b, nil)}, RangeOf(b), size, textSections)
 	textMust(t, err)
 	return textPart{r}
 }

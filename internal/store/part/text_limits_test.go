@@ -121,16 +121,16 @@ func (leaky) Run(context.Context, model.TimeRange) TextRun {
 }
 
 func TestHasText(t *testing.T) {
-	text := TextOfRows(rowsOf([]textRow{{t: 5}, {t: 9}}))
+	rows := TextOfRows(rowsOf([]textRow{{t: 5}, {t: 9}}))
 	for _, c := range []struct {
-		text Text
+		in   Text
 		clip model.TimeRange
 		want bool
 	}{
-		{text, anyTime, true}, {text, model.TimeRange{Min: 5, Max: 5}, true}, {text, model.TimeRange{Min: 6, Max: 8}, false},
-		{text, model.TimeRange{Min: 10, Max: 20}, false}, {leaky{text}, anyTime, false},
+		{rows, anyTime, true}, {rows, model.TimeRange{Min: 5, Max: 5}, true}, {rows, model.TimeRange{Min: 6, Max: 8}, false},
+		{rows, model.TimeRange{Min: 10, Max: 20}, false}, {leaky{rows}, anyTime, false},
 	} {
-		if got, err := HasText(context.Background(), []Text{c.text}, c.clip); err != nil || got != c.want {
+		if got, err := HasText(context.Background(), []Text{c.in}, c.clip); err != nil || got != c.want {
 			t.Errorf("%v: %t, %v", c.clip, got, err)
 		}
 	}

@@ -223,9 +223,9 @@ func (x *textWriter) countTimes(times []int64, bytes uint64) {
 // row that it must be merged with. It must be large enough, and so must be what is waiting before it.
 func (x *textWriter) canCopy(piece *TextPiece) bool {
 	s := piece.stored
-	if s == nil || s.e.text.bytes < uint64(x.w.sizes.stays()) || s.e.text.filter.Len == 0 {
+	if s == nil || s.e.text.bytes < uint64(stays(&x.w.sizes)) || s.e.text.filter.Len == 0 {
 		return false
 	}
 	own := &x.own
-	return own.empty() || own.size() >= x.w.sizes.stays()
+	return own.empty() || own.size() >= stays(&x.w.sizes)
 }

@@ -45,7 +45,7 @@ func (x *textWriter) hooks() sectionHooks {
 // stays is the size, in bytes of lines, from which on a unit is coded at once as it will stay, and copied from then on: a
 // quarter of a page. Half a page takes a twentieth more time, since what is smaller is coded twice; a quarter takes a
 // fiftieth more on the disk.
-func (z *sizes) stays() int { return z.text / 4 }
+func stays(z *sizes) int { return z.text / 4 }
 
 // writeOwn makes a unit of the first n rows of the current series.
 func (x *textWriter) writeOwn(n int) error {
@@ -78,7 +78,7 @@ func (x *textWriter) endText() error {
 		x.pages = 0
 		return nil
 	}
-	if x.pages > 0 || x.own.size() >= x.w.sizes.stays() {
+	if x.pages > 0 || x.own.size() >= stays(&x.w.sizes) {
 		for !x.own.empty() {
 			n := len(x.own.Times)
 			if x.own.size() > x.w.sizes.text*3/2 {

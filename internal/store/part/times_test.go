@@ -50,19 +50,19 @@ func TestSequencesAreShared(t *testing.T) {
 
 // TestForgedSequences: a page must not make its reader decode more times than it has rows, nor look beyond a sequence.
 func TestForgedSequences(t *testing.T) {
-	column := func(dst []byte, x int64) []byte { return binary.AppendVarint(append(dst, intsConst), x) }
+	constant := func(dst []byte, x int64) []byte { return binary.AppendVarint(append(dst, intsConst), x) }
 	page := func(rows, times, ref, place int64) []byte {
 		b := []byte{byte(model.Samples), 0, 0, 1}
-		b = column(b, rows)
+		b = constant(b, rows)
 		b = append(b, 1, 0, 1) // a sequence, origin, unit
 		var sequence []byte
 		if times > 1 {
 			sequence = []byte{intsPacked | intsDelta, 0, 2, 0} // 0, 1, 2...
 		}
-		b = column(column(column(column(b, times), int64(len(sequence))), ref), place)
+		b = constant(constant(constant(constant(b, times), int64(len(sequence))), ref), place)
 		b = append(b, sequence...)
-		segment := column([]byte{valuesDecimal}, 1)
-		return append(column(b, int64(len(segment))), segment...)
+		segment := constant([]byte{valuesDecimal}, 1)
+		return append(constant(b, int64(len(segment))), segment...)
 	}
 	for _, c := range []struct {
 		rows, times, ref, place int64
