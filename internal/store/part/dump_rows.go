@@ -5,8 +5,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-
-	"github.com/shaledb/shale/internal/model"
 )
 
 // dumpLayouts shows the layouts of the histograms of a page.
@@ -116,16 +114,15 @@ func dumpExemplars(a *annotator) {
 	dumpSized(a, n, "values")
 	a.column(n, "label sets of the rows")
 	sets := a.uvarint("label sets")
-	d := labelDir{rest: a.s}
+	var d labelDir
 	for i := uint64(0); i < sets && !a.s.bad; i++ {
 		a.show(func() string {
-			d.next = int(min(i, 1)) // the first alone is whole
-			if err := d.step(); err != nil {
+			l, err := d.read(&a.s, i == 0)
+			if err != nil {
 				a.s.fail()
 				return err.Error()
 			}
-			a.s = d.rest
-			return fmt.Sprintf("set %d: %s", i, model.Labels(d.labels))
+			return fmt.Sprintf("set %d: %s", i, l)
 		})
 	}
 }

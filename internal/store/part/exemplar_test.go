@@ -102,9 +102,10 @@ func TestExemplarsAcrossPages(t *testing.T) {
 	r, _ := writePart(t, all, testOptions(false, Fast))
 	must(t, Check(context.Background(), r))
 	checkStream(t, r, all, false)
-	c := r.RowsAt(context.Background(), model.Exemplars, model.TimeRange{Min: 1, Max: 1})
+	one := model.TimeRange{Min: 1, Max: 1}
+	c := r.RowsAt(context.Background(), model.Exemplars, one)
 	for rank := range uint32(3) {
-		checkRows(t, c, rank, &all[rank].exemplars)
+		checkRows(t, c, one, rank, &all[rank].exemplars)
 	}
 	pages, err := r.RankPages(context.Background(), nil, exemplarSection, Ranks{1}, &model.TimeRange{Min: 2, Max: 2})
 	if err != nil || len(pages) == 0 || len(pages) > 4 {

@@ -85,22 +85,20 @@ func (d *exemplarDir) open(payload []byte) error {
 func (d *exemplarDir) openSets(s *scan, most int) error {
 	d.sets, d.ends = d.sets[:0], d.ends[:0]
 	n := s.below(uint64(most))
-	d.dir.rest = *s
 	for i := range n {
-		d.dir.next = min(i, 1) // the first alone is whole
-		if err := d.dir.step(); err != nil {
+		l, err := d.dir.read(s, i == 0)
+		if err != nil {
 			return err
 		}
-		if len(d.sets)+len(d.dir.labels) > maxExemplarBytes {
+		if len(d.sets)+len(l) > maxExemplarBytes {
 			return corrupt("page of exemplars: more than %d bytes of labels", maxExemplarBytes)
 		}
-		if err := model.Labels(d.dir.labels).Check(); err != nil {
+		if err := l.Check(); err != nil {
 			return fmt.Errorf("page of exemplars: %w", err)
 		}
-		d.sets = append(d.sets, d.dir.labels...)
+		d.sets = append(d.sets, l...)
 		d.ends = append(d.ends, uint32(len(d.sets)))
 	}
-	*s = d.dir.rest
 	return nil
 }
 

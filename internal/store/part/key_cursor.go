@@ -8,7 +8,7 @@ import (
 
 // newKeyCursor returns a cursor before the first key of a tenant.
 func newKeyCursor(ctx context.Context, r *fileReader, tenant string) *KeyCursor {
-	c := &KeyCursor{pages: rankWalk{ctx: ctx, r: r, section: keySection}}
+	c := &KeyCursor{pages: newWalk(ctx, r, keySection)}
 	if t := r.Meta().Tenant(tenant); t != nil {
 		c.walk(t)
 	}

@@ -191,6 +191,18 @@ func (d *labelDir) step() error {
 	return nil
 }
 
+// read reads the next of label sets that stand one after the other, of which only the first is whole. It is valid until the
+// next call.
+func (d *labelDir) read(s *scan, first bool) (model.Labels, error) {
+	d.rest, d.next = *s, 1
+	if first {
+		d.next = 0
+	}
+	err := d.step()
+	*s = d.rest
+	return model.Labels(d.labels), err
+}
+
 // splice replaces what lies between prefix and suffix.
 func (d *labelDir) splice(prefix, suffix int, middle []byte) {
 	n := prefix + len(middle) + suffix

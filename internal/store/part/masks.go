@@ -49,7 +49,7 @@ type maskCursor struct {
 }
 
 func newMaskCursor(ctx context.Context, r *fileReader) *maskCursor {
-	return &maskCursor{pages: rankWalk{ctx: ctx, r: r, section: windowSection}}
+	return &maskCursor{pages: newWalk(ctx, r, windowSection)}
 }
 
 func (c *maskCursor) at(rank uint32) (uint64, error) {

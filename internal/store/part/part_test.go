@@ -121,33 +121,33 @@ func checkSamples(t *testing.T, rt *rapid.T, r *Reader, all []oneSeries) {
 		samples, exemplars := r.RowsAt(context.Background(), model.Samples, rg), r.RowsAt(context.Background(), model.Exemplars, rg)
 		for range 10 {
 			i := rapid.IntRange(0, len(all)-1).Draw(rt, "rank")
-			checkHas(t, samples, uint32(i), &all[i].rows)
-			checkHas(t, exemplars, uint32(i), &all[i].exemplars)
-			checkRows(t, samples, uint32(i), &all[i].rows)
-			checkRows(t, exemplars, uint32(i), &all[i].exemplars)
+			checkHas(t, samples, rg, uint32(i), &all[i].rows)
+			checkHas(t, exemplars, rg, uint32(i), &all[i].exemplars)
+			checkRows(t, samples, rg, uint32(i), &all[i].rows)
+			checkRows(t, exemplars, rg, uint32(i), &all[i].exemplars)
 		}
 	}
 }
 
-func checkHas(t *testing.T, c *RowCursor, rank uint32, rows *model.Rows) {
+func checkHas(t *testing.T, c *RowCursor, rg model.TimeRange, rank uint32, rows *model.Rows) {
 	t.Helper()
 	has, err := c.Has(rank)
 	must(t, err)
-	if want := slices.ContainsFunc(rows.Times, c.rg.Contains); has != want {
-		t.Fatalf("rank %d has rows in %v: %t, of %v", rank, c.rg, has, rows.Times)
+	if want := slices.ContainsFunc(rows.Times, rg.Contains); has != want {
+		t.Fatalf("rank %d has rows in %v: %t, of %v", rank, rg, has, rows.Times)
 	}
 }
 
-func checkRows(t *testing.T, c *RowCursor, rank uint32, rows *model.Rows) {
+func checkRows(t *testing.T, c *RowCursor, rg model.TimeRange, rank uint32, rows *model.Rows) {
 	t.Helper()
 	var got, want model.Rows
 	must(t, c.AppendRows(rank, &got))
 	for k, at := range rows.Times {
-		if c.rg.Contains(at) {
+		if rg.Contains(at) {
 			want.AppendRows(rows, k, k+1)
 		}
 	}
 	if !sameRows(&got, &want) {
-		t.Fatalf("rank %d in %v: %v, should be %v", rank, c.rg, got, want)
+		t.Fatalf("rank %d in %v: %v, should be %v", rank, rg, got, want)
 	}
 }

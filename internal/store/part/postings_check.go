@@ -30,7 +30,7 @@ func checkPostings(c *checking) error {
 		return nil
 	}
 	pages := 0
-	w := &postingWalk{pages: rankWalk{ctx: c.ctx, r: c.r, section: postingSection}}
+	w := &postingWalk{pages: newWalk(c.ctx, c.r, postingSection)}
 	for i := range m.Tenants {
 		t := &m.Tenants[i]
 		var lastName, lastValue []byte

@@ -27,7 +27,7 @@ type postingWalk struct {
 func newPostingWalk(ctx context.Context, r *fileReader, tenant *Tenant) *postingWalk {
 	tenants := r.Meta().Tenants
 	ordinal := sort.Search(len(tenants), func(i int) bool { return tenants[i].Name >= tenant.Name })
-	return &postingWalk{pages: rankWalk{ctx: ctx, r: r, section: postingSection}, tenant: uint32(ordinal), series: tenant.Series}
+	return &postingWalk{pages: newWalk(ctx, r, postingSection), tenant: uint32(ordinal), series: tenant.Series}
 }
 
 // compare orders an index entry against (tenant, name, value).

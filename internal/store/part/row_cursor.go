@@ -14,7 +14,7 @@ var rowCursors = sync.Pool{New: func() any { return new(RowCursor) }}
 // newRowCursor reads the rows of a family within rg by rank. Ascending ranks are cheap; pages without a row in rg are not read.
 func newRowCursor(ctx context.Context, r *fileReader, f model.Family, rg model.TimeRange) *RowCursor {
 	c := rowCursors.Get().(*RowCursor)
-	c.pages = rankWalk{ctx: ctx, r: r, section: pointSection(f)}
+	c.pages = newWalk(ctx, r, pointSection(f))
 	c.rg, c.open, c.dir = rg, Addr{}, &c.samples
 	if f == model.Exemplars {
 		c.dir = &exemplarDir{}

@@ -57,8 +57,8 @@ func samplesRandomHistogram(r *rand.Rand, h *model.Histogram) {
 		}
 		return uint64(r.IntN(1000) - 500)
 	}
-	h.ZeroThreshold = specials[r.IntN(len(specials))]
-	h.Sum, h.Count, h.ZeroCount = randomValue(r, r.IntN(valueKinds), r.IntN(100)), number(), number()
+	h.ZeroThreshold = samplesSpecials[r.IntN(len(samplesSpecials))]
+	h.Sum, h.Count, h.ZeroCount = []uint64{samplesSpecials[r.IntN(len(samplesSpecials))], r.Uint64(), math.Float64bits(float64(r.IntN(20000)) / 100)}[r.IntN(3)], number(), number()
 	var positive, negative int
 	h.PositiveSpans, positive = samplesRandomSpans(r, 12)
 	h.NegativeSpans, negative = samplesRandomSpans(r, 3)
@@ -74,3 +74,5 @@ func samplesRandomHistogram(r *rand.Rand, h *model.Histogram) {
 		}
 	}
 }
+
+var samplesSpecials = []uint64{model.StaleNaN, 0, 1 << 63, math.Float64bits(math.Inf(1)), math.Float64bits(math.Inf(-1)), 0x7ff8000000000001, 1}

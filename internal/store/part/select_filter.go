@@ -30,7 +30,7 @@ func worthFiltering(ctx context.Context, r *fileReader, t *Tenant, w *postingWal
 func labelPages(ctx context.Context, r *fileReader, t *Tenant, set rankRuns, limit int) (int, error) {
 	const setsPerPage = 200 // about as many as take as long as a page of values
 	n := set.count() / setsPerPage
-	pages := rankWalk{ctx: ctx, r: r, section: labelSection}
+	pages := newWalk(ctx, r, labelSection)
 	for i := 0; i < len(set) && n < limit; n++ {
 		e, err := pages.cover(t.Rank0 + set[i].from)
 		if err != nil {
@@ -85,7 +85,7 @@ func eachLabels(ctx context.Context, r *fileReader, t *Tenant, set rankRuns, fn 
 	if err != nil {
 		return err
 	}
-	labels := labelCursor{pages: rankWalk{ctx: ctx, r: r, section: labelSection}}
+	labels := labelCursor{pages: newWalk(ctx, r, labelSection)}
 	for _, run := range set {
 		for rank := run.from; rank < run.to; rank++ {
 			if err := labels.seek(t.Rank0 + rank); err != nil {

@@ -10,7 +10,7 @@ import (
 func newSeriesCursor(ctx context.Context, r *fileReader, tenant string, labels bool) *SeriesCursor {
 	return &SeriesCursor{
 		keys:   newKeyCursor(ctx, r, tenant),
-		labels: labelCursor{pages: rankWalk{ctx: ctx, r: r, section: labelSection}},
+		labels: labelCursor{pages: newWalk(ctx, r, labelSection)},
 		has:    labels && r.Meta().Labels,
 	}
 }

@@ -94,7 +94,10 @@ func (s *partStream) Labels() model.Labels {
 func (s *partStream) Rows() *model.SeriesRows { return &s.rows }
 
 func (s *partStream) Text() Text {
-	if s.text == nil || s.text.count == 0 {
+	if s.text == nil {
+		return nil
+	}
+	if _, n := s.text.Extent(); n == 0 {
 		return nil
 	}
 	return s.text

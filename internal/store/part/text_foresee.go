@@ -20,9 +20,10 @@ func prefetchText(ctx context.Context, r *fileReader, ranks Ranks, req *model.Re
 	var refs []unitRef
 	var shared []sharedUnit
 	last := unitRef{page: -1}
-	w := rankWalk{ctx: ctx, r: r, section: textSection}
+	w := newWalk(ctx, r, textSection)
 	err := eachUnit(&w, ranks, req.Range, func(e *pageEntry) {
-		ref := unitRef{page: int32(w.page - 1), entry: int32(w.index.at), filter: -1, number: e.text.number}
+		page, i := w.position()
+		ref := unitRef{page: int32(page), entry: int32(i), filter: -1, number: e.text.number}
 		if ref.page == last.page && ref.entry == last.entry {
 			return // a rank at the end of a unit may have further ones
 		}

@@ -32,7 +32,7 @@ func newTextCursor(ctx context.Context, r *fileReader, req *model.Request, known
 		known = newVerdicts(r, newTextSkip(req.TextFilter))
 	}
 	return &TextCursor{
-		r: r, req: req, order: order, named: named, verdicts: known, pages: rankWalk{ctx: ctx, r: r, section: textSection},
+		r: r, req: req, order: order, named: named, verdicts: known, pages: newWalk(ctx, r, textSection),
 	}
 }
 

@@ -107,7 +107,7 @@ func (s *textStream) rows(ctx context.Context, e *pageEntry, i int, clip model.T
 
 // filter returns the filter of a unit that has one. It is valid until the next call.
 func (s *textStream) filter(ctx context.Context, e *pageEntry) ([]byte, error) {
-	filter, err := s.filters.of(ctx, s.r.pages, e)
+	filter, err := s.filters.of(ctx, s.r.Pages(), e)
 	if err != nil {
 		return nil, atPage(e.addr, err)
 	}

@@ -181,7 +181,7 @@ func (v *TextVerdicts) read(ctx context.Context, p *verdictPage) ([]byte, error)
 	var read [filterParts][]byte // what many items need is asked for once
 	return v.skip.ruledOut(head, func(i int) ([]byte, error) {
 		if read[i] == nil {
-			if read[i], err = head.readSlice(ctx, v.r.pages, i); err != nil {
+			if read[i], err = head.readSlice(ctx, v.r.Pages(), i); err != nil {
 				return nil, err
 			}
 		}

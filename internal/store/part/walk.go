@@ -28,6 +28,14 @@ type rankWalk struct {
 	copied []byte
 }
 
+// newWalk returns a walk over the pages of a section.
+func newWalk(ctx context.Context, r *fileReader, sec *section) rankWalk {
+	return rankWalk{ctx: ctx, r: r, section: sec}
+}
+
+// position returns the index page and the entry there on which the walk stands, see entry.
+func (w *rankWalk) position() (page, i int) { return w.page - 1, w.index.at }
+
 // newStreamWalk returns a walk that copies what it keeps of pages.
 func newStreamWalk(r *fileReader, sec *section) rankWalk {
 	return rankWalk{r: r, section: sec, copies: true}
@@ -172,7 +180,7 @@ func (w *rankWalk) load(e *pageEntry) ([]byte, error) {
 
 // RankPages appends, in order, the pages of a section that hold the ranks; of rows only those that have some within rg.
 func (r *fileReader) RankPages(ctx context.Context, dst []Addr, sec *section, ranks Ranks, rg *model.TimeRange) ([]Addr, error) {
-	w := rankWalk{ctx: ctx, r: r, section: sec}
+	w := newWalk(ctx, r, sec)
 	begin := len(dst)
 	for len(ranks) > 0 {
 		rank := ranks[0]
