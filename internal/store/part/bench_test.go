@@ -9,6 +9,7 @@ import (
 
 	"github.com/shaledb/shale/internal/alloctest"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/part/text"
 )
 
 // avalanche makes series as the load generator of that name does: 14 labels, gauges of random integers below 100, all
@@ -131,7 +132,7 @@ func TestSizes(t *testing.T) {
 				entries, err := r.Entries(context.Background(), nil, s, i)
 				must(t, err)
 				for k := range entries {
-					n[s.number] += int(entries[k].addr.Len)
+					n[s.Number] += int(entries[k].Addr.Len)
 				}
 			}
 		}
@@ -186,7 +187,7 @@ func mergeAll(b *testing.B, parts []*Reader) {
 		inputs = append(inputs, r.Stream())
 	}
 	w := NewWriter(discard{}, testOptions(false, Fast))
-	err := Merge(context.Background(), inputs, func(tenant string, k model.Key, l model.Labels, rows *model.SeriesRows, _ []Text) error {
+	err := Merge(context.Background(), inputs, func(tenant string, k model.Key, l model.Labels, rows *model.SeriesRows, _ []text.Series) error {
 		if err := w.Series(tenant, k, l); err != nil {
 			return err
 		}

@@ -4,6 +4,10 @@ import (
 	"context"
 	"io"
 	"sync/atomic"
+
+	"github.com/shaledb/shale/internal/store/part/file"
+	"github.com/shaledb/shale/internal/store/part/lines"
+	"github.com/shaledb/shale/internal/store/part/text"
 )
 
 // Cache keeps decoded pages. A page is named by its object and its offset there.
@@ -20,43 +24,43 @@ type Cache interface {
 type CachedPages struct {
 	cache  Cache
 	object string
-	fetch  Fetch
+	fetch  file.Fetch
 	hits   *atomic.Int64
 }
 
 var (
-	_ Pages = (*CachedPages)(nil)
-	_ Ends  = (*CachedPages)(nil)
-	_ Lists = (*CachedPages)(nil)
+	_ file.Pages = (*CachedPages)(nil)
+	_ text.Ends  = (*CachedPages)(nil)
+	_ file.Lists = (*CachedPages)(nil)
 )
 
 // NewCachedPages returns the pages of an object, the name of which is never used for another. Pages that come from the cache are added
 // to hits.
-func NewCachedPages(cache Cache, object string, fetch Fetch, hits *atomic.Int64) *CachedPages {
+func NewCachedPages(cache Cache, object string, fetch file.Fetch, hits *atomic.Int64) *CachedPages {
 	return &CachedPages{cache, object, fetch, hits}
 }
 
 // Page is [Pages.Page].
-func (p *CachedPages) Page(ctx context.Context, a Addr) ([]byte, error) {
-	page, hit, err := p.get(ctx, p.object, a, DecodePage)
+func (p *CachedPages) Page(ctx context.Context, a file.Addr) ([]byte, error) {
+	page, hit, err := p.get(ctx, p.object, a, lines.DecodePage)
 	if hit {
 		p.hits.Add(1)
 	}
 	return page, err
 }
 
-func (p *CachedPages) get(ctx context.Context, object string, a Addr, decode Decoder) (page []byte, hit bool, err error) {
+func (p *CachedPages) get(ctx context.Context, object string, a file.Addr, decode file.Decoder) (page []byte, hit bool, err error) {
 	return p.cache.Page(ctx, object, a.Off, func(ctx context.Context) ([]byte, error) { return p.fetch(ctx, a, decode) })
 }
 
 // Has reports whether a page is in the cache.
-func (p *CachedPages) Has(a Addr) bool { return p.cache.Has(p.object, a.Off) }
+func (p *CachedPages) Has(a file.Addr) bool { return p.cache.Has(p.object, a.Off) }
 
 // ends names the ends of the object's pages.
 func (p *CachedPages) ends() string { return p.object + " end" }
 
 // PageEnd is [Ends.PageEnd]. An end that is kept may be longer than this one, or shorter: then all of the page is read.
-func (p *CachedPages) PageEnd(ctx context.Context, a Addr, e Tail) ([]byte, error) {
+func (p *CachedPages) PageEnd(ctx context.Context, a file.Addr, e lines.Tail) ([]byte, error) {
 	if !p.Has(a) {
 		end, hit, err := p.get(ctx, p.ends(), a, e.Decode)
 		if err != nil {
@@ -77,7 +81,7 @@ func (p *CachedPages) PageEnd(ctx context.Context, a Addr, e Tail) ([]byte, erro
 }
 
 // HasEnd is [Ends.HasEnd].
-func (p *CachedPages) HasEnd(a Addr) bool { return p.cache.Has(p.ends(), a.Off) || p.Has(a) }
+func (p *CachedPages) HasEnd(a file.Addr) bool { return p.cache.Has(p.ends(), a.Off) || p.Has(a) }
 
 // listOffset stands in the place of the offset of a page, for lists.
 const listOffset = -1
@@ -94,18 +98,18 @@ func (p *CachedPages) Kept(key string) ([]byte, bool) {
 }
 
 // FilePages reads and decodes a page each time it is asked for one. The counter, unless it is nil, counts them.
-func FilePages(r io.ReaderAt, c *atomic.Int64) Pages { return filePages{FetchFile(r, c)} }
+func FilePages(r io.ReaderAt, c *atomic.Int64) file.Pages { return filePages{file.FetchFile(r, c)} }
 
-type filePages struct{ fetch Fetch }
+type filePages struct{ fetch file.Fetch }
 
-func (f filePages) Page(ctx context.Context, a Addr) ([]byte, error) {
-	return f.fetch(ctx, a, DecodePage)
+func (f filePages) Page(ctx context.Context, a file.Addr) ([]byte, error) {
+	return f.fetch(ctx, a, lines.DecodePage)
 }
 
 // PageEnd is [Ends.PageEnd].
-func (f filePages) PageEnd(ctx context.Context, a Addr, t Tail) ([]byte, error) {
+func (f filePages) PageEnd(ctx context.Context, a file.Addr, t lines.Tail) ([]byte, error) {
 	return f.fetch(ctx, a, t.Decode)
 }
 
 // HasEnd is [Ends.HasEnd].
-func (f filePages) HasEnd(Addr) bool { return false }
+func (f filePages) HasEnd(file.Addr) bool { return false }

@@ -6,6 +6,10 @@ import (
 	"slices"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/part/column"
+	"github.com/shaledb/shale/internal/store/part/file"
+	"github.com/shaledb/shale/internal/store/part/series"
+	"github.com/shaledb/shale/internal/store/part/text"
 )
 
 // Check reads the whole part and verifies everything that can be verified: every byte belongs to a page, every page to
@@ -13,7 +17,7 @@ import (
 // rows, and so are the masks of windows; keys are those of the labels under the seed; postings say exactly what the labels say. What is wrong is an error
 // of class corrupt.
 func Check(ctx context.Context, r *Reader) error {
-	c := checker{checking{ctx: ctx, r: r.fileReader, entries: make([][]pageEntry, len(sections))}}
+	c := checker{file.Checking{Ctx: ctx, Reader: r.Reader, Entries: make([][]file.Entry, len(sections))}}
 	for _, step := range []func() error{c.layout, c.footer, c.series} {
 		if err := step(); err != nil {
 			return err
@@ -23,82 +27,82 @@ func Check(ctx context.Context, r *Reader) error {
 		if f.check == nil {
 			continue
 		}
-		if err := f.check(&c.checking); err != nil {
+		if err := f.check(&c.Checking); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-type checker struct{ checking }
+type checker struct{ file.Checking }
 
 // layout verifies that header, pages, footer and tail fill the file.
 func (c *checker) layout() error {
-	r := c.r
-	head, err := r.Read(c.ctx, 0, headerBytes)
+	r := c.Reader
+	head, err := r.Read(c.Ctx, 0, file.HeaderBytes)
 	if err != nil {
 		return err
 	}
-	if string(head) != header {
-		return corrupt("header is %q", head)
+	if string(head) != file.Header {
+		return column.Corrupt("header is %q", head)
 	}
-	var pages []Addr
-	seen := map[Addr]bool{}
+	var pages []file.Addr
+	seen := map[file.Addr]bool{}
 	for _, f := range families {
 		s := f.section
 		for i := range r.Index(s) {
 			sum := &r.Index(s)[i]
-			from := len(c.entries[s.number])
-			if c.entries[s.number], err = r.Entries(c.ctx, c.entries[s.number], s, i); err != nil {
+			from := len(c.Entries[s.Number])
+			if c.Entries[s.Number], err = r.Entries(c.Ctx, c.Entries[s.Number], s, i); err != nil {
 				return err
 			}
-			entries := c.entries[s.number][from:]
-			if err := checkSum(s, sum, entries); err != nil {
-				return atPage(sum.addr, err)
+			entries := c.Entries[s.Number][from:]
+			if err := file.CheckSum(s, sum, entries); err != nil {
+				return file.AtPage(sum.Addr, err)
 			}
-			pages = append(pages, sum.addr)
+			pages = append(pages, sum.Addr)
 			for k := range entries {
-				pages = append(pages, entries[k].addr)
+				pages = append(pages, entries[k].Addr)
 				if f.pages == nil {
 					continue
 				}
-				extra, err := f.pages(c.ctx, r.Pages(), seen, &entries[k])
+				extra, err := f.pages(c.Ctx, r.Pages(), seen, &entries[k])
 				if err != nil {
-					return atPage(entries[k].addr, err)
+					return file.AtPage(entries[k].Addr, err)
 				}
 				for _, x := range extra {
-					pages = append(pages, x.addr)
+					pages = append(pages, x.Addr)
 				}
 			}
 		}
-		if err := c.order(s); err != nil {
+		if err := c.Order(s); err != nil {
 			return err
 		}
 	}
-	slices.SortFunc(pages, func(a, b Addr) int { return int(min(max(a.Off-b.Off, -1), 1)) })
-	end := int64(headerBytes)
+	slices.SortFunc(pages, func(a, b file.Addr) int { return int(min(max(a.Off-b.Off, -1), 1)) })
+	end := int64(file.HeaderBytes)
 	for _, a := range pages {
 		if a.Off != end {
-			return corrupt("page at %d, should be at %d", a.Off, end)
+			return column.Corrupt("page at %d, should be at %d", a.Off, end)
 		}
 		end += int64(a.Len)
 	}
 	if end != r.FooterOff() {
-		return corrupt("pages end at %d, footer begins at %d", end, r.FooterOff())
+		return column.Corrupt("pages end at %d, footer begins at %d", end, r.FooterOff())
 	}
 	return nil
 }
 
 // footer verifies what the directory of tenants says by itself.
 func (c *checker) footer() error {
-	m := c.r.Meta()
+	m := c.Reader.Meta()
 	switch {
 	case m.Signal != model.Metrics && m.Signal != model.Logs:
-		return corrupt("footer: %s", m.Signal)
+		return column.Corrupt("footer: %s", m.Signal)
 	}
 	for i := range m.Tenants {
 		if m.Tenants[i].Series == 0 {
-			return corrupt("footer: tenant %q has no series", m.Tenants[i].Name)
+			return column.Corrupt("footer: tenant %q has no series", m.Tenants[i].Name)
 		}
 	}
 	return nil
@@ -106,38 +110,38 @@ func (c *checker) footer() error {
 
 // series reads every key, label and row.
 func (c *checker) series() error {
-	m := c.r.Meta()
-	var tenant *Tenant
+	m := c.Reader.Meta()
+	var tenant *file.Tenant
 	var count uint64
 	var rows tally
 	var last model.Key
-	masks := newMaskCursor(c.ctx, c.r)
+	masks := series.NewMaskCursor(c.Ctx, c.Reader)
 	kb := model.KeyBuilder{Seed: m.Seed, Signal: m.Signal}
-	s := newStream(c.r)
-	for i := 0; s.Next(c.ctx); i++ {
+	s := newStream(c.Reader)
+	for i := 0; s.Next(c.Ctx); i++ {
 		if tenant == nil || count == uint64(tenant.Series) {
 			if err := rows.check(tenant); err != nil {
 				return err
 			}
 			tenant, count, rows = m.Tenant(s.Tenant()), 0, newTally()
 		} else if !last.Less(s.Key()) {
-			return corrupt("key %s after %s", s.Key(), last)
+			return column.Corrupt("key %s after %s", s.Key(), last)
 		}
 		last = s.Key()
 		if err := rows.add(s.Rows()); err != nil {
 			return fmt.Errorf("key %s: %w", last, err)
 		}
-		textWindows, err := rows.text.add(c.ctx, s.Text(), &m.Windows)
+		textWindows, err := rows.text.Add(c.Ctx, s.Text(), &m.Windows)
 		if err != nil {
 			return fmt.Errorf("key %s: %w", last, err)
 		}
 		if m.Windows.Count > 0 {
-			mask, err := masks.at(uint32(i))
+			mask, err := masks.Mask(uint32(i))
 			if err != nil {
 				return err
 			}
 			if want := windowsOf(&m.Windows, s.Rows()) | textWindows; mask != want {
-				return corrupt("key %s has rows in the windows %x, its mask says %x", last, want, mask)
+				return column.Corrupt("key %s has rows in the windows %x, its mask says %x", last, want, mask)
 			}
 		}
 		if m.Labels {
@@ -161,7 +165,7 @@ type tally struct {
 	samples, exemplars uint64
 	times              model.TimeRange
 	set                model.Rows
-	text               textTally
+	text               text.Tally
 }
 
 func (t *tally) add(rows *model.SeriesRows) error {
@@ -175,22 +179,22 @@ func (t *tally) add(rows *model.SeriesRows) error {
 	t.set.Reset()
 	t.set.AppendRows(&rows.Exemplars, 0, rows.Exemplars.Len())
 	if t.set.NormalizeSet(); t.set.Len() != rows.Exemplars.Len() {
-		return corrupt("an exemplar stands twice")
+		return column.Corrupt("an exemplar stands twice")
 	}
 	return nil
 }
 
-func newTally() tally { return tally{times: noTimes, text: textTally{times: noTimes}} }
+func newTally() tally { return tally{times: file.NoTimes, text: text.Tally{Times: file.NoTimes}} }
 
-func (t *tally) check(tenant *Tenant) error {
+func (t *tally) check(tenant *file.Tenant) error {
 	if tenant == nil {
 		return nil
 	}
 	x := &t.text
-	times := model.TimeRange{Min: min(t.times.Min, x.times.Min), Max: max(t.times.Max, x.times.Max)}
-	if t.samples != tenant.Samples || t.exemplars != tenant.Exemplars || x.rows != tenant.Text || x.bytes != tenant.TextBytes || times != tenant.Range {
-		return corrupt("tenant %q: %d samples, %d exemplars and %d lines of %d bytes in %v, the footer says %d, %d and %d of %d in %v",
-			tenant.Name, t.samples, t.exemplars, x.rows, x.bytes, times, tenant.Samples, tenant.Exemplars, tenant.Text, tenant.TextBytes, tenant.Range)
+	times := model.TimeRange{Min: min(t.times.Min, x.Times.Min), Max: max(t.times.Max, x.Times.Max)}
+	if t.samples != tenant.Samples || t.exemplars != tenant.Exemplars || x.Rows != tenant.Text || x.Bytes != tenant.TextBytes || times != tenant.Range {
+		return column.Corrupt("tenant %q: %d samples, %d exemplars and %d lines of %d bytes in %v, the footer says %d, %d and %d of %d in %v",
+			tenant.Name, t.samples, t.exemplars, x.Rows, x.Bytes, times, tenant.Samples, tenant.Exemplars, tenant.Text, tenant.TextBytes, tenant.Range)
 	}
 	return nil
 }
@@ -202,19 +206,19 @@ func (c *checker) labels(kb *model.KeyBuilder, l model.Labels, k model.Key, rank
 	kb.Reset()
 	for name, value, rest, ok := l.Next(); ok; name, value, rest, ok = rest.Next() {
 		kb.Label(name, value)
-		c.pairs += pairSum(name, value, rank)
+		c.Pairs += series.PairSum(name, value, rank)
 	}
 	if got := kb.Key(l); got != k {
-		return corrupt("rank %d has key %s, its labels %s make %s", rank, k, l, got)
+		return column.Corrupt("rank %d has key %s, its labels %s make %s", rank, k, l, got)
 	}
 	return nil
 }
 
 // windowsOf returns the windows of all rows of a series.
-func windowsOf(w *Windows, rows *model.SeriesRows) uint64 {
+func windowsOf(w *file.Windows, rows *model.SeriesRows) uint64 {
 	mask := uint64(0)
 	for _, f := range model.PointFamilies() {
-		mask |= w.of(rows.Family(f).Times)
+		mask |= w.MaskOf(rows.Family(f).Times)
 	}
 	return mask
 }

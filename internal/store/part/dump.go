@@ -10,6 +10,8 @@ import (
 	"slices"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/part/file"
+	"github.com/shaledb/shale/internal/store/part/lines"
 )
 
 // Dump writes every byte of the part with its meaning: first the stored bytes of header, page envelopes and tail at their
@@ -17,7 +19,7 @@ import (
 // read is noted with its error, and the dump goes on.
 func Dump(ctx context.Context, w io.Writer, r *Reader) error {
 	out := bufio.NewWriter(w)
-	d := dumper{ctx: ctx, r: r.fileReader, w: out}
+	d := dumper{ctx: ctx, r: r.Reader, w: out}
 	if err := d.part(); err != nil {
 		return err
 	}
@@ -26,65 +28,65 @@ func Dump(ctx context.Context, w io.Writer, r *Reader) error {
 
 type dumper struct {
 	ctx context.Context
-	r   *fileReader
+	r   *file.Reader
 	w   *bufio.Writer
 }
 
 type dumpPage struct {
-	addr  Addr
+	addr  file.Addr
 	title string
-	show  func(a *annotator)
+	show  func(a *file.Annotator)
 }
 
 func (d *dumper) part() error {
 	r := d.r
-	fmt.Fprintf(d.w, "part of %d bytes, format version %d\n", r.Size(), formatVersion)
+	fmt.Fprintf(d.w, "part of %d bytes, format version %d\n", r.Size(), file.FormatVersion)
 	pages, err := d.pages()
 	if err != nil {
 		return err
 	}
-	head, err := r.Read(d.ctx, 0, headerBytes)
+	head, err := r.Read(d.ctx, 0, file.HeaderBytes)
 	if err != nil {
 		return err
 	}
-	showBytes(d.w, "", 0, head, "header %q", head)
+	file.ShowBytes(d.w, "", 0, head, "header %q", head)
 	for i := range pages {
 		if err := d.page(&pages[i]); err != nil {
 			return err
 		}
 	}
-	n := r.Size() - tailBytes - r.FooterOff()
+	n := r.Size() - file.TailBytes - r.FooterOff()
 	stored, err := r.Read(d.ctx, r.FooterOff(), n)
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(d.w, "\nfooter at %d\n", r.FooterOff())
-	dumpEnvelope(d.w, r.FooterOff(), stored)
-	payload, err := openPage(stored, maxFooterBytes)
+	file.DumpEnvelope(d.w, r.FooterOff(), stored)
+	payload, err := file.OpenPage(stored, file.MaxFooterBytes)
 	if err != nil {
 		return err
 	}
-	dumpFooter(newAnnotator(d.w, payload), d.r, sections)
-	tail, err := r.Read(d.ctx, r.Size()-tailBytes, tailBytes)
+	file.DumpFooter(file.NewAnnotator(d.w, payload), d.r, sections)
+	tail, err := r.Read(d.ctx, r.Size()-file.TailBytes, file.TailBytes)
 	if err != nil {
 		return err
 	}
-	at := r.Size() - tailBytes
+	at := r.Size() - file.TailBytes
 	fmt.Fprintf(d.w, "\ntail at %d\n", at)
-	showBytes(d.w, "", at, tail[:4], "length of the stored footer: %d", n)
-	showBytes(d.w, "", at+4, tail[4:8], "version %d", formatVersion)
-	showBytes(d.w, "", at+8, tail[8:12], "crc32c of the eight bytes before")
-	showBytes(d.w, "", at+12, tail[12:], "magic %q", tail[12:])
+	file.ShowBytes(d.w, "", at, tail[:4], "length of the stored footer: %d", n)
+	file.ShowBytes(d.w, "", at+4, tail[4:8], "version %d", file.FormatVersion)
+	file.ShowBytes(d.w, "", at+8, tail[8:12], "crc32c of the eight bytes before")
+	file.ShowBytes(d.w, "", at+12, tail[12:], "magic %q", tail[12:])
 	return nil
 }
 
 // pages lists all pages in the order of their offsets, without those that a corrupt index page would name.
 func (d *dumper) pages() ([]dumpPage, error) {
 	var pages []dumpPage
-	seen := map[Addr]bool{}
+	seen := map[file.Addr]bool{}
 	for _, f := range families {
 		for i := range d.r.Index(f.section) {
-			pages = append(pages, dumpPage{d.r.Index(f.section)[i].addr, "index page of " + f.section.name, func(a *annotator) { dumpIndex(a, f.section, d.r.FooterOff()) }})
+			pages = append(pages, dumpPage{d.r.Index(f.section)[i].Addr, "index page of " + f.section.Name, func(a *file.Annotator) { file.DumpIndex(a, f.section, d.r.FooterOff()) }})
 			entries, err := d.r.Entries(d.ctx, nil, f.section, i)
 			switch {
 			case errors.Is(err, model.ErrCorrupt):
@@ -95,13 +97,13 @@ func (d *dumper) pages() ([]dumpPage, error) {
 			}
 			for k := range entries {
 				e := &entries[k]
-				pages = append(pages, dumpPage{e.addr, "page of " + f.section.name, f.dump})
+				pages = append(pages, dumpPage{e.Addr, "page of " + f.section.Name, f.dump})
 				if f.pages == nil {
 					continue
 				}
 				extra, _ := f.pages(d.ctx, d.r.Pages(), seen, e) // the dump of the page shows what is wrong
 				for _, x := range extra {
-					pages = append(pages, dumpPage{x.addr, "page of " + x.name, x.dump})
+					pages = append(pages, dumpPage{x.Addr, "page of " + x.Name, x.Dump})
 				}
 			}
 		}
@@ -116,15 +118,15 @@ func (d *dumper) page(p *dumpPage) error {
 	if err != nil {
 		return err
 	}
-	dumpEnvelope(d.w, p.addr.Off, stored)
-	dumpFields(d.w, stored)
-	payload, err := DecodePage(stored)
+	file.DumpEnvelope(d.w, p.addr.Off, stored)
+	lines.Dump(d.w, stored)
+	payload, err := lines.DecodePage(stored)
 	if err != nil {
 		fmt.Fprintf(d.w, "  %v\n", err)
 		return nil
 	}
-	a := newAnnotator(d.w, payload)
+	a := file.NewAnnotator(d.w, payload)
 	p.show(a)
-	a.end()
+	a.End()
 	return nil
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/part/file"
+	"github.com/shaledb/shale/internal/store/part/lines"
 )
 
 func FuzzOpenCheck(f *testing.F) {
@@ -24,40 +26,40 @@ func FuzzOpenCheck(f *testing.F) {
 // reseal makes the checksums of tail and footer right, so that a changed footer is looked at.
 func reseal(b []byte) []byte {
 	n := len(b)
-	if n < headerBytes+tailBytes+envelopeMin {
+	if n < file.HeaderBytes+file.TailBytes+file.EnvelopeMin {
 		return b
 	}
 	b = bytes.Clone(b)
-	tail := b[n-tailBytes:]
-	binary.LittleEndian.PutUint32(tail[8:], checksum(tail[:8]))
-	if size := int(binary.LittleEndian.Uint32(tail)); size >= envelopeMin && size <= n-tailBytes-headerBytes {
-		page := b[n-tailBytes-size : n-tailBytes]
-		binary.LittleEndian.PutUint32(page[size-crcBytes:], checksum(page[:size-crcBytes]))
+	tail := b[n-file.TailBytes:]
+	binary.LittleEndian.PutUint32(tail[8:], file.Checksum(tail[:8]))
+	if size := int(binary.LittleEndian.Uint32(tail)); size >= file.EnvelopeMin && size <= n-file.TailBytes-file.HeaderBytes {
+		page := b[n-file.TailBytes-size : n-file.TailBytes]
+		binary.LittleEndian.PutUint32(page[size-file.ChecksumBytes:], file.Checksum(page[:size-file.ChecksumBytes]))
 	}
 	return b
 }
 
 func FuzzDecodePage(f *testing.F) {
-	for _, codec := range []byte{codecNone, codecS2, codecZstd} {
+	for _, codec := range []byte{file.CodecNone, file.CodecS2, file.CodecZstd} {
 		for _, payload := range [][]byte{nil, []byte("x"), bytes.Repeat([]byte("shale"), 1000)} {
-			stored, err := sealPage(nil, payload, codec)
+			stored, err := file.SealPage(nil, payload, codec)
 			must(f, err)
 			f.Add(stored)
 		}
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		// The checksum is made right, so that what lies behind it is reached.
-		if len(b) >= crcBytes {
-			b = binary.LittleEndian.AppendUint32(b[:len(b)-crcBytes:len(b)-crcBytes], checksum(b[:len(b)-crcBytes]))
+		if len(b) >= file.ChecksumBytes {
+			b = binary.LittleEndian.AppendUint32(b[:len(b)-file.ChecksumBytes:len(b)-file.ChecksumBytes], file.Checksum(b[:len(b)-file.ChecksumBytes]))
 		}
-		payload, err := DecodePage(b)
+		payload, err := lines.DecodePage(b)
 		if err != nil {
 			if !errors.Is(err, model.ErrCorrupt) {
 				t.Fatal(err)
 			}
 			return
 		}
-		if len(payload) > maxPageBytes {
+		if len(payload) > file.MaxPageBytes {
 			t.Fatalf("%d bytes", len(payload))
 		}
 	})

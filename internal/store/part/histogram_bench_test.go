@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/part/samples"
 )
 
 // latencies makes series of native histograms as a server gives them: durations around some milliseconds, of which a
@@ -102,11 +103,11 @@ func TestHistogramSizes(t *testing.T) {
 			must(t, h.Parse(all[i].rows.Blob(all[i].rows.Len()-1)))
 			buckets += len(h.Positive)
 		}
-		for i := range r.Index(sampleSection) {
-			entries, err := r.Entries(context.Background(), nil, sampleSection, i)
+		for i := range r.Index(samples.Section) {
+			entries, err := r.Entries(context.Background(), nil, samples.Section, i)
 			must(t, err)
 			for k := range entries {
-				size += int(entries[k].addr.Len)
+				size += int(entries[k].Addr.Len)
 			}
 		}
 		n := float64(c.series * c.rows)

@@ -12,6 +12,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/part/file"
+	"github.com/shaledb/shale/internal/store/part/samples"
+	"github.com/shaledb/shale/internal/store/part/series"
 )
 
 // drawMatcher draws a matcher as a language would build it, with its shortcuts where it has any.
@@ -59,7 +62,7 @@ func TestSelectAgainstBruteForce(t *testing.T) {
 		for i := range all {
 			all[i].rows.Reset()
 		}
-		r, _ := writeSized(t, all, testOptions(true, Fast), rapid.SampledFrom([]sizes{formatSizes, tiny, tinyRuns}).Draw(rt, "sizes"))
+		r, _ := writeSized(t, all, testOptions(true, Fast), rapid.SampledFrom([]file.Sizes{formatSizes, tiny, tinyRuns}).Draw(rt, "sizes"))
 		if rapid.Bool().Draw(rt, "lists are kept") {
 			r = r.Bind(&keptLists{Pages: r.Pages(), lists: map[string][]byte{}})
 		}
@@ -73,7 +76,7 @@ func TestSelectAgainstBruteForce(t *testing.T) {
 
 // keptLists keeps all lists.
 type keptLists struct {
-	Pages
+	file.Pages
 	lists map[string][]byte
 }
 
@@ -111,7 +114,7 @@ func TestListsAreKept(t *testing.T) {
 		name := map[bool]string{true: "i", false: "odd"}[c.lists == 1]
 		ms := []model.Matcher{{Name: name, Op: model.MatchRegexp, Value: pattern, Match: func(v string) bool { asked++; return re.MatchString(v) }}}
 		clear(kept.lists)
-		var first Ranks
+		var first file.Ranks
 		for n := range 2 {
 			got, err := r.Select(context.Background(), "t", ms)
 			must(t, err)
@@ -131,7 +134,7 @@ func TestListsAreKept(t *testing.T) {
 func checkSelect(t *testing.T, r *Reader, all []oneSeries, tenant string, ms []model.Matcher) {
 	t.Helper()
 	ctx := context.Background()
-	var want Ranks
+	var want file.Ranks
 	var names []string
 	values := map[string][]string{}
 	for i := range all {
@@ -196,9 +199,9 @@ func TestSelectManyPages(t *testing.T) {
 		}
 	}
 	all = sortSeries(all)
-	r, _ := writeSized(t, all, testOptions(true, Fast), sizes{page: pageBytes / 4, index: 600, list: 2000, rows: maxPageRows, seriesRows: maxSeriesRows})
+	r, _ := writeSized(t, all, testOptions(true, Fast), file.Sizes{PageBytes: file.PageBytes / 4, IndexBytes: 600, ListBytes: 2000, Rows: file.MaxPageRows, SeriesRows: samples.MaxSeriesRows})
 	must(t, Check(context.Background(), r))
-	if n := len(r.Index(postingSection)); n < 2 {
+	if n := len(r.Index(series.PostingSection)); n < 2 {
 		t.Fatalf("only %d index pages of postings", n)
 	}
 	re := regexp.MustCompile("^x+17.*$")
@@ -212,7 +215,7 @@ func TestSelectManyPages(t *testing.T) {
 			for i := range ms {
 				setMatch(&ms[i])
 			}
-			var want Ranks
+			var want file.Ranks
 			for i := range all {
 				if all[i].tenant == tenant && satisfies(all[i].labels, ms) {
 					want = append(want, uint32(i))
@@ -232,7 +235,7 @@ func TestSelectNeedsLabels(t *testing.T) {
 	if _, err := r.Select(context.Background(), "a", []model.Matcher{{Name: "x"}}); err == nil {
 		t.Fatal("a part without labels answers a matcher")
 	}
-	if got, err := r.Select(context.Background(), "a", nil); err != nil || !slices.Equal(got, Ranks{0}) {
+	if got, err := r.Select(context.Background(), "a", nil); err != nil || !slices.Equal(got, file.Ranks{0}) {
 		t.Fatalf("%v, %v", got, err)
 	}
 }

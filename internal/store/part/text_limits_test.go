@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/part/text"
 )
 
 // allocated returns how many bytes f allocates.
@@ -31,7 +32,7 @@ func spans(n int, line string) (rows []textRow) {
 
 // TestUnitsOfMetadata: rows that are nearly all metadata make units as large as others, whatever their lines are.
 func TestUnitsOfMetadata(t *testing.T) {
-	long := slices.Concat(spans(9000, "")[:9000], []textRow{{t: 9000, line: string(bytes.Repeat([]byte("x"), unitBytes))}})
+	long := slices.Concat(spans(9000, "")[:9000], []textRow{{t: 9000, line: string(bytes.Repeat([]byte("x"), text.UnitBytes))}})
 	for i := range 5000 {
 		long = append(long, textRow{int64(9001 + i), "", long[i].meta + string(model.LabelsOf("z", "z"))})
 	}
@@ -41,8 +42,8 @@ func TestUnitsOfMetadata(t *testing.T) {
 			size += len(r.line) + len(r.meta)
 		}
 		r := writeText(t, []textSeries{{tenant: "t", labels: model.LabelsOf("a", "b"), rows: rows}}, logOptions(true, Fast), formatSizes)
-		entries, err := r.Entries(context.Background(), nil, textSection, 0)
-		if must(t, err); len(entries) > 2*size/unitBytes+1 {
+		entries, err := r.Entries(context.Background(), nil, text.Section, 0)
+		if must(t, err); len(entries) > 2*size/text.UnitBytes+1 {
 			t.Errorf("%s: %d units of %d bytes", name, len(entries), size)
 		}
 		checkText(t, r, [][][]textRow{{rows}}, anyTime)
@@ -59,21 +60,21 @@ func (p *pieces) Extent() (model.TimeRange, uint64) {
 	return model.TimeRange{Min: p.rows[0].t, Max: p.rows[len(p.rows)-1].t}, uint64(len(p.rows))
 }
 
-func (p *pieces) Run(_ context.Context, clip model.TimeRange) TextRun {
+func (p *pieces) Run(_ context.Context, clip model.TimeRange) text.Run {
 	return &piecesRun{rows: mergedText([][]textRow{p.rows}, clip), n: p.n}
 }
 
 type piecesRun struct {
 	rows []textRow
 	n    int
-	TextRun
+	text.Run
 }
 
 func (r *piecesRun) Next() bool {
 	n := min(r.n, len(r.rows))
-	r.TextRun = RunOfRows(rowsOf(r.rows[:n]))
+	r.Run = text.RunOfRows(rowsOf(r.rows[:n]))
 	r.rows = r.rows[n:]
-	return r.TextRun.Next()
+	return r.Run.Next()
 }
 
 func (r *piecesRun) Err() error { return nil }
@@ -93,11 +94,11 @@ func TestManyTies(t *testing.T) {
 	for _, clip := range []model.TimeRange{anyTime, {Min: 5, Max: 7}, {Min: 7, Max: 8}} {
 		for _, ties := range []int{1500, 100_000} {
 			z := formatSizes
-			z.ties = ties
+			z.Ties = ties
 			var buf bytes.Buffer
 			w := newWriter(&buf, logOptions(false, Fast), z)
 			must(t, w.Series("t", model.Key{Lo: 1}, nil))
-			must(t, w.Text(context.Background(), []Text{&pieces{inputs[0], 100}, TextOfRows(rowsOf(inputs[1])), &pieces{inputs[2], 3333}}, clip))
+			must(t, w.Text(context.Background(), []text.Series{&pieces{inputs[0], 100}, text.OfRows(rowsOf(inputs[1])), &pieces{inputs[2], 3333}}, clip))
 			checkText(t, finishText(t, w, &buf), [][][]textRow{inputs}, clip)
 		}
 	}
@@ -113,24 +114,24 @@ func TestManyTies(t *testing.T) {
 
 // TestFetchDoesNotWait for who reads a page: he has asked for it already.
 // leaky is a text from which all rows are left out.
-type leaky struct{ Text }
+type leaky struct{ text.Series }
 
 func (leaky) Bounded() {}
-func (leaky) Run(context.Context, model.TimeRange) TextRun {
-	return RunOfRows(&model.TextRows{})
+func (leaky) Run(context.Context, model.TimeRange) text.Run {
+	return text.RunOfRows(&model.TextRows{})
 }
 
 func TestHasText(t *testing.T) {
-	rows := TextOfRows(rowsOf([]textRow{{t: 5}, {t: 9}}))
+	rows := text.OfRows(rowsOf([]textRow{{t: 5}, {t: 9}}))
 	for _, c := range []struct {
-		in   Text
+		in   text.Series
 		clip model.TimeRange
 		want bool
 	}{
 		{rows, anyTime, true}, {rows, model.TimeRange{Min: 5, Max: 5}, true}, {rows, model.TimeRange{Min: 6, Max: 8}, false},
 		{rows, model.TimeRange{Min: 10, Max: 20}, false}, {leaky{rows}, anyTime, false},
 	} {
-		if got, err := HasText(context.Background(), []Text{c.in}, c.clip); err != nil || got != c.want {
+		if got, err := text.HasRows(context.Background(), []text.Series{c.in}, c.clip); err != nil || got != c.want {
 			t.Errorf("%v: %t, %v", c.clip, got, err)
 		}
 	}

@@ -6,6 +6,11 @@ import (
 	"io"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/part/column"
+	"github.com/shaledb/shale/internal/store/part/file"
+	"github.com/shaledb/shale/internal/store/part/samples"
+	"github.com/shaledb/shale/internal/store/part/series"
+	"github.com/shaledb/shale/internal/store/part/text"
 )
 
 // Compression chooses between cheap and small.
@@ -24,7 +29,7 @@ type WriterOptions struct {
 	Signal model.Signal
 	// Sources are the journals whose rows the part holds, by (Node, Epoch), each once. Without them it is one source, of
 	// Node, Epoch, SeqLo and SeqHi.
-	Sources      []Source
+	Sources      []file.Source
 	Node         string
 	Epoch        uint64
 	SeqLo, SeqHi uint64
@@ -32,7 +37,7 @@ type WriterOptions struct {
 	// Labels says that every series comes with its labels. Then the part has labels and postings.
 	Labels bool
 	// Windows, if their Count is not 0, give each series a mask: see [Windows].
-	Windows Windows
+	Windows file.Windows
 	// Created is in Unix nanoseconds.
 	Created int64
 }
@@ -40,12 +45,12 @@ type WriterOptions struct {
 // Writer writes one part, series after series. Its memory is a page of each section, a few units of text and their
 // filters, and, with labels, the postings of one tenant. After an error every call returns that error.
 type Writer struct {
-	file *fileWriter
+	file *file.Writer
 	// The sections that are given something other than keys and labels. They are called directly: through a function value
 	// the rows would escape, an allocation a series.
-	samples   *sampleWriter
-	exemplars *exemplarWriter
-	text      *textWriter
+	samples   *samples.Writer
+	exemplars *samples.ExemplarWriter
+	text      *text.Writer
 	// What the sections want to be called for, in the order in which they write.
 	beginSeries []func(model.Key, model.Labels) error
 	endSeries   []func() error
@@ -63,42 +68,42 @@ func NewWriter(w io.Writer, o WriterOptions) *Writer {
 	return newWriter(w, o, formatSizes)
 }
 
-var formatSizes = sizes{
-	page: pageBytes, index: pageBytes, list: maxListBytes, rows: maxPageRows, seriesRows: maxSeriesRows,
-	text: unitBytes, slice: sliceBytes, filters: filterBytes, textRows: maxUnitRows, ties: maxTies,
+var formatSizes = file.Sizes{
+	PageBytes: file.PageBytes, IndexBytes: file.PageBytes, ListBytes: series.MaxListBytes, Rows: file.MaxPageRows, SeriesRows: samples.MaxSeriesRows,
+	TextBytes: text.UnitBytes, SliceBytes: text.SliceBytes, FilterBytes: text.FilterBytes, TextRows: text.MaxUnitRows, Ties: text.MaxTies,
 }
 
-func newWriter(w io.Writer, o WriterOptions, z sizes) *Writer {
+func newWriter(w io.Writer, o WriterOptions, z file.Sizes) *Writer {
 	p := &Writer{}
-	m := Meta{Seed: o.Seed, Signal: o.Signal, Created: o.Created, Labels: o.Labels, Windows: o.Windows}
+	m := file.Meta{Seed: o.Seed, Signal: o.Signal, Created: o.Created, Labels: o.Labels, Windows: o.Windows}
 	if len(o.Sources) == 0 {
-		o.Sources = []Source{{Node: o.Node, Epoch: o.Epoch, SeqLo: o.SeqLo, SeqHi: o.SeqHi}}
+		o.Sources = []file.Source{{Node: o.Node, Epoch: o.Epoch, SeqLo: o.SeqLo, SeqHi: o.SeqHi}}
 	}
-	if why := m.setSources(o.Sources); why != "" {
-		p.err = invalid("%s", why)
+	if why := m.SetSources(o.Sources); why != "" {
+		p.err = column.Invalid("%s", why)
 	}
-	if !o.Windows.valid() {
-		p.err = invalid("%d windows of %d ns from %d on", o.Windows.Count, o.Windows.Length, o.Windows.Start)
+	if !o.Windows.Valid() {
+		p.err = column.Invalid("%d windows of %d ns from %d on", o.Windows.Count, o.Windows.Length, o.Windows.Start)
 	}
-	p.file = newFileWriter(w, m, sections, o.Level == Dense, z)
+	p.file = file.NewWriter(w, m, sections, o.Level == Dense, z)
 	for i := range families {
 		p.listen(families[i].writer(p))
 	}
 	return p
 }
 
-func (p *Writer) listen(h sectionHooks) {
-	if h.beginSeries != nil {
-		p.beginSeries = append(p.beginSeries, h.beginSeries)
+func (p *Writer) listen(h file.Hooks) {
+	if h.BeginSeries != nil {
+		p.beginSeries = append(p.beginSeries, h.BeginSeries)
 	}
-	if h.endSeries != nil {
-		p.endSeries = append(p.endSeries, h.endSeries)
+	if h.EndSeries != nil {
+		p.endSeries = append(p.endSeries, h.EndSeries)
 	}
-	if h.endTenant != nil {
-		p.endTenant = append(p.endTenant, h.endTenant)
+	if h.EndTenant != nil {
+		p.endTenant = append(p.endTenant, h.EndTenant)
 	}
-	if h.release != nil {
-		p.release = append(p.release, h.release)
+	if h.Release != nil {
+		p.release = append(p.release, h.Release)
 	}
 }
 
@@ -117,19 +122,19 @@ func (p *Writer) series(tenant string, k model.Key, l model.Labels) error {
 	t := p.file.Tenant()
 	switch {
 	case p.done:
-		return invalid("series after Finish")
+		return column.Invalid("series after Finish")
 	case (l != nil) != m.Labels:
-		return invalid("series %s: labels given: %t, part has labels: %t", k, l != nil, m.Labels)
+		return column.Invalid("series %s: labels given: %t, part has labels: %t", k, l != nil, m.Labels)
 	case len(l) > model.MaxLabelBytes:
-		return invalid("series %s: labels of %d bytes; the most is %d", k, len(l), model.MaxLabelBytes)
+		return column.Invalid("series %s: labels of %d bytes; the most is %d", k, len(l), model.MaxLabelBytes)
 	case m.Series >= 1<<32-1:
-		return invalid("more than %d series", uint32(1<<32-1))
+		return column.Invalid("more than %d series", uint32(1<<32-1))
 	case t == nil || t.Name != tenant:
 		if err := p.nextTenant(tenant); err != nil {
 			return err
 		}
 	case !p.last.Less(k):
-		return invalid("series %s after %s", k, p.last)
+		return column.Invalid("series %s after %s", k, p.last)
 	default:
 		for _, end := range p.endSeries {
 			if err := end(); err != nil {
@@ -150,7 +155,7 @@ func (p *Writer) series(tenant string, k model.Key, l model.Labels) error {
 func (p *Writer) nextTenant(name string) error {
 	if t := p.file.Tenant(); t != nil {
 		if name <= t.Name {
-			return invalid("tenant %q after %q", name, t.Name)
+			return column.Invalid("tenant %q after %q", name, t.Name)
 		}
 		if err := p.closeTenant(); err != nil {
 			return err
@@ -178,13 +183,13 @@ func (p *Writer) Rows(r *model.SeriesRows) error {
 		return p.err
 	}
 	if p.done || p.file.Meta().Series == 0 || p.given {
-		p.err = invalid("rows without a series, or a second time")
+		p.err = column.Invalid("rows without a series, or a second time")
 		return p.err
 	}
 	p.given = true
-	err := p.samples.rows(&r.Samples)
+	err := p.samples.Rows(&r.Samples)
 	if err == nil {
-		err = p.exemplars.rows(&r.Exemplars)
+		err = p.exemplars.Rows(&r.Exemplars)
 	}
 	if err != nil {
 		p.err = fmt.Errorf("series %s: %w", p.last, err)
@@ -196,15 +201,15 @@ func (p *Writer) Rows(r *model.SeriesRows) error {
 // equal times by input, then by arrival; of rows that are equal in time, line and metadata the first stays. It may be
 // called several times for a series, with clips that ascend and have no time in common. It holds a page or two of each
 // input.
-func (p *Writer) Text(ctx context.Context, texts []Text, clip model.TimeRange) error {
+func (p *Writer) Text(ctx context.Context, texts []text.Series, clip model.TimeRange) error {
 	if p.err != nil || len(texts) == 0 {
 		return p.err
 	}
 	if p.done || p.file.Meta().Series == 0 {
-		p.err = invalid("text without a series")
+		p.err = column.Invalid("text without a series")
 		return p.err
 	}
-	if err := p.text.mergeText(ctx, texts, clip); err != nil {
+	if err := p.text.Merge(ctx, texts, clip); err != nil {
 		p.err = fmt.Errorf("series %s: %w", p.last, err)
 	}
 	return p.err
@@ -212,7 +217,7 @@ func (p *Writer) Text(ctx context.Context, texts []Text, clip model.TimeRange) e
 
 // Finish writes what is left, the index and the footer, and returns what the part says about itself and its size in bytes.
 // It neither syncs nor closes.
-func (p *Writer) Finish() (Meta, int64, error) {
+func (p *Writer) Finish() (file.Meta, int64, error) {
 	if p.err == nil {
 		p.err = p.finish()
 	}
@@ -221,7 +226,7 @@ func (p *Writer) Finish() (Meta, int64, error) {
 
 func (p *Writer) finish() error {
 	if p.done {
-		return invalid("finished twice")
+		return column.Invalid("finished twice")
 	}
 	p.done = true
 	if p.file.Tenant() != nil {
