@@ -18,7 +18,7 @@ type room struct {
 
 // rooms returns the allow-list. A name that ends in /* stands for all packages below it that have no line of their own.
 func rooms() []room {
-	return []room{
+	return append(partRooms(), []room{
 		{"model", nil, "model holds the words that all rooms speak; if it knew a room, no room could change alone"},
 		{"write", nil, "the write path declares what it needs of the journal and the head, and app fits them together"},
 		{"write/*", map[string]string{
@@ -32,36 +32,6 @@ func rooms() []room {
 		{"journal/*", map[string]string{
 			"journal": "every journal writes the same records",
 		}, "a journal hands batches to a function; it knows no head"},
-		{"store/part", map[string]string{
-			"store/part/text":    "it is the face of its rooms, and lists what a part is made of",
-			"store/part/samples": "it is the face of its rooms, and lists what a part is made of",
-			"store/part/series":  "it is the face of its rooms, and lists what a part is made of",
-			"store/part/lines":   "pages are decoded with all codecs",
-			"store/part/file":    "it is the face of its rooms, and lists what a part is made of",
-			"store/part/column":  "its errors name their class in one way",
-		}, "the file format is pure bytes; it does not know who stores, caches or serves them"},
-		{"store/part/text", map[string]string{
-			"store/part/lines":  "lines are coded and filtered",
-			"store/part/file":   "units are pages of a section",
-			"store/part/column": "times, lengths and references are columns of numbers",
-		}, "text knows neither samples nor the labels of series"},
-		{"store/part/samples", map[string]string{
-			"store/part/series": "exemplars store label sets as series do",
-			"store/part/file":   "rows are pages of a section",
-			"store/part/column": "times and values are columns of numbers",
-		}, "samples do not know text"},
-		{"store/part/lines", map[string]string{
-			"store/part/file":   "a page of lines is a page with a codec of its own",
-			"store/part/column": "values of lines are columns of numbers",
-		}, "the codec of lines knows neither units nor series"},
-		{"store/part/series", map[string]string{
-			"store/part/file":   "keys, labels, postings and masks are sections",
-			"store/part/column": "masks are a column of numbers, and payloads are scanned",
-		}, "series are found and selected without their rows"},
-		{"store/part/file", map[string]string{
-			"store/part/column": "payloads are scanned",
-		}, "the container holds sections, whatever is in them"},
-		{"store/part/column", nil, "a codec of numbers is bytes in, bytes out"},
 		{"store/head", map[string]string{
 			"journal":    "the head is rebuilt from the journal's records",
 			"store/part": "flushes and merges write parts, queries read them",
@@ -124,7 +94,7 @@ func rooms() []room {
 		}, "planning needs no server"},
 		{"config", nil, "settings are plain values; app carries them into the rooms"},
 		{"archtest", nil, "the rules of the house stand outside it"},
-	}
+	}...)
 }
 
 // receiver is what a protocol may import: the write path, and of what receivers share the rooms that are named.

@@ -5,22 +5,12 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"runtime"
 	"slices"
 	"testing"
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/part/text"
 )
-
-// allocated returns how many bytes f allocates.
-func allocated(f func()) uint64 {
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	f()
-	runtime.ReadMemStats(&after)
-	return after.TotalAlloc - before.TotalAlloc
-}
 
 // spans are n rows of which each has a set of metadata of its own.
 func spans(n int, line string) (rows []textRow) {

@@ -71,9 +71,9 @@ func TestLinesComeBack(t *testing.T) {
 		lines := randomLines(r, rapid.SampledFrom([]int{1, 2, 30, 500}).Draw(rt, "lines"), rapid.IntRange(0, len(lineShapes)).Draw(rt, "shape"))
 		all, ends := joinLines(lines)
 		stored, err := Seal(nil, all, 0, ends, nil)
-		linesMust(t, err)
+		must(t, err)
 		got, err := DecodePage(stored)
-		linesMust(t, err)
+		must(t, err)
 		if !bytes.Equal(got, all) {
 			rt.Fatalf("%q\nbecame %q", all, got)
 		}
@@ -146,7 +146,7 @@ func TestFilterLosesNothing(t *testing.T) {
 		var items Items
 		items.Reset()
 		_, err := Seal(nil, all, 0, ends, &items)
-		linesMust(t, err)
+		must(t, err)
 		items.Metadata(model.LabelsOf("a", "1", "trace", "xyz"))
 		// A generous budget keeps all classes.
 		filter := items.Append(nil, rapid.SampledFrom([]int{len(all), 100 * len(all)}).Draw(rt, "budget"))
@@ -193,7 +193,7 @@ func TestFilterLosesNothing(t *testing.T) {
 // ruledOut reports whether a filter says that no line satisfies a literal.
 func ruledOut(t *testing.T, lit *model.TextLiteral, filter []byte) bool {
 	var f Filter
-	linesMust(t, f.Open(filter))
+	must(t, f.Open(filter))
 	l := ItemsOf(lit)
 	for i, item := range l.Items {
 		if !f.Has(l.Classes[i], item) {

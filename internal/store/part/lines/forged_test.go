@@ -27,7 +27,7 @@ func forgedLines(t *testing.T, raw, visits, fragments int, lengths, next int64) 
 	soft = column(soft, next, visits)
 	page := append(binary.AppendUvarint([]byte{Codec}, uint64(raw)), 0)
 	page, err := file.SealPage(page, soft, file.CodecZstd)
-	linesMust(t, err)
+	must(t, err)
 	return binary.LittleEndian.AppendUint32(page, file.Checksum(page))
 }
 
@@ -38,7 +38,7 @@ func TestForgedLines(t *testing.T) {
 			for _, length := range []int64{0, 1, 1 << 20} {
 				page := forgedLines(t, raw, visits, fragments, length, 0)
 				var err error
-				n := linesAllocated(func() { _, err = DecodePage(page) })
+				n := allocated(func() { _, err = DecodePage(page) })
 				if !errors.Is(err, model.ErrCorrupt) || n > 20<<20 {
 					t.Errorf("%d bytes of which each of %d values is one of %d fragments of %d: %d bytes allocated, %v", raw, visits, fragments, length, n, err)
 				}

@@ -5,15 +5,15 @@ import (
 	"testing"
 )
 
-func linesMust(t testing.TB, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-// linesAllocated returns how many bytes f allocates.
-func linesAllocated(f func()) uint64 {
+// allocated returns how many bytes f allocates.
+func allocated(f func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	f()

@@ -9,7 +9,7 @@ import (
 )
 
 // FuzzPayloads gives bytes to every decoder of a page's payload.
-func FuzzSamplePayloads(f *testing.F) {
+func FuzzPayloads(f *testing.F) {
 	rnd := rand.New(rand.NewPCG(4, 2))
 	for _, kind := range []int{0, 1, 2} {
 		var page samplePage
@@ -20,13 +20,13 @@ func FuzzSamplePayloads(f *testing.F) {
 			for k := range n {
 				switch {
 				case kind == 1 && k%3 == 0:
-					samplesRandomHistogram(rnd, &h)
+					randomHistogram(rnd, &h)
 					rows.AppendBlob(int64(k)*15e9, model.KindHistogram, model.AppendHistogram(nil, &h), 0)
 				default:
 					rows.Append(int64(k)*15e9, rnd.Uint64(), int64(kind/2))
 				}
 			}
-			samplesMust(f, page.add(uint32(rank), &rows, 0, rows.Len()))
+			must(f, page.add(uint32(rank), &rows, 0, rows.Len()))
 		}
 		f.Add(page.payload(nil))
 	}
@@ -44,7 +44,7 @@ func FuzzSamplePayloads(f *testing.F) {
 			var rows model.Rows
 			_, ranks, _ := dir.span()
 			for i := range ranks {
-				_ = dir.appendRows(i, samplesAnyTime, &rows)
+				_ = dir.appendRows(i, anyTime, &rows)
 				rows.Reset()
 			}
 			_, _, _ = dir.extent()

@@ -9,17 +9,17 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-func samplesMust(t testing.TB, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-var samplesAnyTime = model.TimeRange{Min: -1 << 63, Max: 1<<63 - 1}
+var anyTime = model.TimeRange{Min: -1 << 63, Max: 1<<63 - 1}
 
-// samplesSameRows compares bit for bit; unknown starts may be missing or zero.
-func samplesSameRows(a, b *model.Rows) bool {
+// sameRows compares bit for bit; unknown starts may be missing or zero.
+func sameRows(a, b *model.Rows) bool {
 	if !slices.Equal(a.Times, b.Times) {
 		return false
 	}
@@ -31,8 +31,8 @@ func samplesSameRows(a, b *model.Rows) bool {
 	return true
 }
 
-// samplesRandomSpans gives spans and how many buckets they have.
-func samplesRandomSpans(r *rand.Rand, most int) (spans []model.HistogramSpan, n int) {
+// randomSpans gives spans and how many buckets they have.
+func randomSpans(r *rand.Rand, most int) (spans []model.HistogramSpan, n int) {
 	for range r.IntN(4) {
 		s := model.HistogramSpan{Offset: int32(r.IntN(7) - 3), Length: uint32(r.IntN(most))}
 		if r.IntN(20) == 0 {
@@ -43,8 +43,8 @@ func samplesRandomSpans(r *rand.Rand, most int) (spans []model.HistogramSpan, n 
 	return spans, n
 }
 
-// samplesRandomHistogram fills h with anything that may be stored.
-func samplesRandomHistogram(r *rand.Rand, h *model.Histogram) {
+// randomHistogram fills h with anything that may be stored.
+func randomHistogram(r *rand.Rand, h *model.Histogram) {
 	h.Reset()
 	h.Gauge, h.Float = r.IntN(3) == 0, r.IntN(3) == 0
 	h.Schema = []int32{-53, -4, 0, 3, 8, math.MinInt32, math.MaxInt32}[r.IntN(7)]
@@ -57,11 +57,11 @@ func samplesRandomHistogram(r *rand.Rand, h *model.Histogram) {
 		}
 		return uint64(r.IntN(1000) - 500)
 	}
-	h.ZeroThreshold = samplesSpecials[r.IntN(len(samplesSpecials))]
-	h.Sum, h.Count, h.ZeroCount = []uint64{samplesSpecials[r.IntN(len(samplesSpecials))], r.Uint64(), math.Float64bits(float64(r.IntN(20000)) / 100)}[r.IntN(3)], number(), number()
+	h.ZeroThreshold = specials[r.IntN(len(specials))]
+	h.Sum, h.Count, h.ZeroCount = []uint64{specials[r.IntN(len(specials))], r.Uint64(), math.Float64bits(float64(r.IntN(20000)) / 100)}[r.IntN(3)], number(), number()
 	var positive, negative int
-	h.PositiveSpans, positive = samplesRandomSpans(r, 12)
-	h.NegativeSpans, negative = samplesRandomSpans(r, 3)
+	h.PositiveSpans, positive = randomSpans(r, 12)
+	h.NegativeSpans, negative = randomSpans(r, 3)
 	for range positive {
 		h.Positive = append(h.Positive, number())
 	}
@@ -75,4 +75,4 @@ func samplesRandomHistogram(r *rand.Rand, h *model.Histogram) {
 	}
 }
 
-var samplesSpecials = []uint64{model.StaleNaN, 0, 1 << 63, math.Float64bits(math.Inf(1)), math.Float64bits(math.Inf(-1)), 0x7ff8000000000001, 1}
+var specials = []uint64{model.StaleNaN, 0, 1 << 63, math.Float64bits(math.Inf(1)), math.Float64bits(math.Inf(-1)), 0x7ff8000000000001, 1}

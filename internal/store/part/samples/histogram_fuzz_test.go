@@ -15,7 +15,7 @@ func FuzzHistograms(f *testing.F) {
 	var all []byte
 	var h model.Histogram
 	for i := range 20 {
-		samplesRandomHistogram(rand.New(rand.NewPCG(1, uint64(i/9))), &h)
+		randomHistogram(rand.New(rand.NewPCG(1, uint64(i/9))), &h)
 		h.Count += uint64(i)
 		if b := model.AppendHistogram(nil, &h); len(b) < 256 {
 			all = append(append(all, byte(len(b))), b...)
@@ -46,21 +46,21 @@ func FuzzHistograms(f *testing.F) {
 		values := column.ValueCoder{Ints: column.IntCoder{Dense: dense}}
 		var c histogramCoder
 		segment, err := c.append(nil, &rows, 0, n, &values)
-		samplesMust(t, err)
+		must(t, err)
 		var d histogramDecoder
 		d.layouts, err = readLayouts(nil, c.layouts.append(nil))
-		samplesMust(t, err)
+		must(t, err)
 		var decoder column.ValueDecoder
-		samplesMust(t, d.open(segment, n, &decoder))
+		must(t, d.open(segment, n, &decoder))
 		for k := range n {
-			samplesMust(t, d.appendRow(k, int64(k), 0, &got))
+			must(t, d.appendRow(k, int64(k), 0, &got))
 		}
-		if !samplesSameRows(&got, &rows) {
+		if !sameRows(&got, &rows) {
 			t.Fatalf("%v, should be %v", got, rows)
 		}
 		if err := d.open(b, n, &decoder); err == nil {
 			for k := range n {
-				samplesMust(t, d.appendRow(k, int64(k), 0, &got))
+				must(t, d.appendRow(k, int64(k), 0, &got))
 			}
 		} else if !errors.Is(err, model.ErrCorrupt) {
 			t.Fatal(err)

@@ -40,22 +40,22 @@ func TestFilterPages(t *testing.T) {
 				rt.Fatal("no filter makes a page")
 			}
 			stored, err := file.SealPage(nil, appendFilterPage(nil, filters, begin, ends[:n], count), file.CodecNone)
-			textMust(t, err)
+			must(t, err)
 			addr := file.Addr{Off: 77, Len: uint32(len(stored))}
 			var parts [][]byte
 			for i := range count {
 				slice, err := file.SealPage(nil, appendSlice(nil, filters, begin, ends[:n], count, i), file.CodecNone)
-				textMust(t, err)
+				must(t, err)
 				stored = append(stored, slice...)
 			}
 			payload, err := lines.DecodePage(stored[:addr.Len])
-			textMust(t, err)
+			must(t, err)
 			var p filterPage
-			textMust(t, p.open(payload, addr))
+			must(t, p.open(payload, addr))
 			for i := range count {
 				a := p.slice(i)
 				slice, err := lines.DecodePage(stored[a.Off-addr.Off:][:a.Len])
-				textMust(t, err)
+				must(t, err)
 				if len(slice) != p.length {
 					rt.Fatalf("slice %d has %d bytes, should have %d", i, len(slice), p.length)
 				}
@@ -74,7 +74,7 @@ func TestFilterPages(t *testing.T) {
 					}
 				}
 				filter, err := p.appendFilter(nil, uint32(i), parts)
-				textMust(t, err)
+				must(t, err)
 				if !bytes.Equal(filter, filters[begin:ends[i]]) {
 					rt.Fatalf("filter %d of %d is another one", i, n)
 				}

@@ -11,8 +11,8 @@ import (
 	"github.com/shaledb/shale/internal/store/part/lines"
 )
 
-// FuzzTextPayloads gives bytes to every decoder of a page's payload.
-func FuzzTextPayloads(f *testing.F) {
+// FuzzPayloads gives bytes to every decoder of a page's payload.
+func FuzzPayloads(f *testing.F) {
 	for _, metadata := range []bool{false, true} {
 		var rows model.TextRows
 		for i := range 40 {
@@ -65,9 +65,9 @@ func FuzzTextPayloads(f *testing.F) {
 			}
 			for i := range filters.filters {
 				filter, err := filters.appendFilter(nil, uint32(i), slices)
-				textMust(t, err)
+				must(t, err)
 				var x lines.Filter
-				textMust(t, x.Open(filter))
+				must(t, x.Open(filter))
 				for item := range uint64(2 * lines.FilterParts) {
 					class, item := byte(item)%lines.ItemClasses, lines.Spread(item)|item<<33
 					var slice []byte

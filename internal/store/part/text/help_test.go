@@ -11,15 +11,15 @@ import (
 	"github.com/shaledb/shale/internal/store/part/lines"
 )
 
-func textMust(t testing.TB, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-// textAllocated returns how many bytes f allocates.
-func textAllocated(f func()) uint64 {
+// allocated returns how many bytes f allocates.
+func allocated(f func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	f()
@@ -27,16 +27,16 @@ func textAllocated(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-var textAnyTime = model.TimeRange{Min: -1 << 63, Max: 1<<63 - 1}
+var anyTime = model.TimeRange{Min: -1 << 63, Max: 1<<63 - 1}
 
-func textUnnamed(err error) error { return err }
+func unnamed(err error) error { return err }
 
-var textSizes = file.Sizes{
+var formatSizes = file.Sizes{
 	PageBytes: file.PageBytes, IndexBytes: file.PageBytes, TextBytes: UnitBytes, SliceBytes: SliceBytes, FilterBytes: FilterBytes, TextRows: MaxUnitRows, Ties: MaxTies,
 }
 
-// textSections are those of a file of which only the text is filled.
-var textSections = func() (l file.Sections) {
+// sections are those of a file of which only the text is filled.
+var sections = func() (l file.Sections) {
 	for i := range 7 {
 		l = append(l, &file.Section{Number: i})
 	}
@@ -44,66 +44,66 @@ var textSections = func() (l file.Sections) {
 	return l
 }()
 
-// textPart is a file of text alone.
-type textPart struct{ *file.Reader }
+// part is a file of text alone.
+type part struct{ *file.Reader }
 
-func (p textPart) Bind(pages file.Pages) textPart { return textPart{p.Reader.Bind(pages)} }
+func (p part) Bind(pages file.Pages) part { return part{p.Reader.Bind(pages)} }
 
-func (p textPart) TextAt(ctx context.Context, req *model.Request, known *Verdicts, order uint64, named func(error) error) *Cursor {
+func (p part) TextAt(ctx context.Context, req *model.Request, known *Verdicts, order uint64, named func(error) error) *Cursor {
 	return NewCursor(ctx, p.Reader, req, known, order, named)
 }
 
-func (p textPart) FetchText(ctx context.Context, ranks file.Ranks, req *model.Request) (*Verdicts, error) {
+func (p part) FetchText(ctx context.Context, ranks file.Ranks, req *model.Request) (*Verdicts, error) {
 	return Prefetch(ctx, p.Reader, ranks, req)
 }
 
-// textPages decode pages of a buffer.
-type textPages struct{ fetch file.Fetch }
+// bufferPages decode pages of a buffer.
+type bufferPages struct{ fetch file.Fetch }
 
-func (p textPages) Page(ctx context.Context, a file.Addr) ([]byte, error) {
+func (p bufferPages) Page(ctx context.Context, a file.Addr) ([]byte, error) {
 	return p.fetch(ctx, a, lines.DecodePage)
 }
 
-// textPartWriter writes a file of text of one tenant.
-type textPartWriter struct {
+// partWriter writes a file of text of one tenant.
+type partWriter struct {
 	file *file.Writer
 	text *Writer
 	buf  bytes.Buffer
 }
 
-func newTextPart(dense bool, z file.Sizes) *textPartWriter {
-	w := &textPartWriter{}
+func newPart(dense bool, z file.Sizes) *partWriter {
+	w := &partWriter{}
 	m := file.Meta{Signal: model.Logs, Sources: []file.Source{{Node: "n"}}}
-	w.file = file.NewWriter(&w.buf, m, textSections, dense, z)
+	w.file = file.NewWriter(&w.buf, m, sections, dense, z)
 	w.text = NewWriter(w.file)
 	w.file.BeginTenant("t")
 	return w
 }
 
-func (w *textPartWriter) Series() error {
+func (w *partWriter) Series() error {
 	err := w.text.endText()
 	w.file.BeginSeries()
 	return err
 }
 
-func (w *textPartWriter) Text(ctx context.Context, texts []Series, clip model.TimeRange) error {
+func (w *partWriter) Text(ctx context.Context, texts []Series, clip model.TimeRange) error {
 	return w.text.Merge(ctx, texts, clip)
 }
 
-func (w *textPartWriter) finish(t testing.TB) textPart {
+func (w *partWriter) finish(t testing.TB) part {
 	t.Helper()
-	textMust(t, w.text.flushText())
+	must(t, w.text.flushText())
 	w.file.EndTenant()
 	size, err := w.file.Finish()
-	textMust(t, err)
+	must(t, err)
 	b := bytes.NewReader(w.buf.Bytes())
-	r, err := file.Open(context.Background(), textPages{file.FetchFile(b, nil)}, file.RangeOf(b), size, textSections)
-	textMust(t, err)
-	return textPart{r}
+	r, err := file.Open(context.Background(), bufferPages{file.FetchFile(b, nil)}, file.RangeOf(b), size, sections)
+	must(t, err)
+	return part{r}
 }
 
-// textAppend adds a row.
-func textAppend(rows *model.TextRows, at int64, line string, metadata model.Labels) {
+// appendRow adds a row.
+func appendRow(rows *model.TextRows, at int64, line string, metadata model.Labels) {
 	rows.Bytes = append(rows.Bytes, line...)
 	rows.Times, rows.Ends = append(rows.Times, at), append(rows.Ends, uint32(len(rows.Bytes)))
 	if metadata != nil {

@@ -45,26 +45,26 @@ func (p *countedPages) Fetch(_ context.Context, all []file.Addr) {
 // TestVerdicts: whatever the order in which units are asked for, each page of filters is read once, and says of each unit what its
 // filter says.
 func TestVerdicts(t *testing.T) {
-	z := textSizes
+	z := formatSizes
 	z.TextBytes, z.SliceBytes, z.FilterBytes = 96<<10, 1<<10, 4<<10
-	w := newTextPart(true, z)
+	w := newPart(true, z)
 	for s := range 8 {
-		textMust(t, w.Series())
-		textMust(t, w.Text(context.Background(), []Series{OfRows(textJSON(12*z.TextBytes, int64(s)))}, textAnyTime))
+		must(t, w.Series())
+		must(t, w.Text(context.Background(), []Series{OfRows(jsonRows(12*z.TextBytes, int64(s)))}, anyTime))
 	}
 	r := w.finish(t)
-	trace := regexp.MustCompile(`"trace_id":"([0-9a-f]{32})"`).FindSubmatch(textJSON(1000, 3).Bytes)[1]
+	trace := regexp.MustCompile(`"trace_id":"([0-9a-f]{32})"`).FindSubmatch(jsonRows(1000, 3).Bytes)[1]
 	for needle, some := range map[string]bool{"0123456789abcdef0123456789abcdef": false, string(trace): false, "served from cache": true} {
 		pages := &countedPages{Pages: r.Pages(), read: map[file.Addr]int{}, fail: map[file.Addr]bool{}}
 		bound := r.Bind(pages)
 		filter := &model.TextFilter{Clauses: []model.TextClause{{Any: []model.TextLiteral{{Value: needle}}}}}
-		req := &model.Request{Range: textAnyTime, Quota: &model.Quota{Pool: &model.QueryPool{MaxBytes: 1 << 30}}, Cost: &model.Cost{}, TextFilter: filter}
-		cursor := bound.TextAt(context.Background(), req, nil, 0, textUnnamed)
+		req := &model.Request{Range: anyTime, Quota: &model.Quota{Pool: &model.QueryPool{MaxBytes: 1 << 30}}, Cost: &model.Cost{}, TextFilter: filter}
+		cursor := bound.TextAt(context.Background(), req, nil, 0, unnamed)
 		var chunks []model.TextChunk
 		for rank := range uint32(8) {
 			var err error
 			chunks, err = cursor.Chunks(context.Background(), rank, chunks)
-			textMust(t, err)
+			must(t, err)
 		}
 		rand.Shuffle(len(chunks), func(i, j int) { chunks[i], chunks[j] = chunks[j], chunks[i] })
 		var asked sync.WaitGroup
@@ -85,7 +85,7 @@ func TestVerdicts(t *testing.T) {
 			p := c.Page.(*page)
 			filters[p.e.Text.Filter] = true
 			filter, err := whole.of(context.Background(), r.Pages(), &p.e)
-			textMust(t, err)
+			must(t, err)
 			sliced = sliced || whole.page.slices > 1
 			want := direct.none(t, filter)
 			if got, _ := p.Skip(context.Background()); got != want {
@@ -111,10 +111,10 @@ func TestVerdicts(t *testing.T) {
 
 	// What cannot be read is an error of the units in question only.
 	pages := &countedPages{Pages: r.Pages(), read: map[file.Addr]int{}, fail: map[file.Addr]bool{}}
-	req := &model.Request{Range: textAnyTime, Quota: &model.Quota{Pool: &model.QueryPool{MaxBytes: 1 << 30}}, Cost: &model.Cost{},
+	req := &model.Request{Range: anyTime, Quota: &model.Quota{Pool: &model.QueryPool{MaxBytes: 1 << 30}}, Cost: &model.Cost{},
 		TextFilter: &model.TextFilter{Clauses: []model.TextClause{{Any: []model.TextLiteral{{Value: "0123456789abcdef0123456789abcdef"}}}}}}
-	chunks, err := r.Bind(pages).TextAt(context.Background(), req, nil, 0, textUnnamed).Chunks(context.Background(), 0, nil)
-	textMust(t, err)
+	chunks, err := r.Bind(pages).TextAt(context.Background(), req, nil, 0, unnamed).Chunks(context.Background(), 0, nil)
+	must(t, err)
 	bad := chunks[len(chunks)/2].Page.(*page).e.Text.Filter
 	pages.fail[bad] = true
 	for _, c := range chunks {
@@ -128,7 +128,7 @@ func TestVerdicts(t *testing.T) {
 // none asks a filter by itself.
 func (s *evaluator) none(t *testing.T, filter []byte) bool {
 	var f lines.Filter
-	textMust(t, f.Open(filter))
+	must(t, f.Open(filter))
 	for _, any := range s.clauses {
 		if !slices.ContainsFunc(any, func(l lines.Literal) bool {
 			for i, item := range l.Items {
@@ -146,17 +146,17 @@ func (s *evaluator) none(t *testing.T, filter []byte) bool {
 
 // TestVerdictsAreKept: a filter that is asked for again reads no page of filters, another one does; and what is kept says the same.
 func TestVerdictsAreKept(t *testing.T) {
-	z := textSizes
+	z := formatSizes
 	z.TextBytes, z.SliceBytes, z.FilterBytes = 96<<10, 1<<10, 16<<10
-	w := newTextPart(true, z)
-	textMust(t, w.Series())
-	textMust(t, w.Text(context.Background(), []Series{OfRows(textJSON(40*z.TextBytes, 1))}, textAnyTime))
+	w := newPart(true, z)
+	must(t, w.Series())
+	must(t, w.Text(context.Background(), []Series{OfRows(jsonRows(40*z.TextBytes, 1))}, anyTime))
 	r := w.finish(t)
 	pages := &countedPages{Pages: r.Pages(), read: map[file.Addr]int{}, fail: map[file.Addr]bool{}}
-	bound := r.Bind(&textKeptLists{Pages: pages, lists: map[string][]byte{}})
+	bound := r.Bind(&keptLists{Pages: pages, lists: map[string][]byte{}})
 	quota := &model.Quota{Pool: &model.QueryPool{MaxBytes: 1 << 30}}
 	request := func(needles ...string) *model.Request {
-		req := &model.Request{Range: textAnyTime, Quota: quota, Cost: &model.Cost{}}
+		req := &model.Request{Range: anyTime, Quota: quota, Cost: &model.Cost{}}
 		for _, n := range needles {
 			if req.TextFilter == nil {
 				req.TextFilter = &model.TextFilter{}
@@ -166,8 +166,8 @@ func TestVerdictsAreKept(t *testing.T) {
 		return req
 	}
 	chunksOf := func(req *model.Request) []model.TextChunk {
-		chunks, err := bound.TextAt(context.Background(), req, nil, 0, textUnnamed).Chunks(context.Background(), 0, nil)
-		textMust(t, err)
+		chunks, err := bound.TextAt(context.Background(), req, nil, 0, unnamed).Chunks(context.Background(), 0, nil)
+		must(t, err)
 		return chunks
 	}
 	filters := map[file.Addr]bool{}
@@ -181,7 +181,7 @@ func TestVerdictsAreKept(t *testing.T) {
 		req := request(needles...)
 		for _, c := range chunksOf(req) {
 			skip, err := c.Page.Skip(context.Background())
-			textMust(t, err)
+			must(t, err)
 			if !skip {
 				left = append(left, c.Page.(*page).e.Addr)
 			}
@@ -230,7 +230,7 @@ func TestVerdictsAreKept(t *testing.T) {
 // fetchedLists has both: pages that can be fetched, and a place for lists.
 type fetchedLists struct {
 	*countedPages
-	textKeptLists
+	keptLists
 }
 
 func (p *fetchedLists) Page(ctx context.Context, a file.Addr) ([]byte, error) {
@@ -240,14 +240,14 @@ func (p *fetchedLists) Page(ctx context.Context, a file.Addr) ([]byte, error) {
 // TestForeseen: what is ruled out is found out before anybody asks for units, or is not; the units that are left are the same, the
 // cost is, and a slice that cannot be read is an error of the units in question only.
 func TestForeseen(t *testing.T) {
-	z := textSizes
+	z := formatSizes
 	z.TextBytes, z.SliceBytes, z.FilterBytes = 96<<10, 1<<10, 10<<10
-	w := newTextPart(true, z)
-	rows := textJSON(30*z.TextBytes, 1)
+	w := newPart(true, z)
+	rows := jsonRows(30*z.TextBytes, 1)
 	var ranks file.Ranks
 	for s := range 3 {
-		textMust(t, w.Series())
-		textMust(t, w.Text(context.Background(), []Series{OfRows(textJSON(30*z.TextBytes, int64(s)))}, textAnyTime))
+		must(t, w.Series())
+		must(t, w.Text(context.Background(), []Series{OfRows(jsonRows(30*z.TextBytes, int64(s)))}, anyTime))
 		ranks = append(ranks, uint32(s))
 	}
 	r := w.finish(t)
@@ -256,24 +256,24 @@ func TestForeseen(t *testing.T) {
 	for needle, foreseen := range map[string]bool{
 		never: true, string(trace[5][1]): true, string(trace[len(trace)-1][1]): true, "served from cache": false, `"trace_id":"0`: false,
 	} {
-		pages := &fetchedLists{&countedPages{Pages: r.Pages(), read: map[file.Addr]int{}, fail: map[file.Addr]bool{}}, textKeptLists{lists: map[string][]byte{}}}
+		pages := &fetchedLists{&countedPages{Pages: r.Pages(), read: map[file.Addr]int{}, fail: map[file.Addr]bool{}}, keptLists{lists: map[string][]byte{}}}
 		bound := r.Bind(pages)
 		left := func(foresee bool) (left []file.Addr, cost *model.Cost) {
-			req := &model.Request{Range: textAnyTime, Quota: &model.Quota{Pool: &model.QueryPool{MaxBytes: 1 << 30}}, Cost: &model.Cost{},
+			req := &model.Request{Range: anyTime, Quota: &model.Quota{Pool: &model.QueryPool{MaxBytes: 1 << 30}}, Cost: &model.Cost{},
 				TextFilter: &model.TextFilter{Clauses: []model.TextClause{{Any: []model.TextLiteral{{Value: needle}}}}}}
 			var known *Verdicts
 			if foresee {
 				var err error
 				known, err = bound.FetchText(context.Background(), ranks, req)
-				textMust(t, err)
+				must(t, err)
 			}
-			c := bound.TextAt(context.Background(), req, known, 0, textUnnamed)
+			c := bound.TextAt(context.Background(), req, known, 0, unnamed)
 			for _, rank := range ranks {
 				chunks, err := c.Chunks(context.Background(), rank, nil)
-				textMust(t, err)
+				must(t, err)
 				for _, chunk := range chunks {
 					skip, err := chunk.Page.Skip(context.Background())
-					textMust(t, err)
+					must(t, err)
 					if !skip {
 						left = append(left, chunk.Page.(*page).e.Addr)
 					} else if foresee && known.foreseen {
@@ -303,24 +303,24 @@ func TestForeseen(t *testing.T) {
 	}
 
 	pages := &countedPages{Pages: r.Pages(), read: map[file.Addr]int{}, fail: map[file.Addr]bool{}}
-	req := &model.Request{Range: textAnyTime, Quota: &model.Quota{Pool: &model.QueryPool{MaxBytes: 1 << 30}}, Cost: &model.Cost{},
+	req := &model.Request{Range: anyTime, Quota: &model.Quota{Pool: &model.QueryPool{MaxBytes: 1 << 30}}, Cost: &model.Cost{},
 		TextFilter: &model.TextFilter{Clauses: []model.TextClause{{Any: []model.TextLiteral{{Value: never}}}}}}
-	units, err := r.Bind(pages).TextAt(context.Background(), req, nil, 0, textUnnamed).Chunks(context.Background(), 1, nil)
-	textMust(t, err)
+	units, err := r.Bind(pages).TextAt(context.Background(), req, nil, 0, unnamed).Chunks(context.Background(), 1, nil)
+	must(t, err)
 	bad := units[len(units)/2].Page.(*page).e.Text.Filter
 	var head filterPage
 	payload, err := r.Pages().Page(context.Background(), bad)
-	textMust(t, err)
-	textMust(t, head.open(payload, bad))
+	must(t, err)
+	must(t, head.open(payload, bad))
 	for i := range head.slices {
 		pages.fail[head.slice(i)] = true
 	}
 	known, err := r.Bind(pages).FetchText(context.Background(), ranks, req)
-	textMust(t, err)
+	must(t, err)
 	failed := 0
 	for _, rank := range ranks {
-		chunks, err := r.Bind(pages).TextAt(context.Background(), req, known, 0, textUnnamed).Chunks(context.Background(), rank, nil)
-		textMust(t, err)
+		chunks, err := r.Bind(pages).TextAt(context.Background(), req, known, 0, unnamed).Chunks(context.Background(), rank, nil)
+		must(t, err)
 		for _, c := range chunks {
 			_, err := c.Page.Skip(context.Background())
 			if mine := c.Page.(*page).e.Text.Filter == bad; mine != errors.Is(err, model.ErrTransient) {
@@ -344,13 +344,13 @@ func TestCheckOfTies(t *testing.T) {
 	rowsOf := func(lines []string) *model.TextRows {
 		var rows model.TextRows
 		for _, l := range lines {
-			textAppend(&rows, 7, l, nil)
+			appendRow(&rows, 7, l, nil)
 		}
 		return &rows
 	}
 	var c Tally
 	for _, block := range []int{1, 7, 99, 100, 1000} {
-		textMust(t, c.checkTies(context.Background(), OfRows(rowsOf(lines)), 7, block))
+		must(t, c.checkTies(context.Background(), OfRows(rowsOf(lines)), 7, block))
 		for _, i := range []int{1, 50, 99} {
 			twice := slices.Clone(lines)
 			twice[i] = twice[(i-1)/2]
@@ -368,22 +368,22 @@ func TestManyNames(t *testing.T) {
 		for k := range 1000 {
 			pairs = append(pairs, fmt.Sprintf("n%06d", i*1000+k), "v")
 		}
-		textAppend(&rows, int64(i), "a line", model.LabelsOf(pairs...))
+		appendRow(&rows, int64(i), "a line", model.LabelsOf(pairs...))
 	}
-	w := newTextPart(false, textSizes)
-	textMust(t, w.Series())
-	textMust(t, w.Text(context.Background(), []Series{OfRows(&rows)}, textAnyTime))
-	textMust(t, w.text.flushText())
+	w := newPart(false, formatSizes)
+	must(t, w.Series())
+	must(t, w.Text(context.Background(), []Series{OfRows(&rows)}, anyTime))
+	must(t, w.text.flushText())
 	c := &w.text.units[0].coder.metadata
 	if c.reset(); len(c.spare) > maxSpareColumns || cap(c.order) > 4*maxSpareColumns {
 		t.Errorf("%d columns are kept, and room for %d", len(c.spare), cap(c.order))
 	}
 	s := NewStream(w.finish(t).Reader)
-	textMust(t, s.Seek(context.Background(), 0))
+	must(t, s.Seek(context.Background(), 0))
 	n := 0
-	for run := s.Run(context.Background(), textAnyTime); run.Next(); {
+	for run := s.Run(context.Background(), anyTime); run.Next(); {
 		got, err := run.Piece().Rows(context.Background())
-		textMust(t, err)
+		must(t, err)
 		for k := range got.Times {
 			if got.Times[k] != rows.Times[n] || string(got.Line(k)) != "a line" || string(got.MetadataAt(k)) != string(rows.MetadataAt(n)) {
 				t.Fatalf("row %d came back as %q with %q", n, got.Line(k), got.MetadataAt(k))
@@ -408,17 +408,17 @@ func TestManyNames(t *testing.T) {
 func TestFetchDoesNotWait(t *testing.T) {
 	var rows model.TextRows
 	for i := range 10 {
-		textAppend(&rows, int64(i), "x", nil)
+		appendRow(&rows, int64(i), "x", nil)
 	}
-	w := newTextPart(false, textSizes)
-	textMust(t, w.Series())
-	textMust(t, w.Text(context.Background(), []Series{OfRows(&rows)}, textAnyTime))
+	w := newPart(false, formatSizes)
+	must(t, w.Series())
+	must(t, w.Text(context.Background(), []Series{OfRows(&rows)}, anyTime))
 	r := w.finish(t)
 	f := &fetched{Pages: r.Pages()}
 	r = r.Bind(f)
-	req := &model.Request{Range: textAnyTime, Quota: &model.Quota{MaxBytes: 1 << 30, Pool: &model.QueryPool{MaxBytes: 1 << 30}}, Cost: &model.Cost{}}
-	chunks, err := r.TextAt(context.Background(), req, nil, 0, textUnnamed).Chunks(context.Background(), 0, nil)
-	textMust(t, err)
+	req := &model.Request{Range: anyTime, Quota: &model.Quota{MaxBytes: 1 << 30, Pool: &model.QueryPool{MaxBytes: 1 << 30}}, Cost: &model.Cost{}}
+	chunks, err := r.TextAt(context.Background(), req, nil, 0, unnamed).Chunks(context.Background(), 0, nil)
+	must(t, err)
 	p := chunks[0].Page.(*page)
 	p.mu.Lock()
 	p.FetchText(context.Background(), []model.TextPage{p}, model.WantLines)
@@ -431,13 +431,13 @@ func TestFetchDoesNotWait(t *testing.T) {
 	}
 }
 
-// textKeptLists keeps all lists.
-type textKeptLists struct {
+// keptLists keeps all lists.
+type keptLists struct {
 	file.Pages
 	lists map[string][]byte
 }
 
-func (k *textKeptLists) List(ctx context.Context, key string, find func(context.Context) ([]byte, error)) ([]byte, error) {
+func (k *keptLists) List(ctx context.Context, key string, find func(context.Context) ([]byte, error)) ([]byte, error) {
 	if l, ok := k.lists[key]; ok {
 		return l, nil
 	}
@@ -448,13 +448,13 @@ func (k *textKeptLists) List(ctx context.Context, key string, find func(context.
 	return l, err
 }
 
-func (k *textKeptLists) Kept(key string) ([]byte, bool) {
+func (k *keptLists) Kept(key string) ([]byte, bool) {
 	l, ok := k.lists[key]
 	return l, ok
 }
 
-// textJSON makes at least so many bytes of lines of JSON with random identifiers, from a time on.
-func textJSON(bytes int, at int64) *model.TextRows {
+// jsonRows makes at least so many bytes of lines of JSON with random identifiers, from a time on.
+func jsonRows(bytes int, at int64) *model.TextRows {
 	r := rand.New(rand.NewPCG(1, uint64(at)))
 	rows := &model.TextRows{}
 	for len(rows.Bytes) < bytes {
@@ -481,19 +481,19 @@ func (f *fetched) Fetch(_ context.Context, all []file.Addr) { f.wanted = append(
 // TestTiesAreReleased: what was large while a merge remembered rows of one time is given up.
 func TestTiesAreReleased(t *testing.T) {
 	for _, ties := range []int{1500, 100_000} {
-		z := textSizes
+		z := formatSizes
 		z.Ties = ties
-		w := newTextPart(false, z)
-		textMust(t, w.Series())
+		w := newPart(false, z)
+		must(t, w.Series())
 		var texts []Series
 		for k := range 3 {
 			var rows model.TextRows
 			for i := range 4000 {
-				textAppend(&rows, 7, fmt.Sprint(k*i), nil)
+				appendRow(&rows, 7, fmt.Sprint(k*i), nil)
 			}
 			texts = append(texts, OfRows(&rows))
 		}
-		textMust(t, w.Text(context.Background(), texts, textAnyTime))
+		must(t, w.Text(context.Background(), texts, anyTime))
 		if seen := &w.text.merge.seen; len(seen.rows) > 1024 || seen.most > 1024 {
 			t.Errorf("there is still room for %d rows", seen.most)
 		}
