@@ -10,6 +10,7 @@ func partRooms() []room {
 			"store/part/lines":   "pages are decoded with all codecs",
 			"store/part/file":    "it is the face of its rooms, and lists what a part is made of",
 			"store/part/column":  "its errors name their class in one way",
+			"cache":              "pages and lists are cached by typed keys; the cache itself comes through an interface that part declares",
 		}, "the file format is pure bytes; it does not know who stores, caches or serves them"},
 		{"store/part/text", map[string]string{
 			"store/part/lines":  "lines are coded and filtered",

@@ -64,7 +64,7 @@ func TestSelectAgainstBruteForce(t *testing.T) {
 		}
 		r, _ := writeSized(t, all, testOptions(true, Fast), rapid.SampledFrom([]file.Sizes{formatSizes, tiny, tinyRuns}).Draw(rt, "sizes"))
 		if rapid.Bool().Draw(rt, "lists are kept") {
-			r = r.Bind(&keptLists{Pages: r.Pages(), lists: map[string][]byte{}})
+			r = r.Bind(&keptLists{Pages: r.Pages(), lists: map[file.ListKey][]byte{}})
 		}
 		for range 10 {
 			ms := rapid.SliceOfN(rapid.Custom(drawMatcher), 0, 4).Draw(rt, "matchers")
@@ -77,10 +77,10 @@ func TestSelectAgainstBruteForce(t *testing.T) {
 // keptLists keeps all lists.
 type keptLists struct {
 	file.Pages
-	lists map[string][]byte
+	lists map[file.ListKey][]byte
 }
 
-func (k *keptLists) List(ctx context.Context, key string, find func(context.Context) ([]byte, error)) ([]byte, error) {
+func (k *keptLists) List(ctx context.Context, key file.ListKey, find func(context.Context) ([]byte, error)) ([]byte, error) {
 	if l, ok := k.lists[key]; ok {
 		return l, nil
 	}
@@ -91,7 +91,7 @@ func (k *keptLists) List(ctx context.Context, key string, find func(context.Cont
 	return l, err
 }
 
-func (k *keptLists) Kept(key string) ([]byte, bool) {
+func (k *keptLists) Kept(key file.ListKey) ([]byte, bool) {
 	l, ok := k.lists[key]
 	return l, ok
 }
@@ -106,7 +106,7 @@ func TestListsAreKept(t *testing.T) {
 	}
 	slices.SortFunc(all, func(a, b oneSeries) int { return a.key.Compare(b.key) })
 	r, _ := writeSized(t, all, testOptions(true, Fast), formatSizes)
-	kept := &keptLists{Pages: r.Pages(), lists: map[string][]byte{}}
+	kept := &keptLists{Pages: r.Pages(), lists: map[file.ListKey][]byte{}}
 	r = r.Bind(kept)
 	for pattern, c := range map[string]struct{ series, lists int }{"7.*1": {1111, 1}, "1.*": {40_000, 0}} {
 		asked := 0

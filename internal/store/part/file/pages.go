@@ -38,14 +38,21 @@ type Prefetcher interface {
 	Prefetch(pages []Addr)
 }
 
+// ListKey names what a query has found, in the page at Off or, if that is 0, in the whole file. Query names the query: it
+// is a digest of all that the result depends on.
+type ListKey struct {
+	Off   int64
+	Query [16]byte
+}
+
 // Lists is what [Pages] may be as well: a cache for what matchers and text filters have found in the part. A part never
 // changes, so a dashboard that repeats its query need not look at a million values, or at the filters of all units,
 // a second time.
 type Lists interface {
 	// List returns what find has returned for the key, now or earlier. Errors are not kept. It must not be changed.
-	List(ctx context.Context, key string, find func(context.Context) ([]byte, error)) ([]byte, error)
+	List(ctx context.Context, k ListKey, find func(context.Context) ([]byte, error)) ([]byte, error)
 	// Kept returns the list of a key if the cache has it.
-	Kept(key string) ([]byte, bool)
+	Kept(k ListKey) ([]byte, bool)
 }
 
 // Decoder returns the payload of a stored page, or a part of it.

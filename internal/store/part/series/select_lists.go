@@ -2,6 +2,7 @@ package series
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -23,7 +24,8 @@ func (s *selector) scanned(w *postingWalk, accept bool) (rankRuns, error) {
 	if !ok || s.Value == "" || s.Op != model.MatchRegexp && s.Op != model.MatchNotRegexp {
 		return s.scan(w, accept)
 	}
-	key := fmt.Sprintf("%d %t %d %q %q", w.tenant, accept, s.Op, s.Name, s.Value)
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d %t %d %q %q", w.tenant, accept, s.Op, s.Name, s.Value))
+	key := file.ListKey{Query: [16]byte(sum[:16])}
 	var runs rankRuns
 	var scanErr error
 	found := false

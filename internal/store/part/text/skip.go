@@ -104,7 +104,7 @@ func (s *evaluator) ahead(dst []file.Addr, p *filterPage) []file.Addr {
 
 // key is what a list is named after that says something of the filter: a digest of all that is asked, since the items may be many
 // and a list is kept for each page.
-func (s *evaluator) key() string {
+func (s *evaluator) key() [16]byte {
 	h := sha256.New()
 	var b []byte
 	for _, any := range s.clauses {
@@ -118,7 +118,7 @@ func (s *evaluator) key() string {
 		}
 		h.Write(b)
 	}
-	return "filters " + string(h.Sum(nil)) + " "
+	return [16]byte(h.Sum(nil)[:16])
 }
 
 // mayHave returns those of some filters that may have all items.

@@ -3,7 +3,6 @@ package text
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"sync"
 
 	"github.com/shaledb/shale/internal/store/part/column"
@@ -22,7 +21,7 @@ type Verdicts struct {
 	r     *file.Reader
 	skip  *evaluator
 	lists file.Lists // nil: there is no place for them
-	about string     // what is asked, in the key of a list
+	query [16]byte   // what is asked, in the key of a list
 
 	mu    sync.Mutex
 	pages []*verdictPage // in the order of the file
@@ -58,7 +57,7 @@ func newVerdicts(r *file.Reader, s *evaluator) *Verdicts {
 	}
 	v := &Verdicts{r: r, skip: s, of: make(map[int64]int)}
 	if l, ok := r.Pages().(file.Lists); ok {
-		v.lists, v.about = l, s.key()
+		v.lists, v.query = l, s.key()
 	}
 	return v
 }
@@ -116,7 +115,9 @@ func (v *Verdicts) setLocked(p *verdictPage, ruledOut []byte, err error) {
 	}
 }
 
-func (v *Verdicts) key(p *verdictPage) string { return v.about + strconv.FormatInt(p.addr.Off, 10) }
+func (v *Verdicts) key(p *verdictPage) file.ListKey {
+	return file.ListKey{Off: p.addr.Off, Query: v.query}
+}
 
 // ask reports whether a unit is ruled out, whose filter is one of a page that has been added.
 func (v *Verdicts) ask(ctx context.Context, a file.Addr, number uint32) (bool, error) {

@@ -153,7 +153,7 @@ func TestVerdictsAreKept(t *testing.T) {
 	must(t, w.Text(context.Background(), []Series{OfRows(jsonRows(40*z.TextBytes, 1))}, anyTime))
 	r := w.finish(t)
 	pages := &countedPages{Pages: r.Pages(), read: map[file.Addr]int{}, fail: map[file.Addr]bool{}}
-	bound := r.Bind(&keptLists{Pages: pages, lists: map[string][]byte{}})
+	bound := r.Bind(&keptLists{Pages: pages, lists: map[file.ListKey][]byte{}})
 	quota := &model.Quota{Pool: &model.QueryPool{MaxBytes: 1 << 30}}
 	request := func(needles ...string) *model.Request {
 		req := &model.Request{Range: anyTime, Quota: quota, Cost: &model.Cost{}}
@@ -256,7 +256,7 @@ func TestForeseen(t *testing.T) {
 	for needle, foreseen := range map[string]bool{
 		never: true, string(trace[5][1]): true, string(trace[len(trace)-1][1]): true, "served from cache": false, `"trace_id":"0`: false,
 	} {
-		pages := &fetchedLists{&countedPages{Pages: r.Pages(), read: map[file.Addr]int{}, fail: map[file.Addr]bool{}}, keptLists{lists: map[string][]byte{}}}
+		pages := &fetchedLists{&countedPages{Pages: r.Pages(), read: map[file.Addr]int{}, fail: map[file.Addr]bool{}}, keptLists{lists: map[file.ListKey][]byte{}}}
 		bound := r.Bind(pages)
 		left := func(foresee bool) (left []file.Addr, cost *model.Cost) {
 			req := &model.Request{Range: anyTime, Quota: &model.Quota{Pool: &model.QueryPool{MaxBytes: 1 << 30}}, Cost: &model.Cost{},
@@ -434,10 +434,10 @@ func TestFetchDoesNotWait(t *testing.T) {
 // keptLists keeps all lists.
 type keptLists struct {
 	file.Pages
-	lists map[string][]byte
+	lists map[file.ListKey][]byte
 }
 
-func (k *keptLists) List(ctx context.Context, key string, find func(context.Context) ([]byte, error)) ([]byte, error) {
+func (k *keptLists) List(ctx context.Context, key file.ListKey, find func(context.Context) ([]byte, error)) ([]byte, error) {
 	if l, ok := k.lists[key]; ok {
 		return l, nil
 	}
@@ -448,7 +448,7 @@ func (k *keptLists) List(ctx context.Context, key string, find func(context.Cont
 	return l, err
 }
 
-func (k *keptLists) Kept(key string) ([]byte, bool) {
+func (k *keptLists) Kept(key file.ListKey) ([]byte, bool) {
 	l, ok := k.lists[key]
 	return l, ok
 }
