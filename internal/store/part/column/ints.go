@@ -9,17 +9,17 @@ import (
 // A column of integers is one of these, whichever is shortest:
 //
 //	const   all equal
-//	runs    (difference to the run before, length) pairs
-//	steps   many runs: a column of their values, and one of their lengths
+//	repeats (difference to the one before, length) pairs
+//	steps   many repeats: a column of their values, and one of their lengths
 //	packed  residuals over a base, of the numbers or of their differences, divided by their common divisor, in as many
 //	        bits as most of them need; the high bits of the few that need more stand apart as exceptions
 //
 // All arithmetic wraps around at 64 bits, so every int64 survives, whatever the differences overflow.
 const (
-	IntsConst  byte = 0
-	intsRuns   byte = 1
-	IntsPacked byte = 2
-	intsSteps  byte = 3
+	IntsConst   byte = 0
+	intsRepeats byte = 1
+	IntsPacked  byte = 2
+	intsSteps   byte = 3
 
 	intsKind       byte = 0x03
 	IntsDelta      byte = 0x10
@@ -33,10 +33,10 @@ type IntCoder struct {
 	// Dense allows radix packing, which costs a multiplication a number.
 	Dense     bool
 	residuals []uint64
-	plain     Plan
-	delta     Plan
+	plain     plan
+	delta     plan
 
-	// steps codes the columns of runs: their values and lengths.
+	// steps codes the columns of repeats: their values and lengths.
 	steps   *IntCoder
 	nested  bool
 	numbers []int64
@@ -44,15 +44,15 @@ type IntCoder struct {
 	scratch []byte
 }
 
-// Plan is one way to pack a column.
-type Plan struct {
+// plan is one way to pack a column.
+type plan struct {
 	base    int64
-	Divisor uint64
-	Width   uint
+	divisor uint64
+	width   uint
 	// widths counts the residuals by their bits.
 	widths     [65]uint32
 	exceptions int
-	Most       int
+	most       int
 	bits       int
 }
 
@@ -61,7 +61,7 @@ func (c *IntCoder) Append(dst []byte, xs []int64) []byte {
 	if len(xs) == 0 {
 		return dst
 	}
-	lo, hi, runs := xs[0], xs[0], 1
+	lo, hi, repeats := xs[0], xs[0], 1
 	dlo, dhi, dlow, negative := int64(0), int64(0), int64(0), 0
 	climb := uint64(0) // all differences, without their signs
 	if len(xs) > 1 {
@@ -79,10 +79,10 @@ func (c *IntCoder) Append(dst []byte, xs []int64) []byte {
 			dlow = min(dlow, d)
 		}
 		if d != 0 {
-			runs++
+			repeats++
 		}
 	}
-	if runs == 1 {
+	if repeats == 1 {
 		return binary.AppendVarint(append(dst, IntsConst), lo)
 	}
 	// A counter that is reset now and then has a few large negative differences. Packing over the least of the others
@@ -102,19 +102,19 @@ func (c *IntCoder) Append(dst []byte, xs []int64) []byte {
 	if c.delta.bits+24 < c.plain.bits {
 		best, isDelta = &c.delta, true
 	}
-	// A run takes at least two bytes as a pair, and in columns maybe less: but where hardly any has a second number, as much as
-	// without runs. Not to try that saves a tenth of the time of coding lines.
-	if n := len(xs); n > 4 && runs <= n-n/16 && runs*minRunBits < best.bits {
-		if b := c.asRuns(xs, runs); 8*len(b) < best.bits+packedHeadBits {
+	// A repeat takes at least two bytes as a pair, and in columns maybe less: but where hardly any has a second number, as much as
+	// without repeats. Not to try that saves a tenth of the time of coding lines.
+	if n := len(xs); n > 4 && repeats <= n-n/16 && repeats*minRepeatBits < best.bits {
+		if b := c.asRepeats(xs, repeats); 8*len(b) < best.bits+packedHeadBits {
 			return append(dst, b...)
 		}
 	}
-	return c.Pack(dst, xs, best, isDelta)
+	return c.pack(dst, xs, best, isDelta)
 }
 
 // measure works out how best to pack xs over a base; with one number before them in first, their differences.
-func (p *Plan) measure(first, xs []int64, base int64) {
-	*p = Plan{base: base}
+func (p *plan) measure(first, xs []int64, base int64) {
+	*p = plan{base: base}
 	delta := len(first) == 1
 	var last int64
 	if delta {
@@ -129,14 +129,14 @@ func (p *Plan) measure(first, xs []int64, base int64) {
 		}
 		all |= r
 		p.widths[bits.Len64(r)]++
-		if p.Divisor != 1 && (p.Divisor == 0 || r%p.Divisor != 0) {
-			p.Divisor = GCD(p.Divisor, r)
+		if p.divisor != 1 && (p.divisor == 0 || r%p.divisor != 0) {
+			p.divisor = GCD(p.divisor, r)
 		}
 	}
-	p.Most = bits.Len64(all)
-	if p.Divisor > 1 && p.Most > 0 {
+	p.most = bits.Len64(all)
+	if p.divisor > 1 && p.most > 0 {
 		// All residuals are multiples: count their bits again.
-		p.widths, p.Most = [65]uint32{}, 0
+		p.widths, p.most = [65]uint32{}, 0
 		if delta {
 			last = first[0]
 		}
@@ -146,30 +146,31 @@ func (p *Plan) measure(first, xs []int64, base int64) {
 				r = uint64(x - last - base)
 				last = x
 			}
-			n := bits.Len64(r / p.Divisor)
+			n := bits.Len64(r / p.divisor)
 			p.widths[n]++
-			p.Most = max(p.Most, n)
+			p.most = max(p.most, n)
 		}
 	} else {
-		p.Divisor = 1
+		p.divisor = 1
 	}
 	p.choose(len(xs))
 }
 
 // choose sets the width at which packed bits and exceptions together are fewest.
-func (p *Plan) choose(n int) {
-	p.Width, p.exceptions, p.bits = uint(p.Most), 0, n*p.Most
+func (p *plan) choose(n int) {
+	p.width, p.exceptions, p.bits = uint(p.most), 0, n*p.most
 	over := 0
-	for w := p.Most - 1; w >= 0; w-- {
+	for w := p.most - 1; w >= 0; w-- {
 		over += int(p.widths[w+1])
 		// An exception costs the varint of its distance and that of its high bits.
-		cost := n*w + over*(10+(p.Most-w+6)/7*8) + 8
+		cost := n*w + over*(10+(p.most-w+6)/7*8) + 8
 		if cost < p.bits {
-			p.Width, p.exceptions, p.bits = uint(w), over, cost
+			p.width, p.exceptions, p.bits = uint(w), over, cost
 		}
 	}
 }
 
+// GCD returns the greatest common divisor.
 func GCD(a, b uint64) uint64 {
 	for b != 0 {
 		a, b = b, a%b
@@ -177,7 +178,13 @@ func GCD(a, b uint64) uint64 {
 	return a
 }
 
-func (c *IntCoder) Pack(dst []byte, xs []int64, p *Plan, delta bool) []byte {
+// AppendBits appends numbers of at most width bits as a packed column, without a look at them.
+func (c *IntCoder) AppendBits(dst []byte, xs []int64, width int) []byte {
+	return c.pack(dst, xs, &plan{divisor: 1, width: uint(width), most: width}, false)
+}
+
+// pack appends a column packed as a plan says, of differences if delta is set.
+func (c *IntCoder) pack(dst []byte, xs []int64, p *plan, delta bool) []byte {
 	kind := IntsPacked
 	at := len(dst)
 	dst = append(dst, 0)
@@ -189,9 +196,9 @@ func (c *IntCoder) Pack(dst []byte, xs []int64, p *Plan, delta bool) []byte {
 		last, rest = xs[0], xs[1:]
 	}
 	dst = binary.AppendVarint(dst, p.base)
-	if p.Divisor > 1 {
+	if p.divisor > 1 {
 		kind |= intsDivisor
-		dst = binary.AppendUvarint(dst, p.Divisor)
+		dst = binary.AppendUvarint(dst, p.divisor)
 	}
 	if cap(c.residuals) < len(rest) {
 		c.residuals = make([]uint64, max(1024, len(rest)))
@@ -205,27 +212,27 @@ func (c *IntCoder) Pack(dst []byte, xs []int64, p *Plan, delta bool) []byte {
 		}
 		residuals[i] = r
 	}
-	if p.Divisor > 1 {
+	if p.divisor > 1 {
 		for i := range residuals {
-			residuals[i] /= p.Divisor
+			residuals[i] /= p.divisor
 		}
 	}
 	if p.exceptions > 0 {
 		kind |= intsExceptions
-		dst = appendExceptions(append(dst, byte(p.Width)), residuals, p.Width, p.exceptions)
+		dst = appendExceptions(append(dst, byte(p.width)), residuals, p.width, p.exceptions)
 	} else if r, ok := c.radix(residuals, p); ok {
 		dst[at] = kind | intsRadix
 		return r.append(binary.AppendUvarint(dst, r.base), residuals)
 	} else {
-		dst = append(dst, byte(p.Width))
+		dst = append(dst, byte(p.width))
 	}
 	dst[at] = kind
-	return appendPacked(dst, residuals, p.Width)
+	return appendPacked(dst, residuals, p.width)
 }
 
 // radix decides whether digits of a base are worth it: at least 1/64 shorter than bits.
-func (c *IntCoder) radix(residuals []uint64, p *Plan) (radix, bool) {
-	if !c.Dense || p.Width < 2 || p.Width > 32 {
+func (c *IntCoder) radix(residuals []uint64, p *plan) (radix, bool) {
+	if !c.Dense || p.width < 2 || p.width > 32 {
 		return radix{}, false
 	}
 	var most uint64
@@ -233,7 +240,7 @@ func (c *IntCoder) radix(residuals []uint64, p *Plan) (radix, bool) {
 		most = max(most, r)
 	}
 	r := radixFor(most + 1)
-	inBits := packedLen(len(residuals), p.Width)
+	inBits := packedLen(len(residuals), p.width)
 	return r, r.len(len(residuals)) < inBits-inBits/64
 }
 
@@ -257,7 +264,7 @@ func appendExceptions(dst []byte, residuals []uint64, w uint, n int) []byte {
 type IntDecoder struct {
 	residuals []uint64
 
-	// steps decodes the columns of runs.
+	// steps decodes the columns of repeats.
 	steps   *IntDecoder
 	nested  bool
 	numbers []int64
@@ -290,8 +297,8 @@ func (d *IntDecoder) Append(dst []int64, s *Scan, n int) []int64 {
 			dst[at+i] = v
 		}
 		return dst
-	case kind == intsRuns:
-		return decodeRuns(dst, s, n)
+	case kind == intsRepeats:
+		return decodeRepeats(dst, s, n)
 	case kind == intsSteps && !d.nested:
 		return d.decodeSteps(dst, s, n)
 	case kind&intsKind == IntsPacked && kind&0x0c == 0:
@@ -303,7 +310,7 @@ func (d *IntDecoder) Append(dst []int64, s *Scan, n int) []int64 {
 
 func (d *IntDecoder) unpack(dst []int64, s *Scan, n int, kind byte) []int64 {
 	p := readPacked(s, n, kind)
-	if p.even(s) {
+	if p.readEven(s) {
 		at := len(dst)
 		dst = Grow(dst, n)
 		for i, x := at, p.first; i < len(dst); i++ {

@@ -30,8 +30,9 @@ func readPacked(s *Scan, n int, kind byte) packed {
 // plain reports whether a column is of packed bits of one width, and nothing else.
 func plain(kind byte) bool { return kind&^(IntsDelta|intsDivisor) == IntsPacked }
 
-// even reports whether numbers lie at one distance and so have no bits, as times mostly do. Then it takes the rest of the column.
-func (p *packed) even(s *Scan) bool {
+// readEven reads the rest of a column whose numbers lie at one distance and so have no bits, as times mostly do. It reads
+// nothing of others, and returns false.
+func (p *packed) readEven(s *Scan) bool {
 	if !p.delta || !plain(p.kind) || len(s.Rest) == 0 || s.Rest[0] != 0 {
 		return false
 	}
@@ -50,7 +51,7 @@ func EvenTimes(dst []int64, s *Scan, n int, origin int64, unit uint64) ([]int64,
 	p := readPacked(&after, n, kind)
 	t, step := origin+int64(uint64(p.first)*unit), int64(uint64(p.base)*unit)
 	room := uint64(math.MaxInt64) - uint64(t) // above t
-	if after.Bad || !p.even(&after) || step <= 0 || uint64(step) > room/uint64(max(n-1, 1)) {
+	if after.Bad || !p.readEven(&after) || step <= 0 || uint64(step) > room/uint64(max(n-1, 1)) {
 		return dst, false
 	}
 	*s = after

@@ -3,18 +3,18 @@ package column
 import "encoding/binary"
 
 const (
-	// minRunBits is less than which a run seldom takes.
-	minRunBits = 10
+	// minRepeatBits is less than which a repeat seldom takes.
+	minRepeatBits = 10
 	// packedHeadBits is about what a packed column takes beside its bits.
 	packedHeadBits = 24
-	// minSteps is the number of runs from which on two columns of them may be shorter than pairs.
+	// minSteps is the number of repeats from which on two columns of them may be shorter than pairs.
 	minSteps = 6
 )
 
-// asRuns codes a column as pairs or in steps, whichever is shorter. The result is valid until the next call.
-func (c *IntCoder) asRuns(xs []int64, runs int) []byte {
-	c.scratch = appendRuns(c.scratch[:0], xs)
-	if runs < minSteps || c.nested {
+// asRepeats codes a column as pairs or in steps, whichever is shorter. The result is valid until the next call.
+func (c *IntCoder) asRepeats(xs []int64, repeats int) []byte {
+	c.scratch = appendRepeats(c.scratch[:0], xs)
+	if repeats < minSteps || c.nested {
 		return c.scratch
 	}
 	if c.steps == nil {
@@ -32,7 +32,7 @@ func (c *IntCoder) asRuns(xs []int64, runs int) []byte {
 		i = j
 	}
 	pairs := len(c.scratch)
-	b := binary.AppendUvarint(append(c.scratch, intsSteps), uint64(runs))
+	b := binary.AppendUvarint(append(c.scratch, intsSteps), uint64(repeats))
 	b = c.steps.Append(c.steps.Append(b, c.numbers), c.lengths)
 	c.scratch = b
 	if len(b)-pairs < pairs {
@@ -41,8 +41,8 @@ func (c *IntCoder) asRuns(xs []int64, runs int) []byte {
 	return b[:pairs]
 }
 
-func appendRuns(dst []byte, xs []int64) []byte {
-	dst = append(dst, intsRuns)
+func appendRepeats(dst []byte, xs []int64) []byte {
+	dst = append(dst, intsRepeats)
 	last := int64(0)
 	for i := 0; i < len(xs); {
 		j := i + 1
@@ -56,31 +56,31 @@ func appendRuns(dst []byte, xs []int64) []byte {
 	return dst
 }
 
-func decodeRuns(dst []int64, s *Scan, n int) []int64 {
+func decodeRepeats(dst []int64, s *Scan, n int) []int64 {
 	last := int64(0)
 	for n > 0 {
 		last += s.Varint()
-		run := s.Below(uint64(n))
-		if run == 0 {
+		times := s.Below(uint64(n))
+		if times == 0 {
 			s.Fail()
 			return dst
 		}
-		for range run {
+		for range times {
 			dst = append(dst, last)
 		}
-		n -= run
+		n -= times
 	}
 	return dst
 }
 
-// decodeSteps reads runs from columns of their values and lengths, which themselves are not in steps.
+// decodeSteps reads repeats from columns of their values and lengths, which themselves are not in steps.
 func (d *IntDecoder) decodeSteps(dst []int64, s *Scan, n int) []int64 {
 	if d.steps == nil {
 		d.steps = &IntDecoder{nested: true}
 	}
-	runs := s.Below(uint64(n))
-	d.numbers = d.steps.Append(d.numbers[:0], s, runs)
-	d.lengths = d.steps.Append(d.lengths[:0], s, runs)
+	repeats := s.Below(uint64(n))
+	d.numbers = d.steps.Append(d.numbers[:0], s, repeats)
+	d.lengths = d.steps.Append(d.lengths[:0], s, repeats)
 	if s.Bad {
 		return dst
 	}

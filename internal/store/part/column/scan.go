@@ -14,10 +14,12 @@ type Scan struct {
 	Bad  bool
 }
 
+// Fail makes the scan bad.
 func (s *Scan) Fail() {
 	s.Rest, s.Bad = nil, true
 }
 
+// Uvarint reads an unsigned number.
 func (s *Scan) Uvarint() uint64 {
 	if len(s.Rest) > 0 && s.Rest[0] < 0x80 {
 		v := s.Rest[0]
@@ -33,6 +35,7 @@ func (s *Scan) Uvarint() uint64 {
 	return v
 }
 
+// Varint reads a signed number.
 func (s *Scan) Varint() int64 {
 	v, n := binary.Varint(s.Rest)
 	if n <= 0 {
@@ -53,6 +56,7 @@ func (s *Scan) Below(limit uint64) int {
 	return int(v)
 }
 
+// Next reads n bytes.
 func (s *Scan) Next(n uint64) []byte {
 	if n > uint64(len(s.Rest)) {
 		s.Fail()
@@ -66,6 +70,7 @@ func (s *Scan) Next(n uint64) []byte {
 // Bytes reads a length and that many bytes.
 func (s *Scan) Bytes() []byte { return s.Next(s.Uvarint()) }
 
+// Byte reads a byte.
 func (s *Scan) Byte() byte {
 	if len(s.Rest) == 0 {
 		s.Fail()
@@ -76,6 +81,7 @@ func (s *Scan) Byte() byte {
 	return v
 }
 
+// U64 reads eight bytes, little-endian.
 func (s *Scan) U64() uint64 {
 	f := s.Next(8)
 	if f == nil {
@@ -103,14 +109,17 @@ func (s *Scan) Err(object string) error {
 	return nil
 }
 
+// AppendBytes appends a length and the bytes.
 func AppendBytes[T ~[]byte | ~string](dst []byte, b T) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(b))), b...)
 }
 
+// Corrupt returns an error of class corrupt: the bytes are not what a writer writes.
 func Corrupt(format string, args ...any) error {
 	return fmt.Errorf("%w: part: %s", model.ErrCorrupt, fmt.Sprintf(format, args...))
 }
 
+// Invalid returns an error of class invalid: what was asked for or given is not allowed.
 func Invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: part: %s", model.ErrInvalid, fmt.Sprintf(format, args...))
 }

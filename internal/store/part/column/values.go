@@ -6,7 +6,7 @@ import (
 	"math/bits"
 )
 
-// A segment is a run of values of one series, or of neighbours in the page-wide column of short series. Its first byte
+// A segment is the values of one series, or of neighbours in the page-wide column of short series. Its first byte
 // holds the codec in the low three bits and a parameter above them. The codec is the one that came out shortest, and
 // each gives back every bit: decimals are used only where dividing gives the same bits again.
 const (

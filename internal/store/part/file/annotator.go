@@ -34,6 +34,7 @@ type Annotator struct {
 	Values  column.ValueDecoder
 }
 
+// NewAnnotator shows a payload on w.
 func NewAnnotator(w io.Writer, payload []byte) *Annotator {
 	return &Annotator{Out: w, Payload: payload, Scan: column.Scan{Rest: payload}}
 }
@@ -52,20 +53,24 @@ func (a *Annotator) Show(read func() string) {
 	ShowBytes(a.Out, "  ", int64(before), a.Payload[before:len(a.Payload)-len(a.Scan.Rest)], "%s", meaning)
 }
 
+// Uvarint shows an unsigned number.
 func (a *Annotator) Uvarint(what string) (v uint64) {
 	a.Show(func() string { v = a.Scan.Uvarint(); return fmt.Sprintf("%s: %d", what, v) })
 	return v
 }
 
+// Varint shows a signed number.
 func (a *Annotator) Varint(what string) (v int64) {
 	a.Show(func() string { v = a.Scan.Varint(); return fmt.Sprintf("%s: %d", what, v) })
 	return v
 }
 
+// Text shows a length and that many bytes of text.
 func (a *Annotator) Text(what string) {
 	a.Show(func() string { return fmt.Sprintf("%s: %q", what, a.Scan.Bytes()) })
 }
 
+// Raw shows n bytes.
 func (a *Annotator) Raw(n uint64, what string) []byte {
 	var b []byte
 	a.Show(func() string { b = a.Scan.Next(n); return what })

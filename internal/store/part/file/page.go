@@ -40,6 +40,7 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
+// Checksum returns the CRC-32C of bytes.
 func Checksum(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }
 
 // zstdDecoders and zstdEncoders keep coders between uses: they are expensive to make and take about 1 MB each. Their

@@ -32,6 +32,7 @@ const (
 	PairEntries
 )
 
+// String returns the name of the section.
 func (s *Section) String() string { return s.Name }
 
 // rows reports whether the section holds rows.

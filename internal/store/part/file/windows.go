@@ -18,6 +18,7 @@ type Windows struct {
 	Count int
 }
 
+// MaxWindows is the most windows that a mask of 64 bits can tell apart.
 const MaxWindows = 64
 
 // Valid reports whether the windows can be stored: none, or such that their end is a time.

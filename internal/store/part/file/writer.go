@@ -46,6 +46,7 @@ type Writer struct {
 	Payload, stored []byte
 }
 
+// NewWriter starts a file that m describes. sections are all its sections, by number.
 func NewWriter(w io.Writer, m Meta, sections Sections, dense bool, z Sizes) *Writer {
 	f := &Writer{w: w, sections: sections, Sizes: z, dense: dense, index: make([]IndexWriter, len(sections))}
 	f.footer.meta = m

@@ -157,5 +157,5 @@ func (c *coder) appendNext(dst []byte, f *fieldColumn) []byte {
 		return c.ints.Append(dst, f.next)
 	}
 	width := bits.Len(uint(len(f.entries) - 1))
-	return c.ints.Pack(dst, f.next, &column.Plan{Divisor: 1, Width: uint(width), Most: width}, false)
+	return c.ints.AppendBits(dst, f.next, width)
 }

@@ -149,6 +149,7 @@ func (h *FilterHead) Read(s *column.Scan) {
 	}
 }
 
+// Append appends the stored form of the head.
 func (h *FilterHead) Append(dst []byte) []byte {
 	dst = append(dst, h.Classes)
 	for class := range ItemClasses {
@@ -165,6 +166,7 @@ type Filter struct {
 	Bits [ItemClasses][]byte
 }
 
+// Open reads a filter that stands by itself.
 func (f *Filter) Open(b []byte) error {
 	s := column.Scan{Rest: b}
 	f.Read(&s)

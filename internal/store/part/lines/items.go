@@ -217,6 +217,7 @@ type Items struct {
 
 const recentItems = 1 << 12
 
+// Reset forgets all items.
 func (s *Items) Reset() {
 	for i := range s.Lists {
 		s.Lists[i] = s.Lists[i][:0]
@@ -226,6 +227,7 @@ func (s *Items) Reset() {
 	clear(s.recentWords[:])
 }
 
+// Add adds an item of a class.
 func (s *Items) Add(class byte, item uint64) {
 	if r := &s.recent[item%recentItems]; *r != item {
 		*r = item
@@ -275,6 +277,7 @@ func (s *Items) fragment(text []byte) {
 
 func (s *Items) pair(b []byte) { s.Add(itemPairs, pairItem(b)) }
 
+// Metadata adds the items of a set of structured metadata.
 func (s *Items) Metadata(l model.Labels) {
 	for name, value, rest, ok := l.Next(); ok; name, value, rest, ok = rest.Next() {
 		s.Add(itemMetadata, metadataItem(name, value))

@@ -5,8 +5,10 @@ import (
 	"github.com/shaledb/shale/internal/store/part/file"
 )
 
+// CheckSampleTimes verifies what the index says about pages of samples.
 func CheckSampleTimes(c *file.Checking) error { return checkTimes(c, Section, &sampleDir{}) }
 
+// CheckExemplarTimes verifies what the index says about pages of exemplars.
 func CheckExemplarTimes(c *file.Checking) error {
 	return checkTimes(c, ExemplarSection, &exemplarDir{})
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/shaledb/shale/internal/store/part/file"
 )
 
+// DumpSamples shows a page of samples.
 func DumpSamples(a *file.Annotator) {
 	var d sampleDir
 	if err := d.open(a.Payload); err != nil {

@@ -103,6 +103,7 @@ func dumpSized(a *file.Annotator, n int, what string) {
 	dumpSegment(a, int64(min(size, file.MaxPageBytes)), n, what)
 }
 
+// DumpExemplars shows a page of exemplars.
 func DumpExemplars(a *file.Annotator) {
 	a.Show(func() string { return fmt.Sprintf("family %d", a.Scan.Byte()) })
 	a.Raw(1, "flags")

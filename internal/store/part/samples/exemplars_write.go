@@ -15,6 +15,7 @@ type ExemplarWriter struct {
 	page exemplarPage
 }
 
+// NewExemplarWriter returns the writer of exemplars of a file.
 func NewExemplarWriter(w *file.Writer) *ExemplarWriter {
 	p := &ExemplarWriter{w: w}
 	p.page.ints.Dense, p.page.values.Ints.Dense = w.Dense(), w.Dense()
@@ -22,6 +23,7 @@ func NewExemplarWriter(w *file.Writer) *ExemplarWriter {
 	return p
 }
 
+// Hooks returns what the container calls.
 func (p *ExemplarWriter) Hooks() file.Hooks { return file.Hooks{EndTenant: p.flush} }
 
 // Rows gives the current series its exemplars.

@@ -15,6 +15,7 @@ type Writer struct {
 	page samplePage
 }
 
+// NewWriter returns the writer of samples of a file.
 func NewWriter(w *file.Writer) *Writer {
 	p := &Writer{w: w}
 	p.page.ints.Dense, p.page.values.Ints.Dense = w.Dense(), w.Dense()
@@ -22,6 +23,7 @@ func NewWriter(w *file.Writer) *Writer {
 	return p
 }
 
+// Hooks returns what the container calls.
 func (p *Writer) Hooks() file.Hooks { return file.Hooks{EndTenant: p.flush} }
 
 // Rows gives the current series its samples.

@@ -8,6 +8,7 @@ import (
 	"github.com/shaledb/shale/internal/store/part/file"
 )
 
+// DumpKeys shows a page of keys.
 func DumpKeys(a *file.Annotator) {
 	rank := a.Uvarint("first rank")
 	n := a.Uvarint("keys")
@@ -25,6 +26,7 @@ func DumpKeys(a *file.Annotator) {
 	}
 }
 
+// DumpLabels shows a page of label sets.
 func DumpLabels(a *file.Annotator) {
 	rank := a.Uvarint("first rank")
 	n := a.Uvarint("label sets")
@@ -42,6 +44,7 @@ func DumpLabels(a *file.Annotator) {
 	}
 }
 
+// DumpPostings shows a page of postings.
 func DumpPostings(a *file.Annotator) {
 	a.Uvarint("tenant")
 	n := a.Uvarint("entries")
@@ -63,6 +66,7 @@ func DumpPostings(a *file.Annotator) {
 	}
 }
 
+// DumpMasks shows a page of masks.
 func DumpMasks(a *file.Annotator) {
 	a.Uvarint("first rank")
 	n := a.Uvarint("masks")

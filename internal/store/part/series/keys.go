@@ -65,6 +65,7 @@ type keyWriter struct {
 	page keyPage
 }
 
+// NewKeyWriter returns what the writer of keys does when the container asks it to.
 func NewKeyWriter(w *file.Writer) file.Hooks {
 	p := &keyWriter{w: w}
 	return file.Hooks{BeginSeries: p.begin, EndTenant: p.flush}

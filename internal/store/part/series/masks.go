@@ -52,10 +52,12 @@ type maskCursor struct {
 	dir   maskDir
 }
 
+// NewMaskCursor returns a cursor over the masks of a file that has them.
 func NewMaskCursor(ctx context.Context, r *file.Reader) *maskCursor {
 	return &maskCursor{pages: file.NewWalk(ctx, r, WindowSection)}
 }
 
+// Mask returns the mask of a rank.
 func (c *maskCursor) Mask(rank uint32) (uint64, error) {
 	if rank < c.dir.rank0 || rank-c.dir.rank0 >= uint32(len(c.dir.masks)) {
 		c.dir.masks = c.dir.masks[:0]

@@ -66,6 +66,7 @@ func NewLabelStream(r *file.Reader) *LabelCursor {
 	return &LabelCursor{Pages: file.NewStreamWalk(r, LabelSection)}
 }
 
+// Seek moves to the label set of a rank.
 func (c *LabelCursor) Seek(rank uint32) error {
 	if rank < c.dir.rank0 || rank-c.dir.rank0 >= uint32(c.dir.count) {
 		c.dir.count = 0

@@ -8,6 +8,7 @@ import (
 	"github.com/shaledb/shale/internal/store/part/lines"
 )
 
+// Dump shows the page of metadata of a unit.
 func Dump(a *file.Annotator) {
 	a.Raw(1, "family 3")
 	flags := a.Raw(1, "flags (1: has metadata)")

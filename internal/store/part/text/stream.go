@@ -115,8 +115,10 @@ func (s *Stream) filter(ctx context.Context, e *file.Entry) ([]byte, error) {
 	return filter, nil
 }
 
+// Extent is [Series.Extent].
 func (s *Stream) Extent() (model.TimeRange, uint64) { return s.times, s.count }
 
+// Run is [Series.Run].
 func (s *Stream) Run(ctx context.Context, clip model.TimeRange) Run {
 	s.run = textRun{s: s, ctx: ctx, clip: clip}
 	return &s.run

@@ -38,8 +38,10 @@ type Writer struct {
 	stored  []byte
 }
 
+// NewWriter returns the writer of text of a file.
 func NewWriter(w *file.Writer) *Writer { return &Writer{w: w, last: math.MinInt64} }
 
+// Hooks returns what the container calls.
 func (x *Writer) Hooks() file.Hooks {
 	return file.Hooks{EndSeries: x.endText, EndTenant: x.flushText, Release: x.releaseUnits}
 }
