@@ -25,7 +25,7 @@ func FuzzPayloads(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var keys keyDir
-		if keys.open(b) == nil {
+		if keys.decode(b) == nil {
 			_, _ = keys.seek(model.Key{Hi: 1 << 60})
 			for hi := range uint64(64) {
 				_, _, _ = keys.find(model.Key{Hi: hi << 58, Lo: hi})
@@ -35,7 +35,7 @@ func FuzzPayloads(f *testing.F) {
 			}
 		}
 		var labels LabelDir
-		if labels.open(b) == nil {
+		if labels.decode(b) == nil {
 			for i := labels.count - 1; i >= 0; i -= 1 + labels.count/10 {
 				if labels.seek(i) != nil {
 					break
@@ -43,7 +43,7 @@ func FuzzPayloads(f *testing.F) {
 			}
 		}
 		var lists postingDir
-		if lists.open(b) == nil {
+		if lists.decode(b) == nil {
 			for ok, err := lists.next(); ok && err == nil; ok, err = lists.next() {
 				_ = lists.runs(1000, func(from, to uint32) {
 					if from >= to || to > 1000 {
@@ -53,6 +53,6 @@ func FuzzPayloads(f *testing.F) {
 			}
 		}
 		var masks maskDir
-		_ = masks.open(b)
+		_ = masks.decode(b)
 	})
 }

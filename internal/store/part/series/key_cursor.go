@@ -60,7 +60,7 @@ func (c *KeyCursor) Next() bool {
 		return false
 	}
 	if err := c.dir.load(int(c.next - c.dir.rank0)); err != nil {
-		c.err = c.placed(err)
+		c.err = c.locate(err)
 		return false
 	}
 	c.next++
@@ -89,8 +89,8 @@ func (c *KeyCursor) load(rank uint32) error {
 	return c.open(e)
 }
 
-// placed says at which page an error is.
-func (c *KeyCursor) placed(err error) error { return file.AtPage(file.Addr{Off: c.off}, err) }
+// locate says at which page an error is.
+func (c *KeyCursor) locate(err error) error { return file.AtPage(file.Addr{Off: c.off}, err) }
 
 func (c *KeyCursor) open(e *file.Entry) error {
 	c.dir.count, c.off = 0, e.Addr.Off
@@ -98,7 +98,7 @@ func (c *KeyCursor) open(e *file.Entry) error {
 	if err != nil {
 		return err
 	}
-	if err := c.dir.open(payload); err != nil {
+	if err := c.dir.decode(payload); err != nil {
 		return file.AtPage(e.Addr, err)
 	}
 	if c.dir.rank0 != e.Rank0 || uint32(c.dir.count) != e.Ranks || c.dir.first(0) != e.Key {
@@ -116,8 +116,8 @@ func (c *KeyCursor) SeekGE(k model.Key) bool {
 	}
 	// Keys that are sought in order mostly lie in the page at hand.
 	i := c.dir.count
-	if c.holds(k) {
-		i = c.place(k)
+	if c.reaches(k) {
+		i = c.seekInPage(k)
 	}
 	if i == c.dir.count && c.err == nil {
 		var e *file.Entry
@@ -127,7 +127,7 @@ func (c *KeyCursor) SeekGE(k model.Key) bool {
 		if c.err = c.load(e.Rank0); c.err != nil {
 			return false
 		}
-		i = c.place(k)
+		i = c.seekInPage(k)
 	}
 	c.next = c.dir.rank0 + uint32(i)
 	return c.Next()
@@ -140,7 +140,7 @@ func (c *KeyCursor) Find(k model.Key) bool {
 		return false
 	}
 	d := &c.dir
-	own := c.own()
+	own := c.ownsPage()
 	if own {
 		if i, known := d.near(k); known {
 			if i >= 0 {
@@ -149,13 +149,13 @@ func (c *KeyCursor) Find(k model.Key) bool {
 			return i >= 0
 		}
 	}
-	if (!own || d.beyond(0, k) && d.rank0 > c.begin) && !c.turn(k) {
+	if (!own || d.beyond(0, k) && d.rank0 > c.begin) && !c.turnTo(k) {
 		return false
 	}
 	for {
 		i, group, err := d.find(k)
 		if err != nil {
-			c.err = c.placed(err)
+			c.err = c.locate(err)
 			return false
 		}
 		if i >= 0 {
@@ -163,39 +163,39 @@ func (c *KeyCursor) Find(k model.Key) bool {
 			return true
 		}
 		// Behind the last restart another page may go on.
-		if (group+1)*restartRanks < d.count || d.rank0+uint32(d.count) == c.end || !c.turn(k) {
+		if (group+1)*restartRanks < d.count || d.rank0+uint32(d.count) == c.end || !c.turnTo(k) {
 			return false
 		}
 	}
 }
 
-// turn opens the page in which a key would be. It reports whether that is another one than was open: told by where it is, since what an
+// turnTo opens the page in which a key would be. It reports whether that is another one than was open: told by where it is, since what an
 // index says of ranks may be forged.
-func (c *KeyCursor) turn(k model.Key) bool {
+func (c *KeyCursor) turnTo(k model.Key) bool {
 	e, err := c.pageOf(k)
-	if c.err = err; err != nil || c.own() && e.Addr.Off == c.off {
+	if c.err = err; err != nil || c.ownsPage() && e.Addr.Off == c.off {
 		return false
 	}
-	if c.err = c.open(e); c.err == nil && !c.own() {
-		c.err = c.placed(column.Corrupt("page of keys is of more than one tenant"))
+	if c.err = c.open(e); c.err == nil && !c.ownsPage() {
+		c.err = c.locate(column.Corrupt("page of keys is of more than one tenant"))
 	}
 	return c.err == nil
 }
 
-// own reports whether the page at hand is one of the tenant's.
-func (c *KeyCursor) own() bool {
+// ownsPage reports whether the page at hand is one of the tenant's.
+func (c *KeyCursor) ownsPage() bool {
 	d := &c.dir
 	return d.count > 0 && d.rank0 >= c.begin && uint64(d.rank0)+uint64(d.count) <= uint64(c.end)
 }
 
-// holds reports whether the page at hand is one of the tenant's and begins no later than a key.
-func (c *KeyCursor) holds(k model.Key) bool { return c.own() && !c.dir.beyond(0, k) }
+// reaches reports whether the page at hand is one of the tenant's and begins no later than a key.
+func (c *KeyCursor) reaches(k model.Key) bool { return c.ownsPage() && !c.dir.beyond(0, k) }
 
-// place returns where in the page at hand the first key is that is not less than k.
-func (c *KeyCursor) place(k model.Key) int {
+// seekInPage returns where in the page at hand the first key is that is not less than k.
+func (c *KeyCursor) seekInPage(k model.Key) int {
 	i, err := c.dir.seek(k)
 	if err != nil {
-		c.err = c.placed(err)
+		c.err = c.locate(err)
 	}
 	return i
 }
@@ -221,7 +221,7 @@ func (c *KeyCursor) pageOf(k model.Key) (*file.Entry, error) {
 }
 
 // Key returns the key at the cursor.
-func (c *KeyCursor) Key() model.Key { return c.dir.at(int(c.next - 1 - c.dir.rank0)) }
+func (c *KeyCursor) Key() model.Key { return c.dir.key(int(c.next - 1 - c.dir.rank0)) }
 
 // Rank returns the rank of the key at the cursor.
 func (c *KeyCursor) Rank() uint32 { return c.next - 1 }

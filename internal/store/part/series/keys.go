@@ -107,7 +107,7 @@ type keyDir struct {
 	past, probed, probes int
 }
 
-func (d *keyDir) open(payload []byte) error {
+func (d *keyDir) decode(payload []byte) error {
 	s := column.Scan{Rest: payload}
 	d.group, d.count, d.probed = -1, 0, -1
 	d.rank0 = uint32(s.Below(1<<32 - 1))
@@ -161,8 +161,8 @@ func (d *keyDir) load(i int) error {
 	return nil
 }
 
-// at returns the i-th key, which has been loaded.
-func (d *keyDir) at(i int) model.Key { return model.Key{Hi: d.his[i%restartRanks], Lo: d.lo(i)} }
+// key returns the i-th key, which has been loaded.
+func (d *keyDir) key(i int) model.Key { return model.Key{Hi: d.his[i%restartRanks], Lo: d.lo(i)} }
 
 // beyond reports whether a restart begins with a greater key. The lower half lies elsewhere, and seldom counts.
 func (d *keyDir) beyond(group int, k model.Key) bool {
@@ -194,7 +194,7 @@ func (d *keyDir) seek(k model.Key) (int, error) {
 	if err := d.load(i); err != nil {
 		return 0, err
 	}
-	return i + sort.Search(min(d.count-i, restartRanks), func(n int) bool { return !d.at(i + n).Less(k) }), nil
+	return i + sort.Search(min(d.count-i, restartRanks), func(n int) bool { return !d.key(i + n).Less(k) }), nil
 }
 
 // fewProbes is the number of the key, of those that are sought in a restart, for which it is decoded. Those who ask for one of many keys
@@ -220,9 +220,9 @@ func (d *keyDir) find(k model.Key) (i, group int, err error) {
 			return -1, g, err
 		}
 	}
-	for i = d.past; i < end && d.at(i).Less(k); i++ {
+	for i = d.past; i < end && d.key(i).Less(k); i++ {
 	}
-	if d.past = i; i == end || d.at(i) != k {
+	if d.past = i; i == end || d.key(i) != k {
 		i = -1
 	}
 	return i, g, nil
@@ -240,7 +240,7 @@ func (d *keyDir) near(k model.Key) (i int, known bool) {
 	}
 	end := min(d.past+nearKeys, (d.group+1)*restartRanks, d.count)
 	for ; d.past < end; d.past++ {
-		if at := d.at(d.past); !at.Less(k) {
+		if at := d.key(d.past); !at.Less(k) {
 			if at == k {
 				return d.past, true
 			}

@@ -61,7 +61,7 @@ func TestKeyDir(t *testing.T) {
 		}
 		payload := page.payload(nil)
 		var d keyDir
-		if err := d.open(payload); err != nil {
+		if err := d.decode(payload); err != nil {
 			t.Fatal(err)
 		}
 		if d.rank0 != 7 || d.count != len(keys) {
@@ -87,12 +87,12 @@ func TestKeyDir(t *testing.T) {
 				t.Fatalf("sought %v: got %d, %v, want %d", k, got, err, want)
 			}
 			if want < len(keys) {
-				if err := d.load(want); err != nil || d.at(want) != keys[want] {
-					t.Fatalf("key %d is %v, %v, want %v", want, d.at(want), err, keys[want])
+				if err := d.load(want); err != nil || d.key(want) != keys[want] {
+					t.Fatalf("key %d is %v, %v, want %v", want, d.key(want), err, keys[want])
 				}
 			}
 		}
-		if err := d.open(payload); err != nil {
+		if err := d.decode(payload); err != nil {
 			t.Fatal(err)
 		}
 		for i, one := 0, rapid.SampledFrom([]int{1, 3, 20, 500}).Draw(t, "one of"); i < len(keys); i += 1 + r.IntN(one) {
@@ -102,7 +102,7 @@ func TestKeyDir(t *testing.T) {
 					continue // it is there
 				}
 				fresh := keyDir{}
-				if err := fresh.open(payload); err != nil {
+				if err := fresh.decode(payload); err != nil {
 					t.Fatal(err)
 				}
 				if got, _, err := fresh.find(k); got != want || err != nil {
@@ -131,11 +131,11 @@ func TestKeyDir(t *testing.T) {
 			binary.LittleEndian.PutUint32(end, was)
 		}
 		i := rapid.IntRange(0, len(payload)-1).Draw(t, "byte")
-		if d.open(payload[:i]) == nil {
+		if d.decode(payload[:i]) == nil {
 			t.Fatalf("%d of %d bytes were taken", i, len(payload))
 		}
 		payload[i] ^= byte(rapid.IntRange(1, 255).Draw(t, "change"))
-		if d.open(payload) == nil {
+		if d.decode(payload) == nil {
 			_, _ = d.seek(keys[len(keys)/2])
 			for _, k := range keys {
 				_, _, _ = d.find(k)
@@ -162,7 +162,7 @@ func BenchmarkSeekKey(b *testing.B) {
 	b.ReportMetric(float64(len(payload))/maxPageKeys, "B/key")
 	var d keyDir
 	for i := 0; b.Loop(); i++ {
-		if err := d.open(payload); err != nil {
+		if err := d.decode(payload); err != nil {
 			b.Fatal(err)
 		}
 		if _, err := d.seek(keys[i*7919%len(keys)]); err != nil {
@@ -190,7 +190,7 @@ func BenchmarkFindKeys(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			var d keyDir
 			for b.Loop() {
-				if err := d.open(payload); err != nil {
+				if err := d.decode(payload); err != nil {
 					b.Fatal(err)
 				}
 				for _, k := range keys {

@@ -136,7 +136,7 @@ type LabelDir struct {
 	labels []byte
 }
 
-func (d *LabelDir) open(payload []byte) error {
+func (d *LabelDir) decode(payload []byte) error {
 	s := column.Scan{Rest: payload}
 	d.rank0 = uint32(s.Below(1<<32 - 1))
 	d.count = s.Below(maxPageLabels)

@@ -35,7 +35,7 @@ type maskDir struct {
 	ints  column.IntDecoder
 }
 
-func (d *maskDir) open(payload []byte) error {
+func (d *maskDir) decode(payload []byte) error {
 	s := column.Scan{Rest: payload}
 	d.rank0 = uint32(s.Below(1<<32 - 1))
 	n := s.Below(file.MaxPageRanks)
@@ -69,7 +69,7 @@ func (c *maskCursor) Mask(rank uint32) (uint64, error) {
 		if err != nil {
 			return 0, err
 		}
-		if err := c.dir.open(payload); err != nil {
+		if err := c.dir.decode(payload); err != nil {
 			return 0, file.AtPage(e.Addr, err)
 		}
 		if c.dir.rank0 != e.Rank0 || uint32(len(c.dir.masks)) != e.Ranks {

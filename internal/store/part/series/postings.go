@@ -76,7 +76,7 @@ func (p *postings) add(rank uint32, l model.Labels) error {
 		if err != nil {
 			return err
 		}
-		p.pairs.at(id).add(rank, &p.lists)
+		p.pairs.get(id).add(rank, &p.lists)
 		if place < len(p.last) {
 			p.last[place] = id
 		} else {
@@ -93,7 +93,7 @@ func (p *postings) add(rank uint32, l model.Labels) error {
 // pair returns the id of a label, which is looked for first where the series before had one.
 func (p *postings) pair(place int, name, value []byte) (uint32, error) {
 	if place < len(p.last) {
-		s := p.pairs.at(p.last[place])
+		s := p.pairs.get(p.last[place])
 		if string(p.name(s)) == string(name) {
 			if string(p.value(s)) == string(value) {
 				return p.last[place], nil
@@ -108,9 +108,9 @@ func (p *postings) pair(place int, name, value []byte) (uint32, error) {
 	return p.id(n, value)
 }
 
-func (p *postings) name(s *pairState) []byte { return p.value(p.pairs.at(s.name)) }
+func (p *postings) name(s *pairState) []byte { return p.value(p.pairs.get(s.name)) }
 
-func (p *postings) value(s *pairState) []byte { return p.text.run(s.text, s.length) }
+func (p *postings) value(s *pairState) []byte { return p.text.slice(s.text, s.length) }
 
 // id returns the id of a label of the name with that id, or of a name.
 func (p *postings) id(name uint32, text []byte) (uint32, error) {
@@ -122,7 +122,7 @@ func (p *postings) id(name uint32, text []byte) (uint32, error) {
 	slot := h & mask
 	for ; p.table[slot] != 0; slot = (slot + 1) & mask {
 		id := p.table[slot] - 1
-		if s := p.pairs.at(id); s.hash == h && s.name == name && string(p.value(s)) == string(text) {
+		if s := p.pairs.get(id); s.hash == h && s.name == name && string(p.value(s)) == string(text) {
 			return id, nil
 		}
 	}
@@ -131,12 +131,12 @@ func (p *postings) id(name uint32, text []byte) (uint32, error) {
 	if !ok || !room {
 		return 0, column.Invalid("labels of more than 4 GiB in one tenant of one part")
 	}
-	copy(p.text.run(at, uint32(len(text))), text)
-	*p.pairs.at(id) = pairState{name: name, text: at, length: uint32(len(text)), hash: h}
+	copy(p.text.slice(at, uint32(len(text))), text)
+	*p.pairs.get(id) = pairState{name: name, text: at, length: uint32(len(text)), hash: h}
 	if name == isName {
 		p.names = append(p.names, id)
 	} else {
-		p.pairs.at(name).count++
+		p.pairs.get(name).count++
 	}
 	p.table[slot] = id + 1
 	return id, nil
@@ -147,7 +147,7 @@ func (p *postings) grow() {
 	p.table = make([]uint32, max(256, 2*len(p.table)))
 	mask := uint32(len(p.table) - 1)
 	for id := range p.pairs.len {
-		slot := p.pairs.at(id).hash & mask
+		slot := p.pairs.get(id).hash & mask
 		for ; p.table[slot] != 0; slot = (slot + 1) & mask {
 		}
 		p.table[slot] = id + 1

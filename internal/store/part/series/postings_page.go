@@ -108,7 +108,7 @@ type postingDir struct {
 	list        []byte
 }
 
-func (d *postingDir) open(payload []byte) error {
+func (d *postingDir) decode(payload []byte) error {
 	s := column.Scan{Rest: payload}
 	d.tenant = uint32(s.Below(1<<32 - 1))
 	d.left = s.Below(uint64(len(payload)))

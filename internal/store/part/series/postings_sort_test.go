@@ -50,7 +50,7 @@ func TestPairsAreSorted(t *testing.T) {
 		want = slices.Compact(want)
 		var got []pair
 		for _, o := range p.sorted() {
-			s := p.pairs.at(o.id)
+			s := p.pairs.get(o.id)
 			got = append(got, pair{string(p.name(s)), string(p.value(s))})
 		}
 		if !slices.Equal(got, want) {

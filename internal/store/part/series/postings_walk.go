@@ -111,7 +111,7 @@ func (w *postingWalk) openPage() bool {
 		}
 		w.opened = e.Addr
 	}
-	if err := w.dir.open(w.payload); err != nil {
+	if err := w.dir.decode(w.payload); err != nil {
 		w.err = file.AtPage(e.Addr, err)
 		return false
 	}

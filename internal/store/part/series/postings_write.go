@@ -30,7 +30,7 @@ func (p *postingWriter) begin(_ model.Key, l model.Labels) error {
 func (p *postingWriter) flush() error {
 	p.page = postingPage{tenant: uint32(len(p.w.Meta().Tenants) - 1)}
 	for _, o := range p.postings.sorted() {
-		s := p.postings.pairs.at(o.id)
+		s := p.postings.pairs.get(o.id)
 		p.list = p.postings.ranks(p.list[:0], s)
 		err := cutList(p.list, &p.piece, s.first, p.w.Sizes.ListBytes, func(count, first uint32, list []byte) error {
 			p.page.add(p.postings.name(s), p.postings.value(s), count, first, list)

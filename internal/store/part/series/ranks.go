@@ -123,8 +123,8 @@ func (u *rankUnion) add(from, to uint32) {
 	setBits(u.set, from, to)
 }
 
-// take returns the union.
-func (u *rankUnion) take() rankRuns {
+// result returns the union.
+func (u *rankUnion) result() rankRuns {
 	if u.set == nil {
 		return u.runs
 	}

@@ -24,7 +24,7 @@ func TestRankRuns(t *testing.T) {
 					in[k] = true
 				}
 			}
-			return u.take(), in
+			return u.result(), in
 		}
 		a, inA := draw("a")
 		b, inB := draw("b")

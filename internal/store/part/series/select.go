@@ -138,7 +138,7 @@ func (s *selector) union(w *postingWalk, values []string) (rankRuns, error) {
 			return nil, err
 		}
 	}
-	return u.take(), nil
+	return u.result(), nil
 }
 
 // scan looks at every value of the label and returns the series of those that the matcher accepts, or refuses. The
@@ -162,7 +162,7 @@ func (s *selector) scan(w *postingWalk, accept bool) (rankRuns, error) {
 	if err != nil {
 		return nil, err
 	}
-	return u.take(), nil
+	return u.result(), nil
 }
 
 // refused returns the series with a value that the matcher, which absence satisfies, does not accept.
@@ -180,7 +180,7 @@ func (s *selector) refused(w *postingWalk) (rankRuns, error) {
 			return nil, err
 		}
 	}
-	return u.take(), nil
+	return u.result(), nil
 }
 
 // refusedValues lists the only values that the matcher, which absence satisfies, may refuse, or nil if they are not known.

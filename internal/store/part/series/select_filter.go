@@ -77,7 +77,7 @@ func filterByLabels(ctx context.Context, r *file.Reader, t *file.Tenant, set ran
 		}
 		return nil
 	})
-	return u.take(), err
+	return u.result(), err
 }
 
 // eachLabels reads the labels of a set. An error of fn ends the walk and is returned.

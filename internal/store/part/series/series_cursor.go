@@ -78,7 +78,7 @@ func (c *LabelCursor) Seek(rank uint32) error {
 		if err != nil {
 			return err
 		}
-		if err := c.dir.open(payload); err != nil {
+		if err := c.dir.decode(payload); err != nil {
 			return file.AtPage(e.Addr, err)
 		}
 		if c.dir.rank0 != e.Rank0 || uint32(c.dir.count) != e.Ranks {

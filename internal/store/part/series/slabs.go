@@ -41,10 +41,10 @@ func (s *slabs[T]) alloc(n uint32) (id uint32, ok bool) {
 	return uint32(at), true
 }
 
-func (s *slabs[T]) at(id uint32) *T { return &s.list[id>>s.bits][id&(1<<s.bits-1)] }
+func (s *slabs[T]) get(id uint32) *T { return &s.list[id>>s.bits][id&(1<<s.bits-1)] }
 
-// run returns elements that were allocated together.
-func (s *slabs[T]) run(id, n uint32) []T {
+// slice returns elements that were allocated together.
+func (s *slabs[T]) slice(id, n uint32) []T {
 	if n == 0 {
 		return nil
 	}
@@ -82,7 +82,7 @@ func (a *arena) append(l *list, b []byte) {
 		if l.used == l.size && !a.extend(l) {
 			return
 		}
-		chunk := a.bytes.run(l.tail-1, linkBytes+uint32(l.size))
+		chunk := a.bytes.slice(l.tail-1, linkBytes+uint32(l.size))
 		n := copy(chunk[linkBytes+int(l.used):], b)
 		l.used += uint16(n)
 		b = b[n:]
@@ -102,7 +102,7 @@ func (a *arena) extend(l *list) bool {
 	if id++; l.tail == 0 {
 		l.head = id
 	} else {
-		binary.LittleEndian.PutUint32(a.bytes.run(l.tail-1, linkBytes), id)
+		binary.LittleEndian.PutUint32(a.bytes.slice(l.tail-1, linkBytes), id)
 	}
 	l.tail, l.used, l.size = id, 0, size
 	return true
@@ -112,7 +112,7 @@ func (a *arena) extend(l *list) bool {
 func (a *arena) read(dst []byte, l *list) []byte {
 	size := uint16(firstChunk)
 	for id := l.head; id != 0; {
-		chunk := a.bytes.run(id-1, linkBytes+uint32(size))
+		chunk := a.bytes.slice(id-1, linkBytes+uint32(size))
 		if id == l.tail {
 			return append(dst, chunk[linkBytes:linkBytes+l.used]...)
 		}

@@ -105,8 +105,8 @@ func Check(c *file.Checking) error {
 		if err != nil {
 			return err
 		}
-		if err = u.open(payload); err == nil {
-			err = u.is(e)
+		if err = u.decode(payload); err == nil {
+			err = u.checkEntry(e)
 		}
 		if err != nil {
 			return file.AtPage(e.Addr, err)
@@ -126,7 +126,7 @@ func Check(c *file.Checking) error {
 		if e.Text.Filter.Len == 0 {
 			continue
 		}
-		filter, err := filters.of(c.Ctx, c.Reader.Pages(), e)
+		filter, err := filters.read(c.Ctx, c.Reader.Pages(), e)
 		if err != nil {
 			return file.AtPage(e.Addr, err)
 		}

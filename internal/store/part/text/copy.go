@@ -51,10 +51,10 @@ func (x *Writer) copyUnit(ctx context.Context, s *storedText) error {
 	s.from.held = file.Addr{}
 	payload, err := lines.DecodePage(stored[:e.Addr.Len])
 	if err == nil {
-		err = u.open(payload)
+		err = u.decode(payload)
 	}
 	if err == nil {
-		err = u.is(&e)
+		err = u.checkEntry(&e)
 	}
 	if err != nil {
 		return file.AtPage(e.Addr, err)

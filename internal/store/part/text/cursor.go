@@ -39,7 +39,7 @@ func NewCursor(ctx context.Context, r *file.Reader, req *model.Request, known *V
 
 // Chunks appends those chunks of a series that may have rows in the request's range, by time.
 func (c *Cursor) Chunks(ctx context.Context, rank uint32, dst []model.TextChunk) ([]model.TextChunk, error) {
-	if c.verdicts != nil && c.verdicts.foreseen {
+	if c.verdicts != nil && c.verdicts.allAsked {
 		return c.leftChunks(ctx, rank, dst)
 	}
 	c.pages.Ctx = ctx
@@ -114,8 +114,8 @@ func (c *Cursor) open(ctx context.Context, e *file.Entry) error {
 	if err != nil {
 		return fmt.Errorf("part: text: %w", err)
 	}
-	if err = c.dir.open(payload); err == nil {
-		err = c.dir.is(e)
+	if err = c.dir.decode(payload); err == nil {
+		err = c.dir.checkEntry(e)
 	}
 	if err != nil {
 		return file.AtPage(e.Addr, err)

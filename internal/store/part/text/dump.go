@@ -53,7 +53,7 @@ func dumpValues(a *file.Annotator, sets int) {
 
 func dumpFilters(a *file.Annotator) {
 	var p filterPage
-	err := p.open(a.Payload, file.Addr{})
+	err := p.decode(a.Payload, file.Addr{})
 	a.Uvarint("filters")
 	a.Raw(1, "number of slices")
 	if err != nil {

@@ -21,7 +21,7 @@ func (p *page) FetchText(ctx context.Context, pages []model.TextPage, want model
 			continue
 		}
 		if announce != nil {
-			wanted = q.ahead(wanted, want)
+			wanted = q.appendReads(wanted, want)
 		}
 	}
 	if len(wanted) > 0 {
@@ -41,12 +41,12 @@ func announceText(ctx context.Context, r *file.Reader) func([]file.Addr) {
 	return nil
 }
 
-// filtersAhead is how many pages of filters are fetched at most before somebody asks. Those that are read first answer for many of
+// maxPrefetchFilters is how many pages of filters are fetched at most before somebody asks. Those that are read first answer for many of
 // the units behind, and for what goes far ahead a query has no memory to spare.
-const filtersAhead = 4 * verdictPages
+const maxPrefetchFilters = 4 * verdictPages
 
-// ahead appends what the next Skip or ReadText of the page will read.
-func (p *page) ahead(dst []file.Addr, want model.TextWant) []file.Addr {
+// appendReads appends what the next Skip or ReadText of the page will read.
+func (p *page) appendReads(dst []file.Addr, want model.TextWant) []file.Addr {
 	if !p.mu.TryLock() {
 		return dst // who holds it is reading already
 	}
@@ -55,11 +55,11 @@ func (p *page) ahead(dst []file.Addr, want model.TextWant) []file.Addr {
 		return dst
 	}
 	if p.verdicts != nil && p.e.Text.Filter.Len > 0 && !p.asked {
-		if len(dst) >= filtersAhead {
+		if len(dst) >= maxPrefetchFilters {
 			return dst
 		}
 		var known, ruledOut bool
-		if dst, known, ruledOut = p.verdicts.ahead(dst, p.e.Text.Filter, p.e.Text.Number); !known || ruledOut {
+		if dst, known, ruledOut = p.verdicts.appendReads(dst, p.e.Text.Filter, p.e.Text.Number); !known || ruledOut {
 			return dst
 		}
 	}

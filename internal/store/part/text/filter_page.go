@@ -112,7 +112,7 @@ type placed struct {
 	at [lines.ItemClasses]uint32
 }
 
-func (p *filterPage) open(payload []byte, a file.Addr) error {
+func (p *filterPage) decode(payload []byte, a file.Addr) error {
 	s := column.Scan{Rest: payload}
 	*p = filterPage{addr: a, payload: payload, filters: p.filters[:0]}
 	n := s.Below(file.MaxFilters)
@@ -170,7 +170,7 @@ func sliceAddrs(ctx context.Context, pages file.Pages, a file.Addr) ([]file.Addr
 	var p filterPage
 	payload, err := pages.Page(ctx, a)
 	if err == nil {
-		err = p.open(payload, a)
+		err = p.decode(payload, a)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("part: filters: %w", err)
@@ -249,8 +249,8 @@ type wholeFilters struct {
 	filter []byte
 }
 
-// of returns the filter of a unit that has one. It is valid until the next call.
-func (w *wholeFilters) of(ctx context.Context, pages file.Pages, e *file.Entry) ([]byte, error) {
+// read returns the filter of a unit that has one. It is valid until the next call.
+func (w *wholeFilters) read(ctx context.Context, pages file.Pages, e *file.Entry) ([]byte, error) {
 	if a := e.Text.Filter; w.page.addr != a {
 		w.page.addr, w.bits, w.slices = file.Addr{}, w.bits[:0], w.slices[:0]
 		payload, err := pages.Page(ctx, a)
@@ -258,7 +258,7 @@ func (w *wholeFilters) of(ctx context.Context, pages file.Pages, e *file.Entry) 
 			return nil, fmt.Errorf("part: filters: %w", err)
 		}
 		var page filterPage
-		if err := page.open(payload, a); err != nil {
+		if err := page.decode(payload, a); err != nil {
 			return nil, fmt.Errorf("page at %d: %w", a.Off, err)
 		}
 		for i := range page.slices {

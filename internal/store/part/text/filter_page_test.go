@@ -51,7 +51,7 @@ func TestFilterPages(t *testing.T) {
 			payload, err := lines.DecodePage(stored[:addr.Len])
 			must(t, err)
 			var p filterPage
-			must(t, p.open(payload, addr))
+			must(t, p.decode(payload, addr))
 			for i := range count {
 				a := p.slice(i)
 				slice, err := lines.DecodePage(stored[a.Off-addr.Off:][:a.Len])

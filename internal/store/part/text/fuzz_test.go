@@ -42,7 +42,7 @@ func FuzzPayloads(f *testing.F) {
 	f.Add(appendFilterPage(nil, filters, 0, ends, 4))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var unit unit
-		if unit.open(b) == nil {
+		if unit.decode(b) == nil {
 			unit.lines = make([]byte, unit.lineBytes())
 			var rows model.TextRows
 			for i := range unit.counts {
@@ -55,7 +55,7 @@ func FuzzPayloads(f *testing.F) {
 			}
 		}
 		var filters filterPage
-		if filters.open(b, file.Addr{}) == nil {
+		if filters.decode(b, file.Addr{}) == nil {
 			slices := make([][]byte, filters.slices)
 			for i := range slices {
 				slices[i] = make([]byte, filters.length)

@@ -187,7 +187,7 @@ func (d *metadataDecoder) column64(s *column.Scan, n int) []int64 {
 	return out
 }
 
-func (d *metadataDecoder) take(bytes int64) error {
+func (d *metadataDecoder) chargeFor(bytes int64) error {
 	if d.charge == nil {
 		return nil
 	}
@@ -233,7 +233,7 @@ func (d *metadataDecoder) read(dst []model.Labels, s *column.Scan, n int) ([]mod
 		return dst, column.Corrupt("%s: %d names of %d sets", object, names, n)
 	}
 	columns := int64(names)*decodedColumnBytes + 24*int64(names)*int64(n)
-	if err := d.take(columns); err != nil {
+	if err := d.chargeFor(columns); err != nil {
 		return dst, err
 	}
 	if d.block = d.block[:0]; cap(d.cols) < names {
@@ -268,7 +268,7 @@ func (d *metadataDecoder) read(dst []model.Labels, s *column.Scan, n int) ([]mod
 			return dst, column.Corrupt("%s: more than %d bytes", object, maxTextMetadata)
 		}
 	}
-	if err := d.take(int64(total) + setBytes*int64(n)); err != nil {
+	if err := d.chargeFor(int64(total) + setBytes*int64(n)); err != nil {
 		return dst, err
 	}
 	buf := make([]byte, 0, total)
@@ -287,7 +287,7 @@ func (d *metadataDecoder) read(dst []model.Labels, s *column.Scan, n int) ([]mod
 		}
 		dst = append(dst, model.Labels(buf[begin:len(buf):len(buf)]))
 	}
-	return dst, d.take(-columns)
+	return dst, d.chargeFor(-columns)
 }
 
 func (d *metadataDecoder) column(c *decodedColumn, s *column.Scan, n int) error {

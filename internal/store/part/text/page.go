@@ -117,7 +117,7 @@ func (p *page) read(ctx context.Context, want model.TextWant) error {
 		return nil
 	}
 	_ = p.holdEnd(0) // giving back does not fail
-	if err := p.take(int64(p.e.Text.Bytes)); err != nil {
+	if err := p.charge(int64(p.e.Text.Bytes)); err != nil {
 		return err
 	}
 	payload, err := p.r.Page(ctx, p.e.LinesAddr())
@@ -125,7 +125,7 @@ func (p *page) read(ctx context.Context, want model.TextWant) error {
 		err = p.unit.setLines(payload)
 	}
 	if err != nil {
-		_ = p.take(-int64(p.e.Text.Bytes)) // giving back does not fail
+		_ = p.charge(-int64(p.e.Text.Bytes)) // giving back does not fail
 		return fmt.Errorf("part: lines: page at %d: %w", p.e.LinesAddr().Off, err)
 	}
 	return nil
@@ -163,28 +163,28 @@ func (p *page) readRows(ctx context.Context) error {
 		return file.AtPage(p.e.Addr, column.Corrupt("text: %d rows", p.e.Rows))
 	}
 	before := p.charged
-	if err := p.take(size); err != nil {
+	if err := p.charge(size); err != nil {
 		return err
 	}
 	u := &unit{}
-	u.sets.charge = p.take
+	u.sets.charge = p.charge
 	payload, err := p.r.Page(ctx, p.e.Addr)
 	if err == nil {
-		err = u.open(payload)
+		err = u.decode(payload)
 	}
 	if err == nil {
-		err = u.is(&p.e)
+		err = u.checkEntry(&p.e)
 	}
 	if err == nil {
 		u.shrink()
 		p.unit = u
 		return nil
 	}
-	_ = p.take(before - p.charged) // giving back does not fail
+	_ = p.charge(before - p.charged) // giving back does not fail
 	return fmt.Errorf("part: text: %w", file.AtPage(p.e.Addr, err))
 }
 
-func (p *page) take(n int64) error {
+func (p *page) charge(n int64) error {
 	if err := p.req.Quota.TakeBytes(n); err != nil {
 		return err
 	}
@@ -197,5 +197,5 @@ func (p *page) Release() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.unit, p.end = nil, 0
-	_ = p.take(-p.charged) // giving back does not fail
+	_ = p.charge(-p.charged) // giving back does not fail
 }

@@ -15,27 +15,27 @@ const (
 	verdictUnits = 64
 )
 
-// foresee asks all pages of the selection, several at a time, if some of them say that nearly nothing passes, and reports whether
+// askAll asks all pages of the selection, several at a time, if some of them say that nearly nothing passes, and reports whether
 // it has. Then no more is made of units that are ruled out than of those of which it was known before. A filter of words alone is
 // not asked of all, unless it was before: most words are somewhere in most units, and a query may end with the first of them. What
 // fails will fail again when it is asked.
-func (v *Verdicts) foresee(ctx context.Context) bool {
+func (v *Verdicts) askAll(ctx context.Context) bool {
 	if len(v.pages) == 0 || !v.skip.selective() && !v.known(v.pages[0]) {
 		return false
 	}
 	// What is frequent in one stream may be missing in another.
-	v.lookAt(ctx, slices.Compact([]*verdictPage{v.pages[0], v.pages[len(v.pages)/2], v.pages[len(v.pages)-1]}))
+	v.decideGroup(ctx, slices.Compact([]*verdictPage{v.pages[0], v.pages[len(v.pages)/2], v.pages[len(v.pages)-1]}))
 	for from := 0; v.units > 0 && v.ruledOut >= v.units-v.units/8 && ctx.Err() == nil; from += verdictPages {
 		if from >= len(v.pages) {
 			return true
 		}
-		v.lookAt(ctx, v.pages[from:min(from+verdictPages, len(v.pages))])
+		v.decideGroup(ctx, v.pages[from:min(from+verdictPages, len(v.pages))])
 	}
 	return false
 }
 
-// lookAt finds out what pages say. It fetches them first, then the slices that most likely decide.
-func (v *Verdicts) lookAt(ctx context.Context, group []*verdictPage) {
+// decideGroup finds out what pages say. It fetches them first, then the slices that most likely decide.
+func (v *Verdicts) decideGroup(ctx context.Context, group []*verdictPage) {
 	if f, ok := v.r.Pages().(file.Fetcher); ok {
 		var heads []file.Addr
 		for _, p := range group {
@@ -46,19 +46,19 @@ func (v *Verdicts) lookAt(ctx context.Context, group []*verdictPage) {
 		if len(heads) > 1 {
 			f.Fetch(ctx, heads)
 		}
-		if wanted := v.slicesAhead(ctx, group); len(wanted) > 0 {
+		if wanted := v.likelySlices(ctx, group); len(wanted) > 0 {
 			f.Fetch(ctx, wanted)
 		}
 	}
 	for _, p := range group {
-		p.once.Do(func() { v.look(ctx, p) })
+		p.once.Do(func() { v.decide(ctx, p) })
 	}
 }
 
 // groupLocked returns the page at a, and the pages to read with it, among which it is. Groups have no page in common, so that
 // what is left to read of one is mostly all of it.
 func (v *Verdicts) groupLocked(a file.Addr) (page *verdictPage, group []*verdictPage, err error) {
-	at, ok := v.of[a.Off]
+	at, ok := v.byOff[a.Off]
 	if !ok {
 		return nil, nil, fmt.Errorf("part: filters: the page at %d is not of the selection", a.Off)
 	}
@@ -75,8 +75,8 @@ func (v *Verdicts) groupLocked(a file.Addr) (page *verdictPage, group []*verdict
 	return page, group, nil
 }
 
-// ahead appends what asking for a unit will read, and reports whether the unit is known to be ruled out.
-func (v *Verdicts) ahead(dst []file.Addr, a file.Addr, number uint32) (wanted []file.Addr, known, ruledOut bool) {
+// appendReads appends what asking for a unit will read, and reports whether the unit is known to be ruled out.
+func (v *Verdicts) appendReads(dst []file.Addr, a file.Addr, number uint32) (wanted []file.Addr, known, ruledOut bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	page, group, err := v.groupLocked(a)
@@ -94,14 +94,14 @@ func (v *Verdicts) ahead(dst []file.Addr, a file.Addr, number uint32) (wanted []
 	return dst, false, false
 }
 
-// slicesAhead returns the slices that will most likely be needed of some pages. It waits for their heads.
-func (v *Verdicts) slicesAhead(ctx context.Context, group []*verdictPage) (wanted []file.Addr) {
+// likelySlices returns the slices that will most likely be needed of some pages. It waits for their heads.
+func (v *Verdicts) likelySlices(ctx context.Context, group []*verdictPage) (wanted []file.Addr) {
 	for _, p := range group {
 		if v.known(p) {
 			continue
 		}
 		if head, err := v.open(ctx, p); err == nil && head != nil {
-			wanted = v.skip.ahead(wanted, head)
+			wanted = v.skip.likelySlices(wanted, head)
 		}
 	}
 	return wanted

@@ -29,8 +29,8 @@ type textRemap struct {
 // forget makes it valid for no place.
 func (m *textRemap) forget() { m.valid = false }
 
-// of makes it valid for n sets that go to r.
-func (m *textRemap) of(r *rows, n int) {
+// prepare makes it valid for n sets that go to r.
+func (m *textRemap) prepare(r *rows, n int) {
 	if m.valid && m.generation == r.generation && len(m.ids) == n {
 		return
 	}
@@ -125,7 +125,7 @@ func (r *rows) append(src *model.TextRows, i, j int, m *textRemap) int {
 
 // appendMetadata adds references to sets, and returns for how many rows there was room.
 func (r *rows) appendMetadata(src *model.TextRows, i, j int, m *textRemap) int {
-	m.of(r, len(src.Metadata))
+	m.prepare(r, len(src.Metadata))
 	for k, id := range src.MetadataOf[i:j] {
 		if id == 0 {
 			continue

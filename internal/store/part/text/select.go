@@ -31,7 +31,7 @@ func Prefetch(ctx context.Context, r *file.Reader, ranks file.Ranks, req *model.
 		last = ref
 		if v != nil {
 			if e.Text.Filter.Len > 0 {
-				ref.filter = int32(v.place(e.Text.Filter))
+				ref.filter = int32(v.pageIndex(e.Text.Filter))
 			}
 			refs = append(refs, ref)
 		}
@@ -43,7 +43,7 @@ func Prefetch(ctx context.Context, r *file.Reader, ranks file.Ranks, req *model.
 		return v, err
 	}
 	var wanted []file.Addr
-	if v != nil && v.foresee(ctx) {
+	if v != nil && v.askAll(ctx) {
 		wanted, err = v.leave(&w, refs, req)
 	} else {
 		for _, u := range shared {
@@ -83,7 +83,7 @@ func (v *Verdicts) leave(w *file.Walk, refs []unitRef, req *model.Request) (shar
 			shared = append(shared, e.Addr)
 		}
 	}
-	v.foreseen = true
+	v.allAsked = true
 	req.Cost.TextPages.Add(out)
 	req.Cost.TextPagesSkipped.Add(out)
 	return shared, nil

@@ -82,14 +82,14 @@ func (s *evaluator) ruledOut(p *filterPage, slice func(int) ([]byte, error)) ([]
 	return out, nil
 }
 
-// slicesAhead is how many items of a literal are mostly enough.
-const slicesAhead = 3
+// likelyItems is how many items of a literal are mostly enough.
+const likelyItems = 3
 
-// ahead appends the slices of a page that will most likely be needed.
-func (s *evaluator) ahead(dst []file.Addr, p *filterPage) []file.Addr {
+// likelySlices appends the slices of a page that will most likely be needed.
+func (s *evaluator) likelySlices(dst []file.Addr, p *filterPage) []file.Addr {
 	for _, any := range s.clauses {
 		for k := range any {
-			for i, item := range any[k].Items[:min(len(any[k].Items), slicesAhead)] {
+			for i, item := range any[k].Items[:min(len(any[k].Items), likelyItems)] {
 				if !p.sliced[any[k].Classes[i]] {
 					continue
 				}

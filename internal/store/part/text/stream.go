@@ -76,8 +76,8 @@ func (s *Stream) open(ctx context.Context, e *file.Entry) error {
 	if err != nil {
 		return fmt.Errorf("part: text: %w", err)
 	}
-	if err = s.unit.open(payload); err == nil {
-		err = s.unit.is(e)
+	if err = s.unit.decode(payload); err == nil {
+		err = s.unit.checkEntry(e)
 	}
 	if err != nil {
 		return file.AtPage(e.Addr, err)
@@ -108,7 +108,7 @@ func (s *Stream) rows(ctx context.Context, e *file.Entry, i int, clip model.Time
 
 // filter returns the filter of a unit that has one. It is valid until the next call.
 func (s *Stream) filter(ctx context.Context, e *file.Entry) ([]byte, error) {
-	filter, err := s.filters.of(ctx, s.r.Pages(), e)
+	filter, err := s.filters.read(ctx, s.r.Pages(), e)
 	if err != nil {
 		return nil, file.AtPage(e.Addr, err)
 	}

@@ -60,7 +60,7 @@ func (p *page) ReadTextEnd(ctx context.Context, index int, want model.TextWant, 
 
 // holdEnd charges the end that is being read in the place of the one before.
 func (p *page) holdEnd(n int64) error {
-	if err := p.take(n - p.end); err != nil {
+	if err := p.charge(n - p.end); err != nil {
 		return err
 	}
 	p.end = n

@@ -107,8 +107,8 @@ func (u *unit) lineBytes() uint64 {
 	return uint64(u.ends[len(u.ends)-1])
 }
 
-// open decodes a page of rows. The metadata does not alias the unit's memory, nor the payload.
-func (u *unit) open(payload []byte) error {
+// decode decodes a page of rows. The metadata does not alias the unit's memory, nor the payload.
+func (u *unit) decode(payload []byte) error {
 	const object = "page of text"
 	s := column.Scan{Rest: payload}
 	u.lines = nil
@@ -189,8 +189,8 @@ func (u *unit) checkTimes() error {
 	return nil
 }
 
-// is verifies that the unit is the one that the index names.
-func (u *unit) is(e *file.Entry) error {
+// checkEntry verifies that the unit is the one that the index names.
+func (u *unit) checkEntry(e *file.Entry) error {
 	times := file.NoTimes
 	for i, n := range u.counts {
 		if n > 0 {

@@ -25,13 +25,13 @@ type Verdicts struct {
 
 	mu    sync.Mutex
 	pages []*verdictPage // in the order of the file
-	of    map[int64]int  // their places, by offset
+	byOff map[int64]int  // their places, by offset
 	// units have been looked at, of which so many are ruled out.
 	units, ruledOut int
 
-	// foreseen says that left has all units of the selection that are not ruled out, in the order of the index. Both are set
+	// allAsked says that left has all units of the selection that are not ruled out, in the order of the index. Both are set
 	// before the first unit is asked for.
-	foreseen bool
+	allAsked bool
 	left     []file.Entry
 }
 
@@ -55,7 +55,7 @@ func newVerdicts(r *file.Reader, s *evaluator) *Verdicts {
 	if s == nil {
 		return nil
 	}
-	v := &Verdicts{r: r, skip: s, of: make(map[int64]int)}
+	v := &Verdicts{r: r, skip: s, byOff: make(map[int64]int)}
 	if l, ok := r.Pages().(file.Lists); ok {
 		v.lists, v.query = l, s.key()
 	}
@@ -66,17 +66,17 @@ func newVerdicts(r *file.Reader, s *evaluator) *Verdicts {
 func (v *Verdicts) add(a file.Addr, number uint32) (ruledOut bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	p := v.pages[v.place(a)]
+	p := v.pages[v.pageIndex(a)]
 	v.recallLocked(p)
 	return p.done && p.rulesOut(number)
 }
 
-// place returns the place of a page of filters among those of the selection.
-func (v *Verdicts) place(a file.Addr) int {
-	at, ok := v.of[a.Off]
+// pageIndex returns the place of a page of filters among those of the selection.
+func (v *Verdicts) pageIndex(a file.Addr) int {
+	at, ok := v.byOff[a.Off]
 	if !ok {
 		at = len(v.pages)
-		v.of[a.Off] = at
+		v.byOff[a.Off] = at
 		v.pages = append(v.pages, &verdictPage{addr: a})
 	}
 	return at
@@ -127,7 +127,7 @@ func (v *Verdicts) ask(ctx context.Context, a file.Addr, number uint32) (bool, e
 	if err != nil {
 		return false, err
 	}
-	v.lookAt(ctx, group)
+	v.decideGroup(ctx, group)
 	if p.err == nil && int(number) >= len(p.ruledOut) {
 		return false, column.Corrupt("page of filters has no filter %d", number)
 	}
@@ -137,8 +137,8 @@ func (v *Verdicts) ask(ctx context.Context, a file.Addr, number uint32) (bool, e
 	return p.ruledOut[number] != 0, nil
 }
 
-// look finds out what a page says, unless that is known. Another query may be at it too: one of them reads.
-func (v *Verdicts) look(ctx context.Context, p *verdictPage) {
+// decide finds out what a page says, unless that is known. Another query may be at it too: one of them reads.
+func (v *Verdicts) decide(ctx context.Context, p *verdictPage) {
 	v.mu.Lock()
 	done := p.done
 	v.mu.Unlock()
@@ -166,7 +166,7 @@ func (v *Verdicts) open(ctx context.Context, p *verdictPage) (*filterPage, error
 		if err != nil {
 			err = fmt.Errorf("part: filters: %w", err)
 		} else {
-			err = head.open(payload, p.addr)
+			err = head.decode(payload, p.addr)
 		}
 		v.mu.Lock()
 		defer v.mu.Unlock()

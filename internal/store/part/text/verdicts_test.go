@@ -84,7 +84,7 @@ func TestVerdicts(t *testing.T) {
 		for _, c := range chunks {
 			p := c.Page.(*page)
 			filters[p.e.Text.Filter] = true
-			filter, err := whole.of(context.Background(), r.Pages(), &p.e)
+			filter, err := whole.read(context.Background(), r.Pages(), &p.e)
 			must(t, err)
 			sliced = sliced || whole.page.slices > 1
 			want := direct.none(t, filter)
@@ -209,7 +209,7 @@ func TestVerdictsAreKept(t *testing.T) {
 			t.Errorf("%q: %d chunks, should be %d", needles, len(chunks), len(first))
 		} else if len(chunks) > 0 {
 			p := chunks[0].Page.(*page)
-			if wanted, known, ruledOut := p.verdicts.ahead(nil, p.e.Text.Filter, p.e.Text.Number); len(wanted) > 0 || !known || ruledOut {
+			if wanted, known, ruledOut := p.verdicts.appendReads(nil, p.e.Text.Filter, p.e.Text.Number); len(wanted) > 0 || !known || ruledOut {
 				t.Errorf("%q: known %t, wanted %v", needles, known, wanted)
 			}
 		}
@@ -276,13 +276,13 @@ func TestForeseen(t *testing.T) {
 					must(t, err)
 					if !skip {
 						left = append(left, chunk.Page.(*page).e.Addr)
-					} else if foresee && known.foreseen {
+					} else if foresee && known.allAsked {
 						t.Fatalf("%s: a unit that is ruled out is left", needle)
 					}
 				}
 			}
-			if foresee && known.foreseen != foreseen {
-				t.Errorf("%s: foreseen: %t", needle, known.foreseen)
+			if foresee && known.allAsked != foreseen {
+				t.Errorf("%s: foreseen: %t", needle, known.allAsked)
 			}
 			return left, req.Cost
 		}
@@ -311,7 +311,7 @@ func TestForeseen(t *testing.T) {
 	var head filterPage
 	payload, err := r.Pages().Page(context.Background(), bad)
 	must(t, err)
-	must(t, head.open(payload, bad))
+	must(t, head.decode(payload, bad))
 	for i := range head.slices {
 		pages.fail[head.slice(i)] = true
 	}

@@ -62,7 +62,7 @@ func (x *Writer) writeOwn(n int) error {
 	}
 	ViewRows(&u.rows, &x.own.TextRows, 0, n)
 	u.counts = append(u.counts[:0], int64(n))
-	u.is(x.w.Rank())
+	u.setEntry(x.w.Rank())
 	x.pages++
 	// What is left changes places with what is empty.
 	x.remap.forget()
@@ -129,13 +129,13 @@ func (x *Writer) flushShared() error {
 	}
 	u.rows = x.shared.TextRows
 	u.counts, x.counts = x.counts, u.counts[:0]
-	u.is(x.rank0)
+	u.setEntry(x.rank0)
 	x.shared, u.from = u.from, x.shared
 	return nil
 }
 
-// is says which rows the unit has: of consecutive ranks, from rank0 on.
-func (u *codedUnit) is(rank0 uint32) {
+// setEntry says which rows the unit has: of consecutive ranks, from rank0 on.
+func (u *codedUnit) setEntry(rank0 uint32) {
 	e := file.Entry{Rank0: rank0, Ranks: uint32(len(u.counts)), Rows: uint64(len(u.rows.Times)), Times: file.NoTimes}
 	for _, t := range u.rows.Times {
 		e.Times.Min, e.Times.Max = min(e.Times.Min, t), max(e.Times.Max, t)
