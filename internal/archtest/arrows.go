@@ -25,7 +25,7 @@ func rooms() []room {
 		objects   = "a provider knows bytes and names only"
 		callsRead = "a language asks for series"
 	)
-	return []room{
+	return append(partRooms(), []room{
 		{"model", nil, "model holds the words that all rooms speak; if it knew a room, no room could change alone"},
 		{"write", nil, "the write path declares what it needs of the journal and the head, and app fits them together"},
 		{"write/body", receiver(), "a body is bytes; what they mean is for the protocol"},
@@ -40,7 +40,6 @@ func rooms() []room {
 		{"journal/*", map[string]string{
 			"journal": "every journal writes the same records",
 		}, "a journal hands batches to a function; it knows no head"},
-		{"store/part", nil, "the file format is pure bytes; storing, caching and serving them is for other rooms"},
 		{"store/head", map[string]string{
 			"store/part": "flushes and merges write parts, queries read them",
 		}, "the head ships through an interface that it declares, so that it never knows a bucket or a catalogue"},
@@ -59,7 +58,10 @@ func rooms() []room {
 		{"bucket/*", map[string]string{
 			"bucket": "a provider or wrapper fulfils the contract",
 		}, objects},
-		{"cache/ram", nil, "a cache holds pages by address; it never knows what they say"},
+		{"cache", nil, "the contract of tiers names values by keys; it never knows what they mean"},
+		{"cache/*", map[string]string{
+			"cache": "a tier keeps the contract",
+		}, "a tier holds values by key; it never knows what they mean"},
 		{"read", nil, "the read path declares its sources, and the rooms that hold series implement them"},
 		{"read/promql", map[string]string{
 			"read": callsRead,
@@ -90,7 +92,7 @@ func rooms() []room {
 		{"load", nil, "a load generator judges a server from outside"},
 		{"config", nil, "settings are plain values; app carries them into the rooms"},
 		{"archtest", nil, "the rules of the house stand outside it"},
-	}
+	}...)
 }
 
 // receiver is what a protocol may import: the write path, and the named rooms that receivers share.

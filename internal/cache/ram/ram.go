@@ -11,22 +11,16 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
+	"github.com/shaledb/shale/internal/cache"
 	"github.com/shaledb/shale/internal/model"
 )
 
-// key is the address of a page: the object that holds it and its offset there. Objects are immutable, so an address
-// means the same bytes for ever. A negative offset is that of a list: of what has been found out from many pages.
-type key struct {
-	object string
-	offset int64
-}
-
-// listShare is the part of the memory that lists have for themselves. Among pages they would not last: a query that reads more
-// pages than there is room for leaves each of them as often asked for as the list that it was read for, and so nothing gives way
-// to the list.
+// listShare is the share of the memory that derived values have for themselves. Among pages they would not
+// last: a query that reads more pages than there is room for leaves each of them as often used as the list
+// that it was read for, so nothing gives way to the list.
 const listShare = 16
 
-// entryBytes is about what an entry costs beside its page.
+// entryBytes is about the cost of an entry besides its value and the name of its object.
 const entryBytes = 160
 
 // Options build a Cache.
@@ -36,37 +30,40 @@ type Options struct {
 	Registerer prometheus.Registerer
 }
 
-// Cache holds pages. It is safe for concurrent use.
+// Cache is a [cache.Tier] in memory.
+//
+// It has a single flight of its own. That of otter, and that of x/sync, give the error of the one that loads
+// to all that wait, so that a client that goes away would fail the queries of others.
 type Cache struct {
-	pages, lists *otter.Cache[key, []byte]
+	pages, lists *otter.Cache[cache.Key, []byte]
 	stats        *stats.Counter
 
 	mu    sync.Mutex
-	loads map[key]*load
+	loads map[cache.Key]*load
 
 	hits, misses prometheus.Counter
 }
 
-// load is a page that is on its way.
+// load is a value that is on its way.
 type load struct {
-	done chan struct{}
-	page []byte
-	err  error
+	done  chan struct{}
+	value []byte
+	err   error
 }
 
 // New returns an empty cache.
 func New(o Options) (*Cache, error) {
-	c := &Cache{loads: make(map[key]*load), stats: stats.NewCounter()}
+	c := &Cache{loads: make(map[cache.Key]*load), stats: stats.NewCounter()}
 	lists := o.MaxBytes / listShare
-	for _, part := range []struct {
-		cache **otter.Cache[key, []byte]
+	for _, half := range []struct {
+		dst   **otter.Cache[cache.Key, []byte]
 		bytes int64
 	}{{&c.pages, o.MaxBytes - lists}, {&c.lists, lists}} {
 		var err error
-		*part.cache, err = otter.New(&otter.Options[key, []byte]{
-			MaximumWeight: uint64(max(part.bytes, 1)), // 1 keeps nothing; 0 is no weight
-			Weigher: func(k key, page []byte) uint32 {
-				return uint32(min(len(page)+len(k.object)+entryBytes, 1<<31))
+		*half.dst, err = otter.New(&otter.Options[cache.Key, []byte]{
+			MaximumWeight: uint64(max(half.bytes, 1)), // 1 keeps nothing; 0 is no weight
+			Weigher: func(k cache.Key, value []byte) uint32 {
+				return uint32(min(len(value)+len(k.Object)+entryBytes, 1<<31))
 			},
 			StatsRecorder: c.stats,
 		})
@@ -91,22 +88,20 @@ func New(o Options) (*Cache, error) {
 	return c, nil
 }
 
-// of returns where a page or a list is kept.
-func (c *Cache) of(k key) *otter.Cache[key, []byte] {
-	if k.offset < 0 {
+// half returns where a value is kept.
+func (c *Cache) half(k cache.Key) *otter.Cache[cache.Key, []byte] {
+	if k.Kind.Derived() {
 		return c.lists
 	}
 	return c.pages
 }
 
-// Page returns a page, or a list, from the cache or else from fetch, which runs once for all who want the page at one time. The
-// page must not be changed. An error is given to all who waited, and is not kept. hit says that fetch was not needed.
-func (c *Cache) Page(ctx context.Context, object string, off int64, fetch func(context.Context) ([]byte, error)) (page []byte, hit bool, err error) {
-	k := key{object, off}
+// Get is [cache.Tier.Get].
+func (c *Cache) Get(ctx context.Context, k cache.Key, fetch func(context.Context) ([]byte, error)) (value []byte, hit bool, err error) {
 	for {
-		if page, ok := c.of(k).GetIfPresent(k); ok {
+		if value, ok := c.half(k).GetIfPresent(k); ok {
 			c.hits.Inc()
-			return page, true, nil
+			return value, true, nil
 		}
 		c.mu.Lock()
 		l, waiting := c.loads[k]
@@ -118,52 +113,61 @@ func (c *Cache) Page(ctx context.Context, object string, off int64, fetch func(c
 		if !waiting {
 			c.misses.Inc()
 			c.run(ctx, k, l, fetch)
-			return l.page, false, l.err
+			return l.value, false, l.err
 		}
 		select {
 		case <-ctx.Done():
 			return nil, false, ctx.Err()
 		case <-l.done:
 		}
-		// That the other one's client went away is no reason to fail here.
 		if l.err == nil || ctx.Err() != nil {
 			c.hits.Inc()
-			return l.page, true, l.err
+			return l.value, true, l.err
 		}
+		// That the client of the one that loaded went away is no reason to fail here.
 		if !cancelled(l.err) {
 			return nil, false, l.err
 		}
 	}
 }
 
-// Kept returns a page if it is in the cache, which counts as a use of it; that it is not there counts as nothing.
-func (c *Cache) Kept(object string, off int64) ([]byte, bool) {
-	k := key{object, off}
-	page, ok := c.of(k).GetIfPresent(k)
+// Peek is [cache.Tier.Peek]. That a value is not there counts neither as a hit nor as a miss.
+func (c *Cache) Peek(k cache.Key) ([]byte, bool) {
+	value, ok := c.half(k).GetIfPresent(k)
 	if ok {
 		c.hits.Inc()
 	}
-	return page, ok
+	return value, ok
 }
 
-// Has reports whether a page is in the cache. It does not count as a use of the page.
-func (c *Cache) Has(object string, off int64) bool {
-	k := key{object, off}
-	_, ok := c.of(k).GetEntryQuietly(k)
+// Has is [cache.Tier.Has].
+func (c *Cache) Has(k cache.Key) bool {
+	_, ok := c.half(k).GetEntryQuietly(k)
 	return ok
 }
 
-func (c *Cache) run(ctx context.Context, k key, l *load, fetch func(context.Context) ([]byte, error)) {
+// Close is [cache.Tier.Close].
+func (c *Cache) Close() error {
+	c.pages.InvalidateAll()
+	c.lists.InvalidateAll()
+	return nil
+}
+
+func (c *Cache) run(ctx context.Context, k cache.Key, l *load, fetch func(context.Context) ([]byte, error)) {
+	returned := false
 	defer func() {
+		if !returned { // fetch has panicked
+			l.err = fmt.Errorf("%w: %s: the load did not finish", model.ErrTransient, k)
+		}
 		c.mu.Lock()
 		delete(c.loads, k)
 		c.mu.Unlock()
 		close(l.done)
 	}()
-	l.err = fmt.Errorf("%w: page %s at %d: the load did not finish", model.ErrTransient, k.object, k.offset) // if fetch panics
-	l.page, l.err = fetch(ctx)
+	l.value, l.err = fetch(ctx)
+	returned = true
 	if l.err == nil {
-		c.of(k).Set(k, l.page)
+		c.half(k).Set(k, l.value)
 	}
 }
 

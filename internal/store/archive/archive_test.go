@@ -17,6 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/shaledb/shale/internal/bucket/fs"
+	"github.com/shaledb/shale/internal/cache"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/catalog"
 	"github.com/shaledb/shale/internal/store/part"
@@ -63,8 +64,7 @@ type mapCache struct{ pages *sync.Map }
 
 func newCache() mapCache { return mapCache{new(sync.Map)} }
 
-func (c mapCache) Page(ctx context.Context, object string, off int64, fetch func(context.Context) ([]byte, error)) ([]byte, bool, error) {
-	k := fmt.Sprint(object, off)
+func (c mapCache) Get(ctx context.Context, k cache.Key, fetch func(context.Context) ([]byte, error)) ([]byte, bool, error) {
 	if p, ok := c.pages.Load(k); ok {
 		return p.([]byte), true, nil
 	}
@@ -75,16 +75,16 @@ func (c mapCache) Page(ctx context.Context, object string, off int64, fetch func
 	return p, false, err
 }
 
-func (c mapCache) Kept(object string, off int64) ([]byte, bool) {
-	p, ok := c.pages.Load(fmt.Sprint(object, off))
+func (c mapCache) Peek(k cache.Key) ([]byte, bool) {
+	p, ok := c.pages.Load(k)
 	if !ok {
 		return nil, false
 	}
 	return p.([]byte), true
 }
 
-func (c mapCache) Has(object string, off int64) bool {
-	_, ok := c.pages.Load(fmt.Sprint(object, off))
+func (c mapCache) Has(k cache.Key) bool {
+	_, ok := c.pages.Load(k)
 	return ok
 }
 

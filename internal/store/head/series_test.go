@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/shaledb/shale/internal/cache"
 	"github.com/shaledb/shale/internal/model"
 )
 
@@ -55,32 +56,27 @@ func TestNear(t *testing.T) {
 // cacheOf keeps all pages.
 type cacheOf struct{ pages sync.Map }
 
-type cachedAt struct {
-	object string
-	off    int64
-}
-
-func (c *cacheOf) Page(ctx context.Context, object string, off int64, fetch func(context.Context) ([]byte, error)) ([]byte, bool, error) {
-	if p, ok := c.Kept(object, off); ok {
+func (c *cacheOf) Get(ctx context.Context, k cache.Key, fetch func(context.Context) ([]byte, error)) ([]byte, bool, error) {
+	if p, ok := c.Peek(k); ok {
 		return p, true, nil
 	}
 	p, err := fetch(ctx)
 	if err == nil {
-		c.pages.Store(cachedAt{object, off}, p)
+		c.pages.Store(k, p)
 	}
 	return p, false, err
 }
 
-func (c *cacheOf) Kept(object string, off int64) ([]byte, bool) {
-	p, ok := c.pages.Load(cachedAt{object, off})
+func (c *cacheOf) Peek(k cache.Key) ([]byte, bool) {
+	p, ok := c.pages.Load(k)
 	if !ok {
 		return nil, false
 	}
 	return p.([]byte), true
 }
 
-func (c *cacheOf) Has(object string, off int64) bool {
-	_, ok := c.Kept(object, off)
+func (c *cacheOf) Has(k cache.Key) bool {
+	_, ok := c.Peek(k)
 	return ok
 }
 

@@ -9,10 +9,11 @@ import (
 
 	"github.com/shaledb/shale/internal/alloctest"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/part/text"
 )
 
-// avalanche makes series as the load generator of that name does: 14 labels, gauges of random integers below 100, all
-// scraped together.
+// avalanche makes series as the load generator of that name does: 14 labels, gauges of random integers below
+// 100, all scraped together.
 func avalanche(metrics, series, rows int) []oneSeries {
 	r := rand.New(rand.NewPCG(1, 1))
 	var all []oneSeries
@@ -125,13 +126,13 @@ func TestSizes(t *testing.T) {
 	alone(t)
 	report := func(name string, all []oneSeries, o WriterOptions, most float64) {
 		r, _ := writePart(t, all, o)
-		var n [sections]int
-		for s := range sections {
-			for i := range r.footer.index[s] {
-				entries, err := r.indexPage(context.Background(), nil, s, i)
+		n := make([]int, len(sections))
+		for _, s := range sections {
+			for i := range r.Index(s) {
+				entries, err := r.Entries(context.Background(), nil, s, i)
 				must(t, err)
 				for k := range entries {
-					n[s] += int(entries[k].addr.Len)
+					n[s.Number] += int(entries[k].Addr.Len)
 				}
 			}
 		}
@@ -154,7 +155,8 @@ func TestSizes(t *testing.T) {
 	report("labels only, fast", all, testOptions(true, Fast), 1000)
 }
 
-// BenchmarkMerge joins eight young parts of one row a series, as the background does first, and then eight of the results.
+// BenchmarkMerge joins eight young parts of one row a series, as the background does first, and then eight of
+// the results.
 func BenchmarkMerge(b *testing.B) {
 	for _, rows := range []int{1, 8, 64} {
 		b.Run(fmt.Sprintf("8x%drows", rows), func(b *testing.B) {
@@ -186,7 +188,7 @@ func mergeAll(b *testing.B, parts []*Reader) {
 		inputs = append(inputs, r.Stream())
 	}
 	w := NewWriter(discard{}, testOptions(false, Fast))
-	err := Merge(context.Background(), inputs, func(tenant string, k model.Key, l model.Labels, rows *model.SeriesRows, _ []Text) error {
+	err := Merge(context.Background(), inputs, func(tenant string, k model.Key, l model.Labels, rows *model.SeriesRows, _ []text.Series) error {
 		if err := w.Series(tenant, k, l); err != nil {
 			return err
 		}

@@ -2,23 +2,27 @@ package part
 
 import (
 	"context"
+	"io"
 	"sync/atomic"
+
+	"github.com/shaledb/shale/internal/cache"
+	"github.com/shaledb/shale/internal/store/part/file"
+	"github.com/shaledb/shale/internal/store/part/lines"
+	"github.com/shaledb/shale/internal/store/part/text"
 )
 
-// Cache keeps decoded pages. A page is named by its object and its offset there.
+// Cache is what a part needs of a cache of decoded pages: see [cache.Tier], which every tier is.
 type Cache interface {
-	// Page returns a page that must not be changed, and whether fetch was not needed.
-	Page(ctx context.Context, object string, off int64, fetch func(context.Context) ([]byte, error)) (page []byte, hit bool, err error)
-	// Kept returns a page if it is in the cache.
-	Kept(object string, off int64) ([]byte, bool)
-	// Has reports whether a page is in the cache, which does not count as a use of it.
-	Has(object string, off int64) bool
+	// Get returns a value that must not be changed, and whether load was not needed.
+	Get(ctx context.Context, k cache.Key, load func(context.Context) ([]byte, error)) (value []byte, hit bool, err error)
+	// Peek returns a value if the cache has it.
+	Peek(k cache.Key) ([]byte, bool)
+	// Has reports whether the cache has a value, without using it.
+	Has(k cache.Key) bool
 }
 
-// Fetch reads a page and has it decoded. It is called by many goroutines at once.
-type Fetch func(ctx context.Context, a Addr, decode func(stored []byte) ([]byte, error)) ([]byte, error)
-
-// CachedPages are the pages of one object, from a cache or else by Fetch. Beside them the cache keeps ends of pages and lists.
+// CachedPages are the pages of one object, from a cache or else by a [Fetch]. The cache also keeps ends of
+// pages, and lists.
 type CachedPages struct {
 	cache  Cache
 	object string
@@ -27,44 +31,46 @@ type CachedPages struct {
 }
 
 var (
-	_ Pages = (*CachedPages)(nil)
-	_ Ends  = (*CachedPages)(nil)
-	_ Lists = (*CachedPages)(nil)
+	_ Pages      = (*CachedPages)(nil)
+	_ text.Ends  = (*CachedPages)(nil)
+	_ file.Lists = (*CachedPages)(nil)
 )
 
-// NewCachedPages returns the pages of an object, the name of which is never used for another. Pages that come from the cache are added
-// to hits.
+// NewCachedPages returns the pages of an object, whose name is never used for another. Pages that come from
+// the cache are added to hits.
 func NewCachedPages(cache Cache, object string, fetch Fetch, hits *atomic.Int64) *CachedPages {
 	return &CachedPages{cache, object, fetch, hits}
 }
 
+func (p *CachedPages) key(kind cache.Kind, a Addr) cache.Key {
+	return cache.Key{Object: p.object, Kind: kind, Off: a.Off}
+}
+
+func (p *CachedPages) get(ctx context.Context, kind cache.Kind, a Addr, decode file.Decoder) (value []byte, hit bool, err error) {
+	return p.cache.Get(ctx, p.key(kind, a), func(ctx context.Context) ([]byte, error) { return p.fetch(ctx, a, decode) })
+}
+
 // Page is [Pages.Page].
 func (p *CachedPages) Page(ctx context.Context, a Addr) ([]byte, error) {
-	page, hit, err := p.get(ctx, p.object, a, DecodePage)
+	page, hit, err := p.get(ctx, cache.Page, a, lines.DecodePage)
 	if hit {
 		p.hits.Add(1)
 	}
 	return page, err
 }
 
-func (p *CachedPages) get(ctx context.Context, object string, a Addr, decode func(stored []byte) ([]byte, error)) (page []byte, hit bool, err error) {
-	return p.cache.Page(ctx, object, a.Off, func(ctx context.Context) ([]byte, error) { return p.fetch(ctx, a, decode) })
-}
-
 // Has reports whether a page is in the cache.
-func (p *CachedPages) Has(a Addr) bool { return p.cache.Has(p.object, a.Off) }
+func (p *CachedPages) Has(a Addr) bool { return p.cache.Has(p.key(cache.Page, a)) }
 
-// ends names the ends of the object's pages.
-func (p *CachedPages) ends() string { return p.object + " end" }
-
-// PageEnd is [Ends.PageEnd]. An end that is kept may be longer than this one, or shorter: then all of the page is read.
-func (p *CachedPages) PageEnd(ctx context.Context, a Addr, e PageEnd) ([]byte, error) {
+// PageEnd is [text.Ends.PageEnd]. An end in the cache may be longer than this one, or shorter: then the whole
+// page is read.
+func (p *CachedPages) PageEnd(ctx context.Context, a Addr, t lines.Tail) ([]byte, error) {
 	if !p.Has(a) {
-		end, hit, err := p.get(ctx, p.ends(), a, e.decode)
+		end, hit, err := p.get(ctx, cache.Tail, a, t.Decode)
 		if err != nil {
 			return nil, err
 		}
-		if n := len(end) - e.Bytes; n >= 0 {
+		if n := len(end) - t.Bytes; n >= 0 {
 			if hit {
 				p.hits.Add(1)
 			}
@@ -75,22 +81,43 @@ func (p *CachedPages) PageEnd(ctx context.Context, a Addr, e PageEnd) ([]byte, e
 	if err != nil {
 		return nil, err
 	}
-	return e.Of(page)
+	return t.Of(page)
 }
 
-// HasEnd is [Ends.HasEnd].
-func (p *CachedPages) HasEnd(a Addr) bool { return p.cache.Has(p.ends(), a.Off) || p.Has(a) }
+// HasEnd is [text.Ends.HasEnd].
+func (p *CachedPages) HasEnd(a Addr) bool { return p.cache.Has(p.key(cache.Tail, a)) || p.Has(a) }
 
-// listOffset stands in the place of the offset of a page, for lists.
-const listOffset = -1
+func (p *CachedPages) list(k file.ListKey) cache.Key {
+	kind := cache.List
+	if k.Off != 0 {
+		kind = cache.Verdicts
+	}
+	return cache.Key{Object: p.object, Kind: kind, Off: k.Off, Digest: k.Query}
+}
 
-// List is [Lists.List].
-func (p *CachedPages) List(ctx context.Context, key string, find func(context.Context) ([]byte, error)) ([]byte, error) {
-	list, _, err := p.cache.Page(ctx, p.object+" "+key, listOffset, find)
+// List is [file.Lists.List].
+func (p *CachedPages) List(ctx context.Context, k file.ListKey, find func(context.Context) ([]byte, error)) ([]byte, error) {
+	list, _, err := p.cache.Get(ctx, p.list(k), find)
 	return list, err
 }
 
-// Kept is [Lists.Kept].
-func (p *CachedPages) Kept(key string) ([]byte, bool) {
-	return p.cache.Kept(p.object+" "+key, listOffset)
+// Kept is [file.Lists.Kept].
+func (p *CachedPages) Kept(k file.ListKey) ([]byte, bool) { return p.cache.Peek(p.list(k)) }
+
+// FilePages reads and decodes a page each time it is asked for one. The counter, unless it is nil, counts
+// them.
+func FilePages(r io.ReaderAt, c *atomic.Int64) file.Pages { return filePages{file.FetchFile(r, c)} }
+
+type filePages struct{ fetch file.Fetch }
+
+func (f filePages) Page(ctx context.Context, a file.Addr) ([]byte, error) {
+	return f.fetch(ctx, a, lines.DecodePage)
 }
+
+// PageEnd is [Ends.PageEnd].
+func (f filePages) PageEnd(ctx context.Context, a file.Addr, t lines.Tail) ([]byte, error) {
+	return f.fetch(ctx, a, t.Decode)
+}
+
+// HasEnd is [Ends.HasEnd].
+func (f filePages) HasEnd(file.Addr) bool { return false }

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/part/file"
+	"github.com/shaledb/shale/internal/store/part/series"
 )
 
 // smallPart is a part with some of everything, in few bytes.
@@ -32,8 +34,8 @@ func smallPart(t testing.TB, level Compression) []byte {
 		}
 	}
 	o := testOptions(true, level)
-	o.Windows = Windows{Start: 1700000000e9, Length: 1e9, Count: 7}
-	o.Sources = []Source{{"n1", 1, 3, 9}, {"n2", 2, 4, 4}}
+	o.Windows = file.Windows{Start: 1700000000e9, Length: 1e9, Count: 7}
+	o.Sources = []file.Source{{Node: "n1", Epoch: 1, SeqLo: 3, SeqHi: 9}, {Node: "n2", Epoch: 2, SeqLo: 4, SeqHi: 4}}
 	_, b := writePart(t, sortSeries(all), o)
 	return b
 }
@@ -77,8 +79,8 @@ func TestCutShort(t *testing.T) {
 	}
 }
 
-// TestForgedPages puts random bytes, under valid checksums, where pages are, since a checksum proves only that the bytes
-// are those that were written.
+// TestForgedPages puts random bytes, under valid checksums, where pages are, since a checksum proves only
+// that the bytes are those that were written.
 func TestForgedPages(t *testing.T) {
 	alone(t)
 	whole := smallPart(t, Fast)
@@ -86,7 +88,7 @@ func TestForgedPages(t *testing.T) {
 	must(t, err)
 	rnd := rand.New(rand.NewPCG(7, 7))
 	for range 20000 {
-		f := &forger{Pages: r.pages, rnd: rnd, left: rnd.IntN(12)}
+		f := &forger{Pages: r.Pages(), rnd: rnd, left: rnd.IntN(12)}
 		forged := r.Bind(f)
 		if err := Check(context.Background(), forged); err != nil && !errors.Is(err, model.ErrCorrupt) {
 			t.Fatalf("%v", err)
@@ -95,19 +97,19 @@ func TestForgedPages(t *testing.T) {
 		if err != nil && !errors.Is(err, model.ErrCorrupt) {
 			t.Fatalf("%v", err)
 		}
-		if _, err := forged.Active(context.Background(), Ranks{0, 13}, model.TimeRange{Min: 1700000003e9, Max: 1700000003e9}); err != nil && !errors.Is(err, model.ErrCorrupt) {
+		if _, err := forged.Active(context.Background(), file.Ranks{0, 13}, model.TimeRange{Min: 1700000003e9, Max: 1700000003e9}); err != nil && !errors.Is(err, model.ErrCorrupt) {
 			t.Fatalf("%v", err)
 		}
 	}
 }
 
-// TestForgedTenants: a page of keys that is not of one tenant, as the footer counts their series, is refused. Neither does looking for
-// a key go on for ever, nor does a tenant get the ranks of another.
+// TestForgedTenants: a page of keys that is not of one tenant, as the footer counts their series, is refused.
+// Neither does looking for a key go on for ever, nor does a tenant get the ranks of another.
 func TestForgedTenants(t *testing.T) {
 	whole := smallPart(t, Fast)
 	r, err := Open(context.Background(), bytes.NewReader(whole), int64(len(whole)))
 	must(t, err)
-	tenants := r.footer.meta.Tenants
+	tenants := r.Meta().Tenants
 	series := tenants[0].Series
 	for _, forged := range []uint32{1, series / 2, series - 1} {
 		tenants[0].Series = forged
@@ -120,19 +122,20 @@ func TestForgedTenants(t *testing.T) {
 	}
 }
 
-// TestForgedIndexOfKeys: an index page whose first entry claims ranks of the page before does not make looking for a key go on for ever.
+// TestForgedIndexOfKeys: an index page whose first entry claims ranks of the page before does not make
+// looking for a key go on for ever.
 func TestForgedIndexOfKeys(t *testing.T) {
 	var all []oneSeries
 	for i := range 3000 {
 		all = append(all, oneSeries{tenant: "t", key: model.Key{Hi: uint64(i) << 40, Lo: uint64(i)}, rows: model.Rows{Times: []int64{1}, Values: []uint64{1}}})
 	}
 	r, _ := writeSized(t, all, testOptions(false, Fast), tiny)
-	pages := r.footer.index[keySection]
+	pages := r.Index(series.KeySection)
 	if len(pages) < 3 {
 		t.Fatalf("%d index pages of keys", len(pages))
 	}
 	for back := uint32(1); back < 40; back++ {
-		c := r.Bind(&indexForger{Pages: r.pages, at: pages[1].addr, back: back}).Keys(context.Background(), "t")
+		c := r.Bind(&indexForger{Pages: r.Pages(), at: pages[1].Addr, back: back}).Keys(context.Background(), "t")
 		for i := range all {
 			if !c.Find(all[i].key) && c.Err() == nil {
 				t.Fatalf("key %d is not found, and nothing is said", i)
@@ -146,38 +149,38 @@ func TestForgedIndexOfKeys(t *testing.T) {
 
 // indexForger has the first entry of an index page of keys begin some ranks before.
 type indexForger struct {
-	Pages
-	at   Addr
+	file.Pages
+	at   file.Addr
 	back uint32
 }
 
-func (f *indexForger) Page(ctx context.Context, a Addr) ([]byte, error) {
+func (f *indexForger) Page(ctx context.Context, a file.Addr) ([]byte, error) {
 	b, err := f.Pages.Page(ctx, a)
 	if err != nil || a != f.at {
 		return b, err
 	}
-	entries, err := readIndexPage(nil, b, keySection, math.MaxInt64)
+	entries, err := file.ReadIndexPage(nil, b, series.KeySection, math.MaxInt64)
 	if err != nil {
 		return nil, err
 	}
-	x := indexWriter{section: keySection}
+	x := file.IndexWriter{Section: series.KeySection}
 	for i := range entries {
 		if i == 0 {
-			entries[0].rank0, entries[0].ranks = entries[0].rank0-f.back, entries[0].ranks+f.back
+			entries[0].Rank0, entries[0].Ranks = entries[0].Rank0-f.back, entries[0].Ranks+f.back
 		}
-		x.add(entries[i])
+		x.Add(entries[i])
 	}
-	return x.payload(nil), nil
+	return x.Payload(nil), nil
 }
 
 // forger spoils one page after some good ones.
 type forger struct {
-	Pages
+	file.Pages
 	rnd  *rand.Rand
 	left int
 }
 
-func (f *forger) Page(ctx context.Context, a Addr) ([]byte, error) {
+func (f *forger) Page(ctx context.Context, a file.Addr) ([]byte, error) {
 	b, err := f.Pages.Page(ctx, a)
 	if f.left--; f.left == -1 && err == nil {
 		b = bytes.Clone(b)
@@ -202,7 +205,7 @@ func TestReadErrorsHaveAClass(t *testing.T) {
 	if _, err := Open(context.Background(), bytes.NewReader(make([]byte, 100)), 1000); !errors.Is(err, model.ErrCorrupt) {
 		t.Fatalf("%v", err)
 	}
-	if _, err := FilePages(bytes.NewReader(nil), nil).Page(context.Background(), Addr{0, 1 << 31}); !errors.Is(err, model.ErrCorrupt) {
+	if _, err := FilePages(bytes.NewReader(nil), nil).Page(context.Background(), file.Addr{Len: 1 << 31}); !errors.Is(err, model.ErrCorrupt) {
 		t.Fatalf("%v", err)
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/part/file"
+	"github.com/shaledb/shale/internal/store/part/samples"
 )
 
 // traced makes series with exemplars as instrumented servers give them: a trace and a span, a few an hour.
@@ -44,11 +46,11 @@ func TestExemplarSizes(t *testing.T) {
 		must(t, Check(context.Background(), r))
 		checkStream(t, r, all, false)
 		size := 0
-		for i := range r.footer.index[exemplarSection] {
-			entries, err := r.indexPage(context.Background(), nil, exemplarSection, i)
+		for i := range r.Index(samples.ExemplarSection) {
+			entries, err := r.Entries(context.Background(), nil, samples.ExemplarSection, i)
 			must(t, err)
 			for k := range entries {
-				size += int(entries[k].addr.Len)
+				size += int(entries[k].Addr.Len)
 			}
 		}
 		got := float64(size) / float64(r.Meta().Exemplars)
@@ -102,11 +104,12 @@ func TestExemplarsAcrossPages(t *testing.T) {
 	r, _ := writePart(t, all, testOptions(false, Fast))
 	must(t, Check(context.Background(), r))
 	checkStream(t, r, all, false)
-	c := r.RowsAt(context.Background(), model.Exemplars, model.TimeRange{Min: 1, Max: 1})
+	one := model.TimeRange{Min: 1, Max: 1}
+	c := r.RowsAt(context.Background(), model.Exemplars, one)
 	for rank := range uint32(3) {
-		checkRows(t, c, rank, &all[rank].exemplars)
+		checkRows(t, c, one, rank, &all[rank].exemplars)
 	}
-	pages, err := r.RowPages(context.Background(), model.Exemplars, Ranks{1}, model.TimeRange{Min: 2, Max: 2})
+	pages, err := r.RankPages(context.Background(), nil, samples.ExemplarSection, file.Ranks{1}, &model.TimeRange{Min: 2, Max: 2})
 	if err != nil || len(pages) == 0 || len(pages) > 4 {
 		t.Fatalf("%v, %v", pages, err)
 	}

@@ -6,10 +6,11 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/part/series"
 )
 
-// TestOpenKeepsNothingOfWhatItRead: readers are kept by the thousand, and what is read to open one may be much more than its
-// footer, which is so short that it is stored as it is.
+// TestOpenKeepsNothingOfWhatItRead: readers are kept by the thousand, and what is read to open one may be
+// much more than its footer, which is so short that it is stored as it is.
 func TestOpenKeepsNothingOfWhatItRead(t *testing.T) {
 	l := model.LabelsOf("__name__", "m", "i", "1")
 	one := oneSeries{tenant: "a", key: l.Key(testSeed, model.Metrics), labels: l}
@@ -30,7 +31,7 @@ func TestOpenKeepsNothingOfWhatItRead(t *testing.T) {
 	if err != nil || len(ranks) != 1 {
 		t.Fatal(ranks, err)
 	}
-	if first := r.footer.index[postingSection][0]; string(first.name) != "__name__" {
-		t.Fatalf("the first name is %q", first.name)
+	if first := r.Index(series.PostingSection)[0]; string(first.Name) != "__name__" {
+		t.Fatalf("the first name is %q", first.Name)
 	}
 }

@@ -15,14 +15,15 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/part/file"
 )
 
 // TestGolden writes the parts that the files in testdata/golden describe, a series a line:
 //
 //	tenant label=value ... : time=value time=value^start ... ! time=value{label=value,...} ...
 //
-// and compares every byte. A value is a number, 16 hexadecimal digits after 0x, or a histogram as parseHistogram reads it;
-// what stands behind the ! are exemplars. With the argument "logs" a series is
+// and compares every byte. A value is a number, 16 hexadecimal digits after 0x, or a histogram as
+// parseHistogram reads it; what stands behind the ! are exemplars. With the argument "logs" a series is
 //
 //	tenant label=value ... | time "line" name=value ... ; time "line" ...
 //
@@ -39,10 +40,10 @@ func TestGolden(t *testing.T) {
 				o.Level = Dense
 			}
 			if d.HasArg("windows") {
-				o.Windows = Windows{Start: 1700000000e9, Length: 60e9, Count: 3}
+				o.Windows = file.Windows{Start: 1700000000e9, Length: 60e9, Count: 3}
 			}
 			if d.HasArg("sources") {
-				o.Sources = []Source{{"n1", 1600000000e9, 3, 9}, {"n1", 1650000000e9, 1, 4}, {"n2", 1500000000e9, 200, 300}}
+				o.Sources = []file.Source{{Node: "n1", Epoch: 1600000000e9, SeqLo: 3, SeqHi: 9}, {Node: "n1", Epoch: 1650000000e9, SeqLo: 1, SeqHi: 4}, {Node: "n2", Epoch: 1500000000e9, SeqLo: 200, SeqHi: 300}}
 			}
 			signal := model.Metrics
 			if d.HasArg("logs") {
@@ -231,7 +232,7 @@ func TestDumpOfForgery(t *testing.T) {
 	whole := smallPart(t, Fast)
 	r, err := Open(context.Background(), bytes.NewReader(whole), int64(len(whole)))
 	must(t, err)
-	d := dumper{ctx: context.Background(), r: r}
+	d := dumper{ctx: context.Background(), r: r.Reader}
 	pages, err := d.pages()
 	must(t, err)
 	rnd := rand.New(rand.NewPCG(8, 8))
@@ -240,10 +241,10 @@ func TestDumpOfForgery(t *testing.T) {
 		a := pages[rnd.IntN(len(pages))].addr
 		stored := b[a.Off : a.Off+int64(a.Len)]
 		for range 1 + rnd.IntN(3) {
-			stored[rnd.IntN(len(stored)-crcBytes)] = byte(rnd.Uint32())
+			stored[rnd.IntN(len(stored)-file.ChecksumBytes)] = byte(rnd.Uint32())
 		}
-		body := stored[:len(stored)-crcBytes]
-		binary.LittleEndian.PutUint32(stored[len(body):], checksum(body))
+		body := stored[:len(stored)-file.ChecksumBytes]
+		binary.LittleEndian.PutUint32(stored[len(body):], file.Checksum(body))
 		r, err := Open(context.Background(), bytes.NewReader(b), int64(len(b)))
 		must(t, err)
 		if err := Dump(context.Background(), discard{}, r); err != nil && !errors.Is(err, model.ErrCorrupt) {
@@ -261,7 +262,7 @@ func TestDumpOfDamage(t *testing.T) {
 	whole := smallPart(t, Fast)
 	r, err := Open(context.Background(), bytes.NewReader(whole), int64(len(whole)))
 	must(t, err)
-	for at := headerBytes; at < int(r.footerOff); at++ {
+	for at := file.HeaderBytes; at < int(r.FooterOff()); at++ {
 		b := bytes.Clone(whole)
 		b[at] ^= 0x55
 		if r, err := Open(context.Background(), bytes.NewReader(b), int64(len(b))); err == nil {

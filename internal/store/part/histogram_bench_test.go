@@ -8,10 +8,11 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/part/samples"
 )
 
-// latencies makes series of native histograms as a server gives them: durations around some milliseconds, of which a
-// Poisson number falls between two scrapes. Buckets appear when they are first hit.
+// latencies makes series of native histograms as a server gives them: durations around some milliseconds, of
+// which a Poisson number falls between two scrapes. Buckets appear when they are first hit.
 func latencies(series, rows int, perScrape float64, float bool) []oneSeries {
 	r := rand.New(rand.NewPCG(5, 5))
 	var all []oneSeries
@@ -71,8 +72,8 @@ func growing(counts map[int]uint64, count uint64, sum float64, float bool) *mode
 	return h
 }
 
-// TestHistogramSizes keeps an eye on the bytes of histograms. A page of a block has two hours of a few series, one of a
-// young part one row of each.
+// TestHistogramSizes keeps an eye on the bytes of histograms. A page of a block has two hours of a few
+// series, one of a young part one row of each.
 func TestHistogramSizes(t *testing.T) {
 	alone(t)
 	for _, c := range []struct {
@@ -102,11 +103,11 @@ func TestHistogramSizes(t *testing.T) {
 			must(t, h.Parse(all[i].rows.Blob(all[i].rows.Len()-1)))
 			buckets += len(h.Positive)
 		}
-		for i := range r.footer.index[sampleSection] {
-			entries, err := r.indexPage(context.Background(), nil, sampleSection, i)
+		for i := range r.Index(samples.Section) {
+			entries, err := r.Entries(context.Background(), nil, samples.Section, i)
 			must(t, err)
 			for k := range entries {
-				size += int(entries[k].addr.Len)
+				size += int(entries[k].Addr.Len)
 			}
 		}
 		n := float64(c.series * c.rows)

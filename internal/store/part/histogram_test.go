@@ -11,6 +11,8 @@ import (
 
 	"github.com/shaledb/shale/internal/alloctest"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/part/file"
+	"github.com/shaledb/shale/internal/store/part/samples"
 )
 
 // randomSpans gives spans and how many buckets they have.
@@ -91,7 +93,7 @@ func TestHistogramsAcrossPages(t *testing.T) {
 		}
 		all = append(all, oneSeries{tenant: "t", key: model.Key{Hi: uint64(i)}, rows: rows})
 	}
-	for _, z := range []sizes{formatSizes, tiny, tinyRuns} {
+	for _, z := range []file.Sizes{formatSizes, tiny, tinyRuns} {
 		for _, level := range []Compression{Fast, Dense} {
 			reader, _ := writeSized(t, all, testOptions(false, level), z)
 			must(t, Check(context.Background(), reader))
@@ -115,15 +117,15 @@ func TestHugeHistograms(t *testing.T) {
 	checkStream(t, r, all, false)
 }
 
-// TestHostileHistograms: whatever the buckets hold, what the writer takes it can write. Here a number of ten bytes at the
-// front makes all counts behind it, of one byte each, differ from row to row by anything.
+// TestHostileHistograms: whatever the buckets hold, what the writer takes it can write. Here a number of ten
+// bytes at the front makes all counts behind it, of one byte each, differ from row to row by anything.
 func TestHostileHistograms(t *testing.T) {
 	alone(t)
 	rnd := rand.New(rand.NewPCG(6, 6))
 	for _, n := range []int{1, 2, 7, 8, 9, 40} {
 		var rows model.Rows
 		for k := range n {
-			h := model.Histogram{PositiveSpans: []model.HistogramSpan{{Length: uint32(maxSeriesBytes/n - 60)}}}
+			h := model.Histogram{PositiveSpans: []model.HistogramSpan{{Length: uint32(samples.MaxSeriesBytes/n - 60)}}}
 			h.Positive = []uint64{rnd.Uint64()}
 			for range h.PositiveSpans[0].Length - 1 {
 				h.Positive = append(h.Positive, uint64(rnd.IntN(100)-50))
@@ -134,9 +136,9 @@ func TestHostileHistograms(t *testing.T) {
 			all := []oneSeries{{tenant: "t", rows: rows}}
 			r, _ := writePart(t, all, testOptions(false, level))
 			checkStream(t, r, all, false)
-			for _, e := range r.footer.index[sampleSection] {
-				if e.rows != uint64(n) {
-					t.Fatalf("%d rows, should be %d", e.rows, n)
+			for _, e := range r.Index(samples.Section) {
+				if e.Rows != uint64(n) {
+					t.Fatalf("%d rows, should be %d", e.Rows, n)
 				}
 			}
 		}
@@ -167,7 +169,7 @@ func TestWriterRefusesHistograms(t *testing.T) {
 		"positive spans": func(h *model.Histogram) []byte { h.PositiveSpans[0].Length++; return model.AppendHistogram(nil, h) },
 		"negative spans": func(h *model.Histogram) []byte { h.Negative = []uint64{1}; return model.AppendHistogram(nil, h) },
 		"too large": func(h *model.Histogram) []byte {
-			h.Custom = make([]uint64, maxHistogramBytes/8)
+			h.Custom = make([]uint64, samples.MaxHistogramBytes/8)
 			return model.AppendHistogram(nil, h)
 		},
 	} {

@@ -8,19 +8,22 @@ import (
 	"strings"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/part/column"
+	"github.com/shaledb/shale/internal/store/part/text"
 )
 
 // MergeOptions are hooks of a merge.
 type MergeOptions struct {
-	// OnCollision, if set, is told of two label sets under one key. The first stays. What it gets is valid until it
-	// returns.
+	// OnCollision, if set, is told of two label sets under one key. The first stays. What it gets is valid
+	// until it returns.
 	OnCollision func(tenant string, k model.Key, kept, dropped model.Labels)
 }
 
-// Merge joins streams, oldest first. Of one series the rows are concatenated oldest first and normalised, so that the
-// last arrival wins; the first labels that are there stay. Its texts come oldest first, to be joined by [Writer.Text]. What emit
-// gets is valid until it returns. An error of emit ends the merge and is returned as it is.
-func Merge(ctx context.Context, inputs []Stream, emit func(tenant string, k model.Key, l model.Labels, rows *model.SeriesRows, text []Text) error, o MergeOptions) error {
+// Merge joins streams, oldest first. Of one series the rows are concatenated oldest first and normalised, so
+// that the last arrival wins; the first labels that are there stay. Its texts come oldest first, to be joined
+// by [Writer.Text]. What emit gets is valid until it returns. An error of emit ends the merge and is returned
+// as it is.
+func Merge(ctx context.Context, inputs []Stream, emit func(tenant string, k model.Key, l model.Labels, rows *model.SeriesRows, text []text.Series) error, o MergeOptions) error {
 	m := merger{inputs: make([]mergeInput, 0, len(inputs)), heap: make([]int32, 0, len(inputs)), few: len(inputs) <= fewInputs}
 	for i, s := range inputs {
 		m.inputs = append(m.inputs, mergeInput{Stream: s})
@@ -47,11 +50,12 @@ type mergeInput struct {
 	begun  bool
 }
 
-// fewInputs is up to how many inputs each is looked at for the least key, which is their usual number. A series is mostly
-// in all of them, so that a heap would take as many steps down as up for it.
+// fewInputs is up to how many inputs each is looked at for the least key, which is their usual number. A
+// series is mostly in all of them, so that a heap would take as many steps down as up for it.
 const fewInputs = 16
 
-// merger holds the inputs that are not at their end: few as a list by age, many in a heap by (tenant, key, age).
+// merger holds the inputs that are not at their end: few as a list by age, many in a heap by (tenant, key,
+// age).
 type merger struct {
 	inputs []mergeInput
 	heap   []int32
@@ -59,11 +63,11 @@ type merger struct {
 	// taken are the inputs with the series at hand, oldest first.
 	taken []int32
 	rows  model.SeriesRows
-	text  []Text
+	text  []text.Series
 }
 
 // series merges and emits the least series.
-func (m *merger) series(ctx context.Context, emit func(string, model.Key, model.Labels, *model.SeriesRows, []Text) error, o MergeOptions) error {
+func (m *merger) series(ctx context.Context, emit func(string, model.Key, model.Labels, *model.SeriesRows, []text.Series) error, o MergeOptions) error {
 	m.take()
 	first := m.taken[0]
 	tenant, key := m.inputs[first].tenant, m.inputs[first].key
@@ -154,7 +158,7 @@ func (m *merger) advance(ctx context.Context, i int32) error {
 		in.tenant = t
 	}
 	if begun && (in.tenant < tenant || in.tenant == tenant && !key.Less(in.key)) {
-		return fmt.Errorf("merge: input %d: %w", i, corrupt("series %s of %q after %s of %q", in.key, in.tenant, key, tenant))
+		return fmt.Errorf("merge: input %d: %w", i, column.Corrupt("series %s of %q after %s of %q", in.key, in.tenant, key, tenant))
 	}
 	switch {
 	case !m.few:

@@ -12,6 +12,7 @@ import (
 
 	"github.com/shaledb/shale/internal/alloctest"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/part/text"
 )
 
 func TestMergeAgainstMap(t *testing.T) {
@@ -61,7 +62,7 @@ func TestMergeAgainstMap(t *testing.T) {
 		}
 		var last place
 		n := 0
-		err := Merge(context.Background(), inputs, func(tenant string, k model.Key, l model.Labels, got *model.SeriesRows, _ []Text) error {
+		err := Merge(context.Background(), inputs, func(tenant string, k model.Key, l model.Labels, got *model.SeriesRows, _ []text.Series) error {
 			p := place{tenant, k}
 			if n > 0 && (tenant < last.tenant || tenant == last.tenant && !last.key.Less(k)) {
 				t.Fatalf("%v after %v", p, last)
@@ -94,7 +95,7 @@ func TestMergeCollision(t *testing.T) {
 	}
 	var kept, dropped string
 	var got []string
-	must(t, Merge(context.Background(), inputs, func(_ string, _ model.Key, l model.Labels, _ *model.SeriesRows, _ []Text) error {
+	must(t, Merge(context.Background(), inputs, func(_ string, _ model.Key, l model.Labels, _ *model.SeriesRows, _ []text.Series) error {
 		got = append(got, l.String())
 		return nil
 	}, MergeOptions{OnCollision: func(_ string, _ model.Key, a, b model.Labels) { kept, dropped = a.String(), b.String() }}))
@@ -106,7 +107,7 @@ func TestMergeCollision(t *testing.T) {
 func TestMergeStops(t *testing.T) {
 	r, _ := writePart(t, []oneSeries{{tenant: "t", key: model.Key{Lo: 1}}}, testOptions(false, Fast))
 	mine := errors.New("mine")
-	err := Merge(context.Background(), []Stream{r.Stream()}, func(string, model.Key, model.Labels, *model.SeriesRows, []Text) error { return mine }, MergeOptions{})
+	err := Merge(context.Background(), []Stream{r.Stream()}, func(string, model.Key, model.Labels, *model.SeriesRows, []text.Series) error { return mine }, MergeOptions{})
 	if err != mine {
 		t.Fatalf("got %v", err)
 	}
@@ -137,7 +138,7 @@ func TestMergeAllocations(t *testing.T) {
 			inputs = append(inputs, r.Stream())
 		}
 		w := NewWriter(discard{}, testOptions(false, Fast))
-		must(t, Merge(context.Background(), inputs, func(tenant string, k model.Key, l model.Labels, rows *model.SeriesRows, _ []Text) error {
+		must(t, Merge(context.Background(), inputs, func(tenant string, k model.Key, l model.Labels, rows *model.SeriesRows, _ []text.Series) error {
 			if err := w.Series(tenant, k, l); err != nil {
 				return err
 			}

@@ -9,6 +9,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/part/file"
+	"github.com/shaledb/shale/internal/store/part/samples"
+	"github.com/shaledb/shale/internal/store/part/series"
 )
 
 var anyTime = model.TimeRange{Min: -1 << 63, Max: 1<<63 - 1}
@@ -17,7 +20,7 @@ func TestRoundTrip(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		all := drawWorld(rt)
 		o := testOptions(rapid.Bool().Draw(rt, "labels"), rapid.SampledFrom([]Compression{Fast, Dense}).Draw(rt, "level"))
-		r, _ := writeSized(t, all, o, rapid.SampledFrom([]sizes{formatSizes, tiny, tinyRuns}).Draw(rt, "sizes"))
+		r, _ := writeSized(t, all, o, rapid.SampledFrom([]file.Sizes{formatSizes, tiny, tinyRuns}).Draw(rt, "sizes"))
 		checkStream(t, r, all, o.Labels)
 		must(t, Check(context.Background(), r))
 		checkKeys(t, rt, r, all)
@@ -92,7 +95,7 @@ func checkKeys(t *testing.T, rt *rapid.T, r *Reader, all []oneSeries) {
 }
 
 // checkFind seeks some of a tenant's keys, and others beside them, in order.
-func checkFind(t *testing.T, rt *rapid.T, c *KeyCursor, keys []model.Key, first uint32) {
+func checkFind(t *testing.T, rt *rapid.T, c *series.KeyCursor, keys []model.Key, first uint32) {
 	t.Helper()
 	sought := []model.Key{{}, {Hi: 1 << 60, Lo: 5}, {Hi: math.MaxUint64, Lo: 7}}
 	one := rapid.IntRange(1, 40).Draw(rt, "one of")
@@ -121,33 +124,33 @@ func checkSamples(t *testing.T, rt *rapid.T, r *Reader, all []oneSeries) {
 		samples, exemplars := r.RowsAt(context.Background(), model.Samples, rg), r.RowsAt(context.Background(), model.Exemplars, rg)
 		for range 10 {
 			i := rapid.IntRange(0, len(all)-1).Draw(rt, "rank")
-			checkHas(t, samples, uint32(i), &all[i].rows)
-			checkHas(t, exemplars, uint32(i), &all[i].exemplars)
-			checkRows(t, samples, uint32(i), &all[i].rows)
-			checkRows(t, exemplars, uint32(i), &all[i].exemplars)
+			checkHas(t, samples, rg, uint32(i), &all[i].rows)
+			checkHas(t, exemplars, rg, uint32(i), &all[i].exemplars)
+			checkRows(t, samples, rg, uint32(i), &all[i].rows)
+			checkRows(t, exemplars, rg, uint32(i), &all[i].exemplars)
 		}
 	}
 }
 
-func checkHas(t *testing.T, c *RowCursor, rank uint32, rows *model.Rows) {
+func checkHas(t *testing.T, c *samples.Cursor, rg model.TimeRange, rank uint32, rows *model.Rows) {
 	t.Helper()
 	has, err := c.Has(rank)
 	must(t, err)
-	if want := slices.ContainsFunc(rows.Times, c.rg.Contains); has != want {
-		t.Fatalf("rank %d has rows in %v: %t, of %v", rank, c.rg, has, rows.Times)
+	if want := slices.ContainsFunc(rows.Times, rg.Contains); has != want {
+		t.Fatalf("rank %d has rows in %v: %t, of %v", rank, rg, has, rows.Times)
 	}
 }
 
-func checkRows(t *testing.T, c *RowCursor, rank uint32, rows *model.Rows) {
+func checkRows(t *testing.T, c *samples.Cursor, rg model.TimeRange, rank uint32, rows *model.Rows) {
 	t.Helper()
 	var got, want model.Rows
 	must(t, c.AppendRows(rank, &got))
 	for k, at := range rows.Times {
-		if c.rg.Contains(at) {
+		if rg.Contains(at) {
 			want.AppendRows(rows, k, k+1)
 		}
 	}
 	if !sameRows(&got, &want) {
-		t.Fatalf("rank %d in %v: %v, should be %v", rank, c.rg, got, want)
+		t.Fatalf("rank %d in %v: %v, should be %v", rank, rg, got, want)
 	}
 }

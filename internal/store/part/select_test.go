@@ -12,6 +12,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/part/file"
+	"github.com/shaledb/shale/internal/store/part/samples"
+	"github.com/shaledb/shale/internal/store/part/series"
 )
 
 // drawMatcher draws a matcher as a language would build it, with its shortcuts where it has any.
@@ -59,9 +62,9 @@ func TestSelectAgainstBruteForce(t *testing.T) {
 		for i := range all {
 			all[i].rows.Reset()
 		}
-		r, _ := writeSized(t, all, testOptions(true, Fast), rapid.SampledFrom([]sizes{formatSizes, tiny, tinyRuns}).Draw(rt, "sizes"))
+		r, _ := writeSized(t, all, testOptions(true, Fast), rapid.SampledFrom([]file.Sizes{formatSizes, tiny, tinyRuns}).Draw(rt, "sizes"))
 		if rapid.Bool().Draw(rt, "lists are kept") {
-			r = r.Bind(&keptLists{Pages: r.pages, lists: map[string][]byte{}})
+			r = r.Bind(&keptLists{Pages: r.Pages(), lists: map[file.ListKey][]byte{}})
 		}
 		for range 10 {
 			ms := rapid.SliceOfN(rapid.Custom(drawMatcher), 0, 4).Draw(rt, "matchers")
@@ -73,11 +76,11 @@ func TestSelectAgainstBruteForce(t *testing.T) {
 
 // keptLists keeps all lists.
 type keptLists struct {
-	Pages
-	lists map[string][]byte
+	file.Pages
+	lists map[file.ListKey][]byte
 }
 
-func (k *keptLists) List(ctx context.Context, key string, find func(context.Context) ([]byte, error)) ([]byte, error) {
+func (k *keptLists) List(ctx context.Context, key file.ListKey, find func(context.Context) ([]byte, error)) ([]byte, error) {
 	if l, ok := k.lists[key]; ok {
 		return l, nil
 	}
@@ -88,12 +91,13 @@ func (k *keptLists) List(ctx context.Context, key string, find func(context.Cont
 	return l, err
 }
 
-func (k *keptLists) Kept(key string) ([]byte, bool) {
+func (k *keptLists) Kept(key file.ListKey) ([]byte, bool) {
 	l, ok := k.lists[key]
 	return l, ok
 }
 
-// TestListsAreKept: a pattern is matched against each value once, unless what it finds is too long to be kept.
+// TestListsAreKept: a pattern is matched against each value once, unless what it finds is too long to be
+// kept.
 func TestListsAreKept(t *testing.T) {
 	alone(t)
 	var all []oneSeries
@@ -103,7 +107,7 @@ func TestListsAreKept(t *testing.T) {
 	}
 	slices.SortFunc(all, func(a, b oneSeries) int { return a.key.Compare(b.key) })
 	r, _ := writeSized(t, all, testOptions(true, Fast), formatSizes)
-	kept := &keptLists{Pages: r.pages, lists: map[string][]byte{}}
+	kept := &keptLists{Pages: r.Pages(), lists: map[file.ListKey][]byte{}}
 	r = r.Bind(kept)
 	for pattern, c := range map[string]struct{ series, lists int }{"7.*1": {1111, 1}, "1.*": {40_000, 0}} {
 		asked := 0
@@ -111,7 +115,7 @@ func TestListsAreKept(t *testing.T) {
 		name := map[bool]string{true: "i", false: "odd"}[c.lists == 1]
 		ms := []model.Matcher{{Name: name, Op: model.MatchRegexp, Value: pattern, Match: func(v string) bool { asked++; return re.MatchString(v) }}}
 		clear(kept.lists)
-		var first Ranks
+		var first file.Ranks
 		for n := range 2 {
 			got, err := r.Select(context.Background(), "t", ms)
 			must(t, err)
@@ -131,7 +135,7 @@ func TestListsAreKept(t *testing.T) {
 func checkSelect(t *testing.T, r *Reader, all []oneSeries, tenant string, ms []model.Matcher) {
 	t.Helper()
 	ctx := context.Background()
-	var want Ranks
+	var want file.Ranks
 	var names []string
 	values := map[string][]string{}
 	for i := range all {
@@ -196,9 +200,9 @@ func TestSelectManyPages(t *testing.T) {
 		}
 	}
 	all = sortSeries(all)
-	r, _ := writeSized(t, all, testOptions(true, Fast), sizes{page: pageBytes / 4, index: 600, list: 2000, rows: maxPageRows, seriesRows: maxSeriesRows})
+	r, _ := writeSized(t, all, testOptions(true, Fast), file.Sizes{PageBytes: file.PageBytes / 4, IndexBytes: 600, ListBytes: 2000, Rows: file.MaxPageRows, SeriesRows: samples.MaxSeriesRows})
 	must(t, Check(context.Background(), r))
-	if n := len(r.footer.index[postingSection]); n < 2 {
+	if n := len(r.Index(series.PostingSection)); n < 2 {
 		t.Fatalf("only %d index pages of postings", n)
 	}
 	re := regexp.MustCompile("^x+17.*$")
@@ -210,9 +214,9 @@ func TestSelectManyPages(t *testing.T) {
 			{{Name: "id", Op: model.MatchEqual, Value: "19999"}},
 		} {
 			for i := range ms {
-				ms[i].Match = matchOf(&ms[i])
+				setMatch(&ms[i])
 			}
-			var want Ranks
+			var want file.Ranks
 			for i := range all {
 				if all[i].tenant == tenant && satisfies(all[i].labels, ms) {
 					want = append(want, uint32(i))
@@ -232,49 +236,15 @@ func TestSelectNeedsLabels(t *testing.T) {
 	if _, err := r.Select(context.Background(), "a", []model.Matcher{{Name: "x"}}); err == nil {
 		t.Fatal("a part without labels answers a matcher")
 	}
-	if got, err := r.Select(context.Background(), "a", nil); err != nil || !slices.Equal(got, Ranks{0}) {
+	if got, err := r.Select(context.Background(), "a", nil); err != nil || !slices.Equal(got, file.Ranks{0}) {
 		t.Fatalf("%v, %v", got, err)
 	}
 }
 
-func TestRankRuns(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		const series = 300
-		draw := func(name string) (rankRuns, []bool) {
-			u := rankUnion{series: series}
-			in := make([]bool, series)
-			longest := rapid.SampledFrom([]int{3, series}).Draw(rt, "longest") // short runs are many
-			for range rapid.IntRange(0, 4*fewRuns).Draw(rt, name) {
-				from := rapid.IntRange(0, series-1).Draw(rt, "from")
-				to := rapid.IntRange(from+1, min(from+longest, series)).Draw(rt, "to")
-				u.add(uint32(from), uint32(to))
-				for k := from; k < to; k++ {
-					in[k] = true
-				}
-			}
-			return u.take(), in
-		}
-		a, inA := draw("a")
-		b, inB := draw("b")
-		set := newRankSet(series, b)
-		check := func(what string, got rankRuns, want func(k int) bool) {
-			var ranks Ranks
-			for k := range series {
-				if want(k) {
-					ranks = append(ranks, uint32(k))
-				}
-			}
-			if !slices.Equal(got.ranks(0), ranks) || got.count() != len(ranks) {
-				rt.Fatalf("%s of %v and %v is %v", what, a, b, got)
-			}
-		}
-		check("union", a, func(k int) bool { return inA[k] })
-		check("intersection", a.intersect(b), func(k int) bool { return inA[k] && inB[k] })
-		check("difference", a.subtract(b), func(k int) bool { return inA[k] && !inB[k] })
-		for _, run := range a {
-			if got := set.meets(run.from, run.to); got != slices.Contains(inB[run.from:run.to], true) {
-				rt.Fatalf("%v meets %v: %t", b, run, got)
-			}
-		}
-	})
+// setMatch gives a matcher of a plain value its function.
+func setMatch(m *model.Matcher) {
+	if m.Match == nil {
+		want := m.Op == model.MatchEqual
+		m.Match = func(v string) bool { return (v == m.Value) == want }
+	}
 }

@@ -16,6 +16,8 @@ import (
 
 	"github.com/shaledb/shale/internal/alloctest"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/part/file"
+	"github.com/shaledb/shale/internal/store/part/samples"
 )
 
 func TestLongAndExtremeSeries(t *testing.T) {
@@ -63,8 +65,8 @@ func TestManyTenants(t *testing.T) {
 		all = append(all, s)
 	}
 	r, b := writePart(t, all, testOptions(true, Fast))
-	if int64(len(b))-r.footerOff < guessBytes {
-		t.Fatalf("a footer of %d bytes is read at once", int64(len(b))-r.footerOff)
+	if int64(len(b))-r.FooterOff() < file.GuessBytes {
+		t.Fatalf("a footer of %d bytes is read at once", int64(len(b))-r.FooterOff())
 	}
 	must(t, Check(context.Background(), r))
 	checkStream(t, r, all, true)
@@ -74,7 +76,7 @@ func TestManyTenants(t *testing.T) {
 		must(t, err)
 		other, err := r.Select(context.Background(), all[(i+1)%3000].tenant, ms)
 		must(t, err)
-		if !slices.Equal(got, Ranks{uint32(i)}) || len(other) != 0 {
+		if !slices.Equal(got, file.Ranks{uint32(i)}) || len(other) != 0 {
 			t.Fatalf("tenant %d: %v, its neighbour %v", i, got, other)
 		}
 	}
@@ -82,11 +84,11 @@ func TestManyTenants(t *testing.T) {
 
 // countingPages serves only pages that are allowed, if any are named.
 type countingPages struct {
-	Pages
-	allowed map[Addr]bool
+	file.Pages
+	allowed map[file.Addr]bool
 }
 
-func (c *countingPages) Page(ctx context.Context, a Addr) ([]byte, error) {
+func (c *countingPages) Page(ctx context.Context, a file.Addr) ([]byte, error) {
 	if !c.allowed[a] {
 		return nil, errors.New("a page that was not announced")
 	}
@@ -97,26 +99,26 @@ func TestSamplePages(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		all := drawWorld(rt)
 		r, _ := writeSized(t, all, testOptions(false, Fast), tiny)
-		var ranks Ranks
+		var ranks file.Ranks
 		for i := range all {
 			if rapid.IntRange(0, 3).Draw(rt, "take") == 0 {
 				ranks = append(ranks, uint32(i))
 			}
 		}
 		rg := rapid.SampledFrom([]model.TimeRange{anyTime, {Min: 0, Max: 1700000000e9}, {Min: 1700001000e9, Max: 1700002000e9}}).Draw(rt, "range")
-		pages, err := r.RowPages(context.Background(), model.Samples, ranks, rg)
+		pages, err := r.RankPages(context.Background(), nil, samples.SectionOf(model.Samples), ranks, &rg)
 		must(t, err)
-		allowed := map[Addr]bool{}
+		allowed := map[file.Addr]bool{}
 		for i, a := range pages {
 			if i > 0 && a.Off <= pages[i-1].Off {
 				t.Fatalf("pages %v", pages)
 			}
 			allowed[a] = true
 		}
-		for i := range r.footer.index[sampleSection] {
-			allowed[r.footer.index[sampleSection][i].addr] = true
+		for i := range r.Index(samples.Section) {
+			allowed[r.Index(samples.Section)[i].Addr] = true
 		}
-		c := r.Bind(&countingPages{r.pages, allowed}).RowsAt(context.Background(), model.Samples, rg)
+		c := r.Bind(&countingPages{r.Pages(), allowed}).RowsAt(context.Background(), model.Samples, rg)
 		for _, rank := range ranks {
 			var got model.Rows
 			must(t, c.AppendRows(rank, &got))
@@ -155,7 +157,7 @@ func TestFewCandidates(t *testing.T) {
 		{Name: "pod", Op: model.MatchNotRegexp, Match: func(v string) bool { return v == "" || v[5] != '-' }},
 	}
 	for i := range ms {
-		ms[i].Match = matchOf(&ms[i])
+		setMatch(&ms[i])
 	}
 	checkSelect(t, r, all, "t", ms)
 	count.Store(0)

@@ -11,6 +11,9 @@ import (
 
 	"github.com/shaledb/shale/internal/alloctest"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/part/file"
+	"github.com/shaledb/shale/internal/store/part/lines"
+	"github.com/shaledb/shale/internal/store/part/text"
 )
 
 // jsonRows makes at least so many bytes of lines of JSON with random identifiers, from a time on.
@@ -40,15 +43,16 @@ func writeLines(t testing.TB, rows *model.TextRows, level Compression) *Reader {
 	var buf bytes.Buffer
 	w := NewWriter(&buf, logOptions(false, level))
 	must(t, w.Series("t", model.Key{Lo: 1}, nil))
-	must(t, w.Text(context.Background(), []Text{TextOfRows(rows)}, anyTime))
+	must(t, w.Text(context.Background(), []text.Series{text.OfRows(rows)}, anyTime))
 	return finishText(t, w, &buf)
 }
 
-// BenchmarkTextWrite writes lines of one series: in units that stay, with their filters, and in one that will be merged.
+// BenchmarkTextWrite writes lines of one series: in units that stay, with their filters, and in one that will
+// be merged.
 func BenchmarkTextWrite(b *testing.B) {
 	rows := jsonRows(4<<20, 0)
 	small := model.TextRows{}
-	viewRows(&small, rows, 0, 500)
+	text.ViewRows(&small, rows, 0, 500)
 	for name, rows := range map[string]*model.TextRows{"large": rows, "small": &small} {
 		b.Run(name, func(b *testing.B) {
 			size := int(rows.Ends[len(rows.Ends)-1] - rows.Begin)
@@ -57,7 +61,7 @@ func BenchmarkTextWrite(b *testing.B) {
 			for b.Loop() {
 				w := NewWriter(discard{}, logOptions(false, Fast))
 				must(b, w.Series("t", model.Key{Lo: 1}, nil))
-				must(b, w.Text(context.Background(), []Text{TextOfRows(rows)}, anyTime))
+				must(b, w.Text(context.Background(), []text.Series{text.OfRows(rows)}, anyTime))
 				_, _, err := w.Finish()
 				must(b, err)
 			}
@@ -68,18 +72,18 @@ func BenchmarkTextWrite(b *testing.B) {
 
 // BenchmarkTextRead decodes pages of lines.
 func BenchmarkTextRead(b *testing.B) {
-	rows := jsonRows(unitBytes, 0)
-	for codec, name := range map[byte]string{codecLines: "lines", codecS2: "s2", codecZstd: "zstd"} {
+	rows := jsonRows(text.UnitBytes, 0)
+	for codec, name := range map[byte]string{lines.Codec: "lines", file.CodecS2: "s2", file.CodecZstd: "zstd"} {
 		b.Run(name, func(b *testing.B) {
-			stored, err := sealLines(nil, rows.Bytes, 0, rows.Ends, nil)
-			if codec != codecLines {
-				stored, err = sealPage(nil, rows.Bytes, codec)
+			stored, err := lines.Seal(nil, rows.Bytes, 0, rows.Ends, nil)
+			if codec != lines.Codec {
+				stored, err = file.SealPage(nil, rows.Bytes, codec)
 			}
 			must(b, err)
 			b.SetBytes(int64(len(rows.Bytes)))
 			from := alloctest.CPU(b)
 			for b.Loop() {
-				_, err := DecodePage(stored)
+				_, err := lines.DecodePage(stored)
 				must(b, err)
 			}
 			perGB(b, from, len(rows.Bytes))
@@ -105,7 +109,7 @@ func BenchmarkTextCopy(b *testing.B) {
 			in = append(in, r.Stream())
 		}
 		w := NewWriter(discard{}, logOptions(false, Dense))
-		must(b, Merge(context.Background(), in, func(tenant string, k model.Key, _ model.Labels, _ *model.SeriesRows, text []Text) error {
+		must(b, Merge(context.Background(), in, func(tenant string, k model.Key, _ model.Labels, _ *model.SeriesRows, text []text.Series) error {
 			if err := w.Series(tenant, k, nil); err != nil {
 				return err
 			}
@@ -119,13 +123,13 @@ func BenchmarkTextCopy(b *testing.B) {
 
 // TestTextAllocations: writing lines allocates by the unit, not by the line.
 func TestTextAllocations(t *testing.T) {
-	rows := jsonRows(8*unitBytes, 0)
+	rows := jsonRows(8*text.UnitBytes, 0)
 	w := NewWriter(discard{}, logOptions(false, Fast))
 	next := uint64(0)
 	write := func() {
 		next++
 		must(t, w.Series("t", model.Key{Lo: next}, nil))
-		must(t, w.Text(context.Background(), []Text{TextOfRows(rows)}, anyTime))
+		must(t, w.Text(context.Background(), []text.Series{text.OfRows(rows)}, anyTime))
 	}
 	write()
 	alloctest.AtMost(t, 200, 3, write)
@@ -133,7 +137,7 @@ func TestTextAllocations(t *testing.T) {
 
 // TestConcurrentPages reads and releases the same pages from several goroutines.
 func TestConcurrentPages(t *testing.T) {
-	r := writeLines(t, jsonRows(2*unitBytes, 0), Dense)
+	r := writeLines(t, jsonRows(2*text.UnitBytes, 0), Dense)
 	req := &model.Request{
 		Range: anyTime, Quota: &model.Quota{Pool: &model.QueryPool{MaxBytes: 1 << 30}}, Cost: &model.Cost{},
 		TextFilter: &model.TextFilter{Clauses: []model.TextClause{{Any: []model.TextLiteral{{Value: "0123456789abcdef0123456789abcdef"}}}}},
@@ -179,8 +183,8 @@ func BenchmarkTextMergeSmall(b *testing.B) {
 			must(b, w.Series("t", model.Key{Hi: k << 20, Lo: k}, nil))
 			var few model.TextRows
 			at := int(k) % (rows.Len() - 3)
-			viewRows(&few, rows, at, at+3)
-			must(b, w.Text(context.Background(), []Text{TextOfRows(&few)}, anyTime))
+			text.ViewRows(&few, rows, at, at+3)
+			must(b, w.Text(context.Background(), []text.Series{text.OfRows(&few)}, anyTime))
 		}
 		m, size, err := w.Finish()
 		must(b, err)
@@ -200,7 +204,7 @@ func BenchmarkTextMergeSmall(b *testing.B) {
 			in = append(in, r.Stream())
 		}
 		w := NewWriter(discard{}, logOptions(false, Fast))
-		must(b, Merge(context.Background(), in, func(tenant string, k model.Key, _ model.Labels, _ *model.SeriesRows, text []Text) error {
+		must(b, Merge(context.Background(), in, func(tenant string, k model.Key, _ model.Labels, _ *model.SeriesRows, text []text.Series) error {
 			if err := w.Series(tenant, k, nil); err != nil {
 				return err
 			}

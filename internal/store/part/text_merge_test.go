@@ -13,6 +13,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/part/file"
+	"github.com/shaledb/shale/internal/store/part/text"
 )
 
 // textRow is a row of text as a test sees it.
@@ -51,7 +53,7 @@ func appendRowsOf(dst []textRow, r *model.TextRows) []textRow {
 }
 
 // textOf reads all rows of a text within clip.
-func textOf(t testing.TB, text Text, clip model.TimeRange) []textRow {
+func textOf(t testing.TB, text text.Series, clip model.TimeRange) []textRow {
 	t.Helper()
 	if text == nil {
 		return nil
@@ -61,8 +63,8 @@ func textOf(t testing.TB, text Text, clip model.TimeRange) []textRow {
 	for run.Next() {
 		rows, err := run.Piece().Rows(context.Background())
 		must(t, err)
-		if len(rows.Times) == 0 || rows.Times[0] != run.Piece().times.Min {
-			t.Fatalf("a piece of %v", run.Piece().times)
+		if len(rows.Times) == 0 || rows.Times[0] != run.Piece().Times.Min {
+			t.Fatalf("a piece of %v", run.Piece().Times)
 		}
 		out = appendRowsOf(out, rows)
 	}
@@ -149,7 +151,7 @@ func logOptions(labels bool, level Compression) WriterOptions {
 }
 
 // writeText writes a part of text.
-func writeText(t testing.TB, all []textSeries, o WriterOptions, z sizes) *Reader {
+func writeText(t testing.TB, all []textSeries, o WriterOptions, z file.Sizes) *Reader {
 	t.Helper()
 	var buf bytes.Buffer
 	w := newWriter(&buf, o, z)
@@ -159,7 +161,7 @@ func writeText(t testing.TB, all []textSeries, o WriterOptions, z sizes) *Reader
 			l = nil
 		}
 		must(t, w.Series(all[i].tenant, all[i].key(), l))
-		must(t, w.Text(context.Background(), []Text{TextOfRows(rowsOf(all[i].rows))}, anyTime))
+		must(t, w.Text(context.Background(), []text.Series{text.OfRows(rowsOf(all[i].rows))}, anyTime))
 	}
 	return finishText(t, w, &buf)
 }
@@ -178,13 +180,13 @@ func finishText(t testing.TB, w *Writer, buf *bytes.Buffer) *Reader {
 }
 
 // drawSizes draws sizes of pages of text.
-func drawSizes(t *rapid.T) sizes {
-	z := rapid.SampledFrom([]sizes{tiny, tinyRuns}).Draw(t, "index pages")
-	z.text = rapid.SampledFrom([]int{1, 50, 200, 1000, 20000}).Draw(t, "page")
-	z.slice = rapid.SampledFrom([]int{1, 100, 1000}).Draw(t, "slice")
-	z.filters = rapid.SampledFrom([]int{1, 300, 10_000}).Draw(t, "filters")
-	z.ties = rapid.SampledFrom([]int{1, 2, 7, 10_000}).Draw(t, "ties")
-	z.textRows = rapid.SampledFrom([]int{3, 40, 5000}).Draw(t, "rows of a unit")
+func drawSizes(t *rapid.T) file.Sizes {
+	z := rapid.SampledFrom([]file.Sizes{tiny, tinyRuns}).Draw(t, "index pages")
+	z.TextBytes = rapid.SampledFrom([]int{1, 50, 200, 1000, 20000}).Draw(t, "page")
+	z.SliceBytes = rapid.SampledFrom([]int{1, 100, 1000}).Draw(t, "slice")
+	z.FilterBytes = rapid.SampledFrom([]int{1, 300, 10_000}).Draw(t, "filters")
+	z.Ties = rapid.SampledFrom([]int{1, 2, 7, 10_000}).Draw(t, "ties")
+	z.TextRows = rapid.SampledFrom([]int{3, 40, 5000}).Draw(t, "rows of a unit")
 	return z
 }
 
@@ -196,8 +198,8 @@ func drawClip(t *rapid.T, at int64) model.TimeRange {
 	return model.TimeRange{Min: from, Max: from + rapid.Int64Range(-1, 400).Draw(t, "span")}
 }
 
-// TestTextMergeAgainstModel merges the text of random series of random inputs, stored and in memory, with any sizes of pages and
-// any clip, and again what came out of that.
+// TestTextMergeAgainstModel merges the text of random series of random inputs, stored and in memory, with any
+// sizes of pages and any clip, and again what came out of that.
 func TestTextMergeAgainstModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		rnd := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 7))
@@ -234,7 +236,7 @@ func TestTextMergeAgainstModel(t *testing.T) {
 		}
 		clip := drawClip(rt, begin)
 		o := logOptions(false, rapid.SampledFrom([]Compression{Fast, Dense}).Draw(rt, "level"))
-		o.Windows = rapid.SampledFrom([]Windows{{}, {Start: begin, Length: 7, Count: 20}}).Draw(rt, "windows")
+		o.Windows = rapid.SampledFrom([]file.Windows{{}, {Start: begin, Length: 7, Count: 20}}).Draw(rt, "windows")
 		r := mergeText(t, streams, o, drawSizes(rt), clip)
 		checkText(t, r, rows, clip)
 		r = mergeText(t, []Stream{r.Stream()}, o, drawSizes(rt), anyTime)
@@ -243,11 +245,11 @@ func TestTextMergeAgainstModel(t *testing.T) {
 }
 
 // mergeText merges streams into a part.
-func mergeText(t testing.TB, streams []Stream, o WriterOptions, z sizes, clips ...model.TimeRange) *Reader {
+func mergeText(t testing.TB, streams []Stream, o WriterOptions, z file.Sizes, clips ...model.TimeRange) *Reader {
 	t.Helper()
 	var buf bytes.Buffer
 	w := newWriter(&buf, o, z)
-	must(t, Merge(context.Background(), streams, func(tenant string, k model.Key, _ model.Labels, _ *model.SeriesRows, text []Text) error {
+	must(t, Merge(context.Background(), streams, func(tenant string, k model.Key, _ model.Labels, _ *model.SeriesRows, text []text.Series) error {
 		if err := w.Series(tenant, k, nil); err != nil {
 			return err
 		}

@@ -13,6 +13,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/part/file"
+	"github.com/shaledb/shale/internal/store/part/lines"
+	"github.com/shaledb/shale/internal/store/part/text"
 )
 
 func unnamed(err error) error { return err }
@@ -22,7 +25,7 @@ func readChunks(t testing.TB, chunks []model.TextChunk, rg model.TimeRange, want
 	t.Helper()
 	var got, end model.TextRows
 	for i, c := range chunks {
-		from, err := c.Page.(*textPage).ReadTextEnd(context.Background(), c.Index, want, func(times []int64) int { return len(times) * ((i + 2) % 4) / 3 }, &end)
+		from, err := c.Page.(textEnder).ReadTextEnd(context.Background(), c.Index, want, func(times []int64) int { return len(times) * ((i + 2) % 4) / 3 }, &end)
 		must(t, err)
 		must(t, c.Page.ReadText(context.Background(), c.Index, want, &got))
 		if !slices.Equal(end.Times, got.Times) {
@@ -57,7 +60,8 @@ func readChunks(t testing.TB, chunks []model.TextChunk, rg model.TimeRange, want
 	return rows
 }
 
-// TestChunks reads random series of random parts: what is wanted of their rows comes, and all memory is given back.
+// TestChunks reads random series of random parts: what is wanted of their rows comes, and all memory is given
+// back.
 func TestChunks(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		rnd := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 9))
@@ -73,9 +77,9 @@ func TestChunks(t *testing.T) {
 		if needle != "" {
 			req.TextFilter = &model.TextFilter{Clauses: []model.TextClause{{Any: []model.TextLiteral{{Value: needle}}}}}
 		}
-		var known *TextVerdicts
+		var known *text.Verdicts
 		if rapid.Bool().Draw(rt, "foreseen") {
-			ranks := make(Ranks, len(all))
+			ranks := make(file.Ranks, len(all))
 			for i := range ranks {
 				ranks[i] = uint32(i)
 			}
@@ -93,7 +97,8 @@ func TestChunks(t *testing.T) {
 			must(t, err)
 			expected, got := wanted(all[rank].rows, req.Range, want), readChunks(t, chunks, req.Range, want)
 			if len(got) < len(expected) && needle != "" {
-				// Units that are known to be ruled out, since their filter stands in a page that was asked before, are left out.
+				// Units that are known to be ruled out, since their filter stands in a page that was asked
+				// before, are left out.
 				lacks := func(r textRow) bool { return !strings.Contains(r.line, needle) }
 				expected = slices.DeleteFunc(wanted(all[rank].rows, req.Range, want|model.WantLines), lacks)
 				got = slices.DeleteFunc(readChunks(t, chunks, req.Range, want|model.WantLines), lacks)
@@ -140,7 +145,7 @@ func TestLongLines(t *testing.T) {
 		random[i] = byte(rnd.Uint32())
 	}
 	rows := []textRow{{t: 1}, {t: 2, line: string(random)}, {t: 2, line: strings.Repeat("x", 256<<10)}, {t: 3, line: "\n"}, {t: 4, line: strings.Repeat("ab 12 ", 200_000)},
-		{t: 5, line: strings.Repeat("9", maxLineBytes)}, {t: 6, line: "end", meta: string(model.LabelsOf("big", strings.Repeat("m", 200_000)))}}
+		{t: 5, line: strings.Repeat("9", text.MaxLineBytes)}, {t: 6, line: "end", meta: string(model.LabelsOf("big", strings.Repeat("m", 200_000)))}}
 	for _, level := range []Compression{Fast, Dense} {
 		r := writeText(t, []textSeries{{tenant: "t", labels: model.LabelsOf("a", "b"), rows: rows}}, logOptions(true, level), formatSizes)
 		s := r.Stream()
@@ -153,8 +158,8 @@ func TestLongLines(t *testing.T) {
 	}
 	w := NewWriter(discard{}, logOptions(false, Fast))
 	must(t, w.Series("t", model.Key{Lo: 1}, nil))
-	long := rowsOf([]textRow{{line: strings.Repeat("x", maxLineBytes+1)}})
-	if err := w.Text(context.Background(), []Text{TextOfRows(long)}, anyTime); !errors.Is(err, model.ErrInvalid) {
+	long := rowsOf([]textRow{{line: strings.Repeat("x", text.MaxLineBytes+1)}})
+	if err := w.Text(context.Background(), []text.Series{text.OfRows(long)}, anyTime); !errors.Is(err, model.ErrInvalid) {
 		t.Fatalf("a line that is too long: %v", err)
 	}
 }
@@ -169,7 +174,7 @@ func TestUnitsAreCopied(t *testing.T) {
 	at := int64(1700000000e9)
 	for range 3 {
 		var in []textRow
-		for size := 0; size < 3*unitBytes; {
+		for size := 0; size < 3*text.UnitBytes; {
 			at += rnd.Int64N(1e9)
 			line := fmt.Sprintf("level=info trace_id=%016x%016x n=%d", rnd.Uint64(), rnd.Uint64(), rnd.IntN(1e6))
 			size += len(line)
@@ -178,25 +183,25 @@ func TestUnitsAreCopied(t *testing.T) {
 		rows = append(rows, in)
 		r := writeText(t, []textSeries{{tenant: "t", labels: l, rows: in}}, logOptions(false, Fast), formatSizes)
 		inputs = append(inputs, r.Stream())
-		entries, err := r.indexPage(context.Background(), nil, textSection, 0)
+		entries, err := r.Entries(context.Background(), nil, text.Section, 0)
 		must(t, err)
 		for _, e := range entries {
-			page, err := r.read(context.Background(), e.linesAddr().Off, int64(e.text.lines))
+			page, err := r.Read(context.Background(), e.LinesAddr().Off, int64(e.Text.Lines))
 			must(t, err)
 			stored = append(stored, page)
 		}
 	}
 	r := mergeText(t, inputs, logOptions(false, Dense), formatSizes, anyTime)
 	checkText(t, r, [][][]textRow{rows}, anyTime)
-	entries, err := r.indexPage(context.Background(), nil, textSection, 0)
+	entries, err := r.Entries(context.Background(), nil, text.Section, 0)
 	must(t, err)
 	if len(entries) != len(stored) {
 		t.Fatalf("%d units of %d", len(entries), len(stored))
 	}
 	for i, e := range entries {
-		page, err := r.read(context.Background(), e.linesAddr().Off, int64(e.text.lines))
+		page, err := r.Read(context.Background(), e.LinesAddr().Off, int64(e.Text.Lines))
 		must(t, err)
-		if !bytes.Equal(page, stored[i]) || page[0] != codecLines || e.text.filter.Len == 0 {
+		if !bytes.Equal(page, stored[i]) || page[0] != lines.Codec || e.Text.Filter.Len == 0 {
 			t.Fatalf("unit %d is not the one that was copied", i)
 		}
 	}
@@ -222,4 +227,9 @@ func TestQuotaOfText(t *testing.T) {
 			t.Fatalf("%d bytes are still charged", req.Quota.Pool.Used())
 		}
 	}
+}
+
+// textEnder is a page that can be read from its end.
+type textEnder interface {
+	ReadTextEnd(ctx context.Context, index int, want model.TextWant, first func(times []int64) int, dst *model.TextRows) (int, error)
 }

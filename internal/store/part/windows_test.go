@@ -2,64 +2,31 @@ package part
 
 import (
 	"context"
-	"math"
 	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/part/file"
 )
 
-func TestWindowsOfTimes(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		w := Windows{
-			Start:  rapid.SampledFrom([]int64{0, -100, 1700000000e9, math.MinInt64, math.MaxInt64 - 200}).Draw(rt, "start"),
-			Length: rapid.Int64Range(1, 60).Draw(rt, "length"),
-			Count:  rapid.IntRange(1, maxWindows).Draw(rt, "count"),
-		}
-		if !w.valid() {
-			if w.Start < math.MaxInt64-200 {
-				rt.Fatalf("%+v are refused", w)
-			}
-			return
-		}
-		times := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) int64 {
-			return max(w.Start, math.MinInt64+100) + rapid.Int64Range(-100, 3000).Draw(rt, "time")
-		}), 0, 30).Draw(rt, "times")
-		slices.Sort(times)
-		want := uint64(0)
-		for _, at := range times {
-			k := 0
-			for k < w.Count-1 && at >= w.Start && at-w.Start >= int64(k+1)*w.Length {
-				k++
-			}
-			want |= 1 << k
-			if got := w.mask(model.TimeRange{Min: at, Max: at}); got != 1<<k {
-				rt.Fatalf("%+v: window %x of %d, should be %d", w, got, at, k)
-			}
-		}
-		if got := w.of(times); got != want {
-			rt.Fatalf("%+v: windows %x of %v, should be %x", w, got, times, want)
-		}
-	})
-}
-
-// TestActive: no series with a row in the range is left out, and none without one in the windows of the range comes.
+// TestActive: no series with a row in the range is left out, and none without one in the windows of the range
+// comes.
 func TestActive(t *testing.T) {
 	alone(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		all := drawWorld(rt)
 		o := testOptions(rapid.Bool().Draw(rt, "labels"), Fast)
-		o.Windows = Windows{Start: 1700000000e9, Length: rapid.SampledFrom([]int64{60e9, 7e9, 3600e9}).Draw(rt, "length"), Count: rapid.IntRange(1, maxWindows).Draw(rt, "count")}
-		r, _ := writeSized(t, all, o, rapid.SampledFrom([]sizes{formatSizes, tiny, tinyRuns}).Draw(rt, "sizes"))
+		o.Windows = file.Windows{Start: 1700000000e9, Length: rapid.SampledFrom([]int64{60e9, 7e9, 3600e9}).Draw(rt, "length"), Count: rapid.IntRange(1, file.MaxWindows).Draw(rt, "count")}
+		r, _ := writeSized(t, all, o, rapid.SampledFrom([]file.Sizes{formatSizes, tiny, tinyRuns}).Draw(rt, "sizes"))
 		must(t, Check(context.Background(), r))
 		if r.Meta().Windows != o.Windows {
 			rt.Fatalf("windows %+v", r.Meta().Windows)
 		}
 		from := 1700000000e9 + rapid.Int64Range(-100e9, 4000e9).Draw(rt, "from")
 		rg := model.TimeRange{Min: from, Max: from + rapid.Int64Range(-1, 4000e9).Draw(rt, "span")}
-		var ranks Ranks
+		var ranks file.Ranks
 		for i := range all {
 			if rapid.IntRange(0, 3).Draw(rt, "take") > 0 {
 				ranks = append(ranks, uint32(i))
@@ -74,13 +41,13 @@ func TestActive(t *testing.T) {
 				for _, at := range rows.Times {
 					hit = hit || rg.Contains(at)
 				}
-				mask |= o.Windows.of(rows.Times)
+				mask |= o.Windows.MaskOf(rows.Times)
 			}
 			in := slices.Contains(got, rank)
 			if hit && !in {
 				rt.Fatalf("rank %d has rows in %v and is left out", rank, rg)
 			}
-			if in && mask&o.Windows.mask(rg) == 0 && !(rg.Min <= r.Meta().Range.Min && r.Meta().Range.Max <= rg.Max) {
+			if in && mask&o.Windows.MaskOfRange(rg) == 0 && !(rg.Min <= r.Meta().Range.Min && r.Meta().Range.Max <= rg.Max) {
 				rt.Fatalf("rank %d has no rows in the windows of %v", rank, rg)
 			}
 		}
@@ -91,11 +58,11 @@ func TestActiveWithoutWindows(t *testing.T) {
 	all := avalanche(2, 10, 5)
 	r, _ := writePart(t, all, testOptions(false, Fast))
 	rg := model.TimeRange{Min: all[0].rows.Times[2], Max: all[0].rows.Times[2]}
-	got, err := r.Active(context.Background(), Ranks{1, 3}, rg)
-	if err != nil || !slices.Equal(got, Ranks{1, 3}) {
+	got, err := r.Active(context.Background(), file.Ranks{1, 3}, rg)
+	if err != nil || !slices.Equal(got, file.Ranks{1, 3}) {
 		t.Fatalf("%v, %v", got, err)
 	}
-	got, err = r.Active(context.Background(), Ranks{1, 3}, model.TimeRange{Min: 1, Max: 2})
+	got, err = r.Active(context.Background(), file.Ranks{1, 3}, model.TimeRange{Min: 1, Max: 2})
 	if err != nil || len(got) != 0 {
 		t.Fatalf("of a time before all rows: %v, %v", got, err)
 	}

@@ -14,6 +14,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/part/file"
+	"github.com/shaledb/shale/internal/store/part/text"
 )
 
 // oneSeries is a series as a test sees it.
@@ -51,16 +53,16 @@ func writePart(t testing.TB, all []oneSeries, o WriterOptions) (*Reader, []byte)
 }
 
 // tiny pages make small worlds cross every border.
-var tiny = sizes{page: 200, index: 60, list: 8, rows: 100, seriesRows: 50, text: 200, slice: 150, filters: 400, textRows: 40, ties: 20}
+var tiny = file.Sizes{PageBytes: 200, IndexBytes: 60, ListBytes: 8, Rows: 100, SeriesRows: 50, TextBytes: 200, SliceBytes: 150, FilterBytes: 400, TextRows: 40, Ties: 20}
 
 // tinyRuns are the same, but index pages have several runs.
-var tinyRuns = func() sizes {
+var tinyRuns = func() file.Sizes {
 	z := tiny
-	z.index = 600
+	z.IndexBytes = 600
 	return z
 }()
 
-func writeSized(t testing.TB, all []oneSeries, o WriterOptions, z sizes) (*Reader, []byte) {
+func writeSized(t testing.TB, all []oneSeries, o WriterOptions, z file.Sizes) (*Reader, []byte) {
 	t.Helper()
 	var buf bytes.Buffer
 	w := newWriter(&buf, o, z)
@@ -71,7 +73,7 @@ func writeSized(t testing.TB, all []oneSeries, o WriterOptions, z sizes) (*Reade
 		}
 		must(t, w.Series(all[i].tenant, all[i].key, l))
 		must(t, w.Rows(&model.SeriesRows{Samples: all[i].rows, Exemplars: all[i].exemplars}))
-		must(t, w.Text(context.Background(), []Text{TextOfRows(rowsOf(all[i].text))}, anyTime))
+		must(t, w.Text(context.Background(), []text.Series{text.OfRows(rowsOf(all[i].text))}, anyTime))
 	}
 	m, size, err := w.Finish()
 	must(t, err)

@@ -1,0 +1,74 @@
+package cache
+
+import (
+	"crypto/sha256"
+	"fmt"
+
+	"github.com/zeebo/xxh3"
+)
+
+// Kind says what a cached value was made of. Values of two kinds never have the same key.
+type Kind uint8
+
+const (
+	// Page is a decoded page of an object, at Off.
+	Page Kind = iota + 1
+	// Tail is the end of the decoded page at Off.
+	Tail
+	// List is what a query has found in the whole object; Digest names the query.
+	List
+	// Verdicts is what the query that Digest names has found in the page at Off.
+	Verdicts
+)
+
+func (k Kind) String() string {
+	switch k {
+	case Page:
+		return "page"
+	case Tail:
+		return "tail"
+	case List:
+		return "list"
+	case Verdicts:
+		return "verdicts"
+	}
+	return "unknown"
+}
+
+// Derived reports whether the value was worked out from pages: it is small, and many pages were read for it.
+func (k Kind) Derived() bool { return k == List || k == Verdicts }
+
+// Digest names a query. Different queries have different digests.
+type Digest [16]byte
+
+// DigestOf returns the digest of a text: the first half of its SHA-256.
+func DigestOf(text []byte) (d Digest) {
+	sum := sha256.Sum256(text)
+	copy(d[:], sum[:])
+	return d
+}
+
+// Key names a value. Objects are immutable, and the name of one is never used for another, so a key means the
+// same bytes forever. Keys are comparable.
+type Key struct {
+	Object string
+	Kind   Kind
+	Off    int64
+	Digest Digest
+}
+
+// String spells the key out in printable characters, for servers that take keys as text.
+func (k Key) String() string {
+	s := fmt.Sprintf("%s:%s:%d", k.Object, k.Kind, k.Off)
+	if k.Digest != (Digest{}) {
+		s += fmt.Sprintf(":%x", k.Digest[:])
+	}
+	return s
+}
+
+// Hash spreads keys evenly over 64 bits, for tiers that divide them among shards. It is the same in every
+// process.
+func (k Key) Hash() uint64 {
+	h := xxh3.HashString(k.Object) ^ uint64(k.Kind)<<56 ^ uint64(k.Off)
+	return xxh3.HashSeed(k.Digest[:], h)
+}

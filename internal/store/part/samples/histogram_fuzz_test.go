@@ -1,0 +1,69 @@
+package samples
+
+import (
+	"errors"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/zeebo/xxh3"
+
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/part/column"
+)
+
+func FuzzHistograms(f *testing.F) {
+	var all []byte
+	var h model.Histogram
+	for i := range 20 {
+		randomHistogram(rand.New(rand.NewPCG(1, uint64(i/9))), &h)
+		h.Count += uint64(i)
+		if b := model.AppendHistogram(nil, &h); len(b) < 256 {
+			all = append(append(all, byte(len(b))), b...)
+		}
+		if i%7 == 0 {
+			all = append(all, 1, byte(i))
+		}
+	}
+	f.Add(all, false)
+	f.Add(all[:200], true)
+	f.Fuzz(func(t *testing.T, b []byte, dense bool) {
+		var rows, got model.Rows
+		for rest := b; len(rest) > 0; {
+			n := min(int(rest[0]), len(rest)-1)
+			blob := rest[1 : 1+n]
+			at := int64(rows.Len())
+			if h.Parse(blob) == nil && checkHistogram(&h) == "" {
+				rows.AppendBlob(at, model.KindHistogram, blob, 0)
+			} else {
+				rows.Append(at, xxh3.Hash(blob), 0)
+			}
+			rest = rest[1+n:]
+		}
+		n := rows.Len()
+		if n == 0 || n > MaxSeriesRows {
+			return
+		}
+		values := column.ValueCoder{Ints: column.IntCoder{Dense: dense}}
+		var c histogramCoder
+		segment, err := c.append(nil, &rows, 0, n, &values)
+		must(t, err)
+		var d histogramDecoder
+		d.layouts, err = readLayouts(nil, c.layouts.append(nil))
+		must(t, err)
+		var decoder column.ValueDecoder
+		must(t, d.open(segment, n, &decoder))
+		for k := range n {
+			must(t, d.appendRow(k, int64(k), 0, &got))
+		}
+		if !sameRows(&got, &rows) {
+			t.Fatalf("%v, should be %v", got, rows)
+		}
+		if err := d.open(b, n, &decoder); err == nil {
+			for k := range n {
+				must(t, d.appendRow(k, int64(k), 0, &got))
+			}
+		} else if !errors.Is(err, model.ErrCorrupt) {
+			t.Fatal(err)
+		}
+	})
+}

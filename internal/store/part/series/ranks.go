@@ -1,0 +1,199 @@
+package series
+
+import (
+	"math/bits"
+	"slices"
+
+	"github.com/shaledb/shale/internal/store/part/file"
+)
+
+// rankRun is the ranks [from, to), relative to the tenant's first.
+type rankRun struct{ from, to uint32 }
+
+// rankRuns are a set of ranks: runs that ascend and do not touch. All series, and the series of one metric,
+// are one run.
+type rankRuns []rankRun
+
+func (s rankRuns) count() int {
+	n := 0
+	for _, r := range s {
+		n += int(r.to - r.from)
+	}
+	return n
+}
+
+// intersect returns what is in both.
+func (s rankRuns) intersect(o rankRuns) rankRuns {
+	var out rankRuns
+	for i, j := 0, 0; i < len(s) && j < len(o); {
+		from, to := max(s[i].from, o[j].from), min(s[i].to, o[j].to)
+		if from < to {
+			out = append(out, rankRun{from, to})
+		}
+		if s[i].to < o[j].to {
+			i++
+			// A short set against a long one: leap.
+			continue
+		}
+		j++
+		if j < len(o) && i < len(s) && o[j].to <= s[i].from {
+			j += leap(o[j:], s[i].from)
+		}
+	}
+	return out
+}
+
+// leap returns the index of the first run that ends after rank.
+func leap(s rankRuns, rank uint32) int {
+	step := 1
+	for step < len(s) && s[step].to <= rank {
+		step *= 2
+	}
+	lo, hi := step/2, min(step, len(s))
+	i, _ := slices.BinarySearchFunc(s[lo:hi], rank, func(r rankRun, rank uint32) int {
+		if r.to <= rank {
+			return -1
+		}
+		return 1
+	})
+	return lo + i
+}
+
+// subtract returns what is in s but not in o.
+func (s rankRuns) subtract(o rankRuns) rankRuns {
+	if len(o) == 0 {
+		return s
+	}
+	var out rankRuns
+	j := 0
+	for _, r := range s {
+		for j < len(o) && o[j].to <= r.from {
+			j++
+		}
+		for k := j; k < len(o) && o[k].from < r.to; k++ {
+			if o[k].from > r.from {
+				out = append(out, rankRun{r.from, o[k].from})
+			}
+			r.from = min(max(r.from, o[k].to), r.to)
+		}
+		if r.from < r.to {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// ranks spells the set out.
+func (s rankRuns) ranks(rank0 uint32) file.Ranks {
+	n := s.count()
+	if n == 0 {
+		return nil
+	}
+	out := make(file.Ranks, 0, n)
+	for _, r := range s {
+		for k := r.from; k < r.to; k++ {
+			out = append(out, rank0+k)
+		}
+	}
+	return out
+}
+
+// rankUnion adds up lists. As long as they come in order it keeps runs; otherwise a bit per series of the
+// tenant.
+type rankUnion struct {
+	series uint32
+	runs   rankRuns
+	set    []uint64
+}
+
+func (u *rankUnion) add(from, to uint32) {
+	if u.set == nil {
+		n := len(u.runs)
+		switch {
+		case n == 0 || u.runs[n-1].to < from:
+			u.runs = append(u.runs, rankRun{from, to})
+			return
+		case u.runs[n-1].to == from:
+			u.runs[n-1].to = to
+			return
+		}
+		u.set = make([]uint64, (uint64(u.series)+63)/64)
+		for _, r := range u.runs {
+			setBits(u.set, r.from, r.to)
+		}
+	}
+	setBits(u.set, from, to)
+}
+
+// result returns the union.
+func (u *rankUnion) result() rankRuns {
+	if u.set == nil {
+		return u.runs
+	}
+	out := u.runs[:0]
+	for at := nextBit(u.set, 0, false); at < u.series; {
+		end := min(nextBit(u.set, at, true), u.series)
+		out = append(out, rankRun{at, end})
+		at = nextBit(u.set, end, false)
+	}
+	return out
+}
+
+func setBits(set []uint64, from, to uint32) {
+	for from < to {
+		word, bit := from/64, from%64
+		n := min(64-bit, to-from)
+		set[word] |= ^uint64(0) >> (64 - n) << bit
+		from += n
+	}
+}
+
+// nextBit returns the first position from at on whose bit is set, or clear; beyond the end if there is none.
+func nextBit(set []uint64, at uint32, clear bool) uint32 {
+	for int(at/64) < len(set) {
+		word := set[at/64]
+		if clear {
+			word = ^word
+		}
+		if word >>= at % 64; word != 0 {
+			return at + uint32(bits.TrailingZeros64(word))
+		}
+		at = at/64*64 + 64
+	}
+	return at
+}
+
+// rankSet answers whether a run has a rank of a set: of few runs, as the series of one metric are, by looking
+// for it among them, else by a bit per series of the tenant. To set the bits of a million took a third of the
+// time of a query for the jobs of one metric.
+type rankSet struct {
+	few  rankRuns
+	bits []uint64
+}
+
+// fewRuns is how many runs are gone through: a label may have a million values, for each of which that is
+// done.
+const fewRuns = 16
+
+func newRankSet(series uint32, runs rankRuns) rankSet {
+	if len(runs) <= fewRuns {
+		return rankSet{few: runs}
+	}
+	s := rankSet{bits: make([]uint64, (uint64(series)+63)/64)}
+	for _, r := range runs {
+		setBits(s.bits, r.from, r.to)
+	}
+	return s
+}
+
+func (s rankSet) meets(from, to uint32) bool {
+	if s.bits == nil {
+		for _, r := range s.few {
+			if r.to > from {
+				return r.from < to
+			}
+		}
+		return false
+	}
+	return nextBit(s.bits, from, false) < to
+}

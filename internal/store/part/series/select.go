@@ -1,0 +1,215 @@
+package series
+
+import (
+	"context"
+	"slices"
+	"unsafe"
+
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/part/column"
+	"github.com/shaledb/shale/internal/store/part/file"
+)
+
+// Select returns the ranks of the tenant's series that satisfy all matchers, as PromQL means them: a label
+// that is absent has the value "". Without matchers it returns all.
+func Select(ctx context.Context, r *file.Reader, tenant string, ms []model.Matcher) (file.Ranks, error) {
+	t := r.Meta().Tenant(tenant)
+	if t == nil {
+		return nil, nil
+	}
+	runs, err := selectRuns(ctx, r, t, ms)
+	if err != nil {
+		return nil, err
+	}
+	return runs.ranks(t.Rank0), nil
+}
+
+// selectRuns takes the matchers that absence does not satisfy first, from the cheapest on, and intersects
+// what they give, smallest first; then it takes away the series that have a value which one of the others
+// refuses.
+func selectRuns(ctx context.Context, r *file.Reader, t *file.Tenant, ms []model.Matcher) (rankRuns, error) {
+	if len(ms) > 0 && !r.Meta().Labels {
+		return nil, column.Invalid("matchers asked of a part without labels")
+	}
+	w := newPostingWalk(ctx, r, t)
+	all := make([]selector, len(ms))
+	for i := range ms {
+		all[i] = selector{Matcher: &ms[i], match: matchOf(&ms[i])}
+	}
+	if err := w.prefetch(all); err != nil {
+		return nil, err
+	}
+	var known []rankRuns
+	var scans, refusals []selector
+	for _, s := range all {
+		switch values, ok := s.values(); {
+		case s.match(""):
+			refusals = append(refusals, s)
+		case !ok:
+			scans = append(scans, s)
+		default:
+			runs, err := s.union(w, values)
+			if err != nil || len(runs) == 0 {
+				return nil, err
+			}
+			known = append(known, runs)
+		}
+	}
+	slices.SortFunc(known, func(a, b rankRuns) int { return a.count() - b.count() })
+	result := rankRuns{{0, t.Series}}
+	for _, runs := range known {
+		result = result.intersect(runs)
+	}
+	if rest := append(scans, refusals...); len(rest) > 0 && len(known) > 0 && len(result) > 0 {
+		few, err := worthFiltering(ctx, r, t, w, result, rest)
+		if err != nil {
+			return nil, err
+		}
+		if few {
+			return filterByLabels(ctx, r, t, result, rest)
+		}
+	}
+	return scanAndRefuse(w, result, scans, refusals)
+}
+
+// scanAndRefuse narrows the result down by the matchers that have to look at many values, and by those that
+// absence satisfies.
+func scanAndRefuse(w *postingWalk, result rankRuns, scans, refusals []selector) (rankRuns, error) {
+	// Those with a literal prefix look at fewer values.
+	slices.SortStableFunc(scans, func(a, b selector) int { return len(b.Prefix) - len(a.Prefix) })
+	for _, s := range scans {
+		if len(result) == 0 {
+			return nil, nil
+		}
+		runs, err := s.scanned(w, true)
+		if err != nil {
+			return nil, err
+		}
+		result = result.intersect(runs)
+	}
+	for _, s := range refusals {
+		if len(result) == 0 {
+			return nil, nil
+		}
+		runs, err := s.refused(w)
+		if err != nil {
+			return nil, err
+		}
+		result = result.subtract(runs)
+	}
+	return result, nil
+}
+
+// selector is a matcher at work.
+type selector struct {
+	*model.Matcher
+	match func(string) bool
+}
+
+func matchOf(m *model.Matcher) func(string) bool {
+	switch {
+	case m.Match != nil:
+		return m.Match
+	case m.Op == model.MatchNotEqual:
+		return func(v string) bool { return v != m.Value }
+	}
+	return func(v string) bool { return v == m.Value }
+}
+
+// values lists the only values, none of them empty, that can satisfy the matcher, if they are known. It is
+// meant for matchers that absence does not satisfy.
+func (s *selector) values() ([]string, bool) {
+	switch {
+	case s.Op == model.MatchEqual:
+		return []string{s.Value}, true
+	case s.Op == model.MatchRegexp && len(s.Set) > 0:
+		return s.Set, true
+	}
+	return nil, false
+}
+
+// union returns the series that have one of the values, those of them that the matcher accepts.
+func (s *selector) union(w *postingWalk, values []string) (rankRuns, error) {
+	u := rankUnion{series: w.series}
+	for _, v := range values {
+		if v == "" || !s.match(v) {
+			continue
+		}
+		if err := w.list([]byte(s.Name), []byte(v), &u); err != nil {
+			return nil, err
+		}
+	}
+	return u.result(), nil
+}
+
+// scan looks at every value of the label and returns the series of those that the matcher accepts, or
+// refuses. The matcher sees a view of the value: a copy of each of a million values took longer than to match
+// them.
+func (s *selector) scan(w *postingWalk, accept bool) (rankRuns, error) {
+	u := rankUnion{series: w.series}
+	prefix := s.scanPrefix(accept)
+	var last []byte
+	verdict, any := false, false
+	err := w.values([]byte(s.Name), []byte(prefix), func() error {
+		// A long list is several entries of one value.
+		if !any || string(last) != string(w.dir.value) {
+			last, any = append(last[:0], w.dir.value...), true
+			verdict = s.match(unsafe.String(unsafe.SliceData(last), len(last))) == accept
+		}
+		if !verdict {
+			return nil
+		}
+		return w.ranks(&u)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return u.result(), nil
+}
+
+// refused returns the series with a value that the matcher, which absence satisfies, does not accept.
+func (s *selector) refused(w *postingWalk) (rankRuns, error) {
+	values := s.refusedValues()
+	if values == nil {
+		return s.scanned(w, false)
+	}
+	u := rankUnion{series: w.series}
+	for _, v := range values {
+		if v == "" || s.match(v) {
+			continue
+		}
+		if err := w.list([]byte(s.Name), []byte(v), &u); err != nil {
+			return nil, err
+		}
+	}
+	return u.result(), nil
+}
+
+// refusedValues lists the only values that the matcher, which absence satisfies, may refuse, or nil if they
+// are not known.
+func (s *selector) refusedValues() []string {
+	switch {
+	case s.Op == model.MatchNotEqual:
+		return []string{s.Value}
+	case s.Op == model.MatchNotRegexp && len(s.Set) > 0:
+		return s.Set
+	}
+	return nil
+}
+
+// scanPrefix returns what all values begin with that a scan has to look at.
+func (s *selector) scanPrefix(accept bool) string {
+	if accept && s.Op == model.MatchRegexp {
+		return s.Prefix
+	}
+	return ""
+}
+
+func satisfiesAll(l model.Labels, all []selector) bool {
+	for i := range all {
+		if !all[i].match(string(l.Get(all[i].Name))) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,137 @@
+package text
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/part/column"
+	"github.com/shaledb/shale/internal/store/part/file"
+	"github.com/shaledb/shale/internal/store/part/lines"
+)
+
+// unitsAtOnce is how many units wait until they are coded side by side. Coding is nearly all of the work of
+// writing lines, and the cores share it. The number does not follow the cores that there are, so that the
+// order of pages in a part does not either.
+const unitsAtOnce = 4
+
+// codedUnit is a unit on its way into a part: what it is made of, then its pages. It keeps its memory for the
+// next one.
+type codedUnit struct {
+	entry  file.Entry
+	counts []int64
+	// rows are views of what from holds.
+	rows model.TextRows
+	from rows
+
+	coder unitCoder
+	items lines.Items
+	// payload is that of the page of rows; page, lines and filter are as they are stored.
+	payload, page, lines, filter []byte
+	err                          error
+}
+
+// codedUnits keep their memory between parts, of which most are small.
+var codedUnits = sync.Pool{New: func() any { return &codedUnit{} }}
+
+// releaseUnits gives up those that have been written.
+func (x *Writer) releaseUnits() {
+	for _, u := range x.units {
+		if cap(u.from.Bytes) <= 4*UnitBytes {
+			u.rows = model.TextRows{}
+			codedUnits.Put(u)
+		}
+	}
+	x.units = nil
+}
+
+// lineBytes are the bytes of all lines.
+func (u *codedUnit) lineBytes() []byte {
+	return u.rows.Bytes[u.rows.Begin:u.rows.Ends[len(u.rows.Ends)-1]]
+}
+
+// code makes the pages. A unit that is there to stay is compressed once, and has a filter. One that is small,
+// or that series share, is not, as long as the part will be merged.
+func (u *codedUnit) code(dense bool, rowsCodec byte, stays int) {
+	u.coder.ints.Dense = dense
+	u.payload = u.coder.append(u.payload[:0], u.counts, &u.rows)
+	u.filter, u.lines = u.filter[:0], u.lines[:0]
+	if len(u.payload) > file.MaxPageBytes {
+		u.err = column.Invalid("page of %d bytes", len(u.payload))
+		return
+	}
+	if u.page, u.err = file.SealPage(u.page[:0], u.payload, rowsCodec); u.err != nil {
+		return
+	}
+	raw := u.lineBytes()
+	if !dense && (len(u.counts) > 1 || len(raw) < stays) {
+		u.lines, u.err = file.SealPage(u.lines, raw, file.CodecS2)
+		return
+	}
+	u.items.Reset()
+	u.lines, u.err = lines.Seal(u.lines, raw, u.rows.Begin, u.rows.Ends, &u.items)
+	metadata := 0
+	for _, l := range u.coder.used {
+		u.items.Metadata(l)
+		metadata += len(l)
+	}
+	u.filter = u.items.Append(u.filter, len(raw)+metadata)
+}
+
+// nextUnit returns a unit to be filled, which waits from then on.
+func (x *Writer) nextUnit() (*codedUnit, error) {
+	if x.waiting == unitsAtOnce {
+		if err := x.codeUnits(); err != nil {
+			return nil, err
+		}
+	}
+	if x.waiting == len(x.units) {
+		x.units = append(x.units, codedUnits.Get().(*codedUnit))
+	}
+	x.waiting++
+	return x.units[x.waiting-1], nil
+}
+
+// codeUnits codes the units that wait, and writes them in their order.
+func (x *Writer) codeUnits() error {
+	units := x.units[:x.waiting]
+	x.waiting = 0
+	var next atomic.Int32
+	work := func() {
+		for i := next.Add(1); int(i) <= len(units); i = next.Add(1) {
+			units[i-1].code(x.w.Dense(), x.w.TextCodec(), stays(&x.w.Sizes))
+		}
+	}
+	var others sync.WaitGroup
+	for range min(len(units), runtime.GOMAXPROCS(0)) - 1 {
+		others.Go(work)
+	}
+	work()
+	others.Wait()
+	for _, u := range units {
+		if u.err != nil {
+			return u.err
+		}
+		if err := x.writeUnit(u); err != nil {
+			return err
+		}
+		u.from.reset()
+	}
+	return nil
+}
+
+// writeUnit writes the pages of a unit side by side.
+func (x *Writer) writeUnit(u *codedUnit) (err error) {
+	e := u.entry
+	if e.Addr, err = x.w.Stored(u.page); err != nil {
+		return err
+	}
+	if e.Text.Bytes > 0 {
+		e.Text.Lines = uint32(len(u.lines))
+		if _, err := x.w.Stored(u.lines); err != nil {
+			return err
+		}
+	}
+	return x.unitWritten(e, u.filter)
+}

@@ -1,0 +1,202 @@
+package text
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/part/column"
+	"github.com/shaledb/shale/internal/store/part/file"
+)
+
+// page is a unit of text as a query sees it.
+type page struct {
+	r        *file.Reader
+	e        file.Entry
+	req      *model.Request
+	verdicts *Verdicts
+	// named gives an error the name of the part.
+	named func(error) error
+
+	mu sync.Mutex
+	// unit is nil until it is read, and its lines are until they are.
+	unit    *unit
+	charged int64
+	end     int64 // of that, for the end of the lines
+	asked   bool  // for the filter
+	skipped bool
+}
+
+// textRowBytes is what a row of a decoded unit takes, beside its line and its metadata.
+const textRowBytes = 40
+
+// Skip reports whether the filter says that no line of the page is wanted.
+func (p *page) Skip(ctx context.Context) (bool, error) {
+	if p.verdicts == nil || p.e.Text.Filter.Len == 0 {
+		return false, nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.asked {
+		return p.skipped, nil
+	}
+	var err error
+	if p.skipped, err = p.verdicts.ask(ctx, p.e.Text.Filter, p.e.Text.Number); err != nil {
+		return false, p.named(fmt.Errorf("page at %d: %w", p.e.Text.Filter.Off, err))
+	}
+	if p.asked = true; p.skipped {
+		p.req.Cost.TextPagesSkipped.Add(1)
+	}
+	return p.skipped, nil
+}
+
+// ReadText fills dst with the rows of a chunk. Lines and metadata alias the page, the other columns are
+// copied.
+func (p *page) ReadText(ctx context.Context, index int, want model.TextWant, dst *model.TextRows) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.read(ctx, want); err != nil {
+		return p.named(err)
+	}
+	return p.fill(index, want, dst)
+}
+
+// fill fills dst with what of a chunk has been read.
+func (p *page) fill(index int, want model.TextWant, dst *model.TextRows) error {
+	if uint64(index) >= uint64(len(p.unit.counts)) {
+		return column.Invalid("text: no chunk %d", index)
+	}
+	var rows model.TextRows
+	p.unit.view(index, &rows)
+	dst.Reset()
+	dst.Times = append(dst.Times, rows.Times...)
+	if want&model.WantLines != 0 {
+		dst.Bytes, dst.Begin = rows.Bytes, rows.Begin
+		dst.Ends = append(dst.Ends, rows.Ends...)
+	}
+	if want&model.WantMetadata != 0 {
+		appendMetadata(dst, &rows, len(p.unit.counts) > 1)
+	}
+	return nil
+}
+
+// appendMetadata copies the sets of src that rows of it have; if it has them all, as they are.
+func appendMetadata(dst, src *model.TextRows, some bool) {
+	if !some {
+		dst.Metadata, dst.MetadataOf = append(dst.Metadata, src.Metadata...), append(dst.MetadataOf, src.MetadataOf...)
+		return
+	}
+	ids := make(map[uint32]uint32)
+	for k, id := range src.MetadataOf {
+		if id == 0 {
+			continue
+		}
+		n, ok := ids[id]
+		if !ok {
+			dst.Metadata = append(dst.Metadata, src.Metadata[id-1])
+			n = uint32(len(dst.Metadata))
+			ids[id] = n
+		}
+		for len(dst.MetadataOf) < k {
+			dst.MetadataOf = append(dst.MetadataOf, 0)
+		}
+		dst.MetadataOf = append(dst.MetadataOf, n)
+	}
+	for len(dst.Metadata) > 0 && len(dst.MetadataOf) < len(src.Times) {
+		dst.MetadataOf = append(dst.MetadataOf, 0)
+	}
+}
+
+// read makes sure that the unit and, if they are wanted, its lines are there.
+func (p *page) read(ctx context.Context, want model.TextWant) error {
+	lines := want&model.WantLines != 0 && p.e.Text.Lines > 0
+	if err := p.readUnit(ctx, want&^model.WantNewest); err != nil {
+		return err
+	}
+	if !lines || p.unit.lines != nil {
+		return nil
+	}
+	_ = p.holdEnd(0) // giving back does not fail
+	if err := p.charge(int64(p.e.Text.Bytes)); err != nil {
+		return err
+	}
+	payload, err := p.r.Page(ctx, p.e.LinesAddr())
+	if err == nil {
+		err = p.unit.setLines(payload)
+	}
+	if err != nil {
+		_ = p.charge(-int64(p.e.Text.Bytes)) // giving back does not fail
+		return fmt.Errorf("part: lines: page at %d: %w", p.e.LinesAddr().Off, err)
+	}
+	return nil
+}
+
+// readUnit makes sure that the unit is there, before what else is wanted of the page is read.
+func (p *page) readUnit(ctx context.Context, want model.TextWant) error {
+	if p.unit != nil {
+		return nil
+	}
+	if p.readsLines(want) {
+		// They lie side by side, so that one request gives both.
+		if announce := announceText(ctx, p.r); announce != nil {
+			announce([]file.Addr{p.e.Addr, p.e.LinesAddr()})
+		}
+	}
+	return p.readRows(ctx)
+}
+
+// readsLines reports whether the page of lines will be read for what is wanted.
+func (p *page) readsLines(want model.TextWant) bool {
+	if want&model.WantLines == 0 || p.e.Text.Lines == 0 || p.unit != nil && p.unit.lines != nil {
+		return false
+	}
+	if want&model.WantNewest == 0 {
+		return true
+	}
+	ends, ok := p.r.Pages().(Ends)
+	return !ok || !ends.HasEnd(p.e.LinesAddr())
+}
+
+func (p *page) readRows(ctx context.Context) error {
+	size := int64(p.e.Rows) * textRowBytes
+	if p.e.Rows > MaxUnitRows {
+		return file.AtPage(p.e.Addr, column.Corrupt("text: %d rows", p.e.Rows))
+	}
+	before := p.charged
+	if err := p.charge(size); err != nil {
+		return err
+	}
+	u := &unit{}
+	u.sets.charge = p.charge
+	payload, err := p.r.Page(ctx, p.e.Addr)
+	if err == nil {
+		err = u.decode(payload)
+	}
+	if err == nil {
+		err = u.checkEntry(&p.e)
+	}
+	if err == nil {
+		u.shrink()
+		p.unit = u
+		return nil
+	}
+	_ = p.charge(before - p.charged) // giving back does not fail
+	return fmt.Errorf("part: text: %w", file.AtPage(p.e.Addr, err))
+}
+
+func (p *page) charge(n int64) error {
+	if err := p.req.Quota.TakeBytes(n); err != nil {
+		return err
+	}
+	p.charged += n
+	return nil
+}
+
+// Release gives up what the page holds.
+func (p *page) Release() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.unit, p.end = nil, 0
+	_ = p.charge(-p.charged) // giving back does not fail
+}

@@ -1,0 +1,109 @@
+package text
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/shaledb/shale/internal/store/part/file"
+)
+
+const (
+	// verdictPages are read at a time, and after that the slices that most likely decide.
+	verdictPages = 8
+	// From verdictUnits units on it is clear what passes.
+	verdictUnits = 64
+)
+
+// askAll asks all pages of the selection, several at a time, if some of them say that nearly nothing passes,
+// and reports whether it has. Then no more is made of units that are ruled out than of those of which it was
+// known before. A filter of words alone is not asked of all, unless it was before: most words are somewhere
+// in most units, and a query may end with the first of them. What fails will fail again when it is asked.
+func (v *Verdicts) askAll(ctx context.Context) bool {
+	if len(v.pages) == 0 || !v.skip.selective() && !v.known(v.pages[0]) {
+		return false
+	}
+	// What is frequent in one stream may be missing in another.
+	v.decideGroup(ctx, slices.Compact([]*verdictPage{v.pages[0], v.pages[len(v.pages)/2], v.pages[len(v.pages)-1]}))
+	for from := 0; v.units > 0 && v.ruledOut >= v.units-v.units/8 && ctx.Err() == nil; from += verdictPages {
+		if from >= len(v.pages) {
+			return true
+		}
+		v.decideGroup(ctx, v.pages[from:min(from+verdictPages, len(v.pages))])
+	}
+	return false
+}
+
+// decideGroup finds out what pages say. It fetches them first, then the slices that most likely decide.
+func (v *Verdicts) decideGroup(ctx context.Context, group []*verdictPage) {
+	if f, ok := v.r.Pages().(file.Fetcher); ok {
+		var heads []file.Addr
+		for _, p := range group {
+			if !v.known(p) {
+				heads = append(heads, p.addr)
+			}
+		}
+		if len(heads) > 1 {
+			f.Fetch(ctx, heads)
+		}
+		if wanted := v.likelySlices(ctx, group); len(wanted) > 0 {
+			f.Fetch(ctx, wanted)
+		}
+	}
+	for _, p := range group {
+		p.once.Do(func() { v.decide(ctx, p) })
+	}
+}
+
+// groupLocked returns the page at a, and the pages to read with it, among which it is. Groups have no page in
+// common, so that what is left to read of one is mostly all of it.
+func (v *Verdicts) groupLocked(a file.Addr) (page *verdictPage, group []*verdictPage, err error) {
+	at, ok := v.byOff[a.Off]
+	if !ok {
+		return nil, nil, fmt.Errorf("part: filters: the page at %d is not of the selection", a.Off)
+	}
+	page = v.pages[at]
+	v.recallLocked(page)
+	if page.done || v.units < verdictUnits || v.ruledOut < v.units-v.units/8 {
+		return page, v.pages[at : at+1], nil
+	}
+	from := at - at%verdictPages
+	group = v.pages[from:min(from+verdictPages, len(v.pages))]
+	for _, p := range group {
+		v.recallLocked(p)
+	}
+	return page, group, nil
+}
+
+// appendReads appends what asking for a unit will read, and reports whether the unit is known to be ruled
+// out.
+func (v *Verdicts) appendReads(dst []file.Addr, a file.Addr, number uint32) (wanted []file.Addr, known, ruledOut bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	page, group, err := v.groupLocked(a)
+	switch {
+	case err != nil:
+		return dst, false, false // asking will tell
+	case page.done:
+		return dst, true, page.rulesOut(number)
+	}
+	for _, p := range group {
+		if !p.done && !slices.Contains(dst, p.addr) {
+			dst = append(dst, p.addr)
+		}
+	}
+	return dst, false, false
+}
+
+// likelySlices returns the slices that will most likely be needed of some pages. It waits for their heads.
+func (v *Verdicts) likelySlices(ctx context.Context, group []*verdictPage) (wanted []file.Addr) {
+	for _, p := range group {
+		if v.known(p) {
+			continue
+		}
+		if head, err := v.open(ctx, p); err == nil && head != nil {
+			wanted = v.skip.likelySlices(wanted, head)
+		}
+	}
+	return wanted
+}
