@@ -18,21 +18,27 @@ func (h *Head) Resolve(b *model.Batch, dst []uint32) ([]uint32, error) {
 	if err != nil {
 		return dst, err
 	}
-	if need, most := batchLoad(b), h.o.mostLoad(); need > most {
+	if need, most := batchPeakBytes(b), h.o.maxPeakBytes(); need > most {
 		return dst, fmt.Errorf("%w: the rows of the request take %d bytes while they are sorted and the whole row buffer has %d; send smaller requests, or give Shale more memory",
 			model.ErrInvalid, need, most)
 	}
-	l := h.lookups.Get().(*lookup)
-	defer h.lookups.Put(l)
-	if err := l.checkBlobs(b); err != nil {
+	r := h.resolving.Get().(*resolver)
+	defer h.resolving.Put(r)
+	if err := r.checkBlobs(b); err != nil {
 		return dst, err
 	}
-	return h.known.missing(l, tenant, b.Signal, b.Keys, dst), nil
+	return h.known.missing(&r.lookup, tenant, b.Signal, b.Keys, dst), nil
+}
+
+// resolver is the memory of resolving one batch.
+type resolver struct {
+	lookup    lookup
+	histogram model.Histogram
 }
 
 // checkBlobs makes sure that the part writer will take every blob of the batch. Receivers have looked already, so this
 // finds nothing; but one bad blob that got into the journal would fail every flush after it.
-func (l *lookup) checkBlobs(b *model.Batch) error {
+func (r *resolver) checkBlobs(b *model.Batch) error {
 	for _, f := range model.Families() {
 		c := b.Columns(f)
 		if c.Len() > 0 && (f == model.Text) != (b.Signal == model.Logs) {
@@ -45,7 +51,7 @@ func (l *lookup) checkBlobs(b *model.Batch) error {
 			continue
 		}
 		for i := range c.Times {
-			if err := l.checkBlob(f, &c.Rows, i); err != nil {
+			if err := r.checkBlob(f, &c.Rows, i); err != nil {
 				return fmt.Errorf("row %d: %w", i, err)
 			}
 		}
@@ -53,28 +59,28 @@ func (l *lookup) checkBlobs(b *model.Batch) error {
 	return nil
 }
 
-func (l *lookup) checkBlob(f model.Family, r *model.Rows, i int) error {
-	kind := r.Kind(i)
+func (r *resolver) checkBlob(f model.Family, rows *model.Rows, i int) error {
+	kind := rows.Kind(i)
 	if kind == model.KindFloat && f == model.Samples {
 		return nil
 	}
-	blob := r.Blob(i)
+	blob := rows.Blob(i)
 	if len(blob) > maxBlobBytes {
 		return fmt.Errorf("%w: a value of %d bytes, and %d are allowed", model.ErrInvalid, len(blob), maxBlobBytes)
 	}
 	var err error
 	switch {
 	case kind == model.KindHistogram && f == model.Samples:
-		hg := &l.histogram
+		hg := &r.histogram
 		if err = hg.Parse(blob); err == nil && (buckets(hg.PositiveSpans) != len(hg.Positive) || buckets(hg.NegativeSpans) != len(hg.Negative)) {
 			err = errors.New("histogram: its spans do not fit its buckets")
 		}
 	case kind == model.KindExemplar && f == model.Exemplars:
-		if _, err = model.ParseExemplar(blob); err == nil && r.Start(i) != 0 {
+		if _, err = model.ParseExemplar(blob); err == nil && rows.Start(i) != 0 {
 			err = errors.New("an exemplar with a start timestamp")
 		}
 	case kind == model.KindText && f == model.Text:
-		if _, err = model.ParseLine(blob); err == nil && r.Start(i) != 0 {
+		if _, err = model.ParseLine(blob); err == nil && rows.Start(i) != 0 {
 			err = errors.New("a line with a start timestamp")
 		}
 	default:

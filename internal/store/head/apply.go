@@ -1,8 +1,6 @@
 package head
 
 import (
-	"slices"
-
 	"github.com/shaledb/shale/internal/model"
 )
 
@@ -11,22 +9,19 @@ import (
 // room, it does not wait, and the caller flushes when [Head.HalfFull] says so.
 func (h *Head) Apply(seq uint64, b *model.Batch) {
 	tenant := h.tenants.must(b.Tenant)
-	need := batchLoad(b)
+	need := batchPeakBytes(b)
 	h.mu.Lock()
-	for h.flushes && !h.shut && h.fullLocked(need) {
+	for h.mu.flushing && !h.mu.shut && h.fullLocked(need) {
 		h.wake()
-		h.room.Wait()
+		h.mu.room.Wait()
 	}
-	if h.shut { // the journal has the batch, and the next start gets it from there
+	if h.mu.shut { // the journal has the batch, and the next start gets it from there
 		h.mu.Unlock()
 		return
 	}
 	noRoomFor := h.addLabelsLocked(tenant, b)
-	before, blobs := h.active.bytes, h.active.blobBytes
-	h.active.apply(seq, b)
-	h.applied = seq
-	h.rowBytes += h.active.bytes - before
-	h.blobBytes += h.active.blobBytes - blobs
+	h.mu.buffers.apply(seq, b)
+	h.mu.applied = seq
 	if h.halfFullLocked() {
 		h.wake()
 	}
@@ -40,25 +35,24 @@ func (h *Head) addLabelsLocked(tenant uint16, b *model.Batch) (noRoomFor int) {
 	if b.Labels.Len() == 0 {
 		return 0
 	}
-	before, keys := h.fresh.bytes, h.adding.keys[:0]
+	keys := h.adding.keys[:0]
 	for _, series := range b.Labels.Series {
 		keys = append(keys, b.Keys[series])
 	}
 	h.adding.keys = keys
-	h.known.insertAll(&h.adding.lookup, tenant, b.Signal, keys)
+	outcomes := h.known.insertAll(&h.adding.lookup, tenant, b.Signal, keys)
 	for i, k := range keys {
-		switch h.adding.lookup.came[i] {
+		switch outcomes[i] {
 		case wasKnown:
 		case isKnown:
-			h.fresh.add(b.Tenant, b.Signal, k, b.Labels.At(i), 0)
+			h.mu.buffers.addLabels(b, i, k, 0)
 		case noRoom:
 			noRoomFor++
-			if h.crowded.first(crowdedKey{tenant, b.Signal, k}) {
-				h.fresh.add(b.Tenant, b.Signal, k, b.Labels.At(i), crowdedBytes)
+			if h.mu.buffers.firstCrowded(crowdedKey{tenant, b.Signal, k}) {
+				h.mu.buffers.addLabels(b, i, k, crowdedBytes)
 			}
 		}
 	}
-	h.lblBytes += h.fresh.bytes - before
 	return noRoomFor
 }
 
@@ -75,12 +69,8 @@ func (h *Head) retireStale(tenant uint16, b *model.Batch) {
 // fullLocked reports whether rows of such a load have to wait for a flush. Rows that are larger than what there is get
 // in when nothing else is buffered: Resolve has refused them unless the limit was another one then.
 func (h *Head) fullLocked(rows int64) bool {
-	return h.lblBytes > h.o.LabelBytes || load(h.rowBytes, h.blobBytes)+rows > h.o.mostLoad() && h.bufferedLocked()
-}
-
-// bufferedLocked reports whether a flush would free memory of rows.
-func (h *Head) bufferedLocked() bool {
-	return h.active.rows > 0 || slices.ContainsFunc(h.runs[:], func(runs []*run) bool { return len(runs) > 0 })
+	b := &h.mu.buffers
+	return b.labelBytes > h.o.LabelBytes || b.peakBytes()+rows > h.o.maxPeakBytes() && b.holdRows()
 }
 
 // HalfFull reports whether it is time to flush: half of the buffer fills while the other half is being written.
@@ -91,57 +81,14 @@ func (h *Head) HalfFull() bool {
 }
 
 func (h *Head) halfFullLocked() bool {
-	return load(h.rowBytes, h.blobBytes) > h.o.mostLoad()/2 && h.bufferedLocked() || h.lblBytes > h.o.LabelBytes/2
+	b := &h.mu.buffers
+	return b.peakBytes() > h.o.maxPeakBytes()/2 && b.holdRows() || b.labelBytes > h.o.LabelBytes/2
 }
 
 // wake asks for a flush before its time.
 func (h *Head) wake() {
 	select {
-	case h.urge <- struct{}{}:
+	case h.background.urge <- struct{}{}:
 	default:
 	}
-}
-
-// sealRowsLocked makes sorted runs of the active rows.
-func (h *Head) sealRowsLocked() {
-	if h.active.rows == 0 {
-		return
-	}
-	runs, next := h.active.seal()
-	h.active = next
-	for _, r := range runs {
-		h.addRunLocked(r)
-	}
-}
-
-// sealLabelsLocked makes sorted runs of the labels that came since.
-func (h *Head) sealLabelsLocked() {
-	if len(h.fresh.lists) == 0 {
-		return
-	}
-	runs, next := h.fresh.seal()
-	h.fresh = next
-	for _, r := range runs {
-		h.addLabelRunLocked(r)
-	}
-}
-
-func (h *Head) addRunLocked(r *run) {
-	runs := h.runs[r.signal]
-	for n := len(runs); n > 0 && mayCombine(runs[n-1], r); n-- {
-		r, runs = combine(runs[n-1], r), runs[:n-1]
-	}
-	// A query may hold the old slice, so a new one is made.
-	h.runs[r.signal] = append(slices.Clone(runs), r)
-}
-
-func (h *Head) addLabelRunLocked(r *labelRun) {
-	runs := h.labelRuns[r.signal]
-	for n := len(runs); n > 0; n-- {
-		if o := runs[n-1]; o.flushing || o.count > combineBelow || o.count > 2*r.count {
-			break
-		}
-		r, runs = combineLabels(runs[n-1], r), runs[:n-1]
-	}
-	h.labelRuns[r.signal] = append(slices.Clone(runs), r)
 }

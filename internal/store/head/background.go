@@ -25,16 +25,16 @@ func (h *Head) Start() {
 func (h *Head) startFlushing() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !h.flushes {
-		h.flushes = true
+	if !h.mu.flushing {
+		h.mu.flushing = true
 		h.goDo("head-flush", h.flushUntil)
 	}
 }
 
 // goDo runs a goroutine that Close waits for.
 func (h *Head) goDo(name string, f func(context.Context)) {
-	h.done.Go(func() {
-		pprof.Do(h.running, pprof.Labels("shale", name), f)
+	h.background.done.Go(func() {
+		pprof.Do(h.background.running, pprof.Labels("shale", name), f)
 	})
 }
 
@@ -48,7 +48,7 @@ func (h *Head) flushUntil(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-		case <-h.urge:
+		case <-h.background.urge:
 		}
 		for err := h.Flush(ctx); err != nil; err = h.Flush(ctx) {
 			h.dropBuilt()
@@ -58,7 +58,7 @@ func (h *Head) flushUntil(ctx context.Context) {
 		}
 		retry = pause{}
 		select {
-		case h.flushed <- struct{}{}:
+		case h.background.flushed <- struct{}{}:
 		default:
 		}
 	}
@@ -71,7 +71,7 @@ func (h *Head) mergeUntil(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-h.flushed:
+		case <-h.background.flushed:
 		}
 		for more := true; more && ctx.Err() == nil; {
 			var err error
@@ -143,3 +143,7 @@ func (h *Head) forgetIdle(ctx context.Context) {
 
 // idleTicks is the number of ticks without a row after which a series is forgotten.
 func (h *Head) idleTicks() int { return min(200, int(h.o.IdleAfter/knownTick)+1) }
+
+// Work does one merge, or the ships that are due, and reports whether there was one. Start does so in the background;
+// this is for whoever wants to do each step.
+func (h *Head) Work(ctx context.Context) (bool, error) { return h.mergeOnce(ctx) }

@@ -100,7 +100,7 @@ const (
 //
 // While the known set is being rebuilt everything is allowed: nobody can tell then which series are new.
 func (h *Head) Create(tenant string, n int) (int, error) {
-	if n == 0 || !h.knownComplete.Load() {
+	if n == 0 || !h.knownFull.Load() {
 		return n, nil
 	}
 	id, err := h.tenants.admit(tenant)
@@ -108,7 +108,7 @@ func (h *Head) Create(tenant string, n int) (int, error) {
 		return 0, err
 	}
 	h.mu.Lock()
-	held, full := h.lblBytes, h.labelsFullLocked()
+	held, full := h.mu.buffers.labelBytes, h.labelsFullLocked()
 	h.mu.Unlock()
 	if full {
 		h.metrics.deferred.WithLabelValues(LimitLabelBuffer).Add(float64(n))
@@ -125,7 +125,7 @@ func (h *Head) Create(tenant string, n int) (int, error) {
 
 // labelsFullLocked reports whether no new series may come before a flush: beyond the whole buffer Apply would wait, and known
 // series with it.
-func (h *Head) labelsFullLocked() bool { return h.lblBytes > h.o.LabelBytes/4*3 }
+func (h *Head) labelsFullLocked() bool { return h.mu.buffers.labelBytes > h.o.LabelBytes/4*3 }
 
 // awaitRoom is how long a sender of new series waits for a flush before it is told to come back. A flush of half of the
 // labels takes less than a second, and a sender that is sent away is not back for five.
@@ -143,13 +143,13 @@ func (h *Head) Await(ctx context.Context, reason error) bool {
 	defer context.AfterFunc(ctx, func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		h.room.Broadcast()
+		h.mu.room.Broadcast()
 	})()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for h.flushes && !h.shut && h.labelsFullLocked() && ctx.Err() == nil {
+	for h.mu.flushing && !h.mu.shut && h.labelsFullLocked() && ctx.Err() == nil {
 		h.wake()
-		h.room.Wait()
+		h.mu.room.Wait()
 	}
-	return !h.shut && !h.labelsFullLocked()
+	return !h.mu.shut && !h.labelsFullLocked()
 }

@@ -65,8 +65,8 @@ func TestCrowdedOut(t *testing.T) {
 
 func TestCreationLimits(t *testing.T) {
 	r := newRig(t, func(o *Options) {
-		o.Creation = CreationLimit{PerSecond: 10, Burst: 100}
-		o.TenantCreation = CreationLimit{PerSecond: 1}
+		o.NewSeries = CreationLimit{PerSecond: 10, Burst: 100}
+		o.TenantNewSeries = CreationLimit{PerSecond: 1}
 	})
 	create := func(tenant string, n, want int, limit string) {
 		t.Helper()
@@ -98,7 +98,7 @@ func TestCreationLimits(t *testing.T) {
 		t.Errorf("%v series were put off", got)
 	}
 	// While nobody can tell which series are new, nothing is held back.
-	r.head.knownComplete.Store(false)
+	r.head.knownFull.Store(false)
 	create("a", 1000, 1000, "")
 }
 

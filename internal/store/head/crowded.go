@@ -6,14 +6,8 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// crowded are the series whose labels came although the known set is full of active ones. They are stored like all
-// others; what they cost is their labels with every batch, and once a flush in the label store, where merging leaves one.
-type crowded struct {
-	// since the last flush, which is when labels in the buffer become labels in a part. Guarded by Head.mu.
-	since map[crowdedKey]struct{}
-	last  time.Time // of the log line; only Apply uses it
-}
-
+// crowdedKey is a series whose labels came although the known set is full of active ones. Such a series is stored like
+// all others. It costs its labels with every batch, and once per flush in the label store, where merging leaves one set.
 type crowdedKey struct {
 	tenant uint16
 	signal model.Signal
@@ -22,18 +16,6 @@ type crowdedKey struct {
 
 // crowdedBytes is what an entry of the map costs about.
 const crowdedBytes = 64
-
-// first reports whether the series is seen for the first time since the last flush.
-func (c *crowded) first(k crowdedKey) bool {
-	if _, seen := c.since[k]; seen {
-		return false
-	}
-	if c.since == nil {
-		c.since = make(map[crowdedKey]struct{})
-	}
-	c.since[k] = struct{}{}
-	return true
-}
 
 // reportEvery is how often the log is told of a state that lasts.
 const reportEvery = time.Minute
@@ -44,9 +26,9 @@ func (h *Head) reportCrowded(sets int) {
 		return
 	}
 	h.metrics.crowded.Add(float64(sets))
-	if now := time.Now(); now.Sub(h.crowded.last) >= reportEvery {
-		h.crowded.last = now
+	if now := time.Now(); now.Sub(h.adding.reported) >= reportEvery {
+		h.adding.reported = now
 		h.o.Logger.Warn("the known set is full of active series: further ones are stored, and carry their labels with every batch until there is room; give Shale more memory, or send fewer series",
-			"active", h.known.count.Load(), "limit", h.known.maxKeys)
+			"active", h.known.size(), "limit", h.known.limit())
 	}
 }

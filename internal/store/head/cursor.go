@@ -13,21 +13,21 @@ type cursor struct {
 	family model.Family
 	// parts and runs have rows, both oldest first, but for parts of other times; all parts are older than any run. Ranks of a series are in
 	// the order of parts.
-	parts []partRows
-	runs  []bufferedRows
-	ahead seriesAhead
+	parts    []partRows
+	runs     []bufferedRows
+	prefetch seriesPrefetch
 }
 
 // open finds what there is of the request. Without rows there are no series.
 func (c *cursor) open(ctx context.Context) error {
 	req := c.req
 	var keys []partKeys
-	for _, p := range inTime(c.view.data, req) {
+	for _, p := range inTime(c.view.dataParts, req) {
 		if c.family == model.Exemplars && p.Exemplars == 0 {
 			continue
 		}
 		req.Cost.HeadParts.Add(1)
-		r := p.countedFor(req, c.view.cache)
+		r := p.countedFor(req, c.pages)
 		keys = append(keys, newPartKeys(ctx, r, p.localPart, req.Tenant))
 		whole := c.family == model.Samples && p.Exemplars == 0 && req.Range.Min <= p.Range.Min && p.Range.Max <= req.Range.Max
 		c.parts = append(c.parts, partRows{p.localPart, r.RowsAt(ctx, c.family, req.Range), whole})
@@ -47,7 +47,7 @@ func (c *cursor) open(ctx context.Context) error {
 	if err := c.openSeries(ctx); err != nil {
 		return err
 	}
-	c.ahead = seriesAhead{series: &c.series, parts: keys, quota: req.Quota}
+	c.prefetch = seriesPrefetch{series: &c.series, parts: keys, quota: req.Quota}
 	return nil
 }
 
@@ -78,7 +78,7 @@ func inTime(parts []*localPart, req *model.Request) []ofTenant {
 func (c *cursor) Next(ctx context.Context) bool {
 	for c.err == nil {
 		var more, has bool
-		if more, c.err = c.ahead.next(ctx); !more || c.err != nil {
+		if more, c.err = c.prefetch.next(ctx); !more || c.err != nil {
 			return false
 		}
 		if has, c.err = c.hasRows(); has && c.err == nil {
@@ -90,13 +90,13 @@ func (c *cursor) Next(ctx context.Context) bool {
 
 // hasRows reports whether the current series has any. All runs move to it.
 func (c *cursor) hasRows() (has bool, err error) {
-	k := c.ahead.key()
+	k := c.prefetch.key()
 	for i := range c.runs {
 		if c.runs[i].seek(k) {
 			has = true
 		}
 	}
-	for i, rank := range c.ahead.ranks() {
+	for i, rank := range c.prefetch.ranks() {
 		if has || err != nil {
 			break
 		}
@@ -112,13 +112,13 @@ func (c *cursor) hasRows() (has bool, err error) {
 	return has, err
 }
 
-func (c *cursor) Key() model.Key       { return c.ahead.key() }
-func (c *cursor) Labels() model.Labels { return c.ahead.labels() }
+func (c *cursor) Key() model.Key       { return c.prefetch.key() }
+func (c *cursor) Labels() model.Labels { return c.prefetch.labels() }
 
 // AppendRows appends the rows of all parts and runs, brought into order.
 func (c *cursor) AppendRows(_ context.Context, dst *model.Rows) error {
 	begin, ordered := dst.Len(), true
-	for i, rank := range c.ahead.ranks() {
+	for i, rank := range c.prefetch.ranks() {
 		if rank == noRank {
 			continue
 		}
@@ -142,7 +142,7 @@ func (c *cursor) AppendRows(_ context.Context, dst *model.Rows) error {
 
 // Close ends what looks for series ahead, before the parts go.
 func (c *cursor) Close() error {
-	c.ahead.close()
+	c.prefetch.close()
 	for _, p := range c.parts {
 		p.rows.Close()
 	}

@@ -29,7 +29,7 @@ func TestInTime(t *testing.T) {
 			r.apply(b)
 			r.must(r.head.Flush(t.Context()))
 		}
-		cs, err := r.head.Select(t.Context(), everything("a"))
+		cs, err := r.head.Source(nil).Select(t.Context(), everything("a"))
 		r.must(err)
 		c := cs[0].(*cursor)
 		apart := true

@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/racetest"
 )
 
 // fullDisk lets writing operations fail, from one of them on, as a full disk does.
@@ -145,11 +146,11 @@ func TestFullDiskInTheBackground(t *testing.T) {
 	d := new(fullDisk)
 	r := newRig(t, func(o *Options) {
 		onFullDisk(d)(o)
-		o.RowBytes, o.FlushEvery = 4<<20/fewer, 5*time.Millisecond
+		o.RowBytes, o.FlushEvery = 4<<20/racetest.Fewer, 5*time.Millisecond
 	})
 	d.fill(0)
 	r.head.Start()
-	const batches, each = 40, 5000 / fewer
+	const batches, each = 40, 5000 / racetest.Fewer
 	applied := make(chan struct{})
 	go func() {
 		defer close(applied)
@@ -161,7 +162,7 @@ func TestFullDiskInTheBackground(t *testing.T) {
 	waitFor(t, "a full buffer", func() bool {
 		r.head.mu.Lock()
 		defer r.head.mu.Unlock()
-		return r.head.fullLocked(load(each*rowBytes, 0))
+		return r.head.fullLocked(peakBytes(each*rowBytes, 0))
 	})
 	select {
 	case <-applied:
@@ -191,9 +192,9 @@ func TestRecover(t *testing.T) {
 	d := new(fullDisk)
 	r := newRig(t, func(o *Options) {
 		onFullDisk(d)(o)
-		o.RowBytes = 2 << 20 / fewer
+		o.RowBytes = 2 << 20 / racetest.Fewer
 	})
-	const batches, each = 60, 5000 / fewer
+	const batches, each = 60, 5000 / racetest.Fewer
 	var journal []pendingBatch
 	for i := range batches {
 		b := r.batchOf("a", i*each, (i+1)*each, r.now, 1)
@@ -208,7 +209,7 @@ func TestRecover(t *testing.T) {
 				return err
 			}
 			r.head.mu.Lock()
-			held := r.head.rowBytes
+			held := r.head.mu.buffers.rowBytes
 			r.head.mu.Unlock()
 			if held > r.o.RowBytes+chunkRows*rowBytes {
 				t.Errorf("%d bytes are buffered, and %d are allowed", held, r.o.RowBytes)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/shaledb/shale/internal/model"
@@ -46,9 +45,9 @@ func (h *Head) commit(ctx context.Context, e edit) error {
 		}
 		added = append(added, p)
 	}
-	parts := append(without(h.snapshot(), e.remove), added...)
+	parts := append(slices.Clip(without(h.snapshot(), e.remove)), added...)
 	sortParts(parts)
-	m := h.manifest
+	m := h.edits.manifest
 	m.Parts = nil
 	for _, p := range parts {
 		info := p.info
@@ -58,39 +57,27 @@ func (h *Head) commit(ctx context.Context, e edit) error {
 		m.Parts = append(m.Parts, info)
 	}
 	m.Covered = max(m.Covered, e.covered)
-	if invariants {
-		checkParts(&m)
-	}
+	m.checkOrder()
 	if err := m.write(h.o.FS, h.o.Dir); err != nil {
 		// Whether the rename is durable is unknown, so the new files must stay until another manifest has taken its place.
 		for _, p := range added {
 			p.unpin()
 		}
-		h.orphans = append(h.orphans, e.add...)
+		h.edits.orphans = append(h.edits.orphans, e.add...)
 		return err
 	}
-	h.manifest = m
-	h.removeFiles(h.orphans)
-	h.orphans = nil
+	h.edits.manifest = m
+	h.removeFiles(h.edits.orphans)
+	h.edits.orphans = nil
 	h.mu.Lock()
-	h.parts = parts
+	h.mu.parts = parts
 	for i, p := range parts {
 		if ship := m.Parts[i].Ship; p.info.Ship != ship { // only a ship writes it, and only a merge or a ship reads it
 			p.info.Ship = ship
 		}
 	}
-	for s := range signals {
-		h.runs[s] = withoutRuns(h.runs[s], e.flushed)
-		h.labelRuns[s] = withoutRuns(h.labelRuns[s], e.flushedLabels)
-	}
-	for _, r := range e.flushed {
-		h.rowBytes -= r.bytes
-		h.blobBytes -= r.blobBytes
-	}
-	for _, r := range e.flushedLabels {
-		h.lblBytes -= r.bytes
-	}
-	h.room.Broadcast()
+	h.mu.buffers.drop(e.flushed, e.flushedLabels)
+	h.mu.room.Broadcast()
 	h.mu.Unlock()
 	for _, p := range e.remove {
 		p.drop()
@@ -105,29 +92,6 @@ func (h *Head) removeFiles(infos []partInfo) {
 	}
 }
 
-func without(parts, remove []*localPart) []*localPart {
-	kept := make([]*localPart, 0, len(parts)+4)
-	for _, p := range parts {
-		if !slices.Contains(remove, p) {
-			kept = append(kept, p)
-		}
-	}
-	return kept
-}
-
-func withoutRuns[R any](runs, remove []*R) []*R {
-	if len(remove) == 0 {
-		return runs
-	}
-	var kept []*R
-	for _, r := range runs {
-		if !slices.Contains(remove, r) {
-			kept = append(kept, r)
-		}
-	}
-	return kept
-}
-
 // sortParts orders parts by the last batch that they hold, which of two rows of one time gives the one that came later,
 // also between groups: late rows come after every row that a window has taken, though the late part as a whole may have
 // begun before the window.
@@ -140,16 +104,13 @@ func sortParts(parts []*localPart) {
 	})
 }
 
-// partSuffix ends the names of parts.
-const partSuffix = ".part"
-
 // nextFile names a new file. The number is written with the next manifest; a number that a crash makes come again
 // meets no file, since the start deletes what the manifest does not name.
 func (h *Head) nextFile(suffix string) string {
 	h.edits.Lock()
 	defer h.edits.Unlock()
-	n := h.manifest.NextFile
-	h.manifest.NextFile++
+	n := h.edits.manifest.NextFile
+	h.edits.manifest.NextFile++
 	return fmt.Sprintf("%08d%s", n, suffix)
 }
 
@@ -164,17 +125,5 @@ func (h *Head) writerOptions(s model.Signal, seqLo, seqHi uint64) part.WriterOpt
 func (h *Head) snapshot() []*localPart {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.parts
-}
-
-// infoOf describes a finished part.
-func infoOf(file string, k kind, g group, m part.Meta, size int64) partInfo {
-	i := partInfo{
-		File: file, Kind: k, Signal: m.Signal, Group: g, SeqLo: m.SeqLo, SeqHi: m.SeqHi,
-		Bytes: size, Series: m.Series, Rows: m.Samples + m.Exemplars + m.Text, Range: m.Range, Created: m.Created,
-	}
-	if i.Rows == 0 {
-		i.Range = model.TimeRange{Min: math.MaxInt64, Max: math.MinInt64}
-	}
-	return i
+	return h.mu.parts
 }

@@ -18,20 +18,8 @@ func (h *Head) Flush(ctx context.Context) error {
 	defer h.flushing.Unlock()
 	defer h.saveMetadata(false)
 	h.mu.Lock()
-	h.sealRowsLocked()
-	h.sealLabelsLocked()
-	h.crowded.since = nil
-	e := edit{covered: h.applied}
-	for s := range signals {
-		for _, r := range h.runs[s] {
-			r.flushing = true
-			e.flushed = append(e.flushed, r)
-		}
-		for _, r := range h.labelRuns[s] {
-			r.flushing = true
-			e.flushedLabels = append(e.flushedLabels, r)
-		}
-	}
+	e := edit{covered: h.mu.applied}
+	e.flushed, e.flushedLabels = h.mu.buffers.beginFlush()
 	h.mu.Unlock()
 	if len(e.flushed) == 0 && len(e.flushedLabels) == 0 {
 		return nil
@@ -60,7 +48,7 @@ func (h *Head) Flush(ctx context.Context) error {
 // recorded, so that the journal is not asked for what it never had.
 func (h *Head) Advance(ctx context.Context, seq uint64) error {
 	h.mu.Lock()
-	gap := seq > h.applied
+	gap := seq > h.mu.applied
 	h.mu.Unlock()
 	if !gap {
 		return nil
@@ -73,7 +61,7 @@ func (h *Head) Advance(ctx context.Context, seq uint64) error {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.applied = seq
+	h.mu.applied = seq
 	return nil
 }
 
@@ -85,7 +73,7 @@ func (h *Head) flushRows(ctx context.Context, s model.Signal, e *edit) error {
 			continue
 		}
 		r.sort()
-		inputs = append(inputs, &runStream{r: r})
+		inputs = append(inputs, r.stream())
 		if lo == 0 {
 			lo = r.seqLo
 		}
@@ -102,7 +90,7 @@ func (h *Head) flushLabels(ctx context.Context, s model.Signal, e *edit) error {
 	var inputs []part.Stream
 	for _, r := range e.flushedLabels {
 		if r.signal == s {
-			inputs = append(inputs, &labelRunStream{tenants: r.sorted()})
+			inputs = append(inputs, r.stream())
 		}
 	}
 	if len(inputs) == 0 {

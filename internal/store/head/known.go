@@ -75,13 +75,12 @@ func (k *known) fingerprint(tenant uint16, signal model.Signal, key model.Key) (
 
 // lookup is the memory of resolving one batch.
 type lookup struct {
-	fps       []uint64
-	shards    []uint8
-	order     []uint32
-	starts    [65]uint32
-	came      []insertion
-	histogram model.Histogram
-	touched   uint16
+	fps      []uint64
+	shards   []uint8
+	order    []uint32
+	starts   [65]uint32
+	outcomes []insertion
+	touched  uint16
 }
 
 // touchAhead is how many lookups are started before the first is finished, so that their cache misses overlap: three
@@ -93,7 +92,7 @@ func (k *known) missing(l *lookup, tenant uint16, signal model.Signal, keys []mo
 	l.byShard(k, tenant, signal, keys)
 	first, tick := len(dst), uint64(k.tick.Load())
 	for s := range k.shards {
-		if order := l.of(s); len(order) > 0 {
+		if order := l.inShard(s); len(order) > 0 {
 			dst = k.shards[s].missing(l.fps, order, tick, dst)
 		}
 	}
@@ -125,8 +124,8 @@ func (l *lookup) byShard(k *known, tenant uint16, signal model.Signal, keys []mo
 	}
 }
 
-// of returns the indexes of the keys of a shard.
-func (l *lookup) of(shard int) []uint32 { return l.order[l.starts[shard]:l.starts[shard+1]] }
+// inShard returns the indexes of the keys of a shard.
+func (l *lookup) inShard(shard int) []uint32 { return l.order[l.starts[shard]:l.starts[shard+1]] }
 
 // touch starts the cache misses of several lookups, so that they overlap.
 func (t *knownTable) touch(fps []uint64, order []uint32) (sum uint64) {
@@ -165,6 +164,12 @@ func (k *known) has(tenant uint16, signal model.Signal, key model.Key) bool {
 	defer s.mu.RUnlock()
 	return s.table.find(fp) >= 0
 }
+
+// size returns the number of series in the set.
+func (k *known) size() int64 { return k.count.Load() }
+
+// limit returns the number of series that the set has room for.
+func (k *known) limit() int64 { return k.maxKeys }
 
 // bytes returns the memory of the set.
 func (k *known) bytes() (n int64) {

@@ -13,16 +13,16 @@ const (
 	noRoom
 )
 
-// insertAll adds many keys at once, at a fraction of the price of adding one after the other. What came of each is in
-// l.came until the next call.
-func (k *known) insertAll(l *lookup, tenant uint16, signal model.Signal, keys []model.Key) {
+// insertAll adds many keys at once, which costs a fraction of adding them one by one. It returns the outcome for each
+// key, valid until the next call with the same lookup.
+func (k *known) insertAll(l *lookup, tenant uint16, signal model.Signal, keys []model.Key) []insertion {
 	l.byShard(k, tenant, signal, keys)
-	if cap(l.came) < len(keys) {
-		l.came = make([]insertion, len(keys))
+	if cap(l.outcomes) < len(keys) {
+		l.outcomes = make([]insertion, len(keys))
 	}
-	l.came = l.came[:len(keys)]
+	l.outcomes = l.outcomes[:len(keys)]
 	for i := range k.shards {
-		order, s := l.of(i), &k.shards[i]
+		order, s := l.inShard(i), &k.shards[i]
 		if len(order) == 0 {
 			continue
 		}
@@ -33,11 +33,12 @@ func (k *known) insertAll(l *lookup, tenant uint16, signal model.Signal, keys []
 			s.table.touch(l.fps, chunk)
 			l.touched += s.table.touchTenants(l.fps, chunk)
 			for _, j := range chunk {
-				l.came[j] = s.insert(k, l.fps[j], tenant)
+				l.outcomes[j] = s.insert(k, l.fps[j], tenant)
 			}
 		}
 		s.writer.Unlock()
 	}
+	return l.outcomes
 }
 
 // touchTenants is touch for the tenants, which an insert writes: their cache misses otherwise come one by one, and were

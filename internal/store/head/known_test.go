@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/racetest"
 )
 
 func randomKeys(n int, seed uint64) []model.Key {
@@ -29,7 +30,7 @@ func mustKnown(t testing.TB, bytes int64) *known {
 }
 
 func TestKnownGrowsAndFindsEverything(t *testing.T) {
-	alone(t)
+	racetest.SkipSerial(t)
 	k := mustKnown(t, 1<<30)
 	const n = 3_000_000
 	keys := randomKeys(n, 7)
@@ -111,7 +112,7 @@ func TestKnownFingerprintFromSlot(t *testing.T) {
 }
 
 func TestKnownForgetsIdle(t *testing.T) {
-	alone(t)
+	racetest.SkipSerial(t)
 	k := mustKnown(t, 64<<20)
 	keys := randomKeys(10_000, 3)
 	for i, key := range keys {
@@ -165,7 +166,7 @@ func TestKnownSweepKeepsWhatIsMarkedMeanwhile(t *testing.T) {
 }
 
 func TestKnownFull(t *testing.T) {
-	alone(t)
+	racetest.SkipSerial(t)
 	k := mustKnown(t, 8<<20)
 	for _, key := range randomKeys(int(k.maxKeys)+1000, 4) {
 		k.insert(0, model.Metrics, key)
@@ -236,6 +237,5 @@ func BenchmarkKnownHit(b *testing.B) {
 // insert adds a key.
 func (k *known) insert(tenant uint16, signal model.Signal, key model.Key) insertion {
 	var l lookup
-	k.insertAll(&l, tenant, signal, []model.Key{key})
-	return l.came[0]
+	return k.insertAll(&l, tenant, signal, []model.Key{key})[0]
 }

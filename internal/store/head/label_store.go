@@ -37,7 +37,7 @@ func (lw *labelWalks) enter(tenant string) {
 		}
 	}
 	lw.h.mu.Lock()
-	runs := lw.h.labelRuns[lw.signal]
+	runs := lw.h.mu.buffers.labelRuns[lw.signal]
 	lw.h.mu.Unlock()
 	for _, r := range runs {
 		if entries := r.tenant(tenant); len(entries) > 0 {
@@ -68,65 +68,4 @@ func (w *partLabelWalk) seek(_ context.Context, k model.Key) (model.Labels, erro
 		return nil, w.part.named(err)
 	}
 	return w.series.Labels(), nil
-}
-
-// rebuildKnown fills the known set from the label parts, while writes go on: what is not in it yet carries its labels
-// once more.
-func (h *Head) rebuildKnown(ctx context.Context) (err error) {
-	parts, sets := h.pinParts(func(i *partInfo) bool { return i.Kind == labelPart }), int64(0)
-	for _, p := range parts {
-		sets += int64(p.info.Series)
-	}
-	err = h.known.reserve(sets)
-	for _, p := range parts {
-		if err == nil {
-			err = p.named(h.addKnown(ctx, p))
-		}
-		p.unpin()
-	}
-	if err == nil {
-		h.knownComplete.Store(true)
-	}
-	return err
-}
-
-func (h *Head) addKnown(ctx context.Context, p *localPart) error {
-	const many = 1 << 14
-	var l lookup
-	found := make([]model.Key, 0, many)
-	keys := p.reader.Keys(ctx, "")
-	for _, t := range p.reader.Meta().Tenants {
-		id := h.tenants.must(t.Name)
-		keys.Enter(t.Name)
-		for more := true; more; {
-			if more = keys.Next(); more {
-				found = append(found, keys.Key())
-			}
-			if !more || len(found) == many {
-				h.known.insertAll(&l, id, p.info.Signal, found)
-				found = found[:0]
-				if ctx.Err() != nil {
-					return ctx.Err()
-				}
-			}
-		}
-		if err := keys.Err(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// pinParts returns the parts that want accepts, each with a reference that the caller gives up.
-func (h *Head) pinParts(want func(*partInfo) bool) []*localPart {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	var pinned []*localPart
-	for _, p := range h.parts {
-		if want(&p.info) {
-			p.pin()
-			pinned = append(pinned, p)
-		}
-	}
-	return pinned
 }

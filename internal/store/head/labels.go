@@ -22,6 +22,9 @@ const (
 	labelListBytes  = 160
 )
 
+// combineLabelsBelow is the number of label sets above which a run is left alone.
+const combineLabelsBelow = 1 << 20
+
 // labelEntry is a label set that is durable in the journal and not yet in a label part. There may be a million, so it is
 // no larger than it has to be: text is the set, as the string that it is not.
 type labelEntry struct {
@@ -81,6 +84,9 @@ func (lb *labelBuffer) add(tenant string, signal model.Signal, k model.Key, l mo
 	lb.bytes += bytes
 }
 
+// empty reports whether the buffer holds nothing.
+func (lb *labelBuffer) empty() bool { return len(lb.lists) == 0 }
+
 // labelRun is a sealed label buffer: sorted by (tenant, key), each key once, immutable. It holds about as many label
 // sets as arrive in ten seconds; selecting from it scans it.
 type labelRun struct {
@@ -109,6 +115,18 @@ func (lb *labelBuffer) seal() (runs []*labelRun, next *labelBuffer) {
 		r.count, r.bytes, r.tenants = r.count+len(t.entries), r.bytes+t.bytes, append(r.tenants, *t)
 	}
 	return runs, next
+}
+
+// addLabelRun returns the runs with a newer one, combined with the last ones as far as that pays. The slice that it is
+// given stays as it is: queries may hold it.
+func addLabelRun(runs []*labelRun, r *labelRun) []*labelRun {
+	for n := len(runs); n > 0; n-- {
+		if o := runs[n-1]; o.flushing || o.count > combineLabelsBelow || o.count > 2*r.count {
+			break
+		}
+		r, runs = combineLabels(runs[n-1], r), runs[:n-1]
+	}
+	return append(slices.Clone(runs), r)
 }
 
 // combineLabels makes one run of two neighbours.
@@ -178,22 +196,15 @@ func (r *labelRun) tenant(name string) []labelEntry {
 	return all[i].entries
 }
 
-// matches reports whether a label set satisfies all matchers.
-func matches(l model.Labels, ms []model.Matcher) bool {
-	for i := range ms {
-		if !ms[i].Match(string(l.Get(ms[i].Name))) {
-			return false
-		}
-	}
-	return true
-}
-
 // labelRunStream walks a run as merging wants it.
 type labelRunStream struct {
 	tenants []tenantLabels // that of the current series first
 	at      int            // of its entries, plus one
 	none    model.SeriesRows
 }
+
+// stream returns a walk over the run.
+func (r *labelRun) stream() part.Stream { return &labelRunStream{tenants: r.sorted()} }
 
 func (s *labelRunStream) Next(context.Context) bool {
 	s.at++

@@ -55,7 +55,7 @@ func TestLabelRuns(t *testing.T) {
 		found := 0
 		for signal, run := range runs {
 			counted -= run.bytes
-			stream := &labelRunStream{tenants: run.sorted()}
+			stream := run.stream()
 			var last id
 			for n := 0; stream.Next(context.Background()); n++ {
 				i := id{signal, stream.Tenant(), stream.Key()}

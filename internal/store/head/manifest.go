@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/part"
 )
 
 // manifestName is the file that says which local parts count. It is replaced as a whole, so every change of the set of
@@ -90,3 +92,18 @@ func (m *manifest) write(fs vfs.FS, dir string) error {
 	}
 	return replaceChecked(fs, dir, manifestName, body)
 }
+
+// infoOf describes a finished part.
+func infoOf(file string, k kind, g group, m part.Meta, size int64) partInfo {
+	i := partInfo{
+		File: file, Kind: k, Signal: m.Signal, Group: g, SeqLo: m.SeqLo, SeqHi: m.SeqHi,
+		Bytes: size, Series: m.Series, Rows: m.Samples + m.Exemplars + m.Text, Range: m.Range, Created: m.Created,
+	}
+	if i.Rows == 0 {
+		i.Range = model.TimeRange{Min: math.MaxInt64, Max: math.MinInt64}
+	}
+	return i
+}
+
+// partSuffix ends the names of parts.
+const partSuffix = ".part"

@@ -49,51 +49,48 @@ func readMetadata(fs vfs.FS, dir string) (*metadataFile, error) {
 	return f, nil
 }
 
-// loadMetadata fills the map from the file. Without a file that can be read it begins empty, since senders tell
-// everything again.
-func (h *Head) loadMetadata() {
-	now := h.o.Now()
-	f, err := readMetadata(h.o.FS, h.o.Dir)
-	if err != nil {
-		h.o.Logger.Error("the descriptions of metric families cannot be read and are collected anew", "err", err)
-	}
-	if f == nil {
-		return
+// load fills the map from the file. Without a file that can be read it stays empty, since senders repeat everything.
+func (md *metadata) load(fs vfs.FS, dir string, now int64) error {
+	f, err := readMetadata(fs, dir)
+	if err != nil || f == nil {
+		return err
 	}
 	for tenant, families := range f.Tenants {
 		for family, text := range families {
-			// What a lower limit leaves no room for is gone.
-			_ = h.about.put(tenant, family, model.Metadata{Type: text[0], Help: text[1], Unit: text[2]}, now)
+			// A lower limit than before drops what exceeds it.
+			_ = md.put(tenant, family, model.Metadata{Type: text[0], Help: text[1], Unit: text[2]}, now)
 		}
 	}
-	h.about.changed = false
+	md.mu.Lock()
+	defer md.mu.Unlock()
+	md.changed = false
+	return nil
 }
 
-// saveMetadata replaces the file if the map has changed, and not too often unless it must. An error is not passed on: the
-// next flush tries again, and must not fail because of this.
-func (h *Head) saveMetadata(must bool) {
-	f := h.about.take(h.o.Now(), must)
+// save replaces the file if the map has changed, and at most once per metadataEvery unless forced. After an error the
+// next call tries again.
+func (md *metadata) save(fs vfs.FS, dir string, now int64, force bool) error {
+	f := md.changes(now, force)
 	if f == nil {
-		return
+		return nil
 	}
 	body, err := json.Marshal(f)
 	if err == nil {
-		err = replaceChecked(h.o.FS, h.o.Dir, metadataName, body)
+		err = replaceChecked(fs, dir, metadataName, body)
 	}
 	if err != nil {
-		h.about.mu.Lock()
-		h.about.changed = true
-		h.about.mu.Unlock()
-		h.metrics.workErrors.Inc()
-		h.o.Logger.Error("the descriptions of metric families could not be written; this is tried again", "err", err)
+		md.mu.Lock()
+		defer md.mu.Unlock()
+		md.changed = true
 	}
+	return err
 }
 
-// take returns what is to be written now, or nil.
-func (md *metadata) take(now int64, must bool) *metadataFile {
+// changes returns the content to write now, or nil.
+func (md *metadata) changes(now int64, force bool) *metadataFile {
 	md.mu.Lock()
 	defer md.mu.Unlock()
-	if passed := now - md.written; !md.changed || !must && 0 <= passed && passed < int64(metadataEvery) {
+	if passed := now - md.written; !md.changed || !force && 0 <= passed && passed < int64(metadataEvery) {
 		return nil
 	}
 	md.changed, md.written = false, now

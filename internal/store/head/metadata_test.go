@@ -73,7 +73,7 @@ func TestMetadata(t *testing.T) {
 }
 
 func TestMetadataLimits(t *testing.T) {
-	r := newRig(t, func(o *Options) { o.MetadataFamilies, o.MetadataTenantBytes, o.MetadataBytes = 10, 4000, 6000 })
+	r := newRig(t, func(o *Options) { o.Metadata.Families, o.Metadata.TenantBytes, o.Metadata.Bytes = 10, 4000, 6000 })
 	put := func(tenant, family string, help int) string {
 		err := r.head.PutMetadata(tenant, family, model.Metadata{Help: strings.Repeat("h", help)})
 		var limit *model.LimitError
@@ -136,7 +136,7 @@ func TestMetadataDamaged(t *testing.T) {
 	if got := r.described("a", ""); len(got) != 0 {
 		t.Errorf("%v", got)
 	}
-	if log := r.log.String(); !strings.Contains(log, metadataName) || !strings.Contains(log, "collected anew") {
+	if log := r.log.String(); !strings.Contains(log, metadataName) || !strings.Contains(log, "collected again") {
 		t.Errorf("the log says %q", log)
 	}
 	r.must(r.head.PutMetadata("a", "f", model.Metadata{Type: "counter"}))

@@ -26,21 +26,21 @@ func newMetrics(reg prometheus.Registerer, h *Head) *metrics {
 			return float64(value())
 		}
 	}
-	gauge("shale_head_active_series", "Series in the known set.", func() float64 { return float64(h.known.count.Load()) })
-	gauge("shale_head_active_series_limit", "Series for which the known set has room.", func() float64 { return float64(h.known.maxKeys) })
+	gauge("shale_head_active_series", "Series in the known set.", func() float64 { return float64(h.known.size()) })
+	gauge("shale_head_active_series_limit", "Series for which the known set has room.", func() float64 { return float64(h.known.limit()) })
 	gauge("shale_head_known_bytes", "Memory of the known set.", func() float64 { return float64(h.known.bytes()) })
 	gauge("shale_head_tenants", "Tenants seen since the start or found in parts.", func() float64 { return float64(h.tenants.count()) })
-	gauge("shale_head_row_buffer_bytes", "Memory of rows that are in no part yet.", locked(func() int64 { return h.rowBytes }))
+	gauge("shale_head_row_buffer_bytes", "Memory of rows that are in no part yet.", locked(func() int64 { return h.mu.buffers.rowBytes }))
 	gauge("shale_head_row_buffer_limit_bytes", "Memory that such rows may take; beyond it senders wait. Lines and histograms may take twice as much, since sorting does not copy them.",
 		func() float64 { return float64(h.o.RowBytes) })
-	gauge("shale_head_label_buffer_bytes", "Memory of label sets that are in no part yet.", locked(func() int64 { return h.lblBytes }))
+	gauge("shale_head_label_buffer_bytes", "Memory of label sets that are in no part yet.", locked(func() int64 { return h.mu.buffers.labelBytes }))
 	gauge("shale_head_label_buffer_limit_bytes", "Memory that such label sets may take; beyond it senders wait.", func() float64 { return float64(h.o.LabelBytes) })
-	gauge("shale_head_metadata_families", "Metric families that senders have described.", func() float64 { n, _ := h.about.usage(); return float64(n) })
-	gauge("shale_head_metadata_bytes", "Memory of these descriptions.", func() float64 { _, n := h.about.usage(); return float64(n) })
+	gauge("shale_head_metadata_families", "Metric families that senders have described.", func() float64 { n, _ := h.metadata.usage(); return float64(n) })
+	gauge("shale_head_metadata_bytes", "Memory of these descriptions.", func() float64 { _, n := h.metadata.usage(); return float64(n) })
 	for _, k := range []kind{dataPart, labelPart} {
 		sum := func(value func(*partInfo) int64) func() float64 {
 			return locked(func() (n int64) {
-				for _, p := range h.parts {
+				for _, p := range h.mu.parts {
 					if p.info.Kind == k {
 						n += value(&p.info)
 					}

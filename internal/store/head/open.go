@@ -23,18 +23,17 @@ func Open(ctx context.Context, o Options) (*Head, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &Head{
-		o: o, tenants: newTenants(o.MaxTenants), known: k,
-		active: newRowBuffer(), fresh: newLabelBuffer(),
-		urge: make(chan struct{}, 1), flushed: make(chan struct{}, 1), blockSeries: maxBlockSeries,
-	}
-	h.running, h.stop = context.WithCancel(context.Background())
-	h.room, h.built = sync.NewCond(&h.mu), make(map[shipID][]Block)
-	h.about = metadata{o: &h.o, tenants: make(map[string]*tenantMetadata)}
-	h.limits = creationLimits{total: o.Creation, tenant: o.TenantCreation, tenants: make(map[uint16]*bucketOfTokens)}
-	h.lookups.New = func() any { return new(lookup) }
+	h := &Head{o: o, tenants: newTenants(o.Tenants), known: k, blockSeries: maxBlockSeries}
+	h.background.urge, h.background.flushed = make(chan struct{}, 1), make(chan struct{}, 1)
+	h.background.running, h.background.stop = context.WithCancel(context.Background())
+	h.merging.built = make(map[shipID][]Block)
+	h.mu.room = sync.NewCond(&h.mu.Mutex)
+	h.mu.buffers.rows, h.mu.buffers.labels = newRowBuffer(), newLabelBuffer()
+	h.metadata = newMetadata(o.Metadata)
+	h.limits = creationLimits{total: o.NewSeries, tenant: o.TenantNewSeries, tenants: make(map[uint16]*bucketOfTokens)}
+	h.resolving.New = func() any { return new(resolver) }
 	if err := h.openParts(ctx); err != nil {
-		h.stop()
+		h.background.stop()
 		h.release()
 		return nil, err
 	}
@@ -60,7 +59,7 @@ func (h *Head) openParts(ctx context.Context) error {
 	if m.Seed != h.o.Seed {
 		return fmt.Errorf("%w: the data folder %s has the key seed %016x and the bucket has %016x; they do not belong together", model.ErrInvalid, h.o.Dir, uint64(m.Seed), uint64(h.o.Seed))
 	}
-	h.manifest, h.applied, h.epoch = *m, m.Covered, m.Epoch
+	h.edits.manifest, h.mu.applied, h.epoch = *m, m.Covered, m.Epoch
 	h.o.Node = m.Node // a machine that is renamed must not ship the same rows under another name
 	named := map[string]bool{manifestName: true, metadataName: true}
 	for _, info := range m.Parts {
@@ -71,7 +70,7 @@ func (h *Head) openParts(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		h.parts = append(h.parts, p)
+		h.mu.parts = append(h.mu.parts, p)
 		named[info.File] = true
 		if p.reader.Meta().Seed != h.o.Seed {
 			return fmt.Errorf("%w: part %s has another key seed", model.ErrCorrupt, info.File)

@@ -24,14 +24,7 @@ type Options struct {
 	// part yet (64 MiB each). Rows take as much again while they are being sorted, but for lines and histograms, of which there
 	// may be twice as many bytes.
 	KnownBytes, RowBytes, LabelBytes int64
-	// MaxTenants bounds the tenants (65,535, which is also the most there can be).
-	MaxTenants int
-	// Creation bounds how fast series of all tenants together are created, TenantCreation those of each tenant (no limit).
-	Creation, TenantCreation CreationLimit
-	// MetadataFamilies bounds the metric families that a tenant may describe (10,000), MetadataTenantBytes their
-	// descriptions (4 MiB), MetadataBytes those of all tenants (16 MiB).
-	MetadataFamilies                   int
-	MetadataTenantBytes, MetadataBytes int64
+	Limits
 
 	// FlushEvery is the age at which buffered rows go to a part (10 s).
 	FlushEvery time.Duration
@@ -55,6 +48,19 @@ type Options struct {
 	Registerer prometheus.Registerer
 	Logger     *slog.Logger
 }
+
+// Limits bound what tenants may create. Zero values take the defaults that are named.
+type Limits struct {
+	// Tenants bounds the tenants (65,535, which is also the most there can be).
+	Tenants int
+	// NewSeries bounds how fast all tenants together create series, TenantNewSeries how fast each of them does (no limit).
+	NewSeries, TenantNewSeries CreationLimit
+	// Metadata bounds the descriptions of metric families (10,000 families and 4 MiB for each tenant, 16 MiB in total).
+	Metadata MetadataLimits
+}
+
+// maxPeakBytes bounds the memory of buffered rows while they are being sorted, which copies their columns.
+func (o *Options) maxPeakBytes() int64 { return 2 * o.RowBytes }
 
 // Shipper takes finished blocks to the bucket.
 type Shipper interface {
@@ -87,10 +93,10 @@ func (o *Options) setDefaults() {
 	size(&o.KnownBytes, 64<<20)
 	size(&o.RowBytes, 64<<20)
 	size(&o.LabelBytes, 64<<20)
-	size(&o.MetadataTenantBytes, 4<<20)
-	size(&o.MetadataBytes, 16<<20)
-	if o.MetadataFamilies == 0 {
-		o.MetadataFamilies = 10_000
+	size(&o.Metadata.TenantBytes, 4<<20)
+	size(&o.Metadata.Bytes, 16<<20)
+	if o.Metadata.Families == 0 {
+		o.Metadata.Families = 10_000
 	}
 	size(&o.WindowBytes, 1<<30)
 	size(&o.LateBytes, 64<<20)

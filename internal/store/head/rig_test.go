@@ -185,7 +185,7 @@ func (r *rig) read(tenant string) (map[string]*content, error) {
 	for _, f := range model.PointFamilies() {
 		req := everything(tenant)
 		req.Family = f
-		cs, err := r.head.Select(context.Background(), req)
+		cs, err := r.head.Source(nil).Select(context.Background(), req)
 		if err != nil {
 			return nil, err
 		}

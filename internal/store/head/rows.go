@@ -79,13 +79,10 @@ type rowBuffer struct {
 func newRowBuffer() *rowBuffer { return &rowBuffer{spans: make(map[owner][]span)} }
 
 // load is what counts against the limit of buffered rows: columns are copied while they are being sorted, blobs never are.
-func load(bytes, blobBytes int64) int64 { return 2*bytes - blobBytes }
+func peakBytes(bytes, blobBytes int64) int64 { return 2*bytes - blobBytes }
 
-// mostLoad is that limit: RowBytes, and as much again for sorting.
-func (o *Options) mostLoad() int64 { return 2 * o.RowBytes }
-
-// batchLoad is what the rows of a batch may take of it.
-func batchLoad(b *model.Batch) int64 {
+// batchPeakBytes is what the rows of a batch may take of it.
+func batchPeakBytes(b *model.Batch) int64 {
 	var n, blobs int64
 	for _, f := range model.Families() {
 		c := b.Columns(f)
@@ -98,7 +95,7 @@ func batchLoad(b *model.Batch) int64 {
 			blobs += blobSpace(&c.Rows)
 		}
 	}
-	return load(n+blobs, blobs)
+	return peakBytes(n+blobs, blobs)
 }
 
 // apply appends the rows of a batch. Batches come in the order of seq.

@@ -61,6 +61,15 @@ func mayCombine(older, newer *run) bool {
 		older.blocks+newer.blocks < combineBlocksBelow
 }
 
+// addRun returns the runs with a newer one, combined with the last ones as far as that pays. The slice that it is given
+// stays as it is: queries may hold it.
+func addRun(runs []*run, r *run) []*run {
+	for n := len(runs); n > 0 && mayCombine(runs[n-1], r); n-- {
+		r, runs = combine(runs[n-1], r), runs[:n-1]
+	}
+	return append(slices.Clone(runs), r)
+}
+
 // combine makes one run of two neighbours. The work is left to sort.
 func combine(older, newer *run) *run {
 	return &run{
@@ -151,9 +160,7 @@ func sortSpans(spans []span) (out runRows) {
 		}
 	}
 	out.sortTies()
-	if invariants {
-		out.checkOrder()
-	}
+	out.checkOrder()
 	return out
 }
 
@@ -229,4 +236,20 @@ func (r *runRows) end(i int) int {
 	for i++; i < len(r.keys) && r.keys[i] == k; i++ {
 	}
 	return i
+}
+
+// seek returns the rows of a key, of those from at on.
+func (r *runRows) seek(at int, k model.Key) (from, to int) {
+	// Neighbours are near: look a little ahead before searching the rest.
+	keys, i := r.keys, at
+	for n := 0; i < len(keys) && keys[i].Less(k); n++ {
+		if i++; n == 8 {
+			i += sort.Search(len(keys)-i, func(j int) bool { return !keys[i+j].Less(k) })
+		}
+	}
+	from = i
+	for i < len(keys) && keys[i] == k {
+		i++
+	}
+	return from, i
 }

@@ -19,6 +19,9 @@ type runStream struct {
 	name   string
 }
 
+// stream returns a walk over the run, which must be sorted.
+func (r *run) stream() part.Stream { return &runStream{r: r} }
+
 // Next gathers the rows of all families of the least key; its text stays where it is until it is walked.
 func (s *runStream) Next(context.Context) bool {
 	for ; s.tenant < len(s.r.tenants); s.tenant, s.at = s.tenant+1, [families]int{} {

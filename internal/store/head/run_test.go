@@ -62,7 +62,7 @@ func TestRuns(t *testing.T) {
 		for _, r := range runs {
 			r.sort()
 			charged += r.bytes
-			s, last := &runStream{r: r}, of{}
+			s, last := r.stream(), of{}
 			for s.Next(context.Background()) {
 				at := of{strings.Clone(s.Tenant()), s.Key()}
 				if at.tenant < last.tenant || at.tenant == last.tenant && at.key.Compare(last.key) <= 0 {

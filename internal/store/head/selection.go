@@ -5,11 +5,13 @@ import (
 	"math"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/part"
 )
 
 // selection is the series of a request, whether they have rows or not. Cursors add these.
 type selection struct {
 	view   *view
+	pages  part.Cache
 	req    *model.Request
 	series seriesUnion
 	// listBytes is what the request's quota has been charged with for lists of series.
@@ -19,19 +21,17 @@ type selection struct {
 
 // pin takes references to what the request may need.
 func (s *Source) pin(req *model.Request) selection {
-	v := s.head.pin(req.Signal)
-	v.cache = s.pages
-	return selection{view: v, req: req}
+	return selection{view: s.head.Pin(req.Signal), pages: s.pages, req: req}
 }
 
 // openSeries finds the series.
 func (s *selection) openSeries(ctx context.Context) error {
 	req := s.req
-	for _, p := range s.view.labels {
+	for _, p := range s.view.labelParts {
 		if p.reader.Meta().Tenant(req.Tenant) == nil {
 			continue
 		}
-		series, bytes, err := newPartSeries(ctx, p.countedFor(req, s.view.cache), p, req)
+		series, bytes, err := newPartSeries(ctx, p.countedFor(req, s.pages), p, req)
 		if err != nil {
 			return err
 		}

@@ -89,7 +89,7 @@ func TestCachedPages(t *testing.T) {
 	r := newRig(t, nil)
 	r.push("a", 0, 500, r.now, 1)
 	r.must(r.head.Flush(context.Background()))
-	src, ctx := r.head.Cached(&cacheOf{}), context.Background()
+	src, ctx := r.head.Source(&cacheOf{}), context.Background()
 	var read [2]int64
 	for i := range read {
 		req := everything("a")
@@ -117,4 +117,14 @@ func TestCachedPages(t *testing.T) {
 	if values != 500 {
 		t.Errorf("%d values", values)
 	}
+}
+
+// matches reports whether a label set satisfies all matchers.
+func matches(l model.Labels, ms []model.Matcher) bool {
+	for i := range ms {
+		if !ms[i].Match(string(l.Get(ms[i].Name))) {
+			return false
+		}
+	}
+	return true
 }

@@ -111,7 +111,7 @@ func (h *Head) due(s model.Signal, g group, now int64) bool {
 // the catalogue.
 func (h *Head) ship(ctx context.Context, s model.Signal, g group, in []*localPart) error {
 	id := shipID{s, g, in[len(in)-1].info.SeqHi}
-	left, built := h.built[id]
+	left, built := h.merging.built[id]
 	var err error
 	if built {
 		left, err = h.upload(ctx, left)
@@ -123,7 +123,7 @@ func (h *Head) ship(ctx context.Context, s model.Signal, g group, in []*localPar
 		h.keepBuilt(id, left, err)
 		return fmt.Errorf("ship %s: %w", g, err)
 	}
-	delete(h.built, id)
+	delete(h.merging.built, id)
 	h.labelsMayGo.Store(true)
 	return h.commit(ctx, edit{remove: in})
 }

@@ -59,10 +59,10 @@ func (h *Head) upload(ctx context.Context, blocks []Block) ([]Block, error) {
 // no manifest names them.
 func (h *Head) keepBuilt(id shipID, left []Block, err error) {
 	if len(left) > 0 && errors.Is(err, model.ErrTransient) {
-		h.built[id] = left
+		h.merging.built[id] = left
 		return
 	}
-	delete(h.built, id)
+	delete(h.merging.built, id)
 	h.removeBlocks(left)
 }
 
@@ -70,7 +70,7 @@ func (h *Head) keepBuilt(id shipID, left []Block, err error) {
 // that they were made of.
 func (h *Head) roomToBuild() error {
 	var bytes int64
-	for _, blocks := range h.built {
+	for _, blocks := range h.merging.built {
 		for _, b := range blocks {
 			bytes += b.Size
 		}
@@ -88,10 +88,10 @@ func (h *Head) dropBuilt() {
 		return
 	}
 	defer h.merging.Unlock()
-	for _, blocks := range h.built {
+	for _, blocks := range h.merging.built {
 		h.removeBlocks(blocks)
 	}
-	clear(h.built)
+	clear(h.merging.built)
 }
 
 func (h *Head) removeBlocks(blocks []Block) {

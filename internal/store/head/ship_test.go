@@ -74,8 +74,8 @@ func TestOutage(t *testing.T) {
 		t.Errorf("the files were %v", b.files)
 	}
 	r.expect("a", 0, 50, map[int64]float64{r.now: 1, r.now + 1: 2})
-	if made() != 2 || len(b.blocks) != 2 || len(r.head.built) != 0 {
-		t.Errorf("%d blocks were made, %d shipped, %d are kept", made(), len(b.blocks), len(r.head.built))
+	if made() != 2 || len(b.blocks) != 2 || len(r.head.merging.built) != 0 {
+		t.Errorf("%d blocks were made, %d shipped, %d are kept", made(), len(b.blocks), len(r.head.merging.built))
 	}
 	r.noLeftovers()
 }
@@ -145,7 +145,7 @@ func TestLongOutage(t *testing.T) {
 		rows[r.now] = 1
 	}
 	var bytes int64
-	for _, blocks := range r.head.built {
+	for _, blocks := range r.head.merging.built {
 		bytes += blocks[0].Size
 	}
 	if made() > 3 || failed < 8 || bytes > 2*3000+5000 {

@@ -12,7 +12,7 @@ import (
 // firstTextOrder is above the order numbers of all blocks: the head holds what has not been shipped yet.
 const firstTextOrder = 1 << 62
 
-// SelectText is Head.SelectText.
+// SelectText returns one cursor over the series with lines that satisfy the request.
 func (s *Source) SelectText(ctx context.Context, req *model.Request) ([]model.TextCursor, error) {
 	c, err := s.openText(ctx, req)
 	if err != nil {
@@ -47,13 +47,13 @@ type textSource interface {
 // open finds what there is of the request. Parts come before runs, and each of them by age.
 func (c *textCursor) open(ctx context.Context) error {
 	req := c.req
-	for _, p := range c.view.data {
+	for _, p := range c.view.dataParts {
 		t := p.reader.Meta().Tenant(req.Tenant)
 		if t == nil || t.Text == 0 || !t.Range.Overlaps(req.Range) {
 			continue
 		}
 		req.Cost.HeadParts.Add(1)
-		r := p.countedFor(req, c.view.cache)
+		r := p.countedFor(req, c.pages)
 		order := uint64(firstTextOrder + len(c.sources))
 		c.sources = append(c.sources, &partText{newPartKeys(ctx, r, p, req.Tenant), r.TextAt(ctx, req, nil, order, p.named)})
 	}

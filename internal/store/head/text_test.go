@@ -11,6 +11,7 @@ import (
 
 	"github.com/shaledb/shale/internal/alloctest"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/racetest"
 )
 
 // linesOf makes a batch of lines, perSeries for each of the series from..to, at times that go on by a microsecond.
@@ -41,7 +42,7 @@ func (r *rig) pushLines(tenant string, from, to, perSeries int, at int64, line f
 func (r *rig) readLines(req *model.Request) map[seriesID]*content {
 	r.t.Helper()
 	got := make(map[seriesID]*content)
-	cs, err := r.head.SelectText(context.Background(), req)
+	cs, err := r.head.Source(nil).SelectText(context.Background(), req)
 	r.must(err)
 	for _, c := range cs {
 		r.must(addText(req.Tenant, c, got))
@@ -108,7 +109,7 @@ func TestLinesAreCharged(t *testing.T) {
 	pool := &model.QueryPool{MaxBytes: 1 << 30}
 	req := logsOf("a")
 	req.Quota.Pool = pool
-	cs, err := r.head.SelectText(ctx, req)
+	cs, err := r.head.Source(nil).SelectText(ctx, req)
 	r.must(err)
 	var chunks []model.TextChunk
 	for cs[0].Next(ctx) {
@@ -148,7 +149,7 @@ func TestEndsOfLines(t *testing.T) {
 	r := newRig(t, nil)
 	r.pushLines("a", 0, 1, 3000, r.now, plainLine)
 	r.must(r.head.Flush(context.Background()))
-	ctx, src := context.Background(), r.head.Cached(&cacheOf{})
+	ctx, src := context.Background(), r.head.Source(&cacheOf{})
 	for _, newest := range []int{10, 10, 5, 20, 7} {
 		cs, err := src.SelectText(ctx, logsOf("a"))
 		r.must(err)
@@ -162,7 +163,7 @@ func TestEndsOfLines(t *testing.T) {
 			})
 			from, err := page.ReadTextEnd(ctx, last.Index, model.WantLines|model.WantNewest, func(times []int64) int { return len(times) - newest }, &end)
 			r.must(err)
-			others, err := r.head.SelectText(ctx, logsOf("a"))
+			others, err := r.head.Source(nil).SelectText(ctx, logsOf("a"))
 			r.must(err)
 			for others[0].Next(ctx) {
 				same, err := others[0].Chunks(ctx, nil)
@@ -196,7 +197,7 @@ func TestLinesOfOneTime(t *testing.T) {
 	r.apply(b)
 	for _, move := range []func(context.Context) error{func(context.Context) error { return nil }, r.head.Flush} {
 		r.must(move(context.Background()))
-		cs, err := r.head.SelectText(context.Background(), logsOf("a"))
+		cs, err := r.head.Source(nil).SelectText(context.Background(), logsOf("a"))
 		r.must(err)
 		seen := make(map[string]bool)
 		for cs[0].Next(context.Background()) {
@@ -248,7 +249,7 @@ func TestLongLines(t *testing.T) {
 // TestLinesTakeWhatIsCharged: the buffers take for a batch what it is charged before it comes in, but for one block that is
 // not full, however badly its lines fit into blocks.
 func TestLinesTakeWhatIsCharged(t *testing.T) {
-	alone(t)
+	racetest.SkipSerial(t)
 	for _, sizes := range [][]int{
 		{140_000}, {blobBlockBytes / 2, 10}, {largeBlob, 1}, {largeBlob - 100}, {largeBlob - 100, 200_000, blobBlockBytes - largeBlob/2, 50}, {blobBlockBytes - 20, 0},
 	} {
@@ -256,12 +257,12 @@ func TestLinesTakeWhatIsCharged(t *testing.T) {
 		b := r.linesOf("a", 0, 1, 115, r.now, func(_, i int) model.Line {
 			return model.Line{Text: bytes.Repeat([]byte{byte(i)}, sizes[i%len(sizes)])}
 		})
-		charged := batchLoad(b)
+		charged := batchPeakBytes(b)
 		r.label(b, 0)
 		r.apply(b)
 		// Chunks of rows are as long as they are, whatever is in them.
-		columns := r.head.rowBytes - r.head.blobBytes
-		if got := load(r.head.rowBytes, r.head.blobBytes) - 2*columns; got > charged+blobBlockBytes {
+		columns := r.head.mu.buffers.rowBytes - r.head.mu.buffers.blobBytes
+		if got := peakBytes(r.head.mu.buffers.rowBytes, r.head.mu.buffers.blobBytes) - 2*columns; got > charged+blobBlockBytes {
 			t.Errorf("lines of %d bytes: %d are charged, and the buffers take %d", sizes, charged, got)
 		}
 	}

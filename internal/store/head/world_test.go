@@ -332,13 +332,13 @@ func (w *world) check() {
 		for _, f := range model.PointFamilies() {
 			req := everything(tenant)
 			req.Family = f
-			cs, err := w.head.Select(context.Background(), req)
+			cs, err := w.head.Source(nil).Select(context.Background(), req)
 			w.must(err)
 			cursors = append(cursors, cs...)
 		}
 		logs := everything(tenant)
 		logs.Signal = model.Logs
-		text, err := w.head.SelectText(context.Background(), logs)
+		text, err := w.head.Source(nil).SelectText(context.Background(), logs)
 		w.must(err)
 		w.bucket.addTo(tenant, got)
 		for _, c := range cursors {

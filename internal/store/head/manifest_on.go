@@ -1,3 +1,5 @@
+//go:build invariants
+
 package head
 
 import (
@@ -6,9 +8,9 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// checkParts panics unless the parts of each group have ranges of sequence numbers that follow each other: a merge of
+// checkOrder panics unless the parts of each group have ranges of sequence numbers that follow each other: a merge of
 // neighbours relies on it, and so does "the last arrival wins".
-func checkParts(m *manifest) {
+func (m *manifest) checkOrder() {
 	type where struct {
 		kind   kind
 		signal model.Signal
@@ -24,15 +26,5 @@ func checkParts(m *manifest) {
 			panic(fmt.Sprintf("BUG: %s holds [%d, %d] and parts cover %d", p.File, p.SeqLo, p.SeqHi, m.Covered))
 		}
 		last[at] = p
-	}
-}
-
-// checkOrder panics unless the rows are in the order of (key, time).
-func (r *runRows) checkOrder() {
-	for i := 1; i < len(r.keys); i++ {
-		c := r.keys[i-1].Compare(r.keys[i])
-		if c > 0 || c == 0 && r.times[i-1] > r.times[i] {
-			panic(fmt.Sprintf("BUG: row %d of a run is out of order", i))
-		}
 	}
 }

@@ -36,9 +36,9 @@ func (s *madeSeries) labels() model.Labels {
 	return append(bytes.Repeat([]byte{'x'}, s.pad), fmt.Sprint(s.at)...)
 }
 
-// TestSeriesAhead: all series come, in order and with their labels; another goroutine finds those behind the first batch, and only those;
+// TestSeriesPrefetch: all series come, in order and with their labels; another goroutine finds those behind the first batch, and only those;
 // and what goes wrong there is an error.
-func TestSeriesAhead(t *testing.T) {
+func TestSeriesPrefetch(t *testing.T) {
 	broken := errors.New("broken")
 	for _, c := range []struct {
 		madeSeries
@@ -47,10 +47,10 @@ func TestSeriesAhead(t *testing.T) {
 	}{
 		{madeSeries{n: 0}, true, ""},
 		{madeSeries{n: 1}, true, ""},
-		{madeSeries{n: firstSeries - 1}, true, ""},
-		{madeSeries{n: firstSeries}, false, ""},
-		{madeSeries{n: firstSeries + 1}, false, ""},
-		{madeSeries{n: firstSeries + batchSeries}, false, ""},
+		{madeSeries{n: firstBatchSeries - 1}, true, ""},
+		{madeSeries{n: firstBatchSeries}, false, ""},
+		{madeSeries{n: firstBatchSeries + 1}, false, ""},
+		{madeSeries{n: firstBatchSeries + batchSeries}, false, ""},
 		{madeSeries{n: 50 * batchSeries}, false, ""},
 		{madeSeries{n: 20, pad: batchLabelBytes / 3}, false, ""},
 		{madeSeries{n: 3, err: broken}, true, "broken"},
@@ -61,7 +61,7 @@ func TestSeriesAhead(t *testing.T) {
 			want := c.madeSeries
 			u, quota := new(seriesUnion), &model.Quota{Pool: &model.QueryPool{MaxBytes: math.MaxInt64}}
 			u.add(&c.madeSeries)
-			a := seriesAhead{series: u, quota: quota}
+			a := seriesPrefetch{series: u, quota: quota}
 			seen := 0
 			more, err := a.next(t.Context())
 			if alone := a.found == nil; alone != c.alone {
@@ -82,7 +82,7 @@ func TestSeriesAhead(t *testing.T) {
 			if more, _ := a.next(t.Context()); more {
 				t.Error("goes on behind its end")
 			}
-			if held := quota.Pool.Used(); seen > 0 && held < int64(min(seen, firstSeries)*16) || held > (batchesOfAQuery+1)*(batchLabelBytes+int64(want.pad)+batchSeries*40) {
+			if held := quota.Pool.Used(); seen > 0 && held < int64(min(seen, firstBatchSeries)*16) || held > (batchesPerQuery+1)*(batchLabelBytes+int64(want.pad)+batchSeries*40) {
 				t.Errorf("%d bytes are charged for %d series", held, seen)
 			}
 			a.close()
@@ -94,20 +94,20 @@ func TestSeriesAhead(t *testing.T) {
 	}
 }
 
-// TestSeriesAheadEnds: the finder ends when the query does, wherever it is.
-func TestSeriesAheadEnds(t *testing.T) {
-	for _, taken := range []int{1, firstSeries + 1, 20 * batchSeries} {
+// TestSeriesPrefetchEnds: the finder ends when the query does, wherever it is.
+func TestSeriesPrefetchEnds(t *testing.T) {
+	for _, taken := range []int{1, firstBatchSeries + 1, 20 * batchSeries} {
 		ctx, cancel := context.WithCancel(t.Context())
 		made := &madeSeries{n: 1 << 40}
 		u, quota := new(seriesUnion), new(model.Quota)
 		u.add(made)
-		a := seriesAhead{series: u, quota: quota}
+		a := seriesPrefetch{series: u, quota: quota}
 		for range taken {
 			if more, err := a.next(ctx); !more || err != nil {
 				t.Fatal(more, err)
 			}
 		}
-		if taken > firstSeries {
+		if taken > firstBatchSeries {
 			cancel()
 			for more := true; more; {
 				var err error
@@ -117,7 +117,7 @@ func TestSeriesAheadEnds(t *testing.T) {
 			}
 		}
 		a.close() // waits for it
-		if most := taken + (batchesOfAQuery+1)*batchSeries; made.at > most {
+		if most := taken + (batchesPerQuery+1)*batchSeries; made.at > most {
 			t.Errorf("%d series were found for %d", made.at, taken)
 		}
 		cancel()
@@ -152,7 +152,7 @@ func TestSeriesOfSomeParts(t *testing.T) {
 		}
 		req := everything("a")
 		req.Unlabelled = unlabelled
-		cs, err := r.head.Select(t.Context(), req)
+		cs, err := r.head.Source(nil).Select(t.Context(), req)
 		r.must(err)
 		seen, leftOut, rows := 0, 0, new(model.Rows)
 		number := make(map[model.Key]int)

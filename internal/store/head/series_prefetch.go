@@ -8,9 +8,9 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// seriesAhead finds series, and their ranks in parts, some ahead of who reads their rows: of a query that wants a few rows of each of many
+// seriesPrefetch finds series, and their ranks in parts, some ahead of who reads their rows: of a query that wants a few rows of each of many
 // series, finding takes about as long as reading, and each gets a core.
-type seriesAhead struct {
+type seriesPrefetch struct {
 	series *seriesUnion // nil: there are none
 	parts  []partKeys
 	quota  *model.Quota // is charged for batches
@@ -41,10 +41,10 @@ const noRank = -1
 // A batch is full when it has so many series, the first one fewer, or bytes of labels. Of a million series, batches of 128 take a fifth
 // longer: each wakes two goroutines. To wait for a first one of 512 takes as much of a query for 4,000.
 const (
-	firstSeries     = 128
-	batchSeries     = 512
-	batchLabelBytes = 64 << 10
-	batchesOfAQuery = 3
+	firstBatchSeries = 128
+	batchSeries      = 512
+	batchLabelBytes  = 64 << 10
+	batchesPerQuery  = 3
 )
 
 // seriesBatches keeps the memory of batches between queries. One that had to grow for large labels, or for many parts, is left to the
@@ -52,7 +52,7 @@ const (
 var seriesBatches = sync.Pool{New: func() any { return new(seriesBatch) }}
 
 // drop gives up a batch.
-func (a *seriesAhead) drop(b *seriesBatch) {
+func (a *seriesPrefetch) drop(b *seriesBatch) {
 	_ = a.quota.TakeBytes(-b.held) // giving back does not fail
 	b.held = 0
 	if cap(b.labels) <= 2*batchLabelBytes && cap(b.ranks) <= 64*batchSeries {
@@ -61,7 +61,7 @@ func (a *seriesAhead) drop(b *seriesBatch) {
 }
 
 // next moves to the next series. It returns false at the end or on an error, behind which there is nothing.
-func (a *seriesAhead) next(ctx context.Context) (more bool, err error) {
+func (a *seriesPrefetch) next(ctx context.Context) (more bool, err error) {
 	if a.series == nil || a.ended {
 		return false, nil
 	}
@@ -69,24 +69,24 @@ func (a *seriesAhead) next(ctx context.Context) (more bool, err error) {
 		return true, nil
 	}
 	if err = ctx.Err(); err == nil {
-		more, err = a.turn(ctx)
+		more, err = a.nextBatch(ctx)
 	}
 	a.ended = !more
 	return more, err
 }
 
-// turn goes on with the next batch. The first is found here: many queries want no more, and a goroutine has to be woken first.
-func (a *seriesAhead) turn(ctx context.Context) (ok bool, err error) {
+// nextBatch goes on with the next batch. The first is found here: many queries want no more, and a goroutine has to be woken first.
+func (a *seriesPrefetch) nextBatch(ctx context.Context) (ok bool, err error) {
 	a.at = 0
 	switch {
 	case a.current == nil:
 		a.current = seriesBatches.Get().(*seriesBatch)
-		more, err := a.fill(ctx, a.current, firstSeries)
+		more, err := a.fill(ctx, a.current, firstBatchSeries)
 		if err != nil {
 			return false, err
 		}
 		if more {
-			a.goOn(ctx)
+			a.startFinder(ctx)
 		}
 	case a.found == nil:
 		return false, nil
@@ -99,11 +99,11 @@ func (a *seriesAhead) turn(ctx context.Context) (ok bool, err error) {
 	return len(a.current.keys) > 0, nil
 }
 
-// goOn begins to find the batches that follow, for as long as the context of the call that found the first one.
-func (a *seriesAhead) goOn(ctx context.Context) {
+// startFinder begins to find the batches that follow, for as long as the context of the call that found the first one.
+func (a *seriesPrefetch) startFinder(ctx context.Context) {
 	ctx, a.cancel = context.WithCancel(ctx)
-	a.found, a.empty = make(chan *seriesBatch, batchesOfAQuery), make(chan *seriesBatch, batchesOfAQuery)
-	for range batchesOfAQuery - 1 {
+	a.found, a.empty = make(chan *seriesBatch, batchesPerQuery), make(chan *seriesBatch, batchesPerQuery)
+	for range batchesPerQuery - 1 {
 		a.empty <- seriesBatches.Get().(*seriesBatch)
 	}
 	a.finding.Go(func() {
@@ -112,7 +112,7 @@ func (a *seriesAhead) goOn(ctx context.Context) {
 	})
 }
 
-func (a *seriesAhead) find(ctx context.Context) error {
+func (a *seriesPrefetch) find(ctx context.Context) error {
 	for {
 		select {
 		case b := <-a.empty:
@@ -135,7 +135,7 @@ func (a *seriesAhead) find(ctx context.Context) error {
 }
 
 // fill finds series until the batch has so many or is full, and reports whether there may be more.
-func (a *seriesAhead) fill(ctx context.Context, b *seriesBatch, most int) (more bool, err error) {
+func (a *seriesPrefetch) fill(ctx context.Context, b *seriesBatch, most int) (more bool, err error) {
 	b.keys, b.labels, b.ends = b.keys[:0], b.labels[:0], b.ends[:0]
 	for more = true; more && len(b.keys) < most && len(b.labels) < batchLabelBytes; {
 		if err = ctx.Err(); err == nil {
@@ -157,7 +157,7 @@ func (a *seriesAhead) fill(ctx context.Context, b *seriesBatch, most int) (more 
 }
 
 // hold charges a batch. Its capacity does not count: it may be that of an earlier query.
-func (a *seriesAhead) hold(b *seriesBatch) error {
+func (a *seriesPrefetch) hold(b *seriesBatch) error {
 	bytes := int64(len(b.labels) + 16*len(b.keys) + 8*len(b.ends) + 8*len(b.ranks))
 	if bytes <= b.held {
 		return nil
@@ -170,7 +170,7 @@ func (a *seriesAhead) hold(b *seriesBatch) error {
 }
 
 // rank finds the series of a batch in one part after the other.
-func (a *seriesAhead) rank(b *seriesBatch) error {
+func (a *seriesPrefetch) rank(b *seriesBatch) error {
 	b.ranks = slices.Grow(b.ranks[:0], len(b.keys)*len(a.parts))[:len(b.keys)*len(a.parts)]
 	for i := range a.parts {
 		p := &a.parts[i]
@@ -187,9 +187,9 @@ func (a *seriesAhead) rank(b *seriesBatch) error {
 
 // The current series: its key, its labels, and its rank in each part.
 
-func (a *seriesAhead) key() model.Key { return a.current.keys[a.at] }
+func (a *seriesPrefetch) key() model.Key { return a.current.keys[a.at] }
 
-func (a *seriesAhead) labels() model.Labels {
+func (a *seriesPrefetch) labels() model.Labels {
 	begin := 0
 	if a.at > 0 {
 		begin = a.current.ends[a.at-1]
@@ -197,13 +197,13 @@ func (a *seriesAhead) labels() model.Labels {
 	return a.current.labels[begin:a.current.ends[a.at]]
 }
 
-func (a *seriesAhead) ranks() []int64 {
+func (a *seriesPrefetch) ranks() []int64 {
 	n := len(a.parts)
 	return a.current.ranks[a.at*n:][:n]
 }
 
 // close ends finding. It may be called more than once; nothing may be asked for after it.
-func (a *seriesAhead) close() {
+func (a *seriesPrefetch) close() {
 	if a.cancel != nil {
 		a.cancel()
 		for b := range a.found {
@@ -217,5 +217,5 @@ func (a *seriesAhead) close() {
 	if a.current != nil {
 		a.drop(a.current)
 	}
-	*a = seriesAhead{}
+	*a = seriesPrefetch{}
 }
