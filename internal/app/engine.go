@@ -21,6 +21,8 @@ import (
 	"github.com/shaledb/shale/internal/store/catalog"
 	"github.com/shaledb/shale/internal/store/compact"
 	"github.com/shaledb/shale/internal/store/head"
+	"github.com/shaledb/shale/internal/store/head/metadata"
+	"github.com/shaledb/shale/internal/store/head/query"
 	"github.com/shaledb/shale/internal/write"
 )
 
@@ -28,7 +30,7 @@ import (
 var (
 	_ write.Head    = (*head.Head)(nil)
 	_ write.Journal = (*local.Journal)(nil)
-	_ read.Source   = (*head.Source)(nil)
+	_ read.Source   = (*query.Source)(nil)
 	_ read.Source   = (*archive.Archive)(nil)
 	_ head.Shipper  = (*shipper)(nil)
 )
@@ -189,7 +191,7 @@ func (e *Engine) headOptions(seed model.KeySeed, split budget) head.Options {
 		Limits: head.Limits{
 			Tenants:   e.o.MaxTenants,
 			NewSeries: head.CreationLimit{PerSecond: e.o.NewSeries}, TenantNewSeries: head.CreationLimit{PerSecond: e.o.TenantNewSeries},
-			Metadata: head.MetadataLimits{Families: e.o.MetadataFamilies, TenantBytes: e.o.MetadataTenantBytes, Bytes: e.o.MetadataBytes},
+			Metadata: metadata.Limits{Families: e.o.MetadataFamilies, TenantBytes: e.o.MetadataTenantBytes, Bytes: e.o.MetadataBytes},
 		},
 		FlushEvery: e.o.FlushEvery, Window: e.o.Window, Grace: e.o.Grace, LateAge: e.o.LateAge, MaxFuture: e.o.Limits.MaxFuture,
 		Truncate: func(covered uint64) error {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/head/known"
+	"github.com/shaledb/shale/internal/store/head/rows"
 )
 
 // Resolve appends to dst the indexes of the series whose labels are not known to be durable, ascending, and marks the
@@ -18,7 +20,7 @@ func (h *Head) Resolve(b *model.Batch, dst []uint32) ([]uint32, error) {
 	if err != nil {
 		return dst, err
 	}
-	if need, most := batchPeakBytes(b), h.o.maxPeakBytes(); need > most {
+	if need, most := rows.BatchPeakBytes(b), h.o.maxPeakBytes(); need > most {
 		return dst, fmt.Errorf("%w: the rows of the request take %d bytes while they are sorted and the whole row buffer has %d; send smaller requests, or give Shale more memory",
 			model.ErrInvalid, need, most)
 	}
@@ -27,12 +29,12 @@ func (h *Head) Resolve(b *model.Batch, dst []uint32) ([]uint32, error) {
 	if err := r.checkBlobs(b); err != nil {
 		return dst, err
 	}
-	return h.known.missing(&r.lookup, tenant, b.Signal, b.Keys, dst), nil
+	return h.known.Missing(&r.lookup, tenant, b.Signal, b.Keys, dst), nil
 }
 
 // resolver is the memory of resolving one batch.
 type resolver struct {
-	lookup    lookup
+	lookup    known.Lookup
 	histogram model.Histogram
 }
 
@@ -59,14 +61,14 @@ func (r *resolver) checkBlobs(b *model.Batch) error {
 	return nil
 }
 
-func (r *resolver) checkBlob(f model.Family, rows *model.Rows, i int) error {
-	kind := rows.Kind(i)
+func (r *resolver) checkBlob(f model.Family, columns *model.Rows, i int) error {
+	kind := columns.Kind(i)
 	if kind == model.KindFloat && f == model.Samples {
 		return nil
 	}
-	blob := rows.Blob(i)
-	if len(blob) > maxBlobBytes {
-		return fmt.Errorf("%w: a value of %d bytes, and %d are allowed", model.ErrInvalid, len(blob), maxBlobBytes)
+	blob := columns.Blob(i)
+	if len(blob) > rows.MaxBlobBytes {
+		return fmt.Errorf("%w: a value of %d bytes, and %d are allowed", model.ErrInvalid, len(blob), rows.MaxBlobBytes)
 	}
 	var err error
 	switch {
@@ -76,11 +78,11 @@ func (r *resolver) checkBlob(f model.Family, rows *model.Rows, i int) error {
 			err = errors.New("histogram: its spans do not fit its buckets")
 		}
 	case kind == model.KindExemplar && f == model.Exemplars:
-		if _, err = model.ParseExemplar(blob); err == nil && rows.Start(i) != 0 {
+		if _, err = model.ParseExemplar(blob); err == nil && columns.Start(i) != 0 {
 			err = errors.New("an exemplar with a start timestamp")
 		}
 	case kind == model.KindText && f == model.Text:
-		if _, err = model.ParseLine(blob); err == nil && rows.Start(i) != 0 {
+		if _, err = model.ParseLine(blob); err == nil && columns.Start(i) != 0 {
 			err = errors.New("a line with a start timestamp")
 		}
 	default:

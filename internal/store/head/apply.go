@@ -2,6 +2,8 @@ package head
 
 import (
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/head/known"
+	"github.com/shaledb/shale/internal/store/head/rows"
 )
 
 // Apply takes a batch that is durable in the journal. When it returns, queries see its rows. It waits while the
@@ -9,7 +11,7 @@ import (
 // room, it does not wait, and the caller flushes when [Head.HalfFull] says so.
 func (h *Head) Apply(seq uint64, b *model.Batch) {
 	tenant := h.tenants.must(b.Tenant)
-	need := batchPeakBytes(b)
+	need := rows.BatchPeakBytes(b)
 	h.mu.Lock()
 	for h.mu.flushing && !h.mu.shut && h.fullLocked(need) {
 		h.wake()
@@ -40,13 +42,13 @@ func (h *Head) addLabelsLocked(tenant uint16, b *model.Batch) (noRoomFor int) {
 		keys = append(keys, b.Keys[series])
 	}
 	h.adding.keys = keys
-	outcomes := h.known.insertAll(&h.adding.lookup, tenant, b.Signal, keys)
+	outcomes := h.known.InsertAll(&h.adding.lookup, tenant, b.Signal, keys)
 	for i, k := range keys {
 		switch outcomes[i] {
-		case wasKnown:
-		case isKnown:
+		case known.AlreadyKnown:
+		case known.Added:
 			h.mu.buffers.addLabels(b, i, k, 0)
-		case noRoom:
+		case known.NoRoom:
 			noRoomFor++
 			if h.mu.buffers.firstCrowded(crowdedKey{tenant, b.Signal, k}) {
 				h.mu.buffers.addLabels(b, i, k, crowdedBytes)
@@ -61,7 +63,7 @@ func (h *Head) retireStale(tenant uint16, b *model.Batch) {
 	c := &b.Samples
 	for i, k := range b.Keys {
 		if end := c.End(i); end > c.Begin(i) && c.IsStale(int(end)-1) {
-			h.known.retire(tenant, b.Signal, k, h.idleTicks())
+			h.known.Retire(tenant, b.Signal, k, h.idleTicks())
 		}
 	}
 }

@@ -130,10 +130,10 @@ func (h *Head) forgetIdle(ctx context.Context) {
 		case <-tick.C:
 		}
 		idle := h.idleTicks()
-		if h.known.crowded() {
+		if h.known.NearlyFull() {
 			idle = max(1, idle/2)
 		}
-		if err := h.known.advance(idle); err != nil {
+		if err := h.known.Advance(idle); err != nil {
 			h.metrics.workErrors.Inc()
 			h.o.Logger.Error("idle series stay in the known set", "err", err)
 		}

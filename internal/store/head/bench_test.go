@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/head/local"
 )
 
 // BenchmarkIngest applies rounds of one row for each of many series, as scrapes do, with flushes and merges going on,
@@ -65,8 +66,8 @@ func benchmarkIngest(b *testing.B, series int) {
 	b.ReportMetric((cpuSeconds()-began)/float64(rows)*1e6, "cpu-s/Mrow")
 	var bytes int64
 	for _, p := range h.snapshot() {
-		if p.info.Kind == dataPart {
-			bytes += p.info.Bytes
+		if p.Info.Kind == local.Data {
+			bytes += p.Info.Bytes
 		}
 	}
 	b.ReportMetric(float64(bytes)/float64(rows), "B/row")

@@ -13,6 +13,7 @@ import (
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/racetest"
+	"github.com/shaledb/shale/internal/store/head/metadata"
 )
 
 // TestFlippedBits flips a bit here and there in every file of a folder. Then the head does not open, or a query fails,
@@ -42,7 +43,7 @@ func TestFlippedBits(t *testing.T) {
 	r.must(err)
 	rng, refused, failed, unharmed := rand.New(rand.NewPCG(1, 1)), 0, 0, 0
 	for _, name := range names {
-		if name == metadataName {
+		if name == metadata.FileName {
 			continue // has a test of its own
 		}
 		size := len(readFile(t, whole, "/head/"+name))

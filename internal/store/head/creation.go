@@ -100,7 +100,7 @@ const (
 //
 // While the known set is being rebuilt everything is allowed: nobody can tell then which series are new.
 func (h *Head) Create(tenant string, n int) (int, error) {
-	if n == 0 || !h.knownFull.Load() {
+	if n == 0 || !h.knownRebuilt.Load() {
 		return n, nil
 	}
 	id, err := h.tenants.admit(tenant)

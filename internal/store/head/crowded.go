@@ -29,6 +29,6 @@ func (h *Head) reportCrowded(sets int) {
 	if now := time.Now(); now.Sub(h.adding.reported) >= reportEvery {
 		h.adding.reported = now
 		h.o.Logger.Warn("the known set is full of active series: further ones are stored, and carry their labels with every batch until there is room; give Shale more memory, or send fewer series",
-			"active", h.known.size(), "limit", h.known.limit())
+			"active", h.known.Len(), "limit", h.known.Cap())
 	}
 }

@@ -14,6 +14,8 @@ import (
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/racetest"
+	"github.com/shaledb/shale/internal/store/head/local"
+	"github.com/shaledb/shale/internal/store/head/rows"
 )
 
 // fullDisk lets writing operations fail, from one of them on, as a full disk does.
@@ -64,19 +66,19 @@ func (d *fullDisk) faults() errorfs.Injector { return errorfs.InjectorFunc(d.inj
 func TestFullDisk(t *testing.T) {
 	ctx := context.Background()
 	sort := func(h *Head) error {
-		if in := h.group(model.Metrics, dataPart, young); len(in) > 0 {
+		if in := h.group(model.Metrics, local.Data, local.Young); len(in) > 0 {
 			return h.sortIntoWindows(ctx, model.Metrics, in)
 		}
 		return nil
 	}
 	labels := func(h *Head) error {
-		return h.mergeLabels(ctx, model.Metrics, h.group(model.Metrics, labelPart, young))
+		return h.mergeLabels(ctx, model.Metrics, h.group(model.Metrics, local.Labels, local.Young))
 	}
 	for name, work := range map[string]func(*Head) error{
 		"flush": func(h *Head) error { return h.Flush(ctx) },
 		"sort":  sort,
 		"merge": func(h *Head) error {
-			return h.mergeInto(ctx, model.Metrics, young, h.group(model.Metrics, dataPart, young))
+			return h.mergeInto(ctx, model.Metrics, local.Young, h.group(model.Metrics, local.Data, local.Young))
 		},
 		"label": labels,
 		"ship":  func(h *Head) error { return h.Ship(ctx) },
@@ -162,7 +164,7 @@ func TestFullDiskInTheBackground(t *testing.T) {
 	waitFor(t, "a full buffer", func() bool {
 		r.head.mu.Lock()
 		defer r.head.mu.Unlock()
-		return r.head.fullLocked(peakBytes(each*rowBytes, 0))
+		return r.head.fullLocked(rows.PeakBytes(each*rows.RowBytes, 0))
 	})
 	select {
 	case <-applied:
@@ -211,7 +213,7 @@ func TestRecover(t *testing.T) {
 			r.head.mu.Lock()
 			held := r.head.mu.buffers.rowBytes
 			r.head.mu.Unlock()
-			if held > r.o.RowBytes+chunkRows*rowBytes {
+			if held > r.o.RowBytes+rows.ChunkRows*rows.RowBytes {
 				t.Errorf("%d bytes are buffered, and %d are allowed", held, r.o.RowBytes)
 			}
 		}

@@ -7,18 +7,21 @@ import (
 	"slices"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/head/labels"
+	"github.com/shaledb/shale/internal/store/head/local"
+	"github.com/shaledb/shale/internal/store/head/rows"
 	"github.com/shaledb/shale/internal/store/part"
 )
 
 // edit is a change of the set of parts.
 type edit struct {
-	add     []partInfo
-	remove  []*localPart
-	ship    []*localPart // to be marked as being shipped together
-	covered uint64       // 0: unchanged
+	add     []local.Info
+	remove  []*local.Part
+	ship    []*local.Part // to be marked as being shipped together
+	covered uint64        // 0: unchanged
 	// flushed are the runs that the new parts replace.
-	flushed       []*run
-	flushedLabels []*labelRun
+	flushed       []*rows.Run
+	flushedLabels []*labels.Run
 }
 
 // commit opens the new parts, writes the manifest and shows the change to queries, all or nothing. Files
@@ -26,19 +29,19 @@ type edit struct {
 func (h *Head) commit(ctx context.Context, e edit) error {
 	h.edits.Lock()
 	defer h.edits.Unlock()
-	if err := syncDir(h.o.FS, h.o.Dir); err != nil { // the entries of the new files
+	if err := local.SyncDir(h.o.FS, h.o.Dir); err != nil { // the entries of the new files
 		h.removeFiles(e.add)
 		return err
 	}
-	added := make([]*localPart, 0, len(e.add))
+	added := make([]*local.Part, 0, len(e.add))
 	undo := func() {
 		for _, p := range added {
-			p.unpin()
+			p.Unpin()
 		}
 		h.removeFiles(e.add)
 	}
 	for _, info := range e.add {
-		p, err := openLocalPart(ctx, h.o.FS, h.o.Dir, info, &h.pagesRead)
+		p, err := local.Open(ctx, h.o.FS, h.o.Dir, info, &h.pagesRead)
 		if err != nil {
 			undo()
 			return err
@@ -50,18 +53,18 @@ func (h *Head) commit(ctx context.Context, e edit) error {
 	m := h.edits.manifest
 	m.Parts = nil
 	for _, p := range parts {
-		info := p.info
+		info := p.Info
 		if slices.Contains(e.ship, p) {
-			info.Ship = e.ship[len(e.ship)-1].info.SeqHi
+			info.Ship = e.ship[len(e.ship)-1].Info.SeqHi
 		}
 		m.Parts = append(m.Parts, info)
 	}
 	m.Covered = max(m.Covered, e.covered)
-	m.checkOrder()
-	if err := m.write(h.o.FS, h.o.Dir); err != nil {
+	m.CheckOrder()
+	if err := m.Write(h.o.FS, h.o.Dir); err != nil {
 		// Whether the rename is durable is unknown, so the new files must stay until another manifest has taken its place.
 		for _, p := range added {
-			p.unpin()
+			p.Unpin()
 		}
 		h.edits.orphans = append(h.edits.orphans, e.add...)
 		return err
@@ -72,21 +75,21 @@ func (h *Head) commit(ctx context.Context, e edit) error {
 	h.mu.Lock()
 	h.mu.parts = parts
 	for i, p := range parts {
-		if ship := m.Parts[i].Ship; p.info.Ship != ship { // only a ship writes it, and only a merge or a ship reads it
-			p.info.Ship = ship
+		if ship := m.Parts[i].Ship; p.Info.Ship != ship { // only a ship writes it, and only a merge or a ship reads it
+			p.Info.Ship = ship
 		}
 	}
 	h.mu.buffers.drop(e.flushed, e.flushedLabels)
 	h.mu.room.Broadcast()
 	h.mu.Unlock()
 	for _, p := range e.remove {
-		p.drop()
+		p.Drop()
 	}
 	return nil
 }
 
 // removeFiles deletes files that no manifest names. What cannot be deleted is deleted by the next start.
-func (h *Head) removeFiles(infos []partInfo) {
+func (h *Head) removeFiles(infos []local.Info) {
 	for _, i := range infos {
 		_ = h.o.FS.Remove(h.o.FS.PathJoin(h.o.Dir, i.File))
 	}
@@ -95,12 +98,12 @@ func (h *Head) removeFiles(infos []partInfo) {
 // sortParts orders parts by the last batch that they hold, which of two rows of one time gives the one that came later,
 // also between groups: late rows come after every row that a window has taken, though the late part as a whole may have
 // begun before the window.
-func sortParts(parts []*localPart) {
-	slices.SortStableFunc(parts, func(a, b *localPart) int {
-		if c := cmp.Compare(a.info.SeqHi, b.info.SeqHi); c != 0 {
+func sortParts(parts []*local.Part) {
+	slices.SortStableFunc(parts, func(a, b *local.Part) int {
+		if c := cmp.Compare(a.Info.SeqHi, b.Info.SeqHi); c != 0 {
 			return c
 		}
-		return cmp.Compare(a.info.SeqLo, b.info.SeqLo)
+		return cmp.Compare(a.Info.SeqLo, b.Info.SeqLo)
 	})
 }
 
@@ -122,7 +125,7 @@ func (h *Head) writerOptions(s model.Signal, seqLo, seqHi uint64) part.WriterOpt
 
 // snapshot returns the parts as they are, without references: for those who hold a lock under which the parts that
 // they use stay.
-func (h *Head) snapshot() []*localPart {
+func (h *Head) snapshot() []*local.Part {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.mu.parts

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/head/local"
 	"github.com/shaledb/shale/internal/store/part"
 )
 
@@ -69,28 +70,28 @@ func (h *Head) flushRows(ctx context.Context, s model.Signal, e *edit) error {
 	var inputs []part.Stream
 	var lo, hi uint64
 	for _, r := range e.flushed {
-		if r.signal != s {
+		if r.Signal != s {
 			continue
 		}
-		r.sort()
-		inputs = append(inputs, r.stream())
+		r.Sort()
+		inputs = append(inputs, r.Stream())
 		if lo == 0 {
-			lo = r.seqLo
+			lo = r.SeqLo
 		}
-		hi = r.seqHi
+		hi = r.SeqHi
 	}
 	if len(inputs) == 0 {
 		return nil
 	}
 	o := h.writerOptions(s, lo, hi)
-	return h.writePart(ctx, o, dataPart, young, inputs, nil, e)
+	return h.writePart(ctx, o, local.Data, local.Young, inputs, nil, e)
 }
 
 func (h *Head) flushLabels(ctx context.Context, s model.Signal, e *edit) error {
 	var inputs []part.Stream
 	for _, r := range e.flushedLabels {
-		if r.signal == s {
-			inputs = append(inputs, r.stream())
+		if r.Signal == s {
+			inputs = append(inputs, r.Stream())
 		}
 	}
 	if len(inputs) == 0 {
@@ -98,16 +99,16 @@ func (h *Head) flushLabels(ctx context.Context, s model.Signal, e *edit) error {
 	}
 	o := h.writerOptions(s, h.Covered()+1, e.covered)
 	o.Labels = true
-	return h.writePart(ctx, o, labelPart, young, inputs, nil, e)
+	return h.writePart(ctx, o, local.Labels, local.Young, inputs, nil, e)
 }
 
 // keepFunc says whether a series goes into a merged part; nil keeps all.
 type keepFunc func(tenant string, k model.Key) (bool, error)
 
 // writePart merges the inputs into one part and adds it to the edit.
-func (h *Head) writePart(ctx context.Context, o part.WriterOptions, k kind, g group, inputs []part.Stream, keep keepFunc, e *edit) error {
-	file := h.nextFile(partSuffix)
-	w, err := createPart(h.o.FS, h.o.Dir, file, o)
+func (h *Head) writePart(ctx context.Context, o part.WriterOptions, k local.Kind, g local.Group, inputs []part.Stream, keep keepFunc, e *edit) error {
+	file := h.nextFile(local.PartSuffix)
+	w, err := local.Create(h.o.FS, h.o.Dir, file, o)
 	if err != nil {
 		return err
 	}
@@ -128,15 +129,15 @@ func (h *Head) writePart(ctx context.Context, o part.WriterOptions, k kind, g gr
 		return w.Text(ctx, text, model.TimeRange{Min: math.MinInt64, Max: math.MaxInt64})
 	}, part.MergeOptions{OnCollision: h.collided})
 	if err != nil {
-		w.abandon()
+		w.Abandon()
 		return err
 	}
-	meta, size, err := w.finish()
+	meta, size, err := w.Close()
 	if err != nil {
 		return err
 	}
 	h.metrics.partBytes.Add(float64(size))
-	e.add = append(e.add, infoOf(file, k, g, meta, size))
+	e.add = append(e.add, local.NewInfo(file, k, g, meta, size))
 	return nil
 }
 

@@ -7,6 +7,9 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/head/known"
+	"github.com/shaledb/shale/internal/store/head/local"
+	"github.com/shaledb/shale/internal/store/head/metadata"
 )
 
 // signals is one more than the greatest signal: runs are kept by signal.
@@ -14,19 +17,19 @@ const signals = int(model.Logs) + 1
 
 // Head is the recent past of one process. It is safe for concurrent use, except that Apply is called by one goroutine.
 type Head struct {
-	o         Options
-	tenants   *tenants
-	known     *known
-	knownFull atomic.Bool // the known set has been rebuilt from the label parts
-	resolving sync.Pool   // of *resolver
-	adding    struct {    // the memory of Apply
-		lookup lookup
+	o            Options
+	tenants      *tenants
+	known        *known.Set
+	knownRebuilt atomic.Bool // the known set has been rebuilt from the label parts
+	resolving    sync.Pool   // of *resolver
+	adding       struct {    // the memory of Apply
+		lookup known.Lookup
 		keys   []model.Key
 		// reported is when the log was last told that the known set is full.
 		reported time.Time
 	}
 	limits      creationLimits
-	metadata    *metadata
+	metadata    *metadata.Map
 	metrics     *metrics
 	pagesRead   atomic.Int64
 	epoch       uint64 // names the journal; never changes
@@ -41,16 +44,16 @@ type Head struct {
 	flushing sync.Mutex // one flush at a time
 	edits    struct {   // one change of the set of parts at a time
 		sync.Mutex
-		manifest manifest
-		orphans  []partInfo // files of changes whose manifest may or may not have been written
+		manifest local.Manifest
+		orphans  []local.Info // files of changes whose manifest may or may not have been written
 	}
 	mu struct { // what queries see
 		sync.Mutex
 		room     *sync.Cond // signalled when buffers shrink
 		buffers  buffers
-		parts    []*localPart // in the order of the manifest: within a group, oldest first
-		applied  uint64       // the last sequence number that has been applied
-		flushing bool         // a goroutine flushes, so Apply may wait for room
+		parts    []*local.Part // in the order of the manifest: within a group, oldest first
+		applied  uint64        // the last sequence number that has been applied
+		flushing bool          // a goroutine flushes, so Apply may wait for room
 		shut     bool
 	}
 	// labelsMayGo is set when series or rows have left since labels were last checked for removal.
@@ -96,8 +99,8 @@ func (h *Head) Close() error {
 // release gives up files and memory outside the Go heap.
 func (h *Head) release() {
 	for _, p := range h.mu.parts {
-		p.unpin()
+		p.Unpin()
 	}
 	h.mu.parts = nil
-	h.known.close()
+	h.known.Close()
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/head/local"
 	"github.com/shaledb/shale/internal/store/part"
 )
 
@@ -14,14 +15,14 @@ const forgetLabelsFrom = 10_000
 
 // labelsToMerge chooses label parts: neighbours, if there are too many parts, or all, if most label sets are of series
 // that have left the known set. That is asked after a ship or a sweep only, since nothing else lets labels go.
-func (h *Head) labelsToMerge(s model.Signal) []*localPart {
-	in := h.group(s, labelPart, young)
-	if len(in) > 0 && h.knownFull.Load() && h.labelsMayGo.Swap(false) {
+func (h *Head) labelsToMerge(s model.Signal) []*local.Part {
+	in := h.group(s, local.Labels, local.Young)
+	if len(in) > 0 && h.knownRebuilt.Load() && h.labelsMayGo.Swap(false) {
 		sets := int64(0)
 		for _, p := range in {
-			sets += int64(p.info.Series)
+			sets += int64(p.Info.Series)
 		}
-		if sets > 2*h.known.size()+forgetLabelsFrom {
+		if sets > 2*h.known.Len()+forgetLabelsFrom {
 			return in
 		}
 	}
@@ -31,21 +32,21 @@ func (h *Head) labelsToMerge(s model.Signal) []*localPart {
 // mergeLabels makes one label part of several, and lets go the labels of series that are neither known nor have rows
 // in a local part. Buffers are flushed first, so that their rows are in local parts too; rows that come meanwhile are
 // of series that have just been marked as active.
-func (h *Head) mergeLabels(ctx context.Context, s model.Signal, in []*localPart) error {
+func (h *Head) mergeLabels(ctx context.Context, s model.Signal, in []*local.Part) error {
 	var keep keepFunc
-	if h.knownFull.Load() {
+	if h.knownRebuilt.Load() {
 		if err := h.Flush(ctx); err != nil {
 			return err
 		}
 		keep = h.labelKeeper(ctx, s)
 	}
 	e := edit{remove: in}
-	o := h.writerOptions(s, in[0].info.SeqLo, in[len(in)-1].info.SeqHi)
+	o := h.writerOptions(s, in[0].Info.SeqLo, in[len(in)-1].Info.SeqHi)
 	o.Labels = true
-	if err := h.writePart(ctx, o, labelPart, young, streams(in), keep, &e); err != nil {
+	if err := h.writePart(ctx, o, local.Labels, local.Young, streams(in), keep, &e); err != nil {
 		return fmt.Errorf("merge labels: %w", err)
 	}
-	h.metrics.merges.WithLabelValues(string(labelPart)).Inc()
+	h.metrics.merges.WithLabelValues(string(local.Labels)).Inc()
 	return h.commit(ctx, e)
 }
 
@@ -59,24 +60,24 @@ func (h *Head) labelKeeper(ctx context.Context, s model.Signal) keepFunc {
 		if name != tenant || cursors == nil {
 			tenant, id, cursors = name, h.tenants.must(name), make([]keyCursor, 0, 16)
 			for _, p := range h.snapshot() {
-				if i := &p.info; i.Kind == dataPart && i.Signal == s && p.reader.Meta().Tenant(name) != nil {
-					c := keyCursor{p.reader.Keys(ctx, name), p}
+				if i := &p.Info; i.Kind == local.Data && i.Signal == s && p.Reader.Meta().Tenant(name) != nil {
+					c := keyCursor{p.Reader.Keys(ctx, name), p}
 					if c.Next() {
 						cursors = append(cursors, c)
 					} else if err := c.Err(); err != nil {
-						return false, p.named(err)
+						return false, p.WrapError(err)
 					}
 				}
 			}
 		}
-		if h.known.has(id, s, k) {
+		if h.known.Has(id, s, k) {
 			return true, nil
 		}
 		for i := 0; i < len(cursors); {
 			c := cursors[i]
 			if c.Key().Less(k) && !c.SeekGE(k) {
 				if err := c.Err(); err != nil {
-					return false, c.part.named(err)
+					return false, c.part.WrapError(err)
 				}
 				cursors = append(cursors[:i], cursors[i+1:]...)
 				continue
@@ -93,25 +94,25 @@ func (h *Head) labelKeeper(ctx context.Context, s model.Signal) keepFunc {
 // keyCursor knows which part it walks.
 type keyCursor struct {
 	*part.KeyCursor
-	part *localPart
+	part *local.Part
 }
 
 // joinLabels makes one label part of several. Whether a series is still known is asked for each only when that may let many
 // labels go, since asking takes a quarter of the time of a merge; otherwise its labels stay until the next time.
-func (h *Head) joinLabels(ctx context.Context, s model.Signal, in []*localPart) error {
+func (h *Head) joinLabels(ctx context.Context, s model.Signal, in []*local.Part) error {
 	sets := int64(0)
 	for _, p := range in {
-		sets += int64(p.info.Series)
+		sets += int64(p.Info.Series)
 	}
-	if sets > h.known.size() {
+	if sets > h.known.Len() {
 		return h.mergeLabels(ctx, s, in)
 	}
 	e := edit{remove: in}
-	o := h.writerOptions(s, in[0].info.SeqLo, in[len(in)-1].info.SeqHi)
+	o := h.writerOptions(s, in[0].Info.SeqLo, in[len(in)-1].Info.SeqHi)
 	o.Labels = true
-	if err := h.writePart(ctx, o, labelPart, young, streams(in), nil, &e); err != nil {
+	if err := h.writePart(ctx, o, local.Labels, local.Young, streams(in), nil, &e); err != nil {
 		return fmt.Errorf("merge labels: %w", err)
 	}
-	h.metrics.merges.WithLabelValues(string(labelPart)).Inc()
+	h.metrics.merges.WithLabelValues(string(local.Labels)).Inc()
 	return h.commit(ctx, e)
 }

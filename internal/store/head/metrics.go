@@ -3,6 +3,7 @@ package head
 import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+	"github.com/shaledb/shale/internal/store/head/local"
 )
 
 type metrics struct {
@@ -26,23 +27,23 @@ func newMetrics(reg prometheus.Registerer, h *Head) *metrics {
 			return float64(value())
 		}
 	}
-	gauge("shale_head_active_series", "Series in the known set.", func() float64 { return float64(h.known.size()) })
-	gauge("shale_head_active_series_limit", "Series for which the known set has room.", func() float64 { return float64(h.known.limit()) })
-	gauge("shale_head_known_bytes", "Memory of the known set.", func() float64 { return float64(h.known.bytes()) })
+	gauge("shale_head_active_series", "Series in the known set.", func() float64 { return float64(h.known.Len()) })
+	gauge("shale_head_active_series_limit", "Series for which the known set has room.", func() float64 { return float64(h.known.Cap()) })
+	gauge("shale_head_known_bytes", "Memory of the known set.", func() float64 { return float64(h.known.Bytes()) })
 	gauge("shale_head_tenants", "Tenants seen since the start or found in parts.", func() float64 { return float64(h.tenants.count()) })
 	gauge("shale_head_row_buffer_bytes", "Memory of rows that are in no part yet.", locked(func() int64 { return h.mu.buffers.rowBytes }))
 	gauge("shale_head_row_buffer_limit_bytes", "Memory that such rows may take; beyond it senders wait. Lines and histograms may take twice as much, since sorting does not copy them.",
 		func() float64 { return float64(h.o.RowBytes) })
 	gauge("shale_head_label_buffer_bytes", "Memory of label sets that are in no part yet.", locked(func() int64 { return h.mu.buffers.labelBytes }))
 	gauge("shale_head_label_buffer_limit_bytes", "Memory that such label sets may take; beyond it senders wait.", func() float64 { return float64(h.o.LabelBytes) })
-	gauge("shale_head_metadata_families", "Metric families that senders have described.", func() float64 { n, _ := h.metadata.usage(); return float64(n) })
-	gauge("shale_head_metadata_bytes", "Memory of these descriptions.", func() float64 { _, n := h.metadata.usage(); return float64(n) })
-	for _, k := range []kind{dataPart, labelPart} {
-		sum := func(value func(*partInfo) int64) func() float64 {
+	gauge("shale_head_metadata_families", "Metric families that senders have described.", func() float64 { n, _ := h.metadata.Usage(); return float64(n) })
+	gauge("shale_head_metadata_bytes", "Memory of these descriptions.", func() float64 { _, n := h.metadata.Usage(); return float64(n) })
+	for _, k := range []local.Kind{local.Data, local.Labels} {
+		sum := func(value func(*local.Info) int64) func() float64 {
 			return locked(func() (n int64) {
 				for _, p := range h.mu.parts {
-					if p.info.Kind == k {
-						n += value(&p.info)
+					if p.Info.Kind == k {
+						n += value(&p.Info)
 					}
 				}
 				return n
@@ -50,9 +51,9 @@ func newMetrics(reg prometheus.Registerer, h *Head) *metrics {
 		}
 		labels := prometheus.Labels{"kind": string(k)}
 		f.NewGaugeFunc(prometheus.GaugeOpts{Name: "shale_head_parts", Help: "Local parts.", ConstLabels: labels},
-			sum(func(*partInfo) int64 { return 1 }))
+			sum(func(*local.Info) int64 { return 1 }))
 		f.NewGaugeFunc(prometheus.GaugeOpts{Name: "shale_head_parts_bytes", Help: "Size of the local parts.", ConstLabels: labels},
-			sum(func(i *partInfo) int64 { return i.Bytes }))
+			sum(func(i *local.Info) int64 { return i.Bytes }))
 	}
 	m := &metrics{
 		flushes:      counter("shale_head_flushes_total", "Flushes of the buffers into parts."),

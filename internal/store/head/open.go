@@ -7,6 +7,11 @@ import (
 	"sync"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/head/known"
+	"github.com/shaledb/shale/internal/store/head/labels"
+	"github.com/shaledb/shale/internal/store/head/local"
+	"github.com/shaledb/shale/internal/store/head/metadata"
+	"github.com/shaledb/shale/internal/store/head/rows"
 )
 
 // Open reads the manifest, opens the parts that it names and deletes files that it does not name. The journal is to be
@@ -16,10 +21,10 @@ func Open(ctx context.Context, o Options) (*Head, error) {
 	if err := o.FS.MkdirAll(o.Dir, 0o755); err != nil {
 		return nil, fmt.Errorf("%w: %s: %v", model.ErrTransient, o.Dir, err)
 	}
-	if err := syncDir(o.FS, o.FS.PathDir(o.Dir)); err != nil {
+	if err := local.SyncDir(o.FS, o.FS.PathDir(o.Dir)); err != nil {
 		return nil, err
 	}
-	k, err := newKnown(o.KnownBytes)
+	k, err := known.New(o.KnownBytes)
 	if err != nil {
 		return nil, err
 	}
@@ -28,8 +33,8 @@ func Open(ctx context.Context, o Options) (*Head, error) {
 	h.background.running, h.background.stop = context.WithCancel(context.Background())
 	h.merging.built = make(map[shipID][]Block)
 	h.mu.room = sync.NewCond(&h.mu.Mutex)
-	h.mu.buffers.rows, h.mu.buffers.labels = newRowBuffer(), newLabelBuffer()
-	h.metadata = newMetadata(o.Metadata)
+	h.mu.buffers.rows, h.mu.buffers.labels = rows.NewBuffer(), labels.NewBuffer()
+	h.metadata = metadata.New(o.Metadata)
 	h.limits = creationLimits{total: o.NewSeries, tenant: o.TenantNewSeries, tenants: make(map[uint16]*bucketOfTokens)}
 	h.resolving.New = func() any { return new(resolver) }
 	if err := h.openParts(ctx); err != nil {
@@ -43,7 +48,7 @@ func Open(ctx context.Context, o Options) (*Head, error) {
 }
 
 func (h *Head) openParts(ctx context.Context) error {
-	m, err := readManifest(h.o.FS, h.o.Dir)
+	m, err := local.ReadManifest(h.o.FS, h.o.Dir)
 	if err != nil {
 		return err
 	}
@@ -61,21 +66,21 @@ func (h *Head) openParts(ctx context.Context) error {
 	}
 	h.edits.manifest, h.mu.applied, h.epoch = *m, m.Covered, m.Epoch
 	h.o.Node = m.Node // a machine that is renamed must not ship the same rows under another name
-	named := map[string]bool{manifestName: true, metadataName: true}
+	named := map[string]bool{local.ManifestName: true, metadata.FileName: true}
 	for _, info := range m.Parts {
-		if err := info.Group.check(); err != nil {
+		if err := info.Group.Check(); err != nil {
 			return fmt.Errorf("part %s: %w", info.File, err)
 		}
-		p, err := openLocalPart(ctx, h.o.FS, h.o.Dir, info, &h.pagesRead)
+		p, err := local.Open(ctx, h.o.FS, h.o.Dir, info, &h.pagesRead)
 		if err != nil {
 			return err
 		}
 		h.mu.parts = append(h.mu.parts, p)
 		named[info.File] = true
-		if p.reader.Meta().Seed != h.o.Seed {
+		if p.Reader.Meta().Seed != h.o.Seed {
 			return fmt.Errorf("%w: part %s has another key seed", model.ErrCorrupt, info.File)
 		}
-		for _, t := range p.reader.Meta().Tenants {
+		for _, t := range p.Reader.Meta().Tenants {
 			h.tenants.must(t.Name)
 		}
 	}
@@ -91,12 +96,12 @@ func (h *Head) openParts(ctx context.Context) error {
 
 // firstManifest makes the manifest of a new folder. A folder that has parts had a manifest, without which they must
 // not be taken for leftovers.
-func (h *Head) firstManifest(files []string) (*manifest, error) {
+func (h *Head) firstManifest(files []string) (*local.Manifest, error) {
 	for _, f := range files {
-		if strings.HasSuffix(f, partSuffix) {
-			return nil, fmt.Errorf("%w: %s holds parts, such as %s, and no %s that names them", model.ErrCorrupt, h.o.Dir, f, manifestName)
+		if strings.HasSuffix(f, local.PartSuffix) {
+			return nil, fmt.Errorf("%w: %s holds parts, such as %s, and no %s that names them", model.ErrCorrupt, h.o.Dir, f, local.ManifestName)
 		}
 	}
-	m := &manifest{Version: manifestVersion, Seed: h.o.Seed, Node: h.o.Node, Epoch: uint64(h.o.Now()), NextFile: 1}
-	return m, m.write(h.o.FS, h.o.Dir)
+	m := &local.Manifest{Version: local.ManifestVersion, Seed: h.o.Seed, Node: h.o.Node, Epoch: uint64(h.o.Now()), NextFile: 1}
+	return m, m.Write(h.o.FS, h.o.Dir)
 }

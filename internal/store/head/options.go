@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/head/metadata"
 	"github.com/shaledb/shale/internal/store/part"
 )
 
@@ -56,7 +57,7 @@ type Limits struct {
 	// NewSeries bounds how fast all tenants together create series, TenantNewSeries how fast each of them does (no limit).
 	NewSeries, TenantNewSeries CreationLimit
 	// Metadata bounds the descriptions of metric families (10,000 families and 4 MiB for each tenant, 16 MiB in total).
-	Metadata MetadataLimits
+	Metadata metadata.Limits
 }
 
 // maxPeakBytes bounds the memory of buffered rows while they are being sorted, which copies their columns.

@@ -11,28 +11,29 @@ import (
 	"github.com/shaledb/shale/internal/alloctest"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/racetest"
+	"github.com/shaledb/shale/internal/store/head/rows"
 )
 
 // TestQueriesTakeWhatTheyUse: a query after every row leaves buffers that cost what the rows cost, and not a chunk each.
 func TestQueriesTakeWhatTheyUse(t *testing.T) {
 	r := newRig(t, nil)
 	const n = 3000
-	rows := map[int64]float64{}
+	want := map[int64]float64{}
 	for i := range n {
 		at := r.now + int64(i)
-		rows[at] = float64(i)
-		r.push("a", 0, 1, at, rows[at])
+		want[at] = float64(i)
+		r.push("a", 0, 1, at, want[at])
 		cs, err := r.head.Source(nil).Select(context.Background(), everything("a"))
 		r.must(err)
 		r.must(cs[0].Close())
 	}
-	if got, most := r.metric("shale_head_row_buffer_bytes"), float64((n+chunkRows)*rowBytes); got > most {
+	if got, most := r.metric("shale_head_row_buffer_bytes"), float64((n+rows.ChunkRows)*rows.RowBytes); got > most {
 		t.Errorf("%v bytes for %d rows", got, n)
 	}
 	if runs := len(r.head.mu.buffers.runs[model.Metrics]); runs > 20 {
 		t.Errorf("%d runs", runs)
 	}
-	r.expect("a", 0, 1, rows)
+	r.expect("a", 0, 1, want)
 }
 
 // TestLabelQueriesSealNoRows: rows stay where they are while somebody asks for names and values, and those are right.
@@ -55,8 +56,8 @@ func TestLabelQueriesSealNoRows(t *testing.T) {
 	if got := len(slices.Compact(values)); got != 40 {
 		t.Errorf("%d values", got)
 	}
-	if r.head.mu.buffers.rows.rows != 20 || len(r.head.mu.buffers.runs[model.Metrics]) != 0 {
-		t.Errorf("%d rows are left and %d runs made", r.head.mu.buffers.rows.rows, len(r.head.mu.buffers.runs[model.Metrics]))
+	if r.head.mu.buffers.rows.Rows != 20 || len(r.head.mu.buffers.runs[model.Metrics]) != 0 {
+		t.Errorf("%d rows are left and %d runs made", r.head.mu.buffers.rows.Rows, len(r.head.mu.buffers.runs[model.Metrics]))
 	}
 	r.expect("a", 0, 40, map[int64]float64{r.now: 1})
 }
@@ -117,7 +118,7 @@ func TestLargeBlobs(t *testing.T) {
 		}
 		r.label(b, 0)
 		r.apply(b)
-		if got := r.metric("shale_head_row_buffer_bytes"); got > 2*limit+chunkRows*(rowBytes+kindBytes)+blobBlockBytes {
+		if got := r.metric("shale_head_row_buffer_bytes"); got > 2*limit+rows.ChunkRows*(rows.RowBytes+rows.KindBytes)+rows.BlobBlockBytes {
 			t.Fatalf("%v bytes are buffered, and %d are allowed", got, limit)
 		}
 	}

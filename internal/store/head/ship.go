@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/head/local"
 )
 
 // Ship takes everything that is in the head to the bucket, closed or not: for tests, and for moving a machine.
@@ -31,7 +32,7 @@ func (h *Head) Ship(ctx context.Context) error {
 }
 
 // shipAll ships a group until nothing is left of it: first the parts that an earlier try has marked, then the others.
-func (h *Head) shipAll(ctx context.Context, s model.Signal, g group) error {
+func (h *Head) shipAll(ctx context.Context, s model.Signal, g local.Group) error {
 	for {
 		in, err := h.markShip(ctx, s, g)
 		if err != nil || len(in) == 0 {
@@ -52,7 +53,7 @@ func (h *Head) shipDue(ctx context.Context) (shipped bool, err error) {
 	now := h.o.Now()
 	for s := range signals {
 		signal := model.Signal(s)
-		due := slices.DeleteFunc(h.groups(signal), func(g group) bool { return !h.due(signal, g, now) })
+		due := slices.DeleteFunc(h.groups(signal), func(g local.Group) bool { return !h.due(signal, g, now) })
 		if len(due) == 0 {
 			continue
 		}
@@ -74,10 +75,10 @@ func (h *Head) shipDue(ctx context.Context) (shipped bool, err error) {
 
 // shipGroup ships a window, or the late rows after every window that they reach into: rows of a window that stayed here
 // would count as newer than late ones in the bucket.
-func (h *Head) shipGroup(ctx context.Context, s model.Signal, g group) error {
-	if g == late {
+func (h *Head) shipGroup(ctx context.Context, s model.Signal, g local.Group) error {
+	if g == local.Late {
 		for _, w := range h.groups(s) {
-			if times, ok := w.window(); ok && h.lateReaches(s, times) {
+			if times, ok := w.Window(); ok && h.lateReaches(s, times) {
 				if err := h.shipAll(ctx, s, w); err != nil {
 					return err
 				}
@@ -89,11 +90,11 @@ func (h *Head) shipGroup(ctx context.Context, s model.Signal, g group) error {
 
 // due reports whether a group is to be shipped: a closed window, one with enough bytes, late rows that are many or old,
 // or a ship that a crash or an error cut short.
-func (h *Head) due(s model.Signal, g group, now int64) bool {
+func (h *Head) due(s model.Signal, g local.Group, now int64) bool {
 	var bytes int64
 	oldest := now
 	for _, p := range h.snapshot() {
-		if i := &p.info; i.Signal == s && i.Kind == dataPart && i.Group == g {
+		if i := &p.Info; i.Signal == s && i.Kind == local.Data && i.Group == g {
 			if i.Ship != 0 {
 				return true
 			}
@@ -101,7 +102,7 @@ func (h *Head) due(s model.Signal, g group, now int64) bool {
 			oldest = min(oldest, i.Created)
 		}
 	}
-	if times, ok := g.window(); ok {
+	if times, ok := g.Window(); ok {
 		return h.closed(times, now) || bytes >= h.o.WindowBytes
 	}
 	return bytes >= h.o.LateBytes || now-oldest >= int64(h.o.LateAge)
@@ -109,8 +110,8 @@ func (h *Head) due(s model.Signal, g group, now int64) bool {
 
 // ship makes blocks of parts of a group, unless an earlier try has made them, and drops the parts once the blocks are in
 // the catalogue.
-func (h *Head) ship(ctx context.Context, s model.Signal, g group, in []*localPart) error {
-	id := shipID{s, g, in[len(in)-1].info.SeqHi}
+func (h *Head) ship(ctx context.Context, s model.Signal, g local.Group, in []*local.Part) error {
+	id := shipID{s, g, in[len(in)-1].Info.SeqHi}
 	left, built := h.merging.built[id]
 	var err error
 	if built {
@@ -130,16 +131,16 @@ func (h *Head) ship(ctx context.Context, s model.Signal, g group, in []*localPar
 
 // markShip returns the parts to ship together: those that an earlier try has marked, or else all of the group, marked
 // now.
-func (h *Head) markShip(ctx context.Context, s model.Signal, g group) (in []*localPart, err error) {
+func (h *Head) markShip(ctx context.Context, s model.Signal, g local.Group) (in []*local.Part, err error) {
 	for _, p := range h.snapshot() {
-		if i := &p.info; i.Signal == s && i.Kind == dataPart && i.Group == g && i.Ship != 0 {
+		if i := &p.Info; i.Signal == s && i.Kind == local.Data && i.Group == g && i.Ship != 0 {
 			in = append(in, p)
 		}
 	}
 	if len(in) > 0 {
 		return in, nil
 	}
-	if in = h.group(s, dataPart, g); len(in) == 0 {
+	if in = h.group(s, local.Data, g); len(in) == 0 {
 		return nil, nil
 	}
 	return in, h.commit(ctx, edit{ship: in})

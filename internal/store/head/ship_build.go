@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/head/local"
 	"github.com/shaledb/shale/internal/store/part"
 )
 
@@ -17,20 +18,20 @@ const maxBlockSeries = 1 << 24
 // shipID names a ship: the parts that were marked together.
 type shipID struct {
 	signal model.Signal
-	group  group
+	group  local.Group
 	seqHi  uint64
 }
 
 // build makes the blocks of parts and uploads each. Making a block takes far longer than trying again, so when the
 // bucket fails the other blocks are made all the same, and those that are not in the bucket are returned with the error.
-func (h *Head) build(ctx context.Context, s model.Signal, in []*localPart) ([]Block, error) {
+func (h *Head) build(ctx context.Context, s model.Signal, in []*local.Part) ([]Block, error) {
 	sw := &shipWriter{h: h, ctx: ctx}
-	sw.options = h.writerOptions(s, in[0].info.SeqLo, in[len(in)-1].info.SeqHi)
+	sw.options = h.writerOptions(s, in[0].Info.SeqLo, in[len(in)-1].Info.SeqHi)
 	sw.options.Labels, sw.options.Level = true, part.Dense
 	// The same input gives the same bytes.
 	sw.options.Created = 0
 	for _, p := range in {
-		sw.options.Created = max(sw.options.Created, p.info.Created)
+		sw.options.Created = max(sw.options.Created, p.Info.Created)
 	}
 	err := part.Merge(ctx, streams(in), sw.add, part.MergeOptions{})
 	if err == nil {
@@ -109,7 +110,7 @@ type shipWriter struct {
 	labels  *labelWalks
 
 	cuts     int
-	w        *partWriter
+	w        *local.Writer
 	series   int
 	min, max model.Key
 
@@ -159,7 +160,7 @@ func (sw *shipWriter) labelsOf(tenant string, k model.Key) (model.Labels, error)
 	}
 	sw.tenant = tenant
 	for _, w := range sw.labels.walks {
-		l, err := w.seek(sw.ctx, k)
+		l, err := w.Seek(sw.ctx, k)
 		if err != nil || l != nil {
 			return l, err
 		}
@@ -169,7 +170,7 @@ func (sw *shipWriter) labelsOf(tenant string, k model.Key) (model.Labels, error)
 
 func (sw *shipWriter) begin() (err error) {
 	sw.series = 0
-	sw.w, err = createPart(sw.h.o.FS, sw.h.o.Dir, sw.h.nextFile(".block"), sw.options)
+	sw.w, err = local.Create(sw.h.o.FS, sw.h.o.Dir, sw.h.nextFile(".block"), sw.options)
 	return err
 }
 
@@ -180,11 +181,11 @@ func (sw *shipWriter) cut() error {
 	}
 	w := sw.w
 	sw.w = nil
-	meta, size, err := w.finish()
+	meta, size, err := w.Close()
 	if err != nil {
 		return err
 	}
-	sw.left = append(sw.left, Block{Meta: meta, KeyMin: sw.min, KeyMax: sw.max, Cut: sw.cuts, File: w.name, Size: size})
+	sw.left = append(sw.left, Block{Meta: meta, KeyMin: sw.min, KeyMax: sw.max, Cut: sw.cuts, File: w.Path, Size: size})
 	if sw.cuts++; sw.uploadErr == nil {
 		sw.left, sw.uploadErr = sw.h.upload(sw.ctx, sw.left)
 	}
@@ -194,7 +195,7 @@ func (sw *shipWriter) cut() error {
 // abandon deletes what has been written and is not in the bucket.
 func (sw *shipWriter) abandon() {
 	if sw.w != nil {
-		sw.w.abandon()
+		sw.w.Abandon()
 	}
 	sw.h.removeBlocks(sw.left)
 }

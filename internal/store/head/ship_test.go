@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/head/local"
+	"github.com/shaledb/shale/internal/store/head/metadata"
 )
 
 // awayBucket fails as often as it is told to, and notes the files that it is given.
@@ -203,7 +205,7 @@ func TestSteppedClock(t *testing.T) {
 			more, err = r.head.mergeOnce(ctx)
 			r.must(err)
 		}
-		r.must(r.head.known.advance(r.head.idleTicks()))
+		r.must(r.head.known.Advance(r.head.idleTicks()))
 		r.expect("a", 0, 20, rows)
 		if i%3 == 2 {
 			r.restart()
@@ -218,8 +220,8 @@ func TestSteppedClock(t *testing.T) {
 		r.must(err)
 	}
 	for _, p := range r.head.snapshot() {
-		if p.info.Kind == dataPart {
-			t.Errorf("%s, %s, is still here", p.info.File, p.info.Group)
+		if p.Info.Kind == local.Data {
+			t.Errorf("%s, %s, is still here", p.Info.File, p.Info.Group)
 		}
 	}
 	r.expect("a", 0, 20, rows)
@@ -231,7 +233,7 @@ func (r *rig) noLeftovers() {
 	names, err := r.mem.List("/head")
 	r.must(err)
 	for _, name := range names {
-		if name != manifestName && name != metadataName && !slices.ContainsFunc(r.head.snapshot(), func(p *localPart) bool { return p.info.File == name }) {
+		if name != local.ManifestName && name != metadata.FileName && !slices.ContainsFunc(r.head.snapshot(), func(p *local.Part) bool { return p.Info.File == name }) {
 			r.t.Errorf("%s is left over", name)
 		}
 	}
@@ -263,7 +265,7 @@ func TestFewRows(t *testing.T) {
 					break
 				}
 			}
-			if len(r.bucket.blocks) != 1 || len(r.head.group(model.Metrics, dataPart, young)) != 0 {
+			if len(r.bucket.blocks) != 1 || len(r.head.group(model.Metrics, local.Data, local.Young)) != 0 {
 				t.Fatalf("%d blocks", len(r.bucket.blocks))
 			}
 			r.expect("a", 0, 3, map[int64]float64{at: 1})

@@ -1,7 +1,6 @@
 package head
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -9,9 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/shaledb/shale/internal/alloctest"
 	"github.com/shaledb/shale/internal/model"
-	"github.com/shaledb/shale/internal/racetest"
+	"github.com/shaledb/shale/internal/store/head/local"
 )
 
 // linesOf makes a batch of lines, perSeries for each of the series from..to, at times that go on by a microsecond.
@@ -66,7 +64,7 @@ func TestManyYoungPartsOfLines(t *testing.T) {
 	}
 	_, err := r.head.Work(context.Background())
 	r.must(err)
-	if n := len(r.head.group(model.Logs, dataPart, young)); n != flushes-mostYoungText {
+	if n := len(r.head.group(model.Logs, local.Data, local.Young)); n != flushes-mostYoungText {
 		t.Errorf("%d young parts are left of %d", n, flushes)
 	}
 	for _, c := range r.readLines(logsOf("a")) {
@@ -75,7 +73,7 @@ func TestManyYoungPartsOfLines(t *testing.T) {
 		}
 	}
 	r.must(r.head.Ship(context.Background()))
-	if n := len(r.head.snapshot()); n != len(r.head.group(model.Logs, labelPart, young)) {
+	if n := len(r.head.snapshot()); n != len(r.head.group(model.Logs, local.Labels, local.Young)) {
 		t.Errorf("%d parts are left after everything was shipped", n)
 	}
 }
@@ -96,7 +94,7 @@ func TestLinesDoNotStayYoung(t *testing.T) {
 			t.Errorf("after %s: sorted %t: %v", c.passes, sorted, err)
 		}
 	}
-	if n, m := len(r.head.group(model.Logs, dataPart, young)), len(r.head.group(model.Metrics, dataPart, young)); n != 0 || m != 1 {
+	if n, m := len(r.head.group(model.Logs, local.Data, local.Young)), len(r.head.group(model.Metrics, local.Data, local.Young)); n != 0 || m != 1 {
 		t.Errorf("%d young parts of lines and %d of samples", n, m)
 	}
 }
@@ -244,56 +242,4 @@ func TestLongLines(t *testing.T) {
 			}
 		}
 	}
-}
-
-// TestLinesTakeWhatIsCharged: the buffers take for a batch what it is charged before it comes in, but for one block that is
-// not full, however badly its lines fit into blocks.
-func TestLinesTakeWhatIsCharged(t *testing.T) {
-	racetest.SkipSerial(t)
-	for _, sizes := range [][]int{
-		{140_000}, {blobBlockBytes / 2, 10}, {largeBlob, 1}, {largeBlob - 100}, {largeBlob - 100, 200_000, blobBlockBytes - largeBlob/2, 50}, {blobBlockBytes - 20, 0},
-	} {
-		r := newRig(t, nil)
-		b := r.linesOf("a", 0, 1, 115, r.now, func(_, i int) model.Line {
-			return model.Line{Text: bytes.Repeat([]byte{byte(i)}, sizes[i%len(sizes)])}
-		})
-		charged := batchPeakBytes(b)
-		r.label(b, 0)
-		r.apply(b)
-		// Chunks of rows are as long as they are, whatever is in them.
-		columns := r.head.mu.buffers.rowBytes - r.head.mu.buffers.blobBytes
-		if got := peakBytes(r.head.mu.buffers.rowBytes, r.head.mu.buffers.blobBytes) - 2*columns; got > charged+blobBlockBytes {
-			t.Errorf("lines of %d bytes: %d are charged, and the buffers take %d", sizes, charged, got)
-		}
-	}
-}
-
-// TestLinesAllocate: a line that is applied, or brought together, costs no allocation of its own.
-func TestLinesAllocate(t *testing.T) {
-	r := newRig(t, nil)
-	info := model.LabelsOf("level", "info")
-	b := r.linesOf("a", 0, 10, 1000, r.now, func(n, i int) model.Line {
-		l := plainLine(n, i)
-		l.Metadata = info
-		return l
-	})
-	r.label(b, 0)
-	rows := float64(b.Rows())
-	buffer := newRowBuffer()
-	if got := testing.AllocsPerRun(5, func() { buffer.apply(1, b) }); got > rows/100 {
-		t.Errorf("%v allocations for %v lines", got, rows)
-	}
-	runs, _ := buffer.seal()
-	runs[0].sort()
-	text := &runs[0].tenant("a").rows[model.Text]
-	var g textGather
-	var dst model.TextRows
-	buf := make([]byte, 0, text.lineBytes(0, len(text.keys)))
-	gather := func() {
-		if err := g.gather(&dst, text, 0, 1000, runs[0].blobs, model.WantLines|model.WantMetadata, buf); err != nil {
-			t.Fatal(err)
-		}
-	}
-	gather()
-	alloctest.AtMost(t, 0, 5, gather)
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/head/local"
 )
 
 // floorTo returns the greatest multiple of d that is not above t, also before 1970.
@@ -34,33 +35,33 @@ func (h *Head) openWindows(s model.Signal, now int64) []int64 {
 	}
 	var old []model.TimeRange
 	for _, p := range h.snapshot() {
-		times, ok := p.info.Group.window()
-		if !ok || p.info.Signal != s {
+		times, ok := p.Info.Group.Window()
+		if !ok || p.Info.Signal != s {
 			continue
 		}
 		if !h.current(times) {
 			old = append(old, times)
-		} else if p.info.Ship == 0 {
+		} else if p.Info.Ship == 0 {
 			open = append(open, times.Min)
 		}
 	}
 	slices.Sort(open)
 	return slices.DeleteFunc(slices.Compact(open), func(w int64) bool {
-		times := windowAt(w, h.o.Window)
+		times := local.WindowAt(w, h.o.Window)
 		return h.lateReaches(s, times) || slices.ContainsFunc(old, times.Overlaps)
 	})
 }
 
 // lateReaches reports whether late rows lie in, or around, a window.
 func (h *Head) lateReaches(s model.Signal, window model.TimeRange) bool {
-	return slices.ContainsFunc(h.snapshot(), func(p *localPart) bool {
-		return p.info.Group == late && p.info.Signal == s && p.info.Range.Overlaps(window)
+	return slices.ContainsFunc(h.snapshot(), func(p *local.Part) bool {
+		return p.Info.Group == local.Late && p.Info.Signal == s && p.Info.Range.Overlaps(window)
 	})
 }
 
 // current reports whether a window has the length that windows have now.
 func (h *Head) current(window model.TimeRange) bool {
-	return window == windowAt(window.Min, h.o.Window)
+	return window == local.WindowAt(window.Min, h.o.Window)
 }
 
 // closed reports whether a window's time for rows is over.

@@ -18,6 +18,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/head/local"
 	"github.com/shaledb/shale/internal/store/part"
 )
 
@@ -509,7 +510,7 @@ func TestRandomWorlds(t *testing.T) {
 			"sort": func(t *rapid.T) {
 				w.t = t
 				for _, signal := range []model.Signal{model.Metrics, model.Logs} {
-					if in := w.head.group(signal, dataPart, young); len(in) > 0 {
+					if in := w.head.group(signal, local.Data, local.Young); len(in) > 0 {
 						w.must(w.head.sortIntoWindows(ctx, signal, in))
 					}
 				}
@@ -517,9 +518,9 @@ func TestRandomWorlds(t *testing.T) {
 			"ship": func(t *rapid.T) { w.t = t; w.must(w.head.Ship(ctx)) },
 			"idle": func(t *rapid.T) {
 				w.t = t
-				w.must(w.head.known.advance(0)) // what gets no row before the next one is forgotten
+				w.must(w.head.known.Advance(0)) // what gets no row before the next one is forgotten
 				for _, signal := range []model.Signal{model.Metrics, model.Logs} {
-					if in := w.head.group(signal, labelPart, young); len(in) > 0 {
+					if in := w.head.group(signal, local.Labels, local.Young); len(in) > 0 {
 						w.must(w.head.mergeLabels(ctx, signal, in))
 					}
 				}
