@@ -21,7 +21,7 @@ func (h *Head) Resolve(b *model.Batch, dst []uint32) ([]uint32, error) {
 		return dst, err
 	}
 	if need, most := rows.BatchPeakBytes(b), h.o.maxPeakBytes(); need > most {
-		return dst, fmt.Errorf("%w: the rows of the request take %d bytes while they are sorted and the whole row buffer has %d; send smaller requests, or give Shale more memory",
+		return dst, fmt.Errorf("%w: sorting the rows of the request takes %d bytes and the row buffer has %d; send smaller requests or give Shale more memory",
 			model.ErrInvalid, need, most)
 	}
 	r := h.resolving.Get().(*resolver)
@@ -44,11 +44,11 @@ func (r *resolver) checkBlobs(b *model.Batch) error {
 	for _, f := range model.Families() {
 		c := b.Columns(f)
 		if c.Len() > 0 && (f == model.Text) != (b.Signal == model.Logs) {
-			return fmt.Errorf("%w: rows of family %d in a batch of %s", model.ErrInvalid, f, b.Signal)
+			return fmt.Errorf("%w: family %d does not belong in a batch of %s", model.ErrInvalid, f, b.Signal)
 		}
 		if len(c.Kinds) == 0 {
 			if f == model.Text && c.Len() > 0 {
-				return fmt.Errorf("%w: text without kinds", model.ErrInvalid)
+				return fmt.Errorf("%w: lines without kinds", model.ErrInvalid)
 			}
 			continue
 		}
@@ -68,25 +68,25 @@ func (r *resolver) checkBlob(f model.Family, columns *model.Rows, i int) error {
 	}
 	blob := columns.Blob(i)
 	if len(blob) > rows.MaxBlobBytes {
-		return fmt.Errorf("%w: a value of %d bytes, and %d are allowed", model.ErrInvalid, len(blob), rows.MaxBlobBytes)
+		return fmt.Errorf("%w: value has %d bytes and the limit is %d", model.ErrInvalid, len(blob), rows.MaxBlobBytes)
 	}
 	var err error
 	switch {
 	case kind == model.KindHistogram && f == model.Samples:
 		hg := &r.histogram
 		if err = hg.Parse(blob); err == nil && (buckets(hg.PositiveSpans) != len(hg.Positive) || buckets(hg.NegativeSpans) != len(hg.Negative)) {
-			err = errors.New("histogram: its spans do not fit its buckets")
+			err = errors.New("histogram: spans and buckets differ in number")
 		}
 	case kind == model.KindExemplar && f == model.Exemplars:
 		if _, err = model.ParseExemplar(blob); err == nil && columns.Start(i) != 0 {
-			err = errors.New("an exemplar with a start timestamp")
+			err = errors.New("exemplar has a start timestamp")
 		}
 	case kind == model.KindText && f == model.Text:
 		if _, err = model.ParseLine(blob); err == nil && columns.Start(i) != 0 {
-			err = errors.New("a line with a start timestamp")
+			err = errors.New("line has a start timestamp")
 		}
 	default:
-		err = fmt.Errorf("a value of kind %d in family %d", kind, f)
+		err = fmt.Errorf("kind %d does not belong in family %d", kind, f)
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %v", model.ErrInvalid, err)

@@ -13,7 +13,7 @@ func (h *Head) Start() {
 	h.goDo("head-known", func(ctx context.Context) {
 		if err := h.rebuildKnown(ctx); err != nil && ctx.Err() == nil {
 			h.metrics.workErrors.Inc()
-			h.o.Logger.Error("the known set could not be rebuilt; series carry their labels once more", "err", err)
+			h.o.Logger.Error("cannot rebuild the known set; senders repeat the labels of its series", "err", err)
 		}
 		h.forgetIdle(ctx)
 	})
@@ -107,7 +107,7 @@ func (p *pause) after(ctx context.Context, h *Head, what string, err error) bool
 	}
 	p.last = min(max(2*p.last, 100*time.Millisecond), 10*time.Second)
 	h.metrics.workErrors.Inc()
-	h.o.Logger.Error("background work failed and will be tried again", "work", what, "pause", p.last, "err", err)
+	h.o.Logger.Error("background work failed; trying again after a pause", "work", what, "pause", p.last, "err", err)
 	select {
 	case <-ctx.Done():
 		return false
@@ -135,7 +135,7 @@ func (h *Head) forgetIdle(ctx context.Context) {
 		}
 		if err := h.known.Advance(idle); err != nil {
 			h.metrics.workErrors.Inc()
-			h.o.Logger.Error("idle series stay in the known set", "err", err)
+			h.o.Logger.Error("cannot remove idle series from the known set", "err", err)
 		}
 		h.labelsMayGo.Store(true)
 	}

@@ -33,7 +33,7 @@ func Check(ctx context.Context, fs vfs.FS, dir string) error {
 		if err == nil {
 			err = part.Check(ctx, p.Reader)
 			if seed := p.Reader.Meta().Seed; err == nil && seed != m.Seed {
-				err = fmt.Errorf("%w: its key seed is %016x and the manifest's %016x", model.ErrCorrupt, uint64(seed), uint64(m.Seed))
+				err = fmt.Errorf("%w: expected key seed %016x, got %016x", model.ErrCorrupt, uint64(m.Seed), uint64(seed))
 			}
 			err = p.WrapError(err)
 			p.Unpin()

@@ -67,14 +67,14 @@ func (l *creationLimits) take(tenant uint16, n int, now int64) (int, *model.Limi
 		if left := own.left(l.tenant, now); left < allowed {
 			allowed = max(0, left)
 			err = &model.LimitError{Limit: LimitTenantNewSeries, Text: fmt.Sprintf(
-				"%d of %d new series: the tenant creates more than %g a second; send the request again later", n-allowed, n, l.tenant.PerSecond)}
+				"refused %d of %d new series: the tenant may create %g per second; send the request again later", n-allowed, n, l.tenant.PerSecond)}
 		}
 	}
 	if l.total.PerSecond > 0 {
 		if left := l.all.left(l.total, now); left < allowed {
 			allowed = max(0, left)
 			err = &model.LimitError{Limit: LimitNewSeries, Text: fmt.Sprintf(
-				"%d of %d new series: more than %g are created a second; send the request again later", n-allowed, n, l.total.PerSecond)}
+				"refused %d of %d new series: all tenants together may create %g per second; send the request again later", n-allowed, n, l.total.PerSecond)}
 		}
 		l.all.spent += float64(allowed)
 	}
@@ -113,7 +113,7 @@ func (h *Head) Create(tenant string, n int) (int, error) {
 	if full {
 		h.metrics.deferred.WithLabelValues(LimitLabelBuffer).Add(float64(n))
 		return 0, &model.LimitError{Limit: LimitLabelBuffer, Text: fmt.Sprintf(
-			"%d new series: labels that are not yet in a part take %d of %d bytes; send the request again later", n, held, h.o.LabelBytes)}
+			"refused %d new series: labels that are not in a part yet take %d of %d bytes; send the request again later", n, held, h.o.LabelBytes)}
 	}
 	allowed, limit := h.limits.take(id, n, h.o.Now())
 	if limit == nil {

@@ -28,7 +28,7 @@ func (h *Head) reportCrowded(sets int) {
 	h.metrics.crowded.Add(float64(sets))
 	if now := time.Now(); now.Sub(h.adding.reported) >= reportEvery {
 		h.adding.reported = now
-		h.o.Logger.Warn("the known set is full of active series: further ones are stored, and carry their labels with every batch until there is room; give Shale more memory, or send fewer series",
+		h.o.Logger.Warn("the known set is full: further series are stored, but carry their labels with every batch until there is room; give Shale more memory or send fewer series",
 			"active", h.known.Len(), "limit", h.known.Cap())
 	}
 }

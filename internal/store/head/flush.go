@@ -144,5 +144,5 @@ func (h *Head) writePart(ctx context.Context, o part.WriterOptions, k local.Kind
 // collided counts two label sets of one key. The one that came first stays.
 func (h *Head) collided(tenant string, k model.Key, kept, dropped model.Labels) {
 	h.metrics.collisions.Inc()
-	h.o.Logger.Error("two label sets have one key; the first one stays", "tenant", tenant, "key", k, "kept", kept, "dropped", dropped)
+	h.o.Logger.Error("key collision: two label sets have the same key; keeping the first one", "tenant", tenant, "key", k, "kept", kept, "dropped", dropped)
 }

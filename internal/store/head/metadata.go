@@ -14,7 +14,7 @@ import (
 func (h *Head) PutMetadata(tenant, family string, m model.Metadata) error {
 	if len(family)+len(m.Type)+len(m.Help)+len(m.Unit) > metadata.MaxTextBytes {
 		h.metrics.refusedMetadata.WithLabelValues("too_long").Inc()
-		return fmt.Errorf("%w: metadata of %.100q: more than %d bytes", model.ErrInvalid, family, metadata.MaxTextBytes)
+		return fmt.Errorf("%w: metadata of %.100q exceeds the limit of %d bytes", model.ErrInvalid, family, metadata.MaxTextBytes)
 	}
 	if _, err := h.tenants.admit(tenant); err != nil {
 		h.metrics.refusedMetadata.WithLabelValues("tenants").Inc()

@@ -62,7 +62,7 @@ func (h *Head) openParts(ctx context.Context) error {
 		}
 	}
 	if m.Seed != h.o.Seed {
-		return fmt.Errorf("%w: the data folder %s has the key seed %016x and the bucket has %016x; they do not belong together", model.ErrInvalid, h.o.Dir, uint64(m.Seed), uint64(h.o.Seed))
+		return fmt.Errorf("%w: the data folder %s has key seed %016x, but the bucket has %016x: they belong to different stores", model.ErrInvalid, h.o.Dir, uint64(m.Seed), uint64(h.o.Seed))
 	}
 	h.edits.manifest, h.mu.applied, h.epoch = *m, m.Covered, m.Epoch
 	h.o.Node = m.Node // a machine that is renamed must not ship the same rows under another name
@@ -78,7 +78,7 @@ func (h *Head) openParts(ctx context.Context) error {
 		h.mu.parts = append(h.mu.parts, p)
 		named[info.File] = true
 		if p.Reader.Meta().Seed != h.o.Seed {
-			return fmt.Errorf("%w: part %s has another key seed", model.ErrCorrupt, info.File)
+			return fmt.Errorf("%w: part %s: expected key seed %016x, got %016x", model.ErrCorrupt, info.File, uint64(h.o.Seed), uint64(p.Reader.Meta().Seed))
 		}
 		for _, t := range p.Reader.Meta().Tenants {
 			h.tenants.must(t.Name)
@@ -87,7 +87,7 @@ func (h *Head) openParts(ctx context.Context) error {
 	for _, f := range files {
 		if !named[f] {
 			if err := h.o.FS.Remove(h.o.FS.PathJoin(h.o.Dir, f)); err != nil {
-				return fmt.Errorf("%w: leftover %s: %v", model.ErrTransient, f, err)
+				return fmt.Errorf("%w: delete unused file %s: %v", model.ErrTransient, f, err)
 			}
 		}
 	}
@@ -99,7 +99,7 @@ func (h *Head) openParts(ctx context.Context) error {
 func (h *Head) firstManifest(files []string) (*local.Manifest, error) {
 	for _, f := range files {
 		if strings.HasSuffix(f, local.PartSuffix) {
-			return nil, fmt.Errorf("%w: %s holds parts, such as %s, and no %s that names them", model.ErrCorrupt, h.o.Dir, f, local.ManifestName)
+			return nil, fmt.Errorf("%w: %s holds parts such as %s but no %s that names them", model.ErrCorrupt, h.o.Dir, f, local.ManifestName)
 		}
 	}
 	m := &local.Manifest{Version: local.ManifestVersion, Seed: h.o.Seed, Node: h.o.Node, Epoch: uint64(h.o.Now()), NextFile: 1}

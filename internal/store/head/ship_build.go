@@ -79,7 +79,7 @@ func (h *Head) roomToBuild() error {
 	if bytes < h.o.WindowBytes {
 		return nil
 	}
-	return fmt.Errorf("%w: finished blocks of %d bytes wait for the bucket, and no more are made before it takes them", model.ErrTransient, bytes)
+	return fmt.Errorf("%w: %d bytes of finished blocks wait for the bucket and the limit is %d; building no more until it takes them", model.ErrTransient, bytes, h.o.WindowBytes)
 }
 
 // dropBuilt gives up the files of finished blocks, if nobody is shipping: they can be made again, and the disk may need
@@ -165,7 +165,7 @@ func (sw *shipWriter) labelsOf(tenant string, k model.Key) (model.Labels, error)
 			return l, err
 		}
 	}
-	return nil, fmt.Errorf("%w: tenant %q: key %s has rows and no labels", model.ErrCorrupt, tenant, k)
+	return nil, fmt.Errorf("%w: tenant %q: key %s has rows but no labels", model.ErrCorrupt, tenant, k)
 }
 
 func (sw *shipWriter) begin() (err error) {

@@ -38,7 +38,7 @@ func (t *tenants) admit(name string) (uint16, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.names) >= t.max {
-		return 0, &model.LimitError{Limit: "limits.tenants", Text: fmt.Sprintf("tenant %q is new, and there are %d already", name, len(t.names))}
+		return 0, &model.LimitError{Limit: "limits.tenants", Text: fmt.Sprintf("tenant %q is new and the limit of %d tenants is reached", name, t.max)}
 	}
 	return t.addLocked(name), nil
 }

@@ -43,7 +43,7 @@ func newTable(groups uint64) (*table, error) {
 	n := int(groups+maxDistance) * slotsPerGroup
 	arena, err := newArena(n * 10)
 	if err != nil {
-		return nil, fmt.Errorf("%w: known set: no memory for %d series: %v", model.ErrTransient, n, err)
+		return nil, fmt.Errorf("%w: known set: cannot allocate memory for %d series: %v", model.ErrTransient, n, err)
 	}
 	return &table{
 		arena:   arena,

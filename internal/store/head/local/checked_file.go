@@ -32,7 +32,7 @@ func ReadChecked(fs vfs.FS, name string) ([]byte, error) {
 	}
 	sum, body, ok := bytes.Cut(data, []byte("\n"))
 	if want := fmt.Sprintf("crc32c %08x", crc32.Checksum(body, castagnoli)); !ok || string(sum) != want {
-		return nil, fmt.Errorf("%w: %s: the checksum is %.20q and should be %q", model.ErrCorrupt, name, sum, want)
+		return nil, fmt.Errorf("%w: %s: expected checksum %q, got %.20q", model.ErrCorrupt, name, want, sum)
 	}
 	return body, nil
 }

@@ -47,5 +47,5 @@ func (g Group) Check() error {
 	if _, ok := g.Window(); ok || g == Young || g == Late {
 		return nil
 	}
-	return fmt.Errorf("%w: group %q", model.ErrCorrupt, g)
+	return fmt.Errorf("%w: unknown group %q", model.ErrCorrupt, g)
 }

@@ -79,7 +79,7 @@ func ReadManifest(fs vfs.FS, dir string) (*Manifest, error) {
 		return nil, fmt.Errorf("%w: %s: %v", model.ErrCorrupt, name, err)
 	}
 	if m.Version != ManifestVersion {
-		return nil, fmt.Errorf("%w: %s has version %d and this program knows %d", model.ErrInvalid, name, m.Version, ManifestVersion)
+		return nil, fmt.Errorf("%w: %s: expected version %d, got %d", model.ErrInvalid, name, ManifestVersion, m.Version)
 	}
 	return m, nil
 }
@@ -88,7 +88,7 @@ func ReadManifest(fs vfs.FS, dir string) (*Manifest, error) {
 func (m *Manifest) Write(fs vfs.FS, dir string) error {
 	body, err := json.MarshalIndent(m, "", " ")
 	if err != nil {
-		return fmt.Errorf("%w: manifest: %v", model.ErrInvalid, err)
+		return fmt.Errorf("%w: encode the manifest: %v", model.ErrInvalid, err)
 	}
 	return ReplaceChecked(fs, dir, ManifestName, body)
 }

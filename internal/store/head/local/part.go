@@ -34,7 +34,7 @@ func Open(ctx context.Context, fs vfs.FS, dir string, info Info, pagesRead *atom
 	case err != nil:
 		return nil, fmt.Errorf("%w: part %s: %v", model.ErrTransient, name, err)
 	case stat.Size() != info.Bytes:
-		return nil, fmt.Errorf("%w: part %s has %d bytes and should have %d", model.ErrCorrupt, name, stat.Size(), info.Bytes)
+		return nil, fmt.Errorf("%w: part %s: expected %d bytes, got %d", model.ErrCorrupt, name, info.Bytes, stat.Size())
 	}
 	f, err := fs.Open(name, vfs.RandomReadsOption)
 	if err != nil {

@@ -45,7 +45,7 @@ func ReadFile(fs vfs.FS, dir string) (*metadataFile, error) {
 		return nil, fmt.Errorf("%w: %s: %v", model.ErrCorrupt, name, err)
 	}
 	if f.Version != metadataVersion {
-		return nil, fmt.Errorf("%w: %s has version %d and this program knows %d", model.ErrInvalid, name, f.Version, metadataVersion)
+		return nil, fmt.Errorf("%w: %s: expected version %d, got %d", model.ErrInvalid, name, metadataVersion, f.Version)
 	}
 	return f, nil
 }

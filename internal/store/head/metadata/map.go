@@ -140,11 +140,11 @@ func (md *Map) room(t *tenantFamilies, another bool, bytes int64) *model.LimitEr
 	}
 	switch {
 	case another && len(t.families) >= md.limits.Families:
-		return limit("families", "the tenant has described %d metric families already", len(t.families))
+		return limit("families", "the tenant has described %d metric families and the limit is %d", len(t.families), md.limits.Families)
 	case t.bytes+bytes > md.limits.TenantBytes:
-		return limit("tenant-bytes", "the tenant's takes %d of %d bytes already", t.bytes, md.limits.TenantBytes)
+		return limit("tenant-bytes", "the tenant's metadata takes %d of %d bytes", t.bytes, md.limits.TenantBytes)
 	case md.bytes+bytes > md.limits.Bytes:
-		return limit("bytes", "that of all tenants takes %d of %d bytes already", md.bytes, md.limits.Bytes)
+		return limit("bytes", "the metadata of all tenants takes %d of %d bytes", md.bytes, md.limits.Bytes)
 	}
 	return nil
 }
