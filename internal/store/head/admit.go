@@ -9,12 +9,13 @@ import (
 	"github.com/shaledb/shale/internal/store/head/rows"
 )
 
-// Resolve appends to dst the indexes of the series whose labels are not known to be durable, ascending, and marks the
-// others as active. Those carry their labels with the batch; [Head.Create] says how many of them may.
+// Resolve appends to dst the indexes of the series whose labels are not known to be durable, ascending, and
+// marks the others as active. The batch must carry the labels of the former; [Head.Create] says how many of
+// them are accepted.
 //
-// Its errors refuse the whole batch: of class transient for a new tenant beyond the limit, of class invalid for rows that
-// could never get through the buffers into a part, which must not come into the journal, since nothing would get them out
-// of it again.
+// An error refuses the whole batch. Class transient: a new tenant exceeds the limit. Class invalid: the rows
+// can never pass through the buffers into a part. Such rows must not reach the journal, since nothing would
+// remove them from it.
 func (h *Head) Resolve(b *model.Batch, dst []uint32) ([]uint32, error) {
 	tenant, err := h.tenants.admit(b.Tenant)
 	if err != nil {
@@ -38,8 +39,8 @@ type resolver struct {
 	histogram model.Histogram
 }
 
-// checkBlobs makes sure that the part writer will take every blob of the batch. Receivers have looked already, so this
-// finds nothing; but one bad blob that got into the journal would fail every flush after it.
+// checkBlobs makes sure that the part writer accepts every blob of the batch. Receivers have validated them,
+// so this finds nothing; but one bad blob in the journal would make every later flush fail.
 func (r *resolver) checkBlobs(b *model.Batch) error {
 	for _, f := range model.Families() {
 		c := b.Columns(f)

@@ -6,9 +6,9 @@ import (
 	"github.com/shaledb/shale/internal/store/head/rows"
 )
 
-// Apply takes a batch that is durable in the journal. When it returns, queries see its rows. It waits while the
-// buffers have no room, and then so do the journal and every sender behind it; before Start, when nobody would make
-// room, it does not wait, and the caller flushes when [Head.HalfFull] says so.
+// Apply takes a batch that is durable in the journal. When it returns, queries see its rows. It waits while
+// the buffers are full, and then so do the journal and all senders. Before Start nothing would make room, so
+// it does not wait, and the caller flushes when [Head.HalfFull] says so.
 func (h *Head) Apply(seq uint64, b *model.Batch) {
 	tenant := h.tenants.must(b.Tenant)
 	need := rows.BatchPeakBytes(b)
@@ -17,7 +17,7 @@ func (h *Head) Apply(seq uint64, b *model.Batch) {
 		h.wake()
 		h.mu.room.Wait()
 	}
-	if h.mu.shut { // the journal has the batch, and the next start gets it from there
+	if h.mu.shut { // the next start replays the batch from the journal
 		h.mu.Unlock()
 		return
 	}
@@ -32,7 +32,8 @@ func (h *Head) Apply(seq uint64, b *model.Batch) {
 	h.reportCrowded(noRoomFor)
 }
 
-// addLabelsLocked makes series known, with their labels in the buffer, and returns for how many there was no room.
+// addLabelsLocked makes series known, with their labels in the buffer, and returns the number of series that
+// the known set has no room for.
 func (h *Head) addLabelsLocked(tenant uint16, b *model.Batch) (noRoomFor int) {
 	if b.Labels.Len() == 0 {
 		return 0
@@ -58,7 +59,7 @@ func (h *Head) addLabelsLocked(tenant uint16, b *model.Batch) (noRoomFor int) {
 	return noRoomFor
 }
 
-// retireStale lets series go soon whose last row says that they have ended.
+// retireStale makes series leave the known set soon whose last row is a stale marker.
 func (h *Head) retireStale(tenant uint16, b *model.Batch) {
 	c := &b.Samples
 	for i, k := range b.Keys {
@@ -68,14 +69,16 @@ func (h *Head) retireStale(tenant uint16, b *model.Batch) {
 	}
 }
 
-// fullLocked reports whether rows of such a load have to wait for a flush. Rows that are larger than what there is get
-// in when nothing else is buffered: Resolve has refused them unless the limit was another one then.
+// fullLocked reports whether rows with a given peak have to wait for a flush. Rows that exceed the whole
+// buffer are taken when nothing else is buffered: Resolve refuses them, but they may have come when the limit
+// was higher.
 func (h *Head) fullLocked(rows int64) bool {
 	b := &h.mu.buffers
 	return b.labelBytes > h.o.LabelBytes || b.peakBytes()+rows > h.o.maxPeakBytes() && b.holdRows()
 }
 
-// HalfFull reports whether it is time to flush: half of the buffer fills while the other half is being written.
+// HalfFull reports whether it is time to flush: one half of the buffer fills while the other half is being
+// written.
 func (h *Head) HalfFull() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

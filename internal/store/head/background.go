@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Start begins the background work: the known set is rebuilt, and buffers are flushed, parts merged and windows shipped
-// until Close.
+// Start begins the background work, which Close ends: it rebuilds the known set, flushes buffers, merges
+// parts and ships windows.
 func (h *Head) Start() {
 	h.goDo("head-known", func(ctx context.Context) {
 		if err := h.rebuildKnown(ctx); err != nil && ctx.Err() == nil {
@@ -38,7 +38,7 @@ func (h *Head) goDo(name string, f func(context.Context)) {
 	})
 }
 
-// flushUntil flushes when it is time or when a buffer is half full.
+// flushUntil flushes every FlushEvery, or when a buffer is half full, until the context ends.
 func (h *Head) flushUntil(ctx context.Context) {
 	tick := time.NewTicker(h.o.FlushEvery)
 	defer tick.Stop()
@@ -64,7 +64,7 @@ func (h *Head) flushUntil(ctx context.Context) {
 	}
 }
 
-// mergeUntil merges and ships after each flush, until nothing is due.
+// mergeUntil merges and ships after each flush as long as anything is due, until the context ends.
 func (h *Head) mergeUntil(ctx context.Context) {
 	retry := pause{}
 	for {
@@ -84,8 +84,8 @@ func (h *Head) mergeUntil(ctx context.Context) {
 	}
 }
 
-// mergeOnce does one merge, or the ships that are due, and reports whether there was one. A bucket that fails must not
-// keep parts from being merged, nor a damaged part windows from being shipped.
+// mergeOnce does one merge, or the ships that are due, and reports whether there was one. A failing bucket
+// does not stop merges, and a damaged part does not stop ships.
 func (h *Head) mergeOnce(ctx context.Context) (bool, error) {
 	h.merging.Lock()
 	defer h.merging.Unlock()
@@ -97,10 +97,10 @@ func (h *Head) mergeOnce(ctx context.Context) (bool, error) {
 	return shipped, errors.Join(err, shipErr)
 }
 
-// pause is the waiting time between tries of failing work, growing from 0.1 to 10 s.
+// pause is the wait between attempts of failing work; it grows from 0.1 to 10 s.
 type pause struct{ last time.Duration }
 
-// after reports an error and waits; it returns false when the work is to end.
+// after reports an error and waits; it returns false when the work must end.
 func (p *pause) after(ctx context.Context, h *Head, what string, err error) bool {
 	if ctx.Err() != nil {
 		return false
@@ -119,7 +119,7 @@ func (p *pause) after(ctx context.Context, h *Head, what string, err error) bool
 // knownTick is the unit of activity in the known set.
 const knownTick = 10 * time.Minute
 
-// forgetIdle lets series leave the known set that have had no row for IdleAfter.
+// forgetIdle removes series without rows for IdleAfter from the known set.
 func (h *Head) forgetIdle(ctx context.Context) {
 	tick := time.NewTicker(knownTick)
 	defer tick.Stop()
@@ -144,6 +144,6 @@ func (h *Head) forgetIdle(ctx context.Context) {
 // idleTicks is the number of ticks without a row after which a series is forgotten.
 func (h *Head) idleTicks() int { return min(200, int(h.o.IdleAfter/knownTick)+1) }
 
-// Work does one merge, or the ships that are due, and reports whether there was one. Start does so in the background;
-// this is for whoever wants to do each step.
+// Work does one merge, or the ships that are due, and reports whether there was one. Start does so in the
+// background; tests call Work step by step.
 func (h *Head) Work(ctx context.Context) (bool, error) { return h.mergeOnce(ctx) }

@@ -36,8 +36,8 @@ func (b *buffers) addLabels(batch *model.Batch, i int, k model.Key, extra int64)
 	b.labelBytes += b.labels.Bytes - before
 }
 
-// firstCrowded reports whether the labels of a series without room in the known set come for the first time since the
-// last flush, and remembers them.
+// firstCrowded reports whether the labels of a series without room in the known set come for the first time
+// since the last flush, and remembers them.
 func (b *buffers) firstCrowded(k crowdedKey) bool {
 	if _, seen := b.crowded[k]; seen {
 		return false
@@ -114,7 +114,8 @@ func (b *buffers) drop(runs []*rows.Run, labelRuns []*labels.Run) {
 	}
 }
 
-// without returns the items that are not among those removed. Queries may hold the old slice, so it stays as it is.
+// without returns the items that are not among those removed. Queries may hold the old slice, so it stays as
+// it is.
 func without[T comparable](items, removed []T) []T {
 	if len(removed) == 0 {
 		return items

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestLabelBytesAreGivenBack: a flush leaves nothing of what labels were counted, whether their series are known or there was no
-// room for them.
+// TestLabelBytesAreGivenBack: a flush leaves nothing of what labels were counted, whether their series are
+// known or there was no room for them.
 func TestLabelBytesAreGivenBack(t *testing.T) {
 	r := newRig(t, func(o *Options) { o.KnownBytes = 500 })
 	for n := range 5 {

@@ -13,8 +13,8 @@ import (
 	"github.com/shaledb/shale/internal/store/part"
 )
 
-// Check reads a head's folder whole, without changing it: the manifest, the metadata, and every part that the manifest
-// names, which must be there and in order. It goes on after damage and returns all of it.
+// Check reads the whole folder of a head without changing it: the manifest, the metadata, and every part that
+// the manifest names. It continues after an error and returns all errors.
 func Check(ctx context.Context, fs vfs.FS, dir string) error {
 	m, err := local.ReadManifest(fs, dir)
 	if err != nil {

@@ -16,9 +16,9 @@ import (
 	"github.com/shaledb/shale/internal/store/head/metadata"
 )
 
-// TestFlippedBits flips a bit here and there in every file of a folder. Then the head does not open, or a query fails,
-// and the error names the file; or the answer is the right one, since the bit was not needed for it. The full check finds
-// it in any case.
+// TestFlippedBits flips a bit here and there in every file of a folder. Then the head does not open, or a
+// query fails, and the error names the file; or the answer is the right one, since the bit was not needed for
+// it. The full check finds it in any case.
 func TestFlippedBits(t *testing.T) {
 	racetest.SkipSerial(t)
 	ctx := context.Background()

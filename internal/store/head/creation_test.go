@@ -12,8 +12,8 @@ import (
 	"github.com/shaledb/shale/internal/store/head/rows"
 )
 
-// A known set that is full holds nobody back: known series stay known, and others carry their labels every time, are
-// stored and found.
+// A known set that is full holds nobody back: known series stay known, and others carry their labels every
+// time, are stored and found.
 func TestCrowdedOut(t *testing.T) {
 	r := newRig(t, func(o *Options) { o.KnownBytes = 500 })
 	room := int(r.head.known.Cap())
@@ -214,7 +214,8 @@ func TestResolveRefuses(t *testing.T) {
 	}
 }
 
-// Series that say that they have ended leave the set long before those that fall silent; if they come back, they stay.
+// Series that say that they have ended leave the set long before those that fall silent; if they come back,
+// they stay.
 func TestStaleSeriesLeave(t *testing.T) {
 	r := newRig(t, nil)
 	ended := func(n int, histogram bool) {

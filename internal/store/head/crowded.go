@@ -6,21 +6,23 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// crowdedKey is a series whose labels came although the known set is full of active ones. Such a series is stored like
-// all others. It costs its labels with every batch, and once per flush in the label store, where merging leaves one set.
+// crowdedKey is a series whose labels came although the known set is full of active ones. Such a series is
+// stored like all others. It costs its labels with every batch, and once per flush in the label store, where
+// merging leaves one set.
 type crowdedKey struct {
 	tenant uint16
 	signal model.Signal
 	key    model.Key
 }
 
-// crowdedBytes is what an entry of the map costs about.
+// crowdedBytes is the approximate size of an entry in the map of such series.
 const crowdedBytes = 64
 
-// reportEvery is how often the log is told of a state that lasts.
+// reportEvery is the least time between log lines about a lasting state.
 const reportEvery = time.Minute
 
-// reportCrowded counts label sets for whose series there was no room, and tells the log now and then.
+// reportCrowded counts label sets of series that the known set has no room for, and logs at most once per
+// reportEvery.
 func (h *Head) reportCrowded(sets int) {
 	if sets == 0 {
 		return

@@ -61,8 +61,9 @@ func onFullDisk(d *fullDisk) func(*Options) {
 
 func (d *fullDisk) faults() errorfs.Injector { return errorfs.InjectorFunc(d.inject) }
 
-// TestFullDisk lets the disk fill up before each single operation of flushes, merges, sorting into windows and ships.
-// Whatever was applied can be read meanwhile, when there is room again, and after a crash; no file is left over.
+// TestFullDisk lets the disk fill up before each single operation of flushes, merges, sorting into windows
+// and ships. Whatever was applied can be read meanwhile, when there is room again, and after a crash; no file
+// is left over.
 func TestFullDisk(t *testing.T) {
 	ctx := context.Background()
 	sort := func(h *Head) error {
@@ -142,8 +143,8 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// TestFullDiskInTheBackground: the background work counts, logs and repeats what fails, while senders push until the
-// buffers are full and then wait; when there is room, all of it gets through.
+// TestFullDiskInTheBackground: the background work counts, logs and repeats what fails, while senders push
+// until the buffers are full and then wait; when there is room, all of it gets through.
 func TestFullDiskInTheBackground(t *testing.T) {
 	d := new(fullDisk)
 	r := newRig(t, func(o *Options) {
@@ -188,8 +189,8 @@ func waitFor(t *testing.T, what string, cond func() bool) {
 	}
 }
 
-// TestRecover replays a journal that is longer than the buffers, also when the disk is full at first or the start is
-// called off.
+// TestRecover replays a journal that is longer than the buffers, also when the disk is full at first or the
+// start is called off.
 func TestRecover(t *testing.T) {
 	d := new(fullDisk)
 	r := newRig(t, func(o *Options) {

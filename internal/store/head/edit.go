@@ -19,13 +19,13 @@ type edit struct {
 	remove  []*local.Part
 	ship    []*local.Part // to be marked as being shipped together
 	covered uint64        // 0: unchanged
-	// flushed are the runs that the new parts replace.
+	// flushed and flushedLabels are the runs that the new parts replace.
 	flushed       []*rows.Run
 	flushedLabels []*labels.Run
 }
 
-// commit opens the new parts, writes the manifest and shows the change to queries, all or nothing. Files
-// of a change that failed are deleted by the next start at the latest.
+// commit opens the new parts, writes the manifest and shows the change to queries, all or nothing. The files
+// of a failed change are deleted by the next start at the latest.
 func (h *Head) commit(ctx context.Context, e edit) error {
 	h.edits.Lock()
 	defer h.edits.Unlock()
@@ -62,7 +62,8 @@ func (h *Head) commit(ctx context.Context, e edit) error {
 	m.Covered = max(m.Covered, e.covered)
 	m.CheckOrder()
 	if err := m.Write(h.o.FS, h.o.Dir); err != nil {
-		// Whether the rename is durable is unknown, so the new files must stay until another manifest has taken its place.
+		// Whether the rename is durable is unknown, so the new files must stay until another manifest has taken
+		// its place.
 		for _, p := range added {
 			p.Unpin()
 		}
@@ -75,7 +76,7 @@ func (h *Head) commit(ctx context.Context, e edit) error {
 	h.mu.Lock()
 	h.mu.parts = parts
 	for i, p := range parts {
-		if ship := m.Parts[i].Ship; p.Info.Ship != ship { // only a ship writes it, and only a merge or a ship reads it
+		if ship := m.Parts[i].Ship; p.Info.Ship != ship { // only a ship changes it, and only a merge or a ship reads it
 			p.Info.Ship = ship
 		}
 	}
@@ -88,16 +89,16 @@ func (h *Head) commit(ctx context.Context, e edit) error {
 	return nil
 }
 
-// removeFiles deletes files that no manifest names. What cannot be deleted is deleted by the next start.
+// removeFiles deletes files that no manifest names. The next start deletes what cannot be deleted now.
 func (h *Head) removeFiles(infos []local.Info) {
 	for _, i := range infos {
 		_ = h.o.FS.Remove(h.o.FS.PathJoin(h.o.Dir, i.File))
 	}
 }
 
-// sortParts orders parts by the last batch that they hold, which of two rows of one time gives the one that came later,
-// also between groups: late rows come after every row that a window has taken, though the late part as a whole may have
-// begun before the window.
+// sortParts orders parts by the last batch that they hold. Of two rows with one time the later arrival wins,
+// also between groups: late rows arrive after every row of their window, though the late part may have begun
+// before the window.
 func sortParts(parts []*local.Part) {
 	slices.SortStableFunc(parts, func(a, b *local.Part) int {
 		if c := cmp.Compare(a.Info.SeqHi, b.Info.SeqHi); c != 0 {
@@ -107,8 +108,8 @@ func sortParts(parts []*local.Part) {
 	})
 }
 
-// nextFile names a new file. The number is written with the next manifest; a number that a crash makes come again
-// meets no file, since the start deletes what the manifest does not name.
+// nextFile names a new file. The next manifest records the number. After a crash a number may be used twice,
+// but not a file: the start deletes files that the manifest does not name.
 func (h *Head) nextFile(suffix string) string {
 	h.edits.Lock()
 	defer h.edits.Unlock()
@@ -123,8 +124,8 @@ func (h *Head) writerOptions(s model.Signal, seqLo, seqHi uint64) part.WriterOpt
 	}
 }
 
-// snapshot returns the parts as they are, without references: for those who hold a lock under which the parts that
-// they use stay.
+// snapshot returns the current parts without references. The caller holds a lock under which the parts that
+// it uses stay.
 func (h *Head) snapshot() []*local.Part {
 	h.mu.Lock()
 	defer h.mu.Unlock()

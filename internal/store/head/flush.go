@@ -11,9 +11,9 @@ import (
 	"github.com/shaledb/shale/internal/store/part"
 )
 
-// Flush puts everything that has been applied into parts and lets the journal forget it: one data part and one label
-// part for each signal that has rows. All rows and labels up to one sequence number are in them, so that a single number
-// says what parts cover.
+// Flush writes everything that has been applied into parts and truncates the journal: one data part and one
+// label part for each signal that has rows. They hold all rows and labels up to one sequence number, so a
+// single number says what parts cover.
 func (h *Head) Flush(ctx context.Context) error {
 	h.flushing.Lock()
 	defer h.flushing.Unlock()
@@ -45,8 +45,8 @@ func (h *Head) Flush(ctx context.Context) error {
 	return h.o.Truncate(e.covered)
 }
 
-// Advance says that the next batch will have a sequence number above seq. A gap behind what has been applied is
-// recorded, so that the journal is not asked for what it never had.
+// Advance says that the next batch will have a sequence number above seq. A gap after the last applied batch
+// is recorded, so that the journal is not asked for batches that it never had.
 func (h *Head) Advance(ctx context.Context, seq uint64) error {
 	h.mu.Lock()
 	gap := seq > h.mu.applied
@@ -102,7 +102,7 @@ func (h *Head) flushLabels(ctx context.Context, s model.Signal, e *edit) error {
 	return h.writePart(ctx, o, local.Labels, local.Young, inputs, nil, e)
 }
 
-// keepFunc says whether a series goes into a merged part; nil keeps all.
+// keepFunc reports whether a series goes into a merged part; nil keeps all.
 type keepFunc func(tenant string, k model.Key) (bool, error)
 
 // writePart merges the inputs into one part and adds it to the edit.
@@ -141,7 +141,7 @@ func (h *Head) writePart(ctx context.Context, o part.WriterOptions, k local.Kind
 	return nil
 }
 
-// collided counts two label sets of one key. The one that came first stays.
+// collided counts and logs two label sets of one key. The merge keeps the first one.
 func (h *Head) collided(tenant string, k model.Key, kept, dropped model.Labels) {
 	h.metrics.collisions.Inc()
 	h.o.Logger.Error("key collision: two label sets have the same key; keeping the first one", "tenant", tenant, "key", k, "kept", kept, "dropped", dropped)

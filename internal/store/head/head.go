@@ -12,10 +12,11 @@ import (
 	"github.com/shaledb/shale/internal/store/head/metadata"
 )
 
-// signals is one more than the greatest signal: runs are kept by signal.
+// signals is one more than the greatest signal. Runs are kept by signal.
 const signals = int(model.Logs) + 1
 
-// Head is the recent past of one process. It is safe for concurrent use, except that Apply is called by one goroutine.
+// Head is the recent past of one process. It is safe for concurrent use, except that Apply is called by one
+// goroutine.
 type Head struct {
 	o            Options
 	tenants      *tenants
@@ -76,7 +77,7 @@ func (h *Head) Covered() uint64 {
 	return h.edits.manifest.Covered
 }
 
-// Shut lets Apply take nothing any more, so that nobody waits for buffers that cannot be flushed.
+// Shut makes Apply take no more batches, so that it does not wait for buffers that cannot be flushed.
 func (h *Head) Shut() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -96,7 +97,7 @@ func (h *Head) Close() error {
 	return err
 }
 
-// release gives up files and memory outside the Go heap.
+// release closes files and frees the memory outside the Go heap.
 func (h *Head) release() {
 	for _, p := range h.mu.parts {
 		p.Unpin()

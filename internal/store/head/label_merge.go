@@ -9,12 +9,13 @@ import (
 	"github.com/shaledb/shale/internal/store/part"
 )
 
-// forgetLabelsFrom is the number of label sets beyond twice the known ones from which a merge of all label parts is
-// worth its work.
+// forgetLabelsFrom is the number of label sets beyond twice the known ones from which a merge of all label
+// parts is worth its work.
 const forgetLabelsFrom = 10_000
 
-// labelsToMerge chooses label parts: neighbours, if there are too many parts, or all, if most label sets are of series
-// that have left the known set. That is asked after a ship or a sweep only, since nothing else lets labels go.
+// labelsToMerge chooses label parts: neighbours if there are too many parts, or all parts if most label sets
+// belong to series that have left the known set. The latter is checked only after a ship or a sweep, since
+// nothing else makes labels unneeded.
 func (h *Head) labelsToMerge(s model.Signal) []*local.Part {
 	in := h.group(s, local.Labels, local.Young)
 	if len(in) > 0 && h.knownRebuilt.Load() && h.labelsMayGo.Swap(false) {
@@ -29,9 +30,9 @@ func (h *Head) labelsToMerge(s model.Signal) []*local.Part {
 	return neighbours(in)
 }
 
-// mergeLabels makes one label part of several, and lets go the labels of series that are neither known nor have rows
-// in a local part. Buffers are flushed first, so that their rows are in local parts too; rows that come meanwhile are
-// of series that have just been marked as active.
+// mergeLabels makes one label part of several, and drops the labels of series that are neither known nor have
+// rows in a local part. Buffers are flushed first, so that their rows are in local parts too. Rows that come
+// meanwhile belong to series that have just been marked as active.
 func (h *Head) mergeLabels(ctx context.Context, s model.Signal, in []*local.Part) error {
 	var keep keepFunc
 	if h.knownRebuilt.Load() {
@@ -50,8 +51,8 @@ func (h *Head) mergeLabels(ctx context.Context, s model.Signal, in []*local.Part
 	return h.commit(ctx, e)
 }
 
-// labelKeeper returns the rule for keys that come in the order of a merge. The caller holds merging; a flush may add
-// data parts meanwhile, whose keys are known or come with labels of their own.
+// labelKeeper returns the rule for keys that come in the order of a merge. The caller holds merging; a flush
+// may add data parts meanwhile, whose keys are known or come with labels of their own.
 func (h *Head) labelKeeper(ctx context.Context, s model.Signal) keepFunc {
 	var tenant string
 	var id uint16
@@ -91,14 +92,14 @@ func (h *Head) labelKeeper(ctx context.Context, s model.Signal) keepFunc {
 	}
 }
 
-// keyCursor knows which part it walks.
+// keyCursor is a cursor over the keys of a part.
 type keyCursor struct {
 	*part.KeyCursor
 	part *local.Part
 }
 
-// joinLabels makes one label part of several. Whether a series is still known is asked for each only when that may let many
-// labels go, since asking takes a quarter of the time of a merge; otherwise its labels stay until the next time.
+// joinLabels makes one label part of several. It checks whether each series is still known only when that may
+// drop many labels, since the check slows down the merge. Otherwise all labels stay until the next merge.
 func (h *Head) joinLabels(ctx context.Context, s model.Signal, in []*local.Part) error {
 	sets := int64(0)
 	for _, p := range in {

@@ -9,8 +9,8 @@ import (
 	"github.com/shaledb/shale/internal/store/part"
 )
 
-// The label store is the label parts and, before those, the label runs: labels of every key that is known or has rows
-// that are not shipped, each written once. The oldest source of a key is the one that counts.
+// The label store is the label parts and, before those, the label runs: labels of every key that is known or
+// has rows that are not shipped, each written once. The oldest source of a key is the one that counts.
 
 // labelWalk finds the labels of keys that come in ascending order.
 type labelWalk interface {
@@ -18,8 +18,8 @@ type labelWalk interface {
 	Seek(ctx context.Context, k model.Key) (model.Labels, error)
 }
 
-// labelWalks are walks over all labels of one tenant after the other, oldest first. Whoever uses them holds merging, so
-// label parts stay.
+// labelWalks are walks over all labels of one tenant after the other, oldest first. The caller holds merging,
+// so label parts stay.
 type labelWalks struct {
 	h      *Head
 	signal model.Signal

@@ -12,15 +12,15 @@ import (
 	"github.com/shaledb/shale/internal/store/part"
 )
 
-// youngParts is how many young parts gather before they are sorted into windows; groupParts is how many parts a group
-// may have before some are merged. A query opens that many of each at most.
+// youngParts is how many young parts gather before they are sorted into windows; groupParts is how many parts
+// a group may have before some are merged. Both bound the parts that a query opens.
 const (
 	youngParts = 8
 	groupParts = 8
 )
 
-// mostYoungText is how many young parts with lines are sorted at one time, since each is open with a page of lines and what
-// decodes it, about a megabyte. There are more when flushes are faster than merges.
+// mostYoungText is how many young parts with lines are sorted at one time, since each is open with a page of
+// lines and what decodes it, about a megabyte. There are more when flushes are faster than merges.
 const mostYoungText = 16
 
 // merge does one merge if one is due and reports whether it did. The caller holds merging.
@@ -42,12 +42,12 @@ func (h *Head) merge(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// youngTextAge is how long lines stay in young parts at most. There they are packed for speed and mostly without filters, so
-// that they take more room, and a query looks at all of them.
+// youngTextAge is how long lines stay in young parts. There they are packed for speed and mostly without
+// filters, so they take more space and a query reads all of them.
 const youngTextAge = time.Minute
 
-// waited reports whether young parts are so old that they must be sorted however few they are: only groups of windows and
-// late rows are ever shipped.
+// waited reports whether young parts are so old that they must be sorted, however few they are: only windows
+// and late rows are shipped.
 func (h *Head) waited(in []*local.Part) bool {
 	if len(in) == 0 {
 		return false
@@ -70,8 +70,8 @@ func (h *Head) group(s model.Signal, k local.Kind, g local.Group) []*local.Part 
 	return in
 }
 
-// groups returns the window groups and the late group, as far as they have parts, in the order in which they are to be
-// shipped: late rows come after those of their window.
+// groups returns the window groups and the late group, as far as they have parts, in the order in which they
+// are to be shipped: late rows come after those of their window.
 func (h *Head) groups(s model.Signal) []local.Group {
 	var gs []local.Group
 	for _, p := range h.snapshot() {
@@ -88,13 +88,13 @@ func (h *Head) groups(s model.Signal) []local.Group {
 	return gs
 }
 
-// neighbours chooses what to merge in a group that has too many parts: the newest ones, and older ones as long as they
-// are not larger than all newer ones together. So sizes grow geometrically towards the past, and a row is merged
-// as often as the logarithm of the group's size. Only neighbours are merged, since order of arrival decides between
-// rows of one time.
+// neighbours chooses the parts to merge in a group that has too many: the newest ones, and older ones as long
+// as they are not larger than all newer ones together. So sizes grow geometrically towards the past, and the
+// number of merges of a row is logarithmic in the size of the group. Only neighbours are merged, since the
+// order of arrival decides between rows with one time.
 //
-// Taking older ones of up to twice the size, too, makes fewer parts of more work: of 25 flushes a row was merged 1.4 times
-// instead of once, of 250 flushes 3.4 times instead of 2.6.
+// Taking also older parts of up to twice the size was tried: it leaves fewer parts, but rows are merged more
+// often.
 func neighbours(in []*local.Part) []*local.Part {
 	if len(in) <= groupParts {
 		return nil
@@ -130,7 +130,7 @@ func streams(in []*local.Part) []part.Stream {
 	return ss
 }
 
-// namedStream says in its error which part it is of.
+// namedStream adds the name of its part to errors.
 type namedStream struct {
 	part.Stream
 	part *local.Part
@@ -138,7 +138,7 @@ type namedStream struct {
 
 func (s *namedStream) Err() error { return s.part.WrapError(s.Stream.Err()) }
 
-// sortYoung sorts all young parts that there are.
+// sortYoung sorts all young parts into windows.
 func (h *Head) sortYoung(ctx context.Context, s model.Signal) error {
 	for {
 		in := h.group(s, local.Data, local.Young)
@@ -151,7 +151,7 @@ func (h *Head) sortYoung(ctx context.Context, s model.Signal) error {
 	}
 }
 
-// sortOldest sorts young parts, the oldest if they are too many at one time.
+// sortOldest sorts young parts, only the oldest ones if there are too many for one merge.
 func (h *Head) sortOldest(ctx context.Context, s model.Signal, in []*local.Part) error {
 	if s == model.Logs {
 		in = in[:min(len(in), mostYoungText)]
@@ -159,8 +159,8 @@ func (h *Head) sortOldest(ctx context.Context, s model.Signal, in []*local.Part)
 	return h.sortIntoWindows(ctx, s, in)
 }
 
-// sortIntoWindows merges the oldest young parts into one part for each window that still takes rows and one for
-// late rows.
+// sortIntoWindows merges the oldest young parts into one part for each window that still takes rows and one
+// for late rows.
 func (h *Head) sortIntoWindows(ctx context.Context, s model.Signal, in []*local.Part) error {
 	sorter := &windowSorter{
 		h: h, ctx: ctx, open: h.openWindows(s, h.o.Now()),

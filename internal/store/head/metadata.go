@@ -8,9 +8,9 @@ import (
 	"github.com/shaledb/shale/internal/store/head/metadata"
 )
 
-// PutMetadata keeps the description of a metric family. It is written to disk with a flush, some time later: senders
-// repeat it, so a crash loses nothing for long. Errors: class invalid for texts that are too long, a [model.LimitError]
-// when the map is full.
+// PutMetadata keeps the description of a metric family. It is written to disk with a flush, some time later:
+// senders repeat it, so a crash loses nothing for long. Errors: class invalid for texts that are too long, a
+// [model.LimitError] when the map is full.
 func (h *Head) PutMetadata(tenant, family string, m model.Metadata) error {
 	if len(family)+len(m.Type)+len(m.Help)+len(m.Unit) > metadata.MaxTextBytes {
 		h.metrics.refusedMetadata.WithLabelValues("too_long").Inc()
@@ -27,8 +27,8 @@ func (h *Head) PutMetadata(tenant, family string, m model.Metadata) error {
 	return nil
 }
 
-// Metadata emits the description of a metric family, or of all families of a tenant in the order of their names if the
-// family is empty, until emit returns false.
+// Metadata emits the description of a metric family, or of all families of a tenant in the order of their
+// names if the family is empty, until emit returns false.
 func (h *Head) Metadata(tenant, family string, emit func(family string, m model.Metadata) bool) {
 	h.metadata.Each(tenant, family, emit)
 }
@@ -39,8 +39,8 @@ func (h *Head) loadMetadata() {
 	}
 }
 
-// saveMetadata writes the metadata file if it is due. It returns no error: a flush must not fail because of it, and the
-// next one tries again.
+// saveMetadata writes the metadata file if it is due. It returns no error: a flush must not fail because of
+// it, and the next one tries again.
 func (h *Head) saveMetadata(force bool) {
 	if err := h.metadata.Save(h.o.FS, h.o.Dir, h.o.Now(), force); err != nil {
 		h.metrics.workErrors.Inc()

@@ -14,8 +14,8 @@ import (
 	"github.com/shaledb/shale/internal/store/head/rows"
 )
 
-// Open reads the manifest, opens the parts that it names and deletes files that it does not name. The journal is to be
-// replayed from Covered()+1 by Apply before anything else; Start then begins the background work.
+// Open reads the manifest, opens the parts that it names and deletes all other files. The caller then replays
+// the journal from Covered()+1 before anything else (see [Head.Recover]), and calls Start.
 func Open(ctx context.Context, o Options) (*Head, error) {
 	o.setDefaults()
 	if err := o.FS.MkdirAll(o.Dir, 0o755); err != nil {
@@ -65,7 +65,7 @@ func (h *Head) openParts(ctx context.Context) error {
 		return fmt.Errorf("%w: the data folder %s has key seed %016x, but the bucket has %016x: they belong to different stores", model.ErrInvalid, h.o.Dir, uint64(m.Seed), uint64(h.o.Seed))
 	}
 	h.edits.manifest, h.mu.applied, h.epoch = *m, m.Covered, m.Epoch
-	h.o.Node = m.Node // a machine that is renamed must not ship the same rows under another name
+	h.o.Node = m.Node // a renamed machine must not ship the same rows under another name
 	named := map[string]bool{local.ManifestName: true, metadata.FileName: true}
 	for _, info := range m.Parts {
 		if err := info.Group.Check(); err != nil {
@@ -94,8 +94,8 @@ func (h *Head) openParts(ctx context.Context) error {
 	return nil
 }
 
-// firstManifest makes the manifest of a new folder. A folder that has parts had a manifest, without which they must
-// not be taken for leftovers.
+// firstManifest makes the manifest of a new folder. A folder that has parts had a manifest; without it the
+// parts must not be deleted.
 func (h *Head) firstManifest(files []string) (*local.Manifest, error) {
 	for _, f := range files {
 		if strings.HasSuffix(f, local.PartSuffix) {

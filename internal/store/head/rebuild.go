@@ -8,8 +8,8 @@ import (
 	"github.com/shaledb/shale/internal/store/head/local"
 )
 
-// rebuildKnown fills the known set from the label parts, while writes go on: what is not in it yet carries its labels
-// once more.
+// rebuildKnown fills the known set from the label parts, while writes go on: what is not in it yet carries
+// its labels once more.
 func (h *Head) rebuildKnown(ctx context.Context) (err error) {
 	h.mu.Lock()
 	parts := h.pinPartsLocked(func(i *local.Info) bool { return i.Kind == local.Labels })

@@ -10,7 +10,8 @@ import (
 // Source returns the head as queries see it, through a cache of the pages of its parts; nil means no cache.
 func (h *Head) Source(pages part.Cache) *query.Source { return query.NewSource(h, pages) }
 
-// Pin seals the buffers and takes references to everything that holds data of a signal. The caller releases the view.
+// Pin seals the buffers and takes references to everything that holds data of a signal. The caller releases
+// the view.
 func (h *Head) Pin(s model.Signal) *query.View {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// TestPartsInAnyOrder: whatever the times of parts, overlapping or not, the rows of a series come in order, and of two rows
-// with one time the one that arrived later.
+// TestPartsInAnyOrder: whatever the times of parts, overlapping or not, the rows of a series come in order,
+// and of two rows with one time the one that arrived later.
 func TestPartsInAnyOrder(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 3))
 	for range 60 {
@@ -48,8 +48,8 @@ func TestPartsInAnyOrder(t *testing.T) {
 	}
 }
 
-// TestSeriesOfSomeParts: of many series each part has others, and each comes with the rows of those that have it, behind what the caller
-// has already.
+// TestSeriesOfSomeParts: of many series each part has others, and each comes with the rows of those that have
+// it, behind what the caller has already.
 func TestSeriesOfSomeParts(t *testing.T) {
 	const n, parts = 2000, 4
 	in := func(p, i int) bool { return i%(p+2) != 0 && i/200 != p }

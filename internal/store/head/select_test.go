@@ -14,7 +14,8 @@ import (
 	"github.com/shaledb/shale/internal/store/head/rows"
 )
 
-// TestQueriesTakeWhatTheyUse: a query after every row leaves buffers that cost what the rows cost, and not a chunk each.
+// TestQueriesTakeWhatTheyUse: a query after every row leaves buffers that cost what the rows cost, and not a
+// chunk each.
 func TestQueriesTakeWhatTheyUse(t *testing.T) {
 	r := newRig(t, nil)
 	const n = 3000
@@ -36,7 +37,8 @@ func TestQueriesTakeWhatTheyUse(t *testing.T) {
 	r.expect("a", 0, 1, want)
 }
 
-// TestLabelQueriesSealNoRows: rows stay where they are while somebody asks for names and values, and those are right.
+// TestLabelQueriesSealNoRows: rows stay where they are while somebody asks for names and values, and those
+// are right.
 func TestLabelQueriesSealNoRows(t *testing.T) {
 	r := newRig(t, nil)
 	r.push("a", 0, 20, r.now, 1)
@@ -62,7 +64,8 @@ func TestLabelQueriesSealNoRows(t *testing.T) {
 	r.expect("a", 0, 40, map[int64]float64{r.now: 1})
 }
 
-// TestQuota: lists of series are charged, refused beyond the limit, and given back. Rows are the reader's, who charges them.
+// TestQuota: lists of series are charged, refused beyond the limit, and given back. Rows are the reader's,
+// who charges them.
 func TestQuota(t *testing.T) {
 	r := newRig(t, nil)
 	r.push("a", 0, 5000, r.now, 1)
@@ -97,8 +100,8 @@ func TestQuota(t *testing.T) {
 	}
 }
 
-// TestLargeBlobs pushes histograms that are large for the buffers, beside background flushes: the buffers keep their
-// bound, nothing waits for ever, and every blob comes back.
+// TestLargeBlobs pushes histograms that are large for the buffers, beside background flushes: the buffers
+// keep their bound, nothing waits for ever, and every blob comes back.
 func TestLargeBlobs(t *testing.T) {
 	const limit, batches = 2 << 20, 60 / racetest.Fewer
 	r := newRig(t, func(o *Options) { o.RowBytes = limit })

@@ -10,7 +10,8 @@ import (
 	"github.com/shaledb/shale/internal/store/head/local"
 )
 
-// Ship takes everything that is in the head to the bucket, closed or not: for tests, and for moving a machine.
+// Ship takes everything in the head to the bucket, also windows that are not closed: for tests, and for
+// moving to another machine.
 func (h *Head) Ship(ctx context.Context) error {
 	h.merging.Lock()
 	defer h.merging.Unlock()
@@ -31,7 +32,7 @@ func (h *Head) Ship(ctx context.Context) error {
 	return nil
 }
 
-// shipAll ships a group until nothing is left of it: first the parts that an earlier try has marked, then the others.
+// shipAll ships all parts of a group: first those that an earlier attempt has marked, then the others.
 func (h *Head) shipAll(ctx context.Context, s model.Signal, g local.Group) error {
 	for {
 		in, err := h.markShip(ctx, s, g)
@@ -44,8 +45,9 @@ func (h *Head) shipAll(ctx context.Context, s model.Signal, g local.Group) error
 	}
 }
 
-// shipDue ships the groups whose time has come and reports whether there was one. A group that fails keeps no other
-// from being shipped, but for late rows, which wait for the windows that they reach into. The caller holds merging.
+// shipDue ships the groups that are due and reports whether there was one. A group that fails does not stop
+// the others, except for late rows, which wait for the windows that they reach into. The caller holds
+// merging.
 func (h *Head) shipDue(ctx context.Context) (shipped bool, err error) {
 	if h.o.Shipper == nil {
 		return false, nil
@@ -57,7 +59,7 @@ func (h *Head) shipDue(ctx context.Context) (shipped bool, err error) {
 		if len(due) == 0 {
 			continue
 		}
-		// What is buffered, or in young parts, may belong to a window that closes.
+		// Rows in buffers and young parts may belong to a window that closes.
 		if err := h.Flush(ctx); err != nil {
 			return shipped, err
 		}
@@ -73,8 +75,8 @@ func (h *Head) shipDue(ctx context.Context) (shipped bool, err error) {
 	return shipped && err == nil, err
 }
 
-// shipGroup ships a window, or the late rows after every window that they reach into: rows of a window that stayed here
-// would count as newer than late ones in the bucket.
+// shipGroup ships a window, or the late rows after all windows that they reach into: rows of a window that
+// stayed in the head would count as newer than the late rows in the bucket.
 func (h *Head) shipGroup(ctx context.Context, s model.Signal, g local.Group) error {
 	if g == local.Late {
 		for _, w := range h.groups(s) {
@@ -88,8 +90,8 @@ func (h *Head) shipGroup(ctx context.Context, s model.Signal, g local.Group) err
 	return h.shipAll(ctx, s, g)
 }
 
-// due reports whether a group is to be shipped: a closed window, one with enough bytes, late rows that are many or old,
-// or a ship that a crash or an error cut short.
+// due reports whether a group must be shipped: a closed window, a window with enough bytes, late rows that
+// are many or old, or a ship that a crash or an error has interrupted.
 func (h *Head) due(s model.Signal, g local.Group, now int64) bool {
 	var bytes int64
 	oldest := now
@@ -108,8 +110,8 @@ func (h *Head) due(s model.Signal, g local.Group, now int64) bool {
 	return bytes >= h.o.LateBytes || now-oldest >= int64(h.o.LateAge)
 }
 
-// ship makes blocks of parts of a group, unless an earlier try has made them, and drops the parts once the blocks are in
-// the catalogue.
+// ship makes blocks of parts of a group, unless an earlier try has made them, and drops the parts once the
+// blocks are in the catalogue.
 func (h *Head) ship(ctx context.Context, s model.Signal, g local.Group, in []*local.Part) error {
 	id := shipID{s, g, in[len(in)-1].Info.SeqHi}
 	left, built := h.merging.built[id]
@@ -129,8 +131,8 @@ func (h *Head) ship(ctx context.Context, s model.Signal, g local.Group, in []*lo
 	return h.commit(ctx, edit{remove: in})
 }
 
-// markShip returns the parts to ship together: those that an earlier try has marked, or else all of the group, marked
-// now.
+// markShip returns the parts to ship together: those that an earlier try has marked, or else all of the
+// group, marked now.
 func (h *Head) markShip(ctx context.Context, s model.Signal, g local.Group) (in []*local.Part, err error) {
 	for _, p := range h.snapshot() {
 		if i := &p.Info; i.Signal == s && i.Kind == local.Data && i.Group == g && i.Ship != 0 {

@@ -11,8 +11,8 @@ import (
 	"github.com/shaledb/shale/internal/store/part"
 )
 
-// maxBlockSeries bounds the series of a block, so that any set of them is at most a 2 MB bitmap. Head.blockSeries is this,
-// but in tests.
+// maxBlockSeries bounds the series of a block, so that a bitmap of them takes at most 2 MB. Tests set
+// Head.blockSeries lower.
 const maxBlockSeries = 1 << 24
 
 // shipID names a ship: the parts that were marked together.
@@ -22,8 +22,9 @@ type shipID struct {
 	seqHi  uint64
 }
 
-// build makes the blocks of parts and uploads each. Making a block takes far longer than trying again, so when the
-// bucket fails the other blocks are made all the same, and those that are not in the bucket are returned with the error.
+// build makes blocks of the parts and uploads each. Building takes far longer than an attempt to upload. So
+// when the bucket fails, the other blocks are built nevertheless, and those that are not in the bucket are
+// returned with the error.
 func (h *Head) build(ctx context.Context, s model.Signal, in []*local.Part) ([]Block, error) {
 	sw := &shipWriter{h: h, ctx: ctx}
 	sw.options = h.writerOptions(s, in[0].Info.SeqLo, in[len(in)-1].Info.SeqHi)
@@ -51,13 +52,13 @@ func (h *Head) upload(ctx context.Context, blocks []Block) ([]Block, error) {
 			return blocks[i:], err
 		}
 		h.metrics.shippedBytes.Add(float64(b.Size))
-		_ = h.o.FS.Remove(b.File) // what stays is deleted by the next start
+		_ = h.o.FS.Remove(b.File) // the next start deletes leftovers
 	}
 	return nil, nil
 }
 
-// keepBuilt remembers finished blocks for the next try, unless they are what is wrong. The next start removes the files:
-// no manifest names them.
+// keepBuilt remembers finished blocks for the next attempt, unless the error says that the blocks are bad. No
+// manifest names the files, so the next start removes them.
 func (h *Head) keepBuilt(id shipID, left []Block, err error) {
 	if len(left) > 0 && errors.Is(err, model.ErrTransient) {
 		h.merging.built[id] = left
@@ -67,8 +68,8 @@ func (h *Head) keepBuilt(id shipID, left []Block, err error) {
 	h.removeBlocks(left)
 }
 
-// roomToBuild refuses to make more blocks while many wait for the bucket: they take as much of the disk again as the rows
-// that they were made of.
+// roomToBuild refuses to build more blocks while many wait for the bucket: a block takes as much disk space
+// as its parts, which stay.
 func (h *Head) roomToBuild() error {
 	var bytes int64
 	for _, blocks := range h.merging.built {
@@ -82,8 +83,8 @@ func (h *Head) roomToBuild() error {
 	return fmt.Errorf("%w: %d bytes of finished blocks wait for the bucket and the limit is %d; building no more until it takes them", model.ErrTransient, bytes, h.o.WindowBytes)
 }
 
-// dropBuilt gives up the files of finished blocks, if nobody is shipping: they can be made again, and the disk may need
-// the room.
+// dropBuilt deletes finished blocks unless a ship is running: they can be built again, and the disk may need
+// the space.
 func (h *Head) dropBuilt() {
 	if !h.merging.TryLock() {
 		return
@@ -149,8 +150,8 @@ func (sw *shipWriter) add(tenant string, k model.Key, _ model.Labels, rows *mode
 	return sw.w.Text(sw.ctx, text, model.TimeRange{Min: math.MinInt64, Max: math.MaxInt64})
 }
 
-// labelsOf finds the labels of a key. That there are none is a bug, which stops the ship before a block without them
-// can be uploaded; the rows stay here and can be read.
+// labelsOf finds the labels of a key. A key without labels is a bug. It stops the ship before such a block is
+// uploaded; the rows stay readable in the head.
 func (sw *shipWriter) labelsOf(tenant string, k model.Key) (model.Labels, error) {
 	if sw.labels == nil {
 		sw.labels = sw.h.labelWalks(sw.ctx, sw.options.Signal)

@@ -160,7 +160,8 @@ func TestLongOutage(t *testing.T) {
 	r.noLeftovers()
 }
 
-// TestBadBlock: a finished block that the bucket finds damaged is made anew, and one whose room is needed goes.
+// TestBadBlock: a finished block that the bucket finds damaged is made anew, and one whose room is needed
+// goes.
 func TestBadBlock(t *testing.T) {
 	r, b, made := newAwayRig(t)
 	r.push("a", 0, 50, r.now, 1)
@@ -182,8 +183,8 @@ func TestBadBlock(t *testing.T) {
 	r.expect("a", 0, 50, map[int64]float64{r.now: 1})
 }
 
-// TestSteppedClock sets the clock forward and back by hours while rows come, with everything that goes by time done after
-// each step: nothing is lost, nothing is refused, and every window ends up in the bucket.
+// TestSteppedClock sets the clock forward and back by hours while rows come, with everything that goes by
+// time done after each step: nothing is lost, nothing is refused, and every window ends up in the bucket.
 func TestSteppedClock(t *testing.T) {
 	r := newRig(t, func(o *Options) { o.MaxFuture = 10 * time.Minute })
 	ctx := context.Background()
@@ -239,8 +240,8 @@ func (r *rig) noLeftovers() {
 	}
 }
 
-// TestFewRows: what is too little for a merge reaches the bucket all the same: late rows after their age, others when
-// their window has closed.
+// TestFewRows: what is too little for a merge reaches the bucket all the same: late rows after their age,
+// others when their window has closed.
 func TestFewRows(t *testing.T) {
 	for name, age := range map[string]time.Duration{"late": 5 * time.Hour, "in time": 0} {
 		t.Run(name, func(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// tenants gives tenants small numbers for the life of the process. Files know tenants by name.
+// tenants gives tenants small numbers for the life of the process. Files name tenants by their names.
 type tenants struct {
 	mu    sync.RWMutex
 	max   int
@@ -43,8 +43,8 @@ func (t *tenants) admit(name string) (uint16, error) {
 	return t.addLocked(name), nil
 }
 
-// must returns the number of a tenant whose data is durable already, beyond the limit if need be. What the numbers
-// cannot hold any more shares the last one, which counts series for several tenants and is right in everything else.
+// must returns the number of a tenant whose data is already durable, beyond the limit if necessary. Tenants
+// beyond 65,536 share the last number. Then their series are counted together; nothing else depends on it.
 func (t *tenants) must(name string) uint16 {
 	if id, ok := t.find(name); ok {
 		return id

@@ -12,7 +12,8 @@ import (
 	"github.com/shaledb/shale/internal/store/head/local"
 )
 
-// linesOf makes a batch of lines, perSeries for each of the series from..to, at times that go on by a microsecond.
+// linesOf makes a batch of lines, perSeries for each of the series from..to, at times that go on by a
+// microsecond.
 func (r *rig) linesOf(tenant string, from, to, perSeries int, at int64, line func(n, i int) model.Line) *model.Batch {
 	b := &model.Batch{Tenant: tenant, Signal: model.Logs}
 	for n := from; n < to; n++ {
@@ -141,8 +142,8 @@ func TestLinesAreCharged(t *testing.T) {
 	}
 }
 
-// TestEndsOfLines: of a local part the newest lines of a chunk come as they do of all of it: from the file, from an end that is cached and
-// long enough, and from a page that is.
+// TestEndsOfLines: of a local part the newest lines of a chunk come as they do of all of it: from the file,
+// from an end that is cached and long enough, and from a page that is.
 func TestEndsOfLines(t *testing.T) {
 	r := newRig(t, nil)
 	r.pushLines("a", 0, 1, 3000, r.now, plainLine)

@@ -21,12 +21,13 @@ func floorTo(t int64, d time.Duration) int64 {
 	return t - r
 }
 
-// openWindows returns the starts of the windows that take rows, ascending: those that have not ended longer ago than
-// the grace, those that the future samples may reach, and those that closed and are not shipped yet.
+// openWindows returns the starts of the windows that take rows, ascending: those within the grace time after
+// their end, those that samples from the future may reach, and closed ones that are not shipped yet.
 //
-// A window that late rows reach into takes none, which happens only when the clock was stepped back: the newer rows
-// must not be shipped before those, since the head counts as newer than every block. For the same reason windows take
-// none that overlap one of another length, which the settings gave when the program ran before.
+// A window that late rows reach into takes no rows. That happens only after the clock was stepped back. Newer
+// rows must not be shipped before the late ones, since the head counts as newer than every block. For the
+// same reason, windows take no rows if they overlap a window of another length, which is left from earlier
+// settings.
 func (h *Head) openWindows(s model.Signal, now int64) []int64 {
 	var open []int64
 	last := floorTo(now+int64(h.o.MaxFuture), h.o.Window)
@@ -64,7 +65,7 @@ func (h *Head) current(window model.TimeRange) bool {
 	return window == local.WindowAt(window.Min, h.o.Window)
 }
 
-// closed reports whether a window's time for rows is over.
+// closed reports whether a window takes no more rows.
 func (h *Head) closed(window model.TimeRange, now int64) bool {
 	return !h.current(window) || now > window.Max+int64(h.o.Grace)
 }

@@ -40,7 +40,8 @@ func (out *windowOutput) begin(tenant string, k model.Key) error {
 	return out.w.Series(tenant, k, nil)
 }
 
-// add takes a series with its rows in order of time. A window's rows lie together; late rows may lie on both sides.
+// add takes a series with its rows in order of time. The rows of a window are contiguous; late rows may lie
+// on both sides.
 func (ws *windowSorter) add(tenant string, k model.Key, _ model.Labels, series *model.SeriesRows, text []part.Text) error {
 	for _, out := range ws.outputs {
 		out.begun = false
@@ -87,7 +88,8 @@ func (ws *windowSorter) addRows(tenant string, k model.Key, series *model.Series
 	return nil
 }
 
-// addWhole takes a series whose rows are samples of one group, as nearly all are, without copying them. It reports whether it has.
+// addWhole writes a series whose rows are samples of one group, as nearly all are, without copying them. It
+// reports whether it did.
 func (ws *windowSorter) addWhole(tenant string, k model.Key, series *model.SeriesRows) (bool, error) {
 	times := series.Samples.Times
 	if len(times) == 0 || series.Exemplars.Len() > 0 {
@@ -107,7 +109,7 @@ func (ws *windowSorter) addWhole(tenant string, k model.Key, series *model.Serie
 	return true, err
 }
 
-// addText gives each group its stretch of the text, or its stretches, which are read as they are written.
+// addText writes the lines of each interval to its group. They are read while they are written.
 func (ws *windowSorter) addText(tenant string, k model.Key, text []part.Text) error {
 	r := extentOf(text)
 	for at := r.Min; ; {
@@ -150,8 +152,8 @@ func extentOf(text []part.Text) model.TimeRange {
 	return r
 }
 
-// groupAt returns the group of a time, and the time up to which the same holds. Nearly all rows are of one window, whose
-// name is made once: making it for every series took half of sorting them.
+// groupAt returns the group of a time, and the end of the interval that has this group. Nearly all rows are
+// of one window, so its name is formatted once and not for every series.
 func (ws *windowSorter) groupAt(t int64) (g local.Group, end int64) {
 	last := &ws.last
 	if last.from <= t && t < last.end {

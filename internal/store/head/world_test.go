@@ -496,8 +496,8 @@ func (w *world) must(err error) {
 	}
 }
 
-// TestRandomWorlds pushes, flushes, merges, ships, crashes and restarts in any order. After each step everything that
-// was pushed must be there, bit for bit, and nothing else.
+// TestRandomWorlds pushes, flushes, merges, ships, crashes and restarts in any order. After each step
+// everything that was pushed must be there, bit for bit, and nothing else.
 func TestRandomWorlds(t *testing.T) {
 	ctx := context.Background()
 	rapid.Check(t, func(t *rapid.T) {

@@ -2,21 +2,21 @@ package keysort
 
 import "slices"
 
-// Entry is a row on its way into order: the upper half of its key, and where the row is.
+// Entry is a reference to a row: the upper half of its key, and the span and index of the row.
 type Entry struct {
 	Hi   uint64
 	Span uint32
 	Row  uint32
 }
 
-// smallSort is the size below which comparing beats counting digits.
+// smallSort is the number of entries below which comparing is faster than counting digits.
 const smallSort = 1 << 10
 
 // radixBits make a counting table of 16 KB, which stays in the first-level cache.
 const radixBits = 11
 
 // ByHi orders entries by the upper half of their keys and keeps the order of equals. It uses tmp, of the same
-// length, and returns whichever of the two holds the result.
+// length, and returns the one of the two that holds the result.
 func ByHi(entries, tmp []Entry) []Entry {
 	if len(entries) < smallSort {
 		slices.SortStableFunc(entries, func(a, b Entry) int {
@@ -30,7 +30,7 @@ func ByHi(entries, tmp []Entry) []Entry {
 		})
 		return entries
 	}
-	// Digits in which all keys agree, such as the name when there is but one metric, need no pass.
+	// Digits in which all keys agree need no pass: with a single metric, those of its name.
 	and, or := ^uint64(0), uint64(0)
 	for i := range entries {
 		and &= entries[i].Hi

@@ -2,7 +2,7 @@
 
 package known
 
-// newArena returns n zeroed bytes. Only on Linux do they lie outside the Go heap.
+// newArena returns n zeroed bytes. They lie outside the Go heap on Linux only.
 func newArena(n int) ([]byte, error) { return make([]byte, n), nil }
 
 func freeArena([]byte) {}

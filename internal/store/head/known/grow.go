@@ -2,19 +2,19 @@ package known
 
 import "github.com/shaledb/shale/internal/model"
 
-// Outcome is what came of adding a key to the known set.
+// Outcome is the result of adding a key to the set.
 type Outcome uint8
 
 const (
 	AlreadyKnown Outcome = iota
 	Added
-	// NoRoom: the memory of the set is used up by active series. The series stays unknown and carries its labels with
+	// NoRoom: active series take all memory of the set. The series stays unknown and carries its labels with
 	// every batch.
 	NoRoom
 )
 
-// InsertAll adds many keys at once, which costs a fraction of adding them one by one. It returns the outcome for each
-// key, valid until the next call with the same lookup.
+// InsertAll adds many keys at once, which costs a fraction of adding them one by one. It returns the outcome
+// for each key, valid until the next call with the same lookup.
 func (k *Set) InsertAll(l *Lookup, tenant uint16, signal model.Signal, keys []model.Key) []Outcome {
 	l.byShard(k, tenant, signal, keys)
 	if cap(l.outcomes) < len(keys) {
@@ -28,7 +28,7 @@ func (k *Set) InsertAll(l *Lookup, tenant uint16, signal model.Signal, keys []mo
 		}
 		s.writer.Lock()
 		for len(order) > 0 {
-			chunk := order[:min(touchAhead, len(order))]
+			chunk := order[:min(touchBatch, len(order))]
 			order = order[len(chunk):]
 			s.table.touch(l.fps, chunk)
 			l.touched += s.table.touchTenants(l.fps, chunk)
@@ -41,8 +41,8 @@ func (k *Set) InsertAll(l *Lookup, tenant uint16, signal model.Signal, keys []mo
 	return l.outcomes
 }
 
-// touchTenants is touch for the tenants, which an insert writes: their cache misses otherwise come one by one, and were
-// half of the time of filling the set. The sum keeps the loads from being left out.
+// touchTenants is touch for the tenants, which an insert writes: otherwise their cache misses come one by
+// one. The sum keeps the compiler from removing the loads.
 func (t *table) touchTenants(fps []uint64, order []uint32) (sum uint16) {
 	for _, i := range order {
 		sum += t.tenants[t.home(fps[i])*slotsPerGroup]
@@ -50,10 +50,10 @@ func (t *table) touchTenants(fps []uint64, order []uint32) (sum uint16) {
 	return sum
 }
 
-// Reserve makes room for so many keys, so that filling the set need not grow it again and again.
+// Reserve makes room for a number of keys, so that filling the set does not grow it step by step.
 func (k *Set) Reserve(keys int64) error {
 	perShard := uint64(min(keys, k.maxKeys)) / uint64(len(k.shards))
-	groups := perShard*100/(slotsPerGroup*loadPercent)*103/100 + 1 // shards differ a little
+	groups := perShard*100/(slotsPerGroup*loadPercent)*103/100 + 1 // shards differ slightly in size
 	for i := range k.shards {
 		s := &k.shards[i]
 		s.writer.Lock()
@@ -86,22 +86,23 @@ func (s *shard) insert(k *Set, fp uint64, tenant uint16) Outcome {
 	return Added
 }
 
-// rebuild copies the table into one of the given size while lookups go on, and exchanges them. The caller holds writer.
-// Activity that is marked meanwhile may be lost, and the next batch of the series marks it again; but what keep refuses
-// and is marked meanwhile stays: somebody has been told that it is known.
+// rebuild copies the table into one of the given size while lookups go on, and exchanges them. The caller
+// holds writer. Marks of activity that are set meanwhile may be lost, and the next batch of the series sets
+// them again. A series that keep refuses stays if it is marked meanwhile: a batch has been told that it is
+// known.
 func (s *shard) rebuild(groups uint64, now uint8, keep func(tick uint8, tenant uint16) bool) error {
 	for {
 		to, err := newTable(max(groups, minGroups))
 		if err != nil {
 			return err
 		}
-		if !s.table.copyTo(to, keep) { // an unlucky cluster: more room resolves it
+		if !s.table.copyTo(to, keep) { // too many neighbours: a larger table spreads them
 			freeArena(to.arena)
 			groups = groups * growPercent / 100
 			continue
 		}
 		s.mu.Lock()
-		// Few have been marked since the tick began, so lookups wait for a short walk only.
+		// Few slots have been marked since the tick began, so lookups wait for a short time.
 		if keep != nil && !s.table.copyTo(to, func(tick uint8, _ uint16) bool { return tick == now }) {
 			s.mu.Unlock()
 			freeArena(to.arena)

@@ -8,14 +8,13 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// Set is the set of series whose labels are durable: the only memory that Shale holds for every series. It answers
-// "is this series new?" for each row that comes in.
+// Set is the set of series whose labels are durable. It is safe for concurrent use.
 //
-// A false "new" costs a duplicate label set that merging removes. A false "known" would lose labels; it takes two
-// series that agree in 64 bits of fingerprint and in the bits of their shard.
+// A false "new" costs a duplicate label set that merging removes. A false "known" would lose labels. It takes
+// two series that agree in the 64 bits of their fingerprint and in the bits of their shard.
 //
-// Lookups take a shard's lock for reading once for a batch, and never wait for a table that grows: growing copies beside
-// them and only the exchange excludes them. Inserts are serialised for each shard.
+// Lookups take the read lock of a shard once per batch and do not wait while a table grows: growing copies
+// the table while lookups go on, and only the exchange excludes them. Inserts are serialised per shard.
 type Set struct {
 	shards  []shard
 	maxKeys int64
@@ -37,7 +36,7 @@ func New(maxBytes int64) (*Set, error) {
 		shards /= 2
 	}
 	k := &Set{shards: make([]shard, shards)}
-	// A shard that grows exists twice for a moment.
+	// While a shard grows, its table exists twice.
 	k.maxKeys = (maxBytes - maxBytes/int64(shards)*2) / groupBytes * slotsPerGroup * loadPercent / 100 * 100 / growPercent
 	k.tick.Store(1)
 	for i := range k.shards {
@@ -62,8 +61,7 @@ func (k *Set) Close() {
 	}
 }
 
-// fingerprint spreads tenant, signal and key over 64 bits, and picks a shard with bits of the key that have no part in
-// those.
+// fingerprint spreads tenant, signal and key over 64 bits. Other bits of the key pick the shard.
 func (k *Set) fingerprint(tenant uint16, signal model.Signal, key model.Key) (fp uint64, shard int) {
 	salt := (uint64(tenant)<<8 | uint64(signal)) * 0x9e3779b97f4a7c15
 	fp = key.Lo ^ salt
@@ -83,11 +81,12 @@ type Lookup struct {
 	touched  uint16
 }
 
-// touchAhead is how many lookups are started before the first is finished, so that their cache misses overlap: three
-// times faster than one by one, and more than 32 brings nothing.
-const touchAhead = 32
+// touchBatch is how many lookups are started before the first one is finished, so that their cache misses
+// overlap. See BenchmarkKnownHit.
+const touchBatch = 32
 
-// Missing appends to dst the indexes of the keys that are not in the set, ascending, and marks the others as active.
+// Missing appends to dst the indexes of the keys that are not in the set, ascending, and marks the others as
+// active.
 func (k *Set) Missing(l *Lookup, tenant uint16, signal model.Signal, keys []model.Key, dst []uint32) []uint32 {
 	l.byShard(k, tenant, signal, keys)
 	first, tick := len(dst), uint64(k.tick.Load())
@@ -140,7 +139,7 @@ func (s *shard) missing(fps []uint64, order []uint32, tick uint64, dst []uint32)
 	defer s.mu.RUnlock()
 	t := s.table
 	for len(order) > 0 {
-		chunk := order[:min(touchAhead, len(order))]
+		chunk := order[:min(touchBatch, len(order))]
 		order = order[len(chunk):]
 		t.touch(fps, chunk)
 		for _, i := range chunk {
@@ -148,7 +147,7 @@ func (s *shard) missing(fps []uint64, order []uint32, tick uint64, dst []uint32)
 			if at < 0 {
 				dst = append(dst, i)
 			} else if slot := atomic.LoadUint64(&t.slots[at]); slot&0xff != tick {
-				// A lost race leaves the slot as somebody else marked it, which is as good.
+				// After a lost race the slot has the mark of another batch, which is as good.
 				atomic.CompareAndSwapUint64(&t.slots[at], slot, slot&^0xff|tick)
 			}
 		}

@@ -139,7 +139,8 @@ func TestKnownForgetsIdle(t *testing.T) {
 	}
 }
 
-// What a sweep has passed over as idle, and a push has been told is known before the sweep was over, stays known.
+// What a sweep has passed over as idle, and a push has been told is known before the sweep was over, stays
+// known.
 func TestKnownSweepKeepsWhatIsMarkedMeanwhile(t *testing.T) {
 	k := mustKnown(t, 8<<20)
 	key := randomKeys(1, 1)[0]

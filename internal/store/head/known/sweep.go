@@ -9,14 +9,15 @@ import (
 // ticks are the values that the activity of a slot may have: 1 to 255, in a ring. 0 is an empty slot.
 const ticks = 255
 
-// ticksAgo returns the tick that was so many before another.
+// ticksAgo returns the tick that was n ticks before now.
 func ticksAgo(now uint8, n int) uint8 { return uint8((int(now)-1-n%ticks+ticks)%ticks) + 1 }
 
 // age returns how many ticks ago a tick was.
 func age(tick, now uint8) int { return (int(now) - int(tick) + ticks) % ticks }
 
-// Retire lets a key leave the set with the second sweep from now instead of after maxIdle ticks, unless it gets active again. Not with the
-// first: a batch that was told that the series is known may still be on its way.
+// Retire makes a key leave the set with the second sweep from now instead of after maxIdle ticks, unless it
+// becomes active again. The first sweep is too early: a batch that was told that the series is known may
+// still be on its way.
 func (k *Set) Retire(tenant uint16, signal model.Signal, key model.Key, maxIdle int) {
 	fp, shard := k.fingerprint(tenant, signal, key)
 	s := &k.shards[shard]
@@ -29,12 +30,13 @@ func (k *Set) Retire(tenant uint16, signal model.Signal, key model.Key, maxIdle 
 	now := uint8(k.tick.Load())
 	slot := atomic.LoadUint64(&s.table.slots[at])
 	if age(uint8(slot), now) < maxIdle-1 {
-		// A lost race leaves the slot as somebody else marked it, who has seen the series later.
+		// After a lost race the slot has the mark of a later batch.
 		atomic.CompareAndSwapUint64(&s.table.slots[at], slot, slot&^0xff|uint64(ticksAgo(now, maxIdle-1)))
 	}
 }
 
-// Advance starts the next tick and drops the keys that have been idle for more than maxIdle ticks (at most 200).
+// Advance starts the next tick and drops the keys that have been idle for more than maxIdle ticks (at most
+// 200).
 func (k *Set) Advance(maxIdle int) error {
 	tick := uint8(k.tick.Load()%ticks) + 1
 	k.tick.Store(uint32(tick))
@@ -76,7 +78,7 @@ func (s *shard) sweep(k *Set, now uint8, maxIdle int) error {
 	return nil
 }
 
-// NearlyFull reports whether the set has hardly any room left.
+// NearlyFull reports whether 95 % of the set is in use.
 func (k *Set) NearlyFull() bool { return k.count.Load() > k.maxKeys/20*19 }
 
 // tally counts the series of each tenant.

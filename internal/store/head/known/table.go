@@ -9,13 +9,14 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// A slot of the known set is 8 bytes: 56 check bits above an 8-bit tick of the last activity, which is never 0. A
-// parallel array holds the tenant, for counting. At the highest load that is 12.8 bytes a series.
+// A slot of the known set is 8 bytes: 56 check bits above an 8-bit tick of the last activity, which is never
+// 0. A parallel array holds the tenant, for counting. At the highest load that is 12.8 bytes a series.
 //
-// A fingerprint has 64 bits (beside those that choose the shard). Its home is group mulhi(fingerprint, groups), a
-// cache line of 8 slots; the check bits are the low 56 bits. As a slot lies at most maxDistance groups behind its home
-// and a group spans at most 2^52 fingerprints, position and check bits together give the whole fingerprint back, so
-// that a table can be copied into one of another size, which need not be a power of two, from its slots alone.
+// A fingerprint has 64 bits, besides those that choose the shard. Its home is group mulhi(fingerprint,
+// groups), a cache line of 8 slots; the check bits are the low 56 bits. A slot lies at most maxDistance
+// groups after its home, and a group spans at most 2^52 fingerprints. So position and check bits together
+// give the whole fingerprint back, and a table can be copied from its slots alone into one of any size, which
+// need not be a power of two.
 const (
 	slotsPerGroup = 8
 	checkBits     = 56
@@ -24,7 +25,8 @@ const (
 	minGroups     = 4096 // 2^64 / 4096 = 2^52
 	groupBytes    = slotsPerGroup * (8 + 2)
 
-	// loadPercent is the share of slots that may be in use before a table grows: at 80 % misses cost a quarter more.
+	// loadPercent is the share of slots that may be in use before a table grows. Lookups of new series slow
+	// down beyond it.
 	loadPercent = 76
 	// growPercent is by how much a table grows. Shards grow one by one, so the set as a whole grows smoothly.
 	growPercent = 125
@@ -33,7 +35,7 @@ const (
 // table is the memory of one shard.
 type table struct {
 	arena   []byte
-	slots   []uint64 // groups + maxDistance groups: the last homes overflow behind the end, never around it
+	slots   []uint64 // groups + maxDistance groups: the last homes overflow past the end and do not wrap around
 	tenants []uint16
 	groups  uint64
 	used    int
@@ -58,7 +60,7 @@ func (t *table) home(fp uint64) uint64 {
 	return g
 }
 
-// find returns the slot of a fingerprint, or -1. It may run beside an insert.
+// find returns the slot of a fingerprint, or -1. It may run during an insert.
 func (t *table) find(fp uint64) int {
 	at := int(t.home(fp)) * slotsPerGroup
 	for range maxDistance + 1 {
@@ -78,7 +80,8 @@ func (t *table) find(fp uint64) int {
 	return -1
 }
 
-// insert stores a fingerprint that find does not find. It returns false if there is no place near its home.
+// insert stores a fingerprint that is not in the table. It returns false if there is no free slot near its
+// home.
 func (t *table) insert(fp uint64, tick uint8, tenant uint16) bool {
 	at := int(t.home(fp)) * slotsPerGroup
 	for i := at; i < at+(maxDistance+1)*slotsPerGroup; i++ {
@@ -92,12 +95,13 @@ func (t *table) insert(fp uint64, tick uint8, tenant uint16) bool {
 	return false
 }
 
-// fingerprint gives back what was stored in slot i.
+// fingerprint returns the fingerprint that is stored in slot i.
 func (t *table) fingerprint(i int) uint64 {
 	group := uint64(i / slotsPerGroup)
 	low := uint64(0)
 	if group > maxDistance {
-		// The least fingerprint whose home is maxDistance before this group: ceil((group-maxDistance) * 2^64 / groups).
+		// The least fingerprint whose home is maxDistance before this group: ceil((group-maxDistance) * 2^64 /
+		// groups).
 		var rem uint64
 		low, rem = bits.Div64(group-maxDistance, 0, t.groups)
 		if rem != 0 {
@@ -116,7 +120,8 @@ func (t *table) full() bool {
 	return t.used*100 >= int(t.groups)*slotsPerGroup*loadPercent
 }
 
-// copyTo inserts the slots that keep wants, and that the other table, of any size, does not have.
+// copyTo inserts the slots that keep accepts into a table of any size, unless it has them. It returns false
+// if there is no room near a home.
 func (t *table) copyTo(to *table, keep func(tick uint8, tenant uint16) bool) bool {
 	for i := range t.slots {
 		s := atomic.LoadUint64(&t.slots[i])

@@ -8,7 +8,8 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// Satisfies is matches, without a copy of each value: matchers do not keep what they are shown.
+// Satisfies reports whether a label set satisfies all matchers. Values are not copied: matchers do not keep
+// them.
 func Satisfies(l model.Labels, ms []model.Matcher) bool {
 	for i := range ms {
 		value := l.Get(ms[i].Name)
@@ -19,14 +20,15 @@ func Satisfies(l model.Labels, ms []model.Matcher) bool {
 	return true
 }
 
-// Near narrows the entries of a run, which are in the order of keys, down to those whose keys begin as those of all series do
-// that the matchers select. With a million fresh label sets in memory, looking at each took half a second a query.
+// Near narrows the entries of a run, which are in the order of keys, to a range of keys that holds all series
+// that the matchers can select. Otherwise a query would look at every buffered label set, of which there may
+// be a million.
 func Near(entries []Entry, seed model.KeySeed, s model.Signal, ms []model.Matcher) []Entry {
 	if s != model.Metrics {
 		return entries
 	}
 	name, job, instance := equalTo(ms, model.NameLabel), equalTo(ms, "job"), equalTo(ms, "instance")
-	// The key of a dotted name that is the only label is made in another way.
+	// A dotted name without other labels has another form of key.
 	if name == "" || strings.IndexByte(name, '.') >= 0 {
 		return entries
 	}
@@ -45,7 +47,7 @@ func Near(entries []Entry, seed model.KeySeed, s model.Signal, ms []model.Matche
 	return entries[from : from+n]
 }
 
-// equalTo returns the value that a label must have, "" if any.
+// equalTo returns the value that the matchers require of a label, or "" if they allow any.
 func equalTo(ms []model.Matcher, name string) string {
 	for i := range ms {
 		if ms[i].Op == model.MatchEqual && ms[i].Name == name && ms[i].Match(ms[i].Value) {

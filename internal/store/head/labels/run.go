@@ -13,11 +13,11 @@ import (
 	"github.com/shaledb/shale/internal/store/part"
 )
 
-// labelBlockBytes is the size of the blocks that hold fresh labels.
+// labelBlockBytes is the size of the blocks that hold buffered labels.
 const labelBlockBytes = 256 << 10
 
-// labelEntryBytes is what a fresh label set costs beside its bytes: its entry, and what a list has room for beyond its end.
-// labelListBytes is what a tenant costs that has any.
+// labelEntryBytes is what a buffered label set takes besides its bytes: its entry and the spare capacity of
+// the list. labelListBytes is what the list of a tenant takes.
 const (
 	labelEntryBytes = 40
 	labelListBytes  = 160
@@ -26,8 +26,8 @@ const (
 // combineBelow is the number of label sets above which a run is left alone.
 const combineBelow = 1 << 20
 
-// Entry is a label set that is durable in the journal and not yet in a label part. There may be a million, so it is
-// no larger than it has to be: text is the set, as the string that it is not.
+// Entry is a label set that is durable in the journal and not yet in a label part. There may be a
+// million, so it is small: text holds the bytes of the set as a string, which has no capacity.
 type Entry struct {
 	Key  model.Key
 	text string
@@ -50,20 +50,20 @@ type labelList struct {
 	tenant string
 }
 
-// Buffer collects the labels of new series. It is guarded by Head.mu until it is sealed.
+// Buffer collects the labels of new series. The caller serialises access until it is sealed.
 type Buffer struct {
 	block []byte
 	lists map[labelList]*tenantLabels
 	Bytes int64
 
-	// last is the list that was added to last, since a batch has one tenant.
+	// last is the list that the last set was added to: a batch has one tenant.
 	last   *tenantLabels
 	lastOf labelList
 }
 
 func NewBuffer() *Buffer { return &Buffer{lists: make(map[labelList]*tenantLabels)} }
 
-// Add takes a label set, which costs some bytes more than others.
+// Add appends a label set. Its owner accounts for more bytes besides those of the set.
 func (lb *Buffer) Add(tenant string, signal model.Signal, k model.Key, l model.Labels, more int64) {
 	if cap(lb.block)-len(lb.block) < len(l) {
 		lb.block = make([]byte, 0, max(labelBlockBytes, len(l)))
@@ -88,21 +88,21 @@ func (lb *Buffer) Add(tenant string, signal model.Signal, k model.Key, l model.L
 // Empty reports whether the buffer holds nothing.
 func (lb *Buffer) Empty() bool { return len(lb.lists) == 0 }
 
-// Run is a sealed label buffer: sorted by (tenant, key), each key once, immutable. It holds about as many label
-// sets as arrive in ten seconds; selecting from it scans it.
+// Run is a sealed label buffer: sorted by (tenant, key), each key once, immutable. It holds about as many
+// label sets as arrive between two flushes; selecting from it scans it.
 type Run struct {
 	Signal   model.Signal
-	count    int   // of entries before those that share a key have gone
-	Bytes    int64 // guarded by Head.mu
-	Flushing bool  // guarded by Head.mu: it may not be combined any more
+	count    int   // of entries, with repeated keys
+	Bytes    int64 // the caller serialises access
+	Flushing bool  // likewise: the run must not be combined any more
 
 	once    sync.Once
-	from    []*Run // what it was combined from, oldest first; until sorted
+	from    []*Run // the runs that it was combined from, oldest first; until sorted
 	tenants []tenantLabels
 }
 
-// Seal makes a run for each signal, and a buffer that goes on in the block of this one. Sorting is left to whoever needs
-// it first.
+// Seal makes a run for each signal, and a buffer that continues in the block of this one. Sorting is left to
+// the first reader.
 func (lb *Buffer) Seal() (runs []*Run, next *Buffer) {
 	next = NewBuffer()
 	next.block = lb.block
@@ -118,8 +118,8 @@ func (lb *Buffer) Seal() (runs []*Run, next *Buffer) {
 	return runs, next
 }
 
-// AddRun returns the runs with a newer one, combined with the last ones as far as that pays. The slice that it is
-// given stays as it is: queries may hold it.
+// AddRun returns the runs with a newer one, combined with the last ones as far as that pays. It leaves the
+// slice that it is given unchanged, since queries may hold it.
 func AddRun(runs []*Run, r *Run) []*Run {
 	for n := len(runs); n > 0; n-- {
 		if o := runs[n-1]; o.Flushing || o.count > combineBelow || o.count > 2*r.count {
@@ -137,7 +137,7 @@ func combine(older, newer *Run) *Run {
 	}
 }
 
-// sorted returns the entries in order, of those that share a key the first.
+// sorted returns the entries in order. Of those with the same key it keeps the first.
 func (r *Run) sorted() []tenantLabels {
 	r.once.Do(func() {
 		all := r.tenants
@@ -161,8 +161,8 @@ func (r *Run) sorted() []tenantLabels {
 	return r.tenants
 }
 
-// sortLabels returns entries by key, of those that share one the first. They are sorted by digits as rows are: a fifth of the
-// time of comparing them.
+// sortLabels returns entries by key. Of those with the same key it keeps the first. Sorting by digits is
+// faster than comparing, see BenchmarkNewSeries.
 func sortLabels(entries []Entry) []Entry {
 	order, tmp := make([]keysort.Entry, len(entries)), make([]keysort.Entry, len(entries))
 	for i := range entries {
@@ -171,7 +171,7 @@ func sortLabels(entries []Entry) []Entry {
 	out := make([]Entry, 0, len(entries))
 	for _, o := range keysort.ByHi(order, tmp) {
 		e := &entries[o.Row]
-		// Keys that agree in the upper half are few: the place among them is found from the end.
+		// Few keys agree in the upper half, so the position among them is searched from the end.
 		at := len(out)
 		for at > 0 && e.Key.Less(out[at-1].Key) {
 			at--
@@ -197,7 +197,7 @@ func (r *Run) Tenant(name string) []Entry {
 	return all[i].entries
 }
 
-// runStream walks a run as merging wants it.
+// runStream is a run as a stream for merging.
 type runStream struct {
 	tenants []tenantLabels // that of the current series first
 	at      int            // of its entries, plus one

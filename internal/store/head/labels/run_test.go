@@ -11,8 +11,8 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// TestLabelRuns: what buffers of several tenants and signals become, by sealing and combining, has each key once, with the labels
-// that came first, in order; and no byte that was counted is lost or made.
+// TestLabelRuns: what buffers of several tenants and signals become, by sealing and combining, has each key
+// once, with the labels that came first, in order; and no byte that was counted is lost or made.
 func TestLabelRuns(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 2))
 	type id struct {

@@ -12,14 +12,16 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// Small files of the folder are a line with the checksum of what follows, and that. They are replaced as a whole.
+// Small files of the folder are one line with a checksum, followed by the content. They are replaced as a
+// whole.
 
-// maxCheckedBytes bounds such a file, so that a wrong one does not fill the memory.
+// maxCheckedBytes bounds the size that is read of such a file, so that a wrong file does not fill the memory.
 const maxCheckedBytes = 256 << 20
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// ReadChecked returns what follows the checksum. A file that is not there is an error that wraps os.ErrNotExist.
+// ReadChecked returns the content of a file after checking it. If there is no file, the error wraps
+// os.ErrNotExist.
 func ReadChecked(fs vfs.FS, name string) ([]byte, error) {
 	f, err := fs.Open(name)
 	if err != nil {
@@ -37,7 +39,7 @@ func ReadChecked(fs vfs.FS, name string) ([]byte, error) {
 	return body, nil
 }
 
-// ReplaceChecked replaces a file: a temporary one, synced, takes its place, and the folder is synced.
+// ReplaceChecked replaces a file: it writes and syncs a temporary file, renames it and syncs the folder.
 func ReplaceChecked(fs vfs.FS, dir, file string, body []byte) error {
 	data := append(fmt.Appendf(nil, "crc32c %08x\n", crc32.Checksum(body, castagnoli)), body...)
 	name := fs.PathJoin(dir, file)

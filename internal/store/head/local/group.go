@@ -9,8 +9,8 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// Group says what a data part holds: rows as they came (young), rows of one window of sample time, or rows whose
-// window has been shipped already (late). Label parts are all young.
+// Group says which rows a data part holds: all rows of a flush (young), those of one window of sample time,
+// or rows whose window has been shipped already (late). Label parts are all young.
 type Group string
 
 const (
@@ -18,7 +18,7 @@ const (
 	Late  Group = "late"
 )
 
-// WindowGroup names the group of a window by its start in Unix nanoseconds, and its length.
+// WindowGroup names the group of a window: its start in Unix nanoseconds and its length.
 func WindowGroup(start int64, length time.Duration) Group {
 	return Group(fmt.Sprintf("window %d %d", start, int64(length)))
 }

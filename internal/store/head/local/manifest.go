@@ -14,19 +14,19 @@ import (
 	"github.com/shaledb/shale/internal/store/part"
 )
 
-// ManifestName is the file that says which local parts count. It is replaced as a whole, so every change of the set of
-// parts (a flush, a merge, a ship) happens at one instant.
+// ManifestName is the file that names the local parts. It is replaced as a whole, so every change of the set
+// of parts (a flush, a merge, a ship) is atomic.
 const ManifestName = "MANIFEST"
 
 // ManifestVersion changes when older programs would misread the file.
 const ManifestVersion = 1
 
-// Manifest is the content of the file: JSON after a line with the checksum of it.
+// Manifest is the content of the file: JSON after a line with its checksum.
 type Manifest struct {
 	Version int           `json:"version"`
 	Seed    model.KeySeed `json:"seed"`
 	Node    string        `json:"node"`
-	// Epoch names the journal: when the folder was begun, in Unix nanoseconds.
+	// Epoch names the journal: the time when the folder was created, in Unix nanoseconds.
 	Epoch uint64 `json:"epoch"`
 	// Covered is the last sequence number of the journal whose rows and labels are in parts.
 	Covered uint64 `json:"covered"`
@@ -35,7 +35,7 @@ type Manifest struct {
 	Parts    []Info `json:"parts"`
 }
 
-// Kind tells parts that hold rows from parts that hold labels.
+// Kind says whether a part holds rows or labels.
 type Kind string
 
 const (
@@ -43,7 +43,7 @@ const (
 	Labels Kind = "labels"
 )
 
-// Info is the entry of one local part.
+// Info describes one local part.
 type Info struct {
 	File   string       `json:"file"`
 	Kind   Kind         `json:"kind"`
@@ -58,8 +58,8 @@ type Info struct {
 	Range model.TimeRange `json:"range"`
 	// Created is in Unix nanoseconds.
 	Created int64 `json:"created"`
-	// Ship is set, and the same, for the parts that are being shipped together. They are merged no more, so that a ship
-	// which a crash cut short is repeated with the same input and overwrites itself.
+	// Ship is a number that the parts of one ship share, or 0. Such parts are not merged, so that a ship that
+	// a crash interrupts is repeated with the same input and overwrites itself.
 	Ship uint64 `json:"ship,omitempty"`
 }
 

@@ -8,8 +8,8 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// CheckOrder panics unless the parts of each group have ranges of sequence numbers that follow each other: a merge of
-// neighbours relies on it, and so does "the last arrival wins".
+// CheckOrder panics unless the parts of each group have ranges of sequence numbers that follow each other: a
+// merge of neighbours relies on it, and so does "the last arrival wins".
 func (m *Manifest) CheckOrder() {
 	type where struct {
 		Kind   Kind

@@ -14,8 +14,8 @@ import (
 	"github.com/shaledb/shale/internal/store/part"
 )
 
-// Part is an open part of the data folder. Queries hold references; the file goes when the manifest has dropped
-// the part and the last reference is gone.
+// Part is an open part of the data folder. Queries hold references. The file is deleted when the
+// manifest has dropped the part and the last reference is released.
 type Part struct {
 	Info   Info
 	Reader *part.Reader
@@ -59,7 +59,7 @@ func readRange(r io.ReaderAt) part.ReadRange {
 	}
 }
 
-// WrapError gives an error the name of the part.
+// WrapError adds the name of the part to an error.
 func (p *Part) WrapError(err error) error {
 	if err == nil {
 		return nil
@@ -67,8 +67,8 @@ func (p *Part) WrapError(err error) error {
 	return fmt.Errorf("part %s: %w", p.Info.File, err)
 }
 
-// localPages reads pages for one request: from the cache, or from the file. Merges and ships read the file itself, so that a
-// page that has been damaged since it was cached does not spread.
+// localPages reads pages for one request, from the cache or from the file. Merges and ships read the file
+// itself, so that damage in it is noticed and does not hide in the cache.
 type localPages struct {
 	*part.CachedPages
 	disk vfs.File
@@ -76,7 +76,8 @@ type localPages struct {
 
 var _ part.Prefetcher = localPages{}
 
-// Prefetch has the kernel read what is not cached, neighbours at once. That it fails changes nothing.
+// Prefetch asks the kernel to read the pages that are not cached, neighbours in one call. A failure has no
+// effect.
 func (l localPages) Prefetch(pages []part.Addr) {
 	var off, end int64
 	for _, a := range pages {
@@ -103,7 +104,7 @@ func (p *Part) ReaderFor(req *model.Request, cache part.Cache) *part.Reader {
 	if cache == nil {
 		return p.Reader.Bind(part.FilePages(p.file, &req.Cost.PagesDisk))
 	}
-	// Names of files are never used twice.
+	// File names are never reused, so they identify pages in the cache.
 	fetch := part.FetchFile(p.file, &req.Cost.PagesDisk)
 	return p.Reader.Bind(localPages{part.NewCachedPages(cache, "local/"+p.Info.File, fetch, &req.Cost.PagesRAM), p.file})
 }
@@ -115,8 +116,7 @@ func (p *Part) ChargedReaderFor(req *model.Request, cache part.Cache) *part.Read
 
 func (p *Part) Pin() { p.refs.Add(1) }
 
-// Unpin gives up a reference. Failing to delete a file that nothing refers to any more is no error: the next start
-// deletes it.
+// Unpin releases a reference. A file that cannot be deleted is not an error: the next start deletes it.
 func (p *Part) Unpin() {
 	if p.refs.Add(-1) > 0 {
 		return
@@ -127,7 +127,7 @@ func (p *Part) Unpin() {
 	}
 }
 
-// Drop gives up the head's own reference after the manifest has dropped the part.
+// Drop releases the reference of the set of parts, after the manifest has dropped the part.
 func (p *Part) Drop() {
 	p.gone.Store(true)
 	p.Unpin()
@@ -152,7 +152,7 @@ func Create(fs vfs.FS, dir, file string, o part.WriterOptions) (*Writer, error) 
 	return &Writer{fs: fs, Path: name, file: f, buf: buf, Writer: part.NewWriter(buf, o)}, nil
 }
 
-// Close makes the part durable, but for its folder entry.
+// Close makes the part durable, except for its folder entry.
 func (w *Writer) Close() (part.Meta, int64, error) {
 	meta, size, err := w.Finish()
 	if err == nil {
@@ -171,13 +171,13 @@ func (w *Writer) Close() (part.Meta, int64, error) {
 	return meta, size, nil
 }
 
-// Abandon deletes what has been written.
+// Abandon closes and deletes the file.
 func (w *Writer) Abandon() {
 	_ = w.file.Close()
 	_ = w.fs.Remove(w.Path)
 }
 
-// bufferedFile gathers writes; vfs files have none of their own.
+// bufferedFile buffers writes, since vfs files do not.
 type bufferedFile struct {
 	f   vfs.File
 	buf []byte

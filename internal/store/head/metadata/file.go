@@ -13,15 +13,16 @@ import (
 	"github.com/shaledb/shale/internal/store/head/local"
 )
 
-// FileName is the file with the descriptions of metric families. It is replaced as a whole when they have changed.
+// FileName is the name of the file, which is replaced as a whole when the metadata has changed.
 const FileName = "METADATA"
 
 const metadataVersion = 1
 
-// saveEvery is how often the file is replaced at most: senders that disagree about a family change it all the time.
+// saveEvery is the least time between replacements of the file: senders that disagree about a family change
+// it all the time.
 const saveEvery = time.Minute
 
-// metadataFile is the content of the file: JSON after a line with the checksum of it.
+// metadataFile is the content of the file: JSON after a line with its checksum.
 type metadataFile struct {
 	Version int                                `json:"version"`
 	Tenants map[string]map[string]metadataText `json:"tenants"`
@@ -50,7 +51,8 @@ func ReadFile(fs vfs.FS, dir string) (*metadataFile, error) {
 	return f, nil
 }
 
-// Load fills the map from the file. Without a file that can be read it stays empty, since senders repeat everything.
+// Load fills the map from the file. Without a file that can be read it stays empty, since senders repeat
+// everything.
 func (md *Map) Load(fs vfs.FS, dir string, now int64) error {
 	f, err := ReadFile(fs, dir)
 	if err != nil || f == nil {
@@ -68,8 +70,8 @@ func (md *Map) Load(fs vfs.FS, dir string, now int64) error {
 	return nil
 }
 
-// Save replaces the file if the map has changed, and at most once per metadataEvery unless forced. After an error the
-// next call tries again.
+// Save replaces the file if the map has changed, and at most once per metadataEvery unless forced. After an
+// error the next call tries again.
 func (md *Map) Save(fs vfs.FS, dir string, now int64, force bool) error {
 	f := md.changes(now, force)
 	if f == nil {

@@ -13,24 +13,25 @@ import (
 const (
 	// MaxTextBytes bounds what is kept of one metric family.
 	MaxTextBytes = 16 << 10
-	// EntryBytes is what a family costs beside its texts.
+	// EntryBytes is what a family takes besides its texts.
 	EntryBytes = 160
-	// IdleAfter is how long a family that nobody describes any more is safe from having to make room. Senders repeat
-	// metadata, and receivers pass it on at least every hour.
+	// IdleAfter is how long a family stays after it was described last, even if others need the room. Senders
+	// repeat metadata, and receivers pass it on at least every hour.
 	IdleAfter = 3 * time.Hour
-	// sweepEvery keeps a map that is full from being looked through at every refusal.
+	// sweepEvery is the least time between searches of a full map for idle families.
 	sweepEvery = time.Minute
 )
 
 // Limits bounds what senders may describe.
 type Limits struct {
-	// Families bounds the metric families of a tenant, TenantBytes their descriptions, Bytes those of all tenants.
+	// Families bounds the metric families of a tenant, TenantBytes their descriptions, Bytes those of all
+	// tenants.
 	Families           int
 	TenantBytes, Bytes int64
 }
 
-// Map holds what senders tell about metric families: a map for each tenant, bounded in families and bytes. The last
-// description counts. It is safe for concurrent use.
+// Map holds what senders tell about metric families: a map for each tenant, bounded in families and bytes.
+// The last description counts. It is safe for concurrent use.
 type Map struct {
 	limits Limits
 
@@ -78,8 +79,8 @@ func (md *Map) names(tenant, family string) []string {
 	return names
 }
 
-// Each calls emit with the description of a family, or of all families of a tenant in the order of their names if the
-// family is empty, until emit returns false.
+// Each calls emit with the description of a family, or of all families of a tenant in the order of their
+// names if the family is empty, until emit returns false.
 func (md *Map) Each(tenant, family string, emit func(family string, m model.Metadata) bool) {
 	for _, name := range md.names(tenant, family) {
 		if m, ok := md.get(tenant, name); ok && !emit(name, m) {
@@ -99,7 +100,7 @@ func (md *Map) get(tenant, family string) (model.Metadata, bool) {
 	return model.Metadata{}, false
 }
 
-// Put keeps the description of a metric family, or returns the limit that it would exceed. Text that is no UTF-8 is
+// Put keeps the description of a metric family, or returns the limit that it would exceed. Invalid UTF-8 is
 // replaced, since the file is JSON.
 func (md *Map) Put(tenant, family string, m model.Metadata, now int64) *model.LimitError {
 	valid := func(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
@@ -133,7 +134,7 @@ func (md *Map) Put(tenant, family string, m model.Metadata, now int64) *model.Li
 	return nil
 }
 
-// room returns which limit keeps so many bytes more from being kept.
+// room returns the limit that a number of further bytes would exceed, or nil.
 func (md *Map) room(t *tenantFamilies, another bool, bytes int64) *model.LimitError {
 	limit := func(name, format string, args ...any) *model.LimitError {
 		return &model.LimitError{Limit: "limits.metadata-" + name, Text: "metadata: " + fmt.Sprintf(format, args...)}
@@ -149,7 +150,7 @@ func (md *Map) room(t *tenantFamilies, another bool, bytes int64) *model.LimitEr
 	return nil
 }
 
-// sweep drops what a tenant has not described for long, and reports whether it dropped anything.
+// sweep drops the families that a tenant has not described for IdleAfter, and reports whether it dropped any.
 func (md *Map) sweep(t *tenantFamilies, now int64) bool {
 	if passed := now - t.swept; 0 <= passed && passed < int64(sweepEvery) {
 		return false

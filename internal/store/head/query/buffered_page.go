@@ -8,7 +8,8 @@ import (
 	"github.com/shaledb/shale/internal/store/head/rows"
 )
 
-// bufferedPage is chunks of a run. It has no filter: what is buffered is little, and is brought together only when it is read.
+// bufferedPage is a group of chunks of a run. It has no filter: buffers are small, and lines are gathered
+// only when they are read.
 type bufferedPage struct {
 	of *bufferedText
 
@@ -32,10 +33,10 @@ func (p *bufferedPage) add(from, to int) int {
 
 var _ model.TextPage = (*bufferedPage)(nil)
 
-// Skip knows nothing.
+// Skip returns false: there is no filter.
 func (p *bufferedPage) Skip(context.Context) (bool, error) { return false, nil }
 
-// ReadText brings the rows of a chunk together. What it has made is the caller's; the quota is charged once for each chunk.
+// ReadText gathers the rows of a chunk. The caller owns the result. The quota is charged once per chunk.
 func (p *bufferedPage) ReadText(ctx context.Context, index int, want model.TextWant, dst *model.TextRows) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -58,7 +59,7 @@ func (p *bufferedPage) ReadText(ctx context.Context, index int, want model.TextW
 	return nil
 }
 
-// charge charges what reading a chunk takes, unless that has been done, and returns its rows.
+// charge charges the memory of reading a chunk, unless that has been done, and returns its rows.
 func (p *bufferedPage) charge(index int, takes func(from, to int) int64) (from, to int, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -72,7 +73,7 @@ func (p *bufferedPage) charge(index int, takes func(from, to int) int64) (from, 
 	return c.from, c.to, nil
 }
 
-// Release gives back what the quota was charged with.
+// Release returns the charged memory to the quota.
 func (p *bufferedPage) Release() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

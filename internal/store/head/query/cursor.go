@@ -13,14 +13,13 @@ import (
 type cursor struct {
 	selection
 	family model.Family
-	// parts and runs have rows, both oldest first, but for parts of other times; all parts are older than any run. Ranks of a series are in
-	// the order of parts.
+	// Both are oldest first, except that inTime orders parts by time. All parts are older than any run.
 	parts    []partRows
 	runs     []bufferedRows
 	prefetch seriesPrefetch
 }
 
-// open finds what there is of the request. Without rows there are no series.
+// open finds the parts and runs with rows of the request. Without any there are no series.
 func (c *cursor) open(ctx context.Context) error {
 	req := c.req
 	var keys []partKeys
@@ -53,22 +52,22 @@ func (c *cursor) open(ctx context.Context) error {
 	return nil
 }
 
-// ofTenant is a data part, and what it has of a tenant.
-type ofTenant struct {
+// tenantPart is a data part and its entry for a tenant.
+type tenantPart struct {
 	*local.Part
 	*part.Tenant
 }
 
-// inTime returns the parts that have rows of a tenant in a range, in the order of their times as far as these do not overlap: who
-// appends the rows need not sort them then. Parts that do overlap stay in the order of arrival.
-func inTime(parts []*local.Part, req *model.Request) []ofTenant {
-	out := make([]ofTenant, 0, len(parts))
+// inTime returns the parts that have rows of the request, ordered by time, so that their rows need no
+// sorting. Parts that overlap in time stay in the order of arrival.
+func inTime(parts []*local.Part, req *model.Request) []tenantPart {
+	out := make([]tenantPart, 0, len(parts))
 	for _, p := range parts {
 		t := p.Reader.Meta().Tenant(req.Tenant)
 		if t == nil || !t.Range.Overlaps(req.Range) {
 			continue
 		}
-		out = append(out, ofTenant{p, t})
+		out = append(out, tenantPart{p, t})
 		for i := len(out) - 1; i > 0 && out[i].Range.Max < out[i-1].Range.Min; i-- {
 			out[i-1], out[i] = out[i], out[i-1]
 		}
@@ -83,15 +82,15 @@ func (c *cursor) Next(ctx context.Context) bool {
 		if more, c.err = c.prefetch.next(ctx); !more || c.err != nil {
 			return false
 		}
-		if has, c.err = c.hasRows(); has && c.err == nil {
+		if has, c.err = c.seekRows(); has && c.err == nil {
 			return true
 		}
 	}
 	return false
 }
 
-// hasRows reports whether the current series has any. All runs move to it.
-func (c *cursor) hasRows() (has bool, err error) {
+// seekRows moves all runs to the current series and reports whether any part or run has rows of it.
+func (c *cursor) seekRows() (has bool, err error) {
 	k := c.prefetch.key()
 	for i := range c.runs {
 		if c.runs[i].seek(k) {
@@ -117,7 +116,7 @@ func (c *cursor) hasRows() (has bool, err error) {
 func (c *cursor) Key() model.Key       { return c.prefetch.key() }
 func (c *cursor) Labels() model.Labels { return c.prefetch.labels() }
 
-// AppendRows appends the rows of all parts and runs, brought into order.
+// AppendRows appends the rows of all parts and runs, in order of time.
 func (c *cursor) AppendRows(_ context.Context, dst *model.Rows) error {
 	begin, ordered := dst.Len(), true
 	for i, rank := range c.prefetch.ranks() {
@@ -128,7 +127,7 @@ func (c *cursor) AppendRows(_ context.Context, dst *model.Rows) error {
 		if err := c.parts[i].rows.AppendRows(uint32(rank), dst); err != nil {
 			return c.parts[i].part.WrapError(err)
 		}
-		// A part's are in order.
+		// The rows of one part are in order.
 		ordered = ordered && (at == begin || at == dst.Len() || dst.Times[at-1] < dst.Times[at])
 	}
 	for i := range c.runs {
@@ -142,7 +141,7 @@ func (c *cursor) AppendRows(_ context.Context, dst *model.Rows) error {
 	return nil
 }
 
-// Close ends what looks for series ahead, before the parts go.
+// Close ends the prefetch, then releases the parts.
 func (c *cursor) Close() error {
 	c.prefetch.close()
 	for _, p := range c.parts {
@@ -156,7 +155,7 @@ func (c *cursor) Close() error {
 type partRows struct {
 	part *local.Part
 	rows *part.RowCursor
-	// whole says that all that the part has of the tenant are samples in the range: each series has some, or may come empty.
+	// whole says that the tenant has only samples in the part, all within the range: every series has rows.
 	whole bool
 }
 
@@ -165,7 +164,7 @@ type bufferedRows struct {
 	rows  *rows.FamilyRows
 	blobs rows.Blobs
 	rg    model.TimeRange
-	// The rows of the key that was sought last.
+	// The rows of the key of the last seek.
 	from, to int
 }
 
@@ -180,7 +179,7 @@ func (r *bufferedRows) seek(k model.Key) bool {
 	return false
 }
 
-// appendRows appends them, oldest arrival first.
+// appendRows appends the rows of the key in the range, in the order of arrival.
 func (r *bufferedRows) appendRows(dst *model.Rows) {
 	for i := r.from; i < r.to; i++ {
 		if r.rg.Contains(r.rows.Times[i]) {

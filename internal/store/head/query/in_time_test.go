@@ -44,7 +44,8 @@ func partOf(t *testing.T, fs vfs.FS, number int, begin, n int64) *local.Part {
 	return p
 }
 
-// TestInTime: of parts that do not overlap the earlier one is read first, and parts that overlap stay in their order.
+// TestInTime: of parts that do not overlap the earlier one is read first, and parts that overlap stay in
+// their order.
 func TestInTime(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 3))
 	req := &model.Request{Tenant: "a", Range: model.TimeRange{Min: math.MinInt64, Max: math.MaxInt64}}

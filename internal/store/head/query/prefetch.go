@@ -8,8 +8,8 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// seriesPrefetch finds series, and their ranks in parts, some ahead of who reads their rows: of a query that wants a few rows of each of many
-// series, finding takes about as long as reading, and each gets a core.
+// seriesPrefetch finds series and their ranks in parts before their rows are read. When a query wants a few
+// rows of each of many series, finding takes about as long as reading, and so each gets a core.
 type seriesPrefetch struct {
 	series *seriesUnion // nil: there are none
 	parts  []partKeys
@@ -35,11 +35,11 @@ type seriesBatch struct {
 	held   int64   // charged
 }
 
-// noRank stands where a part does not have a series.
+// noRank is the rank of a series that a part does not have.
 const noRank = -1
 
-// A batch is full when it has so many series, the first one fewer, or bytes of labels. Of a million series, batches of 128 take a fifth
-// longer: each wakes two goroutines. To wait for a first one of 512 takes as much of a query for 4,000.
+// A batch is full when it has batchSeries series or batchLabelBytes bytes of labels. The first batch is
+// smaller, for a short wait; the later ones are larger, since each wakes two goroutines.
 const (
 	firstBatchSeries = 128
 	batchSeries      = 512
@@ -47,11 +47,11 @@ const (
 	batchesPerQuery  = 3
 )
 
-// seriesBatches keeps the memory of batches between queries. One that had to grow for large labels, or for many parts, is left to the
-// collector.
+// seriesBatches keeps the memory of batches between queries. A batch that has grown large is left to the
+// garbage collector.
 var seriesBatches = sync.Pool{New: func() any { return new(seriesBatch) }}
 
-// drop gives up a batch.
+// drop releases a batch.
 func (a *seriesPrefetch) drop(b *seriesBatch) {
 	_ = a.quota.TakeBytes(-b.held) // giving back does not fail
 	b.held = 0
@@ -60,7 +60,7 @@ func (a *seriesPrefetch) drop(b *seriesBatch) {
 	}
 }
 
-// next moves to the next series. It returns false at the end or on an error, behind which there is nothing.
+// next moves to the next series. It returns false at the end or on an error, and from then on.
 func (a *seriesPrefetch) next(ctx context.Context) (more bool, err error) {
 	if a.series == nil || a.ended {
 		return false, nil
@@ -75,7 +75,8 @@ func (a *seriesPrefetch) next(ctx context.Context) (more bool, err error) {
 	return more, err
 }
 
-// nextBatch goes on with the next batch. The first is found here: many queries want no more, and a goroutine has to be woken first.
+// nextBatch moves to the next batch. The first one is found by the caller: many queries need no other, and
+// waking a goroutine takes time.
 func (a *seriesPrefetch) nextBatch(ctx context.Context) (ok bool, err error) {
 	a.at = 0
 	switch {
@@ -99,7 +100,8 @@ func (a *seriesPrefetch) nextBatch(ctx context.Context) (ok bool, err error) {
 	return len(a.current.keys) > 0, nil
 }
 
-// startFinder begins to find the batches that follow, for as long as the context of the call that found the first one.
+// startFinder starts the goroutine that finds the following batches. It ends with the context of the call
+// that found the first one.
 func (a *seriesPrefetch) startFinder(ctx context.Context) {
 	ctx, a.cancel = context.WithCancel(ctx)
 	a.found, a.empty = make(chan *seriesBatch, batchesPerQuery), make(chan *seriesBatch, batchesPerQuery)
@@ -134,7 +136,7 @@ func (a *seriesPrefetch) find(ctx context.Context) error {
 	}
 }
 
-// fill finds series until the batch has so many or is full, and reports whether there may be more.
+// fill finds series until the batch has the given number or is full, and reports whether there may be more.
 func (a *seriesPrefetch) fill(ctx context.Context, b *seriesBatch, most int) (more bool, err error) {
 	b.keys, b.labels, b.ends = b.keys[:0], b.labels[:0], b.ends[:0]
 	for more = true; more && len(b.keys) < most && len(b.labels) < batchLabelBytes; {
@@ -156,7 +158,7 @@ func (a *seriesPrefetch) fill(ctx context.Context, b *seriesBatch, most int) (mo
 	return more, err
 }
 
-// hold charges a batch. Its capacity does not count: it may be that of an earlier query.
+// hold charges a batch to the quota. Only its contents count: its capacity may come from an earlier query.
 func (a *seriesPrefetch) hold(b *seriesBatch) error {
 	bytes := int64(len(b.labels) + 16*len(b.keys) + 8*len(b.ends) + 8*len(b.ranks))
 	if bytes <= b.held {
@@ -169,7 +171,7 @@ func (a *seriesPrefetch) hold(b *seriesBatch) error {
 	return nil
 }
 
-// rank finds the series of a batch in one part after the other.
+// rank finds the ranks of the series of a batch, part by part.
 func (a *seriesPrefetch) rank(b *seriesBatch) error {
 	b.ranks = slices.Grow(b.ranks[:0], len(b.keys)*len(a.parts))[:len(b.keys)*len(a.parts)]
 	for i := range a.parts {
@@ -202,7 +204,7 @@ func (a *seriesPrefetch) ranks() []int64 {
 	return a.current.ranks[a.at*n:][:n]
 }
 
-// close ends finding. It may be called more than once; nothing may be asked for after it.
+// close ends the prefetch and releases the batches. It may be called more than once.
 func (a *seriesPrefetch) close() {
 	if a.cancel != nil {
 		a.cancel()

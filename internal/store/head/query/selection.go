@@ -9,13 +9,13 @@ import (
 	"github.com/shaledb/shale/internal/store/part"
 )
 
-// selection is the series of a request, whether they have rows or not. Cursors add these.
+// selection is the series of a request, with or without rows. Cursors add the rows.
 type selection struct {
 	view   *View
 	pages  part.Cache
 	req    *model.Request
 	series seriesUnion
-	// listBytes is what the request's quota has been charged with for lists of series.
+	// listBytes is the part of the request's quota that lists of series take.
 	listBytes int64
 	err       error
 }
@@ -50,12 +50,12 @@ func (s *selection) openSeries(ctx context.Context) error {
 	return nil
 }
 
-// Order puts the head above all blocks: it holds what has not been shipped yet.
+// Order puts the head above all blocks: its rows are newer.
 func (s *selection) Order() uint64 { return math.MaxUint64 }
 
 func (s *selection) Err() error { return s.err }
 
-// Close gives up the references to parts, and what the quota was charged with.
+// Close releases the parts and the quota.
 func (s *selection) Close() error {
 	s.view.release()
 	_ = s.req.Quota.TakeBytes(-s.listBytes) // giving back never fails

@@ -62,8 +62,8 @@ func (s *runSeries) next() (bool, error) {
 func (s *runSeries) key() model.Key       { return s.at.Key }
 func (s *runSeries) labels() model.Labels { return s.at.Labels() }
 
-// seriesUnion merges sources, each key once. There are about ten, so the least key is found by looking at each. Keys are
-// kept beside their sources, because asking a source for its key decodes it.
+// seriesUnion merges sources, each key once. There are about ten, so the least key is found by looking at
+// each. Keys are kept with their sources, because asking a source for its key decodes it.
 type seriesUnion struct {
 	sources []positionedSource // oldest first; those whose next has returned true
 	fresh   []seriesSource     // not started yet
@@ -105,7 +105,7 @@ func (u *seriesUnion) next() (bool, error) {
 	return true, nil
 }
 
-// advance moves on those sources that stand at the current key, and lets go those that have ended.
+// advance advances the sources that are at the current key and removes those that have ended.
 func (u *seriesUnion) advance() error {
 	ended := false
 	for i := range u.sources {

@@ -43,12 +43,13 @@ type Source struct {
 	pages part.Cache // of pages of parts; may be nil
 }
 
-// NewSource returns a source that keeps pages of parts in a cache. Without one (nil), every query reads and decompresses
-// them again.
+// NewSource returns a source that keeps pages of parts in a cache. Without one (nil), every query reads and
+// decompresses them again.
 func NewSource(head Pinner, pages part.Cache) *Source { return &Source{head, pages} }
 
-// Select returns one cursor over the series that satisfy the request, with the rows of its family. A series without such
-// a row in the request's range is left out. Series of logs come without rows: see [Source.SelectText].
+// Select returns one cursor over the series that satisfy the request, with the rows of its family. A series
+// without such rows in the request's range is left out. Series of logs come without rows: see
+// [Source.SelectText].
 func (s *Source) Select(ctx context.Context, req *model.Request) ([]model.Cursor, error) {
 	if req.Signal == model.Logs {
 		c, err := s.openText(ctx, req)

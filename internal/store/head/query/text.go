@@ -10,7 +10,7 @@ import (
 	"github.com/shaledb/shale/internal/store/part"
 )
 
-// firstTextOrder is above the order numbers of all blocks: the head holds what has not been shipped yet.
+// firstTextOrder is above the order numbers of all blocks: the rows of the head are newer.
 const firstTextOrder = 1 << 62
 
 // SelectText returns one cursor over the series with lines that satisfy the request.
@@ -31,21 +31,22 @@ func (s *Source) openText(ctx context.Context, req *model.Request) (*textCursor,
 	return c, nil
 }
 
-// textCursor joins the label store with the lines of parts and runs, all in the order of keys. Each part and run has its
-// order, so that chunks of several may overlap.
+// textCursor joins the label store with the lines of parts and runs, all in the order of keys. Each part and
+// run has its order, so that chunks of several may overlap.
 type textCursor struct {
 	selection
 	sources []textSource      // oldest first
 	chunks  []model.TextChunk // of the current series
 }
 
-// textSource gives the chunks of keys that come in ascending order.
+// textSource finds the chunks of keys that come in ascending order.
 type textSource interface {
 	// appendChunks appends the chunks of a key that may have rows in the request's range, by time.
 	appendChunks(ctx context.Context, k model.Key, dst []model.TextChunk) ([]model.TextChunk, error)
 }
 
-// open finds what there is of the request. Parts come before runs, and each of them by age.
+// open finds the parts and runs with lines of the request. Parts come before runs, and older ones before
+// newer ones.
 func (c *textCursor) open(ctx context.Context) error {
 	req := c.req
 	for _, p := range c.view.DataParts {
@@ -100,21 +101,21 @@ func (c *textCursor) Next(ctx context.Context) bool {
 func (c *textCursor) Key() model.Key       { return c.series.key }
 func (c *textCursor) Labels() model.Labels { return c.series.labels }
 
-// Chunks hands on what Next has found.
+// Chunks appends the chunks that Next has found.
 func (c *textCursor) Chunks(_ context.Context, dst []model.TextChunk) ([]model.TextChunk, error) {
 	return append(dst, c.chunks...), nil
 }
 
-// Close gives up the references to parts, and what the quota was charged with.
+// Close releases the parts and the quota.
 func (c *textCursor) Close() error {
 	c.sources, c.chunks = nil, nil
 	return c.selection.Close()
 }
 
-// textSeries are the series of a textCursor, for those who want no lines.
+// textSeries are the series of a textCursor without lines.
 type textSeries struct{ *textCursor }
 
-// AppendRows appends nothing: lines are no rows of this kind.
+// AppendRows appends nothing: lines are read as chunks.
 func (textSeries) AppendRows(context.Context, *model.Rows) error { return nil }
 
 // partText is the text of a data part.
@@ -132,7 +133,7 @@ func (p *partText) appendChunks(ctx context.Context, k model.Key, dst []model.Te
 	return dst, p.part.WrapError(err)
 }
 
-// bufferedText is the text of a run. Its pages are stretches of the series that are selected.
+// bufferedText is the text of a run. Its pages are the lines of the selected series, cut by size.
 type bufferedText struct {
 	rows  *rows.FamilyRows
 	blobs rows.Blobs
@@ -143,7 +144,7 @@ type bufferedText struct {
 	bytes int
 }
 
-// What a chunk of a run has at most, unless its rows are all of one time, and what a page has.
+// The limits of a chunk of a run, unless all its rows have one time, and of a page.
 const (
 	bufferedChunkRows = 1 << 12
 	bufferedPageBytes = 256 << 10
@@ -185,7 +186,7 @@ func (t *bufferedText) chunk(from, to, size int) model.TextChunk {
 	return c
 }
 
-// named gives an error its place.
+// named says in an error that it comes from a buffer.
 func (t *bufferedText) named(err error) error {
 	if err == nil {
 		return nil

@@ -6,11 +6,12 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// Blobs, which are values that are no float, lie in blocks beside the rows. A row refers to its blob by block, offset and
-// length, so that sorting and combining move references and never blobs.
+// Blobs are values other than floats. They lie in blocks apart from the rows. A row refers to its blob by
+// block, offset and length, so that sorting and combining move references and never blobs.
 const (
 	BlobBlockBytes = 1 << blobOffsetBits
-	// largeBlob is from where on a blob gets a block of its size: just more than half of a block would waste the other half.
+	// largeBlob is the size from which a blob gets a block of its own: blobs of just over half a block would
+	// waste the other half.
 	largeBlob = BlobBlockBytes / 4
 
 	blobOffsetBits = 18
@@ -26,12 +27,12 @@ func blobRef(block, offset, length int) uint64 {
 	return uint64(block)<<(blobOffsetBits+blobLengthBits) | uint64(offset)<<blobLengthBits | uint64(length)
 }
 
-// rebase makes a reference point so many blocks further.
+// rebase moves a reference by a number of blocks.
 func rebase(ref uint64, blocks uint32) uint64 {
 	return ref + uint64(blocks)<<(blobOffsetBits+blobLengthBits)
 }
 
-// Blobs are blocks that are read only.
+// Blobs are read-only blocks.
 type Blobs [][]byte
 
 func (b Blobs) Blob(ref uint64) []byte {
@@ -40,8 +41,8 @@ func (b Blobs) Blob(ref uint64) []byte {
 	return b[ref>>(blobOffsetBits+blobLengthBits)][begin:end:end]
 }
 
-// join returns the blocks of both, and by how many blocks references into the second move. What follows in a buffer goes
-// on in a block of what was sealed before, mostly the last one, so that block is often the same.
+// join returns the blocks of both, and by how many blocks references into the second move. A buffer continues
+// in a block of the one sealed before it, so the last block of b is often the first of o.
 func (b Blobs) join(o Blobs) (Blobs, uint32) {
 	if len(o) == 0 {
 		return b, 0
@@ -53,10 +54,11 @@ func (b Blobs) join(o Blobs) (Blobs, uint32) {
 	return append(b[:at:at], o...), uint32(at)
 }
 
-// blobBuffer fills blocks. Readers of sealed rows see only what was written before they were sealed.
+// blobBuffer fills blocks. Readers of sealed rows see only bytes that were written before the rows were
+// sealed.
 type blobBuffer struct {
 	blocks Blobs // as long as their capacity
-	// filling is the block that small blobs go to, and left its end that is free. Behind it are only blocks of large blobs.
+	// filling is the block that small blobs go to, and left its free end. Only blocks of large blobs follow it.
 	filling int
 	left    []byte
 }
@@ -76,7 +78,7 @@ func (b *blobBuffer) add(blob []byte) (ref uint64, grown int64) {
 	return ref, grown
 }
 
-// rest returns a buffer that goes on in the block of this one, which must not be added to any more.
+// rest returns a buffer that continues in the block of this one, which must not be added to any more.
 func (b *blobBuffer) rest() blobBuffer {
 	if len(b.left) == 0 {
 		return blobBuffer{}
@@ -84,8 +86,8 @@ func (b *blobBuffer) rest() blobBuffer {
 	return blobBuffer{blocks: b.blocks[b.filling : b.filling+1 : b.filling+1], left: b.left}
 }
 
-// blobSpace is the memory that the blobs of some rows take in a buffer, with what stays empty at the ends of blocks: small
-// blobs that are just too large for what is left can waste a third of what they take.
+// blobSpace is the memory that the blobs of rows take in a buffer, with the free ends of blocks: small blobs
+// that are just too large for the rest of a block can waste a third of what they take.
 func blobSpace(r *model.Rows) (n int64) {
 	used := 0
 	for i, k := range r.Kinds {

@@ -4,16 +4,16 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// RowBytes is what a buffered row costs: key, time, value. A start timestamp costs startBytes more, and a kind kindBytes,
-// for every row of a chunk that has one.
+// RowBytes is what a buffered row costs: key, time, value. A start timestamp costs startBytes more, and a
+// kind kindBytes, for every row of a chunk that has one.
 const (
 	RowBytes   = model.KeyBytes + 8 + 8
 	startBytes = 8
 	KindBytes  = 1
 )
 
-// The first chunk of a head is small, for heads that get little; the others are large enough to make appending a copy of
-// columns.
+// The first chunk of a buffer is small, for heads that receive few rows. The others are large, since
+// appending copies columns.
 const (
 	firstChunkRows = 1 << 10
 	ChunkRows      = 1 << 14
@@ -23,7 +23,7 @@ const (
 type rowChunk struct {
 	keys []model.Key
 	columns
-	base uint32 // block at which the blocks of its references begin
+	base uint32 // number of the first block that its references count from
 }
 
 func newRowChunk(rows int) *rowChunk {
@@ -33,8 +33,8 @@ func newRowChunk(rows int) *rowChunk {
 	}
 }
 
-// rest returns a chunk that goes on behind the rows of this one, which must not be added to any more. Columns that end
-// early go on behind its rows too: nobody reads what lies between.
+// rest returns a chunk that uses the memory after the rows of this one, which must not be appended to any
+// more. Columns that end early continue after its rows too; the gap is never read.
 func (c *rowChunk) rest() *rowChunk {
 	n := c.len()
 	r := &rowChunk{keys: c.keys[n:], columns: columns{Times: c.Times[n:], Values: c.Values[n:]}}
@@ -47,7 +47,7 @@ func (c *rowChunk) rest() *rowChunk {
 	return r
 }
 
-// bytes is the memory of what is not in use yet.
+// bytes is the memory that is not in use yet.
 func (c *rowChunk) bytes() int64 {
 	return int64(cap(c.Times))*RowBytes + int64(cap(c.starts))*startBytes + int64(cap(c.kinds))*KindBytes
 }
@@ -58,30 +58,33 @@ type span struct {
 	from, to int32
 }
 
-// owner is whose rows a span holds. Signals never meet in a part, and families never in a column.
+// owner identifies the owner of the rows of a span. Signals never share a part, nor families a column.
 type owner struct {
 	tenant string
 	signal model.Signal
 	family model.Family
 }
 
-// Buffer collects rows in the order in which they were applied. It is guarded by Head.mu until it is sealed.
+// Buffer collects rows in the order in which they were applied. The caller serialises access until it is
+// sealed.
 type Buffer struct {
 	chunk *rowChunk
 	blobs blobBuffer
 	spans map[owner][]span
 	Rows  int
-	// Bytes is all memory of the buffer, also that which is not in use yet; blobBytes is that of the blobs among it.
+	// Bytes is all memory of the buffer, also that which is not in use yet; blobBytes is that of the blobs
+	// among it.
 	Bytes, BlobBytes int64
 	seqLo, seqHi     uint64
 }
 
 func NewBuffer() *Buffer { return &Buffer{spans: make(map[owner][]span)} }
 
-// load is what counts against the limit of buffered rows: columns are copied while they are being sorted, blobs never are.
+// load is the memory of rows while they are being sorted, which copies their columns but not their blobs. It
+// counts against the limit of buffered rows.
 func PeakBytes(bytes, blobBytes int64) int64 { return 2*bytes - blobBytes }
 
-// BatchPeakBytes is what the rows of a batch may take of it.
+// BatchPeakBytes is the most that the rows of a batch may add to PeakBytes.
 func BatchPeakBytes(b *model.Batch) int64 {
 	var n, blobs int64
 	for _, f := range model.Families() {
@@ -151,7 +154,7 @@ func (rb *Buffer) grow() {
 	rb.Bytes += int64(rows) * RowBytes
 }
 
-// addBlob stores the value and the kind of the row that comes next.
+// addBlob stores the value and the kind of the next row.
 func (rb *Buffer) addBlob(kind model.Kind, blob []byte) (ref uint64) {
 	c := rb.chunk
 	if c.kinds == nil {
@@ -168,7 +171,7 @@ func (rb *Buffer) addBlob(kind model.Kind, blob []byte) (ref uint64) {
 	return ref
 }
 
-// addStart stores the start timestamp of the row that came last.
+// addStart stores the start timestamp of the last row.
 func (rb *Buffer) addStart(start int64) {
 	c := rb.chunk
 	if c.starts == nil {
@@ -181,9 +184,9 @@ func (rb *Buffer) addStart(start int64) {
 	c.starts = append(c.starts, start)
 }
 
-// Seal makes a run for each signal that has rows, and a buffer that goes on where this one ends: sealing few rows, as
-// queries do all the time, takes no more memory than these. The memory of the buffer is divided among them all. Sorting is
-// left to whoever needs it first.
+// Seal makes a run for each signal that has rows, and a buffer that continues in the memory of this one.
+// Queries seal few rows at a time, and that takes no more memory than the rows. The memory of the buffer is
+// divided among the runs. Sorting is left to the first reader.
 func (rb *Buffer) Seal() (runs []*Run, next *Buffer) {
 	next = NewBuffer()
 	next.blobs = rb.blobs.rest()

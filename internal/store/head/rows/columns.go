@@ -2,7 +2,8 @@ package rows
 
 import "github.com/shaledb/shale/internal/model"
 
-// columns are rows without their keys. The value of a row that is no float is a reference to a blob.
+// columns are rows without their keys. The value of a row is a float, or a reference to a blob if its kind
+// says so.
 type columns struct {
 	Times  []int64
 	Values []uint64

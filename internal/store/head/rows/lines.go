@@ -7,8 +7,8 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// keepFirst leaves one of each row that is there more than once. It is for text, of which a query reads some rows of a run
-// without seeing the others.
+// keepFirst removes repeated lines and keeps the first of each. Text needs this here, since a query reads
+// some rows of a run without the others.
 func (r *FamilyRows) keepFirst(b Blobs) {
 	out, group := 0, 0 // rows [group, out) have the key and the time of row i
 	var seen map[string]struct{}
@@ -27,10 +27,10 @@ func (r *FamilyRows) keepFirst(b Blobs) {
 	r.Keys, r.Times, r.Values, r.kinds = r.Keys[:out], r.Times[:out], r.Values[:out], r.kinds[:out]
 }
 
-// fewEqual is how many rows of one time are compared one by one; beyond it they are looked up in a table.
+// fewEqual is how many rows with one time are compared one by one. More are looked up in a table.
 const fewEqual = 16
 
-// isAmong reports whether row i is one of the rows [from, to), which are in the table once they are many.
+// isAmong reports whether row i is one of the rows [from, to), using a table once they are many.
 func (r *FamilyRows) isAmong(from, to, i int, b Blobs, table *map[string]struct{}) bool {
 	line := b.Blob(r.Values[i])
 	if to-from < fewEqual {
@@ -54,16 +54,16 @@ func (r *FamilyRows) isAmong(from, to, i int, b Blobs, table *map[string]struct{
 	return false
 }
 
-// viewOf is a string of bytes that do not change, as those of sealed blobs.
+// viewOf returns a string that aliases bytes which do not change, such as those of sealed blobs.
 func viewOf(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
-// Gatherer brings rows of a run, whose lines lie apart, together.
+// Gatherer copies the scattered lines of a run next to each other.
 type Gatherer struct {
 	sets map[string]uint32
-	last uint32 // number of the set that was used last
+	last uint32 // number of the set that the last line had
 }
 
-// LineBytes is about how many bytes the rows [from, to) take when they are brought together.
+// LineBytes is an upper bound of the bytes that the lines of rows [from, to) take when they are gathered.
 func (r *FamilyRows) LineBytes(from, to int) (n int) {
 	for _, ref := range r.Values[from:to] {
 		n += int(ref & (1<<blobLengthBits - 1))
@@ -71,8 +71,8 @@ func (r *FamilyRows) LineBytes(from, to int) (n int) {
 	return n
 }
 
-// Gather fills dst with the rows [from, to) of text of one series. Lines go to buf, which has room for them; metadata aliases
-// the run's blobs.
+// Gather fills dst with the rows [from, to), which belong to one series. Lines go to buf, which has room for
+// them. Metadata aliases the run's blobs.
 func (g *Gatherer) Gather(dst *model.TextRows, r *FamilyRows, from, to int, b Blobs, want model.TextWant, buf []byte) error {
 	dst.Reset()
 	dst.Times = append(dst.Times, r.Times[from:to]...)
@@ -103,7 +103,7 @@ func (g *Gatherer) Gather(dst *model.TextRows, r *FamilyRows, from, to int, b Bl
 	return nil
 }
 
-// number returns the number of a set of metadata among those of dst, plus 1, and 0 for none.
+// number returns the index of a metadata set in dst plus 1, or 0 for an empty set.
 func (g *Gatherer) number(dst *model.TextRows, l model.Labels) uint32 {
 	switch {
 	case len(l) == 0:

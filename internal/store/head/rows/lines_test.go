@@ -23,8 +23,8 @@ func batchOfLines(series, perSeries int, line func(n, i int) model.Line) *model.
 	return b
 }
 
-// TestLinesTakeWhatIsCharged: the buffers take for a batch what it is charged before it comes in, but for one block that is
-// not full, however badly its lines fit into blocks.
+// TestLinesTakeWhatIsCharged: the buffers take for a batch what it is charged before it comes in, but for one
+// block that is not full, however badly its lines fit into blocks.
 func TestLinesTakeWhatIsCharged(t *testing.T) {
 	racetest.SkipSerial(t)
 	for _, sizes := range [][]int{

@@ -11,18 +11,18 @@ import (
 	"github.com/shaledb/shale/internal/store/head/keysort"
 )
 
-// Run is a sealed row buffer: its rows sorted by (tenant, key, family, time, arrival), in memory, immutable, shared by
-// queries until a flush has put it into a part. One signal a run.
+// Run is a sealed row buffer: its rows sorted by (tenant, key, family, time, arrival), in memory, immutable,
+// shared by queries until a flush has put it into a part. A run holds one signal.
 type Run struct {
 	Signal       model.Signal
 	SeqLo, SeqHi uint64
-	rows, blocks int // blocks of blobs; some are counted twice
-	// Guarded by Head.mu:
+	rows, blocks int // blocks of blobs; those that runs share are counted in each
+	// The caller serialises access to these:
 	Bytes, BlobBytes int64
-	Flushing         bool // it may not be combined any more
+	Flushing         bool // the run must not be combined any more
 
 	once    sync.Once
-	from    []*Run                  // what it was combined from; until sorted
+	from    []*Run                  // the runs that it was combined from, until it is sorted
 	spans   map[tenantFamily][]span // oldest first; until sorted
 	Blobs   Blobs
 	tenants []TenantRows
@@ -49,21 +49,21 @@ type FamilyRows struct {
 	Range model.TimeRange // of the times
 }
 
-// What bounds the runs that are combined.
+// The largest runs that are combined.
 const (
 	combineBelow       = 1 << 20 // rows
 	combineBlocksBelow = maxBlobBlocks / 4
 )
 
-// mayCombine reports whether a run and the next one are to become one, so that frequent queries leave a number of runs
-// that grows with the logarithm of the rows, each row being sorted that many times again.
+// mayCombine reports whether a run is combined with the next one. It keeps the number of runs that frequent
+// queries leave logarithmic in the rows, and a row is sorted as many times.
 func mayCombine(older, newer *Run) bool {
 	return !older.Flushing && older.rows <= combineBelow && older.rows <= 2*newer.rows &&
 		older.blocks+newer.blocks < combineBlocksBelow
 }
 
-// Add returns the runs with a newer one, combined with the last ones as far as that pays. The slice that it is given
-// stays as it is: queries may hold it.
+// Add returns the runs with a newer one, combined with the last ones as far as that pays. It leaves the slice
+// that it is given unchanged, since queries may hold it.
 func Add(runs []*Run, r *Run) []*Run {
 	for n := len(runs); n > 0 && mayCombine(runs[n-1], r); n-- {
 		r, runs = combine(runs[n-1], r), runs[:n-1]
@@ -71,7 +71,7 @@ func Add(runs []*Run, r *Run) []*Run {
 	return append(slices.Clone(runs), r)
 }
 
-// combine makes one run of two neighbours. The work is left to sort.
+// combine makes one run of two neighbours. Sort does the work.
 func combine(older, newer *Run) *Run {
 	return &Run{
 		Signal: older.Signal, SeqLo: older.SeqLo, SeqHi: newer.SeqHi,
@@ -107,7 +107,7 @@ func (r *Run) Sort() {
 	})
 }
 
-// adopt takes the rows of an older run as spans of chunks of any size.
+// adopt turns the rows of an older run into spans, one chunk per column.
 func (r *Run) adopt(o *Run) {
 	o.Sort()
 	var base uint32
@@ -165,7 +165,7 @@ func sortSpans(spans []span) (out FamilyRows) {
 	return out
 }
 
-// sortTies finishes the order among rows whose keys agree in the upper half.
+// sortTies orders rows whose keys agree in the upper half.
 func (r *FamilyRows) sortTies() {
 	for i := 0; i < len(r.Keys); {
 		j := i + 1
@@ -179,8 +179,8 @@ func (r *FamilyRows) sortTies() {
 	}
 }
 
-// sortTiesIn orders rows whose keys agree in the upper half by the lower half and then by time, and keeps the order of
-// arrival. Nearly always they are rows of one series in order of time, and one pass does.
+// sortTiesIn orders rows whose keys agree in the upper half by the lower half and then by time, and keeps the
+// order of arrival. Nearly always they are rows of one series in order of time, and one pass is enough.
 func (r *FamilyRows) sortTiesIn(begin, end int) {
 	keys, times := r.Keys[begin:end], r.Times[begin:end]
 	ordered := true
@@ -241,7 +241,7 @@ func (r *FamilyRows) end(i int) int {
 
 // Seek returns the rows of a key, of those from at on.
 func (r *FamilyRows) Seek(at int, k model.Key) (from, to int) {
-	// Neighbours are near: look a little ahead before searching the rest.
+	// The next key is usually near: look at a few rows before searching the rest.
 	keys, i := r.Keys, at
 	for n := 0; i < len(keys) && keys[i].Less(k); n++ {
 		if i++; n == 8 {

@@ -13,8 +13,8 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// TestRuns fills, seals and combines buffers of rows of all kinds, with blobs of all sizes, and compares the sorted rows
-// with what was put in, series by series. The memory that is charged covers what is held.
+// TestRuns fills, seals and combines buffers of rows of all kinds, with blobs of all sizes, and compares the
+// sorted rows with what was put in, series by series. The memory that is charged covers what is held.
 func TestRuns(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		buffer, runs := NewBuffer(), []*Run(nil)
@@ -130,8 +130,8 @@ func describeRows(r *model.Rows) string {
 	return sb.String()
 }
 
-// TestSealingCostsItsRows: queries that seal a buffer row by row leave runs that cost what their rows cost, also where rows
-// have start timestamps and kinds.
+// TestSealingCostsItsRows: queries that seal a buffer row by row leave runs that cost what their rows cost,
+// also where rows have start timestamps and kinds.
 func TestSealingCostsItsRows(t *testing.T) {
 	buffer := NewBuffer()
 	own := owner{"a", model.Metrics, model.Samples}

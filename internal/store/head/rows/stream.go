@@ -8,7 +8,7 @@ import (
 	"github.com/shaledb/shale/internal/store/part"
 )
 
-// runStream walks a run as merging wants it.
+// runStream is a run as a stream for merging.
 type runStream struct {
 	r      *Run
 	tenant int
@@ -22,7 +22,7 @@ type runStream struct {
 // Stream returns a walk over the run, which must be sorted.
 func (r *Run) Stream() part.Stream { return &runStream{r: r} }
 
-// Next gathers the rows of all families of the least key; its text stays where it is until it is walked.
+// Next gathers the rows of all families of the least key. Text is not copied until it is read.
 func (s *runStream) Next(context.Context) bool {
 	for ; s.tenant < len(s.r.tenants); s.tenant, s.at = s.tenant+1, [families]int{} {
 		t := &s.r.tenants[s.tenant]
@@ -49,7 +49,7 @@ func (s *runStream) Next(context.Context) bool {
 	return false
 }
 
-// least finds the least key that is left of a tenant, if there is one.
+// least finds the least remaining key of a tenant, if there is one.
 func (s *runStream) least(t *TenantRows) bool {
 	found := false
 	for f := range t.Families {
@@ -74,7 +74,7 @@ func (s *runStream) Text() part.Text {
 	return &s.text
 }
 
-// What is brought together at a time: a part's page of lines is a quarter of that.
+// The lines that are gathered at a time. A part's page of lines is a quarter of that.
 const (
 	gatherBytes = 1 << 20
 	gatherRows  = 1 << 14
@@ -102,9 +102,9 @@ func (t *runText) Run(_ context.Context, clip model.TimeRange) part.TextRun {
 	return &runTextRun{t: t, next: from, to: to}
 }
 
-// runTextRun brings the lines together a stretch at a time, in memory that all walks of the run share.
+// runTextRun gathers the lines piece by piece, in memory that all walks of the run share.
 type runTextRun struct {
-	part.TextRun // of the stretch at hand
+	part.TextRun // of the current piece
 	t            *runText
 	next, to     int
 	err          error
