@@ -21,6 +21,8 @@ import (
 	"github.com/shaledb/shale/internal/store/catalog"
 	"github.com/shaledb/shale/internal/store/compact"
 	"github.com/shaledb/shale/internal/store/head"
+	"github.com/shaledb/shale/internal/store/head/metadata"
+	"github.com/shaledb/shale/internal/store/head/query"
 	"github.com/shaledb/shale/internal/write"
 )
 
@@ -28,7 +30,7 @@ import (
 var (
 	_ write.Head    = (*head.Head)(nil)
 	_ write.Journal = (*local.Journal)(nil)
-	_ read.Source   = (*head.Head)(nil)
+	_ read.Source   = (*query.Source)(nil)
 	_ read.Source   = (*archive.Archive)(nil)
 	_ head.Shipper  = (*shipper)(nil)
 )
@@ -137,7 +139,7 @@ func OpenEngine(ctx context.Context, o EngineOptions) (_ *Engine, err error) {
 		return nil, err
 	}
 	e.querier = read.New(read.Options{
-		Sources: []read.Source{e.head.Cached(pages), archive.New(archive.Options{
+		Sources: []read.Source{e.head.Source(pages), archive.New(archive.Options{
 			Catalog: e.catalog, Bucket: o.Bucket, Seed: seed, Pages: pages,
 		})},
 		Retention: o.Retention, Now: o.Now, Registerer: o.Registerer,
@@ -185,9 +187,12 @@ func (e *Engine) seed(ctx context.Context) (model.KeySeed, error) {
 func (e *Engine) headOptions(seed model.KeySeed, split budget) head.Options {
 	return head.Options{
 		FS: e.o.FS, Dir: e.o.FS.PathJoin(e.o.DataDir, "head"), Seed: seed, Node: e.o.Node,
-		KnownBytes: split.known, RowBytes: split.rows, LabelBytes: split.labels, MaxTenants: e.o.MaxTenants,
-		Creation: head.CreationLimit{PerSecond: e.o.NewSeries}, TenantCreation: head.CreationLimit{PerSecond: e.o.TenantNewSeries},
-		MetadataFamilies: e.o.MetadataFamilies, MetadataTenantBytes: e.o.MetadataTenantBytes, MetadataBytes: e.o.MetadataBytes,
+		KnownBytes: split.known, RowBytes: split.rows, LabelBytes: split.labels,
+		Limits: head.Limits{
+			Tenants:   e.o.MaxTenants,
+			NewSeries: head.CreationLimit{PerSecond: e.o.NewSeries}, TenantNewSeries: head.CreationLimit{PerSecond: e.o.TenantNewSeries},
+			Metadata: metadata.Limits{Families: e.o.MetadataFamilies, TenantBytes: e.o.MetadataTenantBytes, Bytes: e.o.MetadataBytes},
+		},
 		FlushEvery: e.o.FlushEvery, Window: e.o.Window, Grace: e.o.Grace, LateAge: e.o.LateAge, MaxFuture: e.o.Limits.MaxFuture,
 		Truncate: func(covered uint64) error {
 			if !e.started.Load() {

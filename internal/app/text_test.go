@@ -15,7 +15,7 @@ import (
 	"github.com/shaledb/shale/internal/read"
 	"github.com/shaledb/shale/internal/read/readtest"
 	"github.com/shaledb/shale/internal/store/archive"
-	"github.com/shaledb/shale/internal/store/head"
+	"github.com/shaledb/shale/internal/store/head/query"
 )
 
 // pushLines pushes lines of one stream, all of one time.
@@ -210,7 +210,7 @@ func inOrder(s *setup, acked *[3]atomic.Int64) error {
 
 // Sources of lines.
 var (
-	_ read.TextSource = (*head.Source)(nil)
+	_ read.TextSource = (*query.Source)(nil)
 	_ read.TextSource = (*archive.Archive)(nil)
 )
 

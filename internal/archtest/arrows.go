@@ -3,6 +3,7 @@ package archtest
 import (
 	"fmt"
 	"path"
+	"slices"
 	"sort"
 	"strings"
 )
@@ -25,7 +26,7 @@ func rooms() []room {
 		objects   = "a provider knows bytes and names only"
 		callsRead = "a language asks for series"
 	)
-	return append(partRooms(), []room{
+	return slices.Concat(partRooms(), headRooms(), []room{
 		{"model", nil, "model holds the words that all rooms speak; if it knew a room, no room could change alone"},
 		{"write", nil, "the write path declares what it needs of the journal and the head, and app fits them together"},
 		{"write/body", receiver(), "a body is bytes; what they mean is for the protocol"},
@@ -40,9 +41,6 @@ func rooms() []room {
 		{"journal/*", map[string]string{
 			"journal": "every journal writes the same records",
 		}, "a journal hands batches to a function; it knows no head"},
-		{"store/head", map[string]string{
-			"store/part": "flushes and merges write parts, queries read them",
-		}, "the head ships through an interface that it declares, so that it never knows a bucket or a catalogue"},
 		{"store/catalog", map[string]string{
 			"bucket": "commit records are objects",
 		}, "the catalogue knows which blocks live, not their content"},
@@ -92,7 +90,44 @@ func rooms() []room {
 		{"load", nil, "a load generator judges a server from outside"},
 		{"config", nil, "settings are plain values; app carries them into the rooms"},
 		{"archtest", nil, "the rules of the house stand outside it"},
-	}...)
+	})
+}
+
+// headRooms returns the rooms of the recent past.
+func headRooms() []room {
+	return []room{
+		{"store/head", map[string]string{
+			"store/part":          "flushes and merges write parts",
+			"store/head/known":    "series that are known need no labels",
+			"store/head/rows":     "applied rows are buffered and flushed",
+			"store/head/labels":   "labels of new series are buffered and flushed",
+			"store/head/local":    "the head decides which parts its folder has",
+			"store/head/metadata": "metric metadata is kept with the data",
+			"store/head/query":    "queries get a view of the buffers and parts",
+		}, "the head ships through an interface that it declares, so that it never knows a bucket or a catalogue"},
+		{"store/head/known", nil, "the known set knows keys alone, so that its memory per series stays visible in one place"},
+		{"store/head/keysort", nil, "sorting needs keys alone"},
+		{"store/head/rows", map[string]string{
+			"store/head/keysort": "a run is sorted by key",
+			"store/part":         "a run is a stream that merging reads",
+		}, "buffered rows know no lock, file or query, so that they can be tested alone"},
+		{"store/head/labels", map[string]string{
+			"store/head/keysort": "a run is sorted by key",
+			"store/part":         "a run is a stream that merging reads",
+		}, "buffered labels know no lock, file or query, so that they can be tested alone"},
+		{"store/head/local", map[string]string{
+			"store/part": "a local part is a part file",
+		}, "the folder keeps the parts that it is told to keep; what they are for is the head's decision"},
+		{"store/head/metadata", map[string]string{
+			"store/head/local": "its file has the form of the manifest",
+		}, "metric metadata is independent of series and rows"},
+		{"store/head/query", map[string]string{
+			"store/part":        "local parts are read",
+			"store/head/rows":   "sealed runs are read",
+			"store/head/labels": "sealed runs are read",
+			"store/head/local":  "local parts are read",
+		}, "a query sees a view of the head, which it can neither change nor lock"},
+	}
 }
 
 // receiver is what a protocol may import: the write path, and the named rooms that receivers share.

@@ -7,7 +7,7 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// The ways in which a column is stored.
+// The encodings of a column.
 const (
 	columnAbsent = 0 // all zero
 	columnEqual  = 1 // one value for all rows
@@ -17,14 +17,14 @@ const (
 	columnLines  = 5 // lengths of values of the kind text, and all their bytes
 )
 
-// The ways in which the numbers of rows of the series are stored.
+// The encodings of the numbers of rows per series.
 const (
 	countsOne = 0 // each series has exactly one row
 	counts    = 1 // a varint for each series
 	countsFew = 2 // the series that have rows: a varint for the distance to the one before, a varint for the number
 )
 
-// appendRows stores the rows of one family of so many series.
+// appendRows stores the rows of one family.
 func appendRows(dst []byte, f model.Family, c *model.Columns, series int) []byte {
 	single := oneRowEach(c, series)
 	if single {
@@ -32,9 +32,9 @@ func appendRows(dst []byte, f model.Family, c *model.Columns, series int) []byte
 	} else {
 		dst = appendCounts(dst, c, series)
 	}
-	// Only rows of different series can have equal times, and a column that claims any number of rows with a few bytes
-	// would let a reader be cheated out of memory: so a column of equal times goes with one row each, which the keys
-	// vouch for.
+	// Only rows of different series can have equal times. A column that claims any number of rows in a few
+	// bytes would let a hostile record exhaust a reader's memory. So a column of equal times requires one row
+	// per series, which the number of keys bounds.
 	dst = appendTimes(dst, c.Times, single)
 	dst = appendTimes(dst, c.Starts, single)
 	if f == model.Text {
@@ -58,7 +58,7 @@ func oneRowEach(c *model.Columns, series int) bool {
 	return true
 }
 
-// appendCounts stores the numbers of rows. Exemplars come with few of the series, samples with nearly all.
+// appendCounts stores the numbers of rows. Few series of a batch have exemplars, nearly all have samples.
 func appendCounts(dst []byte, c *model.Columns, series int) []byte {
 	with := 0
 	for i := range series {
@@ -86,8 +86,8 @@ func appendCounts(dst []byte, c *model.Columns, series int) []byte {
 	return dst
 }
 
-// appendTimes stores a column of times. Neighbours in a request have equal or close times: a delta of 0 takes a byte, a
-// delta of 15 s takes five.
+// appendTimes stores a column of times. Neighbours in a request have equal or close times: a delta of 0 takes
+// a byte, a delta of 15 s takes five.
 func appendTimes(dst []byte, ts []int64, single bool) []byte {
 	if len(ts) == 0 {
 		return append(dst, columnAbsent)
@@ -129,7 +129,7 @@ func appendValues(dst []byte, vs []uint64) []byte {
 	return dst
 }
 
-// appendBlobs stores values of which not all are floats: the kinds, and then each value behind the one before.
+// appendBlobs stores values that are not all floats: the kinds, followed by the values one after the other.
 func appendBlobs(dst []byte, r *model.Rows) []byte {
 	dst = append(dst, columnKinds)
 	if allEqual(r.Kinds) {

@@ -7,12 +7,12 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// DecodeBatch fills b from a record and keeps nothing of src. Errors are of class corrupt; then b holds nothing that
-// may be used. The memory that it takes is at most a small multiple of the size of src, whatever src says, and for labels
-// mostSpread times that size, and for lines maxLineBytes. Labels, histograms, exemplars and lines are copied and not looked
-// into, as everywhere below the write path.
+// DecodeBatch fills b from a record and keeps no reference to src. Errors are of class corrupt; then the
+// contents of b must not be used. Whatever src contains, decoding takes at most a small multiple of its size,
+// for labels maxExpansion times that size, and for lines maxLineBytes. Labels, histograms, exemplars and
+// lines are copied unparsed, as everywhere below the write path.
 func DecodeBatch(src []byte, b *model.Batch) error {
-	// The tenant of one record is mostly that of the record before.
+	// Consecutive records mostly have the same tenant.
 	tenant := b.Tenant
 	b.Reset()
 	d := decoder{b: b, in: src}
@@ -57,7 +57,7 @@ func corrupt(format string, args ...any) error {
 	return fmt.Errorf("%w: journal record: %s", model.ErrCorrupt, fmt.Sprintf(format, args...))
 }
 
-// decoder reads from in. After its first error it gives zeros.
+// decoder reads from in. After its first error it returns zeros.
 type decoder struct {
 	b   *model.Batch
 	in  []byte
@@ -79,18 +79,18 @@ func (d *decoder) uvarint() uint64 {
 	}
 	v, n := binary.Uvarint(d.in)
 	if n <= 0 {
-		d.fail("a number is cut short")
+		d.fail("number is truncated")
 		return 0
 	}
 	d.in = d.in[n:]
 	return v
 }
 
-// length reads a number of bytes, which cannot be more than there are.
+// length reads a number of bytes, at most as many as are left.
 func (d *decoder) length() int {
 	n := d.uvarint()
 	if n > uint64(len(d.in)) {
-		d.fail("%d bytes are announced and %d are left", n, len(d.in))
+		d.fail("expected %d bytes, %d are left", n, len(d.in))
 		return 0
 	}
 	return int(n)
@@ -98,7 +98,7 @@ func (d *decoder) length() int {
 
 func (d *decoder) take(n int) []byte {
 	if n > len(d.in) {
-		d.fail("%d bytes are needed and %d are left", n, len(d.in))
+		d.fail("expected %d bytes, %d are left", n, len(d.in))
 		return nil
 	}
 	part := d.in[:n]
@@ -118,17 +118,17 @@ func (d *decoder) section(kind byte, body []byte) {
 	case rowsSection + byte(model.Samples), rowsSection + byte(model.Exemplars), rowsSection + byte(model.Text):
 		s.rows(model.Family(kind - rowsSection))
 	default:
-		s.fail("section %d is not known", kind)
+		s.fail("unknown section %d", kind)
 	}
 	if s.err == nil && len(s.in) > 0 {
-		s.fail("section %d has %d bytes too many", kind, len(s.in))
+		s.fail("section %d has %d excess bytes", kind, len(s.in))
 	}
 	d.err = s.err
 }
 
 func (d *decoder) keys() {
 	if len(d.in)%model.KeyBytes != 0 {
-		d.fail("%d bytes of keys", len(d.in))
+		d.fail("size of keys, %d bytes, is not a multiple of the key size", len(d.in))
 		return
 	}
 	for ; len(d.in) > 0; d.in = d.in[model.KeyBytes:] {
@@ -142,7 +142,7 @@ func (d *decoder) labels() {
 		series := d.uvarint()
 		l := d.take(d.length())
 		if series >= uint64(len(d.b.Keys)) {
-			d.fail("labels of series %d of %d", series, len(d.b.Keys))
+			d.fail("expected a series below %d in the labels, got %d", len(d.b.Keys), series)
 		}
 		if d.err == nil {
 			d.b.Labels.Append(uint32(series), l)

@@ -32,7 +32,7 @@ func (d *decoder) rows(f model.Family) {
 	case kind[0] == countsFew:
 		rows = d.countsFew(c)
 	default:
-		d.fail("row counts of kind %d", kind[0])
+		d.fail("unknown encoding %d of row counts", kind[0])
 		return
 	}
 	c.Times = d.times(c.Times, rows, single, false)
@@ -40,8 +40,8 @@ func (d *decoder) rows(f model.Family) {
 	d.values(&c.Rows, rows, f)
 }
 
-// counts reads how many rows each series has and returns their sum, which is at most the number of bytes left: every
-// row has at least a byte of its own in the column of times.
+// counts reads how many rows each series has and returns their sum, which is at most the number of bytes
+// left: every row takes at least one byte in the column of times.
 func (d *decoder) counts(c *model.Columns) int {
 	total := uint64(0)
 	for range d.b.Keys {
@@ -53,13 +53,13 @@ func (d *decoder) counts(c *model.Columns) int {
 	return int(total)
 }
 
-// countsFew reads how many rows each of the series has that have any.
+// countsFew reads the numbers of rows of only those series that have any.
 func (d *decoder) countsFew(c *model.Columns) int {
 	total := uint64(0)
 	for range d.length() { // each takes at least a byte
 		skip, n := d.uvarint(), d.uvarint()
 		if n == 0 || skip >= uint64(len(d.b.Keys)-len(c.Ends)) {
-			d.fail("rows of a series beyond %d", len(d.b.Keys))
+			d.fail("expected a series below %d in the row counts", len(d.b.Keys))
 		}
 		if d.err != nil {
 			return 0
@@ -78,11 +78,11 @@ func (d *decoder) countsFew(c *model.Columns) int {
 	return int(total)
 }
 
-// plus adds n rows, each of which has at least a byte.
+// plus adds n rows, each of which takes at least a byte.
 func (d *decoder) plus(total, n uint64) uint64 {
 	total += n
 	if n > uint64(len(d.in)) || total > uint64(len(d.in)) || total > math.MaxUint32 {
-		d.fail("%d rows in %d bytes", total, len(d.in))
+		d.fail("%d rows do not fit in %d bytes", total, len(d.in))
 	}
 	return total
 }
@@ -110,7 +110,7 @@ func (d *decoder) times(dst []int64, rows int, single, mayLack bool) []int64 {
 			dst = append(dst, last)
 		}
 	default:
-		d.fail("times of kind %d", kind[0])
+		d.fail("unknown encoding %d of times", kind[0])
 	}
 	return dst
 }
@@ -120,7 +120,7 @@ func (d *decoder) values(r *model.Rows, rows int, f model.Family) {
 	switch {
 	case d.err != nil:
 	case (kind[0] == columnLines) != (f == model.Text):
-		d.fail("values of kind %d in family %d", kind[0], f)
+		d.fail("encoding %d of values is not allowed in family %d", kind[0], f)
 	case kind[0] == columnLines:
 		d.lines(r, rows)
 	case kind[0] == columnKinds:
@@ -128,7 +128,7 @@ func (d *decoder) values(r *model.Rows, rows int, f model.Family) {
 			d.blobs(r)
 		}
 	case !mayHold(f, model.KindFloat):
-		d.fail("floats in a family that has none")
+		d.fail("floats are not allowed in this family")
 	case kind[0] == columnEqual:
 		v := d.uint64()
 		for range rows {
@@ -140,17 +140,17 @@ func (d *decoder) values(r *model.Rows, rows int, f model.Family) {
 			r.Values = append(r.Values, binary.LittleEndian.Uint64(raw))
 		}
 	default:
-		d.fail("values of kind %d", kind[0])
+		d.fail("unknown encoding %d of values", kind[0])
 	}
 }
 
-// kinds reads the kinds of rows of which not all are floats.
+// kinds reads the kinds of rows that are not all floats.
 func (d *decoder) kinds(r *model.Rows, rows int, f model.Family) {
 	onlyFloats := true
 	add := func(b byte) bool {
 		k := model.Kind(b)
 		if !mayHold(f, k) {
-			d.fail("a value of kind %d", b)
+			d.fail("value has kind %d, which its family does not allow", b)
 			return false
 		}
 		onlyFloats = onlyFloats && k == model.KindFloat
@@ -170,14 +170,14 @@ func (d *decoder) kinds(r *model.Rows, rows int, f model.Family) {
 			}
 		}
 	default:
-		d.fail("kinds of kind %d", head[0])
+		d.fail("unknown encoding %d of kinds", head[0])
 	}
 	if d.err == nil && onlyFloats {
-		d.fail("a column of kinds for floats alone")
+		d.fail("column of kinds, but all values are floats")
 	}
 }
 
-// blobs reads the values of the rows whose kinds are known.
+// blobs reads the values of rows whose kinds have been read.
 func (d *decoder) blobs(r *model.Rows) {
 	for _, k := range r.Kinds {
 		if k == model.KindFloat {

@@ -8,22 +8,22 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// maxLineBytes bounds the lines of one record when they are written out, so that a record cannot cheat a reader out of memory.
+// maxLineBytes bounds the decoded lines of one record, so that a hostile record cannot exhaust a reader's
+// memory.
 const maxLineBytes = 128 << 20
 
-// How lines are stored.
+// The encodings of lines.
 const (
 	linesRaw = 0
 	linesS2  = 1 // one block
 )
 
-// fewLineBytes is how many bytes of lines are stored as they are.
+// fewLineBytes is the size up to which lines are stored uncompressed.
 const fewLineBytes = 64
 
-// appendLines stores rows of text: their lengths, and all blobs of the record as one block of S2. Of real logs a fifth is left.
-// On the machine where it was measured S2 takes 1.0 s of a core for a gigabyte, and to write a gigabyte and to sync it takes
-// 2.1 s: it pays for itself before anything has been said of the disk. Better S2 takes 2 s for a tenth less, zstd 4 s for a
-// third less.
+// appendLines stores rows of text: their lengths, and all blobs of the record as one S2 block. S2 takes less
+// CPU than writing and syncing the bytes that it saves. Better S2 levels and zstd compress more, but take
+// several times the CPU.
 func appendLines(dst []byte, r *model.Rows) []byte {
 	dst = append(dst, columnLines)
 	for _, v := range r.Values {
@@ -37,7 +37,7 @@ func appendLines(dst []byte, r *model.Rows) []byte {
 	if together {
 		lines = r.Bytes[begin : begin+total]
 	} else {
-		// Not behind the block in dst: the record waits for the disk, and would hold this so long.
+		// Not appended to dst: the record waits for the disk and would keep this memory until then.
 		lines = appendBlobBytes(make([]byte, 0, total), r)
 	}
 	most := 1 + s2.MaxEncodedLen(total) // which is more than the lines
@@ -50,8 +50,8 @@ func appendLines(dst []byte, r *model.Rows) []byte {
 	return dst[:len(dst)+len(block)]
 }
 
-// extent says where blobs begin, how many bytes they have, and whether they lie together, one behind the other. They do not
-// where rows were left out of the batch.
+// extent returns where blobs begin, their total size, and whether they are contiguous. They are not if rows
+// were left out of the batch.
 func extent(r *model.Rows) (begin, total int, together bool) {
 	together = true
 	for i, v := range r.Values {
@@ -78,7 +78,7 @@ func (d *decoder) lines(r *model.Rows, rows int) {
 	for range rows {
 		n := d.uvarint()
 		if total += n; n > maxLineBytes || total > maxLineBytes {
-			d.fail("lines of more than %d bytes", maxLineBytes)
+			d.fail("lines exceed the limit of %d bytes", maxLineBytes)
 		}
 		if d.err != nil {
 			return
@@ -94,13 +94,13 @@ func (d *decoder) lines(r *model.Rows, rows int) {
 	switch codec[0] {
 	case linesRaw:
 		if uint64(len(stored)) != total {
-			d.fail("lines of %d bytes, and %d are there", total, len(stored))
+			d.fail("expected %d bytes of lines, got %d", total, len(stored))
 			return
 		}
 		r.Bytes = append(r.Bytes, stored...)
 	case linesS2:
 		if n, err := s2.DecodedLen(stored); err != nil || uint64(n) != total {
-			d.fail("lines of %d bytes, and the block has %d", total, n)
+			d.fail("expected %d bytes of lines, the block has %d", total, n)
 			return
 		}
 		r.Bytes = grow(r.Bytes, int(total))
@@ -110,6 +110,6 @@ func (d *decoder) lines(r *model.Rows, rows int) {
 		}
 		r.Bytes = r.Bytes[:total]
 	default:
-		d.fail("lines of kind %d", codec[0])
+		d.fail("unknown encoding %d of lines", codec[0])
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// TestLinesTakeWhatIsCharged: neither the record of lines that cannot be compressed nor what joins them takes more than the
-// hints say, also when rows in the middle were left out.
+// TestLinesTakeWhatIsCharged: neither the record of lines that cannot be compressed nor what joins them takes
+// more than the hints say, also when rows in the middle were left out.
 func TestLinesTakeWhatIsCharged(t *testing.T) {
 	noise := rand.NewChaCha8([32]byte{1})
 	for _, apart := range []bool{false, true} {

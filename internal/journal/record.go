@@ -12,13 +12,14 @@ const version = 1
 // The kinds of sections. A record has at most one of each, in ascending order; empty ones are left out.
 const (
 	keysSection   = 1
-	labelsSection = 2 // read, and no more written
+	labelsSection = 2 // read, but no longer written
 	sharedSection = 3
 	// Rows of a family have the kind rowsSection + family.
 	rowsSection = 0x10
 )
 
-// EncodeBatch appends the record of a batch to dst. It allocates only where dst is too small, and what [JoinHint] says.
+// EncodeBatch appends the record of a batch to dst. It allocates only if dst is too small, plus what
+// [JoinHint] returns.
 func EncodeBatch(dst []byte, b *model.Batch) []byte {
 	dst = grow(dst, SizeHint(b))
 	dst = append(dst, version, byte(b.Signal))
@@ -41,11 +42,11 @@ func EncodeBatch(dst []byte, b *model.Batch) []byte {
 	return dst
 }
 
-// sharedPart is by how much labels shrink at least, as a rule, since neighbours share most of them.
+// sharedPart is the factor by which labels usually shrink at least, since neighbours share most of them.
 const sharedPart = 4
 
-// SizeHint returns about how many bytes the record of a batch has: rather too many than too few, unless its times are
-// far apart or its label sets have nothing in common.
+// SizeHint returns an estimate of the bytes of a record. It is rarely too low: only if times are far apart or
+// label sets have nothing in common.
 func SizeHint(b *model.Batch) int {
 	n := 64 + len(b.Tenant) + len(b.Keys)*(model.KeyBytes+1) + b.Labels.Len()*10 + len(b.Labels.Bytes)/sharedPart
 	for _, f := range model.Families() {
@@ -55,8 +56,8 @@ func SizeHint(b *model.Batch) int {
 	return n
 }
 
-// JoinHint returns how many bytes [EncodeBatch] takes beside the record, and gives back when it returns: it brings lines
-// together that do not lie so.
+// JoinHint returns how many bytes of temporary memory [EncodeBatch] takes besides the record: it joins lines
+// that are not contiguous.
 func JoinHint(b *model.Batch) int {
 	if _, total, together := extent(&b.Text.Rows); !together {
 		return total
@@ -64,7 +65,7 @@ func JoinHint(b *model.Batch) int {
 	return 0
 }
 
-// grow makes room for n more bytes at once, so that the columns below are stored without growing.
+// grow makes room for n more bytes, so that appending columns does not reallocate.
 func grow(dst []byte, n int) []byte {
 	if cap(dst)-len(dst) >= n {
 		return dst
@@ -77,7 +78,7 @@ func extend(dst []byte, n int) []byte {
 	return dst[:len(dst)+n]
 }
 
-// beginSection appends the head of a section, whose length endSection fills in.
+// beginSection appends the header of a section. endSection fills in its length.
 func beginSection(dst []byte, kind byte) []byte { return append(dst, kind, 0, 0, 0, 0) }
 
 func endSection(dst []byte, begin int) []byte {

@@ -82,7 +82,8 @@ func drawLine(t *rapid.T) []byte {
 	})
 }
 
-// drawLabels draws label sets that share labels, and now and then bytes that are none, which the journal does not look into.
+// drawLabels draws label sets that share labels, and now and then bytes that are none, which the journal does
+// not look into.
 func drawLabels(t *rapid.T) model.Labels {
 	if rapid.IntRange(0, 9).Draw(t, "odd") == 0 {
 		return model.Labels(rapid.SliceOfN(rapid.Byte(), 0, 20).Draw(t, "bytes"))
@@ -126,7 +127,8 @@ func goldenBatch() *model.Batch {
 	return b
 }
 
-// sharedBatch has label sets that differ in front, in the middle, at the end, by a label more and by a label less.
+// sharedBatch has label sets that differ in front, in the middle, at the end, by a label more and by a label
+// less.
 func sharedBatch() *model.Batch {
 	b := &model.Batch{Tenant: "t", Signal: model.Metrics}
 	for i, l := range []model.Labels{
@@ -142,7 +144,8 @@ func sharedBatch() *model.Batch {
 	return b
 }
 
-// TestSharedLabelsSpread: however alike label sets are, reading them takes no more memory than the format says.
+// TestSharedLabelsSpread: however alike label sets are, reading them takes no more memory than the format
+// says.
 func TestSharedLabelsSpread(t *testing.T) {
 	want := scrape(5000)
 	l := model.LabelsOf("__name__", "up", "long", strings.Repeat("x", 5000))
@@ -150,7 +153,7 @@ func TestSharedLabelsSpread(t *testing.T) {
 		want.Labels.Append(uint32(i), l)
 	}
 	record := EncodeBatch(nil, want)
-	if len(want.Labels.Bytes) > mostSpread*len(record) {
+	if len(want.Labels.Bytes) > maxExpansion*len(record) {
 		t.Errorf("%d bytes of labels in a record of %d", len(want.Labels.Bytes), len(record))
 	}
 	var got model.Batch
@@ -217,7 +220,8 @@ func fewLinesBatch() *model.Batch {
 	return b
 }
 
-// TestLinesApart: lines that do not lie one behind the other, as after some were dropped, are stored like any others.
+// TestLinesApart: lines that do not lie one behind the other, as after some were dropped, are stored like any
+// others.
 func TestLinesApart(t *testing.T) {
 	b := &model.Batch{Tenant: "t", Signal: model.Logs}
 	want := &model.Batch{Tenant: "t", Signal: model.Logs}
@@ -371,7 +375,7 @@ func FuzzDecodeBatch(f *testing.F) {
 			return
 		}
 		if n := b.Rows(); n > len(src) || len(b.Keys) > len(src)/model.KeyBytes ||
-			len(b.Labels.Bytes) > mostSpread*len(src) || len(b.Samples.Bytes)+len(b.Exemplars.Bytes) > len(src) || len(b.Text.Bytes) > maxLineBytes {
+			len(b.Labels.Bytes) > maxExpansion*len(src) || len(b.Samples.Bytes)+len(b.Exemplars.Bytes) > len(src) || len(b.Text.Bytes) > maxLineBytes {
 			t.Fatalf("%d bytes gave %d rows", len(src), n)
 		}
 		record := EncodeBatch(nil, &b)

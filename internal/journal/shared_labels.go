@@ -8,13 +8,13 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// mostSpread bounds how many times larger than their section label sets may be when they are written out, so that a
-// record cannot cheat a reader out of memory. Scrapes of few targets with long labels come near 60.
-const mostSpread = 256
+// maxExpansion bounds how many times larger than their section decoded label sets may be, so that a hostile
+// record cannot exhaust a reader's memory. Scrapes of few targets with long labels reach about 60.
+const maxExpansion = 256
 
-// appendSharedLabels stores each label set as what it has in common with the one before. Series of a scrape stand
-// together and share most of their labels: of 600 bytes some 25 are left. Storing sets whole took more than a quarter of the
-// CPU of creating a series, mostly in the kernel, for ten times the bytes.
+// appendSharedLabels stores each label set as its difference from the previous one. The series of a scrape
+// follow each other and share most of their labels. Storing whole sets was tried: it writes many times the
+// bytes, at a cost mostly in the kernel.
 func appendSharedLabels(dst []byte, b *model.Batch) []byte {
 	dst = binary.AppendUvarint(dst, uint64(b.Labels.Len()))
 	begin, out := len(dst), 0
@@ -22,8 +22,8 @@ func appendSharedLabels(dst []byte, b *model.Batch) []byte {
 	for i, series := range b.Labels.Series {
 		l := b.Labels.At(i)
 		out += len(l)
-		if out > mostSpread*(len(dst)-begin) {
-			last = nil // nothing in common: the set is stored whole
+		if out > maxExpansion*(len(dst)-begin) {
+			last = nil // store the whole set
 		}
 		dst = binary.AppendUvarint(dst, uint64(series))
 		dst = binary.AppendUvarint(dst, uint64(len(l)))
@@ -33,8 +33,8 @@ func appendSharedLabels(dst []byte, b *model.Batch) []byte {
 	return dst
 }
 
-// appendDifference stores l as steps along last: so many bytes are copied, then come these new ones, then so many of last
-// are left out.
+// appendDifference stores l as steps along last: a number of bytes to copy, new bytes, and a number of bytes
+// of last to skip.
 func appendDifference(dst []byte, last, l model.Labels) []byte {
 	for len(l) > 0 {
 		same := commonLabels(last, l)
@@ -49,7 +49,7 @@ func appendDifference(dst []byte, last, l model.Labels) []byte {
 	return dst
 }
 
-// labelBytes returns how many bytes the first label takes, or all that there are if it is no label.
+// labelBytes returns the size of the first label, or of all bytes if it is malformed.
 func labelBytes(l model.Labels) int {
 	if len(l) > 1 && l[1] < 0x80 {
 		return min(2+int(l[1]), len(l))
@@ -60,8 +60,8 @@ func labelBytes(l model.Labels) int {
 	return len(l)
 }
 
-// commonLabels returns how many bytes the labels take with which both begin. Comparing words of both and going along the
-// lengths afterwards takes as long.
+// commonLabels returns the size of the labels that both begin with. Comparing words first and then following
+// the lengths was not faster.
 func commonLabels(a, b model.Labels) (n int) {
 	for n < len(b) {
 		size := labelBytes(b[n:])
@@ -73,8 +73,9 @@ func commonLabels(a, b model.Labels) (n int) {
 	return n
 }
 
-// differentLabels returns how many bytes of both lie before the next label that they have in common. Labels are sorted by
-// name, so it is found by going along both; where that does not hold, more is stored than need be, and nothing else.
+// differentLabels returns how many bytes of each come before the next label that they have in common. Labels
+// are sorted by name, so one walk along both finds it. If they are not sorted, the record is larger than
+// necessary but correct.
 func differentLabels(a, b model.Labels) (inA, inB int) {
 	wholeA, wholeB := len(a), len(b)
 	for len(a) > 0 && len(b) > 0 {
@@ -101,18 +102,18 @@ func differentLabels(a, b model.Labels) (inA, inB int) {
 	return wholeA - len(a), wholeB - len(b)
 }
 
-// sharedLabels reads what appendSharedLabels wrote.
+// sharedLabels decodes the output of appendSharedLabels.
 func (d *decoder) sharedLabels() {
 	t := &d.b.Labels
-	most := min(mostSpread*uint64(len(d.in)), math.MaxUint32) // which is what ends of labels can say
+	most := min(maxExpansion*uint64(len(d.in)), math.MaxUint32) // the largest offset in Labels.Ends
 	n := d.uvarint()
 	begin, end := len(t.Bytes), len(t.Bytes) // of the set before
 	for i := uint64(0); i < n && d.err == nil; i++ {
 		series, size := d.uvarint(), d.uvarint()
 		if series >= uint64(len(d.b.Keys)) {
-			d.fail("labels of series %d of %d", series, len(d.b.Keys))
+			d.fail("expected a series below %d in the labels, got %d", len(d.b.Keys), series)
 		} else if size > most {
-			d.fail("labels of more than %d times the bytes that hold them, or of 4 GiB", mostSpread)
+			d.fail("decoded labels exceed 4 GiB or %d times the size of their section", maxExpansion)
 		}
 		if d.err != nil {
 			return
@@ -123,14 +124,14 @@ func (d *decoder) sharedLabels() {
 		for left := size; left > 0 && d.err == nil; {
 			same, fresh := d.uvarint(), d.take(d.length())
 			if same > uint64(end-at) || same > left || uint64(len(fresh)) > left-same {
-				d.fail("labels do not fit those before them")
+				d.fail("label set does not match the previous one")
 				return
 			}
 			t.Bytes = append(append(t.Bytes, t.Bytes[at:at+int(same)]...), fresh...)
 			left -= same + uint64(len(fresh))
 			gone := d.uvarint()
 			if at += int(same); gone > uint64(end-at) {
-				d.fail("labels do not fit those before them")
+				d.fail("label set does not match the previous one")
 				return
 			}
 			at += int(gone)

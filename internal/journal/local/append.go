@@ -12,28 +12,29 @@ import (
 // pending is a batch on its way through the journal.
 type pending struct {
 	batch *model.Batch
-	// buf is the encoded record behind room for its frame header. The committer writes the header and may do with the
-	// bytes what it likes.
+	// buf is the encoded record after room for its frame header. The committer writes the header and may
+	// overwrite the bytes.
 	buf  []byte
 	room int64
 	done chan error // of capacity 1
 }
 
-// maxPooledBytes keeps a buffer of unusual size from staying in the pool. Agents send a megabyte of lines at a time, as a rule.
+// maxPooledBytes keeps very large buffers out of the pool. Log agents usually send a megabyte at a time.
 const maxPooledBytes = 2 << 20
 
-// Append returns once the batch is durable and has been applied, in this order; the batch is the caller's again. Batches
-// of one goroutine get ascending sequence numbers. ctx bounds the wait for a place in the queue; from then on the
-// batch belongs to the journal and the call ends when the disk has answered.
+// Append returns once the batch is durable and has been applied, in this order. Batches of one goroutine get
+// ascending sequence numbers. ctx bounds the wait for room in the queue. From then on the batch belongs to
+// the journal until Append returns, which waits for the disk.
 //
-// Errors: transient when the record could not be made durable (it will not be applied, though a crash right then may
-// leave it to be found by Replay), closed, invalid for a batch beyond [MaxRecordBytes].
+// Error classes: transient if the record could not be made durable (it is not applied, but Replay may find it
+// after a crash), closed, and invalid for a batch beyond [MaxRecordBytes].
 func (j *Journal) Append(ctx context.Context, b *model.Batch) error {
 	hint := journal.SizeHint(b)
 	if hint > MaxRecordBytes {
-		return fmt.Errorf("journal: %w: a batch of %d bytes, and %d are allowed", model.ErrInvalid, hint, MaxRecordBytes)
+		return fmt.Errorf("journal: %w: batch has %d bytes and the limit is %d", model.ErrInvalid, hint, MaxRecordBytes)
 	}
-	// The place is taken before the batch is encoded, so that the buffers are bounded and not only what is queued.
+	// Room is reserved before the batch is encoded, so that the bound covers encoding buffers too and not only
+	// the queue.
 	room := min(int64(hint+journal.JoinHint(b)), j.o.MaxQueueBytes)
 	if err := j.enter(ctx, room); err != nil {
 		return err
@@ -44,7 +45,7 @@ func (j *Journal) Append(ctx context.Context, b *model.Batch) error {
 	p.buf = journal.EncodeBatch(p.buf, b)
 	var err error
 	if n := len(p.buf) - frameHeader; n > MaxRecordBytes {
-		err = fmt.Errorf("journal: %w: a batch of %d bytes, and %d are allowed", model.ErrInvalid, n, MaxRecordBytes)
+		err = fmt.Errorf("journal: %w: batch has %d bytes and the limit is %d", model.ErrInvalid, n, MaxRecordBytes)
 	} else {
 		putRecordSum(p.buf)
 		err = j.queue.put(p)
@@ -61,7 +62,7 @@ func (j *Journal) Append(ctx context.Context, b *model.Batch) error {
 	return err
 }
 
-// enter takes a place for a batch, from before it is encoded until it has been applied.
+// enter reserves room for a batch, from before it is encoded until it has been applied.
 func (j *Journal) enter(ctx context.Context, bytes int64) error {
 	if err := j.room.Acquire(ctx, bytes); err != nil {
 		return fmt.Errorf("journal: %w: the queue of %d bytes is full: %w", model.ErrTransient, j.o.MaxQueueBytes, err)
@@ -77,7 +78,7 @@ func (j *Journal) leave(bytes int64) {
 
 var emptyFrame [frameHeader]byte
 
-// queue is what waits for the committer.
+// queue holds the batches that wait for the committer.
 type queue struct {
 	wake chan struct{} // of capacity 1: there is something, or the queue has been closed
 
@@ -109,8 +110,8 @@ func (q *queue) ring() {
 	}
 }
 
-// take moves everything that waits to g, and waits until there is something. It returns false when the queue is closed
-// and empty.
+// take moves all waiting batches to g, and waits for one if there is none. It returns false when the queue is
+// closed and empty.
 func (q *queue) take(g *group) bool {
 	for {
 		q.mu.Lock()

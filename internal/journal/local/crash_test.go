@@ -64,8 +64,9 @@ func (c *crasher) ack(b *model.Batch) {
 	c.acked[number(b)] = encode(b)
 }
 
-// TestCrash cuts the power before every change of a file. Whatever had been acknowledged is there, once, unchanged, and
-// what else is there is whole. The journal then goes on, and a second cut takes nothing either.
+// TestCrash cuts the power before every change of a file. Whatever had been acknowledged is there, once,
+// unchanged, and what else is there is whole. The journal then goes on, and a second cut takes nothing
+// either.
 func TestCrash(t *testing.T) {
 	c := &crasher{mem: newFS(t), rng: rand.New(rand.NewPCG(1, 2)), acked: map[int]string{}}
 	o := options(errorfs.Wrap(c.mem, errorfs.InjectorFunc(c.hook)))
@@ -146,8 +147,9 @@ func verify(t *testing.T, i int, cr crash) (first uint64, recs []string) {
 	return first, recs
 }
 
-// TestKillThenPowerCut has a process end between write and sync, so that its last record is read again although it is
-// in the page cache alone. What replay has given to the head once must survive a power cut later.
+// TestKillThenPowerCut has a process end between write and sync, so that its last record is read again
+// although it is in the page cache alone. What replay has given to the head once must survive a power cut
+// later.
 func TestKillThenPowerCut(t *testing.T) {
 	mem := newFS(t)
 	var broken errorfs.Toggle
@@ -179,8 +181,9 @@ func TestKillThenPowerCut(t *testing.T) {
 
 var errDisk = errors.New("no space left on device")
 
-// TestDiskErrors lets each kind of operation fail for a while, again and again, with appenders that try until they
-// succeed. What was acknowledged is there once; what was refused is not, since the journal went on afterwards.
+// TestDiskErrors lets each kind of operation fail for a while, again and again, with appenders that try until
+// they succeed. What was acknowledged is there once; what was refused is not, since the journal went on
+// afterwards.
 func TestDiskErrors(t *testing.T) {
 	for _, kinds := range [][]errorfs.OpKind{
 		{errorfs.OpFileWrite}, {errorfs.OpFileSyncData}, {errorfs.OpFileSync}, {errorfs.OpCreate}, {errorfs.OpRename},
@@ -380,7 +383,8 @@ func TestTornTail(t *testing.T) {
 	}
 }
 
-// TestTornTailIsReported: what the start drops is in the log, with file, offset and bytes, and a whole journal is not.
+// TestTornTailIsReported: what the start drops is in the log, with file, offset and bytes, and a whole
+// journal is not.
 func TestTornTailIsReported(t *testing.T) {
 	fs, names, n := filled(t)
 	name := names[len(names)-1]

@@ -8,7 +8,7 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// frameHeader is the size of what stands before each record:
+// frameHeader is the size of the header before each record:
 //
 //	 0  u32  CRC32C of the bytes 4 to 24
 //	 4  u32  length of the record
@@ -16,8 +16,8 @@ import (
 //	16  u32  how many records directly before this one were not yet durable when it was written
 //	20  u32  CRC32C of the record
 //
-// All numbers are little-endian. The header has a checksum of its own, so that the one of the record can be computed by
-// the appender, before the sequence number is known.
+// All numbers are little-endian. The header has its own checksum, so that the appender can compute that of
+// the record before the sequence number is known.
 const frameHeader = 24
 
 // MaxRecordBytes bounds one encoded batch.
@@ -33,11 +33,11 @@ type frame struct {
 	crc      uint32
 }
 
-// durable is the last sequence number of which the frame says that it was durable when the frame was written.
+// durable returns the last sequence number that was durable when the frame was written.
 func (f frame) durable() uint64 { return f.seq - 1 - uint64(f.unsynced) }
 
-// putFrame writes the header of a record that stands in buf behind room for it. The checksum of the record stands in
-// its place already.
+// putFrame writes the header in front of a record in buf, which has room for it. The checksum of the record
+// is already in place.
 func putFrame(buf []byte, seq uint64, unsynced int) {
 	binary.LittleEndian.PutUint32(buf[4:], uint32(len(buf)-frameHeader))
 	binary.LittleEndian.PutUint64(buf[8:], seq)
@@ -49,7 +49,7 @@ func putRecordSum(buf []byte) {
 	binary.LittleEndian.PutUint32(buf[20:], crc32.Checksum(buf[frameHeader:], castagnoli))
 }
 
-// parseFrame reads a frame header; ok says that its checksum is right and its fields make sense.
+// parseFrame reads a frame header; ok reports whether its checksum is right and its fields are plausible.
 func parseFrame(b []byte) (f frame, ok bool) {
 	f = frame{
 		length:   binary.LittleEndian.Uint32(b[4:]),
@@ -61,14 +61,14 @@ func parseFrame(b []byte) (f frame, ok bool) {
 		binary.LittleEndian.Uint32(b) == crc32.Checksum(b[4:frameHeader], castagnoli)
 }
 
-// segmentHeader is the size of what every segment begins with:
+// segmentHeader is the size of the header of every segment:
 //
 //	 0  8 bytes  "SHALEJNL"
 //	 8  u32      version, 1
 //	12  u32      zero
 //	16  u64      key seed of the installation
 //	24  u64      sequence number of the first record
-//	32  u64      sequence number of the last record that counts in the segments before
+//	32  u64      sequence number of the last valid record in earlier segments
 //	40  u32      CRC32C of the bytes 0 to 40
 const segmentHeader = 44
 
@@ -84,7 +84,7 @@ const maxSeq = 1 << 62
 type header struct {
 	seed  model.KeySeed
 	first uint64
-	// before is first-1, except where the segments before end earlier than what the head has in its parts.
+	// before is first-1, unless the earlier segments end before the last record that is in parts of the head.
 	before uint64
 }
 
@@ -101,13 +101,13 @@ func (h header) append(dst []byte) []byte {
 
 func parseHeader(b []byte) (header, error) {
 	if len(b) < segmentHeader || string(b[:8]) != magic {
-		return header{}, fmt.Errorf("%w: no segment of a journal", model.ErrCorrupt)
+		return header{}, fmt.Errorf("%w: not a journal segment", model.ErrCorrupt)
 	}
 	if v := binary.LittleEndian.Uint32(b[8:]); v != version {
-		return header{}, fmt.Errorf("%w: version %d of the journal is not known to this program", model.ErrInvalid, v)
+		return header{}, fmt.Errorf("%w: unsupported journal version %d", model.ErrInvalid, v)
 	}
 	if binary.LittleEndian.Uint32(b[40:]) != crc32.Checksum(b[:40], castagnoli) {
-		return header{}, fmt.Errorf("%w: the segment's header does not check out", model.ErrCorrupt)
+		return header{}, fmt.Errorf("%w: segment header has a wrong checksum", model.ErrCorrupt)
 	}
 	h := header{
 		seed:   model.KeySeed(binary.LittleEndian.Uint64(b[16:])),
@@ -115,7 +115,7 @@ func parseHeader(b []byte) (header, error) {
 		before: binary.LittleEndian.Uint64(b[32:]),
 	}
 	if h.first == 0 || h.first > maxSeq || h.before >= h.first {
-		return header{}, fmt.Errorf("%w: the segment begins with %d after %d", model.ErrCorrupt, h.first, h.before)
+		return header{}, fmt.Errorf("%w: first record %d is not after record %d", model.ErrCorrupt, h.first, h.before)
 	}
 	return h, nil
 }

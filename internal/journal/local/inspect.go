@@ -13,13 +13,13 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// Check reads a whole journal that nobody writes, and returns an error of class corrupt that names file and offset if a
-// record is damaged or missing. A torn end of the newest segment is no damage.
+// Check reads a whole journal that is not being written. It returns an error of class corrupt that names file
+// and offset if a record is damaged or missing. A torn end of the newest segment is not damage.
 func Check(ctx context.Context, fs vfs.FS, dir string) error {
 	return visit(ctx, fs, dir, func(*segment, tail) {}, func(*reader, *model.Batch) error { return nil })
 }
 
-// Dump writes what the segments and records of a journal are, one line each.
+// Dump writes one line for each segment and record of a journal.
 func Dump(ctx context.Context, w io.Writer, fs vfs.FS, dir string) error {
 	out := bufio.NewWriter(w)
 	err := visit(ctx, fs, dir, func(s *segment, t tail) {
@@ -46,7 +46,7 @@ func Dump(ctx context.Context, w io.Writer, fs vfs.FS, dir string) error {
 	return err
 }
 
-// describe says what rows of a family there are.
+// describe summarises the rows of a family.
 func describe(c *model.Columns, what string) string {
 	if c.Len() == 0 {
 		return "no " + what

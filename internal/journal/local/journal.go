@@ -17,7 +17,7 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// Options build a Journal.
+// Options configure a Journal.
 type Options struct {
 	FS vfs.FS
 	// Dir is the folder of the segments. Its parent exists.
@@ -26,13 +26,13 @@ type Options struct {
 	Seed model.KeySeed
 	// SegmentBytes is the size after which a new segment begins; 0 means 64 MiB.
 	SegmentBytes int64
-	// MaxQueueBytes bounds the batches in the journal's hands, from before they are encoded until they are applied, by
-	// the size of their records; 0 means 16 MiB. A record that is larger waits until it is alone.
+	// MaxQueueBytes bounds the records in memory, from before they are encoded until they are applied; 0 means
+	// 16 MiB. A larger record waits until it is the only one.
 	MaxQueueBytes int64
 	// Apply is called with every durable batch, in the order of seq, always by one goroutine. nil does nothing.
 	Apply      func(seq uint64, b *model.Batch)
 	Registerer prometheus.Registerer
-	// Logger is told of what the start drops; nil: nobody is.
+	// Logger reports what the start drops; nil discards it.
 	Logger *slog.Logger
 }
 
@@ -51,17 +51,19 @@ func (o *Options) setDefaults() {
 	}
 }
 
-// Journal is the log of one process. Its life is Open, Replay, Start, then Append and Truncate by any number of
-// goroutines, then Close. Two journals must not use one folder at one time; the lock on the data folder sees to that.
+// Journal is the log of one process. Its life is Open, Replay, Start, then Append and Truncate by any number
+// of goroutines, then Close. Two journals must not use one folder at the same time; the lock on the data
+// folder prevents it.
 //
-// Locks: truncate, then segments.mu. queue.mu is held with no other. Neither queue.mu nor segments.mu is held while a file
-// is touched.
+// Locks: truncate, then segments.mu. No other lock is held with queue.mu. Neither queue.mu nor segments.mu is
+// held during file operations.
 type Journal struct {
 	o       Options
 	dir     folder
 	metrics *metrics
 
-	// room holds as many units as bytes may be on their way. It is first come, first served. held is what is taken of it.
+	// room has one unit for each byte that records may take, and is first come, first served. held counts the
+	// units in use.
 	room     *semaphore.Weighted
 	held     atomic.Int64
 	pendings sync.Pool
@@ -71,14 +73,14 @@ type Journal struct {
 	workers  sync.WaitGroup
 	started  bool
 
-	// tail is what Open found and Start uses.
+	// tail is what Open found, for Start.
 	tail tail
-	// Only the committer uses active, once the journal has been started.
+	// After Start only the committer uses active.
 	active active
 	// durable is the last sequence number that is on the disk.
 	durable atomic.Uint64
 
-	// truncate is held by the one truncation that goes on.
+	// truncate is held during a truncation.
 	truncate sync.Mutex
 	segments struct {
 		mu   sync.Mutex
@@ -86,9 +88,9 @@ type Journal struct {
 	}
 }
 
-// Open reads which segments there are, and where the newest one ends. It changes no file. Errors: class invalid for
-// segments of another seed or a later version, corrupt for segments that do not fit together or are damaged, transient
-// if the disk does not read.
+// Open lists the segments and finds the end of the newest one. It changes no file. Error classes: invalid for
+// segments with another seed or a later version, corrupt for segments that are damaged or do not follow each
+// other, transient for read errors.
 func Open(o Options) (*Journal, error) {
 	o.setDefaults()
 	j := &Journal{o: o, dir: folder{fs: o.FS, path: o.Dir}, room: semaphore.NewWeighted(o.MaxQueueBytes)}
@@ -106,7 +108,7 @@ func Open(o Options) (*Journal, error) {
 	if segs := j.segments.list; len(segs) > 0 {
 		newest := segs[len(segs)-1]
 		if newest.seed != o.Seed {
-			return nil, fmt.Errorf("journal %s: %w: it belongs to an installation with another key seed (%016x, not %016x)",
+			return nil, fmt.Errorf("journal %s: %w: segment belongs to an installation with another key seed (%016x, expected %016x)",
 				j.dir.file(newest.name), model.ErrInvalid, uint64(newest.seed), uint64(o.Seed))
 		}
 		t, err := j.dir.findEnd(newest)
@@ -121,8 +123,8 @@ func Open(o Options) (*Journal, error) {
 	return j, nil
 }
 
-// reportTail says what of the newest segment does not count. A crash leaves such an end, of records that nobody was told
-// are durable; but nothing in the file can tell it from damage of the last group, so it is not passed over in silence.
+// reportTail logs which bytes at the end of the newest segment are ignored. A crash leaves such a tail of
+// unacknowledged records. Damage of the last group looks the same, so it is logged.
 func (j *Journal) reportTail() {
 	if j.tail.torn == nil {
 		return
@@ -130,27 +132,28 @@ func (j *Journal) reportTail() {
 	newest := j.segments.list[len(j.segments.list)-1]
 	dropped := newest.size - j.tail.end
 	j.metrics.dropped.Add(float64(dropped))
-	j.o.Logger.Warn("the end of the journal is torn and is dropped, as after a crash; what was acknowledged is not in it, unless the disk has damaged the last writes",
+	j.o.Logger.Warn("dropping the torn end of the journal, as is normal after a crash; it holds no acknowledged data, unless the disk has damaged the last writes",
 		"file", j.dir.file(newest.name), "offset", j.tail.end, "bytes", dropped, "last_record", newest.last, "why", j.tail.torn)
 }
 
-// Replay gives every record with a sequence number of at least from to fn, in order, with no gap. The batch is valid
-// during the call. It is for the time between Open and Start. With from = 0 it begins at the first record that there
-// is; otherwise a journal that begins later than from, or lacks records behind it, is an error of class corrupt.
+// Replay gives every record with a sequence number of at least from to fn, in order, with no gap. The batch
+// is valid during the call. Replay is called between Open and Start. With from = 0 it begins at the first
+// record. Otherwise it is an error of class corrupt if the journal begins after from or lacks later records.
 func (j *Journal) Replay(ctx context.Context, from uint64, fn func(seq uint64, b *model.Batch) error) error {
 	return j.dir.replay(ctx, j.segments.list, from, func(r *reader, b *model.Batch) error { return fn(r.frame.seq, b) })
 }
 
 func (d folder) replay(ctx context.Context, segs []*segment, from uint64, fn func(r *reader, b *model.Batch) error) error {
 	var b model.Batch
-	next := from // the sequence number that must come; 0: any
+	next := from // the expected sequence number; 0: any
 	for _, s := range segs {
 		if next > 0 && s.last < next {
 			continue
 		}
-		// With from = 0, what is missing was in parts when the segment began: its header says so, and list has checked.
+		// With from = 0, missing records were in parts when the segment began: its header says so, and list has
+		// checked it.
 		if from > 0 && s.first > next {
-			return fmt.Errorf("journal %s: %w: the records %d to %d are missing before it", d.file(s.name), model.ErrCorrupt, next, s.first-1)
+			return fmt.Errorf("journal %s: %w: records %d to %d before the segment are missing", d.file(s.name), model.ErrCorrupt, next, s.first-1)
 		}
 		if err := d.replaySegment(ctx, s, next, &b, fn); err != nil {
 			return err

@@ -356,7 +356,8 @@ func TestSeedMismatch(t *testing.T) {
 	}
 }
 
-// TestQueueFull has appenders wait for room while Apply stands still: a batch holds its room until it has been applied.
+// TestQueueFull has appenders wait for room while Apply stands still: a batch holds its room until it has
+// been applied.
 func TestQueueFull(t *testing.T) {
 	fs := newFS(t)
 	o := options(fs)

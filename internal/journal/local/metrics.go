@@ -14,27 +14,27 @@ type metrics struct {
 func newMetrics(reg prometheus.Registerer, j *Journal) *metrics {
 	f := promauto.With(reg)
 	f.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "shale_journal_segments", Help: "Segments of the journal.",
+		Name: "shale_journal_segments", Help: "Number of journal segments on disk.",
 	}, func() float64 {
 		j.segments.mu.Lock()
 		defer j.segments.mu.Unlock()
 		return float64(len(j.segments.list))
 	})
 	f.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "shale_journal_bytes", Help: "Size of all segments of the journal.",
+		Name: "shale_journal_bytes", Help: "Bytes of all journal segments on disk.",
 	}, func() float64 { return float64(j.Bytes()) })
 	f.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "shale_journal_queue_bytes", Help: "Records on their way: from before they are encoded until they are applied.",
+		Name: "shale_journal_queue_bytes", Help: "Bytes of journal records in memory, from before they are encoded until they are applied.",
 	}, func() float64 { return float64(j.held.Load()) })
 	return &metrics{
-		bytes:   f.NewCounter(prometheus.CounterOpts{Name: "shale_journal_append_bytes_total", Help: "Bytes of records made durable."}),
-		records: f.NewCounter(prometheus.CounterOpts{Name: "shale_journal_records_total", Help: "Records made durable."}),
+		bytes:   f.NewCounter(prometheus.CounterOpts{Name: "shale_journal_append_bytes_total", Help: "Bytes of journal records that were made durable."}),
+		records: f.NewCounter(prometheus.CounterOpts{Name: "shale_journal_records_total", Help: "Journal records that were made durable."}),
 		dropped: f.NewCounter(prometheus.CounterOpts{
-			Name: "shale_journal_dropped_bytes_total", Help: "Bytes of a torn end that the start dropped."}),
+			Name: "shale_journal_dropped_bytes_total", Help: "Bytes that the start dropped from the torn end of the journal."}),
 		sync: f.NewHistogram(prometheus.HistogramOpts{
-			Name: "shale_journal_sync_seconds", Help: "Time that a sync of the active segment took.",
+			Name: "shale_journal_sync_seconds", Help: "Duration of a sync of the active journal segment in seconds.",
 			Buckets: prometheus.ExponentialBuckets(0.0001, 2, 16)}),
 		errors: f.NewCounterVec(prometheus.CounterOpts{
-			Name: "shale_journal_errors_total", Help: "Failed operations of the disk under the journal, by operation."}, []string{"op"}),
+			Name: "shale_journal_errors_total", Help: "Failed disk operations of the journal, by operation."}, []string{"op"}),
 	}
 }

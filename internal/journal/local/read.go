@@ -21,7 +21,7 @@ func sortSegments(segs []*segment) {
 	})
 }
 
-// readBuffer is how much of a segment is read at one time.
+// readBuffer is how much of a segment is read at a time.
 const readBuffer = 1 << 20
 
 // reader reads the frames of one segment, one after the other.
@@ -29,7 +29,7 @@ type reader struct {
 	in   *bufio.Reader
 	file io.Closer
 	path string
-	// off is the offset of the next frame, seq the sequence number that it must have.
+	// off is the offset of the next frame, seq its expected sequence number.
 	off  int64
 	seq  uint64
 	size int64
@@ -52,11 +52,12 @@ func (d folder) read(s *segment) (*reader, error) {
 
 func (r *reader) close() { _ = r.file.Close() }
 
-// errEnd says that there is no good frame at the reader's offset: the end of the file, or bytes that do not check out.
-var errEnd = errors.New("no frame")
+// errEnd means that there is no valid frame at the reader's offset: the file ends, or the bytes are not a
+// frame.
+var errEnd = errors.New("no valid frame")
 
-// next reads the next frame into r.frame and r.record, which is valid until the call after. It returns an error that
-// wraps errEnd and says why, or one of class transient if the disk does not read.
+// next reads the next frame into r.frame and r.record, which is valid until the call after. Its error wraps
+// errEnd and gives the reason, or is of class transient if the disk cannot be read.
 func (r *reader) next() error {
 	var head [frameHeader]byte
 	if err := r.full(head[:]); err != nil {
@@ -65,11 +66,11 @@ func (r *reader) next() error {
 	f, ok := parseFrame(head[:])
 	switch {
 	case !ok:
-		return fmt.Errorf("%w: the frame's header does not check out", errEnd)
+		return fmt.Errorf("%w: wrong checksum of the frame header", errEnd)
 	case f.seq != r.seq:
-		return fmt.Errorf("%w: the frame has the sequence number %d", errEnd, f.seq)
+		return fmt.Errorf("%w: unexpected sequence number %d", errEnd, f.seq)
 	case int64(f.length) > r.size-r.off-frameHeader:
-		return fmt.Errorf("%w: the record is cut short", errEnd)
+		return fmt.Errorf("%w: the record is truncated", errEnd)
 	}
 	if cap(r.record) < int(f.length) {
 		r.record = make([]byte, f.length)
@@ -79,7 +80,7 @@ func (r *reader) next() error {
 		return err
 	}
 	if crc32.Checksum(r.record, castagnoli) != f.crc {
-		return fmt.Errorf("%w: the record does not check out", errEnd)
+		return fmt.Errorf("%w: wrong checksum of the record", errEnd)
 	}
 	r.frame = f
 	r.off += frameHeader + int64(f.length)
@@ -98,7 +99,7 @@ func (r *reader) full(b []byte) error {
 	return fmt.Errorf("journal %s: offset %d: %w: %w", r.path, r.off, model.ErrTransient, err)
 }
 
-// corrupt turns errEnd into an error of class corrupt that names the place.
+// corrupt turns errEnd into an error of class corrupt that names file and offset.
 func (r *reader) corrupt(err error) error {
 	if !errors.Is(err, errEnd) {
 		return err
@@ -106,20 +107,20 @@ func (r *reader) corrupt(err error) error {
 	return fmt.Errorf("journal %s: offset %d: %w: record %d is missing: %w", r.path, r.off, model.ErrCorrupt, r.seq, err)
 }
 
-// tail is what was found at the end of the newest segment.
+// tail describes the end of the newest segment.
 type tail struct {
-	// end is the offset behind the last good frame.
+	// end is the offset after the last valid frame.
 	end int64
-	// group is the offset of the first frame of the last group, and durable the sequence number before it: no later
-	// frame vouches for the group, so that it may not yet be on the disk although it can be read.
+	// group is the offset of the first frame of the last group, and durable the sequence number before it: no
+	// later frame proves that the group is on the disk, although it can be read.
 	group   int64
 	durable uint64
-	// torn says why the last good frame is the last, if the file does not end behind it.
+	// torn says why no frame follows the last valid one, if the file does not end there.
 	torn error
 }
 
-// findEnd reads the newest segment and sets its last record. A bad frame ends it, as is normal after a crash, unless a
-// later frame says that it was durable once: then it has been damaged since.
+// findEnd reads the newest segment and sets its last record. A bad frame ends the segment, as is normal after
+// a crash, unless a later frame says that it was durable: then it has been damaged since.
 func (d folder) findEnd(s *segment) (tail, error) {
 	r, err := d.read(s)
 	if err != nil {
@@ -149,12 +150,12 @@ func (d folder) findEnd(s *segment) (tail, error) {
 		return tail{}, ioErr
 	}
 	if found {
-		return tail{}, fmt.Errorf("%w (the frame at offset %d knows it as durable)", r.corrupt(err), later)
+		return tail{}, fmt.Errorf("%w (the frame at offset %d says that it was durable)", r.corrupt(err), later)
 	}
 	return t, nil
 }
 
-// findWitness looks behind a bad frame for a good one that was written when the bad one was durable.
+// findWitness looks after a bad frame for a valid one that was written when the bad one was already durable.
 func (d folder) findWitness(s *segment, off int64, bad uint64) (at int64, found bool, err error) {
 	f, err := d.fs.Open(d.file(s.name))
 	if err != nil {

@@ -14,24 +14,25 @@ import (
 
 const (
 	segmentSuffix = ".journal"
-	// A segment is written under a name with this suffix until its header is durable, so that a segment with a proper
-	// name always has a header.
+	// A segment has this suffix until its header is durable, so that a segment without the suffix always has a
+	// header.
 	unfinishedSuffix = ".journal.new"
 )
 
-// segment is a file of the journal. Its records are [header.first, last]; what follows them in the file does not count.
+// segment is a file of the journal. Its records are [header.first, last]; later bytes of the file are
+// ignored.
 type segment struct {
 	header
 	name string
-	// last is the sequence number of the last record, or header.first-1 if there is none. Of all segments but the
-	// newest it is the next one's header.before.
+	// last is the sequence number of the last record, or header.first-1 if there is none. Of all segments but
+	// the newest it is the next one's header.before.
 	last uint64
 	size int64
 }
 
 func segmentName(first uint64) string { return fmt.Sprintf("%020d%s", first, segmentSuffix) }
 
-// parseName returns the first sequence number that a file name states.
+// parseName returns the first sequence number, which is the name of the file.
 func parseName(name string) (uint64, bool) {
 	digits, ok := strings.CutSuffix(name, segmentSuffix)
 	if !ok || len(digits) != 20 {
@@ -41,7 +42,7 @@ func parseName(name string) (uint64, bool) {
 	return first, err == nil
 }
 
-// folder is where segments lie.
+// folder is the folder of the segments.
 type folder struct {
 	fs   vfs.FS
 	path string
@@ -60,8 +61,8 @@ func syncDir(fs vfs.FS, path string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// create makes a durable segment that holds a header and the given frames, and returns it open at its end. It replaces
-// one of the same name, which has nothing that the new one has not.
+// create makes a durable segment with a header and the given frames, and returns it open at its end. It
+// replaces a segment of the same name, whose valid records are all in the new one.
 func (d folder) create(h header, frames []byte) (vfs.File, *segment, error) {
 	final := d.file(segmentName(h.first))
 	temporary := d.file(fmt.Sprintf("%020d%s", h.first, unfinishedSuffix))
@@ -103,7 +104,7 @@ func (d folder) list() ([]*segment, error) {
 			return nil, err
 		}
 		if s.first != first {
-			return nil, fmt.Errorf("journal %s: %w: the header says that its first record is %d", d.file(name), model.ErrCorrupt, s.first)
+			return nil, fmt.Errorf("journal %s: %w: the header has another first record: %d", d.file(name), model.ErrCorrupt, s.first)
 		}
 		segs = append(segs, s)
 	}
@@ -111,7 +112,7 @@ func (d folder) list() ([]*segment, error) {
 	for i, s := range segs[:max(len(segs)-1, 0)] {
 		next := segs[i+1]
 		if s.seed != next.seed || next.before < s.last {
-			return nil, fmt.Errorf("journal %s: %w: it cannot follow %s", d.file(next.name), model.ErrCorrupt, s.name)
+			return nil, fmt.Errorf("journal %s: %w: segment cannot follow %s", d.file(next.name), model.ErrCorrupt, s.name)
 		}
 		s.last = next.before
 	}

@@ -10,15 +10,15 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// Start makes the journal ready for Append. The next record gets the sequence number next, or the one after the last
-// record that was found if that is larger. A larger next says that everything before it is in durable parts.
+// Start makes the journal ready for Append. The next record gets the sequence number next, or the one after
+// the last record found if that is larger. If next is larger, everything before it is in durable parts.
 //
-// The journal never appends to a segment of an earlier run. The last group of the newest one can be read, but whether
-// it is on the disk is not known: it may lie in the page cache alone, and after a failed sync it lies there as if it were
-// clean. So the new segment begins with a copy of that group, and the old segment ends before it.
+// The journal never appends to a segment of an earlier run. The last group of the newest one can be read, but
+// may be in the page cache only: after a failed sync the pages look clean. So the new segment begins with a
+// copy of that group, and the old segment ends before it.
 func (j *Journal) Start(next uint64) error {
 	if j.started {
-		return fmt.Errorf("journal %s: %w: started twice", j.o.Dir, model.ErrInvalid)
+		return fmt.Errorf("journal %s: %w: already started", j.o.Dir, model.ErrInvalid)
 	}
 	wrap := func(err error) error {
 		return fmt.Errorf("journal %s: start: %w: %w", j.o.Dir, model.ErrTransient, err)
@@ -75,7 +75,7 @@ func (j *Journal) lastGroup() ([]byte, error) {
 	return frames, nil
 }
 
-// removeUnfinished removes what a crash left of segments that were never begun.
+// removeUnfinished removes segments whose creation a crash interrupted.
 func (j *Journal) removeUnfinished() error {
 	names, err := j.o.FS.List(j.o.Dir)
 	if err != nil {
@@ -91,7 +91,8 @@ func (j *Journal) removeUnfinished() error {
 	return nil
 }
 
-// Close writes what waits, waits until it is applied, and gives up the files. It may be called more than once.
+// Close writes the waiting batches, waits until they are applied, and closes the files. It may be called more
+// than once.
 func (j *Journal) Close() error {
 	j.queue.setOpen(false)
 	j.workers.Wait()
@@ -105,8 +106,9 @@ func (j *Journal) Close() error {
 	return nil
 }
 
-// Truncate deletes the segments of which every record has a sequence number of at most covered, oldest first. The newest
-// segment stays, so that the sequence numbers go on after a restart. It may be called at any time after Start.
+// Truncate deletes the segments of which every record has a sequence number of at most covered, oldest first.
+// The newest segment stays, so that the sequence numbers go on after a restart. It may be called at any time
+// after Start.
 func (j *Journal) Truncate(covered uint64) error {
 	j.truncate.Lock()
 	defer j.truncate.Unlock()
@@ -120,8 +122,8 @@ func (j *Journal) Truncate(covered uint64) error {
 		name := list[0].name
 		j.segments.mu.Unlock()
 
-		// Each removal is made durable before the next: a crash must not bring back an older segment than one that is
-		// gone, for the gap between them would look like damage.
+		// Each removal is made durable before the next one: after a crash, an older segment must not exist
+		// without a later one, since the gap would look like damage.
 		err := j.o.FS.Remove(j.dir.file(name))
 		if err == nil || errors.Is(err, fs.ErrNotExist) {
 			err = j.dir.sync()

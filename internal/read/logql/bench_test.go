@@ -82,7 +82,7 @@ func newBench(b *testing.B, c load, cacheBytes int64) *bench {
 	if err != nil {
 		b.Fatal(err)
 	}
-	w.engine = logql.New(logql.Options{Read: read.New(read.Options{Sources: []read.Source{h.Cached(pages)}})})
+	w.engine = logql.New(logql.Options{Read: read.New(read.Options{Sources: []read.Source{h.Source(pages)}})})
 	return w
 }
 

@@ -140,7 +140,7 @@ func drawHead(t *rapid.T, w *world) (*Engine, func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := New(Options{Read: read.New(read.Options{Sources: []read.Source{h.Cached(pages)}})})
+	e := New(Options{Read: read.New(read.Options{Sources: []read.Source{h.Source(pages)}})})
 	return e, func() {
 		if err := h.Close(); err != nil {
 			t.Fatal(err)

@@ -5,47 +5,56 @@ import (
 	"fmt"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/head/known"
+	"github.com/shaledb/shale/internal/store/head/rows"
 )
 
-// Resolve appends to dst the indexes of the series whose labels are not known to be durable, ascending, and marks the
-// others as active. Those carry their labels with the batch; [Head.Create] says how many of them may.
+// Resolve appends to dst the indexes of the series whose labels are not known to be durable, ascending, and
+// marks the others as active. The batch must carry the labels of the former; [Head.Create] says how many of
+// them are accepted.
 //
-// Its errors refuse the whole batch: of class transient for a new tenant beyond the limit, of class invalid for rows that
-// could never get through the buffers into a part, which must not come into the journal, since nothing would get them out
-// of it again.
+// An error refuses the whole batch. Class transient: a new tenant exceeds the limit. Class invalid: the rows
+// can never pass through the buffers into a part. Such rows must not reach the journal, since nothing would
+// remove them from it.
 func (h *Head) Resolve(b *model.Batch, dst []uint32) ([]uint32, error) {
 	tenant, err := h.tenants.admit(b.Tenant)
 	if err != nil {
 		return dst, err
 	}
-	if need, most := batchLoad(b), h.o.mostLoad(); need > most {
-		return dst, fmt.Errorf("%w: the rows of the request take %d bytes while they are sorted and the whole row buffer has %d; send smaller requests, or give Shale more memory",
+	if need, most := rows.BatchPeakBytes(b), h.o.maxPeakBytes(); need > most {
+		return dst, fmt.Errorf("%w: sorting the rows of the request takes %d bytes and the row buffer has %d; send smaller requests or give Shale more memory",
 			model.ErrInvalid, need, most)
 	}
-	l := h.lookups.Get().(*lookup)
-	defer h.lookups.Put(l)
-	if err := l.checkBlobs(b); err != nil {
+	r := h.resolving.Get().(*resolver)
+	defer h.resolving.Put(r)
+	if err := r.checkBlobs(b); err != nil {
 		return dst, err
 	}
-	return h.known.missing(l, tenant, b.Signal, b.Keys, dst), nil
+	return h.known.Missing(&r.lookup, tenant, b.Signal, b.Keys, dst), nil
 }
 
-// checkBlobs makes sure that the part writer will take every blob of the batch. Receivers have looked already, so this
-// finds nothing; but one bad blob that got into the journal would fail every flush after it.
-func (l *lookup) checkBlobs(b *model.Batch) error {
+// resolver is the memory of resolving one batch.
+type resolver struct {
+	lookup    known.Lookup
+	histogram model.Histogram
+}
+
+// checkBlobs makes sure that the part writer accepts every blob of the batch. Receivers have validated them,
+// so this finds nothing; but one bad blob in the journal would make every later flush fail.
+func (r *resolver) checkBlobs(b *model.Batch) error {
 	for _, f := range model.Families() {
 		c := b.Columns(f)
 		if c.Len() > 0 && (f == model.Text) != (b.Signal == model.Logs) {
-			return fmt.Errorf("%w: rows of family %d in a batch of %s", model.ErrInvalid, f, b.Signal)
+			return fmt.Errorf("%w: family %d does not belong in a batch of %s", model.ErrInvalid, f, b.Signal)
 		}
 		if len(c.Kinds) == 0 {
 			if f == model.Text && c.Len() > 0 {
-				return fmt.Errorf("%w: text without kinds", model.ErrInvalid)
+				return fmt.Errorf("%w: lines without kinds", model.ErrInvalid)
 			}
 			continue
 		}
 		for i := range c.Times {
-			if err := l.checkBlob(f, &c.Rows, i); err != nil {
+			if err := r.checkBlob(f, &c.Rows, i); err != nil {
 				return fmt.Errorf("row %d: %w", i, err)
 			}
 		}
@@ -53,32 +62,32 @@ func (l *lookup) checkBlobs(b *model.Batch) error {
 	return nil
 }
 
-func (l *lookup) checkBlob(f model.Family, r *model.Rows, i int) error {
-	kind := r.Kind(i)
+func (r *resolver) checkBlob(f model.Family, columns *model.Rows, i int) error {
+	kind := columns.Kind(i)
 	if kind == model.KindFloat && f == model.Samples {
 		return nil
 	}
-	blob := r.Blob(i)
-	if len(blob) > maxBlobBytes {
-		return fmt.Errorf("%w: a value of %d bytes, and %d are allowed", model.ErrInvalid, len(blob), maxBlobBytes)
+	blob := columns.Blob(i)
+	if len(blob) > rows.MaxBlobBytes {
+		return fmt.Errorf("%w: value has %d bytes and the limit is %d", model.ErrInvalid, len(blob), rows.MaxBlobBytes)
 	}
 	var err error
 	switch {
 	case kind == model.KindHistogram && f == model.Samples:
-		hg := &l.histogram
+		hg := &r.histogram
 		if err = hg.Parse(blob); err == nil && (buckets(hg.PositiveSpans) != len(hg.Positive) || buckets(hg.NegativeSpans) != len(hg.Negative)) {
-			err = errors.New("histogram: its spans do not fit its buckets")
+			err = errors.New("histogram: spans and buckets differ in number")
 		}
 	case kind == model.KindExemplar && f == model.Exemplars:
-		if _, err = model.ParseExemplar(blob); err == nil && r.Start(i) != 0 {
-			err = errors.New("an exemplar with a start timestamp")
+		if _, err = model.ParseExemplar(blob); err == nil && columns.Start(i) != 0 {
+			err = errors.New("exemplar has a start timestamp")
 		}
 	case kind == model.KindText && f == model.Text:
-		if _, err = model.ParseLine(blob); err == nil && r.Start(i) != 0 {
-			err = errors.New("a line with a start timestamp")
+		if _, err = model.ParseLine(blob); err == nil && columns.Start(i) != 0 {
+			err = errors.New("line has a start timestamp")
 		}
 	default:
-		err = fmt.Errorf("a value of kind %d in family %d", kind, f)
+		err = fmt.Errorf("kind %d does not belong in family %d", kind, f)
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %v", model.ErrInvalid, err)

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// Start begins the background work: the known set is rebuilt, and buffers are flushed, parts merged and windows shipped
-// until Close.
+// Start begins the background work, which Close ends: it rebuilds the known set, flushes buffers, merges
+// parts and ships windows.
 func (h *Head) Start() {
 	h.goDo("head-known", func(ctx context.Context) {
 		if err := h.rebuildKnown(ctx); err != nil && ctx.Err() == nil {
 			h.metrics.workErrors.Inc()
-			h.o.Logger.Error("the known set could not be rebuilt; series carry their labels once more", "err", err)
+			h.o.Logger.Error("cannot rebuild the known set; senders repeat the labels of its series", "err", err)
 		}
 		h.forgetIdle(ctx)
 	})
@@ -25,20 +25,20 @@ func (h *Head) Start() {
 func (h *Head) startFlushing() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !h.flushes {
-		h.flushes = true
+	if !h.mu.flushing {
+		h.mu.flushing = true
 		h.goDo("head-flush", h.flushUntil)
 	}
 }
 
 // goDo runs a goroutine that Close waits for.
 func (h *Head) goDo(name string, f func(context.Context)) {
-	h.done.Go(func() {
-		pprof.Do(h.running, pprof.Labels("shale", name), f)
+	h.background.done.Go(func() {
+		pprof.Do(h.background.running, pprof.Labels("shale", name), f)
 	})
 }
 
-// flushUntil flushes when it is time or when a buffer is half full.
+// flushUntil flushes every FlushEvery, or when a buffer is half full, until the context ends.
 func (h *Head) flushUntil(ctx context.Context) {
 	tick := time.NewTicker(h.o.FlushEvery)
 	defer tick.Stop()
@@ -48,7 +48,7 @@ func (h *Head) flushUntil(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-		case <-h.urge:
+		case <-h.background.urge:
 		}
 		for err := h.Flush(ctx); err != nil; err = h.Flush(ctx) {
 			h.dropBuilt()
@@ -58,20 +58,20 @@ func (h *Head) flushUntil(ctx context.Context) {
 		}
 		retry = pause{}
 		select {
-		case h.flushed <- struct{}{}:
+		case h.background.flushed <- struct{}{}:
 		default:
 		}
 	}
 }
 
-// mergeUntil merges and ships after each flush, until nothing is due.
+// mergeUntil merges and ships after each flush as long as anything is due, until the context ends.
 func (h *Head) mergeUntil(ctx context.Context) {
 	retry := pause{}
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-h.flushed:
+		case <-h.background.flushed:
 		}
 		for more := true; more && ctx.Err() == nil; {
 			var err error
@@ -84,8 +84,8 @@ func (h *Head) mergeUntil(ctx context.Context) {
 	}
 }
 
-// mergeOnce does one merge, or the ships that are due, and reports whether there was one. A bucket that fails must not
-// keep parts from being merged, nor a damaged part windows from being shipped.
+// mergeOnce does one merge, or the ships that are due, and reports whether there was one. A failing bucket
+// does not stop merges, and a damaged part does not stop ships.
 func (h *Head) mergeOnce(ctx context.Context) (bool, error) {
 	h.merging.Lock()
 	defer h.merging.Unlock()
@@ -97,17 +97,17 @@ func (h *Head) mergeOnce(ctx context.Context) (bool, error) {
 	return shipped, errors.Join(err, shipErr)
 }
 
-// pause is the waiting time between tries of failing work, growing from 0.1 to 10 s.
+// pause is the wait between attempts of failing work; it grows from 0.1 to 10 s.
 type pause struct{ last time.Duration }
 
-// after reports an error and waits; it returns false when the work is to end.
+// after reports an error and waits; it returns false when the work must end.
 func (p *pause) after(ctx context.Context, h *Head, what string, err error) bool {
 	if ctx.Err() != nil {
 		return false
 	}
 	p.last = min(max(2*p.last, 100*time.Millisecond), 10*time.Second)
 	h.metrics.workErrors.Inc()
-	h.o.Logger.Error("background work failed and will be tried again", "work", what, "pause", p.last, "err", err)
+	h.o.Logger.Error("background work failed; trying again after a pause", "work", what, "pause", p.last, "err", err)
 	select {
 	case <-ctx.Done():
 		return false
@@ -119,7 +119,7 @@ func (p *pause) after(ctx context.Context, h *Head, what string, err error) bool
 // knownTick is the unit of activity in the known set.
 const knownTick = 10 * time.Minute
 
-// forgetIdle lets series leave the known set that have had no row for IdleAfter.
+// forgetIdle removes series without rows for IdleAfter from the known set.
 func (h *Head) forgetIdle(ctx context.Context) {
 	tick := time.NewTicker(knownTick)
 	defer tick.Stop()
@@ -130,12 +130,12 @@ func (h *Head) forgetIdle(ctx context.Context) {
 		case <-tick.C:
 		}
 		idle := h.idleTicks()
-		if h.known.crowded() {
+		if h.known.NearlyFull() {
 			idle = max(1, idle/2)
 		}
-		if err := h.known.advance(idle); err != nil {
+		if err := h.known.Advance(idle); err != nil {
 			h.metrics.workErrors.Inc()
-			h.o.Logger.Error("idle series stay in the known set", "err", err)
+			h.o.Logger.Error("cannot remove idle series from the known set", "err", err)
 		}
 		h.labelsMayGo.Store(true)
 	}
@@ -143,3 +143,7 @@ func (h *Head) forgetIdle(ctx context.Context) {
 
 // idleTicks is the number of ticks without a row after which a series is forgotten.
 func (h *Head) idleTicks() int { return min(200, int(h.o.IdleAfter/knownTick)+1) }
+
+// Work does one merge, or the ships that are due, and reports whether there was one. Start does so in the
+// background; tests call Work step by step.
+func (h *Head) Work(ctx context.Context) (bool, error) { return h.mergeOnce(ctx) }

@@ -10,10 +10,11 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/head/local"
 )
 
-// BenchmarkIngest applies rounds of one row for each of many series, as scrapes do, with flushes and merges going on,
-// and reports the CPU time of everything until parts have merged.
+// BenchmarkIngest applies rounds of one row for each of many series, as scrapes do, with flushes and merges
+// going on, and reports the CPU time of everything until parts have merged.
 func BenchmarkIngest(b *testing.B) {
 	for _, series := range []int{100_000, 1_000_000} {
 		b.Run(fmt.Sprint(series), func(b *testing.B) { benchmarkIngest(b, series) })
@@ -65,8 +66,8 @@ func benchmarkIngest(b *testing.B, series int) {
 	b.ReportMetric((cpuSeconds()-began)/float64(rows)*1e6, "cpu-s/Mrow")
 	var bytes int64
 	for _, p := range h.snapshot() {
-		if p.info.Kind == dataPart {
-			bytes += p.info.Bytes
+		if p.Info.Kind == local.Data {
+			bytes += p.Info.Bytes
 		}
 	}
 	b.ReportMetric(float64(bytes)/float64(rows), "B/row")
@@ -75,8 +76,8 @@ func benchmarkIngest(b *testing.B, series int) {
 	}
 }
 
-// BenchmarkNewSeries applies batches of series that nobody has seen, with some 600 bytes of labels each, with flushes
-// and merges going on, and reports the CPU time of everything until parts have merged.
+// BenchmarkNewSeries applies batches of series that nobody has seen, with some 600 bytes of labels each, with
+// flushes and merges going on, and reports the CPU time of everything until parts have merged.
 func BenchmarkNewSeries(b *testing.B) {
 	const batch, perRound = 2000, 100_000
 	now := time.Now().UnixNano()

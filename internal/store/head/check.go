@@ -8,35 +8,37 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/head/local"
+	"github.com/shaledb/shale/internal/store/head/metadata"
 	"github.com/shaledb/shale/internal/store/part"
 )
 
-// Check reads a head's folder whole, without changing it: the manifest, the metadata, and every part that the manifest
-// names, which must be there and in order. It goes on after damage and returns all of it.
+// Check reads the whole folder of a head without changing it: the manifest, the metadata, and every part that
+// the manifest names. It continues after an error and returns all errors.
 func Check(ctx context.Context, fs vfs.FS, dir string) error {
-	m, err := readManifest(fs, dir)
+	m, err := local.ReadManifest(fs, dir)
 	if err != nil {
 		return err
 	}
 	if m == nil {
-		return fmt.Errorf("%w: %s has no %s", model.ErrCorrupt, dir, manifestName)
+		return fmt.Errorf("%w: %s has no %s", model.ErrCorrupt, dir, local.ManifestName)
 	}
-	_, err = readMetadata(fs, dir)
+	_, err = metadata.ReadFile(fs, dir)
 	errs := []error{err}
 	for _, info := range m.Parts {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		p, err := openLocalPart(ctx, fs, dir, info, nil)
+		p, err := local.Open(ctx, fs, dir, info, nil)
 		if err == nil {
-			err = part.Check(ctx, p.reader)
-			if seed := p.reader.Meta().Seed; err == nil && seed != m.Seed {
-				err = fmt.Errorf("%w: its key seed is %016x and the manifest's %016x", model.ErrCorrupt, uint64(seed), uint64(m.Seed))
+			err = part.Check(ctx, p.Reader)
+			if seed := p.Reader.Meta().Seed; err == nil && seed != m.Seed {
+				err = fmt.Errorf("%w: expected key seed %016x, got %016x", model.ErrCorrupt, uint64(m.Seed), uint64(seed))
 			}
-			err = p.named(err)
-			p.unpin()
+			err = p.WrapError(err)
+			p.Unpin()
 		}
-		errs = append(errs, info.Group.check(), err)
+		errs = append(errs, info.Group.Check(), err)
 	}
 	return errors.Join(errs...)
 }

@@ -12,13 +12,15 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/racetest"
+	"github.com/shaledb/shale/internal/store/head/metadata"
 )
 
-// TestFlippedBits flips a bit here and there in every file of a folder. Then the head does not open, or a query fails,
-// and the error names the file; or the answer is the right one, since the bit was not needed for it. The full check finds
-// it in any case.
+// TestFlippedBits flips a bit here and there in every file of a folder. Then the head does not open, or a
+// query fails, and the error names the file; or the answer is the right one, since the bit was not needed for
+// it. The full check finds it in any case.
 func TestFlippedBits(t *testing.T) {
-	alone(t)
+	racetest.SkipSerial(t)
 	ctx := context.Background()
 	r := newRig(t, nil)
 	for i := range 4 {
@@ -41,7 +43,7 @@ func TestFlippedBits(t *testing.T) {
 	r.must(err)
 	rng, refused, failed, unharmed := rand.New(rand.NewPCG(1, 1)), 0, 0, 0
 	for _, name := range names {
-		if name == metadataName {
+		if name == metadata.FileName {
 			continue // has a test of its own
 		}
 		size := len(readFile(t, whole, "/head/"+name))
@@ -81,7 +83,7 @@ func TestFlippedBits(t *testing.T) {
 					t.Fatalf("%s, byte %d: %s: %v", name, at, what, err)
 				}
 			}
-			h.stop()
+			h.background.stop()
 			h.release()
 			r.head = nil
 		}

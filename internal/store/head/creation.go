@@ -10,11 +10,12 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// CreationLimit bounds how fast new series may come. Series that are known are never held back.
+// CreationLimit bounds how fast new series are created. Known series are never held back.
 type CreationLimit struct {
-	// PerSecond is the rate that is allowed for ever; 0: no limit.
+	// PerSecond is the rate that is allowed permanently; 0 means no limit.
 	PerSecond float64
-	// Burst is how many may come at once; 0 means as many as the rate allows in a minute, which is a scrape of everything.
+	// Burst is how many may be created at once; 0 means as many as the rate allows in a minute, which covers a
+	// scrape of all targets.
 	Burst float64
 }
 
@@ -40,16 +41,16 @@ type bucketOfTokens struct {
 	at    int64   // Unix nanoseconds
 }
 
-// left returns how many tokens there are.
+// left returns the number of tokens.
 func (b *bucketOfTokens) left(l CreationLimit, now int64) int {
-	if passed := float64(now-b.at) / 1e9; passed > 0 { // a clock that steps back gives nothing and takes nothing
+	if passed := float64(now-b.at) / 1e9; passed > 0 { // a clock that steps back changes nothing
 		b.spent = max(0, b.spent-passed*l.PerSecond)
 	}
 	b.at = now
 	return int(l.burst() - b.spent)
 }
 
-// take returns how many of n series may be created, and the limit that holds back the others.
+// take returns how many of n series may be created, and the limit that refuses the others.
 func (l *creationLimits) take(tenant uint16, n int, now int64) (int, *model.LimitError) {
 	if l.total.PerSecond <= 0 && l.tenant.PerSecond <= 0 {
 		return n, nil
@@ -67,14 +68,14 @@ func (l *creationLimits) take(tenant uint16, n int, now int64) (int, *model.Limi
 		if left := own.left(l.tenant, now); left < allowed {
 			allowed = max(0, left)
 			err = &model.LimitError{Limit: LimitTenantNewSeries, Text: fmt.Sprintf(
-				"%d of %d new series: the tenant creates more than %g a second; send the request again later", n-allowed, n, l.tenant.PerSecond)}
+				"refused %d of %d new series: the tenant may create %g per second; send the request again later", n-allowed, n, l.tenant.PerSecond)}
 		}
 	}
 	if l.total.PerSecond > 0 {
 		if left := l.all.left(l.total, now); left < allowed {
 			allowed = max(0, left)
 			err = &model.LimitError{Limit: LimitNewSeries, Text: fmt.Sprintf(
-				"%d of %d new series: more than %g are created a second; send the request again later", n-allowed, n, l.total.PerSecond)}
+				"refused %d of %d new series: all tenants together may create %g per second; send the request again later", n-allowed, n, l.total.PerSecond)}
 		}
 		l.all.spent += float64(allowed)
 	}
@@ -90,17 +91,17 @@ const (
 	LimitNewSeries = "limits.new-series"
 	// LimitTenantNewSeries bounds creation by each tenant.
 	LimitTenantNewSeries = "limits.tenant-new-series"
-	// LimitLabelBuffer is met when labels come faster than the disk takes them.
+	// LimitLabelBuffer is exceeded when labels come faster than the disk takes them.
 	LimitLabelBuffer = "memory"
 )
 
-// Create asks for the creation of the n series of a batch that are new and carry their labels. It returns how many of
-// them may be created now; the rows of the others must not be appended. If that is fewer than n, the error is a
-// [model.LimitError], of class transient, that says why; what is known is not touched by it.
+// Create asks for the creation of the n new series of a batch. It returns how many of them may be created
+// now; the rows of the others must not be appended. If that is fewer than n, the error is a
+// [model.LimitError] of class transient that says why. Known series are not affected.
 //
-// While the known set is being rebuilt everything is allowed: nobody can tell then which series are new.
+// While the known set is being rebuilt, all series are allowed: it is not known yet which ones are new.
 func (h *Head) Create(tenant string, n int) (int, error) {
-	if n == 0 || !h.knownComplete.Load() {
+	if n == 0 || !h.knownRebuilt.Load() {
 		return n, nil
 	}
 	id, err := h.tenants.admit(tenant)
@@ -108,12 +109,12 @@ func (h *Head) Create(tenant string, n int) (int, error) {
 		return 0, err
 	}
 	h.mu.Lock()
-	held, full := h.lblBytes, h.labelsFullLocked()
+	held, full := h.mu.buffers.labelBytes, h.labelsFullLocked()
 	h.mu.Unlock()
 	if full {
 		h.metrics.deferred.WithLabelValues(LimitLabelBuffer).Add(float64(n))
 		return 0, &model.LimitError{Limit: LimitLabelBuffer, Text: fmt.Sprintf(
-			"%d new series: labels that are not yet in a part take %d of %d bytes; send the request again later", n, held, h.o.LabelBytes)}
+			"refused %d new series: labels that are not in a part yet take %d of %d bytes; send the request again later", n, held, h.o.LabelBytes)}
 	}
 	allowed, limit := h.limits.take(id, n, h.o.Now())
 	if limit == nil {
@@ -123,16 +124,16 @@ func (h *Head) Create(tenant string, n int) (int, error) {
 	return allowed, limit
 }
 
-// labelsFullLocked reports whether no new series may come before a flush: beyond the whole buffer Apply would wait, and known
-// series with it.
-func (h *Head) labelsFullLocked() bool { return h.lblBytes > h.o.LabelBytes/4*3 }
+// labelsFullLocked reports whether new series must wait for a flush. The last quarter of the buffer stays
+// free: if it were full, Apply would wait, and known series with it.
+func (h *Head) labelsFullLocked() bool { return h.mu.buffers.labelBytes > h.o.LabelBytes/4*3 }
 
-// awaitRoom is how long a sender of new series waits for a flush before it is told to come back. A flush of half of the
-// labels takes less than a second, and a sender that is sent away is not back for five.
+// awaitRoom is how long a request with new series waits for a flush before it is refused. A flush usually
+// takes less than a second, while a refused sender retries after several seconds.
 const awaitRoom = 2 * time.Second
 
-// Await waits, for a while, for the reason to pass for which Create did not allow all series, and reports whether it has.
-// Only the buffer of labels is worth waiting for.
+// Await waits for a limited time until the limit that Create has returned no longer applies, and reports
+// whether that is so. Only the label buffer is worth waiting for.
 func (h *Head) Await(ctx context.Context, reason error) bool {
 	var limit *model.LimitError
 	if !errors.As(reason, &limit) || limit.Limit != LimitLabelBuffer {
@@ -143,13 +144,13 @@ func (h *Head) Await(ctx context.Context, reason error) bool {
 	defer context.AfterFunc(ctx, func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		h.room.Broadcast()
+		h.mu.room.Broadcast()
 	})()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for h.flushes && !h.shut && h.labelsFullLocked() && ctx.Err() == nil {
+	for h.mu.flushing && !h.mu.shut && h.labelsFullLocked() && ctx.Err() == nil {
 		h.wake()
-		h.room.Wait()
+		h.mu.room.Wait()
 	}
-	return !h.shut && !h.labelsFullLocked()
+	return !h.mu.shut && !h.labelsFullLocked()
 }

@@ -8,13 +8,15 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/head/local"
+	"github.com/shaledb/shale/internal/store/head/rows"
 )
 
-// A known set that is full holds nobody back: known series stay known, and others carry their labels every time, are
-// stored and found.
+// A known set that is full holds nobody back: known series stay known, and others carry their labels every
+// time, are stored and found.
 func TestCrowdedOut(t *testing.T) {
 	r := newRig(t, func(o *Options) { o.KnownBytes = 500 })
-	room := int(r.head.known.maxKeys)
+	room := int(r.head.known.Cap())
 	if room < 5 || room > 50 {
 		t.Fatalf("room for %d series", room)
 	}
@@ -39,22 +41,22 @@ func TestCrowdedOut(t *testing.T) {
 	}
 	// Between flushes a series' labels are buffered once, and a merge leaves one set of each.
 	r.must(r.head.Flush(context.Background()))
-	in := r.head.group(model.Metrics, labelPart, young)
+	in := r.head.group(model.Metrics, local.Labels, local.Young)
 	sets := 0
 	for _, p := range in {
-		sets += int(p.info.Series)
+		sets += int(p.Info.Series)
 	}
 	if most := 100 + len(in)*(100-room); sets > most {
 		t.Errorf("%d label sets in %d parts, and at most %d should be", sets, len(in), most)
 	}
 	r.must(r.head.mergeLabels(context.Background(), model.Metrics, in))
-	if got := r.head.group(model.Metrics, labelPart, young); len(got) != 1 || got[0].info.Series != 100 {
-		t.Errorf("%d label parts, the first with %d sets", len(got), got[0].info.Series)
+	if got := r.head.group(model.Metrics, local.Labels, local.Young); len(got) != 1 || got[0].Info.Series != 100 {
+		t.Errorf("%d label parts, the first with %d sets", len(got), got[0].Info.Series)
 	}
 	r.must(r.head.Ship(context.Background()))
 	r.expect("a", 0, 100, rows)
 	// When others go idle there is room again.
-	r.must(r.head.known.advance(0))
+	r.must(r.head.known.Advance(0))
 	if fresh := r.push("a", 50, 50+room, r.now, 1); fresh != room {
 		t.Errorf("%d are new", fresh)
 	}
@@ -65,8 +67,8 @@ func TestCrowdedOut(t *testing.T) {
 
 func TestCreationLimits(t *testing.T) {
 	r := newRig(t, func(o *Options) {
-		o.Creation = CreationLimit{PerSecond: 10, Burst: 100}
-		o.TenantCreation = CreationLimit{PerSecond: 1}
+		o.NewSeries = CreationLimit{PerSecond: 10, Burst: 100}
+		o.TenantNewSeries = CreationLimit{PerSecond: 1}
 	})
 	create := func(tenant string, n, want int, limit string) {
 		t.Helper()
@@ -98,7 +100,7 @@ func TestCreationLimits(t *testing.T) {
 		t.Errorf("%v series were put off", got)
 	}
 	// While nobody can tell which series are new, nothing is held back.
-	r.head.knownComplete.Store(false)
+	r.head.knownRebuilt.Store(false)
 	create("a", 1000, 1000, "")
 }
 
@@ -207,12 +209,13 @@ func TestResolveRefuses(t *testing.T) {
 	}
 	r.o.RowBytes = 100 << 20
 	r.restart()
-	if _, err := r.head.Resolve(histogram(make([]byte, maxBlobBytes+1)), nil); !errors.Is(err, model.ErrInvalid) {
-		t.Errorf("a blob of %d bytes: %v", maxBlobBytes+1, err)
+	if _, err := r.head.Resolve(histogram(make([]byte, rows.MaxBlobBytes+1)), nil); !errors.Is(err, model.ErrInvalid) {
+		t.Errorf("a blob of %d bytes: %v", rows.MaxBlobBytes+1, err)
 	}
 }
 
-// Series that say that they have ended leave the set long before those that fall silent; if they come back, they stay.
+// Series that say that they have ended leave the set long before those that fall silent; if they come back,
+// they stay.
 func TestStaleSeriesLeave(t *testing.T) {
 	r := newRig(t, nil)
 	ended := func(n int, histogram bool) {
@@ -229,9 +232,9 @@ func TestStaleSeriesLeave(t *testing.T) {
 	}
 	has := func(n int) bool {
 		id, _ := r.head.tenants.find("a")
-		return r.head.known.has(id, model.Metrics, series(n).Key(testSeed, model.Metrics))
+		return r.head.known.Has(id, model.Metrics, series(n).Key(testSeed, model.Metrics))
 	}
-	sweep := func() { r.must(r.head.known.advance(r.head.idleTicks())) }
+	sweep := func() { r.must(r.head.known.Advance(r.head.idleTicks())) }
 	r.push("a", 0, 4, r.now-10, 1)
 	ended(0, false)
 	ended(1, true)
@@ -250,33 +253,5 @@ func TestStaleSeriesLeave(t *testing.T) {
 	}
 	if fresh := r.push("a", 0, 4, r.now+2, 1); fresh != 2 {
 		t.Errorf("%d are new", fresh)
-	}
-}
-
-func TestKnownInsertAll(t *testing.T) {
-	k, one := mustKnown(t, 64<<20), mustKnown(t, 64<<20)
-	keys := randomKeys(200_000, 9)
-	if err := k.reserve(int64(len(keys))); err != nil {
-		t.Fatal(err)
-	}
-	size := k.bytes()
-	var l lookup
-	for i := 0; i < len(keys); i += 10_000 {
-		k.insertAll(&l, 3, model.Metrics, keys[i:min(i+15_000, len(keys))]) // some twice
-	}
-	for _, key := range keys {
-		one.insert(3, model.Metrics, key)
-	}
-	if k.bytes() != size {
-		t.Errorf("the set grew from %d to %d bytes", size, k.bytes())
-	}
-	if got := k.missing(&l, 3, model.Metrics, keys, nil); len(got) > 0 {
-		t.Errorf("%d keys are missing", len(got))
-	}
-	if a, b := k.count.Load(), one.count.Load(); a != b || k.tenants[3].Load() != int32(a) {
-		t.Errorf("%d keys, and one by one %d", a, b)
-	}
-	if err := k.reserve(1 << 40); err != nil || k.bytes() > 64<<20 {
-		t.Errorf("%d bytes reserved, %v", k.bytes(), err)
 	}
 }

@@ -13,6 +13,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/racetest"
+	"github.com/shaledb/shale/internal/store/head/local"
+	"github.com/shaledb/shale/internal/store/head/rows"
 )
 
 // fullDisk lets writing operations fail, from one of them on, as a full disk does.
@@ -58,24 +61,25 @@ func onFullDisk(d *fullDisk) func(*Options) {
 
 func (d *fullDisk) faults() errorfs.Injector { return errorfs.InjectorFunc(d.inject) }
 
-// TestFullDisk lets the disk fill up before each single operation of flushes, merges, sorting into windows and ships.
-// Whatever was applied can be read meanwhile, when there is room again, and after a crash; no file is left over.
+// TestFullDisk lets the disk fill up before each single operation of flushes, merges, sorting into windows
+// and ships. Whatever was applied can be read meanwhile, when there is room again, and after a crash; no file
+// is left over.
 func TestFullDisk(t *testing.T) {
 	ctx := context.Background()
 	sort := func(h *Head) error {
-		if in := h.group(model.Metrics, dataPart, young); len(in) > 0 {
+		if in := h.group(model.Metrics, local.Data, local.Young); len(in) > 0 {
 			return h.sortIntoWindows(ctx, model.Metrics, in)
 		}
 		return nil
 	}
 	labels := func(h *Head) error {
-		return h.mergeLabels(ctx, model.Metrics, h.group(model.Metrics, labelPart, young))
+		return h.mergeLabels(ctx, model.Metrics, h.group(model.Metrics, local.Labels, local.Young))
 	}
 	for name, work := range map[string]func(*Head) error{
 		"flush": func(h *Head) error { return h.Flush(ctx) },
 		"sort":  sort,
 		"merge": func(h *Head) error {
-			return h.mergeInto(ctx, model.Metrics, young, h.group(model.Metrics, dataPart, young))
+			return h.mergeInto(ctx, model.Metrics, local.Young, h.group(model.Metrics, local.Data, local.Young))
 		},
 		"label": labels,
 		"ship":  func(h *Head) error { return h.Ship(ctx) },
@@ -139,17 +143,17 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// TestFullDiskInTheBackground: the background work counts, logs and repeats what fails, while senders push until the
-// buffers are full and then wait; when there is room, all of it gets through.
+// TestFullDiskInTheBackground: the background work counts, logs and repeats what fails, while senders push
+// until the buffers are full and then wait; when there is room, all of it gets through.
 func TestFullDiskInTheBackground(t *testing.T) {
 	d := new(fullDisk)
 	r := newRig(t, func(o *Options) {
 		onFullDisk(d)(o)
-		o.RowBytes, o.FlushEvery = 4<<20/fewer, 5*time.Millisecond
+		o.RowBytes, o.FlushEvery = 4<<20/racetest.Fewer, 5*time.Millisecond
 	})
 	d.fill(0)
 	r.head.Start()
-	const batches, each = 40, 5000 / fewer
+	const batches, each = 40, 5000 / racetest.Fewer
 	applied := make(chan struct{})
 	go func() {
 		defer close(applied)
@@ -161,7 +165,7 @@ func TestFullDiskInTheBackground(t *testing.T) {
 	waitFor(t, "a full buffer", func() bool {
 		r.head.mu.Lock()
 		defer r.head.mu.Unlock()
-		return r.head.fullLocked(load(each*rowBytes, 0))
+		return r.head.fullLocked(rows.PeakBytes(each*rows.RowBytes, 0))
 	})
 	select {
 	case <-applied:
@@ -185,15 +189,15 @@ func waitFor(t *testing.T, what string, cond func() bool) {
 	}
 }
 
-// TestRecover replays a journal that is longer than the buffers, also when the disk is full at first or the start is
-// called off.
+// TestRecover replays a journal that is longer than the buffers, also when the disk is full at first or the
+// start is called off.
 func TestRecover(t *testing.T) {
 	d := new(fullDisk)
 	r := newRig(t, func(o *Options) {
 		onFullDisk(d)(o)
-		o.RowBytes = 2 << 20 / fewer
+		o.RowBytes = 2 << 20 / racetest.Fewer
 	})
-	const batches, each = 60, 5000 / fewer
+	const batches, each = 60, 5000 / racetest.Fewer
 	var journal []pendingBatch
 	for i := range batches {
 		b := r.batchOf("a", i*each, (i+1)*each, r.now, 1)
@@ -208,9 +212,9 @@ func TestRecover(t *testing.T) {
 				return err
 			}
 			r.head.mu.Lock()
-			held := r.head.rowBytes
+			held := r.head.mu.buffers.rowBytes
 			r.head.mu.Unlock()
-			if held > r.o.RowBytes+chunkRows*rowBytes {
+			if held > r.o.RowBytes+rows.ChunkRows*rows.RowBytes {
 				t.Errorf("%d bytes are buffered, and %d are allowed", held, r.o.RowBytes)
 			}
 		}

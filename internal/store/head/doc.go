@@ -1,36 +1,45 @@
 // Package head is the recent past of the store: what has been acknowledged and is not yet in the bucket.
 //
-// It owns the known set (which series have durable labels), the row buffers, the label store, the local parts with
-// their manifest, their merging into windows, the descriptions of metric families, and the shipping of closed windows as
-// self-contained blocks, through an interface that it declares. It never talks to a bucket, never acknowledges anything,
-// and holds nothing that the journal and the local parts could not give back after a crash, but for descriptions of the
-// last minute, which senders repeat.
+// It decides what becomes of applied rows and labels: flushing, merging, sorting into windows, and shipping
+// closed windows as self-contained blocks through an interface that it declares. Its parts live in packages
+// of their own:
 //
-// The way of a row: Apply puts it into the active buffer; a query or a flush seals the buffer into a sorted run; a
-// flush merges the runs into one young data part, and the labels that came with them into one label part; merging
-// sorts young parts into windows of sample time and one late group; when a window has closed, its parts and the labels
-// of their keys become a block. Samples and exemplars go this way side by side, in columns of their own. Values that are no
-// float lie in blocks beside the columns and are not moved until they are written to a part.
+//   - known: which series have durable labels
+//   - rows, labels: buffers and sealed runs, in memory; both are sorted by keysort
+//   - local: the folder with the part files and the manifest
+//   - metadata: descriptions of metric families
+//   - query: the read path
+//
+// The head never talks to a bucket and never acknowledges anything. After a crash, the journal and the local
+// parts give back everything that it held, except for metric metadata of the last minute, which senders
+// repeat.
+//
+// The way of a row: Apply appends it to the row buffer. A query or a flush seals the buffer into a sorted
+// run. A flush merges the runs into one young data part, and the labels that came with them into one label
+// part. Merging sorts young parts into windows of sample time and one group of late rows. When a window has
+// closed, its parts and the labels of their keys become a block. Samples and exemplars take the same way in
+// separate columns. Values other than floats lie in blocks next to the columns and do not move until they are
+// written to a part.
 //
 // # New series
 //
-// A series that is known is never held back because of others that are new. Series that find the known set full of
-// active ones stay unknown: their labels travel with every batch, are in the journal with the rows, and once a flush in
-// the label store, where merging leaves one set. How many are created is bounded by [Head.Create], for each tenant and in
-// total, and by the labels that wait for a flush; the rows of what is put off are not taken, and their sender
-// comes again.
+// New series never hold back known ones. A series that finds the known set full stays unknown: its labels
+// travel with every batch, are in the journal with the rows, and are written to the label store once per
+// flush, where merging leaves one set. [Head.Create] bounds how many series are created, for each tenant and
+// in total, and so do the labels that wait for a flush. The rows of refused series are not taken, and their
+// sender retries.
 //
-// Labels that wait in a file of their own until there is time for them were thought of, so that rows of a storm of new
-// series could be acknowledged at once. There is no such file, for it would hold a third copy of what the journal and the
-// label buffer hold already, and queries would have to search it, since what is acknowledged must be found. What it could
-// put off is sorting labels and writing them into parts, which BenchmarkNewSeries measures at one to two microseconds of a
-// core for a series with 600 bytes of labels; taking them in and making them durable, which cannot be put off, costs more. So the
-// journal is the file in which labels wait, and its bound is the label buffer.
+// A separate file for waiting labels was considered, so that a storm of new series could be acknowledged at
+// once. It would hold a third copy of what the journal and the label buffer hold already. Queries would have
+// to search it, since acknowledged rows must be found. It could only defer sorting labels and writing them
+// into parts, and BenchmarkNewSeries shows that receiving them and making them durable, which cannot be
+// deferred, costs more. So labels wait in the journal, and the label buffer bounds them.
 //
 // # Locks
 //
-// In this order: Head.merging (one merge or ship at a time), Head.flushing (one flush at a time, also beside a merge,
-// since senders wait for it), Head.edits (one change of the set of parts at a time), Head.mu (buffers, runs, parts). The
-// locks of the known set, of the limits of creation and of the metadata stand alone. A query has no lock: it holds references to parts
-// and runs, and a goroutine that finds many series ahead ends before these are given up.
+// In this order: Head.merging (one merge or ship at a time), Head.flushing (one flush at a time, also during
+// a merge, since senders wait for it), Head.edits (one change of the set of parts at a time), Head.mu
+// (buffers, runs, parts). The locks of the known set, of the creation limits and of the metadata are leaves:
+// no other lock is taken under them. A query holds no lock, but references to parts and runs; the goroutine
+// that prefetches its series ends before they are released.
 package head

@@ -4,152 +4,117 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/head/labels"
+	"github.com/shaledb/shale/internal/store/head/local"
+	"github.com/shaledb/shale/internal/store/head/rows"
 	"github.com/shaledb/shale/internal/store/part"
 )
 
 // edit is a change of the set of parts.
 type edit struct {
-	add     []partInfo
-	remove  []*localPart
-	ship    []*localPart // to be marked as being shipped together
-	covered uint64       // 0: unchanged
-	// flushed are the runs that the new parts replace.
-	flushed       []*run
-	flushedLabels []*labelRun
+	add     []local.Info
+	remove  []*local.Part
+	ship    []*local.Part // to be marked as being shipped together
+	covered uint64        // 0: unchanged
+	// flushed and flushedLabels are the runs that the new parts replace.
+	flushed       []*rows.Run
+	flushedLabels []*labels.Run
 }
 
-// commit opens the new parts, writes the manifest and shows the change to queries, all or nothing. Files
-// of a change that failed are deleted by the next start at the latest.
+// commit opens the new parts, writes the manifest and shows the change to queries, all or nothing. The files
+// of a failed change are deleted by the next start at the latest.
 func (h *Head) commit(ctx context.Context, e edit) error {
 	h.edits.Lock()
 	defer h.edits.Unlock()
-	if err := syncDir(h.o.FS, h.o.Dir); err != nil { // the entries of the new files
+	if err := local.SyncDir(h.o.FS, h.o.Dir); err != nil { // the entries of the new files
 		h.removeFiles(e.add)
 		return err
 	}
-	added := make([]*localPart, 0, len(e.add))
+	added := make([]*local.Part, 0, len(e.add))
 	undo := func() {
 		for _, p := range added {
-			p.unpin()
+			p.Unpin()
 		}
 		h.removeFiles(e.add)
 	}
 	for _, info := range e.add {
-		p, err := openLocalPart(ctx, h.o.FS, h.o.Dir, info, &h.pagesRead)
+		p, err := local.Open(ctx, h.o.FS, h.o.Dir, info, &h.pagesRead)
 		if err != nil {
 			undo()
 			return err
 		}
 		added = append(added, p)
 	}
-	parts := append(without(h.snapshot(), e.remove), added...)
+	parts := append(slices.Clip(without(h.snapshot(), e.remove)), added...)
 	sortParts(parts)
-	m := h.manifest
+	m := h.edits.manifest
 	m.Parts = nil
 	for _, p := range parts {
-		info := p.info
+		info := p.Info
 		if slices.Contains(e.ship, p) {
-			info.Ship = e.ship[len(e.ship)-1].info.SeqHi
+			info.Ship = e.ship[len(e.ship)-1].Info.SeqHi
 		}
 		m.Parts = append(m.Parts, info)
 	}
 	m.Covered = max(m.Covered, e.covered)
-	if invariants {
-		checkParts(&m)
-	}
-	if err := m.write(h.o.FS, h.o.Dir); err != nil {
-		// Whether the rename is durable is unknown, so the new files must stay until another manifest has taken its place.
+	m.CheckOrder()
+	if err := m.Write(h.o.FS, h.o.Dir); err != nil {
+		// Whether the rename is durable is unknown, so the new files must stay until another manifest has taken
+		// its place.
 		for _, p := range added {
-			p.unpin()
+			p.Unpin()
 		}
-		h.orphans = append(h.orphans, e.add...)
+		h.edits.orphans = append(h.edits.orphans, e.add...)
 		return err
 	}
-	h.manifest = m
-	h.removeFiles(h.orphans)
-	h.orphans = nil
+	h.edits.manifest = m
+	h.removeFiles(h.edits.orphans)
+	h.edits.orphans = nil
 	h.mu.Lock()
-	h.parts = parts
+	h.mu.parts = parts
 	for i, p := range parts {
-		if ship := m.Parts[i].Ship; p.info.Ship != ship { // only a ship writes it, and only a merge or a ship reads it
-			p.info.Ship = ship
+		if ship := m.Parts[i].Ship; p.Info.Ship != ship { // only a ship changes it, and only a merge or a ship reads it
+			p.Info.Ship = ship
 		}
 	}
-	for s := range signals {
-		h.runs[s] = withoutRuns(h.runs[s], e.flushed)
-		h.labelRuns[s] = withoutRuns(h.labelRuns[s], e.flushedLabels)
-	}
-	for _, r := range e.flushed {
-		h.rowBytes -= r.bytes
-		h.blobBytes -= r.blobBytes
-	}
-	for _, r := range e.flushedLabels {
-		h.lblBytes -= r.bytes
-	}
-	h.room.Broadcast()
+	h.mu.buffers.drop(e.flushed, e.flushedLabels)
+	h.mu.room.Broadcast()
 	h.mu.Unlock()
 	for _, p := range e.remove {
-		p.drop()
+		p.Drop()
 	}
 	return nil
 }
 
-// removeFiles deletes files that no manifest names. What cannot be deleted is deleted by the next start.
-func (h *Head) removeFiles(infos []partInfo) {
+// removeFiles deletes files that no manifest names. The next start deletes what cannot be deleted now.
+func (h *Head) removeFiles(infos []local.Info) {
 	for _, i := range infos {
 		_ = h.o.FS.Remove(h.o.FS.PathJoin(h.o.Dir, i.File))
 	}
 }
 
-func without(parts, remove []*localPart) []*localPart {
-	kept := make([]*localPart, 0, len(parts)+4)
-	for _, p := range parts {
-		if !slices.Contains(remove, p) {
-			kept = append(kept, p)
-		}
-	}
-	return kept
-}
-
-func withoutRuns[R any](runs, remove []*R) []*R {
-	if len(remove) == 0 {
-		return runs
-	}
-	var kept []*R
-	for _, r := range runs {
-		if !slices.Contains(remove, r) {
-			kept = append(kept, r)
-		}
-	}
-	return kept
-}
-
-// sortParts orders parts by the last batch that they hold, which of two rows of one time gives the one that came later,
-// also between groups: late rows come after every row that a window has taken, though the late part as a whole may have
-// begun before the window.
-func sortParts(parts []*localPart) {
-	slices.SortStableFunc(parts, func(a, b *localPart) int {
-		if c := cmp.Compare(a.info.SeqHi, b.info.SeqHi); c != 0 {
+// sortParts orders parts by the last batch that they hold. Of two rows with one time the later arrival wins,
+// also between groups: late rows arrive after every row of their window, though the late part may have begun
+// before the window.
+func sortParts(parts []*local.Part) {
+	slices.SortStableFunc(parts, func(a, b *local.Part) int {
+		if c := cmp.Compare(a.Info.SeqHi, b.Info.SeqHi); c != 0 {
 			return c
 		}
-		return cmp.Compare(a.info.SeqLo, b.info.SeqLo)
+		return cmp.Compare(a.Info.SeqLo, b.Info.SeqLo)
 	})
 }
 
-// partSuffix ends the names of parts.
-const partSuffix = ".part"
-
-// nextFile names a new file. The number is written with the next manifest; a number that a crash makes come again
-// meets no file, since the start deletes what the manifest does not name.
+// nextFile names a new file. The next manifest records the number. After a crash a number may be used twice,
+// but not a file: the start deletes files that the manifest does not name.
 func (h *Head) nextFile(suffix string) string {
 	h.edits.Lock()
 	defer h.edits.Unlock()
-	n := h.manifest.NextFile
-	h.manifest.NextFile++
+	n := h.edits.manifest.NextFile
+	h.edits.manifest.NextFile++
 	return fmt.Sprintf("%08d%s", n, suffix)
 }
 
@@ -159,22 +124,10 @@ func (h *Head) writerOptions(s model.Signal, seqLo, seqHi uint64) part.WriterOpt
 	}
 }
 
-// snapshot returns the parts as they are, without references: for those who hold a lock under which the parts that
-// they use stay.
-func (h *Head) snapshot() []*localPart {
+// snapshot returns the current parts without references. The caller holds a lock under which the parts that
+// it uses stay.
+func (h *Head) snapshot() []*local.Part {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.parts
-}
-
-// infoOf describes a finished part.
-func infoOf(file string, k kind, g group, m part.Meta, size int64) partInfo {
-	i := partInfo{
-		File: file, Kind: k, Signal: m.Signal, Group: g, SeqLo: m.SeqLo, SeqHi: m.SeqHi,
-		Bytes: size, Series: m.Series, Rows: m.Samples + m.Exemplars + m.Text, Range: m.Range, Created: m.Created,
-	}
-	if i.Rows == 0 {
-		i.Range = model.TimeRange{Min: math.MaxInt64, Max: math.MinInt64}
-	}
-	return i
+	return h.mu.parts
 }

@@ -7,31 +7,20 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/head/local"
 	"github.com/shaledb/shale/internal/store/part"
 )
 
-// Flush puts everything that has been applied into parts and lets the journal forget it: one data part and one label
-// part for each signal that has rows. All rows and labels up to one sequence number are in them, so that a single number
-// says what parts cover.
+// Flush writes everything that has been applied into parts and truncates the journal: one data part and one
+// label part for each signal that has rows. They hold all rows and labels up to one sequence number, so a
+// single number says what parts cover.
 func (h *Head) Flush(ctx context.Context) error {
 	h.flushing.Lock()
 	defer h.flushing.Unlock()
 	defer h.saveMetadata(false)
 	h.mu.Lock()
-	h.sealRowsLocked()
-	h.sealLabelsLocked()
-	h.crowded.since = nil
-	e := edit{covered: h.applied}
-	for s := range signals {
-		for _, r := range h.runs[s] {
-			r.flushing = true
-			e.flushed = append(e.flushed, r)
-		}
-		for _, r := range h.labelRuns[s] {
-			r.flushing = true
-			e.flushedLabels = append(e.flushedLabels, r)
-		}
-	}
+	e := edit{covered: h.mu.applied}
+	e.flushed, e.flushedLabels = h.mu.buffers.beginFlush()
 	h.mu.Unlock()
 	if len(e.flushed) == 0 && len(e.flushedLabels) == 0 {
 		return nil
@@ -56,11 +45,11 @@ func (h *Head) Flush(ctx context.Context) error {
 	return h.o.Truncate(e.covered)
 }
 
-// Advance says that the next batch will have a sequence number above seq. A gap behind what has been applied is
-// recorded, so that the journal is not asked for what it never had.
+// Advance says that the next batch will have a sequence number above seq. A gap after the last applied batch
+// is recorded, so that the journal is not asked for batches that it never had.
 func (h *Head) Advance(ctx context.Context, seq uint64) error {
 	h.mu.Lock()
-	gap := seq > h.applied
+	gap := seq > h.mu.applied
 	h.mu.Unlock()
 	if !gap {
 		return nil
@@ -73,7 +62,7 @@ func (h *Head) Advance(ctx context.Context, seq uint64) error {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.applied = seq
+	h.mu.applied = seq
 	return nil
 }
 
@@ -81,28 +70,28 @@ func (h *Head) flushRows(ctx context.Context, s model.Signal, e *edit) error {
 	var inputs []part.Stream
 	var lo, hi uint64
 	for _, r := range e.flushed {
-		if r.signal != s {
+		if r.Signal != s {
 			continue
 		}
-		r.sort()
-		inputs = append(inputs, &runStream{r: r})
+		r.Sort()
+		inputs = append(inputs, r.Stream())
 		if lo == 0 {
-			lo = r.seqLo
+			lo = r.SeqLo
 		}
-		hi = r.seqHi
+		hi = r.SeqHi
 	}
 	if len(inputs) == 0 {
 		return nil
 	}
 	o := h.writerOptions(s, lo, hi)
-	return h.writePart(ctx, o, dataPart, young, inputs, nil, e)
+	return h.writePart(ctx, o, local.Data, local.Young, inputs, nil, e)
 }
 
 func (h *Head) flushLabels(ctx context.Context, s model.Signal, e *edit) error {
 	var inputs []part.Stream
 	for _, r := range e.flushedLabels {
-		if r.signal == s {
-			inputs = append(inputs, &labelRunStream{tenants: r.sorted()})
+		if r.Signal == s {
+			inputs = append(inputs, r.Stream())
 		}
 	}
 	if len(inputs) == 0 {
@@ -110,16 +99,16 @@ func (h *Head) flushLabels(ctx context.Context, s model.Signal, e *edit) error {
 	}
 	o := h.writerOptions(s, h.Covered()+1, e.covered)
 	o.Labels = true
-	return h.writePart(ctx, o, labelPart, young, inputs, nil, e)
+	return h.writePart(ctx, o, local.Labels, local.Young, inputs, nil, e)
 }
 
-// keepFunc says whether a series goes into a merged part; nil keeps all.
+// keepFunc reports whether a series goes into a merged part; nil keeps all.
 type keepFunc func(tenant string, k model.Key) (bool, error)
 
 // writePart merges the inputs into one part and adds it to the edit.
-func (h *Head) writePart(ctx context.Context, o part.WriterOptions, k kind, g group, inputs []part.Stream, keep keepFunc, e *edit) error {
-	file := h.nextFile(partSuffix)
-	w, err := createPart(h.o.FS, h.o.Dir, file, o)
+func (h *Head) writePart(ctx context.Context, o part.WriterOptions, k local.Kind, g local.Group, inputs []part.Stream, keep keepFunc, e *edit) error {
+	file := h.nextFile(local.PartSuffix)
+	w, err := local.Create(h.o.FS, h.o.Dir, file, o)
 	if err != nil {
 		return err
 	}
@@ -140,20 +129,20 @@ func (h *Head) writePart(ctx context.Context, o part.WriterOptions, k kind, g gr
 		return w.Text(ctx, text, model.TimeRange{Min: math.MinInt64, Max: math.MaxInt64})
 	}, part.MergeOptions{OnCollision: h.collided})
 	if err != nil {
-		w.abandon()
+		w.Abandon()
 		return err
 	}
-	meta, size, err := w.finish()
+	meta, size, err := w.Close()
 	if err != nil {
 		return err
 	}
 	h.metrics.partBytes.Add(float64(size))
-	e.add = append(e.add, infoOf(file, k, g, meta, size))
+	e.add = append(e.add, local.NewInfo(file, k, g, meta, size))
 	return nil
 }
 
-// collided counts two label sets of one key. The one that came first stays.
+// collided counts and logs two label sets of one key. The merge keeps the first one.
 func (h *Head) collided(tenant string, k model.Key, kept, dropped model.Labels) {
 	h.metrics.collisions.Inc()
-	h.o.Logger.Error("two label sets have one key; the first one stays", "tenant", tenant, "key", k, "kept", kept, "dropped", dropped)
+	h.o.Logger.Error("key collision: two label sets have the same key; keeping the first one", "tenant", tenant, "key", k, "kept", kept, "dropped", dropped)
 }

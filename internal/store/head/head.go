@@ -4,83 +4,91 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/head/known"
+	"github.com/shaledb/shale/internal/store/head/local"
+	"github.com/shaledb/shale/internal/store/head/metadata"
 )
 
-// signals is one more than the greatest signal: runs are kept by signal.
+// signals is one more than the greatest signal. Runs are kept by signal.
 const signals = int(model.Logs) + 1
 
-// Head is the recent past of one process. It is safe for concurrent use, except that Apply is called by one goroutine.
+// Head is the recent past of one process. It is safe for concurrent use, except that Apply is called by one
+// goroutine.
 type Head struct {
-	o       Options
-	tenants *tenants
-	known   *known
-	lookups sync.Pool
-	adding  struct { // the memory of Apply, which one goroutine calls
-		lookup lookup
+	o            Options
+	tenants      *tenants
+	known        *known.Set
+	knownRebuilt atomic.Bool // the known set has been rebuilt from the label parts
+	resolving    sync.Pool   // of *resolver
+	adding       struct {    // the memory of Apply
+		lookup known.Lookup
 		keys   []model.Key
+		// reported is when the log was last told that the known set is full.
+		reported time.Time
 	}
-	limits  creationLimits
-	about   metadata
-	metrics *metrics
-
-	merging  sync.Mutex         // held by a merge or a ship
-	built    map[shipID][]Block // guarded by merging: blocks that wait for the bucket
-	flushing sync.Mutex         // held by a flush
-	edits    sync.Mutex         // held by a change of the set of parts
-	manifest manifest           // guarded by edits
-	epoch    uint64             // of the journal, for ever
-	orphans  []partInfo         // guarded by edits: files of changes whose manifest may or may not have been written
-
-	mu   sync.Mutex
-	room *sync.Cond // waits on mu for buffers to shrink
-	// Guarded by mu:
-	active    *rowBuffer
-	fresh     *labelBuffer
-	crowded   crowded
-	runs      [signals][]*run      // oldest first
-	labelRuns [signals][]*labelRun // oldest first
-	parts     []*localPart         // in the order of the manifest: of each group, oldest first
-	applied   uint64               // the last sequence number that has been applied
-	rowBytes  int64                // of active and runs
-	blobBytes int64                // of these, those of blobs
-	lblBytes  int64                // of fresh and labelRuns
-	flushes   bool                 // somebody flushes, so Apply may wait for room
-	shut      bool
-
-	// knownComplete says that the known set has been rebuilt, labelsMayGo that series or rows have left since labels were
-	// last looked through.
-	knownComplete, labelsMayGo atomic.Bool
-
+	limits      creationLimits
+	metadata    *metadata.Map
+	metrics     *metrics
 	pagesRead   atomic.Int64
-	blockSeries int
-	urge        chan struct{}   // wakes the flush before its time
-	flushed     chan struct{}   // wakes the merges after a flush
-	running     context.Context // until Close
-	stop        context.CancelFunc
-	done        sync.WaitGroup
+	epoch       uint64 // names the journal; never changes
+	blockSeries int    // series that end a block: maxBlockSeries, except in tests
+	background  background
+
+	// The locks, in the order in which they are taken.
+	merging struct { // one merge or ship at a time
+		sync.Mutex
+		built map[shipID][]Block // finished blocks that wait for the bucket
+	}
+	flushing sync.Mutex // one flush at a time
+	edits    struct {   // one change of the set of parts at a time
+		sync.Mutex
+		manifest local.Manifest
+		orphans  []local.Info // files of changes whose manifest may or may not have been written
+	}
+	mu struct { // what queries see
+		sync.Mutex
+		room     *sync.Cond // signalled when buffers shrink
+		buffers  buffers
+		parts    []*local.Part // in the order of the manifest: within a group, oldest first
+		applied  uint64        // the last sequence number that has been applied
+		flushing bool          // a goroutine flushes, so Apply may wait for room
+		shut     bool
+	}
+	// labelsMayGo is set when series or rows have left since labels were last checked for removal.
+	labelsMayGo atomic.Bool
+}
+
+// background is what the goroutines of a head share.
+type background struct {
+	running context.Context // until Close
+	stop    context.CancelFunc
+	done    sync.WaitGroup
+	urge    chan struct{} // asks for a flush before its time
+	flushed chan struct{} // wakes the merges after a flush
 }
 
 // Covered returns the last sequence number whose rows and labels are in parts.
 func (h *Head) Covered() uint64 {
 	h.edits.Lock()
 	defer h.edits.Unlock()
-	return h.manifest.Covered
+	return h.edits.manifest.Covered
 }
 
-// Shut lets Apply take nothing any more, so that nobody waits for buffers that cannot be flushed.
+// Shut makes Apply take no more batches, so that it does not wait for buffers that cannot be flushed.
 func (h *Head) Shut() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.shut = true
-	h.room.Broadcast()
+	h.mu.shut = true
+	h.mu.room.Broadcast()
 }
 
 // Close ends the background work, flushes what is buffered and closes the parts.
 func (h *Head) Close() error {
-	h.stop()
-	h.done.Wait()
+	h.background.stop()
+	h.background.done.Wait()
 	err := h.Flush(context.Background())
 	h.saveMetadata(true)
 	h.dropBuilt()
@@ -89,11 +97,11 @@ func (h *Head) Close() error {
 	return err
 }
 
-// release gives up files and memory outside the Go heap.
+// release closes files and frees the memory outside the Go heap.
 func (h *Head) release() {
-	for _, p := range h.parts {
-		p.unpin()
+	for _, p := range h.mu.parts {
+		p.Unpin()
 	}
-	h.parts = nil
-	h.known.close()
+	h.mu.parts = nil
+	h.known.Close()
 }

@@ -5,52 +5,54 @@ import (
 	"fmt"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/head/local"
 	"github.com/shaledb/shale/internal/store/part"
 )
 
-// forgetLabelsFrom is the number of label sets beyond twice the known ones from which a merge of all label parts is
-// worth its work.
+// forgetLabelsFrom is the number of label sets beyond twice the known ones from which a merge of all label
+// parts is worth its work.
 const forgetLabelsFrom = 10_000
 
-// labelsToMerge chooses label parts: neighbours, if there are too many parts, or all, if most label sets are of series
-// that have left the known set. That is asked after a ship or a sweep only, since nothing else lets labels go.
-func (h *Head) labelsToMerge(s model.Signal) []*localPart {
-	in := h.group(s, labelPart, young)
-	if len(in) > 0 && h.knownComplete.Load() && h.labelsMayGo.Swap(false) {
+// labelsToMerge chooses label parts: neighbours if there are too many parts, or all parts if most label sets
+// belong to series that have left the known set. The latter is checked only after a ship or a sweep, since
+// nothing else makes labels unneeded.
+func (h *Head) labelsToMerge(s model.Signal) []*local.Part {
+	in := h.group(s, local.Labels, local.Young)
+	if len(in) > 0 && h.knownRebuilt.Load() && h.labelsMayGo.Swap(false) {
 		sets := int64(0)
 		for _, p := range in {
-			sets += int64(p.info.Series)
+			sets += int64(p.Info.Series)
 		}
-		if sets > 2*h.known.count.Load()+forgetLabelsFrom {
+		if sets > 2*h.known.Len()+forgetLabelsFrom {
 			return in
 		}
 	}
 	return neighbours(in)
 }
 
-// mergeLabels makes one label part of several, and lets go the labels of series that are neither known nor have rows
-// in a local part. Buffers are flushed first, so that their rows are in local parts too; rows that come meanwhile are
-// of series that have just been marked as active.
-func (h *Head) mergeLabels(ctx context.Context, s model.Signal, in []*localPart) error {
+// mergeLabels makes one label part of several, and drops the labels of series that are neither known nor have
+// rows in a local part. Buffers are flushed first, so that their rows are in local parts too. Rows that come
+// meanwhile belong to series that have just been marked as active.
+func (h *Head) mergeLabels(ctx context.Context, s model.Signal, in []*local.Part) error {
 	var keep keepFunc
-	if h.knownComplete.Load() {
+	if h.knownRebuilt.Load() {
 		if err := h.Flush(ctx); err != nil {
 			return err
 		}
 		keep = h.labelKeeper(ctx, s)
 	}
 	e := edit{remove: in}
-	o := h.writerOptions(s, in[0].info.SeqLo, in[len(in)-1].info.SeqHi)
+	o := h.writerOptions(s, in[0].Info.SeqLo, in[len(in)-1].Info.SeqHi)
 	o.Labels = true
-	if err := h.writePart(ctx, o, labelPart, young, streams(in), keep, &e); err != nil {
+	if err := h.writePart(ctx, o, local.Labels, local.Young, streams(in), keep, &e); err != nil {
 		return fmt.Errorf("merge labels: %w", err)
 	}
-	h.metrics.merges.WithLabelValues(string(labelPart)).Inc()
+	h.metrics.merges.WithLabelValues(string(local.Labels)).Inc()
 	return h.commit(ctx, e)
 }
 
-// labelKeeper returns the rule for keys that come in the order of a merge. The caller holds merging; a flush may add
-// data parts meanwhile, whose keys are known or come with labels of their own.
+// labelKeeper returns the rule for keys that come in the order of a merge. The caller holds merging; a flush
+// may add data parts meanwhile, whose keys are known or come with labels of their own.
 func (h *Head) labelKeeper(ctx context.Context, s model.Signal) keepFunc {
 	var tenant string
 	var id uint16
@@ -59,24 +61,24 @@ func (h *Head) labelKeeper(ctx context.Context, s model.Signal) keepFunc {
 		if name != tenant || cursors == nil {
 			tenant, id, cursors = name, h.tenants.must(name), make([]keyCursor, 0, 16)
 			for _, p := range h.snapshot() {
-				if i := &p.info; i.Kind == dataPart && i.Signal == s && p.reader.Meta().Tenant(name) != nil {
-					c := keyCursor{p.reader.Keys(ctx, name), p}
+				if i := &p.Info; i.Kind == local.Data && i.Signal == s && p.Reader.Meta().Tenant(name) != nil {
+					c := keyCursor{p.Reader.Keys(ctx, name), p}
 					if c.Next() {
 						cursors = append(cursors, c)
 					} else if err := c.Err(); err != nil {
-						return false, p.named(err)
+						return false, p.WrapError(err)
 					}
 				}
 			}
 		}
-		if h.known.has(id, s, k) {
+		if h.known.Has(id, s, k) {
 			return true, nil
 		}
 		for i := 0; i < len(cursors); {
 			c := cursors[i]
 			if c.Key().Less(k) && !c.SeekGE(k) {
 				if err := c.Err(); err != nil {
-					return false, c.part.named(err)
+					return false, c.part.WrapError(err)
 				}
 				cursors = append(cursors[:i], cursors[i+1:]...)
 				continue
@@ -90,8 +92,28 @@ func (h *Head) labelKeeper(ctx context.Context, s model.Signal) keepFunc {
 	}
 }
 
-// keyCursor knows which part it walks.
+// keyCursor is a cursor over the keys of a part.
 type keyCursor struct {
 	*part.KeyCursor
-	part *localPart
+	part *local.Part
+}
+
+// joinLabels makes one label part of several. It checks whether each series is still known only when that may
+// drop many labels, since the check slows down the merge. Otherwise all labels stay until the next merge.
+func (h *Head) joinLabels(ctx context.Context, s model.Signal, in []*local.Part) error {
+	sets := int64(0)
+	for _, p := range in {
+		sets += int64(p.Info.Series)
+	}
+	if sets > h.known.Len() {
+		return h.mergeLabels(ctx, s, in)
+	}
+	e := edit{remove: in}
+	o := h.writerOptions(s, in[0].Info.SeqLo, in[len(in)-1].Info.SeqHi)
+	o.Labels = true
+	if err := h.writePart(ctx, o, local.Labels, local.Young, streams(in), nil, &e); err != nil {
+		return fmt.Errorf("merge labels: %w", err)
+	}
+	h.metrics.merges.WithLabelValues(string(local.Labels)).Inc()
+	return h.commit(ctx, e)
 }

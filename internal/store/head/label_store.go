@@ -4,14 +4,22 @@ import (
 	"context"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/head/labels"
+	"github.com/shaledb/shale/internal/store/head/local"
 	"github.com/shaledb/shale/internal/store/part"
 )
 
-// The label store is the label parts and, before those, the label runs: labels of every key that is known or has rows
-// that are not shipped, each written once. The oldest source of a key is the one that counts.
+// The label store is the label parts and, before those, the label runs: labels of every key that is known or
+// has rows that are not shipped, each written once. The oldest source of a key is the one that counts.
 
-// labelWalks are walks over all labels of one tenant after the other, oldest first. Whoever uses them holds merging, so
-// label parts stay.
+// labelWalk finds the labels of keys that come in ascending order.
+type labelWalk interface {
+	// Seek returns the labels of a key, valid until the next call, or nil if the source does not have it.
+	Seek(ctx context.Context, k model.Key) (model.Labels, error)
+}
+
+// labelWalks are walks over all labels of one tenant after the other, oldest first. The caller holds merging,
+// so label parts stay.
 type labelWalks struct {
 	h      *Head
 	signal model.Signal
@@ -21,8 +29,8 @@ type labelWalks struct {
 
 func (h *Head) labelWalks(ctx context.Context, s model.Signal) *labelWalks {
 	lw := &labelWalks{h: h, signal: s}
-	for _, p := range h.group(s, labelPart, young) {
-		lw.parts = append(lw.parts, &partLabelWalk{part: p, keys: p.reader.Keys(ctx, ""), series: p.reader.SeriesAt(ctx, "", true)})
+	for _, p := range h.group(s, local.Labels, local.Young) {
+		lw.parts = append(lw.parts, &partLabelWalk{part: p, keys: p.Reader.Keys(ctx, ""), series: p.Reader.SeriesAt(ctx, "", true)})
 	}
 	return lw
 }
@@ -37,96 +45,35 @@ func (lw *labelWalks) enter(tenant string) {
 		}
 	}
 	lw.h.mu.Lock()
-	runs := lw.h.labelRuns[lw.signal]
+	runs := lw.h.mu.buffers.labelRuns[lw.signal]
 	lw.h.mu.Unlock()
 	for _, r := range runs {
-		if entries := r.tenant(tenant); len(entries) > 0 {
-			lw.walks = append(lw.walks, &runLabelWalk{entries})
+		if entries := r.Tenant(tenant); len(entries) > 0 {
+			lw.walks = append(lw.walks, labels.NewWalk(entries))
 		}
 	}
 }
 
 // partLabelWalk finds labels in a label part.
 type partLabelWalk struct {
-	part   *localPart
+	part   *local.Part
 	keys   *part.KeyCursor
 	series *part.SeriesCursor
 	valid  bool
 }
 
-func (w *partLabelWalk) seek(_ context.Context, k model.Key) (model.Labels, error) {
+func (w *partLabelWalk) Seek(_ context.Context, k model.Key) (model.Labels, error) {
 	if w.valid && w.keys.Key().Less(k) {
 		w.valid = w.keys.SeekGE(k)
 	}
 	if !w.valid {
-		return nil, w.part.named(w.keys.Err())
+		return nil, w.part.WrapError(w.keys.Err())
 	}
 	if w.keys.Key() != k {
 		return nil, nil
 	}
 	if err := w.series.Seek(w.keys.Rank()); err != nil {
-		return nil, w.part.named(err)
+		return nil, w.part.WrapError(err)
 	}
 	return w.series.Labels(), nil
-}
-
-// rebuildKnown fills the known set from the label parts, while writes go on: what is not in it yet carries its labels
-// once more.
-func (h *Head) rebuildKnown(ctx context.Context) (err error) {
-	parts, sets := h.pinParts(func(i *partInfo) bool { return i.Kind == labelPart }), int64(0)
-	for _, p := range parts {
-		sets += int64(p.info.Series)
-	}
-	err = h.known.reserve(sets)
-	for _, p := range parts {
-		if err == nil {
-			err = p.named(h.addKnown(ctx, p))
-		}
-		p.unpin()
-	}
-	if err == nil {
-		h.knownComplete.Store(true)
-	}
-	return err
-}
-
-func (h *Head) addKnown(ctx context.Context, p *localPart) error {
-	const many = 1 << 14
-	var l lookup
-	found := make([]model.Key, 0, many)
-	keys := p.reader.Keys(ctx, "")
-	for _, t := range p.reader.Meta().Tenants {
-		id := h.tenants.must(t.Name)
-		keys.Enter(t.Name)
-		for more := true; more; {
-			if more = keys.Next(); more {
-				found = append(found, keys.Key())
-			}
-			if !more || len(found) == many {
-				h.known.insertAll(&l, id, p.info.Signal, found)
-				found = found[:0]
-				if ctx.Err() != nil {
-					return ctx.Err()
-				}
-			}
-		}
-		if err := keys.Err(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// pinParts returns the parts that want accepts, each with a reference that the caller gives up.
-func (h *Head) pinParts(want func(*partInfo) bool) []*localPart {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	var pinned []*localPart
-	for _, p := range h.parts {
-		if want(&p.info) {
-			p.pin()
-			pinned = append(pinned, p)
-		}
-	}
-	return pinned
 }

@@ -2,183 +2,48 @@ package head
 
 import (
 	"fmt"
-	"slices"
 	"strings"
-	"sync"
-	"time"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/head/metadata"
 )
 
-const (
-	// maxMetadataText bounds what is kept of one metric family.
-	maxMetadataText = 16 << 10
-	// metadataEntryBytes is what a family costs beside its texts.
-	metadataEntryBytes = 160
-	// metadataIdle is how long a family that nobody describes any more is safe from having to make room. Senders repeat
-	// metadata, and receivers pass it on at least every hour.
-	metadataIdle = 3 * time.Hour
-	// metadataSweepEvery keeps a map that is full from being looked through at every refusal.
-	metadataSweepEvery = time.Minute
-)
-
-// metadata is what senders tell of metric families: a map for each tenant, bounded in families and bytes. The last
-// description counts.
-type metadata struct {
-	o *Options
-
-	mu      sync.Mutex
-	tenants map[string]*tenantMetadata
-	bytes   int64
-	changed bool // since it was last written
-	written int64
-}
-
-type tenantMetadata struct {
-	families map[string]*described
-	bytes    int64
-	swept    int64
-}
-
-type described struct {
-	model.Metadata
-	seen int64 // Unix nanoseconds
-}
-
-func metadataBytes(family string, m *model.Metadata) int64 {
-	return int64(len(family)+len(m.Type)+len(m.Help)+len(m.Unit)) + metadataEntryBytes
-}
-
-// PutMetadata keeps the description of a metric family. It is written to disk with a flush, some time later: senders
-// repeat it, so a crash loses nothing for long. Errors: class invalid for texts that are too long, a [model.LimitError]
-// when the map is full.
+// PutMetadata keeps the description of a metric family. It is written to disk with a flush, some time later:
+// senders repeat it, so a crash loses nothing for long. Errors: class invalid for texts that are too long, a
+// [model.LimitError] when the map is full.
 func (h *Head) PutMetadata(tenant, family string, m model.Metadata) error {
-	if len(family)+len(m.Type)+len(m.Help)+len(m.Unit) > maxMetadataText {
+	if len(family)+len(m.Type)+len(m.Help)+len(m.Unit) > metadata.MaxTextBytes {
 		h.metrics.refusedMetadata.WithLabelValues("too_long").Inc()
-		return fmt.Errorf("%w: metadata of %.100q: more than %d bytes", model.ErrInvalid, family, maxMetadataText)
+		return fmt.Errorf("%w: metadata of %.100q exceeds the limit of %d bytes", model.ErrInvalid, family, metadata.MaxTextBytes)
 	}
 	if _, err := h.tenants.admit(tenant); err != nil {
 		h.metrics.refusedMetadata.WithLabelValues("tenants").Inc()
 		return err
 	}
-	valid := func(s string) string { return strings.ToValidUTF8(s, "\uFFFD") } // the file is JSON
-	m = model.Metadata{Type: valid(m.Type), Help: valid(m.Help), Unit: valid(m.Unit)}
-	if err := h.about.put(tenant, valid(family), m, h.o.Now()); err != nil {
+	if err := h.metadata.Put(tenant, family, m, h.o.Now()); err != nil {
 		h.metrics.refusedMetadata.WithLabelValues(strings.TrimPrefix(err.Limit, "limits.metadata-")).Inc()
 		return err
 	}
 	return nil
 }
 
-// Metadata emits what is known of a metric family, or of all of a tenant in the order of their names if the name is
-// empty, until emit returns false.
+// Metadata emits the description of a metric family, or of all families of a tenant in the order of their
+// names if the family is empty, until emit returns false.
 func (h *Head) Metadata(tenant, family string, emit func(family string, m model.Metadata) bool) {
-	for _, name := range h.about.names(tenant, family) {
-		if m, ok := h.about.get(tenant, name); ok && !emit(name, m) {
-			return
-		}
+	h.metadata.Each(tenant, family, emit)
+}
+
+func (h *Head) loadMetadata() {
+	if err := h.metadata.Load(h.o.FS, h.o.Dir, h.o.Now()); err != nil {
+		h.o.Logger.Error("cannot read the metric metadata; it is collected again from what senders repeat", "err", err)
 	}
 }
 
-func (md *metadata) names(tenant, family string) []string {
-	if family != "" {
-		return []string{family}
+// saveMetadata writes the metadata file if it is due. It returns no error: a flush must not fail because of
+// it, and the next one tries again.
+func (h *Head) saveMetadata(force bool) {
+	if err := h.metadata.Save(h.o.FS, h.o.Dir, h.o.Now(), force); err != nil {
+		h.metrics.workErrors.Inc()
+		h.o.Logger.Error("cannot write the metric metadata; the next flush tries again", "err", err)
 	}
-	md.mu.Lock()
-	defer md.mu.Unlock()
-	t := md.tenants[tenant]
-	if t == nil {
-		return nil
-	}
-	names := make([]string, 0, len(t.families))
-	for name := range t.families {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
-
-func (md *metadata) get(tenant, family string) (model.Metadata, bool) {
-	md.mu.Lock()
-	defer md.mu.Unlock()
-	if t := md.tenants[tenant]; t != nil {
-		if d := t.families[family]; d != nil {
-			return d.Metadata, true
-		}
-	}
-	return model.Metadata{}, false
-}
-
-func (md *metadata) put(tenant, family string, m model.Metadata, now int64) *model.LimitError {
-	md.mu.Lock()
-	defer md.mu.Unlock()
-	t := md.tenants[tenant]
-	if t == nil {
-		t = &tenantMetadata{families: make(map[string]*described)}
-		md.tenants[tenant] = t
-	}
-	old, have := t.families[family], int64(0)
-	if old != nil {
-		if old.seen = now; old.Metadata == m {
-			return nil
-		}
-		have = metadataBytes(family, &old.Metadata)
-	}
-	need := metadataBytes(family, &m) - have
-	err := md.room(t, old == nil, need)
-	if err != nil && md.sweep(t, now) {
-		err = md.room(t, old == nil, need)
-	}
-	if err != nil {
-		return err
-	}
-	t.families[family] = &described{m, now}
-	t.bytes += need
-	md.bytes += need
-	md.changed = true
-	return nil
-}
-
-// room returns which limit keeps so many bytes more from being kept.
-func (md *metadata) room(t *tenantMetadata, another bool, bytes int64) *model.LimitError {
-	limit := func(name, format string, args ...any) *model.LimitError {
-		return &model.LimitError{Limit: "limits.metadata-" + name, Text: "metadata: " + fmt.Sprintf(format, args...)}
-	}
-	switch {
-	case another && len(t.families) >= md.o.MetadataFamilies:
-		return limit("families", "the tenant has described %d metric families already", len(t.families))
-	case t.bytes+bytes > md.o.MetadataTenantBytes:
-		return limit("tenant-bytes", "the tenant's takes %d of %d bytes already", t.bytes, md.o.MetadataTenantBytes)
-	case md.bytes+bytes > md.o.MetadataBytes:
-		return limit("bytes", "that of all tenants takes %d of %d bytes already", md.bytes, md.o.MetadataBytes)
-	}
-	return nil
-}
-
-// sweep drops what a tenant has not described for long, and reports whether it dropped anything.
-func (md *metadata) sweep(t *tenantMetadata, now int64) bool {
-	if passed := now - t.swept; 0 <= passed && passed < int64(metadataSweepEvery) {
-		return false
-	}
-	t.swept = now
-	before := t.bytes
-	for family, d := range t.families {
-		if now-d.seen > int64(metadataIdle) {
-			delete(t.families, family)
-			n := metadataBytes(family, &d.Metadata)
-			t.bytes, md.bytes = t.bytes-n, md.bytes-n
-		}
-	}
-	md.changed = md.changed || t.bytes < before
-	return t.bytes < before
-}
-
-// usage returns how many families are described, and the bytes that they take.
-func (md *metadata) usage() (families int, bytes int64) {
-	md.mu.Lock()
-	defer md.mu.Unlock()
-	for _, t := range md.tenants {
-		families += len(t.families)
-	}
-	return families, md.bytes
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/head/metadata"
 )
 
 // described returns what a head tells of a tenant, and checks the order.
@@ -67,13 +68,13 @@ func TestMetadata(t *testing.T) {
 	if n != 3 {
 		t.Errorf("emit was called %d times after it had said no", n)
 	}
-	if families, bytes := r.metric("shale_head_metadata_families"), r.metric("shale_head_metadata_bytes"); families != 51 || bytes < 51*metadataEntryBytes {
+	if families, bytes := r.metric("shale_head_metadata_families"), r.metric("shale_head_metadata_bytes"); families != 51 || bytes < 51*metadata.EntryBytes {
 		t.Errorf("%v families and %v bytes", families, bytes)
 	}
 }
 
 func TestMetadataLimits(t *testing.T) {
-	r := newRig(t, func(o *Options) { o.MetadataFamilies, o.MetadataTenantBytes, o.MetadataBytes = 10, 4000, 6000 })
+	r := newRig(t, func(o *Options) { o.Metadata.Families, o.Metadata.TenantBytes, o.Metadata.Bytes = 10, 4000, 6000 })
 	put := func(tenant, family string, help int) string {
 		err := r.head.PutMetadata(tenant, family, model.Metadata{Help: strings.Repeat("h", help)})
 		var limit *model.LimitError
@@ -105,14 +106,14 @@ func TestMetadataLimits(t *testing.T) {
 	if got := put("b", "2", 1500); got != "limits.metadata-bytes" {
 		t.Error(got)
 	}
-	if got := put("b", "2", maxMetadataText); !strings.Contains(got, "bytes") {
+	if got := put("b", "2", metadata.MaxTextBytes); !strings.Contains(got, "bytes") {
 		t.Error(got)
 	}
 	if got := r.metric("shale_head_refused_metadata_total"); got != 4 {
 		t.Errorf("%v refusals", got)
 	}
 	// What is still told stays; what is not makes room after a while.
-	r.now += int64(metadataIdle) - int64(time.Minute)
+	r.now += int64(metadata.IdleAfter) - int64(time.Minute)
 	put("a", "5", 0)
 	r.now += int64(2 * time.Minute)
 	if got := put("a", "11", 0); got != "" {
@@ -128,15 +129,15 @@ func TestMetadataDamaged(t *testing.T) {
 	r := newRig(t, nil)
 	r.must(r.head.PutMetadata("a", "f", model.Metadata{Type: "gauge"}))
 	r.must(r.head.Close())
-	flip(t, r.mem, "/head/"+metadataName, 30)
-	if err := Check(context.Background(), r.mem, "/head"); !errors.Is(err, model.ErrCorrupt) || !strings.Contains(err.Error(), metadataName) {
+	flip(t, r.mem, "/head/"+metadata.FileName, 30)
+	if err := Check(context.Background(), r.mem, "/head"); !errors.Is(err, model.ErrCorrupt) || !strings.Contains(err.Error(), metadata.FileName) {
 		t.Errorf("check: %v", err)
 	}
 	r.open()
 	if got := r.described("a", ""); len(got) != 0 {
 		t.Errorf("%v", got)
 	}
-	if log := r.log.String(); !strings.Contains(log, metadataName) || !strings.Contains(log, "collected anew") {
+	if log := r.log.String(); !strings.Contains(log, metadata.FileName) || !strings.Contains(log, "collected again") {
 		t.Errorf("the log says %q", log)
 	}
 	r.must(r.head.PutMetadata("a", "f", model.Metadata{Type: "counter"}))
@@ -147,7 +148,7 @@ func TestMetadataIsWrittenSeldom(t *testing.T) {
 	writes := 0
 	r := newRig(t, func(o *Options) {
 		o.FS = createHook(o.FS, func(name string) {
-			if strings.Contains(name, metadataName) {
+			if strings.Contains(name, metadata.FileName) {
 				writes++
 			}
 		})

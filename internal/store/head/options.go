@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/head/metadata"
 	"github.com/shaledb/shale/internal/store/part"
 )
 
@@ -20,31 +21,25 @@ type Options struct {
 	// Node names this process in parts and blocks.
 	Node string
 
-	// KnownBytes bounds the known set, RowBytes the rows that are in no part yet, LabelBytes the label sets that are in no
-	// part yet (64 MiB each). Rows take as much again while they are being sorted, but for lines and histograms, of which there
-	// may be twice as many bytes.
+	// KnownBytes bounds the known set, RowBytes the rows that are in no part yet, LabelBytes the label sets
+	// that are in no part yet (64 MiB each). Sorting copies rows, so they take twice as much for a moment. It
+	// does not copy lines and histograms, which may take 2 RowBytes.
 	KnownBytes, RowBytes, LabelBytes int64
-	// MaxTenants bounds the tenants (65,535, which is also the most there can be).
-	MaxTenants int
-	// Creation bounds how fast series of all tenants together are created, TenantCreation those of each tenant (no limit).
-	Creation, TenantCreation CreationLimit
-	// MetadataFamilies bounds the metric families that a tenant may describe (10,000), MetadataTenantBytes their
-	// descriptions (4 MiB), MetadataBytes those of all tenants (16 MiB).
-	MetadataFamilies                   int
-	MetadataTenantBytes, MetadataBytes int64
+	Limits
 
 	// FlushEvery is the age at which buffered rows go to a part (10 s).
 	FlushEvery time.Duration
-	// Window is the span of sample time of a block (2 h); Grace is how long after its end a window takes rows (10 min).
+	// Window is the span of sample time of a block (2 h); Grace is how long after its end a window still takes
+	// rows (10 min).
 	Window, Grace time.Duration
-	// MaxFuture is how far ahead of now samples may lie, as the write path enforces it.
+	// MaxFuture is how far in the future samples may be. The write path enforces it.
 	MaxFuture time.Duration
 	// WindowBytes is the size at which a window is shipped before it closes (1 GiB).
 	WindowBytes int64
 	// Late rows are shipped when they have LateBytes (64 MiB) or are older than LateAge (1 h).
 	LateBytes int64
 	LateAge   time.Duration
-	// IdleAfter is how long a series that gets no rows stays in the known set (3 h).
+	// IdleAfter is how long a series without new rows stays in the known set (3 h).
 	IdleAfter time.Duration
 
 	// Truncate tells the journal that batches up to a sequence number are in parts.
@@ -56,10 +51,25 @@ type Options struct {
 	Logger     *slog.Logger
 }
 
+// Limits bound what tenants may create. Zero values take the defaults that are named.
+type Limits struct {
+	// Tenants bounds the tenants (65,535, which is also the most there can be).
+	Tenants int
+	// NewSeries bounds how fast all tenants together create series, TenantNewSeries how fast each of them does
+	// (no limit).
+	NewSeries, TenantNewSeries CreationLimit
+	// Metadata bounds the descriptions of metric families (10,000 families and 4 MiB for each tenant, 16 MiB
+	// in total).
+	Metadata metadata.Limits
+}
+
+// maxPeakBytes bounds the memory of buffered rows while they are being sorted, which copies their columns.
+func (o *Options) maxPeakBytes() int64 { return 2 * o.RowBytes }
+
 // Shipper takes finished blocks to the bucket.
 type Shipper interface {
-	// Ship makes the block durable in the bucket and then visible in the catalogue. The file is complete and synced and
-	// stays until Ship has returned. It may be called again for a block that it has shipped before.
+	// Ship makes the block durable in the bucket and then visible in the catalogue. The file is complete and
+	// synced and stays until Ship has returned. It may be called more than once for a block.
 	Ship(ctx context.Context, b Block) error
 }
 
@@ -67,7 +77,7 @@ type Shipper interface {
 type Block struct {
 	Meta           part.Meta
 	KeyMin, KeyMax model.Key
-	// Cut is the number of the block among those that one ship was cut into because of their series.
+	// Cut numbers the blocks of one ship, which are cut by their number of series.
 	Cut  int
 	File string
 	Size int64
@@ -87,10 +97,10 @@ func (o *Options) setDefaults() {
 	size(&o.KnownBytes, 64<<20)
 	size(&o.RowBytes, 64<<20)
 	size(&o.LabelBytes, 64<<20)
-	size(&o.MetadataTenantBytes, 4<<20)
-	size(&o.MetadataBytes, 16<<20)
-	if o.MetadataFamilies == 0 {
-		o.MetadataFamilies = 10_000
+	size(&o.Metadata.TenantBytes, 4<<20)
+	size(&o.Metadata.Bytes, 16<<20)
+	if o.Metadata.Families == 0 {
+		o.Metadata.Families = 10_000
 	}
 	size(&o.WindowBytes, 1<<30)
 	size(&o.LateBytes, 64<<20)
@@ -99,7 +109,7 @@ func (o *Options) setDefaults() {
 	span(&o.Grace, 10*time.Minute)
 	span(&o.LateAge, time.Hour)
 	span(&o.IdleAfter, 3*time.Hour)
-	// Each window ahead may be a part that is being written. Samples beyond it are kept with the late ones.
+	// Each future window may be a part that is being written. Samples beyond the limit go to the late group.
 	o.MaxFuture = min(o.MaxFuture, 24*time.Hour)
 	if o.Truncate == nil {
 		o.Truncate = func(uint64) error { return nil }

@@ -7,14 +7,14 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// Recover applies what the journal has and parts have not: replay is to call its function with every batch from a
-// sequence number on, in order. It is called between Open and Start.
+// Recover applies the batches of the journal that are in no part. Replay must call its function with every
+// batch from a sequence number on, in order. Recover is called between Open and Start.
 //
-// Buffers that fill are flushed beside it, as at any other time, so that a journal of any length takes no more memory
-// than running does; and what is left in the buffers at the end is flushed when everybody else is served already.
+// Buffers that fill are flushed meanwhile, so that a journal of any length takes no more memory than normal
+// operation. Rows that are left in the buffers at the end are flushed when the server already serves.
 func (h *Head) Recover(ctx context.Context, replay func(ctx context.Context, from uint64, fn func(seq uint64, b *model.Batch) error) error) error {
 	h.startFlushing()
-	unhook := context.AfterFunc(ctx, h.Shut) // Apply may be waiting for a disk that has no room
+	unhook := context.AfterFunc(ctx, h.Shut) // Apply may be waiting for disk space
 	defer unhook()
 	return replay(ctx, h.Covered()+1, func(seq uint64, b *model.Batch) error {
 		h.Apply(seq, b)

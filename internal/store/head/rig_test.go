@@ -17,8 +17,8 @@ import (
 	"github.com/shaledb/shale/internal/store/part"
 )
 
-// rig is a head on a file system in memory, with a clock that stands still and a journal that is a slice. When the test
-// ends, the head is closed and its folder is checked whole.
+// rig is a head on a file system in memory, with a clock that stands still and a journal that is a slice.
+// When the test ends, the head is closed and its folder is checked whole.
 type rig struct {
 	t      testing.TB
 	mem    *vfs.MemFS
@@ -150,7 +150,8 @@ func (r *rig) batchOf(tenant string, from, to int, at int64, v float64) *model.B
 	return b
 }
 
-// label gives the series from..to of a batch their labels, as far as they are new, and returns how many that were.
+// label gives the series from..to of a batch their labels, as far as they are new, and returns how many that
+// were.
 func (r *rig) label(b *model.Batch, from int) int {
 	r.t.Helper()
 	fresh, err := r.head.Resolve(b, nil)
@@ -185,7 +186,7 @@ func (r *rig) read(tenant string) (map[string]*content, error) {
 	for _, f := range model.PointFamilies() {
 		req := everything(tenant)
 		req.Family = f
-		cs, err := r.head.Select(context.Background(), req)
+		cs, err := r.head.Source(nil).Select(context.Background(), req)
 		if err != nil {
 			return nil, err
 		}

@@ -10,31 +10,35 @@ import (
 
 	"github.com/shaledb/shale/internal/alloctest"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/racetest"
+	"github.com/shaledb/shale/internal/store/head/rows"
 )
 
-// TestQueriesTakeWhatTheyUse: a query after every row leaves buffers that cost what the rows cost, and not a chunk each.
+// TestQueriesTakeWhatTheyUse: a query after every row leaves buffers that cost what the rows cost, and not a
+// chunk each.
 func TestQueriesTakeWhatTheyUse(t *testing.T) {
 	r := newRig(t, nil)
 	const n = 3000
-	rows := map[int64]float64{}
+	want := map[int64]float64{}
 	for i := range n {
 		at := r.now + int64(i)
-		rows[at] = float64(i)
-		r.push("a", 0, 1, at, rows[at])
-		cs, err := r.head.Select(context.Background(), everything("a"))
+		want[at] = float64(i)
+		r.push("a", 0, 1, at, want[at])
+		cs, err := r.head.Source(nil).Select(context.Background(), everything("a"))
 		r.must(err)
 		r.must(cs[0].Close())
 	}
-	if got, most := r.metric("shale_head_row_buffer_bytes"), float64((n+chunkRows)*rowBytes); got > most {
+	if got, most := r.metric("shale_head_row_buffer_bytes"), float64((n+rows.ChunkRows)*rows.RowBytes); got > most {
 		t.Errorf("%v bytes for %d rows", got, n)
 	}
-	if runs := len(r.head.runs[model.Metrics]); runs > 20 {
+	if runs := len(r.head.mu.buffers.runs[model.Metrics]); runs > 20 {
 		t.Errorf("%d runs", runs)
 	}
-	r.expect("a", 0, 1, rows)
+	r.expect("a", 0, 1, want)
 }
 
-// TestLabelQueriesSealNoRows: rows stay where they are while somebody asks for names and values, and those are right.
+// TestLabelQueriesSealNoRows: rows stay where they are while somebody asks for names and values, and those
+// are right.
 func TestLabelQueriesSealNoRows(t *testing.T) {
 	r := newRig(t, nil)
 	r.push("a", 0, 20, r.now, 1)
@@ -44,8 +48,8 @@ func TestLabelQueriesSealNoRows(t *testing.T) {
 	collect := func(into *[]string) func([]byte) error {
 		return func(b []byte) error { *into = append(*into, string(b)); return nil }
 	}
-	r.must(r.head.LabelNames(context.Background(), everything("a"), collect(&names)))
-	r.must(r.head.LabelValues(context.Background(), everything("a"), "i", collect(&values)))
+	r.must(r.head.Source(nil).LabelNames(context.Background(), everything("a"), collect(&names)))
+	r.must(r.head.Source(nil).LabelValues(context.Background(), everything("a"), "i", collect(&values)))
 	slices.Sort(names)
 	slices.Sort(values)
 	if got := fmt.Sprint(slices.Compact(names)); got != "[__name__ i job]" {
@@ -54,13 +58,14 @@ func TestLabelQueriesSealNoRows(t *testing.T) {
 	if got := len(slices.Compact(values)); got != 40 {
 		t.Errorf("%d values", got)
 	}
-	if r.head.active.rows != 20 || len(r.head.runs[model.Metrics]) != 0 {
-		t.Errorf("%d rows are left and %d runs made", r.head.active.rows, len(r.head.runs[model.Metrics]))
+	if r.head.mu.buffers.rows.Rows != 20 || len(r.head.mu.buffers.runs[model.Metrics]) != 0 {
+		t.Errorf("%d rows are left and %d runs made", r.head.mu.buffers.rows.Rows, len(r.head.mu.buffers.runs[model.Metrics]))
 	}
 	r.expect("a", 0, 40, map[int64]float64{r.now: 1})
 }
 
-// TestQuota: lists of series are charged, refused beyond the limit, and given back. Rows are the reader's, who charges them.
+// TestQuota: lists of series are charged, refused beyond the limit, and given back. Rows are the reader's,
+// who charges them.
 func TestQuota(t *testing.T) {
 	r := newRig(t, nil)
 	r.push("a", 0, 5000, r.now, 1)
@@ -70,7 +75,7 @@ func TestQuota(t *testing.T) {
 		req := everything("a")
 		pool := &model.QueryPool{MaxBytes: math.MaxInt64}
 		req.Quota = &model.Quota{MaxBytes: most, Pool: pool}
-		cs, err := r.head.Select(context.Background(), req)
+		cs, err := r.head.Source(nil).Select(context.Background(), req)
 		if err == nil {
 			for cs[0].Next(context.Background()) {
 			}
@@ -95,10 +100,10 @@ func TestQuota(t *testing.T) {
 	}
 }
 
-// TestLargeBlobs pushes histograms that are large for the buffers, beside background flushes: the buffers keep their
-// bound, nothing waits for ever, and every blob comes back.
+// TestLargeBlobs pushes histograms that are large for the buffers, beside background flushes: the buffers
+// keep their bound, nothing waits for ever, and every blob comes back.
 func TestLargeBlobs(t *testing.T) {
-	const limit, batches = 2 << 20, 60 / fewer
+	const limit, batches = 2 << 20, 60 / racetest.Fewer
 	r := newRig(t, func(o *Options) { o.RowBytes = limit })
 	r.head.Start()
 	blob := func(n int) []byte {
@@ -116,7 +121,7 @@ func TestLargeBlobs(t *testing.T) {
 		}
 		r.label(b, 0)
 		r.apply(b)
-		if got := r.metric("shale_head_row_buffer_bytes"); got > 2*limit+chunkRows*(rowBytes+kindBytes)+blobBlockBytes {
+		if got := r.metric("shale_head_row_buffer_bytes"); got > 2*limit+rows.ChunkRows*(rows.RowBytes+rows.KindBytes)+rows.BlobBlockBytes {
 			t.Fatalf("%v bytes are buffered, and %d are allowed", got, limit)
 		}
 	}
@@ -141,7 +146,7 @@ func TestSelectAllocates(t *testing.T) {
 	}
 	cost := func() float64 {
 		return testing.AllocsPerRun(10, func() {
-			cs, err := r.head.Select(context.Background(), everything("a"))
+			cs, err := r.head.Source(nil).Select(context.Background(), everything("a"))
 			r.must(err)
 			for cs[0].Next(context.Background()) {
 			}

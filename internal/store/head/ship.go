@@ -7,9 +7,11 @@ import (
 	"slices"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/head/local"
 )
 
-// Ship takes everything that is in the head to the bucket, closed or not: for tests, and for moving a machine.
+// Ship takes everything in the head to the bucket, also windows that are not closed: for tests, and for
+// moving to another machine.
 func (h *Head) Ship(ctx context.Context) error {
 	h.merging.Lock()
 	defer h.merging.Unlock()
@@ -30,8 +32,8 @@ func (h *Head) Ship(ctx context.Context) error {
 	return nil
 }
 
-// shipAll ships a group until nothing is left of it: first the parts that an earlier try has marked, then the others.
-func (h *Head) shipAll(ctx context.Context, s model.Signal, g group) error {
+// shipAll ships all parts of a group: first those that an earlier attempt has marked, then the others.
+func (h *Head) shipAll(ctx context.Context, s model.Signal, g local.Group) error {
 	for {
 		in, err := h.markShip(ctx, s, g)
 		if err != nil || len(in) == 0 {
@@ -43,8 +45,9 @@ func (h *Head) shipAll(ctx context.Context, s model.Signal, g group) error {
 	}
 }
 
-// shipDue ships the groups whose time has come and reports whether there was one. A group that fails keeps no other
-// from being shipped, but for late rows, which wait for the windows that they reach into. The caller holds merging.
+// shipDue ships the groups that are due and reports whether there was one. A group that fails does not stop
+// the others, except for late rows, which wait for the windows that they reach into. The caller holds
+// merging.
 func (h *Head) shipDue(ctx context.Context) (shipped bool, err error) {
 	if h.o.Shipper == nil {
 		return false, nil
@@ -52,11 +55,11 @@ func (h *Head) shipDue(ctx context.Context) (shipped bool, err error) {
 	now := h.o.Now()
 	for s := range signals {
 		signal := model.Signal(s)
-		due := slices.DeleteFunc(h.groups(signal), func(g group) bool { return !h.due(signal, g, now) })
+		due := slices.DeleteFunc(h.groups(signal), func(g local.Group) bool { return !h.due(signal, g, now) })
 		if len(due) == 0 {
 			continue
 		}
-		// What is buffered, or in young parts, may belong to a window that closes.
+		// Rows in buffers and young parts may belong to a window that closes.
 		if err := h.Flush(ctx); err != nil {
 			return shipped, err
 		}
@@ -72,12 +75,12 @@ func (h *Head) shipDue(ctx context.Context) (shipped bool, err error) {
 	return shipped && err == nil, err
 }
 
-// shipGroup ships a window, or the late rows after every window that they reach into: rows of a window that stayed here
-// would count as newer than late ones in the bucket.
-func (h *Head) shipGroup(ctx context.Context, s model.Signal, g group) error {
-	if g == late {
+// shipGroup ships a window, or the late rows after all windows that they reach into: rows of a window that
+// stayed in the head would count as newer than the late rows in the bucket.
+func (h *Head) shipGroup(ctx context.Context, s model.Signal, g local.Group) error {
+	if g == local.Late {
 		for _, w := range h.groups(s) {
-			if times, ok := w.window(); ok && h.lateReaches(s, times) {
+			if times, ok := w.Window(); ok && h.lateReaches(s, times) {
 				if err := h.shipAll(ctx, s, w); err != nil {
 					return err
 				}
@@ -87,13 +90,13 @@ func (h *Head) shipGroup(ctx context.Context, s model.Signal, g group) error {
 	return h.shipAll(ctx, s, g)
 }
 
-// due reports whether a group is to be shipped: a closed window, one with enough bytes, late rows that are many or old,
-// or a ship that a crash or an error cut short.
-func (h *Head) due(s model.Signal, g group, now int64) bool {
+// due reports whether a group must be shipped: a closed window, a window with enough bytes, late rows that
+// are many or old, or a ship that a crash or an error has interrupted.
+func (h *Head) due(s model.Signal, g local.Group, now int64) bool {
 	var bytes int64
 	oldest := now
 	for _, p := range h.snapshot() {
-		if i := &p.info; i.Signal == s && i.Kind == dataPart && i.Group == g {
+		if i := &p.Info; i.Signal == s && i.Kind == local.Data && i.Group == g {
 			if i.Ship != 0 {
 				return true
 			}
@@ -101,17 +104,17 @@ func (h *Head) due(s model.Signal, g group, now int64) bool {
 			oldest = min(oldest, i.Created)
 		}
 	}
-	if times, ok := g.window(); ok {
+	if times, ok := g.Window(); ok {
 		return h.closed(times, now) || bytes >= h.o.WindowBytes
 	}
 	return bytes >= h.o.LateBytes || now-oldest >= int64(h.o.LateAge)
 }
 
-// ship makes blocks of parts of a group, unless an earlier try has made them, and drops the parts once the blocks are in
-// the catalogue.
-func (h *Head) ship(ctx context.Context, s model.Signal, g group, in []*localPart) error {
-	id := shipID{s, g, in[len(in)-1].info.SeqHi}
-	left, built := h.built[id]
+// ship makes blocks of parts of a group, unless an earlier try has made them, and drops the parts once the
+// blocks are in the catalogue.
+func (h *Head) ship(ctx context.Context, s model.Signal, g local.Group, in []*local.Part) error {
+	id := shipID{s, g, in[len(in)-1].Info.SeqHi}
+	left, built := h.merging.built[id]
 	var err error
 	if built {
 		left, err = h.upload(ctx, left)
@@ -123,23 +126,23 @@ func (h *Head) ship(ctx context.Context, s model.Signal, g group, in []*localPar
 		h.keepBuilt(id, left, err)
 		return fmt.Errorf("ship %s: %w", g, err)
 	}
-	delete(h.built, id)
+	delete(h.merging.built, id)
 	h.labelsMayGo.Store(true)
 	return h.commit(ctx, edit{remove: in})
 }
 
-// markShip returns the parts to ship together: those that an earlier try has marked, or else all of the group, marked
-// now.
-func (h *Head) markShip(ctx context.Context, s model.Signal, g group) (in []*localPart, err error) {
+// markShip returns the parts to ship together: those that an earlier try has marked, or else all of the
+// group, marked now.
+func (h *Head) markShip(ctx context.Context, s model.Signal, g local.Group) (in []*local.Part, err error) {
 	for _, p := range h.snapshot() {
-		if i := &p.info; i.Signal == s && i.Kind == dataPart && i.Group == g && i.Ship != 0 {
+		if i := &p.Info; i.Signal == s && i.Kind == local.Data && i.Group == g && i.Ship != 0 {
 			in = append(in, p)
 		}
 	}
 	if len(in) > 0 {
 		return in, nil
 	}
-	if in = h.group(s, dataPart, g); len(in) == 0 {
+	if in = h.group(s, local.Data, g); len(in) == 0 {
 		return nil, nil
 	}
 	return in, h.commit(ctx, edit{ship: in})

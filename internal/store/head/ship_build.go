@@ -7,30 +7,32 @@ import (
 	"math"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/head/local"
 	"github.com/shaledb/shale/internal/store/part"
 )
 
-// maxBlockSeries bounds the series of a block, so that any set of them is at most a 2 MB bitmap. Head.blockSeries is this,
-// but in tests.
+// maxBlockSeries bounds the series of a block, so that a bitmap of them takes at most 2 MB. Tests set
+// Head.blockSeries lower.
 const maxBlockSeries = 1 << 24
 
 // shipID names a ship: the parts that were marked together.
 type shipID struct {
 	signal model.Signal
-	group  group
+	group  local.Group
 	seqHi  uint64
 }
 
-// build makes the blocks of parts and uploads each. Making a block takes far longer than trying again, so when the
-// bucket fails the other blocks are made all the same, and those that are not in the bucket are returned with the error.
-func (h *Head) build(ctx context.Context, s model.Signal, in []*localPart) ([]Block, error) {
+// build makes blocks of the parts and uploads each. Building takes far longer than an attempt to upload. So
+// when the bucket fails, the other blocks are built nevertheless, and those that are not in the bucket are
+// returned with the error.
+func (h *Head) build(ctx context.Context, s model.Signal, in []*local.Part) ([]Block, error) {
 	sw := &shipWriter{h: h, ctx: ctx}
-	sw.options = h.writerOptions(s, in[0].info.SeqLo, in[len(in)-1].info.SeqHi)
+	sw.options = h.writerOptions(s, in[0].Info.SeqLo, in[len(in)-1].Info.SeqHi)
 	sw.options.Labels, sw.options.Level = true, part.Dense
 	// The same input gives the same bytes.
 	sw.options.Created = 0
 	for _, p := range in {
-		sw.options.Created = max(sw.options.Created, p.info.Created)
+		sw.options.Created = max(sw.options.Created, p.Info.Created)
 	}
 	err := part.Merge(ctx, streams(in), sw.add, part.MergeOptions{})
 	if err == nil {
@@ -50,27 +52,27 @@ func (h *Head) upload(ctx context.Context, blocks []Block) ([]Block, error) {
 			return blocks[i:], err
 		}
 		h.metrics.shippedBytes.Add(float64(b.Size))
-		_ = h.o.FS.Remove(b.File) // what stays is deleted by the next start
+		_ = h.o.FS.Remove(b.File) // the next start deletes leftovers
 	}
 	return nil, nil
 }
 
-// keepBuilt remembers finished blocks for the next try, unless they are what is wrong. The next start removes the files:
-// no manifest names them.
+// keepBuilt remembers finished blocks for the next attempt, unless the error says that the blocks are bad. No
+// manifest names the files, so the next start removes them.
 func (h *Head) keepBuilt(id shipID, left []Block, err error) {
 	if len(left) > 0 && errors.Is(err, model.ErrTransient) {
-		h.built[id] = left
+		h.merging.built[id] = left
 		return
 	}
-	delete(h.built, id)
+	delete(h.merging.built, id)
 	h.removeBlocks(left)
 }
 
-// roomToBuild refuses to make more blocks while many wait for the bucket: they take as much of the disk again as the rows
-// that they were made of.
+// roomToBuild refuses to build more blocks while many wait for the bucket: a block takes as much disk space
+// as its parts, which stay.
 func (h *Head) roomToBuild() error {
 	var bytes int64
-	for _, blocks := range h.built {
+	for _, blocks := range h.merging.built {
 		for _, b := range blocks {
 			bytes += b.Size
 		}
@@ -78,20 +80,20 @@ func (h *Head) roomToBuild() error {
 	if bytes < h.o.WindowBytes {
 		return nil
 	}
-	return fmt.Errorf("%w: finished blocks of %d bytes wait for the bucket, and no more are made before it takes them", model.ErrTransient, bytes)
+	return fmt.Errorf("%w: %d bytes of finished blocks wait for the bucket and the limit is %d; building no more until it takes them", model.ErrTransient, bytes, h.o.WindowBytes)
 }
 
-// dropBuilt gives up the files of finished blocks, if nobody is shipping: they can be made again, and the disk may need
-// the room.
+// dropBuilt deletes finished blocks unless a ship is running: they can be built again, and the disk may need
+// the space.
 func (h *Head) dropBuilt() {
 	if !h.merging.TryLock() {
 		return
 	}
 	defer h.merging.Unlock()
-	for _, blocks := range h.built {
+	for _, blocks := range h.merging.built {
 		h.removeBlocks(blocks)
 	}
-	clear(h.built)
+	clear(h.merging.built)
 }
 
 func (h *Head) removeBlocks(blocks []Block) {
@@ -109,7 +111,7 @@ type shipWriter struct {
 	labels  *labelWalks
 
 	cuts     int
-	w        *partWriter
+	w        *local.Writer
 	series   int
 	min, max model.Key
 
@@ -148,8 +150,8 @@ func (sw *shipWriter) add(tenant string, k model.Key, _ model.Labels, rows *mode
 	return sw.w.Text(sw.ctx, text, model.TimeRange{Min: math.MinInt64, Max: math.MaxInt64})
 }
 
-// labelsOf finds the labels of a key. That there are none is a bug, which stops the ship before a block without them
-// can be uploaded; the rows stay here and can be read.
+// labelsOf finds the labels of a key. A key without labels is a bug. It stops the ship before such a block is
+// uploaded; the rows stay readable in the head.
 func (sw *shipWriter) labelsOf(tenant string, k model.Key) (model.Labels, error) {
 	if sw.labels == nil {
 		sw.labels = sw.h.labelWalks(sw.ctx, sw.options.Signal)
@@ -159,17 +161,17 @@ func (sw *shipWriter) labelsOf(tenant string, k model.Key) (model.Labels, error)
 	}
 	sw.tenant = tenant
 	for _, w := range sw.labels.walks {
-		l, err := w.seek(sw.ctx, k)
+		l, err := w.Seek(sw.ctx, k)
 		if err != nil || l != nil {
 			return l, err
 		}
 	}
-	return nil, fmt.Errorf("%w: tenant %q: key %s has rows and no labels", model.ErrCorrupt, tenant, k)
+	return nil, fmt.Errorf("%w: tenant %q: key %s has rows but no labels", model.ErrCorrupt, tenant, k)
 }
 
 func (sw *shipWriter) begin() (err error) {
 	sw.series = 0
-	sw.w, err = createPart(sw.h.o.FS, sw.h.o.Dir, sw.h.nextFile(".block"), sw.options)
+	sw.w, err = local.Create(sw.h.o.FS, sw.h.o.Dir, sw.h.nextFile(".block"), sw.options)
 	return err
 }
 
@@ -180,11 +182,11 @@ func (sw *shipWriter) cut() error {
 	}
 	w := sw.w
 	sw.w = nil
-	meta, size, err := w.finish()
+	meta, size, err := w.Close()
 	if err != nil {
 		return err
 	}
-	sw.left = append(sw.left, Block{Meta: meta, KeyMin: sw.min, KeyMax: sw.max, Cut: sw.cuts, File: w.name, Size: size})
+	sw.left = append(sw.left, Block{Meta: meta, KeyMin: sw.min, KeyMax: sw.max, Cut: sw.cuts, File: w.Path, Size: size})
 	if sw.cuts++; sw.uploadErr == nil {
 		sw.left, sw.uploadErr = sw.h.upload(sw.ctx, sw.left)
 	}
@@ -194,7 +196,7 @@ func (sw *shipWriter) cut() error {
 // abandon deletes what has been written and is not in the bucket.
 func (sw *shipWriter) abandon() {
 	if sw.w != nil {
-		sw.w.abandon()
+		sw.w.Abandon()
 	}
 	sw.h.removeBlocks(sw.left)
 }

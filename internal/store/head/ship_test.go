@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/head/local"
+	"github.com/shaledb/shale/internal/store/head/metadata"
 )
 
 // awayBucket fails as often as it is told to, and notes the files that it is given.
@@ -74,8 +76,8 @@ func TestOutage(t *testing.T) {
 		t.Errorf("the files were %v", b.files)
 	}
 	r.expect("a", 0, 50, map[int64]float64{r.now: 1, r.now + 1: 2})
-	if made() != 2 || len(b.blocks) != 2 || len(r.head.built) != 0 {
-		t.Errorf("%d blocks were made, %d shipped, %d are kept", made(), len(b.blocks), len(r.head.built))
+	if made() != 2 || len(b.blocks) != 2 || len(r.head.merging.built) != 0 {
+		t.Errorf("%d blocks were made, %d shipped, %d are kept", made(), len(b.blocks), len(r.head.merging.built))
 	}
 	r.noLeftovers()
 }
@@ -145,7 +147,7 @@ func TestLongOutage(t *testing.T) {
 		rows[r.now] = 1
 	}
 	var bytes int64
-	for _, blocks := range r.head.built {
+	for _, blocks := range r.head.merging.built {
 		bytes += blocks[0].Size
 	}
 	if made() > 3 || failed < 8 || bytes > 2*3000+5000 {
@@ -158,7 +160,8 @@ func TestLongOutage(t *testing.T) {
 	r.noLeftovers()
 }
 
-// TestBadBlock: a finished block that the bucket finds damaged is made anew, and one whose room is needed goes.
+// TestBadBlock: a finished block that the bucket finds damaged is made anew, and one whose room is needed
+// goes.
 func TestBadBlock(t *testing.T) {
 	r, b, made := newAwayRig(t)
 	r.push("a", 0, 50, r.now, 1)
@@ -180,8 +183,8 @@ func TestBadBlock(t *testing.T) {
 	r.expect("a", 0, 50, map[int64]float64{r.now: 1})
 }
 
-// TestSteppedClock sets the clock forward and back by hours while rows come, with everything that goes by time done after
-// each step: nothing is lost, nothing is refused, and every window ends up in the bucket.
+// TestSteppedClock sets the clock forward and back by hours while rows come, with everything that goes by
+// time done after each step: nothing is lost, nothing is refused, and every window ends up in the bucket.
 func TestSteppedClock(t *testing.T) {
 	r := newRig(t, func(o *Options) { o.MaxFuture = 10 * time.Minute })
 	ctx := context.Background()
@@ -203,7 +206,7 @@ func TestSteppedClock(t *testing.T) {
 			more, err = r.head.mergeOnce(ctx)
 			r.must(err)
 		}
-		r.must(r.head.known.advance(r.head.idleTicks()))
+		r.must(r.head.known.Advance(r.head.idleTicks()))
 		r.expect("a", 0, 20, rows)
 		if i%3 == 2 {
 			r.restart()
@@ -218,8 +221,8 @@ func TestSteppedClock(t *testing.T) {
 		r.must(err)
 	}
 	for _, p := range r.head.snapshot() {
-		if p.info.Kind == dataPart {
-			t.Errorf("%s, %s, is still here", p.info.File, p.info.Group)
+		if p.Info.Kind == local.Data {
+			t.Errorf("%s, %s, is still here", p.Info.File, p.Info.Group)
 		}
 	}
 	r.expect("a", 0, 20, rows)
@@ -231,14 +234,14 @@ func (r *rig) noLeftovers() {
 	names, err := r.mem.List("/head")
 	r.must(err)
 	for _, name := range names {
-		if name != manifestName && name != metadataName && !slices.ContainsFunc(r.head.snapshot(), func(p *localPart) bool { return p.info.File == name }) {
+		if name != local.ManifestName && name != metadata.FileName && !slices.ContainsFunc(r.head.snapshot(), func(p *local.Part) bool { return p.Info.File == name }) {
 			r.t.Errorf("%s is left over", name)
 		}
 	}
 }
 
-// TestFewRows: what is too little for a merge reaches the bucket all the same: late rows after their age, others when
-// their window has closed.
+// TestFewRows: what is too little for a merge reaches the bucket all the same: late rows after their age,
+// others when their window has closed.
 func TestFewRows(t *testing.T) {
 	for name, age := range map[string]time.Duration{"late": 5 * time.Hour, "in time": 0} {
 		t.Run(name, func(t *testing.T) {
@@ -263,7 +266,7 @@ func TestFewRows(t *testing.T) {
 					break
 				}
 			}
-			if len(r.bucket.blocks) != 1 || len(r.head.group(model.Metrics, dataPart, young)) != 0 {
+			if len(r.bucket.blocks) != 1 || len(r.head.group(model.Metrics, local.Data, local.Young)) != 0 {
 				t.Fatalf("%d blocks", len(r.bucket.blocks))
 			}
 			r.expect("a", 0, 3, map[int64]float64{at: 1})

@@ -7,7 +7,7 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// tenants gives tenants small numbers for the life of the process. Files know tenants by name.
+// tenants gives tenants small numbers for the life of the process. Files name tenants by their names.
 type tenants struct {
 	mu    sync.RWMutex
 	max   int
@@ -38,13 +38,13 @@ func (t *tenants) admit(name string) (uint16, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.names) >= t.max {
-		return 0, &model.LimitError{Limit: "limits.tenants", Text: fmt.Sprintf("tenant %q is new, and there are %d already", name, len(t.names))}
+		return 0, &model.LimitError{Limit: "limits.tenants", Text: fmt.Sprintf("tenant %q is new and the limit of %d tenants is reached", name, t.max)}
 	}
 	return t.addLocked(name), nil
 }
 
-// must returns the number of a tenant whose data is durable already, beyond the limit if need be. What the numbers
-// cannot hold any more shares the last one, which counts series for several tenants and is right in everything else.
+// must returns the number of a tenant whose data is already durable, beyond the limit if necessary. Tenants
+// beyond 65,536 share the last number. Then their series are counted together; nothing else depends on it.
 func (t *tenants) must(name string) uint16 {
 	if id, ok := t.find(name); ok {
 		return id

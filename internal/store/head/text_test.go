@@ -1,7 +1,6 @@
 package head
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -9,11 +8,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/shaledb/shale/internal/alloctest"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/head/local"
 )
 
-// linesOf makes a batch of lines, perSeries for each of the series from..to, at times that go on by a microsecond.
+// linesOf makes a batch of lines, perSeries for each of the series from..to, at times that go on by a
+// microsecond.
 func (r *rig) linesOf(tenant string, from, to, perSeries int, at int64, line func(n, i int) model.Line) *model.Batch {
 	b := &model.Batch{Tenant: tenant, Signal: model.Logs}
 	for n := from; n < to; n++ {
@@ -41,7 +41,7 @@ func (r *rig) pushLines(tenant string, from, to, perSeries int, at int64, line f
 func (r *rig) readLines(req *model.Request) map[seriesID]*content {
 	r.t.Helper()
 	got := make(map[seriesID]*content)
-	cs, err := r.head.SelectText(context.Background(), req)
+	cs, err := r.head.Source(nil).SelectText(context.Background(), req)
 	r.must(err)
 	for _, c := range cs {
 		r.must(addText(req.Tenant, c, got))
@@ -65,7 +65,7 @@ func TestManyYoungPartsOfLines(t *testing.T) {
 	}
 	_, err := r.head.Work(context.Background())
 	r.must(err)
-	if n := len(r.head.group(model.Logs, dataPart, young)); n != flushes-mostYoungText {
+	if n := len(r.head.group(model.Logs, local.Data, local.Young)); n != flushes-mostYoungText {
 		t.Errorf("%d young parts are left of %d", n, flushes)
 	}
 	for _, c := range r.readLines(logsOf("a")) {
@@ -74,7 +74,7 @@ func TestManyYoungPartsOfLines(t *testing.T) {
 		}
 	}
 	r.must(r.head.Ship(context.Background()))
-	if n := len(r.head.snapshot()); n != len(r.head.group(model.Logs, labelPart, young)) {
+	if n := len(r.head.snapshot()); n != len(r.head.group(model.Logs, local.Labels, local.Young)) {
 		t.Errorf("%d parts are left after everything was shipped", n)
 	}
 }
@@ -95,7 +95,7 @@ func TestLinesDoNotStayYoung(t *testing.T) {
 			t.Errorf("after %s: sorted %t: %v", c.passes, sorted, err)
 		}
 	}
-	if n, m := len(r.head.group(model.Logs, dataPart, young)), len(r.head.group(model.Metrics, dataPart, young)); n != 0 || m != 1 {
+	if n, m := len(r.head.group(model.Logs, local.Data, local.Young)), len(r.head.group(model.Metrics, local.Data, local.Young)); n != 0 || m != 1 {
 		t.Errorf("%d young parts of lines and %d of samples", n, m)
 	}
 }
@@ -108,7 +108,7 @@ func TestLinesAreCharged(t *testing.T) {
 	pool := &model.QueryPool{MaxBytes: 1 << 30}
 	req := logsOf("a")
 	req.Quota.Pool = pool
-	cs, err := r.head.SelectText(ctx, req)
+	cs, err := r.head.Source(nil).SelectText(ctx, req)
 	r.must(err)
 	var chunks []model.TextChunk
 	for cs[0].Next(ctx) {
@@ -142,13 +142,13 @@ func TestLinesAreCharged(t *testing.T) {
 	}
 }
 
-// TestEndsOfLines: of a local part the newest lines of a chunk come as they do of all of it: from the file, from an end that is cached and
-// long enough, and from a page that is.
+// TestEndsOfLines: of a local part the newest lines of a chunk come as they do of all of it: from the file,
+// from an end that is cached and long enough, and from a page that is.
 func TestEndsOfLines(t *testing.T) {
 	r := newRig(t, nil)
 	r.pushLines("a", 0, 1, 3000, r.now, plainLine)
 	r.must(r.head.Flush(context.Background()))
-	ctx, src := context.Background(), r.head.Cached(&cacheOf{})
+	ctx, src := context.Background(), r.head.Source(&cacheOf{})
 	for _, newest := range []int{10, 10, 5, 20, 7} {
 		cs, err := src.SelectText(ctx, logsOf("a"))
 		r.must(err)
@@ -162,7 +162,7 @@ func TestEndsOfLines(t *testing.T) {
 			})
 			from, err := page.ReadTextEnd(ctx, last.Index, model.WantLines|model.WantNewest, func(times []int64) int { return len(times) - newest }, &end)
 			r.must(err)
-			others, err := r.head.SelectText(ctx, logsOf("a"))
+			others, err := r.head.Source(nil).SelectText(ctx, logsOf("a"))
 			r.must(err)
 			for others[0].Next(ctx) {
 				same, err := others[0].Chunks(ctx, nil)
@@ -196,7 +196,7 @@ func TestLinesOfOneTime(t *testing.T) {
 	r.apply(b)
 	for _, move := range []func(context.Context) error{func(context.Context) error { return nil }, r.head.Flush} {
 		r.must(move(context.Background()))
-		cs, err := r.head.SelectText(context.Background(), logsOf("a"))
+		cs, err := r.head.Source(nil).SelectText(context.Background(), logsOf("a"))
 		r.must(err)
 		seen := make(map[string]bool)
 		for cs[0].Next(context.Background()) {
@@ -243,56 +243,4 @@ func TestLongLines(t *testing.T) {
 			}
 		}
 	}
-}
-
-// TestLinesTakeWhatIsCharged: the buffers take for a batch what it is charged before it comes in, but for one block that is
-// not full, however badly its lines fit into blocks.
-func TestLinesTakeWhatIsCharged(t *testing.T) {
-	alone(t)
-	for _, sizes := range [][]int{
-		{140_000}, {blobBlockBytes / 2, 10}, {largeBlob, 1}, {largeBlob - 100}, {largeBlob - 100, 200_000, blobBlockBytes - largeBlob/2, 50}, {blobBlockBytes - 20, 0},
-	} {
-		r := newRig(t, nil)
-		b := r.linesOf("a", 0, 1, 115, r.now, func(_, i int) model.Line {
-			return model.Line{Text: bytes.Repeat([]byte{byte(i)}, sizes[i%len(sizes)])}
-		})
-		charged := batchLoad(b)
-		r.label(b, 0)
-		r.apply(b)
-		// Chunks of rows are as long as they are, whatever is in them.
-		columns := r.head.rowBytes - r.head.blobBytes
-		if got := load(r.head.rowBytes, r.head.blobBytes) - 2*columns; got > charged+blobBlockBytes {
-			t.Errorf("lines of %d bytes: %d are charged, and the buffers take %d", sizes, charged, got)
-		}
-	}
-}
-
-// TestLinesAllocate: a line that is applied, or brought together, costs no allocation of its own.
-func TestLinesAllocate(t *testing.T) {
-	r := newRig(t, nil)
-	info := model.LabelsOf("level", "info")
-	b := r.linesOf("a", 0, 10, 1000, r.now, func(n, i int) model.Line {
-		l := plainLine(n, i)
-		l.Metadata = info
-		return l
-	})
-	r.label(b, 0)
-	rows := float64(b.Rows())
-	buffer := newRowBuffer()
-	if got := testing.AllocsPerRun(5, func() { buffer.apply(1, b) }); got > rows/100 {
-		t.Errorf("%v allocations for %v lines", got, rows)
-	}
-	runs, _ := buffer.seal()
-	runs[0].sort()
-	text := &runs[0].tenant("a").rows[model.Text]
-	var g textGather
-	var dst model.TextRows
-	buf := make([]byte, 0, text.lineBytes(0, len(text.keys)))
-	gather := func() {
-		if err := g.gather(&dst, text, 0, 1000, runs[0].blobs, model.WantLines|model.WantMetadata, buf); err != nil {
-			t.Fatal(err)
-		}
-	}
-	gather()
-	alloctest.AtMost(t, 0, 5, gather)
 }

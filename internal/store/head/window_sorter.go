@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/head/local"
 	"github.com/shaledb/shale/internal/store/part"
 )
 
@@ -15,7 +16,7 @@ type windowSorter struct {
 	open []int64
 	last struct { // the window of the time that was asked for last
 		from, end int64
-		group     group
+		Group     local.Group
 	}
 	options part.WriterOptions
 	outputs []*windowOutput
@@ -23,9 +24,9 @@ type windowSorter struct {
 
 // windowOutput is the part of one group that is being written.
 type windowOutput struct {
-	group group
+	group local.Group
 	file  string
-	w     *partWriter
+	w     *local.Writer
 	rows  model.SeriesRows // of the current series
 	begun bool             // the current series, at the writer
 }
@@ -39,7 +40,8 @@ func (out *windowOutput) begin(tenant string, k model.Key) error {
 	return out.w.Series(tenant, k, nil)
 }
 
-// add takes a series with its rows in order of time. A window's rows lie together; late rows may lie on both sides.
+// add takes a series with its rows in order of time. The rows of a window are contiguous; late rows may lie
+// on both sides.
 func (ws *windowSorter) add(tenant string, k model.Key, _ model.Labels, series *model.SeriesRows, text []part.Text) error {
 	for _, out := range ws.outputs {
 		out.begun = false
@@ -86,7 +88,8 @@ func (ws *windowSorter) addRows(tenant string, k model.Key, series *model.Series
 	return nil
 }
 
-// addWhole takes a series whose rows are samples of one group, as nearly all are, without copying them. It reports whether it has.
+// addWhole writes a series whose rows are samples of one group, as nearly all are, without copying them. It
+// reports whether it did.
 func (ws *windowSorter) addWhole(tenant string, k model.Key, series *model.SeriesRows) (bool, error) {
 	times := series.Samples.Times
 	if len(times) == 0 || series.Exemplars.Len() > 0 {
@@ -106,13 +109,13 @@ func (ws *windowSorter) addWhole(tenant string, k model.Key, series *model.Serie
 	return true, err
 }
 
-// addText gives each group its stretch of the text, or its stretches, which are read as they are written.
+// addText writes the lines of each interval to its group. They are read while they are written.
 func (ws *windowSorter) addText(tenant string, k model.Key, text []part.Text) error {
 	r := extentOf(text)
 	for at := r.Min; ; {
 		g, end := ws.groupAt(at)
 		clip := model.TimeRange{Min: at, Max: end - 1}
-		if end > r.Max || g == late && end == math.MaxInt64 {
+		if end > r.Max || g == local.Late && end == math.MaxInt64 {
 			clip.Max = r.Max
 		}
 		some, err := part.HasText(ws.ctx, text, clip)
@@ -149,34 +152,34 @@ func extentOf(text []part.Text) model.TimeRange {
 	return r
 }
 
-// groupAt returns the group of a time, and the time up to which the same holds. Nearly all rows are of one window, whose
-// name is made once: making it for every series took half of sorting them.
-func (ws *windowSorter) groupAt(t int64) (g group, end int64) {
+// groupAt returns the group of a time, and the end of the interval that has this group. Nearly all rows are
+// of one window, so its name is formatted once and not for every series.
+func (ws *windowSorter) groupAt(t int64) (g local.Group, end int64) {
 	last := &ws.last
 	if last.from <= t && t < last.end {
-		return last.group, last.end
+		return last.Group, last.end
 	}
 	for _, w := range ws.open {
 		if t < w {
-			return late, w
+			return local.Late, w
 		}
 		if end := w + int64(ws.h.o.Window); t < end {
-			last.from, last.end, last.group = w, end, windowGroup(w, ws.h.o.Window)
-			return last.group, end
+			last.from, last.end, last.Group = w, end, local.WindowGroup(w, ws.h.o.Window)
+			return last.Group, end
 		}
 	}
-	return late, 1<<63 - 1
+	return local.Late, 1<<63 - 1
 }
 
-func (ws *windowSorter) output(g group) (*windowOutput, error) {
+func (ws *windowSorter) output(g local.Group) (*windowOutput, error) {
 	for _, out := range ws.outputs {
 		if out.group == g {
 			return out, nil
 		}
 	}
-	out := &windowOutput{group: g, file: ws.h.nextFile(partSuffix)}
+	out := &windowOutput{group: g, file: ws.h.nextFile(local.PartSuffix)}
 	var err error
-	if out.w, err = createPart(ws.h.o.FS, ws.h.o.Dir, out.file, ws.options); err != nil {
+	if out.w, err = local.Create(ws.h.o.FS, ws.h.o.Dir, out.file, ws.options); err != nil {
 		return nil, err
 	}
 	ws.outputs = append(ws.outputs, out)
@@ -187,20 +190,20 @@ func (ws *windowSorter) finish(e *edit) error {
 	for len(ws.outputs) > 0 {
 		out := ws.outputs[0]
 		ws.outputs = ws.outputs[1:]
-		meta, size, err := out.w.finish()
+		meta, size, err := out.w.Close()
 		if err != nil {
 			ws.abandon()
 			return err
 		}
 		ws.h.metrics.partBytes.Add(float64(size))
-		e.add = append(e.add, infoOf(out.file, dataPart, out.group, meta, size))
+		e.add = append(e.add, local.NewInfo(out.file, local.Data, out.group, meta, size))
 	}
 	return nil
 }
 
 func (ws *windowSorter) abandon() {
 	for _, out := range ws.outputs {
-		out.w.abandon()
+		out.w.Abandon()
 	}
 	ws.outputs = nil
 }

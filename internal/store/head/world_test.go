@@ -18,6 +18,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/head/local"
 	"github.com/shaledb/shale/internal/store/part"
 )
 
@@ -332,13 +333,13 @@ func (w *world) check() {
 		for _, f := range model.PointFamilies() {
 			req := everything(tenant)
 			req.Family = f
-			cs, err := w.head.Select(context.Background(), req)
+			cs, err := w.head.Source(nil).Select(context.Background(), req)
 			w.must(err)
 			cursors = append(cursors, cs...)
 		}
 		logs := everything(tenant)
 		logs.Signal = model.Logs
-		text, err := w.head.SelectText(context.Background(), logs)
+		text, err := w.head.Source(nil).SelectText(context.Background(), logs)
 		w.must(err)
 		w.bucket.addTo(tenant, got)
 		for _, c := range cursors {
@@ -495,8 +496,8 @@ func (w *world) must(err error) {
 	}
 }
 
-// TestRandomWorlds pushes, flushes, merges, ships, crashes and restarts in any order. After each step everything that
-// was pushed must be there, bit for bit, and nothing else.
+// TestRandomWorlds pushes, flushes, merges, ships, crashes and restarts in any order. After each step
+// everything that was pushed must be there, bit for bit, and nothing else.
 func TestRandomWorlds(t *testing.T) {
 	ctx := context.Background()
 	rapid.Check(t, func(t *rapid.T) {
@@ -509,7 +510,7 @@ func TestRandomWorlds(t *testing.T) {
 			"sort": func(t *rapid.T) {
 				w.t = t
 				for _, signal := range []model.Signal{model.Metrics, model.Logs} {
-					if in := w.head.group(signal, dataPart, young); len(in) > 0 {
+					if in := w.head.group(signal, local.Data, local.Young); len(in) > 0 {
 						w.must(w.head.sortIntoWindows(ctx, signal, in))
 					}
 				}
@@ -517,9 +518,9 @@ func TestRandomWorlds(t *testing.T) {
 			"ship": func(t *rapid.T) { w.t = t; w.must(w.head.Ship(ctx)) },
 			"idle": func(t *rapid.T) {
 				w.t = t
-				w.must(w.head.known.advance(0)) // what gets no row before the next one is forgotten
+				w.must(w.head.known.Advance(0)) // what gets no row before the next one is forgotten
 				for _, signal := range []model.Signal{model.Metrics, model.Logs} {
-					if in := w.head.group(signal, labelPart, young); len(in) > 0 {
+					if in := w.head.group(signal, local.Labels, local.Young); len(in) > 0 {
 						w.must(w.head.mergeLabels(ctx, signal, in))
 					}
 				}

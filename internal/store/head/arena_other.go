@@ -1,8 +1,0 @@
-//go:build !linux
-
-package head
-
-// newArena returns n zeroed bytes. Only on Linux do they lie outside the Go heap.
-func newArena(n int) ([]byte, error) { return make([]byte, n), nil }
-
-func freeArena([]byte) {}

@@ -1,5 +1,0 @@
-//go:build !invariants
-
-package head
-
-const invariants = false

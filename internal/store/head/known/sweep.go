@@ -1,0 +1,93 @@
+package known
+
+import (
+	"sync/atomic"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+// ticks are the values that the activity of a slot may have: 1 to 255, in a ring. 0 is an empty slot.
+const ticks = 255
+
+// ticksAgo returns the tick that was n ticks before now.
+func ticksAgo(now uint8, n int) uint8 { return uint8((int(now)-1-n%ticks+ticks)%ticks) + 1 }
+
+// age returns how many ticks ago a tick was.
+func age(tick, now uint8) int { return (int(now) - int(tick) + ticks) % ticks }
+
+// Retire makes a key leave the set with the second sweep from now instead of after maxIdle ticks, unless it
+// becomes active again. The first sweep is too early: a batch that was told that the series is known may
+// still be on its way.
+func (k *Set) Retire(tenant uint16, signal model.Signal, key model.Key, maxIdle int) {
+	fp, shard := k.fingerprint(tenant, signal, key)
+	s := &k.shards[shard]
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	at := s.table.find(fp)
+	if at < 0 {
+		return
+	}
+	now := uint8(k.tick.Load())
+	slot := atomic.LoadUint64(&s.table.slots[at])
+	if age(uint8(slot), now) < maxIdle-1 {
+		// After a lost race the slot has the mark of a later batch.
+		atomic.CompareAndSwapUint64(&s.table.slots[at], slot, slot&^0xff|uint64(ticksAgo(now, maxIdle-1)))
+	}
+}
+
+// Advance starts the next tick and drops the keys that have been idle for more than maxIdle ticks (at most
+// 200).
+func (k *Set) Advance(maxIdle int) error {
+	tick := uint8(k.tick.Load()%ticks) + 1
+	k.tick.Store(uint32(tick))
+	for i := range k.shards {
+		s := &k.shards[i]
+		s.writer.Lock()
+		err := s.sweep(k, tick, maxIdle)
+		s.writer.Unlock()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *shard) sweep(k *Set, now uint8, maxIdle int) error {
+	active := func(tick uint8, _ uint16) bool { return age(tick, now) <= maxIdle }
+	before, idle := s.table.tally(), 0
+	for i := range s.table.slots {
+		if slot := atomic.LoadUint64(&s.table.slots[i]); slot != 0 && !active(uint8(slot), 0) {
+			idle++
+		}
+	}
+	if idle == 0 {
+		return nil
+	}
+	groups := s.table.groups
+	if left := s.table.used - idle; left*100 < int(groups)*slotsPerGroup*loadPercent/2 {
+		groups = uint64(left)*100/(slotsPerGroup*loadPercent)*growPercent/100 + 1
+	}
+	if err := s.rebuild(groups, now, active); err != nil {
+		return err
+	}
+	after := s.table.tally()
+	for tenant, n := range before {
+		k.tenants[tenant].Add(after[tenant] - n)
+		k.count.Add(int64(after[tenant] - n))
+	}
+	return nil
+}
+
+// NearlyFull reports whether 95 % of the set is in use.
+func (k *Set) NearlyFull() bool { return k.count.Load() > k.maxKeys/20*19 }
+
+// tally counts the series of each tenant.
+func (t *table) tally() map[uint16]int32 {
+	n := make(map[uint16]int32)
+	for i := range t.slots {
+		if atomic.LoadUint64(&t.slots[i]) != 0 {
+			n[t.tenants[i]]++
+		}
+	}
+	return n
+}

@@ -1,0 +1,240 @@
+package labels
+
+import (
+	"context"
+	"slices"
+	"sort"
+	"strings"
+	"sync"
+	"unsafe"
+
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/head/keysort"
+	"github.com/shaledb/shale/internal/store/part"
+)
+
+// labelBlockBytes is the size of the blocks that hold buffered labels.
+const labelBlockBytes = 256 << 10
+
+// labelEntryBytes is what a buffered label set takes besides its bytes: its entry and the spare capacity of
+// the list. labelListBytes is what the list of a tenant takes.
+const (
+	labelEntryBytes = 40
+	labelListBytes  = 160
+)
+
+// combineBelow is the number of label sets above which a run is left alone.
+const combineBelow = 1 << 20
+
+// Entry is a label set that is durable in the journal and not yet in a label part. There may be a
+// million, so it is small: text holds the bytes of the set as a string, which has no capacity.
+type Entry struct {
+	Key  model.Key
+	text string
+}
+
+func (e *Entry) Labels() model.Labels {
+	return model.Labels(unsafe.Slice(unsafe.StringData(e.text), len(e.text)))
+}
+
+// tenantLabels are the label sets of one tenant.
+type tenantLabels struct {
+	name    string
+	entries []Entry
+	bytes   int64 // of a buffer; a run has their sum
+}
+
+// labelList names the tenantLabels of a buffer.
+type labelList struct {
+	signal model.Signal
+	tenant string
+}
+
+// Buffer collects the labels of new series. The caller serialises access until it is sealed.
+type Buffer struct {
+	block []byte
+	lists map[labelList]*tenantLabels
+	Bytes int64
+
+	// last is the list that the last set was added to: a batch has one tenant.
+	last   *tenantLabels
+	lastOf labelList
+}
+
+func NewBuffer() *Buffer { return &Buffer{lists: make(map[labelList]*tenantLabels)} }
+
+// Add appends a label set. Its owner accounts for more bytes besides those of the set.
+func (lb *Buffer) Add(tenant string, signal model.Signal, k model.Key, l model.Labels, more int64) {
+	if cap(lb.block)-len(lb.block) < len(l) {
+		lb.block = make([]byte, 0, max(labelBlockBytes, len(l)))
+	}
+	begin := len(lb.block)
+	lb.block = append(lb.block, l...)
+	set := lb.block[begin:]
+	bytes := int64(len(l)) + labelEntryBytes + more
+	if of := (labelList{signal, tenant}); lb.last == nil || lb.lastOf != of {
+		lb.last, lb.lastOf = lb.lists[of], of
+		if lb.last == nil {
+			lb.last = &tenantLabels{name: tenant}
+			lb.lists[of] = lb.last
+			bytes += labelListBytes
+		}
+	}
+	lb.last.entries = append(lb.last.entries, Entry{k, unsafe.String(unsafe.SliceData(set), len(set))})
+	lb.last.bytes += bytes
+	lb.Bytes += bytes
+}
+
+// Empty reports whether the buffer holds nothing.
+func (lb *Buffer) Empty() bool { return len(lb.lists) == 0 }
+
+// Run is a sealed label buffer: sorted by (tenant, key), each key once, immutable. It holds about as many
+// label sets as arrive between two flushes; selecting from it scans it.
+type Run struct {
+	Signal   model.Signal
+	count    int   // of entries, with repeated keys
+	Bytes    int64 // the caller serialises access
+	Flushing bool  // likewise: the run must not be combined any more
+
+	once    sync.Once
+	from    []*Run // the runs that it was combined from, oldest first; until sorted
+	tenants []tenantLabels
+}
+
+// Seal makes a run for each signal, and a buffer that continues in the block of this one. Sorting is left to
+// the first reader.
+func (lb *Buffer) Seal() (runs []*Run, next *Buffer) {
+	next = NewBuffer()
+	next.block = lb.block
+	of := make(map[model.Signal]*Run)
+	for list, t := range lb.lists {
+		r := of[list.signal]
+		if r == nil {
+			r = &Run{Signal: list.signal}
+			of[list.signal], runs = r, append(runs, r)
+		}
+		r.count, r.Bytes, r.tenants = r.count+len(t.entries), r.Bytes+t.bytes, append(r.tenants, *t)
+	}
+	return runs, next
+}
+
+// AddRun returns the runs with a newer one, combined with the last ones as far as that pays. It leaves the
+// slice that it is given unchanged, since queries may hold it.
+func AddRun(runs []*Run, r *Run) []*Run {
+	for n := len(runs); n > 0; n-- {
+		if o := runs[n-1]; o.Flushing || o.count > combineBelow || o.count > 2*r.count {
+			break
+		}
+		r, runs = combine(runs[n-1], r), runs[:n-1]
+	}
+	return append(slices.Clone(runs), r)
+}
+
+// combine makes one run of two neighbours.
+func combine(older, newer *Run) *Run {
+	return &Run{
+		Signal: older.Signal, count: older.count + newer.count, Bytes: older.Bytes + newer.Bytes, from: []*Run{older, newer},
+	}
+}
+
+// sorted returns the entries in order. Of those with the same key it keeps the first.
+func (r *Run) sorted() []tenantLabels {
+	r.once.Do(func() {
+		all := r.tenants
+		for _, o := range r.from {
+			all = append(all, o.sorted()...)
+		}
+		slices.SortStableFunc(all, func(a, b tenantLabels) int { return strings.Compare(a.name, b.name) })
+		r.from, r.tenants = nil, nil
+		for _, t := range all {
+			if n := len(r.tenants); n > 0 && r.tenants[n-1].name == t.name {
+				older := &r.tenants[n-1]
+				older.entries = slices.Concat(older.entries, t.entries)
+				continue
+			}
+			r.tenants = append(r.tenants, t)
+		}
+		for i := range r.tenants {
+			r.tenants[i].entries = sortLabels(r.tenants[i].entries)
+		}
+	})
+	return r.tenants
+}
+
+// sortLabels returns entries by key. Of those with the same key it keeps the first. Sorting by digits is
+// faster than comparing, see BenchmarkNewSeries.
+func sortLabels(entries []Entry) []Entry {
+	order, tmp := make([]keysort.Entry, len(entries)), make([]keysort.Entry, len(entries))
+	for i := range entries {
+		order[i] = keysort.Entry{Hi: entries[i].Key.Hi, Row: uint32(i)}
+	}
+	out := make([]Entry, 0, len(entries))
+	for _, o := range keysort.ByHi(order, tmp) {
+		e := &entries[o.Row]
+		// Few keys agree in the upper half, so the position among them is searched from the end.
+		at := len(out)
+		for at > 0 && e.Key.Less(out[at-1].Key) {
+			at--
+		}
+		switch {
+		case at > 0 && out[at-1].Key == e.Key:
+		case at == len(out):
+			out = append(out, *e)
+		default:
+			out = slices.Insert(out, at, *e)
+		}
+	}
+	return out
+}
+
+// Tenant returns the entries of a tenant.
+func (r *Run) Tenant(name string) []Entry {
+	all := r.sorted()
+	i, ok := slices.BinarySearchFunc(all, name, func(t tenantLabels, name string) int { return strings.Compare(t.name, name) })
+	if !ok {
+		return nil
+	}
+	return all[i].entries
+}
+
+// runStream is a run as a stream for merging.
+type runStream struct {
+	tenants []tenantLabels // that of the current series first
+	at      int            // of its entries, plus one
+	none    model.SeriesRows
+}
+
+// Stream returns a walk over the run.
+func (r *Run) Stream() part.Stream { return &runStream{tenants: r.sorted()} }
+
+func (s *runStream) Next(context.Context) bool {
+	s.at++
+	for len(s.tenants) > 0 && s.at > len(s.tenants[0].entries) {
+		s.tenants, s.at = s.tenants[1:], 1
+	}
+	return len(s.tenants) > 0
+}
+
+func (s *runStream) entry() *Entry           { return &s.tenants[0].entries[s.at-1] }
+func (s *runStream) Tenant() string          { return s.tenants[0].name }
+func (s *runStream) Key() model.Key          { return s.entry().Key }
+func (s *runStream) Labels() model.Labels    { return s.entry().Labels() }
+func (s *runStream) Rows() *model.SeriesRows { return &s.none }
+func (s *runStream) Text() part.Text         { return nil }
+func (s *runStream) Err() error              { return nil }
+
+// Walk finds the labels of keys that come in ascending order, among the entries of a tenant in a run.
+type Walk struct{ entries []Entry }
+
+// NewWalk returns a walk over the entries that [Run.Tenant] has returned.
+func NewWalk(entries []Entry) *Walk { return &Walk{entries} }
+
+// Seek returns the labels of a key, or nil if the run does not have it.
+func (w *Walk) Seek(_ context.Context, k model.Key) (model.Labels, error) {
+	i := sort.Search(len(w.entries), func(i int) bool { return !w.entries[i].Key.Less(k) })
+	w.entries = w.entries[i:]
+	if len(w.entries) > 0 && w.entries[0].Key == k {
+		return w.entries[0].Labels(), nil
+	}
+	return nil, nil
+}

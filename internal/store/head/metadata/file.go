@@ -1,0 +1,112 @@
+package metadata
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/head/local"
+)
+
+// FileName is the name of the file, which is replaced as a whole when the metadata has changed.
+const FileName = "METADATA"
+
+const metadataVersion = 1
+
+// saveEvery is the least time between replacements of the file: senders that disagree about a family change
+// it all the time.
+const saveEvery = time.Minute
+
+// metadataFile is the content of the file: JSON after a line with its checksum.
+type metadataFile struct {
+	Version int                                `json:"version"`
+	Tenants map[string]map[string]metadataText `json:"tenants"`
+}
+
+// metadataText is type, help and unit.
+type metadataText [3]string
+
+// ReadFile returns nil if there is no file.
+func ReadFile(fs vfs.FS, dir string) (*metadataFile, error) {
+	name := fs.PathJoin(dir, FileName)
+	body, err := local.ReadChecked(fs, name)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	f := new(metadataFile)
+	if err := json.Unmarshal(body, f); err != nil {
+		return nil, fmt.Errorf("%w: %s: %v", model.ErrCorrupt, name, err)
+	}
+	if f.Version != metadataVersion {
+		return nil, fmt.Errorf("%w: %s: expected version %d, got %d", model.ErrInvalid, name, metadataVersion, f.Version)
+	}
+	return f, nil
+}
+
+// Load fills the map from the file. Without a file that can be read it stays empty, since senders repeat
+// everything.
+func (md *Map) Load(fs vfs.FS, dir string, now int64) error {
+	f, err := ReadFile(fs, dir)
+	if err != nil || f == nil {
+		return err
+	}
+	for tenant, families := range f.Tenants {
+		for family, text := range families {
+			// A lower limit than before drops what exceeds it.
+			_ = md.Put(tenant, family, model.Metadata{Type: text[0], Help: text[1], Unit: text[2]}, now)
+		}
+	}
+	md.mu.Lock()
+	defer md.mu.Unlock()
+	md.changed = false
+	return nil
+}
+
+// Save replaces the file if the map has changed, and at most once per metadataEvery unless forced. After an
+// error the next call tries again.
+func (md *Map) Save(fs vfs.FS, dir string, now int64, force bool) error {
+	f := md.changes(now, force)
+	if f == nil {
+		return nil
+	}
+	body, err := json.Marshal(f)
+	if err == nil {
+		err = local.ReplaceChecked(fs, dir, FileName, body)
+	}
+	if err != nil {
+		md.mu.Lock()
+		defer md.mu.Unlock()
+		md.changed = true
+	}
+	return err
+}
+
+// changes returns the content to write now, or nil.
+func (md *Map) changes(now int64, force bool) *metadataFile {
+	md.mu.Lock()
+	defer md.mu.Unlock()
+	if passed := now - md.written; !md.changed || !force && 0 <= passed && passed < int64(saveEvery) {
+		return nil
+	}
+	md.changed, md.written = false, now
+	f := &metadataFile{Version: metadataVersion, Tenants: make(map[string]map[string]metadataText, len(md.tenants))}
+	for tenant, t := range md.tenants {
+		if len(t.families) == 0 {
+			continue
+		}
+		families := make(map[string]metadataText, len(t.families))
+		for family, d := range t.families {
+			families[family] = metadataText{d.Type, d.Help, d.Unit}
+		}
+		f.Tenants[tenant] = families
+	}
+	return f
+}

@@ -1,0 +1,64 @@
+package query
+
+import (
+	"context"
+	"math"
+
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/head/labels"
+	"github.com/shaledb/shale/internal/store/part"
+)
+
+// selection is the series of a request, with or without rows. Cursors add the rows.
+type selection struct {
+	view   *View
+	pages  part.Cache
+	req    *model.Request
+	series seriesUnion
+	// listBytes is the part of the request's quota that lists of series take.
+	listBytes int64
+	err       error
+}
+
+// pin takes references to what the request may need.
+func (s *Source) pin(req *model.Request) selection {
+	return selection{view: s.head.Pin(req.Signal), pages: s.pages, req: req}
+}
+
+// openSeries finds the series.
+func (s *selection) openSeries(ctx context.Context) error {
+	req := s.req
+	for _, p := range s.view.LabelParts {
+		if p.Reader.Meta().Tenant(req.Tenant) == nil {
+			continue
+		}
+		series, bytes, err := newPartSeries(ctx, p.ReaderFor(req, s.pages), p, req)
+		if err != nil {
+			return err
+		}
+		if err := req.Quota.TakeBytes(bytes); err != nil {
+			return err
+		}
+		s.listBytes += bytes
+		s.series.add(series)
+	}
+	for _, r := range s.view.LabelRuns {
+		if entries := labels.Near(r.Tenant(req.Tenant), s.view.Seed, req.Signal, req.Matchers); len(entries) > 0 {
+			s.series.add(&runSeries{entries: entries, matchers: req.Matchers})
+		}
+	}
+	return nil
+}
+
+// Order puts the head above all blocks: its rows are newer.
+func (s *selection) Order() uint64 { return math.MaxUint64 }
+
+func (s *selection) Err() error { return s.err }
+
+// Close releases the parts and the quota.
+func (s *selection) Close() error {
+	s.view.release()
+	_ = s.req.Quota.TakeBytes(-s.listBytes) // giving back never fails
+	s.series, s.listBytes = seriesUnion{}, 0
+	return nil
+}
