@@ -42,7 +42,7 @@ func Merge(ctx context.Context, inputs []Stream, emit func(tenant string, k mode
 	return nil
 }
 
-// mergeInput keeps the place of a stream beside it, so that comparing does not call it.
+// mergeInput is a stream with its position, so that comparing does not call the stream.
 type mergeInput struct {
 	Stream
 	tenant string
@@ -60,7 +60,7 @@ type merger struct {
 	inputs []mergeInput
 	heap   []int32
 	few    bool
-	// taken are the inputs with the series at hand, oldest first.
+	// taken are the inputs with the current series, oldest first.
 	taken []int32
 	rows  model.SeriesRows
 	text  []text.Series

@@ -55,9 +55,9 @@ func exponentOf(values []uint64) (k int, ok bool) {
 	return k, found > 0
 }
 
-// toDecimals turns values into integers over 10^k. A value that is none takes its predecessor's integer,
-// which costs next to nothing to pack, and its index goes to exceptions. It gives up when there are too many
-// of them.
+// toDecimals turns values into integers over 10^k. A value that is not a decimal takes its predecessor's
+// integer, which costs next to nothing to pack, and its index goes to exceptions. It gives up when there are
+// too many of them.
 func toDecimals(ints []int64, exceptions []uint32, values []uint64, k int) ([]int64, []uint32, bool) {
 	most := len(values)/8 + 1
 	var last int64

@@ -85,8 +85,9 @@ func (c *IntCoder) Append(dst []byte, xs []int64) []byte {
 	if repeats == 1 {
 		return binary.AppendVarint(append(dst, IntsConst), lo)
 	}
-	// A counter that is reset now and then has a few large negative differences. Packing over the least of the
-	// others makes exceptions of them; over the least of all, every difference would be as wide as the fall.
+	// A counter that is reset now and then has a few large negative differences. Packing over the least of
+	// the others makes exceptions of them; over the least of all, every difference would be as wide as the
+	// fall.
 	if negative > 0 && negative <= len(xs)/16 {
 		dlo = dlow
 	}

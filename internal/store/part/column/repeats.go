@@ -5,7 +5,7 @@ import "encoding/binary"
 const (
 	// minRepeatBits is less than which a repeat seldom takes.
 	minRepeatBits = 10
-	// packedHeadBits is about what a packed column takes beside its bits.
+	// packedHeadBits is about what a packed column takes besides its bits.
 	packedHeadBits = 24
 	// minSteps is the number of repeats from which on two columns of them may be shorter than pairs.
 	minSteps = 6

@@ -12,7 +12,8 @@ import (
 const (
 	// ValuesDecimal is integers over 10^parameter.
 	ValuesDecimal byte = 1
-	// valuesPatched is decimals with values among them that are none: number, (distance, bits) pairs, integers.
+	// valuesPatched is decimals with values among them that are none: number, (distance, bits) pairs,
+	// integers.
 	valuesPatched byte = 2
 	// valuesBits is the IEEE bits as integers, without their lowest 2 x parameter bits, which are zero.
 	valuesBits byte = 3

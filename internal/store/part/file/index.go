@@ -29,24 +29,25 @@ type Entry struct {
 // MaxFilters bounds the filters of a page of filters.
 const MaxFilters = 1 << 12
 
-// UnitPages is what an entry of text has beside: where the unit's other pages are.
+// UnitPages are the addresses of the other pages of a unit of text.
 type UnitPages struct {
 	// Bytes are those of all lines.
 	Bytes uint64
-	// Lines is the stored length of the page of lines, which lies behind that of rows; 0: there is none, since
-	// all lines are empty.
+	// Lines is the stored length of the page of lines, which follows that of rows. It is 0 if all lines are
+	// empty: then there is no such page.
 	Lines uint32
-	// Filter is the page that has the unit's filter, as its number-th; a length of 0 means that there is none.
+	// Filter is the page that has the unit's filter; Number is the filter's number there. A length of 0 means
+	// that the unit has no filter.
 	Filter Addr
 	Number uint32
 }
 
-// LinesAddr is the place of the unit's lines.
+// LinesAddr is the address of the unit's page of lines.
 func (e *Entry) LinesAddr() Addr {
 	return Addr{Off: e.Addr.Off + int64(e.Addr.Len), Len: e.Text.Lines}
 }
 
-// end is the offset behind the page and, of text, behind the page of lines.
+// end is the offset after the page and, for text, after the page of lines.
 func (e *Entry) end() int64 { return e.Addr.Off + int64(e.Addr.Len) + int64(e.Text.Lines) }
 
 // Last is the last rank that the page covers.

@@ -8,9 +8,9 @@ import (
 	"github.com/shaledb/shale/internal/store/part/column"
 )
 
-// indexRun is how many entries of an index page stand behind one whose offset and rank are whole, itself
-// included. Who looks for one entry decodes the first entries of some runs and one run, not the page, which
-// has thousands: that was a fifth of the time of a query for one series.
+// indexRun is the number of entries in a run of an index page. The first entry of a run has a whole offset
+// and rank, so that a lookup decodes the first entries of a few runs and then one run, not the thousands of
+// entries of the page.
 const indexRun = 16
 
 // indexDir is an open index page, and stands on one of its entries. Of the page it decodes what it goes over.
@@ -21,7 +21,8 @@ type indexDir struct {
 	ends    []byte // [indexRuns(count) x u32]: where runs end in entries
 	entries []byte
 
-	// entry is number at, and coder and rest stand behind it. Names and values alias the payload.
+	// entry is number at, and coder and rest are at the position after it. Names and values alias the
+	// payload.
 	at    int
 	entry Entry
 	coder entryCoder
@@ -92,7 +93,7 @@ func (d *indexDir) next() error {
 	return d.follows(&before)
 }
 
-// follows verifies that the current entry, which was read without those before it, may stand behind them.
+// follows verifies that the current entry, which was read without those before it, may follow them.
 func (d *indexDir) follows(before *entryCoder) error {
 	if !before.leadsTo(d.section, &d.entry) {
 		return d.bad()

@@ -23,7 +23,8 @@ func TestHostileIndexEntries(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		entries []Entry
-		// dense: of sections that cover all ranks; rows: of those that leave some out and go on in the next page.
+		// dense: of sections that cover all ranks; rows: of those that leave some out and go on in the next
+		// page.
 		dense, rows bool
 	}{
 		{"one after the other", []Entry{page(0, 5), page(5, 2), page(7, 1)}, true, true},

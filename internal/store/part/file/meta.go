@@ -12,8 +12,8 @@ type Meta struct {
 	Signal model.Signal
 	// Sources are the journals whose rows the part holds: at least one, by (Node, Epoch).
 	Sources []Source
-	// Node, Epoch, SeqLo and SeqHi are those of the first source, which is the only one until parts of several
-	// nodes are merged.
+	// Node, Epoch, SeqLo and SeqHi are those of the first source, which is the only one until parts of
+	// several nodes are merged.
 	Node         string
 	Epoch        uint64
 	SeqLo, SeqHi uint64

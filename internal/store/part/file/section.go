@@ -23,8 +23,8 @@ const (
 	RankEntries entryForm = iota
 	// KeyEntries hold ranks and the first key.
 	KeyEntries
-	// RowEntries hold ranks, and the number and the times of the rows. Pages may leave ranks out, and a series
-	// that fills a page goes on in the next.
+	// RowEntries hold ranks, and the number and the times of the rows. Pages may leave ranks out, and a
+	// series that fills a page goes on in the next.
 	RowEntries
 	// UnitEntries are rowEntries of units of text, with the addresses of their other pages.
 	UnitEntries

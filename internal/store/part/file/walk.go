@@ -159,7 +159,7 @@ func (w *Walk) Cover(rank uint32) (*Entry, error) {
 	return e, err
 }
 
-// Entry moves to an entry of an index page. Ranks are found anew from there.
+// Entry moves to an entry of an index page. The next Find starts over.
 func (w *Walk) Entry(page, i int) (*Entry, error) {
 	if err := w.open(page); err != nil {
 		return nil, err

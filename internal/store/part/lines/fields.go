@@ -39,9 +39,9 @@ const (
 	// A page has at most one value for so many bytes: else it is not worth taking apart. That bounds the
 	// memory of a decoder.
 	minFieldBytes = 4
-	// maxFieldBytes bounds the lines of a page that is taken apart, and twice as many its columns. Values take
-	// many times the memory of their bytes while they are decoded, and of what is all equal a few bytes stand
-	// for any number.
+	// maxFieldBytes bounds the lines of a page that is taken apart, and twice as many its columns. Values
+	// take many times the memory of their bytes while they are decoded, and of what is all equal a few bytes
+	// stand for any number.
 	maxFieldBytes, maxSoftBytes = 2 << 20, 4 << 20
 	// MaxPageLines bounds the lines of a page.
 	MaxPageLines = file.MaxPageRows
@@ -115,8 +115,8 @@ func kindOf(run []byte, or byte) runKind {
 }
 
 // fieldOf returns the kind of the value that begins with the run b[i:j], its number of digits, and where it
-// ends, which for dates and times of day is behind further runs. It is fieldEnd if the run is not one value;
-// a single digit is text.
+// ends, which for dates and times of day is after further runs. It is fieldEnd if the run is not one value; a
+// single digit is text.
 func fieldOf(b []byte, i, j int, k runKind) (kind byte, n, end int) {
 	switch k {
 	case runDigits:
@@ -142,7 +142,7 @@ func fieldOf(b []byte, i, j int, k runKind) (kind byte, n, end int) {
 	return fieldEnd, 0, j
 }
 
-// digitsKind says how the digits b[i:j] are kept: of those behind a decimal point the length counts.
+// digitsKind says how the digits b[i:j] are kept: after a decimal point the length counts.
 func digitsKind(b []byte, i, j int) (kind byte, n int) {
 	n = j - i
 	switch {

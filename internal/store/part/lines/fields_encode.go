@@ -40,7 +40,7 @@ type fieldColumn struct {
 	last    uint32
 }
 
-// fieldEntry is a fragment behind a column.
+// fieldEntry is a fragment that follows a column.
 type fieldEntry struct {
 	hash     uint64
 	off, len uint32 // of its text

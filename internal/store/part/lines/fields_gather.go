@@ -121,7 +121,7 @@ func (f *fieldColumn) digitsAgain(b []byte, at int) (end int, ok bool) {
 	return end, true
 }
 
-// next looks for the next run that has values, from i on, and takes it. It returns where the text behind
+// next looks for the next run that has values, from i on, and takes it. It returns where the text after it
 // begins and up to where it is known to be text, or false if there is no further value.
 func (c *coder) next(b []byte, frag, i int) (int, int, bool) {
 	for {
@@ -175,8 +175,8 @@ func digitFrom(b []byte, i int) int {
 	return i
 }
 
-// mixed takes the numbers out of a run, and returns where the text behind them begins. One digit behind
-// letters is text.
+// mixed takes the numbers out of a run, and returns where the text after them begins. One digit after letters
+// is text.
 func (c *coder) mixed(b []byte, frag, i, j int) int {
 	for k := i; k < j; {
 		if runClass[b[k]] != isDigit {
@@ -246,7 +246,7 @@ func (c *coder) enter(h uint64) {
 	}
 }
 
-// place returns the column of values behind a text: told by its end or, of a short one, by all of it and the
+// place returns the column of values after a text: told by its end or, of a short one, by all of it and the
 // column before.
 func (c *coder) place(text []byte, kind byte, n int) uint32 {
 	p := fieldPlace{kind: kind, n: n}
@@ -295,7 +295,7 @@ func (c *coder) itemsOf(b []byte, i, j int) {
 	c.items.anyRun(b[i:j])
 	f := &c.cols[c.ctx]
 	if f.kind == fieldString || i > 0 && wordByte[b[i-1]] != 0 || j < len(b) && wordByte[b[j]] != 0 {
-		// A word may begin before the run or end behind it.
+		// A word may begin before the run or end after it.
 		c.items.words(b[max(0, i-3):min(len(b), j+3)])
 	}
 	if f.kind == fieldNumber || f.kind == fieldDigits {

@@ -39,8 +39,8 @@ func ItemsOf(t *model.TextLiteral) (l Literal) {
 		l.words(appendGrams(nil, needle))
 		return l
 	}
-	// A letter that has other forms than its two cases, as k and s do, may be any bytes in the line: what
-	// stands beside it is at an edge. For runs so does T, which is part of one as t.
+	// A letter that has other forms than its two cases, as k and s do, may be any bytes in the line: what is
+	// next to it is at an edge. For runs so does T, which is part of one as t.
 	for _, piece := range cut(needle, "kKsStTzZ") {
 		l.runs(piece)
 	}

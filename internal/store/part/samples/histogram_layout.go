@@ -86,7 +86,7 @@ func (d *layoutDict) id(h *model.Histogram) int {
 		return d.lastID
 	}
 	d.last = append(d.last[:0], b...)
-	// The spans move behind the number of the shape.
+	// The spans move after the number of the shape.
 	d.entry = append(binary.AppendUvarint(d.entry[:0], uint64(d.shapes.id(b[:shape]))), b[shape:]...)
 	d.lastID = d.layouts.id(d.entry)
 	return d.lastID

@@ -12,8 +12,8 @@ const (
 	// MaxSeriesRows bounds the rows of one series in a page; what follows goes on in the next. Decoding them
 	// is what a query for a single row of the series pays.
 	MaxSeriesRows = 1 << 14
-	// shortRows is the number of rows below which a series' values join the page-wide column: a segment of its
-	// own would cost about four bytes.
+	// shortRows is the number of rows below which a series' values join the page-wide column: a segment of
+	// its own would cost about four bytes.
 	shortRows = 8
 	// blockRows is the number of rows of the page-wide column that are coded together.
 	blockRows = 512

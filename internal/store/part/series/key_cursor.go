@@ -38,7 +38,7 @@ func (c *KeyCursor) Enter(tenant string) bool {
 func (c *KeyCursor) EnterTenant(t *file.Tenant) {
 	c.begin, c.end = t.Rank0, t.Rank0+t.Series
 	c.next = c.begin
-	c.dir.group, c.dir.probed = -1, -1 // Find begins anew, too
+	c.dir.group, c.dir.probed = -1, -1 // Find starts over, too
 }
 
 // KeyCursor walks the keys of one tenant in order.
@@ -78,7 +78,7 @@ func (c *KeyCursor) Seek(rank uint32) bool {
 	return c.Next()
 }
 
-// load opens the page that has a rank, unless it is the one at hand.
+// load opens the page that has a rank, unless it is the open one.
 func (c *KeyCursor) load(rank uint32) error {
 	if n := uint32(c.dir.count); n > 0 && rank >= c.dir.rank0 && rank-c.dir.rank0 < n {
 		return nil
@@ -115,7 +115,7 @@ func (c *KeyCursor) SeekGE(k model.Key) bool {
 	if c.err != nil || c.begin == c.end {
 		return false
 	}
-	// Keys that are sought in order mostly lie in the page at hand.
+	// Keys that are sought in order mostly lie in the open page.
 	i := c.dir.count
 	if c.reaches(k) {
 		i = c.seekInPage(k)
@@ -183,16 +183,16 @@ func (c *KeyCursor) turnTo(k model.Key) bool {
 	return c.err == nil
 }
 
-// ownsPage reports whether the page at hand is one of the tenant's.
+// ownsPage reports whether the open page is one of the tenant's.
 func (c *KeyCursor) ownsPage() bool {
 	d := &c.dir
 	return d.count > 0 && d.rank0 >= c.begin && uint64(d.rank0)+uint64(d.count) <= uint64(c.end)
 }
 
-// reaches reports whether the page at hand is one of the tenant's and begins no later than a key.
+// reaches reports whether the open page is one of the tenant's and begins no later than a key.
 func (c *KeyCursor) reaches(k model.Key) bool { return c.ownsPage() && !c.dir.beyond(0, k) }
 
-// seekInPage returns where in the page at hand the first key is that is not less than k.
+// seekInPage returns where in the open page the first key is that is not less than k.
 func (c *KeyCursor) seekInPage(k model.Key) int {
 	i, err := c.dir.seek(k)
 	if err != nil {

@@ -25,7 +25,7 @@ type keyPage struct {
 	first    model.Key
 	last     model.Key
 	count    int
-	restarts []byte // upper halves that are whole, each with the end of the differences behind it
+	restarts []byte // upper halves that are whole, each with the end of the differences that follow it
 	his      []byte
 	los      []byte
 }
@@ -157,7 +157,7 @@ func (d *keyDir) load(i int) error {
 	}
 	d.his[0] = d.first(g).Hi
 	if rest, bad := sumUvarints(d.his[:n], d.diffs[from:to]); bad || len(rest) > 0 {
-		return column.Corrupt("page of keys: differences behind rank %d", int(d.rank0)+g*restartRanks)
+		return column.Corrupt("page of keys: differences after rank %d", int(d.rank0)+g*restartRanks)
 	}
 	d.group, d.past = g, g*restartRanks
 	return nil
@@ -173,8 +173,8 @@ func (d *keyDir) beyond(group int, k model.Key) bool {
 	return hi > k.Hi || hi == k.Hi && d.lo(restartRanks*group) > k.Lo
 }
 
-// groupOf returns the last restart that is not beyond a key, -1 if all are. Who seeks keys in order is mostly
-// beyond the restart near, and not far.
+// groupOf returns the last restart that is not beyond a key, -1 if all are. Keys that are sought in order are
+// mostly a little after the restart near.
 func (d *keyDir) groupOf(k model.Key, near int) int {
 	lo, step := 0, 1
 	if near > 0 && !d.beyond(near, k) {
@@ -200,13 +200,12 @@ func (d *keyDir) seek(k model.Key) (int, error) {
 	return i + sort.Search(min(d.count-i, restartRanks), func(n int) bool { return !d.key(i + n).Less(k) }), nil
 }
 
-// fewProbes is the number of the key, of those that are sought in a restart, for which it is decoded. Those
-// who ask for one of many keys in each of several parts miss mostly: to decode all, and to search in them,
-// took an eighth of the time of their query.
+// fewProbes is how many keys are sought in a restart before it is decoded. A query that asks each of several
+// parts for one key out of many mostly misses, and need not decode for that: see BenchmarkFindKeys.
 const fewProbes = 4
 
 // find returns the index of a key, -1 if the page does not have it, and the restart in which it would be.
-// Keys that are sought ascend. The lower halves stand whole, and hardly two are alike: who misses need not
+// Keys that are sought ascend. The lower halves stand whole, and hardly two are alike, so a miss need not
 // decode the upper ones.
 func (d *keyDir) find(k model.Key) (i, group int, err error) {
 	g := d.groupOf(k, max(d.group, d.probed))
@@ -233,9 +232,9 @@ func (d *keyDir) find(k model.Key) (i, group int, err error) {
 	return i, g, nil
 }
 
-// nearKeys is how many of the keys that follow are looked at before a key is searched. Who wants all series
-// of a metric asks for one of a part's keys after the other, or for those that lie between two of them:
-// searching each took a sixth of such a query.
+// nearKeys is how many of the next keys are looked at before a key is searched for. A query for all series of
+// a metric asks for one key of a part after the other, or for keys between two of them: see
+// BenchmarkFindKeys.
 const nearKeys = 4
 
 // near looks for a key, greater than those before, among the next of the restart that is decoded. It returns

@@ -67,7 +67,7 @@ func (t *Tally) Add(ctx context.Context, text Series, w *file.Windows) (windows 
 func twice(at int64) error { return column.Corrupt("a line of time %d stands twice", at) }
 
 // checkTies verifies that no two rows of one time are equal, however many they are: a walk for each block of
-// them compares it with itself and with what comes behind it.
+// them compares it with itself and with what follows.
 func (t *Tally) checkTies(ctx context.Context, text Series, at int64, block int) error {
 	for from, more := 0, true; more; from += block {
 		t.seen.reset()

@@ -7,9 +7,9 @@ import (
 	"github.com/shaledb/shale/internal/store/part/file"
 )
 
-// FetchText fetches what will be read of this page and of those behind it in the list that are of the same
-// part, and returns the rest: the filters of those that have not been asked yet whether they may be skipped,
-// and of the others what is wanted. It does not wait and fails at nothing.
+// FetchText prefetches what will be read of those pages of the list that are in the same part, and returns
+// the other pages. Of a page whose filter has not been asked yet it fetches the filter, otherwise what is
+// wanted of the page. It does not wait and never fails.
 func (p *page) FetchText(ctx context.Context, pages []model.TextPage, want model.TextWant) (rest []model.TextPage) {
 	announce := announceText(ctx, p.r)
 	var wanted []file.Addr
@@ -41,14 +41,14 @@ func announceText(ctx context.Context, r *file.Reader) func([]file.Addr) {
 	return nil
 }
 
-// maxPrefetchFilters is how many pages of filters are fetched at most before somebody asks. Those that are
-// read first answer for many of the units behind, and for what goes far ahead a query has no memory to spare.
+// maxPrefetchFilters is how many pages of filters are prefetched at most. The first ones decide for many of
+// the units that follow, and a query has no memory to spare for pages that it needs much later.
 const maxPrefetchFilters = 4 * verdictPages
 
 // appendReads appends what the next Skip or ReadText of the page will read.
 func (p *page) appendReads(dst []file.Addr, want model.TextWant) []file.Addr {
 	if !p.mu.TryLock() {
-		return dst // who holds it is reading already
+		return dst // the one that holds it is reading already
 	}
 	defer p.mu.Unlock()
 	if p.skipped {

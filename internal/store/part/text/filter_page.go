@@ -11,19 +11,19 @@ import (
 	"github.com/shaledb/shale/internal/store/part/lines"
 )
 
-// Filters are looked at many at a time and for few items each, so their bits lie across: first a page with
-// the heads of some hundred filters, then slices, pages of which each has the same parts of all of these
-// filters. Who looks for an item reads the heads and one slice, a small part of what the filters take.
-// Classes that are not divided stand with the heads, and if the filters are few, all of them do, and there
-// are no slices.
+// A query asks many filters for a few items each, so their bits are stored across: first a page with the
+// heads of about a hundred filters, then slices. A slice is a page that has the same parts of all these
+// filters. To look for an item, a query reads the heads and one slice, a small part of the filters. Classes
+// that are not divided are in the page of the heads; if the filters are few, all classes are, and there are
+// no slices.
 const (
 	// FilterBytes is how many bytes of filters a writer holds, which then make a page and its slices. A merge
 	// holds as many for each part that it reads.
 	FilterBytes = 2 << 20
 	// SliceBytes is about how long a slice is, if the filters are many.
 	SliceBytes = 32 << 10
-	// wholeBytes is how many bytes a page has of classes that are not divided, when no more filters go to it:
-	// who asks one filter reads them all.
+	// wholeBytes is how many bytes a page has of classes that are not divided, at which no more filters are
+	// added: to ask one filter is to read them all.
 	wholeBytes = 128 << 10
 )
 

@@ -12,7 +12,8 @@ import (
 type merge struct {
 	in   []mergeInput
 	clip model.TimeRange
-	// seen are the rows of the time at, of which several inputs have some; ties is how many have been looked at.
+	// seen are the rows of the time at, of which several inputs have some; ties is how many have been looked
+	// at.
 	seen tieSet
 	at   int64
 	some bool

@@ -25,7 +25,7 @@ const (
 )
 
 // metadataCoder takes sets of structured metadata apart into a column a name. Trace ids are in a column of
-// their own, so that what they stand beside costs next to nothing.
+// their own, so that the labels next to them cost next to nothing.
 type metadataCoder struct {
 	ints    *column.IntCoder
 	names   map[string]*metadataColumn
@@ -172,11 +172,12 @@ type metadataDecoder struct {
 }
 
 const (
-	// decodedColumnBytes is what a column takes beside its numbers, of which there are three for a set at most.
+	// decodedColumnBytes is what a column takes besides its numbers, of which there are three for a set at
+	// most.
 	decodedColumnBytes = 160
 	minColumnBytes     = 7 // as stored
 	blockNumbers       = 4 << 10
-	setBytes           = 24 // of a decoded set, beside its bytes
+	setBytes           = 24 // of a decoded set, besides its bytes
 )
 
 // column64 reads a column of n numbers.
@@ -228,7 +229,7 @@ func (c *decodedColumn) value() []byte {
 
 func (c *decodedColumn) rewind() { c.next, c.at = 0, 0 }
 
-// read appends n sets to dst. Their bytes are allocated anew, all at once, since they outlive the decoder.
+// read appends n sets to dst. Their bytes are allocated all at once, since they outlive the decoder.
 func (d *metadataDecoder) read(dst []model.Labels, s *column.Scan, n int) ([]model.Labels, error) {
 	const object = "page of text: metadata"
 	names := s.Below(maxTextNames)

@@ -28,7 +28,7 @@ type page struct {
 	skipped bool
 }
 
-// textRowBytes is what a row of a decoded unit takes, beside its line and its metadata.
+// textRowBytes is what a row of a decoded unit takes, besides its line and its metadata.
 const textRowBytes = 40
 
 // Skip reports whether the filter says that no line of the page is wanted.

@@ -18,8 +18,9 @@ type rows struct {
 	generation uint64
 }
 
-// textRemap says where the sets of one place are in another. Who begins to read from another place makes it
-// forget; that the sets of the place to which rows go are forgotten it notices by their generation.
+// textRemap maps the numbers of the sets of the source to those of the destination of rows. A caller that
+// begins to read from another source calls forget. That the destination has forgotten its sets shows in its
+// generation.
 type textRemap struct {
 	ids        []uint32
 	generation uint64
@@ -54,7 +55,7 @@ func (r *rows) reset() {
 }
 
 // emptied returns a map without its entries. One that has been much larger, at most entries, is given up: it
-// would take its memory for ever, and clearing it takes as long as if it were full.
+// would never free its memory, and clearing it takes as long as if it were full.
 func emptied[K comparable, V any](m map[K]V, most *int) map[K]V {
 	if *most = max(*most, len(m)); *most > 1024 && len(m) < *most/16 {
 		*most = 0

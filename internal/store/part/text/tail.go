@@ -9,16 +9,17 @@ import (
 	"github.com/shaledb/shale/internal/store/part/lines"
 )
 
-// Ends is what [Pages] may be beside: the end of a page of lines is less work than all of it.
+// Ends is what [file.Pages] may be as well: to read the end of a page of lines is less work than to read all
+// of it.
 type Ends interface {
 	// PageEnd returns the end of the payload of a page of lines.
 	PageEnd(ctx context.Context, a file.Addr, t lines.Tail) ([]byte, error)
-	// HasEnd reports whether an end of a page of lines is at hand.
+	// HasEnd reports whether an end of a page of lines is in memory.
 	HasEnd(a file.Addr) bool
 }
 
-// ReadTextEnd is [read.TextEnder.ReadTextEnd]. Lines of which only the end is read are not kept by the page:
-// who needs more of them reads them all.
+// ReadTextEnd is [read.TextEnder.ReadTextEnd]. The page does not keep lines of which only the end is read: a
+// caller that needs more of them reads them all.
 func (p *page) ReadTextEnd(ctx context.Context, index int, want model.TextWant, first func(times []int64) int, dst *model.TextRows) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

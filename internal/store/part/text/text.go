@@ -13,8 +13,8 @@ type Series interface {
 	// Extent bounds its times and counts its rows: at least those that there are. A count of 0 means that
 	// there are none.
 	Extent() (model.TimeRange, uint64)
-	// Run walks the rows within clip. It may be called several times; each walk reads anew, and ends those
-	// before it.
+	// Run walks the rows within clip. It may be called several times; each walk reads on its own, and ends
+	// those before it.
 	Run(ctx context.Context, clip model.TimeRange) Run
 }
 

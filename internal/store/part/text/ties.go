@@ -34,7 +34,7 @@ func (s *tieSet) release() {
 	}
 }
 
-// hash returns what a row hashes to, beside its time.
+// hash returns what a row hashes to, besides its time.
 func (s *tieSet) hash(rows *model.TextRows, k int) xxh3.Uint128 {
 	h := xxh3.Hash128(rows.Line(k))
 	if md := rows.MetadataAt(k); len(md) > 0 {
@@ -132,7 +132,7 @@ func (x *Writer) takeTies(ctx context.Context, t int64) error {
 	return m.restart(ctx, t)
 }
 
-// restart begins all walks anew, behind a time.
+// restart starts all walks over, after a time.
 func (m *merge) restart(ctx context.Context, t int64) error {
 	m.some = false
 	for n := range m.in {
@@ -146,7 +146,7 @@ func (m *merge) restart(ctx context.Context, t int64) error {
 			return err
 		}
 		if !in.done && in.time <= t {
-			return column.Corrupt("text of time %d in a walk that begins behind %d", in.time, t)
+			return column.Corrupt("text of time %d in a walk that begins after %d", in.time, t)
 		}
 	}
 	return nil

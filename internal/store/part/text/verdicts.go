@@ -160,7 +160,7 @@ func (v *Verdicts) decide(ctx context.Context, p *verdictPage) {
 	v.setLocked(p, ruledOut, err)
 }
 
-// open returns the head of a page, or nil if nobody needs it any more.
+// open returns the head of a page, or nil if it is no longer needed.
 func (v *Verdicts) open(ctx context.Context, p *verdictPage) (*filterPage, error) {
 	p.opened.Do(func() {
 		head := new(filterPage)

@@ -75,8 +75,8 @@ func (x *Writer) writeOwn(n int) error {
 }
 
 // endText ends the text of the current series. What is left of one that has units of its own becomes one or
-// two more, of about a page. A series has its own as soon as one can be copied from then on: what series
-// share is coded anew by each merge.
+// two more, of about a page. A series has its own as soon as one can be copied from then on: each merge codes
+// shared units a second time.
 func (x *Writer) endText() error {
 	x.last = math.MinInt64
 	if x.own.empty() {
