@@ -27,6 +27,7 @@ func rooms() []room {
 	)
 	return append(partRooms(), []room{
 		{"model", nil, "model holds the words that all rooms speak; if it knew a room, no room could change alone"},
+		{"heap", nil, "heap is a data structure; it knows no room, not even model"},
 		{"write", nil, "the write path declares what it needs of the journal and the head, and app fits them together"},
 		{"write/body", receiver(), "a body is bytes; what they mean is for the protocol"},
 		{"write/logs", receiver(), "streams and lines are the same in every protocol of logs"},

@@ -9,15 +9,16 @@ import (
 	"math"
 	"slices"
 
+	"github.com/shaledb/shale/internal/heap"
 	"github.com/shaledb/shale/internal/model"
 )
 
 // SeriesSet walks the series of a request in key order, every key once. It is used by one goroutine.
 type SeriesSet struct {
 	req     *model.Request
-	cursors []model.Cursor // all of them, for Close
-	heap    cursorHeap     // those that stand on a later series
-	group   []model.Cursor // those that stand on the current series, by ascending Order
+	cursors []model.Cursor        // all of them, for Close
+	heap    heap.Heap[cursorItem] // those that stand on a later series
+	group   []model.Cursor        // those that stand on the current series, by ascending Order
 	metrics *metrics
 
 	started bool
@@ -46,12 +47,12 @@ func (s *SeriesSet) Next(ctx context.Context) bool {
 	if err := ctx.Err(); err != nil {
 		return s.fail(err)
 	}
-	if !s.advance(ctx) || len(s.heap) == 0 {
+	if !s.advance(ctx) || s.heap.Len() == 0 {
 		return false
 	}
-	s.key = s.heap[0].key
-	for len(s.heap) > 0 && s.heap[0].key == s.key {
-		s.group = append(s.group, s.heap.pop())
+	s.key = s.heap.First().key
+	for s.heap.Len() > 0 && s.heap.First().key == s.key {
+		s.group = append(s.group, s.heap.Pop().cursor)
 	}
 	if len(s.group) > 1 {
 		slices.SortFunc(s.group, func(a, b model.Cursor) int { return cmp.Compare(a.Order(), b.Order()) })
@@ -80,7 +81,7 @@ func (s *SeriesSet) advance(ctx context.Context) bool {
 	for _, c := range moving {
 		switch {
 		case c.Next(ctx):
-			s.heap.push(c)
+			s.heap.Push(cursorItem{c.Key(), c})
 		case c.Err() != nil:
 			return s.fail(c.Err())
 		}
@@ -203,6 +204,7 @@ func (s *SeriesSet) Close() error {
 
 func (s *SeriesSet) fail(err error) bool {
 	s.err = errors.Join(s.err, err)
-	s.heap, s.group = nil, nil
+	s.heap.Reset()
+	s.group = nil
 	return false
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/shaledb/shale/internal/heap"
 	"github.com/shaledb/shale/internal/model"
 )
 
@@ -43,8 +44,8 @@ func (q *Querier) SelectText(ctx context.Context, req *model.Request) (*TextSet,
 type TextSet struct {
 	req     *model.Request
 	cursors []model.TextCursor
-	heap    textHeap // those that stand on a later series
-	group   []int    // cursors that stand on the current series
+	heap    heap.Heap[textItem] // those that stand on a later series
+	group   []int               // cursors that stand on the current series
 	places  []textPlace
 	metrics *metrics
 
@@ -65,12 +66,12 @@ func (s *TextSet) Next(ctx context.Context) bool {
 	if err := ctx.Err(); err != nil {
 		return s.fail(err)
 	}
-	if !s.advance(ctx) || len(s.heap) == 0 {
+	if !s.advance(ctx) || s.heap.Len() == 0 {
 		return false
 	}
-	s.key = s.heap[0].key
-	for len(s.heap) > 0 && s.heap[0].key == s.key {
-		s.group = append(s.group, s.heap.pop())
+	s.key = s.heap.First().key
+	for s.heap.Len() > 0 && s.heap.First().key == s.key {
+		s.group = append(s.group, s.heap.Pop().cursor)
 	}
 	slices.Sort(s.group)
 	if s.chooseLabels(); s.labels == nil {
@@ -94,7 +95,7 @@ func (s *TextSet) advance(ctx context.Context) bool {
 	for _, i := range s.group {
 		switch c := s.cursors[i]; {
 		case c.Next(ctx):
-			s.heap.push(textStanding{c.Key(), i})
+			s.heap.Push(textItem{c.Key(), i})
 		case c.Err() != nil:
 			return s.fail(c.Err())
 		}
@@ -186,51 +187,7 @@ func (s *TextSet) Close() error {
 
 func (s *TextSet) fail(err error) bool {
 	s.err = errors.Join(s.err, err)
-	s.heap, s.group = nil, nil
+	s.heap.Reset()
+	s.group = nil
 	return false
-}
-
-// textHeap orders cursors by the key that they stand on.
-type textHeap []textStanding
-
-// textStanding is a cursor, by its place, with the key that it stands on.
-type textStanding struct {
-	key    model.Key
-	cursor int
-}
-
-func (h *textHeap) push(e textStanding) {
-	*h = append(*h, e)
-	s := *h
-	i := len(s) - 1
-	for i > 0 {
-		up := (i - 1) / 2
-		if !e.key.Less(s[up].key) {
-			break
-		}
-		s[i] = s[up]
-		i = up
-	}
-	s[i] = e
-}
-
-func (h *textHeap) pop() (cursor int) {
-	s := *h
-	top, last := s[0].cursor, len(s)-1
-	e := s[last]
-	s = s[:last]
-	*h = s
-	for i := 0; last > 0; {
-		least := 2*i + 1
-		if least+1 < last && s[least+1].key.Less(s[least].key) {
-			least++
-		}
-		if least >= last || !s[least].key.Less(e.key) {
-			s[i] = e
-			break
-		}
-		s[i] = s[least]
-		i = least
-	}
-	return top
 }

@@ -24,6 +24,14 @@ func (d Direction) compareTimes(a, b int64) int {
 	return cmp.Compare(a, b)
 }
 
+// rank maps times so that what is wanted first is less.
+func (d Direction) rank(t int64) int64 {
+	if d == Backward {
+		return ^t
+	}
+	return t
+}
+
 // compareRanges orders ranges by the time in them that is wanted first.
 func (d Direction) compareRanges(a, b model.TimeRange) int {
 	return d.compareTimes(d.first(a), d.first(b))

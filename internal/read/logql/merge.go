@@ -13,16 +13,20 @@ type rowRef struct {
 	row int32
 }
 
-// standing is a run by the time of the row that it stands on.
-type standing struct {
-	at  int64
-	run int
+// runItem is a run in the heap of a merge, ordered by the rank of the time of its next row.
+type runItem struct {
+	rank int64
+	run  int
 }
+
+// Less orders runs by rank.
+func (a runItem) Less(b runItem) bool { return a.rank < b.rank }
 
 // merge scans a piece of several chunks: of rows that are equal in time, line and metadata the one that came first stays.
 // Lines are filtered before they are compared, since equal ones pass alike.
 func (s *scanner) merge(ctx context.Context, runs []run) error {
-	s.heap, s.heads = s.heap[:0], s.heads[:0]
+	s.heap.Reset()
+	s.heads = s.heads[:0]
 	for i := range runs {
 		r := &runs[i]
 		if err := s.matchAll(ctx, r); err != nil {
@@ -35,25 +39,25 @@ func (s *scanner) merge(ctx context.Context, runs []run) error {
 		s.heads = append(s.heads, first)
 		s.stand(runs, i)
 	}
-	for rows := 0; len(s.heap) > 0; rows++ {
+	for rows := 0; s.heap.Len() > 0; rows++ {
 		if rows%batchRows == 0 {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
 		}
-		next := s.heap[0]
-		if !s.x.top.wants(next.at) {
+		next := s.heap.Pop()
+		r := &runs[next.run]
+		row := r.sel[s.heads[next.run]]
+		if at := r.rows.Times[row]; !s.x.top.wants(at) {
 			return nil
 		}
-		s.leave()
-		if len(s.heap) > 0 && s.heap[0].at == next.at {
+		if s.heap.Len() > 0 && s.heap.First().rank == next.rank {
 			if err := s.tie(ctx, runs, next); err != nil {
 				return err
 			}
 			continue
 		}
-		row := runs[next.run].sel[s.heads[next.run]]
-		if err := s.offer(ctx, &runs[next.run], int(row), row); err != nil {
+		if err := s.offer(ctx, r, int(row), row); err != nil {
 			return err
 		}
 		s.heads[next.run] += s.x.direction.step()
@@ -68,44 +72,16 @@ func (s *scanner) stand(runs []run, i int) {
 	if h < 0 || h >= len(r.sel) {
 		return
 	}
-	s.heap = append(s.heap, standing{r.rows.Times[r.sel[h]], i})
-	for c := len(s.heap) - 1; c > 0; {
-		parent := (c - 1) / 2
-		if s.x.direction.compareTimes(s.heap[c].at, s.heap[parent].at) >= 0 {
-			return
-		}
-		s.heap[c], s.heap[parent] = s.heap[parent], s.heap[c]
-		c = parent
-	}
-}
-
-// leave takes the nearest run out of the heap.
-func (s *scanner) leave() {
-	last := len(s.heap) - 1
-	s.heap[0] = s.heap[last]
-	s.heap = s.heap[:last]
-	for i := 0; ; {
-		least := i
-		for c := 2*i + 1; c <= 2*i+2 && c < last; c++ {
-			if s.x.direction.compareTimes(s.heap[c].at, s.heap[least].at) < 0 {
-				least = c
-			}
-		}
-		if least == i {
-			return
-		}
-		s.heap[i], s.heap[least] = s.heap[least], s.heap[i]
-		i = least
-	}
+	s.heap.Push(runItem{s.x.direction.rank(r.rows.Times[r.sel[h]]), i})
 }
 
 // tie offers the rows of one time that several runs have, of which the first has left the heap.
-func (s *scanner) tie(ctx context.Context, runs []run, first standing) error {
-	at, d := first.at, s.x.direction
+func (s *scanner) tie(ctx context.Context, runs []run, first runItem) error {
+	d := s.x.direction
+	at := d.rank(first.rank) // a rank's rank is the time
 	s.tied = append(s.tied[:0], first.run)
-	for len(s.heap) > 0 && s.heap[0].at == at {
-		s.tied = append(s.tied, s.heap[0].run)
-		s.leave()
+	for s.heap.Len() > 0 && s.heap.First().rank == first.rank {
+		s.tied = append(s.tied, s.heap.Pop().run)
 	}
 	slices.Sort(s.tied) // by arrival
 	s.group = s.group[:0]

@@ -3,15 +3,27 @@ package logql
 import (
 	"context"
 
+	"github.com/shaledb/shale/internal/heap"
 	"github.com/shaledb/shale/internal/model"
 )
 
-// nearest finds how near to the wanted end the limit-th of many times lies: a heap of as many as the limit, whose root is the
-// farthest.
+// nearest finds how near to the wanted end the limit-th of many times lies: a heap of at most that many, the farthest
+// first.
 type nearest struct {
 	direction Direction
 	limit     int
-	times     []int64
+	farthest  heap.Heap[farRank]
+}
+
+// farRank is the rank of a time, of which the greatest leaves a heap first.
+type farRank int64
+
+// Less orders the farthest time first.
+func (a farRank) Less(b farRank) bool { return a > b }
+
+func (n *nearest) reset(d Direction, limit int) {
+	n.direction, n.limit = d, limit
+	n.farthest.Reset()
 }
 
 // add adds times, which are ascending.
@@ -21,52 +33,24 @@ func (n *nearest) add(times []int64) {
 		if n.direction == Backward {
 			at = times[len(times)-1-i]
 		}
-		if len(n.times) < n.limit {
-			n.times = append(n.times, at)
-			n.up(len(n.times) - 1)
-			continue
-		}
-		if n.direction.compareTimes(at, n.times[0]) >= 0 {
+		rank := farRank(n.direction.rank(at))
+		switch {
+		case n.farthest.Len() < n.limit:
+			n.farthest.Push(rank)
+		case rank < n.farthest.First():
+			n.farthest.ReplaceFirst(rank)
+		default:
 			return // all that follow are as far
 		}
-		n.times[0] = at
-		n.down()
 	}
 }
 
 // bound returns the time beyond which none of the nearest lies.
 func (n *nearest) bound() int64 {
-	if len(n.times) < n.limit {
+	if n.farthest.Len() < n.limit {
 		return n.direction.farthest()
 	}
-	return n.times[0]
-}
-
-func (n *nearest) up(i int) {
-	for i > 0 {
-		parent := (i - 1) / 2
-		if n.direction.compareTimes(n.times[i], n.times[parent]) <= 0 {
-			return
-		}
-		n.times[i], n.times[parent] = n.times[parent], n.times[i]
-		i = parent
-	}
-}
-
-func (n *nearest) down() {
-	for i := 0; ; {
-		greatest := i
-		for c := 2*i + 1; c <= 2*i+2 && c < len(n.times); c++ {
-			if n.direction.compareTimes(n.times[c], n.times[greatest]) > 0 {
-				greatest = c
-			}
-		}
-		if greatest == i {
-			return
-		}
-		n.times[i], n.times[greatest] = n.times[greatest], n.times[i]
-		i = greatest
-	}
+	return n.direction.rank(int64(n.farthest.First())) // a rank's rank is the time
 }
 
 // narrow returns the pieces of a unit that have a line among the first ones, for a query that drops no line: their times say
@@ -74,7 +58,7 @@ func (n *nearest) down() {
 // of each piece the times of one chunk are counted, and what they leave out is no line that counts.
 func (s *scanner) narrow(ctx context.Context, u *unit) ([]int32, model.TimeRange, error) {
 	bounds := s.x.direction.cut(u.TimeRange, s.x.top.bound())
-	s.nearest = nearest{direction: s.x.direction, limit: s.x.top.limit, times: s.nearest.times[:0]}
+	s.nearest.reset(s.x.direction, s.x.top.limit)
 	s.bests = s.bests[:0]
 	for i, at := range u.pieces {
 		if i%batchRows == 0 {

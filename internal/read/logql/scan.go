@@ -4,6 +4,7 @@ import (
 	"context"
 	"sort"
 
+	"github.com/shaledb/shale/internal/heap"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read"
 	"github.com/shaledb/shale/internal/read/logql/line"
@@ -34,8 +35,8 @@ type scanner struct {
 	piece *piece
 	// streamSet says that the stages know the stream of the piece.
 	streamSet bool
-	heads     []int      // of each run, which of the rows that passed it stands on
-	heap      []standing // of the runs that are not at their end
+	heads     []int              // of each run, which of the rows that passed it stands on
+	heap      heap.Heap[runItem] // of the runs that are not at their end
 	tied      []int
 
 	// For queries that drop no line.

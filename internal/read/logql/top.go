@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/shaledb/shale/internal/heap"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read/logql/line"
 )
@@ -46,8 +47,7 @@ func (f *found) stream() model.Labels   { return model.Labels(f.bytes[f.ends[0]:
 func (f *found) metadata() model.Labels { return model.Labels(f.bytes[f.ends[1]:f.ends[2]:f.ends[2]]) }
 func (f *found) parsed() model.Labels   { return model.Labels(f.bytes[f.ends[2]:]) }
 
-// top collects the first entries in a direction, as many as there may be: a heap whose root is the last one of them. It is
-// safe for concurrent use.
+// top collects the first entries in a direction, at most as many as the limit says. It is safe for concurrent use.
 type top struct {
 	direction Direction
 	limit     int // 0: none
@@ -56,8 +56,30 @@ type top struct {
 	// last is the time of the last entry that is kept, once there are as many as the limit: no farther one is wanted.
 	last atomic.Int64
 
-	mu   sync.Mutex
-	heap []found
+	mu      sync.Mutex
+	entries []found
+	heap    heap.Heap[lastEntry] // of the entries, the last one first; empty without a limit
+}
+
+// lastEntry is an entry in the heap, by its index. It has the rank of the entry's time and place, so that a smaller
+// rank is wanted sooner in either direction.
+type lastEntry struct {
+	time int64
+	place
+	index int32
+}
+
+// Less orders the last entry first.
+func (e lastEntry) Less(o lastEntry) bool {
+	return e.time > o.time || e.time == o.time && e.place.compare(o.place) > 0
+}
+
+func (t *top) rank(f *found, index int) lastEntry {
+	e := lastEntry{t.direction.rank(f.time), f.place, int32(index)}
+	if t.direction == Backward {
+		e.place = place{^e.stream, ^e.part, ^e.row}
+	}
+	return e
 }
 
 func newTop(d Direction, limit int, q *model.Quota) *top {
@@ -87,69 +109,50 @@ func (t *top) compare(a, b *found) int {
 func (t *top) offer(f found, l *line.Result) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	full := t.limit > 0 && len(t.heap) == t.limit
-	if full && t.compare(&f, &t.heap[0]) >= 0 {
-		return nil
+	entry, full := t.rank(&f, len(t.entries)), t.limit > 0 && len(t.entries) == t.limit
+	if full {
+		last := t.heap.First()
+		if !last.Less(entry) {
+			return nil
+		}
+		entry.index = last.index
 	}
 	if err := t.quota.TakeBytes(int64(sizeOf(l)) + foundBytes); err != nil {
 		return err
 	}
 	f.copy(l)
-	if full {
-		if err := t.quota.TakeBytes(-int64(len(t.heap[0].bytes)) - foundBytes); err != nil {
+	switch {
+	case full:
+		if err := t.quota.TakeBytes(-int64(len(t.entries[entry.index].bytes)) - foundBytes); err != nil {
 			return err
 		}
-		t.heap[0] = f
-		t.down(0)
-	} else {
-		t.heap = append(t.heap, f)
-		t.up(len(t.heap) - 1)
+		t.entries[entry.index] = f
+		t.heap.ReplaceFirst(entry)
+	default:
+		t.entries = append(t.entries, f)
+		if t.limit > 0 {
+			t.heap.Push(entry)
+		}
 	}
-	if t.limit > 0 && len(t.heap) == t.limit {
-		t.last.Store(t.heap[0].time)
+	if t.limit > 0 && len(t.entries) == t.limit {
+		t.last.Store(t.entries[t.heap.First().index].time)
 	}
 	return nil
-}
-
-func (t *top) up(i int) {
-	for i > 0 {
-		parent := (i - 1) / 2
-		if t.compare(&t.heap[i], &t.heap[parent]) <= 0 {
-			return
-		}
-		t.heap[i], t.heap[parent] = t.heap[parent], t.heap[i]
-		i = parent
-	}
-}
-
-func (t *top) down(i int) {
-	for {
-		greatest := i
-		for c := 2*i + 1; c <= 2*i+2 && c < len(t.heap); c++ {
-			if t.compare(&t.heap[c], &t.heap[greatest]) > 0 {
-				greatest = c
-			}
-		}
-		if greatest == i {
-			return
-		}
-		t.heap[i], t.heap[greatest] = t.heap[greatest], t.heap[i]
-		i = greatest
-	}
 }
 
 func (t *top) full() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.limit > 0 && len(t.heap) == t.limit
+	return t.limit > 0 && len(t.entries) == t.limit
 }
 
 // take returns the entries in their order and leaves none.
 func (t *top) take() []found {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	out := t.heap
-	t.heap = nil
+	out := t.entries
+	t.entries = nil
+	t.heap.Reset()
 	slices.SortFunc(out, func(a, b found) int { return t.compare(&a, &b) })
 	return out
 }
