@@ -31,18 +31,16 @@ func (h *Handler) selector(r *api.Request, s *logql.Selection) error {
 	if text == "" {
 		return nil
 	}
-	if err := h.checkSelector(r, text); err != nil {
-		return err
-	}
-	s.Selectors = []string{text}
-	return nil
+	sel, err := parseSelector(r, text)
+	s.Selectors = []logql.Selector{sel}
+	return err
 }
 
 func (h *Handler) checkSelector(r *api.Request, text string) error {
 	if err := r.Quota.TakeBytes(treeBytes * int64(len(text))); err != nil {
 		return err
 	}
-	return h.o.Engine.CheckSelector(text, false)
+	return logql.ParseSelector(text)
 }
 
 func (h *Handler) labelNames(r *api.Request) (*api.Response, error) {
@@ -105,9 +103,11 @@ func (h *Handler) series(r *api.Request) (*api.Response, error) {
 		if isEmpty(text) {
 			return nil, bad(fmt.Errorf("0 matchers in group: %s", text))
 		}
-		if err := h.checkSelector(r, text); err != nil {
+		sel, err := parseSelector(r, text)
+		if err != nil {
 			return nil, err
 		}
+		s.Selectors = append(s.Selectors, sel)
 	}
 	s.Selectors = texts
 	found, err := h.o.Engine.Series(r.Context(), s)

@@ -48,13 +48,13 @@ func (h *Handler) queryRange(r *api.Request) (*api.Response, error) {
 			return nil, err
 		}
 	}
-	lines, err := h.isLines(r, text)
+	p, err := prepare(r, regexp)
 	switch {
 	case err != nil:
 		return nil, err
 	case !lines && isLegacy(r):
 		return nil, badText(textLegacy)
-	case !lines:
+	case !p.WantsLines():
 		return nil, logql.ErrMetric
 	case w.limit > h.o.MaxEntries:
 		return nil, maxEntries(w.limit, h.o.MaxEntries)
@@ -103,5 +103,5 @@ func (h *Handler) withRegexp(r *api.Request, text string) (string, error) {
 	if errors.Is(err, logql.ErrMetric) {
 		err = badText(textOnlyLines)
 	}
-	return text, err
+	return p, err
 }

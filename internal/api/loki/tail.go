@@ -72,7 +72,7 @@ func (h *Handler) tailQuery(r *api.Request) (*logql.TailQuery, error) {
 		return nil, bad(fmt.Errorf("delay_for value %d is out of range [0, %d]", delay, maxDelayFor))
 	case delay > maxDelayFor:
 		return nil, bad(fmt.Errorf("delay_for can't be greater than %d", maxDelayFor))
-	case !lines:
+	case !p.WantsLines():
 		return nil, badText(textOnlyLines)
 	case limit > h.o.MaxEntries:
 		return nil, maxEntries(limit, h.o.MaxEntries)

@@ -92,8 +92,12 @@ func (w *bench) run(b *testing.B, text string) {
 	b.ReportAllocs()
 	var s logql.Stats
 	for range b.N {
+		p, err := logql.Prepare(text)
+		if err != nil {
+			b.Fatal(err)
+		}
 		got, err := w.engine.Lines(context.Background(), &logql.Query{
-			Tenants: []string{"t"}, Text: text, Start: w.begin, End: w.end, Limit: 100,
+			Tenants: []string{"t"}, Prepared: p, Start: w.begin, End: w.end, Limit: 100,
 			Quota: &model.Quota{MaxBytes: 512 << 20}, Cost: &model.Cost{},
 		})
 		if err != nil {

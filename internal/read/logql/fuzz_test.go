@@ -24,8 +24,15 @@ func FuzzQuery(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string, limit int, backward bool) {
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 		defer cancel()
+		p, err := Prepare(text)
+		if err != nil {
+			if !errors.Is(err, model.ErrInvalid) && !errors.Is(err, model.ErrLimit) {
+				t.Errorf("%v", err)
+			}
+			return
+		}
 		q := &Query{
-			Tenants: []string{"a", "b", "c"}, Text: text, End: 100, Limit: max(limit, 0),
+			Tenants: []string{"a", "b", "c"}, Prepared: p, End: 100, Limit: max(limit, 0),
 			Quota: &model.Quota{MaxBytes: 64 << 20}, Cost: &model.Cost{},
 		}
 		if !backward {

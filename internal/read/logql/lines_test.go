@@ -231,7 +231,8 @@ func TestLines(t *testing.T) {
 		e := w.engine()
 		for range 3 {
 			q, p := drawQuery(t, w)
-			x := e.execution(q, &syntax.LogQuery{}, p)
+			q.Prepared = &Prepared{&syntax.LogQuery{}, p}
+			x := e.execution(q)
 			x.mergeBytes = rapid.SampledFrom([]int64{1, 20, defaultMergeBytes}).Draw(t, "bytes to merge")
 			x.idleBytes = rapid.SampledFrom([]int64{0, 1, 300}).Draw(t, "bytes of idle pages")
 			x.portionBytes = rapid.SampledFrom([]int64{1, 1000, x.portionBytes}).Draw(t, "bytes of a portion")

@@ -5,14 +5,14 @@ import (
 	"slices"
 
 	"github.com/shaledb/shale/internal/model"
-	"github.com/shaledb/shale/internal/read/logql/syntax"
 )
 
 // Query is a query for lines.
 type Query struct {
 	// Tenants are whose lines are wanted, each once. If there are several, labels say whose a line is.
 	Tenants []string
-	Text    string
+	// Prepared is a query for lines.
+	Prepared *Prepared
 	// Start is the first time that counts, End the first that does not any more, in Unix nanoseconds.
 	Start, End int64
 	// Limit bounds the entries of the answer; 0: only its memory does.
@@ -31,15 +31,10 @@ type Query struct {
 // classes of package model; those of class invalid have Loki's texts.
 func (e *Engine) Lines(ctx context.Context, q *Query) (*Lines, error) {
 	began := e.now()
-	expr, err := parseLines(q.Text)
-	if err != nil {
-		return nil, err
+	if !q.Prepared.WantsLines() {
+		return nil, ErrMetric
 	}
-	p, err := compile(expr)
-	if err != nil {
-		return nil, err
-	}
-	x := e.execution(q, expr, p)
+	x := e.execution(q)
 	before := costsOf(x.cost)
 	if r, ok := rangeOf(q.Start, q.End); ok {
 		if err := x.filterMetadata(ctx, e, r); err != nil {
@@ -58,7 +53,8 @@ func (e *Engine) Lines(ctx context.Context, q *Query) (*Lines, error) {
 	return r, nil
 }
 
-func (e *Engine) execution(q *Query, expr *syntax.LogQuery, p *program) *execution {
+func (e *Engine) execution(q *Query) *execution {
+	p := q.Prepared.program
 	x := &execution{
 		selectText: e.selectText, direction: q.Direction, program: p, workers: e.workers, now: e.now().UnixNano(),
 		mergeBytes: defaultMergeBytes,
@@ -72,7 +68,7 @@ func (e *Engine) execution(q *Query, expr *syntax.LogQuery, p *program) *executi
 		x.cost = new(model.Cost)
 	}
 	x.portionBytes = portionOf(x.quota)
-	chosen, matchers := selectors(expr.Matchers, q.Tenants)
+	chosen, matchers := selectors(q.Prepared.log.Matchers, q.Tenants)
 	for i, t := range q.Tenants {
 		if !slices.Contains(chosen, t) {
 			continue

@@ -33,16 +33,10 @@ func TestScanAllocatesNothing(t *testing.T) {
 		p.rows.Bytes = append(p.rows.Bytes, `{"level":"info","n":7}`...)
 		p.rows.Ends = append(p.rows.Ends, uint32(len(p.rows.Bytes)))
 	}
-	expr, err := parseLines(`{a="b"} |= "level" | json | n > 8`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	prog, err := compile(expr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	query := prepared(`{a="b"} |= "level" | json | n > 8`)
+	prog := query.program
 	for _, overlap := range []bool{false, true} {
-		x := New(Options{}).execution(&Query{Limit: 10}, expr, prog)
+		x := New(Options{}).execution(&Query{Prepared: query, Limit: 10})
 		x.top = newTop(Backward, 10, x.quota)
 		l := newLayout(defaultMergeBytes)
 		for s := range int32(chunks) {

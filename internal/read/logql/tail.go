@@ -17,7 +17,7 @@ import (
 // TailQuery is a query for lines that are still to come, and for those since Start.
 type TailQuery struct {
 	Tenant     string
-	Text       string
+	Prepared   *Prepared
 	Start      int64 // Unix nanoseconds
 	Limit      int   // of lines since Start: the newest ones; 0: none of them
 	Delay      int64 // nanoseconds that a line waits for others that are older
@@ -55,14 +55,10 @@ const (
 // Tail hands out lines as they come, until the context ends or emit returns an error, which it returns. It begins with the newest
 // lines since Start; between them and those that come no line is lost or there twice.
 func (e *Engine) Tail(ctx context.Context, q *TailQuery, emit func(*Batch) error) (err error) {
-	expr, err := parseLines(q.Text)
-	if err != nil {
-		return err
+	if !q.Prepared.WantsLines() {
+		return ErrMetric
 	}
-	p, err := compile(expr)
-	if err != nil {
-		return err
-	}
+	p := q.Prepared.program
 	if e.hub == nil {
 		return fmt.Errorf("%w: tail: nothing tells of new lines here", model.ErrInvalid)
 	}
@@ -76,14 +72,14 @@ func (e *Engine) Tail(ctx context.Context, q *TailQuery, emit func(*Batch) error
 	}
 	t.stages = p.stages()
 	t.stages.Bind(ctx, t.quota.TakeBytes)
-	t.from = e.hub.follow(q.Tenant, syntax.Models(expr.Matchers), t.quota)
+	t.from = e.hub.follow(q.Tenant, syntax.Models(q.Prepared.log.Matchers), t.quota)
 	defer func() {
 		if stopErr := t.from.stop(); err == nil {
 			err = stopErr
 		}
 		_ = t.quota.TakeBytes(-t.pendingBytes) // giving back does not fail
 	}()
-	if err := t.past(ctx, e, expr, p); err != nil {
+	if err := t.past(ctx, e); err != nil {
 		return err
 	}
 	return t.follow(ctx)
@@ -115,17 +111,17 @@ type pendingLine struct {
 }
 
 // past hands out the lines since the start.
-func (t *tail) past(ctx context.Context, e *Engine, expr *syntax.LogQuery, p *program) error {
+func (t *tail) past(ctx context.Context, e *Engine) error {
 	t.seeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
 	t.sent = make(map[rowSum]bool)
 	if t.q.Limit <= 0 {
 		return nil
 	}
 	q := &Query{
-		Tenants: []string{t.q.Tenant}, Text: t.q.Text, Start: t.q.Start, End: e.now().Add(pastAhead).UnixNano(),
+		Tenants: []string{t.q.Tenant}, Prepared: t.q.Prepared, Start: t.q.Start, End: e.now().Add(pastAhead).UnixNano(),
 		Limit: t.q.Limit, Direction: Backward, Quota: t.quota, Cost: t.q.Cost,
 	}
-	x := e.execution(q, expr, p)
+	x := e.execution(q)
 	x.seeds = &t.seeds
 	entries, err := t.read(ctx, x, q)
 	if err != nil {

@@ -62,8 +62,8 @@ func onlyLabel(c syntax.Condition) string {
 }
 
 // metadataClauses finds label filters that only structured metadata can satisfy, as long as no stream has a label of that name: no
-// stage before them can set it.
-func metadataClauses(stages []syntax.Stage) []model.TextClause {
+// stage before them can set it. parsed are the labels that parsers with fixed labels set.
+func metadataClauses(stages []syntax.Stage, parsed map[syntax.Stage][]string) []model.TextClause {
 	var out []model.TextClause
 	set := map[string]bool{}
 	for _, s := range stages {
@@ -74,21 +74,9 @@ func metadataClauses(stages []syntax.Stage) []model.TextClause {
 					out = append(out, clause)
 				}
 			}
-		case *syntax.RegexpParser:
-			p, err := newRegexpParser(s.Pattern)
-			if err != nil {
-				return out
-			}
-			for _, name := range p.names {
+		case *syntax.RegexpParser, *syntax.PatternParser:
+			for _, name := range parsed[s] {
 				set[name], set[name+extractedSuffix] = true, true
-			}
-		case *syntax.PatternParser:
-			p, err := newPatternParser(s.Pattern)
-			if err != nil {
-				return out
-			}
-			for _, n := range p.nodes {
-				set[n.name], set[n.name+extractedSuffix] = true, true
 			}
 		case *syntax.LabelFormat:
 			for _, a := range s.Assignments {
@@ -147,9 +135,6 @@ func metadataClause(c syntax.Condition, set map[string]bool) (model.TextClause, 
 
 // neededLabels adds to the wanted labels what the stages look at. nil means all.
 func neededLabels(stages []syntax.Stage, wanted []string) map[string]struct{} {
-	if wanted == nil {
-		return nil
-	}
 	needed := map[string]struct{}{}
 	add := func(names ...string) {
 		for _, n := range names {

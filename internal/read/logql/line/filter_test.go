@@ -20,7 +20,7 @@ func compile(t testing.TB, query string) *line.Pipeline {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := line.Compile(q.Stages, line.Options{})
+	p, err := line.Compile(q.Stages)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func TestSelectPage(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := line.Compile(q.Stages, line.Options{})
+		p, err := line.Compile(q.Stages)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -126,7 +126,7 @@ func checkTextFilter(t *testing.T, seed uint64) {
 		if err != nil {
 			continue
 		}
-		p, err := line.Compile(q.Stages, line.Options{})
+		p, err := line.Compile(q.Stages)
 		if err != nil {
 			continue
 		}

@@ -118,7 +118,7 @@ func FuzzPattern(f *testing.F) {
 			&syntax.PatternParser{Pattern: pattern},
 			&syntax.LineFilter{Op: syntax.LinePattern, Any: []syntax.LineOperand{{Value: pattern}}},
 		} {
-			p, err := line.Compile([]syntax.Stage{s}, line.Options{})
+			p, err := line.Compile([]syntax.Stage{s})
 			if err != nil {
 				continue
 			}
@@ -155,7 +155,7 @@ func FuzzTemplate(f *testing.F) {
 		p, err := line.Compile([]syntax.Stage{
 			&syntax.LabelFormat{Assignments: []syntax.Assignment{{Label: "x", Value: l}, {Label: "y", Value: template}}},
 			&syntax.LineFormat{Template: template},
-		}, line.Options{})
+		})
 		if err != nil {
 			return
 		}
@@ -189,7 +189,7 @@ func FuzzRegexp(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, expr, l string) {
 		s := &syntax.LineFilter{Op: syntax.LineMatches, Any: []syntax.LineOperand{{Value: expr}}}
-		p, err := line.Compile([]syntax.Stage{s}, line.Options{})
+		p, err := line.Compile([]syntax.Stage{s})
 		if err != nil {
 			return
 		}

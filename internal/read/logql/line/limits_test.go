@@ -70,7 +70,7 @@ func TestLimits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := line.Compile(q.Stages, line.Options{}); !errors.Is(err, model.ErrLimit) || !strings.Contains(err.Error(), "8192 are allowed") {
+	if _, err := line.Compile(q.Stages); !errors.Is(err, model.ErrLimit) || !strings.Contains(err.Error(), "8192 are allowed") {
 		t.Error("large expression:", err)
 	}
 }
@@ -114,7 +114,7 @@ func TestCompileErrors(t *testing.T) {
 	} {
 		q, err := syntax.ParseLog(`{a="b"} ` + query)
 		if err == nil {
-			_, err = line.Compile(q.Stages, line.Options{})
+			_, err = line.Compile(q.Stages)
 		}
 		if !errors.Is(err, model.ErrInvalid) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", query, err, want)

@@ -59,7 +59,7 @@ func TestMatchesEnd(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := Compile(q.Stages, Options{})
+		p, err := Compile(q.Stages)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -75,7 +75,7 @@ func TestMatchesEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := Compile(q.Stages, Options{})
+	p, err := Compile(q.Stages)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,14 +36,11 @@ func checkNeeded(t *testing.T, seed uint64) {
 		if err != nil {
 			continue
 		}
-		all, err := line.Compile(q.Stages, line.Options{})
+		all, err := line.Compile(q.Stages)
 		if err != nil {
 			continue
 		}
-		some, err := line.Compile(q.Stages, line.Options{Needed: needed})
-		if err != nil {
-			t.Fatal(err)
-		}
+		some := all.Needing(needed...)
 		var results [2]line.Result
 		var keeps [2]bool
 		for i, p := range []*line.Pipeline{all, some} {

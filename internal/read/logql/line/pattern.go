@@ -107,3 +107,14 @@ func (p *patternParser) run(r *Runner, line []byte) ([]byte, bool) {
 	}
 	return line, true
 }
+
+// labels returns the names that the parser may set.
+func (p *patternParser) labels() []string {
+	var names []string
+	for _, n := range p.nodes {
+		if n.literal == nil {
+			names = append(names, n.name)
+		}
+	}
+	return names
+}

@@ -5,6 +5,7 @@ import (
 	"regexp/syntax"
 	"unicode/utf8"
 
+	"github.com/shaledb/shale/internal/read/logql/counts"
 	logql "github.com/shaledb/shale/internal/read/logql/syntax"
 )
 
@@ -45,7 +46,7 @@ func newRegexpTest(expr string) (regexpTest, error) {
 	if t := anchored(core); t != nil {
 		return regexpTest{test: t, needed: needed}, nil
 	}
-	compiled, err := regexp.Compile(expr)
+	compiled, err := compileRegexp(expr)
 	if err != nil {
 		return regexpTest{}, err
 	}
@@ -53,6 +54,11 @@ func newRegexpTest(expr string) (regexpTest, error) {
 		return regexpTest{test: t, needed: needed}, nil
 	}
 	return regexpTest{test: &guarded{matcher{compiled, programSize(re)}, needed}, needed: needed}, nil
+}
+
+func compileRegexp(expr string) (*regexp.Regexp, error) {
+	counts.Regexp()
+	return regexp.Compile(expr)
 }
 
 func hasEmpty(set []foldable) bool {

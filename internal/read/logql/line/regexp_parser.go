@@ -1,7 +1,5 @@
 package line
 
-import "regexp"
-
 // regexpParser is | regexp: the named groups become labels, empty ones where a group takes no part in the match.
 type regexpParser struct {
 	re    matcher
@@ -14,7 +12,7 @@ func newRegexpParser(expr string) (*regexpParser, error) {
 	if err != nil {
 		return nil, err
 	}
-	re, err := regexp.Compile(expr)
+	re, err := compileRegexp(expr)
 	if err != nil {
 		return nil, err
 	}

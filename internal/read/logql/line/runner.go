@@ -21,11 +21,11 @@ type stage interface {
 	run(r *Runner, line []byte) ([]byte, bool)
 }
 
-// ownStage is a stage that each runner needs for itself.
-type ownStage interface {
-	stage
-	own(r *Runner) stage
-}
+// newStage makes a stage for one runner.
+type newStage func(*Runner) stage
+
+// sharedStage hands the same stage to all runners.
+func sharedStage(s stage) newStage { return func(*Runner) stage { return s } }
 
 // Runner runs the stages of a pipeline, but for the line filters that lead it, on one line at a time. It is used by one goroutine.
 type Runner struct {

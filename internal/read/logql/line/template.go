@@ -128,27 +128,19 @@ func (l *labels) into(m map[string]string) map[string]string {
 
 // lineFormat is | line_format.
 type lineFormat struct {
-	parsed *template.Template
-}
-
-func newLineFormat(s string) (*lineFormat, error) {
-	t, err := parseTemplate("line", s)
-	if err != nil {
-		return nil, invalidf("invalid line template: %s", err)
-	}
-	return &lineFormat{t}, nil
-}
-
-func (f *lineFormat) run(*Runner, []byte) ([]byte, bool) { panic("line: each runner has its own") }
-
-func (f *lineFormat) own(r *Runner) stage { return &ownLineFormat{t: newTextTemplate(r, f.parsed)} }
-
-type ownLineFormat struct {
 	t    *textTemplate
 	data map[string]string
 }
 
-func (f *ownLineFormat) run(r *Runner, line []byte) ([]byte, bool) {
+func newLineFormat(s string) (newStage, error) {
+	parsed, err := parseTemplate("line", s)
+	if err != nil {
+		return nil, invalidf("invalid line template: %s", err)
+	}
+	return func(r *Runner) stage { return &lineFormat{t: newTextTemplate(r, parsed)} }, nil
+}
+
+func (f *lineFormat) run(r *Runner, line []byte) ([]byte, bool) {
 	if f.t.field != "" {
 		return bytesOf(r.labels.value(f.t.field)), true
 	}
@@ -177,6 +169,8 @@ func (l *labels) value(name string) string {
 // they were when the first of them ran.
 type labelFormat struct {
 	assignments []assignment
+	templates   []*textTemplate // of the runner; nil for a label that is renamed
+	data        map[string]string
 }
 
 type assignment struct {
@@ -185,13 +179,13 @@ type assignment struct {
 	t     *template.Template
 }
 
-func newLabelFormat(s *syntax.LabelFormat) (*labelFormat, error) {
-	f := &labelFormat{}
+func newLabelFormat(s *syntax.LabelFormat) (newStage, error) {
+	var all []assignment
 	for _, a := range s.Assignments {
 		if a.Label == ErrorLabel {
 			return nil, invalidf("%s cannot be formatted", a.Label)
 		}
-		for _, other := range f.assignments {
+		for _, other := range all {
 			if other.label == a.Label {
 				return nil, invalidf("multiple label name '%s' not allowed in a single format operation", a.Label)
 			}
@@ -204,32 +198,20 @@ func newLabelFormat(s *syntax.LabelFormat) (*labelFormat, error) {
 			}
 			x.t = t
 		}
-		f.assignments = append(f.assignments, x)
+		all = append(all, x)
 	}
-	return f, nil
-}
-
-func (f *labelFormat) run(*Runner, []byte) ([]byte, bool) { panic("line: each runner has its own") }
-
-func (f *labelFormat) own(r *Runner) stage {
-	o := &ownLabelFormat{labelFormat: f}
-	for _, a := range f.assignments {
-		var t *textTemplate
-		if a.t != nil {
-			t = newTextTemplate(r, a.t)
+	return func(r *Runner) stage {
+		f := &labelFormat{assignments: all, templates: make([]*textTemplate, len(all))}
+		for i, a := range all {
+			if a.t != nil {
+				f.templates[i] = newTextTemplate(r, a.t)
+			}
 		}
-		o.templates = append(o.templates, t)
-	}
-	return o
+		return f
+	}, nil
 }
 
-type ownLabelFormat struct {
-	*labelFormat
-	templates []*textTemplate
-	data      map[string]string
-}
-
-func (f *ownLabelFormat) run(r *Runner, line []byte) ([]byte, bool) {
+func (f *labelFormat) run(r *Runner, line []byte) ([]byte, bool) {
 	l := &r.labels
 	clear(f.data)
 	for i, a := range f.assignments {

@@ -156,7 +156,7 @@ func compileTemplateRegexp(expr string) (*matcher, error) {
 	if err != nil {
 		return nil, err
 	}
-	re, err := regexp.Compile(expr)
+	re, err := compileRegexp(expr)
 	if err != nil {
 		return nil, err
 	}

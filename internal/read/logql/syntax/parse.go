@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/read/logql/counts"
 )
 
 const (
@@ -64,6 +65,7 @@ const (
 )
 
 func parse(query string, validated bool) (Expr, error) {
+	counts.Parse()
 	if len(query) >= MaxQueryBytes {
 		return nil, wholeError("input size too long (%d > %d)", len(query), MaxQueryBytes)
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/read/logql/counts"
 )
 
 // selector parses { matchers }.
@@ -77,6 +78,7 @@ func (p *parser) newMatcher(name token, op model.MatchOp, value string) (*Matche
 		if _, err := p.regexps.Parse(value, syntax.Perl|syntax.DotNL); err != nil {
 			return nil, regexpError("", err)
 		}
+		counts.Regexp()
 	}
 	lm, err := labels.NewMatcher(types[op], name.text, value)
 	if err != nil {
