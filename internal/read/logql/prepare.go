@@ -2,7 +2,7 @@ package logql
 
 import (
 	"github.com/shaledb/shale/internal/model"
-	"github.com/shaledb/shale/internal/read/logql/line"
+	"github.com/shaledb/shale/internal/read/logql/selection"
 	"github.com/shaledb/shale/internal/read/logql/syntax"
 )
 
@@ -21,7 +21,7 @@ func (e *unsupported) Unwrap() error { return model.ErrInvalid }
 // Prepared is a query that was parsed and compiled, which happens once however it is used. It never changes.
 type Prepared struct {
 	log     *syntax.LogQuery // nil: the query asks for numbers
-	program *program
+	program *selection.Program
 }
 
 // Prepare parses a query and compiles its stages. Errors are of class invalid or limit and have Loki's texts.
@@ -72,43 +72,12 @@ func (p *Prepared) WantsLines() bool { return p.log != nil }
 // String returns the canonical text of a query for lines.
 func (p *Prepared) String() string { return p.log.String() }
 
-// compile makes a program of the stages of a query.
 func compile(q *syntax.LogQuery) (*Prepared, error) {
-	whole, err := line.Compile(q.Stages)
+	p, err := selection.Compile(q.Stages)
 	if err != nil {
 		return nil, err
 	}
-	p := &program{
-		stages:       func() lineStages { return whole.Runner() },
-		keepsAll:     whole.KeepsAll(),
-		textFilter:   whole.TextFilter(nil),
-		textFilterIf: whole.TextFilter,
-	}
-	if whole.Filter() != nil {
-		p.filter = func() rowFilter { return whole.Filter() }
-	}
-	if dropsParsed(q.Stages) {
-		probe := whole.Needing()
-		p.probe = func() lineStages { return probe.Runner() }
-	}
 	return &Prepared{q, p}, nil
-}
-
-// dropsParsed reports whether lines are dropped by what a parser finds in them. Mostly that is few of a line's fields.
-// So a line is parsed for those alone first, and again in full if it stays.
-func dropsParsed(stages []syntax.Stage) bool {
-	parsed := false
-	for _, s := range stages {
-		switch s.(type) {
-		case *syntax.JSONParser, *syntax.LogfmtParser, *syntax.RegexpParser, *syntax.PatternParser, *syntax.UnpackParser:
-			parsed = true
-		case *syntax.LabelFilter, *syntax.LineFilter:
-			if parsed {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // Selector is a parsed selector of streams, such as {app="web"}.

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/read/logql/selection"
 )
 
 // Stats are the figures of one query: what Loki's object "stats" tells, as far as there is such a thing here.
@@ -37,12 +38,12 @@ type Stats struct {
 }
 
 // fill takes the figures of an execution, and of the statement of cost, which may be shared with other queries before.
-func (s *Stats) fill(x *execution, before costs) {
-	s.Lines, s.Bytes = x.stats.lines.Load(), x.stats.bytes.Load()
-	s.MetadataBytes = x.stats.metadata.Load()
-	s.Passed, s.Duplicates = x.stats.kept.Load(), x.stats.duplicates.Load()
-	s.Read, s.Selections, s.Streams = x.stats.pagesRead, x.stats.selections, x.stats.series
-	now := costsOf(x.cost)
+func (s *Stats) fill(x *selection.Execution, before costs) {
+	f := x.Figures()
+	s.Lines, s.Bytes, s.MetadataBytes = f.Lines, f.Bytes, f.MetadataBytes
+	s.Passed, s.Duplicates = f.Passed, f.Duplicates
+	s.Read, s.Selections, s.Streams = f.PagesRead, f.Selections, f.Streams
+	now := costsOf(x.Cost)
 	s.Pages, s.Skipped = now.pages-before.pages, now.skipped-before.skipped
 	s.Head, s.Blocks = now.head-before.head, now.blocks-before.blocks
 	s.PagesRAM, s.PagesDisk, s.PagesBucket = now.ram-before.ram, now.disk-before.disk, now.bucket-before.bucket

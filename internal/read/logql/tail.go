@@ -11,6 +11,7 @@ import (
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read/logql/line"
+	"github.com/shaledb/shale/internal/read/logql/selection"
 	"github.com/shaledb/shale/internal/read/logql/syntax"
 )
 
@@ -48,8 +49,6 @@ const (
 	tailBatch = 100
 	// pendingBytes bounds the lines that wait for their delay.
 	pendingBytes = 4 << 20
-	// pastAhead is how far lines may be ahead of the clock to be among those of the past.
-	pastAhead = time.Hour
 )
 
 // Tail hands out lines as they come, until the context ends or emit returns an error, which it returns. It begins with the newest
@@ -66,11 +65,11 @@ func (e *Engine) Tail(ctx context.Context, q *TailQuery, emit func(*Batch) error
 	if t.quota == nil {
 		t.quota = new(model.Quota)
 	}
-	if p.filter != nil {
-		t.filter = p.filter()
+	if p.Filter != nil {
+		t.filter = p.Filter()
 		t.filter.Bind(ctx)
 	}
-	t.stages = p.stages()
+	t.stages = p.Stages()
 	t.stages.Bind(ctx, t.quota.TakeBytes)
 	t.from = e.hub.follow(q.Tenant, syntax.Models(q.Prepared.log.Matchers), t.quota)
 	defer func() {
@@ -91,14 +90,14 @@ type tail struct {
 	emit   func(*Batch) error
 	quota  *model.Quota
 	from   *follower
-	filter rowFilter
-	stages lineStages
+	filter selection.RowFilter
+	stages selection.LineStages
 	stream model.Labels // that the stages know
 	one    model.TextRows
 
 	// sent has the lines of the past that may still come.
 	seeds [2]maphash.Seed
-	sent  map[rowSum]bool
+	sent  map[lineSum]bool
 
 	pending      []pendingLine // by time
 	pendingBytes int64
@@ -113,16 +112,15 @@ type pendingLine struct {
 // past hands out the lines since the start.
 func (t *tail) past(ctx context.Context, e *Engine) error {
 	t.seeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
-	t.sent = make(map[rowSum]bool)
+	t.sent = make(map[lineSum]bool)
 	if t.q.Limit <= 0 {
 		return nil
 	}
 	q := &Query{
-		Tenants: []string{t.q.Tenant}, Prepared: t.q.Prepared, Start: t.q.Start, End: e.now().Add(pastAhead).UnixNano(),
+		Tenants: []string{t.q.Tenant}, Prepared: t.q.Prepared, Start: t.q.Start, End: e.now().Add(selection.MaxFuture).UnixNano(),
 		Limit: t.q.Limit, Direction: Backward, Quota: t.quota, Cost: t.q.Cost,
 	}
 	x := e.execution(q)
-	x.seeds = &t.seeds
 	entries, err := t.read(ctx, x, q)
 	if err != nil {
 		return err
@@ -144,7 +142,7 @@ func (t *tail) past(ctx context.Context, e *Engine) error {
 }
 
 // read runs the query for the lines since the start.
-func (t *tail) read(ctx context.Context, x *execution, q *Query) ([]found, error) {
+func (t *tail) read(ctx context.Context, x *selection.Execution, q *Query) ([]found, error) {
 	if t.q.Past != nil {
 		past, done, err := t.q.Past(ctx)
 		if err != nil {
@@ -153,7 +151,7 @@ func (t *tail) read(ctx context.Context, x *execution, q *Query) ([]found, error
 		defer done()
 		ctx = past
 	}
-	return x.entries(ctx, q)
+	return entries(ctx, x, q, &t.seeds)
 }
 
 func (t *tail) send(entries []found, dropped []Dropped) error {
@@ -275,7 +273,7 @@ func (t *tail) sendDue(dropped []Dropped) error {
 }
 
 // sumOf returns what stands for a line of a stream.
-func sumOf(seeds *[2]maphash.Seed, stream model.Labels, at int64, line []byte, metadata model.Labels) rowSum {
+func sumOf(seeds *[2]maphash.Seed, stream model.Labels, at int64, line []byte, metadata model.Labels) lineSum {
 	sum := func(seed maphash.Seed) uint64 {
 		h := maphash.Comparable(seed, at)
 		for _, b := range [][]byte{stream, line, metadata} {
@@ -283,5 +281,8 @@ func sumOf(seeds *[2]maphash.Seed, stream model.Labels, at int64, line []byte, m
 		}
 		return h
 	}
-	return rowSum{sum(seeds[0]), sum(seeds[1])}
+	return lineSum{sum(seeds[0]), sum(seeds[1])}
 }
+
+// lineSum stands for a line of a stream: 128 bits under seeds that no sender knows.
+type lineSum struct{ a, b uint64 }

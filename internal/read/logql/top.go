@@ -1,7 +1,7 @@
 package logql
 
 import (
-	"cmp"
+	"hash/maphash"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -9,22 +9,15 @@ import (
 	"github.com/shaledb/shale/internal/heap"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read/logql/line"
+	"github.com/shaledb/shale/internal/read/logql/selection"
 )
-
-// place orders entries of one time: the number of the stream, that of the piece in it, and that of the row, in the order of
-// arrival.
-type place struct{ stream, part, row int32 }
-
-func (p place) compare(o place) int {
-	return cmp.Or(cmp.Compare(p.stream, o.stream), cmp.Compare(p.part, o.part), cmp.Compare(p.row, o.row))
-}
 
 // found is an entry of the answer. Its bytes are in one piece of memory: the line and the three sets of labels.
 type found struct {
 	time int64
-	place
+	selection.Position
 	tenant int32
-	sum    rowSum // if it was asked for
+	sum    lineSum // if it was asked for
 	bytes  []byte
 	ends   [3]uint32 // of the line, the stream's labels and the metadata; the parsed ones follow
 }
@@ -52,6 +45,7 @@ type top struct {
 	direction Direction
 	limit     int // 0: none
 	quota     *model.Quota
+	seeds     *[2]maphash.Seed // nil: entries need no sums
 
 	// last is the time of the last entry that is kept, once there are as many as the limit: no farther one is wanted.
 	last atomic.Int64
@@ -61,52 +55,53 @@ type top struct {
 	heap    heap.Heap[lastEntry] // of the entries, the last one first; empty without a limit
 }
 
-// lastEntry is an entry in the heap, by its index. It has the rank of the entry's time and place, so that a smaller
+// lastEntry is an entry in the heap, by its index. It has the rank of the entry's time and position, so that a smaller
 // rank is wanted sooner in either direction.
 type lastEntry struct {
 	time int64
-	place
+	selection.Position
 	index int32
 }
 
 // Less orders the last entry first.
 func (e lastEntry) Less(o lastEntry) bool {
-	return e.time > o.time || e.time == o.time && e.place.compare(o.place) > 0
+	return e.time > o.time || e.time == o.time && e.Position.Compare(o.Position) > 0
 }
 
 func (t *top) rank(f *found, index int) lastEntry {
-	e := lastEntry{t.direction.rank(f.time), f.place, int32(index)}
+	e := lastEntry{t.direction.Rank(f.time), f.Position, int32(index)}
 	if t.direction == Backward {
-		e.place = place{^e.stream, ^e.part, ^e.row}
+		e.Position = selection.Position{Stream: ^e.Stream, Piece: ^e.Piece, Row: ^e.Row}
 	}
 	return e
 }
 
-func newTop(d Direction, limit int, q *model.Quota) *top {
-	t := &top{direction: d, limit: limit, quota: q}
-	t.last.Store(d.farthest())
+func newTop(d Direction, limit int, q *model.Quota, seeds *[2]maphash.Seed) *top {
+	t := &top{direction: d, limit: limit, quota: q, seeds: seeds}
+	t.last.Store(d.Farthest())
 	return t
 }
 
-// bound returns the time beyond which no entry is wanted any more.
-func (t *top) bound() int64 { return t.last.Load() }
+// Bound returns the time of the last entry, if there are as many as the limit.
+func (t *top) Bound() int64 { return t.last.Load() }
 
-// wants reports whether an entry of that time could be kept.
-func (t *top) wants(at int64) bool { return t.direction.compareTimes(at, t.last.Load()) <= 0 }
+// Limit returns how many entries are collected; 0 means all.
+func (t *top) Limit() int { return t.limit }
 
 // compare orders entries: what is wanted first is less.
 func (t *top) compare(a, b *found) int {
-	if c := t.direction.compareTimes(a.time, b.time); c != 0 {
+	if c := t.direction.CompareTimes(a.time, b.time); c != 0 {
 		return c
 	}
 	if t.direction == Backward {
-		return b.place.compare(a.place)
+		return b.Position.Compare(a.Position)
 	}
-	return a.place.compare(b.place)
+	return a.Position.Compare(b.Position)
 }
 
-// offer keeps a copy of the entry if it is among the first. f.bytes is ignored.
-func (t *top) offer(f found, l *line.Result) error {
+// Offer keeps a copy of the line if it is among the first.
+func (t *top) Offer(l *selection.Line) error {
+	f := found{time: l.Time, Position: l.Position, tenant: l.Tenant}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	entry, full := t.rank(&f, len(t.entries)), t.limit > 0 && len(t.entries) == t.limit
@@ -117,10 +112,13 @@ func (t *top) offer(f found, l *line.Result) error {
 		}
 		entry.index = last.index
 	}
-	if err := t.quota.TakeBytes(int64(sizeOf(l)) + foundBytes); err != nil {
+	if err := t.quota.TakeBytes(int64(sizeOf(&l.Result)) + foundBytes); err != nil {
 		return err
 	}
-	f.copy(l)
+	f.copy(&l.Result)
+	if t.seeds != nil {
+		f.sum = sumOf(t.seeds, l.Stream, l.Time, l.Text, l.Metadata)
+	}
 	switch {
 	case full:
 		if err := t.quota.TakeBytes(-int64(len(t.entries[entry.index].bytes)) - foundBytes); err != nil {
@@ -140,7 +138,8 @@ func (t *top) offer(f found, l *line.Result) error {
 	return nil
 }
 
-func (t *top) full() bool {
+// Full reports whether there are as many entries as the limit.
+func (t *top) Full() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.limit > 0 && len(t.entries) == t.limit
@@ -156,3 +155,5 @@ func (t *top) take() []found {
 	slices.SortFunc(out, func(a, b found) int { return t.compare(&a, &b) })
 	return out
 }
+
+func sizeOf(l *line.Result) int { return len(l.Line) + len(l.Stream) + len(l.Metadata) + len(l.Parsed) }

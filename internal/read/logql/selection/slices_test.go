@@ -1,4 +1,4 @@
-package logql
+package selection
 
 import (
 	"math"
@@ -16,9 +16,9 @@ func TestTimeSlices(t *testing.T) {
 		a, b := edge.Draw(t, "a"), edge.Draw(t, "b")
 		r := model.TimeRange{Min: min(a, b), Max: max(a, b)}
 		d := Direction(rapid.IntRange(0, 1).Draw(t, "direction"))
-		x := &execution{
-			now: edge.Draw(t, "now"), program: &program{keepsAll: rapid.Bool().Draw(t, "keeps all")},
-			top: newTop(d, rapid.IntRange(0, 1).Draw(t, "limit"), nil),
+		x := &Execution{
+			Plan: Plan{Now: edge.Draw(t, "now"), Program: &Program{KeepsAll: rapid.Bool().Draw(t, "keeps all")}},
+			sink: &someSink{limit: rapid.IntRange(0, 1).Draw(t, "limit")},
 		}
 		left := r
 		s := newTimeSlices(d, r, x)

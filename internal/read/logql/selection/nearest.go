@@ -1,4 +1,4 @@
-package logql
+package selection
 
 import (
 	"context"
@@ -33,7 +33,7 @@ func (n *nearest) add(times []int64) {
 		if n.direction == Backward {
 			at = times[len(times)-1-i]
 		}
-		rank := farRank(n.direction.rank(at))
+		rank := farRank(n.direction.Rank(at))
 		switch {
 		case n.farthest.Len() < n.limit:
 			n.farthest.Push(rank)
@@ -48,18 +48,18 @@ func (n *nearest) add(times []int64) {
 // bound returns the time beyond which none of the nearest lies.
 func (n *nearest) bound() int64 {
 	if n.farthest.Len() < n.limit {
-		return n.direction.farthest()
+		return n.direction.Farthest()
 	}
-	return n.direction.rank(int64(n.farthest.First())) // a rank's rank is the time
+	return n.direction.Rank(int64(n.farthest.First())) // a rank's rank is the time
 }
 
-// narrow returns the pieces of a unit that have a line among the first ones, for a query that drops no line: their times say
+// narrowed returns the pieces of a task that have a line among the first ones, for a query that drops no line: their times say
 // so, and lines are read of those pieces only. Rows that chunks have in common are there once in one chunk at least, so that
 // of each piece the times of one chunk are counted, and what they leave out is no line that counts.
-func (s *scanner) narrow(ctx context.Context, u *unit) ([]int32, model.TimeRange, error) {
-	bounds := s.x.direction.cut(u.TimeRange, s.x.top.bound())
-	s.nearest.reset(s.x.direction, s.x.top.limit)
-	s.bests = s.bests[:0]
+func (s *scanner) narrowed(ctx context.Context, u *task) ([]int32, model.TimeRange, error) {
+	bounds := s.x.Direction.Cut(u.TimeRange, s.x.sink.Bound())
+	s.narrow.nearest.reset(s.x.Direction, s.x.sink.Limit())
+	s.narrow.bests = s.narrow.bests[:0]
 	for i, at := range u.pieces {
 		if i%batchRows == 0 {
 			if err := ctx.Err(); err != nil {
@@ -71,17 +71,25 @@ func (s *scanner) narrow(ctx context.Context, u *unit) ([]int32, model.TimeRange
 		if err != nil {
 			return nil, bounds, err
 		}
-		s.bests = append(s.bests, best)
+		s.narrow.bests = append(s.narrow.bests, best)
 	}
-	bounds = s.x.direction.cut(bounds, s.nearest.bound())
-	left := s.left[:0]
+	bounds = s.x.Direction.Cut(bounds, s.narrow.nearest.bound())
+	left := s.narrow.left[:0]
 	for i, at := range u.pieces {
-		if s.bests[i].some && bounds.Contains(s.bests[i].time) {
+		if s.narrow.bests[i].some && bounds.Contains(s.narrow.bests[i].time) {
 			left = append(left, at)
 		}
 	}
-	s.left = left
+	s.narrow.left = left
 	return left, bounds, nil
+}
+
+// narrowing is the state of a scanner that counts times before it reads lines.
+type narrowing struct {
+	nearest    nearest
+	bests      []bestTime
+	left       []int32
+	chunkTimes []int64
 }
 
 // bestTime is the time of a piece's first row, if it has some.
@@ -98,8 +106,8 @@ func (s *scanner) times(ctx context.Context, p *piece, bounds model.TimeRange) (
 		if !c.Overlaps(bounds) {
 			continue
 		}
-		r := s.newRun(0)
-		r.chunk = c
+		r := s.newChunk(0)
+		r.TextChunk = c
 		at := s.l.pageOf[i]
 		if at != s.page {
 			s.pages.use(at)
@@ -117,19 +125,19 @@ func (s *scanner) times(ctx context.Context, p *piece, bounds model.TimeRange) (
 			continue
 		}
 		first := r.rows.Times[r.lo]
-		if s.x.direction == Backward {
+		if s.x.Direction == Backward {
 			first = r.rows.Times[r.hi-1]
 		}
-		if !best.some || s.x.direction.compareTimes(first, best.time) < 0 {
+		if !best.some || s.x.Direction.CompareTimes(first, best.time) < 0 {
 			best = bestTime{first, true}
 		}
 		if n := r.hi - r.lo; n > most {
 			most = n
-			s.chunkTimes = append(s.chunkTimes[:0], r.rows.Times[r.lo:r.hi]...)
+			s.narrow.chunkTimes = append(s.narrow.chunkTimes[:0], r.rows.Times[r.lo:r.hi]...)
 		}
 	}
 	if most > 0 {
-		s.nearest.add(s.chunkTimes)
+		s.narrow.nearest.add(s.narrow.chunkTimes)
 	}
 	return best, nil
 }

@@ -1,4 +1,4 @@
-package logql
+package selection
 
 import (
 	"cmp"
@@ -21,9 +21,9 @@ type piece struct {
 // single reports whether the piece has just one chunk.
 func (p *piece) single() bool { return p.to-p.from == 1 }
 
-// unit is a list of pieces that lie in the same pages, so that a page with many small streams is decoded once. It is one
+// task is a list of pieces that lie in the same pages, so that a page with many small streams is decoded once. It is one
 // worker's work.
-type unit struct {
+type task struct {
 	pieces []int32
 	model.TimeRange
 	bytes int64 // of the lines of all its chunks
@@ -44,21 +44,21 @@ type layout struct {
 	pageOf []int32 // of each chunk, its place in pages
 	pages  []heldPage
 	pieces []piece
-	units  []unit
+	tasks  []task
 
 	pageAt map[model.TextPage]int32
-	unitAt map[unitKey]int32
+	taskAt map[taskKey]int32
 	carry  []model.TextChunk
 }
 
-// unitKey gathers pieces in one unit: those of one page, and of several what mostly are the same ones.
-type unitKey struct {
+// taskKey gathers pieces in one task: those of one page, and of several what mostly are the same ones.
+type taskKey struct {
 	first, last int32
 	pages       int32
 }
 
 func newLayout(mergeBytes int64) *layout {
-	return &layout{mergeBytes: mergeBytes, pageAt: make(map[model.TextPage]int32), unitAt: make(map[unitKey]int32)}
+	return &layout{mergeBytes: mergeBytes, pageAt: make(map[model.TextPage]int32), taskAt: make(map[taskKey]int32)}
 }
 
 // addStream cuts the chunks of a stream into pieces, of rows within clip. It reorders chunks.
@@ -163,7 +163,7 @@ func (l *layout) addPiece(p piece, chunks []model.TextChunk) {
 	slices.SortStableFunc(own, func(a, b model.TextChunk) int {
 		return cmp.Or(cmp.Compare(a.Order, b.Order), cmp.Compare(a.Min, b.Min))
 	})
-	key := unitKey{first: -1}
+	key := taskKey{first: -1}
 	bytes := int64(0)
 	for i := range own {
 		at := l.page(&own[i])
@@ -177,13 +177,13 @@ func (l *layout) addPiece(p piece, chunks []model.TextChunk) {
 		key.last = at
 		bytes += own[i].Bytes
 	}
-	at, known := l.unitAt[key]
+	at, known := l.taskAt[key]
 	if !known {
-		at = int32(len(l.units))
-		l.unitAt[key] = at
-		l.units = append(l.units, unit{TimeRange: p.TimeRange, page: key.first})
+		at = int32(len(l.tasks))
+		l.taskAt[key] = at
+		l.tasks = append(l.tasks, task{TimeRange: p.TimeRange, page: key.first})
 	}
-	u := &l.units[at]
+	u := &l.tasks[at]
 	if key.pages > 1 {
 		u.page = -1
 	}
@@ -207,31 +207,31 @@ func (l *layout) page(c *model.TextChunk) int32 {
 	return at
 }
 
-// order sorts units, and the pieces of each, by which of them a query of that direction wants first.
+// order sorts tasks, and the pieces of each, by which of them a query of that direction wants first.
 func (l *layout) order(d Direction) {
-	// Places are sorted in the units' stead, which are large and have pointers.
+	// Places are sorted in the tasks' stead, which are large and have pointers.
 	type place struct {
 		model.TimeRange
 		piece, at int32
 	}
-	places := make([]place, len(l.units))
-	for i := range l.units {
-		places[i] = place{l.units[i].TimeRange, l.units[i].pieces[0], int32(i)}
+	places := make([]place, len(l.tasks))
+	for i := range l.tasks {
+		places[i] = place{l.tasks[i].TimeRange, l.tasks[i].pieces[0], int32(i)}
 	}
 	slices.SortFunc(places, func(a, b place) int {
-		return cmp.Or(d.compareRanges(a.TimeRange, b.TimeRange), cmp.Compare(a.piece, b.piece))
+		return cmp.Or(d.CompareRanges(a.TimeRange, b.TimeRange), cmp.Compare(a.piece, b.piece))
 	})
-	units := make([]unit, len(places))
+	tasks := make([]task, len(places))
 	for i := range places {
-		units[i] = l.units[places[i].at]
+		tasks[i] = l.tasks[places[i].at]
 	}
-	l.units = units
-	for i := range l.units {
-		slices.SortFunc(l.units[i].pieces, func(a, b int32) int {
-			return cmp.Or(d.compareRanges(l.pieces[a].TimeRange, l.pieces[b].TimeRange), cmp.Compare(a, b))
+	l.tasks = tasks
+	for i := range l.tasks {
+		slices.SortFunc(l.tasks[i].pieces, func(a, b int32) int {
+			return cmp.Or(d.CompareRanges(l.pieces[a].TimeRange, l.pieces[b].TimeRange), cmp.Compare(a, b))
 		})
 	}
-	clear(l.unitAt)
+	clear(l.taskAt)
 	clear(l.pageAt)
 }
 

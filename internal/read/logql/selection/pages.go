@@ -1,4 +1,4 @@
-package logql
+package selection
 
 import (
 	"context"
