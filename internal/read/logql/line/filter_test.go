@@ -10,6 +10,7 @@ import (
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read/logql/line"
 	"github.com/shaledb/shale/internal/read/logql/line/linetest"
+	"github.com/shaledb/shale/internal/read/logql/line/match"
 	"github.com/shaledb/shale/internal/read/logql/syntax"
 )
 
@@ -67,7 +68,7 @@ func TestSelectPage(t *testing.T) {
 		}
 		f := p.Filter()
 		if f == nil { // it keeps all
-			f = new(line.Filter)
+			f = new(match.Filter)
 		}
 		rows := page("ab", lines)
 		from := rapid.IntRange(0, len(lines)).Draw(t, "from")

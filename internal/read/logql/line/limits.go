@@ -9,9 +9,6 @@ import (
 // Bounds of what one query may do with one line. They are far above what logs need, and exist so that no query and no line can
 // hold a core or the memory of a process.
 const (
-	// MaxRegexpSize bounds the program of a regular expression, in instructions of Go's matcher.
-	// The longest line times that is what the matcher can have to do in the worst case.
-	MaxRegexpSize = 1 << 13
 	// MaxTemplateWork bounds, in bytes, what the templates of a query may read, make and repeat for one line: what some
 	// six functions need that look at a whole line of 256 KiB. As much may be in memory for each runner.
 	MaxTemplateWork = 8 << 20

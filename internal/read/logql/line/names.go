@@ -84,3 +84,5 @@ func appendSanitized(dst, key []byte, first bool) []byte {
 func nameByte(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' || c >= '0' && c <= '9'
 }
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }

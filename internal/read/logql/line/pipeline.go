@@ -5,13 +5,14 @@ import (
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read/logql/counts"
+	"github.com/shaledb/shale/internal/read/logql/line/match"
 	"github.com/shaledb/shale/internal/read/logql/syntax"
 )
 
 // Pipeline is what a query does with lines, compiled. It never changes.
 type Pipeline struct {
-	filters []*lineFilter // the leading ones
-	stages  []newStage    // all that follow
+	filters []*match.LineFilter // the leading ones
+	stages  []newStage          // all that follow
 	source  []syntax.Stage
 	// early are conditions on single labels that nothing changes between the parsers and the label filter.
 	early  []earlyCondition
@@ -34,17 +35,17 @@ func Compile(stages []syntax.Stage) (*Pipeline, error) {
 	p := &Pipeline{source: stages}
 	first, rest := lead(stages)
 	for _, s := range first {
-		f, err := newLineFilter(s)
+		f, err := match.NewLineFilter(s)
 		if err != nil {
 			return nil, stageError(s, err)
 		}
-		if f.test == (always{}) && !f.negate {
+		if f.Test == (match.Always{}) && !f.Negate {
 			continue
 		}
 		p.filters = append(p.filters, f)
-		if !f.negate {
-			for _, c := range f.needed {
-				p.lines = append(p.lines, c.model())
+		if !f.Negate {
+			for _, c := range f.Needed {
+				p.lines = append(p.lines, c.Model())
 			}
 		}
 	}
@@ -134,7 +135,7 @@ func compileStage(s syntax.Stage) (compiledStage, error) {
 func compileShared(s syntax.Stage) (stage, error) {
 	switch s := s.(type) {
 	case *syntax.LineFilter:
-		f, err := newLineFilter(s)
+		f, err := match.NewLineFilter(s)
 		return (*lineFilterStage)(f), err
 	case *syntax.JSONParser:
 		if len(s.Extract) > 0 {
@@ -160,18 +161,18 @@ func compileShared(s syntax.Stage) (stage, error) {
 }
 
 // lineFilterStage is a line filter behind a stage that changes lines.
-type lineFilterStage lineFilter
+type lineFilterStage match.LineFilter
 
 func (f *lineFilterStage) run(r *Runner, line []byte) ([]byte, bool) {
-	return line, (*lineFilter)(f).holds(line, r.stop)
+	return line, (*match.LineFilter)(f).Matches(line, r.stop)
 }
 
 // Filter returns a filter for one goroutine, or nil if no line filter leads the query.
-func (p *Pipeline) Filter() *Filter {
+func (p *Pipeline) Filter() *match.Filter {
 	if len(p.filters) == 0 {
 		return nil
 	}
-	return newFilter(p.filters)
+	return match.NewFilter(p.filters)
 }
 
 // Runner returns what runs all stages but the leading line filters, for one goroutine. A query without such stages needs one, too,

@@ -3,6 +3,7 @@ package line
 import (
 	"errors"
 	"fmt"
+	"github.com/shaledb/shale/internal/read/logql/line/match"
 	"regexp"
 	"strings"
 	"text/template"
@@ -103,7 +104,7 @@ func printfBound(format string, args []any) int {
 
 // addRegexps adds functions of regular expressions. An expression is compiled once, while there are few of them.
 func (t *textTemplate) addRegexps(m template.FuncMap) {
-	compiled := map[string]*matcher{}
+	compiled := map[string]*match.Matcher{}
 	get := func(expr, s string) (*regexp.Regexp, error) {
 		if err := t.spend(8 * (len(s) + len(expr))); err != nil {
 			return nil, err
@@ -122,7 +123,7 @@ func (t *textTemplate) addRegexps(m template.FuncMap) {
 			}
 		}
 		// A match cannot be ended here, so that a large program costs more: a step takes some 10 ns, and more with many groups.
-		return m.re, t.spendTimes(m.size/16, len(s))
+		return m.Regexp, t.spendTimes(m.Size/16, len(s))
 	}
 	m["regexReplaceAll"] = func(expr, s, with string) (string, error) {
 		re, err := get(expr, s)
@@ -151,16 +152,9 @@ func (t *textTemplate) addRegexps(m template.FuncMap) {
 }
 
 // compileTemplateRegexp compiles an expression that is small enough. What is wrong with it is for the labels of the line.
-func compileTemplateRegexp(expr string) (*matcher, error) {
-	parsed, err := parseRegexp(expr)
-	if err != nil {
-		return nil, err
-	}
-	re, err := compileRegexp(expr)
-	if err != nil {
-		return nil, err
-	}
-	return &matcher{re, programSize(parsed) * (1 + re.NumSubexp()/64)}, nil
+func compileTemplateRegexp(expr string) (*match.Matcher, error) {
+	m, _, err := match.NewMatcher(expr)
+	return m, err
 }
 
 // manyMatches is how long a string is of which all matches are tried before they are used.

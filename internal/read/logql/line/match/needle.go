@@ -1,4 +1,4 @@
-package line
+package match
 
 import (
 	"bytes"
@@ -31,7 +31,7 @@ func newNeedle(s string, fold bool) (n needle, ok bool) {
 	}
 	n.fold = true
 	for i := range n.text {
-		c := lower(n.text[i])
+		c := Lower(n.text[i])
 		if c >= utf8.RuneSelf {
 			return n, false
 		}
@@ -53,7 +53,7 @@ func hasLetter(s string) bool {
 	return false
 }
 
-func lower(c byte) byte {
+func Lower(c byte) byte {
 	if c >= 'A' && c <= 'Z' {
 		return c + 'a' - 'A'
 	}
@@ -77,7 +77,7 @@ func rareness(c byte) int {
 	return 3
 }
 
-func (n *needle) holds(line []byte) bool { return n.index(line) >= 0 }
+func (n *needle) Matches(line []byte) bool { return n.index(line) >= 0 }
 
 // index returns the place of the first hit, or -1. With special letters a hit may be longer than the needle.
 func (n *needle) index(b []byte) int {
@@ -143,7 +143,7 @@ func (n *needle) indexASCII(b []byte) int {
 func (n *needle) indexOften(b []byte) int {
 	first, second := n.text[0], n.text[1]
 	for i := 0; i+len(n.text) <= len(b); i++ {
-		if lower(b[i]) == first && lower(b[i+1]) == second && n.equalASCII(b[i:i+len(n.text)]) {
+		if Lower(b[i]) == first && Lower(b[i+1]) == second && n.equalASCII(b[i:i+len(n.text)]) {
 			return i
 		}
 	}
@@ -152,7 +152,7 @@ func (n *needle) indexOften(b []byte) int {
 
 func (n *needle) equalASCII(b []byte) bool {
 	for i, c := range n.text {
-		if lower(b[i]) != c {
+		if Lower(b[i]) != c {
 			return false
 		}
 	}
@@ -185,7 +185,7 @@ func (n *needle) matchSpecial(b []byte) bool {
 		case '\u212a':
 			r = 'k'
 		}
-		if r >= utf8.RuneSelf || lower(byte(r)) != c {
+		if r >= utf8.RuneSelf || Lower(byte(r)) != c {
 			return false
 		}
 		b = b[size:]

@@ -1,13 +1,19 @@
-package line
+package match
 
 import (
+	"fmt"
 	"regexp"
 	"regexp/syntax"
 	"unicode/utf8"
 
+	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read/logql/counts"
 	logql "github.com/shaledb/shale/internal/read/logql/syntax"
 )
+
+// MaxRegexpSize bounds the program of a regular expression, in instructions of Go's matcher. The longest line times that
+// is the most that the matcher can have to do.
+const MaxRegexpSize = 1 << 13
 
 // maxStrings bounds how many strings an expression may be replaced by.
 const maxStrings = 64
@@ -16,7 +22,7 @@ const maxStrings = 64
 type regexpTest struct {
 	test lineTest
 	// needed are clauses that hold for each line that passes; if exact is set there is one, and it is the whole test.
-	needed []clause
+	needed []Clause
 	exact  bool
 }
 
@@ -29,20 +35,20 @@ func newRegexpTest(expr string) (regexpTest, error) {
 	}
 	core := trim(re)
 	if core.Op == syntax.OpEmptyMatch {
-		return regexpTest{test: always{}}, nil
+		return regexpTest{test: Always{}}, nil
 	}
 	if isAnything(core, syntax.OpPlus) {
 		return regexpTest{test: nonEmpty{}}, nil
 	}
 	if set, ok := language(core); ok {
 		if hasEmpty(set) {
-			return regexpTest{test: always{}}, nil
+			return regexpTest{test: Always{}}, nil
 		}
 		if c := newClause(set); c != nil {
-			return regexpTest{c, []clause{c}, true}, nil
+			return regexpTest{c, []Clause{c}, true}, nil
 		}
 	}
-	needed := required(core)
+	needed := Required(core)
 	if t := anchored(core); t != nil {
 		return regexpTest{test: t, needed: needed}, nil
 	}
@@ -53,7 +59,7 @@ func newRegexpTest(expr string) (regexpTest, error) {
 	if t := sequence(core, compiled); t != nil {
 		return regexpTest{test: t, needed: needed}, nil
 	}
-	return regexpTest{test: &guarded{matcher{compiled, programSize(re)}, needed}, needed: needed}, nil
+	return regexpTest{test: &guarded{Matcher{compiled, programSize(re)}, needed}, needed: needed}, nil
 }
 
 func compileRegexp(expr string) (*regexp.Regexp, error) {
@@ -78,7 +84,7 @@ func parseRegexp(expr string) (*syntax.Regexp, error) {
 		return nil, err
 	}
 	if n := programSize(re); n > MaxRegexpSize {
-		return nil, limitf("regular expression %.64q: its program has %d instructions, and at most %d are allowed", expr, n, MaxRegexpSize)
+		return nil, fmt.Errorf("%w: regular expression %.64q: its program has %d instructions, and at most %d are allowed", model.ErrLimit, expr, n, MaxRegexpSize)
 	}
 	return re.Simplify(), nil
 }
@@ -239,7 +245,7 @@ func product(a, b []foldable) ([]foldable, bool) {
 // anchored is the test of ^foo, foo$ and ^foo$, or nil.
 func anchored(re *syntax.Regexp) lineTest {
 	if re.Op == syntax.OpBeginText || re.Op == syntax.OpEndText {
-		return always{}
+		return Always{}
 	}
 	if re.Op != syntax.OpConcat {
 		return nil
@@ -304,17 +310,17 @@ func sequence(re *syntax.Regexp, whole *regexp.Regexp) lineTest {
 
 // guarded matches an expression only where the line has what the expression needs.
 type guarded struct {
-	re     matcher
-	needed []clause
+	re     Matcher
+	needed []Clause
 }
 
-func (t *guarded) holds(line []byte) bool { return t.holdsUntil(line, nil) }
+func (t *guarded) Matches(line []byte) bool { return t.holdsUntil(line, nil) }
 
 func (t *guarded) holdsUntil(line []byte, ended func() bool) bool {
 	for i := range t.needed {
-		if !t.needed[i].holds(line) {
+		if !t.needed[i].Matches(line) {
 			return false
 		}
 	}
-	return t.re.matches(line, ended)
+	return t.re.Matches(line, ended)
 }
