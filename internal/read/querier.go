@@ -82,13 +82,3 @@ func (q *Querier) bound(req *model.Request) (model.Request, bool) {
 	}
 	return r, r.Range.Min <= r.Range.Max
 }
-
-func closeAll(cursors []model.Cursor) error {
-	var errs []error
-	for _, c := range cursors {
-		if err := c.Close(); err != nil {
-			errs = append(errs, err)
-		}
-	}
-	return errors.Join(errs...)
-}

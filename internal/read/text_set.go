@@ -1,14 +1,12 @@
 package read
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 
-	"github.com/shaledb/shale/internal/heap"
 	"github.com/shaledb/shale/internal/model"
 )
 
@@ -18,7 +16,7 @@ import (
 func (q *Querier) SelectText(ctx context.Context, req *model.Request) (*TextSet, error) {
 	r, ok := q.bound(req)
 	r.Family = model.Text
-	s := &TextSet{req: &r, metrics: q.metrics}
+	s := &TextSet{req: &r, cursorMerge: cursorMerge[model.TextCursor]{metrics: q.metrics}}
 	if !ok {
 		return s, nil
 	}
@@ -42,17 +40,12 @@ func (q *Querier) SelectText(ctx context.Context, req *model.Request) (*TextSet,
 // TextSet walks the series of a request for lines in key order, every key once. It is used by one goroutine; the pages of its
 // chunks may be read by many, until it is closed.
 type TextSet struct {
-	req     *model.Request
-	cursors []model.TextCursor
-	heap    heap.Heap[textItem] // those that stand on a later series
-	group   []int               // cursors that stand on the current series
-	places  []textPlace
-	metrics *metrics
+	cursorMerge[model.TextCursor]
+	req *model.Request
 
-	started, closed bool
-	key             model.Key
-	labels          model.Labels
-	err             error
+	origins []chunkOrigin
+	closed  bool
+	err     error
 }
 
 // Range is the request's, cut at the horizon of retention: rows of chunks that lie outside of it are not wanted.
@@ -66,12 +59,10 @@ func (s *TextSet) Next(ctx context.Context) bool {
 	if err := ctx.Err(); err != nil {
 		return s.fail(err)
 	}
-	if !s.advance(ctx) || s.heap.Len() == 0 {
+	if more, err := s.next(ctx); err != nil {
+		return s.fail(err)
+	} else if !more {
 		return false
-	}
-	s.key = s.heap.First().key
-	for s.heap.Len() > 0 && s.heap.First().key == s.key {
-		s.group = append(s.group, s.heap.Pop().cursor)
 	}
 	slices.Sort(s.group)
 	if s.chooseLabels(); s.labels == nil {
@@ -83,44 +74,6 @@ func (s *TextSet) Next(ctx context.Context) bool {
 	s.req.Cost.Series.Add(1)
 	return true
 }
-
-// advance moves the cursors of the last series on and puts them back into the heap.
-func (s *TextSet) advance(ctx context.Context) bool {
-	if !s.started {
-		s.started = true
-		for i := range s.cursors {
-			s.group = append(s.group, i)
-		}
-	}
-	for _, i := range s.group {
-		switch c := s.cursors[i]; {
-		case c.Next(ctx):
-			s.heap.Push(textItem{c.Key(), i})
-		case c.Err() != nil:
-			return s.fail(c.Err())
-		}
-	}
-	s.group = s.group[:0]
-	return true
-}
-
-// chooseLabels takes the first labels that any cursor has, and counts those that differ.
-func (s *TextSet) chooseLabels() {
-	s.labels = nil
-	for _, i := range s.group {
-		l := s.cursors[i].Labels()
-		switch {
-		case len(l) == 0:
-		case s.labels == nil:
-			s.labels = l
-		case !bytes.Equal(s.labels, l):
-			s.metrics.collisions.Inc()
-		}
-	}
-}
-
-// Key returns the key of the current series.
-func (s *TextSet) Key() model.Key { return s.key }
 
 // Labels returns the labels of the current series. They are valid until Next.
 func (s *TextSet) Labels() model.Labels { return s.labels }
@@ -134,7 +87,7 @@ func (s *TextSet) Chunks(ctx context.Context, dst []model.TextChunk) ([]model.Te
 		return dst, s.err
 	}
 	from := len(dst)
-	s.places = s.places[:0]
+	s.origins = s.origins[:0]
 	for _, i := range s.group {
 		begin := len(dst)
 		var err error
@@ -143,16 +96,16 @@ func (s *TextSet) Chunks(ctx context.Context, dst []model.TextChunk) ([]model.Te
 			return dst, s.err
 		}
 		for k := begin; k < len(dst); k++ {
-			s.places = append(s.places, textPlace{dst[k].Order, i, k})
+			s.origins = append(s.origins, chunkOrigin{dst[k].Order, i, k})
 		}
 	}
 	// Blocks of one merge have one order, and may meet if two compactors have merged the same: so cursors are told apart.
-	slices.SortFunc(s.places, func(a, b textPlace) int {
+	slices.SortFunc(s.origins, func(a, b chunkOrigin) int {
 		return cmp.Or(cmp.Compare(a.order, b.order), cmp.Compare(a.cursor, b.cursor))
 	})
 	order := uint64(0)
-	for i, p := range s.places {
-		if i > 0 && (p.order != s.places[i-1].order || p.cursor != s.places[i-1].cursor) {
+	for i, p := range s.origins {
+		if i > 0 && (p.order != s.origins[i-1].order || p.cursor != s.origins[i-1].cursor) {
 			order++
 		}
 		dst[p.chunk].Order = order
@@ -163,8 +116,8 @@ func (s *TextSet) Chunks(ctx context.Context, dst []model.TextChunk) ([]model.Te
 	return dst, nil
 }
 
-// textPlace is where a chunk comes from: the order that its source gives it, the cursor, and its index.
-type textPlace struct {
+// chunkOrigin is where a chunk comes from: the order that its source gives it, the cursor, and its index.
+type chunkOrigin struct {
 	order         uint64
 	cursor, chunk int
 }
@@ -178,16 +131,11 @@ func (s *TextSet) Close() error {
 		return nil
 	}
 	s.closed = true
-	var errs []error
-	for _, c := range s.cursors {
-		errs = append(errs, c.Close())
-	}
-	return errors.Join(errs...)
+	return closeAll(s.cursors)
 }
 
 func (s *TextSet) fail(err error) bool {
 	s.err = errors.Join(s.err, err)
-	s.heap.Reset()
-	s.group = nil
+	s.stop()
 	return false
 }
