@@ -30,7 +30,8 @@ type cursorMerge[C seriesCursor] struct {
 	labels  model.Labels
 }
 
-// cursorItem is a cursor, by its index, with the key of its series, so that comparing does not call the cursor.
+// cursorItem is a cursor, by its index, with the key of its series, so that comparing does not call the
+// cursor.
 type cursorItem struct {
 	key   model.Key
 	index int

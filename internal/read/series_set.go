@@ -28,7 +28,8 @@ func newSeriesSet(req *model.Request, cursors []model.Cursor, m *metrics) *Serie
 	return s
 }
 
-// seriesBytes is about what a series costs its reader beside its labels and rows: headers of slices and objects.
+// seriesBytes is about what a series costs its reader beside its labels and rows: headers of slices and
+// objects.
 const seriesBytes = 200
 
 // Next moves to the next series. It returns false at the end or on an error.
@@ -62,12 +63,13 @@ func (s *SeriesSet) Next(ctx context.Context) bool {
 	return true
 }
 
-// Labels returns the labels of the current series, which may be nil if the request wants none. They are valid until Next.
+// Labels returns the labels of the current series, which may be nil if the request wants none. They are valid
+// until Next.
 func (s *SeriesSet) Labels() model.Labels { return s.labels }
 
-// AppendRows appends the rows of the current series and the request's family to dst: ascending in time, samples unique
-// in time, other rows once for each time and value. It may be called once a series. After an error the set is at its
-// end.
+// AppendRows appends the rows of the current series and the request's family to dst: ascending in time,
+// samples unique in time, other rows once for each time and value. It may be called once a series. After an
+// error the set is at its end.
 func (s *SeriesSet) AppendRows(ctx context.Context, dst *model.Rows) error {
 	if s.err != nil {
 		return s.err
@@ -91,8 +93,8 @@ func (s *SeriesSet) AppendRows(ctx context.Context, dst *model.Rows) error {
 	return nil
 }
 
-// Charged returns the bytes of memory that the current series was charged, which a caller that does not keep it gives back. It does
-// not know of rows that were forgotten.
+// Charged returns the bytes of memory that the current series was charged, which a caller that does not keep
+// it gives back. It does not know of rows that were forgotten.
 func (s *SeriesSet) Charged() int64 { return s.charged }
 
 // appendCursor appends the rows of one cursor and charges them.
@@ -119,8 +121,8 @@ func (s *SeriesSet) appendCursor(ctx context.Context, c model.Cursor, dst *model
 	return nil
 }
 
-// Forget gives back what the first n of rows, which AppendRows has appended, were charged, and does not count them. It is
-// for a caller that asks for more rows than it hands on.
+// Forget gives back what the first n of rows, which AppendRows has appended, were charged, and does not count
+// them. It is for a caller that asks for more rows than it hands on.
 func (s *SeriesSet) Forget(rows *model.Rows, n int) error {
 	bytes := 0
 	for i := range n {

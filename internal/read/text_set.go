@@ -10,9 +10,9 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// SelectText returns the series with lines that may lie in the request's range, in key order; their family is text, whatever
-// the request says. The request is not kept. The set must be closed, after which no chunk of it may be read; on an error
-// there is none and nothing stays open.
+// SelectText returns the series with lines that may lie in the request's range, in key order; their family is
+// text, whatever the request says. The request is not kept. The set must be closed, after which no chunk of
+// it may be read; on an error there is none and nothing stays open.
 func (q *Querier) SelectText(ctx context.Context, req *model.Request) (*TextSet, error) {
 	r, ok := q.bound(req)
 	r.Family = model.Text
@@ -37,8 +37,8 @@ func (q *Querier) SelectText(ctx context.Context, req *model.Request) (*TextSet,
 	return s, nil
 }
 
-// TextSet walks the series of a request for lines in key order, every key once. It is used by one goroutine; the pages of its
-// chunks may be read by many, until it is closed.
+// TextSet walks the series of a request for lines in key order, every key once. It is used by one goroutine;
+// the pages of its chunks may be read by many, until it is closed.
 type TextSet struct {
 	cursorMerge[model.TextCursor]
 	req *model.Request
@@ -48,7 +48,8 @@ type TextSet struct {
 	err     error
 }
 
-// Range is the request's, cut at the horizon of retention: rows of chunks that lie outside of it are not wanted.
+// Range is the request's, cut at the horizon of retention: rows of chunks that lie outside of it are not
+// wanted.
 func (s *TextSet) Range() model.TimeRange { return s.req.Range }
 
 // Next moves to the next series. It returns false at the end or on an error.
@@ -78,10 +79,11 @@ func (s *TextSet) Next(ctx context.Context) bool {
 // Labels returns the labels of the current series. They are valid until Next.
 func (s *TextSet) Labels() model.Labels { return s.labels }
 
-// Chunks appends the chunks of the current series that may have rows in the range, of all sources, by their least times.
-// Orders are made anew, from 0: chunks of one order do not overlap, and no row of theirs is there twice. Chunks of different
-// orders may overlap and have rows in common: rows belong in the order of (time, order, arrival), and of those that are equal in
-// time, line and metadata only the first counts. Who reads them joins them so.
+// Chunks appends the chunks of the current series that may have rows in the range, of all sources, by their
+// least times. Orders are made anew, from 0: chunks of one order do not overlap, and no row of theirs is
+// there twice. Chunks of different orders may overlap and have rows in common: rows belong in the order of
+// (time, order, arrival), and of those that are equal in time, line and metadata only the first counts. Who
+// reads them joins them so.
 func (s *TextSet) Chunks(ctx context.Context, dst []model.TextChunk) ([]model.TextChunk, error) {
 	if s.err != nil {
 		return dst, s.err
@@ -99,7 +101,8 @@ func (s *TextSet) Chunks(ctx context.Context, dst []model.TextChunk) ([]model.Te
 			s.origins = append(s.origins, chunkOrigin{dst[k].Order, i, k})
 		}
 	}
-	// Blocks of one merge have one order, and may meet if two compactors have merged the same: so cursors are told apart.
+	// Blocks of one merge have one order, and may meet if two compactors have merged the same: so cursors are
+	// told apart.
 	slices.SortFunc(s.origins, func(a, b chunkOrigin) int {
 		return cmp.Or(cmp.Compare(a.order, b.order), cmp.Compare(a.cursor, b.cursor))
 	})

@@ -110,7 +110,8 @@ func (w *bench) run(b *testing.B, text string) {
 	b.ReportMetric(float64(s.Read), "read")
 }
 
-// BenchmarkLines runs queries over some 21 MB of lines in 40 streams. The rate is that of the bytes of all lines.
+// BenchmarkLines runs queries over some 21 MB of lines in 40 streams. The rate is that of the bytes of all
+// lines.
 func BenchmarkLines(b *testing.B) {
 	for _, cached := range []bool{false, true} {
 		w := newBench(b, load{40, 300, 10}, map[bool]int64{false: 0, true: 256 << 20}[cached])

@@ -9,7 +9,8 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// FuzzQuery runs any text over a small world: it is answered or refused, with an error of a class that says whose fault it is.
+// FuzzQuery runs any text over a small world: it is answered or refused, with an error of a class that says
+// whose fault it is.
 func FuzzQuery(f *testing.F) {
 	for _, s := range []string{
 		`{app="web"}`, `{app=~".+"} |= "GET" | json | logfmt`, `{app="web"} | trace="t1"`, `{app="web"} |~ "G(E|e)T" != "x"`,

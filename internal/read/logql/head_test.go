@@ -20,8 +20,8 @@ import (
 	"github.com/shaledb/shale/internal/store/head"
 )
 
-// TestQueriesOfAHead runs queries over buffers and local parts, whose pages are left out by their token filters: that must make no
-// difference.
+// TestQueriesOfAHead runs queries over buffers and local parts, whose pages are left out by their token
+// filters: that must make no difference.
 func TestQueriesOfAHead(t *testing.T) {
 	texts := []string{
 		`{app="x"}`,

@@ -33,8 +33,8 @@ func (c contains) Select(dst []int32, rows *model.TextRows, from, to int) []int3
 	return dst
 }
 
-// upper is a LineStages: it drops lines with a b, writes the others in capitals, takes the metadata away of those with a c, and
-// adds a label that says which stream it is.
+// upper is a LineStages: it drops lines with a b, writes the others in capitals, takes the metadata away of
+// those with a c, and adds a label that says which stream it is.
 type upper struct {
 	stream model.Labels
 	line   []byte
@@ -225,7 +225,8 @@ func drawQuery(t *rapid.T, w *world) (*Query, *selection.Program) {
 	return q, p
 }
 
-// TestLines compares with a naive reader: which lines, in which order, with what labels. Nothing stays open or charged.
+// TestLines compares with a naive reader: which lines, in which order, with what labels. Nothing stays open
+// or charged.
 func TestLines(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawWorld(t)

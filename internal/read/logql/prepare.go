@@ -9,7 +9,8 @@ import (
 // ErrMetric says that a query asks for numbers, which cannot be answered yet. It is of class invalid.
 var ErrMetric error = &unsupported{"metric queries are not supported yet"}
 
-// ErrInstant says that a query for lines was to be answered at one instant, in Loki's words. It is of class invalid.
+// ErrInstant says that a query for lines was to be answered at one instant, in Loki's words. It is of class
+// invalid.
 var ErrInstant error = &unsupported{"log queries are not supported as an instant query type, please change your query to a range query type"}
 
 // unsupported is an error whose text is shown as it is.
@@ -37,8 +38,8 @@ func Prepare(text string) (*Prepared, error) {
 	return compile(q)
 }
 
-// PrepareInstant prepares a query that is evaluated at one instant: [ErrInstant] refuses a query for lines, even one
-// whose stages cannot be compiled.
+// PrepareInstant prepares a query that is evaluated at one instant: [ErrInstant] refuses a query for lines,
+// even one whose stages cannot be compiled.
 func PrepareInstant(text string) (*Prepared, error) {
 	expr, err := syntax.Parse(text)
 	if err != nil {

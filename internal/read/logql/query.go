@@ -20,7 +20,8 @@ type Query struct {
 	// Limit bounds the entries of the answer; 0: only its memory does.
 	Limit     int
 	Direction Direction
-	// Interval, if positive, is how many nanoseconds entries of the answer are apart at least, whatever their streams.
+	// Interval, if positive, is how many nanoseconds entries of the answer are apart at least, whatever their
+	// streams.
 	Interval int64
 	// Categorize gathers lines by the labels of their streams only.
 	Categorize bool
@@ -29,8 +30,8 @@ type Query struct {
 	Cost  *model.Cost
 }
 
-// Lines answers a query for lines: the first ones from the end of the range that the direction says. Its errors are of the
-// classes of package model; those of class invalid have Loki's texts.
+// Lines answers a query for lines: the first ones from the end of the range that the direction says. Its
+// errors are of the classes of package model; those of class invalid have Loki's texts.
 func (e *Engine) Lines(ctx context.Context, q *Query) (*Lines, error) {
 	began := e.now()
 	if !q.Prepared.WantsLines() {

@@ -270,7 +270,8 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestQuota: a query that needs more than it may have is refused, with the setting's name, and one that is cancelled ends.
+// TestQuota: a query that needs more than it may have is refused, with the setting's name, and one that is
+// cancelled ends.
 func TestQuota(t *testing.T) {
 	m := readtest.NewMemory(1)
 	m.SetTextPage(100, 1)
@@ -306,7 +307,8 @@ func TestQuota(t *testing.T) {
 	}
 }
 
-// TestFigures: the statement of cost and the figures of the query tell the same lines, those whose text was looked at.
+// TestFigures: the statement of cost and the figures of the query tell the same lines, those whose text was
+// looked at.
 func TestFigures(t *testing.T) {
 	m := readtest.NewMemory(1)
 	m.SetTextPage(100, 1)

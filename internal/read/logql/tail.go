@@ -25,16 +25,18 @@ type TailQuery struct {
 	Categorize bool
 	Quota      *model.Quota
 	Cost       *model.Cost
-	// Past, if set, bounds the reading of the lines since Start, which is a query as any other: it returns once that may begin,
-	// with the context to read by. done is called when they are read, before they are handed out.
+	// Past, if set, bounds the reading of the lines since Start, which is a query as any other: it returns
+	// once that may begin, with the context to read by. done is called when they are read, before they are
+	// handed out.
 	Past func(ctx context.Context) (past context.Context, done func(), err error)
 }
 
-// Batch is lines that came: of each stream, and across streams, older ones first. It is valid during the call.
+// Batch is lines that came: of each stream, and across streams, older ones first. It is valid during the
+// call.
 type Batch struct {
 	Streams []Stream
-	// Dropped are lines of the followed streams that were left out because the client was too slow, whether they would have
-	// passed the query's stages or not; some of them, if they are many.
+	// Dropped are lines of the followed streams that were left out because the client was too slow, whether
+	// they would have passed the query's stages or not; some of them, if they are many.
 	Dropped []Dropped
 }
 
@@ -51,8 +53,8 @@ const (
 	pendingBytes = 4 << 20
 )
 
-// Tail hands out lines as they come, until the context ends or emit returns an error, which it returns. It begins with the newest
-// lines since Start; between them and those that come no line is lost or there twice.
+// Tail hands out lines as they come, until the context ends or emit returns an error, which it returns. It
+// begins with the newest lines since Start; between them and those that come no line is lost or there twice.
 func (e *Engine) Tail(ctx context.Context, q *TailQuery, emit func(*Batch) error) (err error) {
 	if !q.Prepared.WantsLines() {
 		return ErrMetric

@@ -250,7 +250,8 @@ func TestTailEnds(t *testing.T) {
 	}
 }
 
-// TestTailPast: the lines of the past are read as one is told, and what bounds that is over before they are handed out.
+// TestTailPast: the lines of the past are read as one is told, and what bounds that is over before they are
+// handed out.
 func TestTailPast(t *testing.T) {
 	s := newStore()
 	e := s.engine()

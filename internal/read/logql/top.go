@@ -12,7 +12,8 @@ import (
 	"github.com/shaledb/shale/internal/read/logql/selection"
 )
 
-// found is an entry of the answer. Its bytes are in one piece of memory: the line and the three sets of labels.
+// found is an entry of the answer. Its bytes are in one piece of memory: the line and the three sets of
+// labels.
 type found struct {
 	time int64
 	selection.Position
@@ -40,14 +41,16 @@ func (f *found) stream() model.Labels   { return model.Labels(f.bytes[f.ends[0]:
 func (f *found) metadata() model.Labels { return model.Labels(f.bytes[f.ends[1]:f.ends[2]:f.ends[2]]) }
 func (f *found) parsed() model.Labels   { return model.Labels(f.bytes[f.ends[2]:]) }
 
-// top collects the first entries in a direction, at most as many as the limit says. It is safe for concurrent use.
+// top collects the first entries in a direction, at most as many as the limit says. It is safe for concurrent
+// use.
 type top struct {
 	direction Direction
 	limit     int // 0: none
 	quota     *model.Quota
 	seeds     *[2]maphash.Seed // nil: entries need no sums
 
-	// last is the time of the last entry that is kept, once there are as many as the limit: no farther one is wanted.
+	// last is the time of the last entry that is kept, once there are as many as the limit: no farther one is
+	// wanted.
 	last atomic.Int64
 
 	mu      sync.Mutex
@@ -55,8 +58,8 @@ type top struct {
 	heap    heap.Heap[lastEntry] // of the entries, the last one first; empty without a limit
 }
 
-// lastEntry is an entry in the heap, by its index. It has the rank of the entry's time and position, so that a smaller
-// rank is wanted sooner in either direction.
+// lastEntry is an entry in the heap, by its index. It has the rank of the entry's time and position, so that
+// a smaller rank is wanted sooner in either direction.
 type lastEntry struct {
 	time int64
 	selection.Position

@@ -15,8 +15,8 @@ import (
 	"github.com/shaledb/shale/internal/read/readtest"
 )
 
-// TestWholeQueries compares queries by their text with what the stages make of all lines, one by one: what is left out on the
-// way, by pages, by filters over them, by stages that only probe, must make no difference.
+// TestWholeQueries compares queries by their text with what the stages make of all lines, one by one: what is
+// left out on the way, by pages, by filters over them, by stages that only probe, must make no difference.
 func TestWholeQueries(t *testing.T) {
 	texts := []string{
 		`{app="x"}`,

@@ -57,7 +57,8 @@ func newSides(l, r syntax.Condition) (left, right condition, err error) {
 	return left, right, err
 }
 
-// both looks at both sides whatever the first one says: what goes wrong in the second one may be seen, if there is an or around.
+// both looks at both sides whatever the first one says: what goes wrong in the second one may be seen, if
+// there is an or around.
 type both struct{ left, right condition }
 
 func (c *both) holds(r *Runner) bool {
@@ -176,8 +177,8 @@ func (c *addressCondition) holds(r *Runner) bool {
 	return ok && c.test.Matches(bytesOf(s)) != c.negate
 }
 
-// parseBytes reads a size as people write it: 5kB, 1.5 MiB, 1,000. Without a unit it is bytes, without an i or a b the unit is one
-// of 1000.
+// parseBytes reads a size as people write it: 5kB, 1.5 MiB, 1,000. Without a unit it is bytes, without an i
+// or a b the unit is one of 1000.
 func parseBytes(s string) (uint64, error) {
 	digits, commas := 0, false
 	for _, r := range s {

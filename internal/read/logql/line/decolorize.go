@@ -7,8 +7,9 @@ import (
 	"github.com/shaledb/shale/internal/read/logql/counts"
 )
 
-// escapes matches what terminals take for colours and the like: an introducer, and then either words up to a bell, or numbers up
-// to a final character. It is the expression of github.com/acarl005/stripansi (MIT licence), as in Loki.
+// escapes matches what terminals take for colours and the like: an introducer, and then either words up to a
+// bell, or numbers up to a final character. It is the expression of github.com/acarl005/stripansi (MIT
+// licence), as in Loki.
 const escapes = `[\x{1b}\x{9b}][[\]()#;?]*` +
 	`(?:(?:(?:[a-zA-Z\d]*(?:;[a-zA-Z\d]*)*)?\x07)|(?:(?:\d{1,4}(?:;\d{0,4})*)?[\dA-PRZcf-ntqry=><~]))`
 

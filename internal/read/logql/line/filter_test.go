@@ -40,7 +40,8 @@ func page(before string, lines []string) *model.TextRows {
 	return rows
 }
 
-// TestSelectPage: a page gives the lines that its lines give one by one. Most are short, so that hits across their ends are many.
+// TestSelectPage: a page gives the lines that its lines give one by one. Most are short, so that hits across
+// their ends are many.
 func TestSelectPage(t *testing.T) {
 	filters := []string{
 		`|= "ab"`, `|= "a"`, `!= "ab"`, `!= "b"`, `|= "ab" != "ba"`, `|= "ab" or "ba"`, `!= "ab" or "bb"`, `|~ "(?i)AB"`, `|~ "(?i)sk"`, `!~ "(?i)sk|ab"`, `|~ "a.*b"`, `|~ "^ab"`,

@@ -94,7 +94,8 @@ func FuzzJSONValid(f *testing.F) {
 		if err != nil || !keep {
 			t.Skip("more than fits")
 		}
-		// A field may have the name of the label itself, or one that becomes it, such as __error~_; and only with an error of its own.
+		// A field may have the name of the label itself, or one that becomes it, such as __error~_; and only
+		// with an error of its own.
 		if string(out.Parsed.Get(line.ErrorLabel)) == "JSONParserErr" && !bytes.Contains(b, []byte("JSONParserErr")) {
 			t.Fatalf("%q is well formed: %s", b, out.Parsed)
 		}

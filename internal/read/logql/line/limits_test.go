@@ -143,7 +143,8 @@ func TestNotAsLoki(t *testing.T) {
 	}
 }
 
-// TestWorkIsCharged: what templates make is charged to the query, once for all lines, and a refusal is the query's error.
+// TestWorkIsCharged: what templates make is charged to the query, once for all lines, and a refusal is the
+// query's error.
 func TestWorkIsCharged(t *testing.T) {
 	r := compile(t, "{a=`b`} | label_format x=a"+strings.Repeat(" | label_format x=`{{.x}}{{.x}}`", 20)+" | line_format `{{.x | len}}`").Runner()
 	r.SetStream(model.LabelsOf("a", "b"))

@@ -12,8 +12,8 @@ import (
 	"github.com/shaledb/shale/internal/read/logql/syntax"
 )
 
-// TestNeeded: with a list of labels that are needed, a line stays or goes as without it, becomes the same, and those labels are the
-// same.
+// TestNeeded: with a list of labels that are needed, a line stays or goes as without it, becomes the same,
+// and those labels are the same.
 func TestNeeded(t *testing.T) {
 	for _, seed := range seeds() {
 		checkNeeded(t, seed)

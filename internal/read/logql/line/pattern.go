@@ -20,8 +20,8 @@ func newPatternParser(s string) (*patternParser, error) {
 	return &patternParser{match.PatternNodes(pieces)}, nil
 }
 
-// run takes what lies between the literals. Where a literal is missing, its capture takes all that is left, and those behind it
-// nothing.
+// run takes what lies between the literals. Where a literal is missing, its capture takes all that is left,
+// and those behind it nothing.
 func (p *patternParser) run(r *Runner, line []byte) ([]byte, bool) {
 	if len(line) == 0 {
 		return line, true

@@ -28,8 +28,8 @@ type earlyCondition struct {
 	stage     int // the place of the label filter: parsers behind it are none of its business
 }
 
-// Compile compiles the stages of a query. What it refuses is of class model.ErrInvalid or, for regular expressions that are too
-// large, model.ErrLimit.
+// Compile compiles the stages of a query. What it refuses is of class model.ErrInvalid or, for regular
+// expressions that are too large, model.ErrLimit.
 func Compile(stages []syntax.Stage) (*Pipeline, error) {
 	counts.Plan()
 	p := &Pipeline{source: stages}
@@ -66,8 +66,8 @@ func Compile(stages []syntax.Stage) (*Pipeline, error) {
 	return p, nil
 }
 
-// Needing returns a pipeline that keeps the same lines and sets only those parsed labels that are named or that the
-// stages themselves look at. Parsers leave out the others, except labels of errors.
+// Needing returns a pipeline that keeps the same lines and sets only those parsed labels that are named or
+// that the stages themselves look at. Parsers leave out the others, except labels of errors.
 func (p *Pipeline) Needing(labels ...string) *Pipeline {
 	n := *p
 	n.needed = neededLabels(p.source, labels)
@@ -82,8 +82,8 @@ func stageError(s syntax.Stage, err error) error {
 	return syntax.StageError(s, err)
 }
 
-// lead splits off the line filters before the first stage that changes lines. What stands between them neither changes a line nor
-// can bring back one that a filter drops.
+// lead splits off the line filters before the first stage that changes lines. What stands between them
+// neither changes a line nor can bring back one that a filter drops.
 func lead(stages []syntax.Stage) (first []*syntax.LineFilter, rest []syntax.Stage) {
 	for i, s := range stages {
 		switch s := s.(type) {
@@ -175,8 +175,8 @@ func (p *Pipeline) Filter() *match.Filter {
 	return match.NewFilter(p.filters)
 }
 
-// Runner returns what runs all stages but the leading line filters, for one goroutine. A query without such stages needs one, too,
-// for lines with structured metadata: its names may be those of stream labels.
+// Runner returns what runs all stages but the leading line filters, for one goroutine. A query without such
+// stages needs one, too, for lines with structured metadata: its names may be those of stream labels.
 func (p *Pipeline) Runner() *Runner {
 	r := &Runner{p: p}
 	for _, newStage := range p.stages {
@@ -188,9 +188,10 @@ func (p *Pipeline) Runner() *Runner {
 // KeepsAll reports whether no line is dropped.
 func (p *Pipeline) KeepsAll() bool { return len(p.filters) == 0 && len(p.stages) == 0 }
 
-// TextFilter returns what a line must have for the query to want it, or nil if nothing is known. It may be used for streams whose
-// labels are not known: conditions on structured metadata are among it only for names of which hidden says that no stream of the
-// query has a label of them, nor can any line. hidden may be nil: none are.
+// TextFilter returns what a line must have for the query to want it, or nil if nothing is known. It may be
+// used for streams whose labels are not known: conditions on structured metadata are among it only for names
+// of which hidden says that no stream of the query has a label of them, nor can any line. hidden may be nil:
+// none are.
 func (p *Pipeline) TextFilter(absent func(name string) bool) *model.TextFilter {
 	f := &model.TextFilter{Clauses: append([]model.TextClause(nil), p.lines...)}
 clauses:

@@ -2,7 +2,8 @@ package line
 
 import "github.com/shaledb/shale/internal/read/logql/line/match"
 
-// regexpParser is | regexp: the named groups become labels, empty ones where a group takes no part in the match.
+// regexpParser is | regexp: the named groups become labels, empty ones where a group takes no part in the
+// match.
 type regexpParser struct {
 	re    *match.Matcher
 	names []string // by group; empty: not named

@@ -70,8 +70,8 @@ func onlyField(t *template.Template) string {
 	return ""
 }
 
-// execute runs the template on a line whose labels are data. The result is valid until the next line. An error that is not a limit
-// is for the labels of the line.
+// execute runs the template on a line whose labels are data. The result is valid until the next line. An
+// error that is not a limit is for the labels of the line.
 func (t *textTemplate) execute(line []byte, data map[string]string) ([]byte, error) {
 	t.line, t.data = line, data
 	t.out.Reset()
@@ -85,7 +85,8 @@ func (t *textTemplate) execute(line []byte, data map[string]string) ([]byte, err
 	return nil, err
 }
 
-// spend charges work to the line, and to the query what no line before has taken: buffers keep the size that one line needed.
+// spend charges work to the line, and to the query what no line before has taken: buffers keep the size that
+// one line needed.
 func (t *textTemplate) spend(n int) error {
 	r := t.r
 	if n < 0 || n > r.work {
@@ -165,8 +166,8 @@ func (l *labels) value(name string) string {
 	return v
 }
 
-// labelFormat is | label_format: labels are renamed or made by templates, one after the other. All templates see the labels as
-// they were when the first of them ran.
+// labelFormat is | label_format: labels are renamed or made by templates, one after the other. All templates
+// see the labels as they were when the first of them ran.
 type labelFormat struct {
 	assignments []assignment
 	templates   []*textTemplate // of the runner; nil for a label that is renamed
@@ -255,13 +256,14 @@ func (t *textTemplate) functions() template.FuncMap {
 const (
 	rangeGuard = "__range__"
 	callGuard  = "__call__"
-	// rangeWork is what each turn of a range costs, and callWork each call of another template: that takes stack.
+	// rangeWork is what each turn of a range costs, and callWork each call of another template: that takes
+	// stack.
 	rangeWork = 256
 	callWork  = 32 << 10
 )
 
-// guard puts a call of a guard at the beginning of each body of a range, and before each call of a template. Without them a
-// template could run for ever without making a byte.
+// guard puts a call of a guard at the beginning of each body of a range, and before each call of a template.
+// Without them a template could run for ever without making a byte.
 func guard(list *parse.ListNode) {
 	if list == nil {
 		return

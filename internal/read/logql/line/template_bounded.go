@@ -9,8 +9,8 @@ import (
 	"text/template"
 )
 
-// addBuiltins bounds those functions of text/template that make text: a width of a million in each of a thousand verbs is a
-// gigabyte.
+// addBuiltins bounds those functions of text/template that make text: a width of a million in each of a
+// thousand verbs is a gigabyte.
 func (t *textTemplate) addBuiltins(m template.FuncMap) {
 	m["printf"] = func(format string, args ...any) (string, error) {
 		if err := t.spend(printfBound(format, args)); err != nil {
@@ -34,8 +34,8 @@ func (t *textTemplate) escaper(f func(...any) string) func(...any) (string, erro
 	}
 }
 
-// valueBound is about how long a value is at most when it is printed: four bytes for each one, as in \x00. What is no string
-// is as long as the labels of a line can be, or it is a number.
+// valueBound is about how long a value is at most when it is printed: four bytes for each one, as in \x00.
+// What is no string is as long as the labels of a line can be, or it is a number.
 func valueBound(v any) int {
 	switch v := v.(type) {
 	case string:
@@ -72,8 +72,9 @@ func printBound(args []any) int {
 	return n
 }
 
-// printfBound is how long the result can be: the format, each argument, the widths and precisions. Where arguments are named by
-// number each verb may take the longest one, and where a width is an argument it may be any number that is.
+// printfBound is how long the result can be: the format, each argument, the widths and precisions. Where
+// arguments are named by number each verb may take the longest one, and where a width is an argument it may
+// be any number that is.
 func printfBound(format string, args []any) int {
 	const maxWidth = 1_000_000 // that fmt accepts
 	longest, width := 0, 0
@@ -102,7 +103,8 @@ func printfBound(format string, args []any) int {
 	return n + number
 }
 
-// addRegexps adds functions of regular expressions. An expression is compiled once, while there are few of them.
+// addRegexps adds functions of regular expressions. An expression is compiled once, while there are few of
+// them.
 func (t *textTemplate) addRegexps(m template.FuncMap) {
 	compiled := map[string]*match.Matcher{}
 	get := func(expr, s string) (*regexp.Regexp, error) {
@@ -122,7 +124,8 @@ func (t *textTemplate) addRegexps(m template.FuncMap) {
 				compiled[strings.Clone(expr)] = m
 			}
 		}
-		// A match cannot be ended here, so that a large program costs more: a step takes some 10 ns, and more with many groups.
+		// A match cannot be ended here, so that a large program costs more: a step takes some 10 ns, and more
+		// with many groups.
 		return m.Regexp, t.spendTimes(m.Size/16, len(s))
 	}
 	m["regexReplaceAll"] = func(expr, s, with string) (string, error) {
@@ -151,7 +154,8 @@ func (t *textTemplate) addRegexps(m template.FuncMap) {
 	}
 }
 
-// compileTemplateRegexp compiles an expression that is small enough. What is wrong with it is for the labels of the line.
+// compileTemplateRegexp compiles an expression that is small enough. What is wrong with it is for the labels
+// of the line.
 func compileTemplateRegexp(expr string) (*match.Matcher, error) {
 	m, _, err := match.NewMatcher(expr)
 	return m, err
@@ -163,9 +167,9 @@ const manyMatches = 16 << 10
 // errNoMore is what ends the search for matches from within.
 var errNoMore = errors.New("nobody waits for the matches")
 
-// tryMatches searches a long string for all matches, and leaves off where nobody waits for them any more: each may look at all that
-// follows it (a*b|a), so that all together would take minutes. The package regexp has no other way to leave than a panic, which goes
-// no further than this.
+// tryMatches searches a long string for all matches, and leaves off where nobody waits for them any more:
+// each may look at all that follows it (a*b|a), so that all together would take minutes. The package regexp
+// has no other way to leave than a panic, which goes no further than this.
 func (t *textTemplate) tryMatches(re *regexp.Regexp, s string) (err error) {
 	if len(s) < manyMatches || t.r.stop == nil {
 		return nil

@@ -66,9 +66,11 @@ type Figures struct {
 	// Lines and Bytes are what the filters and stages have looked at, MetadataBytes the names and values of the
 	// structured metadata of lines that passed the leading filters.
 	Lines, Bytes, MetadataBytes int64
-	// Passed counts lines that passed all stages, Duplicates those that were found in several places and count once.
+	// Passed counts lines that passed all stages, Duplicates those that were found in several places and count
+	// once.
 	Passed, Duplicates int64
-	// PagesRead counts pages, and Selections slices of the range. Streams is the number of the slice that had most.
+	// PagesRead counts pages, and Selections slices of the range. Streams is the number of the slice that had
+	// most.
 	PagesRead, Selections, Streams int64
 }
 
@@ -91,14 +93,16 @@ type counters struct {
 }
 
 const (
-	// About what a stream, and a chunk with its piece and its part of a page, cost while a selection is worked on.
+	// About what a stream, and a chunk with its piece and its part of a page, cost while a selection is worked
+	// on.
 	streamPlanBytes = 48
 	chunkPlanBytes  = 200
 	// seriesCharge is what package read charges for a series beside its labels.
 	seriesCharge = 200
 )
 
-// Scan offers the lines of a range to a sink. It walks the range in slices until no further one can change the result.
+// Scan offers the lines of a range to a sink. It walks the range in slices until no further one can change
+// the result.
 func (x *Execution) Scan(ctx context.Context, r model.TimeRange, sink Sink) error {
 	x.sink = sink
 	for s := newTimeSlices(x.Direction, r, x); ; {
@@ -165,8 +169,8 @@ func (x *Execution) forget() {
 	x.charged, x.streams, x.labelBytes = 0, nil, nil
 }
 
-// layOut takes streams and chunks of a set. It returns true where these are enough for one portion: however many streams there
-// are, what is known of them at one time is bounded.
+// layOut takes streams and chunks of a set. It returns true where these are enough for one portion: however
+// many streams there are, what is known of them at one time is bounded.
 func (x *Execution) layOut(ctx context.Context, l *layout, set *read.TextSet, tenant int32) (more bool, err error) {
 	var chunks []model.TextChunk
 	for set.Next(ctx) {

@@ -32,8 +32,8 @@ type merging struct {
 	group []rowRef // rows of one time
 }
 
-// merge scans a piece of several chunks: of rows that are equal in time, line and metadata the one that came first stays.
-// Lines are filtered before they are compared, since equal ones pass alike.
+// merge scans a piece of several chunks: of rows that are equal in time, line and metadata the one that came
+// first stays. Lines are filtered before they are compared, since equal ones pass alike.
 func (s *scanner) merge(ctx context.Context, chunks []chunk) error {
 	s.merging.heap.Reset()
 	s.merging.heads = s.merging.heads[:0]

@@ -6,8 +6,8 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// FilterMetadata adds to the filter of a request what lines must have in their structured metadata. A label of that name could be
-// one of the stream too, which only the labels of the selected streams tell.
+// FilterMetadata adds to the filter of a request what lines must have in their structured metadata. A label
+// of that name could be one of the stream too, which only the labels of the selected streams tell.
 func (x *Execution) FilterMetadata(ctx context.Context, r model.TimeRange) error {
 	if x.Program.TextFilterIf == nil {
 		return nil

@@ -7,8 +7,8 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// nearest finds how near to the wanted end the limit-th of many times lies: a heap of at most that many, the farthest
-// first.
+// nearest finds how near to the wanted end the limit-th of many times lies: a heap of at most that many, the
+// farthest first.
 type nearest struct {
 	direction Direction
 	limit     int
@@ -53,9 +53,10 @@ func (n *nearest) bound() int64 {
 	return n.direction.Rank(int64(n.farthest.First())) // a rank's rank is the time
 }
 
-// narrowed returns the pieces of a task that have a line among the first ones, for a query that drops no line: their times say
-// so, and lines are read of those pieces only. Rows that chunks have in common are there once in one chunk at least, so that
-// of each piece the times of one chunk are counted, and what they leave out is no line that counts.
+// narrowed returns the pieces of a task that have a line among the first ones, for a query that drops no
+// line: their times say so, and lines are read of those pieces only. Rows that chunks have in common are
+// there once in one chunk at least, so that of each piece the times of one chunk are counted, and what they
+// leave out is no line that counts.
 func (s *scanner) narrowed(ctx context.Context, u *task) ([]int32, model.TimeRange, error) {
 	bounds := s.x.Direction.Cut(u.TimeRange, s.x.sink.Bound())
 	s.narrow.nearest.reset(s.x.Direction, s.x.sink.Limit())

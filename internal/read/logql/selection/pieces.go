@@ -7,8 +7,8 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// piece is what is scanned at a time: a stretch of one stream, in which the rows of all its chunks are merged. Pieces of one
-// stream share no row, whatever their chunks do.
+// piece is what is scanned at a time: a stretch of one stream, in which the rows of all its chunks are
+// merged. Pieces of one stream share no row, whatever their chunks do.
 type piece struct {
 	stream int32 // its number in the portion
 	part   int32 // its number among those of its stream, by time
@@ -21,8 +21,8 @@ type piece struct {
 // single reports whether the piece has just one chunk.
 func (p *piece) single() bool { return p.to-p.from == 1 }
 
-// task is a list of pieces that lie in the same pages, so that a page with many small streams is decoded once. It is one
-// worker's work.
+// task is a list of pieces that lie in the same pages, so that a page with many small streams is decoded
+// once. It is one worker's work.
 type task struct {
 	pieces []int32
 	model.TimeRange
@@ -32,8 +32,8 @@ type task struct {
 	chunks int32
 }
 
-// defaultMergeBytes is how many bytes of lines a piece of overlapping chunks may have before it is cut in time. A late chunk
-// may overlap all others of its stream, which must not be in memory together for that.
+// defaultMergeBytes is how many bytes of lines a piece of overlapping chunks may have before it is cut in
+// time. A late chunk may overlap all others of its stream, which must not be in memory together for that.
 const defaultMergeBytes = 1 << 20
 
 // layout is the work of one selection.
@@ -63,8 +63,8 @@ func newLayout(mergeBytes int64) *layout {
 
 // addStream cuts the chunks of a stream into pieces, of rows within clip. It reorders chunks.
 //
-// Two chunks of one cursor may share the time at which they meet. Their rows there are different ones, so that they need not
-// be merged; else every stream whose times are coarse would be one long piece.
+// Two chunks of one cursor may share the time at which they meet. Their rows there are different ones, so
+// that they need not be merged; else every stream whose times are coarse would be one long piece.
 func (l *layout) addStream(stream int32, chunks []model.TextChunk, clip model.TimeRange) {
 	chunks = clipped(chunks, clip)
 	part := int32(0)
@@ -80,15 +80,16 @@ func (l *layout) addStream(stream int32, chunks []model.TextChunk, clip model.Ti
 	}
 }
 
-// clipped returns the chunks that reach into clip, by their least times. Those of one cursor that begin at one time stay in the
-// order in which they came, which is that of arrival.
+// clipped returns the chunks that reach into clip, by their least times. Those of one cursor that begin at
+// one time stay in the order in which they came, which is that of arrival.
 func clipped(chunks []model.TextChunk, clip model.TimeRange) []model.TextChunk {
 	chunks = slices.DeleteFunc(chunks, func(c model.TextChunk) bool { return c.Rows == 0 || !c.Overlaps(clip) })
 	slices.SortStableFunc(chunks, func(a, b model.TextChunk) int { return cmp.Compare(a.Min, b.Min) })
 	return chunks
 }
 
-// overlapping returns how many of the first chunks, which are sorted by their beginning, must be merged with the first.
+// overlapping returns how many of the first chunks, which are sorted by their beginning, must be merged with
+// the first.
 func overlapping(chunks []model.TextChunk) int {
 	reach := chunks[0].Max
 	for n := 1; n < len(chunks); n++ {
@@ -100,7 +101,8 @@ func overlapping(chunks []model.TextChunk) int {
 	return len(chunks)
 }
 
-// oneCursorMeets reports whether all chunks that have a row at the time at which chunk n begins are of its cursor.
+// oneCursorMeets reports whether all chunks that have a row at the time at which chunk n begins are of its
+// cursor.
 func oneCursorMeets(chunks []model.TextChunk, n int) bool {
 	at, order := chunks[n].Min, chunks[n].Order
 	for i := n - 1; i >= 0; i-- {

@@ -8,9 +8,9 @@ import (
 	"github.com/shaledb/shale/internal/read"
 )
 
-// batchRows and batchBytes are how many rows of a chunk, and bytes of their lines, are filtered at a time. Behind each batch it is
-// seen whether more of them can be wanted, and whether anybody still waits for the answer: a regular expression may take its
-// time.
+// batchRows and batchBytes are how many rows of a chunk, and bytes of their lines, are filtered at a time.
+// Behind each batch it is seen whether more of them can be wanted, and whether anybody still waits for the
+// answer: a regular expression may take its time.
 const (
 	batchRows  = 512
 	batchBytes = 128 << 10
@@ -148,7 +148,8 @@ func (s *scanner) scan(ctx context.Context, p *piece, bounds model.TimeRange) er
 	return err
 }
 
-// openChunks reads what of the chunks of a piece lies within bounds, and returns how many of them have something.
+// openChunks reads what of the chunks of a piece lies within bounds, and returns how many of them have
+// something.
 func (s *scanner) openChunks(ctx context.Context, p *piece, bounds model.TimeRange) (n int, err error) {
 	for i := p.from; i < p.to; i++ {
 		c, at := &s.l.chunks[i], s.l.pageOf[i]
@@ -178,8 +179,8 @@ func (s *scanner) openChunks(ctx context.Context, p *piece, bounds model.TimeRan
 	return n, nil
 }
 
-// open reads what of a chunk lies within bounds: only its times, if no row does, and else its lines. alone says that it is not to be
-// merged with others.
+// open reads what of a chunk lies within bounds: only its times, if no row does, and else its lines. alone
+// says that it is not to be merged with others.
 func (s *scanner) open(ctx context.Context, r *chunk, bounds model.TimeRange, alone bool) (bool, error) {
 	if !bounds.Contains(r.Min) && !bounds.Contains(r.Max) { // which are times of rows
 		if err := s.read(ctx, r, 0); err != nil {
@@ -336,7 +337,8 @@ func (s *scanner) single(ctx context.Context, r *chunk) error {
 	return nil
 }
 
-// offer runs the stages on a row and hands what they leave to the collector. n is the row's number in its piece.
+// offer runs the stages on a row and hands what they leave to the collector. n is the row's number in its
+// piece.
 func (s *scanner) offer(ctx context.Context, r *chunk, row int, n int32) error {
 	at := r.rows.Times[row]
 	if !s.x.wants(at) {

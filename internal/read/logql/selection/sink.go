@@ -9,15 +9,16 @@ import (
 
 // Sink takes the lines that a selection finds. All workers use it at once.
 type Sink interface {
-	// Bound returns the farthest time, in the direction of the scan, at which a line can still change the result. It
-	// may only come nearer. It is asked for each page, batch and line, and so must be cheap.
+	// Bound returns the farthest time, in the direction of the scan, at which a line can still change the
+	// result. It may only come nearer. It is asked for each page, batch and line, and so must be cheap.
 	Bound() int64
-	// Full reports whether the range beyond what was scanned can be left out. It is asked between slices of the range.
+	// Full reports whether the range beyond what was scanned can be left out. It is asked between slices of
+	// the range.
 	Full() bool
 	// Limit returns how many lines of each chunk are enough if no line is dropped; 0 means all.
 	Limit() int
-	// Offer hands over a line that has passed all stages. The line and its bytes are valid during the call. Lines of
-	// one stream come in no order. An error ends the scan.
+	// Offer hands over a line that has passed all stages. The line and its bytes are valid during the call.
+	// Lines of one stream come in no order. An error ends the scan.
 	Offer(l *Line) error
 }
 
@@ -34,8 +35,9 @@ type Line struct {
 	Result line.Result
 }
 
-// Position orders lines of one time: by stream, by piece of the stream, and by row in the piece, in the order of
-// arrival. Positions of different slices are comparable only through the times of their lines, which differ.
+// Position orders lines of one time: by stream, by piece of the stream, and by row in the piece, in the order
+// of arrival. Positions of different slices are comparable only through the times of their lines, which
+// differ.
 type Position struct{ Stream, Piece, Row int32 }
 
 // Compare orders positions.

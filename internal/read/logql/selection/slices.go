@@ -7,16 +7,17 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// A query with a limit mostly ends long before the far end of its range. So the range is asked for in slices, from the wanted
-// end on, each some times as long as the one before: what lies behind the answer is not even looked up. A page on the
-// border of two slices is read in both, so that borders lie where parts end: with slices of an hour, a search over six
-// hours of 400 streams read a quarter more than there was.
+// A query with a limit mostly ends long before the far end of its range. So the range is asked for in slices,
+// from the wanted end on, each some times as long as the one before: what lies behind the answer is not even
+// looked up. A page on the border of two slices is read in both, so that borders lie where parts end: with
+// slices of an hour, a search over six hours of 400 streams read a quarter more than there was.
 const (
 	firstSlice = 24 * time.Hour
 	// A query that drops no line ends within the first slice that has as many as its limit.
 	firstSliceOfAll = time.Minute
 	sliceGrowth     = 8
-	// sliceGrid is where all parts end, since a day is a multiple of store.window, and is what blocks are merged into.
+	// sliceGrid is where all parts end, since a day is a multiple of store.window, and is what blocks are
+	// merged into.
 	sliceGrid = int64(24 * time.Hour)
 	// MaxFuture is how far beyond the clock lines may be to be scanned along with those of the present.
 	MaxFuture = time.Hour

@@ -9,7 +9,8 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// TestTimeSlices: slices cover the range, share nothing, and come in the order of the direction. They are few.
+// TestTimeSlices: slices cover the range, share nothing, and come in the order of the direction. They are
+// few.
 func TestTimeSlices(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		edge := rapid.OneOf(rapid.Int64(), rapid.SampledFrom([]int64{math.MinInt64, math.MaxInt64, 0}), rapid.Int64Range(-1e15, 1e15))

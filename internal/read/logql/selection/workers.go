@@ -11,13 +11,15 @@ import (
 )
 
 const (
-	// maxWorkers bounds the workers of one query. There may be more than processors, since most of them wait where pages are
-	// far away.
+	// maxWorkers bounds the workers of one query. There may be more than processors, since most of them wait
+	// where pages are far away.
 	maxWorkers = 8
-	// firstPrefetch pages are prefetchd before the first is read, and twice as many each time; maxPrefetch at most.
+	// firstPrefetch pages are prefetchd before the first is read, and twice as many each time; maxPrefetch at
+	// most.
 	firstPrefetch = 4
 	maxPrefetch   = 64
-	// idlePageBytes is what pages may hold between two pieces that need them, if the query's memory has no bound.
+	// idlePageBytes is what pages may hold between two pieces that need them, if the query's memory has no
+	// bound.
 	idlePageBytes = 64 << 20
 )
 
@@ -35,7 +37,8 @@ type crew struct {
 	err        error
 	prefetched int // tasks whose pages were prefetchd
 	batch      int // pages of the next prefetch
-	// inFlight is the bytes of the tasks that are worked on, and room how many there may be; a larger one goes alone.
+	// inFlight is the bytes of the tasks that are worked on, and room how many there may be; a larger one goes
+	// alone.
 	inFlight, room int64
 	done           *sync.Cond
 	stages         atomic.Int64 // bytes that the stages of all workers take
@@ -52,9 +55,9 @@ func (c *crew) charge(n int64) error {
 
 // scanAll scans the tasks of a layout.
 //
-// It begins with as many workers as there are processors, and with each task that did not end the query there may be one
-// more: a query for the newest lines reads little in vain, and one that must read all soon has enough of them to wait for
-// pages.
+// It begins with as many workers as there are processors, and with each task that did not end the query there
+// may be one more: a query for the newest lines reads little in vain, and one that must read all soon has
+// enough of them to wait for pages.
 func (x *Execution) scanAll(ctx context.Context, l *layout) error {
 	l.order(x.Direction)
 	ctx, cancel := context.WithCancel(ctx)
@@ -177,7 +180,8 @@ func (c *crew) finish(ctx context.Context, u *task) {
 	}
 }
 
-// prefetchLocked returns the pages of the next tasks, when half of those that were prefetchd before are taken.
+// prefetchLocked returns the pages of the next tasks, when half of those that were prefetchd before are
+// taken.
 func (c *crew) prefetchLocked() []model.TextPage {
 	if c.prefetched-c.taken >= c.batch/2 || c.prefetched >= len(c.l.tasks) {
 		return nil

@@ -41,8 +41,8 @@ func (t *AddressTest) contains(a netip.Addr) bool {
 	return a.Zone() == "" && a.Is4() == t.from.Is4() && !a.Less(t.from) && !t.to.Less(a)
 }
 
-// Matches tries what begins like an address: up to three digits and a dot, or up to four hexadecimal digits and a colon. What it
-// has tried it does not look at again, and the byte behind it neither.
+// Matches tries what begins like an address: up to three digits and a dot, or up to four hexadecimal digits
+// and a colon. What it has tried it does not look at again, and the byte behind it neither.
 func (t *AddressTest) Matches(line []byte) bool {
 	for i := 0; i < len(line); i++ {
 		var n int

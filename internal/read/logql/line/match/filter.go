@@ -13,7 +13,8 @@ import (
 type LineFilter struct {
 	Test   lineTest // what its operands say, before it is negated
 	Negate bool
-	// Needed are clauses that hold for each line that satisfies test. If exact is set there is one, and it is all of test.
+	// Needed are clauses that hold for each line that satisfies test. If exact is set there is one, and it is
+	// all of test.
 	Needed []Clause
 	exact  bool
 }
@@ -69,8 +70,8 @@ func newOperand(op syntax.LineOp, o syntax.LineOperand) (regexpTest, error) {
 	return regexpTest{c, []Clause{c}, true}, nil
 }
 
-// Filter finds the lines of a page that pass the line filters with which a query begins: those that look at lines as they are
-// stored. It is used by one goroutine.
+// Filter finds the lines of a page that pass the line filters with which a query begins: those that look at
+// lines as they are stored. It is used by one goroutine.
 type Filter struct {
 	filters []*LineFilter
 	lead    *LineFilter // the one that is run over the page as a whole, or nil
@@ -82,8 +83,8 @@ type Filter struct {
 // Bind says what ends the work on a page. What Select returns after the end means nothing.
 func (f *Filter) Bind(ctx context.Context) { f.ended = func() bool { return ctx.Err() != nil } }
 
-// NewFilter picks the filter that is run over whole pages: of those with something to look for, that with the longest
-// strings; without one, a negation that is exact.
+// NewFilter picks the filter that is run over whole pages: of those with something to look for, that with the
+// longest strings; without one, a negation that is exact.
 func NewFilter(filters []*LineFilter) *Filter {
 	f := &Filter{filters: filters}
 	for _, x := range filters {
@@ -101,8 +102,8 @@ func NewFilter(filters []*LineFilter) *Filter {
 	return f
 }
 
-// maxPageNeedles is how many strings a page is searched for, each on its own. With more it is faster to look at each line, where
-// the first that is found ends the search.
+// maxPageNeedles is how many strings a page is searched for, each on its own. With more it is faster to look
+// at each line, where the first that is found ends the search.
 const maxPageNeedles = 8
 
 // Select appends those of rows [from, to) whose lines pass, ascending.
@@ -175,8 +176,8 @@ func (f *Filter) search(rows *model.TextRows, from, to int) {
 	}
 }
 
-// find sets the bits of the rows that have a string. It searches the bytes of all lines at once; a hit that reaches from one
-// line into the next is none.
+// find sets the bits of the rows that have a string. It searches the bytes of all lines at once; a hit that
+// reaches from one line into the next is none.
 func (f *Filter) find(n *needle, rows *model.TextRows, from, to int) {
 	begin := int(rows.Begin)
 	if from > 0 {

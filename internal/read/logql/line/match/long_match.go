@@ -8,11 +8,12 @@ import (
 )
 
 const (
-	// longMatch is how much a match may have to do, in bytes of the line times instructions of the program, before it is run in a
-	// way that can be ended: some 50 ms. That way is slower for short lines, as it does not look for a beginning.
+	// longMatch is how much a match may have to do, in bytes of the line times instructions of the program,
+	// before it is run in a way that can be ended: some 50 ms. That way is slower for short lines, as it does
+	// not look for a beginning.
 	longMatch = 1 << 22
-	// readBetween is how many characters a match reads before it is seen whether anybody waits for it: with the largest program
-	// some 20 ms, and with hundreds of groups five times as much.
+	// readBetween is how many characters a match reads before it is seen whether anybody waits for it: with
+	// the largest program some 20 ms, and with hundreds of groups five times as much.
 	readBetween = 256
 )
 
@@ -22,7 +23,8 @@ type Matcher struct {
 	Size   int // of its program, about; more if there are so many groups that keeping them is most of the work
 }
 
-// NewMatcher compiles an expression that is small enough to be run over lines. It returns the parsed expression too.
+// NewMatcher compiles an expression that is small enough to be run over lines. It returns the parsed
+// expression too.
 func NewMatcher(expr string) (*Matcher, *syntax.Regexp, error) {
 	parsed, err := parseRegexp(expr)
 	if err != nil {
@@ -73,7 +75,8 @@ func (r *runes) ReadRune() (rune, int, error) {
 	return c, size, nil
 }
 
-// matchesUntil is holds of a test that may take long: whether anybody waits for the answer is asked meanwhile.
+// matchesUntil is holds of a test that may take long: whether anybody waits for the answer is asked
+// meanwhile.
 func matchesUntil(t lineTest, line []byte, ended func() bool) bool {
 	switch t := t.(type) {
 	case *guarded:

@@ -6,14 +6,15 @@ import (
 	"unicode/utf8"
 )
 
-// needle is a string to look for. If fold is set the case of letters does not matter, as in Go's regular expressions: by
-// Unicode's simple folding, so that k is also the sign of Kelvin, and s the long s.
+// needle is a string to look for. If fold is set the case of letters does not matter, as in Go's regular
+// expressions: by Unicode's simple folding, so that k is also the sign of Kelvin, and s the long s.
 type needle struct {
 	text []byte
 	fold bool
 
-	// For folding, text is ASCII in lower case: others are left to the regular expression. rare is the place of its rarest
-	// byte, by which it is searched for, and special says that a line with a Kelvin sign or a long s can match.
+	// For folding, text is ASCII in lower case: others are left to the regular expression. rare is the place
+	// of its rarest byte, by which it is searched for, and special says that a line with a Kelvin sign or a
+	// long s can match.
 	rare    int
 	special bool
 }
@@ -95,8 +96,8 @@ func (n *needle) indexPlain(b []byte) int {
 	return bytes.Index(b, n.text)
 }
 
-// indexASCII looks for both cases of the rarest byte with the machine's search for bytes, and compares around the hits. Where they
-// would be too many it compares everywhere.
+// indexASCII looks for both cases of the rarest byte with the machine's search for bytes, and compares around
+// the hits. Where they would be too many it compares everywhere.
 func (n *needle) indexASCII(b []byte) int {
 	c := n.text[n.rare]
 	if rareness(c) <= 1 && len(n.text) > 1 {

@@ -11,8 +11,8 @@ import (
 	logql "github.com/shaledb/shale/internal/read/logql/syntax"
 )
 
-// MaxRegexpSize bounds the program of a regular expression, in instructions of Go's matcher. The longest line times that
-// is the most that the matcher can have to do.
+// MaxRegexpSize bounds the program of a regular expression, in instructions of Go's matcher. The longest line
+// times that is the most that the matcher can have to do.
 const MaxRegexpSize = 1 << 13
 
 // maxStrings bounds how many strings an expression may be replaced by.
@@ -21,13 +21,14 @@ const maxStrings = 64
 // regexpTest is what an expression asks of a line that it is to match anywhere.
 type regexpTest struct {
 	test lineTest
-	// needed are clauses that hold for each line that passes; if exact is set there is one, and it is the whole test.
+	// needed are clauses that hold for each line that passes; if exact is set there is one, and it is the
+	// whole test.
 	needed []Clause
 	exact  bool
 }
 
-// newRegexpTest finds the fastest test that is equal to matching the expression, and what a line must contain for it. As
-// everywhere in LogQL's lines, the dot does not match newlines.
+// newRegexpTest finds the fastest test that is equal to matching the expression, and what a line must contain
+// for it. As everywhere in LogQL's lines, the dot does not match newlines.
 func newRegexpTest(expr string) (regexpTest, error) {
 	re, err := parseRegexp(expr)
 	if err != nil {
@@ -110,7 +111,8 @@ func programSize(re *syntax.Regexp) int {
 	return n
 }
 
-// trim takes off what can match nothing at either end: around .*foo.* there is always room for that, so foo is what counts.
+// trim takes off what can match nothing at either end: around .*foo.* there is always room for that, so foo
+// is what counts.
 func trim(re *syntax.Regexp) *syntax.Regexp {
 	switch re.Op {
 	case syntax.OpCapture:
@@ -224,8 +226,8 @@ func classStrings(ranges []rune) ([]foldable, bool) {
 	return all, len(all) > 0
 }
 
-// product joins each of a with each of b. Strings of which one part is folded and the other has letters that are not are
-// neither; they are left alone.
+// product joins each of a with each of b. Strings of which one part is folded and the other has letters that
+// are not are neither; they are left alone.
 func product(a, b []foldable) ([]foldable, bool) {
 	if len(a)*len(b) > maxStrings {
 		return nil, false

@@ -37,7 +37,8 @@ func (c Clause) Model() model.TextClause {
 	return out
 }
 
-// newClause makes a clause of what at least one string must be in a line. It returns nil where that says nothing.
+// newClause makes a clause of what at least one string must be in a line. It returns nil where that says
+// nothing.
 func newClause(set []foldable) Clause {
 	var c Clause
 	for _, s := range set {
@@ -86,8 +87,8 @@ func clauses(c Clause) []Clause {
 	return []Clause{c}
 }
 
-// longestKnown returns the longest stretch of a literal in which nothing matches more than itself: what is folded must be
-// ASCII.
+// longestKnown returns the longest stretch of a literal in which nothing matches more than itself: what is
+// folded must be ASCII.
 func longestKnown(re *syntax.Regexp) []foldable {
 	fold := re.Flags&syntax.FoldCase != 0
 	begin, best := 0, ""
@@ -131,7 +132,8 @@ func bestOf(all []Clause) Clause {
 // maxRun is how many strings neighbours are joined to. A page is searched for each of them.
 const maxRun = 8
 
-// requiredOfAll joins neighbours as long as the strings that they can be are few, and takes what the others need besides.
+// requiredOfAll joins neighbours as long as the strings that they can be are few, and takes what the others
+// need besides.
 func requiredOfAll(re *syntax.Regexp) []Clause {
 	var all []Clause
 	run := []foldable{{}}
