@@ -68,14 +68,27 @@ func rooms() []room {
 			"read": callsRead,
 		}, language},
 		{"read/logql", map[string]string{
-			"read":              callsRead,
-			"read/logql/syntax": "a query is parsed",
-			"read/logql/line":   "its stages run on each line",
+			"read":                 callsRead,
+			"read/logql/selection": "lines are found by it and offered to sinks",
+			"read/logql/syntax":    "a query is parsed",
+			"read/logql/line":      "an entry keeps what the stages made of a line",
 		}, language},
-		{"read/logql/syntax", nil, "a syntax tree is text with a structure"},
+		{"read/logql/selection", map[string]string{
+			"read":              callsRead,
+			"read/logql/syntax": "a program is compiled from the stages of the syntax tree",
+			"read/logql/line":   "its stages run on each line",
+		}, "a scan knows a sink, not what a result consists of"},
+		{"read/logql/counts", nil, "counters of test builds know nothing of what they count"},
+		{"read/logql/syntax", map[string]string{"read/logql/counts": "tests count parses"}, "a syntax tree is text with a structure"},
 		{"read/logql/line", map[string]string{
-			"read/logql/syntax": "a pipeline is built from the stages of the syntax tree",
+			"read/logql/counts":     "tests count plans and regular expressions",
+			"read/logql/line/match": "line filters and regular expressions run in it",
+			"read/logql/syntax":     "a pipeline is built from the stages of the syntax tree",
 		}, "a stage sees one line and its labels"},
+		{"read/logql/line/match", map[string]string{
+			"read/logql/counts": "tests count regular expressions",
+			"read/logql/syntax": "line filters are nodes of the syntax tree",
+		}, "whether a line matches does not depend on its labels"},
 		{"api", nil, "the part that all dialects share knows no dialect and no language"},
 		{"api/admin", map[string]string{
 			"api": "one pipeline serves the requests of all dialects",
