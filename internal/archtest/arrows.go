@@ -21,22 +21,13 @@ type room struct {
 // below it that have no row of their own. Every row names a package, and every arrow is used.
 func rooms() []room {
 	const (
-		protocol  = "a protocol knows the write path and not the store, so that receivers come and go alone"
 		language  = "a language sees series and costs, not where they come from"
 		objects   = "a provider knows bytes and names only"
 		callsRead = "a language asks for series"
 	)
-	return slices.Concat(partRooms(), headRooms(), []room{
+	return slices.Concat(writeRooms(), partRooms(), headRooms(), []room{
 		{"model", nil, "model holds the words that all rooms speak; if it knew a room, no room could change alone"},
-		{"write", nil, "the write path declares what it needs of the journal and the head, and app fits them together"},
-		{"write/body", receiver(), "a body is bytes; what they mean is for the protocol"},
-		{"write/logs", receiver(), "streams and lines are the same in every protocol of logs"},
-		{"write/wire", nil, "only receivers read protobuf"},
-		{"write/graphite", receiver("write/graphite/pickle"), protocol},
-		{"write/graphite/pickle", nil, "pickle is bytes to values"},
-		{"write/promwrite", receiver("write/body", "write/wire"), protocol},
-		{"write/lokipush", receiver("write/body", "write/logs", "write/wire"), protocol},
-		{"write/otlp", receiver("write/body", "write/logs", "write/wire"), protocol},
+		{"heap", nil, "heap is a data structure; it knows no room, not even model"},
 		{"journal", nil, "the log knows batches, not the writer or the reader"},
 		{"journal/*", map[string]string{
 			"journal": "every journal writes the same records",
@@ -65,14 +56,27 @@ func rooms() []room {
 			"read": callsRead,
 		}, language},
 		{"read/logql", map[string]string{
-			"read":              callsRead,
-			"read/logql/syntax": "a query is parsed",
-			"read/logql/line":   "its stages run on each line",
+			"read":                 callsRead,
+			"read/logql/selection": "lines are found by it and offered to sinks",
+			"read/logql/syntax":    "a query is parsed",
+			"read/logql/line":      "an entry keeps what the stages made of a line",
 		}, language},
-		{"read/logql/syntax", nil, "a syntax tree is text with a structure"},
+		{"read/logql/selection", map[string]string{
+			"read":              callsRead,
+			"read/logql/syntax": "a program is compiled from the stages of the syntax tree",
+			"read/logql/line":   "its stages run on each line",
+		}, "a scan knows a sink, not what a result consists of"},
+		{"read/logql/counts", nil, "counters of test builds know nothing of what they count"},
+		{"read/logql/syntax", map[string]string{"read/logql/counts": "tests count parses"}, "a syntax tree is text with a structure"},
 		{"read/logql/line", map[string]string{
-			"read/logql/syntax": "a pipeline is built from the stages of the syntax tree",
+			"read/logql/counts":     "tests count plans and regular expressions",
+			"read/logql/line/match": "line filters and regular expressions run in it",
+			"read/logql/syntax":     "a pipeline is built from the stages of the syntax tree",
 		}, "a stage sees one line and its labels"},
+		{"read/logql/line/match", map[string]string{
+			"read/logql/counts": "tests count regular expressions",
+			"read/logql/syntax": "line filters are nodes of the syntax tree",
+		}, "whether a line matches does not depend on its labels"},
 		{"api", nil, "the part that all dialects share knows no dialect and no language"},
 		{"api/admin", map[string]string{
 			"api": "one pipeline serves the requests of all dialects",
@@ -91,6 +95,22 @@ func rooms() []room {
 		{"config", nil, "settings are plain values; app carries them into the rooms"},
 		{"archtest", nil, "the rules of the house stand outside it"},
 	})
+}
+
+// writeRooms returns the rows of the write path.
+func writeRooms() []room {
+	const protocol = "a protocol knows the write path and not the store, so that receivers come and go alone"
+	return []room{
+		{"write", nil, "the write path declares what it needs of the journal and the head, and app fits them together"},
+		{"write/body", receiver(), "a body is bytes; what they mean is for the protocol"},
+		{"write/logs", receiver(), "streams and lines are the same in every protocol of logs"},
+		{"write/wire", nil, "only receivers read protobuf"},
+		{"write/graphite", receiver("write/graphite/pickle"), protocol},
+		{"write/graphite/pickle", nil, "pickle is bytes to values"},
+		{"write/promwrite", receiver("write/body", "write/wire"), protocol},
+		{"write/lokipush", receiver("write/body", "write/logs", "write/wire"), protocol},
+		{"write/otlp", receiver("write/body", "write/logs", "write/wire"), protocol},
+	}
 }
 
 // headRooms returns the rooms of the recent past.

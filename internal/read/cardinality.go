@@ -30,8 +30,8 @@ const pairSeparator = 0xff
 // pairBytes is about what an entry of the table of pairs costs beside its text.
 const pairBytes = 64
 
-// Cardinality counts the series of a request, which is asked for labels only, and what they are made of. The distinct
-// pairs are held in memory while it counts, and charged to the request's quota.
+// Cardinality counts the series of a request, which is asked for labels only, and what they are made of. The
+// distinct pairs are held in memory while it counts, and charged to the request's quota.
 func (q *Querier) Cardinality(ctx context.Context, req *model.Request, limit int) (*Cardinality, error) {
 	r := *req
 	r.LabelsOnly = true

@@ -9,17 +9,18 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// leastStrings collects distinct strings, or only the least ones if there is a limit. Sources emit most of their strings in
-// order, so that what is held is sorted runs, each in one piece of memory, which are merged: a million values of a label
-// took 1.1 s of CPU in a map with a sort behind it. It holds at most about
-// twice what is distinct, or twice the limit.
+// leastStrings collects distinct strings, or only the least ones if there is a limit. Sources emit most of
+// their strings in order, so that what is held is sorted runs, each in one piece of memory, which are merged:
+// a million values of a label took 1.1 s of CPU in a map with a sort behind it. It holds at most about twice
+// what is distinct, or twice the limit.
 type leastStrings struct {
 	limit int // 0: none
 	quota *model.Quota
 	open  stringRun
 	// runs are closed: sorted, unique, each less than half as long as the one before.
 	runs []stringRun
-	// charged is the memory that the quota knows of, taken that which is in use. They differ by less than chargeStep.
+	// charged is the memory that the quota knows of, taken that which is in use. They differ by less than
+	// chargeStep.
 	charged, taken int64
 	full           bool   // there are as many as the limit allows up to
 	last           []byte // this one, so that no greater one is wanted
@@ -27,8 +28,8 @@ type leastStrings struct {
 }
 
 const (
-	// stringBytes is about what a string costs beside its own bytes: those again while runs are merged, its end, and its
-	// header in the answer.
+	// stringBytes is about what a string costs beside its own bytes: those again while runs are merged, its
+	// end, and its header in the answer.
 	stringBytes = 64
 	chargeStep  = 64 << 10
 	// looseStrings is how many strings that came in no order a run has before it is sorted.
@@ -171,8 +172,8 @@ func (s *leastStrings) finish() ([]string, bool, error) {
 	return out, s.more, s.settle()
 }
 
-// sorted returns the strings of the run in order, each once. Their first eight bytes are compared as a number, since those
-// of strings that lie apart are read from memory each time.
+// sorted returns the strings of the run in order, each once. Their first eight bytes are compared as a
+// number, since those of strings that lie apart are read from memory each time.
 func (r *stringRun) sorted() stringRun {
 	type place struct {
 		first uint64

@@ -71,8 +71,8 @@ func TestLeastStringsAllocate(t *testing.T) {
 	})
 }
 
-// TestLeastStringsHoldTheLimit: what is held stays bounded by the limit, though a later source has many values in order that
-// are less than all that an earlier one had.
+// TestLeastStringsHoldTheLimit: what is held stays bounded by the limit, though a later source has many
+// values in order that are less than all that an earlier one had.
 func TestLeastStringsHoldTheLimit(t *testing.T) {
 	const limit = 300
 	s := leastStrings{limit: limit, quota: new(model.Quota)}

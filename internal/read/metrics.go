@@ -14,7 +14,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	return &metrics{
 		collisions: f.NewCounter(prometheus.CounterOpts{
 			Name: "shale_read_key_collisions_total",
-			Help: "Series met by queries whose key came with different labels in different places; the first label set was shown.",
+			Help: "Key collisions seen by queries: series that have one key and two label sets, of which the first is returned.",
 		}),
 	}
 }

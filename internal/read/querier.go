@@ -13,8 +13,8 @@ import (
 
 // Options build a Querier.
 type Options struct {
-	// Sources are asked in this order. Rows move from earlier ones to later ones (head, then archive), so this order
-	// is what keeps rows that move during a query from being missed.
+	// Sources are asked in this order. Rows move from earlier ones to later ones (head, then archive), so this
+	// order is what keeps rows that move during a query from being missed.
 	Sources []Source
 	// Retention hides rows that are older; 0 shows all.
 	Retention time.Duration
@@ -23,7 +23,8 @@ type Options struct {
 	Registerer prometheus.Registerer
 }
 
-// Querier answers requests from all sources together. It is safe for concurrent use and holds nothing between queries.
+// Querier answers requests from all sources together. It is safe for concurrent use and holds nothing between
+// queries.
 type Querier struct {
 	o       Options
 	metrics *metrics
@@ -37,8 +38,9 @@ func New(o Options) *Querier {
 	return &Querier{o: o, metrics: newMetrics(o.Registerer)}
 }
 
-// Select returns the series that satisfy the request, in key order. The request is not kept. The set must be closed;
-// on an error there is none and nothing stays open. Series of logs come without rows: their lines are what SelectText gives.
+// Select returns the series that satisfy the request, in key order. The request is not kept. The set must be
+// closed; on an error there is none and nothing stays open. Series of logs come without rows: their lines are
+// what SelectText gives.
 func (q *Querier) Select(ctx context.Context, req *model.Request) (*SeriesSet, error) {
 	r, ok := q.bound(req)
 	if r.Signal == model.Logs {
@@ -61,8 +63,8 @@ func (q *Querier) Select(ctx context.Context, req *model.Request) (*SeriesSet, e
 	return newSeriesSet(&r, cursors, q.metrics), nil
 }
 
-// bound returns the request with its range cut at the horizon of retention and with a family, a quota and a cost, and
-// whether the range still holds an instant.
+// bound returns the request with its range cut at the horizon of retention and with a family, a quota and a
+// cost, and whether the range still holds an instant.
 func (q *Querier) bound(req *model.Request) (model.Request, bool) {
 	r := *req
 	if r.Family == 0 {
@@ -81,14 +83,4 @@ func (q *Querier) bound(req *model.Request) (model.Request, bool) {
 		}
 	}
 	return r, r.Range.Min <= r.Range.Max
-}
-
-func closeAll(cursors []model.Cursor) error {
-	var errs []error
-	for _, c := range cursors {
-		if err := c.Close(); err != nil {
-			errs = append(errs, err)
-		}
-	}
-	return errors.Join(errs...)
 }

@@ -6,9 +6,9 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// rowMerge makes one ascending run of the runs of several cursors, which were appended to the same rows one after the
-// other, by ascending order. Runs that already follow each other in time, the usual case, cost one comparison each
-// and no copy. Blobs are moved with their rows, so that dst refers to all that it holds.
+// rowMerge makes one ascending run of the runs of several cursors, which were appended to the same rows one
+// after the other, by ascending order. Runs that already follow each other in time, the usual case, cost one
+// comparison each and no copy. Blobs are moved with their rows, so that dst refers to all that it holds.
 type rowMerge struct {
 	family  model.Family
 	base    int // rows that were in dst before
@@ -93,8 +93,8 @@ func (m *rowMerge) mergeSamples(dst *model.Rows) {
 	}
 }
 
-// mergeCluster merges runs that overlap. Few runs overlap at a time, so the least is found by looking at each; the
-// stretch of it that lies before all others is copied at once.
+// mergeCluster merges runs that overlap. Few runs overlap at a time, so the least is found by looking at
+// each; the stretch of it that lies before all others is copied at once.
 func (m *rowMerge) mergeCluster(dst *model.Rows, runs []run) {
 	s := &m.scratch
 	for len(runs) > 1 {
@@ -136,7 +136,8 @@ func (m *rowMerge) mergeCluster(dst *model.Rows, runs []run) {
 	}
 }
 
-// takeTied appends the row that wins among those at time t: of the highest rank, but a value before a stale marker.
+// takeTied appends the row that wins among those at time t: of the highest rank, but a value before a stale
+// marker.
 func (m *rowMerge) takeTied(dst *model.Rows, runs []run, t int64) []run {
 	s := &m.scratch
 	win, winRank := -1, -1

@@ -1,7 +1,6 @@
 package read
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -14,28 +13,23 @@ import (
 
 // SeriesSet walks the series of a request in key order, every key once. It is used by one goroutine.
 type SeriesSet struct {
-	req     *model.Request
-	cursors []model.Cursor // all of them, for Close
-	heap    cursorHeap     // those that stand on a later series
-	group   []model.Cursor // those that stand on the current series, by ascending Order
-	metrics *metrics
+	cursorMerge[model.Cursor]
+	req *model.Request
 
-	started bool
 	closed  bool
-	key     model.Key
-	labels  model.Labels
-	merge   rowMerge
+	rows    rowMerge
 	charged int64 // bytes, for the current series
 	err     error
 }
 
 func newSeriesSet(req *model.Request, cursors []model.Cursor, m *metrics) *SeriesSet {
-	s := &SeriesSet{req: req, cursors: cursors, metrics: m}
-	s.merge.family = req.Family
+	s := &SeriesSet{req: req, cursorMerge: cursorMerge[model.Cursor]{cursors: cursors, metrics: m}}
+	s.rows.family = req.Family
 	return s
 }
 
-// seriesBytes is about what a series costs its reader beside its labels and rows: headers of slices and objects.
+// seriesBytes is about what a series costs its reader beside its labels and rows: headers of slices and
+// objects.
 const seriesBytes = 200
 
 // Next moves to the next series. It returns false at the end or on an error.
@@ -46,15 +40,13 @@ func (s *SeriesSet) Next(ctx context.Context) bool {
 	if err := ctx.Err(); err != nil {
 		return s.fail(err)
 	}
-	if !s.advance(ctx) || len(s.heap) == 0 {
+	if more, err := s.next(ctx); err != nil {
+		return s.fail(err)
+	} else if !more {
 		return false
 	}
-	s.key = s.heap[0].key
-	for len(s.heap) > 0 && s.heap[0].key == s.key {
-		s.group = append(s.group, s.heap.pop())
-	}
-	if len(s.group) > 1 {
-		slices.SortFunc(s.group, func(a, b model.Cursor) int { return cmp.Compare(a.Order(), b.Order()) })
+	if len(s.group) > 1 { // rows of the cursor with the highest order came last
+		slices.SortFunc(s.group, func(a, b int) int { return cmp.Compare(s.cursors[a].Order(), s.cursors[b].Order()) })
 	}
 	if s.chooseLabels(); s.labels == nil && !s.req.Unlabelled {
 		return s.fail(fmt.Errorf("%w: series %s: no source has its labels", model.ErrCorrupt, s.key))
@@ -71,63 +63,28 @@ func (s *SeriesSet) Next(ctx context.Context) bool {
 	return true
 }
 
-// advance moves the cursors of the last series on and puts them back into the heap.
-func (s *SeriesSet) advance(ctx context.Context) bool {
-	moving := s.group
-	if !s.started {
-		s.started, moving = true, s.cursors
-	}
-	for _, c := range moving {
-		switch {
-		case c.Next(ctx):
-			s.heap.push(c)
-		case c.Err() != nil:
-			return s.fail(c.Err())
-		}
-	}
-	s.group = s.group[:0]
-	return true
-}
-
-// chooseLabels takes the first labels that any cursor has, and counts those that differ.
-func (s *SeriesSet) chooseLabels() {
-	s.labels = nil
-	for _, c := range s.group {
-		l := c.Labels()
-		switch {
-		case len(l) == 0:
-		case s.labels == nil:
-			s.labels = l
-		case !bytes.Equal(s.labels, l):
-			s.metrics.collisions.Inc()
-		}
-	}
-}
-
-// Key returns the key of the current series.
-func (s *SeriesSet) Key() model.Key { return s.key }
-
-// Labels returns the labels of the current series, which may be nil if the request wants none. They are valid until Next.
+// Labels returns the labels of the current series, which may be nil if the request wants none. They are valid
+// until Next.
 func (s *SeriesSet) Labels() model.Labels { return s.labels }
 
-// AppendRows appends the rows of the current series and the request's family to dst: ascending in time, samples unique
-// in time, other rows once for each time and value. It may be called once a series. After an error the set is at its
-// end.
+// AppendRows appends the rows of the current series and the request's family to dst: ascending in time,
+// samples unique in time, other rows once for each time and value. It may be called once a series. After an
+// error the set is at its end.
 func (s *SeriesSet) AppendRows(ctx context.Context, dst *model.Rows) error {
 	if s.err != nil {
 		return s.err
 	}
-	s.merge.begin(dst)
-	for _, c := range s.group {
-		if err := s.appendCursor(ctx, c, dst); err != nil {
+	s.rows.begin(dst)
+	for _, i := range s.group {
+		if err := s.appendCursor(ctx, s.cursors[i], dst); err != nil {
 			s.fail(err)
 			return s.err
 		}
-		s.merge.endRun(dst)
+		s.rows.endRun(dst)
 	}
-	appended, bytes := s.merge.appended(dst), besidesFloats(dst)
-	s.merge.finish(dst)
-	kept := s.merge.appended(dst)
+	appended, bytes := s.rows.appended(dst), besidesFloats(dst)
+	s.rows.finish(dst)
+	kept := s.rows.appended(dst)
 	s.req.Cost.Samples.Add(int64(kept))
 	if back := 16*int64(appended-kept) + bytes - besidesFloats(dst); back != 0 {
 		s.charged -= back
@@ -136,8 +93,8 @@ func (s *SeriesSet) AppendRows(ctx context.Context, dst *model.Rows) error {
 	return nil
 }
 
-// Charged returns the bytes of memory that the current series was charged, which a caller that does not keep it gives back. It does
-// not know of rows that were forgotten.
+// Charged returns the bytes of memory that the current series was charged, which a caller that does not keep
+// it gives back. It does not know of rows that were forgotten.
 func (s *SeriesSet) Charged() int64 { return s.charged }
 
 // appendCursor appends the rows of one cursor and charges them.
@@ -164,8 +121,8 @@ func (s *SeriesSet) appendCursor(ctx context.Context, c model.Cursor, dst *model
 	return nil
 }
 
-// Forget gives back what the first n of rows, which AppendRows has appended, were charged, and does not count them. It is
-// for a caller that asks for more rows than it hands on.
+// Forget gives back what the first n of rows, which AppendRows has appended, were charged, and does not count
+// them. It is for a caller that asks for more rows than it hands on.
 func (s *SeriesSet) Forget(rows *model.Rows, n int) error {
 	bytes := 0
 	for i := range n {
@@ -203,6 +160,6 @@ func (s *SeriesSet) Close() error {
 
 func (s *SeriesSet) fail(err error) bool {
 	s.err = errors.Join(s.err, err)
-	s.heap, s.group = nil, nil
+	s.stop()
 	return false
 }

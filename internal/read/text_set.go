@@ -1,7 +1,6 @@
 package read
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -11,13 +10,13 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// SelectText returns the series with lines that may lie in the request's range, in key order; their family is text, whatever
-// the request says. The request is not kept. The set must be closed, after which no chunk of it may be read; on an error
-// there is none and nothing stays open.
+// SelectText returns the series with lines that may lie in the request's range, in key order; their family is
+// text, whatever the request says. The request is not kept. The set must be closed, after which no chunk of
+// it may be read; on an error there is none and nothing stays open.
 func (q *Querier) SelectText(ctx context.Context, req *model.Request) (*TextSet, error) {
 	r, ok := q.bound(req)
 	r.Family = model.Text
-	s := &TextSet{req: &r, metrics: q.metrics}
+	s := &TextSet{req: &r, cursorMerge: cursorMerge[model.TextCursor]{metrics: q.metrics}}
 	if !ok {
 		return s, nil
 	}
@@ -38,23 +37,19 @@ func (q *Querier) SelectText(ctx context.Context, req *model.Request) (*TextSet,
 	return s, nil
 }
 
-// TextSet walks the series of a request for lines in key order, every key once. It is used by one goroutine; the pages of its
-// chunks may be read by many, until it is closed.
+// TextSet walks the series of a request for lines in key order, every key once. It is used by one goroutine;
+// the pages of its chunks may be read by many, until it is closed.
 type TextSet struct {
-	req     *model.Request
-	cursors []model.TextCursor
-	heap    textHeap // those that stand on a later series
-	group   []int    // cursors that stand on the current series
-	places  []textPlace
-	metrics *metrics
+	cursorMerge[model.TextCursor]
+	req *model.Request
 
-	started, closed bool
-	key             model.Key
-	labels          model.Labels
-	err             error
+	origins []chunkOrigin
+	closed  bool
+	err     error
 }
 
-// Range is the request's, cut at the horizon of retention: rows of chunks that lie outside of it are not wanted.
+// Range is the request's, cut at the horizon of retention: rows of chunks that lie outside of it are not
+// wanted.
 func (s *TextSet) Range() model.TimeRange { return s.req.Range }
 
 // Next moves to the next series. It returns false at the end or on an error.
@@ -65,12 +60,10 @@ func (s *TextSet) Next(ctx context.Context) bool {
 	if err := ctx.Err(); err != nil {
 		return s.fail(err)
 	}
-	if !s.advance(ctx) || len(s.heap) == 0 {
+	if more, err := s.next(ctx); err != nil {
+		return s.fail(err)
+	} else if !more {
 		return false
-	}
-	s.key = s.heap[0].key
-	for len(s.heap) > 0 && s.heap[0].key == s.key {
-		s.group = append(s.group, s.heap.pop())
 	}
 	slices.Sort(s.group)
 	if s.chooseLabels(); s.labels == nil {
@@ -83,57 +76,20 @@ func (s *TextSet) Next(ctx context.Context) bool {
 	return true
 }
 
-// advance moves the cursors of the last series on and puts them back into the heap.
-func (s *TextSet) advance(ctx context.Context) bool {
-	if !s.started {
-		s.started = true
-		for i := range s.cursors {
-			s.group = append(s.group, i)
-		}
-	}
-	for _, i := range s.group {
-		switch c := s.cursors[i]; {
-		case c.Next(ctx):
-			s.heap.push(textStanding{c.Key(), i})
-		case c.Err() != nil:
-			return s.fail(c.Err())
-		}
-	}
-	s.group = s.group[:0]
-	return true
-}
-
-// chooseLabels takes the first labels that any cursor has, and counts those that differ.
-func (s *TextSet) chooseLabels() {
-	s.labels = nil
-	for _, i := range s.group {
-		l := s.cursors[i].Labels()
-		switch {
-		case len(l) == 0:
-		case s.labels == nil:
-			s.labels = l
-		case !bytes.Equal(s.labels, l):
-			s.metrics.collisions.Inc()
-		}
-	}
-}
-
-// Key returns the key of the current series.
-func (s *TextSet) Key() model.Key { return s.key }
-
 // Labels returns the labels of the current series. They are valid until Next.
 func (s *TextSet) Labels() model.Labels { return s.labels }
 
-// Chunks appends the chunks of the current series that may have rows in the range, of all sources, by their least times.
-// Orders are made anew, from 0: chunks of one order do not overlap, and no row of theirs is there twice. Chunks of different
-// orders may overlap and have rows in common: rows belong in the order of (time, order, arrival), and of those that are equal in
-// time, line and metadata only the first counts. Who reads them joins them so.
+// Chunks appends the chunks of the current series that may have rows in the range, of all sources, by their
+// least times. Orders are made anew, from 0: chunks of one order do not overlap, and no row of theirs is
+// there twice. Chunks of different orders may overlap and have rows in common: rows belong in the order of
+// (time, order, arrival), and of those that are equal in time, line and metadata only the first counts. Who
+// reads them joins them so.
 func (s *TextSet) Chunks(ctx context.Context, dst []model.TextChunk) ([]model.TextChunk, error) {
 	if s.err != nil {
 		return dst, s.err
 	}
 	from := len(dst)
-	s.places = s.places[:0]
+	s.origins = s.origins[:0]
 	for _, i := range s.group {
 		begin := len(dst)
 		var err error
@@ -142,16 +98,17 @@ func (s *TextSet) Chunks(ctx context.Context, dst []model.TextChunk) ([]model.Te
 			return dst, s.err
 		}
 		for k := begin; k < len(dst); k++ {
-			s.places = append(s.places, textPlace{dst[k].Order, i, k})
+			s.origins = append(s.origins, chunkOrigin{dst[k].Order, i, k})
 		}
 	}
-	// Blocks of one merge have one order, and may meet if two compactors have merged the same: so cursors are told apart.
-	slices.SortFunc(s.places, func(a, b textPlace) int {
+	// Blocks of one merge have one order, and may meet if two compactors have merged the same: so cursors are
+	// told apart.
+	slices.SortFunc(s.origins, func(a, b chunkOrigin) int {
 		return cmp.Or(cmp.Compare(a.order, b.order), cmp.Compare(a.cursor, b.cursor))
 	})
 	order := uint64(0)
-	for i, p := range s.places {
-		if i > 0 && (p.order != s.places[i-1].order || p.cursor != s.places[i-1].cursor) {
+	for i, p := range s.origins {
+		if i > 0 && (p.order != s.origins[i-1].order || p.cursor != s.origins[i-1].cursor) {
 			order++
 		}
 		dst[p.chunk].Order = order
@@ -162,8 +119,8 @@ func (s *TextSet) Chunks(ctx context.Context, dst []model.TextChunk) ([]model.Te
 	return dst, nil
 }
 
-// textPlace is where a chunk comes from: the order that its source gives it, the cursor, and its index.
-type textPlace struct {
+// chunkOrigin is where a chunk comes from: the order that its source gives it, the cursor, and its index.
+type chunkOrigin struct {
 	order         uint64
 	cursor, chunk int
 }
@@ -177,60 +134,11 @@ func (s *TextSet) Close() error {
 		return nil
 	}
 	s.closed = true
-	var errs []error
-	for _, c := range s.cursors {
-		errs = append(errs, c.Close())
-	}
-	return errors.Join(errs...)
+	return closeAll(s.cursors)
 }
 
 func (s *TextSet) fail(err error) bool {
 	s.err = errors.Join(s.err, err)
-	s.heap, s.group = nil, nil
+	s.stop()
 	return false
-}
-
-// textHeap orders cursors by the key that they stand on.
-type textHeap []textStanding
-
-// textStanding is a cursor, by its place, with the key that it stands on.
-type textStanding struct {
-	key    model.Key
-	cursor int
-}
-
-func (h *textHeap) push(e textStanding) {
-	*h = append(*h, e)
-	s := *h
-	i := len(s) - 1
-	for i > 0 {
-		up := (i - 1) / 2
-		if !e.key.Less(s[up].key) {
-			break
-		}
-		s[i] = s[up]
-		i = up
-	}
-	s[i] = e
-}
-
-func (h *textHeap) pop() (cursor int) {
-	s := *h
-	top, last := s[0].cursor, len(s)-1
-	e := s[last]
-	s = s[:last]
-	*h = s
-	for i := 0; last > 0; {
-		least := 2*i + 1
-		if least+1 < last && s[least+1].key.Less(s[least].key) {
-			least++
-		}
-		if least >= last || !s[least].key.Less(e.key) {
-			s[i] = e
-			break
-		}
-		s[i] = s[least]
-		i = least
-	}
-	return top
 }

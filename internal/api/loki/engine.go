@@ -10,14 +10,6 @@ import (
 // Engine evaluates queries on the lines of tenants: a [logql.Engine]. It is safe for concurrent use. Errors
 // are of the classes of package model; those of class invalid have Loki's texts.
 type Engine interface {
-	// IsLines reports whether the answer to a query is lines, and not numbers.
-	IsLines(query string) (bool, error)
-	// WithRegexp returns a query for lines with a line filter by a regular expression behind it.
-	WithRegexp(query, regexp string) (string, error)
-	// CheckSelector returns an error unless the text is a selector; one that may select everything is one
-	// only if empty is set.
-	CheckSelector(text string, empty bool) error
-
 	// Lines answers a query for lines.
 	Lines(ctx context.Context, q *logql.Query) (*logql.Lines, error)
 	// LabelNames and LabelValues return what the selected streams have, sorted, and Series the labels of

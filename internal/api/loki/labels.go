@@ -31,18 +31,17 @@ func (h *Handler) selector(r *api.Request, s *logql.Selection) error {
 	if text == "" {
 		return nil
 	}
-	if err := h.checkSelector(r, text); err != nil {
-		return err
-	}
-	s.Selectors = []string{text}
-	return nil
+	sel, err := parseSelector(r, text)
+	s.Selectors = []logql.Selector{sel}
+	return err
 }
 
-func (h *Handler) checkSelector(r *api.Request, text string) error {
+// parseSelector parses a selector. It charges the syntax tree before the text is parsed.
+func parseSelector(r *api.Request, text string) (logql.Selector, error) {
 	if err := r.Quota.TakeBytes(treeBytes * int64(len(text))); err != nil {
-		return err
+		return logql.Selector{}, err
 	}
-	return h.o.Engine.CheckSelector(text, false)
+	return logql.ParseSelector(text)
 }
 
 func (h *Handler) labelNames(r *api.Request) (*api.Response, error) {
@@ -105,11 +104,12 @@ func (h *Handler) series(r *api.Request) (*api.Response, error) {
 		if isEmpty(text) {
 			return nil, bad(fmt.Errorf("0 matchers in group: %s", text))
 		}
-		if err := h.checkSelector(r, text); err != nil {
+		sel, err := parseSelector(r, text)
+		if err != nil {
 			return nil, err
 		}
+		s.Selectors = append(s.Selectors, sel)
 	}
-	s.Selectors = texts
 	found, err := h.o.Engine.Series(r.Context(), s)
 	if err != nil {
 		return nil, err
@@ -133,12 +133,12 @@ func (h *Handler) indexStats(r *api.Request) (*api.Response, error) {
 	if err != nil {
 		return nil, bad(err)
 	}
-	text := r.Form.Get("query")
-	if err := h.checkSelector(r, text); err != nil {
+	sel, err := parseSelector(r, r.Form.Get("query"))
+	if err != nil {
 		return nil, err
 	}
 	v, err := h.o.Engine.Volume(r.Context(), &logql.Selection{
-		Tenants: r.Tenants, Selectors: []string{text}, Range: model.TimeRange{Min: w.start, Max: w.end}, Quota: r.Quota, Cost: r.Cost,
+		Tenants: r.Tenants, Selectors: []logql.Selector{sel}, Range: model.TimeRange{Min: w.start, Max: w.end}, Quota: r.Quota, Cost: r.Cost,
 	})
 	if err != nil {
 		return nil, err

@@ -24,13 +24,14 @@ func (h *Handler) query(r *api.Request) (*api.Response, error) {
 	if _, err := directionParam(r.Form); err != nil {
 		return nil, bad(err)
 	}
-	switch lines, err := h.isLines(r, r.Form.Get("query")); {
-	case lines: // even if its stages cannot run
-		return nil, logql.ErrInstant
-	case err != nil:
+	text := r.Form.Get("query")
+	if err := r.Quota.TakeBytes(treeBytes * int64(len(text))); err != nil {
 		return nil, err
 	}
-	if strings.ReplaceAll(r.Form.Get("query"), " ", "") == healthQuery {
+	if _, err := logql.PrepareInstant(text); err != nil {
+		return nil, err
+	}
+	if strings.ReplaceAll(text, " ", "") == healthQuery {
 		return response(func(b *api.Body) { writeHealth(b, r, at) }), nil
 	}
 	return nil, logql.ErrMetric
@@ -42,26 +43,24 @@ func (h *Handler) queryRange(r *api.Request) (*api.Response, error) {
 	if err != nil {
 		return nil, bad(err)
 	}
-	text := r.Form.Get("query")
+	regexp := ""
 	if isLegacy(r) {
-		if text, err = h.withRegexp(r, text); err != nil {
-			return nil, err
-		}
+		regexp = r.Form.Get("regexp")
 	}
-	lines, err := h.isLines(r, text)
+	p, err := prepare(r, regexp)
 	switch {
 	case err != nil:
 		return nil, err
-	case !lines && isLegacy(r):
+	case !p.WantsLines() && isLegacy(r):
 		return nil, badText(textLegacy)
-	case !lines:
+	case !p.WantsLines():
 		return nil, logql.ErrMetric
 	case w.limit > h.o.MaxEntries:
 		return nil, maxEntries(w.limit, h.o.MaxEntries)
 	}
 	flags := encodingFlags(r.Header)
 	got, err := h.o.Engine.Lines(r.Context(), &logql.Query{
-		Tenants: r.Tenants, Text: text, Start: w.start, End: w.end, Limit: w.limit, Direction: w.direction, Interval: w.interval,
+		Tenants: r.Tenants, Prepared: p, Start: w.start, End: w.end, Limit: w.limit, Direction: w.direction, Interval: w.interval,
 		Categorize: categorizes(flags), Quota: r.Quota, Cost: r.Cost,
 	})
 	if err != nil {
@@ -82,26 +81,19 @@ func maxEntries(limit, most int) *api.Error {
 // treeBytes is the memory of a syntax tree for each byte of its text.
 const treeBytes = 64
 
-// isLines reports whether a query asks for lines. It charges the syntax tree before the text is parsed.
-func (h *Handler) isLines(r *api.Request, text string) (bool, error) {
-	if err := r.Quota.TakeBytes(treeBytes * int64(len(text))); err != nil {
-		return false, err
+// prepare parses and compiles the query of a request, with a line filter by the regular expression if there
+// is one. It charges the syntax tree before the text is parsed.
+func prepare(r *api.Request, regexp string) (*logql.Prepared, error) {
+	text := r.Form.Get("query")
+	if err := r.Quota.TakeBytes(treeBytes * int64(len(text)+len(regexp))); err != nil {
+		return nil, err
 	}
-	return h.o.Engine.IsLines(text)
-}
-
-// withRegexp adds the filter of the parameter regexp of the old paths.
-func (h *Handler) withRegexp(r *api.Request, text string) (string, error) {
-	re := r.Form.Get("regexp")
-	if re == "" {
-		return text, nil
+	if regexp == "" {
+		return logql.Prepare(text)
 	}
-	if err := r.Quota.TakeBytes(treeBytes * int64(len(text)+len(re))); err != nil {
-		return "", err
-	}
-	text, err := h.o.Engine.WithRegexp(text, re)
+	p, err := logql.PrepareMatching(text, regexp)
 	if errors.Is(err, logql.ErrMetric) {
 		err = badText(textOnlyLines)
 	}
-	return text, err
+	return p, err
 }

@@ -48,12 +48,8 @@ func (h *Handler) tail(r *api.Request) (*api.Response, error) {
 
 // tailQuery reads the parameters, in Loki's order.
 func (h *Handler) tailQuery(r *api.Request) (*logql.TailQuery, error) {
-	text := r.Form.Get("query")
-	lines, err := h.isLines(r, text)
+	p, err := prepare(r, r.Form.Get("regexp"))
 	if err != nil {
-		return nil, err
-	}
-	if text, err = h.withRegexp(r, text); err != nil {
 		return nil, err
 	}
 	limit, err := limitParam(r.Form)
@@ -72,7 +68,7 @@ func (h *Handler) tailQuery(r *api.Request) (*logql.TailQuery, error) {
 		return nil, bad(fmt.Errorf("delay_for value %d is out of range [0, %d]", delay, maxDelayFor))
 	case delay > maxDelayFor:
 		return nil, bad(fmt.Errorf("delay_for can't be greater than %d", maxDelayFor))
-	case !lines:
+	case !p.WantsLines():
 		return nil, badText(textOnlyLines)
 	case limit > h.o.MaxEntries:
 		return nil, maxEntries(limit, h.o.MaxEntries)
@@ -85,7 +81,7 @@ func (h *Handler) tailQuery(r *api.Request) (*logql.TailQuery, error) {
 		return nil, bad(errManyTenants)
 	}
 	return &logql.TailQuery{
-		Tenant: all[0], Text: text, Start: start, Limit: limit, Delay: int64(delay) * int64(time.Second), Quota: r.Quota, Cost: r.Cost,
+		Tenant: all[0], Prepared: p, Start: start, Limit: limit, Delay: int64(delay) * int64(time.Second), Quota: r.Quota, Cost: r.Cost,
 		Past: h.past,
 	}, nil
 }

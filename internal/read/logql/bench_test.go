@@ -92,8 +92,12 @@ func (w *bench) run(b *testing.B, text string) {
 	b.ReportAllocs()
 	var s logql.Stats
 	for range b.N {
+		p, err := logql.Prepare(text)
+		if err != nil {
+			b.Fatal(err)
+		}
 		got, err := w.engine.Lines(context.Background(), &logql.Query{
-			Tenants: []string{"t"}, Text: text, Start: w.begin, End: w.end, Limit: 100,
+			Tenants: []string{"t"}, Prepared: p, Start: w.begin, End: w.end, Limit: 100,
 			Quota: &model.Quota{MaxBytes: 512 << 20}, Cost: &model.Cost{},
 		})
 		if err != nil {
@@ -106,7 +110,8 @@ func (w *bench) run(b *testing.B, text string) {
 	b.ReportMetric(float64(s.Read), "read")
 }
 
-// BenchmarkLines runs queries over some 21 MB of lines in 40 streams. The rate is that of the bytes of all lines.
+// BenchmarkLines runs queries over some 21 MB of lines in 40 streams. The rate is that of the bytes of all
+// lines.
 func BenchmarkLines(b *testing.B) {
 	for _, cached := range []bool{false, true} {
 		w := newBench(b, load{40, 300, 10}, map[bool]int64{false: 0, true: 256 << 20}[cached])

@@ -1,8 +1,8 @@
-// Package logql answers LogQL: it takes a query apart into what selects streams, what a page can be searched for, and what is
-// done with each line, and runs it over the pages of text that package read selects, nearest to the wanted end first, until
-// no page can change the answer any more. It also follows new lines (tail), and answers what Loki's other requests ask of
-// streams: their labels, and how much there is of them.
+// Package logql evaluates LogQL. It prepares a query once: the selector of the streams, the words that a page
+// is searched for, and the stages for each line. It runs the query through package selection, which reads
+// pages from the wanted end on until no further page can change the result. It also tails new lines, and
+// answers Loki's other questions about streams: their labels and their volume.
 //
-// It owns the order of execution, the memory of an answer and the figures of what it cost. It never parses (package syntax
-// does), never looks into a line (package line does), and never gives part of an answer as the whole of it.
+// It owns the result, its memory and its cost. It never parses (package syntax does), never looks into a line
+// (package line does), and never returns part of a result as the whole.
 package logql

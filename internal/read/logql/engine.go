@@ -1,13 +1,11 @@
 package logql
 
 import (
-	"context"
 	"runtime"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read"
 )
 
@@ -35,7 +33,7 @@ func New(o Options) *Engine {
 	if o.Workers <= 0 {
 		o.Workers = runtime.GOMAXPROCS(0)
 	}
-	e := &Engine{read: o.Read, workers: min(o.Workers, maxWorkers), now: o.Now}
+	e := &Engine{read: o.Read, workers: o.Workers, now: o.Now}
 	if e.now == nil {
 		e.now = time.Now
 	}
@@ -43,12 +41,4 @@ func New(o Options) *Engine {
 		e.hub = &hub{watch: o.Watch, metrics: newMetrics(o.Registerer)}
 	}
 	return e
-}
-
-func (e *Engine) selectText(ctx context.Context, req *model.Request) (textSet, error) {
-	set, err := e.read.SelectText(ctx, req)
-	if err != nil {
-		return nil, err
-	}
-	return set, nil
 }

@@ -10,14 +10,14 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// Watcher tells of batches once they are durable and queries see them: the write path. It may call fn from many goroutines at
-// once; after cancel no call is running and none begins.
+// Watcher tells of batches once they are durable and queries see them: the write path. It may call fn from
+// many goroutines at once; after cancel no call is running and none begins.
 type Watcher interface {
 	Watch(fn func(*model.Batch)) (cancel func())
 }
 
-// hub hands lines that become durable to those who follow them. It watches only while there is somebody, so that pushes pay
-// nothing else.
+// hub hands lines that become durable to those who follow them. It watches only while there is somebody, so
+// that pushes pay nothing else.
 type hub struct {
 	watch   Watcher
 	metrics *metrics
@@ -77,8 +77,8 @@ const (
 	queuedBytes = 64
 )
 
-// follower collects the lines of one that follows them: those of streams that satisfy its matchers. What its stages say of
-// them is its own business, in its own time.
+// follower collects the lines of one that follows them: those of streams that satisfy its matchers. What its
+// stages say of them is its own business, in its own time.
 type follower struct {
 	h        *hub
 	tenant   string

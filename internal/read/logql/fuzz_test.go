@@ -9,7 +9,8 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// FuzzQuery runs any text over a small world: it is answered or refused, with an error of a class that says whose fault it is.
+// FuzzQuery runs any text over a small world: it is answered or refused, with an error of a class that says
+// whose fault it is.
 func FuzzQuery(f *testing.F) {
 	for _, s := range []string{
 		`{app="web"}`, `{app=~".+"} |= "GET" | json | logfmt`, `{app="web"} | trace="t1"`, `{app="web"} |~ "G(E|e)T" != "x"`,
@@ -24,8 +25,15 @@ func FuzzQuery(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string, limit int, backward bool) {
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 		defer cancel()
+		p, err := Prepare(text)
+		if err != nil {
+			if !errors.Is(err, model.ErrInvalid) && !errors.Is(err, model.ErrLimit) {
+				t.Errorf("%v", err)
+			}
+			return
+		}
 		q := &Query{
-			Tenants: []string{"a", "b", "c"}, Text: text, End: 100, Limit: max(limit, 0),
+			Tenants: []string{"a", "b", "c"}, Prepared: p, End: 100, Limit: max(limit, 0),
 			Quota: &model.Quota{MaxBytes: 64 << 20}, Cost: &model.Cost{},
 		}
 		if !backward {

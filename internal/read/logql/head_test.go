@@ -20,8 +20,8 @@ import (
 	"github.com/shaledb/shale/internal/store/head"
 )
 
-// TestQueriesOfAHead runs queries over buffers and local parts, whose pages are left out by their token filters: that must make no
-// difference.
+// TestQueriesOfAHead runs queries over buffers and local parts, whose pages are left out by their token
+// filters: that must make no difference.
 func TestQueriesOfAHead(t *testing.T) {
 	texts := []string{
 		`{app="x"}`,
@@ -53,8 +53,9 @@ func TestQueriesOfAHead(t *testing.T) {
 		e, closeHead := drawHead(t, w)
 		defer closeHead()
 		for range 6 {
+			text := rapid.SampledFrom(texts).Draw(t, "query")
 			q := &Query{
-				Tenants: []string{oneTenant}, Text: rapid.SampledFrom(texts).Draw(t, "query"), Start: math.MinInt64, End: math.MaxInt64,
+				Tenants: []string{oneTenant}, Prepared: prepared(text), Start: math.MinInt64, End: math.MaxInt64,
 				Limit:     rapid.SampledFrom([]int{0, 1, 10}).Draw(t, "limit"),
 				Direction: Direction(rapid.IntRange(0, 1).Draw(t, "direction")), Categorize: true,
 				Quota: &model.Quota{Pool: &model.QueryPool{MaxBytes: 1 << 40}}, Cost: &model.Cost{},
@@ -74,7 +75,7 @@ func TestQueriesOfAHead(t *testing.T) {
 			slices.Sort(rows)
 			slices.Sort(want)
 			if !slices.Equal(rows, want) {
-				t.Fatalf("%s, limit %d, %s, %+v:\n got %q\nwant %q", q.Text, q.Limit, q.Direction, got.Stats, rows, want)
+				t.Fatalf("%s, limit %d, %s, %+v:\n got %q\nwant %q", text, q.Limit, q.Direction, got.Stats, rows, want)
 			}
 		}
 	})

@@ -5,13 +5,12 @@ import (
 	"slices"
 
 	"github.com/shaledb/shale/internal/model"
-	"github.com/shaledb/shale/internal/read/logql/syntax"
 )
 
 // Selection selects streams.
 type Selection struct {
 	Tenants   []string
-	Selectors []string // a stream must satisfy one of them; none: all streams
+	Selectors []Selector // a stream must satisfy one of them; none: all streams
 	Range     model.TimeRange
 	Quota     *model.Quota
 	Cost      *model.Cost
@@ -19,19 +18,12 @@ type Selection struct {
 
 // each calls visit with a request for each selector and tenant of a selection.
 func (s *Selection) each(visit func(tenant string, req *model.Request) error) error {
-	var all [][]*syntax.Matcher
-	for _, text := range s.Selectors {
-		ms, err := syntax.ParseMatchers(text, true)
-		if err != nil {
-			return err
-		}
-		all = append(all, ms)
-	}
+	all := s.Selectors
 	if len(all) == 0 {
-		all = append(all, nil)
+		all = []Selector{{}}
 	}
-	for _, ms := range all {
-		chosen, matchers := selectors(ms, s.Tenants)
+	for _, sel := range all {
+		chosen, matchers := selectors(sel.matchers, s.Tenants)
 		for _, t := range chosen {
 			req := &model.Request{
 				Tenant: t, Signal: model.Logs, Family: model.Text, Matchers: matchers, Range: s.Range, LabelsOnly: true,

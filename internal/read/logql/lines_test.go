@@ -16,11 +16,12 @@ import (
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read"
 	"github.com/shaledb/shale/internal/read/logql/line"
+	"github.com/shaledb/shale/internal/read/logql/selection"
 	"github.com/shaledb/shale/internal/read/logql/syntax"
 	"github.com/shaledb/shale/internal/read/readtest"
 )
 
-// contains is a rowFilter.
+// contains is a RowFilter.
 type contains string
 
 func (c contains) Select(dst []int32, rows *model.TextRows, from, to int) []int32 {
@@ -32,8 +33,8 @@ func (c contains) Select(dst []int32, rows *model.TextRows, from, to int) []int3
 	return dst
 }
 
-// upper is a lineStages: it drops lines with a b, writes the others in capitals, takes the metadata away of those with a c, and
-// adds a label that says which stream it is.
+// upper is a LineStages: it drops lines with a b, writes the others in capitals, takes the metadata away of
+// those with a c, and adds a label that says which stream it is.
 type upper struct {
 	stream model.Labels
 	line   []byte
@@ -59,7 +60,7 @@ func (u *upper) Process(_ int64, text []byte, metadata model.Labels, out *line.R
 	return true, nil
 }
 
-// asIs is a lineStages that does nothing.
+// asIs is a LineStages that does nothing.
 type asIs struct{ stream model.Labels }
 
 func (*asIs) Bind(context.Context, func(int64) error) {}
@@ -134,20 +135,20 @@ func (w *world) engine() *Engine {
 }
 
 // naive answers a query by looking at all.
-func (w *world) naive(q *Query, p *program) []string {
+func (w *world) naive(q *Query, p *selection.Program) []string {
 	type row struct {
 		time int64
 		text string
 	}
 	var rows []row
 	for _, l := range w.streams {
-		st := p.stages()
+		st := p.Stages()
 		st.SetStream(l)
 		for _, x := range w.lines[string(l)] {
 			if x.Time < q.Start || x.Time >= q.End {
 				continue
 			}
-			if p.filter != nil && !strings.Contains(x.Text, string(p.filter().(contains))) {
+			if p.Filter != nil && !strings.Contains(x.Text, string(p.Filter().(contains))) {
 				continue
 			}
 			var out line.Result
@@ -184,7 +185,7 @@ func shown(at int64, line []byte, stream, metadata, parsed model.Labels) string 
 	return fmt.Sprintf("%d %s %s %s %q", at, stream, metadata, parsed, line)
 }
 
-func drawQuery(t *rapid.T, w *world) (*Query, *program) {
+func drawQuery(t *rapid.T, w *world) (*Query, *selection.Program) {
 	var times []int64
 	for _, lines := range w.lines {
 		for _, l := range lines {
@@ -207,36 +208,38 @@ func drawQuery(t *rapid.T, w *world) (*Query, *program) {
 	if rapid.IntRange(0, 3).Draw(t, "thinned") == 0 {
 		q.Interval = rapid.Int64Range(1, 100).Draw(t, "interval")
 	}
-	p := &program{keepsAll: true, stages: func() lineStages { return new(asIs) }}
+	p := &selection.Program{KeepsAll: true, Stages: func() selection.LineStages { return new(asIs) }}
 	if rapid.Bool().Draw(t, "filter") {
 		needle := rapid.SampledFrom([]string{"a", "ab", "", "zz"}).Draw(t, "needle")
-		p.keepsAll = false
-		p.filter = func() rowFilter { return contains(needle) }
-		p.textFilter = &model.TextFilter{Clauses: []model.TextClause{{Any: []model.TextLiteral{{Value: needle}}}}}
+		p.KeepsAll = false
+		p.Filter = func() selection.RowFilter { return contains(needle) }
+		p.TextFilter = &model.TextFilter{Clauses: []model.TextClause{{Any: []model.TextLiteral{{Value: needle}}}}}
 	}
 	if rapid.IntRange(0, 2).Draw(t, "stages") == 0 {
-		p.keepsAll = false
-		p.stages = func() lineStages { return new(upper) }
+		p.KeepsAll = false
+		p.Stages = func() selection.LineStages { return new(upper) }
 		if rapid.Bool().Draw(t, "probe") {
-			p.probe = p.stages
+			p.Probe = p.Stages
 		}
 	}
 	return q, p
 }
 
-// TestLines compares with a naive reader: which lines, in which order, with what labels. Nothing stays open or charged.
+// TestLines compares with a naive reader: which lines, in which order, with what labels. Nothing stays open
+// or charged.
 func TestLines(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawWorld(t)
 		e := w.engine()
 		for range 3 {
 			q, p := drawQuery(t, w)
-			x := e.execution(q, &syntax.LogQuery{}, p)
-			x.mergeBytes = rapid.SampledFrom([]int64{1, 20, defaultMergeBytes}).Draw(t, "bytes to merge")
-			x.idleBytes = rapid.SampledFrom([]int64{0, 1, 300}).Draw(t, "bytes of idle pages")
-			x.portionBytes = rapid.SampledFrom([]int64{1, 1000, x.portionBytes}).Draw(t, "bytes of a portion")
-			x.now = rapid.SampledFrom([]int64{math.MinInt64, -int64(time.Hour), 0, math.MaxInt64 - int64(time.Hour)}).Draw(t, "now")
-			entries, err := x.entries(context.Background(), q)
+			q.Prepared = &Prepared{&syntax.LogQuery{}, p}
+			x := e.execution(q)
+			x.MergeBytes = rapid.SampledFrom([]int64{1, 20, x.MergeBytes}).Draw(t, "bytes to merge")
+			x.IdleBytes = rapid.SampledFrom([]int64{x.IdleBytes, 1, 300}).Draw(t, "bytes of idle pages")
+			x.PortionBytes = rapid.SampledFrom([]int64{1, 1000, x.PortionBytes}).Draw(t, "bytes of a portion")
+			x.Now = rapid.SampledFrom([]int64{math.MinInt64, -int64(time.Hour), 0, math.MaxInt64 - int64(time.Hour)}).Draw(t, "now")
+			entries, err := entries(context.Background(), x, q, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

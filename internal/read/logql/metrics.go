@@ -15,11 +15,11 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	return &metrics{
 		tails: f.NewGauge(prometheus.GaugeOpts{
 			Name: "shale_logql_tails",
-			Help: "Clients that follow lines as they come.",
+			Help: "Tail clients that are connected.",
 		}),
 		dropped: f.NewCounter(prometheus.CounterOpts{
 			Name: "shale_logql_tail_dropped_lines_total",
-			Help: "Lines of followed streams that were left out because their client was too slow; it is told of them.",
+			Help: "Lines dropped because a tail client was too slow to receive them; the client is told of each.",
 		}),
 	}
 }

@@ -2,23 +2,26 @@ package logql
 
 import (
 	"context"
+	"hash/maphash"
 	"slices"
 
 	"github.com/shaledb/shale/internal/model"
-	"github.com/shaledb/shale/internal/read/logql/syntax"
+	"github.com/shaledb/shale/internal/read/logql/selection"
 )
 
 // Query is a query for lines.
 type Query struct {
 	// Tenants are whose lines are wanted, each once. If there are several, labels say whose a line is.
 	Tenants []string
-	Text    string
+	// Prepared is a query for lines.
+	Prepared *Prepared
 	// Start is the first time that counts, End the first that does not any more, in Unix nanoseconds.
 	Start, End int64
 	// Limit bounds the entries of the answer; 0: only its memory does.
 	Limit     int
 	Direction Direction
-	// Interval, if positive, is how many nanoseconds entries of the answer are apart at least, whatever their streams.
+	// Interval, if positive, is how many nanoseconds entries of the answer are apart at least, whatever their
+	// streams.
 	Interval int64
 	// Categorize gathers lines by the labels of their streams only.
 	Categorize bool
@@ -27,77 +30,69 @@ type Query struct {
 	Cost  *model.Cost
 }
 
-// Lines answers a query for lines: the first ones from the end of the range that the direction says. Its errors are of the
-// classes of package model; those of class invalid have Loki's texts.
+// Lines answers a query for lines: the first ones from the end of the range that the direction says. Its
+// errors are of the classes of package model; those of class invalid have Loki's texts.
 func (e *Engine) Lines(ctx context.Context, q *Query) (*Lines, error) {
 	began := e.now()
-	expr, err := parseLines(q.Text)
-	if err != nil {
-		return nil, err
+	if !q.Prepared.WantsLines() {
+		return nil, ErrMetric
 	}
-	p, err := compile(expr)
-	if err != nil {
-		return nil, err
-	}
-	x := e.execution(q, expr, p)
-	before := costsOf(x.cost)
+	x := e.execution(q)
+	before := costsOf(x.Cost)
 	if r, ok := rangeOf(q.Start, q.End); ok {
-		if err := x.filterMetadata(ctx, e, r); err != nil {
+		if err := x.FilterMetadata(ctx, r); err != nil {
 			return nil, err
 		}
 	}
-	entries, err := x.entries(ctx, q)
+	all, err := entries(ctx, x, q, nil)
 	if err != nil {
 		return nil, err
 	}
-	r := &Lines{Streams: gather(entries, q.Tenants, q.Categorize)}
+	r := &Lines{Streams: gather(all, q.Tenants, q.Categorize)}
 	r.Stats.fill(x, before)
-	r.Stats.Entries = int64(len(entries))
+	r.Stats.Entries = int64(len(all))
 	r.Stats.Exec = e.now().Sub(began)
 	r.Filtered = r.Stats.Passed
 	return r, nil
 }
 
-func (e *Engine) execution(q *Query, expr *syntax.LogQuery, p *program) *execution {
-	x := &execution{
-		selectText: e.selectText, direction: q.Direction, program: p, workers: e.workers, now: e.now().UnixNano(),
-		mergeBytes: defaultMergeBytes,
-		filtered:   p.textFilter != nil,
-		quota:      q.Quota, cost: q.Cost,
+func (e *Engine) execution(q *Query) *selection.Execution {
+	p := selection.Plan{
+		Read: e.read, Direction: q.Direction, Program: q.Prepared.program, Workers: e.workers, Now: e.now().UnixNano(),
+		Quota: q.Quota, Cost: q.Cost,
 	}
-	if x.quota == nil {
-		x.quota = new(model.Quota)
+	if p.Quota == nil {
+		p.Quota = new(model.Quota)
 	}
-	if x.cost == nil {
-		x.cost = new(model.Cost)
+	if p.Cost == nil {
+		p.Cost = new(model.Cost)
 	}
-	x.portionBytes = portionOf(x.quota)
-	chosen, matchers := selectors(expr.Matchers, q.Tenants)
+	chosen, matchers := selectors(q.Prepared.log.Matchers, q.Tenants)
 	for i, t := range q.Tenants {
 		if !slices.Contains(chosen, t) {
 			continue
 		}
-		x.requests = append(x.requests, model.Request{
-			Tenant: t, Signal: model.Logs, Family: model.Text, Matchers: matchers, TextFilter: p.textFilter,
-			Quota: x.quota, Cost: x.cost,
+		p.Requests = append(p.Requests, model.Request{
+			Tenant: t, Signal: model.Logs, Family: model.Text, Matchers: matchers, TextFilter: p.Program.TextFilter,
+			Quota: p.Quota, Cost: p.Cost,
 		})
-		x.tenants = append(x.tenants, int32(i))
+		p.Tenants = append(p.Tenants, int32(i))
 	}
-	return x
+	return selection.New(p)
 }
 
-// entries returns the entries of the answer in their order.
-func (x *execution) entries(ctx context.Context, q *Query) ([]found, error) {
+// entries returns the entries of the result in their order, with sums if there are seeds.
+func entries(ctx context.Context, x *selection.Execution, q *Query, seeds *[2]maphash.Seed) ([]found, error) {
 	left, ok := rangeOf(q.Start, q.End)
 	if !ok {
 		return nil, nil
 	}
 	if q.Interval <= 0 {
-		x.top = newTop(q.Direction, q.Limit, x.quota)
-		err := x.run(ctx, left)
-		return x.top.take(), err
+		t := newTop(q.Direction, q.Limit, x.Quota, seeds)
+		err := x.Scan(ctx, left, t)
+		return t.take(), err
 	}
-	return x.thinned(ctx, q, left)
+	return thinned(ctx, x, q, left)
 }
 
 // rangeOf returns the closed range of the times from start to before end, and whether there is one.
@@ -107,3 +102,12 @@ func rangeOf(start, end int64) (model.TimeRange, bool) {
 	}
 	return model.TimeRange{Min: start, Max: end - 1}, true
 }
+
+// Direction says from which end of the range lines are wanted.
+type Direction = selection.Direction
+
+// The directions, in Loki's words: backward is the newest first.
+const (
+	Backward = selection.Backward
+	Forward  = selection.Forward
+)

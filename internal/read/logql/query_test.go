@@ -33,6 +33,15 @@ func shop() (*readtest.Memory, *Engine) {
 	return m, New(Options{Read: read.New(read.Options{Sources: []read.Source{m}})})
 }
 
+// prepared prepares a query that is right.
+func prepared(text string) *Prepared {
+	p, err := Prepare(text)
+	if err != nil {
+		panic(err)
+	}
+	return p
+}
+
 func table(l *Lines) string {
 	var sb strings.Builder
 	for _, s := range l.Streams {
@@ -51,7 +60,7 @@ func TestStreamsOfAnAnswer(t *testing.T) {
 		q    Query
 		want string
 	}{
-		{"backward", Query{Tenants: []string{"a"}, Text: `{app=~".+"}`, Start: 10, End: 30}, `
+		{"backward", Query{Tenants: []string{"a"}, Prepared: prepared(`{app=~".+"}`), Start: 10, End: 30}, `
 {app="db"}
   20 slow query {} {}
 {app="web", trace="t1", zone="1"}
@@ -59,22 +68,22 @@ func TestStreamsOfAnAnswer(t *testing.T) {
 {app="web", zone="1"}
   20 GET /cart {} {}
 `},
-		{"categorized, forward", Query{Tenants: []string{"a"}, Text: `{app="web"}`, End: 100, Direction: Forward, Categorize: true}, `
+		{"categorized, forward", Query{Tenants: []string{"a"}, Prepared: prepared(`{app="web"}`), End: 100, Direction: Forward, Categorize: true}, `
 {app="web", zone="1"}
   10 GET / {trace="t1"} {}
   20 GET /cart {} {}
   30 POST /cart {trace="t2", zone_extracted="x"} {}
 `},
-		{"limited", Query{Tenants: []string{"a"}, Text: `{app="web"}`, End: 100, Limit: 1}, `
+		{"limited", Query{Tenants: []string{"a"}, Prepared: prepared(`{app="web"}`), End: 100, Limit: 1}, `
 {app="web", trace="t2", zone="1", zone_extracted="x"}
   30 POST /cart {trace="t2", zone_extracted="x"} {}
 `},
-		{"thinned", Query{Tenants: []string{"a"}, Text: `{app=~".+"}`, End: 100, Interval: 10, Limit: 2, Categorize: true}, `
+		{"thinned", Query{Tenants: []string{"a"}, Prepared: prepared(`{app=~".+"}`), End: 100, Interval: 10, Limit: 2, Categorize: true}, `
 {app="web", zone="1"}
   30 POST /cart {trace="t2", zone_extracted="x"} {}
   20 GET /cart {} {}
 `},
-		{"tenants", Query{Tenants: []string{"a", "b", "c"}, Text: `{app="web"}`, Start: 20, End: 100}, `
+		{"tenants", Query{Tenants: []string{"a", "b", "c"}, Prepared: prepared(`{app="web"}`), Start: 20, End: 100}, `
 {__tenant_id__="a", app="web", trace="t2", zone="1", zone_extracted="x"}
   30 POST /cart {trace="t2", zone_extracted="x"} {}
 {__tenant_id__="a", app="web", zone="1"}
@@ -84,15 +93,15 @@ func TestStreamsOfAnAnswer(t *testing.T) {
 {__tenant_id__="c", app="web"}
   40 GET /c {} {}
 `},
-		{"some tenants", Query{Tenants: []string{"a", "b", "c"}, Text: `{app="web", __tenant_id__=~"b|c", original___tenant_id__=""}`, End: 100}, `
+		{"some tenants", Query{Tenants: []string{"a", "b", "c"}, Prepared: prepared(`{app="web", __tenant_id__=~"b|c", original___tenant_id__=""}`), End: 100}, `
 {__tenant_id__="c", app="web"}
   40 GET /c {} {}
 `},
-		{"one tenant with a label of that name", Query{Tenants: []string{"b"}, Text: `{__tenant_id__="mine"}`, End: 100}, `
+		{"one tenant with a label of that name", Query{Tenants: []string{"b"}, Prepared: prepared(`{__tenant_id__="mine"}`), End: 100}, `
 {__tenant_id__="mine", app="web"}
   25 GET /b {} {}
 `},
-		{"an empty range", Query{Tenants: []string{"a"}, Text: `{app=~".+"}`, Start: 30, End: 30}, "\n"},
+		{"an empty range", Query{Tenants: []string{"a"}, Prepared: prepared(`{app=~".+"}`), Start: 30, End: 30}, "\n"},
 	} {
 		got, err := e.Lines(context.Background(), &c.q)
 		if err != nil {
@@ -125,7 +134,15 @@ func TestLabelsOfStreams(t *testing.T) {
 		return list(out, err)
 	}
 	sel := func(tenants []string, selectors ...string) *Selection {
-		return &Selection{Tenants: tenants, Selectors: selectors, Range: allTime, Quota: &model.Quota{}, Cost: &model.Cost{}}
+		var parsed []Selector
+		for _, text := range selectors {
+			s, err := ParseSelector(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			parsed = append(parsed, s)
+		}
+		return &Selection{Tenants: tenants, Selectors: parsed, Range: allTime, Quota: &model.Quota{}, Cost: &model.Cost{}}
 	}
 	late := sel(one)
 	late.Range.Min = 25
@@ -142,7 +159,6 @@ func TestLabelsOfStreams(t *testing.T) {
 		{series(e.Series(ctx, sel(one, `{app="db"}`, `{app=~".+"}`))), `{app="db"} {app="web", zone="1"}`},
 		{series(e.Series(ctx, sel(one))), `{app="db"} {app="web", zone="1"}`},
 		{series(e.Series(ctx, sel(all, `{app="web", __tenant_id__!="a"}`))), `{__tenant_id__="b", app="web", original___tenant_id__="mine"} {__tenant_id__="c", app="web"}`},
-		{list(e.LabelNames(ctx, sel(one, `{`))), "parse error at line 1, col 2: syntax error: unexpected $end"},
 	} {
 		if c.got != c.want && !strings.HasPrefix(c.got, c.want+",") {
 			t.Errorf("%d: got %q, want %q", i, c.got, c.want)
@@ -152,7 +168,11 @@ func TestLabelsOfStreams(t *testing.T) {
 
 func TestVolume(t *testing.T) {
 	m, e := shop()
-	s := &Selection{Tenants: []string{"a", "c"}, Selectors: []string{`{app="web"}`}, Range: allTime, Quota: &model.Quota{Pool: &model.QueryPool{MaxBytes: 1 << 20}}, Cost: &model.Cost{}}
+	web, err := ParseSelector(`{app="web"}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Selection{Tenants: []string{"a", "c"}, Selectors: []Selector{web}, Range: allTime, Quota: &model.Quota{Pool: &model.QueryPool{MaxBytes: 1 << 20}}, Cost: &model.Cost{}}
 	got, err := e.Volume(context.Background(), s)
 	if want := (Volume{Streams: 2, Chunks: 3, Bytes: 5 + 9 + 10 + 6, Lines: 4}); err != nil || got != want {
 		t.Errorf("%+v, %v; want %+v", got, err, want)
@@ -185,31 +205,40 @@ func TestRefused(t *testing.T) {
 		{`{app=~".*"}`, "parse error : queries require at least one regexp or equality matcher that does not have an empty-compatible value. For instance, app=~\".*\" does not meet this requirement, but app=~\".+\" will"},
 		{`{app="web"} |~ "("`, ""},
 	} {
-		_, err := e.Lines(context.Background(), &Query{Tenants: []string{"a"}, Text: c.text, End: 100})
+		p, err := Prepare(c.text)
+		if err == nil {
+			_, err = e.Lines(t.Context(), &Query{Tenants: []string{"a"}, Prepared: p, End: 100})
+		}
 		if !errors.Is(err, model.ErrInvalid) || c.want != "" && err.Error() != c.want {
 			t.Errorf("%s: %v", c.text, err)
 		}
 	}
-	if err := e.CheckInstant(`{app="web"}`); !errors.Is(err, ErrInstant) {
+	if _, err := PrepareInstant(`{app="web"}`); !errors.Is(err, ErrInstant) {
 		t.Error(err)
 	}
-	if err := e.CheckInstant(`vector(1)`); !errors.Is(err, ErrMetric) {
+	if _, err := PrepareInstant(`{app="web"} | line_format "{{"`); !errors.Is(err, ErrInstant) {
+		t.Error("stages that cannot be compiled:", err)
+	}
+	if p, err := PrepareInstant(`vector(1)`); err != nil || p.WantsLines() {
+		t.Error(p, err)
+	}
+	if p, err := Prepare(`{app="web"}`); err != nil || !p.WantsLines() {
+		t.Error(p, err)
+	}
+	if _, err := ParseSelector(`{`); err == nil || !strings.HasPrefix(err.Error(), "parse error at line 1, col 2: syntax error: unexpected $end") {
 		t.Error(err)
 	}
-	if lines, err := e.IsLines(`{app="web"}`); err != nil || !lines {
-		t.Error(lines, err)
-	}
-	if err := e.CheckSelector(`{}`, true); err != nil {
-		t.Error(err)
-	}
-	if err := e.CheckSelector(`{}`, false); err == nil {
+	if _, err := ParseSelector(`{}`); err == nil {
 		t.Error("an empty selector is taken")
 	}
-	with, err := e.WithRegexp(`{app="web"} |= "a"`, "b.\"`c")
-	if want := "{app=\"web\"} |= \"a\" |~ \"b.\\\"`c\""; err != nil || with != want {
+	with, err := PrepareMatching(`{app="web"} |= "a"`, "b.\"`c")
+	if want := "{app=\"web\"} |= \"a\" |~ \"b.\\\"`c\""; err != nil || with.String() != want {
 		t.Error(with, err)
 	}
-	if _, err := e.WithRegexp(`{app="web"}`, "("); !errors.Is(err, model.ErrInvalid) {
+	if _, err := PrepareMatching(`{app="web"}`, "("); !errors.Is(err, model.ErrInvalid) {
+		t.Error(err)
+	}
+	if _, err := PrepareMatching(`rate({app="web"}[1m])`, "x"); !errors.Is(err, ErrMetric) {
 		t.Error(err)
 	}
 }
@@ -223,7 +252,7 @@ func TestFailures(t *testing.T) {
 		m, e := shop()
 		m.Fail(f)
 		pool := &model.QueryPool{MaxBytes: 1 << 20}
-		q := &Query{Tenants: []string{"a"}, Text: `{app=~".+"}`, End: 100, Limit: 10, Quota: &model.Quota{Pool: pool}, Cost: &model.Cost{}}
+		q := &Query{Tenants: []string{"a"}, Prepared: prepared(`{app=~".+"}`), End: 100, Limit: 10, Quota: &model.Quota{Pool: pool}, Cost: &model.Cost{}}
 		if _, err := e.Lines(context.Background(), q); (name != "labels") != errors.Is(err, model.ErrTransient) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -241,7 +270,8 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestQuota: a query that needs more than it may have is refused, with the setting's name, and one that is cancelled ends.
+// TestQuota: a query that needs more than it may have is refused, with the setting's name, and one that is
+// cancelled ends.
 func TestQuota(t *testing.T) {
 	m := readtest.NewMemory(1)
 	m.SetTextPage(100, 1)
@@ -253,17 +283,17 @@ func TestQuota(t *testing.T) {
 	m.AddText("t", l.Key(1, model.Logs), l, lines...)
 	e := New(Options{Read: read.New(read.Options{Sources: []read.Source{m}})})
 	for _, limit := range []int64{300, 30_000, 1 << 20} {
-		q := &Query{Tenants: []string{"t"}, Text: `{app="x"}`, End: 1 << 40, Quota: &model.Quota{MaxBytes: limit}}
+		q := &Query{Tenants: []string{"t"}, Prepared: prepared(`{app="x"}`), End: 1 << 40, Quota: &model.Quota{MaxBytes: limit}}
 		if _, err := e.Lines(context.Background(), q); !errors.Is(err, model.ErrLimit) || !strings.Contains(err.Error(), "query.max-bytes") {
 			t.Errorf("%d: %v", limit, err)
 		}
 		// The newest lines fit.
-		q = &Query{Tenants: []string{"t"}, Text: `{app="x"}`, End: 1 << 40, Limit: 5, Quota: &model.Quota{MaxBytes: limit}}
+		q = &Query{Tenants: []string{"t"}, Prepared: prepared(`{app="x"}`), End: 1 << 40, Limit: 5, Quota: &model.Quota{MaxBytes: limit}}
 		if got, err := e.Lines(context.Background(), q); limit == 1<<20 && (err != nil || got.Stats.Entries != 5) {
 			t.Errorf("%d: %v", limit, err)
 		}
 	}
-	q := &Query{Tenants: []string{"t"}, Text: `{app="x"}`, End: 1 << 40, Quota: &model.Quota{MaxSeries: 1}}
+	q := &Query{Tenants: []string{"t"}, Prepared: prepared(`{app="x"}`), End: 1 << 40, Quota: &model.Quota{MaxSeries: 1}}
 	if _, err := e.Lines(context.Background(), q); err != nil {
 		t.Error("one stream in several slices", err)
 	}
@@ -277,7 +307,8 @@ func TestQuota(t *testing.T) {
 	}
 }
 
-// TestFigures: the statement of cost and the figures of the query tell the same lines, those whose text was looked at.
+// TestFigures: the statement of cost and the figures of the query tell the same lines, those whose text was
+// looked at.
 func TestFigures(t *testing.T) {
 	m := readtest.NewMemory(1)
 	m.SetTextPage(100, 1)
@@ -294,7 +325,7 @@ func TestFigures(t *testing.T) {
 		`{app="x"} | id="1000"`: func(lines int64) int64 { return 6 * lines },
 		`{app="x"} != "line"`:   func(int64) int64 { return 0 },
 	} {
-		q := &Query{Tenants: []string{"t"}, Text: text, Start: 0, End: 1000, Limit: 5000, Cost: &model.Cost{}}
+		q := &Query{Tenants: []string{"t"}, Prepared: prepared(text), Start: 0, End: 1000, Limit: 5000, Cost: &model.Cost{}}
 		got, err := e.Lines(t.Context(), q)
 		if err != nil {
 			t.Fatal(err)
@@ -305,7 +336,7 @@ func TestFigures(t *testing.T) {
 		}
 	}
 	// Of pages of which only times are read no line counts.
-	q := &Query{Tenants: []string{"t"}, Text: `{app="x"}`, Start: 0, End: 1000, Limit: 3, Cost: &model.Cost{}}
+	q := &Query{Tenants: []string{"t"}, Prepared: prepared(`{app="x"}`), Start: 0, End: 1000, Limit: 3, Cost: &model.Cost{}}
 	if got, err := e.Lines(t.Context(), q); err != nil || got.Stats.Lines != q.Cost.TextLines.Load() || got.Stats.Lines > 512 {
 		t.Error(err, got.Stats.Lines, q.Cost.TextLines.Load())
 	}

@@ -21,10 +21,11 @@ type Lines struct {
 
 // Stream is the lines that share labels.
 type Stream struct {
-	// Labels are those by which lines are gathered: all of the line, or, if categories are asked for, those of the stream
-	// only. They have canonical form, but that a value may be empty where a stage made it so.
+	// Labels are those by which lines are gathered: all of the line, or, if categories are asked for, those of
+	// the stream only. They have canonical form, but that a value may be empty where a stage made it so.
 	Labels model.Labels
-	// Entries are in the direction of the query; equal times in the order of arrival, or backward in its reverse.
+	// Entries are in the direction of the query; equal times in the order of arrival, or backward in its
+	// reverse.
 	Entries []Entry
 }
 

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/read/logql/selection"
 )
 
 // Stats are the figures of one query: what Loki's object "stats" tells, as far as there is such a thing here.
@@ -12,37 +13,41 @@ type Stats struct {
 	Exec time.Duration
 	// Lines and Bytes are what the stages have looked at: lines within the range of pages that were not skipped.
 	Lines, Bytes int64
-	// MetadataBytes are those of the names and values of the structured metadata that was looked at: of the lines that pass the
-	// leading line filters.
+	// MetadataBytes are those of the names and values of the structured metadata that was looked at: of the
+	// lines that pass the leading line filters.
 	MetadataBytes int64
-	// Passed counts the lines that passed all filters, those beyond the limit included as far as they were looked at.
+	// Passed counts the lines that passed all filters, those beyond the limit included as far as they were
+	// looked at.
 	Passed int64
 	// Duplicates counts lines that were found in several places and count once.
 	Duplicates int64
 	// Entries is how many lines are in the answer.
 	Entries int64
-	// Streams is how many streams the selector found, in that part of the range that was asked for in one piece and had most.
+	// Streams is how many streams the selector found, in that part of the range that was asked for in one
+	// piece and had most.
 	Streams int64
-	// Pages counts the pages of lines within the selector and the range that was looked up, Skipped those whose filter
-	// said that they have no such line, and Read those that were read. The others could not change the answer.
-	// A page on the border of two parts of the range counts in both.
+	// Pages counts the pages of lines within the selector and the range that was looked up, Skipped those
+	// whose filter said that they have no such line, and Read those that were read. The others could not
+	// change the answer. A page on the border of two parts of the range counts in both.
 	Pages, Skipped, Read int64
 	// Selections is how many parts of the range were asked for one after the other.
 	Selections int64
-	// Head and Blocks are how many buffers and local parts, and blocks of the bucket, were looked at; PagesRAM, PagesDisk and
-	// PagesBucket from where pages of all kinds came; BytesBucket and Requests what was asked of the bucket.
+	// Head and Blocks are how many buffers and local parts, and blocks of the bucket, were looked at;
+	// PagesRAM, PagesDisk and PagesBucket from where pages of all kinds came; BytesBucket and Requests what
+	// was asked of the bucket.
 	Head, Blocks                     int64
 	PagesRAM, PagesDisk, PagesBucket int64
 	BytesBucket, Requests            int64
 }
 
-// fill takes the figures of an execution, and of the statement of cost, which may be shared with other queries before.
-func (s *Stats) fill(x *execution, before costs) {
-	s.Lines, s.Bytes = x.stats.lines.Load(), x.stats.bytes.Load()
-	s.MetadataBytes = x.stats.metadata.Load()
-	s.Passed, s.Duplicates = x.stats.kept.Load(), x.stats.duplicates.Load()
-	s.Read, s.Selections, s.Streams = x.stats.pagesRead, x.stats.selections, x.stats.series
-	now := costsOf(x.cost)
+// fill takes the figures of an execution, and of the statement of cost, which may be shared with other
+// queries before.
+func (s *Stats) fill(x *selection.Execution, before costs) {
+	f := x.Figures()
+	s.Lines, s.Bytes, s.MetadataBytes = f.Lines, f.Bytes, f.MetadataBytes
+	s.Passed, s.Duplicates = f.Passed, f.Duplicates
+	s.Read, s.Selections, s.Streams = f.PagesRead, f.Selections, f.Streams
+	now := costsOf(x.Cost)
 	s.Pages, s.Skipped = now.pages-before.pages, now.skipped-before.skipped
 	s.Head, s.Blocks = now.head-before.head, now.blocks-before.blocks
 	s.PagesRAM, s.PagesDisk, s.PagesBucket = now.ram-before.ram, now.disk-before.disk, now.bucket-before.bucket

@@ -11,29 +11,32 @@ import (
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read/logql/line"
+	"github.com/shaledb/shale/internal/read/logql/selection"
 	"github.com/shaledb/shale/internal/read/logql/syntax"
 )
 
 // TailQuery is a query for lines that are still to come, and for those since Start.
 type TailQuery struct {
 	Tenant     string
-	Text       string
+	Prepared   *Prepared
 	Start      int64 // Unix nanoseconds
 	Limit      int   // of lines since Start: the newest ones; 0: none of them
 	Delay      int64 // nanoseconds that a line waits for others that are older
 	Categorize bool
 	Quota      *model.Quota
 	Cost       *model.Cost
-	// Past, if set, bounds the reading of the lines since Start, which is a query as any other: it returns once that may begin,
-	// with the context to read by. done is called when they are read, before they are handed out.
+	// Past, if set, bounds the reading of the lines since Start, which is a query as any other: it returns
+	// once that may begin, with the context to read by. done is called when they are read, before they are
+	// handed out.
 	Past func(ctx context.Context) (past context.Context, done func(), err error)
 }
 
-// Batch is lines that came: of each stream, and across streams, older ones first. It is valid during the call.
+// Batch is lines that came: of each stream, and across streams, older ones first. It is valid during the
+// call.
 type Batch struct {
 	Streams []Stream
-	// Dropped are lines of the followed streams that were left out because the client was too slow, whether they would have
-	// passed the query's stages or not; some of them, if they are many.
+	// Dropped are lines of the followed streams that were left out because the client was too slow, whether
+	// they would have passed the query's stages or not; some of them, if they are many.
 	Dropped []Dropped
 }
 
@@ -48,21 +51,15 @@ const (
 	tailBatch = 100
 	// pendingBytes bounds the lines that wait for their delay.
 	pendingBytes = 4 << 20
-	// pastAhead is how far lines may be ahead of the clock to be among those of the past.
-	pastAhead = time.Hour
 )
 
-// Tail hands out lines as they come, until the context ends or emit returns an error, which it returns. It begins with the newest
-// lines since Start; between them and those that come no line is lost or there twice.
+// Tail hands out lines as they come, until the context ends or emit returns an error, which it returns. It
+// begins with the newest lines since Start; between them and those that come no line is lost or there twice.
 func (e *Engine) Tail(ctx context.Context, q *TailQuery, emit func(*Batch) error) (err error) {
-	expr, err := parseLines(q.Text)
-	if err != nil {
-		return err
+	if !q.Prepared.WantsLines() {
+		return ErrMetric
 	}
-	p, err := compile(expr)
-	if err != nil {
-		return err
-	}
+	p := q.Prepared.program
 	if e.hub == nil {
 		return fmt.Errorf("%w: tail: nothing tells of new lines here", model.ErrInvalid)
 	}
@@ -70,20 +67,20 @@ func (e *Engine) Tail(ctx context.Context, q *TailQuery, emit func(*Batch) error
 	if t.quota == nil {
 		t.quota = new(model.Quota)
 	}
-	if p.filter != nil {
-		t.filter = p.filter()
+	if p.Filter != nil {
+		t.filter = p.Filter()
 		t.filter.Bind(ctx)
 	}
-	t.stages = p.stages()
+	t.stages = p.Stages()
 	t.stages.Bind(ctx, t.quota.TakeBytes)
-	t.from = e.hub.follow(q.Tenant, syntax.Models(expr.Matchers), t.quota)
+	t.from = e.hub.follow(q.Tenant, syntax.Models(q.Prepared.log.Matchers), t.quota)
 	defer func() {
 		if stopErr := t.from.stop(); err == nil {
 			err = stopErr
 		}
 		_ = t.quota.TakeBytes(-t.pendingBytes) // giving back does not fail
 	}()
-	if err := t.past(ctx, e, expr, p); err != nil {
+	if err := t.past(ctx, e); err != nil {
 		return err
 	}
 	return t.follow(ctx)
@@ -95,14 +92,14 @@ type tail struct {
 	emit   func(*Batch) error
 	quota  *model.Quota
 	from   *follower
-	filter rowFilter
-	stages lineStages
+	filter selection.RowFilter
+	stages selection.LineStages
 	stream model.Labels // that the stages know
 	one    model.TextRows
 
 	// sent has the lines of the past that may still come.
 	seeds [2]maphash.Seed
-	sent  map[rowSum]bool
+	sent  map[lineSum]bool
 
 	pending      []pendingLine // by time
 	pendingBytes int64
@@ -115,18 +112,17 @@ type pendingLine struct {
 }
 
 // past hands out the lines since the start.
-func (t *tail) past(ctx context.Context, e *Engine, expr *syntax.LogQuery, p *program) error {
+func (t *tail) past(ctx context.Context, e *Engine) error {
 	t.seeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
-	t.sent = make(map[rowSum]bool)
+	t.sent = make(map[lineSum]bool)
 	if t.q.Limit <= 0 {
 		return nil
 	}
 	q := &Query{
-		Tenants: []string{t.q.Tenant}, Text: t.q.Text, Start: t.q.Start, End: e.now().Add(pastAhead).UnixNano(),
+		Tenants: []string{t.q.Tenant}, Prepared: t.q.Prepared, Start: t.q.Start, End: e.now().Add(selection.MaxFuture).UnixNano(),
 		Limit: t.q.Limit, Direction: Backward, Quota: t.quota, Cost: t.q.Cost,
 	}
-	x := e.execution(q, expr, p)
-	x.seeds = &t.seeds
+	x := e.execution(q)
 	entries, err := t.read(ctx, x, q)
 	if err != nil {
 		return err
@@ -148,7 +144,7 @@ func (t *tail) past(ctx context.Context, e *Engine, expr *syntax.LogQuery, p *pr
 }
 
 // read runs the query for the lines since the start.
-func (t *tail) read(ctx context.Context, x *execution, q *Query) ([]found, error) {
+func (t *tail) read(ctx context.Context, x *selection.Execution, q *Query) ([]found, error) {
 	if t.q.Past != nil {
 		past, done, err := t.q.Past(ctx)
 		if err != nil {
@@ -157,7 +153,7 @@ func (t *tail) read(ctx context.Context, x *execution, q *Query) ([]found, error
 		defer done()
 		ctx = past
 	}
-	return x.entries(ctx, q)
+	return entries(ctx, x, q, &t.seeds)
 }
 
 func (t *tail) send(entries []found, dropped []Dropped) error {
@@ -279,7 +275,7 @@ func (t *tail) sendDue(dropped []Dropped) error {
 }
 
 // sumOf returns what stands for a line of a stream.
-func sumOf(seeds *[2]maphash.Seed, stream model.Labels, at int64, line []byte, metadata model.Labels) rowSum {
+func sumOf(seeds *[2]maphash.Seed, stream model.Labels, at int64, line []byte, metadata model.Labels) lineSum {
 	sum := func(seed maphash.Seed) uint64 {
 		h := maphash.Comparable(seed, at)
 		for _, b := range [][]byte{stream, line, metadata} {
@@ -287,5 +283,8 @@ func sumOf(seeds *[2]maphash.Seed, stream model.Labels, at int64, line []byte, m
 		}
 		return h
 	}
-	return rowSum{sum(seeds[0]), sum(seeds[1])}
+	return lineSum{sum(seeds[0]), sum(seeds[1])}
 }
+
+// lineSum stands for a line of a stream: 128 bits under seeds that no sender knows.
+type lineSum struct{ a, b uint64 }

@@ -107,7 +107,7 @@ func TestTailLosesNothing(t *testing.T) {
 	<-started
 	seen := make(map[string]int)
 	pool := &model.QueryPool{MaxBytes: 1 << 30}
-	q := &TailQuery{Tenant: "t", Text: `{app="x"}`, Limit: 1 << 20, Quota: &model.Quota{Pool: pool}, Cost: &model.Cost{}}
+	q := &TailQuery{Tenant: "t", Prepared: prepared(`{app="x"}`), Limit: 1 << 20, Quota: &model.Quota{Pool: pool}, Cost: &model.Cost{}}
 	done := errors.New("all are there")
 	err := e.Tail(ctx, q, func(b *Batch) error {
 		for _, x := range textOf(b) {
@@ -153,7 +153,7 @@ func TestTailDelays(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		var got []string
 		var wait sync.WaitGroup
-		q := &TailQuery{Tenant: "t", Text: `{app=~".+"}`, Start: at(-3 * time.Minute), Limit: 2, Delay: int64(5 * time.Second)}
+		q := &TailQuery{Tenant: "t", Prepared: prepared(`{app=~".+"}`), Start: at(-3 * time.Minute), Limit: 2, Delay: int64(5 * time.Second)}
 		wait.Go(func() {
 			err := e.Tail(ctx, q, func(b *Batch) error {
 				got = append(got, fmt.Sprint(time.Since(begin)), strings.Join(textOf(b), ", "))
@@ -200,7 +200,7 @@ func TestTailDrops(t *testing.T) {
 	s.push("t", l, readtest.Line{Time: 1, Text: "x"})
 	lines, dropped := 0, 0
 	enough := errors.New("enough")
-	err := e.Tail(context.Background(), &TailQuery{Tenant: "t", Text: `{app="x"}`, Limit: 1}, func(b *Batch) error {
+	err := e.Tail(context.Background(), &TailQuery{Tenant: "t", Prepared: prepared(`{app="x"}`), Limit: 1}, func(b *Batch) error {
 		if lines == 0 {
 			close(first)
 			<-pushed
@@ -232,7 +232,7 @@ func TestTailEnds(t *testing.T) {
 		s.push("t", slices.Concat(l, l), readtest.Line{Time: 2})
 	}()
 	s.push("t", model.LabelsOf("app", "x"), readtest.Line{Time: 1})
-	err := e.Tail(context.Background(), &TailQuery{Tenant: "t", Text: `{app="x"}`, Limit: 1}, func(*Batch) error {
+	err := e.Tail(context.Background(), &TailQuery{Tenant: "t", Prepared: prepared(`{app="x"}`), Limit: 1}, func(*Batch) error {
 		close(begun)
 		return nil
 	})
@@ -240,20 +240,25 @@ func TestTailEnds(t *testing.T) {
 		t.Error(err)
 	}
 	for _, text := range []string{`{`, `rate({a="b"}[1m])`, `{a="b"} | line_format "{{"`} {
-		if err := e.Tail(context.Background(), &TailQuery{Tenant: "t", Text: text}, nil); !errors.Is(err, model.ErrInvalid) {
+		p, err := Prepare(text)
+		if err == nil {
+			err = e.Tail(context.Background(), &TailQuery{Tenant: "t", Prepared: p}, nil)
+		}
+		if !errors.Is(err, model.ErrInvalid) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
 }
 
-// TestTailPast: the lines of the past are read as one is told, and what bounds that is over before they are handed out.
+// TestTailPast: the lines of the past are read as one is told, and what bounds that is over before they are
+// handed out.
 func TestTailPast(t *testing.T) {
 	s := newStore()
 	e := s.engine()
 	s.push("t", model.LabelsOf("app", "x"), readtest.Line{Time: 1, Text: "past"})
 	turns, begun := 0, 0
 	refusal, done := errors.New("no turn"), errors.New("seen")
-	q := &TailQuery{Tenant: "t", Text: `{app="x"}`, Limit: 1, Past: func(ctx context.Context) (context.Context, func(), error) {
+	q := &TailQuery{Tenant: "t", Prepared: prepared(`{app="x"}`), Limit: 1, Past: func(ctx context.Context) (context.Context, func(), error) {
 		turns, begun = turns+1, begun+1
 		return ctx, func() { turns-- }, nil
 	}}

@@ -9,14 +9,14 @@ import (
 	"github.com/shaledb/shale/internal/read/logql/syntax"
 )
 
-// TenantLabel is the label that lines and streams get in answers for several tenants. A stream that has one of its own shows
-// it under the name original___tenant_id__.
+// TenantLabel is the label that lines and streams get in answers for several tenants. A stream that has one
+// of its own shows it under the name original___tenant_id__.
 const TenantLabel = "__tenant_id__"
 
 const originalPrefix = "original_"
 
-// selectors are the matchers of a query for each of its tenants. Those of the tenant's label choose tenants, if there are
-// several; the others apply to streams.
+// selectors are the matchers of a query for each of its tenants. Those of the tenant's label choose tenants,
+// if there are several; the others apply to streams.
 func selectors(matchers []*syntax.Matcher, tenants []string) (chosen []string, ms []model.Matcher) {
 	ms = syntax.Models(matchers)
 	if len(tenants) < 2 {

@@ -5,24 +5,25 @@ import (
 	"math"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/read/logql/selection"
 )
 
-// thinned returns entries that are at least the interval apart: the first of all, then the first of those that are far enough
-// from it, and so on. Which one comes next depends on the one before, so that the range behind it is asked again where what
-// was fetched does not reach that far.
-func (x *execution) thinned(ctx context.Context, q *Query, left model.TimeRange) ([]found, error) {
+// thinned returns entries that are at least the interval apart: the first of all, then the first of those
+// that are far enough from it, and so on. Which one comes next depends on the one before, so that the range
+// behind it is asked again where what was fetched does not reach that far.
+func thinned(ctx context.Context, x *selection.Execution, q *Query, left model.TimeRange) ([]found, error) {
 	var out []found
 	limit := q.Limit
 	for left.Min <= left.Max && (q.Limit == 0 || len(out) < q.Limit) {
-		x.top = newTop(q.Direction, limit, x.quota)
-		if err := x.run(ctx, left); err != nil {
+		t := newTop(q.Direction, limit, x.Quota, nil)
+		if err := x.Scan(ctx, left, t); err != nil {
 			return nil, err
 		}
-		batch := x.top.take()
+		batch := t.take()
 		for i := range batch {
 			f := &batch[i]
 			if !left.Contains(f.time) || q.Limit > 0 && len(out) == q.Limit {
-				if err := x.quota.TakeBytes(-int64(len(f.bytes)) - foundBytes); err != nil {
+				if err := x.Quota.TakeBytes(-int64(len(f.bytes)) - foundBytes); err != nil {
 					return nil, err
 				}
 				continue

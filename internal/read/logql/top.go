@@ -1,29 +1,24 @@
 package logql
 
 import (
-	"cmp"
+	"hash/maphash"
 	"slices"
 	"sync"
 	"sync/atomic"
 
+	"github.com/shaledb/shale/internal/heap"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read/logql/line"
+	"github.com/shaledb/shale/internal/read/logql/selection"
 )
 
-// place orders entries of one time: the number of the stream, that of the piece in it, and that of the row, in the order of
-// arrival.
-type place struct{ stream, part, row int32 }
-
-func (p place) compare(o place) int {
-	return cmp.Or(cmp.Compare(p.stream, o.stream), cmp.Compare(p.part, o.part), cmp.Compare(p.row, o.row))
-}
-
-// found is an entry of the answer. Its bytes are in one piece of memory: the line and the three sets of labels.
+// found is an entry of the answer. Its bytes are in one piece of memory: the line and the three sets of
+// labels.
 type found struct {
 	time int64
-	place
+	selection.Position
 	tenant int32
-	sum    rowSum // if it was asked for
+	sum    lineSum // if it was asked for
 	bytes  []byte
 	ends   [3]uint32 // of the line, the stream's labels and the metadata; the parsed ones follow
 }
@@ -46,110 +41,122 @@ func (f *found) stream() model.Labels   { return model.Labels(f.bytes[f.ends[0]:
 func (f *found) metadata() model.Labels { return model.Labels(f.bytes[f.ends[1]:f.ends[2]:f.ends[2]]) }
 func (f *found) parsed() model.Labels   { return model.Labels(f.bytes[f.ends[2]:]) }
 
-// top collects the first entries in a direction, as many as there may be: a heap whose root is the last one of them. It is
-// safe for concurrent use.
+// top collects the first entries in a direction, at most as many as the limit says. It is safe for concurrent
+// use.
 type top struct {
 	direction Direction
 	limit     int // 0: none
 	quota     *model.Quota
+	seeds     *[2]maphash.Seed // nil: entries need no sums
 
-	// last is the time of the last entry that is kept, once there are as many as the limit: no farther one is wanted.
+	// last is the time of the last entry that is kept, once there are as many as the limit: no farther one is
+	// wanted.
 	last atomic.Int64
 
-	mu   sync.Mutex
-	heap []found
+	mu      sync.Mutex
+	entries []found
+	heap    heap.Heap[lastEntry] // of the entries, the last one first; empty without a limit
 }
 
-func newTop(d Direction, limit int, q *model.Quota) *top {
-	t := &top{direction: d, limit: limit, quota: q}
-	t.last.Store(d.farthest())
+// lastEntry is an entry in the heap, by its index. It has the rank of the entry's time and position, so that
+// a smaller rank is wanted sooner in either direction.
+type lastEntry struct {
+	time int64
+	selection.Position
+	index int32
+}
+
+// Less orders the last entry first.
+func (e lastEntry) Less(o lastEntry) bool {
+	return e.time > o.time || e.time == o.time && e.Position.Compare(o.Position) > 0
+}
+
+func (t *top) rank(f *found, index int) lastEntry {
+	e := lastEntry{t.direction.Rank(f.time), f.Position, int32(index)}
+	if t.direction == Backward {
+		e.Position = selection.Position{Stream: ^e.Stream, Piece: ^e.Piece, Row: ^e.Row}
+	}
+	return e
+}
+
+func newTop(d Direction, limit int, q *model.Quota, seeds *[2]maphash.Seed) *top {
+	t := &top{direction: d, limit: limit, quota: q, seeds: seeds}
+	t.last.Store(d.Farthest())
 	return t
 }
 
-// bound returns the time beyond which no entry is wanted any more.
-func (t *top) bound() int64 { return t.last.Load() }
+// Bound returns the time of the last entry, if there are as many as the limit.
+func (t *top) Bound() int64 { return t.last.Load() }
 
-// wants reports whether an entry of that time could be kept.
-func (t *top) wants(at int64) bool { return t.direction.compareTimes(at, t.last.Load()) <= 0 }
+// Limit returns how many entries are collected; 0 means all.
+func (t *top) Limit() int { return t.limit }
 
 // compare orders entries: what is wanted first is less.
 func (t *top) compare(a, b *found) int {
-	if c := t.direction.compareTimes(a.time, b.time); c != 0 {
+	if c := t.direction.CompareTimes(a.time, b.time); c != 0 {
 		return c
 	}
 	if t.direction == Backward {
-		return b.place.compare(a.place)
+		return b.Position.Compare(a.Position)
 	}
-	return a.place.compare(b.place)
+	return a.Position.Compare(b.Position)
 }
 
-// offer keeps a copy of the entry if it is among the first. f.bytes is ignored.
-func (t *top) offer(f found, l *line.Result) error {
+// Offer keeps a copy of the line if it is among the first.
+func (t *top) Offer(l *selection.Line) error {
+	f := found{time: l.Time, Position: l.Position, tenant: l.Tenant}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	full := t.limit > 0 && len(t.heap) == t.limit
-	if full && t.compare(&f, &t.heap[0]) >= 0 {
-		return nil
+	entry, full := t.rank(&f, len(t.entries)), t.limit > 0 && len(t.entries) == t.limit
+	if full {
+		last := t.heap.First()
+		if !last.Less(entry) {
+			return nil
+		}
+		entry.index = last.index
 	}
-	if err := t.quota.TakeBytes(int64(sizeOf(l)) + foundBytes); err != nil {
+	if err := t.quota.TakeBytes(int64(sizeOf(&l.Result)) + foundBytes); err != nil {
 		return err
 	}
-	f.copy(l)
-	if full {
-		if err := t.quota.TakeBytes(-int64(len(t.heap[0].bytes)) - foundBytes); err != nil {
+	f.copy(&l.Result)
+	if t.seeds != nil {
+		f.sum = sumOf(t.seeds, l.Stream, l.Time, l.Text, l.Metadata)
+	}
+	switch {
+	case full:
+		if err := t.quota.TakeBytes(-int64(len(t.entries[entry.index].bytes)) - foundBytes); err != nil {
 			return err
 		}
-		t.heap[0] = f
-		t.down(0)
-	} else {
-		t.heap = append(t.heap, f)
-		t.up(len(t.heap) - 1)
+		t.entries[entry.index] = f
+		t.heap.ReplaceFirst(entry)
+	default:
+		t.entries = append(t.entries, f)
+		if t.limit > 0 {
+			t.heap.Push(entry)
+		}
 	}
-	if t.limit > 0 && len(t.heap) == t.limit {
-		t.last.Store(t.heap[0].time)
+	if t.limit > 0 && len(t.entries) == t.limit {
+		t.last.Store(t.entries[t.heap.First().index].time)
 	}
 	return nil
 }
 
-func (t *top) up(i int) {
-	for i > 0 {
-		parent := (i - 1) / 2
-		if t.compare(&t.heap[i], &t.heap[parent]) <= 0 {
-			return
-		}
-		t.heap[i], t.heap[parent] = t.heap[parent], t.heap[i]
-		i = parent
-	}
-}
-
-func (t *top) down(i int) {
-	for {
-		greatest := i
-		for c := 2*i + 1; c <= 2*i+2 && c < len(t.heap); c++ {
-			if t.compare(&t.heap[c], &t.heap[greatest]) > 0 {
-				greatest = c
-			}
-		}
-		if greatest == i {
-			return
-		}
-		t.heap[i], t.heap[greatest] = t.heap[greatest], t.heap[i]
-		i = greatest
-	}
-}
-
-func (t *top) full() bool {
+// Full reports whether there are as many entries as the limit.
+func (t *top) Full() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.limit > 0 && len(t.heap) == t.limit
+	return t.limit > 0 && len(t.entries) == t.limit
 }
 
 // take returns the entries in their order and leaves none.
 func (t *top) take() []found {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	out := t.heap
-	t.heap = nil
+	out := t.entries
+	t.entries = nil
+	t.heap.Reset()
 	slices.SortFunc(out, func(a, b found) int { return t.compare(&a, &b) })
 	return out
 }
+
+func sizeOf(l *line.Result) int { return len(l.Line) + len(l.Stream) + len(l.Metadata) + len(l.Parsed) }

@@ -31,10 +31,10 @@ func (e *Engine) Volume(ctx context.Context, s *Selection) (Volume, error) {
 	return all, err
 }
 
-// Volumes calls visit with the volume of each selected stream that has lines within the range; of a stream that satisfies several
-// selectors, once for each. What it gives is valid during the call. Lines are counted from the times of chunks that reach
-// beyond the range, and of such chunks bytes are taken as evenly spread over their lines. Lines that are stored twice, since
-// they were not merged yet, count twice.
+// Volumes calls visit with the volume of each selected stream that has lines within the range; of a stream
+// that satisfies several selectors, once for each. What it gives is valid during the call. Lines are counted
+// from the times of chunks that reach beyond the range, and of such chunks bytes are taken as evenly spread
+// over their lines. Lines that are stored twice, since they were not merged yet, count twice.
 func (e *Engine) Volumes(ctx context.Context, s *Selection, visit func(*StreamVolume) error) error {
 	return s.each(func(tenant string, req *model.Request) error {
 		req.LabelsOnly = false

@@ -15,8 +15,8 @@ import (
 	"github.com/shaledb/shale/internal/read/readtest"
 )
 
-// TestWholeQueries compares queries by their text with what the stages make of all lines, one by one: what is left out on the
-// way, by pages, by filters over them, by stages that only probe, must make no difference.
+// TestWholeQueries compares queries by their text with what the stages make of all lines, one by one: what is
+// left out on the way, by pages, by filters over them, by stages that only probe, must make no difference.
 func TestWholeQueries(t *testing.T) {
 	texts := []string{
 		`{app="x"}`,
@@ -47,8 +47,9 @@ func TestWholeQueries(t *testing.T) {
 		w := drawTextWorld(t)
 		e := w.engine()
 		for range 4 {
+			text := rapid.SampledFrom(texts).Draw(t, "query")
 			q := &Query{
-				Tenants: []string{oneTenant}, Text: rapid.SampledFrom(texts).Draw(t, "query"), Start: math.MinInt64, End: math.MaxInt64,
+				Tenants: []string{oneTenant}, Prepared: prepared(text), Start: math.MinInt64, End: math.MaxInt64,
 				Limit:     rapid.SampledFrom([]int{0, 1, 3, 10}).Draw(t, "limit"),
 				Direction: Direction(rapid.IntRange(0, 1).Draw(t, "direction")), Categorize: true,
 				Cost: &model.Cost{},
@@ -67,7 +68,7 @@ func TestWholeQueries(t *testing.T) {
 			slices.Sort(rows)
 			slices.Sort(want)
 			if !slices.Equal(rows, want) {
-				t.Fatalf("%s, limit %d, %s:\n got %q\nwant %q", q.Text, q.Limit, q.Direction, rows, want)
+				t.Fatalf("%s, limit %d, %s:\n got %q\nwant %q", text, q.Limit, q.Direction, rows, want)
 			}
 			if s := got.Stats; s.Entries != int64(len(rows)) || s.Passed < s.Entries || s.Read+s.Skipped > s.Pages {
 				t.Fatalf("%+v", s)
@@ -116,11 +117,8 @@ func drawTextWorld(t *rapid.T) *world {
 
 // expected runs the query on each line alone.
 func (w *world) expected(t *rapid.T, q *Query) []string {
-	expr, err := parseLines(q.Text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := line.Compile(expr.Stages, line.Options{})
+	expr := q.Prepared.log
+	p, err := line.Compile(expr.Stages)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,8 +12,9 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// aggregation adds the values of series, which come one after the other, to those of their groups, step by step. Numbers are
-// added in the order of the series and with upstream's compensation, so that sums are the same bit for bit.
+// aggregation adds the values of series, which come one after the other, to those of their groups, step by
+// step. Numbers are added in the order of the series and with upstream's compensation, so that sums are the
+// same bit for bit.
 type aggregation struct {
 	*node
 	names   [][]byte // that groups have, or have not; sorted
@@ -31,7 +32,8 @@ type group struct {
 	cells  []cell // one for each step
 }
 
-// cell is a group at a step. Rest is what was lost of the value by rounding. A count of 0 means that no series has a value.
+// cell is a group at a step. Rest is what was lost of the value by rounding. A count of 0 means that no
+// series has a value.
 type cell struct{ value, rest, count float64 }
 
 const cellBytes = 24
@@ -49,7 +51,8 @@ func newAggregation(n *node) *aggregation {
 	return a
 }
 
-// counts reports whether groups are told apart by a label. A function has dropped the name of the metric before.
+// counts reports whether groups are told apart by a label. A function has dropped the name of the metric
+// before.
 func (a *aggregation) counts(name []byte) bool {
 	if a.call != nil && string(name) == model.NameLabel {
 		return false

@@ -9,7 +9,8 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// BenchmarkHistograms walks a counter of 20 buckets as the engine does, hints included; a sample is an operation.
+// BenchmarkHistograms walks a counter of 20 buckets as the engine does, hints included; a sample is an
+// operation.
 func BenchmarkHistograms(b *testing.B) {
 	var rows model.Rows
 	for i := range uint64(1000) {

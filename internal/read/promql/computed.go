@@ -14,13 +14,13 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// computedSet is what a node gives, as series with a sample at each step that has a value. The engine takes them for those of
-// a selector.
+// computedSet is what a node gives, as series with a sample at each step that has a value. The engine takes
+// them for those of a selector.
 type computedSet struct {
 	ctx  context.Context // of the Select call, which bounds the set
 	n    *node
 	q    *Queryable
-	from *ahead
+	from *prefetch
 
 	windows     *windows
 	aggregation *aggregation // nil: none
@@ -44,7 +44,7 @@ func (q *querier) compute(ctx context.Context, n *node) storage.SeriesSet {
 	if err != nil {
 		return storage.ErrSeriesSet(err)
 	}
-	s := &computedSet{ctx: ctx, n: n, q: q.q, from: &ahead{set: rows, quota: q.q.Quota}, windows: newWindows(n)}
+	s := &computedSet{ctx: ctx, n: n, q: q.q, from: &prefetch{set: rows, quota: q.q.Quota}, windows: newWindows(n)}
 	q.open = append(q.open, s.from)
 	if n.aggregate != nil {
 		s.aggregation = newAggregation(n)
@@ -130,7 +130,8 @@ func (s *computedSet) advance() bool {
 	}
 }
 
-// saysMore reports labels that upstream drops together with the name, so that two series may have the same labels.
+// saysMore reports labels that upstream drops together with the name, so that two series may have the same
+// labels.
 func saysMore(l model.Labels) bool {
 	for rest := l; ; {
 		name, _, next, ok := rest.Next()
@@ -144,8 +145,8 @@ func saysMore(l model.Labels) bool {
 	}
 }
 
-// hold charges what is kept until the query ends. For what has no room, upstream is to say so, or to find that it needs less: a
-// group that has few values takes as much here as one that has all.
+// hold charges what is kept until the query ends. For what has no room, upstream is to say so, or to find
+// that it needs less: a group that has few values takes as much here as one that has all.
 func (s *computedSet) hold(bytes int64) error {
 	err := s.q.Quota.TakeBytes(bytes)
 	if errors.Is(err, model.ErrLimit) {
@@ -159,8 +160,8 @@ const keptBytes = 200
 
 func (s *computedSet) cellBytes() int64 { return int64(cellBytes * s.n.steps()) }
 
-// show makes the current series. Behind a value comes a marker of staleness where there is none at the next step, so that the
-// engine does not look back.
+// show makes the current series. Behind a value comes a marker of staleness where there is none at the next
+// step, so that the engine does not look back.
 func (s *computedSet) show(l labels.Labels, labelBytes int, at []int32, values []float64) bool {
 	n := len(at)
 	for i := range at {

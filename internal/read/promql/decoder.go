@@ -9,8 +9,8 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// decoder makes the engine's histograms out of the blobs of a series. What it hands out is the caller's: only the
-// bounds of custom buckets are shared, which by the engine's rules nobody changes.
+// decoder makes the engine's histograms out of the blobs of a series. What it hands out is the caller's: only
+// the bounds of custom buckets are shared, which by the engine's rules nobody changes.
 type decoder struct {
 	blobs *blobs
 	// at is the point that h was decoded from; -1: none.
@@ -45,8 +45,9 @@ func (d *decoder) open(i int) error {
 	return nil
 }
 
-// checkHistogram finds what the engine would trip over: it trusts that buckets, spans and bounds fit each other, and when
-// it adds histograms it widens their zero buckets until they are equal, which for NaN they never are.
+// checkHistogram finds what the engine would trip over: it trusts that buckets, spans and bounds fit each
+// other, and when it adds histograms it widens their zero buckets until they are equal, which for NaN they
+// never are.
 func checkHistogram(h *model.Histogram) error {
 	if !histogram.IsKnownSchema(h.Schema) {
 		return fmt.Errorf("%w: %w", model.ErrCorrupt, histogram.UnknownSchemaError(h.Schema))
@@ -94,7 +95,8 @@ func checkSpans(spans []model.HistogramSpan, buckets int) (reach int64, err erro
 	return reach, nil
 }
 
-// stale reports whether the histogram marks the end of the series. Only its sum is shown then, as upstream does.
+// stale reports whether the histogram marks the end of the series. Only its sum is shown then, as upstream
+// does.
 func (d *decoder) stale() bool { return d.h.Sum == model.StaleNaN }
 
 // integer fills h with the current histogram, which must have integer counts.
@@ -168,8 +170,8 @@ func appendSpans(dst []histogram.Span, spans []model.HistogramSpan) []histogram.
 	return dst
 }
 
-// appendCounts gives absolute counts. Integers are summed up as such and made floats one by one, so that no error of
-// rounding is carried on.
+// appendCounts gives absolute counts. Integers are summed up as such and made floats one by one, so that no
+// error of rounding is carried on.
 func appendCounts(dst []float64, buckets []uint64, float bool) []float64 {
 	sum := int64(0)
 	for _, b := range buckets {
@@ -183,14 +185,14 @@ func appendCounts(dst []float64, buckets []uint64, float bool) []float64 {
 	return dst
 }
 
-// tooFine reports a resolution that the engine does not know yet, so that its comparisons panic. Upstream reduces it when
-// it reads, and so do we.
+// tooFine reports a resolution that the engine does not know yet, so that its comparisons panic. Upstream
+// reduces it when it reads, and so do we.
 func tooFine(schema int32) bool {
 	return schema > histogram.ExponentialSchemaMax && schema <= histogram.ExponentialSchemaMaxReserved
 }
 
-// boundsOf returns the bounds of custom buckets: those that the caller has already, those that were handed out last, or
-// new ones. Copies of a histogram share their bounds, so they must never be written to.
+// boundsOf returns the bounds of custom buckets: those that the caller has already, those that were handed
+// out last, or new ones. Copies of a histogram share their bounds, so they must never be written to.
 func (d *decoder) boundsOf(from *model.Histogram, has []float64) []float64 {
 	switch {
 	case len(from.Custom) == 0:

@@ -10,8 +10,8 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// drawHistogram gives histograms of all shapes whose counts are small, so that neighbours are like each other: some
-// resets, some none.
+// drawHistogram gives histograms of all shapes whose counts are small, so that neighbours are like each
+// other: some resets, some none.
 func drawHistogram(t *rapid.T) *model.Histogram {
 	h := &model.Histogram{
 		Float: rapid.Bool().Draw(t, "float"), Gauge: rapid.IntRange(0, 5).Draw(t, "gauge") == 0,

@@ -11,25 +11,26 @@ import (
 	"github.com/prometheus/prometheus/storage"
 )
 
-// Engine is the upstream engine, of which the commonest and dearest nodes of an expression are taken over: functions of the
-// samples of a range, and aggregations of those or of a selector. They are computed series by series while the series are
-// read: samples are never held together, and under an aggregation neither are the values of single series. All else, and all
-// that is rare, is upstream's; answers and warnings are the same bit for bit. Only upstream's limit of samples held at one time
-// (EngineOpts.MaxSamples) does not see what is computed here, which the quota of the query bounds.
+// Engine is the upstream engine, of which the commonest and dearest nodes of an expression are taken over:
+// functions of the samples of a range, and aggregations of those or of a selector. They are computed series
+// by series while the series are read: samples are never held together, and under an aggregation neither are
+// the values of single series. All else, and all that is rare, is upstream's; answers and warnings are the
+// same bit for bit. Only upstream's limit of samples held at one time (EngineOpts.MaxSamples) does not see
+// what is computed here, which the quota of the query bounds.
 //
-// Queries of other storages than a [Queryable] are upstream's, and so are those that ask for statistics (see [QueryOpts]). The
-// upstream engine must not be made with EnableTypeAndUnitLabels.
+// Queries of other storages than a [Queryable] are upstream's, and so are those that ask for statistics (see
+// [QueryOpts]). The upstream engine must not be made with EnableTypeAndUnitLabels.
 type Engine struct {
 	Upstream upstream.QueryEngine
-	// These say that the upstream engine was made with the options of the same names, under which it computes more than is known
-	// here: that is left to it.
+	// These say that the upstream engine was made with the options of the same names, under which it computes
+	// more than is known here: that is left to it.
 	UseStartTimestamps, EnableDelayedNameRemoval bool
 	// Timeout is upstream's for a query; 0: none. It holds for one that has to be evaluated anew, too.
 	Timeout time.Duration
 }
 
-// QueryOpts are upstream's, and say whether the number of samples in [upstream.Query.Stats] will be looked at. What is
-// computed here is not counted there.
+// QueryOpts are upstream's, and say whether the number of samples in [upstream.Query.Stats] will be looked
+// at. What is computed here is not counted there.
 type QueryOpts struct {
 	upstream.QueryOpts
 	Statistics bool
@@ -49,8 +50,8 @@ func (e *Engine) NewRangeQuery(ctx context.Context, q storage.Queryable, opts up
 	})
 }
 
-// open makes upstream's query and changes its statement, which upstream evaluates as it finds it: a node that is taken over
-// becomes a selector, for whose series the storage is asked as for those of any other.
+// open makes upstream's query and changes its statement, which upstream evaluates as it finds it: a node that
+// is taken over becomes a selector, for whose series the storage is asked as for those of any other.
 func (e *Engine) open(q storage.Queryable, opts upstream.QueryOpts, begin func(storage.Queryable) (upstream.Query, error)) (upstream.Query, error) {
 	ours, ok := q.(*Queryable)
 	if o, asked := opts.(QueryOpts); !ok || asked && o.Statistics {

@@ -15,8 +15,8 @@ import (
 	"github.com/shaledb/shale/internal/read"
 )
 
-// ExemplarQuerier returns a querier of exemplars, which reads for as long as ctx allows. The query's quota bounds the
-// series that it looks at, and counts exemplars as samples.
+// ExemplarQuerier returns a querier of exemplars, which reads for as long as ctx allows. The query's quota
+// bounds the series that it looks at, and counts exemplars as samples.
 func (q *Queryable) ExemplarQuerier(ctx context.Context) (storage.ExemplarQuerier, error) {
 	return &exemplarQuerier{q: q, ctx: ctx}, nil
 }
@@ -26,12 +26,12 @@ type exemplarQuerier struct {
 	ctx context.Context
 }
 
-// exemplarBytes is what an exemplar takes beside the bytes that its row was charged: the row's 16 and those of its
-// labels are held in another form.
+// exemplarBytes is what an exemplar takes beside the bytes that its row was charged: the row's 16 and those
+// of its labels are held in another form.
 const exemplarBytes = 32
 
-// Select returns the exemplars in [start, end] milliseconds of the series that satisfy all matchers of any of the sets,
-// in the order of labels and by time. A series without any is left out.
+// Select returns the exemplars in [start, end] milliseconds of the series that satisfy all matchers of any of
+// the sets, in the order of labels and by time. A series without any is left out.
 func (e *exemplarQuerier) Select(start, end int64, sets ...[]*labels.Matcher) (_ []exemplar.QueryResult, err error) {
 	var open []*read.SeriesSet
 	defer func() {

@@ -8,8 +8,9 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// hints derives what the engine wants to know of a histogram: whether its counter was reset since the histogram before
-// it. The engine believes it and then does not compare the two, so only what is certain is said:
+// hints derives what the engine wants to know of a histogram: whether its counter was reset since the
+// histogram before it. The engine believes it and then does not compare the two, so only what is certain is
+// said:
 //
 //   - A gauge has no resets, which is what its sender said and is stored.
 //   - NotCounterReset is said if the sample right before, which was read with it, is a histogram of a counter and the
@@ -20,8 +21,8 @@ import (
 //     engine finds the reset by comparing, and would warn of a conflict when it adds up histograms of which one has it
 //     and one has not.
 type hints struct {
-	// last is the point that current was made of: never a gauge or a stale marker. -1: none. As the engine goes on point
-	// by point, current becomes previous.
+	// last is the point that current was made of: never a gauge or a stale marker. -1: none. As the engine
+	// goes on point by point, current becomes previous.
 	last              int
 	current, previous histogram.FloatHistogram
 	scratch           model.Histogram

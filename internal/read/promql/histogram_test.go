@@ -14,8 +14,8 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// look asks an iterator for the sample on which it stands, in the memory of what it was asked before or in new memory,
-// and compares. It returns the hint.
+// look asks an iterator for the sample on which it stands, in the memory of what it was asked before or in
+// new memory, and compares. It returns the hint.
 type look struct {
 	it    chunkenc.Iterator
 	whole *histogram.Histogram
@@ -63,7 +63,8 @@ func (l *look) at(t *rapid.T, typ chunkenc.ValueType, s sample) histogram.Counte
 	return l.float.CounterResetHint
 }
 
-// expectHint says what may be known of sample i: hints are true, and those that the samples before i allow are given.
+// expectHint says what may be known of sample i: hints are true, and those that the samples before i allow
+// are given.
 func expectHint(all []sample, i int) histogram.CounterResetHint {
 	h := all[i].h
 	switch {
@@ -78,8 +79,8 @@ func expectHint(all []sample, i int) histogram.CounterResetHint {
 	return histogram.NotCounterReset
 }
 
-// TestMixedSeries walks series of floats and histograms by Next and Seek in any order, with hints, against the samples
-// themselves. One iterator serves several series.
+// TestMixedSeries walks series of floats and histograms by Next and Seek in any order, with hints, against
+// the samples themselves. One iterator serves several series.
 func TestMixedSeries(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var sl slab
@@ -117,8 +118,8 @@ func TestMixedSeries(t *testing.T) {
 	})
 }
 
-// TestHistogramsStayValid: what an iterator has handed out in new memory is not changed by what comes later, and the
-// bounds that copies share never are.
+// TestHistogramsStayValid: what an iterator has handed out in new memory is not changed by what comes later,
+// and the bounds that copies share never are.
 func TestHistogramsStayValid(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all := drawSamples(t)
@@ -149,7 +150,8 @@ func TestHistogramsStayValid(t *testing.T) {
 	})
 }
 
-// TestBadHistograms: what cannot be a histogram ends the walk with an error, however the iterator comes to it.
+// TestBadHistograms: what cannot be a histogram ends the walk with an error, however the iterator comes to
+// it.
 func TestBadHistograms(t *testing.T) {
 	span := []model.HistogramSpan{{Offset: 0, Length: 1}}
 	encode := func(h model.Histogram) []byte { return model.AppendHistogram(nil, &h) }
@@ -233,7 +235,8 @@ func TestHistogramsAllocateNothing(t *testing.T) {
 	}
 }
 
-// TestZerosOfCustomBuckets: the write path takes a count and a width of -0 for none, and so does the read path.
+// TestZerosOfCustomBuckets: the write path takes a count and a width of -0 for none, and so does the read
+// path.
 func TestZerosOfCustomBuckets(t *testing.T) {
 	h := model.Histogram{Float: true, Schema: -53, Custom: []uint64{1}, ZeroCount: 1 << 63, ZeroThreshold: 1 << 63}
 	if err := checkHistogram(&h); err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// pointIterator walks the points of a series. A histogram is decoded when the iterator comes to it: what cannot be
-// decoded ends the walk with an error.
+// pointIterator walks the points of a series. A histogram is decoded when the iterator comes to it: what
+// cannot be decoded ends the walk with an error.
 type pointIterator struct {
 	points
 	at  int
@@ -43,7 +43,8 @@ func (p *pointIterator) Next() chunkenc.ValueType {
 	return p.decode()
 }
 
-// millis is the engine's unit of time. It is an alias because go vet would take the engine's Seek for that of io.Seeker.
+// millis is the engine's unit of time. It is an alias because go vet would take the engine's Seek for that of
+// io.Seeker.
 type millis = int64
 
 // Seek gallops, since the engine seeks forward in small steps.
@@ -111,7 +112,8 @@ func (p *pointIterator) AtHistogram(h *histogram.Histogram) (int64, *histogram.H
 	return p.times[p.at], h
 }
 
-// AtFloatHistogram gives a histogram of either kind with fractional counts, in the memory of h unless that is nil.
+// AtFloatHistogram gives a histogram of either kind with fractional counts, in the memory of h unless that is
+// nil.
 func (p *pointIterator) AtFloatHistogram(h *histogram.FloatHistogram) (int64, *histogram.FloatHistogram) {
 	if h == nil {
 		h = new(histogram.FloatHistogram)

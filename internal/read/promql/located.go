@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// located says where the windows of a series lie among its samples. Series of one target have the same times, and so the same
-// windows: of a query of rates, finding them anew for each series took a third of its time.
+// located says where the windows of a series lie among its samples. Series of one target have the same times,
+// and so the same windows: of a query of rates, finding them anew for each series took a third of its time.
 type located struct {
 	any   bool    // a series was located
 	times []int64 // of that series, but of the first one, which may be long and the only one
@@ -41,7 +41,8 @@ func (w *windows) locate(least int) {
 // edge is a bound of windows, which moves from one to the next.
 type edge struct{ at, by int }
 
-// move goes on to the first sample that does not lie before a time. Of evenly spaced samples that is as many on as it was before.
+// move goes on to the first sample that does not lie before a time. Of evenly spaced samples that is as many
+// on as it was before.
 func (e *edge) move(times []int64, t int64) {
 	at := e.at
 	if n := at + e.by; n <= len(times) && (n == at || times[n-1] < t) && (n == len(times) || times[n] >= t) {

@@ -11,19 +11,19 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// node is a part of an expression that is computed here: a function of the samples of a range, an aggregation of one, or an
-// aggregation of a selector.
+// node is a part of an expression that is computed here: a function of the samples of a range, an aggregation
+// of one, or an aggregation of a selector.
 type node struct {
 	selector  *parser.VectorSelector
 	call      *parser.Call          // of the selector's range, or nil
 	aggregate *parser.AggregateExpr // of that, or nil
 
-	// All in milliseconds. A window is (t - offset - span, t - offset] for a step t; of a selector alone, of which the last
-	// sample counts, span is how far it looks back.
+	// All in milliseconds. A window is (t - offset - span, t - offset] for a step t; of a selector alone, of
+	// which the last sample counts, span is how far it looks back.
 	start, end, step int64
 	span, offset     int64
-	// extent is span and offset in one, as upstream adds them before it cuts them to milliseconds. It counts for the bounds to which
-	// rates are extrapolated, not for which samples a window has.
+	// extent is span and offset in one, as upstream adds them before it cuts them to milliseconds. It counts
+	// for the bounds to which rates are extrapolated, not for which samples a window has.
 	extent int64
 	last   int64 // of the samples that are asked for
 
@@ -31,8 +31,8 @@ type node struct {
 	noStarts bool
 }
 
-// functions are those that see nothing but the floats of a window. Upstream's own implementation is called for those that are not
-// computed here: see ownRate and ownOverTime.
+// functions are those that see nothing but the floats of a window. Upstream's own implementation is called
+// for those that are not computed here: see ownRate and ownOverTime.
 var functions = map[string]bool{
 	"rate": true, "increase": true, "delta": true, "irate": true, "idelta": true, "deriv": true, "changes": true, "resets": true,
 	"avg_over_time": true, "min_over_time": true, "max_over_time": true, "sum_over_time": true, "count_over_time": true,
@@ -52,8 +52,8 @@ type taking struct {
 	nodes  map[*labels.Matcher]*node
 }
 
-// walk returns what stands for e. It does not go below subqueries, whose steps are others, nor below what is evaluated once
-// for all steps.
+// walk returns what stands for e. It does not go below subqueries, whose steps are others, nor below what is
+// evaluated once for all steps.
 func (t *taking) walk(e parser.Expr) parser.Expr {
 	if n := t.nodeOf(e); n != nil {
 		return t.selectorOf(n, e)

@@ -6,9 +6,9 @@ import (
 	"github.com/prometheus/prometheus/util/kahansum"
 )
 
-// ownOverTime are the functions of the values of a window alone that are computed here without upstream's implementation, which wants
-// points: of a query for the averages of one long series that was a fifth of the time. A window has a value at least. Answers
-// are upstream's, bit for bit.
+// ownOverTime are the functions of the values of a window alone that are computed here without upstream's
+// implementation, which wants points: of a query for the averages of one long series that was a fifth of the
+// time. A window has a value at least. Answers are upstream's, bit for bit.
 var ownOverTime = map[string]func(bits []uint64) float64{
 	"avg_over_time":     average,
 	"sum_over_time":     total,
@@ -26,9 +26,10 @@ func (w *windows) overTime() {
 	}
 }
 
-// addUp adds numbers up, and what was lost by rounding each sum. It is Kahan's summation as improved by Neumaier, as long as that does
-// not overflow: the error of a sum is a number itself, and is found without asking which summand is the greater (Knuth, The Art of
-// Computer Programming 2, 4.2.2, theorem B), which a processor would guess.
+// addUp adds numbers up, and what was lost by rounding each sum. It is Kahan's summation as improved by
+// Neumaier, as long as that does not overflow: the error of a sum is a number itself, and is found without
+// asking which summand is the greater (Knuth, The Art of Computer Programming 2, 4.2.2, theorem B), which a
+// processor would guess.
 func addUp(bits []uint64) (sum, lost float64, ok bool) {
 	sum = math.Float64frombits(bits[0])
 	for _, b := range bits[1:] {

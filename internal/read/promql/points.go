@@ -2,8 +2,8 @@ package promql
 
 import "github.com/shaledb/shale/internal/model"
 
-// points are columns of samples: Unix milliseconds, IEEE bits, and start timestamps in milliseconds, which are either
-// absent or as many.
+// points are columns of samples: Unix milliseconds, IEEE bits, and start timestamps in milliseconds, which
+// are either absent or as many.
 type points struct {
 	times  []int64
 	values []uint64
@@ -12,8 +12,8 @@ type points struct {
 	blobs *blobs
 }
 
-// blobs are the values of those samples that are no floats. They stand apart, since most series have none: ends[i] is
-// where the bytes of sample i end, which begin where those of the sample before end.
+// blobs are the values of those samples that are no floats. They stand apart, since most series have none:
+// ends[i] is where the bytes of sample i end, which begin where those of the sample before end.
 type blobs struct {
 	kinds []model.Kind
 	ends  []uint32
@@ -30,7 +30,8 @@ func (b *blobs) at(i int) []byte {
 	return b.bytes[begin:b.ends[i]:b.ends[i]]
 }
 
-// histogramBefore returns the histogram right before the i-th point, or nil if another value or nothing is known there.
+// histogramBefore returns the histogram right before the i-th point, or nil if another value or nothing is
+// known there.
 func (b *blobs) histogramBefore(i int) []byte {
 	switch {
 	case i == 0:
@@ -50,8 +51,8 @@ type slab struct {
 // slabPoints is the size of one allocation, in samples: 64 KB a column.
 const slabPoints = 8192
 
-// take copies the rows from the given one on into columns of their own, times cut to milliseconds. Of rows in one
-// millisecond, the last stays.
+// take copies the rows from the given one on into columns of their own, times cut to milliseconds. Of rows in
+// one millisecond, the last stays.
 func (s *slab) take(r *model.Rows, from int) points {
 	n := r.Len() - from
 	if n > len(s.times) {
@@ -93,8 +94,8 @@ func cut(r *model.Rows, from int, times []int64, values []uint64) points {
 	return p
 }
 
-// cutBlobs copies the blobs of the rows that the n points stand for: the last of each millisecond. It returns nil if
-// there are none.
+// cutBlobs copies the blobs of the rows that the n points stand for: the last of each millisecond. It returns
+// nil if there are none.
 func cutBlobs(r *model.Rows, from, n int) *blobs {
 	size, any := 0, false
 	for i := from; i < len(r.Kinds); i++ {

@@ -10,18 +10,19 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// projection is the labels that the engine looks at, where it does not look at all: a selector right below an aggregation
-// by labels is asked for those, to group, and for the name of the metric, for warnings. Building the labels of a million
-// series for count(m) took a quarter of its CPU and 600 MB.
+// projection is the labels that the engine looks at, where it does not look at all: a selector right below an
+// aggregation by labels is asked for those, to group, and for the name of the metric, for warnings. Building
+// the labels of a million series for count(m) took a quarter of its CPU and 600 MB.
 //
-// The engine says so in its hints: By is set only if the aggregation is the selector's parent (extractGroupsFromPath in its
-// engine.go), so that nothing comes between that compares whole label sets, as a sign or a function does, and Func is then
-// the aggregation. Series remain as many as they are, in their order, each with its samples.
+// The engine says so in its hints: By is set only if the aggregation is the selector's parent
+// (extractGroupsFromPath in its engine.go), so that nothing comes between that compares whole label sets, as
+// a sign or a function does, and Func is then the aggregation. Series remain as many as they are, in their
+// order, each with its samples.
 type projection struct {
 	quota *model.Quota // is charged for the labels that are made
 	names [][]byte     // sorted
-	// What was made for the series before is right for this one if the labels that count are the same: neighbours in key
-	// order share name and job.
+	// What was made for the series before is right for this one if the labels that count are the same:
+	// neighbours in key order share name and job.
 	last   labels.Labels
 	values [][]byte
 	any    bool

@@ -14,7 +14,8 @@ import (
 	"github.com/shaledb/shale/internal/read"
 )
 
-// Queryable answers for one tenant under one quota. Make one for each query: its quota and cost are those of the query.
+// Queryable answers for one tenant under one quota. Make one for each query: its quota and cost are those of
+// the query.
 type Queryable struct {
 	Read   *read.Querier
 	Tenant string
@@ -38,8 +39,8 @@ type querier struct {
 	open       []closer
 }
 
-// Select pins what the answer needs at once, so that all selectors of an expression see the store at about the same
-// moment, and reads when the set is walked.
+// Select pins what the answer needs at once, so that all selectors of an expression see the store at about
+// the same moment, and reads when the set is walked.
 func (q *querier) Select(ctx context.Context, sortSeries bool, hints *storage.SelectHints, ms ...*labels.Matcher) storage.SeriesSet {
 	if len(ms) == 1 {
 		if n := q.nodes[ms[0]]; n != nil {

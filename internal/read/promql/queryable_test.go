@@ -28,7 +28,8 @@ func add(m *readtest.Memory, tenant string, l model.Labels, from, n int64) {
 	m.Add(tenant, l.Key(7, model.Metrics), l, &rows)
 }
 
-// store has up{i="0"} to up{i="9"}, with samples at 0, 1, 2 ... 9 s, in two sources, and one series of another tenant.
+// store has up{i="0"} to up{i="9"}, with samples at 0, 1, 2 ... 9 s, in two sources, and one series of
+// another tenant.
 func store() (*promql.Queryable, []*readtest.Memory) {
 	ms := []*readtest.Memory{readtest.NewMemory(2), readtest.NewMemory(1)}
 	for i := range 10 {

@@ -7,8 +7,9 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// ownRate reports whether the function is one that is computed here without upstream's implementation: the commonest, and of a
-// query of rates upstream's took half of the time, since it looks for resets in every window anew.
+// ownRate reports whether the function is one that is computed here without upstream's implementation: the
+// commonest, and of a query of rates upstream's took half of the time, since it looks for resets in every
+// window anew.
 func (w *windows) ownRate() bool {
 	switch w.call.Func.Name {
 	case "rate", "increase", "delta":
@@ -17,14 +18,15 @@ func (w *windows) ownRate() bool {
 	return false
 }
 
-// extrapolation is what a rate takes from the times of a window alone: seconds from its first sample to its last, from its
-// bounds to these, as far as they count, and by what an increase is multiplied.
+// extrapolation is what a rate takes from the times of a window alone: seconds from its first sample to its
+// last, from its bounds to these, as far as they count, and by what an increase is multiplied.
 type extrapolation struct{ sampled, toStart, toEnd, factor float64 }
 
-// rates gives the increase of a counter, or of a gauge for delta, over each window with two samples or more, extrapolated to the
-// window's bounds. The rules, and the order in which numbers are added, are those of upstream's extrapolatedRate: what a counter
-// had before each reset is added; a bound is reached if it is nearer than 1.1 average distances of samples, else half a distance
-// is; and a counter does not begin below zero.
+// rates gives the increase of a counter, or of a gauge for delta, over each window with two samples or more,
+// extrapolated to the window's bounds. The rules, and the order in which numbers are added, are those of
+// upstream's extrapolatedRate: what a counter had before each reset is added; a bound is reached if it is
+// nearer than 1.1 average distances of samples, else half a distance is; and a counter does not begin below
+// zero.
 func (w *windows) rates() {
 	name := w.call.Func.Name
 	counter, seconds := name != "delta", 1.0
@@ -62,8 +64,8 @@ func (w *windows) rates() {
 		e := &rates[i]
 		factor := e.factor
 		if counter && increase > 0 && first >= 0 && !e.wholeStart(first, increase) {
-			// The conversion keeps compilers from making one operation of this product and the sum that follows, which rounds
-			// otherwise than upstream does.
+			// The conversion keeps compilers from making one operation of this product and the sum that follows,
+			// which rounds otherwise than upstream does.
 			if toZero := float64(e.sampled * (first / increase)); toZero < e.toStart {
 				factor = e.by(toZero, seconds)
 			}
@@ -107,9 +109,9 @@ func (e *extrapolation) by(toStart, seconds float64) float64 {
 	return factor / seconds
 }
 
-// wholeStart reports a counter that was clearly above zero where its increase is extrapolated to, as most are. It saves a division
-// for each window. Where roundings could decide it says no: they add up to some 1e-15 of a product, and more of one that is near the
-// least number there is.
+// wholeStart reports a counter that was clearly above zero where its increase is extrapolated to, as most
+// are. It saves a division for each window. Where roundings could decide it says no: they add up to some
+// 1e-15 of a product, and more of one that is near the least number there is.
 func (e *extrapolation) wholeStart(first, increase float64) bool {
 	need := e.toStart * increase
 	return need > 1e-300 && first*e.sampled > need*1.000001

@@ -14,7 +14,8 @@ type series struct {
 // Labels returns the label set.
 func (s *series) Labels() labels.Labels { return s.labels }
 
-// Iterator returns an iterator over the samples. It takes the memory of the given one if that is of this package.
+// Iterator returns an iterator over the samples. It takes the memory of the given one if that is of this
+// package.
 func (s *series) Iterator(it chunkenc.Iterator) chunkenc.Iterator {
 	p, ok := it.(*pointIterator)
 	if !ok {

@@ -12,16 +12,18 @@ import (
 	"github.com/shaledb/shale/internal/read"
 )
 
-// seriesSet reads each series whole when it is reached: the engine expands a set before it looks at any sample, so
-// nothing would be saved by reading later. A series without a row in range is left out, as upstream leaves it out.
+// seriesSet reads each series whole when it is reached: the engine expands a set before it looks at any
+// sample, so nothing would be saved by reading later. A series without a row in range is left out, as
+// upstream leaves it out.
 type seriesSet struct {
 	ctx        context.Context // of the Select call, which bounds the set
 	rows       *read.SeriesSet
 	limit      int // 0: none
 	labelsOnly bool
 	only       *projection // nil: all labels
-	// from is where the range begins, in nanoseconds. One millisecond more is read: a selector's range is open on its
-	// left, and a histogram that stands exactly there tells whether the first one in the range comes after a reset.
+	// from is where the range begins, in nanoseconds. One millisecond more is read: a selector's range is open
+	// on its left, and a histogram that stands exactly there tells whether the first one in the range comes
+	// after a reset.
 	from int64
 
 	found   int
@@ -69,7 +71,8 @@ func (s *seriesSet) Next() bool {
 	return s.end()
 }
 
-// seriesTogether is how many series are allocated together. The engine keeps all series of a set as long as any.
+// seriesTogether is how many series are allocated together. The engine keeps all series of a set as long as
+// any.
 const seriesTogether = 64
 
 // keep returns a series that stays.

@@ -54,7 +54,8 @@ func TestIterator(t *testing.T) {
 	})
 }
 
-// TestSlab cuts many series out of one slab: of rows in one millisecond the last stays, and no series changes another.
+// TestSlab cuts many series out of one slab: of rows in one millisecond the last stays, and no series changes
+// another.
 func TestSlab(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var s slab

@@ -61,7 +61,8 @@ func drawExpr(t *rapid.T, depth int) string {
 	return fmt.Sprintf("%s %s (%s)", op, by, inner)
 }
 
-// drawValue draws what is hard to add up: resets, markers of staleness, what is not a number, large and small ones together.
+// drawValue draws what is hard to add up: resets, markers of staleness, what is not a number, large and small
+// ones together.
 func drawValue(t *rapid.T, before float64) float64 {
 	switch rapid.IntRange(0, 19).Draw(t, "value") {
 	case 0:
@@ -120,7 +121,8 @@ func drawWorld(t *rapid.T) []read.Source {
 	return []read.Source{memories[0], memories[1]}
 }
 
-// TestTakenOver: what is computed here is what upstream computes over the same series, bit for bit and with the same warnings.
+// TestTakenOver: what is computed here is what upstream computes over the same series, bit for bit and with
+// the same warnings.
 func TestTakenOver(t *testing.T) {
 	upstream := newEngine()
 	defer upstream.Close()
@@ -151,8 +153,8 @@ func TestTakenOver(t *testing.T) {
 	})
 }
 
-// askAt asks at the end of a range; the order of the answer counts, unless upstream's own has none, as the series of a subquery
-// over an operator.
+// askAt asks at the end of a range; the order of the answer counts, unless upstream's own has none, as the
+// series of a subquery over an operator.
 func askAt(t *rapid.T, e upstreampromql.QueryEngine, s storage.Queryable, text string, _, end time.Time, _ time.Duration) string {
 	q, err := e.NewInstantQuery(ctx, s, nil, text, end)
 	if err != nil {
@@ -184,8 +186,8 @@ func churned(quota *model.Quota) (*promql.Queryable, []*readtest.Memory) {
 	return &promql.Queryable{Read: read.New(read.Options{Sources: []read.Source{m}}), Tenant: tenant, Quota: quota, Cost: new(model.Cost)}, []*readtest.Memory{m}
 }
 
-// TestTakenOverQuota: what has no room here, or is evaluated anew for another reason, is charged what upstream is; nothing stays
-// charged or open; and an error is upstream's.
+// TestTakenOverQuota: what has no room here, or is evaluated anew for another reason, is charged what
+// upstream is; nothing stays charged or open; and an error is upstream's.
 func TestTakenOverQuota(t *testing.T) {
 	upstream := newEngine()
 	defer upstream.Close()
@@ -230,7 +232,8 @@ func TestTakenOverQuota(t *testing.T) {
 	}
 }
 
-// TestTakenOverEnds: a query that is cancelled, or whose source fails, ends with that error, and nothing stays open.
+// TestTakenOverEnds: a query that is cancelled, or whose source fails, ends with that error, and nothing
+// stays open.
 func TestTakenOverEnds(t *testing.T) {
 	upstream := newEngine()
 	defer upstream.Close()

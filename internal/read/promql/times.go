@@ -9,8 +9,8 @@ import (
 // nanosPerMilli turns the engine's milliseconds into nanoseconds.
 const nanosPerMilli = 1_000_000
 
-// rangeOf returns the nanoseconds of all rows that lie in [mint, maxt] when their times are cut to milliseconds. Bounds
-// outside int64 nanoseconds saturate.
+// rangeOf returns the nanoseconds of all rows that lie in [mint, maxt] when their times are cut to
+// milliseconds. Bounds outside int64 nanoseconds saturate.
 func rangeOf(mint, maxt int64) model.TimeRange {
 	r := model.TimeRange{Min: math.MinInt64, Max: math.MaxInt64}
 	switch {

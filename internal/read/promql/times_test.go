@@ -22,8 +22,8 @@ func near(t *rapid.T, label string) int64 {
 	return base + rapid.Int64Range(-3, 3).Draw(t, label)
 }
 
-// TestRangeOf: a row is in the range of nanoseconds if and only if its time, cut to milliseconds, is in that of
-// milliseconds.
+// TestRangeOf: a row is in the range of nanoseconds if and only if its time, cut to milliseconds, is in that
+// of milliseconds.
 func TestRangeOf(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		mint, maxt := near(t, "mint"), near(t, "maxt")

@@ -23,8 +23,8 @@ import (
 	"github.com/shaledb/shale/internal/read/readtest"
 )
 
-// questions touch what an adapter can get wrong: look-back, stale markers, ranges, offsets, @, subqueries, label
-// matchers, order and missing labels.
+// questions touch what an adapter can get wrong: look-back, stale markers, ranges, offsets, @, subqueries,
+// label matchers, order and missing labels.
 var questions = []string{
 	`m`, `m offset 13s`, `m offset -13s`, `m @ 60`, `m[45s]`, `m[45s] offset 1m`, `rate(m[40s])`, `increase(m[1m] @ end())`, `count_over_time(m[30s:7s])`,
 	`max_over_time(rate(m[20s])[1m:5s])`, `sum by (a) (m)`, `m{a="1"}`, `m{a!="1"}`, `m{a=~"1|2"}`, `m{a!~"1|2"}`, `m{b=""}`, `m{b!=""}`,
@@ -35,8 +35,8 @@ var questions = []string{
 	`timestamp(m)`, `stddev_over_time(m[1m])`, `quantile_over_time(.5, m[1m])`, `count_values("v", m)`, `sort_desc(n)`, `m and n offset 20s`,
 }
 
-// aggregations are right below or not right below what they aggregate. Those that depend on the order in which numbers are
-// added are not compared with upstream's storage, which has another order of series.
+// aggregations are right below or not right below what they aggregate. Those that depend on the order in
+// which numbers are added are not compared with upstream's storage, which has another order of series.
 var aggregations = []string{
 	`stddev(m)`, `stdvar by (a) (n)`, `sum(m)`, `avg({__name__=~"m|n"})`, `count by (b, a) (m)`, `sum by (__name__, c) ({__name__=~"m|n"})`,
 	`count(-m)`, `sum by (a) ((m))`, `avg(m @ 60)`, `quantile(0.3, m)`, `topk(1, m)`, `sum without (b) (m)`, `max by (a) (m offset 5s)`,
@@ -83,7 +83,8 @@ func newEngine() *upstream.Engine {
 	})
 }
 
-// TestUpstreamStorage asks the engine the same questions over Shale's read path and over upstream's own storage.
+// TestUpstreamStorage asks the engine the same questions over Shale's read path and over upstream's own
+// storage.
 func TestUpstreamStorage(t *testing.T) {
 	engine := newEngine()
 	defer engine.Close()
@@ -143,7 +144,8 @@ func draw(t *rapid.T) (string, []read.Source) {
 	return text.String(), []read.Source{memories[0], memories[1]}
 }
 
-// ask returns the answer to a range query, and to an instant query for what gives ranges; an error is one, too.
+// ask returns the answer to a range query, and to an instant query for what gives ranges; an error is one,
+// too.
 func ask(t *rapid.T, e upstream.QueryEngine, s storage.Queryable, question string, start, end time.Time, step time.Duration) string {
 	q, err := e.NewRangeQuery(ctx, s, nil, question, start, end, step)
 	if err != nil {

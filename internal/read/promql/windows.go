@@ -41,8 +41,8 @@ func newWindows(n *node) *windows {
 	return w
 }
 
-// compute fills at and values from rows that are ascending, and changes these. It returns errNotTaken of what only upstream
-// computes: other values than floats, and start timestamps.
+// compute fills at and values from rows that are ascending, and changes these. It returns errNotTaken of what
+// only upstream computes: other values than floats, and start timestamps.
 func (w *windows) compute(rows *model.Rows) error {
 	for _, k := range rows.Kinds {
 		if k != model.KindFloat {
@@ -67,7 +67,8 @@ func (w *windows) compute(rows *model.Rows) error {
 	return nil
 }
 
-// clean leaves, of rows in one millisecond, the last, and to functions no markers of staleness. Usually all rows stay.
+// clean leaves, of rows in one millisecond, the last, and to functions no markers of staleness. Usually all
+// rows stay.
 func (w *windows) clean(times []int64, bits []uint64) ([]int64, []uint64) {
 	if crowded(times) {
 		n := 0

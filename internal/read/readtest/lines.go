@@ -9,8 +9,9 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// Lines reads the chunks of one series, as read.TextSet gives them, and joins their rows by the rule: by time, then order, then
-// as they came, and of those that are equal in time, line and metadata the first. It holds and compares all of them.
+// Lines reads the chunks of one series, as read.TextSet gives them, and joins their rows by the rule: by
+// time, then order, then as they came, and of those that are equal in time, line and metadata the first. It
+// holds and compares all of them.
 func Lines(ctx context.Context, chunks []model.TextChunk, within model.TimeRange) ([]Line, error) {
 	type row struct {
 		Line

@@ -26,8 +26,8 @@ type Memory struct {
 
 // Failure makes a source fail. A nil error fails nothing.
 type Failure struct {
-	// Select, Next, Rows and Labels are returned by the calls of that kind; Next and Rows after the first series. Of text,
-	// Rows are its chunks, and Text is returned by reading any of them.
+	// Select, Next, Rows and Labels are returned by the calls of that kind; Next and Rows after the first
+	// series. Of text, Rows are its chunks, and Text is returned by reading any of them.
 	Select, Next, Rows, Labels, Text error
 }
 
@@ -57,8 +57,8 @@ func (m *Memory) Fail(f Failure) {
 // Open returns the number of cursors that were not closed.
 func (m *Memory) Open() int64 { return m.open.Load() }
 
-// Add appends samples to a series of the tenant's metrics, whose key is given. Rows in arrival order become ascending
-// and unique as in a part.
+// Add appends samples to a series of the tenant's metrics, whose key is given. Rows in arrival order become
+// ascending and unique as in a part.
 func (m *Memory) Add(tenant string, k model.Key, l model.Labels, rows *model.Rows) {
 	m.AddFamily(tenant, k, l, model.Samples, rows)
 }

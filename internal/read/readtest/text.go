@@ -28,7 +28,8 @@ type TextReads struct {
 	Pages, Skipped, Lines, Fetched atomic.Int64
 }
 
-// SetTextPage sets how many lines a chunk has at most (5), and how many chunks of neighbouring series share a page (3).
+// SetTextPage sets how many lines a chunk has at most (5), and how many chunks of neighbouring series share a
+// page (3).
 func (m *Memory) SetTextPage(lines, chunks int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -121,7 +122,8 @@ type textCursor struct {
 	closed atomic.Bool
 }
 
-// paginate cuts the lines into chunks of different lengths, and puts some that follow each other into one page.
+// paginate cuts the lines into chunks of different lengths, and puts some that follow each other into one
+// page.
 func (c *textCursor) paginate(most, share int) {
 	var p *textPage
 	for i := range c.series {
@@ -182,7 +184,8 @@ func (c *textCursor) Close() error {
 	return nil
 }
 
-// textPage is a page of chunks. It charges the quota with the bytes of its lines, once, from the first read to Release.
+// textPage is a page of chunks. It charges the quota with the bytes of its lines, once, from the first read
+// to Release.
 type textPage struct {
 	c                *textCursor
 	chunks           [][]Line

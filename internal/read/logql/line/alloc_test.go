@@ -14,7 +14,8 @@ const (
 	logfmtLine = `level=info ts=2023-11-14T22:13:20Z msg="a \"quoted\" word" status=200 dur=15ms size=1.5KB path=/api/v1/query`
 )
 
-// TestAllocations: what parsers and filters do with a line takes no memory, kept or dropped; templates take some.
+// TestAllocations: what parsers and filters do with a line takes no memory, kept or dropped; templates take
+// some.
 func TestAllocations(t *testing.T) {
 	for _, c := range []struct {
 		query, line string

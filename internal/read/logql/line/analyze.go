@@ -9,8 +9,8 @@ import (
 	"github.com/shaledb/shale/internal/read/logql/syntax"
 )
 
-// earlyConditions finds label filters on single labels that a parser may hold a label against as soon as it has set it: nothing
-// between the first parser and the filter changes labels otherwise.
+// earlyConditions finds label filters on single labels that a parser may hold a label against as soon as it
+// has set it: nothing between the first parser and the filter changes labels otherwise.
 func earlyConditions(stages []syntax.Stage) ([]earlyCondition, error) {
 	var early []earlyCondition
 	parsers := 0
@@ -61,9 +61,10 @@ func onlyLabel(c syntax.Condition) string {
 	return ""
 }
 
-// metadataClauses finds label filters that only structured metadata can satisfy, as long as no stream has a label of that name: no
-// stage before them can set it.
-func metadataClauses(stages []syntax.Stage) []model.TextClause {
+// metadataClauses finds label filters that only structured metadata can satisfy, as long as no stream has a
+// label of that name: no stage before them can set it. parsed are the labels that parsers with fixed labels
+// set.
+func metadataClauses(stages []syntax.Stage, parsed map[syntax.Stage][]string) []model.TextClause {
 	var out []model.TextClause
 	set := map[string]bool{}
 	for _, s := range stages {
@@ -74,21 +75,9 @@ func metadataClauses(stages []syntax.Stage) []model.TextClause {
 					out = append(out, clause)
 				}
 			}
-		case *syntax.RegexpParser:
-			p, err := newRegexpParser(s.Pattern)
-			if err != nil {
-				return out
-			}
-			for _, name := range p.names {
+		case *syntax.RegexpParser, *syntax.PatternParser:
+			for _, name := range parsed[s] {
 				set[name], set[name+extractedSuffix] = true, true
-			}
-		case *syntax.PatternParser:
-			p, err := newPatternParser(s.Pattern)
-			if err != nil {
-				return out
-			}
-			for _, n := range p.nodes {
-				set[n.name], set[n.name+extractedSuffix] = true, true
 			}
 		case *syntax.LabelFormat:
 			for _, a := range s.Assignments {
@@ -110,7 +99,8 @@ func conjuncts(c syntax.Condition, dst []syntax.Condition) []syntax.Condition {
 	return append(dst, c)
 }
 
-// metadataClause is what a condition says of metadata: one name and one of some values, or one of several such.
+// metadataClause is what a condition says of metadata: one name and one of some values, or one of several
+// such.
 func metadataClause(c syntax.Condition, set map[string]bool) (model.TextClause, bool) {
 	var out model.TextClause
 	switch c := c.(type) {
@@ -147,9 +137,6 @@ func metadataClause(c syntax.Condition, set map[string]bool) (model.TextClause, 
 
 // neededLabels adds to the wanted labels what the stages look at. nil means all.
 func neededLabels(stages []syntax.Stage, wanted []string) map[string]struct{} {
-	if wanted == nil {
-		return nil
-	}
 	needed := map[string]struct{}{}
 	add := func(names ...string) {
 		for _, n := range names {
@@ -177,8 +164,8 @@ func neededLabels(stages []syntax.Stage, wanted []string) map[string]struct{} {
 				add(append(fields, a.Label)...)
 			}
 		case *syntax.LogfmtParser:
-			// A key that has become a label before is not looked at again, and a label that is there already under both of its
-			// names ends the search, and with it the errors.
+			// A key that has become a label before is not looked at again, and a label that is there already
+			// under both of its names ends the search, and with it the errors.
 			for _, e := range s.Extract {
 				add(e.From, e.Label, e.Label+extractedSuffix)
 			}

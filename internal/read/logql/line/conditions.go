@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/shaledb/shale/internal/read/logql/line/match"
 	"github.com/shaledb/shale/internal/read/logql/syntax"
 )
 
@@ -40,7 +41,7 @@ func newCondition(c syntax.Condition) (condition, error) {
 	case *syntax.BytesCondition:
 		return &bytesCondition{c.Label, c.Op, c.Value}, nil
 	case *syntax.IPCondition:
-		t, err := newAddressTest(c.Addresses)
+		t, err := match.NewAddressTest(c.Addresses)
 		if err != nil {
 			return nil, err
 		}
@@ -56,7 +57,8 @@ func newSides(l, r syntax.Condition) (left, right condition, err error) {
 	return left, right, err
 }
 
-// both looks at both sides whatever the first one says: what goes wrong in the second one may be seen, if there is an or around.
+// both looks at both sides whatever the first one says: what goes wrong in the second one may be seen, if
+// there is an or around.
 type both struct{ left, right condition }
 
 func (c *both) holds(r *Runner) bool {
@@ -164,7 +166,7 @@ func (c *bytesCondition) holds(r *Runner) bool {
 type addressCondition struct {
 	label  string
 	negate bool
-	test   *addressTest
+	test   *match.AddressTest
 }
 
 func (c *addressCondition) holds(r *Runner) bool {
@@ -172,11 +174,11 @@ func (c *addressCondition) holds(r *Runner) bool {
 		return true
 	}
 	s, ok := r.labels.get(c.label)
-	return ok && c.test.holds(bytesOf(s)) != c.negate
+	return ok && c.test.Matches(bytesOf(s)) != c.negate
 }
 
-// parseBytes reads a size as people write it: 5kB, 1.5 MiB, 1,000. Without a unit it is bytes, without an i or a b the unit is one
-// of 1000.
+// parseBytes reads a size as people write it: 5kB, 1.5 MiB, 1,000. Without a unit it is bytes, without an i
+// or a b the unit is one of 1000.
 func parseBytes(s string) (uint64, error) {
 	digits, commas := 0, false
 	for _, r := range s {
@@ -214,12 +216,12 @@ func bytesUnit(unit string) (float64, bool) {
 	if unit == "" {
 		return 1, true
 	}
-	power := strings.IndexByte("bkmgtpe", lower(unit[0]))
+	power := strings.IndexByte("bkmgtpe", match.Lower(unit[0]))
 	rest, base := unit[1:], 1000.0
-	if power > 0 && rest != "" && lower(rest[0]) == 'i' {
+	if power > 0 && rest != "" && match.Lower(rest[0]) == 'i' {
 		rest, base = rest[1:], 1024
 	}
-	if power > 0 && rest != "" && lower(rest[0]) == 'b' {
+	if power > 0 && rest != "" && match.Lower(rest[0]) == 'b' {
 		rest = rest[1:]
 	}
 	return math.Pow(base, float64(power)), power >= 0 && rest == ""

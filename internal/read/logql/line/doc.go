@@ -1,13 +1,13 @@
-// Package line does with one log line what the stages of a LogQL query say: it filters it, takes labels out of it, rewrites it and
-// its labels, and says in which of three categories each label of the result is: of the stream, of the structured metadata, or
-// parsed.
+// Package line runs the stages of a LogQL query on one log line: it filters the line, extracts labels, and
+// rewrites the line and its labels. Each label of the result has one of three categories: stream, structured
+// metadata, or parsed.
 //
-// Compile makes a Pipeline of the stages that package syntax has parsed. A Pipeline never changes and serves any number of
-// goroutines; each of them takes a Filter for the line filters that lead the query, which look at whole pages, and a Runner for
-// all that follows, which looks at one line at a time. What a line must contain to be of interest at all (TextFilter) lets a
-// source leave pages out.
+// Compile makes a Pipeline of the stages that package syntax has parsed. A Pipeline never changes and serves
+// any number of goroutines. Each goroutine takes a Filter for the leading line filters, which look at whole
+// pages, and a Runner for the later stages, which look at one line at a time. The strings that a line must
+// contain (TextFilter) let a source leave pages out.
 //
-// The answers are those of Loki 3.7, to the letter of its errors, except where Loki is silently wrong:
+// The results are those of Loki 3.7, including its error texts, except where Loki is silently wrong:
 //
 //   - Regular expressions mean what they mean in Go. Loki replaces some by strings that are not the same: foo|.* by foo, and those
 //     of label filters by strings that may stand anywhere in the value. |= "" or "foo" keeps all lines, too.
@@ -20,8 +20,9 @@
 //   - No two labels have one name: an error takes the place of a parsed label that is called like it.
 //   - A label that label_format makes is a parsed one, also if all labels are then as those of the stream.
 //
-// A line, an expression or a template cannot take unbounded time or memory: programs of regular expressions, the work of
-// templates, the depth of JSON and the labels of a line have limits, whose errors are of class model.ErrLimit and name them.
+// A line, an expression or a template cannot take unbounded time or memory. Programs of regular expressions,
+// the work of templates, the depth of JSON and the labels of a line have limits. Their errors are of class
+// model.ErrLimit and name the limit.
 //
 // It never parses LogQL, never reads pages, and starts no goroutines.
 package line

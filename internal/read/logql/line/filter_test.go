@@ -10,6 +10,7 @@ import (
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read/logql/line"
 	"github.com/shaledb/shale/internal/read/logql/line/linetest"
+	"github.com/shaledb/shale/internal/read/logql/line/match"
 	"github.com/shaledb/shale/internal/read/logql/syntax"
 )
 
@@ -20,7 +21,7 @@ func compile(t testing.TB, query string) *line.Pipeline {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := line.Compile(q.Stages, line.Options{})
+	p, err := line.Compile(q.Stages)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +40,8 @@ func page(before string, lines []string) *model.TextRows {
 	return rows
 }
 
-// TestSelectPage: a page gives the lines that its lines give one by one. Most are short, so that hits across their ends are many.
+// TestSelectPage: a page gives the lines that its lines give one by one. Most are short, so that hits across
+// their ends are many.
 func TestSelectPage(t *testing.T) {
 	filters := []string{
 		`|= "ab"`, `|= "a"`, `!= "ab"`, `!= "b"`, `|= "ab" != "ba"`, `|= "ab" or "ba"`, `!= "ab" or "bb"`, `|~ "(?i)AB"`, `|~ "(?i)sk"`, `!~ "(?i)sk|ab"`, `|~ "a.*b"`, `|~ "^ab"`,
@@ -61,13 +63,13 @@ func TestSelectPage(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := line.Compile(q.Stages, line.Options{})
+		p, err := line.Compile(q.Stages)
 		if err != nil {
 			t.Fatal(err)
 		}
 		f := p.Filter()
 		if f == nil { // it keeps all
-			f = new(line.Filter)
+			f = new(match.Filter)
 		}
 		rows := page("ab", lines)
 		from := rapid.IntRange(0, len(lines)).Draw(t, "from")
@@ -126,7 +128,7 @@ func checkTextFilter(t *testing.T, seed uint64) {
 		if err != nil {
 			continue
 		}
-		p, err := line.Compile(q.Stages, line.Options{})
+		p, err := line.Compile(q.Stages)
 		if err != nil {
 			continue
 		}

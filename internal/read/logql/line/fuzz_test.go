@@ -94,7 +94,8 @@ func FuzzJSONValid(f *testing.F) {
 		if err != nil || !keep {
 			t.Skip("more than fits")
 		}
-		// A field may have the name of the label itself, or one that becomes it, such as __error~_; and only with an error of its own.
+		// A field may have the name of the label itself, or one that becomes it, such as __error~_; and only
+		// with an error of its own.
 		if string(out.Parsed.Get(line.ErrorLabel)) == "JSONParserErr" && !bytes.Contains(b, []byte("JSONParserErr")) {
 			t.Fatalf("%q is well formed: %s", b, out.Parsed)
 		}
@@ -118,7 +119,7 @@ func FuzzPattern(f *testing.F) {
 			&syntax.PatternParser{Pattern: pattern},
 			&syntax.LineFilter{Op: syntax.LinePattern, Any: []syntax.LineOperand{{Value: pattern}}},
 		} {
-			p, err := line.Compile([]syntax.Stage{s}, line.Options{})
+			p, err := line.Compile([]syntax.Stage{s})
 			if err != nil {
 				continue
 			}
@@ -155,7 +156,7 @@ func FuzzTemplate(f *testing.F) {
 		p, err := line.Compile([]syntax.Stage{
 			&syntax.LabelFormat{Assignments: []syntax.Assignment{{Label: "x", Value: l}, {Label: "y", Value: template}}},
 			&syntax.LineFormat{Template: template},
-		}, line.Options{})
+		})
 		if err != nil {
 			return
 		}
@@ -189,7 +190,7 @@ func FuzzRegexp(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, expr, l string) {
 		s := &syntax.LineFilter{Op: syntax.LineMatches, Any: []syntax.LineOperand{{Value: expr}}}
-		p, err := line.Compile([]syntax.Stage{s}, line.Options{})
+		p, err := line.Compile([]syntax.Stage{s})
 		if err != nil {
 			return
 		}

@@ -7,7 +7,8 @@ import (
 	"github.com/shaledb/shale/internal/read/logql/line/linetest"
 )
 
-// TestGolden compares with what Loki said. test/logql-oracle/line has written it, and compares many more cases.
+// TestGolden compares with what Loki said. test/logql-oracle/line has written it, and compares many more
+// cases.
 func TestGolden(t *testing.T) {
 	records, err := linetest.Read("testdata/loki.golden")
 	if err != nil {

@@ -2,8 +2,8 @@ package line
 
 import "bytes"
 
-// jsonParser is | json without expressions: each value that is neither null nor in an array becomes a label, named after the keys
-// that lead to it.
+// jsonParser is | json without expressions: each value that is neither null nor in an array becomes a label,
+// named after the keys that lead to it.
 type jsonParser struct{}
 
 // jsonState is what a runner keeps for it.
@@ -26,8 +26,8 @@ func (jsonParser) run(r *Runner, line []byte) ([]byte, bool) {
 			return line, false
 		}
 	}
-	// Something is unusual. What was found up to there need not be what Loki finds: it first looks for the end of an object,
-	// and then into it. So it is done again, in its way.
+	// Something is unusual. What was found up to there need not be what Loki finds: it first looks for the end
+	// of an object, and then into it. So it is done again, in its way.
 	r.labels.rewind()
 	s.prefix = s.prefix[:0]
 	err := s.lenient(r, line, 0)
@@ -52,8 +52,8 @@ const (
 	jsonUnusual
 )
 
-// object reads the members of an object whose bracket is before line[i], and returns the place behind it. It reads what is well
-// formed, in one go.
+// object reads the members of an object whose bracket is before line[i], and returns the place behind it. It
+// reads what is well formed, in one go.
 func (s *jsonState) object(r *Runner, line []byte, i, depth int) (int, outcome) {
 	for {
 		if i = skipSpace(line, i); i < 0 {
@@ -150,7 +150,8 @@ func hasToken(b []byte, token string) bool {
 
 func endsToken(c byte) bool { return c == ',' || c == '}' || jsonSpace(c) }
 
-// array passes an array whose bracket is at line[i], and returns the place behind it, or -1 if brackets within it do not match.
+// array passes an array whose bracket is at line[i], and returns the place behind it, or -1 if brackets
+// within it do not match.
 func (s *jsonState) array(line []byte, i int) int {
 	s.brackets = s.brackets[:0]
 	for ; i < len(line); i++ {
@@ -185,7 +186,8 @@ func (s *jsonState) descend(key []byte, first bool) {
 	s.prefix = appendSanitized(s.prefix, key, len(s.prefix) == 0)
 }
 
-// name returns the name of the label for a key below the prefix, or false if there is none or the label is not to be set.
+// name returns the name of the label for a key below the prefix, or false if there is none or the label is
+// not to be set.
 func (s *jsonState) name(r *Runner, depth int, key []byte) (string, bool) {
 	l := &r.labels
 	if depth == 0 {
@@ -226,7 +228,8 @@ func (s *jsonState) leaf(r *Runner, line []byte, i, depth int, key, value []byte
 	if r.accepts(name) {
 		return jsonDone
 	}
-	// The line is dropped for this label only if the objects around it are really closed: else it would not have been found.
+	// The line is dropped for this label only if the objects around it are really closed: else it would not
+	// have been found.
 	if depth > 0 && !closes(line, i, depth) {
 		return jsonUnusual
 	}

@@ -6,14 +6,15 @@ import (
 	"github.com/shaledb/shale/internal/read/logql/syntax"
 )
 
-// pathParser is | json with expressions: the values at some paths become labels. A path that leads nowhere gives an empty label.
+// pathParser is | json with expressions: the values at some paths become labels. A path that leads nowhere
+// gives an empty label.
 type pathParser struct {
 	labels []string
 	paths  []jsonPath
 }
 
-// jsonPath is a way from the top of a JSON value down. A step is a key, or the index of an array in brackets: as in Loki, a key
-// that looks like an index is one.
+// jsonPath is a way from the top of a JSON value down. A step is a key, or the index of an array in brackets:
+// as in Loki, a key that looks like an index is one.
 type jsonPath []string
 
 func newPathParser(exprs []syntax.Extraction) (*pathParser, error) {
@@ -68,8 +69,8 @@ func (p *pathParser) run(r *Runner, line []byte) ([]byte, bool) {
 	return line, true
 }
 
-// pathWalk walks JSON once and finds the values of paths. It does not check what it passes: what it says of malformed JSON is
-// what Loki's library says.
+// pathWalk walks JSON once and finds the values of paths. It does not check what it passes: what it says of
+// malformed JSON is what Loki's library says.
 type pathWalk struct {
 	paths   []jsonPath
 	found   []bool
@@ -204,8 +205,8 @@ func arrayIndex(step string) int {
 	return n
 }
 
-// array looks into the elements that the chosen paths go through. It returns the place of the bracket that ends the array, or
-// where its elements cannot be read any further.
+// array looks into the elements that the chosen paths go through. It returns the place of the bracket that
+// ends the array, or where its elements cannot be read any further.
 func (w *pathWalk) array(l *labels, b []byte, i, level int, visit pathVisit) int {
 	it := arrayWalk{b: b, at: i}
 	for n := 0; it.next(); n++ {
@@ -273,8 +274,8 @@ func (a *arrayWalk) next() bool {
 	return true
 }
 
-// findKeys returns the place behind the colon of the member that a path leads to, or of the element, or -1. Without a path it
-// is 0.
+// findKeys returns the place behind the colon of the member that a path leads to, or of the element, or -1.
+// Without a path it is 0.
 func (l *labels) findKeys(b []byte, path jsonPath) int {
 	if len(path) == 0 {
 		return 0

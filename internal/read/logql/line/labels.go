@@ -10,7 +10,8 @@ import (
 
 // Names of labels with a meaning of their own.
 const (
-	// ErrorLabel says of which kind the first thing is that went wrong with a line, ErrorDetailsLabel what it was.
+	// ErrorLabel says of which kind the first thing is that went wrong with a line, ErrorDetailsLabel what it
+	// was.
 	ErrorLabel        = "__error__"
 	ErrorDetailsLabel = "__error_details__"
 
@@ -36,15 +37,15 @@ const (
 	ofParsed
 )
 
-// label is one label of a line. Its strings may lie in the line, in the metadata or in the memory of the labels: they are valid
-// until the next line.
+// label is one label of a line. Its strings may lie in the line, in the metadata or in the memory of the
+// labels: they are valid until the next line.
 type label struct {
 	name, value string
 	category    category
 }
 
-// labels are those of one line on its way through the stages: those of its stream, which stay, with what was added and deleted
-// on top. Parsed labels win over structured metadata, and both over the stream.
+// labels are those of one line on its way through the stages: those of its stream, which stay, with what was
+// added and deleted on top. Parsed labels win over structured metadata, and both over the stream.
 type labels struct {
 	stream    []label // sorted by name
 	streamRaw model.Labels
@@ -175,7 +176,8 @@ func (l *labels) wasParsed(name string) bool {
 	return len(l.parsedOnce) > 0 && slices.Contains(l.parsedOnce, name)
 }
 
-// set sets a label; a parsed one takes the place of metadata. The strings must stay unchanged until the next line.
+// set sets a label; a parsed one takes the place of metadata. The strings must stay unchanged until the next
+// line.
 func (l *labels) set(c category, name, value string) {
 	if i := l.find(name); i >= 0 {
 		if l.undoing {
@@ -265,8 +267,8 @@ func (l *labels) fail(kind, details string) {
 	}
 }
 
-// asItCame reports whether the result's labels are those of the stream alone. The details of an error that was dropped are
-// dropped with it here, and only here.
+// asItCame reports whether the result's labels are those of the stream alone. The details of an error that
+// was dropped are dropped with it here, and only here.
 func (l *labels) asItCame() bool { return !l.touched && len(l.added) == 0 && l.err == "" }
 
 // extracted is the name that a parsed label gets whose own name is taken.
@@ -326,8 +328,8 @@ func appendOnce(dst []label, x label) []label {
 	return append(dst, x)
 }
 
-// appendLabel appends a label in the form of model.Labels. Unlike there, its value may be empty: in LogQL that is not the same
-// as no label.
+// appendLabel appends a label in the form of model.Labels. Unlike there, its value may be empty: in LogQL
+// that is not the same as no label.
 func appendLabel(dst []byte, name, value string) []byte {
 	dst = append(dst, 0x0a)
 	dst = binary.AppendUvarint(dst, uint64(2+uvarintLen(len(name))+len(name)+uvarintLen(len(value))+len(value)))

@@ -70,7 +70,7 @@ func TestLimits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := line.Compile(q.Stages, line.Options{}); !errors.Is(err, model.ErrLimit) || !strings.Contains(err.Error(), "8192 are allowed") {
+	if _, err := line.Compile(q.Stages); !errors.Is(err, model.ErrLimit) || !strings.Contains(err.Error(), "8192 are allowed") {
 		t.Error("large expression:", err)
 	}
 }
@@ -114,7 +114,7 @@ func TestCompileErrors(t *testing.T) {
 	} {
 		q, err := syntax.ParseLog(`{a="b"} ` + query)
 		if err == nil {
-			_, err = line.Compile(q.Stages, line.Options{})
+			_, err = line.Compile(q.Stages)
 		}
 		if !errors.Is(err, model.ErrInvalid) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", query, err, want)
@@ -143,7 +143,8 @@ func TestNotAsLoki(t *testing.T) {
 	}
 }
 
-// TestWorkIsCharged: what templates make is charged to the query, once for all lines, and a refusal is the query's error.
+// TestWorkIsCharged: what templates make is charged to the query, once for all lines, and a refusal is the
+// query's error.
 func TestWorkIsCharged(t *testing.T) {
 	r := compile(t, "{a=`b`} | label_format x=a"+strings.Repeat(" | label_format x=`{{.x}}{{.x}}`", 20)+" | line_format `{{.x | len}}`").Runner()
 	r.SetStream(model.LabelsOf("a", "b"))

@@ -10,14 +10,15 @@ import (
 	"github.com/shaledb/shale/internal/read/logql/syntax"
 )
 
-// logfmtScanner walks the pairs of a logfmt line: key=value, key="quoted value" or key, with whatever is not above a space
-// between them.
+// logfmtScanner walks the pairs of a logfmt line: key=value, key="quoted value" or key, with whatever is not
+// above a space between them.
 type logfmtScanner struct {
 	line       []byte
 	at         int
 	key, value []byte
 
-	// What is wrong with the last thing that was wrong: a message or a byte that must not be there, and the place behind it.
+	// What is wrong with the last thing that was wrong: a message or a byte that must not be there, and the
+	// place behind it.
 	message string
 	wrong   byte
 	errorAt int
@@ -54,7 +55,8 @@ func (s *logfmtScanner) skip() bool {
 	return false
 }
 
-// next moves to the next pair. It returns false at the end, and for what is no pair, behind which there can be more.
+// next moves to the next pair. It returns false at the end, and for what is no pair, behind which there can
+// be more.
 func (s *logfmtScanner) next(l *labels) bool {
 	s.key, s.value = nil, nil
 	for !s.atEnd() && s.line[s.at] <= ' ' {
@@ -124,7 +126,8 @@ func (s *logfmtScanner) quoted(l *labels) bool {
 	return true
 }
 
-// appendUnquoted appends a quoted value without its escapes, which are those of JSON and \'. What is no UTF-8 becomes U+FFFD.
+// appendUnquoted appends a quoted value without its escapes, which are those of JSON and \'. What is no UTF-8
+// becomes U+FFFD.
 func appendUnquoted(dst, s []byte) ([]byte, bool) {
 	for len(s) > 0 {
 		c := s[0]
@@ -166,7 +169,8 @@ func appendUnquoted(dst, s []byte) ([]byte, bool) {
 	return dst, true
 }
 
-// unquoteRune reads four digits behind \u, and a second one behind it if both make a pair of surrogates. A surrogate alone is U+FFFD.
+// unquoteRune reads four digits behind \u, and a second one behind it if both make a pair of surrogates. A
+// surrogate alone is U+FFFD.
 func unquoteRune(s []byte) (rune, int) {
 	r, ok := fourHex(s)
 	if !ok {
@@ -217,7 +221,8 @@ func (p *logfmtParser) run(r *Runner, line []byte) ([]byte, bool) {
 	return line, true
 }
 
-// logfmtPicker is | logfmt with expressions: the values of some keys become labels, empty ones where the line has no such key.
+// logfmtPicker is | logfmt with expressions: the values of some keys become labels, empty ones where the line
+// has no such key.
 type logfmtPicker struct {
 	strict bool
 	// The labels, and the key of each. Of two labels of one key the first gets the value.

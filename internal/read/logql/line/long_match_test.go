@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/read/logql/line/match"
 	"github.com/shaledb/shale/internal/read/logql/syntax"
 )
 
@@ -20,14 +21,14 @@ func TestLongMatches(t *testing.T) {
 	for _, expr := range []string{
 		`(a+)(b|c)*`, `^(a)(b)?`, `(c)$`, `\b(a+)\b`, `(?:a*b|(a))`, `(?i)(É)x?`, `(.*)\n(.)`, `(?s)(.+)`, `(?m)^(b.*)$`, `(\x{FFFD})`, `(a{2,5}?)(.)`, ``, `abc(a?)`, `\B(b)`,
 	} {
-		m := matcher{regexp.MustCompile(expr), 1 << 30}
+		m := match.Matcher{Regexp: regexp.MustCompile(expr), Size: 1 << 30}
 		for range 300 {
 			var b strings.Builder
 			for range random.IntN(12) {
 				b.WriteString([]string{"a", "b", "c", " ", "\n", "é", "É", "\xff", "x", "\ufffd"}[random.IntN(10)])
 			}
-			if s := []byte(b.String()); m.matches(s, never) != m.matches(s, nil) || !slices.Equal(m.groups(s, never), m.groups(s, nil)) {
-				t.Errorf("%s in %q: %v, %v", expr, s, m.groups(s, never), m.groups(s, nil))
+			if s := []byte(b.String()); m.Matches(s, never) != m.Matches(s, nil) || !slices.Equal(m.Groups(s, never), m.Groups(s, nil)) {
+				t.Errorf("%s in %q: %v, %v", expr, s, m.Groups(s, never), m.Groups(s, nil))
 			}
 		}
 	}
@@ -59,7 +60,7 @@ func TestMatchesEnd(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := Compile(q.Stages, Options{})
+		p, err := Compile(q.Stages)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -75,7 +76,7 @@ func TestMatchesEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := Compile(q.Stages, Options{})
+	p, err := Compile(q.Stages)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// names keeps label names, so that the same name of the next line costs no memory. What a hostile line calls its labels must not
-// stay forever, so they are few and short.
+// names keeps label names, so that the same name of the next line costs no memory. What a hostile line calls
+// its labels must not stay forever, so they are few and short.
 type names struct {
 	known map[string]string
 	keys  map[string]string // sanitized form by the key as it stands in lines
@@ -34,8 +34,9 @@ func (n *names) intern(name string) (string, bool) {
 	return s, true
 }
 
-// sanitized returns the label name that a key of a line stands for: without space around it, each character that a name cannot
-// have as an underscore, and one before a leading digit. It is empty if the key is nothing but space.
+// sanitized returns the label name that a key of a line stands for: without space around it, each character
+// that a name cannot have as an underscore, and one before a leading digit. It is empty if the key is nothing
+// but space.
 func (l *labels) sanitized(key []byte) string {
 	if s, ok := l.names.keys[string(key)]; ok {
 		return s
@@ -55,7 +56,8 @@ func (l *labels) sanitized(key []byte) string {
 	return s
 }
 
-// appendSanitized appends the sanitized form of a key, or of part of one: only the first part of a name can begin it with a digit.
+// appendSanitized appends the sanitized form of a key, or of part of one: only the first part of a name can
+// begin it with a digit.
 func appendSanitized(dst, key []byte, first bool) []byte {
 	key = bytes.TrimSpace(key)
 	if len(key) == 0 {
@@ -84,3 +86,5 @@ func appendSanitized(dst, key []byte, first bool) []byte {
 func nameByte(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' || c >= '0' && c <= '9'
 }
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }

@@ -12,8 +12,8 @@ import (
 	"github.com/shaledb/shale/internal/read/logql/syntax"
 )
 
-// TestNeeded: with a list of labels that are needed, a line stays or goes as without it, becomes the same, and those labels are the
-// same.
+// TestNeeded: with a list of labels that are needed, a line stays or goes as without it, becomes the same,
+// and those labels are the same.
 func TestNeeded(t *testing.T) {
 	for _, seed := range seeds() {
 		checkNeeded(t, seed)
@@ -36,14 +36,11 @@ func checkNeeded(t *testing.T, seed uint64) {
 		if err != nil {
 			continue
 		}
-		all, err := line.Compile(q.Stages, line.Options{})
+		all, err := line.Compile(q.Stages)
 		if err != nil {
 			continue
 		}
-		some, err := line.Compile(q.Stages, line.Options{Needed: needed})
-		if err != nil {
-			t.Fatal(err)
-		}
+		some := all.Needing(needed...)
 		var results [2]line.Result
 		var keeps [2]bool
 		for i, p := range []*line.Pipeline{all, some} {

@@ -4,20 +4,16 @@ import (
 	"errors"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/read/logql/counts"
+	"github.com/shaledb/shale/internal/read/logql/line/match"
 	"github.com/shaledb/shale/internal/read/logql/syntax"
 )
 
-// Options says what of the result of a query is wanted.
-type Options struct {
-	// Needed names the parsed labels that are wanted, besides those that the stages themselves look at; nil means all. Parsers
-	// leave out the others. Labels of errors are always there.
-	Needed []string
-}
-
 // Pipeline is what a query does with lines, compiled. It never changes.
 type Pipeline struct {
-	filters []*lineFilter // the leading ones
-	stages  []stage       // all that follow
+	filters []*match.LineFilter // the leading ones
+	stages  []newStage          // all that follow
+	source  []syntax.Stage
 	// early are conditions on single labels that nothing changes between the parsers and the label filter.
 	early  []earlyCondition
 	needed map[string]struct{} // nil: all
@@ -32,40 +28,50 @@ type earlyCondition struct {
 	stage     int // the place of the label filter: parsers behind it are none of its business
 }
 
-// Compile compiles the stages of a query. What it refuses is of class model.ErrInvalid or, for regular expressions that are too
-// large, model.ErrLimit.
-func Compile(stages []syntax.Stage, o Options) (*Pipeline, error) {
-	p := &Pipeline{}
+// Compile compiles the stages of a query. What it refuses is of class model.ErrInvalid or, for regular
+// expressions that are too large, model.ErrLimit.
+func Compile(stages []syntax.Stage) (*Pipeline, error) {
+	counts.Plan()
+	p := &Pipeline{source: stages}
 	first, rest := lead(stages)
 	for _, s := range first {
-		f, err := newLineFilter(s)
+		f, err := match.NewLineFilter(s)
 		if err != nil {
 			return nil, stageError(s, err)
 		}
-		if f.test == (always{}) && !f.negate {
+		if f.Test == (match.Always{}) && !f.Negate {
 			continue
 		}
 		p.filters = append(p.filters, f)
-		if !f.negate {
-			for _, c := range f.needed {
-				p.lines = append(p.lines, c.model())
+		if !f.Negate {
+			for _, c := range f.Needed {
+				p.lines = append(p.lines, c.Model())
 			}
 		}
 	}
+	parsed := make(map[syntax.Stage][]string)
 	for _, s := range rest {
-		c, err := newStage(s)
+		c, err := compileStage(s)
 		if err != nil {
 			return nil, stageError(s, err)
 		}
-		p.stages = append(p.stages, c)
+		p.stages = append(p.stages, c.newStage)
+		parsed[s] = c.labels
 	}
 	var err error
 	if p.early, err = earlyConditions(rest); err != nil {
 		return nil, err
 	}
-	p.metadata = metadataClauses(stages)
-	p.needed = neededLabels(stages, o.Needed)
+	p.metadata = metadataClauses(stages, parsed)
 	return p, nil
+}
+
+// Needing returns a pipeline that keeps the same lines and sets only those parsed labels that are named or
+// that the stages themselves look at. Parsers leave out the others, except labels of errors.
+func (p *Pipeline) Needing(labels ...string) *Pipeline {
+	n := *p
+	n.needed = neededLabels(p.source, labels)
+	return &n
 }
 
 // stageError gives the error of a stage its text and, unless it is a limit, its class.
@@ -76,8 +82,8 @@ func stageError(s syntax.Stage, err error) error {
 	return syntax.StageError(s, err)
 }
 
-// lead splits off the line filters before the first stage that changes lines. What stands between them neither changes a line nor
-// can bring back one that a filter drops.
+// lead splits off the line filters before the first stage that changes lines. What stands between them
+// neither changes a line nor can bring back one that a filter drops.
 func lead(stages []syntax.Stage) (first []*syntax.LineFilter, rest []syntax.Stage) {
 	for i, s := range stages {
 		switch s := s.(type) {
@@ -92,10 +98,44 @@ func lead(stages []syntax.Stage) (first []*syntax.LineFilter, rest []syntax.Stag
 	return first, rest
 }
 
-func newStage(s syntax.Stage) (stage, error) {
+// compiledStage is a stage of a pipeline.
+type compiledStage struct {
+	newStage
+	labels []string // that a parser with fixed labels sets
+}
+
+func compileStage(s syntax.Stage) (compiledStage, error) {
+	switch s := s.(type) {
+	case *syntax.RegexpParser:
+		p, err := newRegexpParser(s.Pattern)
+		if err != nil {
+			return compiledStage{}, err
+		}
+		return compiledStage{sharedStage(p), p.names}, nil
+	case *syntax.PatternParser:
+		p, err := newPatternParser(s.Pattern)
+		if err != nil {
+			return compiledStage{}, err
+		}
+		return compiledStage{sharedStage(p), p.labels()}, nil
+	case *syntax.LineFormat:
+		n, err := newLineFormat(s.Template)
+		return compiledStage{newStage: n}, err
+	case *syntax.LabelFormat:
+		n, err := newLabelFormat(s)
+		return compiledStage{newStage: n}, err
+	case *syntax.Decolorize:
+		return compiledStage{newStage: newDecolorizer()}, nil
+	}
+	c, err := compileShared(s)
+	return compiledStage{newStage: sharedStage(c)}, err
+}
+
+// compileShared compiles a stage without state, which all runners share.
+func compileShared(s syntax.Stage) (stage, error) {
 	switch s := s.(type) {
 	case *syntax.LineFilter:
-		f, err := newLineFilter(s)
+		f, err := match.NewLineFilter(s)
 		return (*lineFilterStage)(f), err
 	case *syntax.JSONParser:
 		if len(s.Extract) > 0 {
@@ -107,21 +147,11 @@ func newStage(s syntax.Stage) (stage, error) {
 			return newLogfmtPicker(s)
 		}
 		return &logfmtParser{strict: s.Strict, keepEmpty: s.KeepEmpty}, nil
-	case *syntax.RegexpParser:
-		return newRegexpParser(s.Pattern)
-	case *syntax.PatternParser:
-		return newPatternParser(s.Pattern)
 	case *syntax.UnpackParser:
 		return unpackParser{}, nil
 	case *syntax.LabelFilter:
 		c, err := newCondition(s.Condition)
 		return &labelFilter{c}, err
-	case *syntax.LineFormat:
-		return newLineFormat(s.Template)
-	case *syntax.LabelFormat:
-		return newLabelFormat(s)
-	case *syntax.Decolorize:
-		return newDecolorizer(), nil
 	case *syntax.DropLabels:
 		return dropper(newChoices(s.Labels)), nil
 	case *syntax.KeepLabels:
@@ -131,29 +161,26 @@ func newStage(s syntax.Stage) (stage, error) {
 }
 
 // lineFilterStage is a line filter behind a stage that changes lines.
-type lineFilterStage lineFilter
+type lineFilterStage match.LineFilter
 
 func (f *lineFilterStage) run(r *Runner, line []byte) ([]byte, bool) {
-	return line, (*lineFilter)(f).holds(line, r.stop)
+	return line, (*match.LineFilter)(f).Matches(line, r.stop)
 }
 
 // Filter returns a filter for one goroutine, or nil if no line filter leads the query.
-func (p *Pipeline) Filter() *Filter {
+func (p *Pipeline) Filter() *match.Filter {
 	if len(p.filters) == 0 {
 		return nil
 	}
-	return newFilter(p.filters)
+	return match.NewFilter(p.filters)
 }
 
-// Runner returns what runs all stages but the leading line filters, for one goroutine. A query without such stages needs one, too,
-// for lines with structured metadata: its names may be those of stream labels.
+// Runner returns what runs all stages but the leading line filters, for one goroutine. A query without such
+// stages needs one, too, for lines with structured metadata: its names may be those of stream labels.
 func (p *Pipeline) Runner() *Runner {
 	r := &Runner{p: p}
-	for _, s := range p.stages {
-		if o, ok := s.(ownStage); ok {
-			s = o.own(r)
-		}
-		r.stages = append(r.stages, s)
+	for _, newStage := range p.stages {
+		r.stages = append(r.stages, newStage(r))
 	}
 	return r
 }
@@ -161,13 +188,10 @@ func (p *Pipeline) Runner() *Runner {
 // KeepsAll reports whether no line is dropped.
 func (p *Pipeline) KeepsAll() bool { return len(p.filters) == 0 && len(p.stages) == 0 }
 
-// OnlyFilters reports whether there are no stages but leading line filters: lines stay as they are, and so do labels, unless the
-// structured metadata has the name of a stream label.
-func (p *Pipeline) OnlyFilters() bool { return len(p.stages) == 0 }
-
-// TextFilter returns what a line must have for the query to want it, or nil if nothing is known. It may be used for streams whose
-// labels are not known: conditions on structured metadata are among it only for names of which hidden says that no stream of the
-// query has a label of them, nor can any line. hidden may be nil: none are.
+// TextFilter returns what a line must have for the query to want it, or nil if nothing is known. It may be
+// used for streams whose labels are not known: conditions on structured metadata are among it only for names
+// of which hidden says that no stream of the query has a label of them, nor can any line. hidden may be nil:
+// none are.
 func (p *Pipeline) TextFilter(absent func(name string) bool) *model.TextFilter {
 	f := &model.TextFilter{Clauses: append([]model.TextClause(nil), p.lines...)}
 clauses:

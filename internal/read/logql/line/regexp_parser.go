@@ -1,26 +1,23 @@
 package line
 
-import "regexp"
+import "github.com/shaledb/shale/internal/read/logql/line/match"
 
-// regexpParser is | regexp: the named groups become labels, empty ones where a group takes no part in the match.
+// regexpParser is | regexp: the named groups become labels, empty ones where a group takes no part in the
+// match.
 type regexpParser struct {
-	re    matcher
+	re    *match.Matcher
 	names []string // by group; empty: not named
-	needs []clause
+	needs []match.Clause
 }
 
 func newRegexpParser(expr string) (*regexpParser, error) {
-	parsed, err := parseRegexp(expr)
+	m, parsed, err := match.NewMatcher(expr)
 	if err != nil {
 		return nil, err
 	}
-	re, err := regexp.Compile(expr)
-	if err != nil {
-		return nil, err
-	}
-	p := &regexpParser{re: matcher{re, programSize(parsed) * (1 + re.NumSubexp()/64)}, needs: required(parsed)}
+	p := &regexpParser{re: m, needs: match.Required(parsed)}
 	seen := map[string]bool{}
-	for _, name := range re.SubexpNames() {
+	for _, name := range m.Regexp.SubexpNames() {
 		if name != "" && seen[name] {
 			return nil, invalidf("duplicate extracted label name '%s'", name)
 		}
@@ -35,11 +32,11 @@ func newRegexpParser(expr string) (*regexpParser, error) {
 
 func (p *regexpParser) run(r *Runner, line []byte) ([]byte, bool) {
 	for i := range p.needs {
-		if !p.needs[i].holds(line) {
+		if !p.needs[i].Matches(line) {
 			return line, true
 		}
 	}
-	places := p.re.groups(line, r.stop)
+	places := p.re.Groups(line, r.stop)
 	if r.limit != nil {
 		return line, false
 	}

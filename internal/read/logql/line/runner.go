@@ -7,27 +7,29 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// Result is what a line has become. It may alias the line, its metadata and memory of the runner: it is valid until the runner's
-// next line.
+// Result is what a line has become. It may alias the line, its metadata and memory of the runner: it is valid
+// until the runner's next line.
 type Result struct {
 	Line []byte
-	// The labels by where they come from, each sorted by name, no name twice in all three, in the form of model.Labels. But
-	// for one thing: a parsed label may be empty, which is not the same as none.
+	// The labels by where they come from, each sorted by name, no name twice in all three, in the form of
+	// model.Labels. But for one thing: a parsed label may be empty, which is not the same as none.
 	Stream, Metadata, Parsed model.Labels
 }
 
-// stage is one step of a pipeline. It gives what it makes of the line, and false to drop it. The line must not be written to.
+// stage is one step of a pipeline. It gives what it makes of the line, and false to drop it. The line must
+// not be written to.
 type stage interface {
 	run(r *Runner, line []byte) ([]byte, bool)
 }
 
-// ownStage is a stage that each runner needs for itself.
-type ownStage interface {
-	stage
-	own(r *Runner) stage
-}
+// newStage makes a stage for one runner.
+type newStage func(*Runner) stage
 
-// Runner runs the stages of a pipeline, but for the line filters that lead it, on one line at a time. It is used by one goroutine.
+// sharedStage hands the same stage to all runners.
+func sharedStage(s stage) newStage { return func(*Runner) stage { return s } }
+
+// Runner runs the stages of a pipeline, but for the line filters that lead it, on one line at a time. It is
+// used by one goroutine.
 type Runner struct {
 	p      *Pipeline
 	stages []stage
@@ -52,21 +54,22 @@ type Runner struct {
 	streamOut, metadataOut, parsedOut []byte
 }
 
-// Bind says what ends the work on a line (the context, between stages and within long ones) and who is charged with the memory
-// that templates take. What was charged stays so, for as long as the runner is used.
+// Bind says what ends the work on a line (the context, between stages and within long ones) and who is
+// charged with the memory that templates take. What was charged stays so, for as long as the runner is used.
 func (r *Runner) Bind(ctx context.Context, charge func(bytes int64) error) {
 	r.ctx, r.stop, r.charge = ctx, r.ended, charge
 }
 
-// SetStream says that further lines are of a stream with these labels, which must stay as they are until it is called again.
+// SetStream says that further lines are of a stream with these labels, which must stay as they are until it
+// is called again.
 func (r *Runner) SetStream(l model.Labels) {
 	r.stream = l
 	r.labels.setStream(l)
 }
 
-// Process runs the stages on a line that has passed the leading line filters. It fills out and reports whether the line stays. An
-// error is of class model.ErrLimit, of what Bind was given, or of the context: the query must end with it. What merely goes wrong
-// with a line is in the labels.
+// Process runs the stages on a line that has passed the leading line filters. It fills out and reports
+// whether the line stays. An error is of class model.ErrLimit, of what Bind was given, or of the context: the
+// query must end with it. What merely goes wrong with a line is in the labels.
 func (r *Runner) Process(at int64, line []byte, metadata model.Labels, out *Result) (bool, error) {
 	l := &r.labels
 	r.at, r.work, r.limit = at, MaxTemplateWork, nil
@@ -148,7 +151,8 @@ func (r *Runner) wants(name string) bool {
 	return ok
 }
 
-// admit returns the name under which a parser sets a label, and false if it must not: it is not wanted, or is there already.
+// admit returns the name under which a parser sets a label, and false if it must not: it is not wanted, or is
+// there already.
 func (r *Runner) admit(name string) (string, bool) {
 	if r.labels.taken(name) {
 		name = r.labels.extracted(name)
@@ -166,8 +170,8 @@ func (r *Runner) extract(name, value string) bool {
 	return r.accepts(name)
 }
 
-// accepts reports whether a label that a parser has just set leaves the line a chance: false if a later filter that looks only at
-// this label will refuse it.
+// accepts reports whether a label that a parser has just set leaves the line a chance: false if a later
+// filter that looks only at this label will refuse it.
 func (r *Runner) accepts(name string) bool {
 	for i := range r.p.early {
 		if e := &r.p.early[i]; e.label == name && e.stage > r.stage {

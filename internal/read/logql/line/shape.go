@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// shape is the order by name of the labels of the last line. Lines of one kind have the same labels in the same order, so it is
-// seldom worked out anew: sorting was more than a third of the time of | json.
+// shape is the order by name of the labels of the last line. Lines of one kind have the same labels in the
+// same order, so it is seldom worked out anew: sorting was more than a third of the time of | json.
 type shape struct {
 	names []byte // one behind the other
 	ends  []int

@@ -70,8 +70,8 @@ func onlyField(t *template.Template) string {
 	return ""
 }
 
-// execute runs the template on a line whose labels are data. The result is valid until the next line. An error that is not a limit
-// is for the labels of the line.
+// execute runs the template on a line whose labels are data. The result is valid until the next line. An
+// error that is not a limit is for the labels of the line.
 func (t *textTemplate) execute(line []byte, data map[string]string) ([]byte, error) {
 	t.line, t.data = line, data
 	t.out.Reset()
@@ -85,7 +85,8 @@ func (t *textTemplate) execute(line []byte, data map[string]string) ([]byte, err
 	return nil, err
 }
 
-// spend charges work to the line, and to the query what no line before has taken: buffers keep the size that one line needed.
+// spend charges work to the line, and to the query what no line before has taken: buffers keep the size that
+// one line needed.
 func (t *textTemplate) spend(n int) error {
 	r := t.r
 	if n < 0 || n > r.work {
@@ -128,27 +129,19 @@ func (l *labels) into(m map[string]string) map[string]string {
 
 // lineFormat is | line_format.
 type lineFormat struct {
-	parsed *template.Template
-}
-
-func newLineFormat(s string) (*lineFormat, error) {
-	t, err := parseTemplate("line", s)
-	if err != nil {
-		return nil, invalidf("invalid line template: %s", err)
-	}
-	return &lineFormat{t}, nil
-}
-
-func (f *lineFormat) run(*Runner, []byte) ([]byte, bool) { panic("line: each runner has its own") }
-
-func (f *lineFormat) own(r *Runner) stage { return &ownLineFormat{t: newTextTemplate(r, f.parsed)} }
-
-type ownLineFormat struct {
 	t    *textTemplate
 	data map[string]string
 }
 
-func (f *ownLineFormat) run(r *Runner, line []byte) ([]byte, bool) {
+func newLineFormat(s string) (newStage, error) {
+	parsed, err := parseTemplate("line", s)
+	if err != nil {
+		return nil, invalidf("invalid line template: %s", err)
+	}
+	return func(r *Runner) stage { return &lineFormat{t: newTextTemplate(r, parsed)} }, nil
+}
+
+func (f *lineFormat) run(r *Runner, line []byte) ([]byte, bool) {
 	if f.t.field != "" {
 		return bytesOf(r.labels.value(f.t.field)), true
 	}
@@ -173,10 +166,12 @@ func (l *labels) value(name string) string {
 	return v
 }
 
-// labelFormat is | label_format: labels are renamed or made by templates, one after the other. All templates see the labels as
-// they were when the first of them ran.
+// labelFormat is | label_format: labels are renamed or made by templates, one after the other. All templates
+// see the labels as they were when the first of them ran.
 type labelFormat struct {
 	assignments []assignment
+	templates   []*textTemplate // of the runner; nil for a label that is renamed
+	data        map[string]string
 }
 
 type assignment struct {
@@ -185,13 +180,13 @@ type assignment struct {
 	t     *template.Template
 }
 
-func newLabelFormat(s *syntax.LabelFormat) (*labelFormat, error) {
-	f := &labelFormat{}
+func newLabelFormat(s *syntax.LabelFormat) (newStage, error) {
+	var all []assignment
 	for _, a := range s.Assignments {
 		if a.Label == ErrorLabel {
 			return nil, invalidf("%s cannot be formatted", a.Label)
 		}
-		for _, other := range f.assignments {
+		for _, other := range all {
 			if other.label == a.Label {
 				return nil, invalidf("multiple label name '%s' not allowed in a single format operation", a.Label)
 			}
@@ -204,32 +199,20 @@ func newLabelFormat(s *syntax.LabelFormat) (*labelFormat, error) {
 			}
 			x.t = t
 		}
-		f.assignments = append(f.assignments, x)
+		all = append(all, x)
 	}
-	return f, nil
-}
-
-func (f *labelFormat) run(*Runner, []byte) ([]byte, bool) { panic("line: each runner has its own") }
-
-func (f *labelFormat) own(r *Runner) stage {
-	o := &ownLabelFormat{labelFormat: f}
-	for _, a := range f.assignments {
-		var t *textTemplate
-		if a.t != nil {
-			t = newTextTemplate(r, a.t)
+	return func(r *Runner) stage {
+		f := &labelFormat{assignments: all, templates: make([]*textTemplate, len(all))}
+		for i, a := range all {
+			if a.t != nil {
+				f.templates[i] = newTextTemplate(r, a.t)
+			}
 		}
-		o.templates = append(o.templates, t)
-	}
-	return o
+		return f
+	}, nil
 }
 
-type ownLabelFormat struct {
-	*labelFormat
-	templates []*textTemplate
-	data      map[string]string
-}
-
-func (f *ownLabelFormat) run(r *Runner, line []byte) ([]byte, bool) {
+func (f *labelFormat) run(r *Runner, line []byte) ([]byte, bool) {
 	l := &r.labels
 	clear(f.data)
 	for i, a := range f.assignments {
@@ -273,13 +256,14 @@ func (t *textTemplate) functions() template.FuncMap {
 const (
 	rangeGuard = "__range__"
 	callGuard  = "__call__"
-	// rangeWork is what each turn of a range costs, and callWork each call of another template: that takes stack.
+	// rangeWork is what each turn of a range costs, and callWork each call of another template: that takes
+	// stack.
 	rangeWork = 256
 	callWork  = 32 << 10
 )
 
-// guard puts a call of a guard at the beginning of each body of a range, and before each call of a template. Without them a
-// template could run for ever without making a byte.
+// guard puts a call of a guard at the beginning of each body of a range, and before each call of a template.
+// Without them a template could run for ever without making a byte.
 func guard(list *parse.ListNode) {
 	if list == nil {
 		return

@@ -3,13 +3,14 @@ package line
 import (
 	"errors"
 	"fmt"
+	"github.com/shaledb/shale/internal/read/logql/line/match"
 	"regexp"
 	"strings"
 	"text/template"
 )
 
-// addBuiltins bounds those functions of text/template that make text: a width of a million in each of a thousand verbs is a
-// gigabyte.
+// addBuiltins bounds those functions of text/template that make text: a width of a million in each of a
+// thousand verbs is a gigabyte.
 func (t *textTemplate) addBuiltins(m template.FuncMap) {
 	m["printf"] = func(format string, args ...any) (string, error) {
 		if err := t.spend(printfBound(format, args)); err != nil {
@@ -33,8 +34,8 @@ func (t *textTemplate) escaper(f func(...any) string) func(...any) (string, erro
 	}
 }
 
-// valueBound is about how long a value is at most when it is printed: four bytes for each one, as in \x00. What is no string
-// is as long as the labels of a line can be, or it is a number.
+// valueBound is about how long a value is at most when it is printed: four bytes for each one, as in \x00.
+// What is no string is as long as the labels of a line can be, or it is a number.
 func valueBound(v any) int {
 	switch v := v.(type) {
 	case string:
@@ -71,8 +72,9 @@ func printBound(args []any) int {
 	return n
 }
 
-// printfBound is how long the result can be: the format, each argument, the widths and precisions. Where arguments are named by
-// number each verb may take the longest one, and where a width is an argument it may be any number that is.
+// printfBound is how long the result can be: the format, each argument, the widths and precisions. Where
+// arguments are named by number each verb may take the longest one, and where a width is an argument it may
+// be any number that is.
 func printfBound(format string, args []any) int {
 	const maxWidth = 1_000_000 // that fmt accepts
 	longest, width := 0, 0
@@ -101,9 +103,10 @@ func printfBound(format string, args []any) int {
 	return n + number
 }
 
-// addRegexps adds functions of regular expressions. An expression is compiled once, while there are few of them.
+// addRegexps adds functions of regular expressions. An expression is compiled once, while there are few of
+// them.
 func (t *textTemplate) addRegexps(m template.FuncMap) {
-	compiled := map[string]*matcher{}
+	compiled := map[string]*match.Matcher{}
 	get := func(expr, s string) (*regexp.Regexp, error) {
 		if err := t.spend(8 * (len(s) + len(expr))); err != nil {
 			return nil, err
@@ -121,8 +124,9 @@ func (t *textTemplate) addRegexps(m template.FuncMap) {
 				compiled[strings.Clone(expr)] = m
 			}
 		}
-		// A match cannot be ended here, so that a large program costs more: a step takes some 10 ns, and more with many groups.
-		return m.re, t.spendTimes(m.size/16, len(s))
+		// A match cannot be ended here, so that a large program costs more: a step takes some 10 ns, and more
+		// with many groups.
+		return m.Regexp, t.spendTimes(m.Size/16, len(s))
 	}
 	m["regexReplaceAll"] = func(expr, s, with string) (string, error) {
 		re, err := get(expr, s)
@@ -150,17 +154,11 @@ func (t *textTemplate) addRegexps(m template.FuncMap) {
 	}
 }
 
-// compileTemplateRegexp compiles an expression that is small enough. What is wrong with it is for the labels of the line.
-func compileTemplateRegexp(expr string) (*matcher, error) {
-	parsed, err := parseRegexp(expr)
-	if err != nil {
-		return nil, err
-	}
-	re, err := regexp.Compile(expr)
-	if err != nil {
-		return nil, err
-	}
-	return &matcher{re, programSize(parsed) * (1 + re.NumSubexp()/64)}, nil
+// compileTemplateRegexp compiles an expression that is small enough. What is wrong with it is for the labels
+// of the line.
+func compileTemplateRegexp(expr string) (*match.Matcher, error) {
+	m, _, err := match.NewMatcher(expr)
+	return m, err
 }
 
 // manyMatches is how long a string is of which all matches are tried before they are used.
@@ -169,9 +167,9 @@ const manyMatches = 16 << 10
 // errNoMore is what ends the search for matches from within.
 var errNoMore = errors.New("nobody waits for the matches")
 
-// tryMatches searches a long string for all matches, and leaves off where nobody waits for them any more: each may look at all that
-// follows it (a*b|a), so that all together would take minutes. The package regexp has no other way to leave than a panic, which goes
-// no further than this.
+// tryMatches searches a long string for all matches, and leaves off where nobody waits for them any more:
+// each may look at all that follows it (a*b|a), so that all together would take minutes. The package regexp
+// has no other way to leave than a panic, which goes no further than this.
 func (t *textTemplate) tryMatches(re *regexp.Regexp, s string) (err error) {
 	if len(s) < manyMatches || t.r.stop == nil {
 		return nil

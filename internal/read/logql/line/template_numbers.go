@@ -168,7 +168,8 @@ func basic(v any) any {
 	return nil
 }
 
-// toInt reads an integer: of a text also in hexadecimal and octal, and without its decimal places. What is none is 0.
+// toInt reads an integer: of a text also in hexadecimal and octal, and without its decimal places. What is
+// none is 0.
 func toInt(v any) int64 {
 	switch v := basic(v).(type) {
 	case int64:

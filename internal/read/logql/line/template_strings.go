@@ -99,7 +99,8 @@ func truncate(n int, s string) string {
 	return s
 }
 
-// substring takes the bytes from start up to end. It fails where there are none: that is an error of the line.
+// substring takes the bytes from start up to end. It fails where there are none: that is an error of the
+// line.
 func substring(start, end int, s string) string {
 	switch {
 	case start < 0:
@@ -148,7 +149,8 @@ func (t *textTemplate) addLengthening(m template.FuncMap) {
 	m["Replace"] = t.replace
 }
 
-// spendTimes charges n times so many bytes. What is negative or too large is for the function to complain of, or of no length.
+// spendTimes charges n times so many bytes. What is negative or too large is for the function to complain of,
+// or of no length.
 func (t *textTemplate) spendTimes(n, size int) error {
 	if n <= 0 || size == 0 {
 		return nil

@@ -1,7 +1,7 @@
 package line
 
-// unpackParser is | unpack: a line that was packed as JSON becomes what it was, under _entry, and the labels that were packed
-// with it. All of them are strings; without an entry nothing is unpacked.
+// unpackParser is | unpack: a line that was packed as JSON becomes what it was, under _entry, and the labels
+// that were packed with it. All of them are strings; without an entry nothing is unpacked.
 type unpackParser struct{}
 
 const packedEntry = "_entry"

@@ -15,9 +15,9 @@ const (
 	ConvertBytes
 )
 
-// Number returns what the label of a line is as a number, right behind the stages: after Process has filled in a result and before
-// the next line. It returns false for a line that has no such label, which has no part in the sample. Of a value that is none it
-// says so in the labels of errors, which Result then gives.
+// Number returns what the label of a line is as a number, right behind the stages: after Process has filled
+// in a result and before the next line. It returns false for a line that has no such label, which has no part
+// in the sample. Of a value that is none it says so in the labels of errors, which Result then gives.
 func (r *Runner) Number(label string, c Conversion) (float64, bool) {
 	s, _ := r.labels.get(label)
 	if s == "" {

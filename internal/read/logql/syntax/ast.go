@@ -6,8 +6,8 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// Pos is a place in the text of a query. Nodes embed that of their first token; of a binary operation, that of its
-// operator. Nodes that were not read from text have the zero Pos.
+// Pos is a place in the text of a query. Nodes embed that of their first token; of a binary operation, that
+// of its operator. Nodes that were not read from text have the zero Pos.
 type Pos struct {
 	Offset int // in bytes, from 0
 	Line   int // from 1
@@ -34,22 +34,23 @@ type Expr interface {
 	isExpr()
 }
 
-// MetricExpr is a query that gives numbers: a [*RangeAggregation], [*VectorAggregation], [*BinaryExpr], [*Literal],
-// [*Vector] or [*LabelReplace].
+// MetricExpr is a query that gives numbers: a [*RangeAggregation], [*VectorAggregation], [*BinaryExpr],
+// [*Literal], [*Vector] or [*LabelReplace].
 type MetricExpr interface {
 	Expr
 	isMetric()
 }
 
-// LogQuery is a query that gives lines: those of the streams that satisfy all matchers, run through the stages.
+// LogQuery is a query that gives lines: those of the streams that satisfy all matchers, run through the
+// stages.
 type LogQuery struct {
 	Pos
 	Matchers []*Matcher
 	Stages   []Stage
 }
 
-// Matcher is a condition on a label with a string: in a selector, in a label filter, in drop and keep. Regular
-// expressions are compiled, anchored at both ends, and their dot matches newlines.
+// Matcher is a condition on a label with a string: in a selector, in a label filter, in drop and keep.
+// Regular expressions are compiled, anchored at both ends, and their dot matches newlines.
 type Matcher struct {
 	Pos
 	model.Matcher
@@ -64,8 +65,8 @@ func Models(ms []*Matcher) []model.Matcher {
 	return out
 }
 
-// Walk calls visit for the node and all below it, parents first, in the order of the text, left of a node for which visit
-// returns false.
+// Walk calls visit for the node and all below it, parents first, in the order of the text, left of a node for
+// which visit returns false.
 func Walk(n Node, visit func(Node) bool) {
 	if !visit(n) {
 		return

@@ -2,8 +2,8 @@ package syntax
 
 import "time"
 
-// Condition is what a label filter asks of the labels of a line: an [*AndCondition], [*OrCondition], [*StringCondition],
-// [*NumberCondition], [*DurationCondition], [*BytesCondition] or [*IPCondition].
+// Condition is what a label filter asks of the labels of a line: an [*AndCondition], [*OrCondition],
+// [*StringCondition], [*NumberCondition], [*DurationCondition], [*BytesCondition] or [*IPCondition].
 type Condition interface {
 	Node
 	isCondition()

@@ -1,11 +1,12 @@
 // Package syntax reads LogQL: it turns the text of a query into a tree of typed nodes, and a tree into text.
 //
-// It owns the grammar, the texts of the errors, and what can be said of a query by looking at it alone: that a selector
-// selects something, that an aggregation fits what it aggregates, that regular expressions are valid and small enough to
-// be compiled. It never runs a stage and never looks at a line.
+// It owns the grammar, the texts of the errors, and what can be said of a query by looking at it alone: that
+// a selector selects something, that an aggregation fits what it aggregates, that regular expressions are
+// valid and small enough to be compiled. It never runs a stage and never looks at a line.
 //
-// The language is that of Loki, to the letter: what Loki accepts is accepted, what it refuses is refused with its text,
-// and a tree prints as Loki prints it. Where Loki is silently wrong, this package is not; those places are:
+// The language is that of Loki, to the letter: what Loki accepts is accepted, what it refuses is refused with
+// its text, and a tree prints as Loki prints it. Where Loki is silently wrong, this package is not; those
+// places are:
 //
 //   - A number that cannot be read (0x10, 1e999) in a label filter is an error; Loki compares with 0 or infinity.
 //   - |= "a" or ip("1.2.3.4") or "b" keeps all three; Loki forgets the address.

@@ -21,8 +21,8 @@ var sameTree = cmp.Options{
 	cmpopts.EquateEmpty(),
 }
 
-// readable reports whether the text of a tree can be read again: numbers that are none or are -0 cannot be written, and
-// neither can names that are stray characters.
+// readable reports whether the text of a tree can be read again: numbers that are none or are -0 cannot be
+// written, and neither can names that are stray characters.
 func readable(e Expr) bool {
 	ok := true
 	name := func(names ...string) {
@@ -90,7 +90,8 @@ func readable(e Expr) bool {
 	return ok
 }
 
-// checkQuery demands that a query is an error of the right class, or that both its texts give the same tree again.
+// checkQuery demands that a query is an error of the right class, or that both its texts give the same tree
+// again.
 func checkQuery(t *testing.T, query string) {
 	t.Helper()
 	e, err := Parse(query)

@@ -12,17 +12,17 @@ import (
 	"github.com/prometheus/prometheus/util/strutil"
 )
 
-// lexer cuts a query into tokens. Underneath lies Go's scanner, as in Loki: it decides what a name, a number, a string
-// and a comment is (#, // and /* */), and counts lines and columns. What it does not know, among it characters in
-// single quotes, is a name, which then no stream has.
+// lexer cuts a query into tokens. Underneath lies Go's scanner, as in Loki: it decides what a name, a number,
+// a string and a comment is (#, // and /* */), and counts lines and columns. What it does not know, among it
+// characters in single quotes, is a name, which then no stream has.
 type lexer struct {
 	src string
 	sc  scanner.Scanner
 	// bad is the offset of the first NUL or invalid byte, which is an error as soon as it is read, even ahead.
 	bad    int
 	badMsg string
-	// first is the first error. The scanner goes on behind some of them, because an invalid regular expression is the
-	// more important error.
+	// first is the first error. The scanner goes on behind some of them, because an invalid regular expression
+	// is the more important error.
 	first *ParseError
 	// start is the character before which the scanner was called.
 	start rune
@@ -53,8 +53,8 @@ func newLexer(src string) *lexer {
 	return l
 }
 
-// noDigits is what Loki says of 0b behind a space, because its scanner looks for the digits of a binary number where it was
-// called; 0B, which looks like a size, is such a number.
+// noDigits is what Loki says of 0b behind a space, because its scanner looks for the digits of a binary
+// number where it was called; 0B, which looks like a size, is such a number.
 const noDigits = "decimal literal has no digits"
 
 // binary reports whether the token is one of those.
@@ -254,8 +254,8 @@ func (l *lexer) word(t *token) {
 	t.kind, t.text = kIdentifier, text
 }
 
-// callFollows reports whether ( or by ( or without ( follows. If not, everything is looked at up to the end, and errors
-// there count, as in Loki.
+// callFollows reports whether ( or by ( or without ( follows. If not, everything is looked at up to the end,
+// and errors there count, as in Loki.
 func (l *lexer) callFollows() bool {
 	rest := strings.TrimLeftFunc(l.src[l.ahead():], unicode.IsSpace)
 	start := len(l.src) - len(rest)

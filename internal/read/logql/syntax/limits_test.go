@@ -9,7 +9,8 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// hostile are queries that are built to cost time or memory, with what their error says; "" if they are right.
+// hostile are queries that are built to cost time or memory, with what their error says; "" if they are
+// right.
 func hostile() map[string][2]string {
 	selector := `{a="b"}`
 	repeat := strings.Repeat
@@ -82,8 +83,8 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// TestDeepest demands that the deepest query that is allowed can be read again from its own text, though that has more
-// parentheses.
+// TestDeepest demands that the deepest query that is allowed can be read again from its own text, though that
+// has more parentheses.
 func TestDeepest(t *testing.T) {
 	repeat := strings.Repeat
 	for name, query := range map[string]func(n int) string{

@@ -8,8 +8,8 @@ import (
 // RangeOp is an aggregation over the lines of a range of time, in LogQL's spelling.
 type RangeOp string
 
-// The aggregations over time. Those from AvgOverTime on need an unwrapped value; Rate and AbsentOverTime go with and
-// without, and the others count lines or their bytes.
+// The aggregations over time. Those from AvgOverTime on need an unwrapped value; Rate and AbsentOverTime go
+// with and without, and the others count lines or their bytes.
 const (
 	CountOverTime    RangeOp = "count_over_time"
 	BytesOverTime    RangeOp = "bytes_over_time"
@@ -157,8 +157,8 @@ type VectorMatching struct {
 	Include []string
 }
 
-// BinaryExpr is an operation between two expressions. At most one of them is a [*Literal]: operations between numbers are
-// carried out by the parser, and sets have none.
+// BinaryExpr is an operation between two expressions. At most one of them is a [*Literal]: operations between
+// numbers are carried out by the parser, and sets have none.
 type BinaryExpr struct {
 	Pos
 	Op          BinaryOp

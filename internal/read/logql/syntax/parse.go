@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/read/logql/counts"
 )
 
 const (
@@ -12,8 +13,8 @@ const (
 	MaxQueryBytes = 131072
 	// MaxDepth bounds how deep a query is nested, so that whoever walks a tree may do it by recursion.
 	MaxDepth = 4000
-	// maxNesting bounds the recursion of the parser. The text of a tree nests at most twice for each of its levels: an
-	// operand, and its parentheses.
+	// maxNesting bounds the recursion of the parser. The text of a tree nests at most twice for each of its
+	// levels: an operand, and its parentheses.
 	maxNesting = 2*MaxDepth + 8
 )
 
@@ -64,6 +65,7 @@ const (
 )
 
 func parse(query string, validated bool) (Expr, error) {
+	counts.Parse()
 	if len(query) >= MaxQueryBytes {
 		return nil, wholeError("input size too long (%d > %d)", len(query), MaxQueryBytes)
 	}
@@ -81,8 +83,9 @@ func parse(query string, validated bool) (Expr, error) {
 	return e, nil
 }
 
-// parser descends recursively, with one token of look-ahead. Its errors are those of Loki's table-driven parser: which
-// tokens were expected is listed where at most four are possible, and not behind what could as well be complete.
+// parser descends recursively, with one token of look-ahead. Its errors are those of Loki's table-driven
+// parser: which tokens were expected is listed where at most four are possible, and not behind what could as
+// well be complete.
 //
 // Functions return *ParseError as error, so that nil stays nil.
 type parser struct {
@@ -97,8 +100,8 @@ type parser struct {
 	regexps   RegexpBudget
 }
 
-// peek returns the kind of the next token. It is read no earlier than needed: an error of an operand that was read
-// comes before one of the token behind it.
+// peek returns the kind of the next token. It is read no earlier than needed: an error of an operand that was
+// read comes before one of the token behind it.
 func (p *parser) peek() kind {
 	if !p.have {
 		p.tok, p.have = p.lex.next(), true

@@ -37,8 +37,8 @@ func precedence(op BinaryOp) int {
 	return 0
 }
 
-// binary parses operations whose operators bind at least as tightly as lowest. left, if not nil, is the first operand,
-// which was read already. All group from the left, but ^.
+// binary parses operations whose operators bind at least as tightly as lowest. left, if not nil, is the first
+// operand, which was read already. All group from the left, but ^.
 func (p *parser) binary(left Expr, lowest int) (Expr, error) {
 	var err error
 	if left == nil {
@@ -140,8 +140,8 @@ func lokiType(e Expr) string {
 	return "*syntax.PipelineExpr"
 }
 
-// Calculate applies an operator that is not one of sets to two numbers. A comparison gives 1 or 0; division by 0 and its
-// remainder give NaN, where Prometheus gives an infinity.
+// Calculate applies an operator that is not one of sets to two numbers. A comparison gives 1 or 0; division
+// by 0 and its remainder give NaN, where Prometheus gives an infinity.
 func Calculate(op BinaryOp, left, right float64) float64 {
 	switch op {
 	case OpAdd:

@@ -7,10 +7,10 @@ import (
 
 // condition parses the conditions of a label filter, of which the first token was looked at.
 //
-// The operators do not bind as one would think: and binds tighter than or, and both group from the left; but what stands
-// behind a comma, or behind nothing at all, takes all that follows it. So a, b or c is a and (b or c), while a and b or c
-// is (a and b) or c, and a and b c and d is a and (b and (c and d)). That falls out of Loki's table, which
-// prefers to read on where its grammar leaves the choice.
+// The operators do not bind as one would think: and binds tighter than or, and both group from the left; but
+// what stands behind a comma, or behind nothing at all, takes all that follows it. So a, b or c is a and (b
+// or c), while a and b or c is (a and b) or c, and a and b c and d is a and (b and (c and d)). That falls out
+// of Loki's table, which prefers to read on where its grammar leaves the choice.
 func (p *parser) condition() (Condition, error) {
 	var operands []Condition
 	var ops []conditionOp
@@ -55,7 +55,8 @@ type conditionOp struct {
 	at   Pos
 }
 
-// bindsBefore reports whether the operator, whose right side is complete, takes it before another that follows.
+// bindsBefore reports whether the operator, whose right side is complete, takes it before another that
+// follows.
 func (op conditionOp) bindsBefore(next conditionOp) bool {
 	switch op.kind {
 	case kAnd:
@@ -149,7 +150,8 @@ func compareOp(k kind) (CompareOp, bool) {
 	return "", false
 }
 
-// signedNumber parses a number with or without a sign. That it cannot be represented is not an error of the syntax.
+// signedNumber parses a number with or without a sign. That it cannot be represented is not an error of the
+// syntax.
 func (p *parser) signedNumber() (value float64, bad *ParseError, err error) {
 	sign := kAdd
 	if p.peek() != kNumber {

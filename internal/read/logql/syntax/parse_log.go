@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/read/logql/counts"
 )
 
 // selector parses { matchers }.
@@ -65,8 +66,8 @@ func matchOp(k kind) (model.MatchOp, bool) {
 	return 0, false
 }
 
-// newMatcher compiles a matcher. What Prometheus' matchers know of a regular expression (the only values it can match, a
-// literal prefix) is passed on, so that a source need not try every value.
+// newMatcher compiles a matcher. What Prometheus' matchers know of a regular expression (the only values it
+// can match, a literal prefix) is passed on, so that a source need not try every value.
 func (p *parser) newMatcher(name token, op model.MatchOp, value string) (*Matcher, error) {
 	m := &Matcher{Pos: name.at, Matcher: model.Matcher{Name: name.text, Op: op, Value: value}}
 	types := [...]labels.MatchType{
@@ -77,6 +78,7 @@ func (p *parser) newMatcher(name token, op model.MatchOp, value string) (*Matche
 		if _, err := p.regexps.Parse(value, syntax.Perl|syntax.DotNL); err != nil {
 			return nil, regexpError("", err)
 		}
+		counts.Regexp()
 	}
 	lm, err := labels.NewMatcher(types[op], name.text, value)
 	if err != nil {
@@ -89,8 +91,8 @@ func (p *parser) newMatcher(name token, op model.MatchOp, value string) (*Matche
 	return m, nil
 }
 
-// pipeline parses stages as long as there are any. In a range it also takes the | unwrap that ends them; the result is then
-// the place of its |.
+// pipeline parses stages as long as there are any. In a range it also takes the | unwrap that ends them; the
+// result is then the place of its |.
 func (p *parser) pipeline(q *LogQuery, inRange bool) (unwrap *Pos, err error) {
 	for {
 		if op, ok := lineOp(p.peek()); ok {

@@ -113,7 +113,8 @@ func (p *parser) vectorAggregation() (MetricExpr, error) {
 	return e, nil
 }
 
-// paramAndMetric parses [k,] expr: whether a number is the parameter or begins the expression shows behind it.
+// paramAndMetric parses [k,] expr: whether a number is the parameter or begins the expression shows behind
+// it.
 func (p *parser) paramAndMetric(e *VectorAggregation) (param *string, err error) {
 	var left Expr
 	if p.peek() == kNumber {

@@ -78,9 +78,9 @@ func (e *RangeAggregation) check(param *string) *ParseError {
 	return nil
 }
 
-// logRange parses a log query with a range. The range stands at the end, or right behind the selector; the offset stands behind
-// the range. There may be parentheses around all, or around what stands before the range. first is what it may begin
-// with where it stands.
+// logRange parses a log query with a range. The range stands at the end, or right behind the selector; the
+// offset stands behind the range. There may be parentheses around all, or around what stands before the
+// range. first is what it may begin with where it stands.
 func (p *parser) logRange(first []kind) (*LogRange, error) {
 	switch p.peek() {
 	case kOpenBrace:
@@ -104,8 +104,8 @@ func (p *parser) logRange(first []kind) (*LogRange, error) {
 	return nil, p.unexpected(first...)
 }
 
-// rangeOfSelector parses a range from its selector on; with inParens it also takes the parenthesis that closes the one
-// before.
+// rangeOfSelector parses a range from its selector on; with inParens it also takes the parenthesis that
+// closes the one before.
 func (p *parser) rangeOfSelector(inParens bool) (*LogRange, error) {
 	q, err := p.selector()
 	if err != nil {

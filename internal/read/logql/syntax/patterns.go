@@ -38,7 +38,8 @@ func patternError(format string, args ...any) *PatternError {
 	return &PatternError{msg: fmt.Sprintf(format, args...)}
 }
 
-// ParsePattern parses the pattern of | pattern: it has a named capture, no name twice, and no capture next to another.
+// ParsePattern parses the pattern of | pattern: it has a named capture, no name twice, and no capture next to
+// another.
 func ParsePattern(pattern string) ([]PatternPiece, error) {
 	pieces := cutPattern(pattern)
 	if len(pieces) == 0 {
@@ -68,8 +69,8 @@ func ParsePattern(pattern string) ([]PatternPiece, error) {
 	return pieces, nil
 }
 
-// ParseLinePattern parses the pattern of |> and !>: its captures have no names, and none is next to another. It may be
-// empty.
+// ParseLinePattern parses the pattern of |> and !>: its captures have no names, and none is next to another.
+// It may be empty.
 func ParseLinePattern(pattern string) ([]PatternPiece, error) {
 	pieces := cutPattern(pattern)
 	if err := checkConsecutive(pieces); err != nil {
@@ -92,7 +93,8 @@ func checkConsecutive(pieces []PatternPiece) error {
 	return nil
 }
 
-// cutPattern cuts a pattern into captures and the literals between them. A < that begins no capture is a literal.
+// cutPattern cuts a pattern into captures and the literals between them. A < that begins no capture is a
+// literal.
 func cutPattern(pattern string) []PatternPiece {
 	var pieces []PatternPiece
 	literal := 0 // its start

@@ -12,9 +12,10 @@ import (
 // prettyWidth is the length in bytes up to which an expression stays on one line.
 const prettyWidth = 100
 
-// Pretty lays a query out over several lines, as Loki's format_query does: each expression that is too long for one line
-// has its parts on lines of their own, two spaces further in. The result parses to the same tree; where Loki's would
-// not, because it loses parentheses, alternatives of line filters or empty groupings, they are there.
+// Pretty lays a query out over several lines, as Loki's format_query does: each expression that is too long
+// for one line has its parts on lines of their own, two spaces further in. The result parses to the same
+// tree; where Loki's would not, because it loses parentheses, alternatives of line filters or empty
+// groupings, they are there.
 func Pretty(e Expr) string {
 	var l layout
 	l.expr(e, 0)
@@ -32,7 +33,8 @@ func (l *layout) str(parts ...string) {
 	}
 }
 
-// maxIndent bounds the indentation, in levels: without it the layout of a deep query would grow with the square of its depth.
+// maxIndent bounds the indentation, in levels: without it the layout of a deep query would grow with the
+// square of its depth.
 const maxIndent = 100
 
 func (l *layout) indent(level int) {

@@ -8,7 +8,8 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// printer collects canonical text. One walk over a tree writes it all, so that a deep tree costs no more than a long one.
+// printer collects canonical text. One walk over a tree writes it all, so that a deep tree costs no more than
+// a long one.
 type printer struct {
 	b []byte
 	// limit, if not 0, is a length beyond which nobody is interested in the text.
@@ -65,8 +66,8 @@ func (m *Matcher) write(p *printer) {
 	p.quote(m.Value)
 }
 
-// writeName writes the name and the operator. A name that is none, which single quotes and stray characters give, is
-// quoted and cannot be read again.
+// writeName writes the name and the operator. A name that is none, which single quotes and stray characters
+// give, is quoted and cannot be read again.
 func (m *Matcher) writeName(p *printer) {
 	if isName(m.Name) {
 		p.str(m.Name)
@@ -247,8 +248,8 @@ func (c *IPCondition) write(p *printer) {
 	p.str(")")
 }
 
-// formatBytes rounds to the unit, as Loki does, if the result means the same size; else it is exact, in the unit that
-// leaves the smallest number.
+// formatBytes rounds to the unit, as Loki does, if the result means the same size; else it is exact, in the
+// unit that leaves the smallest number.
 func formatBytes(n uint64) string {
 	if n == 0 {
 		return "0kB" // 0B, as Loki has it, is a binary number without digits
@@ -269,7 +270,8 @@ func formatBytes(n uint64) string {
 	return strconv.FormatUint(number, 10) + unit
 }
 
-// roundBytes gives a size in the largest decimal unit that leaves at least 1, with one digit after the point below 10.
+// roundBytes gives a size in the largest decimal unit that leaves at least 1, with one digit after the point
+// below 10.
 func roundBytes(n uint64) string {
 	if n < 10 {
 		return strconv.FormatUint(n, 10) + "B"

@@ -85,8 +85,8 @@ func (e *BinaryExpr) write(p *printer) {
 	p.str(")")
 }
 
-// write prints the labels with comma between them. behind says that a parenthesis follows, which must not be taken for the
-// labels of group_left, as Loki does with what it prints itself.
+// write prints the labels with comma between them. behind says that a parenthesis follows, which must not be
+// taken for the labels of group_left, as Loki does with what it prints itself.
 func (m *VectorMatching) write(p *printer, comma string, behind bool) {
 	switch {
 	case m.On:

@@ -8,9 +8,9 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// MaxRegexpCost bounds the cost of all regular expressions of a query together. The unit is an instruction of the compiled
-// program, 40 bytes and at worst one step for each byte of each line; eight boundaries of character classes count as
-// one. The text of a query alone cannot reach it: counted repetition can.
+// MaxRegexpCost bounds the cost of all regular expressions of a query together. The unit is an instruction of
+// the compiled program, 40 bytes and at worst one step for each byte of each line; eight boundaries of
+// character classes count as one. The text of a query alone cannot reach it: counted repetition can.
 const MaxRegexpCost = 1 << 18
 
 // costOfAny is what even the smallest expression costs once it is compiled: some 4 KiB.
@@ -21,8 +21,8 @@ type RegexpBudget struct {
 	spent int
 }
 
-// Parse parses a regular expression, as flags say, if it is valid and cheap enough to be compiled. Its error has the text of
-// package regexp, or says what the limit is, and is of class [model.ErrInvalid].
+// Parse parses a regular expression, as flags say, if it is valid and cheap enough to be compiled. Its error
+// has the text of package regexp, or says what the limit is, and is of class [model.ErrInvalid].
 func (b *RegexpBudget) Parse(pattern string, flags syntax.Flags) (*syntax.Regexp, error) {
 	if b.spent += costOfAny + costBeforeParsing(pattern); b.spent > MaxRegexpCost {
 		return nil, errExpensive
@@ -50,9 +50,9 @@ func (e *RegexpError) Unwrap() error { return model.ErrInvalid }
 
 var errExpensive = &RegexpError{err: fmt.Errorf("the regular expressions of the query are too large: together they compile to more than %d instructions; repeat less (x{n}), or use fewer of them and fewer classes", MaxRegexpCost)}
 
-// costBeforeParsing bounds what parsing alone costs in time and memory, where that has nothing to do with the length of
-// the text: Unicode classes have some 1,200 boundaries, and a range that ignores case is walked rune by rune, for
-// milliseconds if it reaches far beyond ASCII.
+// costBeforeParsing bounds what parsing alone costs in time and memory, where that has nothing to do with the
+// length of the text: Unicode classes have some 1,200 boundaries, and a range that ignores case is walked
+// rune by rune, for milliseconds if it reaches far beyond ASCII.
 func costBeforeParsing(pattern string) int {
 	cost := 150 * (strings.Count(pattern, `\p`) + strings.Count(pattern, `\P`))
 	if !mayFoldCase(pattern) {
@@ -85,8 +85,8 @@ func mayFoldCase(pattern string) bool {
 	}
 }
 
-// regexpCost estimates the instructions that an expression compiles to, without the work of expanding its repetitions.
-// Package regexp bounds the depth of the tree.
+// regexpCost estimates the instructions that an expression compiles to, without the work of expanding its
+// repetitions. Package regexp bounds the depth of the tree.
 func regexpCost(re *syntax.Regexp) int {
 	cost := 1
 	for _, sub := range re.Sub {
@@ -103,8 +103,8 @@ func regexpCost(re *syntax.Regexp) int {
 	return min(cost, MaxRegexpCost+1) // sums of few of these do not overflow, and each ends the work
 }
 
-// onlyLiterals reports whether Loki evaluates the expression of a label filter by looking for strings, without
-// compiling it; it prints such expressions in double quotes and others in backquotes.
+// onlyLiterals reports whether Loki evaluates the expression of a label filter by looking for strings,
+// without compiling it; it prints such expressions in double quotes and others in backquotes.
 func onlyLiterals(pattern string) bool {
 	re, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {
@@ -134,8 +134,8 @@ func isLiteral(re *syntax.Regexp) bool {
 	return false
 }
 
-// isLiteralConcat says it of a concatenation, of at most one literal, choices that follow it, and .*; three pieces at
-// most. prefixed says that a literal stands before it.
+// isLiteralConcat says it of a concatenation, of at most one literal, choices that follow it, and .*; three
+// pieces at most. prefixed says that a literal stands before it.
 func isLiteralConcat(re *syntax.Regexp, prefixed bool) bool {
 	pieces, literals, folded := 0, 0, false
 	for _, sub := range re.Sub {
@@ -167,7 +167,8 @@ func isLiteralConcat(re *syntax.Regexp, prefixed bool) bool {
 	return prefixed
 }
 
-// isLiteralChoice says it of a choice of what follows a literal. One that ignores case cannot follow one that does not.
+// isLiteralChoice says it of a choice of what follows a literal. One that ignores case cannot follow one that
+// does not.
 func isLiteralChoice(re *syntax.Regexp, folded bool) bool {
 	for _, sub := range re.Sub {
 		if !folded && isFolded(sub) {

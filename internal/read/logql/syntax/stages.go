@@ -1,8 +1,8 @@
 package syntax
 
-// Stage is a step that each line of a log query runs through: a [*LineFilter], [*JSONParser], [*LogfmtParser],
-// [*RegexpParser], [*PatternParser], [*UnpackParser], [*LabelFilter], [*LineFormat], [*LabelFormat], [*Decolorize],
-// [*DropLabels] or [*KeepLabels].
+// Stage is a step that each line of a log query runs through: a [*LineFilter], [*JSONParser],
+// [*LogfmtParser], [*RegexpParser], [*PatternParser], [*UnpackParser], [*LabelFilter], [*LineFormat],
+// [*LabelFormat], [*Decolorize], [*DropLabels] or [*KeepLabels].
 type Stage interface {
 	Node
 	isStage()
@@ -24,20 +24,20 @@ const (
 // Negated reports whether the filter keeps the lines that do not compare.
 func (op LineOp) Negated() bool { return op[0] == '!' }
 
-// LineFilter keeps the lines that compare with any of its operands. A negated one has exactly one operand: != "a" or "b"
-// is read as != "a" != "b", which is what it means.
+// LineFilter keeps the lines that compare with any of its operands. A negated one has exactly one operand: !=
+// "a" or "b" is read as != "a" != "b", which is what it means.
 type LineFilter struct {
 	Pos
 	Op  LineOp
 	Any []LineOperand
 }
 
-// LineOperand is a string to look for, a regular expression or a pattern, as the operator says; or addresses. Neither
-// of them was looked at by the parser, except for the cost of the regular expression.
+// LineOperand is a string to look for, a regular expression or a pattern, as the operator says; or addresses.
+// Neither of them was looked at by the parser, except for the cost of the regular expression.
 type LineOperand struct {
 	Pos
-	// IP says that Value is an address, a range of addresses or a CIDR, from ip("..."). With other operators than |= and !=
-	// that is an error of the stage.
+	// IP says that Value is an address, a range of addresses or a CIDR, from ip("..."). With other operators
+	// than |= and != that is an error of the stage.
 	IP    bool
 	Value string
 }

@@ -2,8 +2,8 @@ package syntax
 
 import "strings"
 
-// kind is a token of the language. The order is that in which Loki's grammar declares its tokens, because its errors list what
-// they expected in that order.
+// kind is a token of the language. The order is that in which Loki's grammar declares its tokens, because its
+// errors list what they expected in that order.
 type kind uint8
 
 const (
@@ -74,7 +74,8 @@ const (
 	kPow
 )
 
-// String returns what errors call the token: its text or, where there are several, the name in Loki's grammar.
+// String returns what errors call the token: its text or, where there are several, the name in Loki's
+// grammar.
 func (k kind) String() string {
 	switch k {
 	case kEOF:

@@ -18,8 +18,8 @@ func parseDuration(s string) (time.Duration, error) {
 	return time.ParseDuration(s)
 }
 
-// parseBytes reads a size: a number and a unit, decimal (kB, MB) or binary (KiB, MiB), in any case of letters; without a B
-// (5k) too.
+// parseBytes reads a size: a number and a unit, decimal (kB, MB) or binary (KiB, MiB), in any case of
+// letters; without a B (5k) too.
 func parseBytes(s string) (uint64, error) {
 	end := 0
 	for end < len(s) && (s[end] == '.' || '0' <= s[end] && s[end] <= '9') {

@@ -1,7 +1,7 @@
 package syntax
 
-// validate says what is wrong with a query whose grammar is right: the first thing, from the outside in and from left
-// to right.
+// validate says what is wrong with a query whose grammar is right: the first thing, from the outside in and
+// from left to right.
 func (p *parser) validate(e Expr) error {
 	if bad := p.late[e]; bad != nil {
 		return bad
@@ -27,8 +27,8 @@ func (p *parser) validate(e Expr) error {
 	return nil
 }
 
-// checkSelects demands that at least one matcher leaves out the streams without its label: a query for all streams is
-// a mistake.
+// checkSelects demands that at least one matcher leaves out the streams without its label: a query for all
+// streams is a mistake.
 func (q *LogQuery) checkSelects() error {
 	for _, m := range q.Matchers {
 		if !m.MatchesEmpty() {

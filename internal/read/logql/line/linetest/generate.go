@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Generator makes random cases: stages that are put together from pieces that know the lines, and lines that were changed a
-// little.
+// Generator makes random cases: stages that are put together from pieces that know the lines, and lines that
+// were changed a little.
 type Generator struct {
 	r     *rand.Rand
 	lines []string
@@ -172,7 +172,8 @@ func (g *Generator) template() string {
 	return b.String()
 }
 
-// line returns a line of the corpus, or one that was cut, doubled, joined with another, or has other bytes in it.
+// line returns a line of the corpus, or one that was cut, doubled, joined with another, or has other bytes in
+// it.
 func (g *Generator) line() string {
 	l := g.lines[g.r.IntN(len(g.lines))]
 	for g.r.IntN(2) == 0 && len(l) > 0 {

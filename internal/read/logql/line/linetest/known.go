@@ -10,7 +10,8 @@ import (
 	"github.com/shaledb/shale/internal/read/logql/syntax"
 )
 
-// Known returns why a case is meant to have another outcome than it has in Loki, or "". It may ask Loki again.
+// Known returns why a case is meant to have another outcome than it has in Loki, or "". It may ask Loki
+// again.
 func Known(c Case, them, us Outcome, loki func(Case) Outcome) string {
 	passes := Plain(c)
 	switch {
@@ -33,7 +34,8 @@ func Known(c Case, them, us Outcome, loki func(Case) Outcome) string {
 	return ""
 }
 
-// twice writes each label filter as "it or it", which means the same, but is nothing that Loki's parsers hold labels against.
+// twice writes each label filter as "it or it", which means the same, but is nothing that Loki's parsers hold
+// labels against.
 func twice(c Case) Case {
 	q, err := syntax.ParseLog(c.Query)
 	if err != nil {
@@ -56,8 +58,8 @@ func sameOrKnown(c Case, them, us Outcome) bool {
 
 func same(a, b Outcome) bool { return reflect.DeepEqual(a, b) }
 
-// misread are queries with expressions in which Loki's simplification forgets a side that matches anything, or takes a.*(b|c) for
-// a(b|c).
+// misread are queries with expressions in which Loki's simplification forgets a side that matches anything,
+// or takes a.*(b|c) for a(b|c).
 var misread = regexp.MustCompile(`[|!]~ "[^"]*(\||\.\*|x\{fffd)[^"]*"|[=!]~"([^"]*\.\*[^"]*|)"`)
 
 // knownLabels compares what both kept.
@@ -122,7 +124,8 @@ func Plain(c Case) bool {
 	return true
 }
 
-// PlainFilter reports whether a line passes a line filter, by the plainest means; addresses are not looked at.
+// PlainFilter reports whether a line passes a line filter, by the plainest means; addresses are not looked
+// at.
 func PlainFilter(s *syntax.LineFilter, line []byte) bool {
 	some := false
 	for _, o := range s.Any {
@@ -140,9 +143,9 @@ func PlainFilter(s *syntax.LineFilter, line []byte) bool {
 	return some != s.Op.Negated()
 }
 
-// plainPattern is the pattern of a line filter as an expression: what is before the first literal may be anything, what is
-// between two of them too, but not empty, and without the next literal in it; so is what is behind the last one, where a capture
-// ends the pattern.
+// plainPattern is the pattern of a line filter as an expression: what is before the first literal may be
+// anything, what is between two of them too, but not empty, and without the next literal in it; so is what is
+// behind the last one, where a capture ends the pattern.
 func plainPattern(pattern string, line []byte) bool {
 	pieces, err := syntax.ParseLinePattern(pattern)
 	if err != nil || len(pieces) == 0 || len(line) == 0 {

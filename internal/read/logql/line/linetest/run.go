@@ -12,7 +12,7 @@ func Run(c Case) Outcome {
 	if err != nil {
 		return Outcome{Error: err.Error()}
 	}
-	p, err := line.Compile(q.Stages, line.Options{})
+	p, err := line.Compile(q.Stages)
 	if err != nil {
 		return Outcome{Error: err.Error()}
 	}

@@ -1,3 +1,3 @@
-// Package syntaxtest makes LogQL queries, right and wrong ones, and keeps what Loki says of them in a file, for the tests of
-// package syntax here and beside Loki itself.
+// Package syntaxtest makes LogQL queries, right and wrong ones, and keeps what Loki says of them in a file,
+// for the tests of package syntax here and beside Loki itself.
 package syntaxtest

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// Generator makes queries by the rules of the grammar, most of them valid. The same random numbers make the same queries.
+// Generator makes queries by the rules of the grammar, most of them valid. The same random numbers make the
+// same queries.
 type Generator struct {
 	R *rand.Rand
 }

@@ -1,12 +1,19 @@
-package line
+package match
 
 import (
+	"fmt"
 	"regexp"
 	"regexp/syntax"
 	"unicode/utf8"
 
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/read/logql/counts"
 	logql "github.com/shaledb/shale/internal/read/logql/syntax"
 )
+
+// MaxRegexpSize bounds the program of a regular expression, in instructions of Go's matcher. The longest line
+// times that is the most that the matcher can have to do.
+const MaxRegexpSize = 1 << 13
 
 // maxStrings bounds how many strings an expression may be replaced by.
 const maxStrings = 64
@@ -14,13 +21,14 @@ const maxStrings = 64
 // regexpTest is what an expression asks of a line that it is to match anywhere.
 type regexpTest struct {
 	test lineTest
-	// needed are clauses that hold for each line that passes; if exact is set there is one, and it is the whole test.
-	needed []clause
+	// needed are clauses that hold for each line that passes; if exact is set there is one, and it is the
+	// whole test.
+	needed []Clause
 	exact  bool
 }
 
-// newRegexpTest finds the fastest test that is equal to matching the expression, and what a line must contain for it. As
-// everywhere in LogQL's lines, the dot does not match newlines.
+// newRegexpTest finds the fastest test that is equal to matching the expression, and what a line must contain
+// for it. As everywhere in LogQL's lines, the dot does not match newlines.
 func newRegexpTest(expr string) (regexpTest, error) {
 	re, err := parseRegexp(expr)
 	if err != nil {
@@ -28,31 +36,36 @@ func newRegexpTest(expr string) (regexpTest, error) {
 	}
 	core := trim(re)
 	if core.Op == syntax.OpEmptyMatch {
-		return regexpTest{test: always{}}, nil
+		return regexpTest{test: Always{}}, nil
 	}
 	if isAnything(core, syntax.OpPlus) {
 		return regexpTest{test: nonEmpty{}}, nil
 	}
 	if set, ok := language(core); ok {
 		if hasEmpty(set) {
-			return regexpTest{test: always{}}, nil
+			return regexpTest{test: Always{}}, nil
 		}
 		if c := newClause(set); c != nil {
-			return regexpTest{c, []clause{c}, true}, nil
+			return regexpTest{c, []Clause{c}, true}, nil
 		}
 	}
-	needed := required(core)
+	needed := Required(core)
 	if t := anchored(core); t != nil {
 		return regexpTest{test: t, needed: needed}, nil
 	}
-	compiled, err := regexp.Compile(expr)
+	compiled, err := compileRegexp(expr)
 	if err != nil {
 		return regexpTest{}, err
 	}
 	if t := sequence(core, compiled); t != nil {
 		return regexpTest{test: t, needed: needed}, nil
 	}
-	return regexpTest{test: &guarded{matcher{compiled, programSize(re)}, needed}, needed: needed}, nil
+	return regexpTest{test: &guarded{Matcher{compiled, programSize(re)}, needed}, needed: needed}, nil
+}
+
+func compileRegexp(expr string) (*regexp.Regexp, error) {
+	counts.Regexp()
+	return regexp.Compile(expr)
 }
 
 func hasEmpty(set []foldable) bool {
@@ -72,7 +85,7 @@ func parseRegexp(expr string) (*syntax.Regexp, error) {
 		return nil, err
 	}
 	if n := programSize(re); n > MaxRegexpSize {
-		return nil, limitf("regular expression %.64q: its program has %d instructions, and at most %d are allowed", expr, n, MaxRegexpSize)
+		return nil, fmt.Errorf("%w: regular expression %.64q: its program has %d instructions, and at most %d are allowed", model.ErrLimit, expr, n, MaxRegexpSize)
 	}
 	return re.Simplify(), nil
 }
@@ -98,7 +111,8 @@ func programSize(re *syntax.Regexp) int {
 	return n
 }
 
-// trim takes off what can match nothing at either end: around .*foo.* there is always room for that, so foo is what counts.
+// trim takes off what can match nothing at either end: around .*foo.* there is always room for that, so foo
+// is what counts.
 func trim(re *syntax.Regexp) *syntax.Regexp {
 	switch re.Op {
 	case syntax.OpCapture:
@@ -212,8 +226,8 @@ func classStrings(ranges []rune) ([]foldable, bool) {
 	return all, len(all) > 0
 }
 
-// product joins each of a with each of b. Strings of which one part is folded and the other has letters that are not are
-// neither; they are left alone.
+// product joins each of a with each of b. Strings of which one part is folded and the other has letters that
+// are not are neither; they are left alone.
 func product(a, b []foldable) ([]foldable, bool) {
 	if len(a)*len(b) > maxStrings {
 		return nil, false
@@ -233,7 +247,7 @@ func product(a, b []foldable) ([]foldable, bool) {
 // anchored is the test of ^foo, foo$ and ^foo$, or nil.
 func anchored(re *syntax.Regexp) lineTest {
 	if re.Op == syntax.OpBeginText || re.Op == syntax.OpEndText {
-		return always{}
+		return Always{}
 	}
 	if re.Op != syntax.OpConcat {
 		return nil
@@ -298,17 +312,17 @@ func sequence(re *syntax.Regexp, whole *regexp.Regexp) lineTest {
 
 // guarded matches an expression only where the line has what the expression needs.
 type guarded struct {
-	re     matcher
-	needed []clause
+	re     Matcher
+	needed []Clause
 }
 
-func (t *guarded) holds(line []byte) bool { return t.holdsUntil(line, nil) }
+func (t *guarded) Matches(line []byte) bool { return t.holdsUntil(line, nil) }
 
 func (t *guarded) holdsUntil(line []byte, ended func() bool) bool {
 	for i := range t.needed {
-		if !t.needed[i].holds(line) {
+		if !t.needed[i].Matches(line) {
 			return false
 		}
 	}
-	return t.re.matches(line, ended)
+	return t.re.Matches(line, ended)
 }

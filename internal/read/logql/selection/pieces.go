@@ -1,4 +1,4 @@
-package logql
+package selection
 
 import (
 	"cmp"
@@ -7,8 +7,8 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// piece is what is scanned at a time: a stretch of one stream, in which the rows of all its chunks are merged. Pieces of one
-// stream share no row, whatever their chunks do.
+// piece is what is scanned at a time: a stretch of one stream, in which the rows of all its chunks are
+// merged. Pieces of one stream share no row, whatever their chunks do.
 type piece struct {
 	stream int32 // its number in the portion
 	part   int32 // its number among those of its stream, by time
@@ -21,9 +21,9 @@ type piece struct {
 // single reports whether the piece has just one chunk.
 func (p *piece) single() bool { return p.to-p.from == 1 }
 
-// unit is a list of pieces that lie in the same pages, so that a page with many small streams is decoded once. It is one
-// worker's work.
-type unit struct {
+// task is a list of pieces that lie in the same pages, so that a page with many small streams is decoded
+// once. It is one worker's work.
+type task struct {
 	pieces []int32
 	model.TimeRange
 	bytes int64 // of the lines of all its chunks
@@ -32,8 +32,8 @@ type unit struct {
 	chunks int32
 }
 
-// defaultMergeBytes is how many bytes of lines a piece of overlapping chunks may have before it is cut in time. A late chunk
-// may overlap all others of its stream, which must not be in memory together for that.
+// defaultMergeBytes is how many bytes of lines a piece of overlapping chunks may have before it is cut in
+// time. A late chunk may overlap all others of its stream, which must not be in memory together for that.
 const defaultMergeBytes = 1 << 20
 
 // layout is the work of one selection.
@@ -44,27 +44,27 @@ type layout struct {
 	pageOf []int32 // of each chunk, its place in pages
 	pages  []heldPage
 	pieces []piece
-	units  []unit
+	tasks  []task
 
 	pageAt map[model.TextPage]int32
-	unitAt map[unitKey]int32
+	taskAt map[taskKey]int32
 	carry  []model.TextChunk
 }
 
-// unitKey gathers pieces in one unit: those of one page, and of several what mostly are the same ones.
-type unitKey struct {
+// taskKey gathers pieces in one task: those of one page, and of several what mostly are the same ones.
+type taskKey struct {
 	first, last int32
 	pages       int32
 }
 
 func newLayout(mergeBytes int64) *layout {
-	return &layout{mergeBytes: mergeBytes, pageAt: make(map[model.TextPage]int32), unitAt: make(map[unitKey]int32)}
+	return &layout{mergeBytes: mergeBytes, pageAt: make(map[model.TextPage]int32), taskAt: make(map[taskKey]int32)}
 }
 
 // addStream cuts the chunks of a stream into pieces, of rows within clip. It reorders chunks.
 //
-// Two chunks of one cursor may share the time at which they meet. Their rows there are different ones, so that they need not
-// be merged; else every stream whose times are coarse would be one long piece.
+// Two chunks of one cursor may share the time at which they meet. Their rows there are different ones, so
+// that they need not be merged; else every stream whose times are coarse would be one long piece.
 func (l *layout) addStream(stream int32, chunks []model.TextChunk, clip model.TimeRange) {
 	chunks = clipped(chunks, clip)
 	part := int32(0)
@@ -80,15 +80,16 @@ func (l *layout) addStream(stream int32, chunks []model.TextChunk, clip model.Ti
 	}
 }
 
-// clipped returns the chunks that reach into clip, by their least times. Those of one cursor that begin at one time stay in the
-// order in which they came, which is that of arrival.
+// clipped returns the chunks that reach into clip, by their least times. Those of one cursor that begin at
+// one time stay in the order in which they came, which is that of arrival.
 func clipped(chunks []model.TextChunk, clip model.TimeRange) []model.TextChunk {
 	chunks = slices.DeleteFunc(chunks, func(c model.TextChunk) bool { return c.Rows == 0 || !c.Overlaps(clip) })
 	slices.SortStableFunc(chunks, func(a, b model.TextChunk) int { return cmp.Compare(a.Min, b.Min) })
 	return chunks
 }
 
-// overlapping returns how many of the first chunks, which are sorted by their beginning, must be merged with the first.
+// overlapping returns how many of the first chunks, which are sorted by their beginning, must be merged with
+// the first.
 func overlapping(chunks []model.TextChunk) int {
 	reach := chunks[0].Max
 	for n := 1; n < len(chunks); n++ {
@@ -100,7 +101,8 @@ func overlapping(chunks []model.TextChunk) int {
 	return len(chunks)
 }
 
-// oneCursorMeets reports whether all chunks that have a row at the time at which chunk n begins are of its cursor.
+// oneCursorMeets reports whether all chunks that have a row at the time at which chunk n begins are of its
+// cursor.
 func oneCursorMeets(chunks []model.TextChunk, n int) bool {
 	at, order := chunks[n].Min, chunks[n].Order
 	for i := n - 1; i >= 0; i-- {
@@ -163,7 +165,7 @@ func (l *layout) addPiece(p piece, chunks []model.TextChunk) {
 	slices.SortStableFunc(own, func(a, b model.TextChunk) int {
 		return cmp.Or(cmp.Compare(a.Order, b.Order), cmp.Compare(a.Min, b.Min))
 	})
-	key := unitKey{first: -1}
+	key := taskKey{first: -1}
 	bytes := int64(0)
 	for i := range own {
 		at := l.page(&own[i])
@@ -177,13 +179,13 @@ func (l *layout) addPiece(p piece, chunks []model.TextChunk) {
 		key.last = at
 		bytes += own[i].Bytes
 	}
-	at, known := l.unitAt[key]
+	at, known := l.taskAt[key]
 	if !known {
-		at = int32(len(l.units))
-		l.unitAt[key] = at
-		l.units = append(l.units, unit{TimeRange: p.TimeRange, page: key.first})
+		at = int32(len(l.tasks))
+		l.taskAt[key] = at
+		l.tasks = append(l.tasks, task{TimeRange: p.TimeRange, page: key.first})
 	}
-	u := &l.units[at]
+	u := &l.tasks[at]
 	if key.pages > 1 {
 		u.page = -1
 	}
@@ -207,31 +209,31 @@ func (l *layout) page(c *model.TextChunk) int32 {
 	return at
 }
 
-// order sorts units, and the pieces of each, by which of them a query of that direction wants first.
+// order sorts tasks, and the pieces of each, by which of them a query of that direction wants first.
 func (l *layout) order(d Direction) {
-	// Places are sorted in the units' stead, which are large and have pointers.
+	// Places are sorted in the tasks' stead, which are large and have pointers.
 	type place struct {
 		model.TimeRange
 		piece, at int32
 	}
-	places := make([]place, len(l.units))
-	for i := range l.units {
-		places[i] = place{l.units[i].TimeRange, l.units[i].pieces[0], int32(i)}
+	places := make([]place, len(l.tasks))
+	for i := range l.tasks {
+		places[i] = place{l.tasks[i].TimeRange, l.tasks[i].pieces[0], int32(i)}
 	}
 	slices.SortFunc(places, func(a, b place) int {
-		return cmp.Or(d.compareRanges(a.TimeRange, b.TimeRange), cmp.Compare(a.piece, b.piece))
+		return cmp.Or(d.CompareRanges(a.TimeRange, b.TimeRange), cmp.Compare(a.piece, b.piece))
 	})
-	units := make([]unit, len(places))
+	tasks := make([]task, len(places))
 	for i := range places {
-		units[i] = l.units[places[i].at]
+		tasks[i] = l.tasks[places[i].at]
 	}
-	l.units = units
-	for i := range l.units {
-		slices.SortFunc(l.units[i].pieces, func(a, b int32) int {
-			return cmp.Or(d.compareRanges(l.pieces[a].TimeRange, l.pieces[b].TimeRange), cmp.Compare(a, b))
+	l.tasks = tasks
+	for i := range l.tasks {
+		slices.SortFunc(l.tasks[i].pieces, func(a, b int32) int {
+			return cmp.Or(d.CompareRanges(l.pieces[a].TimeRange, l.pieces[b].TimeRange), cmp.Compare(a, b))
 		})
 	}
-	clear(l.unitAt)
+	clear(l.taskAt)
 	clear(l.pageAt)
 }
 

@@ -1,4 +1,4 @@
-package logql
+package selection
 
 import (
 	"math"
@@ -7,17 +7,20 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// A query with a limit mostly ends long before the far end of its range. So the range is asked for in slices, from the wanted
-// end on, each some times as long as the one before: what lies behind the answer is not even looked up. A page on the
-// border of two slices is read in both, so that borders lie where parts end: with slices of an hour, a search over six
-// hours of 400 streams read a quarter more than there was.
+// A query with a limit mostly ends long before the far end of its range. So the range is asked for in slices,
+// from the wanted end on, each some times as long as the one before: what lies behind the answer is not even
+// looked up. A page on the border of two slices is read in both, so that borders lie where parts end: with
+// slices of an hour, a search over six hours of 400 streams read a quarter more than there was.
 const (
 	firstSlice = 24 * time.Hour
 	// A query that drops no line ends within the first slice that has as many as its limit.
 	firstSliceOfAll = time.Minute
 	sliceGrowth     = 8
-	// sliceGrid is where all parts end, since a day is a multiple of store.window, and is what blocks are merged into.
+	// sliceGrid is where all parts end, since a day is a multiple of store.window, and is what blocks are
+	// merged into.
 	sliceGrid = int64(24 * time.Hour)
+	// MaxFuture is how far beyond the clock lines may be to be scanned along with those of the present.
+	MaxFuture = time.Hour
 )
 
 // timeSlices walks a range in slices.
@@ -25,19 +28,19 @@ type timeSlices struct {
 	direction Direction
 	left      model.TimeRange
 	width     int64 // of the next one; 0: all that is left
-	ahead     int64 // where what lies so far ahead of the clock ends that there is little; it is a slice of its own
+	future    int64 // where what lies so far ahead of the clock ends that there is little; it is a slice of its own
 }
 
-func newTimeSlices(d Direction, r model.TimeRange, x *execution) *timeSlices {
+func newTimeSlices(d Direction, r model.TimeRange, x *Execution) *timeSlices {
 	s := &timeSlices{direction: d, left: r}
-	if x.top.limit > 0 {
+	if x.sink.Limit() > 0 {
 		s.width = int64(firstSlice)
-		if x.program.keepsAll {
+		if x.Program.KeepsAll {
 			s.width = int64(firstSliceOfAll)
 		}
 	}
-	if ahead := x.now + int64(pastAhead); d == Backward && r.Min < ahead && ahead < r.Max {
-		s.ahead = ahead
+	if future := x.Now + int64(MaxFuture); d == Backward && r.Min < future && future < r.Max {
+		s.future = future
 	}
 	return s
 }
@@ -48,8 +51,8 @@ func (s *timeSlices) next() (model.TimeRange, bool) {
 	if r.Min > r.Max {
 		return r, false
 	}
-	if s.ahead != 0 {
-		r.Min, s.left.Max, s.ahead = s.ahead+1, s.ahead, 0
+	if s.future != 0 {
+		r.Min, s.left.Max, s.future = s.future+1, s.future, 0
 		return r, true
 	}
 	// Lengths are compared without a sign: a range may be as long as all of time.

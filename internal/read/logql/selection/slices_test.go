@@ -1,4 +1,4 @@
-package logql
+package selection
 
 import (
 	"math"
@@ -9,16 +9,17 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// TestTimeSlices: slices cover the range, share nothing, and come in the order of the direction. They are few.
+// TestTimeSlices: slices cover the range, share nothing, and come in the order of the direction. They are
+// few.
 func TestTimeSlices(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		edge := rapid.OneOf(rapid.Int64(), rapid.SampledFrom([]int64{math.MinInt64, math.MaxInt64, 0}), rapid.Int64Range(-1e15, 1e15))
 		a, b := edge.Draw(t, "a"), edge.Draw(t, "b")
 		r := model.TimeRange{Min: min(a, b), Max: max(a, b)}
 		d := Direction(rapid.IntRange(0, 1).Draw(t, "direction"))
-		x := &execution{
-			now: edge.Draw(t, "now"), program: &program{keepsAll: rapid.Bool().Draw(t, "keeps all")},
-			top: newTop(d, rapid.IntRange(0, 1).Draw(t, "limit"), nil),
+		x := &Execution{
+			Plan: Plan{Now: edge.Draw(t, "now"), Program: &Program{KeepsAll: rapid.Bool().Draw(t, "keeps all")}},
+			sink: &someSink{limit: rapid.IntRange(0, 1).Draw(t, "limit")},
 		}
 		left := r
 		s := newTimeSlices(d, r, x)

@@ -1,31 +1,33 @@
-package line
+package match
 
 import (
 	"context"
+	"fmt"
 	"math/bits"
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read/logql/syntax"
 )
 
-// lineFilter is one line filter of a query.
-type lineFilter struct {
-	test   lineTest // what its operands say, before it is negated
-	negate bool
-	// needed are clauses that hold for each line that satisfies test. If exact is set there is one, and it is all of test.
-	needed []clause
+// LineFilter is one line filter of a query.
+type LineFilter struct {
+	Test   lineTest // what its operands say, before it is negated
+	Negate bool
+	// Needed are clauses that hold for each line that satisfies test. If exact is set there is one, and it is
+	// all of test.
+	Needed []Clause
 	exact  bool
 }
 
-func (f *lineFilter) holds(line []byte, ended func() bool) bool {
-	return holdsUntil(f.test, line, ended) != f.negate
+func (f *LineFilter) Matches(line []byte, ended func() bool) bool {
+	return matchesUntil(f.Test, line, ended) != f.Negate
 }
 
-// newLineFilter compiles a line filter.
-func newLineFilter(s *syntax.LineFilter) (*lineFilter, error) {
-	f := &lineFilter{negate: s.Op.Negated(), exact: true}
+// NewLineFilter compiles a line filter.
+func NewLineFilter(s *syntax.LineFilter) (*LineFilter, error) {
+	f := &LineFilter{Negate: s.Op.Negated(), exact: true}
 	var tests anyOf
-	var joined clause
+	var joined Clause
 	for i, o := range s.Any {
 		t, err := newOperand(s.Op, o)
 		if err != nil {
@@ -33,7 +35,7 @@ func newLineFilter(s *syntax.LineFilter) (*lineFilter, error) {
 		}
 		tests = append(tests, t.test)
 		if len(s.Any) == 1 {
-			f.test, f.needed, f.exact = t.test, t.needed, t.exact
+			f.Test, f.Needed, f.exact = t.test, t.needed, t.exact
 			return f, nil
 		}
 		f.exact = f.exact && t.exact
@@ -43,16 +45,16 @@ func newLineFilter(s *syntax.LineFilter) (*lineFilter, error) {
 			joined = nil
 		}
 	}
-	f.test, f.needed = tests, clauses(joined)
+	f.Test, f.Needed = tests, clauses(joined)
 	return f, nil
 }
 
 func newOperand(op syntax.LineOp, o syntax.LineOperand) (regexpTest, error) {
 	if o.IP {
 		if op != syntax.LineContains && op != syntax.LineNotContain {
-			return regexpTest{}, invalidf("ip: invalid operation")
+			return regexpTest{}, fmt.Errorf("ip: invalid operation")
 		}
-		t, err := newAddressTest(o.Value)
+		t, err := NewAddressTest(o.Value)
 		return regexpTest{test: t}, err
 	}
 	switch op {
@@ -62,18 +64,18 @@ func newOperand(op syntax.LineOp, o syntax.LineOperand) (regexpTest, error) {
 		return newPatternTest(o.Value)
 	}
 	if o.Value == "" {
-		return regexpTest{test: always{}}, nil
+		return regexpTest{test: Always{}}, nil
 	}
-	c := clause{{text: []byte(o.Value)}}
-	return regexpTest{c, []clause{c}, true}, nil
+	c := Clause{{text: []byte(o.Value)}}
+	return regexpTest{c, []Clause{c}, true}, nil
 }
 
-// Filter finds the lines of a page that pass the line filters with which a query begins: those that look at lines as they are
-// stored. It is used by one goroutine.
+// Filter finds the lines of a page that pass the line filters with which a query begins: those that look at
+// lines as they are stored. It is used by one goroutine.
 type Filter struct {
-	filters []*lineFilter
-	lead    *lineFilter // the one that is run over the page as a whole, or nil
-	clause  clause      // of lead
+	filters []*LineFilter
+	lead    *LineFilter // the one that is run over the page as a whole, or nil
+	clause  Clause      // of lead
 	words   []uint64
 	ended   func() bool // nil: never
 }
@@ -81,27 +83,27 @@ type Filter struct {
 // Bind says what ends the work on a page. What Select returns after the end means nothing.
 func (f *Filter) Bind(ctx context.Context) { f.ended = func() bool { return ctx.Err() != nil } }
 
-// newFilter picks the filter that is run over whole pages: of those with something to look for, that with the longest
-// strings; without one, a negation that is exact.
-func newFilter(filters []*lineFilter) *Filter {
+// NewFilter picks the filter that is run over whole pages: of those with something to look for, that with the
+// longest strings; without one, a negation that is exact.
+func NewFilter(filters []*LineFilter) *Filter {
 	f := &Filter{filters: filters}
 	for _, x := range filters {
-		if best := bestOf(x.needed); !x.negate && best != nil && len(best) <= maxPageNeedles {
+		if best := bestOf(x.Needed); !x.Negate && best != nil && len(best) <= maxPageNeedles {
 			if f.lead == nil || best.weight() > f.clause.weight() {
 				f.lead, f.clause = x, best
 			}
 		}
 	}
 	for _, x := range filters {
-		if f.lead == nil && x.exact && len(x.needed[0]) <= maxPageNeedles {
-			f.lead, f.clause = x, x.needed[0]
+		if f.lead == nil && x.exact && len(x.Needed[0]) <= maxPageNeedles {
+			f.lead, f.clause = x, x.Needed[0]
 		}
 	}
 	return f
 }
 
-// maxPageNeedles is how many strings a page is searched for, each on its own. With more it is faster to look at each line, where
-// the first that is found ends the search.
+// maxPageNeedles is how many strings a page is searched for, each on its own. With more it is faster to look
+// at each line, where the first that is found ends the search.
 const maxPageNeedles = 8
 
 // Select appends those of rows [from, to) whose lines pass, ascending.
@@ -143,9 +145,9 @@ func (f *Filter) Select(dst []int32, rows *model.TextRows, from, to int) []int32
 func (f *Filter) leaves(row int) bool { return row%16 == 0 && f.ended != nil && f.ended() }
 
 // rest runs the filters but one on a line.
-func (f *Filter) rest(line []byte, but *lineFilter) bool {
+func (f *Filter) rest(line []byte, but *LineFilter) bool {
 	for _, x := range f.filters {
-		if x != but && !x.holds(line, f.ended) {
+		if x != but && !x.Matches(line, f.ended) {
 			return false
 		}
 	}
@@ -163,7 +165,7 @@ func (f *Filter) search(rows *model.TextRows, from, to int) {
 	for i := range f.clause {
 		f.find(&f.clause[i], rows, from, to)
 	}
-	if !f.lead.negate {
+	if !f.lead.Negate {
 		return
 	}
 	for i := range f.words {
@@ -174,8 +176,8 @@ func (f *Filter) search(rows *model.TextRows, from, to int) {
 	}
 }
 
-// find sets the bits of the rows that have a string. It searches the bytes of all lines at once; a hit that reaches from one
-// line into the next is none.
+// find sets the bits of the rows that have a string. It searches the bytes of all lines at once; a hit that
+// reaches from one line into the next is none.
 func (f *Filter) find(n *needle, rows *model.TextRows, from, to int) {
 	begin := int(rows.Begin)
 	if from > 0 {
@@ -184,7 +186,7 @@ func (f *Filter) find(n *needle, rows *model.TextRows, from, to int) {
 	b := rows.Bytes[:rows.Ends[to-1]]
 	if n.special && hasSpecial(b[begin:]) { // hits have no fixed length
 		for i := from; i < to; i++ {
-			if n.holds(rows.Line(i)) {
+			if n.Matches(rows.Line(i)) {
 				f.words[(i-from)/64] |= 1 << (uint(i-from) % 64)
 			}
 		}

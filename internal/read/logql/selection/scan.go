@@ -1,4 +1,4 @@
-package logql
+package selection
 
 import (
 	"context"
@@ -6,12 +6,11 @@ import (
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read"
-	"github.com/shaledb/shale/internal/read/logql/line"
 )
 
-// batchRows and batchBytes are how many rows of a chunk, and bytes of their lines, are filtered at a time. Behind each batch it is
-// seen whether more of them can be wanted, and whether anybody still waits for the answer: a regular expression may take its
-// time.
+// batchRows and batchBytes are how many rows of a chunk, and bytes of their lines, are filtered at a time.
+// Behind each batch it is seen whether more of them can be wanted, and whether anybody still waits for the
+// answer: a regular expression may take its time.
 const (
 	batchRows  = 512
 	batchBytes = 128 << 10
@@ -19,56 +18,53 @@ const (
 
 // scanner scans the pieces of a selection. It belongs to one worker.
 type scanner struct {
-	x      *execution
+	x      *Execution
 	l      *layout
 	pages  *pages
-	filter rowFilter
-	stages lineStages
-	probe  lineStages // nil: none
+	filter RowFilter
+	stages LineStages
+	probe  LineStages // nil: none
 
-	runs  []run
-	page  int32   // that the unit at hand holds, or -1
-	using []int32 // pages that the piece at hand holds beside
-	group []rowRef
-	out   line.Result
+	page  int32   // that the current task holds, or -1
+	using []int32 // pages that the current piece holds besides
 	piece *piece
 	// streamSet says that the stages know the stream of the piece.
 	streamSet bool
-	heads     []int      // of each run, which of the rows that passed it stands on
-	heap      []standing // of the runs that are not at their end
-	tied      []int
+	line      Line
 
-	// For queries that drop no line.
-	nearest    nearest
-	bests      []bestTime
-	left       []int32
-	chunkTimes []int64
+	chunks  []chunk // of the current piece
+	merging merging
+	narrow  narrowing
+	tally   tally
+}
 
+// tally is what one task has counted.
+type tally struct {
 	lines, bytes, metadata, kept, duplicates int64
 }
 
-// run is a chunk of the piece at hand.
-type run struct {
+// chunk is what is read of a chunk of the current piece.
+type chunk struct {
+	*model.TextChunk
 	rows     model.TextRows
 	metadata model.TextRows // the same rows, without lines; read when the first of them is wanted
 	has      model.TextWant
-	chunk    *model.TextChunk
 	first    int // the first row whose line has been read
 	lo, hi   int // the rows within the bounds
-	sel      []int32
+	passed   []int32
 }
 
-func (s *scanner) newRun(n int) *run {
-	for len(s.runs) <= n {
-		s.runs = append(s.runs, run{})
+func (s *scanner) newChunk(n int) *chunk {
+	for len(s.chunks) <= n {
+		s.chunks = append(s.chunks, chunk{})
 	}
-	r := &s.runs[n]
-	r.has, r.sel = 0, r.sel[:0]
+	r := &s.chunks[n]
+	r.has, r.passed = 0, r.passed[:0]
 	return r
 }
 
-// unit scans the pieces of a unit, and stops where no further one can change the answer.
-func (s *scanner) unit(ctx context.Context, u *unit) error {
+// task scans the pieces of a task, and stops where no further one can change the answer.
+func (s *scanner) task(ctx context.Context, u *task) error {
 	if s.page = u.page; s.page >= 0 {
 		// The page is asked and held once for all pieces: there may be thousands.
 		if skip, err := s.skips(ctx, s.page); err != nil || skip {
@@ -101,17 +97,17 @@ func (s *scanner) skips(ctx context.Context, page int32) (bool, error) {
 	return s.pages.skip(ctx, page)
 }
 
-// hold says that the piece at hand reads a page, which the unit does not hold.
+// hold says that the piece at hand reads a page, which the task does not hold.
 func (s *scanner) hold(page int32) {
 	s.pages.use(page)
 	s.using = append(s.using, page)
 }
 
-func (s *scanner) scanPieces(ctx context.Context, u *unit) error {
+func (s *scanner) scanPieces(ctx context.Context, u *task) error {
 	left, bounds := u.pieces, u.TimeRange
-	if s.x.program.keepsAll && s.x.top.limit > 0 && (len(u.pieces) > 1 || !s.l.pieces[u.pieces[0]].single()) {
+	if s.x.Program.KeepsAll && s.x.sink.Limit() > 0 && (len(u.pieces) > 1 || !s.l.pieces[u.pieces[0]].single()) {
 		var err error
-		if left, bounds, err = s.narrow(ctx, u); err != nil {
+		if left, bounds, err = s.narrowed(ctx, u); err != nil {
 			return err
 		}
 	}
@@ -120,7 +116,7 @@ func (s *scanner) scanPieces(ctx context.Context, u *unit) error {
 			return err
 		}
 		p := &s.l.pieces[at]
-		if !s.x.top.wants(s.x.direction.first(p.TimeRange)) {
+		if !s.x.wants(s.x.Direction.First(p.TimeRange)) {
 			break
 		}
 		if err := s.scan(ctx, p, bounds); err != nil {
@@ -132,19 +128,19 @@ func (s *scanner) scanPieces(ctx context.Context, u *unit) error {
 
 // scan scans a piece within bounds and offers what it finds.
 func (s *scanner) scan(ctx context.Context, p *piece, bounds model.TimeRange) error {
-	bounds = s.x.direction.cut(within(p.TimeRange, bounds), s.x.top.bound())
+	bounds = s.x.Direction.Cut(within(p.TimeRange, bounds), s.x.sink.Bound())
 	if bounds.Min > bounds.Max {
 		return nil
 	}
 	s.piece, s.streamSet = p, false
 	s.using = s.using[:0]
-	n, err := s.openRuns(ctx, p, bounds)
+	n, err := s.openChunks(ctx, p, bounds)
 	switch {
 	case err != nil || n == 0:
 	case n == 1:
-		err = s.single(ctx, &s.runs[0])
+		err = s.single(ctx, &s.chunks[0])
 	default:
-		err = s.merge(ctx, s.runs[:n])
+		err = s.merge(ctx, s.chunks[:n])
 	}
 	for _, at := range s.using {
 		s.pages.done(at)
@@ -152,8 +148,9 @@ func (s *scanner) scan(ctx context.Context, p *piece, bounds model.TimeRange) er
 	return err
 }
 
-// openRuns reads what of the chunks of a piece lies within bounds, and returns how many of them have something.
-func (s *scanner) openRuns(ctx context.Context, p *piece, bounds model.TimeRange) (n int, err error) {
+// openChunks reads what of the chunks of a piece lies within bounds, and returns how many of them have
+// something.
+func (s *scanner) openChunks(ctx context.Context, p *piece, bounds model.TimeRange) (n int, err error) {
 	for i := p.from; i < p.to; i++ {
 		c, at := &s.l.chunks[i], s.l.pageOf[i]
 		if !c.Overlaps(bounds) {
@@ -169,8 +166,8 @@ func (s *scanner) openRuns(ctx context.Context, p *piece, bounds model.TimeRange
 			}
 			s.hold(at)
 		}
-		r := s.newRun(n)
-		r.chunk = c
+		r := s.newChunk(n)
+		r.TextChunk = c
 		some, err := s.open(ctx, r, bounds, p.single())
 		if err != nil {
 			return 0, err
@@ -182,10 +179,10 @@ func (s *scanner) openRuns(ctx context.Context, p *piece, bounds model.TimeRange
 	return n, nil
 }
 
-// open reads what of a chunk lies within bounds: only its times, if no row does, and else its lines. alone says that it is not to be
-// merged with others.
-func (s *scanner) open(ctx context.Context, r *run, bounds model.TimeRange, alone bool) (bool, error) {
-	if !bounds.Contains(r.chunk.Min) && !bounds.Contains(r.chunk.Max) { // which are times of rows
+// open reads what of a chunk lies within bounds: only its times, if no row does, and else its lines. alone
+// says that it is not to be merged with others.
+func (s *scanner) open(ctx context.Context, r *chunk, bounds model.TimeRange, alone bool) (bool, error) {
+	if !bounds.Contains(r.Min) && !bounds.Contains(r.Max) { // which are times of rows
 		if err := s.read(ctx, r, 0); err != nil {
 			return false, err
 		}
@@ -205,17 +202,17 @@ func (s *scanner) open(ctx context.Context, r *run, bounds model.TimeRange, alon
 }
 
 // wantsNewest reports whether of each chunk only the newest lines can be wanted, as many as the limit says.
-func (x *execution) wantsNewest() bool {
-	return x.program.keepsAll && x.top.limit > 0 && x.direction == Backward
+func (x *Execution) wantsNewest() bool {
+	return x.Program.KeepsAll && x.sink.Limit() > 0 && x.Direction == Backward
 }
 
 // readNewest reads a chunk, of its lines perhaps only the newest ones within bounds that can be wanted.
-func (s *scanner) readNewest(ctx context.Context, r *run, bounds model.TimeRange) (err error) {
+func (s *scanner) readNewest(ctx context.Context, r *chunk, bounds model.TimeRange) (err error) {
 	r.rows.Reset()
-	r.first, err = read.ReadTextEnd(ctx, r.chunk, model.WantLines|model.WantNewest, func(times []int64) int {
+	r.first, err = read.ReadTextEnd(ctx, r.TextChunk, model.WantLines|model.WantNewest, func(times []int64) int {
 		lo := sort.Search(len(times), func(i int) bool { return times[i] >= bounds.Min })
 		hi := sort.Search(len(times), func(i int) bool { return times[i] > bounds.Max })
-		first := max(lo, hi-s.x.top.limit)
+		first := max(lo, hi-s.x.sink.Limit())
 		for first > lo && times[first-1] == times[first] { // of one time all are wanted
 			first--
 		}
@@ -225,9 +222,9 @@ func (s *scanner) readNewest(ctx context.Context, r *run, bounds model.TimeRange
 	return err
 }
 
-func (s *scanner) read(ctx context.Context, r *run, want model.TextWant) error {
+func (s *scanner) read(ctx context.Context, r *chunk, want model.TextWant) error {
 	r.rows.Reset()
-	if err := r.chunk.Page.ReadText(ctx, r.chunk.Index, want, &r.rows); err != nil {
+	if err := r.Page.ReadText(ctx, r.Index, want, &r.rows); err != nil {
 		return err
 	}
 	r.has, r.first = want, 0
@@ -235,10 +232,10 @@ func (s *scanner) read(ctx context.Context, r *run, want model.TextWant) error {
 }
 
 // metadataOf returns the structured metadata of a row.
-func (s *scanner) metadataOf(ctx context.Context, r *run, row int) (model.Labels, error) {
+func (s *scanner) metadataOf(ctx context.Context, r *chunk, row int) (model.Labels, error) {
 	if r.has&model.WantMetadata == 0 {
 		r.metadata.Reset()
-		if err := r.chunk.Page.ReadText(ctx, r.chunk.Index, model.WantMetadata, &r.metadata); err != nil {
+		if err := r.Page.ReadText(ctx, r.Index, model.WantMetadata, &r.metadata); err != nil {
 			return nil, err
 		}
 		r.has |= model.WantMetadata
@@ -247,29 +244,29 @@ func (s *scanner) metadataOf(ctx context.Context, r *run, row int) (model.Labels
 }
 
 // clip finds the rows within bounds.
-func (r *run) clip(bounds model.TimeRange) {
+func (r *chunk) clip(bounds model.TimeRange) {
 	times := r.rows.Times
 	r.lo = sort.Search(len(times), func(i int) bool { return times[i] >= bounds.Min })
 	r.hi = r.lo + sort.Search(len(times)-r.lo, func(i int) bool { return times[r.lo+i] > bounds.Max })
 }
 
 // match adds those of rows [from, to) of a run to its selection whose lines pass.
-func (s *scanner) match(ctx context.Context, r *run, from, to int) error {
-	s.lines += int64(to - from)
-	s.bytes += int64(r.rows.Ends[to-1] - r.begin(from))
+func (s *scanner) match(ctx context.Context, r *chunk, from, to int) error {
+	s.tally.lines += int64(to - from)
+	s.tally.bytes += int64(r.rows.Ends[to-1] - r.begin(from))
 	if s.filter != nil {
 		// A filter whose time is over drops what it likes.
-		r.sel = s.filter.Select(r.sel, &r.rows, from, to)
+		r.passed = s.filter.Select(r.passed, &r.rows, from, to)
 		return ctx.Err()
 	}
 	for i := from; i < to; i++ {
-		r.sel = append(r.sel, int32(i))
+		r.passed = append(r.passed, int32(i))
 	}
 	return nil
 }
 
 // begin returns where line i begins.
-func (r *run) begin(i int) uint32 {
+func (r *chunk) begin(i int) uint32 {
 	if i == 0 {
 		return r.rows.Begin
 	}
@@ -277,7 +274,7 @@ func (r *run) begin(i int) uint32 {
 }
 
 // batch returns the next rows of a run to filter, from the end that is wanted.
-func (r *run) batch(d Direction) (from, to int) {
+func (r *chunk) batch(d Direction) (from, to int) {
 	if d == Backward {
 		for from, to = r.hi-1, r.hi; from > max(r.lo, r.first) && to-from < batchRows && r.rows.Ends[to-1]-r.begin(from) < batchBytes; from-- {
 		}
@@ -289,7 +286,7 @@ func (r *run) batch(d Direction) (from, to int) {
 }
 
 // matchAll filters all rows of a run.
-func (s *scanner) matchAll(ctx context.Context, r *run) error {
+func (s *scanner) matchAll(ctx context.Context, r *chunk) error {
 	for r.lo < r.hi {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -304,7 +301,7 @@ func (s *scanner) matchAll(ctx context.Context, r *run) error {
 }
 
 // single scans a piece of one chunk, from the end that is wanted, until nothing more of it can be.
-func (s *scanner) single(ctx context.Context, r *run) error {
+func (s *scanner) single(ctx context.Context, r *chunk) error {
 	for r.lo < r.hi {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -314,36 +311,37 @@ func (s *scanner) single(ctx context.Context, r *run) error {
 				return err
 			}
 		}
-		from, to := r.batch(s.x.direction)
-		r.sel = r.sel[:0]
+		from, to := r.batch(s.x.Direction)
+		r.passed = r.passed[:0]
 		if err := s.match(ctx, r, from, to); err != nil {
 			return err
 		}
-		for i, row := range r.sel {
-			if s.x.direction == Backward {
-				row = r.sel[len(r.sel)-1-i]
+		for i, row := range r.passed {
+			if s.x.Direction == Backward {
+				row = r.passed[len(r.passed)-1-i]
 			}
 			if err := s.offer(ctx, r, int(row), row); err != nil {
 				return err
 			}
 		}
 		next := to
-		if s.x.direction == Backward {
+		if s.x.Direction == Backward {
 			r.hi, next = from, from-1
 		} else {
 			r.lo = to
 		}
-		if r.lo < r.hi && !s.x.top.wants(r.rows.Times[next]) {
+		if r.lo < r.hi && !s.x.wants(r.rows.Times[next]) {
 			return nil
 		}
 	}
 	return nil
 }
 
-// offer runs the stages on a row and hands what they leave to the collector. n is the row's number in its piece.
-func (s *scanner) offer(ctx context.Context, r *run, row int, n int32) error {
+// offer runs the stages on a row and hands what they leave to the collector. n is the row's number in its
+// piece.
+func (s *scanner) offer(ctx context.Context, r *chunk, row int, n int32) error {
 	at := r.rows.Times[row]
-	if !s.x.top.wants(at) {
+	if !s.x.wants(at) {
 		return nil
 	}
 	if err := ctx.Err(); err != nil { // stages may take long for a single line
@@ -354,7 +352,7 @@ func (s *scanner) offer(ctx context.Context, r *run, row int, n int32) error {
 		return err
 	}
 	for name, value, rest, ok := metadata.Next(); ok; name, value, rest, ok = rest.Next() {
-		s.metadata += int64(len(name) + len(value))
+		s.tally.metadata += int64(len(name) + len(value))
 	}
 	st := s.x.streams[s.piece.stream]
 	if !s.streamSet {
@@ -366,29 +364,29 @@ func (s *scanner) offer(ctx context.Context, r *run, row int, n int32) error {
 	}
 	text := r.rows.Line(row)
 	if s.probe != nil {
-		if ok, err := s.probe.Process(at, text, metadata, &s.out); err != nil || !ok {
+		if ok, err := s.probe.Process(at, text, metadata, &s.line.Result); err != nil || !ok {
 			return err
 		}
 	}
-	if ok, err := s.stages.Process(at, text, metadata, &s.out); err != nil || !ok {
+	if ok, err := s.stages.Process(at, text, metadata, &s.line.Result); err != nil || !ok {
 		return err
 	}
-	s.kept++
-	f := found{time: at, tenant: st.tenant, place: place{s.x.base + s.piece.stream, s.piece.part, n}}
-	if s.x.seeds != nil {
-		f.sum = sumOf(s.x.seeds, st.labels, at, text, metadata)
-	}
-	return s.x.top.offer(f, &s.out)
+	s.tally.kept++
+	s.line.Time, s.line.Tenant = at, st.tenant
+	s.line.Position = Position{s.x.base + s.piece.stream, s.piece.part, n}
+	s.line.Stream, s.line.Text, s.line.Metadata = st.labels, text, metadata
+	return s.x.sink.Offer(&s.line)
 }
 
 // flush adds what was counted to the figures of the query.
 func (s *scanner) flush() {
-	s.x.stats.lines.Add(s.lines)
-	s.x.stats.bytes.Add(s.bytes)
-	s.x.cost.TextLines.Add(s.lines)
-	s.x.cost.TextBytes.Add(s.bytes)
-	s.x.stats.metadata.Add(s.metadata)
-	s.x.stats.kept.Add(s.kept)
-	s.x.stats.duplicates.Add(s.duplicates)
-	s.lines, s.bytes, s.metadata, s.kept, s.duplicates = 0, 0, 0, 0, 0
+	t := &s.tally
+	s.x.stats.lines.Add(t.lines)
+	s.x.stats.bytes.Add(t.bytes)
+	s.x.Cost.TextLines.Add(t.lines)
+	s.x.Cost.TextBytes.Add(t.bytes)
+	s.x.stats.metadata.Add(t.metadata)
+	s.x.stats.kept.Add(t.kept)
+	s.x.stats.duplicates.Add(t.duplicates)
+	*t = tally{}
 }

@@ -1,4 +1,4 @@
-package line
+package match
 
 import (
 	"regexp/syntax"
@@ -7,12 +7,12 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// clause says that a line contains at least one of some strings.
-type clause []needle
+// Clause says that a line contains at least one of some strings.
+type Clause []needle
 
-func (c clause) holds(line []byte) bool {
+func (c Clause) Matches(line []byte) bool {
 	for i := range c {
-		if c[i].holds(line) {
+		if c[i].Matches(line) {
 			return true
 		}
 	}
@@ -20,7 +20,7 @@ func (c clause) holds(line []byte) bool {
 }
 
 // weight is the length of the shortest string of a clause: the longer, the fewer lines satisfy it.
-func (c clause) weight() int {
+func (c Clause) weight() int {
 	w := len(c[0].text)
 	for i := range c {
 		w = min(w, len(c[i].text))
@@ -28,8 +28,8 @@ func (c clause) weight() int {
 	return w
 }
 
-// model gives the clause in the words of a source's filter.
-func (c clause) model() model.TextClause {
+// Model gives the clause in the words of a source's filter.
+func (c Clause) Model() model.TextClause {
 	var out model.TextClause
 	for i := range c {
 		out.Any = append(out.Any, model.TextLiteral{Value: string(c[i].text), Fold: c[i].fold})
@@ -37,9 +37,10 @@ func (c clause) model() model.TextClause {
 	return out
 }
 
-// newClause makes a clause of what at least one string must be in a line. It returns nil where that says nothing.
-func newClause(set []foldable) clause {
-	var c clause
+// newClause makes a clause of what at least one string must be in a line. It returns nil where that says
+// nothing.
+func newClause(set []foldable) Clause {
+	var c Clause
 	for _, s := range set {
 		n, ok := newNeedle(s.text, s.fold)
 		if !ok || s.text == "" {
@@ -56,14 +57,14 @@ func newClause(set []foldable) clause {
 // maxSingle is from how many characters on it says nothing that a line has one of them: a digit, say.
 const maxSingle = 4
 
-// required finds clauses that hold for each line that an expression matches anywhere. It may find none.
-func required(re *syntax.Regexp) []clause {
+// Required finds clauses that hold for each line that an expression matches anywhere. It may find none.
+func Required(re *syntax.Regexp) []Clause {
 	switch re.Op {
 	case syntax.OpCapture, syntax.OpPlus:
-		return required(re.Sub[0])
+		return Required(re.Sub[0])
 	case syntax.OpRepeat:
 		if re.Min > 0 {
-			return required(re.Sub[0])
+			return Required(re.Sub[0])
 		}
 	case syntax.OpCharClass:
 		if set, ok := language(re); ok {
@@ -79,15 +80,15 @@ func required(re *syntax.Regexp) []clause {
 	return nil
 }
 
-func clauses(c clause) []clause {
+func clauses(c Clause) []Clause {
 	if c == nil {
 		return nil
 	}
-	return []clause{c}
+	return []Clause{c}
 }
 
-// longestKnown returns the longest stretch of a literal in which nothing matches more than itself: what is folded must be
-// ASCII.
+// longestKnown returns the longest stretch of a literal in which nothing matches more than itself: what is
+// folded must be ASCII.
 func longestKnown(re *syntax.Regexp) []foldable {
 	fold := re.Flags&syntax.FoldCase != 0
 	begin, best := 0, ""
@@ -104,13 +105,13 @@ func longestKnown(re *syntax.Regexp) []foldable {
 }
 
 // requiredOfAny joins the best clause of each side into one: a line must satisfy one of the sides.
-func requiredOfAny(re *syntax.Regexp) []clause {
+func requiredOfAny(re *syntax.Regexp) []Clause {
 	if set, ok := language(re); ok {
 		return clauses(newClause(set))
 	}
-	var joined clause
+	var joined Clause
 	for _, sub := range re.Sub {
-		best := bestOf(required(trim(sub)))
+		best := bestOf(Required(trim(sub)))
 		if joined = append(joined, best...); best == nil || len(joined) > maxStrings {
 			return nil
 		}
@@ -118,8 +119,8 @@ func requiredOfAny(re *syntax.Regexp) []clause {
 	return clauses(joined)
 }
 
-func bestOf(all []clause) clause {
-	var best clause
+func bestOf(all []Clause) Clause {
+	var best Clause
 	for _, c := range all {
 		if best == nil || c.weight() > best.weight() || c.weight() == best.weight() && len(c) < len(best) {
 			best = c
@@ -131,9 +132,10 @@ func bestOf(all []clause) clause {
 // maxRun is how many strings neighbours are joined to. A page is searched for each of them.
 const maxRun = 8
 
-// requiredOfAll joins neighbours as long as the strings that they can be are few, and takes what the others need besides.
-func requiredOfAll(re *syntax.Regexp) []clause {
-	var all []clause
+// requiredOfAll joins neighbours as long as the strings that they can be are few, and takes what the others
+// need besides.
+func requiredOfAll(re *syntax.Regexp) []Clause {
+	var all []Clause
 	run := []foldable{{}}
 	flush := func() {
 		all = append(all, clauses(newClause(run))...)
@@ -147,7 +149,7 @@ func requiredOfAll(re *syntax.Regexp) []clause {
 		set, ok := language(sub)
 		if !ok {
 			flush()
-			all = append(all, required(sub)...)
+			all = append(all, Required(sub)...)
 			continue
 		}
 		longer, ok := product(run, set)

@@ -1,4 +1,4 @@
-package line
+package match
 
 import (
 	"bytes"
@@ -7,11 +7,11 @@ import (
 
 // lineTest is a condition on the bytes of a line. It allocates nothing and may be used by several goroutines.
 type lineTest interface {
-	holds(line []byte) bool
+	Matches(line []byte) bool
 }
 
 type (
-	always   struct{}
+	Always   struct{}
 	nonEmpty struct{}
 	anyOf    []lineTest
 	hasBegin []byte
@@ -19,13 +19,13 @@ type (
 	equals   []byte
 )
 
-func (always) holds([]byte) bool          { return true }
-func (t hasBegin) holds(line []byte) bool { return bytes.HasPrefix(line, t) }
-func (t hasEnd) holds(line []byte) bool   { return bytes.HasSuffix(line, t) }
-func (t equals) holds(line []byte) bool   { return bytes.Equal(line, t) }
+func (Always) Matches([]byte) bool          { return true }
+func (t hasBegin) Matches(line []byte) bool { return bytes.HasPrefix(line, t) }
+func (t hasEnd) Matches(line []byte) bool   { return bytes.HasSuffix(line, t) }
+func (t equals) Matches(line []byte) bool   { return bytes.Equal(line, t) }
 
 // nonEmpty is .+, which a line of nothing but newlines does not match.
-func (nonEmpty) holds(line []byte) bool {
+func (nonEmpty) Matches(line []byte) bool {
 	for _, c := range line {
 		if c != '\n' {
 			return true
@@ -34,9 +34,9 @@ func (nonEmpty) holds(line []byte) bool {
 	return false
 }
 
-func (t anyOf) holds(line []byte) bool {
+func (t anyOf) Matches(line []byte) bool {
 	for _, x := range t {
-		if x.holds(line) {
+		if x.Matches(line) {
 			return true
 		}
 	}
@@ -50,7 +50,7 @@ type inOrder struct {
 	whole *regexp.Regexp
 }
 
-func (t *inOrder) holds(line []byte) bool {
+func (t *inOrder) Matches(line []byte) bool {
 	rest := line
 	for i := range t.parts {
 		at := t.parts[i].index(rest)

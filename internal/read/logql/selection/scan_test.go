@@ -1,11 +1,13 @@
-package logql
+package selection
 
 import (
 	"context"
+	"math"
 	"testing"
 
 	"github.com/shaledb/shale/internal/alloctest"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/read/logql/syntax"
 )
 
 // stillPage gives the same rows for each chunk.
@@ -24,6 +26,14 @@ func (p *stillPage) ReadText(_ context.Context, _ int, want model.TextWant, dst 
 	return nil
 }
 
+// someSink wants all lines and keeps none.
+type someSink struct{ limit int }
+
+func (s *someSink) Bound() int64      { return math.MinInt64 }
+func (s *someSink) Full() bool        { return false }
+func (s *someSink) Limit() int        { return s.limit }
+func (s *someSink) Offer(*Line) error { return nil }
+
 // TestScanAllocatesNothing for lines that do not pass, whether chunks overlap or not.
 func TestScanAllocatesNothing(t *testing.T) {
 	const chunks, rows = 200, 50
@@ -33,17 +43,17 @@ func TestScanAllocatesNothing(t *testing.T) {
 		p.rows.Bytes = append(p.rows.Bytes, `{"level":"info","n":7}`...)
 		p.rows.Ends = append(p.rows.Ends, uint32(len(p.rows.Bytes)))
 	}
-	expr, err := parseLines(`{a="b"} |= "level" | json | n > 8`)
+	query, err := syntax.ParseLog(`{a="b"} |= "level" | json | n > 8`)
 	if err != nil {
 		t.Fatal(err)
 	}
-	prog, err := compile(expr)
+	prog, err := Compile(query.Stages)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, overlap := range []bool{false, true} {
-		x := New(Options{}).execution(&Query{Limit: 10}, expr, prog)
-		x.top = newTop(Backward, 10, x.quota)
+		x := New(Plan{Direction: Backward, Program: prog, Quota: &model.Quota{}, Cost: &model.Cost{}})
+		x.sink = &someSink{limit: 10}
 		l := newLayout(defaultMergeBytes)
 		for s := range int32(chunks) {
 			x.streams = append(x.streams, stream{labels: model.LabelsOf("a", "b")})
@@ -53,16 +63,16 @@ func TestScanAllocatesNothing(t *testing.T) {
 				c.Order = 1
 				cs = append(cs, c)
 			}
-			l.addStream(s, cs, allTime)
+			l.addStream(s, cs, model.TimeRange{Min: math.MinInt64, Max: math.MaxInt64})
 		}
 		l.order(Backward)
-		s := &scanner{x: x, l: l, pages: &pages{all: l.pages, max: 1 << 30}, filter: prog.filter(), stages: prog.stages(), probe: prog.probe()}
+		s := &scanner{x: x, l: l, pages: &pages{all: l.pages, max: 1 << 30}, filter: prog.Filter(), stages: prog.Stages(), probe: prog.Probe()}
 		// Idle pages are listed anew each time.
 		alloctest.AtMost(t, 20, 5, func() {
-			for i := range l.units {
+			for i := range l.tasks {
 				l.pages[0].wanted = 1 << 20
 				s.pages.fifo = s.pages.fifo[:0]
-				if err := s.unit(context.Background(), &l.units[i]); err != nil {
+				if err := s.task(context.Background(), &l.tasks[i]); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -1,4 +1,4 @@
-package line
+package match
 
 import (
 	"bytes"
@@ -6,14 +6,15 @@ import (
 	"unicode/utf8"
 )
 
-// needle is a string to look for. If fold is set the case of letters does not matter, as in Go's regular expressions: by
-// Unicode's simple folding, so that k is also the sign of Kelvin, and s the long s.
+// needle is a string to look for. If fold is set the case of letters does not matter, as in Go's regular
+// expressions: by Unicode's simple folding, so that k is also the sign of Kelvin, and s the long s.
 type needle struct {
 	text []byte
 	fold bool
 
-	// For folding, text is ASCII in lower case: others are left to the regular expression. rare is the place of its rarest
-	// byte, by which it is searched for, and special says that a line with a Kelvin sign or a long s can match.
+	// For folding, text is ASCII in lower case: others are left to the regular expression. rare is the place
+	// of its rarest byte, by which it is searched for, and special says that a line with a Kelvin sign or a
+	// long s can match.
 	rare    int
 	special bool
 }
@@ -31,7 +32,7 @@ func newNeedle(s string, fold bool) (n needle, ok bool) {
 	}
 	n.fold = true
 	for i := range n.text {
-		c := lower(n.text[i])
+		c := Lower(n.text[i])
 		if c >= utf8.RuneSelf {
 			return n, false
 		}
@@ -53,7 +54,7 @@ func hasLetter(s string) bool {
 	return false
 }
 
-func lower(c byte) byte {
+func Lower(c byte) byte {
 	if c >= 'A' && c <= 'Z' {
 		return c + 'a' - 'A'
 	}
@@ -77,7 +78,7 @@ func rareness(c byte) int {
 	return 3
 }
 
-func (n *needle) holds(line []byte) bool { return n.index(line) >= 0 }
+func (n *needle) Matches(line []byte) bool { return n.index(line) >= 0 }
 
 // index returns the place of the first hit, or -1. With special letters a hit may be longer than the needle.
 func (n *needle) index(b []byte) int {
@@ -95,8 +96,8 @@ func (n *needle) indexPlain(b []byte) int {
 	return bytes.Index(b, n.text)
 }
 
-// indexASCII looks for both cases of the rarest byte with the machine's search for bytes, and compares around the hits. Where they
-// would be too many it compares everywhere.
+// indexASCII looks for both cases of the rarest byte with the machine's search for bytes, and compares around
+// the hits. Where they would be too many it compares everywhere.
 func (n *needle) indexASCII(b []byte) int {
 	c := n.text[n.rare]
 	if rareness(c) <= 1 && len(n.text) > 1 {
@@ -143,7 +144,7 @@ func (n *needle) indexASCII(b []byte) int {
 func (n *needle) indexOften(b []byte) int {
 	first, second := n.text[0], n.text[1]
 	for i := 0; i+len(n.text) <= len(b); i++ {
-		if lower(b[i]) == first && lower(b[i+1]) == second && n.equalASCII(b[i:i+len(n.text)]) {
+		if Lower(b[i]) == first && Lower(b[i+1]) == second && n.equalASCII(b[i:i+len(n.text)]) {
 			return i
 		}
 	}
@@ -152,7 +153,7 @@ func (n *needle) indexOften(b []byte) int {
 
 func (n *needle) equalASCII(b []byte) bool {
 	for i, c := range n.text {
-		if lower(b[i]) != c {
+		if Lower(b[i]) != c {
 			return false
 		}
 	}
@@ -185,7 +186,7 @@ func (n *needle) matchSpecial(b []byte) bool {
 		case '\u212a':
 			r = 'k'
 		}
-		if r >= utf8.RuneSelf || lower(byte(r)) != c {
+		if r >= utf8.RuneSelf || Lower(byte(r)) != c {
 			return false
 		}
 		b = b[size:]

@@ -1,35 +1,37 @@
-package line
+package match
 
 import (
+	"fmt"
 	"net/netip"
 	"strings"
+	"unsafe"
 )
 
-// addressTest looks for an IP address within bounds, anywhere in a text.
-type addressTest struct {
+// AddressTest looks for an IP address within bounds, anywhere in a text.
+type AddressTest struct {
 	from, to netip.Addr
 	// prefix, if valid, is meant instead: an IPv4 address that is written as an IPv6 one is in none of IPv4.
 	prefix netip.Prefix
 }
 
-// newAddressTest compiles an address, a CIDR, or a range of addresses: 10.0.0.1-10.0.0.9.
-func newAddressTest(s string) (*addressTest, error) {
+// NewAddressTest compiles an address, a CIDR, or a range of addresses: 10.0.0.1-10.0.0.9.
+func NewAddressTest(s string) (*AddressTest, error) {
 	if a, err := netip.ParseAddr(s); err == nil {
-		return &addressTest{from: a, to: a}, nil
+		return &AddressTest{from: a, to: a}, nil
 	}
 	if p, err := netip.ParsePrefix(s); err == nil {
-		return &addressTest{prefix: p}, nil
+		return &AddressTest{prefix: p}, nil
 	}
 	first, last, ok := strings.Cut(s, "-")
 	from, err1 := netip.ParseAddr(first)
 	to, err2 := netip.ParseAddr(last)
 	if !ok || err1 != nil || err2 != nil || from.BitLen() != to.BitLen() || to.Less(from) {
-		return nil, invalidf("ip: invalid pattern: %q", s)
+		return nil, fmt.Errorf("ip: invalid pattern: %q", s)
 	}
-	return &addressTest{from: from.WithZone(""), to: to.WithZone("")}, nil
+	return &AddressTest{from: from.WithZone(""), to: to.WithZone("")}, nil
 }
 
-func (t *addressTest) contains(a netip.Addr) bool {
+func (t *AddressTest) contains(a netip.Addr) bool {
 	switch {
 	case t.prefix.IsValid():
 		return t.prefix.Contains(a)
@@ -39,9 +41,9 @@ func (t *addressTest) contains(a netip.Addr) bool {
 	return a.Zone() == "" && a.Is4() == t.from.Is4() && !a.Less(t.from) && !t.to.Less(a)
 }
 
-// holds tries what begins like an address: up to three digits and a dot, or up to four hexadecimal digits and a colon. What it
-// has tried it does not look at again, and the byte behind it neither.
-func (t *addressTest) holds(line []byte) bool {
+// Matches tries what begins like an address: up to three digits and a dot, or up to four hexadecimal digits
+// and a colon. What it has tried it does not look at again, and the byte behind it neither.
+func (t *AddressTest) Matches(line []byte) bool {
 	for i := 0; i < len(line); i++ {
 		var n int
 		switch {
@@ -52,7 +54,7 @@ func (t *addressTest) holds(line []byte) bool {
 		default:
 			continue
 		}
-		if a, err := netip.ParseAddr(text(line[i : i+n])); err == nil && t.contains(a) {
+		if a, err := netip.ParseAddr(unsafe.String(&line[i], n)); err == nil && t.contains(a) {
 			return true
 		}
 		i += n
@@ -61,7 +63,7 @@ func (t *addressTest) holds(line []byte) bool {
 }
 
 func beginsIPv4(b []byte) bool {
-	return len(b) > 3 && isDigit(b[0]) && (b[1] == '.' || b[2] == '.' || b[3] == '.')
+	return len(b) > 3 && isDecimal(b[0]) && (b[1] == '.' || b[2] == '.' || b[3] == '.')
 }
 
 func beginsIPv6(b []byte) bool {
@@ -85,13 +87,13 @@ func beginsIPv6(b []byte) bool {
 // span is how many bytes from the first on an address can be made of.
 func span(b []byte, v6 bool) int {
 	for i, c := range b {
-		if !isDigit(c) && c != '.' && !(v6 && (isHex(c) || c == ':')) {
+		if !isDecimal(c) && c != '.' && !(v6 && (isHex(c) || c == ':')) {
 			return i
 		}
 	}
 	return len(b)
 }
 
-func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+func isDecimal(c byte) bool { return c >= '0' && c <= '9' }
 
-func isHex(c byte) bool { return isDigit(c) || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F' }
+func isHex(c byte) bool { return isDecimal(c) || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F' }

@@ -1,4 +1,4 @@
-package logql
+package selection
 
 import (
 	"context"
@@ -10,8 +10,8 @@ import (
 // rowBytes is about what a row takes in memory beside its line.
 const rowBytes = 24
 
-// heldPage is a page of a layout. A page of which several pieces have chunks stays in memory between them, unless others need
-// its room.
+// heldPage is a page of a layout. A page of which several pieces have chunks stays in memory between them,
+// unless others need its room.
 type heldPage struct {
 	page   model.TextPage
 	wanted int32 // chunks that are still to be scanned
@@ -40,7 +40,8 @@ type pages struct {
 	fifo []int32 // those that became idle, in this order; some may be in use again
 }
 
-// skip reports whether no line of the page can be wanted, by the filter of the request. It asks the page once.
+// skip reports whether no line of the page can be wanted, by the filter of the request. It asks the page
+// once.
 func (p *pages) skip(ctx context.Context, at int32) (bool, error) {
 	h := &p.all[at]
 	p.mu.Lock()

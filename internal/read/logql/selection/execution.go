@@ -1,0 +1,210 @@
+package selection
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/read"
+)
+
+// Plan says what a query selects and what it does with the lines.
+type Plan struct {
+	Read *read.Querier
+	// Requests are one per tenant. Their ranges are set for each slice, and their filters by FilterMetadata.
+	Requests  []model.Request
+	Tenants   []int32 // of each request, the number that its lines carry
+	Direction Direction
+	Program   *Program
+	Workers   int   // that a scan begins with; more may follow
+	Now       int64 // Unix nanoseconds
+	Quota     *model.Quota
+	Cost      *model.Cost
+}
+
+// Execution runs a plan. It is used by one goroutine, which starts and joins the workers.
+type Execution struct {
+	Plan
+	// Bounds of memory, which New sets. Tests lower them.
+	MergeBytes   int64 // lines of a piece of overlapping chunks
+	IdleBytes    int64 // pages between two pieces that need them
+	PortionBytes int64 // streams and chunks that are known at one time
+
+	filtered bool // pages may be skipped
+	sink     Sink
+
+	// Of the current portion:
+	base       int32 // the number of its first stream
+	streams    []stream
+	labelBytes []byte // what is left of the memory that their labels share
+	charged    int64
+	stats      counters
+}
+
+// New prepares the execution of a plan.
+func New(p Plan) *Execution {
+	p.Workers = min(p.Workers, maxWorkers)
+	x := &Execution{
+		Plan: p, MergeBytes: defaultMergeBytes, IdleBytes: idlePageBytes, PortionBytes: 64 << 20,
+		filtered: p.Program.TextFilter != nil,
+	}
+	if limit := p.Quota.MaxBytes; limit > 0 {
+		x.IdleBytes, x.PortionBytes = limit/8, max(limit/8, 1)
+	}
+	return x
+}
+
+// stream is a stream of the selection.
+type stream struct {
+	tenant int32
+	labels model.Labels
+}
+
+// Figures are what an execution has counted.
+type Figures struct {
+	// Lines and Bytes are what the filters and stages have looked at, MetadataBytes the names and values of the
+	// structured metadata of lines that passed the leading filters.
+	Lines, Bytes, MetadataBytes int64
+	// Passed counts lines that passed all stages, Duplicates those that were found in several places and count
+	// once.
+	Passed, Duplicates int64
+	// PagesRead counts pages, and Selections slices of the range. Streams is the number of the slice that had
+	// most.
+	PagesRead, Selections, Streams int64
+}
+
+// Figures returns what was counted up to now. No scan may be running.
+func (x *Execution) Figures() Figures {
+	s := &x.stats
+	return Figures{
+		Lines: s.lines.Load(), Bytes: s.bytes.Load(), MetadataBytes: s.metadata.Load(),
+		Passed: s.kept.Load(), Duplicates: s.duplicates.Load(),
+		PagesRead: s.pagesRead, Selections: s.selections, Streams: s.series,
+	}
+}
+
+// counters count while a query runs.
+type counters struct {
+	lines, bytes, metadata, kept, duplicates atomic.Int64
+
+	pagesRead, selections int64
+	series                int64 // of the selection that had most
+}
+
+const (
+	// About what a stream, and a chunk with its piece and its part of a page, cost while a selection is worked
+	// on.
+	streamPlanBytes = 48
+	chunkPlanBytes  = 200
+	// seriesCharge is what package read charges for a series beside its labels.
+	seriesCharge = 200
+)
+
+// Scan offers the lines of a range to a sink. It walks the range in slices until no further one can change
+// the result.
+func (x *Execution) Scan(ctx context.Context, r model.TimeRange, sink Sink) error {
+	x.sink = sink
+	for s := newTimeSlices(x.Direction, r, x); ; {
+		slice, ok := s.next()
+		if !ok || x.sink.Full() {
+			return nil
+		}
+		if err := x.slice(ctx, slice); err != nil {
+			return err
+		}
+	}
+}
+
+// slice selects what lies in a range and scans it.
+func (x *Execution) slice(ctx context.Context, r model.TimeRange) (err error) {
+	var sets []*read.TextSet
+	series := int64(0)
+	l := newLayout(x.MergeBytes)
+	defer func() {
+		x.forget()
+		_ = x.Quota.TakeSeries(-series, 0) // giving back does not fail
+		for _, s := range sets {
+			err = errors.Join(err, s.Close())
+		}
+	}()
+	x.base = 0
+	x.stats.selections++
+	for i := range x.Requests {
+		req := x.Requests[i]
+		req.Range = r
+		set, err := x.Read.SelectText(ctx, &req)
+		if err != nil {
+			return err
+		}
+		sets = append(sets, set)
+		for more := true; more; {
+			before := len(x.streams)
+			more, err = x.layOut(ctx, l, set, x.Tenants[i])
+			series += int64(len(x.streams) - before)
+			if err != nil {
+				return err
+			}
+			if !more {
+				break
+			}
+			if err := x.scanAll(ctx, l); err != nil {
+				return err
+			}
+			x.base += int32(len(x.streams))
+			x.forget()
+			l = newLayout(x.MergeBytes)
+		}
+	}
+	if x.stats.series > 0 { // a series is counted once, however many slices it lies in
+		x.Cost.Series.Add(-min(series, x.stats.series))
+	}
+	x.stats.series = max(x.stats.series, series)
+	return x.scanAll(ctx, l)
+}
+
+// forget gives up the streams of a portion and what it was charged.
+func (x *Execution) forget() {
+	_ = x.Quota.TakeBytes(-x.charged) // giving back does not fail
+	x.charged, x.streams, x.labelBytes = 0, nil, nil
+}
+
+// layOut takes streams and chunks of a set. It returns true where these are enough for one portion: however
+// many streams there are, what is known of them at one time is bounded.
+func (x *Execution) layOut(ctx context.Context, l *layout, set *read.TextSet, tenant int32) (more bool, err error) {
+	var chunks []model.TextChunk
+	for set.Next(ctx) {
+		if chunks, err = set.Chunks(ctx, chunks[:0]); err != nil {
+			return false, err
+		}
+		before := len(l.chunks)
+		l.addStream(int32(len(x.streams)), chunks, set.Range())
+		x.streams = append(x.streams, stream{tenant, x.keepLabels(set.Labels())})
+		// The set has charged the labels, and more, for whoever keeps them.
+		labels := int64(len(set.Labels()))
+		cost := labels + streamPlanBytes + chunkPlanBytes*int64(len(l.chunks)-before)
+		if err := x.Quota.TakeBytes(cost - labels - seriesCharge); err != nil {
+			return false, err
+		}
+		if x.charged += cost; x.charged >= x.PortionBytes || len(l.pieces) >= maxPieces {
+			return true, nil
+		}
+	}
+	return false, set.Err()
+}
+
+// maxPieces keeps numbers of pieces and chunks within their 32 bits.
+const maxPieces = 1 << 26
+
+// keepLabels copies labels into memory that they share.
+func (x *Execution) keepLabels(l model.Labels) model.Labels {
+	if cap(x.labelBytes)-len(x.labelBytes) < len(l) {
+		x.labelBytes = make([]byte, 0, max(len(l), min(64<<10, 2*cap(x.labelBytes)+1<<10)))
+	}
+	from := len(x.labelBytes)
+	x.labelBytes = append(x.labelBytes, l...)
+	return model.Labels(x.labelBytes[from:len(x.labelBytes):len(x.labelBytes)])
+}
+
+// wants reports whether a line of that time can change the result.
+func (x *Execution) wants(at int64) bool { return x.Direction.CompareTimes(at, x.sink.Bound()) <= 0 }
