@@ -14,7 +14,7 @@ import (
 	"github.com/shaledb/shale/bench/proc"
 	"github.com/shaledb/shale/bench/result"
 	"github.com/shaledb/shale/bench/system"
-	loadgen "github.com/shaledb/shale/internal/load"
+	"github.com/shaledb/shale/internal/load/send"
 )
 
 // logLoads are those of lines.
@@ -59,7 +59,7 @@ func logsIngest(ctx context.Context, t *trial) error {
 }
 
 // ingestLogs starts a server, sends it lines, and stops it when it has nothing more to do.
-func (t *trial) ingestLogs(ctx context.Context, args func(srv *system.Server) []string) (report *loadgen.Report, err error) {
+func (t *trial) ingestLogs(ctx context.Context, args func(srv *system.Server) []string) (report *send.LogsReport, err error) {
 	var cpu float64
 	if err := t.with(ctx, logsMemory, func(srv *system.Server) (err error) {
 		report, cpu, err = t.measureLogs(ctx, srv, args(srv)...)
@@ -78,7 +78,7 @@ func (t *trial) ingestLogs(ctx context.Context, args func(srv *system.Server) []
 }
 
 // measureLogs runs a load of lines and notes what it costs the server until it has settled, which it returns too.
-func (t *trial) measureLogs(ctx context.Context, srv *system.Server, args ...string) (report *loadgen.Report, cpu float64, err error) {
+func (t *trial) measureLogs(ctx context.Context, srv *system.Server, args ...string) (report *send.LogsReport, cpu float64, err error) {
 	if err := proc.ClearPeak(srv.PID); err != nil {
 		t.rec.Note("the peak of memory is that since the start: %v", err)
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/shaledb/shale/bench/proc"
 	"github.com/shaledb/shale/bench/result"
 	"github.com/shaledb/shale/bench/system"
-	loadgen "github.com/shaledb/shale/internal/load"
+	"github.com/shaledb/shale/internal/load/lines"
 )
 
 // logQuery is a named query of lines, in both languages.
@@ -27,7 +27,7 @@ type logQuery struct {
 const turnMark = "TURN"
 
 // logQueries returns the queries over a load that has reported its needles.
-func logQueries(needles []loadgen.Needle) ([]logQuery, error) {
+func logQueries(needles []lines.Needle) ([]logQuery, error) {
 	if len(needles) != 3 || len(needles[0].Apps) == 0 {
 		return nil, errors.New("the load has no needles to search for")
 	}

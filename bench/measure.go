@@ -7,7 +7,7 @@ import (
 
 	"github.com/shaledb/shale/bench/proc"
 	"github.com/shaledb/shale/bench/system"
-	loadgen "github.com/shaledb/shale/internal/load"
+	"github.com/shaledb/shale/internal/load/send"
 )
 
 // counters are what is read before and after a load.
@@ -39,7 +39,7 @@ func (t *trial) read(ctx context.Context, srv *system.Server, graphite bool) (c 
 }
 
 // measure runs a load and notes what it costs the server, until it has taken all of it and until it has settled.
-func (t *trial) measure(ctx context.Context, srv *system.Server, atMost time.Duration, args ...string) (*loadgen.Report, error) {
+func (t *trial) measure(ctx context.Context, srv *system.Server, atMost time.Duration, args ...string) (*send.LogsReport, error) {
 	graphite := args[0] == "graphite"
 	if err := proc.ClearPeak(srv.PID); err != nil {
 		t.rec.Note("the peak of memory is that since the start: %v", err)
@@ -69,7 +69,7 @@ func (t *trial) measure(ctx context.Context, srv *system.Server, atMost time.Dur
 }
 
 // note sets the figures of a load.
-func (t *trial) note(report *loadgen.Report, before, after *counters, samples, seconds float64) {
+func (t *trial) note(report *send.LogsReport, before, after *counters, samples, seconds float64) {
 	r := t.rec
 	cpu := after.CPU - before.CPU
 	wall := after.at.Sub(before.at).Seconds()

@@ -5,30 +5,38 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/shaledb/shale/internal/client"
 	"github.com/shaledb/shale/internal/config"
-	"github.com/shaledb/shale/internal/load"
+	"github.com/shaledb/shale/internal/load/lines"
+	"github.com/shaledb/shale/internal/load/pace"
+	"github.com/shaledb/shale/internal/load/progress"
+	"github.com/shaledb/shale/internal/load/send"
+	"github.com/shaledb/shale/internal/load/statefile"
+	"github.com/shaledb/shale/internal/load/verify"
+	"github.com/shaledb/shale/internal/load/wire"
 )
 
 // loadLogsCmd is shale load logs.
 type loadLogsCmd struct {
-	URL    string         `default:"http://127.0.0.1:9480/loki/api/v1/push" help:"Endpoint to push to; any that takes Loki's push protocol."`
-	Format load.LogFormat `default:"protobuf" help:"Form of pushes: protobuf (under snappy, as agents send it) or json."`
+	URL    string          `default:"http://127.0.0.1:9480/loki/api/v1/push" help:"Endpoint to push to; any that takes Loki's push protocol."`
+	Format wire.PushFormat `default:"protobuf" help:"Form of pushes: protobuf (under snappy, as agents send it) or json."`
 
-	Streams   int      `default:"400" help:"Streams: apps with their pods, and of each pod four, one for each level."`
-	Pods      int      `default:"5" help:"Pods of each app, each on another node."`
-	PerNode   int      `default:"20" help:"Streams of a node, whose lines travel together."`
-	PushLines int      `default:"4400" help:"Lines of a push, about; 4400 are about 1 MB."`
-	Mix       load.Mix `default:"json=50,logfmt=30,access=20" help:"Weights of what apps write: json, logfmt, access (of a web server), text (free, as of a Java program)."`
-	Metadata  float64  `placeholder:"SHARE" help:"Share of lines that have structured metadata: a trace_id and a shard."`
-	Equal     float64  `name:"equal-times" placeholder:"SHARE" help:"Share of lines that bear the very time of the line before."`
-	Ooo       lateness `name:"ooo" placeholder:"SHARE:TIME" help:"Out-of-order: this share of lines bears times that are earlier than those of lines before, by up to this, such as 0.1:30m."`
-	Dup       float64  `placeholder:"SHARE" help:"Duplicates: this share of lines is sent twice, half of them in one push, half again in the next one of the node. A server keeps each once."`
-	Seed      uint64   `default:"1" help:"Another seed gives other lines; its number is in the label cluster (load-1), so that loads do not mix."`
-	From      string   `type:"existingdir" placeholder:"DIR" help:"Push the lines of the files of a folder instead, as they are, a stream for each file. With --mb, over and over until there are as many."`
+	Streams   int       `default:"400" help:"Streams: apps with their pods, and of each pod four, one for each level."`
+	Pods      int       `default:"5" help:"Pods of each app, each on another node."`
+	PerNode   int       `default:"20" help:"Streams of a node, whose lines travel together."`
+	PushLines int       `default:"4400" help:"Lines of a push, about; 4400 are about 1 MB."`
+	Mix       lines.Mix `default:"json=50,logfmt=30,access=20" help:"Weights of what apps write: json, logfmt, access (of a web server), text (free, as of a Java program)."`
+	Metadata  float64   `placeholder:"SHARE" help:"Share of lines that have structured metadata: a trace_id and a shard."`
+	Equal     float64   `name:"equal-times" placeholder:"SHARE" help:"Share of lines that bear the very time of the line before."`
+	Ooo       lateness  `name:"ooo" placeholder:"SHARE:TIME" help:"Out-of-order: this share of lines bears times that are earlier than those of lines before, by up to this, such as 0.1:30m."`
+	Dup       float64   `placeholder:"SHARE" help:"Duplicates: this share of lines is sent twice, half of them in one push, half again in the next one of the node. A server keeps each once."`
+	Seed      uint64    `default:"1" help:"Another seed gives other lines; its number is in the label cluster (load-1), so that loads do not mix."`
+	From      string    `type:"existingdir" placeholder:"DIR" help:"Push the lines of the files of a folder instead, as they are, a stream for each file. With --mb, over and over until there are as many."`
 
 	MB          float64         `name:"mb" help:"Megabytes (10^6 bytes) of lines to send, about. 0: until the duration is over. Only a load whose length is known has needles to search for."`
 	Rate        float64         `placeholder:"MB/s" help:"Megabytes of lines a second. 0: as fast as the server takes them."`
@@ -73,13 +81,13 @@ What must have survived when the server is killed during the load:
 }
 
 // load returns the load with its schedule, but without its state file.
-func (c *loadLogsCmd) load(now time.Time) (*load.LogPush, error) {
-	l := &load.LogPush{
-		Logs: load.Logs{
+func (c *loadLogsCmd) load(now time.Time) (*send.Logs, error) {
+	l := &send.Logs{
+		Logs: lines.Shape{
 			Seed: c.Seed, Streams: c.Streams, Pods: c.Pods, PerNode: c.PerNode, Lines: c.PushLines, Mix: c.Mix, Metadata: c.Metadata,
-			Equal: c.Equal, Late: load.Lateness(c.Ooo), Twice: c.Dup,
+			Equal: c.Equal, Late: pace.Lateness(c.Ooo), Twice: c.Dup,
 		},
-		FS: vfs.Default, URL: c.URL, Tenant: c.Tenant, UserAgent: "shale-load/" + version, Format: c.Format, Concurrency: c.Concurrency, Tally: &load.Tally{},
+		FS: vfs.Default, URL: c.URL, Tenant: c.Tenant, UserAgent: "shale-load/" + version, Format: c.Format, Concurrency: c.Concurrency, Tally: &send.LogsTally{},
 	}
 	if !(c.MB >= 0 && c.MB < 1e9) || !(c.Rate >= 0) {
 		return nil, errors.New("--mb and --rate must not be negative")
@@ -88,7 +96,7 @@ func (c *loadLogsCmd) load(now time.Time) (*load.LogPush, error) {
 	if err != nil {
 		return nil, err
 	}
-	timing := load.Timing{Rounds: l.Logs.Windows, Duration: c.Duration.Std()}
+	timing := pace.Timing{Rounds: l.Logs.Windows, Duration: c.Duration.Std()}
 	if c.Rate > 0 {
 		timing.Interval = max(1, time.Duration(float64(window)/c.Rate*1e3))
 	}
@@ -120,7 +128,7 @@ func (c *loadLogsCmd) load(now time.Time) (*load.LogPush, error) {
 const defaultSpan = 6 * time.Hour
 
 // size sets the number of windows by --mb and --from, and returns the bytes of lines of a window.
-func (c *loadLogsCmd) size(l *load.LogPush) (window int64, err error) {
+func (c *loadLogsCmd) size(l *send.Logs) (window int64, err error) {
 	if c.From == "" {
 		if err := l.Logs.Check(); err != nil {
 			return 0, err
@@ -131,7 +139,7 @@ func (c *loadLogsCmd) size(l *load.LogPush) (window int64, err error) {
 		}
 		return window, nil
 	}
-	files, size, err := load.FilesOf(vfs.Default, c.From)
+	files, size, err := lines.FilesOf(vfs.Default, c.From)
 	if err != nil {
 		return 0, err
 	}
@@ -147,11 +155,11 @@ func (c *loadLogsCmd) Run(ctx context.Context, p *process) error {
 		if c.State == "" {
 			return usageError{errors.New("--verify-only needs --state")}
 		}
-		state, err := load.LoadState(vfs.Default, c.State)
+		state, err := statefile.Load(vfs.Default, c.State)
 		if err != nil {
 			return err
 		}
-		return c.finish(ctx, p, &out, state, &load.Report{}, nil)
+		return c.finish(ctx, p, &out, state, &send.LogsReport{}, nil)
 	}
 	l, err := c.load(time.Now())
 	if err != nil {
@@ -160,9 +168,9 @@ func (c *loadLogsCmd) Run(ctx context.Context, p *process) error {
 	if l.State, err = out.createState(l.Header()); err != nil {
 		return err
 	}
-	var state *load.State
-	var report *load.Report
-	meter := load.Meter{Name: "logs", Detail: l.Tally.LogDetail(), Read: l.Tally.Pushed, Total: l.Pushes()}
+	var state *statefile.State
+	var report *send.LogsReport
+	meter := progress.Meter{Name: "logs", Detail: l.Tally.Detail(), Read: l.Tally.Pushes.Load, Total: l.Pushes()}
 	if began := time.Now(); meter.Total == 0 {
 		meter.Read, meter.Total = func() int64 { return time.Since(began).Milliseconds() }, c.Duration.Std().Milliseconds()
 	}
@@ -174,38 +182,48 @@ func (c *loadLogsCmd) Run(ctx context.Context, p *process) error {
 }
 
 // finish verifies what was sent, prints the summary and says whether all is well.
-func (c *loadLogsCmd) finish(ctx context.Context, p *process, out *loadOutcome, state *load.State, report *load.Report, err error) error {
+func (c *loadLogsCmd) finish(ctx context.Context, p *process, out *loadOutcome, state *statefile.State, report *send.LogsReport, err error) error {
 	if report == nil {
 		return err
 	}
-	if err == nil && (c.Verify || c.VerifyOnly) {
-		report.Lines, err = c.verify(ctx, p, out, state)
+	all := struct {
+		*send.LogsReport
+		Lines *verify.Lines `json:"verification_of_lines,omitempty"`
+	}{LogsReport: report}
+	var reports []textReport
+	if report.Kind != "" {
+		reports = append(reports, report)
 	}
-	if perr := out.print(p, report); perr != nil {
+	if err == nil && (c.Verify || c.VerifyOnly) {
+		if all.Lines, err = c.verify(ctx, p, out, state); all.Lines != nil {
+			reports = append(reports, all.Lines)
+		}
+	}
+	if perr := out.printReport(p, all, reports...); perr != nil {
 		return perr
 	}
 	switch {
 	case err != nil:
 		return err
-	case report.Lines != nil && !report.Lines.OK():
+	case all.Lines != nil && !all.Lines.OK():
 		return errVerification
 	case report.Sent > 0 && report.Acked == 0:
-		return fmt.Errorf("nothing was taken: %s", report.LastError)
+		return fmt.Errorf("nothing was accepted: %s", report.LastError)
 	}
 	return nil
 }
 
-func (c *loadLogsCmd) verify(ctx context.Context, p *process, out *loadOutcome, state *load.State) (*load.LogVerification, error) {
+func (c *loadLogsCmd) verify(ctx context.Context, p *process, out *loadOutcome, state *statefile.State) (*verify.Lines, error) {
 	transport := &http.Transport{MaxIdleConnsPerHost: verifyConcurrency}
 	defer transport.CloseIdleConnections()
-	tally := &load.Tally{}
-	v := load.LogVerifier{
-		Reader: load.Reader{URL: c.QueryURL, Client: &http.Client{Transport: transport}, Patience: time.Minute},
-		Tenant: c.Tenant, State: state, FS: vfs.Default, Nodes: c.Nodes, Draw: 1, Page: c.Page, Concurrency: verifyConcurrency, Done: tally.Read,
+	var read atomic.Int64
+	v := verify.LineVerifier{
+		Reader: client.Reader{URL: c.QueryURL, Client: &http.Client{Transport: transport}, Patience: time.Minute},
+		Tenant: c.Tenant, State: state, FS: vfs.Default, Nodes: c.Nodes, Draw: 1, Page: c.Page, Concurrency: verifyConcurrency, Done: func(lines int) { read.Add(int64(lines)) },
 	}
-	var found *load.LogVerification
+	var found *verify.Lines
 	var err error
-	meter := load.Meter{Name: "verify", Read: tally.Sent, Detail: func() string { return fmt.Sprintf("%d lines", tally.Sent()) }}
+	meter := progress.Meter{Name: "verify", Read: read.Load, Detail: func() string { return fmt.Sprintf("%d lines", read.Load()) }}
 	out.progress(p).During(meter, func() { found, err = v.Run(ctx) })
 	return found, err
 }

@@ -5,14 +5,20 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/internal/config"
-	"github.com/shaledb/shale/internal/load"
+	"github.com/shaledb/shale/internal/load/fleet"
+	"github.com/shaledb/shale/internal/load/pace"
+	"github.com/shaledb/shale/internal/load/send"
+	"github.com/shaledb/shale/internal/load/statefile"
+	"github.com/shaledb/shale/internal/load/values"
+	"github.com/shaledb/shale/internal/load/verify"
+	"github.com/shaledb/shale/internal/load/wire"
 )
 
 // loadRemoteWriteCmd is shale load remote-write.
 type loadRemoteWriteCmd struct {
 	URL         string           `default:"http://127.0.0.1:9480/api/v1/write" help:"Endpoint to send to."`
-	Protocol    load.Protocol    `default:"v1" help:"Version of remote write: v1 (prometheus.WriteRequest) or v2 (io.prometheus.write.v2.Request, with a table of symbols). Of v2, a 2xx whose headers say that nothing was written counts as a refusal, as for a Prometheus."`
-	Compression load.Compression `default:"snappy" help:"Compression of bodies: snappy, or zstd, which vmagent sends and Prometheus does not."`
+	Protocol    wire.Protocol    `default:"v1" help:"Version of remote write: v1 (prometheus.WriteRequest) or v2 (io.prometheus.write.v2.Request, with a table of symbols). Of v2, a 2xx whose headers say that nothing was written counts as a refusal, as for a Prometheus."`
+	Compression wire.Compression `default:"snappy" help:"Compression of bodies: snappy, or zstd, which vmagent sends and Prometheus does not."`
 	loadShape   `embed:""`
 
 	Tenants       int             `default:"1" help:"Tenants that have all these series each, with other values. Their names are --tenant, or load, and a number: load-0."`
@@ -28,7 +34,7 @@ type loadRemoteWriteCmd struct {
 	Interval    config.Duration `default:"15s" help:"Time between two samples of a series; requests are spread evenly over it."`
 	Batch       int             `default:"2000" help:"Series in one request."`
 	Concurrency int             `default:"4" help:"Shards: requests at a time. Each series keeps to one shard, so its samples stay in order."`
-	Emulate     load.Emulation  `default:"prometheus" help:"Whose ways to have with errors. prometheus: send again after 5xx, 30ms to 5s apart, drop after 4xx. vmagent: drop after 400, 409 and 415, send again after all else, 1s to 1m apart; a refused zstd body goes again as snappy. Both wait as Retry-After says."`
+	Emulate     send.Emulation  `default:"prometheus" help:"Whose ways to have with errors. prometheus: send again after 5xx, 30ms to 5s apart, drop after 4xx. vmagent: drop after 400, 409 and 415, send again after all else, 1s to 1m apart; a refused zstd body goes again as snappy. Both wait as Retry-After says."`
 	RetryOn429  bool            `name:"retry-on-http-429" help:"As prometheus, send again what a limit of the tenant refused, which a Prometheus drops by default; a vmagent never drops it."`
 	loadTiming  `embed:""`
 	loadOutcome `embed:""`
@@ -55,18 +61,18 @@ What must have survived when the server is killed during the load:
 }
 
 // load returns the load without its schedule and state file.
-func (c *loadRemoteWriteCmd) load() *load.RemoteWrite {
+func (c *loadRemoteWriteCmd) load() *send.RemoteWrite {
 	f := c.fleet()
 	f.Tenants, f.Scrapers, f.Metadata, f.StartTimes = c.Tenants, c.Scrapers, c.Metadata, c.StartTimes
 	f.Churn.ValueInterval, f.Churn.Jitter = c.ValueInterval.Std(), c.Jitter.Std()
 	f.Churn.StaleMarkers = c.StaleMarkers && f.Churn.SeriesInterval > 0
-	if c.Metadata && c.Value == load.Counter {
+	if c.Metadata && c.Value == values.Counter {
 		f.Suffix = totalSuffix
 	}
-	return &load.RemoteWrite{
-		Fleet: f, Disorder: load.Disorder{Late: load.Lateness(c.Ooo), Twice: c.Dup},
+	return &send.RemoteWrite{
+		Fleet: f, Disorder: fleet.Disorder{Late: pace.Lateness(c.Ooo), Twice: c.Dup},
 		URL: c.URL, Tenant: c.Tenant, UserAgent: "shale-load/" + version, Protocol: c.Protocol, Compression: c.Compression,
-		Batch: c.Batch, Concurrency: c.Concurrency, Emulate: c.Emulate, RetryOn429: c.RetryOn429, Tally: &load.Tally{},
+		Batch: c.Batch, Concurrency: c.Concurrency, Emulate: c.Emulate, RetryOn429: c.RetryOn429, Tally: &send.RemoteWriteTally{},
 	}
 }
 
@@ -85,11 +91,30 @@ func (c *loadRemoteWriteCmd) Run(ctx context.Context, p *process) (err error) {
 	if l.State, err = c.createState(l.Header()); err != nil {
 		return err
 	}
-	var state *load.State
-	var report *load.Report
-	c.progress(p).During(c.meter("remote-write", l.Fleet.Total(), l.Tally), func() { state, report, err = l.Run(ctx) })
+	var state *statefile.State
+	var report *send.RemoteWriteReport
+	c.progress(p).During(c.meter("remote-write", l.Fleet.Total(), &l.Tally.Tally), func() { state, report, err = l.Run(ctx) })
 	if cerr := l.State.Close(); err == nil {
 		err = cerr
 	}
-	return c.finish(ctx, p, state, report, 0, err)
+	if report == nil {
+		return err
+	}
+	all := struct {
+		*send.RemoteWriteReport
+		Verified *verify.Samples `json:"verification,omitempty"`
+	}{RemoteWriteReport: report}
+	reports := []textReport{report}
+	if err == nil {
+		if all.Verified, err = c.verifyIfAsked(ctx, p, state, 0); all.Verified != nil {
+			reports = append(reports, all.Verified)
+		}
+	}
+	if perr := c.printReport(p, all, reports...); perr != nil {
+		return perr
+	}
+	if err := verdict(all.Verified, err); err != nil {
+		return err
+	}
+	return nothingSent(&report.Delivery, &report.Traffic, report.LastError)
 }

@@ -6,10 +6,16 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 
+	"github.com/shaledb/shale/internal/client"
 	"github.com/shaledb/shale/internal/config"
-	"github.com/shaledb/shale/internal/load"
+	"github.com/shaledb/shale/internal/load/progress"
+	"github.com/shaledb/shale/internal/load/tally"
+	"github.com/shaledb/shale/internal/load/target"
+	"github.com/shaledb/shale/internal/load/values"
+	"github.com/shaledb/shale/internal/load/verify"
 )
 
 // loadTargetCmd is shale load target.
@@ -26,7 +32,7 @@ type loadTargetCmd struct {
 	VerifyUntil   string          `default:"-30s" help:"Read back up to here; the last samples may still be on their way."`
 	VerifyEvery   config.Duration `help:"How often a scraper comes: gaps that are half as long again are missing samples. 0: gaps are not looked for."`
 	VerifyLate    config.Duration `default:"10s" help:"How long after the time that a scraper puts down it may have been answered: its scrape_timeout."`
-	VerifyOver    load.Over       `default:"auto" help:"How series are read back: query (PromQL; shows no stale markers and no whole histograms), remote-read (shows all), or auto, which is remote-read."`
+	VerifyOver    verify.Over     `default:"auto" help:"How series are read back: query (PromQL; shows no stale markers and no whole histograms), remote-read (shows all), or auto, which is remote-read."`
 	VerifyDraw    uint64          `default:"1" help:"Another number draws other series for --verify."`
 	QueryURL      string          `default:"http://127.0.0.1:9480" help:"Server to read back from, over Prometheus' HTTP API."`
 	Tenant        string          `help:"Tenant to read as, sent as X-Scope-OrgID."`
@@ -59,17 +65,17 @@ Did a server get everything that Prometheus servers, which scrape once a minute,
 }
 
 // target returns the fleet of targets.
-func (c *loadTargetCmd) target(begin time.Time) (*load.Target, error) {
-	t := &load.Target{Fleet: c.fleet(), Begin: begin, Gzip: c.Gzip, Now: time.Now, Tally: &load.Tally{}}
+func (c *loadTargetCmd) target(begin time.Time) (*target.Target, error) {
+	t := &target.Target{Fleet: c.fleet(), Begin: begin, Gzip: c.Gzip, Now: time.Now, Tally: &tally.Tally{}}
 	t.Fleet.Churn.ValueInterval, t.Fleet.StartTimes = c.ValueInterval.Std(), c.StartTimes
-	if c.Value == load.Counter {
+	if c.Value == values.Counter {
 		t.Fleet.Suffix = totalSuffix
 	}
 	var err error
 	if t.Epoch, err = parseTime(c.Start, begin); err != nil {
 		return nil, usageError{fmt.Errorf("--start: %w", err)}
 	}
-	if err := t.Check(); err != nil {
+	if err := t.Fleet.CheckScraped(); err != nil {
 		return nil, usageError{err}
 	}
 	return t, nil
@@ -95,22 +101,24 @@ func (c *loadTargetCmd) Run(ctx context.Context, p *process) error {
 		ctx, cancel = context.WithTimeout(ctx, d)
 		defer cancel()
 	}
-	meter := load.Meter{Name: "target", Total: c.Duration.Std().Milliseconds()}
-	meter.Detail = func() string { return fmt.Sprintf("%d scrapes, %d samples", t.Tally.Scraped(), t.Tally.Sent()) }
+	meter := progress.Meter{Name: "target", Total: c.Duration.Std().Milliseconds()}
+	meter.Detail = func() string {
+		return fmt.Sprintf("%d scrapes, %d samples", t.Tally.Requests.Load(), t.Tally.Sent.Load())
+	}
 	meter.Read = func() int64 { return time.Since(begin).Milliseconds() }
 	if !c.Quiet {
 		fmt.Fprintf(p.stderr, "%d targets of %d series at http://%s/targets/<n>/metrics, listed at /sd\n", c.Targets, c.Metrics*c.Series, l.Addr())
 	}
-	var report *load.Report
+	var report *target.Report
 	outcome.progress(p).During(meter, func() { report, err = t.Serve(ctx, l) })
 	if err != nil {
 		return err
 	}
-	return outcome.print(p, report)
+	return outcome.printReport(p, report, report)
 }
 
 // verify reads back what scrapers have written.
-func (c *loadTargetCmd) verify(ctx context.Context, p *process, t *load.Target, outcome *loadOutcome) error {
+func (c *loadTargetCmd) verify(ctx context.Context, p *process, t *target.Target, outcome *loadOutcome) error {
 	from, err := parseTime(c.VerifyFrom, t.Begin)
 	if err != nil {
 		return usageError{fmt.Errorf("--verify-from: %w", err)}
@@ -122,24 +130,19 @@ func (c *loadTargetCmd) verify(ctx context.Context, p *process, t *load.Target, 
 	if !from.Before(until) {
 		return usageError{errors.New("--verify-from must be before --verify-until")}
 	}
+	var compared atomic.Int64
 	transport := &http.Transport{MaxIdleConnsPerHost: verifyConcurrency}
 	defer transport.CloseIdleConnections()
-	v := load.Scraped{
-		Reader: load.Reader{URL: c.QueryURL, Client: &http.Client{Transport: transport}, Patience: time.Minute},
+	v := verify.ScrapeVerifier{
+		Reader: client.Reader{URL: c.QueryURL, Client: &http.Client{Transport: transport}, Patience: time.Minute},
 		Tenant: c.Tenant, Fleet: t.Fleet, Epoch: t.Epoch, Series: c.Verify, Draw: c.VerifyDraw, Over: c.VerifyOver,
-		From: from, To: until, Every: c.VerifyEvery.Std(), Late: c.VerifyLate.Std(), Concurrency: verifyConcurrency, Done: t.Tally.Compared,
+		From: from, To: until, Every: c.VerifyEvery.Std(), Late: c.VerifyLate.Std(), Concurrency: verifyConcurrency, Done: func() { compared.Add(1) },
 	}
-	report := &load.Report{}
-	meter := load.Meter{Name: "verify", Total: c.Verify, Read: t.Tally.Sent, Detail: func() string { return fmt.Sprintf("%d series", t.Tally.Sent()) }}
-	outcome.progress(p).During(meter, func() { report.Verified, err = v.Run(ctx) })
+	var found *verify.Samples
+	meter := progress.Meter{Name: "verify", Total: c.Verify, Read: compared.Load, Detail: func() string { return fmt.Sprintf("%d series", compared.Load()) }}
+	outcome.progress(p).During(meter, func() { found, err = v.Run(ctx) })
 	if err != nil {
 		return err
 	}
-	if err := outcome.print(p, report); err != nil {
-		return err
-	}
-	if !report.Verified.OK() {
-		return errVerification
-	}
-	return nil
+	return outcome.printVerification(p, found, nil)
 }

@@ -3,6 +3,7 @@ package archtest
 import (
 	"fmt"
 	"path"
+	"slices"
 	"sort"
 	"strings"
 )
@@ -25,7 +26,7 @@ func rooms() []room {
 		objects   = "a provider knows bytes and names only"
 		callsRead = "a language asks for series"
 	)
-	return append(partRooms(), []room{
+	return slices.Concat(partRooms(), loadRooms(), []room{
 		{"model", nil, "model holds the words that all rooms speak; if it knew a room, no room could change alone"},
 		{"write", nil, "the write path declares what it needs of the journal and the head, and app fits them together"},
 		{"write/body", receiver(), "a body is bytes; what they mean is for the protocol"},
@@ -89,10 +90,10 @@ func rooms() []room {
 			"read/logql":        "this dialect serves this language",
 			"read/logql/syntax": "format_query lays out a parsed query",
 		}, "HTTP is a skin: it asks a language, never the store"},
-		{"load", nil, "a load generator judges a server from outside"},
+		{"client", nil, "a client judges a server from outside, so it never imports the engine"},
 		{"config", nil, "settings are plain values; app carries them into the rooms"},
 		{"archtest", nil, "the rules of the house stand outside it"},
-	}...)
+	})
 }
 
 // receiver is what a protocol may import: the write path, and the named rooms that receivers share.
