@@ -27,10 +27,10 @@ import (
 
 // loadCmd makes load for a server and verifies what became of it.
 type loadCmd struct {
-	Graphite    loadGraphiteCmd    `cmd:"" help:"Send Graphite lines or pickles, as a fleet of agents does."`
-	RemoteWrite loadRemoteWriteCmd `cmd:"" name:"remote-write" help:"Send remote write requests, as a Prometheus or vmagent does that scrapes a fleet of targets."`
-	Logs        loadLogsCmd        `cmd:"" help:"Push lines of logs to Loki's endpoint, as agents do on the nodes of a cluster."`
-	Target      loadTargetCmd      `cmd:"" help:"Be a fleet of targets, for real Prometheus servers to scrape."`
+	Graphite    loadGraphiteCmd    `cmd:"" help:"Send Graphite lines or pickles, as a fleet of agents."`
+	RemoteWrite loadRemoteWriteCmd `cmd:"" name:"remote-write" help:"Send remote write requests, as a Prometheus or vmagent that scrapes a fleet of targets."`
+	Logs        loadLogsCmd        `cmd:"" help:"Push log lines to a Loki push endpoint, as the agents of a cluster."`
+	Target      loadTargetCmd      `cmd:"" help:"Serve a simulated fleet of scrape targets."`
 }
 
 // errVerification makes the process end with status 1; the report has said what is amiss.
@@ -38,11 +38,11 @@ var errVerification = errors.New("verification failed")
 
 // loadTiming holds the flags that set pace, length and times.
 type loadTiming struct {
-	Rate     *float64        `help:"Samples a second, spread evenly, instead of an interval; 0: as fast as the server takes them."`
-	Rounds   int             `help:"Samples to send for each series; those of targets or agents that begin later are fewer. 0: until the duration is over."`
-	Duration config.Duration `help:"How long to send. 0: until the rounds are complete, or for ever."`
-	Start    string          `help:"Time of the first samples: 2026-03-01T12:00:00Z, Unix seconds, or -6h. Default: so that the last ones are of now."`
-	Step     config.Duration `help:"Time between the samples of a series. Default: the interval; 1s if there is none."`
+	Rate     *float64        `help:"Samples per second, evenly spread; replaces the interval. 0: as fast as the server accepts them."`
+	Rounds   int             `help:"Samples to send per series; targets or agents that start later send fewer. 0: until --duration is over."`
+	Duration config.Duration `help:"How long to send. 0: until all rounds are sent, or without end."`
+	Start    string          `help:"Time of the first samples: 2026-03-01T12:00:00Z, Unix seconds, or -6h. Default: chosen so that the last samples have the current time."`
+	Step     config.Duration `help:"Time between two samples of a series. Default: the interval, or 1s without one."`
 }
 
 func (t *loadTiming) schedule(interval config.Duration, series int64, unit time.Duration) (pace.Schedule, error) {
@@ -62,17 +62,17 @@ func (t *loadTiming) schedule(interval config.Duration, series int64, unit time.
 
 // loadOutcome holds the flags that say what to keep, to verify and to print.
 type loadOutcome struct {
-	State           string      `help:"File that records what was acknowledged, for --verify-only after the server was killed." type:"path"`
-	Verify          int64       `help:"Series to read back and compare bit for bit after the load, in all of their cycles."`
-	VerifyCounts    bool        `help:"Compare the number of stored samples with the number of acknowledged ones, metric by metric."`
-	VerifyOver      verify.Over `default:"auto" help:"How series are read back: query (PromQL; shows no stale markers and no whole histograms), remote-read (shows all), or auto: whichever the load needs."`
-	VerifyExemplars bool        `help:"Compare the exemplars of the series of --verify too, as query_exemplars gives them."`
-	VerifyMetadata  bool        `help:"Compare what the server says of the metrics of the series of --verify too, as metadata gives it."`
-	VerifyOnly      bool        `help:"Send nothing; verify what the state file says was sent, whatever the other flags of shape and time."`
-	VerifyChunk     int64       `default:"1000000" help:"Samples that one query of --verify-counts may read."`
-	VerifyDraw      uint64      `default:"1" help:"Another number draws other series for --verify."`
-	QueryURL        string      `default:"http://127.0.0.1:9480" help:"Server to read back from, over Prometheus' HTTP API."`
-	Tenant          string      `help:"Tenant to write and read as, sent as X-Scope-OrgID; several tenants have a number behind it."`
+	State           string      `help:"File to record acknowledgements in, for a later --verify-only, such as after the server was killed." type:"path"`
+	Verify          int64       `help:"Number of series to read back after the load and compare bit for bit, with all of their cycles."`
+	VerifyCounts    bool        `help:"Compare the number of stored samples of each metric with the number acknowledged."`
+	VerifyOver      verify.Over `default:"auto" help:"API to read series back with: query (PromQL, without stale markers and whole histograms), remote-read (everything), or auto (whichever the load needs)."`
+	VerifyExemplars bool        `help:"Also compare the exemplars of the --verify series, read from query_exemplars."`
+	VerifyMetadata  bool        `help:"Also compare type, help and unit of the --verify series, read from the metadata endpoint."`
+	VerifyOnly      bool        `help:"Send nothing; verify the load that --state describes. Flags of shape and time are ignored."`
+	VerifyChunk     int64       `default:"1000000" help:"Most samples that one --verify-counts query may read."`
+	VerifyDraw      uint64      `default:"1" help:"Seed that selects the series for --verify."`
+	QueryURL        string      `default:"http://127.0.0.1:9480" help:"Server to read back from, over the Prometheus HTTP API."`
+	Tenant          string      `help:"Tenant to write and read as (X-Scope-OrgID). With several tenants a number is appended."`
 	JSON            bool        `name:"json" help:"Print the summary as JSON."`
 	Quiet           bool        `help:"Show no progress."`
 }

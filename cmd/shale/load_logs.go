@@ -23,60 +23,60 @@ import (
 
 // loadLogsCmd is shale load logs.
 type loadLogsCmd struct {
-	URL    string          `default:"http://127.0.0.1:9480/loki/api/v1/push" help:"Endpoint to push to; any that takes Loki's push protocol."`
-	Format wire.PushFormat `default:"protobuf" help:"Form of pushes: protobuf (under snappy, as agents send it) or json."`
+	URL    string          `default:"http://127.0.0.1:9480/loki/api/v1/push" help:"Loki push endpoint to send to."`
+	Format wire.PushFormat `default:"protobuf" help:"Form of pushes: protobuf (with snappy, as agents send) or json."`
 
-	Streams   int       `default:"400" help:"Streams: apps with their pods, and of each pod four, one for each level."`
-	Pods      int       `default:"5" help:"Pods of each app, each on another node."`
-	PerNode   int       `default:"20" help:"Streams of a node, whose lines travel together."`
-	PushLines int       `default:"4400" help:"Lines of a push, about; 4400 are about 1 MB."`
-	Mix       lines.Mix `default:"json=50,logfmt=30,access=20" help:"Weights of what apps write: json, logfmt, access (of a web server), text (free, as of a Java program)."`
-	Metadata  float64   `placeholder:"SHARE" help:"Share of lines that have structured metadata: a trace_id and a shard."`
-	Equal     float64   `name:"equal-times" placeholder:"SHARE" help:"Share of lines that bear the very time of the line before."`
-	Ooo       lateness  `name:"ooo" placeholder:"SHARE:TIME" help:"Out-of-order: this share of lines bears times that are earlier than those of lines before, by up to this, such as 0.1:30m."`
-	Dup       float64   `placeholder:"SHARE" help:"Duplicates: this share of lines is sent twice, half of them in one push, half again in the next one of the node. A server keeps each once."`
-	Seed      uint64    `default:"1" help:"Another seed gives other lines; its number is in the label cluster (load-1), so that loads do not mix."`
-	From      string    `type:"existingdir" placeholder:"DIR" help:"Push the lines of the files of a folder instead, as they are, a stream for each file. With --mb, over and over until there are as many."`
+	Streams   int       `default:"400" help:"Number of streams. Each pod of an app has four, one per level."`
+	Pods      int       `default:"5" help:"Number of pods per app, each on a different node."`
+	PerNode   int       `default:"20" help:"Number of streams per node. One push has the lines of one node."`
+	PushLines int       `default:"4400" help:"Approximate number of lines per push; 4400 are about 1 MB."`
+	Mix       lines.Mix `default:"json=50,logfmt=30,access=20" help:"Weights of the line formats: json, logfmt, access (web server), text (free text, as a Java program writes)."`
+	Metadata  float64   `placeholder:"SHARE" help:"Share of lines with structured metadata (a trace_id and a shard)."`
+	Equal     float64   `name:"equal-times" placeholder:"SHARE" help:"Share of lines with the same time as the line before."`
+	Ooo       lateness  `name:"ooo" placeholder:"SHARE:TIME" help:"Out-of-order lines: this share has times up to this much earlier than the lines before, such as 0.1:30m."`
+	Dup       float64   `placeholder:"SHARE" help:"Duplicate lines: this share is sent twice, half of it within one push and half in the next push of the node. A server keeps each line once."`
+	Seed      uint64    `default:"1" help:"Seed of the lines. It is part of the cluster label (load-1), so that loads do not mix."`
+	From      string    `type:"existingdir" placeholder:"DIR" help:"Push the lines of the files in a folder instead, unchanged, one stream per file. With --mb, repeat them until that many are sent."`
 
-	MB          float64         `name:"mb" help:"Megabytes (10^6 bytes) of lines to send, about. 0: until the duration is over. Only a load whose length is known has needles to search for."`
-	Rate        float64         `placeholder:"MB/s" help:"Megabytes of lines a second. 0: as fast as the server takes them."`
-	Duration    config.Duration `help:"How long to send. 0: until all is sent, or for ever."`
-	Span        config.Duration `help:"Time over which the times of all lines are spread, up to now. Default: 6h, or with --rate, the time that it takes; without --mb, an hour back and onwards."`
-	Start       string          `help:"Time of the first lines: 2026-03-01T12:00:00Z, Unix seconds, or -6h. Default: so that the last ones are of now."`
-	Concurrency int             `default:"3" help:"Pushes at a time. Each stream keeps to one sender, so its lines arrive in order."`
+	MB          float64         `name:"mb" help:"Approximate megabytes (10^6 bytes) of lines to send. 0: until --duration is over; such a load has no needles to search for."`
+	Rate        float64         `placeholder:"MB/s" help:"Megabytes of lines per second. 0: as fast as the server accepts them."`
+	Duration    config.Duration `help:"How long to send. 0: until everything is sent, or without end."`
+	Span        config.Duration `help:"Length of the time range of all lines, which ends now. Default: 6h; with --rate, the time that sending takes; without --mb, from an hour ago onwards."`
+	Start       string          `help:"Time of the first lines: 2026-03-01T12:00:00Z, Unix seconds, or -6h. Default: chosen so that the last lines have the current time."`
+	Concurrency int             `default:"3" help:"Number of concurrent pushes. A stream always uses the same sender, so its lines arrive in order."`
 
-	State      string `help:"File that records what was acknowledged, for --verify-only after the server was killed." type:"path"`
-	Verify     bool   `help:"Read all lines back after the load, and compare them byte for byte: none missing, none twice, in order."`
-	VerifyOnly bool   `help:"Send nothing; verify what the state file says was sent, whatever the other flags of shape and time."`
-	Nodes      int64  `name:"verify-nodes" help:"Read back so many nodes only, which are drawn. 0: all."`
-	Page       int    `name:"verify-page" default:"5000" help:"Lines to ask for in one query: at most what the server allows."`
-	QueryURL   string `default:"http://127.0.0.1:9480" help:"Server to read back from, over Loki's HTTP API."`
-	Tenant     string `help:"Tenant to write and read as, sent as X-Scope-OrgID."`
+	State      string `help:"File to record acknowledgements in, for a later --verify-only, such as after the server was killed." type:"path"`
+	Verify     bool   `help:"Read all lines back after the load and compare them byte for byte: none missing, none twice, in order."`
+	VerifyOnly bool   `help:"Send nothing; verify the load that --state describes. Flags of shape and time are ignored."`
+	Nodes      int64  `name:"verify-nodes" help:"Number of nodes to read back, drawn at random. 0: all."`
+	Page       int    `name:"verify-page" default:"5000" help:"Lines per query, at most the limit of the server."`
+	QueryURL   string `default:"http://127.0.0.1:9480" help:"Server to read back from, over the Loki HTTP API."`
+	Tenant     string `help:"Tenant to write and read as (X-Scope-OrgID)."`
 	JSON       bool   `name:"json" help:"Print the summary as JSON."`
 	Quiet      bool   `help:"Show no progress."`
 }
 
 // Help teaches the command by examples.
 func (*loadLogsCmd) Help() string {
-	return `A gigabyte of mixed lines in 400 streams over six hours, then every line read back and compared:
+	return `Send a gigabyte of mixed lines in 400 streams over six hours, then read every line back and compare it:
 
     shale load logs --mb 1000 --verify
 
-What agents send, in real time, 5 MB a second, with structured metadata, late lines and lines that come twice:
+Send 5 MB per second in real time, with structured metadata, late lines and duplicates:
 
     shale load logs --rate 5 --duration 1m --metadata 0.3 --ooo 0.05:10m --dup 0.05 --equal-times 0.1 --verify
 
-The lines of real files, as they are:
+Send the lines of real files, unchanged:
 
     shale load logs --from /var/log --verify
 
-A million streams, a few lines each:
+Send a million streams with a few lines each:
 
     shale load logs --streams 1000000 --per-node 200 --push-lines 600 --mb 500
 
-What must have survived when the server is killed during the load:
+Check what survived after the server was killed during the load:
 
-    shale load logs --duration 30s --state /tmp/logs.state   # and kill -9 the server meanwhile
+    shale load logs --duration 30s --state /tmp/logs.state   # kill -9 the server meanwhile
     shale load logs --verify-only --state /tmp/logs.state`
 }
 
@@ -107,7 +107,7 @@ func (c *loadLogsCmd) load(now time.Time) (*send.Logs, error) {
 	if span > 0 {
 		rounds := time.Duration(max(1, timing.Rounds))
 		if timing.Rounds == 0 {
-			return nil, errors.New("--span needs --mb: it is divided among what is sent")
+			return nil, errors.New("--span needs --mb, because the span is divided by the number of pushes")
 		}
 		timing.Step = max(1, span/rounds)
 	}

@@ -32,15 +32,15 @@ type logLine struct {
 func parseLogLines(p *fastjson.Parser, body []byte) ([]logLine, error) {
 	v, err := p.ParseBytes(body)
 	if err != nil {
-		return nil, fmt.Errorf("the answer is not of Loki's API: %w", err)
+		return nil, fmt.Errorf("the response is not of the Loki API: %w", err)
 	}
 	switch kind := string(v.GetStringBytes("data", "resultType")); kind {
 	case "streams":
 		return linesOf(v.GetArray("data", "result"))
 	case "matrix", "vector", "scalar":
-		return nil, fmt.Errorf("the query gives samples (a %s) and no lines", kind)
+		return nil, fmt.Errorf("the query returns samples (a %s), not lines", kind)
 	default:
-		return nil, fmt.Errorf("the answer is not of Loki's API: %.200q", body)
+		return nil, fmt.Errorf("the response is not of the Loki API: %.200q", body)
 	}
 }
 

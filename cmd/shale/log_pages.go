@@ -64,7 +64,7 @@ func (p *logPages) next(ctx context.Context) ([]logLine, error) {
 		keep := slices.IndexFunc(lines, func(l logLine) bool { return l.at == last })
 		if keep == 0 {
 			if ask == p.most || ask >= maxLinesPerPage {
-				return nil, answerError{fmt.Errorf("more than %d lines have the time %d, and the server gives no more at once: narrow the query", ask-1, last)}
+				return nil, answerError{fmt.Errorf("more than %d lines have the time %d, and the server returns no more at once; narrow the query", ask-1, last)}
 			}
 			p.size = 2 * ask
 			continue

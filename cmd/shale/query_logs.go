@@ -15,11 +15,11 @@ import (
 func (q *queryCmd) onlyWithLogs(p *process) error {
 	for _, name := range []string{"since", "limit", "forward"} {
 		if slices.Contains(p.flagsSet, name) {
-			return fmt.Errorf("--%s is for --logs", name)
+			return fmt.Errorf("--%s needs --logs", name)
 		}
 	}
 	if q.Format == formatRaw || q.Format == formatJSONL {
-		return fmt.Errorf("--format: %s is a format of lines, which --logs asks for", q.Format)
+		return fmt.Errorf("--format %s is for log lines; add --logs", q.Format)
 	}
 	return nil
 }
@@ -36,7 +36,7 @@ func (q *queryCmd) runLogs(ctx context.Context, p *process) error {
 	if q.Format == "json" {
 		body, err := pages.body(ctx, q.Limit)
 		if most := allowed(err); most > 0 {
-			return fmt.Errorf("--limit %d: json is one answer of the server, which gives at most %d lines: take -o jsonl", q.Limit, most)
+			return fmt.Errorf("--limit %d: -o json prints one response, and the server limits it to %d lines; use -o jsonl", q.Limit, most)
 		}
 		if err != nil {
 			return err
@@ -76,17 +76,17 @@ func (q *queryCmd) printPages(ctx context.Context, pages *logPages, out *bufio.W
 func (q *queryCmd) lookBack(now time.Time) (base *url.URL, from, to int64, err error) {
 	switch {
 	case q.Time != "":
-		return nil, 0, 0, errors.New("--time is for PromQL; lines have --since, or --start and --end")
+		return nil, 0, 0, errors.New("--time is for PromQL; with --logs use --since, or --start and --end")
 	case q.Step != 0:
 		return nil, 0, 0, errors.New("--step is for PromQL")
 	case q.Stats:
-		return nil, 0, 0, errors.New("--stats is for PromQL; -o json shows the statistics of lines")
+		return nil, 0, 0, errors.New("--stats is for PromQL; with --logs, -o json shows the statistics")
 	case q.Format == "csv":
-		return nil, 0, 0, errors.New("--format: csv is a format of samples; lines have table, raw, jsonl and json")
+		return nil, 0, 0, errors.New("--format csv is for samples; with --logs use table, raw, jsonl or json")
 	case q.Limit < 0:
 		return nil, 0, 0, errors.New("--limit: want a number of lines, or 0 for all")
 	case q.Limit == 0 && q.Format == "json":
-		return nil, 0, 0, errors.New("--limit 0: json is one answer of the server, which bounds its lines: give a number, or take -o jsonl")
+		return nil, 0, 0, errors.New("--limit 0: -o json prints one response, which the server limits; give a number or use -o jsonl")
 	}
 	if base, err = serverURL(q.URL); err != nil {
 		return nil, 0, 0, err

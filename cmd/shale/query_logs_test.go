@@ -83,7 +83,7 @@ func TestQueryLogs(t *testing.T) {
 		fmt.Fprint(w, `{"status":"success","data":{"resultType":"matrix","result":[]}}`)
 	}))
 	defer other.Close()
-	if code, _, errs = shale(t, nil, "query", "--logs", "rate({}[1m])", "--url", other.URL); code != exitFailed || !strings.Contains(errs, "gives samples") {
+	if code, _, errs = shale(t, nil, "query", "--logs", "rate({}[1m])", "--url", other.URL); code != exitFailed || !strings.Contains(errs, "returns samples") {
 		t.Errorf("%d: %s", code, errs)
 	}
 }
@@ -204,7 +204,7 @@ func TestQueryLogsJSON(t *testing.T) {
 	if code, out, errs := query("0"); code != exitUsage || out != "" || !strings.Contains(errs, "-o jsonl") {
 		t.Errorf("code %d: %.300s %s", code, out, errs)
 	}
-	if code, out, errs := query("5001"); code != exitFailed || out != "" || !strings.Contains(errs, "at most 5000 lines: take -o jsonl") {
+	if code, out, errs := query("5001"); code != exitFailed || out != "" || !strings.Contains(errs, "to 5000 lines; use -o jsonl") {
 		t.Errorf("code %d: %.300s %s", code, out, errs)
 	}
 }

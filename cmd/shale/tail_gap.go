@@ -59,7 +59,7 @@ func (g *gap) fill(ctx context.Context, f *follower) error {
 		return nil
 	}
 	if f.shown.forgot >= from {
-		fmt.Fprintf(f.p.stderr, "shale: note: there were too many lines to remember them all: some from %s to %s may be shown twice\n", stamp(from), stamp(f.shown.forgot))
+		fmt.Fprintf(f.p.stderr, "shale: note: too many lines to remember: some from %s to %s may be shown twice\n", stamp(from), stamp(f.shown.forgot))
 	}
 	f.shown.expect()
 	g.to = time.Now().Add(gapAhead).UnixNano()
@@ -75,7 +75,7 @@ func (g *gap) fill(ctx context.Context, f *follower) error {
 			return err
 		default:
 			g.failed = true
-			fmt.Fprintf(f.p.stderr, "shale: note: lines that came in the meantime, with times from %s on, may be missing: %v\n", stamp(at), err)
+			fmt.Fprintf(f.p.stderr, "shale: note: missed lines with times from %s on could not be replayed: %v\n", stamp(at), err)
 			return nil
 		}
 	}
@@ -87,7 +87,7 @@ func (g *gap) fill(ctx context.Context, f *follower) error {
 
 // fillPage shows a page of the gap.
 func (g *gap) fillPage(ctx context.Context, f *follower, pages *logPages) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, gapPatience, fmt.Errorf("no answer within %s", config.Duration(gapPatience)))
+	ctx, cancel := context.WithTimeoutCause(ctx, gapPatience, fmt.Errorf("no response within %s", config.Duration(gapPatience)))
 	defer cancel()
 	lines, err := pages.next(ctx)
 	if err != nil {
@@ -102,7 +102,7 @@ func (g *gap) fillPage(ctx context.Context, f *follower, pages *logPages) error 
 func (g *gap) filled(f *follower) {
 	f.shown.expect()
 	if !g.failed {
-		fmt.Fprintf(f.p.stderr, "shale: note: %s is back; %d lines that came in the meantime are shown; such with times before %s or after %s are missing, if there were any\n",
+		fmt.Fprintf(f.p.stderr, "shale: note: reconnected to %s: replayed %d missed lines with times from %s to %s\n",
 			f.URL, g.lines, stamp(g.from), stamp(g.to))
 	}
 }

@@ -77,8 +77,8 @@ func TestTail(t *testing.T) {
 	if code := <-done; code != exitOK || out.String() != "one\ntwo\nthree\n" {
 		t.Errorf("code %d: %q, %s", code, out.String(), errs.String())
 	}
-	if !strings.Contains(errs.String(), "asking again") || !strings.Contains(errs.String(), "1 lines were left out") ||
-		!strings.Contains(errs.String(), "may be missing: ") || !strings.Contains(errs.String(), "none of that") {
+	if !strings.Contains(errs.String(), "reconnecting") || !strings.Contains(errs.String(), "1 lines were dropped") ||
+		!strings.Contains(errs.String(), "could not be replayed: ") || !strings.Contains(errs.String(), "none of that") {
 		t.Errorf("%s", errs.String())
 	}
 	if code, _, errs := shale(t, nil, "tail", "{", "--url", srv.URL); code != exitFailed || !strings.Contains(errs, "HTTP 400: parse error") {
@@ -272,7 +272,7 @@ func TestTailGap(t *testing.T) {
 	if d := diff.Diff(want, counts(lines)); d != "" {
 		t.Errorf("%s%s", d, errs)
 	}
-	if f.sentPast < 1000 || !strings.Contains(errs, "2502 lines that came in the meantime are shown") {
+	if f.sentPast < 1000 || !strings.Contains(errs, "replayed 2502 missed lines") {
 		t.Errorf("%d lines were sent again, said is %s", f.sentPast, errs)
 	}
 }
@@ -299,7 +299,7 @@ func TestTailGapRefused(t *testing.T) {
 	if got["before"] != 1 || got["ahead"] != 1 || got["live"] != 1 || got["gap 2499"] != 1 || got["gap 0"] != 0 {
 		t.Errorf("%d lines", len(lines))
 	}
-	if !strings.Contains(errs, "may be missing: ") || !strings.Contains(errs, "not with me") || strings.Contains(errs, "are shown") {
+	if !strings.Contains(errs, "could not be replayed: ") || !strings.Contains(errs, "not with me") || strings.Contains(errs, "replayed 2") {
 		t.Errorf("%s", errs)
 	}
 }
