@@ -47,8 +47,8 @@ func newExposition(f *fleet.Fleet, format expfmt.FormatType, m fleet.Moment, tar
 		}
 		value := f.LabelValue(l, e.point.Place, m.Cycle)
 		if format == expfmt.TypeProtoDelim {
-			pair := wire.AppendField(wire.AppendField(nil, wire.Tag(1, wire.Sized), []byte(l.Name)), wire.Tag(2, wire.Sized), []byte(value))
-			e.series.bytes = wire.AppendField(e.series.bytes, wire.Tag(1, wire.Sized), pair)
+			pair := wire.AppendField(wire.AppendField(nil, 1, []byte(l.Name)), 2, []byte(value))
+			e.series.bytes = wire.AppendField(e.series.bytes, 1, pair)
 			e.series.place(l, len(value), 0)
 			continue
 		}

@@ -1,18 +1,20 @@
 package target
 
 import (
-	"encoding/binary"
+	"math"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
 	"github.com/shaledb/shale/internal/load/fleet"
 	"github.com/shaledb/shale/internal/load/values"
 	"github.com/shaledb/shale/internal/load/wire"
-	"math"
 )
 
 // protobuf appends a metric as io.prometheus.client.MetricFamily behind its length. The length is not known before
 // everything in it is; so it is all made twice rather than kept.
 func (e *exposition) protobuf() error {
-	head := wire.AppendField(nil, wire.Tag(1, wire.Sized), e.name)
-	head = wire.AppendField(head, wire.Tag(2, wire.Sized), e.fleet.AppendHelp(nil, e.point.Metric))
+	head := wire.AppendField(nil, 1, e.name)
+	head = wire.AppendField(head, 2, e.fleet.AppendHelp(nil, e.point.Metric))
 	head = wire.AppendVarint(head, 3, e.protoType())
 	size, before, samples := 0, len(e.buf), e.samples
 	err := e.each(func() error {
@@ -25,7 +27,7 @@ func (e *exposition) protobuf() error {
 		return err
 	}
 	e.samples = samples
-	e.buf = binary.AppendUvarint(e.buf, uint64(len(head)+size))
+	e.buf = protowire.AppendVarint(e.buf, uint64(len(head)+size))
 	e.buf = append(e.buf, head...)
 	return e.all(e.protoMetric)
 }
@@ -37,7 +39,7 @@ func (e *exposition) protoType() uint64 {
 // protoMetric appends the Metric of a series with its tag and length.
 func (e *exposition) protoMetric() {
 	e.samples++
-	field, bits := 2, uint64(0)
+	field, bits := protowire.Number(2), uint64(0)
 	e.value = e.value[:0]
 	switch {
 	case e.fleet.Value.Histogram():
@@ -54,10 +56,10 @@ func (e *exposition) protoMetric() {
 			e.protoStart(3)
 		}
 	}
-	size := len(e.series.bytes) + 1 + wire.VarintLen(uint64(len(e.value))) + len(e.value)
-	e.buf = binary.AppendUvarint(append(e.buf, wire.Tag(4, wire.Sized)), uint64(size))
+	size := len(e.series.bytes) + 1 + protowire.SizeVarint(uint64(len(e.value))) + len(e.value)
+	e.buf = protowire.AppendVarint(append(e.buf, wire.LenTag(4)), uint64(size))
 	e.buf = append(e.buf, e.series.bytes...)
-	e.buf = wire.AppendField(e.buf, wire.Tag(field, wire.Sized), e.value)
+	e.buf = wire.AppendField(e.buf, field, e.value)
 }
 
 // protoHistogram makes the body of a Histogram: a native one, or a classic one with the bounds that are its own, which
@@ -74,7 +76,7 @@ func (e *exposition) protoHistogram() {
 	if len(n.Custom) > 0 {
 		e.protoClassic()
 	} else {
-		e.value = wire.AppendVarint(e.value, 5, wire.Zigzag(int64(n.Schema)))
+		e.value = wire.AppendVarint(e.value, 5, protowire.EncodeZigZag(int64(n.Schema)))
 		e.value = wire.AppendFloat(e.value, 6, n.ZeroThreshold)
 		if n.Float {
 			e.value = wire.AppendFloat(e.value, 8, n.Value(n.ZeroCount))
@@ -96,18 +98,18 @@ func (e *exposition) protoClassic() {
 	classic := n.Classic()
 	for i, bound := range n.Custom {
 		sum += classic[i]
-		e.value = append(e.value, wire.Tag(3, wire.Sized), byte(1+wire.VarintLen(sum)+9))
+		e.value = append(e.value, wire.LenTag(3), byte(1+protowire.SizeVarint(sum)+9))
 		e.value = wire.AppendVarint(e.value, 1, sum)
 		e.value = wire.AppendFloat(e.value, 2, bound)
 	}
 }
 
 // protoExemplar appends the exemplar of a series, if it has one.
-func (e *exposition) protoExemplar(field int) {
+func (e *exposition) protoExemplar(field protowire.Number) {
 	if !e.fleet.Exemplar(&e.point, &e.trace) {
 		return
 	}
-	e.value = append(e.value, wire.Tag(field, wire.Sized))
+	e.value = append(e.value, wire.LenTag(field))
 	e.appendExemplar()
 }
 
@@ -116,24 +118,24 @@ func (e *exposition) protoLaterExemplar() {
 	if !e.fleet.Exemplar(&e.point, &e.trace) {
 		return
 	}
-	e.value = append(e.value, 0x82, 0x01)
+	e.value = protowire.AppendTag(e.value, 16, protowire.BytesType)
 	e.appendExemplar()
 }
 
 func (e *exposition) appendExemplar() {
 	const pair = 2 + len(fleet.TraceLabel) + 2 + fleet.TraceBytes
 	at := e.exemplarMs()
-	e.value = append(e.value, byte(2+pair+9+2+stampLen(at)), wire.Tag(1, wire.Sized), byte(pair))
-	e.value = wire.AppendField(e.value, wire.Tag(1, wire.Sized), []byte(fleet.TraceLabel))
-	e.value = wire.AppendField(e.value, wire.Tag(2, wire.Sized), e.trace[:])
+	e.value = append(e.value, byte(2+pair+9+2+stampLen(at)), wire.LenTag(1), byte(pair))
+	e.value = wire.AppendField(e.value, 1, []byte(fleet.TraceLabel))
+	e.value = wire.AppendField(e.value, 2, e.trace[:])
 	e.value = wire.AppendFloat(e.value, 2, math.Float64frombits(e.point.Bits(e.fleet.Value)))
-	e.value = appendStamp(append(e.value, wire.Tag(3, wire.Sized)), at)
+	e.value = appendStamp(append(e.value, wire.LenTag(3)), at)
 }
 
 // protoStart appends since when a series counts.
-func (e *exposition) protoStart(field int) {
+func (e *exposition) protoStart(field protowire.Number) {
 	if start := e.now.StartMs(); e.fleet.StartTimes && start > 0 && e.fleet.Value.Cumulative() {
-		e.value = appendStamp(append(e.value, wire.Tag(field, wire.Sized)), start)
+		e.value = appendStamp(append(e.value, wire.LenTag(field)), start)
 	}
 }
 
@@ -144,5 +146,5 @@ func appendStamp(dst []byte, ms int64) []byte {
 }
 
 func stampLen(ms int64) int {
-	return 1 + wire.VarintLen(uint64(ms/1000)) + 1 + wire.VarintLen(uint64(ms%1000*1e6))
+	return 1 + protowire.SizeVarint(uint64(ms/1000)) + 1 + protowire.SizeVarint(uint64(ms%1000*1e6))
 }

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/prometheus/common/expfmt"
+
 	"github.com/shaledb/shale/internal/load/fleet"
 )
 

@@ -2,8 +2,9 @@ package target
 
 import (
 	"fmt"
-	"github.com/shaledb/shale/internal/load/tally"
 	"io"
+
+	"github.com/shaledb/shale/internal/load/tally"
 )
 
 // Report is the outcome of serving targets.

@@ -6,9 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/shaledb/shale/internal/load/fleet"
 	"github.com/shaledb/shale/internal/load/pace"
-	"pgregory.net/rapid"
 )
 
 // TestFlushesInDisorder makes all points of a load in disorder, and finds each where position says that it is sent

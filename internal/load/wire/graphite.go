@@ -2,10 +2,11 @@ package wire
 
 import (
 	"bytes"
+	"strconv"
+
 	"github.com/shaledb/shale/internal/load/fleet"
 	"github.com/shaledb/shale/internal/load/pace"
 	"github.com/shaledb/shale/internal/load/values"
-	"strconv"
 )
 
 // Points makes the points of one connection in their order.

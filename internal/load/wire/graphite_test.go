@@ -6,10 +6,11 @@ import (
 	"strings"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/shaledb/shale/internal/load/fleet"
 	"github.com/shaledb/shale/internal/load/pace"
 	"github.com/shaledb/shale/internal/load/values"
-	"pgregory.net/rapid"
 )
 
 // TestLinesInOrder checks that connections together send every point once, each where position says.

@@ -7,10 +7,10 @@ func AppendMetadata(dst []byte, f *fleet.Fleet, first, n int) []byte {
 	var one []byte
 	for metric := first; metric < first+n; metric++ {
 		one = AppendVarint(one[:0], 1, uint64(f.MetricType(metric)))
-		one = AppendField(one, Tag(2, Sized), []byte(f.MetricName(metric)))
-		one = AppendField(one, Tag(4, Sized), f.AppendHelp(nil, metric))
-		one = AppendField(one, Tag(5, Sized), []byte(f.Unit()))
-		dst = AppendField(dst, Tag(3, Sized), one)
+		one = AppendField(one, 2, []byte(f.MetricName(metric)))
+		one = AppendField(one, 4, f.AppendHelp(nil, metric))
+		one = AppendField(one, 5, []byte(f.Unit()))
+		dst = AppendField(dst, 3, one)
 	}
 	return dst
 }

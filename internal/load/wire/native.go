@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"math"
 
+	"google.golang.org/protobuf/encoding/protowire"
+
 	"github.com/shaledb/shale/internal/load/values"
 	"github.com/shaledb/shale/internal/model"
 )
@@ -17,7 +19,7 @@ func appendNative(dst []byte, n *values.Histogram, ms, start int64) []byte {
 		dst = AppendVarint(dst, 1, n.Count)
 	}
 	dst = AppendFloat(dst, 3, n.Sum)
-	dst = AppendVarint(dst, 4, Zigzag(int64(n.Schema)))
+	dst = AppendVarint(dst, 4, protowire.EncodeZigZag(int64(n.Schema)))
 	dst = AppendFloat(dst, 5, n.ZeroThreshold)
 	if n.Float {
 		dst = AppendFloat(dst, 7, n.Value(n.ZeroCount))
@@ -31,13 +33,13 @@ func appendNative(dst []byte, n *values.Histogram, ms, start int64) []byte {
 	}
 	dst = AppendVarint(dst, 15, uint64(ms))
 	if len(n.Custom) > 0 {
-		dst = binary.AppendUvarint(append(dst, 0x82, 0x01), uint64(8*len(n.Custom))) // field 16 takes two bytes
+		dst = protowire.AppendVarint(protowire.AppendTag(dst, 16, protowire.BytesType), uint64(8*len(n.Custom)))
 		for _, bound := range n.Custom {
 			dst = binary.LittleEndian.AppendUint64(dst, math.Float64bits(bound))
 		}
 	}
 	if start != 0 {
-		dst = binary.AppendUvarint(append(dst, 0x88, 0x01), uint64(start)) // field 17
+		dst = protowire.AppendVarint(protowire.AppendTag(dst, 17, protowire.VarintType), uint64(start))
 	}
 	return dst
 }
@@ -54,10 +56,10 @@ func appendStaleNative(dst []byte, float bool, ms int64) []byte {
 }
 
 // AppendBuckets appends spans, as field first, and counts: differences as the next one, or floats as the one behind it.
-func AppendBuckets(dst []byte, n *values.Histogram, b *values.Buckets, first int) []byte {
+func AppendBuckets(dst []byte, n *values.Histogram, b *values.Buckets, first protowire.Number) []byte {
 	for _, s := range b.Spans {
-		at := Zigzag(int64(s.Offset))
-		dst = append(dst, Tag(first, Sized), byte(2+VarintLen(at)+VarintLen(uint64(s.Length))))
+		at := protowire.EncodeZigZag(int64(s.Offset))
+		dst = append(dst, LenTag(first), byte(2+protowire.SizeVarint(at)+protowire.SizeVarint(uint64(s.Length))))
 		dst = AppendVarint(dst, 1, at)
 		dst = AppendVarint(dst, 2, uint64(s.Length))
 	}
@@ -65,7 +67,7 @@ func AppendBuckets(dst []byte, n *values.Histogram, b *values.Buckets, first int
 		return dst
 	}
 	if n.Float {
-		dst = binary.AppendUvarint(append(dst, Tag(first+2, Sized)), uint64(8*len(b.Counts)))
+		dst = protowire.AppendVarint(append(dst, LenTag(first+2)), uint64(8*len(b.Counts)))
 		for _, c := range b.Counts {
 			dst = binary.LittleEndian.AppendUint64(dst, math.Float64bits(n.Value(c)))
 		}
@@ -73,12 +75,12 @@ func AppendBuckets(dst []byte, n *values.Histogram, b *values.Buckets, first int
 	}
 	size, last := 0, uint64(0)
 	for _, c := range b.Counts {
-		size, last = size+VarintLen(Zigzag(int64(c-last))), c
+		size, last = size+protowire.SizeVarint(protowire.EncodeZigZag(int64(c-last))), c
 	}
-	dst = binary.AppendUvarint(append(dst, Tag(first+1, Sized)), uint64(size))
+	dst = protowire.AppendVarint(append(dst, LenTag(first+1)), uint64(size))
 	last = 0
 	for _, c := range b.Counts {
-		dst, last = binary.AppendUvarint(dst, Zigzag(int64(c-last))), c
+		dst, last = protowire.AppendVarint(dst, protowire.EncodeZigZag(int64(c-last))), c
 	}
 	return dst
 }

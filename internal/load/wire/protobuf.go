@@ -1,9 +1,9 @@
 package wire
 
 import (
-	"encoding/binary"
 	"math"
-	"math/bits"
+
+	"google.golang.org/protobuf/encoding/protowire"
 )
 
 // Contents is what a request holds.
@@ -13,38 +13,33 @@ type Contents struct {
 	Stale, Late, Twice int
 }
 
+// Points returns the number of samples and histograms.
 func (c *Contents) Points() int { return c.Samples + c.Histograms }
 
-// Tags of protobuf: the number of a field and the kind of its bytes.
-const (
-	varint = 0
-	fixed8 = 1
-	Sized  = 2
-)
-
-func Tag(field, kind int) byte { return byte(field<<3 | kind) }
-
-func AppendField(dst []byte, tag byte, field []byte) []byte {
-	dst = append(dst, tag)
-	dst = binary.AppendUvarint(dst, uint64(len(field)))
-	return append(dst, field...)
+// LenTag returns the tag of a length-delimited field below 16, which takes one byte.
+func LenTag(field protowire.Number) byte {
+	return byte(protowire.EncodeTag(field, protowire.BytesType))
 }
 
-func AppendVarint(dst []byte, field int, v uint64) []byte {
-	return binary.AppendUvarint(append(dst, Tag(field, varint)), v)
+// AppendField appends a length-delimited field.
+func AppendField(dst []byte, field protowire.Number, value []byte) []byte {
+	return protowire.AppendBytes(protowire.AppendTag(dst, field, protowire.BytesType), value)
 }
 
-func AppendFixed(dst []byte, field int, v uint64) []byte {
-	return binary.LittleEndian.AppendUint64(append(dst, Tag(field, fixed8)), v)
+// AppendVarint appends an integer field.
+func AppendVarint(dst []byte, field protowire.Number, v uint64) []byte {
+	return protowire.AppendVarint(protowire.AppendTag(dst, field, protowire.VarintType), v)
 }
 
-func AppendFloat(dst []byte, field int, v float64) []byte {
+// AppendFixed appends a field of 64 bits.
+func AppendFixed(dst []byte, field protowire.Number, v uint64) []byte {
+	return protowire.AppendFixed64(protowire.AppendTag(dst, field, protowire.Fixed64Type), v)
+}
+
+// AppendFloat appends a field of type double.
+func AppendFloat(dst []byte, field protowire.Number, v float64) []byte {
 	return AppendFixed(dst, field, math.Float64bits(v))
 }
-
-func Zigzag(v int64) uint64 { return uint64(v<<1) ^ uint64(v>>63) }
-
-func VarintLen(v uint64) int { return (bits.Len64(v|1) + 6) / 7 }
 
 // appendSample appends the body of a Sample, which is the same in both versions but for its start time, 0 if it has
 // none. A value of 0 is written out.

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"unicode/utf8"
 
+	"google.golang.org/protobuf/encoding/protowire"
+
 	"github.com/shaledb/shale/internal/load/lines"
 	"github.com/shaledb/shale/internal/model"
 )
@@ -93,8 +95,8 @@ func (b *Pushes) Stream(stream int) {
 		b.current = append(append(append(b.current[:0], `{"stream":`...), text...), `,"values":[`...)
 		return
 	}
-	b.current = append(slices.Grow(b.current[:0], lengthRoom)[:lengthRoom], Tag(1, Sized))
-	b.current = append(binary.AppendUvarint(b.current, uint64(len(text))), text...)
+	b.current = append(slices.Grow(b.current[:0], lengthRoom)[:lengthRoom], LenTag(1))
+	b.current = append(protowire.AppendVarint(b.current, uint64(len(text))), text...)
 }
 
 // lengthRoom is room for the length of a stream, which stands before it and is known when it ends.
@@ -114,7 +116,7 @@ func (b *Pushes) finish() {
 		return
 	}
 	var length [lengthRoom]byte
-	length[0] = Tag(1, Sized)
+	length[0] = LenTag(1)
 	n := 1 + binary.PutUvarint(length[1:], uint64(len(b.current)-lengthRoom))
 	copy(b.current[lengthRoom-n:], length[:n])
 	b.zip.Add(b.current[lengthRoom-n:])
@@ -129,34 +131,34 @@ func (b *Pushes) Line(at int64, text []byte, metadata []lines.Label) {
 		return
 	}
 	seconds, nanos := uint64(at/1e9), uint64(at%1e9)
-	stamp := 1 + VarintLen(seconds)
+	stamp := 1 + protowire.SizeVarint(seconds)
 	if nanos > 0 {
-		stamp += 1 + VarintLen(nanos)
+		stamp += 1 + protowire.SizeVarint(nanos)
 	}
-	size := 1 + 1 + stamp + 1 + VarintLen(uint64(len(text))) + len(text)
+	size := 1 + 1 + stamp + 1 + protowire.SizeVarint(uint64(len(text))) + len(text)
 	for i := range metadata {
 		n := pairSize(&metadata[i])
-		size += 1 + VarintLen(uint64(n)) + n
+		size += 1 + protowire.SizeVarint(uint64(n)) + n
 	}
-	c := binary.AppendUvarint(append(b.current, Tag(2, Sized)), uint64(size))
-	c = append(c, Tag(1, Sized), byte(stamp)) // at most 11 bytes
+	c := protowire.AppendVarint(append(b.current, LenTag(2)), uint64(size))
+	c = append(c, LenTag(1), byte(stamp)) // at most 11 bytes
 	c = AppendVarint(c, 1, seconds)
 	if nanos > 0 {
 		c = AppendVarint(c, 2, nanos)
 	}
-	c = binary.AppendUvarint(append(c, Tag(2, Sized)), uint64(len(text)))
+	c = protowire.AppendVarint(append(c, LenTag(2)), uint64(len(text)))
 	c = append(c, text...)
 	for i := range metadata {
 		m := &metadata[i]
-		c = binary.AppendUvarint(append(c, Tag(3, Sized)), uint64(pairSize(m)))
-		c = append(binary.AppendUvarint(append(c, Tag(1, Sized)), uint64(len(m.Name))), m.Name...)
-		c = append(binary.AppendUvarint(append(c, Tag(2, Sized)), uint64(len(m.Value))), m.Value...)
+		c = protowire.AppendVarint(append(c, LenTag(3)), uint64(pairSize(m)))
+		c = append(protowire.AppendVarint(append(c, LenTag(1)), uint64(len(m.Name))), m.Name...)
+		c = append(protowire.AppendVarint(append(c, LenTag(2)), uint64(len(m.Value))), m.Value...)
 	}
 	b.current = c
 }
 
 func pairSize(l *lines.Label) int {
-	return 2 + VarintLen(uint64(len(l.Name))) + len(l.Name) + VarintLen(uint64(len(l.Value))) + len(l.Value)
+	return 2 + protowire.SizeVarint(uint64(len(l.Name))) + len(l.Name) + protowire.SizeVarint(uint64(len(l.Value))) + len(l.Value)
 }
 
 func (b *Pushes) lineJSON(at int64, text []byte, metadata []lines.Label) {

@@ -7,12 +7,12 @@ type symbols struct {
 }
 
 func (s *symbols) reset() {
-	s.bytes, s.n = append(s.bytes[:0], Tag(4, Sized), 0), 1 // the first symbol is empty
+	s.bytes, s.n = append(s.bytes[:0], LenTag(4), 0), 1 // the first symbol is empty
 }
 
 // add appends a symbol and returns its reference. Nobody looks whether it is there already.
 func (s *symbols) add(text []byte) uint32 {
-	s.bytes = AppendField(s.bytes, Tag(4, Sized), text)
+	s.bytes = AppendField(s.bytes, 4, text)
 	s.n++
 	return s.n - 1
 }

@@ -1,7 +1,8 @@
 package wire
 
 import (
-	"encoding/binary"
+	"google.golang.org/protobuf/encoding/protowire"
+
 	"github.com/shaledb/shale/internal/load/fleet"
 	"github.com/shaledb/shale/internal/load/values"
 )
@@ -30,9 +31,9 @@ func newWireV1(f *fleet.Fleet) *wireV1 {
 	}
 	for _, l := range f.LabelTemplates() {
 		value := []byte(f.LabelValue(l, fleet.Place{}, 0))
-		pair := AppendField(nil, Tag(1, Sized), []byte(l.Name))
-		pair = AppendField(pair, Tag(2, Sized), value)
-		w.labels = AppendField(w.labels, Tag(1, Sized), pair)
+		pair := AppendField(nil, 1, []byte(l.Name))
+		pair = AppendField(pair, 2, value)
+		w.labels = AppendField(w.labels, 1, pair)
 		if l.Kind != fleet.Constant {
 			w.at[l.Kind] = append(w.at[l.Kind], len(w.labels)-len(value)+len(l.Before))
 		}
@@ -75,23 +76,23 @@ func (w *wireV1) append(dst []byte, p *fleet.Point, c *Contents) []byte {
 		c.Histograms++
 	} else {
 		w.part = appendSample(w.part[:0], p.Bits(w.fleet.Value), p.Ms(), 0)
-		w.tail = AppendField(w.tail, Tag(2, Sized), w.part)
+		w.tail = AppendField(w.tail, 2, w.part)
 		c.Samples++
 	}
 	if w.fleet.Exemplar(p, &w.trace) {
 		c.Exemplars++
-		w.tail = append(w.tail, Tag(3, Sized), byte(2+2+len(fleet.TraceLabel)+2+fleet.TraceBytes+9+1+VarintLen(uint64(p.Ms()))))
-		w.tail = append(w.tail, Tag(1, Sized), byte(2+len(fleet.TraceLabel)+2+fleet.TraceBytes))
-		w.tail = AppendField(w.tail, Tag(1, Sized), []byte(fleet.TraceLabel))
-		w.tail = AppendField(w.tail, Tag(2, Sized), w.trace[:])
+		w.tail = append(w.tail, LenTag(3), byte(2+2+len(fleet.TraceLabel)+2+fleet.TraceBytes+9+1+protowire.SizeVarint(uint64(p.Ms()))))
+		w.tail = append(w.tail, LenTag(1), byte(2+len(fleet.TraceLabel)+2+fleet.TraceBytes))
+		w.tail = AppendField(w.tail, 1, []byte(fleet.TraceLabel))
+		w.tail = AppendField(w.tail, 2, w.trace[:])
 		w.tail = AppendFixed(w.tail, 2, p.Bits(w.fleet.Value))
 		w.tail = AppendVarint(w.tail, 3, uint64(p.Ms()))
 	}
 	if w.fleet.Value.Histogram() {
-		w.tail = AppendField(w.tail, Tag(4, Sized), w.part)
+		w.tail = AppendField(w.tail, 4, w.part)
 	}
-	dst = append(dst, Tag(1, Sized))
-	dst = binary.AppendUvarint(dst, uint64(len(w.labels)+len(w.tail)))
+	dst = append(dst, LenTag(1))
+	dst = protowire.AppendVarint(dst, uint64(len(w.labels)+len(w.tail)))
 	dst = append(dst, w.labels...)
 	return append(dst, w.tail...)
 }

@@ -1,10 +1,12 @@
 package wire
 
 import (
-	"encoding/binary"
+	"slices"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
 	"github.com/shaledb/shale/internal/load/fleet"
 	"github.com/shaledb/shale/internal/load/values"
-	"slices"
 )
 
 // wireV2 makes TimeSeries messages of remote write 2.0, and the symbols that they refer to. A request has just the
@@ -63,10 +65,10 @@ func (w *wireV2) begin(first fleet.Place, n int) {
 	w.cycles, w.head = w.cycles[:0], 0
 	for i := range w.labels {
 		l := &w.labels[i]
-		l.name = binary.AppendUvarint(l.name[:0], uint64(w.text(l.LabelTemplate.Name)))
+		l.name = protowire.AppendVarint(l.name[:0], uint64(w.text(l.LabelTemplate.Name)))
 		switch l.Kind {
 		case fleet.Constant:
-			l.name = binary.AppendUvarint(l.name, uint64(w.text(l.Before)))
+			l.name = protowire.AppendVarint(l.name, uint64(w.text(l.Before)))
 		case fleet.TargetNumber:
 			l.values.reset(first.Target, f.Targets, n)
 		case fleet.MetricNumber:
@@ -105,11 +107,11 @@ func (w *wireV2) append(dst []byte, p *fleet.Point, c *Contents) []byte {
 	w.tail = w.tail[:0]
 	if f.Value.Histogram() {
 		w.part = appendHistogram(w.part[:0], f, &w.native, p, start)
-		w.tail = AppendField(w.tail, Tag(3, Sized), w.part)
+		w.tail = AppendField(w.tail, 3, w.part)
 		c.Histograms++
 	} else {
 		w.part = appendSample(w.part[:0], p.Bits(f.Value), p.Ms(), start)
-		w.tail = AppendField(w.tail, Tag(2, Sized), w.part)
+		w.tail = AppendField(w.tail, 2, w.part)
 		c.Samples++
 	}
 	if f.Exemplar(p, &w.traceID) {
@@ -119,9 +121,9 @@ func (w *wireV2) append(dst []byte, p *fleet.Point, c *Contents) []byte {
 	if f.Metadata {
 		w.metadata(p)
 	}
-	dst = append(dst, Tag(5, Sized))
-	dst = binary.AppendUvarint(dst, uint64(1+VarintLen(uint64(len(w.refs)))+len(w.refs)+len(w.tail)))
-	dst = AppendField(dst, Tag(1, Sized), w.refs)
+	dst = append(dst, LenTag(5))
+	dst = protowire.AppendVarint(dst, uint64(1+protowire.SizeVarint(uint64(len(w.refs)))+len(w.refs)+len(w.tail)))
+	dst = AppendField(dst, 1, w.refs)
 	return append(dst, w.tail...)
 }
 
@@ -141,7 +143,7 @@ func (w *wireV2) refer(dst []byte, labels []refs, p *fleet.Point) []byte {
 		l := &labels[i]
 		dst = append(dst, l.name...)
 		if l.Kind != fleet.Constant {
-			dst = binary.AppendUvarint(dst, uint64(w.value(l, p)))
+			dst = protowire.AppendVarint(dst, uint64(w.value(l, p)))
 		}
 	}
 	return dst
@@ -178,11 +180,11 @@ func (w *wireV2) cycle(l *refs, cycle int) uint32 {
 }
 
 func (w *wireV2) exemplar(p *fleet.Point) {
-	w.part = binary.AppendUvarint(w.part[:0], uint64(w.trace))
-	w.part = binary.AppendUvarint(w.part, uint64(w.symbols.add(w.traceID[:])))
-	size := 2 + len(w.part) + 9 + 1 + VarintLen(uint64(p.Ms()))
-	w.tail = append(w.tail, Tag(4, Sized), byte(size))
-	w.tail = AppendField(w.tail, Tag(1, Sized), w.part)
+	w.part = protowire.AppendVarint(w.part[:0], uint64(w.trace))
+	w.part = protowire.AppendVarint(w.part, uint64(w.symbols.add(w.traceID[:])))
+	size := 2 + len(w.part) + 9 + 1 + protowire.SizeVarint(uint64(p.Ms()))
+	w.tail = append(w.tail, LenTag(4), byte(size))
+	w.tail = AppendField(w.tail, 1, w.part)
 	w.tail = AppendFixed(w.tail, 2, p.Bits(w.fleet.Value))
 	w.tail = AppendVarint(w.tail, 3, uint64(p.Ms()))
 }
@@ -193,8 +195,8 @@ func (w *wireV2) metadata(p *fleet.Point) {
 		w.digits = w.fleet.AppendHelp(w.digits[:0], p.Metric)
 		*ref = w.symbols.add(w.digits)
 	}
-	size := 1 + 1 + 1 + VarintLen(uint64(*ref)) + 1 + VarintLen(uint64(w.unit))
-	w.tail = append(w.tail, Tag(5, Sized), byte(size))
+	size := 1 + 1 + 1 + protowire.SizeVarint(uint64(*ref)) + 1 + protowire.SizeVarint(uint64(w.unit))
+	w.tail = append(w.tail, LenTag(5), byte(size))
 	w.tail = AppendVarint(w.tail, 1, uint64(w.fleet.MetricType(p.Metric)))
 	w.tail = AppendVarint(w.tail, 3, uint64(*ref))
 	w.tail = AppendVarint(w.tail, 4, uint64(w.unit))

@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/prometheus/prompb"
+
 	"github.com/shaledb/shale/internal/load/fleet"
 	"github.com/shaledb/shale/internal/load/pace"
 	"github.com/shaledb/shale/internal/load/values"
