@@ -5,14 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math"
-	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/shaledb/shale/internal/client"
 	"github.com/shaledb/shale/internal/config"
 )
 
@@ -58,16 +57,6 @@ Show the failed requests of a day, oldest first, one JSON object per line:
     shale query --logs '{app="checkout"} | json | status >= 500' --since 1d --forward --limit 0 -o jsonl`
 }
 
-// answer is the Prometheus API's envelope.
-type answer struct {
-	Status    string          `json:"status"`
-	Data      json.RawMessage `json:"data"`
-	ErrorType string          `json:"errorType"`
-	Error     string          `json:"error"`
-	Warnings  []string        `json:"warnings"`
-	Infos     []string        `json:"infos"`
-}
-
 // queryData is the data of a query's answer.
 type queryData struct {
 	ResultType string          `json:"resultType"`
@@ -89,11 +78,11 @@ func (q *queryCmd) Run(ctx context.Context, p *process) error {
 	}
 	ctx, cancel := q.deadline(ctx)
 	defer cancel()
-	body, err := q.ask(ctx, endpoint, form)
+	body, err := q.server().Ask(ctx, endpoint, form)
 	if err != nil {
 		return err
 	}
-	var a answer
+	var a client.Envelope
 	if err := json.Unmarshal(body, &a); err != nil {
 		return fmt.Errorf("%s: the response is not of the Prometheus API: %w", endpoint, err)
 	}
@@ -166,55 +155,8 @@ func (q *queryCmd) request(now time.Time) (endpoint string, form url.Values, err
 	return base.JoinPath("api/v1/query_range").String(), form, nil
 }
 
-// maxAnswerBytes keeps a wrong URL from filling the memory.
-const maxAnswerBytes = 4 << 30
-
-func (q *queryCmd) ask(ctx context.Context, endpoint string, form url.Values) ([]byte, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint, strings.NewReader(form.Encode()))
-	if err != nil {
-		return nil, usageError{err}
-	}
-	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	if q.Tenant != "" {
-		req.Header.Set("X-Scope-OrgID", q.Tenant)
-	}
-	failed := func(doing string, err error) error {
-		var u *url.Error
-		switch {
-		case errors.Is(ctx.Err(), context.DeadlineExceeded):
-			err = context.Cause(ctx)
-		case errors.As(err, &u):
-			err = u.Err // without the URL, which has been said
-		}
-		return fmt.Errorf("%s %s: %w", doing, q.URL, err)
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return nil, failed("requesting", err)
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswerBytes))
-	if err != nil {
-		return nil, failed("reading the response of", err)
-	}
-	if resp.StatusCode/100 == 2 {
-		return body, nil
-	}
-	said := fmt.Sprintf("%s: HTTP %d: %.500s", endpoint, resp.StatusCode, strings.TrimSpace(string(body)))
-	var a answer
-	if json.Unmarshal(body, &a) == nil && a.Error != "" {
-		said = fmt.Sprintf("%s: %s (HTTP %d)", a.ErrorType, a.Error, resp.StatusCode)
-	}
-	return nil, &statusError{resp.StatusCode, said}
-}
-
-// statusError is an answer that is no success.
-type statusError struct {
-	status int
-	said   string
-}
-
-func (e *statusError) Error() string { return e.said }
+// server is the server that the flags name.
+func (q *queryCmd) server() *client.Server { return &client.Server{URL: q.URL, Tenant: q.Tenant} }
 
 // deadline bounds what a command does by its flag --timeout.
 func (q *queryCmd) deadline(ctx context.Context) (context.Context, context.CancelFunc) {

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/shaledb/shale/internal/client"
 )
 
 // onlyWithLogs refuses flags that a query of samples does not know.
@@ -32,16 +34,16 @@ func (q *queryCmd) runLogs(ctx context.Context, p *process) error {
 	}
 	ctx, cancel := q.deadline(ctx)
 	defer cancel()
-	pages := &logPages{query: q, base: base, from: from, to: to, left: q.Limit}
+	pages := &client.Pages{Server: q.server(), Base: base, Expr: q.Expr, Forward: q.Forward, From: from, To: to, Left: q.Limit}
 	if q.Format == "json" {
-		body, err := pages.body(ctx, q.Limit)
-		if most := allowed(err); most > 0 {
+		body, err := pages.Body(ctx, q.Limit)
+		if most := client.AllowedLines(err); most > 0 {
 			return fmt.Errorf("--limit %d: -o json prints one response, and the server limits it to %d lines; use -o jsonl", q.Limit, most)
 		}
 		if err != nil {
 			return err
 		}
-		if _, err := parseLogLines(&pages.parser, body); err != nil {
+		if _, err := client.ParseLines(&pages.Parser, body); err != nil {
 			return fmt.Errorf("%s: %w", q.URL, err)
 		}
 		_, err = fmt.Fprintf(p.stdout, "%s\n", strings.TrimSpace(string(body)))
@@ -57,14 +59,14 @@ func (q *queryCmd) runLogs(ctx context.Context, p *process) error {
 }
 
 // printPages prints the lines of all pages.
-func (q *queryCmd) printPages(ctx context.Context, pages *logPages, out *bufio.Writer) error {
-	for !pages.done {
-		lines, err := pages.next(ctx)
+func (q *queryCmd) printPages(ctx context.Context, pages *client.Pages, out *bufio.Writer) error {
+	for !pages.Done {
+		lines, err := pages.Next(ctx)
 		if err != nil {
 			return err
 		}
 		for i := range lines {
-			if err := lines[i].write(out, q.Format); err != nil {
+			if err := writeLine(out, &lines[i], q.Format); err != nil {
 				return err
 			}
 		}

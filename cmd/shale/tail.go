@@ -16,6 +16,7 @@ import (
 	"github.com/coder/websocket"
 	"github.com/valyala/fastjson"
 
+	"github.com/shaledb/shale/internal/client"
 	"github.com/shaledb/shale/internal/config"
 )
 
@@ -105,14 +106,14 @@ type follower struct {
 	lines  int   // that were shown
 	newest int64 // the latest time of them, none of which counts as later than when it was shown
 	first  int64 // the earliest time of the first ones of them, as many as --limit
-	shown  *shownLines
+	shown  *client.Shown
 	page   int // lines that the server gives at once
 }
 
 func newFollower(t *tailCmd, base *url.URL, p *process, now time.Time) *follower {
 	return &follower{
 		tailCmd: t, base: base, p: p, out: bufio.NewWriter(p.stdout), start: now.Add(-t.Since.Std()).UnixNano(),
-		newest: math.MinInt64, first: math.MaxInt64, shown: newShownLines(maxShown), page: linesPerPage,
+		newest: math.MinInt64, first: math.MaxInt64, shown: client.NewShown(client.MaxShown), page: client.LinesPerPage,
 	}
 }
 
@@ -195,11 +196,11 @@ func (f *follower) frame(parser *fastjson.Parser, frame []byte) error {
 	if err != nil {
 		return fmt.Errorf("%s: the frame is not of the Loki API: %w", f.URL, err)
 	}
-	lines, err := linesOf(v.GetArray("streams"))
+	lines, err := client.ReadStreams(v.GetArray("streams"))
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.URL, err)
 	}
-	sortLines(lines, true)
+	client.SortLines(lines, true)
 	if _, err := f.show(lines); err != nil {
 		return err
 	}
@@ -212,21 +213,21 @@ func (f *follower) frame(parser *fastjson.Parser, frame []byte) error {
 }
 
 // show prints those lines that were not shown yet, and returns their number.
-func (f *follower) show(lines []logLine) (n int, err error) {
+func (f *follower) show(lines []client.Line) (n int, err error) {
 	now := time.Now().UnixNano()
 	for i := range lines {
 		l := &lines[i]
-		if !f.shown.add(l, f.resumeFrom()) {
+		if !f.shown.Add(l, f.resumeFrom()) {
 			continue
 		}
-		if err := l.write(f.out, f.Format); err != nil {
+		if err := writeLine(f.out, l, f.Format); err != nil {
 			return n, writeError{err}
 		}
 		n++
 		f.lines++
-		f.newest = max(f.newest, min(l.at, now))
+		f.newest = max(f.newest, min(l.At, now))
 		if f.lines <= f.Limit {
-			f.first = min(f.first, l.at)
+			f.first = min(f.first, l.At)
 		}
 	}
 	if err := f.out.Flush(); err != nil {

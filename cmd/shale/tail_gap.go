@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/shaledb/shale/internal/client"
 	"github.com/shaledb/shale/internal/config"
 )
 
@@ -58,16 +59,16 @@ func (g *gap) fill(ctx context.Context, f *follower) error {
 	if g.failed {
 		return nil
 	}
-	if f.shown.forgot >= from {
-		fmt.Fprintf(f.p.stderr, "shale: note: too many lines to remember: some from %s to %s may be shown twice\n", stamp(from), stamp(f.shown.forgot))
+	if f.shown.Forgot >= from {
+		fmt.Fprintf(f.p.stderr, "shale: note: too many lines to remember: some from %s to %s may be shown twice\n", stamp(from), stamp(f.shown.Forgot))
 	}
-	f.shown.expect()
+	f.shown.Expect()
 	g.to = time.Now().Add(gapAhead).UnixNano()
-	pages := &logPages{
-		query: &queryCmd{Expr: f.Expr, URL: f.URL, Tenant: f.Tenant, Forward: true}, base: f.base, from: from, to: g.to,
+	pages := &client.Pages{
+		Server: &client.Server{URL: f.URL, Tenant: f.Tenant}, Base: f.base, Expr: f.Expr, Forward: true, From: from, To: g.to,
 	}
-	for !pages.done {
-		at := pages.from
+	for !pages.Done {
+		at := pages.From
 		err := g.fillPage(ctx, f, pages)
 		switch {
 		case err == nil:
@@ -79,17 +80,17 @@ func (g *gap) fill(ctx context.Context, f *follower) error {
 			return nil
 		}
 	}
-	if pages.most > 0 {
-		f.page = min(f.page, pages.most)
+	if pages.Most > 0 {
+		f.page = min(f.page, pages.Most)
 	}
 	return nil
 }
 
 // fillPage shows a page of the gap.
-func (g *gap) fillPage(ctx context.Context, f *follower, pages *logPages) error {
+func (g *gap) fillPage(ctx context.Context, f *follower, pages *client.Pages) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, gapPatience, fmt.Errorf("no response within %s", config.Duration(gapPatience)))
 	defer cancel()
-	lines, err := pages.next(ctx)
+	lines, err := pages.Next(ctx)
 	if err != nil {
 		return err
 	}
@@ -100,7 +101,7 @@ func (g *gap) fillPage(ctx context.Context, f *follower, pages *logPages) error 
 
 // filled ends the gap: what is known comes once more at most, from now on.
 func (g *gap) filled(f *follower) {
-	f.shown.expect()
+	f.shown.Expect()
 	if !g.failed {
 		fmt.Fprintf(f.p.stderr, "shale: note: reconnected to %s: replayed %d missed lines with times from %s to %s\n",
 			f.URL, g.lines, stamp(g.from), stamp(g.to))
@@ -109,9 +110,9 @@ func (g *gap) filled(f *follower) {
 
 // passes reports whether an error may be gone the next time.
 func passes(err error) bool {
-	var refused *statusError
+	var refused *client.StatusError
 	if errors.As(err, &refused) {
-		return refused.status == http.StatusTooManyRequests || refused.status == http.StatusBadGateway || refused.status == http.StatusServiceUnavailable
+		return refused.Status == http.StatusTooManyRequests || refused.Status == http.StatusBadGateway || refused.Status == http.StatusServiceUnavailable
 	}
-	return !errors.As(err, new(answerError))
+	return !errors.As(err, new(client.UnusableError))
 }

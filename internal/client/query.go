@@ -19,12 +19,12 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// Reader asks a server over Prometheus' HTTP API. It may be used by several goroutines.
+// Reader reads data back over the APIs of Prometheus and Loki, and retries. Several goroutines may use it.
 type Reader struct {
 	URL    string // of the server, without /api/v1
 	Client *http.Client
-	// Patience is how long a server that is away, starting or overloaded is asked again; once that was in vain, until
-	// it has answered again, not at all.
+	// Patience is how long requests are retried while the server is away, starting or overloaded. After one request
+	// has failed in this way, no request is retried until one succeeds.
 	Patience time.Duration
 	tired    atomic.Bool
 }
@@ -32,7 +32,7 @@ type Reader struct {
 // queryTimeout bounds one attempt.
 const queryTimeout = 2 * time.Minute
 
-// Series is a series of a range selector.
+// Series is a series of a query result.
 type Series struct {
 	Metric map[string]string `json:"metric"`
 	Values []Sample          `json:"values"`
@@ -69,13 +69,6 @@ func (s *Sample) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// queryAnswer is the answer of all endpoints of the API.
-type queryAnswer struct {
-	Status string          `json:"status"`
-	Error  string          `json:"error"`
-	Data   json.RawMessage `json:"data"`
-}
-
 // Query evaluates an expression at a time in Unix milliseconds.
 func (r *Reader) Query(ctx context.Context, tenant, expr string, ms int64) ([]Series, error) {
 	return r.curves(ctx, tenant, "query", url.Values{"query": {expr}, "time": {Seconds(ms)}})
@@ -86,19 +79,19 @@ func (r *Reader) QueryRange(ctx context.Context, tenant, expr string, from, to, 
 	return r.curves(ctx, tenant, "query_range", url.Values{"query": {expr}, "start": {Seconds(from)}, "end": {Seconds(to)}, "step": {Seconds(step)}})
 }
 
-// Seconds writes milliseconds as the API wants them. Times before 1970 are no times of a load.
+// Seconds writes milliseconds as the API wants them. They must not be negative.
 func Seconds(ms int64) string { return fmt.Sprintf("%d.%03d", ms/1000, ms%1000) }
 
 func (r *Reader) curves(ctx context.Context, tenant, endpoint string, form url.Values) ([]Series, error) {
 	var got struct {
 		Result []Series `json:"result"`
 	}
-	err := r.Api(ctx, tenant, http.MethodPost, endpoint, form, &got)
+	err := r.API(ctx, tenant, http.MethodPost, endpoint, form, &got)
 	return got.Result, err
 }
 
-// Api asks one of the endpoints that answer in JSON, and decodes the data of its answer.
-func (r *Reader) Api(ctx context.Context, tenant, method, endpoint string, form url.Values, into any) error {
+// API asks an endpoint that responds in JSON, and decodes the data of the response.
+func (r *Reader) API(ctx context.Context, tenant, method, endpoint string, form url.Values, into any) error {
 	what := endpoint + " " + form.Get("query") + form.Get("metric")
 	return r.patiently(ctx, func() error {
 		target, body := r.endpoint(endpoint), ""
@@ -115,7 +108,7 @@ func (r *Reader) Api(ctx context.Context, tenant, method, endpoint string, form 
 			req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		}
 		code, data, err := r.do(ctx, tenant, req)
-		var got queryAnswer
+		var got Envelope
 		jsonErr := json.Unmarshal(data, &got)
 		if err := classify(what, code, got.Error, err); err != nil {
 			return err
@@ -124,7 +117,7 @@ func (r *Reader) Api(ctx context.Context, tenant, method, endpoint string, form 
 			jsonErr = json.Unmarshal(got.Data, into)
 		}
 		if jsonErr != nil || got.Status != "success" {
-			return fmt.Errorf("%w: load: %s: answer makes no sense: %.200q", model.ErrInvalid, what, data)
+			return fmt.Errorf("%w: load: %s: the response makes no sense: %.200q", model.ErrInvalid, what, data)
 		}
 		return nil
 	})
@@ -134,7 +127,7 @@ func (r *Reader) endpoint(name string) string {
 	return strings.TrimRight(r.URL, "/") + "/api/v1/" + name
 }
 
-// patiently asks again while the server is away, starting or overloaded.
+// patiently retries while the server is away, starting or overloaded.
 func (r *Reader) patiently(ctx context.Context, ask func() error) error {
 	deadline := time.Now().Add(r.Patience)
 	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
@@ -155,7 +148,7 @@ func (r *Reader) patiently(ctx context.Context, ask func() error) error {
 	}
 }
 
-// do makes one attempt and reads all of the answer.
+// do makes one attempt and reads the whole response.
 func (r *Reader) do(ctx context.Context, tenant string, req *http.Request) (code int, data []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
@@ -171,7 +164,7 @@ func (r *Reader) do(ctx context.Context, tenant string, req *http.Request) (code
 	return resp.StatusCode, data, err
 }
 
-// classify makes an error of an answer that is none.
+// classify returns the error of a failed request, or nil.
 func classify(what string, code int, text string, err error) error {
 	switch {
 	case err != nil:

@@ -44,7 +44,7 @@ func (r *Reader) RemoteRead(ctx context.Context, tenant string, ms []*prompb.Lab
 			err = got.Unmarshal(answer)
 		}
 		if err != nil || len(got.Results) != 1 {
-			return fmt.Errorf("%w: load: %s: answer makes no sense: %d results, %w", model.ErrInvalid, what, len(got.Results), err)
+			return fmt.Errorf("%w: load: %s: the response makes no sense: %d results, %w", model.ErrInvalid, what, len(got.Results), err)
 		}
 		return nil
 	})

@@ -1,4 +1,4 @@
-package main
+package client
 
 import (
 	"hash/maphash"
@@ -7,17 +7,17 @@ import (
 	"slices"
 )
 
-// maxShown bounds the lines that are remembered, about 10 MiB of them. It is far more than comes in a few seconds.
-const maxShown = 1 << 17
+// MaxShown bounds the lines that are remembered, about 10 MiB of them. It is far more than comes in a few seconds.
+const MaxShown = 1 << 17
 
-// shownLines remembers which lines have been shown, by their sums, so that none is shown again after a connection was lost.
+// Shown remembers which lines have been shown, by their sums, so that none is shown again after a connection was lost.
 // Lines of one time that look the same may be several, of different rows: they are counted.
-type shownLines struct {
+type Shown struct {
 	seeds [2]maphash.Seed
 	most  int
 	count map[lineSum]shownLine
-	// forgot is the latest time of the lines that had to be forgotten.
-	forgot int64
+	// Forgot is the latest time of the lines that had to be forgotten.
+	Forgot int64
 	// known are lines that will come again, each so many times; nil while nothing comes again.
 	known map[lineSum]int
 }
@@ -30,22 +30,22 @@ type shownLine struct {
 	times int
 }
 
-func newShownLines(most int) *shownLines {
-	return &shownLines{
-		seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, most: most, count: make(map[lineSum]shownLine), forgot: math.MinInt64,
+func NewShown(most int) *Shown {
+	return &Shown{
+		seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, most: most, count: make(map[lineSum]shownLine), Forgot: math.MinInt64,
 	}
 }
 
-// expect begins a pass over lines of which those that were shown already come again.
-func (s *shownLines) expect() {
+// Expect begins a pass over lines of which those that were shown already come again.
+func (s *Shown) Expect() {
 	s.known = make(map[lineSum]int, len(s.count))
 	for sum, shown := range s.count {
 		s.known[sum] = shown.times
 	}
 }
 
-// add reports whether a line is to be shown, and remembers it. Lines before needed are the first to be forgotten.
-func (s *shownLines) add(l *logLine, needed int64) bool {
+// Add reports whether a line is to be shown, and remembers it. Lines before needed are the first to be forgotten.
+func (s *Shown) Add(l *Line, needed int64) bool {
 	sum := s.sum(l)
 	if n := s.known[sum]; n > 0 {
 		s.known[sum]--
@@ -54,12 +54,12 @@ func (s *shownLines) add(l *logLine, needed int64) bool {
 	if len(s.count) >= s.most {
 		s.forget(needed)
 	}
-	s.count[sum] = shownLine{l.at, s.count[sum].times + 1}
+	s.count[sum] = shownLine{l.At, s.count[sum].times + 1}
 	return true
 }
 
 // forget makes room: for a quarter at least, so that it is not done for each line.
-func (s *shownLines) forget(needed int64) {
+func (s *Shown) forget(needed int64) {
 	maps.DeleteFunc(s.count, func(_ lineSum, shown shownLine) bool { return shown.at < needed })
 	if len(s.count) < s.most-s.most/4 {
 		return
@@ -71,14 +71,14 @@ func (s *shownLines) forget(needed int64) {
 	slices.Sort(times)
 	until := times[len(times)/2]
 	maps.DeleteFunc(s.count, func(_ lineSum, shown shownLine) bool { return shown.at <= until })
-	s.forgot = max(s.forgot, until)
+	s.Forgot = max(s.Forgot, until)
 }
 
-func (s *shownLines) sum(l *logLine) (sum lineSum) {
+func (s *Shown) sum(l *Line) (sum lineSum) {
 	for i, seed := range s.seeds {
-		h := maphash.Comparable(seed, l.at)
-		h = h*0x9e3779b97f4a7c15 + maphash.String(seed, l.stream)
-		sum[i] = h*0x9e3779b97f4a7c15 + maphash.Bytes(seed, l.text)
+		h := maphash.Comparable(seed, l.At)
+		h = h*0x9e3779b97f4a7c15 + maphash.String(seed, l.Stream)
+		sum[i] = h*0x9e3779b97f4a7c15 + maphash.Bytes(seed, l.Text)
 	}
 	return sum
 }
