@@ -41,7 +41,8 @@ func (i *inspectJournalCmd) Run(ctx context.Context, p *process) error {
 	return err
 }
 
-// hasSegments refuses a folder of which there is nothing to say: a journal always has a segment, from its start on.
+// hasSegments refuses a folder of which there is nothing to say: a journal always has a segment, from its
+// start on.
 func hasSegments(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

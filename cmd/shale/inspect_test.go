@@ -62,8 +62,8 @@ func writeSeries(t *testing.T, name string, seed model.KeySeed, signal model.Sig
 	return buf.Bytes()
 }
 
-// bucketOfOne makes a bucket with one block that is committed, whose part write writes, and returns the folder, the block and the
-// name of its file.
+// bucketOfOne makes a bucket with one block that is committed, whose part write writes, and returns the
+// folder, the block and the name of its file.
 func bucketOfOne(t *testing.T, block catalog.Block, write func(t *testing.T, name string, seed model.KeySeed) []byte) (dir string, _ catalog.Block, name string) {
 	t.Helper()
 	dir = t.TempDir()

@@ -11,8 +11,8 @@ import (
 	"github.com/shaledb/shale/internal/load/values"
 )
 
-// loadShape holds the flags that say which series a fleet of targets has, and how they change. With the same shape,
-// shale load target serves the series that shale load remote-write sends.
+// loadShape holds the flags that say which series a fleet of targets has, and how they change. With the same
+// shape, shale load target serves the series that shale load remote-write sends.
 type loadShape struct {
 	Targets int               `default:"10" help:"Number of scrape targets."`
 	Metrics int               `default:"100" help:"Number of metrics per target."`

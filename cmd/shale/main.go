@@ -106,7 +106,8 @@ func customary(args []string) []string {
 	return args
 }
 
-// joinNegative lets a flag's value begin with a minus and a digit (--start -1h), which kong would take for a short flag.
+// joinNegative lets a flag's value begin with a minus and a digit (--start -1h), which kong would take for a
+// short flag.
 func joinNegative(args []string) []string {
 	var joined []string
 	for i := 0; i < len(args); i++ {

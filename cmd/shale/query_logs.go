@@ -74,7 +74,8 @@ func (q *queryCmd) printPages(ctx context.Context, pages *client.Pages, out *buf
 	return nil
 }
 
-// lookBack returns the server and the times to ask for, in Unix nanoseconds: the first included, the second not.
+// lookBack returns the server and the times to ask for, in Unix nanoseconds: the first included, the second
+// not.
 func (q *queryCmd) lookBack(now time.Time) (base *url.URL, from, to int64, err error) {
 	switch {
 	case q.Time != "":

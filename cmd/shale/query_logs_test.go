@@ -13,7 +13,8 @@ import (
 	"testing"
 )
 
-// lokiOf serves query_range over n lines, a second apart and two at each time, as Loki does: in pages, the end excluded.
+// lokiOf serves query_range over n lines, a second apart and two at each time, as Loki does: in pages, the
+// end excluded.
 func lokiOf(t *testing.T, n int) (url string, asked *atomic.Int32) {
 	t.Helper()
 	asked = &atomic.Int32{}
@@ -88,8 +89,8 @@ func TestQueryLogs(t *testing.T) {
 	}
 }
 
-// crowded serves query_range over lines of which as many as crowd have one time, one is before and one after them, and allows
-// at most most lines at once.
+// crowded serves query_range over lines of which as many as crowd have one time, one is before and one after
+// them, and allows at most most lines at once.
 func crowded(t *testing.T, crowd, most int) (url string) {
 	t.Helper()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

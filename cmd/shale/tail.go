@@ -117,11 +117,12 @@ func newFollower(t *tailCmd, base *url.URL, p *process, now time.Time) *follower
 	}
 }
 
-// maxFrameBytes bounds what a server can make this process keep: lines are at most 256 KB by default, 100 in a frame.
+// maxFrameBytes bounds what a server can make this process keep: lines are at most 256 KB by default, 100 in
+// a frame.
 const maxFrameBytes = 128 << 20
 
-// follow shows the lines of one connection, and before them those of the gap since the one before. It reports whether it came
-// so far.
+// follow shows the lines of one connection, and before them those of the gap since the one before. It reports
+// whether it came so far.
 func (f *follower) follow(ctx context.Context) (begun bool, err error) {
 	var g gap
 	start, limit := f.start, f.Limit

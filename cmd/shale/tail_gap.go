@@ -12,9 +12,10 @@ import (
 	"github.com/shaledb/shale/internal/config"
 )
 
-// When a connection is lost, lines are shown again from a little before the last one that was shown: lines come late, and are
-// not quite in order. Those that were shown already are known by their sums. The last one that was shown may itself be ahead of
-// the clock, which says nothing of those that come after it, so it counts as being of the time when it was shown.
+// When a connection is lost, lines are shown again from a little before the last one that was shown: lines
+// come late, and are not quite in order. Those that were shown already are known by their sums. The last one
+// that was shown may itself be ahead of the clock, which says nothing of those that come after it, so it
+// counts as being of the time when it was shown.
 
 const (
 	// gapSlack is how late lines may come to be found.
@@ -25,8 +26,8 @@ const (
 	gapPatience = 2 * time.Minute
 )
 
-// resumeFrom returns the time from which lines are to be shown again if the connection is lost. It never goes back, so nothing
-// that is before it need be remembered.
+// resumeFrom returns the time from which lines are to be shown again if the connection is lost. It never goes
+// back, so nothing that is before it need be remembered.
 func (f *follower) resumeFrom() int64 {
 	if f.lines == 0 {
 		return f.start
@@ -49,8 +50,8 @@ type gap struct {
 	lines         int   // that were shown of it
 }
 
-// fill shows what has come since the last line that was shown. It returns errors that pass; others it tells the user, and what
-// they mean.
+// fill shows what has come since the last line that was shown. It returns errors that pass; others it tells
+// the user, and what they mean.
 func (g *gap) fill(ctx context.Context, f *follower) error {
 	from := f.resumeFrom()
 	if !g.begun {

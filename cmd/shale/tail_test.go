@@ -104,7 +104,8 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
-// followed is a server with lines, which are followed as Shale does it: first the newest ones since the start, then those that come.
+// followed is a server with lines, which are followed as Shale does it: first the newest ones since the
+// start, then those that come.
 type followed struct {
 	t   *testing.T
 	url string
@@ -222,8 +223,8 @@ func (f *followed) tail(args ...string) (lines []string, errs string) {
 	return strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n"), said.String()
 }
 
-// gapOf follows over a connection that is lost, with n lines that come while there is none, after a line that is ahead of the
-// clock.
+// gapOf follows over a connection that is lost, with n lines that come while there is none, after a line that
+// is ahead of the clock.
 func gapOf(t *testing.T, n int, refuse func(n int) (int, string)) (f *followed, want map[string]int) {
 	f = newFollowed(t)
 	f.refuse = refuse
@@ -264,8 +265,8 @@ func counts(lines []string) map[string]int {
 	return n
 }
 
-// TestTailGap: what comes while there is no connection is shown, whatever is ahead of the clock and however much it is, and
-// nothing is shown twice.
+// TestTailGap: what comes while there is no connection is shown, whatever is ahead of the clock and however
+// much it is, and nothing is shown twice.
 func TestTailGap(t *testing.T) {
 	f, want := gapOf(t, 2500, nil)
 	lines, errs := f.tail()

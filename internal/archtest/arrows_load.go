@@ -53,7 +53,6 @@ func loadRooms() []room {
 			"load/fleet":     "it computes samples a second time",
 			"load/lines":     "it computes lines a second time",
 			"load/values":    "it compares histograms",
-			"load/pace":      "a round has a time",
 			"load/random":    "it draws the series to compare",
 			"load/statefile": "it expects what was acknowledged",
 		}, fromOutside},

@@ -1,6 +1,7 @@
-// Package client talks to a server from outside, over the APIs of Prometheus and Loki: queries, remote read, and pages of
-// log lines. It knows nothing of how a server works.
+// Package client talks to a server from outside, over the APIs of Prometheus and Loki: queries, remote read,
+// and pages of log lines. It knows nothing of how a server works.
 //
-// [Server] makes one request at a time for a user. [Reader] retries, for verification. [Pages] splits a long range of log
-// lines into requests, and [Shown] remembers which lines a follower has printed, so that a reconnect repeats none.
+// [Server] makes one request at a time for a user. [Reader] retries, for verification. [Pages] splits a long
+// range of log lines into requests. [Shown] remembers which lines a follower has printed, so that a
+// reconnect repeats none.
 package client

@@ -40,7 +40,8 @@ type UnusableError struct{ error }
 
 func (e UnusableError) Unwrap() error { return e.error }
 
-// Next returns the lines of the next page, none and done after the last one. They are valid until the next call.
+// Next returns the lines of the next page, none and done after the last one. They are valid until the next
+// call.
 func (p *Pages) Next(ctx context.Context) ([]Line, error) {
 	for {
 		if p.Done || p.From >= p.To {
@@ -57,7 +58,8 @@ func (p *Pages) Next(ctx context.Context) ([]Line, error) {
 			return nil, err
 		}
 		SortLines(lines, p.Forward)
-		// A full page ends the answer, or goes on within the time of its last line: those of that time are asked for again.
+		// A full page ends the answer, or goes on within the time of its last line: those of that time are
+		// asked for again.
 		if len(lines) < ask || p.Left == ask {
 			p.Done = true
 			return lines, nil
@@ -120,8 +122,9 @@ func (p *Pages) Body(ctx context.Context, ask int) ([]byte, error) {
 	return p.Server.Ask(ctx, p.Base.JoinPath("loki/api/v1/query_range").String(), form)
 }
 
-// AllowedLines returns how many lines a server allows that refuses to give more, and 0 of another error. Servers say both numbers,
-// that which was asked for first: "limit > max_entries_limit_per_query (8000 > 5000)".
+// AllowedLines returns how many lines a server allows that refuses to give more, and 0 of another error.
+// Servers say both numbers, that which was asked for first: "limit > max_entries_limit_per_query (8000 >
+// 5000)".
 func AllowedLines(err error) int {
 	var refused *StatusError
 	if !errors.As(err, &refused) || refused.Status != http.StatusBadRequest {

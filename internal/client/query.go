@@ -23,8 +23,8 @@ import (
 type Reader struct {
 	URL    string // of the server, without /api/v1
 	Client *http.Client
-	// Patience is how long requests are retried while the server is away, starting or overloaded. After one request
-	// has failed in this way, no request is retried until one succeeds.
+	// Patience is how long requests are retried while the server is away, starting or overloaded. After one
+	// request has failed in this way, no request is retried until one succeeds.
 	Patience time.Duration
 	tired    atomic.Bool
 }
@@ -47,7 +47,8 @@ type Sample struct {
 	Histogram *prompb.Histogram
 }
 
-// UnmarshalJSON reads a sample. Times are written with at most three decimals, which a float holds exactly enough.
+// UnmarshalJSON reads a sample. Times are written with at most three decimals, which a float holds exactly
+// enough.
 func (s *Sample) UnmarshalJSON(data []byte) error {
 	var pair [2]json.RawMessage
 	if err := json.Unmarshal(data, &pair); err != nil {
@@ -177,12 +178,13 @@ func classify(what string, code int, text string, err error) error {
 	return nil
 }
 
-// Window returns a range in PromQL that reaches from one time to another, both included. Since Prometheus 3 ranges
-// are open on the left, so it begins a millisecond early: that instant is never one of the load's own times.
+// Window returns a range in PromQL that reaches from one time to another, both included. Since Prometheus 3
+// ranges are open on the left, so it begins a millisecond early: that instant is never one of the load's own
+// times.
 func Window(from, to int64) string { return fmt.Sprintf("[%dms]", to-from+1) }
 
-// Lines asks over Loki's query_range for the oldest lines of a time [from, to) in Unix nanoseconds, and returns the body
-// of the response. Structured metadata stands apart from labels.
+// Lines asks over Loki's query_range for the oldest lines of a time [from, to) in Unix nanoseconds, and
+// returns the body of the response. Structured metadata stands apart from labels.
 func (r *Reader) Lines(ctx context.Context, tenant, query string, from, to int64, limit int) (body []byte, err error) {
 	form := url.Values{
 		"query": {query}, "start": {strconv.FormatInt(from, 10)}, "end": {strconv.FormatInt(to, 10)},

@@ -15,8 +15,8 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// RemoteRead gives all samples of the series that have the given labels, at times in Unix milliseconds from one to
-// another, both included. Unlike a query it gives histograms as they were sent, and stale markers.
+// RemoteRead gives all samples of the series that have the given labels, at times in Unix milliseconds from
+// one to another, both included. Unlike a query it gives histograms as they were sent, and stale markers.
 func (r *Reader) RemoteRead(ctx context.Context, tenant string, ms []*prompb.LabelMatcher, from, to int64) ([]Series, error) {
 	q := prompb.Query{Matchers: ms, StartTimestampMs: from, EndTimestampMs: to}
 	req := prompb.ReadRequest{Queries: []*prompb.Query{&q}, AcceptedResponseTypes: []prompb.ReadRequest_ResponseType{prompb.ReadRequest_SAMPLES}}

@@ -27,8 +27,8 @@ type Envelope struct {
 // maxResponseBytes keeps a wrong URL from filling the memory.
 const maxResponseBytes = 4 << 30
 
-// Ask sends a form to an endpoint and returns the body of a response with status 2xx. Another status is an error of
-// type statusError.
+// Ask sends a form to an endpoint and returns the body of a response with status 2xx. Another status is an
+// error of type statusError.
 func (s *Server) Ask(ctx context.Context, endpoint string, form url.Values) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint, strings.NewReader(form.Encode()))
 	if err != nil {

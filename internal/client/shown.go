@@ -7,11 +7,12 @@ import (
 	"slices"
 )
 
-// MaxShown bounds the lines that are remembered, about 10 MiB of them. It is far more than comes in a few seconds.
+// MaxShown bounds the lines that are remembered, about 10 MiB of them. It is far more than comes in a few
+// seconds.
 const MaxShown = 1 << 17
 
-// Shown remembers which lines have been shown, by their sums, so that none is shown again after a connection was lost.
-// Lines of one time that look the same may be several, of different rows: they are counted.
+// Shown remembers which lines have been shown, by their sums, so that none is shown again after a connection
+// was lost. Lines of one time that look the same may be several, of different rows: they are counted.
 type Shown struct {
 	seeds [2]maphash.Seed
 	most  int
@@ -44,7 +45,8 @@ func (s *Shown) Expect() {
 	}
 }
 
-// Add reports whether a line is to be shown, and remembers it. Lines before needed are the first to be forgotten.
+// Add reports whether a line is to be shown, and remembers it. Lines before needed are the first to be
+// forgotten.
 func (s *Shown) Add(l *Line, needed int64) bool {
 	sum := s.sum(l)
 	if n := s.known[sum]; n > 0 {

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestShownLines: memory is bounded; what is not needed any more is forgotten first, and what is needed not silently.
+// TestShownLines: memory is bounded; what is not needed any more is forgotten first, and what is needed not
+// silently.
 func TestShownLines(t *testing.T) {
 	s := NewShown(100)
 	line := func(at int) *Line {

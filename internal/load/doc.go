@@ -15,8 +15,8 @@
 //	progress    the progress bar
 //	random      the source of randomness
 //
-// Names, times, values and lines are pure functions of a seed and of numbers such as target, metric, series and round.
-// So no memory is spent on a series, and verification computes every sample and every line a second time to compare
-// it with what the store returns. The generators never adapt what they send to the responses they get, except that
-// they retry and keep to their schedule.
+// Names, times, values and lines are pure functions of a seed and of numbers such as target, metric, series
+// and round. So no memory is spent on a series, and verification computes every sample and every line a
+// second time to compare it with what the store returns. The generators never adapt what they send to the
+// responses they get, except that they retry and keep to their schedule.
 package load

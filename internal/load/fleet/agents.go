@@ -18,7 +18,8 @@ import (
 //	<prefix>.agent.<id>.metrics.<n>
 //	<prefix>.metrics.<n>;agent=<id>;region=eu-north-1    with tags
 //
-// Series are numbered agent by agent. Agent i sends over connection i modulo Connections, always in the same order.
+// Series are numbered agent by agent. Agent i sends over connection i modulo Connections, always in the same
+// order.
 type Agents struct {
 	Seed        uint64            `json:"seed"`
 	Prefix      string            `json:"prefix"`
@@ -115,7 +116,8 @@ func (a *Agents) Total() int64 { return int64(a.Agents) * int64(a.Metrics) }
 // tagRegion is a tag that all series share.
 const tagRegion = "eu-north-1"
 
-// AppendBefore and appendAfter append what stands before and after the number of a metric in the names of an agent.
+// AppendBefore and appendAfter append what stands before and after the number of a metric in the names of an
+// agent.
 func (a *Agents) AppendBefore(dst []byte, agent int) []byte {
 	dst = append(dst, a.Prefix...)
 	if a.Protocol != Tagged {
@@ -175,8 +177,8 @@ func (a *Agents) AgentsOf(connection int) int {
 	return (a.Agents - connection + a.Connections - 1) / a.Connections
 }
 
-// Position returns the connection that a sample is first sent over and how many points go before it there. The round
-// must not be before the agent's first.
+// Position returns the connection that a sample is first sent over and how many points go before it there.
+// The round must not be before the agent's first.
 func (a *Agents) Position(t pace.Timeline, g int64, round int) (connection int, at uint64) {
 	agent, metric := int(g/int64(a.Metrics)), int(g%int64(a.Metrics))
 	connection = agent % a.Connections
@@ -188,9 +190,9 @@ func (a *Agents) Position(t pace.Timeline, g int64, round int) (connection int, 
 	return connection, at
 }
 
-// Spawn launches agents one by one, as haggar does: each has a connection of its own, and flushes for the first time
-// one flush interval after its launch. The zero value launches all of them at once; then they take turns within the
-// interval.
+// Spawn launches agents one by one, as haggar does: each has a connection of its own, and flushes for the
+// first time one flush interval after its launch. The zero value launches all of them at once; then they take
+// turns within the interval.
 type Spawn struct {
 	// Interval is the time from one launch to the next, give or take Jitter.
 	Interval time.Duration `json:"interval"`
@@ -210,9 +212,9 @@ func (s *Spawn) check(a *Agents) error {
 	return nil
 }
 
-// Launch returns when an agent is launched, counted from the beginning of the load. Agents follow each other in order:
-// one whose jitter puts it before an earlier one is launched together with it. Only the two before can be meant, as no
-// jitter is longer than the interval.
+// Launch returns when an agent is launched, counted from the beginning of the load. Agents follow each other
+// in order: one whose jitter puts it before an earlier one is launched together with it. Only the two before
+// can be meant, as no jitter is longer than the interval.
 func (a *Agents) Launch(agent int) time.Duration {
 	s, at := a.Spawn, time.Duration(0)
 	for i := max(0, agent-2); i <= agent; i++ {

@@ -11,13 +11,13 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// Churn says how the series of a fleet come and go, and when their values move. The zero value is a fleet in which
-// nothing but values changes, and those in every round.
+// Churn says how the series of a fleet come and go, and when their values move. The zero value is a fleet in
+// which nothing but values changes, and those in every round.
 type Churn struct {
 	// ValueInterval is how long a value stays; 0: until the next sample.
 	ValueInterval time.Duration `json:"value_interval,omitempty"`
-	// SeriesInterval is the length of a cycle. With each, every series of a target ends and another one begins, which
-	// differs by its label cycle_id; 0: never.
+	// SeriesInterval is the length of a cycle. With each, every series of a target ends and another one
+	// begins, which differs by its label cycle_id; 0: never.
 	SeriesInterval time.Duration `json:"series_interval,omitempty"`
 	// Relabel keeps the targets from beginning a cycle all at once.
 	Relabel Spread `json:"relabel_jitter,omitzero"`
@@ -52,7 +52,8 @@ type Spread struct {
 // SpreadKind is a kind of spread.
 type SpreadKind uint8
 
-// The kinds of spread. A target's moment is later by nothing, by a random time below By, or by its number times By.
+// The kinds of spread. A target's moment is later by nothing, by a random time below By, or by its number
+// times By.
 const (
 	SpreadNone SpreadKind = iota
 	SpreadUniform
@@ -74,8 +75,8 @@ func (k *SpreadKind) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Course is what the targets of a fleet go through: when each begins, is sampled and is relabelled. It is a pure
-// function of its fields.
+// Course is what the targets of a fleet go through: when each begins, is sampled and is relabelled. It is a
+// pure function of its fields.
 type Course struct {
 	Churn
 	pace.Timeline
@@ -135,7 +136,8 @@ func (c *Course) Moment(target int, scrape int64, round int) Moment {
 	return m
 }
 
-// MomentAt returns the moment at a time, as if a target were sampled then. Its tick is set only if values have an interval.
+// MomentAt returns the moment at a time, as if a target were sampled then. Its tick is set only if values
+// have an interval.
 func (c *Course) MomentAt(target int, ns int64) Moment {
 	m := Moment{Ns: ns, Cycle: c.Cycle(target, ns), Born: c.Start + int64(target)*int64(c.Rollout), Instant: values.Instant{Seed: c.seed}}
 	if m.Cycle > 0 {
@@ -174,7 +176,8 @@ func (c *Course) Ended(target, round int) (cycle int, ok bool) {
 	return cycle, cycle != c.Cycle(target, c.At(round))
 }
 
-// StartMs returns the start time of counters in Unix milliseconds; 0, which says nothing, if it were before 1970.
+// StartMs returns the start time of counters in Unix milliseconds; 0, which says nothing, if it were before
+// 1970.
 func (m *Moment) StartMs() int64 { return max(0, m.Born/int64(time.Millisecond)) }
 
 // Next returns when a target shows something else.
@@ -186,7 +189,8 @@ func (c *Course) Next(target int, m *Moment) int64 {
 	return next
 }
 
-// Exposed is the course of a fleet that is scraped. When a target is first there changes nothing about its values.
+// Exposed is the course of a fleet that is scraped. When a target is first there changes nothing about its
+// values.
 func (f *Fleet) Exposed(epoch int64) Course {
 	c := f.Course(pace.Timeline{Start: epoch, Step: int64(f.Churn.ValueInterval)})
 	c.Rollout = 0

@@ -12,7 +12,8 @@ import (
 // Disorder is what a load does to samples on their way: a share is late, a share comes twice.
 type Disorder struct {
 	Late pace.Lateness `json:"late,omitzero"`
-	// Twice is the share of samples that are sent again, half of them in the same request and half in the next round.
+	// Twice is the share of samples that are sent again, half of them in the same request and half in the next
+	// round.
 	Twice float64 `json:"twice,omitempty"`
 	// Rounds of the load, 0 if nobody knows; its schedule says it. Nothing is put off beyond the last one.
 	Rounds int `json:"rounds,omitempty"`

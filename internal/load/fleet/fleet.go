@@ -9,14 +9,16 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// Fleet is the shape of a load in Prometheus' words: targets that expose the same metrics, each with the same number of
-// series, every series with constant labels beside its own. Series are numbered tenant by tenant, in a tenant scraper
-// by scraper, then target by target, in a target metric by metric, which is the order of a scrape.
+// Fleet is the shape of a load in Prometheus' words: targets that expose the same metrics, each with the same
+// number of series, every series with constant labels beside its own. Series are numbered tenant by tenant,
+// in a tenant scraper by scraper, then target by target, in a target metric by metric, which is the order of
+// a scrape.
 type Fleet struct {
 	Seed uint64 `json:"seed"`
 	// Tenants that have the fleet each, under the same labels and with other values; 0 is one.
 	Tenants int `json:"tenants,omitempty"`
-	// Scrapers that see all targets each, with the same values and under a label of their own; 0 is one without label.
+	// Scrapers that see all targets each, with the same values and under a label of their own; 0 is one
+	// without label.
 	Scrapers int               `json:"scrapers,omitempty"`
 	Targets  int               `json:"targets"`
 	Metrics  int               `json:"metrics"` // per target
@@ -28,7 +30,8 @@ type Fleet struct {
 	Churn    Churn             `json:"churn,omitzero"`
 	// Exemplars is the share of samples that have one.
 	Exemplars float64 `json:"exemplars,omitempty"`
-	// Metadata says type, help and unit of each metric, StartTimes since when each sample counts, where the protocol can.
+	// Metadata says type, help and unit of each metric, StartTimes since when each sample counts, where the
+	// protocol can.
 	Metadata   bool `json:"metadata,omitempty"`
 	StartTimes bool `json:"start_times,omitempty"`
 }
@@ -133,7 +136,8 @@ func (f *Fleet) Identity(p Place) uint64 {
 	return uint64((t*int64(f.Metrics)+int64(p.Metric))*int64(f.Series) + int64(p.Series))
 }
 
-// TenantName returns the name of a tenant: that which is given if there is one, else it with a number behind it.
+// TenantName returns the name of a tenant: that which is given if there is one, else it with a number behind
+// it.
 func (f *Fleet) TenantName(prefix string, tenant int) string {
 	if f.TenantCount() == 1 {
 		return prefix
@@ -144,7 +148,8 @@ func (f *Fleet) TenantName(prefix string, tenant int) string {
 	return prefix + "-" + padded(tenant, digits(f.TenantCount()-1))
 }
 
-// Batches returns how many requests of at most size series a round takes. No request has series of two tenants.
+// Batches returns how many requests of at most size series a round takes. No request has series of two
+// tenants.
 func (f *Fleet) Batches(size int) int {
 	return f.TenantCount() * batches(f.perTenant(), size)
 }

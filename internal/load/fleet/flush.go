@@ -7,10 +7,10 @@ import (
 	"sort"
 )
 
-// Flushes is the order in which an agent's points leave it, counted in rounds from the agent's first one. Without
-// disorder a flush has the points of its round. With it, every flush puts as many off, and repeats as many: those of a
-// window of metrics that begins anywhere and goes around. So the number of points before any one is a formula, and the
-// proof by what the server has received holds for disorder as well.
+// Flushes is the order in which an agent's points leave it, counted in rounds from the agent's first one.
+// Without disorder a flush has the points of its round. With it, every flush puts as many off, and repeats as
+// many: those of a window of metrics that begins anywhere and goes around. So the number of points before any
+// one is a formula, and the proof by what the server has received holds for disorder as well.
 //
 //	[own points, from behind the window on][the first of them again][those of an earlier round's window]
 type Flushes struct {

@@ -9,8 +9,8 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// LabelTemplate is one label of the template of a series. Its value is text, then a number of fixed width if kind is not
-// constant, then more text.
+// LabelTemplate is one label of the template of a series. Its value is text, then a number of fixed width if
+// kind is not constant, then more text.
 type LabelTemplate struct {
 	Name, Before, After string
 	Kind                Field
@@ -36,9 +36,9 @@ const CycleLabel = "cycle_id"
 // cycleWidth is enough for one cycle a second since 1970.
 const cycleWidth = 10
 
-// LabelTemplates returns the labels sorted by name. With ten constant ones, a series is about 580 bytes in remote write 1.0,
-// as those of a scraped avalanche are after Prometheus has added its own labels. The seed is in the job, so that
-// another seed is another set of series.
+// LabelTemplates returns the labels sorted by name. With ten constant ones, a series is about 580 bytes in
+// remote write 1.0, as those of a scraped avalanche are after Prometheus has added its own labels. The seed
+// is in the job, so that another seed is another set of series.
 func (f *Fleet) LabelTemplates() []LabelTemplate {
 	ls := []LabelTemplate{
 		{Name: model.NameLabel, Before: f.Name + "_mmmmm_", Kind: MetricNumber, After: f.Suffix},

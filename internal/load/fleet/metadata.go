@@ -13,8 +13,8 @@ const (
 	TypeGaugeHistogram = 4
 )
 
-// GaugeHistogram reports whether the histograms of a metric are gauges: one metric in four is, but for those with bounds
-// of their own, which a scraper makes of classic histograms that count.
+// GaugeHistogram reports whether the histograms of a metric are gauges: one metric in four is, but for those
+// with bounds of their own, which a scraper makes of classic histograms that count.
 func (f *Fleet) GaugeHistogram(metric int) bool {
 	return f.Value.Histogram() && f.Value != values.HistogramCustom && metric%4 == 3
 }

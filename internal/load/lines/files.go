@@ -105,7 +105,8 @@ func (l *Shape) For(times int) {
 	l.Repeat, l.Windows = times, ceilDiv(most*times, l.Lines)
 }
 
-// pushFile writes the lines of a file that belong to a window. A file that is shorter than others ends before them.
+// pushFile writes the lines of a file that belong to a window. A file that is shorter than others ends before
+// them.
 func (w *Writer) pushFile(window, file int, sink Sink) {
 	lines := w.Files[file].lines
 	end := len(lines) * w.Repeat

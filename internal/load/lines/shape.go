@@ -13,9 +13,10 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// Shape is the shape of a load of log lines: nodes with the pods that run on them, each pod with a stream for every level. What
-// a node has to say in a window of time goes as one push. Every line is a pure function of the seed, its stream, its window,
-// and its place in it; with Files, lines are those of files instead, one stream for each.
+// Shape is the shape of a load of log lines: nodes with the pods that run on them, each pod with a stream for
+// every level. What a node has to say in a window of time goes as one push. Every line is a pure function of
+// the seed, its stream, its window, and its place in it; with Files, lines are those of files instead, one
+// stream for each.
 type Shape struct {
 	Seed    uint64 `json:"seed"`
 	Streams int    `json:"streams"`
@@ -23,11 +24,13 @@ type Shape struct {
 	PerNode int    `json:"per_node"` // streams of a node
 	Lines   int    `json:"lines"`    // of a push, about
 	Mix     Mix    `json:"mix,omitzero"`
-	// Metadata is the share of lines that have structured metadata, Equal that of lines which bear the time of the line before.
+	// Metadata is the share of lines that have structured metadata, Equal that of lines which bear the time of
+	// the line before.
 	Metadata float64 `json:"metadata,omitempty"`
 	Equal    float64 `json:"equal,omitempty"`
-	// Late is the share of lines whose times are earlier than those of their window, by an eighth, a quarter, a half or all of
-	// By; Twice that of lines that are sent again, half of them in the same push and half in the next one of the node.
+	// Late is the share of lines whose times are earlier than those of their window, by an eighth, a quarter,
+	// a half or all of By; Twice that of lines that are sent again, half of them in the same push and half in
+	// the next one of the node.
 	Late  pace.Lateness `json:"late,omitzero"`
 	Twice float64       `json:"twice,omitempty"`
 	// Windows is how many each node has; 0 if nobody knows, and then there are no needles.
@@ -96,7 +99,8 @@ func (m *Mix) check() error {
 
 func (m *Mix) sum() int { return m[0] + m[1] + m[2] + m[3] }
 
-// The levels, each a stream of every pod, with the share of the pod's lines that it has, in tenths of the mean.
+// The levels, each a stream of every pod, with the share of the pod's lines that it has, in tenths of the
+// mean.
 var levels = [...]struct {
 	name, upper string
 	weight      int
@@ -245,7 +249,8 @@ const (
 	saltOrder  = 0x6c6f676f7264
 )
 
-// Earliest is by how much lines may bear an earlier time than the window in which they are sent, at the latest.
+// Earliest is by how much lines may bear an earlier time than the window in which they are sent, at the
+// latest.
 func (l *Shape) Earliest(t pace.Timeline) (ns int64) {
 	if l.Late.Share > 0 {
 		ns += int64(l.Late.By)

@@ -1,7 +1,7 @@
 package lines
 
-// The vocabulary of generated lines. Which word stands where is drawn; what is rare is rare on purpose: a search for
-// "context deadline exceeded" finds a few lines in a thousand.
+// The vocabulary of generated lines. Which word stands where is drawn; what is rare is rare on purpose: a
+// search for "context deadline exceeded" finds a few lines in a thousand.
 var (
 	appNames = [...]string{
 		"checkout", "cart", "catalog", "payments", "shipping", "search", "accounts", "gateway", "inventory", "pricing",

@@ -59,7 +59,8 @@ func (w *Writer) Push(window, node int, sink Sink) {
 	}
 }
 
-// repeat sends those lines of a window again whose second time is now: 0 for the window itself, 1 for the one behind it.
+// repeat sends those lines of a window again whose second time is now: 0 for the window itself, 1 for the one
+// behind it.
 func (w *Writer) repeat(sink Sink, stream, window, c int, needles needlesOf, first, now int) {
 	for j := range c {
 		if drawn := random.Spread64(w.order(stream, window, j) + random.SaltTwice); random.Happens(w.Twice, drawn) && int(drawn&1) == now {

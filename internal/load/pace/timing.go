@@ -10,15 +10,15 @@ import (
 
 // Timing says how fast a load is sent, for how long, and which times its samples bear.
 type Timing struct {
-	// Rate is in samples a second, Interval the time between two rounds. At most one is set; with neither, rounds
-	// follow each other as fast as they are taken.
+	// Rate is in samples a second, Interval the time between two rounds. At most one is set; with neither,
+	// rounds follow each other as fast as they are taken.
 	Rate     float64
 	Interval time.Duration
 	// Rounds and Duration end the load; with neither it goes on until its context ends.
 	Rounds   int
 	Duration time.Duration
-	// Start is the time of the samples of round 0, Step what each round adds. Zero means: so that the last round is
-	// of now, and rounds are as far apart as they are sent.
+	// Start is the time of the samples of round 0, Step what each round adds. Zero means: so that the last
+	// round is of now, and rounds are as far apart as they are sent.
 	Start time.Time
 	Step  time.Duration
 }
@@ -38,8 +38,8 @@ func (t Timeline) Round(ns int64) (int, bool) {
 	return int(d / t.Step), d >= 0 && d%t.Step == 0
 }
 
-// Schedule says when each part of each round is due. It is an open loop: what is due does not depend on how fast the
-// server answers, and what was missed is caught up.
+// Schedule says when each part of each round is due. It is an open loop: what is due does not depend on how
+// fast the server answers, and what was missed is caught up.
 type Schedule struct {
 	Timeline
 	Begin    time.Time
@@ -55,8 +55,8 @@ type Schedule struct {
 // backlog is how far back generated time begins when neither pace nor number of rounds is known.
 const backlog = time.Hour
 
-// Schedule fixes the schedule of a load of so many series that begins now. The times of its samples are multiples of
-// unit. Its error is of class [model.ErrInvalid].
+// Schedule fixes the schedule of a load of so many series that begins now. The times of its samples are
+// multiples of unit. Its error is of class [model.ErrInvalid].
 func (t Timing) Schedule(now time.Time, series int64, unit time.Duration) (Schedule, error) {
 	switch {
 	case !(t.Rate >= 0) || t.Interval < 0 || t.Duration < 0 || t.Rounds < 0 || t.Step < 0:
@@ -157,7 +157,8 @@ func (s *Schedule) More(round int) bool { return s.Rounds == 0 || round < s.Roun
 // Ms returns the time of a round in Unix milliseconds.
 func (t Timeline) Ms(round int) int64 { return t.At(round) / int64(time.Millisecond) }
 
-// Lateness is a share of samples that are sent behind newer ones, by an eighth, a quarter, a half or all of By.
+// Lateness is a share of samples that are sent behind newer ones, by an eighth, a quarter, a half or all of
+// By.
 type Lateness struct {
 	Share float64       `json:"share"`
 	By    time.Duration `json:"by"`

@@ -51,7 +51,8 @@ func TestSchedule(t *testing.T) {
 	}
 }
 
-// TestDue checks that a round is spread over its interval, and that generated time never runs into the future.
+// TestDue checks that a round is spread over its interval, and that generated time never runs into the
+// future.
 func TestDue(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	s, _ := Timing{Interval: 10 * time.Second}.Schedule(now, 100, time.Second)

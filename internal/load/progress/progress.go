@@ -10,7 +10,8 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 )
 
-// Progress shows how far a load or a verification is: as a bar on a terminal, as a line now and then elsewhere.
+// Progress shows how far a load or a verification is: as a bar on a terminal, as a line now and then
+// elsewhere.
 type Progress struct {
 	Out      io.Writer // nil: nothing is shown
 	Terminal bool
@@ -77,7 +78,8 @@ func (p Progress) line(m Meter) func() {
 
 func (p Progress) bar(m Meter) (show, finish func()) {
 	bars := mpb.New(mpb.WithOutput(p.Out), mpb.WithWidth(40), mpb.WithRefreshRate(barInterval))
-	// A bar that is made with its total is complete when it reaches it, and never if it does not: a load may be cut short.
+	// A bar that is made with its total is complete when it reaches it, and never if it does not: a load may
+	// be cut short.
 	bar := bars.AddBar(0,
 		mpb.PrependDecorators(decor.Name(m.Name+" ")),
 		mpb.AppendDecorators(

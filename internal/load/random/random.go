@@ -21,8 +21,8 @@ func Happens(share float64, drawn uint64) bool {
 	return share > 0 && float64(drawn>>11)/(1<<53) < share
 }
 
-// Draw is the only source of randomness: a hash of its arguments, the finaliser of SplitMix64 over a sum in which
-// each argument has an odd factor of its own, applied twice so that neighbours share nothing.
+// Draw is the only source of randomness: a hash of its arguments, the finaliser of SplitMix64 over a sum in
+// which each argument has an odd factor of its own, applied twice so that neighbours share nothing.
 func Draw(seed, series, tick uint64) uint64 {
 	x := Spread64(seed + series*0x9e3779b97f4a7c15)
 	return Spread64(x + tick*0xd1342543de82ef95)

@@ -16,11 +16,11 @@ type Emulation uint8
 
 // The senders.
 const (
-	// Prometheus tries again after a 5xx, from 30 ms to 5 s apart, and drops what any other error answered; a 429 is
-	// sent again only if that is asked for.
+	// Prometheus tries again after a 5xx, from 30 ms to 5 s apart, and drops what any other error answered; a
+	// 429 is sent again only if that is asked for.
 	Prometheus Emulation = iota
-	// VMAgent drops what 400, 409 and 415 answered, and tries again after everything else, from 1 s to 1 min apart. A
-	// zstd body that 400 or 415 answered is sent again as snappy, as are all that follow.
+	// VMAgent drops what 400, 409 and 415 answered, and tries again after everything else, from 1 s to 1 min
+	// apart. A zstd body that 400 or 415 answered is sent again as snappy, as are all that follow.
 	VMAgent
 )
 
@@ -71,8 +71,8 @@ func (e Emulation) fate(code int, c wire.Compression, retry429 bool) fate {
 type backoff struct {
 	Emulation
 	next time.Duration
-	// tries, with the seed, draws by how much more than needed each wait is: at most a tenth, so that shards that were
-	// refused together do not come back together.
+	// tries, with the seed, draws by how much more than needed each wait is: at most a tenth, so that shards
+	// that were refused together do not come back together.
 	seed, tries uint64
 }
 
@@ -92,7 +92,8 @@ func (b *backoff) begin() {
 	}
 }
 
-// wait returns how long to wait now. What the server asked for takes the place of the sender's own wait; 0 is nothing.
+// wait returns how long to wait now. What the server asked for takes the place of the sender's own wait; 0 is
+// nothing.
 func (b *backoff) wait(retryAfter time.Duration) time.Duration {
 	wait := b.next
 	if retryAfter > 0 {

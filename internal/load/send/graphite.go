@@ -22,8 +22,8 @@ type Graphite struct {
 	Target   string // host:port
 	// NewConnections makes every flush of an agent connect anew, as haggar does by default.
 	NewConnections bool
-	// Smooth spreads points evenly over the interval. Otherwise each agent flushes all of its metrics at once, and
-	// the agents take turns.
+	// Smooth spreads points evenly over the interval. Otherwise each agent flushes all of its metrics at once,
+	// and the agents take turns.
 	Smooth bool
 	// MetricsURL is where the server says what it has received. Empty: nobody asks.
 	MetricsURL string
@@ -67,9 +67,9 @@ func (l *Graphite) Check() error {
 	return l.Agents.Check()
 }
 
-// Run sends the load until it is complete or its time is over, and returns what is known of it then. A server that is
-// away is no error: connections are made again until the time is over. What stood in a buffer when a connection broke
-// is not sent again, so that no point is ever received twice.
+// Run sends the load until it is complete or its time is over, and returns what is known of it then. A server
+// that is away is no error: connections are made again until the time is over. What stood in a buffer when a
+// connection broke is not sent again, so that no point is ever received twice.
 func (l *Graphite) Run(ctx context.Context) (*statefile.State, *GraphiteReport, error) {
 	if err := l.Check(); err != nil {
 		return nil, nil, err
@@ -203,7 +203,8 @@ func (c *connection) hangUp() {
 	c.conn = nil
 }
 
-// write writes the buffer. After an error nobody knows what the server has read, and the connection is given up.
+// write writes the buffer. After an error nobody knows what the server has read, and the connection is given
+// up.
 func (c *connection) write(points int) {
 	t := c.load.Tally
 	began := time.Now()

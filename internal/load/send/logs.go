@@ -19,8 +19,8 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// Logs sends the lines of [Logs] to Loki's push endpoint, with so many senders. Each owns every so manieth node and sends
-// its pushes one after the other, so that the lines of a stream arrive in order.
+// Logs sends the lines of [Logs] to Loki's push endpoint, with so many senders. Each owns every so manieth
+// node and sends its pushes one after the other, so that the lines of a stream arrive in order.
 type Logs struct {
 	Logs        lines.Shape
 	Schedule    pace.Schedule
@@ -56,8 +56,8 @@ func (l *Logs) Check() error {
 	return l.Logs.Check()
 }
 
-// Run sends the load until it is complete or its time is over, and returns what is known of it then. A server that refuses
-// or is away is no error: it is asked again until the time is over.
+// Run sends the load until it is complete or its time is over, and returns what is known of it then. A server
+// that refuses or is away is no error: it is asked again until the time is over.
 func (l *Logs) Run(ctx context.Context) (*statefile.State, *LogsReport, error) {
 	if err := l.Check(); err != nil {
 		return nil, nil, err

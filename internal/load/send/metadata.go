@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// metadataSender sends what remote write 1.0 says of metrics, in requests of their own: at first, and then once a
-// minute, as a Prometheus does.
+// metadataSender sends what remote write 1.0 says of metrics, in requests of their own: at first, and then
+// once a minute, as a Prometheus does.
 type metadataSender struct {
 	*shard
 	sent time.Time

@@ -17,8 +17,8 @@ import (
 const requestTimeout = 30 * time.Second
 
 // poster sends one request at a time over a connection of its own. It speaks HTTP/1.1 itself: a request of
-// http.Client passes through two more goroutines, and at the pace of a Prometheus, waking them cost as much CPU as
-// making the body.
+// http.Client passes through two more goroutines, and at the pace of a Prometheus, waking them cost as much
+// CPU as making the body.
 type poster struct {
 	url    *url.URL
 	common string

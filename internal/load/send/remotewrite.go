@@ -17,9 +17,9 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// RemoteWrite sends the samples of a fleet by remote write, as so many shards of a Prometheus or vmagent would: each
-// shard owns every so manieth batch and sends its batches one after the other, so that the order within a series is
-// kept.
+// RemoteWrite sends the samples of a fleet by remote write, as so many shards of a Prometheus or vmagent
+// would: each shard owns every so manieth batch and sends its batches one after the other, so that the order
+// within a series is kept.
 type RemoteWrite struct {
 	Fleet    fleet.Fleet
 	Disorder fleet.Disorder
@@ -86,8 +86,8 @@ func (l *RemoteWrite) Encoding() wire.Encoding {
 
 func (l *RemoteWrite) endpoint() (*url.URL, error) { return endpointOf(l.URL) }
 
-// Run sends the load until it is complete or its time is over, and returns what is known of it then. A server that
-// refuses or is away is no error: it is asked again until the time is over.
+// Run sends the load until it is complete or its time is over, and returns what is known of it then. A server
+// that refuses or is away is no error: it is asked again until the time is over.
 func (l *RemoteWrite) Run(ctx context.Context) (*statefile.State, *RemoteWriteReport, error) {
 	if err := l.Check(); err != nil {
 		return nil, nil, err

@@ -32,15 +32,15 @@ func (t *RemoteWriteTally) count(c *wire.Contents) {
 // RemoteWriteReport is the outcome of a load of remote write.
 type RemoteWriteReport struct {
 	tally.Delivery
-	// Of the samples sent: native histograms, stale markers, samples that came after newer ones, and samples that had
-	// been sent before. Exemplars are not counted in Sent.
+	// Of the samples sent: native histograms, stale markers, samples that came after newer ones, and samples
+	// that had been sent before. Exemplars are not counted in Sent.
 	Histograms   int64 `json:"histograms,omitempty"`
 	Exemplars    int64 `json:"exemplars,omitempty"`
 	StaleMarkers int64 `json:"stale_markers,omitempty"`
 	Late         int64 `json:"late,omitempty"`
 	Twice        int64 `json:"twice,omitempty"`
-	// Misreported counts requests that a 2xx acknowledged although the headers of remote write 2.0 count less or more
-	// than the request holds. If by its headers nothing was written, the request counts as dropped.
+	// Misreported counts requests that a 2xx acknowledged although the headers of remote write 2.0 count less
+	// or more than the request holds. If by its headers nothing was written, the request counts as dropped.
 	Misreported int64 `json:"misreported,omitempty"`
 	tally.Traffic
 	LastError string `json:"last_error,omitempty"`

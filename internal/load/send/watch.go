@@ -46,8 +46,8 @@ func (w *watch) run(ctx context.Context) {
 	}
 }
 
-// look takes one reading. Its time is that of the answer: under load an answer takes a while, and a reading must not
-// seem older than it is.
+// look takes one reading. Its time is that of the answer: under load an answer takes a while, and a reading
+// must not seem older than it is.
 func (w *watch) look(ctx context.Context) statefile.Reading {
 	if w.url == "" {
 		return statefile.Reading{Away: true}
@@ -71,8 +71,8 @@ func (w *watch) look(ctx context.Context) statefile.Reading {
 	return r
 }
 
-// settle looks until the counter has reached what was sent, or has stood still for some seconds: the last points are
-// still in buffers when the load ends.
+// settle looks until the counter has reached what was sent, or has stood still for some seconds: the last
+// points are still in buffers when the load ends.
 func (w *watch) settle(ctx context.Context, sent uint64) {
 	const patience = 3 * time.Second
 	last, since := uint64(0), time.Now()

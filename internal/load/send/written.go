@@ -27,8 +27,8 @@ func writtenOf(h http.Header) written {
 	return written{number(WrittenSamples), number(WrittenHistograms), number(WrittenExemplars)}
 }
 
-// nothing reports that a server has stored nothing of a request that holds something: although it answered 2xx, it
-// did not understand the request. A Prometheus takes that for a failure, and drops the request.
+// nothing reports that a server has stored nothing of a request that holds something: although it answered
+// 2xx, it did not understand the request. A Prometheus takes that for a failure, and drops the request.
 func (w written) nothing(c *wire.Contents) bool {
 	return w == written{} && c.Points()+c.Exemplars > 0
 }

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// Acks remembers which batches of which rounds were acknowledged, and which were sent in vain: two bits per batch and
-// round. It may be used by several goroutines.
+// Acks remembers which batches of which rounds were acknowledged, and which were sent in vain: two bits per
+// batch and round. It may be used by several goroutines.
 type Acks struct {
 	mu      sync.Mutex
 	Batches int // per round

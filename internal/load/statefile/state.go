@@ -18,15 +18,16 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// A state file lets a later process verify what an earlier one sent: a line of JSON with the shape of the load, then
-// records of 24 bytes, little-endian:
+// A state file lets a later process verify what an earlier one sent: a line of JSON with the shape of the
+// load, then records of 24 bytes, little-endian:
 //
 //	[kind: 4][a: 8][b: 8][CRC32C of these 20 bytes: 4]
 //
-// Records are appended as things happen and not synced: the file outlives the server that is killed, not the machine.
+// Records are appended as things happen and not synced: the file outlives the server that is killed, not the
+// machine.
 //
-// Each version knows more shapes of load than the one before; version 3 knows lines of logs. Older files are read as they
-// always were.
+// Each version knows more shapes of load than the one before; version 3 knows lines of logs. Older files are
+// read as they always were.
 const (
 	StateVersion = 3
 	recordBytes  = 24
@@ -69,7 +70,8 @@ type Writer struct {
 	err error
 }
 
-// Create makes a state file. One that exists is not overwritten, because it may be the only witness of a load.
+// Create makes a state file. One that exists is not overwritten, because it may be the only witness of a
+// load.
 func Create(fs vfs.FS, path string, h Header) (*Writer, error) {
 	if _, err := fs.Stat(path); err == nil {
 		return nil, fmt.Errorf("%w: load: state file %s exists; remove it, or verify it with --verify-only", model.ErrInvalid, path)
@@ -96,7 +98,8 @@ func closing(f io.Closer, err error) error {
 	return err
 }
 
-// Append writes one record. The first error is kept and returned by Close: a load whose witness failed must say so.
+// Append writes one record. The first error is kept and returned by Close: a load whose witness failed must
+// say so.
 func (w *Writer) Append(kind recordKind, a, b uint64) {
 	if w == nil {
 		return
@@ -249,8 +252,8 @@ func (s *State) apply(kind recordKind, a, b uint64) bool {
 	return true
 }
 
-// Promised reports whether there is anything that the store must have: an acknowledged request, a point that the server
-// has counted, or points that the caller knows of.
+// Promised reports whether there is anything that the store must have: an acknowledged request, a point that
+// the server has counted, or points that the caller knows of.
 func (s *State) Promised(sentBefore uint64) bool {
 	if s.Acks != nil {
 		return s.Acks.any()

@@ -168,7 +168,8 @@ func TestLives(t *testing.T) {
 	}
 }
 
-// TestOldState: a file of the version before is read as it always was. TestGolden keeps what it says as it was.
+// TestOldState: a file of the version before is read as it always was. TestGolden keeps what it says as it
+// was.
 func TestOldState(t *testing.T) {
 	s, err := parseState([]byte(oldState))
 	if err != nil {

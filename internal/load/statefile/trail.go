@@ -2,8 +2,8 @@ package statefile
 
 import "time"
 
-// Trail is the evidence of a Graphite load, whose protocol acknowledges nothing: readings of the server's counter of
-// received points, and what each connection wrote.
+// Trail is the evidence of a Graphite load, whose protocol acknowledges nothing: readings of the server's
+// counter of received points, and what each connection wrote.
 type Trail struct {
 	// Readings begin with one from before the first point.
 	Readings []Reading
@@ -18,15 +18,16 @@ type Reading struct {
 	At       int64 // Unix ns
 	Received uint64
 	Away     bool
-	// Life tells one run of the server from the next: when its process started, in Unix seconds. 0 if it does not say.
+	// Life tells one run of the server from the next: when its process started, in Unix seconds. 0 if it does
+	// not say.
 	Life float64
 }
 
 // settled is how old a reading must be when the server dies for its points to count as kept.
 const settled = time.Second
 
-// Kept returns how many of the load's points the server must still have: of each of its lives, what its counter said
-// a second before its last sign, and of the last one, if it did not end, all that it said.
+// Kept returns how many of the load's points the server must still have: of each of its lives, what its
+// counter said a second before its last sign, and of the last one, if it did not end, all that it said.
 func (t *Trail) Kept() uint64 { return t.Lives().kept }
 
 // Died reports whether the server was seen to begin anew, or to be away and not to come back.
@@ -80,8 +81,8 @@ func (t *Trail) Lives() lives {
 	return out
 }
 
-// sure returns the value of the counter that a life of the server stands by: the last one, or, if the life ended
-// without warning, the last one that was a second old by then.
+// sure returns the value of the counter that a life of the server stands by: the last one, or, if the life
+// ended without warning, the last one that was a second old by then.
 func sure(life []Reading, base uint64, died bool) uint64 {
 	last := life[len(life)-1]
 	if !died {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Durations counts durations in fixed buckets: 32 for each doubling of microseconds, so that a quantile is at most
-// 3 % off. It may be used by several goroutines.
+// Durations counts durations in fixed buckets: 32 for each doubling of microseconds, so that a quantile is at
+// most 3 % off. It may be used by several goroutines.
 type Durations struct {
 	buckets [histogramBuckets]atomic.Uint64
 	max     atomic.Int64

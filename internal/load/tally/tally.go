@@ -14,7 +14,8 @@ import (
 
 // Tally counts what a load does while it runs. Several goroutines may use it; the zero value is ready.
 type Tally struct {
-	// Sent counts each sample or line once, however often it is tried. Acked, Dropped and Lost count what became of them.
+	// Sent counts each sample or line once, however often it is tried. Acked, Dropped and Lost count what
+	// became of them.
 	Sent, Acked, Dropped, Lost atomic.Int64
 	// Faults counts attempts that got no response.
 	Requests, Retries, Faults atomic.Int64
@@ -65,7 +66,8 @@ func (t *Tally) Respond(code int, took time.Duration) {
 // Observe counts the time that a write took which has no response.
 func (t *Tally) Observe(took time.Duration) { t.latency.Observe(took) }
 
-// Detail returns a function that describes in a few words how a load is doing: its present rate, lag, and new errors.
+// Detail returns a function that describes in a few words how a load is doing: its present rate, lag, and new
+// errors.
 func (t *Tally) Detail() func() string {
 	var mu sync.Mutex
 	last, at := int64(0), time.Now()
@@ -97,9 +99,9 @@ type Delivery struct {
 	Kind    string  `json:"kind"`
 	Series  int64   `json:"series"`
 	Seconds float64 `json:"seconds"`
-	// Sent counts each sample or line once, however often it was tried. Acked counts those that a 2xx acknowledged,
-	// Dropped those that were refused for good, and Lost those that were given up or were in a buffer when a
-	// connection broke.
+	// Sent counts each sample or line once, however often it was tried. Acked counts those that a 2xx
+	// acknowledged, Dropped those that were refused for good, and Lost those that were given up or were in a
+	// buffer when a connection broke.
 	Sent    int64 `json:"sent"`
 	Acked   int64 `json:"acked"`
 	Dropped int64 `json:"dropped"`
@@ -108,7 +110,8 @@ type Delivery struct {
 
 // Traffic is the part of a report that says how fast and at which cost it was sent.
 type Traffic struct {
-	// Rate is in samples or lines a second: acknowledged ones where the protocol acknowledges, written ones elsewhere.
+	// Rate is in samples or lines a second: acknowledged ones where the protocol acknowledges, written ones
+	// elsewhere.
 	Rate       float64 `json:"rate"`
 	LagSeconds float64 `json:"lag_seconds"`
 	MaxLag     float64 `json:"max_lag_seconds"`

@@ -11,8 +11,8 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// exposition writes the series of one target at one moment, metric by metric. Its memory does not depend on how many
-// there are.
+// exposition writes the series of one target at one moment, metric by metric. Its memory does not depend on
+// how many there are.
 type exposition struct {
 	fleet  *fleet.Fleet
 	format expfmt.FormatType
@@ -31,7 +31,8 @@ type exposition struct {
 	trace  [fleet.TraceBytes]byte
 }
 
-// template is the labels of a series in one format, with the place of the digits that change from series to series.
+// template is the labels of a series in one format, with the place of the digits that change from series to
+// series.
 type template struct {
 	bytes  []byte
 	at     int
@@ -62,7 +63,8 @@ func newExposition(f *fleet.Fleet, format expfmt.FormatType, m fleet.Moment, tar
 	return e
 }
 
-// place remembers where the digits of a label are whose value has just been appended, with some bytes behind it.
+// place remembers where the digits of a label are whose value has just been appended, with some bytes behind
+// it.
 func (t *template) place(l fleet.LabelTemplate, size, behind int) {
 	if l.Kind == fleet.SeriesNumber {
 		t.at = len(t.bytes) - behind - size + len(l.Before)

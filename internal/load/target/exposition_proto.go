@@ -10,8 +10,8 @@ import (
 	"github.com/shaledb/shale/internal/load/wire"
 )
 
-// protobuf appends a metric as io.prometheus.client.MetricFamily behind its length. The length is not known before
-// everything in it is; so it is all made twice rather than kept.
+// protobuf appends a metric as io.prometheus.client.MetricFamily behind its length. The length is not known
+// before everything in it is; so it is all made twice rather than kept.
 func (e *exposition) protobuf() error {
 	head := wire.AppendField(nil, 1, e.name)
 	head = wire.AppendField(head, 2, e.fleet.AppendHelp(nil, e.point.Metric))
@@ -62,8 +62,8 @@ func (e *exposition) protoMetric() {
 	e.buf = wire.AppendField(e.buf, field, e.value)
 }
 
-// protoHistogram makes the body of a Histogram: a native one, or a classic one with the bounds that are its own, which
-// a Prometheus can be told to turn into the native form.
+// protoHistogram makes the body of a Histogram: a native one, or a classic one with the bounds that are its
+// own, which a Prometheus can be told to turn into the native form.
 func (e *exposition) protoHistogram() {
 	n := &e.native
 	n.Fill(e.fleet.Value, e.fleet.GaugeHistogram(e.point.Metric), &e.now.Instant, e.point.Identity)

@@ -9,8 +9,9 @@ import (
 	"github.com/shaledb/shale/internal/load/fleet"
 )
 
-// text appends a metric in the text format, or in that of OpenMetrics. Native histograms have no form there: what a
-// client of Prometheus writes in their stead is the count and the sum, and the classic buckets if there are any.
+// text appends a metric in the text format, or in that of OpenMetrics. Native histograms have no form there:
+// what a client of Prometheus writes in their stead is the count and the sum, and the classic buckets if
+// there are any.
 func (e *exposition) text() error {
 	kind := e.fleet.TypeName(e.point.Metric)
 	open := e.format == expfmt.TypeOpenMetrics

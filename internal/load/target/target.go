@@ -24,11 +24,13 @@ import (
 //	/targets/<n>/metrics   the series of target n, as text, OpenMetrics or protobuf, whatever the scraper prefers
 //	/sd                    all targets, with the labels that a scraper adds, for Prometheus' http_sd_configs
 //
-// What a scrape shows is a pure function of the target and of the time, so that any number of scrapers see the same, and
-// so does a second process. Nothing is kept for a series, and a scrape is written while it is made.
+// What a scrape shows is a pure function of the target and of the time, so that any number of scrapers see
+// the same, and so does a second process. Nothing is kept for a series, and a scrape is written while it is
+// made.
 type Target struct {
 	Fleet fleet.Fleet
-	// Epoch is when values and cycles begin, and Begin when the first target is there; others follow by the rollout.
+	// Epoch is when values and cycles begin, and Begin when the first target is there; others follow by the
+	// rollout.
 	Epoch, Begin time.Time
 	// Gzip compresses for scrapers that accept it, which Prometheus does.
 	Gzip  bool
@@ -152,8 +154,8 @@ type Group struct {
 	Labels  map[string]string `json:"labels"`
 }
 
-// discover writes the list of all targets. The labels are those that shale load remote-write puts on the series of a
-// target; a Prometheus takes them over its own.
+// discover writes the list of all targets. The labels are those that shale load remote-write puts on the
+// series of a target; a Prometheus takes them over its own.
 func (t *Target) discover(w io.Writer, host string) {
 	sep := "[\n"
 	for n := range t.Fleet.Targets {

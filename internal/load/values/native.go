@@ -44,8 +44,8 @@ var schemas = [...]int32{-2, 0, 1, 2, 3, 3, 5, 8}
 // zeroThreshold is that of clients by default: 2^-128.
 var zeroThreshold = math.Ldexp(1, -128)
 
-// growEvery is how many ticks it takes until a histogram sees a value that needs a new bucket, and maxGrowth how often
-// that happens: stores must cope with layouts that change.
+// growEvery is how many ticks it takes until a histogram sees a value that needs a new bucket, and maxGrowth
+// how often that happens: stores must cope with layouts that change.
 const (
 	growEvery = 32
 	maxGrowth = 4
@@ -76,7 +76,8 @@ func (n *Histogram) Fill(m ValueModel, gauge bool, at *Instant, series uint64) {
 	n.Sum = float64(n.Count*7+random.Draw(at.Seed^random.SaltShape, series, at.Tick<<6|62)%1000) / 1000
 }
 
-// lay places so many buckets: all in one stretch if they are few, else with a gap of one bucket before the last ones.
+// lay places so many buckets: all in one stretch if they are few, else with a gap of one bucket before the
+// last ones.
 func (b *Buckets) lay(offset int32, n int) {
 	b.Spans, b.Counts = b.Spans[:0], b.Counts[:0]
 	const inFirst = 3

@@ -43,7 +43,8 @@ func (m ValueModel) String() string { return valueNames[m] }
 // MarshalText returns the name of the model.
 func (m ValueModel) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
 
-// UnmarshalText reads the name of a model; float is another name of random. Its error is of class [model.ErrInvalid].
+// UnmarshalText reads the name of a model; float is another name of random. Its error is of class
+// [model.ErrInvalid].
 func (m *ValueModel) UnmarshalText(text []byte) error {
 	if string(text) == "float" {
 		text = []byte(Random.String())
@@ -68,16 +69,16 @@ type Instant struct {
 	Fresh bool
 }
 
-// The bases of the models that move along a line: a counter's round is worth counterStep at most, a gauge passes
-// through a new random point every gaugeRounds rounds.
+// The bases of the models that move along a line: a counter's round is worth counterStep at most, a gauge
+// passes through a new random point every gaugeRounds rounds.
 const (
 	CounterStep = 1000
 	gaugeRounds = 16
 	gaugeMax    = 100_000 // thousandths
 )
 
-// decimal returns the value as mantissa / 10^places with places 0 or 3, for the models that have few digits. The
-// division is exact to the last bit, so the text and the float are the same number.
+// decimal returns the value as mantissa / 10^places with places 0 or 3, for the models that have few digits.
+// The division is exact to the last bit, so the text and the float are the same number.
 func (m ValueModel) decimal(at *Instant, series uint64) (mantissa uint64, places int) {
 	switch m {
 	case Counter:

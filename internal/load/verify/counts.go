@@ -10,8 +10,8 @@ import (
 	"sync"
 )
 
-// tallyQuery is one count: an expression at a time, and the bounds that its value must keep. If step is set, it is
-// evaluated at all times from one to the other, and the sum of its values is what counts.
+// tallyQuery is one count: an expression at a time, and the bounds that its value must keep. If step is set,
+// it is evaluated at all times from one to the other, and the sum of its values is what counts.
 type tallyQuery struct {
 	inTenant       int    // number
 	tenant         string // name
@@ -24,8 +24,8 @@ type tallyQuery struct {
 // countConcurrency is low because each count may hold a million samples in the server's memory.
 const countConcurrency = 2
 
-// counts compares the number of stored samples with the number of acknowledged ones, for every metric of a fleet, or
-// in total for a fleet of agents.
+// counts compares the number of stored samples with the number of acknowledged ones, for every metric of a
+// fleet, or in total for a fleet of agents.
 func (c *checker) counts(ctx context.Context) {
 	queries := make(chan tallyQuery)
 	var total, bound, most int64
@@ -113,8 +113,8 @@ const (
 	maxNamesPerCount  = 1000
 )
 
-// counts cuts the fleet into queries of at most chunk samples: by metric, by rounds if that is too much, and by
-// targets if even one round is.
+// counts cuts the fleet into queries of at most chunk samples: by metric, by rounds if that is too much, and
+// by targets if even one round is.
 func (o *fleetOrigin) counts(chunk int64, send func(tallyQuery)) {
 	rounds := o.rounds()
 	perTarget := int64(o.Series) * int64(o.ScraperCount())
@@ -177,7 +177,8 @@ func (o *fleetOrigin) instances(from, to int) string {
 	return sb.String()
 }
 
-// bounds returns how many samples of n series of a target from g on must be there of a round, and how many may.
+// bounds returns how many samples of n series of a target from g on must be there of a round, and how many
+// may.
 func (o *fleetOrigin) bounds(round int, g, n int64) (least, most int64) {
 	count := func(known standing, n int64) {
 		if known == surely {

@@ -15,7 +15,8 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// TestRepack: a vmagent whose zstd is refused goes over to snappy, with what was refused and all that follows.
+// TestRepack: a vmagent whose zstd is refused goes over to snappy, with what was refused and all that
+// follows.
 func TestRepack(t *testing.T) {
 	for _, p := range []wire.Protocol{wire.V1, wire.V2} {
 		for _, code := range []int{http.StatusBadRequest, http.StatusUnsupportedMediaType} {

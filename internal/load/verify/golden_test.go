@@ -17,8 +17,9 @@ import (
 	"time"
 )
 
-// TestGoldenCourse keeps what is drawn for the younger shapes as it is, for the same reason as TestGolden: a state file
-// must verify with a later build, and a target must show what it showed before it was started again.
+// TestGoldenCourse keeps what is drawn for the younger shapes as it is, for the same reason as TestGolden: a
+// state file must verify with a later build, and a target must show what it showed before it was started
+// again.
 func TestGoldenCourse(t *testing.T) {
 	var sb strings.Builder
 	f := testFleet()

@@ -84,7 +84,8 @@ func TestGraphiteVerifies(t *testing.T) {
 	}
 }
 
-// TestGraphiteServerDies kills the server during the load. What its counter said a second before must be there.
+// TestGraphiteServerDies kills the server during the load. What its counter said a second before must be
+// there.
 func TestGraphiteServerDies(t *testing.T) {
 	t.Parallel()
 	store := newMemStore()

@@ -29,7 +29,8 @@ type Lines struct {
 	Moved   int64 `json:"misplaced"` // in another order than they arrived in
 	Extra   int64 `json:"extra"`     // never sent
 	Unacked int64 `json:"unacked_present"`
-	// Replaced counts lines that are no UTF-8, which JSON cannot say: U+FFFD stood for what was none, and all else was equal.
+	// Replaced counts lines that are no UTF-8, which JSON cannot say: U+FFFD stood for what was none, and all
+	// else was equal.
 	Replaced int64 `json:"equal_but_for_utf8,omitempty"`
 	Failed   int64 `json:"failed_queries"`
 	// Unproven is set if nothing was acknowledged.
@@ -39,8 +40,8 @@ type Lines struct {
 	Seconds  float64  `json:"seconds"`
 }
 
-// OK reports whether anything was acknowledged, and everything that was is there, once, unchanged and in its order, and
-// nothing else is.
+// OK reports whether anything was acknowledged, and everything that was is there, once, unchanged and in its
+// order, and nothing else is.
 func (v *Lines) OK() bool {
 	return !v.Unproven && v.Missing+v.Doubled+v.Wrong+v.Moved+v.Extra+v.Failed == 0
 }
@@ -61,8 +62,8 @@ type LineVerifier struct {
 	Done func(lines int)
 }
 
-// Run reads back and compares. Its error says that it could not begin or was cut short; what was found amiss is in the
-// verification.
+// Run reads back and compares. Its error says that it could not begin or was cut short; what was found amiss
+// is in the verification.
 func (v *LineVerifier) Run(ctx context.Context) (*Lines, error) {
 	l := v.State.Logs
 	switch {
@@ -195,8 +196,8 @@ func (c *logChecker) compare(query string, want []*wantLine, got []gotLine) {
 
 // moment compares the lines of one time.
 func (c *logChecker) moment(query string, want []*wantLine, got []gotLine, f *found) {
-	// The latest place that was seen, of each stream if the moment has several lines. Lines with other metadata are another
-	// stream here: Loki's protocol gives them apart, without an order between them.
+	// The latest place that was seen, of each stream if the moment has several lines. Lines with other
+	// metadata are another stream here: Loki's protocol gives them apart, without an order between them.
 	last := map[string]int{}
 	for i := range got {
 		g := &got[i]

@@ -19,7 +19,8 @@ type wantLine struct {
 	seen     bool
 }
 
-// is compares a line with what a query gave, but for its time. If it is equal but for bytes that are no UTF-8, replaced is set.
+// is compares a line with what a query gave, but for its time. If it is equal but for bytes that are no
+// UTF-8, replaced is set.
 func (w *wantLine) is(g *gotLine) (same, replaced bool) {
 	if w.stream != g.stream || !slices.Equal(w.metadata, g.metadata) {
 		return false, false

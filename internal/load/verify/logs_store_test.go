@@ -31,7 +31,8 @@ func (l *keptLine) key() string {
 	return fmt.Sprintf("%d|%s|%s|%v", l.at, l.labels, l.text, l.metadata)
 }
 
-// logStore is a server that keeps lines as Loki's protocol gives them, each once, and gives them back page by page.
+// logStore is a server that keeps lines as Loki's protocol gives them, each once, and gives them back page by
+// page.
 type logStore struct {
 	mu       sync.Mutex
 	lines    []keptLine

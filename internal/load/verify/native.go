@@ -15,8 +15,9 @@ type bucket struct {
 	count uint64
 }
 
-// differentHistogram says in what a histogram that was read back is not the one that was sent; empty if in nothing. All numbers
-// are compared bit for bit. A store may write down empty buckets, and cut spans otherwise; they mean the same.
+// differentHistogram says in what a histogram that was read back is not the one that was sent; empty if in
+// nothing. All numbers are compared bit for bit. A store may write down empty buckets, and cut spans
+// otherwise; they mean the same.
 func differentHistogram(n *values.Histogram, h *prompb.Histogram) string {
 	_, float := h.Count.(*prompb.Histogram_CountFloat)
 	if float != n.Float {

@@ -16,8 +16,8 @@ const (
 	surely                  // must be in the store
 )
 
-// origin computes the samples of a load again. A series is one number; if it is relabelled, it has several sets of
-// labels in turn, each with the number of its cycle.
+// origin computes the samples of a load again. A series is one number; if it is relabelled, it has several
+// sets of labels in turn, each with the number of its cycle.
 type origin interface {
 	Total() int64
 	// Matchers returns what tells a series from all others of its tenant, in all of its cycles.
@@ -77,8 +77,8 @@ func (o *fleetOrigin) rounds() int {
 	return o.state.Acks.Rounds() + roundsInFlight
 }
 
-// roundsInFlight is more than a shard can have sent without an answer, which is one batch; it only widens the range
-// in which samples that nobody acknowledged are expected.
+// roundsInFlight is more than a shard can have sent without an answer, which is one batch; it only widens the
+// range in which samples that nobody acknowledged are expected.
 const roundsInFlight = 2
 
 func (o *fleetOrigin) moment(g int64, round int) fleet.Moment {

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// agentsOrigin knows of a Graphite load what was written, and how much of it the server has said to have received.
+// agentsOrigin knows of a Graphite load what was written, and how much of it the server has said to have
+// received.
 type agentsOrigin struct {
 	*fleet.Agents
 	state *statefile.State
@@ -42,8 +43,8 @@ func newAgentsOrigin(s *statefile.State, sentBefore uint64) *agentsOrigin {
 	return o
 }
 
-// connectionsApart is by how many rounds one connection may be ahead of what all of them have sent on average. It
-// bounds what is looked at when the process that sent was killed.
+// connectionsApart is by how many rounds one connection may be ahead of what all of them have sent on
+// average. It bounds what is looked at when the process that sent was killed.
 const connectionsApart = 16
 
 func (o *agentsOrigin) rounds() int                                    { return o.last }
@@ -82,12 +83,13 @@ func (o *agentsOrigin) standing(g int64, round int) standing {
 	return perhaps
 }
 
-// counts asks for a few agents at a time, and for some of the rounds if one agent alone is too much. No agent has a
-// lower bound: the server's counter knows no agents.
+// counts asks for a few agents at a time, and for some of the rounds if one agent alone is too much. No agent
+// has a lower bound: the server's counter knows no agents.
 //
-// count_over_time will not do: it drops the name, which is all that tells these series apart, and Prometheus refuses
-// an answer in which labels come twice. last_over_time keeps it, and over the milliseconds of one round it gives the
-// points of exactly that round: each series has one, somewhere between the beginning of the round and that of the next.
+// count_over_time will not do: it drops the name, which is all that tells these series apart, and Prometheus
+// refuses an answer in which labels come twice. last_over_time keeps it, and over the milliseconds of one
+// round it gives the points of exactly that round: each series has one, somewhere between the beginning of
+// the round and that of the next.
 func (o *agentsOrigin) counts(chunk int64, send func(tallyQuery)) {
 	rounds := o.rounds()
 	perQuery := int(min(int64(rounds), maxRoundsPerQuery, max(1, chunk/int64(o.Metrics))))
@@ -157,8 +159,8 @@ func (o *agentsOrigin) most(agent, round int) int64 {
 	return n
 }
 
-// least returns how many points must be there in all, if something happened that could lose some. Of what was sent
-// twice one is enough, and the counter of the server counts both.
+// least returns how many points must be there in all, if something happened that could lose some. Of what was
+// sent twice one is enough, and the counter of the server counts both.
 func (o *agentsOrigin) least() int64 {
 	sent := o.state.Trail.Kept()
 	if o.sentBefore > 0 {

@@ -24,8 +24,8 @@ type pickled struct {
 	value   float64
 }
 
-// unpickle reads a list of (name, (time, value)), as far as this package writes one; python3 is asked whether it does
-// so in TestPickleIsPythons.
+// unpickle reads a list of (name, (time, value)), as far as this package writes one; python3 is asked whether
+// it does so in TestPickleIsPythons.
 func unpickle(b []byte) []pickled {
 	var stack []any
 	pop := func() any { x := stack[len(stack)-1]; stack = stack[:len(stack)-1]; return x }
@@ -114,7 +114,8 @@ func pickleAgents(agents, metrics int) *fleet.Agents {
 	return &fleet.Agents{Seed: 7, Prefix: "a.b", Agents: agents, Metrics: metrics, Connections: 1, Value: values.Gauge, Protocol: fleet.Pickle}
 }
 
-// TestPickleIsPythons compares messages byte for byte with those of Python's own pickle, which loads them first.
+// TestPickleIsPythons compares messages byte for byte with those of Python's own pickle, which loads them
+// first.
 func TestPickleIsPythons(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {

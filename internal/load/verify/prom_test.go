@@ -221,8 +221,8 @@ func TestOverQueryRefusesHistograms(t *testing.T) {
 	}
 }
 
-// TestWrittenHeaders: of version 2, a 2xx that says that nothing was written is a refusal, and one that counts
-// otherwise than was sent is told.
+// TestWrittenHeaders: of version 2, a 2xx that says that nothing was written is a refusal, and one that
+// counts otherwise than was sent is told.
 func TestWrittenHeaders(t *testing.T) {
 	for _, c := range []struct {
 		protocol             wire.Protocol

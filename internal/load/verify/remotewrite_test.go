@@ -143,8 +143,8 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 	}
 }
 
-// TestRefusalsAreDropped checks that a 4xx is not sent again, is counted, and does not count as stored; and that 429
-// is retried if that is asked for.
+// TestRefusalsAreDropped checks that a 4xx is not sent again, is counted, and does not count as stored; and
+// that 429 is retried if that is asked for.
 func TestRefusalsAreDropped(t *testing.T) {
 	store := newMemStore()
 	var tries atomic.Int32

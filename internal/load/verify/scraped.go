@@ -14,8 +14,8 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// ScrapeVerifier verifies what came of scrapes of a [Target]. It needs no state file: what a target showed at a time is a pure
-// function of its shape.
+// ScrapeVerifier verifies what came of scrapes of a [Target]. It needs no state file: what a target showed at
+// a time is a pure function of its shape.
 type ScrapeVerifier struct {
 	Reader client.Reader
 	Tenant string
@@ -124,7 +124,8 @@ func (v *ScrapeVerifier) curve(c *checker, course *fleet.Course, s *seenBy, g in
 	c.add(&c.out.Markers, markers)
 }
 
-// differs says in what a sample is none of those that the target showed from its time on, until the scraper gave up.
+// differs says in what a sample is none of those that the target showed from its time on, until the scraper
+// gave up.
 func (v *ScrapeVerifier) differs(course *fleet.Course, p fleet.Place, cycle int, got client.Sample) string {
 	f, id, why := &v.Fleet, v.Fleet.Identity(p), "the target was not in this cycle"
 	for ns := got.Ms * 1e6; ns <= got.Ms*1e6+int64(v.Late); {

@@ -15,8 +15,8 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// scrape does what a Prometheus does every 10 seconds: it asks the target a while after the time that it puts down,
-// parses the answer, adds labels, and ends what is not there any more.
+// scrape does what a Prometheus does every 10 seconds: it asks the target a while after the time that it puts
+// down, parses the answer, adds labels, and ends what is not there any more.
 func (p *promTenant) scrape(t *testing.T, s *promStore, served *target.Target, n int, at time.Time, lag time.Duration, scraper string, last map[string]message) {
 	t.Helper()
 	served.Now = func() time.Time { return at.Add(lag) }

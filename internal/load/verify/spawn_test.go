@@ -11,8 +11,8 @@ import (
 	"github.com/shaledb/shale/internal/load/statefile"
 )
 
-// TestGraphiteProtocolsVerify sends points in all forms, from agents that are all there and that are launched one by
-// one, and reads them back.
+// TestGraphiteProtocolsVerify sends points in all forms, from agents that are all there and that are launched
+// one by one, and reads them back.
 func TestGraphiteProtocolsVerify(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*send.Graphite){

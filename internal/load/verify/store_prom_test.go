@@ -28,8 +28,8 @@ import (
 	"github.com/shaledb/shale/internal/load/wire"
 )
 
-// promStore is Prometheus' store behind its decoders of remote write, its language and remote read, once for each tenant.
-// Unlike a Prometheus it takes zstd as well.
+// promStore is Prometheus' store behind its decoders of remote write, its language and remote read, once for
+// each tenant. Unlike a Prometheus it takes zstd as well.
 type promStore struct {
 	t       *testing.T
 	dir     string

@@ -29,8 +29,8 @@ import (
 	"github.com/shaledb/shale/internal/load/send"
 )
 
-// memStore is the smallest store that a load can be verified against: maps behind remote write, Graphite and the
-// query API, the latter with Prometheus' own engine.
+// memStore is the smallest store that a load can be verified against: maps behind remote write, Graphite and
+// the query API, the latter with Prometheus' own engine.
 type memStore struct {
 	mu       sync.Mutex
 	series   map[string]labels.Labels

@@ -79,7 +79,8 @@ type scraped struct {
 	help      map[string]string
 }
 
-// parse takes a scrape apart with Prometheus' own parsers. Classic histograms become native ones with their bounds.
+// parse takes a scrape apart with Prometheus' own parsers. Classic histograms become native ones with their
+// bounds.
 func parse(t *testing.T, r *http.Response) scraped {
 	t.Helper()
 	out := scraped{map[string]client.Sample{}, map[string]int64{}, map[string]exemplar.Exemplar{}, map[string]string{}, map[string]string{}}
@@ -166,7 +167,8 @@ func withoutTarget(f *fleet.Fleet, all map[string]string) map[string]string {
 	return out
 }
 
-// TestScrape compares every sample of a scrape, in every format, with the value that shale load remote-write sends.
+// TestScrape compares every sample of a scrape, in every format, with the value that shale load remote-write
+// sends.
 func TestScrape(t *testing.T) {
 	for _, m := range []values.ValueModel{values.Int100, values.Counter, values.Gauge, values.Random, values.Walk, values.Const, values.HistogramInt, values.HistogramFloat, values.HistogramCustom} {
 		for _, accept := range []string{acceptText, acceptOpen, acceptProto} {

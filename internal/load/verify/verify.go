@@ -33,8 +33,8 @@ type Samples struct {
 	Counted   int64 `json:"counted,omitempty"`
 	Short     int64 `json:"counted_short,omitempty"` // by how many samples counts fell short
 	Over      int64 `json:"counted_over,omitempty"`  // by how many they were too high
-	// Unproven is set if there is nothing that must be in the store, since nothing was acknowledged: whatever was found
-	// then proves nothing.
+	// Unproven is set if there is nothing that must be in the store, since nothing was acknowledged: whatever
+	// was found then proves nothing.
 	Unproven bool  `json:"nothing_acknowledged,omitempty"`
 	Queries  int64 `json:"queries"`
 	// Examples are the first failures, in words.
@@ -42,7 +42,8 @@ type Samples struct {
 	Seconds  float64  `json:"seconds"`
 }
 
-// OK reports whether anything was acknowledged, and everything that was is there, unchanged, and nothing else is.
+// OK reports whether anything was acknowledged, and everything that was is there, unchanged, and nothing else
+// is.
 func (v *Samples) OK() bool {
 	return !v.Unproven && v.Missing+v.Wrong+v.Extra+v.Failed+v.Short+v.Over == 0
 }
@@ -50,7 +51,8 @@ func (v *Samples) OK() bool {
 // Over is the way by which series are read back.
 type Over uint8
 
-// The ways. A query shows floats and neither stale markers nor whole histograms; remote read shows everything.
+// The ways. A query shows floats and neither stale markers nor whole histograms; remote read shows
+// everything.
 const (
 	OverAuto Over = iota // remote read for histograms and stale markers, a query for all else
 	OverQuery
@@ -82,7 +84,8 @@ type SampleVerifier struct {
 	Over Over
 	// Exemplars and Metadata compares those of the drawn series and of their metrics as well.
 	Exemplars, Metadata bool
-	// Counts asks for the number of samples of every metric or agent as well, at most Chunk of them in one query.
+	// Counts asks for the number of samples of every metric or agent as well, at most Chunk of them in one
+	// query.
 	Counts bool
 	Chunk  int64
 	// SentBefore is how many points of a Graphite load the server must have, if the caller knows better than the
@@ -112,8 +115,8 @@ func (v *SampleVerifier) raw() bool {
 		v.Over == OverAuto && f != nil && (f.Value.Histogram() || f.Churn.StaleMarkers && f.Churn.SeriesInterval > 0)
 }
 
-// Run reads back and compares. Its error says that it could not begin or was cut short; what was found amiss is in
-// the verification.
+// Run reads back and compares. Its error says that it could not begin or was cut short; what was found amiss
+// is in the verification.
 func (v *SampleVerifier) Run(ctx context.Context) (*Samples, error) {
 	if err := v.check(); err != nil {
 		return nil, err
@@ -170,7 +173,8 @@ func matchersOf(ls []fleet.Matcher) []*prompb.LabelMatcher {
 	return ms
 }
 
-// pick returns the i-th of n series that are drawn of total: one from each n-th part, so that none comes twice.
+// pick returns the i-th of n series that are drawn of total: one from each n-th part, so that none comes
+// twice.
 func (v *SampleVerifier) pick(i, n, total int64) int64 {
 	from, to := part(i, n, total), part(i+1, n, total)
 	return from + int64(random.Draw(v.Draw, uint64(i), 0)%uint64(to-from))

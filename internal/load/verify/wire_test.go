@@ -237,8 +237,8 @@ func drawLoad(t *rapid.T) *send.RemoteWrite {
 
 const testRounds = 12
 
-// TestRequestsAreWhatIsVerified takes all requests of a load apart, and finds in them what verification expects to have
-// been sent, as often as it should be, and nothing else.
+// TestRequestsAreWhatIsVerified takes all requests of a load apart, and finds in them what verification
+// expects to have been sent, as often as it should be, and nothing else.
 func TestRequestsAreWhatIsVerified(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := drawLoad(t)

@@ -60,8 +60,8 @@ func NewPacker(c Compression) packer {
 // WindowBytes is the size of the blocks in which other encoders of snappy work.
 const WindowBytes = 64 << 10
 
-// snappyPacker makes a snappy stream, which is its length and then elements. Those of a part refer to nothing outside
-// it, nor further back than windowBytes, so that parts may stand behind one another.
+// snappyPacker makes a snappy stream, which is its length and then elements. Those of a part refer to nothing
+// outside it, nor further back than windowBytes, so that parts may stand behind one another.
 type snappyPacker struct {
 	out  []byte // room for the length, then blocks
 	size int
@@ -94,7 +94,8 @@ func (p *snappyPacker) End() ([]byte, int) {
 	return out, p.size
 }
 
-// zstdPacker makes a frame that says how large its content is, so that receivers can refuse it before they read it.
+// zstdPacker makes a frame that says how large its content is, so that receivers can refuse it before they
+// read it.
 type zstdPacker struct {
 	encoder  *zstd.Encoder
 	raw, out []byte

@@ -22,7 +22,8 @@ type Points struct {
 	Slot   int // of the flush
 	Size   int // of the flush
 	metric int
-	// own and late are of the flush's round, and of that from which late points come; now is the one that is next.
+	// own and late are of the flush's round, and of that from which late points come; now is the one that is
+	// next.
 	own, late flush
 	now       *flush
 
@@ -108,8 +109,9 @@ func (l *Points) advance() (flushed, rounded bool) {
 	return true, rounded
 }
 
-// Fill appends points until there are max, or full bytes, or the round is over, or, if whole is not set, the agent is.
-// Nothing goes beyond full, unless it is one line or one message. It returns how many points it made.
+// Fill appends points until there are max, or full bytes, or the round is over, or, if whole is not set, the
+// agent is. Nothing goes beyond full, unless it is one line or one message. It returns how many points it
+// made.
 func (l *Points) Fill(dst []byte, max, full int, whole bool) ([]byte, int) {
 	if l.agents.Protocol == fleet.Pickle {
 		return l.pickles(dst, max, full, whole)

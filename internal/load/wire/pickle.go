@@ -55,8 +55,8 @@ func (l *Points) left(whole bool) int {
 	return left
 }
 
-// pickle appends the next n points as Python's pickle.dumps(points, protocol=2) would, remembering what is never
-// asked for again.
+// pickle appends the next n points as Python's pickle.dumps(points, protocol=2) would, remembering what is
+// never asked for again.
 func (l *Points) pickle(dst []byte, n int) []byte {
 	dst = append(dst, opProto, 2, opList)
 	memo := 0

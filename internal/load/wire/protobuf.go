@@ -41,8 +41,8 @@ func AppendFloat(dst []byte, field protowire.Number, v float64) []byte {
 	return AppendFixed(dst, field, math.Float64bits(v))
 }
 
-// appendSample appends the body of a Sample, which is the same in both versions but for its start time, 0 if it has
-// none. A value of 0 is written out.
+// appendSample appends the body of a Sample, which is the same in both versions but for its start time, 0 if
+// it has none. A value of 0 is written out.
 func appendSample(dst []byte, bits uint64, ms, start int64) []byte {
 	dst = AppendFixed(dst, 1, bits)
 	dst = AppendVarint(dst, 2, uint64(ms))

@@ -22,7 +22,8 @@ func TestFillLogsDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// BenchmarkLogs is the generator's CPU budget for a GB of lines. Most of it is snappy's search for repeated text.
+// BenchmarkLogs is the generator's CPU budget for a GB of lines. Most of it is snappy's search for repeated
+// text.
 func BenchmarkLogs(b *testing.B) {
 	for name, format := range map[string]PushFormat{"protobuf": PushProtobuf, "json": PushJSON} {
 		b.Run(name, func(b *testing.B) {

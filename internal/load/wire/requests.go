@@ -5,8 +5,8 @@ import (
 	"github.com/shaledb/shale/internal/load/pace"
 )
 
-// Requests makes the requests of one sender. What a request of a round holds is a pure function of the load's shape, so
-// nothing is kept from one request to the next but memory.
+// Requests makes the requests of one sender. What a request of a round holds is a pure function of the load's
+// shape, so nothing is kept from one request to the next but memory.
 type Requests struct {
 	fleet *fleet.Fleet
 	batch int // series per request
@@ -58,8 +58,8 @@ func NewRequests(e Encoding) *Requests {
 	return b
 }
 
-// Fill makes the request with the given number of a round. It returns the compressed request, which stays valid until
-// the next call, its size without compression, and what it holds, which may be nothing.
+// Fill makes the request with the given number of a round. It returns the compressed request, which stays
+// valid until the next call, its size without compression, and what it holds, which may be nothing.
 func (b *Requests) Fill(batch, round int) (compressed []byte, size int, c Contents) {
 	_, first, n := b.fleet.Batch(batch, b.batch)
 	return b.FillSeries(first, n, round)
@@ -113,15 +113,16 @@ func (b *Requests) emit(m *fleet.Moment) {
 		return
 	}
 	b.raw = b.v1.append(b.raw, &b.point, &b.count)
-	// The whole body of a usual request is larger than a cache of the processor; so it is compressed in parts, if the
-	// format has parts. At a steady pace, when caches are cold each time, that halved the cost.
+	// The whole body of a usual request is larger than a cache of the processor; so it is compressed in parts,
+	// if the format has parts. At a steady pace, when caches are cold each time, that halved the cost.
 	if b.zip.parts() && len(b.raw) > WindowBytes-SpareBytes {
 		b.zip.Add(b.raw)
 		b.raw = b.raw[:0]
 	}
 }
 
-// SpareBytes is more than the message of a series usually takes: a part ends before it would run over a window.
+// SpareBytes is more than the message of a series usually takes: a part ends before it would run over a
+// window.
 const SpareBytes = 1 << 10
 
 // ordered emits the samples of a round, one for each series whose target has begun.
@@ -175,8 +176,8 @@ func (b *Requests) disordered(first int64, n, round int) {
 	}
 }
 
-// markers emits what ends the series of the targets that begin a cycle in this round. They come behind the samples of
-// the new series and bear the same time, as a Prometheus sends them at the end of a scrape.
+// markers emits what ends the series of the targets that begin a cycle in this round. They come behind the
+// samples of the new series and bear the same time, as a Prometheus sends them at the end of a scrape.
 func (b *Requests) markers(first int64, n, round int) {
 	b.seek(first)
 	b.point.Stale = true

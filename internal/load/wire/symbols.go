@@ -17,8 +17,8 @@ func (s *symbols) add(text []byte) uint32 {
 	return s.n - 1
 }
 
-// numbered are the references of symbols that differ by a number only, of which one request has a stretch: the numbers
-// go up from its first one, and after the last begin again at 0.
+// numbered are the references of symbols that differ by a number only, of which one request has a stretch:
+// the numbers go up from its first one, and after the last begin again at 0.
 type numbered struct {
 	first, size int
 	refs        []uint32 // 0: not there yet

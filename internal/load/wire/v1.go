@@ -7,8 +7,9 @@ import (
 	"github.com/shaledb/shale/internal/load/values"
 )
 
-// wireV1 makes TimeSeries messages of remote write 1.0. The labels of all series of a fleet take the same number of
-// bytes, since their numbers have a fixed width; so they are one template, in which only digits change.
+// wireV1 makes TimeSeries messages of remote write 1.0. The labels of all series of a fleet take the same
+// number of bytes, since their numbers have a fixed width; so they are one template, in which only digits
+// change.
 type wireV1 struct {
 	fleet  *fleet.Fleet
 	labels []byte

@@ -9,8 +9,8 @@ import (
 	"github.com/shaledb/shale/internal/load/values"
 )
 
-// wireV2 makes TimeSeries messages of remote write 2.0, and the symbols that they refer to. A request has just the
-// symbols that it needs: those that all series share first, so that their references take one byte.
+// wireV2 makes TimeSeries messages of remote write 2.0, and the symbols that they refer to. A request has
+// just the symbols that it needs: those that all series share first, so that their references take one byte.
 type wireV2 struct {
 	fleet   *fleet.Fleet
 	symbols symbols
@@ -21,8 +21,9 @@ type wireV2 struct {
 	unit   uint32
 	trace  uint32
 
-	// refs are the references of the point before. Those up to the number of the series, of length head, stay while the
-	// series is of the same scrape, metric and cycle: writing all of them anew for each series took a third of the time.
+	// refs are the references of the point before. Those up to the number of the series, of length head, stay
+	// while the series is of the same scrape, metric and cycle: writing all of them anew for each series took
+	// a third of the time.
 	refs []byte
 	head int // 0: none
 	of   fleet.Place
@@ -58,7 +59,8 @@ func newWireV2(f *fleet.Fleet) *wireV2 {
 	return w
 }
 
-// begin forgets all symbols, and takes in those that every request has. Its series begin at a place and are so many.
+// begin forgets all symbols, and takes in those that every request has. Its series begin at a place and are
+// so many.
 func (w *wireV2) begin(first fleet.Place, n int) {
 	f := w.fleet
 	w.symbols.reset()

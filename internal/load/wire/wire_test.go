@@ -32,8 +32,8 @@ func TestMetadataV1(t *testing.T) {
 	}
 }
 
-// TestSeriesSize keeps a series with ten constant labels near the 580 bytes of the load that it imitates, and far below
-// in version 2.
+// TestSeriesSize keeps a series with ten constant labels near the 580 bytes of the load that it imitates, and
+// far below in version 2.
 func TestSeriesSize(t *testing.T) {
 	for p, want := range map[Protocol][2]int{V1: {560, 600}, V2: {50, 100}} {
 		l := Encoding{
