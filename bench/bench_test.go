@@ -12,7 +12,7 @@ import (
 	"github.com/shaledb/shale/bench/proc"
 	"github.com/shaledb/shale/bench/result"
 	"github.com/shaledb/shale/bench/system"
-	loadgen "github.com/shaledb/shale/internal/load"
+	"github.com/shaledb/shale/internal/load/lines"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -162,7 +162,7 @@ func TestLogQueries(t *testing.T) {
 	if _, err := logQueries(nil); err == nil {
 		t.Error("no needles are enough")
 	}
-	list, err := logQueries([]loadgen.Needle{{Text: "rare", Lines: 9, Apps: []string{"a"}}, {Text: "q[0-9]", Regex: true}, {Text: "gone"}})
+	list, err := logQueries([]lines.Needle{{Text: "rare", Lines: 9, Apps: []string{"a"}}, {Text: "q[0-9]", Regex: true}, {Text: "gone"}})
 	if err != nil || len(list) != 9 {
 		t.Fatal(list, err)
 	}

@@ -10,7 +10,8 @@ import (
 	"strings"
 )
 
-// thisTree is the name of the system that is built from the working tree, baseTree of that built from another commit.
+// thisTree is the name of the system that is built from the working tree, baseTree of that built from another
+// commit.
 const (
 	thisTree = "shale"
 	baseTree = "shale-base"

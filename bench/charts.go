@@ -61,8 +61,8 @@ func plain(name string) string {
 	return string(b)
 }
 
-// barPlot is a chart of one figure over some loads. Series that are new cost ten times as much and more: beside them,
-// what known ones cost could not be seen.
+// barPlot is a chart of one figure over some loads. Series that are new cost ten times as much and more:
+// beside them, what known ones cost could not be seen.
 type barPlot struct {
 	figure, file, title, unit string
 	of                        func(load string) bool

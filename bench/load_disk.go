@@ -100,8 +100,9 @@ func (t *trial) do(ctx context.Context, srv *system.Server, method, path string)
 	return err
 }
 
-// shipAndCompact opens the folder of a Shale that has been stopped, takes everything to its bucket, as the server itself
-// does when a window has closed, and merges what is due. It returns the size of the blocks that count.
+// shipAndCompact opens the folder of a Shale that has been stopped, takes everything to its bucket, as the
+// server itself does when a window has closed, and merges what is due. It returns the size of the blocks that
+// count.
 func (t *trial) shipAndCompact(ctx context.Context) (float64, error) {
 	dir := filepath.Join(t.dir, "data")
 	b, err := bucketfs.New(vfs.Default, filepath.Join(dir, "bucket"))

@@ -14,7 +14,7 @@ import (
 	"github.com/shaledb/shale/bench/proc"
 	"github.com/shaledb/shale/bench/result"
 	"github.com/shaledb/shale/bench/system"
-	loadgen "github.com/shaledb/shale/internal/load"
+	"github.com/shaledb/shale/internal/load/send"
 )
 
 // logLoads are those of lines.
@@ -37,7 +37,8 @@ func logLoads() []*load {
 // logsMemory is the budget of Shale in the loads of logs.
 const logsMemory = "512MiB"
 
-// logsSpan is the time over which stamps are spread. They end so long ago that a server may put all of them away.
+// logsSpan is the time over which stamps are spread. They end so long ago that a server may put all of them
+// away.
 const (
 	logsSpan = 6 * time.Hour
 	logsAgo  = 3 * time.Hour
@@ -59,7 +60,7 @@ func logsIngest(ctx context.Context, t *trial) error {
 }
 
 // ingestLogs starts a server, sends it lines, and stops it when it has nothing more to do.
-func (t *trial) ingestLogs(ctx context.Context, args func(srv *system.Server) []string) (report *loadgen.Report, err error) {
+func (t *trial) ingestLogs(ctx context.Context, args func(srv *system.Server) []string) (report *send.LogsReport, err error) {
 	var cpu float64
 	if err := t.with(ctx, logsMemory, func(srv *system.Server) (err error) {
 		report, cpu, err = t.measureLogs(ctx, srv, args(srv)...)
@@ -77,8 +78,9 @@ func (t *trial) ingestLogs(ctx context.Context, args func(srv *system.Server) []
 	return report, nil
 }
 
-// measureLogs runs a load of lines and notes what it costs the server until it has settled, which it returns too.
-func (t *trial) measureLogs(ctx context.Context, srv *system.Server, args ...string) (report *loadgen.Report, cpu float64, err error) {
+// measureLogs runs a load of lines and notes what it costs the server until it has settled, which it returns
+// too.
+func (t *trial) measureLogs(ctx context.Context, srv *system.Server, args ...string) (report *send.LogsReport, cpu float64, err error) {
 	if err := proc.ClearPeak(srv.PID); err != nil {
 		t.rec.Note("the peak of memory is that since the start: %v", err)
 	}
@@ -140,8 +142,9 @@ func (t *trial) flushLogs(ctx context.Context, srv *system.Server) error {
 	return nil
 }
 
-// putAway finishes what a stopped server has left to do, and returns the processor time that it takes and the size of what is
-// kept for good: of Shale the blocks of its bucket, of Loki chunks and index without its journal, of VictoriaLogs all.
+// putAway finishes what a stopped server has left to do, and returns the processor time that it takes and the
+// size of what is kept for good: of Shale the blocks of its bucket, of Loki chunks and index without its
+// journal, of VictoriaLogs all.
 func (t *trial) putAway(ctx context.Context) (cpu, size float64, err error) {
 	dir := filepath.Join(t.dir, "data")
 	switch t.sys.Kind {

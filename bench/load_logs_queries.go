@@ -15,7 +15,7 @@ import (
 	"github.com/shaledb/shale/bench/proc"
 	"github.com/shaledb/shale/bench/result"
 	"github.com/shaledb/shale/bench/system"
-	loadgen "github.com/shaledb/shale/internal/load"
+	"github.com/shaledb/shale/internal/load/lines"
 )
 
 // logQuery is a named query of lines, in both languages.
@@ -23,11 +23,12 @@ type logQuery struct {
 	name, logql, logsql string
 }
 
-// turnMark stands in a query for 16 digits of its turn, as needles end with, so that it is another one each time.
+// turnMark stands in a query for 16 digits of its turn, as needles end with, so that it is another one each
+// time.
 const turnMark = "TURN"
 
 // logQueries returns the queries over a load that has reported its needles.
-func logQueries(needles []loadgen.Needle) ([]logQuery, error) {
+func logQueries(needles []lines.Needle) ([]logQuery, error) {
 	if len(needles) != 3 || len(needles[0].Apps) == 0 {
 		return nil, errors.New("the load has no needles to search for")
 	}

@@ -14,7 +14,8 @@ import (
 // streamsSpan is the time of lines of many streams.
 const streamsSpan = 7 * 24 * time.Hour
 
-// logsStreams measures what many streams take, and how fast their labels are found over spans of several lengths.
+// logsStreams measures what many streams take, and how fast their labels are found over spans of several
+// lengths.
 func logsStreams(streams, perNode, pushLines int) func(context.Context, *trial) error {
 	return func(ctx context.Context, t *trial) error {
 		end := time.Now().Add(-logsAgo).Truncate(time.Minute)

@@ -10,8 +10,8 @@ import (
 	"github.com/shaledb/shale/bench/system"
 )
 
-// The course of the memory load: a sample of each series a minute, for so many minutes; then all are relabelled within
-// the next one, and the new ones go on until 5 minutes after.
+// The course of the memory load: a sample of each series a minute, for so many minutes; then all are
+// relabelled within the next one, and the new ones go on until 5 minutes after.
 const (
 	memoryBudget  = 1 << 30
 	minutesBefore = 6

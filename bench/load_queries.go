@@ -127,8 +127,8 @@ func (t *trial) ask(ctx context.Context, srv *system.Server, end time.Time, sour
 // queryLoad names a query over a source in records.
 func queryLoad(name, source string) string { return "query/" + source + "/" + name }
 
-// askOne asks a query once, with whatever caches the queries before it have filled, and notes what that asked of the
-// bucket; then again and again.
+// askOne asks a query once, with whatever caches the queries before it have filled, and notes what that asked
+// of the bucket; then again and again.
 func (t *trial) askOne(ctx context.Context, srv *system.Server, path string, times int, rec *result.Record) error {
 	before, err := t.bucketCounters(ctx, srv)
 	if err != nil {
@@ -182,7 +182,8 @@ func timed(ctx context.Context, srv *system.Server, path string) (seconds float6
 	return time.Since(asked).Seconds(), answer, err
 }
 
-// bucketCounters returns the number of requests to the bucket for bytes of objects, and the seconds that they took.
+// bucketCounters returns the number of requests to the bucket for bytes of objects, and the seconds that they
+// took.
 func (t *trial) bucketCounters(ctx context.Context, srv *system.Server) (c [2]float64, err error) {
 	if t.sys.Kind != system.Shale {
 		return c, nil

@@ -16,8 +16,8 @@ const selfScrape = `scrape_configs:
   static_configs: [{targets: [ADDRESS]}]
 `
 
-// diskScrape measures what the metrics of a real program take on the disk: a Prometheus scrapes itself and sends that on
-// to the system, or keeps it if it is the system.
+// diskScrape measures what the metrics of a real program take on the disk: a Prometheus scrapes itself and
+// sends that on to the system, or keeps it if it is the system.
 func diskScrape(ctx context.Context, t *trial) error {
 	if t.Feeder == nil {
 		return errors.New("a Prometheus must scrape; give --prometheus")
@@ -70,5 +70,6 @@ func diskScrape(ctx context.Context, t *trial) error {
 	return nil
 }
 
-// scrapeMinutes is how many times the duration of other loads the scraping lasts: 480 scrapes are 2 hours at the usual 15 s.
+// scrapeMinutes is how many times the duration of other loads the scraping lasts: 480 scrapes are 2 hours at
+// the usual 15 s.
 const scrapeMinutes = 8

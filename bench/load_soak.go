@@ -8,7 +8,7 @@ import (
 	"github.com/shaledb/shale/bench/proc"
 	"github.com/shaledb/shale/bench/result"
 	"github.com/shaledb/shale/bench/system"
-	loadgen "github.com/shaledb/shale/internal/load"
+	"github.com/shaledb/shale/internal/load/send"
 )
 
 // soakSlice is how long each of the loads is that a soak is made of: each gives one reading of the latency.
@@ -77,7 +77,7 @@ func (t *trial) slices(ctx context.Context, srv *system.Server, targets int, rat
 	// The load generator takes no fractions of seconds beside minutes.
 	for left := t.Soak; left >= time.Second; left = t.Soak - time.Since(began) {
 		d := min(soakSlice, left).Round(time.Second)
-		var report *loadgen.Report
+		var report *send.LogsReport
 		report, err = t.load(ctx, d, t.remoteWrite(srv, targets, "--rate", strconv.FormatFloat(rate, 'f', 0, 64), "--duration", d.String())...)
 		if err != nil {
 			break
@@ -116,7 +116,8 @@ func (t *trial) noteSoak(before, after *proc.Usage, sent, acked int64, took floa
 	}
 }
 
-// tenths returns the medians of the second and the last tenth of a curve: in the first one, caches and buffers fill.
+// tenths returns the medians of the second and the last tenth of a curve: in the first one, caches and
+// buffers fill.
 func tenths(curve []proc.Point) (second, last float64, ok bool) {
 	n := len(curve)
 	if n < 3 {

@@ -8,9 +8,10 @@ import (
 	"github.com/shaledb/shale/bench/system"
 )
 
-// Stamps. A load that is sent as fast as it is taken runs through time faster than the clock. Those of Graphite are whole
-// seconds; they begin now and run into the future, so that no part of them is older than what servers hold open. Those
-// of remote write are 2 s apart and begin 10 minutes ago: Prometheus refuses what is 10 minutes ahead.
+// Stamps. A load that is sent as fast as it is taken runs through time faster than the clock. Those of
+// Graphite are whole seconds; they begin now and run into the future, so that no part of them is older than
+// what servers hold open. Those of remote write are 2 s apart and begin 10 minutes ago: Prometheus refuses
+// what is 10 minutes ahead.
 const (
 	remoteWriteStep = "2s"
 	remoteWriteBack = 10 * time.Minute
@@ -99,8 +100,9 @@ func (t *trial) makeKnown(ctx context.Context, srv *system.Server, targets int, 
 	return t.warm(ctx, srv)
 }
 
-// slowSync measures a load over a disk whose syncs are slow. A request waits for two syncs at most, so that 4 senders of known
-// series would measure their own waiting. New ones take more of the processor than the syncs take of the time.
+// slowSync measures a load over a disk whose syncs are slow. A request waits for two syncs at most, so that 4
+// senders of known series would measure their own waiting. New ones take more of the processor than the syncs
+// take of the time.
 func slowSync(run func(context.Context, *trial) error) func(context.Context, *trial) error {
 	return func(ctx context.Context, t *trial) error {
 		if t.SlowSync == "" {

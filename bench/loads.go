@@ -18,7 +18,8 @@ type load struct {
 	// only, if set, says which systems the load is for.
 	only func(*system.System) bool
 	run  func(ctx context.Context, t *trial) error
-	// columns are the figures of its table, ratios those that are compared, curves those that are plotted over time.
+	// columns are the figures of its table, ratios those that are compared, curves those that are plotted over
+	// time.
 	columns, ratios, curves []string
 	// long leaves it out unless it is named.
 	long bool
@@ -79,7 +80,8 @@ func loads() []*load {
 // isThisTree picks the system that is built from this tree, of which builds with other tags can be made.
 func isThisTree(s *system.System) bool { return s.Name == thisTree }
 
-// finishes picks the systems that can be made to finish their work at once. Of Shale only this tree can: its code does it.
+// finishes picks the systems that can be made to finish their work at once. Of Shale only this tree can: its
+// code does it.
 func finishes(s *system.System) bool { return s.Kind != system.Shale || isThisTree(s) }
 
 // choose returns the loads of the given names; all that are not long if there are none.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/shaledb/shale/bench/proc"
 	"github.com/shaledb/shale/bench/system"
-	loadgen "github.com/shaledb/shale/internal/load"
+	"github.com/shaledb/shale/internal/load/send"
 )
 
 // counters are what is read before and after a load.
@@ -38,8 +38,9 @@ func (t *trial) read(ctx context.Context, srv *system.Server, graphite bool) (c 
 	return c, err
 }
 
-// measure runs a load and notes what it costs the server, until it has taken all of it and until it has settled.
-func (t *trial) measure(ctx context.Context, srv *system.Server, atMost time.Duration, args ...string) (*loadgen.Report, error) {
+// measure runs a load and notes what it costs the server, until it has taken all of it and until it has
+// settled.
+func (t *trial) measure(ctx context.Context, srv *system.Server, atMost time.Duration, args ...string) (*send.LogsReport, error) {
 	graphite := args[0] == "graphite"
 	if err := proc.ClearPeak(srv.PID); err != nil {
 		t.rec.Note("the peak of memory is that since the start: %v", err)
@@ -69,7 +70,7 @@ func (t *trial) measure(ctx context.Context, srv *system.Server, atMost time.Dur
 }
 
 // note sets the figures of a load.
-func (t *trial) note(report *loadgen.Report, before, after *counters, samples, seconds float64) {
+func (t *trial) note(report *send.LogsReport, before, after *counters, samples, seconds float64) {
 	r := t.rec
 	cpu := after.CPU - before.CPU
 	wall := after.at.Sub(before.at).Seconds()
@@ -104,7 +105,8 @@ func (t *trial) note(report *loadgen.Report, before, after *counters, samples, s
 // drainPatience is how long a counter may stand still before the rest counts as lost.
 const drainPatience = 5 * time.Second
 
-// drain waits until the server has taken all points: when the load ends, the last ones are in buffers of the system.
+// drain waits until the server has taken all points: when the load ends, the last ones are in buffers of the
+// system.
 func (t *trial) drain(ctx context.Context, srv *system.Server, want float64) (got float64, took time.Duration, err error) {
 	began := time.Now()
 	moved, last := began, -1.0

@@ -16,7 +16,7 @@ import (
 
 	"github.com/shaledb/shale/bench/result"
 	"github.com/shaledb/shale/bench/system"
-	loadgen "github.com/shaledb/shale/internal/load"
+	"github.com/shaledb/shale/internal/load/send"
 )
 
 // settings are what the user may say about all loads.
@@ -72,11 +72,13 @@ func (t *trial) with(ctx context.Context, memory string, do func(srv *system.Ser
 	return err
 }
 
-// loadPatience is how long a load that has no duration may take, and any load may take longer than its duration.
+// loadPatience is how long a load that has no duration may take, and any load may take longer than its
+// duration.
 const loadPatience = 15 * time.Minute
 
-// load runs the load generator to its end and returns what it reports.
-func (t *trial) load(ctx context.Context, atMost time.Duration, args ...string) (*loadgen.Report, error) {
+// load runs the load generator to its end and returns its report. A report of log lines has all the fields
+// that benchmarks read; those of lines stay zero in other loads.
+func (t *trial) load(ctx context.Context, atMost time.Duration, args ...string) (*send.LogsReport, error) {
 	ctx, cancel := context.WithTimeout(ctx, atMost+loadPatience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, t.Loader, append(append([]string{"load"}, args...), "--json", "--quiet")...)
@@ -88,7 +90,7 @@ func (t *trial) load(ctx context.Context, atMost time.Duration, args ...string) 
 	if err := cmd.Run(); err != nil {
 		return nil, fmt.Errorf("shale load: %w: %.500s", errors.Join(err, ctx.Err()), complaints.String())
 	}
-	report := &loadgen.Report{}
+	report := &send.LogsReport{}
 	if err := json.Unmarshal(out.Bytes(), report); err != nil {
 		return nil, fmt.Errorf("shale load: %w: %.200q", err, out.String())
 	}
@@ -107,7 +109,8 @@ func (t *trial) graphite(srv *system.Server, agents, metrics int, more ...string
 	}, more...)
 }
 
-// remoteWrite returns the arguments of a remote write load: so many targets of 500 metrics with 10 series each.
+// remoteWrite returns the arguments of a remote write load: so many targets of 500 metrics with 10 series
+// each.
 func (t *trial) remoteWrite(srv *system.Server, targets int, more ...string) []string {
 	return append([]string{
 		"remote-write", "--url", srv.WriteURL(), "--targets", strconv.Itoa(targets), "--metrics", "500", "--series", "10",

@@ -15,32 +15,32 @@ import (
 )
 
 type inspectCmd struct {
-	Folder    inspectFolderCmd    `cmd:"" help:"List what a data folder holds, or check all of it."`
-	Catalogue inspectCatalogueCmd `cmd:"" help:"List the blocks that live in a bucket, or check them."`
-	Part      inspectPartCmd      `cmd:"" help:"Show a local part."`
-	Block     inspectPartCmd      `cmd:"" help:"Show a block of the bucket; the same format."`
-	Journal   inspectJournalCmd   `cmd:"" help:"List the records of a journal, or check them."`
+	Folder    inspectFolderCmd    `cmd:"" help:"List or check all files of a data folder."`
+	Catalogue inspectCatalogueCmd `cmd:"" help:"List or check the live blocks of a bucket."`
+	Part      inspectPartCmd      `cmd:"" help:"Show a part of the local head."`
+	Block     inspectPartCmd      `cmd:"" help:"Show a block of the bucket."`
+	Journal   inspectJournalCmd   `cmd:"" help:"List or check the records of a journal."`
 }
 
 // Help teaches the command by examples.
 func (*inspectCmd) Help() string {
-	return `Nothing is changed. Parts and blocks never change either, so they may be looked at while a server runs; to check a
-journal or a whole folder, stop the server first.
+	return `These commands only read. Parts and blocks never change, so you can inspect them while a server runs. Stop the server
+before you check a journal or a whole folder.
 
-Is everything in order?
+Check a data folder:
 
     shale inspect folder ./shale-data --check
 
-What does this block hold, and what does each of its bytes mean?
+Show what a block holds, or what each of its bytes means:
 
     shale inspect block ./shale-data/bucket/blocks/NAME
     shale inspect block ./shale-data/bucket/blocks/NAME --dump | less`
 }
 
 type inspectPartCmd struct {
-	File  string `arg:"" type:"existingfile" help:"The file."`
-	Check bool   `xor:"what" help:"Read every page and verify all that can be verified."`
-	Dump  bool   `xor:"what" help:"Write every byte with its meaning."`
+	File  string `arg:"" type:"existingfile" help:"File to show."`
+	Check bool   `xor:"what" help:"Read and verify every page."`
+	Dump  bool   `xor:"what" help:"Print every byte with its meaning."`
 }
 
 // Run shows what the footer says, and more if asked.

@@ -11,8 +11,8 @@ import (
 )
 
 type inspectCatalogueCmd struct {
-	Dir   string `arg:"" type:"existingdir" help:"The bucket's folder."`
-	Check bool   `help:"Read every block that counts, and compare it with its commit record."`
+	Dir   string `arg:"" type:"existingdir" help:"Folder of the bucket."`
+	Check bool   `help:"Read every live block and compare it with its commit record."`
 }
 
 // Run lists all that is in the bucket and says what is wrong with it.

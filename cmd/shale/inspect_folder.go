@@ -22,8 +22,8 @@ import (
 )
 
 type inspectJournalCmd struct {
-	Dir   string `arg:"" type:"existingdir" help:"The journal's folder."`
-	Check bool   `help:"Say only whether every record is in order."`
+	Dir   string `arg:"" type:"existingdir" help:"Folder of the journal."`
+	Check bool   `help:"Only verify the records, without listing them."`
 }
 
 // Run lists or checks.
@@ -41,7 +41,8 @@ func (i *inspectJournalCmd) Run(ctx context.Context, p *process) error {
 	return err
 }
 
-// hasSegments refuses a folder of which there is nothing to say: a journal always has a segment, from its start on.
+// hasSegments refuses a folder of which there is nothing to say: a journal always has a segment, from its
+// start on.
 func hasSegments(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -56,8 +57,8 @@ func hasSegments(dir string) error {
 }
 
 type inspectFolderCmd struct {
-	Dir   string `arg:"" type:"existingdir" help:"The data folder."`
-	Check bool   `help:"Read everything and verify all that can be verified."`
+	Dir   string `arg:"" type:"existingdir" help:"Data folder."`
+	Check bool   `help:"Read and verify every file."`
 
 	// seed is that of the bucket inside, once it has been read; 0: there is none.
 	seed model.KeySeed
@@ -115,11 +116,11 @@ func (i *inspectFolderCmd) isDataFolder() error {
 		info, err := os.Stat(filepath.Join(i.Dir, name))
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			return fmt.Errorf("%s is no data folder of Shale: it has no folder %s", i.Dir, name)
+			return fmt.Errorf("%s is not a data folder of Shale: it has no folder %s", i.Dir, name)
 		case err != nil:
 			return err
 		case !info.IsDir():
-			return fmt.Errorf("%s is no data folder of Shale: %s in it is no folder", i.Dir, name)
+			return fmt.Errorf("%s is not a data folder of Shale: %s in it is not a folder", i.Dir, name)
 		}
 	}
 	return nil
@@ -144,7 +145,7 @@ func (i *inspectFolderCmd) entry(ctx context.Context, name string, d fs.DirEntry
 		if i.Check {
 			text += ", in order"
 			if i.seed != 0 && m.Seed != i.seed {
-				return fmt.Errorf("%w: its key seed is %016x and the bucket's %016x: they do not belong together", model.ErrCorrupt, uint64(m.Seed), uint64(i.seed))
+				return fmt.Errorf("%w: its key seed is %016x and the bucket's %016x: they belong to different stores", model.ErrCorrupt, uint64(m.Seed), uint64(i.seed))
 			}
 			return part.Check(ctx, r)
 		}

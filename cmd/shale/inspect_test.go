@@ -62,8 +62,8 @@ func writeSeries(t *testing.T, name string, seed model.KeySeed, signal model.Sig
 	return buf.Bytes()
 }
 
-// bucketOfOne makes a bucket with one block that is committed, whose part write writes, and returns the folder, the block and the
-// name of its file.
+// bucketOfOne makes a bucket with one block that is committed, whose part write writes, and returns the
+// folder, the block and the name of its file.
 func bucketOfOne(t *testing.T, block catalog.Block, write func(t *testing.T, name string, seed model.KeySeed) []byte) (dir string, _ catalog.Block, name string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -217,7 +217,7 @@ func TestInspectForeign(t *testing.T) {
 	}
 	for args, want := range map[string]string{
 		"journal": "no segment of a journal", "journal --check": "no segment of a journal",
-		"folder --check": "no data folder of Shale: it has no folder journal", "catalogue": "1 things are wrong", "catalogue --check": "1 things are wrong",
+		"folder --check": "is not a data folder of Shale: it has no folder journal", "catalogue": "1 things are wrong", "catalogue --check": "1 things are wrong",
 	} {
 		what, flags, _ := strings.Cut(args, " ")
 		code, out, errs := shale(t, nil, append([]string{"inspect", what, dir}, strings.Fields(flags)...)...)
@@ -228,7 +228,7 @@ func TestInspectForeign(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "journal"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if code, _, errs := shale(t, nil, "inspect", "folder", dir, "--check"); code != exitFailed || !strings.Contains(errs, "journal in it is no folder") {
+	if code, _, errs := shale(t, nil, "inspect", "folder", dir, "--check"); code != exitFailed || !strings.Contains(errs, "journal in it is not a folder") {
 		t.Errorf("a file called journal: exit %d, %s", code, errs)
 	}
 }

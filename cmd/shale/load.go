@@ -1,27 +1,36 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/shaledb/shale/internal/client"
 	"github.com/shaledb/shale/internal/config"
-	"github.com/shaledb/shale/internal/load"
+	"github.com/shaledb/shale/internal/load/pace"
+	"github.com/shaledb/shale/internal/load/progress"
+	"github.com/shaledb/shale/internal/load/statefile"
+	"github.com/shaledb/shale/internal/load/tally"
+	"github.com/shaledb/shale/internal/load/target"
+	"github.com/shaledb/shale/internal/load/verify"
 )
 
 // loadCmd makes load for a server and verifies what became of it.
 type loadCmd struct {
-	Graphite    loadGraphiteCmd    `cmd:"" help:"Send Graphite lines or pickles, as a fleet of agents does."`
-	RemoteWrite loadRemoteWriteCmd `cmd:"" name:"remote-write" help:"Send remote write requests, as a Prometheus or vmagent does that scrapes a fleet of targets."`
-	Logs        loadLogsCmd        `cmd:"" help:"Push lines of logs to Loki's endpoint, as agents do on the nodes of a cluster."`
-	Target      loadTargetCmd      `cmd:"" help:"Be a fleet of targets, for real Prometheus servers to scrape."`
+	Graphite    loadGraphiteCmd    `cmd:"" help:"Send Graphite lines or pickles, as a fleet of agents."`
+	RemoteWrite loadRemoteWriteCmd `cmd:"" name:"remote-write" help:"Send remote write requests, as a Prometheus or vmagent that scrapes a fleet of targets."`
+	Logs        loadLogsCmd        `cmd:"" help:"Push log lines to a Loki push endpoint, as the agents of a cluster."`
+	Target      loadTargetCmd      `cmd:"" help:"Serve a simulated fleet of scrape targets."`
 }
 
 // errVerification makes the process end with status 1; the report has said what is amiss.
@@ -29,23 +38,23 @@ var errVerification = errors.New("verification failed")
 
 // loadTiming holds the flags that set pace, length and times.
 type loadTiming struct {
-	Rate     *float64        `help:"Samples a second, spread evenly, instead of an interval; 0: as fast as the server takes them."`
-	Rounds   int             `help:"Samples to send for each series; those of targets or agents that begin later are fewer. 0: until the duration is over."`
-	Duration config.Duration `help:"How long to send. 0: until the rounds are complete, or for ever."`
-	Start    string          `help:"Time of the first samples: 2026-03-01T12:00:00Z, Unix seconds, or -6h. Default: so that the last ones are of now."`
-	Step     config.Duration `help:"Time between the samples of a series. Default: the interval; 1s if there is none."`
+	Rate     *float64        `help:"Samples per second, evenly spread; replaces the interval. 0: as fast as the server accepts them."`
+	Rounds   int             `help:"Samples to send per series; targets or agents that start later send fewer. 0: until --duration is over."`
+	Duration config.Duration `help:"How long to send. 0: until all rounds are sent, or without end."`
+	Start    string          `help:"Time of the first samples: 2026-03-01T12:00:00Z, Unix seconds, or -6h. Default: chosen so that the last samples have the current time."`
+	Step     config.Duration `help:"Time between two samples of a series. Default: the interval, or 1s without one."`
 }
 
-func (t *loadTiming) schedule(interval config.Duration, series int64, unit time.Duration) (load.Schedule, error) {
+func (t *loadTiming) schedule(interval config.Duration, series int64, unit time.Duration) (pace.Schedule, error) {
 	now := time.Now()
-	timing := load.Timing{Interval: interval.Std(), Rounds: t.Rounds, Duration: t.Duration.Std(), Step: t.Step.Std()}
+	timing := pace.Timing{Interval: interval.Std(), Rounds: t.Rounds, Duration: t.Duration.Std(), Step: t.Step.Std()}
 	if t.Rate != nil {
 		timing.Rate, timing.Interval = *t.Rate, 0
 	}
 	if t.Start != "" {
 		var err error
 		if timing.Start, err = parseTime(t.Start, now); err != nil {
-			return load.Schedule{}, fmt.Errorf("--start: %w", err)
+			return pace.Schedule{}, fmt.Errorf("--start: %w", err)
 		}
 	}
 	return timing.Schedule(now, series, unit)
@@ -53,44 +62,44 @@ func (t *loadTiming) schedule(interval config.Duration, series int64, unit time.
 
 // loadOutcome holds the flags that say what to keep, to verify and to print.
 type loadOutcome struct {
-	State           string    `help:"File that records what was acknowledged, for --verify-only after the server was killed." type:"path"`
-	Verify          int64     `help:"Series to read back and compare bit for bit after the load, in all of their cycles."`
-	VerifyCounts    bool      `help:"Compare the number of stored samples with the number of acknowledged ones, metric by metric."`
-	VerifyOver      load.Over `default:"auto" help:"How series are read back: query (PromQL; shows no stale markers and no whole histograms), remote-read (shows all), or auto: whichever the load needs."`
-	VerifyExemplars bool      `help:"Compare the exemplars of the series of --verify too, as query_exemplars gives them."`
-	VerifyMetadata  bool      `help:"Compare what the server says of the metrics of the series of --verify too, as metadata gives it."`
-	VerifyOnly      bool      `help:"Send nothing; verify what the state file says was sent, whatever the other flags of shape and time."`
-	VerifyChunk     int64     `default:"1000000" help:"Samples that one query of --verify-counts may read."`
-	VerifyDraw      uint64    `default:"1" help:"Another number draws other series for --verify."`
-	QueryURL        string    `default:"http://127.0.0.1:9480" help:"Server to read back from, over Prometheus' HTTP API."`
-	Tenant          string    `help:"Tenant to write and read as, sent as X-Scope-OrgID; several tenants have a number behind it."`
-	JSON            bool      `name:"json" help:"Print the summary as JSON."`
-	Quiet           bool      `help:"Show no progress."`
+	State           string      `help:"File to record acknowledgements in, for a later --verify-only, such as after the server was killed." type:"path"`
+	Verify          int64       `help:"Number of series to read back after the load and compare bit for bit, with all of their cycles."`
+	VerifyCounts    bool        `help:"Compare the number of stored samples of each metric with the number acknowledged."`
+	VerifyOver      verify.Over `default:"auto" help:"API to read series back with: query (PromQL, without stale markers and whole histograms), remote-read (everything), or auto (whichever the load needs)."`
+	VerifyExemplars bool        `help:"Also compare the exemplars of the --verify series, read from query_exemplars."`
+	VerifyMetadata  bool        `help:"Also compare type, help and unit of the --verify series, read from the metadata endpoint."`
+	VerifyOnly      bool        `help:"Send nothing; verify the load that --state describes. Flags of shape and time are ignored."`
+	VerifyChunk     int64       `default:"1000000" help:"Most samples that one --verify-counts query may read."`
+	VerifyDraw      uint64      `default:"1" help:"Seed that selects the series for --verify."`
+	QueryURL        string      `default:"http://127.0.0.1:9480" help:"Server to read back from, over the Prometheus HTTP API."`
+	Tenant          string      `help:"Tenant to write and read as (X-Scope-OrgID). With several tenants a number is appended."`
+	JSON            bool        `name:"json" help:"Print the summary as JSON."`
+	Quiet           bool        `help:"Show no progress."`
 }
 
-func (o *loadOutcome) progress(p *process) load.Progress {
+func (o *loadOutcome) progress(p *process) progress.Progress {
 	if o.Quiet {
-		return load.Progress{}
+		return progress.Progress{}
 	}
 	f, ok := p.stderr.(*os.File)
 	if !ok {
-		return load.Progress{Out: p.stderr}
+		return progress.Progress{Out: p.stderr}
 	}
 	info, err := f.Stat()
-	return load.Progress{Out: f, Terminal: err == nil && info.Mode()&os.ModeCharDevice != 0}
+	return progress.Progress{Out: f, Terminal: err == nil && info.Mode()&os.ModeCharDevice != 0}
 }
 
 // createState makes the state file if one is asked for.
-func (o *loadOutcome) createState(h load.Header) (*load.StateWriter, error) {
+func (o *loadOutcome) createState(h statefile.Header) (*statefile.Writer, error) {
 	if o.State == "" {
 		return nil, nil
 	}
-	return load.CreateState(vfs.Default, o.State, h)
+	return statefile.Create(vfs.Default, o.State, h)
 }
 
 // meter shows a load by its samples if their number is known, else by its time.
-func (t *loadTiming) meter(name string, series int64, tally *load.Tally) load.Meter {
-	m := load.Meter{Name: name, Detail: tally.Detail(), Read: tally.Sent, Total: series * int64(t.Rounds)}
+func (t *loadTiming) meter(name string, series int64, tally *tally.Tally) progress.Meter {
+	m := progress.Meter{Name: name, Detail: tally.Detail(), Read: tally.Sent.Load, Total: series * int64(t.Rounds)}
 	if t.Rounds == 0 {
 		began := time.Now()
 		m.Read, m.Total = func() int64 { return time.Since(began).Milliseconds() }, t.Duration.Std().Milliseconds()
@@ -98,65 +107,93 @@ func (t *loadTiming) meter(name string, series int64, tally *load.Tally) load.Me
 	return m
 }
 
-// finish verifies what was sent, prints the summary and says whether all is well.
-func (o *loadOutcome) finish(ctx context.Context, p *process, state *load.State, report *load.Report, sentBefore uint64, runErr error) error {
-	if report == nil {
-		return runErr
+// textReport is a report that people can read.
+type textReport interface{ WriteText(w io.Writer) }
+
+// printReport prints all as one JSON object or, as text, one report after the other.
+func (o *loadOutcome) printReport(p *process, all any, reports ...textReport) error {
+	if o.JSON {
+		e := json.NewEncoder(p.stdout)
+		e.SetIndent("", "  ")
+		return e.Encode(all)
 	}
-	if runErr == nil && (o.Verify > 0 || o.VerifyCounts) {
-		report.Verified, runErr = o.verify(ctx, p, state, sentBefore)
+	var text bytes.Buffer
+	for _, r := range reports {
+		r.WriteText(&text)
 	}
-	if err := o.print(p, report); err != nil {
-		return err
-	}
-	switch {
-	case runErr != nil:
-		return runErr
-	case report.Verified != nil && !report.Verified.OK():
-		return errVerification
-	case report.Faults > 0 && report.Acked+report.Dropped == 0 && report.Sent <= report.Lost:
-		return fmt.Errorf("nothing could be sent: %s", report.LastError)
-	}
-	return nil
+	_, err := p.stdout.Write(text.Bytes())
+	return err
 }
 
-func (o *loadOutcome) print(p *process, report *load.Report) error {
-	if !o.JSON {
-		return report.WriteText(p.stdout)
+// verifyIfAsked reads back what was sent, if a flag asks for it.
+func (o *loadOutcome) verifyIfAsked(ctx context.Context, p *process, state *statefile.State, sentBefore uint64) (*verify.Samples, error) {
+	if o.Verify == 0 && !o.VerifyCounts {
+		return nil, nil
 	}
-	e := json.NewEncoder(p.stdout)
-	e.SetIndent("", "  ")
-	return e.Encode(report)
+	return o.verify(ctx, p, state, sentBefore)
+}
+
+// nothingSent is the error of a load that never got a response.
+func nothingSent(d *tally.Delivery, t *tally.Traffic, lastError string) error {
+	if t.Faults > 0 && d.Acked+d.Dropped == 0 && d.Sent <= d.Lost {
+		return fmt.Errorf("nothing could be sent: %s", lastError)
+	}
+	return nil
 }
 
 // verifyConcurrency is enough to hide the time that answers take; more would only measure the server.
 const verifyConcurrency = 8
 
-func (o *loadOutcome) verify(ctx context.Context, p *process, state *load.State, sentBefore uint64) (*load.Verification, error) {
+func (o *loadOutcome) verify(ctx context.Context, p *process, state *statefile.State, sentBefore uint64) (*verify.Samples, error) {
 	transport := &http.Transport{MaxIdleConnsPerHost: verifyConcurrency}
 	defer transport.CloseIdleConnections()
-	tally := &load.Tally{}
-	v := load.Verifier{
-		Reader: load.Reader{URL: o.QueryURL, Client: &http.Client{Transport: transport}, Patience: time.Minute},
+	var compared atomic.Int64
+	v := verify.SampleVerifier{
+		Reader: client.Reader{URL: o.QueryURL, Client: &http.Client{Transport: transport}, Patience: time.Minute},
 		Tenant: o.Tenant, State: state, Series: o.Verify, Draw: o.VerifyDraw, Counts: o.VerifyCounts, Chunk: o.VerifyChunk,
 		Over: o.VerifyOver, Exemplars: o.VerifyExemplars, Metadata: o.VerifyMetadata,
-		SentBefore: sentBefore, Concurrency: verifyConcurrency, Done: tally.Compared,
+		SentBefore: sentBefore, Concurrency: verifyConcurrency, Done: func() { compared.Add(1) },
 	}
-	var out *load.Verification
+	var out *verify.Samples
 	var err error
-	meter := load.Meter{Name: "verify", Total: o.Verify, Read: tally.Sent, Detail: func() string { return strconv.FormatInt(tally.Sent(), 10) + " series" }}
+	meter := progress.Meter{Name: "verify", Total: o.Verify, Read: compared.Load, Detail: func() string { return strconv.FormatInt(compared.Load(), 10) + " series" }}
 	o.progress(p).During(meter, func() { out, err = v.Run(ctx) })
 	return out, err
 }
 
-// verifyOnly verifies what a state file says.
+// verifyOnly verifies what a state file says was sent. The report of the load that comes with it is empty.
 func (o *loadOutcome) verifyOnly(ctx context.Context, p *process, sentBefore uint64) error {
 	if o.State == "" || o.Verify == 0 && !o.VerifyCounts {
 		return usageError{errors.New("--verify-only needs --state, and --verify or --verify-counts")}
 	}
-	state, err := load.LoadState(vfs.Default, o.State)
+	state, err := statefile.Load(vfs.Default, o.State)
 	if err != nil {
 		return err
 	}
-	return o.finish(ctx, p, state, &load.Report{}, sentBefore, nil)
+	found, verifyErr := o.verify(ctx, p, state, sentBefore)
+	return o.printVerification(p, found, verifyErr)
+}
+
+// printVerification prints a verification without a load.
+func (o *loadOutcome) printVerification(p *process, found *verify.Samples, err error) error {
+	all := struct {
+		target.Report
+		Verified *verify.Samples `json:"verification,omitempty"`
+	}{Verified: found}
+	var reports []textReport
+	if found != nil {
+		reports = append(reports, found)
+	}
+	if err := o.printReport(p, all, reports...); err != nil {
+		return err
+	}
+	return verdict(found, err)
+}
+
+// verdict returns the error of a command that has verified.
+func verdict(found *verify.Samples, err error) error {
+	if err == nil && found != nil && !found.OK() {
+		return errVerification
+	}
+	return err
 }

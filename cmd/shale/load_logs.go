@@ -5,81 +5,89 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/shaledb/shale/internal/client"
 	"github.com/shaledb/shale/internal/config"
-	"github.com/shaledb/shale/internal/load"
+	"github.com/shaledb/shale/internal/load/lines"
+	"github.com/shaledb/shale/internal/load/pace"
+	"github.com/shaledb/shale/internal/load/progress"
+	"github.com/shaledb/shale/internal/load/send"
+	"github.com/shaledb/shale/internal/load/statefile"
+	"github.com/shaledb/shale/internal/load/verify"
+	"github.com/shaledb/shale/internal/load/wire"
 )
 
 // loadLogsCmd is shale load logs.
 type loadLogsCmd struct {
-	URL    string         `default:"http://127.0.0.1:9480/loki/api/v1/push" help:"Endpoint to push to; any that takes Loki's push protocol."`
-	Format load.LogFormat `default:"protobuf" help:"Form of pushes: protobuf (under snappy, as agents send it) or json."`
+	URL    string          `default:"http://127.0.0.1:9480/loki/api/v1/push" help:"Loki push endpoint to send to."`
+	Format wire.PushFormat `default:"protobuf" help:"Form of pushes: protobuf (with snappy, as agents send) or json."`
 
-	Streams   int      `default:"400" help:"Streams: apps with their pods, and of each pod four, one for each level."`
-	Pods      int      `default:"5" help:"Pods of each app, each on another node."`
-	PerNode   int      `default:"20" help:"Streams of a node, whose lines travel together."`
-	PushLines int      `default:"4400" help:"Lines of a push, about; 4400 are about 1 MB."`
-	Mix       load.Mix `default:"json=50,logfmt=30,access=20" help:"Weights of what apps write: json, logfmt, access (of a web server), text (free, as of a Java program)."`
-	Metadata  float64  `placeholder:"SHARE" help:"Share of lines that have structured metadata: a trace_id and a shard."`
-	Equal     float64  `name:"equal-times" placeholder:"SHARE" help:"Share of lines that bear the very time of the line before."`
-	Ooo       lateness `name:"ooo" placeholder:"SHARE:TIME" help:"Out-of-order: this share of lines bears times that are earlier than those of lines before, by up to this, such as 0.1:30m."`
-	Dup       float64  `placeholder:"SHARE" help:"Duplicates: this share of lines is sent twice, half of them in one push, half again in the next one of the node. A server keeps each once."`
-	Seed      uint64   `default:"1" help:"Another seed gives other lines; its number is in the label cluster (load-1), so that loads do not mix."`
-	From      string   `type:"existingdir" placeholder:"DIR" help:"Push the lines of the files of a folder instead, as they are, a stream for each file. With --mb, over and over until there are as many."`
+	Streams   int       `default:"400" help:"Number of streams. Each pod of an app has four, one per level."`
+	Pods      int       `default:"5" help:"Number of pods per app, each on a different node."`
+	PerNode   int       `default:"20" help:"Number of streams per node. One push has the lines of one node."`
+	PushLines int       `default:"4400" help:"Approximate number of lines per push; 4400 are about 1 MB."`
+	Mix       lines.Mix `default:"json=50,logfmt=30,access=20" help:"Weights of the line formats: json, logfmt, access (web server), text (free text, as a Java program writes)."`
+	Metadata  float64   `placeholder:"SHARE" help:"Share of lines with structured metadata (a trace_id and a shard)."`
+	Equal     float64   `name:"equal-times" placeholder:"SHARE" help:"Share of lines with the same time as the line before."`
+	Ooo       lateness  `name:"ooo" placeholder:"SHARE:TIME" help:"Out-of-order lines: this share has times up to this much earlier than the lines before, such as 0.1:30m."`
+	Dup       float64   `placeholder:"SHARE" help:"Duplicate lines: this share is sent twice, half of it within one push and half in the next push of the node. A server keeps each line once."`
+	Seed      uint64    `default:"1" help:"Seed of the lines. It is part of the cluster label (load-1), so that loads do not mix."`
+	From      string    `type:"existingdir" placeholder:"DIR" help:"Push the lines of the files in a folder instead, unchanged, one stream per file. With --mb, repeat them until that many are sent."`
 
-	MB          float64         `name:"mb" help:"Megabytes (10^6 bytes) of lines to send, about. 0: until the duration is over. Only a load whose length is known has needles to search for."`
-	Rate        float64         `placeholder:"MB/s" help:"Megabytes of lines a second. 0: as fast as the server takes them."`
-	Duration    config.Duration `help:"How long to send. 0: until all is sent, or for ever."`
-	Span        config.Duration `help:"Time over which the times of all lines are spread, up to now. Default: 6h, or with --rate, the time that it takes; without --mb, an hour back and onwards."`
-	Start       string          `help:"Time of the first lines: 2026-03-01T12:00:00Z, Unix seconds, or -6h. Default: so that the last ones are of now."`
-	Concurrency int             `default:"3" help:"Pushes at a time. Each stream keeps to one sender, so its lines arrive in order."`
+	MB          float64         `name:"mb" help:"Approximate megabytes (10^6 bytes) of lines to send. 0: until --duration is over; such a load has no needles to search for."`
+	Rate        float64         `placeholder:"MB/s" help:"Megabytes of lines per second. 0: as fast as the server accepts them."`
+	Duration    config.Duration `help:"How long to send. 0: until everything is sent, or without end."`
+	Span        config.Duration `help:"Length of the time range of all lines, which ends now. Default: 6h; with --rate, the time that sending takes; without --mb, from an hour ago onwards."`
+	Start       string          `help:"Time of the first lines: 2026-03-01T12:00:00Z, Unix seconds, or -6h. Default: chosen so that the last lines have the current time."`
+	Concurrency int             `default:"3" help:"Number of concurrent pushes. A stream always uses the same sender, so its lines arrive in order."`
 
-	State      string `help:"File that records what was acknowledged, for --verify-only after the server was killed." type:"path"`
-	Verify     bool   `help:"Read all lines back after the load, and compare them byte for byte: none missing, none twice, in order."`
-	VerifyOnly bool   `help:"Send nothing; verify what the state file says was sent, whatever the other flags of shape and time."`
-	Nodes      int64  `name:"verify-nodes" help:"Read back so many nodes only, which are drawn. 0: all."`
-	Page       int    `name:"verify-page" default:"5000" help:"Lines to ask for in one query: at most what the server allows."`
-	QueryURL   string `default:"http://127.0.0.1:9480" help:"Server to read back from, over Loki's HTTP API."`
-	Tenant     string `help:"Tenant to write and read as, sent as X-Scope-OrgID."`
+	State      string `help:"File to record acknowledgements in, for a later --verify-only, such as after the server was killed." type:"path"`
+	Verify     bool   `help:"Read all lines back after the load and compare them byte for byte: none missing, none twice, in order."`
+	VerifyOnly bool   `help:"Send nothing; verify the load that --state describes. Flags of shape and time are ignored."`
+	Nodes      int64  `name:"verify-nodes" help:"Number of nodes to read back, drawn at random. 0: all."`
+	Page       int    `name:"verify-page" default:"5000" help:"Lines per query, at most the limit of the server."`
+	QueryURL   string `default:"http://127.0.0.1:9480" help:"Server to read back from, over the Loki HTTP API."`
+	Tenant     string `help:"Tenant to write and read as (X-Scope-OrgID)."`
 	JSON       bool   `name:"json" help:"Print the summary as JSON."`
 	Quiet      bool   `help:"Show no progress."`
 }
 
 // Help teaches the command by examples.
 func (*loadLogsCmd) Help() string {
-	return `A gigabyte of mixed lines in 400 streams over six hours, then every line read back and compared:
+	return `Send a gigabyte of mixed lines in 400 streams over six hours, then read every line back and compare it:
 
     shale load logs --mb 1000 --verify
 
-What agents send, in real time, 5 MB a second, with structured metadata, late lines and lines that come twice:
+Send 5 MB per second in real time, with structured metadata, late lines and duplicates:
 
     shale load logs --rate 5 --duration 1m --metadata 0.3 --ooo 0.05:10m --dup 0.05 --equal-times 0.1 --verify
 
-The lines of real files, as they are:
+Send the lines of real files, unchanged:
 
     shale load logs --from /var/log --verify
 
-A million streams, a few lines each:
+Send a million streams with a few lines each:
 
     shale load logs --streams 1000000 --per-node 200 --push-lines 600 --mb 500
 
-What must have survived when the server is killed during the load:
+Check what survived after the server was killed during the load:
 
-    shale load logs --duration 30s --state /tmp/logs.state   # and kill -9 the server meanwhile
+    shale load logs --duration 30s --state /tmp/logs.state   # kill -9 the server meanwhile
     shale load logs --verify-only --state /tmp/logs.state`
 }
 
 // load returns the load with its schedule, but without its state file.
-func (c *loadLogsCmd) load(now time.Time) (*load.LogPush, error) {
-	l := &load.LogPush{
-		Logs: load.Logs{
+func (c *loadLogsCmd) load(now time.Time) (*send.Logs, error) {
+	l := &send.Logs{
+		Logs: lines.Shape{
 			Seed: c.Seed, Streams: c.Streams, Pods: c.Pods, PerNode: c.PerNode, Lines: c.PushLines, Mix: c.Mix, Metadata: c.Metadata,
-			Equal: c.Equal, Late: load.Lateness(c.Ooo), Twice: c.Dup,
+			Equal: c.Equal, Late: pace.Lateness(c.Ooo), Twice: c.Dup,
 		},
-		FS: vfs.Default, URL: c.URL, Tenant: c.Tenant, UserAgent: "shale-load/" + version, Format: c.Format, Concurrency: c.Concurrency, Tally: &load.Tally{},
+		FS: vfs.Default, URL: c.URL, Tenant: c.Tenant, UserAgent: "shale-load/" + version, Format: c.Format, Concurrency: c.Concurrency, Tally: &send.LogsTally{},
 	}
 	if !(c.MB >= 0 && c.MB < 1e9) || !(c.Rate >= 0) {
 		return nil, errors.New("--mb and --rate must not be negative")
@@ -88,7 +96,7 @@ func (c *loadLogsCmd) load(now time.Time) (*load.LogPush, error) {
 	if err != nil {
 		return nil, err
 	}
-	timing := load.Timing{Rounds: l.Logs.Windows, Duration: c.Duration.Std()}
+	timing := pace.Timing{Rounds: l.Logs.Windows, Duration: c.Duration.Std()}
 	if c.Rate > 0 {
 		timing.Interval = max(1, time.Duration(float64(window)/c.Rate*1e3))
 	}
@@ -99,7 +107,7 @@ func (c *loadLogsCmd) load(now time.Time) (*load.LogPush, error) {
 	if span > 0 {
 		rounds := time.Duration(max(1, timing.Rounds))
 		if timing.Rounds == 0 {
-			return nil, errors.New("--span needs --mb: it is divided among what is sent")
+			return nil, errors.New("--span needs --mb, because the span is divided by the number of pushes")
 		}
 		timing.Step = max(1, span/rounds)
 	}
@@ -120,7 +128,7 @@ func (c *loadLogsCmd) load(now time.Time) (*load.LogPush, error) {
 const defaultSpan = 6 * time.Hour
 
 // size sets the number of windows by --mb and --from, and returns the bytes of lines of a window.
-func (c *loadLogsCmd) size(l *load.LogPush) (window int64, err error) {
+func (c *loadLogsCmd) size(l *send.Logs) (window int64, err error) {
 	if c.From == "" {
 		if err := l.Logs.Check(); err != nil {
 			return 0, err
@@ -131,7 +139,7 @@ func (c *loadLogsCmd) size(l *load.LogPush) (window int64, err error) {
 		}
 		return window, nil
 	}
-	files, size, err := load.FilesOf(vfs.Default, c.From)
+	files, size, err := lines.FilesOf(vfs.Default, c.From)
 	if err != nil {
 		return 0, err
 	}
@@ -147,11 +155,11 @@ func (c *loadLogsCmd) Run(ctx context.Context, p *process) error {
 		if c.State == "" {
 			return usageError{errors.New("--verify-only needs --state")}
 		}
-		state, err := load.LoadState(vfs.Default, c.State)
+		state, err := statefile.Load(vfs.Default, c.State)
 		if err != nil {
 			return err
 		}
-		return c.finish(ctx, p, &out, state, &load.Report{}, nil)
+		return c.finish(ctx, p, &out, state, &send.LogsReport{}, nil)
 	}
 	l, err := c.load(time.Now())
 	if err != nil {
@@ -160,9 +168,9 @@ func (c *loadLogsCmd) Run(ctx context.Context, p *process) error {
 	if l.State, err = out.createState(l.Header()); err != nil {
 		return err
 	}
-	var state *load.State
-	var report *load.Report
-	meter := load.Meter{Name: "logs", Detail: l.Tally.LogDetail(), Read: l.Tally.Pushed, Total: l.Pushes()}
+	var state *statefile.State
+	var report *send.LogsReport
+	meter := progress.Meter{Name: "logs", Detail: l.Tally.Detail(), Read: l.Tally.Pushes.Load, Total: l.Pushes()}
 	if began := time.Now(); meter.Total == 0 {
 		meter.Read, meter.Total = func() int64 { return time.Since(began).Milliseconds() }, c.Duration.Std().Milliseconds()
 	}
@@ -174,38 +182,48 @@ func (c *loadLogsCmd) Run(ctx context.Context, p *process) error {
 }
 
 // finish verifies what was sent, prints the summary and says whether all is well.
-func (c *loadLogsCmd) finish(ctx context.Context, p *process, out *loadOutcome, state *load.State, report *load.Report, err error) error {
+func (c *loadLogsCmd) finish(ctx context.Context, p *process, out *loadOutcome, state *statefile.State, report *send.LogsReport, err error) error {
 	if report == nil {
 		return err
 	}
-	if err == nil && (c.Verify || c.VerifyOnly) {
-		report.Lines, err = c.verify(ctx, p, out, state)
+	all := struct {
+		*send.LogsReport
+		Lines *verify.Lines `json:"verification_of_lines,omitempty"`
+	}{LogsReport: report}
+	var reports []textReport
+	if report.Kind != "" {
+		reports = append(reports, report)
 	}
-	if perr := out.print(p, report); perr != nil {
+	if err == nil && (c.Verify || c.VerifyOnly) {
+		if all.Lines, err = c.verify(ctx, p, out, state); all.Lines != nil {
+			reports = append(reports, all.Lines)
+		}
+	}
+	if perr := out.printReport(p, all, reports...); perr != nil {
 		return perr
 	}
 	switch {
 	case err != nil:
 		return err
-	case report.Lines != nil && !report.Lines.OK():
+	case all.Lines != nil && !all.Lines.OK():
 		return errVerification
 	case report.Sent > 0 && report.Acked == 0:
-		return fmt.Errorf("nothing was taken: %s", report.LastError)
+		return fmt.Errorf("nothing was accepted: %s", report.LastError)
 	}
 	return nil
 }
 
-func (c *loadLogsCmd) verify(ctx context.Context, p *process, out *loadOutcome, state *load.State) (*load.LogVerification, error) {
+func (c *loadLogsCmd) verify(ctx context.Context, p *process, out *loadOutcome, state *statefile.State) (*verify.Lines, error) {
 	transport := &http.Transport{MaxIdleConnsPerHost: verifyConcurrency}
 	defer transport.CloseIdleConnections()
-	tally := &load.Tally{}
-	v := load.LogVerifier{
-		Reader: load.Reader{URL: c.QueryURL, Client: &http.Client{Transport: transport}, Patience: time.Minute},
-		Tenant: c.Tenant, State: state, FS: vfs.Default, Nodes: c.Nodes, Draw: 1, Page: c.Page, Concurrency: verifyConcurrency, Done: tally.Read,
+	var read atomic.Int64
+	v := verify.LineVerifier{
+		Reader: client.Reader{URL: c.QueryURL, Client: &http.Client{Transport: transport}, Patience: time.Minute},
+		Tenant: c.Tenant, State: state, FS: vfs.Default, Nodes: c.Nodes, Draw: 1, Page: c.Page, Concurrency: verifyConcurrency, Done: func(lines int) { read.Add(int64(lines)) },
 	}
-	var found *load.LogVerification
+	var found *verify.Lines
 	var err error
-	meter := load.Meter{Name: "verify", Read: tally.Sent, Detail: func() string { return fmt.Sprintf("%d lines", tally.Sent()) }}
+	meter := progress.Meter{Name: "verify", Read: read.Load, Detail: func() string { return fmt.Sprintf("%d lines", read.Load()) }}
 	out.progress(p).During(meter, func() { found, err = v.Run(ctx) })
 	return found, err
 }

@@ -6,33 +6,35 @@ import (
 	"strings"
 
 	"github.com/shaledb/shale/internal/config"
-	"github.com/shaledb/shale/internal/load"
+	"github.com/shaledb/shale/internal/load/fleet"
+	"github.com/shaledb/shale/internal/load/pace"
+	"github.com/shaledb/shale/internal/load/values"
 )
 
-// loadShape holds the flags that say which series a fleet of targets has, and how they change. With the same shape,
-// shale load target serves the series that shale load remote-write sends.
+// loadShape holds the flags that say which series a fleet of targets has, and how they change. With the same
+// shape, shale load target serves the series that shale load remote-write sends.
 type loadShape struct {
-	Targets int             `default:"10" help:"Targets that are scraped."`
-	Metrics int             `default:"100" help:"Metrics of each target."`
-	Series  int             `default:"10" help:"Series of each metric of a target."`
-	Labels  int             `default:"10" help:"Constant labels of each series, beside those that tell series apart."`
-	Name    string          `default:"load_metric" help:"First part of the names of metrics."`
-	Seed    uint64          `default:"1" help:"Another seed gives other series and values."`
-	Value   load.ValueModel `default:"int100" help:"How values move: int100 (integers of 0-99, as avalanche), counter, gauge (straight lines), walk (random walk), random or float (all bits random), const; or native histograms: histogram (integer counts), histogram-float, histogram-custom (bounds of their own)."`
+	Targets int               `default:"10" help:"Number of scrape targets."`
+	Metrics int               `default:"100" help:"Number of metrics per target."`
+	Series  int               `default:"10" help:"Number of series per metric and target."`
+	Labels  int               `default:"10" help:"Number of constant labels per series, besides those that tell series apart."`
+	Name    string            `default:"load_metric" help:"Prefix of all metric names."`
+	Seed    uint64            `default:"1" help:"Seed of series and values."`
+	Value   values.ValueModel `default:"int100" help:"Model of the values: int100 (integers of 0-99, as avalanche), counter, gauge (straight lines), walk (random walk), random or float (all bits random), const; or native histograms: histogram (integer counts), histogram-float, histogram-custom (custom bounds)."`
 
-	SeriesInterval config.Duration `help:"Relabel all: after each such time every series of a target ends, and another one begins that differs by cycle_id. 0: never."`
-	RelabelJitter  relabelJitter   `default:"none" help:"Keep targets from being relabelled all at once: none, uniform:10m (each at a random time within), or stagger:30s (one after the other)."`
-	RolloutStagger config.Duration `help:"By how much later each target has its first samples than the one before."`
-	Exemplars      float64         `help:"Share of samples that have an exemplar with a trace_id, from 0 to 1."`
+	SeriesInterval config.Duration `help:"Time after which every series of a target ends and is replaced by one with another cycle_id label. 0: never."`
+	RelabelJitter  relabelJitter   `default:"none" help:"How targets spread their relabelling: none (all at once), uniform:10m (each at a random time within 10m), or stagger:30s (one every 30s)."`
+	RolloutStagger config.Duration `help:"Time between the first samples of one target and those of the next."`
+	Exemplars      float64         `help:"Share of samples with an exemplar (a trace_id), from 0 to 1."`
 }
 
 // fleet returns the shape without what only one of the commands can do.
-func (s *loadShape) fleet() load.Fleet {
-	return load.Fleet{
+func (s *loadShape) fleet() fleet.Fleet {
+	return fleet.Fleet{
 		Seed: s.Seed, Targets: s.Targets, Metrics: s.Metrics, Series: s.Series, Labels: s.Labels, Name: s.Name, Value: s.Value,
 		Exemplars: s.Exemplars,
-		Churn: load.Churn{
-			SeriesInterval: s.SeriesInterval.Std(), Relabel: load.Spread(s.RelabelJitter), Rollout: s.RolloutStagger.Std(),
+		Churn: fleet.Churn{
+			SeriesInterval: s.SeriesInterval.Std(), Relabel: fleet.Spread(s.RelabelJitter), Rollout: s.RolloutStagger.Std(),
 		},
 	}
 }
@@ -41,7 +43,7 @@ func (s *loadShape) fleet() load.Fleet {
 const totalSuffix = "_total"
 
 // relabelJitter is none, uniform:10m or stagger:30s on the command line.
-type relabelJitter load.Spread
+type relabelJitter fleet.Spread
 
 // UnmarshalText reads a relabelJitter.
 func (j *relabelJitter) UnmarshalText(text []byte) error {
@@ -50,18 +52,18 @@ func (j *relabelJitter) UnmarshalText(text []byte) error {
 	if err := j.How.UnmarshalText([]byte(how)); err != nil {
 		return err
 	}
-	if by == "" && j.How == load.SpreadNone {
+	if by == "" && j.How == fleet.SpreadNone {
 		return nil
 	}
 	var err error
-	if j.By, err = config.ParseDuration(by); err == nil && (j.By == 0 || j.How == load.SpreadNone) {
+	if j.By, err = config.ParseDuration(by); err == nil && (j.By == 0 || j.How == fleet.SpreadNone) {
 		err = fmt.Errorf("%q: want none, uniform:10m or stagger:30s", text)
 	}
 	return err
 }
 
 // lateness is a share and a time, such as 0.1:30m, on the command line.
-type lateness load.Lateness
+type lateness pace.Lateness
 
 // UnmarshalText reads a lateness.
 func (l *lateness) UnmarshalText(text []byte) error {

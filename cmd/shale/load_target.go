@@ -6,70 +6,76 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 
+	"github.com/shaledb/shale/internal/client"
 	"github.com/shaledb/shale/internal/config"
-	"github.com/shaledb/shale/internal/load"
+	"github.com/shaledb/shale/internal/load/progress"
+	"github.com/shaledb/shale/internal/load/tally"
+	"github.com/shaledb/shale/internal/load/target"
+	"github.com/shaledb/shale/internal/load/values"
+	"github.com/shaledb/shale/internal/load/verify"
 )
 
 // loadTargetCmd is shale load target.
 type loadTargetCmd struct {
-	Listen        string `default:"127.0.0.1:9490" help:"Address to serve on: /targets/<n>/metrics for each target, and /sd, a list of all of them for Prometheus' http_sd_configs."`
+	Listen        string `default:"127.0.0.1:9490" help:"Address to serve on: /targets/<n>/metrics for each target, and /sd with a list of all targets for http_sd_configs."`
 	loadShape     `embed:""`
-	ValueInterval config.Duration `default:"30s" help:"How long a value stays: whoever scrapes within, and however often, sees the same."`
-	StartTimes    bool            `name:"start-timestamps" help:"Say of counters and histograms since when they count, once series are relabelled. In OpenMetrics these are series of their own, ending in _created, unless the scraper knows them."`
-	Gzip          bool            `default:"true" negatable:"" help:"Compress for scrapers that accept it, as a Prometheus does. Without, this process and the scraper spend less CPU."`
-	Start         string          `default:"1970-01-01T00:00:00Z" help:"When values and cycles begin: 2026-03-01T12:00:00Z, Unix seconds, or -6h. With the default, a second process or one that is started again serves the same."`
+	ValueInterval config.Duration `default:"30s" help:"How long a value stays the same. All scrapes within this time see equal values."`
+	StartTimes    bool            `name:"start-timestamps" help:"Expose start timestamps of counters and histograms after relabelling. In OpenMetrics these are separate _created series, unless the scraper understands them."`
+	Gzip          bool            `default:"true" negatable:"" help:"Compress for scrapers that accept gzip, as Prometheus does. Without it, this process and the scraper use less CPU."`
+	Start         string          `default:"1970-01-01T00:00:00Z" help:"Time at which values and cycles begin: 2026-03-01T12:00:00Z, Unix seconds, or -6h. With the default, every process serves the same values, also after a restart."`
 	Duration      config.Duration `help:"How long to serve. 0: until the process is interrupted."`
-	Verify        int64           `help:"Serve nothing. Read back this many series from where scrapers have written them, and check that each sample is what the target showed then, and that none is missing. The other flags of shape and time must be those of the target that served."`
-	VerifyFrom    string          `default:"-10m" help:"Read back from here on: a time as --start."`
-	VerifyUntil   string          `default:"-30s" help:"Read back up to here; the last samples may still be on their way."`
-	VerifyEvery   config.Duration `help:"How often a scraper comes: gaps that are half as long again are missing samples. 0: gaps are not looked for."`
-	VerifyLate    config.Duration `default:"10s" help:"How long after the time that a scraper puts down it may have been answered: its scrape_timeout."`
-	VerifyOver    load.Over       `default:"auto" help:"How series are read back: query (PromQL; shows no stale markers and no whole histograms), remote-read (shows all), or auto, which is remote-read."`
-	VerifyDraw    uint64          `default:"1" help:"Another number draws other series for --verify."`
-	QueryURL      string          `default:"http://127.0.0.1:9480" help:"Server to read back from, over Prometheus' HTTP API."`
-	Tenant        string          `help:"Tenant to read as, sent as X-Scope-OrgID."`
+	Verify        int64           `help:"Serve nothing; read this many series back from the server that scrapers wrote to, and check every sample against the value that the target exposed at its time. Repeat the shape and time flags of the target."`
+	VerifyFrom    string          `default:"-10m" help:"Start of the time range to read back, written like --start."`
+	VerifyUntil   string          `default:"-30s" help:"End of the time range to read back. The latest samples may still be on their way."`
+	VerifyEvery   config.Duration `help:"Scrape interval. A gap of more than 1.5 intervals counts as missing samples. 0: do not look for gaps."`
+	VerifyLate    config.Duration `default:"10s" help:"Most that a response may be later than the time of its samples: the scrape_timeout."`
+	VerifyOver    verify.Over     `default:"auto" help:"API to read series back with: query (PromQL, without stale markers and whole histograms), remote-read (everything), or auto (remote-read)."`
+	VerifyDraw    uint64          `default:"1" help:"Seed that selects the series for --verify."`
+	QueryURL      string          `default:"http://127.0.0.1:9480" help:"Server to read back from, over the Prometheus HTTP API."`
+	Tenant        string          `help:"Tenant to read as (X-Scope-OrgID)."`
 	JSON          bool            `name:"json" help:"Print the summary as JSON."`
 	Quiet         bool            `help:"Show no progress."`
 }
 
 // Help teaches the command by examples.
 func (*loadTargetCmd) Help() string {
-	return `Ten targets of 1,000 series each:
+	return `Serve ten targets of 1,000 series each:
 
     shale load target
     curl http://127.0.0.1:9490/targets/0/metrics
     curl http://127.0.0.1:9490/sd
 
-A Prometheus finds all targets by itself, with the labels that shale load remote-write gives the same series:
+Let Prometheus discover all targets, with the labels that shale load remote-write gives to the same series:
 
     scrape_configs:
     - job_name: load
       http_sd_configs: [{url: 'http://127.0.0.1:9490/sd'}]
 
-Avalanche's shape, 200,000 series a target, relabelled every day, one target after the other:
+Serve the shape of avalanche: 200,000 series per target, relabelled every day, one target after the other:
 
     shale load target --targets 100 --metrics 2000 --series 100 --series-interval 24h --relabel-jitter stagger:1m
 
-Did a server get everything that Prometheus servers, which scrape once a minute, have sent on to it in the last half hour?
+Check that a server has everything that Prometheus servers scraped once a minute in the last half hour:
 
     shale load target --targets 100 --metrics 2000 --series 100 --series-interval 24h --relabel-jitter stagger:1m \
       --verify 1000 --verify-from -30m --verify-every 1m`
 }
 
 // target returns the fleet of targets.
-func (c *loadTargetCmd) target(begin time.Time) (*load.Target, error) {
-	t := &load.Target{Fleet: c.fleet(), Begin: begin, Gzip: c.Gzip, Now: time.Now, Tally: &load.Tally{}}
+func (c *loadTargetCmd) target(begin time.Time) (*target.Target, error) {
+	t := &target.Target{Fleet: c.fleet(), Begin: begin, Gzip: c.Gzip, Now: time.Now, Tally: &tally.Tally{}}
 	t.Fleet.Churn.ValueInterval, t.Fleet.StartTimes = c.ValueInterval.Std(), c.StartTimes
-	if c.Value == load.Counter {
+	if c.Value == values.Counter {
 		t.Fleet.Suffix = totalSuffix
 	}
 	var err error
 	if t.Epoch, err = parseTime(c.Start, begin); err != nil {
 		return nil, usageError{fmt.Errorf("--start: %w", err)}
 	}
-	if err := t.Check(); err != nil {
+	if err := t.Fleet.CheckScraped(); err != nil {
 		return nil, usageError{err}
 	}
 	return t, nil
@@ -95,22 +101,24 @@ func (c *loadTargetCmd) Run(ctx context.Context, p *process) error {
 		ctx, cancel = context.WithTimeout(ctx, d)
 		defer cancel()
 	}
-	meter := load.Meter{Name: "target", Total: c.Duration.Std().Milliseconds()}
-	meter.Detail = func() string { return fmt.Sprintf("%d scrapes, %d samples", t.Tally.Scraped(), t.Tally.Sent()) }
+	meter := progress.Meter{Name: "target", Total: c.Duration.Std().Milliseconds()}
+	meter.Detail = func() string {
+		return fmt.Sprintf("%d scrapes, %d samples", t.Tally.Requests.Load(), t.Tally.Sent.Load())
+	}
 	meter.Read = func() int64 { return time.Since(begin).Milliseconds() }
 	if !c.Quiet {
 		fmt.Fprintf(p.stderr, "%d targets of %d series at http://%s/targets/<n>/metrics, listed at /sd\n", c.Targets, c.Metrics*c.Series, l.Addr())
 	}
-	var report *load.Report
+	var report *target.Report
 	outcome.progress(p).During(meter, func() { report, err = t.Serve(ctx, l) })
 	if err != nil {
 		return err
 	}
-	return outcome.print(p, report)
+	return outcome.printReport(p, report, report)
 }
 
 // verify reads back what scrapers have written.
-func (c *loadTargetCmd) verify(ctx context.Context, p *process, t *load.Target, outcome *loadOutcome) error {
+func (c *loadTargetCmd) verify(ctx context.Context, p *process, t *target.Target, outcome *loadOutcome) error {
 	from, err := parseTime(c.VerifyFrom, t.Begin)
 	if err != nil {
 		return usageError{fmt.Errorf("--verify-from: %w", err)}
@@ -122,24 +130,19 @@ func (c *loadTargetCmd) verify(ctx context.Context, p *process, t *load.Target, 
 	if !from.Before(until) {
 		return usageError{errors.New("--verify-from must be before --verify-until")}
 	}
+	var compared atomic.Int64
 	transport := &http.Transport{MaxIdleConnsPerHost: verifyConcurrency}
 	defer transport.CloseIdleConnections()
-	v := load.Scraped{
-		Reader: load.Reader{URL: c.QueryURL, Client: &http.Client{Transport: transport}, Patience: time.Minute},
+	v := verify.ScrapeVerifier{
+		Reader: client.Reader{URL: c.QueryURL, Client: &http.Client{Transport: transport}, Patience: time.Minute},
 		Tenant: c.Tenant, Fleet: t.Fleet, Epoch: t.Epoch, Series: c.Verify, Draw: c.VerifyDraw, Over: c.VerifyOver,
-		From: from, To: until, Every: c.VerifyEvery.Std(), Late: c.VerifyLate.Std(), Concurrency: verifyConcurrency, Done: t.Tally.Compared,
+		From: from, To: until, Every: c.VerifyEvery.Std(), Late: c.VerifyLate.Std(), Concurrency: verifyConcurrency, Done: func() { compared.Add(1) },
 	}
-	report := &load.Report{}
-	meter := load.Meter{Name: "verify", Total: c.Verify, Read: t.Tally.Sent, Detail: func() string { return fmt.Sprintf("%d series", t.Tally.Sent()) }}
-	outcome.progress(p).During(meter, func() { report.Verified, err = v.Run(ctx) })
+	var found *verify.Samples
+	meter := progress.Meter{Name: "verify", Total: c.Verify, Read: compared.Load, Detail: func() string { return fmt.Sprintf("%d series", compared.Load()) }}
+	outcome.progress(p).During(meter, func() { found, err = v.Run(ctx) })
 	if err != nil {
 		return err
 	}
-	if err := outcome.print(p, report); err != nil {
-		return err
-	}
-	if !report.Verified.OK() {
-		return errVerification
-	}
-	return nil
+	return outcome.printVerification(p, found, nil)
 }

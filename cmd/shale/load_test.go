@@ -9,7 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/shaledb/shale/internal/load"
+	"github.com/shaledb/shale/internal/load/send"
+	"github.com/shaledb/shale/internal/load/verify"
 )
 
 // forgetful takes every write and knows of nothing.
@@ -32,7 +33,10 @@ func TestLoadNoticesLoss(t *testing.T) {
 	args := []string{"load", "remote-write", "--url", url + "/api/v1/write", "--query-url", url, "--json", "--state", state}
 	shape := []string{"--targets", "2", "--metrics", "2", "--series", "5", "--rate", "0", "--rounds", "3", "--start", "-1h"}
 	code, out, errs := shale(t, nil, append(args, shape...)...)
-	var report load.Report
+	var report struct {
+		send.RemoteWriteReport
+		Verified *verify.Samples `json:"verification"`
+	}
 	if err := json.Unmarshal([]byte(out), &report); err != nil || code != exitOK {
 		t.Fatalf("code %d, %v: %s%s", code, err, out, errs)
 	}
@@ -98,7 +102,7 @@ func TestLoadKinds(t *testing.T) {
 		args := append([]string{"load", "remote-write", "--url", url + "/api/v1/write", "--quiet", "--json", "--rate", "0", "--rounds", "5", "--targets", "2",
 			"--metrics", "2", "--series", "5"}, strings.Fields(args)...)
 		code, out, errs := shale(t, nil, args...)
-		var report load.Report
+		var report send.RemoteWriteReport
 		if err := json.Unmarshal([]byte(out), &report); err != nil || code != exitOK || report.Sent < 50 {
 			t.Errorf("%s: code %d, %v: %s%s", name, code, err, out, errs)
 		}

@@ -24,18 +24,18 @@ const (
 // cli is the command line.
 type cli struct {
 	Serve   serveCmd   `cmd:"" help:"Run the server."`
-	Query   queryCmd   `cmd:"" help:"Ask a server by PromQL, or for lines of logs by LogQL."`
-	Tail    tailCmd    `cmd:"" help:"Follow lines of logs as they come in."`
-	Load    loadCmd    `cmd:"" help:"Send load to a server, and verify what it keeps."`
-	Inspect inspectCmd `cmd:"" help:"Look into Shale's files, and check them."`
-	Version versionCmd `cmd:"" help:"Say which version this is."`
+	Query   queryCmd   `cmd:"" help:"Run a PromQL or LogQL query."`
+	Tail    tailCmd    `cmd:"" help:"Follow log lines as they arrive."`
+	Load    loadCmd    `cmd:"" help:"Generate load for a server and verify what it stored."`
+	Inspect inspectCmd `cmd:"" help:"Show and check Shale's files."`
+	Version versionCmd `cmd:"" help:"Print the version."`
 }
 
-// process is what a subcommand gets of the world. Kong hands it to Run.
+// process is the environment of a subcommand. Kong passes it to Run.
 type process struct {
 	environ        []string
 	stdout, stderr io.Writer
-	// flagsSet are the names of the flags that stand on the command line.
+	// flagsSet holds the names of the flags on the command line.
 	flagsSet []string
 }
 
@@ -53,7 +53,7 @@ func run(ctx context.Context, args []string, p *process) int {
 	parser, err := kong.New(&c,
 		kong.Name("shale"),
 		kong.Description("Shale keeps metrics and logs: Graphite, Prometheus remote write, Loki push and OTLP in, PromQL and LogQL out.\n\n"+
-			"Start a server with `shale serve`, then ask it with `shale query up` and `shale query --logs '{app=\"web\"}'`."),
+			"Start a server with `shale serve`, then query it with `shale query up` and `shale query --logs '{app=\"web\"}'`."),
 		kong.Writers(p.stdout, p.stderr),
 		kong.Exit(func(code int) { exit = code }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true, WrapUpperBound: 110}),
@@ -93,7 +93,7 @@ func run(ctx context.Context, args []string, p *process) int {
 	}
 }
 
-// customary understands what people try first with a program that they do not know.
+// customary accepts what people try first with an unknown program.
 func customary(args []string) []string {
 	switch {
 	case len(args) == 0:
@@ -106,7 +106,8 @@ func customary(args []string) []string {
 	return args
 }
 
-// joinNegative lets a flag's value begin with a minus and a digit (--start -1h), which kong would take for a short flag.
+// joinNegative lets a flag's value begin with a minus and a digit (--start -1h), which kong would take for a
+// short flag.
 func joinNegative(args []string) []string {
 	var joined []string
 	for i := 0; i < len(args); i++ {
@@ -125,7 +126,7 @@ func joinNegative(args []string) []string {
 	return joined
 }
 
-// command returns the subcommands that were understood: "query", "inspect part".
+// command returns the subcommands that were parsed: "query", "inspect part".
 func command(k *kong.Context) string {
 	var names []string
 	for _, at := range k.Path {
@@ -144,7 +145,7 @@ func describe(v *kong.Value) string {
 	return fmt.Sprintf("%s [%s]", v.Help, v.Default)
 }
 
-// usageError is a mistake of the one who gave the command.
+// usageError is a mistake in the command line, the environment or the configuration file.
 type usageError struct{ error }
 
 func (u usageError) Unwrap() error { return u.error }

@@ -56,9 +56,9 @@ func TestWrongUse(t *testing.T) {
 		want    string
 	}{
 		{nil, []string{"query"}, "<query>"},
-		{nil, []string{"query", "up", "--forward"}, "--forward is for --logs"},
-		{nil, []string{"query", "up", "-o", "raw"}, "raw is a format of lines"},
-		{nil, []string{"query", "--logs", "{a=\"b\"}", "--format", "csv"}, "csv is a format of samples"},
+		{nil, []string{"query", "up", "--forward"}, "--forward needs --logs"},
+		{nil, []string{"query", "up", "-o", "raw"}, "raw is for log lines"},
+		{nil, []string{"query", "--logs", "{a=\"b\"}", "--format", "csv"}, "csv is for samples"},
 		{nil, []string{"query", "--logs", "{a=\"b\"}", "--step", "1m"}, "--step is for PromQL"},
 		{nil, []string{"query", "--logs", "{a=\"b\"}", "--limit=-1"}, "--limit"},
 		{nil, []string{"query", "--logs", "{a=\"b\"}", "--url", "soup"}, "--url"},
@@ -67,7 +67,7 @@ func TestWrongUse(t *testing.T) {
 		{nil, []string{"tail", "{a=\"b\"}", "--url", "soup"}, "--url"},
 		{nil, []string{"tail", "{a=\"b\"}", "--delay", "10s"}, "--delay"},
 		{nil, []string{"tail", "{a=\"b\"}", "--limit", "0"}, "--limit: want at least 1 line"},
-		{nil, []string{"query", "--logs", "{a=\"b\"}", "-o", "json", "--limit", "0"}, "--limit 0: json is one answer"},
+		{nil, []string{"query", "--logs", "{a=\"b\"}", "-o", "json", "--limit", "0"}, "--limit 0: -o json prints one response"},
 		{nil, []string{"quarry"}, "quarry"},
 		{nil, []string{"serve", "--memroy", "1GiB"}, `did you mean "--memory"`},
 		{nil, []string{"serve", "--memory", "lots"}, `--memory: "lots" is not a size`},
@@ -78,7 +78,7 @@ func TestWrongUse(t *testing.T) {
 		{[]string{"SHALE_MAXAGE=7d"}, []string{"serve"}, "unknown variable SHALE_MAXAGE; did you mean SHALE_MAX_AGE?"},
 		{nil, []string{"query", "up", "--time", "soon"}, `--time: "soon" is not a time`},
 		{nil, []string{"query", "up", "--step", "1m"}, "needs --start"},
-		{nil, []string{"query", "up", "--start", "-1h", "--time", "now"}, "give one or the others"},
+		{nil, []string{"query", "up", "--start", "-1h", "--time", "now"}, "they exclude each other"},
 		{nil, []string{"query", "up", "--start", "now", "--end", "-1h"}, "is before --start"},
 		{nil, []string{"query", "up", "--url", "localhost:9480"}, "--url"},
 		{nil, []string{"query", "up", "--url", "ftp://localhost:9480"}, "--url"},
@@ -140,7 +140,7 @@ func TestQuery(t *testing.T) {
 		{"nothing", 200, `{"status":"success","data":{"resultType":"vector","result":[]}}`, []string{"x"}, "/api/v1/query", nil, 0, "no series\n", ""},
 		{"json", 200, scalar, []string{"1+1", "--format", "json"}, "/api/v1/query", nil, 0, scalar + "\n", ""},
 		{"bad query", 400, failed, []string{"up{"}, "/api/v1/query", nil, 1, "", "shale: bad_data: 1:3: parse error: unexpected end of input (HTTP 400)\n"},
-		{"not ours", 502, "<html>", []string{"up"}, "/api/v1/query", nil, 1, "", "answers HTTP 502: <html>"},
+		{"not ours", 502, "<html>", []string{"up"}, "/api/v1/query", nil, 1, "", ": HTTP 502: <html>"},
 		{"not JSON", 200, "hello", []string{"up"}, "/api/v1/query", nil, 1, "", "not of the Prometheus API"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -182,13 +182,13 @@ func TestQueryWithoutAnswer(t *testing.T) {
 	release := make(chan struct{})
 	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))
 	code, _, errs := shale(t, nil, "query", "--url", s.URL, "--timeout", "20ms", "up")
-	if want := "shale: asking " + s.URL + ": no answer within 20ms (--timeout)\n"; code != exitFailed || errs != want {
+	if want := "shale: requesting " + s.URL + ": no response within 20ms (--timeout)\n"; code != exitFailed || errs != want {
 		t.Errorf("exit %d, %s", code, errs)
 	}
 	close(release)
 	s.Close()
 	code, _, errs = shale(t, nil, "query", "--url", s.URL, "up")
-	if code != exitFailed || !strings.HasPrefix(errs, "shale: asking "+s.URL+": dial tcp") || strings.Contains(errs, "Post") {
+	if code != exitFailed || !strings.HasPrefix(errs, "shale: requesting "+s.URL+": dial tcp") || strings.Contains(errs, "Post") {
 		t.Errorf("exit %d, %s", code, errs)
 	}
 }

@@ -5,67 +5,56 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math"
-	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/shaledb/shale/internal/client"
 	"github.com/shaledb/shale/internal/config"
 )
 
 type queryCmd struct {
 	Expr string `arg:"" name:"query" help:"The query: PromQL, or with --logs LogQL."`
 
-	URL     string          `name:"url" default:"http://127.0.0.1:9480" placeholder:"URL" help:"Server to ask; any that speaks the Prometheus API, with --logs Loki's."`
-	Time    string          `placeholder:"TIME" help:"Moment of an instant query: RFC 3339, Unix seconds, now, or before now as -1h. Without it: now."`
-	Start   string          `placeholder:"TIME" help:"Begin of a range query, written like --time."`
-	End     string          `placeholder:"TIME" help:"End of a range query. Without it: now."`
-	Step    config.Duration `placeholder:"TIME" help:"Step of a range query. Without it: a 60th of the range, at least 1s."`
-	Format  string          `short:"o" enum:"table,json,csv,raw,jsonl" default:"table" placeholder:"FORMAT" help:"table, json (the server's answer as it came) or csv; of lines: table (time, labels, line), raw (lines as they are), jsonl or json."`
-	Tenant  string          `placeholder:"NAME" help:"Tenant to ask as (X-Scope-OrgID)."`
-	Stats   bool            `help:"Say on standard error what the query cost."`
-	Timeout config.Duration `default:"2m" placeholder:"TIME" help:"How long to wait for the answer."`
+	URL     string          `name:"url" default:"http://127.0.0.1:9480" placeholder:"URL" help:"Server to query; any with the Prometheus API or, with --logs, the Loki API."`
+	Time    string          `placeholder:"TIME" help:"Time of an instant query: RFC 3339, Unix seconds, now, or relative such as -1h. Default: now."`
+	Start   string          `placeholder:"TIME" help:"Start of a range query, written like --time."`
+	End     string          `placeholder:"TIME" help:"End of a range query. Default: now."`
+	Step    config.Duration `placeholder:"TIME" help:"Step of a range query. Default: a 60th of the range, at least 1s."`
+	Format  string          `short:"o" enum:"table,json,csv,raw,jsonl" default:"table" placeholder:"FORMAT" help:"Output: table, json (the unchanged response) or csv. With --logs: table (time, labels, line), raw (lines only), jsonl or json."`
+	Tenant  string          `placeholder:"NAME" help:"Tenant to query (X-Scope-OrgID)."`
+	Stats   bool            `help:"Print the cost of the query on standard error."`
+	Timeout config.Duration `default:"2m" placeholder:"TIME" help:"How long to wait for the response."`
 
-	Logs    bool            `help:"Ask for lines of logs, by LogQL: the newest ones of the last hour, the newest first."`
-	Since   config.Duration `default:"1h" placeholder:"TIME" help:"With --logs: how far to look back, if there is no --start."`
-	Limit   int             `default:"100" placeholder:"N" help:"With --logs: lines at most; 0 is all."`
-	Forward bool            `help:"With --logs: the oldest ones, the oldest first."`
+	Logs    bool            `help:"Query log lines with LogQL. Prints the newest lines of the last hour, newest first."`
+	Since   config.Duration `default:"1h" placeholder:"TIME" help:"With --logs: how far to look back without --start."`
+	Limit   int             `default:"100" placeholder:"N" help:"With --logs: maximum number of lines; 0: all."`
+	Forward bool            `help:"With --logs: print the oldest lines, oldest first."`
 }
 
 // Help teaches the command by examples.
 func (*queryCmd) Help() string {
-	return `The last value of every series of one metric:
+	return `Show the latest value of every series of a metric:
 
     shale query up
 
-Requests per second by job over the last hour, a point a minute, as CSV:
+Show requests per second by job over the last hour, one point per minute, as CSV:
 
     shale query 'sum by (job) (rate(http_requests_total[5m]))' --start -1h --step 1m --format csv
 
-Raw samples, as they were written, of a Graphite path (a name with dots stands in quotes and braces):
+Show raw samples of a Graphite path (a name with dots needs quotes and braces):
 
     shale query '{"web1.load.load.shortterm"}[10m]' --time 2026-03-01T12:00:00Z
 
-The newest lines of one app that say timeout, as they were written:
+Show the newest lines of one app that contain "timeout", lines only:
 
     shale query --logs '{app="checkout"} |= "timeout"' -o raw
 
-Requests of a day that failed, the oldest first, one object of JSON each:
+Show the failed requests of a day, oldest first, one JSON object per line:
 
     shale query --logs '{app="checkout"} | json | status >= 500' --since 1d --forward --limit 0 -o jsonl`
-}
-
-// answer is the Prometheus API's envelope.
-type answer struct {
-	Status    string          `json:"status"`
-	Data      json.RawMessage `json:"data"`
-	ErrorType string          `json:"errorType"`
-	Error     string          `json:"error"`
-	Warnings  []string        `json:"warnings"`
-	Infos     []string        `json:"infos"`
 }
 
 // queryData is the data of a query's answer.
@@ -89,20 +78,20 @@ func (q *queryCmd) Run(ctx context.Context, p *process) error {
 	}
 	ctx, cancel := q.deadline(ctx)
 	defer cancel()
-	body, err := q.ask(ctx, endpoint, form)
+	body, err := q.server().Ask(ctx, endpoint, form)
 	if err != nil {
 		return err
 	}
-	var a answer
+	var a client.Envelope
 	if err := json.Unmarshal(body, &a); err != nil {
-		return fmt.Errorf("%s: the answer is not of the Prometheus API: %w", endpoint, err)
+		return fmt.Errorf("%s: the response is not of the Prometheus API: %w", endpoint, err)
 	}
 	for _, w := range append(a.Warnings, a.Infos...) {
 		fmt.Fprintf(p.stderr, "shale: note: %s\n", w)
 	}
 	var d queryData
 	if err := json.Unmarshal(a.Data, &d); err != nil {
-		return fmt.Errorf("%s: the answer is not of the Prometheus API: %w", endpoint, err)
+		return fmt.Errorf("%s: the response is not of the Prometheus API: %w", endpoint, err)
 	}
 	if q.Stats {
 		if err := printStats(p.stderr, d.Stats); err != nil {
@@ -141,7 +130,7 @@ func (q *queryCmd) request(now time.Time) (endpoint string, form url.Values, err
 	case q.Start == "":
 		return "", nil, errors.New("a range query needs --start, such as --start -1h")
 	case q.Time != "":
-		return "", nil, errors.New("--time is for instant queries, --start, --end and --step for range queries; give one or the others")
+		return "", nil, errors.New("--time is for instant queries and --start, --end and --step are for range queries; they exclude each other")
 	}
 	start, err := parseTime(q.Start, now)
 	if err != nil {
@@ -166,59 +155,12 @@ func (q *queryCmd) request(now time.Time) (endpoint string, form url.Values, err
 	return base.JoinPath("api/v1/query_range").String(), form, nil
 }
 
-// maxAnswerBytes keeps a wrong URL from filling the memory.
-const maxAnswerBytes = 4 << 30
-
-func (q *queryCmd) ask(ctx context.Context, endpoint string, form url.Values) ([]byte, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint, strings.NewReader(form.Encode()))
-	if err != nil {
-		return nil, usageError{err}
-	}
-	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	if q.Tenant != "" {
-		req.Header.Set("X-Scope-OrgID", q.Tenant)
-	}
-	failed := func(doing string, err error) error {
-		var u *url.Error
-		switch {
-		case errors.Is(ctx.Err(), context.DeadlineExceeded):
-			err = context.Cause(ctx)
-		case errors.As(err, &u):
-			err = u.Err // without the URL, which has been said
-		}
-		return fmt.Errorf("%s %s: %w", doing, q.URL, err)
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return nil, failed("asking", err)
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswerBytes))
-	if err != nil {
-		return nil, failed("reading the answer of", err)
-	}
-	if resp.StatusCode/100 == 2 {
-		return body, nil
-	}
-	said := fmt.Sprintf("%s answers HTTP %d: %.500s", endpoint, resp.StatusCode, strings.TrimSpace(string(body)))
-	var a answer
-	if json.Unmarshal(body, &a) == nil && a.Error != "" {
-		said = fmt.Sprintf("%s: %s (HTTP %d)", a.ErrorType, a.Error, resp.StatusCode)
-	}
-	return nil, &statusError{resp.StatusCode, said}
-}
-
-// statusError is an answer that is no success.
-type statusError struct {
-	status int
-	said   string
-}
-
-func (e *statusError) Error() string { return e.said }
+// server is the server that the flags name.
+func (q *queryCmd) server() *client.Server { return &client.Server{URL: q.URL, Tenant: q.Tenant} }
 
 // deadline bounds what a command does by its flag --timeout.
 func (q *queryCmd) deadline(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, q.Timeout.Std(), fmt.Errorf("no answer within %s (--timeout)", q.Timeout))
+	return context.WithTimeoutCause(ctx, q.Timeout.Std(), fmt.Errorf("no response within %s (--timeout)", q.Timeout))
 }
 
 // parseTime reads RFC 3339, Unix seconds, "now", or a duration before now ("-1h").

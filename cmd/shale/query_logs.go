@@ -9,17 +9,19 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/shaledb/shale/internal/client"
 )
 
 // onlyWithLogs refuses flags that a query of samples does not know.
 func (q *queryCmd) onlyWithLogs(p *process) error {
 	for _, name := range []string{"since", "limit", "forward"} {
 		if slices.Contains(p.flagsSet, name) {
-			return fmt.Errorf("--%s is for --logs", name)
+			return fmt.Errorf("--%s needs --logs", name)
 		}
 	}
 	if q.Format == formatRaw || q.Format == formatJSONL {
-		return fmt.Errorf("--format: %s is a format of lines, which --logs asks for", q.Format)
+		return fmt.Errorf("--format %s is for log lines; add --logs", q.Format)
 	}
 	return nil
 }
@@ -32,16 +34,16 @@ func (q *queryCmd) runLogs(ctx context.Context, p *process) error {
 	}
 	ctx, cancel := q.deadline(ctx)
 	defer cancel()
-	pages := &logPages{query: q, base: base, from: from, to: to, left: q.Limit}
+	pages := &client.Pages{Server: q.server(), Base: base, Expr: q.Expr, Forward: q.Forward, From: from, To: to, Left: q.Limit}
 	if q.Format == "json" {
-		body, err := pages.body(ctx, q.Limit)
-		if most := allowed(err); most > 0 {
-			return fmt.Errorf("--limit %d: json is one answer of the server, which gives at most %d lines: take -o jsonl", q.Limit, most)
+		body, err := pages.Body(ctx, q.Limit)
+		if most := client.AllowedLines(err); most > 0 {
+			return fmt.Errorf("--limit %d: -o json prints one response, and the server limits it to %d lines; use -o jsonl", q.Limit, most)
 		}
 		if err != nil {
 			return err
 		}
-		if _, err := parseLogLines(&pages.parser, body); err != nil {
+		if _, err := client.ParseLines(&pages.Parser, body); err != nil {
 			return fmt.Errorf("%s: %w", q.URL, err)
 		}
 		_, err = fmt.Fprintf(p.stdout, "%s\n", strings.TrimSpace(string(body)))
@@ -57,14 +59,14 @@ func (q *queryCmd) runLogs(ctx context.Context, p *process) error {
 }
 
 // printPages prints the lines of all pages.
-func (q *queryCmd) printPages(ctx context.Context, pages *logPages, out *bufio.Writer) error {
-	for !pages.done {
-		lines, err := pages.next(ctx)
+func (q *queryCmd) printPages(ctx context.Context, pages *client.Pages, out *bufio.Writer) error {
+	for !pages.Done {
+		lines, err := pages.Next(ctx)
 		if err != nil {
 			return err
 		}
 		for i := range lines {
-			if err := lines[i].write(out, q.Format); err != nil {
+			if err := writeLine(out, &lines[i], q.Format); err != nil {
 				return err
 			}
 		}
@@ -72,21 +74,22 @@ func (q *queryCmd) printPages(ctx context.Context, pages *logPages, out *bufio.W
 	return nil
 }
 
-// lookBack returns the server and the times to ask for, in Unix nanoseconds: the first included, the second not.
+// lookBack returns the server and the times to ask for, in Unix nanoseconds: the first included, the second
+// not.
 func (q *queryCmd) lookBack(now time.Time) (base *url.URL, from, to int64, err error) {
 	switch {
 	case q.Time != "":
-		return nil, 0, 0, errors.New("--time is for PromQL; lines have --since, or --start and --end")
+		return nil, 0, 0, errors.New("--time is for PromQL; with --logs use --since, or --start and --end")
 	case q.Step != 0:
 		return nil, 0, 0, errors.New("--step is for PromQL")
 	case q.Stats:
-		return nil, 0, 0, errors.New("--stats is for PromQL; -o json shows the statistics of lines")
+		return nil, 0, 0, errors.New("--stats is for PromQL; with --logs, -o json shows the statistics")
 	case q.Format == "csv":
-		return nil, 0, 0, errors.New("--format: csv is a format of samples; lines have table, raw, jsonl and json")
+		return nil, 0, 0, errors.New("--format csv is for samples; with --logs use table, raw, jsonl or json")
 	case q.Limit < 0:
 		return nil, 0, 0, errors.New("--limit: want a number of lines, or 0 for all")
 	case q.Limit == 0 && q.Format == "json":
-		return nil, 0, 0, errors.New("--limit 0: json is one answer of the server, which bounds its lines: give a number, or take -o jsonl")
+		return nil, 0, 0, errors.New("--limit 0: -o json prints one response, which the server limits; give a number or use -o jsonl")
 	}
 	if base, err = serverURL(q.URL); err != nil {
 		return nil, 0, 0, err

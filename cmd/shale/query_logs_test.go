@@ -13,7 +13,8 @@ import (
 	"testing"
 )
 
-// lokiOf serves query_range over n lines, a second apart and two at each time, as Loki does: in pages, the end excluded.
+// lokiOf serves query_range over n lines, a second apart and two at each time, as Loki does: in pages, the
+// end excluded.
 func lokiOf(t *testing.T, n int) (url string, asked *atomic.Int32) {
 	t.Helper()
 	asked = &atomic.Int32{}
@@ -83,13 +84,13 @@ func TestQueryLogs(t *testing.T) {
 		fmt.Fprint(w, `{"status":"success","data":{"resultType":"matrix","result":[]}}`)
 	}))
 	defer other.Close()
-	if code, _, errs = shale(t, nil, "query", "--logs", "rate({}[1m])", "--url", other.URL); code != exitFailed || !strings.Contains(errs, "gives samples") {
+	if code, _, errs = shale(t, nil, "query", "--logs", "rate({}[1m])", "--url", other.URL); code != exitFailed || !strings.Contains(errs, "returns samples") {
 		t.Errorf("%d: %s", code, errs)
 	}
 }
 
-// crowded serves query_range over lines of which as many as crowd have one time, one is before and one after them, and allows
-// at most most lines at once.
+// crowded serves query_range over lines of which as many as crowd have one time, one is before and one after
+// them, and allows at most most lines at once.
 func crowded(t *testing.T, crowd, most int) (url string) {
 	t.Helper()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -204,7 +205,7 @@ func TestQueryLogsJSON(t *testing.T) {
 	if code, out, errs := query("0"); code != exitUsage || out != "" || !strings.Contains(errs, "-o jsonl") {
 		t.Errorf("code %d: %.300s %s", code, out, errs)
 	}
-	if code, out, errs := query("5001"); code != exitFailed || out != "" || !strings.Contains(errs, "at most 5000 lines: take -o jsonl") {
+	if code, out, errs := query("5001"); code != exitFailed || out != "" || !strings.Contains(errs, "to 5000 lines; use -o jsonl") {
 		t.Errorf("code %d: %.300s %s", code, out, errs)
 	}
 }

@@ -107,7 +107,7 @@ func printTable(w io.Writer, series []resultSeries) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "SERIES\tTIME (UTC)\tVALUE")
 	for i := range series {
-		// Of a range, the name stands once, so that the eye finds where the next series begins.
+		// The name of a range series is printed once, so that the eye finds where the next series begins.
 		name := series[i].name()
 		err := series[i].rows(func(at, value string) error {
 			_, err := fmt.Fprintf(t, "%s\t%s\t%s\n", name, at, value)
@@ -136,17 +136,17 @@ func printCSV(w io.Writer, series []resultSeries) error {
 	return c.Error()
 }
 
-// printStats writes the statement of cost, a line for each figure.
+// printStats writes the statistics of a query, one line per figure.
 func printStats(w io.Writer, stats json.RawMessage) error {
 	if len(stats) == 0 {
-		_, err := fmt.Fprintln(w, "the server states no cost")
+		_, err := fmt.Fprintln(w, "the server sent no statistics")
 		return err
 	}
 	var tree map[string]any
 	d := json.NewDecoder(strings.NewReader(string(stats)))
 	d.UseNumber()
 	if err := d.Decode(&tree); err != nil {
-		return fmt.Errorf("reading the statement of cost: %w", err)
+		return fmt.Errorf("reading the statistics: %w", err)
 	}
 	var lines []string
 	flatten("", tree, &lines)

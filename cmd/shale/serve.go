@@ -14,29 +14,29 @@ import (
 
 type serveCmd struct {
 	ConfigFile  string `name:"config" short:"c" placeholder:"FILE" help:"YAML file with settings."`
-	PrintConfig bool   `help:"Print the settings that hold, each with where it comes from, and exit."`
+	PrintConfig bool   `help:"Print the effective settings with their sources, and exit."`
 
 	config.Config `embed:""`
 }
 
 // Help teaches the command by examples.
 func (*serveCmd) Help() string {
-	return `With no flags, Shale listens on this machine only and keeps everything in ./shale-data:
+	return `Without flags, Shale listens on this machine only and keeps everything in ./shale-data:
 
     shale serve
 
-As a service on all interfaces, with half a year of data:
+Run as a service on all interfaces, with half a year of data:
 
     shale serve --data-dir /var/lib/shale --http-listen :9480 --graphite-listen :2003 --memory 4GiB --retention 180d
 
-Every flag is also an environment variable and a key of the file that --config or SHALE_CONFIG names:
---query.timeout 30s, SHALE_QUERY_TIMEOUT=30s, and
+Every flag is also an environment variable and a key of the file given by --config or SHALE_CONFIG.
+These are equal: --query.timeout 30s, SHALE_QUERY_TIMEOUT=30s, and
 
     query:
       timeout: 30s
 
-A flag wins over the environment, that over the file, and that over the default. Sizes are written 512MiB or 2GiB,
-shares 50%, times 30d or 1h30m. A first SIGTERM or Ctrl-C stops gracefully, a second one at once.`
+Flags override the environment, which overrides the file, which overrides the defaults. Write sizes as 512MiB or 2GiB,
+shares as 50%, times as 30d or 1h30m. The first SIGTERM or Ctrl-C stops the server gracefully, the second at once.`
 }
 
 // Run serves until the context ends.

@@ -16,37 +16,38 @@ import (
 	"github.com/coder/websocket"
 	"github.com/valyala/fastjson"
 
+	"github.com/shaledb/shale/internal/client"
 	"github.com/shaledb/shale/internal/config"
 )
 
 // tailCmd is shale tail.
 type tailCmd struct {
-	Expr string `arg:"" name:"logql" help:"Which lines: a selector, filters, parsers."`
+	Expr string `arg:"" name:"logql" help:"The lines to follow: a selector with filters and parsers."`
 
-	URL    string          `name:"url" default:"http://127.0.0.1:9480" placeholder:"URL" help:"Server to ask; any that speaks Loki's API."`
-	Since  config.Duration `placeholder:"TIME" help:"Show first what has come since so long ago. Without it: only what comes from now on."`
-	Limit  int             `default:"100" placeholder:"N" help:"With --since: lines of the time before at most."`
-	Delay  config.Duration `placeholder:"TIME" help:"Let lines wait for others that come late, for up to 5s, so that they are in order."`
-	Format string          `short:"o" enum:"table,raw,jsonl" default:"table" placeholder:"FORMAT" help:"table (time, labels, line), raw (lines as they are) or jsonl."`
-	Tenant string          `placeholder:"NAME" help:"Tenant to ask as (X-Scope-OrgID)."`
+	URL    string          `name:"url" default:"http://127.0.0.1:9480" placeholder:"URL" help:"Server to follow; any with the Loki API."`
+	Since  config.Duration `placeholder:"TIME" help:"First show the lines of this long before now. Default: show only new lines."`
+	Limit  int             `default:"100" placeholder:"N" help:"With --since: maximum number of older lines."`
+	Delay  config.Duration `placeholder:"TIME" help:"Hold lines back for this long (at most 5s), so that late lines appear in order."`
+	Format string          `short:"o" enum:"table,raw,jsonl" default:"table" placeholder:"FORMAT" help:"Output: table (time, labels, line), raw (lines only) or jsonl."`
+	Tenant string          `placeholder:"NAME" help:"Tenant to follow (X-Scope-OrgID)."`
 }
 
 // Help teaches the command by examples.
 func (*tailCmd) Help() string {
-	return `What one app says that is an error, from now on, until Ctrl-C:
+	return `Follow the errors of one app until Ctrl-C:
 
     shale tail '{app="checkout"} |~ "(?i)error"'
 
-The same with the last ten minutes before it, as lines only, for another program to read:
+Start with the last ten minutes, and print lines only, for another program to read:
 
     shale tail '{app="checkout"} |~ "(?i)error"' --since 10m -o raw | grep -c declined
 
-Whoever reads too slowly misses lines: standard error says how many of the followed streams, whether they pass the filters or not;
-of more than 1000 at once it says only that they are at least as many.
+If the output is read too slowly, the server drops lines. Standard error then counts the dropped lines of the followed
+streams, before filters; it counts at most 1000 at a time.
 
-If the server goes away, tail asks it again until it is back, and first shows what has come in the meantime. Of that it cannot find
-lines with times more than 5s (and --delay) before the last one that it had shown, or more than an hour ahead of the clock;
-standard error says from when to when it has looked.`
+If the connection breaks, tail reconnects and replays the lines that it missed. It cannot replay lines with times more
+than 5s (plus --delay) before the last line shown, or more than an hour in the future. Standard error names the time
+range that was replayed.`
 }
 
 // Waits between attempts to reach a server that has gone away.
@@ -64,7 +65,7 @@ func (t *tailCmd) Run(ctx context.Context, p *process) error {
 	case t.Delay.Std() < 0 || t.Delay.Std() > 5*time.Second:
 		return usageError{fmt.Errorf("--delay: %s: want at most 5s", t.Delay)}
 	case t.Limit < 1:
-		return usageError{errors.New("--limit: want at least 1 line; without --since, tail shows only what comes from now on")}
+		return usageError{errors.New("--limit: want at least 1 line; without --since, tail shows only new lines")}
 	}
 	f := newFollower(t, base, p, time.Now())
 	for wait := tailBackoff; ; wait = min(2*wait, maxTailBackoff) {
@@ -80,7 +81,7 @@ func (t *tailCmd) Run(ctx context.Context, p *process) error {
 		if begun {
 			wait = tailBackoff
 		}
-		fmt.Fprintf(p.stderr, "shale: note: %v; asking again\n", err)
+		fmt.Fprintf(p.stderr, "shale: note: %v; reconnecting\n", err)
 		select {
 		case <-ctx.Done():
 			return nil
@@ -89,7 +90,7 @@ func (t *tailCmd) Run(ctx context.Context, p *process) error {
 	}
 }
 
-// writeError says that nobody reads any more what is written.
+// writeError is an error of writing to standard output.
 type writeError struct{ error }
 
 // follower follows over several connections.
@@ -105,22 +106,23 @@ type follower struct {
 	lines  int   // that were shown
 	newest int64 // the latest time of them, none of which counts as later than when it was shown
 	first  int64 // the earliest time of the first ones of them, as many as --limit
-	shown  *shownLines
+	shown  *client.Shown
 	page   int // lines that the server gives at once
 }
 
 func newFollower(t *tailCmd, base *url.URL, p *process, now time.Time) *follower {
 	return &follower{
 		tailCmd: t, base: base, p: p, out: bufio.NewWriter(p.stdout), start: now.Add(-t.Since.Std()).UnixNano(),
-		newest: math.MinInt64, first: math.MaxInt64, shown: newShownLines(maxShown), page: linesPerPage,
+		newest: math.MinInt64, first: math.MaxInt64, shown: client.NewShown(client.MaxShown), page: client.LinesPerPage,
 	}
 }
 
-// maxFrameBytes bounds what a server can make this process keep: lines are at most 256 KB by default, 100 in a frame.
+// maxFrameBytes bounds what a server can make this process keep: lines are at most 256 KB by default, 100 in
+// a frame.
 const maxFrameBytes = 128 << 20
 
-// follow shows the lines of one connection, and before them those of the gap since the one before. It reports whether it came
-// so far.
+// follow shows the lines of one connection, and before them those of the gap since the one before. It reports
+// whether it came so far.
 func (f *follower) follow(ctx context.Context) (begun bool, err error) {
 	var g gap
 	start, limit := f.start, f.Limit
@@ -177,13 +179,13 @@ func (f *follower) dial(ctx context.Context, start int64, limit int) (*websocket
 	if resp != nil && resp.Body != nil {
 		text, _ := io.ReadAll(io.LimitReader(resp.Body, 500))
 		if said := strings.TrimSpace(string(text)); said != "" {
-			return nil, fmt.Errorf("%s answers HTTP %d: %s", f.URL, resp.StatusCode, said)
+			return nil, fmt.Errorf("%s: HTTP %d: %s", f.URL, resp.StatusCode, said)
 		}
 	}
 	if u := (*url.Error)(nil); errors.As(err, &u) {
 		err = u.Err // without the URL, which is said, and the query
 	}
-	return nil, fmt.Errorf("asking %s: %w", f.URL, err)
+	return nil, fmt.Errorf("connecting to %s: %w", f.URL, err)
 }
 
 // maxNamed is how many lines that were left out a frame names at most, of Shale as of Loki.
@@ -193,40 +195,40 @@ const maxNamed = 1000
 func (f *follower) frame(parser *fastjson.Parser, frame []byte) error {
 	v, err := parser.ParseBytes(frame)
 	if err != nil {
-		return fmt.Errorf("%s: a frame that is not of Loki's API: %w", f.URL, err)
+		return fmt.Errorf("%s: the frame is not of the Loki API: %w", f.URL, err)
 	}
-	lines, err := linesOf(v.GetArray("streams"))
+	lines, err := client.ReadStreams(v.GetArray("streams"))
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.URL, err)
 	}
-	sortLines(lines, true)
+	client.SortLines(lines, true)
 	if _, err := f.show(lines); err != nil {
 		return err
 	}
 	if n := len(v.GetArray("dropped_entries")); n >= maxNamed {
-		fmt.Fprintf(f.p.stderr, "shale: note: at least %d lines were left out: the reader is too slow\n", n)
+		fmt.Fprintf(f.p.stderr, "shale: note: at least %d lines were dropped because the output is read too slowly\n", n)
 	} else if n > 0 {
-		fmt.Fprintf(f.p.stderr, "shale: note: %d lines were left out: the reader is too slow\n", n)
+		fmt.Fprintf(f.p.stderr, "shale: note: %d lines were dropped because the output is read too slowly\n", n)
 	}
 	return nil
 }
 
 // show prints those lines that were not shown yet, and returns their number.
-func (f *follower) show(lines []logLine) (n int, err error) {
+func (f *follower) show(lines []client.Line) (n int, err error) {
 	now := time.Now().UnixNano()
 	for i := range lines {
 		l := &lines[i]
-		if !f.shown.add(l, f.resumeFrom()) {
+		if !f.shown.Add(l, f.resumeFrom()) {
 			continue
 		}
-		if err := l.write(f.out, f.Format); err != nil {
+		if err := writeLine(f.out, l, f.Format); err != nil {
 			return n, writeError{err}
 		}
 		n++
 		f.lines++
-		f.newest = max(f.newest, min(l.at, now))
+		f.newest = max(f.newest, min(l.At, now))
 		if f.lines <= f.Limit {
-			f.first = min(f.first, l.at)
+			f.first = min(f.first, l.At)
 		}
 	}
 	if err := f.out.Flush(); err != nil {

@@ -8,12 +8,14 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/shaledb/shale/internal/client"
 	"github.com/shaledb/shale/internal/config"
 )
 
-// When a connection is lost, lines are shown again from a little before the last one that was shown: lines come late, and are
-// not quite in order. Those that were shown already are known by their sums. The last one that was shown may itself be ahead of
-// the clock, which says nothing of those that come after it, so it counts as being of the time when it was shown.
+// When a connection is lost, lines are shown again from a little before the last one that was shown: lines
+// come late, and are not quite in order. Those that were shown already are known by their sums. The last one
+// that was shown may itself be ahead of the clock, which says nothing of those that come after it, so it
+// counts as being of the time when it was shown.
 
 const (
 	// gapSlack is how late lines may come to be found.
@@ -24,8 +26,8 @@ const (
 	gapPatience = 2 * time.Minute
 )
 
-// resumeFrom returns the time from which lines are to be shown again if the connection is lost. It never goes back, so nothing
-// that is before it need be remembered.
+// resumeFrom returns the time from which lines are to be shown again if the connection is lost. It never goes
+// back, so nothing that is before it need be remembered.
 func (f *follower) resumeFrom() int64 {
 	if f.lines == 0 {
 		return f.start
@@ -48,8 +50,8 @@ type gap struct {
 	lines         int   // that were shown of it
 }
 
-// fill shows what has come since the last line that was shown. It returns errors that pass; others it tells the user, and what
-// they mean.
+// fill shows what has come since the last line that was shown. It returns errors that pass; others it tells
+// the user, and what they mean.
 func (g *gap) fill(ctx context.Context, f *follower) error {
 	from := f.resumeFrom()
 	if !g.begun {
@@ -58,16 +60,16 @@ func (g *gap) fill(ctx context.Context, f *follower) error {
 	if g.failed {
 		return nil
 	}
-	if f.shown.forgot >= from {
-		fmt.Fprintf(f.p.stderr, "shale: note: there were too many lines to remember them all: some from %s to %s may be shown twice\n", stamp(from), stamp(f.shown.forgot))
+	if f.shown.Forgot >= from {
+		fmt.Fprintf(f.p.stderr, "shale: note: too many lines to remember: some from %s to %s may be shown twice\n", stamp(from), stamp(f.shown.Forgot))
 	}
-	f.shown.expect()
+	f.shown.Expect()
 	g.to = time.Now().Add(gapAhead).UnixNano()
-	pages := &logPages{
-		query: &queryCmd{Expr: f.Expr, URL: f.URL, Tenant: f.Tenant, Forward: true}, base: f.base, from: from, to: g.to,
+	pages := &client.Pages{
+		Server: &client.Server{URL: f.URL, Tenant: f.Tenant}, Base: f.base, Expr: f.Expr, Forward: true, From: from, To: g.to,
 	}
-	for !pages.done {
-		at := pages.from
+	for !pages.Done {
+		at := pages.From
 		err := g.fillPage(ctx, f, pages)
 		switch {
 		case err == nil:
@@ -75,21 +77,21 @@ func (g *gap) fill(ctx context.Context, f *follower) error {
 			return err
 		default:
 			g.failed = true
-			fmt.Fprintf(f.p.stderr, "shale: note: lines that came in the meantime, with times from %s on, may be missing: %v\n", stamp(at), err)
+			fmt.Fprintf(f.p.stderr, "shale: note: missed lines with times from %s on could not be replayed: %v\n", stamp(at), err)
 			return nil
 		}
 	}
-	if pages.most > 0 {
-		f.page = min(f.page, pages.most)
+	if pages.Most > 0 {
+		f.page = min(f.page, pages.Most)
 	}
 	return nil
 }
 
 // fillPage shows a page of the gap.
-func (g *gap) fillPage(ctx context.Context, f *follower, pages *logPages) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, gapPatience, fmt.Errorf("no answer within %s", config.Duration(gapPatience)))
+func (g *gap) fillPage(ctx context.Context, f *follower, pages *client.Pages) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, gapPatience, fmt.Errorf("no response within %s", config.Duration(gapPatience)))
 	defer cancel()
-	lines, err := pages.next(ctx)
+	lines, err := pages.Next(ctx)
 	if err != nil {
 		return err
 	}
@@ -100,18 +102,18 @@ func (g *gap) fillPage(ctx context.Context, f *follower, pages *logPages) error 
 
 // filled ends the gap: what is known comes once more at most, from now on.
 func (g *gap) filled(f *follower) {
-	f.shown.expect()
+	f.shown.Expect()
 	if !g.failed {
-		fmt.Fprintf(f.p.stderr, "shale: note: %s is back; %d lines that came in the meantime are shown; such with times before %s or after %s are missing, if there were any\n",
+		fmt.Fprintf(f.p.stderr, "shale: note: reconnected to %s: replayed %d missed lines with times from %s to %s\n",
 			f.URL, g.lines, stamp(g.from), stamp(g.to))
 	}
 }
 
 // passes reports whether an error may be gone the next time.
 func passes(err error) bool {
-	var refused *statusError
+	var refused *client.StatusError
 	if errors.As(err, &refused) {
-		return refused.status == http.StatusTooManyRequests || refused.status == http.StatusBadGateway || refused.status == http.StatusServiceUnavailable
+		return refused.Status == http.StatusTooManyRequests || refused.Status == http.StatusBadGateway || refused.Status == http.StatusServiceUnavailable
 	}
-	return !errors.As(err, new(answerError))
+	return !errors.As(err, new(client.UnusableError))
 }

@@ -7,7 +7,8 @@ import (
 	"runtime/debug"
 )
 
-// version and commit are set by the linker: -ldflags "-X main.version=... -X main.commit=...". Nothing writes them.
+// version and commit are set by the linker: -ldflags "-X main.version=... -X main.commit=...". Nothing writes
+// them.
 var (
 	version = "devel"
 	commit  = ""
@@ -24,7 +25,8 @@ type versionInfo struct {
 	Platform string `json:"platform"`
 }
 
-// revision is the commit that was built: as the linker was told or, without that, as Go found it; empty if neither.
+// revision is the commit that was built: as the linker was told or, without that, as Go found it; empty if
+// neither.
 func revision() string {
 	if commit != "" {
 		return commit

@@ -25,7 +25,7 @@ func rooms() []room {
 		objects   = "a provider knows bytes and names only"
 		callsRead = "a language asks for series"
 	)
-	return slices.Concat(writeRooms(), partRooms(), headRooms(), []room{
+	return slices.Concat(writeRooms(), partRooms(), headRooms(), loadRooms(), []room{
 		{"model", nil, "model holds the words that all rooms speak; if it knew a room, no room could change alone"},
 		{"heap", nil, "heap is a data structure; it knows no room, not even model"},
 		{"journal", nil, "the log knows batches, not the writer or the reader"},
@@ -91,7 +91,7 @@ func rooms() []room {
 			"read/logql":        "this dialect serves this language",
 			"read/logql/syntax": "format_query lays out a parsed query",
 		}, "HTTP is a skin: it asks a language, never the store"},
-		{"load", nil, "a load generator judges a server from outside"},
+		{"client", nil, "a client judges a server from outside, so it never imports the engine"},
 		{"config", nil, "settings are plain values; app carries them into the rooms"},
 		{"archtest", nil, "the rules of the house stand outside it"},
 	})

@@ -1,13 +1,22 @@
-// Package load makes load for a metrics store and proves what became of it: Graphite lines and pickles in the shape of a
-// fleet of agents, remote write requests of both versions in the shape of a fleet of scraped targets, and that fleet of
-// targets itself, for real scrapers.
+// Package load generates load for a store of metrics and logs, and proves what the store kept of it.
 //
-// Names, times and values are pure functions of a seed and of numbers (tenant, target, metric, series, cycle, round), so
-// that no memory is spent on a series and any sample can be computed again: verification reads series back over
-// Prometheus' HTTP API and compares them bit for bit. A [Fleet] or [Agents] is the shape of a load, a course what its
-// targets go through, an origin what of it must be in the store.
+// Its packages form a staircase; each knows only those below it:
 //
-// The package owns the generators, the senders, the targets, the state file that records what was acknowledged, and the
-// verifiers. It never decides from what it got back what it sends next, except that it retries and holds to its schedule,
-// and it never keeps anything per series.
+//	verify      reads a load back and compares it
+//	send        senders of remote write, Graphite and Loki push
+//	target      scrape targets over HTTP, for real Prometheus servers
+//	statefile   the file that records what was acknowledged
+//	wire        encoders of remote write 1.0 and 2.0, Graphite and Loki push
+//	lines       the generator of log lines
+//	fleet       the generators of metrics: targets with churn and jitter, and Graphite agents
+//	values      how the values of a series move
+//	pace        which part of a load is due when
+//	tally       counters of a running load, and what all reports share
+//	progress    the progress bar
+//	random      the source of randomness
+//
+// Names, times, values and lines are pure functions of a seed and of numbers such as target, metric, series
+// and round. So no memory is spent on a series, and verification computes every sample and every line a
+// second time to compare it with what the store returns. The generators never adapt what they send to the
+// responses they get, except that they retry and keep to their schedule.
 package load

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/shaledb/shale/internal/load"
+	"github.com/shaledb/shale/internal/load/verify"
 )
 
 var (
@@ -99,11 +99,13 @@ func (s *server) killPushing(t *testing.T, i int, draw *rand.Rand, kills int) {
 // verifyLines reads back all lines of a load.
 func (s *server) verifyLines(t *testing.T, i int) {
 	t.Helper()
-	verify := exec.Command(s.program, "load", "logs", "--verify-only", "--quiet", "--json", "--state", s.stateOfLines(i), "--query-url", s.url())
+	readBack := exec.Command(s.program, "load", "logs", "--verify-only", "--quiet", "--json", "--state", s.stateOfLines(i), "--query-url", s.url())
 	var complaints bytes.Buffer
-	verify.Stderr = &complaints
-	text, err := verify.Output()
-	var report load.Report
+	readBack.Stderr = &complaints
+	text, err := readBack.Output()
+	var report struct {
+		Lines *verify.Lines `json:"verification_of_lines"`
+	}
 	if jsonErr := json.Unmarshal(text, &report); jsonErr != nil || report.Lines == nil {
 		t.Fatalf("verify: %v, %v\n%s\n%s", err, jsonErr, text, complaints.Bytes())
 	}

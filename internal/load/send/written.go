@@ -1,0 +1,39 @@
+package send
+
+import (
+	"github.com/shaledb/shale/internal/load/wire"
+	"net/http"
+	"strconv"
+)
+
+// written is what a server says in the headers of remote write 2.0 that it has stored of a request.
+type written struct{ samples, histograms, exemplars int }
+
+// The headers. One that is missing, or is no number, counts as 0.
+const (
+	WrittenSamples    = "X-Prometheus-Remote-Write-Samples-Written"
+	WrittenHistograms = "X-Prometheus-Remote-Write-Histograms-Written"
+	WrittenExemplars  = "X-Prometheus-Remote-Write-Exemplars-Written"
+)
+
+func writtenOf(h http.Header) written {
+	number := func(name string) int {
+		n, err := strconv.Atoi(h.Get(name))
+		if err != nil {
+			return 0
+		}
+		return n
+	}
+	return written{number(WrittenSamples), number(WrittenHistograms), number(WrittenExemplars)}
+}
+
+// nothing reports that a server has stored nothing of a request that holds something: although it answered
+// 2xx, it did not understand the request. A Prometheus takes that for a failure, and drops the request.
+func (w written) nothing(c *wire.Contents) bool {
+	return w == written{} && c.Points()+c.Exemplars > 0
+}
+
+// all reports whether everything was stored.
+func (w written) all(c *wire.Contents) bool {
+	return w == written{c.Samples, c.Histograms, c.Exemplars}
+}

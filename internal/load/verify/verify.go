@@ -1,0 +1,232 @@
+package verify
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/prometheus/prompb"
+
+	"github.com/shaledb/shale/internal/client"
+	"github.com/shaledb/shale/internal/load/fleet"
+	"github.com/shaledb/shale/internal/load/random"
+	"github.com/shaledb/shale/internal/load/statefile"
+	"github.com/shaledb/shale/internal/model"
+)
+
+// Samples is what reading back a load has found. The samples of a series are compared bit for bit.
+type Samples struct {
+	Series    int64 `json:"series"`
+	Compared  int64 `json:"samples_equal"`
+	Markers   int64 `json:"stale_markers_equal,omitempty"`
+	Exemplars int64 `json:"exemplars_equal,omitempty"`
+	Metadata  int64 `json:"metadata_equal,omitempty"` // metrics
+	Missing   int64 `json:"acked_but_missing"`
+	Wrong     int64 `json:"wrong"`           // another value, or other labels
+	Extra     int64 `json:"extra"`           // never sent
+	Unacked   int64 `json:"unacked_present"` // nobody acknowledged them, and they are there, which is allowed
+	Failed    int64 `json:"failed_queries"`
+	CountedOf int64 `json:"counted_of,omitempty"` // samples that the counts must reach
+	Counted   int64 `json:"counted,omitempty"`
+	Short     int64 `json:"counted_short,omitempty"` // by how many samples counts fell short
+	Over      int64 `json:"counted_over,omitempty"`  // by how many they were too high
+	// Unproven is set if there is nothing that must be in the store, since nothing was acknowledged: whatever
+	// was found then proves nothing.
+	Unproven bool  `json:"nothing_acknowledged,omitempty"`
+	Queries  int64 `json:"queries"`
+	// Examples are the first failures, in words.
+	Examples []string `json:"examples,omitempty"`
+	Seconds  float64  `json:"seconds"`
+}
+
+// OK reports whether anything was acknowledged, and everything that was is there, unchanged, and nothing else
+// is.
+func (v *Samples) OK() bool {
+	return !v.Unproven && v.Missing+v.Wrong+v.Extra+v.Failed+v.Short+v.Over == 0
+}
+
+// Over is the way by which series are read back.
+type Over uint8
+
+// The ways. A query shows floats and neither stale markers nor whole histograms; remote read shows
+// everything.
+const (
+	OverAuto Over = iota // remote read for histograms and stale markers, a query for all else
+	OverQuery
+	OverRemoteRead
+)
+
+var overNames = [...]string{"auto", "query", "remote-read"}
+
+// UnmarshalText reads the name of a way. Its error is of class [model.ErrInvalid].
+func (o *Over) UnmarshalText(text []byte) error {
+	i := slices.Index(overNames[:], string(text))
+	if i < 0 {
+		return fmt.Errorf("%w: %q: want auto, query or remote-read", model.ErrInvalid, text)
+	}
+	*o = Over(i)
+	return nil
+}
+
+// SampleVerifier reads a load back.
+type SampleVerifier struct {
+	Reader client.Reader
+	// Tenant is the one that the load was written as; several tenants have a number behind it.
+	Tenant string
+	State  *statefile.State
+	// Series is how many series are drawn and compared; 0 for none, at least as many as there are for all.
+	Series int64
+	// Draw chooses them.
+	Draw uint64
+	Over Over
+	// Exemplars and Metadata compares those of the drawn series and of their metrics as well.
+	Exemplars, Metadata bool
+	// Counts asks for the number of samples of every metric or agent as well, at most Chunk of them in one
+	// query.
+	Counts bool
+	Chunk  int64
+	// SentBefore is how many points of a Graphite load the server must have, if the caller knows better than the
+	// counter in the state; 0 if not.
+	SentBefore  uint64
+	Concurrency int
+	// Done, if set, is called for each series that has been compared.
+	Done func()
+}
+
+// check returns an error of class invalid unless the load can be verified so.
+func (v *SampleVerifier) check() error {
+	f := v.State.RemoteWrite
+	switch {
+	case v.Chunk < 1 || v.Concurrency < 1 || v.Series < 0:
+		return fmt.Errorf("%w: load: verify: series, chunk and concurrency must be positive", model.ErrInvalid)
+	case v.Over == OverQuery && f != nil && f.Value.Histogram() && v.Series > 0:
+		return fmt.Errorf("%w: load: verify: a query does not show histograms as they were sent; use remote-read", model.ErrInvalid)
+	}
+	return nil
+}
+
+// raw reports whether series are read by remote read.
+func (v *SampleVerifier) raw() bool {
+	f := v.State.RemoteWrite
+	return v.Over == OverRemoteRead ||
+		v.Over == OverAuto && f != nil && (f.Value.Histogram() || f.Churn.StaleMarkers && f.Churn.SeriesInterval > 0)
+}
+
+// Run reads back and compares. Its error says that it could not begin or was cut short; what was found amiss
+// is in the verification.
+func (v *SampleVerifier) Run(ctx context.Context) (*Samples, error) {
+	if err := v.check(); err != nil {
+		return nil, err
+	}
+	c := &checker{SampleVerifier: v, from: v.origin()}
+	c.out.Unproven = !v.State.Promised(v.SentBefore)
+	return c.over(ctx, c.from.Total(), func(g int64) { c.series(ctx, g) }, func() {
+		if v.Counts {
+			c.counts(ctx)
+		}
+	})
+}
+
+// over compares the series that are drawn of so many, and does what there is to do then.
+func (c *checker) over(ctx context.Context, total int64, compare func(g int64), then func()) (*Samples, error) {
+	began := time.Now()
+	var next atomic.Int64
+	series := min(c.Series, total)
+	var wg sync.WaitGroup
+	for range c.Concurrency {
+		wg.Go(func() {
+			for i := next.Add(1) - 1; i < series && ctx.Err() == nil; i = next.Add(1) - 1 {
+				compare(c.pick(i, series, total))
+				if c.Done != nil {
+					c.Done()
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if then != nil {
+		then()
+	}
+	c.out.Seconds = time.Since(began).Seconds()
+	if err := ctx.Err(); err != nil {
+		return &c.out, fmt.Errorf("%w: load: verify: %w", model.ErrClosed, err)
+	}
+	return &c.out, nil
+}
+
+// read gives the series that have the given labels, by the way that is chosen.
+func (c *checker) read(ctx context.Context, g int64, ls []fleet.Matcher, from, to int64) ([]client.Series, error) {
+	if c.raw() {
+		return c.Reader.RemoteRead(ctx, c.tenantName(g), matchersOf(ls), from, to)
+	}
+	return c.Reader.Query(ctx, c.tenantName(g), fleet.SelectorOf(ls)+client.Window(from, to), to)
+}
+
+func matchersOf(ls []fleet.Matcher) []*prompb.LabelMatcher {
+	var ms []*prompb.LabelMatcher
+	for _, l := range ls {
+		ms = append(ms, &prompb.LabelMatcher{Type: prompb.LabelMatcher_EQ, Name: l.Name, Value: l.Value})
+	}
+	return ms
+}
+
+// pick returns the i-th of n series that are drawn of total: one from each n-th part, so that none comes
+// twice.
+func (v *SampleVerifier) pick(i, n, total int64) int64 {
+	from, to := part(i, n, total), part(i+1, n, total)
+	return from + int64(random.Draw(v.Draw, uint64(i), 0)%uint64(to-from))
+}
+
+// part returns i*total/n, rounded down, without overflow for totals up to maxSeries.
+func part(i, n, total int64) int64 { return total/n*i + total%n*i/n }
+
+// checker collects what is found. Its verification is guarded by mu.
+type checker struct {
+	*SampleVerifier
+	from origin
+	mu   sync.Mutex
+	out  Samples
+	// told are the tenants and metrics whose metadata has been compared.
+	told map[metricOf]bool
+}
+
+// maxExamples bounds the failures that are told in words.
+const maxExamples = 10
+
+// note adds a failure of n samples to one of the counters.
+func (c *checker) note(counter *int64, n int64, format string, args ...any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	*counter += n
+	if len(c.out.Examples) < maxExamples {
+		c.out.Examples = append(c.out.Examples, fmt.Sprintf(format, args...))
+	}
+}
+
+// add adds to counters that tell of no failure.
+func (c *checker) add(counter *int64, n int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	*counter += n
+}
+
+// ask counts a query and notes if it fails.
+func (c *checker) ask(query func() error) error {
+	err := query()
+	c.add(&c.out.Queries, 1)
+	if err != nil {
+		c.note(&c.out.Failed, 1, "%v", err)
+	}
+	return err
+}
+
+// tenantName returns the tenant that a series is of.
+func (c *checker) tenantName(g int64) string {
+	if f := c.State.RemoteWrite; f != nil {
+		return f.TenantName(c.Tenant, f.Place(g).Tenant)
+	}
+	return c.Tenant
+}
