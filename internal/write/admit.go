@@ -127,8 +127,8 @@ func (p *Path) Admit(_ context.Context, tenant string, bytes int64) (*Grant, err
 	return g, nil
 }
 
-// TryAdmit reserves bytes if they are free now; ok says whether they are. Unlike with Admit, a full budget is no error
-// and is not counted as a refusal.
+// TryAdmit reserves bytes if they are free now; ok says whether they are. Unlike with Admit, a full
+// budget gives no error and is not counted as a refusal.
 func (p *Path) TryAdmit(tenant string, bytes int64) (g *Grant, ok bool, err error) {
 	if err := p.receives(tenant); err != nil {
 		return nil, false, err

@@ -18,7 +18,8 @@ import (
 type Listener struct {
 	o      Options
 	tenant string
-	// text and pickle accept the connections of plaintext and of pickles; either may be nil. udp is nil without plaintext.
+	// text and pickle accept the connections of plaintext and of pickles; either may be nil. udp is
+	// nil without plaintext.
 	text, pickle *acceptor
 	udp          *net.UDPConn
 	drops        socketDrops

@@ -35,7 +35,8 @@ func (r Registry) Requests(name, help string, labels []string) *prometheus.Count
 	return r.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 }
 
-// Seconds makes the histogram of the time that requests take. Without labels it is exported from the start.
+// Seconds makes the histogram of the time that requests take. Without labels it is exported from the
+// start.
 func (r Registry) Seconds(name, help string, labels []string) *prometheus.HistogramVec {
 	h := r.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: prometheus.ExponentialBuckets(0.001, 2, 15)}, labels)
 	if len(labels) == 0 {

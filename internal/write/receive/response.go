@@ -27,8 +27,8 @@ type Response struct {
 // MaxTextBytes bounds the text of a response. Prometheus reads the first KiB.
 const MaxTextBytes = 8 << 10
 
-// refusal turns the error of a request into a response. An error that is not known to be the sender's fault gives
-// 503, which senders retry.
+// refusal turns the error of a request into a response. An error that is not known to be the sender's
+// fault gives 503, which senders retry.
 func refusal(err error) Response {
 	var r *write.Refused
 	switch {
@@ -84,8 +84,8 @@ func (r *Response) setHeaders(h http.Header) {
 	}
 }
 
-// retrySeconds adds up to half of the wait, so that senders that were refused together come back apart; dice is in
-// [0, 1).
+// retrySeconds adds up to half of the wait, so that senders that were refused together come back
+// apart; dice is in [0, 1).
 func retrySeconds(wait time.Duration, dice float64) int {
 	whole := int((wait + time.Second - 1) / time.Second)
 	return whole + int(dice*float64(whole/2+1))

@@ -21,8 +21,8 @@ func New(sink Sink, codec *body.Codec, metrics *Metrics) *Server {
 	return &Server{sink: sink, codec: codec, metrics: metrics}
 }
 
-// Serve reads the body of a request and calls store with it. formErr is what is wrong with the headers. When store
-// returns an error, only Stored of its response counts.
+// Serve reads the body of a request and calls store with it. formErr is what is wrong with the
+// headers. When store returns an error, only Stored of its response counts.
 func (s *Server) Serve(r *http.Request, formErr error, store func(*Request) (Response, error)) Response {
 	if r.Method != http.MethodPost {
 		return Response{Status: http.StatusMethodNotAllowed, Text: "expected POST, got " + r.Method}
@@ -96,8 +96,8 @@ func (r *Request) Decode(e body.Encoding) error {
 	return nil
 }
 
-// Push makes a batch durable. It returns how many rows are durable, and left, the rows that the receiver left out,
-// together with those that the write path left out.
+// Push makes a batch durable. It returns how many rows are durable, and left, the rows that the
+// receiver left out, together with those that the write path left out.
 func (r *Request) Push(b *model.Batch, left write.Rejections) (write.Counts, write.Rejections, error) {
 	res, err := r.server.sink.Push(r.Context, b)
 	r.server.metrics.received(res.ByKind)

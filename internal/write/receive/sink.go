@@ -19,8 +19,8 @@ type Store interface {
 	Now() int64
 	Batch(tenant string, s model.Signal) *model.Batch
 	Recycle(b *model.Batch)
-	// Push makes a batch durable; afterwards nothing refers to the batch or its Source. After an error of class
-	// transient the batch may be pushed again.
+	// Push makes a batch durable; afterwards nothing refers to the batch or its Source. After an error
+	// of class transient the batch may be pushed again.
 	Push(ctx context.Context, b *model.Batch) (write.Result, error)
 }
 
