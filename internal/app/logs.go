@@ -21,7 +21,6 @@ import (
 
 // The rooms fit.
 var (
-	_ lokipush.Sink = (*write.Path)(nil)
 	_ logql.Watcher = (*write.Path)(nil)
 	_ loki.Engine   = (*logql.Engine)(nil)
 )

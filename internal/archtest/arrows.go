@@ -104,12 +104,13 @@ func writeRooms() []room {
 		{"write", nil, "the write path declares what it needs of the journal and the head, and app fits them together"},
 		{"write/body", receiver(), "a body is bytes; what they mean is for the protocol"},
 		{"write/logs", receiver(), "streams and lines are the same in every protocol of logs"},
+		{"write/receive", receiver("write/body"), "the skin of the receivers knows no protocol"},
 		{"write/wire", nil, "only receivers read protobuf"},
-		{"write/graphite", receiver("write/graphite/pickle"), protocol},
+		{"write/graphite", receiver("write/graphite/pickle", "write/receive"), protocol},
 		{"write/graphite/pickle", nil, "pickle is bytes to values"},
-		{"write/promwrite", receiver("write/body", "write/wire"), protocol},
-		{"write/lokipush", receiver("write/body", "write/logs", "write/wire"), protocol},
-		{"write/otlp", receiver("write/body", "write/logs", "write/wire"), protocol},
+		{"write/promwrite", receiver("write/body", "write/receive", "write/wire"), protocol},
+		{"write/lokipush", receiver("write/body", "write/receive", "write/logs", "write/wire"), protocol},
+		{"write/otlp", receiver("write/body", "write/receive", "write/logs", "write/wire"), protocol},
 	}
 }
 
@@ -155,6 +156,7 @@ func receiver(shared ...string) map[string]string {
 	why := map[string]string{
 		"write/body":            "all receivers read and decompress bodies within the budget in one way",
 		"write/logs":            "streams and lines are the same in every protocol of logs",
+		"write/receive":         "admission, bodies and responses are the same for all receivers",
 		"write/wire":            "protobuf is read in place",
 		"write/graphite/pickle": "the pickle listener decodes pickles",
 	}

@@ -118,11 +118,8 @@ type Grant struct {
 // sender come back.
 func (p *Path) Admit(_ context.Context, tenant string, bytes int64) (*Grant, error) {
 	g := &Grant{p: p}
-	if err := ValidTenant(tenant); err != nil {
+	if err := p.receives(tenant); err != nil {
 		return nil, err
-	}
-	if p.gate.closed.Load() {
-		return nil, errStopping()
 	}
 	if err := g.Grow(bytes); err != nil {
 		return nil, err
@@ -130,13 +127,36 @@ func (p *Path) Admit(_ context.Context, tenant string, bytes int64) (*Grant, err
 	return g, nil
 }
 
-// AdmitWait reserves bytes and waits for them, for receivers that hold their senders back by not reading.
-func (p *Path) AdmitWait(ctx context.Context, tenant string, bytes int64) (*Grant, error) {
+// TryAdmit reserves bytes if they are free now; ok says whether they are. Unlike with Admit, a full
+// budget gives no error and is not counted as a refusal.
+func (p *Path) TryAdmit(tenant string, bytes int64) (g *Grant, ok bool, err error) {
+	if err := p.receives(tenant); err != nil {
+		return nil, false, err
+	}
+	if err := p.fits(bytes); err != nil {
+		return nil, false, err
+	}
+	if !p.budget.try(bytes) {
+		return nil, false, nil
+	}
+	return &Grant{p: p, bytes: bytes}, true, nil
+}
+
+// receives returns an error for a tenant without a valid name, and when the path is closed.
+func (p *Path) receives(tenant string) error {
 	if err := ValidTenant(tenant); err != nil {
-		return nil, err
+		return err
 	}
 	if p.gate.closed.Load() {
-		return nil, errStopping()
+		return errStopping()
+	}
+	return nil
+}
+
+// AdmitWait reserves bytes and waits for them, for receivers that hold their senders back by not reading.
+func (p *Path) AdmitWait(ctx context.Context, tenant string, bytes int64) (*Grant, error) {
+	if err := p.receives(tenant); err != nil {
+		return nil, err
 	}
 	if err := p.fits(bytes); err != nil {
 		return nil, err

@@ -68,20 +68,21 @@ func (m *lease) grant(n int64) (*write.Grant, error) {
 		return nil, nil
 	}
 	sink, began := m.l.o.Sink, time.Now()
-	// With a context that has ended, what is free is granted and nothing is waited for.
-	g, err := sink.AdmitWait(m.l.noWait, m.l.tenant, n)
-	for err != nil {
+	g, ok, err := sink.TryAdmit(m.l.tenant, n)
+	for !ok {
 		switch {
 		case m.l.ctx.Err() != nil:
-			return nil, fmt.Errorf("%w: graphite: no memory came before the end", model.ErrClosed)
-		case !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded):
+			return nil, fmt.Errorf("%w: graphite: no memory was free before the listener stopped", model.ErrClosed)
+		case err != nil && !errors.Is(err, context.DeadlineExceeded):
 			return nil, err
 		}
-		g, err = m.waitSome(n)
-		if err != nil && len(m.grants) > 0 {
+		if g, err = m.waitSome(n); err == nil {
+			break
+		}
+		if len(m.grants) > 0 {
 			select {
 			case m.l.lastResort <- struct{}{}:
-				m.last, err = true, nil
+				m.last, ok = true, true
 			default:
 			}
 		}

@@ -18,8 +18,9 @@ import (
 type Listener struct {
 	o      Options
 	tenant string
-	// doors are those of plaintext and of pickles, each of which may be nil, and udp is nil without plaintext.
-	text, pickle *door
+	// text and pickle accept the connections of plaintext and of pickles; either may be nil. udp is
+	// nil without plaintext.
+	text, pickle *acceptor
 	udp          *net.UDPConn
 	drops        socketDrops
 
@@ -32,9 +33,9 @@ type Listener struct {
 	metrics    *metrics
 	log        *sampledLog
 
-	// ctx ends when Close has waited long enough; noWait has ended.
-	ctx, noWait context.Context
-	cancel      context.CancelFunc
+	// ctx ends when Close has waited long enough.
+	ctx    context.Context
+	cancel context.CancelFunc
 	// stopBy is set by Close: the Unix nanoseconds until which sockets are still read.
 	stopBy atomic.Int64
 	work   sync.WaitGroup // connections and their pushers
@@ -42,7 +43,7 @@ type Listener struct {
 	closing  sync.Once
 	closeErr error
 
-	mu     sync.Mutex // guards also the connections of the doors
+	mu     sync.Mutex // guards also the connections of the acceptors
 	closed bool
 	served chan struct{} // closed when Serve has returned; nil: it was not called
 }
@@ -66,7 +67,7 @@ func New(o Options) (*Listener, error) {
 		if err != nil {
 			return nil, err
 		}
-		l.text = &door{l: l, ln: tcp, serve: l.connection, conns: map[net.Conn]struct{}{}}
+		l.text = &acceptor{l: l, ln: tcp, serve: l.connection, conns: map[net.Conn]struct{}{}}
 		l.udp, l.drops.socket = udp, udp
 	}
 	if o.PickleListen != "" {
@@ -74,12 +75,10 @@ func New(o Options) (*Listener, error) {
 		if err != nil {
 			return nil, errors.Join(err, l.closeSockets())
 		}
-		l.pickle = &door{l: l, ln: ln, serve: l.pickles, conns: map[net.Conn]struct{}{}}
+		l.pickle = &acceptor{l: l, ln: ln, serve: l.pickles, conns: map[net.Conn]struct{}{}}
 	}
 	l.metrics = newMetrics(o.Registerer, l.drops.total)
 	l.buffers.free.Store(o.MaxBufferBytes)
-	l.noWait, l.cancel = context.WithCancel(context.Background())
-	l.cancel()
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	return l, nil
 }
@@ -91,18 +90,18 @@ func (l *Listener) Addr() net.Addr { return l.text.addr() }
 // PickleAddr returns the address for pickles, or nil if there is none.
 func (l *Listener) PickleAddr() net.Addr { return l.pickle.addr() }
 
-func (d *door) addr() net.Addr {
-	if d == nil {
+func (a *acceptor) addr() net.Addr {
+	if a == nil {
 		return nil
 	}
-	return d.ln.Addr()
+	return a.ln.Addr()
 }
 
-// doors returns those that there are.
-func (l *Listener) doors() (all []*door) {
-	for _, d := range []*door{l.text, l.pickle} {
-		if d != nil {
-			all = append(all, d)
+// acceptors returns the acceptors that are open.
+func (l *Listener) acceptors() (all []*acceptor) {
+	for _, a := range []*acceptor{l.text, l.pickle} {
+		if a != nil {
+			all = append(all, a)
 		}
 	}
 	return all
@@ -124,8 +123,8 @@ func (l *Listener) Serve() error {
 			l.work.Go(l.datagrams)
 		}
 		var accepting sync.WaitGroup
-		for _, d := range l.doors() {
-			accepting.Go(d.accept)
+		for _, a := range l.acceptors() {
+			accepting.Go(a.accept)
 		}
 		accepting.Wait()
 	})
@@ -147,8 +146,8 @@ func (l *Listener) close() error {
 	l.closed = true
 	by := time.Now().Add(drainReads)
 	l.stopBy.Store(by.UnixNano())
-	for _, d := range l.doors() {
-		for nc := range d.conns {
+	for _, a := range l.acceptors() {
+		for nc := range a.conns {
 			_ = nc.SetReadDeadline(by)
 		}
 	}
@@ -159,8 +158,8 @@ func (l *Listener) close() error {
 	l.mu.Unlock()
 
 	var errs []error
-	for _, d := range l.doors() {
-		errs = append(errs, d.ln.Close())
+	for _, a := range l.acceptors() {
+		errs = append(errs, a.ln.Close())
 	}
 	timer := time.AfterFunc(l.o.DrainTimeout, l.cancel)
 	defer timer.Stop()
@@ -178,8 +177,8 @@ func (l *Listener) close() error {
 // closeSockets closes what has been opened, before anything is served.
 func (l *Listener) closeSockets() error {
 	var errs []error
-	for _, d := range l.doors() {
-		errs = append(errs, d.ln.Close())
+	for _, a := range l.acceptors() {
+		errs = append(errs, a.ln.Close())
 	}
 	if l.udp != nil {
 		errs = append(errs, l.udp.Close())

@@ -7,22 +7,16 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/write"
+	"github.com/shaledb/shale/internal/write/receive"
 )
 
 // Sink is what the listener needs of the write path.
 type Sink interface {
-	Seed() model.KeySeed
-	Limits() write.Limits
-	Now() int64
-	Admit(ctx context.Context, tenant string, bytes int64) (*write.Grant, error)
+	receive.Admission
+	receive.Store
+	TryAdmit(tenant string, bytes int64) (g *write.Grant, ok bool, err error)
 	AdmitWait(ctx context.Context, tenant string, bytes int64) (*write.Grant, error)
-	Batch(tenant string, s model.Signal) *model.Batch
-	Recycle(b *model.Batch)
-	// Push makes a batch durable; afterwards nothing refers to the batch or its Source. After an error of class
-	// transient the batch may be pushed again.
-	Push(ctx context.Context, b *model.Batch) (write.Result, error)
 	Discard(reason string, samples int)
 }
 

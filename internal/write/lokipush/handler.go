@@ -1,9 +1,7 @@
 package lokipush
 
 import (
-	"context"
 	"net/http"
-	"strconv"
 	"sync"
 	"time"
 
@@ -13,6 +11,7 @@ import (
 	"github.com/shaledb/shale/internal/write"
 	"github.com/shaledb/shale/internal/write/body"
 	"github.com/shaledb/shale/internal/write/logs"
+	"github.com/shaledb/shale/internal/write/receive"
 )
 
 // Where the handler is to be mounted. JSON of either form is taken at both.
@@ -21,24 +20,9 @@ const (
 	LegacyPath = "/api/prom/push"
 )
 
-// Sink is what the handler needs of the write path.
-type Sink interface {
-	Seed() model.KeySeed
-	Limits() write.Limits
-	Admit(ctx context.Context, tenant string, bytes int64) (*write.Grant, error)
-	Batch(tenant string, s model.Signal) *model.Batch
-	Recycle(b *model.Batch)
-	// Push makes a batch durable; afterwards nothing refers to the batch or its Source.
-	Push(ctx context.Context, b *model.Batch) (write.Result, error)
-	// Rejected counts rows that were left out before they came into a batch.
-	Rejected(left write.Rejections)
-}
-
-var _ Sink = (*write.Path)(nil)
-
 // Options build a Handler.
 type Options struct {
-	Sink Sink
+	Sink receive.Sink
 	// Rules are what lines are held to; see [logs.DefaultRules].
 	Rules logs.Rules
 	// StreamCacheBytes is the memory for streams that were seen lately, for each form of a body; 0 stands for
@@ -50,12 +34,12 @@ type Options struct {
 
 // Handler is the endpoint of pushes. It is safe for concurrent use.
 type Handler struct {
-	sink Sink
+	sink   receive.Sink
+	server *receive.Server
 	// streams are apart by message, since each spells labels in its own way.
 	streams [messages]*logs.Streams
-	codec   *body.Codec
 	walkers sync.Pool
-	metrics *metrics
+	metrics *receive.Metrics
 }
 
 // New returns a handler, to be mounted at [Path] and [LegacyPath].
@@ -63,9 +47,8 @@ func New(o Options) *Handler {
 	if o.StreamCacheBytes == 0 {
 		o.StreamCacheBytes = logs.StreamCacheBytes
 	}
-	h := &Handler{
-		sink: o.Sink, codec: body.New("push", "lines"), metrics: newMetrics(o.Registerer),
-	}
+	m := newMetrics(o.Registerer)
+	h := &Handler{sink: o.Sink, server: receive.New(o.Sink, body.New("push", "lines"), m), metrics: m}
 	for i := range h.streams {
 		h.streams[i] = logs.NewStreams(o.Rules, o.Sink.Seed(), o.StreamCacheBytes)
 	}
@@ -78,86 +61,53 @@ func New(o Options) *Handler {
 // table.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	begin := time.Now()
-	var a answer
 	f, err := formOf(r.Header)
-	switch {
-	case r.Method != http.MethodPost:
-		a = answer{status: http.StatusMethodNotAllowed, allow: http.MethodPost, text: "lines are pushed by POST"}
-	case err != nil:
-		a = answerOf(err)
-	default:
-		a = h.serve(r, f)
-	}
-	a.write(w)
-	h.metrics.requests.WithLabelValues(f.message.String(), strconv.Itoa(a.status)).Inc()
-	h.metrics.seconds.Observe(time.Since(begin).Seconds())
+	res := h.server.Serve(r, err, func(req *receive.Request) (receive.Response, error) { return h.store(req, f) })
+	res.WriteText(w)
+	h.metrics.Observe(begin, &res, []string{f.message.String()})
 }
 
-func (h *Handler) serve(r *http.Request, f form) answer {
-	tenant := r.Header.Get("X-Scope-OrgID")
-	if tenant == "" {
-		tenant = model.DefaultTenant
+// decode decodes a body, which may be compressed twice.
+func decode(r *receive.Request, f form) error {
+	if err := r.Decode(f.encoding); err != nil {
+		return err
 	}
-	if err := write.ValidTenant(tenant); err != nil {
-		return answerOf(err)
+	if f.message != protobuf || f.encoding == body.Snappy || !isBlock(r.Body) {
+		return nil
 	}
-	in := h.codec.Take()
-	defer h.codec.Give(in)
-	grant, err := h.codec.Read(r, h.sink, tenant, in, h.sink.Limits().MaxBodyBytes)
-	if err != nil {
-		return answerOf(err)
-	}
-	defer grant.Release()
-	h.metrics.bodyBytes.Add(float64(len(in.Bytes)))
-	out := h.codec.Take()
-	defer h.codec.Give(out)
-	decoded, err := h.decode(f, in, out, grant.Grow)
-	if err != nil {
-		return answerOf(err)
-	}
-	return h.store(r.Context(), tenant, f.message, decoded, grant.Grow)
+	return r.Decode(body.Snappy)
 }
 
-// decode returns the message of a body, which lies in one of the two buffers.
-func (h *Handler) decode(f form, in, out *body.Buffer, grow func(int64) error) ([]byte, error) {
-	limit := h.sink.Limits().MaxDecodedBytes
-	if f.encoding == body.Plain && (limit <= 0 || int64(len(in.Bytes)) <= limit) {
-		return in.Bytes, nil
+// store walks a body and pushes its lines.
+func (h *Handler) store(r *receive.Request, f form) (receive.Response, error) {
+	if err := decode(r, f); err != nil {
+		return receive.Response{}, err
 	}
-	if err := h.codec.Decode(f.encoding, in.Bytes, out, limit, grow); err != nil {
-		return nil, err
-	}
-	if f.message != protobuf || f.encoding == body.Snappy || !isBlock(out.Bytes) {
-		return out.Bytes, nil
-	}
-	if err := h.codec.Decode(body.Snappy, out.Bytes, in, limit, grow); err != nil { // the body itself is needed no more
-		return nil, err
-	}
-	return in.Bytes, nil
-}
-
-// store walks a decoded body and pushes its lines.
-func (h *Handler) store(ctx context.Context, tenant string, m message, decoded []byte, grow func(int64) error) answer {
 	w := h.walkers.Get().(*walker)
 	defer h.giveWalker(w)
-	b := h.sink.Batch(tenant, model.Logs)
+	b := h.sink.Batch(r.Tenant, model.Logs)
 	defer h.sink.Recycle(b)
-	w.start(h.streams[m], decoded, b, grow)
-	if err := w.walk(m); err != nil {
-		return answerOf(err)
+	w.start(h.streams[f.message], r.Body, b, r.Reserve)
+	if err := w.walk(f.message); err != nil {
+		return receive.Response{}, err
 	}
 	if w.found == 0 {
-		return answer{status: http.StatusUnprocessableEntity, text: "error at least one valid stream is required for ingestion"}
+		return receive.Response{Status: http.StatusUnprocessableEntity, Text: "error at least one valid stream is required for ingestion"}, nil
 	}
-	res, err := h.sink.Push(ctx, b)
-	h.metrics.lines.Add(float64(res.ByKind.Lines))
+	_, left, err := r.Push(b, w.entries.Left)
 	if err != nil {
-		return answerOf(err)
+		return receive.Response{}, err
 	}
-	left := w.entries.Left
-	h.sink.Rejected(left)
-	left.Merge(res.Rejected)
-	return report(left)
+	return report(left), nil
+}
+
+// report gives 204 if nothing is left out, and else 400, on which senders drop the request: all rows that can be
+// stored are durable.
+func report(left write.Rejections) receive.Response {
+	if len(left) == 0 {
+		return receive.Response{Status: http.StatusNoContent}
+	}
+	return receive.Response{Status: http.StatusBadRequest, Text: logs.Report(left)}
 }
 
 // maxPooled is the size in bytes beyond which a walker is left to the garbage collector.

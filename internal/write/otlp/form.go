@@ -1,12 +1,11 @@
 package otlp
 
 import (
-	"fmt"
 	"mime"
 	"net/http"
 
-	"github.com/shaledb/shale/internal/write"
 	"github.com/shaledb/shale/internal/write/body"
+	"github.com/shaledb/shale/internal/write/receive"
 )
 
 // form is what the headers say of a body.
@@ -19,17 +18,14 @@ const supported = "supported are Content-Type application/x-protobuf and applica
 
 // formOf reads the headers. Its error is a 415.
 func formOf(h http.Header) (f form, err error) {
-	unsupported := func(name, value string) error {
-		return &write.Refused{Status: http.StatusUnsupportedMediaType, Text: fmt.Sprintf("%s %.200q is not supported; %s", name, value, supported)}
-	}
 	ct := h.Get("Content-Type")
 	switch kind, _, err := mime.ParseMediaType(ct); {
 	case err != nil:
-		return f, unsupported("Content-Type", ct)
+		return f, receive.Unsupported("Content-Type", ct, supported)
 	case kind == "application/json":
 		f.json = true
 	case kind != "application/x-protobuf":
-		return f, unsupported("Content-Type", ct)
+		return f, receive.Unsupported("Content-Type", ct, supported)
 	}
 	switch ce := h.Get("Content-Encoding"); ce {
 	case "", "identity":
@@ -42,7 +38,7 @@ func formOf(h http.Header) (f form, err error) {
 	case "deflate", "zlib":
 		f.encoding = body.Deflate
 	default:
-		return f, unsupported("Content-Encoding", ce)
+		return f, receive.Unsupported("Content-Encoding", ce, supported)
 	}
 	return f, nil
 }

@@ -6,35 +6,32 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/write/receive"
 )
 
 // maxPooled is the size in bytes beyond which a walker is left to the garbage collector.
 const maxPooled = 1 << 20
 
 // storeLogs walks a body of logs and pushes its lines.
-func (h *Handler) storeLogs(r *request) answer {
-	if r.json {
-		if err := r.logsToProtobuf(); err != nil {
-			return answerOf(err)
+func (h *Handler) storeLogs(r *receive.Request, f form) (receive.Response, error) {
+	if f.json {
+		if err := logsToProtobuf(r); err != nil {
+			return receive.Response{}, err
 		}
 	}
 	w := h.logWalkers.Get().(*logWalker)
 	defer h.giveLogWalker(w)
-	b := h.o.Sink.Batch(r.tenant, model.Logs)
+	b := h.o.Sink.Batch(r.Tenant, model.Logs)
 	defer h.o.Sink.Recycle(b)
-	w.start(h.streams, r.body, b, h.o.Sink.Now(), r.reserve)
+	w.start(h.streams, r.Body, b, h.o.Sink.Now(), r.Reserve)
 	if err := w.walk(); err != nil {
-		return answerOf(err)
+		return receive.Response{}, err
 	}
-	res, err := h.o.Sink.Push(r.ctx, b)
-	h.metrics.lines.Add(float64(res.ByKind.Lines))
+	stored, left, err := r.Push(b, w.entries.Left)
 	if err != nil {
-		return answerOf(err)
+		return receive.Response{}, err
 	}
-	left := w.entries.Left
-	h.o.Sink.Rejected(left)
-	left.Merge(res.Rejected)
-	return report(res.ByKind, left)
+	return report(stored, left), nil
 }
 
 func (h *Handler) giveLogWalker(w *logWalker) {
@@ -49,19 +46,19 @@ func (h *Handler) giveLogWalker(w *logWalker) {
 
 // logsToProtobuf reads JSON by the library of the protocol, which knows its mapping, and writes it as protobuf, for which
 // there is the walk.
-func (r *request) logsToProtobuf() error {
-	n, err := jsonTreeSize(r.body)
+func logsToProtobuf(r *receive.Request) error {
+	n, err := jsonTreeSize(r.Body)
 	if err != nil {
 		return err
 	}
-	if err := r.reserve(n); err != nil {
+	if err := r.Reserve(n); err != nil {
 		return err
 	}
 	req := plogotlp.NewExportRequest()
-	if err := req.UnmarshalJSON(r.body); err != nil {
+	if err := req.UnmarshalJSON(r.Body); err != nil {
 		return fmt.Errorf("%w: OTLP body: not the JSON of logs: %w", model.ErrInvalid, err)
 	}
-	if r.body, err = req.MarshalProto(); err != nil {
+	if r.Body, err = req.MarshalProto(); err != nil {
 		return fmt.Errorf("%w: OTLP body: %w", model.ErrInvalid, err)
 	}
 	return nil

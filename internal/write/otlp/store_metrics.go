@@ -11,6 +11,7 @@ import (
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/write"
+	"github.com/shaledb/shale/internal/write/receive"
 )
 
 // lookback is that of Prometheus: half of it is the distance between samples of target_info, where the points of a request lie
@@ -21,69 +22,65 @@ func lookback(span time.Duration) time.Duration {
 }
 
 // storeMetrics translates a body of metrics and pushes its samples.
-func (h *Handler) storeMetrics(r *request) answer {
-	md, err := r.metrics(h.metricsShape)
+func (h *Handler) storeMetrics(r *receive.Request, f form) (receive.Response, error) {
+	md, err := readMetrics(r, f, h.metricsShape)
 	if err != nil {
-		return answerOf(err)
+		return receive.Response{}, err
 	}
 	var left write.Rejections
 	limits := h.o.Sink.Limits()
 	p := newPruner(limits, h.o.Sink.Now(), &left)
 	p.prune(md)
-	b := h.o.Sink.Batch(r.tenant, model.Metrics)
+	b := h.o.Sink.Batch(r.Tenant, model.Metrics)
 	defer h.o.Sink.Recycle(b)
-	a := &appender{batch: b, reserve: r.reserve, left: &left, buckets: limits.Buckets()}
+	a := &appender{batch: b, reserve: r.Reserve, left: &left, buckets: limits.Buckets()}
 	a.keys.Seed, a.keys.Signal = h.o.Sink.Seed(), model.Metrics
 	b.Source = a
 	if err := h.translate(r, md, p.span(), a); err != nil {
-		return answerOf(err)
+		return receive.Response{}, err
 	}
-	res, err := h.o.Sink.Push(r.ctx, b)
-	h.metrics.samples.Add(float64(res.ByKind.Samples + res.ByKind.Histograms))
-	h.metrics.exemplars.Add(float64(res.ByKind.Exemplars))
+	stored, left, err := r.Push(b, left)
 	if err != nil {
-		return answerOf(err)
+		return receive.Response{}, err
 	}
 	for i := range a.families {
 		f := &a.families[i]
-		h.o.Sink.Metadata(r.tenant, []byte(f.name), f.typ, []byte(f.help), []byte(f.unit))
+		h.o.Sink.Metadata(r.Tenant, []byte(f.name), f.typ, []byte(f.help), []byte(f.unit))
 	}
-	h.o.Sink.Rejected(left)
-	left.Merge(res.Rejected)
-	return report(res.ByKind, left)
+	return report(stored, left), nil
 }
 
-// metrics reads the body into a tree of objects.
-func (r *request) metrics(s *shape) (pmetric.Metrics, error) {
+// readMetrics reads the body into a tree of objects.
+func readMetrics(r *receive.Request, f form, s *shape) (pmetric.Metrics, error) {
 	req := pmetricotlp.NewExportRequest()
 	size, read, what := s.treeSize, req.UnmarshalProto, "protobuf"
-	if r.json {
+	if f.json {
 		size, read, what = jsonTreeSize, req.UnmarshalJSON, "JSON"
 	}
-	n, err := size(r.body)
+	n, err := size(r.Body)
 	if err != nil {
 		return pmetric.Metrics{}, err
 	}
-	if err := r.reserve(n); err != nil {
+	if err := r.Reserve(n); err != nil {
 		return pmetric.Metrics{}, err
 	}
-	if err := read(r.body); err != nil {
+	if err := read(r.Body); err != nil {
 		return pmetric.Metrics{}, fmt.Errorf("%w: OTLP body: not the %s of metrics: %w", model.ErrInvalid, what, err)
 	}
 	return req.Metrics(), nil
 }
 
 // translate makes samples of metrics, by Prometheus's own code and its settings unless it is configured.
-func (h *Handler) translate(r *request, md pmetric.Metrics, span time.Duration, a *appender) error {
+func (h *Handler) translate(r *receive.Request, md pmetric.Metrics, span time.Duration, a *appender) error {
 	c := prometheusremotewrite.NewPrometheusConverter(a)
-	_, err := c.FromMetrics(r.ctx, md, prometheusremotewrite.Settings{
+	_, err := c.FromMetrics(r.Context, md, prometheusremotewrite.Settings{
 		AddMetricSuffixes: true, LabelNameUnderscoreSanitization: true, LabelNamePreserveMultipleUnderscores: true,
 		PromoteScopeMetadata: h.o.ScopeLabels, LookbackDelta: lookback(span),
 	})
 	if a.err != nil {
 		return a.err
 	}
-	if ctx := r.ctx.Err(); ctx != nil {
+	if ctx := r.Context.Err(); ctx != nil {
 		return fmt.Errorf("%w: the sender has gone away: %w", model.ErrTransient, ctx)
 	}
 	// Each of the errors stands for a metric that cannot be translated.

@@ -1,12 +1,12 @@
 package promwrite
 
 import (
-	"fmt"
 	"mime"
 	"net/http"
 	"strings"
 
 	bodies "github.com/shaledb/shale/internal/write/body"
+	"github.com/shaledb/shale/internal/write/receive"
 )
 
 // version is a version of remote write: which message a body holds.
@@ -33,23 +33,20 @@ type form struct {
 	encoding bodies.Encoding
 }
 
-// formOf reads the headers. What is not supported is answered with 415, on which senders fall back: from 2.0 to 1.0 by
-// telling their users, from zstd to snappy (vmagent) at once. The version is right even then, if the headers name one.
-func formOf(h http.Header) (f form, a answer, ok bool) {
+// formOf reads the headers. Its error is a 415, on which senders fall back: from 2.0 to 1.0 by telling their users, from
+// zstd to snappy (vmagent) at once. The version is right even then, if the headers name one.
+func formOf(h http.Header) (f form, err error) {
 	f.version = v1
-	unsupported := func(name, value string) (form, answer, bool) {
-		return f, answer{status: http.StatusUnsupportedMediaType, text: fmt.Sprintf("%s %.200q is not supported; %s", name, value, supported)}, false
-	}
 	if ct := h.Get("Content-Type"); ct != "" {
 		kind, params, err := mime.ParseMediaType(ct)
 		if err != nil || kind != "application/x-protobuf" {
-			return unsupported("Content-Type", ct)
+			return f, receive.Unsupported("Content-Type", ct, supported)
 		}
 		switch proto, given := params["proto"]; {
 		case proto == "io.prometheus.write.v2.Request":
 			f.version = v2
 		case given && proto != "prometheus.WriteRequest":
-			return unsupported("Content-Type", ct)
+			return f, receive.Unsupported("Content-Type", ct, supported)
 		}
 	}
 	switch ce := h.Get("Content-Encoding"); {
@@ -58,7 +55,7 @@ func formOf(h http.Header) (f form, a answer, ok bool) {
 	case strings.EqualFold(ce, "zstd"):
 		f.encoding = bodies.Zstd
 	default:
-		return unsupported("Content-Encoding", ce)
+		return f, receive.Unsupported("Content-Encoding", ce, supported)
 	}
-	return f, answer{}, true
+	return f, nil
 }

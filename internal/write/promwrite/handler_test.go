@@ -139,13 +139,13 @@ func TestLeftOutIsSaid(t *testing.T) {
 		t.Errorf("an answer of %d bytes", w.Body.Len())
 	}
 	metrics := `
-# HELP shale_promwrite_received_exemplars_total Exemplars received by remote write that are durable.
+# HELP shale_promwrite_received_exemplars_total Exemplars received by remote write and durable.
 # TYPE shale_promwrite_received_exemplars_total counter
 shale_promwrite_received_exemplars_total 2
-# HELP shale_promwrite_received_samples_total Samples, floats and histograms, received by remote write that are durable.
+# HELP shale_promwrite_received_samples_total Float and histogram samples received by remote write and durable.
 # TYPE shale_promwrite_received_samples_total counter
 shale_promwrite_received_samples_total 2
-# HELP shale_promwrite_requests_total Remote write requests, by version of remote write (1.0, 2.0) and status of the answer.
+# HELP shale_promwrite_requests_total Remote write requests, by version of remote write (1.0, 2.0) and status code of the response.
 # TYPE shale_promwrite_requests_total counter
 shale_promwrite_requests_total{code="400",version="1.0"} 1
 # HELP shale_write_exemplars_total Exemplars acknowledged as durable.
@@ -189,18 +189,17 @@ func TestTroubleOfTheStoreIsRetried(t *testing.T) {
 	}
 }
 
-func TestRetrySeconds(t *testing.T) {
+func TestBackoff(t *testing.T) {
 	for _, c := range []struct {
 		d       time.Duration
 		attempt int
-		dice    float64
-		want    int
+		want    time.Duration
 	}{
-		{time.Millisecond, 0, 0, 1}, {time.Second, 0, 0.99, 1}, {5 * time.Second, 0, 0, 5}, {5 * time.Second, 0, 0.99, 7}, {1500 * time.Millisecond, 0, 0, 2},
-		{2 * time.Second, 1, 0, 4}, {2 * time.Second, 3, 0, 16}, {2 * time.Second, 4, 0, 30}, {2 * time.Second, 1 << 40, 0.99, 45},
+		{5 * time.Second, 0, 5 * time.Second}, {2 * time.Second, 1, 4 * time.Second}, {2 * time.Second, 3, 16 * time.Second},
+		{2 * time.Second, 4, 30 * time.Second}, {2 * time.Second, 1 << 40, 30 * time.Second}, {0, 1 << 40, 0},
 	} {
-		if got := retrySeconds(c.d, c.attempt, c.dice); got != c.want {
-			t.Errorf("%v, %d, %v: %d, want %d", c.d, c.attempt, c.dice, got, c.want)
+		if got := backoff(c.d, c.attempt); got != c.want {
+			t.Errorf("%v, %d: %v, want %v", c.d, c.attempt, got, c.want)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/shaledb/shale/internal/write"
+	"github.com/shaledb/shale/internal/write/receive"
 )
 
 // report is what a request that was pushed has come to.
@@ -17,13 +18,13 @@ type report struct {
 	emptyExample string
 }
 
-// answer gives 204 if all is stored, and else 400, on which senders drop the request: all that can be stored of it is
+// response gives 204 if all is stored, and else 400, on which senders drop the request: all that can be stored of it is
 // durable. Exemplars that are left out of a request of version 1 are not told: a sender of that version would take all
 // of its samples for lost.
-func (r *report) answer(v version) answer {
+func (r *report) response(v version) receive.Response {
 	left := r.left.Counts()
 	if r.empty == 0 && (left.Total() == 0 || v == v1 && left.Samples+left.Histograms == 0) {
-		return answer{status: http.StatusNoContent, written: r.stored}
+		return receive.Response{Status: http.StatusNoContent, Stored: r.stored}
 	}
 	var sb strings.Builder
 	fmt.Fprintf(&sb, "%s are stored, %s are left out and need not be sent again:\n", r.stored, left)
@@ -38,5 +39,5 @@ func (r *report) answer(v version) answer {
 			fmt.Fprintf(&sb, "  %s: %s\n", r.left[i].Reason, e)
 		}
 	}
-	return answer{status: http.StatusBadRequest, text: strings.TrimSuffix(sb.String(), "\n"), written: r.stored}
+	return receive.Response{Status: http.StatusBadRequest, Text: strings.TrimSuffix(sb.String(), "\n"), Stored: r.stored}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/write"
+	"github.com/shaledb/shale/internal/write/receive"
 )
 
 // written reads what an answer says is stored. It fails unless all three headers are there.
@@ -159,7 +160,7 @@ func TestAnswersAreShort(t *testing.T) {
 		}
 	}
 	w := send(h, encode(t, &prompb.WriteRequest{Timeseries: all}))
-	if w.Code != 400 || w.Body.Len() > maxAnswerBytes+1 || !strings.HasPrefix(w.Body.String(), "0 samples are stored, 600 samples, 150 histograms are left out") {
+	if w.Code != 400 || w.Body.Len() > receive.MaxTextBytes+1 || !strings.HasPrefix(w.Body.String(), "0 samples are stored, 600 samples, 150 histograms are left out") {
 		t.Fatalf("%d, %d bytes: %.300s", w.Code, w.Body.Len(), w.Body)
 	}
 }

@@ -234,10 +234,10 @@ func TestStoreErrors(t *testing.T) {
 	if w := logstest.Post(h, Path, body, "Content-Type", "application/json"); w.Code != http.StatusServiceUnavailable {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
-	if n := testutil.ToFloat64(h.metrics.lines); n != 1 {
+	if n := testutil.ToFloat64(h.metrics.Lines); n != 1 {
 		t.Errorf("%g lines are counted", n)
 	}
-	if n := testutil.ToFloat64(h.metrics.requests.WithLabelValues("json", "204")); n != 1 {
+	if n := testutil.ToFloat64(h.metrics.Requests.WithLabelValues("json", "204")); n != 1 {
 		t.Errorf("%g requests are counted", n)
 	}
 }

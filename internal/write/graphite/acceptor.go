@@ -10,12 +10,12 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// door takes the TCP connections of one address.
-type door struct {
+// acceptor takes the TCP connections of one address.
+type acceptor struct {
 	l     *Listener
 	ln    net.Listener
 	serve func(net.Conn)
-	// conns are those that are open, guarded by the mutex of l.
+	// conns are the open connections, guarded by the mutex of l.
 	conns map[net.Conn]struct{}
 }
 
@@ -54,18 +54,18 @@ func openTCP(address string) (net.Listener, error) {
 }
 
 // accept takes connections until the socket is closed.
-func (d *door) accept() {
+func (a *acceptor) accept() {
 	for wait := time.Millisecond; ; {
-		nc, err := d.ln.Accept()
+		nc, err := a.ln.Accept()
 		switch {
 		case err == nil:
 			wait = time.Millisecond
-			d.admit(nc)
+			a.admit(nc)
 		case errors.Is(err, net.ErrClosed):
 			return
 		default:
 			// Most often there are no file descriptors left, which passes.
-			d.l.log.trouble("accepting a connection", "error", err)
+			a.l.log.trouble("accepting a connection", "error", err)
 			time.Sleep(wait)
 			wait = min(2*wait, time.Second)
 		}
@@ -73,24 +73,24 @@ func (d *door) accept() {
 }
 
 // admit starts to serve a connection, if there are not too many.
-func (d *door) admit(nc net.Conn) {
-	l := d.l
+func (a *acceptor) admit(nc net.Conn) {
+	l := a.l
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.closed || len(d.conns) >= l.o.MaxConnections {
+	if l.closed || len(a.conns) >= l.o.MaxConnections {
 		l.metrics.refused.Inc()
 		l.log.trouble("a connection is closed at once: too many are open", "peer", nc.RemoteAddr().String(), "limit", l.o.MaxConnections)
 		nc.Close()
 		return
 	}
-	d.conns[nc] = struct{}{}
+	a.conns[nc] = struct{}{}
 	l.metrics.accepted.Inc()
 	l.metrics.connections.Inc()
 	l.work.Go(func() {
-		d.serve(nc)
+		a.serve(nc)
 		nc.Close()
 		l.mu.Lock()
-		delete(d.conns, nc)
+		delete(a.conns, nc)
 		l.mu.Unlock()
 		l.metrics.connections.Dec()
 	})

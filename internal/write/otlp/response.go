@@ -1,0 +1,69 @@
+package otlp
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/shaledb/shale/internal/write"
+	"github.com/shaledb/shale/internal/write/logs"
+	"github.com/shaledb/shale/internal/write/receive"
+)
+
+// Names in JSON of the field that counts the rows left out.
+const (
+	rejectedRecords = "rejectedLogRecords"
+	rejectedPoints  = "rejectedDataPoints"
+)
+
+// writeResponse sends a response in the form of the request, as the protocol demands. With status 200 it is a response
+// that may say what is left out, and else a google.rpc.Status.
+func writeResponse(w http.ResponseWriter, r *receive.Response, f form, rejected string) {
+	text := strings.ToValidUTF8(r.BoundedText(), "\ufffd")
+	if f.json {
+		r.WriteBody(w, "application/json", jsonResponse(r, text, rejected))
+	} else {
+		r.WriteBody(w, "application/x-protobuf", protobufResponse(r, text))
+	}
+}
+
+// jsonResponse writes ExportLogsServiceResponse or ExportMetricsServiceResponse, which differ in one name, or Status.
+func jsonResponse(r *receive.Response, text, rejected string) []byte {
+	switch {
+	case r.Status != http.StatusOK:
+		return append(appendString([]byte(`{"message":`), []byte(text)), '}')
+	case r.Rejected == 0:
+		return []byte("{}")
+	}
+	out := append([]byte(`{"partialSuccess":{"`), rejected...)
+	out = append(strconv.AppendInt(append(out, `":"`...), int64(r.Rejected), 10), `","errorMessage":`...)
+	return append(appendString(out, []byte(text)), "}}"...)
+}
+
+// protobufResponse writes the same messages: in both responses the partial success is field 1, and in it the count field
+// 1 and the text field 2, which it is in Status too.
+func protobufResponse(r *receive.Response, text string) []byte {
+	message := protowire.AppendString(protowire.AppendTag(nil, 2, protowire.BytesType), text)
+	switch {
+	case r.Status != http.StatusOK:
+		return message
+	case r.Rejected == 0:
+		return nil
+	}
+	partial := protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), uint64(r.Rejected))
+	return protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), append(partial, message...))
+}
+
+// report gives 200, and says what is left out if anything is; if nothing could be stored, it gives 400.
+func report(stored write.Counts, left write.Rejections) receive.Response {
+	if len(left) == 0 {
+		return receive.Response{Status: http.StatusOK}
+	}
+	r := receive.Response{Status: http.StatusOK, Text: logs.Report(left), Rejected: left.Counts().Total()}
+	if stored.Total() == 0 {
+		r.Status = http.StatusBadRequest
+	}
+	return r
+}

@@ -1,0 +1,110 @@
+package receive
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/write"
+	"github.com/shaledb/shale/internal/write/body"
+)
+
+// Server takes the requests of one protocol. It is safe for concurrent use.
+type Server struct {
+	sink    Sink
+	codec   *body.Codec
+	metrics *Metrics
+}
+
+// New returns a server. The codec reads and decodes the bodies of the protocol.
+func New(sink Sink, codec *body.Codec, metrics *Metrics) *Server {
+	return &Server{sink: sink, codec: codec, metrics: metrics}
+}
+
+// Serve reads the body of a request and calls store with it. formErr is what is wrong with the
+// headers. When store returns an error, only Stored of its response counts.
+func (s *Server) Serve(r *http.Request, formErr error, store func(*Request) (Response, error)) Response {
+	if r.Method != http.MethodPost {
+		return Response{Status: http.StatusMethodNotAllowed, Text: "expected POST, got " + r.Method}
+	}
+	res, err := Response{}, formErr
+	if err == nil {
+		res, err = s.serve(r, store)
+	}
+	if err == nil {
+		return res
+	}
+	refused := refusal(err)
+	refused.Stored = res.Stored
+	return refused
+}
+
+func (s *Server) serve(r *http.Request, store func(*Request) (Response, error)) (Response, error) {
+	tenant := r.Header.Get("X-Scope-OrgID")
+	if tenant == "" {
+		tenant = model.DefaultTenant
+	}
+	if err := write.ValidTenant(tenant); err != nil {
+		return Response{}, err
+	}
+	in := s.codec.Take()
+	limits := s.sink.Limits()
+	grant, err := s.codec.Read(r, s.sink, tenant, in, limits.MaxBodyBytes)
+	if err != nil {
+		s.codec.Give(in)
+		return Response{}, err
+	}
+	defer grant.Release()
+	s.metrics.BodyBytes.Add(float64(len(in.Bytes)))
+	req := &Request{
+		Context: r.Context(), Tenant: tenant, Body: in.Bytes, Reserve: grant.Grow,
+		server: s, in: in, out: s.codec.Take(), maxDecoded: limits.MaxDecodedBytes,
+	}
+	defer req.giveBuffers()
+	return store(req)
+}
+
+// Request is a request whose body has been read.
+type Request struct {
+	Context context.Context
+	Tenant  string
+	// Body is the body as sent, and after Decode as decoded. It lives until the response is known.
+	Body []byte
+	// Reserve asks for memory before it is used. The request holds it until its response is known.
+	Reserve func(bytes int64) error
+
+	server     *Server
+	in, out    *body.Buffer
+	maxDecoded int64
+}
+
+func (r *Request) giveBuffers() {
+	r.server.codec.Give(r.in)
+	r.server.codec.Give(r.out)
+}
+
+// Decode replaces the body by its decoded form.
+func (r *Request) Decode(e body.Encoding) error {
+	if e == body.Plain && (r.maxDecoded <= 0 || int64(len(r.Body)) <= r.maxDecoded) {
+		return nil
+	}
+	if err := r.server.codec.Decode(e, r.Body, r.out, r.maxDecoded, r.Reserve); err != nil {
+		return err
+	}
+	r.in, r.out = r.out, r.in
+	r.Body = r.in.Bytes
+	return nil
+}
+
+// Push makes a batch durable. It returns how many rows are durable, and left, the rows that the
+// receiver left out, together with those that the write path left out.
+func (r *Request) Push(b *model.Batch, left write.Rejections) (write.Counts, write.Rejections, error) {
+	res, err := r.server.sink.Push(r.Context, b)
+	r.server.metrics.received(res.ByKind)
+	if err != nil {
+		return res.ByKind, nil, err
+	}
+	r.server.sink.Rejected(left)
+	left.Merge(res.Rejected)
+	return res.ByKind, left, nil
+}
