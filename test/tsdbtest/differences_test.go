@@ -12,19 +12,19 @@ import (
 // by the code below, and nowhere else is anything let pass.
 var differences = []string{
 	// resolve gives the oracle only the winner.
-	"Of two values of a series at one time, the one that came last counts, but a value counts before a stale marker.",
+	"Of two values of a series at one time, the last one to arrive counts, and a value takes precedence over a stale marker.",
 	// openOracle gives the oracle a window that is larger than all times.
-	"Samples may come in any order and at any age",
+	"Samples may arrive in any order and at any age",
 	// sameStale.
-	"A stale marker stays what its sender made it",
+	"A stale marker keeps the type that its sender gave it.",
 	// sameHint.
-	"Of the reset hints of histograms",
+	"The only reset hint that is stored is the one of gauge histograms",
 	// sameValue and alike.
-	"The buckets of a histogram stay laid out as they came.",
+	"The buckets of a histogram keep their layout.",
 	// compare: of a list that is cut off, any other part would be right for Prometheus.
-	"Of more label names or values than a limit allows, the first are given.",
+	"If there are more label names or values than a limit allows, Shale returns the first ones.",
 	// annotations.
-	"the warning of conflicting counter resets",
+	"the warning about conflicting counter resets",
 }
 
 // TestDifferencesAreDocumented keeps the list and the page alike.
