@@ -16,8 +16,9 @@ import (
 	"time"
 )
 
-// runCommand runs the program to its end. One that goes on is asked to stop after patience, and the answer says so.
-func runCommand(t *testing.T, bin, dir string, env []string, patience time.Duration, args ...string) (answer, text string) {
+// runCommand runs the program until it ends. A program that still runs after patience is told to stop, and the
+// outcome says so.
+func runCommand(t *testing.T, bin, dir string, env []string, patience time.Duration, args ...string) (outcome, text string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -25,7 +26,7 @@ func runCommand(t *testing.T, bin, dir string, env []string, patience time.Durat
 }
 
 // runUntil runs the program until it or the context ends.
-func runUntil(ctx context.Context, t *testing.T, bin, dir string, env []string, args ...string) (answer, text string) {
+func runUntil(ctx context.Context, t *testing.T, bin, dir string, env []string, args ...string) (outcome, text string) {
 	t.Helper()
 	cmd := exec.CommandContext(ctx, bin, args...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
@@ -41,7 +42,7 @@ func runUntil(ctx context.Context, t *testing.T, bin, dir string, env []string, 
 	if strings.Contains(text, "panic") || strings.Contains(text, "goroutine ") {
 		t.Errorf("shale %s: %s", strings.Join(args, " "), text)
 	}
-	// What a log says before the end is not the answer.
+	// Log lines from before the end are not part of the outcome.
 	var lines []string
 	for line := range strings.Lines(text) {
 		if !strings.Contains(line, "level=INFO") {
@@ -58,13 +59,13 @@ func runUntil(ctx context.Context, t *testing.T, bin, dir string, env []string, 
 	return fmt.Sprint("exit ", cmd.ProcessState.ExitCode()), text
 }
 
-// environ is the environment of the test with nothing of Shale's but ports that nobody else can have.
+// environ returns the test's environment without Shale's variables, and with addresses that no other process has.
 func environ() []string {
 	list := slices.DeleteFunc(os.Environ(), func(kv string) bool { return strings.HasPrefix(kv, "SHALE_") })
 	return append(list, "SHALE_HTTP_LISTEN=127.0.0.1:0", "SHALE_GRAPHITE_LISTEN=127.0.0.1:0", "SHALE_GRAPHITE_PICKLE_LISTEN=127.0.0.1:0")
 }
 
-// foreign is a folder of files that are not Shale's.
+// foreign makes a folder of files that Shale did not write.
 func foreign(t *testing.T) string {
 	dir := t.TempDir()
 	for _, name := range []string{"notes.txt", "0000000001"} {
@@ -76,8 +77,9 @@ func foreign(t *testing.T) string {
 }
 
 func commandLine(bin string) group {
-	g := group{title: "Command line"}
-	// In args, FILE is a file and FOLDER a folder that are not Shale's, and CLOSED a port on which nobody listens.
+	g := group{file: "command-line", title: "Command line"}
+	// In args, FILE and FOLDER are a file and a folder that Shale did not write; CLOSED is a port without a
+	// listener.
 	add := func(args string) {
 		g.attacks = append(g.attacks, attack{input: "shale " + args, do: func(t *testing.T, _ *server) (string, string) {
 			dir, words := foreign(t), args
@@ -85,8 +87,8 @@ func commandLine(bin string) group {
 				words = strings.ReplaceAll(words, "CLOSED", freeAddr(t))
 			}
 			words = strings.NewReplacer("FILE", filepath.Join(dir, "notes.txt"), "FOLDER", dir).Replace(words)
-			answer, text := runCommand(t, bin, t.TempDir(), nil, 5*time.Second, strings.Fields(words)...)
-			return answer, strings.ReplaceAll(text, dir, "FOLDER")
+			outcome, text := runCommand(t, bin, t.TempDir(), nil, 5*time.Second, strings.Fields(words)...)
+			return outcome, strings.ReplaceAll(text, dir, "FOLDER")
 		}})
 	}
 	for _, args := range []string{
@@ -110,7 +112,7 @@ func commandLine(bin string) group {
 	} {
 		add(args)
 	}
-	g.attacks = append(g.attacks, attack{input: "shale load graphite --duration 1s, to a port where nobody listens", do: func(t *testing.T, _ *server) (string, string) {
+	g.attacks = append(g.attacks, attack{input: "shale load graphite --duration 1s, to a closed port", do: func(t *testing.T, _ *server) (string, string) {
 		return runCommand(t, bin, t.TempDir(), nil, 10*time.Second, "load", "graphite", "--agents", "1", "--target", freeAddr(t), "--duration", "1s", "--quiet")
 	}})
 	for _, kv := range []string{"SHALE_MEMORY=much", "SHALE_NOSUCH=1", "SHALE_QUERY_TIMEOUT=", "SHALE_CONFIG=/nonexistent.yml"} {
@@ -121,7 +123,7 @@ func commandLine(bin string) group {
 	for _, c := range []struct{ input, yaml string }{
 		{"an unknown key", "memory: 128MiB\nmemroy: 1GiB\n"}, {"an unknown key below a known one", "query:\n  timeuot: 30s\n"},
 		{"a bad value", "memory: much\n"}, {"a list for a value", "memory: [1, 2]\n"}, {"a number for a group", "query: 5\n"},
-		{"a tab", "query:\n\ttimeout: 30s\n"}, {"a key twice", "memory: 1GiB\nmemory: 2GiB\n"}, {"no YAML", "{{{{"}, {"binary", "\x00\x01\xff\xfe"},
+		{"a tab", "query:\n\ttimeout: 30s\n"}, {"a key twice", "memory: 1GiB\nmemory: 2GiB\n"}, {"not YAML", "{{{{"}, {"binary", "\x00\x01\xff\xfe"},
 		{"two documents", "memory: 1GiB\n---\nmemory: 2GiB\n"}, {"an anchor bomb", bomb()}, {"10,000 nested lists", "memory: " + strings.Repeat("[", 10_000)},
 		{"negative number", "limits:\n  connections: -1\n"}, {"number out of range", "limits:\n  connections: 99999999999999999999\n"},
 	} {

@@ -14,7 +14,7 @@ import (
 const zstdMagic = "\x28\xb5\x2f\xfd"
 
 func compression() group {
-	g := group{title: "Remote write with zstd"}
+	g := group{file: "remote-write-zstd", title: "Remote write 1.0 with zstd"}
 	add := func(input string, samples int, body func() []byte) {
 		g.attacks = append(g.attacks, attack{input: input, samples: samples, do: func(_ *testing.T, s *server) (string, string) {
 			status, text := s.post([]string{"Content-Encoding", "zstd"}, body())
@@ -24,7 +24,7 @@ func compression() group {
 	pack := func(b []byte) []byte {
 		z, err := zstd.NewWriter(nil)
 		if err != nil {
-			panic(err) // of the test: the options are those without
+			panic(err) // there are no options that could be wrong
 		}
 		return z.EncodeAll(b, nil)
 	}
@@ -43,7 +43,7 @@ func compression() group {
 	add("cut in the middle", 0, func() []byte { b := pack(good()); return b[:len(b)/2] })
 	add("the checksum cut off", 0, func() []byte { b := pack(good()); return b[:len(b)-4] })
 	add("a wrong checksum", 0, func() []byte { b := pack(good()); b[len(b)-1] ^= 1; return b })
-	add("garbage behind the frame", 0, func() []byte { return append(pack(good()), "garbage"...) })
+	add("garbage after the frame", 0, func() []byte { return append(pack(good()), "garbage"...) })
 	add("compressed twice", 0, func() []byte { return pack(pack(good())) })
 	add("two frames", 1, func() []byte { b := good(); return append(pack(b[:7]), pack(b[7:])...) })
 	add("100,000 empty frames", 0, func() []byte { return bytes.Repeat([]byte(zstdMagic+"\x20\x00\x01\x00\x00"), 100_000) })
@@ -56,7 +56,7 @@ func compression() group {
 	add("a content size of 100 and 2,000 bytes of content, compressed", 0, func() []byte {
 		z, err := zstd.NewWriter(nil, zstd.WithSingleSegment(true), zstd.WithEncoderCRC(false))
 		if err != nil {
-			panic(err) // of the test
+			panic(err) // the options are valid
 		}
 		b := z.EncodeAll(bytes.Repeat([]byte("0123456789"), 200), nil)
 		return append([]byte(zstdMagic+"\x20\x64"), b[7:]...) // instead of a size of two bytes

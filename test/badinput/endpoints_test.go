@@ -16,14 +16,14 @@ import (
 )
 
 func endpoints() group {
-	g := group{title: "Other endpoints"}
+	g := group{file: "prometheus-other", title: "Prometheus API: other endpoints"}
 	add := func(path, input string, form url.Values) {
 		g.attacks = append(g.attacks, attack{input: path + ": " + input, do: ending(func(s *server) (string, string) {
-			answer, text := s.ask(path, form)
-			if answer == "200" && strings.HasPrefix(text, "# TYPE") {
-				text = "an answer of text"
+			outcome, text := s.ask(path, form)
+			if outcome == "200" && strings.HasPrefix(text, "# TYPE") {
+				text = "text"
 			}
-			return answer, text
+			return outcome, text
 		})})
 	}
 	q := func(text string) url.Values { return url.Values{"query": {text}} }
@@ -101,11 +101,11 @@ func endpoints() group {
 		path := "/api/v1/status/" + name
 		request := func(method, more string) {
 			g.attacks = append(g.attacks, attack{input: strings.TrimSpace(method + " " + path + " " + more), do: func(_ *testing.T, s *server) (string, string) {
-				answer, text := s.exchange(strings.NewReader(method+" "+path+" HTTP/1.1\r\nHost: s\r\nConnection: close\r\nContent-Length: 0\r\n"+more+"\r\n"), 10*time.Second)
-				if answer == "200" && len(text) > 0 {
-					text = "an answer of JSON"
+				outcome, text := s.exchange(strings.NewReader(method+" "+path+" HTTP/1.1\r\nHost: s\r\nConnection: close\r\nContent-Length: 0\r\n"+more+"\r\n"), 10*time.Second)
+				if outcome == "200" && len(text) > 0 {
+					text = "JSON"
 				}
-				return answer, text
+				return outcome, text
 			}})
 		}
 		request("PUT", "")
@@ -129,8 +129,8 @@ func endpoints() group {
 	return g
 }
 
-// read sends a body to remote read. An answer that is a success is described by its type.
-func (s *server) read(headers []string, body []byte) (answer, text string) {
+// read sends a body to remote read. A successful response is described by its content type.
+func (s *server) read(headers []string, body []byte) (outcome, text string) {
 	status, h, text := s.send("/api/v1/read", body, protobufHeaders(headers)...)
 	if status == http.StatusOK {
 		return "200", h.Get("Content-Type")
@@ -139,7 +139,7 @@ func (s *server) read(headers []string, body []byte) (answer, text string) {
 }
 
 func remoteRead() group {
-	g := group{title: "Remote read, /api/v1/read"}
+	g := group{file: "prometheus-remote-read", title: "Prometheus API: remote read"}
 	add := func(input string, headers []string, body func() []byte) {
 		g.attacks = append(g.attacks, attack{input: input, do: ending(func(s *server) (string, string) {
 			return s.read(headers, body())
@@ -148,7 +148,7 @@ func remoteRead() group {
 	pack := func(r *prompb.ReadRequest) []byte {
 		b, err := r.Marshal()
 		if err != nil {
-			panic(err) // of the test: there is no message that cannot be written
+			panic(err) // every message can be marshalled
 		}
 		return s2.EncodeSnappy(nil, b)
 	}

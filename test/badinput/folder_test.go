@@ -17,11 +17,11 @@ import (
 	"time"
 )
 
-// fixture is the data folder of a server that was killed: parts, a manifest, and a journal with more.
+// fixture is the data folder of a server that was killed: parts, a manifest, and a journal with more samples.
 type fixture struct {
 	dir     string
 	samples int
-	// flushed is the size of the journal up to which its records are in parts.
+	// flushed is the offset in the journal below which all records are also in parts.
 	flushed int64
 }
 
@@ -96,7 +96,7 @@ func cut(at int64) func([]byte) []byte { return func(b []byte) []byte { return b
 
 // folders damages copies of a folder that lives in dir.
 func folders(bin, dir string) group {
-	g := group{title: "Data folders"}
+	g := group{file: "data-folders", title: "Data folders"}
 	var made *fixture
 	add := func(input string, damage func(t *testing.T, f *fixture, dir string)) {
 		g.attacks = append(g.attacks, attack{input: input, do: func(t *testing.T, _ *server) (string, string) {
@@ -110,8 +110,8 @@ func folders(bin, dir string) group {
 			}
 			damage(t, made, dir)
 			check, _ := runCommand(t, bin, base, nil, 20*time.Second, "inspect", "folder", dir, "--check")
-			answer, text := serveFolder(t, bin, base, made)
-			return hex.ReplaceAllString(answer, "HEX") + "; inspect folder --check: " + check, stable(text)
+			outcome, text := serveFolder(t, bin, base, made)
+			return hex.ReplaceAllString(outcome, "HEX") + "; inspect folder --check: " + check, stable(text)
 		}})
 	}
 	g.attacks = append(g.attacks, attack{input: "of a server that was killed", do: func(t *testing.T, _ *server) (string, string) {
@@ -128,7 +128,7 @@ func folders(bin, dir string) group {
 		part := func(t *testing.T, dir string) string { return firstFile(t, dir, "head/*"+n+".part") }
 		add("part "+n+": empty", func(t *testing.T, _ *fixture, dir string) { change(t, part(t, dir), cut(0)) })
 		add("part "+n+": cut", func(t *testing.T, _ *fixture, dir string) { change(t, part(t, dir), cut(100)) })
-		add("part "+n+": a flipped bit at its begin", func(t *testing.T, _ *fixture, dir string) { change(t, part(t, dir), flip(10)) })
+		add("part "+n+": a flipped bit near its start", func(t *testing.T, _ *fixture, dir string) { change(t, part(t, dir), flip(10)) })
 		add("part "+n+": a flipped bit in its footer", func(t *testing.T, _ *fixture, dir string) {
 			change(t, part(t, dir), flip(size(t, part(t, dir))-20))
 		})
@@ -146,10 +146,10 @@ func folders(bin, dir string) group {
 	add("journal: cut in the last record", func(t *testing.T, _ *fixture, dir string) {
 		change(t, journal(t, dir), cut(size(t, journal(t, dir))-3))
 	})
-	add("journal: 1,000 bytes of zeros behind the end", func(t *testing.T, _ *fixture, dir string) {
+	add("journal: 1,000 bytes of zeros after the end", func(t *testing.T, _ *fixture, dir string) {
 		change(t, journal(t, dir), func(b []byte) []byte { return append(b, make([]byte, 1000)...) })
 	})
-	add("journal: garbage behind the end", func(t *testing.T, _ *fixture, dir string) {
+	add("journal: garbage after the end", func(t *testing.T, _ *fixture, dir string) {
 		change(t, journal(t, dir), func(b []byte) []byte { return append(b, []byte(strings.Repeat("garbage", 100))...) })
 	})
 	add("journal: gone", func(t *testing.T, _ *fixture, dir string) { remove(t, journal(t, dir)) })
@@ -208,13 +208,13 @@ var (
 	numbers = regexp.MustCompile(`\d{3,}`)
 )
 
-// stable takes sizes and offsets out, which follow the times of samples.
+// stable replaces sizes and offsets, which depend on the times of samples.
 func stable(text string) string {
 	return numbers.ReplaceAllString(hex.ReplaceAllString(stamp.ReplaceAllString(text, ""), "HEX"), "N")
 }
 
-// serveFolder starts a server on a damaged folder and says what it has of the samples.
-func serveFolder(t *testing.T, bin, base string, f *fixture) (answer, text string) {
+// serveFolder starts a server on a damaged folder and says how many of the samples it serves.
+func serveFolder(t *testing.T, bin, base string, f *fixture) (outcome, text string) {
 	s := newServer(t, bin, base)
 	log, err := os.Create(s.log)
 	if err != nil {
@@ -226,12 +226,12 @@ func serveFolder(t *testing.T, bin, base string, f *fixture) (answer, text strin
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		answer, text = runUntil(ctx, t, bin, base, nil, s.args...)
+		outcome, text = runUntil(ctx, t, bin, base, nil, s.args...)
 	}()
 	for {
 		select {
 		case <-done:
-			return answer, text
+			return outcome, text
 		case <-time.After(20 * time.Millisecond):
 		}
 		if status, _ := s.get("/ready"); status != http.StatusOK {

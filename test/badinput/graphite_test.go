@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// lines are those that are tried by both transports; the part of the input is what stands in the table.
+// lines are sent by both transports. The input describes them in the golden file.
 var lines = []struct{ input, lines string }{
 	{"empty lines and white space", "\n\n   \n\t\n\r\n"},
 	{"one token", "bi.one\n"},
@@ -53,7 +53,7 @@ var lines = []struct{ input, lines string }{
 	{"a name of 5,000 bytes", "bi." + strings.Repeat("n", 5000) + " 1 NOW\n"},
 	{"a name of dots", "...... 1 NOW\n"},
 	{"a name with quotes, braces and slashes", `../../etc/"passwd"{a='b'} 1 NOW` + "\n"},
-	{"tags: none behind the semicolon", "bi.tag; 1 NOW\n"},
+	{"tags: nothing after the semicolon", "bi.tag; 1 NOW\n"},
 	{"tags: without =", "bi.tag;a 1 NOW\n"},
 	{"tags: no value", "bi.tag;a= 1 NOW\n"},
 	{"tags: no name", "bi.tag;=b 1 NOW\n"},
@@ -85,9 +85,9 @@ func stamped(text string) string {
 		"NEW", strconv.FormatInt(now.Add(time.Hour).Unix(), 10)).Replace(text)
 }
 
-// byGraphite sends by any means and tells what became of it: how many lines were stored, and what the log says.
+// byGraphite sends by any means and returns how many lines were stored, and what the log says.
 func byGraphite(send func(t *testing.T, s *server)) func(*testing.T, *server) (string, string) {
-	return func(t *testing.T, s *server) (answer, text string) {
+	return func(t *testing.T, s *server) (outcome, text string) {
 		// The log shows one bad line a second.
 		time.Sleep(time.Until(s.lastBadLine.Add(1100 * time.Millisecond)))
 		at, before := s.logSize(), s.counters(t)
@@ -109,7 +109,7 @@ func byGraphite(send func(t *testing.T, s *server)) func(*testing.T, *server) (s
 	}
 }
 
-// settled waits until no connection is open and nothing moves any more.
+// settled waits until no connection is open and no counter moves.
 func (s *server) settled(t *testing.T) map[string]float64 {
 	last, quiet := s.counters(t), 0
 	for began := time.Now(); quiet < 3 && time.Since(began) < 20*time.Second; {
@@ -142,7 +142,7 @@ func badLineText(log string) string {
 	return strings.Join(list, "; ")
 }
 
-// dial opens a connection to the Graphite port, which ends with the test at the latest.
+// dial opens a connection to the Graphite port and closes it when the test ends.
 func (s *server) dial(t *testing.T) *net.TCPConn {
 	t.Helper()
 	conn, err := net.Dial("tcp", s.graphiteAddr)
@@ -154,13 +154,13 @@ func (s *server) dial(t *testing.T) *net.TCPConn {
 }
 
 func write(conn net.Conn, text string) {
-	// What the server closes early is an answer too; the counters tell the rest.
+	// The server may close early, which is fine: the counters tell the rest.
 	_ = conn.SetWriteDeadline(time.Now().Add(20 * time.Second))
 	_, _ = conn.Write([]byte(text))
 }
 
 func graphiteTCP() group {
-	g := group{title: "Graphite by TCP"}
+	g := group{file: "graphite-tcp", title: "Graphite lines by TCP"}
 	for _, l := range lines {
 		g.attacks = append(g.attacks, attack{input: l.input, anywhere: true, do: byGraphite(func(t *testing.T, s *server) {
 			conn := s.dial(t)
@@ -192,13 +192,13 @@ func graphiteTCP() group {
 		_ = c.SetWriteDeadline(time.Now().Add(60 * time.Second))
 		_, _ = c.Write([]byte(stamped(sb.String())))
 	})
-	// The speed of the disk decides whether there is always room in time, and how often it is tried again.
+	// The speed of the disk decides whether there is always room, and how often a retry is needed.
 	last := &g.attacks[len(g.attacks)-1]
 	last.uncounted = true
 	send := last.do
 	last.do = func(t *testing.T, s *server) (string, string) {
-		answer, text := send(t, s)
-		return answer, strings.TrimPrefix(text, "the write path takes no points for now; trying again")
+		outcome, text := send(t, s)
+		return outcome, strings.TrimPrefix(text, "the write path takes no points for now; trying again")
 	}
 	stream("a last line without a newline, half closed", func(t *testing.T, s *server, c *net.TCPConn) {
 		write(c, stamped("bi.half 1 NOW"))
@@ -222,7 +222,7 @@ func graphiteTCP() group {
 		}
 	})
 	stream("a TLS hello", func(t *testing.T, s *server, c *net.TCPConn) {
-		// The begin of one, with its random bytes fixed: a newline among them makes a line.
+		// Its start, with the random bytes fixed: a newline among them ends a line.
 		write(c, "\x16\x03\x01\x00\xa5\x01\x00\x00\xa1\x03\x03\xf1\xe2\n\xd3\xc4\xff\n\xb5\xa6\xfe\n")
 	})
 	g.attacks = append(g.attacks, attack{input: "40 connections where 32 may be open", do: byGraphite(func(t *testing.T, s *server) {
@@ -243,7 +243,7 @@ func graphiteTCP() group {
 }
 
 func graphiteUDP() group {
-	g := group{title: "Graphite by UDP"}
+	g := group{file: "graphite-udp", title: "Graphite lines by UDP"}
 	datagram := func(input string, send func(t *testing.T, c net.Conn)) {
 		g.attacks = append(g.attacks, attack{input: input, do: byGraphite(func(t *testing.T, s *server) {
 			conn, err := net.Dial("udp", s.graphiteAddr)

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// send posts a body. Headers are name and value in turn; later ones replace earlier ones, and an empty value takes a
-// header away.
+// send posts a body. Headers are name and value in turn; later ones replace earlier ones, and an empty value
+// removes a header.
 func (s *server) send(path string, body []byte, headers ...string) (status int, header http.Header, text string) {
 	req, err := http.NewRequest(http.MethodPost, "http://"+s.httpAddr+path, bytes.NewReader(body))
 	if err != nil {
@@ -38,20 +38,20 @@ func (s *server) send(path string, body []byte, headers ...string) (status int, 
 	return resp.StatusCode, resp.Header, string(all)
 }
 
-// protobufHeaders are those of remote write 1.0 and of remote read, and whatever is added to them.
+// protobufHeaders returns the headers of remote write 1.0 and of remote read, with more added.
 func protobufHeaders(more []string) []string {
 	return append([]string{"Content-Type", "application/x-protobuf", "Content-Encoding", "snappy"}, more...)
 }
 
-// post sends a body to remote write, with headers beyond the usual ones.
+// post sends a body to remote write, with headers in addition to the usual ones.
 func (s *server) post(headers []string, body []byte) (int, string) {
 	status, _, text := s.send("/api/v1/write", body, protobufHeaders(headers)...)
 	return status, text
 }
 
-// exchange sends the bytes of any number of requests and reads the answers that come, until the server closes the
-// connection or nothing comes for patience. The sender goes on while answers are read.
-func (s *server) exchange(send io.Reader, patience time.Duration) (answer, text string) {
+// exchange sends the bytes of any number of requests and reads responses until the server closes the connection
+// or patience is over. It keeps sending while it reads.
+func (s *server) exchange(send io.Reader, patience time.Duration) (outcome, text string) {
 	conn, err := net.Dial("tcp", s.httpAddr)
 	if err != nil {
 		return "no connection", err.Error()
@@ -60,30 +60,30 @@ func (s *server) exchange(send io.Reader, patience time.Duration) (answer, text 
 	go func() { _, _ = io.Copy(struct{ io.Writer }{conn}, send) }()
 	_ = conn.SetReadDeadline(time.Now().Add(patience))
 	in := bufio.NewReader(conn)
-	var answers, texts []string
+	var statuses, texts []string
 	for {
 		resp, err := http.ReadResponse(in, nil)
 		if err != nil {
-			if len(answers) > 0 {
+			if len(statuses) > 0 {
 				break
 			}
 			if ne, ok := err.(net.Error); ok && ne.Timeout() {
-				return "none", ""
+				return "no response", ""
 			}
 			return "closed", ""
 		}
 		body, _ := io.ReadAll(resp.Body)
 		resp.Body.Close()
-		answers = append(answers, fmt.Sprint(resp.StatusCode))
+		statuses = append(statuses, fmt.Sprint(resp.StatusCode))
 		texts = append(texts, errorText(string(body)))
 		if resp.Close {
 			break
 		}
 	}
-	return strings.Join(answers, ", "), strings.Join(texts, " / ")
+	return strings.Join(statuses, ", "), strings.Join(texts, " / ")
 }
 
-// errorText takes the text of an error out of its JSON.
+// errorText returns the text of an error in the JSON of the Prometheus API, or the body.
 func errorText(body string) string {
 	var a struct{ Status, ErrorType, Error string }
 	if json.Unmarshal([]byte(body), &a) != nil || a.Status == "" {
@@ -95,7 +95,7 @@ func errorText(body string) string {
 	return a.ErrorType + ": " + a.Error
 }
 
-// zeros is a reader of n bytes.
+// zeros returns a reader of n zero bytes.
 func zeros(n int64) io.Reader { return io.LimitReader(zeroReader{}, n) }
 
 type zeroReader struct{}

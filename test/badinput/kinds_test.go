@@ -53,7 +53,7 @@ func buckets(n int) hist {
 }
 
 func histograms() group {
-	g := group{title: "Native histograms, by remote write 2.0"}
+	g := group{file: "remote-write-histograms", title: "Native histograms, by remote write 2.0"}
 	add := func(input string, make func() hist, spoil func(h *hist)) {
 		g.adder()(input, 1, nil, func() []byte {
 			h := make()
@@ -63,15 +63,15 @@ func histograms() group {
 		last := &g.attacks[len(g.attacks)-1]
 		send := last.do
 		last.do = func(t *testing.T, s *server) (string, string) {
-			// Of the answer the reason is wanted, and the cell has no room for what stands before it.
-			answer, text := send(t, s)
+			// The golden text keeps the reason only: the text before it would be cut off.
+			outcome, text := send(t, s)
 			if _, why, ok := strings.Cut(text, "  invalid_histogram: "); ok {
 				text = why
 			}
-			if strings.HasPrefix(answer, "204") {
+			if strings.HasPrefix(outcome, "204") {
 				text = s.readBack(input)
 			}
-			return answer, text
+			return outcome, text
 		}
 	}
 	whole := func(input string, spoil func(h *hist)) { add(input, goodHistogram, spoil) }
@@ -181,7 +181,7 @@ func histograms() group {
 	return g
 }
 
-// readBack asks for a histogram that was taken, in all ways, and says what went wrong: what is stored must be readable.
+// readBack queries a stored histogram in every way and returns the first error: what is stored must be readable.
 func (s *server) readBack(input string) string {
 	series := fmt.Sprintf("bi_hist{a=%q}", input)
 	for _, q := range []string{"%s[1h]", "sum_over_time(%s[1h])", "histogram_quantile(0.9, %s)", "histogram_fraction(0, 1, %s)"} {
@@ -202,17 +202,17 @@ func (s *server) readBack(input string) string {
 	return "stored and read back"
 }
 
-// message1 makes a body of remote write 1.0.
+// message1 encodes a body of remote write 1.0.
 func message1(list ...prompb.TimeSeries) []byte {
 	b, err := (&prompb.WriteRequest{Timeseries: list}).Marshal()
 	if err != nil {
-		panic(err) // of the test: there is no message that cannot be written
+		panic(err) // every message can be marshalled
 	}
 	return s2.EncodeSnappy(nil, b)
 }
 
 func exemplars() group {
-	g := group{title: "Exemplars"}
+	g := group{file: "remote-write-exemplars", title: "Exemplars, by remote write 2.0"}
 	add := func(input string, symbols []string, list func() []writev2.Exemplar) {
 		g.adder()(input, 1, nil, func() []byte {
 			return message2(symbols, writev2.TimeSeries{LabelsRefs: []uint32{1, 2}, Samples: one2(), Exemplars: list()})
@@ -231,7 +231,7 @@ func exemplars() group {
 	just("labels of 128 characters of three bytes", symbols(strings.Repeat("\u20ac", 127)), 1, -1, 3, 5)
 	just("labels of 1 MB", symbols(strings.Repeat("v", 1_000_000)), 1, -1, 3, 5)
 	just("one reference", symbols(), 1, -1, 3)
-	just("a reference behind the last symbol", symbols(), 1, -1, 3, 9)
+	just("a reference past the last symbol", symbols(), 1, -1, 3, 9)
 	just("a label twice", symbols(), 1, -1, 3, 4, 3, 2)
 	just("an empty label name", symbols(), 1, -1, 0, 4)
 	just("an empty label value", symbols(), 1, -1, 3, 0)
@@ -268,13 +268,13 @@ func exemplars() group {
 }
 
 func metadataTexts() group {
-	g := group{title: "Type, help and unit of metric families"}
+	g := group{file: "remote-write-metadata", title: "Type, help and unit of metric families, by remote write"}
 	add := func(input string, symbols []string, m writev2.Metadata) {
 		g.adder()(input, 1, nil, func() []byte {
 			return message2(symbols, writev2.TimeSeries{LabelsRefs: []uint32{1, 2}, Samples: one2(), Metadata: m})
 		})
 	}
-	add("a reference behind the last symbol as the help", symbols(), writev2.Metadata{Type: 1, HelpRef: 9})
+	add("a reference past the last symbol as the help", symbols(), writev2.Metadata{Type: 1, HelpRef: 9})
 	add("a reference of 4294967295 as the unit", symbols(), writev2.Metadata{Type: 1, UnitRef: math.MaxUint32})
 	add("type 99", symbols(), writev2.Metadata{Type: 99, HelpRef: 3})
 	add("type -1", symbols(), writev2.Metadata{Type: -1, HelpRef: 3})

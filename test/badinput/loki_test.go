@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// prepareLines writes what queries for lines are tried on: 2,000 lines of 200 times a, and of JSON, in two streams.
+// prepareLines writes the lines that log queries read: 1,000 lines of 200 times a, and 1,000 of JSON, in two
+// streams.
 func (s *server) prepareLines(t *testing.T) {
 	t.Helper()
 	var b strings.Builder
@@ -39,19 +40,19 @@ func (s *server) prepareLines(t *testing.T) {
 	}
 }
 
-// lokiQuery asks the Loki API. An answer that is a success is described unless it is short.
-func (s *server) lokiQuery(path string, form url.Values) (answer, text string) {
-	answer, text = s.ask(path, form)
-	if answer == "200" && strings.Contains(text, `"streams"`) {
-		if text = "an answer of JSON"; strings.Contains(text, `"result":[]`) {
+// lokiQuery sends a query to the Loki API. A successful response is described, unless it is short.
+func (s *server) lokiQuery(path string, form url.Values) (outcome, text string) {
+	outcome, text = s.ask(path, form)
+	if outcome == "200" && strings.Contains(text, `"streams"`) {
+		if text = "JSON"; strings.Contains(text, `"result":[]`) {
 			text = "no lines"
 		}
 	}
-	return answer, text
+	return outcome, text
 }
 
 func loki() group {
-	g := group{title: "The Loki API"}
+	g := group{file: "loki-queries", title: "Loki API"}
 	add := func(path, input string, form url.Values) {
 		what := path
 		if len(what) > 30 {
@@ -78,8 +79,8 @@ func loki() group {
 	q("a bad line filter", `{app="a"} |~ "("`)
 	q("a backreference", `{app="a"} |~ "(a)\\1"`)
 	q("(a+)+$ on lines of 200 a", `{app="a"} |~ "(a+)+$"`)
-	q("(a|aa|aaa)*b on the same", `{app="a"} |~ "(a|aa|aaa)*b"`)
-	q("(.*)(.*)(.*)(.*)(.*)(.*)x on the same", `{app="a"} |~ "(.*)(.*)(.*)(.*)(.*)(.*)x"`)
+	q("(a|aa|aaa)*b on the same lines", `{app="a"} |~ "(a|aa|aaa)*b"`)
+	q("(.*)(.*)(.*)(.*)(.*)(.*)x on the same lines", `{app="a"} |~ "(.*)(.*)(.*)(.*)(.*)(.*)x"`)
 	q("a{1000}{1000}", `{app="a"} |~ "a{1000}{1000}"`)
 	q("a line filter of 1,000 times .{1000}", `{app="a"} |~ "`+strings.Repeat(".{1000}", 1000)+`"`)
 	q("a label of 1,000 times .{1000}", `{app=~"`+strings.Repeat(".{1000}", 1000)+`"}`)
@@ -106,10 +107,10 @@ func loki() group {
 	q("a template that divides by zero", `{app="a"} | line_format "{{div 1 0}}"`)
 	q("a label that doubles 40 times", `{app="a"} | label_format x=app`+strings.Repeat(" | label_format x=\"{{.x}}{{.x}}\"", 40))
 	q("json", `{app="json"} | json`)
-	q("json of what is none", `{app="a"} | json`)
-	q("json of a path that is wrong", `{app="json"} | json x="a[["`)
-	q("unpack of what is none", `{app="a"} | unpack`)
-	q("logfmt of what is none", `{app="a"} | logfmt --strict`)
+	q("json on lines that are not JSON", `{app="a"} | json`)
+	q("json with an invalid path", `{app="json"} | json x="a[["`)
+	q("unpack on lines that are not JSON", `{app="a"} | unpack`)
+	q("logfmt --strict on lines that are not logfmt", `{app="a"} | logfmt --strict`)
 	q("500 parsers", `{app="json"}`+strings.Repeat(" | json", 500))
 	p := func(input string, pairs ...string) {
 		form := url.Values{"query": {`{app="a"}`}}
@@ -140,13 +141,13 @@ func loki() group {
 	p("since=300y", "since", "300y")
 	add("query", "lines", url.Values{"query": {`{app="a"}`}})
 	add("query", "a metric query", url.Values{"query": {`sum(rate({app="a"}[1m]))`}})
-	add("query", "a metric query that is wrong", url.Values{"query": {`sum(rate({app="a"}))`}})
+	add("query", "an invalid metric query", url.Values{"query": {`sum(rate({app="a"}))`}})
 	add("query", "50,000 additions", url.Values{"query": {strings.Repeat("1+", 50_000) + "1"}})
-	add("labels", "a selector that is none", url.Values{"query": {`{app="a"} |= "x"`}})
+	add("labels", "not a selector", url.Values{"query": {`{app="a"} |= "x"`}})
 	add("label/"+strings.Repeat("x", 3000)+"/values", "a name of 3,000 bytes", nil)
 	add("label/%ff%00/values", "", nil)
 	add("series", "257 selectors", url.Values{"match[]": distinct(257)})
-	add("series", "a selector that is wrong", url.Values{"match[]": {`{app="a"}`, "{"}})
+	add("series", "an invalid selector", url.Values{"match[]": {`{app="a"}`, "{"}})
 	add("index/stats", "no selector", nil)
 	add("index/stats", "a pipeline", url.Values{"query": {`{app="a"} |= "x"`}})
 	format := func(input, text string) { add("format_query", input, url.Values{"query": {text}}) }

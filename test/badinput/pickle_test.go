@@ -36,11 +36,11 @@ func goodPickle(name string) string { return frame(list(point(text(name), nowOp(
 
 var lostPickle = regexp.MustCompile(`msg="a pickle is lost: (\w+)" peer=\S+ error=("(?:[^"\\]|\\.)*"|\S+)`)
 
-// sendPickles sends text to the port of pickles and tells what became of it.
+// sendPickles sends text to the pickle port and returns how many points were stored, and what the log says.
 func sendPickles(send func(t *testing.T, c *net.TCPConn)) func(*testing.T, *server) (string, string) {
 	return func(t *testing.T, s *server) (string, string) {
 		at := 0
-		answer, said := byGraphite(func(t *testing.T, s *server) {
+		outcome, said := byGraphite(func(t *testing.T, s *server) {
 			at = s.logSize()
 			conn, err := net.Dial("tcp", s.pickleAddr)
 			if err != nil {
@@ -56,11 +56,11 @@ func sendPickles(send func(t *testing.T, c *net.TCPConn)) func(*testing.T, *serv
 			}
 			said = m[1] + ": " + why
 		}
-		return strings.Replace(answer, "lines", "points", 1), said
+		return strings.Replace(outcome, "lines", "points", 1), said
 	}
 }
 
-// picklePayloads are whole frames that are no good; a good frame follows each on the same connection.
+// picklePayloads are complete bad frames; a good frame follows each on the same connection.
 func picklePayloads() [][2]string {
 	deep := func(open, shut string, n int) string {
 		return "\x80\x02" + strings.Repeat(open, n) + strings.Repeat(shut, n-1) + "."
@@ -79,7 +79,7 @@ func picklePayloads() [][2]string {
 		{"protocol 6", "\x80\x06]."},
 		{"protocol 255", "\x80\xff]."},
 		{"no STOP", strings.TrimSuffix(list(point(text("bi.p"), now, number(1))), ".")},
-		{"bytes behind STOP", list(point(text("bi.behind"), now, number(1))) + "xx"},
+		{"bytes after STOP", list(point(text("bi.behind"), now, number(1))) + "xx"},
 		{"two values on the stack", "\x80\x02]]."},
 		{"an empty list", "\x80\x02]."},
 		{"None", "N."}, {"a number", "K\x05."}, {"a text", text("bi.p") + "."}, {"a dictionary", "}."}, {"a set", "\x80\x04\x8f."},
@@ -96,7 +96,7 @@ func picklePayloads() [][2]string {
 		{"REDUCE of a text", text("a") + ")R."},
 		{"a datetime as the time", list(point(text("bi.p"), "cdatetime\ndatetime\n(K\x01tR", number(1)))},
 		{"a Decimal as the value", list(point(text("bi.p"), now, "cdecimal\nDecimal\n(S'1'\ntR"))},
-		{"POP on an empty stack", "0."}, {"DUP on an empty stack", "2."}, {"MARK that nobody takes", "(."}, {"APPENDS without MARK", "]e."},
+		{"POP on an empty stack", "0."}, {"DUP on an empty stack", "2."}, {"a MARK that is never used", "(."}, {"APPENDS without MARK", "]e."},
 		{"APPEND to a text", text("a") + "K\x01a."}, {"TUPLE3 of two", "K\x01K\x02\x87."},
 		{"GET of nothing", "g7\n."}, {"BINGET of nothing", "h\x07."}, {"GET -1", "g-1\n."}, {"PUT on an empty stack", "p0\n."},
 		{"LONG_BINPUT 4294967295", "]r\xff\xff\xff\xff."}, {"PUT of a number of 10,000 digits", "]p" + strings.Repeat("9", 10000) + "\n."},
@@ -147,7 +147,7 @@ func memoBomb(n int) string {
 }
 
 func pickles() group {
-	g := group{title: "Graphite pickles"}
+	g := group{file: "graphite-pickle", title: "Graphite pickles"}
 	for _, p := range picklePayloads() {
 		g.attacks = append(g.attacks, attack{input: p[0], do: sendPickles(func(_ *testing.T, c *net.TCPConn) {
 			write(c, frame(p[1])+goodPickle("bi.after.pickle"))
@@ -162,7 +162,7 @@ func pickles() group {
 	stream("an HTTP request", "GET / HTTP/1.1\r\nHost: shale\r\n\r\n")
 	stream("a TLS hello", "\x16\x03\x01\x00\xa5\x01\x00\x00\xa1\x03\x03")
 	stream("two bytes of a length", "\x00\x00")
-	stream("half a frame, behind a good one", goodPickle("bi.half.pickle")+goodPickle("bi.never")[:20])
+	stream("half a frame after a good one", goodPickle("bi.half.pickle")+goodPickle("bi.never")[:20])
 	stream("a frame of 900,000 bytes of which ten come", "\x00\x0d\xbb\xa0\x80\x02]]]]]]]]")
 	stream("200,000 frames of no bytes, then a good one", strings.Repeat("\x00\x00\x00\x00", 200_000)+goodPickle("bi.after.empty"))
 	stream("20,000 bad frames, then a good one", strings.Repeat(frame("cos\nsystem\n."), 20_000)+goodPickle("bi.after.bad"))
@@ -180,7 +180,7 @@ func pickles() group {
 			name := "shale_graphite_pickles_total"
 			before := s.counters(t)[name]
 			write(c, goodPickle("bi.reset.pickle")+goodPickle("bi.never")[:20])
-			// What has not been read when a connection is reset is lost.
+			// Bytes that have not been read when a connection is reset are lost.
 			for began := time.Now(); s.counters(t)[name] == before && time.Since(began) < 10*time.Second; {
 				time.Sleep(10 * time.Millisecond)
 			}

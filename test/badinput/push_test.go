@@ -49,7 +49,7 @@ func count(n int, format string) string {
 }
 
 func pushes() group {
-	g := group{title: "Pushing lines, POST /loki/api/v1/push"}
+	g := group{file: "loki-push", title: "Loki push, POST /loki/api/v1/push"}
 	send := func(input string, lines int, path string, headers []string, body func() []byte) {
 		g.attacks = append(g.attacks, attack{input: input, lines: lines, do: func(t *testing.T, s *server) (string, string) {
 			status, _, text := s.send(path, body(), headers...)
@@ -67,7 +67,8 @@ func pushes() group {
 		})
 	}
 	now := time.Now
-	// Where the text names lengths, a line that is not stored anyway has a time that encodes to the same bytes in each run.
+	// past is the time of lines that are not stored anyway. Error texts name lengths, and a fixed time encodes to
+	// the same length in each run.
 	past := func() time.Time { return time.Unix(1_700_000_000, 300_000_000) }
 	fixed := func(b []byte) func() []byte { return func() []byte { return b } }
 	app := `{app="bi"}`
@@ -82,16 +83,16 @@ func pushes() group {
 	raw("text instead of snappy", nil, fixed([]byte("hello world")))
 	raw("protobuf without snappy", nil, fixed(stream(app, line(past(), "x"))))
 	raw("Content-Encoding br", []string{"Content-Encoding", "br"}, fixed(nil))
-	raw("Content-Type that is no media type", []string{"Content-Type", "a/b/c"}, fixed(nil))
-	raw("gzip that is none", []string{"Content-Encoding", "gzip"}, fixed([]byte("x")))
+	raw("Content-Type that is not a media type", []string{"Content-Type", "a/b/c"}, fixed(nil))
+	raw("Content-Encoding gzip, body not gzip", []string{"Content-Encoding", "gzip"}, fixed([]byte("x")))
 	raw("gzip cut in the middle", []string{"Content-Encoding", "gzip"}, func() []byte { b := zipped(stream(app, line(past(), "x"))); return b[:len(b)-9] })
-	raw("deflate that is none", []string{"Content-Encoding", "deflate"}, fixed([]byte("\xff\xff")))
-	raw("zstd that is none", []string{"Content-Encoding", "zstd"}, fixed([]byte("x")))
+	raw("Content-Encoding deflate, body not deflate", []string{"Content-Encoding", "deflate"}, fixed([]byte("\xff\xff")))
+	raw("Content-Encoding zstd, body not zstd", []string{"Content-Encoding", "zstd"}, fixed([]byte("x")))
 	raw("100 MiB of zeros in gzip", []string{"Content-Encoding", "gzip", "Content-Type", "application/json"}, func() []byte { return zipped(make([]byte, 100<<20)) })
 	raw("100 MiB of zeros in zstd", []string{"Content-Encoding", "zstd"}, func() []byte { z, _ := zstd.NewWriter(nil); return z.EncodeAll(make([]byte, 100<<20), nil) })
 	raw("snappy that declares 4 GB", nil, fixed([]byte{0xff, 0xff, 0xff, 0xff, 0x0f, 0, 'x'}))
 	raw("a body over limits.body-bytes", nil, fixed(make([]byte, bodyMiB<<20+1)))
-	raw("a tenant that is none", []string{"X-Scope-OrgID", "a|b"}, fixed(nil))
+	raw("an invalid tenant", []string{"X-Scope-OrgID", "a|b"}, fixed(nil))
 
 	// Protobuf.
 	pb("garbage", 0, fixed([]byte("garbage, no protobuf")))
@@ -105,7 +106,7 @@ func pushes() group {
 	pb("empty labels", 1, func() []byte { return stream("{}", line(now(), "x")) })
 	pb("labels that do not end", 1, func() []byte { return stream(`{app="bi"`, line(now(), "x")) })
 	pb("a regular expression for labels", 1, func() []byte { return stream(`{app=~"bi"}`, line(now(), "x")) })
-	pb("labels of which one is there twice", 1, func() []byte { return stream(`{a="1", a="2"}`, line(now(), "x")) })
+	pb("one label twice", 1, func() []byte { return stream(`{a="1", a="2"}`, line(now(), "x")) })
 	pb("labels of invalid UTF-8", 1, func() []byte { return stream("{a=\"\xff\"}", line(now(), "x")) })
 	pb("labels of NUL", 1, func() []byte { return stream("{a=\"\x00\"}", line(now(), "x")) })
 	pb("100 labels", 1, func() []byte {
@@ -119,12 +120,12 @@ func pushes() group {
 	pb("a label value of 5,000 bytes", 1, func() []byte { return stream(`{n="`+strings.Repeat("v", 5000)+`"}`, line(now(), "x")) })
 	pb("labels of 3 MiB", 1, func() []byte { return stream(`{n="`+strings.Repeat("v", 3<<20)+`"}`, line(now(), "x")) })
 	pb("labels of a million braces", 1, func() []byte { return stream(strings.Repeat("{", 1<<20), line(now(), "x")) })
-	pb("good lines around a stream that is none", 3, func() []byte {
+	pb("good lines around an invalid stream", 3, func() []byte {
 		return join(stream(app, line(now(), "1")), stream("nonsense{", line(now(), "2")), stream(app, line(now(), "3")))
 	})
 	pb("an empty line", 1, func() []byte { return stream(app, line(now(), "")) })
 	pb("a line of NUL, invalid UTF-8 and newlines", 1, func() []byte { return stream(app, line(now(), "\x00\xff\n\r\xfe")) })
-	pb("a line of 300 KiB beside a good one", 2, func() []byte { return stream(app, line(now(), strings.Repeat("x", 300<<10)), line(now(), "x")) })
+	pb("a line of 300 KiB and a good one", 2, func() []byte { return stream(app, line(now(), strings.Repeat("x", 300<<10)), line(now(), "x")) })
 	pb("two days old", 1, func() []byte { return stream(app, line(now().Add(-48*time.Hour), "x")) })
 	pb("an hour ahead", 1, func() []byte { return stream(app, line(now().Add(time.Hour), "x")) })
 	pb("seconds of 2^62", 1, fixed(stream(app, field(2, field(1, binary.AppendUvarint(tag(1, wireVarint), 1<<62))))))
@@ -152,7 +153,7 @@ func pushes() group {
 	})
 
 	// JSON.
-	js("no JSON", 0, "hello")
+	js("not JSON", 0, "hello")
 	js("an empty object", 0, "{}")
 	js("null for streams", 0, `{"streams":null}`)
 	js("streams that are an object", 0, `{"streams":{}}`)
@@ -161,7 +162,7 @@ func pushes() group {
 	js("a comma too many", 0, `{"streams":[],}`)
 	js("100,000 brackets", 0, `{"x":`+strings.Repeat("[", 100_000))
 	js("a time that is a number", 0, `{"streams":[{"stream":{"a":"b"},"values":[[NOW,"x"]]}]}`)
-	js("a time of 30 digits beside a good one", 2, `{"streams":[{"stream":{"a":"b"},"values":[["`+strings.Repeat("9", 30)+`","x"],["NOW","x"]]}]}`)
+	js("a time of 30 digits and a good one", 2, `{"streams":[{"stream":{"a":"b"},"values":[["`+strings.Repeat("9", 30)+`","x"],["NOW","x"]]}]}`)
 	js("the earliest time", 1, `{"streams":[{"stream":{"a":"b"},"values":[["-9223372036854775808","x"]]}]}`)
 	js("a line that is a number", 0, `{"streams":[{"stream":{"a":"b"},"values":[["NOW",1]]}]}`)
 	js("no line", 1, `{"streams":[{"stream":{"a":"b"},"values":[["NOW"]]}]}`)
@@ -178,11 +179,11 @@ func pushes() group {
 	js("metadata that is a number", 0, `{"streams":[{"stream":{"a":"b"},"values":[["NOW","x",{"a":1}]]}]}`)
 	js("lines twice", 0, `{"streams":[{"stream":{"a":"b"},"values":[["NOW","x"]],"values":[]}]}`)
 	send("the newer form at /api/prom/push", 1, "/api/prom/push", []string{"Content-Type", "application/json"}, fixed([]byte(`{"streams":[{"stream":{"a":"b"},"values":[["1","x"]]}]}`)))
-	send("a time that is none at /api/prom/push", 0, "/api/prom/push", []string{"Content-Type", "application/json"}, fixed([]byte(`{"streams":[{"labels":"{a=\"b\"}","entries":[{"ts":"yesterday","line":"x"}]}]}`)))
+	send("an invalid time at /api/prom/push", 0, "/api/prom/push", []string{"Content-Type", "application/json"}, fixed([]byte(`{"streams":[{"labels":"{a=\"b\"}","entries":[{"ts":"yesterday","line":"x"}]}]}`)))
 	return g
 }
 
-// otlpText takes the text out of a Status, or of the partial success of a response.
+// otlpText returns the text of a Status, or of the partial success of a response.
 func otlpText(text string) string {
 	b := []byte(text)
 	prefixed := func(tag byte) bool {
@@ -202,7 +203,7 @@ func otlpText(text string) string {
 }
 
 func openTelemetry() group {
-	g := group{title: "OpenTelemetry, /otlp/v1/logs and /otlp/v1/metrics"}
+	g := group{file: "otlp", title: "OpenTelemetry, /otlp/v1/logs and /otlp/v1/metrics"}
 	send := func(input string, lines, samples int, path string, headers []string, body func() []byte) {
 		g.attacks = append(g.attacks, attack{input: input, lines: lines, samples: samples, do: func(t *testing.T, s *server) (string, string) {
 			status, _, text := s.send(path, body(), headers...)
@@ -232,18 +233,18 @@ func openTelemetry() group {
 
 	for _, path := range []string{logs, metrics} {
 		g.attacks = append(g.attacks, attack{input: "GET " + path, do: func(t *testing.T, s *server) (string, string) {
-			answer, text := s.exchange(strings.NewReader("GET "+path+" HTTP/1.1\r\nHost: shale\r\nConnection: close\r\n\r\n"), 20*time.Second)
-			return answer, otlpText(text)
+			outcome, text := s.exchange(strings.NewReader("GET "+path+" HTTP/1.1\r\nHost: shale\r\nConnection: close\r\n\r\n"), 20*time.Second)
+			return outcome, otlpText(text)
 		}})
 		what := strings.TrimPrefix(path, "/otlp/v1/") + ": "
 		send(what+"no Content-Type", 0, 0, path, nil, fixed(nil))
 		send(what+"Content-Encoding br", 0, 0, path, encoded("br"), fixed(nil))
 		send(what+"garbage", 0, 0, path, protobuf, fixed([]byte("garbage, no protobuf")))
 		send(what+"a length of 2^63", 0, 0, path, protobuf, fixed(append(tag(1, wireBytes), binary.AppendUvarint(nil, 1<<63)...)))
-		send(what+"no JSON", 0, 0, path, asJSON, fixed([]byte("hello")))
+		send(what+"not JSON", 0, 0, path, asJSON, fixed([]byte("hello")))
 		send(what+"JSON of a million brackets", 0, 0, path, asJSON, fixed(bytes.Repeat([]byte("["), 1<<20)))
 		send(what+"100 MiB of zeros in gzip", 0, 0, path, encoded("gzip"), func() []byte { return zipped(make([]byte, 100<<20)) })
-		send(what+"lz4 that is none", 0, 0, path, encoded("lz4"), fixed([]byte("hello world")))
+		send(what+"Content-Encoding lz4, body not lz4", 0, 0, path, encoded("lz4"), fixed([]byte("hello world")))
 		send(what+"a body over limits.body-bytes", 0, 0, path, protobuf, fixed(make([]byte, bodyMiB<<20+1)))
 		send(what+"2 million empty messages", 0, 0, path, protobuf, fixed(bytes.Repeat([]byte{0x0a, 0}, 2<<20)))
 		send(what+"an empty request", 0, 0, path, protobuf, fixed(nil))
@@ -263,7 +264,7 @@ func openTelemetry() group {
 	send("logs: an attribute without a name", 1, 0, logs, protobuf, func() []byte { return record(nowNs(), field(6, field(2, field(1, []byte("x"))))) })
 	send("logs: a body of 300 KiB", 1, 0, logs, protobuf, func() []byte { return record(nowNs(), field(5, field(1, bytes.Repeat([]byte("x"), 300<<10)))) })
 	send("logs: a record beyond the year 2262", 1, 0, logs, protobuf, fixed(record(binary.LittleEndian.AppendUint64(tag(1, wire64), 1<<63))))
-	send("logs: two days old, beside a good one", 2, 0, logs, protobuf, func() []byte {
+	send("logs: two days old, and a good one", 2, 0, logs, protobuf, func() []byte {
 		old := binary.LittleEndian.AppendUint64(tag(1, wire64), uint64(time.Now().Add(-48*time.Hour).UnixNano()))
 		return join(record(nowNs()), record(old))
 	})
@@ -271,7 +272,7 @@ func openTelemetry() group {
 		return metric(name, field(7, join(field(1, at(time.Now())), append(tag(2, wireVarint), 1))))
 	})
 	send("metrics: no name", 0, 1, metrics, protobuf, func() []byte { return metric(field(5, field(1, at(time.Now())))) })
-	send("metrics: two days old, beside a good one", 0, 2, metrics, protobuf, func() []byte {
+	send("metrics: two days old, and a good one", 0, 2, metrics, protobuf, func() []byte {
 		return metric(name, field(5, join(field(1, at(time.Now())), field(1, at(time.Now().Add(-48*time.Hour))))))
 	})
 	send("metrics: times from 1970 on", 0, 2, metrics, protobuf, func() []byte {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// prepare writes what queries are tried on: 2,000 series.
+// prepare writes the 2,000 series that queries read.
 func (s *server) prepare(t *testing.T) {
 	t.Helper()
 	var b []byte
@@ -24,7 +24,7 @@ func (s *server) prepare(t *testing.T) {
 	}
 }
 
-// ask sends a form, by POST if it is large.
+// ask sends a form, by POST if it is long.
 func (s *server) ask(path string, form url.Values) (string, string) {
 	var resp *http.Response
 	var err error
@@ -43,13 +43,13 @@ func (s *server) ask(path string, form url.Values) (string, string) {
 	}
 	text := errorText(string(body))
 	if resp.StatusCode == http.StatusOK && (strings.Contains(text, "TIME") || len(text) > 120 || strings.Contains(text, "value")) {
-		text = "an answer of JSON"
+		text = "JSON"
 	}
 	return fmt.Sprint(resp.StatusCode), text
 }
 
 func query() group {
-	g := group{title: "Queries"}
+	g := group{file: "prometheus-queries", title: "Prometheus API: queries"}
 	add := func(path, input string, form url.Values) {
 		g.attacks = append(g.attacks, attack{input: path + ": " + input, do: ending(func(s *server) (string, string) {
 			return s.ask("/api/v1/"+path, form)
@@ -70,8 +70,8 @@ func query() group {
 	q("a bad regular expression", `up{a=~"("}`)
 	q("a regular expression with a backreference", `up{a=~"(a)\\1"}`)
 	q("(a+)+$ on 2,000 values of 200 a", `count(bi_data{path=~"(a+)+$"})`)
-	q("(a|aa|aaa)*b on the same", `count(bi_data{path=~"(a|aa|aaa)*b"})`)
-	q("(.*)(.*)(.*)(.*)(.*)(.*)x on the same", `count(bi_data{path=~"(.*)(.*)(.*)(.*)(.*)(.*)x"})`)
+	q("(a|aa|aaa)*b on the same values", `count(bi_data{path=~"(a|aa|aaa)*b"})`)
+	q("(.*)(.*)(.*)(.*)(.*)(.*)x on the same values", `count(bi_data{path=~"(.*)(.*)(.*)(.*)(.*)(.*)x"})`)
 	q("a{1000}{1000}", `up{a=~"a{1000}{1000}"}`)
 	q("a regular expression of 1,000 times .{1000}", `bi_data{path=~"`+strings.Repeat(".{1000}", 1000)+`"}`)
 	q("a regular expression of 20,000 times .{30}", `bi_data{path=~"`+strings.Repeat(".{30}", 20_000)+`"}`)
@@ -93,11 +93,11 @@ func query() group {
 	ask := g.attacks[len(g.attacks)-1].do
 	g.attacks[len(g.attacks)-1].do = func(t *testing.T, s *server) (string, string) {
 		// The speed of the machine decides whether query.max-bytes or query.timeout ends it.
-		answer, text := ask(t, s)
-		if answer == "422" && strings.Contains(text, "query.max-bytes") || answer == "503" && strings.HasPrefix(text, "timeout: ") {
+		outcome, text := ask(t, s)
+		if outcome == "422" && strings.Contains(text, "query.max-bytes") || outcome == "503" && strings.HasPrefix(text, "timeout: ") {
 			return "422 or 503", "a limit is exceeded, or the time is over"
 		}
-		return answer, text
+		return outcome, text
 	}
 	q("1 MB of spaces", strings.Repeat(" ", 1_000_000))
 	q("1 MB of one name", strings.Repeat("n", 1_000_000))
@@ -210,20 +210,20 @@ func query() group {
 		"GET /../../../etc/passwd", "OPTIONS *", "CONNECT shale:80", "GET http://elsewhere/api/v1/query?query=vector(1)",
 	} {
 		g.attacks = append(g.attacks, attack{input: request, do: func(t *testing.T, s *server) (string, string) {
-			answer, text := s.exchange(strings.NewReader(request+" HTTP/1.1\r\nHost: s\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"), 10*time.Second)
-			if answer == "200" && len(text) > 10 {
-				text = "an answer of JSON"
+			outcome, text := s.exchange(strings.NewReader(request+" HTTP/1.1\r\nHost: s\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"), 10*time.Second)
+			if outcome == "200" && len(text) > 10 {
+				text = "JSON"
 			}
-			return answer, text
+			return outcome, text
 		}})
 	}
 	raw := func(input, send string) {
 		g.attacks = append(g.attacks, attack{input: input, do: func(t *testing.T, s *server) (string, string) {
-			answer, text := s.exchange(strings.NewReader(send), 15*time.Second)
+			outcome, text := s.exchange(strings.NewReader(send), 15*time.Second)
 			if strings.Contains(text, `"success"`) {
-				text = "an answer of JSON"
+				text = "JSON"
 			}
-			return answer, text
+			return outcome, text
 		}})
 	}
 	raw("POST of a form with a bad escape", "POST /api/v1/query HTTP/1.1\r\nHost: s\r\nConnection: close\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 9\r\n\r\nquery=%zz")
@@ -242,7 +242,7 @@ func query() group {
 	return g
 }
 
-// nested puts an expression n times into a form.
+// nested wraps an expression n times with a format.
 func nested(form, expr string, n int) string {
 	for range n {
 		expr = fmt.Sprintf(form, expr)

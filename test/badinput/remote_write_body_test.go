@@ -34,7 +34,7 @@ func sample(v float64, ms int64) []byte {
 	return field(2, binary.AppendUvarint(append(b, tag(2, wireVarint)...), uint64(ms)))
 }
 
-// series makes a TimeSeries message of its parts.
+// series makes a TimeSeries message from its parts.
 func series(parts ...[]byte) []byte { return field(1, join(parts...)) }
 
 func good(name string) []byte { return label("__name__", name) }
@@ -47,5 +47,5 @@ func join(parts ...[]byte) []byte {
 	return b
 }
 
-// message makes a body of remote write 1.0 of its series.
+// message encodes a body of remote write 1.0 from series.
 func message(parts ...[]byte) []byte { return s2.EncodeSnappy(nil, join(parts...)) }

@@ -95,7 +95,7 @@ func (s *server) start(t *testing.T) {
 	t.Fatalf("the server is not ready:\n%s", s.logSince(0))
 }
 
-// stop ends the server as an operator does. A second call does nothing.
+// stop ends the server with SIGTERM. A second call does nothing.
 func (s *server) stop(t *testing.T) {
 	t.Helper()
 	if s.ended() {
@@ -122,11 +122,11 @@ func (s *server) ended() bool {
 	}
 }
 
-// hung is the time after which a server that gives no answer is taken to hang. It is only a guard against waiting for ever,
-// which a busy machine must not exceed.
+// hung is the time after which a silent server counts as hanging. It only guards against waiting without end, so it
+// is long enough for a busy machine.
 const hung = time.Minute
 
-// client gives up before a hung server makes the whole test hang.
+// client gives up before a hanging server makes the whole test hang.
 var client = &http.Client{Timeout: hung}
 
 func (s *server) get(path string) (int, string) {
@@ -190,7 +190,7 @@ func (s *server) status(t *testing.T, name string) int {
 	return kib >> 10
 }
 
-// forgetPeak makes VmHWM begin anew.
+// forgetPeak resets VmHWM.
 func (s *server) forgetPeak(t *testing.T) {
 	t.Helper()
 	if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", s.cmd.Process.Pid), []byte("5"), 0); err != nil {
@@ -198,7 +198,7 @@ func (s *server) forgetPeak(t *testing.T) {
 	}
 }
 
-// healthy writes a good sample by each protocol and asks for both.
+// healthy writes a good sample by each metric protocol and queries all of them.
 func (s *server) healthy() error {
 	if status, text := s.get("/ready"); status != http.StatusOK {
 		return fmt.Errorf("/ready: %d %s", status, text)
@@ -244,7 +244,7 @@ func (s *server) seen(now time.Time) error {
 	return nil
 }
 
-// freeAddr returns an address for a server that the test starts, or on which nobody listens.
+// freeAddr returns an address without a listener.
 func freeAddr(t *testing.T) string {
 	t.Helper()
 	addrs, err := ports.Reserve(1)
@@ -254,7 +254,7 @@ func freeAddr(t *testing.T) string {
 	return addrs[0]
 }
 
-// firstLine returns what comes before the first newline.
+// firstLine returns the bytes before the first newline.
 func firstLine(b []byte) string {
 	line, _, _ := bytes.Cut(b, []byte("\n"))
 	return string(line)

@@ -24,7 +24,7 @@ func nowMs() int64 { return time.Now().UnixMilli() }
 func one() []byte { return sample(1, nowMs()) }
 
 func remoteWrite() group {
-	g := group{title: "Remote write, POST /api/v1/write"}
+	g := group{file: "remote-write-1", title: "Remote write 1.0, POST /api/v1/write"}
 	add := func(input string, samples int, headers []string, body func() []byte) {
 		g.attacks = append(g.attacks, attack{input: input, samples: samples, do: func(t *testing.T, s *server) (string, string) {
 			status, text := s.post(headers, body())
@@ -66,7 +66,7 @@ func remoteWrite() group {
 	add("no Content-Encoding, snappy body", 1, []string{"Content-Encoding", ""}, goodBody)
 	add("no Content-Type", 1, []string{"Content-Type", ""}, goodBody)
 	add("Content-Type of JSON", 0, []string{"Content-Type", "application/json"}, goodBody)
-	add("Content-Type that is no media type", 0, []string{"Content-Type", "/;;="}, goodBody)
+	add("Content-Type that is not a media type", 0, []string{"Content-Type", "/;;="}, goodBody)
 	add("Content-Type of remote write 2.0", 0, []string{"Content-Type", "application/x-protobuf;proto=io.prometheus.write.v2.Request"}, goodBody)
 	add("remote write 2.0 as 1.0", 0, nil, func() []byte {
 		v2 := join(field(4, nil), field(4, []byte("__name__")), field(4, []byte("bi_v2")), field(5, join(field(1, []byte{1, 2}), one())))
@@ -83,7 +83,7 @@ func remoteWrite() group {
 	add("snappy that declares 2^63 bytes", 0, nil, fixed([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f}))
 	add("snappy that declares more than it has", 0, nil, fixed([]byte{0x80, 0x80, 0x10, 0, 'x'}))
 	add("snappy cut in the middle", 0, nil, func() []byte { b := goodBody(); return b[:len(b)/2] })
-	add("snappy with a copy from before its begin", 0, nil, fixed([]byte{8, 0x01 | 4<<2, 0x10}))
+	add("snappy with a copy from before its start", 0, nil, fixed([]byte{8, 0x01 | 4<<2, 0x10}))
 	add("decoded over limits.decoded-bytes", 0, nil, func() []byte { return s2.EncodeSnappy(nil, make([]byte, decodedMiB<<20+1)) })
 	add("8 MiB of zero bytes in snappy", 0, nil, func() []byte { return s2.EncodeSnappy(nil, make([]byte, decodedMiB<<20)) })
 	add("garbage in snappy", 0, nil, fixed(s2.EncodeSnappy(nil, []byte("garbage, no protobuf"))))
@@ -119,7 +119,7 @@ func remoteWrite() group {
 	add("labels twice with one value", 1, nil, func() []byte { return message(series(good("bi_l"), label("a", "1"), label("a", "1"), one())) })
 	add("labels twice with two values", 1, nil, func() []byte { return message(series(good("bi_l"), label("a", "1"), label("a", "2"), one())) })
 	add("unsorted labels", 1, nil, func() []byte { return message(series(label("z", "1"), good("bi_unsorted"), label("a", "1"), one())) })
-	add("labels behind the samples", 1, nil, func() []byte { return message(series(one(), good("bi_behind"))) })
+	add("labels after the samples", 1, nil, func() []byte { return message(series(one(), good("bi_behind"))) })
 	add("invalid UTF-8 in a label value", 1, nil, func() []byte { return message(series(good("bi_l"), label("a", "\xff\xfe"), one())) })
 	add("invalid UTF-8 in a label name", 1, nil, func() []byte { return message(series(good("bi_l"), label("\xff", "x"), one())) })
 	add("invalid UTF-8 in the metric name", 1, nil, func() []byte { return message(series(good("bi_\xc0\x80"), one())) })
@@ -251,7 +251,7 @@ func remoteWrite() group {
 	return g
 }
 
-// labels makes n labels that are sorted and behind any metric name.
+// labels makes n sorted labels that sort after __name__.
 func labels(n int) []byte {
 	var b []byte
 	for i := range n {

@@ -14,18 +14,18 @@ import (
 
 const typeV2 = "application/x-protobuf;proto=io.prometheus.write.v2.Request"
 
-// post2 sends a body of remote write 2.0 and returns the status with what the headers say is stored.
-func (s *server) post2(headers []string, body []byte) (answer, text string) {
+// post2 sends a body of remote write 2.0 and returns the status and the counts of written items from the headers.
+func (s *server) post2(headers []string, body []byte) (outcome, text string) {
 	status, h, text := s.send("/api/v1/write", body, protobufHeaders(append([]string{"Content-Type", typeV2}, headers...))...)
-	answer = fmt.Sprint(status)
+	outcome = fmt.Sprint(status)
 	if h.Get("X-Prometheus-Remote-Write-Samples-Written") != "" {
-		answer += fmt.Sprintf(", written %s + %s + %s", h.Get("X-Prometheus-Remote-Write-Samples-Written"),
+		outcome += fmt.Sprintf(", written %s + %s + %s", h.Get("X-Prometheus-Remote-Write-Samples-Written"),
 			h.Get("X-Prometheus-Remote-Write-Histograms-Written"), h.Get("X-Prometheus-Remote-Write-Exemplars-Written"))
 	}
-	return answer, text
+	return outcome, text
 }
 
-// adder makes rows of a group that send bodies of remote write 2.0.
+// adder returns a function that adds an attack with a body of remote write 2.0.
 func (g *group) adder() func(input string, samples int, headers []string, body func() []byte) {
 	return func(input string, samples int, headers []string, body func() []byte) {
 		g.attacks = append(g.attacks, attack{input: input, samples: samples, do: func(t *testing.T, s *server) (string, string) {
@@ -34,7 +34,7 @@ func (g *group) adder() func(input string, samples int, headers []string, body f
 	}
 }
 
-// symbols are those of most requests.
+// symbols returns the symbols that most requests use, and more.
 func symbols(more ...string) []string {
 	return append([]string{"", "__name__", "bi_v2", "a", "b"}, more...)
 }
@@ -42,7 +42,7 @@ func symbols(more ...string) []string {
 func request2(symbols []string, list ...writev2.TimeSeries) []byte {
 	b, err := (&writev2.Request{Symbols: symbols, Timeseries: list}).Marshal()
 	if err != nil {
-		panic(err) // of the test: there is no message that cannot be written
+		panic(err) // every message can be marshalled
 	}
 	return b
 }
@@ -56,7 +56,7 @@ func one2() []writev2.Sample { return []writev2.Sample{{Value: 1, Timestamp: now
 func refs(r ...uint32) writev2.TimeSeries { return writev2.TimeSeries{LabelsRefs: r, Samples: one2()} }
 
 func remoteWrite2() group {
-	g := group{title: "Remote write 2.0"}
+	g := group{file: "remote-write-2", title: "Remote write 2.0"}
 	add := g.adder()
 	goodBody := func() []byte { return message2(symbols(), refs(1, 2)) }
 	for _, c := range [][2]string{
@@ -93,7 +93,7 @@ func remoteWrite2() group {
 	just("no name", 1, symbols(), 3, 4)
 	just("one reference", 1, symbols(), 1)
 	just("three references", 1, symbols(), 1, 2, 3)
-	just("a reference behind the last symbol", 1, symbols(), 1, 5)
+	just("a reference past the last symbol", 1, symbols(), 1, 5)
 	just("a reference of 4294967295", 1, symbols(), 1, math.MaxUint32)
 	just("references of 0", 1, symbols(), 0, 0)
 	just("a name that is reference 0", 1, symbols(), 1, 0)
@@ -150,7 +150,7 @@ func remoteWrite2() group {
 	}{
 		{"time: int64 min", math.MinInt64, 0}, {"time: int64 max", math.MaxInt64, 0}, {"time: 0", 0, 0},
 		{"start timestamp: int64 min", -1, math.MinInt64}, {"start timestamp: int64 max", -1, math.MaxInt64}, {"start timestamp: -1", -1, -1},
-		{"start timestamp: behind the sample", -1, math.MaxInt32 * 1000},
+		{"start timestamp: after the sample", -1, math.MaxInt32 * 1000},
 	} {
 		send(c.input, 1, symbols(), func() []writev2.TimeSeries {
 			ms := c.ms
@@ -175,7 +175,7 @@ func remoteWrite2() group {
 		return join(sym(), field(5, join(field(1, []byte{1, 0x82, 0x80, 0x80, 0x80, 0x10}), one())))
 	})
 	raw("references cut in a varint", 0, func() []byte { return join(sym(), field(5, join(field(1, []byte{1, 0x82}), one()))) })
-	raw("symbols behind the series", 1, func() []byte { return join(field(5, join(field(1, []byte{1, 2}), one())), sym()) })
+	raw("symbols after the series", 1, func() []byte { return join(field(5, join(field(1, []byte{1, 2}), one())), sym()) })
 	raw("a symbol as varint", 0, func() []byte { return join(sym(), tag(4, wireVarint), []byte{1}) })
 	raw("cut in the middle", 0, func() []byte { b := request2(symbols(), refs(1, 2)); return b[:len(b)-4] })
 	raw("a length of 2^62", 0, func() []byte {
@@ -185,7 +185,7 @@ func remoteWrite2() group {
 	raw("unknown fields", 1, func() []byte {
 		return join(sym(), field(99, []byte("x")), field(5, join(field(1, []byte{1, 2}), one(), field(98, []byte("y")))))
 	})
-	raw("a series of 1.0 behind one of 2.0", 0, func() []byte {
+	raw("a series of 1.0 after one of 2.0", 0, func() []byte {
 		return join(sym(), field(5, join(field(1, []byte{1, 2}), one())), series(good("bi_raw2"), one()))
 	})
 	return g
