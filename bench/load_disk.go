@@ -111,7 +111,7 @@ func (t *trial) shipAndCompact(ctx context.Context) (float64, error) {
 	}
 	e, err := app.OpenEngine(ctx, app.EngineOptions{
 		FS: vfs.Default, DataDir: dir, Bucket: b, Node: "bench", MemoryBytes: 1 << 30, Idle: true,
-		Limits:     write.Limits{MaxInflightBytes: 64 << 20, MaxBodyBytes: 32 << 20, MaxDecodedBytes: 64 << 20, MaxLabels: 64, MaxNameBytes: 1 << 10, MaxValueBytes: 4 << 10},
+		Write:      write.Limits{MaxInflightBytes: 64 << 20, MaxBodyBytes: 32 << 20, MaxDecodedBytes: 64 << 20, MaxLabels: 64, MaxNameBytes: 1 << 10, MaxValueBytes: 4 << 10},
 		Registerer: prometheus.NewRegistry(),
 	})
 	if err != nil {

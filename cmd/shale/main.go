@@ -7,11 +7,14 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"reflect"
 	"slices"
 	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/shaledb/shale/internal/config"
 )
 
 // The exit codes of every subcommand.
@@ -50,9 +53,9 @@ func main() {
 func run(ctx context.Context, args []string, p *process) int {
 	var c cli
 	exit := -1
-	parser, err := kong.New(&c,
+	options := []kong.Option{
 		kong.Name("shale"),
-		kong.Description("Shale keeps metrics and logs: Graphite, Prometheus remote write, Loki push and OTLP in, PromQL and LogQL out.\n\n"+
+		kong.Description("Shale keeps metrics and logs: Graphite, Prometheus remote write, Loki push and OTLP in, PromQL and LogQL out.\n\n" +
 			"Start a server with `shale serve`, then query it with `shale query up` and `shale query --logs '{app=\"web\"}'`."),
 		kong.Writers(p.stdout, p.stderr),
 		kong.Exit(func(code int) { exit = code }),
@@ -60,7 +63,11 @@ func run(ctx context.Context, args []string, p *process) int {
 		kong.ValueFormatter(describe),
 		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.Bind(p),
-	)
+	}
+	for _, kind := range config.Kinds() {
+		options = append(options, kong.NamedMapper(kind, settingMapper(kind)))
+	}
+	parser, err := kong.New(&c, options...)
 	if err != nil {
 		panic("BUG: the command line does not fit together: " + err.Error())
 	}
@@ -90,6 +97,17 @@ func run(ctx context.Context, args []string, p *process) int {
 	default:
 		fmt.Fprintf(p.stderr, "shale: %v\n", err)
 		return exitFailed
+	}
+}
+
+// settingMapper parses the flags of settings like their values in the file and the environment.
+func settingMapper(kind string) kong.MapperFunc {
+	return func(k *kong.DecodeContext, target reflect.Value) error {
+		var text string
+		if err := k.Scan.PopValueInto("value", &text); err != nil {
+			return err
+		}
+		return config.Parse(kind, text, target)
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 
 // Options are the options that all dialects have.
 type Options struct {
-	// Slots are the turns of requests, which dialects may share; nil: 20 of its own.
+	// Slots are the turns of requests, which dialects may share; nil: Limits.MaxConcurrent of its own.
 	Slots *Slots
 	// Pool is the memory of all queries together, which dialects may share; nil: unbounded.
 	Pool *model.QueryPool
@@ -25,17 +25,24 @@ type Options struct {
 	Logger     *slog.Logger // nil: no log
 }
 
-// Limits bound one request. Zero means the default, or no limit for the three of a query.
+// Limits bound one request, and all that run at the same time. Zero means the default, or no limit for
+// MaxSeries, MaxSamples and MaxBytes. The tags make the fields settings: see package config.
 type Limits struct {
-	// MaxSeries, MaxSamples and MaxBytes bound what one query may read (see model.Quota).
-	MaxSeries, MaxSamples, MaxBytes int64
-	// MaxWait is how long a request waits for its turn before it is refused; 10 s by default.
-	MaxWait time.Duration
-	// MaxBodyBytes bounds the body of a POST; 1 MiB by default.
-	MaxBodyBytes int64
 	// Timeout bounds requests that have a Deadline, and the time that a client takes to read a response; 2
 	// minutes by default.
-	Timeout time.Duration
+	Timeout time.Duration `name:"query.timeout" type:"time" default:"2m" placeholder:"TIME" min:"1ms" help:"Longest run of one query."`
+	// MaxConcurrent is the number of slots where Options have none; 20 by default.
+	MaxConcurrent int `name:"query.max-concurrent" type:"count" default:"16" placeholder:"N" min:"1" help:"Queries that run at one time; further ones wait."`
+	// MaxSeries, MaxSamples and MaxBytes bound what one query may read (see model.Quota).
+	MaxSeries  int64 `name:"query.max-series" type:"count" default:"2000000" placeholder:"N" min:"0" help:"Most series that one query may select. 0: no limit."`
+	MaxSamples int64 `name:"query.max-samples" type:"count" default:"50000000" placeholder:"N" min:"0" help:"Most samples that one query may read or hold. 0: no limit."`
+	// MaxLines bounds the lines that a query may ask for; 5,000 by default.
+	MaxLines int   `name:"query.max-lines" type:"count" default:"5000" placeholder:"N" min:"1" help:"Most log lines that one query may ask for."`
+	MaxBytes int64 `kong:"-"`
+	// MaxWait is how long a request waits for its turn before it is refused; 10 s by default.
+	MaxWait time.Duration `kong:"-"`
+	// MaxBodyBytes bounds the body of a POST; 1 MiB by default.
+	MaxBodyBytes int64 `kong:"-"`
 }
 
 // Version is the build information that clients ask for.
@@ -45,9 +52,6 @@ type Version struct {
 
 // SetDefaults replaces what is not set by its default.
 func (o *Options) SetDefaults() {
-	if o.Slots == nil {
-		o.Slots = NewSlots(20)
-	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -55,6 +59,15 @@ func (o *Options) SetDefaults() {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	l := &o.Limits
+	if l.MaxConcurrent <= 0 {
+		l.MaxConcurrent = 20
+	}
+	if o.Slots == nil {
+		o.Slots = NewSlots(l.MaxConcurrent)
+	}
+	if l.MaxLines <= 0 {
+		l.MaxLines = 5000
+	}
 	if l.MaxWait <= 0 {
 		l.MaxWait = 10 * time.Second
 	}

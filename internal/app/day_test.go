@@ -26,7 +26,7 @@ func TestDayOfManyTenants(t *testing.T) {
 		must(t, err)
 		o.Bucket = b
 		o.MemoryBytes = 512 << 20
-		o.MaxTenants = tenants
+		o.Head.Tenants = tenants
 	})
 	const series, step, steps = 10, time.Hour, 24
 	b := &batch{signal: model.Metrics}

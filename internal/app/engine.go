@@ -21,7 +21,6 @@ import (
 	"github.com/shaledb/shale/internal/store/catalog"
 	"github.com/shaledb/shale/internal/store/compact"
 	"github.com/shaledb/shale/internal/store/head"
-	"github.com/shaledb/shale/internal/store/head/metadata"
 	"github.com/shaledb/shale/internal/store/head/query"
 	"github.com/shaledb/shale/internal/write"
 )
@@ -43,23 +42,17 @@ type EngineOptions struct {
 	Node    string
 
 	MemoryBytes int64
-	Limits      write.Limits
-	MaxTenants  int
-	// NewSeries and TenantNewSeries bound the series that are created a second, by all tenants and by each; 0: no bound.
-	NewSeries, TenantNewSeries float64
-	// MetadataFamilies, MetadataTenantBytes and MetadataBytes bound what is kept of metric families; 0: the head's defaults.
-	MetadataFamilies                   int
-	MetadataTenantBytes, MetadataBytes int64
-	Retention                          time.Duration
+	// Write, Head, Windows and Compact are the settings of the rooms.
+	Write   write.Limits
+	Head    head.Limits
+	Windows head.Windows
+	Compact compact.Limits
+
+	Retention time.Duration
 	// QueryTimeout is how long a query may still read a block that has left the catalogue.
 	QueryTimeout time.Duration
 	// FlushEvery is the age at which rows go to parts; 0 means 10 s.
 	FlushEvery time.Duration
-	// Window is the span of sample time of a block, Grace how long after its end a window takes rows, LateAge how long rows
-	// wait that came after that; 0: the head's defaults.
-	Window, Grace, LateAge time.Duration
-	// CompactRate bounds the bytes a second that compaction reads and writes; 0: no bound.
-	CompactRate int64
 	// Room reports an error while there is no room for more data; nil means always.
 	Room func() error
 	// RoomFor reports an error unless so many bytes more have room; nil means always.
@@ -97,7 +90,7 @@ func OpenEngine(ctx context.Context, o EngineOptions) (_ *Engine, err error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	if err := o.Limits.Check(); err != nil {
+	if err := o.Write.Check(); err != nil {
 		return nil, err
 	}
 	e := &Engine{o: o}
@@ -131,7 +124,7 @@ func OpenEngine(ctx context.Context, o EngineOptions) (_ *Engine, err error) {
 		return nil, err
 	}
 	e.path = write.New(write.Options{
-		Seed: seed, Head: e.head, Journal: e.journal, Metadata: e.head, Limits: o.Limits, Room: o.Room, Now: o.Now,
+		Seed: seed, Head: e.head, Journal: e.journal, Metadata: e.head, Limits: o.Write, Room: o.Room, Now: o.Now,
 		Registerer: o.Registerer,
 	})
 	pages, err := ram.New(ram.Options{MaxBytes: split.pages, Registerer: o.Registerer})
@@ -146,7 +139,7 @@ func OpenEngine(ctx context.Context, o EngineOptions) (_ *Engine, err error) {
 	})
 	e.compactor, err = compact.New(compact.Options{
 		Catalog: e.catalog, Bucket: o.Bucket, FS: o.FS, Dir: o.FS.PathJoin(o.DataDir, "compact"), Seed: seed,
-		MemoryBytes: split.compaction, BytesPerSecond: o.CompactRate, Room: e.roomToMerge,
+		MemoryBytes: split.compaction, Limits: o.Compact, Room: e.roomToMerge,
 		Garbage: catalog.CollectOptions{Grace: o.QueryTimeout + time.Minute},
 		Now:     o.Now, Registerer: o.Registerer, Logger: o.Logger,
 	})
@@ -188,12 +181,7 @@ func (e *Engine) headOptions(seed model.KeySeed, split budget) head.Options {
 	return head.Options{
 		FS: e.o.FS, Dir: e.o.FS.PathJoin(e.o.DataDir, "head"), Seed: seed, Node: e.o.Node,
 		KnownBytes: split.known, RowBytes: split.rows, LabelBytes: split.labels,
-		Limits: head.Limits{
-			Tenants:   e.o.MaxTenants,
-			NewSeries: head.CreationLimit{PerSecond: e.o.NewSeries}, TenantNewSeries: head.CreationLimit{PerSecond: e.o.TenantNewSeries},
-			Metadata: metadata.Limits{Families: e.o.MetadataFamilies, TenantBytes: e.o.MetadataTenantBytes, Bytes: e.o.MetadataBytes},
-		},
-		FlushEvery: e.o.FlushEvery, Window: e.o.Window, Grace: e.o.Grace, LateAge: e.o.LateAge, MaxFuture: e.o.Limits.MaxFuture,
+		Limits: e.o.Head, Windows: e.o.Windows, FlushEvery: e.o.FlushEvery, MaxFuture: e.o.Write.MaxFuture,
 		Truncate: func(covered uint64) error {
 			if !e.started.Load() {
 				return nil

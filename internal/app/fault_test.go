@@ -79,7 +79,7 @@ func surviveDisk(t *testing.T, fault *errorfs.Toggle, r *rand.Rand) error {
 		b, err := bucketfs.New(o.FS, "/bucket")
 		must(t, err)
 		o.Bucket = b
-		o.Limits.MaxFuture = time.Hour
+		o.Write.MaxFuture = time.Hour
 	})
 	acked := map[int]bool{}
 	next, refused := 0, 0
@@ -249,7 +249,7 @@ func sawAll(s *setup, acked map[int]bool, next int) error {
 // not start, or must refuse to answer, with an error that names the file, or the answer must be the right one. A journal
 // may lose what stands at its end, as a write that was cut short does; the log says so.
 func TestBitFlips(t *testing.T) {
-	s := newSetup(t, func(o *EngineOptions) { o.Limits.MaxFuture = time.Hour })
+	s := newSetup(t, func(o *EngineOptions) { o.Write.MaxFuture = time.Hour })
 	for i := range 60 {
 		must(t, s.push("a", model.LabelsOf("__name__", "m", "i", fmt.Sprint(i%7)), s.now+int64(i), float64(i)))
 		must(t, s.pushLines("a", model.LabelsOf("app", "shop", "i", fmt.Sprint(i%7)), s.now+int64(i), fmt.Sprint("line ", i)))

@@ -4,7 +4,6 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -32,17 +31,13 @@ type turns struct {
 }
 
 func newTurns(c config.Config) turns {
-	return turns{slots: api.NewSlots(c.Query.Concurrency), pool: &model.QueryPool{MaxBytes: splitMemory(c.MemoryBytes).queries}}
+	return turns{slots: api.NewSlots(c.Query.MaxConcurrent), pool: &model.QueryPool{MaxBytes: splitMemory(c.MemoryBytes).queries}}
 }
 
 // apiOptions are what the APIs of all languages share.
 func apiOptions(c config.Config, t turns, registry *prometheus.Registry, log *slog.Logger) api.Options {
 	return api.Options{
-		Slots: t.slots, Pool: t.pool,
-		Limits: api.Limits{
-			MaxSeries: c.Query.MaxSeries, MaxSamples: c.Query.MaxSamples, MaxBytes: c.QueryBytes,
-			Timeout: time.Duration(c.Query.Timeout),
-		},
+		Slots: t.slots, Pool: t.pool, Limits: c.Query,
 		Version:    api.Version{Version: c.Version, Revision: c.Commit, GoVersion: runtime.Version()},
 		Registerer: registry, Logger: log,
 	}
@@ -51,10 +46,9 @@ func apiOptions(c config.Config, t turns, registry *prometheus.Registry, log *sl
 // lineRules are what lines are held to.
 func lineRules(c config.Config) logs.Rules {
 	r := logs.DefaultRules()
-	r.MaxLineBytes = int(c.Limits.LineBytes)
-	r.MaxMetadataBytes, r.MaxMetadataEntries = int(c.Limits.MetaBytes), c.Limits.MetaEntries
-	r.MaxLabels, r.MaxNameBytes, r.MaxValueBytes = c.Limits.Labels, int(c.Limits.NameBytes), int(c.Limits.ValueBytes)
-	r.DetectLevels = c.Lines.DetectedLevel.On()
+	r.Limits = c.LogLines
+	r.MaxLabels, r.MaxNameBytes, r.MaxValueBytes = c.Write.MaxLabels, c.Write.MaxNameBytes, c.Write.MaxValueBytes
+	r.DetectLevels = c.Lines.DetectLevels.On()
 	if !c.Lines.ServiceName.On() {
 		r.ServiceNames = nil
 	}
@@ -75,9 +69,8 @@ func receive(c config.Config, e *Engine, mux *http.ServeMux, registry *prometheu
 // lokiOptions put Loki's API before an open store.
 func lokiOptions(c config.Config, e *Engine, t turns, registry *prometheus.Registry, log *slog.Logger) loki.Options {
 	return loki.Options{
-		Engine:     logql.New(logql.Options{Read: e.Querier(), Watch: e.Path(), Registerer: registry}),
-		MaxEntries: c.Query.MaxLines,
-		Options:    apiOptions(c, t, registry, log),
+		Engine:  logql.New(logql.Options{Read: e.Querier(), Watch: e.Path(), Registerer: registry}),
+		Options: apiOptions(c, t, registry, log),
 	}
 }
 

@@ -23,7 +23,7 @@ import (
 // newPromEngine returns the engine that evaluates PromQL.
 func newPromEngine(c config.Config, registry *prometheus.Registry, log *slog.Logger) *promql.Engine {
 	return promql.NewEngine(promql.EngineOpts{
-		Logger: log, Reg: registry, MaxSamples: maxSamples(c), Timeout: time.Duration(c.Query.Timeout),
+		Logger: log, Reg: registry, MaxSamples: maxSamples(c), Timeout: c.Query.Timeout,
 		EnableAtModifier: true, EnableNegativeOffset: true,
 		NoStepSubqueryIntervalFn: func(int64) int64 { return time.Minute.Milliseconds() },
 		Parser:                   parser.NewParser(parser.Options{}),
@@ -37,7 +37,7 @@ func promOptions(c config.Config, e *Engine, engine promql.QueryEngine, t turns,
 	}
 	started := time.Now()
 	return prom.Options{
-		Engine: &shalepromql.Engine{Upstream: engine, Timeout: time.Duration(c.Query.Timeout)},
+		Engine: &shalepromql.Engine{Upstream: engine, Timeout: c.Query.Timeout},
 		Queryable: func(tenant string, q *model.Quota, cost *model.Cost) storage.Queryable {
 			return queryable(tenant, q, cost)
 		},
@@ -57,7 +57,7 @@ func promOptions(c config.Config, e *Engine, engine promql.QueryEngine, t turns,
 
 // maxSamples gives the engine its own limit, of samples held at one time, each of 16 bytes.
 func maxSamples(c config.Config) int {
-	n := c.QueryBytes / 16
+	n := c.Query.MaxBytes / 16
 	if c.Query.MaxSamples > 0 {
 		n = min(n, c.Query.MaxSamples)
 	}
@@ -71,7 +71,7 @@ const recentSpan = 2 * time.Hour
 func tsdbStatus(ctx context.Context, e *Engine, tenant string, limit int, c config.Config, q *model.Quota, cost *model.Cost) (prom.TSDBStatus, error) {
 	now := e.Path().Now()
 	req := &model.Request{
-		Tenant: tenant, Signal: model.Metrics, Range: model.TimeRange{Min: now - int64(recentSpan), Max: now + int64(c.MaxFuture)},
+		Tenant: tenant, Signal: model.Metrics, Range: model.TimeRange{Min: now - int64(recentSpan), Max: now + int64(c.Write.MaxFuture)},
 		Quota: q, Cost: cost,
 	}
 	n, err := e.Querier().Cardinality(ctx, req, limit)
@@ -109,6 +109,6 @@ func runtimeInfo(c *config.Config, started time.Time) prom.RuntimeInfo {
 	return prom.RuntimeInfo{
 		StartTime: started, CWD: dir, Hostname: host, ServerTime: time.Now(), ReloadConfigSuccess: true, LastConfigTime: started,
 		GoroutineCount: runtime.NumGoroutine(), GOMAXPROCS: runtime.GOMAXPROCS(0), GOMEMLIMIT: debug.SetMemoryLimit(-1),
-		StorageRetention: c.Retention.String(),
+		StorageRetention: config.Duration(c.Retention).String(),
 	}
 }

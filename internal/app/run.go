@@ -19,7 +19,6 @@ import (
 	"github.com/shaledb/shale/internal/bucket/meter"
 	"github.com/shaledb/shale/internal/config"
 	"github.com/shaledb/shale/internal/model"
-	"github.com/shaledb/shale/internal/write"
 )
 
 // drainTime is how long a stop waits for requests that are being served.
@@ -111,20 +110,12 @@ func engineOptions(c config.Config, registry *prometheus.Registry, log *slog.Log
 		node = "shale"
 	}
 	d := watchDisk(disk, dataDir, c.DiskBytes, registry)
+	limits := c.Write
+	limits.MaxAge = c.OldestAge()
 	return EngineOptions{
 		FS: disk, DataDir: dataDir, Bucket: meter.New(reached(b), registry), Node: node,
-		NewSeries: float64(c.Limits.NewSeries), TenantNewSeries: float64(c.Limits.TenantNew),
-		MetadataFamilies: c.Limits.Families, MetadataTenantBytes: int64(c.Limits.FamilyBytes), MetadataBytes: int64(c.Limits.AboutBytes),
-		MemoryBytes: c.MemoryBytes, MaxTenants: c.Limits.Tenants, Retention: time.Duration(c.Retention),
-		Window: time.Duration(c.Store.Window), Grace: time.Duration(c.Store.Grace), LateAge: time.Duration(c.Store.LateAge),
-		CompactRate:  int64(c.Store.CompactRate),
-		QueryTimeout: time.Duration(c.Query.Timeout), Room: d.room, RoomFor: d.roomFor, Registerer: registry, Logger: log,
-		Limits: write.Limits{
-			MaxInflightBytes: c.InflightBytes, MaxBodyBytes: int64(c.Limits.BodyBytes), MaxDecodedBytes: int64(c.Limits.DecodedBytes),
-			MaxLabels: c.Limits.Labels, MaxNameBytes: int(c.Limits.NameBytes), MaxValueBytes: int(c.Limits.ValueBytes),
-			MaxBuckets: c.Limits.Buckets,
-			MaxAge:     time.Duration(c.OldestAge()), MaxFuture: time.Duration(c.MaxFuture),
-			TenantLines: float64(c.Limits.TenantLines), TenantLineBytes: float64(c.Limits.TenantText),
-		},
+		MemoryBytes: c.MemoryBytes, Write: limits, Head: c.Head, Windows: c.Windows, Compact: c.Compact,
+		Retention: c.Retention, QueryTimeout: c.Query.Timeout,
+		Room: d.room, RoomFor: d.roomFor, Registerer: registry, Logger: log,
 	}, d, nil
 }

@@ -63,7 +63,7 @@ func listen(c config.Config, registry *prometheus.Registry, log *slog.Logger, re
 	if err != nil {
 		return nil, fmt.Errorf("%w: http-listen: %v", model.ErrInvalid, err)
 	}
-	h := &listener{Listener: netutil.LimitListener(l, c.Limits.Connections)}
+	h := &listener{Listener: netutil.LimitListener(l, c.Connections)}
 	mux := http.NewServeMux()
 	h.admin = admin.New(admin.Options{Version: c.Version, Gatherer: registry, Ready: ready, Listed: endpoints(), Logger: log})
 	h.admin.Routes(mux)
@@ -80,7 +80,7 @@ func listen(c config.Config, registry *prometheus.Registry, log *slog.Logger, re
 		// A body must come within the time that senders wait for an answer to it.
 		ReadTimeout: time.Minute,
 		// Queries set deadlines of their own; this one is for all else, and for clients that do not read.
-		WriteTimeout:   time.Duration(c.Query.Timeout) + time.Minute,
+		WriteTimeout:   c.Query.Timeout + time.Minute,
 		IdleTimeout:    5 * time.Minute,
 		MaxHeaderBytes: 64 << 10,
 		ErrorLog:       slog.NewLogLogger(log.Handler(), slog.LevelWarn),
@@ -126,7 +126,7 @@ func (s *servers) mount(c config.Config, e *Engine, registry *prometheus.Registr
 	}
 	var err error
 	s.graphite, err = graphite.New(graphite.Options{
-		Listen: c.GraphiteListen, PickleListen: c.GraphitePickleListen, Sink: e.Path(), MaxConnections: c.Limits.Connections, Registerer: registry, Logger: log,
+		Listen: c.GraphiteListen, PickleListen: c.GraphitePickleListen, Sink: e.Path(), MaxConnections: c.Connections, Registerer: registry, Logger: log,
 	})
 	if err != nil {
 		return err

@@ -120,8 +120,8 @@ func TestLinesWhereverTheyLie(t *testing.T) {
 // what was acknowledged before is there, in order, and nothing is there twice.
 func TestLinesMeanwhile(t *testing.T) {
 	s := newSetup(t, func(o *EngineOptions) {
-		o.Idle, o.MemoryBytes, o.FlushEvery, o.Window = false, 16<<20, 10*time.Millisecond, 5*time.Minute
-		o.Limits.MaxFuture = time.Hour
+		o.Idle, o.MemoryBytes, o.FlushEvery, o.Windows.Window = false, 16<<20, 10*time.Millisecond, 5*time.Minute
+		o.Write.MaxFuture = time.Hour
 	})
 	const pushers, pushes, perPush = 3, 150, 20
 	var acked [pushers]atomic.Int64

@@ -395,7 +395,7 @@ func (w *world) run(t *testing.T, r *rand.Rand) error {
 	mem := vfs.NewCrashableMem()
 	o := EngineOptions{
 		DataDir: crashDir, Node: "n", MemoryBytes: int64(16+r.IntN(3)*100) << 20, Idle: true, Now: func() int64 { return now },
-		Limits: write.Limits{MaxFuture: 10 * time.Minute},
+		Write: write.Limits{MaxFuture: 10 * time.Minute},
 	}
 	open := func() (*Engine, error) {
 		b, err := bucketfs.New(mem, "/bucket")
@@ -403,7 +403,7 @@ func (w *world) run(t *testing.T, r *rand.Rand) error {
 			return nil, err
 		}
 		o.FS, o.Bucket = mem, b
-		o.Window = []time.Duration{2 * time.Hour, 5 * time.Minute, 24 * time.Hour}[r.IntN(3)]
+		o.Windows.Window = []time.Duration{2 * time.Hour, 5 * time.Minute, 24 * time.Hour}[r.IntN(3)]
 		return OpenEngine(context.Background(), o)
 	}
 	e, err := open()

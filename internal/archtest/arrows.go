@@ -92,7 +92,7 @@ func rooms() []room {
 			"read/logql/syntax": "format_query lays out a parsed query",
 		}, "HTTP is a skin: it asks a language, never the store"},
 		{"client", nil, "a client judges a server from outside, so it never imports the engine"},
-		{"config", nil, "settings are plain values; app carries them into the rooms"},
+		{"config", settings("api", "store/compact", "store/head", "write", "write/logs"), "settings are plain values; app carries them into the rooms"},
 		{"archtest", nil, "the rules of the house stand outside it"},
 	})
 }
@@ -163,6 +163,15 @@ func receiver(shared ...string) map[string]string {
 	may := map[string]string{"write": "a receiver turns bytes into batches and pushes them"}
 	for _, room := range shared {
 		may[room] = why[room]
+	}
+	return may
+}
+
+// settings returns the arrows to the rooms that own settings.
+func settings(rooms ...string) map[string]string {
+	may := make(map[string]string)
+	for _, room := range rooms {
+		may[room] = "config embeds the settings of the room, a plain struct, and uses nothing else of it"
 	}
 	return may
 }

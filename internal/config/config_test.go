@@ -9,16 +9,18 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/write"
 )
 
 // -rewrite re-makes the golden files.
 var rewrite = flag.Bool("rewrite", false, "re-make the expected errors and the table of settings from what the code does")
 
-func write(t *testing.T, dir, name, text string) string {
+func writeFile(t *testing.T, dir, name, text string) string {
 	t.Helper()
 	path := filepath.Join(dir, name)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -60,9 +62,9 @@ func TestBadFiles(t *testing.T) {
 }
 
 func TestPrecedence(t *testing.T) {
-	file := write(t, t.TempDir(), "shale.yaml", "retention: 1d\nmax-age: 1d\nmax-future: 1m\nquery:\n  timeout: 3s\nlog: {level: debug}\n")
+	file := writeFile(t, t.TempDir(), "shale.yaml", "retention: 1d\nmax-age: 1d\nmax-future: 1m\nquery:\n  timeout: 3s\nlog: {level: debug}\n")
 	var flags Config
-	flags.MaxFuture = Duration(3e9)
+	flags.Write.MaxFuture = 3 * time.Second
 	c, from, err := Load(Sources{
 		File:     file,
 		Environ:  []string{"HOME=/root", "SHALE_MAX_AGE=2d", "SHALE_MAX_FUTURE=2m", "SHALE_QUERY_MAX_SERIES=7", "SHALE_CONFIG=x.yaml"},
@@ -96,14 +98,14 @@ func TestBadEnvironment(t *testing.T) {
 		}
 	}
 	_, _, err = Load(Sources{Environ: []string{"SHALE_QUERY_TIMEOUT=0"}})
-	if err == nil || !strings.Contains(err.Error(), "SHALE_QUERY_TIMEOUT: query.timeout: 0 would end") {
+	if err == nil || !strings.Contains(err.Error(), "SHALE_QUERY_TIMEOUT: query.timeout: 0 is too small") {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestEmptyFileAndMissingFile(t *testing.T) {
 	for _, text := range []string{"", "# nothing\n", "---\n"} {
-		c, _, err := Load(Sources{File: write(t, t.TempDir(), "c.yaml", text)})
+		c, _, err := Load(Sources{File: writeFile(t, t.TempDir(), "c.yaml", text)})
 		if err != nil {
 			t.Errorf("%q: %v", text, err)
 		}
@@ -119,11 +121,11 @@ func TestEmptyFileAndMissingFile(t *testing.T) {
 // What is shown as the effective configuration must give the same one when it is read.
 func TestShownConfigurationReadsBack(t *testing.T) {
 	in := "bucket: 'a b: #c'\nmemory: 300MiB\ndisk: 12.5%\nretention: 1d30s\ngraphite-listen: ''\nquery: {max-bytes: 1234567B}\nhttp-listen: ':9480'\n"
-	c, from, err := Load(Sources{File: write(t, t.TempDir(), "in.yaml", in)})
+	c, from, err := Load(Sources{File: writeFile(t, t.TempDir(), "in.yaml", in)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	back, _, err := Load(Sources{File: write(t, t.TempDir(), "out.yaml", c.YAML(from))})
+	back, _, err := Load(Sources{File: writeFile(t, t.TempDir(), "out.yaml", c.YAML(from))})
 	if err != nil {
 		t.Fatalf("%v\n%s", err, c.YAML(from))
 	}
@@ -143,7 +145,7 @@ func TestEverySettingIsDocumentedAndUnique(t *testing.T) {
 		}
 		seen[s.Name], seen[s.Env] = true, true
 	}
-	for _, r := range append(rules(), limitRules()...) {
+	for _, r := range rules() {
 		if !seen[r.setting] {
 			t.Errorf("a rule judges %q, which is no setting", r.setting)
 		}
@@ -174,8 +176,8 @@ func TestOperationsTable(t *testing.T) {
 }
 
 func TestOldestAge(t *testing.T) {
-	for _, c := range []struct{ retention, maxAge, want Duration }{{0, 0, 0}, {0, 5, 5}, {5, 0, 5}, {3, 5, 3}, {5, 3, 3}} {
-		if got := (&Config{Retention: c.retention, MaxAge: c.maxAge}).OldestAge(); got != c.want {
+	for _, c := range []struct{ retention, maxAge, want time.Duration }{{0, 0, 0}, {0, 5, 5}, {5, 0, 5}, {3, 5, 3}, {5, 3, 3}} {
+		if got := (&Config{Retention: c.retention, Write: write.Limits{MaxAge: c.maxAge}}).OldestAge(); got != c.want {
 			t.Errorf("retention %d, max-age %d: got %d, want %d", c.retention, c.maxAge, got, c.want)
 		}
 	}

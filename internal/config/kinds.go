@@ -1,11 +1,65 @@
 package config
 
 import (
+	"encoding"
 	"fmt"
 	"math"
+	"reflect"
 	"strconv"
 	"strings"
+	"time"
 )
+
+// The kinds of values of fields whose Go type does not say how to read them: the values of the tag type.
+const (
+	kindSize  = "size"
+	kindTime  = "time"
+	kindCount = "count"
+)
+
+// Kinds returns the values that the tag type may have.
+func Kinds() []string { return []string{kindSize, kindTime, kindCount} }
+
+// Parse sets a field to the value that a text of a kind stands for. Without a kind, the type of the field says how
+// to read the text.
+func Parse(kind, text string, field reflect.Value) error {
+	if u, ok := field.Addr().Interface().(encoding.TextUnmarshaler); ok {
+		return u.UnmarshalText([]byte(text))
+	}
+	if kind == "" && field.Kind() == reflect.String {
+		field.SetString(text)
+		return nil
+	}
+	var n int64
+	var err error
+	switch kind {
+	case kindSize:
+		n, err = parseSize(text)
+	case kindTime:
+		var d time.Duration
+		d, err = ParseDuration(text)
+		n = int64(d)
+	default:
+		n, err = parseInt(text)
+	}
+	if err != nil {
+		return err
+	}
+	if field.Kind() == reflect.Float64 {
+		field.SetFloat(float64(n))
+	} else {
+		field.SetInt(n)
+	}
+	return nil
+}
+
+// number returns the value of a field that [Parse] has set to a number.
+func number(field reflect.Value) int64 {
+	if field.Kind() == reflect.Float64 {
+		return int64(field.Float())
+	}
+	return field.Int()
+}
 
 // Size is a number of bytes. Its text is a number with one of the units B, KiB, MiB, GiB, TiB (powers of 1024) or KB,
 // MB, GB, TB (powers of 1000).
@@ -140,7 +194,7 @@ func oneOf(s string, allowed ...string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%q is none of %s", s, strings.Join(allowed, ", "))
+	return fmt.Errorf("%q is unknown: must be one of %s", s, strings.Join(allowed, ", "))
 }
 
 func parseInt(s string) (int64, error) {

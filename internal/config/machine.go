@@ -24,12 +24,12 @@ type Machine struct {
 func (c *Config) Resolve(m Machine) error {
 	c.MemoryBytes = c.Memory.Of(m.MemoryBytes)
 	if c.MemoryBytes < minMemory {
-		return fmt.Errorf("%w configuration: memory: %s of %s (%s) is %s, and the least is %s", model.ErrInvalid,
+		return fmt.Errorf("%w configuration: memory: %s of %s (%s) is %s: must be at least %s", model.ErrInvalid,
 			c.Memory, Size(m.MemoryBytes), m.MemorySource, Size(c.MemoryBytes), Size(minMemory))
 	}
 	c.DiskBytes = c.Disk.Of(m.DiskBytes)
-	c.InflightBytes = c.Limits.Inflight.Of(c.MemoryBytes)
-	c.QueryBytes = c.Query.MaxBytes.Of(c.MemoryBytes)
+	c.Write.MaxInflightBytes = c.Inflight.Of(c.MemoryBytes)
+	c.Query.MaxBytes = c.QueryBytes.Of(c.MemoryBytes)
 	return nil
 }
 

@@ -64,8 +64,8 @@ func TestResolve(t *testing.T) {
 	if err := c.Resolve(Machine{MemoryBytes: 8 << 30, DiskBytes: 1000 << 20}); err != nil {
 		t.Fatal(err)
 	}
-	if c.MemoryBytes != 4<<30 || c.DiskBytes != 900<<20 || c.QueryBytes != 1<<30 || c.InflightBytes != (4<<30)*12/100 {
-		t.Errorf("got %d, %d, %d, %d", c.MemoryBytes, c.DiskBytes, c.QueryBytes, c.InflightBytes)
+	if c.MemoryBytes != 4<<30 || c.DiskBytes != 900<<20 || c.Query.MaxBytes != 1<<30 || c.Write.MaxInflightBytes != (4<<30)*12/100 {
+		t.Errorf("got %d, %d, %d, %d", c.MemoryBytes, c.DiskBytes, c.Query.MaxBytes, c.Write.MaxInflightBytes)
 	}
 	if err := c.Resolve(Machine{MemoryBytes: 64 << 20, MemorySource: "/x"}); !errors.Is(err, model.ErrInvalid) {
 		t.Errorf("half of 64 MiB: got %v, want an error of class invalid", err)

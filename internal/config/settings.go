@@ -1,9 +1,10 @@
 package config
 
 import (
-	"encoding"
 	"fmt"
 	"reflect"
+	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -16,31 +17,33 @@ type Setting struct {
 	// Default and Help are the texts of the tree.
 	Default, Help string
 
-	index []int // of the field, as reflect counts
+	kind     string // the tag type
+	min, max string // the tags; empty: no bound
+	index    []int  // of the field, as reflect counts
 }
 
 // Settings returns all settings in the order of the tree.
 func Settings() []Setting {
 	var list []Setting
-	walk(reflect.TypeFor[Config](), "", nil, &list)
+	walk(reflect.TypeFor[Config](), nil, &list)
 	return list
 }
 
-func walk(t reflect.Type, prefix string, index []int, list *[]Setting) {
+func walk(t reflect.Type, index []int, list *[]Setting) {
 	for i := range t.NumField() {
 		f := t.Field(i)
+		path := append(slices.Clone(index), i)
+		if _, embedded := f.Tag.Lookup("embed"); embedded {
+			walk(f.Type, path, list)
+			continue
+		}
 		name, ok := f.Tag.Lookup("name")
 		if !ok {
 			continue
 		}
-		at := append(append([]int(nil), index...), i)
-		if p, group := f.Tag.Lookup("prefix"); group {
-			walk(f.Type, prefix+p, at, list)
-			continue
-		}
-		name = prefix + name
 		*list = append(*list, Setting{
-			Name: name, Env: envName(name), Default: f.Tag.Get("default"), Help: f.Tag.Get("help"), index: at,
+			Name: name, Env: envName(name), Default: f.Tag.Get("default"), Help: f.Tag.Get("help"),
+			kind: f.Tag.Get("type"), min: f.Tag.Get("min"), max: f.Tag.Get("max"), index: path,
 		})
 	}
 }
@@ -52,35 +55,57 @@ func envName(setting string) string {
 	return envPrefix + strings.ToUpper(strings.NewReplacer("-", "_", ".", "_").Replace(setting))
 }
 
-// set gives the setting the value that a text stands for.
-func (s *Setting) set(c *Config, text string) error {
-	field := reflect.ValueOf(c).Elem().FieldByIndex(s.index)
-	if u, ok := field.Addr().Interface().(encoding.TextUnmarshaler); ok {
-		return u.UnmarshalText([]byte(text))
+func (s *Setting) field(c *Config) reflect.Value {
+	return reflect.ValueOf(c).Elem().FieldByIndex(s.index)
+}
+
+// set parses a text into the setting.
+func (s *Setting) set(c *Config, text string) error { return Parse(s.kind, text, s.field(c)) }
+
+// Text returns the value of the setting in a configuration.
+func (s *Setting) Text(c *Config) string {
+	field := s.field(c)
+	switch s.kind {
+	case kindSize:
+		return Size(number(field)).String()
+	case kindTime:
+		return Duration(number(field)).String()
+	case kindCount:
+		return strconv.FormatInt(number(field), 10)
 	}
-	switch field.Kind() {
-	case reflect.String:
-		field.SetString(text)
-	case reflect.Int, reflect.Int64:
-		n, err := parseInt(text)
-		if err != nil {
-			return err
+	return fmt.Sprint(field.Interface())
+}
+
+// checkBounds returns an error for a value outside the bounds of its tags.
+func (s *Setting) checkBounds(c *Config) error {
+	field := s.field(c)
+	if s.min != "" {
+		least := reflect.New(field.Type()).Elem()
+		if err := Parse(s.kind, s.min, least); err != nil {
+			return fmt.Errorf("BUG: tag min: %w", err)
 		}
-		field.SetInt(n)
-	default:
-		return fmt.Errorf("the setting has the kind %s, which has no text", field.Kind())
+		if number(field) < number(least) {
+			if s.max != "" {
+				return fmt.Errorf("%s is out of range: must be between %s and %s", s.Text(c), s.min, s.max)
+			}
+			return fmt.Errorf("%s is too small: must be at least %s", s.Text(c), s.min)
+		}
+	}
+	if s.max != "" {
+		most := reflect.New(field.Type()).Elem()
+		if err := Parse(s.kind, s.max, most); err != nil {
+			return fmt.Errorf("BUG: tag max: %w", err)
+		}
+		if number(field) > number(most) {
+			return fmt.Errorf("%s is out of range: must be between %s and %s", s.Text(c), s.min, s.max)
+		}
 	}
 	return nil
 }
 
-// Text returns the value of the setting in a configuration.
-func (s *Setting) Text(c *Config) string {
-	return fmt.Sprint(reflect.ValueOf(c).Elem().FieldByIndex(s.index).Interface())
-}
-
 // copyFrom takes the setting's value over from another configuration.
 func (s *Setting) copyFrom(dst, src *Config) {
-	reflect.ValueOf(dst).Elem().FieldByIndex(s.index).Set(reflect.ValueOf(src).Elem().FieldByIndex(s.index))
+	s.field(dst).Set(s.field(src))
 }
 
 // nearest returns the spelling of the setting that is most like an unknown name, or "" if none is.

@@ -7,22 +7,29 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// Limits bound what one request, one series and all requests together may cost.
+// Limits bound what one request, one series and all requests together may cost. The tags make settings of the
+// fields: see package config.
 type Limits struct {
-	// MaxInflightBytes bounds the bytes of all requests that are being worked on, as sent and as decoded.
-	MaxInflightBytes int64
+	// MaxAge and MaxFuture bound the distance of a sample from now; a MaxAge of zero accepts any age.
+	MaxAge    time.Duration `name:"max-age" type:"time" default:"7d" placeholder:"TIME" help:"Samples older than this are refused and counted. 0: any age is taken."`
+	MaxFuture time.Duration `name:"max-future" type:"time" default:"10m" placeholder:"TIME" help:"Samples further than this ahead of the clock are refused and counted."`
+	// MaxInflightBytes bounds the bytes of all requests in progress, compressed and decompressed.
+	MaxInflightBytes int64 `kong:"-"`
 	// MaxBodyBytes and MaxDecodedBytes bound one request before and after decompression.
-	MaxBodyBytes, MaxDecodedBytes int64
-	// MaxLabels, MaxNameBytes and MaxValueBytes bound the label set of one series. A stream of logs may have one label more.
-	MaxLabels, MaxNameBytes, MaxValueBytes int
-	// MaxBuckets bounds the buckets of one native histogram, and its spans and bounds likewise. Zero stands for the most
-	// that it may be, [MostBuckets].
-	MaxBuckets int
-	// MaxAge and MaxFuture bound how far a sample may lie from now; a MaxAge of zero accepts any age.
-	MaxAge, MaxFuture time.Duration
-	// TenantLines and TenantLineBytes bound the log lines of one tenant a second, and their bytes; a tenant that has been
-	// silent may be ahead of them by ten seconds' worth. Zero: no bound.
-	TenantLines, TenantLineBytes float64
+	MaxBodyBytes    int64 `name:"limits.body-bytes" type:"size" default:"32MiB" placeholder:"SIZE" min:"1KiB" help:"Largest body of one HTTP request, as sent."`
+	MaxDecodedBytes int64 `name:"limits.decoded-bytes" type:"size" default:"128MiB" placeholder:"SIZE" help:"Largest body of one HTTP request after decompression."`
+	// MaxLabels, MaxNameBytes and MaxValueBytes bound the label set of one series. A stream of logs may have one
+	// label more.
+	MaxLabels     int `name:"limits.labels" type:"count" default:"64" placeholder:"N" min:"1" max:"1024" help:"Most labels of one series."`
+	MaxNameBytes  int `name:"limits.label-name-bytes" type:"size" default:"1KiB" placeholder:"SIZE" min:"16" max:"65535" help:"Longest label name."`
+	MaxValueBytes int `name:"limits.label-value-bytes" type:"size" default:"4KiB" placeholder:"SIZE" min:"16" max:"65535" help:"Longest label value; a Graphite path is one."`
+	// MaxBuckets bounds the buckets of one native histogram, and its spans and bounds likewise. Zero stands for
+	// [MostBuckets].
+	MaxBuckets int `name:"limits.histogram-buckets" type:"count" default:"4096" placeholder:"N" min:"1" max:"16384" help:"Most buckets of one native histogram on either side of zero."`
+	// TenantLines and TenantLineBytes bound the log lines of one tenant a second, and their bytes. The burst is ten
+	// seconds' worth. Zero: no bound.
+	TenantLines     float64 `name:"limits.tenant-lines" type:"count" default:"0" placeholder:"N" min:"0" help:"Most log lines a second of each tenant, with a burst of as many as ten seconds allow. 0: no limit."`
+	TenantLineBytes float64 `name:"limits.tenant-line-bytes" type:"size" default:"0" placeholder:"SIZE" min:"0" help:"Most bytes of log lines a second of each tenant, with a burst of as many as ten seconds allow. 0: no limit."`
 }
 
 // MostBuckets is the largest MaxBuckets. With as many positive and negative buckets, spans and bounds a histogram takes

@@ -26,7 +26,7 @@ func (s *server) putAway(t *testing.T) {
 	}
 	e, err := app.OpenEngine(t.Context(), app.EngineOptions{
 		FS: vfs.Default, DataDir: data, Bucket: b, Node: "e2e", MemoryBytes: 1 << 30, Idle: true,
-		Limits:     write.Limits{MaxInflightBytes: 64 << 20, MaxBodyBytes: 32 << 20, MaxDecodedBytes: 64 << 20, MaxLabels: 64, MaxNameBytes: 1 << 10, MaxValueBytes: 4 << 10},
+		Write:      write.Limits{MaxInflightBytes: 64 << 20, MaxBodyBytes: 32 << 20, MaxDecodedBytes: 64 << 20, MaxLabels: 64, MaxNameBytes: 1 << 10, MaxValueBytes: 4 << 10},
 		Registerer: prometheus.NewRegistry(),
 	})
 	if err != nil {

@@ -22,6 +22,7 @@ import (
 	bucketfs "github.com/shaledb/shale/internal/bucket/fs"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/catalog"
+	"github.com/shaledb/shale/internal/store/head"
 	"github.com/shaledb/shale/internal/write"
 )
 
@@ -53,8 +54,8 @@ func newWorld(t *testing.T, c *checker) *world {
 func (w *world) open(t *testing.T, node string) *app.Engine {
 	t.Helper()
 	e, err := app.OpenEngine(context.Background(), app.EngineOptions{
-		FS: w.data, DataDir: "/" + node, Bucket: w.bucket, Node: node, MemoryBytes: 256 << 20, MaxTenants: 10_000, Idle: true,
-		Limits: write.Limits{MaxFuture: time.Hour}, Now: func() int64 { return w.now },
+		FS: w.data, DataDir: "/" + node, Bucket: w.bucket, Node: node, MemoryBytes: 256 << 20, Head: head.Limits{Tenants: 10_000}, Idle: true,
+		Write: write.Limits{MaxFuture: time.Hour}, Now: func() int64 { return w.now },
 	})
 	if err != nil {
 		t.Fatal(err)

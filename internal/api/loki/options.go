@@ -10,8 +10,6 @@ import (
 type Options struct {
 	api.Options
 	Engine Engine
-	// MaxEntries bounds the parameter limit of a query for lines; 5,000 by default.
-	MaxEntries int
 	// MaxTails bounds the tail connections of one tenant, 10 by default. All tenants together have at most 16
 	// times as many. MaxTailTime bounds the duration of a connection, 1 hour by default.
 	MaxTails    int
@@ -20,9 +18,6 @@ type Options struct {
 
 func (o *Options) setDefaults() {
 	o.Options.SetDefaults()
-	if o.MaxEntries <= 0 {
-		o.MaxEntries = 5000
-	}
 	if o.MaxTails <= 0 {
 		o.MaxTails = 10
 	}

@@ -55,8 +55,8 @@ func (h *Handler) queryRange(r *api.Request) (*api.Response, error) {
 		return nil, badText(textLegacy)
 	case !p.WantsLines():
 		return nil, logql.ErrMetric
-	case w.limit > h.o.MaxEntries:
-		return nil, maxEntries(w.limit, h.o.MaxEntries)
+	case w.limit > h.o.Limits.MaxLines:
+		return nil, maxEntries(w.limit, h.o.Limits.MaxLines)
 	}
 	flags := encodingFlags(r.Header)
 	got, err := h.o.Engine.Lines(r.Context(), &logql.Query{

@@ -37,6 +37,13 @@ type Bucket interface {
 	Put(ctx context.Context, name string, r io.Reader, size int64) error
 }
 
+// Limits bound the load that compaction puts on the machine. The tags make the fields settings: see package
+// config.
+type Limits struct {
+	// BytesPerSecond bounds the bytes read and written together; 0: no bound.
+	BytesPerSecond int64 `name:"store.compact-bytes-per-second" type:"size" default:"0" placeholder:"SIZE" min:"0" help:"Most bytes a second that compaction reads and writes. 0: no limit."`
+}
+
 // Options configure a Compactor. A zero value means the default in parentheses.
 type Options struct {
 	Catalog Catalog
@@ -55,8 +62,7 @@ type Options struct {
 	MaxBlockBytes int64
 	// BigTenantShare is the share of MaxBlockBytes above which a tenant gets blocks of its own (0.25).
 	BigTenantShare float64
-	// BytesPerSecond bounds the bytes read and written together; 0: no bound.
-	BytesPerSecond int64
+	Limits
 	// MemoryBytes bounds the memory of a merge for its inputs, half of which goes to the windows through which
 	// they are read (64 MiB). The blocks being written may take as much again, by an estimate. A merge of more
 	// days makes several passes over its inputs. One day of one tenant may take more. Garbage is not counted.

@@ -10,25 +10,20 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// CreationLimit bounds how fast new series are created. Known series are never held back.
-type CreationLimit struct {
-	// PerSecond is the rate that is allowed permanently; 0 means no limit.
-	PerSecond float64
-	// Burst is how many may be created at once; 0 means as many as the rate allows in a minute, which covers a
-	// scrape of all targets.
-	Burst float64
+// creationLimit bounds how fast new series are created. Known series are never held back.
+type creationLimit struct {
+	perSecond float64 // 0: no limit
+	burst     float64
 }
 
-func (l CreationLimit) burst() float64 {
-	if l.Burst > 0 {
-		return l.Burst
-	}
-	return 60 * l.PerSecond
+// newCreationLimit allows a burst of a minute's worth, which covers a scrape of all targets.
+func newCreationLimit(perSecond float64) creationLimit {
+	return creationLimit{perSecond, 60 * perSecond}
 }
 
 // creationLimits are the token buckets of creation.
 type creationLimits struct {
-	total, tenant CreationLimit
+	total, tenant creationLimit
 
 	mu      sync.Mutex
 	all     bucketOfTokens
@@ -42,17 +37,17 @@ type bucketOfTokens struct {
 }
 
 // left returns the number of tokens.
-func (b *bucketOfTokens) left(l CreationLimit, now int64) int {
+func (b *bucketOfTokens) left(l creationLimit, now int64) int {
 	if passed := float64(now-b.at) / 1e9; passed > 0 { // a clock that steps back changes nothing
-		b.spent = max(0, b.spent-passed*l.PerSecond)
+		b.spent = max(0, b.spent-passed*l.perSecond)
 	}
 	b.at = now
-	return int(l.burst() - b.spent)
+	return int(l.burst - b.spent)
 }
 
 // take returns how many of n series may be created, and the limit that refuses the others.
 func (l *creationLimits) take(tenant uint16, n int, now int64) (int, *model.LimitError) {
-	if l.total.PerSecond <= 0 && l.tenant.PerSecond <= 0 {
+	if l.total.perSecond <= 0 && l.tenant.perSecond <= 0 {
 		return n, nil
 	}
 	l.mu.Lock()
@@ -60,7 +55,7 @@ func (l *creationLimits) take(tenant uint16, n int, now int64) (int, *model.Limi
 	allowed := n
 	var err *model.LimitError
 	var own *bucketOfTokens
-	if l.tenant.PerSecond > 0 {
+	if l.tenant.perSecond > 0 {
 		if own = l.tenants[tenant]; own == nil {
 			own = new(bucketOfTokens)
 			l.tenants[tenant] = own
@@ -68,14 +63,14 @@ func (l *creationLimits) take(tenant uint16, n int, now int64) (int, *model.Limi
 		if left := own.left(l.tenant, now); left < allowed {
 			allowed = max(0, left)
 			err = &model.LimitError{Limit: LimitTenantNewSeries, Text: fmt.Sprintf(
-				"refused %d of %d new series: the tenant may create %g per second; send the request again later", n-allowed, n, l.tenant.PerSecond)}
+				"refused %d of %d new series: the tenant may create %g per second; send the request again later", n-allowed, n, l.tenant.perSecond)}
 		}
 	}
-	if l.total.PerSecond > 0 {
+	if l.total.perSecond > 0 {
 		if left := l.all.left(l.total, now); left < allowed {
 			allowed = max(0, left)
 			err = &model.LimitError{Limit: LimitNewSeries, Text: fmt.Sprintf(
-				"refused %d of %d new series: all tenants together may create %g per second; send the request again later", n-allowed, n, l.total.PerSecond)}
+				"refused %d of %d new series: all tenants together may create %g per second; send the request again later", n-allowed, n, l.total.perSecond)}
 		}
 		l.all.spent += float64(allowed)
 	}

@@ -67,9 +67,9 @@ func TestCrowdedOut(t *testing.T) {
 
 func TestCreationLimits(t *testing.T) {
 	r := newRig(t, func(o *Options) {
-		o.NewSeries = CreationLimit{PerSecond: 10, Burst: 100}
-		o.TenantNewSeries = CreationLimit{PerSecond: 1}
+		o.NewSeries, o.TenantNewSeries = 10, 1
 	})
+	r.head.limits.total.burst = 100
 	create := func(tenant string, n, want int, limit string) {
 		t.Helper()
 		got, err := r.head.Create(tenant, n)

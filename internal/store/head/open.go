@@ -35,7 +35,7 @@ func Open(ctx context.Context, o Options) (*Head, error) {
 	h.mu.room = sync.NewCond(&h.mu.Mutex)
 	h.mu.buffers.rows, h.mu.buffers.labels = rows.NewBuffer(), labels.NewBuffer()
 	h.metadata = metadata.New(o.Metadata)
-	h.limits = creationLimits{total: o.NewSeries, tenant: o.TenantNewSeries, tenants: make(map[uint16]*bucketOfTokens)}
+	h.limits = creationLimits{total: newCreationLimit(o.NewSeries), tenant: newCreationLimit(o.TenantNewSeries), tenants: make(map[uint16]*bucketOfTokens)}
 	h.resolving.New = func() any { return new(resolver) }
 	if err := h.openParts(ctx); err != nil {
 		h.background.stop()

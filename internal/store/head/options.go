@@ -26,19 +26,16 @@ type Options struct {
 	// does not copy lines and histograms, which may take 2 RowBytes.
 	KnownBytes, RowBytes, LabelBytes int64
 	Limits
+	Windows
 
 	// FlushEvery is the age at which buffered rows go to a part (10 s).
 	FlushEvery time.Duration
-	// Window is the span of sample time of a block (2 h); Grace is how long after its end a window still takes
-	// rows (10 min).
-	Window, Grace time.Duration
 	// MaxFuture is how far in the future samples may be. The write path enforces it.
 	MaxFuture time.Duration
 	// WindowBytes is the size at which a window is shipped before it closes (1 GiB).
 	WindowBytes int64
-	// Late rows are shipped when they have LateBytes (64 MiB) or are older than LateAge (1 h).
+	// LateBytes is the size at which late rows are shipped before they reach their LateAge (64 MiB).
 	LateBytes int64
-	LateAge   time.Duration
 	// IdleAfter is how long a series without new rows stays in the known set (3 h).
 	IdleAfter time.Duration
 
@@ -51,16 +48,27 @@ type Options struct {
 	Logger     *slog.Logger
 }
 
-// Limits bound what tenants may create. Zero values take the defaults that are named.
+// Limits bound what tenants may create. Zero values take the defaults that are named. The tags make the
+// fields settings: see package config.
 type Limits struct {
+	// NewSeries and TenantNewSeries bound the series per second that all tenants together and each tenant may
+	// create (no limit).
+	NewSeries       float64 `name:"limits.new-series" type:"count" default:"0" placeholder:"N" min:"0" help:"Most series a second that all tenants together may create, with a burst of as many as a minute allows. Known series are not held back. 0: as many as the disk takes."`
+	TenantNewSeries float64 `name:"limits.tenant-new-series" type:"count" default:"0" placeholder:"N" min:"0" help:"The same for each tenant."`
+	// Metadata bounds the descriptions of metric families.
+	Metadata metadata.Limits `embed:""`
 	// Tenants bounds the tenants (65,535, which is also the most there can be).
-	Tenants int
-	// NewSeries bounds how fast all tenants together create series, TenantNewSeries how fast each of them does
-	// (no limit).
-	NewSeries, TenantNewSeries CreationLimit
-	// Metadata bounds the descriptions of metric families (10,000 families and 4 MiB for each tenant, 16 MiB
-	// in total).
-	Metadata metadata.Limits
+	Tenants int `name:"limits.tenants" type:"count" default:"10000" placeholder:"N" min:"1" max:"65535" help:"Most tenants. Writes of further ones are refused."`
+}
+
+// Windows define when rows become blocks. The tags make the fields settings: see package config.
+type Windows struct {
+	// Window is the interval of sample time of a block (2 h).
+	Window time.Duration `name:"store.window" type:"time" default:"2h" placeholder:"TIME" min:"1m" help:"Span of sample time of one block; a day must be a multiple of it. Shorter ones are in the bucket earlier, and are more blocks until their day is compacted."`
+	// Grace is how long after its end a window still takes rows (10 min).
+	Grace time.Duration `name:"store.grace" type:"time" default:"10m" placeholder:"TIME" min:"1s" max:"1d" help:"How long after its end a window takes samples before its block is made."`
+	// LateAge is the age at which late rows are shipped (1 h).
+	LateAge time.Duration `name:"store.late-age" type:"time" default:"1h" placeholder:"TIME" min:"1m" help:"Age at which samples that came after the block of their window are made a block of their own."`
 }
 
 // maxPeakBytes bounds the memory of buffered rows while they are being sorted, which copies their columns.

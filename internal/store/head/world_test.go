@@ -189,8 +189,8 @@ func (w *world) open() {
 	w.bucket.fs = w.fs
 	h, err := Open(context.Background(), Options{
 		FS: w.fs, Dir: "/head", Seed: testSeed, Node: "n", KnownBytes: w.knownBytes, Shipper: w.bucket,
-		Window: rapid.SampledFrom([]time.Duration{2 * time.Hour, 2 * time.Hour, 5 * time.Minute, 24 * time.Hour}).Draw(w.t, "window"),
-		Now:    func() int64 { return w.now },
+		Windows: Windows{Window: rapid.SampledFrom([]time.Duration{2 * time.Hour, 2 * time.Hour, 5 * time.Minute, 24 * time.Hour}).Draw(w.t, "window")},
+		Now:     func() int64 { return w.now },
 		Truncate: func(covered uint64) error {
 			for len(w.pending) > 0 && w.pending[0].seq <= covered {
 				w.pending = w.pending[1:]
