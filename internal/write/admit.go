@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// budget is the number of bytes that requests may hold at one time. Waiters are served in order of arrival.
+// budget bounds the bytes that requests may hold at one time. It serves waiters in order of arrival.
 type budget struct {
 	mu      sync.Mutex
 	max     int64
@@ -23,7 +23,7 @@ type waiter struct {
 
 func (b *budget) init(max int64) { b.max = max }
 
-// try takes n bytes if they are free and nobody waits.
+// try takes n bytes if they are free and no request is waiting.
 func (b *budget) try(n int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -49,7 +49,7 @@ func (b *budget) freeLocked(n int64) bool {
 	return len(b.waiters) == 0 && (b.max <= 0 || b.used+n <= b.max)
 }
 
-// wait takes n bytes, when they are free.
+// wait takes n bytes as soon as they are free.
 func (b *budget) wait(ctx context.Context, n int64) error {
 	b.mu.Lock()
 	if b.tryLocked(n) {
@@ -69,11 +69,11 @@ func (b *budget) wait(ctx context.Context, n int64) error {
 	for i := range b.waiters {
 		if b.waiters[i].ready == w.ready {
 			b.waiters = append(b.waiters[:i], b.waiters[i+1:]...)
-			b.wakeLocked() // this one may have been all that the next one waited for
+			b.wakeLocked() // the next waiter may fit now that this one has left the queue
 			return ctx.Err()
 		}
 	}
-	// The bytes came at the same moment; hand them back.
+	// wakeLocked granted the bytes just as the context ended: give them back.
 	b.used -= n
 	b.wakeLocked()
 	return ctx.Err()
@@ -95,7 +95,7 @@ func (b *budget) wakeLocked() {
 	}
 }
 
-// halfFree reports whether at least half of the bytes are free and nobody waits for some.
+// halfFree reports whether at least half of the budget is free and no request is waiting.
 func (b *budget) halfFree() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -114,11 +114,11 @@ type Grant struct {
 	bytes int64
 }
 
-// Admit reserves bytes for a request before they are read. It does not wait: its error is a *Refused that makes the
-// sender come back.
+// Admit reserves bytes for a request before they are read. It does not wait: if the budget is
+// exhausted, it returns a *Refused that asks the sender to retry.
 func (p *Path) Admit(_ context.Context, tenant string, bytes int64) (*Grant, error) {
 	g := &Grant{p: p}
-	if err := p.receives(tenant); err != nil {
+	if err := p.checkOpen(tenant); err != nil {
 		return nil, err
 	}
 	if err := g.Grow(bytes); err != nil {
@@ -127,10 +127,10 @@ func (p *Path) Admit(_ context.Context, tenant string, bytes int64) (*Grant, err
 	return g, nil
 }
 
-// TryAdmit reserves bytes if they are free now; ok says whether they are. Unlike with Admit, a full
-// budget gives no error and is not counted as a refusal.
+// TryAdmit reserves bytes if they are free now and reports in ok whether they were. Unlike Admit, it
+// neither returns an error nor counts a refusal when the budget is exhausted.
 func (p *Path) TryAdmit(tenant string, bytes int64) (g *Grant, ok bool, err error) {
-	if err := p.receives(tenant); err != nil {
+	if err := p.checkOpen(tenant); err != nil {
 		return nil, false, err
 	}
 	if err := p.fits(bytes); err != nil {
@@ -142,8 +142,8 @@ func (p *Path) TryAdmit(tenant string, bytes int64) (g *Grant, ok bool, err erro
 	return &Grant{p: p, bytes: bytes}, true, nil
 }
 
-// receives returns an error for a tenant without a valid name, and when the path is closed.
-func (p *Path) receives(tenant string) error {
+// checkOpen returns an error if the tenant's name is invalid or the path is closed.
+func (p *Path) checkOpen(tenant string) error {
 	if err := ValidTenant(tenant); err != nil {
 		return err
 	}
@@ -153,9 +153,10 @@ func (p *Path) receives(tenant string) error {
 	return nil
 }
 
-// AdmitWait reserves bytes and waits for them, for receivers that hold their senders back by not reading.
+// AdmitWait reserves bytes and waits until they are free. It is for receivers that apply back-pressure
+// by not reading.
 func (p *Path) AdmitWait(ctx context.Context, tenant string, bytes int64) (*Grant, error) {
-	if err := p.receives(tenant); err != nil {
+	if err := p.checkOpen(tenant); err != nil {
 		return nil, err
 	}
 	if err := p.fits(bytes); err != nil {
@@ -173,35 +174,36 @@ func (g *Grant) Grow(bytes int64) error {
 		return err
 	}
 	if !g.p.budget.try(bytes) {
-		return g.p.full(bytes)
+		return g.p.exhausted(bytes)
 	}
 	g.bytes += bytes
 	return nil
 }
 
-// Expect refuses like Grow, but reserves nothing: a sender that is going to send more than there is room for is told so
-// before it does, and one that has announced much and sends little keeps nobody else out.
+// Expect checks like Grow whether the bytes would fit, but reserves nothing. A request that is too
+// large is refused before it is sent, and a sender that announces a large body and sends little does
+// not block others.
 func (g *Grant) Expect(bytes int64) error {
 	if err := g.p.fits(bytes + g.bytes); err != nil {
 		return err
 	}
 	if !g.p.budget.free(bytes) {
-		return g.p.full(bytes)
+		return g.p.exhausted(bytes)
 	}
 	return nil
 }
 
-// full is the answer to a request for which there is no room now.
-func (p *Path) full(bytes int64) error {
+// exhausted counts and returns the refusal of a request that does not fit into the budget now.
+func (p *Path) exhausted(bytes int64) error {
 	p.metrics.refusedRequests.WithLabelValues("limits.inflight-bytes").Inc()
 	return &Refused{
 		Status: http.StatusServiceUnavailable, Limit: "limits.inflight-bytes", RetryAfter: 2 * time.Second,
-		Text: fmt.Sprintf("requests that are being worked on hold %d of %d bytes, and this one needs %d more; send it again later",
+		Text: fmt.Sprintf("requests in flight hold %d of %d bytes and this one needs %d more; retry later",
 			p.budget.inUse(), p.budget.max, bytes),
 	}
 }
 
-// fits refuses for good what would not fit even into an idle process.
+// fits refuses a request that would not fit even if it were the only one.
 func (p *Path) fits(bytes int64) error {
 	if p.budget.max <= 0 || bytes <= p.budget.max {
 		return nil
@@ -209,11 +211,11 @@ func (p *Path) fits(bytes int64) error {
 	p.metrics.refusedRequests.WithLabelValues("limits.inflight-bytes").Inc()
 	return &Refused{
 		Status: http.StatusRequestEntityTooLarge, Limit: "limits.inflight-bytes",
-		Text: fmt.Sprintf("the request needs %d bytes and all requests together may hold %d; send smaller ones", bytes, p.budget.max),
+		Text: fmt.Sprintf("the request needs %d bytes, but all requests in flight together may hold %d; send smaller requests", bytes, p.budget.max),
 	}
 }
 
-// Release gives everything back. It may be called more than once.
+// Release returns all reserved bytes. It may be called more than once.
 func (g *Grant) Release() {
 	if g.bytes != 0 {
 		g.p.budget.release(g.bytes)

@@ -14,7 +14,7 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// pieces is a wire that has the labels of a series in one piece too.
+// pieces is a wire that also has the labels of a series in canonical form.
 type pieces struct{ wire }
 
 func (p pieces) CanonicalLabels(i int) model.Labels { return model.Labels(onWire(p.wire[i])) }
@@ -40,7 +40,7 @@ func drawWire(t *rapid.T) wire {
 	return w
 }
 
-// TestCanonicalLabels: what is taken as it stands comes to the same as what is built.
+// TestCanonicalLabels: labels taken as they are give the same result as labels that are built.
 func TestCanonicalLabels(t *testing.T) {
 	limits := Limits{MaxLabels: 3, MaxNameBytes: 100, MaxValueBytes: 100}
 	rapid.Check(t, func(t *rapid.T) {
@@ -73,7 +73,7 @@ func TestOrdinaryAllocates(t *testing.T) {
 	p := newPath(&store{}, Limits{MaxLabels: 5})
 	a, b := model.LabelsOf("__name__", "a", "job", "j"), model.LabelsOf("__name__", "b", "job", "j")
 	alloctest.AtMost(t, 0, 100, func() {
-		if !p.ordinary(model.Metrics, nil, a) || !p.ordinary(model.Metrics, a, b) {
+		if !p.usableAsIs(model.Metrics, nil, a) || !p.usableAsIs(model.Metrics, a, b) {
 			t.Fatal("labels are taken for odd ones")
 		}
 	})

@@ -6,17 +6,18 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// Creator is a [Head] that bounds how fast series are created. Series that are known are never held back.
+// Creator is a [Head] that limits how fast series are created. Known series are never held back.
 type Creator interface {
-	// Create asks for the creation of n series of a tenant that carry their labels and returns how many of them may be
-	// created now. If that is fewer than n, the error says why; it is of class transient.
+	// Create asks to create n series of a tenant and returns how many of them may be created now. If
+	// that is fewer than n, the error gives the reason; it is of class transient.
 	Create(tenant string, n int) (allowed int, err error)
-	// Await waits a moment for the reason to pass that Create gave, and reports whether it is worth asking again.
+	// Await waits briefly for the reason that Create returned to pass. It reports whether a retry is
+	// worthwhile.
 	Await(ctx context.Context, reason error) bool
 }
 
-// create asks whether the series of the batch that carry their labels may be created. If not all of them may, it marks
-// those that may not, in s.later, and returns why.
+// create asks whether the new series of the batch, those that carry their labels, may be created. If
+// some may not, it marks them in s.postponed and returns the reason.
 func (p *Path) create(b *model.Batch, s *scratch) error {
 	n := b.Labels.Len()
 	if n == 0 || p.creator == nil {
@@ -26,23 +27,23 @@ func (p *Path) create(b *model.Batch, s *scratch) error {
 	if err == nil {
 		return nil
 	}
-	s.later = append(s.later[:0], make([]bool, len(b.Keys))...)
+	s.postponed = append(s.postponed[:0], make([]bool, len(b.Keys))...)
 	for _, series := range b.Labels.Series[min(max(allowed, 0), n):] {
-		s.later[series] = true
+		s.postponed[series] = true
 	}
 	return err
 }
 
-// pushSome makes those rows of a batch durable whose series are not marked in s.later, and takes them out of it. After an
-// error the batch is as it was.
-func (p *Path) pushSome(ctx context.Context, b *model.Batch, s *scratch, res *Result) error {
+// pushAllowed makes the rows of the series that are not marked in s.postponed durable and removes them from
+// the batch. After an error the batch is unchanged.
+func (p *Path) pushAllowed(ctx context.Context, b *model.Batch, s *scratch, res *Result) error {
 	now := p.Batch(b.Tenant, b.Signal)
 	defer p.Recycle(now)
 	now.Source = b.Source // for watchers
 	label := 0
 	for i, k := range b.Keys {
 		hasLabels := label < b.Labels.Len() && b.Labels.Series[label] == uint32(i)
-		if !s.later[i] {
+		if !s.postponed[i] {
 			for _, f := range model.Families() {
 				from := b.Columns(f)
 				now.Columns(f).AppendRows(&from.Rows, int(from.Begin(i)), int(from.End(i)))
@@ -60,6 +61,6 @@ func (p *Path) pushSome(ctx context.Context, b *model.Batch, s *scratch, res *Re
 	if err := p.append(ctx, now, res); err != nil {
 		return err
 	}
-	b.KeepRows(func(_ model.Family, series, _ int) bool { return s.later[series] })
+	b.KeepRows(func(_ model.Family, series, _ int) bool { return s.postponed[series] })
 	return nil
 }

@@ -45,8 +45,9 @@ func (s *strict) learn() {
 	}
 }
 
-// TestKnownSeriesAreStoredThoughNewOnesWait pushes a batch again and again, as receivers do, while creation is held back:
-// known series are stored at once, each row is stored once, and what is left in the end is nothing.
+// TestKnownSeriesAreStoredThoughNewOnesWait pushes a batch repeatedly, as receivers do, while creation
+// is held back. Known series are stored at once, each row is stored once, and in the end nothing is
+// left.
 func TestKnownSeriesAreStoredThoughNewOnesWait(t *testing.T) {
 	s := &strict{store: store{known: make(map[model.Key]bool)}, allowed: 2}
 	p := New(Options{Seed: seed, Head: s, Journal: s, Now: func() int64 { return now }})
@@ -74,7 +75,7 @@ func TestKnownSeriesAreStoredThoughNewOnesWait(t *testing.T) {
 			t.Fatalf("%#v", err)
 		}
 	}
-	// First the known one and two new ones; then two more rows of new series, of which the last are one.
+	// First the known one and two new ones; then two more rows of new series, which are the last.
 	if diff := cmp.Diff([]Counts{{Samples: 3}, {Samples: 2}, {Exemplars: 1}}, stored); diff != "" {
 		t.Fatal(diff)
 	}

@@ -1,6 +1,7 @@
-// Package write is the write path between the receivers and the store: it admits requests by their bytes before
-// they are read, resolves which series are new, gives those their labels, and acknowledges a batch once it is durable.
+// Package write is the write path between the receivers and the store. It admits requests by their size
+// before they are read, finds out which series are new, adds the labels of those, and acknowledges a
+// batch once it is durable.
 //
-// It owns the byte budget and the limits of requests. It never parses a protocol (the packages below it do), never
-// touches a file, and never lets a batch reach the head before the journal has it.
+// It owns the byte budget and the limits of requests. It never parses a protocol (the packages below it
+// do), never touches a file, and never passes a batch to the head before the journal has it.
 package write

@@ -7,14 +7,15 @@ import (
 	"time"
 )
 
-// gate counts who is inside, so that the store behind it is closed when nobody is. It is a read-write lock with a flag
-// before it: without the flag, those who come while close waits would wait too, instead of being told.
+// gate counts the callers that use the store, so that the store is closed only after the last of them
+// has left. The flag is checked before the read-write lock: without it, callers that arrive while close
+// waits would block instead of being refused.
 type gate struct {
 	closed atomic.Bool
 	inside sync.RWMutex
 }
 
-// enter lets the caller in, until leave. Its error is a *Refused of class closed.
+// enter admits the caller until it calls leave. Its error is a *Refused of class closed.
 func (g *gate) enter() error {
 	if !g.closed.Load() {
 		g.inside.RLock()
@@ -28,7 +29,8 @@ func (g *gate) enter() error {
 
 func (g *gate) leave() { g.inside.RUnlock() }
 
-// close lets nobody in any more and waits until all have left. It may be called more than once.
+// close refuses all further callers and waits until the admitted ones have left. It may be called more
+// than once.
 func (g *gate) close() {
 	g.closed.Store(true)
 	g.inside.Lock()
@@ -37,6 +39,6 @@ func (g *gate) close() {
 
 func errStopping() error {
 	return &Refused{
-		Status: http.StatusServiceUnavailable, Text: "the server is stopping; send it again", RetryAfter: 5 * time.Second, Closed: true,
+		Status: http.StatusServiceUnavailable, Text: "the server is shutting down; retry later", RetryAfter: 5 * time.Second, Closed: true,
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// TestKindsAreCountedApart pushes floats, histograms and exemplars, good and bad, of a good series, of one whose labels
-// are not allowed, and of one that is there twice.
+// TestKindsAreCountedApart pushes floats, histograms and exemplars, good and bad, of a good series, of
+// a series whose labels are not allowed, and of a series that occurs twice.
 func TestKindsAreCountedApart(t *testing.T) {
 	s := &store{}
 	reg := prometheus.NewRegistry()
@@ -79,12 +79,12 @@ shale_write_samples_total{kind="histogram"} 2
 # HELP shale_write_exemplars_total Exemplars acknowledged as durable.
 # TYPE shale_write_exemplars_total counter
 shale_write_exemplars_total 4
-# HELP shale_write_discarded_samples_total Samples left out, by reason.
+# HELP shale_write_discarded_samples_total Samples received but not stored, by reason.
 # TYPE shale_write_discarded_samples_total counter
 shale_write_discarded_samples_total{reason="invalid_labels"} 9
 shale_write_discarded_samples_total{reason="too_far_in_future"} 3
 shale_write_discarded_samples_total{reason="too_old"} 3
-# HELP shale_write_discarded_exemplars_total Exemplars left out, by reason.
+# HELP shale_write_discarded_exemplars_total Exemplars received but not stored, by reason.
 # TYPE shale_write_discarded_exemplars_total counter
 shale_write_discarded_exemplars_total{reason="invalid_labels"} 9
 shale_write_discarded_exemplars_total{reason="too_far_in_future"} 3
@@ -148,7 +148,7 @@ func TestLimitsCheck(t *testing.T) {
 	}
 }
 
-// TestLabelsOfManyMegabytes: each label is within its limit, and all of them together are not.
+// TestLabelsOfManyMegabytes: each label is within its limit, but all of them together are not.
 func TestLabelsOfManyMegabytes(t *testing.T) {
 	s := &store{}
 	p := newPath(s, Limits{})

@@ -10,37 +10,38 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// leaveOut drops the rows of all families that are too old or too far in the future, and the series that are dead (which
-// may be empty: none). It costs one pass over the times and changes nothing in the usual case that all are good.
-func (p *Path) leaveOut(b *model.Batch, dead []bool, res *Result) {
+// leaveOut drops the rows that are too old or too far in the future and all rows of invalid series; an empty
+// slice marks none. If every row is good, which is the usual case, it costs one pass over the times and
+// changes nothing.
+func (p *Path) leaveOut(b *model.Batch, invalid []bool, res *Result) {
 	now := p.o.Now()
 	lo, hi := int64(math.MinInt64), saturate(now, p.o.Limits.MaxFuture)
 	if p.o.Limits.MaxAge > 0 {
 		lo = now - int64(p.o.Limits.MaxAge)
 	}
-	if len(dead) == 0 && within(b.Samples.Times, lo, hi) && within(b.Exemplars.Times, lo, hi) && within(b.Text.Times, lo, hi) {
+	if len(invalid) == 0 && within(b.Samples.Times, lo, hi) && within(b.Exemplars.Times, lo, hi) && within(b.Text.Times, lo, hi) {
 		return
 	}
 	b.KeepRows(func(f model.Family, series, row int) bool {
 		c := b.Columns(f)
 		t := c.Times[row]
 		switch {
-		case len(dead) > 0 && dead[series]:
+		case len(invalid) > 0 && invalid[series]:
 			return false
 		case t < lo:
 			res.Rejected.Add(ReasonTooOld, countRows(f, &c.Rows, row, row+1), func() string {
 				if f == model.Text {
-					return fmt.Sprintf("entry for stream '%s' has timestamp too old: %s, oldest acceptable timestamp is: %s", stream(b, series), seconds(t), seconds(lo))
+					return fmt.Sprintf("entry for stream '%s' has timestamp too old: %s, oldest acceptable timestamp is: %s", describeStream(b, series), seconds(t), seconds(lo))
 				}
-				return fmt.Sprintf("%s at %s is older than %s", culprit(b, series), rfc3339(t), p.o.Limits.MaxAge)
+				return fmt.Sprintf("%s at %s is older than max-age (%s)", describeSeries(b, series), rfc3339(t), p.o.Limits.MaxAge)
 			})
 			return false
 		case t > hi:
 			res.Rejected.Add(ReasonTooNew, countRows(f, &c.Rows, row, row+1), func() string {
 				if f == model.Text {
-					return fmt.Sprintf("entry for stream '%s' has timestamp too new: %s", stream(b, series), seconds(t))
+					return fmt.Sprintf("entry for stream '%s' has timestamp too new: %s", describeStream(b, series), seconds(t))
 				}
-				return fmt.Sprintf("%s at %s is more than %s in the future", culprit(b, series), rfc3339(t), p.o.Limits.MaxFuture)
+				return fmt.Sprintf("%s at %s is further in the future than max-future (%s)", describeSeries(b, series), rfc3339(t), p.o.Limits.MaxFuture)
 			})
 			return false
 		}
@@ -66,18 +67,18 @@ func saturate(now int64, d time.Duration) int64 {
 
 func rfc3339(t int64) string { return time.Unix(0, t).UTC().Format(time.RFC3339Nano) }
 
-// seconds writes a time as Loki does where it says that a line is too old or too new.
+// seconds formats a time as Loki does in its errors about lines that are too old or too new.
 func seconds(t int64) string { return time.Unix(0, t).UTC().Format(time.RFC3339) }
 
-// culprit writes the labels of a series for a message.
-func culprit(b *model.Batch, series int) string {
+// describeSeries formats the labels of a series for an error text.
+func describeSeries(b *model.Batch, series int) string {
 	var lb model.LabelsBuilder
 	b.BuildLabels(series, &lb)
 	return Describe(&lb)
 }
 
-// stream writes the labels of a stream for a message.
-func stream(b *model.Batch, series int) string {
+// describeStream formats the labels of a stream for an error text.
+func describeStream(b *model.Batch, series int) string {
 	var lb model.LabelsBuilder
 	b.BuildLabels(series, &lb)
 	l, err := lb.Append(nil)
@@ -87,9 +88,10 @@ func stream(b *model.Batch, series int) string {
 	return DescribeStream(l)
 }
 
-// DescribeStream writes the labels of a stream for a message, as Loki does: as many as fit into its examples.
+// DescribeStream formats the labels of a stream for an error text as Loki does. It cuts them so that an
+// example has room for them and the reason.
 func DescribeStream(l model.Labels) string {
-	const most = maxExampleBytes - 150 // which is left for what is wrong with them
+	const most = maxExampleBytes - 150 // the rest is for the reason
 	sb := []byte{'{'}
 	for n, v, rest, ok := l.Next(); ok; n, v, rest, ok = rest.Next() {
 		if len(sb) > 1 {
@@ -99,7 +101,7 @@ func DescribeStream(l model.Labels) string {
 			sb = append(sb, "..."...)
 			break
 		}
-		if bare(n) {
+		if isBareName(n) {
 			sb = append(sb, n...)
 		} else {
 			sb = strconv.AppendQuote(sb, string(n))
@@ -110,8 +112,8 @@ func DescribeStream(l model.Labels) string {
 	return string(append(sb, '}'))
 }
 
-// bare reports whether a label name can stand without quotes.
-func bare(name []byte) bool {
+// isBareName reports whether a label name can be written without quotes.
+func isBareName(name []byte) bool {
 	for i, c := range name {
 		if (c|0x20 < 'a' || c|0x20 > 'z') && c != '_' && (i == 0 || c < '0' || c > '9') {
 			return false
@@ -120,9 +122,10 @@ func bare(name []byte) bool {
 	return len(name) > 0
 }
 
-// Describe writes labels for a message: as many as fit into its examples, and of each as much.
+// Describe formats labels for an error text. It cuts long labels, and the list so that an example has
+// room for the reason.
 func Describe(lb *model.LabelsBuilder) string {
-	const most = maxExampleBytes / 2 // the other half is for what is wrong with them
+	const most = maxExampleBytes / 2 // the other half is for the reason
 	var sb bytes.Buffer
 	sb.WriteByte('{')
 	for i := range lb.Len() {

@@ -7,43 +7,43 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// Limits bound what one request, one series and all requests together may cost. The tags make settings of the
-// fields: see package config.
+// Limits bound the cost of one request, of one series, and of all requests together. The tags make settings
+// of the fields: see package config.
 type Limits struct {
-	// MaxAge and MaxFuture bound the distance of a sample from now; a MaxAge of zero accepts any age.
+	// MaxAge and MaxFuture bound how far a sample's time may be from now. A MaxAge of zero accepts any age.
 	MaxAge    time.Duration `name:"max-age" type:"time" default:"7d" placeholder:"TIME" help:"Samples older than this are refused and counted. 0: any age is taken."`
 	MaxFuture time.Duration `name:"max-future" type:"time" default:"10m" placeholder:"TIME" help:"Samples further than this ahead of the clock are refused and counted."`
-	// MaxInflightBytes bounds the bytes of all requests in progress, compressed and decompressed.
+	// MaxInflightBytes bounds the bytes of all requests in flight hold, as sent and as decoded.
 	MaxInflightBytes int64 `kong:"-"`
 	// MaxBodyBytes and MaxDecodedBytes bound one request before and after decompression.
 	MaxBodyBytes    int64 `name:"limits.body-bytes" type:"size" default:"32MiB" placeholder:"SIZE" min:"1KiB" help:"Largest body of one HTTP request, as sent."`
 	MaxDecodedBytes int64 `name:"limits.decoded-bytes" type:"size" default:"128MiB" placeholder:"SIZE" help:"Largest body of one HTTP request after decompression."`
-	// MaxLabels, MaxNameBytes and MaxValueBytes bound the label set of one series. A stream of logs may have one
+	// MaxLabels, MaxNameBytes and MaxValueBytes bound the label set of one series. A log stream may have one
 	// label more.
 	MaxLabels     int `name:"limits.labels" type:"count" default:"64" placeholder:"N" min:"1" max:"1024" help:"Most labels of one series."`
 	MaxNameBytes  int `name:"limits.label-name-bytes" type:"size" default:"1KiB" placeholder:"SIZE" min:"16" max:"65535" help:"Longest label name."`
 	MaxValueBytes int `name:"limits.label-value-bytes" type:"size" default:"4KiB" placeholder:"SIZE" min:"16" max:"65535" help:"Longest label value; a Graphite path is one."`
-	// MaxBuckets bounds the buckets of one native histogram, and its spans and bounds likewise. Zero stands for
-	// [MostBuckets].
+	// MaxBuckets bounds the buckets of one native histogram, and separately its spans and its bounds. Zero
+	// means [MostBuckets].
 	MaxBuckets int `name:"limits.histogram-buckets" type:"count" default:"4096" placeholder:"N" min:"1" max:"16384" help:"Most buckets of one native histogram on either side of zero."`
-	// TenantLines and TenantLineBytes bound the log lines of one tenant a second, and their bytes. The burst is ten
-	// seconds' worth. Zero: no bound.
+	// TenantLines and TenantLineBytes bound the log lines, and their bytes, that one tenant may push per second. A
+	// tenant that has been silent may exceed them by ten seconds' worth. Zero means no limit.
 	TenantLines     float64 `name:"limits.tenant-lines" type:"count" default:"0" placeholder:"N" min:"0" help:"Most log lines a second of each tenant, with a burst of as many as ten seconds allow. 0: no limit."`
 	TenantLineBytes float64 `name:"limits.tenant-line-bytes" type:"size" default:"0" placeholder:"SIZE" min:"0" help:"Most bytes of log lines a second of each tenant, with a burst of as many as ten seconds allow. 0: no limit."`
 }
 
-// MostBuckets is the largest MaxBuckets. With as many positive and negative buckets, spans and bounds a histogram takes
-// less than the 1 MiB that a stored value may have.
+// MostBuckets is the largest MaxBuckets. A histogram with that many positive and negative buckets,
+// spans and bounds stays below 1 MiB, the most that a stored value may have.
 const MostBuckets = 1 << 14
 
-// Check returns an error of class invalid for limits that cannot take effect, since others would be met first.
+// Check returns an error of class invalid for limits that could never take effect.
 func (l *Limits) Check() error {
 	switch {
 	case l.MaxNameBytes > model.MaxLabelBytes || l.MaxValueBytes > model.MaxLabelBytes:
-		return fmt.Errorf("%w: limits.label-name-bytes and limits.label-value-bytes may be at most %d: all labels of a series together have no more",
+		return fmt.Errorf("%w: limits.label-name-bytes and limits.label-value-bytes may be at most %d, the limit for all labels of a series together",
 			model.ErrInvalid, model.MaxLabelBytes)
 	case l.MaxBuckets < 0 || l.MaxBuckets > MostBuckets:
-		return fmt.Errorf("%w: limits.histogram-buckets is %d, and may be at most %d", model.ErrInvalid, l.MaxBuckets, MostBuckets)
+		return fmt.Errorf("%w: limits.histogram-buckets: expected 0 to %d, got %d", model.ErrInvalid, MostBuckets, l.MaxBuckets)
 	}
 	return nil
 }

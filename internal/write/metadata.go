@@ -12,30 +12,32 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// Metadata is what the write path needs of the keeper of metadata.
+// Metadata stores the metadata of metric families.
 type Metadata interface {
-	// PutMetadata keeps what a tenant's sender tells of a metric family. It is called when that is new or has changed, and
-	// again after about an hour, so that a keeper with a bound may forget; by many goroutines at once. After an error of
-	// class transient that is no [model.LimitError] the next request offers it again.
+	// PutMetadata stores the metadata of one of a tenant's metric families. It is called concurrently:
+	// when the metadata is new or has changed, and again after about an hour, so that a bounded store
+	// may forget. After an error of class transient that is not a [model.LimitError], the next request
+	// offers the metadata again.
 	PutMetadata(tenant, family string, m model.Metadata) error
 }
 
-// toldSlots is the size of the table of what has been told: 256 KiB, for some 10,000 families without much trouble.
-const toldSlots = 1 << 15
+// seenSlots is the size of the table: 256 KiB, enough for about 10,000 families with few collisions.
+const seenSlots = 1 << 15
 
-// told remembers by hash what was last told of a family, one family a slot, so that the usual case, nothing new, costs
-// neither a lock nor an allocation. Families that share a slot push each other out, which costs a call of PutMetadata and
-// no more: nothing is ever taken for known because of another family, short of equal hashes of 64 bits.
-type told struct {
-	slots [toldSlots]atomic.Uint64
+// metadataSeen remembers a hash of the last metadata of each family, one family per slot, so that unchanged
+// metadata costs neither a lock nor an allocation. Families that share a slot evict each other, which
+// costs only a call of PutMetadata. The hash covers tenant and family, so nothing but a collision of 64 bits
+// lets the metadata of one family hide that of another.
+type metadataSeen struct {
+	slots [seenSlots]atomic.Uint64
 }
 
-// again is how long the store is not bothered with what it has been told already.
-const again = time.Hour
+// metadataRepeat is how long unchanged metadata is not sent to the store.
+const metadataRepeat = time.Hour
 
-// Metadata hands what a sender tells of a metric family to the store, unless the store knows it. The texts may be used
-// again afterwards. What cannot be kept is counted and nothing else: senders repeat metadata without being asked, and no
-// sample depends on it.
+// Metadata passes the metadata of a metric family to the store unless the store has it already. It
+// keeps none of the slices. Metadata that cannot be stored is only counted: senders repeat it anyway,
+// and no sample depends on it.
 func (p *Path) Metadata(tenant string, family []byte, typ string, help, unit []byte) {
 	if p.o.Metadata == nil || len(family) == 0 {
 		return
@@ -45,9 +47,9 @@ func (p *Path) Metadata(tenant string, family []byte, typ string, help, unit []b
 		return
 	}
 	of := xxh3.HashSeed(family, xxh3.HashStringSeed(tenant, uint64(p.o.Seed)))
-	text := xxh3.HashStringSeed(typ, of+uint64(p.o.Now()/int64(again)))
+	text := xxh3.HashStringSeed(typ, of+uint64(p.o.Now()/int64(metadataRepeat)))
 	text = xxh3.HashSeed(unit, xxh3.HashSeed(help, text))
-	slot := &p.told.slots[bits.RotateLeft64(of, 17)%toldSlots]
+	slot := &p.metadataSeen.slots[bits.RotateLeft64(of, 17)%seenSlots]
 	if slot.Load() == text {
 		return
 	}
@@ -65,7 +67,7 @@ func (p *Path) Metadata(tenant string, family []byte, typ string, help, unit []b
 	case err == nil:
 		p.metrics.metadata.Inc()
 	case errors.As(err, &full) || !errors.Is(err, model.ErrTransient):
-		// The next request would be told the same.
+		// A retry would get the same error.
 		p.metrics.discardedMetadata.WithLabelValues("refused").Inc()
 	default:
 		p.metrics.discardedMetadata.WithLabelValues("refused").Inc()

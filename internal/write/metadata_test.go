@@ -31,7 +31,8 @@ func newMetadataPath(k *keeper, clock *int64) *Path {
 	return New(Options{Seed: seed, Metadata: k, Limits: Limits{MaxValueBytes: 100}, Now: func() int64 { return *clock }})
 }
 
-// TestMetadataIsToldWhenItChanges, and after an hour, and at no other time.
+// TestMetadataIsToldWhenItChanges: metadata is passed on when it changes, after an hour, and at no
+// other time.
 func TestMetadataIsToldWhenItChanges(t *testing.T) {
 	k, clock := &keeper{}, now
 	p := newMetadataPath(k, &clock)
@@ -53,7 +54,7 @@ func TestMetadataIsToldWhenItChanges(t *testing.T) {
 	tell("t", "long", "gauge", strings.Repeat("x", 101), "")
 	tell("t", "long", "gauge", "", strings.Repeat("x", 101))
 	tell("t", "bad", "gauge", "\xff", "")
-	clock += int64(again)
+	clock += int64(metadataRepeat)
 	for range 3 {
 		tell("t", "up", "gauge", "Is it up?", "")
 	}
@@ -98,7 +99,8 @@ func TestMetadataAllocatesNothingWhenKnown(t *testing.T) {
 	}
 }
 
-// TestNothingAfterClose: what runs is waited for, what comes later is told so, and the store is not touched any more.
+// TestNothingAfterClose: close waits for running calls and refuses later ones, and then no call touches
+// the store.
 func TestNothingAfterClose(t *testing.T) {
 	for range 20 {
 		s := &guarded{}

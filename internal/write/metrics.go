@@ -14,10 +14,10 @@ type metrics struct {
 func newMetrics(reg prometheus.Registerer, b *budget) *metrics {
 	f := promauto.With(reg)
 	f.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "shale_write_inflight_bytes", Help: "Bytes of requests that are being worked on, as sent and as decoded.",
+		Name: "shale_write_inflight_bytes", Help: "Bytes held by write requests in flight, as sent and as decoded.",
 	}, func() float64 { return float64(b.inUse()) })
 	f.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "shale_write_inflight_limit_bytes", Help: "Bytes that requests may hold at one time.",
+		Name: "shale_write_inflight_limit_bytes", Help: "Most bytes that write requests in flight may hold.",
 	}, func() float64 { return float64(b.max) })
 	counter := func(name, help string) prometheus.Counter {
 		return f.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
@@ -27,22 +27,22 @@ func newMetrics(reg prometheus.Registerer, b *budget) *metrics {
 	return &metrics{
 		floats: samples.WithLabelValues("float"), histograms: samples.WithLabelValues("histogram"),
 		exemplars: counter("shale_write_exemplars_total", "Exemplars acknowledged as durable."),
-		labels:    counter("shale_write_labels_total", "Label sets that travelled with batches because their series were not yet known to be durable."),
+		labels:    counter("shale_write_labels_total", "Label sets written with a batch because their series were not yet known to be durable."),
 		lines:     counter("shale_write_lines_total", "Log lines acknowledged as durable."),
 		lineBytes: counter("shale_write_line_bytes_total", "Bytes of log lines acknowledged as durable, without their structured metadata."),
-		metadata:  counter("shale_write_metadata_total", "Types, helps and units of metric families that were handed to the store, because they were new or had changed."),
+		metadata:  counter("shale_write_metadata_total", "Metric family metadata (type, help, unit) passed to the store because it was new or had changed."),
 		discardedSamples: f.NewCounterVec(prometheus.CounterOpts{
-			Name: "shale_write_discarded_samples_total", Help: "Samples left out, by reason."}, []string{"reason"}),
+			Name: "shale_write_discarded_samples_total", Help: "Samples received but not stored, by reason."}, []string{"reason"}),
 		discardedExemplars: f.NewCounterVec(prometheus.CounterOpts{
-			Name: "shale_write_discarded_exemplars_total", Help: "Exemplars left out, by reason."}, []string{"reason"}),
+			Name: "shale_write_discarded_exemplars_total", Help: "Exemplars received but not stored, by reason."}, []string{"reason"}),
 		discardedLines: f.NewCounterVec(prometheus.CounterOpts{
-			Name: "shale_write_discarded_lines_total", Help: "Log lines left out, by reason."}, []string{"reason"}),
+			Name: "shale_write_discarded_lines_total", Help: "Log lines received but not stored, by reason."}, []string{"reason"}),
 		discardedLineBytes: f.NewCounterVec(prometheus.CounterOpts{
-			Name: "shale_write_discarded_line_bytes_total", Help: "Bytes of log lines left out, by reason."}, []string{"reason"}),
+			Name: "shale_write_discarded_line_bytes_total", Help: "Bytes of log lines received but not stored, by reason."}, []string{"reason"}),
 		discardedMetadata: f.NewCounterVec(prometheus.CounterOpts{
-			Name: "shale_write_discarded_metadata_total", Help: "Metadata of metric families left out, by reason: too_long, invalid, refused by the store."}, []string{"reason"}),
+			Name: "shale_write_discarded_metadata_total", Help: "Metric family metadata not stored, by reason: too_long, invalid, or refused by the store."}, []string{"reason"}),
 		refusedRequests: f.NewCounterVec(prometheus.CounterOpts{
-			Name: "shale_write_refused_requests_total", Help: "Batches or requests refused whole, by the limit or part that refused."}, []string{"limit"}),
+			Name: "shale_write_refused_requests_total", Help: "Write requests refused, in whole or for their new series, by the limit or component that refused."}, []string{"limit"}),
 	}
 }
 

@@ -12,17 +12,18 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// Head is what the write path needs of the store.
+// Head is the part of the store that knows which series exist.
 type Head interface {
-	// Resolve appends to dst the indexes into b.Keys of the series whose labels are not yet known to be durable. It is
-	// called by many goroutines at once. A refusal to create more series is an error of class transient.
+	// Resolve appends to dst the indexes into b.Keys of the series whose labels are not known to be
+	// durable. It is called concurrently. It refuses to create more series with an error of class
+	// transient.
 	Resolve(b *model.Batch, dst []uint32) ([]uint32, error)
 }
 
-// Journal is what the write path needs of the log.
+// Journal is the write-ahead log.
 type Journal interface {
-	// Append returns once the batch is durable and has been applied to the head, in that order. The batch may be used
-	// again afterwards. It is called by many goroutines at once. Errors are of class transient or closed.
+	// Append returns once the batch is durable and then applied to the head. The caller may reuse the
+	// batch afterwards. It is called concurrently. Errors are of class transient or closed.
 	Append(ctx context.Context, b *model.Batch) error
 }
 
@@ -31,28 +32,29 @@ type Options struct {
 	Seed    model.KeySeed
 	Head    Head
 	Journal Journal
-	// Metadata takes what senders tell of metric families; nil means that it is not kept.
+	// Metadata stores the metadata of metric families; nil drops it.
 	Metadata Metadata
 	Limits   Limits
-	// Room reports an error while the data folder has no room for more data; nil means that there is always room.
+	// Room returns an error while the disk of the data folder is too full to accept data; nil disables
+	// the check.
 	Room func() error
-	// Now gives the time in Unix nanoseconds; nil means the machine's clock.
+	// Now returns the time in Unix nanoseconds; nil means the system clock.
 	Now        func() int64
 	Registerer prometheus.Registerer
 }
 
 // Path is the write path of one process. It is safe for concurrent use.
 type Path struct {
-	o        Options
-	creator  Creator // nil: creation is not bounded
-	budget   budget
-	gate     gate
-	told     told
-	watchers watchers
-	rates    rates
-	batches  sync.Pool
-	scratch  sync.Pool
-	metrics  *metrics
+	o            Options
+	creator      Creator // nil if creation is not limited
+	budget       budget
+	gate         gate
+	metadataSeen metadataSeen
+	watchers     watchers
+	rates        rates
+	batches      sync.Pool
+	scratch      sync.Pool
+	metrics      *metrics
 }
 
 // New returns a Path.
@@ -72,20 +74,20 @@ func New(o Options) *Path {
 	return p
 }
 
-// Close refuses all further pushes with an error of class closed and waits for those that are running. Nothing touches
-// the head or the journal through this path afterwards.
+// Close refuses all further pushes with an error of class closed and waits for the running ones.
+// Afterwards the path does not touch the head or the journal.
 func (p *Path) Close() { p.gate.close() }
 
-// Seed returns the seed of the installation's keys.
+// Seed returns the seed for the keys of this installation.
 func (p *Path) Seed() model.KeySeed { return p.o.Seed }
 
-// Limits returns the limits that requests are held to.
+// Limits returns the limits that apply to requests.
 func (p *Path) Limits() Limits { return p.o.Limits }
 
 // Now returns the time in Unix nanoseconds.
 func (p *Path) Now() int64 { return p.o.Now() }
 
-// Batch returns an empty batch, to be given back by Recycle.
+// Batch returns an empty batch. The caller returns it with Recycle.
 func (p *Path) Batch(tenant string, s model.Signal) *model.Batch {
 	b := p.batches.Get().(*model.Batch)
 	b.Reset()
@@ -93,13 +95,13 @@ func (p *Path) Batch(tenant string, s model.Signal) *model.Batch {
 	return b
 }
 
-// What keeps a batch of unusual size from staying in the pool.
+// Larger batches do not return to the pool.
 const (
 	maxPooledRows  = 1 << 17
 	maxPooledBytes = 4 << 20
 )
 
-// Recycle takes a batch back. It must not be used any more.
+// Recycle returns a batch to the pool. The caller must not use it afterwards.
 func (p *Path) Recycle(b *model.Batch) {
 	for _, f := range model.Families() {
 		if c := b.Columns(f); cap(c.Times) > maxPooledRows || cap(c.Bytes) > maxPooledBytes {
@@ -113,12 +115,14 @@ func (p *Path) Recycle(b *model.Batch) {
 	p.batches.Put(b)
 }
 
-// maxAwaits is how often a push waits for room for its new series, which others may take each time.
+// maxAwaits is how often a push waits for room for its new series; other pushes may take that room each
+// time.
 const maxAwaits = 3
 
-// Push makes a batch durable and visible. Rows that can never be stored are left out and listed in the result. The error
-// is nil when all others are durable, and otherwise a *Refused: then what the result counts is durable, which is nothing
-// or what there is of series that need not be created, and the batch holds the rest and may be pushed again.
+// Push makes a batch durable and visible to queries. It drops rows that can never be stored and lists
+// them in the result. If all other rows are durable, the error is nil. Otherwise it is a *Refused: the
+// rows that the result counts, if any, are durable, and the batch holds the rest and may be pushed
+// again.
 func (p *Path) Push(ctx context.Context, b *model.Batch) (Result, error) {
 	var res Result
 	if len(b.Keys) == 0 {
@@ -129,7 +133,7 @@ func (p *Path) Push(ctx context.Context, b *model.Batch) (Result, error) {
 	}
 	defer p.gate.leave()
 	s := p.scratch.Get().(*scratch)
-	defer p.giveScratch(s)
+	defer p.putScratch(s)
 
 	if err := p.o.Room(); err != nil {
 		return res, p.refuse(err, "disk")
@@ -137,31 +141,32 @@ func (p *Path) Push(ctx context.Context, b *model.Batch) (Result, error) {
 	if err := p.resolve(b, s, &res); err != nil {
 		return res, p.refuse(err, "series")
 	}
-	p.leaveOut(b, s.dead, &res)
-	p.Rejected(res.Rejected) // now, since they have left the batch: it may be pushed again
-	taken, err := p.takeLines(b)
+	p.leaveOut(b, s.invalid, &res)
+	p.Rejected(res.Rejected) // count now: these rows have left the batch, and a retry does not see them
+	charged, err := p.chargeLines(b)
 	if err != nil {
 		return res, err
 	}
 	if err := p.store(ctx, b, s, &res); err != nil {
-		p.giveLines(b.Tenant, taken, res.ByKind)
+		p.refundLines(b.Tenant, charged, res.ByKind)
 		return res, err
 	}
 	return res, nil
 }
 
-// store makes the rows of a batch durable, those of new series when they may be created. Its error is a *Refused.
+// store makes the rows of a batch durable, those of new series as soon as these may be created. Its
+// error is a *Refused.
 func (p *Path) store(ctx context.Context, b *model.Batch, s *scratch, res *Result) error {
 	for tries := 0; ; tries++ {
 		full := p.create(b, s)
 		if full == nil {
 			break
 		}
-		// Those that are known do not wait for the others.
-		if err := p.pushSome(ctx, b, s, res); err != nil {
+		// Rows of known series do not wait for the creation of the others.
+		if err := p.pushAllowed(ctx, b, s, res); err != nil {
 			return p.refuse(err, "journal")
 		}
-		// A request that waits keeps its memory. If those took all of it, known series of others would have none.
+		// A waiting request keeps its memory. Waiting requests must not starve pushes to known series.
 		if tries == maxAwaits || !p.budget.halfFree() || !p.creator.Await(ctx, full) {
 			return p.refuse(full, "series")
 		}
@@ -178,7 +183,7 @@ func (p *Path) append(ctx context.Context, b *model.Batch, res *Result) error {
 		if err := p.o.Journal.Append(ctx, b); err != nil {
 			return err
 		}
-		p.watchers.show(b)
+		p.watchers.notify(b)
 	}
 	stored := countBatch(b)
 	res.ByKind.Add(stored)
@@ -188,8 +193,8 @@ func (p *Path) append(ctx context.Context, b *model.Batch, res *Result) error {
 	return nil
 }
 
-// refuse turns an error of the store into an answer. What may pass is a 503, since senders retry that; a caller that
-// has gone away gets 503 too and will not see it.
+// refuse turns an error of the store into a *Refused. Transient errors give 503, which senders retry.
+// So does a cancelled request, whose sender does not see the response.
 func (p *Path) refuse(err error, limit string) error {
 	var refused *Refused
 	if errors.As(err, &refused) {
@@ -208,12 +213,12 @@ func (p *Path) refuse(err error, limit string) error {
 	return r
 }
 
-// Discard counts floats that a receiver left out before they became rows.
+// Discard counts floats that a receiver dropped before they became rows.
 func (p *Path) Discard(reason string, samples int) {
 	p.metrics.discarded(reason, Counts{Samples: samples})
 }
 
-// Rejected counts the rows that a receiver left out.
+// Rejected counts rows that a receiver dropped.
 func (p *Path) Rejected(left Rejections) {
 	for i := range left {
 		p.metrics.discarded(left[i].Reason, left[i].ByKind)

@@ -137,7 +137,7 @@ func TestPushLeavesOutWhatCannotBeStored(t *testing.T) {
 	}
 }
 
-// Labels in any order on the wire make the same series, and are not taken for new once it is known.
+// Labels in any order on the wire make the same series, which is recognised once it is known.
 func TestPushCorrectsKeysOfUnorderedLabels(t *testing.T) {
 	s := &store{known: make(map[model.Key]bool)}
 	p := newPath(s, Limits{})

@@ -9,28 +9,29 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// burstSeconds is how long a tenant that has been silent may be ahead of its rate.
+// burstSeconds is how far, in seconds of its rate, a tenant that has been silent may run ahead.
 const burstSeconds = 10
 
-// maxRatedTenants bounds the tenants whose rates are remembered one by one. Those beyond it share one allowance; a tenant
-// whose allowance is whole need not be remembered.
+// maxRatedTenants bounds the tenants that have an allowance of their own; all others share one. Tenants
+// with a full allowance can be forgotten.
 const maxRatedTenants = 1 << 14
 
-// rates holds the lines and bytes that tenants may push at this moment: two token buckets each. A bucket that is not
-// in debt lets a push of any size through and goes into debt by it, so that no push is too large for ever.
+// rates limits the lines and bytes per second of each tenant with two token buckets. A bucket that is
+// not in debt lets a push of any size through and goes into debt for it, so that no push is too large
+// to ever succeed.
 type rates struct {
 	mu      sync.Mutex
 	tenants map[string]*allowance
 	others  allowance
 }
 
-// allowance is what is left at a time, in lines and in bytes.
+// allowance is what one tenant had left at time at, in lines and in bytes.
 type allowance struct {
 	at           int64
 	lines, bytes float64
 }
 
-// refill adds what the time since the last look has brought.
+// refill adds the tokens for the time since the last refill.
 func (a *allowance) refill(now int64, l *Limits) {
 	if a.at == 0 {
 		a.lines, a.bytes = burstSeconds*l.TenantLines, burstSeconds*l.TenantLineBytes
@@ -45,8 +46,8 @@ func (a *allowance) whole(l *Limits) bool {
 	return a.lines >= burstSeconds*l.TenantLines && a.bytes >= burstSeconds*l.TenantLineBytes
 }
 
-// of returns the allowance of a tenant, refilled.
-func (r *rates) of(tenant string, now int64, l *Limits) *allowance {
+// allowance returns the refilled allowance of a tenant.
+func (r *rates) allowance(tenant string, now int64, l *Limits) *allowance {
 	a := r.tenants[tenant]
 	if a == nil {
 		if a = r.add(tenant, now, l); a == nil {
@@ -57,7 +58,7 @@ func (r *rates) of(tenant string, now int64, l *Limits) *allowance {
 	return a
 }
 
-// add remembers one more tenant, or returns nil if there is no room.
+// add gives one more tenant an allowance of its own, or returns nil if there are too many.
 func (r *rates) add(tenant string, now int64, l *Limits) *allowance {
 	if r.tenants == nil {
 		r.tenants = make(map[string]*allowance)
@@ -77,8 +78,8 @@ func (r *rates) add(tenant string, now int64, l *Limits) *allowance {
 	return a
 }
 
-// takeLines charges the lines of a batch to its tenant, or refuses all of them.
-func (p *Path) takeLines(b *model.Batch) (taken Counts, err error) {
+// chargeLines charges the lines of a batch to its tenant, or refuses the batch.
+func (p *Path) chargeLines(b *model.Batch) (charged Counts, err error) {
 	l := &p.o.Limits
 	if l.TenantLines <= 0 && l.TenantLineBytes <= 0 || b.Text.Len() == 0 {
 		return Counts{}, nil
@@ -86,32 +87,33 @@ func (p *Path) takeLines(b *model.Batch) (taken Counts, err error) {
 	n := countRows(model.Text, &b.Text.Rows, 0, b.Text.Len())
 	p.rates.mu.Lock()
 	defer p.rates.mu.Unlock()
-	a := p.rates.of(b.Tenant, p.o.Now(), l)
+	a := p.rates.allowance(b.Tenant, p.o.Now(), l)
 	switch {
 	case l.TenantLines > 0 && a.lines <= 0:
-		return Counts{}, p.tooFast(b.Tenant, n, "limits.tenant-lines", "lines", l.TenantLines, a.lines)
+		return Counts{}, p.rateLimited(b.Tenant, n, "limits.tenant-lines", "lines", l.TenantLines, a.lines)
 	case l.TenantLineBytes > 0 && a.bytes <= 0:
-		return Counts{}, p.tooFast(b.Tenant, n, "limits.tenant-line-bytes", "bytes", l.TenantLineBytes, a.bytes)
+		return Counts{}, p.rateLimited(b.Tenant, n, "limits.tenant-line-bytes", "bytes", l.TenantLineBytes, a.bytes)
 	}
 	a.lines -= float64(n.Lines)
 	a.bytes -= float64(n.LineBytes)
 	return n, nil
 }
 
-// giveLines gives back what was charged for lines that did not become durable: they are going to be sent again.
-func (p *Path) giveLines(tenant string, taken, stored Counts) {
-	if taken.Lines == 0 {
+// refundLines refunds the lines that were charged but did not become durable, since the sender will send
+// them again.
+func (p *Path) refundLines(tenant string, charged, stored Counts) {
+	if charged.Lines == 0 {
 		return
 	}
 	p.rates.mu.Lock()
 	defer p.rates.mu.Unlock()
-	a := p.rates.of(tenant, p.o.Now(), &p.o.Limits)
-	a.lines += float64(taken.Lines - stored.Lines)
-	a.bytes += float64(taken.LineBytes - stored.LineBytes)
+	a := p.rates.allowance(tenant, p.o.Now(), &p.o.Limits)
+	a.lines += float64(charged.Lines - stored.Lines)
+	a.bytes += float64(charged.LineBytes - stored.LineBytes)
 }
 
-// tooFast is the answer to a tenant that is in debt.
-func (p *Path) tooFast(tenant string, n Counts, limit, unit string, rate, left float64) error {
+// rateLimited refuses a push of a tenant that is in debt, with Loki's text.
+func (p *Path) rateLimited(tenant string, n Counts, limit, unit string, rate, left float64) error {
 	p.metrics.refusedRequests.WithLabelValues(limit).Inc()
 	return &Refused{
 		Status: http.StatusTooManyRequests, Limit: limit, RetryAfter: time.Second + time.Duration(-left/rate*1e9),

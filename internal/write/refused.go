@@ -8,18 +8,19 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// Refused is a request that was not taken, or not taken whole, with everything its sender needs: which limit, what to
-// do, and whether to come back.
+// Refused is the error for a request that was refused, in whole or in part. It tells the sender which
+// limit was hit, what to do, and whether to retry.
 type Refused struct {
-	// Status is the HTTP status. It decides what senders do: they retry 5xx and, mostly, drop on 4xx.
+	// Status is the HTTP status. Senders retry on 5xx and mostly drop the data on 4xx.
 	Status int
-	// Limit is the setting or resource that was hit, in the spelling of the configuration.
+	// Limit is the setting or resource that was exhausted, as spelled in the configuration.
 	Limit string
-	// Text says what happened, to whom, and what helps.
+	// Text says what happened and what to do about it.
 	Text string
-	// RetryAfter is when to come back; zero for what can never succeed.
+	// RetryAfter is how long to wait before a retry; zero if a retry can never succeed.
 	RetryAfter time.Duration
-	// Closed says that this process takes nothing any more. Another one, or this one after its restart, may.
+	// Closed means that this process is shutting down. Another one, or this one after a restart, may
+	// accept the request.
 	Closed bool
 }
 
@@ -31,7 +32,7 @@ func (r *Refused) Error() string {
 	return fmt.Sprintf("%s (limit: %s)", r.Text, r.Limit)
 }
 
-// Unwrap gives the class of the error: closed, transient or invalid.
+// Unwrap returns the class of the error: closed, transient or invalid.
 func (r *Refused) Unwrap() error {
 	switch {
 	case r.Closed:

@@ -9,28 +9,28 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// Reserver is a [model.LabelSource] whose request pays for the labels that a push takes out of it: for known series they
-// are never built, so a receiver that has reserved its body alone has not reserved them.
+// Reserver is a [model.LabelSource] that reserves memory for the labels that a push copies from it.
+// Labels of known series are never copied, so the receiver has reserved memory for the body only.
 type Reserver interface {
-	// Reserve asks for memory before it is used. Its error ends the push.
+	// Reserve reserves memory before it is used. Its error ends the push.
 	Reserve(bytes int64) error
 }
 
-// reserveStep is by how many bytes labels are reserved at a time.
+// reserveStep is the least number of bytes that is reserved for labels at a time.
 const reserveStep = 256 << 10
 
-// scratch is what one push needs beside its batch.
+// scratch is the reusable memory of one push.
 type scratch struct {
-	fresh  []uint32 // series whose labels are not known to be durable
-	dead   []bool   // series that are left out; empty: none
-	later  []bool   // series that must not be created yet, if creation is held back
-	labels model.LabelsBuilder
-	bytes  []byte
+	fresh     []uint32 // series whose labels are not known to be durable
+	invalid   []bool   // series whose labels are not allowed; empty: none
+	postponed []bool   // series that may not be created yet
+	labels    model.LabelsBuilder
+	bytes     []byte
 }
 
-// giveScratch takes scratch back, without its hold on the memory of a request.
-func (p *Path) giveScratch(s *scratch) {
-	if cap(s.fresh) > maxPooledRows || cap(s.dead) > maxPooledRows || cap(s.bytes) > maxPooledBytes {
+// putScratch returns scratch to the pool. It must not keep the memory of the request alive.
+func (p *Path) putScratch(s *scratch) {
+	if cap(s.fresh) > maxPooledRows || cap(s.invalid) > maxPooledRows || cap(s.bytes) > maxPooledBytes {
 		return
 	}
 	if len(s.fresh) > 0 || s.labels.Len() > 0 {
@@ -39,18 +39,19 @@ func (p *Path) giveScratch(s *scratch) {
 	p.scratch.Put(s)
 }
 
-// resolve finds the series that are new and gives them their labels.
+// resolve finds the series that are new and adds their labels to the batch.
 func (p *Path) resolve(b *model.Batch, s *scratch, res *Result) (err error) {
-	s.dead = s.dead[:0]
-	b.Labels.Reset() // an earlier push of the batch may have failed
+	s.invalid = s.invalid[:0]
+	b.Labels.Reset() // left over if an earlier push of the batch failed
 	if s.fresh, err = p.o.Head.Resolve(b, s.fresh[:0]); err != nil || len(s.fresh) == 0 {
 		return err
 	}
-	corrected, err := p.materialise(b, s, res)
+	corrected, err := p.addLabels(b, s, res)
 	if err != nil || !corrected {
 		return err
 	}
-	// Some senders' labels are not canonical on the wire. With the right keys, look once more which series are new.
+	// Some senders' labels are not canonical on the wire. With the corrected keys, some series may turn
+	// out to be known.
 	if s.fresh, err = p.o.Head.Resolve(b, s.fresh[:0]); err != nil {
 		return err
 	}
@@ -61,8 +62,8 @@ func (p *Path) resolve(b *model.Batch, s *scratch, res *Result) (err error) {
 	return nil
 }
 
-// keepLabels drops the label sets for which keep is false. They are moved within the memory that they have: what is
-// overwritten has been read, since no set moves up.
+// keepLabels drops the label sets for which keep is false. It moves the others in place; a set only
+// moves down, so it never overwrites bytes that are still to be read.
 func keepLabels(t *model.LabelTable, keep func(series uint32) bool) {
 	n, begin, bytes := 0, uint32(0), t.Bytes[:0]
 	for i, series := range t.Series {
@@ -77,26 +78,27 @@ func keepLabels(t *model.LabelTable, keep func(series uint32) bool) {
 	t.Series, t.Ends, t.Bytes = t.Series[:n], t.Ends[:n], bytes
 }
 
-// materialise gives the fresh series of the batch their labels and marks those as dead whose labels are not allowed;
-// these never become known, so they are checked again each time they are sent. It corrects the keys of series whose
-// labels were not canonical on the wire, and reports whether there were any.
-func (p *Path) materialise(b *model.Batch, s *scratch, res *Result) (corrected bool, err error) {
-	payer, _ := b.Source.(Reserver)
+// addLabels adds the labels of the fresh series to the batch and marks the series whose labels are
+// not allowed as invalid. They never become known, so they are checked each time they are sent. It
+// also corrects the keys of series whose labels were not canonical on the wire, and reports whether
+// there were any.
+func (p *Path) addLabels(b *model.Batch, s *scratch, res *Result) (corrected bool, err error) {
+	reserver, _ := b.Source.(Reserver)
 	source, _ := b.Source.(CanonicalSource)
 	reserved := 0
 	var last model.Labels
 	for _, i := range s.fresh {
 		l := canonicalLabels(source, b, int(i))
-		if !p.ordinary(b.Signal, last, l) {
+		if !p.usableAsIs(b.Signal, last, l) {
 			var changed bool
 			if l, changed = p.build(b, s, i, res); l == nil {
 				continue
 			}
 			corrected = corrected || changed
 		}
-		if more := len(b.Labels.Bytes) + len(l) - reserved; more > 0 && payer != nil {
+		if more := len(b.Labels.Bytes) + len(l) - reserved; more > 0 && reserver != nil {
 			step := max(more, reserveStep)
-			if err := payer.Reserve(int64(step)); err != nil {
+			if err := reserver.Reserve(int64(step)); err != nil {
 				return false, err
 			}
 			reserved += step
@@ -107,17 +109,17 @@ func (p *Path) materialise(b *model.Batch, s *scratch, res *Result) (corrected b
 	return corrected, nil
 }
 
-// build builds the labels of a series and corrects its key, and reports whether it had to. It marks the series as dead and
-// returns nil if its labels are not allowed.
+// build builds the labels of a series, corrects its key if necessary, and reports whether it did. If
+// the labels are not allowed, it marks the series as invalid and returns nil.
 func (p *Path) build(b *model.Batch, s *scratch, i uint32, res *Result) (_ model.Labels, corrected bool) {
 	s.labels.Reset()
 	b.BuildLabels(int(i), &s.labels)
 	var reason, why string
 	if s.bytes, reason, why = p.canonical(b.Signal, &s.labels, s.bytes[:0]); reason != "" {
-		if len(s.dead) == 0 {
-			s.dead = append(s.dead, make([]bool, len(b.Keys))...)
+		if len(s.invalid) == 0 {
+			s.invalid = append(s.invalid, make([]bool, len(b.Keys))...)
 		}
-		s.dead[i] = true
+		s.invalid[i] = true
 		res.Rejected.Add(reason, countSeries(b, int(i)), func() string { return Describe(&s.labels) + ": " + why })
 		return nil, false
 	}
@@ -127,8 +129,8 @@ func (p *Path) build(b *model.Batch, s *scratch, i uint32, res *Result) (_ model
 	return model.Labels(s.bytes), corrected
 }
 
-// canonical appends the canonical form of labels to dst, or returns the reason for which they are not allowed, and a
-// text.
+// canonical appends the canonical form of labels to dst. If they are not allowed, it returns a reason
+// and an explanation.
 func (p *Path) canonical(s model.Signal, lb *model.LabelsBuilder, dst []byte) (_ []byte, reason, why string) {
 	if reason, why = p.o.Limits.check(s, lb); reason != "" {
 		return dst, reason, why
@@ -138,18 +140,18 @@ func (p *Path) canonical(s model.Signal, lb *model.LabelsBuilder, dst []byte) (_
 	case err != nil:
 		return dst, ReasonDuplicateLabel, err.Error()
 	case len(dst) > model.MaxLabelBytes:
-		return dst, ReasonLabelsTooLong, fmt.Sprintf("%d bytes of labels, and a series may have %d", len(dst), model.MaxLabelBytes)
+		return dst, ReasonLabelsTooLong, fmt.Sprintf("the labels take %d bytes, the limit for a series is %d", len(dst), model.MaxLabelBytes)
 	}
 	return dst, "", ""
 }
 
-// check returns the reason for which a label set is not allowed, and a text, or "".
+// check returns the reason why a label set is not allowed and an explanation, or two empty strings.
 func (l *Limits) check(s model.Signal, lb *model.LabelsBuilder) (reason, why string) {
 	if lb.Len() == 0 {
 		return ReasonLabels, "the series has no labels"
 	}
 	if lb.Len() > l.labels(s) {
-		return ReasonTooManyLabels, fmt.Sprintf("%d labels, and limits.labels allows %d", lb.Len(), l.MaxLabels)
+		return ReasonTooManyLabels, fmt.Sprintf("the series has %d labels, limits.labels is %d", lb.Len(), l.MaxLabels)
 	}
 	for i := range lb.Len() {
 		n, v := lb.At(i)
@@ -157,20 +159,21 @@ func (l *Limits) check(s model.Signal, lb *model.LabelsBuilder) (reason, why str
 		case len(n) == 0:
 			return ReasonLabels, "a label has an empty name"
 		case !utf8.Valid(n):
-			return ReasonLabels, fmt.Sprintf("the label name %.100q is not UTF-8", n)
+			return ReasonLabels, fmt.Sprintf("the label name %.100q is not valid UTF-8", n)
 		case !utf8.Valid(v):
-			return ReasonLabels, fmt.Sprintf("the value of label %.100q is not UTF-8", n)
+			return ReasonLabels, fmt.Sprintf("the value of label %.100q is not valid UTF-8", n)
 		case l.MaxNameBytes > 0 && len(n) > l.MaxNameBytes:
-			return ReasonNameTooLong, fmt.Sprintf("a label name of %d bytes, and limits.label-name-bytes allows %d", len(n), l.MaxNameBytes)
+			return ReasonNameTooLong, fmt.Sprintf("a label name has %d bytes, limits.label-name-bytes is %d", len(n), l.MaxNameBytes)
 		case l.MaxValueBytes > 0 && len(v) > l.MaxValueBytes:
-			return ReasonValueTooLong, fmt.Sprintf("the value of label %.100q has %d bytes, and limits.label-value-bytes allows %d", n, len(v), l.MaxValueBytes)
+			return ReasonValueTooLong, fmt.Sprintf("the value of label %.100q has %d bytes, limits.label-value-bytes is %d", n, len(v), l.MaxValueBytes)
 		}
 	}
 	return "", ""
 }
 
-// labels returns how many labels a series of a signal may have. Of logs that is one more: a service_name, which mostly was not
-// sent but made here, is not counted, as the rules of lines have it. They have refused what has too many.
+// labels returns how many labels a series of a signal may have. Log streams may have one more: the
+// rules for streams do not count service_name, which is mostly derived here and not sent. The receiver
+// has already enforced those rules.
 func (l *Limits) labels(s model.Signal) int {
 	switch {
 	case l.MaxLabels <= 0:

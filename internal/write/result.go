@@ -8,8 +8,9 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// Reasons for which single samples or series of a request are left out. They are the values of the label `reason` of
-// shale_write_discarded_samples_total, shale_write_discarded_exemplars_total and shale_write_discarded_lines_total.
+// Reasons for which samples or series of a request are dropped. They are the values of the label
+// `reason` of shale_write_discarded_samples_total, shale_write_discarded_exemplars_total and
+// shale_write_discarded_lines_total.
 const (
 	ReasonTooOld         = "too_old"
 	ReasonTooNew         = "too_far_in_future"
@@ -35,7 +36,7 @@ const (
 	ReasonMetric         = "invalid_metric"
 )
 
-// Counts are numbers of rows by kind.
+// Counts counts rows by kind.
 type Counts struct {
 	// Samples are floats.
 	Samples, Histograms, Exemplars, Lines int
@@ -55,7 +56,7 @@ func (c *Counts) Add(o Counts) {
 	c.LineBytes += o.LineBytes
 }
 
-// String returns the counts in words: "2 samples, 1 histograms".
+// String returns the counts as text, for example "2 samples, 1 histograms".
 func (c Counts) String() string {
 	var parts []string
 	if c.Samples > 0 || c.Total() == 0 {
@@ -73,7 +74,7 @@ func (c Counts) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// countRows returns the kinds of the rows [from, to) of a column.
+// countRows counts the rows [from, to) of a column by kind.
 func countRows(f model.Family, r *model.Rows, from, to int) (n Counts) {
 	switch {
 	case f == model.Exemplars:
@@ -98,7 +99,7 @@ func countRows(f model.Family, r *model.Rows, from, to int) (n Counts) {
 	return n
 }
 
-// countSeries returns the kinds of the rows of series i.
+// countSeries counts the rows of series i by kind.
 func countSeries(b *model.Batch, i int) (n Counts) {
 	for _, f := range model.Families() {
 		c := b.Columns(f)
@@ -107,7 +108,7 @@ func countSeries(b *model.Batch, i int) (n Counts) {
 	return n
 }
 
-// countBatch returns the kinds of all rows of a batch.
+// countBatch counts the rows of a batch by kind.
 func countBatch(b *model.Batch) (n Counts) {
 	for _, f := range model.Families() {
 		c := b.Columns(f)
@@ -116,36 +117,36 @@ func countBatch(b *model.Batch) (n Counts) {
 	return n
 }
 
-// Result says what became of a batch whose other rows are durable.
+// Result is the outcome of a push.
 type Result struct {
-	// Stored counts the rows that are durable, of all kinds, and ByKind each kind.
+	// Stored counts the durable rows of all kinds, and ByKind those of each kind.
 	Stored   int
 	ByKind   Counts
 	Rejected Rejections
 }
 
-// Rejection counts the rows that were left out for one reason and shows the first culprits.
+// Rejection counts the rows that were dropped for one reason and gives the first examples.
 type Rejection struct {
 	Reason string
-	// Samples counts rows of all kinds, and ByKind each kind.
+	// Samples counts rows of all kinds, and ByKind those of each kind.
 	Samples int
 	ByKind  Counts
-	// Examples are at most 3 texts of at most 500 bytes.
+	// Examples has at most 3 texts of at most 500 bytes each.
 	Examples []string
 }
 
-// maxExamples and maxExampleBytes bound what an answer says of culprits.
+// maxExamples and maxExampleBytes bound the examples in a response.
 const (
 	maxExamples     = 3
 	maxExampleBytes = 500
 )
 
-// Rejections holds one Rejection a reason, in the order in which the reasons were met.
+// Rejections has one Rejection per reason, in the order in which the reasons first occurred.
 type Rejections []Rejection
 
-// Add counts rows that are left out; example is called for the first few culprits.
+// Add counts dropped rows. It calls example for the first few only.
 func (r *Rejections) Add(reason string, n Counts, example func() string) {
-	rej := r.of(reason)
+	rej := r.entry(reason)
 	rej.Samples += n.Total()
 	rej.ByKind.Add(n)
 	if len(rej.Examples) < maxExamples {
@@ -154,10 +155,10 @@ func (r *Rejections) Add(reason string, n Counts, example func() string) {
 	}
 }
 
-// Merge adds those of o.
+// Merge adds the rejections of o.
 func (r *Rejections) Merge(o Rejections) {
 	for i := range o {
-		rej := r.of(o[i].Reason)
+		rej := r.entry(o[i].Reason)
 		rej.Samples += o[i].Samples
 		rej.ByKind.Add(o[i].ByKind)
 		more := min(len(o[i].Examples), maxExamples-len(rej.Examples))
@@ -165,7 +166,7 @@ func (r *Rejections) Merge(o Rejections) {
 	}
 }
 
-func (r *Rejections) of(reason string) *Rejection {
+func (r *Rejections) entry(reason string) *Rejection {
 	for i := range *r {
 		if (*r)[i].Reason == reason {
 			return &(*r)[i]
@@ -175,7 +176,7 @@ func (r *Rejections) of(reason string) *Rejection {
 	return &(*r)[len(*r)-1]
 }
 
-// Counts returns how many rows are left out, for all reasons.
+// Counts returns the number of dropped rows for all reasons together.
 func (r Rejections) Counts() (n Counts) {
 	for i := range r {
 		n.Add(r[i].ByKind)

@@ -64,11 +64,11 @@ func TestLinesTooOldOrTooNewAreLeftOut(t *testing.T) {
 		t.Errorf("line %q %v", l.Text, err)
 	}
 	err = testutil.GatherAndCompare(reg, strings.NewReader(`
-# HELP shale_write_discarded_line_bytes_total Bytes of log lines left out, by reason.
+# HELP shale_write_discarded_line_bytes_total Bytes of log lines received but not stored, by reason.
 # TYPE shale_write_discarded_line_bytes_total counter
 shale_write_discarded_line_bytes_total{reason="too_far_in_future"} 16
 shale_write_discarded_line_bytes_total{reason="too_old"} 16
-# HELP shale_write_discarded_lines_total Log lines left out, by reason.
+# HELP shale_write_discarded_lines_total Log lines received but not stored, by reason.
 # TYPE shale_write_discarded_lines_total counter
 shale_write_discarded_lines_total{reason="too_far_in_future"} 2
 shale_write_discarded_lines_total{reason="too_old"} 2
@@ -84,7 +84,7 @@ shale_write_lines_total 2
 	}
 }
 
-// A stream may have one label more than a series: its service_name is not counted by those who bring it.
+// A stream may have one label more than a series: receivers do not count its service_name.
 func TestStreamsHaveAServiceNameBeside(t *testing.T) {
 	for _, c := range []struct{ labels, lines, samples int }{{3, 2, 1}, {4, 2, 0}, {5, 0, 0}} {
 		var pairs []string
@@ -118,7 +118,7 @@ func TestRates(t *testing.T) {
 		_, err := p.Push(context.Background(), logs(p, tenant, w, make([]time.Duration, streams)...))
 		return err
 	}
-	// More than ten seconds' worth at once goes through, and has to be paid for.
+	// A push of more than ten seconds' worth succeeds, and the tenant goes into debt for it.
 	if err := push("a", 20); err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +134,7 @@ func TestRates(t *testing.T) {
 		t.Errorf("another tenant: %v", err)
 	}
 	clock += int64(31 * time.Second)
-	// What fails is not charged.
+	// A push that fails is not charged.
 	s.err = model.ErrTransient
 	for range 100 {
 		if err := push("a", 1); !errors.As(err, &r) || r.Status != http.StatusServiceUnavailable {
@@ -154,12 +154,12 @@ func TestRatesOfManyTenants(t *testing.T) {
 	l := &Limits{TenantLines: 1, TenantLineBytes: 1}
 	var r rates
 	for i := range maxRatedTenants {
-		r.of(strings.Repeat("t", i%100)+time.Duration(i).String(), 1, l).lines = 0
+		r.allowance(strings.Repeat("t", i%100)+time.Duration(i).String(), 1, l).lines = 0
 	}
-	if r.of("one more", 1, l) != &r.others || r.of("and another", 1, l) != &r.others {
+	if r.allowance("one more", 1, l) != &r.others || r.allowance("and another", 1, l) != &r.others {
 		t.Error("there is no bound")
 	}
-	if r.of("one more", 1+int64(time.Hour), l) == &r.others || len(r.tenants) != 1 {
+	if r.allowance("one more", 1+int64(time.Hour), l) == &r.others || len(r.tenants) != 1 {
 		t.Errorf("%d tenants are remembered, whose allowance is whole", len(r.tenants))
 	}
 }

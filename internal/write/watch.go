@@ -8,25 +8,27 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// watchers are those who look at batches once they are durable. The list is copied when it changes, so that a push pays
-// one atomic load for it.
+// watchers holds the functions that see batches once they are durable. The list is copied on change, so
+// that a push pays one atomic load for it.
 type watchers struct {
 	mu   sync.Mutex
 	list atomic.Pointer[[]*watcher]
 }
 
 type watcher struct {
-	mu   sync.RWMutex
-	gone bool
-	fn   func(*model.Batch)
+	mu        sync.RWMutex
+	cancelled bool
+	fn        func(*model.Batch)
 }
 
-// Watch calls fn with each batch, of either signal, once it is durable and queries see it, and before its sender is
-// answered; of a push that is made durable in pieces, with each piece. It is called by many goroutines at once, and what
-// it does holds the sender up: it must neither wait nor keep anything of the batch. Of two pushes that overlap, any may
-// come first. [model.Batch.BuildLabels] gives the labels of every series, known or new; they come in any order.
+// Watch calls fn with each batch of either signal after it is durable and visible to queries, and
+// before its sender gets a response. If a push becomes durable in pieces, fn sees each piece.
+// Concurrent pushes are seen in any order.
 //
-// After cancel no call is running and none begins. fn must not call it.
+// fn is called concurrently and delays the sender: it must not block and must not keep any part of the
+// batch. [model.Batch.BuildLabels] gives the labels of every series, known or new, in any order.
+//
+// After cancel returns, no call is running and none begins. fn must not call cancel.
 func (p *Path) Watch(fn func(*model.Batch)) (cancel func()) {
 	w := &watcher{fn: fn}
 	p.watchers.change(func(list []*watcher) []*watcher { return append(list, w) })
@@ -36,7 +38,7 @@ func (p *Path) Watch(fn func(*model.Batch)) (cancel func()) {
 		})
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.gone = true
+		w.cancelled = true
 	}
 }
 
@@ -54,21 +56,21 @@ func (ws *watchers) change(f func(copied []*watcher) []*watcher) {
 	ws.list.Store(&list)
 }
 
-// show calls all watchers.
-func (ws *watchers) show(b *model.Batch) {
+// notify passes the batch to all watchers.
+func (ws *watchers) notify(b *model.Batch) {
 	list := ws.list.Load()
 	if list == nil {
 		return
 	}
 	for _, w := range *list {
-		w.show(b)
+		w.notify(b)
 	}
 }
 
-func (w *watcher) show(b *model.Batch) {
+func (w *watcher) notify(b *model.Batch) {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
-	if !w.gone {
+	if !w.cancelled {
 		w.fn(b)
 	}
 }

@@ -118,7 +118,7 @@ func TestWatchersComeAndGo(t *testing.T) {
 				if n == 0 {
 					t.Error("not shown")
 				}
-				p.watchers.show(b)
+				p.watchers.notify(b)
 				if calls.Load() != n {
 					t.Error("shown after the end")
 				}
@@ -129,5 +129,5 @@ func TestWatchersComeAndGo(t *testing.T) {
 	if p.watchers.list.Load() != nil {
 		t.Error("watchers are left")
 	}
-	alloctest.AtMost(t, 0, 100, func() { p.watchers.show(nil) })
+	alloctest.AtMost(t, 0, 100, func() { p.watchers.notify(nil) })
 }

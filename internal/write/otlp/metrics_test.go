@@ -239,7 +239,7 @@ func TestTargetInfoIsBounded(t *testing.T) {
 	}
 	h = newHandler(s, write.Limits{MaxFuture: time.Hour, MaxAge: time.Hour}).Metrics()
 	w := post(h, pb, "Content-Type", "application/x-protobuf")
-	if want := `metric "m" at 1970-01-01T00:00:00.000000001Z is older than 1h0m0s`; w.Code != http.StatusOK || !strings.Contains(w.Body.String(), want) {
+	if want := `metric "m" at 1970-01-01T00:00:00.000000001Z is older than max-age (1h0m0s)`; w.Code != http.StatusOK || !strings.Contains(w.Body.String(), want) {
 		t.Errorf("%d %q", w.Code, w.Body)
 	}
 	want := []string{`{__name__="m", job="shop"} 0 0`, `{__name__="target_info", job="shop", x="y"} 0 1`}

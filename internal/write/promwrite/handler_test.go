@@ -155,7 +155,7 @@ shale_write_exemplars_total 2
 # TYPE shale_write_samples_total counter
 shale_write_samples_total{kind="float"} 1
 shale_write_samples_total{kind="histogram"} 1
-# HELP shale_write_discarded_samples_total Samples left out, by reason.
+# HELP shale_write_discarded_samples_total Samples received but not stored, by reason.
 # TYPE shale_write_discarded_samples_total counter
 shale_write_discarded_samples_total{reason="duplicate_label_name"} 1
 shale_write_discarded_samples_total{reason="invalid_histogram"} 2
