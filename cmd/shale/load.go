@@ -141,16 +141,24 @@ func nothingSent(d *tally.Delivery, t *tally.Traffic, lastError string) error {
 	return nil
 }
 
-// verifyConcurrency is enough to hide the time that answers take; more would only measure the server.
+// verifyConcurrency is enough to hide the time that responses take; more would only measure the server.
 const verifyConcurrency = 8
 
-func (o *loadOutcome) verify(ctx context.Context, p *process, state *statefile.State, sentBefore uint64) (*verify.Samples, error) {
+// readFrom returns the server to read back from, with the patience that a restart needs. hangUp closes its
+// connections.
+func readFrom(url, tenant string) (server *client.Server, hangUp func()) {
 	transport := &http.Transport{MaxIdleConnsPerHost: verifyConcurrency}
-	defer transport.CloseIdleConnections()
+	return &client.Server{
+		URL: url, Tenant: tenant, HTTP: &http.Client{Transport: transport}, Timeout: 2 * time.Minute, Retry: &client.Retry{Patience: time.Minute},
+	}, transport.CloseIdleConnections
+}
+
+func (o *loadOutcome) verify(ctx context.Context, p *process, state *statefile.State, sentBefore uint64) (*verify.Samples, error) {
+	server, hangUp := readFrom(o.QueryURL, o.Tenant)
+	defer hangUp()
 	var compared atomic.Int64
 	v := verify.SampleVerifier{
-		Reader: client.Reader{URL: o.QueryURL, Client: &http.Client{Transport: transport}, Patience: time.Minute},
-		Tenant: o.Tenant, State: state, Series: o.Verify, Draw: o.VerifyDraw, Counts: o.VerifyCounts, Chunk: o.VerifyChunk,
+		Server: server, State: state, Series: o.Verify, Draw: o.VerifyDraw, Counts: o.VerifyCounts, Chunk: o.VerifyChunk,
 		Over: o.VerifyOver, Exemplars: o.VerifyExemplars, Metadata: o.VerifyMetadata,
 		SentBefore: sentBefore, Concurrency: verifyConcurrency, Done: func() { compared.Add(1) },
 	}

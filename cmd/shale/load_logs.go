@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"sync/atomic"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"github.com/shaledb/shale/internal/client"
 	"github.com/shaledb/shale/internal/config"
 	"github.com/shaledb/shale/internal/load/lines"
 	"github.com/shaledb/shale/internal/load/pace"
@@ -214,12 +212,11 @@ func (c *loadLogsCmd) finish(ctx context.Context, p *process, out *loadOutcome, 
 }
 
 func (c *loadLogsCmd) verify(ctx context.Context, p *process, out *loadOutcome, state *statefile.State) (*verify.Lines, error) {
-	transport := &http.Transport{MaxIdleConnsPerHost: verifyConcurrency}
-	defer transport.CloseIdleConnections()
+	server, hangUp := readFrom(c.QueryURL, c.Tenant)
+	defer hangUp()
 	var read atomic.Int64
 	v := verify.LineVerifier{
-		Reader: client.Reader{URL: c.QueryURL, Client: &http.Client{Transport: transport}, Patience: time.Minute},
-		Tenant: c.Tenant, State: state, FS: vfs.Default, Nodes: c.Nodes, Draw: 1, Page: c.Page, Concurrency: verifyConcurrency, Done: func(lines int) { read.Add(int64(lines)) },
+		Server: server, State: state, FS: vfs.Default, Nodes: c.Nodes, Draw: 1, Page: c.Page, Concurrency: verifyConcurrency, Done: func(lines int) { read.Add(int64(lines)) },
 	}
 	var found *verify.Lines
 	var err error

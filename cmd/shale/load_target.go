@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"sync/atomic"
 	"time"
 
-	"github.com/shaledb/shale/internal/client"
 	"github.com/shaledb/shale/internal/config"
 	"github.com/shaledb/shale/internal/load/progress"
 	"github.com/shaledb/shale/internal/load/tally"
@@ -131,11 +129,10 @@ func (c *loadTargetCmd) verify(ctx context.Context, p *process, t *target.Target
 		return usageError{errors.New("--verify-from must be before --verify-until")}
 	}
 	var compared atomic.Int64
-	transport := &http.Transport{MaxIdleConnsPerHost: verifyConcurrency}
-	defer transport.CloseIdleConnections()
+	server, hangUp := readFrom(c.QueryURL, c.Tenant)
+	defer hangUp()
 	v := verify.ScrapeVerifier{
-		Reader: client.Reader{URL: c.QueryURL, Client: &http.Client{Transport: transport}, Patience: time.Minute},
-		Tenant: c.Tenant, Fleet: t.Fleet, Epoch: t.Epoch, Series: c.Verify, Draw: c.VerifyDraw, Over: c.VerifyOver,
+		Server: server, Fleet: t.Fleet, Epoch: t.Epoch, Series: c.Verify, Draw: c.VerifyDraw, Over: c.VerifyOver,
 		From: from, To: until, Every: c.VerifyEvery.Std(), Late: c.VerifyLate.Std(), Concurrency: verifyConcurrency, Done: func() { compared.Add(1) },
 	}
 	var found *verify.Samples

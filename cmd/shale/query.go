@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
@@ -57,7 +58,7 @@ Show the failed requests of a day, oldest first, one JSON object per line:
     shale query --logs '{app="checkout"} | json | status >= 500' --since 1d --forward --limit 0 -o jsonl`
 }
 
-// queryData is the data of a query's answer.
+// queryData is the data of a query's response.
 type queryData struct {
 	ResultType string          `json:"resultType"`
 	Result     json.RawMessage `json:"result"`
@@ -72,26 +73,30 @@ func (q *queryCmd) Run(ctx context.Context, p *process) error {
 	if err := q.onlyWithLogs(p); err != nil {
 		return usageError{err}
 	}
+	server, err := newServer(q.URL, q.Tenant)
+	if err != nil {
+		return usageError{err}
+	}
 	endpoint, form, err := q.request(time.Now())
 	if err != nil {
 		return usageError{err}
 	}
 	ctx, cancel := q.deadline(ctx)
 	defer cancel()
-	body, err := q.server().Ask(ctx, endpoint, form)
+	body, err := server.PostForm(ctx, endpoint, form)
 	if err != nil {
 		return err
 	}
 	var a client.Envelope
 	if err := json.Unmarshal(body, &a); err != nil {
-		return fmt.Errorf("%s: the response is not of the Prometheus API: %w", endpoint, err)
+		return fmt.Errorf("%s: the response is not of the Prometheus API: %w", q.URL, err)
 	}
 	for _, w := range append(a.Warnings, a.Infos...) {
 		fmt.Fprintf(p.stderr, "shale: note: %s\n", w)
 	}
 	var d queryData
 	if err := json.Unmarshal(a.Data, &d); err != nil {
-		return fmt.Errorf("%s: the response is not of the Prometheus API: %w", endpoint, err)
+		return fmt.Errorf("%s: the response is not of the Prometheus API: %w", q.URL, err)
 	}
 	if q.Stats {
 		if err := printStats(p.stderr, d.Stats); err != nil {
@@ -105,12 +110,8 @@ func (q *queryCmd) Run(ctx context.Context, p *process) error {
 	return printResult(p.stdout, &d, q.Format)
 }
 
-// request returns the endpoint and its parameters.
+// request returns the path of the endpoint and its parameters.
 func (q *queryCmd) request(now time.Time) (endpoint string, form url.Values, err error) {
-	base, err := url.Parse(q.URL)
-	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
-		return "", nil, fmt.Errorf("--url: %q is not a URL such as http://127.0.0.1:9480", q.URL)
-	}
 	form = url.Values{"query": {q.Expr}}
 	if q.Stats {
 		form.Set("stats", "all")
@@ -124,7 +125,7 @@ func (q *queryCmd) request(now time.Time) (endpoint string, form url.Values, err
 			}
 			form.Set("time", unixText(at))
 		}
-		return base.JoinPath("api/v1/query").String(), form, nil
+		return "api/v1/query", form, nil
 	}
 	switch {
 	case q.Start == "":
@@ -152,13 +153,19 @@ func (q *queryCmd) request(now time.Time) (endpoint string, form url.Values, err
 	form.Set("start", unixText(start))
 	form.Set("end", unixText(end))
 	form.Set("step", strconv.FormatFloat(step.Seconds(), 'f', -1, 64))
-	return base.JoinPath("api/v1/query_range").String(), form, nil
+	return "api/v1/query_range", form, nil
 }
 
-// server is the server that the flags name.
-func (q *queryCmd) server() *client.Server { return &client.Server{URL: q.URL, Tenant: q.Tenant} }
+// newServer returns the server that the flags --url and --tenant name.
+func newServer(text, tenant string) (*client.Server, error) {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, fmt.Errorf("--url: %q is not a URL such as http://127.0.0.1:9480", text)
+	}
+	return &client.Server{URL: text, Tenant: tenant, Header: http.Header{"User-Agent": {"shale/" + version}}}, nil
+}
 
-// deadline bounds what a command does by its flag --timeout.
+// deadline bounds all requests of a query by --timeout.
 func (q *queryCmd) deadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, q.Timeout.Std(), fmt.Errorf("no response within %s (--timeout)", q.Timeout))
 }

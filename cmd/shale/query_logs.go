@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -28,30 +27,31 @@ func (q *queryCmd) onlyWithLogs(p *process) error {
 
 // runLogs asks for lines page by page and prints them.
 func (q *queryCmd) runLogs(ctx context.Context, p *process) error {
-	base, from, to, err := q.lookBack(time.Now())
+	server, err := newServer(q.URL, q.Tenant)
+	if err != nil {
+		return usageError{err}
+	}
+	from, to, err := q.lookBack(time.Now())
 	if err != nil {
 		return usageError{err}
 	}
 	ctx, cancel := q.deadline(ctx)
 	defer cancel()
-	pages := &client.Pages{Server: q.server(), Base: base, Expr: q.Expr, Forward: q.Forward, From: from, To: to, Left: q.Limit}
+	pages := &client.Pages{Server: server, Expr: q.Expr, Forward: q.Forward, From: from, To: to, Left: q.Limit}
 	if q.Format == "json" {
-		body, err := pages.Body(ctx, q.Limit)
+		body, _, err := pages.Request(ctx, q.Limit)
 		if most := client.AllowedLines(err); most > 0 {
 			return fmt.Errorf("--limit %d: -o json prints one response, and the server limits it to %d lines; use -o jsonl", q.Limit, most)
 		}
 		if err != nil {
 			return err
 		}
-		if _, err := client.ParseLines(&pages.Parser, body); err != nil {
-			return fmt.Errorf("%s: %w", q.URL, err)
-		}
 		_, err = fmt.Fprintf(p.stdout, "%s\n", strings.TrimSpace(string(body)))
 		return err
 	}
 	out := bufio.NewWriter(p.stdout)
 	err = q.printPages(ctx, pages, out)
-	// What has come before an error is shown, and in whole lines.
+	// The lines before an error are shown, and the last one is whole.
 	if flushErr := out.Flush(); err == nil {
 		err = flushErr
 	}
@@ -74,49 +74,36 @@ func (q *queryCmd) printPages(ctx context.Context, pages *client.Pages, out *buf
 	return nil
 }
 
-// lookBack returns the server and the times to ask for, in Unix nanoseconds: the first included, the second
-// not.
-func (q *queryCmd) lookBack(now time.Time) (base *url.URL, from, to int64, err error) {
+// lookBack returns the times to ask for, in Unix nanoseconds: from is included, to is not.
+func (q *queryCmd) lookBack(now time.Time) (from, to int64, err error) {
 	switch {
 	case q.Time != "":
-		return nil, 0, 0, errors.New("--time is for PromQL; with --logs use --since, or --start and --end")
+		return 0, 0, errors.New("--time is for PromQL; with --logs use --since, or --start and --end")
 	case q.Step != 0:
-		return nil, 0, 0, errors.New("--step is for PromQL")
+		return 0, 0, errors.New("--step is for PromQL")
 	case q.Stats:
-		return nil, 0, 0, errors.New("--stats is for PromQL; with --logs, -o json shows the statistics")
+		return 0, 0, errors.New("--stats is for PromQL; with --logs, -o json shows the statistics")
 	case q.Format == "csv":
-		return nil, 0, 0, errors.New("--format csv is for samples; with --logs use table, raw, jsonl or json")
+		return 0, 0, errors.New("--format csv is for samples; with --logs use table, raw, jsonl or json")
 	case q.Limit < 0:
-		return nil, 0, 0, errors.New("--limit: want a number of lines, or 0 for all")
+		return 0, 0, errors.New("--limit: want a number of lines, or 0 for all")
 	case q.Limit == 0 && q.Format == "json":
-		return nil, 0, 0, errors.New("--limit 0: -o json prints one response, which the server limits; give a number or use -o jsonl")
-	}
-	if base, err = serverURL(q.URL); err != nil {
-		return nil, 0, 0, err
+		return 0, 0, errors.New("--limit 0: -o json prints one response, which the server limits; give a number or use -o jsonl")
 	}
 	end := now
 	if q.End != "" {
 		if end, err = parseTime(q.End, now); err != nil {
-			return nil, 0, 0, fmt.Errorf("--end: %w", err)
+			return 0, 0, fmt.Errorf("--end: %w", err)
 		}
 	}
 	start := end.Add(-q.Since.Std())
 	if q.Start != "" {
 		if start, err = parseTime(q.Start, now); err != nil {
-			return nil, 0, 0, fmt.Errorf("--start: %w", err)
+			return 0, 0, fmt.Errorf("--start: %w", err)
 		}
 	}
 	if !start.Before(end) {
-		return nil, 0, 0, fmt.Errorf("--start (%s) is not before --end (%s)", start.Format(time.RFC3339), end.Format(time.RFC3339))
+		return 0, 0, fmt.Errorf("--start (%s) is not before --end (%s)", start.Format(time.RFC3339), end.Format(time.RFC3339))
 	}
-	return base, start.UnixNano(), end.UnixNano(), nil
-}
-
-// serverURL reads the flag --url.
-func serverURL(text string) (*url.URL, error) {
-	base, err := url.Parse(text)
-	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
-		return nil, fmt.Errorf("--url: %q is not a URL such as http://127.0.0.1:9480", text)
-	}
-	return base, nil
+	return start.UnixNano(), end.UnixNano(), nil
 }

@@ -1,7 +1,8 @@
-// Package client talks to a server from outside, over the APIs of Prometheus and Loki: queries, remote read,
-// and pages of log lines. It knows nothing of how a server works.
+// Package client talks to a server from outside, over the APIs of Prometheus and Loki. It does not know how a
+// server works.
 //
-// A Server makes one request at a time for a user. A Reader retries, for verification. Pages splits a long
-// range of log lines into requests. Shown remembers the lines that a tail has printed, so that a reconnect
-// repeats none.
+// A [Server] makes every request: it adds tenant and headers, bounds the time and the size of a response,
+// and gives errors their class. With a [Retry] it waits for a server that is away. Its methods query samples,
+// read series back, list label values and push lines. [Pages] splits a long range of lines into requests, and
+// a [Tail] follows lines over several connections.
 package client

@@ -13,21 +13,25 @@ import (
 
 // Line is a line as a server gives it.
 type Line struct {
-	At     int64
-	Labels map[string]string
-	Stream string // the labels as a selector
-	Text   []byte
+	At       int64 // in Unix nanoseconds
+	Labels   map[string]string
+	Stream   string // the labels as a selector
+	Text     []byte
+	Metadata []Label // sorted by name; only where [Pages] asks for it
 }
 
-// ParseLines reads the answer of query_range. The lines are valid until the parser is used again.
-func ParseLines(p *fastjson.Parser, body []byte) ([]Line, error) {
+// Label is a name with its value.
+type Label struct{ Name, Value string }
+
+// parseLines reads the response of query_range. The lines are valid until the parser is used again.
+func parseLines(p *fastjson.Parser, body []byte) ([]Line, error) {
 	v, err := p.ParseBytes(body)
 	if err != nil {
 		return nil, fmt.Errorf("the response is not of the Loki API: %w", err)
 	}
 	switch kind := string(v.GetStringBytes("data", "resultType")); kind {
 	case "streams":
-		return ReadStreams(v.GetArray("data", "result"))
+		return readStreams(v.GetArray("data", "result"))
 	case "matrix", "vector", "scalar":
 		return nil, fmt.Errorf("the query returns samples (a %s), not lines", kind)
 	default:
@@ -35,8 +39,8 @@ func ParseLines(p *fastjson.Parser, body []byte) ([]Line, error) {
 	}
 }
 
-// ReadStreams reads streams as answers and frames hold them.
-func ReadStreams(streams []*fastjson.Value) (lines []Line, err error) {
+// readStreams reads streams as responses and frames hold them.
+func readStreams(streams []*fastjson.Value) (lines []Line, err error) {
 	for _, s := range streams {
 		labels := map[string]string{}
 		if o := s.GetObject("stream"); o != nil {
@@ -44,22 +48,41 @@ func ReadStreams(streams []*fastjson.Value) (lines []Line, err error) {
 		}
 		stream := selector(labels)
 		for _, value := range s.GetArray("values") {
-			pair := value.GetArray()
-			if len(pair) < 2 {
+			entry := value.GetArray()
+			if len(entry) < 2 {
 				return nil, errors.New("a line has no time or no text")
 			}
-			at, err := strconv.ParseInt(string(pair[0].GetStringBytes()), 10, 64)
+			at, err := strconv.ParseInt(string(entry[0].GetStringBytes()), 10, 64)
 			if err != nil {
 				return nil, fmt.Errorf("the time of a line: %w", err)
 			}
-			lines = append(lines, Line{at, labels, stream, pair[1].GetStringBytes()})
+			text, err := entry[1].StringBytes()
+			if err != nil {
+				return nil, fmt.Errorf("the text of a line: %w", err)
+			}
+			l := Line{At: at, Labels: labels, Stream: stream, Text: text}
+			if len(entry) > 2 {
+				l.Metadata = readMetadata(entry[2].GetObject("structuredMetadata"))
+			}
+			lines = append(lines, l)
 		}
 	}
 	return lines, nil
 }
 
-// SortLines sorts by time; at one time it leaves the order as it is.
-func SortLines(lines []Line, forward bool) {
+func readMetadata(o *fastjson.Object) (metadata []Label) {
+	if o == nil {
+		return nil
+	}
+	o.Visit(func(name []byte, v *fastjson.Value) {
+		metadata = append(metadata, Label{string(name), string(v.GetStringBytes())})
+	})
+	slices.SortFunc(metadata, func(a, b Label) int { return strings.Compare(a.Name, b.Name) })
+	return metadata
+}
+
+// sortLines sorts by time; at one time it leaves the order as it is.
+func sortLines(lines []Line, forward bool) {
 	slices.SortStableFunc(lines, func(a, b Line) int {
 		if forward {
 			return cmp.Compare(a.At, b.At)

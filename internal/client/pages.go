@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,63 +15,60 @@ import (
 )
 
 const (
-	// LinesPerPage is how many lines a page asks for, of any server: Loki allows 5000 by default.
-	LinesPerPage = 1000
-	// maxLinesPerPage bounds what a page may grow to where a server sets no bound.
-	maxLinesPerPage = LinesPerPage << 10
+	// linesPerPage is how many lines a page asks for, of any server: Loki allows 5000 by default.
+	linesPerPage = 1000
+	// maxLinesPerPage bounds the growth of a page where a server sets no bound.
+	maxLinesPerPage = linesPerPage << 10
 )
 
 // Pages reads the lines of a time range page by page.
 type Pages struct {
 	Server   *Server
-	Base     *url.URL
 	Expr     string
 	Forward  bool  // oldest lines first
-	From, To int64 // what is still to be asked for, in Unix nanoseconds: the first included, the second not
+	From, To int64 // the rest of the range, in Unix nanoseconds: From is included, To is not
 	Left     int   // lines that are still wanted at most; 0: all
+	Size     int   // lines of a page; 0: 1000
+	Most     int   // lines that the server allows at once; 0: not known until it says so
+	// Metadata asks for structured metadata apart from labels.
+	Metadata bool
 	Done     bool
 
-	size   int // lines of the next page; 0: linesPerPage
-	Most   int // what the server allows, once it has said so; 0: not known
-	Parser fastjson.Parser
+	grown  int // lines of the next page, if many have one time
+	parser fastjson.Parser
 }
 
-// UnusableError is a response that cannot be used; a retry would not help.
-type UnusableError struct{ error }
-
-func (e UnusableError) Unwrap() error { return e.error }
-
-// Next returns the lines of the next page, none and done after the last one. They are valid until the next
-// call.
+// Next returns the lines of the next page. They are valid until the next call. After the last page, Done is
+// set.
 func (p *Pages) Next(ctx context.Context) ([]Line, error) {
 	for {
 		if p.Done || p.From >= p.To {
 			p.Done = true
 			return nil, nil
 		}
-		ask := p.ask()
-		lines, err := p.page(ctx, ask)
-		if most := AllowedLines(err); most > 0 && most < ask {
+		limit := p.limit()
+		_, lines, err := p.Request(ctx, limit)
+		if most := AllowedLines(err); most > 0 && most < limit {
 			p.Most = most
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		SortLines(lines, p.Forward)
-		// A full page ends the answer, or goes on within the time of its last line: those of that time are
-		// asked for again.
-		if len(lines) < ask || p.Left == ask {
+		sortLines(lines, p.Forward)
+		// A full page ends the range, or goes on within the time of its last line: the lines of that time are
+		// requested with the next page.
+		if len(lines) < limit || p.Left == limit {
 			p.Done = true
 			return lines, nil
 		}
 		last := lines[len(lines)-1].At
 		keep := slices.IndexFunc(lines, func(l Line) bool { return l.At == last })
 		if keep == 0 {
-			if ask == p.Most || ask >= maxLinesPerPage {
-				return nil, UnusableError{fmt.Errorf("more than %d lines have the time %d, and the server returns no more at once; narrow the query", ask-1, last)}
+			if limit == p.Most || limit >= maxLinesPerPage {
+				return nil, invalid(fmt.Errorf("more than %d lines have the time %d, and the server returns no more at once; narrow the query", limit-1, last))
 			}
-			p.size = 2 * ask
+			p.grown = 2 * limit
 			continue
 		}
 		if p.Forward {
@@ -81,45 +79,43 @@ func (p *Pages) Next(ctx context.Context) ([]Line, error) {
 		if p.Left > 0 {
 			p.Left -= keep
 		}
-		p.size = 0
+		p.grown = 0
 		return lines[:keep], nil
 	}
 }
 
-// ask returns how many lines to ask for.
-func (p *Pages) ask() int {
-	ask := max(p.size, LinesPerPage)
+// limit returns how many lines to ask for.
+func (p *Pages) limit() int {
+	limit := max(p.grown, cmp.Or(p.Size, linesPerPage))
 	if p.Left > 0 {
-		ask = min(ask, p.Left)
+		limit = min(limit, p.Left)
 	}
 	if p.Most > 0 {
-		ask = min(ask, p.Most)
+		limit = min(limit, p.Most)
 	}
-	return ask
+	return limit
 }
 
-func (p *Pages) page(ctx context.Context, ask int) ([]Line, error) {
-	body, err := p.Body(ctx, ask)
-	if err != nil {
-		return nil, err
-	}
-	lines, err := ParseLines(&p.Parser, body)
-	if err != nil {
-		return nil, UnusableError{fmt.Errorf("%s: %w", p.Server.URL, err)}
-	}
-	return lines, nil
-}
-
-// Body returns the server's answer as it comes.
-func (p *Pages) Body(ctx context.Context, ask int) ([]byte, error) {
+// Request asks for lines once, without moving on, and returns the response as it came and its lines.
+func (p *Pages) Request(ctx context.Context, limit int) (body []byte, lines []Line, err error) {
 	form := url.Values{
-		"query": {p.Expr}, "direction": {"backward"}, "limit": {strconv.Itoa(ask)},
+		"query": {p.Expr}, "direction": {"backward"}, "limit": {strconv.Itoa(limit)},
 		"start": {strconv.FormatInt(p.From, 10)}, "end": {strconv.FormatInt(p.To, 10)},
 	}
 	if p.Forward {
 		form.Set("direction", "forward")
 	}
-	return p.Server.Ask(ctx, p.Base.JoinPath("loki/api/v1/query_range").String(), form)
+	header := http.Header{}
+	if p.Metadata {
+		header.Set("X-Loki-Response-Encoding-Flags", "categorize-labels")
+	}
+	if body, err = p.Server.postForm(ctx, "loki/api/v1/query_range", form, header); err != nil {
+		return nil, nil, err
+	}
+	if lines, err = parseLines(&p.parser, body); err != nil {
+		return nil, nil, invalid(fmt.Errorf("%s: %w", p.Server.URL, err))
+	}
+	return body, lines, nil
 }
 
 // AllowedLines returns how many lines a server allows that refuses to give more, and 0 of another error.

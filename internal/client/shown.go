@@ -7,18 +7,18 @@ import (
 	"slices"
 )
 
-// MaxShown bounds the lines that are remembered, about 10 MiB of them. It is far more than comes in a few
+// maxShown bounds the lines that are remembered, about 10 MiB of them. It is far more than comes in a few
 // seconds.
-const MaxShown = 1 << 17
+const maxShown = 1 << 17
 
-// Shown remembers which lines have been shown, by their sums, so that none is shown again after a connection
+// shown remembers which lines have been shown, by their sums, so that none is shown again after a connection
 // was lost. Lines of one time that look the same may be several, of different rows: they are counted.
-type Shown struct {
+type shown struct {
 	seeds [2]maphash.Seed
 	most  int
 	count map[lineSum]shownLine
-	// Forgot is the latest time of the lines that had to be forgotten.
-	Forgot int64
+	// forgot is the latest time of the lines that had to be forgotten.
+	forgot int64
 	// known are lines that will come again, each so many times; nil while nothing comes again.
 	known map[lineSum]int
 }
@@ -31,23 +31,23 @@ type shownLine struct {
 	times int
 }
 
-func NewShown(most int) *Shown {
-	return &Shown{
-		seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, most: most, count: make(map[lineSum]shownLine), Forgot: math.MinInt64,
+func newShown(most int) *shown {
+	return &shown{
+		seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, most: most, count: make(map[lineSum]shownLine), forgot: math.MinInt64,
 	}
 }
 
-// Expect begins a pass over lines of which those that were shown already come again.
-func (s *Shown) Expect() {
+// expect begins a pass over lines of which those that were shown already come again.
+func (s *shown) expect() {
 	s.known = make(map[lineSum]int, len(s.count))
-	for sum, shown := range s.count {
-		s.known[sum] = shown.times
+	for sum, l := range s.count {
+		s.known[sum] = l.times
 	}
 }
 
-// Add reports whether a line is to be shown, and remembers it. Lines before needed are the first to be
+// add reports whether a line is to be shown, and remembers it. Lines before needed are the first to be
 // forgotten.
-func (s *Shown) Add(l *Line, needed int64) bool {
+func (s *shown) add(l *Line, needed int64) bool {
 	sum := s.sum(l)
 	if n := s.known[sum]; n > 0 {
 		s.known[sum]--
@@ -61,22 +61,22 @@ func (s *Shown) Add(l *Line, needed int64) bool {
 }
 
 // forget makes room: for a quarter at least, so that it is not done for each line.
-func (s *Shown) forget(needed int64) {
-	maps.DeleteFunc(s.count, func(_ lineSum, shown shownLine) bool { return shown.at < needed })
+func (s *shown) forget(needed int64) {
+	maps.DeleteFunc(s.count, func(_ lineSum, l shownLine) bool { return l.at < needed })
 	if len(s.count) < s.most-s.most/4 {
 		return
 	}
 	times := make([]int64, 0, len(s.count))
-	for _, shown := range s.count {
-		times = append(times, shown.at)
+	for _, l := range s.count {
+		times = append(times, l.at)
 	}
 	slices.Sort(times)
 	until := times[len(times)/2]
-	maps.DeleteFunc(s.count, func(_ lineSum, shown shownLine) bool { return shown.at <= until })
-	s.Forgot = max(s.Forgot, until)
+	maps.DeleteFunc(s.count, func(_ lineSum, l shownLine) bool { return l.at <= until })
+	s.forgot = max(s.forgot, until)
 }
 
-func (s *Shown) sum(l *Line) (sum lineSum) {
+func (s *shown) sum(l *Line) (sum lineSum) {
 	for i, seed := range s.seeds {
 		h := maphash.Comparable(seed, l.At)
 		h = h*0x9e3779b97f4a7c15 + maphash.String(seed, l.Stream)

@@ -31,7 +31,7 @@ func (c *checker) exemplars(ctx context.Context, s *stretch, from, to int64) {
 	form := url.Values{"query": {s.selector}, "start": {client.Seconds(from)}, "end": {client.Seconds(to)}}
 	var all []exemplarsOf
 	if c.ask(func() error {
-		return c.Reader.API(ctx, c.tenantName(s.g), http.MethodPost, "query_exemplars", form, &all)
+		return c.server(s.g).API(ctx, http.MethodPost, "query_exemplars", form, &all)
 	}) != nil {
 		return
 	}
@@ -101,7 +101,7 @@ func (c *checker) metadata(ctx context.Context, g int64) {
 	}
 	name, all := f.MetricName(at.Metric), map[string][]told{}
 	if c.ask(func() error {
-		return c.Reader.API(ctx, c.tenantName(g), http.MethodGet, "metadata", url.Values{"metric": {name}}, &all)
+		return c.server(g).API(ctx, http.MethodGet, "metadata", url.Values{"metric": {name}}, &all)
 	}) != nil {
 		return
 	}

@@ -54,12 +54,12 @@ func (c *checker) counts(ctx context.Context) {
 	switch from := c.from.(type) {
 	case *fleetOrigin:
 		from.counts(c.Chunk, func(q tallyQuery) {
-			q.tenant = from.TenantName(c.Tenant, q.inTenant)
+			q.tenant = from.TenantName(c.Server.Tenant, q.inTenant)
 			send(q)
 		})
 	case *agentsOrigin:
 		from.counts(c.Chunk, func(q tallyQuery) {
-			q.tenant = c.Tenant
+			q.tenant = c.Server.Tenant
 			send(q)
 		})
 		if bound = from.least(); from.intact {
@@ -82,10 +82,11 @@ func (c *checker) counts(ctx context.Context) {
 func (c *checker) count(ctx context.Context, q tallyQuery) (int64, bool) {
 	var curves []client.Series
 	if c.ask(func() (err error) {
+		server := c.Server.As(q.tenant)
 		if q.step > 0 {
-			curves, err = c.Reader.QueryRange(ctx, q.tenant, q.expr, q.from, q.ms, q.step)
+			curves, err = server.QueryRange(ctx, q.expr, q.from, q.ms, q.step)
 		} else {
-			curves, err = c.Reader.Query(ctx, q.tenant, q.expr, q.ms)
+			curves, err = server.Query(ctx, q.expr, q.ms)
 		}
 		return err
 	}) != nil {

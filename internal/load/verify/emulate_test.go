@@ -36,7 +36,7 @@ func TestRepack(t *testing.T) {
 			if report.Codes[fmt.Sprint(code)] != 1 || report.Acked != 3*72 || report.Dropped+report.Retries != 0 {
 				t.Errorf("%v, %d: %+v", p, code, report)
 			}
-			if v := verify(t, url, states["kept"], func(v *SampleVerifier) { v.Tenant, v.Metadata = "t1", true }); !v.OK() || v.Compared != 3*72 || v.Metadata != 4 {
+			if v := verify(t, url, states["kept"], func(v *SampleVerifier) { v.Server.Tenant, v.Metadata = "t1", true }); !v.OK() || v.Compared != 3*72 || v.Metadata != 4 {
 				t.Errorf("%+v", v)
 			}
 		}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
-	"github.com/valyala/fastjson"
 
 	"github.com/shaledb/shale/internal/client"
 	"github.com/shaledb/shale/internal/load/lines"
@@ -48,8 +47,7 @@ func (v *Lines) OK() bool {
 
 // LineVerifier reads a load of lines back over Loki's query_range, node by node and page by page.
 type LineVerifier struct {
-	Reader client.Reader
-	Tenant string
+	Server *client.Server
 	State  *statefile.State
 	FS     vfs.FS // of the files
 	// Nodes is how many nodes are drawn and compared; 0 for all.
@@ -89,9 +87,8 @@ func (v *LineVerifier) Run(ctx context.Context) (*Lines, error) {
 	var wg sync.WaitGroup
 	for range min(int64(v.Concurrency), nodes) {
 		wg.Go(func() {
-			parser := &fastjson.Parser{}
 			for i := next.Add(1) - 1; i < nodes && ctx.Err() == nil; i = next.Add(1) - 1 {
-				c.node(ctx, parser, int(draws.pick(i, nodes, total)))
+				c.node(ctx, int(draws.pick(i, nodes, total)))
 			}
 		})
 	}
@@ -121,45 +118,35 @@ func (c *logChecker) note(counter *int64, n int64, format string, args ...any) {
 }
 
 // node compares all lines of a node.
-func (c *logChecker) node(ctx context.Context, p *fastjson.Parser, node int) {
+func (c *logChecker) node(ctx context.Context, node int) {
 	l := c.State.Logs
 	want := newExpected(c.State, c.files, node)
 	query := l.Selector(node)
-	from, to := want.begin(), want.end()
-	for ctx.Err() == nil && from < to {
-		var got []gotLine
-		body, err := c.Reader.Lines(ctx, c.Tenant, query, from, to, c.Page)
-		if err == nil {
-			got, err = parseLines(p, body)
-		}
+	pages := &client.Pages{
+		Server: c.Server, Expr: query, Forward: true, Metadata: true, From: want.begin(), To: want.end(), Size: c.Page, Most: c.Page,
+	}
+	for !pages.Done && ctx.Err() == nil {
+		page, err := pages.Next(ctx)
 		c.mu.Lock()
 		c.out.Queries++
 		c.mu.Unlock()
 		if err != nil {
-			c.note(&c.out.Failed, 1, "%v", err)
+			c.note(&c.out.Failed, 1, "%s: %v", query, err)
 			return
 		}
-		until := to
-		if len(got) >= c.Page {
-			// The page is full, so there may be more lines of the last time. It is asked for again, with what follows.
-			if until = got[len(got)-1].at; until == got[0].at {
-				c.note(&c.out.Failed, 1, "%s: %d lines or more at %d: one page holds no more, so they cannot be told apart", query, len(got), until)
-				return
-			}
-			for len(got) > 0 && got[len(got)-1].at == until {
-				got = got[:len(got)-1]
-			}
+		until := pages.From
+		if pages.Done {
+			until = want.end()
 		}
-		c.compare(query, want.until(until), got)
+		c.compare(query, want.until(until), linesOf(page))
 		if c.Done != nil {
-			c.Done(len(got))
+			c.Done(len(page))
 		}
-		from = until
 	}
-	first, behind := l.StreamsOf(node)
+	first, end := l.StreamsOf(node)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.out.Streams += int64(behind - first)
+	c.out.Streams += int64(end - first)
 }
 
 // found counts what comparing has found, without a lock for each line.

@@ -82,8 +82,8 @@ func (e *expected) until(at int64) []*wantLine {
 		e.writer.Push(e.window, e.node, e)
 		e.window++
 	}
-	slices.SortFunc(e.pending, func(a, b *wantLine) int { return cmp.Or(compare(a.at, b.at), cmp.Compare(a.order, b.order)) })
-	n, _ := slices.BinarySearchFunc(e.pending, at, func(w *wantLine, at int64) int { return compare(w.at, at) })
+	slices.SortFunc(e.pending, func(a, b *wantLine) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.order, b.order)) })
+	n, _ := slices.BinarySearchFunc(e.pending, at, func(w *wantLine, at int64) int { return cmp.Compare(w.at, at) })
 	due := e.pending[:n]
 	e.pending = slices.Clone(e.pending[n:])
 	return once(due)

@@ -1,16 +1,11 @@
 package verify
 
 import (
-	"errors"
-	"fmt"
+	"maps"
 	"slices"
-	"strconv"
-	"strings"
 
-	"github.com/valyala/fastjson"
-
+	"github.com/shaledb/shale/internal/client"
 	"github.com/shaledb/shale/internal/load/lines"
-	"github.com/shaledb/shale/internal/model"
 )
 
 // gotLine is a line as a query gave it.
@@ -27,54 +22,32 @@ const (
 	levelLabel   = "detected_level"
 )
 
-// parseLines reads the answer of query_range.
-func parseLines(p *fastjson.Parser, data []byte) ([]gotLine, error) {
-	bad := func(what string) ([]gotLine, error) {
-		return nil, fmt.Errorf("%w: load: query_range: the answer makes no sense: %s", model.ErrInvalid, what)
-	}
-	v, err := p.ParseBytes(data)
-	if err != nil {
-		return bad(err.Error())
-	}
-	if string(v.GetStringBytes("status")) != "success" || string(v.GetStringBytes("data", "resultType")) != "streams" {
-		return bad(fmt.Sprintf("%.200q", data))
-	}
-	var out []gotLine
-	for _, s := range v.GetArray("data", "result") {
-		stream := streamText(labelsIn(s.GetObject("stream"), serviceLabel))
-		for _, entry := range s.GetArray("values") {
-			pair := entry.GetArray()
-			if len(pair) < 2 {
-				return bad("a line without time or text")
+// linesOf copies the lines of a page, without the labels that servers add.
+func linesOf(page []client.Line) []gotLine {
+	streams := map[string]string{}
+	out := make([]gotLine, 0, len(page))
+	for i := range page {
+		l := &page[i]
+		stream, ok := streams[l.Stream]
+		if !ok {
+			var ls []lines.Label
+			for _, name := range slices.Sorted(maps.Keys(l.Labels)) {
+				if name != serviceLabel {
+					ls = append(ls, lines.Label{Name: name, Value: l.Labels[name]})
+				}
 			}
-			at, err1 := strconv.ParseInt(string(pair[0].GetStringBytes()), 10, 64)
-			text, err2 := pair[1].StringBytes()
-			if err := errors.Join(err1, err2); err != nil {
-				return bad(err.Error())
-			}
-			got := gotLine{at: at, stream: stream, text: string(text)}
-			if len(pair) > 2 {
-				got.metadata = labelsIn(pair[2].GetObject("structuredMetadata"), levelLabel)
-			}
-			out = append(out, got)
+			stream = streamText(ls)
+			streams[l.Stream] = stream
 		}
-	}
-	slices.SortStableFunc(out, func(a, b gotLine) int { return compare(a.at, b.at) })
-	return out, nil
-}
-
-// labelsIn reads labels, by name, but for the one that servers add.
-func labelsIn(o *fastjson.Object, added string) (ls []lines.Label) {
-	if o == nil {
-		return nil
-	}
-	o.Visit(func(name []byte, v *fastjson.Value) {
-		if string(name) != added {
-			ls = append(ls, lines.Label{Name: string(name), Value: string(v.GetStringBytes())})
+		got := gotLine{at: l.At, stream: stream, text: string(l.Text)}
+		for _, m := range l.Metadata {
+			if m.Name != levelLabel {
+				got.metadata = append(got.metadata, lines.Label(m))
+			}
 		}
-	})
-	slices.SortFunc(ls, func(a, b lines.Label) int { return strings.Compare(a.Name, b.Name) })
-	return ls
+		out = append(out, got)
+	}
+	return out
 }
 
 // streamText tells sets of labels apart.
@@ -84,14 +57,4 @@ func streamText(ls []lines.Label) string {
 		b = append(append(append(append(b, l.Name...), 0), l.Value...), 0)
 	}
 	return string(b)
-}
-
-func compare(a, b int64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }

@@ -192,11 +192,10 @@ func (s *logStore) takeJSON(b []byte) error {
 }
 
 func (s *logStore) query(w http.ResponseWriter, r *http.Request) {
-	form := r.URL.Query()
-	from, _ := strconv.ParseInt(form.Get("start"), 10, 64)
-	to, _ := strconv.ParseInt(form.Get("end"), 10, 64)
-	limit, _ := strconv.Atoi(form.Get("limit"))
-	wants := regexp.MustCompile(`(\w+)="([^"]*)"`).FindAllStringSubmatch(form.Get("query"), -1)
+	from, _ := strconv.ParseInt(r.FormValue("start"), 10, 64)
+	to, _ := strconv.ParseInt(r.FormValue("end"), 10, 64)
+	limit, _ := strconv.Atoi(r.FormValue("limit"))
+	wants := regexp.MustCompile(`(\w+)="([^"]*)"`).FindAllStringSubmatch(r.FormValue("query"), -1)
 	var found []keptLine
 	for _, l := range s.lines {
 		match := l.at >= from && l.at < to

@@ -31,7 +31,7 @@ func testPush(l lines.Shape, url string) *send.Logs {
 
 func verifyLogs(t *testing.T, url string, state *statefile.State, page int) *Lines {
 	t.Helper()
-	v := LineVerifier{Reader: client.Reader{URL: url, Client: testClient()}, State: state, FS: vfs.Default, Page: page, Concurrency: 3}
+	v := LineVerifier{Server: &client.Server{URL: url, HTTP: testClient()}, State: state, FS: vfs.Default, Page: page, Concurrency: 3}
 	out, err := v.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -109,7 +109,7 @@ func TestPrometheusKeepsAll(t *testing.T) {
 			}
 			for which, s := range states {
 				v := verify(t, url, s, func(v *SampleVerifier) {
-					v.Tenant, v.Exemplars, v.Metadata = "t1", true, true
+					v.Server.Tenant, v.Exemplars, v.Metadata = "t1", true, true
 					v.Chunk = map[string]int64{"kept": 1 << 40, "loaded": 25}[which]
 				})
 				if !v.OK() || v.Compared != points || v.Counted != points || v.CountedOf != points || v.Unacked != 0 ||
@@ -120,7 +120,7 @@ func TestPrometheusKeepsAll(t *testing.T) {
 			if l.Fleet.Value.Histogram() {
 				return
 			}
-			v := verify(t, url, states["kept"], func(v *SampleVerifier) { v.Over, v.Tenant = OverQuery, "t1" })
+			v := verify(t, url, states["kept"], func(v *SampleVerifier) { v.Over, v.Server.Tenant = OverQuery, "t1" })
 			if !v.OK() || v.Compared != points {
 				t.Errorf("by queries: %+v", v)
 			}
@@ -185,7 +185,7 @@ func TestTamperedReads(t *testing.T) {
 		}, wrong},
 	} {
 		store.change(func() { store.tamper = c.tamper })
-		if v := verify(t, url, states["kept"], func(v *SampleVerifier) { v.Tenant, v.Counts = "t1", false }); !c.found(v) {
+		if v := verify(t, url, states["kept"], func(v *SampleVerifier) { v.Server.Tenant, v.Counts = "t1", false }); !c.found(v) {
 			t.Errorf("%s: %+v", name, v)
 		}
 	}
@@ -206,7 +206,7 @@ func TestTenantsMixedUp(t *testing.T) {
 		}
 		store.tenants["t1-0"], store.tenants["t1-1"] = store.tenants["t1-1"], store.tenants["t1-0"]
 	})
-	v := verify(t, url, states["kept"], func(v *SampleVerifier) { v.Tenant = "t1" })
+	v := verify(t, url, states["kept"], func(v *SampleVerifier) { v.Server.Tenant = "t1" })
 	if v.Wrong < v.Compared {
 		t.Errorf("%+v", v)
 	}

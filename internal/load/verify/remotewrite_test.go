@@ -40,7 +40,7 @@ func testClient() *http.Client {
 func verify(t *testing.T, url string, s *statefile.State, change func(*SampleVerifier)) *Samples {
 	t.Helper()
 	v := &SampleVerifier{
-		Reader: client.Reader{URL: url, Client: testClient(), Patience: 5 * time.Second},
+		Server: &client.Server{URL: url, HTTP: testClient(), Retry: &client.Retry{Patience: 5 * time.Second}},
 		State:  s, Series: 1 << 40, Counts: true, Chunk: 1000, Concurrency: 4,
 	}
 	if change != nil {
@@ -308,7 +308,7 @@ func TestReaderLosesPatienceOnce(t *testing.T) {
 	state.Ended = true
 	state.Acks.Ack(0, 0)
 	v := verify(t, srv.URL, state, func(v *SampleVerifier) {
-		v.Reader.Patience, v.Concurrency, v.Counts = 200*time.Millisecond, 1, false
+		v.Server.Retry.Patience, v.Concurrency, v.Counts = 200*time.Millisecond, 1, false
 	})
 	if v.Failed != 360 || v.OK() || asked.Load() < 361 || asked.Load() > 370 {
 		t.Errorf("asked %d times: %+v", asked.Load(), v)

@@ -17,8 +17,7 @@ import (
 // ScrapeVerifier verifies what came of scrapes of a [Target]. It needs no state file: what a target showed at
 // a time is a pure function of its shape.
 type ScrapeVerifier struct {
-	Reader client.Reader
-	Tenant string
+	Server *client.Server
 	Fleet  fleet.Fleet
 	Epoch  time.Time
 	// Series is how many series are drawn and compared, Draw chooses them.
@@ -49,7 +48,7 @@ func (v *ScrapeVerifier) Run(ctx context.Context) (*Samples, error) {
 		v.Over = OverRemoteRead
 	}
 	c := &checker{SampleVerifier: &SampleVerifier{
-		Reader: client.Reader{URL: v.Reader.URL, Client: v.Reader.Client, Patience: v.Reader.Patience}, Tenant: v.Tenant, Series: v.Series, Draw: v.Draw, Over: v.Over, Chunk: 1, Concurrency: v.Concurrency, Done: v.Done,
+		Server: v.Server, Series: v.Series, Draw: v.Draw, Over: v.Over, Chunk: 1, Concurrency: v.Concurrency, Done: v.Done,
 		State: &statefile.State{Header: statefile.Header{RemoteWrite: f}},
 	}}
 	if err := c.check(); err != nil {

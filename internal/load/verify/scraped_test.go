@@ -85,7 +85,7 @@ func TestScrapedVerifies(t *testing.T) {
 			verify := func(change func(*ScrapeVerifier)) *Samples {
 				t.Helper()
 				v := &ScrapeVerifier{
-					Reader: client.Reader{URL: url, Client: testClient()}, Tenant: "t1", Fleet: *f, Epoch: served.Epoch, Series: 1000,
+					Server: &client.Server{URL: url, Tenant: "t1", HTTP: testClient()}, Fleet: *f, Epoch: served.Epoch, Series: 1000,
 					From: begin, To: end, Every: 10 * time.Second, Late: 5 * time.Second, Concurrency: 2,
 				}
 				change(v)

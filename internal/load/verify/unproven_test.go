@@ -27,7 +27,7 @@ func TestNothingAcknowledged(t *testing.T) {
 	} {
 		state.Ended = true
 		verify := func(sentBefore uint64) *Samples {
-			v := SampleVerifier{Reader: client.Reader{URL: srv.URL, Client: srv.Client()}, State: state, Series: 1, Chunk: 1, Counts: true, Concurrency: 1, SentBefore: sentBefore}
+			v := SampleVerifier{Server: &client.Server{URL: srv.URL, HTTP: srv.Client()}, State: state, Series: 1, Chunk: 1, Counts: true, Concurrency: 1, SentBefore: sentBefore}
 			out, err := v.Run(t.Context())
 			if err != nil {
 				t.Fatal(err)

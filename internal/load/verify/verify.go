@@ -73,9 +73,9 @@ func (o *Over) UnmarshalText(text []byte) error {
 
 // SampleVerifier reads a load back.
 type SampleVerifier struct {
-	Reader client.Reader
-	// Tenant is the one that the load was written as; several tenants have a number behind it.
-	Tenant string
+	// Server is the one to read back from, as the tenant that the load was written as. With several tenants a
+	// number is appended.
+	Server *client.Server
 	State  *statefile.State
 	// Series is how many series are drawn and compared; 0 for none, at least as many as there are for all.
 	Series int64
@@ -160,9 +160,9 @@ func (c *checker) over(ctx context.Context, total int64, compare func(g int64), 
 // read gives the series that have the given labels, by the way that is chosen.
 func (c *checker) read(ctx context.Context, g int64, ls []fleet.Matcher, from, to int64) ([]client.Series, error) {
 	if c.raw() {
-		return c.Reader.RemoteRead(ctx, c.tenantName(g), matchersOf(ls), from, to)
+		return c.server(g).RemoteRead(ctx, matchersOf(ls), from, to)
 	}
-	return c.Reader.Query(ctx, c.tenantName(g), fleet.SelectorOf(ls)+client.Window(from, to), to)
+	return c.server(g).Query(ctx, fleet.SelectorOf(ls)+client.Window(from, to), to)
 }
 
 func matchersOf(ls []fleet.Matcher) []*prompb.LabelMatcher {
@@ -223,10 +223,10 @@ func (c *checker) ask(query func() error) error {
 	return err
 }
 
-// tenantName returns the tenant that a series is of.
-func (c *checker) tenantName(g int64) string {
+// server returns the server as the tenant of a series.
+func (c *checker) server(g int64) *client.Server {
 	if f := c.State.RemoteWrite; f != nil {
-		return f.TenantName(c.Tenant, f.Place(g).Tenant)
+		return c.Server.As(f.TenantName(c.Server.Tenant, f.Place(g).Tenant))
 	}
-	return c.Tenant
+	return c.Server
 }
