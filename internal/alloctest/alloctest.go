@@ -1,6 +1,9 @@
 package alloctest
 
-import "testing"
+import (
+	"runtime"
+	"testing"
+)
 
 // Counts skips the test where allocations cannot be counted: the race detector lets pools drop what they are given. make
 // check runs without it.
@@ -25,4 +28,13 @@ func AtMost(t *testing.T, max float64, runs int, f func()) {
 		}
 	}
 	t.Errorf("%v allocations a run, and the budget is %v", got, max)
+}
+
+// Bytes returns how many bytes the process allocates while f runs.
+func Bytes(f func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
 }

@@ -1,5 +1,7 @@
 package model
 
+import "math"
+
 // Signal separates metrics from logs. A part holds one signal, and the labels of the two are separate.
 type Signal uint8
 
@@ -35,6 +37,9 @@ const (
 type TimeRange struct {
 	Min, Max int64
 }
+
+// Always returns the range of all times.
+func Always() TimeRange { return TimeRange{Min: math.MinInt64, Max: math.MaxInt64} }
 
 // Overlaps reports whether the two intervals share an instant.
 func (r TimeRange) Overlaps(o TimeRange) bool { return r.Min <= o.Max && o.Min <= r.Max }

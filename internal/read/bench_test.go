@@ -37,7 +37,7 @@ func BenchmarkFloats(b *testing.B) {
 			b.ResetTimer()
 			for range b.N {
 				b.StopTimer()
-				set, err := q.Select(ctx, request(allTime))
+				set, err := q.Select(ctx, request(model.Always()))
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"reflect"
 	"testing"
 
@@ -21,7 +20,7 @@ func TestCardinality(t *testing.T) {
 	}
 	q := New(Options{Sources: []Source{m}})
 	req := &model.Request{
-		Tenant: "t", Signal: model.Metrics, Range: model.TimeRange{Min: math.MinInt64, Max: math.MaxInt64},
+		Tenant: "t", Signal: model.Metrics, Range: model.Always(),
 		Quota: &model.Quota{}, Cost: &model.Cost{},
 	}
 	got, err := q.Cardinality(context.Background(), req, 2)

@@ -70,7 +70,7 @@ func TestMergeKinds(t *testing.T) {
 				want[keyFor(i)].AppendRows(&rows, 0, rows.Len())
 			}
 		}
-		req := request(allTime)
+		req := request(model.Always())
 		req.Family = f
 		req.Quota.Pool = &model.QueryPool{MaxBytes: 1 << 30}
 		set, err := read.New(read.Options{Sources: sources}).Select(context.Background(), req)
@@ -113,7 +113,7 @@ func TestBlobsAreCharged(t *testing.T) {
 		var rows model.Rows
 		rows.AppendBlob(1, model.KindHistogram, model.AppendHistogram(nil, &model.Histogram{Positive: make([]uint64, 10_000)}), 0)
 		m.Add(tenant, keyFor(1), labelsFor(1), &rows)
-		req := request(allTime)
+		req := request(model.Always())
 		req.Quota = &model.Quota{MaxBytes: limit}
 		if _, err := drain(context.Background(), read.New(read.Options{Sources: []read.Source{m}}), req); (err == nil) != (limit > 10_000) {
 			t.Errorf("%d bytes: %v", limit, err)

@@ -21,8 +21,6 @@ import (
 
 const tenant = "t"
 
-var allTime = model.TimeRange{Min: math.MinInt64, Max: math.MaxInt64}
-
 func labelsFor(i int) model.Labels {
 	return model.LabelsOf("__name__", "m", "i", fmt.Sprint(i))
 }
@@ -87,7 +85,7 @@ func TestMerge(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		sources := rapid.IntRange(1, 6).Draw(t, "sources")
 		orders := rapid.Permutation([]uint64{1, 2, 3, 4, 5, 6}).Draw(t, "orders")
-		rg := allTime
+		rg := model.Always()
 		if rapid.Bool().Draw(t, "bounded") {
 			rg.Min = rapid.Int64Range(-5, 30).Draw(t, "min")
 			rg.Max = rg.Min + rapid.Int64Range(0, 60).Draw(t, "width")
@@ -204,7 +202,7 @@ func TestErrorsReachTheCallerAndCloseCursors(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a, b, q, _ := twoSources()
 			b.Fail(f)
-			_, err := drain(context.Background(), q, request(allTime))
+			_, err := drain(context.Background(), q, request(model.Always()))
 			if !errors.Is(err, model.ErrTransient) {
 				t.Errorf("got %v", err)
 			}
@@ -215,10 +213,10 @@ func TestErrorsReachTheCallerAndCloseCursors(t *testing.T) {
 	}
 	a, b, q, _ := twoSources()
 	b.Fail(readtest.Failure{Labels: model.ErrCorrupt})
-	if _, _, err := q.LabelNames(context.Background(), request(allTime), 0); !errors.Is(err, model.ErrCorrupt) {
+	if _, _, err := q.LabelNames(context.Background(), request(model.Always()), 0); !errors.Is(err, model.ErrCorrupt) {
 		t.Errorf("label names: %v", err)
 	}
-	if _, _, err := q.LabelValues(context.Background(), request(allTime), "i", 0); !errors.Is(err, model.ErrCorrupt) {
+	if _, _, err := q.LabelValues(context.Background(), request(model.Always()), "i", 0); !errors.Is(err, model.ErrCorrupt) {
 		t.Errorf("label values: %v", err)
 	}
 	_ = a
@@ -227,7 +225,7 @@ func TestErrorsReachTheCallerAndCloseCursors(t *testing.T) {
 func TestCancelled(t *testing.T) {
 	a, b, q, _ := twoSources()
 	ctx, cancel := context.WithCancel(context.Background())
-	set, err := q.Select(ctx, request(allTime))
+	set, err := q.Select(ctx, request(model.Always()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -241,10 +239,10 @@ func TestCancelled(t *testing.T) {
 	if err := set.Close(); err != nil || a.Open()+b.Open() != 0 {
 		t.Errorf("close: %v, %d open", err, a.Open()+b.Open())
 	}
-	if _, err := q.Select(ctx, request(allTime)); !errors.Is(err, context.Canceled) || a.Open()+b.Open() != 0 {
+	if _, err := q.Select(ctx, request(model.Always())); !errors.Is(err, context.Canceled) || a.Open()+b.Open() != 0 {
 		t.Errorf("select: %v, %d open", err, a.Open()+b.Open())
 	}
-	if _, _, err := q.LabelNames(ctx, request(allTime), 0); !errors.Is(err, context.Canceled) {
+	if _, _, err := q.LabelNames(ctx, request(model.Always()), 0); !errors.Is(err, context.Canceled) {
 		t.Errorf("label names: %v", err)
 	}
 }
@@ -254,19 +252,19 @@ func TestQuota(t *testing.T) {
 		"series": {MaxSeries: 9}, "samples": {MaxSamples: 199}, "bytes": {MaxBytes: 3000},
 	} {
 		_, _, q, _ := twoSources()
-		req := request(allTime)
+		req := request(model.Always())
 		req.Quota = quota
 		if _, err := drain(context.Background(), q, req); !errors.Is(err, model.ErrLimit) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	_, _, q, _ := twoSources()
-	req := request(allTime)
+	req := request(model.Always())
 	req.Quota = &model.Quota{MaxSeries: 10, MaxSamples: 200}
 	if n, err := drain(context.Background(), q, req); err != nil || n != 10 {
 		t.Errorf("at the limit: %d series, %v", n, err)
 	}
-	req = request(allTime)
+	req = request(model.Always())
 	req.Quota = &model.Quota{MaxBytes: 200}
 	if _, _, err := q.LabelValues(context.Background(), req, "i", 0); !errors.Is(err, model.ErrLimit) {
 		t.Errorf("label values: %v", err)
@@ -277,10 +275,10 @@ func TestRetention(t *testing.T) {
 	a, b, _, _ := twoSources()
 	now := int64(1000)
 	q := read.New(read.Options{Sources: []read.Source{a, b}, Retention: 900, Now: func() int64 { return now }})
-	if n := len(collect(t, q, request(allTime))); n != 10 {
+	if n := len(collect(t, q, request(model.Always()))); n != 10 {
 		t.Fatalf("%d series", n)
 	}
-	for l, m := range collect(t, q, request(allTime)) {
+	for l, m := range collect(t, q, request(model.Always())) {
 		if first := slices.Min(slices.Collect(maps.Keys(m))); first != 100 {
 			t.Errorf("%s begins at %d", l, first)
 		}
@@ -289,7 +287,7 @@ func TestRetention(t *testing.T) {
 		t.Errorf("beyond retention: %d series, %v", n, err)
 	}
 	now = 2000
-	if names, _, err := q.LabelNames(context.Background(), request(allTime), 0); len(names) != 0 || err != nil {
+	if names, _, err := q.LabelNames(context.Background(), request(model.Always()), 0); len(names) != 0 || err != nil {
 		t.Errorf("names beyond retention: %q, %v", names, err)
 	}
 }
@@ -301,7 +299,7 @@ func TestCollisionKeepsTheFirstLabels(t *testing.T) {
 	k := model.Key{Hi: 1, Lo: 1}
 	a.Add(tenant, k, model.LabelsOf("a", "1"), &rows)
 	b.Add(tenant, k, model.LabelsOf("b", "1"), &rows)
-	if got := collect(t, q, request(allTime)); len(got) != 11 {
+	if got := collect(t, q, request(model.Always())); len(got) != 11 {
 		t.Errorf("%d series", len(got))
 	}
 	if n := testutil.CollectAndCount(reg); n != 1 {
@@ -328,12 +326,12 @@ func TestLabelsAreSortedUnions(t *testing.T) {
 		{3, []string{"0", "1", "2"}, true},
 		{11, []string{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "99"}, false},
 	} {
-		got, more, err := q.LabelValues(context.Background(), request(allTime), "i", c.limit)
+		got, more, err := q.LabelValues(context.Background(), request(model.Always()), "i", c.limit)
 		if err != nil || more != c.more || !slices.Equal(got, c.want) {
 			t.Errorf("limit %d: %q, %v, %v", c.limit, got, more, err)
 		}
 	}
-	got, _, err := q.LabelNames(context.Background(), request(allTime), 0)
+	got, _, err := q.LabelNames(context.Background(), request(model.Always()), 0)
 	if want := []string{"__name__", "i", "zone"}; err != nil || !slices.Equal(got, want) {
 		t.Errorf("names: %q, %v", got, err)
 	}
@@ -353,7 +351,7 @@ func TestLabelLimitBoundsMemory(t *testing.T) {
 		}
 	}
 	q := read.New(read.Options{Sources: []read.Source{m}})
-	req := request(allTime)
+	req := request(model.Always())
 	req.Quota = &model.Quota{MaxBytes: 5000}
 	got, more, err := q.LabelValues(context.Background(), req, "v", 5)
 	if err != nil || !more || !slices.Equal(got, want) {

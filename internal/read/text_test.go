@@ -77,7 +77,7 @@ func TestSelectText(t *testing.T) {
 				arrived[i][orders[s]] = append(arrived[i][orders[s]], lines...)
 			}
 		}
-		rg := allTime
+		rg := model.Always()
 		if rapid.Bool().Draw(t, "bounded") {
 			rg.Min = rapid.Int64Range(-2, 12).Draw(t, "min")
 			rg.Max = rg.Min + rapid.Int64Range(0, 8).Draw(t, "width")
@@ -137,7 +137,7 @@ func TestTextErrors(t *testing.T) {
 		m.Fail(f)
 		err := func() error {
 			ctx := context.Background()
-			set, err := read.New(read.Options{Sources: []read.Source{other, m}}).SelectText(ctx, textRequest(allTime))
+			set, err := read.New(read.Options{Sources: []read.Source{other, m}}).SelectText(ctx, textRequest(model.Always()))
 			if err != nil {
 				return err
 			}
@@ -147,7 +147,7 @@ func TestTextErrors(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				if _, err := readtest.Lines(ctx, chunks, allTime); err != nil {
+				if _, err := readtest.Lines(ctx, chunks, model.Always()); err != nil {
 					return err
 				}
 			}
@@ -169,7 +169,7 @@ func TestTextRetention(t *testing.T) {
 	m.AddText(tenant, keyFor(1), labelsFor(1), readtest.Line{Time: 10, Text: "old"})
 	m.AddText(tenant, keyFor(2), labelsFor(2), readtest.Line{Time: 10, Text: "old"}, readtest.Line{Time: 90, Text: "new"})
 	q := read.New(read.Options{Sources: []read.Source{m}, Retention: 50 * time.Nanosecond, Now: func() int64 { return 100 }})
-	set, err := q.SelectText(context.Background(), textRequest(allTime))
+	set, err := q.SelectText(context.Background(), textRequest(model.Always()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +191,7 @@ func TestFetchText(t *testing.T) {
 	for i := range int64(5) {
 		m.AddText(tenant, keyFor(1), labelsFor(1), readtest.Line{Time: i, Text: fmt.Sprint(i)})
 	}
-	set, err := read.New(read.Options{Sources: []read.Source{m}}).SelectText(context.Background(), textRequest(allTime))
+	set, err := read.New(read.Options{Sources: []read.Source{m}}).SelectText(context.Background(), textRequest(model.Always()))
 	if err != nil || !set.Next(context.Background()) {
 		t.Fatal(err)
 	}

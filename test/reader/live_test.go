@@ -5,7 +5,6 @@ package reader
 import (
 	"context"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -129,7 +128,7 @@ func (w *world) live(t *testing.T) {
 	c, err := catalog.OpenWith(ctx, w.bucket, catalog.Options{Now: func() int64 { return w.now }})
 	must(t, err)
 	_, err = c.Delete(ctx, catalog.Deletion{
-		Signal: model.Metrics, Tenant: "names", Range: model.TimeRange{Min: math.MinInt64, Max: math.MaxInt64},
+		Signal: model.Metrics, Tenant: "names", Range: model.Always(),
 		Matchers: []catalog.Matcher{{Name: "job", Op: model.MatchEqual, Value: "j"}},
 	})
 	must(t, err)

@@ -8,7 +8,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -179,7 +178,7 @@ func (c *checker) appendLines(dst []byte, text part.Text) ([]byte, error) {
 	}
 	ctx := context.Background()
 	comma := false
-	run := text.Run(ctx, model.TimeRange{Min: math.MinInt64, Max: math.MaxInt64})
+	run := text.Run(ctx, model.Always())
 	for run.Next() {
 		rows, err := run.Piece().Rows(ctx)
 		if err != nil {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -12,19 +11,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/prometheus/prometheus/prompb"
 
+	"github.com/shaledb/shale/internal/alloctest"
 	"github.com/shaledb/shale/internal/api/apitest"
 	"github.com/shaledb/shale/internal/api/prom"
 	"github.com/shaledb/shale/internal/model"
 )
-
-// allocated returns the bytes that f allocates. Nothing else may run.
-func allocated(f func()) uint64 {
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	f()
-	runtime.ReadMemStats(&after)
-	return after.TotalAlloc - before.TotalAlloc
-}
 
 // selector has n matchers that a series cannot satisfy all, with the pattern.
 func selector(n int, pattern string) string {
@@ -66,7 +57,7 @@ func TestRegexesAreCharged(t *testing.T) {
 				continue
 			}
 			var r, again *httptest.ResponseRecorder
-			n := allocated(func() {
+			n := alloctest.Bytes(func() {
 				r = w.Do(http.MethodPost, path, []string{param + "=" + c.text}, nil)
 				again = pool.Do(http.MethodPost, path, []string{param + "=" + c.text}, nil)
 			})
@@ -133,7 +124,7 @@ func TestRegexesOfRemoteReadAreCharged(t *testing.T) {
 			{queries(501, kind, "a"), 400, "more than 1000 regular expressions"},
 		} {
 			var r *httptest.ResponseRecorder
-			if n := allocated(func() { r = w.read(c.body) }); n > 64<<20 {
+			if n := alloctest.Bytes(func() { r = w.read(c.body) }); n > 64<<20 {
 				t.Errorf("%d bytes", n)
 			}
 			refused(t, r, c.code, c.words)

@@ -12,7 +12,7 @@ const nanosPerMilli = 1_000_000
 // rangeOf returns the nanoseconds of all rows that lie in [mint, maxt] when their times are cut to
 // milliseconds. Bounds outside int64 nanoseconds saturate.
 func rangeOf(mint, maxt int64) model.TimeRange {
-	r := model.TimeRange{Min: math.MinInt64, Max: math.MaxInt64}
+	r := model.Always()
 	switch {
 	case mint > math.MaxInt64/nanosPerMilli:
 		return model.TimeRange{Min: math.MaxInt64, Max: math.MinInt64}

@@ -105,7 +105,7 @@ func TestRequests(t *testing.T) {
 	} {
 		b := &far{world: w}
 		a := New(Options{Catalog: w, Bucket: b, Pages: newCache(), Seed: seed})
-		req := request("a", allTime, c.matchers...)
+		req := request("a", model.Always(), c.matchers...)
 		if n := walk(t, a, req); n != blocks*c.series {
 			t.Errorf("%s: %d series", name, n)
 		}
@@ -117,7 +117,7 @@ func TestRequests(t *testing.T) {
 		}
 		t.Logf("%s: %d requests, %d pages, %d bytes, %d at one time", name, req.Cost.BucketRequests.Load(), req.Cost.PagesBucket.Load(), req.Cost.BytesBucket.Load(), b.most.Load())
 		// What is cached is not asked for again.
-		again := request("a", allTime, c.matchers...)
+		again := request("a", model.Always(), c.matchers...)
 		if walk(t, a, again); again.Cost.BucketRequests.Load() != 0 {
 			t.Errorf("%s: asked again: %d requests", name, again.Cost.BucketRequests.Load())
 		}
@@ -132,7 +132,7 @@ func TestUnlabelled(t *testing.T) {
 	// Pages, not bytes: what lies between two pages that are wanted comes with them.
 	pagesOf := func(unlabelled bool) int64 {
 		a := New(Options{Catalog: w, Bucket: w, Pages: newCache(), Seed: seed})
-		req := request("a", allTime, equal("__name__", "m"))
+		req := request("a", model.Always(), equal("__name__", "m"))
 		req.Unlabelled = unlabelled
 		if n := walk(t, a, req); n != series {
 			t.Fatalf("%d series", n)
@@ -143,7 +143,7 @@ func TestUnlabelled(t *testing.T) {
 	if got := pagesOf(true); got >= labelled {
 		t.Errorf("%d pages without labels, %d with", got, labelled)
 	}
-	w.delete(t, catalog.Deletion{Signal: model.Metrics, Tenant: "a", Matchers: []catalog.Matcher{{Name: "i", Value: "none"}}, Range: allTime})
+	w.delete(t, catalog.Deletion{Signal: model.Metrics, Tenant: "a", Matchers: []catalog.Matcher{{Name: "i", Value: "none"}}, Range: model.Always()})
 	if got := pagesOf(true); got != labelled {
 		t.Errorf("%d pages although labels tell what has been deleted, %d with labels", got, labelled)
 	}
@@ -182,7 +182,7 @@ func TestAheadIsCharged(t *testing.T) {
 	for range 2 {
 		a := New(Options{Catalog: w, Bucket: w, Pages: newCache(), Seed: seed})
 		pool := &model.QueryPool{MaxBytes: 1 << 40}
-		req := request("a", allTime)
+		req := request("a", model.Always())
 		req.Quota.Pool, req.Quota.MaxBytes = pool, room
 		cs, err := a.Select(ctx, req)
 		if err != nil {
@@ -226,7 +226,7 @@ func TestAheadLeavesRoom(t *testing.T) {
 	for _, perBlock := range []int64{cursorBytes + 400<<10, 3 * cursorBytes} {
 		a := New(Options{Catalog: w, Bucket: w, Pages: newCache(), Seed: seed})
 		pool := &model.QueryPool{MaxBytes: 1 << 40}
-		req := request("a", allTime)
+		req := request("a", model.Always())
 		req.Quota.Pool, req.Quota.MaxBytes = pool, blocks*perBlock
 		if n := walk(t, a, req); n != blocks*20_000 || pool.Used() != 0 {
 			t.Errorf("%d bytes a block: %d series, %d bytes stay charged", perBlock, n, pool.Used())
@@ -240,7 +240,7 @@ func TestAheadOfTheSamePage(t *testing.T) {
 	w.addMany(t, 10, 1)
 	a := New(Options{Catalog: w, Bucket: w, Pages: newCache(), Seed: seed})
 	a.reach.span = 1
-	req := request("a", allTime)
+	req := request("a", model.Always())
 	p := a.pagesOf(catalog.ObjectName(w.blocks[0].ID), req.Cost)
 	h := newAhead(context.Background(), p, newLanes(), req.Quota)
 	defer h.close()
@@ -266,7 +266,7 @@ func TestShortReads(t *testing.T) {
 	w := &world{objects: make(map[string][]byte)}
 	w.addMany(t, 10, 1)
 	a := New(Options{Catalog: w, Bucket: short{w}, Pages: newCache(), Seed: seed})
-	req := request("a", allTime)
+	req := request("a", model.Always())
 	if _, err := a.Select(context.Background(), req); !errors.Is(err, model.ErrCorrupt) {
 		t.Error(err)
 	}

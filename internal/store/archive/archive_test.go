@@ -322,7 +322,7 @@ func TestSelect(t *testing.T) {
 func TestFailingBucket(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, _ := newWorld(t)
-		all := request("a", model.TimeRange{Min: math.MinInt64, Max: math.MaxInt64})
+		all := request("a", model.Always())
 		if len(w.Overlapping(all.Range, model.Metrics, "a")) == 0 {
 			t.Skip("the world is empty")
 		}
@@ -367,8 +367,8 @@ func TestForeignSeed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, _ := newWorld(t)
 		a := New(Options{Catalog: w, Bucket: w, Pages: newCache(), Seed: seed + 1})
-		_, err := read(a, request("a", model.TimeRange{Min: math.MinInt64, Max: math.MaxInt64}))
-		if len(w.Overlapping(model.TimeRange{Min: math.MinInt64, Max: math.MaxInt64}, model.Metrics, "a")) > 0 && !errors.Is(err, model.ErrCorrupt) {
+		_, err := read(a, request("a", model.Always()))
+		if len(w.Overlapping(model.Always(), model.Metrics, "a")) > 0 && !errors.Is(err, model.ErrCorrupt) {
 			t.Fatalf("a block of another installation: %v", err)
 		}
 	})
@@ -381,7 +381,7 @@ func TestLabelLists(t *testing.T) {
 		w, a := newWorld(t)
 		w.drawDeletions(t, model.Metrics)
 		ctx := context.Background()
-		req := request("a", model.TimeRange{Min: math.MinInt64, Max: math.MaxInt64}, equal("__name__", "m1"))
+		req := request("a", model.Always(), equal("__name__", "m1"))
 		pool := &model.QueryPool{MaxBytes: 1 << 30}
 		req.Quota.Pool = pool
 		want := make(map[string]bool)

@@ -3,7 +3,6 @@ package archive
 import (
 	"context"
 	"errors"
-	"math"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -11,17 +10,15 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-var allTime = model.TimeRange{Min: math.MinInt64, Max: math.MaxInt64}
-
 // TestCharges: a cursor charges what it holds, however it ends, and gives it back when it is closed.
 func TestCharges(t *testing.T) {
 	ctx := context.Background()
 	rapid.Check(t, func(t *rapid.T) {
 		w, a := newWorld(t)
-		blocks := w.Overlapping(allTime, model.Metrics, "a")
+		blocks := w.Overlapping(model.Always(), model.Metrics, "a")
 		held := int64(0)
 		for i := range blocks {
-			r, err := a.openBlock(ctx, &blocks[i], request("a", allTime), newLanes())
+			r, err := a.openBlock(ctx, &blocks[i], request("a", model.Always()), newLanes())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -31,7 +28,7 @@ func TestCharges(t *testing.T) {
 			}
 		}
 		pool := &model.QueryPool{MaxBytes: 1 << 40}
-		req := request("a", allTime)
+		req := request("a", model.Always())
 		req.Quota.Pool = pool
 		cs, err := a.Select(ctx, req)
 		if err != nil {

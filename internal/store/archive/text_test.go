@@ -62,7 +62,7 @@ func (w *world) addText(t fataler, series map[string][]line) {
 	for _, k := range slices.SortedFunc(maps.Keys(byKey), model.Key.Compare) {
 		l := byKey[k]
 		texts := []part.Text{part.TextOfRows(textOf(series[string(l)]))}
-		if err := errors.Join(pw.Series("a", k, l), pw.Text(context.Background(), texts, allTime)); err != nil {
+		if err := errors.Join(pw.Series("a", k, l), pw.Text(context.Background(), texts, model.Always())); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -155,7 +155,7 @@ func TestSelectText(t *testing.T) {
 		w.drawDeletions(t, model.Logs)
 		a := New(Options{Catalog: w, Bucket: w, Pages: newCache(), Seed: seed})
 		a.reach = drawReach(t)
-		rg := allTime
+		rg := model.Always()
 		if rapid.Bool().Draw(t, "bounded") {
 			rg.Min = rapid.Int64Range(0, 50).Draw(t, "min")
 			rg.Max = rg.Min + rapid.Int64Range(0, 30).Draw(t, "width")
@@ -202,7 +202,7 @@ func manyLines(n, lines int) map[string][]line {
 func TestTextFailures(t *testing.T) {
 	w := &world{objects: make(map[string][]byte)}
 	w.addText(t, manyLines(5, 3000))
-	want, err := collectText(New(Options{Catalog: w, Bucket: w, Pages: newCache(), Seed: seed}), textRequest(allTime))
+	want, err := collectText(New(Options{Catalog: w, Bucket: w, Pages: newCache(), Seed: seed}), textRequest(model.Always()))
 	if err != nil || len(want) != 5 {
 		t.Fatal(len(want), err)
 	}
@@ -219,7 +219,7 @@ func TestTextFailures(t *testing.T) {
 		a.reach = reach{span: 1}
 		return a
 	}
-	if _, err := collectText(small(), textRequest(allTime)); err != nil || len(places) < 10 {
+	if _, err := collectText(small(), textRequest(model.Always())); err != nil || len(places) < 10 {
 		t.Fatal(len(places), err)
 	}
 	for _, at := range slices.Sorted(maps.Keys(places)) {
@@ -230,7 +230,7 @@ func TestTextFailures(t *testing.T) {
 			return nil
 		}
 		pool := &model.QueryPool{MaxBytes: 1 << 30}
-		req := textRequest(allTime)
+		req := textRequest(model.Always())
 		req.Quota.Pool = pool
 		if _, err := collectText(small(), req); !errors.Is(err, model.ErrCorrupt) || !strings.Contains(err.Error(), "block b1") {
 			t.Errorf("a read at %d that fails: %v", at, err)
@@ -245,7 +245,7 @@ func TestTextCharges(t *testing.T) {
 	ctx := context.Background()
 	a := New(Options{Catalog: w, Bucket: w, Pages: newCache(), Seed: seed})
 	pool := &model.QueryPool{MaxBytes: 1 << 30}
-	req := textRequest(allTime)
+	req := textRequest(model.Always())
 	req.Quota.Pool = pool
 	cs, err := a.SelectText(ctx, req)
 	if err != nil || len(cs) != 1 {
@@ -297,7 +297,7 @@ func TestTextRequests(t *testing.T) {
 	w.addText(t, manyLines(4, 40_000))
 	size := w.blocks[0].Bytes
 	a := New(Options{Catalog: w, Bucket: w, Pages: newCache(), Seed: seed})
-	req := textRequest(allTime)
+	req := textRequest(model.Always())
 	if got, err := collectText(a, req); err != nil || len(got) != 4 {
 		t.Fatal(len(got), err)
 	}
@@ -308,7 +308,7 @@ func TestTextRequests(t *testing.T) {
 	t.Logf("%d requests, %d pages, %d bytes of %d", req.Cost.BucketRequests.Load(), req.Cost.PagesBucket.Load(), req.Cost.BytesBucket.Load(), size)
 	// Concurrent readers of all pages of a cursor.
 	ctx := context.Background()
-	cs, err := New(Options{Catalog: w, Bucket: w, Pages: newCache(), Seed: seed}).SelectText(ctx, textRequest(allTime))
+	cs, err := New(Options{Catalog: w, Bucket: w, Pages: newCache(), Seed: seed}).SelectText(ctx, textRequest(model.Always()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -341,7 +341,7 @@ func TestTextBackwards(t *testing.T) {
 	a := New(Options{Catalog: w, Bucket: w, Pages: newCache(), Seed: seed})
 	a.reach = reach{span: 1}
 	ctx := context.Background()
-	cs, err := a.SelectText(ctx, textRequest(allTime))
+	cs, err := a.SelectText(ctx, textRequest(model.Always()))
 	if err != nil || !cs[0].Next(ctx) {
 		t.Fatal(err)
 	}
@@ -385,7 +385,7 @@ func TestTextEnds(t *testing.T) {
 	a := New(Options{Catalog: w, Bucket: w, Pages: newCache(), Seed: seed})
 	for round, newest := range []int{10, 10, 5, 20, 7} {
 		pool := &model.QueryPool{MaxBytes: 1 << 30}
-		req := textRequest(allTime)
+		req := textRequest(model.Always())
 		req.Quota.Pool = pool
 		cs, err := a.SelectText(ctx, req)
 		if err != nil || len(cs) != 1 {
@@ -436,7 +436,7 @@ func TestTextEnds(t *testing.T) {
 func other(t *testing.T, w *world, k model.Key, dst *model.TextRows) error {
 	t.Helper()
 	ctx := context.Background()
-	cs, err := New(Options{Catalog: w, Bucket: w, Pages: newCache(), Seed: seed}).SelectText(ctx, textRequest(allTime))
+	cs, err := New(Options{Catalog: w, Bucket: w, Pages: newCache(), Seed: seed}).SelectText(ctx, textRequest(model.Always()))
 	if err != nil {
 		return err
 	}

@@ -110,7 +110,7 @@ func halves(at int64) []cell {
 
 // everything is one cell for all times.
 func everything(level catalog.Level) []cell {
-	return []cell{{model.TimeRange{Min: math.MinInt64, Max: math.MaxInt64}, level}}
+	return []cell{{model.Always(), level}}
 }
 
 // oneDay is the cell of a day that is over. All rows must lie in it.

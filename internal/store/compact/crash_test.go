@@ -46,7 +46,7 @@ func TestCrash(t *testing.T) {
 		w.now += int64(3 * time.Hour)
 	}
 	w.remove(t, catalog.Deletion{
-		Signal: model.Metrics, Tenant: "a", Range: model.TimeRange{Min: math.MinInt64, Max: math.MaxInt64},
+		Signal: model.Metrics, Tenant: "a", Range: model.Always(),
 		Matchers: []catalog.Matcher{{Name: "i", Op: model.MatchEqual, Value: "3"}},
 	})
 	w.now += 2 * int64(day)

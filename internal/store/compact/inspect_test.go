@@ -49,7 +49,7 @@ func TestInspect(t *testing.T) {
 	w.now += int64(time.Hour)
 	ship()
 	w.remove(t, catalog.Deletion{
-		Signal: model.Metrics, Tenant: "a", Range: model.TimeRange{Min: math.MinInt64, Max: math.MaxInt64},
+		Signal: model.Metrics, Tenant: "a", Range: model.Always(),
 		Matchers: []catalog.Matcher{{Name: "i", Op: model.MatchEqual, Value: "3"}},
 	})
 	inspect(0, "counts, in order", "shipped", "3 records, 2 blocks", `deletion 1: {i="3"} of tenant a ever to ever`)

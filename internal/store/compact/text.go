@@ -40,7 +40,7 @@ func (t *keptText) Bounded() {}
 
 // hasRows reports whether any row is left.
 func (t *keptText) hasRows(ctx context.Context) (bool, error) {
-	run := t.Run(ctx, model.TimeRange{Min: math.MinInt64, Max: math.MaxInt64})
+	run := t.Run(ctx, model.Always())
 	return run.Next(), run.Err()
 }
 

@@ -215,8 +215,6 @@ func enter(set map[place]map[string]bool, p place, value string) {
 	set[p][value] = true
 }
 
-var always = model.TimeRange{Min: math.MinInt64, Max: math.MaxInt64}
-
 // block writes a block as the head does.
 func (s *shipment) block(t fataler, signal model.Signal) (catalog.Block, []byte) {
 	t.Helper()
@@ -248,7 +246,7 @@ func (s *shipment) block(t fataler, signal model.Signal) (catalog.Block, []byte)
 		rows := s.series[[2]string{e.tenant, string(e.labels)}]
 		rows.Normalize()
 		text := []part.Text{part.TextOfRows(textOf(s.lines[[2]string{e.tenant, string(e.labels)}]))}
-		if err := errors.Join(pw.Series(e.tenant, e.key, e.labels), pw.Rows(rows), pw.Text(ctx, text, always)); err != nil {
+		if err := errors.Join(pw.Series(e.tenant, e.key, e.labels), pw.Rows(rows), pw.Text(ctx, text, model.Always())); err != nil {
 			t.Fatal(err)
 		}
 		if i == 0 || e.key.Less(b.KeyMin) {
@@ -372,7 +370,7 @@ func linesOf(t fataler, text part.Text) (lines []line) {
 	if text == nil {
 		return nil
 	}
-	run := text.Run(ctx, always)
+	run := text.Run(ctx, model.Always())
 	for run.Next() {
 		rows, err := run.Piece().Rows(ctx)
 		if err != nil {

@@ -3,7 +3,6 @@ package head
 import (
 	"context"
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/shaledb/shale/internal/model"
@@ -126,7 +125,7 @@ func (h *Head) writePart(ctx context.Context, o part.WriterOptions, k local.Kind
 				return err
 			}
 		}
-		return w.Text(ctx, text, model.TimeRange{Min: math.MinInt64, Max: math.MaxInt64})
+		return w.Text(ctx, text, model.Always())
 	}, part.MergeOptions{OnCollision: h.collided})
 	if err != nil {
 		w.Abandon()

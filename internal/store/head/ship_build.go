@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/head/local"
@@ -147,7 +146,7 @@ func (sw *shipWriter) add(tenant string, k model.Key, _ model.Labels, rows *mode
 	if err := sw.w.Rows(rows); err != nil {
 		return err
 	}
-	return sw.w.Text(sw.ctx, text, model.TimeRange{Min: math.MinInt64, Max: math.MaxInt64})
+	return sw.w.Text(sw.ctx, text, model.Always())
 }
 
 // labelsOf finds the labels of a key. A key without labels is a bug. It stops the ship before such a block is

@@ -365,7 +365,7 @@ func (w *world) check() {
 
 func everything(tenant string) *model.Request {
 	return &model.Request{
-		Tenant: tenant, Signal: model.Metrics, Range: model.TimeRange{Min: math.MinInt64, Max: math.MaxInt64},
+		Tenant: tenant, Signal: model.Metrics, Range: model.Always(),
 		Quota: new(model.Quota), Cost: new(model.Cost),
 	}
 }
@@ -471,7 +471,7 @@ func (b *bucketOfBlocks) addTo(tenant string, got map[seriesID]*content) {
 // addText adds the text of a series of a block, which has been checked.
 func (c *content) addText(t part.Text) {
 	ctx := context.Background()
-	run := t.Run(ctx, model.TimeRange{Min: math.MinInt64, Max: math.MaxInt64})
+	run := t.Run(ctx, model.Always())
 	var lines []row
 	for run.Next() {
 		rows, err := run.Piece().Rows(ctx)

@@ -9,6 +9,8 @@ import (
 
 	"github.com/shaledb/shale/internal/alloctest"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/racetest"
+	"github.com/shaledb/shale/internal/store/part/parttest"
 	"github.com/shaledb/shale/internal/store/part/text"
 )
 
@@ -56,7 +58,7 @@ func writeAll(b testing.TB, all []oneSeries, o WriterOptions) int64 {
 		}
 	}
 	_, size, err := w.Finish()
-	must(b, err)
+	parttest.Must(b, err)
 	return size
 }
 
@@ -112,7 +114,7 @@ func BenchmarkRead(b *testing.B) {
 				s := r.Stream()
 				for s.Next(context.Background()) {
 				}
-				must(b, s.Err())
+				parttest.Must(b, s.Err())
 			}
 			b.ReportMetric(float64(alloctest.CPU(b)-before)/float64(len(all)*max(c.rows, 1)*b.N), "cpu-ns/row")
 			b.ReportMetric(float64(len(all)*b.N)/b.Elapsed().Seconds(), "series/s")
@@ -123,14 +125,14 @@ func BenchmarkRead(b *testing.B) {
 
 // TestSizes keeps an eye on the bytes of the shapes that matter.
 func TestSizes(t *testing.T) {
-	alone(t)
+	racetest.SkipSerial(t)
 	report := func(name string, all []oneSeries, o WriterOptions, most float64) {
 		r, _ := writePart(t, all, o)
 		n := make([]int, len(sections))
 		for _, s := range sections {
 			for i := range r.Index(s) {
 				entries, err := r.Entries(context.Background(), nil, s, i)
-				must(t, err)
+				parttest.Must(t, err)
 				for k := range entries {
 					n[s.Number] += int(entries[k].Addr.Len)
 				}
@@ -194,9 +196,9 @@ func mergeAll(b *testing.B, parts []*Reader) {
 		}
 		return w.Rows(rows)
 	}, MergeOptions{})
-	must(b, err)
+	parttest.Must(b, err)
 	_, _, err = w.Finish()
-	must(b, err)
+	parttest.Must(b, err)
 }
 
 func BenchmarkSelect(b *testing.B) {

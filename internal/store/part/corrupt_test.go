@@ -11,7 +11,10 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/model/worldtest"
+	"github.com/shaledb/shale/internal/racetest"
 	"github.com/shaledb/shale/internal/store/part/file"
+	"github.com/shaledb/shale/internal/store/part/parttest"
 	"github.com/shaledb/shale/internal/store/part/series"
 )
 
@@ -22,10 +25,10 @@ func smallPart(t testing.TB, level Compression) []byte {
 	for _, tenant := range []string{"", "acme"} {
 		for i := range 12 {
 			l := model.LabelsOf("__name__", "m", "i", string(rune('a'+i)), "even", []string{"yes", ""}[i%2])
-			one := oneSeries{tenant: tenant, key: l.Key(testSeed, model.Metrics), labels: l, rows: randomRows(rnd, []int{0, 1, 1, 3, 9}[i%5], i%valueKinds, i%4)}
+			one := oneSeries{tenant: tenant, key: l.Key(testSeed, model.Metrics), labels: l, rows: worldtest.Floats(rnd, []int{0, 1, 1, 3, 9}[i%5], i%worldtest.ValueKinds, i%4)}
 			if tenant == "acme" && i%3 == 0 {
-				mixIn(rnd, &one.rows)
-				one.exemplars = randomExemplars(rnd, 2)
+				worldtest.MixHistograms(rnd, &one.rows)
+				one.exemplars = worldtest.Exemplars(rnd, 2)
 			}
 			if i%4 == 1 {
 				one.text = randomText(rnd, 1700000000e9+rnd.Int64N(3e9), 2*i, tenant == "acme")
@@ -42,7 +45,7 @@ func smallPart(t testing.TB, level Compression) []byte {
 
 // TestEveryBitFlipIsFound changes each bit of a part in turn.
 func TestEveryBitFlipIsFound(t *testing.T) {
-	alone(t)
+	racetest.SkipSerial(t)
 	for _, level := range []Compression{Fast, Dense} {
 		whole := smallPart(t, level)
 		b := bytes.Clone(whole)
@@ -55,7 +58,7 @@ func TestEveryBitFlipIsFound(t *testing.T) {
 				b[at] = whole[at]
 			}
 		}
-		must(t, openAndCheck(b))
+		parttest.Must(t, openAndCheck(b))
 	}
 }
 
@@ -82,10 +85,10 @@ func TestCutShort(t *testing.T) {
 // TestForgedPages puts random bytes, under valid checksums, where pages are, since a checksum proves only
 // that the bytes are those that were written.
 func TestForgedPages(t *testing.T) {
-	alone(t)
+	racetest.SkipSerial(t)
 	whole := smallPart(t, Fast)
 	r, err := Open(context.Background(), bytes.NewReader(whole), int64(len(whole)))
-	must(t, err)
+	parttest.Must(t, err)
 	rnd := rand.New(rand.NewPCG(7, 7))
 	for range 20000 {
 		f := &forger{Pages: r.Pages(), rnd: rnd, left: rnd.IntN(12)}
@@ -108,7 +111,7 @@ func TestForgedPages(t *testing.T) {
 func TestForgedTenants(t *testing.T) {
 	whole := smallPart(t, Fast)
 	r, err := Open(context.Background(), bytes.NewReader(whole), int64(len(whole)))
-	must(t, err)
+	parttest.Must(t, err)
 	tenants := r.Meta().Tenants
 	series := tenants[0].Series
 	for _, forged := range []uint32{1, series / 2, series - 1} {

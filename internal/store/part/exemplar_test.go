@@ -11,6 +11,7 @@ import (
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/part/file"
+	"github.com/shaledb/shale/internal/store/part/parttest"
 	"github.com/shaledb/shale/internal/store/part/samples"
 )
 
@@ -43,12 +44,12 @@ func TestExemplarSizes(t *testing.T) {
 	}{{Fast, 72}, {Dense, 42}} {
 		all := traced(1000, 5)
 		r, _ := writePart(t, all, testOptions(false, c.level))
-		must(t, Check(context.Background(), r))
+		parttest.Must(t, Check(context.Background(), r))
 		checkStream(t, r, all, false)
 		size := 0
 		for i := range r.Index(samples.ExemplarSection) {
 			entries, err := r.Entries(context.Background(), nil, samples.ExemplarSection, i)
-			must(t, err)
+			parttest.Must(t, err)
 			for k := range entries {
 				size += int(entries[k].Addr.Len)
 			}
@@ -81,7 +82,7 @@ func TestWriterRefusesExemplars(t *testing.T) {
 		},
 	} {
 		w := NewWriter(io.Discard, testOptions(false, Fast))
-		must(t, w.Series("t", model.Key{}, nil))
+		parttest.Must(t, w.Series("t", model.Key{}, nil))
 		var rows model.SeriesRows
 		fill(&rows.Exemplars)
 		if err := w.Rows(&rows); !errors.Is(err, model.ErrInvalid) {
@@ -102,7 +103,7 @@ func TestExemplarsAcrossPages(t *testing.T) {
 		all = append(all, one)
 	}
 	r, _ := writePart(t, all, testOptions(false, Fast))
-	must(t, Check(context.Background(), r))
+	parttest.Must(t, Check(context.Background(), r))
 	checkStream(t, r, all, false)
 	one := model.TimeRange{Min: 1, Max: 1}
 	c := r.RowsAt(context.Background(), model.Exemplars, one)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/part/parttest"
 	"github.com/shaledb/shale/internal/store/part/series"
 )
 
@@ -23,7 +24,7 @@ func TestOpenKeepsNothingOfWhatItRead(t *testing.T) {
 		lent = append(lent, b)
 		return b, nil
 	}, int64(len(file)))
-	must(t, err)
+	parttest.Must(t, err)
 	for _, b := range lent {
 		clear(b)
 	}

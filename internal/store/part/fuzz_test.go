@@ -9,6 +9,7 @@ import (
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/part/file"
 	"github.com/shaledb/shale/internal/store/part/lines"
+	"github.com/shaledb/shale/internal/store/part/parttest"
 )
 
 func FuzzOpenCheck(f *testing.F) {
@@ -43,7 +44,7 @@ func FuzzDecodePage(f *testing.F) {
 	for _, codec := range []byte{file.CodecNone, file.CodecS2, file.CodecZstd} {
 		for _, payload := range [][]byte{nil, []byte("x"), bytes.Repeat([]byte("shale"), 1000)} {
 			stored, err := file.SealPage(nil, payload, codec)
-			must(f, err)
+			parttest.Must(f, err)
 			f.Add(stored)
 		}
 	}

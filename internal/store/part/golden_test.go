@@ -15,7 +15,9 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/racetest"
 	"github.com/shaledb/shale/internal/store/part/file"
+	"github.com/shaledb/shale/internal/store/part/parttest"
 )
 
 // TestGolden writes the parts that the files in testdata/golden describe, a series a line:
@@ -56,9 +58,9 @@ func TestGolden(t *testing.T) {
 				}
 			}
 			r, b := writePart(t, sortSeries(all), o)
-			must(t, Check(context.Background(), r))
+			parttest.Must(t, Check(context.Background(), r))
 			var out strings.Builder
-			must(t, Dump(context.Background(), &out, r))
+			parttest.Must(t, Dump(context.Background(), &out, r))
 			checkDumpIsWhole(t, out.String(), len(b))
 			return out.String()
 		})
@@ -140,9 +142,9 @@ func parseText(t *testing.T, s string) (rows []textRow) {
 			continue
 		}
 		quoted, err := strconv.QuotedPrefix(rest)
-		must(t, err)
+		parttest.Must(t, err)
 		line, err := strconv.Unquote(quoted)
-		must(t, err)
+		parttest.Must(t, err)
 		var pairs []string
 		for _, l := range strings.Fields(rest[len(quoted):]) {
 			name, value, _ := strings.Cut(l, "=")
@@ -211,30 +213,30 @@ func parseHistogram(t *testing.T, s string) []byte {
 
 func parseInt(t *testing.T, s string) int64 {
 	v, err := strconv.ParseFloat(s, 64)
-	must(t, err)
+	parttest.Must(t, err)
 	return int64(v)
 }
 
 func parseValue(t *testing.T, s string) uint64 {
 	if digits, ok := strings.CutPrefix(s, "0x"); ok {
 		v, err := strconv.ParseUint(digits, 16, 64)
-		must(t, err)
+		parttest.Must(t, err)
 		return v
 	}
 	v, err := strconv.ParseFloat(s, 64)
-	must(t, err)
+	parttest.Must(t, err)
 	return math.Float64bits(v)
 }
 
 // TestDumpOfForgery dumps and checks parts with spoilt pages whose checksums are right.
 func TestDumpOfForgery(t *testing.T) {
-	alone(t)
+	racetest.SkipSerial(t)
 	whole := smallPart(t, Fast)
 	r, err := Open(context.Background(), bytes.NewReader(whole), int64(len(whole)))
-	must(t, err)
+	parttest.Must(t, err)
 	d := dumper{ctx: context.Background(), r: r.Reader}
 	pages, err := d.pages()
-	must(t, err)
+	parttest.Must(t, err)
 	rnd := rand.New(rand.NewPCG(8, 8))
 	for range 3000 {
 		b := bytes.Clone(whole)
@@ -246,7 +248,7 @@ func TestDumpOfForgery(t *testing.T) {
 		body := stored[:len(stored)-file.ChecksumBytes]
 		binary.LittleEndian.PutUint32(stored[len(body):], file.Checksum(body))
 		r, err := Open(context.Background(), bytes.NewReader(b), int64(len(b)))
-		must(t, err)
+		parttest.Must(t, err)
 		if err := Dump(context.Background(), discard{}, r); err != nil && !errors.Is(err, model.ErrCorrupt) {
 			t.Fatal(err)
 		}
@@ -258,10 +260,10 @@ func TestDumpOfForgery(t *testing.T) {
 
 // TestDumpOfDamage dumps parts with a spoilt page; it must come to an end.
 func TestDumpOfDamage(t *testing.T) {
-	alone(t)
+	racetest.SkipSerial(t)
 	whole := smallPart(t, Fast)
 	r, err := Open(context.Background(), bytes.NewReader(whole), int64(len(whole)))
-	must(t, err)
+	parttest.Must(t, err)
 	for at := file.HeaderBytes; at < int(r.FooterOff()); at++ {
 		b := bytes.Clone(whole)
 		b[at] ^= 0x55

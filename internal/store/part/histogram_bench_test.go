@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/racetest"
+	"github.com/shaledb/shale/internal/store/part/parttest"
 	"github.com/shaledb/shale/internal/store/part/samples"
 )
 
@@ -75,7 +77,7 @@ func growing(counts map[int]uint64, count uint64, sum float64, float bool) *mode
 // TestHistogramSizes keeps an eye on the bytes of histograms. A page of a block has two hours of a few
 // series, one of a young part one row of each.
 func TestHistogramSizes(t *testing.T) {
-	alone(t)
+	racetest.SkipSerial(t)
 	for _, c := range []struct {
 		name         string
 		series, rows int
@@ -100,12 +102,12 @@ func TestHistogramSizes(t *testing.T) {
 		var h model.Histogram
 		for i := range all {
 			blobs += len(all[i].rows.Bytes)
-			must(t, h.Parse(all[i].rows.Blob(all[i].rows.Len()-1)))
+			parttest.Must(t, h.Parse(all[i].rows.Blob(all[i].rows.Len()-1)))
 			buckets += len(h.Positive)
 		}
 		for i := range r.Index(samples.Section) {
 			entries, err := r.Entries(context.Background(), nil, samples.Section, i)
-			must(t, err)
+			parttest.Must(t, err)
 			for k := range entries {
 				size += int(entries[k].Addr.Len)
 			}
@@ -143,7 +145,7 @@ func BenchmarkHistograms(b *testing.B) {
 				s := r.Stream()
 				for s.Next(context.Background()) {
 				}
-				must(b, s.Err())
+				parttest.Must(b, s.Err())
 			}
 			per(b)
 		})

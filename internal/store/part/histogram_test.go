@@ -4,99 +4,34 @@ import (
 	"context"
 	"errors"
 	"io"
-	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
 
 	"github.com/shaledb/shale/internal/alloctest"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/model/worldtest"
+	"github.com/shaledb/shale/internal/racetest"
 	"github.com/shaledb/shale/internal/store/part/file"
+	"github.com/shaledb/shale/internal/store/part/parttest"
 	"github.com/shaledb/shale/internal/store/part/samples"
 )
 
-// randomSpans gives spans and how many buckets they have.
-func randomSpans(r *rand.Rand, most int) (spans []model.HistogramSpan, n int) {
-	for range r.IntN(4) {
-		s := model.HistogramSpan{Offset: int32(r.IntN(7) - 3), Length: uint32(r.IntN(most))}
-		if r.IntN(20) == 0 {
-			s.Offset = []int32{math.MinInt32, math.MaxInt32}[r.IntN(2)]
-		}
-		spans, n = append(spans, s), n+int(s.Length)
-	}
-	return spans, n
-}
-
-// randomHistogram fills h with anything that may be stored.
-func randomHistogram(r *rand.Rand, h *model.Histogram) {
-	h.Reset()
-	h.Gauge, h.Float = r.IntN(3) == 0, r.IntN(3) == 0
-	h.Schema = []int32{-53, -4, 0, 3, 8, math.MinInt32, math.MaxInt32}[r.IntN(7)]
-	number := func() uint64 {
-		switch {
-		case r.IntN(10) == 0:
-			return r.Uint64()
-		case h.Float:
-			return math.Float64bits(float64(r.IntN(1000)) / 4)
-		}
-		return uint64(r.IntN(1000) - 500)
-	}
-	h.ZeroThreshold = specials[r.IntN(len(specials))]
-	h.Sum, h.Count, h.ZeroCount = randomValue(r, r.IntN(valueKinds), r.IntN(100)), number(), number()
-	var positive, negative int
-	h.PositiveSpans, positive = randomSpans(r, 12)
-	h.NegativeSpans, negative = randomSpans(r, 3)
-	for range positive {
-		h.Positive = append(h.Positive, number())
-	}
-	for range negative {
-		h.Negative = append(h.Negative, number())
-	}
-	if r.IntN(4) == 0 {
-		for i := range r.IntN(9) {
-			h.Custom = append(h.Custom, math.Float64bits(float64(i)))
-		}
-	}
-}
-
-// mixIn makes histograms of some of the rows.
-func mixIn(r *rand.Rand, rows *model.Rows) {
-	var h model.Histogram
-	var out model.Rows
-	randomHistogram(r, &h)
-	share, change := r.IntN(4), r.IntN(3)
-	for i, t := range rows.Times {
-		if share > 0 && r.IntN(5) >= share {
-			out.Append(t, rows.Values[i], rows.Start(i))
-			continue
-		}
-		if r.IntN(10) < change*change*2 {
-			randomHistogram(r, &h)
-		}
-		if len(h.Positive) > 0 {
-			h.Positive[r.IntN(len(h.Positive))] += uint64(r.IntN(5))
-		}
-		h.Count += uint64(r.IntN(10))
-		out.AppendBlob(t, model.KindHistogram, model.AppendHistogram(nil, &h), rows.Start(i))
-	}
-	*rows = out
-}
-
 func TestHistogramsAcrossPages(t *testing.T) {
-	alone(t)
+	racetest.SkipSerial(t)
 	r := rand.New(rand.NewPCG(9, 9))
 	var all []oneSeries
 	for i, n := range []int{1, 2, 7, 8, 9, 100, 1000, 40000, 3} {
-		rows := randomRows(r, n, i%valueKinds, 0)
+		rows := worldtest.Floats(r, n, i%worldtest.ValueKinds, 0)
 		if i != 4 {
-			mixIn(r, &rows)
+			worldtest.MixHistograms(r, &rows)
 		}
 		all = append(all, oneSeries{tenant: "t", key: model.Key{Hi: uint64(i)}, rows: rows})
 	}
 	for _, z := range []file.Sizes{formatSizes, tiny, tinyRuns} {
 		for _, level := range []Compression{Fast, Dense} {
 			reader, _ := writeSized(t, all, testOptions(false, level), z)
-			must(t, Check(context.Background(), reader))
+			parttest.Must(t, Check(context.Background(), reader))
 			checkStream(t, reader, all, false)
 		}
 	}
@@ -104,7 +39,7 @@ func TestHistogramsAcrossPages(t *testing.T) {
 
 // TestHugeHistograms: a series' histograms are split over pages by their bytes.
 func TestHugeHistograms(t *testing.T) {
-	alone(t)
+	racetest.SkipSerial(t)
 	h := model.Histogram{PositiveSpans: []model.HistogramSpan{{Length: 300_000}}, Positive: make([]uint64, 300_000)}
 	var rows model.Rows
 	for i := range 40 {
@@ -113,14 +48,14 @@ func TestHugeHistograms(t *testing.T) {
 	}
 	all := []oneSeries{{tenant: "t", rows: rows}}
 	r, _ := writePart(t, all, testOptions(false, Fast))
-	must(t, Check(context.Background(), r))
+	parttest.Must(t, Check(context.Background(), r))
 	checkStream(t, r, all, false)
 }
 
 // TestHostileHistograms: whatever the buckets hold, what the writer takes it can write. Here a number of ten
 // bytes at the front makes all counts behind it, of one byte each, differ from row to row by anything.
 func TestHostileHistograms(t *testing.T) {
-	alone(t)
+	racetest.SkipSerial(t)
 	rnd := rand.New(rand.NewPCG(6, 6))
 	for _, n := range []int{1, 2, 7, 8, 9, 40} {
 		var rows model.Rows
@@ -149,7 +84,7 @@ func TestHostileHistograms(t *testing.T) {
 func TestHistogramAllocations(t *testing.T) {
 	all := latencies(20, 400, 150, false)
 	r, _ := writePart(t, all, testOptions(false, Fast))
-	c := r.RowsAt(context.Background(), model.Samples, anyTime)
+	c := r.RowsAt(context.Background(), model.Samples, model.Always())
 	var rows model.Rows
 	alloctest.AtMost(t, 400, 3, func() {
 		for rank := range uint32(len(all)) {
@@ -176,7 +111,7 @@ func TestWriterRefusesHistograms(t *testing.T) {
 		h := good
 		h.PositiveSpans = slices.Clone(h.PositiveSpans)
 		w := NewWriter(io.Discard, testOptions(false, Fast))
-		must(t, w.Series("t", model.Key{}, nil))
+		parttest.Must(t, w.Series("t", model.Key{}, nil))
 		var rows model.SeriesRows
 		rows.Samples.AppendBlob(1, model.KindHistogram, change(&h), 0)
 		if err := w.Rows(&rows); !errors.Is(err, model.ErrInvalid) {
@@ -184,7 +119,7 @@ func TestWriterRefusesHistograms(t *testing.T) {
 		}
 	}
 	w := NewWriter(io.Discard, testOptions(false, Fast))
-	must(t, w.Series("t", model.Key{}, nil))
+	parttest.Must(t, w.Series("t", model.Key{}, nil))
 	var rows model.SeriesRows
 	rows.Samples.AppendBlob(1, model.KindExemplar, make([]byte, 8), 0)
 	if err := w.Rows(&rows); !errors.Is(err, model.ErrInvalid) {

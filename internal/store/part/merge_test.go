@@ -12,6 +12,8 @@ import (
 
 	"github.com/shaledb/shale/internal/alloctest"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/model/worldtest"
+	"github.com/shaledb/shale/internal/store/part/parttest"
 	"github.com/shaledb/shale/internal/store/part/text"
 )
 
@@ -33,11 +35,11 @@ func TestMergeAgainstMap(t *testing.T) {
 				s := oneSeries{tenant: string(rune('p' + rnd.IntN(3))), key: l.Key(testSeed, model.Metrics), labels: l}
 				at := int64(rnd.IntN(20))
 				for range rnd.IntN(10) {
-					s.rows.Append(at, randomValue(rnd, 5, 0), int64(rnd.IntN(3)))
+					s.rows.Append(at, worldtest.Value(rnd, 5, 0), int64(rnd.IntN(3)))
 					at += 1 + int64(rnd.IntN(5))
 				}
 				if rnd.IntN(3) == 0 {
-					mixIn(rnd, &s.rows)
+					worldtest.MixHistograms(rnd, &s.rows)
 				}
 				for range rnd.IntN(4) {
 					e := model.Exemplar{Value: uint64(rnd.IntN(2)), Labels: model.LabelsOf("id", string(rune('a'+rnd.IntN(3))))}
@@ -73,13 +75,13 @@ func TestMergeAgainstMap(t *testing.T) {
 				t.Fatalf("%v is in no input, or came twice", p)
 			}
 			want.Normalize()
-			if !sameRows(&got.Samples, &want.Samples) || !sameRows(&got.Exemplars, &want.Exemplars) || !bytes.Equal(l, labels[p]) {
+			if !worldtest.SameRows(&got.Samples, &want.Samples) || !worldtest.SameRows(&got.Exemplars, &want.Exemplars) || !bytes.Equal(l, labels[p]) {
 				t.Fatalf("%v: %v %s, should be %v %s", p, got, l, want, labels[p])
 			}
 			delete(rows, p)
 			return nil
 		}, MergeOptions{OnCollision: func(string, model.Key, model.Labels, model.Labels) { t.Fatal("a collision of equal labels") }})
-		must(t, err)
+		parttest.Must(t, err)
 		if len(rows) > 0 {
 			t.Fatalf("%d series are missing", len(rows))
 		}
@@ -95,7 +97,7 @@ func TestMergeCollision(t *testing.T) {
 	}
 	var kept, dropped string
 	var got []string
-	must(t, Merge(context.Background(), inputs, func(_ string, _ model.Key, l model.Labels, _ *model.SeriesRows, _ []text.Series) error {
+	parttest.Must(t, Merge(context.Background(), inputs, func(_ string, _ model.Key, l model.Labels, _ *model.SeriesRows, _ []text.Series) error {
 		got = append(got, l.String())
 		return nil
 	}, MergeOptions{OnCollision: func(_ string, _ model.Key, a, b model.Labels) { kept, dropped = a.String(), b.String() }}))
@@ -138,14 +140,14 @@ func TestMergeAllocations(t *testing.T) {
 			inputs = append(inputs, r.Stream())
 		}
 		w := NewWriter(discard{}, testOptions(false, Fast))
-		must(t, Merge(context.Background(), inputs, func(tenant string, k model.Key, l model.Labels, rows *model.SeriesRows, _ []text.Series) error {
+		parttest.Must(t, Merge(context.Background(), inputs, func(tenant string, k model.Key, l model.Labels, rows *model.SeriesRows, _ []text.Series) error {
 			if err := w.Series(tenant, k, l); err != nil {
 				return err
 			}
 			return w.Rows(rows)
 		}, MergeOptions{}))
 		_, _, err := w.Finish()
-		must(t, err)
+		parttest.Must(t, err)
 	})
 	// Pages are read anew each time: a few hundred allocations, for 60,000 series.
 }

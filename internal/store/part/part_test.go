@@ -9,12 +9,12 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/model/worldtest"
 	"github.com/shaledb/shale/internal/store/part/file"
+	"github.com/shaledb/shale/internal/store/part/parttest"
 	"github.com/shaledb/shale/internal/store/part/samples"
 	"github.com/shaledb/shale/internal/store/part/series"
 )
-
-var anyTime = model.TimeRange{Min: -1 << 63, Max: 1<<63 - 1}
 
 func TestRoundTrip(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
@@ -22,7 +22,7 @@ func TestRoundTrip(t *testing.T) {
 		o := testOptions(rapid.Bool().Draw(rt, "labels"), rapid.SampledFrom([]Compression{Fast, Dense}).Draw(rt, "level"))
 		r, _ := writeSized(t, all, o, rapid.SampledFrom([]file.Sizes{formatSizes, tiny, tinyRuns}).Draw(rt, "sizes"))
 		checkStream(t, r, all, o.Labels)
-		must(t, Check(context.Background(), r))
+		parttest.Must(t, Check(context.Background(), r))
 		checkKeys(t, rt, r, all)
 		checkSamples(t, rt, r, all)
 	})
@@ -38,10 +38,10 @@ func checkStream(t *testing.T, r *Reader, all []oneSeries, labels bool) {
 		if s.Tenant() != all[i].tenant || s.Key() != all[i].key || labels && string(s.Labels()) != string(all[i].labels) || (s.Labels() != nil) != labels {
 			t.Fatalf("series %d is %s %s %s", i, s.Tenant(), s.Key(), s.Labels())
 		}
-		if !sameRows(&s.Rows().Samples, &all[i].rows) {
+		if !worldtest.SameRows(&s.Rows().Samples, &all[i].rows) {
 			t.Fatalf("series %d: rows %v\nshould be %v", i, s.Rows(), all[i].rows)
 		}
-		if !sameRows(&s.Rows().Exemplars, &all[i].exemplars) {
+		if !worldtest.SameRows(&s.Rows().Exemplars, &all[i].exemplars) {
 			t.Fatalf("series %d: exemplars %v\nshould be %v", i, s.Rows().Exemplars, all[i].exemplars)
 		}
 	}
@@ -135,7 +135,7 @@ func checkSamples(t *testing.T, rt *rapid.T, r *Reader, all []oneSeries) {
 func checkHas(t *testing.T, c *samples.Cursor, rg model.TimeRange, rank uint32, rows *model.Rows) {
 	t.Helper()
 	has, err := c.Has(rank)
-	must(t, err)
+	parttest.Must(t, err)
 	if want := slices.ContainsFunc(rows.Times, rg.Contains); has != want {
 		t.Fatalf("rank %d has rows in %v: %t, of %v", rank, rg, has, rows.Times)
 	}
@@ -144,13 +144,13 @@ func checkHas(t *testing.T, c *samples.Cursor, rg model.TimeRange, rank uint32, 
 func checkRows(t *testing.T, c *samples.Cursor, rg model.TimeRange, rank uint32, rows *model.Rows) {
 	t.Helper()
 	var got, want model.Rows
-	must(t, c.AppendRows(rank, &got))
+	parttest.Must(t, c.AppendRows(rank, &got))
 	for k, at := range rows.Times {
 		if rg.Contains(at) {
 			want.AppendRows(rows, k, k+1)
 		}
 	}
-	if !sameRows(&got, &want) {
+	if !worldtest.SameRows(&got, &want) {
 		t.Fatalf("rank %d in %v: %v, should be %v", rank, rg, got, want)
 	}
 }

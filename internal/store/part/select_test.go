@@ -12,7 +12,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/racetest"
 	"github.com/shaledb/shale/internal/store/part/file"
+	"github.com/shaledb/shale/internal/store/part/parttest"
 	"github.com/shaledb/shale/internal/store/part/samples"
 	"github.com/shaledb/shale/internal/store/part/series"
 )
@@ -64,7 +66,7 @@ func TestSelectAgainstBruteForce(t *testing.T) {
 		}
 		r, _ := writeSized(t, all, testOptions(true, Fast), rapid.SampledFrom([]file.Sizes{formatSizes, tiny, tinyRuns}).Draw(rt, "sizes"))
 		if rapid.Bool().Draw(rt, "lists are kept") {
-			r = r.Bind(&keptLists{Pages: r.Pages(), lists: map[file.ListKey][]byte{}})
+			r = r.Bind(parttest.KeepLists(r.Pages()))
 		}
 		for range 10 {
 			ms := rapid.SliceOfN(rapid.Custom(drawMatcher), 0, 4).Draw(rt, "matchers")
@@ -74,32 +76,10 @@ func TestSelectAgainstBruteForce(t *testing.T) {
 	})
 }
 
-// keptLists keeps all lists.
-type keptLists struct {
-	file.Pages
-	lists map[file.ListKey][]byte
-}
-
-func (k *keptLists) List(ctx context.Context, key file.ListKey, find func(context.Context) ([]byte, error)) ([]byte, error) {
-	if l, ok := k.lists[key]; ok {
-		return l, nil
-	}
-	l, err := find(ctx)
-	if err == nil {
-		k.lists[key] = l
-	}
-	return l, err
-}
-
-func (k *keptLists) Kept(key file.ListKey) ([]byte, bool) {
-	l, ok := k.lists[key]
-	return l, ok
-}
-
 // TestListsAreKept: a pattern is matched against each value once, unless what it finds is too long to be
 // kept.
 func TestListsAreKept(t *testing.T) {
-	alone(t)
+	racetest.SkipSerial(t)
 	var all []oneSeries
 	for i := range 80_000 {
 		l := model.LabelsOf("__name__", "m", "i", strconv.Itoa(i), "odd", strconv.Itoa(i%2)+strconv.Itoa(i))
@@ -107,23 +87,23 @@ func TestListsAreKept(t *testing.T) {
 	}
 	slices.SortFunc(all, func(a, b oneSeries) int { return a.key.Compare(b.key) })
 	r, _ := writeSized(t, all, testOptions(true, Fast), formatSizes)
-	kept := &keptLists{Pages: r.Pages(), lists: map[file.ListKey][]byte{}}
+	kept := parttest.KeepLists(r.Pages())
 	r = r.Bind(kept)
 	for pattern, c := range map[string]struct{ series, lists int }{"7.*1": {1111, 1}, "1.*": {40_000, 0}} {
 		asked := 0
 		re := regexp.MustCompile("^(?:" + pattern + ")$")
 		name := map[bool]string{true: "i", false: "odd"}[c.lists == 1]
 		ms := []model.Matcher{{Name: name, Op: model.MatchRegexp, Value: pattern, Match: func(v string) bool { asked++; return re.MatchString(v) }}}
-		clear(kept.lists)
+		clear(kept.Lists)
 		var first file.Ranks
 		for n := range 2 {
 			got, err := r.Select(context.Background(), "t", ms)
-			must(t, err)
+			parttest.Must(t, err)
 			if n == 0 {
 				first = got
 			}
-			if len(got) != c.series || !slices.Equal(got, first) || len(kept.lists) != c.lists {
-				t.Errorf("%s: %d series, %d lists", pattern, len(got), len(kept.lists))
+			if len(got) != c.series || !slices.Equal(got, first) || len(kept.Lists) != c.lists {
+				t.Errorf("%s: %d series, %d lists", pattern, len(got), len(kept.Lists))
 			}
 		}
 		if again := asked > 100_000; again != (c.lists == 0) {
@@ -149,13 +129,13 @@ func checkSelect(t *testing.T, r *Reader, all []oneSeries, tenant string, ms []m
 		}
 	}
 	got, err := r.Select(ctx, tenant, ms)
-	must(t, err)
+	parttest.Must(t, err)
 	if !slices.Equal(got, want) {
 		t.Fatalf("%+v: %v, should be %v", ms, got, want)
 	}
 	c := r.SeriesAt(ctx, tenant, true)
 	for _, rank := range got {
-		must(t, c.Seek(rank))
+		parttest.Must(t, c.Seek(rank))
 		if string(c.Labels()) != string(all[rank].labels) || c.Key() != all[rank].key || c.Rank() != rank {
 			t.Fatalf("rank %d: %s", rank, c.Labels())
 		}
@@ -175,7 +155,7 @@ func checkSelect(t *testing.T, r *Reader, all []oneSeries, tenant string, ms []m
 func collect(t *testing.T, walk func(emit func([]byte) error) error) []string {
 	t.Helper()
 	var out []string
-	must(t, walk(func(b []byte) error {
+	parttest.Must(t, walk(func(b []byte) error {
 		out = append(out, string(b))
 		return nil
 	}))
@@ -201,7 +181,7 @@ func TestSelectManyPages(t *testing.T) {
 	}
 	all = sortSeries(all)
 	r, _ := writeSized(t, all, testOptions(true, Fast), file.Sizes{PageBytes: file.PageBytes / 4, IndexBytes: 600, ListBytes: 2000, Rows: file.MaxPageRows, SeriesRows: samples.MaxSeriesRows})
-	must(t, Check(context.Background(), r))
+	parttest.Must(t, Check(context.Background(), r))
 	if n := len(r.Index(series.PostingSection)); n < 2 {
 		t.Fatalf("only %d index pages of postings", n)
 	}
@@ -223,7 +203,7 @@ func TestSelectManyPages(t *testing.T) {
 				}
 			}
 			got, err := r.Select(context.Background(), tenant, ms)
-			must(t, err)
+			parttest.Must(t, err)
 			if !slices.Equal(got, want) {
 				t.Fatalf("%s %s%d: %d ranks, should be %d", tenant, ms[0].Name, ms[0].Op, len(got), len(want))
 			}

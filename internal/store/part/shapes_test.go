@@ -16,21 +16,24 @@ import (
 
 	"github.com/shaledb/shale/internal/alloctest"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/model/worldtest"
+	"github.com/shaledb/shale/internal/racetest"
 	"github.com/shaledb/shale/internal/store/part/file"
+	"github.com/shaledb/shale/internal/store/part/parttest"
 	"github.com/shaledb/shale/internal/store/part/samples"
 )
 
 func TestLongAndExtremeSeries(t *testing.T) {
-	alone(t)
+	racetest.SkipSerial(t)
 	rnd := rand.New(rand.NewPCG(3, 3))
 	long := func(kind int) (rows model.Rows) {
 		for i := range 100_000 {
-			rows.Append(int64(i)*1e9+rnd.Int64N(1e9), randomValue(rnd, kind, i), 0)
+			rows.Append(int64(i)*1e9+rnd.Int64N(1e9), worldtest.Value(rnd, kind, i), 0)
 		}
 		return rows
 	}
-	ends := model.Rows{Times: []int64{math.MinInt64, -1, 0, 1, math.MaxInt64}, Values: specials[:5]}
-	many := model.Rows{Times: []int64{math.MinInt64, math.MinInt64 + 1, -7, 0, 7, 8, 9, 10, math.MaxInt64 - 1, math.MaxInt64}, Values: specials[:10]}
+	ends := model.Rows{Times: []int64{math.MinInt64, -1, 0, 1, math.MaxInt64}, Values: worldtest.Specials[:5]}
+	many := model.Rows{Times: []int64{math.MinInt64, math.MinInt64 + 1, -7, 0, 7, 8, 9, 10, math.MaxInt64 - 1, math.MaxInt64}, Values: worldtest.Specials[:10]}
 	many.Starts = []int64{math.MinInt64, 0, 1, -1, math.MaxInt64, 5, 6, 7, 8, 9}
 	var all []oneSeries
 	for i, rows := range []model.Rows{ends, long(0), long(3), many, long(1), long(5), long(7), {}, long(4)} {
@@ -38,15 +41,15 @@ func TestLongAndExtremeSeries(t *testing.T) {
 	}
 	for _, level := range []Compression{Fast, Dense} {
 		r, _ := writePart(t, all, testOptions(false, level))
-		must(t, Check(context.Background(), r))
+		parttest.Must(t, Check(context.Background(), r))
 		checkStream(t, r, all, false)
-		if got := r.Meta().Range; got != anyTime {
+		if got := r.Meta().Range; got != model.Always() {
 			t.Fatalf("range %v", got)
 		}
 		c := r.RowsAt(context.Background(), model.Samples, model.TimeRange{Min: 50_000e9, Max: 50_010e9})
 		for i := len(all) - 1; i >= 0; i-- {
 			var rows model.Rows
-			must(t, c.AppendRows(uint32(i), &rows))
+			parttest.Must(t, c.AppendRows(uint32(i), &rows))
 			if n := rows.Len(); n != 0 && (n < 9 || n > 11) {
 				t.Fatalf("series %d has %d rows in ten seconds", i, n)
 			}
@@ -68,14 +71,14 @@ func TestManyTenants(t *testing.T) {
 	if int64(len(b))-r.FooterOff() < file.GuessBytes {
 		t.Fatalf("a footer of %d bytes is read at once", int64(len(b))-r.FooterOff())
 	}
-	must(t, Check(context.Background(), r))
+	parttest.Must(t, Check(context.Background(), r))
 	checkStream(t, r, all, true)
 	for _, i := range []int{0, 1, 1500, 2999} {
 		ms := []model.Matcher{{Name: "i", Op: model.MatchEqual, Value: fmt.Sprint(i)}}
 		got, err := r.Select(context.Background(), all[i].tenant, ms)
-		must(t, err)
+		parttest.Must(t, err)
 		other, err := r.Select(context.Background(), all[(i+1)%3000].tenant, ms)
-		must(t, err)
+		parttest.Must(t, err)
 		if !slices.Equal(got, file.Ranks{uint32(i)}) || len(other) != 0 {
 			t.Fatalf("tenant %d: %v, its neighbour %v", i, got, other)
 		}
@@ -105,9 +108,9 @@ func TestSamplePages(t *testing.T) {
 				ranks = append(ranks, uint32(i))
 			}
 		}
-		rg := rapid.SampledFrom([]model.TimeRange{anyTime, {Min: 0, Max: 1700000000e9}, {Min: 1700001000e9, Max: 1700002000e9}}).Draw(rt, "range")
+		rg := rapid.SampledFrom([]model.TimeRange{model.Always(), {Min: 0, Max: 1700000000e9}, {Min: 1700001000e9, Max: 1700002000e9}}).Draw(rt, "range")
 		pages, err := r.RankPages(context.Background(), nil, samples.SectionOf(model.Samples), ranks, &rg)
-		must(t, err)
+		parttest.Must(t, err)
 		allowed := map[file.Addr]bool{}
 		for i, a := range pages {
 			if i > 0 && a.Off <= pages[i-1].Off {
@@ -121,7 +124,7 @@ func TestSamplePages(t *testing.T) {
 		c := r.Bind(&countingPages{r.Pages(), allowed}).RowsAt(context.Background(), model.Samples, rg)
 		for _, rank := range ranks {
 			var got model.Rows
-			must(t, c.AppendRows(rank, &got))
+			parttest.Must(t, c.AppendRows(rank, &got))
 			n := 0
 			for _, at := range all[rank].rows.Times {
 				if rg.Contains(at) {
@@ -137,7 +140,7 @@ func TestSamplePages(t *testing.T) {
 
 // TestFewCandidates holds Select to looking at the labels of few series rather than at all values of a label.
 func TestFewCandidates(t *testing.T) {
-	alone(t)
+	racetest.SkipSerial(t)
 	var all []oneSeries
 	for i := range 50_000 {
 		name := "big"
@@ -162,7 +165,7 @@ func TestFewCandidates(t *testing.T) {
 	checkSelect(t, r, all, "t", ms)
 	count.Store(0)
 	_, err := r.Select(context.Background(), "t", ms)
-	must(t, err)
+	parttest.Must(t, err)
 	if n := count.Load(); n > 8 {
 		t.Fatalf("%d pages were read", n)
 	}
@@ -217,11 +220,11 @@ func TestConcurrentReaders(t *testing.T) {
 	for g := range 4 {
 		wg.Go(func() {
 			rnd := rand.New(rand.NewPCG(uint64(g), 0))
-			c, s := r.RowsAt(context.Background(), model.Samples, anyTime), r.SeriesAt(context.Background(), "t", true)
+			c, s := r.RowsAt(context.Background(), model.Samples, model.Always()), r.SeriesAt(context.Background(), "t", true)
 			for range 300 {
 				rank := uint32(rnd.IntN(len(all)))
 				var rows model.Rows
-				if err := errors.Join(c.AppendRows(rank, &rows), s.Seek(rank)); err != nil || !sameRows(&rows, &all[rank].rows) || s.Key() != all[rank].key {
+				if err := errors.Join(c.AppendRows(rank, &rows), s.Seek(rank)); err != nil || !worldtest.SameRows(&rows, &all[rank].rows) || s.Key() != all[rank].key {
 					t.Errorf("rank %d: %v", rank, err)
 					return
 				}
@@ -266,7 +269,7 @@ func TestReadAllocations(t *testing.T) {
 	alloctest.Counts(t)
 	all := avalanche(2000, 10, 20)
 	r, _ := writePart(t, all, testOptions(true, Fast))
-	samples, series := r.RowsAt(context.Background(), model.Samples, anyTime), r.SeriesAt(context.Background(), "t", true)
+	samples, series := r.RowsAt(context.Background(), model.Samples, model.Always()), r.SeriesAt(context.Background(), "t", true)
 	var rows model.Rows
 	read := func() {
 		for rank := range uint32(len(all)) {

@@ -3,35 +3,18 @@ package part
 import (
 	"bytes"
 	"context"
-	"fmt"
-	"math/rand/v2"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/shaledb/shale/internal/alloctest"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/model/worldtest"
 	"github.com/shaledb/shale/internal/store/part/file"
 	"github.com/shaledb/shale/internal/store/part/lines"
+	"github.com/shaledb/shale/internal/store/part/parttest"
 	"github.com/shaledb/shale/internal/store/part/text"
 )
-
-// jsonRows makes at least so many bytes of lines of JSON with random identifiers, from a time on.
-func jsonRows(bytes int, at int64) *model.TextRows {
-	r := rand.New(rand.NewPCG(1, uint64(at)))
-	rows := &model.TextRows{}
-	for len(rows.Bytes) < bytes {
-		at += r.Int64N(1e8)
-		rows.Bytes = fmt.Appendf(rows.Bytes, `{"ts":"2026-03-01T%02d:%02d:%02d.%03dZ","level":"info","component":%q,"msg":%q,"trace_id":"%016x%016x","span_id":"%016x",`+
-			`"method":%q,"path":"/api/v1/orders/%d","status":%d,"duration_ms":%d.%03d}`,
-			r.IntN(24), r.IntN(60), r.IntN(60), r.IntN(1000), []string{"http.server", "db.pool", "auth.token"}[r.IntN(3)],
-			[]string{"request completed", "served from cache", "order accepted", "slow query detected"}[r.IntN(4)],
-			r.Uint64(), r.Uint64(), r.Uint64(), []string{"GET", "POST"}[r.IntN(2)], r.IntN(1e6), []int{200, 200, 200, 404, 503}[r.IntN(5)], r.IntN(1000), r.IntN(1000))
-		rows.Times = append(rows.Times, at)
-		rows.Ends = append(rows.Ends, uint32(len(rows.Bytes)))
-	}
-	return rows
-}
 
 func perGB(b *testing.B, from time.Duration, bytes int) {
 	b.ReportMetric((alloctest.CPU(b)-from).Seconds()/float64(b.N)/float64(bytes)*1e9, "cpu-s/GB")
@@ -42,15 +25,15 @@ func writeLines(t testing.TB, rows *model.TextRows, level Compression) *Reader {
 	t.Helper()
 	var buf bytes.Buffer
 	w := NewWriter(&buf, logOptions(false, level))
-	must(t, w.Series("t", model.Key{Lo: 1}, nil))
-	must(t, w.Text(context.Background(), []text.Series{text.OfRows(rows)}, anyTime))
+	parttest.Must(t, w.Series("t", model.Key{Lo: 1}, nil))
+	parttest.Must(t, w.Text(context.Background(), []text.Series{text.OfRows(rows)}, model.Always()))
 	return finishText(t, w, &buf)
 }
 
 // BenchmarkTextWrite writes lines of one series: in units that stay, with their filters, and in one that will
 // be merged.
 func BenchmarkTextWrite(b *testing.B) {
-	rows := jsonRows(4<<20, 0)
+	rows := worldtest.JSONLines(4<<20, 0)
 	small := model.TextRows{}
 	text.ViewRows(&small, rows, 0, 500)
 	for name, rows := range map[string]*model.TextRows{"large": rows, "small": &small} {
@@ -60,10 +43,10 @@ func BenchmarkTextWrite(b *testing.B) {
 			from := alloctest.CPU(b)
 			for b.Loop() {
 				w := NewWriter(discard{}, logOptions(false, Fast))
-				must(b, w.Series("t", model.Key{Lo: 1}, nil))
-				must(b, w.Text(context.Background(), []text.Series{text.OfRows(rows)}, anyTime))
+				parttest.Must(b, w.Series("t", model.Key{Lo: 1}, nil))
+				parttest.Must(b, w.Text(context.Background(), []text.Series{text.OfRows(rows)}, model.Always()))
 				_, _, err := w.Finish()
-				must(b, err)
+				parttest.Must(b, err)
 			}
 			perGB(b, from, size)
 		})
@@ -72,19 +55,19 @@ func BenchmarkTextWrite(b *testing.B) {
 
 // BenchmarkTextRead decodes pages of lines.
 func BenchmarkTextRead(b *testing.B) {
-	rows := jsonRows(text.UnitBytes, 0)
+	rows := worldtest.JSONLines(text.UnitBytes, 0)
 	for codec, name := range map[byte]string{lines.Codec: "lines", file.CodecS2: "s2", file.CodecZstd: "zstd"} {
 		b.Run(name, func(b *testing.B) {
 			stored, err := lines.Seal(nil, rows.Bytes, 0, rows.Ends, nil)
 			if codec != lines.Codec {
 				stored, err = file.SealPage(nil, rows.Bytes, codec)
 			}
-			must(b, err)
+			parttest.Must(b, err)
 			b.SetBytes(int64(len(rows.Bytes)))
 			from := alloctest.CPU(b)
 			for b.Loop() {
 				_, err := lines.DecodePage(stored)
-				must(b, err)
+				parttest.Must(b, err)
 			}
 			perGB(b, from, len(rows.Bytes))
 			b.ReportMetric(float64(len(stored))/float64(len(rows.Bytes)), "of-raw")
@@ -97,7 +80,7 @@ func BenchmarkTextCopy(b *testing.B) {
 	var files []*Reader
 	size := 0
 	for i := range 4 {
-		rows := jsonRows(2<<20, int64(i)*1e15)
+		rows := worldtest.JSONLines(2<<20, int64(i)*1e15)
 		size += len(rows.Bytes)
 		files = append(files, writeLines(b, rows, Fast))
 	}
@@ -109,27 +92,27 @@ func BenchmarkTextCopy(b *testing.B) {
 			in = append(in, r.Stream())
 		}
 		w := NewWriter(discard{}, logOptions(false, Dense))
-		must(b, Merge(context.Background(), in, func(tenant string, k model.Key, _ model.Labels, _ *model.SeriesRows, text []text.Series) error {
+		parttest.Must(b, Merge(context.Background(), in, func(tenant string, k model.Key, _ model.Labels, _ *model.SeriesRows, text []text.Series) error {
 			if err := w.Series(tenant, k, nil); err != nil {
 				return err
 			}
-			return w.Text(context.Background(), text, anyTime)
+			return w.Text(context.Background(), text, model.Always())
 		}, MergeOptions{}))
 		_, _, err := w.Finish()
-		must(b, err)
+		parttest.Must(b, err)
 	}
 	perGB(b, from, size)
 }
 
 // TestTextAllocations: writing lines allocates by the unit, not by the line.
 func TestTextAllocations(t *testing.T) {
-	rows := jsonRows(8*text.UnitBytes, 0)
+	rows := worldtest.JSONLines(8*text.UnitBytes, 0)
 	w := NewWriter(discard{}, logOptions(false, Fast))
 	next := uint64(0)
 	write := func() {
 		next++
-		must(t, w.Series("t", model.Key{Lo: next}, nil))
-		must(t, w.Text(context.Background(), []text.Series{text.OfRows(rows)}, anyTime))
+		parttest.Must(t, w.Series("t", model.Key{Lo: next}, nil))
+		parttest.Must(t, w.Text(context.Background(), []text.Series{text.OfRows(rows)}, model.Always()))
 	}
 	write()
 	alloctest.AtMost(t, 200, 3, write)
@@ -137,13 +120,13 @@ func TestTextAllocations(t *testing.T) {
 
 // TestConcurrentPages reads and releases the same pages from several goroutines.
 func TestConcurrentPages(t *testing.T) {
-	r := writeLines(t, jsonRows(2*text.UnitBytes, 0), Dense)
+	r := writeLines(t, worldtest.JSONLines(2*text.UnitBytes, 0), Dense)
 	req := &model.Request{
-		Range: anyTime, Quota: &model.Quota{Pool: &model.QueryPool{MaxBytes: 1 << 30}}, Cost: &model.Cost{},
+		Range: model.Always(), Quota: &model.Quota{Pool: &model.QueryPool{MaxBytes: 1 << 30}}, Cost: &model.Cost{},
 		TextFilter: &model.TextFilter{Clauses: []model.TextClause{{Any: []model.TextLiteral{{Value: "0123456789abcdef0123456789abcdef"}}}}},
 	}
 	chunks, err := r.TextAt(context.Background(), req, nil, 0, unnamed).Chunks(context.Background(), 0, nil)
-	must(t, err)
+	parttest.Must(t, err)
 	var wg sync.WaitGroup
 	for g := range 4 {
 		wg.Go(func() {
@@ -178,18 +161,18 @@ func BenchmarkTextMergeSmall(b *testing.B) {
 	for i := range 4 {
 		var buf bytes.Buffer
 		w := NewWriter(&buf, logOptions(false, Fast))
-		rows := jsonRows(1<<20, int64(i)*1e15)
+		rows := worldtest.JSONLines(1<<20, int64(i)*1e15)
 		for k := range uint64(series) {
-			must(b, w.Series("t", model.Key{Hi: k << 20, Lo: k}, nil))
+			parttest.Must(b, w.Series("t", model.Key{Hi: k << 20, Lo: k}, nil))
 			var few model.TextRows
 			at := int(k) % (rows.Len() - 3)
 			text.ViewRows(&few, rows, at, at+3)
-			must(b, w.Text(context.Background(), []text.Series{text.OfRows(&few)}, anyTime))
+			parttest.Must(b, w.Text(context.Background(), []text.Series{text.OfRows(&few)}, model.Always()))
 		}
 		m, size, err := w.Finish()
-		must(b, err)
+		parttest.Must(b, err)
 		r, err := Open(context.Background(), bytes.NewReader(buf.Bytes()), size)
-		must(b, err)
+		parttest.Must(b, err)
 		if m.Text != 3*series {
 			b.Fatalf("%d lines", m.Text)
 		}
@@ -204,14 +187,14 @@ func BenchmarkTextMergeSmall(b *testing.B) {
 			in = append(in, r.Stream())
 		}
 		w := NewWriter(discard{}, logOptions(false, Fast))
-		must(b, Merge(context.Background(), in, func(tenant string, k model.Key, _ model.Labels, _ *model.SeriesRows, text []text.Series) error {
+		parttest.Must(b, Merge(context.Background(), in, func(tenant string, k model.Key, _ model.Labels, _ *model.SeriesRows, text []text.Series) error {
 			if err := w.Series(tenant, k, nil); err != nil {
 				return err
 			}
-			return w.Text(context.Background(), text, anyTime)
+			return w.Text(context.Background(), text, model.Always())
 		}, MergeOptions{}))
 		m, _, err := w.Finish()
-		must(b, err)
+		parttest.Must(b, err)
 		size = int(m.TextBytes)
 	}
 	perGB(b, from, size)

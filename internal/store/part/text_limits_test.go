@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/part/parttest"
 	"github.com/shaledb/shale/internal/store/part/text"
 )
 
@@ -34,10 +35,10 @@ func TestUnitsOfMetadata(t *testing.T) {
 		}
 		r := writeText(t, []textSeries{{tenant: "t", labels: model.LabelsOf("a", "b"), rows: rows}}, logOptions(true, Fast), formatSizes)
 		entries, err := r.Entries(context.Background(), nil, text.Section, 0)
-		if must(t, err); len(entries) > 2*size/text.UnitBytes+1 {
+		if parttest.Must(t, err); len(entries) > 2*size/text.UnitBytes+1 {
 			t.Errorf("%s: %d units of %d bytes", name, len(entries), size)
 		}
-		checkText(t, r, [][][]textRow{{rows}}, anyTime)
+		checkText(t, r, [][][]textRow{{rows}}, model.Always())
 	}
 }
 
@@ -81,16 +82,16 @@ func TestManyTies(t *testing.T) {
 			rows = append(rows, textRow{t: 7, line: fmt.Sprint(rnd.IntN(6000)), meta: randomMetadata(rnd)})
 		}
 		rows = append(rows, textRow{t: 8, line: "b"}, textRow{t: 9, line: fmt.Sprint(rnd.IntN(2))})
-		inputs = append(inputs, mergedText([][]textRow{rows}, anyTime))
+		inputs = append(inputs, mergedText([][]textRow{rows}, model.Always()))
 	}
-	for _, clip := range []model.TimeRange{anyTime, {Min: 5, Max: 7}, {Min: 7, Max: 8}} {
+	for _, clip := range []model.TimeRange{model.Always(), {Min: 5, Max: 7}, {Min: 7, Max: 8}} {
 		for _, ties := range []int{1500, 100_000} {
 			z := formatSizes
 			z.Ties = ties
 			var buf bytes.Buffer
 			w := newWriter(&buf, logOptions(false, Fast), z)
-			must(t, w.Series("t", model.Key{Lo: 1}, nil))
-			must(t, w.Text(context.Background(), []text.Series{&pieces{inputs[0], 100}, text.OfRows(rowsOf(inputs[1])), &pieces{inputs[2], 3333}}, clip))
+			parttest.Must(t, w.Series("t", model.Key{Lo: 1}, nil))
+			parttest.Must(t, w.Text(context.Background(), []text.Series{&pieces{inputs[0], 100}, text.OfRows(rowsOf(inputs[1])), &pieces{inputs[2], 3333}}, clip))
 			checkText(t, finishText(t, w, &buf), [][][]textRow{inputs}, clip)
 		}
 	}
@@ -119,8 +120,8 @@ func TestHasText(t *testing.T) {
 		clip model.TimeRange
 		want bool
 	}{
-		{rows, anyTime, true}, {rows, model.TimeRange{Min: 5, Max: 5}, true}, {rows, model.TimeRange{Min: 6, Max: 8}, false},
-		{rows, model.TimeRange{Min: 10, Max: 20}, false}, {leaky{rows}, anyTime, false},
+		{rows, model.Always(), true}, {rows, model.TimeRange{Min: 5, Max: 5}, true}, {rows, model.TimeRange{Min: 6, Max: 8}, false},
+		{rows, model.TimeRange{Min: 10, Max: 20}, false}, {leaky{rows}, model.Always(), false},
 	} {
 		if got, err := text.HasRows(context.Background(), []text.Series{c.in}, c.clip); err != nil || got != c.want {
 			t.Errorf("%v: %t, %v", c.clip, got, err)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/part/file"
+	"github.com/shaledb/shale/internal/store/part/parttest"
 	"github.com/shaledb/shale/internal/store/part/text"
 )
 
@@ -62,13 +63,13 @@ func textOf(t testing.TB, text text.Series, clip model.TimeRange) []textRow {
 	run := text.Run(context.Background(), clip)
 	for run.Next() {
 		rows, err := run.Piece().Rows(context.Background())
-		must(t, err)
+		parttest.Must(t, err)
 		if len(rows.Times) == 0 || rows.Times[0] != run.Piece().Times.Min {
 			t.Fatalf("a piece of %v", run.Piece().Times)
 		}
 		out = appendRowsOf(out, rows)
 	}
-	must(t, run.Err())
+	parttest.Must(t, run.Err())
 	return out
 }
 
@@ -132,7 +133,7 @@ func randomText(r *rand.Rand, at int64, n int, withMetadata bool) []textRow {
 			at += r.Int64N(step + 1)
 		}
 	}
-	return mergedText([][]textRow{rows}, anyTime)
+	return mergedText([][]textRow{rows}, model.Always())
 }
 
 // textSeries are rows of text by series.
@@ -160,8 +161,8 @@ func writeText(t testing.TB, all []textSeries, o WriterOptions, z file.Sizes) *R
 		if !o.Labels {
 			l = nil
 		}
-		must(t, w.Series(all[i].tenant, all[i].key(), l))
-		must(t, w.Text(context.Background(), []text.Series{text.OfRows(rowsOf(all[i].rows))}, anyTime))
+		parttest.Must(t, w.Series(all[i].tenant, all[i].key(), l))
+		parttest.Must(t, w.Text(context.Background(), []text.Series{text.OfRows(rowsOf(all[i].rows))}, model.Always()))
 	}
 	return finishText(t, w, &buf)
 }
@@ -169,13 +170,13 @@ func writeText(t testing.TB, all []textSeries, o WriterOptions, z file.Sizes) *R
 func finishText(t testing.TB, w *Writer, buf *bytes.Buffer) *Reader {
 	t.Helper()
 	m, size, err := w.Finish()
-	must(t, err)
+	parttest.Must(t, err)
 	r, err := Open(context.Background(), bytes.NewReader(buf.Bytes()), size)
-	must(t, err)
+	parttest.Must(t, err)
 	if got := r.Meta(); got.Text != m.Text || got.TextBytes != m.TextBytes || got.Range != m.Range || !slices.Equal(got.Tenants, m.Tenants) {
 		t.Fatalf("meta read %+v\nwritten   %+v", got, m)
 	}
-	must(t, Check(context.Background(), r))
+	parttest.Must(t, Check(context.Background(), r))
 	return r
 }
 
@@ -192,7 +193,7 @@ func drawSizes(t *rapid.T) file.Sizes {
 
 func drawClip(t *rapid.T, at int64) model.TimeRange {
 	if rapid.Bool().Draw(t, "whole") {
-		return anyTime
+		return model.Always()
 	}
 	from := at + rapid.Int64Range(-10, 300).Draw(t, "from")
 	return model.TimeRange{Min: from, Max: from + rapid.Int64Range(-1, 400).Draw(t, "span")}
@@ -239,7 +240,7 @@ func TestTextMergeAgainstModel(t *testing.T) {
 		o.Windows = rapid.SampledFrom([]file.Windows{{}, {Start: begin, Length: 7, Count: 20}}).Draw(rt, "windows")
 		r := mergeText(t, streams, o, drawSizes(rt), clip)
 		checkText(t, r, rows, clip)
-		r = mergeText(t, []Stream{r.Stream()}, o, drawSizes(rt), anyTime)
+		r = mergeText(t, []Stream{r.Stream()}, o, drawSizes(rt), model.Always())
 		checkText(t, r, rows, clip)
 	})
 }
@@ -249,7 +250,7 @@ func mergeText(t testing.TB, streams []Stream, o WriterOptions, z file.Sizes, cl
 	t.Helper()
 	var buf bytes.Buffer
 	w := newWriter(&buf, o, z)
-	must(t, Merge(context.Background(), streams, func(tenant string, k model.Key, _ model.Labels, _ *model.SeriesRows, text []text.Series) error {
+	parttest.Must(t, Merge(context.Background(), streams, func(tenant string, k model.Key, _ model.Labels, _ *model.SeriesRows, text []text.Series) error {
 		if err := w.Series(tenant, k, nil); err != nil {
 			return err
 		}
@@ -272,7 +273,7 @@ func checkText(t *testing.T, r *Reader, rows [][][]textRow, clip model.TimeRange
 			t.Fatalf("series %d is not there: %v", i, s.Err())
 		}
 		want := mergedText(rows[i], clip)
-		got := textOf(t, s.Text(), anyTime)
+		got := textOf(t, s.Text(), model.Always())
 		if !slices.Equal(got, want) {
 			k := 0
 			for k < min(len(got), len(want)) && got[k] == want[k] {

@@ -15,6 +15,7 @@ import (
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/part/file"
 	"github.com/shaledb/shale/internal/store/part/lines"
+	"github.com/shaledb/shale/internal/store/part/parttest"
 	"github.com/shaledb/shale/internal/store/part/text"
 )
 
@@ -26,8 +27,8 @@ func readChunks(t testing.TB, chunks []model.TextChunk, rg model.TimeRange, want
 	var got, end model.TextRows
 	for i, c := range chunks {
 		from, err := c.Page.(textEnder).ReadTextEnd(context.Background(), c.Index, want, func(times []int64) int { return len(times) * ((i + 2) % 4) / 3 }, &end)
-		must(t, err)
-		must(t, c.Page.ReadText(context.Background(), c.Index, want, &got))
+		parttest.Must(t, err)
+		parttest.Must(t, c.Page.ReadText(context.Background(), c.Index, want, &got))
 		if !slices.Equal(end.Times, got.Times) {
 			t.Fatalf("times %v of the end, should be %v", end.Times, got.Times)
 		}
@@ -85,7 +86,7 @@ func TestChunks(t *testing.T) {
 			}
 			var err error
 			known, err = r.FetchText(context.Background(), ranks, req)
-			must(t, err)
+			parttest.Must(t, err)
 		}
 		c := r.TextAt(context.Background(), req, known, 7, unnamed)
 		want := rapid.SampledFrom([]model.TextWant{0, model.WantLines, model.WantMetadata, model.WantLines | model.WantMetadata}).Draw(rt, "want")
@@ -94,7 +95,7 @@ func TestChunks(t *testing.T) {
 				continue
 			}
 			chunks, err := c.Chunks(context.Background(), uint32(rank), nil)
-			must(t, err)
+			parttest.Must(t, err)
 			expected, got := wanted(all[rank].rows, req.Range, want), readChunks(t, chunks, req.Range, want)
 			if len(got) < len(expected) && needle != "" {
 				// Units that are known to be ruled out, since their filter stands in a page that was asked
@@ -108,8 +109,8 @@ func TestChunks(t *testing.T) {
 			}
 			for _, chunk := range chunks {
 				skip, err := chunk.Page.Skip(context.Background())
-				must(t, err)
-				rows := readChunks(t, []model.TextChunk{chunk}, anyTime, model.WantLines)
+				parttest.Must(t, err)
+				rows := readChunks(t, []model.TextChunk{chunk}, model.Always(), model.WantLines)
 				if skip && slices.ContainsFunc(rows, func(r textRow) bool { return strings.Contains(r.line, needle) }) {
 					rt.Fatalf("a page with %q is skipped", needle)
 				}
@@ -152,14 +153,14 @@ func TestLongLines(t *testing.T) {
 		if !s.Next(context.Background()) {
 			t.Fatal(s.Err())
 		}
-		if got := textOf(t, s.Text(), anyTime); !slices.Equal(got, rows) {
+		if got := textOf(t, s.Text(), model.Always()); !slices.Equal(got, rows) {
 			t.Fatalf("%d rows of %d, or other ones", len(got), len(rows))
 		}
 	}
 	w := NewWriter(discard{}, logOptions(false, Fast))
-	must(t, w.Series("t", model.Key{Lo: 1}, nil))
+	parttest.Must(t, w.Series("t", model.Key{Lo: 1}, nil))
 	long := rowsOf([]textRow{{line: strings.Repeat("x", text.MaxLineBytes+1)}})
-	if err := w.Text(context.Background(), []text.Series{text.OfRows(long)}, anyTime); !errors.Is(err, model.ErrInvalid) {
+	if err := w.Text(context.Background(), []text.Series{text.OfRows(long)}, model.Always()); !errors.Is(err, model.ErrInvalid) {
 		t.Fatalf("a line that is too long: %v", err)
 	}
 }
@@ -184,23 +185,23 @@ func TestUnitsAreCopied(t *testing.T) {
 		r := writeText(t, []textSeries{{tenant: "t", labels: l, rows: in}}, logOptions(false, Fast), formatSizes)
 		inputs = append(inputs, r.Stream())
 		entries, err := r.Entries(context.Background(), nil, text.Section, 0)
-		must(t, err)
+		parttest.Must(t, err)
 		for _, e := range entries {
 			page, err := r.Read(context.Background(), e.LinesAddr().Off, int64(e.Text.Lines))
-			must(t, err)
+			parttest.Must(t, err)
 			stored = append(stored, page)
 		}
 	}
-	r := mergeText(t, inputs, logOptions(false, Dense), formatSizes, anyTime)
-	checkText(t, r, [][][]textRow{rows}, anyTime)
+	r := mergeText(t, inputs, logOptions(false, Dense), formatSizes, model.Always())
+	checkText(t, r, [][][]textRow{rows}, model.Always())
 	entries, err := r.Entries(context.Background(), nil, text.Section, 0)
-	must(t, err)
+	parttest.Must(t, err)
 	if len(entries) != len(stored) {
 		t.Fatalf("%d units of %d", len(entries), len(stored))
 	}
 	for i, e := range entries {
 		page, err := r.Read(context.Background(), e.LinesAddr().Off, int64(e.Text.Lines))
-		must(t, err)
+		parttest.Must(t, err)
 		if !bytes.Equal(page, stored[i]) || page[0] != lines.Codec || e.Text.Filter.Len == 0 {
 			t.Fatalf("unit %d is not the one that was copied", i)
 		}
@@ -212,9 +213,9 @@ func TestQuotaOfText(t *testing.T) {
 	rows := randomText(rand.New(rand.NewPCG(1, 1)), 0, 500, true)
 	r := writeText(t, []textSeries{{tenant: "t", labels: model.LabelsOf("a", "b"), rows: rows}}, logOptions(true, Dense), formatSizes)
 	for limit := int64(1000); limit < 60_000; limit += 1000 {
-		req := &model.Request{Range: anyTime, Quota: &model.Quota{MaxBytes: limit, Pool: &model.QueryPool{MaxBytes: 1 << 30}}, Cost: &model.Cost{}}
+		req := &model.Request{Range: model.Always(), Quota: &model.Quota{MaxBytes: limit, Pool: &model.QueryPool{MaxBytes: 1 << 30}}, Cost: &model.Cost{}}
 		chunks, err := r.TextAt(context.Background(), req, nil, 0, unnamed).Chunks(context.Background(), 0, nil)
-		must(t, err)
+		parttest.Must(t, err)
 		var dst model.TextRows
 		err = chunks[0].Page.ReadText(context.Background(), 0, model.WantLines|model.WantMetadata, &dst)
 		if err != nil && !errors.Is(err, model.ErrLimit) {

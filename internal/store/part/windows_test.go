@@ -8,19 +8,21 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/racetest"
 	"github.com/shaledb/shale/internal/store/part/file"
+	"github.com/shaledb/shale/internal/store/part/parttest"
 )
 
 // TestActive: no series with a row in the range is left out, and none without one in the windows of the range
 // comes.
 func TestActive(t *testing.T) {
-	alone(t)
+	racetest.SkipSerial(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		all := drawWorld(rt)
 		o := testOptions(rapid.Bool().Draw(rt, "labels"), Fast)
 		o.Windows = file.Windows{Start: 1700000000e9, Length: rapid.SampledFrom([]int64{60e9, 7e9, 3600e9}).Draw(rt, "length"), Count: rapid.IntRange(1, file.MaxWindows).Draw(rt, "count")}
 		r, _ := writeSized(t, all, o, rapid.SampledFrom([]file.Sizes{formatSizes, tiny, tinyRuns}).Draw(rt, "sizes"))
-		must(t, Check(context.Background(), r))
+		parttest.Must(t, Check(context.Background(), r))
 		if r.Meta().Windows != o.Windows {
 			rt.Fatalf("windows %+v", r.Meta().Windows)
 		}
@@ -33,7 +35,7 @@ func TestActive(t *testing.T) {
 			}
 		}
 		got, err := r.Active(context.Background(), slices.Clone(ranks), rg)
-		must(t, err)
+		parttest.Must(t, err)
 		for _, rank := range ranks {
 			hit := false
 			mask := uint64(0)

@@ -3,18 +3,18 @@ package part
 import (
 	"bytes"
 	"context"
-	"math"
 	"math/rand/v2"
 	"slices"
 	"sort"
 	"strconv"
-	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/model/worldtest"
 	"github.com/shaledb/shale/internal/store/part/file"
+	"github.com/shaledb/shale/internal/store/part/parttest"
 	"github.com/shaledb/shale/internal/store/part/text"
 )
 
@@ -71,119 +71,21 @@ func writeSized(t testing.TB, all []oneSeries, o WriterOptions, z file.Sizes) (*
 		if !o.Labels {
 			l = nil
 		}
-		must(t, w.Series(all[i].tenant, all[i].key, l))
-		must(t, w.Rows(&model.SeriesRows{Samples: all[i].rows, Exemplars: all[i].exemplars}))
-		must(t, w.Text(context.Background(), []text.Series{text.OfRows(rowsOf(all[i].text))}, anyTime))
+		parttest.Must(t, w.Series(all[i].tenant, all[i].key, l))
+		parttest.Must(t, w.Rows(&model.SeriesRows{Samples: all[i].rows, Exemplars: all[i].exemplars}))
+		parttest.Must(t, w.Text(context.Background(), []text.Series{text.OfRows(rowsOf(all[i].text))}, model.Always()))
 	}
 	m, size, err := w.Finish()
-	must(t, err)
+	parttest.Must(t, err)
 	if int(size) != buf.Len() {
 		t.Fatalf("size is %d, %d bytes were written", size, buf.Len())
 	}
 	r, err := Open(context.Background(), bytes.NewReader(buf.Bytes()), size)
-	must(t, err)
+	parttest.Must(t, err)
 	if got := *r.Meta(); got.Series != m.Series || got.Samples != m.Samples || got.Exemplars != m.Exemplars || got.Range != m.Range || !slices.Equal(got.Tenants, m.Tenants) {
 		t.Fatalf("meta read %+v\nwritten   %+v", got, m)
 	}
 	return r, buf.Bytes()
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// sameRows compares bit for bit; unknown starts may be missing or zero.
-func sameRows(a, b *model.Rows) bool {
-	if !slices.Equal(a.Times, b.Times) {
-		return false
-	}
-	for i := range a.Times {
-		if a.Start(i) != b.Start(i) || !a.Same(i, b, i) {
-			return false
-		}
-	}
-	return true
-}
-
-var specials = []uint64{model.StaleNaN, 0, 1 << 63, math.Float64bits(math.Inf(1)), math.Float64bits(math.Inf(-1)), 0x7ff8000000000001,
-	0xfff8000000000123, 1, math.Float64bits(math.MaxFloat64), math.Float64bits(1 << 53), math.Float64bits(0.1)}
-
-// randomValue gives doubles of one of seven kinds.
-func randomValue(r *rand.Rand, kind int, i int) uint64 {
-	switch kind {
-	case 0:
-		return math.Float64bits(float64(r.IntN(100)))
-	case 1:
-		return math.Float64bits(float64(i * (1 + r.IntN(3))))
-	case 2:
-		return math.Float64bits(float64(r.IntN(200000)-100000) / 100)
-	case 3:
-		return r.Uint64()
-	case 4:
-		return math.Float64bits(r.NormFloat64())
-	case 5:
-		return specials[r.IntN(len(specials))]
-	case 6:
-		if r.IntN(20) == 0 {
-			return specials[r.IntN(len(specials))]
-		}
-		return math.Float64bits(float64(1e6+i*100) / 1000)
-	}
-	return math.Float64bits(42)
-}
-
-const valueKinds = 8
-
-// randomRows gives n rows, normalised, so there may be fewer.
-func randomRows(r *rand.Rand, n, kind, clock int) model.Rows {
-	var rows model.Rows
-	at := []int64{0, 1700000000e9, -5e9, math.MinInt64}[r.IntN(4)]
-	starts := r.IntN(4)
-	for i := range n {
-		switch {
-		case i == 0:
-		case clock == 0:
-			at += 60e9
-		case clock == 1:
-			at += 15e9 + (r.Int64N(7)-3)*1e6
-		case clock == 2:
-			at += 1 + r.Int64N(1e12)
-		default:
-			at = int64(r.Uint64())
-		}
-		s := int64(0)
-		if starts == 0 && i%3 > 0 {
-			s = at - 1
-		}
-		if starts == 1 {
-			s = 12345
-		}
-		rows.Append(at, randomValue(r, kind, i), s)
-	}
-	rows.Normalize()
-	return rows
-}
-
-// randomExemplars gives up to n exemplars, normalised.
-func randomExemplars(r *rand.Rand, n int) model.Rows {
-	var rows model.Rows
-	at := 1700000000e9 + r.Int64N(1e9)
-	for range n {
-		e := model.Exemplar{Value: randomValue(r, r.IntN(valueKinds), r.IntN(9)), Labels: model.LabelsOf("trace_id", strconv.FormatUint(r.Uint64(), 16))}
-		switch r.IntN(5) {
-		case 0:
-			e.Labels = nil
-		case 1:
-			e.Labels = model.LabelsOf("a", strconv.Itoa(r.IntN(3)), "b", strings.Repeat("b", r.IntN(300)))
-		}
-		rows.AppendBlob(at, model.KindExemplar, model.AppendExemplar(nil, &e), 0)
-		at += r.Int64N(3) * r.Int64N(1e9)
-	}
-	rows.NormalizeSet()
-	return rows
 }
 
 // drawWorld draws some series of some tenants. Shapes come from rapid, rows and labels from a seed.
@@ -219,12 +121,12 @@ func drawWorld(t *rapid.T) []oneSeries {
 			if short {
 				rows = min(rows, 2)
 			}
-			one := oneSeries{tenant: "t" + strconv.Itoa(k), key: l.Key(testSeed, model.Metrics), labels: l, rows: randomRows(r, rows, r.IntN(valueKinds), r.IntN(4))}
+			one := oneSeries{tenant: "t" + strconv.Itoa(k), key: l.Key(testSeed, model.Metrics), labels: l, rows: worldtest.Floats(r, rows, r.IntN(worldtest.ValueKinds), r.IntN(4))}
 			if r.IntN(8) < histograms {
-				mixIn(r, &one.rows)
+				worldtest.MixHistograms(r, &one.rows)
 			}
 			if r.IntN(8) < exemplars {
-				one.exemplars = randomExemplars(r, r.IntN(20))
+				one.exemplars = worldtest.Exemplars(r, r.IntN(20))
 			}
 			all = append(all, one)
 		}

@@ -3,7 +3,6 @@ package query
 import (
 	"context"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -48,7 +47,7 @@ func partOf(t *testing.T, fs vfs.FS, number int, begin, n int64) *local.Part {
 // their order.
 func TestInTime(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 3))
-	req := &model.Request{Tenant: "a", Range: model.TimeRange{Min: math.MinInt64, Max: math.MaxInt64}}
+	req := &model.Request{Tenant: "a", Range: model.Always()}
 	inOrder := 0
 	for range 60 {
 		fs, parts := vfs.NewMem(), []*local.Part(nil)

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/part/parttest"
 )
 
 // lineShapes make lines in which values of all kinds stand.
@@ -71,9 +72,9 @@ func TestLinesComeBack(t *testing.T) {
 		lines := randomLines(r, rapid.SampledFrom([]int{1, 2, 30, 500}).Draw(rt, "lines"), rapid.IntRange(0, len(lineShapes)).Draw(rt, "shape"))
 		all, ends := joinLines(lines)
 		stored, err := Seal(nil, all, 0, ends, nil)
-		must(t, err)
+		parttest.Must(t, err)
 		got, err := DecodePage(stored)
-		must(t, err)
+		parttest.Must(t, err)
 		if !bytes.Equal(got, all) {
 			rt.Fatalf("%q\nbecame %q", all, got)
 		}
@@ -147,7 +148,7 @@ func TestFilterLosesNothing(t *testing.T) {
 		var items Items
 		items.Reset()
 		_, err := Seal(nil, all, 0, ends, &items)
-		must(t, err)
+		parttest.Must(t, err)
 		items.Metadata(model.LabelsOf("a", "1", "trace", "xyz"))
 		// A generous budget keeps all classes.
 		filter := items.Append(nil, rapid.SampledFrom([]int{len(all), 100 * len(all)}).Draw(rt, "budget"))
@@ -194,7 +195,7 @@ func TestFilterLosesNothing(t *testing.T) {
 // ruledOut reports whether a filter says that no line satisfies a literal.
 func ruledOut(t *testing.T, lit *model.TextLiteral, filter []byte) bool {
 	var f Filter
-	must(t, f.Open(filter))
+	parttest.Must(t, f.Open(filter))
 	l := ItemsOf(lit)
 	for i, item := range l.Items {
 		if !f.Has(l.Classes[i], item) {

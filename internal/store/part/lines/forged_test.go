@@ -5,9 +5,11 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/shaledb/shale/internal/alloctest"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/part/column"
 	"github.com/shaledb/shale/internal/store/part/file"
+	"github.com/shaledb/shale/internal/store/part/parttest"
 )
 
 func forgedLines(t *testing.T, raw, visits, fragments int, lengths, next int64) []byte {
@@ -27,7 +29,7 @@ func forgedLines(t *testing.T, raw, visits, fragments int, lengths, next int64) 
 	soft = column(soft, next, visits)
 	page := append(binary.AppendUvarint([]byte{Codec}, uint64(raw)), 0)
 	page, err := file.SealPage(page, soft, file.CodecZstd)
-	must(t, err)
+	parttest.Must(t, err)
 	return binary.LittleEndian.AppendUint32(page, file.Checksum(page))
 }
 
@@ -38,7 +40,7 @@ func TestForgedLines(t *testing.T) {
 			for _, length := range []int64{0, 1, 1 << 20} {
 				page := forgedLines(t, raw, visits, fragments, length, 0)
 				var err error
-				n := allocated(func() { _, err = DecodePage(page) })
+				n := alloctest.Bytes(func() { _, err = DecodePage(page) })
 				if !errors.Is(err, model.ErrCorrupt) || n > 20<<20 {
 					t.Errorf("%d bytes of which each of %d values is one of %d fragments of %d: %d bytes allocated, %v", raw, visits, fragments, length, n, err)
 				}

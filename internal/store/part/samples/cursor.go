@@ -31,7 +31,7 @@ func NewStreamCursor(ctx context.Context, r *file.Reader, f model.Family) *Curso
 	if len(r.Index(SectionOf(f))) == 0 {
 		return nil
 	}
-	c := NewCursor(ctx, r, f, model.TimeRange{Min: -1 << 63, Max: 1<<63 - 1})
+	c := NewCursor(ctx, r, f, model.Always())
 	c.pages.Copies = true
 	return c
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/model/worldtest"
+	"github.com/shaledb/shale/internal/store/part/parttest"
 )
 
 // FuzzPayloads gives bytes to every decoder of a page's payload.
@@ -20,13 +22,13 @@ func FuzzPayloads(f *testing.F) {
 			for k := range n {
 				switch {
 				case kind == 1 && k%3 == 0:
-					randomHistogram(rnd, &h)
+					worldtest.AnyHistogram(rnd, &h)
 					rows.AppendBlob(int64(k)*15e9, model.KindHistogram, model.AppendHistogram(nil, &h), 0)
 				default:
 					rows.Append(int64(k)*15e9, rnd.Uint64(), int64(kind/2))
 				}
 			}
-			must(f, page.add(uint32(rank), &rows, 0, rows.Len()))
+			parttest.Must(f, page.add(uint32(rank), &rows, 0, rows.Len()))
 		}
 		f.Add(page.payload(nil))
 	}
@@ -44,7 +46,7 @@ func FuzzPayloads(f *testing.F) {
 			var rows model.Rows
 			_, ranks, _ := dir.span()
 			for i := range ranks {
-				_ = dir.appendRows(i, anyTime, &rows)
+				_ = dir.appendRows(i, model.Always(), &rows)
 				rows.Reset()
 			}
 			_, _, _ = dir.extent()

@@ -8,14 +8,16 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/model/worldtest"
 	"github.com/shaledb/shale/internal/store/part/column"
+	"github.com/shaledb/shale/internal/store/part/parttest"
 )
 
 func FuzzHistograms(f *testing.F) {
 	var all []byte
 	var h model.Histogram
 	for i := range 20 {
-		randomHistogram(rand.New(rand.NewPCG(1, uint64(i/9))), &h)
+		worldtest.AnyHistogram(rand.New(rand.NewPCG(1, uint64(i/9))), &h)
 		h.Count += uint64(i)
 		if b := model.AppendHistogram(nil, &h); len(b) < 256 {
 			all = append(append(all, byte(len(b))), b...)
@@ -46,21 +48,21 @@ func FuzzHistograms(f *testing.F) {
 		values := column.ValueCoder{Ints: column.IntCoder{Dense: dense}}
 		var c histogramCoder
 		segment, err := c.append(nil, &rows, 0, n, &values)
-		must(t, err)
+		parttest.Must(t, err)
 		var d histogramDecoder
 		d.layouts, err = readLayouts(nil, c.layouts.append(nil))
-		must(t, err)
+		parttest.Must(t, err)
 		var decoder column.ValueDecoder
-		must(t, d.open(segment, n, &decoder))
+		parttest.Must(t, d.open(segment, n, &decoder))
 		for k := range n {
-			must(t, d.appendRow(k, int64(k), 0, &got))
+			parttest.Must(t, d.appendRow(k, int64(k), 0, &got))
 		}
-		if !sameRows(&got, &rows) {
+		if !worldtest.SameRows(&got, &rows) {
 			t.Fatalf("%v, should be %v", got, rows)
 		}
 		if err := d.open(b, n, &decoder); err == nil {
 			for k := range n {
-				must(t, d.appendRow(k, int64(k), 0, &got))
+				parttest.Must(t, d.appendRow(k, int64(k), 0, &got))
 			}
 		} else if !errors.Is(err, model.ErrCorrupt) {
 			t.Fatal(err)

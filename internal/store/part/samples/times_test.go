@@ -10,7 +10,9 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/model/worldtest"
 	"github.com/shaledb/shale/internal/store/part/column"
+	"github.com/shaledb/shale/internal/store/part/parttest"
 )
 
 // jittered gives n times about 15 seconds apart, as a scraper does.
@@ -31,19 +33,19 @@ func TestSequencesAreShared(t *testing.T) {
 	var spans [][2]int
 	for _, s := range [][2]int{{100, 480}, {0, 480}, {0, 17}, {478, 480}, {0, 480}, {3, 9}, {50, 400}} {
 		rows := model.Rows{Times: times[s[0]:s[1]], Values: make([]uint64, s[1]-s[0])}
-		must(t, p.add(uint32(len(spans)), &rows, 0, rows.Len()))
+		parttest.Must(t, p.add(uint32(len(spans)), &rows, 0, rows.Len()))
 		spans = append(spans, s)
 	}
 	var d sampleDir
-	must(t, d.open(p.payload(nil)))
+	parttest.Must(t, d.open(p.payload(nil)))
 	// What neither begins nor ends with another is a sequence of its own.
 	if len(d.seqRows) != 3 {
 		t.Fatalf("sequences of %d times", d.seqRows)
 	}
 	for i, s := range spans {
 		var got model.Rows
-		must(t, d.appendRows(i, anyTime, &got))
-		if !sameRows(&got, &model.Rows{Times: times[s[0]:s[1]], Values: make([]uint64, s[1]-s[0])}) {
+		parttest.Must(t, d.appendRows(i, model.Always(), &got))
+		if !worldtest.SameRows(&got, &model.Rows{Times: times[s[0]:s[1]], Values: make([]uint64, s[1]-s[0])}) {
 			t.Fatalf("series %d: %v", i, got.Times)
 		}
 	}
@@ -88,7 +90,7 @@ func TestForgedSequences(t *testing.T) {
 		}
 		if err == nil {
 			var rows model.Rows
-			must(t, d.appendRows(0, anyTime, &rows))
+			parttest.Must(t, d.appendRows(0, model.Always(), &rows))
 		}
 	}
 }
@@ -102,16 +104,16 @@ func TestSequencesAreDecodedOnce(t *testing.T) {
 	var spans [][2]int
 	for _, s := range [][2]int{{0, 480}, {480, 960}, {478, 480}, {958, 960}, {0, 2}, {480, 483}} {
 		rows := model.Rows{Times: times[s[0]:s[1]], Values: make([]uint64, s[1]-s[0])}
-		must(t, p.add(uint32(len(spans)), &rows, 0, rows.Len()))
+		parttest.Must(t, p.add(uint32(len(spans)), &rows, 0, rows.Len()))
 		spans = append(spans, s)
 	}
 	var d sampleDir
 	payload := p.payload(nil)
-	must(t, d.open(bytes.Clone(payload)))
+	parttest.Must(t, d.open(bytes.Clone(payload)))
 	read := func() {
 		for _, i := range []int{2, 3, 4, 5, 0, 1} {
 			var got model.Rows
-			must(t, d.appendRows(i, anyTime, &got))
+			parttest.Must(t, d.appendRows(i, model.Always(), &got))
 			if !slices.Equal(got.Times, times[spans[i][0]:spans[i][1]]) {
 				t.Fatalf("series %d: %v", i, got.Times)
 			}
@@ -120,7 +122,7 @@ func TestSequencesAreDecodedOnce(t *testing.T) {
 	read()
 	clear(d.seqBytes) // what is decoded from now on are no times
 	read()
-	must(t, d.open(payload))
+	parttest.Must(t, d.open(payload))
 	read()
 }
 

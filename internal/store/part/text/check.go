@@ -24,7 +24,7 @@ func (t *Tally) Add(ctx context.Context, text Series, w *file.Windows) (windows 
 	}
 	var crowded []int64 // times of more rows than are remembered
 	last := int64(math.MinInt64)
-	run := text.Run(ctx, model.TimeRange{Min: math.MinInt64, Max: math.MaxInt64})
+	run := text.Run(ctx, model.Always())
 	for run.Next() {
 		rows, err := run.Piece().Rows(ctx)
 		if err != nil {

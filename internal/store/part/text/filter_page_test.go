@@ -9,6 +9,7 @@ import (
 
 	"github.com/shaledb/shale/internal/store/part/file"
 	"github.com/shaledb/shale/internal/store/part/lines"
+	"github.com/shaledb/shale/internal/store/part/parttest"
 )
 
 func TestFilterPages(t *testing.T) {
@@ -40,22 +41,22 @@ func TestFilterPages(t *testing.T) {
 				rt.Fatal("no filter makes a page")
 			}
 			stored, err := file.SealPage(nil, appendFilterPage(nil, filters, begin, ends[:n], count), file.CodecNone)
-			must(t, err)
+			parttest.Must(t, err)
 			addr := file.Addr{Off: 77, Len: uint32(len(stored))}
 			var parts [][]byte
 			for i := range count {
 				slice, err := file.SealPage(nil, appendSlice(nil, filters, begin, ends[:n], count, i), file.CodecNone)
-				must(t, err)
+				parttest.Must(t, err)
 				stored = append(stored, slice...)
 			}
 			payload, err := lines.DecodePage(stored[:addr.Len])
-			must(t, err)
+			parttest.Must(t, err)
 			var p filterPage
-			must(t, p.decode(payload, addr))
+			parttest.Must(t, p.decode(payload, addr))
 			for i := range count {
 				a := p.slice(i)
 				slice, err := lines.DecodePage(stored[a.Off-addr.Off:][:a.Len])
-				must(t, err)
+				parttest.Must(t, err)
 				if len(slice) != p.length {
 					rt.Fatalf("slice %d has %d bytes, should have %d", i, len(slice), p.length)
 				}
@@ -74,7 +75,7 @@ func TestFilterPages(t *testing.T) {
 					}
 				}
 				filter, err := p.appendFilter(nil, uint32(i), parts)
-				must(t, err)
+				parttest.Must(t, err)
 				if !bytes.Equal(filter, filters[begin:ends[i]]) {
 					rt.Fatalf("filter %d of %d is another one", i, n)
 				}

@@ -9,6 +9,7 @@ import (
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/part/file"
 	"github.com/shaledb/shale/internal/store/part/lines"
+	"github.com/shaledb/shale/internal/store/part/parttest"
 )
 
 // FuzzPayloads gives bytes to every decoder of a page's payload.
@@ -65,9 +66,9 @@ func FuzzPayloads(f *testing.F) {
 			}
 			for i := range filters.filters {
 				filter, err := filters.appendFilter(nil, uint32(i), slices)
-				must(t, err)
+				parttest.Must(t, err)
 				var x lines.Filter
-				must(t, x.Open(filter))
+				parttest.Must(t, x.Open(filter))
 				for item := range uint64(2 * lines.FilterParts) {
 					class, item := byte(item)%lines.ItemClasses, lines.Spread(item)|item<<33
 					var slice []byte

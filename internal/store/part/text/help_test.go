@@ -3,31 +3,13 @@ package text
 import (
 	"bytes"
 	"context"
-	"runtime"
 	"testing"
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/part/file"
 	"github.com/shaledb/shale/internal/store/part/lines"
+	"github.com/shaledb/shale/internal/store/part/parttest"
 )
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// allocated returns how many bytes f allocates.
-func allocated(f func()) uint64 {
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	f()
-	runtime.ReadMemStats(&after)
-	return after.TotalAlloc - before.TotalAlloc
-}
-
-var anyTime = model.TimeRange{Min: -1 << 63, Max: 1<<63 - 1}
 
 func unnamed(err error) error { return err }
 
@@ -92,13 +74,13 @@ func (w *partWriter) Text(ctx context.Context, texts []Series, clip model.TimeRa
 
 func (w *partWriter) finish(t testing.TB) part {
 	t.Helper()
-	must(t, w.text.flushText())
+	parttest.Must(t, w.text.flushText())
 	w.file.EndTenant()
 	size, err := w.file.Finish()
-	must(t, err)
+	parttest.Must(t, err)
 	b := bytes.NewReader(w.buf.Bytes())
 	r, err := file.Open(context.Background(), bufferPages{file.FetchFile(b, nil)}, file.RangeOf(b), size, sections)
-	must(t, err)
+	parttest.Must(t, err)
 	return part{r}
 }
 

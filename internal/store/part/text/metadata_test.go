@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/shaledb/shale/internal/alloctest"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/part/column"
+	"github.com/shaledb/shale/internal/store/part/parttest"
 )
 
 func forgedNames(n int) []byte {
@@ -34,7 +36,7 @@ func TestForgedNames(t *testing.T) {
 		page := forgedNames(c.names)
 		var u unit
 		var err error
-		if n := allocated(func() { err = u.decode(page) }); n > c.most || c.ok != (err == nil) || !c.ok && !errors.Is(err, model.ErrCorrupt) {
+		if n := alloctest.Bytes(func() { err = u.decode(page) }); n > c.most || c.ok != (err == nil) || !c.ok && !errors.Is(err, model.ErrCorrupt) {
 			t.Errorf("%d names: %d bytes allocated, %v", c.names, n, err)
 		}
 	}
@@ -42,12 +44,12 @@ func TestForgedNames(t *testing.T) {
 	limit := fmt.Errorf("%w: enough", model.ErrLimit)
 	u := unit{sets: metadataDecoder{charge: func(int64) error { return limit }}}
 	var err error
-	if n := allocated(func() { err = u.decode(page) }); !errors.Is(err, limit) || n > 1<<20 {
+	if n := alloctest.Bytes(func() { err = u.decode(page) }); !errors.Is(err, limit) || n > 1<<20 {
 		t.Errorf("%d bytes allocated, %v", n, err)
 	}
 	sum := int64(0)
 	u = unit{sets: metadataDecoder{charge: func(n int64) error { sum += n; return nil }}}
-	if must(t, u.decode(page)); sum < int64(len(u.metadata[0])) || sum > 2*int64(len(u.metadata[0])) {
+	if parttest.Must(t, u.decode(page)); sum < int64(len(u.metadata[0])) || sum > 2*int64(len(u.metadata[0])) {
 		t.Errorf("%d bytes are charged for a set of %d", sum, len(u.metadata[0]))
 	}
 }

@@ -12,8 +12,10 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/model/worldtest"
 	"github.com/shaledb/shale/internal/store/part/file"
 	"github.com/shaledb/shale/internal/store/part/lines"
+	"github.com/shaledb/shale/internal/store/part/parttest"
 )
 
 // countedPages counts how often each page is read, and fails those of which fail says so.
@@ -49,22 +51,22 @@ func TestVerdicts(t *testing.T) {
 	z.TextBytes, z.SliceBytes, z.FilterBytes = 96<<10, 1<<10, 4<<10
 	w := newPart(true, z)
 	for s := range 8 {
-		must(t, w.Series())
-		must(t, w.Text(context.Background(), []Series{OfRows(jsonRows(12*z.TextBytes, int64(s)))}, anyTime))
+		parttest.Must(t, w.Series())
+		parttest.Must(t, w.Text(context.Background(), []Series{OfRows(worldtest.JSONLines(12*z.TextBytes, int64(s)))}, model.Always()))
 	}
 	r := w.finish(t)
-	trace := regexp.MustCompile(`"trace_id":"([0-9a-f]{32})"`).FindSubmatch(jsonRows(1000, 3).Bytes)[1]
+	trace := regexp.MustCompile(`"trace_id":"([0-9a-f]{32})"`).FindSubmatch(worldtest.JSONLines(1000, 3).Bytes)[1]
 	for needle, some := range map[string]bool{"0123456789abcdef0123456789abcdef": false, string(trace): false, "served from cache": true} {
 		pages := &countedPages{Pages: r.Pages(), read: map[file.Addr]int{}, fail: map[file.Addr]bool{}}
 		bound := r.Bind(pages)
 		filter := &model.TextFilter{Clauses: []model.TextClause{{Any: []model.TextLiteral{{Value: needle}}}}}
-		req := &model.Request{Range: anyTime, Quota: &model.Quota{Pool: &model.QueryPool{MaxBytes: 1 << 30}}, Cost: &model.Cost{}, TextFilter: filter}
+		req := &model.Request{Range: model.Always(), Quota: &model.Quota{Pool: &model.QueryPool{MaxBytes: 1 << 30}}, Cost: &model.Cost{}, TextFilter: filter}
 		cursor := bound.TextAt(context.Background(), req, nil, 0, unnamed)
 		var chunks []model.TextChunk
 		for rank := range uint32(8) {
 			var err error
 			chunks, err = cursor.Chunks(context.Background(), rank, chunks)
-			must(t, err)
+			parttest.Must(t, err)
 		}
 		rand.Shuffle(len(chunks), func(i, j int) { chunks[i], chunks[j] = chunks[j], chunks[i] })
 		var asked sync.WaitGroup
@@ -85,7 +87,7 @@ func TestVerdicts(t *testing.T) {
 			p := c.Page.(*page)
 			filters[p.e.Text.Filter] = true
 			filter, err := whole.read(context.Background(), r.Pages(), &p.e)
-			must(t, err)
+			parttest.Must(t, err)
 			sliced = sliced || whole.page.slices > 1
 			want := direct.none(t, filter)
 			if got, _ := p.Skip(context.Background()); got != want {
@@ -111,10 +113,10 @@ func TestVerdicts(t *testing.T) {
 
 	// What cannot be read is an error of the units in question only.
 	pages := &countedPages{Pages: r.Pages(), read: map[file.Addr]int{}, fail: map[file.Addr]bool{}}
-	req := &model.Request{Range: anyTime, Quota: &model.Quota{Pool: &model.QueryPool{MaxBytes: 1 << 30}}, Cost: &model.Cost{},
+	req := &model.Request{Range: model.Always(), Quota: &model.Quota{Pool: &model.QueryPool{MaxBytes: 1 << 30}}, Cost: &model.Cost{},
 		TextFilter: &model.TextFilter{Clauses: []model.TextClause{{Any: []model.TextLiteral{{Value: "0123456789abcdef0123456789abcdef"}}}}}}
 	chunks, err := r.Bind(pages).TextAt(context.Background(), req, nil, 0, unnamed).Chunks(context.Background(), 0, nil)
-	must(t, err)
+	parttest.Must(t, err)
 	bad := chunks[len(chunks)/2].Page.(*page).e.Text.Filter
 	pages.fail[bad] = true
 	for _, c := range chunks {
@@ -128,7 +130,7 @@ func TestVerdicts(t *testing.T) {
 // none asks a filter by itself.
 func (s *evaluator) none(t *testing.T, filter []byte) bool {
 	var f lines.Filter
-	must(t, f.Open(filter))
+	parttest.Must(t, f.Open(filter))
 	for _, any := range s.clauses {
 		if !slices.ContainsFunc(any, func(l lines.Literal) bool {
 			for i, item := range l.Items {
@@ -150,14 +152,14 @@ func TestVerdictsAreKept(t *testing.T) {
 	z := formatSizes
 	z.TextBytes, z.SliceBytes, z.FilterBytes = 96<<10, 1<<10, 16<<10
 	w := newPart(true, z)
-	must(t, w.Series())
-	must(t, w.Text(context.Background(), []Series{OfRows(jsonRows(40*z.TextBytes, 1))}, anyTime))
+	parttest.Must(t, w.Series())
+	parttest.Must(t, w.Text(context.Background(), []Series{OfRows(worldtest.JSONLines(40*z.TextBytes, 1))}, model.Always()))
 	r := w.finish(t)
 	pages := &countedPages{Pages: r.Pages(), read: map[file.Addr]int{}, fail: map[file.Addr]bool{}}
-	bound := r.Bind(&keptLists{Pages: pages, lists: map[file.ListKey][]byte{}})
+	bound := r.Bind(parttest.KeepLists(pages))
 	quota := &model.Quota{Pool: &model.QueryPool{MaxBytes: 1 << 30}}
 	request := func(needles ...string) *model.Request {
-		req := &model.Request{Range: anyTime, Quota: quota, Cost: &model.Cost{}}
+		req := &model.Request{Range: model.Always(), Quota: quota, Cost: &model.Cost{}}
 		for _, n := range needles {
 			if req.TextFilter == nil {
 				req.TextFilter = &model.TextFilter{}
@@ -168,7 +170,7 @@ func TestVerdictsAreKept(t *testing.T) {
 	}
 	chunksOf := func(req *model.Request) []model.TextChunk {
 		chunks, err := bound.TextAt(context.Background(), req, nil, 0, unnamed).Chunks(context.Background(), 0, nil)
-		must(t, err)
+		parttest.Must(t, err)
 		return chunks
 	}
 	filters := map[file.Addr]bool{}
@@ -182,7 +184,7 @@ func TestVerdictsAreKept(t *testing.T) {
 		req := request(needles...)
 		for _, c := range chunksOf(req) {
 			skip, err := c.Page.Skip(context.Background())
-			must(t, err)
+			parttest.Must(t, err)
 			if !skip {
 				left = append(left, c.Page.(*page).e.Addr)
 			}
@@ -231,7 +233,7 @@ func TestVerdictsAreKept(t *testing.T) {
 // fetchedLists has both: pages that can be fetched, and a place for lists.
 type fetchedLists struct {
 	*countedPages
-	keptLists
+	*parttest.KeptLists
 }
 
 func (p *fetchedLists) Page(ctx context.Context, a file.Addr) ([]byte, error) {
@@ -244,11 +246,11 @@ func TestForeseen(t *testing.T) {
 	z := formatSizes
 	z.TextBytes, z.SliceBytes, z.FilterBytes = 96<<10, 1<<10, 10<<10
 	w := newPart(true, z)
-	rows := jsonRows(30*z.TextBytes, 1)
+	rows := worldtest.JSONLines(30*z.TextBytes, 1)
 	var ranks file.Ranks
 	for s := range 3 {
-		must(t, w.Series())
-		must(t, w.Text(context.Background(), []Series{OfRows(jsonRows(30*z.TextBytes, int64(s)))}, anyTime))
+		parttest.Must(t, w.Series())
+		parttest.Must(t, w.Text(context.Background(), []Series{OfRows(worldtest.JSONLines(30*z.TextBytes, int64(s)))}, model.Always()))
 		ranks = append(ranks, uint32(s))
 	}
 	r := w.finish(t)
@@ -257,24 +259,24 @@ func TestForeseen(t *testing.T) {
 	for needle, foreseen := range map[string]bool{
 		never: true, string(trace[5][1]): true, string(trace[len(trace)-1][1]): true, "served from cache": false, `"trace_id":"0`: false,
 	} {
-		pages := &fetchedLists{&countedPages{Pages: r.Pages(), read: map[file.Addr]int{}, fail: map[file.Addr]bool{}}, keptLists{lists: map[file.ListKey][]byte{}}}
+		pages := &fetchedLists{&countedPages{Pages: r.Pages(), read: map[file.Addr]int{}, fail: map[file.Addr]bool{}}, parttest.KeepLists(nil)}
 		bound := r.Bind(pages)
 		left := func(foresee bool) (left []file.Addr, cost *model.Cost) {
-			req := &model.Request{Range: anyTime, Quota: &model.Quota{Pool: &model.QueryPool{MaxBytes: 1 << 30}}, Cost: &model.Cost{},
+			req := &model.Request{Range: model.Always(), Quota: &model.Quota{Pool: &model.QueryPool{MaxBytes: 1 << 30}}, Cost: &model.Cost{},
 				TextFilter: &model.TextFilter{Clauses: []model.TextClause{{Any: []model.TextLiteral{{Value: needle}}}}}}
 			var known *Verdicts
 			if foresee {
 				var err error
 				known, err = bound.FetchText(context.Background(), ranks, req)
-				must(t, err)
+				parttest.Must(t, err)
 			}
 			c := bound.TextAt(context.Background(), req, known, 0, unnamed)
 			for _, rank := range ranks {
 				chunks, err := c.Chunks(context.Background(), rank, nil)
-				must(t, err)
+				parttest.Must(t, err)
 				for _, chunk := range chunks {
 					skip, err := chunk.Page.Skip(context.Background())
-					must(t, err)
+					parttest.Must(t, err)
 					if !skip {
 						left = append(left, chunk.Page.(*page).e.Addr)
 					} else if foresee && known.allAsked {
@@ -304,24 +306,24 @@ func TestForeseen(t *testing.T) {
 	}
 
 	pages := &countedPages{Pages: r.Pages(), read: map[file.Addr]int{}, fail: map[file.Addr]bool{}}
-	req := &model.Request{Range: anyTime, Quota: &model.Quota{Pool: &model.QueryPool{MaxBytes: 1 << 30}}, Cost: &model.Cost{},
+	req := &model.Request{Range: model.Always(), Quota: &model.Quota{Pool: &model.QueryPool{MaxBytes: 1 << 30}}, Cost: &model.Cost{},
 		TextFilter: &model.TextFilter{Clauses: []model.TextClause{{Any: []model.TextLiteral{{Value: never}}}}}}
 	units, err := r.Bind(pages).TextAt(context.Background(), req, nil, 0, unnamed).Chunks(context.Background(), 1, nil)
-	must(t, err)
+	parttest.Must(t, err)
 	bad := units[len(units)/2].Page.(*page).e.Text.Filter
 	var head filterPage
 	payload, err := r.Pages().Page(context.Background(), bad)
-	must(t, err)
-	must(t, head.decode(payload, bad))
+	parttest.Must(t, err)
+	parttest.Must(t, head.decode(payload, bad))
 	for i := range head.slices {
 		pages.fail[head.slice(i)] = true
 	}
 	known, err := r.Bind(pages).FetchText(context.Background(), ranks, req)
-	must(t, err)
+	parttest.Must(t, err)
 	failed := 0
 	for _, rank := range ranks {
 		chunks, err := r.Bind(pages).TextAt(context.Background(), req, known, 0, unnamed).Chunks(context.Background(), rank, nil)
-		must(t, err)
+		parttest.Must(t, err)
 		for _, c := range chunks {
 			_, err := c.Page.Skip(context.Background())
 			if mine := c.Page.(*page).e.Text.Filter == bad; mine != errors.Is(err, model.ErrTransient) {
@@ -351,7 +353,7 @@ func TestCheckOfTies(t *testing.T) {
 	}
 	var c Tally
 	for _, block := range []int{1, 7, 99, 100, 1000} {
-		must(t, c.checkTies(context.Background(), OfRows(rowsOf(lines)), 7, block))
+		parttest.Must(t, c.checkTies(context.Background(), OfRows(rowsOf(lines)), 7, block))
 		for _, i := range []int{1, 50, 99} {
 			twice := slices.Clone(lines)
 			twice[i] = twice[(i-1)/2]
@@ -372,19 +374,19 @@ func TestManyNames(t *testing.T) {
 		appendRow(&rows, int64(i), "a line", model.LabelsOf(pairs...))
 	}
 	w := newPart(false, formatSizes)
-	must(t, w.Series())
-	must(t, w.Text(context.Background(), []Series{OfRows(&rows)}, anyTime))
-	must(t, w.text.flushText())
+	parttest.Must(t, w.Series())
+	parttest.Must(t, w.Text(context.Background(), []Series{OfRows(&rows)}, model.Always()))
+	parttest.Must(t, w.text.flushText())
 	c := &w.text.units[0].coder.metadata
 	if c.reset(); len(c.spare) > maxSpareColumns || cap(c.order) > 4*maxSpareColumns {
 		t.Errorf("%d columns are kept, and room for %d", len(c.spare), cap(c.order))
 	}
 	s := NewStream(w.finish(t).Reader)
-	must(t, s.Seek(context.Background(), 0))
+	parttest.Must(t, s.Seek(context.Background(), 0))
 	n := 0
-	for run := s.Run(context.Background(), anyTime); run.Next(); {
+	for run := s.Run(context.Background(), model.Always()); run.Next(); {
 		got, err := run.Piece().Rows(context.Background())
-		must(t, err)
+		parttest.Must(t, err)
 		for k := range got.Times {
 			if got.Times[k] != rows.Times[n] || string(got.Line(k)) != "a line" || string(got.MetadataAt(k)) != string(rows.MetadataAt(n)) {
 				t.Fatalf("row %d came back as %q with %q", n, got.Line(k), got.MetadataAt(k))
@@ -412,14 +414,14 @@ func TestFetchDoesNotWait(t *testing.T) {
 		appendRow(&rows, int64(i), "x", nil)
 	}
 	w := newPart(false, formatSizes)
-	must(t, w.Series())
-	must(t, w.Text(context.Background(), []Series{OfRows(&rows)}, anyTime))
+	parttest.Must(t, w.Series())
+	parttest.Must(t, w.Text(context.Background(), []Series{OfRows(&rows)}, model.Always()))
 	r := w.finish(t)
 	f := &fetched{Pages: r.Pages()}
 	r = r.Bind(f)
-	req := &model.Request{Range: anyTime, Quota: &model.Quota{MaxBytes: 1 << 30, Pool: &model.QueryPool{MaxBytes: 1 << 30}}, Cost: &model.Cost{}}
+	req := &model.Request{Range: model.Always(), Quota: &model.Quota{MaxBytes: 1 << 30, Pool: &model.QueryPool{MaxBytes: 1 << 30}}, Cost: &model.Cost{}}
 	chunks, err := r.TextAt(context.Background(), req, nil, 0, unnamed).Chunks(context.Background(), 0, nil)
-	must(t, err)
+	parttest.Must(t, err)
 	p := chunks[0].Page.(*page)
 	p.mu.Lock()
 	p.FetchText(context.Background(), []model.TextPage{p}, model.WantLines)
@@ -430,45 +432,6 @@ func TestFetchDoesNotWait(t *testing.T) {
 	if p.FetchText(context.Background(), []model.TextPage{p}, model.WantLines); len(f.wanted) != 2 {
 		t.Errorf("%v of a page", f.wanted)
 	}
-}
-
-// keptLists keeps all lists.
-type keptLists struct {
-	file.Pages
-	lists map[file.ListKey][]byte
-}
-
-func (k *keptLists) List(ctx context.Context, key file.ListKey, find func(context.Context) ([]byte, error)) ([]byte, error) {
-	if l, ok := k.lists[key]; ok {
-		return l, nil
-	}
-	l, err := find(ctx)
-	if err == nil {
-		k.lists[key] = l
-	}
-	return l, err
-}
-
-func (k *keptLists) Kept(key file.ListKey) ([]byte, bool) {
-	l, ok := k.lists[key]
-	return l, ok
-}
-
-// jsonRows makes at least so many bytes of lines of JSON with random identifiers, from a time on.
-func jsonRows(bytes int, at int64) *model.TextRows {
-	r := rand.New(rand.NewPCG(1, uint64(at)))
-	rows := &model.TextRows{}
-	for len(rows.Bytes) < bytes {
-		at += r.Int64N(1e8)
-		rows.Bytes = fmt.Appendf(rows.Bytes, `{"ts":"2026-03-01T%02d:%02d:%02d.%03dZ","level":"info","component":%q,"msg":%q,"trace_id":"%016x%016x","span_id":"%016x",`+
-			`"method":%q,"path":"/api/v1/orders/%d","status":%d,"duration_ms":%d.%03d}`,
-			r.IntN(24), r.IntN(60), r.IntN(60), r.IntN(1000), []string{"http.server", "db.pool", "auth.token"}[r.IntN(3)],
-			[]string{"request completed", "served from cache", "order accepted", "slow query detected"}[r.IntN(4)],
-			r.Uint64(), r.Uint64(), r.Uint64(), []string{"GET", "POST"}[r.IntN(2)], r.IntN(1e6), []int{200, 200, 200, 404, 503}[r.IntN(5)], r.IntN(1000), r.IntN(1000))
-		rows.Times = append(rows.Times, at)
-		rows.Ends = append(rows.Ends, uint32(len(rows.Bytes)))
-	}
-	return rows
 }
 
 // fetched are pages of which some are wanted before they are read.
@@ -485,7 +448,7 @@ func TestTiesAreReleased(t *testing.T) {
 		z := formatSizes
 		z.Ties = ties
 		w := newPart(false, z)
-		must(t, w.Series())
+		parttest.Must(t, w.Series())
 		var texts []Series
 		for k := range 3 {
 			var rows model.TextRows
@@ -494,7 +457,7 @@ func TestTiesAreReleased(t *testing.T) {
 			}
 			texts = append(texts, OfRows(&rows))
 		}
-		must(t, w.Text(context.Background(), texts, anyTime))
+		parttest.Must(t, w.Text(context.Background(), texts, model.Always()))
 		if seen := &w.text.merge.seen; len(seen.rows) > 1024 || seen.most > 1024 {
 			t.Errorf("there is still room for %d rows", seen.most)
 		}

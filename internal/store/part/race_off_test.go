@@ -1,8 +1,0 @@
-//go:build !race
-
-package part
-
-import "testing"
-
-// alone skips only under the race detector.
-func alone(*testing.T) {}
