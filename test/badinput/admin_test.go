@@ -35,7 +35,8 @@ func admin() group {
 	return g
 }
 
-// connectionAttacks hold connections, memory or a place in a queue, and see whether other requests are served.
+// connectionAttacks hold connections, memory or a place in a queue, and see whether other requests are
+// served.
 func connectionAttacks() group {
 	g := group{file: "held-connections", title: "Held connections and memory"}
 	hold := func(input string, n int, send string, meanwhile time.Duration) {

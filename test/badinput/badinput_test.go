@@ -104,7 +104,8 @@ func TestBadInput(t *testing.T) {
 	for _, other := range others {
 		other.stop(t)
 	}
-	// Histograms come after the queries: one that is stored and unreadable would fail every query that selects it.
+	// Histograms come after the queries: one that is stored and unreadable would fail every query that selects
+	// it.
 	tryAll(remoteWrite(), remoteWrite2(), exemplars(), metadataTexts(), compression(), query(), endpoints(), remoteRead(),
 		loki(), pushes(), openTelemetry(), histograms(), admin(), connectionAttacks())
 	main.stop(t)

@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// runCommand runs the program until it ends. A program that still runs after patience is told to stop, and the
-// outcome says so.
+// runCommand runs the program until it ends. A program that still runs after patience is told to stop, and
+// the outcome says so.
 func runCommand(t *testing.T, bin, dir string, env []string, patience time.Duration, args ...string) (outcome, text string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -59,7 +59,8 @@ func runUntil(ctx context.Context, t *testing.T, bin, dir string, env []string, 
 	return fmt.Sprint("exit ", cmd.ProcessState.ExitCode()), text
 }
 
-// environ returns the test's environment without Shale's variables, and with addresses that no other process has.
+// environ returns the test's environment without Shale's variables, and with addresses that no other process
+// has.
 func environ() []string {
 	list := slices.DeleteFunc(os.Environ(), func(kv string) bool { return strings.HasPrefix(kv, "SHALE_") })
 	return append(list, "SHALE_HTTP_LISTEN=127.0.0.1:0", "SHALE_GRAPHITE_LISTEN=127.0.0.1:0", "SHALE_GRAPHITE_PICKLE_LISTEN=127.0.0.1:0")

@@ -49,8 +49,8 @@ func (s *server) post(headers []string, body []byte) (int, string) {
 	return status, text
 }
 
-// exchange sends the bytes of any number of requests and reads responses until the server closes the connection
-// or patience is over. It keeps sending while it reads.
+// exchange sends the bytes of any number of requests and reads responses until the server closes the
+// connection or patience is over. It keeps sending while it reads.
 func (s *server) exchange(send io.Reader, patience time.Duration) (outcome, text string) {
 	conn, err := net.Dial("tcp", s.httpAddr)
 	if err != nil {

@@ -181,7 +181,8 @@ func histograms() group {
 	return g
 }
 
-// readBack queries a stored histogram in every way and returns the first error: what is stored must be readable.
+// readBack queries a stored histogram in every way and returns the first error: what is stored must be
+// readable.
 func (s *server) readBack(input string) string {
 	series := fmt.Sprintf("bi_hist{a=%q}", input)
 	for _, q := range []string{"%s[1h]", "sum_over_time(%s[1h])", "histogram_quantile(0.9, %s)", "histogram_fraction(0, 1, %s)"} {

@@ -67,8 +67,8 @@ func pushes() group {
 		})
 	}
 	now := time.Now
-	// past is the time of lines that are not stored anyway. Error texts name lengths, and a fixed time encodes to
-	// the same length in each run.
+	// past is the time of lines that are not stored anyway. Error texts name lengths, and a fixed time encodes
+	// to the same length in each run.
 	past := func() time.Time { return time.Unix(1_700_000_000, 300_000_000) }
 	fixed := func(b []byte) func() []byte { return func() []byte { return b } }
 	app := `{app="bi"}`

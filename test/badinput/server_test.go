@@ -122,8 +122,8 @@ func (s *server) ended() bool {
 	}
 }
 
-// hung is the time after which a silent server counts as hanging. It only guards against waiting without end, so it
-// is long enough for a busy machine.
+// hung is the time after which a silent server counts as hanging. It only guards against waiting without end,
+// so it is long enough for a busy machine.
 const hung = time.Minute
 
 // client gives up before a hanging server makes the whole test hang.

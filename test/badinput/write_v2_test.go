@@ -14,7 +14,8 @@ import (
 
 const typeV2 = "application/x-protobuf;proto=io.prometheus.write.v2.Request"
 
-// post2 sends a body of remote write 2.0 and returns the status and the counts of written items from the headers.
+// post2 sends a body of remote write 2.0 and returns the status and the counts of written items from the
+// headers.
 func (s *server) post2(headers []string, body []byte) (outcome, text string) {
 	status, h, text := s.send("/api/v1/write", body, protobufHeaders(append([]string{"Content-Type", typeV2}, headers...))...)
 	outcome = fmt.Sprint(status)
