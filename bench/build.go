@@ -17,6 +17,12 @@ const (
 	baseTree = "shale-base"
 )
 
+// The programs that are built: Shale, and its server on a slow disk or with a slow bucket.
+const (
+	shaleProgram = "./cmd/shale"
+	slowProgram  = "./bench/slow"
+)
+
 // moduleRoot returns the folder of this module, wherever in it the benchmark was started.
 func moduleRoot(ctx context.Context) (string, error) {
 	file, err := output(ctx, ".", "go", "env", "GOMOD")
@@ -26,8 +32,8 @@ func moduleRoot(ctx context.Context) (string, error) {
 	return filepath.Dir(file), err
 }
 
-// build builds a shale from the module in a folder.
-func build(ctx context.Context, module, binary, tags string) error {
+// build builds a program of the module in a folder.
+func build(ctx context.Context, module, binary, program string) error {
 	args := []string{"build", "-o", binary}
 	if commit, err := output(ctx, module, "git", "rev-parse", "HEAD"); err == nil {
 		version, err := output(ctx, module, "git", "describe", "--tags", "--always", "--dirty")
@@ -36,10 +42,7 @@ func build(ctx context.Context, module, binary, tags string) error {
 		}
 		args = append(args, "-ldflags", "-X main.version="+version+" -X main.commit="+commit)
 	}
-	if tags != "" {
-		args = append(args, "-tags", tags)
-	}
-	_, err := output(ctx, module, "go", append(args, "./cmd/shale")...)
+	_, err := output(ctx, module, "go", append(args, program)...)
 	return err
 }
 

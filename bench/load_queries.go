@@ -53,8 +53,10 @@ func queries(ctx context.Context, t *trial) error {
 	if _, err := t.shipAndCompact(ctx); err != nil {
 		return err
 	}
-	if t.sys.Name == thisTree && t.SlowBucket != "" {
-		t.sys.Binary = t.SlowBucket
+	if t.sys.Name == thisTree && t.Slow != "" {
+		if err := t.slowDown("--request-delay", "20ms"); err != nil {
+			return err
+		}
 	}
 	return t.with(ctx, "", func(srv *system.Server) error { return t.ask(ctx, srv, end, fromBucket, "", t.Queries) })
 }

@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/shaledb/shale/bench/system"
@@ -105,10 +107,18 @@ func (t *trial) makeKnown(ctx context.Context, srv *system.Server, targets int, 
 // take of the time.
 func slowSync(run func(context.Context, *trial) error) func(context.Context, *trial) error {
 	return func(ctx context.Context, t *trial) error {
-		if t.SlowSync == "" {
-			return fmt.Errorf("there is no build with the tag slowsync")
+		if err := t.slowDown("--sync-delay", "5ms"); err != nil {
+			return err
 		}
-		t.sys.Binary = t.SlowSync
 		return run(ctx, t)
 	}
+}
+
+// slowDown makes the trial use the slow server.
+func (t *trial) slowDown(delay ...string) error {
+	if t.Slow == "" {
+		return errors.New("the slow server is not built: leave --shale out, so that this tree is measured")
+	}
+	t.sys.Binary, t.sys.Flags = t.Slow, slices.Concat(t.sys.Flags, delay)
+	return nil
 }

@@ -33,7 +33,7 @@ func (l *load) fits(s *system.System) bool { return s.Speaks(l.speaks) && (l.onl
 // queriesLoad is the load whose records are those of its queries.
 const queriesLoad = "queries"
 
-// The loads that need a build with the tag slowsync.
+// The loads that need slow syncs.
 const (
 	slowSyncLoad    = "rw1-slow-sync"
 	slowSyncNewLoad = "rw1-slow-sync-new"
@@ -57,7 +57,7 @@ func loads() []*load {
 			speaks: "v1", run: remoteWriteKnown("v1"), columns: write, ratios: ratios},
 		{name: "rw2-known", about: "Remote write 2.0, the same 1,000,000 series once they are known, 8 senders",
 			speaks: "v2", run: remoteWriteKnown("v2", "--concurrency", "8"), columns: write, ratios: ratios},
-		{name: slowSyncLoad, about: "Remote write 1.0, known series, 12 senders, with every sync of a file taking 5 ms longer (a build of this tree with the tag slowsync)",
+		{name: slowSyncLoad, about: "Remote write 1.0, known series, 12 senders, with every sync of a file taking 5 ms longer (bench/slow)",
 			speaks: "v1", only: isThisTree, run: slowSync(remoteWriteKnown("v1", "--concurrency", "12")), columns: write, ratios: ratios},
 		{name: slowSyncNewLoad, about: "The same over new series, 4 senders",
 			speaks: "v1", only: isThisTree, run: slowSync(remoteWriteNew("v1")), columns: write, ratios: ratios},
@@ -77,7 +77,7 @@ func loads() []*load {
 	}, logLoads()...)
 }
 
-// isThisTree picks the system that is built from this tree, of which builds with other tags can be made.
+// isThisTree picks the system that is built from this tree, whose server can be built with delays.
 func isThisTree(s *system.System) bool { return s.Name == thisTree }
 
 // finishes picks the systems that can be made to finish their work at once. Of Shale only this tree can: its

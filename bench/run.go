@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -157,7 +158,7 @@ func (c *runCmd) prepare(ctx context.Context, work string, chosen []*load, log i
 	if c.Base != "" {
 		fmt.Fprintf(log, "building %s\n", c.Base)
 		base = filepath.Join(work, baseTree)
-		if err := withBase(ctx, c.Base, work, func(tree string) error { return build(ctx, tree, base, "") }); err != nil {
+		if err := withBase(ctx, c.Base, work, func(tree string) error { return build(ctx, tree, base, shaleProgram) }); err != nil {
 			return nil, s, err
 		}
 	}
@@ -191,29 +192,23 @@ func (c *runCmd) prepare(ctx context.Context, work string, chosen []*load, log i
 	return systems, s, nil
 }
 
-// buildThis builds this tree, and with other tags what the loads need.
+// buildThis builds this tree, and the slow server if a load needs it.
 func (c *runCmd) buildThis(ctx context.Context, s *settings, chosen []*load, shale string) error {
 	root, err := moduleRoot(ctx)
 	if err != nil {
 		return err
 	}
-	if err := build(ctx, root, shale, ""); err != nil {
+	if err := build(ctx, root, shale, shaleProgram); err != nil {
 		return err
 	}
-	for _, l := range chosen {
-		switch {
-		case (l.name == slowSyncLoad || l.name == slowSyncNewLoad) && s.SlowSync == "":
-			s.SlowSync = shale + "-slowsync"
-			err = build(ctx, root, s.SlowSync, "slowsync")
-		case l.name == queriesLoad && s.SlowBucket == "":
-			s.SlowBucket = shale + "-slowbucket"
-			err = build(ctx, root, s.SlowBucket, "slowbucket")
-		}
-		if err != nil {
-			return err
-		}
+	needsSlow := func(l *load) bool {
+		return slices.Contains([]string{slowSyncLoad, slowSyncNewLoad, queriesLoad}, l.name)
 	}
-	return nil
+	if !slices.ContainsFunc(chosen, needsSlow) {
+		return nil
+	}
+	s.Slow = shale + "-slow"
+	return build(ctx, root, s.Slow, slowProgram)
 }
 
 func (c *runCmd) wants(name string) bool {

@@ -30,8 +30,7 @@ type settings struct {
 	Memory        string  // budget of Shale, unless a load is about it
 	LogsGB        float64 // of the loads of logs
 	Loader        string  // binary
-	SlowSync      string  // binary of this tree with slow syncs; empty: none
-	SlowBucket    string  // binary of this tree with a slow bucket; empty: none
+	Slow          string  // binary of bench/slow; empty: none
 	Work          string  // folder for data
 	// Feeder is a Prometheus that scrapes; nil: none is given.
 	Feeder *system.System

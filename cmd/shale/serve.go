@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"log/slog"
-	"os"
 	"strings"
 
 	"github.com/shaledb/shale/internal/app"
@@ -50,7 +48,7 @@ func (s *serveCmd) Run(ctx context.Context, p *process) error {
 		return err
 	}
 	log := logger(c.Log, p.stderr)
-	m, err := machine(&c)
+	m, err := config.ThisMachine(&c)
 	if err != nil {
 		return err
 	}
@@ -59,7 +57,7 @@ func (s *serveCmd) Run(ctx context.Context, p *process) error {
 	}
 	log.Info("starting", "version", c.Version, "memory", config.Size(c.MemoryBytes>>20<<20).String(), "of", m.MemorySource,
 		"disk_bytes", c.DiskBytes, "data_dir", c.DataDir)
-	return app.Run(ctx, c, log)
+	return app.Run(ctx, app.Options{Config: c, Logger: log})
 }
 
 func (s *serveCmd) load(p *process) (config.Config, config.Origins, error) {
@@ -74,23 +72,6 @@ func (s *serveCmd) load(p *process) (config.Config, config.Origins, error) {
 	c, origins, err := config.Load(from)
 	c.Version, c.Commit = version, revision()
 	return c, origins, err
-}
-
-func machine(c *config.Config) (config.Machine, error) {
-	var m config.Machine
-	var err error
-	// A size given outright needs no machine that can be asked.
-	if c.Memory.IsPart() {
-		if m.MemoryBytes, m.MemorySource, err = config.MemoryLimit(os.DirFS("/")); err != nil {
-			return m, err
-		}
-	} else {
-		m.MemorySource = "the setting"
-	}
-	if m.DiskBytes, err = config.DiskSize(c.DataDir); err != nil {
-		return m, fmt.Errorf("data folder: %w", err)
-	}
-	return m, nil
 }
 
 func logger(c config.Log, w io.Writer) *slog.Logger {

@@ -12,9 +12,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"github.com/shaledb/shale/internal/bucket"
 	"github.com/shaledb/shale/internal/bucket/fs"
 	"github.com/shaledb/shale/internal/bucket/meter"
 	"github.com/shaledb/shale/internal/config"
@@ -24,9 +26,20 @@ import (
 // drainTime is how long a stop waits for requests that are being served.
 const drainTime = 20 * time.Second
 
-// Run serves until the context ends, and then stops gracefully: listeners close, what was received is made durable and
-// flushed, and files are closed.
-func Run(ctx context.Context, c config.Config, log *slog.Logger) (err error) {
+// Options build a process.
+type Options struct {
+	Config config.Config
+	Logger *slog.Logger
+	// FS holds the data folder and the bucket; nil: the file system of the machine.
+	FS vfs.FS
+	// WrapBucket returns what the engine uses in place of the bucket; nil: the bucket itself.
+	WrapBucket func(bucket.Bucket) bucket.Bucket
+}
+
+// Run serves until the context ends, and then stops gracefully: it closes the listeners, makes received data
+// durable, flushes it and closes the files.
+func Run(ctx context.Context, o Options) (err error) {
+	c, log := o.Config, o.Logger
 	defer runtime.KeepAlive(boundHeap(c.MemoryBytes))
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -46,12 +59,12 @@ func Run(ctx context.Context, c config.Config, log *slog.Logger) (err error) {
 	defer func() { err = errors.Join(err, s.close()) }()
 
 	began := time.Now()
-	o, d, err := engineOptions(c, registry, log)
+	engine, d, err := engineOptions(&o, registry)
 	if err != nil {
 		return err
 	}
 	defer d.close()
-	e, err := OpenEngine(ctx, o)
+	e, err := OpenEngine(ctx, engine)
 	if err != nil {
 		return err
 	}
@@ -88,7 +101,11 @@ func boundHeap(memory int64) (ballast []byte) {
 	return ballast
 }
 
-func engineOptions(c config.Config, registry *prometheus.Registry, log *slog.Logger) (EngineOptions, *disk, error) {
+func engineOptions(o *Options, registry *prometheus.Registry) (EngineOptions, *disk, error) {
+	c, disk := &o.Config, o.FS
+	if disk == nil {
+		disk = vfs.Default
+	}
 	dataDir, err := filepath.Abs(c.DataDir)
 	if err != nil {
 		return EngineOptions{}, nil, fmt.Errorf("%w: data folder %s: %v", model.ErrInvalid, c.DataDir, err)
@@ -100,10 +117,12 @@ func engineOptions(c config.Config, registry *prometheus.Registry, log *slog.Log
 	if err := os.MkdirAll(dataDir, 0o755); err != nil {
 		return EngineOptions{}, nil, fmt.Errorf("%w: data folder: %v", model.ErrInvalid, err)
 	}
-	disk := machineFS()
-	b, err := fs.New(disk, bucketDir)
-	if err != nil {
+	var b bucket.Bucket
+	if b, err = fs.New(disk, bucketDir); err != nil {
 		return EngineOptions{}, nil, err
+	}
+	if o.WrapBucket != nil {
+		b = o.WrapBucket(b)
 	}
 	node, err := os.Hostname()
 	if err != nil {
@@ -113,9 +132,9 @@ func engineOptions(c config.Config, registry *prometheus.Registry, log *slog.Log
 	limits := c.Write
 	limits.MaxAge = c.OldestAge()
 	return EngineOptions{
-		FS: disk, DataDir: dataDir, Bucket: meter.New(reached(b), registry), Node: node,
+		FS: disk, DataDir: dataDir, Bucket: meter.New(b, registry), Node: node,
 		MemoryBytes: c.MemoryBytes, Write: limits, Head: c.Head, Windows: c.Windows, Compact: c.Compact,
 		Retention: c.Retention, QueryTimeout: c.Query.Timeout,
-		Room: d.room, RoomFor: d.roomFor, Registerer: registry, Logger: log,
+		Room: d.room, RoomFor: d.roomFor, Registerer: registry, Logger: o.Logger,
 	}, d, nil
 }

@@ -181,7 +181,8 @@ const everyone = "app"
 
 // arrows checks every import between rooms. Tests may import any room except app, which only cmd, test/ and
 // bench import; the product never imports bench. A package whose name ends in "test" is a suite: it may
-// import its parent and what its parent may, and only tests import it.
+// import its parent and what its parent may, and only tests import it. The product never imports fault
+// injection.
 func arrows(t *tree, table []room) []string {
 	var bad []string
 	for _, f := range t.files {
@@ -205,6 +206,9 @@ func arrows(t *tree, table []room) []string {
 func arrow(f *file, to string, table []room) string {
 	if isSuite(to) && !f.isTest() && !isSuite(f.dir()) {
 		return "a test suite may be imported by tests only"
+	}
+	if to == "bucket/fault" && !f.isTest() && !f.below("bench") && !f.below("test") {
+		return "tests and bench inject faults, the product has none"
 	}
 	from, ok := strings.CutPrefix(f.dir(), "internal/")
 	switch {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path"
 	"strconv"
 	"strings"
@@ -18,6 +19,22 @@ type Machine struct {
 	MemorySource string
 	// DiskBytes is the size of the data folder's file system.
 	DiskBytes int64
+}
+
+// ThisMachine returns what a configuration has to share on this machine.
+func ThisMachine(c *Config) (Machine, error) {
+	m := Machine{MemorySource: "the setting"}
+	var err error
+	// An absolute size needs no limit, which not every machine can tell.
+	if c.Memory.IsPart() {
+		if m.MemoryBytes, m.MemorySource, err = MemoryLimit(os.DirFS("/")); err != nil {
+			return m, err
+		}
+	}
+	if m.DiskBytes, err = DiskSize(c.DataDir); err != nil {
+		return m, fmt.Errorf("data folder: %w", err)
+	}
+	return m, nil
 }
 
 // Resolve turns every share into bytes.

@@ -19,7 +19,7 @@ import (
 var (
 	duration   = flag.Duration("duration", 60*time.Second, "how long the clients write")
 	binary     = flag.String("shale", "", "the program to test; built if empty")
-	slowSync   = flag.Bool("slow-sync", false, "build the program so that each sync takes 5 ms longer")
+	slowSync   = flag.Bool("slow-sync", false, "run the server of bench/slow, so that each sync takes 5 ms longer")
 	serverKind = flag.String("server", "shale", "what to test: shale, or victoria-metrics, which tests the test")
 )
 

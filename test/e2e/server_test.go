@@ -13,7 +13,8 @@ import (
 type server struct {
 	t            *testing.T
 	dir          string
-	program      string
+	program      string // of clients
+	serving      string // the program of the server
 	args         []string
 	readyPath    string
 	httpAddr     string
@@ -30,10 +31,15 @@ func newServer(t *testing.T, dir string) *server {
 	switch *serverKind {
 	case "shale":
 		s.program = shaleBinary(t)
+		s.serving = s.program
 		s.readyPath = "/ready"
 		s.args = []string{"serve", "--data-dir", data, "--http-listen", s.httpAddr, "--graphite-listen", s.graphiteAddr, "--graphite-pickle-listen", s.pickleAddr, "--memory", "512MiB"}
+		if *slowSync {
+			s.serving = goBuild(t, "bench/slow")
+			s.args = append(s.args, "--sync-delay", "5ms")
+		}
 	case "victoria-metrics":
-		s.program = "/usr/bin/victoria-metrics"
+		s.serving = "/usr/bin/victoria-metrics"
 		s.readyPath = "/health"
 		s.args = []string{"-storageDataPath", data, "-httpListenAddr", s.httpAddr, "-graphiteListenAddr", s.graphiteAddr,
 			"-search.latencyOffset", "0s", "-search.disableCache", "-search.maxQueryDuration", "1m"}
@@ -46,7 +52,7 @@ func newServer(t *testing.T, dir string) *server {
 // start runs the server and waits until it is ready.
 func (s *server) start() {
 	s.t.Helper()
-	s.process = start(s.t, s.dir, "server", s.program, s.args...)
+	s.process = start(s.t, s.dir, "server", s.serving, s.args...)
 	s.waitFor(s.t, s.url()+s.readyPath)
 }
 
@@ -70,13 +76,15 @@ func shaleBinary(t *testing.T) string {
 		}
 		return path
 	}
-	path := filepath.Join(t.TempDir(), "shale")
-	tags := "-tags="
-	if *slowSync {
-		tags += "slowsync"
-	}
-	if out, err := exec.Command("go", "build", tags, "-o", path, "github.com/shaledb/shale/cmd/shale").CombinedOutput(); err != nil {
-		t.Fatalf("building shale: %v\n%s", err, out)
+	return goBuild(t, "cmd/shale")
+}
+
+// goBuild builds a program of this module and returns its path.
+func goBuild(t *testing.T, program string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), filepath.Base(program))
+	if out, err := exec.Command("go", "build", "-o", path, "github.com/shaledb/shale/"+program).CombinedOutput(); err != nil {
+		t.Fatalf("building %s: %v\n%s", program, err, out)
 	}
 	return path
 }
