@@ -63,7 +63,7 @@ func eachLine(e *Engine, req *model.Request, visit func(l model.Labels, line rea
 		for _, c := range chunks {
 			pages = append(pages, c.Page)
 		}
-		read.FetchText(ctx, pages, model.WantLines|model.WantMetadata)
+		read.PrefetchText(ctx, pages, model.WantLines|model.WantMetadata)
 		kept := chunks[:0]
 		for _, c := range chunks {
 			skip, err := c.Page.Skip(ctx)

@@ -10,8 +10,8 @@ import (
 	"github.com/shaledb/shale/internal/read/readtest"
 )
 
-// BenchmarkFloats reads a series of 1000 floats a source. Sources follow each other in time, or hold every
-// n-th row.
+// BenchmarkFloats reads a series of 1000 floats per source. The sources either follow each other in time or
+// hold every n-th row.
 func BenchmarkFloats(b *testing.B) {
 	for _, mixed := range []bool{false, true} {
 		b.Run(fmt.Sprintf("mixed=%v", mixed), func(b *testing.B) {

@@ -2,36 +2,35 @@ package read
 
 import (
 	"cmp"
-	"container/heap"
 	"context"
-	"slices"
 	"strings"
 
+	"github.com/shaledb/shale/internal/heap"
 	"github.com/shaledb/shale/internal/model"
 )
 
-// Cardinality says what the series of a request are made of.
+// Cardinality counts the series of a request by metric, label name and label pair.
 type Cardinality struct {
 	Series uint64
 	Pairs  int // distinct pairs of label name and value
-	// The largest ones first, at most as many as were asked for, equal ones by name.
+	// Each list is sorted by count, largest first, then by name, and cut to the requested length.
 	SeriesByMetric, ValuesByName, BytesByName, SeriesByPair []Counted
 }
 
-// Counted is a thing and how much there is of it. A pair is written name=value.
+// Counted is a name with its count. A pair is written name=value.
 type Counted struct {
 	Name  string
 	Count uint64
 }
 
-// pairSeparator stands between name and value, since both may hold any character of UTF-8; this byte is none.
+// pairSeparator separates name and value. Both may hold any UTF-8, in which this byte never occurs.
 const pairSeparator = 0xff
 
-// pairBytes is about what an entry of the table of pairs costs beside its text.
+// pairBytes estimates what an entry in the table of pairs costs, apart from its text.
 const pairBytes = 64
 
-// Cardinality counts the series of a request, which is asked for labels only, and what they are made of. The
-// distinct pairs are held in memory while it counts, and charged to the request's quota.
+// Cardinality counts the series that a request selects; it reads their labels only. It holds the distinct
+// pairs in memory while it counts, and charges them to the request's quota.
 func (q *Querier) Cardinality(ctx context.Context, req *model.Request, limit int) (*Cardinality, error) {
 	r := *req
 	r.LabelsOnly = true
@@ -88,40 +87,40 @@ func largestOf(counts map[string]uint64, limit int) []Counted {
 	return l.sorted()
 }
 
-// largest keeps the largest of many in a heap whose root is the least that is kept.
+// largest keeps the largest of many, at most limit of them.
 type largest struct {
 	limit int
-	kept  []Counted
+	kept  heap.Heap[counted]
 }
 
-func before(a, b Counted) int {
+// counted is a Counted in a heap whose first item is the least that is kept.
+type counted Counted
+
+// Less orders the items of the heap: the reverse of the order in which they are shown.
+func (c counted) Less(o counted) bool { return compareCounted(Counted(c), Counted(o)) > 0 }
+
+// compareCounted orders by count, largest first, then by name.
+func compareCounted(a, b Counted) int {
 	if c := cmp.Compare(b.Count, a.Count); c != 0 {
 		return c
 	}
 	return strings.Compare(a.Name, b.Name)
 }
 
-func (l *largest) Len() int           { return len(l.kept) }
-func (l *largest) Less(i, j int) bool { return before(l.kept[i], l.kept[j]) > 0 }
-func (l *largest) Swap(i, j int)      { l.kept[i], l.kept[j] = l.kept[j], l.kept[i] }
-func (l *largest) Push(x any)         { l.kept = append(l.kept, x.(Counted)) }
-func (l *largest) Pop() any {
-	x := l.kept[len(l.kept)-1]
-	l.kept = l.kept[:len(l.kept)-1]
-	return x
-}
-
 func (l *largest) add(c Counted) {
-	if len(l.kept) == l.limit && (l.limit == 0 || before(c, l.kept[0]) > 0) {
-		return
-	}
-	heap.Push(l, c)
-	if len(l.kept) > l.limit {
-		heap.Pop(l)
+	switch {
+	case l.kept.Len() < l.limit:
+		l.kept.Push(counted(c))
+	case l.limit > 0 && l.kept.First().Less(counted(c)):
+		l.kept.ReplaceFirst(counted(c))
 	}
 }
 
+// sorted removes the items and returns them, largest first.
 func (l *largest) sorted() []Counted {
-	slices.SortFunc(l.kept, before)
-	return l.kept
+	out := make([]Counted, l.kept.Len())
+	for i := len(out) - 1; i >= 0; i-- {
+		out[i] = Counted(l.kept.Pop())
+	}
+	return out
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// seriesCursor is what cursors over samples and over lines have in common.
+// seriesCursor is the part that cursors over samples and cursors over lines have in common.
 type seriesCursor interface {
 	Next(ctx context.Context) bool
 	Key() model.Key
@@ -67,7 +67,8 @@ func (m *cursorMerge[C]) next(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// chooseLabels takes the labels of the first cursor of the group that has some, and counts those that differ.
+// chooseLabels takes the labels of the first cursor in the group that has any, and counts those that
+// differ.
 func (m *cursorMerge[C]) chooseLabels() {
 	m.labels = nil
 	for _, i := range m.group {
@@ -85,7 +86,7 @@ func (m *cursorMerge[C]) chooseLabels() {
 // Key returns the key of the current series.
 func (m *cursorMerge[C]) Key() model.Key { return m.key }
 
-// stop forgets the series that are left.
+// stop drops the series that are left.
 func (m *cursorMerge[C]) stop() {
 	m.later.Reset()
 	m.group = nil

@@ -47,8 +47,8 @@ func rowTexts(r *model.Rows) []string {
 	return out
 }
 
-// TestMergeKinds merges rows of all kinds and compares with what model does with the same rows in one place.
-// What the rows cost is charged, and nothing else.
+// TestMergeKinds merges rows of all kinds, and compares with the rows that model makes of the same input.
+// It checks that exactly the cost of the rows is charged.
 func TestMergeKinds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := rapid.SampledFrom([]model.Family{model.Samples, model.Exemplars}).Draw(t, "family")

@@ -7,15 +7,15 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// LabelNames returns the label names of the series that satisfy the request, sorted, at most limit of them
-// (0: all), and whether there were more.
+// LabelNames returns the sorted label names of the series that satisfy the request, at most limit of them
+// (0 means all), and whether there were more.
 func (q *Querier) LabelNames(ctx context.Context, req *model.Request, limit int) ([]string, bool, error) {
 	return q.union(ctx, req, limit, func(src Source, r *model.Request, emit func([]byte) error) error {
 		return src.LabelNames(ctx, r, emit)
 	})
 }
 
-// LabelValues does the same for the values of one label.
+// LabelValues returns the sorted values of one label in the same way.
 func (q *Querier) LabelValues(ctx context.Context, req *model.Request, name string, limit int) ([]string, bool, error) {
 	return q.union(ctx, req, limit, func(src Source, r *model.Request, emit func([]byte) error) error {
 		return src.LabelValues(ctx, r, name, emit)

@@ -12,7 +12,7 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// TestLeastStrings compares with a map, whatever order strings come in, and looks at what stays charged.
+// TestLeastStrings compares with a map, for any order of strings, and checks the charge that stays.
 func TestLeastStrings(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := leastStrings{limit: rapid.SampledFrom([]int{0, 1, 3, 100, 500, 3000}).Draw(t, "limit"), quota: new(model.Quota)}
@@ -49,7 +49,7 @@ func TestLeastStrings(t *testing.T) {
 	})
 }
 
-// TestLeastStringsAllocate: values that come in order cost no allocation each.
+// TestLeastStringsAllocate: values in order cost no allocation each.
 func TestLeastStringsAllocate(t *testing.T) {
 	const n = 100_000
 	values := make([][]byte, n)
@@ -58,7 +58,7 @@ func TestLeastStringsAllocate(t *testing.T) {
 	}
 	alloctest.AtMost(t, 150, 2, func() {
 		s := leastStrings{quota: new(model.Quota)}
-		for range 2 { // as two sources would
+		for range 2 { // as from two sources
 			for _, v := range values {
 				if err := s.add(v); err != nil {
 					t.Fatal(err)
@@ -71,8 +71,8 @@ func TestLeastStringsAllocate(t *testing.T) {
 	})
 }
 
-// TestLeastStringsHoldTheLimit: what is held stays bounded by the limit, though a later source has many
-// values in order that are less than all that an earlier one had.
+// TestLeastStringsHoldTheLimit: memory stays bounded by the limit, although a later source emits many
+// values in order that are less than all values of an earlier one.
 func TestLeastStringsHoldTheLimit(t *testing.T) {
 	const limit = 300
 	s := leastStrings{limit: limit, quota: new(model.Quota)}
@@ -81,9 +81,9 @@ func TestLeastStringsHoldTheLimit(t *testing.T) {
 			if err := s.add(fmt.Appendf(nil, "%s%06d", first, i)); err != nil {
 				t.Fatal(err)
 			}
-			held := s.open.len()
-			for i := range s.runs {
-				held += s.runs[i].len()
+			held := s.current.len()
+			for i := range s.closed {
+				held += s.closed[i].len()
 			}
 			if held > 3*limit {
 				t.Fatalf("%s%d: %d strings are held", first, i, held)

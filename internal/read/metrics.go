@@ -14,7 +14,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	return &metrics{
 		collisions: f.NewCounter(prometheus.CounterOpts{
 			Name: "shale_read_key_collisions_total",
-			Help: "Key collisions seen by queries: series that have one key and two label sets, of which the first is returned.",
+			Help: "Key collisions seen by queries: two label sets with one key, of which the query returns the first.",
 		}),
 	}
 }

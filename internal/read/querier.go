@@ -11,20 +11,20 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// Options build a Querier.
+// Options configure a Querier.
 type Options struct {
-	// Sources are asked in this order. Rows move from earlier ones to later ones (head, then archive), so this
-	// order is what keeps rows that move during a query from being missed.
+	// Sources are asked in this order. Rows move from earlier sources to later ones (head, then archive), so
+	// this order ensures that a query does not miss rows that move while it runs.
 	Sources []Source
-	// Retention hides rows that are older; 0 shows all.
+	// Retention hides older rows; 0 shows all.
 	Retention time.Duration
-	// Now gives the time in Unix nanoseconds; nil means the machine's clock.
+	// Now returns the time in Unix nanoseconds; nil means the machine's clock.
 	Now        func() int64
 	Registerer prometheus.Registerer
 }
 
-// Querier answers requests from all sources together. It is safe for concurrent use and holds nothing between
-// queries.
+// Querier reads from all sources and merges their series. It is safe for concurrent use and keeps nothing
+// between queries.
 type Querier struct {
 	o       Options
 	metrics *metrics
@@ -38,9 +38,9 @@ func New(o Options) *Querier {
 	return &Querier{o: o, metrics: newMetrics(o.Registerer)}
 }
 
-// Select returns the series that satisfy the request, in key order. The request is not kept. The set must be
-// closed; on an error there is none and nothing stays open. Series of logs come without rows: their lines are
-// what SelectText gives.
+// Select returns the series that satisfy the request, in key order. It does not keep the request. The
+// caller closes the set; on an error there is no set and nothing stays open. Series of logs come without
+// rows: SelectText returns their lines.
 func (q *Querier) Select(ctx context.Context, req *model.Request) (*SeriesSet, error) {
 	r, ok := q.bound(req)
 	if r.Signal == model.Logs {
@@ -63,8 +63,8 @@ func (q *Querier) Select(ctx context.Context, req *model.Request) (*SeriesSet, e
 	return newSeriesSet(&r, cursors, q.metrics), nil
 }
 
-// bound returns the request with its range cut at the horizon of retention and with a family, a quota and a
-// cost, and whether the range still holds an instant.
+// bound returns a copy of the request with its range cut at the horizon of retention and its family, quota
+// and cost set. It reports whether the range still holds an instant.
 func (q *Querier) bound(req *model.Request) (model.Request, bool) {
 	r := *req
 	if r.Family == 0 {

@@ -43,7 +43,7 @@ func collect(t require, q *read.Querier, req *model.Request) answer {
 	got := answer{}
 	var last model.Key
 	rows := model.Rows{}
-	rows.Append(math.MinInt64, 1, 1) // what was there before must stay
+	rows.Append(math.MinInt64, 1, 1) // rows that were there before must stay
 	for n := 0; set.Next(ctx); n++ {
 		if n > 0 && !last.Less(set.Key()) {
 			t.Fatalf("key %s after %s", set.Key(), last)

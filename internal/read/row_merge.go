@@ -6,29 +6,30 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// rowMerge makes one ascending run of the runs of several cursors, which were appended to the same rows one
-// after the other, by ascending order. Runs that already follow each other in time, the usual case, cost one
-// comparison each and no copy. Blobs are moved with their rows, so that dst refers to all that it holds.
+// rowMerge merges the rows of several cursors into ascending order. The cursors appended them to the same
+// rows, one cursor after the other, in ascending order of source. Rows of cursors that already follow each
+// other in time, the usual case, cost one comparison per cursor and no copy. Blobs move with their rows, so
+// that dst refers to all bytes that it holds.
 type rowMerge struct {
 	family  model.Family
-	base    int // rows that were in dst before
-	blobs   int // bytes of their blobs
+	base    int // rows that dst held before
+	blobs   int // bytes of the blobs that dst held before
 	ends    []int
 	ordered bool
 
 	scratch model.Rows
-	runs    []run
+	runs    []segment
 }
 
-// run is a piece [at, end) of the scratch rows; a later one has the higher order.
-type run struct{ at, end, rank int }
+// segment is the scratch rows [next, end) of one cursor; the higher rank wins.
+type segment struct{ next, end, rank int }
 
 func (m *rowMerge) begin(dst *model.Rows) {
 	m.base, m.blobs, m.ends, m.ordered = dst.Len(), len(dst.Bytes), m.ends[:0], true
 }
 
-// endRun closes the rows of one cursor.
-func (m *rowMerge) endRun(dst *model.Rows) {
+// endCursor marks the end of a cursor's rows.
+func (m *rowMerge) endCursor(dst *model.Rows) {
 	begin, end := m.base, dst.Len()
 	if n := len(m.ends); n > 0 {
 		begin = m.ends[n-1]
@@ -44,7 +45,7 @@ func (m *rowMerge) endRun(dst *model.Rows) {
 
 func (m *rowMerge) appended(dst *model.Rows) int { return dst.Len() - m.base }
 
-// finish brings the rows into order.
+// finish puts the rows in order.
 func (m *rowMerge) finish(dst *model.Rows) {
 	if m.ordered {
 		return
@@ -54,7 +55,7 @@ func (m *rowMerge) finish(dst *model.Rows) {
 	dst.Truncate(m.base)
 	dst.Bytes = dst.Bytes[:m.blobs]
 	if m.family != model.Samples {
-		// Runs came by ascending order, which is that of arrival.
+		// The rows are in ascending order of their sources, which is the order of arrival.
 		m.scratch.NormalizeAs(m.family)
 		dst.AppendRows(&m.scratch, 0, m.scratch.Len())
 		return
@@ -62,29 +63,29 @@ func (m *rowMerge) finish(dst *model.Rows) {
 	m.mergeSamples(dst)
 }
 
-// mergeSamples merges the runs of the scratch rows.
+// mergeSamples merges the segments of the scratch rows.
 func (m *rowMerge) mergeSamples(dst *model.Rows) {
 	m.runs = m.runs[:0]
-	at := 0
+	begin := 0
 	for i, end := range m.ends {
-		m.runs = append(m.runs, run{at, end - m.base, i})
-		at = end - m.base
+		m.runs = append(m.runs, segment{begin, end - m.base, i})
+		begin = end - m.base
 	}
-	// Runs by first time, so that those which do not overlap anything are copied whole.
+	// By first time, so that segments without an overlap are copied whole.
 	times := m.scratch.Times
-	slices.SortFunc(m.runs, func(a, b run) int {
+	slices.SortFunc(m.runs, func(a, b segment) int {
 		switch {
-		case times[a.at] < times[b.at]:
+		case times[a.next] < times[b.next]:
 			return -1
-		case times[a.at] > times[b.at]:
+		case times[a.next] > times[b.next]:
 			return 1
 		}
 		return a.rank - b.rank
 	})
 	for first := 0; first < len(m.runs); {
-		// A cluster is a stretch of runs of which each begins before the ones before it have ended.
+		// In a cluster, each segment begins before the ones before it have ended.
 		last, until := first+1, times[m.runs[first].end-1]
-		for last < len(m.runs) && times[m.runs[last].at] <= until {
+		for last < len(m.runs) && times[m.runs[last].next] <= until {
 			until = max(until, times[m.runs[last].end-1])
 			last++
 		}
@@ -93,24 +94,24 @@ func (m *rowMerge) mergeSamples(dst *model.Rows) {
 	}
 }
 
-// mergeCluster merges runs that overlap. Few runs overlap at a time, so the least is found by looking at
-// each; the stretch of it that lies before all others is copied at once.
-func (m *rowMerge) mergeCluster(dst *model.Rows, runs []run) {
+// mergeCluster merges segments that overlap. Few overlap at a time, so it finds the least by a linear
+// search. The rows of the least that precede all others are copied at once.
+func (m *rowMerge) mergeCluster(dst *model.Rows, segments []segment) {
 	s := &m.scratch
-	for len(runs) > 1 {
+	for len(segments) > 1 {
 		least := 0
-		for i := 1; i < len(runs); i++ {
-			if s.Times[runs[i].at] < s.Times[runs[least].at] {
+		for i := 1; i < len(segments); i++ {
+			if s.Times[segments[i].next] < s.Times[segments[least].next] {
 				least = i
 			}
 		}
-		t := s.Times[runs[least].at]
+		t := s.Times[segments[least].next]
 		bound, tied := int64(0), false
-		for i := range runs {
+		for i := range segments {
 			if i == least {
 				continue
 			}
-			switch other := s.Times[runs[i].at]; {
+			switch other := s.Times[segments[i].next]; {
 			case other == t:
 				tied = true
 			case i == 0 || least == 0 && i == 1 || other < bound:
@@ -118,41 +119,41 @@ func (m *rowMerge) mergeCluster(dst *model.Rows, runs []run) {
 			}
 		}
 		if tied {
-			runs = m.takeTied(dst, runs, t)
+			segments = m.appendWinner(dst, segments, t)
 			continue
 		}
-		r := &runs[least]
+		r := &segments[least]
 		n := 1
-		for r.at+n < r.end && s.Times[r.at+n] < bound {
+		for r.next+n < r.end && s.Times[r.next+n] < bound {
 			n++
 		}
-		dst.AppendRows(s, r.at, r.at+n)
-		if r.at += n; r.at == r.end {
-			runs = slices.Delete(runs, least, least+1)
+		dst.AppendRows(s, r.next, r.next+n)
+		if r.next += n; r.next == r.end {
+			segments = slices.Delete(segments, least, least+1)
 		}
 	}
-	if len(runs) == 1 {
-		dst.AppendRows(s, runs[0].at, runs[0].end)
+	if len(segments) == 1 {
+		dst.AppendRows(s, segments[0].next, segments[0].end)
 	}
 }
 
-// takeTied appends the row that wins among those at time t: of the highest rank, but a value before a stale
-// marker.
-func (m *rowMerge) takeTied(dst *model.Rows, runs []run, t int64) []run {
+// appendWinner appends the row that wins at time t, and skips the others at t. The highest rank wins, but a
+// stale marker loses to any value.
+func (m *rowMerge) appendWinner(dst *model.Rows, segments []segment, t int64) []segment {
 	s := &m.scratch
 	win, winRank := -1, -1
-	out := runs[:0]
-	for _, r := range runs {
-		if s.Times[r.at] == t {
+	out := segments[:0]
+	for _, r := range segments {
+		if s.Times[r.next] == t {
 			switch {
 			case win < 0,
-				s.IsStale(r.at) == s.IsStale(win) && r.rank > winRank,
-				!s.IsStale(r.at) && s.IsStale(win):
-				win, winRank = r.at, r.rank
+				s.IsStale(r.next) == s.IsStale(win) && r.rank > winRank,
+				!s.IsStale(r.next) && s.IsStale(win):
+				win, winRank = r.next, r.rank
 			}
-			r.at++
+			r.next++
 		}
-		if r.at < r.end {
+		if r.next < r.end {
 			out = append(out, r)
 		}
 	}

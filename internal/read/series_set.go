@@ -28,8 +28,8 @@ func newSeriesSet(req *model.Request, cursors []model.Cursor, m *metrics) *Serie
 	return s
 }
 
-// seriesBytes is about what a series costs its reader beside its labels and rows: headers of slices and
-// objects.
+// seriesBytes estimates what a series costs its reader, apart from its labels and rows: headers of slices
+// and objects.
 const seriesBytes = 200
 
 // Next moves to the next series. It returns false at the end or on an error.
@@ -45,7 +45,7 @@ func (s *SeriesSet) Next(ctx context.Context) bool {
 	} else if !more {
 		return false
 	}
-	if len(s.group) > 1 { // rows of the cursor with the highest order came last
+	if len(s.group) > 1 { // rows of the highest order are appended last and win
 		slices.SortFunc(s.group, func(a, b int) int { return cmp.Compare(s.cursors[a].Order(), s.cursors[b].Order()) })
 	}
 	if s.chooseLabels(); s.labels == nil && !s.req.Unlabelled {
@@ -63,13 +63,12 @@ func (s *SeriesSet) Next(ctx context.Context) bool {
 	return true
 }
 
-// Labels returns the labels of the current series, which may be nil if the request wants none. They are valid
-// until Next.
+// Labels returns the labels of the current series, which may be nil if the request does not ask for them.
+// They are valid until the next call of Next.
 func (s *SeriesSet) Labels() model.Labels { return s.labels }
 
-// AppendRows appends the rows of the current series and the request's family to dst: ascending in time,
-// samples unique in time, other rows once for each time and value. It may be called once a series. After an
-// error the set is at its end.
+// AppendRows appends the rows of the current series to dst: ascending in time, samples unique in time,
+// other rows unique in time and value. It may be called once per series. An error ends the set.
 func (s *SeriesSet) AppendRows(ctx context.Context, dst *model.Rows) error {
 	if s.err != nil {
 		return s.err
@@ -80,7 +79,7 @@ func (s *SeriesSet) AppendRows(ctx context.Context, dst *model.Rows) error {
 			s.fail(err)
 			return s.err
 		}
-		s.rows.endRun(dst)
+		s.rows.endCursor(dst)
 	}
 	appended, bytes := s.rows.appended(dst), besidesFloats(dst)
 	s.rows.finish(dst)
@@ -93,8 +92,8 @@ func (s *SeriesSet) AppendRows(ctx context.Context, dst *model.Rows) error {
 	return nil
 }
 
-// Charged returns the bytes of memory that the current series was charged, which a caller that does not keep
-// it gives back. It does not know of rows that were forgotten.
+// Charged returns the bytes charged for the current series. A caller that does not keep the series gives
+// them back. Rows given back by Forget are still included.
 func (s *SeriesSet) Charged() int64 { return s.charged }
 
 // appendCursor appends the rows of one cursor and charges them.
@@ -121,8 +120,8 @@ func (s *SeriesSet) appendCursor(ctx context.Context, c model.Cursor, dst *model
 	return nil
 }
 
-// Forget gives back what the first n of rows, which AppendRows has appended, were charged, and does not count
-// them. It is for a caller that asks for more rows than it hands on.
+// Forget gives back the charge for the first n of the rows that AppendRows appended, and does not count
+// them. It is for a caller that asks for more rows than it returns.
 func (s *SeriesSet) Forget(rows *model.Rows, n int) error {
 	bytes := 0
 	for i := range n {
@@ -143,13 +142,13 @@ func (s *SeriesSet) Forget(rows *model.Rows, n int) error {
 	return s.req.Quota.TakeBytes(-int64(bytes))
 }
 
-// besidesFloats returns the bytes that rows take beside the 16 for each that TakeSamples charges.
+// besidesFloats returns the bytes of rows that TakeSamples does not charge: it charges 16 for each row.
 func besidesFloats(r *model.Rows) int64 { return int64(len(r.Bytes) + 8*len(r.Starts) + len(r.Kinds)) }
 
 // Err returns the error that ended the walk.
 func (s *SeriesSet) Err() error { return s.err }
 
-// Close gives up what the set pins. It may be called more than once.
+// Close releases what the set pins. It may be called more than once.
 func (s *SeriesSet) Close() error {
 	if s.closed {
 		return nil

@@ -10,9 +10,9 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// SelectText returns the series with lines that may lie in the request's range, in key order; their family is
-// text, whatever the request says. The request is not kept. The set must be closed, after which no chunk of
-// it may be read; on an error there is none and nothing stays open.
+// SelectText returns the series with lines that may lie in the request's range, in key order. It sets the
+// family to text, and does not keep the request. The caller closes the set, and then reads none of its
+// chunks. On an error there is no set and nothing stays open.
 func (q *Querier) SelectText(ctx context.Context, req *model.Request) (*TextSet, error) {
 	r, ok := q.bound(req)
 	r.Family = model.Text
@@ -37,8 +37,8 @@ func (q *Querier) SelectText(ctx context.Context, req *model.Request) (*TextSet,
 	return s, nil
 }
 
-// TextSet walks the series of a request for lines in key order, every key once. It is used by one goroutine;
-// the pages of its chunks may be read by many, until it is closed.
+// TextSet walks the series of a request for lines in key order, every key once. It is used by one
+// goroutine. Many goroutines may read the pages of its chunks until it is closed.
 type TextSet struct {
 	cursorMerge[model.TextCursor]
 	req *model.Request
@@ -48,8 +48,8 @@ type TextSet struct {
 	err     error
 }
 
-// Range is the request's, cut at the horizon of retention: rows of chunks that lie outside of it are not
-// wanted.
+// Range returns the request's range, cut at the horizon of retention. Chunks may hold rows outside of it,
+// which the caller drops.
 func (s *TextSet) Range() model.TimeRange { return s.req.Range }
 
 // Next moves to the next series. It returns false at the end or on an error.
@@ -76,14 +76,13 @@ func (s *TextSet) Next(ctx context.Context) bool {
 	return true
 }
 
-// Labels returns the labels of the current series. They are valid until Next.
+// Labels returns the labels of the current series. They are valid until the next call of Next.
 func (s *TextSet) Labels() model.Labels { return s.labels }
 
-// Chunks appends the chunks of the current series that may have rows in the range, of all sources, by their
-// least times. Orders are made anew, from 0: chunks of one order do not overlap, and no row of theirs is
-// there twice. Chunks of different orders may overlap and have rows in common: rows belong in the order of
-// (time, order, arrival), and of those that are equal in time, line and metadata only the first counts. Who
-// reads them joins them so.
+// Chunks appends the chunks of all sources that may have rows of the current series in the range, sorted by
+// their least times. It renumbers orders from 0. Chunks of one order do not overlap and have no duplicate
+// rows. Chunks of different orders may overlap and share rows. The caller joins them: rows are sorted by
+// (time, order, arrival), and of rows with equal time, line and metadata only the first counts.
 func (s *TextSet) Chunks(ctx context.Context, dst []model.TextChunk) ([]model.TextChunk, error) {
 	if s.err != nil {
 		return dst, s.err
@@ -101,8 +100,8 @@ func (s *TextSet) Chunks(ctx context.Context, dst []model.TextChunk) ([]model.Te
 			s.origins = append(s.origins, chunkOrigin{dst[k].Order, i, k})
 		}
 	}
-	// Blocks of one merge have one order, and may meet if two compactors have merged the same: so cursors are
-	// told apart.
+	// Blocks of one merge share an order, and two compactors may have merged the same blocks. The cursor tells
+	// such blocks apart.
 	slices.SortFunc(s.origins, func(a, b chunkOrigin) int {
 		return cmp.Or(cmp.Compare(a.order, b.order), cmp.Compare(a.cursor, b.cursor))
 	})
@@ -119,7 +118,7 @@ func (s *TextSet) Chunks(ctx context.Context, dst []model.TextChunk) ([]model.Te
 	return dst, nil
 }
 
-// chunkOrigin is where a chunk comes from: the order that its source gives it, the cursor, and its index.
+// chunkOrigin says where a chunk comes from: the order that its source gives it, the cursor, and its index.
 type chunkOrigin struct {
 	order         uint64
 	cursor, chunk int
@@ -128,7 +127,7 @@ type chunkOrigin struct {
 // Err returns the error that ended the walk.
 func (s *TextSet) Err() error { return s.err }
 
-// Close gives up what the set pins. It may be called more than once.
+// Close releases what the set pins. It may be called more than once.
 func (s *TextSet) Close() error {
 	if s.closed {
 		return nil

@@ -6,40 +6,39 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// TextSource is what a source is that holds lines of logs. A source that is none has none.
+// TextSource is a source that holds log lines. Sources of metrics only do not implement it.
 //
-// The querier charges the request's quota with every series that it hands on, and pages charge what they hold
-// in memory; for all else what [Source] says holds here too. A source counts in the request's cost the pages
-// of the chunks that it hands out, those that their filter skips, for which it hands out none if it knows
-// that already, and the lines and bytes that are read.
+// The querier charges the request's quota for each series that it returns, and pages charge the memory that
+// they hold. Otherwise the contract of [Source] applies. A source adds to the request's cost the pages of
+// the chunks that it returns, the pages that their filters skip, and the lines and bytes read. It returns
+// no chunk of a page that it already knows can be skipped.
 type TextSource interface {
-	// SelectText returns cursors over the series with lines that satisfy the request. Everything that the
-	// answer needs is pinned when it returns, so that rows which move to a source that is asked later are seen
-	// twice, never missed. On an error nothing stays pinned.
+	// SelectText returns cursors over the series with lines that satisfy the request. When it returns,
+	// everything that the result needs is pinned. Rows that move to a source that is asked later are therefore
+	// seen twice, never missed. On an error nothing stays pinned.
 	SelectText(ctx context.Context, req *model.Request) ([]model.TextCursor, error)
 }
 
-// TextFetcher is what a page of text may be beside: pages that are far away can be fetched side by side, and
-// neighbours with one request, if it is known which ones will be asked for.
-type TextFetcher interface {
-	// FetchText says that this page and those behind it in the list will be read soon, in about this order. It
-	// takes out of the list what it can do, which are pages of the same place, and returns the rest. It does
-	// not wait and fails at nothing.
-	FetchText(ctx context.Context, pages []model.TextPage, want model.TextWant) (rest []model.TextPage)
+// TextPrefetcher is an optional interface of a text page. A source that knows which pages will be read
+// fetches remote ones in parallel, and neighbours with one request.
+type TextPrefetcher interface {
+	// Prefetch announces that this page and the ones after it in the list will be read soon, in about this
+	// order. It removes from the list the pages that it takes care of, which are of the same source, and
+	// returns the rest. It does not wait and never fails.
+	Prefetch(ctx context.Context, pages []model.TextPage, want model.TextWant) (rest []model.TextPage)
 }
 
-// FetchText says that pages will be read soon, in about this order: first whether they may be skipped, if the
-// request has a filter, and then what is wanted of the others. It does not wait and fails at nothing, and a
-// page that is far away then takes no request of its own. The list is not kept, and is not as it was
-// afterwards.
-func FetchText(ctx context.Context, pages []model.TextPage, want model.TextWant) {
+// PrefetchText announces that pages will be read soon, in about this order. If the request has a filter,
+// the filters come first, then the wanted columns of the pages that pass. It does not wait and never fails.
+// A remote page then needs no request of its own. PrefetchText does not keep the list, but changes it.
+func PrefetchText(ctx context.Context, pages []model.TextPage, want model.TextWant) {
 	for len(pages) > 0 {
-		f, ok := pages[0].(TextFetcher)
+		f, ok := pages[0].(TextPrefetcher)
 		if !ok {
 			pages = pages[1:]
 			continue
 		}
-		if rest := f.FetchText(ctx, pages, want); len(rest) < len(pages) {
+		if rest := f.Prefetch(ctx, pages, want); len(rest) < len(pages) {
 			pages = rest
 		} else {
 			pages = pages[1:]
@@ -47,18 +46,18 @@ func FetchText(ctx context.Context, pages []model.TextPage, want model.TextWant)
 	}
 }
 
-// TextEnder is what a page of text may be beside: of a chunk of which the newest lines are wanted, reading
-// these alone is less work.
+// TextEnder is an optional interface of a text page that can read the newest lines of a chunk without
+// decoding the others.
 type TextEnder interface {
-	// ReadTextEnd is [model.TextPage.ReadText], but that the lines of its first rows may be missing: first
-	// says, of the times of all rows of the chunk, at which row those begin that are wanted; it is called
-	// while the page is locked, and must not keep them. It returns at which they do begin; the rows before it
-	// have empty lines.
+	// ReadTextEnd is [model.TextPage.ReadText], but may leave out the lines of the first rows. It calls first
+	// with the times of all rows of the chunk, and first returns the index of the first row that is wanted.
+	// The page is locked during that call, and first must not keep the times. ReadTextEnd returns the index at
+	// which lines begin; rows before it have empty lines.
 	ReadTextEnd(ctx context.Context, index int, want model.TextWant, first func(times []int64) int, dst *model.TextRows) (from int, err error)
 }
 
-// ReadTextEnd reads a chunk, of which it may leave out the lines before the first one that is wanted, if the
-// page can do that; see [TextEnder].
+// ReadTextEnd reads a chunk and may leave out the lines before the first one wanted, if the page is a
+// [TextEnder].
 func ReadTextEnd(ctx context.Context, c *model.TextChunk, want model.TextWant, first func(times []int64) int, dst *model.TextRows) (from int, err error) {
 	if p, ok := c.Page.(TextEnder); ok {
 		return p.ReadTextEnd(ctx, c.Index, want, first, dst)

@@ -36,7 +36,7 @@ func drawLines(t *rapid.T) (lines []readtest.Line) {
 	return lines
 }
 
-// linesOf returns the lines of the series at hand.
+// linesOf returns the lines of the current series.
 func linesOf(t require, set *read.TextSet) []readtest.Line {
 	ctx := context.Background()
 	chunks, err := set.Chunks(ctx, nil)
@@ -55,12 +55,13 @@ func linesOf(t require, set *read.TextSet) []readtest.Line {
 	return got
 }
 
-// TestSelectText compares what random sources have together with a list that is sorted by the rule.
+// TestSelectText compares the merge of random sources with a list sorted by the rule of Chunks.
 func TestSelectText(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		orders := rapid.Permutation([]uint64{1, 2, 3, 4}).Draw(t, "orders")
 		if rapid.IntRange(0, 3).Draw(t, "one order") == 0 {
-			orders = []uint64{7, 7, 7, 7} // as blocks of two merges of the same may have: the one that is asked first comes first
+			// Blocks of two merges of the same input may share an order; the source that is asked first comes first.
+			orders = []uint64{7, 7, 7, 7}
 		}
 		arrived := map[int]map[uint64][]readtest.Line{}
 		srcs := make([]read.Source, 4)
@@ -108,7 +109,7 @@ func TestSelectText(t *testing.T) {
 	})
 }
 
-// expected applies the rule: by (time, order, arrival), what is equal once, the first.
+// expected applies the rule of Chunks: sorted by (time, order, arrival), and the first of equal rows.
 func expected(by map[uint64][]readtest.Line, rg model.TimeRange) (want []readtest.Line) {
 	var all []readtest.Line
 	for order := range uint64(8) {
@@ -162,7 +163,7 @@ func TestTextErrors(t *testing.T) {
 	}
 }
 
-// Lines older than the retention are not shown, nor are the series that have no others.
+// Lines older than the retention are hidden, as are series that have no others.
 func TestTextRetention(t *testing.T) {
 	m := readtest.NewMemory(1)
 	m.SetTextPage(10, 1)
@@ -185,7 +186,7 @@ func TestTextRetention(t *testing.T) {
 	}
 }
 
-func TestFetchText(t *testing.T) {
+func TestPrefetchText(t *testing.T) {
 	m := readtest.NewMemory(1)
 	m.SetTextPage(1, 1)
 	for i := range int64(5) {
@@ -205,7 +206,7 @@ func TestFetchText(t *testing.T) {
 		pages = append(pages, c.Page)
 	}
 	n := int64(len(pages))
-	read.FetchText(context.Background(), pages, model.WantLines)
+	read.PrefetchText(context.Background(), pages, model.WantLines)
 	if got := m.TextReads().Fetched.Load(); got != n {
 		t.Errorf("%d pages were told of, of %d", got, n)
 	}

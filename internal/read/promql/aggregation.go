@@ -22,7 +22,7 @@ type aggregation struct {
 	byKey   map[string]int
 	key     []byte // of the series that came last: those of its labels that count, as they are stored
 	current int    // its group
-	room    []cell
+	free    []cell
 	builder labels.ScratchBuilder
 }
 
@@ -51,9 +51,9 @@ func newAggregation(n *node) *aggregation {
 	return a
 }
 
-// counts reports whether groups are told apart by a label. A function has dropped the name of the metric
+// groupsBy reports whether groups are told apart by a label. A function has dropped the name of the metric
 // before.
-func (a *aggregation) counts(name []byte) bool {
+func (a *aggregation) groupsBy(name []byte) bool {
 	if a.call != nil && string(name) == model.NameLabel {
 		return false
 	}
@@ -73,7 +73,7 @@ func (a *aggregation) groupOf(l model.Labels) (*group, error) {
 		if !ok || a.oneGroup() {
 			break
 		}
-		if a.counts(name) {
+		if a.groupsBy(name) {
 			a.key = append(a.key, rest[:len(rest)-len(next)]...)
 		} else if !a.aggregate.Without && bytes.Compare(name, a.names[len(a.names)-1]) > 0 {
 			break // no other counts
@@ -92,21 +92,21 @@ func (a *aggregation) groupOf(l model.Labels) (*group, error) {
 			return nil, err
 		}
 		i = len(a.groups)
-		a.groups = append(a.groups, group{labels: l, cells: a.take()})
+		a.groups = append(a.groups, group{labels: l, cells: a.newCells()})
 		a.byKey[string(a.key)] = i
 	}
 	a.current = i
 	return &a.groups[i], nil
 }
 
-// take returns the cells of a group, out of a larger allocation if they are few.
-func (a *aggregation) take() []cell {
+// newCells returns the cells of a group, out of a larger allocation if they are few.
+func (a *aggregation) newCells() []cell {
 	n := a.steps()
-	if n > len(a.room) {
-		a.room = make([]cell, n*max(1, min(1024/n, len(a.groups))))
+	if n > len(a.free) {
+		a.free = make([]cell, n*max(1, min(1024/n, len(a.groups))))
 	}
-	c := a.room[:n:n]
-	a.room = a.room[n:]
+	c := a.free[:n:n]
+	a.free = a.free[n:]
 	return c
 }
 
@@ -126,7 +126,7 @@ func (a *aggregation) add(cells []cell, at []int32, values []float64) error {
 			c.value, c.rest = kahansum.Inc(v, c.value, c.rest)
 			if math.IsInf(c.value, 0) {
 				// From here on upstream goes another way, and tells a sum that is too large from an infinite number.
-				return errNotTaken
+				return errNeedsUpstream
 			}
 		case parser.MIN:
 			if c.value > v || math.IsNaN(c.value) {
@@ -141,8 +141,8 @@ func (a *aggregation) add(cells []cell, at []int32, values []float64) error {
 	return nil
 }
 
-// values returns what is to be shown of a group.
-func (a *aggregation) values(g *group, at []int32, values []float64) ([]int32, []float64) {
+// appendValues returns what is to be shown of a group.
+func (a *aggregation) appendValues(g *group, at []int32, values []float64) ([]int32, []float64) {
 	for i := range g.cells {
 		c := &g.cells[i]
 		if c.count == 0 {

@@ -19,7 +19,7 @@ func BenchmarkHistograms(b *testing.B) {
 		rows.AppendBlob(int64(i)*nanosPerMilli, model.KindHistogram, model.AppendHistogram(nil, &h), 0)
 	}
 	var sl slab
-	s := &series{points: sl.take(&rows, 0)}
+	s := &series{points: sl.copyRows(&rows, 0)}
 	it := hidden(s.Iterator(nil))
 	var h histogram.FloatHistogram
 	b.ReportAllocs()
@@ -43,7 +43,7 @@ func BenchmarkFloats(b *testing.B) {
 		rows.Append(int64(i)*nanosPerMilli, i, 0)
 	}
 	var sl slab
-	s := &series{points: sl.take(&rows, 0)}
+	s := &series{points: sl.copyRows(&rows, 0)}
 	it := hidden(s.Iterator(nil))
 	b.ReportAllocs()
 	b.ResetTimer()

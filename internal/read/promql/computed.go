@@ -60,11 +60,11 @@ func (s *computedSet) Next() bool {
 		return s.nextGroup()
 	}
 	if !s.advance() {
-		return s.end()
+		return s.finish()
 	}
 	shown, err := labelsOf(&s.builder, s.labels)
-	if s.err = err; err != nil || !s.show(shown.DropReserved(schema.IsMetadataLabel), len(s.labels), s.windows.at, s.windows.values) {
-		return s.end()
+	if s.err = err; err != nil || !s.setCurrent(shown.DropReserved(schema.IsMetadataLabel), len(s.labels), s.windows.at, s.windows.values) {
+		return s.finish()
 	}
 	return true
 }
@@ -77,7 +77,7 @@ func (s *computedSet) nextGroup() bool {
 				break
 			}
 		}
-		s.end()
+		s.finish()
 	}
 	if s.err != nil || s.shown == len(s.aggregation.groups) {
 		s.current = nil
@@ -85,10 +85,10 @@ func (s *computedSet) nextGroup() bool {
 	}
 	g := &s.aggregation.groups[s.shown]
 	s.shown++
-	s.at, s.values = s.aggregation.values(g, s.at[:0], s.values[:0])
+	s.at, s.values = s.aggregation.appendValues(g, s.at[:0], s.values[:0])
 	g.cells = nil
 	_ = s.q.Quota.TakeBytes(-s.cellBytes()) // giving back does not fail
-	return s.show(g.labels, 0, s.at, s.values)
+	return s.setCurrent(g.labels, 0, s.at, s.values)
 }
 
 // add adds the series that was computed to its group.
@@ -99,7 +99,7 @@ func (s *computedSet) add() error {
 		return err
 	}
 	if len(s.aggregation.groups) > before {
-		if err := s.hold(keptBytes + 2*int64(len(s.aggregation.key)) + s.cellBytes()); err != nil {
+		if err := s.charge(keptBytes + 2*int64(len(s.aggregation.key)) + s.cellBytes()); err != nil {
 			return err
 		}
 	}
@@ -112,12 +112,12 @@ func (s *computedSet) advance() bool {
 		l, rows, ok := s.from.next(s.ctx)
 		if !ok {
 			if s.err = s.from.err; s.any && errors.Is(s.err, model.ErrLimit) {
-				s.err = errNotTaken // upstream does not hold what is held here
+				s.err = errNeedsUpstream // upstream does not hold what is held here
 			}
 			return false
 		}
-		if s.n.call != nil && saysMore(l) {
-			s.err = errNotTaken
+		if s.n.call != nil && hasTypeOrUnit(l) {
+			s.err = errNeedsUpstream
 			return false
 		}
 		if s.err = s.windows.compute(&rows); s.err != nil {
@@ -130,9 +130,9 @@ func (s *computedSet) advance() bool {
 	}
 }
 
-// saysMore reports labels that upstream drops together with the name, so that two series may have the same
+// hasTypeOrUnit reports labels that upstream drops together with the name, so that two series may have the same
 // labels.
-func saysMore(l model.Labels) bool {
+func hasTypeOrUnit(l model.Labels) bool {
 	for rest := l; ; {
 		name, _, next, ok := rest.Next()
 		if !ok || string(name) > "__unit__" {
@@ -145,12 +145,12 @@ func saysMore(l model.Labels) bool {
 	}
 }
 
-// hold charges what is kept until the query ends. For what has no room, upstream is to say so, or to find
+// charge charges what is kept until the query ends. For what has no room, upstream is to say so, or to find
 // that it needs less: a group that has few values takes as much here as one that has all.
-func (s *computedSet) hold(bytes int64) error {
+func (s *computedSet) charge(bytes int64) error {
 	err := s.q.Quota.TakeBytes(bytes)
 	if errors.Is(err, model.ErrLimit) {
-		return errNotTaken
+		return errNeedsUpstream
 	}
 	return err
 }
@@ -160,23 +160,23 @@ const keptBytes = 200
 
 func (s *computedSet) cellBytes() int64 { return int64(cellBytes * s.n.steps()) }
 
-// show makes the current series. Behind a value comes a marker of staleness where there is none at the next
+// setCurrent makes the current series. Behind a value comes a marker of staleness where there is none at the next
 // step, so that the engine does not look back.
-func (s *computedSet) show(l labels.Labels, labelBytes int, at []int32, values []float64) bool {
+func (s *computedSet) setCurrent(l labels.Labels, labelBytes int, at []int32, values []float64) bool {
 	n := len(at)
 	for i := range at {
-		if s.gapBehind(at, i) {
+		if s.gapAfter(at, i) {
 			n++
 		}
 	}
-	if s.err = s.hold(keptBytes + int64(labelBytes) + 16*int64(n)); s.err != nil {
+	if s.err = s.charge(keptBytes + int64(labelBytes) + 16*int64(n)); s.err != nil {
 		return false
 	}
 	p := points{times: make([]int64, 0, n), values: make([]uint64, 0, n)}
 	for i, v := range values {
 		t := s.n.start + int64(at[i])*s.n.step
 		p.times, p.values = append(p.times, t), append(p.values, math.Float64bits(v))
-		if s.gapBehind(at, i) {
+		if s.gapAfter(at, i) {
 			p.times, p.values = append(p.times, t+s.n.step), append(p.values, value.StaleNaN)
 		}
 	}
@@ -184,19 +184,19 @@ func (s *computedSet) show(l labels.Labels, labelBytes int, at []int32, values [
 	return true
 }
 
-// gapBehind reports whether the step behind the i-th value has none.
-func (s *computedSet) gapBehind(at []int32, i int) bool {
+// gapAfter reports whether the step behind the i-th value has none.
+func (s *computedSet) gapAfter(at []int32, i int) bool {
 	next := at[i] + 1
 	return int(next) < s.n.steps() && (i+1 == len(at) || at[i+1] != next)
 }
 
-// end unpins what the set holds.
-func (s *computedSet) end() bool {
+// finish unpins what the set holds.
+func (s *computedSet) finish() bool {
 	if err := s.from.close(); s.err == nil {
 		s.err = err
 	}
 	if s.err == nil && s.any {
-		s.windows.note()
+		s.windows.addNotes()
 	}
 	s.windows.release()
 	s.current = nil

@@ -13,35 +13,35 @@ import (
 // the bounds of custom buckets are shared, which by the engine's rules nobody changes.
 type decoder struct {
 	blobs *blobs
-	// at is the point that h was decoded from; -1: none.
-	at int
-	h  model.Histogram
+	// index is the point that h was decoded from; -1: none.
+	index int
+	h     model.Histogram
 	// bounds are those of custom buckets that were handed out last.
 	bounds []float64
 	hints  hints
 }
 
 func (d *decoder) reset(b *blobs) {
-	d.blobs, d.at = b, -1
+	d.blobs, d.index = b, -1
 	d.hints.reset()
 }
 
-// open decodes the i-th point, which is no float.
-func (d *decoder) open(i int) error {
-	if d.at == i {
+// decode decodes the i-th point, which is no float.
+func (d *decoder) decode(i int) error {
+	if d.index == i {
 		return nil
 	}
-	d.at = -1
+	d.index = -1
 	if k := d.blobs.kinds[i]; k != model.KindHistogram {
 		return fmt.Errorf("%w: a value of kind %d among samples", model.ErrCorrupt, k)
 	}
-	if err := d.h.Parse(d.blobs.at(i)); err != nil {
+	if err := d.h.Parse(d.blobs.blob(i)); err != nil {
 		return err
 	}
 	if err := checkHistogram(&d.h); err != nil {
 		return err
 	}
-	d.at = i
+	d.index = i
 	return nil
 }
 

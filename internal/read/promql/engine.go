@@ -38,26 +38,26 @@ type QueryOpts struct {
 
 // NewInstantQuery returns a query at one time.
 func (e *Engine) NewInstantQuery(ctx context.Context, q storage.Queryable, opts upstream.QueryOpts, text string, at time.Time) (upstream.Query, error) {
-	return e.open(q, opts, func(q storage.Queryable) (upstream.Query, error) {
+	return e.replaced(q, opts, func(q storage.Queryable) (upstream.Query, error) {
 		return e.Upstream.NewInstantQuery(ctx, q, opts, text, at)
 	})
 }
 
 // NewRangeQuery returns a query at each step of a range.
 func (e *Engine) NewRangeQuery(ctx context.Context, q storage.Queryable, opts upstream.QueryOpts, text string, start, end time.Time, step time.Duration) (upstream.Query, error) {
-	return e.open(q, opts, func(q storage.Queryable) (upstream.Query, error) {
+	return e.replaced(q, opts, func(q storage.Queryable) (upstream.Query, error) {
 		return e.Upstream.NewRangeQuery(ctx, q, opts, text, start, end, step)
 	})
 }
 
-// open makes upstream's query and changes its statement, which upstream evaluates as it finds it: a node that
+// replaced makes upstream's query and changes its statement, which upstream evaluates as it finds it: a node that
 // is taken over becomes a selector, for whose series the storage is asked as for those of any other.
-func (e *Engine) open(q storage.Queryable, opts upstream.QueryOpts, begin func(storage.Queryable) (upstream.Query, error)) (upstream.Query, error) {
+func (e *Engine) replaced(q storage.Queryable, opts upstream.QueryOpts, begin func(storage.Queryable) (upstream.Query, error)) (upstream.Query, error) {
 	ours, ok := q.(*Queryable)
 	if o, asked := opts.(QueryOpts); !ok || asked && o.Statistics {
 		return begin(q)
 	}
-	taken := &takenQueryable{Queryable: ours}
+	taken := &localQueryable{Queryable: ours}
 	query, err := begin(taken)
 	if err != nil {
 		return nil, err
@@ -66,17 +66,17 @@ func (e *Engine) open(q storage.Queryable, opts upstream.QueryOpts, begin func(s
 	if !ok {
 		return query, nil
 	}
-	if taken.nodes = takeOver(stmt, e); len(taken.nodes) == 0 {
+	if taken.nodes = replaceNodes(stmt, e); len(taken.nodes) == 0 {
 		return query, nil
 	}
-	return &takenQuery{Query: query, q: ours, timeout: e.Timeout, again: func() (upstream.Query, error) { return begin(q) }}, nil
+	return &localQuery{Query: query, q: ours, timeout: e.Timeout, again: func() (upstream.Query, error) { return begin(q) }}, nil
 }
 
-// errNotTaken says that a node has met what only upstream's engine computes.
-var errNotTaken = errors.New("promql: the node is upstream's")
+// errNeedsUpstream says that a node has met what only upstream's engine computes.
+var errNeedsUpstream = errors.New("promql: the node is upstream's")
 
-// takenQuery is asked again of upstream alone if a node has met what it does not compute.
-type takenQuery struct {
+// localQuery is asked again of upstream alone if a node has met what it does not compute.
+type localQuery struct {
 	upstream.Query
 	q       *Queryable
 	timeout time.Duration
@@ -84,7 +84,7 @@ type takenQuery struct {
 }
 
 // Exec evaluates the query.
-func (q *takenQuery) Exec(ctx context.Context) *upstream.Result {
+func (q *localQuery) Exec(ctx context.Context) *upstream.Result {
 	if q.timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, q.timeout)
@@ -92,7 +92,7 @@ func (q *takenQuery) Exec(ctx context.Context) *upstream.Result {
 	}
 	charged, series, samples := q.q.Quota.Charged(), q.q.Cost.Series.Load(), q.q.Cost.Samples.Load()
 	r := q.Query.Exec(ctx)
-	if !errors.Is(r.Err, errNotTaken) {
+	if !errors.Is(r.Err, errNeedsUpstream) {
 		return r
 	}
 	q.Query.Close()
@@ -107,12 +107,12 @@ func (q *takenQuery) Exec(ctx context.Context) *upstream.Result {
 	return q.Query.Exec(ctx)
 }
 
-// takenQueryable answers for the nodes that were taken over, and for all else as ever.
-type takenQueryable struct {
+// localQueryable answers for the nodes that were taken over, and for all else as ever.
+type localQueryable struct {
 	*Queryable
 	nodes map[*labels.Matcher]*node
 }
 
-func (t *takenQueryable) Querier(mint, maxt int64) (storage.Querier, error) {
+func (t *localQueryable) Querier(mint, maxt int64) (storage.Querier, error) {
 	return &querier{q: t.Queryable, mint: mint, maxt: maxt, nodes: t.nodes}, nil
 }

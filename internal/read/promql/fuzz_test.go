@@ -27,7 +27,7 @@ func FuzzHistogram(f *testing.F) {
 		rows.AppendBlob(0, model.KindHistogram, first, 0)
 		rows.AppendBlob(nanosPerMilli, model.KindHistogram, second, 0)
 		var sl slab
-		it := (&series{points: sl.take(&rows, 0)}).Iterator(nil)
+		it := (&series{points: sl.copyRows(&rows, 0)}).Iterator(nil)
 		for typ := it.Next(); typ != chunkenc.ValNone; typ = it.Next() {
 			if typ == chunkenc.ValHistogram {
 				_, h := it.AtHistogram(nil)

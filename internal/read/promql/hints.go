@@ -27,34 +27,34 @@ type hints struct {
 	current, previous histogram.FloatHistogram
 	scratch           model.Histogram
 
-	// at and known keep the answer, since a point may be asked for twice.
-	at    int
+	// index and known keep the answer, since a point may be asked for twice.
+	index int
 	known histogram.CounterResetHint
 }
 
-func (h *hints) reset() { h.last, h.at = -1, -1 }
+func (h *hints) reset() { h.last, h.index = -1, -1 }
 
 // hint returns the reset hint of the current histogram, which is not stale.
 func (d *decoder) hint() histogram.CounterResetHint {
 	if d.h.Gauge {
 		return histogram.GaugeType
 	}
-	if d.hints.at != d.at {
-		d.hints.at, d.hints.known = d.at, d.deriveHint()
+	if d.hints.index != d.index {
+		d.hints.index, d.hints.known = d.index, d.deriveHint()
 	}
 	return d.hints.known
 }
 
 func (d *decoder) deriveHint() histogram.CounterResetHint {
 	h := &d.hints
-	before := d.blobs.histogramBefore(d.at)
+	before := d.blobs.histogramBefore(d.index)
 	if before == nil {
 		return histogram.UnknownCounterReset
 	}
-	goesOn := h.last >= 0 && h.last == d.at-1
-	if bytes.Equal(before, d.blobs.at(d.at)) {
+	goesOn := h.last >= 0 && h.last == d.index-1
+	if bytes.Equal(before, d.blobs.blob(d.index)) {
 		if goesOn {
-			h.last = d.at
+			h.last = d.index
 		}
 		return histogram.NotCounterReset
 	}
@@ -72,7 +72,7 @@ func (d *decoder) deriveHint() histogram.CounterResetHint {
 		d.fill(&h.previous, &h.scratch)
 	}
 	d.fill(&h.current, &d.h)
-	h.last = d.at
+	h.last = d.index
 	if h.current.DetectReset(&h.previous) {
 		return histogram.UnknownCounterReset
 	}

@@ -88,7 +88,7 @@ func TestMixedSeries(t *testing.T) {
 		for range rapid.IntRange(1, 3).Draw(t, "series") {
 			all := drawSamples(t)
 			rows := rowsOf(all)
-			s := &series{points: sl.take(rows, 0)}
+			s := &series{points: sl.copyRows(rows, 0)}
 			l.it = s.Iterator(l.it)
 			at := -1
 			for range rapid.IntRange(0, 30).Draw(t, "steps") {
@@ -124,7 +124,7 @@ func TestHistogramsStayValid(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all := drawSamples(t)
 		var sl slab
-		it := (&series{points: sl.take(rowsOf(all), 0)}).Iterator(nil)
+		it := (&series{points: sl.copyRows(rowsOf(all), 0)}).Iterator(nil)
 		var kept []*histogram.FloatHistogram
 		var reused histogram.FloatHistogram
 		for i := 0; it.Next() != chunkenc.ValNone; i++ {
@@ -182,7 +182,7 @@ func TestBadHistograms(t *testing.T) {
 			rows.AppendBlob(2*nanosPerMilli, kind, blob, 0)
 			rows.AppendBlob(3*nanosPerMilli, model.KindHistogram, encode(model.Histogram{}), 0)
 			var sl slab
-			s := &series{points: sl.take(&rows, 0)}
+			s := &series{points: sl.copyRows(&rows, 0)}
 			for _, step := range []func(chunkenc.Iterator) chunkenc.ValueType{
 				func(it chunkenc.Iterator) chunkenc.ValueType { it.Next(); return it.Next() },
 				func(it chunkenc.Iterator) chunkenc.ValueType { return it.Seek(2) },
@@ -219,7 +219,7 @@ func TestHistogramsAllocateNothing(t *testing.T) {
 			rows.AppendBlob(int64(i)*nanosPerMilli, model.KindHistogram, model.AppendHistogram(nil, &h), 0)
 		}
 		var sl slab
-		s := &series{points: sl.take(&rows, 0)}
+		s := &series{points: sl.copyRows(&rows, 0)}
 		it := s.Iterator(nil)
 		var whole histogram.Histogram
 		var f histogram.FloatHistogram

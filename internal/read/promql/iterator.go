@@ -14,14 +14,14 @@ import (
 // cannot be decoded ends the walk with an error.
 type pointIterator struct {
 	points
-	at  int
-	err error
+	index int
+	err   error
 	// decoder is made for the first series with histograms and kept for all later ones.
 	decoder *decoder
 }
 
 func (p *pointIterator) reset(points points) {
-	p.points, p.at, p.err = points, -1, nil
+	p.points, p.index, p.err = points, -1, nil
 	if points.blobs == nil {
 		return
 	}
@@ -32,11 +32,11 @@ func (p *pointIterator) reset(points points) {
 }
 
 func (p *pointIterator) Next() chunkenc.ValueType {
-	if p.at+1 >= len(p.times) {
-		p.at = len(p.times)
+	if p.index+1 >= len(p.times) {
+		p.index = len(p.times)
 		return chunkenc.ValNone
 	}
-	p.at++
+	p.index++
 	if p.blobs == nil {
 		return chunkenc.ValFloat
 	}
@@ -50,9 +50,9 @@ type millis = int64
 // Seek gallops, since the engine seeks forward in small steps.
 func (p *pointIterator) Seek(t millis) chunkenc.ValueType {
 	n := len(p.times)
-	lo := max(p.at, 0)
+	lo := max(p.index, 0)
 	if lo >= n {
-		p.at = n
+		p.index = n
 		return chunkenc.ValNone
 	}
 	if p.times[lo] < t {
@@ -73,7 +73,7 @@ func (p *pointIterator) Seek(t millis) chunkenc.ValueType {
 		}
 		lo = hi
 	}
-	p.at = lo
+	p.index = lo
 	if lo >= n {
 		return chunkenc.ValNone
 	}
@@ -85,12 +85,12 @@ func (p *pointIterator) Seek(t millis) chunkenc.ValueType {
 
 // decode reads the current point and tells what it is.
 func (p *pointIterator) decode() chunkenc.ValueType {
-	if p.blobs.kinds[p.at] == model.KindFloat {
+	if p.blobs.kinds[p.index] == model.KindFloat {
 		return chunkenc.ValFloat
 	}
-	if err := p.decoder.open(p.at); err != nil {
-		p.err = fmt.Errorf("sample at %d ms: %w", p.times[p.at], err)
-		p.at = len(p.times)
+	if err := p.decoder.decode(p.index); err != nil {
+		p.err = fmt.Errorf("sample at %d ms: %w", p.times[p.index], err)
+		p.index = len(p.times)
 		return chunkenc.ValNone
 	}
 	if p.decoder.h.Float {
@@ -100,7 +100,7 @@ func (p *pointIterator) decode() chunkenc.ValueType {
 }
 
 func (p *pointIterator) At() (int64, float64) {
-	return p.times[p.at], math.Float64frombits(p.values[p.at])
+	return p.times[p.index], math.Float64frombits(p.values[p.index])
 }
 
 // AtHistogram gives an integer histogram, in the memory of h unless that is nil.
@@ -109,7 +109,7 @@ func (p *pointIterator) AtHistogram(h *histogram.Histogram) (int64, *histogram.H
 		h = new(histogram.Histogram)
 	}
 	p.decoder.integer(h)
-	return p.times[p.at], h
+	return p.times[p.index], h
 }
 
 // AtFloatHistogram gives a histogram of either kind with fractional counts, in the memory of h unless that is
@@ -119,16 +119,16 @@ func (p *pointIterator) AtFloatHistogram(h *histogram.FloatHistogram) (int64, *h
 		h = new(histogram.FloatHistogram)
 	}
 	p.decoder.float(h)
-	return p.times[p.at], h
+	return p.times[p.index], h
 }
 
-func (p *pointIterator) AtT() int64 { return p.times[p.at] }
+func (p *pointIterator) AtT() int64 { return p.times[p.index] }
 
 func (p *pointIterator) AtST() int64 {
 	if len(p.starts) == 0 {
 		return 0
 	}
-	return p.starts[p.at]
+	return p.starts[p.index]
 }
 
 func (p *pointIterator) Err() error { return p.err }

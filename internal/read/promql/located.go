@@ -8,15 +8,15 @@ import (
 // located says where the windows of a series lie among its samples. Series of one target have the same times,
 // and so the same windows: of a query of rates, finding them anew for each series took a third of its time.
 type located struct {
-	any   bool    // a series was located
-	times []int64 // of that series, but of the first one, which may be long and the only one
-	spans []span
+	any     bool    // a series was located
+	times   []int64 // of that series, but of the first one, which may be long and the only one
+	windows []window
 	// rates belong to spans, if rates are computed.
 	rates []extrapolation
 }
 
-// span is a window with samples: those at [lo, hi).
-type span struct{ step, lo, hi int32 }
+// window is a window with samples: those at [lo, hi).
+type window struct{ step, lo, hi int32 }
 
 // locate finds the windows that have at least some samples.
 func (w *windows) locate(least int) {
@@ -27,36 +27,36 @@ func (w *windows) locate(least int) {
 	if l.times = l.times[:0]; l.any {
 		l.times = append(l.times, w.times...)
 	}
-	l.any, l.spans, l.rates = true, l.spans[:0], l.rates[:0]
+	l.any, l.windows, l.rates = true, l.windows[:0], l.rates[:0]
 	var lo, hi edge
 	for i, t := 0, w.start-w.offset; i < w.steps(); i, t = i+1, t+w.step {
-		lo.move(w.times, until(t-w.span))
-		hi.move(w.times, until(t))
-		if hi.at-lo.at >= least {
-			l.spans = append(l.spans, span{int32(i), int32(lo.at), int32(hi.at)})
+		lo.advance(w.times, endOfMilli(t-w.span))
+		hi.advance(w.times, endOfMilli(t))
+		if hi.index-lo.index >= least {
+			l.windows = append(l.windows, window{int32(i), int32(lo.index), int32(hi.index)})
 		}
 	}
 }
 
 // edge is a bound of windows, which moves from one to the next.
-type edge struct{ at, by int }
+type edge struct{ index, stride int }
 
-// move goes on to the first sample that does not lie before a time. Of evenly spaced samples that is as many
+// advance goes on to the first sample that does not lie before a time. Of evenly spaced samples that is as many
 // on as it was before.
-func (e *edge) move(times []int64, t int64) {
-	at := e.at
-	if n := at + e.by; n <= len(times) && (n == at || times[n-1] < t) && (n == len(times) || times[n] >= t) {
-		e.at = n
+func (e *edge) advance(times []int64, t int64) {
+	at := e.index
+	if n := at + e.stride; n <= len(times) && (n == at || times[n-1] < t) && (n == len(times) || times[n] >= t) {
+		e.index = n
 		return
 	}
-	for e.at < len(times) && times[e.at] < t {
-		e.at++
+	for e.index < len(times) && times[e.index] < t {
+		e.index++
 	}
-	e.by = e.at - at
+	e.stride = e.index - at
 }
 
-// until returns the first nanosecond that does not lie in the millisecond t or before it.
-func until(t millis) int64 {
+// endOfMilli returns the first nanosecond that does not lie in the millisecond t or before it.
+func endOfMilli(t millis) int64 {
 	if t >= math.MaxInt64/nanosPerMilli {
 		return math.MaxInt64
 	}

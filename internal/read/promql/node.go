@@ -27,8 +27,8 @@ type node struct {
 	extent int64
 	last   int64 // of the samples that are asked for
 
-	// noStarts says that of samples with start timestamps upstream computes something else.
-	noStarts bool
+	// usesStarts says that of samples with start timestamps upstream computes something else.
+	usesStarts bool
 }
 
 // functions are those that see nothing but the floats of a window. Upstream's own implementation is called
@@ -39,14 +39,14 @@ var functions = map[string]bool{
 	"present_over_time": true, "stddev_over_time": true, "stdvar_over_time": true,
 }
 
-// takeOver replaces nodes of a statement by selectors, each of one matcher, and returns them by these.
-func takeOver(stmt *parser.EvalStmt, e *Engine) map[*labels.Matcher]*node {
-	t := &taking{stmt: stmt, engine: e}
+// replaceNodes replaces nodes of a statement by selectors, each of one matcher, and returns them by these.
+func replaceNodes(stmt *parser.EvalStmt, e *Engine) map[*labels.Matcher]*node {
+	t := &replacer{stmt: stmt, engine: e}
 	stmt.Expr = t.walk(stmt.Expr)
 	return t.nodes
 }
 
-type taking struct {
+type replacer struct {
 	stmt   *parser.EvalStmt
 	engine *Engine
 	nodes  map[*labels.Matcher]*node
@@ -54,7 +54,7 @@ type taking struct {
 
 // walk returns what stands for e. It does not go below subqueries, whose steps are others, nor below what is
 // evaluated once for all steps.
-func (t *taking) walk(e parser.Expr) parser.Expr {
+func (t *replacer) walk(e parser.Expr) parser.Expr {
 	if n := t.nodeOf(e); n != nil {
 		return t.selectorOf(n, e)
 	}
@@ -81,7 +81,7 @@ func (t *taking) walk(e parser.Expr) parser.Expr {
 }
 
 // nodeOf returns the node that e is, or nil if it is none.
-func (t *taking) nodeOf(e parser.Expr) *node {
+func (t *replacer) nodeOf(e parser.Expr) *node {
 	n := &node{start: millisOf(t.stmt.Start), end: millisOf(t.stmt.End), step: max(1, t.stmt.Interval.Milliseconds())}
 	if a, ok := e.(*parser.AggregateExpr); ok {
 		switch a.Op {
@@ -117,7 +117,7 @@ func (t *taking) nodeOf(e parser.Expr) *node {
 		n.call, n.span = e, m.Range.Milliseconds()
 		switch e.Func.Name {
 		case "rate", "increase", "irate", "resets":
-			n.noStarts = t.engine.UseStartTimestamps
+			n.usesStarts = t.engine.UseStartTimestamps
 		}
 		n.selector = m.VectorSelector.(*parser.VectorSelector)
 		if n.name() == "" {
@@ -164,7 +164,7 @@ func (n *node) oneGroup() bool {
 }
 
 // selectorOf returns the selector that stands for a node, at the node's place in the text.
-func (t *taking) selectorOf(n *node, e parser.Expr) parser.Expr {
+func (t *replacer) selectorOf(n *node, e parser.Expr) parser.Expr {
 	m := labels.MustNewMatcher(labels.MatchEqual, model.NameLabel, e.String()) // which stands in traces
 	if t.nodes == nil {
 		t.nodes = make(map[*labels.Matcher]*node)

@@ -18,10 +18,10 @@ var ownOverTime = map[string]func(bits []uint64) float64{
 	"present_over_time": func([]uint64) float64 { return 1 },
 }
 
-// overTime gives what the node's function makes of the values of each window that is not empty.
-func (w *windows) overTime() {
+// computeOverTime gives what the node's function makes of the values of each window that is not empty.
+func (w *windows) computeOverTime() {
 	w.locate(1)
-	for _, s := range w.located.spans {
+	for _, s := range w.located.windows {
 		w.at, w.values = append(w.at, s.step), append(w.values, w.own(w.bits[s.lo:s.hi]))
 	}
 }

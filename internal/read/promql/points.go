@@ -22,7 +22,7 @@ type blobs struct {
 	before []byte
 }
 
-func (b *blobs) at(i int) []byte {
+func (b *blobs) blob(i int) []byte {
 	begin := uint32(0)
 	if i > 0 {
 		begin = b.ends[i-1]
@@ -39,7 +39,7 @@ func (b *blobs) histogramBefore(i int) []byte {
 	case b.kinds[i-1] != model.KindHistogram:
 		return nil
 	}
-	return b.at(i - 1)
+	return b.blob(i - 1)
 }
 
 // slab hands out columns from large allocations, since a wide query has many short series.
@@ -51,9 +51,9 @@ type slab struct {
 // slabPoints is the size of one allocation, in samples: 64 KB a column.
 const slabPoints = 8192
 
-// take copies the rows from the given one on into columns of their own, times cut to milliseconds. Of rows in
+// copyRows copies the rows from the given one on into columns of their own, times cut to milliseconds. Of rows in
 // one millisecond, the last stays.
-func (s *slab) take(r *model.Rows, from int) points {
+func (s *slab) copyRows(r *model.Rows, from int) points {
 	n := r.Len() - from
 	if n > len(s.times) {
 		// A long series gets columns of its own, and what is left of the slab serves the next short one.

@@ -22,7 +22,7 @@ type prefetch struct {
 	err     error // of the reader, once filled is closed
 
 	current *batch
-	at      int // in it
+	index   int // in it
 }
 
 // batch is series that were read together.
@@ -39,11 +39,11 @@ type batchSeries struct{ rows, labels int }
 // A batch is full when it has this many samples, series or bytes of labels, which is about 200 KB. The first
 // batch has fewer series, so that computing begins early.
 const (
-	batchSamples    = 8192
-	firstLength     = 128
-	batchLength     = 512
-	batchLabelBytes = 64 << 10
-	batches         = 3
+	maxBatchSamples    = 8192
+	firstBatchSeries   = 128
+	maxBatchSeries     = 512
+	maxBatchLabelBytes = 64 << 10
+	batches            = 3
 )
 
 // emptyBatches keeps the memory of batches between queries, since it is most of what a small query allocates.
@@ -68,7 +68,7 @@ func (p *prefetch) begin(ctx context.Context) {
 	}
 	more := false
 	p.err = model.Caught(func() (err error) {
-		more, err = p.readOne(ctx, firstLength)
+		more, err = p.readOne(ctx, firstBatchSeries)
 		return err
 	})
 	if p.err != nil || !more {
@@ -83,7 +83,7 @@ func (p *prefetch) begin(ctx context.Context) {
 
 func (p *prefetch) read(ctx context.Context) error {
 	for {
-		if more, err := p.readOne(ctx, batchLength); err != nil || !more {
+		if more, err := p.readOne(ctx, maxBatchSeries); err != nil || !more {
 			return err
 		}
 	}
@@ -111,7 +111,7 @@ func (p *prefetch) fill(ctx context.Context, b *batch, most int) (more bool, err
 	if !p.unread && !p.set.Next(ctx) {
 		return false, p.set.Err()
 	}
-	for p.unread = true; p.unread && b.rows.Len() < batchSamples && len(b.series) < most && len(b.labels) < batchLabelBytes; p.unread = p.set.Next(ctx) {
+	for p.unread = true; p.unread && b.rows.Len() < maxBatchSamples && len(b.series) < most && len(b.labels) < maxBatchLabelBytes; p.unread = p.set.Next(ctx) {
 		if err := p.set.AppendRows(ctx, &b.rows); err != nil {
 			return false, err
 		}
@@ -133,7 +133,7 @@ func (p *prefetch) next(ctx context.Context) (l model.Labels, rows model.Rows, o
 		p.err = err
 		return nil, rows, false
 	}
-	for p.current == nil || p.at == len(p.current.series) {
+	for p.current == nil || p.index == len(p.current.series) {
 		if p.current != nil {
 			p.giveBack(p.current)
 			p.empty <- p.current
@@ -143,15 +143,15 @@ func (p *prefetch) next(ctx context.Context) (l model.Labels, rows model.Rows, o
 		if !ok {
 			return nil, rows, false
 		}
-		p.current, p.at = b, 0
+		p.current, p.index = b, 0
 	}
 	b := p.current
 	var begin batchSeries
-	if p.at > 0 {
-		begin = b.series[p.at-1]
+	if p.index > 0 {
+		begin = b.series[p.index-1]
 	}
-	end := b.series[p.at]
-	p.at++
+	end := b.series[p.index]
+	p.index++
 	rows = model.Rows{Times: b.rows.Times[begin.rows:end.rows], Values: b.rows.Values[begin.rows:end.rows]}
 	if len(b.rows.Kinds) > 0 {
 		rows.Kinds = b.rows.Kinds[begin.rows:end.rows]

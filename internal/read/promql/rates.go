@@ -22,12 +22,12 @@ func (w *windows) ownRate() bool {
 // last, from its bounds to these, as far as they count, and by what an increase is multiplied.
 type extrapolation struct{ sampled, toStart, toEnd, factor float64 }
 
-// rates gives the increase of a counter, or of a gauge for delta, over each window with two samples or more,
+// computeRates gives the increase of a counter, or of a gauge for delta, over each window with two samples or more,
 // extrapolated to the window's bounds. The rules, and the order in which numbers are added, are those of
 // upstream's extrapolatedRate: what a counter had before each reset is added; a bound is reached if it is
 // nearer than 1.1 average distances of samples, else half a distance is; and a counter does not begin below
 // zero.
-func (w *windows) rates() {
+func (w *windows) computeRates() {
 	name := w.call.Func.Name
 	counter, seconds := name != "delta", 1.0
 	if name == "rate" {
@@ -47,7 +47,7 @@ func (w *windows) rates() {
 		}
 	}
 	resets := w.resets // those behind the window's first sample
-	spans, rates := w.located.spans, w.located.rates
+	spans, rates := w.located.windows, w.located.rates
 	w.at, w.values = slices.Grow(w.at[:0], len(spans))[:len(spans)], slices.Grow(w.values[:0], len(spans))[:len(spans)]
 	for i, s := range spans {
 		for len(resets) > 0 && resets[0] <= s.lo {
@@ -63,11 +63,11 @@ func (w *windows) rates() {
 		}
 		e := &rates[i]
 		factor := e.factor
-		if counter && increase > 0 && first >= 0 && !e.wholeStart(first, increase) {
+		if counter && increase > 0 && first >= 0 && !e.staysPositive(first, increase) {
 			// The conversion keeps compilers from making one operation of this product and the sum that follows,
 			// which rounds otherwise than upstream does.
 			if toZero := float64(e.sampled * (first / increase)); toZero < e.toStart {
-				factor = e.by(toZero, seconds)
+				factor = e.factorFrom(toZero, seconds)
 			}
 		}
 		w.at[i], w.values[i] = s.step, increase*factor
@@ -77,10 +77,10 @@ func (w *windows) rates() {
 // extrapolate fills the extrapolations of windows that have been located anew.
 func (w *windows) extrapolate(seconds float64) {
 	l := &w.located
-	if len(l.rates) == len(l.spans) {
+	if len(l.rates) == len(l.windows) {
 		return
 	}
-	for _, s := range l.spans {
+	for _, s := range l.windows {
 		t := w.start - w.offset + int64(s.step)*w.step
 		firstT, lastT := floorMillis(w.times[s.lo]), floorMillis(w.times[s.hi-1])
 		e := extrapolation{
@@ -95,13 +95,13 @@ func (w *windows) extrapolate(seconds float64) {
 		if e.toEnd >= distance*1.1 {
 			e.toEnd = distance / 2
 		}
-		e.factor = e.by(e.toStart, seconds)
+		e.factor = e.factorFrom(e.toStart, seconds)
 		l.rates = append(l.rates, e)
 	}
 }
 
-// by returns by what an increase is multiplied that began so many seconds before the first sample.
-func (e *extrapolation) by(toStart, seconds float64) float64 {
+// factorFrom returns factorFrom what an increase is multiplied that began so many seconds before the first sample.
+func (e *extrapolation) factorFrom(toStart, seconds float64) float64 {
 	factor := 1.0
 	if e.sampled != 0 {
 		factor = (e.sampled + toStart + e.toEnd) / e.sampled
@@ -109,10 +109,10 @@ func (e *extrapolation) by(toStart, seconds float64) float64 {
 	return factor / seconds
 }
 
-// wholeStart reports a counter that was clearly above zero where its increase is extrapolated to, as most
+// staysPositive reports a counter that was clearly above zero where its increase is extrapolated to, as most
 // are. It saves a division for each window. Where roundings could decide it says no: they add up to some
 // 1e-15 of a product, and more of one that is near the least number there is.
-func (e *extrapolation) wholeStart(first, increase float64) bool {
+func (e *extrapolation) staysPositive(first, increase float64) bool {
 	need := e.toStart * increase
 	return need > 1e-300 && first*e.sampled > need*1.000001
 }

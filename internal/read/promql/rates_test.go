@@ -26,7 +26,7 @@ func TestWholeStart(t *testing.T) {
 		if rapid.Bool().Draw(t, "near") {
 			first = e.toStart * increase / e.sampled * (1 + rapid.Float64Range(-2e-6, 2e-6).Draw(t, "off"))
 		}
-		if !(increase > 0 && first >= 0) || !e.wholeStart(first, increase) {
+		if !(increase > 0 && first >= 0) || !e.staysPositive(first, increase) {
 			return
 		}
 		said++

@@ -28,7 +28,7 @@ type seriesSet struct {
 
 	found   int
 	current *series
-	room    []series // for series to come
+	free    []series // for series to come
 	builder labels.ScratchBuilder
 	scratch model.Rows
 	slab    slab
@@ -37,18 +37,18 @@ type seriesSet struct {
 
 func (s *seriesSet) Next() bool {
 	if s.err != nil || s.limit > 0 && s.found >= s.limit {
-		return s.end()
+		return s.finish()
 	}
 	for s.rows.Next(s.ctx) {
 		var p points
 		if !s.labelsOnly {
 			s.scratch.Reset()
 			if s.err = s.rows.AppendRows(s.ctx, &s.scratch); s.err != nil {
-				return s.end()
+				return s.finish()
 			}
 			var some bool
-			if p, some, s.err = s.take(); s.err != nil {
-				return s.end()
+			if p, some, s.err = s.pointsInRange(); s.err != nil {
+				return s.finish()
 			}
 			if !some {
 				continue
@@ -61,33 +61,33 @@ func (s *seriesSet) Next() bool {
 			l, s.err = labelsOf(&s.builder, s.rows.Labels())
 		}
 		if s.err != nil {
-			return s.end()
+			return s.finish()
 		}
 		s.current = s.keep(series{labels: l, points: p})
 		s.found++
 		return true
 	}
 	s.err = s.rows.Err()
-	return s.end()
+	return s.finish()
 }
 
-// seriesTogether is how many series are allocated together. The engine keeps all series of a set as long as
+// seriesPerAllocation is how many series are allocated together. The engine keeps all series of a set as long as
 // any.
-const seriesTogether = 64
+const seriesPerAllocation = 64
 
 // keep returns a series that stays.
 func (s *seriesSet) keep(one series) *series {
-	if len(s.room) == 0 {
+	if len(s.free) == 0 {
 		// The first few sets are small: most queries have one series, or ten.
-		s.room = make([]series, min(seriesTogether, max(1, s.found)))
+		s.free = make([]series, min(seriesPerAllocation, max(1, s.found)))
 	}
-	kept := &s.room[0]
-	*kept, s.room = one, s.room[1:]
+	kept := &s.free[0]
+	*kept, s.free = one, s.free[1:]
 	return kept
 }
 
-// take makes points of the rows in the range, if there are any.
-func (s *seriesSet) take() (p points, some bool, err error) {
+// pointsInRange makes points of the rows in the range, if there are any.
+func (s *seriesSet) pointsInRange() (p points, some bool, err error) {
 	early := 0
 	for early < s.scratch.Len() && s.scratch.Times[early] < s.from {
 		early++
@@ -100,15 +100,15 @@ func (s *seriesSet) take() (p points, some bool, err error) {
 	if early == s.scratch.Len() {
 		return p, false, nil
 	}
-	p = s.slab.take(&s.scratch, early)
+	p = s.slab.copyRows(&s.scratch, early)
 	if p.blobs != nil && early > 0 && s.scratch.Kind(early-1) == model.KindHistogram {
 		p.blobs.before = slices.Clone(s.scratch.Blob(early - 1))
 	}
 	return p, true, nil
 }
 
-// end unpins what the set holds as soon as it is not needed any more; a query may still compute for long.
-func (s *seriesSet) end() bool {
+// finish unpins what the set holds as soon as it is not needed any more; a query may still compute for long.
+func (s *seriesSet) finish() bool {
 	if err := s.rows.Close(); s.err == nil {
 		s.err = err
 	}
@@ -134,15 +134,15 @@ func sorted(set *seriesSet) storage.SeriesSet {
 		return storage.ErrSeriesSet(set.err)
 	}
 	slices.SortFunc(all, func(a, b *series) int { return labels.Compare(a.labels, b.labels) })
-	return &sliceSet{all: all, at: -1}
+	return &sliceSet{all: all, index: -1}
 }
 
 type sliceSet struct {
-	all []*series
-	at  int
+	all   []*series
+	index int
 }
 
-func (s *sliceSet) Next() bool                        { s.at++; return s.at < len(s.all) }
-func (s *sliceSet) At() storage.Series                { return s.all[s.at] }
+func (s *sliceSet) Next() bool                        { s.index++; return s.index < len(s.all) }
+func (s *sliceSet) At() storage.Series                { return s.all[s.index] }
 func (s *sliceSet) Err() error                        { return nil }
 func (s *sliceSet) Warnings() annotations.Annotations { return nil }

@@ -86,7 +86,7 @@ func TestSlab(t *testing.T) {
 				}
 				at += step
 			}
-			got, want = append(got, s.take(&rows, 0)), append(want, p)
+			got, want = append(got, s.copyRows(&rows, 0)), append(want, p)
 		}
 		for i := range got {
 			if len(got[i].times) == 0 && len(want[i].times) == 0 {
@@ -107,7 +107,7 @@ func TestValuesBitForBit(t *testing.T) {
 		rows.Append(int64(i)*nanosPerMilli, b, 0)
 	}
 	var sl slab
-	it := (&series{points: sl.take(&rows, 0)}).Iterator(nil)
+	it := (&series{points: sl.copyRows(&rows, 0)}).Iterator(nil)
 	for i, b := range bits {
 		if it.Next() != chunkenc.ValFloat {
 			t.Fatal("ended early")
@@ -125,7 +125,7 @@ func TestIterationAllocatesNothing(t *testing.T) {
 		rows.Append(i*nanosPerMilli, uint64(i), 0)
 	}
 	var sl slab
-	s := &series{points: sl.take(&rows, 0)}
+	s := &series{points: sl.copyRows(&rows, 0)}
 	it := s.Iterator(nil)
 	alloctest.AtMost(t, 0, 100, func() {
 		it = s.Iterator(it)

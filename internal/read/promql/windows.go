@@ -16,7 +16,7 @@ import (
 type windows struct {
 	*node
 	own    func(bits []uint64) float64 // the node's function, if it is one of ownOverTime
-	run    upstream.FunctionCall       // upstream's implementation; nil: a selector
+	fn     upstream.FunctionCall       // upstream's implementation; nil: a selector
 	notes  annotations.Annotations
 	times  []int64 // nanoseconds
 	bits   []uint64
@@ -34,7 +34,7 @@ type windows struct {
 func newWindows(n *node) *windows {
 	w := &windows{node: n, matrix: make(upstream.Matrix, 1)}
 	if n.call != nil {
-		w.run, w.own = n.function(), ownOverTime[n.call.Func.Name]
+		w.fn, w.own = n.function(), ownOverTime[n.call.Func.Name]
 		w.helper.Out = make(upstream.Vector, 0, 1)
 		w.points = pointLists.Get().(*[]upstream.FPoint)
 	}
@@ -46,23 +46,23 @@ func newWindows(n *node) *windows {
 func (w *windows) compute(rows *model.Rows) error {
 	for _, k := range rows.Kinds {
 		if k != model.KindFloat {
-			return errNotTaken
+			return errNeedsUpstream
 		}
 	}
-	if w.noStarts && slices.ContainsFunc(rows.Starts, func(t int64) bool { return t != 0 }) {
-		return errNotTaken
+	if w.usesStarts && slices.ContainsFunc(rows.Starts, func(t int64) bool { return t != 0 }) {
+		return errNeedsUpstream
 	}
 	w.at, w.values = w.at[:0], w.values[:0]
 	w.times, w.bits = w.clean(rows.Times, rows.Values)
 	switch {
-	case w.run == nil:
-		w.last()
+	case w.fn == nil:
+		w.lastValues()
 	case w.ownRate():
-		w.rates()
+		w.computeRates()
 	case w.own != nil:
-		w.overTime()
+		w.computeOverTime()
 	default:
-		w.calls()
+		w.callUpstream()
 	}
 	return nil
 }
@@ -70,7 +70,7 @@ func (w *windows) compute(rows *model.Rows) error {
 // clean leaves, of rows in one millisecond, the last, and to functions no markers of staleness. Usually all
 // rows stay.
 func (w *windows) clean(times []int64, bits []uint64) ([]int64, []uint64) {
-	if crowded(times) {
+	if mayShareMilli(times) {
 		n := 0
 		for i, t := range times {
 			if n > 0 && floorMillis(t) == floorMillis(times[n-1]) {
@@ -81,7 +81,7 @@ func (w *windows) clean(times []int64, bits []uint64) ([]int64, []uint64) {
 		}
 		times, bits = times[:n], bits[:n]
 	}
-	if w.run == nil || !slices.Contains(bits, model.StaleNaN) {
+	if w.fn == nil || !slices.Contains(bits, model.StaleNaN) {
 		return times, bits
 	}
 	n := 0
@@ -94,8 +94,8 @@ func (w *windows) clean(times []int64, bits []uint64) ([]int64, []uint64) {
 	return times[:n], bits[:n]
 }
 
-// crowded reports whether two rows may lie in one millisecond. Ascending times do only if neighbours do.
-func crowded(times []int64) bool {
+// mayShareMilli reports whether two rows may lie in one millisecond. Ascending times do only if neighbours do.
+func mayShareMilli(times []int64) bool {
 	short := int64(0) // less than 0 if a distance is too short; four at a time, since the processor takes them side by side
 	for len(times) > 4 {
 		t := times[:5]
@@ -108,28 +108,28 @@ func crowded(times []int64) bool {
 	return short < 0
 }
 
-// last gives the last sample of each window, unless it is a marker of staleness.
-func (w *windows) last() {
+// lastValues gives the lastValues sample of each window, unless it is a marker of staleness.
+func (w *windows) lastValues() {
 	w.locate(1)
-	for _, s := range w.located.spans {
+	for _, s := range w.located.windows {
 		if b := w.bits[s.hi-1]; b != model.StaleNaN {
 			w.at, w.values = append(w.at, s.step), append(w.values, math.Float64frombits(b))
 		}
 	}
 }
 
-// calls gives what the function does of each window that is not empty.
-func (w *windows) calls() {
+// callUpstream gives what the function does of each window that is not empty.
+func (w *windows) callUpstream() {
 	points := slices.Grow((*w.points)[:0], len(w.times))
 	for i, t := range w.times {
 		points = append(points, upstream.FPoint{T: floorMillis(t), F: math.Float64frombits(w.bits[i])})
 	}
 	*w.points = points
 	w.locate(1)
-	for _, s := range w.located.spans {
+	for _, s := range w.located.windows {
 		w.matrix[0].Floats = points[s.lo:s.hi:s.hi]
 		w.helper.Ts = w.start + int64(s.step)*w.step
-		out, notes := w.run(nil, w.matrix, w.call.Args, &w.helper)
+		out, notes := w.fn(nil, w.matrix, w.call.Args, &w.helper)
 		w.notes.Merge(notes)
 		w.helper.Out = out[:0]
 		if len(out) > 0 {
@@ -149,9 +149,9 @@ func (w *windows) release() {
 // pointLists keeps the memory of points between queries.
 var pointLists = sync.Pool{New: func() any { return new([]upstream.FPoint) }}
 
-// note adds what upstream has to say of the name of a metric that has given values.
-func (w *windows) note() {
-	if w.run == nil {
+// addNotes adds what upstream has to say of the name of a metric that has given values.
+func (w *windows) addNotes() {
+	if w.fn == nil {
 		return
 	}
 	if f := w.call.Func.Name; f != "rate" && f != "increase" {

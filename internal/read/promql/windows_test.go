@@ -16,7 +16,7 @@ func TestCrowded(t *testing.T) {
 		for i := 1; i < len(times); i++ {
 			want = want || times[i]-times[i-1] < nanosPerMilli
 		}
-		if got := crowded(times); got != want {
+		if got := mayShareMilli(times); got != want {
 			t.Fatalf("%v: %t", times, got)
 		}
 	})

@@ -1,4 +1,4 @@
-// Package readtest is a source of series in memory, for tests of whatever stands above package read.
+// Package readtest is an in-memory source of series, for tests of the packages above package read.
 //
-// It owns nothing but its maps, answers by trying every series, and is never part of a running Shale.
+// It finds series by trying every one. It is never part of a running Shale.
 package readtest

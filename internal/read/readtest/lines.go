@@ -9,9 +9,9 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// Lines reads the chunks of one series, as read.TextSet gives them, and joins their rows by the rule: by
-// time, then order, then as they came, and of those that are equal in time, line and metadata the first. It
-// holds and compares all of them.
+// Lines reads the chunks of one series, as read.TextSet returns them, and joins their rows: sorted by time,
+// order and arrival, and of rows with equal time, line and metadata only the first. It holds and compares
+// all of them.
 func Lines(ctx context.Context, chunks []model.TextChunk, within model.TimeRange) ([]Line, error) {
 	type row struct {
 		Line
@@ -31,7 +31,7 @@ func Lines(ctx context.Context, chunks []model.TextChunk, within model.TimeRange
 		}
 	}
 	for _, c := range chunks {
-		c.Page.Release() // only now: chunks may share pages
+		c.Page.Release() // only now, because chunks may share pages
 	}
 	slices.SortStableFunc(all, func(a, b row) int { return cmp.Or(cmp.Compare(a.Time, b.Time), cmp.Compare(a.order, b.order)) })
 	var lines []Line

@@ -20,14 +20,14 @@ type Memory struct {
 	series map[id]*series
 	text   map[id]*textSeries
 	fail   Failure
-	// Of text: lines of a chunk, and chunks of a page.
+	// For text: lines per chunk, and chunks per page.
 	chunkLines, pageChunks int
 }
 
 // Failure makes a source fail. A nil error fails nothing.
 type Failure struct {
-	// Select, Next, Rows and Labels are returned by the calls of that kind; Next and Rows after the first
-	// series. Of text, Rows are its chunks, and Text is returned by reading any of them.
+	// Calls of these kinds return Select, Next, Rows and Labels; Next and Rows only after the first series.
+	// For text, Rows is returned for the list of chunks, and Text by a read of any of them.
 	Select, Next, Rows, Labels, Text error
 }
 
@@ -54,16 +54,16 @@ func (m *Memory) Fail(f Failure) {
 	m.fail = f
 }
 
-// Open returns the number of cursors that were not closed.
+// Open returns the number of cursors that are not closed.
 func (m *Memory) Open() int64 { return m.open.Load() }
 
-// Add appends samples to a series of the tenant's metrics, whose key is given. Rows in arrival order become
-// ascending and unique as in a part.
+// Add appends samples to the series with the given key in the tenant's metrics. Rows may arrive in any
+// order; they become ascending and unique, as in a part.
 func (m *Memory) Add(tenant string, k model.Key, l model.Labels, rows *model.Rows) {
 	m.AddFamily(tenant, k, l, model.Samples, rows)
 }
 
-// AddFamily does the same for the rows of any family.
+// AddFamily appends rows of any family in the same way.
 func (m *Memory) AddFamily(tenant string, k model.Key, l model.Labels, f model.Family, rows *model.Rows) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -129,7 +129,7 @@ func (m *Memory) Select(_ context.Context, req *model.Request) ([]model.Cursor, 
 	}
 	c := &cursor{m: m, at: -1, rg: req.Range, fail: m.fail}
 	if req.Signal == model.Logs {
-		// Of lines, as everywhere, this gives only the series.
+		// Lines come from SelectText only; this returns the series without rows.
 		for at, s := range m.text {
 			if at.tenant == req.Tenant && at.signal == req.Signal && matches(req.Matchers, s.labels) && s.hasText(req.Range) {
 				c.keys, c.series = append(c.keys, at.key), append(c.series, held{labels: s.labels})
@@ -139,7 +139,7 @@ func (m *Memory) Select(_ context.Context, req *model.Request) ([]model.Cursor, 
 	for at, s := range m.series {
 		if at.tenant == req.Tenant && at.signal == req.Signal && matches(req.Matchers, s.labels) && in(s.rows.Family(req.Family), req.Range) {
 			c.keys = append(c.keys, at.key)
-			// The rows are a copy: the source may normalise its own in place meanwhile.
+			// The rows are a copy, because the source may normalise its own rows in place later.
 			h := held{}
 			if !req.Unlabelled {
 				h.labels = s.labels
@@ -171,7 +171,7 @@ func matches(ms []model.Matcher, l model.Labels) bool {
 	return true
 }
 
-// LabelNames emits the names of every series that satisfies the request, again for each.
+// LabelNames emits the label names of every series that satisfies the request, with repetitions.
 func (m *Memory) LabelNames(_ context.Context, req *model.Request, emit func([]byte) error) error {
 	return m.walk(req, func(l model.Labels) error {
 		for n, _, rest, ok := l.Next(); ok; n, _, rest, ok = rest.Next() {
@@ -183,7 +183,8 @@ func (m *Memory) LabelNames(_ context.Context, req *model.Request, emit func([]b
 	})
 }
 
-// LabelValues emits the value of every series that satisfies the request and has the label, again for each.
+// LabelValues emits the value of every series that satisfies the request and has the label, with
+// repetitions.
 func (m *Memory) LabelValues(_ context.Context, req *model.Request, name string, emit func([]byte) error) error {
 	return m.walk(req, func(l model.Labels) error {
 		if v := l.Get(name); v != nil {
@@ -218,7 +219,7 @@ func (m *Memory) walk(req *model.Request, fn func(model.Labels) error) error {
 	return nil
 }
 
-// held is a series with the rows of the family that was asked for.
+// held is a series with the rows of the requested family.
 type held struct {
 	labels model.Labels
 	rows   model.Rows

@@ -17,19 +17,20 @@ type Line struct {
 	Metadata model.Labels
 }
 
-// textSeries are the lines of a series: by time, equal times in the order of arrival, equal lines once.
+// textSeries are the lines of a series, sorted by time, equal times in the order of arrival, without
+// duplicates.
 type textSeries struct {
 	labels model.Labels
 	lines  []Line
 }
 
-// TextReads counts what was asked of the pages of a source.
+// TextReads counts the calls that the pages of a source have received.
 type TextReads struct {
 	Pages, Skipped, Lines, Fetched atomic.Int64
 }
 
-// SetTextPage sets how many lines a chunk has at most (5), and how many chunks of neighbouring series share a
-// page (3).
+// SetTextPage sets the most lines of a chunk (default 5), and the number of neighbouring series that share
+// a page (default 3).
 func (m *Memory) SetTextPage(lines, chunks int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -39,7 +40,7 @@ func (m *Memory) SetTextPage(lines, chunks int) {
 // TextReads returns the counters of the source.
 func (m *Memory) TextReads() *TextReads { return &m.reads }
 
-// AddText adds lines to a series of the tenant's logs, whose key is given, in the order of arrival.
+// AddText adds lines to the series with the given key in the tenant's logs, in the order of arrival.
 func (m *Memory) AddText(tenant string, k model.Key, l model.Labels, lines ...Line) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -72,7 +73,7 @@ func (m *Memory) applyText(b *model.Batch, i int, l model.Labels) {
 	for row := b.Text.Begin(i); row < b.Text.End(i); row++ {
 		x, err := model.SplitLine(b.Text.Blob(int(row)))
 		if err != nil {
-			panic(err) // what is pushed has been checked
+			panic(err) // metadata of a batch has been checked
 		}
 		lines = append(lines, Line{b.Text.Times[row], string(x.Text), slices.Clone(x.Metadata)})
 	}
@@ -122,7 +123,7 @@ type textCursor struct {
 	closed atomic.Bool
 }
 
-// paginate cuts the lines into chunks of different lengths, and puts some that follow each other into one
+// paginate cuts the lines into chunks of different lengths, and puts some neighbouring chunks into one
 // page.
 func (c *textCursor) paginate(most, share int) {
 	var p *textPage
@@ -184,8 +185,8 @@ func (c *textCursor) Close() error {
 	return nil
 }
 
-// textPage is a page of chunks. It charges the quota with the bytes of its lines, once, from the first read
-// to Release.
+// textPage is a page of chunks. From the first read until Release it charges the quota for the bytes of its
+// lines, once.
 type textPage struct {
 	c                *textCursor
 	chunks           [][]Line
@@ -193,7 +194,7 @@ type textPage struct {
 	held             atomic.Int64
 }
 
-// Skip reads all lines, and so knows.
+// Skip reads all lines, so its result is exact.
 func (p *textPage) Skip(ctx context.Context) (bool, error) {
 	if err := p.usable(ctx); err != nil {
 		return false, err
@@ -208,7 +209,7 @@ func (p *textPage) Skip(ctx context.Context) (bool, error) {
 			}
 		}
 	}
-	// Two workers may ask at once, and a page counts once.
+	// Two workers may ask at the same time, but a page counts once.
 	if p.skipped.CompareAndSwap(false, true) {
 		p.c.m.reads.Skipped.Add(1)
 		p.c.req.Cost.TextPagesSkipped.Add(1)
@@ -268,7 +269,7 @@ func (p *textPage) ReadText(ctx context.Context, index int, want model.TextWant,
 	return nil
 }
 
-// ReadTextEnd reads a chunk, and leaves out the lines that are not wanted.
+// ReadTextEnd reads a chunk and leaves out the lines that are not wanted.
 func (p *textPage) ReadTextEnd(ctx context.Context, index int, want model.TextWant, first func(times []int64) int, dst *model.TextRows) (int, error) {
 	if err := p.ReadText(ctx, index, want, dst); err != nil {
 		return 0, err
@@ -285,7 +286,7 @@ func (p *textPage) ReadTextEnd(ctx context.Context, index int, want model.TextWa
 	return from, nil
 }
 
-// fill puts lines into columns; those that nobody asked for are left out, as a source does.
+// fill copies lines into columns, without the columns that the caller does not want, as a real source does.
 func fill(dst *model.TextRows, lines []Line, want model.TextWant) {
 	dst.Reset()
 	var bytes []byte
@@ -313,8 +314,8 @@ func fill(dst *model.TextRows, lines []Line, want model.TextWant) {
 	dst.Bytes = bytes
 }
 
-// FetchText counts what it is told of.
-func (p *textPage) FetchText(_ context.Context, pages []model.TextPage, _ model.TextWant) []model.TextPage {
+// Prefetch counts the pages that are announced.
+func (p *textPage) Prefetch(_ context.Context, pages []model.TextPage, _ model.TextWant) []model.TextPage {
 	p.c.m.reads.Fetched.Add(1)
 	return pages[1:]
 }

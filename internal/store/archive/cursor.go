@@ -93,7 +93,7 @@ func (c *cursor) find(ctx context.Context, req *model.Request, labels bool) (err
 	err = r.FetchSeries(ctx, c.ranks, labels, family, req.Range)
 	if err == nil && text {
 		// Filters and lines are prefetched once their order is known: see the text pages of package part.
-		c.verdicts, err = r.FetchText(ctx, c.ranks, req)
+		c.verdicts, err = r.PrefetchChunks(ctx, c.ranks, req)
 	}
 	if err != nil {
 		return err

@@ -99,12 +99,12 @@ func (p *cutPage) ReadText(ctx context.Context, index int, want model.TextWant, 
 	return nil
 }
 
-// FetchText hands on what the page inside can do.
-func (p *cutPage) FetchText(ctx context.Context, pages []model.TextPage, want model.TextWant) []model.TextPage {
+// Prefetch hands on what the page inside can do.
+func (p *cutPage) Prefetch(ctx context.Context, pages []model.TextPage, want model.TextWant) []model.TextPage {
 	if f, ok := p.TextPage.(interface {
-		FetchText(ctx context.Context, pages []model.TextPage, want model.TextWant) []model.TextPage
+		Prefetch(ctx context.Context, pages []model.TextPage, want model.TextWant) []model.TextPage
 	}); ok {
-		f.FetchText(ctx, []model.TextPage{p.TextPage}, want)
+		f.Prefetch(ctx, []model.TextPage{p.TextPage}, want)
 	}
 	return pages[1:]
 }

@@ -100,7 +100,7 @@ func collectText(a *Archive, req *model.Request) (map[string][]line, error) {
 		for _, c := range chunks {
 			pages = append(pages, c.Page)
 		}
-		reading.FetchText(ctx, pages, model.WantLines|model.WantMetadata)
+		reading.PrefetchText(ctx, pages, model.WantLines|model.WantMetadata)
 		for _, c := range chunks {
 			var rows model.TextRows
 			if err := c.Page.ReadText(ctx, c.Index, 0, &rows); err != nil {
@@ -361,7 +361,7 @@ func TestTextBackwards(t *testing.T) {
 		offs = append(offs, off)
 		return nil
 	}
-	reading.FetchText(ctx, pages, model.WantLines)
+	reading.PrefetchText(ctx, pages, model.WantLines)
 	for begun := 0; begun < spansAhead; {
 		time.Sleep(time.Millisecond)
 		mu.Lock()

@@ -87,15 +87,15 @@ func (r *Reader) RowsAt(ctx context.Context, f model.Family, rg model.TimeRange)
 
 // TextAt reads the lines of a request's range by rank. Of the request its range, text filter, quota and cost
 // count. Ascending ranks are cheap: they read index pages and, where several series share a page, the page's
-// counts and times. known is what FetchText has found out; it may be nil. order is that of the chunks. named
+// counts and times. known is what PrefetchChunks has found out; it may be nil. order is that of the chunks. named
 // adds the name of the part to errors of their pages.
 func (r *Reader) TextAt(ctx context.Context, req *model.Request, known *text.Verdicts, order uint64, named func(error) error) *text.Cursor {
 	return text.NewCursor(ctx, r.Reader, req, known, order, named)
 }
 
-// FetchText fetches what the Chunks of the ranks will read. If there are filters, and they rule out nearly
+// PrefetchChunks fetches what the Chunks of the ranks will read. If there are filters, and they rule out nearly
 // all units, it finds out which ones first; only the other units are left to the cursors.
-func (r *Reader) FetchText(ctx context.Context, ranks file.Ranks, req *model.Request) (*text.Verdicts, error) {
+func (r *Reader) PrefetchChunks(ctx context.Context, ranks file.Ranks, req *model.Request) (*text.Verdicts, error) {
 	return text.Prefetch(ctx, r.Reader, ranks, req)
 }
 

@@ -85,7 +85,7 @@ func TestChunks(t *testing.T) {
 				ranks[i] = uint32(i)
 			}
 			var err error
-			known, err = r.FetchText(context.Background(), ranks, req)
+			known, err = r.PrefetchChunks(context.Background(), ranks, req)
 			parttest.Must(t, err)
 		}
 		c := r.TextAt(context.Background(), req, known, 7, unnamed)

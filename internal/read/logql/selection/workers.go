@@ -122,7 +122,7 @@ func (c *crew) work(ctx context.Context) error {
 			return err
 		}
 		if len(prefetch) > 0 {
-			read.FetchText(ctx, prefetch, c.want())
+			read.PrefetchText(ctx, prefetch, c.want())
 		}
 		if err := s.task(ctx, u); err != nil {
 			return err

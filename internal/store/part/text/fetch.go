@@ -7,10 +7,10 @@ import (
 	"github.com/shaledb/shale/internal/store/part/file"
 )
 
-// FetchText prefetches what will be read of those pages of the list that are in the same part, and returns
+// Prefetch prefetches what will be read of those pages of the list that are in the same part, and returns
 // the other pages. Of a page whose filter has not been asked yet it fetches the filter, otherwise what is
 // wanted of the page. It does not wait and never fails.
-func (p *page) FetchText(ctx context.Context, pages []model.TextPage, want model.TextWant) (rest []model.TextPage) {
+func (p *page) Prefetch(ctx context.Context, pages []model.TextPage, want model.TextWant) (rest []model.TextPage) {
 	announce := announceText(ctx, p.r)
 	var wanted []file.Addr
 	rest = pages[:0]

@@ -35,7 +35,7 @@ func (p part) TextAt(ctx context.Context, req *model.Request, known *Verdicts, o
 	return NewCursor(ctx, p.Reader, req, known, order, named)
 }
 
-func (p part) FetchText(ctx context.Context, ranks file.Ranks, req *model.Request) (*Verdicts, error) {
+func (p part) PrefetchChunks(ctx context.Context, ranks file.Ranks, req *model.Request) (*Verdicts, error) {
 	return Prefetch(ctx, p.Reader, ranks, req)
 }
 

@@ -267,7 +267,7 @@ func TestForeseen(t *testing.T) {
 			var known *Verdicts
 			if foresee {
 				var err error
-				known, err = bound.FetchText(context.Background(), ranks, req)
+				known, err = bound.PrefetchChunks(context.Background(), ranks, req)
 				parttest.Must(t, err)
 			}
 			c := bound.TextAt(context.Background(), req, known, 0, unnamed)
@@ -318,7 +318,7 @@ func TestForeseen(t *testing.T) {
 	for i := range head.slices {
 		pages.fail[head.slice(i)] = true
 	}
-	known, err := r.Bind(pages).FetchText(context.Background(), ranks, req)
+	known, err := r.Bind(pages).PrefetchChunks(context.Background(), ranks, req)
 	parttest.Must(t, err)
 	failed := 0
 	for _, rank := range ranks {
@@ -424,12 +424,12 @@ func TestFetchDoesNotWait(t *testing.T) {
 	parttest.Must(t, err)
 	p := chunks[0].Page.(*page)
 	p.mu.Lock()
-	p.FetchText(context.Background(), []model.TextPage{p}, model.WantLines)
+	p.Prefetch(context.Background(), []model.TextPage{p}, model.WantLines)
 	if len(f.wanted) > 0 {
 		t.Errorf("%v of a page that is being read", f.wanted)
 	}
 	p.mu.Unlock()
-	if p.FetchText(context.Background(), []model.TextPage{p}, model.WantLines); len(f.wanted) != 2 {
+	if p.Prefetch(context.Background(), []model.TextPage{p}, model.WantLines); len(f.wanted) != 2 {
 		t.Errorf("%v of a page", f.wanted)
 	}
 }
