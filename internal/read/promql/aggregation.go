@@ -12,28 +12,27 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// aggregation adds the values of series, which come one after the other, to those of their groups, step by
-// step. Numbers are added in the order of the series and with upstream's compensation, so that sums are the
-// same bit for bit.
+// aggregation adds the values of series, which arrive one after the other, to their groups, step by step.
+// It adds in the order of the series and with upstream's compensation, so that sums are equal bit for bit.
 type aggregation struct {
 	*node
-	names   [][]byte // that groups have, or have not; sorted
+	names   [][]byte // that groups keep, or drop if the aggregation is without; sorted
 	groups  []group
 	byKey   map[string]int
-	key     []byte // of the series that came last: those of its labels that count, as they are stored
-	current int    // its group
+	key     []byte // of the last series: its labels that tell groups apart, as they are stored
+	current int    // the group of that series
 	free    []cell
 	builder labels.ScratchBuilder
 }
 
-// group is a group in the order in which upstream shows them: that of the first series with a value.
+// group is a group of series. Groups are in upstream's order: that of their first series with a value.
 type group struct {
 	labels labels.Labels
 	cells  []cell // one for each step
 }
 
-// cell is a group at a step. Rest is what was lost of the value by rounding. A count of 0 means that no
-// series has a value.
+// cell is a group at one step. rest is the rounding error of the value. A count of 0 means that no series
+// has a value.
 type cell struct{ value, rest, count float64 }
 
 const cellBytes = 24
@@ -51,8 +50,8 @@ func newAggregation(n *node) *aggregation {
 	return a
 }
 
-// groupsBy reports whether groups are told apart by a label. A function has dropped the name of the metric
-// before.
+// groupsBy reports whether a label tells groups apart. A function has already dropped the name of the
+// metric.
 func (a *aggregation) groupsBy(name []byte) bool {
 	if a.call != nil && string(name) == model.NameLabel {
 		return false
@@ -61,7 +60,7 @@ func (a *aggregation) groupsBy(name []byte) bool {
 	return named != a.aggregate.Without
 }
 
-// groupOf returns the group of a series, which may be new.
+// groupOf returns the group of a series, and creates it if needed.
 func (a *aggregation) groupOf(l model.Labels) (*group, error) {
 	last := len(a.key)
 	for rest := l; ; {
@@ -76,7 +75,7 @@ func (a *aggregation) groupOf(l model.Labels) (*group, error) {
 		if a.groupsBy(name) {
 			a.key = append(a.key, rest[:len(rest)-len(next)]...)
 		} else if !a.aggregate.Without && bytes.Compare(name, a.names[len(a.names)-1]) > 0 {
-			break // no other counts
+			break // no later label is in the list
 		}
 		rest = next
 	}
@@ -99,7 +98,7 @@ func (a *aggregation) groupOf(l model.Labels) (*group, error) {
 	return &a.groups[i], nil
 }
 
-// newCells returns the cells of a group, out of a larger allocation if they are few.
+// newCells returns the cells of a group. Small groups share an allocation.
 func (a *aggregation) newCells() []cell {
 	n := a.steps()
 	if n > len(a.free) {
@@ -110,7 +109,7 @@ func (a *aggregation) newCells() []cell {
 	return c
 }
 
-// add adds values at some steps to the cells of a group. The first value of a cell is taken as it is.
+// add adds values at some steps to the cells of a group. The first value of a cell is not changed.
 func (a *aggregation) add(cells []cell, at []int32, values []float64) error {
 	for i, v := range values {
 		c := &cells[at[i]]
@@ -125,7 +124,7 @@ func (a *aggregation) add(cells []cell, at []int32, values []float64) error {
 		case parser.AVG:
 			c.value, c.rest = kahansum.Inc(v, c.value, c.rest)
 			if math.IsInf(c.value, 0) {
-				// From here on upstream goes another way, and tells a sum that is too large from an infinite number.
+				// From here on upstream computes differently, to tell a sum that overflows from an infinite value.
 				return errNeedsUpstream
 			}
 		case parser.MIN:
@@ -141,7 +140,7 @@ func (a *aggregation) add(cells []cell, at []int32, values []float64) error {
 	return nil
 }
 
-// appendValues returns what is to be shown of a group.
+// appendValues appends the values of a group and their steps.
 func (a *aggregation) appendValues(g *group, at []int32, values []float64) ([]int32, []float64) {
 	for i := range g.cells {
 		c := &g.cells[i]

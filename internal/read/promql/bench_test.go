@@ -9,7 +9,7 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// BenchmarkHistograms walks a counter of 20 buckets as the engine does, hints included; a sample is an
+// BenchmarkHistograms walks a counter of 20 buckets as the engine does, with hints. A sample is an
 // operation.
 func BenchmarkHistograms(b *testing.B) {
 	var rows model.Rows
@@ -33,10 +33,12 @@ func BenchmarkHistograms(b *testing.B) {
 	}
 }
 
+// hidden hides the iterator's type from the compiler, which would otherwise call its methods directly.
+//
 //go:noinline
-func hidden(it chunkenc.Iterator) chunkenc.Iterator { return it } // from the compiler, which would call the methods without the interface
+func hidden(it chunkenc.Iterator) chunkenc.Iterator { return it }
 
-// BenchmarkFloats walks floats as the engine does; a sample is an operation.
+// BenchmarkFloats walks floats as the engine does. A sample is an operation.
 func BenchmarkFloats(b *testing.B) {
 	var rows model.Rows
 	for i := range uint64(1000) {

@@ -14,8 +14,8 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// computedSet is what a node gives, as series with a sample at each step that has a value. The engine takes
-// them for those of a selector.
+// computedSet is the result of a node: series with a sample at each step that has a value. The engine takes
+// them for the series of a selector.
 type computedSet struct {
 	ctx  context.Context // of the Select call, which bounds the set
 	n    *node
@@ -23,23 +23,24 @@ type computedSet struct {
 	from *prefetch
 
 	windows     *windows
-	aggregation *aggregation // nil: none
-	labels      model.Labels // of the series that was computed last
+	aggregation *aggregation // nil: no aggregation
+	labels      model.Labels // of the last computed series
 	builder     labels.ScratchBuilder
-	shown       int     // groups
-	at          []int32 // of a group that is shown, with its values
+	shown       int     // groups that were returned
+	at          []int32 // steps of the values of the current group
 	values      []float64
 	current     *series
 	err         error
 	any         bool // a series had a value
 }
 
-// compute pins what a node needs, and computes when the set is walked.
+// compute pins what a node needs. It computes when the set is walked.
 func (q *querier) compute(ctx context.Context, n *node) storage.SeriesSet {
 	mint, maxt := n.bounds()
 	req := q.q.request(mint, maxt, n.selector.LabelMatchers)
 	req.LabelsCharged = n.aggregate != nil
-	req.Unlabelled = n.oneGroup() && n.call == nil // below a function it is labels that tell whether it has to be left to upstream
+	// The labels below a function may require upstream, so they are read.
+	req.Unlabelled = n.oneGroup() && n.call == nil
 	rows, err := q.q.Read.Select(ctx, req)
 	if err != nil {
 		return storage.ErrSeriesSet(err)
@@ -69,7 +70,7 @@ func (s *computedSet) Next() bool {
 	return true
 }
 
-// nextGroup shows the next group, once all series have been added up.
+// nextGroup moves to the next group. The first call adds up all series.
 func (s *computedSet) nextGroup() bool {
 	if s.shown == 0 {
 		for s.advance() {
@@ -87,11 +88,11 @@ func (s *computedSet) nextGroup() bool {
 	s.shown++
 	s.at, s.values = s.aggregation.appendValues(g, s.at[:0], s.values[:0])
 	g.cells = nil
-	_ = s.q.Quota.TakeBytes(-s.cellBytes()) // giving back does not fail
+	_ = s.q.Quota.TakeBytes(-s.cellBytes()) // giving back never fails
 	return s.setCurrent(g.labels, 0, s.at, s.values)
 }
 
-// add adds the series that was computed to its group.
+// add adds the last computed series to its group.
 func (s *computedSet) add() error {
 	before := len(s.aggregation.groups)
 	g, err := s.aggregation.groupOf(s.labels)
@@ -106,13 +107,14 @@ func (s *computedSet) add() error {
 	return s.aggregation.add(g.cells, s.windows.at, s.windows.values)
 }
 
-// advance computes the next series that has a value at any step. It returns false at the end or on an error.
+// advance computes the next series that has a value at any step. It returns false at the end or on an
+// error.
 func (s *computedSet) advance() bool {
 	for {
 		l, rows, ok := s.from.next(s.ctx)
 		if !ok {
 			if s.err = s.from.err; s.any && errors.Is(s.err, model.ErrLimit) {
-				s.err = errNeedsUpstream // upstream does not hold what is held here
+				s.err = errNeedsUpstream // upstream may hold less memory
 			}
 			return false
 		}
@@ -130,8 +132,8 @@ func (s *computedSet) advance() bool {
 	}
 }
 
-// hasTypeOrUnit reports labels that upstream drops together with the name, so that two series may have the same
-// labels.
+// hasTypeOrUnit reports whether the series has labels that upstream drops together with the name, so that
+// two series may become equal.
 func hasTypeOrUnit(l model.Labels) bool {
 	for rest := l; ; {
 		name, _, next, ok := rest.Next()
@@ -145,8 +147,9 @@ func hasTypeOrUnit(l model.Labels) bool {
 	}
 }
 
-// charge charges what is kept until the query ends. For what has no room, upstream is to say so, or to find
-// that it needs less: a group that has few values takes as much here as one that has all.
+// charge charges memory that is kept until the query ends. If the quota has no room, upstream evaluates the
+// query: it reports the limit, or needs less, because here a group with few values costs as much as a full
+// one.
 func (s *computedSet) charge(bytes int64) error {
 	err := s.q.Quota.TakeBytes(bytes)
 	if errors.Is(err, model.ErrLimit) {
@@ -155,13 +158,13 @@ func (s *computedSet) charge(bytes int64) error {
 	return err
 }
 
-// keptBytes is what a series or group costs beside its labels and samples.
+// keptBytes estimates the cost of a series or group, apart from its labels and samples.
 const keptBytes = 200
 
 func (s *computedSet) cellBytes() int64 { return int64(cellBytes * s.n.steps()) }
 
-// setCurrent makes the current series. Behind a value comes a marker of staleness where there is none at the next
-// step, so that the engine does not look back.
+// setCurrent makes the current series. A stale marker follows each value whose next step has none, so that
+// the engine does not look back.
 func (s *computedSet) setCurrent(l labels.Labels, labelBytes int, at []int32, values []float64) bool {
 	n := len(at)
 	for i := range at {
@@ -184,13 +187,13 @@ func (s *computedSet) setCurrent(l labels.Labels, labelBytes int, at []int32, va
 	return true
 }
 
-// gapAfter reports whether the step behind the i-th value has none.
+// gapAfter reports whether the step after the i-th value exists and has no value.
 func (s *computedSet) gapAfter(at []int32, i int) bool {
 	next := at[i] + 1
 	return int(next) < s.n.steps() && (i+1 == len(at) || at[i+1] != next)
 }
 
-// finish unpins what the set holds.
+// finish unpins what the set holds and returns false.
 func (s *computedSet) finish() bool {
 	if err := s.from.close(); s.err == nil {
 		s.err = err

@@ -9,14 +9,14 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// decoder makes the engine's histograms out of the blobs of a series. What it hands out is the caller's: only
-// the bounds of custom buckets are shared, which by the engine's rules nobody changes.
+// decoder makes the engine's histograms from the blobs of a series. The caller owns what it returns, except
+// for the bounds of custom buckets, which are shared; the engine's rules forbid writing to them.
 type decoder struct {
 	blobs *blobs
-	// index is the point that h was decoded from; -1: none.
+	// index is the point that h was decoded from, or -1.
 	index int
 	h     model.Histogram
-	// bounds are those of custom buckets that were handed out last.
+	// bounds are the bounds of custom buckets that were returned last.
 	bounds []float64
 	hints  hints
 }
@@ -26,14 +26,14 @@ func (d *decoder) reset(b *blobs) {
 	d.hints.reset()
 }
 
-// decode decodes the i-th point, which is no float.
+// decode decodes the i-th point, which must not be a float.
 func (d *decoder) decode(i int) error {
 	if d.index == i {
 		return nil
 	}
 	d.index = -1
 	if k := d.blobs.kinds[i]; k != model.KindHistogram {
-		return fmt.Errorf("%w: a value of kind %d among samples", model.ErrCorrupt, k)
+		return fmt.Errorf("%w: expected a float or a histogram among samples, got kind %d", model.ErrCorrupt, k)
 	}
 	if err := d.h.Parse(d.blobs.blob(i)); err != nil {
 		return err
@@ -45,15 +45,15 @@ func (d *decoder) decode(i int) error {
 	return nil
 }
 
-// checkHistogram finds what the engine would trip over: it trusts that buckets, spans and bounds fit each
-// other, and when it adds histograms it widens their zero buckets until they are equal, which for NaN they
-// never are.
+// checkHistogram rejects what the engine would panic on or never finish. The engine trusts that buckets,
+// spans and bounds fit each other. To add histograms it widens their zero buckets until they are equal,
+// which NaN never is.
 func checkHistogram(h *model.Histogram) error {
 	if !histogram.IsKnownSchema(h.Schema) {
 		return fmt.Errorf("%w: %w", model.ErrCorrupt, histogram.UnknownSchemaError(h.Schema))
 	}
 	if math.IsNaN(math.Float64frombits(h.ZeroThreshold)) {
-		return fmt.Errorf("%w: histogram: the width of its zero bucket is not a number", model.ErrCorrupt)
+		return fmt.Errorf("%w: histogram: the width of the zero bucket is NaN", model.ErrCorrupt)
 	}
 	reach, err := checkSpans(h.PositiveSpans, len(h.Positive))
 	if err == nil {
@@ -64,22 +64,22 @@ func checkHistogram(h *model.Histogram) error {
 	}
 	if !histogram.IsCustomBucketsSchema(h.Schema) {
 		if len(h.Custom) > 0 {
-			return fmt.Errorf("%w: histogram: bounds of buckets of schema %d", model.ErrCorrupt, h.Schema)
+			return fmt.Errorf("%w: histogram: schema %d must not have custom bounds", model.ErrCorrupt, h.Schema)
 		}
 		return nil
 	}
-	// A count or a width of -0 is none.
+	// A count or a width of -0 counts as zero.
 	zeros := h.ZeroCount != 0 && !(h.Float && math.Float64frombits(h.ZeroCount) == 0)
 	if len(h.NegativeSpans) > 0 || zeros || math.Float64frombits(h.ZeroThreshold) != 0 {
-		return fmt.Errorf("%w: histogram: a zero bucket or negative buckets beside custom ones", model.ErrCorrupt)
+		return fmt.Errorf("%w: histogram: custom buckets must not have a zero bucket or negative buckets", model.ErrCorrupt)
 	}
 	if reach > int64(len(h.Custom))+1 || len(h.PositiveSpans) > 0 && h.PositiveSpans[0].Offset < 0 {
-		return fmt.Errorf("%w: histogram: buckets beyond their %d bounds", model.ErrCorrupt, len(h.Custom))
+		return fmt.Errorf("%w: histogram: buckets reach beyond their %d bounds", model.ErrCorrupt, len(h.Custom))
 	}
 	return nil
 }
 
-// checkSpans returns the index behind the last bucket.
+// checkSpans returns the index after the last bucket.
 func checkSpans(spans []model.HistogramSpan, buckets int) (reach int64, err error) {
 	have := int64(0)
 	for i, s := range spans {
@@ -90,13 +90,13 @@ func checkSpans(spans []model.HistogramSpan, buckets int) (reach int64, err erro
 		reach += int64(s.Offset) + int64(s.Length)
 	}
 	if have != int64(buckets) {
-		return 0, fmt.Errorf("%w: histogram: spans for %d buckets, of which there are %d", model.ErrCorrupt, have, buckets)
+		return 0, fmt.Errorf("%w: histogram: spans have %d buckets, got %d counts", model.ErrCorrupt, have, buckets)
 	}
 	return reach, nil
 }
 
-// stale reports whether the histogram marks the end of the series. Only its sum is shown then, as upstream
-// does.
+// stale reports whether the histogram marks the end of the series. As in upstream, only its sum is shown
+// then.
 func (d *decoder) stale() bool { return d.h.Sum == model.StaleNaN }
 
 // integer fills h with the current histogram, which must have integer counts.
@@ -123,7 +123,7 @@ func (d *decoder) integer(h *histogram.Histogram) {
 	}
 	h.CustomValues = d.boundsOf(&d.h, h.CustomValues)
 	if tooFine(h.Schema) {
-		// The spans were checked, and nothing else can be wrong.
+		// The spans have been checked, and nothing else can fail.
 		_ = h.ReduceResolution(histogram.ExponentialSchemaMax)
 	}
 }
@@ -136,7 +136,7 @@ func (d *decoder) float(h *histogram.FloatHistogram) {
 	}
 }
 
-// fill makes fractional counts of a decoded histogram, without a reset hint.
+// fill fills h with fractional counts of a decoded histogram, without a reset hint.
 func (d *decoder) fill(h *histogram.FloatHistogram, from *model.Histogram) {
 	*h = histogram.FloatHistogram{
 		Sum:           math.Float64frombits(from.Sum),
@@ -170,8 +170,8 @@ func appendSpans(dst []histogram.Span, spans []model.HistogramSpan) []histogram.
 	return dst
 }
 
-// appendCounts gives absolute counts. Integers are summed up as such and made floats one by one, so that no
-// error of rounding is carried on.
+// appendCounts appends absolute counts. Integers are added up as integers and then converted one by one, so
+// that rounding errors do not accumulate.
 func appendCounts(dst []float64, buckets []uint64, float bool) []float64 {
 	sum := int64(0)
 	for _, b := range buckets {
@@ -185,14 +185,14 @@ func appendCounts(dst []float64, buckets []uint64, float bool) []float64 {
 	return dst
 }
 
-// tooFine reports a resolution that the engine does not know yet, so that its comparisons panic. Upstream
-// reduces it when it reads, and so do we.
+// tooFine reports a resolution that the engine reserves but does not know yet: its comparisons would panic.
+// Upstream reduces the resolution when it reads, and so does this package.
 func tooFine(schema int32) bool {
 	return schema > histogram.ExponentialSchemaMax && schema <= histogram.ExponentialSchemaMaxReserved
 }
 
-// boundsOf returns the bounds of custom buckets: those that the caller has already, those that were handed
-// out last, or new ones. Copies of a histogram share their bounds, so they must never be written to.
+// boundsOf returns the bounds of custom buckets: the ones that the caller already has, the ones returned
+// last, or new ones. Copies of a histogram share their bounds, so they must never be written to.
 func (d *decoder) boundsOf(from *model.Histogram, has []float64) []float64 {
 	switch {
 	case len(from.Custom) == 0:

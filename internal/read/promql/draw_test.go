@@ -10,8 +10,8 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// drawHistogram gives histograms of all shapes whose counts are small, so that neighbours are like each
-// other: some resets, some none.
+// drawHistogram draws histograms of all shapes with small counts, so that neighbours are similar: some are
+// resets, others are not.
 func drawHistogram(t *rapid.T) *model.Histogram {
 	h := &model.Histogram{
 		Float: rapid.Bool().Draw(t, "float"), Gauge: rapid.IntRange(0, 5).Draw(t, "gauge") == 0,
@@ -60,7 +60,7 @@ func drawBuckets(t *rapid.T, float bool, most int) (spans []model.HistogramSpan,
 
 func stale() *model.Histogram { return &model.Histogram{Sum: model.StaleNaN} }
 
-// sample is a row as these tests think of it: a float if h is nil.
+// sample is a row: a float if h is nil.
 type sample struct {
 	at int64 // ms
 	v  uint64
@@ -79,7 +79,7 @@ func drawSamples(t *rapid.T) []sample {
 		case 1:
 			s.h = stale()
 		case 2, 3, 4, 5:
-			if s.h = last; s.h != nil { // the same again
+			if s.h = last; s.h != nil { // the same histogram
 				break
 			}
 			fallthrough
@@ -105,7 +105,7 @@ func rowsOf(all []sample) *model.Rows {
 	return &rows
 }
 
-// plainFloat makes the engine's form of a histogram in the plainest way, without a hint.
+// plainFloat converts to the engine's form in the simplest way, without a hint.
 func plainFloat(h *model.Histogram) *histogram.FloatHistogram {
 	if h.Sum == model.StaleNaN {
 		return &histogram.FloatHistogram{Sum: math.Float64frombits(h.Sum)}
@@ -168,7 +168,7 @@ func sameInteger(a, b *histogram.Histogram) bool {
 	return x.Equals(&y)
 }
 
-// TestShapes: the generator gives what the engine takes.
+// TestShapes: the engine accepts what the generator draws.
 func TestShapes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := drawHistogram(t)

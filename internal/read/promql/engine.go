@@ -11,26 +11,26 @@ import (
 	"github.com/prometheus/prometheus/storage"
 )
 
-// Engine is the upstream engine, of which the commonest and dearest nodes of an expression are taken over:
-// functions of the samples of a range, and aggregations of those or of a selector. They are computed series
-// by series while the series are read: samples are never held together, and under an aggregation neither are
-// the values of single series. All else, and all that is rare, is upstream's; answers and warnings are the
-// same bit for bit. Only upstream's limit of samples held at one time (EngineOpts.MaxSamples) does not see
-// what is computed here, which the quota of the query bounds.
+// Engine is the upstream engine with the commonest and most expensive nodes replaced: functions over the
+// samples of a range, and aggregations of those or of a selector. It computes them series by series while
+// it reads. It never holds the samples of several series together, and below an aggregation not even the
+// values of each series. Everything else is left to upstream. Results and warnings are equal bit for bit,
+// with one difference: samples that are computed here do not count towards upstream's
+// EngineOpts.MaxSamples. The quota of the query bounds them.
 //
-// Queries of other storages than a [Queryable] are upstream's, and so are those that ask for statistics (see
-// [QueryOpts]). The upstream engine must not be made with EnableTypeAndUnitLabels.
+// Queries of storages other than a [Queryable] go to upstream, and so do queries that ask for statistics
+// (see [QueryOpts]). The upstream engine must not be made with EnableTypeAndUnitLabels.
 type Engine struct {
 	Upstream upstream.QueryEngine
-	// These say that the upstream engine was made with the options of the same names, under which it computes
-	// more than is known here: that is left to it.
+	// Set these if the upstream engine was made with the options of the same names. Upstream then computes
+	// some nodes differently, and those are left to it.
 	UseStartTimestamps, EnableDelayedNameRemoval bool
-	// Timeout is upstream's for a query; 0: none. It holds for one that has to be evaluated anew, too.
+	// Timeout is upstream's timeout for a query; 0 means none. It includes a second evaluation by upstream.
 	Timeout time.Duration
 }
 
-// QueryOpts are upstream's, and say whether the number of samples in [upstream.Query.Stats] will be looked
-// at. What is computed here is not counted there.
+// QueryOpts are upstream's options. Statistics says that the caller reads the number of samples in
+// [upstream.Query.Stats], which does not include samples computed here.
 type QueryOpts struct {
 	upstream.QueryOpts
 	Statistics bool
@@ -50,8 +50,8 @@ func (e *Engine) NewRangeQuery(ctx context.Context, q storage.Queryable, opts up
 	})
 }
 
-// replaced makes upstream's query and changes its statement, which upstream evaluates as it finds it: a node that
-// is taken over becomes a selector, for whose series the storage is asked as for those of any other.
+// replaced makes upstream's query and changes its statement, which upstream evaluates as it finds it. Each
+// replaced node becomes a selector, whose series the engine then selects from the storage like any others.
 func (e *Engine) replaced(q storage.Queryable, opts upstream.QueryOpts, begin func(storage.Queryable) (upstream.Query, error)) (upstream.Query, error) {
 	ours, ok := q.(*Queryable)
 	if o, asked := opts.(QueryOpts); !ok || asked && o.Statistics {
@@ -72,10 +72,11 @@ func (e *Engine) replaced(q storage.Queryable, opts upstream.QueryOpts, begin fu
 	return &localQuery{Query: query, q: ours, timeout: e.Timeout, again: func() (upstream.Query, error) { return begin(q) }}, nil
 }
 
-// errNeedsUpstream says that a node has met what only upstream's engine computes.
-var errNeedsUpstream = errors.New("promql: the node is upstream's")
+// errNeedsUpstream says that a node has met something that only upstream's engine computes.
+var errNeedsUpstream = errors.New("promql: the node must be evaluated by the upstream engine")
 
-// localQuery is asked again of upstream alone if a node has met what it does not compute.
+// localQuery evaluates replaced nodes here. If one of them needs upstream, it evaluates the whole query
+// again there.
 type localQuery struct {
 	upstream.Query
 	q       *Queryable
@@ -107,7 +108,7 @@ func (q *localQuery) Exec(ctx context.Context) *upstream.Result {
 	return q.Query.Exec(ctx)
 }
 
-// localQueryable answers for the nodes that were taken over, and for all else as ever.
+// localQueryable computes replaced nodes, and is its Queryable for all other selectors.
 type localQueryable struct {
 	*Queryable
 	nodes map[*labels.Matcher]*node

@@ -15,8 +15,8 @@ import (
 	"github.com/shaledb/shale/internal/read"
 )
 
-// ExemplarQuerier returns a querier of exemplars, which reads for as long as ctx allows. The query's quota
-// bounds the series that it looks at, and counts exemplars as samples.
+// ExemplarQuerier returns a querier of exemplars that reads until ctx ends. The quota of the query bounds
+// the series that it reads, and counts exemplars as samples.
 func (q *Queryable) ExemplarQuerier(ctx context.Context) (storage.ExemplarQuerier, error) {
 	return &exemplarQuerier{q: q, ctx: ctx}, nil
 }
@@ -26,12 +26,12 @@ type exemplarQuerier struct {
 	ctx context.Context
 }
 
-// exemplarBytes is what an exemplar takes beside the bytes that its row was charged: the row's 16 and those
-// of its labels are held in another form.
+// exemplarBytes is the cost of an exemplar in addition to the charge for its row, which covers its time,
+// its value and its labels.
 const exemplarBytes = 32
 
-// Select returns the exemplars in [start, end] milliseconds of the series that satisfy all matchers of any of
-// the sets, in the order of labels and by time. A series without any is left out.
+// Select returns the exemplars in [start, end] milliseconds of the series that satisfy all matchers of any
+// of the sets, sorted by labels and by time. It leaves out series without exemplars.
 func (e *exemplarQuerier) Select(start, end int64, sets ...[]*labels.Matcher) (_ []exemplar.QueryResult, err error) {
 	var open []*read.SeriesSet
 	defer func() {
@@ -60,11 +60,11 @@ func (e *exemplarQuerier) Select(start, end int64, sets ...[]*labels.Matcher) (_
 	return w.found, nil
 }
 
-// exemplarWalk collects the exemplars of several sets, of each series once.
+// exemplarWalk collects the exemplars of several sets, once for each series.
 type exemplarWalk struct {
 	ctx   context.Context
 	quota *model.Quota
-	// seen holds the series that were found, while more sets are to come.
+	// seen holds the series that were found, unless this is the last set.
 	seen    map[model.Key]struct{}
 	more    bool
 	found   []exemplar.QueryResult
@@ -94,7 +94,7 @@ func (w *exemplarWalk) walk(set *read.SeriesSet) error {
 	return set.Err()
 }
 
-// series adds the rows of a series.
+// series adds the exemplars of a series.
 func (w *exemplarWalk) series(l model.Labels) error {
 	if err := w.quota.TakeBytes(exemplarBytes * int64(w.rows.Len())); err != nil {
 		return err
@@ -106,7 +106,7 @@ func (w *exemplarWalk) series(l model.Labels) error {
 	r := exemplar.QueryResult{SeriesLabels: name, Exemplars: make([]exemplar.Exemplar, w.rows.Len())}
 	for i, t := range w.rows.Times {
 		if k := w.rows.Kind(i); k != model.KindExemplar {
-			return fmt.Errorf("%w: a value of kind %d among exemplars", model.ErrCorrupt, k)
+			return fmt.Errorf("%w: expected exemplars, got a value of kind %d", model.ErrCorrupt, k)
 		}
 		e, err := model.ParseExemplar(w.rows.Blob(i))
 		if err != nil {

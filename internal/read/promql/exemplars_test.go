@@ -24,8 +24,8 @@ func addExemplar(m *readtest.Memory, tenant string, l model.Labels, at int64, v 
 	m.AddFamily(tenant, l.Key(7, model.Metrics), l, model.Exemplars, &rows)
 }
 
-// exemplars has series a, b and c in two sources. The first has three exemplars of which one came twice, the
-// second two at one time, the third none.
+// exemplars has series a, b and c in two sources. The first series has three exemplars, one of them twice,
+// the second has two at one time, the third none.
 func exemplars() (*promql.Queryable, []*readtest.Memory) {
 	ms := []*readtest.Memory{readtest.NewMemory(2), readtest.NewMemory(1)}
 	series := func(name string) model.Labels { return model.LabelsOf("__name__", name, "job", "x") }

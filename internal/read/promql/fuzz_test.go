@@ -9,8 +9,8 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// FuzzHistogram gives an iterator any two values: it refuses what is no histogram, and what it hands out can
-// be compared, added and walked by the engine without a panic.
+// FuzzHistogram gives an iterator any two values. It rejects values that are not histograms, and the engine
+// can compare, add and walk what it returns without a panic.
 func FuzzHistogram(f *testing.F) {
 	spans := []model.HistogramSpan{{Offset: -3, Length: 2}, {Offset: 1, Length: 1}}
 	for _, h := range []model.Histogram{

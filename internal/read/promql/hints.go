@@ -8,26 +8,25 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// hints derives what the engine wants to know of a histogram: whether its counter was reset since the
-// histogram before it. The engine believes it and then does not compare the two, so only what is certain is
-// said:
+// hints derives the reset hint of a histogram: whether its counter was reset since the histogram before it.
+// The engine trusts the hint and then does not compare the two, so a hint is given only if it is certain:
 //
-//   - A gauge has no resets, which is what its sender said and is stored.
-//   - NotCounterReset is said if the sample right before, which was read with it, is a histogram of a counter and the
-//     engine's own comparison of the two finds no reset. It is then what the engine would have found itself, once for
-//     each window in which the pair stands.
-//   - Everything else is UnknownCounterReset: the first sample that was read, one behind a float, a gauge or a stale
-//     marker, and one where there was a reset. CounterReset is never said, as upstream never does when it reads: the
-//     engine finds the reset by comparing, and would warn of a conflict when it adds up histograms of which one has it
-//     and one has not.
+//   - GaugeType: the sender said that it is a gauge, which has no resets.
+//   - NotCounterReset: the sample directly before was read with it, is a histogram of a counter, and the
+//     engine's own comparison of the two finds no reset. The engine would have found the same, once for each
+//     window with the pair.
+//   - UnknownCounterReset: everything else. That is the first sample that was read, a sample after a float, a
+//     gauge or a stale marker, and a sample with a reset. Like upstream's storage, this never gives
+//     CounterReset: the engine finds the reset by comparing. It would warn of a conflict if it added
+//     histograms of which only one has the hint.
 type hints struct {
-	// last is the point that current was made of: never a gauge or a stale marker. -1: none. As the engine
-	// goes on point by point, current becomes previous.
+	// last is the point that current was made of, or -1; it is never a gauge or a stale marker. When the
+	// engine moves on to the next point, current becomes previous.
 	last              int
 	current, previous histogram.FloatHistogram
 	scratch           model.Histogram
 
-	// index and known keep the answer, since a point may be asked for twice.
+	// index and known cache the result, because a point may be asked for twice.
 	index int
 	known histogram.CounterResetHint
 }
@@ -51,14 +50,14 @@ func (d *decoder) deriveHint() histogram.CounterResetHint {
 	if before == nil {
 		return histogram.UnknownCounterReset
 	}
-	goesOn := h.last >= 0 && h.last == d.index-1
+	consecutive := h.last >= 0 && h.last == d.index-1
 	if bytes.Equal(before, d.blobs.blob(d.index)) {
-		if goesOn {
+		if consecutive {
 			h.last = d.index
 		}
 		return histogram.NotCounterReset
 	}
-	if goesOn {
+	if consecutive {
 		h.previous, h.current = h.current, h.previous
 	} else {
 		err := h.scratch.Parse(before)
@@ -66,7 +65,7 @@ func (d *decoder) deriveHint() histogram.CounterResetHint {
 			err = checkHistogram(&h.scratch)
 		}
 		if err != nil || h.scratch.Gauge || h.scratch.Sum == model.StaleNaN {
-			// Whoever stands on that point is told of an error.
+			// A read of that point itself reports the error.
 			return histogram.UnknownCounterReset
 		}
 		d.fill(&h.previous, &h.scratch)

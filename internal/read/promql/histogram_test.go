@@ -14,8 +14,8 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// look asks an iterator for the sample on which it stands, in the memory of what it was asked before or in
-// new memory, and compares. It returns the hint.
+// look reads the current sample of an iterator, into reused memory and into new memory, and compares. It
+// returns the hint.
 type look struct {
 	it    chunkenc.Iterator
 	whole *histogram.Histogram
@@ -63,8 +63,7 @@ func (l *look) at(t *rapid.T, typ chunkenc.ValueType, s sample) histogram.Counte
 	return l.float.CounterResetHint
 }
 
-// expectHint says what may be known of sample i: hints are true, and those that the samples before i allow
-// are given.
+// expectHint checks the hint of sample i: it is true, and it is given if the samples before i allow it.
 func expectHint(all []sample, i int) histogram.CounterResetHint {
 	h := all[i].h
 	switch {
@@ -79,8 +78,8 @@ func expectHint(all []sample, i int) histogram.CounterResetHint {
 	return histogram.NotCounterReset
 }
 
-// TestMixedSeries walks series of floats and histograms by Next and Seek in any order, with hints, against
-// the samples themselves. One iterator serves several series.
+// TestMixedSeries walks series of floats and histograms by Next and Seek in any order, with hints, and
+// compares with the samples themselves. One iterator serves several series.
 func TestMixedSeries(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var sl slab
@@ -118,8 +117,8 @@ func TestMixedSeries(t *testing.T) {
 	})
 }
 
-// TestHistogramsStayValid: what an iterator has handed out in new memory is not changed by what comes later,
-// and the bounds that copies share never are.
+// TestHistogramsStayValid: later calls do not change histograms that were returned in new memory, nor the
+// bounds that copies share.
 func TestHistogramsStayValid(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all := drawSamples(t)
@@ -134,7 +133,7 @@ func TestHistogramsStayValid(t *testing.T) {
 			}
 			_, f := it.AtFloatHistogram(nil)
 			kept = append(kept, f)
-			// A copy shares the bounds; then its memory is used again.
+			// A copy shares the bounds; then its memory is reused.
 			_, r := it.AtFloatHistogram(&reused)
 			shared := r.Copy()
 			kept[i] = shared
@@ -150,7 +149,7 @@ func TestHistogramsStayValid(t *testing.T) {
 	})
 }
 
-// TestBadHistograms: what cannot be a histogram ends the walk with an error, however the iterator comes to
+// TestBadHistograms: an invalid histogram ends the walk with an error, whichever way the iterator reaches
 // it.
 func TestBadHistograms(t *testing.T) {
 	span := []model.HistogramSpan{{Offset: 0, Length: 1}}
@@ -195,7 +194,7 @@ func TestBadHistograms(t *testing.T) {
 					t.Error("the walk goes on")
 				}
 			}
-			// The one behind it can be read, and says nothing of what was before.
+			// The sample after it can be read, and has no hint.
 			it := s.Iterator(nil)
 			if it.Seek(3) != chunkenc.ValHistogram {
 				t.Fatal(it.Err())
@@ -235,8 +234,7 @@ func TestHistogramsAllocateNothing(t *testing.T) {
 	}
 }
 
-// TestZerosOfCustomBuckets: the write path takes a count and a width of -0 for none, and so does the read
-// path.
+// TestZerosOfCustomBuckets: the read path, like the write path, accepts a count and a width of -0.
 func TestZerosOfCustomBuckets(t *testing.T) {
 	h := model.Histogram{Float: true, Schema: -53, Custom: []uint64{1}, ZeroCount: 1 << 63, ZeroThreshold: 1 << 63}
 	if err := checkHistogram(&h); err != nil {
@@ -244,6 +242,6 @@ func TestZerosOfCustomBuckets(t *testing.T) {
 	}
 	h.Float = false
 	if err := checkHistogram(&h); err == nil {
-		t.Error("2^63 observations of zero are taken for none")
+		t.Error("2^63 observations of zero count as none")
 	}
 }

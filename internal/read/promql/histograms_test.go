@@ -13,8 +13,8 @@ import (
 	"github.com/shaledb/shale/internal/read/readtest"
 )
 
-// counts returns a queryable over one series of histograms, a second apart, with these counts; a negative one
-// is a float.
+// counts returns a queryable over one series of histograms with these counts, a second apart. A negative
+// count is a float.
 func counts(ns ...int) *promql.Queryable {
 	m := readtest.NewMemory(1)
 	l := model.LabelsOf("__name__", "up")
@@ -32,8 +32,8 @@ func counts(ns ...int) *promql.Queryable {
 	return &promql.Queryable{Read: read.New(read.Options{Sources: []read.Source{m}}), Tenant: tenant, Quota: &model.Quota{Pool: &model.QueryPool{MaxBytes: 1 << 20}}, Cost: new(model.Cost)}
 }
 
-// TestHistogramBeforeTheRange: a histogram exactly on the open end of a selector's range is no part of the
-// answer and is not charged, but says whether the first one in the range comes after a reset.
+// TestHistogramBeforeTheRange: a histogram exactly on the open end of a selector's range is not returned
+// and not charged, but tells whether the first one in the range follows a reset.
 func TestHistogramBeforeTheRange(t *testing.T) {
 	const no, unknown = histogram.NotCounterReset, histogram.UnknownCounterReset
 	for _, c := range []struct {
@@ -75,7 +75,7 @@ func TestHistogramBeforeTheRange(t *testing.T) {
 	}
 }
 
-// TestBoundaryIsNotCharged compares a range that has a sample on its open end with one that has not.
+// TestBoundaryIsNotCharged compares a range with a sample on its open end with a range without one.
 func TestBoundaryIsNotCharged(t *testing.T) {
 	used := func(mint int64) int64 {
 		q := counts(1, 2, 3, -4, 5)

@@ -10,13 +10,13 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// pointIterator walks the points of a series. A histogram is decoded when the iterator comes to it: what
+// pointIterator walks the points of a series. It decodes a histogram when it reaches it; a histogram that
 // cannot be decoded ends the walk with an error.
 type pointIterator struct {
 	points
 	index int
 	err   error
-	// decoder is made for the first series with histograms and kept for all later ones.
+	// decoder is made for the first series with histograms and kept for later ones.
 	decoder *decoder
 }
 
@@ -43,11 +43,11 @@ func (p *pointIterator) Next() chunkenc.ValueType {
 	return p.decode()
 }
 
-// millis is the engine's unit of time. It is an alias because go vet would take the engine's Seek for that of
-// io.Seeker.
+// millis is the engine's unit of time. It is an alias, because go vet would take the engine's Seek for that
+// of io.Seeker.
 type millis = int64
 
-// Seek gallops, since the engine seeks forward in small steps.
+// Seek gallops, because the engine seeks forward in small steps.
 func (p *pointIterator) Seek(t millis) chunkenc.ValueType {
 	n := len(p.times)
 	lo := max(p.index, 0)
@@ -61,7 +61,7 @@ func (p *pointIterator) Seek(t millis) chunkenc.ValueType {
 			lo += step
 			step *= 2
 		}
-		// The answer lies in (lo, hi].
+		// The result lies in (lo, hi].
 		hi := min(lo+step, n)
 		for hi-lo > 1 {
 			mid := int(uint(lo+hi) / 2)
@@ -83,7 +83,7 @@ func (p *pointIterator) Seek(t millis) chunkenc.ValueType {
 	return p.decode()
 }
 
-// decode reads the current point and tells what it is.
+// decode decodes the current point and returns its type.
 func (p *pointIterator) decode() chunkenc.ValueType {
 	if p.blobs.kinds[p.index] == model.KindFloat {
 		return chunkenc.ValFloat
@@ -103,7 +103,7 @@ func (p *pointIterator) At() (int64, float64) {
 	return p.times[p.index], math.Float64frombits(p.values[p.index])
 }
 
-// AtHistogram gives an integer histogram, in the memory of h unless that is nil.
+// AtHistogram returns an integer histogram, in the memory of h unless that is nil.
 func (p *pointIterator) AtHistogram(h *histogram.Histogram) (int64, *histogram.Histogram) {
 	if h == nil {
 		h = new(histogram.Histogram)
@@ -112,8 +112,8 @@ func (p *pointIterator) AtHistogram(h *histogram.Histogram) (int64, *histogram.H
 	return p.times[p.index], h
 }
 
-// AtFloatHistogram gives a histogram of either kind with fractional counts, in the memory of h unless that is
-// nil.
+// AtFloatHistogram returns a histogram of either kind with fractional counts, in the memory of h unless
+// that is nil.
 func (p *pointIterator) AtFloatHistogram(h *histogram.FloatHistogram) (int64, *histogram.FloatHistogram) {
 	if h == nil {
 		h = new(histogram.FloatHistogram)

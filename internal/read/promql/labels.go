@@ -9,7 +9,7 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// labelsOf builds the engine's labels in one allocation, apart from the builder, which is used again.
+// labelsOf builds the engine's labels. Apart from the builder, which is reused, that takes one allocation.
 func labelsOf(b *labels.ScratchBuilder, l model.Labels) (labels.Labels, error) {
 	b.Reset()
 	rest := l
@@ -18,7 +18,7 @@ func labelsOf(b *labels.ScratchBuilder, l model.Labels) (labels.Labels, error) {
 		if !ok {
 			break
 		}
-		// The builder copies the strings when it makes the labels, and forgets them at the next Reset.
+		// The builder copies the strings when it makes the labels, and drops them at the next Reset.
 		b.Add(view(name), view(value))
 		rest = next
 	}

@@ -5,20 +5,21 @@ import (
 	"slices"
 )
 
-// located says where the windows of a series lie among its samples. Series of one target have the same times,
-// and so the same windows: of a query of rates, finding them anew for each series took a third of its time.
+// located says where the windows of a series lie among its samples. The series of a target share their
+// times and therefore their windows, so these are kept for the next series. BenchmarkRate compares series
+// with equal and with different times.
 type located struct {
 	any     bool    // a series was located
-	times   []int64 // of that series, but of the first one, which may be long and the only one
+	times   []int64 // of the last series, unless it was the first: that may be long, and the only one
 	windows []window
-	// rates belong to spans, if rates are computed.
+	// rates belong to windows, if rates are computed.
 	rates []extrapolation
 }
 
-// window is a window with samples: those at [lo, hi).
+// window is the samples [lo, hi) at a step.
 type window struct{ step, lo, hi int32 }
 
-// locate finds the windows that have at least some samples.
+// locate finds the windows that have at least so many samples.
 func (w *windows) locate(least int) {
 	l := &w.located
 	if len(l.times) > 0 && slices.Equal(l.times, w.times) {
@@ -30,7 +31,7 @@ func (w *windows) locate(least int) {
 	l.any, l.windows, l.rates = true, l.windows[:0], l.rates[:0]
 	var lo, hi edge
 	for i, t := 0, w.start-w.offset; i < w.steps(); i, t = i+1, t+w.step {
-		lo.advance(w.times, endOfMilli(t-w.span))
+		lo.advance(w.times, endOfMilli(t-w.width))
 		hi.advance(w.times, endOfMilli(t))
 		if hi.index-lo.index >= least {
 			l.windows = append(l.windows, window{int32(i), int32(lo.index), int32(hi.index)})
@@ -38,11 +39,11 @@ func (w *windows) locate(least int) {
 	}
 }
 
-// edge is a bound of windows, which moves from one to the next.
+// edge is the bound of a window. It moves forward from step to step.
 type edge struct{ index, stride int }
 
-// advance goes on to the first sample that does not lie before a time. Of evenly spaced samples that is as many
-// on as it was before.
+// advance moves to the first sample at or after t. It tries the distance of the move before first, which is
+// right for evenly spaced samples.
 func (e *edge) advance(times []int64, t int64) {
 	at := e.index
 	if n := at + e.stride; n <= len(times) && (n == at || times[n-1] < t) && (n == len(times) || times[n] >= t) {
@@ -55,7 +56,7 @@ func (e *edge) advance(times []int64, t int64) {
 	e.stride = e.index - at
 }
 
-// endOfMilli returns the first nanosecond that does not lie in the millisecond t or before it.
+// endOfMilli returns the first nanosecond after the millisecond t.
 func endOfMilli(t millis) int64 {
 	if t >= math.MaxInt64/nanosPerMilli {
 		return math.MaxInt64

@@ -6,8 +6,8 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// Matchers translates the engine's matchers. Whatever the engine knows of a regular expression (the only
-// values it can match, a literal prefix) is passed on, so that a source need not try every value.
+// Matchers translates the engine's matchers. It passes on what the engine knows of a regular expression
+// (the only values that it can match, a literal prefix), so that a source need not try every value.
 func Matchers(ms []*labels.Matcher) []model.Matcher {
 	out := make([]model.Matcher, 0, len(ms))
 	for _, m := range ms {

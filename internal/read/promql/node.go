@@ -11,35 +11,36 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// node is a part of an expression that is computed here: a function of the samples of a range, an aggregation
-// of one, or an aggregation of a selector.
+// node is a part of an expression that is computed here: a function over the samples of a range, an
+// aggregation of such a function, or an aggregation of a selector.
 type node struct {
 	selector  *parser.VectorSelector
-	call      *parser.Call          // of the selector's range, or nil
-	aggregate *parser.AggregateExpr // of that, or nil
+	call      *parser.Call          // the function of the selector's range, or nil
+	aggregate *parser.AggregateExpr // the aggregation of the function or selector, or nil
 
-	// All in milliseconds. A window is (t - offset - span, t - offset] for a step t; of a selector alone, of
-	// which the last sample counts, span is how far it looks back.
+	// All in milliseconds. The window of a step t is (t - offset - width, t - offset]. Of a selector without a
+	// function only the last sample counts, and width is the look-back.
 	start, end, step int64
-	span, offset     int64
-	// extent is span and offset in one, as upstream adds them before it cuts them to milliseconds. It counts
-	// for the bounds to which rates are extrapolated, not for which samples a window has.
+	width, offset    int64
+	// extent is width plus offset, added as upstream does before it cuts both to milliseconds. Rates are
+	// extrapolated to bounds that depend on it. The samples of a window do not.
 	extent int64
-	last   int64 // of the samples that are asked for
+	last   int64 // the last millisecond of samples to read
 
-	// usesStarts says that of samples with start timestamps upstream computes something else.
+	// usesStarts says that upstream computes something else for samples with start timestamps.
 	usesStarts bool
 }
 
-// functions are those that see nothing but the floats of a window. Upstream's own implementation is called
-// for those that are not computed here: see ownRate and ownOverTime.
+// functions lists the functions that depend only on the floats of a window. Those without an own
+// implementation (see ownRate and ownOverTime) call upstream's.
 var functions = map[string]bool{
 	"rate": true, "increase": true, "delta": true, "irate": true, "idelta": true, "deriv": true, "changes": true, "resets": true,
 	"avg_over_time": true, "min_over_time": true, "max_over_time": true, "sum_over_time": true, "count_over_time": true,
 	"present_over_time": true, "stddev_over_time": true, "stdvar_over_time": true,
 }
 
-// replaceNodes replaces nodes of a statement by selectors, each of one matcher, and returns them by these.
+// replaceNodes replaces nodes of a statement by selectors with one matcher each, and returns the nodes by
+// matcher.
 func replaceNodes(stmt *parser.EvalStmt, e *Engine) map[*labels.Matcher]*node {
 	t := &replacer{stmt: stmt, engine: e}
 	stmt.Expr = t.walk(stmt.Expr)
@@ -52,8 +53,8 @@ type replacer struct {
 	nodes  map[*labels.Matcher]*node
 }
 
-// walk returns what stands for e. It does not go below subqueries, whose steps are others, nor below what is
-// evaluated once for all steps.
+// walk returns the replacement of e. It does not enter subqueries, which have other steps, nor expressions
+// that are evaluated once for all steps.
 func (t *replacer) walk(e parser.Expr) parser.Expr {
 	if n := t.nodeOf(e); n != nil {
 		return t.selectorOf(n, e)
@@ -70,7 +71,7 @@ func (t *replacer) walk(e parser.Expr) parser.Expr {
 	case *parser.Call:
 		switch e.Func.Name {
 		case "absent", "timestamp", "start_timestamp", "info":
-			// They look at the expression of their argument, not at its value alone.
+			// These look at the expression of their argument, not only at its value.
 			return e
 		}
 		for i := range e.Args {
@@ -80,7 +81,7 @@ func (t *replacer) walk(e parser.Expr) parser.Expr {
 	return e
 }
 
-// nodeOf returns the node that e is, or nil if it is none.
+// nodeOf returns the node that e is, or nil if it is not computed here.
 func (t *replacer) nodeOf(e parser.Expr) *node {
 	n := &node{start: millisOf(t.stmt.Start), end: millisOf(t.stmt.End), step: max(1, t.stmt.Interval.Milliseconds())}
 	if a, ok := e.(*parser.AggregateExpr); ok {
@@ -103,8 +104,8 @@ func (t *replacer) nodeOf(e parser.Expr) *node {
 		if n.aggregate == nil {
 			return nil
 		}
-		if n.selector, n.span = e, t.stmt.LookbackDelta.Milliseconds(); n.span == 0 {
-			return nil // then upstream sees a sample that stands at the very step
+		if n.selector, n.width = e, t.stmt.LookbackDelta.Milliseconds(); n.width == 0 {
+			return nil // upstream then accepts a sample exactly at the step
 		}
 	case *parser.Call:
 		if !functions[e.Func.Name] || len(e.Args) != 1 {
@@ -114,14 +115,14 @@ func (t *replacer) nodeOf(e parser.Expr) *node {
 		if !ok {
 			return nil
 		}
-		n.call, n.span = e, m.Range.Milliseconds()
+		n.call, n.width = e, m.Range.Milliseconds()
 		switch e.Func.Name {
 		case "rate", "increase", "irate", "resets":
 			n.usesStarts = t.engine.UseStartTimestamps
 		}
 		n.selector = m.VectorSelector.(*parser.VectorSelector)
 		if n.name() == "" {
-			// Without their names, two series could have the same labels, which upstream refuses.
+			// Without their names two series might have equal labels, which upstream rejects.
 			return nil
 		}
 		if t.engine.EnableDelayedNameRemoval && n.namesShow() {
@@ -134,16 +135,17 @@ func (t *replacer) nodeOf(e parser.Expr) *node {
 	if s.Timestamp != nil || s.StartOrEnd != 0 || s.Anchored || s.Smoothed {
 		return nil
 	}
-	s.Offset = s.OriginalOffset // as upstream does before it evaluates; functions look at it
+	s.Offset = s.OriginalOffset // as upstream does before it evaluates; functions read it
 	n.offset = s.Offset.Milliseconds()
 	if n.call != nil {
 		n.extent = (n.call.Args[0].(*parser.MatrixSelector).Range + s.Offset).Milliseconds()
 	}
-	n.last = min(n.end, t.stmt.End.UnixMilli()) - n.offset // by upstream's other reckoning it is earlier before 1970
+	// Before 1970 upstream's other conversion is earlier.
+	n.last = min(n.end, t.stmt.End.UnixMilli()) - n.offset
 	return n
 }
 
-// name returns the name of the metric, if the selector has but one.
+// name returns the name of the metric if the selector matches exactly one, or "".
 func (n *node) name() string {
 	for _, m := range n.selector.LabelMatchers {
 		if m.Name == model.NameLabel && m.Type == labels.MatchEqual {
@@ -153,7 +155,7 @@ func (n *node) name() string {
 	return ""
 }
 
-// namesShow reports whether names that are yet to be removed could be seen in what the node gives.
+// namesShow reports whether names whose removal is delayed could show in the result of the node.
 func (n *node) namesShow() bool {
 	return n.aggregate == nil || !n.aggregate.Without && slices.Contains(n.aggregate.Grouping, model.NameLabel)
 }
@@ -163,9 +165,9 @@ func (n *node) oneGroup() bool {
 	return n.aggregate != nil && !n.aggregate.Without && len(n.aggregate.Grouping) == 0
 }
 
-// selectorOf returns the selector that stands for a node, at the node's place in the text.
+// selectorOf returns the selector that replaces a node. It keeps the node's position in the text.
 func (t *replacer) selectorOf(n *node, e parser.Expr) parser.Expr {
-	m := labels.MustNewMatcher(labels.MatchEqual, model.NameLabel, e.String()) // which stands in traces
+	m := labels.MustNewMatcher(labels.MatchEqual, model.NameLabel, e.String()) // shown in traces
 	if t.nodes == nil {
 		t.nodes = make(map[*labels.Matcher]*node)
 	}
@@ -173,14 +175,14 @@ func (t *replacer) selectorOf(n *node, e parser.Expr) parser.Expr {
 	return &parser.VectorSelector{Name: m.Value, LabelMatchers: []*labels.Matcher{m}, PosRange: e.PositionRange()}
 }
 
-// millisOf is the engine's own reckoning.
+// millisOf converts as the engine does.
 func millisOf(t time.Time) int64 { return t.UnixNano() / nanosPerMilli }
 
-// steps returns how many there are.
+// steps returns the number of steps.
 func (n *node) steps() int { return int((n.end-n.start)/n.step) + 1 }
 
-// bounds returns the first and last millisecond of the samples that all windows together see.
-func (n *node) bounds() (mint, maxt int64) { return n.start - n.offset - n.span + 1, n.last }
+// bounds returns the first and last millisecond of the samples in all windows.
+func (n *node) bounds() (mint, maxt int64) { return n.start - n.offset - n.width + 1, n.last }
 
 // function returns upstream's implementation.
 func (n *node) function() upstream.FunctionCall { return upstream.FunctionCalls[n.call.Func.Name] }

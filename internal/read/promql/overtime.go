@@ -6,9 +6,9 @@ import (
 	"github.com/prometheus/prometheus/util/kahansum"
 )
 
-// ownOverTime are the functions of the values of a window alone that are computed here without upstream's
-// implementation, which wants points: of a query for the averages of one long series that was a fifth of the
-// time. A window has a value at least. Answers are upstream's, bit for bit.
+// ownOverTime has the functions that depend only on the values of a window. Upstream's implementations take
+// points, which need another copy of the samples; BenchmarkOverTime compares. A window has at least one
+// value. Results are equal to upstream's, bit for bit.
 var ownOverTime = map[string]func(bits []uint64) float64{
 	"avg_over_time":     average,
 	"sum_over_time":     total,
@@ -18,7 +18,7 @@ var ownOverTime = map[string]func(bits []uint64) float64{
 	"present_over_time": func([]uint64) float64 { return 1 },
 }
 
-// computeOverTime gives what the node's function makes of the values of each window that is not empty.
+// computeOverTime applies the node's function to the values of each window that is not empty.
 func (w *windows) computeOverTime() {
 	w.locate(1)
 	for _, s := range w.located.windows {
@@ -26,10 +26,10 @@ func (w *windows) computeOverTime() {
 	}
 }
 
-// addUp adds numbers up, and what was lost by rounding each sum. It is Kahan's summation as improved by
-// Neumaier, as long as that does not overflow: the error of a sum is a number itself, and is found without
-// asking which summand is the greater (Knuth, The Art of Computer Programming 2, 4.2.2, theorem B), which a
-// processor would guess.
+// addUp adds numbers, and separately the rounding errors of the sums. This is Kahan's summation as improved
+// by Neumaier, as long as nothing overflows. The error of a sum is itself a float and is found without
+// asking which summand is greater (Knuth, The Art of Computer Programming 2, 4.2.2, theorem B), a branch
+// that a processor would mispredict.
 func addUp(bits []uint64) (sum, lost float64, ok bool) {
 	sum = math.Float64frombits(bits[0])
 	for _, b := range bits[1:] {
@@ -58,7 +58,7 @@ func total(bits []uint64) float64 {
 	return s + lost
 }
 
-// average is the sum by the count or, where the sum overflows, a mean that is kept from then on.
+// average returns sum/count. If the sum overflows, it keeps a running mean from there on, as upstream does.
 func average(bits []uint64) float64 {
 	if s, lost, ok := addUp(bits); ok {
 		count := float64(len(bits))
@@ -88,7 +88,7 @@ func average(bits []uint64) float64 {
 	return s/count + lost/count
 }
 
-// minimum and maximum are NaN only if all values are.
+// minimum returns NaN only if all values are NaN, and so does maximum.
 func minimum(bits []uint64) float64 {
 	m := math.Float64frombits(bits[0])
 	for _, b := range bits {

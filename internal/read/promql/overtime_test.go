@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestOverTime: functions of values alone give what upstream's give, bit for bit, of any values.
+// TestOverTime: functions of the values alone equal upstream's, bit for bit, for any values.
 func TestOverTime(t *testing.T) {
 	odd := []float64{0, math.Copysign(0, -1), 5e-324, -5e-324, 2.2250738585072014e-308, 1, -1, 0.1, -0.3, 1 << 53, 1e16, -1e16, 1e300, -1e300, math.MaxFloat64,
 		-math.MaxFloat64, math.MaxFloat64 / 2, math.Inf(1), math.Inf(-1), math.NaN()}
@@ -21,7 +21,7 @@ func TestOverTime(t *testing.T) {
 				return rapid.Float64Range(-1e3, 1e3).Draw(t, "value")
 			case "odd":
 				return rapid.SampledFrom(odd).Draw(t, "value")
-			case "large": // sums overflow, and come back
+			case "large": // sums overflow and return
 				return rapid.Float64Range(-math.MaxFloat64, math.MaxFloat64).Draw(t, "value")
 			}
 			return math.Float64frombits(rapid.Uint64().Draw(t, "bits"))

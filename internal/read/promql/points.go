@@ -2,8 +2,8 @@ package promql
 
 import "github.com/shaledb/shale/internal/model"
 
-// points are columns of samples: Unix milliseconds, IEEE bits, and start timestamps in milliseconds, which
-// are either absent or as many.
+// points are columns of samples: Unix milliseconds, IEEE bits, and start timestamps in milliseconds. There
+// are no start timestamps, or as many as samples.
 type points struct {
 	times  []int64
 	values []uint64
@@ -12,13 +12,13 @@ type points struct {
 	blobs *blobs
 }
 
-// blobs are the values of those samples that are no floats. They stand apart, since most series have none:
-// ends[i] is where the bytes of sample i end, which begin where those of the sample before end.
+// blobs are the values of the samples that are not floats. They are separate, because most series have
+// none. ends[i] is where the bytes of sample i end, and those of sample i+1 begin.
 type blobs struct {
 	kinds []model.Kind
 	ends  []uint32
 	bytes []byte
-	// before is the histogram right before the first point, or nil.
+	// before is the histogram directly before the first point, or nil.
 	before []byte
 }
 
@@ -30,8 +30,8 @@ func (b *blobs) blob(i int) []byte {
 	return b.bytes[begin:b.ends[i]:b.ends[i]]
 }
 
-// histogramBefore returns the histogram right before the i-th point, or nil if another value or nothing is
-// known there.
+// histogramBefore returns the histogram directly before the i-th point, or nil if that is another value or
+// unknown.
 func (b *blobs) histogramBefore(i int) []byte {
 	switch {
 	case i == 0:
@@ -42,21 +42,21 @@ func (b *blobs) histogramBefore(i int) []byte {
 	return b.blob(i - 1)
 }
 
-// slab hands out columns from large allocations, since a wide query has many short series.
+// slab cuts columns out of large allocations, because a wide query has many short series.
 type slab struct {
 	times  []int64
 	values []uint64
 }
 
-// slabPoints is the size of one allocation, in samples: 64 KB a column.
+// slabPoints is the size of one allocation, in samples: 64 KB per column.
 const slabPoints = 8192
 
-// copyRows copies the rows from the given one on into columns of their own, times cut to milliseconds. Of rows in
-// one millisecond, the last stays.
+// copyRows copies the rows from the given one on into columns of their own, with times cut to milliseconds.
+// Of rows in one millisecond, the last stays.
 func (s *slab) copyRows(r *model.Rows, from int) points {
 	n := r.Len() - from
 	if n > len(s.times) {
-		// A long series gets columns of its own, and what is left of the slab serves the next short one.
+		// A long series gets columns of its own. The rest of the slab serves the next short one.
 		if n > slabPoints/4 {
 			return cut(r, from, make([]int64, n), make([]uint64, n))
 		}
@@ -94,8 +94,8 @@ func cut(r *model.Rows, from int, times []int64, values []uint64) points {
 	return p
 }
 
-// cutBlobs copies the blobs of the rows that the n points stand for: the last of each millisecond. It returns
-// nil if there are none.
+// cutBlobs copies the blobs of the rows that the n points stand for: the last of each millisecond. It
+// returns nil if all are floats.
 func cutBlobs(r *model.Rows, from, n int) *blobs {
 	size, any := 0, false
 	for i := from; i < len(r.Kinds); i++ {

@@ -8,18 +8,17 @@ import (
 	"github.com/shaledb/shale/internal/read"
 )
 
-// prefetch reads the series of a set on a goroutine of its own, before they are computed. Reading and
-// computing take about as long, and each gets a core.
+// prefetch reads the series of a set on its own goroutine while the caller computes.
 type prefetch struct {
 	set    *read.SeriesSet
-	unread bool // the set is at a series that is in no batch yet
+	unread bool // the current series of the set is not in a batch yet
 	quota  *model.Quota
 
 	cancel  context.CancelFunc // nil: reading has not begun
 	filled  chan *batch
 	empty   chan *batch
 	reading sync.WaitGroup
-	err     error // of the reader, once filled is closed
+	err     error // the reader's error, once filled is closed
 
 	current *batch
 	index   int // in it
@@ -36,8 +35,8 @@ type batch struct {
 // batchSeries says where the rows and the labels of a series end.
 type batchSeries struct{ rows, labels int }
 
-// A batch is full when it has this many samples, series or bytes of labels, which is about 200 KB. The first
-// batch has fewer series, so that computing begins early.
+// A batch is full when it has this many samples, series or bytes of labels, about 200 KB. The first batch
+// has fewer series, so that computing begins early. These sizes were chosen without a benchmark.
 const (
 	maxBatchSamples    = 8192
 	firstBatchSeries   = 128
@@ -46,8 +45,8 @@ const (
 	batches            = 3
 )
 
-// emptyBatches keeps the memory of batches between queries, since it is most of what a small query allocates.
-// Batches of more than keptRows are left to the garbage collector.
+// emptyBatches keeps the memory of batches between queries: a small query allocates little else. The
+// garbage collector gets batches of more than keptRows.
 var emptyBatches = sync.Pool{New: func() any { return new(batch) }}
 
 const keptRows = 1 << 16
@@ -58,8 +57,8 @@ func (b *batch) keep() {
 	}
 }
 
-// begin starts to read. The caller reads the first batch: many queries need no other, and on a busy machine
-// waking another goroutine takes longer than a small query.
+// begin starts to read. The caller reads the first batch itself, because many queries need only one, and
+// waking another goroutine on a busy machine can take longer than a small query.
 func (p *prefetch) begin(ctx context.Context) {
 	ctx, p.cancel = context.WithCancel(ctx)
 	p.filled, p.empty = make(chan *batch, batches), make(chan *batch, batches)
@@ -89,12 +88,12 @@ func (p *prefetch) read(ctx context.Context) error {
 	}
 }
 
-// readOne reads a batch of up to most series. It reports whether there are more.
+// readOne reads a batch of at most so many series. It reports whether there are more.
 func (p *prefetch) readOne(ctx context.Context, most int) (more bool, err error) {
 	select {
 	case b := <-p.empty:
 		if more, err = p.fill(ctx, b, most); err == nil {
-			p.filled <- b // has room for all
+			p.filled <- b // has room for all batches
 		}
 		return more, err
 	case <-ctx.Done():
@@ -102,9 +101,9 @@ func (p *prefetch) readOne(ctx context.Context, most int) (more bool, err error)
 	}
 }
 
-// fill reads up to most series, or until the batch is full. It looks for a further series and reports whether
-// there is one. A single long series fills a batch, and another goroutine would be woken just to find nothing
-// after it.
+// fill reads at most so many series, or until the batch is full. It looks for one more series and reports
+// whether there is one. Otherwise a single long series would fill a batch and wake another goroutine just
+// to find nothing.
 func (p *prefetch) fill(ctx context.Context, b *batch, most int) (more bool, err error) {
 	b.rows.Reset()
 	b.labels, b.series = b.labels[:0], b.series[:0]
@@ -122,14 +121,14 @@ func (p *prefetch) fill(ctx context.Context, b *batch, most int) (more bool, err
 	return p.unread, p.set.Err()
 }
 
-// next returns the labels and rows of the next series. They are valid until the next call, and the caller may
-// change them. It returns false at the end or on an error, which is then in err.
+// next returns the labels and rows of the next series. They are valid until the next call, and the caller
+// may change them. It returns false at the end or on an error, which is then in err.
 func (p *prefetch) next(ctx context.Context) (l model.Labels, rows model.Rows, ok bool) {
 	if p.cancel == nil {
 		p.begin(ctx)
 	}
 	if err := ctx.Err(); err != nil {
-		_ = p.close() // its error is that of the set, which is closed once more in the end
+		_ = p.close() // the set is closed once more at the end and returns the same error
 		p.err = err
 		return nil, rows, false
 	}
@@ -163,12 +162,12 @@ func (p *prefetch) next(ctx context.Context) (l model.Labels, rows model.Rows, o
 }
 
 func (p *prefetch) giveBack(b *batch) {
-	_ = p.quota.TakeBytes(-b.bytes) // giving back does not fail
+	_ = p.quota.TakeBytes(-b.bytes) // giving back never fails
 	b.bytes = 0
 }
 
-// close stops reading and releases all memory and what the set pins: a query may have many sets and keeps
-// them to its end. It may be called more than once. next must not be called after it.
+// close stops reading, releases all memory and unpins the set: a query may have many sets and keeps them to
+// its end. It may be called more than once. next must not be called after it.
 func (p *prefetch) close() error {
 	if p.cancel != nil {
 		p.cancel()

@@ -10,19 +10,20 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// projection is the labels that the engine looks at, where it does not look at all: a selector right below an
-// aggregation by labels is asked for those, to group, and for the name of the metric, for warnings. Building
-// the labels of a million series for count(m) took a quarter of its CPU and 600 MB.
+// projection is the set of labels that the engine reads, where it does not read all of them. A selector
+// directly below an aggregation by labels needs only those labels, to group, and the name of the metric,
+// for warnings. For count(m) over a million series, building all labels would be most of the memory of the
+// query.
 //
-// The engine says so in its hints: By is set only if the aggregation is the selector's parent
-// (extractGroupsFromPath in its engine.go), so that nothing comes between that compares whole label sets, as
-// a sign or a function does, and Func is then the aggregation. Series remain as many as they are, in their
-// order, each with its samples.
+// The engine's hints say so. By is set only if the aggregation is the selector's parent
+// (extractGroupsFromPath in its engine.go), and Func is then the aggregation. Nothing in between compares
+// whole label sets, as a sign or a function would. The series, their number and their order do not change,
+// nor do their samples.
 type projection struct {
-	quota *model.Quota // is charged for the labels that are made
+	quota *model.Quota // charged for the labels that are built
 	names [][]byte     // sorted
-	// What was made for the series before is right for this one if the labels that count are the same:
-	// neighbours in key order share name and job.
+	// The labels of the series before are reused if the labels that count are equal: neighbours in key order
+	// share name and job.
 	last   labels.Labels
 	values [][]byte
 	any    bool
@@ -36,7 +37,7 @@ func projectionOf(hints *storage.SelectHints, quota *model.Quota) *projection {
 	switch hints.Func {
 	case "sum", "avg", "count", "min", "max", "group", "stddev", "stdvar", "quantile":
 	default:
-		// The others give back series that they were given, or look at all of their labels.
+		// The others return series of their input, or read all labels.
 		return nil
 	}
 	p := &projection{quota: quota, names: [][]byte{[]byte(model.NameLabel)}}
@@ -49,7 +50,7 @@ func projectionOf(hints *storage.SelectHints, quota *model.Quota) *projection {
 	return p
 }
 
-// labels returns those of the series' labels that count. Those behind them are not looked at.
+// labels returns the labels of the series that count. It does not parse those after the last name.
 func (p *projection) labels(b *labels.ScratchBuilder, l model.Labels) (labels.Labels, error) {
 	same, at, rest := p.any, 0, l
 	for at < len(p.names) {

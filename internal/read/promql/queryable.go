@@ -14,8 +14,8 @@ import (
 	"github.com/shaledb/shale/internal/read"
 )
 
-// Queryable answers for one tenant under one quota. Make one for each query: its quota and cost are those of
-// the query.
+// Queryable reads the data of one tenant under one quota. Make one for each query, with the quota and the
+// cost of that query.
 type Queryable struct {
 	Read   *read.Querier
 	Tenant string
@@ -28,19 +28,19 @@ func (q *Queryable) Querier(mint, maxt int64) (storage.Querier, error) {
 	return &querier{q: q, mint: mint, maxt: maxt}, nil
 }
 
-// closer gives up what a set pins. It may be called more than once.
+// closer releases what a set pins. It may be called more than once.
 type closer interface{ close() error }
 
-// querier is used by one goroutine, as the engine does.
+// querier is used by one goroutine, the engine's.
 type querier struct {
 	q          *Queryable
 	mint, maxt int64
-	nodes      map[*labels.Matcher]*node // that are computed here, by the only matcher of their selector
+	nodes      map[*labels.Matcher]*node // computed here, by the only matcher of their selector
 	open       []closer
 }
 
-// Select pins what the answer needs at once, so that all selectors of an expression see the store at about
-// the same moment, and reads when the set is walked.
+// Select pins what the result needs immediately, so that all selectors of an expression see the store at
+// about the same moment. It reads when the set is walked.
 func (q *querier) Select(ctx context.Context, sortSeries bool, hints *storage.SelectHints, ms ...*labels.Matcher) storage.SeriesSet {
 	if len(ms) == 1 {
 		if n := q.nodes[ms[0]]; n != nil {
@@ -101,7 +101,7 @@ func limitOf(hints *storage.LabelHints) int {
 	return hints.Limit
 }
 
-// Close closes the sets that were not walked to their end, too.
+// Close also closes the sets that were not walked to their end.
 func (q *querier) Close() error {
 	var errs []error
 	for _, s := range q.open {

@@ -216,7 +216,7 @@ func TestQuotaAndCancellation(t *testing.T) {
 	}
 }
 
-// TestQuotaOfProjection: labels that are not kept are not charged; those that are kept are.
+// TestQuotaOfProjection: only labels that are kept are charged.
 func TestQuotaOfProjection(t *testing.T) {
 	const rows = 10 * (200 + 10*16) // of ten series
 	for _, c := range []struct {

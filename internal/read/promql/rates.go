@@ -7,9 +7,8 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// ownRate reports whether the function is one that is computed here without upstream's implementation: the
-// commonest, and of a query of rates upstream's took half of the time, since it looks for resets in every
-// window anew.
+// ownRate reports whether the function is computed here. These are the commonest, and upstream's
+// implementation looks for resets again in every window; BenchmarkRate compares.
 func (w *windows) ownRate() bool {
 	switch w.call.Func.Name {
 	case "rate", "increase", "delta":
@@ -18,15 +17,15 @@ func (w *windows) ownRate() bool {
 	return false
 }
 
-// extrapolation is what a rate takes from the times of a window alone: seconds from its first sample to its
-// last, from its bounds to these, as far as they count, and by what an increase is multiplied.
+// extrapolation is the part of a rate that depends only on the times of a window: seconds from its first
+// sample to its last, seconds from its bounds to these as far as they count, and the factor of an increase.
 type extrapolation struct{ sampled, toStart, toEnd, factor float64 }
 
-// computeRates gives the increase of a counter, or of a gauge for delta, over each window with two samples or more,
-// extrapolated to the window's bounds. The rules, and the order in which numbers are added, are those of
-// upstream's extrapolatedRate: what a counter had before each reset is added; a bound is reached if it is
-// nearer than 1.1 average distances of samples, else half a distance is; and a counter does not begin below
-// zero.
+// computeRates computes the increase over each window with two samples or more, of a counter or, for delta,
+// of a gauge, extrapolated to the window's bounds. The rules and the order of additions are those of
+// upstream's extrapolatedRate. The value before each reset of a counter is added. A bound is reached if it
+// is nearer than 1.1 average distances of samples, else half a distance counts. A counter does not begin
+// below zero.
 func (w *windows) computeRates() {
 	name := w.call.Func.Name
 	counter, seconds := name != "delta", 1.0
@@ -46,7 +45,7 @@ func (w *windows) computeRates() {
 			before = v
 		}
 	}
-	resets := w.resets // those behind the window's first sample
+	resets := w.resets // those after the window's first sample
 	spans, rates := w.located.windows, w.located.rates
 	w.at, w.values = slices.Grow(w.at[:0], len(spans))[:len(spans)], slices.Grow(w.values[:0], len(spans))[:len(spans)]
 	for i, s := range spans {
@@ -64,8 +63,8 @@ func (w *windows) computeRates() {
 		e := &rates[i]
 		factor := e.factor
 		if counter && increase > 0 && first >= 0 && !e.staysPositive(first, increase) {
-			// The conversion keeps compilers from making one operation of this product and the sum that follows,
-			// which rounds otherwise than upstream does.
+			// The conversion keeps compilers from fusing this product with the sum that follows, which would round
+			// differently than upstream.
 			if toZero := float64(e.sampled * (first / increase)); toZero < e.toStart {
 				factor = e.factorFrom(toZero, seconds)
 			}
@@ -74,7 +73,7 @@ func (w *windows) computeRates() {
 	}
 }
 
-// extrapolate fills the extrapolations of windows that have been located anew.
+// extrapolate fills the extrapolations of windows that were just located.
 func (w *windows) extrapolate(seconds float64) {
 	l := &w.located
 	if len(l.rates) == len(l.windows) {
@@ -100,7 +99,7 @@ func (w *windows) extrapolate(seconds float64) {
 	}
 }
 
-// factorFrom returns factorFrom what an increase is multiplied that began so many seconds before the first sample.
+// factorFrom returns the factor of an increase that began toStart seconds before the first sample.
 func (e *extrapolation) factorFrom(toStart, seconds float64) float64 {
 	factor := 1.0
 	if e.sampled != 0 {
@@ -109,9 +108,9 @@ func (e *extrapolation) factorFrom(toStart, seconds float64) float64 {
 	return factor / seconds
 }
 
-// staysPositive reports a counter that was clearly above zero where its increase is extrapolated to, as most
-// are. It saves a division for each window. Where roundings could decide it says no: they add up to some
-// 1e-15 of a product, and more of one that is near the least number there is.
+// staysPositive reports whether a counter extrapolated to the window's start is clearly above zero, as most
+// are. It saves a division per window. It returns false wherever rounding could decide: errors add up to
+// about 1e-15 of a product, and to more near the least float. BenchmarkRate runs it.
 func (e *extrapolation) staysPositive(first, increase float64) bool {
 	need := e.toStart * increase
 	return need > 1e-300 && first*e.sampled > need*1.000001

@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestWholeStart: what saves a division never decides otherwise than the division does.
-func TestWholeStart(t *testing.T) {
+// TestStaysPositive: the shortcut never decides differently from the division that it saves.
+func TestStaysPositive(t *testing.T) {
 	said := 0
 	rapid.Check(t, func(t *rapid.T) {
 		odd := []float64{5e-324, 3e-308, 1e-300, 1e-160, 1, 1e160, math.MaxFloat64, math.Inf(1)}

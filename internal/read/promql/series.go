@@ -5,7 +5,7 @@ import (
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 )
 
-// series is one series with its samples in the engine's units. It stays valid when its set has moved on.
+// series is one series with its samples in the engine's units. It stays valid when its set moves on.
 type series struct {
 	labels labels.Labels
 	points points
@@ -14,7 +14,7 @@ type series struct {
 // Labels returns the label set.
 func (s *series) Labels() labels.Labels { return s.labels }
 
-// Iterator returns an iterator over the samples. It takes the memory of the given one if that is of this
+// Iterator returns an iterator over the samples. It reuses the memory of it if that is an iterator of this
 // package.
 func (s *series) Iterator(it chunkenc.Iterator) chunkenc.Iterator {
 	p, ok := it.(*pointIterator)

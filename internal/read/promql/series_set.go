@@ -12,18 +12,18 @@ import (
 	"github.com/shaledb/shale/internal/read"
 )
 
-// seriesSet reads each series whole when it is reached: the engine expands a set before it looks at any
-// sample, so nothing would be saved by reading later. A series without a row in range is left out, as
-// upstream leaves it out.
+// seriesSet reads each series whole when it is reached. The engine expands a set before it looks at any
+// sample, so reading later would save nothing. Like upstream, it leaves out a series without a row in
+// range.
 type seriesSet struct {
 	ctx        context.Context // of the Select call, which bounds the set
 	rows       *read.SeriesSet
-	limit      int // 0: none
+	limit      int // 0: no limit
 	labelsOnly bool
 	only       *projection // nil: all labels
 	// from is where the range begins, in nanoseconds. One millisecond more is read: a selector's range is open
-	// on its left, and a histogram that stands exactly there tells whether the first one in the range comes
-	// after a reset.
+	// on its left, and a histogram exactly on that bound tells whether the first one in the range follows a
+	// reset.
 	from int64
 
 	found   int
@@ -71,14 +71,14 @@ func (s *seriesSet) Next() bool {
 	return s.finish()
 }
 
-// seriesPerAllocation is how many series are allocated together. The engine keeps all series of a set as long as
-// any.
+// seriesPerAllocation is how many series share an allocation. The engine keeps all series of a set as long
+// as any.
 const seriesPerAllocation = 64
 
-// keep returns a series that stays.
+// keep copies a series to memory that stays valid.
 func (s *seriesSet) keep(one series) *series {
 	if len(s.free) == 0 {
-		// The first few sets are small: most queries have one series, or ten.
+		// The first allocations are small: most queries have one series, or ten.
 		s.free = make([]series, min(seriesPerAllocation, max(1, s.found)))
 	}
 	kept := &s.free[0]
@@ -86,7 +86,7 @@ func (s *seriesSet) keep(one series) *series {
 	return kept
 }
 
-// pointsInRange makes points of the rows in the range, if there are any.
+// pointsInRange copies the rows in the range, if there are any.
 func (s *seriesSet) pointsInRange() (p points, some bool, err error) {
 	early := 0
 	for early < s.scratch.Len() && s.scratch.Times[early] < s.from {
@@ -107,7 +107,7 @@ func (s *seriesSet) pointsInRange() (p points, some bool, err error) {
 	return p, true, nil
 }
 
-// finish unpins what the set holds as soon as it is not needed any more; a query may still compute for long.
+// finish unpins what the set holds and returns false. The query may go on computing for long.
 func (s *seriesSet) finish() bool {
 	if err := s.rows.Close(); s.err == nil {
 		s.err = err
@@ -124,7 +124,7 @@ func (s *seriesSet) Err() error { return s.err }
 
 func (s *seriesSet) Warnings() annotations.Annotations { return nil }
 
-// sorted reads a whole set and puts it into the order of labels.
+// sorted reads a whole set and sorts it by labels.
 func sorted(set *seriesSet) storage.SeriesSet {
 	var all []*series
 	for set.Next() {

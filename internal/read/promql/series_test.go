@@ -13,7 +13,7 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// TestIterator walks an iterator by Next and Seek in any order, against a plain search.
+// TestIterator walks an iterator by Next and Seek in any order and compares with a plain search.
 func TestIterator(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		times := rapid.SliceOfNDistinct(rapid.Int64Range(-50, 200), 0, 60, rapid.ID[int64]).Draw(t, "times")
@@ -54,8 +54,8 @@ func TestIterator(t *testing.T) {
 	})
 }
 
-// TestSlab cuts many series out of one slab: of rows in one millisecond the last stays, and no series changes
-// another.
+// TestSlab cuts many series out of one slab: of rows in one millisecond the last stays, and no series
+// changes another.
 func TestSlab(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var s slab
@@ -99,7 +99,7 @@ func TestSlab(t *testing.T) {
 	})
 }
 
-// TestValuesBitForBit: an iterator gives the bits that were stored, also of NaNs with a payload.
+// TestValuesBitForBit: an iterator returns the stored bits, even of NaNs with a payload.
 func TestValuesBitForBit(t *testing.T) {
 	bits := []uint64{0, 1 << 63, 0x7ff0000000000001, 0x7ff0000000000002, 0xfff8000000000123, 0x7ff0000000000000, 1}
 	var rows model.Rows

@@ -6,7 +6,7 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// nanosPerMilli turns the engine's milliseconds into nanoseconds.
+// nanosPerMilli converts the engine's milliseconds to nanoseconds.
 const nanosPerMilli = 1_000_000
 
 // rangeOf returns the nanoseconds of all rows that lie in [mint, maxt] when their times are cut to

@@ -10,7 +10,7 @@ import (
 // edges are times at which units overflow or cross zero.
 var edges = []int64{math.MinInt64, math.MinInt64 + 1, -1_000_001, -1_000_000, -999_999, -1, 0, 1, 999_999, 1_000_000, math.MaxInt64 - 1, math.MaxInt64}
 
-// near draws an int64 that is anywhere, or near an edge of either unit.
+// near draws any int64, or one near an edge of either unit.
 func near(t *rapid.T, label string) int64 {
 	switch rapid.IntRange(0, 2).Draw(t, label+" kind") {
 	case 0:
@@ -22,8 +22,8 @@ func near(t *rapid.T, label string) int64 {
 	return base + rapid.Int64Range(-3, 3).Draw(t, label)
 }
 
-// TestRangeOf: a row is in the range of nanoseconds if and only if its time, cut to milliseconds, is in that
-// of milliseconds.
+// TestRangeOf: a row is in the range of nanoseconds if and only if its time, cut to milliseconds, is in the
+// range of milliseconds.
 func TestRangeOf(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		mint, maxt := near(t, "mint"), near(t, "maxt")
@@ -31,7 +31,7 @@ func TestRangeOf(t *testing.T) {
 		at := near(t, "at")
 		if rapid.Bool().Draw(t, "at a bound") {
 			at = rapid.SampledFrom([]int64{r.Min, r.Max}).Draw(t, "bound")
-			at += rapid.Int64Range(-1, 1).Draw(t, "off") // may wrap around, which is as good a time as any
+			at += rapid.Int64Range(-1, 1).Draw(t, "off") // may wrap around, which is a valid time
 		}
 		ms := floorMillis(at)
 		if got, want := r.Contains(at), mint <= ms && ms <= maxt; got != want {

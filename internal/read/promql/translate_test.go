@@ -24,7 +24,7 @@ func TestLabelsOf(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The labels of a cursor are valid until it moves, those of a series for as long as the query.
+		// The labels of a cursor are valid until it moves; those of a series are valid for the whole query.
 		for i := range bytes {
 			bytes[i] = 0xff
 		}
@@ -49,7 +49,7 @@ func TestLabelsThatAreCut(t *testing.T) {
 			}
 		}
 	}
-	if cuts < len(whole)-2 { // only the empty set and the end of the first pair are whole
+	if cuts < len(whole)-2 { // only the empty set and the end of the first pair are valid
 		t.Errorf("%d of %d cuts were noticed", cuts, len(whole))
 	}
 }
@@ -77,7 +77,7 @@ func TestMatchers(t *testing.T) {
 			if got.Match(v) != want {
 				t.Errorf("%s: %q", m, v)
 			}
-			// What is passed on to spare a source work must not contradict the expression.
+			// Hints that spare a source work must not contradict the expression.
 			positive := want == (c.op == model.MatchRegexp)
 			if len(got.Set) > 0 && positive != slices.Contains(got.Set, v) {
 				t.Errorf("%s: the set %q is wrong about %q", m, got.Set, v)

@@ -23,7 +23,7 @@ import (
 	"github.com/shaledb/shale/internal/read/readtest"
 )
 
-// questions touch what an adapter can get wrong: look-back, stale markers, ranges, offsets, @, subqueries,
+// questions cover what an adapter can get wrong: look-back, stale markers, ranges, offsets, @, subqueries,
 // label matchers, order and missing labels.
 var questions = []string{
 	`m`, `m offset 13s`, `m offset -13s`, `m @ 60`, `m[45s]`, `m[45s] offset 1m`, `rate(m[40s])`, `increase(m[1m] @ end())`, `count_over_time(m[30s:7s])`,
@@ -35,14 +35,14 @@ var questions = []string{
 	`timestamp(m)`, `stddev_over_time(m[1m])`, `quantile_over_time(.5, m[1m])`, `count_values("v", m)`, `sort_desc(n)`, `m and n offset 20s`,
 }
 
-// aggregations are right below or not right below what they aggregate. Those that depend on the order in
-// which numbers are added are not compared with upstream's storage, which has another order of series.
+// aggregations are directly above a selector or not. Those that depend on the order of additions are not
+// compared with upstream's storage, which has another order of series.
 var aggregations = []string{
 	`stddev(m)`, `stdvar by (a) (n)`, `sum(m)`, `avg({__name__=~"m|n"})`, `count by (b, a) (m)`, `sum by (__name__, c) ({__name__=~"m|n"})`,
 	`count(-m)`, `sum by (a) ((m))`, `avg(m @ 60)`, `quantile(0.3, m)`, `topk(1, m)`, `sum without (b) (m)`, `max by (a) (m offset 5s)`,
 }
 
-// blind does not tell what is aggregated.
+// blind hides the grouping of aggregations from the storage.
 type blind struct{ storage.Queryable }
 
 func (b blind) Querier(mint, maxt int64) (storage.Querier, error) {
@@ -58,7 +58,7 @@ func (b blindQuerier) Select(ctx context.Context, sort bool, hints *storage.Sele
 	return b.Querier.Select(ctx, sort, &h, ms...)
 }
 
-// TestProjection: aggregations give the same whether the labels that they do not look at are there or not.
+// TestProjection: aggregations give the same result with and without the labels that they do not read.
 func TestProjection(t *testing.T) {
 	engine := newEngine()
 	defer engine.Close()
@@ -83,7 +83,7 @@ func newEngine() *upstream.Engine {
 	})
 }
 
-// TestUpstreamStorage asks the engine the same questions over Shale's read path and over upstream's own
+// TestUpstreamStorage asks the engine the same questions over Shale's read path and over upstream's
 // storage.
 func TestUpstreamStorage(t *testing.T) {
 	engine := newEngine()
@@ -105,7 +105,7 @@ func TestUpstreamStorage(t *testing.T) {
 	})
 }
 
-// draw gives the same series in the words of upstream's test language and spread over two sources.
+// draw writes the same series in upstream's test language and into two sources.
 func draw(t *rapid.T) (string, []read.Source) {
 	step := rapid.Int64Range(1, 20).Draw(t, "interval")
 	var text strings.Builder
@@ -144,8 +144,8 @@ func draw(t *rapid.T) (string, []read.Source) {
 	return text.String(), []read.Source{memories[0], memories[1]}
 }
 
-// ask returns the answer to a range query, and to an instant query for what gives ranges; an error is one,
-// too.
+// ask returns the result of a range query, or of an instant query for expressions that are ranges. An error
+// is a result, too.
 func ask(t *rapid.T, e upstream.QueryEngine, s storage.Queryable, question string, start, end time.Time, step time.Duration) string {
 	q, err := e.NewRangeQuery(ctx, s, nil, question, start, end, step)
 	if err != nil {
@@ -157,7 +157,7 @@ func ask(t *rapid.T, e upstream.QueryEngine, s storage.Queryable, question strin
 	return shown(q.Exec(ctx), question)
 }
 
-// shown is an answer as text, with its warnings in an order, since they come in none.
+// shown is a result as text. Warnings are sorted, since they arrive in no order.
 func shown(r *upstream.Result, question string) string {
 	warnings, infos := r.Warnings.AsStrings(question, 0, 0)
 	slices.Sort(warnings)

@@ -12,7 +12,7 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// windows computes what a function gives for one series at each step, or what a selector gives.
+// windows computes the values of a function, or of a selector, for one series at each step.
 type windows struct {
 	*node
 	own    func(bits []uint64) float64 // the node's function, if it is one of ownOverTime
@@ -20,13 +20,13 @@ type windows struct {
 	notes  annotations.Annotations
 	times  []int64 // nanoseconds
 	bits   []uint64
-	points *[]upstream.FPoint // the same for upstream's functions
-	resets []int32            // points that are less than those before them
+	points *[]upstream.FPoint // times and bits in the form of upstream's functions
+	resets []int32            // indexes of values that are less than the value before
 	located
 	matrix upstream.Matrix
 	helper upstream.EvalNodeHelper
 
-	// The answer: values at some of the steps, ascending.
+	// The result: values at some of the steps, ascending.
 	at     []int32
 	values []float64
 }
@@ -41,8 +41,8 @@ func newWindows(n *node) *windows {
 	return w
 }
 
-// compute fills at and values from rows that are ascending, and changes these. It returns errNotTaken of what
-// only upstream computes: other values than floats, and start timestamps.
+// compute fills at and values from ascending rows, which it changes. It returns errNeedsUpstream for rows
+// that only upstream computes: values other than floats, and start timestamps.
 func (w *windows) compute(rows *model.Rows) error {
 	for _, k := range rows.Kinds {
 		if k != model.KindFloat {
@@ -67,7 +67,7 @@ func (w *windows) compute(rows *model.Rows) error {
 	return nil
 }
 
-// clean leaves, of rows in one millisecond, the last, and to functions no markers of staleness. Usually all
+// clean keeps the last of the rows in one millisecond, and removes stale markers for functions. Usually all
 // rows stay.
 func (w *windows) clean(times []int64, bits []uint64) ([]int64, []uint64) {
 	if mayShareMilli(times) {
@@ -94,9 +94,11 @@ func (w *windows) clean(times []int64, bits []uint64) ([]int64, []uint64) {
 	return times[:n], bits[:n]
 }
 
-// mayShareMilli reports whether two rows may lie in one millisecond. Ascending times do only if neighbours do.
+// mayShareMilli reports whether two rows may lie in one millisecond, which only neighbours do, since times
+// ascend. It subtracts four pairs at a time because a processor does that in parallel; BenchmarkRate runs
+// it.
 func mayShareMilli(times []int64) bool {
-	short := int64(0) // less than 0 if a distance is too short; four at a time, since the processor takes them side by side
+	short := int64(0) // negative once a distance is too short
 	for len(times) > 4 {
 		t := times[:5]
 		short |= (t[1] - t[0] - nanosPerMilli) | (t[2] - t[1] - nanosPerMilli) | (t[3] - t[2] - nanosPerMilli) | (t[4] - t[3] - nanosPerMilli)
@@ -108,7 +110,7 @@ func mayShareMilli(times []int64) bool {
 	return short < 0
 }
 
-// lastValues gives the lastValues sample of each window, unless it is a marker of staleness.
+// lastValues returns the last sample of each window, unless it is a stale marker.
 func (w *windows) lastValues() {
 	w.locate(1)
 	for _, s := range w.located.windows {
@@ -118,7 +120,7 @@ func (w *windows) lastValues() {
 	}
 }
 
-// callUpstream gives what the function does of each window that is not empty.
+// callUpstream applies upstream's function to each window that is not empty.
 func (w *windows) callUpstream() {
 	points := slices.Grow((*w.points)[:0], len(w.times))
 	for i, t := range w.times {
@@ -138,7 +140,7 @@ func (w *windows) callUpstream() {
 	}
 }
 
-// release gives up all memory but the notes.
+// release drops all memory except the notes.
 func (w *windows) release() {
 	if w.points != nil && cap(*w.points) <= keptRows {
 		pointLists.Put(w.points)
@@ -149,7 +151,7 @@ func (w *windows) release() {
 // pointLists keeps the memory of points between queries.
 var pointLists = sync.Pool{New: func() any { return new([]upstream.FPoint) }}
 
-// addNotes adds what upstream has to say of the name of a metric that has given values.
+// addNotes adds upstream's warning about the name of a metric that gave values.
 func (w *windows) addNotes() {
 	if w.fn == nil {
 		return

@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestCrowded compares with what is meant: neighbours less than a millisecond apart.
-func TestCrowded(t *testing.T) {
+// TestMayShareMilli compares with the definition: neighbours less than a millisecond apart.
+func TestMayShareMilli(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		times := rapid.SliceOfNDistinct(rapid.Int64Range(0, 30*nanosPerMilli), 0, 12, rapid.ID[int64]).Draw(t, "times")
 		slices.Sort(times)

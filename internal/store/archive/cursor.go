@@ -90,7 +90,7 @@ func (c *cursor) find(ctx context.Context, req *model.Request, labels bool) (err
 	if req.LabelsOnly || text {
 		family = 0
 	}
-	err = r.FetchSeries(ctx, c.ranks, labels, family, req.Range)
+	err = r.PrefetchSeries(ctx, c.ranks, labels, family, req.Range)
 	if err == nil && text {
 		// Filters and lines are prefetched once their order is known: see the text pages of package part.
 		c.verdicts, err = r.PrefetchChunks(ctx, c.ranks, req)

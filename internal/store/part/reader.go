@@ -85,23 +85,23 @@ func (r *Reader) RowsAt(ctx context.Context, f model.Family, rg model.TimeRange)
 	return samples.NewCursor(ctx, r.Reader, f, rg)
 }
 
-// TextAt reads the lines of a request's range by rank. Of the request its range, text filter, quota and cost
-// count. Ascending ranks are cheap: they read index pages and, where several series share a page, the page's
-// counts and times. known is what PrefetchChunks has found out; it may be nil. order is that of the chunks. named
-// adds the name of the part to errors of their pages.
+// TextAt reads the lines of a request's range by rank. It uses the range, text filter, quota and cost of
+// the request. Ascending ranks are cheap: they read index pages and, where several series share a page, its
+// counts and times. known is the result of PrefetchChunks and may be nil. order is the order of the chunks.
+// named adds the name of the part to errors of their pages.
 func (r *Reader) TextAt(ctx context.Context, req *model.Request, known *text.Verdicts, order uint64, named func(error) error) *text.Cursor {
 	return text.NewCursor(ctx, r.Reader, req, known, order, named)
 }
 
-// PrefetchChunks fetches what the Chunks of the ranks will read. If there are filters, and they rule out nearly
-// all units, it finds out which ones first; only the other units are left to the cursors.
+// PrefetchChunks prefetches what the Chunks of the ranks will read. If there are filters and they rule out
+// nearly all units, it asks them first and leaves only the other units to the cursors.
 func (r *Reader) PrefetchChunks(ctx context.Context, ranks file.Ranks, req *model.Request) (*text.Verdicts, error) {
 	return text.Prefetch(ctx, r.Reader, ranks, req)
 }
 
-// FetchSeries fetches what walking the series of the ranks will read: keys, labels if they are wanted, and
-// the rows of a family within rg, unless that is 0.
-func (r *Reader) FetchSeries(ctx context.Context, ranks file.Ranks, labels bool, f model.Family, rg model.TimeRange) error {
+// PrefetchSeries prefetches what a walk over the series of the ranks will read: keys, labels if they are
+// wanted, and the rows of a family within rg, unless that is 0.
+func (r *Reader) PrefetchSeries(ctx context.Context, ranks file.Ranks, labels bool, f model.Family, rg model.TimeRange) error {
 	return r.Announce(ctx, func() ([]file.Addr, error) {
 		pages, err := r.RankPages(ctx, nil, series.KeySection, ranks, nil)
 		if err == nil && labels && r.Meta().Labels {

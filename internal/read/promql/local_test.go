@@ -22,7 +22,7 @@ import (
 	"github.com/shaledb/shale/internal/read/readtest"
 )
 
-// drawExpr draws an expression of which parts are taken over, at any depth, and parts are not.
+// drawExpr draws an expression in which some parts, at any depth, are computed here and others upstream.
 func drawExpr(t *rapid.T, depth int) string {
 	pick := func(label string, of ...string) string { return rapid.SampledFrom(of).Draw(t, label) }
 	selector := func() string {
@@ -61,8 +61,8 @@ func drawExpr(t *rapid.T, depth int) string {
 	return fmt.Sprintf("%s %s (%s)", op, by, inner)
 }
 
-// drawValue draws what is hard to add up: resets, markers of staleness, what is not a number, large and small
-// ones together.
+// drawValue draws values that are hard to add: resets, stale markers, NaN, infinities, large values next to
+// small ones.
 func drawValue(t *rapid.T, before float64) float64 {
 	switch rapid.IntRange(0, 19).Draw(t, "value") {
 	case 0:
@@ -75,7 +75,7 @@ func drawValue(t *rapid.T, before float64) float64 {
 	return before + rapid.Float64Range(0, 1e3).Draw(t, "more")
 }
 
-// drawTimes gives ascending times in milliseconds, some twice.
+// drawTimes draws ascending times in milliseconds, some of them twice.
 func drawTimes(t *rapid.T) []int64 {
 	var times []int64
 	at := rapid.Int64Range(-100_000, 100_000).Draw(t, "first")
@@ -86,12 +86,12 @@ func drawTimes(t *rapid.T) []int64 {
 	return times
 }
 
-// drawWorld gives series in two sources, some with histograms, some with labels that say more of the metric.
+// drawWorld draws series in two sources, some with histograms, some with labels for type or unit.
 func drawWorld(t *rapid.T) []read.Source {
 	memories := []*readtest.Memory{readtest.NewMemory(2), readtest.NewMemory(1)}
 	odd := rapid.IntRange(0, 9).Draw(t, "odd")
 	for _, name := range []string{"m", "n"} {
-		scraped := drawTimes(t) // which several series have
+		scraped := drawTimes(t) // of several series
 		for i := range rapid.IntRange(0, 6).Draw(t, "series") {
 			pairs := []string{"__name__", name}
 			if odd == 0 && i == 1 {
@@ -121,9 +121,8 @@ func drawWorld(t *rapid.T) []read.Source {
 	return []read.Source{memories[0], memories[1]}
 }
 
-// TestTakenOver: what is computed here is what upstream computes over the same series, bit for bit and with
-// the same warnings.
-func TestTakenOver(t *testing.T) {
+// TestComputedHere: results and warnings of nodes computed here equal upstream's, bit for bit.
+func TestComputedHere(t *testing.T) {
 	upstream := newEngine()
 	defer upstream.Close()
 	ours := &promql.Engine{Upstream: upstream}
@@ -153,8 +152,8 @@ func TestTakenOver(t *testing.T) {
 	})
 }
 
-// askAt asks at the end of a range; the order of the answer counts, unless upstream's own has none, as the
-// series of a subquery over an operator.
+// askAt asks at the end of a range. The order of the result counts, unless upstream's own is undefined, as
+// for a subquery over an operator.
 func askAt(t *rapid.T, e upstreampromql.QueryEngine, s storage.Queryable, text string, _, end time.Time, _ time.Duration) string {
 	q, err := e.NewInstantQuery(ctx, s, nil, text, end)
 	if err != nil {
@@ -186,9 +185,9 @@ func churned(quota *model.Quota) (*promql.Queryable, []*readtest.Memory) {
 	return &promql.Queryable{Read: read.New(read.Options{Sources: []read.Source{m}}), Tenant: tenant, Quota: quota, Cost: new(model.Cost)}, []*readtest.Memory{m}
 }
 
-// TestTakenOverQuota: what has no room here, or is evaluated anew for another reason, is charged what
-// upstream is; nothing stays charged or open; and an error is upstream's.
-func TestTakenOverQuota(t *testing.T) {
+// TestComputedHereQuota: a query that upstream evaluates in the end, because of the quota or for another
+// reason, is charged what upstream is charged. Nothing stays charged or open, and an error is upstream's.
+func TestComputedHereQuota(t *testing.T) {
 	upstream := newEngine()
 	defer upstream.Close()
 	ours := &promql.Engine{Upstream: upstream, Timeout: time.Minute}
@@ -232,9 +231,9 @@ func TestTakenOverQuota(t *testing.T) {
 	}
 }
 
-// TestTakenOverEnds: a query that is cancelled, or whose source fails, ends with that error, and nothing
+// TestComputedHereEnds: a query that is cancelled, or whose source fails, ends with that error, and nothing
 // stays open.
-func TestTakenOverEnds(t *testing.T) {
+func TestComputedHereEnds(t *testing.T) {
 	upstream := newEngine()
 	defer upstream.Close()
 	ours := &promql.Engine{Upstream: upstream}
