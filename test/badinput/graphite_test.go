@@ -198,7 +198,7 @@ func graphiteTCP() group {
 	send := last.do
 	last.do = func(t *testing.T, s *server) (string, string) {
 		outcome, text := send(t, s)
-		return outcome, strings.TrimPrefix(text, "the write path takes no points for now; trying again")
+		return outcome, strings.TrimPrefix(text, "the write path refuses points for now; retrying")
 	}
 	stream("a last line without a newline, half closed", func(t *testing.T, s *server, c *net.TCPConn) {
 		write(c, stamped("bi.half 1 NOW"))

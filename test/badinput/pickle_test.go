@@ -34,7 +34,7 @@ func list(items ...string) string { return "\x80\x02](" + strings.Join(items, ""
 
 func goodPickle(name string) string { return frame(list(point(text(name), nowOp(), number(1)))) }
 
-var lostPickle = regexp.MustCompile(`msg="a pickle is lost: (\w+)" peer=\S+ error=("(?:[^"\\]|\\.)*"|\S+)`)
+var lostPickle = regexp.MustCompile(`msg="pickle lost: (\w+)" peer=\S+ error=("(?:[^"\\]|\\.)*"|\S+)`)
 
 // sendPickles sends text to the pickle port and returns how many points were stored, and what the log says.
 func sendPickles(send func(t *testing.T, c *net.TCPConn)) func(*testing.T, *server) (string, string) {

@@ -10,22 +10,22 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// acceptor takes the TCP connections of one address.
+// acceptor accepts the TCP connections of one address.
 type acceptor struct {
 	l     *Listener
 	ln    net.Listener
 	serve func(net.Conn)
-	// conns are the open connections, guarded by the mutex of l.
+	// conns has the open connections. The mutex of l guards it.
 	conns map[net.Conn]struct{}
 }
 
-// openBoth binds a TCP and a UDP socket to one address.
+// openBoth binds a TCP and a UDP socket to the same address and port.
 func openBoth(address string) (net.Listener, *net.UDPConn, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%w: graphite: listen address %q: %w", model.ErrInvalid, address, err)
 	}
-	// A port that the system picks for TCP may be in use for UDP.
+	// If the system picks the port, the port that is free for TCP may be in use for UDP.
 	for attempt := 1; ; attempt++ {
 		tcp, err := openTCP(address)
 		if err != nil {
@@ -34,7 +34,7 @@ func openBoth(address string) (net.Listener, *net.UDPConn, error) {
 		at := net.JoinHostPort(host, strconv.Itoa(tcp.Addr().(*net.TCPAddr).Port))
 		udp, err := net.ListenPacket("udp", at)
 		if err == nil {
-			// What the system does not allow is cut down without an error.
+			// The system silently lowers a size that it does not allow.
 			_ = udp.(*net.UDPConn).SetReadBuffer(udpSocketBytes)
 			return tcp, udp.(*net.UDPConn), nil
 		}
@@ -53,7 +53,7 @@ func openTCP(address string) (net.Listener, error) {
 	return ln, nil
 }
 
-// accept takes connections until the socket is closed.
+// accept accepts connections until the socket is closed.
 func (a *acceptor) accept() {
 	for wait := time.Millisecond; ; {
 		nc, err := a.ln.Accept()
@@ -64,22 +64,22 @@ func (a *acceptor) accept() {
 		case errors.Is(err, net.ErrClosed):
 			return
 		default:
-			// Most often there are no file descriptors left, which passes.
-			a.l.log.trouble("accepting a connection", "error", err)
+			// The usual cause is a lack of file descriptors, which passes.
+			a.l.log.failure("cannot accept a connection", "error", err)
 			time.Sleep(wait)
 			wait = min(2*wait, time.Second)
 		}
 	}
 }
 
-// admit starts to serve a connection, if there are not too many.
+// admit serves a connection, or closes it if too many are open.
 func (a *acceptor) admit(nc net.Conn) {
 	l := a.l
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed || len(a.conns) >= l.o.MaxConnections {
 		l.metrics.refused.Inc()
-		l.log.trouble("a connection is closed at once: too many are open", "peer", nc.RemoteAddr().String(), "limit", l.o.MaxConnections)
+		l.log.failure("connection refused: too many are open", "peer", nc.RemoteAddr().String(), "limit", l.o.MaxConnections)
 		nc.Close()
 		return
 	}

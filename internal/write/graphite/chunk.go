@@ -6,28 +6,30 @@ import (
 )
 
 const (
-	// maxRows and maxLabelBytes bound a chunk: large enough that a wait for the disk is shared by many rows, small
-	// enough that the chunks of a thousand connections fit.
+	// maxRows and maxLabelBytes bound a chunk. It is large enough that many rows share one sync, and
+	// small enough that the chunks of a thousand connections fit in memory.
 	maxRows       = 16 << 10
 	maxLabelBytes = 1 << 20
-	// rowBytes is the memory that a row takes beside its name, here and in the batch that is made of it.
+	// rowBytes is the memory of a row without its name, in the chunk and in the batch that is made from
+	// it.
 	rowBytes = 2 * (model.KeyBytes + 4 + 8 + 8)
 )
 
-// chunk holds parsed rows and the names of their series until they are durable. It is the [model.LabelSource] of the
-// batch that is made of it.
+// chunk holds parsed rows and the names of their series until they are durable. It is the
+// [model.LabelSource] of the batch that is made from it.
 type chunk struct {
 	labels []byte
-	// ends of the labels of each row in labels; with the top bit they are canonical labels, without it a name.
+	// ends has the end in labels of each row's labels. With the bit tagged set they are canonical
+	// labels, otherwise a bare name.
 	ends   []uint32
 	keys   []model.Key
 	times  []int64
 	values []uint64
-	// grants are the shares of the byte budget that the rows hold.
+	// grants are the reservations from the byte budget for the rows.
 	grants []*write.Grant
-	// one holds the labels that CanonicalLabels returns.
-	one []byte
-	// granted is the bytes of the only grant of a chunk that asks for itself.
+	// builtLabels holds the labels that CanonicalLabels returns.
+	builtLabels []byte
+	// granted is the size of the grant of a chunk that reserves its own memory; it has only one.
 	granted int64
 }
 
@@ -39,10 +41,13 @@ func (c *chunk) rows() int { return len(c.keys) }
 
 func (c *chunk) full() bool { return len(c.keys) >= maxRows || len(c.labels) >= maxLabelBytes }
 
-// half reports whether the chunk is half full: it need not wait for more. Names can fill it with few rows.
-func (c *chunk) half() bool { return len(c.keys) >= maxRows/2 || len(c.labels) >= maxLabelBytes/2 }
+// isHalfFull reports whether the chunk is half full in rows or in bytes of names, so that it need not wait
+// for more rows.
+func (c *chunk) isHalfFull() bool {
+	return len(c.keys) >= maxRows/2 || len(c.labels) >= maxLabelBytes/2
+}
 
-// bytes is the memory that the chunk and its batch use.
+// bytes returns the memory that the chunk and its batch use.
 func (c *chunk) bytes() int64 { return int64(len(c.labels) + rowBytes*len(c.keys)) }
 
 func (c *chunk) addName(name []byte, k model.Key, t int64, v uint64) {
@@ -60,7 +65,7 @@ func (c *chunk) addLabels(l model.Labels, k model.Key, t int64, v uint64) {
 
 var _ write.CanonicalSource = (*chunk)(nil)
 
-// labelsAt returns the name of row i, or if it has tags its canonical labels.
+// labelsAt returns the canonical labels of row i if it has tags, and otherwise its name.
 func (c *chunk) labelsAt(i int) []byte {
 	begin := uint32(0)
 	if i > 0 {
@@ -75,14 +80,14 @@ func (c *chunk) CanonicalLabels(i int) model.Labels {
 	if c.ends[i]&tagged != 0 {
 		return model.Labels(bytes)
 	}
-	const most = 0x7f - 4 - len(model.NameLabel) // so that each length takes a byte
+	const most = 0x7f - 4 - len(model.NameLabel) // every length fits in one byte
 	if len(bytes) > most {
 		return nil
 	}
-	c.one = append(c.one[:0], 0x0a, byte(4+len(model.NameLabel)+len(bytes)), 0x0a, byte(len(model.NameLabel)))
-	c.one = append(append(c.one, model.NameLabel...), 0x12, byte(len(bytes)))
-	c.one = append(c.one, bytes...)
-	return model.Labels(c.one)
+	c.builtLabels = append(c.builtLabels[:0], 0x0a, byte(4+len(model.NameLabel)+len(bytes)), 0x0a, byte(len(model.NameLabel)))
+	c.builtLabels = append(append(c.builtLabels, model.NameLabel...), 0x12, byte(len(bytes)))
+	c.builtLabels = append(c.builtLabels, bytes...)
+	return model.Labels(c.builtLabels)
 }
 
 // BuildLabels adds the labels of row i.
@@ -97,8 +102,8 @@ func (c *chunk) BuildLabels(i int, b *model.LabelsBuilder) {
 	}
 }
 
-// fill makes a batch of all rows. They are copied, since batches and their memory belong to the write path; it costs a
-// few nanoseconds a row.
+// fill copies all rows into a batch. The copy is needed because batches and their memory belong to the
+// write path.
 func (c *chunk) fill(b *model.Batch) {
 	b.Keys = append(b.Keys, c.keys...)
 	b.Samples.Times = append(b.Samples.Times, c.times...)
@@ -109,10 +114,10 @@ func (c *chunk) fill(b *model.Batch) {
 	b.Source = c
 }
 
-// memory returns the bytes that the chunk keeps.
+// memory returns the bytes that an empty chunk keeps allocated.
 func (c *chunk) memory() int { return cap(c.labels) + rowBytes/2*cap(c.keys) }
 
-// reset empties the chunk, keeps its memory and gives its grants back.
+// reset empties the chunk, keeps its memory and releases its grants.
 func (c *chunk) reset() {
 	for _, g := range c.grants {
 		g.Release()

@@ -12,21 +12,21 @@ import (
 	"github.com/shaledb/shale/internal/write"
 )
 
-// The size of a connection's read buffer, in bytes: what it begins with, and what a busy one grows to, beyond which a
-// system call costs nothing per line any more.
+// A connection's read buffer starts with minBuffer bytes and grows to maxBuffer while the connection is
+// busy. Beyond that size, system calls cost next to nothing per line.
 const (
 	minBuffer = 8 << 10
 	maxBuffer = 512 << 10
 )
 
-// tcpLinger lets the lines that come within it share a push. Nobody waits for an answer; at 100,000 points/s of four
-// connections it saves half of the syncs and a third of the CPU, and more makes little difference.
+// tcpLinger lets lines that arrive within it share a push. No sender waits for a response, so the delay
+// is free, and it saves many syncs.
 const tcpLinger = 50 * time.Millisecond
 
-// buffers is the memory that read buffers may take beyond their first size.
+// buffers limits the memory that read buffers use beyond their first size.
 type buffers struct{ free atomic.Int64 }
 
-func (b *buffers) take(n int) bool {
+func (b *buffers) tryReserve(n int) bool {
 	if b.free.Add(int64(-n)) < 0 {
 		b.free.Add(int64(n))
 		return false
@@ -39,28 +39,28 @@ type conn struct {
 	l      *Listener
 	nc     net.Conn
 	parser *parser
-	gather *gather
+	queue  *queue
 
 	buf []byte
-	n   int // bytes of buf that are no whole line yet
-	// skipping: the rest of a line that was too long is being passed over.
+	n   int // bytes of buf that hold an incomplete line
+	// skipping means that the rest of a line that was too long is being dropped.
 	skipping bool
-	// quiet counts reads in a row that needed little of the buffer.
+	// quiet counts consecutive reads that filled little of the buffer.
 	quiet int
 }
 
-// connection serves a connection until it ends, and returns when its rows are durable.
-func (l *Listener) connection(nc net.Conn) {
+// serveLines serves a plaintext connection until it ends, and returns when its rows are durable.
+func (l *Listener) serveLines(nc net.Conn) {
 	peer := nc.RemoteAddr().String()
-	c := &conn{l: l, nc: nc, parser: l.newParser(peer), gather: newGather(l, l.metrics.tcp, 0, tcpLinger), buf: make([]byte, minBuffer)}
+	c := &conn{l: l, nc: nc, parser: l.newParser(peer), queue: newQueue(l, l.metrics.tcp, 0, tcpLinger), buf: make([]byte, minBuffer)}
 	l.metrics.buffers.Add(minBuffer)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		c.gather.run(l.ctx)
+		c.queue.run(l.ctx)
 	}()
 	c.read()
-	c.gather.end()
+	c.queue.close()
 	l.buffers.free.Add(int64(len(c.buf) - minBuffer))
 	l.metrics.buffers.Sub(float64(len(c.buf)))
 	c.buf = nil
@@ -70,57 +70,58 @@ func (l *Listener) connection(nc net.Conn) {
 func (l *Listener) newParser(peer string) *parser {
 	p := &parser{now: l.o.Sink.Now, maxLine: l.o.MaxLineBytes}
 	p.keys.Seed, p.keys.Signal = l.o.Sink.Seed(), model.Metrics
-	p.complain = func(line []byte, why string) { l.log.badLine(peer, line, why) }
+	p.reportBad = func(line []byte, why string) { l.log.badLine(peer, line, why) }
 	return p
 }
 
-// read parses what comes until the connection ends or fails.
+// read parses lines until the connection ends or fails.
 func (c *conn) read() {
 	for {
 		c.l.setDeadline(c.nc, time.Time{})
 		n, err := c.nc.Read(c.buf[c.n:])
 		c.l.metrics.tcp.bytes.Add(float64(n))
 		filled := c.n+n == len(c.buf)
-		if n > 0 && !c.take(n) {
+		if n > 0 && !c.consume(n) {
 			return
 		}
 		if err != nil {
-			c.last(err)
+			c.finish(err)
 			return
 		}
 		c.adapt(n, filled)
 	}
 }
 
-// last handles what stands behind the last newline. At the end of a stream it is a line; a connection that broke, or
-// was closed here, has left half a line behind, whose number may be shorter than was meant.
-func (c *conn) last(err error) {
+// finish handles the bytes after the last newline. If the sender closed the stream, they are a line. If
+// the connection broke or was closed here, they may be cut inside a number, so they are dropped.
+func (c *conn) finish(err error) {
 	switch {
 	case c.n == 0 || c.skipping:
 	case errors.Is(err, io.EOF):
 		c.deliver(c.buf[:c.n])
 	default:
 		c.parser.counts.lines++
-		c.parser.bad(c.buf[:c.n], "the connection ended inside the line")
+		c.parser.bad(c.buf[:c.n], "the connection ended in the middle of the line")
 		c.l.count(c.l.metrics.tcp, c.parser)
 	}
 }
 
-// setDeadline sets until when a connection is read, which is that of Close when that has begun. The zero time is that
-// of an idle connection.
+// setDeadline sets the read deadline of a connection. The zero time stands for the idle timeout. Once
+// Close has begun, its deadline applies instead.
 func (l *Listener) setDeadline(nc net.Conn, by time.Time) {
 	if idle := l.o.IdleTimeout; idle > 0 && by.IsZero() {
 		by = time.Now().Add(idle)
 	}
 	_ = nc.SetReadDeadline(by)
-	// Close sets its deadline after stopBy, so that whichever comes second here is right.
+	// Close stores stopBy before it sets its own deadline, so whichever of the two runs last sets the
+	// right one.
 	if by := l.stopBy.Load(); by != 0 {
 		_ = nc.SetReadDeadline(time.Unix(0, by))
 	}
 }
 
-// take handles n more bytes in the buffer. It returns false if the listener gives up.
-func (c *conn) take(n int) bool {
+// consume handles n more bytes in the buffer. It returns false if the listener is stopping.
+func (c *conn) consume(n int) bool {
 	begin, end := 0, c.n+n
 	last := bytes.LastIndexByte(c.buf[c.n:end], '\n')
 	if last >= 0 {
@@ -139,20 +140,20 @@ func (c *conn) take(n int) bool {
 		c.n = 0
 	} else if c.n > c.l.o.MaxLineBytes {
 		c.parser.counts.lines++
-		c.parser.bad(c.buf[:c.n], "the line is too long")
+		c.parser.bad(c.buf[:c.n], tooLongLine)
 		c.l.count(c.l.metrics.tcp, c.parser)
 		c.skipping, c.n = true, 0
 	}
 	return true
 }
 
-// deliver parses whole lines, when there is memory for their rows. Until then the connection is not read, which is
-// what holds its sender back.
+// deliver parses whole lines once there is memory for their rows. While it waits the connection is not
+// read, which slows the sender down.
 func (c *conn) deliver(lines []byte) bool {
 	rows := countLines(lines)
 	need := int64(len(lines) + rows*rowBytes)
 	if most := c.l.o.Sink.Limits().MaxInflightBytes; most > 0 {
-		// Chunks are smaller than this anyway; asking for more than there can be would never succeed.
+		// Waiting for more than the whole budget would never end. Chunks are smaller than this anyway.
 		need = min(need, most/2)
 	}
 	grant, err := c.l.o.Sink.AdmitWait(c.l.ctx, c.l.tenant, need)
@@ -161,7 +162,7 @@ func (c *conn) deliver(lines []byte) bool {
 		return false
 	}
 	c.parser.rest = lines
-	whole := c.gather.add(c.l.ctx, c.parser, grant)
+	whole := c.queue.add(c.l.ctx, c.parser, grant)
 	c.l.count(c.l.metrics.tcp, c.parser)
 	if !whole {
 		c.l.lost(c.l.metrics.tcp, countLines(c.parser.rest), c.l.ctx.Err())
@@ -169,7 +170,7 @@ func (c *conn) deliver(lines []byte) bool {
 	return whole
 }
 
-// countLines counts the lines of b, of which the last one needs no newline.
+// countLines counts the lines of b. The last one needs no newline.
 func countLines(b []byte) int {
 	n := bytes.Count(b, []byte{'\n'})
 	if len(b) > 0 && b[len(b)-1] != '\n' {
@@ -178,7 +179,8 @@ func countLines(b []byte) int {
 	return n
 }
 
-// adapt makes the buffer larger when a read filled it and smaller when it has long been too large.
+// adapt grows the buffer when a read filled it, and shrinks it when it has been too large for many
+// reads.
 func (c *conn) adapt(n int, filled bool) {
 	switch {
 	case filled:
@@ -193,17 +195,18 @@ func (c *conn) adapt(n int, filled bool) {
 	default:
 		c.quiet = 0
 	}
-	// A line may be longer than the first buffer. This much is every connection's, whatever the others take.
+	// A line may be longer than the first buffer. A connection always gets room for one line, even
+	// beyond the limit.
 	if c.n == len(c.buf) {
 		c.resizeAlways(2 * len(c.buf))
 	}
 }
 
-// resize gives the buffer another size, if the memory is there.
+// resize changes the size of the buffer if the limit for all buffers allows it.
 func (c *conn) resize(size int) {
 	if more := size - len(c.buf); more < 0 {
 		c.l.buffers.free.Add(int64(-more))
-	} else if !c.l.buffers.take(more) {
+	} else if !c.l.buffers.tryReserve(more) {
 		return
 	}
 	c.move(size)
@@ -222,7 +225,7 @@ func (c *conn) move(size int) {
 	c.quiet = 0
 }
 
-// count hands the parser's counts on.
+// count adds the parser's counts to the metrics and resets them.
 func (l *Listener) count(t *transport, p *parser) {
 	t.lines.Add(float64(p.counts.lines))
 	for _, c := range []struct {

@@ -13,8 +13,8 @@ type parser struct {
 	keys    model.KeyBuilder
 	now     func() int64 // Unix nanoseconds
 	maxLine int          // bytes, without the newline
-	// complain is told of lines that are left out; line may be long and is not to be kept.
-	complain func(line []byte, why string)
+	// reportBad logs a line that is dropped. It must not keep line.
+	reportBad func(line []byte, why string)
 
 	// rest is what feed reads next.
 	rest    []byte
@@ -30,19 +30,25 @@ func (p *parser) feed(c *chunk) (more bool) {
 	return len(p.rest) > 0
 }
 
-// counts says what became of lines that are no rows.
+// counts counts the lines that were read and those that became no row, by reason.
 type counts struct {
 	lines, bad, nan, badTime int
 }
 
 const (
 	second = 1_000_000_000
-	// maxSeconds is the last whole second that int64 nanoseconds reach, and -maxSeconds the first.
+	// maxSeconds is the last whole second that int64 nanoseconds can hold, and -maxSeconds the first.
 	maxSeconds = math.MaxInt64 / second
 )
 
-// add reads the lines of b, of which the last one needs no newline, into c until it is full. It returns how many bytes
-// were read.
+// The texts about bad input that occur more than once.
+const (
+	tooLongLine = "the line is too long"
+	badTime     = "the time is not between the years 1677 and 2262; it must be in seconds"
+)
+
+// add parses the lines of b into c until c is full, and returns how many bytes it read. The last line
+// needs no newline.
 func (p *parser) add(b []byte, c *chunk) (n int) {
 	for n < len(b) && !c.full() {
 		line := b[n:]
@@ -53,7 +59,7 @@ func (p *parser) add(b []byte, c *chunk) (n int) {
 		n += len(line)
 		p.counts.lines++
 		if len(line) > p.maxLine {
-			p.bad(line, "the line is too long")
+			p.bad(line, tooLongLine)
 			continue
 		}
 		if !p.plainLine(line, c) {
@@ -65,11 +71,11 @@ func (p *parser) add(b []byte, c *chunk) (n int) {
 
 func (p *parser) bad(line []byte, why string) {
 	p.counts.bad++
-	p.complain(line, why)
+	p.reportBad(line, why)
 }
 
-// plainLine takes the lines that nearly all are: an ASCII name with or without tags, one space, a short decimal, one
-// space, whole seconds. It does nothing and returns false for any other.
+// plainLine parses the common form of a line: an ASCII name with or without tags, one space, a short
+// decimal, one space, whole seconds. It returns false for any other line and leaves c unchanged.
 func (p *parser) plainLine(line []byte, c *chunk) bool {
 	end := plainEnd(line)
 	nameEnd := end
@@ -99,21 +105,21 @@ func (p *parser) plainLine(line []byte, c *chunk) bool {
 	return true
 }
 
-// line takes any line.
+// line parses any line.
 func (p *parser) line(line []byte, c *chunk) {
 	if !utf8.Valid(line) {
-		p.bad(line, "the line is not UTF-8")
+		p.bad(line, "the line is not valid UTF-8")
 		return
 	}
 	path, rest := token(line)
 	if len(path) == 0 {
-		p.counts.lines-- // an empty line says nothing
+		p.counts.lines-- // empty lines are not counted
 		return
 	}
 	value, rest := token(rest)
 	stamp, rest := token(rest)
 	if more, _ := token(rest); len(stamp) == 0 || len(more) > 0 {
-		p.bad(line, "the line has not three tokens")
+		p.bad(line, "expected 3 fields: name, value and time")
 		return
 	}
 	v, ok := number(value, &p.scratch)
@@ -133,7 +139,7 @@ func (p *parser) line(line []byte, c *chunk) {
 	t, ok := p.time(seconds)
 	if !ok {
 		p.counts.badTime++
-		p.complain(line, "the time is not between the years 1677 and 2262; it must be in seconds")
+		p.reportBad(line, badTime)
 		return
 	}
 	if why := p.series(path, t, math.Float64bits(v), c); why != "" {
@@ -141,7 +147,7 @@ func (p *parser) line(line []byte, c *chunk) {
 	}
 }
 
-// time truncates to whole seconds, as carbon does; -1 is now.
+// time truncates to whole seconds, as carbon does. The time -1 means now.
 func (p *parser) time(seconds float64) (t int64, ok bool) {
 	seconds = math.Trunc(seconds)
 	switch {
@@ -153,7 +159,8 @@ func (p *parser) time(seconds float64) (t int64, ok bool) {
 	return int64(seconds) * second, true
 }
 
-// series adds a row under the name and tags of path. It returns what is wrong with them, or "".
+// series adds a row under the name and tags of path. It returns an error text if they are not valid, or
+// "".
 func (p *parser) series(path []byte, t int64, v uint64, c *chunk) (why string) {
 	name, tags := path, []byte(nil)
 	if i := bytes.IndexByte(path, ';'); i >= 0 {

@@ -23,7 +23,7 @@ const (
 )
 
 func newTestParser() *parser {
-	p := &parser{now: func() int64 { return testNow }, maxLine: 16 << 10, complain: func([]byte, string) {}}
+	p := &parser{now: func() int64 { return testNow }, maxLine: 16 << 10, reportBad: func([]byte, string) {}}
 	p.keys.Seed, p.keys.Signal = seed, model.Metrics
 	return p
 }
@@ -74,7 +74,8 @@ func slowNumber(s string) (float64, bool) {
 	return v, err == nil || math.IsInf(v, 0)
 }
 
-// python's str.isspace, as `[hex(c) for c in range(0x110000) if chr(c).isspace()]` lists it.
+// python has the characters for which str.isspace is true, as `[hex(c) for c in range(0x110000) if
+// chr(c).isspace()]` lists them.
 const pythonSpaces = "\t\n\v\f\r\x1c\x1d\x1e\x1f \u0085\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
 
 // slowly does what parsed does, written for clarity alone.
@@ -139,7 +140,7 @@ func slowLabels(path string) (l model.Labels, ok bool) {
 	return model.LabelsOf(pairs...), true
 }
 
-// lines are seeds of the fuzz target and cases of the comparison with the slow reading.
+// lines are seeds of the fuzz target and cases of the comparison with the slow parser.
 var lines = []string{
 	"servers.web1.cpu.idle 97.5 1700000000", "a 1 1", "a 1 1\r", "a.b.c -0 0", "a..b .5 7", ".a 5. 7", "a +1.25 +7", "a\t1\v1", "a 1\u00a01700000000",
 	"\u3000a\u2003 1 \x1c1 ", "ä.ö 1 1", "a\x00b 1 1", "a\x7f 1 1", "a 9007199254740991 1", "a 9007199254740993 1", "a 0.1 1", "a 123456.789012 1", "a 0.3000000000000000166 1",
@@ -159,7 +160,7 @@ func TestLinesAgreeWithTheSlowReading(t *testing.T) {
 	}
 }
 
-// TestLinesByHand holds the slow reading itself to what carbon and graphite-web do.
+// TestLinesByHand compares the slow parser itself with the behaviour of carbon and graphite-web.
 func TestLinesByHand(t *testing.T) {
 	const s = 1_000_000_000
 	for line, want := range map[string]outcome{

@@ -13,46 +13,47 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// Listener receives Graphite lines on one address, over TCP and UDP, and pickles on another. It belongs to the tenant
-// of those who name none.
+// Listener receives Graphite plaintext on one address, over TCP and UDP, and pickles on another. Its
+// points belong to the default tenant.
 type Listener struct {
 	o      Options
 	tenant string
-	// text and pickle accept the connections of plaintext and of pickles; either may be nil. udp is
-	// nil without plaintext.
+	// text and pickle accept the connections of plaintext and of pickles. Either may be nil. udp is nil
+	// without plaintext.
 	text, pickle *acceptor
 	udp          *net.UDPConn
 	drops        socketDrops
 
-	chunks    spare[chunk, *chunk]
-	bodies    spare[body, *body]
-	decodings spare[decoding, *decoding]
-	buffers   buffers
-	// lastResort holds one token while a frame goes on beyond the byte budget.
+	chunks       pool[chunk, *chunk]
+	frameBuffers pool[frameBuffer, *frameBuffer]
+	decoders     pool[decoder, *decoder]
+	buffers      buffers
+	// lastResort holds a token while a frame exceeds the byte budget.
 	lastResort chan struct{}
 	metrics    *metrics
 	log        *sampledLog
 
-	// ctx ends when Close has waited long enough.
+	// ctx ends when the drain timeout of Close has passed.
 	ctx    context.Context
 	cancel context.CancelFunc
-	// stopBy is set by Close: the Unix nanoseconds until which sockets are still read.
+	// stopBy is the time, in Unix nanoseconds, until which sockets are read after Close; zero before
+	// Close.
 	stopBy atomic.Int64
 	work   sync.WaitGroup // connections and their pushers
 
 	closing  sync.Once
 	closeErr error
 
-	mu     sync.Mutex // guards also the connections of the acceptors
+	mu     sync.Mutex // also guards the connections of the acceptors
 	closed bool
-	served chan struct{} // closed when Serve has returned; nil: it was not called
+	served chan struct{} // closed when Serve has returned; nil before Serve
 }
 
-// mostSpare is the memory of the largest body, and of the largest decoding, that is kept for the next pickle.
-const mostSpare = 1 << 20
+// maxPooled is the largest frameBuffer, and the largest decoder, that is kept for the next pickle.
+const maxPooled = 1 << 20
 
-// New opens the sockets. Its error is of class [model.ErrInvalid] for an address that cannot be used, and if there is
-// none.
+// New opens the sockets. If there is no address, or one cannot be used, its error is of class
+// [model.ErrInvalid].
 func New(o Options) (*Listener, error) {
 	o.setDefaults()
 	if o.Listen == "" && o.PickleListen == "" {
@@ -60,14 +61,14 @@ func New(o Options) (*Listener, error) {
 	}
 	l := &Listener{
 		o: o, tenant: model.DefaultTenant, log: &sampledLog{log: o.Logger}, lastResort: make(chan struct{}, 1),
-		bodies: spare[body, *body]{most: mostSpare}, decodings: spare[decoding, *decoding]{most: mostSpare},
+		frameBuffers: pool[frameBuffer, *frameBuffer]{most: maxPooled}, decoders: pool[decoder, *decoder]{most: maxPooled},
 	}
 	if o.Listen != "" {
 		tcp, udp, err := openBoth(o.Listen)
 		if err != nil {
 			return nil, err
 		}
-		l.text = &acceptor{l: l, ln: tcp, serve: l.connection, conns: map[net.Conn]struct{}{}}
+		l.text = &acceptor{l: l, ln: tcp, serve: l.serveLines, conns: map[net.Conn]struct{}{}}
 		l.udp, l.drops.socket = udp, udp
 	}
 	if o.PickleListen != "" {
@@ -75,7 +76,7 @@ func New(o Options) (*Listener, error) {
 		if err != nil {
 			return nil, errors.Join(err, l.closeSockets())
 		}
-		l.pickle = &acceptor{l: l, ln: ln, serve: l.pickles, conns: map[net.Conn]struct{}{}}
+		l.pickle = &acceptor{l: l, ln: ln, serve: l.servePickles, conns: map[net.Conn]struct{}{}}
 	}
 	l.metrics = newMetrics(o.Registerer, l.drops.total)
 	l.buffers.free.Store(o.MaxBufferBytes)
@@ -83,8 +84,8 @@ func New(o Options) (*Listener, error) {
 	return l, nil
 }
 
-// Addr returns the address of the TCP socket of plaintext, or nil if there is none; that of the UDP socket has the same
-// host and port.
+// Addr returns the address of the TCP socket for plaintext, or nil if there is none. The UDP socket has
+// the same host and port.
 func (l *Listener) Addr() net.Addr { return l.text.addr() }
 
 // PickleAddr returns the address for pickles, or nil if there is none.
@@ -120,7 +121,7 @@ func (l *Listener) Serve() error {
 	// Goroutines inherit the label.
 	pprof.Do(l.ctx, pprof.Labels("room", "write/graphite"), func(context.Context) {
 		if l.udp != nil {
-			l.work.Go(l.datagrams)
+			l.work.Go(l.serveDatagrams)
 		}
 		var accepting sync.WaitGroup
 		for _, a := range l.acceptors() {
@@ -131,11 +132,11 @@ func (l *Listener) Serve() error {
 	return nil
 }
 
-// drainReads is for how long Close still reads what has arrived.
+// drainReads is how long Close goes on reading data that has already arrived.
 const drainReads = 200 * time.Millisecond
 
-// Close stops listening, takes what has arrived, and waits until all of it is durable, at most for the drain timeout:
-// what is not durable by then is counted as dropped.
+// Close stops listening, reads what has arrived, and waits until all of it is durable. Rows that are
+// not durable when the drain timeout ends are counted as dropped.
 func (l *Listener) Close() error {
 	l.closing.Do(func() { l.closeErr = l.close() })
 	return l.closeErr

@@ -227,7 +227,7 @@ func TestTCPStoresLines(t *testing.T) {
 	nc := b.dial(t, "tcp")
 	say(t, nc, "a.b 1.5 1700000000\na.c;dc=x 2 1700000000\nbad line\n\na.b nan 1700000060\na.b 2")
 	say(t, nc, ".5 1700000060\na.b 3 9999999999999\na.b 4 1700009999\na.b 5 -1")
-	b.s.wait(t, 3) // the last line has no end yet
+	b.s.wait(t, 3) // the last line has no newline yet
 	nc.(*net.TCPConn).CloseWrite()
 	b.s.wait(t, 4)
 	b.want(t, b.metrics.tcp.received, 4)
@@ -269,7 +269,8 @@ func TestTCPLongLines(t *testing.T) {
 	}
 }
 
-// TestTCPStream sends much, in pieces that respect no line, and expects every row in the order in which it was sent.
+// TestTCPStream sends many lines in pieces that ignore line boundaries, and expects every row in the
+// order sent.
 func TestTCPStream(t *testing.T) {
 	const series, rounds = 5000, 20
 	b := start(t, newStore(), Options{}, limits())
@@ -349,8 +350,8 @@ func TestFullDiskHoldsTheSenderBack(t *testing.T) {
 	s.wait(t, lines)
 }
 
-// TestRetryKeepsLabels refuses a batch of which a part can never be stored, and takes it later: the other rows must
-// still have their own labels, and what was left out is counted once.
+// TestRetryKeepsLabels refuses a batch with some rows that can never be stored, and accepts it later.
+// The other rows must keep their own labels, and the rejected rows must be counted once.
 func TestRetryKeepsLabels(t *testing.T) {
 	s := newStore()
 	s.setFail(fmt.Errorf("%w: the log is full", model.ErrTransient))
@@ -405,8 +406,8 @@ func TestUDP(t *testing.T) {
 	eventually(t, func() bool { return strings.Contains(b.log.String(), nc.LocalAddr().String()) }, b.log.String)
 }
 
-// TestUDPShares sends datagrams in pairs until one pair shares a push: on a busy machine more time may pass between the two
-// than datagrams wait for each other.
+// TestUDPShares sends datagrams in pairs until a pair shares a push. On a busy machine, more than the
+// linger may pass between the two.
 func TestUDPShares(t *testing.T) {
 	b := start(t, newStore(), Options{}, limits())
 	nc := b.dial(t, "udp")
@@ -424,7 +425,7 @@ func TestUDPShares(t *testing.T) {
 	t.Error("none of 20 pairs of datagrams shared a push")
 }
 
-// TestUDPOverload lets no push through: what does not fit into the queue is dropped and counted, and nothing else.
+// TestUDPOverload lets no push through: only what does not fit into the queue is dropped and counted.
 func TestUDPOverload(t *testing.T) {
 	s := newStore()
 	s.gate = make(chan struct{})
@@ -442,7 +443,8 @@ func TestUDPOverload(t *testing.T) {
 			t.Fatal("nothing was dropped")
 		}
 	}
-	// The system drops datagrams, too, when the test is faster than the reader; wait until it has read the others.
+	// The kernel also drops datagrams when the test is faster than the reader. Wait until it has read
+	// the others.
 	seen := func() int {
 		return int(testutil.ToFloat64(b.metrics.udp.lines) + testutil.ToFloat64(b.metrics.udp.dropped))
 	}
@@ -467,7 +469,7 @@ func TestUDPWithoutMemory(t *testing.T) {
 	b.want(t, b.metrics.udp.dropped, 2)
 }
 
-// TestCloseDrains closes while everything waits for the disk, and then lets the disk go on.
+// TestCloseDrains calls Close while everything waits for the disk, and then unblocks the disk.
 func TestCloseDrains(t *testing.T) {
 	s := newStore()
 	s.gate = make(chan struct{})
@@ -497,7 +499,7 @@ func TestCloseDrains(t *testing.T) {
 	}
 }
 
-// closing is a listener that closes while a row of it waits for the disk, until the disk is let go on.
+// closing is a listener that is being closed while one of its rows waits for a blocked disk.
 func closing(t *testing.T, drain time.Duration) (b *bench, closed chan error, letGo func()) {
 	t.Helper()
 	s := newStore()
@@ -512,11 +514,12 @@ func closing(t *testing.T, drain time.Duration) (b *bench, closed chan error, le
 	return b, closed, letGo
 }
 
-// TestCloseGivesUp: what is not durable when the drain timeout is over is dropped. That it is this timeout shows in a sibling
-// with a long one, which began to close before and still waits: if both had the same, it would have given up by then.
+// TestCloseGivesUp: rows that are not durable when the drain timeout ends are dropped. A second
+// listener with a long timeout, whose Close began earlier, shows that it is this timeout: it is still
+// waiting.
 func TestCloseGivesUp(t *testing.T) {
 	patient, drained, letGo := closing(t, time.Hour)
-	// The timeout runs once no more connections are taken.
+	// The timeout starts once the listener has stopped accepting connections.
 	eventually(t, func() bool {
 		nc, err := net.Dial("tcp", patient.Addr().String())
 		if err == nil {
@@ -530,7 +533,7 @@ func TestCloseGivesUp(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-	case <-time.After(time.Minute): // only a guard against waiting for ever
+	case <-time.After(time.Minute): // only a guard against waiting forever
 		t.Fatal("Close does not give up")
 	}
 	hasty.want(t, hasty.metrics.tcp.dropped, 1)
@@ -548,8 +551,8 @@ func TestCloseGivesUp(t *testing.T) {
 	patient.want(t, patient.metrics.tcp.dropped, 0)
 }
 
-// TestSystemDropsAreCounted sends datagrams that nobody reads until the system has no room for them, and finds each either
-// stored or counted.
+// TestSystemDropsAreCounted sends datagrams without reading any until the kernel drops some, and then
+// finds each datagram either stored or counted.
 func TestSystemDropsAreCounted(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux counts the drops of a socket")
@@ -631,24 +634,24 @@ func TestNewRefusesBadAddresses(t *testing.T) {
 }
 
 func TestChunkMemory(t *testing.T) {
-	var p spare[chunk, *chunk]
-	small, big := p.take(true), p.take(true)
+	var p pool[chunk, *chunk]
+	small, big := p.get(true), p.get(true)
 	small.addName([]byte("a"), model.Key{}, 0, 0)
-	big.labels = make([]byte, smallSpare+1)
-	p.give(big)
-	p.give(small)
-	if c := p.take(true); c != big || c.rows() != 0 {
+	big.labels = make([]byte, maxSmall+1)
+	p.put(big)
+	p.put(small)
+	if c := p.get(true); c != big || c.rows() != 0 {
 		t.Fatal("a large chunk is not used first")
 	}
 	for range 2 * maxLarge {
-		p.give(&chunk{labels: make([]byte, smallSpare+1)})
+		p.put(&chunk{labels: make([]byte, maxSmall+1)})
 	}
 	if len(p.large) != maxLarge {
 		t.Fatalf("%d large chunks are kept", len(p.large))
 	}
-	p.large, p.most = nil, 2*smallSpare
-	p.give(&chunk{labels: make([]byte, p.most+1)})
-	if c := p.take(false); len(p.large) != 0 || c == big {
+	p.large, p.most = nil, 2*maxSmall
+	p.put(&chunk{labels: make([]byte, p.most+1)})
+	if c := p.get(false); len(p.large) != 0 || c == big {
 		t.Fatal("a chunk of unusual size is kept")
 	}
 }

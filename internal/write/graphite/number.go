@@ -6,12 +6,12 @@ import (
 	"unsafe"
 )
 
-// exactPowers are the powers of ten that a float64 holds exactly.
+// exactPowers has the powers of ten that a float64 represents exactly and that 19 digits can need.
 var exactPowers = [...]float64{1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19}
 
-// plainNumber reads an integer or a decimal without exponent at the start of b and returns where it ends. It is not ok
-// for a number that it could get wrong: with digits and power of ten both exact, the one rounding of the division is
-// that of the right answer.
+// plainNumber reads an integer or a decimal without an exponent at the start of b and returns where it
+// ends. It refuses numbers that it could round wrongly: if the digits and the power of ten are both
+// exact, the division rounds once, which gives the nearest float64.
 func plainNumber(b []byte) (v float64, end int, ok bool) {
 	i, negative := 0, false
 	if len(b) > 0 && (b[0] == '-' || b[0] == '+') {
@@ -34,7 +34,7 @@ func plainNumber(b []byte) (v float64, end int, ok bool) {
 		decimals = i - begin
 		n += decimals
 	}
-	// Nineteen digits cannot have overflowed.
+	// Nineteen digits cannot overflow 64 bits.
 	if n == 0 || n > 19 || digits >= 1<<53 {
 		return 0, 0, false
 	}
@@ -60,8 +60,9 @@ func plainSeconds(b []byte) (s int64, end int, ok bool) {
 	return s, i, i > 0
 }
 
-// number reads what Python's float takes, but for digits that are not ASCII: underscores between digits, inf, infinity
-// and nan in any case, no hexadecimal. What is too large for a float64 is infinite.
+// number reads what Python's float accepts, except digits that are not ASCII: underscores between
+// digits, inf, infinity and nan in any case, but not hexadecimal. A number beyond the range of float64
+// becomes infinite.
 func number(tok []byte, scratch *[]byte) (v float64, ok bool) {
 	if v, end, ok := plainNumber(tok); ok && end == len(tok) {
 		return v, true
@@ -76,15 +77,15 @@ func number(tok []byte, scratch *[]byte) (v float64, ok bool) {
 		}
 	}
 	if tok[len(tok)-1]|0x20 == 'n' {
-		return math.NaN(), true // strconv knows no NaN with a sign
+		return math.NaN(), true // strconv does not accept a NaN with a sign
 	}
-	// The form is right, so that the only error can be one of range, which comes with the right infinity. The string
-	// is not kept.
+	// The syntax is valid, so the only possible error is one of range, and then ParseFloat returns the
+	// right infinity. It does not keep the string.
 	v, _ = strconv.ParseFloat(unsafe.String(unsafe.SliceData(*scratch), len(*scratch)), 64)
 	return v, true
 }
 
-// isNumber checks the form: a sign, then digits with or without a point and an exponent, or a word.
+// isNumber checks the syntax: a sign, then a word, or digits with an optional point and exponent.
 func isNumber(b []byte) bool {
 	if len(b) > 0 && (b[0] == '-' || b[0] == '+') {
 		b = b[1:]
@@ -119,7 +120,7 @@ func isNumber(b []byte) bool {
 	return ok && n > 0 && len(b) == 0
 }
 
-// digits splits off a run of digits, in which a single underscore may stand between two of them.
+// digits skips leading digits. A single underscore is allowed between two of them.
 func digits(b []byte) (n int, rest []byte, ok bool) {
 	i := 0
 	for ; i < len(b); i++ {

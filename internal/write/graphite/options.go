@@ -11,7 +11,7 @@ import (
 	"github.com/shaledb/shale/internal/write/receive"
 )
 
-// Sink is what the listener needs of the write path.
+// Sink is the write path as the listener sees it.
 type Sink interface {
 	receive.Admission
 	receive.Store
@@ -22,31 +22,33 @@ type Sink interface {
 
 var _ Sink = (*write.Path)(nil)
 
-// Options build a Listener. Zero values give the defaults.
+// Options configure a Listener. Zero values mean the defaults.
 type Options struct {
-	// Listen is the address of plaintext for both TCP and UDP, such as 127.0.0.1:2003. With port 0 both get the same free
-	// port. Empty: no plaintext.
+	// Listen is the plaintext address for both TCP and UDP, such as 127.0.0.1:2003. With port 0 both
+	// get the same free port. Empty disables plaintext.
 	Listen string
-	// PickleListen is the address of pickles, by TCP, such as 127.0.0.1:2004. Empty: no pickles.
+	// PickleListen is the TCP address for pickles, such as 127.0.0.1:2004. Empty disables pickles.
 	PickleListen string
 	Sink         Sink
-	// MaxConnections bounds the TCP connections of plaintext that are open at one time, and those of pickles, 1024 each by
-	// default. Further ones are accepted and closed at once.
+	// MaxConnections bounds the open TCP connections of plaintext, and separately those of pickles;
+	// 1024 by default. Further connections are closed as soon as they are accepted.
 	MaxConnections int
-	// MaxLineBytes is the longest line without its newline, 16 KiB by default, which is carbon's. Longer ones are bad
-	// lines.
+	// MaxLineBytes is the length of the longest line without its newline; 16 KiB by default, as in
+	// carbon. Longer lines are counted as bad.
 	MaxLineBytes int
-	// MaxFrameBytes is the longest pickle, 16 MiB by default; carbon's is 1 MiB. It is never more than a sixteenth of what
-	// all requests together may hold. Who announces a longer one is disconnected.
+	// MaxFrameBytes is the length of the longest pickle; 16 MiB by default, where carbon allows 1 MiB.
+	// A sixteenth of the byte budget is a further limit. A sender that announces more is disconnected.
 	MaxFrameBytes int
-	// FrameTimeout is the time that the bytes of one pickle may take, a minute by default. Who is slower is disconnected.
+	// FrameTimeout is how long one pickle may take to arrive; a minute by default. A slower sender is
+	// disconnected.
 	FrameTimeout time.Duration
-	// IdleTimeout closes a connection on which nothing comes for so long; 10 minutes by default, which carbon does not do.
-	// Less than zero never does.
+	// IdleTimeout is how long a connection may stay silent before it is closed; 10 minutes by default.
+	// A negative value disables it. Carbon has no such timeout.
 	IdleTimeout time.Duration
-	// MaxBufferBytes bounds the read buffers of all connections beyond the 8 KiB that each has; 16 MiB by default.
+	// MaxBufferBytes bounds the read buffers of all connections together, without the first 8 KiB of
+	// each; 16 MiB by default.
 	MaxBufferBytes int64
-	// DrainTimeout bounds how long Close waits for rows that were received to become durable; 10 s by default.
+	// DrainTimeout bounds how long Close waits for received rows to become durable; 10 s by default.
 	DrainTimeout time.Duration
 	Registerer   prometheus.Registerer
 	Logger       *slog.Logger

@@ -10,21 +10,22 @@ import (
 	"github.com/shaledb/shale/internal/write"
 )
 
-// The waits before a push is tried again, each about twice the one before.
+// A failed push is retried after firstRetry, then after about twice the previous wait, up to lastRetry.
 const (
 	firstRetry = 50 * time.Millisecond
 	lastRetry  = 5 * time.Second
 )
 
-// push makes the rows of a chunk durable. While the write path refuses for a time, it tries again; ctx ends that.
+// push makes the rows of a chunk durable. It retries while the write path refuses them temporarily,
+// until ctx ends.
 func (l *Listener) push(ctx context.Context, t *transport, c *chunk) {
 	b := l.o.Sink.Batch(l.tenant, model.Metrics)
 	defer l.o.Sink.Recycle(b)
 	c.fill(b)
 	for wait := firstRetry; ; wait = min(2*wait, lastRetry) {
 		res, err := l.o.Sink.Push(ctx, b)
-		l.complainLeftOut(res)
-		t.received.Add(float64(res.Stored)) // some may be stored while others are held back
+		l.logRejected(res)
+		t.received.Add(float64(res.Stored)) // a failed push may have stored some rows
 		if err == nil {
 			return
 		}
@@ -33,7 +34,7 @@ func (l *Listener) push(ctx context.Context, t *transport, c *chunk) {
 			return
 		}
 		t.retries.Inc()
-		l.log.trouble("the write path takes no points for now; trying again", "transport", t.name, "points", b.Samples.Len(), "error", err)
+		l.log.failure("the write path refuses points for now; retrying", "transport", t.name, "points", b.Samples.Len(), "error", err)
 		select {
 		case <-time.After(wait/2 + rand.N(wait)):
 		case <-ctx.Done():
@@ -43,20 +44,20 @@ func (l *Listener) push(ctx context.Context, t *transport, c *chunk) {
 	}
 }
 
-// lost counts rows that were received and will not be stored.
+// lost counts received rows that will not be stored.
 func (l *Listener) lost(t *transport, rows int, err error) {
 	t.dropped.Add(float64(rows))
 	l.o.Sink.Discard(write.ReasonOverload, rows)
-	l.log.trouble("points are lost", "transport", t.name, "points", rows, "error", err)
+	l.log.failure("points lost", "transport", t.name, "points", rows, "error", err)
 }
 
-func (l *Listener) complainLeftOut(res write.Result) {
+func (l *Listener) logRejected(res write.Result) {
 	for i := range res.Rejected {
 		r := &res.Rejected[i]
 		example := ""
 		if len(r.Examples) > 0 {
 			example = r.Examples[0]
 		}
-		l.log.leftOut("points are left out", "reason", r.Reason, "points", r.Samples, "example", example)
+		l.log.rejected("points rejected", "reason", r.Reason, "points", r.Samples, "example", example)
 	}
 }

@@ -7,10 +7,11 @@ import (
 	"time"
 )
 
-// maxLogged is how many bytes of a bad line are shown, which is as much as carbon shows.
+// maxLogged is how many bytes of a bad line are logged, as many as carbon logs.
 const maxLogged = 400
 
-// sampledLog writes at most one line a second of each kind, so that a flood of bad input is no flood of logs.
+// sampledLog logs at most one message of each kind per second, so that a flood of bad input does not
+// flood the log.
 type sampledLog struct {
 	log *slog.Logger
 
@@ -19,17 +20,18 @@ type sampledLog struct {
 	suppressed [kinds]int
 }
 
-// The kinds of lines.
+// The kinds of messages.
 const (
 	kindBadLine = iota
-	kindLeftOut
-	kindTrouble
+	kindRejected
+	kindFailure
 	kindBadFrame
 	kinds
 )
 
-// may reports whether a line of a kind may be written now, and how many were not since the last one.
-func (s *sampledLog) may(kind int) (suppressed int, ok bool) {
+// allow reports whether a message of a kind may be logged now, and how many were suppressed since the
+// last one.
+func (s *sampledLog) allow(kind int) (suppressed int, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
@@ -43,32 +45,32 @@ func (s *sampledLog) may(kind int) (suppressed int, ok bool) {
 }
 
 func (s *sampledLog) badLine(peer string, line []byte, why string) {
-	if n, ok := s.may(kindBadLine); ok {
+	if n, ok := s.allow(kindBadLine); ok {
 		s.log.Warn("bad line: "+why, "peer", peer, "line", string(line[:min(len(line), maxLogged)]), "not_logged", n)
 	}
 }
 
-func (s *sampledLog) badItem(peer string, item []byte, why string) {
-	if n, ok := s.may(kindBadLine); ok {
+func (s *sampledLog) badPoint(peer string, item []byte, why string) {
+	if n, ok := s.allow(kindBadLine); ok {
 		s.log.Warn("bad point in a pickle: "+why, "peer", peer, "item", string(item[:min(len(item), maxLogged)]), "not_logged", n)
 	}
 }
 
-// badFrame shows the first bytes of what could not be taken.
+// badFrame logs a lost pickle with its first bytes.
 func (s *sampledLog) badFrame(peer, why string, err error, begin []byte) {
-	if n, ok := s.may(kindBadFrame); ok {
-		s.log.Warn("a pickle is lost: "+why, "peer", peer, "error", err, "begin", strconv.Quote(string(begin[:min(len(begin), 64)])), "not_logged", n)
+	if n, ok := s.allow(kindBadFrame); ok {
+		s.log.Warn("pickle lost: "+why, "peer", peer, "error", err, "begin", strconv.Quote(string(begin[:min(len(begin), 64)])), "not_logged", n)
 	}
 }
 
-func (s *sampledLog) leftOut(msg string, args ...any) {
-	if n, ok := s.may(kindLeftOut); ok {
+func (s *sampledLog) rejected(msg string, args ...any) {
+	if n, ok := s.allow(kindRejected); ok {
 		s.log.Warn(msg, append(args, "not_logged", n)...)
 	}
 }
 
-func (s *sampledLog) trouble(msg string, args ...any) {
-	if n, ok := s.may(kindTrouble); ok {
+func (s *sampledLog) failure(msg string, args ...any) {
+	if n, ok := s.allow(kindFailure); ok {
 		s.log.Error(msg, append(args, "not_logged", n)...)
 	}
 }

@@ -5,16 +5,16 @@ import (
 	"sync"
 )
 
-// socketDrops counts the datagrams that the system dropped, since the socket's buffer was full or a checksum wrong. The
-// system counts in 32 bits; asking it now and then is enough.
+// socketDrops counts the datagrams that the kernel dropped because the socket's buffer was full or a
+// checksum was wrong. The kernel's counter has 32 bits, so it must be read before it wraps twice.
 type socketDrops struct {
 	mu     sync.Mutex
-	socket *net.UDPConn // nil: none, or closed
+	socket *net.UDPConn // nil if there is none, or after close
 	last   uint32
 	sum    uint64
 }
 
-// total returns the count since the socket was opened, also after it was closed.
+// total returns the count since the socket was opened. It still works after close.
 func (s *socketDrops) total() float64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -22,7 +22,7 @@ func (s *socketDrops) total() float64 {
 	return float64(s.sum)
 }
 
-// read asks the system. REQUIRES: s.mu is held.
+// read updates the count from the kernel. REQUIRES: s.mu is held.
 func (s *socketDrops) read() {
 	if s.socket == nil {
 		return

@@ -7,14 +7,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// droppedBySocket reads the drop counter of a socket. That it comes with each datagram, as ancillary data, was no
-// choice: then nothing is known of the drops behind the last datagram.
+// droppedBySocket reads the drop counter of a socket. The kernel can also attach the counter to each
+// datagram as ancillary data, but then drops after the last datagram stay unknown.
 func droppedBySocket(socket *net.UDPConn) (n uint32, ok bool) {
 	raw, err := socket.SyscallConn()
 	if err != nil {
 		return 0, false
 	}
-	// The system fills as many of its counters as it has and there is room for.
+	// The kernel fills in as many counters as it has and as fit.
 	var info [unix.SK_MEMINFO_DROPS + 1]uint32
 	size := uint32(unsafe.Sizeof(info))
 	err = raw.Control(func(fd uintptr) {

@@ -4,5 +4,5 @@ package graphite
 
 import "net"
 
-// droppedBySocket has no counter to read.
+// droppedBySocket reports that there is no counter on this system.
 func droppedBySocket(*net.UDPConn) (n uint32, ok bool) { return 0, false }

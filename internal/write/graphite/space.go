@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// isSpace reports whether Python's str.split takes r as white space, as carbon's senders may expect. It differs from
-// Go's unicode.IsSpace by the four ASCII separators.
+// isSpace reports whether Python's str.split treats r as white space. Unlike Go's unicode.IsSpace it
+// includes the four ASCII separators 0x1c to 0x1f.
 func isSpace(r rune) bool {
 	switch {
 	case r <= ' ':
@@ -18,7 +18,7 @@ func isSpace(r rune) bool {
 	return r <= 0x200a || r == 0x2028 || r == 0x2029 || r == 0x202f || r == 0x205f || r == 0x3000
 }
 
-// token splits the first token off b. An empty token means that nothing but white space is left.
+// token splits the first token off b. The token is empty if only white space is left.
 func token(b []byte) (tok, rest []byte) {
 	i := 0
 	for i < len(b) {
@@ -39,8 +39,8 @@ func token(b []byte) (tok, rest []byte) {
 	return b[begin:i], b[i:]
 }
 
-// plainEnd returns the index of the first byte of b that may end a plain name: anything up to the space, a semicolon,
-// or a byte that is not ASCII. It looks at eight bytes at a time.
+// plainEnd returns the index of the first byte of b that cannot be part of a plain name: a space, a
+// control character, a semicolon, or a byte that is not ASCII. It tests eight bytes at a time.
 func plainEnd(b []byte) int {
 	const (
 		ones  = 0x0101010101010101
@@ -50,7 +50,7 @@ func plainEnd(b []byte) int {
 	for ; i+8 <= len(b); i += 8 {
 		x := binary.LittleEndian.Uint64(b[i:])
 		semicolons := x ^ ones*';'
-		// A borrow can only raise false flags above a true one, and the lowest flag is the one that counts.
+		// A borrow can raise a false flag only above a true one, and only the lowest flag counts.
 		if flags := ((x - ones*0x21) | x | (semicolons-ones)&^semicolons) & highs; flags != 0 {
 			return i + bits.TrailingZeros64(flags)/8
 		}

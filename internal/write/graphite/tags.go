@@ -6,17 +6,17 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// maxTags bounds the tags of one line, whose names are compared with each other.
+// maxTags bounds the tags of one line, because each name is compared with all others.
 const maxTags = 128
 
 type tag struct{ name, value []byte }
 
-// readTags reads ;tag=value pairs by the rules of graphite-web and returns what is wrong with them, or "". Of two tags
-// with one name the later one counts.
+// readTags reads ;tag=value pairs by the rules of graphite-web. It returns an error text, or "". If a
+// tag occurs twice, the later value counts.
 func (p *parser) readTags(b []byte) (why string) {
 	p.tags = p.tags[:0]
 	for len(b) > 0 {
-		pair := b[1:] // behind the semicolon
+		pair := b[1:] // after the semicolon
 		if i := bytes.IndexByte(pair, ';'); i >= 0 {
 			pair, b = pair[:i], pair[i:]
 		} else {
@@ -31,11 +31,11 @@ func (p *parser) readTags(b []byte) (why string) {
 		case bytes.ContainsAny(name, "!^"):
 			return "a tag has ! or ^ in its name"
 		case value[0] == '~':
-			return "the value of a tag begins with ~"
+			return "a tag value begins with ~"
 		case string(name) == model.NameLabel:
-			return "a tag is called __name__"
+			return "a tag is named __name__"
 		case string(name) == "name":
-			continue // the metric's own name goes before it
+			continue // the metric's own name takes precedence
 		}
 		if !p.setTag(tag{name, value}) {
 			return "more than 128 tags"

@@ -12,7 +12,7 @@ import (
 // bytes returns the next n bytes of the pickle.
 func (d *Decoder) bytes(n uint64) ([]byte, error) {
 	if n > uint64(len(d.in)-d.at) {
-		return nil, d.fail("%d bytes are wanted and %d are there", n, len(d.in)-d.at)
+		return nil, d.fail("expected %d bytes, %d are left", n, len(d.in)-d.at)
 	}
 	b := d.in[d.at : d.at+int(n)]
 	d.at += int(n)
@@ -34,7 +34,7 @@ func (d *Decoder) integer(size int) (uint64, error) {
 	return binary.LittleEndian.Uint64(b), nil
 }
 
-// counted pushes a text behind its length of size bytes.
+// counted pushes a string that is preceded by its length in size bytes.
 func (d *Decoder) counted(size int) error {
 	n, err := d.integer(size)
 	if err != nil {
@@ -96,7 +96,7 @@ func long(b []byte) Value {
 		}
 		return number(float64(v))
 	}
-	// The bytes at the top may all say the sign only.
+	// The top bytes may all repeat the sign.
 	sign := byte(0)
 	if negative {
 		sign = 0xff
@@ -104,7 +104,7 @@ func long(b []byte) Value {
 	for len(b) > 1 && b[len(b)-1] == sign && b[len(b)-2]^sign < 0x80 {
 		b = b[:len(b)-1]
 	}
-	if len(b) > 129 { // 1,024 bits and the sign
+	if len(b) > 129 { // 1,024 bits plus the sign
 		return Value{kind: Huge}
 	}
 	magnitude := slices.Clone(b)
@@ -122,7 +122,7 @@ func long(b []byte) Value {
 	return finite(f)
 }
 
-// finite is an integer that was rounded to f.
+// finite returns the value of an integer that was rounded to f.
 func finite(f float64) Value {
 	if math.IsInf(f, 0) {
 		return Value{kind: Huge}
@@ -134,14 +134,14 @@ func finite(f float64) Value {
 func (d *Decoder) line() ([]byte, error) {
 	n := bytes.IndexByte(d.in[d.at:], '\n')
 	if n < 0 {
-		return nil, d.failed(len(d.in), "a line without end")
+		return nil, d.failed(len(d.in), "a line has no newline")
 	}
 	b := d.in[d.at : d.at+n]
 	d.at += n + 1
 	return b, nil
 }
 
-// lineStep executes the opcodes of protocol 0 whose argument is a line.
+// lineStep executes the opcodes of protocol 0 that have a line as argument.
 func (d *Decoder) lineStep(op byte) error {
 	begin := d.at
 	b, err := d.line()
@@ -152,7 +152,7 @@ func (d *Decoder) lineStep(op byte) error {
 	case opPut, opGet:
 		i, err := strconv.ParseUint(string(b), 10, 64)
 		if err != nil {
-			return d.fail("the place %.20q of the memo is no number", b)
+			return d.fail("the memo index %.20q is not a number", b)
 		}
 		if op == opPut {
 			return d.store(i)
@@ -163,7 +163,7 @@ func (d *Decoder) lineStep(op byte) error {
 	case opFloat:
 		f, ok := d.Float(bytes.TrimSpace(b))
 		if !ok {
-			return d.fail("%.40q is no float", b)
+			return d.fail("%.40q is not a float", b)
 		}
 		return d.push(number(f))
 	case opString:
@@ -172,7 +172,7 @@ func (d *Decoder) lineStep(op byte) error {
 	return d.unicode(begin, b)
 }
 
-// decimal pushes an integer, or a boolean, which protocol 0 writes with two digits.
+// decimal pushes an integer, or a boolean, which protocol 0 writes as 00 or 01.
 func (d *Decoder) decimal(op byte, b []byte) error {
 	b = bytes.TrimSpace(b)
 	if op == opLong {
@@ -180,12 +180,12 @@ func (d *Decoder) decimal(op byte, b []byte) error {
 	}
 	for i, c := range b {
 		if c-'0' > 9 && (i > 0 || c != '-' && c != '+') {
-			return d.fail("%.40q is no integer", b)
+			return d.fail("%.40q is not an integer", b)
 		}
 	}
 	f, ok := d.Float(b)
 	if !ok {
-		return d.fail("%.40q is no integer", b)
+		return d.fail("%.40q is not an integer", b)
 	}
 	return d.push(finite(f))
 }

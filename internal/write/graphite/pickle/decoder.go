@@ -8,16 +8,16 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// maxMarks bounds how deep a pickle may nest what it has begun. A list of points needs three: of the list, of a point,
-// and of its time and value.
+// maxMarks bounds the nesting of open MARKs. A list of points needs three: for the list, a point, and
+// its time and value.
 const maxMarks = 32
 
-// Decoder reads pickles, one after the other. It belongs to one goroutine. The zero value is ready when Float and
-// Reserve are set.
+// Decoder decodes pickles one after the other. It belongs to one goroutine. The zero value is ready
+// once Float and Reserve are set.
 type Decoder struct {
-	// Float reads a number written in decimal, as Python's float does.
+	// Float parses a decimal number as Python's float does.
 	Float func(text []byte) (f float64, ok bool)
-	// Reserve is asked before the decoder takes more bytes of memory. Its error ends the decoding.
+	// Reserve is called before the decoder allocates more memory. Its error ends the decoding.
 	Reserve func(bytes int) error
 
 	in  []byte
@@ -25,7 +25,8 @@ type Decoder struct {
 	end bool
 
 	stack []Value
-	// marks are lengths of the stack, fence is the last of them or 0: what lies below it is out of reach.
+	// marks has the previous fences. fence is the length of the stack at the last MARK, or 0: opcodes
+	// cannot reach the values below it.
 	marks [maxMarks]int
 	depth int
 	fence int
@@ -37,7 +38,7 @@ type Decoder struct {
 	text     []byte
 }
 
-// Reset forgets the last pickle and keeps the memory.
+// Reset discards the last pickle and keeps the memory.
 func (d *Decoder) Reset() {
 	d.in, d.at, d.end, d.depth, d.fence = nil, 0, false, 0, 0
 	d.stack, d.elements, d.memo = d.stack[:0], d.elements[:0], d.memo[:0]
@@ -50,23 +51,23 @@ const (
 	runBytes   = int(unsafe.Sizeof(run{}))
 )
 
-// Memory returns the bytes that the decoder keeps.
+// Memory returns the size of the memory that the decoder has allocated.
 func (d *Decoder) Memory() int {
 	return valueBytes*(cap(d.stack)+cap(d.memo)+cap(d.elements)) + listBytes*cap(d.lists) + runBytes*cap(d.runs) + cap(d.text)
 }
 
-// Decode reads a pickle and returns what it holds. in must stay as it is until the next Decode or Reset. What stands
-// behind the end of the pickle is not looked at, as in Python. Errors are of class [model.ErrInvalid], but for that of
-// Reserve, which is returned as it is.
+// Decode decodes a pickle and returns its value. The caller must not change in until the next Decode or
+// Reset. Like Python, it ignores bytes after the end of the pickle. It returns the error of Reserve as
+// it is; all other errors are of class [model.ErrInvalid].
 func (d *Decoder) Decode(in []byte) (Value, error) {
 	d.Reset()
 	if len(in) > math.MaxInt32 {
-		return Value{}, fmt.Errorf("%w: pickle: %d bytes are too many", model.ErrInvalid, len(in))
+		return Value{}, fmt.Errorf("%w: pickle: %d bytes exceed the limit of %d", model.ErrInvalid, len(in), math.MaxInt32)
 	}
 	d.in = in
 	for !d.end {
 		if d.at == len(d.in) {
-			return Value{}, d.failed(d.at, "the pickle ends without STOP")
+			return Value{}, d.failed(d.at, "the pickle ends without a STOP")
 		}
 		op := d.in[d.at]
 		d.at++
@@ -77,7 +78,7 @@ func (d *Decoder) Decode(in []byte) (Value, error) {
 	return d.stack[len(d.stack)-1], nil
 }
 
-// fail says what is wrong with the opcode that was read last, or its argument.
+// fail returns an error about the last opcode or its argument.
 func (d *Decoder) fail(format string, args ...any) error {
 	return d.failed(d.at, format, args...)
 }
@@ -86,7 +87,7 @@ func (d *Decoder) failed(at int, format string, args ...any) error {
 	return fmt.Errorf("%w: pickle: byte %d of %d: %s", model.ErrInvalid, at, len(d.in), fmt.Sprintf(format, args...))
 }
 
-// step executes one opcode. Those of binary pickles' points come first.
+// step executes one opcode. The opcodes of points in binary pickles come first.
 func (d *Decoder) step(op byte) error {
 	switch op {
 	case opBinUnicode:
@@ -137,25 +138,25 @@ func (d *Decoder) step(op byte) error {
 	return d.rareStep(op)
 }
 
-// rareStep executes the opcodes that stand once in a pickle, or in pickles of protocol 0.
+// rareStep executes the opcodes that occur once per pickle, or in protocol 0 only.
 func (d *Decoder) rareStep(op byte) error {
 	switch op {
 	case opProto:
 		v, err := d.integer(1)
 		if err == nil && v > maxProtocol {
-			return d.fail("protocol %d is not known", v)
+			return d.fail("protocol %d is not supported, the newest supported one is %d", v, maxProtocol)
 		}
 		return err
 	case opFrame:
-		// The length says how much a reader of a stream should fetch at once; the whole pickle is here.
+		// A reader of a stream would fetch that many bytes; here the whole pickle is in memory.
 		n, err := d.integer(8)
 		if err == nil && n > uint64(len(d.in)-d.at) {
-			return d.fail("FRAME of %d bytes, of which %d are there", n, len(d.in)-d.at)
+			return d.fail("FRAME of %d bytes, but only %d are left", n, len(d.in)-d.at)
 		}
 		return err
 	case opStop:
 		if len(d.stack) == d.fence {
-			return d.fail("STOP with nothing to return")
+			return d.fail("STOP without a value to return")
 		}
 		d.end = true
 		return nil
@@ -177,7 +178,7 @@ func (d *Decoder) rareStep(op byte) error {
 		return d.lineStep(op)
 	}
 	if name := refused(op); name != "" {
-		return d.fail("opcode %s (%#02x) is refused: a list of points needs no such thing", name, op)
+		return d.fail("opcode %s (%#02x) is not allowed: a list of points does not need it", name, op)
 	}
-	return d.fail("%#02x is no opcode", op)
+	return d.fail("%#02x is not an opcode", op)
 }

@@ -17,13 +17,13 @@ import (
 
 func TestBrokenPickles(t *testing.T) {
 	for in, want := range map[string]string{
-		"":                                       "byte 0 of 0: the pickle ends without STOP",
-		"]":                                      "byte 1 of 1: the pickle ends without STOP",
-		".":                                      "byte 1 of 1: STOP with nothing to return",
-		"](.":                                    "STOP with nothing to return",
-		"\x80\x06].":                             "protocol 6 is not known",
-		"\x80":                                   "1 bytes are wanted and 0 are there",
-		"cos\nsystem\n(S'ls'\ntR.":               "byte 1 of 21: opcode GLOBAL (0x63) is refused",
+		"":                                       "byte 0 of 0: the pickle ends without a STOP",
+		"]":                                      "byte 1 of 1: the pickle ends without a STOP",
+		".":                                      "byte 1 of 1: STOP without a value to return",
+		"](.":                                    "STOP without a value to return",
+		"\x80\x06].":                             "protocol 6 is not supported, the newest supported one is 5",
+		"\x80":                                   "expected 1 bytes, 0 are left",
+		"cos\nsystem\n(S'ls'\ntR.":               "byte 1 of 21: opcode GLOBAL (0x63) is not allowed",
 		"ios\nsystem\n.":                         "opcode INST",
 		"\x8c\x02os\x8c\x06getcwd\x93)R.":        "opcode STACK_GLOBAL (0x93)",
 		"]R.":                                    "opcode REDUCE",
@@ -49,38 +49,38 @@ func TestBrokenPickles(t *testing.T) {
 		"\x96.":                                  "opcode BYTEARRAY8",
 		"\x97.":                                  "opcode NEXT_BUFFER",
 		"\x98.":                                  "opcode READONLY_BUFFER",
-		"\x00.":                                  "0x00 is no opcode",
-		"\xff.":                                  "0xff is no opcode",
+		"\x00.":                                  "0x00 is not an opcode",
+		"\xff.":                                  "0xff is not an opcode",
 		"t.":                                     "no MARK",
 		"e.":                                     "no MARK",
 		"l.":                                     "no MARK",
-		"K\x01\x86.":                             "2 values are wanted and 1 are there",
-		"K\x01(K\x02\x86.":                       "2 values are wanted and 1 are there",
-		"K\x01a.":                                "APPEND or APPENDS to what is no list",
-		"K\x01K\x02a.":                           "APPEND or APPENDS to what is no list",
-		"](K\x02a.":                              "APPEND or APPENDS to what is no list",
-		"K\x01(K\x02e.":                          "APPEND or APPENDS to what is no list",
-		"q\x00.":                                 "PUT, BINPUT or MEMOIZE of nothing",
-		"](\x94.":                                "PUT, BINPUT or MEMOIZE of nothing",
-		"]r\xff\xff\xff\xff.":                    "the memo has no place 4294967295",
-		"]p99999\n.":                             "the memo has no place 99999",
-		"]p-1\n.":                                "is no number",
-		"h\x00.":                                 "nothing is in place 0 of the memo",
-		"]q\x02h\x01.":                           "nothing is in place 1 of the memo",
-		"g18446744073709551616\n.":               "is no number",
-		"X\xff\xff\xff\x7fabc":                   "2147483647 bytes are wanted and 3 are there",
-		"\x8d\xff\xff\xff\xff\xff\xff\xff\xffa.": "18446744073709551615 bytes are wanted and 2 are there",
-		"\x95\x03\x00\x00\x00\x00\x00\x00\x00].": "FRAME of 3 bytes, of which 2 are there",
-		"\x8b\xff\xff\xff\xff.":                  "4294967295 bytes are wanted",
-		"G1234567":                               "8 bytes are wanted and 7 are there",
-		"I5":                                     "a line without end",
-		"I0x5\n.":                                "is no integer",
-		"I\n.":                                   "is no integer",
-		"I-\n.":                                  "is no integer",
-		"I1-2\n.":                                "is no integer",
-		"I5L\n.":                                 "is no integer",
-		"F1,5\n.":                                "is no float",
-		"F\n.":                                   "is no float",
+		"K\x01\x86.":                             "expected 2 values on the stack, got 1",
+		"K\x01(K\x02\x86.":                       "expected 2 values on the stack, got 1",
+		"K\x01a.":                                "APPEND or APPENDS to a value that is not a list",
+		"K\x01K\x02a.":                           "APPEND or APPENDS to a value that is not a list",
+		"](K\x02a.":                              "APPEND or APPENDS to a value that is not a list",
+		"K\x01(K\x02e.":                          "APPEND or APPENDS to a value that is not a list",
+		"q\x00.":                                 "PUT, BINPUT or MEMOIZE without a value",
+		"](\x94.":                                "PUT, BINPUT or MEMOIZE without a value",
+		"]r\xff\xff\xff\xff.":                    "the memo index 4294967295 is too large",
+		"]p99999\n.":                             "the memo index 99999 is too large",
+		"]p-1\n.":                                "is not a number",
+		"h\x00.":                                 "the memo has no value at index 0",
+		"]q\x02h\x01.":                           "the memo has no value at index 1",
+		"g18446744073709551616\n.":               "is not a number",
+		"X\xff\xff\xff\x7fabc":                   "expected 2147483647 bytes, 3 are left",
+		"\x8d\xff\xff\xff\xff\xff\xff\xff\xffa.": "expected 18446744073709551615 bytes, 2 are left",
+		"\x95\x03\x00\x00\x00\x00\x00\x00\x00].": "FRAME of 3 bytes, but only 2 are left",
+		"\x8b\xff\xff\xff\xff.":                  "expected 4294967295 bytes",
+		"G1234567":                               "expected 8 bytes, 7 are left",
+		"I5":                                     "a line has no newline",
+		"I0x5\n.":                                "is not an integer",
+		"I\n.":                                   "is not an integer",
+		"I-\n.":                                  "is not an integer",
+		"I1-2\n.":                                "is not an integer",
+		"I5L\n.":                                 "is not an integer",
+		"F1,5\n.":                                "is not a float",
+		"F\n.":                                   "is not a float",
 		"Sabc\n.":                                "STRING without quotes",
 		"S'\n.":                                  "STRING without quotes",
 		"S'a\"\n.":                               "STRING without quotes",
@@ -90,7 +90,7 @@ func TestBrokenPickles(t *testing.T) {
 		"V\\u004\n.":                             "UNICODE with a broken escape",
 		"V\\U00110000\n.":                        "UNICODE with a broken escape",
 		"V\\ug000\n.":                            "UNICODE with a broken escape",
-		strings.Repeat("(", 33):                  "MARK 32 levels deep",
+		strings.Repeat("(", 33):                  "more than 32 nested MARKs",
 	} {
 		v, err := newDecoder().Decode([]byte(in))
 		if !errors.Is(err, model.ErrInvalid) || !strings.Contains(err.Error(), want) {
@@ -137,7 +137,8 @@ func TestWholePickles(t *testing.T) {
 	}
 }
 
-// TestMemoryIsAskedFor lets pickles that say much in few bytes take only what Reserve allows.
+// TestMemoryIsAskedFor: small pickles that expand to huge values take only the memory that Reserve
+// allows.
 func TestMemoryIsAskedFor(t *testing.T) {
 	full := errors.New("full")
 	for name, in := range map[string]string{
@@ -166,7 +167,7 @@ func TestMemoryIsAskedFor(t *testing.T) {
 		if m := d.Memory(); m > reserved || m > 256<<10 {
 			t.Errorf("%s: %d bytes are used and %d were reserved", name, m, reserved)
 		}
-		// The memory serves the next pickle without being asked for.
+		// The next pickle reuses the memory without a call of Reserve.
 		d.Reserve = func(n int) error { return fmt.Errorf("asks for %d bytes", n) }
 		if name == "lists" {
 			if _, err := d.Decode([]byte(strings.Repeat("]", 100) + ".")); err != nil {
@@ -192,7 +193,7 @@ func TestPair(t *testing.T) {
 	}
 }
 
-// encoder writes random values in all the ways there are.
+// encoder writes random values in all possible encodings.
 type encoder struct {
 	t    *rapid.T
 	b    []byte
@@ -339,7 +340,7 @@ func TestRandomPickles(t *testing.T) {
 		e := &encoder{t: t}
 		want := e.value(4)
 		e.b = append(e.b, '.')
-		// A place in the memo must be below the length of the pickle.
+		// A memo index must be below the length of the pickle.
 		v, err := d.Decode(e.b)
 		if err != nil {
 			t.Fatalf("%q: %v", e.b, err)
@@ -365,7 +366,8 @@ func FuzzDecode(f *testing.F) {
 		if err != nil && !errors.Is(err, model.ErrInvalid) {
 			t.Fatal(err)
 		}
-		// Each byte makes at most one value on the stack, which may move to a list, be kept, and doubles on the way.
+		// Each byte makes at most one value on the stack, which may move to a list or into the memo.
+		// Slices double as they grow.
 		if most := 200*len(in) + 16<<10; d.Memory() != reserved || reserved > most {
 			t.Fatalf("%d bytes are used, %d reserved, for %d", d.Memory(), reserved, len(in))
 		}
@@ -381,7 +383,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// walk is a dump that ends early: the elements of a graph are many more than its bytes.
+// walk is a dump that stops early, because a graph can have far more elements than the pickle has
+// bytes.
 func walk(d *pickle.Decoder, v pickle.Value, depth int, seen *int) string {
 	if *seen++; *seen > 1000 || depth == 0 {
 		return "?"
@@ -397,7 +400,8 @@ func walk(d *pickle.Decoder, v pickle.Value, depth int, seen *int) string {
 	return s + ")"
 }
 
-// points is a pickle of n points as carbon's relay sends them from Python 3: protocol 2, every text and tuple memoized.
+// points is a pickle of n points as carbon's relay sends them from Python 3: protocol 2, every text and
+// tuple memoized.
 func points(n int) []byte {
 	b := []byte("\x80\x02]q\x00(")
 	memo := uint32(0)

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// quoted pushes the text that Python's repr of a byte string stands for. It begins at the given byte of the pickle.
+// quoted pushes the string whose Python repr is b, which begins at offset begin of the pickle.
 func (d *Decoder) quoted(begin int, b []byte) error {
 	trimmed := bytes.TrimRight(b, " \t\r")
 	n := len(trimmed)
@@ -32,7 +32,7 @@ func (d *Decoder) quoted(begin int, b []byte) error {
 			return d.fail("STRING with a broken escape")
 		}
 		if n == 1 {
-			d.text = append(d.text, '\\') // an unknown escape stays
+			d.text = append(d.text, '\\') // an unknown escape is kept as it is
 		} else {
 			d.text = append(d.text, c)
 		}
@@ -41,8 +41,8 @@ func (d *Decoder) quoted(begin int, b []byte) error {
 	return d.pushText(at)
 }
 
-// unescape reads one escape of a byte string and returns the bytes that it takes: 1 for a backslash that stands for
-// itself, 0 for a broken one.
+// unescape decodes one escape of a byte string and returns its length: 1 if the backslash stands for
+// itself, 0 if the escape is broken.
 func unescape(b []byte) (c byte, n int) {
 	if len(b) < 2 {
 		return 0, 0
@@ -72,8 +72,8 @@ func unescape(b []byte) (c byte, n int) {
 	return '\\', 1
 }
 
-// unicode pushes a text in the raw form of protocol 0: bytes are Latin-1, and all else is \u or \U with four or eight
-// hexadecimal digits.
+// unicode pushes a string in the raw form of protocol 0: bytes are Latin-1, and other characters are \u
+// or \U with four or eight hexadecimal digits.
 func (d *Decoder) unicode(begin int, b []byte) error {
 	plain := true
 	for _, c := range b {
@@ -88,7 +88,7 @@ func (d *Decoder) unicode(begin int, b []byte) error {
 	}
 	for len(b) > 0 {
 		if b[0] == '\\' && len(b) > 1 && b[1] != 'u' && b[1] != 'U' {
-			// What follows stands for itself, even a backslash before a u.
+			// The backslash and the next byte both stand for themselves.
 			d.text = utf8.AppendRune(append(d.text, '\\'), rune(b[1]))
 			b = b[2:]
 			continue
@@ -99,14 +99,15 @@ func (d *Decoder) unicode(begin int, b []byte) error {
 		}
 		b = b[n:]
 		if r >= 0xd800 && r < 0xdc00 {
-			// Old Pythons write what needs more than 16 bits in two halves.
+			// Old versions of Python write runes above 16 bits as surrogate pairs.
 			if low, m, ok := rawRune(b); ok && low >= 0xdc00 && low < 0xe000 {
 				r = utf16.DecodeRune(r, low)
 				b = b[m:]
 			}
 		}
 		if r >= 0xd800 && r < 0xe000 {
-			// Half a rune is no UTF-8, which who takes the text will find. Binary pickles have it in this form.
+			// A lone surrogate is not valid UTF-8; the caller checks that. Binary pickles encode it
+			// like this too.
 			d.text = append(d.text, 0xe0|byte(r>>12), 0x80|byte(r>>6)&0xbf, 0x80|byte(r)&0xbf)
 			continue
 		}
@@ -115,7 +116,7 @@ func (d *Decoder) unicode(begin int, b []byte) error {
 	return d.pushText(at)
 }
 
-// rawRune reads one rune in that form.
+// rawRune decodes one rune of the raw form.
 func rawRune(b []byte) (r rune, n int, ok bool) {
 	if len(b) == 0 {
 		return 0, 0, false

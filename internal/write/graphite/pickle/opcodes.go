@@ -1,6 +1,6 @@
 package pickle
 
-// The opcodes that are read. Those of one line belong to one protocol: 0, 1, 2, 3, 4.
+// The supported opcodes, one group per protocol version from 0 to 4.
 const (
 	opMark, opStop, opList, opTuple, opAppend, opPut, opGet                        = '(', '.', 'l', 't', 'a', 'p', 'g'
 	opInt, opLong, opFloat, opNone, opString, opUnicode                            = 'I', 'L', 'F', 'N', 'S', 'V'
@@ -13,11 +13,12 @@ const (
 	opShortBinUnicode, opBinUnicode8, opBinBytes8, opMemoize, opFrame              = 0x8c, 0x8d, 0x8e, 0x94, 0x95
 )
 
-// maxProtocol is the newest protocol there is.
+// maxProtocol is the newest protocol version.
 const maxProtocol = 5
 
-// refused gives the names of the opcodes that Python's pickle has and this package does not. What imports, calls or
-// builds an object is refused for safety, all others since no list of points has a use for them.
+// refused returns the name of an opcode that Python supports and this package does not. Opcodes that
+// import, call or build objects are refused for safety, all others because no list of points needs
+// them.
 func refused(op byte) string {
 	switch op {
 	case 'c':

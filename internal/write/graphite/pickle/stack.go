@@ -2,7 +2,7 @@ package pickle
 
 import "unsafe"
 
-// room makes room for n more elements in s, which costs bytes that Reserve is asked for.
+// room makes room for n more elements in s and reserves the memory for them.
 func room[T any](d *Decoder, s []T, n int) ([]T, error) {
 	if len(s)+n <= cap(s) {
 		return s, nil
@@ -28,7 +28,7 @@ func (d *Decoder) push(v Value) (err error) {
 
 func (d *Decoder) mark() error {
 	if d.depth == maxMarks {
-		return d.fail("MARK %d levels deep", maxMarks)
+		return d.fail("more than %d nested MARKs", maxMarks)
 	}
 	d.marks[d.depth] = d.fence
 	d.depth++
@@ -36,10 +36,10 @@ func (d *Decoder) mark() error {
 	return nil
 }
 
-// unmark forgets the last mark and returns how many values lie above it.
+// unmark removes the last mark and returns how many values are above it.
 func (d *Decoder) unmark() (n int, err error) {
 	if d.depth == 0 {
-		return 0, d.fail("no MARK")
+		return 0, d.fail("no MARK on the stack")
 	}
 	n = len(d.stack) - d.fence
 	d.depth--
@@ -47,10 +47,10 @@ func (d *Decoder) unmark() (n int, err error) {
 	return n, nil
 }
 
-// take moves the topmost n values to the elements and returns where they are.
+// take moves the topmost n values from the stack to the elements and returns the index of the first.
 func (d *Decoder) take(n int) (begin int, err error) {
 	if len(d.stack)-d.fence < n {
-		return 0, d.fail("%d values are wanted and %d are there", n, len(d.stack)-d.fence)
+		return 0, d.fail("expected %d values on the stack, got %d", n, len(d.stack)-d.fence)
 	}
 	if d.elements, err = room(d, d.elements, n); err != nil {
 		return 0, err
@@ -70,10 +70,10 @@ func (d *Decoder) tuple(n int) error {
 	return d.push(Value{kind: Tuple, n: uint32(n), bits: uint64(begin)})
 }
 
-// list makes a list of the topmost n values.
+// list pushes a list of the topmost n values.
 func (d *Decoder) list(n int) (err error) {
 	if len(d.stack)-d.fence < n {
-		return d.fail("%d values are wanted and %d are there", n, len(d.stack)-d.fence)
+		return d.fail("expected %d values on the stack, got %d", n, len(d.stack)-d.fence)
 	}
 	if d.lists, err = room(d, d.lists, 1); err != nil {
 		return err
@@ -86,11 +86,11 @@ func (d *Decoder) list(n int) (err error) {
 	return d.push(made)
 }
 
-// append adds the topmost n values to the list below them.
+// append moves the topmost n values to the list below them.
 func (d *Decoder) append(n int) error {
 	at := len(d.stack) - n - 1
 	if at < d.fence || d.stack[at].kind != List {
-		return d.fail("APPEND or APPENDS to what is no list")
+		return d.fail("APPEND or APPENDS to a value that is not a list")
 	}
 	return d.extend(d.stack[at], n)
 }
@@ -133,14 +133,14 @@ func (d *Decoder) put(size int) error {
 	return d.store(i)
 }
 
-// store keeps the topmost value under a number. Writers number from 0 or 1 on, so that there cannot be more numbers
-// than the pickle has bytes.
+// store puts the topmost value into the memo at index i. Writers number from 0 or 1, so an index never
+// exceeds the length of the pickle.
 func (d *Decoder) store(i uint64) (err error) {
 	if len(d.stack) == d.fence {
-		return d.fail("PUT, BINPUT or MEMOIZE of nothing")
+		return d.fail("PUT, BINPUT or MEMOIZE without a value")
 	}
 	if i > uint64(len(d.in)) {
-		return d.fail("the memo has no place %d", i)
+		return d.fail("the memo index %d is too large", i)
 	}
 	if n := int(i) + 1 - len(d.memo); n > 0 {
 		if d.memo, err = room(d, d.memo, n); err != nil {
@@ -164,7 +164,7 @@ func (d *Decoder) get(size int) error {
 
 func (d *Decoder) load(i uint64) error {
 	if i >= uint64(len(d.memo)) || d.memo[i].kind == Absent {
-		return d.fail("nothing is in place %d of the memo", i)
+		return d.fail("the memo has no value at index %d", i)
 	}
 	return d.push(d.memo[i])
 }

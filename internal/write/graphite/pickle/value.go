@@ -2,25 +2,25 @@ package pickle
 
 import "math"
 
-// Kind says what a Value is.
+// Kind is the type of a Value.
 type Kind uint8
 
 // The kinds.
 const (
-	// Absent is the kind of the zero Value, which no pickle has.
+	// Absent is the kind of the zero Value, which does not occur in a pickle.
 	Absent Kind = iota
 	None
 	// Number is an integer, a float or a boolean.
 	Number
-	// Huge is an integer that a float64 does not reach.
+	// Huge is an integer beyond the range of float64.
 	Huge
-	// Text is a string of any sort: text or bytes, which are not told apart. It need not be UTF-8.
+	// Text is a str or bytes object; the two are not distinguished. It need not be valid UTF-8.
 	Text
 	Tuple
 	List
 )
 
-// String returns the kind as a message says it.
+// String returns the kind as it appears in error texts.
 func (k Kind) String() string {
 	switch k {
 	case None:
@@ -28,9 +28,9 @@ func (k Kind) String() string {
 	case Number:
 		return "a number"
 	case Huge:
-		return "an integer beyond a float64"
+		return "an integer beyond the range of float64"
 	case Text:
-		return "a text"
+		return "a string"
 	case Tuple:
 		return "a tuple"
 	case List:
@@ -39,15 +39,15 @@ func (k Kind) String() string {
 	return "nothing"
 }
 
-// Value is something in a pickle. It is valid until its Decoder reads the next one.
+// Value is a decoded value. It is valid until its Decoder decodes the next pickle.
 type Value struct {
 	kind Kind
-	n    uint32 // length of a text, elements of a tuple
-	// bits are those of a number, or say where the text, the tuple or the list lies.
+	n    uint32 // bytes of a text, elements of a tuple
+	// bits hold a number's float64, or the position of the text, tuple or list.
 	bits uint64
 }
 
-// Kind returns what the value is.
+// Kind returns the type of the value.
 func (v Value) Kind() Kind { return v.kind }
 
 // Float returns a number, rounded to the nearest float64.
@@ -55,11 +55,11 @@ func (v Value) Float() float64 { return math.Float64frombits(v.bits) }
 
 func number(f float64) Value { return Value{kind: Number, bits: math.Float64bits(f)} }
 
-// unescaped marks a text that lies in the decoder's own memory, not in the pickle.
+// unescaped marks a text that is stored in the decoder's own memory, not in the pickle.
 const unescaped = 1 << 63
 
-// list is a list that may still grow. It consists of runs of the decoder's elements, for what is appended at one time
-// lies together, and between two times there may be other things. Runs are numbered from 1.
+// list is a list that may still grow. Its elements are a linked list of segments of the decoder's
+// elements, because other values may be stored between two appends. Segments are numbered from 1.
 type list struct {
 	first, last uint32
 	n           uint32
@@ -77,7 +77,7 @@ func (d *Decoder) Text(v Value) []byte {
 	return from[at : at+uint64(v.n) : at+uint64(v.n)]
 }
 
-// Len returns the number of elements of a tuple or list, and 0 for all else.
+// Len returns the number of elements of a tuple or list, and 0 for other values.
 func (d *Decoder) Len(v Value) int {
 	switch v.kind {
 	case Tuple:
@@ -88,7 +88,7 @@ func (d *Decoder) Len(v Value) int {
 	return 0
 }
 
-// Elements goes through the elements of a tuple or list; there are none in all else.
+// Elements returns an iterator over the elements of a tuple or list. It is empty for other values.
 func (d *Decoder) Elements(v Value) Elements {
 	switch v.kind {
 	case Tuple:
@@ -99,7 +99,7 @@ func (d *Decoder) Elements(v Value) Elements {
 	return Elements{d: d}
 }
 
-// Elements are the elements of a tuple or list that are still to come.
+// Elements iterates over the elements of a tuple or list.
 type Elements struct {
 	d             *Decoder
 	at, end, next uint32

@@ -51,10 +51,10 @@ func (b *bench) wantLost(t *testing.T, reason string, n float64) {
 	b.want(t, b.metrics.lostPickles.WithLabelValues(reason), n)
 }
 
-// wantNothingHeld expects that all of the byte budget is free.
+// wantNothingHeld expects the whole byte budget to be free.
 func (b *bench) wantNothingHeld(t *testing.T) {
 	t.Helper()
-	b.want(t, b.metrics.frames, 0)
+	b.want(t, b.metrics.pickleBytes, 0)
 	eventually(t, func() bool {
 		g, err := b.o.Sink.Admit(t.Context(), "x", b.o.Sink.Limits().MaxInflightBytes)
 		if err == nil {
@@ -99,7 +99,8 @@ func TestPicklesAreStored(t *testing.T) {
 	b.wantNothingHeld(t)
 }
 
-// TestRealPicklesInOneConnection sends every real pickle there is; those that are refused cost nothing but themselves.
+// TestRealPicklesInOneConnection sends every recorded pickle over one connection. A refused pickle
+// costs only itself.
 func TestRealPicklesInOneConnection(t *testing.T) {
 	l := limits()
 	l.MaxFuture, l.MaxValueBytes = math.MaxInt64, 0
@@ -130,18 +131,18 @@ func TestBrokenFrames(t *testing.T) {
 		goesOn             bool
 	}{
 		{undecodable, framed([]byte("cos\nsystem\n(S'true'\ntR.")), "opcode GLOBAL", true},
-		{undecodable, framed(nil), "ends without STOP", true},
-		{undecodable, framed([]byte("N.")), "it holds None and not a list", true},
-		{undecodable, framed(bytes.Repeat([]byte("("), 9000)), "levels deep", true},
-		{tooLong, "put a.b.c 1 1700000000\n", "does a sender of text use the port of pickles", false},
-		{tooLong, "\x00\x01\x86\xa1", "a pickle of 100001 bytes is announced, and 100000 are the most (limit: a 16th of limits.inflight-bytes, up to 16 MiB)", false},
-		{cutOff, "\x00\x00", "inside the length", false},
+		{undecodable, framed(nil), "ends without a STOP", true},
+		{undecodable, framed([]byte("N.")), "expected a list of points, got None", true},
+		{undecodable, framed(bytes.Repeat([]byte("("), 9000)), "nested MARKs", true},
+		{tooLong, "put a.b.c 1 1700000000\n", "is a plaintext sender using the pickle port", false},
+		{tooLong, "\x00\x01\x86\xa1", "the sender announced a pickle of 100001 bytes, the limit is 100000 (limit: a 16th of limits.inflight-bytes, at most 16 MiB)", false},
+		{cutOff, "\x00\x00", "reading the length", false},
 		{cutOff, "\x00\x00\x00\x05]", "unexpected EOF", false},
 		{cutOff, "\x00\x01\x00\x00" + strings.Repeat("]", 5000), "unexpected EOF", false},
 		{cutOff, "\x00\x01\x00\x00" + strings.Repeat("]", 50_000), "unexpected EOF", false},
 	} {
 		b.Listener.log.mu.Lock()
-		b.Listener.log.last[kindBadFrame] = time.Time{} // the log shows one a second
+		b.Listener.log.last[kindBadFrame] = time.Time{} // the log has at most one a second
 		b.Listener.log.mu.Unlock()
 		nc := b.dialPickle(t)
 		before, logged := testutil.ToFloat64(b.metrics.lostPickles.WithLabelValues(c.reason)), len(b.log.String())
@@ -186,7 +187,8 @@ func TestIdlePickleConnectionsAreClosed(t *testing.T) {
 	}
 }
 
-// TestAnnouncedFramesHoldNothing lets many senders announce large frames: what is held follows what was sent.
+// TestAnnouncedFramesHoldNothing: many senders announce large frames, and the memory held follows what
+// they sent.
 func TestAnnouncedFramesHoldNothing(t *testing.T) {
 	b := startPickle(t, newStore(), Options{}, limits())
 	frame := frameOf("announced", 20_000, 1)
@@ -200,23 +202,23 @@ func TestAnnouncedFramesHoldNothing(t *testing.T) {
 		conns = append(conns, nc)
 	}
 	b.want(t, b.metrics.pickle.bytes, float64(30*(4+minBuffer-1)))
-	b.want(t, b.metrics.frames, 0)
+	b.want(t, b.metrics.pickleBytes, 0)
 	for _, nc := range conns {
 		say(t, nc, frame[4+minBuffer-1:4+minBuffer+1])
 	}
-	b.want(t, b.metrics.frames, 30*firstBody)
+	b.want(t, b.metrics.pickleBytes, 30*firstFrameBytes)
 	for _, nc := range conns[1:] {
 		nc.Close()
 	}
 	b.wantLost(t, cutOff, 29)
-	b.want(t, b.metrics.frames, firstBody)
+	b.want(t, b.metrics.pickleBytes, firstFrameBytes)
 	say(t, conns[0], frame[4+minBuffer+1:])
 	b.s.wait(t, 20_000)
 	b.wantNothingHeld(t)
 }
 
-// TestFramesDoNotWaitForEachOther sends most of more frames than there is memory for, all at one time. Each of them
-// holds a part and waits for more; yet all are stored.
+// TestFramesDoNotWaitForEachOther sends most of more frames than memory can hold, all at once. Each
+// frame holds some memory and waits for more, yet all are stored.
 func TestFramesDoNotWaitForEachOther(t *testing.T) {
 	small := limits()
 	small.MaxInflightBytes = 2 << 20 // frames of up to 128 KiB
@@ -240,7 +242,7 @@ func TestFramesDoNotWaitForEachOther(t *testing.T) {
 		})
 	}
 	eventually(t, func() bool {
-		most = max(most, testutil.ToFloat64(b.metrics.frames))
+		most = max(most, testutil.ToFloat64(b.metrics.pickleBytes))
 		return b.s.stored() >= senders*points
 	}, func() string { return fmt.Sprintf("%d rows", b.s.stored()) })
 	wg.Wait()
@@ -285,7 +287,8 @@ func TestFullDiskHoldsTheSenderOfPicklesBack(t *testing.T) {
 	s.wait(t, frames*n)
 }
 
-// TestPickleStream sends frames of all sizes in pieces that respect none, and expects every row in its order.
+// TestPickleStream sends frames of all sizes in pieces that ignore frame boundaries, and expects every
+// row in order.
 func TestPickleStream(t *testing.T) {
 	const rounds = 30
 	b := startPickle(t, newStore(), Options{}, limits())

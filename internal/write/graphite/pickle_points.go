@@ -8,37 +8,38 @@ import (
 	"github.com/shaledb/shale/internal/write/graphite/pickle"
 )
 
-// items feeds rows out of a list of points in a pickle: each is a path, and a pair of its time and value. Lists and
-// tuples are not told apart.
-type items struct {
+// pickledPoints feeds rows from a pickled list of points. A point is a pair of a path and a pair of time and
+// value. Each may be a list or a tuple.
+type pickledPoints struct {
 	p *parser
 	d *pickle.Decoder
 	e pickle.Elements
-	// n items are read, and the others when n is set again.
+	// n is how many more points feed reads.
 	n int
 }
 
-// feed reads items into c.
-func (it *items) feed(c *chunk) (more bool) {
+// feed reads points into c.
+func (it *pickledPoints) feed(c *chunk) (more bool) {
 	for it.n > 0 && !c.full() {
 		v, _ := it.e.Next()
 		it.n--
 		it.p.counts.lines++
-		it.item(v, c)
+		it.add(v, c)
 	}
 	return it.n > 0
 }
 
-// The bounds of a slice of items: those for which memory is asked for at one time.
+// slicePoints and sliceBytes bound the points for which memory is reserved at one time.
 const (
-	sliceItems = 4096
-	sliceBytes = 256 << 10
+	slicePoints = 4096
+	sliceBytes  = 256 << 10
 )
 
-// slice returns how many of the next items make a slice, and the bytes that their rows take at most.
-func (it *items) slice(most int) (n int, bytes int64) {
+// nextSlice returns how many of the next points, at most most, share one reservation, and the most bytes
+// that their rows need.
+func (it *pickledPoints) nextSlice(most int) (n int, bytes int64) {
 	e := it.e
-	for n < min(most, sliceItems) && bytes < sliceBytes {
+	for n < min(most, slicePoints) && bytes < sliceBytes {
 		v, _ := e.Next()
 		n++
 		bytes += rowBytes
@@ -49,20 +50,20 @@ func (it *items) slice(most int) (n int, bytes int64) {
 	return n, bytes
 }
 
-// item adds the row of an item, or counts what is wrong with it.
-func (it *items) item(v pickle.Value, c *chunk) {
+// add adds the row of a point, or counts what is wrong with it.
+func (it *pickledPoints) add(v pickle.Value, c *chunk) {
 	path, point, ok := it.d.Pair(v)
 	if !ok {
-		it.bad(v, "it is not a path and a pair")
+		it.bad(v, "the point is not a pair of path and (time, value)")
 		return
 	}
 	stamp, value, ok := it.d.Pair(point)
 	if !ok {
-		it.bad(v, "it has not a pair of time and value")
+		it.bad(v, "the second half of the point is not a pair of time and value")
 		return
 	}
 	if path.Kind() != pickle.Text {
-		it.bad(v, "the path is no text")
+		it.bad(v, "the path is not a string")
 		return
 	}
 	f, ok := it.number(value)
@@ -82,7 +83,7 @@ func (it *items) item(v pickle.Value, c *chunk) {
 	t, ok := it.p.time(seconds)
 	if !ok {
 		it.p.counts.badTime++
-		it.p.complain(it.describe(v), "the time is not between the years 1677 and 2262; it must be in seconds")
+		it.p.reportBad(it.describe(v), badTime)
 		return
 	}
 	name := it.d.Text(path)
@@ -92,7 +93,7 @@ func (it *items) item(v pickle.Value, c *chunk) {
 	case len(name) > it.p.maxLine:
 		it.bad(v, "the path is too long")
 	case !utf8.Valid(name):
-		it.bad(v, "the path is not UTF-8")
+		it.bad(v, "the path is not valid UTF-8")
 	default:
 		if why := it.p.series(name, t, math.Float64bits(f), c); why != "" {
 			it.bad(v, why)
@@ -100,8 +101,8 @@ func (it *items) item(v pickle.Value, c *chunk) {
 	}
 }
 
-// number reads a number, or a text that is one, as Python's float does.
-func (it *items) number(v pickle.Value) (f float64, ok bool) {
+// number reads a number, or a string that Python's float accepts.
+func (it *pickledPoints) number(v pickle.Value) (f float64, ok bool) {
 	switch v.Kind() {
 	case pickle.Number:
 		return v.Float(), true
@@ -115,28 +116,29 @@ func (it *items) number(v pickle.Value) (f float64, ok bool) {
 	return 0, false
 }
 
-func (it *items) bad(v pickle.Value, why string) {
+func (it *pickledPoints) bad(v pickle.Value, why string) {
 	it.p.bad(it.describe(v), why)
 }
 
-// describe writes an item for the log. It is valid until the next item.
-func (it *items) describe(v pickle.Value) []byte {
+// describe formats a point for the log. The result is valid until the next point.
+func (it *pickledPoints) describe(v pickle.Value) []byte {
 	it.p.scratch = it.appendValue(it.p.scratch[:0], v, 3)
 	return it.p.scratch
 }
 
-// maxShown is how many bytes of a text are shown, and how many elements of a list.
+// maxShown bounds the bytes of a string in the log, and maxShownElements the elements of a list.
 const (
 	maxShown         = 200
 	maxShownElements = 4
 )
 
-// appendValue writes a value much as Python would. What lies deeper than a point's parts is left out.
-func (it *items) appendValue(b []byte, v pickle.Value, depth int) []byte {
+// appendValue formats a value much as Python would. It leaves out what is nested deeper than the parts
+// of a point.
+func (it *pickledPoints) appendValue(b []byte, v pickle.Value, depth int) []byte {
 	switch v.Kind() {
 	case pickle.Number:
 		if f := v.Float(); math.Abs(f) < 1e15 {
-			return strconv.AppendFloat(b, f, 'f', -1, 64) // times are to be read
+			return strconv.AppendFloat(b, f, 'f', -1, 64) // keeps times readable
 		}
 		return strconv.AppendFloat(b, v.Float(), 'g', -1, 64)
 	case pickle.Text:
@@ -153,7 +155,7 @@ func (it *items) appendValue(b []byte, v pickle.Value, depth int) []byte {
 	return append(b, v.Kind().String()...)
 }
 
-func (it *items) appendElements(b []byte, v pickle.Value, depth int) []byte {
+func (it *pickledPoints) appendElements(b []byte, v pickle.Value, depth int) []byte {
 	brackets := "()"
 	if v.Kind() == pickle.List {
 		brackets = "[]"
@@ -174,7 +176,7 @@ func (it *items) appendElements(b []byte, v pickle.Value, depth int) []byte {
 	return append(b, brackets[1])
 }
 
-// appendQuoted is strconv.AppendQuote for bytes, of which it allocates no string.
+// appendQuoted is strconv.AppendQuote for bytes, without allocating a string.
 func appendQuoted(b, text []byte) []byte {
 	b = append(b, '\'')
 	for len(text) > 0 {

@@ -15,7 +15,8 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// golden is one line of pickle/testdata/golden.txt: a real pickle, and what carbon stores of it on Python 2 and 3.
+// golden is one line of pickle/testdata/golden.txt: a recorded pickle, and what carbon stores for it on
+// Python 2 and 3.
 type golden struct {
 	name, writer string
 	pickle       []byte
@@ -45,7 +46,7 @@ func readGolden(t testing.TB) (list []golden) {
 	return list
 }
 
-// pickled is what becomes of a pickle.
+// pickled is the outcome of decoding a pickle.
 type pickled struct {
 	rows []string
 	counts
@@ -55,19 +56,19 @@ type pickled struct {
 
 func readPickle(t testing.TB, in []byte) (got pickled, err error) {
 	t.Helper()
-	d := new(decoding)
+	d := new(decoder)
 	l := &Listener{metrics: newMetrics(nil, func() float64 { return 0 })}
-	v, err := d.decode(in, &lease{l: l, last: true}, 1<<30)
+	v, err := d.decode(in, &reservation{l: l, overBudget: true}, 1<<30)
 	if err != nil {
 		return got, err
 	}
 	p := newTestParser()
-	p.complain = func(item []byte, why string) {
+	p.reportBad = func(item []byte, why string) {
 		if len(got.why) < 1000 {
 			got.why = append(got.why, why+": "+string(item))
 		}
 	}
-	it := items{p: p, d: &d.d, e: d.d.Elements(v), n: d.d.Len(v)}
+	it := pickledPoints{p: p, d: &d.d, e: d.d.Elements(v), n: d.d.Len(v)}
 	got.n = it.n
 	if got.n > 1<<20 {
 		return got, nil
@@ -99,8 +100,8 @@ func readPickle(t testing.TB, in []byte) (got pickled, err error) {
 	return got, nil
 }
 
-// deviations are the cases in which carbon stores something else than we do: it has an error that it did not foresee,
-// closes the connection, and the rest of the pickle is lost. We leave out what is bad alone.
+// deviations has the cases in which carbon stores something else: it meets an error that it does not
+// handle, closes the connection and loses the rest of the pickle. Shale drops the bad point only.
 var deviations = map[string]string{
 	"bad-items":  `{__name__="z"}=3ff0000000000000@1700000000`,
 	"none":       `{__name__="z"}=3ff0000000000000@1700000000`,
@@ -111,11 +112,12 @@ var deviations = map[string]string{
 	"time-inf":   `{__name__="a"}=3ff0000000000000@1700000000 {__name__="c"}=4008000000000000@1700000000`,
 	"time-far":   `{__name__="a"}=3ff0000000000000@1700000000 {__name__="e"}=4014000000000000@1700000000`,
 	"recursive":  `{__name__="a"}=3ff0000000000000@1700000000`,
-	// What a list of points never holds is refused with all of the pickle.
+	// A value that no list of points contains makes Shale refuse the whole pickle.
 	"dict-item": "", "set": "", "frozenset": "", "bytearray": "",
 }
 
-// carbonRows translates what carbon stores: the same rows, but for those whose path or time is none for us.
+// carbonRows translates what carbon stores: the same rows without those whose path or time Shale does
+// not accept.
 func carbonRows(t *testing.T, column string) string {
 	t.Helper()
 	var rows []string
@@ -227,9 +229,9 @@ func TestItemsAllocateNothing(t *testing.T) {
 		"bad":    points(1000, func(i int) string { return "a;b" }, func(i int) float64 { return float64(i) }),
 		"texts":  []byte("(l" + strings.Repeat("(S'a.\\x41'\n(L1700000000L\nS'1e5'\ntta", 1000) + "."),
 	} {
-		d := new(decoding)
+		d := new(decoder)
 		l := &Listener{metrics: newMetrics(nil, func() float64 { return 0 })}
-		m := &lease{l: l, last: true}
+		m := &reservation{l: l, overBudget: true}
 		p, c := newTestParser(), new(chunk)
 		alloctest.AtMost(t, 0, 10, func() {
 			c.reset()
@@ -237,8 +239,8 @@ func TestItemsAllocateNothing(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			it := items{p: p, d: &d.d, e: d.d.Elements(v), n: d.d.Len(v)}
-			if k, bytes := it.slice(it.n); k != 1000 || bytes < 1000*rowBytes {
+			it := pickledPoints{p: p, d: &d.d, e: d.d.Elements(v), n: d.d.Len(v)}
+			if k, bytes := it.nextSlice(it.n); k != 1000 || bytes < 1000*rowBytes {
 				t.Fatal(k, bytes)
 			}
 			if it.feed(c) || c.rows()+p.counts.bad == 0 {
@@ -251,8 +253,8 @@ func TestItemsAllocateNothing(t *testing.T) {
 func BenchmarkItems(b *testing.B) {
 	const n = 500
 	in := points(n, func(i int) string { return fmt.Sprintf("haggar.agent.1.metrics.%d", i) }, func(i int) float64 { return float64(i) })
-	d := new(decoding)
-	m := &lease{l: &Listener{metrics: newMetrics(nil, func() float64 { return 0 })}, last: true}
+	d := new(decoder)
+	m := &reservation{l: &Listener{metrics: newMetrics(nil, func() float64 { return 0 })}, overBudget: true}
 	p, c := newTestParser(), new(chunk)
 	b.ReportAllocs()
 	for b.Loop() {
@@ -261,8 +263,8 @@ func BenchmarkItems(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		it := items{p: p, d: &d.d, e: d.d.Elements(v), n: d.d.Len(v)}
-		it.slice(it.n)
+		it := pickledPoints{p: p, d: &d.d, e: d.d.Elements(v), n: d.d.Len(v)}
+		it.nextSlice(it.n)
 		it.feed(c)
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/point")

@@ -23,14 +23,15 @@ func (r *rowsOf) feed(c *chunk) (more bool) {
 	return r.n > 0
 }
 
-// TestLingerIsForRoom: a chunk that is full waits for no more rows, whether it is full of rows or of their names.
+// TestLingerIsForRoom: a chunk that is full does not wait for more rows, whether rows or their names
+// fill it.
 func TestLingerIsForRoom(t *testing.T) {
 	for _, f := range []*rowsOf{{"a", 3 * maxRows}, {strings.Repeat("long", 1000), 3 * maxLabelBytes / 4000}} {
 		b := start(t, newStore(), Options{}, write.Limits{})
-		g := newGather(b.Listener, b.metrics.tcp, 0, time.Hour)
+		g := newQueue(b.Listener, b.metrics.tcp, 0, time.Hour)
 		added, pushed := make(chan bool), make(chan struct{})
 		go func() { added <- g.add(context.Background(), f, nil) }()
-		<-g.wake // the chunk is full, and there is more
+		<-g.wake // the chunk is full, and there are more rows
 		go func() {
 			defer close(pushed)
 			g.wait()
@@ -38,10 +39,10 @@ func TestLingerIsForRoom(t *testing.T) {
 		}()
 		select {
 		case <-added:
-			g.end()
+			g.close()
 		case <-time.After(20 * time.Second):
 			t.Errorf("%d rows of %d bytes are left", f.n, len(f.name))
-			g.end()
+			g.close()
 			<-added
 		}
 		<-pushed

@@ -8,40 +8,40 @@ import (
 	"github.com/shaledb/shale/internal/write"
 )
 
-// gather is the place between a reader, which parses into its open chunk, and a pusher, which takes chunks in their
-// order and makes them durable. While a push waits for the disk, further rows join the open chunk, so that the busier
-// a sender or the slower the disk, the larger are the pushes.
-type gather struct {
+// queue connects a reader, which parses into the open chunk, with a pusher, which makes chunks durable
+// in order. While a push waits for the disk, further rows join the open chunk, so pushes grow with the
+// load and with the latency of the disk.
+type queue struct {
 	l *Listener
 	t *transport
-	// queued bounds the full chunks that wait beside the open one.
-	queued int
+	// maxFull is the largest number of full chunks that wait in addition to the open one.
+	maxFull int
 	// linger is how long a chunk may wait for more rows before it is pushed.
 	linger time.Duration
 
-	wake  chan struct{} // of size 1: there are rows, or no more will come
-	taken chan struct{} // of size 1: the pusher took a chunk, or has pushed it
+	wake  chan struct{} // capacity 1: there are rows, or no more will come
+	taken chan struct{} // capacity 1: the pusher took a chunk, or has pushed it
 
 	mu      sync.Mutex
 	full    []*chunk
-	open    *chunk // nil: no rows
+	open    *chunk // nil if it would be empty
 	pushing bool
 	ended   bool
 }
 
-func newGather(l *Listener, t *transport, queued int, linger time.Duration) *gather {
-	return &gather{l: l, t: t, queued: queued, linger: linger, wake: make(chan struct{}, 1), taken: make(chan struct{}, 1)}
+func newQueue(l *Listener, t *transport, maxFull int, linger time.Duration) *queue {
+	return &queue{l: l, t: t, maxFull: maxFull, linger: linger, wake: make(chan struct{}, 1), taken: make(chan struct{}, 1)}
 }
 
-// feeder is where rows come from.
+// feeder is a source of rows.
 type feeder interface {
 	// feed adds rows to c until c is full, and reports whether there are more.
 	feed(c *chunk) (more bool)
 }
 
-// add feeds the open chunk and waits while there is no room. The grant, which may be nil, is held until the last of the
-// rows is durable. It returns false if ctx ended while there was more.
-func (g *gather) add(ctx context.Context, f feeder, grant *write.Grant) bool {
+// add feeds the open chunk and waits while there is no room. The grant, which may be nil, is held until
+// the last of the rows is durable. It returns false if ctx ended before all rows were added.
+func (g *queue) add(ctx context.Context, f feeder, grant *write.Grant) bool {
 	for {
 		g.mu.Lock()
 		more := g.fill(f)
@@ -68,8 +68,8 @@ func (g *gather) add(ctx context.Context, f feeder, grant *write.Grant) bool {
 	}
 }
 
-// drain waits until all rows are durable, or lost, or ctx ends.
-func (g *gather) drain(ctx context.Context) {
+// drain waits until all rows are durable or lost, or ctx ends.
+func (g *queue) drain(ctx context.Context) {
 	for {
 		g.mu.Lock()
 		empty := g.open == nil && len(g.full) == 0 && !g.pushing
@@ -85,8 +85,9 @@ func (g *gather) drain(ctx context.Context) {
 	}
 }
 
-// offer feeds chunks that have a grant of their own with what was made of so many bytes, as far as there is room.
-func (g *gather) offer(ctx context.Context, f feeder, bytes int) {
+// offer adds the rows of a datagram of that many bytes as far as there is room. It does not wait; its
+// chunks reserve their own memory.
+func (g *queue) offer(ctx context.Context, f feeder, bytes int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.admit(ctx, int64(bytes)) {
@@ -96,16 +97,16 @@ func (g *gather) offer(ctx context.Context, f feeder, bytes int) {
 	signal(g.wake)
 }
 
-// admitStep is how many bytes the open chunk of a gather that does not wait asks for at a time.
+// admitStep is how many bytes a chunk that reserves its own memory reserves at a time.
 const admitStep = 256 << 10
 
-// admit sees to it that the open chunk holds a grant for bytes of further lines. REQUIRES: g.mu is held.
-func (g *gather) admit(ctx context.Context, bytes int64) bool {
+// admit reserves memory for the rows of further lines of that many bytes. REQUIRES: g.mu is held.
+func (g *queue) admit(ctx context.Context, bytes int64) bool {
 	if g.open == nil {
-		g.open = g.l.chunks.take(true)
+		g.open = g.l.chunks.get(true)
 	}
 	c := g.open
-	// The shortest line, of six bytes, becomes rowBytes.
+	// The worst case is the shortest line: six bytes become rowBytes.
 	need := c.bytes() + bytes*(1+rowBytes/6)
 	if len(c.grants) == 0 {
 		grant, err := g.l.o.Sink.Admit(ctx, g.l.tenant, admitStep)
@@ -123,15 +124,16 @@ func (g *gather) admit(ctx context.Context, bytes int64) bool {
 	return true
 }
 
-// fill feeds chunks until there is no room, and reports whether there are more rows. REQUIRES: g.mu is held.
-func (g *gather) fill(f feeder) (more bool) {
+// fill feeds chunks until f is empty or the queue is full, and reports whether f has more rows.
+// REQUIRES: g.mu is held.
+func (g *queue) fill(f feeder) (more bool) {
 	for more = true; more; {
 		if g.open == nil {
-			g.open = g.l.chunks.take(true)
+			g.open = g.l.chunks.get(true)
 		}
 		more = f.feed(g.open)
 		if g.open.full() {
-			if len(g.full) >= g.queued {
+			if len(g.full) >= g.maxFull {
 				break
 			}
 			g.full = append(g.full, g.open)
@@ -142,23 +144,23 @@ func (g *gather) fill(f feeder) (more bool) {
 	return more
 }
 
-// dropEmpty gives an open chunk without rows back. REQUIRES: g.mu is held.
-func (g *gather) dropEmpty() {
+// dropEmpty recycles an open chunk without rows. REQUIRES: g.mu is held.
+func (g *queue) dropEmpty() {
 	if g.open != nil && g.open.rows() == 0 {
-		g.l.chunks.give(g.open)
+		g.l.chunks.put(g.open)
 		g.open = nil
 	}
 }
 
-// end says that no more rows will come; the pusher ends when all are pushed.
-func (g *gather) end() {
+// close means that no more rows will come. The pusher stops once it has pushed all rows.
+func (g *queue) close() {
 	g.mu.Lock()
 	g.ended = true
 	g.mu.Unlock()
 	signal(g.wake)
 }
 
-func (g *gather) take() (c *chunk, ended bool) {
+func (g *queue) next() (c *chunk, ended bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch {
@@ -173,9 +175,9 @@ func (g *gather) take() (c *chunk, ended bool) {
 }
 
 // run pushes chunks until end has been called and all are pushed.
-func (g *gather) run(ctx context.Context) {
+func (g *queue) run(ctx context.Context) {
 	for {
-		c, ended := g.take()
+		c, ended := g.next()
 		if c == nil {
 			if ended {
 				return
@@ -186,20 +188,20 @@ func (g *gather) run(ctx context.Context) {
 		}
 		signal(g.taken)
 		g.l.push(ctx, g.t, c)
-		g.l.chunks.give(c)
+		g.l.chunks.put(c)
 		g.pushed()
 	}
 }
 
-func (g *gather) pushed() {
+func (g *queue) pushed() {
 	g.mu.Lock()
 	g.pushing = false
 	g.mu.Unlock()
 	signal(g.taken)
 }
 
-// wait lets a chunk that has been begun gather more rows.
-func (g *gather) wait() {
+// wait gives the open chunk time to collect more rows.
+func (g *queue) wait() {
 	if g.linger == 0 {
 		return
 	}
@@ -207,7 +209,7 @@ func (g *gather) wait() {
 	defer timer.Stop()
 	for {
 		g.mu.Lock()
-		enough := g.ended || len(g.full) > 0 || g.open == nil || g.open.half()
+		enough := g.ended || len(g.full) > 0 || g.open == nil || g.open.isHalfFull()
 		g.mu.Unlock()
 		if enough {
 			return
