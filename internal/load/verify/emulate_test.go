@@ -32,7 +32,7 @@ func TestRepack(t *testing.T) {
 			})
 			l := promLoad(t, url, pace.Timing{Rounds: 3})
 			l.Protocol, l.Compression, l.Emulate, l.Concurrency, l.Fleet.Metadata = p, wire.Zstd, send.VMAgent, 1, true
-			states, report := runAndReload(t, l)
+			states, report := runAndReload(t, l, &l.State)
 			if report.Codes[fmt.Sprint(code)] != 1 || report.Acked != 3*72 || report.Dropped+report.Retries != 0 {
 				t.Errorf("%v, %d: %+v", p, code, report)
 			}

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/shaledb/shale/internal/load/fleet"
 	"github.com/shaledb/shale/internal/load/pace"
 	"github.com/shaledb/shale/internal/load/send"
@@ -47,27 +46,12 @@ func TestGraphiteVerifies(t *testing.T) {
 			store.received = 17 // of an earlier load
 			srv := store.serve(t)
 			l := smallGraphite(t, store.listen(t, "127.0.0.1:0").Addr().String(), srv.URL, timing)
-			fs := vfs.NewMem()
-			var err error
-			if l.State, err = statefile.Create(fs, "state", l.Header()); err != nil {
-				t.Fatal(err)
-			}
-			kept, report, err := l.Run(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			states, report := runAndReload(t, l, &l.State)
 			if timing.Rounds > 0 && report.Sent != int64(timing.Rounds)*100 || report.Sent == 0 || report.Lost != 0 ||
 				report.Received.Points != uint64(report.Sent) || report.Received.Died {
 				t.Errorf("report %+v, received %+v", report, report.Received)
 			}
-			if err := l.State.Close(); err != nil {
-				t.Fatal(err)
-			}
-			loaded, err := statefile.Load(fs, "state")
-			if err != nil {
-				t.Fatal(err)
-			}
-			for which, s := range map[string]*statefile.State{"kept": kept, "loaded": loaded} {
+			for which, s := range states {
 				for _, chunk := range []int64{1 << 40, 100, 1} {
 					v := verify(t, srv.URL, s, func(v *SampleVerifier) { v.Chunk = chunk })
 					if !v.OK() || v.Compared != report.Sent || v.Counted != report.Sent || v.CountedOf != report.Sent {
@@ -77,7 +61,7 @@ func TestGraphiteVerifies(t *testing.T) {
 			}
 			id := store.some()[42]
 			delete(store.samples[id], first(store, id))
-			if v := verify(t, srv.URL, kept, nil); v.Missing != 1 || v.Short != 1 || v.Wrong+v.Extra+v.Over != 0 {
+			if v := verify(t, srv.URL, states["kept"], nil); v.Missing != 1 || v.Short != 1 || v.Wrong+v.Extra+v.Over != 0 {
 				t.Errorf("a lost point: %+v", v)
 			}
 		})

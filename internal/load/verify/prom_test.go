@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -30,26 +31,32 @@ func promLoad(t *testing.T, url string, timing pace.Timing) *send.RemoteWrite {
 	return l
 }
 
-// runAndReload runs a load and gives its state as it is known and as its file says.
-func runAndReload(t *testing.T, l *send.RemoteWrite) (map[string]*statefile.State, *send.RemoteWriteReport) {
+// load is a load of any protocol.
+type load[Report any] interface {
+	Header() statefile.Header
+	Run(ctx context.Context) (*statefile.State, *Report, error)
+}
+
+// runAndReload runs a load that records its state, and returns the state as it is known and as its file says.
+func runAndReload[Report any](t *testing.T, l load[Report], record **statefile.Writer) (map[string]*statefile.State, *Report) {
 	t.Helper()
 	fs := vfs.NewMem()
 	var err error
-	if l.State, err = statefile.Create(fs, "state", l.Header()); err != nil {
+	if *record, err = statefile.Create(fs, "state", l.Header()); err != nil {
 		t.Fatal(err)
 	}
-	state, report, err := l.Run(t.Context())
+	kept, report, err := l.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := l.State.Close(); err != nil {
+	if err := (*record).Close(); err != nil {
 		t.Fatal(err)
 	}
 	loaded, err := statefile.Load(fs, "state")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return map[string]*statefile.State{"kept": state, "loaded": loaded}, report
+	return map[string]*statefile.State{"kept": kept, "loaded": loaded}, report
 }
 
 // TestPrometheusKeepsAll sends every kind of load to Prometheus' own store and reads it back.
@@ -99,7 +106,7 @@ func TestPrometheusKeepsAll(t *testing.T) {
 			const rounds = 20
 			l := promLoad(t, url, pace.Timing{Rounds: rounds})
 			change(l)
-			states, report := runAndReload(t, l)
+			states, report := runAndReload(t, l, &l.State)
 			if report.Acked != report.Sent || report.Misreported+report.Retries+report.Dropped != 0 || report.Codes["204"] != report.Requests {
 				t.Errorf("report %+v", report)
 			}
@@ -136,7 +143,7 @@ func TestTamperedReads(t *testing.T) {
 	l := promLoad(t, url, pace.Timing{Rounds: 12})
 	l.Fleet.Value, l.Protocol = values.HistogramInt, wire.V2
 	l.Fleet.Churn = fleet.Churn{SeriesInterval: 4 * time.Second, StaleMarkers: true}
-	states, _ := runAndReload(t, l)
+	states, _ := runAndReload(t, l, &l.State)
 	h := func(r *prompb.ReadResponse, i int) *prompb.Histogram {
 		return &r.Results[0].Timeseries[0].Histograms[i]
 	}
@@ -199,7 +206,7 @@ func TestTenantsMixedUp(t *testing.T) {
 	url := store.serve()
 	l := promLoad(t, url, pace.Timing{Rounds: 3})
 	l.Fleet.Tenants = 2
-	states, _ := runAndReload(t, l)
+	states, _ := runAndReload(t, l, &l.State)
 	store.change(func() {
 		if len(store.tenants) != 2 || store.tenants["t1-0"] == nil || store.tenants["t1-1"] == nil {
 			t.Fatalf("tenants %v", store.tenants)

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/shaledb/shale/internal/client"
 	"github.com/shaledb/shale/internal/load/pace"
@@ -61,26 +60,11 @@ func TestRemoteWriteVerifies(t *testing.T) {
 			srv := store.serve(t)
 			l := small(t, srv.URL, pace.Timing{Rounds: 7})
 			l.Fleet.Value = m
-			fs := vfs.NewMem()
-			var err error
-			if l.State, err = statefile.Create(fs, "state", l.Header()); err != nil {
-				t.Fatal(err)
-			}
-			state, report, err := l.Run(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			states, report := runAndReload(t, l, &l.State)
 			if report.Acked != 7*360 || report.Sent != 7*360 || report.Requests != 7*8 || report.Codes["204"] != 7*8 {
 				t.Errorf("report %+v", report)
 			}
-			if err := l.State.Close(); err != nil {
-				t.Fatal(err)
-			}
-			loaded, err := statefile.Load(fs, "state")
-			if err != nil {
-				t.Fatal(err)
-			}
-			for which, s := range map[string]*statefile.State{"kept": state, "loaded": loaded} {
+			for which, s := range states {
 				// Chunks of all sizes: several rounds, one round, part of the targets of one.
 				for _, chunk := range []int64{1 << 40, 300, 25, 1} {
 					v := verify(t, srv.URL, s, func(v *SampleVerifier) { v.Chunk = chunk })

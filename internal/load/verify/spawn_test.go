@@ -4,11 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/shaledb/shale/internal/load/fleet"
 	"github.com/shaledb/shale/internal/load/pace"
 	"github.com/shaledb/shale/internal/load/send"
-	"github.com/shaledb/shale/internal/load/statefile"
 )
 
 // TestGraphiteProtocolsVerify sends points in all forms, from agents that are all there and that are launched
@@ -53,22 +51,7 @@ func TestGraphiteProtocolsVerify(t *testing.T) {
 					flushes += 12 - l.Agents.First(agent)
 				}
 			}
-			fs := vfs.NewMem()
-			var err error
-			if l.State, err = statefile.Create(fs, "state", l.Header()); err != nil {
-				t.Fatal(err)
-			}
-			kept, report, err := l.Run(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := l.State.Close(); err != nil {
-				t.Fatal(err)
-			}
-			loaded, err := statefile.Load(fs, "state")
-			if err != nil {
-				t.Fatal(err)
-			}
+			states, report := runAndReload(t, l, &l.State)
 			unique, per := int64(flushes)*20, int64(20*(1+l.Agents.Disorder.Twice))
 			if report.Sent != int64(flushes)*per || report.Lost != 0 || report.Received.Points != uint64(report.Sent) {
 				t.Errorf("report %+v, received %+v", report, report.Received)
@@ -76,7 +59,7 @@ func TestGraphiteProtocolsVerify(t *testing.T) {
 			if l.NewConnections && store.accepted != flushes || !l.NewConnections && store.accepted != l.Agents.Connections {
 				t.Errorf("%d connections for %d flushes", store.accepted, flushes)
 			}
-			for which, s := range map[string]*statefile.State{"kept": kept, "loaded": loaded} {
+			for which, s := range states {
 				for _, chunk := range []int64{1 << 40, 100, 1} {
 					v := verify(t, srv.URL, s, func(v *SampleVerifier) { v.Chunk = chunk })
 					if !v.OK() || v.Compared != unique || v.Counted != unique || v.CountedOf != unique {
@@ -86,7 +69,7 @@ func TestGraphiteProtocolsVerify(t *testing.T) {
 			}
 			id := store.some()[42]
 			delete(store.samples[id], first(store, id))
-			if v := verify(t, srv.URL, kept, nil); v.Missing != 1 || v.Short != 1 || v.Wrong+v.Extra+v.Over != 0 {
+			if v := verify(t, srv.URL, states["kept"], nil); v.Missing != 1 || v.Short != 1 || v.Wrong+v.Extra+v.Over != 0 {
 				t.Errorf("a lost point: %+v", v)
 			}
 		})
