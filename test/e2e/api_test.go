@@ -3,16 +3,15 @@
 package e2e
 
 import (
-	"encoding/json"
+	"context"
 	"fmt"
-	"io"
 	"math"
-	"net/http"
-	"net/url"
 	"sort"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/shaledb/shale/internal/client"
 )
 
 // sample is a stamp in Unix milliseconds and a value.
@@ -41,62 +40,34 @@ func (s seriesSet) samples() int {
 	return n
 }
 
-// call asks one endpoint of the Prometheus API and decodes the data of its answer.
-func call(base, path string, form url.Values, data any) error {
-	resp, err := http.Get(base + path + "?" + form.Encode())
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s?%s: HTTP %d: %.300s", path, form.Encode(), resp.StatusCode, body)
-	}
-	var a struct{ Data json.RawMessage }
-	if err := json.Unmarshal(body, &a); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	return json.Unmarshal(a.Data, data)
-}
+// api returns a server to query.
+func api(base string) *client.Server { return &client.Server{URL: base} }
 
 // metricNames lists the names of all metrics.
 func metricNames(base string) ([]string, error) {
-	var names []string
-	err := call(base, "/api/v1/label/__name__/values", url.Values{}, &names)
+	names, err := api(base).LabelValues(context.Background(), "__name__")
 	sort.Strings(names)
 	return names, err
 }
 
+// rawSelector selects the stored samples between two times, in a query at the second of them.
+func rawSelector(selector string, from, to time.Time) string {
+	return fmt.Sprintf("%s[%dms]", selector, to.Sub(from).Milliseconds())
+}
+
 // rawSamples returns what one selector finds between two times, as it was stored.
 func rawSamples(base, selector string, from, to time.Time) (seriesSet, error) {
-	var data struct {
-		Result []struct {
-			Metric map[string]string
-			Values [][2]json.RawMessage
-		}
-	}
-	form := url.Values{
-		"query": {fmt.Sprintf("%s[%dms]", selector, to.Sub(from).Milliseconds())},
-		"time":  {strconv.FormatFloat(float64(to.UnixMilli())/1000, 'f', 3, 64)},
-	}
-	if err := call(base, "/api/v1/query", form, &data); err != nil {
+	found, err := api(base).Query(context.Background(), rawSelector(selector, from, to), to.UnixMilli())
+	if err != nil {
 		return nil, err
 	}
 	set := seriesSet{}
-	for _, r := range data.Result {
-		list := make([]sample, len(r.Values))
-		for i, pair := range r.Values {
-			seconds, err1 := strconv.ParseFloat(string(pair[0]), 64)
-			value, err2 := strconv.ParseFloat(strings.Trim(string(pair[1]), `"`), 64)
-			if err1 != nil || err2 != nil {
-				return nil, fmt.Errorf("%s: sample %s %s: %v %v", selector, pair[0], pair[1], err1, err2)
-			}
-			list[i] = sample{int64(math.Round(seconds * 1000)), value}
+	for _, series := range found {
+		list := make([]sample, len(series.Values))
+		for i, v := range series.Values {
+			list[i] = sample{v.Ms, math.Float64frombits(v.Bits)}
 		}
-		set[labelText(r.Metric)] = list
+		set[labelText(series.Metric)] = list
 	}
 	return set, nil
 }

@@ -3,6 +3,8 @@
 package e2e
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -20,6 +22,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/shaledb/shale/internal/client"
 )
 
 // promModule is the module that pins the current Prometheus and builds it.
@@ -226,11 +230,8 @@ func allSeries(base string, from, to time.Time) (map[string]string, error) {
 				Values, Histograms []json.RawMessage
 			}
 		}
-		form := url.Values{
-			"query": {fmt.Sprintf("%s[%dms]", selector(name), to.Sub(from).Milliseconds())},
-			"time":  {strconv.FormatFloat(float64(to.UnixMilli())/1000, 'f', 3, 64)},
-		}
-		if err := call(base, "/api/v1/query", form, &data); err != nil {
+		form := url.Values{"query": {rawSelector(selector(name), from, to)}, "time": {client.Seconds(to.UnixMilli())}}
+		if err := api(base).API(context.Background(), http.MethodPost, "query", form, &data); err != nil {
 			return nil, err
 		}
 		for _, r := range data.Result {
@@ -255,9 +256,8 @@ func allExemplars(base string, from, to time.Time) (map[string]string, error) {
 		SeriesLabels map[string]string
 		Exemplars    []json.RawMessage
 	}
-	seconds := func(t time.Time) string { return strconv.FormatFloat(float64(t.UnixMilli())/1000, 'f', 3, 64) }
-	form := url.Values{"query": {`{__name__=~"e2e.*"}`}, "start": {seconds(from)}, "end": {seconds(to)}}
-	if err := call(base, "/api/v1/query_exemplars", form, &data); err != nil {
+	form := url.Values{"query": {`{__name__=~"e2e.*"}`}, "start": {client.Seconds(from.UnixMilli())}, "end": {client.Seconds(to.UnixMilli())}}
+	if err := api(base).API(context.Background(), http.MethodPost, "query_exemplars", form, &data); err != nil {
 		return nil, err
 	}
 	all := map[string]string{}
@@ -270,7 +270,7 @@ func allExemplars(base string, from, to time.Time) (map[string]string, error) {
 // allMetadata returns type, help and unit of the exporter's metrics.
 func allMetadata(base string) (map[string]string, error) {
 	var data map[string][]json.RawMessage
-	if err := call(base, "/api/v1/metadata", url.Values{}, &data); err != nil {
+	if err := api(base).API(context.Background(), http.MethodGet, "metadata", nil, &data); err != nil {
 		return nil, err
 	}
 	all := map[string]string{}
@@ -331,13 +331,8 @@ func askByPromtool(t *testing.T, s *server) {
 			t.Errorf("promtool %s: %v, want %q in:\n%.2000s", strings.Join(c.args, " "), err, c.want, out)
 		}
 	}
-	resp, err := http.Get(s.url() + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
 	lint := exec.Command(promtool, "check", "metrics")
-	lint.Stdin = resp.Body
+	lint.Stdin = bytes.NewReader(metrics(t, s))
 	// Those of the engine of PromQL are named by upstream.
 	out, err := lint.CombinedOutput()
 	for line := range strings.Lines(string(out)) {

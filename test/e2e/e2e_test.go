@@ -7,7 +7,6 @@ import (
 	"flag"
 	"fmt"
 	"net"
-	"net/http"
 	"os/exec"
 	"regexp"
 	"strconv"
@@ -173,23 +172,24 @@ func askByCommand(t *testing.T, s *server) {
 	}
 }
 
-// metric reads one series of the server's own metrics.
-func metric(t *testing.T, s *server, series string) float64 {
+// metrics reads the server's own metrics.
+func metrics(t *testing.T, s *server) []byte {
 	t.Helper()
-	resp, err := http.Get(s.url() + "/metrics")
+	text, err := api(s.url()).Get(t.Context(), "metrics", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer resp.Body.Close()
-	var text bytes.Buffer
-	if _, err := text.ReadFrom(resp.Body); err != nil {
-		t.Fatal(err)
-	}
-	m := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(series) + ` (\S+)$`).FindStringSubmatch(text.String())
+	return text
+}
+
+// metric reads one series of the server's own metrics.
+func metric(t *testing.T, s *server, series string) float64 {
+	t.Helper()
+	m := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(series) + ` (\S+)$`).FindSubmatch(metrics(t, s))
 	if m == nil {
 		t.Fatalf("/metrics has no %s", series)
 	}
-	v, err := strconv.ParseFloat(m[1], 64)
+	v, err := strconv.ParseFloat(string(m[1]), 64)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,13 +8,13 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
-	"net/http"
 	"os/exec"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/shaledb/shale/internal/client"
 )
 
 var (
@@ -68,37 +68,15 @@ type sentLine struct {
 	text string
 }
 
-// pushLines pushes lines as JSON, each app a stream.
+// pushLines pushes lines, each app a stream.
 func pushLines(t *testing.T, url string, lines []sentLine) {
 	t.Helper()
-	type stream struct {
-		Stream map[string]string `json:"stream"`
-		Values [][]string        `json:"values"`
-	}
-	byApp := map[string]*stream{}
-	var push struct {
-		Streams []*stream `json:"streams"`
-	}
+	var push []client.Line
 	for _, l := range lines {
-		if byApp[l.app] == nil {
-			byApp[l.app] = &stream{Stream: map[string]string{"job": "logcli", "app": l.app}}
-			push.Streams = append(push.Streams, byApp[l.app])
-		}
-		byApp[l.app].Values = append(byApp[l.app].Values, []string{strconv.FormatInt(l.at.UnixNano(), 10), l.text})
+		push = append(push, client.Line{At: l.at.UnixNano(), Labels: map[string]string{"job": "logcli", "app": l.app}, Text: []byte(l.text)})
 	}
-	body, err := json.Marshal(push)
-	if err != nil {
+	if err := api(url).PushLines(t.Context(), push); err != nil {
 		t.Fatal(err)
-	}
-	resp, err := http.Post(url+"/loki/api/v1/push", "application/json", bytes.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusNoContent {
-		var text bytes.Buffer
-		_, _ = text.ReadFrom(resp.Body)
-		t.Fatalf("push: status %d: %s", resp.StatusCode, text.String())
 	}
 }
 

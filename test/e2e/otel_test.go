@@ -4,17 +4,17 @@ package e2e
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
-	"net/http"
-	"net/url"
+	"math"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"testing"
 	"time"
+
+	"github.com/shaledb/shale/internal/client"
 )
 
 // otelModule is the module with the program that sends with the OpenTelemetry SDK.
@@ -77,84 +77,22 @@ func TestOpenTelemetry(t *testing.T) {
 	}
 }
 
-// readLine is a line as query_range gives it.
-type readLine struct {
-	at               int64
-	text             string
-	labels, metadata map[string]string
-}
-
-// readLines asks for the oldest lines of a time, structured metadata apart from labels.
-func readLines(base, query string, from, to time.Time) (lines []readLine, err error) {
-	form := url.Values{
-		"query": {query}, "start": {strconv.FormatInt(from.UnixNano(), 10)}, "end": {strconv.FormatInt(to.UnixNano(), 10)},
-		"limit": {"5000"}, "direction": {"forward"},
-	}
-	req, err := http.NewRequest(http.MethodGet, base+"/loki/api/v1/query_range?"+form.Encode(), nil)
-	if err != nil {
-		return nil, err
-	}
-	req.Header.Set("X-Loki-Response-Encoding-Flags", "categorize-labels")
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return nil, err
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s: HTTP %d, %v: %.300s", query, resp.StatusCode, err, body)
-	}
-	var a struct {
-		Data struct {
-			Result []struct {
-				Stream map[string]string
-				Values [][]json.RawMessage
-			}
-		}
-	}
-	if err := json.Unmarshal(body, &a); err != nil {
-		return nil, err
-	}
-	for _, r := range a.Data.Result {
-		for _, v := range r.Values {
-			l := readLine{labels: r.Stream}
-			var at string
-			var extra struct {
-				StructuredMetadata map[string]string `json:"structuredMetadata"`
-			}
-			if err := json.Unmarshal(v[0], &at); err != nil {
-				return nil, err
-			}
-			if err := json.Unmarshal(v[1], &l.text); err != nil {
-				return nil, err
-			}
-			if len(v) > 2 {
-				if err := json.Unmarshal(v[2], &extra); err != nil {
-					return nil, err
-				}
-			}
-			if l.at, err = strconv.ParseInt(at, 10, 64); err != nil {
-				return nil, err
-			}
-			l.metadata = extra.StructuredMetadata
-			lines = append(lines, l)
-		}
-	}
-	return lines, nil
-}
-
 // compareRecords compares times, bodies, labels and structured metadata with what was sent.
 func compareRecords(base, service string, begun time.Time, sent *fromOtel) error {
-	got, err := readLines(base, fmt.Sprintf("{service_name=%q}", service), begun, time.Now().Add(time.Minute))
+	pages := &client.Pages{
+		Server: api(base), Expr: fmt.Sprintf("{service_name=%q}", service), Forward: true, Metadata: true,
+		From: begun.UnixNano(), To: time.Now().Add(time.Minute).UnixNano(),
+	}
+	_, got, err := pages.Request(context.Background(), 5000)
 	if err != nil {
 		return err
 	}
 	if len(got) != len(sent.Records) {
 		return fmt.Errorf("%d lines, want %d", len(got), len(sent.Records))
 	}
-	byTime := map[int64]readLine{}
+	byTime := map[int64]client.Line{}
 	for _, l := range got {
-		byTime[l.at] = l
+		byTime[l.At] = l
 	}
 	labels := map[string]string{"service_name": service, "service_namespace": "shop", "service_instance_id": "i-1", "k8s_pod_name": "web-1"}
 	for _, want := range sent.Records {
@@ -162,18 +100,22 @@ func compareRecords(base, service string, begun time.Time, sent *fromOtel) error
 		switch {
 		case !ok:
 			return fmt.Errorf("no line at %d: %q", want.Time, want.Body)
-		case l.text != want.Body:
-			return fmt.Errorf("at %d: %q, want %q", want.Time, l.text, want.Body)
-		case !maps.Equal(l.labels, labels):
-			return fmt.Errorf("at %d: labels %v, want %v", want.Time, l.labels, labels)
+		case string(l.Text) != want.Body:
+			return fmt.Errorf("at %d: %q, want %q", want.Time, l.Text, want.Body)
+		case !maps.Equal(l.Labels, labels):
+			return fmt.Errorf("at %d: labels %v, want %v", want.Time, l.Labels, labels)
+		}
+		metadata := map[string]string{}
+		for _, m := range l.Metadata {
+			metadata[m.Name] = m.Value
 		}
 		for name, value := range want.Metadata {
-			if l.metadata[name] != value {
-				return fmt.Errorf("at %d: %s is %q in %v, want %q", want.Time, name, l.metadata[name], l.metadata, value)
+			if metadata[name] != value {
+				return fmt.Errorf("at %d: %s is %q in %v, want %q", want.Time, name, metadata[name], metadata, value)
 			}
 		}
-		if l.metadata["detected_level"] == "" || l.metadata["observed_timestamp"] == "" || l.metadata["severity_number"] == "" {
-			return fmt.Errorf("at %d: something is missing in %v", want.Time, l.metadata)
+		if metadata["detected_level"] == "" || metadata["observed_timestamp"] == "" || metadata["severity_number"] == "" {
+			return fmt.Errorf("at %d: something is missing in %v", want.Time, metadata)
 		}
 	}
 	return nil
@@ -181,17 +123,15 @@ func compareRecords(base, service string, begun time.Time, sent *fromOtel) error
 
 // compareValue compares the one value of an expression.
 func compareValue(base, expr string, want float64) error {
-	var data struct {
-		Result []struct{ Value [2]json.RawMessage }
-	}
-	if err := call(base, "/api/v1/query", url.Values{"query": {expr}}, &data); err != nil {
+	got, err := api(base).Query(context.Background(), expr, time.Now().UnixMilli())
+	if err != nil {
 		return err
 	}
-	if len(data.Result) != 1 {
-		return fmt.Errorf("%d series, want 1", len(data.Result))
+	if len(got) != 1 {
+		return fmt.Errorf("%d series, want 1", len(got))
 	}
-	if got := string(data.Result[0].Value[1]); got != strconv.Quote(strconv.FormatFloat(want, 'g', -1, 64)) {
-		return fmt.Errorf("%s, want %v", got, want)
+	if v := math.Float64frombits(got[0].Value.Bits); v != want {
+		return fmt.Errorf("%v, want %v", v, want)
 	}
 	return nil
 }
