@@ -1,6 +1,7 @@
-// Package heap holds a binary heap of one item type.
+// Package heap holds a binary heap of indexes, ordered by two keys that are stored next to each index.
 //
-// container/heap calls an interface for each comparison and swap, and allocates to push a value. This heap
-// keeps its items in one slice, moves each once per level, and allocates only when that slice grows.
-// BenchmarkMerge compares the two.
+// The keys are plain ordered values, so that the compiler inlines their comparison. Two shapes were tried
+// before. container/heap calls an interface for each comparison and swap, and allocates to push a value. A
+// heap of any type with a method Less calls that method through the dictionary of the generic instance, which
+// made a step of a merge of four sources twice as slow. BenchmarkMerge has both next to this heap.
 package heap

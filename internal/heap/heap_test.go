@@ -1,6 +1,7 @@
 package heap
 
 import (
+	"cmp"
 	"container/heap"
 	"fmt"
 	"math/rand/v2"
@@ -8,25 +9,15 @@ import (
 	"testing"
 )
 
-// cursor is an item of the size that merges of series hold.
-type cursor struct {
-	hi, lo uint64
-	index  int
-}
-
-func (c cursor) Less(o cursor) bool { return c.hi < o.hi || c.hi == o.hi && c.lo < o.lo }
-
-type number byte
-
-func (n number) Less(o number) bool { return n < o }
+type cursor = Item[uint64, uint64]
 
 func TestSortsItems(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for n := range 200 {
-		var h Heap[cursor]
+		var h Heap[uint64, uint64]
 		want := make([]cursor, n)
 		for i := range want {
-			want[i] = cursor{hi: r.Uint64N(4), lo: r.Uint64N(uint64(n)), index: i}
+			want[i] = cursor{r.Uint64N(4), r.Uint64N(uint64(n)), i}
 			h.Push(want[i])
 		}
 		slices.SortFunc(want, compare)
@@ -35,21 +26,13 @@ func TestSortsItems(t *testing.T) {
 				t.Fatalf("%d of %d items: Len is %d", i, n, got)
 			}
 			if first, got := h.First(), h.Pop(); compare(got, w) != 0 || first != got {
-				t.Fatalf("item %d of %d: got %v, First said %v, want the key of %v", i, n, got, first, w)
+				t.Fatalf("item %d of %d: got %v, First said %v, want the keys of %v", i, n, got, first, w)
 			}
 		}
 	}
 }
 
-func compare(a, b cursor) int {
-	switch {
-	case a.Less(b):
-		return -1
-	case b.Less(a):
-		return 1
-	}
-	return 0
-}
+func compare(a, b cursor) int { return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Tie, b.Tie)) }
 
 // FuzzOperations runs a list of operations on a heap and on a sorted slice. A byte below 64 pops, one below
 // 128 replaces the first item by it, one above 250 resets, and any other is pushed.
@@ -59,22 +42,22 @@ func FuzzOperations(f *testing.F) {
 	f.Add([]byte{131, 131, 131, 255, 131, 100, 1})
 	f.Add([]byte("\x8f\xa1\x90\xe3\xc4\x80\x00\x99\xf9\xfa\x00\x70\x00\x81\x00"))
 	f.Fuzz(func(t *testing.T, operations []byte) {
-		var h Heap[number]
-		var sorted []number
+		var h Heap[byte, byte]
+		var sorted []byte
 		for _, o := range operations {
 			switch {
 			case o > 250:
 				h.Reset()
 				sorted = sorted[:0]
 			case o >= 128:
-				h.Push(number(o))
-				sorted = append(sorted, number(o))
+				h.Push(item(o))
+				sorted = append(sorted, o)
 			case len(sorted) == 0:
 			case o >= 64:
-				h.ReplaceFirst(number(o))
-				sorted[0] = number(o)
+				h.ReplaceFirst(item(o))
+				sorted[0] = o
 			default:
-				if got := h.Pop(); got != sorted[0] {
+				if got := h.Pop().Index; got != int(sorted[0]) {
 					t.Fatalf("Pop returned %d, want %d", got, sorted[0])
 				}
 				sorted = sorted[1:]
@@ -83,32 +66,20 @@ func FuzzOperations(f *testing.F) {
 			if h.Len() != len(sorted) {
 				t.Fatalf("Len is %d, want %d", h.Len(), len(sorted))
 			}
-			if len(sorted) > 0 && h.First() != sorted[0] {
-				t.Fatalf("First is %d, want %d", h.First(), sorted[0])
+			if len(sorted) > 0 && h.First() != item(sorted[0]) {
+				t.Fatalf("First is %v, want %d", h.First(), sorted[0])
 			}
 		}
 	})
 }
 
-func TestForgetsItems(t *testing.T) {
-	var h Heap[cursor]
-	for i := range 3 {
-		h.Push(cursor{index: i + 1})
-	}
-	h.Pop()
-	if got := h.items[:3][2]; got != (cursor{}) {
-		t.Errorf("Pop left %v in memory", got)
-	}
-	h.Reset()
-	if got := h.items[:2]; got[0] != (cursor{}) || got[1] != (cursor{}) {
-		t.Errorf("Reset left %v in memory", got)
-	}
-}
+// item spreads the bits of a byte over both keys.
+func item(o byte) Item[byte, byte] { return Item[byte, byte]{o >> 3, o & 7, int(o)} }
 
 func TestAllocatesOnlyToGrow(t *testing.T) {
-	var h Heap[cursor]
+	var h Heap[uint64, uint64]
 	for i := range 100 {
-		h.Push(cursor{lo: uint64(i)})
+		h.Push(cursor{Tie: uint64(i)})
 	}
 	if n := testing.AllocsPerRun(100, func() {
 		c := h.Pop()
@@ -123,7 +94,7 @@ func TestAllocatesOnlyToGrow(t *testing.T) {
 type standard []cursor
 
 func (s standard) Len() int           { return len(s) }
-func (s standard) Less(i, j int) bool { return s[i].Less(s[j]) }
+func (s standard) Less(i, j int) bool { return compare(s[i], s[j]) < 0 }
 func (s standard) Swap(i, j int)      { s[i], s[j] = s[j], s[i] }
 func (s *standard) Push(x any)        { *s = append(*s, x.(cursor)) }
 func (s *standard) Pop() any {
@@ -131,6 +102,85 @@ func (s *standard) Pop() any {
 	c := (*s)[last]
 	*s = (*s)[:last]
 	return c
+}
+
+// lesser is a heap of a type that has a method Less.
+type lesser[T interface{ Less(T) bool }] []T
+
+type key struct {
+	hi, lo uint64
+	index  int
+}
+
+func (k key) Less(o key) bool { return k.hi < o.hi || k.hi == o.hi && k.lo < o.lo }
+
+func (h *lesser[T]) push(item T) {
+	*h = append(*h, item)
+	items := *h
+	i := len(items) - 1
+	for i > 0 && item.Less(items[(i-1)/2]) {
+		items[i] = items[(i-1)/2]
+		i = (i - 1) / 2
+	}
+	items[i] = item
+}
+
+func (h *lesser[T]) pop() T {
+	items, last := *h, len(*h)-1
+	first, item, i := items[0], items[last], 0
+	items = items[:last]
+	*h = items
+	for last > 0 {
+		least := 2*i + 1
+		if least+1 < last && items[least+1].Less(items[least]) {
+			least++
+		}
+		if least >= last || !items[least].Less(item) {
+			items[i] = item
+			break
+		}
+		items[i] = items[least]
+		i = least
+	}
+	return first
+}
+
+// concrete is lesser, written out for one type.
+type concrete []key
+
+func (h *concrete) push(item key) {
+	*h = append(*h, item)
+	items := *h
+	i := len(items) - 1
+	for i > 0 {
+		parent := (i - 1) / 2
+		if !item.Less(items[parent]) {
+			break
+		}
+		items[i] = items[parent]
+		i = parent
+	}
+	items[i] = item
+}
+
+func (h *concrete) pop() key {
+	items, last := *h, len(*h)-1
+	first, item, i := items[0], items[last], 0
+	items = items[:last]
+	*h = items
+	for last > 0 {
+		least := 2*i + 1
+		if least+1 < last && items[least+1].Less(items[least]) {
+			least++
+		}
+		if least >= last || !items[least].Less(item) {
+			items[i] = item
+			break
+		}
+		items[i] = items[least]
+		i = least
+	}
+	return first
 }
 
 // BenchmarkMerge takes the least cursor and puts it back with a greater key, as a merge of sorted sources
@@ -141,40 +191,60 @@ func BenchmarkMerge(b *testing.B) {
 	for i := range steps {
 		steps[i] = r.Uint64N(1 << 40)
 	}
-	for _, n := range []int{4, 32, 256} {
-		b.Run(fmt.Sprintf("sources=%d/heap=own", n), func(b *testing.B) {
-			var h Heap[cursor]
+	for _, n := range []int{2, 4, 32, 256} {
+		bench := func(name string, run func(b *testing.B)) { b.Run(fmt.Sprintf("sources=%d/heap=%s", n, name), run) }
+		bench("own", func(b *testing.B) {
+			var h Heap[uint64, uint64]
 			for i := range n {
-				h.Push(cursor{lo: steps[i]})
+				h.Push(cursor{steps[i], 0, i})
 			}
-			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
 				c := h.Pop()
-				c.lo += steps[i%len(steps)]
+				c.Key += steps[i%len(steps)]
 				h.Push(c)
 			}
 		})
-		b.Run(fmt.Sprintf("sources=%d/heap=replace", n), func(b *testing.B) {
-			var h Heap[cursor]
+		bench("replace", func(b *testing.B) {
+			var h Heap[uint64, uint64]
 			for i := range n {
-				h.Push(cursor{lo: steps[i]})
+				h.Push(cursor{steps[i], 0, i})
 			}
-			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
 				c := h.First()
-				c.lo += steps[i%len(steps)]
+				c.Key += steps[i%len(steps)]
 				h.ReplaceFirst(c)
 			}
 		})
-		b.Run(fmt.Sprintf("sources=%d/heap=container", n), func(b *testing.B) {
+		bench("concrete", func(b *testing.B) {
+			var h concrete
+			for i := range n {
+				h.push(key{steps[i], 0, i})
+			}
+			for i := 0; b.Loop(); i++ {
+				c := h.pop()
+				c.hi += steps[i%len(steps)]
+				h.push(c)
+			}
+		})
+		bench("less", func(b *testing.B) {
+			var h lesser[key]
+			for i := range n {
+				h.push(key{steps[i], 0, i})
+			}
+			for i := 0; b.Loop(); i++ {
+				c := h.pop()
+				c.hi += steps[i%len(steps)]
+				h.push(c)
+			}
+		})
+		bench("container", func(b *testing.B) {
 			var s standard
 			for i := range n {
-				heap.Push(&s, cursor{lo: steps[i]})
+				heap.Push(&s, cursor{steps[i], 0, i})
 			}
-			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
 				c := heap.Pop(&s).(cursor)
-				c.lo += steps[i%len(steps)]
+				c.Key += steps[i%len(steps)]
 				heap.Push(&s, c)
 			}
 		})

@@ -3,9 +3,9 @@ package read
 import (
 	"cmp"
 	"context"
+	"slices"
 	"strings"
 
-	"github.com/shaledb/shale/internal/heap"
 	"github.com/shaledb/shale/internal/model"
 )
 
@@ -87,17 +87,12 @@ func largestOf(counts map[string]uint64, limit int) []Counted {
 	return l.sorted()
 }
 
-// largest keeps the largest of many, at most limit of them.
+// largest keeps the largest of many.
 type largest struct {
 	limit int
-	kept  heap.Heap[counted]
+	kept  []Counted // at most twice the limit; once full, the first ones are sorted, up to the limit
+	full  bool
 }
-
-// counted is a Counted in a heap whose first item is the least that is kept.
-type counted Counted
-
-// Less orders the items of the heap: the reverse of the order in which they are shown.
-func (c counted) Less(o counted) bool { return compareCounted(Counted(c), Counted(o)) > 0 }
 
 // compareCounted orders by count, largest first, then by name.
 func compareCounted(a, b Counted) int {
@@ -108,19 +103,17 @@ func compareCounted(a, b Counted) int {
 }
 
 func (l *largest) add(c Counted) {
-	switch {
-	case l.kept.Len() < l.limit:
-		l.kept.Push(counted(c))
-	case l.limit > 0 && l.kept.First().Less(counted(c)):
-		l.kept.ReplaceFirst(counted(c))
+	if l.full && (l.limit == 0 || compareCounted(c, l.kept[l.limit-1]) > 0) {
+		return
+	}
+	l.kept = append(l.kept, c)
+	if len(l.kept) >= 2*l.limit {
+		l.kept, l.full = l.sorted(), true
 	}
 }
 
-// sorted removes the items and returns them, largest first.
+// sorted returns the largest items, largest first.
 func (l *largest) sorted() []Counted {
-	out := make([]Counted, l.kept.Len())
-	for i := len(out) - 1; i >= 0; i-- {
-		out[i] = Counted(l.kept.Pop())
-	}
-	return out
+	slices.SortFunc(l.kept, compareCounted)
+	return l.kept[:min(len(l.kept), l.limit)]
 }

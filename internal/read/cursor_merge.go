@@ -24,21 +24,11 @@ type cursorMerge[C seriesCursor] struct {
 	metrics *metrics
 
 	started bool
-	later   heap.Heap[cursorItem] // cursors whose series is after the current one
-	group   []int                 // indexes of the cursors that have the current series
+	later   heap.Heap[uint64, uint64] // cursors whose series is after the current one, by its key
+	group   []int                     // indexes of the cursors that have the current series
 	key     model.Key
 	labels  model.Labels
 }
-
-// cursorItem is a cursor, by its index, with the key of its series, so that comparing does not call the
-// cursor.
-type cursorItem struct {
-	key   model.Key
-	index int
-}
-
-// Less orders cursors by key.
-func (c cursorItem) Less(o cursorItem) bool { return c.key.Less(o.key) }
 
 // next moves to the next series. It returns false at the end or on an error.
 func (m *cursorMerge[C]) next(ctx context.Context) (bool, error) {
@@ -51,7 +41,8 @@ func (m *cursorMerge[C]) next(ctx context.Context) (bool, error) {
 	for _, i := range m.group {
 		switch c := m.cursors[i]; {
 		case c.Next(ctx):
-			m.later.Push(cursorItem{c.Key(), i})
+			k := c.Key()
+			m.later.Push(heap.Item[uint64, uint64]{Key: k.Hi, Tie: k.Lo, Index: i})
 		case c.Err() != nil:
 			return false, c.Err()
 		}
@@ -60,9 +51,14 @@ func (m *cursorMerge[C]) next(ctx context.Context) (bool, error) {
 	if m.later.Len() == 0 {
 		return false, nil
 	}
-	m.key = m.later.First().key
-	for m.later.Len() > 0 && m.later.First().key == m.key {
-		m.group = append(m.group, m.later.Pop().index)
+	first := m.later.Pop()
+	m.key = model.Key{Hi: first.Key, Lo: first.Tie}
+	m.group = append(m.group, first.Index)
+	for m.later.Len() > 0 {
+		if next := m.later.First(); next.Key != first.Key || next.Tie != first.Tie {
+			break
+		}
+		m.group = append(m.group, m.later.Pop().Index)
 	}
 	return true, nil
 }

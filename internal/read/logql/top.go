@@ -1,6 +1,7 @@
 package logql
 
 import (
+	"cmp"
 	"hash/maphash"
 	"slices"
 	"sync"
@@ -55,28 +56,16 @@ type top struct {
 
 	mu      sync.Mutex
 	entries []found
-	heap    heap.Heap[lastEntry] // of the entries, the last one first; empty without a limit
+	heap    heap.Heap[int64, selection.Position] // of the entries, the last one first; empty without a limit
 }
 
-// lastEntry is an entry in the heap, by its index. It has the rank of the entry's time and position, so that
-// a smaller rank is wanted sooner in either direction.
-type lastEntry struct {
-	time int64
-	selection.Position
-	index int32
-}
-
-// Less orders the last entry first.
-func (e lastEntry) Less(o lastEntry) bool {
-	return e.time > o.time || e.time == o.time && e.Position.Compare(o.Position) > 0
-}
-
-func (t *top) rank(f *found, index int) lastEntry {
-	e := lastEntry{t.direction.Rank(f.time), f.Position, int32(index)}
-	if t.direction == Backward {
-		e.Position = selection.Position{Stream: ^e.Stream, Piece: ^e.Piece, Row: ^e.Row}
+// item returns what the heap holds of an entry. The entry that is wanted last is the least one.
+func (t *top) item(f *found, index int) heap.Item[int64, selection.Position] {
+	position := f.Position
+	if t.direction == Forward {
+		position = ^position
 	}
-	return e
+	return heap.Item[int64, selection.Position]{Key: ^t.direction.Rank(f.time), Tie: position, Index: index}
 }
 
 func newTop(d Direction, limit int, q *model.Quota, seeds *[2]maphash.Seed) *top {
@@ -97,9 +86,9 @@ func (t *top) compare(a, b *found) int {
 		return c
 	}
 	if t.direction == Backward {
-		return b.Position.Compare(a.Position)
+		return cmp.Compare(b.Position, a.Position)
 	}
-	return a.Position.Compare(b.Position)
+	return cmp.Compare(a.Position, b.Position)
 }
 
 // Offer keeps a copy of the line if it is among the first.
@@ -107,13 +96,11 @@ func (t *top) Offer(l *selection.Line) error {
 	f := found{time: l.Time, Position: l.Position, tenant: l.Tenant}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	entry, full := t.rank(&f, len(t.entries)), t.limit > 0 && len(t.entries) == t.limit
+	full, index := t.limit > 0 && len(t.entries) == t.limit, len(t.entries)
 	if full {
-		last := t.heap.First()
-		if !last.Less(entry) {
+		if index = t.heap.First().Index; t.compare(&f, &t.entries[index]) >= 0 {
 			return nil
 		}
-		entry.index = last.index
 	}
 	if err := t.quota.TakeBytes(int64(sizeOf(&l.Result)) + foundBytes); err != nil {
 		return err
@@ -124,19 +111,19 @@ func (t *top) Offer(l *selection.Line) error {
 	}
 	switch {
 	case full:
-		if err := t.quota.TakeBytes(-int64(len(t.entries[entry.index].bytes)) - foundBytes); err != nil {
+		if err := t.quota.TakeBytes(-int64(len(t.entries[index].bytes)) - foundBytes); err != nil {
 			return err
 		}
-		t.entries[entry.index] = f
-		t.heap.ReplaceFirst(entry)
+		t.entries[index] = f
+		t.heap.ReplaceFirst(t.item(&f, index))
 	default:
 		t.entries = append(t.entries, f)
 		if t.limit > 0 {
-			t.heap.Push(entry)
+			t.heap.Push(t.item(&f, index))
 		}
 	}
 	if t.limit > 0 && len(t.entries) == t.limit {
-		t.last.Store(t.entries[t.heap.First().index].time)
+		t.last.Store(t.entries[t.heap.First().Index].time)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/shaledb/shale/internal/heap"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/part/column"
 	"github.com/shaledb/shale/internal/store/part/text"
@@ -24,14 +25,14 @@ type MergeOptions struct {
 // by [Writer.Text]. What emit gets is valid until it returns. An error of emit ends the merge and is returned
 // as it is.
 func Merge(ctx context.Context, inputs []Stream, emit func(tenant string, k model.Key, l model.Labels, rows *model.SeriesRows, text []text.Series) error, o MergeOptions) error {
-	m := merger{inputs: make([]mergeInput, 0, len(inputs)), heap: make([]int32, 0, len(inputs)), few: len(inputs) <= fewInputs}
+	m := merger{inputs: make([]mergeInput, 0, len(inputs)), list: make([]int, 0, len(inputs)), few: len(inputs) <= fewInputs}
 	for i, s := range inputs {
 		m.inputs = append(m.inputs, mergeInput{Stream: s})
-		if err := m.advance(ctx, int32(i)); err != nil {
+		if err := m.advance(ctx, i); err != nil {
 			return err
 		}
 	}
-	for len(m.heap) > 0 {
+	for len(m.list)+m.heap.Len() > 0 {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -54,14 +55,16 @@ type mergeInput struct {
 // series is mostly in all of them, so that a heap would take as many steps down as up for it.
 const fewInputs = 16
 
-// merger holds the inputs that are not at their end: few as a list by age, many in a heap by (tenant, key,
-// age).
+// merger holds the inputs that are not at their end. Few are in the list, by age. Of many, those of the
+// current tenant are in the heap, by key, and those of later tenants in the list.
 type merger struct {
 	inputs []mergeInput
-	heap   []int32
 	few    bool
+	list   []int
+	tenant string
+	heap   heap.Heap[uint64, uint64]
 	// taken are the inputs with the current series, oldest first.
-	taken []int32
+	taken []int
 	rows  model.SeriesRows
 	text  []text.Series
 }
@@ -112,22 +115,47 @@ func (m *merger) take() {
 		m.takeFew()
 		return
 	}
-	first := m.pop()
-	tenant, key := m.inputs[first].tenant, m.inputs[first].key
-	m.taken = append(m.taken[:0], first)
-	for len(m.heap) > 0 {
-		next := &m.inputs[m.heap[0]]
-		if next.key != key || next.tenant != tenant {
+	if m.heap.Len() == 0 {
+		m.nextTenant()
+	}
+	first := m.heap.Pop()
+	m.taken = append(m.taken[:0], first.Index)
+	for m.heap.Len() > 0 {
+		if next := m.heap.First(); next.Key != first.Key || next.Tie != first.Tie {
 			break
 		}
-		m.taken = append(m.taken, m.pop())
+		m.taken = append(m.taken, m.heap.Pop().Index)
+	}
+	slices.Sort(m.taken)
+}
+
+// nextTenant moves the inputs of the least tenant from the list to the heap.
+func (m *merger) nextTenant() {
+	m.tenant = m.inputs[m.list[0]].tenant
+	for _, i := range m.list[1:] {
+		m.tenant = min(m.tenant, m.inputs[i].tenant)
+	}
+	waiting := m.list
+	m.list = m.list[:0]
+	for _, i := range waiting {
+		m.add(i)
 	}
 }
 
+// add puts an input where those of its tenant wait.
+func (m *merger) add(i int) {
+	in := &m.inputs[i]
+	if m.few || in.tenant != m.tenant {
+		m.list = append(m.list, i)
+		return
+	}
+	m.heap.Push(heap.Item[uint64, uint64]{Key: in.key.Hi, Tie: in.key.Lo, Index: i})
+}
+
 func (m *merger) takeFew() {
-	m.taken = append(m.taken[:0], m.heap[0])
-	least := &m.inputs[m.heap[0]]
-	for _, i := range m.heap[1:] {
+	m.taken = append(m.taken[:0], m.list[0])
+	least := &m.inputs[m.list[0]]
+	for _, i := range m.list[1:] {
 		x := &m.inputs[i]
 		c := x.key.Compare(least.key)
 		if x.tenant != least.tenant {
@@ -144,12 +172,12 @@ func (m *merger) takeFew() {
 }
 
 // advance moves an input to its next series, or out of those that are not at their end.
-func (m *merger) advance(ctx context.Context, i int32) error {
+func (m *merger) advance(ctx context.Context, i int) error {
 	in := &m.inputs[i]
 	tenant, key, begun := in.tenant, in.key, in.begun
 	if !in.Next(ctx) {
 		if m.few && begun {
-			m.heap = slices.DeleteFunc(m.heap, func(other int32) bool { return other == i })
+			m.list = slices.DeleteFunc(m.list, func(other int) bool { return other == i })
 		}
 		return in.Err()
 	}
@@ -160,55 +188,8 @@ func (m *merger) advance(ctx context.Context, i int32) error {
 	if begun && (in.tenant < tenant || in.tenant == tenant && !key.Less(in.key)) {
 		return fmt.Errorf("merge: input %d: %w", i, column.Corrupt("series %s of %q after %s of %q", in.key, in.tenant, key, tenant))
 	}
-	switch {
-	case !m.few:
-		m.push(i)
-	case !begun:
-		m.heap = append(m.heap, i)
+	if !m.few || !begun {
+		m.add(i)
 	}
 	return nil
-}
-
-func (m *merger) less(a, b int32) bool {
-	x, y := &m.inputs[a], &m.inputs[b]
-	if x.tenant != y.tenant {
-		return x.tenant < y.tenant
-	}
-	if c := x.key.Compare(y.key); c != 0 {
-		return c < 0
-	}
-	return a < b
-}
-
-func (m *merger) push(i int32) {
-	m.heap = append(m.heap, i)
-	for at := len(m.heap) - 1; at > 0; {
-		parent := (at - 1) / 2
-		if !m.less(m.heap[at], m.heap[parent]) {
-			return
-		}
-		m.heap[at], m.heap[parent] = m.heap[parent], m.heap[at]
-		at = parent
-	}
-}
-
-func (m *merger) pop() int32 {
-	top := m.heap[0]
-	last := len(m.heap) - 1
-	m.heap[0] = m.heap[last]
-	m.heap = m.heap[:last]
-	for at := 0; ; {
-		child := 2*at + 1
-		if child >= last {
-			return top
-		}
-		if child+1 < last && m.less(m.heap[child+1], m.heap[child]) {
-			child++
-		}
-		if !m.less(m.heap[child], m.heap[at]) {
-			return top
-		}
-		m.heap[at], m.heap[child] = m.heap[child], m.heap[at]
-		at = child
-	}
 }

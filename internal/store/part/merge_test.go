@@ -27,7 +27,11 @@ func TestMergeAgainstMap(t *testing.T) {
 		rows := map[place]*model.SeriesRows{}
 		labels := map[place]model.Labels{}
 		var inputs []Stream
-		for range rapid.IntRange(0, 6).Draw(rt, "inputs") {
+		count := rapid.IntRange(0, 6).Draw(rt, "inputs")
+		if rapid.IntRange(0, 7).Draw(rt, "many") == 0 {
+			count += fewInputs // so that there is a heap
+		}
+		for range count {
 			var all []oneSeries
 			withLabels := rapid.Bool().Draw(rt, "labels")
 			for range rapid.IntRange(0, 40).Draw(rt, "series") {

@@ -35,7 +35,7 @@ type Execution struct {
 	sink     Sink
 
 	// Of the current portion:
-	base       int32 // the number of its first stream
+	base       int32 // how many pieces the earlier portions of its slice had
 	streams    []stream
 	labelBytes []byte // what is left of the memory that their labels share
 	charged    int64
@@ -151,7 +151,7 @@ func (x *Execution) slice(ctx context.Context, r model.TimeRange) (err error) {
 			if err := x.scanAll(ctx, l); err != nil {
 				return err
 			}
-			x.base += int32(len(x.streams))
+			x.base += int32(len(l.pieces))
 			x.forget()
 			l = newLayout(x.MergeBytes)
 		}

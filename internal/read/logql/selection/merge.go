@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"hash/maphash"
-	"slices"
 
 	"github.com/shaledb/shale/internal/heap"
 )
@@ -15,19 +14,10 @@ type rowRef struct {
 	row   int32
 }
 
-// chunkItem is a run in the heap of a merge, ordered by the rank of the time of its next row.
-type chunkItem struct {
-	rank  int64
-	chunk int
-}
-
-// Less orders runs by rank.
-func (a chunkItem) Less(b chunkItem) bool { return a.rank < b.rank }
-
 // merging is the state of a merge of the chunks of a piece.
 type merging struct {
-	heads []int                // of each chunk, the index of its next row among those that passed
-	heap  heap.Heap[chunkItem] // of the chunks that have a next row
+	heads []int                 // of each chunk, the index of its next row among those that passed
+	heap  heap.Heap[int64, int] // of the chunks that have a next row, by the rank of its time, then by arrival
 	tied  []int
 	group []rowRef // rows of one time
 }
@@ -56,12 +46,12 @@ func (s *scanner) merge(ctx context.Context, chunks []chunk) error {
 			}
 		}
 		next := s.merging.heap.Pop()
-		r := &chunks[next.chunk]
-		row := r.passed[s.merging.heads[next.chunk]]
+		r := &chunks[next.Index]
+		row := r.passed[s.merging.heads[next.Index]]
 		if at := r.rows.Times[row]; !s.x.wants(at) {
 			return nil
 		}
-		if s.merging.heap.Len() > 0 && s.merging.heap.First().rank == next.rank {
+		if s.merging.heap.Len() > 0 && s.merging.heap.First().Key == next.Key {
 			if err := s.tie(ctx, chunks, next); err != nil {
 				return err
 			}
@@ -70,8 +60,8 @@ func (s *scanner) merge(ctx context.Context, chunks []chunk) error {
 		if err := s.offer(ctx, r, int(row), row); err != nil {
 			return err
 		}
-		s.merging.heads[next.chunk] += s.x.Direction.Step()
-		s.stand(chunks, next.chunk)
+		s.merging.heads[next.Index] += s.x.Direction.Step()
+		s.stand(chunks, next.Index)
 	}
 	return nil
 }
@@ -82,18 +72,17 @@ func (s *scanner) stand(chunks []chunk, i int) {
 	if h < 0 || h >= len(r.passed) {
 		return
 	}
-	s.merging.heap.Push(chunkItem{s.x.Direction.Rank(r.rows.Times[r.passed[h]]), i})
+	s.merging.heap.Push(heap.Item[int64, int]{Key: s.x.Direction.Rank(r.rows.Times[r.passed[h]]), Tie: i, Index: i})
 }
 
 // tie offers the rows of one time that several runs have, of which the first has left the heap.
-func (s *scanner) tie(ctx context.Context, chunks []chunk, first chunkItem) error {
+func (s *scanner) tie(ctx context.Context, chunks []chunk, first heap.Item[int64, int]) error {
 	d := s.x.Direction
-	at := d.Rank(first.rank) // a rank's rank is the time
-	s.merging.tied = append(s.merging.tied[:0], first.chunk)
-	for s.merging.heap.Len() > 0 && s.merging.heap.First().rank == first.rank {
-		s.merging.tied = append(s.merging.tied, s.merging.heap.Pop().chunk)
+	at := d.Rank(first.Key) // a rank's rank is the time
+	s.merging.tied = append(s.merging.tied[:0], first.Index)
+	for s.merging.heap.Len() > 0 && s.merging.heap.First().Key == first.Key {
+		s.merging.tied = append(s.merging.tied, s.merging.heap.Pop().Index)
 	}
-	slices.Sort(s.merging.tied) // by arrival
 	s.merging.group = s.merging.group[:0]
 	for _, i := range s.merging.tied {
 		r, begin := &chunks[i], s.merging.heads[i]

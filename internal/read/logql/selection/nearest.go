@@ -12,14 +12,8 @@ import (
 type nearest struct {
 	direction Direction
 	limit     int
-	farthest  heap.Heap[farRank]
+	farthest  heap.Heap[int64, int64] // of the complements of ranks, without ties
 }
-
-// farRank is the rank of a time, of which the greatest leaves a heap first.
-type farRank int64
-
-// Less orders the farthest time first.
-func (a farRank) Less(b farRank) bool { return a > b }
 
 func (n *nearest) reset(d Direction, limit int) {
 	n.direction, n.limit = d, limit
@@ -33,12 +27,12 @@ func (n *nearest) add(times []int64) {
 		if n.direction == Backward {
 			at = times[len(times)-1-i]
 		}
-		rank := farRank(n.direction.Rank(at))
+		item := heap.Item[int64, int64]{Key: ^n.direction.Rank(at)}
 		switch {
 		case n.farthest.Len() < n.limit:
-			n.farthest.Push(rank)
-		case rank < n.farthest.First():
-			n.farthest.ReplaceFirst(rank)
+			n.farthest.Push(item)
+		case item.Key > n.farthest.First().Key:
+			n.farthest.ReplaceFirst(item)
 		default:
 			return // all that follow are as far
 		}
@@ -50,7 +44,7 @@ func (n *nearest) bound() int64 {
 	if n.farthest.Len() < n.limit {
 		return n.direction.Farthest()
 	}
-	return n.direction.Rank(int64(n.farthest.First())) // a rank's rank is the time
+	return n.direction.Rank(^n.farthest.First().Key) // a rank's rank is the time
 }
 
 // narrowed returns the pieces of a task that have a line among the first ones, for a query that drops no

@@ -11,7 +11,7 @@ import (
 // merged. Pieces of one stream share no row, whatever their chunks do.
 type piece struct {
 	stream int32 // its number in the portion
-	part   int32 // its number among those of its stream, by time
+	number int32 // by stream, then by time
 	// Its chunks are layout.chunks[from:to], by order of arrival.
 	from, to int32
 	// TimeRange bounds the rows that count.
@@ -67,14 +67,12 @@ func newLayout(mergeBytes int64) *layout {
 // that they need not be merged; else every stream whose times are coarse would be one long piece.
 func (l *layout) addStream(stream int32, chunks []model.TextChunk, clip model.TimeRange) {
 	chunks = clipped(chunks, clip)
-	part := int32(0)
 	for i := 0; i < len(chunks); {
 		n := overlapping(chunks[i:])
 		if n == 1 {
-			l.addPiece(piece{stream: stream, part: part, TimeRange: within(chunks[i].TimeRange, clip)}, chunks[i:i+1])
-			part++
+			l.addPiece(piece{stream: stream, TimeRange: within(chunks[i].TimeRange, clip)}, chunks[i:i+1])
 		} else {
-			part = l.addMerged(stream, part, chunks[i:i+n], clip)
+			l.addMerged(stream, chunks[i:i+n], clip)
 		}
 		i += n
 	}
@@ -118,9 +116,9 @@ func oneCursorMeets(chunks []model.TextChunk, n int) bool {
 	return true
 }
 
-// addMerged makes pieces of chunks that overlap, and returns the number of the next part.
-func (l *layout) addMerged(stream, part int32, chunks []model.TextChunk, clip model.TimeRange) int32 {
-	p := piece{stream: stream, part: part, TimeRange: within(chunks[0].TimeRange, clip)}
+// addMerged makes pieces of chunks that overlap.
+func (l *layout) addMerged(stream int32, chunks []model.TextChunk, clip model.TimeRange) {
+	p := piece{stream: stream, TimeRange: within(chunks[0].TimeRange, clip)}
 	l.carry = l.carry[:0]
 	fresh, begun, enough := int64(0), 0, l.mergeBytes
 	for _, c := range chunks {
@@ -133,7 +131,7 @@ func (l *layout) addMerged(stream, part int32, chunks []model.TextChunk, clip mo
 				p.Max = c.Min - 1
 				l.addPiece(p, l.carry)
 				l.carry = slices.DeleteFunc(l.carry, func(o model.TextChunk) bool { return o.Max < c.Min })
-				p = piece{stream: stream, part: p.part + 1, TimeRange: model.TimeRange{Min: c.Min, Max: whole}}
+				p = piece{stream: stream, TimeRange: model.TimeRange{Min: c.Min, Max: whole}}
 				fresh, begun, enough = 0, 0, l.mergeBytes
 			}
 		}
@@ -143,7 +141,6 @@ func (l *layout) addMerged(stream, part int32, chunks []model.TextChunk, clip mo
 		begun++
 	}
 	l.addPiece(p, l.carry)
-	return p.part + 1
 }
 
 // reaching counts the chunks that have rows at a time or later.
@@ -158,7 +155,7 @@ func reaching(chunks []model.TextChunk, at int64) int {
 }
 
 func (l *layout) addPiece(p piece, chunks []model.TextChunk) {
-	p.from = int32(len(l.chunks))
+	p.number, p.from = int32(len(l.pieces)), int32(len(l.chunks))
 	l.chunks = append(l.chunks, chunks...)
 	p.to = int32(len(l.chunks))
 	own := l.chunks[p.from:p.to]
@@ -192,7 +189,7 @@ func (l *layout) addPiece(p piece, chunks []model.TextChunk) {
 	u.chunks += p.to - p.from
 	u.Min, u.Max = min(u.Min, p.Min), max(u.Max, p.Max)
 	u.bytes += bytes
-	u.pieces = append(u.pieces, int32(len(l.pieces)))
+	u.pieces = append(u.pieces, p.number)
 	l.pieces = append(l.pieces, p)
 }
 

@@ -373,7 +373,7 @@ func (s *scanner) offer(ctx context.Context, r *chunk, row int, n int32) error {
 	}
 	s.tally.kept++
 	s.line.Time, s.line.Tenant = at, st.tenant
-	s.line.Position = Position{s.x.base + s.piece.stream, s.piece.part, n}
+	s.line.Position = position(s.x.base+s.piece.number, n)
 	s.line.Stream, s.line.Text, s.line.Metadata = st.labels, text, metadata
 	return s.x.sink.Offer(&s.line)
 }

@@ -1,8 +1,6 @@
 package selection
 
 import (
-	"cmp"
-
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read/logql/line"
 )
@@ -38,9 +36,7 @@ type Line struct {
 // Position orders lines of one time: by stream, by piece of the stream, and by row in the piece, in the order
 // of arrival. Positions of different slices are comparable only through the times of their lines, which
 // differ.
-type Position struct{ Stream, Piece, Row int32 }
+type Position uint64
 
-// Compare orders positions.
-func (p Position) Compare(o Position) int {
-	return cmp.Or(cmp.Compare(p.Stream, o.Stream), cmp.Compare(p.Piece, o.Piece), cmp.Compare(p.Row, o.Row))
-}
+// position has 32 bits for the number of the piece in its slice, and as many for the row.
+func position(piece, row int32) Position { return Position(piece)<<32 | Position(row) }
