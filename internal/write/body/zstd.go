@@ -1,6 +1,7 @@
 package body
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/klauspost/compress/zstd"
@@ -9,131 +10,116 @@ import (
 )
 
 const (
-	// maxWindow is the largest window of a zstd frame, as of zstd's own tools.
+	// maxWindow is the largest window of a zstd frame that zstd's own tools accept.
 	maxWindow = 128 << 20
-	// maxFrames is how many frames a body may have. Senders make one; tools that work in parallel make a few.
+	// maxFrames bounds the frames of a body. Senders make one; tools that work in parallel make a few.
 	maxFrames = 1 << 10
 	// maxBlock is the most that a block of a frame holds.
 	maxBlock = 128 << 10
 )
 
-// zstdFrame is a piece of a body and the most bytes that its content has.
-type zstdFrame struct {
-	begin, end int
-	content    uint64
-	// exact says that the frame itself tells the size of its content.
-	exact bool
-}
-
-// nextFrame finds the next frame of a body at p, without decompressing it: the head tells the size of the content, or
-// else the heads of the blocks bound it.
-func (c *Codec) nextFrame(in []byte, p int) (f zstdFrame, err error) {
-	var h zstd.Header
-	if err := h.Decode(in[p:]); err != nil {
-		return f, fmt.Errorf("%w: %s body: not a zstd frame: %w at byte %d of the body", model.ErrInvalid, c.protocol, err, p)
-	}
-	cut := func() (zstdFrame, error) {
-		return f, fmt.Errorf("%w: %s body: the zstd frame at byte %d of the body is cut off", model.ErrInvalid, c.protocol, p)
-	}
-	f.begin, f.end = p, p+h.HeaderSize
-	if !h.Skippable && h.WindowSize > maxWindow {
-		return f, fmt.Errorf("%w: %s body: the zstd frame at byte %d of the body has a window of %d bytes and %d are allowed",
-			model.ErrInvalid, c.protocol, p, h.WindowSize, maxWindow)
-	}
-	if h.Skippable {
-		if uint64(h.SkippableSize) > uint64(len(in)-f.end) {
-			return cut()
-		}
-		f.end += int(h.SkippableSize)
-		f.exact = true
-		return f, nil
-	}
-	least := uint64(0) // bytes that the blocks have for certain
-	for last := false; !last; {
-		if len(in)-f.end < 3 {
-			return cut()
-		}
-		head := int(in[f.end]) | int(in[f.end+1])<<8 | int(in[f.end+2])<<16
-		f.end += 3
-		last = head&1 != 0
-		size := head >> 3
-		switch head >> 1 & 3 {
-		case 0: // as it is
-			f.content, least = f.content+uint64(size), least+uint64(size)
-			f.end += size
-		case 1: // one byte, so many times
-			f.content, least = f.content+uint64(size), least+uint64(size)
-			f.end++
-		default:
-			f.content += maxBlock
-			f.end += size
-		}
-		if f.end > len(in) {
-			return cut()
-		}
-	}
-	if h.HasCheckSum {
-		f.end += 4
-	}
-	if f.end > len(in) {
-		return cut()
-	}
-	if h.HasFCS {
-		// A size that the blocks cannot have is a lie, and no question of limits.
-		if said := h.FrameContentSize; said < least || said > f.content {
-			return f, fmt.Errorf("%w: %s body: the zstd frame at byte %d of the body says that it has %d bytes of content, and its blocks have %d to %d",
-				model.ErrInvalid, c.protocol, p, said, least, f.content)
-		}
-		f.content, f.exact = h.FrameContentSize, true
-	}
-	return f, nil
-}
-
-// decodeZstd decompresses the frames of a body, one behind the other.
+// decodeZstd decompresses zstd frames. DecodeAll writes straight into the memory that was reserved, so
+// that a frame needs no window. A streaming decoder copies the content once more, and allocates the
+// window that the head names: 8 MiB if the sender does not declare the size. It was slower in
+// BenchmarkReceive.
 func (c *Codec) decodeZstd(in []byte, out *Buffer, limit int64, grow func(int64) error) error {
-	var room uint64
-	exact := true
-	for p, n := 0, 0; p < len(in) || n == 0; n++ {
-		f, err := c.nextFrame(in, p)
-		if err != nil {
-			return err
-		}
-		if n == maxFrames {
-			return fmt.Errorf("%w: %s body: more than %d zstd frames", model.ErrInvalid, c.protocol, maxFrames)
-		}
-		if f.exact && f.content > uint64(limit) {
-			return c.tooLarge("decoded body", int64(f.content), "limits.decoded-bytes", limit)
-		}
-		p, room, exact = f.end, room+f.content, exact && f.exact
+	declared, most, err := c.zstdContent(in)
+	if err != nil {
+		return err
 	}
-	if exact && room > uint64(limit) {
-		return c.tooLarge("decoded body", int64(room), "limits.decoded-bytes", limit)
+	if declared > uint64(limit) {
+		return c.tooLarge("decoded body", int64(declared), "limits.decoded-bytes", limit)
 	}
-	room = min(room, uint64(limit))
+	room := min(most, uint64(limit))
 	if err := grow(int64(room)); err != nil {
 		return err
 	}
 	out.resize(int(room))
-	n := 0
-	for p := 0; p < len(in); {
-		f, err := c.nextFrame(in, p)
-		if err != nil {
-			return err
-		}
-		least := min(uint64(n)+f.content, room)
-		content, err := c.zstd.DecodeAll(in[f.begin:f.end], out.Bytes[n:n:least])
-		over := len(content) > int(least)-n
-		switch short := least-uint64(n) < f.content; {
-		case short && (err != nil || over): // an error is what it is, unless the room was too small for what might have come
-			return c.tooLarge("decoded body", limit+1, "limits.decoded-bytes", limit)
-		case over:
-			return fmt.Errorf("%w: %s body: the zstd frame at byte %d of the body has more than the %d bytes of content that it says or may have",
-				model.ErrInvalid, c.protocol, f.begin, f.content)
-		case err != nil:
-			return fmt.Errorf("%w: %s body: the zstd frame of %d bytes at byte %d of the body: %w", model.ErrInvalid, c.protocol, f.end-f.begin, f.begin, err)
-		}
-		p, n = f.end, n+len(content)
+	decoded, err := c.zstd.DecodeAll(in, out.Bytes[:0:room])
+	switch {
+	case err != nil && most > room: // the error does not tell damage from too little room
+		return c.tooLarge("decoded body", limit+1, "limits.decoded-bytes", limit)
+	case err != nil:
+		return fmt.Errorf("%w: %s body: the zstd stream of %d bytes: %w", model.ErrInvalid, c.protocol, len(in), err)
 	}
-	out.Bytes = out.Bytes[:n]
+	out.Bytes = decoded
 	return nil
+}
+
+// zstdContent walks the frames of a body without decompressing them. It returns how many bytes of
+// content they declare, and the most that they can have, with those that declare nothing.
+func (c *Codec) zstdContent(in []byte) (declared, most uint64, err error) {
+	for p, n := 0, 0; p < len(in) || n == 0; n++ {
+		if n == maxFrames {
+			return 0, 0, fmt.Errorf("%w: %s body: more than %d zstd frames", model.ErrInvalid, c.protocol, maxFrames)
+		}
+		var h zstd.Header
+		if err := h.Decode(in[p:]); err != nil {
+			return 0, 0, fmt.Errorf("%w: %s body: not a zstd frame: %w at byte %d of the body", model.ErrInvalid, c.protocol, err, p)
+		}
+		size, content, err := zstdFrame(in[p:], &h)
+		if err != nil {
+			return 0, 0, fmt.Errorf("%w: %s body: the zstd frame at byte %d of the body %w", model.ErrInvalid, c.protocol, p, err)
+		}
+		if h.HasFCS {
+			declared += content
+		}
+		p, most = p+size, most+content
+	}
+	return declared, most, nil
+}
+
+// errCut and the other errors of zstdFrame are predicates of the frame.
+var errCut = errors.New("is cut off")
+
+// zstdFrame returns the size of the first frame of in, and the most bytes of content that it can have:
+// what its head declares, or else a bound from the heads of its blocks.
+func zstdFrame(in []byte, h *zstd.Header) (size int, content uint64, err error) {
+	size = h.HeaderSize
+	if h.Skippable {
+		if size += int(h.SkippableSize); size > len(in) {
+			return 0, 0, errCut
+		}
+		return size, 0, nil
+	}
+	if h.WindowSize > maxWindow {
+		return 0, 0, fmt.Errorf("has a window of %d bytes and %d are allowed", h.WindowSize, maxWindow)
+	}
+	least := uint64(0) // of stored blocks and repeated bytes, whose heads tell their content
+	for last := false; !last; {
+		if len(in)-size < 3 {
+			return 0, 0, errCut
+		}
+		head := int(in[size]) | int(in[size+1])<<8 | int(in[size+2])<<16
+		size += 3
+		last = head&1 != 0
+		switch n := head >> 3; head >> 1 & 3 {
+		case 0: // stored
+			least += uint64(n)
+			content += uint64(n)
+			size += n
+		case 1: // one byte, repeated
+			least += uint64(n)
+			content += uint64(n)
+			size++
+		default:
+			content += maxBlock
+			size += n
+		}
+		if size > len(in) {
+			return 0, 0, errCut
+		}
+	}
+	if h.HasCheckSum {
+		size += 4
+	}
+	switch {
+	case size > len(in):
+		return 0, 0, errCut
+	case !h.HasFCS:
+		return size, content, nil
+	case h.FrameContentSize < least || h.FrameContentSize > content: // a lie, whatever the limit
+		return 0, 0, fmt.Errorf("says that it has %d bytes of content, and its blocks have %d to %d", h.FrameContentSize, least, content)
+	}
+	return size, h.FrameContentSize, nil
 }
