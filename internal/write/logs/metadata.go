@@ -3,10 +3,10 @@ package logs
 import (
 	"bytes"
 	"encoding/binary"
-	"math/bits"
 	"unicode/utf8"
 
 	"github.com/prometheus/otlptranslator"
+	"google.golang.org/protobuf/encoding/protowire"
 )
 
 // Metadata collects the structured metadata of one line and makes it canonical. The zero value is ready.
@@ -260,15 +260,13 @@ func (m *Metadata) sort() {
 func appendLabel(dst, name, value []byte) []byte {
 	n, v := len(name), len(value)
 	dst = append(dst, 0x0a)
-	dst = binary.AppendUvarint(dst, uint64(2+varintBytes(n)+n+varintBytes(v)+v))
+	dst = binary.AppendUvarint(dst, uint64(2+protowire.SizeBytes(n)+protowire.SizeBytes(v)))
 	dst = append(dst, 0x0a)
 	dst = binary.AppendUvarint(dst, uint64(n))
 	dst = append(append(dst, name...), 0x12)
 	dst = binary.AppendUvarint(dst, uint64(v))
 	return append(dst, value...)
 }
-
-func varintBytes(n int) int { return (bits.Len64(uint64(n)|1) + 6) / 7 }
 
 // Each calls f for each entry that has a value, of equal names for the last, in order of name.
 func (m *Metadata) Each(f func(name, value []byte)) {

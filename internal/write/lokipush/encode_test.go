@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"strconv"
 	"time"
+
+	"google.golang.org/protobuf/encoding/protowire"
 )
 
 // pushed is a stream as tests write it down.
@@ -19,10 +21,8 @@ type entry struct {
 	metadata []string // name, value, ...
 }
 
-func message1(dst []byte, number int, b []byte) []byte {
-	dst = binary.AppendUvarint(dst, uint64(number)<<3|2)
-	dst = binary.AppendUvarint(dst, uint64(len(b)))
-	return append(dst, b...)
+func message1(dst []byte, number protowire.Number, b []byte) []byte {
+	return protowire.AppendBytes(protowire.AppendTag(dst, number, protowire.BytesType), b)
 }
 
 // protobufOf writes a PushRequest.

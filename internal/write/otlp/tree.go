@@ -1,6 +1,10 @@
 package otlp
 
-import "github.com/shaledb/shale/internal/write/wire"
+import (
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/shaledb/shale/internal/write/wire"
+)
 
 // What the library allocates for what stands in a message, in bytes, with lists that grow. TestTreesAreReserved holds it to
 // that.
@@ -77,7 +81,7 @@ func (s *shape) size(d []byte, p, end, depth int) (int64, error) {
 		if err != nil {
 			return 0, err
 		}
-		if kind != wire.WireBytes {
+		if kind != protowire.BytesType {
 			if p, err = wire.Skip(d, next, end, kind); err != nil {
 				return 0, err
 			}

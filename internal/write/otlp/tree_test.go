@@ -2,19 +2,17 @@ package otlp
 
 import (
 	"bytes"
-	"encoding/binary"
 	"runtime"
 	"strings"
 	"testing"
 
 	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
 	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
+	"google.golang.org/protobuf/encoding/protowire"
 )
 
-func message(number int, b []byte) []byte {
-	out := binary.AppendUvarint(nil, uint64(number)<<3|2)
-	out = binary.AppendUvarint(out, uint64(len(b)))
-	return append(out, b...)
+func message(number protowire.Number, b []byte) []byte {
+	return protowire.AppendBytes(protowire.AppendTag(nil, number, protowire.BytesType), b)
 }
 
 // allocated returns how many bytes f leaves behind or takes in between.
@@ -30,7 +28,7 @@ func allocated(f func()) int64 {
 // What the library allocates for a body is at most what is reserved for it, whatever it is made of.
 func TestTreesAreReserved(t *testing.T) {
 	const n = 20_000
-	empty := func(number int) []byte { return bytes.Repeat(message(number, nil), n) }
+	empty := func(number protowire.Number) []byte { return bytes.Repeat(message(number, nil), n) }
 	metric := func(b []byte) []byte { return message(1, message(2, message(2, b))) }
 	s := metricsShape()
 	full, err := pmetricotlp.NewExportRequestFromMetrics(sampleMetrics()).MarshalProto()

@@ -5,6 +5,8 @@ import (
 	"math"
 	"strconv"
 
+	"google.golang.org/protobuf/encoding/protowire"
+
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/write"
 	"github.com/shaledb/shale/internal/write/logs"
@@ -306,7 +308,7 @@ func readRecord(d []byte, p, end int) (r record, err error) {
 }
 
 // piece reads a field of a LogRecord that has a length.
-func (r *record) piece(d []byte, number int32, kind, p, end int) (next int, err error) {
+func (r *record) piece(d []byte, number int32, kind protowire.Type, p, end int) (next int, err error) {
 	begin, stop, err := wire.Message("a part of a log record", d, kind, p, end)
 	if err != nil {
 		return 0, err

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"unicode/utf8"
 
+	"google.golang.org/protobuf/encoding/protowire"
+
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/write"
 	"github.com/shaledb/shale/internal/write/wire"
@@ -17,7 +19,7 @@ const maxExemplarRunes = 128
 type exemplarNumbers struct{ value, ms uint64 }
 
 // field reads or skips field n, whose content begins at p, and returns where it ends.
-func (e *exemplarNumbers) field(d []byte, n int32, kind, p, end int) (next int, err error) {
+func (e *exemplarNumbers) field(d []byte, n int32, kind protowire.Type, p, end int) (next int, err error) {
 	switch n {
 	case 2:
 		e.value, next, err = wire.Double("value of an exemplar", d, kind, p, end)
@@ -65,7 +67,7 @@ func (w *walker) exemplarV2(p, end int) error {
 		n, kind, next, err := wire.Field(d, p, end)
 		switch {
 		case err != nil:
-		case n == 1 && kind == wire.WireVarint:
+		case n == 1 && kind == protowire.VarintType:
 			begin := next
 			if _, next, err = wire.Number("reference", d, kind, next, end); err == nil {
 				err = refs.collect(d, begin, next)

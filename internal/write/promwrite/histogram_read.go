@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/prometheus/prometheus/model/histogram"
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/write/wire"
@@ -95,7 +96,7 @@ func (h *nativeHistogram) read(d []byte, p, end int, v version, most int) error 
 }
 
 // readNumber reads a field that is a single number; p is behind its tag.
-func (h *nativeHistogram) readNumber(d []byte, n int32, kind, p, end int) (next int, err error) {
+func (h *nativeHistogram) readNumber(d []byte, n int32, kind protowire.Type, p, end int) (next int, err error) {
 	var v uint64
 	switch n {
 	case 1:
@@ -131,7 +132,7 @@ func (h *nativeHistogram) readNumber(d []byte, n int32, kind, p, end int) (next 
 }
 
 // readList reads a repeated field, or one entry of it; p is behind its tag.
-func (h *nativeHistogram) readList(d []byte, n int32, kind, p, end int) (next int, err error) {
+func (h *nativeHistogram) readList(d []byte, n int32, kind protowire.Type, p, end int) (next int, err error) {
 	s := &h.positive
 	if n <= 10 {
 		s = &h.negative
@@ -184,34 +185,34 @@ func (h *nativeHistogram) fits(n int) bool {
 	return n < h.most
 }
 
-func (h *nativeHistogram) readDeltas(dst *[]int64, d []byte, kind, p, end int) (next int, err error) {
-	packed := kind == wire.WireBytes
+func (h *nativeHistogram) readDeltas(dst *[]int64, d []byte, kind protowire.Type, p, end int) (next int, err error) {
+	packed := kind == protowire.BytesType
 	if packed {
 		if p, end, err = wire.Body(d, p, end); err != nil {
 			return 0, err
 		}
 	}
 	for first := true; packed && p < end || !packed && first; first = false {
-		v, next, err := wire.Number("histogram's bucket", d, wire.WireVarint, p, end)
-		if err != nil || !packed && kind != wire.WireVarint {
+		v, next, err := wire.Number("histogram's bucket", d, protowire.VarintType, p, end)
+		if err != nil || !packed && kind != protowire.VarintType {
 			return 0, &wire.Malformed{What: "a histogram's bucket that is not a number", At: p}
 		}
 		if h.fits(len(*dst)) {
-			*dst = append(*dst, wire.Zigzag(v))
+			*dst = append(*dst, protowire.DecodeZigZag(v))
 		}
 		p = next
 	}
 	return p, nil
 }
 
-func (h *nativeHistogram) readDoubles(dst *[]float64, d []byte, kind, p, end int) (next int, err error) {
+func (h *nativeHistogram) readDoubles(dst *[]float64, d []byte, kind protowire.Type, p, end int) (next int, err error) {
 	stop := p + 8
-	if kind == wire.WireBytes {
+	if kind == protowire.BytesType {
 		if p, stop, err = wire.Body(d, p, end); err != nil {
 			return 0, err
 		}
 	}
-	if kind != wire.WireBytes && kind != wire.Wire64 || stop > end || (stop-p)%8 != 0 {
+	if kind != protowire.BytesType && kind != protowire.Fixed64Type || stop > end || (stop-p)%8 != 0 {
 		return 0, &wire.Malformed{What: "a histogram's bucket or bound that is not a double", At: p}
 	}
 	for ; p < stop; p += 8 {

@@ -8,6 +8,7 @@ import (
 	"github.com/golang/snappy"
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/prometheus/prompb"
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/write"
@@ -34,12 +35,12 @@ func readHistogram(t *testing.T, v version, limits write.Limits, body string) (h
 	return h, &b.Samples.Rows, nil
 }
 
-func spanMsg(number int, offset int64, length uint64) string {
+func spanMsg(number protowire.Number, offset int64, length uint64) string {
 	return msg(number, num(1, uint64(offset<<1^offset>>63)), num(2, length))
 }
 
 // dblBits is a double of any bits.
-func dblBits(number int, v uint64) string { return dbl(number, math.Float64frombits(v)) }
+func dblBits(number protowire.Number, v uint64) string { return dbl(number, math.Float64frombits(v)) }
 
 // TestHistogramSpellings: however protobuf writes it, it is the same histogram.
 func TestHistogramSpellings(t *testing.T) {

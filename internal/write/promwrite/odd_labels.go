@@ -1,7 +1,7 @@
 package promwrite
 
 import (
-	"math/bits"
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/write/wire"
@@ -18,7 +18,7 @@ func (w *walker) oddLabel(s *seriesWalk, p, end int) (next int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if p != s.end || !minimal || begin-p != 1+varintBytes(stop-begin) || len(name) == 0 || len(value) == 0 {
+	if p != s.end || !minimal || begin-p != 1+protowire.SizeVarint(uint64(stop-begin)) || len(name) == 0 || len(value) == 0 {
 		s.plain = false
 		return stop, nil
 	}
@@ -56,11 +56,9 @@ func labelMessage(d []byte, p, end int) (name, value []byte, minimal bool, err e
 		}
 		p = stop
 	}
-	least := 2 + varintBytes(len(name)) + len(name) + varintBytes(len(value)) + len(value)
+	least := 2 + protowire.SizeBytes(len(name)) + protowire.SizeBytes(len(value))
 	return name, value, size == least && at[1] < at[2], nil
 }
-
-func varintBytes(n int) int { return (bits.Len64(uint64(n)|1) + 6) / 7 }
 
 // rebuild writes the labels of the TimeSeries message in [p, end) in canonical form into the arena, and gives them to
 // the key builder. Labels of which two have one name stay in the order in which they came: the write path refuses

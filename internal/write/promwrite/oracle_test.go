@@ -13,10 +13,10 @@ import (
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/prompb"
 	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/write"
-	"github.com/shaledb/shale/internal/write/wire"
 )
 
 // row is a row of a batch as the tests compare it.
@@ -337,17 +337,17 @@ func createdTimestamp(ts *writev2.TimeSeries) (ms int64) {
 		if err != nil {
 			return ms
 		}
-		switch tag & 7 {
-		case wire.WireVarint:
+		switch protowire.Type(tag & 7) {
+		case protowire.VarintType:
 			v, _ := buf.DecodeVarint()
 			if tag>>3 == 6 {
 				ms = int64(v)
 			}
-		case wire.Wire64:
+		case protowire.Fixed64Type:
 			_, _ = buf.DecodeFixed64()
-		case wire.Wire32:
+		case protowire.Fixed32Type:
 			_, _ = buf.DecodeFixed32()
-		case wire.WireBytes:
+		case protowire.BytesType:
 			_, _ = buf.DecodeRawBytes(false)
 		}
 	}

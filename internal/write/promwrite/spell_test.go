@@ -4,28 +4,30 @@ import (
 	"encoding/binary"
 	"math"
 
-	"github.com/shaledb/shale/internal/write/wire"
+	"google.golang.org/protobuf/encoding/protowire"
 )
 
 // The tests spell protobuf by hand, to say what no encoder says.
 
-func tag(number, kind int) string { return string(binary.AppendUvarint(nil, uint64(number<<3|kind))) }
+func tag(number protowire.Number, kind protowire.Type) string {
+	return string(protowire.AppendTag(nil, number, kind))
+}
 
-func uv(v uint64) string { return string(binary.AppendUvarint(nil, v)) }
+func uv(v uint64) string { return string(protowire.AppendVarint(nil, v)) }
 
 // msg is a length-delimited field.
-func msg(number int, content ...string) string {
+func msg(number protowire.Number, content ...string) string {
 	all := ""
 	for _, c := range content {
 		all += c
 	}
-	return tag(number, wire.WireBytes) + uv(uint64(len(all))) + all
+	return tag(number, protowire.BytesType) + uv(uint64(len(all))) + all
 }
 
-func num(number int, v uint64) string { return tag(number, wire.WireVarint) + uv(v) }
+func num(number protowire.Number, v uint64) string { return tag(number, protowire.VarintType) + uv(v) }
 
-func dbl(number int, v float64) string {
-	return tag(number, wire.Wire64) + string(binary.LittleEndian.AppendUint64(nil, math.Float64bits(v)))
+func dbl(number protowire.Number, v float64) string {
+	return tag(number, protowire.Fixed64Type) + string(binary.LittleEndian.AppendUint64(nil, math.Float64bits(v)))
 }
 
 func packed(vs ...uint64) (s string) {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"google.golang.org/protobuf/encoding/protowire"
+
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/write"
 	bodies "github.com/shaledb/shale/internal/write/body"
@@ -237,7 +239,7 @@ func appendLabel(dst, name, value []byte) []byte {
 
 func appendLongLabel(dst, name, value []byte) []byte {
 	dst = append(dst, 0x0a)
-	dst = binary.AppendUvarint(dst, uint64(2+varintBytes(len(name))+len(name)+varintBytes(len(value))+len(value)))
+	dst = binary.AppendUvarint(dst, uint64(2+protowire.SizeBytes(len(name))+protowire.SizeBytes(len(value))))
 	dst = append(dst, 0x0a)
 	dst = binary.AppendUvarint(dst, uint64(len(name)))
 	dst = append(append(dst, name...), 0x12)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/http"
 
+	"google.golang.org/protobuf/encoding/protowire"
+
 	"github.com/shaledb/shale/internal/write"
 	"github.com/shaledb/shale/internal/write/wire"
 )
@@ -86,7 +88,7 @@ func (w *walker) otherV2(s *seriesWalk, p, end int) (next int, err error) {
 		return 0, err
 	}
 	switch {
-	case n == 1 && kind == wire.WireVarint: // a reference that is not packed
+	case n == 1 && kind == protowire.VarintType: // a reference that is not packed
 		begin := next
 		if _, next, err = wire.Number("reference", d, kind, next, end); err != nil {
 			return 0, err

@@ -1,3 +1,4 @@
-// Package wire walks over protobuf messages where they lie, without building objects: tags, lengths and the places of
-// fields. Receivers decide what the fields mean. It allocates nothing but its errors and copies nothing.
+// Package wire walks over protobuf messages in place: tags, lengths, and the offsets of fields. It
+// builds no objects, copies nothing, and allocates nothing but its errors. Receivers decide what the
+// fields mean.
 package wire
