@@ -127,7 +127,7 @@ func TestReport(t *testing.T) {
 	if again, err := os.ReadFile(page); err != nil || !bytes.Equal(again, got) {
 		t.Errorf("%v: the second report differs", err)
 	}
-	if code, _, errs := call(t, "compare", results); code == 0 || !strings.Contains(errs, "nothing of shale-base") {
+	if code, _, errs := call(t, "compare", results); code == 0 || !strings.Contains(errs, "no run of shale-base") {
 		t.Error(errs)
 	}
 }

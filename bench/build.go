@@ -10,8 +10,7 @@ import (
 	"strings"
 )
 
-// thisTree is the name of the system that is built from the working tree, baseTree of that built from another
-// commit.
+// thisTree is the name of the system built from the working tree, baseTree that of the other commit.
 const (
 	thisTree = "shale"
 	baseTree = "shale-base"
@@ -27,7 +26,7 @@ const (
 func moduleRoot(ctx context.Context) (string, error) {
 	file, err := output(ctx, ".", "go", "env", "GOMOD")
 	if err == nil && filepath.Base(file) != "go.mod" {
-		err = errors.New("this is no folder of Shale's source; start the benchmark there, or give --shale the path of a binary")
+		err = errors.New("this folder is not in Shale's source; start the benchmark there, or give --shale the path of a binary")
 	}
 	return filepath.Dir(file), err
 }
@@ -46,7 +45,7 @@ func build(ctx context.Context, module, binary, program string) error {
 	return err
 }
 
-// output runs a command in a folder and returns what it prints, without blank ends.
+// output runs a command in a folder and returns its output without blanks at the ends.
 func output(ctx context.Context, dir, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir
@@ -58,7 +57,7 @@ func output(ctx context.Context, dir, name string, args ...string) (string, erro
 	return strings.TrimSpace(out.String()), nil
 }
 
-// withBase checks a commit out in a work tree of its own, does something there, and removes it again.
+// withBase checks a commit out in a temporary work tree, calls do there, and removes it.
 func withBase(ctx context.Context, ref, work string, do func(tree string) error) (err error) {
 	commit, err := output(ctx, ".", "git", "rev-parse", "--verify", ref+"^{commit}")
 	if err != nil {
@@ -69,7 +68,7 @@ func withBase(ctx context.Context, ref, work string, do func(tree string) error)
 		return err
 	}
 	defer func() {
-		// Also when the user has given up.
+		// Even after Ctrl-C.
 		_, rmErr := output(context.WithoutCancel(ctx), ".", "git", "worktree", "remove", "--force", tree)
 		err = errors.Join(err, rmErr)
 	}()

@@ -24,7 +24,7 @@ func curvePlot(l *load, groups []*result.Group, curve string) (named, bool) {
 				line.Points = append(line.Points, p)
 			}
 			c.Curves = append(c.Curves, line)
-			if len(c.Curves) == 1 { // the moments of the first system; those of others are near
+			if len(c.Curves) == 1 { // the moments of the first system; those of the others are close
 				for name, at := range r.Marks {
 					c.Marks = append(c.Marks, plot.Mark{At: at, Name: name})
 				}
@@ -50,7 +50,7 @@ func axis(name string) string {
 	return name
 }
 
-// plain makes a name of a file out of that of a figure.
+// plain turns the name of a figure into a file name.
 func plain(name string) string {
 	b := []byte(strings.ToLower(name))
 	for i, c := range b {
@@ -61,8 +61,8 @@ func plain(name string) string {
 	return string(b)
 }
 
-// barPlot is a chart of one figure over some loads. Series that are new cost ten times as much and more:
-// beside them, what known ones cost could not be seen.
+// barPlot is a chart of one figure over some loads. New series cost at least ten times as much as known ones:
+// in one chart the bars of known series could not be seen.
 type barPlot struct {
 	figure, file, title, unit string
 	of                        func(load string) bool

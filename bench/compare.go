@@ -16,11 +16,11 @@ import (
 type compareCmd struct {
 	Base    string   `default:"shale-base" help:"System to compare with."`
 	Head    string   `default:"shale" help:"System to compare."`
-	Out     string   `type:"path" placeholder:"DIR" help:"Folder to keep what benchstat reads, as <system>.txt. Default: it is not kept."`
-	Results []string `arg:"" type:"existingfile" help:"Files that bench run has written."`
+	Out     string   `type:"path" placeholder:"DIR" help:"Folder for the input of benchstat, as <system>.txt. Default: it is not kept."`
+	Results []string `arg:"" type:"existingfile" help:"Result files of bench run."`
 }
 
-// Help teaches the command by examples.
+// Help returns examples.
 func (*compareCmd) Help() string {
 	return `What has changed since the commit that was given as --base?
 
@@ -51,18 +51,18 @@ func (c *compareCmd) Run(ctx context.Context, out *streams) (err error) {
 			return err
 		}
 		if text.Len() == 0 {
-			return fmt.Errorf("the results have nothing of %s", name)
+			return fmt.Errorf("the results have no run of %s", name)
 		}
 		file := filepath.Join(dir, name+".txt")
 		if err := os.WriteFile(file, text.Bytes(), 0o644); err != nil {
 			return err
 		}
-		files = append(files, name+"="+file) // benchstat calls it by the name
+		files = append(files, name+"="+file) // benchstat shows the name
 	}
 	return stat(ctx, out, files...)
 }
 
-// inTables keeps the figures that stand in the table of a load.
+// inTables reports whether the table of a load has the figure.
 func inTables(name, figure string) bool {
 	for _, l := range loads() {
 		if l.name == name {

@@ -1,13 +1,13 @@
-// Command bench runs named loads against Shale and its rivals in turn and measures from outside what each
-// load costs them: processor time, memory, disk and latency. Its subcommands are
+// Command bench runs named loads against Shale and other servers in turn and measures from outside what each
+// load costs them: CPU time, memory, disk and latency. Its subcommands are
 //
-//	run      run loads and write what was measured to a file of JSON lines
-//	report   make the tables and plots of a page of it
-//	compare  hand two systems of it to benchstat
+//	run      run loads and write the figures to a file of JSON lines
+//	report   write the figures into the tables and plots of a page
+//	compare  compare two systems by benchstat
 //	micro    run the benchmarks of Go packages, here and at a commit
-//	list     say which loads there are
+//	list     list the loads
 //
-// It owns the loads and the method, which docs/benchmarks.md describes. It is no part of the product: nothing
-// below internal or cmd imports it. Rivals are started from paths that the user gives; it never fetches or
-// builds one.
+// It owns the loads and the method, which docs/benchmarks.md describes. It is not part of the product:
+// nothing below internal or cmd imports it. Other servers are started from paths that the user gives; bench
+// never fetches or builds one.
 package main

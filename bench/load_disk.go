@@ -18,7 +18,7 @@ import (
 	"github.com/shaledb/shale/internal/write"
 )
 
-// diskGauges measures what gauges take on the disk once all is done: two hours of them, and a day.
+// diskGauges measures the size of gauges on the disk once all work is done: two hours of them, and a day.
 func diskGauges(ctx context.Context, t *trial) error {
 	const span, window = 24 * time.Hour, 2 * time.Hour
 	dir := t.dir
@@ -59,15 +59,15 @@ func (t *trial) gauges(ctx context.Context, name string, rounds int, start time.
 	return nil
 }
 
-// flushedAfter is more than what VictoriaMetrics keeps in memory only.
+// flushedAfter is longer than VictoriaMetrics keeps data in memory only.
 const flushedAfter = 7 * time.Second
 
-// finalSize makes a rival finish its work and returns what its files take, index included.
+// finalSize makes a server finish its work and returns the size of its files, index included.
 func (t *trial) finalSize(ctx context.Context, srv *system.Server) (float64, error) {
 	switch srv.Kind {
 	case system.VictoriaMetrics:
 		for _, path := range []string{"/internal/force_flush", "/internal/force_merge"} {
-			// What is in memory goes to the disk every 5 s.
+			// It writes its memory to the disk every 5 s.
 			if err := errors.Join(t.do(ctx, srv, http.MethodGet, path), sleep(ctx, flushedAfter)); err != nil {
 				return 0, err
 			}
@@ -78,7 +78,7 @@ func (t *trial) finalSize(ctx context.Context, srv *system.Server) (float64, err
 		data, err1 := system.DiskBytes(filepath.Join(srv.Dir, "data"))
 		index, err2 := system.DiskBytes(filepath.Join(srv.Dir, "indexdb"))
 		return float64(data + index), errors.Join(err1, err2)
-	case system.Prometheus: // a snapshot has what is in memory as a block too
+	case system.Prometheus: // a snapshot includes a block of the data in memory
 		if err := t.do(ctx, srv, http.MethodPost, "/api/v1/admin/tsdb/snapshot"); err != nil {
 			return 0, err
 		}
@@ -100,9 +100,8 @@ func (t *trial) do(ctx context.Context, srv *system.Server, method, path string)
 	return err
 }
 
-// shipAndCompact opens the folder of a Shale that has been stopped, takes everything to its bucket, as the
-// server itself does when a window has closed, and merges what is due. It returns the size of the blocks that
-// count.
+// shipAndCompact opens the folder of a stopped Shale, ships everything to its bucket as the server does when
+// a window has closed, and merges what is due. It returns the size of the live blocks.
 func (t *trial) shipAndCompact(ctx context.Context) (float64, error) {
 	dir := filepath.Join(t.dir, "data")
 	b, err := bucketfs.New(vfs.Default, filepath.Join(dir, "bucket"))
@@ -118,7 +117,7 @@ func (t *trial) shipAndCompact(ctx context.Context) (float64, error) {
 		return 0, err
 	}
 	err = e.Ship()
-	for range 2 { // what one run makes, a second one may merge
+	for range 2 { // a second run may merge the result of the first
 		if err == nil {
 			err = e.Compact(ctx)
 		}

@@ -17,7 +17,7 @@ import (
 	"github.com/shaledb/shale/internal/load/send"
 )
 
-// logLoads are those of lines.
+// logLoads returns the loads of lines.
 func logLoads() []*load {
 	streams := []string{"series", "line-B", "line-B/s", "cpu-s/GB-settled", "rss-B", "peak-B", "settled-rss-B", "disk/raw", "lost"}
 	return []*load{
@@ -37,8 +37,8 @@ func logLoads() []*load {
 // logsMemory is the budget of Shale in the loads of logs.
 const logsMemory = "512MiB"
 
-// logsSpan is the time over which stamps are spread. They end so long ago that a server may put all of them
-// away.
+// logsSpan is the time over which stamps are spread. They end so long ago that a server may store all of them
+// for good.
 const (
 	logsSpan = 6 * time.Hour
 	logsAgo  = 3 * time.Hour
@@ -52,14 +52,14 @@ func (t *trial) logs(srv *system.Server, gb float64, start time.Time, span time.
 	}, more...)
 }
 
-// logsIngest measures what it costs to take lines, to merge them and to put them away.
+// logsIngest measures the cost to receive lines, merge them and ship them.
 func logsIngest(ctx context.Context, t *trial) error {
 	start := time.Now().Add(-logsSpan - logsAgo).Truncate(time.Minute)
 	_, err := t.ingestLogs(ctx, func(srv *system.Server) []string { return t.logs(srv, t.LogsGB, start, logsSpan) })
 	return err
 }
 
-// ingestLogs starts a server, sends it lines, and stops it when it has nothing more to do.
+// ingestLogs starts a server, sends it lines, and stops it when it has settled.
 func (t *trial) ingestLogs(ctx context.Context, args func(srv *system.Server) []string) (report *send.LogsReport, err error) {
 	var cpu float64
 	if err := t.with(ctx, logsMemory, func(srv *system.Server) (err error) {
@@ -78,17 +78,17 @@ func (t *trial) ingestLogs(ctx context.Context, args func(srv *system.Server) []
 	return report, nil
 }
 
-// measureLogs runs a load of lines and notes what it costs the server until it has settled, which it returns
-// too.
+// measureLogs runs a load of lines and records its cost until the server has settled. It returns the usage of
+// the server then.
 func (t *trial) measureLogs(ctx context.Context, srv *system.Server, args ...string) (report *send.LogsReport, cpu float64, err error) {
 	if err := proc.ClearPeak(srv.PID); err != nil {
-		t.rec.Note("the peak of memory is that since the start: %v", err)
+		t.rec.Note("the peak of memory is counted from the start of the server: %v", err)
 	}
 	before, err := srv.Usage()
 	if err != nil {
 		return nil, 0, err
 	}
-	// At 20 MB/s even a slow server takes all in that time.
+	// Even a server with 20 MB/s receives everything in that time.
 	if report, err = t.load(ctx, time.Duration(t.LogsGB*50)*time.Second, args...); err != nil {
 		return report, 0, err
 	}
@@ -109,7 +109,7 @@ func (t *trial) measureLogs(ctx context.Context, srv *system.Server, args ...str
 	r.Set("loader-cpu-s/GB", report.CPUPerGB)
 	if lost := report.Sent - report.Acked; lost > 0 {
 		r.Set("lost", float64(lost))
-		r.Note("%d of %d lines were not taken: %s", lost, report.Sent, report.LastError)
+		r.Note("%d of %d lines were not acknowledged: %s", lost, report.Sent, report.LastError)
 	}
 	if err := t.flushLogs(ctx, srv); err != nil {
 		return report, 0, err
@@ -122,12 +122,12 @@ func (t *trial) measureLogs(ctx context.Context, srv *system.Server, args ...str
 		r.Note("still busy after %v", t.Settle)
 	}
 	r.Set("settled-rss-B", float64(u.RSS))
-	// What merging takes afterwards counts for the bound as well.
+	// The memory of later merges counts for the bound as well.
 	r.Set("peak-B", float64(u.Peak))
 	return report, u.CPU - before.CPU, nil
 }
 
-// flushLogs makes a rival put on the disk what it would keep in memory for a while.
+// flushLogs makes another server write its memory to the disk.
 func (t *trial) flushLogs(ctx context.Context, srv *system.Server) error {
 	switch srv.Kind {
 	case system.Loki:
@@ -142,9 +142,9 @@ func (t *trial) flushLogs(ctx context.Context, srv *system.Server) error {
 	return nil
 }
 
-// putAway finishes what a stopped server has left to do, and returns the processor time that it takes and the
-// size of what is kept for good: of Shale the blocks of its bucket, of Loki chunks and index without its
-// journal, of VictoriaLogs all.
+// putAway finishes the work of a stopped server. It returns the CPU time of that and the size of the stored
+// data: for Shale the blocks of its bucket, for Loki chunks and index without its journal, for VictoriaLogs
+// all files.
 func (t *trial) putAway(ctx context.Context) (cpu, size float64, err error) {
 	dir := filepath.Join(t.dir, "data")
 	switch t.sys.Kind {
@@ -163,7 +163,7 @@ func (t *trial) putAway(ctx context.Context) (cpu, size float64, err error) {
 	return 0, float64(all), err
 }
 
-// ownCPU is what this process has used, in seconds.
+// ownCPU returns the CPU time of this process in seconds.
 func ownCPU() float64 {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -172,7 +172,7 @@ func ownCPU() float64 {
 	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
 }
 
-// aside makes a record beside that of the load.
+// aside makes a record in addition to that of the load.
 func (t *trial) aside(load string) result.Record {
 	return result.Record{
 		Load: load, System: t.rec.System, Version: t.rec.Version, Run: t.rec.Run, Began: time.Now(), Machine: t.rec.Machine, Scale: t.rec.Scale,

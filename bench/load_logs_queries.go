@@ -23,11 +23,11 @@ type logQuery struct {
 	name, logql, logsql string
 }
 
-// turnMark stands in a query for 16 digits of its turn, as needles end with, so that it is another one each
-// time.
+// turnMark is replaced in a query by 16 digits of its turn, like the end of a needle, so that each query is
+// different.
 const turnMark = "TURN"
 
-// logQueries returns the queries over a load that has reported its needles.
+// logQueries returns the queries for a load that has reported its needles.
 func logQueries(needles []lines.Needle) ([]logQuery, error) {
 	if len(needles) != 3 || len(needles[0].Apps) == 0 {
 		return nil, errors.New("the load has no needles to search for")
@@ -49,7 +49,7 @@ func logQueries(needles []lines.Needle) ([]logQuery, error) {
 	}, nil
 }
 
-// path is where a system is asked for the newest 100 lines, in a turn.
+// path returns the path of a query for the newest 100 lines, in a turn.
 func (q *logQuery) path(kind system.Kind, from, to time.Time, turn int) string {
 	in := func(query string) string {
 		return strings.ReplaceAll(query, turnMark, fmt.Sprintf("%016x", uint64(turn+1)*0x9e3779b97f4a7c15))
@@ -66,7 +66,7 @@ func (q *logQuery) path(kind system.Kind, from, to time.Time, turn int) string {
 	return "/loki/api/v1/query_range?" + form.Encode()
 }
 
-// logsQueries asks queries of lines that have been merged and put away.
+// logsQueries measures queries of lines that have been merged and shipped.
 func logsQueries(ctx context.Context, t *trial) error {
 	start := time.Now().Add(-logsSpan - logsAgo).Truncate(time.Minute)
 	end := start.Add(logsSpan)
@@ -93,7 +93,8 @@ func logsQueries(ctx context.Context, t *trial) error {
 
 func logQueryLoad(name string) string { return "log-query/" + name }
 
-// askCold asks after a restart with an empty page cache, notes what that has read, and asks again and again.
+// askCold sends a query after a restart with an empty page cache, records how much that has read, and repeats
+// the query.
 func (t *trial) askCold(ctx context.Context, path func(turn int) string, rec *result.Record) error {
 	if err := proc.DropPageCache(t.dir); err != nil {
 		rec.Note("the page cache is not empty: %v", err)
@@ -139,7 +140,7 @@ func (t *trial) askCold(ctx context.Context, path func(turn int) string, rec *re
 	})
 }
 
-// noteAnswer counts the lines of an answer, and takes from its statistics what was read for them.
+// noteAnswer records the lines of a response and, from its statistics, how much was read for them.
 func noteAnswer(rec *result.Record, kind system.Kind, answer []byte) {
 	if kind == system.VictoriaLogs {
 		rec.Set("result-lines", float64(bytes.Count(answer, []byte{'\n'})))
@@ -167,7 +168,7 @@ func noteAnswer(rec *result.Record, kind system.Kind, answer []byte) {
 		} `json:"data"`
 	}
 	if err := json.Unmarshal(answer, &a); err != nil {
-		rec.Note("the answer makes no sense: %v", err)
+		rec.Note("cannot parse the response: %v", err)
 		return
 	}
 	lines := 0
@@ -177,7 +178,7 @@ func noteAnswer(rec *result.Record, kind system.Kind, answer []byte) {
 	s := &a.Data.Stats
 	rec.Set("result-lines", float64(lines))
 	rec.Set("scanned-B", s.Summary.Bytes)
-	if kind == system.Shale { // of Loki they count whole chunks
+	if kind == system.Shale { // those of Loki count whole chunks
 		rec.Set("pages-read", s.Querier.Store.Downloaded)
 		rec.Set("pages-skipped", s.Index.Total-s.Index.Left)
 	}
@@ -195,7 +196,7 @@ func logQueryReport(records []result.Record) string {
 		[]string{"result-lines", "cold-s", "p50-s", "cpu-s", "rss-B", "scanned-B", "pages-read", "pages-skipped", "bucket-requests"})
 }
 
-// asideReport makes a table of records that stand beside those of a load: a line for each name and system.
+// asideReport makes a table of the records in addition to those of a load: a line for each name and system.
 func asideReport(records []result.Record, what string, names []string, load func(string) string, columns []string) string {
 	var sb strings.Builder
 	fmt.Fprintf(&sb, "| %s | system |", what)

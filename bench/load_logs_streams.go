@@ -11,11 +11,11 @@ import (
 	"github.com/shaledb/shale/bench/system"
 )
 
-// streamsSpan is the time of lines of many streams.
+// streamsSpan is the time over which lines of many streams are spread.
 const streamsSpan = 7 * 24 * time.Hour
 
-// logsStreams measures what many streams take, and how fast their labels are found over spans of several
-// lengths.
+// logsStreams measures the cost of many streams, and the time of queries for their labels over several
+// ranges.
 func logsStreams(streams, perNode, pushLines int) func(context.Context, *trial) error {
 	return func(ctx context.Context, t *trial) error {
 		end := time.Now().Add(-logsAgo).Truncate(time.Minute)
@@ -46,10 +46,10 @@ func logsStreams(streams, perNode, pushLines int) func(context.Context, *trial) 
 
 func labelLoad(load, name string) string { return "log-labels/" + load + "/" + name }
 
-// labelQuery asks for labels; VictoriaLogs has paths of its own for the same.
+// labelQuery is a query for labels. VictoriaLogs has its own paths for them.
 type labelQuery struct {
 	name, loki, victoria string
-	form                 url.Values // beside times
+	form                 url.Values // without times
 }
 
 func labelQueries() []labelQuery {
@@ -86,7 +86,7 @@ func labelSpans() []labelSpan {
 	return []labelSpan{{"1 h", time.Hour}, {"24 h", 24 * time.Hour}, {"7 d", streamsSpan}}
 }
 
-// labelAsks is how often labels are asked for: a p99 of fewer answers would be their worst.
+// labelAsks is the number of times that a label query is sent: the p99 of fewer would be the maximum.
 const labelAsks = 200
 
 func (t *trial) askLabels(ctx context.Context, srv *system.Server, path string, rec *result.Record) error {
@@ -113,7 +113,7 @@ func (t *trial) askLabels(ctx context.Context, srv *system.Server, path string, 
 		return err
 	}
 	if len(took) < labelAsks {
-		rec.Note("asked %d times only", len(took))
+		rec.Note("sent %d times only", len(took))
 	}
 	rec.Set("p50-s", result.Quantile(took, 0.5))
 	rec.Set("p99-s", result.Quantile(took, 0.99))
@@ -122,7 +122,7 @@ func (t *trial) askLabels(ctx context.Context, srv *system.Server, path string, 
 	return nil
 }
 
-// logLabelReport makes a table of the questions for labels that belong to a load.
+// logLabelReport makes a table of the label queries of a load.
 func logLabelReport(load string) func([]result.Record) string {
 	return func(records []result.Record) string {
 		var names []string
@@ -131,7 +131,7 @@ func logLabelReport(load string) func([]result.Record) string {
 				names = append(names, fmt.Sprintf("%s, %s", q.name, span.name))
 			}
 		}
-		return asideReport(records, "question", names, func(name string) string { return labelLoad(load, name) },
+		return asideReport(records, "query", names, func(name string) string { return labelLoad(load, name) },
 			[]string{"answer-B", "first-s", "p50-s", "p99-s", "cpu-s", "rss-B"})
 	}
 }

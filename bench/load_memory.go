@@ -10,15 +10,15 @@ import (
 	"github.com/shaledb/shale/bench/system"
 )
 
-// The course of the memory load: a sample of each series a minute, for so many minutes; then all are
-// relabelled within the next one, and the new ones go on until 5 minutes after.
+// The phases of the memory load: a sample of each series a minute for some minutes; then every series is
+// replaced within a minute, and the new series go on for 5 minutes.
 const (
 	memoryBudget  = 1 << 30
 	minutesBefore = 6
 	minutesAfter  = 5
 )
 
-// memory measures what many series take, and what it takes to relabel all of them.
+// memory measures the memory of many series, and of replacing all of them.
 func memory(ctx context.Context, t *trial) error {
 	return t.with(ctx, "1GiB", func(srv *system.Server) error {
 		watch := t.watch(srv, time.Second)
@@ -77,7 +77,7 @@ func (t *trial) relabel(ctx context.Context, srv *system.Server, watch *proc.Wat
 	return nil
 }
 
-// noteMemory takes from the curve what the memory was before, at most, and at the end.
+// noteMemory records the memory before, at the peak, and at the end, from the curve.
 func (t *trial) noteMemory() {
 	relabelling, ok := t.rec.Marks["relabelling"]
 	curve := t.rec.Curves["rss-B"]
@@ -103,7 +103,7 @@ func (t *trial) noteMemory() {
 	}
 }
 
-// noteKnown asks Shale what its known set takes.
+// noteKnown records the size of Shale's known set.
 func (t *trial) noteKnown(ctx context.Context, srv *system.Server) error {
 	if t.sys.Kind != system.Shale {
 		return nil

@@ -16,14 +16,14 @@ import (
 	"github.com/shaledb/shale/bench/system"
 )
 
-// The sources of a query's data. Rivals have one of their own: what has been written and merged.
+// The sources of a query's data. Other servers have one of their own: the data as written and merged.
 const (
 	fromBuffers = "buffers"
 	fromParts   = "parts"
 	fromBucket  = "bucket"
 )
 
-// queries asks the named queries.
+// queries measures the named queries.
 func queries(ctx context.Context, t *trial) error {
 	// Stamps are whole minutes, so that every run has the same grid of steps.
 	end := time.Now().Truncate(time.Minute)
@@ -89,23 +89,23 @@ func (t *trial) sendMany(ctx context.Context, srv *system.Server, end time.Time)
 	return err
 }
 
-// askBuffers asks what has just been sent, and says how much of it is still in buffers.
+// askBuffers queries the data that has just been sent, and records how much of it is still in buffers.
 func (t *trial) askBuffers(ctx context.Context, srv *system.Server, end time.Time) error {
 	bytes, err := srv.Metric(ctx, "shale_head_row_buffer_bytes", "")
 	if err != nil {
 		return err
 	}
 	if bytes == 0 {
-		t.rec.Note("nothing was left in buffers when they were to be asked")
+		t.rec.Note("the buffers were empty before the queries")
 		return nil
 	}
 	return t.ask(ctx, srv, end, fromBuffers, "rated", min(t.Queries, 5))
 }
 
-// askPatience bounds the time for one query, however often it was to be asked.
+// askPatience bounds the time for all repetitions of one query.
 const askPatience = time.Minute
 
-// ask asks all queries, or those over a set of data.
+// ask sends all queries, or those over a set of data.
 func (t *trial) ask(ctx context.Context, srv *system.Server, end time.Time, source, set string, times int) error {
 	for _, q := range queryList() {
 		if set != "" && q.set != set {
@@ -129,8 +129,8 @@ func (t *trial) ask(ctx context.Context, srv *system.Server, end time.Time, sour
 // queryLoad names a query over a source in records.
 func queryLoad(name, source string) string { return "query/" + source + "/" + name }
 
-// askOne asks a query once, with whatever caches the queries before it have filled, and notes what that asked
-// of the bucket; then again and again.
+// askOne sends a query once, with the caches as earlier queries have left them, and records the requests to
+// the bucket. Then it repeats the query.
 func (t *trial) askOne(ctx context.Context, srv *system.Server, path string, times int, rec *result.Record) error {
 	before, err := t.bucketCounters(ctx, srv)
 	if err != nil {
@@ -174,7 +174,7 @@ func (t *trial) askOne(ctx context.Context, srv *system.Server, path string, tim
 	return nil
 }
 
-// timed asks once and reads the answer to its end.
+// timed sends a request and reads the response to its end.
 func timed(ctx context.Context, srv *system.Server, path string) (seconds float64, answer []byte, err error) {
 	asked := time.Now()
 	code, answer, err := srv.Get(ctx, path)
@@ -184,21 +184,20 @@ func timed(ctx context.Context, srv *system.Server, path string) (seconds float6
 	return time.Since(asked).Seconds(), answer, err
 }
 
-// bucketCounters returns the number of requests to the bucket for bytes of objects, and the seconds that they
-// took.
+// bucketCounters returns the number of reads of objects in the bucket, and their time in seconds.
 func (t *trial) bucketCounters(ctx context.Context, srv *system.Server) (c [2]float64, err error) {
 	if t.sys.Kind != system.Shale {
 		return c, nil
 	}
 	c[0], err = srv.Metric(ctx, "shale_bucket_request_seconds_count", `op="get`)
 	if err != nil {
-		return c, nil // the bucket has not been asked for anything
+		return c, nil // nothing has been read from the bucket
 	}
 	c[1], err = srv.Metric(ctx, "shale_bucket_request_seconds_sum", `op="get`)
 	return c, err
 }
 
-// elements counts the series of an answer, or the values of a label.
+// elements counts the series of a result, or the values of a label.
 func elements(answer []byte) int {
 	var a struct {
 		Data json.RawMessage `json:"data"`

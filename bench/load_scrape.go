@@ -16,14 +16,14 @@ const selfScrape = `scrape_configs:
   static_configs: [{targets: [ADDRESS]}]
 `
 
-// diskScrape measures what the metrics of a real program take on the disk: a Prometheus scrapes itself and
-// sends that on to the system, or keeps it if it is the system.
+// diskScrape measures the size of a real program's metrics on the disk. A Prometheus scrapes itself and sends
+// the samples to the system, or stores them if it is the system.
 func diskScrape(ctx context.Context, t *trial) error {
 	if t.Feeder == nil {
 		return errors.New("a Prometheus must scrape; give --prometheus")
 	}
 	size := 0.0
-	// Nothing comes in between counting and weighing: whoever sends must have ended.
+	// The sender must have ended, so that nothing arrives between counting samples and measuring files.
 	weigh := func(srv *system.Server) error {
 		name, label := srv.Samples()
 		samples, err := srv.Metric(ctx, name, label)
@@ -52,7 +52,7 @@ func diskScrape(ctx context.Context, t *trial) error {
 		if err != nil {
 			return err
 		}
-		// When it stops, it sends what it still has.
+		// It sends the rest when it stops.
 		if err := errors.Join(sleep(ctx, scrapeMinutes*t.Duration), feeder.Stop()); err != nil {
 			return err
 		}
@@ -70,6 +70,6 @@ func diskScrape(ctx context.Context, t *trial) error {
 	return nil
 }
 
-// scrapeMinutes is how many times the duration of other loads the scraping lasts: 480 scrapes are 2 hours at
-// the usual 15 s.
+// scrapeMinutes is the time of scraping as a multiple of the duration of other loads: 480 scrapes are 2 hours
+// at the usual 15 s.
 const scrapeMinutes = 8

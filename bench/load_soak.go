@@ -11,7 +11,7 @@ import (
 	"github.com/shaledb/shale/internal/load/send"
 )
 
-// soakSlice is how long each of the loads is that a soak is made of: each gives one reading of the latency.
+// soakSlice is the length of each load of a soak. Each gives one reading of the latency.
 const soakSlice = time.Minute
 
 // soak measures whether anything grows while the server is half busy for hours.
@@ -30,7 +30,7 @@ func soak(ctx context.Context, t *trial) error {
 			return err
 		}
 		if err := proc.ClearPeak(srv.PID); err != nil {
-			t.rec.Note("the peak of memory is that since the start: %v", err)
+			t.rec.Note("the peak of memory is counted from the start of the server: %v", err)
 		}
 		before, err := srv.Usage()
 		if err != nil {
@@ -71,10 +71,10 @@ func soakReading(ctx context.Context, srv *system.Server) (map[string]float64, e
 	return values, nil
 }
 
-// slices sends loads behind one another until the time is over.
+// slices sends one load after the other until the time is over.
 func (t *trial) slices(ctx context.Context, srv *system.Server, targets int, rate float64, watch *proc.Watch) (p99 []proc.Point, sent, acked int64, took float64, err error) {
 	began := time.Now()
-	// The load generator takes no fractions of seconds beside minutes.
+	// The load generator rejects minutes with fractions of seconds.
 	for left := t.Soak; left >= time.Second; left = t.Soak - time.Since(began) {
 		d := min(soakSlice, left).Round(time.Second)
 		var report *send.LogsReport
@@ -85,7 +85,7 @@ func (t *trial) slices(ctx context.Context, srv *system.Server, targets int, rat
 		sent, acked = sent+report.Sent, acked+report.Acked
 		p99 = append(p99, proc.Point{watch.Since(), report.Latency.P99})
 		if report.MaxLag > 10 {
-			t.rec.Note("the sender fell behind by more than 10 s")
+			t.rec.Note("the sender was late by more than 10 s")
 		}
 	}
 	return p99, sent, acked, time.Since(began).Seconds(), err

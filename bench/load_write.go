@@ -10,10 +10,10 @@ import (
 	"github.com/shaledb/shale/bench/system"
 )
 
-// Stamps. A load that is sent as fast as it is taken runs through time faster than the clock. Those of
-// Graphite are whole seconds; they begin now and run into the future, so that no part of them is older than
-// what servers hold open. Those of remote write are 2 s apart and begin 10 minutes ago: Prometheus refuses
-// what is 10 minutes ahead.
+// Stamps. A load that is sent as fast as possible runs through time faster than the clock. The stamps of
+// Graphite are whole seconds; they begin now and run into the future, so that none is older than the window
+// that servers hold open. Those of remote write are 2 s apart and begin 10 minutes ago: Prometheus refuses
+// samples that are 10 minutes ahead.
 const (
 	remoteWriteStep = "2s"
 	remoteWriteBack = 10 * time.Minute
@@ -43,7 +43,7 @@ func graphiteNew(ctx context.Context, t *trial) error {
 	})
 }
 
-// graphiteSteady measures a pace that is far below what the server could take.
+// graphiteSteady measures a pace far below the limit of the server.
 func graphiteSteady(ctx context.Context, t *trial) error {
 	return t.with(ctx, "", func(srv *system.Server) error {
 		agents := t.scaled(100)
@@ -59,7 +59,7 @@ func graphiteSteady(ctx context.Context, t *trial) error {
 	})
 }
 
-// warm waits until what prepared the load is no longer being worked on.
+// warm waits until the server has finished the work of the preparation.
 func (t *trial) warm(ctx context.Context, srv *system.Server) error {
 	_, _, err := t.quiet(ctx, srv)
 	return err
@@ -102,9 +102,8 @@ func (t *trial) makeKnown(ctx context.Context, srv *system.Server, targets int, 
 	return t.warm(ctx, srv)
 }
 
-// slowSync measures a load over a disk whose syncs are slow. A request waits for two syncs at most, so that 4
-// senders of known series would measure their own waiting. New ones take more of the processor than the syncs
-// take of the time.
+// slowSync measures a load over a disk with slow syncs. A request waits for two syncs at most, so 4 senders
+// of known series would measure their own waiting. New series take more CPU time than the syncs take.
 func slowSync(run func(context.Context, *trial) error) func(context.Context, *trial) error {
 	return func(ctx context.Context, t *trial) error {
 		if err := t.slowDown("--sync-delay", "5ms"); err != nil {
@@ -117,7 +116,7 @@ func slowSync(run func(context.Context, *trial) error) func(context.Context, *tr
 // slowDown makes the trial use the slow server.
 func (t *trial) slowDown(delay ...string) error {
 	if t.Slow == "" {
-		return errors.New("the slow server is not built: leave --shale out, so that this tree is measured")
+		return errors.New("the slow server is not built: omit --shale, so that this tree is measured")
 	}
 	t.sys.Binary, t.sys.Flags = t.Slow, slices.Concat(t.sys.Flags, delay)
 	return nil

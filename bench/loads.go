@@ -10,12 +10,12 @@ import (
 	"github.com/shaledb/shale/bench/system"
 )
 
-// load is a named load: what it does with a system, and which of its figures stand in tables.
+// load is a named load: what it does with a system, and which of its figures are in tables.
 type load struct {
 	name, about string
-	// speaks is the protocol that a system must take: graphite, v1, v2, logs.
+	// speaks is the protocol that a system must support: graphite, v1, v2, logs.
 	speaks string
-	// only, if set, says which systems the load is for.
+	// only, if set, reports whether the load is for a system.
 	only func(*system.System) bool
 	run  func(ctx context.Context, t *trial) error
 	// columns are the figures of its table, ratios those that are compared, curves those that are plotted over
@@ -23,11 +23,11 @@ type load struct {
 	columns, ratios, curves []string
 	// long leaves it out unless it is named.
 	long bool
-	// more makes a table of records beside those of the load, to stand below its own.
+	// more makes a table of additional records, which is put below that of the load.
 	more func(records []result.Record) string
 }
 
-// fits says whether a system can take the load.
+// fits reports whether the load can run against a system.
 func (l *load) fits(s *system.System) bool { return s.Speaks(l.speaks) && (l.only == nil || l.only(s)) }
 
 // queriesLoad is the load whose records are those of its queries.
@@ -80,8 +80,8 @@ func loads() []*load {
 // isThisTree picks the system that is built from this tree, whose server can be built with delays.
 func isThisTree(s *system.System) bool { return s.Name == thisTree }
 
-// finishes picks the systems that can be made to finish their work at once. Of Shale only this tree can: its
-// code does it.
+// finishes picks the systems that can be made to finish their work at once. Of the Shale builds only this
+// tree can, since its code does it.
 func finishes(s *system.System) bool { return s.Kind != system.Shale || isThisTree(s) }
 
 // choose returns the loads of the given names; all that are not long if there are none.

@@ -13,18 +13,18 @@ import (
 
 // cli is the command line.
 type cli struct {
-	Run     runCmd     `cmd:"" help:"Run loads against Shale and what it is compared with, in turn."`
+	Run     runCmd     `cmd:"" help:"Run loads against Shale and other servers, in turn."`
 	Report  reportCmd  `cmd:"" help:"Write tables and plots of results into docs/benchmarks.md."`
 	Compare compareCmd `cmd:"" help:"Compare two systems of results with benchstat."`
 	Micro   microCmd   `cmd:"" help:"Run the benchmarks of Go packages, here and at a commit."`
-	List    listCmd    `cmd:"" help:"Say which loads there are."`
+	List    listCmd    `cmd:"" help:"List the loads."`
 }
 
-// streams are where a subcommand writes to: results, and how it is getting on.
+// streams are the outputs of a subcommand: results and progress.
 type streams struct{ stdout, stderr io.Writer }
 
 func main() {
-	// After the first signal the default takes over again, so that a second one ends the process at once.
+	// The first signal restores the default, so that a second one ends the process at once.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
 	os.Exit(run(ctx, os.Args[1:], &streams{os.Stdout, os.Stderr}))
@@ -36,7 +36,7 @@ func run(ctx context.Context, args []string, out *streams) int {
 	exit := -1
 	parser, err := kong.New(&c,
 		kong.Name("bench"),
-		kong.Description("bench measures what named loads cost Shale and its rivals. docs/benchmarks.md says how."),
+		kong.Description("bench measures the cost of named loads for Shale and other servers. docs/benchmarks.md describes the method."),
 		kong.Writers(out.stdout, out.stderr),
 		kong.Exit(func(code int) { exit = code }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true, WrapUpperBound: 110}),

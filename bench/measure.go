@@ -10,7 +10,7 @@ import (
 	"github.com/shaledb/shale/internal/load/send"
 )
 
-// counters are what is read before and after a load.
+// counters are the figures read before and after a load.
 type counters struct {
 	proc.Usage
 	received, syncs, device float64
@@ -38,12 +38,11 @@ func (t *trial) read(ctx context.Context, srv *system.Server, graphite bool) (c 
 	return c, err
 }
 
-// measure runs a load and notes what it costs the server, until it has taken all of it and until it has
-// settled.
+// measure runs a load and records its cost, until the server has received all of it and until it has settled.
 func (t *trial) measure(ctx context.Context, srv *system.Server, atMost time.Duration, args ...string) (*send.LogsReport, error) {
 	graphite := args[0] == "graphite"
 	if err := proc.ClearPeak(srv.PID); err != nil {
-		t.rec.Note("the peak of memory is that since the start: %v", err)
+		t.rec.Note("the peak of memory is counted from the start of the server: %v", err)
 	}
 	before, err := t.read(ctx, srv, graphite)
 	if err != nil {
@@ -89,24 +88,24 @@ func (t *trial) note(report *send.LogsReport, before, after *counters, samples, 
 	if t.sys.Kind == system.Shale {
 		r.Set("syncs/s", (after.syncs-before.syncs)/wall)
 	}
-	if report.Kind == "remote-write" { // a write to a Graphite connection is answered by nobody
+	if report.Kind == "remote-write" { // Graphite has no responses
 		r.Set("p50-s", report.Latency.P50)
 		r.Set("p99-s", report.Latency.P99)
 		r.Set("retries", float64(report.Retries))
 	}
 	if lost := float64(report.Sent) - samples; lost > 0 {
 		r.Set("lost", lost)
-		r.Note("%.0f of %d samples were not taken: %s", lost, report.Sent, report.LastError)
+		r.Note("%.0f of %d samples were not acknowledged: %s", lost, report.Sent, report.LastError)
 	}
 	r.Set("loader-cpu-s/M", report.CPUPerMillion)
 	r.Set("lag-s", report.LagSeconds)
 }
 
-// drainPatience is how long a counter may stand still before the rest counts as lost.
+// drainPatience is the time without progress of a counter after which the rest counts as lost.
 const drainPatience = 5 * time.Second
 
-// drain waits until the server has taken all points: when the load ends, the last ones are in buffers of the
-// system.
+// drain waits until the server has received all points: when the load ends, the last ones are in buffers of
+// the operating system.
 func (t *trial) drain(ctx context.Context, srv *system.Server, want float64) (got float64, took time.Duration, err error) {
 	began := time.Now()
 	moved, last := began, -1.0
@@ -133,7 +132,7 @@ func (t *trial) drain(ctx context.Context, srv *system.Server, want float64) (go
 // busy is the share of a core above which a server has work to do. An idle one takes about 0.01.
 const busy = 0.05
 
-// settle waits until the server has nothing more to do, and notes what it has used until then and holds now.
+// settle waits until the server has no more work, and records its usage until then and its memory now.
 func (t *trial) settle(ctx context.Context, srv *system.Server, before *counters, samples float64) error {
 	began := time.Now()
 	u, quiet, err := t.quiet(ctx, srv)
@@ -171,7 +170,7 @@ func (t *trial) quiet(ctx context.Context, srv *system.Server) (u proc.Usage, qu
 		if u, err = srv.Usage(); err != nil {
 			return u, false, errors.Join(err, srv.Alive())
 		}
-		// Linux counts in hundredths of a second, so that shorter looks would tell nothing.
+		// Linux counts in hundredths of a second, so shorter intervals would show nothing.
 		if time.Since(lastAt) >= time.Second {
 			if (u.CPU-last)/time.Since(lastAt).Seconds() > busy {
 				since = time.Now()

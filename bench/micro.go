@@ -19,7 +19,7 @@ type microCmd struct {
 	Packages []string `arg:"" optional:"" help:"Packages, such as ./internal/store/part. Default: all."`
 }
 
-// Help teaches the command by examples.
+// Help returns examples.
 func (*microCmd) Help() string {
 	return `What has a change made of the file format?
 
@@ -41,7 +41,7 @@ func (c *microCmd) Run(ctx context.Context, out *streams) (err error) {
 	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
 	base, head := filepath.Join(work, "base.txt"), filepath.Join(work, "head.txt")
 	err = withBase(ctx, c.Base, work, func(tree string) error {
-		for i := range c.Count { // in turn, so that what else the machine does hits both
+		for i := range c.Count { // in turn, so that other work on the machine affects both
 			fmt.Fprintf(out.stderr, "%d of %d\n", i+1, c.Count)
 			for _, side := range []struct{ dir, file string }{{tree, base}, {".", head}} {
 				if err := c.into(ctx, out, side.dir, side.file); err != nil {
@@ -57,7 +57,7 @@ func (c *microCmd) Run(ctx context.Context, out *streams) (err error) {
 	return stat(ctx, out, "base="+base, "head="+head)
 }
 
-// into runs the benchmarks once and appends what they say to a file.
+// into runs the benchmarks once and appends their output to a file.
 func (c *microCmd) into(ctx context.Context, out *streams, dir, file string) error {
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -76,7 +76,7 @@ func (c *microCmd) test(ctx context.Context, out *streams, dir string, count int
 	return nil
 }
 
-// stat hands files of benchmarks to benchstat.
+// stat passes files of benchmarks to benchstat.
 func stat(ctx context.Context, out *streams, files ...string) error {
 	cmd := exec.CommandContext(ctx, "go", append([]string{"tool", "benchstat"}, files...)...)
 	cmd.Stdout, cmd.Stderr = out.stdout, out.stderr

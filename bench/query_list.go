@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// The data that queries are asked of. All of it is made by shale load, so that every system has the same.
+// The data of the queries. shale load makes all of it, so that every system has the same.
 const (
 	queryJobs     = 100           // of one metric, with 100 series each
 	querySpan     = 2 * time.Hour // of them, a sample every 15 s
@@ -23,7 +23,7 @@ const (
 // query is a named query.
 type query struct {
 	name string
-	// set is the data that it needs: rated, long or many.
+	// set is the data of the query: rated, long or many.
 	set  string
 	path func(end time.Time) string
 }

@@ -15,12 +15,12 @@ import (
 
 // reportCmd is bench report.
 type reportCmd struct {
-	Page    string   `default:"docs/benchmarks.md" type:"existingfile" help:"Page whose marked sections are filled. Those of loads without results stay as they are."`
+	Page    string   `default:"docs/benchmarks.md" type:"existingfile" help:"Page with marked sections to fill. Sections of loads without results stay."`
 	Images  string   `default:"docs/img" type:"path" help:"Folder for plots."`
-	Results []string `arg:"" type:"existingfile" help:"Files that bench run has written."`
+	Results []string `arg:"" type:"existingfile" help:"Result files of bench run."`
 }
 
-// Help teaches the command by examples.
+// Help returns examples.
 func (*reportCmd) Help() string {
 	return `Fill the page with what the last run has measured:
 
@@ -79,7 +79,7 @@ func report(records []result.Record, images string) (sections, plots []named) {
 		}
 		text := heading(groups) + result.Table(groups, l.columns)
 		if ratios := result.Compare(groups, l.ratios); ratios != "" {
-			text += "\nRatios of medians: " + strings.ReplaceAll(ratios, "\n", " ") + "\n"
+			text += "\nRatios of medians:\n\n- " + strings.ReplaceAll(strings.TrimSuffix(ratios, "\n"), "\n", "\n- ") + "\n"
 		}
 		if remarks := result.Remarks(groups); remarks != "" {
 			text += "\n" + remarks
@@ -112,7 +112,7 @@ func report(records []result.Record, images string) (sections, plots []named) {
 	return sections, plots
 }
 
-// groupsOf returns the groups of a load: Shale first, then the others as they come.
+// groupsOf returns the groups of a load: Shale first, then the others in order of appearance.
 func groupsOf(records []result.Record, load string) (groups []*result.Group) {
 	for _, g := range result.Groups(records) {
 		if g.Load == load {
@@ -127,7 +127,7 @@ func rank(name string) int {
 	return slices.Index([]string{"loki", "victorialogs", "prometheus", "victoriametrics", baseTree, thisTree}, name) * -1
 }
 
-// heading says when, where and of which versions.
+// heading returns the date, the machine and the versions.
 func heading(groups []*result.Group) string {
 	first := groups[0].Records[0]
 	var versions []string
@@ -136,9 +136,9 @@ func heading(groups []*result.Group) string {
 	}
 	duration := ""
 	if first.Seconds > 0 {
-		duration = fmt.Sprintf("; loads without an end of their own for %g s", first.Seconds)
+		duration = fmt.Sprintf("; loads without an end of their own ran for %g s", first.Seconds)
 	}
-	return fmt.Sprintf("%s, on %s%s; %s. Medians, and in parentheses the range of the runs.\n\n",
+	return fmt.Sprintf("Measured %s on %s%s. Systems: %s. Cells are medians, with the range of the runs in parentheses.\n\n",
 		first.Began.Format("2006-01-02"), first.Machine, duration, strings.Join(versions, ", "))
 }
 
@@ -155,7 +155,7 @@ func queryReport(records []result.Record) string {
 	}
 	var text strings.Builder
 	text.WriteString(heading(all[:1]))
-	text.WriteString("| query | system | from | elements of the answer | first | p50 | p99 | CPU-s | RSS | bucket requests | one takes |\n|---|---|---|---|---|---|---|---|---|---|---|\n")
+	text.WriteString("| query | system | from | elements of the result | first | p50 | p99 | CPU-s | RSS | bucket requests | time of one |\n|---|---|---|---|---|---|---|---|---|---|---|\n")
 	for _, q := range queryList() {
 		for _, source := range []string{fromBuffers, fromParts, fromBucket} {
 			for _, g := range groupsOf(records, queryLoad(q.name, source)) {

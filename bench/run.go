@@ -18,49 +18,49 @@ import (
 
 // runCmd is bench run.
 type runCmd struct {
-	Loads      []string      `help:"Loads to run, in this order; bench list says which there are. Default: all but the long ones."`
+	Loads      []string      `help:"Loads to run, in this order; bench list shows them. Default: all except the long ones."`
 	Runs       int           `default:"6" help:"Runs of each load against each system; the systems take turns."`
-	Duration   time.Duration `default:"60s" help:"How long loads send that have no natural end."`
-	Soak       time.Duration `default:"2h" help:"How long the load soak sends."`
-	Scale      float64       `default:"1" help:"Share of the series that loads have, to try things out."`
+	Duration   time.Duration `default:"60s" help:"Duration of loads that have no natural end."`
+	Soak       time.Duration `default:"2h" help:"Duration of the load soak."`
+	Scale      float64       `default:"1" help:"Share of the series of a load to use, for trials."`
 	Quiet      time.Duration `default:"12s" help:"How long a server must be idle to count as settled; Shale flushes what is older than 10s."`
-	Settle     time.Duration `default:"3m" help:"How long to wait for that."`
-	Queries    int           `default:"20" help:"How often each query is asked."`
-	Memory     string        `default:"1GiB" help:"Memory budget of Shale (its --memory), which the loads that are about memory set themselves."`
-	Shale      string        `type:"path" placeholder:"PATH" help:"Binary of Shale. Default: this tree, built anew."`
+	Settle     time.Duration `default:"3m" help:"Longest wait for a server to settle."`
+	Queries    int           `default:"20" help:"Number of times that each query is sent."`
+	Memory     string        `default:"1GiB" help:"Memory budget of Shale (its --memory). Loads that measure memory set their own."`
+	Shale      string        `type:"path" placeholder:"PATH" help:"Binary of Shale. Default: a new build of this tree."`
 	ShaleFlags []string      `sep:"none" placeholder:"FLAG" help:"Further flag for shale serve, such as --shale-flags=--log.level=debug; may be repeated."`
-	Base       string        `placeholder:"REF" help:"Commit to compare with; built in a work tree of its own."`
+	Base       string        `placeholder:"REF" help:"Commit to compare with; built in a temporary work tree."`
 	Victoria   string        `type:"path" placeholder:"PATH" help:"Binary of VictoriaMetrics, single node."`
 	Prometheus string        `type:"path" placeholder:"PATH" help:"Binary of Prometheus."`
-	Loki       string        `type:"path" placeholder:"PATH" help:"Binary of Loki, whose processes are all in it (-target=all)."`
+	Loki       string        `type:"path" placeholder:"PATH" help:"Binary of Loki, run as one process (-target=all)."`
 	VLogs      string        `name:"victorialogs" type:"path" placeholder:"PATH" help:"Binary of VictoriaLogs, single node."`
 	LogsGB     float64       `name:"logs-gb" default:"1" help:"Gigabytes (10^9 bytes) of lines for the loads of logs."`
 	Only       []string      `help:"Systems to run: shale, shale-base, victoriametrics, prometheus, loki, victorialogs. Default: all that are given."`
 	Out        string        `default:"bench-results" type:"path" help:"Folder for results, a file for each call."`
-	Work       string        `type:"path" placeholder:"DIR" help:"Folder for data, on the disk that is to be measured; what is made in it is removed. Default: the system's folder for temporary files."`
+	Work       string        `type:"path" placeholder:"DIR" help:"Folder for data, on the disk to measure; bench removes its data. Default: the system's folder for temporary files."`
 }
 
-// Help teaches the command by examples.
+// Help returns examples.
 func (*runCmd) Help() string {
-	return `Shale as it stands in this tree, against VictoriaMetrics, all usual loads, 6 runs of 60 s each in turn:
+	return `Compare this tree with VictoriaMetrics: all usual loads, 6 runs of 60 s each in turn:
 
     go run ./bench run --victoria /path/to/victoria-metrics
 
-What has a change made of remote write?
+Measure the effect of a change on remote write:
 
     go run ./bench run --base main --loads rw1-new,rw1-known
     go run ./bench compare bench-results/*.jsonl
 
-Lines of logs, 10 GB, beside Loki and VictoriaLogs:
+Compare with Loki and VictoriaLogs, 10 GB of log lines:
 
     go run ./bench run --loads logs-ingest,logs-queries --logs-gb 10 --runs 1 --loki /path/to/loki --victorialogs /path/to/victoria-logs
 
-Does it work at all? A hundredth of the series, a few seconds:
+Try it with a hundredth of the series, for a few seconds:
 
     go run ./bench run --runs 1 --scale 0.01 --duration 2s --quiet 1s --settle 5s --queries 3
 
-Servers listen on loopback only, on ports that are free, and their data is removed. Ctrl-C ends all of them. Close
-whatever else runs on the machine: processor time per sample bears company, rates do not.`
+Servers listen on free loopback ports, and their data is removed. Ctrl-C ends all of them. Stop other
+programs on the machine: CPU time per sample tolerates them, rates do not.`
 }
 
 // Run runs the loads.
@@ -140,7 +140,7 @@ func planned(chosen []*load, systems []system.System) (n int) {
 	return n
 }
 
-// prepare builds what is to be built and finds what is given.
+// prepare builds Shale and looks at the given binaries.
 func (c *runCmd) prepare(ctx context.Context, work string, chosen []*load, log io.Writer) (systems []system.System, s settings, err error) {
 	s = settings{
 		Duration: c.Duration, Soak: c.Soak, Scale: c.Scale, Quiet: c.Quiet, Settle: c.Settle, Queries: c.Queries, Memory: c.Memory, LogsGB: c.LogsGB, Work: work, Log: log,
@@ -238,7 +238,7 @@ func one(ctx context.Context, l *load, sys system.System, run int, s settings, w
 	return append([]result.Record{rec}, t.extra...)
 }
 
-// describe says in a line what a run has given.
+// describe returns the figures of a run in a line.
 func describe(r *result.Record, columns []string) string {
 	text := fmt.Sprintf("%s, %s, run %d: ", r.Load, r.System, r.Run+1)
 	if r.Error != "" {

@@ -19,15 +19,15 @@ import (
 	"github.com/shaledb/shale/internal/load/send"
 )
 
-// settings are what the user may say about all loads.
+// settings are the user's settings for all loads.
 type settings struct {
 	Duration time.Duration // of a load that has no natural end
 	Soak     time.Duration
 	Scale    float64 // of the numbers of series
-	// Quiet is how long a server must do nothing to count as settled, Settle how long that is waited for.
+	// Quiet is how long a server must be idle to count as settled, Settle the longest wait for that.
 	Quiet, Settle time.Duration
-	Queries       int     // times that each query is asked
-	Memory        string  // budget of Shale, unless a load is about it
+	Queries       int     // times that each query is sent
+	Memory        string  // budget of Shale, unless a load sets its own
 	LogsGB        float64 // of the loads of logs
 	Loader        string  // binary
 	Slow          string  // binary of bench/slow; empty: none
@@ -46,7 +46,7 @@ type trial struct {
 	sys system.System
 	rec *result.Record
 	dir string
-	// extra are records beside that of the load.
+	// extra are records in addition to that of the load.
 	extra []result.Record
 }
 
@@ -58,7 +58,7 @@ func (t *trial) start(ctx context.Context, memory string) (*system.Server, error
 	return system.Start(ctx, t.sys, system.Options{Dir: filepath.Join(t.dir, "data"), Memory: memory})
 }
 
-// with starts the system, does something with it, and stops it.
+// with starts the system, calls do, and stops it.
 func (t *trial) with(ctx context.Context, memory string, do func(srv *system.Server) error) (err error) {
 	srv, err := t.start(ctx, memory)
 	if err != nil {
@@ -71,7 +71,7 @@ func (t *trial) with(ctx context.Context, memory string, do func(srv *system.Ser
 	return err
 }
 
-// loadPatience is how long a load that has no duration may take, and any load may take longer than its
+// loadPatience is the longest time of a load without a duration, and the most that a load may exceed its
 // duration.
 const loadPatience = 15 * time.Minute
 

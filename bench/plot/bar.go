@@ -37,7 +37,7 @@ func (c *Bars) SVG() string {
 	bar := math.Min(60, group*0.8/math.Max(1, float64(len(c.Series))))
 	for i, name := range c.Names {
 		middle := left + group*(float64(i)+0.5)
-		// Neighbours' names stand at two heights, so that long ones have room.
+		// Neighbouring names have different heights, so that long names fit.
 		d.text(middle, top+areaHeight+18+14*float64(i%2), "middle", name)
 		first := middle - bar*float64(len(c.Series))/2
 		for j, s := range c.Series {

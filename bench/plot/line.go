@@ -8,10 +8,10 @@ import (
 // Lines is a chart of curves over time.
 type Lines struct {
 	Title string
-	// Unit is what stands at the axis of values.
+	// Unit labels the axis of values.
 	Unit   string
 	Curves []Curve
-	// Marks are moments with a name, in seconds; Bound is a value with a name that no curve is to exceed, unless 0.
+	// Marks are moments with a name, in seconds. Bound, unless 0, is a named limit for the curves.
 	Marks     []Mark
 	Bound     float64
 	BoundName string
@@ -90,7 +90,7 @@ func (d *drawing) timeAxis(end float64) func(s float64) float64 {
 	return at
 }
 
-// thin keeps at most n points: of neighbours that fall together, the highest, so that no peak is lost.
+// thin keeps at most n points: the highest of neighbours that fall together, so that no peak is lost.
 func thin(points [][2]float64, n int) [][2]float64 {
 	if len(points) <= n {
 		return points

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// ticks returns round numbers from 0 up to the first that is not below most: about so many steps of 1, 2 or 5 times a
-// power of ten.
+// ticks returns round numbers from 0 up to the first that is not below most: about n steps of 1, 2 or 5 times
+// a power of ten.
 func ticks(most float64, steps int) []float64 {
 	if !(most > 0) || math.IsInf(most, 0) {
 		most = 1
@@ -44,7 +44,7 @@ func Number(v float64) string {
 	return short(v)
 }
 
-// short writes what is needed of a number that has been made by a tick.
+// short writes the needed digits of a tick.
 func short(v float64) string {
 	s := fmt.Sprintf("%.4f", v)
 	return strings.TrimSuffix(strings.TrimRight(s, "0"), ".")

@@ -14,7 +14,8 @@ const (
 	areaHeight    = height - top - bottom
 )
 
-// colour returns the colour of the i-th line or bar of each group: Okabe and Ito's, but for yellow, which is too pale.
+// colour returns the colour of the i-th line or bar of each group: Okabe and Ito's, except yellow, which is
+// too pale.
 func colour(i int) string {
 	colours := [...]string{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000"}
 	return colours[i%len(colours)]
@@ -45,13 +46,13 @@ func (d *drawing) line(x1, y1, x2, y2 float64, style string) {
 	d.put(`<line x1="%s" y1="%s" x2="%s" y2="%s" %s/>`, px(x1), px(y1), px(x2), px(y2), style)
 }
 
-// legend writes the names beside their colours, in a row below the title.
+// legend writes the names next to their colours, in a row below the title.
 func (d *drawing) legend(names []string) {
 	x := float64(left)
 	for i, n := range names {
 		d.put(`<rect x="%s" y="34" width="12" height="12" fill="%s"/>`, px(x), colour(i))
 		d.text(x+17, 44, "start", n)
-		x += 17 + 7*float64(len(n)) + 18 // about what letters of this size take
+		x += 17 + 7*float64(len(n)) + 18 // about the width of letters of this size
 	}
 }
 

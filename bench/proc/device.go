@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// DeviceWrites returns how many writes the device that a folder is on has completed since the machine started, those of
-// other processes and of the file system itself included.
+// DeviceWrites returns the number of writes that the device of a folder has completed since the machine
+// started, including those of other processes and of the file system itself.
 func DeviceWrites(dir string) (int64, error) {
 	var st syscall.Stat_t
 	if err := syscall.Stat(dir, &st); err != nil {
@@ -24,7 +24,8 @@ func DeviceWrites(dir string) (int64, error) {
 	return deviceWrites(string(text), unix.Major(st.Dev), unix.Minor(st.Dev))
 }
 
-// deviceWrites finds the device's line: major, minor, name, then four figures about reads, then writes completed.
+// deviceWrites finds the device's line: major, minor, name, then four figures about reads, then writes
+// completed.
 func deviceWrites(text string, major, minor uint32) (int64, error) {
 	for line := range strings.Lines(text) {
 		f := strings.Fields(line)

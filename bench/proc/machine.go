@@ -51,7 +51,7 @@ func model(cpuinfo string) string {
 	return "unknown"
 }
 
-// fileSystem names the kind of file system of a folder. What a sync costs depends on it: on tmpfs, nothing.
+// fileSystem returns the kind of file system of a folder. It decides the cost of a sync: on tmpfs, nothing.
 func fileSystem(dir string) string {
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// DropPageCache makes the kernel forget what it has read of the files of a folder: all that it can if this process may, else of
-// these files what is no longer to be written. Its error says that neither could be done.
+// DropPageCache empties the kernel's page cache if this process may do that, or else drops the clean pages of
+// the files in a folder. It fails if neither is possible.
 func DropPageCache(dir string) error {
 	unix.Sync()
 	if os.WriteFile("/proc/sys/vm/drop_caches", []byte("3"), 0) == nil {

@@ -9,20 +9,21 @@ import (
 	"strings"
 )
 
-// Usage is what a process has used since it began, and what it holds.
+// Usage is the resources that a process has used since its start, and its memory.
 type Usage struct {
 	// CPU is user and system time in seconds, of all threads. Linux counts it in hundredths of a second.
 	CPU float64
 	// RSS and Peak are the resident memory and its maximum, in bytes, since the start or since [ClearPeak].
 	RSS, Peak int64
-	// WriteCalls counts calls of write and its kin, to sockets too; WriteBytes are those that it has dirtied for a disk.
+	// WriteCalls counts calls of write and similar, also to sockets. WriteBytes are the bytes dirtied for a
+	// disk.
 	WriteCalls, WriteBytes int64
 }
 
 // ticksPerSecond is the unit of times in /proc, on every architecture that Go knows.
 const ticksPerSecond = 100
 
-// Read returns what a process has used. It fails once the process has ended.
+// Read returns the usage of a process. It fails once the process has ended.
 func Read(pid int) (Usage, error) {
 	dir := "/proc/" + strconv.Itoa(pid)
 	var u Usage
@@ -38,12 +39,12 @@ func Read(pid int) (Usage, error) {
 	return u, nil
 }
 
-// stat takes utime and stime, which are fields 14 and 15. The name of the process stands before them in parentheses
-// and may hold both spaces and parentheses.
+// stat reads utime and stime, which are fields 14 and 15. The name of the process before them is in
+// parentheses and may contain spaces and parentheses.
 func (u *Usage) stat(text string) error {
 	f := strings.Fields(text[strings.LastIndexByte(text, ')')+1:])
 	if len(f) < 13 {
-		return fmt.Errorf("stat: %d fields behind the name", len(f))
+		return fmt.Errorf("stat: got %d fields after the name", len(f))
 	}
 	user, err1 := strconv.ParseUint(f[11], 10, 64)
 	system, err2 := strconv.ParseUint(f[12], 10, 64)
@@ -66,7 +67,7 @@ func (u *Usage) io(text string) error {
 	return errors.Join(err1, err2)
 }
 
-// field reads the number behind a word that begins a line.
+// field returns the number after a word that begins a line.
 func field(text, name string) (int64, error) {
 	for line := range strings.Lines(text) {
 		if rest, ok := strings.CutPrefix(line, name); ok {

@@ -9,7 +9,7 @@ import (
 // Point is a value at a time in seconds since the beginning.
 type Point [2]float64
 
-// Watch reads values at intervals while something else goes on.
+// Watch reads values at intervals in the background.
 type Watch struct {
 	began time.Time
 	read  func() (map[string]float64, error)
@@ -20,7 +20,7 @@ type Watch struct {
 	curves map[string][]Point
 }
 
-// StartWatch calls read at once and then at each interval, until Stop. What read fails to give is left out.
+// StartWatch calls read at once and then at each interval, until Stop. Failed reads are left out.
 func StartWatch(interval time.Duration, read func() (map[string]float64, error)) *Watch {
 	ctx, stop := context.WithCancel(context.Background())
 	w := &Watch{began: time.Now(), read: read, stop: stop, curves: map[string][]Point{}}
@@ -55,7 +55,7 @@ func (w *Watch) look() {
 // Since returns how long the watch has been running, in seconds: the time of a point that would be read now.
 func (w *Watch) Since() float64 { return time.Since(w.began).Seconds() }
 
-// Stop ends the watch and returns what it has read, by name.
+// Stop ends the watch and returns the readings by name.
 func (w *Watch) Stop() map[string][]Point {
 	w.stop()
 	w.wg.Wait()

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// WriteGo writes the records of a system in the format of Go benchmarks, a line for each run, as benchstat reads it, with
-// those figures of a load that are to be kept.
+// WriteGo writes the records of a system in the format of Go benchmarks for benchstat: a line for each run,
+// with the figures of a load that keep selects.
 func WriteGo(w io.Writer, records []Record, system string, keep func(load, figure string) bool) error {
 	var sb strings.Builder
 	units := map[string]bool{}

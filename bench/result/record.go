@@ -19,9 +19,9 @@ type Record struct {
 	Run     int          `json:"run"`     // from 0
 	Began   time.Time    `json:"began"`
 	Machine proc.Machine `json:"machine"`
-	// Seconds is how long the load was to last, 0 if something else ended it.
+	// Seconds is the planned duration of the load, or 0 if it ends by itself.
 	Seconds float64 `json:"seconds,omitempty"`
-	// Scale is the share of the series that the load had, if it was not all of them.
+	// Scale is the share of the series that the load used, or 0 for all.
 	Scale float64 `json:"scale,omitempty"`
 	// Values are the figures, by the names that [Units] knows.
 	Values map[string]float64 `json:"values"`
@@ -29,10 +29,10 @@ type Record struct {
 	Curves map[string][]proc.Point `json:"curves,omitempty"`
 	// Marks are moments of the run, in the same seconds.
 	Marks map[string]float64 `json:"marks,omitempty"`
-	// Notes say what is unusual about the run. Error says why there are no values, or only some.
+	// Notes are unusual facts about the run. Error is the reason for missing values.
 	Notes []string `json:"notes,omitempty"`
 	Error string   `json:"error,omitempty"`
-	// Report is what the load generator said.
+	// Report is the output of the load generator.
 	Report json.RawMessage `json:"report,omitempty"`
 }
 
@@ -52,7 +52,7 @@ func (r *Record) Note(format string, args ...any) {
 	r.Notes = append(r.Notes, fmt.Sprintf(format, args...))
 }
 
-// Append adds records to a file, which is made if there is none, so that a run that is cut short keeps what it has.
+// Append adds records to a file, which it creates if necessary, so that an aborted run keeps its records.
 func Append(name string, records ...Record) error {
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -80,7 +80,7 @@ func Load(names ...string) ([]Record, error) {
 			return nil, err
 		}
 		records, err := read(f)
-		_ = f.Close() // was only read
+		_ = f.Close() // it was only read
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}

@@ -5,13 +5,14 @@ import (
 	"strings"
 )
 
-// The marks of a section that a program fills.
+// The marks of a generated section.
 const (
 	beginMark = "<!-- bench: %s -->\n"
 	endMark   = "<!-- bench: end -->\n"
 )
 
-// Fill replaces the section of a name in a page. It fails if the page has no such section, or the section no end.
+// Fill replaces the named section in a page. It fails if the page has no section of that name, or the section
+// has no end.
 func Fill(page, name, text string) (string, error) {
 	begin := fmt.Sprintf(beginMark, name)
 	head, rest, ok := strings.Cut(page, begin)

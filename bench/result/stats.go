@@ -8,7 +8,8 @@ type Stat struct {
 	Median, Least, Most float64
 }
 
-// StatOf returns the median and the range of values. The median of an even number is the mean of the middle two.
+// StatOf returns the median and the range of values. The median of an even number is the mean of the middle
+// two.
 func StatOf(values []float64) Stat {
 	n := len(values)
 	if n == 0 {
@@ -18,7 +19,7 @@ func StatOf(values []float64) Stat {
 	return Stat{n, (v[(n-1)/2] + v[n/2]) / 2, v[0], v[n-1]}
 }
 
-// Quantile returns the value below which a share q of the values lies, of those measured, and 0 without values.
+// Quantile returns the measured value below which a share q of the values lies, and 0 without values.
 func Quantile(values []float64, q float64) float64 {
 	if len(values) == 0 {
 		return 0
@@ -33,7 +34,7 @@ type Group struct {
 	Records               []Record
 }
 
-// Groups sorts records by load and system, both in the order in which they first come.
+// Groups groups records by load and system, both in the order of their first record.
 func Groups(records []Record) (groups []*Group) {
 	for _, r := range records {
 		i := slices.IndexFunc(groups, func(g *Group) bool { return g.Load == r.Load && g.System == r.System })

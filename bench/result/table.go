@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Table writes the figures of a load as a Markdown table: a line for each system, a column for each of the figures that
-// at least one system has. Each cell is the median, and the range of the runs where there are several.
+// Table writes the figures of a load as a Markdown table: a line for each system, a column for each figure
+// that at least one system has. A cell is the median, and the range if there are several runs.
 func Table(groups []*Group, columns []string) string {
 	var sb strings.Builder
 	columns = slices.DeleteFunc(slices.Clone(columns), func(c string) bool {
@@ -29,7 +29,7 @@ func Table(groups []*Group, columns []string) string {
 	return sb.String()
 }
 
-// Cell writes the median of a figure, and the range where there is one.
+// Cell writes the median of a figure, and the range if there is one.
 func Cell(name string, s Stat) string {
 	u, ok := unitOf(name)
 	if s.N == 0 || !ok {
@@ -41,7 +41,7 @@ func Cell(name string, s Stat) string {
 	return fmt.Sprintf("%s (%s–%s)", u.write(s.Median), u.write(s.Least), u.write(s.Most))
 }
 
-// Remarks lists what is unusual about the runs: errors, and notes with the number of runs that have them.
+// Remarks lists errors, and notes with the number of runs that have them.
 func Remarks(groups []*Group) string {
 	var sb strings.Builder
 	for _, g := range groups {
@@ -64,7 +64,7 @@ func Remarks(groups []*Group) string {
 	return sb.String()
 }
 
-// Compare writes how the systems of a load stand to the first of them: ratios of medians.
+// Compare writes the ratios of medians of the first system to the others, a line for each.
 func Compare(groups []*Group, columns []string) string {
 	var sb strings.Builder
 	for _, g := range groups[min(1, len(groups)):] {

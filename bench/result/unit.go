@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// unit is how a figure is called and written.
+// unit is the title and the format of a figure.
 type unit struct {
 	title string // over a column
 	// less is set where less is better; more where more is. Neither is set where a figure only describes.
@@ -37,7 +37,7 @@ func unitTable() map[string]unit {
 		"syncs/s":                 {title: "journal syncs/s", less: true, write: figures},
 		"p50-s":                   {title: "p50", less: true, write: Seconds},
 		"first-s":                 {title: "first time", less: true, write: Seconds},
-		"answer-B":                {title: "answer", write: Bytes},
+		"answer-B":                {title: "response", write: Bytes},
 		"p99-s":                   {title: "p99", less: true, write: Seconds},
 		"loader-cpu-s/M":          {title: "loader's CPU-s per million", less: true, write: figures},
 		"line-B":                  {title: "bytes of lines", write: Bytes},
@@ -47,7 +47,7 @@ func unitTable() map[string]unit {
 		"loader-cpu-s/GB":         {title: "loader's CPU-s per GB", less: true, write: figures},
 		"disk/raw":                {title: "disk over raw", less: true, write: figures},
 		"cold-s":                  {title: "cold", less: true, write: Seconds},
-		"result-lines":            {title: "lines of the answer", write: count},
+		"result-lines":            {title: "lines of the result", write: count},
 		"scanned-B":               {title: "lines looked at", less: true, write: Bytes},
 		"pages-read":              {title: "pages read", less: true, write: count},
 		"pages-skipped":           {title: "pages skipped", more: true, write: count},
@@ -64,7 +64,7 @@ func unitTable() map[string]unit {
 		"growth-p99-%":            {title: "p99, last tenth to second, %", less: true, write: figures},
 		"before-rss-B":            {title: "RSS before", less: true, write: Bytes},
 		"bound-B":                 {title: "bound", write: Bytes},
-		"result-series":           {title: "series of the answer", write: count},
+		"result-series":           {title: "series of the result", write: count},
 		"samples-scanned/s":       {title: "samples scanned/s", more: true, write: count},
 		"disk-index-B/sample":     {title: "of it index", less: true, write: figures},
 		"lost":                    {title: "lost", less: true, write: count},
@@ -139,7 +139,7 @@ func Describe(name string, v float64) string {
 	return u.title + " " + u.write(v)
 }
 
-// Title returns what a figure is called over a column.
+// Title returns the title of a figure's column.
 func Title(name string) string {
 	u, _ := unitOf(name)
 	return u.title

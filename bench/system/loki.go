@@ -5,9 +5,9 @@ import (
 	"net"
 )
 
-// lokiConfig is the smallest that makes one process of a Loki that keeps its chunks on a file system, with the limits lifted
-// that would refuse the loads, and time enough for queries that read all. Everything else is its default, answers of log queries
-// are never cached by it.
+// lokiConfig is the smallest configuration of a Loki in one process that keeps its chunks on a file system.
+// Limits that would refuse the loads are lifted, and queries that read everything have enough time. All other
+// settings are defaults. Loki does not cache results of log queries.
 func lokiConfig(dir, http, grpc string) (string, error) {
 	host, port, err := net.SplitHostPort(http)
 	if err != nil {

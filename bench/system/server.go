@@ -36,7 +36,7 @@ type Server struct {
 	err    error
 }
 
-// How long a server may take.
+// The longest times of a server.
 const (
 	startTime = 2 * time.Minute
 	stopTime  = time.Minute
@@ -61,7 +61,7 @@ func Start(ctx context.Context, sys System, o Options) (*Server, error) {
 	}
 	s.cmd = exec.Command(sys.Binary, sys.arguments(o, s.HTTP, s.Graphite)...)
 	s.cmd.Stdout, s.cmd.Stderr = s.log, s.log
-	// A Ctrl-C at the terminal is for the benchmark, which then stops its servers; if it is killed, they go with it.
+	// Ctrl-C at the terminal goes to the benchmark, which stops its servers; if it is killed, they end with it.
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if err := s.cmd.Start(); err != nil {
 		return nil, errors.Join(err, s.log.Close())
@@ -103,7 +103,7 @@ func (s *Server) logTail() string {
 	return string(bytes.TrimSpace(text[max(0, len(text)-1500):]))
 }
 
-// Stop ends the server, gently first, and waits for its end. It is an error if that had to be forced.
+// Stop ends the server with SIGTERM and waits for its end. It fails if the server had to be killed.
 func (s *Server) Stop() (err error) {
 	_ = s.cmd.Process.Signal(syscall.SIGTERM) // it may have ended already
 	select {
@@ -127,23 +127,23 @@ func (s *Server) Alive() error {
 	}
 }
 
-// WriteURL is where remote write goes to.
+// WriteURL is the URL of remote write.
 func (s *Server) WriteURL() string { return "http://" + s.HTTP + "/api/v1/write" }
 
-// PushURL is where lines of logs go to by Loki's protocol.
+// PushURL is the URL of Loki's push protocol.
 func (s *Server) PushURL() string {
-	if s.Kind == VictoriaLogs { // lines of JSON are not to be taken apart: what comes back must be what was sent
+	if s.Kind == VictoriaLogs { // lines of JSON must not be parsed: queries must return them as sent
 		return "http://" + s.HTTP + "/insert/loki/api/v1/push?disable_message_parsing=1"
 	}
 	return "http://" + s.HTTP + "/loki/api/v1/push"
 }
 
-// Get asks for a path.
+// Get sends a GET request.
 func (s *Server) Get(ctx context.Context, path string) (code int, body []byte, err error) {
 	return s.do(ctx, http.MethodGet, path)
 }
 
-// Post asks for something to be done.
+// Post sends a POST request.
 func (s *Server) Post(ctx context.Context, path string) (code int, body []byte, err error) {
 	return s.do(ctx, http.MethodPost, path)
 }
@@ -162,10 +162,10 @@ func (s *Server) do(ctx context.Context, method, path string) (code int, body []
 	return resp.StatusCode, body, err
 }
 
-// Usage returns what the process has used so far.
+// Usage returns the usage of the process so far.
 func (s *Server) Usage() (proc.Usage, error) { return proc.Read(s.PID) }
 
-// Metric returns the sum over all labels of a metric of the server's own, or over those whose labels have a text.
+// Metric returns the sum of a metric of the server over all labels, or over the labels that contain a text.
 func (s *Server) Metric(ctx context.Context, name, label string) (float64, error) {
 	code, body, err := s.Get(ctx, "/metrics")
 	if err == nil && code != http.StatusOK {
@@ -181,12 +181,12 @@ func (s *Server) Metric(ctx context.Context, name, label string) (float64, error
 	return v, nil
 }
 
-// Received returns the Graphite points that the server says to have taken.
+// Received returns the server's counter of Graphite points.
 func (s *Server) Received(ctx context.Context) (float64, error) {
 	name, label := s.received()
 	v, err := s.Metric(ctx, name, label)
 	if err != nil && s.Kind == VictoriaMetrics && ctx.Err() == nil && s.Alive() == nil {
-		return 0, nil // it shows the counter from the first point on
+		return 0, nil // the counter appears with the first point
 	}
 	return v, err
 }
@@ -211,7 +211,7 @@ func sum(text []byte, name, label string) (total float64, found bool) {
 	return total, found
 }
 
-// DiskBytes returns what the files of a folder take on the disk. Files that vanish meanwhile count as nothing.
+// DiskBytes returns the size of the files of a folder on the disk. Files that vanish meanwhile count as 0.
 func DiskBytes(dir string) (total int64, err error) {
 	err = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {

@@ -26,7 +26,7 @@ const (
 
 // System is a server that can be started.
 type System struct {
-	// Name stands in results: shale, base, victoriametrics, prometheus, loki, victorialogs.
+	// Name is the name in results: shale, base, victoriametrics, prometheus, loki, victorialogs.
 	Name    string
 	Kind    Kind
 	Binary  string
@@ -35,7 +35,7 @@ type System struct {
 	Flags []string
 }
 
-// New looks at a binary and asks it for its version.
+// New checks a binary and reads its version.
 func New(ctx context.Context, name string, kind Kind, binary string, flags []string) (System, error) {
 	s := System{Name: name, Kind: kind, Binary: binary, Flags: flags}
 	info, err := os.Stat(binary)
@@ -43,7 +43,7 @@ func New(ctx context.Context, name string, kind Kind, binary string, flags []str
 	case err != nil:
 		return s, fmt.Errorf("%s: %w; give the path of its binary", name, err)
 	case info.IsDir() || info.Mode()&0o111 == 0:
-		return s, fmt.Errorf("%s: %s is no program; give the path of its binary", name, binary)
+		return s, fmt.Errorf("%s: %s is not an executable file; give the path of its binary", name, binary)
 	}
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
@@ -62,7 +62,7 @@ func New(ctx context.Context, name string, kind Kind, binary string, flags []str
 	return s, nil
 }
 
-// builtFrom tells the version of a binary that was built without being told one: that of the module that it is of.
+// builtFrom returns the version of a binary that was built without a version: that of its module.
 func builtFrom(binary, said string) string {
 	if strings.ContainsAny(said, "0123456789") && !strings.Contains(said, "ERROR") {
 		return said
@@ -79,7 +79,7 @@ func builtFrom(binary, said string) string {
 	return said
 }
 
-// shorten keeps of what a binary says of itself the name and the version.
+// shorten returns the name and the version in the version text of a binary.
 func shorten(line string) string {
 	line, _, _ = strings.Cut(line, " (")
 	f := strings.Fields(line)
@@ -91,7 +91,7 @@ func shorten(line string) string {
 	return strings.Join(f[:min(len(f), 3)], " ")
 }
 
-// Speaks says whether a server takes a protocol: graphite, v1, v2 or logs.
+// Speaks reports whether a server supports a protocol: graphite, v1, v2 or logs.
 func (s *System) Speaks(protocol string) bool {
 	logs := s.Kind == Loki || s.Kind == VictoriaLogs
 	switch protocol {
@@ -110,7 +110,7 @@ func (s *System) Speaks(protocol string) bool {
 	return true
 }
 
-// Options are what differs from start to start.
+// Options are the settings of one start.
 type Options struct {
 	// Dir is for the data and the log.
 	Dir string
@@ -125,7 +125,8 @@ func (s *System) arguments(o Options, http, graphite string) []string {
 	var args []string
 	switch s.Kind {
 	case Shale:
-		// Loads have stamps of days that are over, and run ahead of the clock. Rivals have no limits on queries either.
+		// Loads have stamps of past days, and run ahead of the clock. Other servers have no limits on queries
+		// either.
 		args = []string{"serve", "--data-dir", o.Dir, "--http-listen", http, "--graphite-listen", graphite, "--graphite-pickle-listen", "", "--max-age", "0", "--retention", "0", "--max-future", "1d",
 			"--query.max-samples", "0", "--query.max-series", "0"}
 		if o.Memory != "" {
@@ -134,10 +135,10 @@ func (s *System) arguments(o Options, http, graphite string) []string {
 	case VictoriaMetrics:
 		args = []string{
 			"-storageDataPath", o.Dir, "-retentionPeriod=100y", "-httpListenAddr", http, "-graphiteListenAddr", graphite,
-			// What it makes of loads that select everything is its default; the limits are lifted.
+			// The limits are lifted; all else is the default.
 			"-search.maxUniqueTimeseries=30000000", "-search.maxSeries=30000000", "-search.maxQueryDuration=2m",
 			"-search.maxLabelsAPISeries=30000000", "-search.maxTagValues=30000000", "-search.maxLabelsAPIDuration=2m",
-			// Caches of answers would answer all but the first run of a query.
+			// A result cache would answer all but the first run of a query.
 			"-search.disableCache",
 		}
 	case Prometheus:
@@ -156,7 +157,7 @@ func (s *System) arguments(o Options, http, graphite string) []string {
 	return append(args, s.Flags...)
 }
 
-// ready is the path that answers 200 once the server serves.
+// ready returns the path that responds with 200 once the server is ready.
 func (s *System) ready() string {
 	switch s.Kind {
 	case Shale, Loki:
@@ -167,7 +168,7 @@ func (s *System) ready() string {
 	return "/health"
 }
 
-// Received names the counter of Graphite points that a server has taken.
+// Received names a server's counter of Graphite points.
 func (s *System) received() (name, label string) {
 	if s.Kind == VictoriaMetrics {
 		return "vm_rows_inserted_total", `type="graphite"`
@@ -175,7 +176,7 @@ func (s *System) received() (name, label string) {
 	return "shale_graphite_received_points_total", ""
 }
 
-// Samples names the counter of samples that a server has taken by remote write, or by scraping.
+// Samples names a server's counter of samples received by remote write, or by scraping.
 func (s *System) Samples() (name, label string) {
 	switch s.Kind {
 	case VictoriaMetrics:

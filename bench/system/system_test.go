@@ -36,13 +36,14 @@ func TestShorten(t *testing.T) {
 	}
 }
 
-// A path that is no program, a program that ends at once, and one that is none of ours are told with what to do.
+// Errors tell what to do: for a path without an executable, a program that ends at once, and an unknown
+// program.
 func TestErrors(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := New(t.Context(), "shale", Shale, filepath.Join(dir, "none"), nil); err == nil || !strings.Contains(err.Error(), "give the path") {
 		t.Error(err)
 	}
-	if _, err := New(t.Context(), "shale", Shale, dir, nil); err == nil || !strings.Contains(err.Error(), "is no program") {
+	if _, err := New(t.Context(), "shale", Shale, dir, nil); err == nil || !strings.Contains(err.Error(), "is not an executable file") {
 		t.Error(err)
 	}
 	script := filepath.Join(dir, "server")
