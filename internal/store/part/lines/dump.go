@@ -8,7 +8,7 @@ import (
 	"github.com/shaledb/shale/internal/store/part/file"
 )
 
-// Dump shows the inside of a page of lines that is taken apart.
+// Dump shows the inside of a page of lines that is stored as columns.
 func Dump(w io.Writer, stored []byte) {
 	if len(stored) <= file.EnvelopeMin || stored[0] != Codec {
 		return
@@ -41,7 +41,7 @@ func Dump(w io.Writer, stored []byte) {
 	fmt.Fprintf(w, "  the lines\n")
 }
 
-// dumpField shows a column and returns the lengths of what may follow it.
+// dumpField shows a column and returns the lengths of the fragments that may follow it.
 func dumpField(a *file.Annotator, i uint64) []int64 {
 	names := [...]string{"beginnings of lines", "numbers", "digits", "hexadecimal", "upper hexadecimal", "strings", "dates", "times of day"}
 	kind := byte(0)
@@ -55,7 +55,7 @@ func dumpField(a *file.Annotator, i uint64) []int64 {
 	visits := int(min(a.Uvarint("values"), file.MaxPageBytes))
 	entries := int(min(a.Uvarint("fragments that follow"), uint64(visits)))
 	lens := a.Column(entries, "their lengths")
-	a.Column(entries, "columns behind them, 0: the line ends")
+	a.Column(entries, "columns after them, 0: the line ends")
 	if entries > 1 {
 		a.Column(visits, "which one follows")
 	}

@@ -2,27 +2,26 @@ package lines
 
 import "github.com/shaledb/shale/internal/store/part/file"
 
-// Lines of logs are fixed text with values in between: numbers, and identifiers in hexadecimal digits, of
-// which nothing can be saved but their spelling. The codec of lines takes the values out of a page of lines.
-// What is left are fragments of text, of which there are few, and which follow each other as they do in the
-// source of the program that logs. So there is
+// Log lines are fixed text with values in between: numbers, and identifiers in hexadecimal digits, where
+// only the spelling can be saved. The codec takes the values out of a page of lines. Fragments of text
+// remain. There are few of them, and they follow each other as in the source of the program that logs. The
+// page has:
 //
-//   - a column for each place at which values stand, known by the text before it: of integers, of digits, of anything;
-//   - after each column, and at the beginning of a line, a list of the fragments that have been seen there, and a column that
-//     says which one follows;
+//   - a column for each text that values follow: of integers, of digits, or of anything;
+//   - for each column, and for the beginning of a line, a list of the fragments that follow its values, and
+//     for each value which one follows;
 //   - the text of all fragments.
 //
-// Columns of integers and text go through zstd together, digits do not. Against zstd of the whole lines that
-// takes two thirds of the room on generated JSON, logfmt and access logs with random identifiers, for about
-// the same work, and less to decode; see docs/benchmarks.md. What is a value is for the encoder to decide: to
-// a decoder it is all the same.
+// Columns of integers and text go through zstd together, digits do not. docs/adr/0005-codec-of-lines.md
+// compares this with plain zstd. The encoder alone decides what is a value; the decoder treats all columns
+// alike.
 
 // Kinds of values, as stored.
 const (
-	fieldEnd    byte = 0 // none: the line ends
+	fieldEnd    byte = 0 // no value: the line ends
 	fieldNumber byte = 1 // decimal, without leading zeros
-	fieldDigits byte = 2 // decimal, of a certain number of digits
-	fieldHex    byte = 3 // 0-9a-f, of a certain number of digits
+	fieldDigits byte = 2 // decimal, fixed number of digits
+	fieldHex    byte = 3 // 0-9a-f, fixed number of digits
 	fieldHexUp  byte = 4 // 0-9A-F
 	fieldString byte = 5 // any bytes, at least one
 	fieldDate   byte = 6 // dddd-dd-dd, as a number of eight digits
@@ -33,19 +32,19 @@ const (
 const (
 	minFieldHex, maxFieldHex = 4, 64 // digits
 	maxFieldDigits           = 18    // fit an int64
-	// maxFieldColumns bounds the columns. From manyFieldColumns on, places that are new share one for each
-	// kind and length.
+	// maxFieldColumns bounds the columns. From manyFieldColumns on, new texts share one column for each kind
+	// and length.
 	maxFieldColumns, manyFieldColumns = 512, 200
-	// A page has at most one value for so many bytes: else it is not worth taking apart. That bounds the
-	// memory of a decoder.
+	// A page has at most one value per minFieldBytes bytes; with more it is not worth splitting. The limit
+	// bounds the memory of a decoder.
 	minFieldBytes = 4
-	// maxFieldBytes bounds the lines of a page that is taken apart, and twice as many its columns. Values
-	// take many times the memory of their bytes while they are decoded, and of what is all equal a few bytes
-	// stand for any number.
+	// maxFieldBytes bounds the lines of a page with columns, and maxSoftBytes the bytes of its columns.
+	// Decoded values take many times the memory of their bytes, and a few bytes stand for any number of equal
+	// values.
 	maxFieldBytes, maxSoftBytes = 2 << 20, 4 << 20
 	// MaxPageLines bounds the lines of a page.
 	MaxPageLines = file.MaxPageRows
-	// fieldTail is how much of the text before a value tells its column.
+	// fieldTail is how much of the text before a value selects its column.
 	fieldTail = 6
 )
 
@@ -57,8 +56,8 @@ const (
 	isLetter
 )
 
-// runClass gives the class of the bytes of which runs are made, and 0 for others. T and Z are not among them,
-// since in times they stand between numbers.
+// runClass gives the class of the bytes that make up runs, and 0 for others. T and Z are not among them,
+// because in times they separate numbers.
 var runClass = func() (class [256]byte) {
 	for c := '0'; c <= '9'; c++ {
 		class[c] = isDigit
@@ -73,7 +72,7 @@ var runClass = func() (class [256]byte) {
 	return class
 }()
 
-// runKind says what a run of bytes that have a class is.
+// runKind classifies a run of bytes that have a class.
 type runKind uint8
 
 const (
@@ -82,7 +81,7 @@ const (
 	runHex                   // hexadecimal digits, letters and others
 	runHexUp
 	runMixed  // text with numbers in it
-	runString // letters and digits without an order
+	runString // letters and digits in any order
 )
 
 // kindOf classifies a run whose bytes have the classes of or.
@@ -115,7 +114,7 @@ func kindOf(run []byte, or byte) runKind {
 }
 
 // fieldOf returns the kind of the value that begins with the run b[i:j], its number of digits, and where it
-// ends, which for dates and times of day is after further runs. It is fieldEnd if the run is not one value; a
+// ends; dates and times of day end after further runs. It returns fieldEnd if the run is not one value. A
 // single digit is text.
 func fieldOf(b []byte, i, j int, k runKind) (kind byte, n, end int) {
 	switch k {
@@ -142,7 +141,7 @@ func fieldOf(b []byte, i, j int, k runKind) (kind byte, n, end int) {
 	return fieldEnd, 0, j
 }
 
-// digitsKind says how the digits b[i:j] are kept: after a decimal point the length counts.
+// digitsKind returns how the digits b[i:j] are stored: after a decimal point their number matters.
 func digitsKind(b []byte, i, j int) (kind byte, n int) {
 	n = j - i
 	switch {
@@ -159,13 +158,14 @@ func digitsKind(b []byte, i, j int) (kind byte, n int) {
 	return fieldNumber, 0
 }
 
-// isClock reports whether b, which begins with a run of two digits, goes on as a time of day, and ends there.
+// isClock reports whether b, which begins with a run of two digits, is a time of day up to the end of a
+// run.
 func isClock(b []byte) bool {
 	return len(b) >= 8 && b[2] == ':' && b[5] == ':' && twoDigits(b[3:]) && twoDigits(b[6:]) && b[3] < '6' && b[6] < '6' &&
 		(len(b) == 8 || runClass[b[8]] == 0)
 }
 
-// isDate reports whether b, which begins with a run of four digits, goes on as a date, and ends there.
+// isDate reports whether b, which begins with a run of four digits, is a date up to the end of a run.
 func isDate(b []byte) bool {
 	return len(b) >= 10 && b[4] == '-' && b[7] == '-' && twoDigits(b[5:]) && twoDigits(b[8:]) && (len(b) == 10 || runClass[b[10]] == 0)
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/shaledb/shale/internal/store/part/file"
 )
 
-// decoder puts pages of lines together again. It keeps its memory between pages.
+// decoder joins the columns of pages of lines. It keeps its memory between pages.
 type decoder struct {
 	cols    []decodedField
 	entries []decodedEntry
@@ -20,16 +20,16 @@ type decodedField struct {
 	kind    byte
 	n       int
 	visits  int
-	first   int      // of its entries
-	next    []uint32 // empty if there is one
+	first   int      // index of the column's first entry
+	next    []uint32 // empty if the column has one entry
 	numbers []int64  // values, or lengths of strings
 	bytes   []byte
-	pos, at int // of the next visit, and of its bytes
+	pos, at int // index of the next visit, and offset of its bytes
 }
 
 type decodedEntry struct{ off, len, column uint32 }
 
-// decode returns the raw bytes of a page of lines but those of the first skip lines: the last n bytes of raw.
+// decode returns the raw bytes of a page of lines without the first skip lines: the last n bytes of raw.
 func (d *decoder) decode(b []byte, raw, skip, n int) ([]byte, error) {
 	const object = "page of lines"
 	s := column.Scan{Rest: b}
@@ -48,27 +48,27 @@ func (d *decoder) decode(b []byte, raw, skip, n int) ([]byte, error) {
 		return nil, err
 	}
 	s = column.Scan{Rest: soft}
-	text, ok := d.open(&s, hard, raw)
+	text, ok := d.readColumns(&s, hard, raw)
 	if !ok {
 		return nil, column.Corrupt("%s: a field is cut short or out of bounds", object)
 	}
-	if skip > d.cols[0].visits || n > raw || !d.pass(skip) {
-		return nil, column.Corrupt("%s: it has no %d lines before the last %d of %d bytes", object, skip, n, raw)
+	if skip > d.cols[0].visits || n > raw || !d.skipLines(skip) {
+		return nil, column.Corrupt("%s: expected %d lines before the last %d of %d bytes, got fewer", object, skip, n, raw)
 	}
 	out, ok := d.join(text, n)
 	if !ok || len(out) != n {
-		return nil, column.Corrupt("%s: decoded %d bytes after skipping %d lines, should be %d", object, len(out), skip, n)
+		return nil, column.Corrupt("%s: decoded %d bytes after skipping %d lines, want %d", object, len(out), skip, n)
 	}
 	for i := range d.cols {
 		if d.cols[i].pos != d.cols[i].visits {
-			return nil, column.Corrupt("%s: values that belong to no line", object)
+			return nil, column.Corrupt("%s: values that no line uses", object)
 		}
 	}
 	return out, nil
 }
 
-// open reads the columns and returns the text of the fragments.
-func (d *decoder) open(s *column.Scan, hard []byte, raw int) (text []byte, ok bool) {
+// readColumns reads the columns and returns the text of the fragments.
+func (d *decoder) readColumns(s *column.Scan, hard []byte, raw int) (text []byte, ok bool) {
 	cols := s.Below(maxFieldColumns)
 	d.entries = d.entries[:0]
 	d.cols = d.cols[:min(len(d.cols), cols)]
@@ -85,7 +85,7 @@ func (d *decoder) open(s *column.Scan, hard []byte, raw int) (text []byte, ok bo
 		}
 		f.visits = s.Below(uint64(left))
 		left -= f.visits
-		size = d.openEntries(s, f, size, &bytes)
+		size = d.readEntries(s, f, size, &bytes)
 		if s.Bad || (f.kind == fieldEnd) != (i == 0) || f.kind >= fieldKinds {
 			return nil, false
 		}
@@ -124,11 +124,11 @@ func (d *decoder) open(s *column.Scan, hard []byte, raw int) (text []byte, ok bo
 	return s.Rest, !s.Bad && uint64(len(s.Rest)) == size && len(hard) == 0 && cols > 0
 }
 
-// openEntries reads what follows a column. size is that of the text of all entries so far. What its visits
-// write at least is taken off bytes before anything is allocated for each of them.
-func (d *decoder) openEntries(s *column.Scan, f *decodedField, size uint64, bytes *uint64) uint64 {
+// readEntries reads the fragments that follow a column. size is the length of all fragments so far. The
+// least that its visits write is subtracted from bytes before memory is allocated for them.
+func (d *decoder) readEntries(s *column.Scan, f *decodedField, size uint64, bytes *uint64) uint64 {
 	n := s.Below(uint64(f.visits))
-	// The bytes of their text are still to come, and only few have none: one for each column that may follow.
+	// The bytes of their text are still to come. Only a few have none: one for each column that may follow.
 	if n > len(s.Rest)+maxFieldColumns || n == 0 && f.visits > 0 {
 		s.Fail()
 		return size
@@ -191,10 +191,10 @@ func (f *decodedField) least() uint64 {
 	return 1
 }
 
-// keepBytes is how much memory a decoder may take to be kept for the next page.
+// keepBytes is the most memory that a decoder may keep for the next page.
 const keepBytes = 8 << 20
 
-// size is about what the decoder takes in memory.
+// size estimates the memory of the decoder.
 func (d *decoder) size() int {
 	n := 12*cap(d.entries) + 8*cap(d.numbers) + cap(d.text) + d.ints.Size()
 	for i := range d.cols[:cap(d.cols)] {
@@ -204,9 +204,9 @@ func (d *decoder) size() int {
 	return n
 }
 
-// pass goes past the next n lines. What follows what is known in this direction only, so that they are
-// walked, but not written.
-func (d *decoder) pass(n int) bool {
+// skipLines moves past the next n lines. Each value is only known from the one before it, so the lines are
+// walked but not written.
+func (d *decoder) skipLines(n int) bool {
 	for range n {
 		c := &d.cols[0]
 		for {
@@ -235,8 +235,8 @@ func (d *decoder) pass(n int) bool {
 	return true
 }
 
-// join puts all other lines together. Short pieces are copied as sixteen bytes, whatever their length: text
-// and out go on for that much beyond their ends. See BenchmarkTextRead.
+// join writes the remaining lines. It copies short pieces as sixteen bytes, whatever their length, so text
+// and out have that much room beyond their ends; BenchmarkTextRead measures it.
 func (d *decoder) join(text []byte, raw int) ([]byte, bool) {
 	d.text = append(append(d.text[:0], text...), make([]byte, shortCopy)...)
 	text = d.text
@@ -284,8 +284,8 @@ const (
 	decodeSlack = maxFieldHex + shortCopy
 )
 
-// value writes the next value of the column and returns its length. There is room for one of so many bytes
-// and decodeSlack more.
+// value writes the next value of the column and returns its length. out has room for a value of the longest
+// fixed length plus decodeSlack.
 func (f *decodedField) value(out []byte, room int) (n int, ok bool) {
 	switch f.kind {
 	case fieldNumber:
@@ -356,7 +356,7 @@ func putHex(out, b []byte) {
 	}
 }
 
-// hexDigits makes the eight digits of v, the highest in the lowest byte.
+// hexDigits returns the eight digits of v, the highest in the lowest byte.
 func hexDigits(v uint32) uint64 {
 	x := uint64(v)
 	x = (x<<32 | x>>16) & 0x0000ffff_0000ffff

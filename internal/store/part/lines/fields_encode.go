@@ -8,25 +8,25 @@ import (
 	"github.com/shaledb/shale/internal/store/part/file"
 )
 
-// coder takes pages of lines apart. It keeps its memory between pages.
+// coder splits pages of lines into columns. It keeps its memory between pages.
 type coder struct {
 	cols    []fieldColumn
 	entries []fieldEntry
 	text    []byte
-	// table finds entries by their hash: their number plus 1.
+	// table finds entries by their hash. It holds their index plus 1.
 	table   []uint32
-	columns map[fieldPlace]uint32
+	columns map[columnKey]uint32
 	ctx     uint32 // the column of the value before
 	steps   int
 	ints    column.IntCoder
 	numbers []int64
 	soft    []byte
 	hard    []byte
-	// items are what the filter of the unit is made of; nil: there will be none.
+	// items collects the items for the filter of the unit; nil if it gets no filter.
 	items *Items
 }
 
-// fieldColumn are the values of a place, and what follows them.
+// fieldColumn holds the values after one text, and the fragments that follow them.
 type fieldColumn struct {
 	kind byte
 	n    int // of digits
@@ -34,7 +34,8 @@ type fieldColumn struct {
 	numbers []int64
 	bytes   []byte
 	lens    []int64
-	// entries lists the fragments that have followed, next says which one did; last is the last of them.
+	// entries lists the fragments that have followed, and next the one that followed each value; last is the
+	// most recent.
 	entries []uint32
 	next    []int64
 	last    uint32
@@ -51,8 +52,8 @@ type fieldEntry struct {
 	column   uint32 // of that value
 }
 
-// fieldPlace is what values of one column have in common.
-type fieldPlace struct {
+// columnKey is what the values of one column have in common.
+type columnKey struct {
 	hash uint64
 	kind byte
 	n    int
@@ -60,18 +61,18 @@ type fieldPlace struct {
 
 func (c *coder) reset() {
 	c.cols = c.cols[:0]
-	c.column(fieldEnd, 0)
+	c.addColumn(fieldEnd, 0)
 	c.entries, c.text, c.steps = c.entries[:0], c.text[:0], 0
 	if c.table == nil {
 		c.table = make([]uint32, 1<<10)
-		c.columns = make(map[fieldPlace]uint32)
+		c.columns = make(map[columnKey]uint32)
 	}
 	clear(c.table)
 	clear(c.columns)
 }
 
-// column adds a column.
-func (c *coder) column(kind byte, n int) uint32 {
+// addColumn adds a column.
+func (c *coder) addColumn(kind byte, n int) uint32 {
 	id := len(c.cols)
 	if id < cap(c.cols) {
 		c.cols = c.cols[:id+1]
@@ -84,8 +85,8 @@ func (c *coder) column(kind byte, n int) uint32 {
 	return uint32(id)
 }
 
-// append appends the form of lines, of which each ends where ends says, counted from begin. It reports
-// whether it is worth it; if not, only the items of the filter have been gathered.
+// append appends the columns of lines; each line ends where ends says, counted from begin. It reports
+// whether columns are worth it; if not, it has only gathered the items of the filter.
 func (c *coder) append(dst, b []byte, begin uint32, ends []uint32, items *Items) ([]byte, bool) {
 	c.Gather(b, begin, ends, items)
 	if len(b) > maxFieldBytes || c.steps > len(b)/minFieldBytes+len(ends) {
@@ -144,8 +145,8 @@ func (c *coder) finish(dst []byte) ([]byte, bool) {
 	return sealed, err == nil
 }
 
-// appendNext appends which fragments follow a column. Unless it is nearly always the same one they are as
-// good as random, so that no time is spent on looking for an order.
+// appendNext appends which fragments follow a column. Unless nearly all are the same, they are as good as
+// random, and it does not search for repeats.
 func (c *coder) appendNext(dst []byte, f *fieldColumn) []byte {
 	same := 0
 	for i := 1; i < len(f.next); i++ {

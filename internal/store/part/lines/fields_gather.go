@@ -20,15 +20,15 @@ func (c *coder) Gather(b []byte, begin uint32, ends []uint32, items *Items) {
 	}
 }
 
-// line takes a line apart. A fragment that is the same as the last time is known without a look at what it
-// consists of, if a value as the last time follows: the result is the same as without that.
+// line splits one line. If the fragment that followed last time is followed by a value of the same kind,
+// the line is not parsed there. FuzzLines and FuzzMatch check that the result is the same.
 func (c *coder) line(b []byte) {
 	c.ctx = 0
 	frag, i := 0, 0 // b[frag:i] is known to be text
 	for {
 		if f := &c.cols[c.ctx]; len(f.entries) > 0 {
 			e := &c.entries[f.entries[f.last]]
-			if end, ok := c.again(e, b, frag, i); ok {
+			if end, ok := c.matchEntry(e, b, frag, i); ok {
 				f.next = append(f.next, int64(e.local))
 				c.ctx = e.column
 				c.steps++
@@ -36,23 +36,23 @@ func (c *coder) line(b []byte) {
 					return
 				}
 				if c.items != nil {
-					c.itemsOf(b, frag+int(e.len), end)
+					c.addItems(b, frag+int(e.len), end)
 				}
 				frag, i = end, end
 				continue
 			}
 		}
 		var ok bool
-		if frag, i, ok = c.next(b, frag, i); !ok {
-			c.step(b[frag:], fieldEnd, 0)
+		if frag, i, ok = c.nextValue(b, frag, i); !ok {
+			c.addFragment(b[frag:], fieldEnd, 0)
 			return
 		}
 	}
 }
 
-// again reports whether the fragment of an entry and a value of its kind stand at b[frag:]. It keeps the
-// value, and says where it ends.
-func (c *coder) again(e *fieldEntry, b []byte, frag, i int) (end int, ok bool) {
+// matchEntry reads the fragment of an entry and a value of its kind at b[frag:], if they are there. It
+// keeps the value and returns where it ends.
+func (c *coder) matchEntry(e *fieldEntry, b []byte, frag, i int) (end int, ok bool) {
 	at := frag + int(e.len)
 	if at < i || at > len(b) || string(b[frag:at]) != string(c.text[e.off:e.off+e.len]) {
 		return 0, false
@@ -66,9 +66,9 @@ func (c *coder) again(e *fieldEntry, b []byte, frag, i int) (end int, ok bool) {
 	f := &c.cols[e.column]
 	switch e.kind {
 	case fieldHex, fieldHexUp:
-		return f.hexAgain(b, at)
+		return f.matchHex(b, at)
 	case fieldNumber, fieldDigits:
-		return f.digitsAgain(b, at)
+		return f.matchDigits(b, at)
 	}
 	or := byte(0)
 	for end = at; end < len(b) && runClass[b[end]] != 0; end++ {
@@ -85,9 +85,9 @@ func (c *coder) again(e *fieldEntry, b []byte, frag, i int) (end int, ok bool) {
 	return end, true
 }
 
-// hexAgain takes a value of the kind and length of the column, if the run at b[at:] is one: what kindOf and
-// fieldOf say, in one go over its bytes.
-func (f *fieldColumn) hexAgain(b []byte, at int) (end int, ok bool) {
+// matchHex reads the run at b[at:] if it is a value of the kind and length of the column. It agrees with
+// kindOf and fieldOf, in one loop over the bytes.
+func (f *fieldColumn) matchHex(b []byte, at int) (end int, ok bool) {
 	end = at + f.n
 	if end > len(b) || end < len(b) && runClass[b[end]] != 0 {
 		return 0, false
@@ -104,8 +104,8 @@ func (f *fieldColumn) hexAgain(b []byte, at int) (end int, ok bool) {
 	return end, true
 }
 
-// digitsAgain is hexAgain for numbers.
-func (f *fieldColumn) digitsAgain(b []byte, at int) (end int, ok bool) {
+// matchDigits is matchHex for numbers.
+func (f *fieldColumn) matchDigits(b []byte, at int) (end int, ok bool) {
 	x := int64(0)
 	for end = at; end < len(b) && end-at <= maxFieldDigits && b[end]-'0' <= 9; end++ {
 		x = x*10 + int64(b[end]-'0')
@@ -121,11 +121,11 @@ func (f *fieldColumn) digitsAgain(b []byte, at int) (end int, ok bool) {
 	return end, true
 }
 
-// next looks for the next run that has values, from i on, and takes it. It returns where the text after it
-// begins and up to where it is known to be text, or false if there is no further value.
-func (c *coder) next(b []byte, frag, i int) (int, int, bool) {
+// nextValue keeps the values of the next run that has any, from i on. It returns where the text after them
+// begins and up to where that is known to be text, or false if there is no further value.
+func (c *coder) nextValue(b []byte, frag, i int) (int, int, bool) {
 	for {
-		// Without a digit nothing is a value.
+		// A value has at least one digit.
 		digit := digitFrom(b, i)
 		if digit == len(b) {
 			return frag, i, false
@@ -140,17 +140,17 @@ func (c *coder) next(b []byte, frag, i int) (int, int, bool) {
 		i = begin
 		kind := kindOf(b[i:j], or)
 		if kind == runMixed {
-			if at := c.mixed(b, frag, i, j); at > i {
+			if at := c.splitMixed(b, frag, i, j); at > i {
 				if c.items != nil {
 					c.items.anyRun(b[i:j])
 				}
 				return at, j, true
 			}
 		} else if k, n, end := fieldOf(b, i, j, kind); k != fieldEnd {
-			c.step(b[frag:i], k, n)
+			c.addFragment(b[frag:i], k, n)
 			c.cols[c.ctx].keep(b[i:end])
 			if c.items != nil {
-				c.itemsOf(b, i, end)
+				c.addItems(b, i, end)
 			}
 			return end, end, true
 		}
@@ -158,12 +158,12 @@ func (c *coder) next(b []byte, frag, i int) (int, int, bool) {
 	}
 }
 
-// digitFrom returns where the first decimal digit of b stands, from i on, or the length of b.
+// digitFrom returns the index of the first decimal digit of b from i on, or the length of b.
 func digitFrom(b []byte, i int) int {
 	const each = 0x0101010101010101
 	for ; i+8 <= len(b); i += 8 {
-		// Of a digit, with the bits of '0' changed, less than 10 is left: then adding 0x76 leaves the highest
-		// bit as it is.
+		// A digit becomes less than 10 when the bits of '0' are flipped. Adding 0x76 to it leaves the highest bit
+		// clear.
 		x := binary.LittleEndian.Uint64(b[i:]) ^ '0'*each
 		if digits := ^((x&(0x7f*each) + 0x76*each) | x) & (0x80 * each); digits != 0 {
 			return i + bits.TrailingZeros64(digits)/8
@@ -175,9 +175,9 @@ func digitFrom(b []byte, i int) int {
 	return i
 }
 
-// mixed takes the numbers out of a run, and returns where the text after them begins. One digit after letters
-// is text.
-func (c *coder) mixed(b []byte, frag, i, j int) int {
+// splitMixed keeps the numbers of a run, and returns where the text after them begins. One digit after
+// letters is text.
+func (c *coder) splitMixed(b []byte, frag, i, j int) int {
 	for k := i; k < j; {
 		if runClass[b[k]] != isDigit {
 			k++
@@ -189,7 +189,7 @@ func (c *coder) mixed(b []byte, frag, i, j int) int {
 		}
 		if m-k > 1 || k == i {
 			kind, n := digitsKind(b, k, m)
-			c.step(b[frag:k], kind, n)
+			c.addFragment(b[frag:k], kind, n)
 			c.cols[c.ctx].keep(b[k:m])
 			frag = m
 		}
@@ -198,8 +198,9 @@ func (c *coder) mixed(b []byte, frag, i, j int) int {
 	return frag
 }
 
-// step takes a fragment and the kind of the value that follows, whose column is the context from there on.
-func (c *coder) step(text []byte, kind byte, n int) {
+// addFragment adds a fragment and the kind of the value that follows. The column of that value becomes the
+// context.
+func (c *coder) addFragment(text []byte, kind byte, n int) {
 	c.steps++
 	h := xxh3.HashSeed(text, uint64(c.ctx)<<32|uint64(kind)<<16|uint64(n))
 	mask := uint64(len(c.table) - 1)
@@ -222,15 +223,15 @@ func (c *coder) step(text []byte, kind byte, n int) {
 		c.items.fragment(text)
 	}
 	if kind != fieldEnd {
-		e.column = c.place(text, kind, n)
+		e.column = c.columnAfter(text, kind, n)
 	}
 	c.entries = append(c.entries, e)
-	c.enter(h)
+	c.insertLast(h)
 	c.ctx = e.column
 }
 
-// enter puts the last entry into the table.
-func (c *coder) enter(h uint64) {
+// insertLast puts the last entry into the table.
+func (c *coder) insertLast(h uint64) {
 	from := len(c.entries) - 1
 	if 2*len(c.entries) > len(c.table) {
 		c.table = make([]uint32, 2*len(c.table))
@@ -246,10 +247,10 @@ func (c *coder) enter(h uint64) {
 	}
 }
 
-// place returns the column of values after a text: told by its end or, of a short one, by all of it and the
-// column before.
-func (c *coder) place(text []byte, kind byte, n int) uint32 {
-	p := fieldPlace{kind: kind, n: n}
+// columnAfter returns the column of values after a text. The end of the text selects it; a short text
+// selects it together with the column before.
+func (c *coder) columnAfter(text []byte, kind byte, n int) uint32 {
+	p := columnKey{kind: kind, n: n}
 	if len(text) < 4 {
 		p.hash = xxh3.HashSeed(text, uint64(c.ctx)+1)
 	} else {
@@ -261,7 +262,7 @@ func (c *coder) place(text []byte, kind byte, n int) uint32 {
 		id, ok = c.columns[p]
 	}
 	if !ok {
-		id = c.column(kind, n)
+		id = c.addColumn(kind, n)
 		c.columns[p] = id
 	}
 	return id
@@ -290,8 +291,8 @@ func (f *fieldColumn) keep(v []byte) {
 	}
 }
 
-// itemsOf gives the filter what it wants to know of a run that is a value.
-func (c *coder) itemsOf(b []byte, i, j int) {
+// addItems adds the items of a run that is a value to the filter.
+func (c *coder) addItems(b []byte, i, j int) {
 	c.items.anyRun(b[i:j])
 	f := &c.cols[c.ctx]
 	if f.kind == fieldString || i > 0 && wordByte[b[i-1]] != 0 || j < len(b) && wordByte[b[j]] != 0 {
@@ -305,10 +306,11 @@ func (c *coder) itemsOf(b []byte, i, j int) {
 	}
 }
 
-// two is the number of two digits.
+// two returns the value of two digits.
 func two(b []byte) int64 { return 10*int64(b[0]-'0') + int64(b[1]-'0') }
 
-// hexOf is the value of a hexadecimal digit, and above it its class; hexNeither of other bytes.
+// hexOf has the value of each hexadecimal digit, with its class in the upper bits; other bytes have
+// hexNeither.
 var hexOf = func() (of [256]byte) {
 	for c := range of {
 		of[c] = hexNeither
@@ -325,7 +327,7 @@ var hexOf = func() (of [256]byte) {
 
 const hexNeither = 0x80
 
-// packHex packs digits, two a byte, and returns what hexOf says of them together. dst has half as many bytes.
+// packHex packs digits, two per byte, and returns their classes, or-ed. dst has half as many bytes.
 func packHex(dst, hex []byte) (or byte) {
 	for i := range len(hex) / 2 {
 		h, l := hexOf[hex[2*i]], hexOf[hex[2*i+1]]

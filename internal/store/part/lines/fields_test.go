@@ -56,7 +56,7 @@ func randomLines(r *rand.Rand, n, shape int) []string {
 	return lines
 }
 
-// joinLines lays lines one behind the other.
+// joinLines concatenates lines.
 func joinLines(lines []string) (all []byte, ends []uint32) {
 	for _, l := range lines {
 		all = append(all, l...)
@@ -81,10 +81,9 @@ func TestLinesComeBack(t *testing.T) {
 	})
 }
 
-// TestKnownFragments: lines of which fragments are known give the same page and filter as if each were looked
-// at anew.
+// TestKnownFragments: the shortcut for known fragments gives the same page and filter as parsing each line.
 func TestKnownFragments(t *testing.T) {
-	var known, anew coder
+	var known, afresh coder
 	rapid.Check(t, func(rt *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 5))
 		lines := randomLines(r, rapid.SampledFrom([]int{1, 2, 30, 500}).Draw(rt, "lines"), rapid.IntRange(0, len(lineShapes)).Draw(rt, "shape"))
@@ -93,19 +92,19 @@ func TestKnownFragments(t *testing.T) {
 		got.Reset()
 		want.Reset()
 		known.Gather(all, 0, ends, &got)
-		anew.Gather(nil, 0, nil, &want)
+		afresh.Gather(nil, 0, nil, &want)
 		for _, l := range lines {
 			line, frag, i, more := []byte(l), 0, 0, true
-			for anew.ctx = 0; more; {
-				frag, i, more = anew.next(line, frag, i)
+			for afresh.ctx = 0; more; {
+				frag, i, more = afresh.nextValue(line, frag, i)
 			}
-			anew.step(line[frag:], fieldEnd, 0)
+			afresh.addFragment(line[frag:], fieldEnd, 0)
 		}
-		if known.steps != anew.steps {
-			rt.Fatalf("%d steps, should be %d", known.steps, anew.steps)
+		if known.steps != afresh.steps {
+			rt.Fatalf("%d steps, should be %d", known.steps, afresh.steps)
 		}
 		a, _ := known.finish(nil)
-		b, _ := anew.finish(nil)
+		b, _ := afresh.finish(nil)
 		if !bytes.Equal(a, b) {
 			rt.Fatal("the pages differ")
 		}

@@ -9,19 +9,19 @@ import (
 )
 
 const (
-	// filterShare is the greatest part of a unit's lines and metadata that its filter takes, in thousandths.
+	// filterShare is the most that a filter may take of its unit's lines and metadata, in thousandths.
 	filterShare     = 19
 	maxFilterHashes = 16
 
-	// FilterParts is into how many parts the bits of a class are divided, each item being in one of them, so
-	// that whoever looks for one item needs a part of each of many filters (see filterPage). A class of less
-	// than minPart bytes a part is one part: items fall into parts by chance, and some of small ones would be
-	// full.
+	// FilterParts is the number of parts into which the bits of a class are divided. Each item lies in one
+	// part, so that a search for one item reads one part of each of many filters (see filterPage in package
+	// text). Classes smaller than minPart bytes per part are not divided: items fall into parts by chance, and
+	// some small parts would be full.
 	FilterParts = 64
 	minPart     = 8
 )
 
-// PartsOf returns into how many parts a class of so many bytes is divided.
+// PartsOf returns the number of parts of a class of so many bytes.
 func PartsOf(bytes int) int {
 	if bytes < FilterParts*minPart {
 		return 1
@@ -29,16 +29,16 @@ func PartsOf(bytes int) int {
 	return FilterParts
 }
 
-// PartOf returns the part of an item among filterParts. It takes none of the bits that decide the first place
-// there.
+// PartOf returns the part of an item among FilterParts. It uses other bits of the hash than the first
+// position within the part.
 func PartOf(item uint64) int { return int(item >> 33 % FilterParts) }
 
-// ItemBits is how many bits an item of each class has at most. Words are few and say much; runs are many and
-// help seldom.
+// ItemBits is the most bits per item, by class. Words are few and rule out much; runs are many and seldom
+// help.
 var ItemBits = [ItemClasses]int{ItemWords: 16, itemLong: 8, itemRuns: 4, itemPairs: 8, itemMetadata: 10}
 
-// Append appends the filter of lines that take so many bytes with their metadata: the classes that it has, of
-// each the number of hashes and its length, and the bits of each. Nothing is appended if nothing fits.
+// Append appends the filter of lines that take so many bytes with their metadata: the classes that it has,
+// the number of hashes and the length of each, and the bits of each. If nothing fits, it appends nothing.
 func (s *Items) Append(dst []byte, bytes int) []byte {
 	const headBytes = 1 + 4*int(ItemClasses)
 	most := 8 * (bytes*filterShare/1000 - headBytes)
@@ -50,7 +50,7 @@ func (s *Items) Append(dst []byte, bytes int) []byte {
 	}
 	classes := byte(1<<ItemClasses - 1)
 	for total > 0 && total > 2*most {
-		// With less than half of their bits, items are not worth having: runs go, then the largest class.
+		// With less than half of their bits, items are not worth storing: runs go first, then the largest class.
 		largest := itemRuns
 		for class, n := range want {
 			if want[itemRuns] == 0 && n > want[largest] {
@@ -78,7 +78,7 @@ func (s *Items) Append(dst []byte, bytes int) []byte {
 		}
 		hashes[class] = 1
 		if n := len(s.Lists[class]); n > 0 {
-			// The fewest false positives come with ln 2 hashes a bit.
+			// ln 2 hashes per bit give the fewest false positives.
 			hashes[class] = min(max(int(math.Round(float64(8*want[class])/float64(n)*math.Ln2)), 1), maxFilterHashes)
 		}
 		dst = binary.AppendUvarint(append(dst, byte(hashes[class])), uint64(want[class]))
@@ -128,14 +128,14 @@ func HasItem(part []byte, item uint64, hashes byte) bool {
 	return true
 }
 
-// FilterHead is what stands before the bits of a filter.
+// FilterHead is the description before the bits of a filter.
 type FilterHead struct {
 	Classes byte
 	Hashes  [ItemClasses]byte
 	Lens    [ItemClasses]uint32 // bytes
 }
 
-// Read reads a head. What is wrong shows in s.
+// Read reads a head. Errors are left in s.
 func (h *FilterHead) Read(s *column.Scan) {
 	if h.Classes = s.Byte(); h.Classes>>ItemClasses != 0 {
 		s.Fail()
@@ -163,13 +163,13 @@ func (h *FilterHead) Append(dst []byte) []byte {
 	return dst
 }
 
-// Filter is a filter by itself: its head, and the bits of each of its classes.
+// Filter is a single filter: its head, and the bits of each of its classes.
 type Filter struct {
 	FilterHead
 	Bits [ItemClasses][]byte
 }
 
-// Open reads a filter that stands by itself.
+// Open reads a single filter.
 func (f *Filter) Open(b []byte) error {
 	s := column.Scan{Rest: b}
 	f.Read(&s)
@@ -191,7 +191,7 @@ func (f *Filter) Has(class byte, item uint64) bool {
 	return HasItem(bits, item, f.Hashes[class])
 }
 
-// CheckIn returns an error unless a filter has all items.
+// CheckIn returns an error unless the filter has all items.
 func (s *Items) CheckIn(filter []byte) error {
 	var f Filter
 	if err := f.Open(filter); err != nil {

@@ -9,21 +9,21 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// A filter says which substrings the lines of a unit do not have. LogQL looks for substrings, not for words:
-// what stands at the edge of a needle may be part of something longer. So what goes into the filter is
-// decided by a few bytes of content alone, wherever a needle begins. Its items are
+// A filter rules out substrings that the lines of a unit do not have. LogQL searches for substrings, not
+// for words: the edge of a needle may be part of something longer. So a few bytes of content alone decide
+// what goes into the filter, wherever a needle begins. The items are:
 //
-//   - of each word, a stretch of letters without case: all stretches of four letters. Words are few, and mostly the same from
-//     line to line;
-//   - of each long run of letters and digits, such as a trace id: minimizers, the least by their hash of each eleven
-//     stretches of six bytes that follow each other. So any sixteen bytes of the run have one that is in the filter, while of
-//     the run a sixth is;
-//   - each shorter run of hexadecimal digits: the run as a whole, which helps needles that have what stands on both sides;
-//   - of dotted numbers such as addresses: the two in the middle;
-//   - of structured metadata: name and value.
+//   - every four consecutive letters of each word, without case. Words are few, and mostly the same from line
+//     to line;
+//   - minimizers of each long run of letters and digits, such as a trace id: the stretch of six bytes with the
+//     least hash among each eleven consecutive ones. Any sixteen bytes of the run contain a minimizer, and the
+//     filter holds a sixth of the stretches;
+//   - each shorter run of hexadecimal digits as a whole, which helps needles that include both of its edges;
+//   - the two middle numbers of dotted numbers, such as addresses;
+//   - each name and value of structured metadata.
 //
-// They are in Bloom filters, one for each of these classes, of at most filterShare of what the lines take.
-// What does not fit is left out, class by class.
+// They are stored in one Bloom filter for each class, of at most filterShare of the lines. Classes that do
+// not fit are left out. docs/adr/0006-filter-of-lines.md has the decision.
 const (
 	wordGram    = 4
 	longRun     = 16
@@ -32,7 +32,7 @@ const (
 	minDigitRun = 5
 )
 
-// Classes of items, as they are stored: as bits, of those that the filter has.
+// Classes of items, stored as bits: the classes that a filter has.
 const (
 	ItemWords byte = iota
 	itemLong
@@ -42,7 +42,7 @@ const (
 	ItemClasses
 )
 
-// wordByte folds the bytes of which words are made, and is 0 for others.
+// wordByte folds the case of the bytes of words, and is 0 for others.
 var wordByte = func() (fold [256]byte) {
 	for c := 'a'; c <= 'z'; c++ {
 		fold[c], fold[c-'a'+'A'] = byte(c), byte(c)
@@ -62,7 +62,8 @@ func Spread(x uint64) uint64 {
 	return x ^ x>>32
 }
 
-// gramItem is the item of four letters, the first lowest. It is 0 of those that hexadecimal numbers have.
+// gramItem is the item of four letters, the first one lowest. It is 0 for letters that hexadecimal numbers
+// have.
 func gramItem(gram uint32) uint64 {
 	// A letter up to f is below 0x67.
 	if hex := gram + 0x19191919; hex&0x80808080 == 0 && gram&0x80808080 == 0 {
@@ -71,7 +72,7 @@ func gramItem(gram uint32) uint64 {
 	return Spread(uint64(gram) + 1<<32)
 }
 
-// eachGram calls fn with the item of each four letters that follow each other.
+// eachGram calls fn with the item of every four consecutive letters.
 func eachGram(text []byte, fn func(item uint64)) {
 	n, gram := 0, uint32(0)
 	for _, c := range text {
@@ -89,11 +90,11 @@ func eachGram(text []byte, fn func(item uint64)) {
 	}
 }
 
-// gramOrder is what the six bytes of a stretch are multiplied with: their order by that is as good as random,
-// and costs little for each byte of a run. Only what comes first is mixed well.
+// gramOrder is the multiplier that orders the six bytes of a stretch. The order is as good as random and
+// cheap for each byte of a run. Only the upper bits are well mixed.
 const gramOrder = 0xd6e8feb86659fd93
 
-// minimizerStep is how many stretches are looked at together: some windows' worth.
+// minimizerStep is the number of stretches that are compared together: several windows.
 const minimizerStep = 8 * longWindow
 
 // appendMinimizers appends the items of the minimizers of a run of at least longRun bytes.
@@ -103,7 +104,7 @@ func appendMinimizers(dst []uint64, run []byte) []uint64 {
 	for {
 		n := min(len(run)-(longGram-1), minimizerStep)
 		orderGrams(order[:n], run)
-		// The least of a window is that of the end of one block and the beginning of the next.
+		// The least of a window is the least of the end of one block and the beginning of the next.
 		for at := 0; at+longWindow <= n; at += longWindow {
 			ends, begins := order[at:at+longWindow], order[at+longWindow:n]
 			for k := longWindow - 2; k >= 0; k-- {
@@ -124,7 +125,7 @@ func appendMinimizers(dst []uint64, run []byte) []uint64 {
 		if n < minimizerStep {
 			return dst
 		}
-		// All windows that begin in this step but for the last few have been seen.
+		// All windows that begin in this step, except the last few, have been seen.
 		run = run[n-longWindow+1:]
 		if len(run) < longRun {
 			return dst
@@ -132,9 +133,9 @@ func appendMinimizers(dst []uint64, run []byte) []uint64 {
 	}
 }
 
-// orderGrams fills order with that of the stretches of a run of at least eight bytes.
+// orderGrams fills order with the order of the stretches of a run of at least eight bytes.
 func orderGrams(order []uint64, run []byte) {
-	const small, low = 0x202020202020, 1<<(8*longGram) - 1 // digits are the same as small letters
+	const small, low = 0x202020202020, 1<<(8*longGram) - 1 // digits are not changed by folding case
 	n := min(len(order), len(run)-7)
 	for i := range n {
 		order[i] = (binary.LittleEndian.Uint64(run[i:])&low | small) * gramOrder
@@ -148,8 +149,8 @@ func orderGrams(order []uint64, run []byte) {
 	}
 }
 
-// runItem is the item of a whole run, or 0 if it is long, or short, or has anything but hexadecimal digits,
-// or letters alone.
+// runItem is the item of a whole run, or 0 if it is long, short, only letters, or has other bytes than
+// hexadecimal digits.
 func runItem(run []byte) uint64 {
 	if len(run) >= longRun || len(run) < minFieldHex {
 		return 0
@@ -175,8 +176,8 @@ func runItem(run []byte) uint64 {
 	return Spread(Spread(lo+3<<56) + hi)
 }
 
-// pairAt reports whether the run b[i:j] of digits is the second of two dotted numbers, each of two or three
-// digits, with a dot on both sides, and where the first begins.
+// pairAt reports whether the run of digits b[i:j] is the second of two dotted numbers, each of two or three
+// digits, with a dot on both sides. It also returns where the first begins.
 func pairAt(b []byte, i, j int) (first int, ok bool) {
 	if n := j - i; n < 2 || n > 3 || i < 4 || b[i-1] != '.' || j == len(b) || b[j] != '.' {
 		return 0, false
@@ -206,11 +207,11 @@ func metadataItem[T ~[]byte | ~string](name, value T) uint64 {
 	return Spread(xxh3.HashSeed([]byte(value), xxh3.Hash([]byte(name))))
 }
 
-// Items are the items of a unit: most of them once.
+// Items are the items of a unit, with few duplicates.
 type Items struct {
 	Lists [ItemClasses][]uint64
-	// recent are items that are there, by their lowest bits: it leaves out most of those that come again.
-	// Those of words are apart, which all would come again.
+	// recent holds items by their lowest bits and leaves out most duplicates. Words have their own, since
+	// nearly all of them repeat.
 	recent, recentWords [recentItems]uint64
 	count               int
 	buf                 []uint64
@@ -218,7 +219,7 @@ type Items struct {
 
 const recentItems = 1 << 12
 
-// Reset forgets all items.
+// Reset drops all items.
 func (s *Items) Reset() {
 	for i := range s.Lists {
 		s.Lists[i] = s.Lists[i][:0]
@@ -263,7 +264,7 @@ func (s *Items) anyRun(run []byte) {
 	}
 }
 
-// fragment adds the words and runs of a text. A run at its end may be only a part of one.
+// fragment adds the words and runs of a text. A run at its end may be incomplete.
 func (s *Items) fragment(text []byte) {
 	s.words(text)
 	for i := 0; i < len(text); i++ {

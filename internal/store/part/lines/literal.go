@@ -9,14 +9,14 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// Literal are what lines must have that satisfy a literal.
+// Literal is what a line must have to contain a literal.
 type Literal struct {
 	Items   []uint64
 	Classes []byte
 }
 
-// mostLiteralItems bounds what is asked for one literal: more would say little more, and each may need a
-// slice of its own.
+// mostLiteralItems bounds the items of one literal: more would rule out little more, and each may need its
+// own slice.
 const mostLiteralItems = 12
 
 func (l *Literal) add(class byte, item uint64) {
@@ -25,7 +25,8 @@ func (l *Literal) add(class byte, item uint64) {
 	}
 }
 
-// ItemsOf returns what the filter of a unit has if a line has the literal, none if nothing is known.
+// ItemsOf returns the items that the filter of a unit has if a line contains the literal, or none if it
+// implies none.
 func ItemsOf(t *model.TextLiteral) (l Literal) {
 	if t.Name != "" {
 		if !t.Fold && t.Value != "" {
@@ -39,8 +40,8 @@ func ItemsOf(t *model.TextLiteral) (l Literal) {
 		l.words(appendGrams(nil, needle))
 		return l
 	}
-	// A letter that has other forms than its two cases, as k and s do, may be any bytes in the line: what is
-	// next to it is at an edge. For runs so does T, which is part of one as t.
+	// A letter with other forms than its two cases, such as k and s, may be any bytes in the line, so the text
+	// next to it is at an edge. For runs, T is such a letter too: a run has t but not T.
 	for _, piece := range cut(needle, "kKsStTzZ") {
 		l.runs(piece)
 	}
@@ -52,7 +53,7 @@ func ItemsOf(t *model.TextLiteral) (l Literal) {
 	return l
 }
 
-// cut returns the pieces between the bytes that are among some, or not ASCII.
+// cut returns the pieces between bytes that are in a set, or not ASCII.
 func cut(b []byte, some string) [][]byte {
 	return bytes.FieldsFunc(b, func(r rune) bool { return r >= utf8.RuneSelf || strings.ContainsRune(some, r) })
 }
@@ -82,8 +83,7 @@ func appendGrams(dst []gram, b []byte) []gram {
 	return dst
 }
 
-// words adds the items of words, those first that are rare among words, since each that is looked at costs a
-// slice.
+// words adds the items of words, rare ones first, because each lookup costs a slice.
 func (l *Literal) words(grams []gram) {
 	slices.SortStableFunc(grams, func(x, y gram) int { return y.rarity - x.rarity })
 	for _, g := range grams {
@@ -91,8 +91,7 @@ func (l *Literal) words(grams []gram) {
 	}
 }
 
-// letterRarity is the place of a letter by how common it is in English, and of other bytes of words one in
-// the middle.
+// letterRarity ranks letters by how common they are in English. Other bytes of words have a middle rank.
 var letterRarity = func() (rarity [256]int) {
 	const common = "etaoinsrhldcumfpgwybvkxjqz"
 	for i := range rarity {
@@ -104,8 +103,8 @@ var letterRarity = func() (rarity [256]int) {
 	return rarity
 }()
 
-// runs adds the items of the runs of a stretch of a line. Long ones come first, since they say most. Shorter
-// ones must have something on both sides.
+// runs adds the items of the runs of a stretch of a line. Long ones come first, since they rule out most.
+// Shorter ones must have something on both sides.
 func (l *Literal) runs(b []byte) {
 	type span struct{ i, j int }
 	var whole []span

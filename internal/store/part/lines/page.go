@@ -12,14 +12,14 @@ import (
 // Codec is the codec of pages of log lines, as stored.
 const Codec = file.FirstOwnCodec
 
-// fieldCoders and fieldDecoders keep the memory of coders, which is about that of a few pages.
+// fieldCoders and fieldDecoders keep the memory of coders, about that of a few pages.
 var (
 	fieldCoders   = sync.Pool{New: func() any { return &coder{ints: column.IntCoder{Dense: true}} }}
 	fieldDecoders = sync.Pool{New: func() any { return &decoder{} }}
 )
 
-// Seal appends the stored form of a page of lines. Line i ends at ends[i], counted from begin. Unless items
-// is nil, sealLines adds the items of the lines to it.
+// Seal appends the stored form of a page of lines. Line i ends at ends[i], counted from begin. Seal adds
+// the items of the lines to items, unless that is nil.
 func Seal(dst, lines []byte, begin uint32, ends []uint32, items *Items) ([]byte, error) {
 	if len(lines) > maxFieldBytes && items == nil {
 		return file.SealPage(dst, lines, file.CodecZstd)
@@ -45,7 +45,7 @@ func (s *Items) AddLines(b []byte, begin uint32, ends []uint32) {
 }
 
 // DecodePage returns the payload of a page of any section from its stored bytes. The payload may alias
-// stored. Its size is bounded before anything is allocated.
+// stored. Its size is checked before memory is allocated.
 func DecodePage(stored []byte) ([]byte, error) { return decodePage(stored, file.MaxPageBytes) }
 
 func decodePage(stored []byte, limit int) ([]byte, error) {
@@ -69,14 +69,14 @@ func decodeLines(b []byte, raw, skip, n int) ([]byte, error) {
 	return out, err
 }
 
-// Tail says which end of a page of lines is wanted: the last Bytes of its Total bytes, which are all lines
-// but the first Skip.
+// Tail describes the end of a page of lines that is wanted: the last Bytes of its Total bytes, which are
+// all lines but the first Skip.
 type Tail struct{ Skip, Bytes, Total int }
 
 // Of returns the tail of a payload.
 func (t Tail) Of(payload []byte) ([]byte, error) {
 	if len(payload) != t.Total || t.Bytes > t.Total {
-		return nil, column.Corrupt("page of lines: %d bytes, should be %d", len(payload), t.Total)
+		return nil, column.Corrupt("page of lines: %d bytes, want %d", len(payload), t.Total)
 	}
 	return payload[t.Total-t.Bytes:], nil
 }
@@ -89,7 +89,7 @@ func (t Tail) Decode(stored []byte) ([]byte, error) {
 	}
 	if codec == Codec {
 		if raw != t.Total || t.Bytes > raw {
-			return nil, column.Corrupt("page of lines: %d bytes, should be %d", raw, t.Total)
+			return nil, column.Corrupt("page of lines: %d bytes, want %d", raw, t.Total)
 		}
 		return decodeLines(b, raw, t.Skip, t.Bytes)
 	}
@@ -98,5 +98,5 @@ func (t Tail) Decode(stored []byte) ([]byte, error) {
 		return nil, err
 	}
 	end, err := t.Of(payload)
-	return bytes.Clone(end), err // a cache that keeps it counts no more than this
+	return bytes.Clone(end), err // a cache holds and counts only these bytes
 }
