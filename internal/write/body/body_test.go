@@ -145,7 +145,7 @@ func TestDecodeRefusesDamage(t *testing.T) {
 			}
 		}
 		if err := c.Decode(form.e, append(bytes.Clone(in), "garbage"...), new(Buffer), 0, free); !errors.Is(err, model.ErrInvalid) {
-			t.Errorf("%s, with something behind it: %v", name, err)
+			t.Errorf("%s, with something after it: %v", name, err)
 		}
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// MaxDecoded keeps every offset, and with at least two bytes a row every count of rows, below the 31 bits that spans and
-// the ends of a batch have.
+// MaxDecoded bounds a decoded body, so that every offset fits into the 31 bits of a span. A row has at
+// least two bytes, so that every count of rows fits into the ends of a batch.
 const MaxDecoded = 1<<31 - 1
 
 // Encoding is how a body is compressed.
@@ -27,7 +27,7 @@ const (
 	// Zstd is any number of zstd frames.
 	Zstd
 	Gzip
-	// Deflate is what the name has come to mean: deflate, with or without the frame of zlib.
+	// Deflate is deflate with or without the frame of zlib, as senders use the name.
 	Deflate
 	// LZ4 is any number of LZ4 frames.
 	LZ4
@@ -40,14 +40,15 @@ type Codec struct {
 	buffers, gzips, flates, zlibs sync.Pool
 }
 
-// New returns a codec for a protocol; its name, and what a request has fewer of when it is smaller, are for messages.
+// New returns a codec for a protocol. Error messages name the protocol, and the rows of which a sender
+// should send fewer.
 func New(protocol, rows string) *Codec {
-	// Without a stream it starts no goroutine, and what DecodeAll gives lies in the memory that it is given: a window is
-	// never allocated.
+	// Without a stream it starts no goroutine. DecodeAll decodes into the memory that it is given, and
+	// allocates no window.
 	z, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxWindow(maxWindow),
 		zstd.WithDecoderMaxMemory(MaxDecoded), zstd.WithDecodeAllCapLimit(true))
 	if err != nil {
-		panic(err) // an option out of range, and all are constants
+		panic(err) // an option is out of range, but all are constants
 	}
 	c := &Codec{protocol: protocol, rows: rows, zstd: z}
 	c.buffers.New = func() any { return new(Buffer) }
@@ -56,8 +57,8 @@ func New(protocol, rows string) *Codec {
 	return c
 }
 
-// Decode decompresses in into out. Memory is checked against the limit, of which 0 is the largest, and reserved before it
-// is taken.
+// Decode decompresses in into out. The decoded size may not exceed limit; 0 means MaxDecoded. grow
+// reserves memory, and is called before it is allocated.
 func (c *Codec) Decode(e Encoding, in []byte, out *Buffer, limit int64, grow func(int64) error) error {
 	if limit <= 0 || limit > MaxDecoded {
 		limit = MaxDecoded

@@ -13,8 +13,8 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// firstInflated is how many bytes a stream of unknown content gets at first. Four times the compressed bytes are what log
-// lines and samples take at least.
+// firstInflated is the least memory for the content of a stream whose size is not known. Log lines and
+// samples decode to at least four times their compressed size.
 const firstInflated = 64 << 10
 
 func (c *Codec) decodeGzip(in []byte, out *Buffer, limit int64, grow func(int64) error) error {
@@ -27,8 +27,9 @@ func (c *Codec) decodeGzip(in []byte, out *Buffer, limit int64, grow func(int64)
 	return c.inflate("gzip", z, src, len(in), out, limit, grow)
 }
 
-// decodeDeflate takes what has the head of a zlib stream for one, and anything else for bare deflate. A bare stream that
-// looks like such a head would begin with a stored block whose padding is not zero, which no encoder makes.
+// decodeDeflate decodes zlib if the body begins with the head of a zlib stream, and bare deflate if not.
+// A bare stream that looks like that head begins with a stored block whose padding is not zero, which no
+// encoder makes.
 func (c *Codec) decodeDeflate(in []byte, out *Buffer, limit int64, grow func(int64) error) error {
 	src := bytes.NewReader(in)
 	if len(in) >= 2 && in[0]&0x0f == 8 && (int(in[0])<<8|int(in[1]))%31 == 0 {
@@ -55,9 +56,11 @@ func (c *Codec) takeZlib(src io.Reader) (io.Reader, error) {
 	return z, z.(zlib.Resetter).Reset(src, nil)
 }
 
-// inflate reads a stream whose content has an unknown size to its end, and reserves as much again whenever the room is used
-// up. src is what the stream reads from: nothing may be left in it.
-func (c *Codec) inflate(what string, z io.Reader, src *bytes.Reader, compressed int, out *Buffer, limit int64, grow func(int64) error) error {
+// inflate reads a stream to its end. The size of its content is not known, so the reservation doubles
+// whenever it is used up. src is what z reads from, and nothing may be left in it.
+func (c *Codec) inflate(
+	what string, z io.Reader, src *bytes.Reader, compressed int, out *Buffer, limit int64, grow func(int64) error,
+) error {
 	room := min(max(firstInflated, 4*int64(compressed)), limit+1)
 	if err := grow(room); err != nil {
 		return err
@@ -73,7 +76,7 @@ func (c *Codec) inflate(what string, z io.Reader, src *bytes.Reader, compressed 
 			return c.tooLarge("decoded body", int64(len(out.Bytes)), "limits.decoded-bytes", limit)
 		case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) && ended(z):
 			if src.Len() > 0 {
-				return fmt.Errorf("%w: %s body: %d bytes behind the %s stream", model.ErrInvalid, c.protocol, src.Len(), what)
+				return fmt.Errorf("%w: %s body: %d bytes after the %s stream", model.ErrInvalid, c.protocol, src.Len(), what)
 			}
 			return nil
 		case err != nil:
@@ -88,7 +91,8 @@ func (c *Codec) inflate(what string, z io.Reader, src *bytes.Reader, compressed 
 	}
 }
 
-// ended tells the end of a stream, which is an unexpected one to [io.ReadFull], from a stream that is cut off.
+// ended reports whether a stream is at its end, for which [io.ReadFull] returns the same error as for a
+// stream that is cut off. It reads a byte of a stream that goes on.
 func ended(z io.Reader) bool {
 	var one [1]byte
 	n, err := z.Read(one[:])

@@ -20,8 +20,8 @@ const (
 	lz4LegacyBlock = 8<<20 + 8<<20/255 + 16
 	// lz4History is what the reader keeps of a linked frame, besides one block.
 	lz4History = 192 << 10
-	// maxLZ4Legacy bounds the magic numbers of legacy frames. The reader calls itself for each one
-	// that follows another, and a body full of them would overflow the stack.
+	// maxLZ4Legacy is the most magic numbers of legacy frames in a body. The reader calls itself for each
+	// one that follows another, so that a body full of them would overflow the stack.
 	maxLZ4Legacy = 16
 )
 

@@ -28,7 +28,7 @@ func packLZ4(t testing.TB, b []byte, options ...lz4.Option) []byte {
 	return writeAll(t, w, &out, b)
 }
 
-// storedLZ4 makes two frames whose blocks are stored, with a skippable one between them.
+// storedLZ4 makes two frames whose blocks are stored, with a skippable frame between them.
 func storedLZ4(b []byte) []byte {
 	half := len(b) / 2
 	frame := func(b []byte) []byte {

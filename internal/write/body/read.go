@@ -11,18 +11,18 @@ import (
 	"github.com/shaledb/shale/internal/write"
 )
 
-// firstStep is how many bytes of a body are reserved before the first of them has come.
+// firstStep is how many bytes of a body are reserved before the first of them has arrived.
 const firstStep = 16 << 10
 
-// Admitter gives requests their share of the byte budget.
+// Admitter reserves bytes of the budget for requests.
 type Admitter interface {
 	Admit(ctx context.Context, tenant string, bytes int64) (*write.Grant, error)
 }
 
-// Read reads the body of a request into in and returns what the request holds of the byte budget. No byte is read that is
-// not reserved, and as much is reserved ahead as has come: a connection that announces a large body and sends nothing
-// holds 16 KiB, for as long as the server lets it. A limit of 0 stands for the largest. If the grant is nil, the error is
-// not.
+// Read reads the body of a request into in and returns the reservation of the request. Every byte is
+// reserved before it is read, and the reservation at most doubles what has arrived: a connection that
+// announces a large body and sends nothing holds 16 KiB. The body may not exceed limit; 0 means
+// MaxDecoded. Either the grant or the error is nil.
 func (c *Codec) Read(r *http.Request, a Admitter, tenant string, in *Buffer, limit int64) (_ *write.Grant, err error) {
 	if limit <= 0 || limit > MaxDecoded {
 		limit = MaxDecoded
@@ -31,7 +31,7 @@ func (c *Codec) Read(r *http.Request, a Admitter, tenant string, in *Buffer, lim
 	if announced > limit {
 		return nil, c.tooLarge("body", announced, "limits.body-bytes", limit)
 	}
-	// A body of unknown length may be read for one byte more than allowed, to see that it has more.
+	// One byte over the limit is read of a body of unknown length, to see that it is too large.
 	most := limit + 1
 	if announced >= 0 {
 		most = announced
@@ -59,8 +59,8 @@ func (c *Codec) Read(r *http.Request, a Admitter, tenant string, in *Buffer, lim
 		in.Bytes = in.Bytes[:begin+n]
 		switch read := int64(len(in.Bytes)); {
 		case announced < 0 && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)):
-			// A chunked body that breaks off is an unexpected end too. What it holds is then cut off as well, and decoding
-			// says so.
+			// A chunked body that breaks off has an unexpected end too. Its content is then cut off, and
+			// decoding reports that.
 			return grant, nil
 		case err != nil && announced < 0:
 			return nil, fmt.Errorf("%w: %s body: after %d bytes: %w", model.ErrInvalid, c.protocol, read, err)
