@@ -30,9 +30,9 @@ type Options struct {
 type Limits struct {
 	// Timeout bounds requests that have a Deadline, and the time that a client takes to read a response; 2
 	// minutes by default.
-	Timeout time.Duration `name:"query.timeout" type:"time" default:"2m" placeholder:"TIME" min:"1ms" help:"Longest run of one query."`
+	Timeout time.Duration `name:"query.timeout" type:"time" default:"2m" placeholder:"TIME" min:"1ms" help:"Longest run time of one query."`
 	// MaxConcurrent is the number of slots where Options have none; 20 by default.
-	MaxConcurrent int `name:"query.max-concurrent" type:"count" default:"16" placeholder:"N" min:"1" help:"Queries that run at one time; further ones wait."`
+	MaxConcurrent int `name:"query.max-concurrent" type:"count" default:"16" placeholder:"N" min:"1" help:"Most queries that run at the same time. Further queries wait."`
 	// MaxSeries, MaxSamples and MaxBytes bound what one query may read (see model.Quota).
 	MaxSeries  int64 `name:"query.max-series" type:"count" default:"2000000" placeholder:"N" min:"0" help:"Most series that one query may select. 0: no limit."`
 	MaxSamples int64 `name:"query.max-samples" type:"count" default:"50000000" placeholder:"N" min:"0" help:"Most samples that one query may read or hold. 0: no limit."`

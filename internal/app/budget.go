@@ -1,7 +1,8 @@
 package app
 
-// budget splits the memory budget; docs/operations.md has the table. The shares are more than the whole: as a rule
-// they are not all full at one time.
+// budget is the memory budget in shares; docs/operations.md has the table. Rows and labels take twice their
+// share while they are sorted, so that all shares together exceed the budget. They are rarely full at the
+// same time.
 type budget struct {
 	known, rows, labels, journal, pages, queries, compaction int64
 }
@@ -10,12 +11,12 @@ func splitMemory(total int64) budget {
 	const percent = 100
 	return budget{
 		known:   total * 20 / percent, // outside the Go heap
-		rows:    total * 10 / percent, // and as much again while they are being sorted
-		labels:  total * 12 / percent, // less, and a storm of new series flushes so often that it takes a fifth more time
+		rows:    total * 10 / percent, // sorting takes as much again
+		labels:  total * 12 / percent, // a smaller share makes a storm of new series flush too often
 		journal: total * 5 / percent,
 		pages:   total * 10 / percent,
-		queries: total * 30 / percent, // all together
-		// Reading windows of compaction, and as much again for what it writes.
+		queries: total * 30 / percent, // of all queries together
+		// For the inputs of compaction. The blocks that it writes take as much again.
 		compaction: min(total*4/percent, 64<<20),
 	}
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/shaledb/shale/internal/write"
 )
 
-// syncFS calls hook before and after every sync, whatever is synced.
+// syncFS calls hook before and after every sync of a file or folder.
 type syncFS struct {
 	vfs.FS
 	hook func()
@@ -75,14 +75,15 @@ func openOn(t *testing.T, fs vfs.FS, now *int64) *Engine {
 	return e
 }
 
-// clone is the disk as a power cut would leave it, and how many batches had been acknowledged before.
+// clone is the disk after a power cut, and the number of batches that were acknowledged before it.
 type clone struct {
 	fs    *vfs.MemFS
 	acked int
 }
 
-// TestCrashAtEverySync cuts the power before and after every sync of a run that writes samples and lines, flushes, merges and
-// ships, and opens what is left: every acknowledged row is there, once, and nothing that was never sent.
+// TestCrashAtEverySync cuts the power before and after every sync of a run that writes samples and lines,
+// flushes, merges and ships. Then it opens the rest: every acknowledged row is there once, and no row that
+// was never sent.
 func TestCrashAtEverySync(t *testing.T) {
 	mem := vfs.NewCrashableMem()
 	now := int64(1_700_000_000 * time.Second)
@@ -143,7 +144,7 @@ func TestCrashAtEverySync(t *testing.T) {
 	t.Logf("opened %d clones", len(clones))
 }
 
-// checkFolder ends a test of the engine: everything on the disk is in order.
+// checkFolder checks all files of an engine at the end of a test.
 func checkFolder(t *testing.T, fs vfs.FS) {
 	t.Helper()
 	ctx := context.Background()
@@ -154,7 +155,7 @@ func checkFolder(t *testing.T, fs vfs.FS) {
 
 const crashSeries = 10
 
-// crashLabels gives every batch a new series beside old ones.
+// crashLabels gives every batch a new series besides old ones.
 type crashLabels int
 
 func (c crashLabels) of(i int) model.Labels {

@@ -13,15 +13,16 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// TestDayOfManyTenants lets a day pass for many small tenants, all with the same ten series: each has its own values at
-// the end, and the bucket has few objects, not a few for each tenant.
+// TestDayOfManyTenants lets a day pass for many small tenants with the same ten series. At the end each
+// tenant has its own values, and the number of objects in the bucket does not depend on the number of
+// tenants.
 func TestDayOfManyTenants(t *testing.T) {
 	tenants := 10_000
 	if testing.Short() {
 		tenants = 300
 	}
 	s := newSetup(t, func(o *EngineOptions) {
-		o.FS = vfs.NewMem() // one that remembers what a crash would leave copies a file at each sync
+		o.FS = vfs.NewMem() // a file system that can be crash-cloned copies a file at each sync
 		b, err := bucketfs.New(o.FS, "/bucket")
 		must(t, err)
 		o.Bucket = b

@@ -34,7 +34,7 @@ var (
 	_ head.Shipper  = (*shipper)(nil)
 )
 
-// EngineOptions say where an engine keeps its data and what it may use.
+// EngineOptions define where an engine keeps its data and how much memory and disk it may use.
 type EngineOptions struct {
 	FS      vfs.FS
 	DataDir string
@@ -53,11 +53,12 @@ type EngineOptions struct {
 	QueryTimeout time.Duration
 	// FlushEvery is the age at which rows go to parts; 0 means 10 s.
 	FlushEvery time.Duration
-	// Room reports an error while there is no room for more data; nil means always.
+	// Room returns an error while the disk has no room for more data. A nil Room means enough room.
 	Room func() error
-	// RoomFor reports an error unless so many bytes more have room; nil means always.
+	// RoomFor returns an error unless the disk has room for that many bytes more. A nil RoomFor means enough
+	// room.
 	RoomFor func(bytes int64) error
-	// Idle leaves out the background work, for tests that want to do each step themselves.
+	// Idle turns the background work off, for tests that do each step themselves.
 	Idle bool
 
 	Now        func() int64
@@ -65,11 +66,11 @@ type EngineOptions struct {
 	Logger     *slog.Logger
 }
 
-// closeGrace is how long Close waits for pushes to get into the buffers.
+// closeGrace is how long Close waits for pushes to reach the buffers.
 const closeGrace = 3 * time.Second
 
-// Engine is the store of one data folder: journal, head, catalogue and archive, with the write path into them and the
-// read path out of them.
+// Engine is the store of one data folder: journal, head, catalogue and archive, with the write path into them
+// and the read path out of them.
 type Engine struct {
 	o         EngineOptions
 	lock      io.Closer
@@ -80,12 +81,12 @@ type Engine struct {
 	querier   *read.Querier
 	retention *retention
 	compactor *compact.Compactor
-	// started says that the journal may be truncated: not while it is being replayed.
+	// started is set once the journal is replayed and may be truncated.
 	started atomic.Bool
 }
 
-// OpenEngine opens or creates the store and replays the journal. When it returns, everything that was ever
-// acknowledged can be read.
+// OpenEngine opens or creates the store and replays the journal. When it returns, all acknowledged data is
+// readable.
 func OpenEngine(ctx context.Context, o EngineOptions) (_ *Engine, err error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -154,8 +155,9 @@ func OpenEngine(ctx context.Context, o EngineOptions) (_ *Engine, err error) {
 	return e, nil
 }
 
-// roomToMerge reports an error unless blocks of so many bytes can be merged: the result lies in the data folder until it
-// is in the bucket, which may lie there too, and the inputs go later.
+// roomToMerge returns an error unless the disk has room to merge blocks of that many bytes. The result stays
+// in the data folder until it is in the bucket, which may be on the same disk, and the inputs are deleted
+// later.
 func (e *Engine) roomToMerge(bytes int64) error {
 	if e.o.RoomFor == nil {
 		return nil
@@ -163,8 +165,8 @@ func (e *Engine) roomToMerge(bytes int64) error {
 	return e.o.RoomFor(2 * bytes)
 }
 
-// seed returns the seed of keys, which an empty bucket gets. A bucket that has none although the data folder is in use
-// is another one, or has lost it.
+// seed returns the seed of keys, and gives one to a new bucket. If the data folder is in use and the bucket
+// has no seed, the bucket is the wrong one or has lost the object.
 func (e *Engine) seed(ctx context.Context) (model.KeySeed, error) {
 	_, err := e.o.FS.Stat(e.o.FS.PathJoin(e.o.DataDir, "head", "MANIFEST"))
 	if err != nil { // a new data folder
@@ -172,7 +174,7 @@ func (e *Engine) seed(ctx context.Context) (model.KeySeed, error) {
 	}
 	seed, err := catalog.Seed(ctx, e.o.Bucket)
 	if errors.Is(err, bucket.ErrNotFound) {
-		return 0, fmt.Errorf("%w: the data folder %s is in use, and the bucket has no seed: it is not the bucket of this folder, or has lost the object", model.ErrInvalid, e.o.DataDir)
+		return 0, fmt.Errorf("%w: the data folder %s is in use, and the bucket has no seed: it is the bucket of another folder, or has lost the object", model.ErrInvalid, e.o.DataDir)
 	}
 	return seed, err
 }
@@ -193,7 +195,7 @@ func (e *Engine) headOptions(seed model.KeySeed, split budget) head.Options {
 	}
 }
 
-// replay gives the head what the journal has and parts have not, and then starts the journal.
+// replay applies the batches of the journal that are not in parts to the head, and then starts the journal.
 func (e *Engine) replay(ctx context.Context) error {
 	from := e.head.Covered() + 1
 	batches, rows := 0, 0
@@ -205,7 +207,7 @@ func (e *Engine) replay(ctx context.Context) error {
 		})
 	}
 	var err error
-	if e.o.Idle { // nobody flushes beside it
+	if e.o.Idle { // no other goroutine flushes
 		err = replay(ctx, from, func(seq uint64, b *model.Batch) error {
 			e.head.Apply(seq, b)
 			if e.head.HalfFull() {
@@ -220,16 +222,16 @@ func (e *Engine) replay(ctx context.Context) error {
 		return fmt.Errorf("replay the journal from %d: %w", from, err)
 	}
 	if e.journal.LastSeq() < from-1 {
-		// The newest segment is never deleted, and what parts cover was in the journal before.
-		e.o.Logger.Error("the journal ends before what is in parts, so it has lost its end; what it had beyond the parts is lost",
+		// The newest segment is never deleted, and every row of a part was in the journal first.
+		e.o.Logger.Error("the journal ends before the newest rows in parts: its tail is missing, and rows that were only there are lost",
 			"journal_ends", e.journal.LastSeq(), "parts_cover", from-1)
 	}
 	if batches > 0 {
 		e.o.Logger.Info("replayed the journal", "batches", batches, "rows", rows)
 	}
 	last := max(e.journal.LastSeq(), e.head.Covered())
-	// The bucket may know later batches than this folder, if another folder has written to it. What comes now is newer
-	// than all of them, and must count so.
+	// Another folder may have written to the bucket, which then knows later batches than this folder. New
+	// batches are newer than all of these and need higher numbers.
 	for _, b := range e.catalog.Live() {
 		last = max(last, b.SeqHi)
 	}
@@ -243,40 +245,40 @@ func (e *Engine) replay(ctx context.Context) error {
 	return e.journal.Truncate(e.head.Covered())
 }
 
-// Path returns the way in.
+// Path returns the write path.
 func (e *Engine) Path() *write.Path { return e.path }
 
-// Querier returns the way out.
+// Querier returns the read path.
 func (e *Engine) Querier() *read.Querier { return e.querier }
 
-// Metadata emits what senders told of a metric family, or of all of a tenant if the name is empty.
+// Metadata emits the metadata of a metric family, or of all families of a tenant if the name is empty.
 func (e *Engine) Metadata(tenant, family string, emit func(family string, m model.Metadata) bool) error {
 	e.head.Metadata(tenant, family, emit)
 	return nil
 }
 
-// Compact merges all blocks that are to be merged now.
+// Compact merges all blocks that are due.
 func (e *Engine) Compact(ctx context.Context) error {
 	_, err := e.compactor.RunOnce(ctx)
 	return err
 }
 
-// Flush moves everything that is buffered to local parts.
+// Flush moves all buffered data to local parts.
 func (e *Engine) Flush() error { return e.head.Flush(context.Background()) }
 
-// Ship moves everything to the bucket.
+// Ship moves all data to the bucket.
 func (e *Engine) Ship() error { return e.head.Ship(context.Background()) }
 
-// Close flushes and closes the store. Pushes that are running are waited for, further ones refused; nobody may be
-// reading any more.
+// Close flushes and closes the store. It waits for running pushes and refuses further ones. All reads must
+// have ended.
 func (e *Engine) Close() error { return e.release() }
 
-// release closes what has been opened, in reverse.
+// release closes all open rooms in reverse order.
 func (e *Engine) release() error {
 	var errs []error
 	if e.path != nil {
-		// Pushes may be waiting for buffers that cannot be flushed. What they sent is in the journal by then, and the next
-		// start applies it.
+		// Pushes may wait for buffers that cannot be flushed. Their rows are in the journal, and the next start
+		// applies them.
 		giveUp := time.AfterFunc(closeGrace, e.head.Shut)
 		e.path.Close()
 		giveUp.Stop()
@@ -288,7 +290,7 @@ func (e *Engine) release() error {
 		e.retention.close()
 	}
 	if e.head != nil && e.started.Swap(false) {
-		// What is flushed before the journal closes need not be replayed.
+		// The next start need not replay rows that are flushed before the journal closes.
 		if err := e.head.Flush(context.Background()); err != nil {
 			e.head.Shut()
 			errs = append(errs, err)

@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/maypok86/otter/v2.(*cache[...]).periodicCleanUp"))
 }
 
-// setup is an engine on a disk in memory with a clock that stands still.
+// setup is an engine on a disk in memory, with a clock that the test moves.
 type setup struct {
 	*Engine
 	mem *vfs.MemFS
@@ -137,7 +137,7 @@ func TestOneProcessAtATime(t *testing.T) {
 	must(t, s.Close())
 }
 
-// The last value of a time counts, wherever the values lie, and also after a restart.
+// The last value of a timestamp counts, wherever the values are stored, and also after a restart.
 func TestLastValueCounts(t *testing.T) {
 	s := newSetup(t, nil)
 	moves := []func() error{s.Flush, s.Ship, func() error { return nil }, s.Ship, s.Flush}
@@ -154,7 +154,7 @@ func TestLastValueCounts(t *testing.T) {
 	must(t, s.Close())
 }
 
-// A new data folder on an old bucket goes on where the bucket is: what it takes is newer.
+// A new data folder on an old bucket continues the numbers of the bucket, so that its batches are newer.
 func TestNewFolderOnAnOldBucket(t *testing.T) {
 	s := newSetup(t, nil)
 	for v := range 3 {
@@ -173,7 +173,7 @@ func TestNewFolderOnAnOldBucket(t *testing.T) {
 		must(t, s.Ship())
 		s.want(t, "a", fmt.Sprint(v))
 		must(t, s.push("b", up, s.now, v))
-		// A crash: the journal is replayed behind the gap.
+		// A crash: the journal is replayed after the gap.
 		s.o.FS = s.o.FS.(*vfs.MemFS).CrashClone(vfs.CrashCloneCfg{})
 		b, err := bucketfs.New(s.o.FS, "/bucket")
 		must(t, err)
@@ -221,7 +221,7 @@ func TestRetention(t *testing.T) {
 	must(t, s.Close())
 }
 
-// A bucket that fails keeps nothing from being written or read, and gets everything when it is back.
+// A bucket that fails prevents no write and no read, and receives all data once it works again.
 func TestFailingBucket(t *testing.T) {
 	var b *fault.Bucket
 	s := newSetup(t, func(o *EngineOptions) {

@@ -25,21 +25,21 @@ import (
 	"github.com/shaledb/shale/internal/write"
 )
 
-// changesDisk reports whether an operation needs a disk that can be written to.
+// changesDisk reports whether an operation needs a writable disk.
 func changesDisk(op errorfs.Op) bool {
 	switch op.Kind {
 	case errorfs.OpCreate, errorfs.OpLink, errorfs.OpRename, errorfs.OpReuseForWrite, errorfs.OpMkdirAll,
 		errorfs.OpFileWrite, errorfs.OpFileWriteAt, errorfs.OpFileSync, errorfs.OpFileSyncData, errorfs.OpFileSyncTo, errorfs.OpFilePreallocate:
 		return true
 	case errorfs.OpRemove, errorfs.OpRemoveAll:
-		return false // a full disk lets files go
+		return false // a full disk allows it
 	}
 	return false
 }
 
-// TestDiskFaults lets a disk fail for a time: full, read-only, unable to sync, or all of it now and then. What is
-// acknowledged meanwhile is there, every refusal says that it may pass, no answer is wrong, and all works again when the
-// disk does.
+// TestDiskFaults lets a disk fail for a time: it is full, read-only, cannot sync, or does any of these now
+// and then. Acknowledged rows are never lost, every refusal is transient, no result is wrong, and the engine
+// recovers with the disk.
 func TestDiskFaults(t *testing.T) {
 	sync := func(op errorfs.Op) bool {
 		return op.Kind == errorfs.OpFileSync || op.Kind == errorfs.OpFileSyncData || op.Kind == errorfs.OpFileSyncTo
@@ -154,8 +154,8 @@ func (s *setup) pushEither(tenant string, n int) error {
 	return s.push(tenant, up, s.now+int64(n), float64(n))
 }
 
-// TestCloseWhenBuffersAreFull: while no part can be written the buffers fill and pushes wait. The engine closes
-// nevertheless, and everything that was acknowledged is there at the next start.
+// TestCloseWhenBuffersAreFull: while no part can be written, the buffers fill and pushes wait. The engine
+// closes nevertheless, and the next start finds all acknowledged rows.
 func TestCloseWhenBuffersAreFull(t *testing.T) {
 	var broken atomic.Bool
 	s := newSetup(t, func(o *EngineOptions) {
@@ -208,8 +208,8 @@ func TestCloseWhenBuffersAreFull(t *testing.T) {
 	checkFolder(t, s.o.FS)
 }
 
-// sawAll asks for the values of the one series: each that was acknowledged must be there, and nothing that was not
-// sent. One that was refused may be there: the disk may have taken it before it failed.
+// sawAll queries the one series: it must have every acknowledged value and no value that was never sent. It
+// may have a refused value: the disk may have stored it before it failed.
 func sawAll(s *setup, acked map[int]bool, next int) error {
 	got, err := ask(s.Engine, question{tenant: "a", signal: model.Metrics, family: model.Samples, rg: everything})
 	if err != nil {
@@ -245,9 +245,9 @@ func sawAll(s *setup, acked map[int]bool, next int) error {
 	return nil
 }
 
-// TestBitFlips flips single bits of every file that an engine leaves behind, and cuts files short. Then the engine must
-// not start, or must refuse to answer, with an error that names the file, or the answer must be the right one. A journal
-// may lose what stands at its end, as a write that was cut short does; the log says so.
+// TestBitFlips flips single bits in every file of a closed engine, and truncates files. Then the engine must
+// refuse to start or to query, with an error that names the file, or the result must be right. A journal may
+// lose its tail, like after a torn write, and the log says so.
 func TestBitFlips(t *testing.T) {
 	s := newSetup(t, func(o *EngineOptions) { o.Write.MaxFuture = time.Hour })
 	for i := range 60 {
@@ -298,7 +298,7 @@ func TestBitFlips(t *testing.T) {
 	}
 }
 
-// askBoth asks for everything of a tenant.
+// askBoth queries all samples and lines of a tenant.
 func askBoth(e *Engine) (answers, error) {
 	got, err := ask(e, question{tenant: "a", signal: model.Metrics, family: model.Samples, rg: everything})
 	if err != nil {
@@ -311,7 +311,8 @@ func askBoth(e *Engine) (answers, error) {
 	return got, err
 }
 
-// tryDamaged opens an engine on a damaged disk and asks. Its error says what is wrong with what came of it.
+// tryDamaged opens an engine on a damaged disk and queries it. It returns the outcome, and an error if the
+// outcome is wrong.
 func tryDamaged(fs *vfs.MemFS, file string, want answers) (string, error) {
 	var log bytes.Buffer
 	o := EngineOptions{
@@ -341,7 +342,7 @@ func tryDamaged(fs *vfs.MemFS, file string, want answers) (string, error) {
 	return "a wrong answer", fmt.Errorf("%s\nlog: %s", d, log.String())
 }
 
-// named returns an error unless the error is of a class and names the file.
+// named returns an error unless err has a class and names the file.
 func named(err error, file string) error {
 	if !errors.Is(err, model.ErrCorrupt) && !errors.Is(err, model.ErrInvalid) {
 		return fmt.Errorf("of no fitting class: %w", err)
@@ -354,7 +355,7 @@ func named(err error, file string) error {
 
 func base(file string) string { return file[strings.LastIndexByte(file, '/')+1:] }
 
-// fewer reports whether got has nothing that want has not.
+// fewer reports whether all rows of got are in want.
 func fewer(got, want answers) bool {
 	for id, rows := range got {
 		for _, x := range rows {
@@ -389,7 +390,7 @@ func sizeOf(t *testing.T, fs vfs.FS, file string) int64 {
 	return st.Size()
 }
 
-// damage flips a bit of a file, or cuts it.
+// damage flips a bit of a file, or truncates it.
 func damage(t *testing.T, fs vfs.FS, file string, at int64, cut bool) {
 	f, err := fs.Open(file)
 	must(t, err)
@@ -411,7 +412,8 @@ func damage(t *testing.T, fs vfs.FS, file string, at int64, cut bool) {
 	must(t, errors.Join(out.Sync(), out.Close()))
 }
 
-// TestAnyAge takes samples and lines of thirty days and of 1970 in any order, and gives them back from everywhere.
+// TestAnyAge pushes samples and lines of thirty days and of 1970 in random order, and reads them from
+// buffers, parts and blocks.
 func TestAnyAge(t *testing.T) {
 	s := newSetup(t, nil)
 	truth := answers{}

@@ -9,7 +9,7 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// lockFolder creates the data folder if need be and takes the lock that keeps a second process out of it.
+// lockFolder creates the data folder if it is missing and takes the lock that keeps a second process out.
 func lockFolder(fs vfs.FS, dir string) (io.Closer, error) {
 	if err := fs.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("%w: data folder %s: %v", model.ErrTransient, dir, err)

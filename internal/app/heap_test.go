@@ -11,11 +11,11 @@ import (
 	"github.com/shaledb/shale/internal/alloctest"
 )
 
-// TestBoundHeap: a small heap is left alone until it has garbage of a sixteenth of the budget, of 64 MiB at most, which takes no
-// memory before.
+// TestBoundHeap: a small heap is not collected before its garbage has a sixteenth of the budget, at most 64
+// MiB. The ballast takes no memory.
 func TestBoundHeap(t *testing.T) {
-	alloctest.Counts(t) // the race detector keeps books of all that is allocated, in memory beside it
-	// Each in a process of its own, as a server is one: memory that was given back before would be cleared for the ballast.
+	alloctest.Counts(t) // the race detector uses memory for every allocation
+	// Each case has its own process, as a server has: reused memory would have to be cleared for the ballast.
 	const own = "SHALE_TEST_BOUND_HEAP"
 	for i, c := range []struct{ budget, ballast int64 }{{512 << 20, 32 << 20}, {1 << 30, 64 << 20}, {64 << 30, 64 << 20}} {
 		switch os.Getenv(own) {

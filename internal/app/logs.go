@@ -18,32 +18,25 @@ import (
 	"github.com/shaledb/shale/internal/write/otlp"
 )
 
-// The rooms fit.
+// The rooms fit together.
 var (
 	_ logql.Watcher = (*write.Path)(nil)
 	_ loki.Engine   = (*logql.Engine)(nil)
 )
 
-// turns are what the queries of all languages share.
-type turns struct {
-	slots *api.Slots
-	pool  *model.QueryPool
-}
-
-func newTurns(c config.Config) turns {
-	return turns{slots: api.NewSlots(c.Query.MaxConcurrent), pool: &model.QueryPool{MaxBytes: splitMemory(c.MemoryBytes).queries}}
-}
-
-// apiOptions are what the APIs of all languages share.
-func apiOptions(c config.Config, t turns, registry *prometheus.Registry, log *slog.Logger) api.Options {
+// apiOptions returns the options that the APIs of all languages share, with the same slots and the same
+// memory.
+func apiOptions(c config.Config, registry *prometheus.Registry, log *slog.Logger) api.Options {
 	return api.Options{
-		Slots: t.slots, Pool: t.pool, Limits: c.Query,
+		Slots:      api.NewSlots(c.Query.MaxConcurrent),
+		Pool:       &model.QueryPool{MaxBytes: splitMemory(c.MemoryBytes).queries},
+		Limits:     c.Query,
 		Version:    api.Version{Version: c.Version, Revision: c.Commit, GoVersion: runtime.Version()},
 		Registerer: registry, Logger: log,
 	}
 }
 
-// lineRules are what lines are held to.
+// lineRules returns the rules for received lines.
 func lineRules(c config.Config) logs.Rules {
 	r := logs.DefaultRules()
 	r.Limits = c.LogLines
@@ -55,7 +48,7 @@ func lineRules(c config.Config) logs.Rules {
 	return r
 }
 
-// receive mounts the receivers of log lines, and that of OpenTelemetry's metrics.
+// receive mounts the receivers of log lines and of OpenTelemetry's metrics.
 func receive(c config.Config, e *Engine, mux *http.ServeMux, registry *prometheus.Registry) {
 	push := lokipush.New(lokipush.Options{Sink: e.Path(), Rules: lineRules(c), Registerer: registry})
 	mux.Handle(lokipush.Path, push)
@@ -66,15 +59,15 @@ func receive(c config.Config, e *Engine, mux *http.ServeMux, registry *prometheu
 	mux.Handle(otlp.PrometheusMetricsPath, records.Metrics())
 }
 
-// lokiOptions put Loki's API before an open store.
-func lokiOptions(c config.Config, e *Engine, t turns, registry *prometheus.Registry, log *slog.Logger) loki.Options {
+// lokiOptions connects Loki's API to an open store.
+func lokiOptions(e *Engine, shared api.Options, registry *prometheus.Registry) loki.Options {
 	return loki.Options{
 		Engine:  logql.New(logql.Options{Read: e.Querier(), Watch: e.Path(), Registerer: registry}),
-		Options: apiOptions(c, t, registry, log),
+		Options: shared,
 	}
 }
 
-// closeLogs ends the connections that follow lines.
+// closeLogs closes the connections that follow lines.
 func (l *listener) closeLogs() error {
 	if l.logs == nil {
 		return nil

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/storage"
 
+	"github.com/shaledb/shale/internal/api"
 	"github.com/shaledb/shale/internal/api/prom"
 	"github.com/shaledb/shale/internal/config"
 	"github.com/shaledb/shale/internal/model"
@@ -30,8 +31,8 @@ func newPromEngine(c config.Config, registry *prometheus.Registry, log *slog.Log
 	})
 }
 
-// promOptions puts the Prometheus API before an open store.
-func promOptions(c config.Config, e *Engine, engine promql.QueryEngine, t turns, registry *prometheus.Registry, log *slog.Logger) prom.Options {
+// promOptions connects the Prometheus API to an open store.
+func promOptions(c config.Config, e *Engine, engine promql.QueryEngine, shared api.Options) prom.Options {
 	queryable := func(tenant string, q *model.Quota, cost *model.Cost) *shalepromql.Queryable {
 		return &shalepromql.Queryable{Read: e.Querier(), Tenant: tenant, Quota: q, Cost: cost}
 	}
@@ -51,11 +52,11 @@ func promOptions(c config.Config, e *Engine, engine promql.QueryEngine, t turns,
 		Flags:   func() map[string]string { return flags(&c) },
 		Config:  func() string { return c.YAML(nil) },
 		Runtime: func() prom.RuntimeInfo { return runtimeInfo(&c, started) },
-		Options: apiOptions(c, t, registry, log),
+		Options: shared,
 	}
 }
 
-// maxSamples gives the engine its own limit, of samples held at one time, each of 16 bytes.
+// maxSamples returns the engine's own limit of samples in memory, which take 16 bytes each.
 func maxSamples(c config.Config) int {
 	n := c.Query.MaxBytes / 16
 	if c.Query.MaxSamples > 0 {
@@ -64,14 +65,14 @@ func maxSamples(c config.Config) int {
 	return int(n)
 }
 
-// recentSpan is what status/tsdb looks back over: the span of Prometheus's head.
-const recentSpan = 2 * time.Hour
+// recent is how far status/tsdb looks back: the range of Prometheus's head.
+const recent = 2 * time.Hour
 
 // tsdbStatus counts the recent series of a tenant.
 func tsdbStatus(ctx context.Context, e *Engine, tenant string, limit int, c config.Config, q *model.Quota, cost *model.Cost) (prom.TSDBStatus, error) {
 	now := e.Path().Now()
 	req := &model.Request{
-		Tenant: tenant, Signal: model.Metrics, Range: model.TimeRange{Min: now - int64(recentSpan), Max: now + int64(c.Write.MaxFuture)},
+		Tenant: tenant, Signal: model.Metrics, Range: model.TimeRange{Min: now - int64(recent), Max: now + int64(c.Write.MaxFuture)},
 		Quota: q, Cost: cost,
 	}
 	n, err := e.Querier().Cardinality(ctx, req, limit)
@@ -94,7 +95,7 @@ func tsdbStatus(ctx context.Context, e *Engine, tenant string, limit int, c conf
 	}, nil
 }
 
-// flags lists the settings as they hold.
+// flags returns the effective settings.
 func flags(c *config.Config) map[string]string {
 	all := make(map[string]string)
 	for _, s := range config.Settings() {
@@ -104,7 +105,7 @@ func flags(c *config.Config) map[string]string {
 }
 
 func runtimeInfo(c *config.Config, started time.Time) prom.RuntimeInfo {
-	dir, _ := os.Getwd() // what cannot be known is left empty
+	dir, _ := os.Getwd() // unknown values stay empty
 	host, _ := os.Hostname()
 	return prom.RuntimeInfo{
 		StartTime: started, CWD: dir, Hostname: host, ServerTime: time.Now(), ReloadConfigSuccess: true, LastConfigTime: started,

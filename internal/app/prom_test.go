@@ -10,7 +10,8 @@ import (
 )
 
 func TestBuildInfoIsTheProgram(t *testing.T) {
-	v := promOptions(config.Config{Version: "1.2.3", Commit: "c0ffee"}, nil, nil, turns{}, prometheus.NewRegistry(), nil).Version
+	c := config.Config{Version: "1.2.3", Commit: "c0ffee"}
+	v := promOptions(c, nil, nil, apiOptions(c, prometheus.NewRegistry(), nil)).Version
 	if v.Version != "1.2.3" || v.Revision != "c0ffee" || v.GoVersion != runtime.Version() {
 		t.Errorf("got %+v", v)
 	}

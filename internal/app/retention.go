@@ -10,7 +10,7 @@ import (
 	"github.com/shaledb/shale/internal/store/catalog"
 )
 
-// retentionEvery is how often expired blocks are looked for.
+// retentionEvery is the interval between searches for expired blocks.
 const retentionEvery = 10 * time.Minute
 
 // retention drops blocks whose samples have all expired.
@@ -24,10 +24,10 @@ type retention struct {
 	done    sync.WaitGroup
 }
 
-// startRetention begins the work, which ends with close. It returns nil if everything is kept.
+// startRetention starts to drop expired blocks, until close.
 func startRetention(c *catalog.Catalog, o EngineOptions) *retention {
 	ctx, cancel := context.WithCancel(context.Background())
-	// A query that began before a block left the catalogue may read it until its time is over.
+	// A query that began before a block left the catalogue may read it until the query times out.
 	r := &retention{catalog: c, keep: o.Retention, grace: o.QueryTimeout + time.Minute, now: o.Now, log: o.Logger, stop: cancel}
 	if r.now == nil {
 		r.now = func() int64 { return time.Now().UnixNano() }
@@ -41,7 +41,7 @@ func (r *retention) run(ctx context.Context) {
 	defer tick.Stop()
 	for {
 		if err := r.catalog.Expire(ctx, r.horizon(), r.grace); err != nil && ctx.Err() == nil {
-			r.log.Error("expired blocks could not be dropped; it will be tried again", "err", err)
+			r.log.Error("cannot drop expired blocks; will retry", "err", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -51,8 +51,8 @@ func (r *retention) run(ctx context.Context) {
 	}
 }
 
-// horizon returns the time before which samples have expired. It follows the newest block, not the clock alone: a clock
-// that is wrong for a moment must not delete a bucket.
+// horizon returns the time before which samples have expired. It follows the newest block, not the clock
+// alone: a clock that is wrong for a moment must not empty the bucket.
 func (r *retention) horizon() int64 {
 	newest := int64(math.MinInt64)
 	for _, b := range r.catalog.Live() {

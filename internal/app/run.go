@@ -23,7 +23,7 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// drainTime is how long a stop waits for requests that are being served.
+// drainTime is how long a stop waits for running requests.
 const drainTime = 20 * time.Second
 
 // Options build a process.
@@ -86,17 +86,18 @@ func Run(ctx context.Context, o Options) (err error) {
 	return errors.Join(err, s.drain())
 }
 
-// greatestBallast is that of 1 GiB of memory.
+// greatestBallast is the ballast of 1 GiB of memory.
 const greatestBallast = 64 << 20
 
-// boundHeap makes the collector keep to a memory budget, and returns what must stay alive for that.
+// boundHeap makes the garbage collector keep to a memory budget, and returns a ballast that must stay alive.
 //
-// A heap is collected whenever it has doubled, so that of a server that has just started is collected every few megabytes: a quarter of
-// the time of a first query for lines. The ballast, which nobody touches and which so takes no memory, counts as a part of
-// the heap, and leaves that many bytes to garbage at least. A larger one has no use: a heap of its size is seldom collected as it is.
+// The collector runs whenever the heap has doubled. The heap of a server that has just started is small, so
+// the collector would run every few megabytes. The ballast counts as a part of the heap, which leaves at
+// least as many bytes for garbage. No code touches it, so it takes no memory. A larger one would not help: a
+// heap of that size is seldom collected.
 func boundHeap(memory int64) (ballast []byte) {
 	ballast = make([]byte, min(memory/16, greatestBallast))
-	// The collector does not see what lies outside its heap.
+	// The collector does not see memory outside its heap.
 	debug.SetMemoryLimit(memory - splitMemory(memory).known + int64(len(ballast)))
 	return ballast
 }

@@ -23,15 +23,15 @@ import (
 	"github.com/shaledb/shale/internal/write/promwrite"
 )
 
-// servers are the listeners of the process. HTTP is there from the first moment, for /ready and /metrics; the rest is
-// mounted when the store is open.
+// servers are the listeners of the process. HTTP serves /ready and /metrics from the start; the rest is
+// mounted once the store is open.
 type servers struct {
 	http     *listener
 	graphite *graphite.Listener
 	failed   chan error
 }
 
-// listener is the one port for all HTTP.
+// listener is the port for all HTTP.
 type listener struct {
 	net.Listener
 	server *http.Server
@@ -41,20 +41,20 @@ type listener struct {
 	logs   *loki.Handler
 }
 
-// endpoints is what the page at / lists.
+// endpoints returns the list of the page at /.
 func endpoints() []admin.Listed {
 	return []admin.Listed{
 		{Method: "POST", Path: "/api/v1/write", Text: "Prometheus remote write 1.0 and 2.0"},
 		{Method: "GET", Path: "/api/v1/query", Text: "PromQL at an instant (query_range: over a range; query_exemplars: exemplars)"},
 		{Method: "GET", Path: "/api/v1/series", Text: "series of selectors (labels, label/<name>/values, metadata likewise)"},
 		{Method: "POST", Path: "/api/v1/read", Text: "Prometheus remote read"},
-		{Method: "GET", Path: "/federate", Text: "the newest samples of selectors, to be scraped"},
+		{Method: "GET", Path: "/federate", Text: "the newest samples of selectors, for scraping"},
 		{Method: "POST", Path: "/loki/api/v1/push", Text: "log lines, as agents push them to Loki"},
 		{Method: "POST", Path: "/otlp/v1/logs", Text: "log records of OpenTelemetry (/otlp/v1/metrics: metrics)"},
 		{Method: "GET", Path: "/loki/api/v1/query_range", Text: "LogQL: log lines (tail: as they come)"},
 		{Method: "GET", Path: "/loki/api/v1/labels", Text: "labels of log streams (label/<name>/values, series, index/stats likewise)"},
 		{Method: "GET", Path: "/api/v1/format_query", Text: "an expression in its standard form (parse_query: as a tree)"},
-		{Method: "GET", Path: "/api/v1/status/buildinfo", Text: "what this program is (runtimeinfo, flags, config, tsdb likewise)"},
+		{Method: "GET", Path: "/api/v1/status/buildinfo", Text: "version of this program (runtimeinfo, flags, config, tsdb likewise)"},
 	}
 }
 
@@ -77,9 +77,9 @@ func listen(c config.Config, registry *prometheus.Registry, log *slog.Logger, re
 	h.server = &http.Server{
 		Handler:           http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.mux.Load().ServeHTTP(w, r) }),
 		ReadHeaderTimeout: 10 * time.Second,
-		// A body must come within the time that senders wait for an answer to it.
+		// Senders give up after about this time, so a body must arrive within it.
 		ReadTimeout: time.Minute,
-		// Queries set deadlines of their own; this one is for all else, and for clients that do not read.
+		// Queries set their own deadlines. This one bounds other requests, and clients that do not read.
 		WriteTimeout:   c.Query.Timeout + time.Minute,
 		IdleTimeout:    5 * time.Minute,
 		MaxHeaderBytes: 64 << 10,
@@ -94,10 +94,10 @@ func listen(c config.Config, registry *prometheus.Registry, log *slog.Logger, re
 	return s, nil
 }
 
-// Addr returns the address on which HTTP listens.
+// Addr returns the address of the HTTP listener.
 func (l *listener) Addr() string { return l.Listener.Addr().String() }
 
-// graphiteAddrs returns where Graphite's lines and pickles are received, for the log.
+// graphiteAddrs returns the addresses for Graphite's lines and pickles, for the log.
 func (s *servers) graphiteAddrs() (lines, pickles string) {
 	lines, pickles = "off", "off"
 	if s.graphite != nil && s.graphite.Addr() != nil {
@@ -109,16 +109,16 @@ func (s *servers) graphiteAddrs() (lines, pickles string) {
 	return lines, pickles
 }
 
-// mount puts the protocols and the API before an open store.
+// mount connects the receivers and the APIs to an open store.
 func (s *servers) mount(c config.Config, e *Engine, registry *prometheus.Registry, log *slog.Logger) error {
 	mux := http.NewServeMux()
 	s.http.admin.Routes(mux)
 	mux.Handle(promwrite.Path, promwrite.New(e.Path(), registry))
-	t := newTurns(c)
+	shared := apiOptions(c, registry, log)
 	s.http.engine = newPromEngine(c, registry, log)
-	prom.New(promOptions(c, e, s.http.engine, t, registry, log)).Routes(mux)
+	prom.New(promOptions(c, e, s.http.engine, shared)).Routes(mux)
 	receive(c, e, mux, registry)
-	s.http.logs = loki.New(lokiOptions(c, e, t, registry, log))
+	s.http.logs = loki.New(lokiOptions(e, shared, registry))
 	s.http.logs.Routes(mux)
 	s.http.mux.Store(mux)
 	if c.GraphiteListen == "" && c.GraphitePickleListen == "" {
@@ -139,7 +139,7 @@ func (s *servers) mount(c config.Config, e *Engine, registry *prometheus.Registr
 	return nil
 }
 
-// drain stops taking requests and waits for those that are being served.
+// drain accepts no further requests and waits for running ones.
 func (s *servers) drain() error {
 	ctx, cancel := context.WithTimeout(context.Background(), drainTime)
 	defer cancel()
@@ -148,16 +148,16 @@ func (s *servers) drain() error {
 		errs = append(errs, s.graphite.Close())
 		s.graphite = nil
 	}
-	// The server does not know of connections that follow lines.
+	// The server does not know the connections that follow lines.
 	errs = append(errs, s.http.closeLogs())
 	if err := s.http.server.Shutdown(ctx); err != nil {
-		// Whoever is still being served has had the time. The store must not wait for them.
+		// The requests that still run had their time. The store must not wait for them.
 		errs = append(errs, err, s.http.server.Close())
 	}
 	return errors.Join(errs...)
 }
 
-// close ends whatever is still there.
+// close closes all that drain has not closed.
 func (s *servers) close() error {
 	var errs []error
 	if s.graphite != nil {

@@ -21,7 +21,8 @@ type shipper struct {
 	catalog *catalog.Catalog
 }
 
-// Ship uploads and commits a block. Its id follows from what it holds, so a ship that is repeated overwrites itself.
+// Ship uploads and commits a block. The content of the block determines its id, so a repeated Ship overwrites
+// the same object.
 func (s *shipper) Ship(ctx context.Context, b head.Block) error {
 	m := &b.Meta
 	block := catalog.Block{

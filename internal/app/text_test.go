@@ -18,7 +18,7 @@ import (
 	"github.com/shaledb/shale/internal/store/head/query"
 )
 
-// pushLines pushes lines of one stream, all of one time.
+// pushLines pushes lines of one stream with one timestamp.
 func (s *setup) pushLines(tenant string, l model.Labels, at int64, lines ...string) error {
 	b := s.Path().Batch(tenant, model.Logs)
 	defer s.Path().Recycle(b)
@@ -89,8 +89,8 @@ var everything = model.TimeRange{Min: math.MinInt64, Max: math.MaxInt64}
 
 var app = model.LabelsOf("app", "shop", "service_name", "shop")
 
-// Lines of one time keep the order in which they came, and what is equal is there once, wherever the lines lie and also after
-// a restart.
+// Lines with the same timestamp keep their order of arrival, and equal lines appear once, wherever the lines
+// are stored, and also after a restart.
 func TestLinesWhereverTheyLie(t *testing.T) {
 	s := newSetup(t, nil)
 	want := ""
@@ -116,8 +116,8 @@ func TestLinesWhereverTheyLie(t *testing.T) {
 	must(t, s.Close())
 }
 
-// TestLinesMeanwhile pushes lines, some of them twice, beside everything that goes on in the background, and asks meanwhile:
-// what was acknowledged before is there, in order, and nothing is there twice.
+// TestLinesMeanwhile pushes lines, some of them twice, and queries them while all background work runs.
+// Acknowledged lines are there, in order, and once.
 func TestLinesMeanwhile(t *testing.T) {
 	s := newSetup(t, func(o *EngineOptions) {
 		o.Idle, o.MemoryBytes, o.FlushEvery, o.Windows.Window = false, 16<<20, 10*time.Millisecond, 5*time.Minute
@@ -135,7 +135,7 @@ func TestLinesMeanwhile(t *testing.T) {
 				for i := range perPush {
 					lines = append(lines, fmt.Sprint(n*perPush+i, " ", filler))
 				}
-				// Times go on by minutes, so that windows close, and each batch has one time.
+				// Each batch has one timestamp, and they advance, so that windows close.
 				at := s.now + int64(n)*int64(10*time.Second)
 				for range 1 + n%3/2 {
 					if err := s.pushLines("a", l, at, lines...); err != nil {
@@ -174,7 +174,8 @@ func TestLinesMeanwhile(t *testing.T) {
 	checkFolder(t, s.mem)
 }
 
-// inOrder asks for all lines: each stream has the numbers from 0 on, at least as many as were acknowledged before.
+// inOrder queries all lines: each stream has the numbers from 0 on, at least as many as were acknowledged
+// before.
 func inOrder(s *setup, acked *[3]atomic.Int64) error {
 	var least [3]int64
 	for p := range acked {
@@ -214,7 +215,7 @@ var (
 	_ read.TextSource = (*archive.Archive)(nil)
 )
 
-// Streams are named from wherever they lie, and metrics have labels of their own.
+// Labels of streams are found wherever the streams are stored, and do not mix with those of metrics.
 func TestLabelsOfStreams(t *testing.T) {
 	s := newSetup(t, nil)
 	must(t, s.push("a", up, s.now, 1))
@@ -244,7 +245,7 @@ func TestLabelsOfStreams(t *testing.T) {
 	must(t, s.Close())
 }
 
-// Lines that have expired are not shown, and their blocks go.
+// Expired lines are not returned, and their blocks are deleted.
 func TestRetentionOfLines(t *testing.T) {
 	s := newSetup(t, func(o *EngineOptions) { o.Retention = 24 * time.Hour })
 	must(t, s.pushLines("a", app, s.now, "old"))

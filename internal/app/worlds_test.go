@@ -26,9 +26,10 @@ var (
 	worlds    = flag.Int("worlds", 12, "random worlds that are tried")
 )
 
-// TestWorlds pushes the same random batches into several engines that differ in everything that must not matter: memory,
-// the moments of flushes, merges, ships, compactions, restarts and power cuts. Each must give the same answers to the same
-// questions at the same points, which a map computes. A failure names the seed of its world.
+// TestWorlds pushes the same random batches into several engines that differ in everything that must not
+// matter: memory, and the moments of flushes, merges, ships, compactions, restarts and power cuts. At the
+// same points they must return the same results to the same queries, which a map computes. A failure names
+// the seed of its world.
 func TestWorlds(t *testing.T) {
 	seeds := []uint64{*worldSeed}
 	if *worldSeed == 0 {
@@ -202,7 +203,8 @@ func randomExemplar(r *rand.Rand, now int64) row {
 	return row{at: randomTime(r, now), kind: model.KindExemplar, value: string(model.AppendExemplar(nil, &e))}
 }
 
-// randomLine is mostly one of a few, so that lines come again; some are as long as lines may be, so that one series fills pages.
+// randomLine is mostly one of a few, so that lines repeat. Some have the largest size, so that one series
+// fills pages.
 func randomLine(r *rand.Rand, now int64) row {
 	l := model.Line{Text: fmt.Appendf(nil, "level=info msg=%q n=%d", []string{"started", "needle found", "stopped \x00\xff"}[r.IntN(3)], r.IntN(5))}
 	switch r.IntN(12) {

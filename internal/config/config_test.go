@@ -17,8 +17,8 @@ import (
 	"github.com/shaledb/shale/internal/write"
 )
 
-// -rewrite re-makes the golden files.
-var rewrite = flag.Bool("rewrite", false, "re-make the expected errors and the table of settings from what the code does")
+// -rewrite writes the golden files.
+var rewrite = flag.Bool("rewrite", false, "write the expected errors and the table of settings")
 
 func writeFile(t *testing.T, dir, name, text string) string {
 	t.Helper()
@@ -118,7 +118,7 @@ func TestEmptyFileAndMissingFile(t *testing.T) {
 	}
 }
 
-// What is shown as the effective configuration must give the same one when it is read.
+// The effective configuration, as it is shown, parses as the same configuration.
 func TestShownConfigurationReadsBack(t *testing.T) {
 	in := "bucket: 'a b: #c'\nmemory: 300MiB\ndisk: 12.5%\nretention: 1d30s\ngraphite-listen: ''\nquery: {max-bytes: 1234567B}\nhttp-listen: ':9480'\n"
 	c, from, err := Load(Sources{File: writeFile(t, t.TempDir(), "in.yaml", in)})
@@ -147,12 +147,12 @@ func TestEverySettingIsDocumentedAndUnique(t *testing.T) {
 	}
 	for _, r := range rules() {
 		if !seen[r.setting] {
-			t.Errorf("a rule judges %q, which is no setting", r.setting)
+			t.Errorf("a rule checks %q, which is not a setting", r.setting)
 		}
 	}
 }
 
-// The table of settings in docs/operations.md is this package's.
+// The table of settings in docs/operations.md is made from the tags.
 func TestOperationsTable(t *testing.T) {
 	const doc, begin, end = "../../docs/operations.md", "<!-- settings: begin, made by internal/config -->\n", "<!-- settings: end -->"
 	text, err := os.ReadFile(doc)
@@ -171,7 +171,7 @@ func TestOperationsTable(t *testing.T) {
 		return
 	}
 	if diff := cmp.Diff(Table(), table); diff != "" {
-		t.Errorf("%s is not what the settings say; run go test ./internal/config -rewrite (-want +got):\n%s", doc, diff)
+		t.Errorf("%s does not match the settings; run go test ./internal/config -rewrite (-want +got):\n%s", doc, diff)
 	}
 }
 
@@ -183,7 +183,7 @@ func TestOldestAge(t *testing.T) {
 	}
 }
 
-// Messages of other rooms name settings; they must be the ones that there are.
+// Messages of other rooms name settings that exist.
 func TestMessagesNameSettings(t *testing.T) {
 	known := map[string]bool{}
 	for _, s := range Settings() {
@@ -197,7 +197,7 @@ func TestMessagesNameSettings(t *testing.T) {
 		text, err := os.ReadFile(path)
 		for _, name := range named.FindAllString(string(text), -1) {
 			if !known[name] {
-				t.Errorf("%s: names %s, which is no setting", path, name)
+				t.Errorf("%s: names %s, which is not a setting", path, name)
 			}
 		}
 		return err

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// DiskSize returns the size of the file system that a folder lies on, or will lie on once it is made.
+// DiskSize returns the size of the file system of a folder, which need not exist yet.
 func DiskSize(dir string) (int64, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {

@@ -3,13 +3,14 @@ package config
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 )
 
-// Duration is a length of time. Its text is Prometheus's: numbers with the units y, w, d, h, m, s, ms, each at most
-// once and in this order (1h30m); a year is 365 days. A bare 0 needs no unit.
+// Duration is a length of time. Its text has the form that Prometheus reads: numbers with the units y, w, d,
+// h, m, s, ms, each at most once and in this order (1h30m). A year has 365 days. A bare 0 needs no unit.
 type Duration time.Duration
 
 type durationUnit struct {
@@ -24,14 +25,14 @@ func durationUnits() []durationUnit {
 	}
 }
 
-// UnmarshalText reads a duration.
+// UnmarshalText parses a duration.
 func (d *Duration) UnmarshalText(text []byte) error {
 	n, err := ParseDuration(string(text))
 	*d = Duration(n)
 	return err
 }
 
-// ParseDuration reads a duration that is not negative.
+// ParseDuration parses a duration of at least 0.
 func ParseDuration(text string) (time.Duration, error) {
 	bad := fmt.Errorf("%q is not a duration; write one such as 30d, 12h or 1h30m", text)
 	if text == "0" {
@@ -56,26 +57,21 @@ func ParseDuration(text string) (time.Duration, error) {
 		if end < 0 {
 			end = len(rest)
 		}
-		at := -1
-		for i := range units {
-			if units[i].suffix == rest[:end] {
-				at = i
-			}
-		}
-		if at < 0 {
+		i := slices.IndexFunc(units, func(u durationUnit) bool { return u.suffix == rest[:end] })
+		if i < 0 {
 			return 0, bad
 		}
-		length := units[at].length
+		length := units[i].length
 		if n > (math.MaxInt64-int64(sum))/int64(length) {
-			return 0, fmt.Errorf("%q is longer than the 292 years that can be counted", text)
+			return 0, fmt.Errorf("%q is too long: the longest duration is 292 years", text)
 		}
 		sum += time.Duration(n) * length
-		units, rest = units[at+1:], rest[end:]
+		units, rest = units[i+1:], rest[end:]
 	}
 	return sum, nil
 }
 
-// String returns the shortest text that is read as the same duration, to the millisecond.
+// String returns the shortest text that parses as the same duration, to the millisecond.
 func (d Duration) String() string {
 	if d == 0 {
 		return "0"

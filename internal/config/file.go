@@ -10,14 +10,14 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// yaml takes the settings of one YAML document. The syntax tree is walked instead of decoding into the struct, because
-// each value's own text goes through the same parser as a flag's, and each mistake needs its line.
+// yaml reads the settings of one YAML document. It walks the syntax tree and does not decode into the struct:
+// the text of a value must go through the parser of the flags, and every mistake needs its line.
 func (l *loader) yaml(path string, data []byte) {
 	f, err := parser.ParseBytes(data, 0)
 	if err != nil {
 		var e yaml.Error
 		if errors.As(err, &e) && e.GetToken() != nil {
-			err = fmt.Errorf("%s: %s", place(path, e.GetToken()), e.GetMessage())
+			err = fmt.Errorf("%s: %s", position(path, e.GetToken()), e.GetMessage())
 		} else {
 			err = fmt.Errorf("%s: %w", path, err)
 		}
@@ -25,7 +25,7 @@ func (l *loader) yaml(path string, data []byte) {
 		return
 	}
 	if len(f.Docs) > 1 {
-		l.mistakes = append(l.mistakes, fmt.Errorf("%s: a second document begins; one is read", place(path, f.Docs[1].GetToken())))
+		l.mistakes = append(l.mistakes, fmt.Errorf("%s: expected one document, got a second one", position(path, f.Docs[1].GetToken())))
 		return
 	}
 	if len(f.Docs) == 0 || f.Docs[0].Body == nil {
@@ -34,7 +34,7 @@ func (l *loader) yaml(path string, data []byte) {
 	l.mapping(path, "", f.Docs[0].Body)
 }
 
-func place(path string, t *token.Token) string {
+func position(path string, t *token.Token) string {
 	if t == nil || t.Position == nil {
 		return path
 	}
@@ -56,7 +56,7 @@ func (l *loader) mapping(path, prefix string, n ast.Node) {
 		if prefix != "" {
 			what = prefix[:len(prefix)-1]
 		}
-		l.mistakes = append(l.mistakes, fmt.Errorf("%s: %s must hold settings, as `name: value`", place(path, n.GetToken()), what))
+		l.mistakes = append(l.mistakes, fmt.Errorf("%s: %s must hold settings, as `name: value`", position(path, n.GetToken()), what))
 		return
 	}
 	for _, v := range values {
@@ -68,7 +68,7 @@ func (l *loader) mapping(path, prefix string, n ast.Node) {
 		case l.isGroup(name):
 			l.mapping(path, name+".", v.Value)
 		default:
-			l.unknown(place(path, key), "setting", name, func(s *Setting) string { return s.Name })
+			l.unknown(position(path, key), "setting", name, func(s *Setting) string { return s.Name })
 		}
 	}
 }
@@ -83,7 +83,7 @@ func (l *loader) isGroup(name string) bool {
 }
 
 func (l *loader) value(path string, s *Setting, n ast.Node) {
-	at := place(path, n.GetToken())
+	at := position(path, n.GetToken())
 	switch n.(type) {
 	case *ast.StringNode, *ast.IntegerNode, *ast.FloatNode, *ast.LiteralNode, *ast.BoolNode, *ast.InfinityNode, *ast.NanNode:
 		text := n.GetToken().Value

@@ -5,23 +5,23 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 )
 
-// The kinds of values of fields whose Go type does not say how to read them: the values of the tag type.
+// The values of the tag type, for fields whose Go type does not define how to parse them.
 const (
 	kindSize  = "size"
 	kindTime  = "time"
 	kindCount = "count"
 )
 
-// Kinds returns the values that the tag type may have.
+// Kinds returns the values of the tag type.
 func Kinds() []string { return []string{kindSize, kindTime, kindCount} }
 
-// Parse sets a field to the value that a text of a kind stands for. Without a kind, the type of the field says how
-// to read the text.
+// Parse parses a text of a kind into a field. Without a kind, the type of the field defines how.
 func Parse(kind, text string, field reflect.Value) error {
 	if u, ok := field.Addr().Interface().(encoding.TextUnmarshaler); ok {
 		return u.UnmarshalText([]byte(text))
@@ -53,7 +53,7 @@ func Parse(kind, text string, field reflect.Value) error {
 	return nil
 }
 
-// number returns the value of a field that [Parse] has set to a number.
+// number returns the value of a field of a kind.
 func number(field reflect.Value) int64 {
 	if field.Kind() == reflect.Float64 {
 		return int64(field.Float())
@@ -61,17 +61,17 @@ func number(field reflect.Value) int64 {
 	return field.Int()
 }
 
-// Size is a number of bytes. Its text is a number with one of the units B, KiB, MiB, GiB, TiB (powers of 1024) or KB,
-// MB, GB, TB (powers of 1000).
+// Size is a number of bytes. Its text is a number with one of the units B, KiB, MiB, GiB, TiB (powers of
+// 1024) or KB, MB, GB, TB (powers of 1000).
 type Size int64
 
-// Share is a number of bytes or a part of some whole. The zero value means nothing at all and is refused.
+// Share is a number of bytes or a percentage of a whole. The zero value is invalid.
 type Share struct {
 	bytes   int64
-	percent float64 // 0 if bytes are meant
+	percent float64 // 0: bytes
 }
 
-// sizeUnits go from the longest suffix to the shortest, since "B" ends them all.
+// sizeUnits are in order of length, the longest suffix first, since "B" ends all of them.
 func sizeUnits() []struct {
 	suffix string
 	bytes  float64
@@ -85,7 +85,7 @@ func sizeUnits() []struct {
 	}
 }
 
-// UnmarshalText reads a size.
+// UnmarshalText parses a size.
 func (s *Size) UnmarshalText(text []byte) error {
 	n, err := parseSize(string(text))
 	*s = Size(n)
@@ -104,14 +104,14 @@ func parseSize(s string) (int64, error) {
 			return 0, bad
 		}
 		if f*u.bytes >= math.MaxInt64 {
-			return 0, fmt.Errorf("%q is more bytes than can be counted", s)
+			return 0, fmt.Errorf("%q is too large: must be less than 2^63 bytes", s)
 		}
 		return int64(f * u.bytes), nil
 	}
 	return 0, bad
 }
 
-// String returns the shortest text that is read as the same size.
+// String returns the shortest text that parses as the same size.
 func (s Size) String() string {
 	for _, u := range sizeUnits() {
 		n := int64(u.bytes)
@@ -122,7 +122,7 @@ func (s Size) String() string {
 	return strconv.FormatInt(int64(s), 10) + "B"
 }
 
-// UnmarshalText reads a size or a percentage above 0 and up to 100.
+// UnmarshalText parses a size or a percentage above 0 and up to 100.
 func (s *Share) UnmarshalText(text []byte) error {
 	*s = Share{}
 	num, isShare := strings.CutSuffix(string(text), "%")
@@ -141,7 +141,7 @@ func (s *Share) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// String returns a text that is read as the same share.
+// String returns a text that parses as the same share.
 func (s Share) String() string {
 	if s.percent != 0 {
 		return strconv.FormatFloat(s.percent, 'f', -1, 64) + "%"
@@ -149,7 +149,7 @@ func (s Share) String() string {
 	return Size(s.bytes).String()
 }
 
-// Of returns the bytes that the share is of a whole.
+// Of returns the share of a whole in bytes.
 func (s Share) Of(whole int64) int64 {
 	if s.percent != 0 {
 		return int64(float64(whole) / 100 * s.percent)
@@ -157,29 +157,29 @@ func (s Share) Of(whole int64) int64 {
 	return s.bytes
 }
 
-// IsPart reports whether the share was given as a percentage.
+// IsPart reports whether the share is a percentage.
 func (s Share) IsPart() bool { return s.percent != 0 }
 
-// Level is the name of a log level, Format that of a form of log lines, Switch is "on" or "off".
+// Level is the name of a log level, Format is "text" or "json", Switch is "on" or "off".
 type (
 	Level  string
 	Format string
 	Switch string
 )
 
-// UnmarshalText reads a level.
+// UnmarshalText parses a level.
 func (l *Level) UnmarshalText(text []byte) error {
 	*l = Level(text)
 	return oneOf(string(text), "debug", "info", "warn", "error")
 }
 
-// UnmarshalText reads a format.
+// UnmarshalText parses a format.
 func (f *Format) UnmarshalText(text []byte) error {
 	*f = Format(text)
 	return oneOf(string(text), "text", "json")
 }
 
-// UnmarshalText reads a switch.
+// UnmarshalText parses a switch.
 func (s *Switch) UnmarshalText(text []byte) error {
 	*s = Switch(text)
 	return oneOf(string(text), "on", "off")
@@ -189,10 +189,8 @@ func (s *Switch) UnmarshalText(text []byte) error {
 func (s Switch) On() bool { return s == "on" }
 
 func oneOf(s string, allowed ...string) error {
-	for _, a := range allowed {
-		if s == a {
-			return nil
-		}
+	if slices.Contains(allowed, s) {
+		return nil
 	}
 	return fmt.Errorf("%q is unknown: must be one of %s", s, strings.Join(allowed, ", "))
 }

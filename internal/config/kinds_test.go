@@ -43,7 +43,7 @@ func TestTextsReadBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size := Size(rapid.Int64Range(0, math.MaxInt64).Draw(t, "size"))
 		if size > 1<<52 {
-			size &^= 1<<12 - 1 // beyond the digits of a float64 only round sizes are exact
+			size &^= 1<<12 - 1 // a float64 holds only round sizes exactly
 		}
 		var sizeBack Size
 		if err := sizeBack.UnmarshalText([]byte(size.String())); err != nil || sizeBack != size {

@@ -9,12 +9,13 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// Sources are the places where settings come from. A later field wins over an earlier one, and defaults lose to all.
+// Sources are the sources of settings. A later field overrides an earlier one, and all of them override
+// defaults.
 type Sources struct {
 	// File is the path of a YAML file; empty means none.
 	File string
-	// Environ has the form of os.Environ. All variables that begin with SHALE_ must be settings, but for SHALE_CONFIG,
-	// which names the file and is cmd's to read.
+	// Environ has the form of os.Environ. All variables that begin with SHALE_ must be settings, except
+	// SHALE_CONFIG, which names the file and is read by cmd.
 	Environ []string
 	// Flags holds the values of the settings named in FlagsSet.
 	Flags    Config
@@ -24,12 +25,12 @@ type Sources struct {
 // ConfigEnv is the environment variable that names the file.
 const ConfigEnv = envPrefix + "CONFIG"
 
-// Origins say where each setting's value came from, by the setting's name: "shale.yaml:3:9", "SHALE_MEMORY",
+// Origins holds the origin of each value by the name of its setting: "shale.yaml:3:9", "SHALE_MEMORY",
 // "--memory", "default".
 type Origins map[string]string
 
-// Load builds a configuration and validates it. All mistakes are reported in one error of class model.ErrInvalid, a
-// line for each, which begins with the place of the mistake.
+// Load builds a configuration and validates it. One error of class model.ErrInvalid reports all mistakes,
+// each in a line that begins with the position of the mistake.
 func Load(s Sources) (Config, Origins, error) {
 	l := loader{settings: Settings(), origins: Origins{}}
 	for i := range l.settings {
@@ -40,12 +41,12 @@ func Load(s Sources) (Config, Origins, error) {
 	}
 	l.environ(s.Environ)
 	for _, name := range s.FlagsSet {
-		if at := l.find(name); at != nil {
-			at.copyFrom(&l.config, &s.Flags)
+		if setting := l.find(name); setting != nil {
+			setting.copyFrom(&l.config, &s.Flags)
 			l.origins[name] = "--" + name
 		}
 	}
-	// A value that could not be read is not also judged.
+	// Values are not validated unless all of them were parsed.
 	if len(l.mistakes) == 0 {
 		l.validate()
 	}
@@ -55,11 +56,11 @@ func Load(s Sources) (Config, Origins, error) {
 	return l.config, l.origins, nil
 }
 
-// Default returns the configuration of a process that is told nothing.
+// Default returns the configuration of all defaults.
 func Default() Config {
 	c, _, err := Load(Sources{})
 	if err != nil {
-		panic("BUG: the defaults do not pass their own rules: " + err.Error())
+		panic("BUG: the defaults are invalid: " + err.Error())
 	}
 	return c
 }
@@ -91,7 +92,7 @@ func (l *loader) mistake(origin, name string, err error) {
 	l.mistakes = append(l.mistakes, fmt.Errorf("%s: %s: %w", origin, name, err))
 }
 
-// unknown reports a name that is no setting's and shows the nearest one, both as spell writes names in that place.
+// unknown reports an unknown name and suggests the nearest one, in the spelling of its source.
 func (l *loader) unknown(origin, kind, name string, spell func(*Setting) string) {
 	text := fmt.Sprintf("%s: unknown %s %s", origin, kind, name)
 	if near := nearest(name, l.settings, spell); near != "" {

@@ -12,20 +12,20 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// Machine is what there is to share.
+// Machine is the memory and the disk of the machine.
 type Machine struct {
-	// MemoryBytes is what the process may use at most, and MemorySource says who allows it.
+	// MemoryBytes is the most that the process may use, and MemorySource is the origin of this limit.
 	MemoryBytes  int64
 	MemorySource string
 	// DiskBytes is the size of the data folder's file system.
 	DiskBytes int64
 }
 
-// ThisMachine returns what a configuration has to share on this machine.
+// ThisMachine returns the memory and disk that a configuration takes shares of on this machine.
 func ThisMachine(c *Config) (Machine, error) {
 	m := Machine{MemorySource: "the setting"}
 	var err error
-	// An absolute size needs no limit, which not every machine can tell.
+	// An absolute size needs no limit, which some machines do not report.
 	if c.Memory.IsPart() {
 		if m.MemoryBytes, m.MemorySource, err = MemoryLimit(os.DirFS("/")); err != nil {
 			return m, err
@@ -50,8 +50,9 @@ func (c *Config) Resolve(m Machine) error {
 	return nil
 }
 
-// MemoryLimit returns the most memory that this process may use: the least of the limits of its cgroups, of both
-// versions, and of the machine's memory. The root is the file system's root, such as os.DirFS("/").
+// MemoryLimit returns the most memory that this process may use: the least of the memory of the machine and
+// of the limits of its cgroups, of both versions. The root is the root of the file system, such as
+// os.DirFS("/").
 func MemoryLimit(root fs.FS) (limit int64, source string, err error) {
 	limit, err = memTotal(root)
 	if err != nil {
@@ -59,13 +60,13 @@ func MemoryLimit(root fs.FS) (limit int64, source string, err error) {
 	}
 	source = "the machine's memory"
 	for _, file := range cgroupFiles(root) {
-		// A missing file is normal: the root cgroup has none, and inside a container the path that the kernel tells is
-		// often that of the host and cannot be seen.
+		// A missing file is normal: the root cgroup has none, and inside a container the kernel often reports a
+		// path of the host, which is not visible there.
 		text, err := fs.ReadFile(root, file)
 		if err != nil {
 			continue
 		}
-		// "max" and the huge number with which version 1 says the same are no limit.
+		// "max", and the huge number that stands for it in version 1, mean no limit.
 		n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
 		if err == nil && n > 0 && n < limit {
 			limit, source = n, "/"+file
@@ -74,8 +75,8 @@ func MemoryLimit(root fs.FS) (limit int64, source string, err error) {
 	return limit, source, nil
 }
 
-// cgroupFiles lists the files that may hold a limit: of the process's own cgroup and of each above it, since any of
-// them may be the one that binds.
+// cgroupFiles returns the files that may hold a limit, of the cgroup of the process and of each one above it,
+// since the lowest limit applies.
 func cgroupFiles(root fs.FS) []string {
 	const mount = "sys/fs/cgroup"
 	files := []string{mount + "/memory.max", mount + "/memory/memory.limit_in_bytes"}
@@ -117,7 +118,7 @@ func hasWord(list, word string) bool {
 func memTotal(root fs.FS) (int64, error) {
 	text, err := fs.ReadFile(root, "proc/meminfo")
 	if err != nil {
-		return 0, fmt.Errorf("finding out the machine's memory (give --memory a size instead): %w", err)
+		return 0, fmt.Errorf("find the memory of the machine (or give --memory a size): %w", err)
 	}
 	for line := range strings.Lines(string(text)) {
 		if f := strings.Fields(line); len(f) == 3 && f[0] == "MemTotal:" && f[2] == "kB" {
@@ -126,5 +127,5 @@ func memTotal(root fs.FS) (int64, error) {
 			}
 		}
 	}
-	return 0, errors.New("/proc/meminfo has no MemTotal; give --memory a size instead")
+	return 0, errors.New("/proc/meminfo has no MemTotal; give --memory a size")
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// minMemory is what the process needs to hold one request, one query and the smallest of each buffer.
+// minMemory is the memory that one request, one query and the smallest of each buffer need.
 const minMemory = 64 << 20
 
 const day = 24 * time.Hour
@@ -18,7 +18,7 @@ type rule struct {
 	check   func(c *Config) error
 }
 
-// rules returns what values must satisfy besides the bounds in their tags. Each rule judges one setting.
+// rules returns the rules for values besides the bounds in their tags. Each rule checks one setting.
 func rules() []rule {
 	return []rule{
 		{"data-dir", func(c *Config) error { return notEmpty(c.DataDir) }},

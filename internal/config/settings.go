@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Setting is one leaf of the tree, as text.
+// Setting is one leaf of the tree.
 type Setting struct {
 	// Name is the flag without its dashes, and the path of keys in the file: query.timeout.
 	Name string
@@ -48,7 +48,7 @@ func walk(t reflect.Type, index []int, list *[]Setting) {
 	}
 }
 
-// envPrefix begins every environment variable that is ours, so that an unknown one is an error too.
+// envPrefix begins the names of all variables of Shale, so that an unknown one is an error.
 const envPrefix = "SHALE_"
 
 func envName(setting string) string {
@@ -103,12 +103,13 @@ func (s *Setting) checkBounds(c *Config) error {
 	return nil
 }
 
-// copyFrom takes the setting's value over from another configuration.
+// copyFrom copies the value of the setting from another configuration.
 func (s *Setting) copyFrom(dst, src *Config) {
 	s.field(dst).Set(s.field(src))
 }
 
-// nearest returns the spelling of the setting that is most like an unknown name, or "" if none is.
+// nearest returns the spelling of the setting that is most similar to an unknown name, or "" if none is
+// similar.
 func nearest(name string, all []Setting, spell func(*Setting) string) string {
 	best, bestDistance := "", 1+len(name)/3
 	for i := range all {
@@ -119,7 +120,7 @@ func nearest(name string, all []Setting, spell func(*Setting) string) string {
 	return best
 }
 
-// distance counts the letters to insert, drop or change between two words.
+// distance returns the number of letters to insert, delete or change between two words.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

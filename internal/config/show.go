@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// YAML returns the configuration as a file that gives the same one, with each value's origin beside it.
+// YAML returns a file that gives this configuration, with the origin of each value in a comment.
 func (c *Config) YAML(o Origins) string {
 	var b strings.Builder
 	group := ""
@@ -28,7 +28,7 @@ func (c *Config) YAML(o Origins) string {
 	return b.String()
 }
 
-// quote returns a text so that YAML reads it as the same: bare if it is made of harmless letters.
+// quote returns a text in the form that YAML parses as the same text: bare if all letters are harmless.
 func quote(s string) string {
 	harmless := s != ""
 	for _, r := range s {

@@ -11,25 +11,25 @@ import (
 // of the fields: see package config.
 type Limits struct {
 	// MaxAge and MaxFuture bound how far a sample's time may be from now. A MaxAge of zero accepts any age.
-	MaxAge    time.Duration `name:"max-age" type:"time" default:"7d" placeholder:"TIME" help:"Samples older than this are refused and counted. 0: any age is taken."`
-	MaxFuture time.Duration `name:"max-future" type:"time" default:"10m" placeholder:"TIME" help:"Samples further than this ahead of the clock are refused and counted."`
+	MaxAge    time.Duration `name:"max-age" type:"time" default:"7d" placeholder:"TIME" help:"Oldest sample or log line to accept; older ones are refused and counted. 0: accept any age."`
+	MaxFuture time.Duration `name:"max-future" type:"time" default:"10m" placeholder:"TIME" help:"How far ahead of the clock a sample or log line may be; later ones are refused and counted."`
 	// MaxInflightBytes bounds the bytes of all requests in flight hold, as sent and as decoded.
 	MaxInflightBytes int64 `kong:"-"`
 	// MaxBodyBytes and MaxDecodedBytes bound one request before and after decompression.
 	MaxBodyBytes    int64 `name:"limits.body-bytes" type:"size" default:"32MiB" placeholder:"SIZE" min:"1KiB" help:"Largest body of one HTTP request, as sent."`
-	MaxDecodedBytes int64 `name:"limits.decoded-bytes" type:"size" default:"128MiB" placeholder:"SIZE" help:"Largest body of one HTTP request after decompression."`
+	MaxDecodedBytes int64 `name:"limits.decoded-bytes" type:"size" default:"128MiB" placeholder:"SIZE" help:"Largest body of one HTTP request after decompression. At least limits.body-bytes."`
 	// MaxLabels, MaxNameBytes and MaxValueBytes bound the label set of one series. A log stream may have one
 	// label more.
 	MaxLabels     int `name:"limits.labels" type:"count" default:"64" placeholder:"N" min:"1" max:"1024" help:"Most labels of one series."`
 	MaxNameBytes  int `name:"limits.label-name-bytes" type:"size" default:"1KiB" placeholder:"SIZE" min:"16" max:"65535" help:"Longest label name."`
-	MaxValueBytes int `name:"limits.label-value-bytes" type:"size" default:"4KiB" placeholder:"SIZE" min:"16" max:"65535" help:"Longest label value; a Graphite path is one."`
+	MaxValueBytes int `name:"limits.label-value-bytes" type:"size" default:"4KiB" placeholder:"SIZE" min:"16" max:"65535" help:"Longest label value. A Graphite path is a label value."`
 	// MaxBuckets bounds the buckets of one native histogram, and separately its spans and its bounds. Zero
 	// means [MostBuckets].
 	MaxBuckets int `name:"limits.histogram-buckets" type:"count" default:"4096" placeholder:"N" min:"1" max:"16384" help:"Most buckets of one native histogram on either side of zero."`
 	// TenantLines and TenantLineBytes bound the log lines, and their bytes, that one tenant may push per second. A
 	// tenant that has been silent may exceed them by ten seconds' worth. Zero means no limit.
-	TenantLines     float64 `name:"limits.tenant-lines" type:"count" default:"0" placeholder:"N" min:"0" help:"Most log lines a second of each tenant, with a burst of as many as ten seconds allow. 0: no limit."`
-	TenantLineBytes float64 `name:"limits.tenant-line-bytes" type:"size" default:"0" placeholder:"SIZE" min:"0" help:"Most bytes of log lines a second of each tenant, with a burst of as many as ten seconds allow. 0: no limit."`
+	TenantLines     float64 `name:"limits.tenant-lines" type:"count" default:"0" placeholder:"N" min:"0" help:"Most log lines per second of each tenant, with a burst of ten seconds' worth. 0: no limit."`
+	TenantLineBytes float64 `name:"limits.tenant-line-bytes" type:"size" default:"0" placeholder:"SIZE" min:"0" help:"Most bytes of log lines per second of each tenant, with a burst of ten seconds' worth. 0: no limit."`
 }
 
 // MostBuckets is the largest MaxBuckets. A histogram with that many positive and negative buckets,

@@ -41,7 +41,7 @@ type Bucket interface {
 // config.
 type Limits struct {
 	// BytesPerSecond bounds the bytes read and written together; 0: no bound.
-	BytesPerSecond int64 `name:"store.compact-bytes-per-second" type:"size" default:"0" placeholder:"SIZE" min:"0" help:"Most bytes a second that compaction reads and writes. 0: no limit."`
+	BytesPerSecond int64 `name:"store.compact-bytes-per-second" type:"size" default:"0" placeholder:"SIZE" min:"0" help:"Most bytes per second that compaction reads and writes. 0: no limit."`
 }
 
 // Options configure a Compactor. A zero value means the default in parentheses.

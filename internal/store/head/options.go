@@ -53,22 +53,22 @@ type Options struct {
 type Limits struct {
 	// NewSeries and TenantNewSeries bound the series per second that all tenants together and each tenant may
 	// create (no limit).
-	NewSeries       float64 `name:"limits.new-series" type:"count" default:"0" placeholder:"N" min:"0" help:"Most series a second that all tenants together may create, with a burst of as many as a minute allows. Known series are not held back. 0: as many as the disk takes."`
-	TenantNewSeries float64 `name:"limits.tenant-new-series" type:"count" default:"0" placeholder:"N" min:"0" help:"The same for each tenant."`
+	NewSeries       float64 `name:"limits.new-series" type:"count" default:"0" placeholder:"N" min:"0" help:"Most series that all tenants together may create per second, with a burst of one minute's worth. Known series are not held back. 0: as many as the disk takes."`
+	TenantNewSeries float64 `name:"limits.tenant-new-series" type:"count" default:"0" placeholder:"N" min:"0" help:"Most series that each tenant may create per second, with a burst of one minute's worth. Known series are not held back. 0: as many as the disk takes."`
 	// Metadata bounds the descriptions of metric families.
 	Metadata metadata.Limits `embed:""`
 	// Tenants bounds the tenants (65,535, which is also the most there can be).
-	Tenants int `name:"limits.tenants" type:"count" default:"10000" placeholder:"N" min:"1" max:"65535" help:"Most tenants. Writes of further ones are refused."`
+	Tenants int `name:"limits.tenants" type:"count" default:"10000" placeholder:"N" min:"1" max:"65535" help:"Most tenants. Writes of further tenants are refused."`
 }
 
 // Windows define when rows become blocks. The tags make the fields settings: see package config.
 type Windows struct {
 	// Window is the interval of sample time of a block (2 h).
-	Window time.Duration `name:"store.window" type:"time" default:"2h" placeholder:"TIME" min:"1m" help:"Span of sample time of one block; a day must be a multiple of it. Shorter ones are in the bucket earlier, and are more blocks until their day is compacted."`
+	Window time.Duration `name:"store.window" type:"time" default:"2h" placeholder:"TIME" min:"1m" help:"Interval of sample time that one block covers; it must divide 24h. A shorter window ships data earlier, and makes more blocks until their day is compacted."`
 	// Grace is how long after its end a window still takes rows (10 min).
-	Grace time.Duration `name:"store.grace" type:"time" default:"10m" placeholder:"TIME" min:"1s" max:"1d" help:"How long after its end a window takes samples before its block is made."`
+	Grace time.Duration `name:"store.grace" type:"time" default:"10m" placeholder:"TIME" min:"1s" max:"1d" help:"How long a window accepts samples after its end, before its block is made."`
 	// LateAge is the age at which late rows are shipped (1 h).
-	LateAge time.Duration `name:"store.late-age" type:"time" default:"1h" placeholder:"TIME" min:"1m" help:"Age at which samples that came after the block of their window are made a block of their own."`
+	LateAge time.Duration `name:"store.late-age" type:"time" default:"1h" placeholder:"TIME" min:"1m" help:"Age at which samples that arrived after the block of their window are written to a block of their own."`
 }
 
 // maxPeakBytes bounds the memory of buffered rows while they are being sorted, which copies their columns.

@@ -5,8 +5,8 @@ type Limits struct {
 	// A stored value has at most 1 MiB, which holds a line and its metadata.
 	MaxLineBytes int `name:"limits.line-bytes" type:"size" default:"256KiB" placeholder:"SIZE" min:"1KiB" max:"768KiB" help:"Longest log line."`
 	// MaxMetadataBytes and MaxMetadataEntries bound the structured metadata of one line.
-	MaxMetadataBytes   int `name:"limits.line-metadata-bytes" type:"size" default:"64KiB" placeholder:"SIZE" min:"0" max:"128KiB" help:"Most bytes of the structured metadata of one log line: names and values."`
-	MaxMetadataEntries int `name:"limits.line-metadata-entries" type:"count" default:"128" placeholder:"N" min:"0" max:"1024" help:"Most entries of the structured metadata of one log line."`
+	MaxMetadataBytes   int `name:"limits.line-metadata-bytes" type:"size" default:"64KiB" placeholder:"SIZE" min:"0" max:"128KiB" help:"Most bytes of the structured metadata of one log line, names and values together."`
+	MaxMetadataEntries int `name:"limits.line-metadata-entries" type:"count" default:"128" placeholder:"N" min:"0" max:"1024" help:"Most entries in the structured metadata of one log line."`
 }
 
 // Rules are what the lines of all receivers are held to. Zero limits are no limits.

@@ -27,8 +27,8 @@ type Limits struct {
 	// Families bounds the metric families of a tenant (10,000), TenantBytes their descriptions (4 MiB), Bytes
 	// those of all tenants (16 MiB).
 	Families    int   `name:"limits.metadata-families" type:"count" default:"10000" placeholder:"N" min:"1" help:"Most metric families of one tenant whose type, help and unit are kept."`
-	TenantBytes int64 `name:"limits.metadata-tenant-bytes" type:"size" default:"4MiB" placeholder:"SIZE" min:"1KiB" help:"Most bytes of these texts of one tenant."`
-	Bytes       int64 `name:"limits.metadata-bytes" type:"size" default:"16MiB" placeholder:"SIZE" min:"1KiB" help:"Most bytes of these texts of all tenants."`
+	TenantBytes int64 `name:"limits.metadata-tenant-bytes" type:"size" default:"4MiB" placeholder:"SIZE" min:"1KiB" help:"Most bytes of metric metadata (type, help and unit of families) of one tenant."`
+	Bytes       int64 `name:"limits.metadata-bytes" type:"size" default:"16MiB" placeholder:"SIZE" min:"1KiB" help:"Most bytes of metric metadata (type, help and unit of families) of all tenants together."`
 }
 
 // Map holds what senders tell about metric families: a map for each tenant, bounded in families and bytes.
