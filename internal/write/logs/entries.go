@@ -9,21 +9,23 @@ import (
 	"github.com/shaledb/shale/internal/write"
 )
 
-// The memory, in bytes, that entries take beside those of their lines and metadata, and the steps in which it is reserved.
+// Memory in bytes that entries need besides their lines and metadata, and the step in which it is
+// reserved.
 const (
 	rowBytes    = 8 + 8 + 1
 	streamBytes = model.KeyBytes + 4 + 4 + 8
 	reserveStep = 256 << 10
-	// maxTextBytes is how many bytes of lines a batch may have: offsets have 32 bits.
+	// maxTextBytes bounds the lines of a batch, because offsets have 32 bits.
 	maxTextBytes = 1<<31 - 1
 )
 
-// Entries puts the lines of one request into a batch, of which it is the [model.LabelSource] until the push has returned.
-// For each stream, Begin, then for each of its lines Meta.Reset, Meta.Add and Add, then End.
+// Entries puts the lines of one request into a batch. It is the batch's [model.LabelSource] until the
+// push has returned. For each stream, the caller calls Begin, then for each line Meta.Reset, Meta.Add
+// and Add, and then End.
 type Entries struct {
-	// Meta is the structured metadata of the line that is added next.
+	// Meta is the structured metadata of the next line.
 	Meta Metadata
-	// Left is what cannot be stored.
+	// Left has the lines that cannot be stored.
 	Left write.Rejections
 
 	rules    *Rules
@@ -40,7 +42,7 @@ var (
 	_ write.CanonicalSource = (*Entries)(nil)
 )
 
-// Start readies it for a request.
+// Start prepares e for a request.
 func (e *Entries) Start(rules *Rules, b *model.Batch, reserve func(bytes int64) error) {
 	if e.levels[levelUnknown].value == nil {
 		for l := levelUnknown; l < levels; l++ {
@@ -52,7 +54,7 @@ func (e *Entries) Start(rules *Rules, b *model.Batch, reserve func(bytes int64) 
 	b.Source = e
 }
 
-// Forget lets go of the request, so that it can be pooled.
+// Forget drops all references to the request, so that e can be pooled.
 func (e *Entries) Forget() {
 	clear(e.streams)
 	clear(e.Meta.pairs)
@@ -60,12 +62,12 @@ func (e *Entries) Forget() {
 	e.streams = e.streams[:0]
 }
 
-// Memory is the size of what it keeps between requests, in bytes.
+// Memory returns the bytes that e keeps between requests.
 func (e *Entries) Memory() int {
 	return cap(e.streams)*8 + cap(e.Meta.pairs)*72 + cap(e.Meta.arena)
 }
 
-// Begin begins a stream.
+// Begin starts a stream.
 func (e *Entries) Begin(s *Stream) { e.stream = s }
 
 // End ends the stream.
@@ -80,11 +82,11 @@ func (e *Entries) End() error {
 	}
 	b.EndSeries(e.stream.Key)
 	e.streams = append(e.streams, e.stream)
-	return e.room()
+	return e.reserveRows()
 }
 
-// Add adds a line of the stream, with the metadata that Meta has, or leaves it out and says why. Time is in Unix
-// nanoseconds. Its error ends the request.
+// Add adds a line with the metadata in Meta to the stream, or rejects it. Time t is in Unix
+// nanoseconds. An error ends the request.
 func (e *Entries) Add(t int64, line []byte) error {
 	if reason, why := e.check(line); reason != "" {
 		e.LeaveOut(reason, line, why)
@@ -97,17 +99,17 @@ func (e *Entries) Add(t int64, line []byte) error {
 	e.appendMetadata(line)
 	rows.EndBlob(t, model.KindText, begin, 0)
 	if len(rows.Times)&0xff == 0 || len(rows.Bytes)-begin > reserveStep/4 {
-		return e.room()
+		return e.reserveRows()
 	}
 	return nil
 }
 
-// LeaveOut counts a line that cannot be stored; why is called for the first few.
+// LeaveOut counts a rejected line. It calls why for the first few only.
 func (e *Entries) LeaveOut(reason string, line []byte, why func() string) {
 	e.Left.Add(reason, write.Counts{Lines: 1, LineBytes: int64(len(line))}, why)
 }
 
-// check returns the reason for which a line cannot be stored, or "".
+// check returns the reason why the line cannot be stored, or "".
 func (e *Entries) check(line []byte) (reason string, why func() string) {
 	r, m, s := e.rules, &e.Meta, e.stream
 	switch {
@@ -119,13 +121,13 @@ func (e *Entries) check(line []byte) (reason string, why func() string) {
 		}
 	case m.entries == 0:
 		return "", nil
-	case m.bytes > least(r.MaxMetadataBytes, mostMetadataBytes):
+	case m.bytes > lowerLimit(r.MaxMetadataBytes, mostMetadataBytes):
 		return write.ReasonMetadataLong, func() string {
-			return fmt.Sprintf("stream '%s' has structured metadata too large: '%d' bytes, limit: '%d' bytes", write.DescribeStream(s.Labels), m.bytes, least(r.MaxMetadataBytes, mostMetadataBytes))
+			return fmt.Sprintf("stream '%s' has structured metadata too large: '%d' bytes, limit: '%d' bytes", write.DescribeStream(s.Labels), m.bytes, lowerLimit(r.MaxMetadataBytes, mostMetadataBytes))
 		}
-	case m.entries > least(r.MaxMetadataEntries, mostMetadataEntries):
+	case m.entries > lowerLimit(r.MaxMetadataEntries, mostMetadataEntries):
 		return write.ReasonMetadataMany, func() string {
-			return fmt.Sprintf("stream '%s' has too many structured metadata labels: '%d', limit: '%d'", write.DescribeStream(s.Labels), m.entries, least(r.MaxMetadataEntries, mostMetadataEntries))
+			return fmt.Sprintf("stream '%s' has too many structured metadata labels: '%d', limit: '%d'", write.DescribeStream(s.Labels), m.entries, lowerLimit(r.MaxMetadataEntries, mostMetadataEntries))
 		}
 	case m.badErr != nil:
 		return write.ReasonMetadata, func() string {
@@ -135,15 +137,15 @@ func (e *Entries) check(line []byte) (reason string, why func() string) {
 	return "", nil
 }
 
-// least returns the lower of two limits, of which the first may be none.
-func least(a, b int) int {
+// lowerLimit returns the lower of two limits. The first may be 0, which means no limit.
+func lowerLimit(a, b int) int {
 	if a <= 0 {
 		return b
 	}
 	return min(a, b)
 }
 
-// appendMetadata appends the metadata of the line to the batch, with its level.
+// appendMetadata appends the metadata of the line and its level to the batch.
 func (e *Entries) appendMetadata(line []byte) {
 	rows, m := &e.batch.Text, &e.Meta
 	if e.rules.DetectLevels {
@@ -161,16 +163,17 @@ func (e *Entries) appendMetadata(line []byte) {
 	}
 }
 
-// detectedLevelName is not to be made anew for each line.
+// detectedLevelName is a variable so that it is not allocated for each line.
 var detectedLevelName = []byte(detectedLevel)
 
-// level returns the level that is to be added to the line's metadata, if one is.
+// level returns the level to add to the line's metadata. Its value is empty if the metadata has a
+// detected_level already.
 func (e *Entries) level(line []byte) levelLabel {
 	m := &e.Meta
 	if !m.empty() {
 		if v := m.find(detectedLevel); v != nil {
-			if l := levelOf(v); l != none {
-				return e.levels[l] // the last one counts
+			if l := parseLevel(v); l != none {
+				return e.levels[l] // appendTo keeps the last of equal names
 			}
 			return levelLabel{}
 		}
@@ -180,7 +183,7 @@ func (e *Entries) level(line []byte) levelLabel {
 	}
 	if !m.empty() {
 		if v, ok := m.level(); ok {
-			if l := levelOf(v); l != none {
+			if l := parseLevel(v); l != none {
 				return e.levels[l]
 			}
 			return levelLabel{value: v}
@@ -192,8 +195,8 @@ func (e *Entries) level(line []byte) levelLabel {
 	return e.levels[lineLevel(line)]
 }
 
-// room reserves memory for what a walk builds ahead of its use.
-func (e *Entries) room() error {
+// reserveRows reserves memory for the rows and streams that have been added.
+func (e *Entries) reserveRows() error {
 	rows := &e.batch.Text
 	used := int64(len(rows.Bytes)) + int64(rows.Len())*rowBytes + int64(len(e.streams))*streamBytes
 	if used <= e.reserved {
@@ -202,7 +205,7 @@ func (e *Entries) room() error {
 	if len(rows.Bytes) > maxTextBytes {
 		return &write.Refused{
 			Status: http.StatusRequestEntityTooLarge, Limit: "limits.decoded-bytes",
-			Text: fmt.Sprintf("the lines of the request, as they are stored, have more than %d bytes; send fewer lines per request", maxTextBytes),
+			Text: fmt.Sprintf("the lines of the request exceed %d bytes as stored; send fewer lines per request", maxTextBytes),
 		}
 	}
 	step := max(used-e.reserved, reserveStep)
@@ -213,7 +216,7 @@ func (e *Entries) room() error {
 	return nil
 }
 
-// Reserve asks for memory on behalf of the write path.
+// Reserve reserves memory for the write path.
 func (e *Entries) Reserve(bytes int64) error { return e.reserve(bytes) }
 
 // CanonicalLabels returns the labels of stream i.

@@ -11,9 +11,9 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// ParseLabels adds the labels that a text of the form {a="b"} has to lb, without those that are empty. Nearly all texts are
-// of the simple kind that simpleLabels reads; for the others, and for what is wrong with a text, there is the parser of
-// PromQL, whose syntax it is.
+// ParseLabels adds the labels of a text of the form {a="b"} to lb, without those that are empty.
+// simpleLabels parses almost all texts. All others go to the PromQL parser, which defines the syntax
+// and the error texts.
 func ParseLabels(text []byte, lb *model.LabelsBuilder) error {
 	if simpleLabels(text, lb) {
 		return nil
@@ -27,8 +27,9 @@ func ParseLabels(text []byte, lb *model.LabelsBuilder) error {
 	return nil
 }
 
-// simpleLabels reads labels whose names are letters, digits and underscores and whose values stand between double quotes
-// without escapes. Otherwise it returns false, and what it has added is arbitrary.
+// simpleLabels parses labels whose names are letters, digits and underscores, and whose values are in
+// double quotes and have no escapes. For any other text it returns false and leaves arbitrary labels in
+// lb.
 func simpleLabels(text []byte, lb *model.LabelsBuilder) bool {
 	p := skipBlank(text, 0)
 	if p == len(text) || text[p] != '{' || !utf8.Valid(text) {
@@ -75,7 +76,7 @@ func nameByte(c byte, inside bool) bool {
 	return c|0x20 >= 'a' && c|0x20 <= 'z' || c == '_' || inside && c >= '0' && c <= '9'
 }
 
-// skipBlank returns where the next byte stands that is not white space between tokens.
+// skipBlank returns the index of the next byte that is not white space.
 func skipBlank(text []byte, p int) int {
 	for p < len(text) && (text[p] == ' ' || text[p] == '\t' || text[p] == '\n' || text[p] == '\r') {
 		p++

@@ -6,7 +6,7 @@ import (
 	"unicode"
 )
 
-// level is one of the levels that are derived.
+// level is a log level that can be detected.
 type level uint8
 
 const (
@@ -19,18 +19,19 @@ const (
 	levelError
 	levelCritical
 	levelFatal
-	levels // how many there are
+	levels // the number of levels
 )
 
-// String returns the level as lines have it.
+// String returns the level as the value of detected_level.
 func (l level) String() string {
 	return [levels]string{"", "unknown", "trace", "debug", "info", "warn", "error", "critical", "fatal"}[l]
 }
 
-// noLevel is the rank of a name that holds no level.
+// noLevel is the rank of a name that does not hold a level.
 const noLevel = 99
 
-// levelRank returns the place of a label or field that holds a level, those that count most first, or noLevel.
+// levelRank returns the precedence of a label or field that may hold a level, 0 being the highest, or
+// noLevel.
 func levelRank(name []byte) int {
 	switch len(name) {
 	case 3, 5, 8, 9, 12, 13:
@@ -70,8 +71,8 @@ func levelRank(name []byte) int {
 	return noLevel
 }
 
-// levelOf returns the level that a value spells, in any case, or none.
-func levelOf(value []byte) level {
+// parseLevel parses a level in any case. It returns none if value is not a level.
+func parseLevel(value []byte) level {
 	if len(value) < 3 || len(value) > len("information") {
 		return none
 	}
@@ -101,7 +102,7 @@ func levelOf(value []byte) level {
 	return none
 }
 
-// severity returns the level of a severity number of OpenTelemetry, as text.
+// severity returns the level for an OpenTelemetry severity number in decimal.
 func severity(number []byte) level {
 	n, err := strconv.Atoi(string(number))
 	switch {
@@ -123,8 +124,8 @@ func severity(number []byte) level {
 	return levelFatal
 }
 
-// lineLevel derives the level of a line from its text, looking no further than Loki 3.7 does: into a field of JSON or of
-// logfmt that is called like a level, if the line is either, and else at the first word that is one.
+// lineLevel detects the level of a line in the same way as Loki 3.7. If the line is JSON or logfmt, a
+// field with the name of a level counts, otherwise the first word that is a level.
 func lineLevel(line []byte) level {
 	var value []byte
 	switch {
@@ -137,14 +138,15 @@ func lineLevel(line []byte) level {
 			value = logfmtLevel(line)
 		}
 	}
-	if l := levelOf(value); l != none {
+	if l := parseLevel(value); l != none {
 		return l
 	}
 	return wordLevel(line)
 }
 
-// mayNameLevel reports whether a line may have a field that holds a level: their names all have a v between two letters of which
-// each is an e or an l. Two searches for a byte are much faster than a walk over all fields.
+// mayNameLevel reports whether a line may have a field that holds a level. All names of such fields
+// have a v between two letters that are e or l. Searching for single bytes is much faster than parsing
+// all fields.
 func mayNameLevel(line []byte) bool {
 	return hasLevelV(line, 'v') || hasLevelV(line, 'V')
 }
@@ -164,7 +166,7 @@ func hasLevelV(line []byte, v byte) bool {
 	return false
 }
 
-// isJSON reports whether the line stands in braces, but for white space.
+// isJSON reports whether the line is in braces, apart from white space around them.
 func isJSON(line []byte) bool {
 	front := line
 	if len(front) > 0 && front[0] != '{' {
@@ -174,7 +176,7 @@ func isJSON(line []byte) bool {
 		return false
 	}
 	for i := len(line) - 1; i >= 0; i-- {
-		if c := line[i]; !unicode.IsSpace(rune(c)) { // a byte, so that some ends of other letters are space too
+		if c := line[i]; !unicode.IsSpace(rune(c)) { // tests bytes, not runes, as Loki does
 			return c == '}'
 		}
 	}

@@ -5,16 +5,17 @@ import (
 	"encoding/json"
 )
 
-// maxLevelDepth is how deep objects are searched: the line itself and the objects in it.
+// maxLevelDepth is the number of nesting levels that are searched: the line itself and the objects
+// directly in it.
 const maxLevelDepth = 2
 
-// escapedASCII is how a letter of a name might be written that is not looked for otherwise.
+// escapedASCII begins an escaped ASCII letter, with which a field name can hide from mayNameLevel.
 var escapedASCII = []byte(`\u00`)
 
-// jsonLevel returns the first string in a JSON object, or in the objects in it, whose name has a levelRank, as it is
-// written. It looks at no more of the object than it needs and checks as little; over says that nothing more is to be
-// looked at, because that string is found or what there is is not JSON.
-func jsonLevel(b []byte, depth int) (value []byte, over bool) {
+// jsonLevel returns the first string, undecoded, whose name has a levelRank in a JSON object or the
+// objects directly in it. It reads and checks no more of the object than it needs. It returns done if
+// the search is finished, because it found the string or the text is not JSON.
+func jsonLevel(b []byte, depth int) (value []byte, done bool) {
 	p := skipSpace(b, 0)
 	if p == len(b) || b[p] != '{' {
 		return nil, true
@@ -47,7 +48,7 @@ func jsonLevel(b []byte, depth int) (value []byte, over bool) {
 		if p = skipSpace(b, p+1); p == len(b) {
 			return nil, true
 		}
-		if value, p, over = jsonMember(b, p, name, depth); over {
+		if value, p, done = jsonMember(b, p, name, depth); done {
 			return value, true
 		}
 		p = skipSpace(b, p)
@@ -64,8 +65,8 @@ func jsonLevel(b []byte, depth int) (value []byte, over bool) {
 	return nil, true
 }
 
-// jsonMember looks at the value at p of a member of an object and returns where it ends.
-func jsonMember(b []byte, p int, name []byte, depth int) (value []byte, end int, over bool) {
+// jsonMember examines the value at p of an object's member and returns where it ends.
+func jsonMember(b []byte, p int, name []byte, depth int) (value []byte, end int, done bool) {
 	switch b[p] {
 	case '"':
 		if end, _ = stringEnd(b, p+1); end < 0 {
@@ -83,7 +84,7 @@ func jsonMember(b []byte, p int, name []byte, depth int) (value []byte, end int,
 			return nil, 0, true
 		}
 		if depth+1 < maxLevelDepth {
-			if value, over = jsonLevel(b[p:end], depth+1); over {
+			if value, done = jsonLevel(b[p:end], depth+1); done {
 				return value, 0, true
 			}
 		}
@@ -103,7 +104,7 @@ func jsonMember(b []byte, p int, name []byte, depth int) (value []byte, end int,
 	return nil, end, false
 }
 
-// skipSpace returns where the next byte stands that is not JSON's white space.
+// skipSpace returns the index of the next byte that is not JSON white space.
 func skipSpace(b []byte, p int) int {
 	for p < len(b) && (b[p] == ' ' || b[p] == '\n' || b[p] == '\r' || b[p] == '\t') {
 		p++
@@ -111,8 +112,8 @@ func skipSpace(b []byte, p int) int {
 	return p
 }
 
-// stringEnd returns where the closing quote of a string stands whose content begins at p, or -1, and whether anything in it
-// is escaped.
+// stringEnd returns the index of the closing quote of the string whose content begins at p, or -1, and
+// whether the string has escapes.
 func stringEnd(b []byte, p int) (end int, escaped bool) {
 	for from := p; ; {
 		n := bytes.IndexByte(b[from:], '"')
@@ -134,7 +135,8 @@ func stringEnd(b []byte, p int) (end int, escaped bool) {
 	}
 }
 
-// blockEnd returns where an object or array ends that begins at p, or -1. It counts brackets outside of strings.
+// blockEnd returns the index after the object or array that begins at p, or -1. It counts brackets
+// outside strings.
 func blockEnd(b []byte, p int, open, closing byte) int {
 	for depth := 0; p < len(b); p++ {
 		switch b[p] {

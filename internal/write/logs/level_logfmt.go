@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// logfmtLevel returns the value of that field of a line of logfmt whose name, in any case, has the first levelRank. It
-// reads the line up to what is not logfmt, or to a field that none can stand before.
+// logfmtLevel returns the value of the field of a logfmt line whose name, in any case, has the highest
+// precedence. It stops at a syntax error, or at a field with the highest precedence of all.
 func logfmtLevel(line []byte) (value []byte) {
 	best := noLevel
 	for p := 0; p < len(line); {
@@ -27,8 +27,8 @@ func logfmtLevel(line []byte) (value []byte) {
 
 type field struct{ name, value []byte }
 
-// logfmtField reads the field of a line at p and returns where the next one may begin, or -1 at the end and where the line
-// is not logfmt.
+// logfmtField parses the field at p and returns where the next one may begin, or -1 at the end of the
+// line and on a syntax error.
 func logfmtField(line []byte, p int) (f field, next int) {
 	for p < len(line) && line[p] <= ' ' {
 		p++
@@ -63,7 +63,7 @@ func logfmtField(line []byte, p int) (f field, next int) {
 	return f, p
 }
 
-// quotedField reads the value of a field that begins with the quote at p.
+// quotedField parses the value of a field that begins with the quote at p.
 func quotedField(f field, line []byte, p int) (_ field, next int) {
 	end, escaped := stringEnd(line, p+1)
 	if end < 0 {
@@ -84,7 +84,8 @@ func quotedField(f field, line []byte, p int) (_ field, next int) {
 	return f, end + 1
 }
 
-// validEscapes reports whether what stands behind backslashes is what JSON knows, or a single quote.
+// validEscapes reports whether every backslash begins an escape that JSON allows, or precedes a single
+// quote.
 func validEscapes(b []byte) bool {
 	for p := bytes.IndexByte(b, '\\'); p >= 0 && p < len(b); {
 		p++
@@ -115,9 +116,9 @@ func validEscapes(b []byte) bool {
 	return true
 }
 
-// foldedRank is the levelRank of the first name that is this one in another case, or noLevel.
+// foldedRank returns the highest levelRank of the spellings of name in any case, or noLevel.
 func foldedRank(name []byte) int {
-	if len(name) < 3 || len(name) > 15 { // with letters of two bytes that are an s in another case
+	if len(name) < 3 || len(name) > 15 { // 15: case folding maps ſ, of two bytes, to s
 		return noLevel
 	}
 	switch {

@@ -73,7 +73,7 @@ func TestLineLevel(t *testing.T) {
 	}
 }
 
-// levelNames are the labels and fields that hold a level, those that count most first.
+// levelNames are the labels and fields that may hold a level, in order of precedence.
 func levelNames() [14]string {
 	return [...]string{
 		"level", "LEVEL", "Level", "log.level", "severity", "SEVERITY", "Severity", "SeverityText", "lvl", "LVL", "Lvl",
@@ -101,7 +101,7 @@ func FuzzLineLevel(f *testing.F) {
 		if l == none || l >= levels {
 			t.Error(l)
 		}
-		// The shortcut by a letter changes nothing.
+		// The shortcut by a letter does not change the result.
 		var value []byte
 		switch {
 		case isJSON(line):
@@ -109,7 +109,7 @@ func FuzzLineLevel(f *testing.F) {
 		case strings.Contains(string(line), "="):
 			value = logfmtLevel(line)
 		}
-		slow := levelOf(value)
+		slow := parseLevel(value)
 		if slow == none {
 			slow = wordLevel(line)
 		}

@@ -2,21 +2,21 @@ package logs
 
 import "bytes"
 
-// What a letter may begin, or a byte be beside a word.
+// Properties of a byte: it may precede a word, follow a word, or be the first letter of a level.
 const (
 	beforeWord = 1 << iota
-	behindWord
+	afterWord
 	firstLetter
 )
 
-// wordBytes says of each byte which of these it is. Colons stand behind words and not before: "debug: x" has a level,
-// "misc:error" has none.
+// wordBytes has the properties of each byte. A colon may follow a word but not precede it: "debug: x"
+// has a level, "misc:error" has none.
 var wordBytes = func() (t [256]uint8) {
 	for _, c := range []byte(" \t\n[({\"=") {
 		t[c] |= beforeWord
 	}
 	for _, c := range []byte(" \t\n[](){}:,!\"=") {
-		t[c] |= behindWord
+		t[c] |= afterWord
 	}
 	for _, c := range []byte("tdfcewiTDFCEWI") {
 		t[c] |= firstLetter
@@ -24,28 +24,28 @@ var wordBytes = func() (t [256]uint8) {
 	return t
 }()
 
-// dottedI is the one letter beyond ASCII whose lower case, i, is part of a level.
+// dottedI is the only letter beyond ASCII whose lower case, i, occurs in a level.
 var dottedI = []byte("İ")
 
-// wordLevel returns the level of the first word in the line that is one, or unknown.
+// wordLevel returns the level of the first word that is a level, or levelUnknown.
 func wordLevel(line []byte) level {
 	if bytes.Contains(line, dottedI) {
 		line = bytes.ReplaceAll(line, dottedI, []byte{'i'})
 	}
 	before := uint8(beforeWord)
 	for i, c := range line {
-		of := wordBytes[c]
-		if before&beforeWord != 0 && of&firstLetter != 0 {
+		class := wordBytes[c]
+		if before&beforeWord != 0 && class&firstLetter != 0 {
 			if l := levelWordAt(line[i:]); l != none {
 				return l
 			}
 		}
-		before = of
+		before = class
 	}
 	return levelUnknown
 }
 
-// levelWordAt returns the level of the word with which b begins, or none.
+// levelWordAt returns the level that b begins with as a whole word, or none.
 func levelWordAt(b []byte) level {
 	switch b[0] | 0x20 {
 	case 'i':
@@ -80,9 +80,9 @@ func levelWordAt(b []byte) level {
 	return none
 }
 
-// isWord reports whether b begins with a word, in any case, that ends there.
+// isWord reports whether b begins with word, in any case, followed by the end of a word.
 func isWord(b []byte, word string) bool {
-	if len(b) < len(word) || len(b) > len(word) && wordBytes[b[len(word)]]&behindWord == 0 {
+	if len(b) < len(word) || len(b) > len(word) && wordBytes[b[len(word)]]&afterWord == 0 {
 		return false
 	}
 	for i := range len(word) {

@@ -9,49 +9,50 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Metadata collects the structured metadata of one line and makes it canonical. The zero value is ready.
+// Metadata collects the structured metadata of one line and brings it into canonical form. The zero
+// value is ready to use.
 type Metadata struct {
 	pairs []pair
-	// bytes and entries are what was sent, before names and values were mended.
+	// bytes and entries count what was sent, before names and values were sanitized.
 	bytes, entries int
-	// sorted says that the names ascend.
+	// sorted means that the names are in ascending order.
 	sorted bool
-	// bad is the first name that cannot be mended, and why.
+	// bad is the first name that cannot be sanitized, and badErr is the error.
 	bad    []byte
 	badErr error
-	// arena holds names and values that were mended.
+	// arena holds the sanitized names and values.
 	arena []byte
-	// base is what many lines have: in order, each name once, each value there. What a line says itself counts more.
+	// base is sealed metadata that many lines share. The line's own entries take precedence.
 	base *Metadata
 }
 
-// pair is an entry, and in a base its canonical form.
+// pair is an entry. label is its canonical form; only entries of a base have it.
 type pair struct{ name, value, label []byte }
 
-// Reset empties it.
+// Reset removes all entries.
 func (m *Metadata) Reset() {
 	m.pairs, m.arena, m.base = m.pairs[:0], m.arena[:0], nil
 	m.bytes, m.entries, m.sorted, m.bad, m.badErr = 0, 0, true, nil, nil
 }
 
-// ResetTo empties it but for what a base has, which must stay as it is until the line has been added. Seal must have been called
-// on it.
+// ResetTo removes all entries except those of base. Seal must have been called on base, and base must
+// not change until the line has been added.
 func (m *Metadata) ResetTo(base *Metadata) {
 	m.Reset()
 	m.base, m.bytes, m.entries, m.bad, m.badErr = base, base.bytes, base.entries, base.bad, base.badErr
 }
 
-// What of a line's metadata is looked at in any case. Beyond that it is only counted: the line is going to be left out.
-// With a line of 768 KiB it is less than the megabyte that a stored value may have.
+// Entries beyond these limits are only counted, because the line will be rejected. With a line of 768
+// KiB, the metadata stays below 1 MiB, the most that a stored value may have.
 const (
 	mostMetadataBytes   = 128 << 10
 	mostMetadataEntries = 1 << 10
 )
 
-// Full reports whether there is so much that the line is going to be left out.
+// Full reports whether the metadata exceeds the limits, so that the line will be rejected.
 func (m *Metadata) Full() bool { return m.bytes > mostMetadataBytes || m.entries > mostMetadataEntries }
 
-// Seal makes it fit to be a base.
+// Seal prepares m for use as a base: it sorts the entries and drops duplicates and empty values.
 func (m *Metadata) Seal() {
 	if !m.sorted {
 		m.sort()
@@ -69,16 +70,16 @@ func (m *Metadata) Seal() {
 	m.pairs = kept
 }
 
-// Mend returns a name as Add would keep it.
-func (m *Metadata) Mend(name []byte) ([]byte, error) {
+// Sanitize returns a name as Add would store it.
+func (m *Metadata) Sanitize(name []byte) ([]byte, error) {
 	if plainName(name) {
 		return name, nil
 	}
-	return m.mendName(name)
+	return m.sanitizeName(name)
 }
 
-// Add adds an entry. The bytes must stay unchanged until the line has been added. A name becomes one of letters, digits and
-// single underscores, and what in a value is not UTF-8 becomes a space.
+// Add adds an entry. The bytes must not change until the line has been added. It sanitizes the name to
+// letters, digits and single underscores, and replaces invalid UTF-8 in the value by spaces.
 func (m *Metadata) Add(name, value []byte) {
 	full := m.Full()
 	m.bytes += len(name) + len(value)
@@ -88,7 +89,7 @@ func (m *Metadata) Add(name, value []byte) {
 	}
 	if !plainName(name) {
 		var err error
-		if name, err = m.mendName(name); err != nil {
+		if name, err = m.sanitizeName(name); err != nil {
 			if m.badErr == nil {
 				m.bad, m.badErr = name, err
 			}
@@ -96,7 +97,7 @@ func (m *Metadata) Add(name, value []byte) {
 		}
 	}
 	if !utf8.Valid(value) || bytes.Contains(value, replacement) {
-		value = m.mendValue(value)
+		value = m.sanitizeValue(value)
 	}
 	m.add(name, value)
 }
@@ -108,11 +109,11 @@ func (m *Metadata) add(name, value []byte) {
 	m.pairs = append(m.pairs, pair{name: name, value: value})
 }
 
-// replacement is what stands for bytes that were not UTF-8 before.
+// replacement is the character that other software writes for invalid UTF-8.
 var replacement = []byte(string(utf8.RuneError))
 
-// mendValue replaces every rune that is no rune by a space, since none such may stand in a label.
-func (m *Metadata) mendValue(value []byte) []byte {
+// sanitizeValue replaces every invalid rune by a space, since labels must be valid UTF-8.
+func (m *Metadata) sanitizeValue(value []byte) []byte {
 	begin := len(m.arena)
 	for len(value) > 0 {
 		r, size := utf8.DecodeRune(value)
@@ -126,7 +127,7 @@ func (m *Metadata) mendValue(value []byte) []byte {
 	return m.arena[begin:len(m.arena):len(m.arena)]
 }
 
-// plainName reports whether a name needs no mending.
+// plainName reports whether a name needs no sanitizing.
 func plainName(name []byte) bool {
 	last := byte('0')
 	for i, c := range name {
@@ -142,15 +143,16 @@ func plainName(name []byte) bool {
 	return len(name) > 1 || len(name) == 1 && name[0] != '_'
 }
 
-// mendName makes a name of what is there: of the usual kind, dots between words, at once, of others as the library does.
-func (m *Metadata) mendName(name []byte) ([]byte, error) {
+// sanitizeName sanitizes a name. It handles the common kind, words with dots between them, itself and
+// leaves all others to otlptranslator.
+func (m *Metadata) sanitizeName(name []byte) ([]byte, error) {
 	begin, letters, last := len(m.arena), 0, byte('0')
 	for i, c := range name {
 		switch {
 		case c|0x20 >= 'a' && c|0x20 <= 'z':
 			letters++
 		case c >= '0' && c <= '9' && i > 0:
-		case c < utf8.RuneSelf && (c < '0' || c > '9') && i > 0: // two underscores in front mean something
+		case c < utf8.RuneSelf && (c < '0' || c > '9') && i > 0: // otlptranslator handles leading underscores
 			if c = '_'; last == '_' {
 				continue
 			}
@@ -173,7 +175,7 @@ func (m *Metadata) mendName(name []byte) ([]byte, error) {
 	return m.arena[begin:len(m.arena):len(m.arena)], nil
 }
 
-// level returns the value of the name in it that says a level best, and whether there is one.
+// level returns the value of the entry whose name has the highest levelRank, and whether there is one.
 func (m *Metadata) level() (value []byte, ok bool) {
 	best := noLevel
 	for i := range m.pairs {
@@ -191,12 +193,12 @@ func (m *Metadata) level() (value []byte, ok bool) {
 	return value, best != noLevel
 }
 
-// empty reports whether it has nothing.
+// empty reports whether there are no entries.
 func (m *Metadata) empty() bool {
 	return len(m.pairs) == 0 && (m.base == nil || len(m.base.pairs) == 0)
 }
 
-// find returns the last value of a name, or nil.
+// find returns the last value with the name, or nil.
 func (m *Metadata) find(name string) []byte {
 	for i := len(m.pairs) - 1; i >= 0; i-- {
 		if string(m.pairs[i].name) == name {
@@ -209,7 +211,7 @@ func (m *Metadata) find(name string) []byte {
 	return nil
 }
 
-// appendTo appends the canonical form: names in order, of equal ones the last, without empty values.
+// appendTo appends the canonical form: sorted by name, only the last of equal names, no empty values.
 func (m *Metadata) appendTo(dst []byte) []byte {
 	if !m.sorted {
 		m.sort()
@@ -243,7 +245,7 @@ func (m *Metadata) appendTo(dst []byte) []byte {
 	return dst
 }
 
-// sort orders the pairs by name and leaves equal names as they came. There are few, and most are in order.
+// sort sorts the pairs by name and is stable. There are few pairs, and most are in order already.
 func (m *Metadata) sort() {
 	for i := 1; i < len(m.pairs); i++ {
 		p := m.pairs[i]
@@ -256,7 +258,7 @@ func (m *Metadata) sort() {
 	m.sorted = true
 }
 
-// appendLabel appends a label in the form that model.Labels has.
+// appendLabel appends a label in the encoding of [model.Labels].
 func appendLabel(dst, name, value []byte) []byte {
 	n, v := len(name), len(value)
 	dst = append(dst, 0x0a)
@@ -268,7 +270,7 @@ func appendLabel(dst, name, value []byte) []byte {
 	return append(dst, value...)
 }
 
-// Each calls f for each entry that has a value, of equal names for the last, in order of name.
+// Each calls f for each entry with a value in order of name, and only for the last of equal names.
 func (m *Metadata) Each(f func(name, value []byte)) {
 	m.Seal()
 	for _, p := range m.pairs {
@@ -276,8 +278,8 @@ func (m *Metadata) Each(f func(name, value []byte)) {
 	}
 }
 
-// CopyOf makes it a copy of another one, whose bytes must stay as they are.
-func (m *Metadata) CopyOf(o *Metadata) {
+// CopyFrom makes m a copy of o. The names and values of o must not change.
+func (m *Metadata) CopyFrom(o *Metadata) {
 	m.Reset()
 	m.pairs = append(m.pairs, o.pairs...)
 	m.bytes, m.entries, m.sorted, m.bad, m.badErr = o.bytes, o.entries, o.sorted, o.bad, o.badErr

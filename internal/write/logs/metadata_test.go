@@ -59,7 +59,7 @@ func TestMetadata(t *testing.T) {
 			}
 		}
 		if w := model.LabelsOf(pairs...); string(w) != string(got) {
-			// A value that is empty in the line does not hide that of the base.
+			// An empty value in the line does not hide that of the base.
 			for n, v, rest, ok := got.Next(); ok; n, v, rest, ok = rest.Next() {
 				if want[string(n)] != string(v) && want[string(n)] != "" {
 					r.Fatalf("%s, want %s", got, w)
@@ -83,7 +83,7 @@ func FuzzMendName(f *testing.F) {
 		want, wantErr := namer.Build(name)
 		var m Metadata
 		m.Reset()
-		got, err := m.Mend([]byte(name))
+		got, err := m.Sanitize([]byte(name))
 		if (err == nil) != (wantErr == nil) || err == nil && string(got) != want {
 			t.Errorf("%q: %q %v, want %q %v", name, got, err, want, wantErr)
 		}

@@ -7,8 +7,8 @@ import (
 	"github.com/shaledb/shale/internal/write"
 )
 
-// Report writes what is left out of a request, or "" if nothing is. It has Loki's form: a single error as it is, and
-// several with how many are like each. Of each reason the first culprit is named.
+// Report returns the text about the rejected lines of a request, or "" if there are none. It has Loki's
+// form: a single error as it is, several as a count and an example per reason.
 func Report(left write.Rejections) string {
 	if len(left) == 1 && left[0].Samples == 1 && len(left[0].Examples) > 0 {
 		return left[0].Examples[0]

@@ -2,26 +2,29 @@ package logs
 
 // Limits bound one line. The tags make settings of the fields: see package config.
 type Limits struct {
-	// A stored value has at most 1 MiB, which holds a line and its metadata.
+	// MaxLineBytes bounds one line. A stored value, which holds a line and its metadata, has at most 1
+	// MiB.
 	MaxLineBytes int `name:"limits.line-bytes" type:"size" default:"256KiB" placeholder:"SIZE" min:"1KiB" max:"768KiB" help:"Longest log line."`
 	// MaxMetadataBytes and MaxMetadataEntries bound the structured metadata of one line.
 	MaxMetadataBytes   int `name:"limits.line-metadata-bytes" type:"size" default:"64KiB" placeholder:"SIZE" min:"0" max:"128KiB" help:"Most bytes of the structured metadata of one log line, names and values together."`
 	MaxMetadataEntries int `name:"limits.line-metadata-entries" type:"count" default:"128" placeholder:"N" min:"0" max:"1024" help:"Most entries in the structured metadata of one log line."`
 }
 
-// Rules are what the lines of all receivers are held to. Zero limits are no limits.
+// Rules are the rules for lines, the same for all receivers. A limit of zero means no limit.
 type Rules struct {
 	Limits
-	// MaxLabels, MaxNameBytes and MaxValueBytes bound the labels of one stream. A service_name is not counted.
+	// MaxLabels, MaxNameBytes and MaxValueBytes bound the labels of one stream. service_name does not
+	// count.
 	MaxLabels, MaxNameBytes, MaxValueBytes int
-	// ServiceNames are the labels of which the first one that a stream has becomes its service_name, if it has none; without
-	// any of them it is unknown_service. Empty: streams stay as they are.
+	// ServiceNames lists labels in order of preference. A stream without a service_name gets the value
+	// of the first one that it has, or unknown_service. If the list is empty, streams get no
+	// service_name.
 	ServiceNames []string
-	// DetectLevels says that each line gets a detected_level.
+	// DetectLevels enables detected_level.
 	DetectLevels bool
 }
 
-// DefaultRules returns those that Loki has if nothing is configured.
+// DefaultRules returns Loki's defaults.
 func DefaultRules() Rules {
 	return Rules{
 		Limits:    Limits{MaxLineBytes: 256 << 10, MaxMetadataBytes: 64 << 10, MaxMetadataEntries: 128},

@@ -9,22 +9,22 @@ import (
 	"github.com/shaledb/shale/internal/write"
 )
 
-// Stream is what a label set comes to. It is shared and never changes.
+// Stream is a label set after all rules have been applied. It is shared and immutable.
 type Stream struct {
-	// Labels are the labels, service_name included, and Key is their key.
+	// Labels are the labels with service_name, and Key is their key.
 	Labels model.Labels
 	Key    model.Key
-	// Reason and Why say that no line of it can be stored; empty: they can. Reason is a value of the label `reason` of
-	// shale_write_discarded_lines_total.
+	// Reason and Why explain why no line of the stream can be stored; both are empty if lines can.
+	// Reason is a value of the label `reason` of shale_write_discarded_lines_total.
 	Reason, Why string
-	// Err is what was wrong with the spelling of the labels, of which Why is the text, or nil.
+	// Err is the error from parsing the labels, or nil. Why has its text.
 	Err error
 
-	// level is the one that the labels give each line, if they do.
+	// level is the level that the labels give to each line, if they have one.
 	level levelLabel
 }
 
-// newStream applies the rules to labels in any order.
+// newStream applies the rules to labels, which may be in any order.
 func (r *Rules) newStream(lb *model.LabelsBuilder, seed model.KeySeed) *Stream {
 	r.addServiceName(lb)
 	s := new(Stream)
@@ -47,22 +47,22 @@ func (r *Rules) newStream(lb *model.LabelsBuilder, seed model.KeySeed) *Stream {
 	return s
 }
 
-// levelLabel is a level and the canonical form of the label that says it.
+// levelLabel is a level and its detected_level label in canonical form.
 type levelLabel struct{ value, label []byte }
 
 func newLevelLabel(value []byte) levelLabel {
 	return levelLabel{value, appendLabel(nil, []byte(detectedLevel), value)}
 }
 
-// normalLevel returns the level that a value spells, and else the value.
+// normalLevel returns the level that value spells, or else value itself.
 func normalLevel(value []byte) levelLabel {
-	if l := levelOf(value); l != none {
+	if l := parseLevel(value); l != none {
 		return newLevelLabel([]byte(l.String()))
 	}
 	return newLevelLabel(value)
 }
 
-// addServiceName adds a service_name, if there is none.
+// addServiceName adds a service_name unless there is one.
 func (r *Rules) addServiceName(lb *model.LabelsBuilder) {
 	if len(r.ServiceNames) == 0 || find(lb, serviceName) != nil {
 		return
@@ -85,7 +85,7 @@ func find(lb *model.LabelsBuilder, name string) []byte {
 	return nil
 }
 
-// duplicate says which name labels have more than once.
+// duplicate returns the error text for labels that have a name more than once.
 func duplicate(lb *model.LabelsBuilder) string {
 	var m Metadata
 	m.Reset()
@@ -104,7 +104,7 @@ func duplicate(lb *model.LabelsBuilder) string {
 	return fmt.Sprintf("stream '%s' has duplicate label name: '%s'", write.DescribeStream(all), cut(name))
 }
 
-// check returns the reason for which a stream is not allowed, and a text, or "".
+// check returns the reason why a stream is not allowed and an error text, or two empty strings.
 func (r *Rules) check(l model.Labels) (reason, why string) {
 	if len(l) == 0 {
 		return write.ReasonLabels, "error at least one label pair is required per stream"
@@ -130,7 +130,7 @@ func (r *Rules) check(l model.Labels) (reason, why string) {
 	return "", ""
 }
 
-// cut shortens what is too long, for a message.
+// cut shortens a long text for an error.
 func cut(b []byte) string {
 	const most = 100
 	if len(b) <= most {

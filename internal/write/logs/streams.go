@@ -1,6 +1,7 @@
 package logs
 
 import (
+	"fmt"
 	"strings"
 	"sync"
 
@@ -10,30 +11,30 @@ import (
 	"github.com/shaledb/shale/internal/write"
 )
 
-// streamShards is how many locks the streams have.
+// streamShards is the number of shards, each with its own lock.
 const streamShards = 16
 
-// StreamCacheBytes is the memory for streams that were seen lately: of some 10,000 of usual length.
+// StreamCacheBytes is the memory for recently seen streams, enough for about 10,000 of usual length.
 const StreamCacheBytes = 8 << 20
 
-// Streams makes streams of label sets as they are spelled on the wire. It remembers those that it has seen lately, so that
-// nothing is parsed for a stream that goes on. It is safe for concurrent use.
+// Streams turns label sets, as spelled on the wire, into streams. It caches recent ones, so that the
+// labels of a continuing stream are not parsed again. It is safe for concurrent use.
 type Streams struct {
 	rules  Rules
 	seed   model.KeySeed
 	shards [streamShards]streamShard
-	most   int // bytes of one generation of a shard
+	most   int // bytes of one generation of one shard
 }
 
-// streamShard has two generations: when the young one is full it becomes the old one, and what was in the old one and has
-// not been asked for since is forgotten.
+// streamShard has two generations. When the young one is full, it becomes the old one, and all streams
+// of the old one that have not been used since are dropped.
 type streamShard struct {
 	mu         sync.RWMutex
 	young, old map[string]*Stream
 	bytes      int
 }
 
-// NewStreams returns one that holds about so many bytes.
+// NewStreams returns a Streams that uses about maxBytes for its cache.
 func NewStreams(rules Rules, seed model.KeySeed, maxBytes int) *Streams {
 	s := &Streams{rules: rules, seed: seed, most: maxBytes / streamShards / 2}
 	for i := range s.shards {
@@ -45,14 +46,15 @@ func NewStreams(rules Rules, seed model.KeySeed, maxBytes int) *Streams {
 // Rules returns the rules of the streams.
 func (s *Streams) Rules() *Rules { return &s.rules }
 
-// Text returns the stream of labels that are written as {a="b"}.
-func (s *Streams) Text(text []byte) *Stream {
-	return s.Spelled(text, ParseLabels)
+// GetText returns the stream whose labels have the form {a="b"}.
+func (s *Streams) GetText(text []byte) *Stream {
+	return s.Get(text, ParseLabels)
 }
 
-// Spelled returns the stream that is spelled so. If it is not known, read adds its labels to a builder; its error becomes
-// that of the stream. All spellings of one Streams must be of one kind, so that none can stand for two things.
-func (s *Streams) Spelled(spelling []byte, read func(spelling []byte, lb *model.LabelsBuilder) error) *Stream {
+// Get returns the stream for a spelling of labels. If the stream is not cached, read parses the
+// spelling; its error becomes that of the stream. All spellings passed to one Streams must have the
+// same syntax, so that each has one meaning.
+func (s *Streams) Get(spelling []byte, read func(spelling []byte, lb *model.LabelsBuilder) error) *Stream {
 	shard := &s.shards[xxh3.Hash(spelling)%streamShards]
 	shard.mu.RLock()
 	st, young := shard.young[string(spelling)], true
@@ -61,34 +63,34 @@ func (s *Streams) Spelled(spelling []byte, read func(spelling []byte, lb *model.
 	}
 	shard.mu.RUnlock()
 	if st == nil {
-		st = s.read(spelling, read)
+		st = s.parse(spelling, read)
 	}
 	if !young {
-		s.remember(shard, spelling, st)
+		s.cache(shard, spelling, st)
 	}
 	return st
 }
 
-func (s *Streams) read(spelling []byte, read func(spelling []byte, lb *model.LabelsBuilder) error) *Stream {
+func (s *Streams) parse(spelling []byte, read func(spelling []byte, lb *model.LabelsBuilder) error) *Stream {
 	if len(spelling) > model.MaxLabelBytes {
-		return &Stream{Reason: write.ReasonLabelsTooLong, Why: "the labels of a stream are too long: " + cut(spelling)}
+		return &Stream{Reason: write.ReasonLabelsTooLong, Why: fmt.Sprintf("the labels of the stream exceed %d bytes: %s", model.MaxLabelBytes, cut(spelling))}
 	}
 	var lb model.LabelsBuilder
 	if err := read(spelling, &lb); err != nil {
-		return Misspelled(err)
+		return InvalidStream(err)
 	}
 	return s.rules.newStream(&lb, s.seed)
 }
 
-// Misspelled returns the stream of labels that could not be read.
-func Misspelled(err error) *Stream {
+// InvalidStream returns the stream for labels that cannot be parsed.
+func InvalidStream(err error) *Stream {
 	why := strings.TrimPrefix(err.Error(), model.ErrInvalid.Error()+": ")
 	return &Stream{Reason: write.ReasonLabels, Why: why, Err: err}
 }
 
-// remember puts a stream into the young generation.
-func (s *Streams) remember(shard *streamShard, spelling []byte, st *Stream) {
-	const overhead = 200 // of two map slots, the stream and its key
+// cache puts a stream into the young generation.
+func (s *Streams) cache(shard *streamShard, spelling []byte, st *Stream) {
+	const overhead = 200 // two map entries, the stream and its key
 	size := len(spelling) + len(st.Labels) + len(st.Why) + overhead
 	if size > s.most {
 		return

@@ -38,11 +38,11 @@ func TestStreams(t *testing.T) {
 		{"{" + strings.Join(many[:15], ",") + "}", `l14="v", service_name="unknown_service"}`, "", ""},
 		{`{` + strings.Repeat("n", 1025) + `="v"}`, "", write.ReasonNameTooLong, "has label name too long: 'nnn"},
 		{`{n="` + strings.Repeat("v", 2049) + `"}`, "", write.ReasonValueTooLong, "has label value too long: 'vvv"},
-		{`{n="` + strings.Repeat("v", model.MaxLabelBytes) + `"}`, "", write.ReasonLabelsTooLong, "too long"},
+		{`{n="` + strings.Repeat("v", model.MaxLabelBytes) + `"}`, "", write.ReasonLabelsTooLong, "the labels of the stream exceed 1048576 bytes"},
 	} {
 		s := NewStreams(rules, 9, StreamCacheBytes)
 		for range 2 {
-			got := s.Text([]byte(c.text))
+			got := s.GetText([]byte(c.text))
 			if got.Reason != c.reason || !strings.Contains(got.Why, c.why) {
 				t.Errorf("%.80s: %q %q, want %q %q", c.text, got.Reason, got.Why, c.reason, c.why)
 			}
@@ -56,15 +56,15 @@ func TestStreams(t *testing.T) {
 	}
 	rules.ServiceNames = nil
 	s := NewStreams(rules, 9, StreamCacheBytes)
-	if got := s.Text([]byte(`{app="a"}`)); got.Labels.String() != `{app="a"}` {
+	if got := s.GetText([]byte(`{app="a"}`)); got.Labels.String() != `{app="a"}` {
 		t.Error(got.Labels)
 	}
-	if got := s.Text([]byte(`{}`)); got.Reason != write.ReasonLabels || got.Why != "error at least one label pair is required per stream" {
+	if got := s.GetText([]byte(`{}`)); got.Reason != write.ReasonLabels || got.Why != "error at least one label pair is required per stream" {
 		t.Error(got)
 	}
 }
 
-// What is remembered has a bound, goes on being right, and costs nothing while it is asked for.
+// The cache is bounded, stays correct, and a hit does not allocate.
 func TestStreamsAreForgotten(t *testing.T) {
 	const most = 256 << 10
 	s := NewStreams(DefaultRules(), 9, most)
@@ -73,7 +73,7 @@ func TestStreamsAreForgotten(t *testing.T) {
 		wg.Go(func() {
 			for i := range 10_000 {
 				text := fmt.Sprintf(`{app="a%d"}`, (i*7+g)%5000)
-				if got := s.Text([]byte(text)); string(got.Labels.Get("service_name")) != text[6:len(text)-2] {
+				if got := s.GetText([]byte(text)); string(got.Labels.Get("service_name")) != text[6:len(text)-2] {
 					t.Errorf("%s: %s", text, got.Labels)
 				}
 			}
@@ -89,7 +89,7 @@ func TestStreamsAreForgotten(t *testing.T) {
 		t.Errorf("%d streams of %d bytes are remembered", n, bytes)
 	}
 	text := []byte(`{app="a"}`)
-	alloctest.AtMost(t, 0, 100, func() { s.Text(text) })
+	alloctest.AtMost(t, 0, 100, func() { s.GetText(text) })
 }
 
 func FuzzParseLabels(f *testing.F) {
@@ -101,14 +101,15 @@ func FuzzParseLabels(f *testing.F) {
 		if !simpleLabels([]byte(text), &lb) {
 			return
 		}
-		// The parser answers the first error of two; what the fast way reads, it reads too.
+		// The parser may report an error that comes before; but what the fast path accepts, it accepts
+		// too.
 		want, err := parser.NewParser(parser.Options{}).ParseMetric(text)
 		if err != nil {
 			t.Fatalf("%q is read, and the parser says %v", text, err)
 		}
 		all, err := lb.Append(nil)
 		if err != nil {
-			return // a name twice, which is for the caller
+			return // a duplicate name, which the caller handles
 		}
 		var pairs model.LabelsBuilder
 		want.Range(func(l labels.Label) { pairs.Add([]byte(l.Name), []byte(l.Value)) })
@@ -127,12 +128,12 @@ func BenchmarkText(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			s := NewStreams(DefaultRules(), 9, most)
 			for _, t := range text {
-				s.Text(t)
+				s.GetText(t)
 			}
 			b.ReportAllocs()
 			b.ResetTimer()
 			for i := range b.N {
-				s.Text(text[i%len(text)])
+				s.GetText(text[i%len(text)])
 			}
 		})
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/shaledb/shale/internal/write/logs/logstest"
 )
 
-// lineKinds are ways to write a line, as programs do.
+// lineKinds are formats of lines that programs write.
 func lineKinds() map[string]func(r *rand.Rand) string {
 	words := []string{"connection", "from", "block", "received", "request", "to", "user", "timeout", "session", "server", "packet", "for", "terminating"}
 	text := func(r *rand.Rand, n int) (s string) {
@@ -46,7 +46,8 @@ func lineKinds() map[string]func(r *rand.Rand) string {
 	}
 }
 
-// corpus makes a push of about a megabyte of lines in 50 streams, and says how many bytes and lines it has.
+// corpus makes a push of about a megabyte of lines in 50 streams, and returns how many bytes and lines
+// it has.
 func corpus(kind string, asJSON bool, metadata bool) (streams []pushed, lines, size int) {
 	r := rand.New(rand.NewPCG(1, 2))
 	kinds := lineKinds()
@@ -74,7 +75,7 @@ func corpus(kind string, asJSON bool, metadata bool) (streams []pushed, lines, s
 	return streams, lines, size
 }
 
-// requester posts one body again and again.
+// requester posts one body repeatedly.
 type requester struct {
 	h      http.Handler
 	r      *http.Request

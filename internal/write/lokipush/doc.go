@@ -1,10 +1,12 @@
-// Package lokipush receives what agents push to Loki: POST /loki/api/v1/push, and its older form at /api/prom/push.
+// Package lokipush receives what agents push to Loki: POST /loki/api/v1/push, and its older form at
+// /api/prom/push.
 //
-// It owns the walks over a body, which put the bytes of lines straight into a batch and allocate nothing per line, and the
-// answers that senders get. A request holds a share of the byte budget before its body is read. What a stream and a line
-// come to is decided by package logs; the package never keeps a byte of a request after its answer.
+// It owns the walks over a body, which copy the bytes of lines straight into a batch and allocate
+// nothing per line, and the responses to senders. A request reserves memory from the byte budget before
+// its body is read. Package logs applies the rules for streams and lines. The package keeps no byte of
+// a request after its response.
 //
-// A body is protobuf, in a snappy block:
+// A body is a protobuf message in a snappy block:
 //
 //	PushRequest { repeated Stream streams = 1; }
 //	Stream      { string labels = 1; repeated Entry entries = 2; uint64 hash = 3; }
@@ -12,7 +14,7 @@
 //	Timestamp   { int64 seconds = 1; int32 nanos = 2; }
 //	LabelPair   { string name = 1; string value = 2; }
 //
-// or JSON, in its form of today or that of /api/prom/push:
+// or JSON, in its current form or that of /api/prom/push:
 //
 //	{"streams": [{"stream": {"app": "a"}, "values": [["1767225600000000000", "line", {"trace_id": "1"}]]}]}
 //	{"streams": [{"labels": "{app=\"a\"}", "entries": [{"ts": "2026-01-01T00:00:00Z", "line": "line"}]}]}

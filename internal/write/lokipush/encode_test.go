@@ -9,7 +9,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// pushed is a stream as tests write it down.
+// pushed is a stream as tests write it.
 type pushed struct {
 	labels  string
 	entries []entry
@@ -25,7 +25,7 @@ func message1(dst []byte, number protowire.Number, b []byte) []byte {
 	return protowire.AppendBytes(protowire.AppendTag(dst, number, protowire.BytesType), b)
 }
 
-// protobufOf writes a PushRequest.
+// protobufOf encodes a PushRequest.
 func protobufOf(streams ...pushed) (out []byte) {
 	for _, s := range streams {
 		b := message1(nil, 1, []byte(s.labels))
@@ -43,7 +43,7 @@ func protobufOf(streams ...pushed) (out []byte) {
 	return out
 }
 
-// jsonOf writes the same as JSON; labels are given as an object.
+// jsonOf encodes the streams as JSON with labels as an object.
 func jsonOf(streams ...pushed) []byte {
 	var list []any
 	for _, s := range streams {
@@ -68,7 +68,7 @@ func jsonOf(streams ...pushed) []byte {
 	return b
 }
 
-// legacyOf writes the same in the older form.
+// legacyOf encodes the streams in the older form.
 func legacyOf(streams ...pushed) []byte {
 	var list []any
 	for _, s := range streams {

@@ -9,28 +9,29 @@ import (
 	"github.com/shaledb/shale/internal/write/body"
 )
 
-// message is what a body holds.
+// message is the kind of a body.
 type message int
 
 const (
 	protobuf message = iota
 	jsonMessage
-	messages // how many there are
+	messages // the number of kinds
 )
 
-// String returns the word for the metrics.
+// String returns the value of the metrics' label form.
 func (m message) String() string {
 	return [messages]string{"protobuf", "json"}[m]
 }
 
-// form is what the headers say of a body.
+// form describes a body, as its headers declare it.
 type form struct {
 	message  message
 	encoding body.Encoding
 }
 
-// formOf reads the headers. As in Loki, what is not JSON is protobuf, whatever it is called, and a body that is protobuf is
-// a snappy block, whether a header says so or not; but no Content-Type is needed.
+// formOf reads the headers. As in Loki, every body that is not JSON is protobuf, whatever its
+// Content-Type, and a protobuf body is a snappy block even if no header says so. Unlike in Loki,
+// Content-Type may be missing.
 func formOf(h http.Header) (f form, err error) {
 	if ct := h.Get("Content-Type"); ct != "" {
 		kind, _, err := mime.ParseMediaType(ct)
@@ -55,14 +56,15 @@ func formOf(h http.Header) (f form, err error) {
 	case "zstd":
 		f.encoding = body.Zstd
 	default:
-		return f, fmt.Errorf("%w: Content-Encoding %.200q not supported; supported are snappy, gzip, deflate and zstd", model.ErrInvalid, ce)
+		return f, fmt.Errorf("%w: Content-Encoding %.200q not supported; expected snappy, gzip, deflate or zstd", model.ErrInvalid, ce)
 	}
 	return f, nil
 }
 
-// isBlock reports whether a body of protobuf that was compressed by gzip, deflate or zstd is a snappy block once more, as
-// Loki wants it of gzip and deflate. A push of lines begins with the tag of its first stream; a snappy block that begins so
-// would have 10 decoded bytes, and no push is that short.
+// isBlock reports whether a protobuf body that was compressed with gzip, deflate or zstd is a snappy
+// block in addition, as Loki expects with gzip and deflate. A push of lines begins with the tag of its
+// first stream. A snappy block that begins with the same byte would decode to 10 bytes, which is too
+// short for a push.
 func isBlock(decoded []byte) bool {
 	const streamTag = 0x0a
 	return len(decoded) > 0 && decoded[0] != streamTag

@@ -12,7 +12,7 @@ import (
 	"github.com/shaledb/shale/internal/write/logs"
 )
 
-// walked walks a body and returns its lines, or the error.
+// walked parses a body and returns its lines, or the error.
 func walked(t *testing.T, m message, body []byte) ([]string, error) {
 	rules := logs.DefaultRules()
 	b := &model.Batch{Signal: model.Logs}
@@ -66,7 +66,7 @@ func FuzzJSON(f *testing.F) {
 		if err != nil {
 			return
 		}
-		// What is read is what the usual library reads, where that takes it too.
+		// The result is that of encoding/json, where that accepts the body too.
 		var want struct {
 			Streams []struct {
 				Stream map[string]any      `json:"stream"`
@@ -84,7 +84,7 @@ func FuzzJSON(f *testing.F) {
 			t.Fatalf("%d lines of %d", len(lines), n)
 		}
 		if len(want.Streams) != 1 || len(lines) != n {
-			return // labels that are none, or the like
+			return // invalid labels, or the like
 		}
 		for i, v := range want.Streams[0].Values {
 			var at, line string

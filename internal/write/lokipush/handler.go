@@ -14,35 +14,35 @@ import (
 	"github.com/shaledb/shale/internal/write/receive"
 )
 
-// Where the handler is to be mounted. JSON of either form is taken at both.
+// The paths at which the handler is mounted. Both accept JSON of either form.
 const (
 	Path       = "/loki/api/v1/push"
 	LegacyPath = "/api/prom/push"
 )
 
-// Options build a Handler.
+// Options configure a Handler.
 type Options struct {
 	Sink receive.Sink
-	// Rules are what lines are held to; see [logs.DefaultRules].
+	// Rules are the rules for lines; see [logs.DefaultRules].
 	Rules logs.Rules
-	// StreamCacheBytes is the memory for streams that were seen lately, for each form of a body; 0 stands for
+	// StreamCacheBytes is the memory for recently seen streams, for each kind of body. Zero means
 	// [logs.StreamCacheBytes].
 	StreamCacheBytes int
-	// Registerer takes the metrics; it may be nil.
+	// Registerer registers the metrics; it may be nil.
 	Registerer prometheus.Registerer
 }
 
-// Handler is the endpoint of pushes. It is safe for concurrent use.
+// Handler serves pushes. It is safe for concurrent use.
 type Handler struct {
 	sink   receive.Sink
 	server *receive.Server
-	// streams are apart by message, since each spells labels in its own way.
+	// streams has one cache per kind of body, because each kind spells labels in its own way.
 	streams [messages]*logs.Streams
 	walkers sync.Pool
 	metrics *receive.Metrics
 }
 
-// New returns a handler, to be mounted at [Path] and [LegacyPath].
+// New returns a handler to be mounted at [Path] and [LegacyPath].
 func New(o Options) *Handler {
 	if o.StreamCacheBytes == 0 {
 		o.StreamCacheBytes = logs.StreamCacheBytes
@@ -56,9 +56,9 @@ func New(o Options) *Handler {
 	return h
 }
 
-// ServeHTTP takes one request: 204 when all of it is durable; 400 with the first culprits when some lines can never be
-// stored, and all others are durable; otherwise a status that says whether to send it again. docs/loki-push.md has the
-// table.
+// ServeHTTP handles one request. It responds with 204 when all lines are durable, with 400 and the
+// first rejected lines when all lines that can be stored are durable, and otherwise with a status that
+// says whether to retry. docs/loki-push.md has the table.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	begin := time.Now()
 	f, err := formOf(r.Header)
@@ -67,7 +67,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.metrics.Observe(begin, &res, []string{f.message.String()})
 }
 
-// decode decodes a body, which may be compressed twice.
+// decode decompresses a body, which may be compressed twice.
 func decode(r *receive.Request, f form) error {
 	if err := r.Decode(f.encoding); err != nil {
 		return err
@@ -78,7 +78,7 @@ func decode(r *receive.Request, f form) error {
 	return r.Decode(body.Snappy)
 }
 
-// store walks a body and pushes its lines.
+// store parses a body and pushes its lines.
 func (h *Handler) store(r *receive.Request, f form) (receive.Response, error) {
 	if err := decode(r, f); err != nil {
 		return receive.Response{}, err
@@ -101,8 +101,8 @@ func (h *Handler) store(r *receive.Request, f form) (receive.Response, error) {
 	return report(left), nil
 }
 
-// report gives 204 if nothing is left out, and else 400, on which senders drop the request: all rows that can be
-// stored are durable.
+// report returns 204 if no line was rejected. Otherwise it returns 400, so that the sender drops the
+// request: all lines that can be stored are durable.
 func report(left write.Rejections) receive.Response {
 	if len(left) == 0 {
 		return receive.Response{Status: http.StatusNoContent}
@@ -110,7 +110,7 @@ func report(left write.Rejections) receive.Response {
 	return receive.Response{Status: http.StatusBadRequest, Text: logs.Report(left)}
 }
 
-// maxPooled is the size in bytes beyond which a walker is left to the garbage collector.
+// maxPooled is the largest walker, in bytes, that returns to the pool.
 const maxPooled = 1 << 20
 
 func (h *Handler) giveWalker(w *walker) {

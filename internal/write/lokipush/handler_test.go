@@ -62,7 +62,7 @@ func compress(t testing.TB, encoding string, b []byte) []byte {
 	return out.Bytes()
 }
 
-// The same streams in each form and encoding come to the same rows.
+// The same streams give the same rows in each form and encoding.
 func TestForms(t *testing.T) {
 	lines := []entry{
 		{now, "level=error msg=\"x\\ty\"", nil},
@@ -107,7 +107,7 @@ func TestForms(t *testing.T) {
 		{"legacy JSON at the other path", Path, "application/json", "", legacyOf(one...), legacyWant},
 		{"JSON at the legacy path", LegacyPath, "application/json", "", jsonOf(asJSON...), want},
 	} {
-		for range 2 { // once unknown, once known to the caches
+		for range 2 { // first a cache miss, then a hit
 			w := logstest.Post(h, c.path, c.body, "Content-Type", c.contentType, "Content-Encoding", c.encoding)
 			if w.Code != http.StatusNoContent || w.Body.Len() > 0 {
 				t.Fatalf("%s: %d %s", c.name, w.Code, w.Body)

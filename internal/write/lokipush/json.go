@@ -13,7 +13,7 @@ import (
 	"github.com/shaledb/shale/internal/write/wire"
 )
 
-// walkJSON reads a body of JSON, of either form: an object whose only field of interest is an array of streams.
+// walkJSON parses a JSON body of either form: an object in which only the array of streams matters.
 func (w *walker) walkJSON() error {
 	s := &scanner{b: w.decoded}
 	if err := s.expect('{'); err != nil {
@@ -41,12 +41,12 @@ func (w *walker) walkJSON() error {
 		}
 	}
 	if s.space(); s.p < len(s.b) {
-		return s.malformed("more than one value of JSON")
+		return s.malformed("more than one JSON value")
 	}
 	return nil
 }
 
-// array reads an array, of which item reads each item.
+// array parses an array and calls item for each item.
 func (s *scanner) array(item func() error) error {
 	if err := s.expect('['); err != nil {
 		return err
@@ -62,14 +62,14 @@ func (s *scanner) array(item func() error) error {
 	}
 }
 
-// members are the two fields of a stream, of which either may come first.
+// members locates the labels and the entries of a stream, which may come in either order.
 type members struct {
-	// labelsAt and entriesAt are where they begin, or -1.
+	// labelsAt and entriesAt are their offsets, or -1.
 	labelsAt, labelsEnd, entriesAt int
 }
 
-// findMembers reads an object for the places of its labels and its entries, in which it has read n members so far. If the
-// labels come first, it stops in front of the entries: open says so.
+// findMembers parses an object, of which n members have been parsed already, to locate its labels and
+// entries. If the labels come first, it stops before the entries and returns open.
 func (s *scanner) findMembers(m *members, n int) (next int, open bool, err error) {
 	for ; ; n++ {
 		more, err := s.more(n, '}')
@@ -107,7 +107,8 @@ func (s *scanner) findMembers(m *members, n int) (next int, open bool, err error
 	}
 }
 
-// jsonStream reads {"stream": {...}, "values": [[...]]} or {"labels": "...", "entries": [{...}]}, or a mixture.
+// jsonStream parses {"stream": {...}, "values": [[...]]} or {"labels": "...", "entries": [{...}]}, or a
+// mixture.
 func (w *walker) jsonStream(s *scanner) error {
 	if err := s.expect('{'); err != nil {
 		return err
@@ -124,7 +125,7 @@ func (w *walker) jsonStream(s *scanner) error {
 	if m.labelsAt >= 0 {
 		raw = s.b[m.labelsAt:m.labelsEnd:m.labelsEnd]
 	}
-	w.entries.Begin(atByte(m.labelsAt, w.streams.Spelled(raw, readJSONLabels)))
+	w.entries.Begin(atByte(m.labelsAt, w.streams.Get(raw, readJSONLabels)))
 	end := s.p
 	s.p = m.entriesAt
 	if !s.null() {
@@ -142,7 +143,7 @@ func (w *walker) jsonStream(s *scanner) error {
 	return w.entries.End()
 }
 
-// jsonEntry reads an entry of either form.
+// jsonEntry parses an entry of either form.
 func (w *walker) jsonEntry(s *scanner) error {
 	if s.null() {
 		return nil
@@ -155,7 +156,7 @@ func (w *walker) jsonEntry(s *scanner) error {
 	return w.arrayEntry(s)
 }
 
-// arrayEntry reads ["time", "line", {"name": "value"}]. As in Loki, what is missing is empty.
+// arrayEntry parses ["time", "line", {"name": "value"}]. As in Loki, missing items are empty.
 func (w *walker) arrayEntry(s *scanner) error {
 	var t int64
 	var never, line []byte
@@ -187,8 +188,8 @@ func (w *walker) arrayEntry(s *scanner) error {
 	return w.entries.Add(t, line)
 }
 
-// leaveOutTime leaves out a line whose number of nanoseconds has more than 64 bits. It is apart so that its arguments are on
-// the heap for such lines alone.
+// leaveOutTime rejects a line whose number of nanoseconds has more than 64 bits. It is a separate
+// function so that its arguments escape to the heap for such lines only.
 func (w *walker) leaveOutTime(raw, line []byte) {
 	const most = 40 // digits
 	w.entries.LeaveOut(write.ReasonTimeRange, line, func() string {
@@ -200,7 +201,8 @@ func (w *walker) leaveOutTime(raw, line []byte) {
 	})
 }
 
-// time reads a number of nanoseconds in a string. never is the number as it is written, if there is no such time.
+// time parses a string with a number of nanoseconds. If the number exceeds 64 bits, never is its
+// spelling.
 func (s *scanner) time() (t int64, never []byte, err error) {
 	at := s.p
 	raw, _, err := s.text("a timestamp")
@@ -218,20 +220,21 @@ func (s *scanner) time() (t int64, never []byte, err error) {
 	return t, nil, nil
 }
 
-// parseInt reads a decimal number without allocating. It is ok if it is one, of whatever size, and fits if it has 64 bits.
+// parseInt parses a decimal integer without allocating. It returns ok if raw is an integer of any size,
+// and fits if the integer fits into 64 bits.
 func parseInt(raw []byte) (v int64, fits, ok bool) {
 	digits := raw
 	if len(raw) > 0 && raw[0] == '-' {
 		digits = raw[1:]
 	}
-	const most = 1 << 63 // the least number without its sign
+	const most = 1 << 63 // the smallest int64 without its sign
 	var u uint64
 	for _, c := range digits {
 		if c < '0' || c > '9' {
 			return 0, false, false
 		}
 		if u > most/10 {
-			u = math.MaxUint64 // and so it stays
+			u = math.MaxUint64 // stays too large for all further digits
 			continue
 		}
 		u = u*10 + uint64(c-'0')
@@ -245,7 +248,7 @@ func parseInt(raw []byte) (v int64, fits, ok bool) {
 	return int64(u), u < most, true
 }
 
-// jsonMetadata reads the structured metadata of a line.
+// jsonMetadata parses the structured metadata of a line.
 func (w *walker) jsonMetadata(s *scanner) error {
 	if err := s.expect('{'); err != nil {
 		return err
@@ -270,18 +273,19 @@ func (w *walker) jsonMetadata(s *scanner) error {
 	}
 }
 
-// atByte returns a stream whose labels begin at that byte of the body: a defect of them then says where in the body it is. The
-// stream itself is shared by all bodies that spell it so.
+// atByte returns st with the error about its labels, if any, moved to their offset in the body. The
+// stream itself is shared by all bodies that spell its labels in the same way.
 func atByte(begin int, st *logs.Stream) *logs.Stream {
 	var m *wire.Malformed
 	if st.Err == nil || !errors.As(st.Err, &m) {
 		return st
 	}
-	return logs.Misspelled(&wire.Malformed{What: m.What, At: begin + m.At})
+	return logs.InvalidStream(&wire.Malformed{What: m.What, At: begin + m.At})
 }
 
-// readJSONLabels adds the labels of an object of JSON, or of a string that has them as {a="b"}. As in Loki, the object is written out as {a="b"} and read as such,
-// so that the same names are allowed and the same is said of others.
+// readJSONLabels adds the labels of a JSON object, or of a JSON string of the form {a="b"}. Like Loki,
+// it writes the object as {a="b"} and parses that, so that the same names are allowed and the errors
+// are the same.
 func readJSONLabels(raw []byte, lb *model.LabelsBuilder) error {
 	s := &scanner{b: raw}
 	switch {
@@ -295,7 +299,7 @@ func readJSONLabels(raw []byte, lb *model.LabelsBuilder) error {
 		}
 		return logs.ParseLabels(text, lb)
 	case s.space() != '{':
-		return s.malformed("labels of a stream that are neither an object nor a string")
+		return s.malformed("stream labels that are neither an object nor a string")
 	}
 	s.p++
 	values := make(map[string]string)
@@ -337,7 +341,7 @@ func readJSONLabels(raw []byte, lb *model.LabelsBuilder) error {
 	return logs.ParseLabels(append(text, '}'), lb)
 }
 
-// scalar reads a string, or a number or a word as it is written.
+// scalar parses a string, or returns the spelling of a number or a word.
 func (s *scanner) scalar(arena *[]byte) ([]byte, error) {
 	switch s.space() {
 	case '"':

@@ -6,7 +6,7 @@ import (
 	"github.com/shaledb/shale/internal/write"
 )
 
-// legacyEntry reads {"ts": "2026-01-01T00:00:00Z", "line": "..."}.
+// legacyEntry parses {"ts": "2026-01-01T00:00:00Z", "line": "..."}.
 func (w *walker) legacyEntry(s *scanner) error {
 	if err := s.expect('{'); err != nil {
 		return err
@@ -34,7 +34,7 @@ func (w *walker) legacyEntry(s *scanner) error {
 			}
 			if at, err = time.Parse(time.RFC3339Nano, string(raw)); err != nil {
 				s.p = begin
-				return s.malformed("a timestamp that is not as RFC 3339 has it")
+				return s.malformed("a timestamp that is not in RFC 3339 format")
 			}
 		case "line":
 			if line, err = s.plain("a line", &w.arena); err != nil {

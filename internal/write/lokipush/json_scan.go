@@ -10,10 +10,11 @@ import (
 	"github.com/shaledb/shale/internal/write/wire"
 )
 
-// maxJSONDepth is how deep what is not needed may be nested.
+// maxJSONDepth bounds the nesting of values that are skipped.
 const maxJSONDepth = 64
 
-// scanner reads JSON where it lies. Strings may hold any bytes, as Loki takes them: lines are not always UTF-8.
+// scanner parses JSON in place. Strings may hold any bytes, as in Loki, because lines are not always
+// UTF-8.
 type scanner struct {
 	b []byte
 	p int
@@ -23,7 +24,7 @@ func (s *scanner) malformed(what string) error {
 	return &wire.Malformed{What: what, At: s.p}
 }
 
-// space passes white space and returns the byte behind it, or 0 at the end.
+// space skips white space and returns the next byte, or 0 at the end.
 func (s *scanner) space() byte {
 	for s.p < len(s.b) {
 		if c := s.b[s.p]; c != ' ' && c != '\n' && c != '\t' && c != '\r' {
@@ -34,7 +35,7 @@ func (s *scanner) space() byte {
 	return 0
 }
 
-// expect passes white space and a byte.
+// expect skips white space and the byte c.
 func (s *scanner) expect(c byte) error {
 	if got := s.space(); got != c || s.p == len(s.b) {
 		return s.malformed(fmt.Sprintf("JSON that has no %q", c))
@@ -43,8 +44,8 @@ func (s *scanner) expect(c byte) error {
 	return nil
 }
 
-// more passes what separates the members of an object or array that ends with closing, of which n have been read, and
-// reports whether another one follows.
+// more skips the separator before the next member of an object or array that ends with closing, and
+// reports whether there is a next member. n members have been parsed already.
 func (s *scanner) more(n int, closing byte) (bool, error) {
 	c := s.space()
 	switch {
@@ -60,12 +61,12 @@ func (s *scanner) more(n int, closing byte) (bool, error) {
 	}
 	s.p++
 	if s.space() == closing {
-		return false, s.malformed("JSON with a comma too many")
+		return false, s.malformed("JSON with a trailing comma")
 	}
 	return true, nil
 }
 
-// text reads a string. raw is what stands between its quotes.
+// text parses a string and returns the bytes between its quotes.
 func (s *scanner) text(what string) (raw []byte, escaped bool, err error) {
 	if s.space() != '"' {
 		return nil, false, s.malformed(what + " that is not a string")
@@ -77,7 +78,8 @@ func (s *scanner) text(what string) (raw []byte, escaped bool, err error) {
 	}
 	end += begin
 	if n := bytes.IndexByte(s.b[begin:end], '\\'); n >= 0 {
-		// Where one thing is escaped, there is more, and searching for each costs more than looking at every byte.
+		// A string with one escape usually has more, so test every byte instead of searching for each
+		// escape.
 		escaped = true
 		for end = begin + n; end < len(s.b) && s.b[end] != '"'; end++ {
 			if s.b[end] == '\\' {
@@ -92,7 +94,7 @@ func (s *scanner) text(what string) (raw []byte, escaped bool, err error) {
 	return s.b[begin:end:end], escaped, nil
 }
 
-// plain reads a string without escapes, or with its escapes resolved in arena.
+// plain parses a string. If it has escapes, it decodes them into arena.
 func (s *scanner) plain(what string, arena *[]byte) ([]byte, error) {
 	at := s.p
 	raw, escaped, err := s.text(what)
@@ -109,7 +111,7 @@ func (s *scanner) plain(what string, arena *[]byte) ([]byte, error) {
 	return out[begin:len(out):len(out)], nil
 }
 
-// unescape appends a string with its escapes resolved. It is not ok if one of them is none.
+// unescape appends a string with its escapes decoded. It returns false if one of them is invalid.
 func unescape(dst, raw []byte) (_ []byte, ok bool) {
 	n := len(dst)
 	dst = slices.Grow(dst, len(raw))[:n+len(raw)] // no escape makes a string longer
@@ -151,7 +153,7 @@ func unescape(dst, raw []byte) (_ []byte, ok bool) {
 	return dst[:n], true
 }
 
-// escapedRune reads u0000, or two such for a rune beyond 16 bits. A size of 0 means that it is none.
+// escapedRune decodes u0000, or a surrogate pair of two escapes. A size of 0 means that it is invalid.
 func escapedRune(raw []byte) (r rune, size int) {
 	high, ok := hex4(raw)
 	if !ok {
@@ -170,7 +172,7 @@ func escapedRune(raw []byte) (r rune, size int) {
 	return r, 11
 }
 
-// hex4 reads the four digits behind a u.
+// hex4 decodes the four digits after a u.
 func hex4(raw []byte) (r rune, ok bool) {
 	if len(raw) < 5 {
 		return 0, false
@@ -189,7 +191,7 @@ func hex4(raw []byte) (r rune, ok bool) {
 	return r, true
 }
 
-// null passes a null, if there is one.
+// null skips a null and reports whether there was one.
 func (s *scanner) null() bool {
 	if s.space() == 'n' && bytes.HasPrefix(s.b[s.p:], []byte("null")) {
 		s.p += len("null")
@@ -198,10 +200,10 @@ func (s *scanner) null() bool {
 	return false
 }
 
-// skip passes a value of any kind.
+// skip skips a value of any kind.
 func (s *scanner) skip(depth int) error {
 	if depth > maxJSONDepth {
-		return s.malformed("JSON that is nested too deep")
+		return s.malformed("JSON that is nested too deeply")
 	}
 	switch c := s.space(); {
 	case s.p == len(s.b):
@@ -222,7 +224,7 @@ func (s *scanner) skip(depth int) error {
 	case len(word) > 0 && (word[0] == '-' || word[0] >= '0' && word[0] <= '9'):
 	default:
 		s.p = begin
-		return s.malformed("JSON with something that is no value")
+		return s.malformed("JSON with an invalid value")
 	}
 	return nil
 }
@@ -232,7 +234,7 @@ func wordByte(c byte) bool {
 }
 
 func (s *scanner) skipMembers(open byte, depth int) error {
-	closing := open + 2 // in ASCII, of both kinds
+	closing := open + 2 // true for both kinds in ASCII
 	for n := 0; ; n++ {
 		more, err := s.more(n, closing)
 		if err != nil || !more {
@@ -252,7 +254,7 @@ func (s *scanner) skipMembers(open byte, depth int) error {
 	}
 }
 
-// name reads the name of a member and passes its colon.
+// name parses the name of a member and skips its colon.
 func (s *scanner) name() ([]byte, error) {
 	raw, _, err := s.text("a name")
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write the cases anew; go test -record in test/logql-oracle/push then asks Loki")
 
-// What Loki said of the cases, which test/logql-oracle/push asked it, is what we say. docs/loki-push.md lists what is meant
-// to differ.
+// Our responses are those that Loki gave to the same cases, which test/logql-oracle/push recorded.
+// docs/loki-push.md lists the intended differences.
 func TestLokiSaysTheSame(t *testing.T) {
 	if *rewrite {
 		logstest.WriteCases(t, allCases())
@@ -29,7 +29,7 @@ func TestLokiSaysTheSame(t *testing.T) {
 	r := logstest.Recorded{
 		AtLeast: 50,
 		Handler: func(p *write.Path) http.Handler { return New(Options{Sink: p, Rules: logs.DefaultRules()}) },
-		Same:    sameAnswer,
+		Same:    sameResponse,
 		Align: func(_, loki []logstest.Line) {
 			for i := range loki {
 				loki[i].Metadata = lastOfEach(loki[i].Metadata)
@@ -39,7 +39,7 @@ func TestLokiSaysTheSame(t *testing.T) {
 	r.Run(t)
 }
 
-func sameAnswer(ours *httptest.ResponseRecorder, loki *logstest.Answer) bool {
+func sameResponse(ours *httptest.ResponseRecorder, loki *logstest.Response) bool {
 	text := ours.Body.String()
 	switch {
 	case loki.Refused != "":
@@ -52,7 +52,7 @@ func sameAnswer(ours *httptest.ResponseRecorder, loki *logstest.Answer) bool {
 	return ours.Code == http.StatusBadRequest
 }
 
-// lastOfEach leaves the last of equal names, of which Loki stores all.
+// lastOfEach keeps the last of equal names; Loki stores all of them.
 func lastOfEach(pairs []string) (out []string) {
 	for i := 0; i < len(pairs); i += 2 {
 		if i+2 >= len(pairs) || pairs[i] != pairs[i+2] {
@@ -62,7 +62,7 @@ func lastOfEach(pairs []string) (out []string) {
 	return out
 }
 
-// sameText reports whether a text is Loki's, but for the stream that Loki does not name.
+// sameText reports whether a text is Loki's, apart from the stream, which Loki does not always name.
 func sameText(ours, loki string) bool { return ours == loki || strings.HasSuffix(ours, ": "+loki) }
 
 func allCases() (out []logstest.Case) {
@@ -155,7 +155,7 @@ func allCases() (out []logstest.Case) {
 	return out
 }
 
-// randomLine makes a line of pieces that say something of a level, or spoil what says it.
+// randomLine makes a line of pieces that name a level, or damage the name of one.
 func randomLine(r *rand.Rand) string {
 	words := []string{"level", "LEVEL", "Level", "lvl", "severity", "Severity_Text", "log.level", "info", "INFO", "wrn", "error", "Err", "trc", "fatal", "critical", "warning", "terror", "misc:error", "x", "é", "\xff"}
 	word := func() string { return words[r.IntN(len(words))] }

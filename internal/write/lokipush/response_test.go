@@ -37,14 +37,14 @@ func TestAnswers(t *testing.T) {
 		{"no streams", `{}`, js, 422, "error at least one valid stream is required for ingestion", 0},
 		{"null streams", `{"streams":null}`, js, 422, "error at least one valid stream is required for ingestion", 0},
 		{"a stream without lines", `{"streams":[{"stream":{"a":"b"}}]}`, js, 204, "", 0},
-		{"another encoding", `{}`, append(slices.Clip(js), "Content-Encoding", "br"), 400, `Content-Encoding "br" not supported; supported are snappy, gzip, deflate and zstd`, 0},
+		{"another encoding", `{}`, append(slices.Clip(js), "Content-Encoding", "br"), 400, `Content-Encoding "br" not supported; expected snappy, gzip, deflate or zstd`, 0},
 		{"a bad type", `{}`, []string{"Content-Type", "a/b/c"}, 400, "Content-Type", 0},
 		{"a bad tenant", `{}`, append(slices.Clip(js), "X-Scope-OrgID", "a|b"), 400, `tenant ID "a|b" contains the character '|'`, 0},
 		{"labels that are no labels", `{"streams":[{"stream":{"a-b":"c"},"values":[["%d","1"]]},{"stream":{"a":"b"},"values":[["%d","2"]]}]}`, js, 400,
 			`couldn't parse labels: 1:3: parse error: unexpected character inside braces: '-'`, 1},
 		{"labels that are missing", `{"streams":[{"values":[["%d","1"]]}]}`, js, 204, "", 1},
-		{"labels that are no object", `{"streams":[{"stream":[],"values":[["%d","1"]]}]}`, js, 400, `labels of a stream that are neither an object nor a string at byte 22 of the decoded body`, 0},
-		{"labels that are null", `{ "streams":[{"stream":null,"values":[["%d","1"]]}]}`, js, 400, `labels of a stream that are neither an object nor a string at byte 23 of the decoded body`, 0},
+		{"labels that are no object", `{"streams":[{"stream":[],"values":[["%d","1"]]}]}`, js, 400, `stream labels that are neither an object nor a string at byte 22 of the decoded body`, 0},
+		{"labels that are null", `{ "streams":[{"stream":null,"values":[["%d","1"]]}]}`, js, 400, `stream labels that are neither an object nor a string at byte 23 of the decoded body`, 0},
 		{"a label that is a number", `{"streams":[{"stream":{"a":1},"values":[["%d","1"]]}]}`, js, 204, ``, 1},
 		{"a label that is an object", `{"streams":[{"stream":{"a":{}},"values":[["%d","1"]]}]}`, js, 400, `a label's value that is not a string at byte 27 of the decoded body`, 0},
 		{"a long line", `{"streams":[{"stream":{"a":"b"},"values":[["%d","` + long + `"],["%d","` + long + `"],["%d","ok"]]}]}`, js, 400,
@@ -82,10 +82,10 @@ func TestAnswers(t *testing.T) {
 		{"lines twice", `{"streams":[{"values":[],"stream":{"a":"b"},"values":[]}]}`, js, 400, "a stream with entries twice", 0},
 		{"labels twice", `{"streams":[{"stream":{"a":"b"},"values":[],"stream":{"a":"b"}}]}`, js, 400, "a stream with labels twice", 0},
 		{"half a surrogate", `{"streams":[{"stream":{"a":"b"},"values":[["%d","\ud800x"]]}]}`, js, 400, "a line with an escape that JSON does not have", 0},
-		{"two bodies", `{"streams":[]}{"streams":[]}`, js, 400, "more than one value of JSON", 0},
-		{"a comma too many", `{"streams":[],}`, js, 400, "JSON with a comma too many", 0},
+		{"two bodies", `{"streams":[]}{"streams":[]}`, js, 400, "more than one JSON value", 0},
+		{"a comma too many", `{"streams":[],}`, js, 400, "JSON with a trailing comma", 0},
 		{"cut off", `{"streams":[{"stream":{"a":"b"},"values":[["%d","1"`, js, 400, "JSON that is cut off", 0},
-		{"deep", `{"x":` + strings.Repeat("[", 100), js, 400, "JSON that is nested too deep", 0},
+		{"deep", `{"x":` + strings.Repeat("[", 100), js, 400, "JSON that is nested too deeply", 0},
 		{"no JSON", `hello`, js, 400, "JSON that has no '{'", 0},
 	} {
 		s := &logstest.Store{}
@@ -102,7 +102,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// What is wrong with labels is remembered, but not where they stood.
+// The cache remembers what is wrong with labels, but not where in a body they were.
 func TestBadLabelsAreFoundInEachBody(t *testing.T) {
 	h := newHandler(&logstest.Store{}, write.Limits{MaxFuture: time.Hour}, nil)
 	for n := range 3 {
@@ -114,7 +114,7 @@ func TestBadLabelsAreFoundInEachBody(t *testing.T) {
 	}
 }
 
-// A service_name is not counted as a label, whether it came or was made here.
+// A service_name does not count as a label, whether it was sent or derived.
 func TestServiceNameIsNoLabelTooMany(t *testing.T) {
 	labels := func(n int, more string) string {
 		var sb strings.Builder
@@ -175,7 +175,7 @@ func TestMalformedProtobuf(t *testing.T) {
 	}
 }
 
-// Fields may come in any order and more than once, and unknown ones are passed.
+// Fields may come in any order and more than once, and unknown ones are skipped.
 func TestOddProtobuf(t *testing.T) {
 	e := message1(nil, 2, []byte("line"))
 	e = append(e, 0x28, 1)                                                      // field 5
@@ -193,7 +193,7 @@ func TestOddProtobuf(t *testing.T) {
 	if diff := cmp.Diff(want, s.Take()); w.Code != http.StatusNoContent || diff != "" {
 		t.Errorf("%d %s %s", w.Code, w.Body, diff)
 	}
-	// Times that nobody has.
+	// Times that do not exist.
 	for _, ts := range [][]byte{{0x08, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f}, {0x10, 0xff, 0xff, 0xff, 0xff, 0x0f}, {0x10, 0x80, 0x94, 0xeb, 0xdc, 0x03}} {
 		b := message1(message1(nil, 1, []byte(`{a="b"}`)), 2, message1(nil, 1, ts))
 		w := logstest.Post(newHandler(s, write.Limits{}, nil), Path, snappy.Encode(nil, message1(nil, 1, b)))

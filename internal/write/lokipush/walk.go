@@ -16,24 +16,24 @@ type walker struct {
 	decoded []byte
 	streams *logs.Streams
 	entries logs.Entries
-	// found counts the streams of the body, those without lines included.
+	// found counts the streams of the body, including those without lines.
 	found int
-	// arena holds strings of JSON that had to be unescaped, of one line at a time.
+	// arena holds the unescaped JSON strings of one line.
 	arena []byte
 }
 
-// start readies the walker for a body.
+// start prepares the walker for a body.
 func (w *walker) start(streams *logs.Streams, decoded []byte, b *model.Batch, reserve func(int64) error) {
 	w.decoded, w.streams, w.found = decoded, streams, 0
 	w.entries.Start(streams.Rules(), b, reserve)
-	// Nearly all of a body is lines. What is reserved for them is asked for as they come.
+	// Lines make up almost all of a body. Their memory is reserved as they are added.
 	b.Text.Bytes = slices.Grow(b.Text.Bytes, min(len(decoded), 1<<20))
 }
 
-// memory is the size of what the walker keeps between requests, in bytes.
+// memory returns the bytes that the walker keeps between requests.
 func (w *walker) memory() int { return cap(w.arena) + w.entries.Memory() }
 
-// walk reads the whole body.
+// walk parses the whole body.
 func (w *walker) walk(m message) error {
 	if m == jsonMessage {
 		return w.walkJSON()
@@ -41,7 +41,7 @@ func (w *walker) walk(m message) error {
 	return w.walkProtobuf()
 }
 
-// walkProtobuf reads a PushRequest.
+// walkProtobuf parses a PushRequest.
 func (w *walker) walkProtobuf() error {
 	d := w.decoded
 	for p := 0; p < len(d); {
@@ -67,8 +67,8 @@ func (w *walker) walkProtobuf() error {
 	return nil
 }
 
-// stream reads the Stream message in [p, end): once for its labels, which may stand behind the entries, and once for
-// these.
+// stream parses the Stream message in [p, end) in two passes, because the labels may come after the
+// entries.
 func (w *walker) stream(p, end int) error {
 	w.found++
 	d := w.decoded
@@ -99,9 +99,9 @@ func (w *walker) stream(p, end int) error {
 	if entries == 0 {
 		return nil
 	}
-	w.entries.Begin(w.streams.Text(labels))
+	w.entries.Begin(w.streams.GetText(labels))
 	for at := p; at < end; {
-		// The message has been read once without an error.
+		// The first pass has validated the message.
 		number, kind, next, _ := wire.Field(d, at, end)
 		if number != 2 {
 			at, _ = wire.Skip(d, next, end, kind)
@@ -116,7 +116,7 @@ func (w *walker) stream(p, end int) error {
 	return w.entries.End()
 }
 
-// entry reads the Entry message in [p, end).
+// entry parses the Entry message in [p, end).
 func (w *walker) entry(p, end int) error {
 	d := w.decoded
 	w.entries.Meta.Reset()
@@ -163,7 +163,7 @@ func (w *walker) entry(p, end int) error {
 	return w.entries.Add(seconds*1_000_000_000+nanos, line)
 }
 
-// timestamp reads the Timestamp message in [p, end).
+// timestamp parses the Timestamp message in [p, end).
 func timestamp(d []byte, p, end int) (seconds, nanos int64, err error) {
 	for p < end {
 		number, kind, next, err := wire.Field(d, p, end)
@@ -190,7 +190,7 @@ func timestamp(d []byte, p, end int) (seconds, nanos int64, err error) {
 	return seconds, nanos, nil
 }
 
-// labelPair reads the LabelPair message in [p, end).
+// labelPair parses the LabelPair message in [p, end).
 func labelPair(d []byte, p, end int) (name, value []byte, err error) {
 	for p < end {
 		number, kind, next, err := wire.Field(d, p, end)

@@ -16,35 +16,35 @@ import (
 	"github.com/shaledb/shale/internal/write"
 )
 
-// The memory, in bytes, that samples take in a batch, and the steps in which it is reserved.
+// Memory in bytes that samples need in a batch, and the step in which it is reserved.
 const (
 	rowBytes    = 8 + 8 + 8 + 1
 	seriesBytes = model.KeyBytes + 4 + 4 + 8
 	reserveStep = 256 << 10
 )
 
-// appender puts the samples of one request into a batch, each as a series of its own, of which it is the
+// appender puts the samples of one request into a batch, each as a series of its own. It is the batch's
 // [model.LabelSource] until the push has returned.
 type appender struct {
 	batch   *model.Batch
 	keys    model.KeyBuilder
 	buckets int
 	left    *write.Rejections
-	// labels holds the canonical labels of the series one behind the other, and ends where each of them ends.
+	// labels holds the canonical labels of all series, and ends has the end of each series' labels.
 	labels  []byte
 	ends    []uint32
 	builder model.LabelsBuilder
 	out     model.Histogram
-	// families is what is told of metric families.
+	// families has the metadata of metric families.
 	families []family
 
 	reserve  func(bytes int64) error
 	reserved int64
-	// err is what ended the request.
+	// err is the error that ended the request.
 	err error
 }
 
-// family is what a request tells of a metric family.
+// family is the metadata of a metric family.
 type family struct{ name, typ, help, unit string }
 
 var (
@@ -53,8 +53,8 @@ var (
 	_ write.CanonicalSource = (*appender)(nil)
 )
 
-// Append adds a sample; times are in milliseconds. Its error is that which ended the request: what cannot be stored is left
-// out and counted.
+// Append adds a sample; times are in milliseconds. Samples that cannot be stored are dropped and
+// counted without an error. An error ends the request.
 func (a *appender) Append(_ storage.SeriesRef, ls labels.Labels, st, t int64, v float64, h *histogram.Histogram, fh *histogram.FloatHistogram, o storage.AOptions) (storage.SeriesRef, error) {
 	if a.err != nil {
 		return 0, a.err
@@ -82,24 +82,24 @@ func (a *appender) Append(_ storage.SeriesRef, ls labels.Labels, st, t int64, v 
 		a.exemplar(&o.Exemplars[i], at, ls)
 	}
 	a.endSeries(ls)
-	a.tell(&o)
-	a.err = a.room()
+	a.addFamily(&o)
+	a.err = a.reserveRows()
 	return 0, a.err
 }
 
-// Commit and Rollback are the caller's matter: it pushes the batch, or not.
+// Commit does nothing: the caller pushes the batch.
 func (a *appender) Commit() error { return nil }
 
 // Rollback does nothing.
 func (a *appender) Rollback() error { return nil }
 
-// endSeries gives the rows since the last one their labels and key.
+// endSeries ends the series of the last rows and gives it its labels and key.
 func (a *appender) endSeries(ls labels.Labels) {
 	a.builder.Reset()
 	ls.Range(func(l labels.Label) { a.builder.Add([]byte(l.Name), []byte(l.Value)) })
 	begin := len(a.labels)
 	all, err := a.builder.Append(a.labels)
-	if err == nil { // labels of one name are left to the write path, which finds none and says so
+	if err == nil { // with duplicate names there are no labels, which the write path rejects
 		a.labels = all
 	}
 	a.ends = append(a.ends, uint32(len(a.labels)))
@@ -111,7 +111,7 @@ func (a *appender) endSeries(ls labels.Labels) {
 	a.batch.EndSeries(a.keys.Key(l))
 }
 
-// histogram adds a histogram, if it is valid by Prometheus's own code.
+// histogram adds a histogram that Prometheus's own code considers valid.
 func (a *appender) histogram(h *histogram.Histogram, fh *histogram.FloatHistogram, at, start int64) (reason string, why error) {
 	o := &a.out
 	o.Reset()
@@ -120,7 +120,7 @@ func (a *appender) histogram(h *histogram.Histogram, fh *histogram.FloatHistogra
 			return write.ReasonHistogram, err
 		}
 		o.Float = true
-		a.describe(fh.CounterResetHint, fh.Schema, fh.Sum, fh.ZeroThreshold, fh.PositiveSpans, fh.NegativeSpans, fh.CustomValues)
+		a.setCommon(fh.CounterResetHint, fh.Schema, fh.Sum, fh.ZeroThreshold, fh.PositiveSpans, fh.NegativeSpans, fh.CustomValues)
 		o.Count, o.ZeroCount = math.Float64bits(fh.Count), math.Float64bits(fh.ZeroCount)
 		for _, v := range fh.PositiveBuckets {
 			o.Positive = append(o.Positive, math.Float64bits(v))
@@ -132,7 +132,7 @@ func (a *appender) histogram(h *histogram.Histogram, fh *histogram.FloatHistogra
 		if err := h.Validate(); err != nil {
 			return write.ReasonHistogram, err
 		}
-		a.describe(h.CounterResetHint, h.Schema, h.Sum, h.ZeroThreshold, h.PositiveSpans, h.NegativeSpans, h.CustomValues)
+		a.setCommon(h.CounterResetHint, h.Schema, h.Sum, h.ZeroThreshold, h.PositiveSpans, h.NegativeSpans, h.CustomValues)
 		o.Count, o.ZeroCount = h.Count, h.ZeroCount
 		for _, v := range h.PositiveBuckets {
 			o.Positive = append(o.Positive, uint64(v))
@@ -154,8 +154,8 @@ func (a *appender) histogram(h *histogram.Histogram, fh *histogram.FloatHistogra
 	return "", nil
 }
 
-// describe fills in what integer and float histograms have in common.
-func (a *appender) describe(hint histogram.CounterResetHint, schema int32, sum, threshold float64, positive, negative []histogram.Span, custom []float64) {
+// setCommon fills in the fields that integer and float histograms share.
+func (a *appender) setCommon(hint histogram.CounterResetHint, schema int32, sum, threshold float64, positive, negative []histogram.Span, custom []float64) {
 	o := &a.out
 	o.Gauge = hint == histogram.GaugeType
 	o.Schema, o.Sum, o.ZeroThreshold = schema, math.Float64bits(sum), math.Float64bits(threshold)
@@ -170,8 +170,8 @@ func (a *appender) describe(hint histogram.CounterResetHint, schema int32, sum, 
 	}
 }
 
-// exemplar adds an exemplar of a sample; without a time of its own it has the sample's.
-func (a *appender) exemplar(e *exemplar.Exemplar, at int64, of labels.Labels) {
+// exemplar adds an exemplar of a sample. If it has no time of its own, it gets the sample's.
+func (a *appender) exemplar(e *exemplar.Exemplar, at int64, series labels.Labels) {
 	n := write.Counts{Exemplars: 1}
 	runes, valid := 0, true
 	a.builder.Reset()
@@ -189,7 +189,7 @@ func (a *appender) exemplar(e *exemplar.Exemplar, at int64, of labels.Labels) {
 	case !ok:
 		reason, why = write.ReasonTimeRange, fmt.Sprintf("the time %d ms of an exemplar is not between the years 1677 and 2262", e.Ts)
 	case !valid:
-		reason, why = write.ReasonLabels, "the labels of an exemplar are not UTF-8"
+		reason, why = write.ReasonLabels, "the labels of an exemplar are not valid UTF-8"
 	case runes > exemplar.ExemplarMaxLabelSetLength:
 		reason, why = write.ReasonExemplar, fmt.Sprintf("the labels of an exemplar have more than %d characters", exemplar.ExemplarMaxLabelSetLength)
 	}
@@ -204,13 +204,13 @@ func (a *appender) exemplar(e *exemplar.Exemplar, at int64, of labels.Labels) {
 			return
 		}
 		c.Bytes = c.Bytes[:begin]
-		reason, why = write.ReasonDuplicateLabel, "of an exemplar: "+err.Error()
+		reason, why = write.ReasonDuplicateLabel, "exemplar: "+err.Error()
 	}
-	a.left.Add(reason, n, func() string { return shorten(of.String()) + ": " + why })
+	a.left.Add(reason, n, func() string { return shorten(series.String()) + ": " + why })
 }
 
-// tell notes what is said of the metric's family, unless the sample before said just that.
-func (a *appender) tell(o *storage.AOptions) {
+// addFamily records the metadata of the metric's family unless it equals that of the previous sample.
+func (a *appender) addFamily(o *storage.AOptions) {
 	f := family{name: o.MetricFamilyName, typ: string(o.Metadata.Type), help: o.Metadata.Help, unit: o.Metadata.Unit}
 	if f.name == "" || f.typ == "" && f.help == "" && f.unit == "" {
 		return
@@ -222,7 +222,8 @@ func (a *appender) tell(o *storage.AOptions) {
 	a.families = append(a.families, f)
 }
 
-// nanoseconds converts a time from milliseconds. It is not ok if it has no int64 of nanoseconds.
+// nanoseconds converts a time from milliseconds. It returns false if the result does not fit into an
+// int64.
 func nanoseconds(ms int64) (ns int64, ok bool) {
 	const limit = math.MaxInt64 / 1_000_000
 	return ms * 1_000_000, ms <= limit && ms >= -limit
@@ -230,8 +231,8 @@ func nanoseconds(ms int64) (ns int64, ok bool) {
 
 func shorten(s string) string { return strings.ToValidUTF8(s[:min(len(s), 250)], "") }
 
-// room reserves memory for what is built ahead of its use.
-func (a *appender) room() error {
+// reserveRows reserves memory for the rows and labels that have been added.
+func (a *appender) reserveRows() error {
 	s, e := &a.batch.Samples, &a.batch.Exemplars
 	used := int64(s.Len()+e.Len())*rowBytes + int64(len(s.Bytes)+len(e.Bytes)+len(a.labels)) + int64(len(a.ends))*seriesBytes
 	if used <= a.reserved {
@@ -245,7 +246,7 @@ func (a *appender) room() error {
 	return nil
 }
 
-// Reserve asks for memory on behalf of the write path.
+// Reserve reserves memory for the write path.
 func (a *appender) Reserve(bytes int64) error { return a.reserve(bytes) }
 
 // CanonicalLabels returns the labels of series i.

@@ -6,8 +6,8 @@ import (
 	"github.com/shaledb/shale/internal/write/wire"
 )
 
-// isLabel reports whether a resource attribute becomes a label of the stream: those that Loki takes if nothing else is
-// configured.
+// isLabel reports whether a resource attribute becomes a label of the stream. The list is Loki's
+// default.
 func isLabel(key []byte) bool {
 	switch string(key) {
 	case "service.name", "service.namespace", "service.instance.id", "deployment.environment", "deployment.environment.name",
@@ -19,13 +19,14 @@ func isLabel(key []byte) bool {
 	return false
 }
 
-// attribute adds an attribute to m, a map member by member, with the names above it in front.
+// attribute adds an attribute to m. A map is added member by member, with the names above each member
+// as a prefix.
 func (w *writer) attribute(m *logs.Metadata, prefix, key []byte, v value, depth int) error {
 	if depth > maxDepth {
-		return &wire.Malformed{What: "an attribute that is nested too deep", At: v.begin}
+		return &wire.Malformed{What: "an attribute that is nested too deeply", At: v.begin}
 	}
 	if m.Full() {
-		m.Add(key, nil) // which counts it
+		m.Add(key, nil) // counts the attribute
 		return nil
 	}
 	if len(prefix) > 0 {
@@ -41,9 +42,9 @@ func (w *writer) attribute(m *logs.Metadata, prefix, key []byte, v value, depth 
 		m.Add(key, text)
 		return nil
 	}
-	name, err := m.Mend(key)
+	name, err := m.Sanitize(key)
 	if err != nil {
-		m.Add(key, nil) // which keeps the reason
+		m.Add(key, nil) // records the error
 		return nil
 	}
 	return each(w.d, v.begin, v.end, func(begin, stop int) error {
@@ -55,7 +56,8 @@ func (w *writer) attribute(m *logs.Metadata, prefix, key []byte, v value, depth 
 	})
 }
 
-// resource adds those attributes of the Resource message in [p, end) of which isLabel says the same.
+// resource adds the attributes of the Resource message in [p, end) that are labels, or those that are
+// not.
 func (w *writer) resource(m *logs.Metadata, p, end int, labels bool) error {
 	return each(w.d, p, end, func(begin, stop int) error {
 		key, v, err := keyValue(w.d, begin, stop)
@@ -66,11 +68,12 @@ func (w *writer) resource(m *logs.Metadata, p, end int, labels bool) error {
 	})
 }
 
-// readStream adds the labels of a resource to lb. The bytes of the Resource message are how its stream is remembered.
+// readStream adds the labels of a resource to lb. The bytes of the Resource message are the key of its
+// stream in the cache.
 func readStream(resource []byte, lb *model.LabelsBuilder) error {
 	var m logs.Metadata
 	m.Reset()
-	w := writer{d: resource, reserve: func(int64) error { return nil }} // a spelling has at most a megabyte
+	w := writer{d: resource, reserve: func(int64) error { return nil }} // no more than the label limit of 1 MiB
 	if err := w.resource(&m, 0, len(resource), true); err != nil {
 		return err
 	}

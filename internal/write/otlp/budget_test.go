@@ -26,7 +26,7 @@ func TestLogsAllocateNothingPerRecord(t *testing.T) {
 	})
 }
 
-// manyLogs is a body of 2,000 records, and how many bytes their lines have.
+// manyLogs is a body of 2,000 records, and the bytes of their lines.
 func manyLogs(tb testing.TB) (body []byte, size int) {
 	ld := sampleLogs()
 	records := ld.ResourceLogs().At(0).ScopeLogs().At(0).LogRecords()
@@ -65,7 +65,7 @@ func BenchmarkMetrics(b *testing.B) {
 	benchmark(b, body, len(body), func(h *Handler) http.Handler { return h.Metrics() })
 }
 
-// idle returns a handler with nothing behind it.
+// idle returns a handler whose store discards everything.
 func idle() *Handler { return newHandler(logstest.Known{}, write.Limits{MaxFuture: time.Hour}) }
 
 func benchmark(b *testing.B, body []byte, size int, of func(h *Handler) http.Handler) {

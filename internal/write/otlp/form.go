@@ -8,13 +8,13 @@ import (
 	"github.com/shaledb/shale/internal/write/receive"
 )
 
-// form is what the headers say of a body.
+// form describes a body, as its headers declare it.
 type form struct {
 	json     bool
 	encoding body.Encoding
 }
 
-const supported = "supported are Content-Type application/x-protobuf and application/json, and Content-Encoding gzip, zstd, lz4 and deflate"
+const supported = "expected Content-Type application/x-protobuf or application/json, and Content-Encoding gzip, zstd, lz4 or deflate"
 
 // formOf reads the headers. Its error is a 415.
 func formOf(h http.Header) (f form, err error) {
@@ -43,7 +43,7 @@ func formOf(h http.Header) (f form, err error) {
 	return f, nil
 }
 
-// String returns the word for the metrics.
+// String returns the value of the metrics' label form.
 func (f form) String() string {
 	if f.json {
 		return "json"

@@ -12,8 +12,8 @@ import (
 	"github.com/shaledb/shale/internal/write/logs/logstest"
 )
 
-// fuzzed gives a body to a handler: whatever it is, there is an answer, and what is stored is well formed, which the store
-// checks.
+// fuzzed sends a body to a handler. Whatever the body is, there is a response, and what is stored is
+// well formed, which the store checks.
 func fuzzed(t *testing.T, take func() []string, h http.Handler, body []byte, metrics bool) {
 	take()
 	w := post(h, body, "Content-Type", "application/x-protobuf")
@@ -25,7 +25,7 @@ func fuzzed(t *testing.T, take func() []string, h http.Handler, body []byte, met
 	if metrics || w.Code != http.StatusOK || w.Body.Len() > 0 {
 		return
 	}
-	// The library reads as many records.
+	// The library finds the same number of records.
 	req := plogotlp.NewExportRequest()
 	if rows := take(); req.UnmarshalProto(body) == nil && req.Logs().LogRecordCount() != len(rows) {
 		t.Errorf("%d records came to %d lines", req.Logs().LogRecordCount(), len(rows))

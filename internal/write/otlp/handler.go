@@ -12,25 +12,26 @@ import (
 	"github.com/shaledb/shale/internal/write/receive"
 )
 
-// Where the handlers are to be mounted.
+// The paths at which the handlers are mounted.
 const (
 	LogsPath    = "/otlp/v1/logs"
 	MetricsPath = "/otlp/v1/metrics"
-	// PrometheusMetricsPath is where a Prometheus takes metrics.
+	// PrometheusMetricsPath is the path that Prometheus uses for metrics.
 	PrometheusMetricsPath = "/api/v1/otlp/v1/metrics"
 )
 
-// Options build a Handler.
+// Options configure a Handler.
 type Options struct {
 	Sink receive.Sink
-	// Rules are what log lines are held to; see [logs.DefaultRules].
+	// Rules are the rules for log lines; see [logs.DefaultRules].
 	Rules logs.Rules
-	// StreamCacheBytes is the memory for resources whose logs were seen lately; 0 stands for [logs.StreamCacheBytes].
+	// StreamCacheBytes is the memory for recently seen log resources. Zero means
+	// [logs.StreamCacheBytes].
 	StreamCacheBytes int
-	// ScopeLabels gives each series the labels otel_scope_name, otel_scope_version and the like, which Prometheus does when its
-	// promote_scope_metadata is set.
+	// ScopeLabels gives each series the labels otel_scope_name, otel_scope_version and so on, as
+	// Prometheus does with promote_scope_metadata.
 	ScopeLabels bool
-	// Registerer takes the metrics; it may be nil.
+	// Registerer registers the metrics; it may be nil.
 	Registerer prometheus.Registerer
 }
 
@@ -40,7 +41,7 @@ type Handler struct {
 	streams    *logs.Streams
 	server     *receive.Server
 	logWalkers sync.Pool
-	// metricsShape is what is known of a body of metrics before it is read.
+	// metricsShape is used to compute the memory for a body of metrics before it is decoded.
 	metricsShape *shape
 	metrics      *receive.Metrics
 }
@@ -69,9 +70,9 @@ func (h *Handler) Metrics() http.Handler {
 	return h.endpoint("metrics", rejectedPoints, h.storeMetrics)
 }
 
-// endpoint takes requests: 200 when all is durable, or when some of it can never be stored, which the response says, and
-// all else is durable; 400 when nothing of it can be stored; otherwise a status that says whether to send it again.
-// docs/otlp.md has the table.
+// endpoint handles requests. It responds with 200 when everything that can be stored is durable, and
+// the body tells what cannot; with 400 when nothing can be stored; and otherwise with a status that
+// says whether to retry. docs/otlp.md has the table.
 func (h *Handler) endpoint(signal, rejected string, store func(*receive.Request, form) (receive.Response, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		begin := time.Now()

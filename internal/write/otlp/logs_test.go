@@ -24,7 +24,7 @@ import (
 
 const now = logstest.Now
 
-// store is what the handlers of the tests push to. It may keep metadata as well.
+// store is the head and journal of the tests. It may also keep metadata.
 type store interface {
 	write.Head
 	write.Journal

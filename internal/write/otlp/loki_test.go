@@ -23,7 +23,7 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write the cases anew; go test -record in test/logql-oracle/push then asks Loki")
 
-// What Loki said of the cases, which test/logql-oracle/push asked it, is what we say.
+// Our responses are those that Loki gave to the same cases, which test/logql-oracle/push recorded.
 func TestLokiSaysTheSame(t *testing.T) {
 	if *rewrite {
 		logstest.WriteCases(t, allCases(t))
@@ -32,15 +32,16 @@ func TestLokiSaysTheSame(t *testing.T) {
 	r := logstest.Recorded{
 		AtLeast: 20,
 		Handler: func(p *write.Path) http.Handler { return New(Options{Sink: p, Rules: logs.DefaultRules()}).Logs() },
-		Same:    sameAnswer,
-		Align: func(ours, _ []logstest.Line) { // Loki's streams come in any order and were sorted when they were recorded
+		Same:    sameResponse,
+		// Loki returns streams in any order; they were sorted when they were recorded.
+		Align: func(ours, _ []logstest.Line) {
 			slices.SortFunc(ours, func(a, b logstest.Line) int { return strings.Compare(marshal(a), marshal(b)) })
 		},
 	}
 	r.Run(t)
 }
 
-func sameAnswer(ours *httptest.ResponseRecorder, loki *logstest.Answer) bool {
+func sameResponse(ours *httptest.ResponseRecorder, loki *logstest.Response) bool {
 	switch {
 	case loki.Refused != "":
 		return ours.Code/100 == 4
@@ -115,10 +116,12 @@ func allCases(t *testing.T) (out []logstest.Case) {
 	}
 	add("all that there is", func(ld plog.Logs) {
 		sampleLogs().CopyTo(ld)
-		// Loki keeps equal names of a record, its scope and its resource side by side, and takes the time of its own clock.
+		// Loki keeps all equal names of a record, its scope and its resource, and uses its own clock's
+		// time.
 		ld.ResourceLogs().At(0).ScopeLogs().At(0).Scope().Attributes().Remove("host.name")
-		ld.ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().At(0).SetEventName("") // which 3.7 does not know
-		ld.ResourceLogs().At(2).Resource().Attributes().Remove("service.name")        // which 3.7 takes for one, though it is empty
+		// Loki 3.7 does not know the event name, and treats an empty service.name as a name.
+		ld.ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().At(0).SetEventName("")
+		ld.ResourceLogs().At(2).Resource().Attributes().Remove("service.name")
 		ld.ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().RemoveIf(func(r plog.LogRecord) bool {
 			return r.Timestamp() == 0 && r.ObservedTimestamp() == 0
 		})

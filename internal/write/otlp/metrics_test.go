@@ -25,7 +25,7 @@ const (
 	began = at - 60e9
 )
 
-// metricStore is a head that knows no series and a journal that remembers samples, exemplars and metadata.
+// metricStore is a head that knows no series and a journal that keeps samples, exemplars and metadata.
 type metricStore struct {
 	logstest.Unknown
 
@@ -217,7 +217,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// A request whose times lie far apart makes no end of samples of target_info.
+// A request whose times are far apart makes a bounded number of samples of target_info.
 func TestTargetInfoIsBounded(t *testing.T) {
 	md := pmetric.NewMetrics()
 	rm := md.ResourceMetrics().AppendEmpty()

@@ -11,11 +11,12 @@ import (
 	"github.com/shaledb/shale/internal/write"
 )
 
-// pruner takes out of metrics what cannot be stored, before they are translated.
+// pruner removes points that cannot be stored from metrics before they are translated.
 type pruner struct {
 	limits write.Limits
 	now    int64
-	// lo and hi bound the times of points, and first and last are those of the points that stay.
+	// lo and hi bound the times of points. first and last are the earliest and latest time of the
+	// remaining points.
 	lo, hi, first, last pcommon.Timestamp
 	left                *write.Rejections
 }
@@ -31,7 +32,7 @@ func newPruner(l write.Limits, now int64, left *write.Rejections) *pruner {
 	return p
 }
 
-// span is how far the points that stay lie apart.
+// span returns the time between the first and the last remaining point.
 func (p *pruner) span() time.Duration {
 	if p.last < p.first {
 		return 0
@@ -39,7 +40,7 @@ func (p *pruner) span() time.Duration {
 	return time.Duration(p.last - p.first)
 }
 
-// prune goes through all metrics.
+// prune prunes all metrics.
 func (p *pruner) prune(md pmetric.Metrics) {
 	for i := range md.ResourceMetrics().Len() {
 		scopes := md.ResourceMetrics().At(i).ScopeMetrics()
@@ -49,8 +50,9 @@ func (p *pruner) prune(md pmetric.Metrics) {
 	}
 }
 
-// metric takes points out of a metric, and reports whether it is to be taken out as a whole: if its values are differences
-// to the request before, which every query would sum wrongly, and if no point is left.
+// metric prunes the points of a metric and reports whether the whole metric must be removed. That is so
+// if no point is left, or if the temporality is delta: queries would compute wrong rates from the
+// differences.
 func (p *pruner) metric(m pmetric.Metric) bool {
 	floats, histograms := write.Counts{Samples: 1}, write.Counts{Histograms: 1}
 	before, left := 0, 0
@@ -86,14 +88,14 @@ func (p *pruner) metric(m pmetric.Metric) bool {
 	if temporality == pmetric.AggregationTemporalityDelta && left > 0 {
 		n.Samples, n.Histograms = n.Samples*left, n.Histograms*left
 		p.left.Add(write.ReasonTemporality, n, func() string {
-			return fmt.Sprintf("metric %.100q has delta temporality, and only cumulative metrics can be stored; let the SDK send those, or put the processor deltatocumulative of the OpenTelemetry Collector in front", m.Name())
+			return fmt.Sprintf("metric %.100q has delta temporality, but only cumulative temporality is supported; configure the SDK for cumulative temporality, or use the deltatocumulative processor of the OpenTelemetry Collector", m.Name())
 		})
 		return true
 	}
 	return before > 0 && left == 0
 }
 
-// point reports whether a point is to be taken out.
+// point reports whether a point must be removed.
 func (p *pruner) point(m pmetric.Metric, t pcommon.Timestamp, n write.Counts) bool {
 	switch {
 	case t < p.lo:

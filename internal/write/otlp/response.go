@@ -12,14 +12,14 @@ import (
 	"github.com/shaledb/shale/internal/write/receive"
 )
 
-// Names in JSON of the field that counts the rows left out.
+// The JSON names of the fields that count rejected rows.
 const (
 	rejectedRecords = "rejectedLogRecords"
 	rejectedPoints  = "rejectedDataPoints"
 )
 
-// writeResponse sends a response in the form of the request, as the protocol demands. With status 200 it is a response
-// that may say what is left out, and else a google.rpc.Status.
+// writeResponse sends a response in the form of the request, as the protocol requires. With status 200
+// it is an export response, which may list rejected rows, and otherwise a google.rpc.Status.
 func writeResponse(w http.ResponseWriter, r *receive.Response, f form, rejected string) {
 	text := strings.ToValidUTF8(r.BoundedText(), "\ufffd")
 	if f.json {
@@ -29,7 +29,8 @@ func writeResponse(w http.ResponseWriter, r *receive.Response, f form, rejected 
 	}
 }
 
-// jsonResponse writes ExportLogsServiceResponse or ExportMetricsServiceResponse, which differ in one name, or Status.
+// jsonResponse encodes a Status, or an ExportLogsServiceResponse or ExportMetricsServiceResponse, which
+// differ in one name.
 func jsonResponse(r *receive.Response, text, rejected string) []byte {
 	switch {
 	case r.Status != http.StatusOK:
@@ -42,8 +43,8 @@ func jsonResponse(r *receive.Response, text, rejected string) []byte {
 	return append(appendString(out, []byte(text)), "}}"...)
 }
 
-// protobufResponse writes the same messages: in both responses the partial success is field 1, and in it the count field
-// 1 and the text field 2, which it is in Status too.
+// protobufResponse encodes the same messages. In both export responses, field 1 is the partial success;
+// in that, field 1 is the count and field 2 the text. In a Status, field 2 is the text too.
 func protobufResponse(r *receive.Response, text string) []byte {
 	message := protowire.AppendString(protowire.AppendTag(nil, 2, protowire.BytesType), text)
 	switch {
@@ -56,7 +57,7 @@ func protobufResponse(r *receive.Response, text string) []byte {
 	return protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), append(partial, message...))
 }
 
-// report gives 200, and says what is left out if anything is; if nothing could be stored, it gives 400.
+// report returns 200, with the rejected rows if there are any, or 400 if no row could be stored.
 func report(stored write.Counts, left write.Rejections) receive.Response {
 	if len(left) == 0 {
 		return receive.Response{Status: http.StatusOK}

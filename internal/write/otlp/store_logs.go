@@ -9,10 +9,10 @@ import (
 	"github.com/shaledb/shale/internal/write/receive"
 )
 
-// maxPooled is the size in bytes beyond which a walker is left to the garbage collector.
+// maxPooled is the largest walker, in bytes, that returns to the pool.
 const maxPooled = 1 << 20
 
-// storeLogs walks a body of logs and pushes its lines.
+// storeLogs parses a body of logs and pushes its lines.
 func (h *Handler) storeLogs(r *receive.Request, f form) (receive.Response, error) {
 	if f.json {
 		if err := logsToProtobuf(r); err != nil {
@@ -44,8 +44,7 @@ func (h *Handler) giveLogWalker(w *logWalker) {
 	h.logWalkers.Put(w)
 }
 
-// logsToProtobuf reads JSON by the library of the protocol, which knows its mapping, and writes it as protobuf, for which
-// there is the walk.
+// logsToProtobuf converts JSON to protobuf with the protocol's own library, which knows the mapping.
 func logsToProtobuf(r *receive.Request) error {
 	n, err := jsonTreeSize(r.Body)
 	if err != nil {
@@ -56,7 +55,7 @@ func logsToProtobuf(r *receive.Request) error {
 	}
 	req := plogotlp.NewExportRequest()
 	if err := req.UnmarshalJSON(r.Body); err != nil {
-		return fmt.Errorf("%w: OTLP body: not the JSON of logs: %w", model.ErrInvalid, err)
+		return fmt.Errorf("%w: OTLP body: invalid JSON for logs: %w", model.ErrInvalid, err)
 	}
 	if r.Body, err = req.MarshalProto(); err != nil {
 		return fmt.Errorf("%w: OTLP body: %w", model.ErrInvalid, err)

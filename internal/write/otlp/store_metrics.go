@@ -14,8 +14,9 @@ import (
 	"github.com/shaledb/shale/internal/write/receive"
 )
 
-// lookback is that of Prometheus: half of it is the distance between samples of target_info, where the points of a request lie
-// further apart. It is longer for those that lie so far apart that there would be no end of them.
+// lookback returns Prometheus's LookbackDelta, half of which is the distance between samples of
+// target_info when the points of a request are far apart. It grows with the span of the points, to
+// bound the number of those samples.
 func lookback(span time.Duration) time.Duration {
 	const most = 100
 	return max(5*time.Minute, span/most*2)
@@ -50,7 +51,7 @@ func (h *Handler) storeMetrics(r *receive.Request, f form) (receive.Response, er
 	return report(stored, left), nil
 }
 
-// readMetrics reads the body into a tree of objects.
+// readMetrics decodes the body into a tree of objects.
 func readMetrics(r *receive.Request, f form, s *shape) (pmetric.Metrics, error) {
 	req := pmetricotlp.NewExportRequest()
 	size, read, what := s.treeSize, req.UnmarshalProto, "protobuf"
@@ -65,12 +66,12 @@ func readMetrics(r *receive.Request, f form, s *shape) (pmetric.Metrics, error) 
 		return pmetric.Metrics{}, err
 	}
 	if err := read(r.Body); err != nil {
-		return pmetric.Metrics{}, fmt.Errorf("%w: OTLP body: not the %s of metrics: %w", model.ErrInvalid, what, err)
+		return pmetric.Metrics{}, fmt.Errorf("%w: OTLP body: invalid %s for metrics: %w", model.ErrInvalid, what, err)
 	}
 	return req.Metrics(), nil
 }
 
-// translate makes samples of metrics, by Prometheus's own code and its settings unless it is configured.
+// translate converts metrics to samples with Prometheus's own code and default settings.
 func (h *Handler) translate(r *receive.Request, md pmetric.Metrics, span time.Duration, a *appender) error {
 	c := prometheusremotewrite.NewPrometheusConverter(a)
 	_, err := c.FromMetrics(r.Context, md, prometheusremotewrite.Settings{
@@ -81,16 +82,16 @@ func (h *Handler) translate(r *receive.Request, md pmetric.Metrics, span time.Du
 		return a.err
 	}
 	if ctx := r.Context.Err(); ctx != nil {
-		return fmt.Errorf("%w: the sender has gone away: %w", model.ErrTransient, ctx)
+		return fmt.Errorf("%w: the client closed the connection: %w", model.ErrTransient, ctx)
 	}
-	// Each of the errors stands for a metric that cannot be translated.
+	// Each error is about one metric that cannot be translated.
 	for _, err := range flatten(err) {
 		a.left.Add(write.ReasonMetric, write.Counts{Samples: 1}, err.Error)
 	}
 	return nil
 }
 
-// flatten takes joined errors apart.
+// flatten splits joined errors.
 func flatten(err error) []error {
 	var joined interface{ Unwrap() []error }
 	switch {

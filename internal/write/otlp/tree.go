@@ -6,30 +6,32 @@ import (
 	"github.com/shaledb/shale/internal/write/wire"
 )
 
-// What the library allocates for what stands in a message, in bytes, with lists that grow. TestTreesAreReserved holds it to
-// that.
+// Upper bounds, in bytes, for what the library allocates for the parts of a message, including the
+// growth of slices. TestTreesAreReserved checks them.
 const (
-	// numberBytes is for a number of a list, of which a byte may be one, and textBytes for a byte of text.
+	// numberBytes is for a number in a list, which may take one byte on the wire. textBytes is for a
+	// byte of text.
 	numberBytes = 40
 	textBytes   = 3
-	// jsonObjectBytes is for an object or list of JSON.
+	// jsonObjectBytes is for a JSON object or array.
 	jsonObjectBytes = 220
-	// maxJSONDepth is how deep JSON may be nested: messages, and in them values.
+	// maxJSONDepth bounds the nesting of JSON: of messages, and of values in them.
 	maxJSONDepth = 8 * maxDepth
 )
 
-// shape is a message: what its object takes, in bytes, and the numbers of the fields in which it has others.
+// shape describes a message type: the size of its object in bytes, and the numbers of the fields that
+// hold other messages.
 type shape struct {
 	bytes  int64
 	fields map[int32]*shape
-	// value says that it is an AnyValue, or inside of one, so that it can be nested.
+	// value means that the type is AnyValue or part of it, so that it can be nested.
 	value bool
-	// numbers is the first of the two fields that may hold lists of numbers, or 0.
+	// numbers is the first of two fields that may hold lists of numbers, or 0.
 	numbers int32
 }
 
-// metricsShape returns that of an ExportMetricsServiceRequest. Recursion over it is bounded: the library's is not, and a
-// stack that overflows ends the process.
+// metricsShape returns the shape of ExportMetricsServiceRequest. treeSize bounds the nesting of a
+// message. The library's decoder does not, and a stack overflow would end the process.
 func metricsShape() *shape {
 	value := &shape{bytes: 96, value: true}
 	keyValue := &shape{bytes: 220, fields: map[int32]*shape{2: value}, value: true}
@@ -50,12 +52,13 @@ func metricsShape() *shape {
 	return envelope(keyValue, metric)
 }
 
-// list returns the shape of a message that has items in field 1, of such a size and fields.
+// list returns the shape of a message with a list in field 1, whose items have the given size and
+// fields.
 func list(bytes int64, numbers int32, fields map[int32]*shape) *shape {
 	return &shape{bytes: 64, fields: map[int32]*shape{1: {bytes: bytes, fields: fields, numbers: numbers}}}
 }
 
-// envelope returns a request whose items come by resource and scope.
+// envelope returns the shape of a request that groups items by resource and scope.
 func envelope(keyValue, item *shape) *shape {
 	resource := &shape{bytes: 96, fields: map[int32]*shape{1: keyValue, 3: {bytes: 160}}}
 	scope := &shape{bytes: 96, fields: map[int32]*shape{3: keyValue}}
@@ -64,15 +67,16 @@ func envelope(keyValue, item *shape) *shape {
 	}}}}
 }
 
-// treeSize returns how many bytes the library takes for a message, or an error if it is malformed or nested too deep.
+// treeSize returns how many bytes the library needs for a message, or an error if the message is
+// malformed or nested too deeply.
 func (s *shape) treeSize(d []byte) (int64, error) {
 	return s.size(d, 0, len(d), 0)
 }
 
 func (s *shape) size(d []byte, p, end, depth int) (int64, error) {
 	if s.value {
-		if depth++; depth > 3*maxDepth { // a list or map in a value takes two messages more, or three
-			return 0, &wire.Malformed{What: "a value that is nested too deep", At: p}
+		if depth++; depth > 3*maxDepth { // each list or map nests two or three messages
+			return 0, &wire.Malformed{What: "a value that is nested too deeply", At: p}
 		}
 	}
 	total := s.bytes
@@ -85,7 +89,7 @@ func (s *shape) size(d []byte, p, end, depth int) (int64, error) {
 			if p, err = wire.Skip(d, next, end, kind); err != nil {
 				return 0, err
 			}
-			if s.isNumbers(n) { // they need not be packed
+			if s.isNumbers(n) { // a list of numbers that is not packed
 				total += numberBytes
 			}
 			continue
@@ -97,7 +101,7 @@ func (s *shape) size(d []byte, p, end, depth int) (int64, error) {
 		p = stop
 		child := s.fields[n]
 		switch {
-		case child == nil && s.numbers == 1 && s.isNumbers(n): // varints; others have their size
+		case child == nil && s.numbers == 1 && s.isNumbers(n): // varints; other numbers have a fixed size
 			total += int64(stop-begin) * numberBytes
 		case child == nil:
 			total += int64(stop-begin) * textBytes
@@ -116,7 +120,7 @@ func (s *shape) isNumbers(field int32) bool {
 	return s.numbers != 0 && (field == s.numbers || field == s.numbers+1)
 }
 
-// jsonTreeSize returns the same for JSON, of any of the messages.
+// jsonTreeSize is treeSize for JSON and for all types of messages.
 func jsonTreeSize(d []byte) (int64, error) {
 	objects, commas, depth := int64(0), int64(0), 0
 	for p := 0; p < len(d); p++ {
@@ -130,7 +134,7 @@ func jsonTreeSize(d []byte) (int64, error) {
 		case '{', '[':
 			objects++
 			if depth++; depth > maxJSONDepth {
-				return 0, &wire.Malformed{What: "JSON that is nested too deep", At: p}
+				return 0, &wire.Malformed{What: "JSON that is nested too deeply", At: p}
 			}
 		case '}', ']':
 			depth--

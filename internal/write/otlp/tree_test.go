@@ -15,7 +15,7 @@ func message(number protowire.Number, b []byte) []byte {
 	return protowire.AppendBytes(protowire.AppendTag(nil, number, protowire.BytesType), b)
 }
 
-// allocated returns how many bytes f leaves behind or takes in between.
+// allocated returns how many bytes f allocates.
 func allocated(f func()) int64 {
 	var before, after runtime.MemStats
 	runtime.GC()
@@ -25,7 +25,7 @@ func allocated(f func()) int64 {
 	return int64(after.TotalAlloc - before.TotalAlloc)
 }
 
-// What the library allocates for a body is at most what is reserved for it, whatever it is made of.
+// The library never allocates more for a body than what is reserved for it.
 func TestTreesAreReserved(t *testing.T) {
 	const n = 20_000
 	empty := func(number protowire.Number) []byte { return bytes.Repeat(message(number, nil), n) }
@@ -109,7 +109,7 @@ func TestNestingIsBounded(t *testing.T) {
 		value = message(5, message(1, value))
 	}
 	body := message(1, message(2, message(2, message(5, message(1, message(7, message(2, value)))))))
-	if _, err := metricsShape().treeSize(body); err == nil || !strings.Contains(err.Error(), "nested too deep") {
+	if _, err := metricsShape().treeSize(body); err == nil || !strings.Contains(err.Error(), "nested too deeply") {
 		t.Error(err)
 	}
 	if _, err := jsonTreeSize([]byte(strings.Repeat(`{"a":[`, 300))); err == nil {

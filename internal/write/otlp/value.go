@@ -11,10 +11,10 @@ import (
 	"github.com/shaledb/shale/internal/write/wire"
 )
 
-// maxDepth is how deep values may be nested.
+// maxDepth bounds the nesting of values.
 const maxDepth = 64
 
-// kind is what an AnyValue holds: the number of its field.
+// kind is the type of an AnyValue, by the number of its field.
 type kind int32
 
 const (
@@ -28,14 +28,14 @@ const (
 	bytesValue kind = 7
 )
 
-// value is an AnyValue: a place in the body, or a number.
+// value is an AnyValue: a range of the body, or a number.
 type value struct {
 	kind       kind
 	begin, end int
 	number     uint64
 }
 
-// readValue reads the AnyValue message in [p, end).
+// readValue parses the AnyValue message in [p, end).
 func readValue(d []byte, p, end int) (v value, err error) {
 	for p < end {
 		n, kind32, next, err := wire.Field(d, p, end)
@@ -70,7 +70,7 @@ func readValue(d []byte, p, end int) (v value, err error) {
 	return v, nil
 }
 
-// keyValue reads the KeyValue message in [p, end).
+// keyValue parses the KeyValue message in [p, end).
 func keyValue(d []byte, p, end int) (key []byte, v value, err error) {
 	for p < end {
 		n, kind, next, err := wire.Field(d, p, end)
@@ -97,22 +97,23 @@ func keyValue(d []byte, p, end int) (key []byte, v value, err error) {
 	return key, v, nil
 }
 
-// writer writes values as text, into its arena.
+// writer formats values as text in its arena.
 type writer struct {
 	d     []byte
 	arena []byte
-	// reserve asks for memory before it is used.
+	// reserve reserves memory before it is used.
 	reserve func(bytes int64) error
 }
 
-// largeValue is the size in bytes beyond which memory is reserved for what a value is written as, and writtenBytes how
-// much a byte of it may take: a member of a map has at least two.
+// largeValue is the size in bytes from which memory is reserved for the text of a value. writtenBytes
+// is the most text that one byte of a value can become; a member of a map has at least two bytes.
 const (
 	largeValue   = 64 << 10
 	writtenBytes = 40
 )
 
-// text returns a value as text: a string as it is, a number in decimal, bytes in base 64, a list or map as JSON.
+// text formats a value: a string as it is, a number in decimal, bytes in base 64, a list or map as
+// JSON.
 func (w *writer) text(v value) ([]byte, error) {
 	d := w.d
 	if v.kind == textValue {
@@ -144,7 +145,7 @@ func (w *writer) text(v value) ([]byte, error) {
 	return out[begin:len(out):len(out)], nil
 }
 
-// appendFloat writes a number as ECMAScript does, and JSON's encoders with it.
+// appendFloat formats a number as ECMAScript and JSON encoders do.
 func appendFloat(dst []byte, f float64) []byte {
 	switch {
 	case math.IsNaN(f):
@@ -160,16 +161,16 @@ func appendFloat(dst []byte, f float64) []byte {
 	}
 	dst = strconv.AppendFloat(dst, f, format, -1, 64)
 	if n := len(dst); format == 'e' && n >= 4 && dst[n-4] == 'e' && dst[n-3] == '-' && dst[n-2] == '0' {
-		dst[n-2] = dst[n-1] // e-09 is e-9
+		dst[n-2] = dst[n-1] // e-09 becomes e-9
 		dst = dst[:n-1]
 	}
 	return dst
 }
 
-// appendJSON writes a value as JSON, with the keys of maps in order and of equal ones the last.
+// appendJSON formats a value as JSON. The keys of maps are sorted; of equal keys the last one counts.
 func appendJSON(dst, d []byte, v value, depth int) ([]byte, error) {
 	if depth > maxDepth {
-		return dst, &wire.Malformed{What: "a value that is nested too deep", At: v.begin}
+		return dst, &wire.Malformed{What: "a value that is nested too deeply", At: v.begin}
 	}
 	switch v.kind {
 	case textValue:
@@ -182,7 +183,7 @@ func appendJSON(dst, d []byte, v value, depth int) ([]byte, error) {
 		if f := math.Float64frombits(v.number); !math.IsNaN(f) && !math.IsInf(f, 0) {
 			return appendFloat(dst, f), nil
 		}
-		// JSON has no such numbers; protobuf's JSON writes strings.
+		// JSON cannot express these numbers. Like protobuf's JSON mapping, write them as strings.
 		return append(appendFloat(append(dst, '"'), math.Float64frombits(v.number)), '"'), nil
 	case bytesValue:
 		return append(base64.StdEncoding.AppendEncode(append(dst, '"'), d[v.begin:v.end]), '"'), nil
@@ -245,7 +246,7 @@ func appendMap(dst, d []byte, v value, depth int) ([]byte, error) {
 	return append(dst, '}'), nil
 }
 
-// each walks the items of a list or map, which are all in field 1.
+// each calls item for the items of a list or map, which are all in field 1.
 func each(d []byte, p, end int, item func(begin, stop int) error) error {
 	for p < end {
 		n, kind, next, err := wire.Field(d, p, end)
@@ -270,7 +271,7 @@ func each(d []byte, p, end int, item func(begin, stop int) error) error {
 	return nil
 }
 
-// appendString writes a string of JSON. What is not UTF-8 becomes the replacement character.
+// appendString appends a JSON string. Invalid UTF-8 becomes the replacement character.
 func appendString(dst, s []byte) []byte {
 	const hex = "0123456789abcdef"
 	dst = append(dst, '"')

@@ -19,9 +19,10 @@ type logWalker struct {
 	streams *logs.Streams
 	entries logs.Entries
 	now     int64
-	// resource is what a resource's lines have, and base what those of one of its scopes have.
+	// resource is the metadata that the lines of a resource share, and base that which the lines of a
+	// scope share.
 	resource, base logs.Metadata
-	// line writes what a line has, and shared what the lines of a resource or scope have.
+	// line holds the text of a line's metadata, and shared that of a resource or scope.
 	line, shared writer
 	records      int
 }
@@ -34,12 +35,13 @@ func (w *logWalker) start(streams *logs.Streams, decoded []byte, b *model.Batch,
 
 func (w *logWalker) memory() int { return cap(w.line.arena) + cap(w.shared.arena) + w.entries.Memory() }
 
-// walk reads an ExportLogsServiceRequest.
+// walk parses an ExportLogsServiceRequest.
 func (w *logWalker) walk() error { return each(w.decoded, 0, len(w.decoded), w.resourceLogs) }
 
-// parts walks a message of which field 1 describes what the items in field 2 have in common; it may stand behind them. The
-// last one counts.
-func parts(d []byte, p, end int, first func(begin, stop int) error, item func(begin, stop int) error) error {
+// walkShared parses a message whose field 1 describes what the items in field 2 have in common. It takes two
+// passes, because field 1 may come after the items. If field 1 occurs more than once, the last one
+// counts.
+func walkShared(d []byte, p, end int, first func(begin, stop int) error, item func(begin, stop int) error) error {
 	begin1, stop1 := p, p
 	for at := p; at < end; {
 		n, kind, next, err := wire.Field(d, at, end)
@@ -65,7 +67,7 @@ func parts(d []byte, p, end int, first func(begin, stop int) error, item func(be
 		return err
 	}
 	for at := p; at < end; {
-		// The message has been read once without an error.
+		// The first pass has validated the message.
 		n, kind, next, _ := wire.Field(d, at, end)
 		if n != 2 {
 			at, _ = wire.Skip(d, next, end, kind)
@@ -80,11 +82,11 @@ func parts(d []byte, p, end int, first func(begin, stop int) error, item func(be
 	return nil
 }
 
-// resourceLogs reads the ResourceLogs message in [p, end).
+// resourceLogs parses the ResourceLogs message in [p, end).
 func (w *logWalker) resourceLogs(p, end int) error {
-	err := parts(w.decoded, p, end, func(begin, stop int) error {
+	err := walkShared(w.decoded, p, end, func(begin, stop int) error {
 		resource := w.decoded[begin:stop:stop]
-		w.entries.Begin(w.streams.Spelled(resource, readStream))
+		w.entries.Begin(w.streams.Get(resource, readStream))
 		w.shared.arena = w.shared.arena[:0]
 		w.resource.Reset()
 		return w.shared.resource(&w.resource, begin, stop, false)
@@ -95,10 +97,10 @@ func (w *logWalker) resourceLogs(p, end int) error {
 	return w.entries.End()
 }
 
-// scopeLogs reads the ScopeLogs message in [p, end).
+// scopeLogs parses the ScopeLogs message in [p, end).
 func (w *logWalker) scopeLogs(p, end int) error {
-	return parts(w.decoded, p, end, func(begin, stop int) error {
-		w.base.CopyOf(&w.resource)
+	return walkShared(w.decoded, p, end, func(begin, stop int) error {
+		w.base.CopyFrom(&w.resource)
 		if err := w.scope(begin, stop); err != nil {
 			return err
 		}
@@ -107,7 +109,7 @@ func (w *logWalker) scopeLogs(p, end int) error {
 	}, w.record)
 }
 
-// scope adds what the InstrumentationScope message in [p, end) says to the base.
+// scope adds the fields of the InstrumentationScope message in [p, end) to the base.
 func (w *logWalker) scope(p, end int) error {
 	d, m := w.decoded, &w.base
 	for p < end {
@@ -155,14 +157,14 @@ func (w *logWalker) scope(p, end int) error {
 	return nil
 }
 
-// number writes a number.
+// number formats a number in decimal.
 func (w *writer) number(v uint64) []byte {
 	begin := len(w.arena)
 	w.arena = strconv.AppendUint(w.arena, v, 10)
 	return w.arena[begin:len(w.arena):len(w.arena)]
 }
 
-// names are those of structured metadata that is no attribute.
+// names are the names of structured metadata that is not an attribute.
 var names = struct {
 	scopeName, scopeVersion, scopeDropped, observed, severityNumber, severityText, dropped, flags, traceID, spanID, eventName []byte
 }{
@@ -171,7 +173,7 @@ var names = struct {
 	[]byte("span_id"), []byte("event_name"),
 }
 
-// record is a LogRecord, but for its attributes.
+// record is a LogRecord without its attributes.
 type record struct {
 	time, observed, severity, dropped uint64
 	flags                             uint32
@@ -180,7 +182,7 @@ type record struct {
 	traceID, spanID, eventName        []byte
 }
 
-// record reads the LogRecord message in [p, end) and adds its line.
+// record parses the LogRecord message in [p, end) and adds its line.
 func (w *logWalker) record(p, end int) error {
 	w.records++
 	w.line.arena = w.line.arena[:0]
@@ -222,7 +224,8 @@ func (w *logWalker) record(p, end int) error {
 	return w.add(&r, line)
 }
 
-// add adds the line of a record. Without a time of its own it has that at which it was seen.
+// add adds the line of a record. If the record has no time, the observed time counts, or else the
+// current time.
 func (w *logWalker) add(r *record, line []byte) error {
 	t := r.time
 	if t == 0 {
@@ -233,14 +236,14 @@ func (w *logWalker) add(r *record, line []byte) error {
 	}
 	if t > math.MaxInt64 {
 		w.entries.LeaveOut(write.ReasonTimeRange, line, func() string {
-			return "a log record has the time " + strconv.FormatUint(t, 10) + " ns, which is beyond the year 2262"
+			return "a log record has a timestamp of " + strconv.FormatUint(t, 10) + " nanoseconds, which is beyond the year 2262"
 		})
 		return nil
 	}
 	return w.entries.Add(int64(t), line)
 }
 
-// id adds the id of a trace or span in hexadecimal digits, unless it is all zeros.
+// id adds the ID of a trace or span in hexadecimal, unless all its bytes are zero.
 func (w *logWalker) id(name, id []byte) {
 	for _, c := range id {
 		if c != 0 {
@@ -252,8 +255,8 @@ func (w *logWalker) id(name, id []byte) {
 	}
 }
 
-// attributes adds the attributes of the LogRecord message in [p, end), which has been read once. An event name that the
-// record has itself wins over an attribute of that name.
+// attributes adds the attributes of the LogRecord message in [p, end), which has been validated. The
+// record's own event name takes precedence over an attribute event_name.
 func (w *logWalker) attributes(p, end int, named bool) error {
 	d := w.decoded
 	for p < end {
@@ -277,7 +280,7 @@ func (w *logWalker) attributes(p, end int, named bool) error {
 	return nil
 }
 
-// readRecord reads all of a LogRecord message but its attributes.
+// readRecord parses a LogRecord message without its attributes.
 func readRecord(d []byte, p, end int) (r record, err error) {
 	for p < end {
 		n, kind, next, err := wire.Field(d, p, end)
@@ -296,7 +299,7 @@ func readRecord(d []byte, p, end int) (r record, err error) {
 		case 8:
 			r.flags, p, err = wire.Fixed32("log record's flags", d, kind, next, end)
 		case 3, 5, 6, 9, 10, 12:
-			p, err = r.piece(d, n, kind, next, end)
+			p, err = r.bytesField(d, n, kind, next, end)
 		default:
 			p, err = wire.Skip(d, next, end, kind)
 		}
@@ -307,8 +310,8 @@ func readRecord(d []byte, p, end int) (r record, err error) {
 	return r, nil
 }
 
-// piece reads a field of a LogRecord that has a length.
-func (r *record) piece(d []byte, number int32, kind protowire.Type, p, end int) (next int, err error) {
+// bytesField parses a length-delimited field of a LogRecord.
+func (r *record) bytesField(d []byte, number int32, kind protowire.Type, p, end int) (next int, err error) {
 	begin, stop, err := wire.Message("a part of a log record", d, kind, p, end)
 	if err != nil {
 		return 0, err
@@ -321,12 +324,12 @@ func (r *record) piece(d []byte, number int32, kind protowire.Type, p, end int) 
 		r.body, err = readValue(d, begin, stop)
 	case 9:
 		if len(b) != 0 && len(b) != 16 {
-			return 0, &wire.Malformed{What: "a trace id that has not 16 bytes", At: begin}
+			return 0, &wire.Malformed{What: "a trace ID that is not 16 bytes long", At: begin}
 		}
 		r.traceID = b
 	case 10:
 		if len(b) != 0 && len(b) != 8 {
-			return 0, &wire.Malformed{What: "a span id that has not 8 bytes", At: begin}
+			return 0, &wire.Malformed{What: "a span ID that is not 8 bytes long", At: begin}
 		}
 		r.spanID = b
 	case 12:

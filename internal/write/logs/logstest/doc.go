@@ -1,5 +1,6 @@
-// Package logstest holds receivers of log lines to what Loki said of the same requests, and is a store that they push to.
+// Package logstest compares receivers of log lines with Loki's recorded responses to the same requests,
+// and has a store for them to push to.
 //
-// It owns neither the requests nor the answers: each receiver has its own, in its folder testdata. It is imported by tests
-// only.
+// It owns neither the requests nor the responses: each receiver has its own in its folder testdata.
+// Only tests import it.
 package logstest

@@ -19,56 +19,57 @@ import (
 )
 
 const (
-	casesFile   = "testdata/cases.jsonl"
-	answersFile = "testdata/loki.jsonl"
+	casesFile     = "testdata/cases.jsonl"
+	responsesFile = "testdata/loki.jsonl"
 )
 
-// Case is a request. Loki was asked the cases by test/logql-oracle/push.
+// Case is a request. test/logql-oracle/push sends the cases to Loki.
 type Case struct {
 	Name, Path, ContentType, ContentEncoding string
 	Body                                     []byte
 }
 
-// Answer is what Loki makes of a case at the time Now, with its default limits.
-type Answer struct {
+// Response is Loki's response to a case at the time Now, with its default limits.
+type Response struct {
 	Name string
-	// Refused is the error of the whole request, and Errors are those of its lines.
+	// Refused is the error of the whole request. Errors are those of its lines.
 	Refused string
 	Errors  []string
 	Lines   []Line
 }
 
-// Line is a line as it is stored.
+// Line is a stored line.
 type Line struct {
 	Labels, Metadata []string // name, value, ... in order
 	Time             int64
 	Line             []byte
 }
 
-// Recorded is what a receiver and Loki are compared by.
+// Recorded compares a receiver with Loki.
 type Recorded struct {
-	// AtLeast is how many cases there must be.
+	// AtLeast is the smallest acceptable number of cases.
 	AtLeast int
-	// Handler returns the receiver, which pushes to p.
+	// Handler returns the receiver, which must push to p.
 	Handler func(p *write.Path) http.Handler
-	// Same reports whether our answer says what Loki's does, whose Errors have no advice on Loki's settings.
-	Same func(ours *httptest.ResponseRecorder, loki *Answer) bool
-	// Align takes away, in place, what is meant to differ between the lines that are stored.
+	// Same reports whether our response means the same as Loki's, whose Errors come without advice on
+	// Loki's settings.
+	Same func(ours *httptest.ResponseRecorder, loki *Response) bool
+	// Align removes, in place, the intended differences between the stored lines.
 	Align func(ours, loki []Line)
 }
 
-// Run sends the cases to the receiver. Neither its answer nor the lines that it stores may differ from Loki's, which is not
-// asked about the lines of a request that it refuses.
+// Run sends the cases to the receiver. Its responses and the lines that it stores must match Loki's. If
+// Loki refused a request, the lines are not compared.
 func (r *Recorded) Run(t *testing.T) {
 	t.Helper()
-	cases, answers := readLines[Case](t, casesFile), readLines[Answer](t, answersFile)
-	if len(cases) < r.AtLeast || len(cases) != len(answers) {
-		t.Fatalf("%d cases and %d answers", len(cases), len(answers))
+	cases, responses := readLines[Case](t, casesFile), readLines[Response](t, responsesFile)
+	if len(cases) < r.AtLeast || len(cases) != len(responses) {
+		t.Fatalf("%d cases and %d responses", len(cases), len(responses))
 	}
 	for i, c := range cases {
-		loki := &answers[i]
+		loki := &responses[i]
 		if c.Name != loki.Name {
-			t.Fatalf("the answer to %s is for %s", c.Name, loki.Name)
+			t.Fatalf("the response to %s is for %s", c.Name, loki.Name)
 		}
 		for i := range loki.Errors {
 			loki.Errors[i], _, _ = strings.Cut(loki.Errors[i], ". Please see")
@@ -90,7 +91,7 @@ func (r *Recorded) Run(t *testing.T) {
 	}
 }
 
-// WriteCases writes the cases anew, for Loki to be asked.
+// WriteCases rewrites the file of cases, which can then be sent to Loki.
 func WriteCases(t *testing.T, cases []Case) {
 	t.Helper()
 	var out bytes.Buffer
@@ -105,7 +106,7 @@ func WriteCases(t *testing.T, cases []Case) {
 	}
 }
 
-// Post sends a body with headers, each a name and a value.
+// Post sends a body with headers, given as pairs of name and value.
 func Post(h http.Handler, path string, body []byte, headers ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(http.MethodPost, path, bytes.NewReader(body))
 	for i := 0; i+1 < len(headers); i += 2 {
@@ -138,7 +139,7 @@ func readLines[T any](t *testing.T, file string) (out []T) {
 	return out
 }
 
-// recorder is a journal that keeps lines as they are compared.
+// recorder is a journal that keeps lines for comparison.
 type recorder struct {
 	Unknown
 	lines []Line

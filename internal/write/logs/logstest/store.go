@@ -8,16 +8,16 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// Now is the clock of the tests, the beginning of March 2026.
+// Now is the time of the tests, the beginning of March 2026.
 const Now int64 = 1_772_323_200_000_000_000
 
-// Seed is that of the tests' keys.
+// Seed is the seed of the tests' keys.
 const Seed model.KeySeed = 9
 
 // Known is a head that knows every series, and a journal that stores nothing.
 type Known struct{}
 
-// Resolve finds no series whose labels are wanted.
+// Resolve reports that all series are known.
 func (Known) Resolve(_ *model.Batch, dst []uint32) ([]uint32, error) { return dst, nil }
 
 // Append stores nothing.
@@ -26,7 +26,7 @@ func (Known) Append(context.Context, *model.Batch) error { return nil }
 // Unknown is a head that knows no series.
 type Unknown struct{}
 
-// Resolve asks for the labels of every series.
+// Resolve reports that all series are new.
 func (Unknown) Resolve(b *model.Batch, dst []uint32) ([]uint32, error) {
 	for i := range b.Keys {
 		dst = append(dst, uint32(i))
@@ -34,8 +34,8 @@ func (Unknown) Resolve(b *model.Batch, dst []uint32) ([]uint32, error) {
 	return dst, nil
 }
 
-// Labels returns the labels of series i of a batch, or an error of class invalid if they are not canonical or its key is not
-// made of them.
+// Labels returns the labels of series i of a batch. If they are not canonical, or the key does not
+// match them, it returns an error of class invalid.
 func Labels(b *model.Batch, i int) (model.Labels, error) {
 	l := b.Labels.At(i)
 	if b.Labels.Series[i] != uint32(i) || l.Check() != nil || l.Key(Seed, b.Signal) != b.Keys[i] {
@@ -44,7 +44,7 @@ func Labels(b *model.Batch, i int) (model.Labels, error) {
 	return l, nil
 }
 
-// Store is a head that knows no series and a journal that remembers lines. It is safe for concurrent use.
+// Store is a head that knows no series and a journal that keeps lines. It is safe for concurrent use.
 type Store struct {
 	Unknown
 
@@ -53,14 +53,15 @@ type Store struct {
 	err   error
 }
 
-// Fail makes Append return an error from now on, or no longer if it is nil.
+// Fail makes Append return err from now on; nil lets it succeed again.
 func (s *Store) Fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.err = err
 }
 
-// Append remembers the lines of a batch. What is not a batch of well-formed lines is an error of class invalid.
+// Append keeps the lines of a batch. If the batch is not one of well-formed lines, the error is of
+// class invalid.
 func (s *Store) Append(_ context.Context, b *model.Batch) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,7 +87,8 @@ func (s *Store) Append(_ context.Context, b *model.Batch) error {
 	return nil
 }
 
-// Take returns the lines since the last call, in the order in which they came: labels, time after Now, text and metadata.
+// Take returns the lines since the last call in order of arrival: labels, time relative to Now, text
+// and metadata.
 func (s *Store) Take() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
