@@ -20,7 +20,7 @@ type sample struct {
 	value float64
 }
 
-// same compares bit for bit, but for NaN, whose payload JSON does not carry.
+// same compares bit for bit, except NaN, whose payload JSON does not carry.
 func (s sample) same(o sample) bool {
 	return s.ms == o.ms && (math.Float64bits(s.value) == math.Float64bits(o.value) || math.IsNaN(s.value) && math.IsNaN(o.value))
 }

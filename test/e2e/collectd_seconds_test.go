@@ -4,7 +4,8 @@ package e2e
 
 import "testing"
 
-// TestSecondsOfRows: where the file has rounded to the half of a second, the server's rounding is accepted, and nothing else.
+// TestSecondsOfRows: where the file has rounded to the half of a second, the server's rounding is accepted,
+// and nothing else.
 func TestSecondsOfRows(t *testing.T) {
 	for name, c := range map[string]struct {
 		rows []csvRow

@@ -19,7 +19,8 @@ import (
 	"unicode"
 )
 
-// startCollectd runs a collectd that reads this machine every second and writes rates to CSV files and to the server.
+// startCollectd runs a collectd that reads this machine every second and writes rates to CSV files and to the
+// server.
 func startCollectd(t *testing.T, dir string, s *server) (p *process, csvDir string) {
 	t.Helper()
 	host, port := s.graphiteHostPort()
@@ -67,7 +68,7 @@ LoadPlugin write_graphite
 	return start(t, dir, "collectd", "/usr/sbin/collectd", "-f", "-C", conf), csvDir
 }
 
-// csvColumn is one value of one file: what collectd has of one Graphite name.
+// csvColumn is one value of one file: collectd's data of one Graphite name.
 type csvColumn struct {
 	graphite string
 	// rows are in the order of time; nans counts those that had no number.
@@ -81,9 +82,9 @@ type csvRow struct {
 	value float64
 }
 
-// seconds returns what Graphite has of the rows, by whole second. collectd rounds its times to the nearest one, of two values for
-// one the later stays. The file has rounded them to milliseconds already: what is at the half may have gone either way, and has
-// gone where the server has that value.
+// seconds returns the rows as Graphite has them, by whole second. collectd rounds times to the nearest
+// second, and the later of two values stays. The file has times rounded to milliseconds: a row at half a
+// second may have been rounded either way, so the server's choice is accepted.
 func (c *csvColumn) seconds(got []sample) map[int64]float64 {
 	has := map[int64]float64{}
 	for _, s := range got {
@@ -108,7 +109,7 @@ func (c *csvColumn) seconds(got []sample) map[int64]float64 {
 	return want
 }
 
-// near compares what a line carries in 15 digits with what the file has with 6 decimals.
+// near compares a value of a line, in 15 digits, with that of the file, with 6 decimals.
 func near(line, file float64) bool { return math.Abs(line-file) <= 1e-6+1e-14*math.Abs(file) }
 
 // readCSV reads all files that the csv plugin has written.
@@ -164,7 +165,7 @@ func readCSV(dir string) ([]*csvColumn, error) {
 	return columns, err
 }
 
-// graphitePrefix maps DIR/host/plugin-instance/type-instance-2026-01-31 to the name that write_graphite makes of it.
+// graphitePrefix maps DIR/host/plugin-instance/type-instance-2026-01-31 to the name that write_graphite uses.
 func graphitePrefix(dir, name string) (string, error) {
 	rel, err := filepath.Rel(dir, name)
 	if err != nil {
@@ -178,7 +179,7 @@ func graphitePrefix(dir, name string) (string, error) {
 	return strings.Join(parts, "."), nil
 }
 
-// escape does what write_graphite does to each part of a name.
+// escape escapes a part of a name like write_graphite.
 func escape(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '.' || unicode.IsSpace(r) || unicode.IsControl(r) {
@@ -188,8 +189,8 @@ func escape(s string) string {
 	}, s)
 }
 
-// compareCollectd compares every column of the CSV files with the server's series, to 6 decimals, which is what the
-// files hold.
+// compareCollectd compares every column of the CSV files with the server's series, to the 6 decimals of the
+// files.
 func compareCollectd(server string, columns []*csvColumn, from, to time.Time) (samples int, err error) {
 	var diffs []string
 	for _, c := range columns {

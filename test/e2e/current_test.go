@@ -29,8 +29,8 @@ import (
 // promModule is the module that pins the current Prometheus and builds it.
 const promModule = "../prometheus"
 
-// promTool builds a program of the current Prometheus, or finds it built, and returns its path. Only the discovery of
-// services is left out, since it is most of the program.
+// promTool builds a program of the current Prometheus, unless it is built, and returns its path. Service
+// discovery is left out, since it is most of the program.
 func promTool(t *testing.T, name string) string {
 	t.Helper()
 	cmd := exec.Command("go", "tool", "-n", name)
@@ -43,8 +43,8 @@ func promTool(t *testing.T, name string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// exporter is a scrape target with what current clients expose: native histograms, classic ones, counters with
-// exemplars and start timestamps, gauges, UTF-8 names.
+// exporter is a scrape target with the metrics of current clients: native histograms, classic ones, counters
+// with exemplars and start timestamps, gauges, UTF-8 names.
 func exporter(t *testing.T) string {
 	t.Helper()
 	reg := prometheus.NewRegistry()
@@ -85,9 +85,9 @@ func exporter(t *testing.T) string {
 	return strings.TrimPrefix(srv.URL, "http://")
 }
 
-// startCurrent runs the current Prometheus: it scrapes the exporter twice, once with native histograms and once turning
-// classic ones into custom buckets, itself, and the server; its rules make float histograms; and it writes all of it to
-// the server by remote write 2.0.
+// startCurrent runs the current Prometheus. It scrapes itself, the server, and the exporter twice: once with
+// native histograms and once with classic ones as custom buckets. Its rules make float histograms. It writes
+// everything to the server by remote write 2.0.
 func startCurrent(t *testing.T, dir string, s *server) (*process, string) {
 	t.Helper()
 	addr, target := freeAddr(t), exporter(t)
@@ -144,8 +144,8 @@ remote_write:
 	return p, "http://" + addr
 }
 
-// TestCurrentPrometheus compares, after a time of scraping, everything that a current Prometheus has itself with what the
-// server has of it: floats, histograms of all kinds, exemplars, metadata.
+// TestCurrentPrometheus compares, after some time of scraping, all data of a current Prometheus with the
+// server's: floats, histograms of all kinds, exemplars, metadata.
 func TestCurrentPrometheus(t *testing.T) {
 	if *serverKind != "shale" {
 		t.Skip("it is about remote write 2.0")
@@ -202,7 +202,7 @@ func TestCurrentPrometheus(t *testing.T) {
 	}
 }
 
-// count says how many samples of each kind the texts of allSeries hold.
+// count counts the samples of each kind in the texts of allSeries.
 func count(texts map[string]string) string {
 	floats, histograms := 0, 0
 	for _, text := range texts {
@@ -282,7 +282,7 @@ func allMetadata(base string) (map[string]string, error) {
 	return all, nil
 }
 
-// diffTexts says in what two maps differ.
+// diffTexts describes the differences of two maps.
 func diffTexts(want, got map[string]string) []string {
 	var diffs []string
 	for k, w := range want {
@@ -333,7 +333,7 @@ func askByPromtool(t *testing.T, s *server) {
 	}
 	lint := exec.Command(promtool, "check", "metrics")
 	lint.Stdin = bytes.NewReader(metrics(t, s))
-	// Those of the engine of PromQL are named by upstream.
+	// Upstream names the metrics of the PromQL engine.
 	out, err := lint.CombinedOutput()
 	for line := range strings.Lines(string(out)) {
 		if !strings.HasPrefix(line, "prometheus_engine_") {

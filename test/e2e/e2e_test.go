@@ -22,7 +22,7 @@ var (
 	serverKind = flag.String("server", "shale", "what to test: shale, or victoria-metrics, which tests the test")
 )
 
-// settle is how long what was written may take to be seen.
+// settle is the longest time until written data is visible.
 const settle = 30 * time.Second
 
 // eventually repeats a comparison until it finds no difference.
@@ -54,7 +54,7 @@ func TestRealClients(t *testing.T) {
 		}
 	}
 	to := time.Now()
-	collectd.stop(t) // which sends what it still holds
+	collectd.stop(t) // it sends its buffered values
 	columns, err := readCSV(csvDir)
 	if err != nil {
 		t.Fatal(err)
@@ -107,13 +107,13 @@ func TestRealClients(t *testing.T) {
 		s.start()
 		compare(t)
 	})
-	prom.stop(t) // before the server, to which it still writes
+	prom.stop(t) // before the server: it still writes to it
 	if m := regexp.MustCompile(`(?m)^.*level=ERROR.*$`).FindAll(s.logText(t), 5); m != nil {
 		t.Errorf("the server logged errors:\n%s", bytes.Join(m, []byte("\n")))
 	}
 }
 
-// netcat sends lines as a person would, by TCP and UDP.
+// netcat sends lines by hand, over TCP and UDP.
 func netcat(t *testing.T, s *server) {
 	t.Helper()
 	host, port := s.graphiteHostPort()
@@ -147,7 +147,7 @@ func compareNetcat(s *server, from, to time.Time) error {
 	return nil
 }
 
-// refuseSecond starts another process on the same folder, which must say why it will not run.
+// refuseSecond starts another process on the same folder, which must fail with the reason.
 func refuseSecond(t *testing.T, s *server) {
 	args := append([]string(nil), s.args...)
 	for i := range args {

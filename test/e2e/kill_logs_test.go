@@ -24,9 +24,9 @@ var (
 	logKillLoad = flag.Duration("log-kill-load", 6*time.Second, "how long each load lasts")
 )
 
-// TestKillLogs kills the server with SIGKILL while lines are pushed, two times in each load, the second one soon after it is
-// back; and then asks for every line that was acknowledged, once and in its order. At the end it asks for those of all loads
-// again, which have been merged and put away since.
+// TestKillLogs kills the server with SIGKILL while lines are pushed, twice in each load, the second time soon
+// after the restart. Then it reads every acknowledged line, once and in order. At the end it reads the lines
+// of all loads again, after they have been merged and shipped.
 func TestKillLogs(t *testing.T) {
 	if *serverKind != "shale" {
 		t.Skip("it is about Shale's own promise")
@@ -62,9 +62,10 @@ func (s *server) stateOfLines(i int) string {
 	return filepath.Join(s.dir, fmt.Sprintf("lines-%d.state", i))
 }
 
-// killPushing kills the server so many times while lines are pushed.
+// killPushing kills the server a number of times while lines are pushed.
 func (s *server) killPushing(t *testing.T, i int, draw *rand.Rand, kills int) {
-	// What a server finds hard differs: a steady pace, all that it can take in many streams, lines out of order that come twice.
+	// The loads are hard in different ways: a steady pace, as fast as possible in many streams, lines out of
+	// order that arrive twice.
 	shape := [...]string{
 		"--rate 15",
 		"--rate 30 --streams 4000 --per-node 100 --metadata 0.5",

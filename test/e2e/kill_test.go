@@ -22,8 +22,8 @@ var (
 	killMemory = flag.String("kill-memory", "1GiB", "memory budget of the server")
 )
 
-// TestKill kills the server with SIGKILL in the middle of a load, starts it again on the same folder, lets the load go
-// on, and then asks for every sample that was acknowledged.
+// TestKill kills the server with SIGKILL in the middle of a load, restarts it on the same folder, lets the
+// load go on, and then reads every acknowledged sample.
 func TestKill(t *testing.T) {
 	if *serverKind != "shale" {
 		t.Skip("it is about Shale's own promise")
@@ -46,7 +46,7 @@ func TestKill(t *testing.T) {
 
 // killDuring runs one load, kills the server in its middle and verifies.
 func (s *server) killDuring(t *testing.T, i int, shape string, args ...string) {
-	// s.t stays that of the whole test: the server that starts here outlives the subtest.
+	// s.t stays that of the whole test, since the server started here outlives the subtest.
 	state := filepath.Join(s.dir, fmt.Sprintf("%s-%d.state", shape, i))
 	load := exec.Command(s.program, append([]string{"load", shape, "--quiet", "--json", "--state", state, "--query-url", s.url(),
 		"--duration", killLoad.String()}, args...)...)
@@ -55,7 +55,7 @@ func (s *server) killDuring(t *testing.T, i int, shape string, args ...string) {
 	if err := load.Start(); err != nil {
 		t.Fatal(err)
 	}
-	// Somewhere in the middle, not always at the same point of a flush or a merge.
+	// A random time in the middle, so that flushes and merges are interrupted at different points.
 	time.Sleep(*killLoad/2 + time.Duration(i*377%1000)*time.Millisecond)
 	if err := s.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)

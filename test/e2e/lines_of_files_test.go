@@ -14,7 +14,7 @@ import (
 
 var logFiles = flag.String("log-files", "", "a folder whose files are pushed line by line; some odd ones are made if empty")
 
-// oddFiles writes files with all that a line can be: no UTF-8, NUL, nothing at all, a quarter of a megabyte.
+// oddFiles writes files with all kinds of lines: invalid UTF-8, NUL, empty, a quarter of a megabyte.
 func oddFiles(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -45,7 +45,8 @@ func oddFiles(t *testing.T) (dir string) {
 	return dir
 }
 
-// TestLinesOfFiles pushes the lines of files, and reads them back byte for byte from buffers, after a restart, and from the bucket.
+// TestLinesOfFiles pushes the lines of files, and reads them back byte for byte from buffers, after a
+// restart, and from the bucket.
 func TestLinesOfFiles(t *testing.T) {
 	if *serverKind != "shale" {
 		t.Skip("it is about logs")

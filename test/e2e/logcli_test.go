@@ -25,7 +25,7 @@ var (
 // logcliModule is the module that pins Loki and builds its client.
 const logcliModule = "../logcli"
 
-// logcli is Loki's client, which asks a server.
+// logcli is Loki's client.
 type logcli struct{ program, url string }
 
 // newLogcli finds or builds logcli, and starts the server unless one runs already.
@@ -80,7 +80,8 @@ func pushLines(t *testing.T, url string, lines []sentLine) {
 	}
 }
 
-// linesOfTwoApps are some hundreds of lines of the last minutes; every second one is JSON, every third one logfmt.
+// linesOfTwoApps returns some hundreds of lines of the last minutes; every second line is JSON, every third
+// logfmt.
 func linesOfTwoApps(now time.Time) (lines []sentLine) {
 	for i := range 240 {
 		l := sentLine{at: now.Add(time.Duration(i-300)*time.Second + time.Duration(i)*time.Microsecond), app: []string{"web", "db"}[i/3%2]}
@@ -249,7 +250,7 @@ func (c logcli) tail(t *testing.T) {
 			got <- lines.Text()
 		}
 	}()
-	// What is pushed before it listens is sent too, or not, as the server likes: so the first line comes until it is seen.
+	// Lines pushed before it listens may be sent or not, so the first line is repeated until it is seen.
 	seen := map[string]int{}
 	for i := 0; len(seen) == 0; i++ {
 		pushLines(t, c.url, []sentLine{{time.Now(), "tailed", fmt.Sprintf("this is first %d", i)}})
@@ -288,7 +289,7 @@ func (c logcli) tail(t *testing.T) {
 	}
 }
 
-// refused checks that a command fails and says why.
+// refused checks that a command fails with a reason.
 func (c logcli) refused(t *testing.T, why string, args ...string) {
 	t.Helper()
 	out, err := exec.Command(c.program, append([]string{"--addr", c.url}, args...)...).CombinedOutput()

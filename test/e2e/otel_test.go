@@ -20,7 +20,7 @@ import (
 // otelModule is the module with the program that sends with the OpenTelemetry SDK.
 const otelModule = "../otel"
 
-// fromOtel is what that program says to have sent.
+// fromOtel is the data that the program reports to have sent.
 type fromOtel struct {
 	Records []struct {
 		Time     int64
@@ -30,7 +30,8 @@ type fromOtel struct {
 	Metrics map[string]float64
 }
 
-// TestOpenTelemetry lets the OpenTelemetry SDK push logs and metrics, and reads them back by LogQL and PromQL.
+// TestOpenTelemetry lets the OpenTelemetry SDK push logs and metrics, and reads them back by LogQL and
+// PromQL.
 func TestOpenTelemetry(t *testing.T) {
 	if *serverKind != "shale" {
 		t.Skip("it is about OTLP")
@@ -77,7 +78,7 @@ func TestOpenTelemetry(t *testing.T) {
 	}
 }
 
-// compareRecords compares times, bodies, labels and structured metadata with what was sent.
+// compareRecords compares times, bodies, labels and structured metadata with the sent ones.
 func compareRecords(base, service string, begun time.Time, sent *fromOtel) error {
 	pages := &client.Pages{
 		Server: api(base), Expr: fmt.Sprintf("{service_name=%q}", service), Forward: true, Metadata: true,

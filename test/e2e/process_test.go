@@ -25,7 +25,8 @@ type process struct {
 	err  error         // of Wait; to be read after done
 }
 
-// start runs a program with its output in a file of the test's folder. The end of the log is shown if the test fails.
+// start runs a program with its output in a file of the test's folder. The end of the log is shown if the
+// test fails.
 func start(t *testing.T, dir, name, program string, args ...string) *process {
 	t.Helper()
 	if _, err := exec.LookPath(program); err != nil {
@@ -55,7 +56,7 @@ func start(t *testing.T, dir, name, program string, args ...string) *process {
 	return p
 }
 
-// stop asks the program to end and waits for it. A second call does nothing.
+// stop sends SIGTERM and waits for the end of the program. A second call does nothing.
 func (p *process) stop(t *testing.T) {
 	t.Helper()
 	if p.ended() {

@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// startPrometheus runs a Prometheus that scrapes itself and the server every second and writes all to the server.
+// startPrometheus runs a Prometheus that scrapes itself and the server every second and writes all to the
+// server.
 func startPrometheus(t *testing.T, dir string, s *server) (*process, string) {
 	t.Helper()
 	addr := freeAddr(t)
@@ -57,7 +58,7 @@ func comparePrometheus(server, prometheus string, from, to time.Time) (series, s
 	return series, samples, summary(diffs)
 }
 
-// diffSets says in what two sets of series differ.
+// diffSets describes the differences of two sets of series.
 func diffSets(want, got seriesSet) []string {
 	var diffs []string
 	for labels, w := range want {

@@ -15,8 +15,8 @@ import (
 	"github.com/shaledb/shale/internal/write"
 )
 
-// putAway takes everything that a stopped server has to its bucket, as the server itself does when windows have closed, and
-// merges what is due, so that whatever is read afterwards comes from blocks.
+// putAway ships everything in a stopped server's folder to its bucket, as the server does when windows have
+// closed, and merges what is due. All later reads come from blocks.
 func (s *server) putAway(t *testing.T) {
 	t.Helper()
 	data := filepath.Join(s.dir, "data")

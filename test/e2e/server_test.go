@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// server is what the clients write to and what is asked: Shale, or to test the test itself, VictoriaMetrics.
+// server is the server under test: Shale, or VictoriaMetrics to test the test itself.
 type server struct {
 	t            *testing.T
 	dir          string

@@ -22,7 +22,7 @@ var (
 	seed   = flag.Uint64("seed", 1, "of the random queries")
 )
 
-// lokiSays asks Loki.
+// lokiSays parses a query with Loki.
 func lokiSays(query string) syntaxtest.Record {
 	r := syntaxtest.Record{Query: query}
 	e, err := loki.ParseExpr(query)
@@ -34,7 +34,7 @@ func lokiSays(query string) syntaxtest.Record {
 	return r
 }
 
-// weSay asks our parser.
+// weSay parses a query with our parser.
 func weSay(query string) syntaxtest.Record {
 	r := syntaxtest.Record{Query: query}
 	e, err := syntax.Parse(query)
@@ -46,18 +46,18 @@ func weSay(query string) syntaxtest.Record {
 	return r
 }
 
-// removed matches the words of a statement that Loki has removed since.
+// removed matches the words of a statement that Loki has removed.
 var removed = regexp.MustCompile(`(?i)\b(variants|of)\b`)
 
-// quoted matches what is between quotes, strayName what is read as a name and is none, and notFinite what operations between
-// numbers may give.
+// quoted matches text in quotes, strayName words that are read as names by mistake, and notFinite the results
+// of operations on numbers that are not finite.
 var (
 	quoted    = regexp.MustCompile("(?s)\"(?:[^\"\\\\]|\\\\.)*\"|`[^`]*`")
 	strayName = regexp.MustCompile(`[$;:\\&@'?]|!($|[^=~>])|[^\x00-\x7f]`)
 	notFinite = regexp.MustCompile(`\bNaN\b|[+-]Inf\b|-0\b`)
 )
 
-// compare returns how both answers differ: ok if not at all, and a reason if that is meant to be.
+// compare reports whether both results agree, or the reason if they differ on purpose.
 func compare(them, us syntaxtest.Record) (ok bool, why string) {
 	switch {
 	case them == us:
@@ -85,7 +85,7 @@ func compare(them, us syntaxtest.Record) (ok bool, why string) {
 	if notFinite.MatchString(quoted.ReplaceAllString(them.Text, "")) {
 		return false, "not even Loki can read such numbers again"
 	}
-	// Our texts mean the same to Loki, and Loki's mean something else.
+	// Loki reads our text as the same query, and its own as another one.
 	if us.Text != them.Text && (lokiSays(us.Text).Text != them.Text || weSay(them.Text).Text == us.Text) {
 		return false, ""
 	}

@@ -20,17 +20,17 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// sent is what was sent.
+// sent is the data that was sent.
 type sent struct {
 	Records []record           `json:"records"`
-	Metrics map[string]float64 `json:"metrics"` // by expression of PromQL, the value that it must have
+	Metrics map[string]float64 `json:"metrics"` // the expected value by PromQL expression
 }
 
 // record is a log record.
 type record struct {
 	Time     int64             `json:"time"`
 	Body     string            `json:"body"`
-	Metadata map[string]string `json:"metadata"` // that it must have, among other
+	Metadata map[string]string `json:"metadata"` // required entries; there may be more
 }
 
 func main() {

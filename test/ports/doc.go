@@ -1,3 +1,2 @@
-// Package ports finds addresses of the loopback interface for servers that a test or a benchmark starts in processes of
-// their own.
+// Package ports finds loopback addresses for servers that a test or a benchmark starts in other processes.
 package ports

@@ -8,28 +8,27 @@ import (
 	"sync"
 )
 
-// lowest is the first port that is given out: those below belong to known services.
+// lowest is the first port to reserve: lower ports belong to known services.
 const lowest = 10_000
 
-// held keeps the marks of the ports that this process has given out.
+// held keeps the marks of the ports that this process has reserved.
 var held struct {
 	sync.Mutex
 	marks []net.Listener
 }
 
-// Reserve returns n addresses 127.0.0.1:port on which nobody listens, by TCP or UDP, and which it gives to no other process
+// Reserve returns n addresses 127.0.0.1:port without a TCP or UDP listener. No other process can reserve them
 // before this one ends.
 //
-// The ports lie below those that the kernel takes for connections and for listeners that leave it the choice. A port that the
-// kernel chose and that is let go for the server (listen on port 0, close) is anybody's until the server has it, and tests
-// that run side by side take thousands.
+// The ports are below the kernel's ephemeral range. A port from that range (listen on port 0, close) may be
+// taken by any process before the server listens on it, and parallel tests use thousands of them.
 func Reserve(n int) ([]string, error) {
 	return reserve(n, ephemeral())
 }
 
-// ephemeral returns the first port of the range that the kernel chooses from.
+// ephemeral returns the first port of the kernel's ephemeral range.
 func ephemeral() (first int) {
-	first = 32_768 // of Linux, unless told otherwise
+	first = 32_768 // the default of Linux
 	if text, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range"); err == nil {
 		_, _ = fmt.Sscan(string(text), &first)
 	}
@@ -38,17 +37,17 @@ func ephemeral() (first int) {
 
 func reserve(n, below int) ([]string, error) {
 	if below < lowest+1000 {
-		// Nothing is left below: a port that the kernel may take too is better than none.
+		// No port is left below; a port in the ephemeral range is better than none.
 		below = 60_000
 	}
 	addrs := make([]string, 0, n)
-	var why error // the last port was not to be had
+	var why error // why the last port is not free
 	for tries := 0; len(addrs) < n; tries++ {
 		if tries == 100*(n+1) {
 			return nil, fmt.Errorf("found no free port from %d to %d: %w", lowest, below-1, why)
 		}
 		port := lowest + rand.IntN(below-lowest)
-		// An abstract socket is known in the same network namespace as the port, and gone with its process.
+		// An abstract socket belongs to the network namespace of the port, and disappears with its process.
 		mark, err := net.Listen("unix", fmt.Sprintf("@shale-port-%d", port))
 		if err != nil {
 			why = err
@@ -67,7 +66,7 @@ func reserve(n, below int) ([]string, error) {
 	return addrs, nil
 }
 
-// free returns nil if nobody listens on an address.
+// free returns nil if an address has no listener.
 func free(addr string) error {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {

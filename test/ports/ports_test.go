@@ -31,7 +31,7 @@ func TestReserve(t *testing.T) {
 		}
 		l.Close()
 	}
-	// No port is given out twice, and that there are no more is said.
+	// No port is reserved twice, and running out of ports is an error.
 	if _, err := reserve(2000, lowest+1000); err == nil {
 		t.Error("2,000 addresses of 1,000 ports")
 	}

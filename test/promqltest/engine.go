@@ -11,19 +11,19 @@ import (
 type Engine interface {
 	Path() *write.Path
 	Querier() *read.Querier
-	// Flush moves all rows from buffers to local parts, Ship moves them from wherever they are to the bucket. Both
-	// return when it is done.
+	// Flush moves all rows from buffers to local parts. Ship moves all rows to the bucket. Both return when it
+	// is done.
 	Flush() error
 	Ship() error
-	// Merge ships and then merges what lies in the bucket.
+	// Merge ships and then merges the blocks in the bucket.
 	Merge() error
 	Close() error
 }
 
-// Open makes an engine that is empty.
+// Open makes an empty engine.
 type Open func(t testing.TB) Engine
 
-// stage is where the rows lie when they are queried.
+// stage is where the rows are when they are queried.
 type stage struct {
 	name string
 	move func(Engine) error

@@ -10,8 +10,8 @@ import (
 	"github.com/shaledb/shale/internal/write"
 )
 
-// memoryEngine is the write and the read path over maps. It shows that what fails under Shale's store fails for a
-// reason that lies in the store.
+// memoryEngine is the write and the read path over maps. A test that fails only over Shale's store fails
+// because of the store.
 type memoryEngine struct {
 	buffers, parts, bucket *readtest.Memory
 	path                   *write.Path
@@ -52,7 +52,7 @@ func (e *memoryEngine) Ship() error {
 	return nil
 }
 
-// Merge has nothing more to do.
+// Merge does nothing.
 func (e *memoryEngine) Merge() error { return e.Ship() }
 
 func (e *memoryEngine) Close() error { return nil }

@@ -13,8 +13,8 @@ import (
 	shalepromql "github.com/shaledb/shale/internal/read/promql"
 )
 
-// Run runs all of upstream's files, with rows in each place. Nothing is left out: every place sees at least one query for
-// each eval of the files.
+// Run runs all of upstream's files for each stage of the rows. Nothing is skipped: every stage gets at least
+// one query for each eval of the files.
 func Run(t *testing.T, open Open) {
 	exprs, err := upstream.GetBuiltInExprs()
 	if err != nil {
@@ -35,13 +35,13 @@ func Run(t *testing.T, open Open) {
 	}
 }
 
-// counting counts the queries that an engine is asked.
+// counting counts the queries of an engine.
 type counting struct {
 	*shalepromql.Engine
 	queries atomic.Int64
 }
 
-// own shows the engine our own queryable, since it takes nothing over of another.
+// own unwraps our own queryable, since the engine accepts no other.
 func own(q storage.Queryable) storage.Queryable {
 	if s, ok := q.(*Storage); ok {
 		return s.queryable()

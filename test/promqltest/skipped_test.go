@@ -15,8 +15,8 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write SKIPPED.md anew")
 
-// TestSkippedList keeps SKIPPED.md true: which files and how many evals the version of upstream in go.mod has, and that
-// none of them is left out.
+// TestSkippedList keeps SKIPPED.md true: the files and numbers of evals of the upstream version in go.mod,
+// and that none of them is skipped.
 func TestSkippedList(t *testing.T) {
 	got := skippedList(t)
 	const name = "SKIPPED.md"
@@ -39,7 +39,7 @@ func skippedList(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The files are embedded in upstream's package, where they cannot be reached, but they also lie in the module's folder.
+	// The files are embedded in upstream's package and not exported, but they are also in the module's folder.
 	module, err := exec.Command("go", "list", "-m", "-f", "{{.Version}} {{.Dir}}", "github.com/prometheus/prometheus").Output()
 	if err != nil {
 		t.Fatalf("module folder of prometheus: %v", err)

@@ -18,7 +18,8 @@ import (
 
 var errUnsupported = errors.New("not supported")
 
-// Storage is an engine as upstream's storage. Every commit is one push, after which the rows are moved.
+// Storage is an engine with the storage interface of upstream. Every commit is one push, after which the rows
+// are moved.
 type Storage struct {
 	engine Engine
 	move   func(Engine) error
@@ -26,8 +27,8 @@ type Storage struct {
 
 var _ storage.Storage = (*Storage)(nil)
 
-// NewStorage returns an engine as a storage. Move is called after each commit, to bring the rows to where they are
-// wanted; nil leaves them. Closing the storage closes the engine.
+// NewStorage returns a storage over an engine. Move, unless nil, is called after each commit and moves the
+// rows. Closing the storage closes the engine.
 func NewStorage(e Engine, move func(Engine) error) *Storage {
 	if move == nil {
 		move = func(Engine) error { return nil }
@@ -51,7 +52,7 @@ func (s *Storage) ExemplarQuerier(ctx context.Context) (storage.ExemplarQuerier,
 	return s.queryable().ExemplarQuerier(ctx)
 }
 
-// ChunkQuerier fails: no question of the test language is asked of chunks.
+// ChunkQuerier fails: the test language does not query chunks.
 func (s *Storage) ChunkQuerier(int64, int64) (storage.ChunkQuerier, error) {
 	return nil, fmt.Errorf("chunk querier: %w", errUnsupported)
 }
@@ -78,7 +79,7 @@ type appender struct {
 	labels []labels.Labels // of each series of the batch
 }
 
-// BuildLabels gives the write path the labels of series i.
+// BuildLabels returns the labels of series i to the write path.
 func (p *appender) BuildLabels(i int, b *model.LabelsBuilder) {
 	p.labels[i].Range(func(l labels.Label) { b.Add([]byte(l.Name), []byte(l.Value)) })
 }
@@ -132,7 +133,7 @@ func canonicalLabels(l labels.Labels) (model.Labels, error) {
 	return model.Labels(canonical), err
 }
 
-// Commit pushes the batch and moves the rows to where the test wants them.
+// Commit pushes the batch and moves the rows to the stage of the test.
 func (p *appender) Commit() error {
 	path := p.s.engine.Path()
 	defer path.Recycle(p.batch)

@@ -14,27 +14,27 @@ import (
 	"github.com/shaledb/shale/internal/bucket/fs"
 )
 
-// Store is the real engine on a file system in memory, without retention, a limit on the age of samples and background
-// work.
+// Store is the real engine on a file system in memory, without retention, limit on the age of samples, or
+// background work.
 type Store struct {
 	*app.Engine
 	mem *vfs.MemFS
 	now atomic.Int64
 }
 
-// keySeed is in the bucket from the beginning, as docs/format-bucket.md describes it. It decides in which order series
-// come, so that a test which fails can be repeated.
+// keySeed is in the bucket from the start, as docs/format-bucket.md describes it. It decides the order of
+// series, so that a failure can be repeated.
 func keySeed() []byte {
 	body := `{"version":1,"seed":"0000000000005eed"}` + "\n"
 	sum := crc32.Checksum([]byte(body), crc32.MakeTable(crc32.Castagnoli))
 	return fmt.Appendf(nil, "crc32c %08x\n%s", sum, body)
 }
 
-// OpenStore makes an empty one.
+// OpenStore makes an empty store.
 func OpenStore(t testing.TB) *Store {
 	t.Helper()
 	s := &Store{mem: vfs.NewMem()}
-	// Samples of the test files begin at 1970 and some lie in the future.
+	// Samples of the test files begin in 1970, and some are in the future.
 	s.now.Store(1 << 62)
 	if err := s.open(); err != nil {
 		t.Fatal(err)
@@ -57,7 +57,7 @@ func (s *Store) open() error {
 	return err
 }
 
-// Merge ships everything, lets two days pass, and merges what is to be merged then.
+// Merge ships everything, advances the clock by two days, and merges what is due then.
 func (s *Store) Merge() error {
 	if err := s.Ship(); err != nil {
 		return err
@@ -66,7 +66,7 @@ func (s *Store) Merge() error {
 	return s.Compact(context.Background())
 }
 
-// Restart closes the engine and opens it again on what it has left behind.
+// Restart closes the engine and reopens it on the same files.
 func (s *Store) Restart() error {
 	if err := s.Close(); err != nil {
 		return err

@@ -14,7 +14,7 @@ import (
 
 func TestStore(t *testing.T) { Run(t, func(t testing.TB) Engine { return OpenStore(t) }) }
 
-// TestPlaces: the rows lie where the stages of the tests say.
+// TestPlaces checks that the rows are where the stages say.
 func TestPlaces(t *testing.T) {
 	for _, st := range stages() {
 		s := OpenStore(t)
@@ -55,7 +55,7 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// TestExemplars: exemplars come back from each place once, with samples or without.
+// TestExemplars checks that exemplars are returned once from each stage, with samples or without.
 func TestExemplars(t *testing.T) {
 	ctx := context.Background()
 	for _, st := range stages() {
@@ -72,7 +72,7 @@ func TestExemplars(t *testing.T) {
 					}
 					inf := exemplar.Exemplar{Value: math.Inf(-1), Ts: int64(round) * 1000, HasTs: true, Labels: labels.EmptyLabels()}
 					want[name] = append(want[name], e, inf)
-					o := storage.AppendV2Options{Exemplars: want[name]} // all that there were before, once more
+					o := storage.AppendV2Options{Exemplars: want[name]} // all earlier exemplars once more
 					if _, err := a.Append(0, l, 0, int64(round)*1000, 1, nil, nil, o); err != nil {
 						t.Fatal(err)
 					}

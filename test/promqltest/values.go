@@ -8,8 +8,8 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// fromInteger and fromFloat make the stored form of upstream's histograms, as a receiver makes it of what comes over the
-// wire. Of the reset hints only the gauge's is stored.
+// fromInteger and fromFloat convert upstream's histograms to the stored form, like a receiver. The only
+// stored reset hint is that of gauges.
 
 func fromInteger(h *histogram.Histogram) *model.Histogram {
 	out := &model.Histogram{

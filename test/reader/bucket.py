@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Reads a bucket of Shale that lies in a folder, checks its records, and prints the ids of the visible blocks, sorted.
+"""Reads a bucket of Shale in a folder, checks its records, and prints the sorted ids of the visible blocks.
 
 It is written from docs/format-bucket.md alone, as reader.py is from docs/format.md. The numbers in comments are sections there.
 """

@@ -25,7 +25,7 @@ import (
 	"github.com/shaledb/shale/internal/write"
 )
 
-// world is a bucket in a folder, to which nodes ship, and a clock that only the test moves.
+// world is a bucket in a folder, to which nodes ship, and a clock that the test advances.
 type world struct {
 	*checker
 	dir    string
@@ -34,7 +34,7 @@ type world struct {
 	data   vfs.FS
 }
 
-// keySeed is in the bucket from the beginning, so that a test which fails can be repeated.
+// keySeed is in the bucket from the start, so that a failure can be repeated.
 const keySeed = "crc32c 4b449951\n" + `{"version":1,"seed":"fedcba9876543210"}` + "\n"
 
 func newWorld(t *testing.T, c *checker) *world {
@@ -69,7 +69,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// live lets the day pass. All files are looked at as soon as they are there, since compaction deletes what it has merged.
+// live simulates a day. It checks all files as soon as they exist, since compaction deletes merged blocks.
 func (w *world) live(t *testing.T) {
 	ctx := context.Background()
 	r := rand.New(rand.NewPCG(1, 2))
@@ -86,7 +86,7 @@ func (w *world) live(t *testing.T) {
 	must(t, a.Ship())
 	w.checkBlocks(t)
 
-	// Late rows, other values for rows that are there, and more, in blocks of both.
+	// Late rows, new values for existing rows, and new rows, in blocks of both nodes.
 	b := w.open(t, "b")
 	for i := range 6 {
 		w.now += int64(20 * time.Minute)
@@ -103,7 +103,7 @@ func (w *world) live(t *testing.T) {
 		w.checkBlocks(t)
 	}
 
-	// A node with pages without end, and one with tenants without end.
+	// A node with many pages, and one with many tenants.
 	must(t, push(a, &batch{"many", model.Metrics, many(r, begin, 90_000)}))
 	must(t, push(a, &batch{"many", model.Metrics, append(long(r, begin, 800), endless(r, begin, 20_000))}))
 	must(t, a.Ship())
@@ -115,7 +115,7 @@ func (w *world) live(t *testing.T) {
 	w.checkBlocks(t)
 	w.checkBucket(t)
 
-	// Days later all is merged, then some is deleted, and then all has expired.
+	// Days later everything is merged, then a part is deleted, and then everything has expired.
 	w.now += int64(48 * time.Hour)
 	for range 3 {
 		must(t, a.Compact(ctx))
@@ -137,7 +137,7 @@ func (w *world) live(t *testing.T) {
 	w.checkBucket(t)
 }
 
-// checkBlocks compares the readers on all blocks that are new.
+// checkBlocks compares the readers on all new blocks.
 func (w *world) checkBlocks(t *testing.T) {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(w.dir, "blocks", "*"))
@@ -150,7 +150,8 @@ func (w *world) checkBlocks(t *testing.T) {
 	}
 }
 
-// checkParts compares the readers on the parts of a data folder: they are written in haste, and have labels or rows.
+// checkParts compares the readers on the parts of a data folder: these are compressed less, and have either
+// labels or rows.
 func (w *world) checkParts(t *testing.T, node string) {
 	t.Helper()
 	names, err := w.data.List("/" + node + "/head")
@@ -184,7 +185,8 @@ func copyFile(from vfs.FS, name, to string) error {
 	return os.WriteFile(to, b, 0o600)
 }
 
-// checkBucket compares which blocks are visible, by the catalogue and by bucket.py, which checks the records too.
+// checkBucket compares the visible blocks of the catalogue with those of bucket.py, which also checks the
+// records.
 func (w *world) checkBucket(t *testing.T) {
 	t.Helper()
 	c, err := catalog.Open(context.Background(), w.bucket)

@@ -18,7 +18,7 @@ import (
 	"github.com/shaledb/shale/internal/store/part"
 )
 
-// forms are what the format knows: each must have been met, or the comparison says less than it seems to.
+// forms are the forms of the format. The test must meet each of them, or the comparison is incomplete.
 var forms = []string{
 	"page none", "page s2", "page zstd", "page lines",
 	"s2 literal", "s2 long literal", "s2 near copy", "s2 copy", "s2 repeat", "s2 long repeat",
@@ -33,8 +33,8 @@ var forms = []string{
 	"lines numbers", "lines digits", "lines hex", "lines upper hex", "lines strings", "lines dates", "lines clocks",
 }
 
-// findPython returns an interpreter that has what the reader imports. Debian's packages are for Debian's interpreter, and
-// another may stand before it in the path.
+// findPython returns an interpreter with the modules of the reader. Debian's packages are for Debian's
+// interpreter, and another one may come first in the path.
 func findPython(t *testing.T) string {
 	t.Helper()
 	var problems []byte
@@ -54,11 +54,11 @@ type checker struct {
 	python string
 	done   map[string]bool
 	seen   map[string]int // forms
-	// What was compared, so that a world that has become dull is noticed.
+	// Counts of the comparisons, so that a world that no longer tests enough is noticed.
 	blocks, parts, series, floats, histograms, exemplars, starts, lines int
 }
 
-// check compares what both readers say of a file, unless that was done.
+// check compares the output of both readers for a file, once.
 func (c *checker) check(t *testing.T, name string) {
 	t.Helper()
 	if c.done[name] {
@@ -197,7 +197,8 @@ func (c *checker) appendLines(dst []byte, text part.Text) ([]byte, error) {
 	return dst, run.Err()
 }
 
-// appendHistogram writes the shape, the spans, and the numbers in the order of parts, with buckets that are counts.
+// appendHistogram writes the shape, the spans, and the numbers in the order of parts, with buckets that are
+// counts.
 func appendHistogram(dst, blob []byte) ([]byte, error) {
 	var h model.Histogram
 	if err := h.Parse(blob); err != nil {
@@ -257,7 +258,7 @@ func appendLabels(dst []byte, l model.Labels) []byte {
 	return append(dst, '}')
 }
 
-// appendText writes a string of JSON, of any bytes, as Python does: encoding/json escapes more.
+// appendText writes a JSON string of any bytes as Python does: encoding/json escapes more.
 func appendText(dst, s []byte) []byte {
 	dst = append(dst, '"')
 	for _, b := range s {
@@ -283,8 +284,8 @@ func appendText(dst, s []byte) []byte {
 	return append(dst, '"')
 }
 
-// TestReader writes a day of a small world in two nodes, with late rows, ships and compactions in between, and compares
-// what the two readers say of every file that is there at any time.
+// TestReader writes a day of a small world in two nodes, with late rows, ships and compactions in between,
+// and compares the output of the two readers for every file.
 func TestReader(t *testing.T) {
 	w := newWorld(t, &checker{python: findPython(t), done: map[string]bool{}, seen: map[string]int{}})
 	w.live(t)
@@ -302,7 +303,8 @@ func TestReader(t *testing.T) {
 	t.Run("FlippedByte", func(t *testing.T) { flip(t, c.python, w.smallest(t)) })
 }
 
-// flip changes a bit in bytes all over a block: all but the header and its likeness at the end are below a checksum.
+// flip changes a bit at positions all over a block: everything except the header and its copy at the end has
+// a checksum.
 func flip(t *testing.T, python, name string) {
 	block, err := os.ReadFile(name)
 	if err != nil {

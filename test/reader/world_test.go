@@ -21,7 +21,7 @@ type row struct {
 	blob      []byte
 }
 
-// series has rows to push.
+// series is a series with rows to push.
 type series struct {
 	labels                   model.Labels
 	samples, exemplars, text []row
@@ -34,14 +34,14 @@ type batch struct {
 	series []series
 }
 
-// BuildLabels gives the write path the labels of series i.
+// BuildLabels returns the labels of series i to the write path.
 func (b *batch) BuildLabels(i int, to *model.LabelsBuilder) {
 	for n, v, rest, ok := b.series[i].labels.Next(); ok; n, v, rest, ok = rest.Next() {
 		to.Add(n, v)
 	}
 }
 
-// push pushes a batch, in pieces that buffers take.
+// push pushes a batch, in pieces that fit into the buffers.
 func push(e *app.Engine, in *batch) error {
 	const piece = 20_000
 	for whole := in.series; len(whole) > 0; {
@@ -90,10 +90,11 @@ func pushPiece(e *app.Engine, in *batch) error {
 	return err
 }
 
-// shapes are courses of values: each codec, and each form of a column of integers, is the best for one of them.
+// shapes are sequences of values: for each codec, and each form of a column of integers, there is one that it
+// suits best.
 var shapes = []struct {
 	name string
-	// course returns a function that gives value after value.
+	// course returns a function that returns one value after the other.
 	course func(r *rand.Rand) func(i int) float64
 }{
 	{"constant", func(*rand.Rand) func(int) float64 { return func(int) float64 { return 42 } }},
@@ -177,7 +178,7 @@ var shapes = []struct {
 	}},
 }
 
-// rhythms are courses of times.
+// rhythms are sequences of times.
 var rhythms = []struct {
 	name string
 	next func(r *rand.Rand, at int64) int64
@@ -190,7 +191,7 @@ var rhythms = []struct {
 	{"gaps", func(r *rand.Rand, at int64) int64 { return at + int64(time.Second)*(1+r.Int64N(20)/19*r.Int64N(500)) }},
 }
 
-// lengths are on both sides of what makes a series short.
+// lengths are on both sides of the limit of short series.
 var lengths = []int{1, 2, 5, 7, 8, 30, 600}
 
 // floats makes a series of every shape, rhythm and length.
@@ -202,13 +203,13 @@ func floats(r *rand.Rand, begin int64) []series {
 				s := series{labels: model.LabelsOf("__name__", "shape_"+shape.name, "instance", fmt.Sprint("host", i),
 					"job", rhythm.name, "n", fmt.Sprint(n))}
 				next, at := shape.course(r), begin
-				if n == 30 && i == 0 { // born later, it has the end of the sequence of the longest
+				if n == 30 && i == 0 { // it begins later, with the end of the sequence of the longest
 					at += int64(lengths[len(lengths)-1]-n) * int64(time.Second)
 				}
 				start := begin - 1 - r.Int64N(1e9)
 				for k := range n {
 					x := row{at: at, bits: math.Float64bits(next(k))}
-					if i == 1 && k%7 != 6 { // counters that say since when
+					if i == 1 && k%7 != 6 { // counters with start times
 						if x.start = start; k%11 == 10 {
 							start = at
 						}
@@ -223,7 +224,8 @@ func floats(r *rand.Rand, begin int64) []series {
 	return out
 }
 
-// histograms makes series of integers and floats, of schemas and custom bounds, some with floats between them.
+// histograms makes series of integers and floats, of schemas and custom bounds, some with floats between
+// them.
 func histograms(r *rand.Rand, begin int64) []series {
 	var out []series
 	for kind := range 12 {
@@ -284,7 +286,7 @@ func newHistogram(r *rand.Rand, kind int) *model.Histogram {
 	return h
 }
 
-// grow adds observations, and makes the count fit.
+// grow adds observations and adjusts the count.
 func grow(r *rand.Rand, h *model.Histogram) {
 	h.Sum = math.Float64bits(math.Float64frombits(h.Sum) + float64(r.IntN(100))/8)
 	if h.Float {
@@ -311,7 +313,7 @@ func grow(r *rand.Rand, h *model.Histogram) {
 	h.Count = h.ZeroCount
 	for _, side := range [][]uint64{h.Positive, h.Negative} {
 		var before, was uint64
-		for i := range side { // differences to the bucket before
+		for i := range side { // differences to the previous bucket
 			was += side[i]
 			now := was + r.Uint64N(4)
 			side[i], before = now-before, now
@@ -346,7 +348,7 @@ func exemplars(r *rand.Rand, begin int64) []series {
 	return out
 }
 
-// names makes label sets of all sorts: paths of Graphite, none of the labels that keys know, long and odd values.
+// names makes label sets of all sorts: Graphite paths, labels without a role in keys, long and odd values.
 func names(begin int64) []series {
 	var sets []model.Labels
 	for _, path := range []string{
@@ -364,7 +366,7 @@ func names(begin int64) []series {
 	return out
 }
 
-// logs makes series of the other signal, of which keys know other labels.
+// logs makes series of the other signal, whose keys use other labels.
 func logs(begin int64) []series {
 	var out []series
 	for i, l := range []model.Labels{
@@ -377,7 +379,8 @@ func logs(begin int64) []series {
 	return out
 }
 
-// lines makes streams of lines of several shapes: one that has so many, and others that are short. Of 15,000 filters have slices.
+// lines makes streams of lines of several shapes: one stream of that many lines (long), and short ones. From 15,000
+// lines on, filters have slices.
 func lines(r *rand.Rand, begin int64, long int) []series {
 	shapes := []func(t time.Time) string{
 		func(t time.Time) string {
@@ -415,7 +418,7 @@ func lines(r *rand.Rand, begin int64, long int) []series {
 	return out
 }
 
-// many makes n series of a row or two, whose label odd comes in no order: its lists of ranks are long.
+// many makes n series of a row or two, whose label odd is in random order: its lists of ranks are long.
 func many(r *rand.Rand, begin int64, n int) []series {
 	var out []series
 	for i := range n {
@@ -429,7 +432,7 @@ func many(r *rand.Rand, begin int64, n int) []series {
 	return out
 }
 
-// long makes series whose labels are so long that entries of index pages are.
+// long makes series with labels so long that the entries of index pages are long.
 func long(r *rand.Rand, begin int64, n int) []series {
 	var out []series
 	for range n {
@@ -445,7 +448,7 @@ func long(r *rand.Rand, begin int64, n int) []series {
 	return out
 }
 
-// endless makes a series that goes over several pages.
+// endless makes a series that covers several pages.
 func endless(r *rand.Rand, begin int64, n int) series {
 	s := series{labels: model.LabelsOf("__name__", "endless", "job", "walk")}
 	v := 0.0

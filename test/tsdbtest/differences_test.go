@@ -8,12 +8,12 @@ import (
 	"github.com/prometheus/prometheus/model/histogram"
 )
 
-// differences lists what Shale means to do otherwise than Prometheus, in the words of docs/read-path.md. Each is applied
-// by the code below, and nowhere else is anything let pass.
+// differences lists where Shale differs from Prometheus on purpose, in the words of docs/read-path.md. The
+// code below applies each of them; all other differences fail the test.
 var differences = []string{
-	// resolve gives the oracle only the winner.
+	// resolve passes only the winner to the oracle.
 	"Of two values of a series at one time, the last one to arrive counts, and a value takes precedence over a stale marker.",
-	// openOracle gives the oracle a window that is larger than all times.
+	// openOracle sets a window that is larger than all times.
 	"Samples may arrive in any order and at any age",
 	// sameStale.
 	"A stale marker keeps the type that its sender gave it.",
@@ -21,13 +21,13 @@ var differences = []string{
 	"The only reset hint that is stored is the one of gauge histograms",
 	// sameValue and alike.
 	"The buckets of a histogram keep their layout.",
-	// compare: of a list that is cut off, any other part would be right for Prometheus.
+	// compare: Prometheus may return any part of a truncated list.
 	"If there are more label names or values than a limit allows, Shale returns the first ones.",
 	// annotations.
 	"the warning about conflicting counter resets",
 }
 
-// TestDifferencesAreDocumented keeps the list and the page alike.
+// TestDifferencesAreDocumented keeps the list and the page equal.
 func TestDifferencesAreDocumented(t *testing.T) {
 	page, err := os.ReadFile("../../docs/read-path.md")
 	if err != nil {
@@ -41,8 +41,8 @@ func TestDifferencesAreDocumented(t *testing.T) {
 	}
 }
 
-// resolve leaves out the samples that others of the same time replace: the last one counts, but a value counts before a
-// stale marker.
+// resolve removes the samples that others of the same time replace: the last one wins, but a value wins over
+// a stale marker.
 func resolve(batches [][]sample) [][]sample {
 	type place struct{ batch, at int }
 	type point struct {
@@ -71,13 +71,13 @@ func resolve(batches [][]sample) [][]sample {
 	return out
 }
 
-// sameStale: Prometheus makes a float that is a stale marker a histogram, if the sample that it took before was one. It is
-// a stale marker in both.
+// sameStale: Prometheus turns a float stale marker into a histogram if the sample before was a histogram. It
+// is a stale marker in both.
 func sameStale(a, b *sample) bool { return a.stale() && b.stale() }
 
-// sameHint: of a gauge both say that it is one. Of a counter, Shale says that there was no reset only when that is so,
-// and otherwise nothing, which is no lie; Prometheus knows it for other samples, since it keeps what it found when it
-// encoded a chunk. Neither says that there was one. Before is the sample before, or nil.
+// sameHint: both report the hint of a gauge. For a counter, Shale reports "no reset" only if that is certain,
+// and otherwise nothing. Prometheus reports it for other samples, since it keeps the results of encoding a
+// chunk. Neither reports a reset. Before is the previous sample, or nil.
 func sameHint(ours, theirs histogram.CounterResetHint, now, before *sample) bool {
 	if (ours == histogram.GaugeType) != (theirs == histogram.GaugeType) || ours == histogram.CounterReset {
 		return false
@@ -100,8 +100,8 @@ func isReset(now, before *sample) bool {
 	return h.DetectReset(before.float())
 }
 
-// annotations drops the warning of conflicting counter resets: whether the engine gives it depends on the hint of the
-// first histogram of an answer.
+// annotations drops the warning of conflicting counter resets: it depends on the hint of the first histogram
+// of a result.
 func annotations(all []string) []string {
 	var out []string
 	for _, a := range all {

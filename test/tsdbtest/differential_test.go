@@ -17,13 +17,13 @@ import (
 
 var duration = flag.Duration("duration", 20*time.Second, "how long to compare")
 
-// tally says what was compared, so that a generator that has become dull is noticed.
+// tally counts the comparisons, so that a generator that no longer tests enough is noticed.
 type tally struct {
 	worlds, samples, answers, empty int
 }
 
-// TestDifferential gives Shale and the storage of Prometheus the same samples and compares all that can be asked. A
-// failure names the seed and a file by which it is repeated.
+// TestDifferential writes the same samples to Shale and to the storage of Prometheus and compares all
+// queries. A failure names the seed and a file to repeat it.
 func TestDifferential(t *testing.T) {
 	engine := newEngine(t)
 	var n tally
@@ -73,7 +73,7 @@ func differential(t *testing.T, rt *rapid.T, engine *promql.Engine, n *tally) {
 	n.worlds++
 }
 
-// move brings rows to another place, or not.
+// move moves rows to a random stage, or leaves them.
 func move(t *rapid.T, s *promqltest.Store) {
 	var err error
 	switch rapid.IntRange(0, 7).Draw(t, "move") {
@@ -110,7 +110,7 @@ func compare(t *rapid.T, w *world, ours, theirs storage.Queryable) {
 	if !slices.EqualFunc(got, want, slices.Equal[[]string]) {
 		t.Fatalf("labels of %v: %q, want %q", ms, got, want)
 	}
-	// Of what is too much, Prometheus gives any; Shale gives the first.
+	// If there are too many, Prometheus returns any of them; Shale returns the first.
 	limit := &storage.LabelHints{Limit: rapid.IntRange(1, 3).Draw(t, "limit")}
 	for i, some := range listLabels(t, w, ours, limit, ms) {
 		if !slices.Equal(some, want[i][:min(limit.Limit, len(want[i]))]) {
@@ -119,7 +119,7 @@ func compare(t *rapid.T, w *world, ours, theirs storage.Queryable) {
 	}
 }
 
-// drawTime draws a time at a sample or right beside one.
+// drawTime draws a time at a sample or right next to one.
 func drawTime(t *rapid.T, w *world) int64 {
 	b := rapid.SampledFrom(w.batches).Draw(t, "batch")
 	if len(b) == 0 {

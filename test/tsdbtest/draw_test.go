@@ -29,11 +29,11 @@ func (s *sample) stale() bool {
 	return value.IsStaleNaN(s.v)
 }
 
-// world is what both storages are given: series, and batches of samples in the order in which they are pushed.
+// world is the input of both storages: series, and batches of samples in the order in which they are pushed.
 type world struct {
 	labels  []labels.Labels
 	batches [][]sample
-	// resolved is what stays of the batches when of all samples of one series and time only the one that counts is left.
+	// resolved are the batches with one sample left for each series and time: the one that wins.
 	resolved [][]sample
 	// begin and end bound the times.
 	begin, end, step int64
@@ -66,7 +66,7 @@ func drawWorld(t *rapid.T) *world {
 	return w
 }
 
-// drawSeries draws the samples of a series, ascending in time but for those that come twice.
+// drawSeries draws the samples of a series, ascending in time, some of them twice.
 func drawSeries(t *rapid.T, w *world, g *generator, series int) []sample {
 	var out []sample
 	at := w.begin
@@ -104,7 +104,7 @@ func cut(t *rapid.T, all []sample) [][]sample {
 	for i := range all {
 		first, last = min(first, all[i].t), max(last, all[i].t)
 	}
-	disorder := rapid.SampledFrom([]int{0, 10, 2}).Draw(t, "disorder") // one of so many comes at any time
+	disorder := rapid.SampledFrom([]int{0, 10, 2}).Draw(t, "disorder") // one of so many arrives at any time
 	for _, s := range all {
 		i := int((s.t - first) * int64(len(batches)-1) / max(1, last-first))
 		if disorder > 0 && rapid.IntRange(1, disorder).Draw(t, "out of order") == 1 {
@@ -120,9 +120,12 @@ func cut(t *rapid.T, all []sample) [][]sample {
 	return batches
 }
 
-// generator draws values that are near to those before: counters that grow and are reset, layouts that change a little.
+// generator draws values close to the previous ones: counters that grow and are reset, layouts that change a
+// little.
 type generator struct {
-	kinds string // of which each sample is one: f floats, h and F histograms with integer and float counts, c and C custom ones
+	// kinds are the kinds of samples: f floats, h and F histograms with integer and float counts, c and C custom
+	// ones.
+	kinds string
 	whole *histogram.Histogram
 	start int64
 	v     float64
@@ -174,7 +177,7 @@ func (g *generator) draw(t *rapid.T, at int64) sample {
 	return s
 }
 
-// histogram draws the successor of the last histogram, or another.
+// histogram draws the successor of the last histogram, or a new one.
 func (g *generator) histogram(t *rapid.T, custom bool) *histogram.Histogram {
 	h := &histogram.Histogram{}
 	if g.whole != nil && g.whole.UsesCustomBuckets() == custom && rapid.IntRange(0, 6).Draw(t, "other") > 0 {

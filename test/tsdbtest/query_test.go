@@ -49,9 +49,9 @@ func newEngine(t testing.TB) *promql.Engine {
 	return e
 }
 
-// alike gives the engine what two storages may give in two ways, in one: series in the order of their labels, on which the
-// rounding of sums and the choice among equals depends, and histograms without empty buckets, on which some answers
-// depend too.
+// alike removes differences that both storages are allowed: it sorts series by their labels, because the
+// rounding of sums and the choice among equals depend on the order, and removes empty buckets of histograms,
+// because some results depend on them.
 type alike struct{ storage.Queryable }
 
 func (a alike) Querier(mint, maxt int64) (storage.Querier, error) {
@@ -82,16 +82,16 @@ type alikeIterator struct{ chunkenc.Iterator }
 
 func (i alikeIterator) AtHistogram(h *histogram.Histogram) (int64, *histogram.Histogram) {
 	t, h := i.Iterator.AtHistogram(h)
-	return t, h.Copy().Compact(0) // Prometheus shares its memory with what it gives
+	return t, h.Copy().Compact(0) // the histogram shares memory with Prometheus
 }
 
 func (i alikeIterator) AtFloatHistogram(h *histogram.FloatHistogram) (int64, *histogram.FloatHistogram) {
 	t, h := i.Iterator.AtFloatHistogram(h)
-	return t, h.Copy().Compact(0) // Prometheus shares its memory with what it gives
+	return t, h.Copy().Compact(0) // the histogram shares memory with Prometheus
 }
 
-// ask returns the answer as text: values bit for bit, but for NaNs, of which an operation may give any. An error is an
-// answer, too.
+// ask returns the result as text: values bit for bit, except NaNs, since an operation may return any NaN. An
+// error is a result, too.
 func ask(t *rapid.T, e *promql.Engine, s storage.Queryable, question string, start, end time.Time, step time.Duration) []string {
 	ctx := context.Background()
 	s = alike{s}
@@ -127,7 +127,7 @@ func ask(t *rapid.T, e *promql.Engine, s storage.Queryable, question string, sta
 	return append(lines, notes...)
 }
 
-// different returns the lines that only one of two answers has.
+// different returns the lines that only one of two results has.
 func different(got, want []string) string {
 	var sb strings.Builder
 	for _, side := range []struct {

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// series is a series as a storage gives it.
+// series is a series as a storage returns it.
 type series struct {
 	labels  labels.Labels
 	samples []sample
@@ -26,7 +26,7 @@ func selectAll(t *rapid.T, s storage.Queryable, from, until int64, ms []*labels.
 	defer q.Close()
 	set := q.Select(context.Background(), true, nil, ms...)
 	var out []series
-	// What is used again for each sample, as the engine does.
+	// Reused for each sample, as the engine does.
 	var it chunkenc.Iterator
 	var whole histogram.Histogram
 	var float histogram.FloatHistogram
@@ -50,7 +50,8 @@ func selectAll(t *rapid.T, s storage.Queryable, from, until int64, ms []*labels.
 		if err := it.Err(); err != nil {
 			t.Fatalf("%s: %v", one.labels, err)
 		}
-		if len(one.samples) > 0 { // Prometheus gives a series with a chunk in the range, even if no sample of it is there
+		// Prometheus returns a series with a chunk in the range, even without a sample there.
+		if len(one.samples) > 0 {
 			out = append(out, one)
 		}
 	}
@@ -98,7 +99,7 @@ func (w *world) compareSamples(one series, theirs []sample) string {
 	return ""
 }
 
-// before returns the sample of a series that stands right before a time, in the answer or not, or nil.
+// before returns the last sample of a series before a time, in the result or not, or nil.
 func (w *world) before(l labels.Labels, t int64) *sample {
 	var found *sample
 	for i := range w.resolved {
@@ -119,8 +120,8 @@ func (s *sample) hint() histogram.CounterResetHint {
 	return s.fh.CounterResetHint
 }
 
-// sameValue compares bit for bit. Histograms are equal if their populated buckets are: Prometheus gives those of a chunk
-// one layout.
+// sameValue compares bit for bit. Histograms are equal if their populated buckets are: Prometheus uses one
+// layout for the histograms of a chunk.
 func sameValue(a, b *sample) bool {
 	switch {
 	case a.h != nil && b.h != nil:

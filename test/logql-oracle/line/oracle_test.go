@@ -23,7 +23,7 @@ var (
 	show   = flag.Int("show", 30, "differences that are printed")
 )
 
-// lokiSays asks Loki. Its pipelines remember the labels of lines, so each case gets its own.
+// lokiSays runs a case with Loki. Loki's pipelines remember the labels of lines, so each case gets its own.
 func lokiSays(c linetest.Case) (out linetest.Outcome) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -98,7 +98,7 @@ func TestWritten(t *testing.T) {
 	perQuery := map[string]int{}
 	for _, c := range linetest.Written() {
 		them, why := j.ask(c)
-		// Of each query some cases are recorded: with those that are dropped all alike, rather the others.
+		// Only some cases of each query are recorded. Dropped lines are all alike, so kept lines are preferred.
 		h := fnv.New32a()
 		fmt.Fprint(h, c)
 		if n := h.Sum32() % 64; them.Error == "" && (n < 1 || them.Keep && n < 5) && perQuery[c.Query] < 5 || them.Error != "" && perQuery[c.Query] == 0 {
@@ -130,7 +130,7 @@ func TestRandom(t *testing.T) {
 	j.report()
 }
 
-// text is an outcome as it is printed.
+// text returns the printed form of an outcome.
 func text(o linetest.Outcome) string {
 	return fmt.Sprintf("error %q keep %v line %q stream %q metadata %q parsed %q", o.Error, o.Keep, o.Line, o.Stream, o.Metadata, o.Parsed)
 }

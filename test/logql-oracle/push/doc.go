@@ -1,7 +1,7 @@
-// Package push asks Loki what it makes of requests that bring log lines: labels, service_name, lines, structured metadata,
-// detected_level, and the texts of refusals. The requests and its answers lie in testdata of the receivers, whose own tests
-// compare.
+// Package push records how Loki handles push requests: labels, service_name, lines, structured metadata,
+// detected_level, and error texts. The requests and Loki's responses are in testdata of the receivers, whose
+// own tests compare.
 //
-//	go test ./...         # are the answers still Loki's?
-//	go test ./... -record # writes them anew
+//	go test ./...         # check the recorded responses
+//	go test ./... -record # rewrite them
 package push

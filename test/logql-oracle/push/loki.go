@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
-	_ "unsafe" // for linkname: what is asked is not exported
+	_ "unsafe" // for linkname: the functions are not exported
 
 	"github.com/go-kit/log"
 	"github.com/grafana/dskit/flagext"
@@ -75,7 +75,7 @@ type Line struct {
 	Line             []byte
 }
 
-// Answer is what becomes of a request.
+// Answer is Loki's response to a request.
 type Answer struct {
 	Name    string
 	Refused string
@@ -83,7 +83,7 @@ type Answer struct {
 	Lines   []Line
 }
 
-// Loki is a distributor without anything behind it.
+// Loki is a distributor without ingesters.
 type Loki struct {
 	validator *distributor.Validator
 	limits    *validation.Overrides
@@ -91,7 +91,7 @@ type Loki struct {
 	levels    *distributor.FieldDetector
 }
 
-// New returns one with the default limits, for which it is now.
+// New returns a Loki with the default limits, for which the time is now.
 func New(now time.Time) (*Loki, error) {
 	var defaults validation.Limits
 	flagext.DefaultValues(&defaults)
@@ -110,14 +110,14 @@ func New(now time.Time) (*Loki, error) {
 	return &Loki{v, limits, r, newFieldDetector(r)}, nil
 }
 
-// resolver says that nothing is special about any stream.
+// resolver resolves every stream to the default policy.
 type resolver struct{}
 
 func (resolver) RetentionPeriodFor(labels.Labels) time.Duration  { return 0 }
 func (resolver) RetentionHoursFor(labels.Labels) string          { return "" }
 func (resolver) PolicyFor(context.Context, labels.Labels) string { return "" }
 
-// Ask gives Loki a request and returns what it makes of it.
+// Ask passes a request to Loki and returns the response.
 func (l *Loki) Ask(name string, r *http.Request, otlp bool) Answer {
 	a := Answer{Name: name}
 	parse := push.ParseLokiRequest
@@ -138,7 +138,7 @@ func (l *Loki) Ask(name string, r *http.Request, otlp bool) Answer {
 	return a
 }
 
-// stream does to a stream what the distributor does before it sends it on.
+// stream processes a stream as the distributor does before it forwards it.
 func (l *Loki) stream(a *Answer, s logproto.Stream) {
 	ls, err := syntax.ParseLabels(s.Labels)
 	if err != nil {
@@ -168,7 +168,8 @@ func (l *Loki) stream(a *Answer, s logproto.Stream) {
 	}
 }
 
-// normalised is the part of the distributor's push that mends names and values, which has no function of its own.
+// normalised is the part of the distributor's push that normalises names and values. It has no function of
+// its own in Loki.
 func normalised(e logproto.Entry) (labels.Labels, error) {
 	l := logproto.FromLabelAdaptersToLabels(e.StructuredMetadata)
 	b := labels.NewBuilder(l)

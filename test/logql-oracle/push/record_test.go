@@ -45,7 +45,7 @@ func TestRecorded(t *testing.T) {
 				r.Header.Set("Content-Encoding", q.ContentEncoding)
 			}
 			a := loki.Ask(q.Name, r, c.otlp)
-			if c.otlp { // its streams come in any order
+			if c.otlp { // its streams have no fixed order
 				slices.SortFunc(a.Lines, func(a, b Line) int {
 					return bytes.Compare(marshal(t, a), marshal(t, b))
 				})
