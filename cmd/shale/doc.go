@@ -1,6 +1,6 @@
-// Command shale keeps metrics and logs: `shale serve` is the server, and the other subcommands ask it, load
-// it, and look into its files.
+// Command shale keeps metrics and logs: `shale serve` is the server, and the other subcommands query it, load
+// it, and inspect its files.
 //
-// Each subcommand is a file. This is the only place that reads the environment and the command line, handles
-// signals and ends the process; what runs is built by internal/app.
+// Each subcommand is a file. Only this package reads the environment and the command line, handles signals
+// and ends the process. internal/app builds the server.
 package main

@@ -43,7 +43,7 @@ type inspectPartCmd struct {
 	Dump  bool   `xor:"what" help:"Print every byte with its meaning."`
 }
 
-// Run shows what the footer says, and more if asked.
+// Run shows the footer, and more if asked.
 func (i *inspectPartCmd) Run(ctx context.Context, p *process) error {
 	return withPart(ctx, i.File, func(r *part.Reader) error {
 		switch {
@@ -61,7 +61,7 @@ func (i *inspectPartCmd) Run(ctx context.Context, p *process) error {
 	})
 }
 
-// withPart opens a part file for the time of a call.
+// withPart opens a part file during a call.
 func withPart(ctx context.Context, name string, fn func(r *part.Reader) error) error {
 	f, err := os.Open(name)
 	if err != nil {
@@ -120,7 +120,7 @@ func printMeta(w io.Writer, r *part.Reader) error {
 	return t.Flush()
 }
 
-// contents counts what is in a part, in the rows of its signal.
+// contents counts the series of a part and its samples or lines.
 func contents(m *part.Meta) string {
 	if m.Signal == model.Logs {
 		return fmt.Sprintf("%d series, %d lines of %d bytes", m.Series, m.Text, m.TextBytes)

@@ -15,9 +15,9 @@ type inspectCatalogueCmd struct {
 	Check bool   `help:"Read every live block and compare it with its commit record."`
 }
 
-// Run lists all that is in the bucket and says what is wrong with it.
+// Run lists the contents of the bucket and reports what is wrong.
 func (i *inspectCatalogueCmd) Run(ctx context.Context, p *process) error {
-	b, err := bucketfs.New(vfs.Default, i.Dir) // which changes nothing before it puts something
+	b, err := bucketfs.New(vfs.Default, i.Dir) // opening changes nothing before the first put
 	if err != nil {
 		return err
 	}

@@ -41,8 +41,7 @@ func (i *inspectJournalCmd) Run(ctx context.Context, p *process) error {
 	return err
 }
 
-// hasSegments refuses a folder of which there is nothing to say: a journal always has a segment, from its
-// start on.
+// hasSegments refuses a folder without segments: a journal has one from its start on.
 func hasSegments(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -53,25 +52,25 @@ func hasSegments(dir string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%s holds no segment of a journal (*.journal)", dir)
+	return fmt.Errorf("%s has no segment of a journal (*.journal)", dir)
 }
 
 type inspectFolderCmd struct {
 	Dir   string `arg:"" type:"existingdir" help:"Data folder."`
 	Check bool   `help:"Read and verify every file."`
 
-	// seed is that of the bucket inside, once it has been read; 0: there is none.
+	// seed is the key seed of the folder's bucket, once it has been read; 0: unknown.
 	seed model.KeySeed
 }
 
-// journalDir, headDir and bucketDir are the names of these rooms' folders in a data folder.
+// journalDir, headDir and bucketDir are the names of the folders of a data folder.
 const (
 	journalDir = "journal"
 	headDir    = "head"
 	bucketDir  = "bucket"
 )
 
-// Run lists every file, and with --check reads it. It goes on after damage, so that all of it is known.
+// Run lists every file, and with --check reads it. It continues after damage, to report all of it.
 func (i *inspectFolderCmd) Run(ctx context.Context, p *process) error {
 	if i.Check {
 		if err := i.isDataFolder(); err != nil {
@@ -82,7 +81,7 @@ func (i *inspectFolderCmd) Run(ctx context.Context, p *process) error {
 	var damaged []string
 	err := filepath.WalkDir(i.Dir, func(name string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // a server that runs has replaced it
+			return nil // a running server has replaced it
 		}
 		if err != nil {
 			return err
@@ -110,7 +109,7 @@ func (i *inspectFolderCmd) Run(ctx context.Context, p *process) error {
 	return nil
 }
 
-// isDataFolder tells a folder in which nothing is damaged from one in which there is nothing.
+// isDataFolder tells an undamaged data folder from a folder that is not one.
 func (i *inspectFolderCmd) isDataFolder() error {
 	for _, name := range []string{journalDir, headDir} {
 		info, err := os.Stat(filepath.Join(i.Dir, name))
@@ -126,7 +125,7 @@ func (i *inspectFolderCmd) isDataFolder() error {
 	return nil
 }
 
-// entry describes a file, and a journal's folder as a whole. Its error is what is wrong with it.
+// entry describes a file, or a journal's folder as a whole. Its error describes the damage.
 func (i *inspectFolderCmd) entry(ctx context.Context, name string, d fs.DirEntry) (string, error) {
 	if d.IsDir() {
 		return i.folder(ctx, name)
@@ -145,7 +144,7 @@ func (i *inspectFolderCmd) entry(ctx context.Context, name string, d fs.DirEntry
 		if i.Check {
 			text += ", in order"
 			if i.seed != 0 && m.Seed != i.seed {
-				return fmt.Errorf("%w: its key seed is %016x and the bucket's %016x: they belong to different stores", model.ErrCorrupt, uint64(m.Seed), uint64(i.seed))
+				return fmt.Errorf("%w: its key seed is %016x, but the bucket's is %016x: they belong to different stores", model.ErrCorrupt, uint64(m.Seed), uint64(i.seed))
 			}
 			return part.Check(ctx, r)
 		}
@@ -154,7 +153,7 @@ func (i *inspectFolderCmd) entry(ctx context.Context, name string, d fs.DirEntry
 	return text, err
 }
 
-// folder checks what only the files of a folder together tell.
+// folder checks the files of a folder against each other.
 func (i *inspectFolderCmd) folder(ctx context.Context, name string) (string, error) {
 	if !i.Check || filepath.Dir(name) != filepath.Clean(i.Dir) {
 		return "", nil
@@ -176,13 +175,13 @@ func (i *inspectFolderCmd) folder(ctx context.Context, name string) (string, err
 		if err != nil {
 			return "", err
 		}
-		i.seed = survey.Seed // the walk comes to bucket before it comes to head
+		i.seed = survey.Seed // the walk reaches bucket before head
 		return "seed and catalogue in order", errors.Join(survey.Problems...)
 	}
 	return "", nil
 }
 
-// isPart tells by its place and name whether a file is to be a part: a local one or a block of the bucket.
+// isPart reports, from its path, whether a file is meant to be a part: a local one or a block of the bucket.
 func isPart(name string) bool {
 	if strings.HasSuffix(name, ".tmp") {
 		return false

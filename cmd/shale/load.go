@@ -25,7 +25,7 @@ import (
 	"github.com/shaledb/shale/internal/load/verify"
 )
 
-// loadCmd makes load for a server and verifies what became of it.
+// loadCmd generates load for a server and verifies what it stored.
 type loadCmd struct {
 	Graphite    loadGraphiteCmd    `cmd:"" help:"Send Graphite lines or pickles, as a fleet of agents."`
 	RemoteWrite loadRemoteWriteCmd `cmd:"" name:"remote-write" help:"Send remote write requests, as a Prometheus or vmagent that scrapes a fleet of targets."`
@@ -33,7 +33,7 @@ type loadCmd struct {
 	Target      loadTargetCmd      `cmd:"" help:"Serve a simulated fleet of scrape targets."`
 }
 
-// errVerification makes the process end with status 1; the report has said what is amiss.
+// errVerification makes the process end with status 1; the report shows the differences.
 var errVerification = errors.New("verification failed")
 
 // loadTiming holds the flags that set pace, length and times.
@@ -60,7 +60,7 @@ func (t *loadTiming) schedule(interval config.Duration, series int64, unit time.
 	return timing.Schedule(now, series, unit)
 }
 
-// loadOutcome holds the flags that say what to keep, to verify and to print.
+// loadOutcome holds the flags that say what to record, verify and print.
 type loadOutcome struct {
 	State           string      `help:"File to record acknowledgements in, for a later --verify-only, such as after the server was killed." type:"path"`
 	Verify          int64       `help:"Number of series to read back after the load and compare bit for bit, with all of their cycles."`
@@ -97,7 +97,7 @@ func (o *loadOutcome) createState(h statefile.Header) (*statefile.Writer, error)
 	return statefile.Create(vfs.Default, o.State, h)
 }
 
-// meter shows a load by its samples if their number is known, else by its time.
+// meter measures a load by its samples if their number is known, else by its time.
 func (t *loadTiming) meter(name string, series int64, tally *tally.Tally) progress.Meter {
 	m := progress.Meter{Name: name, Detail: tally.Detail(), Read: tally.Sent.Load, Total: series * int64(t.Rounds)}
 	if t.Rounds == 0 {
@@ -107,7 +107,7 @@ func (t *loadTiming) meter(name string, series int64, tally *tally.Tally) progre
 	return m
 }
 
-// textReport is a report that people can read.
+// textReport is a report for people.
 type textReport interface{ WriteText(w io.Writer) }
 
 // printReport prints all as one JSON object or, as text, one report after the other.
@@ -169,7 +169,7 @@ func (o *loadOutcome) verify(ctx context.Context, p *process, state *statefile.S
 	return out, err
 }
 
-// verifyOnly verifies what a state file says was sent. The report of the load that comes with it is empty.
+// verifyOnly verifies the load that a state file describes. The printed report of the load is empty.
 func (o *loadOutcome) verifyOnly(ctx context.Context, p *process, sentBefore uint64) error {
 	if o.State == "" || o.Verify == 0 && !o.VerifyCounts {
 		return usageError{errors.New("--verify-only needs --state, and --verify or --verify-counts")}

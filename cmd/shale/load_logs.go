@@ -110,7 +110,7 @@ func (c *loadLogsCmd) load(now time.Time) (*send.Logs, error) {
 		timing.Step = max(1, span/rounds)
 	}
 	if c.Rate > 0 && span == 0 {
-		timing.Start = now.Add(-timing.Interval) // a window is sent when it is over, and the first one at once
+		timing.Start = now.Add(-timing.Interval) // a window is sent when it ends, the first one at once
 	}
 	if c.Start != "" {
 		if timing.Start, err = parseTime(c.Start, now); err != nil {
@@ -179,7 +179,7 @@ func (c *loadLogsCmd) Run(ctx context.Context, p *process) error {
 	return c.finish(ctx, p, &out, state, report, err)
 }
 
-// finish verifies what was sent, prints the summary and says whether all is well.
+// finish verifies the load, prints the summary and returns the verdict.
 func (c *loadLogsCmd) finish(ctx context.Context, p *process, out *loadOutcome, state *statefile.State, report *send.LogsReport, err error) error {
 	if report == nil {
 		return err

@@ -28,7 +28,7 @@ type loadShape struct {
 	Exemplars      float64         `help:"Share of samples with an exemplar (a trace_id), from 0 to 1."`
 }
 
-// fleet returns the shape without what only one of the commands can do.
+// fleet returns the shape that both commands have.
 func (s *loadShape) fleet() fleet.Fleet {
 	return fleet.Fleet{
 		Seed: s.Seed, Targets: s.Targets, Metrics: s.Metrics, Series: s.Series, Labels: s.Labels, Name: s.Name, Value: s.Value,
@@ -39,10 +39,10 @@ func (s *loadShape) fleet() fleet.Fleet {
 	}
 }
 
-// totalSuffix is what the names of counters end in where metrics have types.
+// totalSuffix ends the names of counters where metrics have types.
 const totalSuffix = "_total"
 
-// relabelJitter is none, uniform:10m or stagger:30s on the command line.
+// relabelJitter is a spread on the command line: none, uniform:10m or stagger:30s.
 type relabelJitter fleet.Spread
 
 // UnmarshalText reads a relabelJitter.

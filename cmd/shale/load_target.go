@@ -115,7 +115,7 @@ func (c *loadTargetCmd) Run(ctx context.Context, p *process) error {
 	return outcome.printReport(p, report, report)
 }
 
-// verify reads back what scrapers have written.
+// verify reads back the samples that scrapers have written.
 func (c *loadTargetCmd) verify(ctx context.Context, p *process, t *target.Target, outcome *loadOutcome) error {
 	from, err := parseTime(c.VerifyFrom, t.Begin)
 	if err != nil {

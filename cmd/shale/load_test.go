@@ -113,8 +113,8 @@ func TestLoadKinds(t *testing.T) {
 	}
 }
 
-// TestLoadToNobody: who sends nothing at all must not go on as if he had.
-func TestLoadToNobody(t *testing.T) {
+// TestLoadWithoutServer: a load that gets no response fails.
+func TestLoadWithoutServer(t *testing.T) {
 	s := httptest.NewServer(nil)
 	s.Close()
 	addr := strings.TrimPrefix(s.URL, "http://")
@@ -129,7 +129,7 @@ func TestLoadToNobody(t *testing.T) {
 	}
 }
 
-// TestLoadTarget serves for a moment, and looks for what nobody has scraped.
+// TestLoadTarget serves for a moment, and verifies samples that were never scraped.
 func TestLoadTarget(t *testing.T) {
 	code, out, errs := shale(t, nil, "load", "target", "--listen", "127.0.0.1:0", "--duration", "50ms")
 	if code != exitOK || !strings.Contains(out, "target: 10000 series, 0 scrapes") || !strings.Contains(errs, "10 targets of 1000 series") {

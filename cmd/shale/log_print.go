@@ -9,7 +9,7 @@ import (
 	"github.com/shaledb/shale/internal/client"
 )
 
-// The formats of lines, beside table and json.
+// The formats of lines, besides table and json.
 const (
 	formatRaw   = "raw"
 	formatJSONL = "jsonl"

@@ -43,7 +43,7 @@ type process struct {
 }
 
 func main() {
-	// After the first signal the default takes over again, so that a second one ends the process at once.
+	// After the first signal the default handling is back, so a second one ends the process at once.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
 	os.Exit(run(ctx, os.Args[1:], &process{environ: os.Environ(), stdout: os.Stdout, stderr: os.Stderr}))
@@ -111,7 +111,7 @@ func settingMapper(kind string) kong.MapperFunc {
 	}
 }
 
-// customary accepts what people try first with an unknown program.
+// customary accepts the usual first attempts with an unknown program.
 func customary(args []string) []string {
 	switch {
 	case len(args) == 0:

@@ -65,7 +65,7 @@ type queryData struct {
 	Stats      json.RawMessage `json:"stats"`
 }
 
-// Run asks and prints.
+// Run queries and prints.
 func (q *queryCmd) Run(ctx context.Context, p *process) error {
 	if q.Logs {
 		return q.runLogs(ctx, p)

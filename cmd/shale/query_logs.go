@@ -12,7 +12,7 @@ import (
 	"github.com/shaledb/shale/internal/client"
 )
 
-// onlyWithLogs refuses flags that a query of samples does not know.
+// onlyWithLogs refuses flags that need --logs.
 func (q *queryCmd) onlyWithLogs(p *process) error {
 	for _, name := range []string{"since", "limit", "forward"} {
 		if slices.Contains(p.flagsSet, name) {
@@ -25,7 +25,7 @@ func (q *queryCmd) onlyWithLogs(p *process) error {
 	return nil
 }
 
-// runLogs asks for lines page by page and prints them.
+// runLogs requests lines page by page and prints them.
 func (q *queryCmd) runLogs(ctx context.Context, p *process) error {
 	server, err := newServer(q.URL, q.Tenant)
 	if err != nil {

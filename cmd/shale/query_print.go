@@ -24,7 +24,7 @@ func (p *point) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, &[]any{&p.seconds, &p.value})
 }
 
-// time returns the stamp in UTC, to the millisecond.
+// time returns the timestamp in UTC, in milliseconds.
 func (p *point) time() string {
 	s, err := p.seconds.Float64()
 	if err != nil {
@@ -107,7 +107,7 @@ func printTable(w io.Writer, series []resultSeries) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "SERIES\tTIME (UTC)\tVALUE")
 	for i := range series {
-		// The name of a range series is printed once, so that the eye finds where the next series begins.
+		// The name of a range series is printed once, so that the beginning of the next series is easy to see.
 		name := series[i].name()
 		err := series[i].rows(func(at, value string) error {
 			_, err := fmt.Fprintf(t, "%s\t%s\t%s\n", name, at, value)

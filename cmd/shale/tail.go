@@ -33,8 +33,9 @@ Start with the last ten minutes, and print lines only, for another program to re
 
     shale tail '{app="checkout"} |~ "(?i)error"' --since 10m -o raw | grep -c declined
 
-If the output is read too slowly, the server drops lines. Standard error then counts the dropped lines of the followed
-streams, before filters; it counts at most 1000 at a time.
+The server queues up to 10,000 lines for a tail and drops the lines that do not fit: after a large burst, or if the output
+is read too slowly. Standard error then counts the dropped lines of the followed streams, before filters; it counts at
+most 1000 at a time. The dropped lines are stored, so shale query --logs shows them.
 
 If the connection breaks, tail reconnects and replays the lines that it missed. It cannot replay lines with times more
 than 5s (plus --delay) before the last line shown, or more than an hour in the future. Standard error names the time

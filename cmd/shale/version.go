@@ -7,8 +7,7 @@ import (
 	"runtime/debug"
 )
 
-// version and commit are set by the linker: -ldflags "-X main.version=... -X main.commit=...". Nothing writes
-// them.
+// version and commit are set by the linker: -ldflags "-X main.version=... -X main.commit=...".
 var (
 	version = "devel"
 	commit  = ""
@@ -25,8 +24,8 @@ type versionInfo struct {
 	Platform string `json:"platform"`
 }
 
-// revision is the commit that was built: as the linker was told or, without that, as Go found it; empty if
-// neither.
+// revision is the commit that was built, from the linker flag or else from Go's build information; empty if
+// neither is set.
 func revision() string {
 	if commit != "" {
 		return commit
@@ -41,7 +40,7 @@ func revision() string {
 	return ""
 }
 
-// Run prints which program this is.
+// Run prints the version.
 func (v *versionCmd) Run(p *process) error {
 	info := versionInfo{Version: version, Commit: revision(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	if info.Commit == "" {

@@ -40,6 +40,7 @@ func loadRooms() []room {
 			"load/tally":  "it counts scrapes",
 		}, fromOutside},
 		{"load/send", map[string]string{
+			"client":         "it reads the server's counter",
 			"load/fleet":     "it sends samples",
 			"load/lines":     "it sends lines",
 			"load/wire":      "it sends encoded requests",

@@ -25,7 +25,7 @@ var dialect = []struct {
 	{word(`\w*\W*\bwho\b`), word(`^(people|persons?|users?|someone|anyone|everyone|those|operators?|engineers?|readers?|teams?)\s+who`), "name the sender, the caller or the function"},
 	{word(`\w*\W*\b(is|are) no\s\w+`), word(`^(there|here)\s+|\sno\s+(longer|more|less|better|worse)$`), "has no, is not a"},
 	{word(`\w*\W*\b(is|are) none\b`), word(`^there\s`), "has no, is not"},
-	{word(`\w*\W*\bbehind\b(\s\w+){0,3}`), word(`^(lag|fall|fell|stay|left|leave|far)\w*\s+behind|proxy|balancer|gateway`), "after"},
+	{word(`\w*\W*\bbehind\b(\s\w+){0,3}`), word(`^(lag|fall|fell|stay|left|leave|far)\w*\s+behind|proxy|balancer|gateway|primary`), "after"},
 	{word(`\bbeside\b`), nil, "next to, with, besides"},
 	{word(`\banew\b`), nil, "again, from the start"},
 	{word(`\bfor ever\b`), nil, "forever, without end"},

@@ -81,7 +81,9 @@ func (s *Server) endpoint(path string, query url.Values) (string, error) {
 		return "", invalid(err)
 	}
 	base = base.JoinPath(path)
-	base.RawQuery = query.Encode()
+	if len(query) > 0 {
+		base.RawQuery = query.Encode()
+	}
 	return base.String(), nil
 }
 

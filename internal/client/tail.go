@@ -159,10 +159,12 @@ func (t *Tail) frame(parser *fastjson.Parser, frame []byte) error {
 	if _, err := t.show(lines); err != nil {
 		return err
 	}
+	// A query could replay dropped lines as it does after a reconnect. It is not made: lines are dropped when
+	// the server or this process is busy, and replays would add to that load.
 	if n := len(v.GetArray("dropped_entries")); n >= maxNamed {
-		t.Note("at least %d lines were dropped because the output is read too slowly", n)
+		t.Note("at least %d lines were dropped because the server's queue for this tail was full", n)
 	} else if n > 0 {
-		t.Note("%d lines were dropped because the output is read too slowly", n)
+		t.Note("%d lines were dropped because the server's queue for this tail was full", n)
 	}
 	return nil
 }

@@ -92,7 +92,7 @@ func (a *Agents) Check() error {
 // maxConnections is what one process may have open from one address.
 const maxConnections = 1 << 16
 
-// validPath is narrower than Graphite's rule, so that names need no escaping but that of dots in selectors.
+// validPath is narrower than Graphite's rule, so that only the dots of names need escaping in selectors.
 func validPath(s string) bool {
 	dot := true
 	for i := range len(s) {
@@ -116,8 +116,7 @@ func (a *Agents) Total() int64 { return int64(a.Agents) * int64(a.Metrics) }
 // tagRegion is a tag that all series share.
 const tagRegion = "eu-north-1"
 
-// AppendBefore and appendAfter append what stands before and after the number of a metric in the names of an
-// agent.
+// AppendBefore and AppendAfter append the parts of an agent's names before and after the number of a metric.
 func (a *Agents) AppendBefore(dst []byte, agent int) []byte {
 	dst = append(dst, a.Prefix...)
 	if a.Protocol != Tagged {
@@ -161,7 +160,7 @@ func (a *Agents) Matchers(g int64) []Matcher {
 // Selector returns a PromQL selector that only this series satisfies.
 func (a *Agents) Selector(g int64) string { return SelectorOf(a.Matchers(g)) }
 
-// At returns where in their lives the series are in a round.
+// At returns the instant of all series in a round.
 func (a *Agents) At(round int) values.Instant {
 	return values.Instant{Seed: a.Seed, Tick: uint64(round)}
 }
@@ -184,7 +183,7 @@ func (a *Agents) Position(t pace.Timeline, g int64, round int) (connection int, 
 	connection = agent % a.Connections
 	f := a.Flushes(t, agent)
 	flush, slot := f.Sent(agent, metric, round-a.First(agent))
-	// Agents of one connection are all there from the same round on: those that are launched one by one have a
+	// All agents of one connection start in the same round: agents that are launched one by one have a
 	// connection each.
 	at = f.Before(flush)*uint64(a.AgentsOf(connection)) + uint64(agent/a.Connections)*uint64(f.Size(flush)) + uint64(slot)
 	return connection, at
@@ -212,9 +211,9 @@ func (s *Spawn) check(a *Agents) error {
 	return nil
 }
 
-// Launch returns when an agent is launched, counted from the beginning of the load. Agents follow each other
-// in order: one whose jitter puts it before an earlier one is launched together with it. Only the two before
-// can be meant, as no jitter is longer than the interval.
+// Launch returns when an agent is launched, counted from the beginning of the load. Agents are launched in
+// order: if jitter would put one before an earlier one, both are launched together. Only the two agents
+// before it matter, because jitter is never longer than the interval.
 func (a *Agents) Launch(agent int) time.Duration {
 	s, at := a.Spawn, time.Duration(0)
 	for i := max(0, agent-2); i <= agent; i++ {
@@ -235,7 +234,7 @@ func (a *Agents) First(agent int) int {
 	return int(a.Launch(agent)/a.Spawn.Flush) + 1
 }
 
-// Phase returns how much of its interval has passed when an agent flushes: a part of Flush.
+// Phase returns when in its interval an agent flushes; it is less than Flush.
 func (a *Agents) Phase(agent int) time.Duration {
 	if a.Spawn.Interval == 0 {
 		return 0
@@ -243,7 +242,7 @@ func (a *Agents) Phase(agent int) time.Duration {
 	return a.Launch(agent) % a.Spawn.Flush
 }
 
-// Stamp returns the time that an agent's points of a round bear, in whole seconds as Unix nanoseconds.
+// Stamp returns the timestamp of an agent's points of a round: whole seconds, as Unix nanoseconds.
 func (a *Agents) Stamp(t pace.Timeline, agent, round int) int64 {
 	ns := t.At(round)
 	if a.Spawn.Interval > 0 {

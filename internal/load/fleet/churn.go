@@ -11,21 +11,21 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// Churn says how the series of a fleet come and go, and when their values move. The zero value is a fleet in
-// which nothing but values changes, and those in every round.
+// Churn says how the series of a fleet come and go, and when their values change. In the zero value only the
+// values change, in every round.
 type Churn struct {
 	// ValueInterval is how long a value stays; 0: until the next sample.
 	ValueInterval time.Duration `json:"value_interval,omitempty"`
 	// SeriesInterval is the length of a cycle. With each, every series of a target ends and another one
 	// begins, which differs by its label cycle_id; 0: never.
 	SeriesInterval time.Duration `json:"series_interval,omitempty"`
-	// Relabel keeps the targets from beginning a cycle all at once.
+	// Relabel spreads the beginning of a cycle over the targets.
 	Relabel Spread `json:"relabel_jitter,omitzero"`
-	// Rollout is by how much later each target has its first samples than the one before.
+	// Rollout is the time from the first samples of one target to those of the next.
 	Rollout time.Duration `json:"rollout_stagger,omitempty"`
-	// Jitter bounds by how much the time of a scrape is later than it should be.
+	// Jitter bounds the delay of a scrape.
 	Jitter time.Duration `json:"jitter,omitempty"`
-	// StaleMarkers ends each series of a cycle that is over with a marker, as a Prometheus does that scrapes.
+	// StaleMarkers ends each series of a past cycle with a marker, as a scraping Prometheus does.
 	StaleMarkers bool `json:"stale_markers,omitempty"`
 }
 
@@ -75,8 +75,8 @@ func (k *SpreadKind) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Course is what the targets of a fleet go through: when each begins, is sampled and is relabelled. It is a
-// pure function of its fields.
+// Course says when each target of a fleet begins, is sampled and is relabelled. It is a pure function of its
+// fields.
 type Course struct {
 	Churn
 	pace.Timeline
@@ -123,7 +123,8 @@ type Moment struct {
 	values.Instant
 }
 
-// Moment returns that of a round. The scrape is that of Fleet.scrape: each has a jitter of its own.
+// Moment returns the moment of a round. scrape is a number from [Fleet.Scrape]; each scrape has its own
+// jitter.
 func (c *Course) Moment(target int, scrape int64, round int) Moment {
 	m := c.MomentAt(target, c.At(round))
 	m.Ns += c.ScrapeDelay(scrape, round)
@@ -155,10 +156,10 @@ func (c *Course) MomentAt(target int, ns int64) Moment {
 	return m
 }
 
-// oldCounters is how long counters that are there from the start have counted already.
+// oldCounters is the age of counters that exist when the load starts.
 const oldCounters = time.Hour
 
-// ScrapeDelay returns by how much the scrape of a round is late: less than Jitter, in whole milliseconds.
+// ScrapeDelay returns the delay of the scrape of a round: less than Jitter, in whole milliseconds.
 func (c *Course) ScrapeDelay(scrape int64, round int) int64 {
 	if c.Jitter == 0 {
 		return 0
@@ -176,11 +177,10 @@ func (c *Course) Ended(target, round int) (cycle int, ok bool) {
 	return cycle, cycle != c.Cycle(target, c.At(round))
 }
 
-// StartMs returns the start time of counters in Unix milliseconds; 0, which says nothing, if it were before
-// 1970.
+// StartMs returns the start time of counters in Unix milliseconds, or 0 (unknown) if it were before 1970.
 func (m *Moment) StartMs() int64 { return max(0, m.Born/int64(time.Millisecond)) }
 
-// Next returns when a target shows something else.
+// Next returns when the values or series of a target change next.
 func (c *Course) Next(target int, m *Moment) int64 {
 	next := m.From + int64(m.Tick+1)*int64(c.ValueInterval)
 	if c.SeriesInterval > 0 {
@@ -189,8 +189,7 @@ func (c *Course) Next(target int, m *Moment) int64 {
 	return next
 }
 
-// Exposed is the course of a fleet that is scraped. When a target is first there changes nothing about its
-// values.
+// Exposed is the course of a fleet that is scraped. The values of a target do not depend on when it starts.
 func (f *Fleet) Exposed(epoch int64) Course {
 	c := f.Course(pace.Timeline{Start: epoch, Step: int64(f.Churn.ValueInterval)})
 	c.Rollout = 0

@@ -9,17 +9,17 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// Disorder is what a load does to samples on their way: a share is late, a share comes twice.
+// Disorder makes a share of samples late and sends a share twice.
 type Disorder struct {
 	Late pace.Lateness `json:"late,omitzero"`
 	// Twice is the share of samples that are sent again, half of them in the same request and half in the next
 	// round.
 	Twice float64 `json:"twice,omitempty"`
-	// Rounds of the load, 0 if nobody knows; its schedule says it. Nothing is put off beyond the last one.
+	// Rounds of the load, taken from its schedule; 0: unknown. No sample is delayed beyond the last one.
 	Rounds int `json:"rounds,omitempty"`
 }
 
-// Until returns the disorder of a load of so many rounds.
+// Until returns the disorder of a load of the given number of rounds.
 func (d Disorder) Until(rounds int) Disorder {
 	d.Rounds = rounds
 	return d
@@ -53,13 +53,13 @@ func (d Disorder) InRounds(t pace.Timeline, seed uint64) Reordering {
 	return out
 }
 
-// On reports whether samples stay where they belong.
+// On reports whether any sample is late or sent twice.
 func (d *Reordering) On() bool { return d.late > 0 || d.twice > 0 }
 
-// within reports whether a load gets to a round.
+// within reports whether a load has a round.
 func (d *Reordering) within(round int) bool { return d.rounds == 0 || round < d.rounds }
 
-// Lag returns by how many rounds a sample is late.
+// Lag returns the delay of a sample in rounds.
 func (d *Reordering) Lag(g int64, round int) int {
 	if d.late == 0 {
 		return 0
@@ -68,7 +68,7 @@ func (d *Reordering) Lag(g int64, round int) int {
 	if !random.Happens(d.late, drawn) {
 		return 0
 	}
-	// The low bits have no part in whether it is late.
+	// The low bits do not influence whether the sample is late.
 	if lag := d.Lags[drawn%1024*uint64(len(d.Lags))/1024]; d.within(round + lag) {
 		return lag
 	}

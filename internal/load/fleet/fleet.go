@@ -9,28 +9,27 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// Fleet is the shape of a load in Prometheus' words: targets that expose the same metrics, each with the same
-// number of series, every series with constant labels beside its own. Series are numbered tenant by tenant,
-// in a tenant scraper by scraper, then target by target, in a target metric by metric, which is the order of
-// a scrape.
+// Fleet is the shape of a load in Prometheus' terms: targets that expose the same metrics, each with the same
+// number of series. Every series has constant labels in addition to its own. Series are numbered by tenant,
+// then scraper, target and metric, which is the order of a scrape.
 type Fleet struct {
 	Seed uint64 `json:"seed"`
-	// Tenants that have the fleet each, under the same labels and with other values; 0 is one.
+	// Tenants that each have the whole fleet, with the same labels and other values; 0 is one.
 	Tenants int `json:"tenants,omitempty"`
-	// Scrapers that see all targets each, with the same values and under a label of their own; 0 is one
+	// Scrapers that each scrape all targets: the same values with a label per scraper; 0 is one
 	// without label.
 	Scrapers int               `json:"scrapers,omitempty"`
 	Targets  int               `json:"targets"`
 	Metrics  int               `json:"metrics"` // per target
 	Series   int               `json:"series"`  // per target and metric
-	Labels   int               `json:"labels"`  // constant ones, beside those that tell series apart
+	Labels   int               `json:"labels"`  // constant ones, in addition to those that tell series apart
 	Name     string            `json:"name"`    // of metrics, without their number
 	Suffix   string            `json:"suffix,omitempty"`
 	Value    values.ValueModel `json:"value"`
 	Churn    Churn             `json:"churn,omitzero"`
-	// Exemplars is the share of samples that have one.
+	// Exemplars is the share of samples with an exemplar.
 	Exemplars float64 `json:"exemplars,omitempty"`
-	// Metadata says type, help and unit of each metric, StartTimes since when each sample counts, where the
+	// Metadata sends type, help and unit of each metric, StartTimes the start time of each sample, where the
 	// protocol can.
 	Metadata   bool `json:"metadata,omitempty"`
 	StartTimes bool `json:"start_times,omitempty"`
@@ -87,7 +86,7 @@ func (f *Fleet) Total() int64 { return int64(f.TenantCount()) * f.perTenant() }
 func (f *Fleet) perTenant() int64 { return int64(f.ScraperCount()) * int64(f.Targets) * f.PerTarget() }
 func (f *Fleet) PerTarget() int64 { return int64(f.Metrics) * int64(f.Series) }
 
-// Place is where a series stands in its fleet.
+// Place is the position of a series in its fleet.
 type Place struct{ Tenant, Scraper, Target, Metric, Series int }
 
 func (f *Fleet) Place(g int64) Place {
@@ -99,7 +98,7 @@ func (f *Fleet) Place(g int64) Place {
 	return p
 }
 
-// Next moves on to the next series, and reports whether it is of another target.
+// Next moves to the next series, and reports whether that belongs to another target.
 func (p *Place) Next(f *Fleet) (moved bool) {
 	if p.Series++; p.Series < f.Series {
 		return false
@@ -130,14 +129,13 @@ func (f *Fleet) Scrape(p Place) int64 {
 	return (int64(p.Tenant)*int64(f.ScraperCount())+int64(p.Scraper))*int64(f.Targets) + int64(p.Target)
 }
 
-// Identity returns the number that the values of a series depend on: all scrapers see the same.
+// Identity returns the number that determines the values of a series: all scrapers see the same values.
 func (f *Fleet) Identity(p Place) uint64 {
 	t := int64(p.Tenant)*int64(f.Targets) + int64(p.Target)
 	return uint64((t*int64(f.Metrics)+int64(p.Metric))*int64(f.Series) + int64(p.Series))
 }
 
-// TenantName returns the name of a tenant: that which is given if there is one, else it with a number behind
-// it.
+// TenantName returns the name of a tenant: the given name, with a number appended if there are several.
 func (f *Fleet) TenantName(prefix string, tenant int) string {
 	if f.TenantCount() == 1 {
 		return prefix
@@ -148,13 +146,12 @@ func (f *Fleet) TenantName(prefix string, tenant int) string {
 	return prefix + "-" + padded(tenant, digits(f.TenantCount()-1))
 }
 
-// Batches returns how many requests of at most size series a round takes. No request has series of two
-// tenants.
+// Batches returns how many requests of at most size series a round takes. A request has series of one tenant.
 func (f *Fleet) Batches(size int) int {
 	return f.TenantCount() * batches(f.perTenant(), size)
 }
 
-// batches returns how many requests so many series take.
+// batches returns how many requests the series of one tenant take.
 func batches(series int64, size int) int { return int((series + int64(size) - 1) / int64(size)) }
 
 // BatchOf returns the number of the request that has a series, and where its series end.

@@ -1,25 +1,27 @@
 package fleet
 
 import (
-	"github.com/shaledb/shale/internal/load/pace"
-	"github.com/shaledb/shale/internal/load/random"
 	"math"
 	"sort"
+
+	"github.com/shaledb/shale/internal/load/pace"
+	"github.com/shaledb/shale/internal/load/random"
 )
 
-// Flushes is the order in which an agent's points leave it, counted in rounds from the agent's first one.
-// Without disorder a flush has the points of its round. With it, every flush puts as many off, and repeats as
-// many: those of a window of metrics that begins anywhere and goes around. So the number of points before any
-// one is a formula, and the proof by what the server has received holds for disorder as well.
+// Flushes is the order in which an agent sends its points. Rounds are counted from the agent's first one.
+// Without disorder a flush has the points of its round. With disorder, every flush delays and repeats the
+// same number of points: those of a window of metrics that starts anywhere and wraps around. So a formula
+// gives the number of points before any other, and the server's counter of received points proves disordered
+// loads too.
 //
-//	[own points, from behind the window on][the first of them again][those of an earlier round's window]
+//	[own points, starting after the window][the first of them repeated][points of an earlier round's window]
 type Flushes struct {
 	Metrics       int
 	Late, Twice   int // points of a flush
 	Lag           int // rounds by which late ones are late
 	seed          uint64
 	Window        bool // whether there is one
-	lastThatWaits int  // first round of which nothing is put off
+	lastThatWaits int  // first round without delayed points
 }
 
 // Flushes returns the order of an agent's points.
@@ -39,7 +41,7 @@ func (a *Agents) Flushes(t pace.Timeline, agent int) Flushes {
 	return f
 }
 
-// putOff returns how many points of a round are late.
+// putOff returns how many points of a round are delayed.
 func (f *Flushes) putOff(round int) int {
 	if round < f.lastThatWaits {
 		return f.Late
@@ -69,7 +71,7 @@ func (f *Flushes) Before(round int) uint64 {
 	return uint64(n)
 }
 
-// Reached returns the number of flushes of which anything is among the first n points.
+// Reached returns how many flushes have at least one of the first n points.
 func (f *Flushes) Reached(n uint64) int {
 	most := int(n/uint64(max(1, f.Metrics-f.Late))) + f.Lag + 1
 	return sort.Search(most, func(round int) bool { return f.Before(round) >= n })
@@ -83,7 +85,7 @@ func (f *Flushes) From(agent, round int) int {
 	return int(random.Draw(f.seed^random.SaltLate, uint64(agent), uint64(round)) % uint64(f.Metrics))
 }
 
-// Slot returns which point of its flush is of what metric, and whether it is of an earlier round.
+// Slot returns the metric of a point of a flush, and whether the point is of an earlier round.
 func (f *Flushes) Slot(i, round, from, lateFrom int) (metric int, late bool) {
 	own := f.own(round)
 	switch {
@@ -103,7 +105,7 @@ func (f *Flushes) Slot(i, round, from, lateFrom int) (metric int, late bool) {
 	return metric, late
 }
 
-// Sent returns in which flush a metric's point of a round is sent first, and as which of it.
+// Sent returns the flush in which a metric's point of a round is first sent, and its position there.
 func (f *Flushes) Sent(agent, metric, round int) (flush, slot int) {
 	at := metric - f.From(agent, round)
 	if at < 0 {
@@ -114,7 +116,7 @@ func (f *Flushes) Sent(agent, metric, round int) (flush, slot int) {
 		return later, f.own(later) + f.Twice + at
 	}
 	if at -= f.Late; at < 0 {
-		at += f.Metrics // its window waits for nothing
+		at += f.Metrics // the points of its window are not delayed
 	}
 	return round, at
 }

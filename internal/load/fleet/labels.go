@@ -14,7 +14,7 @@ import (
 type LabelTemplate struct {
 	Name, Before, After string
 	Kind                Field
-	// OfTarget is set for those that a scraper adds to what a target exposes.
+	// OfTarget is set for labels that a scraper adds to those that a target exposes.
 	OfTarget bool
 }
 
@@ -30,7 +30,7 @@ const (
 	Fields
 )
 
-// CycleLabel bears the number of the cycle, if series are relabelled.
+// CycleLabel holds the number of the cycle, if series are relabelled.
 const CycleLabel = "cycle_id"
 
 // cycleWidth is enough for one cycle a second since 1970.
@@ -96,7 +96,7 @@ func padded(n, width int) string {
 	return string(b)
 }
 
-// Field returns the number of a place that a label bears.
+// Field returns the number that a label holds for a place.
 func (p *Place) Field(k Field, cycle int) int {
 	switch k {
 	case TargetNumber:
@@ -145,7 +145,7 @@ func (f *Fleet) Instance(target int) string {
 	return "target-" + padded(target, f.Width(TargetNumber)) + ".load.svc:9001"
 }
 
-// Matchers returns the labels that tell a series from all others of its tenant, but for its cycle.
+// Matchers returns the labels that tell a series from all others of its tenant, except the cycle.
 func (f *Fleet) Matchers(g int64) []Matcher {
 	p := f.Place(g)
 	ls := []Matcher{
@@ -163,7 +163,7 @@ func (f *Fleet) Matchers(g int64) []Matcher {
 // Selector returns a PromQL selector that only this series satisfies, in all of its cycles.
 func (f *Fleet) Selector(g int64) string { return SelectorOf(f.Matchers(g)) }
 
-// Matcher is a label that series must have.
+// Matcher is a label that a series must have.
 type Matcher struct{ Name, Value string }
 
 // SelectorOf writes matchers of a name, which comes first, and of labels.

@@ -1,8 +1,9 @@
 package fleet
 
 import (
-	"github.com/shaledb/shale/internal/load/values"
 	"strconv"
+
+	"github.com/shaledb/shale/internal/load/values"
 )
 
 // The types of metrics, with their numbers in both versions of remote write.
@@ -13,8 +14,8 @@ const (
 	TypeGaugeHistogram = 4
 )
 
-// GaugeHistogram reports whether the histograms of a metric are gauges: one metric in four is, but for those
-// with bounds of their own, which a scraper makes of classic histograms that count.
+// GaugeHistogram reports whether the histograms of a metric are gauges. One metric in four is, except those
+// with custom bounds: a scraper makes these from classic histograms, which count.
 func (f *Fleet) GaugeHistogram(metric int) bool {
 	return f.Value.Histogram() && f.Value != values.HistogramCustom && metric%4 == 3
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// Point is one sample of one series, with all that a message about it can say.
+// Point is one sample of one series, with everything that a message can say about it.
 type Point struct {
 	Place
 	G        int64  // number of the series
@@ -16,7 +16,7 @@ type Point struct {
 	Stale bool
 }
 
-// Bits returns the value of a float, and that of an exemplar of a histogram.
+// Bits returns the value of a float, or the value of a histogram's exemplar.
 func (p *Point) Bits(m values.ValueModel) uint64 {
 	switch {
 	case p.Stale:
@@ -29,7 +29,7 @@ func (p *Point) Bits(m values.ValueModel) uint64 {
 
 func (p *Point) Ms() int64 { return p.Ns / 1e6 }
 
-// Exemplar reports whether a sample has one, and which trace it names.
+// Exemplar reports whether a sample has an exemplar, and writes the trace that it names.
 func (f *Fleet) Exemplar(p *Point, trace *[TraceBytes]byte) bool {
 	if f.Exemplars == 0 || p.Stale {
 		return false
@@ -46,7 +46,7 @@ func (f *Fleet) Exemplar(p *Point, trace *[TraceBytes]byte) bool {
 	return true
 }
 
-// TraceLabel is what an exemplar is called by, and traceBytes the length of its value.
+// TraceLabel is the label of an exemplar, and TraceBytes the length of its value.
 const (
 	TraceLabel = "trace_id"
 	TraceBytes = 32

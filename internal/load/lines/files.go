@@ -15,13 +15,13 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// FileLines are the lines of a file without what ends them.
+// FileLines are the lines of a file without their line feeds.
 type FileLines struct{ lines [][]byte }
 
 // maxLogFile bounds the memory that a file takes: all of it is kept.
 const maxLogFile = 1 << 30
 
-// FilesOf describes the files of a folder, those in folders below it left out, by name. Its error is of class
+// FilesOf describes the files of a folder by name, without those of sub-folders. Its error is of class
 // [model.ErrInvalid] or [model.ErrTransient].
 func FilesOf(fs vfs.FS, dir string) (files []File, size int64, err error) {
 	names, err := fs.List(dir)
@@ -48,12 +48,12 @@ func FilesOf(fs vfs.FS, dir string) (files []File, size int64, err error) {
 		}
 	}
 	if len(files) == 0 {
-		return nil, 0, fmt.Errorf("%w: load: %s holds no file with lines", model.ErrInvalid, dir)
+		return nil, 0, fmt.Errorf("%w: load: %s has no file with lines", model.ErrInvalid, dir)
 	}
 	return files, size, nil
 }
 
-// readLines reads a file. Its last line need not end; carriage returns belong to lines.
+// readLines reads a file. Its last line need not end with a line feed; carriage returns belong to lines.
 func readLines(fs vfs.FS, path string) (FileLines, uint32, error) {
 	info, err := fs.Stat(path)
 	if err != nil {
@@ -80,7 +80,7 @@ func readLines(fs vfs.FS, path string) (FileLines, uint32, error) {
 	return out, sum, nil
 }
 
-// Open reads the files of a load, which must be those that it was begun with.
+// Open reads the files of a load, which must not have changed since it began.
 func (l *Shape) Open(fs vfs.FS) ([]FileLines, error) {
 	var all []FileLines
 	for _, f := range l.Files {
@@ -96,7 +96,7 @@ func (l *Shape) Open(fs vfs.FS) ([]FileLines, error) {
 	return all, nil
 }
 
-// For sets how many windows it takes to push the files so many times.
+// For sets the number of windows that push the files the given number of times.
 func (l *Shape) For(times int) {
 	most := 0
 	for _, f := range l.Files {
@@ -105,8 +105,7 @@ func (l *Shape) For(times int) {
 	l.Repeat, l.Windows = times, ceilDiv(most*times, l.Lines)
 }
 
-// pushFile writes the lines of a file that belong to a window. A file that is shorter than others ends before
-// them.
+// pushFile writes the lines of a file that belong to a window. Shorter files end before longer ones.
 func (w *Writer) pushFile(window, file int, sink Sink) {
 	lines := w.Files[file].lines
 	end := len(lines) * w.Repeat

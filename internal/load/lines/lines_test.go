@@ -2,10 +2,11 @@ package lines
 
 import (
 	"encoding/json"
-	"github.com/shaledb/shale/internal/load/pace"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/shaledb/shale/internal/load/pace"
 )
 
 func testShape() Shape {

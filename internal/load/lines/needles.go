@@ -3,19 +3,20 @@ package lines
 import (
 	"cmp"
 	"fmt"
-	"github.com/shaledb/shale/internal/load/random"
 	"io"
 	"slices"
 	"strings"
+
+	"github.com/shaledb/shale/internal/load/random"
 )
 
-// Needle is a text to search for, and in how many lines it stands.
+// Needle is a text to search for, and the number of lines that contain it.
 type Needle struct {
 	Text string `json:"text"`
-	// Regex says that the text is an expression: the lines differ.
+	// Regex says that the text is a regular expression, because the lines differ.
 	Regex bool `json:"regex,omitempty"`
 	Lines int  `json:"lines"`
-	// Apps are those whose lines have it.
+	// Apps are the apps whose lines contain it.
 	Apps []string `json:"apps,omitempty"`
 }
 
@@ -28,13 +29,13 @@ func (n *Needle) WriteText(w io.Writer) {
 	fmt.Fprintf(w, "  searchable: %s, in %d lines%s\n", n.Text, n.Lines, apps)
 }
 
-// How many lines have what is rare.
+// How many lines contain each rare text.
 const (
 	RareLines = 9
 	CodeLines = 23
 )
 
-// rare is the text of which there are few lines, absent one that looks the same and stands nowhere.
+// rare is the text of few lines; absent looks the same and is in no line.
 func (l *Shape) rare() string {
 	return fmt.Sprintf("rare-id-%016x", random.Draw(l.Seed^saltNeedle, 0, 0))
 }
@@ -42,7 +43,7 @@ func (l *Shape) absent() string {
 	return fmt.Sprintf("rare-id-%016x", random.Draw(l.Seed^saltNeedle, 1, 0))
 }
 
-// needles draws where the needles stand, in the order of pushes.
+// needles draws the lines of the needles, in the order of pushes.
 func (l *Shape) needles() []needle {
 	if l.Windows == 0 || len(l.Files) > 0 {
 		return nil
@@ -73,7 +74,7 @@ func (l *Shape) needles() []needle {
 	return all
 }
 
-// linesOfNode returns how many lines of its own a push of a node has.
+// linesOfNode returns how many lines a push of a node has, repeats not counted.
 func (l *Shape) linesOfNode(node int) (n int) {
 	from, to := l.StreamsOf(node)
 	for s := from; s < to; s++ {
@@ -82,7 +83,7 @@ func (l *Shape) linesOfNode(node int) (n int) {
 	return n
 }
 
-// Needles lists what can be searched for, and what a search must find of the whole load.
+// Needles lists texts to search for, and how many lines a search of the whole load must find.
 func (l *Shape) Needles() []Needle {
 	out := []Needle{{Text: l.rare()}, {Text: "quux-[0-9]{5}", Regex: true}, {Text: l.absent()}}
 	all := l.needles()

@@ -14,9 +14,9 @@ import (
 )
 
 // Shape is the shape of a load of log lines: nodes with the pods that run on them, each pod with a stream for
-// every level. What a node has to say in a window of time goes as one push. Every line is a pure function of
-// the seed, its stream, its window, and its place in it; with Files, lines are those of files instead, one
-// stream for each.
+// every level. The lines of a node in a window of time are one push. Every line is a pure function of the
+// seed, its stream, its window, and its position there. With Files, the lines of files are sent instead, one
+// stream for each file.
 type Shape struct {
 	Seed    uint64 `json:"seed"`
 	Streams int    `json:"streams"`
@@ -24,16 +24,16 @@ type Shape struct {
 	PerNode int    `json:"per_node"` // streams of a node
 	Lines   int    `json:"lines"`    // of a push, about
 	Mix     Mix    `json:"mix,omitzero"`
-	// Metadata is the share of lines that have structured metadata, Equal that of lines which bear the time of
-	// the line before.
+	// Metadata is the share of lines with structured metadata, Equal the share of lines with the time of the
+	// line before.
 	Metadata float64 `json:"metadata,omitempty"`
 	Equal    float64 `json:"equal,omitempty"`
-	// Late is the share of lines whose times are earlier than those of their window, by an eighth, a quarter,
-	// a half or all of By; Twice that of lines that are sent again, half of them in the same push and half in
-	// the next one of the node.
+	// Late is the share of lines with times before their window, by an eighth, a quarter, a half or all of By.
+	// Twice is the share of lines that are sent again, half of them in the same push and half in the next one
+	// of the node.
 	Late  pace.Lateness `json:"late,omitzero"`
 	Twice float64       `json:"twice,omitempty"`
-	// Windows is how many each node has; 0 if nobody knows, and then there are no needles.
+	// Windows is the number of windows of each node; 0: unknown, and then there are no needles.
 	Windows int `json:"windows,omitempty"`
 	// Files are pushed as they are, Repeat times.
 	Files  []File `json:"files,omitempty"`
@@ -44,7 +44,7 @@ type Shape struct {
 type File struct {
 	Path  string `json:"path"`
 	Lines int    `json:"lines"` // that it has
-	Sum   uint32 `json:"sum"`   // CRC32C of its bytes, so that a verification knows that it is still the same
+	Sum   uint32 `json:"sum"`   // CRC32C of its bytes, so that a verification notices a change
 }
 
 // Mix holds the weights of the formats of lines. Each app writes one of them.
@@ -60,10 +60,10 @@ const (
 
 var formatNames = [...]string{"json", "logfmt", "access", "text"}
 
-// DefaultMix is that with which rivals have been measured.
+// DefaultMix is the mix of the comparisons with other servers in docs/benchmarks.md.
 func DefaultMix() Mix { return Mix{50, 30, 20, 0} }
 
-// MarshalText writes the weights as they are read.
+// MarshalText writes the weights in the form that UnmarshalText reads.
 func (m Mix) MarshalText() ([]byte, error) {
 	var b []byte
 	for i, name := range formatNames {
@@ -99,14 +99,13 @@ func (m *Mix) check() error {
 
 func (m *Mix) sum() int { return m[0] + m[1] + m[2] + m[3] }
 
-// The levels, each a stream of every pod, with the share of the pod's lines that it has, in tenths of the
-// mean.
+// The levels: each is a stream of every pod, with its share of the pod's lines in tenths of the mean.
 var levels = [...]struct {
 	name, upper string
 	weight      int
 }{{"info", "INFO", 28}, {"warn", "WARN", 6}, {"error", "ERROR", 4}, {"debug", "DEBUG", 2}}
 
-// Bounds of what is sent at a time.
+// Bounds of one push.
 const (
 	maxLogStreams = 1 << 26
 	maxPushLines  = 1 << 20
@@ -158,7 +157,7 @@ func (l *Shape) Nodes() int {
 	return ceilDiv(l.Streams, l.PerNode)
 }
 
-// StreamsOf returns the first stream of a node and the one behind its last.
+// StreamsOf returns the streams [first, end) of a node.
 func (l *Shape) StreamsOf(node int) (from, to int) {
 	if len(l.Files) > 0 {
 		return node, node + 1
@@ -166,7 +165,7 @@ func (l *Shape) StreamsOf(node int) (from, to int) {
 	return node * l.PerNode, min((node+1)*l.PerNode, l.Streams)
 }
 
-// linesOf returns how many lines of its own a stream has in a window.
+// linesOf returns how many lines a stream has in a window, repeats not counted.
 func (l *Shape) linesOf(stream int) int {
 	return max(1, (l.Lines*levels[stream%len(levels)].weight+l.PerNode*5)/(l.PerNode*10))
 }
@@ -183,16 +182,16 @@ func (l *Shape) PerWindow() int64 {
 	return n
 }
 
-// pod numbers the pods; those of an app lie on different nodes.
+// pod numbers the pods; the pods of an app are on different nodes.
 func (l *Shape) pod(stream int) (app, pod int) {
 	n := stream / len(levels)
 	apps := max(1, ceilDiv(ceilDiv(l.Streams, len(levels)), l.Pods))
 	return n % apps, n / apps
 }
 
-// format draws what an app writes so that the formats have their weights among few apps already.
+// format draws the format of an app, so that even a few apps have the formats in about the right weights.
 func (l *Shape) format(app int) int {
-	// Steps of the golden ratio fall into the formats as evenly as any number of apps allows.
+	// Steps of the golden ratio cover the formats evenly for any number of apps.
 	_, part := math.Modf(float64(float64(app)*math.Phi) + 0.25)
 	at := part * float64(l.Mix.sum())
 	for i, w := range l.Mix {
@@ -203,15 +202,15 @@ func (l *Shape) format(app int) int {
 	return formatJSON
 }
 
-// cluster is the label by which the lines of a load are told from those of others.
+// cluster is the label that tells the lines of a load from other lines.
 func (l *Shape) cluster() string { return "load-" + strconv.FormatUint(l.Seed, 10) }
 
-// nodeName is the label by which the streams of a node are found.
+// nodeName is the label that selects the streams of a node.
 func (l *Shape) nodeName(node int) string {
 	return fmt.Sprintf("node-%0*d", len(strconv.Itoa(l.Nodes()-1)), node)
 }
 
-// appName names an app: a word, and a number where words do not suffice.
+// appName names an app: a word, and a number if there are more apps than words.
 func (l *Shape) appName(app int) string {
 	name := appNames[app%len(appNames)]
 	if n := app / len(appNames); n > 0 {
@@ -241,7 +240,7 @@ func (l *Shape) LabelsOf(stream int) []Label {
 // Label is a label of a stream, or a pair of structured metadata.
 type Label struct{ Name, Value string }
 
-// Salts keep what is drawn for different ends apart.
+// Salts keep draws for different purposes independent.
 const (
 	saltPod    = 0x6c6f67706f64
 	saltLine   = 0x6c6f676c696e
@@ -249,8 +248,7 @@ const (
 	saltOrder  = 0x6c6f676f7264
 )
 
-// Earliest is by how much lines may bear an earlier time than the window in which they are sent, at the
-// latest.
+// Earliest returns how long before its window the time of a line may be, at most.
 func (l *Shape) Earliest(t pace.Timeline) (ns int64) {
 	if l.Late.Share > 0 {
 		ns += int64(l.Late.By)
@@ -266,7 +264,7 @@ func (l *Shape) Selector(node int) string {
 	return fmt.Sprintf("{cluster=%q,node=%q}", l.cluster(), l.nodeName(node))
 }
 
-// LabelText writes labels as the push protocol has them.
+// LabelText writes labels as the push protocol does.
 func LabelText(ls []Label) string {
 	var sb strings.Builder
 	for i, l := range ls {

@@ -1,6 +1,6 @@
 package lines
 
-// The vocabulary of generated lines. Which word stands where is drawn; what is rare is rare on purpose: a
+// The vocabulary of generated lines. The words are drawn; rare ones are rare on purpose: a
 // search for "context deadline exceeded" finds a few lines in a thousand.
 var (
 	appNames = [...]string{

@@ -1,19 +1,20 @@
 package lines
 
 import (
-	"github.com/shaledb/shale/internal/load/pace"
-	"github.com/shaledb/shale/internal/load/random"
 	"slices"
 	"strconv"
+
+	"github.com/shaledb/shale/internal/load/pace"
+	"github.com/shaledb/shale/internal/load/random"
 )
 
-// Sink takes the lines of a push, stream by stream. Text and metadata are valid until the next call.
+// Sink receives the lines of a push, stream by stream. Text and metadata are valid until the next call.
 type Sink interface {
 	Stream(stream int)
 	Line(at int64, text []byte, metadata []Label)
 }
 
-// Writer writes lines again and again without allocating, but for metadata. One goroutine uses it.
+// Writer writes lines, and allocates only for metadata. It is for one goroutine.
 type Writer struct {
 	*Shape
 	timeline pace.Timeline
@@ -26,12 +27,12 @@ type Writer struct {
 	Files    []FileLines
 }
 
-// NewWriter returns what writes the lines of windows whose times are those of the timeline.
+// NewWriter returns a writer of lines whose windows have the times of the timeline.
 func (l *Shape) NewWriter(t pace.Timeline) *Writer {
 	return &Writer{Shape: l, timeline: t, buf: make([]byte, 0, 1<<10), needles: l.needles()}
 }
 
-// Push writes what a node has to say in a window.
+// Push writes the lines of a node in a window.
 func (w *Writer) Push(window, node int, sink Sink) {
 	if len(w.Files) > 0 {
 		w.pushFile(window, node, sink)
@@ -59,8 +60,7 @@ func (w *Writer) Push(window, node int, sink Sink) {
 	}
 }
 
-// repeat sends those lines of a window again whose second time is now: 0 for the window itself, 1 for the one
-// behind it.
+// repeat writes the repeats of a window's lines that are due now: 0 in the window itself, 1 in the next one.
 func (w *Writer) repeat(sink Sink, stream, window, c int, needles needlesOf, first, now int) {
 	for j := range c {
 		if drawn := random.Spread64(w.order(stream, window, j) + random.SaltTwice); random.Happens(w.Twice, drawn) && int(drawn&1) == now {
@@ -69,7 +69,7 @@ func (w *Writer) repeat(sink Sink, stream, window, c int, needles needlesOf, fir
 	}
 }
 
-// order draws what makes a line late, equal in time, or sent twice.
+// order draws whether a line is late, has the time of the line before, or is sent twice.
 func (w *Writer) order(stream, window, j int) uint64 {
 	return random.Draw(w.Seed^saltOrder, uint64(stream), uint64(window)<<20|uint64(j))
 }
@@ -90,7 +90,7 @@ func (w *Writer) emit(sink Sink, stream, window, j, c int, needle string) {
 	sink.Line(at, w.buf, metadata)
 }
 
-// at returns the time of a line: its place in the window, up to one place later.
+// at returns the time of a line: its position in the window, up to one position later.
 func (w *Writer) at(stream, window, j, c int, drawn uint64) int64 {
 	if w.Equal > 0 {
 		k := j
@@ -231,7 +231,7 @@ func (w *Writer) prose(b []byte, r uint64, level, message, needle string) []byte
 	return append(b, " ms)"...)
 }
 
-// needle is a text that stands in few lines.
+// needle is a text that few lines contain.
 type needle struct {
 	push  int64
 	line  int // of the push
@@ -239,10 +239,10 @@ type needle struct {
 	group int
 }
 
-// needlesOf are those of one push, by line.
+// needlesOf are the needles of one push, by line.
 type needlesOf []needle
 
-// at returns what is added to a line of the push.
+// at returns the text to add to a line of the push.
 func (n *needlesOf) at(line int) string {
 	for _, one := range *n {
 		if one.line == line {

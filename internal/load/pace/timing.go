@@ -8,22 +8,22 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// Timing says how fast a load is sent, for how long, and which times its samples bear.
+// Timing says how fast a load is sent, for how long, and which timestamps its samples have.
 type Timing struct {
 	// Rate is in samples a second, Interval the time between two rounds. At most one is set; with neither,
-	// rounds follow each other as fast as they are taken.
+	// rounds follow each other as fast as the server accepts them.
 	Rate     float64
 	Interval time.Duration
 	// Rounds and Duration end the load; with neither it goes on until its context ends.
 	Rounds   int
 	Duration time.Duration
-	// Start is the time of the samples of round 0, Step what each round adds. Zero means: so that the last
-	// round is of now, and rounds are as far apart as they are sent.
+	// Start is the time of the samples of round 0, Step the time from one round to the next. If Start is zero,
+	// the last round has the current time; if Step is zero, it is the interval.
 	Start time.Time
 	Step  time.Duration
 }
 
-// Timeline gives the rounds of a load their times, in Unix nanoseconds.
+// Timeline gives each round of a load its time, in Unix nanoseconds.
 type Timeline struct {
 	Start int64 `json:"start"`
 	Step  int64 `json:"step"`
@@ -32,30 +32,30 @@ type Timeline struct {
 // At returns the time of the samples of a round.
 func (t Timeline) At(round int) int64 { return t.Start + int64(round)*t.Step }
 
-// Round returns the round whose samples bear the given time.
+// Round returns the round whose samples have the given time.
 func (t Timeline) Round(ns int64) (int, bool) {
 	d := ns - t.Start
 	return int(d / t.Step), d >= 0 && d%t.Step == 0
 }
 
-// Schedule says when each part of each round is due. It is an open loop: what is due does not depend on how
-// fast the server answers, and what was missed is caught up.
+// Schedule says when each part of each round is due. It is an open loop: due times do not depend on how fast
+// the server responds, and the load catches up after a delay.
 type Schedule struct {
 	Timeline
 	Begin    time.Time
 	Interval time.Duration // 0: everything is due at once
 	Rounds   int           // 0: no end
 	duration time.Duration // 0: no end
-	// hold keeps rounds that are generated faster than time goes by from running into the future.
+	// hold keeps rounds that are generated faster than real time out of the future.
 	hold bool
-	// Ahead is by how much samples may bear a later time than their round.
+	// Ahead is how far after its round the timestamp of a sample may be.
 	Ahead time.Duration
 }
 
-// backlog is how far back generated time begins when neither pace nor number of rounds is known.
+// backlog is how far back generated time begins if neither the pace nor the number of rounds is known.
 const backlog = time.Hour
 
-// Schedule fixes the schedule of a load of so many series that begins now. The times of its samples are
+// Schedule fixes the schedule of a load of the given series that begins now. The times of its samples are
 // multiples of unit. Its error is of class [model.ErrInvalid].
 func (t Timing) Schedule(now time.Time, series int64, unit time.Duration) (Schedule, error) {
 	switch {
@@ -82,14 +82,14 @@ func (t Timing) Schedule(now time.Time, series int64, unit time.Duration) (Sched
 		start = now.Add(-t.span(s.Interval, step))
 	}
 	if start.Before(time.Unix(0, 0)) {
-		return Schedule{}, fmt.Errorf("%w: load: the first samples would be of %v; times begin in 1970", model.ErrInvalid, start.UTC().Format(time.RFC3339))
+		return Schedule{}, fmt.Errorf("%w: load: the first samples would have the time %v; want 1970 or later", model.ErrInvalid, start.UTC().Format(time.RFC3339))
 	}
 	s.hold = !start.After(now)
 	s.Timeline = Timeline{Start: start.UnixNano() / int64(unit) * int64(unit), Step: int64(step)}
 	return s, nil
 }
 
-// span is by how much generated time will outrun the clock.
+// span returns how far generated time will outrun the clock.
 func (t Timing) span(interval, step time.Duration) time.Duration {
 	rounds := time.Duration(t.Rounds)
 	if rounds == 0 {
@@ -116,7 +116,7 @@ func (s *Schedule) due(round int, i, n int64) time.Time {
 	return at
 }
 
-// Wait waits until a part is due and returns by how much it is late.
+// Wait waits until a part is due and returns its delay.
 func (s *Schedule) Wait(ctx context.Context, round int, i, n int64) (lag time.Duration, err error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
@@ -157,8 +157,8 @@ func (s *Schedule) More(round int) bool { return s.Rounds == 0 || round < s.Roun
 // Ms returns the time of a round in Unix milliseconds.
 func (t Timeline) Ms(round int) int64 { return t.At(round) / int64(time.Millisecond) }
 
-// Lateness is a share of samples that are sent behind newer ones, by an eighth, a quarter, a half or all of
-// By.
+// Lateness is a share of samples that are sent after newer ones: later by an eighth, a quarter, a half or all
+// of By.
 type Lateness struct {
 	Share float64       `json:"share"`
 	By    time.Duration `json:"by"`

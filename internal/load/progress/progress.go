@@ -10,20 +10,19 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 )
 
-// Progress shows how far a load or a verification is: as a bar on a terminal, as a line now and then
-// elsewhere.
+// Progress shows how far a load or a verification is: a bar on a terminal, or else a line now and then.
 type Progress struct {
 	Out      io.Writer // nil: nothing is shown
 	Terminal bool
 }
 
-// Meter is what a progress shows.
+// Meter is the value that a Progress shows.
 type Meter struct {
 	Name string
-	// Total is the value at which the meter is full; 0 if nobody knows.
+	// Total is the value at which the meter is full; 0: unknown.
 	Total int64
 	Read  func() int64
-	// Detail says more, in a few words.
+	// Detail adds a few words.
 	Detail func() string
 }
 

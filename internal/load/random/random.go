@@ -1,6 +1,6 @@
 package random
 
-// Salts keep what is drawn for one purpose from what is drawn for another.
+// Salts keep draws for different purposes independent.
 const (
 	SaltCycle    = 0xa0761d6478bd642f
 	SaltRelabel  = 0xe7037ed1a0b428db

@@ -11,16 +11,16 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// Emulation is the sender whose ways a load has when it is refused.
+// Emulation is the sender whose retries a load imitates.
 type Emulation uint8
 
 // The senders.
 const (
-	// Prometheus tries again after a 5xx, from 30 ms to 5 s apart, and drops what any other error answered; a
-	// 429 is sent again only if that is asked for.
+	// Prometheus retries after a 5xx, from 30 ms to 5 s apart, and drops a batch after any other error. It
+	// retries after a 429 only if told to.
 	Prometheus Emulation = iota
-	// VMAgent drops what 400, 409 and 415 answered, and tries again after everything else, from 1 s to 1 min
-	// apart. A zstd body that 400 or 415 answered is sent again as snappy, as are all that follow.
+	// VMAgent drops a batch after 400, 409 and 415, and retries after everything else, from 1 s to 1 min apart.
+	// After 400 or 415 it sends a zstd body again as snappy, and all later bodies too.
 	VMAgent
 )
 
@@ -39,7 +39,7 @@ func (e *Emulation) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// fate says what a sender does about an answer.
+// fate says what a sender does after a response.
 type fate uint8
 
 const (
@@ -49,7 +49,7 @@ const (
 	refused      // dropped
 )
 
-// fate decides about an answer to a body of the given compression.
+// fate decides what follows a response to a body of the given compression.
 func (e Emulation) fate(code int, c wire.Compression, retry429 bool) fate {
 	switch {
 	case code/100 == 2:
@@ -71,12 +71,12 @@ func (e Emulation) fate(code int, c wire.Compression, retry429 bool) fate {
 type backoff struct {
 	Emulation
 	next time.Duration
-	// tries, with the seed, draws by how much more than needed each wait is: at most a tenth, so that shards
-	// that were refused together do not come back together.
+	// tries and the seed draw the jitter of each wait: at most a tenth, so that shards that were refused
+	// together do not come back together.
 	seed, tries uint64
 }
 
-// The waits between attempts are those of the senders with their defaults.
+// The default waits of the senders between attempts.
 const (
 	minBackoff = 30 * time.Millisecond
 	maxBackoff = 5 * time.Second
@@ -92,8 +92,8 @@ func (b *backoff) begin() {
 	}
 }
 
-// wait returns how long to wait now. What the server asked for takes the place of the sender's own wait; 0 is
-// nothing.
+// wait returns how long to wait now. The Retry-After of the server, unless it is 0, replaces the sender's own
+// wait.
 func (b *backoff) wait(retryAfter time.Duration) time.Duration {
 	wait := b.next
 	if retryAfter > 0 {
@@ -109,7 +109,7 @@ func (b *backoff) wait(retryAfter time.Duration) time.Duration {
 	return wait + time.Duration(random.Draw(b.seed, b.tries, 0)%uint64(wait/10+1))
 }
 
-// headers returns the lines of a request's head that say how its body is to be read.
+// headers returns the header lines that describe the body of a request.
 func headers(p wire.Protocol, c wire.Compression, e Emulation) string {
 	h := "Content-Encoding: " + c.String() + "\r\n"
 	if p == wire.V2 {

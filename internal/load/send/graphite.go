@@ -20,14 +20,14 @@ type Graphite struct {
 	Agents   fleet.Agents
 	Schedule pace.Schedule
 	Target   string // host:port
-	// NewConnections makes every flush of an agent connect anew, as haggar does by default.
+	// NewConnections makes every flush of an agent open a new connection, as haggar does by default.
 	NewConnections bool
 	// Smooth spreads points evenly over the interval. Otherwise each agent flushes all of its metrics at once,
 	// and the agents take turns.
 	Smooth bool
-	// MetricsURL is where the server says what it has received. Empty: nobody asks.
+	// MetricsURL is the page with the server's counter of received points. Empty: it is not read.
 	MetricsURL string
-	// State, if set, witnesses what the server said.
+	// State, if set, records the readings of the counter.
 	State *statefile.Writer
 	Tally *tally.Tally
 }
@@ -47,7 +47,7 @@ func (l *Graphite) Header() statefile.Header {
 	return statefile.Header{Version: statefile.StateVersion, Timeline: l.Schedule.Timeline, Graphite: l.agents()}
 }
 
-// agents returns the shape with the end that the schedule gives it.
+// agents returns the shape with the end that the schedule sets.
 func (l *Graphite) agents() *fleet.Agents {
 	a := l.Agents
 	if a.Disorder != (fleet.Disorder{}) {
@@ -67,9 +67,9 @@ func (l *Graphite) Check() error {
 	return l.Agents.Check()
 }
 
-// Run sends the load until it is complete or its time is over, and returns what is known of it then. A server
-// that is away is no error: connections are made again until the time is over. What stood in a buffer when a
-// connection broke is not sent again, so that no point is ever received twice.
+// Run sends the load until it is complete or its time is over, and returns its state and report. A server
+// that is away does not fail the load: it reconnects until the time is over. Points in a buffer when a
+// connection broke are not sent again, so that no point is received twice.
 func (l *Graphite) Run(ctx context.Context) (*statefile.State, *GraphiteReport, error) {
 	if err := l.Check(); err != nil {
 		return nil, nil, err
@@ -167,7 +167,7 @@ func (c *connection) wait(open context.Context, whole bool) (time.Duration, erro
 	return l.Schedule.Wait(open, c.feed.Round, i, n)
 }
 
-// dial connects unless it is connected, as often as it takes. It returns false when the time is over.
+// dial connects unless it is connected, with retries. It returns false when the time is over.
 func (c *connection) dial(open context.Context) bool {
 	network := "tcp"
 	if c.load.Agents.UDP {
@@ -203,8 +203,8 @@ func (c *connection) hangUp() {
 	c.conn = nil
 }
 
-// write writes the buffer. After an error nobody knows what the server has read, and the connection is given
-// up.
+// write writes the buffer. After an error it gives up the connection, because the server may have read any
+// part of the buffer.
 func (c *connection) write(points int) {
 	t := c.load.Tally
 	began := time.Now()

@@ -19,8 +19,8 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// Logs sends the lines of [Logs] to Loki's push endpoint, with so many senders. Each owns every so manieth
-// node and sends its pushes one after the other, so that the lines of a stream arrive in order.
+// Logs sends log lines to Loki's push endpoint. Its senders share the nodes; each sends the pushes of its
+// nodes one after the other, so that the lines of a stream arrive in order.
 type Logs struct {
 	Logs        lines.Shape
 	Schedule    pace.Schedule
@@ -30,7 +30,7 @@ type Logs struct {
 	UserAgent   string
 	Format      wire.PushFormat
 	Concurrency int
-	// State, if set, witnesses what was acknowledged.
+	// State, if set, records acknowledgements.
 	State *statefile.Writer
 	Tally *LogsTally
 }
@@ -47,17 +47,17 @@ func (l *Logs) Check() error {
 	}
 	switch {
 	case strings.ContainsAny(l.Tenant+l.UserAgent, "\r\n"):
-		return fmt.Errorf("%w: load: tenant %q: a header has one line", model.ErrInvalid, l.Tenant)
+		return fmt.Errorf("%w: load: tenant %q: a header cannot have line breaks", model.ErrInvalid, l.Tenant)
 	case l.Concurrency < 1:
 		return fmt.Errorf("%w: load: concurrency must be at least 1", model.ErrInvalid)
 	case l.Logs.Windows != l.Schedule.Rounds:
-		return fmt.Errorf("%w: load: %d windows, and the schedule has %d", model.ErrInvalid, l.Logs.Windows, l.Schedule.Rounds)
+		return fmt.Errorf("%w: load: %d windows, but the schedule has %d", model.ErrInvalid, l.Logs.Windows, l.Schedule.Rounds)
 	}
 	return l.Logs.Check()
 }
 
-// Run sends the load until it is complete or its time is over, and returns what is known of it then. A server
-// that refuses or is away is no error: it is asked again until the time is over.
+// Run sends the load until it is complete or its time is over, and returns its state and report. A server
+// that refuses or is away does not fail the load: requests are retried until the time is over.
 func (l *Logs) Run(ctx context.Context) (*statefile.State, *LogsReport, error) {
 	if err := l.Check(); err != nil {
 		return nil, nil, err
@@ -71,7 +71,7 @@ func (l *Logs) Run(ctx context.Context) (*statefile.State, *LogsReport, error) {
 		return nil, nil, err
 	}
 	began, cpu := time.Now(), tally.UsedCPU()
-	l.Schedule.Ahead = time.Duration(l.Schedule.Step) // lines bear times up to the end of their window
+	l.Schedule.Ahead = time.Duration(l.Schedule.Step) // lines have times up to the end of their window
 	state := statefile.New(l.Header())
 	open, cancel := l.Schedule.Within(ctx)
 	defer cancel()
@@ -94,7 +94,7 @@ func (l *Logs) Run(ctx context.Context) (*statefile.State, *LogsReport, error) {
 	return state, report, ctx.Err()
 }
 
-// Pushes returns how many pushes the load has, 0 if nobody knows.
+// Pushes returns how many pushes the load has; 0: unknown.
 func (l *Logs) Pushes() int64 { return int64(l.Logs.Windows) * int64(l.Logs.Nodes()) }
 
 func endpointOf(text string) (*url.URL, error) {
@@ -105,7 +105,7 @@ func endpointOf(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// logSender sends the pushes of every concurrency-th node.
+// logSender sends the pushes of one in Concurrency nodes.
 type logSender struct {
 	load    *Logs
 	acks    *statefile.Acks
@@ -115,7 +115,7 @@ type logSender struct {
 	backoff backoff
 }
 
-// run sends until the load is complete or open ends. A push that is under way then may finish within ctx.
+// run sends until the load is complete or open ends. A push in flight may then finish within ctx.
 func (s *logSender) run(ctx, open context.Context) {
 	defer s.post.close()
 	l := s.load
@@ -132,13 +132,13 @@ func (s *logSender) run(ctx, open context.Context) {
 	}
 }
 
-// send sends one push, as often as it takes.
+// send sends one push, with retries.
 func (s *logSender) send(ctx, open context.Context, window, node int) {
 	l, t := s.load, s.load.Tally
 	body, size := s.body.Fill(window, node)
 	n, bytes := s.body.Lines, s.body.Bytes
 	t.Sent.Add(n)
-	if n == 0 { // a file that has ended; it counts as acknowledged
+	if n == 0 { // the file has ended; an empty push counts as acknowledged
 		s.acked(window, node)
 		return
 	}
@@ -159,7 +159,7 @@ func (s *logSender) send(ctx, open context.Context, window, node int) {
 			}
 			t.Complain(fmt.Sprintf("%d %s", got.code, got.text))
 		}
-		// A refusal may concern some of the lines only: the others are stored.
+		// The server may refuse only some of the lines and store the others.
 		if !s.acks.Tried(window, node) {
 			s.acks.Fail(window, node)
 			l.State.Append(statefile.RecordFail, uint64(window), uint64(node))

@@ -2,12 +2,13 @@ package send
 
 import (
 	"context"
-	"github.com/shaledb/shale/internal/load/wire"
 	"time"
+
+	"github.com/shaledb/shale/internal/load/wire"
 )
 
-// metadataSender sends what remote write 1.0 says of metrics, in requests of their own: at first, and then
-// once a minute, as a Prometheus does.
+// metadataSender sends the metadata of remote write 1.0 in separate requests: at first, and then once a
+// minute, as a Prometheus does.
 type metadataSender struct {
 	*shard
 	sent time.Time
@@ -19,7 +20,7 @@ const (
 	metadataBatch    = 2000 // metrics in one request
 )
 
-// run sends the metadata of the shard's tenants if it is time to. It returns false when the load is over.
+// run sends the metadata of the shard's tenants if it is due. It returns false when the load is over.
 func (m *metadataSender) run(ctx, open context.Context) bool {
 	if !m.sent.IsZero() && time.Since(m.sent) < metadataInterval {
 		return true

@@ -17,27 +17,27 @@ import (
 const requestTimeout = 30 * time.Second
 
 // poster sends one request at a time over a connection of its own. It speaks HTTP/1.1 itself: a request of
-// http.Client passes through two more goroutines, and at the pace of a Prometheus, waking them cost as much
-// CPU as making the body.
+// http.Client passes through two more goroutines, and waking them costs a generator at a steady pace much of
+// its CPU time.
 type poster struct {
 	url    *url.URL
 	common string
 	header []byte // up to the tenant
 	conn   net.Conn
-	stop   func() bool // of what closes the connection when the context of its requests ends
+	stop   func() bool // ends the wait for the end of the context, which closes the connection
 	in     *bufio.Reader
 	head   []byte
 }
 
-// answer is what became of one attempt.
-type answer struct {
+// response is the outcome of one attempt.
+type response struct {
 	code       int
 	retryAfter time.Duration
 	text       string
 	written    written
 }
 
-// newPoster takes the lines of the head that describe bodies, each with its end.
+// newPoster takes the header lines that describe bodies, each with its line break.
 func newPoster(u *url.URL, userAgent, bodies string) *poster {
 	p := &poster{url: u, in: bufio.NewReader(nil)}
 	p.common = "POST " + u.RequestURI() + " HTTP/1.1\r\nHost: " + u.Host + "\r\nUser-Agent: " + userAgent + "\r\n"
@@ -45,19 +45,19 @@ func newPoster(u *url.URL, userAgent, bodies string) *poster {
 	return p
 }
 
-// describe changes the lines that describe bodies.
+// describe changes the header lines that describe bodies.
 func (p *poster) describe(bodies string) { p.header = []byte(p.common + bodies) }
 
 // post makes one attempt, as a tenant unless it is empty. All attempts of a poster have one context.
-func (p *poster) post(ctx context.Context, compressed []byte, tenant string, attempt int) (answer, error) {
+func (p *poster) post(ctx context.Context, compressed []byte, tenant string, attempt int) (response, error) {
 	if p.conn == nil {
 		if err := p.dial(ctx); err != nil {
-			return answer{}, err
+			return response{}, err
 		}
 	}
 	if err := p.conn.SetDeadline(time.Now().Add(requestTimeout)); err != nil {
 		p.close()
-		return answer{}, err
+		return response{}, err
 	}
 	p.head = append(p.head[:0], p.header...)
 	if tenant != "" {
@@ -71,10 +71,10 @@ func (p *poster) post(ctx context.Context, compressed []byte, tenant string, att
 	request := net.Buffers{p.head, compressed}
 	_, writeErr := request.WriteTo(p.conn)
 	if writeErr != nil {
-		// A server that refuses may answer and hang up before it has read the body: then its answer counts.
+		// A server that refuses may respond and close before it has read the body: then its response counts.
 		if err := p.conn.SetReadDeadline(time.Now().Add(time.Second)); err != nil {
 			p.close()
-			return answer{}, writeErr
+			return response{}, writeErr
 		}
 	}
 	got, reusable, err := p.receive()
@@ -87,19 +87,19 @@ func (p *poster) post(ctx context.Context, compressed []byte, tenant string, att
 	return got, err
 }
 
-// receive reads the answer. The connection is reusable if nothing is left of it.
-func (p *poster) receive() (got answer, reusable bool, err error) {
+// receive reads the response. The connection is reusable if the response was read to its end.
+func (p *poster) receive() (got response, reusable bool, err error) {
 	resp, err := http.ReadResponse(p.in, nil)
 	if err != nil {
-		return answer{}, false, err
+		return response{}, false, err
 	}
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxErrorText))
 	if err != nil {
-		return answer{}, false, err
+		return response{}, false, err
 	}
-	// Answers that are longer are rare enough for a new connection.
+	// Longer responses are rare enough for a new connection.
 	reusable = len(text) < maxErrorText && !resp.Close
-	return answer{
+	return response{
 		code: resp.StatusCode, text: string(bytes.TrimSpace(text[:min(len(text), 500)])),
 		retryAfter: retryAfter(resp.Header.Get("Retry-After"), time.Now()), written: writtenOf(resp.Header),
 	}, reusable, nil
@@ -126,7 +126,7 @@ func (p *poster) dial(ctx context.Context) error {
 	return nil
 }
 
-// close gives up the connection, if there is one. What it returns is of no use any more.
+// close gives up the connection, if there is one. An error does not matter any more.
 func (p *poster) close() {
 	if p.conn != nil {
 		p.stop()
@@ -135,7 +135,7 @@ func (p *poster) close() {
 	}
 }
 
-// retryAfter reads the header of that name, seconds or a date. What makes no sense asks for no wait.
+// retryAfter reads the header Retry-After: seconds or a date. It returns 0 if the header is invalid.
 func retryAfter(header string, now time.Time) time.Duration {
 	if header == "" {
 		return 0

@@ -17,9 +17,8 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// RemoteWrite sends the samples of a fleet by remote write, as so many shards of a Prometheus or vmagent
-// would: each shard owns every so manieth batch and sends its batches one after the other, so that the order
-// within a series is kept.
+// RemoteWrite sends the samples of a fleet by remote write, like the shards of a Prometheus or vmagent: each
+// shard owns a part of the batches and sends them one after the other, which keeps the order within a series.
 type RemoteWrite struct {
 	Fleet    fleet.Fleet
 	Disorder fleet.Disorder
@@ -33,9 +32,9 @@ type RemoteWrite struct {
 	Batch       int // series per request
 	Concurrency int
 	Emulate     Emulation
-	// RetryOn429 makes a Prometheus send batches again that a tenant's limit refused; by default it drops them.
+	// RetryOn429 makes a Prometheus retry batches that a tenant's limit refused; by default it drops them.
 	RetryOn429 bool
-	// State, if set, witnesses what was acknowledged.
+	// State, if set, records acknowledgements.
 	State *statefile.Writer
 	Tally *RemoteWriteTally
 }
@@ -56,13 +55,13 @@ func (l *RemoteWrite) Check() error {
 	}
 	switch f := &l.Fleet; {
 	case strings.ContainsAny(l.Tenant+l.UserAgent, "\r\n"):
-		return fmt.Errorf("%w: load: tenant %q: a header has one line", model.ErrInvalid, l.Tenant)
+		return fmt.Errorf("%w: load: tenant %q: a header cannot have line breaks", model.ErrInvalid, l.Tenant)
 	case l.Batch < 1 || l.Concurrency < 1:
 		return fmt.Errorf("%w: load: batch and concurrency must be at least 1", model.ErrInvalid)
 	case f.Churn.Jitter > 0 && f.Churn.Jitter >= time.Duration(l.Schedule.Step):
 		return fmt.Errorf("%w: load: jitter %v: want less than the %v between samples", model.ErrInvalid, f.Churn.Jitter, time.Duration(l.Schedule.Step))
 	case l.Protocol == wire.V1 && f.StartTimes:
-		return fmt.Errorf("%w: load: remote write 1.0 has no start timestamps; take v2", model.ErrInvalid)
+		return fmt.Errorf("%w: load: remote write 1.0 has no start timestamps; use v2", model.ErrInvalid)
 	}
 	if err := l.Disorder.Check(); err != nil {
 		return err
@@ -71,7 +70,7 @@ func (l *RemoteWrite) Check() error {
 		return err
 	}
 	if l.Fleet.Batches(l.Batch) > statefile.MaxBatches {
-		return fmt.Errorf("%w: load: more than %d requests in a round; take larger batches", model.ErrInvalid, statefile.MaxBatches)
+		return fmt.Errorf("%w: load: more than %d requests in a round; use larger batches", model.ErrInvalid, statefile.MaxBatches)
 	}
 	return nil
 }
@@ -86,8 +85,8 @@ func (l *RemoteWrite) Encoding() wire.Encoding {
 
 func (l *RemoteWrite) endpoint() (*url.URL, error) { return endpointOf(l.URL) }
 
-// Run sends the load until it is complete or its time is over, and returns what is known of it then. A server
-// that refuses or is away is no error: it is asked again until the time is over.
+// Run sends the load until it is complete or its time is over, and returns its state and report. A server
+// that refuses or is away does not fail the load: requests are retried until the time is over.
 func (l *RemoteWrite) Run(ctx context.Context) (*statefile.State, *RemoteWriteReport, error) {
 	if err := l.Check(); err != nil {
 		return nil, nil, err

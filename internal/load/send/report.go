@@ -2,12 +2,13 @@ package send
 
 import (
 	"fmt"
-	"github.com/shaledb/shale/internal/load/lines"
-	"github.com/shaledb/shale/internal/load/tally"
-	"github.com/shaledb/shale/internal/load/wire"
 	"io"
 	"sync/atomic"
 	"time"
+
+	"github.com/shaledb/shale/internal/load/lines"
+	"github.com/shaledb/shale/internal/load/tally"
+	"github.com/shaledb/shale/internal/load/wire"
 )
 
 // RemoteWriteTally counts what a load of remote write does while it runs.
@@ -15,11 +16,11 @@ type RemoteWriteTally struct {
 	tally.Tally
 	// Counts of what was sent.
 	histograms, exemplars, stale, late, twice atomic.Int64
-	// misreported counts requests that a 2xx acknowledged whose headers count otherwise.
+	// misreported counts requests with a 2xx whose headers report other counts.
 	misreported atomic.Int64
 }
 
-// count notes what a request holds.
+// count adds the contents of a request.
 func (t *RemoteWriteTally) count(c *wire.Contents) {
 	t.Sent.Add(int64(c.Points()))
 	t.histograms.Add(int64(c.Histograms))
@@ -39,8 +40,8 @@ type RemoteWriteReport struct {
 	StaleMarkers int64 `json:"stale_markers,omitempty"`
 	Late         int64 `json:"late,omitempty"`
 	Twice        int64 `json:"twice,omitempty"`
-	// Misreported counts requests that a 2xx acknowledged although the headers of remote write 2.0 count less
-	// or more than the request holds. If by its headers nothing was written, the request counts as dropped.
+	// Misreported counts requests with a 2xx although the headers of remote write 2.0 report other counts than
+	// the request has. If the headers say that nothing was written, the request counts as dropped.
 	Misreported int64 `json:"misreported,omitempty"`
 	tally.Traffic
 	LastError string `json:"last_error,omitempty"`
@@ -65,7 +66,7 @@ func (r *RemoteWriteReport) WriteText(w io.Writer) {
 		fmt.Fprintf(w, "  of these, %d out of order and %d repeated\n", r.Late, r.Twice)
 	}
 	if r.Misreported > 0 {
-		fmt.Fprintf(w, "  %d responses count otherwise than was sent\n", r.Misreported)
+		fmt.Fprintf(w, "  %d responses with other counts than were sent\n", r.Misreported)
 	}
 	fmt.Fprintf(w, "  lag %.2f s at the end, %.2f s at most\n", r.LagSeconds, r.MaxLag)
 	r.WriteRequests(w)
@@ -87,7 +88,7 @@ type GraphiteReport struct {
 	Received  *Received `json:"received,omitempty"`
 }
 
-// Received is what the server's own counter said of a Graphite load.
+// Received is the result of reading the server's own counter.
 type Received struct {
 	Points uint64 `json:"points"` // that the server must have kept
 	Died   bool   `json:"server_died"`

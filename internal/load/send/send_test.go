@@ -1,21 +1,21 @@
 package send
 
 import (
-	"github.com/shaledb/shale/internal/load/wire"
 	"net/http"
-	"strings"
 	"testing"
 	"time"
+
+	"github.com/shaledb/shale/internal/load/wire"
 )
 
 func TestParseReading(t *testing.T) {
 	text := "# HELP a b\n" + ReceivedMetric + "{proto=\"tcp x\"} 12\n" + ReceivedMetric + "{proto=\"udp\"} 1.5e+02\n" + ReceivedMetric + "_other 9\nprocess_start_time_seconds 1.7e+09\n"
-	n, life, err := parseReading(strings.NewReader(text))
+	n, life, err := parseReading([]byte(text))
 	if err != nil || n != 162 || life != 1.7e9 {
 		t.Errorf("%d, %v, %v", n, life, err)
 	}
 	for _, bad := range []string{"", "up 1\n", ReceivedMetric + " x\n"} {
-		if _, _, err := parseReading(strings.NewReader(bad)); err == nil {
+		if _, _, err := parseReading([]byte(bad)); err == nil {
 			t.Errorf("%q passes", bad)
 		}
 	}
@@ -53,7 +53,7 @@ func TestBackoff(t *testing.T) {
 		VMAgent:    {s, 2 * s, 10 * s, 4 * s, 8 * s, 16 * s, 32 * s, 60 * s, 60 * s, 60 * s},
 	} {
 		b := backoff{Emulation: e, seed: 5}
-		for range 2 { // each body begins anew
+		for range 2 { // each body starts at the shortest wait
 			b.begin()
 			for i, asked := range ask {
 				if got := b.wait(asked); got < want[i] || got > want[i]+want[i]/10 {

@@ -3,11 +3,12 @@ package send
 import (
 	"context"
 	"fmt"
+	"net/url"
+	"time"
+
 	"github.com/shaledb/shale/internal/load/pace"
 	"github.com/shaledb/shale/internal/load/statefile"
 	"github.com/shaledb/shale/internal/load/wire"
-	"net/url"
-	"time"
 )
 
 // shard sends every concurrency-th batch of each round.
@@ -34,7 +35,7 @@ func newShard(l *RemoteWrite, first int, acks *statefile.Acks, endpoint *url.URL
 	return s
 }
 
-// run sends until the load is complete or open ends. Requests that are under way then may finish within ctx.
+// run sends until the load is complete or open ends. Requests in flight may then finish within ctx.
 func (s *shard) run(ctx, open context.Context) {
 	defer s.post.close()
 	l := s.load
@@ -53,14 +54,14 @@ func (s *shard) run(ctx, open context.Context) {
 	}
 }
 
-// send sends one batch, as often as it takes.
+// send sends one batch, with retries.
 func (s *shard) send(ctx, open context.Context, round, batch int) {
 	l, t := s.load, s.load.Tally
 	tenant, _, _ := l.Fleet.Batch(batch, l.Batch)
 	compressed, size, c := s.body.Fill(batch, round)
 	t.count(&c)
 	n := int64(c.Points())
-	if n == 0 { // nothing is due; it counts as acknowledged
+	if n == 0 { // nothing is due; an empty batch counts as acknowledged
 		s.acks.Ack(round, batch)
 		l.State.Append(statefile.RecordAck, uint64(round), uint64(batch))
 		return
@@ -81,7 +82,7 @@ func (s *shard) send(ctx, open context.Context, round, batch int) {
 	}
 }
 
-// parcel is a body on its way.
+// parcel is a body to deliver.
 type parcel struct {
 	body []byte
 	size int // without compression
@@ -92,7 +93,7 @@ type parcel struct {
 	failed func()
 }
 
-// deliver sends a parcel until the server has decided about it, or the time is over, which gives again.
+// deliver sends a parcel until the server has decided about it. It returns again if the time is over.
 func (s *shard) deliver(ctx, open context.Context, tenant int, p *parcel) fate {
 	l, t := s.load, s.load.Tally
 	s.backoff.begin()
@@ -124,8 +125,8 @@ func (s *shard) deliver(ctx, open context.Context, tenant int, p *parcel) fate {
 	}
 }
 
-// judge decides about an answer, and tells of it if it is not as it should be.
-func (s *shard) judge(got *answer, p *parcel) fate {
+// judge decides what follows a response, and keeps the complaint if it is not a success.
+func (s *shard) judge(got *response, p *parcel) fate {
 	l, t := s.load, s.load.Tally
 	fate := l.Emulate.fate(got.code, s.zip, l.RetryOn429)
 	switch {
@@ -134,18 +135,18 @@ func (s *shard) judge(got *answer, p *parcel) fate {
 	case l.Protocol != wire.V2:
 	case got.written.nothing(&p.Contents):
 		t.misreported.Add(1)
-		t.Complain(fmt.Sprintf("%d, but by its headers nothing of %d samples, %d histograms and %d exemplars was written",
+		t.Complain(fmt.Sprintf("%d, but its headers say that none of %d samples, %d histograms and %d exemplars was written",
 			got.code, p.Samples, p.Histograms, p.Exemplars))
 		return refused
 	case !got.written.all(&p.Contents):
 		t.misreported.Add(1)
-		t.Complain(fmt.Sprintf("%d, but by its headers %d samples, %d histograms and %d exemplars were written of %d, %d and %d", got.code,
+		t.Complain(fmt.Sprintf("%d, but its headers say that %d samples, %d histograms and %d exemplars were written of %d, %d and %d", got.code,
 			got.written.samples, got.written.histograms, got.written.exemplars, p.Samples, p.Histograms, p.Exemplars))
 	}
 	return fate
 }
 
-// repack goes over to snappy for good.
+// repack changes to snappy for the rest of the load.
 func (s *shard) repack(p *parcel) {
 	l := s.load
 	s.zip = wire.Snappy
@@ -154,7 +155,7 @@ func (s *shard) repack(p *parcel) {
 	p.body, p.size = p.repack()
 }
 
-// failed notes that a batch may lie in the store although nobody said so.
+// failed notes that a batch may be stored although it was not acknowledged.
 func (s *shard) failed(round, batch int) {
 	if !s.acks.Tried(round, batch) {
 		s.acks.Fail(round, batch)

@@ -1,30 +1,30 @@
 package send
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"github.com/shaledb/shale/internal/load/pace"
-	"github.com/shaledb/shale/internal/load/statefile"
-	"github.com/shaledb/shale/internal/load/tally"
-	"io"
 	"math"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/shaledb/shale/internal/client"
+	"github.com/shaledb/shale/internal/load/pace"
+	"github.com/shaledb/shale/internal/load/statefile"
+	"github.com/shaledb/shale/internal/load/tally"
 )
 
-// What is read of the server's metrics: the points that it has received, and when its process started.
+// The metrics of the server that are read: received points, and the start of the process.
 const (
 	ReceivedMetric = "shale_graphite_received_points_total"
 	startMetric    = "process_start_time_seconds"
 )
 
-// watch reads the server's counter at intervals and keeps what it said.
+// watch reads the server's counter at intervals and keeps the readings.
 type watch struct {
 	url    string
-	client *http.Client
+	server *client.Server
 	state  *statefile.Writer
 	trail  *statefile.Trail
 	tally  *tally.Tally
@@ -35,7 +35,7 @@ func newWatch(url string, state *statefile.Writer, trail *statefile.Trail, tally
 	return &watch{
 		url: url, state: state, trail: trail, tally: tally,
 		// A connection of its own for each look: one kept open would outlive the server and spoil the next look.
-		client: &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}},
+		server: &client.Server{URL: url, HTTP: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, Timeout: 5 * time.Second},
 	}
 }
 
@@ -46,7 +46,7 @@ func (w *watch) run(ctx context.Context) {
 	}
 }
 
-// look takes one reading. Its time is that of the answer: under load an answer takes a while, and a reading
+// look takes one reading. Its time is the time of the response, which under load may take a while: a reading
 // must not seem older than it is.
 func (w *watch) look(ctx context.Context) statefile.Reading {
 	if w.url == "" {
@@ -58,7 +58,7 @@ func (w *watch) look(ctx context.Context) statefile.Reading {
 		return r // the load is over, which says nothing about the server
 	}
 	if r.Away = err != nil; r.Away {
-		w.tally.Complain(w.url + ": " + plain(err))
+		w.tally.Complain(err.Error())
 		w.state.Append(statefile.RecordAway, uint64(r.At), 0)
 	} else {
 		if r.Life != w.life {
@@ -71,8 +71,8 @@ func (w *watch) look(ctx context.Context) statefile.Reading {
 	return r
 }
 
-// settle looks until the counter has reached what was sent, or has stood still for some seconds: the last
-// points are still in buffers when the load ends.
+// settle looks until the counter has reached the number of points sent, or has not moved for a few seconds:
+// the last points are still in buffers when the load ends.
 func (w *watch) settle(ctx context.Context, sent uint64) {
 	const patience = 3 * time.Second
 	last, since := uint64(0), time.Now()
@@ -88,32 +88,22 @@ func (w *watch) settle(ctx context.Context, sent uint64) {
 }
 
 func (w *watch) read(ctx context.Context) (received uint64, life float64, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, w.url, nil)
+	text, err := w.server.Get(ctx, "", nil)
 	if err != nil {
 		return 0, 0, err
 	}
-	resp, err := w.client.Do(req)
-	if err != nil {
-		return 0, 0, err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return 0, 0, fmt.Errorf("status %d", resp.StatusCode)
-	}
-	return parseReading(io.LimitReader(resp.Body, 64<<20))
+	return parseReading(text)
 }
 
 // parseReading sums the counter over its labels. It reads the text format only as far as it needs to.
-func parseReading(r io.Reader) (received uint64, life float64, err error) {
+func parseReading(text []byte) (received uint64, life float64, err error) {
 	found, sum := false, 0.0
-	lines := bufio.NewScanner(r)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		end := strings.IndexAny(lines.Text(), "{ ")
+	for line := range strings.Lines(string(text)) {
+		end := strings.IndexAny(line, "{ ")
 		if end < 0 {
 			continue
 		}
-		name, rest := lines.Text()[:end], lines.Text()[end:]
+		name, rest := line[:end], line[end:]
 		if name != ReceivedMetric && name != startMetric {
 			continue
 		}
@@ -127,9 +117,6 @@ func parseReading(r io.Reader) (received uint64, life float64, err error) {
 		}
 		found = true
 		sum += v
-	}
-	if err := lines.Err(); err != nil {
-		return 0, 0, err
 	}
 	if !found {
 		return 0, 0, fmt.Errorf("no metric %s", ReceivedMetric)

@@ -1,15 +1,16 @@
 package send
 
 import (
-	"github.com/shaledb/shale/internal/load/wire"
 	"net/http"
 	"strconv"
+
+	"github.com/shaledb/shale/internal/load/wire"
 )
 
-// written is what a server says in the headers of remote write 2.0 that it has stored of a request.
+// written is how much of a request a server has stored, by the headers of remote write 2.0.
 type written struct{ samples, histograms, exemplars int }
 
-// The headers. One that is missing, or is no number, counts as 0.
+// The headers. A missing or invalid one counts as 0.
 const (
 	WrittenSamples    = "X-Prometheus-Remote-Write-Samples-Written"
 	WrittenHistograms = "X-Prometheus-Remote-Write-Histograms-Written"
@@ -27,8 +28,8 @@ func writtenOf(h http.Header) written {
 	return written{number(WrittenSamples), number(WrittenHistograms), number(WrittenExemplars)}
 }
 
-// nothing reports that a server has stored nothing of a request that holds something: although it answered
-// 2xx, it did not understand the request. A Prometheus takes that for a failure, and drops the request.
+// nothing reports whether a server has stored nothing of a request that is not empty: in spite of the 2xx it
+// did not understand the request. A Prometheus takes that for a failure, and drops the request.
 func (w written) nothing(c *wire.Contents) bool {
 	return w == written{} && c.Points()+c.Exemplars > 0
 }

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// Acks remembers which batches of which rounds were acknowledged, and which were sent in vain: two bits per
-// batch and round. It may be used by several goroutines.
+// Acks remembers which batches of which rounds were acknowledged, and which attempts failed: two bits per
+// batch and round. Several goroutines may use it.
 type Acks struct {
 	mu      sync.Mutex
 	Batches int // per round
@@ -25,7 +25,7 @@ func (b Bitmap) Set(i int) bool {
 
 func (b Bitmap) Has(i int) bool { return b[i/64]>>(i%64)&1 != 0 }
 
-// NewAcks makes room for rounds of so many batches.
+// NewAcks makes room for rounds of the given number of batches.
 func NewAcks(batches int) *Acks { return &Acks{Batches: batches} }
 
 func (a *Acks) grow(round int) {
@@ -46,7 +46,7 @@ func (a *Acks) Ack(round, batch int) {
 	}
 }
 
-// Fail notes that a batch was sent and not acknowledged: it may have been stored or not, whole or in part.
+// Fail notes that a batch was sent and not acknowledged: none, some or all of it may be stored.
 func (a *Acks) Fail(round, batch int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -54,21 +54,21 @@ func (a *Acks) Fail(round, batch int) {
 	a.tried[round].Set(batch)
 }
 
-// Acked and Tried answer for one batch.
+// Acked reports whether a batch was acknowledged.
 func (a *Acks) Acked(round, batch int) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return round < len(a.acked) && a.acked[round].Has(batch)
 }
 
-// Tried reports whether a batch was sent in vain at least once.
+// Tried reports whether an attempt to send a batch failed.
 func (a *Acks) Tried(round, batch int) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return round < len(a.tried) && a.tried[round].Has(batch)
 }
 
-// Rounds returns the number of rounds up to the last of which anything is known.
+// Rounds returns the number of rounds up to the last one with an attempt.
 func (a *Acks) Rounds() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()

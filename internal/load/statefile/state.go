@@ -23,11 +23,11 @@ import (
 //
 //	[kind: 4][a: 8][b: 8][CRC32C of these 20 bytes: 4]
 //
-// Records are appended as things happen and not synced: the file outlives the server that is killed, not the
-// machine.
+// Records are appended as things happen and not synced: the file survives a kill of the server, but not a
+// crash of the machine.
 //
-// Each version knows more shapes of load than the one before; version 3 knows lines of logs. Older files are
-// read as they always were.
+// Each version knows more shapes of load than the one before; version 3 adds log lines. Older files stay
+// readable.
 const (
 	StateVersion = 3
 	recordBytes  = 24
@@ -43,8 +43,8 @@ const (
 	RecordAway    recordKind = 4 // Unix ns, 0: the counter could not be read
 	RecordLost    recordKind = 5 // connection, points: a connection broke
 	RecordSent    recordKind = 6 // connection, points: written in all, at the end
-	RecordEnd     recordKind = 7 // Unix ns, 0: the load ended in an orderly way; nothing is in flight
-	RecordLife    recordKind = 8 // Unix ns, bits of a float: start of the server's process, for the readings that follow
+	RecordEnd     recordKind = 7 // Unix ns, 0: the load ended normally; no request is in flight
+	RecordLife    recordKind = 8 // Unix ns, bits of a float: start of the server's process, for later readings
 )
 
 // Header is the first line of a state file: everything that the names, times and values of a load depend on.
@@ -63,15 +63,14 @@ type Header struct {
 
 var Castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Writer appends to a state file. It may be used by several goroutines; a nil one does nothing.
+// Writer appends to a state file. Several goroutines may use it; a nil one does nothing.
 type Writer struct {
 	mu  sync.Mutex
 	f   vfs.File
 	err error
 }
 
-// Create makes a state file. One that exists is not overwritten, because it may be the only witness of a
-// load.
+// Create makes a state file. It does not overwrite a file, because that may be the only record of a load.
 func Create(fs vfs.FS, path string, h Header) (*Writer, error) {
 	if _, err := fs.Stat(path); err == nil {
 		return nil, fmt.Errorf("%w: load: state file %s exists; remove it, or verify it with --verify-only", model.ErrInvalid, path)
@@ -98,8 +97,7 @@ func closing(f io.Closer, err error) error {
 	return err
 }
 
-// Append writes one record. The first error is kept and returned by Close: a load whose witness failed must
-// say so.
+// Append writes one record. Close returns the first error: a load must report that its record is incomplete.
 func (w *Writer) Append(kind recordKind, a, b uint64) {
 	if w == nil {
 		return
@@ -129,18 +127,18 @@ func (w *Writer) Close() error {
 	return nil
 }
 
-// State is what a state file says.
+// State is the content of a state file.
 type State struct {
 	Header
 	Acks  *Acks
 	Trail Trail
-	// Ended is set if the load came to an orderly end: what no record mentions was never sent.
+	// Ended is set if the load ended normally: a batch without a record was never sent.
 	Ended bool
 
-	life float64 // of the readings that come next
+	life float64 // of the next readings
 }
 
-// New is the state of a load that has sent nothing yet.
+// New returns the state of a load that has sent nothing yet.
 func New(h Header) *State {
 	s := &State{Header: h}
 	switch {
@@ -219,7 +217,7 @@ const (
 	maxStateBits   = 1 << 36
 )
 
-// apply takes one record in and reports whether it makes sense in this file.
+// apply adds one record and reports whether it is valid in this file.
 func (s *State) apply(kind recordKind, a, b uint64) bool {
 	switch kind {
 	case RecordAck, RecordFail:
@@ -252,8 +250,8 @@ func (s *State) apply(kind recordKind, a, b uint64) bool {
 	return true
 }
 
-// Promised reports whether there is anything that the store must have: an acknowledged request, a point that
-// the server has counted, or points that the caller knows of.
+// Promised reports whether the store must have anything: an acknowledged request, a point that the server has
+// counted, or points that the caller knows of.
 func (s *State) Promised(sentBefore uint64) bool {
 	if s.Acks != nil {
 		return s.Acks.any()

@@ -14,8 +14,8 @@ import (
 
 // Tally counts what a load does while it runs. Several goroutines may use it; the zero value is ready.
 type Tally struct {
-	// Sent counts each sample or line once, however often it is tried. Acked, Dropped and Lost count what
-	// became of them.
+	// Sent counts each sample or line once, however often it is tried. Acked, Dropped and Lost count the
+	// outcomes.
 	Sent, Acked, Dropped, Lost atomic.Int64
 	// Faults counts attempts that got no response.
 	Requests, Retries, Faults atomic.Int64
@@ -27,7 +27,7 @@ type Tally struct {
 	complaint   atomic.Pointer[string]
 }
 
-// SetLag notes how late a part of the load was.
+// SetLag notes the delay of a part of the load.
 func (t *Tally) SetLag(lag time.Duration) {
 	t.lag.Store(int64(lag))
 	storeMax(&t.maxLag, int64(lag))
@@ -63,7 +63,7 @@ func (t *Tally) Respond(code int, took time.Duration) {
 	t.codes[min(max(code, 0), len(t.codes)-1)].Add(1)
 }
 
-// Observe counts the time that a write took which has no response.
+// Observe counts the time of a write that has no response.
 func (t *Tally) Observe(took time.Duration) { t.latency.Observe(took) }
 
 // Detail returns a function that describes in a few words how a load is doing: its present rate, lag, and new
@@ -76,7 +76,7 @@ func (t *Tally) Detail() func() string {
 	return func() string {
 		mu.Lock()
 		defer mu.Unlock()
-		// A bar asks more often than a rate is worth reading.
+		// A bar asks more often than a new rate is useful.
 		if took := time.Since(at); took >= time.Second || text == "" {
 			sent := t.Sent.Load()
 			rate := 0.0
@@ -94,7 +94,7 @@ func (t *Tally) Detail() func() string {
 	}
 }
 
-// Delivery is the part of a report that says what was sent and what became of it.
+// Delivery is the part of a report that says how much was sent, and with which outcome.
 type Delivery struct {
 	Kind    string  `json:"kind"`
 	Series  int64   `json:"series"`
@@ -108,7 +108,7 @@ type Delivery struct {
 	Lost    int64 `json:"lost"`
 }
 
-// Traffic is the part of a report that says how fast and at which cost it was sent.
+// Traffic is the part of a report that says how fast a load was sent, and at which cost.
 type Traffic struct {
 	// Rate is in samples or lines a second: acknowledged ones where the protocol acknowledges, written ones
 	// elsewhere.
@@ -169,7 +169,7 @@ func (t *Tally) Traffic(done int64, took, cpu time.Duration) Traffic {
 	return r
 }
 
-// WriteFate writes what became of samples or lines whose protocol acknowledges.
+// WriteFate writes the outcomes of samples or lines whose protocol acknowledges.
 func (d *Delivery) WriteFate(w io.Writer) {
 	fmt.Fprintf(w, "  acknowledged %d, dropped %d, lost %d\n", d.Acked, d.Dropped, d.Lost)
 }

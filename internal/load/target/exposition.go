@@ -12,7 +12,7 @@ import (
 )
 
 // exposition writes the series of one target at one moment, metric by metric. Its memory does not depend on
-// how many there are.
+// the number of series.
 type exposition struct {
 	fleet  *fleet.Fleet
 	format expfmt.FormatType
@@ -31,8 +31,8 @@ type exposition struct {
 	trace  [fleet.TraceBytes]byte
 }
 
-// template is the labels of a series in one format, with the place of the digits that change from series to
-// series.
+// template is the labels of a series in one format, with the positions of the digits that change from series
+// to series.
 type template struct {
 	bytes  []byte
 	at     int
@@ -63,15 +63,16 @@ func newExposition(f *fleet.Fleet, format expfmt.FormatType, m fleet.Moment, tar
 	return e
 }
 
-// place remembers where the digits of a label are whose value has just been appended, with some bytes behind
-// it.
-func (t *template) place(l fleet.LabelTemplate, size, behind int) {
+// place remembers the position of the digits of a label. Its value of the given size has just been appended,
+// followed by suffix bytes.
+func (t *template) place(l fleet.LabelTemplate, size, suffix int) {
 	if l.Kind == fleet.SeriesNumber {
-		t.at = len(t.bytes) - behind - size + len(l.Before)
+		t.at = len(t.bytes) - suffix - size + len(l.Before)
 	}
 }
 
-// write writes everything and returns the number of samples, as a scraper counts them, and of bytes.
+// write writes everything and returns the number of samples, as a scraper counts them, and the number of
+// bytes.
 func (e *exposition) write() (samples, size int64, err error) {
 	for metric := range e.fleet.Metrics {
 		e.point.Place.Metric, e.point.Place.Series = metric, 0
@@ -109,7 +110,7 @@ func (e *exposition) each(fn func() error) error {
 	return nil
 }
 
-// all appends what one makes for every series of the metric. The buffer goes out when it is full.
+// all calls one for every series of the metric, and writes the buffer out when it is full.
 func (e *exposition) all(one func()) error {
 	return e.each(func() error {
 		one()

@@ -10,8 +10,8 @@ import (
 	"github.com/shaledb/shale/internal/load/wire"
 )
 
-// protobuf appends a metric as io.prometheus.client.MetricFamily behind its length. The length is not known
-// before everything in it is; so it is all made twice rather than kept.
+// protobuf appends a metric as io.prometheus.client.MetricFamily, after its length. The length depends on the
+// whole message, so the message is made twice rather than kept.
 func (e *exposition) protobuf() error {
 	head := wire.AppendField(nil, 1, e.name)
 	head = wire.AppendField(head, 2, e.fleet.AppendHelp(nil, e.point.Metric))
@@ -62,8 +62,8 @@ func (e *exposition) protoMetric() {
 	e.buf = wire.AppendField(e.buf, field, e.value)
 }
 
-// protoHistogram makes the body of a Histogram: a native one, or a classic one with the bounds that are its
-// own, which a Prometheus can be told to turn into the native form.
+// protoHistogram makes the body of a Histogram: a native one, or a classic one with custom bounds, which a
+// Prometheus can be told to convert to the native form.
 func (e *exposition) protoHistogram() {
 	n := &e.native
 	n.Fill(e.fleet.Value, e.fleet.GaugeHistogram(e.point.Metric), &e.now.Instant, e.point.Identity)
@@ -132,14 +132,14 @@ func (e *exposition) appendExemplar() {
 	e.value = appendStamp(append(e.value, wire.LenTag(3)), at)
 }
 
-// protoStart appends since when a series counts.
+// protoStart appends the start time of a series.
 func (e *exposition) protoStart(field protowire.Number) {
 	if start := e.now.StartMs(); e.fleet.StartTimes && start > 0 && e.fleet.Value.Cumulative() {
 		e.value = appendStamp(append(e.value, wire.LenTag(field)), start)
 	}
 }
 
-// appendStamp appends a google.protobuf.Timestamp behind its length.
+// appendStamp appends a google.protobuf.Timestamp after its length.
 func appendStamp(dst []byte, ms int64) []byte {
 	dst = wire.AppendVarint(append(dst, byte(stampLen(ms))), 1, uint64(ms/1000))
 	return wire.AppendVarint(dst, 2, uint64(ms%1000*1e6))

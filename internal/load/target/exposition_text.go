@@ -9,9 +9,8 @@ import (
 	"github.com/shaledb/shale/internal/load/fleet"
 )
 
-// text appends a metric in the text format, or in that of OpenMetrics. Native histograms have no form there:
-// what a client of Prometheus writes in their stead is the count and the sum, and the classic buckets if
-// there are any.
+// text appends a metric in the text format, or in OpenMetrics. These have no native histograms: like a client
+// of Prometheus, it writes the count and the sum instead, and the classic buckets if there are any.
 func (e *exposition) text() error {
 	kind := e.fleet.TypeName(e.point.Metric)
 	open := e.format == expfmt.TypeOpenMetrics
@@ -20,7 +19,7 @@ func (e *exposition) text() error {
 		kind = "histogram"
 	}
 	if open && kind == "counter" {
-		// The family of a counter is called without the suffix of its sample.
+		// The name of a counter's family lacks the suffix of its sample.
 		family = family[:len(family)-len(e.fleet.Suffix)]
 		if e.fleet.Suffix != CounterSuffix {
 			kind = "unknown"
@@ -36,7 +35,7 @@ func (e *exposition) text() error {
 	return e.all(func() { e.textSample(family, kind == "counter" && open) })
 }
 
-// CounterSuffix is what OpenMetrics wants at the end of the names of counters.
+// CounterSuffix is the suffix of counters in OpenMetrics.
 const CounterSuffix = "_total"
 
 func (e *exposition) textSample(family []byte, counter bool) {
@@ -51,7 +50,7 @@ func (e *exposition) textSample(family []byte, counter bool) {
 	}
 }
 
-// line appends the name, labels and blank of a sample of the series, and counts it.
+// line appends the name, the labels and a space for a sample of the series, and counts it.
 func (e *exposition) line(suffix, le string) {
 	e.buf = append(append(e.buf, e.name...), suffix...)
 	e.buf = append(append(e.buf, '{'), e.series.bytes...)
@@ -114,7 +113,7 @@ func (e *exposition) textExemplar() {
 	e.buf = appendSeconds(append(e.buf, ' '), e.exemplarMs())
 }
 
-// textCreated appends since when a series counts.
+// textCreated appends the start time of a series.
 func (e *exposition) textCreated(family []byte) {
 	start := e.now.StartMs()
 	if !e.fleet.StartTimes || start == 0 {
@@ -132,7 +131,7 @@ func appendSeconds(dst []byte, ms int64) []byte {
 	return append(dst, '.', byte('0'+rest/100), byte('0'+rest/10%10), byte('0'+rest%10))
 }
 
-// exemplarMs is when the value was set that an exemplar is of, so that all scrapers see one time.
+// exemplarMs returns when the value of an exemplar was set, so that all scrapers see the same time.
 func (e *exposition) exemplarMs() int64 {
 	interval := int64(e.fleet.Churn.ValueInterval)
 	since := e.now.Ns - e.now.From

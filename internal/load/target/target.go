@@ -19,17 +19,16 @@ import (
 	"github.com/shaledb/shale/internal/load/tally"
 )
 
-// Target is a fleet of targets behind one address, for real Prometheus servers to scrape:
+// Target is a fleet of targets at one address, for real Prometheus servers to scrape:
 //
-//	/targets/<n>/metrics   the series of target n, as text, OpenMetrics or protobuf, whatever the scraper prefers
+//	/targets/<n>/metrics   the series of target n, as text, OpenMetrics or protobuf: the scraper chooses
 //	/sd                    all targets, with the labels that a scraper adds, for Prometheus' http_sd_configs
 //
-// What a scrape shows is a pure function of the target and of the time, so that any number of scrapers see
-// the same, and so does a second process. Nothing is kept for a series, and a scrape is written while it is
-// made.
+// A scrape is a pure function of the target and the time, so that any number of scrapers and a second process
+// see the same samples. Target keeps no state for a series, and writes a scrape while it makes it.
 type Target struct {
 	Fleet fleet.Fleet
-	// Epoch is when values and cycles begin, and Begin when the first target is there; others follow by the
+	// Epoch is when values and cycles begin, and Begin when the first target starts; others follow by the
 	// rollout.
 	Epoch, Begin time.Time
 	// Gzip compresses for scrapers that accept it, which Prometheus does.
@@ -38,7 +37,7 @@ type Target struct {
 	Tally *tally.Tally
 }
 
-// Serve answers until the context ends, and reports.
+// Serve serves scrapes until the context ends, and reports.
 func (t *Target) Serve(ctx context.Context, l net.Listener) (*Report, error) {
 	if err := t.Fleet.CheckScraped(); err != nil {
 		return nil, errors.Join(err, l.Close())
@@ -56,7 +55,7 @@ func (t *Target) Serve(ctx context.Context, l net.Listener) (*Report, error) {
 		err = <-ended
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		err = srv.Close() // a scrape that nobody reads to its end
+		err = srv.Close() // a scraper does not read to the end
 	}
 	took := time.Since(began)
 	return &Report{
@@ -65,10 +64,10 @@ func (t *Target) Serve(ctx context.Context, l net.Listener) (*Report, error) {
 	}, err
 }
 
-// lastScrape is how long a scrape may still take when the time is over.
+// lastScrape is how long a scrape may take after the end of the load.
 const lastScrape = 2 * time.Second
 
-// ServeHTTP answers one request.
+// ServeHTTP serves one request.
 func (t *Target) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		http.Error(w, "want GET", http.StatusMethodNotAllowed)
@@ -87,7 +86,7 @@ func (t *Target) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	now := t.Now()
 	if now.Before(t.Begin.Add(time.Duration(n) * t.Fleet.Churn.Rollout)) {
-		http.Error(w, "this target is not there yet", http.StatusServiceUnavailable)
+		http.Error(w, "this target has not started yet", http.StatusServiceUnavailable)
 		return
 	}
 	t.scrape(w, r, n, now)
@@ -105,7 +104,7 @@ func (t *Target) scrape(w http.ResponseWriter, r *http.Request, n int, now time.
 		if err != nil {
 			panic("BUG: gzip level: " + err.Error())
 		}
-		defer func() { _ = z.Close() }() // who hangs up is counted by its failed write
+		defer func() { _ = z.Close() }() // a scraper that hangs up is counted by the failed write
 		out = z
 	}
 	e := newExposition(&t.Fleet, format.FormatType(), t.Moment(n, now), n, out)
@@ -118,7 +117,7 @@ func (t *Target) scrape(w http.ResponseWriter, r *http.Request, n int, now time.
 	}
 }
 
-// Moment returns where in their lives the series of a target are.
+// Moment returns the moment of a target at a time.
 func (t *Target) Moment(n int, now time.Time) fleet.Moment {
 	c := t.Fleet.Exposed(t.Epoch.UnixNano())
 	return c.MomentAt(n, now.UnixNano())
@@ -136,7 +135,7 @@ func acceptsGzip(h http.Header) bool {
 	return false
 }
 
-// countingWriter counts what goes over the wire.
+// countingWriter counts the bytes on the wire.
 type countingWriter struct {
 	io.Writer
 	tally *tally.Tally

@@ -1,11 +1,12 @@
 package values
 
 import (
-	"github.com/shaledb/shale/internal/load/random"
 	"math"
+
+	"github.com/shaledb/shale/internal/load/random"
 )
 
-// Histogram is the value of a sample of a histogram. Its memory is used again.
+// Histogram is the value of a sample of a histogram. Fill reuses its memory.
 type Histogram struct {
 	Schema        int32
 	ZeroThreshold float64
@@ -19,7 +20,7 @@ type Histogram struct {
 	Custom             []float64 // upper bounds of schema -53
 }
 
-// Buckets are absolute counts, and where they lie.
+// Buckets are absolute counts with their positions.
 type Buckets struct {
 	Spans  []span
 	Counts []uint64
@@ -35,23 +36,24 @@ const quarters = 4
 
 const customSchema = -53
 
-// customBounds are those that clients of Prometheus give a classic histogram by default.
+// customBounds are the default bounds of a classic histogram in clients of Prometheus.
 var customBounds = [...]float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
 
 // schemas are the resolutions that series have.
 var schemas = [...]int32{-2, 0, 1, 2, 3, 3, 5, 8}
 
-// zeroThreshold is that of clients by default: 2^-128.
+// zeroThreshold is the default of clients: 2^-128.
 var zeroThreshold = math.Ldexp(1, -128)
 
-// growEvery is how many ticks it takes until a histogram sees a value that needs a new bucket, and maxGrowth
-// how often that happens: stores must cope with layouts that change.
+// growEvery is how many ticks pass until a value needs a new bucket, and maxGrowth how often that happens:
+// stores must cope with changing layouts.
 const (
 	growEvery = 32
 	maxGrowth = 4
 )
 
-// Fill makes the value of a sample. Layout and pace depend on the series; counts never fall, but for gauges.
+// Fill makes the value of a sample. Layout and pace depend on the series; counts never fall, except in
+// gauges.
 func (n *Histogram) Fill(m ValueModel, gauge bool, at *Instant, series uint64) {
 	shape := random.Draw(at.Seed^random.SaltShape, series, math.MaxUint64)
 	n.Float, n.Gauge = m == HistogramFloat, gauge
@@ -63,7 +65,7 @@ func (n *Histogram) Fill(m ValueModel, gauge bool, at *Instant, series uint64) {
 	}
 	grown := int(min(at.Tick/growEvery, maxGrowth))
 	if m == HistogramCustom {
-		// Its buckets begin at the first bound, and the last one may lie beyond the last bound.
+		// Its buckets begin at the first bound, and the last one may be beyond the last bound.
 		n.Schema, n.ZeroThreshold, n.Custom = customSchema, 0, customBounds[:]
 		negative, positive = 0, min(positive, len(customBounds)+1-2-maxGrowth)
 		n.Positive.lay(int32(shape>>40%2), positive+grown)
@@ -76,8 +78,8 @@ func (n *Histogram) Fill(m ValueModel, gauge bool, at *Instant, series uint64) {
 	n.Sum = float64(n.Count*7+random.Draw(at.Seed^random.SaltShape, series, at.Tick<<6|62)%1000) / 1000
 }
 
-// lay places so many buckets: all in one stretch if they are few, else with a gap of one bucket before the
-// last ones.
+// lay places the buckets: all in one span if they are few, else with a gap of one bucket before the last
+// ones.
 func (b *Buckets) lay(offset int32, n int) {
 	b.Spans, b.Counts = b.Spans[:0], b.Counts[:0]
 	const inFirst = 3

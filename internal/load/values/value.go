@@ -10,12 +10,12 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// ValueModel says how the values of a series move.
+// ValueModel says how the values of a series change.
 type ValueModel uint8
 
 // The value models.
 const (
-	// Int100 is an integer of 0..99, drawn anew for every sample.
+	// Int100 is an integer of 0..99, drawn for every sample.
 	Int100 ValueModel = iota
 	// Counter grows by about 1000 a round and never falls.
 	Counter
@@ -29,9 +29,9 @@ const (
 	Const
 	// HistogramInt is a native histogram that counts in integers; one metric in four is a gauge histogram.
 	HistogramInt
-	// HistogramFloat is the same with counts that are no integers.
+	// HistogramFloat is a native histogram with fractional counts.
 	HistogramFloat
-	// HistogramCustom is a native histogram with bounds of its own, as made of a classic one.
+	// HistogramCustom is a native histogram with custom bounds, as made from a classic one.
 	HistogramCustom
 )
 
@@ -61,7 +61,8 @@ func (m *ValueModel) UnmarshalText(text []byte) error {
 // Histogram reports whether the values are native histograms.
 func (m ValueModel) Histogram() bool { return m >= HistogramInt }
 
-// Instant is where in its life a series is. It is all that values depend on beside the number of the series.
+// Instant is a moment in the life of a series. Together with the number of the series it determines the
+// value.
 type Instant struct {
 	Seed uint64 // of the series' cycle
 	Tick uint64
@@ -69,8 +70,8 @@ type Instant struct {
 	Fresh bool
 }
 
-// The bases of the models that move along a line: a counter's round is worth counterStep at most, a gauge
-// passes through a new random point every gaugeRounds rounds.
+// Parameters of two models: a round adds at most counterStep to a counter, and a gauge passes through a new
+// random point every gaugeRounds rounds.
 const (
 	CounterStep = 1000
 	gaugeRounds = 16
@@ -103,14 +104,14 @@ func (m ValueModel) decimal(at *Instant, series uint64) (mantissa uint64, places
 	}
 }
 
-// line passes through a random point below height every so many ticks, and goes straight in between.
+// line passes through a random point below height at regular ticks, and is straight in between.
 func line(seed, series, tick, ticks, height uint64) uint64 {
 	at, part := tick/ticks, tick%ticks
 	from, to := random.Draw(seed, series, at)%height, random.Draw(seed, series, at+1)%height
 	return (from*(ticks-part) + to*part) / ticks
 }
 
-// scales are the parts of a random walk, in thousandths: over four times the time it strays twice as far.
+// scales are the parts of a random walk, in thousandths: in four times the time it strays twice as far.
 var scales = [...]struct{ ticks, height uint64 }{{1, 1000}, {4, 2000}, {16, 4000}, {64, 8000}, {256, 16_000}, {1024, 32_000}}
 
 // Bits returns the value of a sample as IEEE 754 bits.
@@ -139,5 +140,5 @@ func (m ValueModel) AppendText(dst []byte, at *Instant, series uint64) []byte {
 	return append(dst, '.', byte('0'+rest/100), byte('0'+rest/10%10), byte('0'+rest%10))
 }
 
-// Cumulative reports whether the values count since some moment.
+// Cumulative reports whether the values count from a start time.
 func (m ValueModel) Cumulative() bool { return m == Counter || m.Histogram() }

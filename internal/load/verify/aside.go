@@ -2,17 +2,18 @@ package verify
 
 import (
 	"context"
-	"github.com/shaledb/shale/internal/client"
-	"github.com/shaledb/shale/internal/load/fleet"
 	"math"
 	"net/http"
 	"net/url"
 	"strconv"
+
+	"github.com/shaledb/shale/internal/client"
+	"github.com/shaledb/shale/internal/load/fleet"
 )
 
-// What stands beside samples: exemplars, and what is told of metrics.
+// The data of a load besides samples: exemplars, and the metadata of metrics.
 
-// exemplarsOf is what the API says of one series.
+// exemplarsOf are the exemplars of one series in the API.
 type exemplarsOf struct {
 	Series    map[string]string `json:"seriesLabels"`
 	Exemplars []struct {
@@ -47,7 +48,7 @@ func (c *checker) exemplars(ctx context.Context, s *stretch, from, to int64) {
 		trace, bits, has := o.exemplarOf(s.g, round)
 		e, there := got[ms]
 		delete(got, ms)
-		known := o.standing(s.g, round)
+		known := o.certainty(s.g, round)
 		switch value, err := strconv.ParseFloat(e.value, 64); {
 		case there && (!has || known == never):
 			c.note(&c.out.Extra, 1, "%s: exemplar %v at %d ms, which was not sent", s.selector, e, ms)
@@ -60,7 +61,7 @@ func (c *checker) exemplars(ctx context.Context, s *stretch, from, to int64) {
 		}
 	}
 	for ms, e := range got {
-		c.note(&c.out.Extra, 1, "%s: exemplar %v at %d ms, which is no time of the load", s.selector, e, ms)
+		c.note(&c.out.Extra, 1, "%s: exemplar %v at %d ms, which is not a time of the load", s.selector, e, ms)
 	}
 }
 
@@ -79,7 +80,7 @@ func (o *fleetOrigin) exemplarOf(g int64, round int) (trace string, bits uint64,
 // metricOf is a metric of a tenant.
 type metricOf struct{ tenant, metric int }
 
-// metadata compares what the server says of the metric of a series, once for each metric and tenant.
+// metadata compares the server's metadata for the metric of a series, once for each metric and tenant.
 func (c *checker) metadata(ctx context.Context, g int64) {
 	f := c.State.RemoteWrite
 	at := f.Place(g)

@@ -3,15 +3,16 @@ package verify
 import (
 	"context"
 	"fmt"
-	"github.com/shaledb/shale/internal/client"
-	"github.com/shaledb/shale/internal/load/fleet"
 	"math"
 	"strings"
 	"sync"
+
+	"github.com/shaledb/shale/internal/client"
+	"github.com/shaledb/shale/internal/load/fleet"
 )
 
-// tallyQuery is one count: an expression at a time, and the bounds that its value must keep. If step is set,
-// it is evaluated at all times from one to the other, and the sum of its values is what counts.
+// tallyQuery is one count: an expression at a time, and the bounds of its value. If step is set, it is
+// evaluated at all times of a range, and the bounds hold for the sum of its values.
 type tallyQuery struct {
 	inTenant       int    // number
 	tenant         string // name
@@ -38,7 +39,7 @@ func (c *checker) counts(ctx context.Context) {
 				mu.Lock()
 				total += n
 				if !ok {
-					total = math.MinInt64 / 2 // a query that failed has been noted; no total follows
+					total = math.MinInt64 / 2 // the failed query has been noted; there is no total
 				}
 				mu.Unlock()
 			}
@@ -72,9 +73,9 @@ func (c *checker) counts(ctx context.Context) {
 		return
 	}
 	c.out.Counted, c.out.CountedOf = total, bound
-	// Of a fleet this has been noted query by query.
+	// For a fleet, each query has noted this.
 	if _, ok := c.from.(*agentsOrigin); ok && total < bound {
-		c.note(&c.out.Short, bound-total, "%d points stored, and the server had received %d", total, bound)
+		c.note(&c.out.Short, bound-total, "%d points stored, but the server had received %d", total, bound)
 	}
 }
 
@@ -108,14 +109,14 @@ func (c *checker) count(ctx context.Context, q tallyQuery) (int64, bool) {
 	return n, true
 }
 
-// What one count may cost a server beside samples: the labels of its series, and the length of its pattern.
+// Bounds of one count besides its samples: the number of series, and of names in its pattern.
 const (
 	maxSeriesPerCount = 100_000
 	maxNamesPerCount  = 1000
 )
 
-// counts cuts the fleet into queries of at most chunk samples: by metric, by rounds if that is too much, and
-// by targets if even one round is.
+// counts cuts the fleet into queries of at most chunk samples: by metric, then by rounds, and by targets if
+// even one round is too much.
 func (o *fleetOrigin) counts(chunk int64, send func(tallyQuery)) {
 	rounds := o.rounds()
 	perTarget := int64(o.Series) * int64(o.ScraperCount())
@@ -146,7 +147,7 @@ func (o *fleetOrigin) countQuery(tenant, metric, fromTarget, toTarget, first, en
 		selector = fmt.Sprintf("%s{job=%q,instance=~%q}", o.MetricName(metric), o.Job(), o.instances(fromTarget, toTarget))
 	}
 	q.what = fmt.Sprintf("%s of targets %d to %d, rounds %d to %d", o.MetricName(metric), fromTarget, toTarget-1, first, end-1)
-	// What a query counts leaves stale markers out.
+	// A count leaves out stale markers.
 	q.expr = fmt.Sprintf("sum(count_over_time(%s%s))", selector, client.Window(o.state.Timeline.Ms(first), q.ms))
 	for round := first; round < end; round++ {
 		if o.regular() && o.state.Acks.Whole(round) {
@@ -164,7 +165,7 @@ func (o *fleetOrigin) countQuery(tenant, metric, fromTarget, toTarget, first, en
 	return q
 }
 
-// regular reports whether the requests of a round have one sample of each series, all of that round.
+// regular reports whether the requests of a round have exactly one sample of each series, all of that round.
 func (o *fleetOrigin) regular() bool { return o.Course.Rollout == 0 && !o.Reordering.On() }
 
 func (o *fleetOrigin) instances(from, to int) string {
@@ -178,10 +179,10 @@ func (o *fleetOrigin) instances(from, to int) string {
 	return sb.String()
 }
 
-// bounds returns how many samples of n series of a target from g on must be there of a round, and how many
-// may.
+// bounds returns how many samples of a round the series [g, g+n) of a target must have, and how many they may
+// have.
 func (o *fleetOrigin) bounds(round int, g, n int64) (least, most int64) {
-	count := func(known standing, n int64) {
+	count := func(known certainty, n int64) {
 		if known == surely {
 			least += n
 		}
@@ -194,13 +195,13 @@ func (o *fleetOrigin) bounds(round int, g, n int64) (least, most int64) {
 	}
 	for end := g + n; g < end; {
 		if o.Reordering.On() {
-			count(o.standing(g, round), 1)
+			count(o.certainty(g, round), 1)
 			g++
 			continue
 		}
 		batch, next := o.BatchOf(g, o.state.Batch)
 		next = min(end, next)
-		count(o.batchStanding(round, batch), next-g)
+		count(o.batchCertainty(round, batch), next-g)
 		g = next
 	}
 	return least, most

@@ -2,12 +2,6 @@ package verify
 
 import (
 	"fmt"
-	"github.com/shaledb/shale/internal/load/fleet"
-	"github.com/shaledb/shale/internal/load/pace"
-	"github.com/shaledb/shale/internal/load/send"
-	"github.com/shaledb/shale/internal/load/statefile"
-	"github.com/shaledb/shale/internal/load/values"
-	"github.com/shaledb/shale/internal/load/wire"
 	"hash/crc32"
 	"maps"
 	"math"
@@ -15,6 +9,13 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/shaledb/shale/internal/load/fleet"
+	"github.com/shaledb/shale/internal/load/pace"
+	"github.com/shaledb/shale/internal/load/send"
+	"github.com/shaledb/shale/internal/load/statefile"
+	"github.com/shaledb/shale/internal/load/values"
+	"github.com/shaledb/shale/internal/load/wire"
 )
 
 // TestGoldenCourse keeps what is drawn for the younger shapes as it is, for the same reason as TestGolden: a

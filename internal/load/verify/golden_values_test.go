@@ -2,15 +2,16 @@ package verify
 
 import (
 	"fmt"
+	"hash/crc32"
+	"strings"
+	"testing"
+
 	"github.com/shaledb/shale/internal/load/fleet"
 	"github.com/shaledb/shale/internal/load/pace"
 	"github.com/shaledb/shale/internal/load/send"
 	"github.com/shaledb/shale/internal/load/statefile"
 	"github.com/shaledb/shale/internal/load/values"
 	"github.com/shaledb/shale/internal/load/wire"
-	"hash/crc32"
-	"strings"
-	"testing"
 )
 
 func testFleet() fleet.Fleet {

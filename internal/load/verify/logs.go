@@ -16,8 +16,8 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// Lines is what reading lines back has found. Lines are compared byte for byte, with their times, structured
-// metadata and labels; those of one time and stream in their order too.
+// Lines is the result of reading lines back. Lines are compared byte for byte, with their times, structured
+// metadata and labels. The order of lines with the same time and stream is compared too.
 type Lines struct {
 	Streams int64 `json:"streams"`
 	Equal   int64 `json:"lines_equal"`
@@ -28,8 +28,8 @@ type Lines struct {
 	Moved   int64 `json:"misplaced"` // in another order than they arrived in
 	Extra   int64 `json:"extra"`     // never sent
 	Unacked int64 `json:"unacked_present"`
-	// Replaced counts lines that are no UTF-8, which JSON cannot say: U+FFFD stood for what was none, and all
-	// else was equal.
+	// Replaced counts lines that are not valid UTF-8, which JSON cannot represent: U+FFFD replaced the invalid
+	// bytes, and all other bytes were equal.
 	Replaced int64 `json:"equal_but_for_utf8,omitempty"`
 	Failed   int64 `json:"failed_queries"`
 	// Unproven is set if nothing was acknowledged.
@@ -39,8 +39,8 @@ type Lines struct {
 	Seconds  float64  `json:"seconds"`
 }
 
-// OK reports whether anything was acknowledged, and everything that was is there, once, unchanged and in its
-// order, and nothing else is.
+// OK reports whether the server has every acknowledged line once, unchanged and in its order, and no other
+// line. It is false if nothing was acknowledged.
 func (v *Lines) OK() bool {
 	return !v.Unproven && v.Missing+v.Doubled+v.Wrong+v.Moved+v.Extra+v.Failed == 0
 }
@@ -50,25 +50,25 @@ type LineVerifier struct {
 	Server *client.Server
 	State  *statefile.State
 	FS     vfs.FS // of the files
-	// Nodes is how many nodes are drawn and compared; 0 for all.
+	// Nodes is how many nodes are drawn and compared; 0: all.
 	Nodes int64
 	Draw  uint64
-	// Page is how many lines one query may give: what the server allows.
+	// Page is the number of lines of one query, which the server must allow.
 	Page        int
 	Concurrency int
 	// Done, if set, is called for each page, with its number of lines.
 	Done func(lines int)
 }
 
-// Run reads back and compares. Its error says that it could not begin or was cut short; what was found amiss
-// is in the verification.
+// Run reads back and compares. It returns an error if it cannot begin or is cut short; differences are in the
+// result.
 func (v *LineVerifier) Run(ctx context.Context) (*Lines, error) {
 	l := v.State.Logs
 	switch {
 	case l == nil:
-		return nil, fmt.Errorf("%w: load: verify: the state is not that of a load of lines", model.ErrInvalid)
+		return nil, fmt.Errorf("%w: load: verify: the state file does not describe a load of lines", model.ErrInvalid)
 	case v.Page < 2 || v.Concurrency < 1 || v.Nodes < 0:
-		return nil, fmt.Errorf("%w: load: verify: pages of at least 2 lines, and a concurrency of at least 1", model.ErrInvalid)
+		return nil, fmt.Errorf("%w: load: verify: a page must have at least 2 lines, and the concurrency must be at least 1", model.ErrInvalid)
 	}
 	files, err := l.Open(v.FS)
 	if err != nil {
@@ -100,7 +100,7 @@ func (v *LineVerifier) Run(ctx context.Context) (*Lines, error) {
 	return &c.out, nil
 }
 
-// logChecker collects what is found. Its verification is guarded by mu.
+// logChecker collects the findings. mu guards out.
 type logChecker struct {
 	*LineVerifier
 	files []lines.FileLines
@@ -149,10 +149,10 @@ func (c *logChecker) node(ctx context.Context, node int) {
 	c.out.Streams += int64(end - first)
 }
 
-// found counts what comparing has found, without a lock for each line.
+// found counts the findings of one page, without a lock for each line.
 type found struct{ equal, bytes, unacked, replaced int64 }
 
-// compare compares what is of a stretch of time, both sides by time.
+// compare compares the lines of an interval. Both sides are sorted by time.
 func (c *logChecker) compare(query string, want []*wantLine, got []gotLine) {
 	var f found
 	for len(want) > 0 || len(got) > 0 {
@@ -183,8 +183,8 @@ func (c *logChecker) compare(query string, want []*wantLine, got []gotLine) {
 
 // moment compares the lines of one time.
 func (c *logChecker) moment(query string, want []*wantLine, got []gotLine, f *found) {
-	// The latest place that was seen, of each stream if the moment has several lines. Lines with other
-	// metadata are another stream here: Loki's protocol gives them apart, without an order between them.
+	// The latest position seen in each stream, if the moment has several lines. Lines with other metadata count
+	// as another stream: Loki's protocol returns them separately, without an order between them.
 	last := map[string]int{}
 	for i := range got {
 		g := &got[i]
@@ -209,11 +209,11 @@ func (c *logChecker) moment(query string, want []*wantLine, got []gotLine, f *fo
 			group = g.stream + streamText(g.metadata)
 		}
 		switch {
-		case w.standing == never:
+		case w.certainty == never:
 			c.note(&c.out.Extra, 1, "%s: line at %d, which was not sent: %.200q", query, g.at, g.text)
 		case len(want) > 1 && last[group] > w.order:
-			c.note(&c.out.Moved, 1, "%s: line at %d comes behind one that arrived later: %.200q", query, g.at, g.text)
-		case w.standing == perhaps:
+			c.note(&c.out.Moved, 1, "%s: line at %d comes after one that arrived later: %.200q", query, g.at, g.text)
+		case w.certainty == perhaps:
 			f.unacked++
 		default:
 			f.equal++
@@ -227,13 +227,13 @@ func (c *logChecker) moment(query string, want []*wantLine, got []gotLine, f *fo
 		}
 	}
 	for _, w := range want {
-		if !w.seen && w.standing == surely {
+		if !w.seen && w.certainty == surely {
 			c.note(&c.out.Missing, 1, "%s: acknowledged line at %d of %s is missing: %.200q", query, w.at, strings.ReplaceAll(w.stream, "\x00", " "), w.text)
 		}
 	}
 }
 
-// stranger notes a line that is none of those that were sent: one of them with another text, or one too many.
+// stranger notes a line that was not sent: a changed line, or one too many.
 func (c *logChecker) stranger(query string, want []*wantLine, g *gotLine) {
 	for _, w := range want {
 		if !w.seen && w.stream == g.stream {

@@ -2,25 +2,26 @@ package verify
 
 import (
 	"cmp"
-	"github.com/shaledb/shale/internal/load/lines"
-	"github.com/shaledb/shale/internal/load/statefile"
 	"slices"
 	"strings"
+
+	"github.com/shaledb/shale/internal/load/lines"
+	"github.com/shaledb/shale/internal/load/statefile"
 )
 
-// wantLine is a line that was sent, or would have been.
+// wantLine is a line that was sent or may have been sent.
 type wantLine struct {
-	at       int64
-	order    int // of arrival: the lines of a node in the order of its pushes
-	stream   string
-	text     string
-	metadata []lines.Label
-	standing standing
-	seen     bool
+	at        int64
+	order     int // of arrival: the lines of a node in the order of its pushes
+	stream    string
+	text      string
+	metadata  []lines.Label
+	certainty certainty
+	seen      bool
 }
 
-// is compares a line with what a query gave, but for its time. If it is equal but for bytes that are no
-// UTF-8, replaced is set.
+// is compares a line with a line of a query, except for the time. If they differ only by invalid UTF-8,
+// replaced is set.
 func (w *wantLine) is(g *gotLine) (same, replaced bool) {
 	if w.stream != g.stream || !slices.Equal(w.metadata, g.metadata) {
 		return false, false
@@ -28,14 +29,14 @@ func (w *wantLine) is(g *gotLine) (same, replaced bool) {
 	if w.text == g.text {
 		return true, false
 	}
-	// Some writers of JSON put one U+FFFD for a run of such bytes, some one for each.
+	// Some JSON encoders write one U+FFFD for adjacent invalid bytes, others one for each.
 	if sane := strings.ToValidUTF8(w.text, "\uFFFD"); sane != w.text {
 		return sane == squeezed(g.text), true
 	}
 	return false, false
 }
 
-// squeezed leaves one U+FFFD of those that follow each other.
+// squeezed replaces adjacent U+FFFD by one.
 func squeezed(s string) string {
 	const one, two = "\uFFFD", "\uFFFD\uFFFD"
 	for strings.Contains(s, two) {
@@ -44,16 +45,16 @@ func squeezed(s string) string {
 	return s
 }
 
-// expected are the lines of one node, by time, a stretch at a time.
+// expected are the lines of one node, returned by time.
 type expected struct {
 	state   *statefile.State
 	writer  *lines.Writer
 	node    int
 	window  int // the next one
-	windows int // of which anything may have been sent
+	windows int // that may have been sent in part
 	pending []*wantLine
 	order   int
-	known   standing // of the push that is being written
+	known   certainty // of the push that is being written
 	early   int64
 	streams map[int]string
 	current string
@@ -78,7 +79,7 @@ func (e *expected) end() int64   { return e.state.Timeline.At(e.windows) }
 // until returns the lines before a time that have not been returned, by time and arrival.
 func (e *expected) until(at int64) []*wantLine {
 	for e.window < e.windows && e.state.Timeline.At(e.window)-e.early < at {
-		e.known = e.standing()
+		e.known = e.certainty()
 		e.writer.Push(e.window, e.node, e)
 		e.window++
 	}
@@ -89,8 +90,8 @@ func (e *expected) until(at int64) []*wantLine {
 	return once(due)
 }
 
-// standing is that of the push that is next.
-func (e *expected) standing() standing {
+// certainty returns the certainty of the next push.
+func (e *expected) certainty() certainty {
 	switch {
 	case e.state.Acks.Acked(e.window, e.node):
 		return surely
@@ -100,7 +101,7 @@ func (e *expected) standing() standing {
 	return never
 }
 
-// once leaves one of lines that were sent twice: the first, with the better of what is known.
+// once keeps one of the lines that were sent twice: the first, with the higher certainty of both.
 func once(all []*wantLine) []*wantLine {
 	out := all[:0]
 	from := 0 // of the lines of this time
@@ -116,7 +117,7 @@ func once(all []*wantLine) []*wantLine {
 			continue
 		}
 		first := out[from+i]
-		first.standing = max(first.standing, w.standing)
+		first.certainty = max(first.certainty, w.certainty)
 	}
 	return out
 }
@@ -132,7 +133,7 @@ func (e *expected) Stream(stream int) {
 
 func (e *expected) Line(at int64, text []byte, metadata []lines.Label) {
 	e.pending = append(e.pending, &wantLine{
-		at: at, order: e.order, stream: e.current, text: string(text), metadata: slices.Clone(metadata), standing: e.known,
+		at: at, order: e.order, stream: e.current, text: string(text), metadata: slices.Clone(metadata), certainty: e.known,
 	})
 	e.order++
 }

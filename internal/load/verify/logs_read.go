@@ -8,15 +8,15 @@ import (
 	"github.com/shaledb/shale/internal/load/lines"
 )
 
-// gotLine is a line as a query gave it.
+// gotLine is a line of a query.
 type gotLine struct {
 	at       int64
-	stream   string // canonical text of its labels, without those that servers add
+	stream   string // its labels in canonical form, without those that servers add
 	text     string
 	metadata []lines.Label
 }
 
-// servers name the service of a stream, and guess the level of a line.
+// Servers add the service of a stream, and the level that they detect in a line.
 const (
 	serviceLabel = "service_name"
 	levelLabel   = "detected_level"
@@ -50,7 +50,7 @@ func linesOf(page []client.Line) []gotLine {
 	return out
 }
 
-// streamText tells sets of labels apart.
+// streamText writes labels in canonical form.
 func streamText(ls []lines.Label) string {
 	var b []byte
 	for _, l := range ls {

@@ -15,8 +15,9 @@ import (
 	"testing"
 
 	"github.com/klauspost/compress/snappy"
-	"github.com/shaledb/shale/internal/load/lines"
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/shaledb/shale/internal/load/lines"
 )
 
 // keptLine is a line in a logStore.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"github.com/shaledb/shale/internal/client"
 	"github.com/shaledb/shale/internal/load/lines"
 	"github.com/shaledb/shale/internal/load/pace"
@@ -89,7 +90,7 @@ func TestLogsComeBack(t *testing.T) {
 	}
 }
 
-// Everything that a server can do wrong is told, and told apart.
+// Each kind of difference is reported, and told from the others.
 func TestLogsAmiss(t *testing.T) {
 	for name, c := range map[string]struct {
 		harm func(s *logStore)
@@ -133,7 +134,7 @@ func TestLogsAmiss(t *testing.T) {
 	}
 }
 
-// Lines that nobody acknowledged may be there or not; the state file says which those are.
+// Unacknowledged lines may be stored or not; the state file says which lines those are.
 func TestLogsUnacknowledged(t *testing.T) {
 	store, url := newLogStore(t)
 	store.refuse = func(push int) int { return map[int]int{4: 400, 7: 503, 9: 429}[push] }
@@ -157,10 +158,10 @@ func TestLogsUnacknowledged(t *testing.T) {
 	if out := verifyLogs(t, url, state, 100); !out.OK() || out.Equal != report.Acked || out.Unacked != 0 {
 		t.Errorf("%+v", out)
 	}
-	// Whoever answered 400 may have kept a part all the same.
+	// A server that responds 400 may have kept a part in spite of that.
 	parts := expectedOf(state)
 	for _, w := range parts {
-		if w.standing == perhaps {
+		if w.certainty == perhaps {
 			ls := strings.Split(strings.TrimSuffix(w.stream, "\x00"), "\x00")
 			var labels []lines.Label
 			for i := 0; i < len(ls); i += 2 {
@@ -198,7 +199,7 @@ func TestLogsOfNothing(t *testing.T) {
 	}
 }
 
-// The lines of files come back as they are, whatever they are.
+// The lines of files come back unchanged, whatever they contain.
 func TestLogsOfFiles(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/prometheus/prometheus/prompb"
+
 	"github.com/shaledb/shale/internal/load/values"
 )
 
@@ -15,9 +16,9 @@ type bucket struct {
 	count uint64
 }
 
-// differentHistogram says in what a histogram that was read back is not the one that was sent; empty if in
-// nothing. All numbers are compared bit for bit. A store may write down empty buckets, and cut spans
-// otherwise; they mean the same.
+// differentHistogram describes how a histogram that was read back differs from the one that was sent; empty
+// if it does not. All numbers are compared bit for bit. Empty buckets and other spans have the same meaning,
+// so a store may add them.
 func differentHistogram(n *values.Histogram, h *prompb.Histogram) string {
 	_, float := h.Count.(*prompb.Histogram_CountFloat)
 	if float != n.Float {
@@ -27,7 +28,7 @@ func differentHistogram(n *values.Histogram, h *prompb.Histogram) string {
 	if float {
 		count, zero = math.Float64bits(h.GetCountFloat()), math.Float64bits(h.GetZeroCountFloat())
 	}
-	// Beside gauge or not, hints speak of the sample before, which is the store's matter.
+	// Apart from the gauge hint, hints compare a sample with the previous one, so the store may change them.
 	gauge := h.ResetHint == prompb.Histogram_GAUGE
 	switch {
 	case h.Schema != n.Schema:
@@ -54,7 +55,7 @@ func differentHistogram(n *values.Histogram, h *prompb.Histogram) string {
 	return ""
 }
 
-// sentBits returns a count as it is sent.
+// sentBits returns the bits of a count as it is sent.
 func sentBits(n *values.Histogram, count uint64) uint64 {
 	if n.Float {
 		return math.Float64bits(n.Value(count))
@@ -100,7 +101,7 @@ func bucketsOf(spans []prompb.BucketSpan, deltas []int64, counts []float64, floa
 		}
 	}
 	if float && i != len(counts) || !float && i != len(deltas) {
-		return out, fmt.Errorf("spans of %d buckets, and %d differences, %d counts", i, len(deltas), len(counts))
+		return out, fmt.Errorf("spans of %d buckets, but %d differences and %d counts", i, len(deltas), len(counts))
 	}
 	return out, nil
 }

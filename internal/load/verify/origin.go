@@ -1,50 +1,51 @@
 package verify
 
 import (
+	"time"
+
 	"github.com/shaledb/shale/internal/load/fleet"
 	"github.com/shaledb/shale/internal/load/statefile"
 	"github.com/shaledb/shale/internal/load/values"
-	"time"
 )
 
-// standing says what is known of a sample before the store is asked.
-type standing uint8
+// certainty says whether a sample must be in the store.
+type certainty uint8
 
 const (
-	never   standing = iota // was not sent
-	perhaps                 // was sent, and nobody said that it was stored
-	surely                  // must be in the store
+	never   certainty = iota // was not sent
+	perhaps                  // was sent, but not acknowledged
+	surely                   // must be in the store
 )
 
-// origin computes the samples of a load again. A series is one number; if it is relabelled, it has several
-// sets of labels in turn, each with the number of its cycle.
+// origin computes the samples of a load a second time. A series is a number. If it is relabelled, it has
+// several sets of labels in turn, each with the number of its cycle.
 type origin interface {
 	Total() int64
-	// Matchers returns what tells a series from all others of its tenant, in all of its cycles.
+	// Matchers returns labels that tell a series, in all of its cycles, from all others of its tenant.
 	Matchers(g int64) []fleet.Matcher
 	LabelsOf(g int64, cycle int) map[string]string
 	// CycleOf reads the number of the cycle out of labels.
 	CycleOf(labels map[string]string) (int, bool)
 
-	// rounds is the number of rounds of which anything may have been sent.
+	// rounds is the number of rounds that may have been sent, at least in part.
 	rounds() int
 	// ms returns the time of a sample in Unix milliseconds, roundAt which round may have a sample at a time.
 	ms(g int64, round int) int64
 	roundAt(g, ms int64) (round int, ok bool)
 	cycle(g int64, round int) int
 	value(g int64, round int, into *value)
-	standing(g int64, round int) standing
+	certainty(g int64, round int) certainty
 	// ended returns the cycle that a stale marker ends in a round, and what is known of the marker.
-	ended(g int64, round int) (cycle int, known standing)
+	ended(g int64, round int) (cycle int, known certainty)
 }
 
-// value is what a sample holds: bits of a float, or a histogram.
+// value is the value of a sample: the bits of a float, or a histogram.
 type value struct {
 	bits      uint64
 	histogram *values.Histogram
 }
 
-// origin gives the load that the state is of.
+// origin returns the load that the state describes.
 func (v *SampleVerifier) origin() origin {
 	if f := v.State.RemoteWrite; f != nil {
 		return newFleetOrigin(v.State)
@@ -52,7 +53,7 @@ func (v *SampleVerifier) origin() origin {
 	return newAgentsOrigin(v.State, v.SentBefore)
 }
 
-// fleetOrigin knows of remote write what was answered.
+// fleetOrigin knows which requests of remote write were acknowledged.
 type fleetOrigin struct {
 	*fleet.Fleet
 	fleet.Course
@@ -72,13 +73,13 @@ func (o *fleetOrigin) rounds() int {
 	if o.state.Ended {
 		return o.state.Acks.Rounds()
 	}
-	// The process that sent was killed: batches of later rounds may have been on their way, but no shard is more
-	// than a few rounds ahead of what was answered.
+	// The sending process was killed: batches of later rounds may have been in flight, but a shard is at most
+	// a few rounds ahead of its responses.
 	return o.state.Acks.Rounds() + roundsInFlight
 }
 
-// roundsInFlight is more than a shard can have sent without an answer, which is one batch; it only widens the
-// range in which samples that nobody acknowledged are expected.
+// roundsInFlight is more than a shard can have sent without a response, which is one batch. It only widens
+// the range in which unacknowledged samples are allowed.
 const roundsInFlight = 2
 
 func (o *fleetOrigin) moment(g int64, round int) fleet.Moment {
@@ -117,21 +118,21 @@ func (o *fleetOrigin) value(g int64, round int, into *value) {
 	into.bits = o.Value.Bits(&m.Instant, o.Identity(p))
 }
 
-// standing is that of the better known of the requests that had the sample.
-func (o *fleetOrigin) standing(g int64, round int) standing {
+// certainty returns the highest certainty of the requests that had the sample.
+func (o *fleetOrigin) certainty(g int64, round int) certainty {
 	if round < o.First(o.Place(g).Target) {
 		return never
 	}
 	batch, _ := o.BatchOf(g, o.state.Batch)
 	first, second := o.Sendings(g, round)
-	known := o.batchStanding(first, batch)
+	known := o.batchCertainty(first, batch)
 	if second != first {
-		known = max(known, o.batchStanding(second, batch))
+		known = max(known, o.batchCertainty(second, batch))
 	}
 	return known
 }
 
-func (o *fleetOrigin) batchStanding(round, batch int) standing {
+func (o *fleetOrigin) batchCertainty(round, batch int) certainty {
 	switch {
 	case o.state.Acks.Acked(round, batch):
 		return surely
@@ -141,11 +142,11 @@ func (o *fleetOrigin) batchStanding(round, batch int) standing {
 	return never
 }
 
-func (o *fleetOrigin) ended(g int64, round int) (cycle int, known standing) {
+func (o *fleetOrigin) ended(g int64, round int) (cycle int, known certainty) {
 	cycle, ok := o.Course.Ended(o.Place(g).Target, round)
 	if !ok {
 		return 0, never
 	}
 	batch, _ := o.BatchOf(g, o.state.Batch)
-	return cycle, o.batchStanding(round, batch)
+	return cycle, o.batchCertainty(round, batch)
 }

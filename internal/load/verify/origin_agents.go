@@ -2,24 +2,25 @@ package verify
 
 import (
 	"fmt"
-	"github.com/shaledb/shale/internal/load/fleet"
-	"github.com/shaledb/shale/internal/load/statefile"
 	"sort"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/shaledb/shale/internal/load/fleet"
+	"github.com/shaledb/shale/internal/load/statefile"
 )
 
-// agentsOrigin knows of a Graphite load what was written, and how much of it the server has said to have
-// received.
+// agentsOrigin knows which points of a Graphite load were written, and how many the server has counted.
 type agentsOrigin struct {
 	*fleet.Agents
 	state *statefile.State
-	// intact is set if nothing happened that could lose a point that was written.
+	// intact is set if nothing happened that could lose a written point.
 	intact bool
-	// prefix is how many points of the only connection must be there although something happened.
+	// prefix is how many points of the only connection must be stored although points may have been lost.
 	prefix uint64
-	// sentBefore is how many points must be there in all, if the caller knows better than the server's counter.
+	// sentBefore is how many points must be stored in total, if the caller knows better than the server's
+	// counter.
 	sentBefore uint64
 	last       int
 }
@@ -43,14 +44,14 @@ func newAgentsOrigin(s *statefile.State, sentBefore uint64) *agentsOrigin {
 	return o
 }
 
-// connectionsApart is by how many rounds one connection may be ahead of what all of them have sent on
-// average. It bounds what is looked at when the process that sent was killed.
+// connectionsApart is how many rounds one connection may be ahead of the average of all connections. It
+// bounds the rounds that are read when the sending process was killed.
 const connectionsApart = 16
 
 func (o *agentsOrigin) rounds() int                                    { return o.last }
 func (o *agentsOrigin) CycleOf(map[string]string) (cycle int, ok bool) { return 0, true }
 func (o *agentsOrigin) cycle(int64, int) int                           { return 0 }
-func (o *agentsOrigin) ended(int64, int) (int, standing)               { return 0, never }
+func (o *agentsOrigin) ended(int64, int) (int, certainty)              { return 0, never }
 
 func (o *agentsOrigin) agent(g int64) int { return int(g / int64(o.Metrics)) }
 
@@ -69,7 +70,7 @@ func (o *agentsOrigin) roundAt(g, ms int64) (round int, ok bool) {
 
 func (o *agentsOrigin) value(g int64, round int, into *value) { into.bits = o.Bits(g, round) }
 
-func (o *agentsOrigin) standing(g int64, round int) standing {
+func (o *agentsOrigin) certainty(g int64, round int) certainty {
 	if round < o.First(o.agent(g)) {
 		return never
 	}
@@ -83,13 +84,13 @@ func (o *agentsOrigin) standing(g int64, round int) standing {
 	return perhaps
 }
 
-// counts asks for a few agents at a time, and for some of the rounds if one agent alone is too much. No agent
-// has a lower bound: the server's counter knows no agents.
+// counts asks for a few agents at a time, and for some of the rounds if one agent alone is too much. An agent
+// has no lower bound, because the server's counter does not tell agents apart.
 //
-// count_over_time will not do: it drops the name, which is all that tells these series apart, and Prometheus
-// refuses an answer in which labels come twice. last_over_time keeps it, and over the milliseconds of one
-// round it gives the points of exactly that round: each series has one, somewhere between the beginning of
-// the round and that of the next.
+// count_over_time does not work: it drops the name, which alone tells these series apart, and Prometheus
+// refuses a result with duplicate labels. last_over_time keeps the name. Over the milliseconds of one round
+// it returns the points of exactly that round: each series has one, between the beginning of the round and
+// the next one.
 func (o *agentsOrigin) counts(chunk int64, send func(tallyQuery)) {
 	rounds := o.rounds()
 	perQuery := int(min(int64(rounds), maxRoundsPerQuery, max(1, chunk/int64(o.Metrics))))
@@ -134,7 +135,7 @@ func (o *agentsOrigin) matching(from, to int) string {
 	return fmt.Sprintf("{__name__=~%q}", prefix+`\.agent\.`+ids+`\.metrics\.[0-9]+`)
 }
 
-// most returns how many points of an agent may be there of a round.
+// most returns how many points of an agent a round may have.
 func (o *agentsOrigin) most(agent, round int) int64 {
 	if round < o.First(agent) {
 		return 0
@@ -159,8 +160,8 @@ func (o *agentsOrigin) most(agent, round int) int64 {
 	return n
 }
 
-// least returns how many points must be there in all, if something happened that could lose some. Of what was
-// sent twice one is enough, and the counter of the server counts both.
+// least returns how many points must be stored in total, if some may have been lost. A point that was sent
+// twice needs to be stored once, but the server's counter counts both.
 func (o *agentsOrigin) least() int64 {
 	sent := o.state.Trail.Kept()
 	if o.sentBefore > 0 {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/prometheus/prometheus/model/labels"
+
 	"github.com/shaledb/shale/internal/client"
 	"github.com/shaledb/shale/internal/load/pace"
 	"github.com/shaledb/shale/internal/load/send"
@@ -31,7 +32,7 @@ func small(t *testing.T, url string, timing pace.Timing) *send.RemoteWrite {
 	}
 }
 
-// testClient leaves no connection open behind.
+// testClient leaves no connection open.
 func testClient() *http.Client {
 	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 }
@@ -80,7 +81,7 @@ func TestRemoteWriteVerifies(t *testing.T) {
 func TestRemoteWriteHeaders(t *testing.T) {
 	store := newMemStore()
 	tries := 0
-	store.answer = func(w http.ResponseWriter, _ *http.Request) int {
+	store.before = func(w http.ResponseWriter, _ *http.Request) int {
 		if tries++; tries%3 != 0 {
 			return http.StatusInternalServerError
 		}
@@ -109,7 +110,7 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 	t.Parallel()
 	store := newMemStore()
 	var asked []time.Time
-	store.answer = func(w http.ResponseWriter, _ *http.Request) int {
+	store.before = func(w http.ResponseWriter, _ *http.Request) int {
 		if asked = append(asked, time.Now()); len(asked) == 1 {
 			w.Header().Set("Retry-After", "1")
 			return http.StatusServiceUnavailable
@@ -132,7 +133,7 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 func TestRefusalsAreDropped(t *testing.T) {
 	store := newMemStore()
 	var tries atomic.Int32
-	store.answer = func(http.ResponseWriter, *http.Request) int {
+	store.before = func(http.ResponseWriter, *http.Request) int {
 		if tries.Add(1) == 2 {
 			return http.StatusTooManyRequests
 		}
@@ -158,7 +159,7 @@ func TestRefusalsAreDropped(t *testing.T) {
 	}
 }
 
-// TestStoredWithoutAck: a batch whose answer got lost, and that was given up, may be there.
+// TestStoredWithoutAck: a batch may be stored although its response was lost and the sender gave up.
 func TestStoredWithoutAck(t *testing.T) {
 	store := newMemStore()
 	writes := 0
@@ -302,7 +303,7 @@ func TestReaderLosesPatienceOnce(t *testing.T) {
 // TestOpenLoop checks that a slow server shows as lag.
 func TestOpenLoop(t *testing.T) {
 	store := newMemStore()
-	store.answer = func(http.ResponseWriter, *http.Request) int { time.Sleep(50 * time.Millisecond); return 0 }
+	store.before = func(http.ResponseWriter, *http.Request) int { time.Sleep(50 * time.Millisecond); return 0 }
 	srv := store.serve(t)
 	_, report, err := small(t, srv.URL, pace.Timing{Rate: 10_000, Duration: 500 * time.Millisecond}).Run(t.Context())
 	if err != nil {

@@ -14,28 +14,28 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// ScrapeVerifier verifies what came of scrapes of a [Target]. It needs no state file: what a target showed at
-// a time is a pure function of its shape.
+// ScrapeVerifier verifies the samples of scraped targets. It needs no state file: the samples of a target at
+// a time are a pure function of its shape.
 type ScrapeVerifier struct {
 	Server *client.Server
 	Fleet  fleet.Fleet
 	Epoch  time.Time
-	// Series is how many series are drawn and compared, Draw chooses them.
+	// Series is how many series are drawn and compared; Draw is the seed that selects them.
 	Series int64
 	Draw   uint64
 	Over   Over
 	// From and To bound the times that are read.
 	From, To time.Time
-	// Every is how often a scraper comes: longer gaps are missing samples. 0: nobody knows.
+	// Every is the scrape interval: longer gaps are missing samples. 0: unknown.
 	Every time.Duration
-	// Late bounds how long after the time of a scrape the target may have been asked: the scraper's timeout.
+	// Late bounds how long after the timestamp of a scrape the target may have responded: the scraper's timeout.
 	Late        time.Duration
 	Concurrency int
 	// Done, if set, is called for each series that has been compared.
 	Done func()
 }
 
-// Run reads back and compares. Its error says that it could not begin or was cut short.
+// Run reads back and compares. It returns an error if it cannot begin or is cut short.
 func (v *ScrapeVerifier) Run(ctx context.Context) (*Samples, error) {
 	f := &v.Fleet
 	if err := f.CheckScraped(); err != nil {
@@ -58,10 +58,10 @@ func (v *ScrapeVerifier) Run(ctx context.Context) (*Samples, error) {
 	return c.over(ctx, f.Total(), func(g int64) { v.series(ctx, c, &course, g) }, nil)
 }
 
-// seenBy is what one scraper has written of a series, which has other labels beside those of the target then.
+// seenBy is what one scraper has written of a series: a scraper may add labels to those of the target.
 type seenBy struct {
 	cycles  map[int][]client.Sample
-	samples []int64 // times of all that are no markers
+	samples []int64 // times of all samples except markers
 }
 
 func (v *ScrapeVerifier) series(ctx context.Context, c *checker, course *fleet.Course, g int64) {
@@ -95,7 +95,7 @@ func (v *ScrapeVerifier) series(ctx context.Context, c *checker, course *fleet.C
 		}
 	}
 	if len(scrapers) == 0 {
-		c.note(&c.out.Missing, 1, "%s: nothing is there", selector)
+		c.note(&c.out.Missing, 1, "%s: no sample found", selector)
 	}
 	for id, s := range scrapers {
 		v.gaps(c, s, selector+" of "+id)
@@ -123,8 +123,8 @@ func (v *ScrapeVerifier) curve(c *checker, course *fleet.Course, s *seenBy, g in
 	c.add(&c.out.Markers, markers)
 }
 
-// differs says in what a sample is none of those that the target showed from its time on, until the scraper
-// gave up.
+// differs describes how a sample differs from all that the target exposed from its time until the scraper's
+// timeout; empty if it equals one of them.
 func (v *ScrapeVerifier) differs(course *fleet.Course, p fleet.Place, cycle int, got client.Sample) string {
 	f, id, why := &v.Fleet, v.Fleet.Identity(p), "the target was not in this cycle"
 	for ns := got.Ms * 1e6; ns <= got.Ms*1e6+int64(v.Late); {
@@ -146,7 +146,7 @@ func (v *ScrapeVerifier) differs(course *fleet.Course, p fleet.Place, cycle int,
 	return why
 }
 
-// gaps notes where samples are missing, and cycles that end without a marker.
+// gaps notes missing samples, and cycles that end without a marker.
 func (v *ScrapeVerifier) gaps(c *checker, s *seenBy, what string) {
 	slices.Sort(s.samples)
 	last := v.From.UnixMilli()

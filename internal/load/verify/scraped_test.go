@@ -16,7 +16,7 @@ import (
 )
 
 // scrape does what a Prometheus does every 10 seconds: it asks the target a while after the time that it puts
-// down, parses the answer, adds labels, and ends what is not there any more.
+// down, parses the response, adds labels, and ends what is not there any more.
 func (p *promTenant) scrape(t *testing.T, s *promStore, served *target.Target, n int, at time.Time, lag time.Duration, scraper string, last map[string]message) {
 	t.Helper()
 	served.Now = func() time.Time { return at.Add(lag) }
@@ -100,7 +100,7 @@ func TestScrapedVerifies(t *testing.T) {
 				t.Errorf("%+v", v)
 			}
 			if v := verify(func(v *ScrapeVerifier) { v.Late = 0 }); v.Wrong < series || v.Missing+v.Extra > 0 {
-				t.Errorf("no answer may come later than its time: %+v", v)
+				t.Errorf("no response may be later than its time: %+v", v)
 			}
 			if v := verify(func(v *ScrapeVerifier) { v.Fleet.Seed++ }); v.Missing != series {
 				t.Errorf("another seed: %+v", v)

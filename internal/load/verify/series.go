@@ -12,7 +12,7 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// maxRoundsPerQuery keeps answers small.
+// maxRoundsPerQuery keeps responses small.
 const maxRoundsPerQuery = 5000
 
 // series compares one series in all of its cycles.
@@ -27,7 +27,7 @@ func (c *checker) series(ctx context.Context, g int64) {
 	c.add(&c.out.Series, 1)
 }
 
-// stretch is a series in the rounds [first, end), and what was seen of it.
+// stretch is a series in the rounds [first, end), and the samples seen of it.
 type stretch struct {
 	g                 int64
 	first, end        int
@@ -71,7 +71,7 @@ func (c *checker) stretch(ctx context.Context, g int64, first, end int) {
 func (c *checker) curve(s *stretch, got client.Series) {
 	cycle, ok := c.from.CycleOf(got.Metric)
 	if !ok || s.cycles[cycle] {
-		c.note(&c.out.Extra, 1, "%s: there is one more series: %v", s.selector, got.Metric)
+		c.note(&c.out.Extra, 1, "%s: one series too many: %v", s.selector, got.Metric)
 		return
 	}
 	s.cycles[cycle] = true
@@ -87,10 +87,10 @@ func (c *checker) curve(s *stretch, got client.Series) {
 func (c *checker) sample(s *stretch, cycle int, got client.Sample) {
 	round, exact := c.from.roundAt(s.g, got.Ms)
 	if !exact || round < s.first || round >= s.end {
-		c.note(&c.out.Extra, 1, "%s: sample at %d ms, which is no time of the load", s.selector, got.Ms)
+		c.note(&c.out.Extra, 1, "%s: sample at %d ms, which is not a time of the load", s.selector, got.Ms)
 		return
 	}
-	known, seen, why := c.from.standing(s.g, round), s.samples, ""
+	known, seen, why := c.from.certainty(s.g, round), s.samples, ""
 	marker := c.from.cycle(s.g, round) != cycle
 	if marker {
 		ended, of := c.from.ended(s.g, round)
@@ -121,10 +121,10 @@ func (c *checker) sample(s *stretch, cycle int, got client.Sample) {
 	}
 }
 
-// missing notes what should have been there.
+// missing notes samples that should have been found.
 func (c *checker) missing(s *stretch) {
 	for round := s.first; round < s.end; round++ {
-		if !s.samples.Has(round-s.first) && c.from.standing(s.g, round) == surely {
+		if !s.samples.Has(round-s.first) && c.from.certainty(s.g, round) == surely {
 			c.note(&c.out.Missing, 1, "%s: acknowledged sample of round %d at %d ms is missing", s.selector, round, c.from.ms(s.g, round))
 		}
 		if !s.marked || s.markers.Has(round-s.first) {
@@ -136,7 +136,7 @@ func (c *checker) missing(s *stretch) {
 	}
 }
 
-// differs says in what a sample is not the value that was sent; empty if in nothing.
+// differs describes how a sample differs from the value that was sent; empty if it does not.
 func (v *value) differs(got client.Sample) string {
 	switch {
 	case v.histogram != nil && got.Histogram != nil:

@@ -24,12 +24,13 @@ import (
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
+
 	"github.com/shaledb/shale/internal/load/send"
 	"github.com/shaledb/shale/internal/load/wire"
 )
 
-// promStore is Prometheus' store behind its decoders of remote write, its language and remote read, once for
-// each tenant. Unlike a Prometheus it takes zstd as well.
+// promStore is Prometheus' store for each tenant, with Prometheus' decoders of remote write, PromQL and
+// remote read. Unlike a Prometheus it also accepts zstd.
 type promStore struct {
 	t       *testing.T
 	dir     string
@@ -38,7 +39,7 @@ type promStore struct {
 	tenants map[string]*promTenant
 	// before, if set, gives the status of a write that is not stored; 0 stores it.
 	before func(w http.ResponseWriter, r *http.Request) int
-	// tamper, if set, changes what remote read answers.
+	// tamper, if set, changes the responses of remote read.
 	tamper func(*prompb.ReadResponse)
 	heads  []http.Header
 }
@@ -149,7 +150,7 @@ func (s *promStore) write(tenant *promTenant, w http.ResponseWriter, r *http.Req
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// Helper and Fatalf make the store one who may decode; a body that is bad fails the test.
+// Helper and Fatalf make the store a tester, so that a bad body fails the test.
 func (s *promStore) Helper() {}
 func (s *promStore) Fatalf(format string, args ...any) {
 	s.t.Errorf(format, args...)

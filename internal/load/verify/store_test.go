@@ -26,11 +26,12 @@ import (
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 	"github.com/prometheus/prometheus/util/annotations"
+
 	"github.com/shaledb/shale/internal/load/send"
 )
 
-// memStore is the smallest store that a load can be verified against: maps behind remote write, Graphite and
-// the query API, the latter with Prometheus' own engine.
+// memStore is the smallest store that a load can be verified against: maps with remote write, Graphite and
+// the query API, which uses Prometheus' own engine.
 type memStore struct {
 	mu       sync.Mutex
 	series   map[string]labels.Labels
@@ -38,8 +39,8 @@ type memStore struct {
 	received float64
 	life     float64
 	engine   *promql.Engine
-	// answer, if set, gives the status of a write before it is stored; 0 stores it.
-	answer func(w http.ResponseWriter, r *http.Request) int
+	// before, if set, gives the status of a write that is not stored; 0 stores it.
+	before func(w http.ResponseWriter, r *http.Request) int
 	// after, if set, gives the status of a write that was stored.
 	after   func() int
 	headers []http.Header
@@ -88,8 +89,8 @@ func (s *memStore) write(w http.ResponseWriter, r *http.Request) int {
 	defer s.mu.Unlock()
 	s.headers = append(s.headers, r.Header.Clone())
 	s.tenants[r.Header.Get("X-Scope-OrgID")]++
-	if s.answer != nil {
-		if code := s.answer(w, r); code != 0 {
+	if s.before != nil {
+		if code := s.before(w, r); code != 0 {
 			return code
 		}
 	}
@@ -307,7 +308,7 @@ func (s *memStore) point(name string, seconds int64, v float64) {
 	s.put(labels.FromStrings(pairs...), seconds*1000, v)
 }
 
-// readPickles reads messages behind their lengths.
+// readPickles reads messages after their lengths.
 func (s *memStore) readPickles(c net.Conn) {
 	defer c.Close()
 	in := bufio.NewReader(c)

@@ -2,17 +2,18 @@ package verify
 
 import (
 	"fmt"
-	"github.com/shaledb/shale/internal/client"
-	"github.com/shaledb/shale/internal/load/fleet"
-	"github.com/shaledb/shale/internal/load/pace"
-	"github.com/shaledb/shale/internal/load/statefile"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/shaledb/shale/internal/client"
+	"github.com/shaledb/shale/internal/load/fleet"
+	"github.com/shaledb/shale/internal/load/pace"
+	"github.com/shaledb/shale/internal/load/statefile"
 )
 
-// A load of which nobody took anything is no success, although nothing is missing.
+// A load without an acknowledgement is a failure, although nothing is missing.
 func TestNothingAcknowledged(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(w, `{"status":"success","data":{"resultType":"vector","result":[]}}`)

@@ -17,7 +17,7 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// Samples is what reading back a load has found. The samples of a series are compared bit for bit.
+// Samples is the result of reading back samples, which are compared bit for bit.
 type Samples struct {
 	Series    int64 `json:"series"`
 	Compared  int64 `json:"samples_equal"`
@@ -27,14 +27,14 @@ type Samples struct {
 	Missing   int64 `json:"acked_but_missing"`
 	Wrong     int64 `json:"wrong"`           // another value, or other labels
 	Extra     int64 `json:"extra"`           // never sent
-	Unacked   int64 `json:"unacked_present"` // nobody acknowledged them, and they are there, which is allowed
+	Unacked   int64 `json:"unacked_present"` // stored without an acknowledgement, which is allowed
 	Failed    int64 `json:"failed_queries"`
 	CountedOf int64 `json:"counted_of,omitempty"` // samples that the counts must reach
 	Counted   int64 `json:"counted,omitempty"`
 	Short     int64 `json:"counted_short,omitempty"` // by how many samples counts fell short
 	Over      int64 `json:"counted_over,omitempty"`  // by how many they were too high
-	// Unproven is set if there is nothing that must be in the store, since nothing was acknowledged: whatever
-	// was found then proves nothing.
+	// Unproven is set if nothing was acknowledged, so the store need not have anything and the result proves
+	// nothing.
 	Unproven bool  `json:"nothing_acknowledged,omitempty"`
 	Queries  int64 `json:"queries"`
 	// Examples are the first failures, in words.
@@ -42,26 +42,26 @@ type Samples struct {
 	Seconds  float64  `json:"seconds"`
 }
 
-// OK reports whether anything was acknowledged, and everything that was is there, unchanged, and nothing else
-// is.
+// OK reports whether the server has every acknowledged sample unchanged, and no other. It is false if nothing
+// was acknowledged.
 func (v *Samples) OK() bool {
 	return !v.Unproven && v.Missing+v.Wrong+v.Extra+v.Failed+v.Short+v.Over == 0
 }
 
-// Over is the way by which series are read back.
+// Over is the API that series are read back with.
 type Over uint8
 
-// The ways. A query shows floats and neither stale markers nor whole histograms; remote read shows
+// The APIs. A query returns floats, but neither stale markers nor whole histograms; remote read returns
 // everything.
 const (
-	OverAuto Over = iota // remote read for histograms and stale markers, a query for all else
+	OverAuto Over = iota // remote read for histograms and stale markers, else a query
 	OverQuery
 	OverRemoteRead
 )
 
 var overNames = [...]string{"auto", "query", "remote-read"}
 
-// UnmarshalText reads the name of a way. Its error is of class [model.ErrInvalid].
+// UnmarshalText reads the name of an API. Its error is of class [model.ErrInvalid].
 func (o *Over) UnmarshalText(text []byte) error {
 	i := slices.Index(overNames[:], string(text))
 	if i < 0 {
@@ -77,33 +77,33 @@ type SampleVerifier struct {
 	// number is appended.
 	Server *client.Server
 	State  *statefile.State
-	// Series is how many series are drawn and compared; 0 for none, at least as many as there are for all.
+	// Series is how many series are drawn and compared. 0: none. A number above the total: all.
 	Series int64
-	// Draw chooses them.
+	// Draw is the seed that selects them.
 	Draw uint64
 	Over Over
-	// Exemplars and Metadata compares those of the drawn series and of their metrics as well.
+	// Exemplars and Metadata also compare those of the drawn series and of their metrics.
 	Exemplars, Metadata bool
-	// Counts asks for the number of samples of every metric or agent as well, at most Chunk of them in one
+	// Counts also compares the number of samples of every metric or agent, with at most Chunk samples in one
 	// query.
 	Counts bool
 	Chunk  int64
 	// SentBefore is how many points of a Graphite load the server must have, if the caller knows better than the
-	// counter in the state; 0 if not.
+	// counter in the state; else 0.
 	SentBefore  uint64
 	Concurrency int
 	// Done, if set, is called for each series that has been compared.
 	Done func()
 }
 
-// check returns an error of class invalid unless the load can be verified so.
+// check returns an error of class [model.ErrInvalid] unless the load can be verified with these settings.
 func (v *SampleVerifier) check() error {
 	f := v.State.RemoteWrite
 	switch {
 	case v.Chunk < 1 || v.Concurrency < 1 || v.Series < 0:
 		return fmt.Errorf("%w: load: verify: series, chunk and concurrency must be positive", model.ErrInvalid)
 	case v.Over == OverQuery && f != nil && f.Value.Histogram() && v.Series > 0:
-		return fmt.Errorf("%w: load: verify: a query does not show histograms as they were sent; use remote-read", model.ErrInvalid)
+		return fmt.Errorf("%w: load: verify: a query does not return histograms as they were sent; use remote-read", model.ErrInvalid)
 	}
 	return nil
 }
@@ -115,8 +115,8 @@ func (v *SampleVerifier) raw() bool {
 		v.Over == OverAuto && f != nil && (f.Value.Histogram() || f.Churn.StaleMarkers && f.Churn.SeriesInterval > 0)
 }
 
-// Run reads back and compares. Its error says that it could not begin or was cut short; what was found amiss
-// is in the verification.
+// Run reads back and compares. It returns an error if it cannot begin or is cut short; differences are in the
+// result.
 func (v *SampleVerifier) Run(ctx context.Context) (*Samples, error) {
 	if err := v.check(); err != nil {
 		return nil, err
@@ -130,7 +130,7 @@ func (v *SampleVerifier) Run(ctx context.Context) (*Samples, error) {
 	})
 }
 
-// over compares the series that are drawn of so many, and does what there is to do then.
+// over draws series of the total and compares them, and then calls then.
 func (c *checker) over(ctx context.Context, total int64, compare func(g int64), then func()) (*Samples, error) {
 	began := time.Now()
 	var next atomic.Int64
@@ -157,7 +157,7 @@ func (c *checker) over(ctx context.Context, total int64, compare func(g int64), 
 	return &c.out, nil
 }
 
-// read gives the series that have the given labels, by the way that is chosen.
+// read returns the series with the given labels, over the chosen API.
 func (c *checker) read(ctx context.Context, g int64, ls []fleet.Matcher, from, to int64) ([]client.Series, error) {
 	if c.raw() {
 		return c.server(g).RemoteRead(ctx, matchersOf(ls), from, to)
@@ -173,8 +173,7 @@ func matchersOf(ls []fleet.Matcher) []*prompb.LabelMatcher {
 	return ms
 }
 
-// pick returns the i-th of n series that are drawn of total: one from each n-th part, so that none comes
-// twice.
+// pick returns the i-th of n series drawn from total: one from each n-th part, so that none is drawn twice.
 func (v *SampleVerifier) pick(i, n, total int64) int64 {
 	from, to := part(i, n, total), part(i+1, n, total)
 	return from + int64(random.Draw(v.Draw, uint64(i), 0)%uint64(to-from))
@@ -183,17 +182,17 @@ func (v *SampleVerifier) pick(i, n, total int64) int64 {
 // part returns i*total/n, rounded down, without overflow for totals up to maxSeries.
 func part(i, n, total int64) int64 { return total/n*i + total%n*i/n }
 
-// checker collects what is found. Its verification is guarded by mu.
+// checker collects the findings. mu guards out and told.
 type checker struct {
 	*SampleVerifier
 	from origin
 	mu   sync.Mutex
 	out  Samples
-	// told are the tenants and metrics whose metadata has been compared.
+	// told has the tenants and metrics whose metadata has been compared.
 	told map[metricOf]bool
 }
 
-// maxExamples bounds the failures that are told in words.
+// maxExamples bounds the failures that are described.
 const maxExamples = 10
 
 // note adds a failure of n samples to one of the counters.
@@ -206,14 +205,14 @@ func (c *checker) note(counter *int64, n int64, format string, args ...any) {
 	}
 }
 
-// add adds to counters that tell of no failure.
+// add adds to a counter of something other than failures.
 func (c *checker) add(counter *int64, n int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	*counter += n
 }
 
-// ask counts a query and notes if it fails.
+// ask makes a query, counts it, and notes its failure.
 func (c *checker) ask(query func() error) error {
 	err := query()
 	c.add(&c.out.Queries, 1)

@@ -287,9 +287,9 @@ func TestRequestsAreWhatIsVerified(t *testing.T) {
 			for round := range testRounds {
 				first, second := o.Sendings(g, round)
 				_, twice := o.Again(g, round)
-				known := o.standing(g, round)
+				known := o.certainty(g, round)
 				if want := round >= o.First(o.Place(g).Target) && first < testRounds; want != (known == surely) {
-					t.Fatalf("series %d, round %d: standing %d", g, round, known)
+					t.Fatalf("series %d, round %d: certainty %d", g, round, known)
 				}
 				at := id{o.Place(g).Tenant, fmt.Sprint(o.LabelsOf(g, o.cycle(g, round))), o.ms(g, round), first}
 				if known == surely {

@@ -22,10 +22,10 @@ const (
 
 var compressionNames = [...]string{"snappy", "zstd"}
 
-// String returns the word that stands in the header Content-Encoding.
+// String returns the value of the header Content-Encoding.
 func (c Compression) String() string { return compressionNames[c] }
 
-// UnmarshalText reads that word. Its error is of class [model.ErrInvalid].
+// UnmarshalText reads the name of a compression. Its error is of class [model.ErrInvalid].
 func (c *Compression) UnmarshalText(text []byte) error {
 	i := slices.Index(compressionNames[:], string(text))
 	if i < 0 {
@@ -35,10 +35,10 @@ func (c *Compression) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// packer compresses a body that comes in parts.
+// packer compresses a body part by part.
 type packer interface {
 	Begin()
-	// parts reports whether each part is compressed at once, so that its memory may be used again.
+	// parts reports whether each part is compressed at once, so that its memory can be reused.
 	parts() bool
 	Add(raw []byte)
 	// End returns the compressed body, valid until the next begin, and its size without compression.
@@ -47,7 +47,7 @@ type packer interface {
 
 func NewPacker(c Compression) packer {
 	if c == Zstd {
-		// The level is that of vmagent: the fastest. A window as large as the usual body costs no memory elsewhere.
+		// vmagent uses the fastest level too. A window as large as the usual body needs no extra memory.
 		e, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest))
 		if err != nil {
 			panic("BUG: zstd options: " + err.Error())
@@ -57,11 +57,11 @@ func NewPacker(c Compression) packer {
 	return &snappyPacker{}
 }
 
-// WindowBytes is the size of the blocks in which other encoders of snappy work.
+// WindowBytes is the block size of other snappy encoders.
 const WindowBytes = 64 << 10
 
-// snappyPacker makes a snappy stream, which is its length and then elements. Those of a part refer to nothing
-// outside it, nor further back than windowBytes, so that parts may stand behind one another.
+// snappyPacker makes a snappy stream: its length and then elements. The elements of a part refer neither to
+// bytes outside of it nor further back than WindowBytes, so parts can be concatenated.
 type snappyPacker struct {
 	out  []byte // room for the length, then blocks
 	size int
@@ -94,7 +94,7 @@ func (p *snappyPacker) End() ([]byte, int) {
 	return out, p.size
 }
 
-// zstdPacker makes a frame that says how large its content is, so that receivers can refuse it before they
+// zstdPacker makes a frame that states the size of its content, so that receivers can refuse it before they
 // read it.
 type zstdPacker struct {
 	encoder  *zstd.Encoder

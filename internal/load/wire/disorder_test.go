@@ -12,8 +12,8 @@ import (
 	"github.com/shaledb/shale/internal/load/pace"
 )
 
-// TestFlushesInDisorder makes all points of a load in disorder, and finds each where position says that it is
-// sent first, as often as it should be, and none beside.
+// TestFlushesInDisorder makes all points of a load in disorder. Each must be sent first at its Position, as
+// often as it should be, and there must be no others.
 func TestFlushesInDisorder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const rounds = 9

@@ -9,7 +9,7 @@ import (
 	"github.com/shaledb/shale/internal/load/values"
 )
 
-// Points makes the points of one connection in their order.
+// Points makes the points of one connection in order.
 type Points struct {
 	agents     *fleet.Agents
 	connection int
@@ -22,8 +22,7 @@ type Points struct {
 	Slot   int // of the flush
 	Size   int // of the flush
 	metric int
-	// own and late are of the flush's round, and of that from which late points come; now is the one that is
-	// next.
+	// own is the flush's own round, late the round of its late points, and now the round of the next point.
 	own, late flush
 	now       *flush
 
@@ -32,7 +31,7 @@ type Points struct {
 	Frames        []Frame
 }
 
-// flush is what the points of an agent and a round have in common.
+// flush is the state that the points of an agent and a round share.
 type flush struct {
 	values.Instant
 	from    int    // first metric of the window
@@ -40,7 +39,7 @@ type flush struct {
 	stamp   []byte // " <seconds>\n"
 }
 
-// Frame is a message of several points, which counts only if it arrived whole.
+// Frame is a message of several points, which counts only if all of it arrived.
 type Frame struct {
 	End    int // in the buffer
 	Points int
@@ -54,7 +53,7 @@ func NewPoints(a *fleet.Agents, connection int, t pace.Timeline) *Points {
 	return l
 }
 
-// turn makes ready for the agent's flush of the round.
+// turn prepares the agent's flush of the round.
 func (l *Points) turn() {
 	a := l.agents
 	inAll := l.Round - a.First(l.Agent)
@@ -77,7 +76,7 @@ func (l *Points) set(f *flush, round int) {
 	f.stamp = append(strconv.AppendInt(append(f.stamp[:0], ' '), f.seconds, 10), '\n')
 }
 
-// aim finds out which point is next.
+// aim finds the next point.
 func (l *Points) aim() {
 	if l.now = &l.own; !l.flushes.Window {
 		l.metric = l.Slot
@@ -89,10 +88,10 @@ func (l *Points) aim() {
 	}
 }
 
-// series returns the number of the series that is next.
+// series returns the number of the next series.
 func (l *Points) series() uint64 { return uint64(l.Agent)*uint64(l.agents.Metrics) + uint64(l.metric) }
 
-// advance goes on to the next point, and reports whether an agent's flush or a round is complete.
+// advance moves to the next point, and reports whether an agent's flush or a round is complete.
 func (l *Points) advance() (flushed, rounded bool) {
 	a := l.agents
 	l.Made++
@@ -109,9 +108,8 @@ func (l *Points) advance() (flushed, rounded bool) {
 	return true, rounded
 }
 
-// Fill appends points until there are max, or full bytes, or the round is over, or, if whole is not set, the
-// agent is. Nothing goes beyond full, unless it is one line or one message. It returns how many points it
-// made.
+// Fill appends points until there are max points or full bytes, or the round ends, or the agent's flush ends
+// unless whole is set. Only a single line or message may exceed full. It returns how many points it made.
 func (l *Points) Fill(dst []byte, max, full int, whole bool) ([]byte, int) {
 	if l.agents.Protocol == fleet.Pickle {
 		return l.pickles(dst, max, full, whole)
@@ -135,7 +133,7 @@ func (l *Points) Fill(dst []byte, max, full int, whole bool) ([]byte, int) {
 	return dst, n
 }
 
-// Arrived returns how many of the points in a buffer of n points lie in the bytes that were written of it.
+// Arrived returns how many points of a buffer of n points are complete in the bytes that were written of it.
 func (l *Points) Arrived(written []byte) (points int) {
 	if l.agents.Protocol != fleet.Pickle {
 		return bytes.Count(written, []byte{'\n'})

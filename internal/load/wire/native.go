@@ -10,8 +10,8 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// appendNative appends the body of a Histogram, which is the same in both versions but for its start time, 0
-// if it has none.
+// appendNative appends the body of a Histogram, which is the same in both versions except for the start time;
+// 0 omits that.
 func appendNative(dst []byte, n *values.Histogram, ms, start int64) []byte {
 	if n.Float {
 		dst = AppendFloat(dst, 2, n.Value(n.Count))
@@ -44,8 +44,7 @@ func appendNative(dst []byte, n *values.Histogram, ms, start int64) []byte {
 	return dst
 }
 
-// appendStaleNative appends the body of the Histogram that ends a series: of its fields only the sum has a
-// meaning.
+// appendStaleNative appends the body of the Histogram that ends a series: only its sum has a meaning.
 func appendStaleNative(dst []byte, float bool, ms int64) []byte {
 	if float {
 		dst = AppendFloat(dst, 2, 0)
@@ -56,8 +55,8 @@ func appendStaleNative(dst []byte, float bool, ms int64) []byte {
 	return AppendVarint(dst, 15, uint64(ms))
 }
 
-// AppendBuckets appends spans, as field first, and counts: differences as the next one, or floats as the one
-// behind it.
+// AppendBuckets appends spans as field first and counts: differences as field first+1, or floats as field
+// first+2.
 func AppendBuckets(dst []byte, n *values.Histogram, b *values.Buckets, first protowire.Number) []byte {
 	for _, s := range b.Spans {
 		at := protowire.EncodeZigZag(int64(s.Offset))

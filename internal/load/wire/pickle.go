@@ -26,10 +26,10 @@ const (
 	opEnd       = '.'
 )
 
-// PickleBatch is how many points carbon's own client puts into a message.
+// PickleBatch is the number of points in a message of carbon's own client.
 const PickleBatch = 500
 
-// pickles appends messages, each behind its length, like fill.
+// pickles is Fill for messages, each after its length.
 func (l *Points) pickles(dst []byte, max, full int, whole bool) ([]byte, int) {
 	n := 0
 	l.Frames = l.Frames[:0]
@@ -45,7 +45,7 @@ func (l *Points) pickles(dst []byte, max, full int, whole bool) ([]byte, int) {
 	return dst, n
 }
 
-// left returns how many points of the agent or, if whole is set, of the round are still to be made.
+// left returns how many points of the agent or, if whole is set, of the round remain.
 func (l *Points) left(whole bool) int {
 	left := l.Size - l.Slot
 	if whole {
@@ -55,8 +55,8 @@ func (l *Points) left(whole bool) int {
 	return left
 }
 
-// pickle appends the next n points as Python's pickle.dumps(points, protocol=2) would, remembering what is
-// never asked for again.
+// pickle appends the next n points as Python's pickle.dumps(points, protocol=2) does, including its memo of
+// objects that are never used again.
 func (l *Points) pickle(dst []byte, n int) []byte {
 	dst = append(dst, opProto, 2, opList)
 	memo := 0

@@ -6,10 +6,10 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Contents is what a request holds.
+// Contents counts the contents of a request.
 type Contents struct {
 	Samples, Histograms, Exemplars int
-	// Of samples and histograms: markers, late ones, and ones that were sent before.
+	// Of the samples and histograms: stale markers, late ones, and repeats.
 	Stale, Late, Twice int
 }
 
@@ -41,8 +41,8 @@ func AppendFloat(dst []byte, field protowire.Number, v float64) []byte {
 	return AppendFixed(dst, field, math.Float64bits(v))
 }
 
-// appendSample appends the body of a Sample, which is the same in both versions but for its start time, 0 if
-// it has none. A value of 0 is written out.
+// appendSample appends the body of a Sample, which is the same in both versions except for the start time; 0
+// omits that. A value of 0 is written.
 func appendSample(dst []byte, bits uint64, ms, start int64) []byte {
 	dst = AppendFixed(dst, 1, bits)
 	dst = AppendVarint(dst, 2, uint64(ms))

@@ -18,7 +18,7 @@ const (
 
 var protocolNames = [...]string{"v1", "v2"}
 
-// String returns the name by which a version is chosen.
+// String returns the name of a version.
 func (p Protocol) String() string { return protocolNames[p] }
 
 // UnmarshalText reads the name of a version. Its error is of class [model.ErrInvalid].

@@ -16,7 +16,7 @@ import (
 // PushFormat is the form of pushes.
 type PushFormat uint8
 
-// The forms: protobuf under snappy, as agents send it, and JSON without compression.
+// The forms: protobuf with snappy, as agents send it, and JSON without compression.
 const (
 	PushProtobuf PushFormat = iota
 	PushJSON
@@ -34,7 +34,8 @@ func (f *PushFormat) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Header is what describes bodies. Agents send no Content-Encoding for snappy: the form implies it.
+// Header returns the header lines that describe bodies. Agents send no Content-Encoding for snappy: the form
+// implies it.
 func (f PushFormat) Header() string {
 	if f == PushJSON {
 		return "Content-Type: application/json\r\n"
@@ -42,7 +43,7 @@ func (f PushFormat) Header() string {
 	return "Content-Type: application/x-protobuf\r\n"
 }
 
-// Pushes makes pushes, one after the other in the same memory.
+// Pushes makes pushes one after the other, and reuses its memory.
 type Pushes struct {
 	writer  *lines.Writer
 	format  PushFormat
@@ -55,14 +56,15 @@ type Pushes struct {
 	Bytes   int64 // of lines
 }
 
-// maxLabelTexts bounds the labels that are remembered: those of more streams are written anew.
+// maxLabelTexts bounds the labels that are cached: those of further streams are written each time.
 const maxLabelTexts = 1 << 16
 
 func NewPushes(w *lines.Writer, format PushFormat) *Pushes {
 	return &Pushes{writer: w, format: format, labels: map[int]string{}}
 }
 
-// Fill makes the push of a node in a window, and returns it as it is sent, and its size without compression.
+// Fill makes the push of a node in a window, and returns the compressed body and its size without
+// compression.
 func (b *Pushes) Fill(window, node int) (body []byte, size int) {
 	b.raw, b.begun, b.Lines, b.Bytes = b.raw[:0], false, 0, 0
 	if b.zip.Begin(); b.format == PushJSON {
@@ -99,10 +101,10 @@ func (b *Pushes) Stream(stream int) {
 	b.current = append(protowire.AppendVarint(b.current, uint64(len(text))), text...)
 }
 
-// lengthRoom is room for the length of a stream, which stands before it and is known when it ends.
+// lengthRoom is room for the length of a stream, which precedes it and is known when it ends.
 const lengthRoom = 1 + binary.MaxVarintLen32
 
-// finish puts the stream into the push. It is compressed while it is warm.
+// finish adds the stream to the push, and compresses it while it is in the CPU cache.
 func (b *Pushes) finish() {
 	if !b.begun {
 		return
@@ -185,7 +187,7 @@ func appendObject(b []byte, ls []lines.Label) []byte {
 	return append(b, '}')
 }
 
-// appendQuoted appends a string of JSON. What is no UTF-8 cannot be said in JSON and becomes U+FFFD.
+// appendQuoted appends a string of JSON. Invalid UTF-8, which JSON cannot represent, becomes U+FFFD.
 func appendQuoted(b, text []byte) []byte {
 	b = append(b, '"')
 	from := 0

@@ -5,8 +5,8 @@ import (
 	"github.com/shaledb/shale/internal/load/pace"
 )
 
-// Requests makes the requests of one sender. What a request of a round holds is a pure function of the load's
-// shape, so nothing is kept from one request to the next but memory.
+// Requests makes the requests of one sender. The contents of a request are a pure function of the load's
+// shape, so only memory is kept from one request to the next.
 type Requests struct {
 	fleet *fleet.Fleet
 	batch int // series per request
@@ -22,18 +22,18 @@ type Requests struct {
 	now   scrapeState
 }
 
-// scrapeState is what the series of one target have in common in one request.
+// scrapeState is the state that the series of one target share in one request.
 type scrapeState struct {
 	first int          // round
 	own   fleet.Moment // of the request's round
-	// late are the moments of the rounds from which late samples may come, and before that of the round before.
+	// late are the moments of the rounds of late samples, and before is that of the previous round.
 	late   []fleet.Moment
 	before fleet.Moment
 	ended  fleet.Moment // of markers
 	ends   bool
 }
 
-// Encoding says which requests are made of the samples of a fleet.
+// Encoding says how the samples of a fleet are put into requests.
 type Encoding struct {
 	Fleet       *fleet.Fleet
 	Disorder    fleet.Disorder
@@ -58,14 +58,14 @@ func NewRequests(e Encoding) *Requests {
 	return b
 }
 
-// Fill makes the request with the given number of a round. It returns the compressed request, which stays
-// valid until the next call, its size without compression, and what it holds, which may be nothing.
+// Fill makes the request with the given number of a round. It returns the compressed request, which is valid
+// until the next call, its size without compression, and its contents, which may be empty.
 func (b *Requests) Fill(batch, round int) (compressed []byte, size int, c Contents) {
 	_, first, n := b.fleet.Batch(batch, b.batch)
 	return b.FillSeries(first, n, round)
 }
 
-// FillSeries is fill for n series from first on, which are all of one tenant.
+// FillSeries is Fill for the series [first, first+n), which all belong to one tenant.
 func (b *Requests) FillSeries(first int64, n, round int) (compressed []byte, size int, c Contents) {
 	b.zip.Begin()
 	b.raw, b.count = b.raw[:0], Contents{}
@@ -88,13 +88,13 @@ func (b *Requests) FillSeries(first int64, n, round int) (compressed []byte, siz
 	return compressed, size, b.count
 }
 
-// seek places the point on a series.
+// seek moves the point to a series.
 func (b *Requests) seek(g int64) {
 	b.point = fleet.Point{Place: b.fleet.Place(g), G: g}
 	b.point.Identity = b.fleet.Identity(b.point.Place)
 }
 
-// step places it on the next one, and reports whether that is of another target.
+// step moves the point to the next series, and reports whether that belongs to another target.
 func (b *Requests) step() (moved bool) {
 	p := &b.point
 	p.G++
@@ -113,16 +113,15 @@ func (b *Requests) emit(m *fleet.Moment) {
 		return
 	}
 	b.raw = b.v1.append(b.raw, &b.point, &b.count)
-	// The whole body of a usual request is larger than a cache of the processor; so it is compressed in parts,
-	// if the format has parts. At a steady pace, when caches are cold each time, that halved the cost.
+	// The whole body of a usual request does not fit the CPU cache, so it is compressed in parts if the format
+	// has parts. At a steady pace the caches are cold each time.
 	if b.zip.parts() && len(b.raw) > WindowBytes-SpareBytes {
 		b.zip.Add(b.raw)
 		b.raw = b.raw[:0]
 	}
 }
 
-// SpareBytes is more than the message of a series usually takes: a part ends before it would run over a
-// window.
+// SpareBytes is more than the usual message of a series: a part ends before it would exceed a window.
 const SpareBytes = 1 << 10
 
 // ordered emits the samples of a round, one for each series whose target has begun.
@@ -139,7 +138,7 @@ func (b *Requests) ordered(first int64, n, round int) {
 	}
 }
 
-// disordered emits the samples of a round that are not late, and those of earlier rounds whose time has come.
+// disordered emits the samples of a round that are not late, and those of earlier rounds that are due now.
 func (b *Requests) disordered(first int64, n, round int) {
 	b.seek(first)
 	now := &b.now
@@ -176,8 +175,8 @@ func (b *Requests) disordered(first int64, n, round int) {
 	}
 }
 
-// markers emits what ends the series of the targets that begin a cycle in this round. They come behind the
-// samples of the new series and bear the same time, as a Prometheus sends them at the end of a scrape.
+// markers emits the stale markers for targets that begin a cycle in this round. They follow the samples of
+// the new series and have the same time, as a Prometheus sends them at the end of a scrape.
 func (b *Requests) markers(first int64, n, round int) {
 	b.seek(first)
 	b.point.Stale = true

@@ -10,18 +10,18 @@ func (s *symbols) reset() {
 	s.bytes, s.n = append(s.bytes[:0], LenTag(4), 0), 1 // the first symbol is empty
 }
 
-// add appends a symbol and returns its reference. Nobody looks whether it is there already.
+// add appends a symbol and returns its reference. It does not look for duplicates.
 func (s *symbols) add(text []byte) uint32 {
 	s.bytes = AppendField(s.bytes, 4, text)
 	s.n++
 	return s.n - 1
 }
 
-// numbered are the references of symbols that differ by a number only, of which one request has a stretch:
-// the numbers go up from its first one, and after the last begin again at 0.
+// numbered are the references of symbols that differ only by a number. A request has a range of them: the
+// numbers rise from the first one, and continue at 0 after the last one.
 type numbered struct {
 	first, size int
-	refs        []uint32 // 0: not there yet
+	refs        []uint32 // 0: not added yet
 }
 
 func (t *numbered) reset(first, size, most int) {
@@ -34,7 +34,7 @@ func (t *numbered) reset(first, size, most int) {
 	clear(t.refs)
 }
 
-// at returns the place of a number's reference.
+// at returns a pointer to the reference of a number.
 func (t *numbered) at(n int) *uint32 {
 	if n -= t.first; n < 0 {
 		n += t.size

@@ -7,16 +7,15 @@ import (
 	"github.com/shaledb/shale/internal/load/values"
 )
 
-// wireV1 makes TimeSeries messages of remote write 1.0. The labels of all series of a fleet take the same
-// number of bytes, since their numbers have a fixed width; so they are one template, in which only digits
-// change.
+// wireV1 makes TimeSeries messages of remote write 1.0. The numbers in labels have a fixed width, so the
+// labels of all series have the same size, and one template serves all series: only its digits change.
 type wireV1 struct {
 	fleet  *fleet.Fleet
 	labels []byte
-	// at are the places of the digits of each field, of the width beside.
+	// at has the positions of the digits of each field, and width their number.
 	at    [fleet.Fields][]int
 	width [fleet.Fields]int
-	// now and cycle are what the digits say.
+	// now and cycle are the state of the digits.
 	now    fleet.Place
 	cycle  int
 	tail   []byte
@@ -42,7 +41,7 @@ func newWireV1(f *fleet.Fleet) *wireV1 {
 	return w
 }
 
-// aim makes the labels those of a point.
+// aim changes the labels to those of a point.
 func (w *wireV1) aim(p *fleet.Point) {
 	if p.Series != w.now.Series {
 		w.put(fleet.SeriesNumber, p.Series)
