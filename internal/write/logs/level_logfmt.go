@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"unicode/utf8"
+
+	"github.com/shaledb/shale/internal/jsonscan"
 )
 
 // logfmtLevel returns the value of the field of a logfmt line whose name, in any case, has the highest
@@ -65,7 +67,7 @@ func logfmtField(line []byte, p int) (f field, next int) {
 
 // quotedField parses the value of a field that begins with the quote at p.
 func quotedField(f field, line []byte, p int) (_ field, next int) {
-	end, escaped := stringEnd(line, p+1)
+	end, escaped := jsonscan.StringEnd(line, p+1)
 	if end < 0 {
 		return f, -1
 	}

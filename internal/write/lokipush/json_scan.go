@@ -3,10 +3,8 @@ package lokipush
 import (
 	"bytes"
 	"fmt"
-	"slices"
-	"unicode/utf16"
-	"unicode/utf8"
 
+	"github.com/shaledb/shale/internal/jsonscan"
 	"github.com/shaledb/shale/internal/write/wire"
 )
 
@@ -26,11 +24,8 @@ func (s *scanner) malformed(what string) error {
 
 // space skips white space and returns the next byte, or 0 at the end.
 func (s *scanner) space() byte {
-	for s.p < len(s.b) {
-		if c := s.b[s.p]; c != ' ' && c != '\n' && c != '\t' && c != '\r' {
-			return c
-		}
-		s.p++
+	if s.p = jsonscan.SkipSpace(s.b, s.p); s.p < len(s.b) {
+		return s.b[s.p]
 	}
 	return 0
 }
@@ -72,23 +67,9 @@ func (s *scanner) text(what string) (raw []byte, escaped bool, err error) {
 		return nil, false, s.malformed(what + " that is not a string")
 	}
 	begin := s.p + 1
-	end := bytes.IndexByte(s.b[begin:], '"')
+	end, escaped := jsonscan.StringEnd(s.b, begin)
 	if end < 0 {
 		return nil, false, s.malformed(what + " that is cut off")
-	}
-	end += begin
-	if n := bytes.IndexByte(s.b[begin:end], '\\'); n >= 0 {
-		// A string with one escape usually has more, so test every byte instead of searching for each
-		// escape.
-		escaped = true
-		for end = begin + n; end < len(s.b) && s.b[end] != '"'; end++ {
-			if s.b[end] == '\\' {
-				end++
-			}
-		}
-		if end >= len(s.b) {
-			return nil, false, s.malformed(what + " that is cut off")
-		}
 	}
 	s.p = end + 1
 	return s.b[begin:end:end], escaped, nil
@@ -102,93 +83,13 @@ func (s *scanner) plain(what string, arena *[]byte) ([]byte, error) {
 		return raw, err
 	}
 	begin := len(*arena)
-	out, ok := unescape(*arena, raw)
+	out, ok := jsonscan.AppendUnescaped(*arena, raw, jsonscan.JSON)
 	if !ok {
 		s.p = at
 		return nil, s.malformed(what + " with an escape that JSON does not have")
 	}
 	*arena = out
 	return out[begin:len(out):len(out)], nil
-}
-
-// unescape appends a string with its escapes decoded. It returns false if one of them is invalid.
-func unescape(dst, raw []byte) (_ []byte, ok bool) {
-	n := len(dst)
-	dst = slices.Grow(dst, len(raw))[:n+len(raw)] // no escape makes a string longer
-	for p := 0; p < len(raw); {
-		c := raw[p]
-		if c != '\\' {
-			dst[n] = c
-			n, p = n+1, p+1
-			continue
-		}
-		if p+1 == len(raw) {
-			return dst[:n], false
-		}
-		switch c = raw[p+1]; c {
-		case '"', '\\', '/':
-		case 'n':
-			c = '\n'
-		case 't':
-			c = '\t'
-		case 'r':
-			c = '\r'
-		case 'b':
-			c = '\b'
-		case 'f':
-			c = '\f'
-		case 'u':
-			r, size := escapedRune(raw[p+1:])
-			if size == 0 {
-				return dst[:n], false
-			}
-			n, p = len(utf8.AppendRune(dst[:n], r)), p+1+size
-			continue
-		default:
-			return dst[:n], false
-		}
-		dst[n] = c
-		n, p = n+1, p+2
-	}
-	return dst[:n], true
-}
-
-// escapedRune decodes u0000, or a surrogate pair of two escapes. A size of 0 means that it is invalid.
-func escapedRune(raw []byte) (r rune, size int) {
-	high, ok := hex4(raw)
-	if !ok {
-		return 0, 0
-	}
-	if !utf16.IsSurrogate(high) {
-		return high, 5
-	}
-	if len(raw) < 11 || raw[5] != '\\' || raw[6] != 'u' {
-		return 0, 0
-	}
-	low, ok := hex4(raw[6:])
-	if r = utf16.DecodeRune(high, low); !ok || r == utf8.RuneError {
-		return 0, 0
-	}
-	return r, 11
-}
-
-// hex4 decodes the four digits after a u.
-func hex4(raw []byte) (r rune, ok bool) {
-	if len(raw) < 5 {
-		return 0, false
-	}
-	for _, c := range raw[1:5] {
-		switch {
-		case c >= '0' && c <= '9':
-			c -= '0'
-		case c|0x20 >= 'a' && c|0x20 <= 'f':
-			c = c | 0x20 - 'a' + 10
-		default:
-			return 0, false
-		}
-		r = r<<4 | rune(c)
-	}
-	return r, true
 }
 
 // null skips a null and reports whether there was one.

@@ -1,6 +1,10 @@
 package line
 
-import "bytes"
+import (
+	"bytes"
+
+	"github.com/shaledb/shale/internal/jsonscan"
+)
 
 // jsonParser is | json without expressions: each value that is neither null nor in an array becomes a label,
 // named after the keys that lead to it.
@@ -17,8 +21,8 @@ func (jsonParser) run(r *Runner, line []byte) ([]byte, bool) {
 	s := &r.json
 	s.prefix, s.tooDeep = s.prefix[:0], false
 	r.labels.mark()
-	i := skipSpace(line, 0)
-	if i >= 0 && line[i] == '{' {
+	i := jsonscan.SkipSpace(line, 0)
+	if i < len(line) && line[i] == '{' {
 		switch _, o := s.object(r, line, i+1, 0); o {
 		case jsonDone:
 			return line, true
@@ -56,7 +60,7 @@ const (
 // reads what is well formed, in one go.
 func (s *jsonState) object(r *Runner, line []byte, i, depth int) (int, outcome) {
 	for {
-		if i = skipSpace(line, i); i < 0 {
+		if i = jsonscan.SkipSpace(line, i); i == len(line) {
 			return 0, jsonUnusual
 		}
 		if line[i] == '}' {
@@ -65,29 +69,29 @@ func (s *jsonState) object(r *Runner, line []byte, i, depth int) (int, outcome) 
 		if line[i] != '"' {
 			return 0, jsonUnusual
 		}
-		end, escaped := stringEnd(line, i+1)
+		end, escaped := jsonscan.StringEnd(line, i+1)
 		if end < 0 {
 			return 0, jsonUnusual
 		}
 		key := line[i+1 : end]
 		if escaped {
 			at, ok := len(r.labels.arena), false
-			if r.labels.arena, ok = appendUnescaped(r.labels.arena, key); !ok {
+			if r.labels.arena, ok = jsonscan.AppendUnescaped(r.labels.arena, key, jsonscan.Loki); !ok {
 				return 0, jsonUnusual
 			}
 			key = r.labels.arena[at:len(r.labels.arena):len(r.labels.arena)]
 		}
-		if i = skipSpace(line, end+1); i < 0 || line[i] != ':' {
+		if i = jsonscan.SkipSpace(line, end+1); i == len(line) || line[i] != ':' {
 			return 0, jsonUnusual
 		}
-		if i = skipSpace(line, i+1); i < 0 {
+		if i = jsonscan.SkipSpace(line, i+1); i == len(line) {
 			return 0, jsonUnusual
 		}
 		var o outcome
 		if i, o = s.value(r, line, i, depth, key); o != jsonDone {
 			return 0, o
 		}
-		if i = skipSpace(line, i); i < 0 {
+		if i = jsonscan.SkipSpace(line, i); i == len(line) {
 			return 0, jsonUnusual
 		}
 		switch line[i] {
@@ -105,11 +109,11 @@ func (s *jsonState) object(r *Runner, line []byte, i, depth int) (int, outcome) 
 func (s *jsonState) value(r *Runner, line []byte, i, depth int, key []byte) (int, outcome) {
 	switch c := line[i]; {
 	case c == '"':
-		end, _ := stringEnd(line, i+1)
+		end, _ := jsonscan.StringEnd(line, i+1)
 		if end < 0 {
 			return 0, jsonUnusual
 		}
-		return end + 1, s.leaf(r, line, end, depth, key, line[i+1:end], jsonString)
+		return end + 1, s.leaf(r, line, end, depth, key, line[i+1:end], jsonscan.String)
 	case c == '{':
 		if depth+1 >= MaxJSONDepth {
 			return 0, jsonUnusual
@@ -126,9 +130,9 @@ func (s *jsonState) value(r *Runner, line []byte, i, depth int, key []byte) (int
 		}
 		return end, jsonDone
 	case c == 't' && hasToken(line[i:], "true"):
-		return i + 4, s.leaf(r, line, i, depth, key, line[i:i+4], jsonBool)
+		return i + 4, s.leaf(r, line, i, depth, key, line[i:i+4], jsonscan.Bool)
 	case c == 'f' && hasToken(line[i:], "false"):
-		return i + 5, s.leaf(r, line, i, depth, key, line[i:i+5], jsonBool)
+		return i + 5, s.leaf(r, line, i, depth, key, line[i:i+5], jsonscan.Bool)
 	case c == 'n' && hasToken(line[i:], "null"):
 		return i + 4, jsonDone
 	case c == '-' || isDigit(c):
@@ -139,7 +143,7 @@ func (s *jsonState) value(r *Runner, line []byte, i, depth int, key []byte) (int
 		if end == len(line) || !endsToken(line[end]) {
 			return 0, jsonUnusual
 		}
-		return end, s.leaf(r, line, end, depth, key, line[i:end], jsonNumber)
+		return end, s.leaf(r, line, end, depth, key, line[i:end], jsonscan.Number)
 	}
 	return 0, jsonUnusual
 }
@@ -148,7 +152,7 @@ func hasToken(b []byte, token string) bool {
 	return len(b) > len(token) && string(b[:len(token)]) == token && endsToken(b[len(token)])
 }
 
-func endsToken(c byte) bool { return c == ',' || c == '}' || jsonSpace(c) }
+func endsToken(c byte) bool { return c == ',' || c == '}' || jsonscan.Space(c) }
 
 // array passes an array whose bracket is at line[i], and returns the place behind it, or -1 if brackets
 // within it do not match.
@@ -157,7 +161,7 @@ func (s *jsonState) array(line []byte, i int) int {
 	for ; i < len(line); i++ {
 		switch c := line[i]; c {
 		case '"':
-			if i, _ = stringEnd(line, i+1); i < 0 {
+			if i, _ = jsonscan.StringEnd(line, i+1); i < 0 {
 				return -1
 			}
 		case '[', '{':
@@ -215,13 +219,13 @@ func (s *jsonState) name(r *Runner, depth int, key []byte) (string, bool) {
 }
 
 // leaf sets the label of a value that is not nested.
-func (s *jsonState) leaf(r *Runner, line []byte, i, depth int, key, value []byte, kind jsonKind) outcome {
+func (s *jsonState) leaf(r *Runner, line []byte, i, depth int, key, value []byte, kind jsonscan.Kind) outcome {
 	name, ok := s.name(r, depth, key)
 	if !ok {
 		return jsonDone
 	}
 	v := text(value)
-	if kind == jsonString {
+	if kind == jsonscan.String {
 		v = r.labels.jsonText(value)
 	}
 	r.labels.setParsed(name, v)
@@ -244,7 +248,7 @@ func closes(line []byte, i, depth int) bool {
 	for ; i < len(line); i++ {
 		switch line[i] {
 		case '"':
-			if i, _ = stringEnd(line, i+1); i < 0 {
+			if i, _ = jsonscan.StringEnd(line, i+1); i < 0 {
 				return false
 			}
 		case '{':
@@ -265,11 +269,11 @@ func (s *jsonState) lenient(r *Runner, object []byte, depth int) error {
 		return errRefused
 	}
 	// Keys are copied to memory of their own: the arena grows while they are looked at.
-	_, err := eachMember(object, nil, func(key, value []byte, kind jsonKind) error {
+	_, err := eachMember(object, nil, func(key, value []byte, kind jsonscan.Kind) error {
 		switch kind {
-		case jsonNull, jsonArray:
+		case jsonscan.Null, jsonscan.Array:
 			return nil
-		case jsonObject:
+		case jsonscan.Object:
 			before := len(s.prefix)
 			s.descend(key, depth == 0)
 			err := s.lenient(r, value, depth+1)
@@ -281,7 +285,7 @@ func (s *jsonState) lenient(r *Runner, object []byte, depth int) error {
 			return nil
 		}
 		v := text(value)
-		if kind == jsonString {
+		if kind == jsonscan.String {
 			v = r.labels.jsonText(value)
 		}
 		r.labels.setParsed(name, v)

@@ -3,6 +3,7 @@ package line
 import (
 	"strconv"
 
+	"github.com/shaledb/shale/internal/jsonscan"
 	"github.com/shaledb/shale/internal/read/logql/syntax"
 )
 
@@ -40,7 +41,7 @@ func (p *pathParser) run(r *Runner, line []byte) ([]byte, bool) {
 	}
 	w := &r.paths
 	w.begin(p.paths)
-	w.each(l, line, func(path int, value []byte, kind jsonKind, err error) {
+	w.each(l, line, func(path int, value []byte, kind jsonscan.Kind, err error) {
 		if err != nil {
 			l.fail(errJSON, err.Error())
 			return
@@ -50,9 +51,9 @@ func (p *pathParser) run(r *Runner, line []byte) ([]byte, bool) {
 			name = l.extracted(name)
 		}
 		switch kind {
-		case jsonNull:
+		case jsonscan.Null:
 			l.setParsed(name, "")
-		case jsonObject:
+		case jsonscan.Object:
 			l.setParsed(name, text(value))
 		default:
 			l.setParsed(name, l.jsonText(value))
@@ -103,19 +104,19 @@ func (w *pathWalk) within(p jsonPath, levels int) bool {
 	return true
 }
 
-type pathVisit func(path int, value []byte, kind jsonKind, err error)
+type pathVisit func(path int, value []byte, kind jsonscan.Kind, err error)
 
 func (w *pathWalk) each(l *labels, b []byte, visit pathVisit) {
 	level := 0
 	for i := 0; i < len(b); i++ {
 		switch b[i] {
 		case '"':
-			end, escaped := stringEnd(b, i+1)
+			end, escaped := jsonscan.StringEnd(b, i+1)
 			if end < 0 {
 				return
 			}
-			next := skipSpace(b, end+1)
-			if next < 0 {
+			next := jsonscan.SkipSpace(b, end+1)
+			if next == len(b) {
 				return
 			}
 			if b[next] != ':' {
@@ -136,7 +137,7 @@ func (w *pathWalk) each(l *labels, b []byte, visit pathVisit) {
 					return
 				}
 			}
-			if skipSpace(b, i+1) < 0 {
+			if jsonscan.SkipSpace(b, i+1) == len(b) {
 				return
 			}
 		case '{':
@@ -155,7 +156,7 @@ func (w *pathWalk) each(l *labels, b []byte, visit pathVisit) {
 				}
 				continue
 			}
-			end := blockEnd(b, i, '[', ']')
+			end := jsonscan.BlockEnd(b, i, '[', ']')
 			if end < 0 {
 				return
 			}
@@ -170,7 +171,7 @@ func (l *labels) jsonKey(raw []byte, escaped bool) (string, bool) {
 		return text(raw), true
 	}
 	at, ok := len(l.arena), false
-	l.arena, ok = appendUnescaped(l.arena, raw)
+	l.arena, ok = jsonscan.AppendUnescaped(l.arena, raw, jsonscan.Loki)
 	return text(l.arena[at:len(l.arena):len(l.arena)]), ok
 }
 
@@ -220,8 +221,8 @@ func (w *pathWalk) array(l *labels, b []byte, i, level int, visit pathVisit) int
 			from := l.findKeys(it.value, p[level:])
 			switch {
 			case from < 0:
-			case it.kind == jsonString:
-				visit(at, it.value[from:], jsonString, nil)
+			case it.kind == jsonscan.String:
+				visit(at, it.value[from:], jsonscan.String, nil)
 			default:
 				value, kind, _, err := jsonValue(it.value, from)
 				visit(at, value, kind, err)
@@ -237,7 +238,7 @@ type arrayWalk struct {
 	at    int // of the bracket at first; then where reading goes on, or has ended
 	begun bool
 	value []byte
-	kind  jsonKind
+	kind  jsonscan.Kind
 	start int // of the value; of a string, of its first quote
 }
 
@@ -245,16 +246,16 @@ func (a *arrayWalk) next() bool {
 	if !a.begun {
 		a.begun = true
 		a.at++
-		i := skipSpace(a.b, a.at)
-		if i < 0 {
+		i := jsonscan.SkipSpace(a.b, a.at)
+		if i == len(a.b) {
 			return false
 		}
 		if a.at = i; a.b[i] == ']' {
 			return false
 		}
 	} else {
-		i := skipSpace(a.b, a.at)
-		if i < 0 {
+		i := jsonscan.SkipSpace(a.b, a.at)
+		if i == len(a.b) {
 			return false
 		}
 		if a.at = i; a.b[i] != ',' {
@@ -267,7 +268,7 @@ func (a *arrayWalk) next() bool {
 		return false
 	}
 	a.value, a.kind, a.start = value, kind, end-len(value)
-	if kind == jsonString {
+	if kind == jsonscan.String {
 		a.start = end - len(value) - 2
 	}
 	a.at = end
@@ -284,12 +285,12 @@ func (l *labels) findKeys(b []byte, path jsonPath) int {
 	for i := 0; i < len(b); i++ {
 		switch b[i] {
 		case '"':
-			end, escaped := stringEnd(b, i+1)
+			end, escaped := jsonscan.StringEnd(b, i+1)
 			if end < 0 {
 				return -1
 			}
-			next := skipSpace(b, end+1)
-			if next < 0 {
+			next := jsonscan.SkipSpace(b, end+1)
+			if next == len(b) {
 				return -1
 			}
 			if b[next] != ':' {
@@ -311,7 +312,7 @@ func (l *labels) findKeys(b []byte, path jsonPath) int {
 				level++
 				continue
 			}
-			end := blockEnd(b, i, '{', '}')
+			end := jsonscan.BlockEnd(b, i, '{', '}')
 			if end < 0 {
 				return -1
 			}
@@ -324,7 +325,7 @@ func (l *labels) findKeys(b []byte, path jsonPath) int {
 			if matched == level && level >= 0 && len(path[level]) > 0 && path[level][0] == '[' {
 				return l.findElement(b, i, path[level:])
 			}
-			end := blockEnd(b, i, '[', ']')
+			end := jsonscan.BlockEnd(b, i, '[', ']')
 			if end < 0 {
 				return -1
 			}
@@ -352,7 +353,7 @@ func (l *labels) findElement(b []byte, i int, path jsonPath) int {
 			continue
 		}
 		value := it.value
-		if it.kind == jsonString {
+		if it.kind == jsonscan.String {
 			value = b[it.start : it.start+len(value)+2]
 		}
 		if len(value) == 0 {

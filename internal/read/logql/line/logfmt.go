@@ -3,10 +3,9 @@ package line
 import (
 	"fmt"
 	"strconv"
-	"unicode"
-	"unicode/utf16"
 	"unicode/utf8"
 
+	"github.com/shaledb/shale/internal/jsonscan"
 	"github.com/shaledb/shale/internal/read/logql/syntax"
 )
 
@@ -107,7 +106,7 @@ func (s *logfmtScanner) next(l *labels) bool {
 }
 
 func (s *logfmtScanner) quoted(l *labels) bool {
-	end, escaped := stringEnd(s.line, s.at+1)
+	end, escaped := jsonscan.StringEnd(s.line, s.at+1)
 	if end < 0 {
 		s.at = len(s.line)
 		return s.fail("unterminated quoted value")
@@ -119,74 +118,11 @@ func (s *logfmtScanner) quoted(l *labels) bool {
 		return true
 	}
 	at, ok := len(l.arena), false
-	if l.arena, ok = appendUnquoted(l.arena, raw); !ok {
+	if l.arena, ok = jsonscan.AppendUnescaped(l.arena, raw, jsonscan.Logfmt); !ok {
 		return s.fail("invalid quoted value")
 	}
 	s.value = l.arena[at:len(l.arena):len(l.arena)]
 	return true
-}
-
-// appendUnquoted appends a quoted value without its escapes, which are those of JSON and \'. What is no UTF-8
-// becomes U+FFFD.
-func appendUnquoted(dst, s []byte) ([]byte, bool) {
-	for len(s) > 0 {
-		c := s[0]
-		switch {
-		case c >= utf8.RuneSelf:
-			r, size := utf8.DecodeRune(s)
-			dst, s = utf8.AppendRune(dst, r), s[size:]
-			continue
-		case c != '\\':
-			dst, s = append(dst, c), s[1:]
-			continue
-		case len(s) < 2:
-			return dst, false
-		}
-		switch c = s[1]; c {
-		case '"', '\\', '/', '\'':
-		case 'b':
-			c = '\b'
-		case 'f':
-			c = '\f'
-		case 'n':
-			c = '\n'
-		case 'r':
-			c = '\r'
-		case 't':
-			c = '\t'
-		case 'u':
-			r, size := unquoteRune(s)
-			if size == 0 {
-				return dst, false
-			}
-			dst, s = utf8.AppendRune(dst, r), s[size:]
-			continue
-		default:
-			return dst, false
-		}
-		dst, s = append(dst, c), s[2:]
-	}
-	return dst, true
-}
-
-// unquoteRune reads four digits behind \u, and a second one behind it if both make a pair of surrogates. A
-// surrogate alone is U+FFFD.
-func unquoteRune(s []byte) (rune, int) {
-	r, ok := fourHex(s)
-	if !ok {
-		return 0, 0
-	}
-	if !utf16.IsSurrogate(r) {
-		return r, 6
-	}
-	if rest := s[6:]; len(rest) > 1 && rest[0] == '\\' && rest[1] == 'u' {
-		if low, ok := fourHex(rest); ok {
-			if pair := utf16.DecodeRune(r, low); pair != unicode.ReplacementChar {
-				return pair, 12
-			}
-		}
-	}
-	return unicode.ReplacementChar, 6
 }
 
 // logfmtParser is | logfmt without expressions: each key becomes a label.

@@ -1,5 +1,7 @@
 package line
 
+import "github.com/shaledb/shale/internal/jsonscan"
+
 // unpackParser is | unpack: a line that was packed as JSON becomes what it was, under _entry, and the labels
 // that were packed with it. All of them are strings; without an entry nothing is unpacked.
 type unpackParser struct{}
@@ -18,13 +20,13 @@ func (unpackParser) run(r *Runner, line []byte) ([]byte, bool) {
 	var entry []byte
 	packed := false
 	r.unpacked = r.unpacked[:0]
-	_, err := eachMember(line, nil, func(key, value []byte, kind jsonKind) error {
+	_, err := eachMember(line, nil, func(key, value []byte, kind jsonscan.Kind) error {
 		switch {
-		case kind != jsonString:
+		case kind != jsonscan.String:
 			return nil
 		case string(key) == packedEntry:
 			at, ok := len(l.arena), false
-			if l.arena, ok = appendUnescaped(l.arena, value); !ok {
+			if l.arena, ok = jsonscan.AppendUnescaped(l.arena, value, jsonscan.Loki); !ok {
 				return errJSONEscape
 			}
 			entry, packed = l.arena[at:len(l.arena):len(l.arena)], true
