@@ -15,8 +15,8 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "re-make testdata/bad_input.txt from the answers")
 
-// TestBadInput holds the answer to every malformed shape that the tests know, status and text, to a file, so that a
-// change of any of them is seen.
+// TestBadInput compares the responses to all malformed bodies that the tests know, status and text,
+// with a file, so that any change of them shows.
 func TestBadInput(t *testing.T) {
 	limits := testLimits()
 	limits.MaxBuckets = 4

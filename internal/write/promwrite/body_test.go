@@ -65,13 +65,13 @@ func post(h http.Handler, body io.Reader, announced int64) *httptest.ResponseRec
 	return w
 }
 
-// TestUnknownLength sends bodies in chunks, whose bytes are admitted as they come.
+// TestUnknownLength sends bodies in chunks, which are admitted as they arrive.
 func TestUnknownLength(t *testing.T) {
 	h, s := newHandler(t, testLimits())
 	if w := post(h, bytes.NewReader(encode(t, fleet(3000))), -1); w.Code != 204 || len(s.rows) != 3000 {
 		t.Fatalf("%d %s, %d series", w.Code, w.Body, len(s.rows))
 	}
-	for _, n := range []int{0, 1, firstStep - 1, firstStep, firstStep + 1, 4 * firstStep, 1 << 20} { // not snappy, but read whole
+	for _, n := range []int{0, 1, firstStep - 1, firstStep, firstStep + 1, 4 * firstStep, 1 << 20} {
 		if w := post(h, bytes.NewReader(make([]byte, n)), -1); w.Code >= 413 {
 			t.Errorf("%d bytes: %d %s", n, w.Code, w.Body)
 		}
@@ -95,7 +95,7 @@ type broken struct{}
 
 func (broken) Read([]byte) (int, error) { return 0, errors.New("connection reset") }
 
-// TestAdmissionComesBeforeReading fills the budget and offers a body that fails the test when it is read.
+// TestAdmissionComesBeforeReading fills the budget and sends a body that fails the test if it is read.
 func TestAdmissionComesBeforeReading(t *testing.T) {
 	limits := testLimits()
 	limits.MaxInflightBytes = 1 << 20
@@ -118,7 +118,7 @@ func TestAdmissionComesBeforeReading(t *testing.T) {
 	}
 	refused()
 	held.Release()
-	// With room for the first step but not for what is announced, it is refused at once all the same.
+	// There is room for the first step but not for the announced size: the request is refused at once.
 	if held, err = path.Admit(t.Context(), "other", 1<<20-2*firstStep); err != nil {
 		t.Fatal(err)
 	}
@@ -141,8 +141,8 @@ func (u unread) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// TestSlowBodiesHoldLittle opens connections that announce a large body each and send a part of it. What they hold of
-// the budget is in proportion to what they have sent, so that others find room.
+// TestSlowBodiesHoldLittle opens connections that each announce a large body and send a part of it.
+// What they hold of the budget is proportional to what they have sent, so that others find room.
 func TestSlowBodiesHoldLittle(t *testing.T) {
 	const connections, announced, sent = 20, 1 << 20, 40_000
 	limits := testLimits()
@@ -181,7 +181,7 @@ func TestSlowBodiesHoldLittle(t *testing.T) {
 	}
 }
 
-// inflight is what requests hold of the budget, by the metric.
+// inflight returns the bytes that requests hold of the budget, by the metric.
 func inflight(t *testing.T, reg *prometheus.Registry) int64 {
 	t.Helper()
 	families, err := reg.Gather()
@@ -197,7 +197,7 @@ func inflight(t *testing.T, reg *prometheus.Registry) int64 {
 	return 0
 }
 
-// TestColumnsAreAdmitted sends what takes far more memory than it has bytes on the wire, for a budget of 3 MiB.
+// TestColumnsAreAdmitted sends a body that needs far more memory than its size, with a budget of 3 MiB.
 func TestColumnsAreAdmitted(t *testing.T) {
 	limits := testLimits()
 	limits.MaxInflightBytes = 3 << 20
@@ -225,7 +225,8 @@ func TestColumnsAreAdmitted(t *testing.T) {
 	}
 }
 
-// newSeries makes n series whose labels have about 1 KiB each: twice as much as the body once they are stored.
+// newSeries makes n series with labels of about 1 KiB each, twice the size of the body once they are
+// stored.
 func newSeries(n int) string {
 	var sb strings.Builder
 	for i := range n {
@@ -234,7 +235,8 @@ func newSeries(n int) string {
 	return sb.String()
 }
 
-// TestPushIsCutOffWhereMemoryEnds: labels of new series are paid for while they are built, and the push ends there.
+// TestPushIsCutOffWhereMemoryEnds: memory for labels of new series is reserved as they are built, and
+// the push ends when there is none left.
 func TestPushIsCutOffWhereMemoryEnds(t *testing.T) {
 	w, b := new(walker), new(model.Batch)
 	raw := []byte(newSeries(1000))

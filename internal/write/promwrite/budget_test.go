@@ -15,7 +15,7 @@ import (
 	bodies "github.com/shaledb/shale/internal/write/body"
 )
 
-// loads are the bodies whose cost is watched, each of n series.
+// loads are the bodies whose cost is measured, each of n series.
 func loads(t testing.TB, n int) map[string]load {
 	usual, rebuilt, native := fleet(n), fleet(n), fleet(n)
 	for i := range rebuilt.Timeseries {
@@ -73,7 +73,7 @@ func latencies(i int) *histogram.Histogram {
 	return h
 }
 
-// TestWalkAllocatesNothing holds the walk and the decoding to no allocation once their memory is there.
+// TestWalkAllocatesNothing: the walk and the decoding do not allocate once they have their memory.
 func TestWalkAllocatesNothing(t *testing.T) {
 	alloctest.Counts(t)
 	const n = 500

@@ -32,7 +32,7 @@ import (
 	"github.com/shaledb/shale/internal/write"
 )
 
-// TestPrometheusClient sends with the client of Prometheus and looks at what it makes of the answers.
+// TestPrometheusClient sends with Prometheus's client and checks how it interprets the responses.
 func TestPrometheusClient(t *testing.T) {
 	h, s := newHandler(t, testLimits())
 	server := httptest.NewServer(h)
@@ -219,8 +219,9 @@ func (c *sent) arrived(t *testing.T, s *store, v version) bool {
 	return complete
 }
 
-// TestPrometheusSends puts a whole sending half of a Prometheus before the handler: a database with its log, the watcher
-// of the log, and the queue of remote write. Its first requests are refused, as with a full disk.
+// TestPrometheusSends connects the whole sending half of a Prometheus to the handler: a database with
+// its log, the watcher of the log, and the queue of remote write. Its first requests are refused, as
+// with a full disk.
 func TestPrometheusSends(t *testing.T) {
 	for v, message := range map[version]remoteapi.WriteMessageType{v1: remoteapi.WriteV1MessageType, v2: remoteapi.WriteV2MessageType} {
 		t.Run(v.String(), func(t *testing.T) {

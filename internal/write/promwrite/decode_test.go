@@ -110,7 +110,7 @@ func TestZstd(t *testing.T) {
 	}
 }
 
-// TestDecodedBytesAreReservedFirst refuses the reservation and looks at what was taken nevertheless.
+// TestDecodedBytesAreReservedFirst refuses the reservation and checks that nothing was allocated.
 func TestDecodedBytesAreReservedFirst(t *testing.T) {
 	refused := errors.New("refused")
 	raw := make([]byte, 3<<20)
@@ -139,7 +139,7 @@ func frame(descriptor byte, rest ...byte) []byte {
 	return append([]byte{0x28, 0xb5, 0x2f, 0xfd, descriptor}, rest...)
 }
 
-// TestHostileZstd: what a frame announces is checked before it is believed.
+// TestHostileZstd: the sizes that a frame announces are checked before they are used.
 func TestHostileZstd(t *testing.T) {
 	h, _ := newHandler(t, testLimits())
 	for what, c := range hostileZstd(t) {

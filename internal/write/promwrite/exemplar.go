@@ -11,11 +11,12 @@ import (
 	"github.com/shaledb/shale/internal/write/wire"
 )
 
-// maxExemplarRunes is how many characters the names and values of an exemplar's labels may have together, as OpenMetrics
-// and Prometheus have it.
+// maxExemplarRunes bounds the characters in the names and values of an exemplar's labels together, as
+// in OpenMetrics and Prometheus.
 const maxExemplarRunes = 128
 
-// exemplarNumbers are the fields of an exemplar that both versions have: the bits of the value, and the time.
+// exemplarNumbers are the fields of an exemplar that both versions have: the bits of the value, and the
+// time in milliseconds.
 type exemplarNumbers struct{ value, ms uint64 }
 
 // field reads or skips field n, whose content begins at p, and returns where it ends.
@@ -31,7 +32,7 @@ func (e *exemplarNumbers) field(d []byte, n int32, kind protowire.Type, p, end i
 	return next, err
 }
 
-// exemplarV1 reads the Exemplar message of version 1 in [p, end).
+// exemplarV1 parses the Exemplar message of version 1 in [p, end).
 func (w *walker) exemplarV1(p, end int) error {
 	d := w.decoded
 	var numbers exemplarNumbers
@@ -58,7 +59,7 @@ func (w *walker) exemplarV1(p, end int) error {
 	return w.addExemplar(numbers.value, int64(numbers.ms))
 }
 
-// exemplarV2 reads the Exemplar message of version 2 in [p, end).
+// exemplarV2 parses the Exemplar message of version 2 in [p, end).
 func (w *walker) exemplarV2(p, end int) error {
 	d, symbols, refs := w.decoded, w.symbolic.symbols, &w.symbolic.other
 	var numbers exemplarNumbers
@@ -86,15 +87,15 @@ func (w *walker) exemplarV2(p, end int) error {
 		p = next
 	}
 	if reason, why := refs.check(len(symbols)); reason != "" {
-		w.leaveOut(reason, write.Counts{Exemplars: 1}, func() string { return "of an exemplar, " + why() })
+		w.leaveOut(reason, write.Counts{Exemplars: 1}, func() string { return "exemplar: " + why() })
 		return nil
 	}
 	w.one.Reset()
 	for i := 0; i+1 < len(refs.list); i += 2 {
 		if w.one.Len() > maxExemplarRunes {
-			break // each has a value of at least one character, so that they are too many already
+			break // every label has at least one character, so there are too many already
 		}
-		w.one.Add(symbols[refs.list[i]].of(d), symbols[refs.list[i+1]].of(d))
+		w.one.Add(symbols[refs.list[i]].slice(d), symbols[refs.list[i+1]].slice(d))
 	}
 	return w.addExemplar(numbers.value, int64(numbers.ms))
 }
@@ -110,10 +111,10 @@ func (w *walker) addExemplar(value uint64, ms int64) error {
 	runes := 0
 	for i := range w.one.Len() {
 		name, value := w.one.At(i)
-		// What has too many bytes has too many characters, and is not looked at.
+		// A label with too many bytes has too many characters and is not examined.
 		short := len(name)+len(value) <= maxExemplarRunes*utf8.UTFMax
 		if short && (!utf8.Valid(name) || !utf8.Valid(value)) {
-			w.leaveOut(write.ReasonLabels, n, func() string { return "the labels of an exemplar are not UTF-8" })
+			w.leaveOut(write.ReasonLabels, n, func() string { return "the labels of an exemplar are not valid UTF-8" })
 			return nil
 		}
 		if short {
@@ -128,15 +129,15 @@ func (w *walker) addExemplar(value uint64, ms int64) error {
 	}
 	c := &w.batch.Exemplars
 	begin := len(c.Bytes)
-	// The value stands before the labels, so that these can be built where they are to lie.
+	// The value comes before the labels, so that the labels can be built in place.
 	c.Bytes = model.AppendExemplar(c.Bytes, &model.Exemplar{Value: value})
 	labels, err := w.one.Append(c.Bytes)
 	if err != nil {
 		c.Bytes = c.Bytes[:begin]
-		w.leaveOut(write.ReasonDuplicateLabel, n, func() string { return "of an exemplar: " + err.Error() })
+		w.leaveOut(write.ReasonDuplicateLabel, n, func() string { return "exemplar: " + err.Error() })
 		return nil
 	}
 	c.Bytes = labels
 	c.EndBlob(t, model.KindExemplar, begin, 0)
-	return w.room()
+	return w.reserveRows()
 }

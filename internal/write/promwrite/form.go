@@ -9,7 +9,7 @@ import (
 	"github.com/shaledb/shale/internal/write/receive"
 )
 
-// version is a version of remote write: which message a body holds.
+// version is a version of remote write, which determines the message in a body.
 type version int
 
 const (
@@ -17,7 +17,7 @@ const (
 	v2 version = 2 // io.prometheus.write.v2.Request
 )
 
-// String returns the version as the metrics and the docs have it.
+// String returns the version as it appears in metrics and docs.
 func (v version) String() string {
 	if v == v2 {
 		return "2.0"
@@ -25,16 +25,16 @@ func (v version) String() string {
 	return "1.0"
 }
 
-const supported = "supported are Content-Type application/x-protobuf with proto=prometheus.WriteRequest (or none) or proto=io.prometheus.write.v2.Request, and Content-Encoding snappy or zstd"
+const supported = "expected Content-Type application/x-protobuf, optionally with proto=prometheus.WriteRequest or proto=io.prometheus.write.v2.Request, and Content-Encoding snappy or zstd"
 
-// form is what the headers say of a body.
+// form describes a body, as its headers declare it.
 type form struct {
 	version  version
 	encoding bodies.Encoding
 }
 
-// formOf reads the headers. Its error is a 415, on which senders fall back: from 2.0 to 1.0 by telling their users, from
-// zstd to snappy (vmagent) at once. The version is right even then, if the headers name one.
+// formOf reads the headers. Its error is a 415, which makes vmagent fall back from zstd to snappy. The
+// version is valid even with an error if the headers name one.
 func formOf(h http.Header) (f form, err error) {
 	f.version = v1
 	if ct := h.Get("Content-Type"); ct != "" {

@@ -11,10 +11,10 @@ import (
 	"github.com/shaledb/shale/internal/write/receive"
 )
 
-// Path is where the handler is to be mounted.
+// Path is the path at which the handler is mounted.
 const Path = "/api/v1/write"
 
-// Handler is the endpoint of remote write. It is safe for concurrent use.
+// Handler serves remote write. It is safe for concurrent use.
 type Handler struct {
 	sink    receive.Sink
 	server  *receive.Server
@@ -22,15 +22,15 @@ type Handler struct {
 	metrics *receive.Metrics
 }
 
-// New returns a handler whose metrics go to reg, which may be nil.
+// New returns a handler that registers its metrics with reg, which may be nil.
 func New(sink receive.Sink, reg prometheus.Registerer) *Handler {
 	m := newMetrics(reg)
 	return &Handler{sink: sink, server: receive.New(sink, body.New("remote write", "samples"), m), pools: newPools(), metrics: m}
 }
 
-// ServeHTTP takes one request: 204 when all of it is durable; 400 with counts and culprits when some samples can never
-// be stored, and all others are durable; otherwise a status that says whether to send it again. docs/remote-write.md has
-// the table.
+// ServeHTTP handles one request. It responds with 204 when everything is durable, with 400, counts and
+// examples when everything that can be stored is durable, and otherwise with a status that says whether
+// to retry. docs/remote-write.md has the table.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	begin := time.Now()
 	f, err := formOf(r.Header)
@@ -39,13 +39,13 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.metrics.Observe(begin, &res, []string{f.version.String()})
 }
 
-// store walks a body and pushes its rows.
+// store parses a body and pushes its rows.
 func (h *Handler) store(r *receive.Request, f form) (receive.Response, error) {
 	if err := r.Decode(f.encoding); err != nil {
 		return receive.Response{}, err
 	}
-	w := h.pools.takeWalker()
-	defer h.pools.giveWalker(w)
+	w := h.pools.getWalker()
+	defer h.pools.putWalker(w)
 	b := h.sink.Batch(r.Tenant, model.Metrics)
 	defer h.sink.Recycle(b)
 	w.start(f.version, r.Body, h.sink.Seed(), h.sink.Limits(), b, r.Reserve)
@@ -58,7 +58,7 @@ func (h *Handler) store(r *receive.Request, f form) (receive.Response, error) {
 	}
 	for i := range w.metadata {
 		m := &w.metadata[i]
-		h.sink.Metadata(r.Tenant, m.family.of(r.Body), m.typ.word(), m.help.of(r.Body), m.unit.of(r.Body))
+		h.sink.Metadata(r.Tenant, m.family.slice(r.Body), m.typ.word(), m.help.slice(r.Body), m.unit.slice(r.Body))
 	}
 	rep := report{stored: stored, left: left, empty: w.empty, emptyExample: w.emptyExample}
 	return rep.response(f.version), nil

@@ -68,12 +68,12 @@ func TestForm(t *testing.T) {
 		{good, []string{"X-Prometheus-Remote-Write-Version", "2.0.0"}, 204, ""}, // the Content-Type decides
 		{goodV2, []string{"Content-Type", typeV2}, 204, ""},
 		{goodV2, []string{"Content-Type", "Application/X-Protobuf; Proto=\"io.prometheus.write.v2.Request\""}, 204, ""},
-		{goodV2, nil, 400, "a message of remote write 2.0 that is sent as 1.0"},
-		{good, []string{"Content-Type", typeV2}, 400, "a message of remote write 1.0 that is sent as 2.0"},
+		{goodV2, nil, 400, "a remote write 2.0 message with the Content-Type of 1.0"},
+		{good, []string{"Content-Type", typeV2}, 400, "a remote write 1.0 message with the Content-Type of 2.0"},
 		{goodV2, []string{"Content-Type", "application/x-protobuf;proto=io.prometheus.write.v3.Request"}, 415, "write.v3.Request"},
-		{good, []string{"Content-Type", "application/x-protobuf;proto="}, 415, "supported are"},
+		{good, []string{"Content-Type", "application/x-protobuf;proto="}, 415, "expected Content-Type"},
 		{good, []string{"Content-Type", "application/json"}, 415, "application/json"},
-		{good, []string{"Content-Type", ";;"}, 415, "supported are"},
+		{good, []string{"Content-Type", ";;"}, 415, "expected Content-Type"},
 		{good, []string{"Content-Encoding", "gzip"}, 415, "gzip"},
 		{good, []string{"Content-Encoding", "snappy, snappy"}, 415, "snappy, snappy"},
 		{good, []string{"Content-Encoding", "zstd"}, 400, "not a zstd frame"},
@@ -224,7 +224,7 @@ func TestManySendersAtOnce(t *testing.T) {
 	}
 }
 
-// FuzzHandler offers whole bodies in all forms: no panic, and an answer that fits.
+// FuzzHandler sends whole bodies in all forms and expects no panic and a suitable response.
 func FuzzHandler(f *testing.F) {
 	f.Add(encode(f, fleet(2)), false, false)
 	f.Add([]byte{}, false, true)

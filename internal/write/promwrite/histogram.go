@@ -11,8 +11,8 @@ import (
 	"github.com/shaledb/shale/internal/write"
 )
 
-// addHistogram reads the Histogram message in [p, end), of either version, and adds it. Whether it is valid is asked of
-// Prometheus's own code, so that what a Prometheus would take is taken, and nothing else.
+// addHistogram parses the Histogram message in [p, end), of either version, and adds it. Prometheus's
+// own code decides whether it is valid, so that both accept the same histograms.
 func (w *walker) addHistogram(p, end int) error {
 	h, n := &w.histogram, write.Counts{Histograms: 1}
 	if err := h.read(w.decoded, p, end, w.version, w.buckets); err != nil {
@@ -38,14 +38,14 @@ func (w *walker) addHistogram(p, end int) error {
 	begin := len(rows.Bytes)
 	rows.Bytes = model.AppendHistogram(rows.Bytes, &h.out)
 	rows.EndBlob(t, model.KindHistogram, begin, start)
-	return w.room()
+	return w.reserveRows()
 }
 
-// build makes the stored form of what was read, or returns why it is not valid. Histograms of a resolution that
-// Prometheus knows but does not keep, schemas 9 to 52, are reduced to schema 8, as it does.
+// build makes the stored form of the parsed histogram, or returns an error if it is not valid. Like
+// Prometheus, it reduces schemas 9 to 52, which are finer than the stored ones, to schema 8.
 func (h *nativeHistogram) build() error {
 	if math.IsNaN(math.Float64frombits(h.threshold)) {
-		// Upstream's validation lets it pass, and its engine then adds such histograms for ever.
+		// Upstream's validation accepts this, but adding such histograms makes its engine loop forever.
 		return errors.New("the zero threshold is not a number")
 	}
 	if h.isFloat {
@@ -66,7 +66,7 @@ func (h *nativeHistogram) build() error {
 	if err := u.Validate(); err != nil {
 		return err
 	}
-	h.describe(u.Schema, u.PositiveSpans, u.NegativeSpans)
+	h.setCommon(u.Schema, u.PositiveSpans, u.NegativeSpans)
 	o := &h.out
 	o.Count, o.ZeroCount = u.Count, u.ZeroCount
 	for _, v := range u.PositiveBuckets {
@@ -94,7 +94,7 @@ func (h *nativeHistogram) buildFloat() error {
 	if err := u.Validate(); err != nil {
 		return err
 	}
-	h.describe(u.Schema, u.PositiveSpans, u.NegativeSpans)
+	h.setCommon(u.Schema, u.PositiveSpans, u.NegativeSpans)
 	o := &h.out
 	o.Count, o.ZeroCount = h.count, h.zeroCount()
 	for _, v := range u.PositiveBuckets {
@@ -110,8 +110,9 @@ func tooFine(schema int32) bool {
 	return schema > histogram.ExponentialSchemaMax && histogram.IsExponentialSchemaReserved(schema)
 }
 
-// describe fills in what integer and float histograms have in common. The bits of the floats are those that were sent.
-func (h *nativeHistogram) describe(schema int32, positive, negative []histogram.Span) {
+// setCommon fills in the fields that integer and float histograms share. It keeps the bits of floats as
+// they were sent.
+func (h *nativeHistogram) setCommon(schema int32, positive, negative []histogram.Span) {
 	o := &h.out
 	o.Reset()
 	o.Gauge, o.Float = h.hint == gaugeHint, h.isFloat

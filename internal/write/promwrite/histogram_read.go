@@ -14,12 +14,13 @@ import (
 // gaugeHint is the reset hint of gauge histograms.
 const gaugeHint = 3
 
-// nativeHistogram is a Histogram message, of either version, and the memory to read, check and store it.
+// nativeHistogram is a Histogram message of either version, with the memory to parse, check and store
+// it.
 type nativeHistogram struct {
 	histogramNumbers
 	positive, negative side
 	custom             []float64
-	// most is how many entries a list may have; further ones are not kept.
+	// most is the largest number of entries in a list; further ones are dropped.
 	most int
 
 	integer histogram.Histogram
@@ -27,19 +28,20 @@ type nativeHistogram struct {
 	out     model.Histogram
 }
 
-// histogramNumbers are the parts of a histogram that are no lists.
+// histogramNumbers are the fields of a histogram that are not lists.
 type histogramNumbers struct {
-	// isFloat and zeroIsFloat say which of the two ways to give a count came last: that one holds.
+	// isFloat and zeroIsFloat tell in which of its two forms a count came last; the last one counts.
 	isFloat, zeroIsFloat bool
-	// tooMany says that a list has more entries than it may have.
+	// tooMany means that a list has too many entries.
 	tooMany bool
-	// count and zeros are integers or the bits of a float; sum and threshold are bits.
+	// count and zeros are integers or the bits of a float. sum and threshold are bits.
 	count, zeros, sum, threshold uint64
 	schema, hint                 int32
 	ms, startMs                  int64
 }
 
-// side holds the buckets of positive or negative observations: deltas of integer, counts of float histograms.
+// side has the positive or negative buckets: deltas for integer histograms, counts for float
+// histograms.
 type side struct {
 	spans  []histogram.Span
 	deltas []int64
@@ -48,13 +50,15 @@ type side struct {
 
 func (s *side) reset() { s.spans, s.deltas, s.counts = s.spans[:0], s.deltas[:0], s.counts[:0] }
 
-// memory is the size of what is kept between requests, in bytes; what is built has no more than what is read.
+// memory returns the bytes that are kept between requests. The built forms have no more entries than
+// the parsed lists.
 func (h *nativeHistogram) memory() int {
-	of := func(s *side) int { return 8 * (cap(s.spans) + cap(s.deltas) + cap(s.counts)) }
-	return 2 * (of(&h.positive) + of(&h.negative) + 8*cap(h.custom))
+	sideBytes := func(s *side) int { return 8 * (cap(s.spans) + cap(s.deltas) + cap(s.counts)) }
+	return 2 * (sideBytes(&h.positive) + sideBytes(&h.negative) + 8*cap(h.custom))
 }
 
-// zeroCount returns the count of the zero bucket, which is 0 if it was given in the other way than the count.
+// zeroCount returns the count of the zero bucket. It is 0 if its form, integer or float, is not that of
+// the count.
 func (h *nativeHistogram) zeroCount() uint64 {
 	if h.isFloat != h.zeroIsFloat {
 		return 0
@@ -62,7 +66,7 @@ func (h *nativeHistogram) zeroCount() uint64 {
 	return h.zeros
 }
 
-// bounds returns the custom bounds; that there are none is nil for upstream.
+// bounds returns the custom bounds, or nil if there are none, as upstream expects.
 func (h *nativeHistogram) bounds() []float64 {
 	if len(h.custom) == 0 {
 		return nil
@@ -70,7 +74,7 @@ func (h *nativeHistogram) bounds() []float64 {
 	return h.custom
 }
 
-// read reads the message in [p, end).
+// read parses the message in [p, end).
 func (h *nativeHistogram) read(d []byte, p, end int, v version, most int) error {
 	h.positive.reset()
 	h.negative.reset()
@@ -95,7 +99,7 @@ func (h *nativeHistogram) read(d []byte, p, end int, v version, most int) error 
 	return nil
 }
 
-// readNumber reads a field that is a single number; p is behind its tag.
+// readNumber parses a field that is a single number. p is the offset after its tag.
 func (h *nativeHistogram) readNumber(d []byte, n int32, kind protowire.Type, p, end int) (next int, err error) {
 	var v uint64
 	switch n {
@@ -131,7 +135,7 @@ func (h *nativeHistogram) readNumber(d []byte, n int32, kind protowire.Type, p, 
 	return next, err
 }
 
-// readList reads a repeated field, or one entry of it; p is behind its tag.
+// readList parses a repeated field, or one entry of it. p is the offset after its tag.
 func (h *nativeHistogram) readList(d []byte, n int32, kind protowire.Type, p, end int) (next int, err error) {
 	s := &h.positive
 	if n <= 10 {

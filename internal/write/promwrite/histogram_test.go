@@ -42,7 +42,7 @@ func spanMsg(number protowire.Number, offset int64, length uint64) string {
 // dblBits is a double of any bits.
 func dblBits(number protowire.Number, v uint64) string { return dbl(number, math.Float64frombits(v)) }
 
-// TestHistogramSpellings: however protobuf writes it, it is the same histogram.
+// TestHistogramSpellings: all protobuf encodings of a histogram give the same histogram.
 func TestHistogramSpellings(t *testing.T) {
 	const odd = 0x7ff8_0000_dead_beef // a NaN
 	start := dblBits(3, odd) + num(4, 6) + dbl(5, 0.25) + num(15, 7)
@@ -81,7 +81,7 @@ func TestHistogramSpellings(t *testing.T) {
 			}
 		}
 	}
-	// The zero count of the other kind does not count, as upstream has it.
+	// A zero count of the other form is ignored, as upstream does.
 	zero := integer
 	zero.ZeroCount, zero.Count = 0, 9
 	if got, _, left := readHistogram(t, v1, write.Limits{}, start+num(1, 9)+dbl(7, 5)+spans+msg(12, packed(4, 2, 1))+msg(9, packed(4))); cmp.Diff(zero, got) != "" {
@@ -112,7 +112,7 @@ func TestHistogramMarkers(t *testing.T) {
 	}
 }
 
-// TestHistogramsThatAreLeftOut has one of each rule of upstream, and of ours.
+// TestHistogramsThatAreLeftOut breaks each rule of upstream, and each of ours.
 func TestHistogramsThatAreLeftOut(t *testing.T) {
 	limits := write.Limits{MaxBuckets: 4}
 	for what, c := range badHistograms() {
@@ -175,7 +175,7 @@ func badHistograms() map[string]badHistogram {
 	}
 }
 
-// TestLargestHistogramFits: with the most that the limits let pass, a stored histogram is no larger than a value may be.
+// TestLargestHistogramFits: a histogram at the limits is not larger than a stored value may be.
 func TestLargestHistogramFits(t *testing.T) {
 	n := write.MostBuckets
 	h := model.Histogram{Positive: make([]uint64, n), Negative: make([]uint64, n), Custom: make([]uint64, n)}

@@ -7,14 +7,14 @@ import (
 	"github.com/shaledb/shale/internal/write"
 )
 
-// pending is what is left out of a series for one reason. Why is of the first such row.
+// pending counts the rows of a series that are rejected for one reason. why explains the first of them.
 type pending struct {
 	reason string
 	n      write.Counts
 	why    string
 }
 
-// leaveOut notes rows of the series that is being read that can never be stored. Why is called for the first of a reason.
+// leaveOut rejects rows of the current series. It calls why only for the first row with a reason.
 func (w *walker) leaveOut(reason string, n write.Counts, why func() string) {
 	for i := range w.pending {
 		if w.pending[i].reason == reason {
@@ -37,7 +37,8 @@ func outOfRange(what string, ms int64) func() string {
 	return func() string { return fmt.Sprintf("the %s %d ms is not between the years 1677 and 2262", what, ms) }
 }
 
-// reportLeftOut moves what is pending to what is left out of the request, now that it is known where the labels lie.
+// reportLeftOut moves the pending rejections to those of the request. The labels of the series are
+// known by now.
 func (w *walker) reportLeftOut(labels span) {
 	for _, p := range w.pending {
 		w.left.Add(p.reason, p.n, func() string { return w.describe(labels) + ": " + p.why })
@@ -45,7 +46,7 @@ func (w *walker) reportLeftOut(labels span) {
 	w.pending = w.pending[:0]
 }
 
-// describe writes the labels of a series for a message.
+// describe formats the labels of a series for an error text.
 func (w *walker) describe(labels span) string {
 	var lb model.LabelsBuilder
 	if w.version == v2 {

@@ -7,7 +7,7 @@ import (
 	"github.com/shaledb/shale/internal/write/wire"
 )
 
-// malformed says what is wrong with a body and at which of its bytes, as package wire does, in a text that names the protocol.
+// malformed is [wire.Malformed] with a text that names the protocol.
 type malformed wire.Malformed
 
 // Error names the defect and the byte offset.

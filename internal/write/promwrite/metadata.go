@@ -6,13 +6,13 @@ import (
 	"github.com/shaledb/shale/internal/write/wire"
 )
 
-// metadata is what a body tells of a metric family; the spans lie in the decoded body.
+// metadata is the metadata of a metric family, as ranges of the decoded body.
 type metadata struct {
 	typ                metricType
 	family, help, unit span
 }
 
-// metricType is the type of a metric family as both versions number it.
+// metricType is the type of a metric family; both versions number types in the same way.
 type metricType uint32
 
 const (
@@ -21,7 +21,7 @@ const (
 	summaryType        metricType = 5
 )
 
-// word returns the word for a type; numbers of later versions are unknown.
+// word returns the name of a type. Numbers of later versions are unknown.
 func (t metricType) word() string {
 	words := [...]string{"unknown", "counter", "gauge", "histogram", "gaugehistogram", "summary", "info", "stateset"}
 	if t >= metricType(len(words)) {
@@ -30,7 +30,7 @@ func (t metricType) word() string {
 	return words[t]
 }
 
-// metadataV1 reads the MetricMetadata message in [p, end).
+// metadataV1 parses the MetricMetadata message in [p, end).
 func (w *walker) metadataV1(p, end int) error {
 	d := w.decoded
 	var m metadata
@@ -64,10 +64,10 @@ func (w *walker) metadataV1(p, end int) error {
 		return nil
 	}
 	w.metadata = append(w.metadata, m)
-	return w.room()
+	return w.reserveRows()
 }
 
-// metadataV2 reads the Metadata message in [p, end) of a series.
+// metadataV2 parses the Metadata message of a series in [p, end).
 func (w *walker) metadataV2(s *seriesWalk, p, end int) error {
 	d := w.decoded
 	for p < end {
@@ -95,23 +95,23 @@ func (w *walker) metadataV2(s *seriesWalk, p, end int) error {
 	return nil
 }
 
-// tellMetadata notes what a series of version 2 says of its family, unless the one before said just that.
-func (w *walker) tellMetadata(s *seriesWalk) {
+// addFamily records the metadata of a version 2 series unless it equals that of the previous series.
+func (w *walker) addFamily(s *seriesWalk) {
 	y := &w.symbolic
 	m := metadata{typ: s.typ, family: y.labels.nameAt, help: y.symbols[s.helpRef], unit: y.symbols[s.unitRef]}
 	if m.typ == 0 && m.help.size == 0 && m.unit.size == 0 {
 		return
 	}
-	m.family.size -= uint32(suffix(m.typ, m.family.of(w.decoded)))
+	m.family.size -= uint32(suffix(m.typ, m.family.slice(w.decoded)))
 	if n := len(w.metadata); n > 0 && w.metadata[n-1] == m {
 		return
 	}
 	w.metadata = append(w.metadata, m)
 }
 
-// suffix returns the length of what the name of a series has behind that of its metric family, which version 2 does not
-// name. Of counters "_total" is not taken away: whether it belongs to the name depends on the format in which the target
-// was scraped, and it is by the whole name that people ask.
+// suffix returns the length of the suffix that a series name adds to the name of its metric family,
+// which version 2 does not transmit. It keeps "_total" of counters: whether that is part of the
+// family's name depends on the scrape format, and users look metadata up by the whole name.
 func suffix(t metricType, name []byte) int {
 	var suffixes []string
 	switch t {

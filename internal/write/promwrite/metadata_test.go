@@ -41,7 +41,8 @@ func TestMetadataOfVersion1(t *testing.T) {
 	}
 }
 
-// TestMetadataOfVersion2: it comes with each series, whose name is that of the family with something behind it.
+// TestMetadataOfVersion2: metadata comes with each series, whose name is that of the family plus a
+// suffix.
 func TestMetadataOfVersion2(t *testing.T) {
 	const counter, gauge, histogram, gaugeHistogram, summary = 1, 2, 3, 4, 5
 	h, s := newHandler(t, testLimits())
@@ -82,7 +83,7 @@ func TestMetadataOfVersion2(t *testing.T) {
 	}
 }
 
-// TestMetadataOfRefusedSeries: what describes nothing that is stored is not kept.
+// TestMetadataOfRefusedSeries: metadata of series that are not stored is dropped.
 func TestMetadataOfRefusedSeries(t *testing.T) {
 	h, s := newHandler(t, testLimits())
 	raw := symbolsOf("", "job", "x") + msg(5, msg(1, packed(1, 2)), msg(2, dbl(1, 1), num(2, nowMs)), msg(5, num(1, 1), num(3, 2)))

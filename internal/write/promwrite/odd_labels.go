@@ -7,8 +7,9 @@ import (
 	"github.com/shaledb/shale/internal/write/wire"
 )
 
-// oddLabel reads a label that is not in the form that label takes: longer than 127 bytes, which is canonical
-// nevertheless, or apart from the others, without a value, with its fields in another order.
+// oddLabel parses a label that label does not handle. It may be longer than 127 bytes and still
+// canonical. Or it is not canonical: not adjacent to the previous label, without a value, or with its
+// fields in another order.
 func (w *walker) oddLabel(s *seriesWalk, p, end int) (next int, err error) {
 	begin, stop, err := wire.Body(w.decoded, p+1, end)
 	if err != nil {
@@ -28,7 +29,8 @@ func (w *walker) oddLabel(s *seriesWalk, p, end int) (next int, err error) {
 	return stop, nil
 }
 
-// labelMessage reads the Label message in [p, end). Minimal says that its bytes are the canonical form of the two.
+// labelMessage parses the Label message in [p, end). minimal means that its bytes are its canonical
+// form.
 func labelMessage(d []byte, p, end int) (name, value []byte, minimal bool, err error) {
 	size := end - p
 	at := [3]int{}
@@ -60,15 +62,15 @@ func labelMessage(d []byte, p, end int) (name, value []byte, minimal bool, err e
 	return name, value, size == least && at[1] < at[2], nil
 }
 
-// rebuild writes the labels of the TimeSeries message in [p, end) in canonical form into the arena, and gives them to
-// the key builder. Labels of which two have one name stay in the order in which they came: the write path refuses
-// them when it builds them.
+// rebuild writes the labels of the TimeSeries message in [p, end) to the arena in canonical form and
+// passes them to the key builder. If a name occurs twice, the labels keep their order, and the write
+// path rejects them when it builds them.
 func (w *walker) rebuild(s *seriesWalk, p, end int) span {
 	w.labels.Reset()
 	w.keys.Reset()
 	s.named = false
 	for p < end {
-		// The message has been read once without an error.
+		// The first pass has validated the message.
 		number, kind, next, _ := wire.Field(w.decoded, p, end)
 		if number != 1 {
 			p, _ = wire.Skip(w.decoded, next, end, kind)

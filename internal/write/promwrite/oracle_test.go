@@ -72,14 +72,15 @@ func walked(v version, raw []byte) (o outcome, err error) {
 	}
 	o.Left, o.Empty = w.left.Counts(), w.empty
 	for _, m := range w.metadata {
-		o.Metadata = append(o.Metadata, toldMetadata{string(m.family.of(raw)), model.Metadata{
-			Type: m.typ.word(), Help: string(m.help.of(raw)), Unit: string(m.unit.of(raw)),
+		o.Metadata = append(o.Metadata, toldMetadata{string(m.family.slice(raw)), model.Metadata{
+			Type: m.typ.word(), Help: string(m.help.slice(raw)), Unit: string(m.unit.slice(raw)),
 		}})
 	}
 	return o, nil
 }
 
-// canonicalName writes a label set, or "duplicate", which is found out when the series is pushed.
+// canonicalName formats a label set, or returns "duplicate", which is detected when the series is
+// pushed.
 func canonicalName(lb *model.LabelsBuilder) string {
 	l, err := lb.Append(nil)
 	if err != nil {
@@ -88,7 +89,7 @@ func canonicalName(lb *model.LabelsBuilder) string {
 	return model.Labels(l).String()
 }
 
-// expectation collects what upstream's decoder says that a walk must give.
+// expectation collects the expected result of a walk, by upstream's decoder.
 type expectation struct {
 	outcome
 	// ordered: the labels of every series are in order, so that the keys need no correction later.
@@ -214,7 +215,7 @@ func floatBits(vs []float64) (bits []uint64) {
 	return bits
 }
 
-// expectedV1 is what a walk must give for the request that upstream's decoder sees.
+// expectedV1 returns the expected result of a walk over a request, by upstream's decoder.
 func expectedV1(req *prompb.WriteRequest) *expectation {
 	e := &expectation{ordered: true}
 	words := func(ls []prompb.Label) (pairs []string) {
@@ -254,7 +255,7 @@ func expectedV1(req *prompb.WriteRequest) *expectation {
 	return e
 }
 
-// expectedV2 likewise.
+// expectedV2 does the same for version 2.
 func expectedV2(req *writev2.Request) *expectation {
 	e := &expectation{ordered: true}
 	words := func(refs []uint32) (pairs []string, err error) {
@@ -359,7 +360,7 @@ type fataler interface {
 	Fatalf(format string, args ...any)
 }
 
-// compare holds the walker to what upstream's decoder says.
+// compare compares the walker's result with upstream's.
 func compare(t fataler, v version, raw []byte, want *expectation) {
 	t.Helper()
 	got, err := walked(v, raw)

@@ -6,11 +6,11 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// maxPooled is the size in bytes beyond which a walker is left to the garbage collector, so that one huge request does
-// not keep its memory for ever. Prometheus's own requests decode to about 1 MiB.
+// maxPooled is the largest walker, in bytes, that returns to the pool, so that a huge request does not
+// hold its memory forever. Prometheus's own requests decode to about 1 MiB.
 const maxPooled = 4 << 20
 
-// pools keep the memory of requests for the next ones.
+// pools keeps the memory of requests for later ones.
 type pools struct {
 	walkers sync.Pool
 }
@@ -21,10 +21,10 @@ func newPools() *pools {
 	return p
 }
 
-func (p *pools) takeWalker() *walker { return p.walkers.Get().(*walker) }
+func (p *pools) getWalker() *walker { return p.walkers.Get().(*walker) }
 
-// giveWalker takes a walker back, without its hold on the request's memory.
-func (p *pools) giveWalker(w *walker) {
+// putWalker returns a walker to the pool without its references to the request.
+func (p *pools) putWalker(w *walker) {
 	if w.memory() > maxPooled {
 		return
 	}

@@ -193,8 +193,9 @@ func randomV2(t *rapid.T) *writev2.Request {
 	return req
 }
 
-// TestRandomRequestsV1 encodes random requests with upstream's encoder and compares the batch with what upstream's
-// decoder and its rules give. The encoder leaves out what equals zero, and with it the sign of -0.
+// TestRandomRequestsV1 encodes random requests with upstream's encoder and compares the batch with the
+// result of upstream's decoder and rules. The encoder omits values that equal zero, and with them the
+// sign of -0.
 func TestRandomRequestsV1(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		raw, err := randomV1(rt).Marshal()

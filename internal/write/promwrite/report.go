@@ -9,18 +9,18 @@ import (
 	"github.com/shaledb/shale/internal/write/receive"
 )
 
-// report is what a request that was pushed has come to.
+// report is the outcome of a pushed request.
 type report struct {
 	stored write.Counts
 	left   write.Rejections
-	// empty counts the time series of version 2 that hold nothing, and emptyExample is the first one.
+	// empty counts the version 2 time series without any content. emptyExample is the first of them.
 	empty        int
 	emptyExample string
 }
 
-// response gives 204 if all is stored, and else 400, on which senders drop the request: all that can be stored of it is
-// durable. Exemplars that are left out of a request of version 1 are not told: a sender of that version would take all
-// of its samples for lost.
+// response returns 204 if nothing was rejected. Otherwise it returns 400, so that the sender drops the
+// request: all rows that can be stored are durable. Rejected exemplars alone do not make a version 1
+// request fail, because its sender would count all samples as lost.
 func (r *report) response(v version) receive.Response {
 	left := r.left.Counts()
 	if r.empty == 0 && (left.Total() == 0 || v == v1 && left.Samples+left.Histograms == 0) {

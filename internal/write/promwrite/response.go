@@ -8,8 +8,9 @@ import (
 	"github.com/shaledb/shale/internal/write/receive"
 )
 
-// writeResponse sends a response. Senders of 2.0 are always told how many rows are durable, those of 1.0 never: some
-// of them take the headers for a sign of 2.0. The attempt is how often the sender says that it has tried before.
+// writeResponse sends a response. Version 2.0 always includes the headers with the number of durable
+// rows. Version 1.0 never does, because some senders take them as a sign of 2.0. attempt is how often
+// the sender has retried.
 func writeResponse(w http.ResponseWriter, r *receive.Response, v version, attempt int) {
 	if v == v2 {
 		h := w.Header()
@@ -21,10 +22,10 @@ func writeResponse(w http.ResponseWriter, r *receive.Response, v version, attemp
 	r.WriteText(w)
 }
 
-// maxRetryAfter is the longest wait that a sender is asked for, before the jitter.
+// maxRetryAfter bounds Retry-After before the jitter.
 const maxRetryAfter = 30 * time.Second
 
-// backoff doubles a wait with each attempt; no wait stays none.
+// backoff doubles a wait with each attempt. A wait of zero stays zero.
 func backoff(wait time.Duration, attempt int) time.Duration {
 	for ; attempt > 0 && wait > 0 && wait < maxRetryAfter; attempt-- {
 		wait *= 2
@@ -32,7 +33,7 @@ func backoff(wait time.Duration, attempt int) time.Duration {
 	return min(wait, maxRetryAfter)
 }
 
-// attemptOf reads how often a sender has tried before. Only Prometheus says so.
+// attemptOf returns how often the sender has retried. Only Prometheus sends that header.
 func attemptOf(h http.Header) int {
 	n, err := strconv.Atoi(h.Get("Retry-Attempt"))
 	if err != nil || n < 0 {

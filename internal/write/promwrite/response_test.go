@@ -18,7 +18,7 @@ import (
 	"github.com/shaledb/shale/internal/write/receive"
 )
 
-// written reads what an answer says is stored. It fails unless all three headers are there.
+// written returns what a response says is stored. It fails unless all three headers are there.
 func written(w *httptest.ResponseRecorder) (n write.Counts, err error) {
 	for name, to := range map[string]*int{"Samples": &n.Samples, "Histograms": &n.Histograms, "Exemplars": &n.Exemplars} {
 		if *to, err = strconv.Atoi(w.Header().Get("X-Prometheus-Remote-Write-" + name + "-Written")); err != nil {
@@ -28,7 +28,8 @@ func written(w *httptest.ResponseRecorder) (n write.Counts, err error) {
 	return n, nil
 }
 
-// TestWrittenIsTold: every answer to version 2 says exactly what is stored, whatever its status, and none to version 1.
+// TestWrittenIsTold: every version 2 response, whatever its status, tells exactly what is stored;
+// version 1 responses do not.
 func TestWrittenIsTold(t *testing.T) {
 	all := func() *requestV2 { return everything() }
 	partial := all()
@@ -49,10 +50,11 @@ func TestWrittenIsTold(t *testing.T) {
 		code    int
 		written write.Counts
 	}{
-		"all stored":         {encodeV2(t, all().done()), nil, nil, 204, everythingWritten},
-		"zstd":               {pack(t, marshalV2(t, all().done())), []string{"Content-Encoding", "zstd"}, nil, 204, everythingWritten},
-		"some left out":      {encodeV2(t, partial.done()), nil, nil, 400, write.Counts{Samples: 3, Histograms: 2, Exemplars: 3}},
-		"only exemplars":     {encodeV2(t, lost.done()), nil, nil, 400, write.Counts{}}, // a 204 without a count is a failure for senders, without a reason
+		"all stored":    {encodeV2(t, all().done()), nil, nil, 204, everythingWritten},
+		"zstd":          {pack(t, marshalV2(t, all().done())), []string{"Content-Encoding", "zstd"}, nil, 204, everythingWritten},
+		"some left out": {encodeV2(t, partial.done()), nil, nil, 400, write.Counts{Samples: 3, Histograms: 2, Exemplars: 3}},
+		// Senders treat a 204 without a count as a failure without a reason.
+		"only exemplars":     {encodeV2(t, lost.done()), nil, nil, 400, write.Counts{}},
 		"nothing sent":       {snappy.Encode(nil, nil), nil, nil, 204, write.Counts{}},
 		"malformed":          {snappy.Encode(nil, []byte("\x0f")), nil, nil, 400, write.Counts{}},
 		"not snappy":         {[]byte("x"), nil, nil, 400, write.Counts{}},
@@ -102,7 +104,7 @@ func TestWrittenIsTold(t *testing.T) {
 	}
 }
 
-// slow is a store that lets no series be created.
+// slow is a store that does not allow new series.
 type slow struct{ *store }
 
 func (slow) Create(string, int) (int, error) {
@@ -111,7 +113,8 @@ func (slow) Create(string, int) (int, error) {
 
 func (slow) Await(context.Context, error) bool { return false }
 
-// TestKnownSeriesAreStoredWhileNewOnesWait: the answer makes the sender come back, and says what is stored all the same.
+// TestKnownSeriesAreStoredWhileNewOnesWait: the response asks for a retry and still tells what is
+// stored.
 func TestKnownSeriesAreStoredWhileNewOnesWait(t *testing.T) {
 	s := newStore()
 	if w := sendV2(New(s.path(testLimits()), nil), encodeV2(t, everything().done())); w.Code != 204 {
@@ -130,7 +133,7 @@ func TestKnownSeriesAreStoredWhileNewOnesWait(t *testing.T) {
 	}
 }
 
-// TestExemplarsDoNotSpoilVersion1: a sender of version 1 takes a 400 for the loss of all of its samples.
+// TestExemplarsDoNotSpoilVersion1: a version 1 sender takes a 400 as the loss of all its samples.
 func TestExemplarsDoNotSpoilVersion1(t *testing.T) {
 	h, s := newHandler(t, testLimits())
 	ts := series(sample(nowMs, 1), "__name__", "m")
@@ -147,7 +150,7 @@ func TestExemplarsDoNotSpoilVersion1(t *testing.T) {
 	}
 }
 
-// TestAnswersAreShort sends a request in which everything is wrong for every reason there is.
+// TestAnswersAreShort sends a request that breaks every rule.
 func TestAnswersAreShort(t *testing.T) {
 	h, _ := newHandler(t, testLimits())
 	long := strings.Repeat("v", 3000)

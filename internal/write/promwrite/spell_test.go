@@ -7,7 +7,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// The tests spell protobuf by hand, to say what no encoder says.
+// The tests encode protobuf by hand, to write what no encoder writes.
 
 func tag(number protowire.Number, kind protowire.Type) string {
 	return string(protowire.AppendTag(nil, number, kind))

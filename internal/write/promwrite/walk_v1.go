@@ -8,7 +8,7 @@ import (
 	"github.com/shaledb/shale/internal/write/wire"
 )
 
-// walkV1 reads a WriteRequest.
+// walkV1 parses a WriteRequest.
 func (w *walker) walkV1() error {
 	d := w.decoded
 	for p := 0; p < len(d); {
@@ -35,8 +35,8 @@ func (w *walker) walkV1() error {
 				return err
 			}
 			p = stop
-		case 4, 5: // symbols and time series of version 2, which would be lost without a word
-			return &wire.Malformed{What: "a message of remote write 2.0 that is sent as 1.0, by its Content-Type", At: p}
+		case 4, 5: // symbols and time series of version 2, which would silently be lost
+			return &wire.Malformed{What: "a remote write 2.0 message with the Content-Type of 1.0", At: p}
 		default:
 			if p, err = wire.Skip(d, next, len(d), kind); err != nil {
 				return err
@@ -46,7 +46,7 @@ func (w *walker) walkV1() error {
 	return nil
 }
 
-// seriesV1 reads the TimeSeries message in [p, end).
+// seriesV1 parses the TimeSeries message in [p, end).
 func (w *walker) seriesV1(p, end int) error {
 	d, begin := w.decoded, p
 	s := w.beginSeries(p)
@@ -95,8 +95,8 @@ func (w *walker) seriesV1(p, end int) error {
 	return w.closeSeries(labels, w.keys.Key(w.bytes(labels)))
 }
 
-// label reads a label in canonical form with lengths of one byte, which nearly all are. It returns -1 if this is
-// not one.
+// label parses a label in canonical form with lengths of one byte, the common case. It returns -1 for
+// any other label.
 func (w *walker) label(s *seriesWalk, p, end int) (next int) {
 	d := w.decoded[:end]
 	if len(d)-p < 6 || p != s.end {
@@ -118,7 +118,7 @@ func (w *walker) label(s *seriesWalk, p, end int) (next int) {
 	return stop
 }
 
-// sample reads the Sample message in [p, end), of either version.
+// sample parses the Sample message in [p, end), of either version.
 func (w *walker) sample(p, end int) error {
 	d := w.decoded[:end]
 	if end-p >= 11 && d[p] == 0x09 && d[p+9] == 0x10 {
@@ -129,8 +129,8 @@ func (w *walker) sample(p, end int) error {
 	return w.oddSample(p, end)
 }
 
-// oddSample reads a sample that has other fields than a value and a time, in this order: of version 2 those with start
-// timestamps, and of both those that are or were zero.
+// oddSample parses a sample that is not just a value and a time in this order. Samples with start
+// timestamps (version 2) are such, and samples with fields that are zero or obsolete.
 func (w *walker) oddSample(p, end int) error {
 	d := w.decoded[:end]
 	var value, ms, start uint64
@@ -155,7 +155,7 @@ func (w *walker) oddSample(p, end int) error {
 	return w.addFloat(value, int64(ms), int64(start))
 }
 
-// otherV1 reads a field of a series that is neither a label nor a sample in its usual spelling.
+// otherV1 parses a field of a series that is not a label or a sample in its usual encoding.
 func (w *walker) otherV1(s *seriesWalk, p, end int) (next int, err error) {
 	d := w.decoded
 	n, kind, next, err := wire.Field(d, p, end)
@@ -180,7 +180,7 @@ func (w *walker) otherV1(s *seriesWalk, p, end int) (next int, err error) {
 		return 0, err
 	}
 	switch n {
-	case 1: // its tag has more bytes than it needs
+	case 1: // its tag has more bytes than necessary
 		_, _, _, err = labelMessage(d, begin, stop)
 		s.plain = false
 	case 2:
@@ -193,7 +193,7 @@ func (w *walker) otherV1(s *seriesWalk, p, end int) (next int, err error) {
 	return stop, err
 }
 
-// buildPlain adds labels that lie in canonical form.
+// buildPlain adds labels that are stored in canonical form.
 func (w *walker) buildPlain(at span, b *model.LabelsBuilder) {
 	for name, value, rest, ok := model.Labels(w.bytes(at)).Next(); ok; name, value, rest, ok = rest.Next() {
 		b.Add(name, value)

@@ -38,7 +38,7 @@ func TestUpstreamEncoderAgreesV1(t *testing.T) {
 	compare(t, v1, marshalV1(t, req), expectedV1(req))
 }
 
-// TestOddSpellingsV1 holds the walker to the same result for every way in which protobuf can write one request.
+// TestOddSpellingsV1: all protobuf encodings of a request give the same result.
 func TestOddSpellingsV1(t *testing.T) {
 	value, stamp := dbl(1, 1), num(2, 7)
 	plain, name, a := msg(2, value, stamp), label("__name__", "m"), label("a", "b")
@@ -86,7 +86,7 @@ func TestOddSpellingsV1(t *testing.T) {
 
 func TestMalformedV1(t *testing.T) { malformedBodies(t, v1, malformedV1()) }
 
-// malformedV1 are bodies that are no WriteRequest.
+// malformedV1 are bodies that are not a WriteRequest.
 func malformedV1() map[string]string {
 	bodies := map[string]string{
 		"cut off tag":              "\x8a",
@@ -158,7 +158,8 @@ func malformedHistograms() map[string]string {
 	}
 }
 
-// malformedBodies demands an error that names a place inside the body, from the walker as from upstream.
+// malformedBodies expects an error that names an offset inside the body, from the walker as from
+// upstream.
 func malformedBodies(t *testing.T, v version, bodies map[string]string) {
 	t.Helper()
 	for what, raw := range bodies {
@@ -174,8 +175,8 @@ func malformedBodies(t *testing.T, v version, bodies map[string]string) {
 	}
 }
 
-// FuzzWalkV1 takes upstream's decoder as the judge: what it reads, the walker reads alike; what it refuses, the walker
-// refuses.
+// FuzzWalkV1 compares the walker with upstream's decoder: both accept the same bodies with the same
+// result.
 func FuzzWalkV1(f *testing.F) {
 	for _, n := range []int{0, 1, 3} {
 		f.Add(marshalV1(f, fleet(n)))
@@ -202,9 +203,10 @@ func FuzzWalkV1(f *testing.F) {
 	})
 }
 
-// disagree reports whether the walker and upstream both read a body, and fails if only one does without a good reason.
-// The walker refuses groups, which proto3 does not have, what is plainly of the other version, and lists whose last entry
-// reaches beyond them, which upstream lets pass.
+// disagree reports whether the walker and upstream both accept a body, and fails if only one does
+// without a good reason. The walker refuses some bodies that upstream accepts: groups, which proto3
+// does not have, messages that are clearly of the other version, and lists whose last entry extends
+// beyond the list.
 func disagree(t *testing.T, err, judge error) (both bool) {
 	t.Helper()
 	switch {

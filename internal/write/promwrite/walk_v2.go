@@ -10,7 +10,7 @@ import (
 	"github.com/shaledb/shale/internal/write/wire"
 )
 
-// walkV2 reads a Request: once for the symbols, which may stand behind the series that need them, and once for these.
+// walkV2 parses a Request in two passes, because the symbols may come after the series that need them.
 func (w *walker) walkV2() error {
 	d := w.decoded
 	p, err := w.index()
@@ -18,7 +18,7 @@ func (w *walker) walkV2() error {
 		return err
 	}
 	for p < len(d) {
-		// The top level has been read once without an error.
+		// The first pass has validated the top level.
 		number, kind, next, _ := wire.Field(d, p, len(d))
 		if number != 5 {
 			p, _ = wire.Skip(d, next, len(d), kind)
@@ -36,7 +36,7 @@ func (w *walker) walkV2() error {
 	return nil
 }
 
-// seriesV2 reads the TimeSeries message in [p, end).
+// seriesV2 parses the TimeSeries message in [p, end).
 func (w *walker) seriesV2(p, end int) error {
 	d := w.decoded
 	s := w.beginSeries(p)
@@ -65,7 +65,7 @@ func (w *walker) seriesV2(p, end int) error {
 	return w.endSeriesV2(&s)
 }
 
-// partV2 reads a length-delimited field of a series.
+// partV2 parses a length-delimited field of a series.
 func (w *walker) partV2(s *seriesWalk, number int32, begin, stop int) error {
 	switch number {
 	case 1:
@@ -80,7 +80,8 @@ func (w *walker) partV2(s *seriesWalk, number int32, begin, stop int) error {
 	return w.metadataV2(s, begin, stop)
 }
 
-// otherV2 reads a field of a series that is not in its usual spelling, or not in the current version of the message.
+// otherV2 parses a field of a series that is not in its usual encoding or not in the current version of
+// the message.
 func (w *walker) otherV2(s *seriesWalk, p, end int) (next int, err error) {
 	d := w.decoded
 	n, kind, next, err := wire.Field(d, p, end)
@@ -110,8 +111,8 @@ func (w *walker) otherV2(s *seriesWalk, p, end int) (next int, err error) {
 	return stop, w.partV2(s, n, begin, stop)
 }
 
-// refer reads references of the series, and notes where they lie. Usually they lie in one piece; if not, they are put
-// together in the arena.
+// refer parses references of the series and records their position. If they are in several pieces,
+// which is unusual, it joins them in the arena.
 func (w *walker) refer(s *seriesWalk, begin, stop int) error {
 	if err := w.symbolic.series.collect(w.decoded, begin, stop); err != nil {
 		return err
@@ -122,15 +123,15 @@ func (w *walker) refer(s *seriesWalk, begin, stop int) error {
 	}
 	if s.refs.at&inArena == 0 {
 		at := len(w.arena)
-		w.arena = append(w.arena, s.refs.of(w.decoded)...)
+		w.arena = append(w.arena, s.refs.slice(w.decoded)...)
 		s.refs.at = uint32(at) | inArena
 	}
 	w.arena = append(w.arena, w.decoded[begin:stop]...)
 	s.refs.size += uint32(stop - begin)
-	return w.room()
+	return w.reserveRows()
 }
 
-// endSeriesV2 gives the rows of a series their key, now that all of it has been read.
+// endSeriesV2 computes the key of the series after all its fields have been parsed.
 func (w *walker) endSeriesV2(s *seriesWalk) error {
 	y := &w.symbolic
 	if !w.hasRows(s) && len(w.pending) == 0 {
@@ -146,7 +147,7 @@ func (w *walker) endSeriesV2(s *seriesWalk) error {
 		if y.expanded > y.mostExpanded {
 			return &write.Refused{
 				Status: http.StatusRequestEntityTooLarge, Limit: "limits.decoded-bytes",
-				Text: fmt.Sprintf("remote write: the labels of the request have, written out, more than %d bytes; send fewer samples per request", y.mostExpanded),
+				Text: fmt.Sprintf("remote write: the expanded labels of the request exceed %d bytes; send fewer samples per request", y.mostExpanded),
 			}
 		}
 	}
@@ -154,12 +155,13 @@ func (w *walker) endSeriesV2(s *seriesWalk) error {
 	if !w.hasRows(s) {
 		return nil
 	}
-	w.tellMetadata(s)
+	w.addFamily(s)
 	w.startRows(s)
 	return w.closeSeries(s.refs, w.keys.Key(y.labels.canonical))
 }
 
-// referenced looks up the labels of a series. It returns the reason for which it cannot be stored, or "".
+// referenced looks up the labels of a series. It returns the reason why the series cannot be stored, or
+// "".
 func (w *walker) referenced(s *seriesWalk) (reason string, why func() string) {
 	y := &w.symbolic
 	if reason, why = y.series.check(len(y.symbols)); reason != "" {
@@ -170,7 +172,7 @@ func (w *walker) referenced(s *seriesWalk) (reason string, why func() string) {
 			return write.ReasonReference, outside(ref, len(y.symbols))
 		}
 	}
-	if reason, why = w.gather(); reason != "" {
+	if reason, why = w.expand(); reason != "" {
 		return reason, why
 	}
 	if !y.labels.named {
@@ -182,7 +184,7 @@ func (w *walker) referenced(s *seriesWalk) (reason string, why func() string) {
 	return "", nil
 }
 
-// startRows gives the rows of a series that have no start timestamp of their own that of the series.
+// startRows gives the rows without a start timestamp that of the series.
 func (w *walker) startRows(s *seriesWalk) {
 	if s.created == 0 {
 		return

@@ -12,7 +12,7 @@ import (
 	"github.com/shaledb/shale/internal/write"
 )
 
-// everything is a request with all that a series of version 2 may have.
+// everything is a request with all fields that a version 2 series can have.
 func everything() *requestV2 {
 	r := newRequestV2()
 	r.series(func(ts *writev2.TimeSeries) {
@@ -52,7 +52,7 @@ func TestUpstreamEncoderAgreesV2(t *testing.T) {
 	compare(t, v2, marshalV2(t, translate(fleet(300))), expectedV2(translate(fleet(300))))
 }
 
-// TestOddSpellingsV2 holds the walker to the same result for every way in which protobuf can write one request.
+// TestOddSpellingsV2: all protobuf encodings of a request give the same result.
 func TestOddSpellingsV2(t *testing.T) {
 	table := symbolsOf("", "__name__", "m", "a", "b")
 	refs, sample := msg(1, packed(1, 2, 3, 4)), msg(2, dbl(1, 1), num(2, 7), num(3, 5))
@@ -99,8 +99,8 @@ func TestOddSpellingsV2(t *testing.T) {
 	}
 }
 
-// TestStartsOfMixedRows gives the created timestamp of a series to those of its rows that have no start of their own, and
-// to no other series.
+// TestStartsOfMixedRows: the created timestamp of a series applies to those of its rows that have no
+// start timestamp, and to no other series.
 func TestStartsOfMixedRows(t *testing.T) {
 	r := newRequestV2()
 	r.series(func(ts *writev2.TimeSeries) { ts.Samples = []writev2.Sample{{Value: 1, Timestamp: 1}} }, "__name__", "before")
@@ -123,7 +123,7 @@ func TestStartsOfMixedRows(t *testing.T) {
 
 func TestMalformedV2(t *testing.T) { malformedBodies(t, v2, malformedV2()) }
 
-// malformedV2 are bodies that are no Request.
+// malformedV2 are bodies that are not a Request.
 func malformedV2() map[string]string {
 	table := symbolsOf("", "__name__", "m")
 	bodies := map[string]string{
@@ -169,7 +169,7 @@ func malformedV2() map[string]string {
 	return bodies
 }
 
-// TestReferences leaves out the series whose references are wrong, and stores the others.
+// TestReferences: series with wrong references are rejected, and the others are stored.
 func TestReferences(t *testing.T) {
 	table, good, bad := badReferences()
 	for what, c := range bad {
@@ -192,18 +192,18 @@ func badReferences() (table, good string, bad map[string]badReference) {
 	sample := msg(2, dbl(1, 1), num(2, nowMs))
 	good = msg(5, msg(1, packed(1, 2)), sample)
 	return table, good, map[string]badReference{
-		"odd number":          {msg(5, msg(1, packed(1, 2, 3)), sample), "1 invalid_reference\n  invalid_reference: references [1 2 3]: an odd number of references, 3"},
-		"name out of range":   {msg(5, msg(1, packed(1, 2, 5, 3)), sample), "the reference 5, and there are 5 symbols"},
-		"value out of range":  {msg(5, msg(1, packed(1, 5)), sample), "the reference 5, and there are 5 symbols"},
-		"largest reference":   {msg(5, msg(1, packed(1, 1<<32-1)), sample), "the reference 4294967295, and there are 5 symbols"},
+		"odd number":          {msg(5, msg(1, packed(1, 2, 3)), sample), "1 invalid_reference\n  invalid_reference: references [1 2 3]: expected pairs of references to name and value, got an odd number: 3"},
+		"name out of range":   {msg(5, msg(1, packed(1, 2, 5, 3)), sample), "the reference 5 is out of range: the request has 5 symbols"},
+		"value out of range":  {msg(5, msg(1, packed(1, 5)), sample), "the reference 5 is out of range: the request has 5 symbols"},
+		"largest reference":   {msg(5, msg(1, packed(1, 1<<32-1)), sample), "the reference 4294967295 is out of range: the request has 5 symbols"},
 		"help out of range":   {msg(5, msg(1, packed(1, 2)), sample, msg(5, num(3, 9))), "the reference 9"},
 		"unit out of range":   {msg(5, msg(1, packed(1, 2)), sample, msg(5, num(4, 9))), "the reference 9"},
 		"no references":       {msg(5, sample), "1 invalid_labels\n  invalid_labels: {}: the series has no metric name"},
 		"only empty values":   {msg(5, msg(1, packed(1, 0)), sample), "no metric name"},
 		"name twice":          {msg(5, msg(1, packed(1, 2, 1, 4)), sample), "duplicate_label_name"},
 		"too many references": {msg(5, msg(1, strings.Repeat("\x01\x02", maxRefs/2+1)), sample), "1 too_many_labels"},
-		"exemplar, odd":       {msg(5, msg(1, packed(1, 2)), msg(4, msg(1, packed(1)))), "of an exemplar, an odd number of references"},
-		"exemplar, range":     {msg(5, msg(1, packed(1, 2)), msg(4, msg(1, packed(1, 7)))), "of an exemplar, the reference 7"},
+		"exemplar, odd":       {msg(5, msg(1, packed(1, 2)), msg(4, msg(1, packed(1)))), "exemplar: expected pairs of references"},
+		"exemplar, range":     {msg(5, msg(1, packed(1, 2)), msg(4, msg(1, packed(1, 7)))), "exemplar: the reference 7"},
 		"empty series":        {msg(5, msg(1, packed(1, 2))), "1 time series have neither samples nor histograms nor exemplars\n  {\"__name__\"=\"m\"}"},
 		"nothing at all":      {msg(5, ""), "1 time series have neither"},
 		"metadata alone":      {msg(5, msg(1, packed(1, 2)), msg(5, num(1, 1))), "1 time series have neither"},
@@ -211,7 +211,8 @@ func badReferences() (table, good string, bad map[string]badReference) {
 	}
 }
 
-// TestExpansionIsBounded sends few bytes that stand for many: each series refers to the same long value.
+// TestExpansionIsBounded sends a small body that expands to a large one: each series refers to the same
+// long value.
 func TestExpansionIsBounded(t *testing.T) {
 	limits := testLimits()
 	limits.MaxValueBytes = model.MaxLabelBytes
@@ -222,7 +223,8 @@ func TestExpansionIsBounded(t *testing.T) {
 	if w.Code != 413 || !strings.Contains(w.Body.String(), "limits.decoded-bytes") {
 		t.Errorf("%d %.500s", w.Code, w.Body)
 	}
-	// A value that can be none is not even looked at, however often; what stands before it is paid for.
+	// A symbol that cannot be a value is never copied, however often it occurs; what precedes it is
+	// counted.
 	for refs, code := range map[string]int{packed(1, 3): 400, packed(1, 2, 1, 3): 413} {
 		w = sendV2(h, snappy.Encode(nil, []byte(table+strings.Repeat(msg(5, msg(1, refs), sample), 2000))))
 		if w.Code != code || code == 400 && !strings.Contains(w.Body.String(), "2000 "+write.ReasonLabelsTooLong) {

@@ -12,8 +12,9 @@ import (
 	"github.com/shaledb/shale/internal/write/wire"
 )
 
-// The memory, in bytes, that a walk reserves beside the decoded body, and the steps in which it does. A sample can be as
-// short as two bytes on the wire, so the body's size says little of the columns'.
+// Memory in bytes that a walk reserves in addition to the decoded body, and the step in which it does.
+// A sample may take only two bytes on the wire, so the size of the body says little about the size of
+// the columns.
 const (
 	rowBytes      = 8 + 8
 	startBytes    = 8
@@ -23,37 +24,38 @@ const (
 	reserveStep   = 256 << 10
 )
 
-// walker turns a decoded body into a batch. It is the batch's [model.LabelSource] until the push has returned.
+// walker turns a decoded body into a batch. It is the batch's [model.LabelSource] until the push has
+// returned.
 type walker struct {
 	version version
 	keys    model.KeyBuilder
 	decoded []byte
 	batch   *model.Batch
-	// spans says for each series of the batch where its labels lie: in version 1 the labels themselves, in version 2 the
-	// packed references.
+	// spans has the position of each series' labels: in version 1 the labels themselves, in version 2
+	// the packed references.
 	spans []span
-	// arena holds what of these could not be taken as it stands.
+	// arena holds labels and references that cannot be used as they are in the body.
 	arena       []byte
 	labels, one model.LabelsBuilder
-	// metadata is what the body tells of metric families, each once or a few times.
+	// metadata has the metadata of metric families, possibly with a few repeats.
 	metadata  []metadata
 	histogram nativeHistogram
 	buckets   int
 	symbolic  symbolic
 
-	// reserve asks for memory before it is used; reserved is what it gave so far.
+	// reserve reserves memory before it is used. reserved is the total so far.
 	reserve  func(bytes int64) error
 	reserved int64
 
-	// pending is what is left out of the series that is being read, whose labels are not known yet.
+	// pending has the rejected rows of the current series, whose labels are not known yet.
 	pending []pending
 	left    write.Rejections
-	// empty counts the time series of version 2 that hold nothing, and emptyExample is the first one.
+	// empty counts the version 2 time series without any content. emptyExample is the first of them.
 	empty        int
 	emptyExample string
 }
 
-// start readies the walker for a body.
+// start prepares the walker for a body.
 func (w *walker) start(v version, decoded []byte, seed model.KeySeed, limits write.Limits, b *model.Batch, reserve func(int64) error) {
 	w.version = v
 	w.keys.Seed, w.keys.Signal = seed, model.Metrics
@@ -65,7 +67,7 @@ func (w *walker) start(v version, decoded []byte, seed model.KeySeed, limits wri
 	b.Source = w
 }
 
-// walk reads the whole body. Its error is a *malformed, or what reserve returned.
+// walk parses the whole body. Its error is a *malformed, or that of reserve.
 func (w *walker) walk() error {
 	var err error
 	if w.version == v2 {
@@ -79,7 +81,7 @@ func (w *walker) walk() error {
 	return err
 }
 
-// Reserve asks for memory on behalf of the write path.
+// Reserve reserves memory for the write path.
 func (w *walker) Reserve(bytes int64) error { return w.reserve(bytes) }
 
 var (
@@ -87,8 +89,8 @@ var (
 	_ write.CanonicalSource = (*walker)(nil)
 )
 
-// CanonicalLabels returns what the key of series i was made of: of version 1 as it lies in the body or the arena, of version
-// 2 written out once more.
+// CanonicalLabels returns the bytes from which the key of series i was computed. Version 1 has them in
+// the body or the arena; for version 2 they are expanded again.
 func (w *walker) CanonicalLabels(i int) model.Labels {
 	if w.version == v2 {
 		return w.canonicalReferenced(w.spans[i])
@@ -105,34 +107,34 @@ func (w *walker) BuildLabels(i int, b *model.LabelsBuilder) {
 	w.buildPlain(w.spans[i], b)
 }
 
-// bytes returns a piece of the body or of the arena.
+// bytes returns a range of the body or of the arena.
 func (w *walker) bytes(s span) []byte {
 	if s.at&inArena != 0 {
-		return span{s.at &^ inArena, s.size}.of(w.arena)
+		return span{s.at &^ inArena, s.size}.slice(w.arena)
 	}
-	return s.of(w.decoded)
+	return s.slice(w.decoded)
 }
 
-// seriesWalk is what is known of a series half way through its message.
+// seriesWalk is the state of a series while its message is being parsed.
 type seriesWalk struct {
-	// samples, exemplars and their bytes are how far the columns were filled before it.
+	// The lengths of the columns before the series.
 	samples, sampleBytes, exemplars, exemplarBytes int
-	// created is the start timestamp, in milliseconds, of the rows that have none of their own.
+	// created is the start timestamp, in milliseconds, for rows without one.
 	created int64
-	// typ, helpRef and unitRef are the metadata of version 2.
+	// typ, helpRef and unitRef are the metadata in version 2.
 	typ              metricType
 	helpRef, unitRef uint32
 
-	// Of version 1: labels are the bytes from begin to end, if plain: the labels stand together and each is canonical, so
-	// that they can be hashed where they are.
+	// In version 1, the labels are the bytes from begin to end if they are plain: adjacent and each
+	// canonical, so that they can be hashed in place.
 	begin, end   int
 	plain, named bool
-	// Of version 2: where the packed references of the labels lie, and whether there were any yet.
+	// In version 2, refs is the position of the packed references, once refers is set.
 	refs   span
 	refers bool
 }
 
-// beginSeries readies the walker for a series.
+// beginSeries prepares the walker for a series.
 func (w *walker) beginSeries(at int) seriesWalk {
 	w.keys.Reset()
 	b := w.batch
@@ -142,7 +144,7 @@ func (w *walker) beginSeries(at int) seriesWalk {
 	}
 }
 
-// added counts the rows of the series that are in the batch.
+// added counts the rows that the series has added to the batch.
 func (w *walker) added(s *seriesWalk) (n write.Counts) {
 	rows := &w.batch.Samples.Rows
 	for i := s.samples; i < rows.Len(); i++ {
@@ -155,12 +157,12 @@ func (w *walker) added(s *seriesWalk) (n write.Counts) {
 	return n
 }
 
-// hasRows reports whether rows of the series are in the batch.
+// hasRows reports whether the series has added rows to the batch.
 func (w *walker) hasRows(s *seriesWalk) bool {
 	return w.batch.Samples.Len() > s.samples || w.batch.Exemplars.Len() > s.exemplars
 }
 
-// dropSeries takes the rows of the series out of the batch again.
+// dropSeries removes the rows of the series from the batch and rejects them.
 func (w *walker) dropSeries(s *seriesWalk, reason string, why func() string) {
 	n := w.added(s)
 	if n.Total() == 0 {
@@ -174,11 +176,11 @@ func (w *walker) dropSeries(s *seriesWalk, reason string, why func() string) {
 	w.leaveOut(reason, n, why)
 }
 
-// closeSeries gives the rows of the series their key.
+// closeSeries ends the series and gives its rows the key.
 func (w *walker) closeSeries(labels span, k model.Key) error {
 	w.spans = append(w.spans, labels)
 	w.batch.EndSeries(k)
-	return w.room()
+	return w.reserveRows()
 }
 
 // addFloat adds a sample; times are in milliseconds.
@@ -192,19 +194,20 @@ func (w *walker) addFloat(value uint64, ms, startMs int64) error {
 	rows := &w.batch.Samples
 	rows.Append(t, value, start)
 	if len(rows.Times)&0xfff == 0 {
-		return w.room()
+		return w.reserveRows()
 	}
 	return nil
 }
 
-// nanoseconds converts a time from milliseconds. It is not ok if it has no int64 of nanoseconds.
+// nanoseconds converts a time from milliseconds. It returns false if the result does not fit into an
+// int64.
 func nanoseconds(ms int64) (ns int64, ok bool) {
 	const limit = math.MaxInt64 / 1_000_000
 	return ms * 1_000_000, ms <= limit && ms >= -limit
 }
 
-// room reserves memory for what a walk builds ahead of its use.
-func (w *walker) room() error {
+// reserveRows reserves memory for the rows and labels that have been added.
+func (w *walker) reserveRows() error {
 	s, e := &w.batch.Samples, &w.batch.Exemplars
 	used := int64(s.Len()+e.Len())*rowBytes + int64(len(s.Starts))*startBytes + int64(len(s.Kinds)+len(e.Kinds)+len(s.Bytes)+len(e.Bytes)) +
 		int64(len(w.spans))*seriesBytes + int64(len(w.symbolic.symbols))*symbolBytes + int64(len(w.metadata))*metadataBytes + int64(len(w.arena))
@@ -212,7 +215,7 @@ func (w *walker) room() error {
 		return nil
 	}
 	if n := max(len(s.Bytes), len(e.Bytes)); n > bodies.MaxDecoded {
-		return tooLarge("histograms or exemplars, as they are stored,", int64(n), "limits.decoded-bytes", bodies.MaxDecoded)
+		return tooLarge("stored histograms or exemplars", int64(n), "limits.decoded-bytes", bodies.MaxDecoded)
 	}
 	step := max(used-w.reserved, reserveStep)
 	if err := w.reserve(step); err != nil {
@@ -225,11 +228,11 @@ func (w *walker) room() error {
 func tooLarge(what string, n int64, limit string, most int64) error {
 	return &write.Refused{
 		Status: http.StatusRequestEntityTooLarge, Limit: limit,
-		Text: fmt.Sprintf("remote write: the %s has %d bytes and %d are allowed; send fewer samples per request", what, n, most),
+		Text: fmt.Sprintf("remote write: the %s take %d bytes, but %d are allowed; send fewer samples per request", what, n, most),
 	}
 }
 
-// memory is the size of what the walker keeps between requests, in bytes.
+// memory returns the bytes that the walker keeps between requests.
 func (w *walker) memory() int {
 	return cap(w.arena) + cap(w.spans)*8 + cap(w.metadata)*metadataBytes + w.symbolic.memory() + w.histogram.memory()
 }
