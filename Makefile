@@ -6,7 +6,7 @@ LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 
 # The invariants tag switches on checks inside the engine that are too expensive for production.
 TAGS     := invariants
-# The time for which clients of the end-to-end test write, and for which make torture fuzzes each target.
+# How long the clients of the end-to-end test write, and how long make torture fuzzes each target.
 DURATION ?= 60s
 FUZZTIME ?= 5m
 
@@ -40,7 +40,7 @@ unit:
 
 test: tools check race oracle e2e ## Run everything that CI runs, in under 20 minutes.
 
-tools: # Installs the programs that the tests need, if possible.
+tools: # Install the programs that the tests need, if possible.
 	@.ci/tools
 
 race: ## Test under the race detector.
@@ -49,7 +49,7 @@ race: ## Test under the race detector.
 oracle: ## Compare the Prometheus API with Prometheus itself.
 	cd internal/api/prom/oracle && go vet ./... && go test -count=1 ./...
 
-# Loki's client takes minutes to build the first time; the first tests mostly wait meanwhile.
+# Loki's client takes minutes to build the first time, so it is built while the first tests run.
 e2e: ## Compare with real Prometheus servers, collectd, nc, logcli and OpenTelemetry for DURATION (60s), and read the blocks with Python.
 	@(cd test/logcli && go tool -n logcli >/dev/null) & built=$$!; \
 	go test -tags '$(TAGS),e2e' -count=1 -timeout 30m -v ./test/e2e -duration $(DURATION); tested=$$?; \
@@ -70,7 +70,7 @@ oracle-logql: ## Compare LogQL and pushes with a real Loki built from test/; out
 fuzz: ## Fuzz every target for FUZZTIME (5m).
 	@.ci/fuzz $(FUZZTIME)
 
-# make bench runs LOADS (a,b; by default all except the long ones) RUNS times for DURATION: of this tree, of BASE (a commit), and of
+# make bench runs LOADS (a,b; by default all except the long ones) RUNS times for DURATION: against this tree, BASE (a commit),
 # VICTORIA and PROMETHEUS (paths of binaries). BENCHFLAGS are further flags; go run ./bench run --help lists them.
 RUNS     ?= 6
 bench: ## Run named loads against this tree, BASE=<commit>, VICTORIA=<path>, PROMETHEUS=<path>; LOADS=a,b RUNS=6.
