@@ -107,12 +107,16 @@ func (p *planner) many() (*job, int) {
 		return nil, 0
 	}
 	inputs := longest(waiting, p.live, p.may, p.fits)
-	var bytes int64
+	var bytes, series int64
 	for i := range inputs {
 		bytes += inputs[i].Bytes
+		series += int64(inputs[i].Series)
 	}
-	// The number of blocks that remain: one on each side of the cut, and those of big tenants.
-	left := 2 + bytes/p.o.MaxBlockBytes + bytes/max(1, int64(p.o.BigTenantShare*float64(p.o.MaxBlockBytes)))
+	// The number of blocks that remain: one on each side of the cut, more where the series, which may be on
+	// both sides, or the bytes are too many for one block, and those of big tenants. An estimate without the
+	// series made merges that joined nothing and never ended.
+	left := 2 + 2*series/int64(p.o.maxSeries) + bytes/p.o.MaxBlockBytes +
+		bytes/max(1, int64(p.o.BigTenantShare*float64(p.o.MaxBlockBytes)))
 	if int64(len(inputs)) <= 2*left {
 		return nil, len(waiting)
 	}

@@ -67,6 +67,8 @@ func blockOf(t *testing.T, line string) catalog.Block {
 			b.Level = catalog.Level(number(v))
 		case "mib":
 			b.Bytes = int64(number(v)) << 20
+		case "series":
+			b.Series = number(v)
 		case "keys":
 			b.KeyMin.Hi, b.KeyMax.Hi = number(from), number(to)
 		case "tenants":
@@ -99,7 +101,7 @@ func inHours(t int64) string {
 // the block is damaged, or was not seen by the first look.
 func TestPlan(t *testing.T) {
 	datadriven.RunTest(t, "testdata/plan.txt", func(t *testing.T, d *datadriven.TestData) string {
-		o := Options{Grace: time.Hour, MaxBlockBytes: 1 << 30, BigTenantShare: 0.25, MaxInputs: 40, MaxFresh: 10, MemoryBytes: 64 << 20}
+		o := Options{Grace: time.Hour, MaxBlockBytes: 1 << 30, BigTenantShare: 0.25, MaxInputs: 40, MaxFresh: 10, MemoryBytes: 64 << 20, maxSeries: maxBlockSeries}
 		var now string
 		d.ScanArgs(t, "now", &now)
 		d.MaybeScanArgs(t, "inputs", &o.MaxInputs)
