@@ -73,7 +73,7 @@ const (
 	maxDropped = 1000
 	// maxKnown bounds the streams of which it is remembered whether they are followed.
 	maxKnown = 1 << 16
-	// queuedBytes is about what a line costs beside its bytes while it waits.
+	// queuedBytes is about what a line costs besides its bytes while it waits.
 	queuedBytes = 64
 )
 

@@ -319,7 +319,7 @@ func TestFigures(t *testing.T) {
 	}
 	m.AddText("t", l.Key(1, model.Logs), l, lines...)
 	e := New(Options{Read: read.New(read.Options{Sources: []read.Source{m}})})
-	for text, metadata := range map[string]func(lines int64) int64{ // 6 bytes of each line that passes the filter
+	for text, metadata := range map[string]func(lines int64) int64{ // 6 bytes a line that passes the filter
 		`{app="x"}`:             func(lines int64) int64 { return 6 * lines },
 		`{app="x"} |= "199"`:    func(int64) int64 { return 6 * 11 },
 		`{app="x"} | id="1000"`: func(lines int64) int64 { return 6 * lines },

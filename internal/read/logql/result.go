@@ -72,7 +72,8 @@ func gather(entries []found, tenants []string, categorize bool) []Stream {
 		}
 		out[n].Entries = append(out[n].Entries, Entry{Time: f.time, Line: f.line(), Metadata: f.metadata(), Parsed: f.parsed()})
 	}
-	text := make(map[*byte]string, len(out)) // of the first byte of labels; streams without labels are one at most
+	// The keys are the addresses of the first bytes of labels. At most one stream has no labels.
+	text := make(map[*byte]string, len(out))
 	for i := range out {
 		text[unsafe.SliceData(out[i].Labels)] = out[i].Labels.String()
 	}

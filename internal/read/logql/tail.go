@@ -237,7 +237,7 @@ func (t *tail) take(w *queued) error {
 		due = w.time + t.q.Delay
 	}
 	at, _ := slices.BinarySearchFunc(t.pending, w.time, func(p pendingLine, at int64) int {
-		return cmp.Or(cmp.Compare(p.time, at), -1) // behind its equals
+		return cmp.Or(cmp.Compare(p.time, at), -1) // after its equals
 	})
 	t.pending = slices.Insert(t.pending, at, pendingLine{f, due})
 	return nil

@@ -10,7 +10,7 @@ import (
 
 // thinned returns entries that are at least the interval apart: the first of all, then the first of those
 // that are far enough from it, and so on. Which one comes next depends on the one before, so that the range
-// behind it is asked again where what was fetched does not reach that far.
+// after it is asked again where what was fetched does not reach that far.
 func thinned(ctx context.Context, x *selection.Execution, q *Query, left model.TimeRange) ([]found, error) {
 	var out []found
 	limit := q.Limit

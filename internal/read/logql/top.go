@@ -24,7 +24,7 @@ type found struct {
 	ends   [3]uint32 // of the line, the stream's labels and the metadata; the parsed ones follow
 }
 
-// foundBytes is about what an entry costs beside its bytes, here and in the result.
+// foundBytes is about what an entry costs besides its bytes, here and in the result.
 const foundBytes = 160
 
 // copy fills the bytes.

@@ -28,7 +28,7 @@ func compile(t testing.TB, query string) *line.Pipeline {
 	return p
 }
 
-// page puts lines into a page, behind bytes of others.
+// page puts lines into a page, after the bytes of other lines.
 func page(before string, lines []string) *model.TextRows {
 	rows := &model.TextRows{Begin: uint32(len(before)), Bytes: []byte(before)}
 	for i, l := range lines {

@@ -56,8 +56,8 @@ const (
 	jsonUnusual
 )
 
-// object reads the members of an object whose bracket is before line[i], and returns the place behind it. It
-// reads what is well formed, in one go.
+// object reads the members of an object whose bracket is before line[i], and returns the index after it. It
+// reads well-formed JSON only, in one pass.
 func (s *jsonState) object(r *Runner, line []byte, i, depth int) (int, outcome) {
 	for {
 		if i = jsonscan.SkipSpace(line, i); i == len(line) {
@@ -154,8 +154,8 @@ func hasToken(b []byte, token string) bool {
 
 func endsToken(c byte) bool { return c == ',' || c == '}' || jsonscan.Space(c) }
 
-// array passes an array whose bracket is at line[i], and returns the place behind it, or -1 if brackets
-// within it do not match.
+// array skips an array whose bracket is at line[i], and returns the index after it, or -1 if brackets within
+// it do not match.
 func (s *jsonState) array(line []byte, i int) int {
 	s.brackets = s.brackets[:0]
 	for ; i < len(line); i++ {
@@ -240,7 +240,7 @@ func (s *jsonState) leaf(r *Runner, line []byte, i, depth int, key, value []byte
 	return jsonRefused
 }
 
-// closes reports whether the line behind i closes at least depth brackets more than it opens.
+// closes reports whether the line after i closes at least depth brackets more than it opens.
 func closes(line []byte, i, depth int) bool {
 	if i < len(line) && line[i] == '"' {
 		i++

@@ -55,8 +55,8 @@ func fieldLen(s []rune) int {
 	return len(s)
 }
 
-// bracketStep reads what is behind an opening bracket: "a key" or an index, and the closing one. A key ends
-// at a quote or at a closing bracket, whatever comes first: there are no escapes.
+// bracketStep reads what follows an opening bracket: "a key" or an index, and the closing bracket. A key ends
+// at the first quote or closing bracket: there are no escapes.
 func bracketStep(s []rune) (step string, rest []rune, err error) {
 	if len(s) == 0 {
 		return "", nil, errors.New("syntax error: unexpected $end, expecting STRING or INDEX")

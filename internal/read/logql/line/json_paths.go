@@ -76,7 +76,7 @@ type pathWalk struct {
 	paths   []jsonPath
 	found   []bool
 	keys    []string // of the objects around, by level
-	indexed []int    // paths that go on in the array at hand
+	indexed []int    // paths that go on in the current array
 	left    int      // paths that were not found
 	values  int
 }
@@ -200,7 +200,7 @@ func (w *pathWalk) choose(level int) {
 	}
 }
 
-// arrayIndex is the index that a step means, as Loki's library reads it: what is no number is 0.
+// arrayIndex returns the index that a step means. As in Loki's library, it is 0 for a step without a number.
 func arrayIndex(step string) int {
 	n, _ := strconv.Atoi(step[1 : len(step)-1])
 	return n
@@ -275,8 +275,8 @@ func (a *arrayWalk) next() bool {
 	return true
 }
 
-// findKeys returns the place behind the colon of the member that a path leads to, or of the element, or -1.
-// Without a path it is 0.
+// findKeys returns the index after the colon of the member, or of the element, that a path leads to, or -1.
+// Without a path it returns 0.
 func (l *labels) findKeys(b []byte, path jsonPath) int {
 	if len(path) == 0 {
 		return 0

@@ -48,7 +48,8 @@ func jsonValue(b []byte, i int) (value []byte, kind jsonscan.Kind, end int, err 
 	return nil, 0, 0, err
 }
 
-// eachMember calls visit for each member of an object until it returns an error. Keys are unescaped into arena, which it returns.
+// eachMember calls visit for each member of an object until it returns an error. It unescapes keys into arena
+// and returns that.
 func eachMember(b, arena []byte, visit func(key, value []byte, kind jsonscan.Kind) error) ([]byte, error) {
 	i := jsonscan.SkipSpace(b, 0)
 	if i == len(b) || b[i] != '{' {
@@ -104,8 +105,8 @@ func eachMember(b, arena []byte, visit func(key, value []byte, kind jsonscan.Kin
 	}
 }
 
-// jsonText is the value of a JSON string as a label has it: unescaped, empty if that is impossible, and with a space for
-// what is no character.
+// jsonText returns a JSON string as the value of a label: unescaped, empty if an escape is invalid, and with
+// a space for each invalid character.
 func (l *labels) jsonText(raw []byte) string {
 	if bytes.IndexByte(raw, '\\') >= 0 {
 		at, ok := len(l.arena), false
@@ -118,7 +119,7 @@ func (l *labels) jsonText(raw []byte) string {
 	return l.valid(raw)
 }
 
-// valid is the text itself or, if it has what is no character, a copy with spaces instead.
+// valid returns the text itself or, if it has invalid characters, a copy with spaces in their place.
 func (l *labels) valid(b []byte) string {
 	if !hasInvalid(b) {
 		return text(b)
@@ -136,5 +137,5 @@ func (l *labels) valid(b []byte) string {
 	return text(l.arena[at:len(l.arena):len(l.arena)])
 }
 
-// hasInvalid reports whether b has U+FFFD or bytes that are no UTF-8.
+// hasInvalid reports whether b has U+FFFD or invalid UTF-8.
 func hasInvalid(b []byte) bool { return !utf8.Valid(b) || bytes.Contains(b, []byte("\ufffd")) }

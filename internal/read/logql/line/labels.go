@@ -72,7 +72,7 @@ type labels struct {
 	overflow bool
 }
 
-// undone is a label that was set over another one, or behind the others (place < 0).
+// undone is a label that was set over another one, or added after the others (place < 0).
 type undone struct {
 	place int
 	label label

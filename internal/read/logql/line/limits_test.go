@@ -22,7 +22,7 @@ func process(t testing.TB, query, l string) (line.Result, bool, error) {
 	return out, keep, err
 }
 
-// TestLimits: what would take a gigabyte or for ever ends with an error that names the limit.
+// TestLimits: work that would take a gigabyte or never end fails with an error that names the limit.
 func TestLimits(t *testing.T) {
 	for _, template := range []string{
 		`{{repeat 1000000000 .a}}`,
@@ -168,7 +168,7 @@ func TestWorkIsCharged(t *testing.T) {
 	}
 }
 
-// TestEndsBetweenStages: a line of many stages is left when nobody waits for it any more.
+// TestEndsBetweenStages: the stages of a line stop when the query has ended.
 func TestEndsBetweenStages(t *testing.T) {
 	for _, query := range []string{
 		"| json | logfmt", "| regexp `(?P<x>.)` | pattern `<y>`", "| line_format `{{.a}}` |= `b`", "| unpack | a=`b`", "| decolorize | drop a", "| keep a | a=`b`",

@@ -16,8 +16,7 @@ type logfmtScanner struct {
 	at         int
 	key, value []byte
 
-	// What is wrong with the last thing that was wrong: a message or a byte that must not be there, and the
-	// place behind it.
+	// The last error: a message or an unexpected byte, and the index after it.
 	message string
 	wrong   byte
 	errorAt int
@@ -54,8 +53,8 @@ func (s *logfmtScanner) skip() bool {
 	return false
 }
 
-// next moves to the next pair. It returns false at the end, and for what is no pair, behind which there can
-// be more.
+// next moves to the next pair. It returns false at the end, and also after an error, which more pairs can
+// follow.
 func (s *logfmtScanner) next(l *labels) bool {
 	s.key, s.value = nil, nil
 	for !s.atEnd() && s.line[s.at] <= ' ' {

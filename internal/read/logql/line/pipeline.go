@@ -25,7 +25,7 @@ type Pipeline struct {
 type earlyCondition struct {
 	label     string
 	condition condition
-	stage     int // the place of the label filter: parsers behind it are none of its business
+	stage     int // the index of the label filter, which parsers after it do not affect
 }
 
 // Compile compiles the stages of a query. What it refuses is of class model.ErrInvalid or, for regular
@@ -160,7 +160,7 @@ func compileShared(s syntax.Stage) (stage, error) {
 	return nil, invalidf("unknown stage %T", s)
 }
 
-// lineFilterStage is a line filter behind a stage that changes lines.
+// lineFilterStage is a line filter after a stage that changes lines.
 type lineFilterStage match.LineFilter
 
 func (f *lineFilterStage) run(r *Runner, line []byte) ([]byte, bool) {

@@ -54,8 +54,8 @@ type Runner struct {
 	streamOut, metadataOut, parsedOut []byte
 }
 
-// Bind says what ends the work on a line (the context, between stages and within long ones) and who is
-// charged with the memory that templates take. What was charged stays so, for as long as the runner is used.
+// Bind sets the context, which ends the work on a line between stages and within long ones, and the function
+// that charges the memory of templates. Charges are kept for as long as the runner is used.
 func (r *Runner) Bind(ctx context.Context, charge func(bytes int64) error) {
 	r.ctx, r.stop, r.charge = ctx, r.ended, charge
 }
@@ -95,7 +95,7 @@ func (r *Runner) Process(at int64, line []byte, metadata model.Labels, out *Resu
 	return true, nil
 }
 
-// ended reports whether nobody waits for the result any more.
+// ended reports whether the query has ended.
 func (r *Runner) ended() bool {
 	if r.ctx == nil || r.ctx.Err() == nil {
 		return false
@@ -104,7 +104,7 @@ func (r *Runner) ended() bool {
 	return true
 }
 
-// result fills in the labels. Those that are as they came are not written anew.
+// result fills in the labels. It does not write labels again that no stage has changed.
 func (r *Runner) result(out *Result) {
 	l := &r.labels
 	out.Stream, out.Metadata, out.Parsed = r.stream, nil, nil

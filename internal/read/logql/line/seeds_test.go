@@ -2,6 +2,6 @@
 
 package line_test
 
-// seeds are those of the random cases: the same at each run, so that a failure comes of what was changed.
-// make torture tries others; one that fails there can stand here.
+// seeds are those of the random cases: the same at each run, so that a failure is due to a change. make
+// torture tries others; a seed that fails there can be added here.
 func seeds() []uint64 { return []uint64{1} }

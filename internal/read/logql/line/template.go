@@ -263,7 +263,7 @@ const (
 )
 
 // guard puts a call of a guard at the beginning of each body of a range, and before each call of a template.
-// Without them a template could run for ever without making a byte.
+// Without them a template could run without end and write nothing.
 func guard(list *parse.ListNode) {
 	if list == nil {
 		return

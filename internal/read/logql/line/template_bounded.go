@@ -34,8 +34,8 @@ func (t *textTemplate) escaper(f func(...any) string) func(...any) (string, erro
 	}
 }
 
-// valueBound is about how long a value is at most when it is printed: four bytes for each one, as in \x00.
-// What is no string is as long as the labels of a line can be, or it is a number.
+// valueBound returns about how long a value is at most when it is printed: four bytes for each byte, as in
+// \x00. Other values than strings are numbers, or as long as the labels of a line can be.
 func valueBound(v any) int {
 	switch v := v.(type) {
 	case string:
@@ -97,7 +97,7 @@ func printfBound(format string, args []any) int {
 		case c == '[':
 			n += longest
 		}
-		// Each number counts, also one that is no width: there are few.
+		// Each number counts, even if it does not set a width: there are few.
 		n, number = n+number, 0
 	}
 	return n + number
@@ -161,15 +161,16 @@ func compileTemplateRegexp(expr string) (*match.Matcher, error) {
 	return m, err
 }
 
-// manyMatches is how long a string is of which all matches are tried before they are used.
+// manyMatches is the length from which a string is searched for all matches before they are used.
 const manyMatches = 16 << 10
 
 // errNoMore is what ends the search for matches from within.
-var errNoMore = errors.New("nobody waits for the matches")
+var errNoMore = errors.New("the query has ended")
 
-// tryMatches searches a long string for all matches, and leaves off where nobody waits for them any more:
-// each may look at all that follows it (a*b|a), so that all together would take minutes. The package regexp
-// has no other way to leave than a panic, which goes no further than this.
+// tryMatches searches a long string for all matches, and stops when the query has ended. Each match may look
+// at the whole rest of the string (a*b|a), so that all together could take minutes. A panic in the callback
+// is the only way to stop package regexp, and goes no further than this function. A search of the rest of the
+// string after each match would change what ^ and \b mean there.
 func (t *textTemplate) tryMatches(re *regexp.Regexp, s string) (err error) {
 	if len(s) < manyMatches || t.r.stop == nil {
 		return nil

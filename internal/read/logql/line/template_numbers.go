@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// addNumbers adds arithmetic. Whatever is given becomes a number, 0 where it is none.
+// addNumbers adds arithmetic. Arguments are converted to numbers, or to 0.
 func (t *textTemplate) addNumbers(m template.FuncMap) {
 	m["int"] = func(v any) int { return int(toInt(v)) }
 	m["float64"] = toFloat
@@ -168,8 +168,8 @@ func basic(v any) any {
 	return nil
 }
 
-// toInt reads an integer: of a text also in hexadecimal and octal, and without its decimal places. What is
-// none is 0.
+// toInt reads an integer. A text may be hexadecimal or octal, and loses its decimal places. Without a number
+// the result is 0.
 func toInt(v any) int64 {
 	switch v := basic(v).(type) {
 	case int64:
@@ -191,7 +191,7 @@ func toInt(v any) int64 {
 	return 0
 }
 
-// withoutDecimals cuts what is behind the point of a plain decimal number.
+// withoutDecimals cuts the decimal places of a plain decimal number.
 func withoutDecimals(s string) string {
 	whole, decimals, ok := strings.Cut(s, ".")
 	if !ok || strings.Trim(decimals, "0123456789") != "" {
@@ -210,7 +210,7 @@ func withoutDecimals(s string) string {
 	return whole
 }
 
-// toFloat reads a number. What is none is 0.
+// toFloat reads a number. Without one the result is 0.
 func toFloat(v any) float64 {
 	switch v := basic(v).(type) {
 	case int64:

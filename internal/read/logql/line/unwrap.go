@@ -15,9 +15,9 @@ const (
 	ConvertBytes
 )
 
-// Number returns what the label of a line is as a number, right behind the stages: after Process has filled
-// in a result and before the next line. It returns false for a line that has no such label, which has no part
-// in the sample. Of a value that is none it says so in the labels of errors, which Result then gives.
+// Number returns the value of a label as a number. It is called after Process has filled in a result and
+// before the next line. It returns false for a line that lacks the label and so is not part of the sample. If
+// the value is not a number, it sets the labels of errors, which Result then returns.
 func (r *Runner) Number(label string, c Conversion) (float64, bool) {
 	s, _ := r.labels.get(label)
 	if s == "" {
@@ -44,5 +44,5 @@ func (r *Runner) Number(label string, c Conversion) (float64, bool) {
 	return v, true
 }
 
-// Result fills in the labels anew, after Number.
+// Result fills in the labels again, after Number.
 func (r *Runner) Result(out *Result) { r.result(out) }

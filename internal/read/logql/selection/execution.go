@@ -97,7 +97,7 @@ const (
 	// on.
 	streamPlanBytes = 48
 	chunkPlanBytes  = 200
-	// seriesCharge is what package read charges for a series beside its labels.
+	// seriesCharge is what package read charges for a series besides its labels.
 	seriesCharge = 200
 )
 

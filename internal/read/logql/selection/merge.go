@@ -151,7 +151,7 @@ func (s *scanner) unique(ctx context.Context) error {
 	return nil
 }
 
-// rowSum stands for line and metadata: 128 bits under seeds that nobody knows.
+// rowSum stands for line and metadata: 128 bits under random seeds.
 type rowSum struct{ a, b uint64 }
 
 const rowSumBytes = 64 // about what one takes in a table

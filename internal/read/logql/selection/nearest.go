@@ -49,8 +49,8 @@ func (n *nearest) bound() int64 {
 
 // narrowed returns the pieces of a task that have a line among the first ones, for a query that drops no
 // line: their times say so, and lines are read of those pieces only. Rows that chunks have in common are
-// there once in one chunk at least, so that of each piece the times of one chunk are counted, and what they
-// leave out is no line that counts.
+// there once in one chunk at least, so that of each piece the times of one chunk are counted, and the
+// lines that they leave out do not count.
 func (s *scanner) narrowed(ctx context.Context, u *task) ([]int32, model.TimeRange, error) {
 	bounds := s.x.Direction.Cut(u.TimeRange, s.x.sink.Bound())
 	s.narrow.nearest.reset(s.x.Direction, s.x.sink.Limit())

@@ -7,7 +7,7 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// rowBytes is about what a row takes in memory beside its line.
+// rowBytes is about what a row takes in memory besides its line.
 const rowBytes = 24
 
 // heldPage is a page of a layout. A page of which several pieces have chunks stays in memory between them,
@@ -33,7 +33,7 @@ const (
 // pages decide when the pages of a layout leave memory.
 type pages struct {
 	all []heldPage
-	max int64 // bytes that those may take that nobody reads now
+	max int64 // most bytes of the pages that are not being read
 
 	mu   sync.Mutex
 	idle int64   // bytes that they take

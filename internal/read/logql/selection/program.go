@@ -25,8 +25,8 @@ type LineStages interface {
 	SetStream(labels model.Labels)
 	// Process fills out, whose contents are valid until the next call, and reports whether the line stays.
 	Process(at int64, text []byte, metadata model.Labels, out *line.Result) (bool, error)
-	// Bind says what ends the work on a line, and who is charged with the memory that lines take beyond what
-	// they are.
+	// Bind sets the context, which ends the work on a line, and the function that charges the memory that
+	// stages take beyond the lines themselves.
 	Bind(ctx context.Context, charge func(bytes int64) error)
 }
 

@@ -9,8 +9,8 @@ import (
 )
 
 // batchRows and batchBytes are how many rows of a chunk, and bytes of their lines, are filtered at a time.
-// Behind each batch it is seen whether more of them can be wanted, and whether anybody still waits for the
-// answer: a regular expression may take its time.
+// After each batch the scan checks whether more can be wanted and whether the query has ended: a regular
+// expression may take long.
 const (
 	batchRows  = 512
 	batchBytes = 128 << 10
@@ -97,7 +97,7 @@ func (s *scanner) skips(ctx context.Context, page int32) (bool, error) {
 	return s.pages.skip(ctx, page)
 }
 
-// hold says that the piece at hand reads a page, which the task does not hold.
+// hold says that the current piece reads a page, which the task does not hold.
 func (s *scanner) hold(page int32) {
 	s.pages.use(page)
 	s.using = append(s.using, page)

@@ -67,7 +67,7 @@ func TestScanAllocatesNothing(t *testing.T) {
 		}
 		l.order(Backward)
 		s := &scanner{x: x, l: l, pages: &pages{all: l.pages, max: 1 << 30}, filter: prog.Filter(), stages: prog.Stages(), probe: prog.Probe()}
-		// Idle pages are listed anew each time.
+		// Idle pages are listed again each time.
 		alloctest.AtMost(t, 20, 5, func() {
 			for i := range l.tasks {
 				l.pages[0].wanted = 1 << 20

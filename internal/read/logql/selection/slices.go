@@ -8,9 +8,9 @@ import (
 )
 
 // A query with a limit mostly ends long before the far end of its range. So the range is asked for in slices,
-// from the wanted end on, each some times as long as the one before: what lies behind the answer is not even
-// looked up. A page on the border of two slices is read in both, so that borders lie where parts end: with
-// slices of an hour, a search over six hours of 400 streams read a quarter more than there was.
+// from the wanted end on, each several times as long as the one before: what lies beyond the result is not
+// even looked up. A page on the border of two slices is read in both, so that borders lie where parts end:
+// with slices of an hour, a search over six hours of 400 streams read a quarter more than there was.
 const (
 	firstSlice = 24 * time.Hour
 	// A query that drops no line ends within the first slice that has as many as its limit.
@@ -28,7 +28,9 @@ type timeSlices struct {
 	direction Direction
 	left      model.TimeRange
 	width     int64 // of the next one; 0: all that is left
-	future    int64 // where what lies so far ahead of the clock ends that there is little; it is a slice of its own
+	// future is where the part of the range ends that lies far ahead of the clock. It has few lines and is a
+	// slice of its own. 0: there is no such part.
+	future int64
 }
 
 func newTimeSlices(d Direction, r model.TimeRange, x *Execution) *timeSlices {

@@ -9,8 +9,8 @@ import (
 // ParseError says what is wrong with a query. It is of class [model.ErrInvalid].
 type ParseError struct {
 	// Line and Column are where it was noticed: at the start of the last token that was read. Both are 0 for
-	// what concerns the query as a whole. As in Loki, Line is 0 behind a token of which a part had to be
-	// looked ahead.
+	// what concerns the query as a whole. As in Loki, Line is 0 after a token that needed a look
+	// ahead.
 	Line, Column int
 	Msg          string
 }

@@ -21,7 +21,7 @@ var sameTree = cmp.Options{
 	cmpopts.EquateEmpty(),
 }
 
-// readable reports whether the text of a tree can be read again: numbers that are none or are -0 cannot be
+// readable reports whether the text of a tree can be read again: NaN, infinities and -0 cannot be
 // written, and neither can names that are stray characters.
 func readable(e Expr) bool {
 	ok := true

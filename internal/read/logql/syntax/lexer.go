@@ -21,7 +21,7 @@ type lexer struct {
 	// bad is the offset of the first NUL or invalid byte, which is an error as soon as it is read, even ahead.
 	bad    int
 	badMsg string
-	// first is the first error. The scanner goes on behind some of them, because an invalid regular expression
+	// first is the first error. The scanner goes on after some of them, because an invalid regular expression
 	// is the more important error.
 	first *ParseError
 	// start is the character before which the scanner was called.
@@ -53,7 +53,7 @@ func newLexer(src string) *lexer {
 	return l
 }
 
-// noDigits is what Loki says of 0b behind a space, because its scanner looks for the digits of a binary
+// noDigits is what Loki says of 0b after a space, because its scanner looks for the digits of a binary
 // number where it was called; 0B, which looks like a size, is such a number.
 const noDigits = "decimal literal has no digits"
 
@@ -92,7 +92,7 @@ func (l *lexer) skip(n int) {
 	}
 }
 
-// next returns the next token. At the end, and behind an error that leaves no token, that is kEOF.
+// next returns the next token. At the end, and after an error that leaves no token, it is kEOF.
 func (l *lexer) next() token {
 	r := l.scan()
 	for r == '#' {

@@ -72,15 +72,6 @@ const (
 // IsSet reports whether the operator works on sets of elements: or, and, unless.
 func (op BinaryOp) IsSet() bool { return op == OpOr || op == OpAnd || op == OpUnless }
 
-// IsComparison reports whether the operator compares.
-func (op BinaryOp) IsComparison() bool {
-	switch op {
-	case OpEqual, OpNotEqual, OpGreater, OpGreaterOrEqual, OpLess, OpLessOrEqual:
-		return true
-	}
-	return false
-}
-
 // Conversion is how the value of an unwrapped label is read, in LogQL's spelling.
 type Conversion string
 

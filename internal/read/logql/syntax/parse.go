@@ -84,8 +84,8 @@ func parse(query string, validated bool) (Expr, error) {
 }
 
 // parser descends recursively, with one token of look-ahead. Its errors are those of Loki's table-driven
-// parser: which tokens were expected is listed where at most four are possible, and not behind what could as
-// well be complete.
+// parser: which tokens were expected is listed where at most four are possible, and not after text that could
+// be complete.
 //
 // Functions return *ParseError as error, so that nil stays nil.
 type parser struct {
@@ -101,7 +101,7 @@ type parser struct {
 }
 
 // peek returns the kind of the next token. It is read no earlier than needed: an error of an operand that was
-// read comes before one of the token behind it.
+// read comes before one of the token after it.
 func (p *parser) peek() kind {
 	if !p.have {
 		p.tok, p.have = p.lex.next(), true

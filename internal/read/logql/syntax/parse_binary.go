@@ -17,7 +17,7 @@ var operators = [...]struct {
 	{kPow, OpPow, 6},
 }
 
-// operator returns the operator that a token is and how tightly it binds, 0 if it is none.
+// operator returns the operator of a token and how tightly it binds; 0 if the token is not an operator.
 func operator(k kind) (op BinaryOp, precedence int) {
 	for _, o := range operators {
 		if o.kind == k {

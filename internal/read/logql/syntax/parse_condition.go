@@ -8,7 +8,7 @@ import (
 // condition parses the conditions of a label filter, of which the first token was looked at.
 //
 // The operators do not bind as one would think: and binds tighter than or, and both group from the left; but
-// what stands behind a comma, or behind nothing at all, takes all that follows it. So a, b or c is a and (b
+// a condition after a comma, or after nothing at all, takes all that follows it. So a, b or c is a and (b
 // or c), while a and b or c is (a and b) or c, and a and b c and d is a and (b and (c and d)). That falls out
 // of Loki's table, which prefers to read on where its grammar leaves the choice.
 func (p *parser) condition() (Condition, error) {
@@ -89,7 +89,7 @@ func (p *parser) conditionOperand() (Condition, error) {
 	return nil, p.unexpected(kIdentifier, kOpenParen)
 }
 
-// comparison parses what is behind the name of a label.
+// comparison parses what follows the name of a label.
 func (p *parser) comparison(label token) (Condition, error) {
 	op, ok := compareOp(p.peek())
 	if ok {

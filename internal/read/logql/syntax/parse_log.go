@@ -38,7 +38,7 @@ func (p *parser) selector() (*LogQuery, error) {
 	}
 }
 
-// matcher parses the operator and the value behind a name.
+// matcher parses the operator and the value after a name.
 func (p *parser) matcher(name token) (*Matcher, error) {
 	op, ok := matchOp(p.peek())
 	if !ok {
@@ -177,7 +177,7 @@ func (p *parser) lineOperand(op LineOp) (LineOperand, error) {
 	return LineOperand{}, p.unexpected(kString, kIP)
 }
 
-// ip parses what is behind ip.
+// ip parses what follows the word ip.
 func (p *parser) ip() (string, error) {
 	if _, err := p.expect(kOpenParen); err != nil {
 		return "", err

@@ -9,7 +9,7 @@ import (
 // expr parses a query or the operand of one.
 func (p *parser) expr() (Expr, error) { return p.binary(nil, 1) }
 
-// primary parses an expression that is no operation, or is in parentheses.
+// primary parses an expression in parentheses, or one other than an operation.
 func (p *parser) primary() (Expr, error) {
 	switch p.peek() {
 	case kOpenBrace:
@@ -113,8 +113,8 @@ func (p *parser) vectorAggregation() (MetricExpr, error) {
 	return e, nil
 }
 
-// paramAndMetric parses [k,] expr: whether a number is the parameter or begins the expression shows behind
-// it.
+// paramAndMetric parses [k,] expr. The token after a number shows whether the number is the parameter or
+// begins the expression.
 func (p *parser) paramAndMetric(e *VectorAggregation) (param *string, err error) {
 	var left Expr
 	if p.peek() == kNumber {

@@ -78,9 +78,9 @@ func (e *RangeAggregation) check(param *string) *ParseError {
 	return nil
 }
 
-// logRange parses a log query with a range. The range stands at the end, or right behind the selector; the
-// offset stands behind the range. There may be parentheses around all, or around what stands before the
-// range. first is what it may begin with where it stands.
+// logRange parses a log query with a range. The range stands at the end, or right after the selector; the
+// offset stands after the range. There may be parentheses around all, or around what stands before the range.
+// first lists the tokens that it may begin with.
 func (p *parser) logRange(first []kind) (*LogRange, error) {
 	switch p.peek() {
 	case kOpenBrace:
@@ -172,7 +172,7 @@ func (p *parser) rangeAndOffset(r *LogRange) error {
 	return err
 }
 
-// unwrap parses what is behind | unwrap, with the label filters behind it.
+// unwrap parses what follows | unwrap, with the label filters after it.
 func (p *parser) unwrap(at Pos) (*Unwrap, error) {
 	u := &Unwrap{Pos: at}
 	switch p.peek() {

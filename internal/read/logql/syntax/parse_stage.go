@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// stage parses what is behind | in a log query.
+// stage parses what follows | in a log query.
 func (p *parser) stage(at Pos) (Stage, error) {
 	switch p.peek() {
 	case kIdentifier, kOpenParen:

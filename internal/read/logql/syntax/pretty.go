@@ -22,7 +22,7 @@ func Pretty(e Expr) string {
 	return l.b.String()
 }
 
-// layout collects the lines. Each method writes a node without the line break behind it.
+// layout collects the lines. Each method writes a node without the line break after it.
 type layout struct {
 	b strings.Builder
 }

@@ -12,7 +12,7 @@ import (
 // a long one.
 type printer struct {
 	b []byte
-	// limit, if not 0, is a length beyond which nobody is interested in the text.
+	// limit, if not 0, is the length beyond which the text is cut.
 	limit int
 }
 
@@ -66,8 +66,8 @@ func (m *Matcher) write(p *printer) {
 	p.quote(m.Value)
 }
 
-// writeName writes the name and the operator. A name that is none, which single quotes and stray characters
-// give, is quoted and cannot be read again.
+// writeName writes the name and the operator. An invalid name, which single quotes and stray characters give,
+// is quoted and cannot be read again.
 func (m *Matcher) writeName(p *printer) {
 	if isName(m.Name) {
 		p.str(m.Name)

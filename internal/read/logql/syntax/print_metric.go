@@ -85,20 +85,20 @@ func (e *BinaryExpr) write(p *printer) {
 	p.str(")")
 }
 
-// write prints the labels with comma between them. behind says that a parenthesis follows, which must not be
-// taken for the labels of group_left, as Loki does with what it prints itself.
-func (m *VectorMatching) write(p *printer, comma string, behind bool) {
+// write prints the labels with comma between them. followed says that a parenthesis follows, which must not
+// be taken for the labels of group_left, as Loki does with what it prints itself.
+func (m *VectorMatching) write(p *printer, comma string, followed bool) {
 	switch {
 	case m.On:
 		p.str(" on (")
 	case len(m.Labels) > 0 || m.Card != OneToOne:
-		// Loki leaves out ignoring () with group_left behind it; that would be another query.
+		// Loki leaves out ignoring () with group_left after it; that would be another query.
 		p.str(" ignoring (")
 	default:
 		return
 	}
 	p.str(strings.Join(m.Labels, comma), ") ", m.Card.String())
-	if len(m.Include) > 0 || m.Card != OneToOne && behind {
+	if len(m.Include) > 0 || m.Card != OneToOne && followed {
 		p.str(" (", strings.Join(m.Include, comma), ")")
 	}
 }

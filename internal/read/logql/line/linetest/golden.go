@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Write writes records to a file: each as lines of a word and quoted strings, with an empty line behind it.
+// Write writes records to a file: each as lines of a word and quoted strings, with an empty line after it.
 func Write(name string, records []Record) error {
 	var b bytes.Buffer
 	for _, r := range records {
@@ -88,7 +88,7 @@ func take(line string) (word string, texts []string, err error) {
 		rest = strings.TrimPrefix(rest[len(q):], " ")
 	}
 	if len(texts) == 0 {
-		return "", nil, fmt.Errorf("no text behind %q", word)
+		return "", nil, fmt.Errorf("expected a text after %q", word)
 	}
 	return word, texts, nil
 }

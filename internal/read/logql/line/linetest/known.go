@@ -27,7 +27,7 @@ func Known(c Case, them, us Outcome, loki func(Case) Outcome) string {
 		}
 		return "Loki notes what is wrong with a label when it is parsed, before the label filter that it is wrong for"
 	case us.Keep && strings.Contains(c.Query, "| decolorize"):
-		return "Loki runs line filters behind decolorize before it"
+		return "Loki runs line filters that follow decolorize before it"
 	case us.Keep && sameOrKnown(c, loki(twice(c)), us):
 		return "Loki holds a parsed label against a label filter that stands elsewhere"
 	}
@@ -144,8 +144,8 @@ func PlainFilter(s *syntax.LineFilter, line []byte) bool {
 }
 
 // plainPattern is the pattern of a line filter as an expression: what is before the first literal may be
-// anything, what is between two of them too, but not empty, and without the next literal in it; so is what is
-// behind the last one, where a capture ends the pattern.
+// anything, what is between two of them too, but not empty, and without the next literal in it; so is what
+// follows the last one, where a capture ends the pattern.
 func plainPattern(pattern string, line []byte) bool {
 	pieces, err := syntax.ParseLinePattern(pattern)
 	if err != nil || len(pieces) == 0 || len(line) == 0 {

@@ -42,7 +42,7 @@ func (t *AddressTest) contains(a netip.Addr) bool {
 }
 
 // Matches tries what begins like an address: up to three digits and a dot, or up to four hexadecimal digits
-// and a colon. What it has tried it does not look at again, and the byte behind it neither.
+// and a colon. It does not look again at bytes that it has tried, nor at the byte after them.
 func (t *AddressTest) Matches(line []byte) bool {
 	for i := 0; i < len(line); i++ {
 		var n int

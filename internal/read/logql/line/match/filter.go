@@ -141,7 +141,7 @@ func (f *Filter) Select(dst []int32, rows *model.TextRows, from, to int) []int32
 	return dst
 }
 
-// leaves reports, at some of the rows, whether nobody waits for the rest of them.
+// leaves reports, once in 16 rows, whether the query has ended.
 func (f *Filter) leaves(row int) bool { return row%16 == 0 && f.ended != nil && f.ended() }
 
 // rest runs the filters but one on a line.
@@ -176,8 +176,8 @@ func (f *Filter) search(rows *model.TextRows, from, to int) {
 	}
 }
 
-// find sets the bits of the rows that have a string. It searches the bytes of all lines at once; a hit that
-// reaches from one line into the next is none.
+// find sets the bits of the rows that have a string. It searches the bytes of all lines at once, and skips
+// a hit that reaches from one line into the next.
 func (f *Filter) find(n *needle, rows *model.TextRows, from, to int) {
 	begin := int(rows.Begin)
 	if from > 0 {

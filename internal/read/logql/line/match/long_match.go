@@ -58,7 +58,7 @@ func (m *Matcher) Groups(line []byte, ended func() bool) []int {
 	return m.Regexp.FindSubmatchIndex(line)
 }
 
-// runes reads the characters of a line until nobody waits for what is made of them.
+// runes reads the characters of a line until the query has ended.
 type runes struct {
 	line  []byte
 	n     int

@@ -44,9 +44,9 @@ func newPatternTest(s string) (regexpTest, error) {
 	return t, nil
 }
 
-// Matches finds the literals one behind the other, each at its first place, with something between any two of
-// them. There must be something behind the last one exactly if the pattern says so; before the first one
-// there may be.
+// Matches finds the literals one after the other, each at its first place, with something between any two of
+// them. There must be something after the last one exactly if the pattern says so; before the first one there
+// may be.
 func (t patternTest) Matches(line []byte) bool {
 	if len(line) == 0 || len(t) == 0 {
 		return len(line) == 0 && len(t) == 0

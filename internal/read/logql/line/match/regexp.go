@@ -173,7 +173,7 @@ func language(re *syntax.Regexp) ([]foldable, bool) {
 		return language(re.Sub[0])
 	case syntax.OpLiteral:
 		for _, r := range re.Rune {
-			if r == utf8.RuneError { // it also matches bytes that are no UTF-8
+			if r == utf8.RuneError { // it also matches invalid UTF-8
 				return nil, false
 			}
 		}
