@@ -11,6 +11,7 @@ import (
 
 	bucketfs "github.com/shaledb/shale/internal/bucket/fs"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/model/worldtest"
 )
 
 // TestDayOfManyTenants lets a day pass for many small tenants with the same ten series. At the end each
@@ -30,16 +31,16 @@ func TestDayOfManyTenants(t *testing.T) {
 		o.Head.Tenants = tenants
 	})
 	const series, step, steps = 10, time.Hour, 24
-	b := &batch{signal: model.Metrics}
+	b := &worldtest.Batch{Signal: model.Metrics}
 	for i := range series {
-		b.series = append(b.series, batchSeries{labels: model.LabelsOf("__name__", "m", "i", fmt.Sprint(i))})
+		b.Series = append(b.Series, worldtest.Series{Labels: model.LabelsOf("__name__", "m", "i", fmt.Sprint(i))})
 	}
-	value := func(tenant, series, at int) string { return floatText(float64(tenant*1000 + series*100 + at)) }
+	value := func(tenant, series, at int) uint64 { return math.Float64bits(float64(tenant*1000 + series*100 + at)) }
 	for at := range steps {
 		for n := range tenants {
-			b.tenant = fmt.Sprint("t", n)
-			for i := range b.series {
-				b.series[i].rows = map[model.Family][]row{model.Samples: {{at: s.now, value: value(n, i, at)}}}
+			b.Tenant = fmt.Sprint("t", n)
+			for i := range b.Series {
+				b.Series[i].Rows = []worldtest.Row{worldtest.Float(s.now, value(n, i, at))}
 			}
 			must(t, pushBatch(s.Path(), b))
 			if s.head.HalfFull() {
@@ -74,13 +75,13 @@ func TestDayOfManyTenants(t *testing.T) {
 			t.Fatalf("tenant %d: %d series", n, len(got))
 		}
 		for i := range series {
-			rows := got[seriesID{fmt.Sprint("t", n), model.Metrics, string(b.series[i].labels), model.Samples}]
+			rows := got[worldtest.ID{Tenant: fmt.Sprint("t", n), Signal: model.Metrics, Labels: string(b.Series[i].Labels), Family: model.Samples}]
 			if len(rows) != steps {
 				t.Fatalf("tenant %d, series %d: %d rows", n, i, len(rows))
 			}
 			for at, x := range rows {
-				if x.value != value(n, i, at) {
-					t.Fatalf("tenant %d, series %d, row %d: %s", n, i, at, x.value)
+				if x.Bits != value(n, i, at) {
+					t.Fatalf("tenant %d, series %d, row %d: %s", n, i, at, x)
 				}
 			}
 		}

@@ -21,6 +21,7 @@ import (
 
 	bucketfs "github.com/shaledb/shale/internal/bucket/fs"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/model/worldtest"
 	"github.com/shaledb/shale/internal/read/readtest"
 	"github.com/shaledb/shale/internal/write"
 )
@@ -201,7 +202,7 @@ func TestCloseWhenBuffersAreFull(t *testing.T) {
 	must(t, err)
 	got, err := ask(s.Engine, question{tenant: "a", signal: model.Metrics, family: model.Samples, rg: everything})
 	must(t, err)
-	if n := int64(len(got[seriesID{"a", model.Metrics, string(up), model.Samples}])); n < acked.Load() {
+	if n := int64(len(got[worldtest.ID{Tenant: "a", Signal: model.Metrics, Labels: string(up), Family: model.Samples}])); n < acked.Load() {
 		t.Errorf("%d samples are there and %d were acknowledged", n, acked.Load())
 	}
 	must(t, s.Close())
@@ -230,9 +231,9 @@ func sawAll(s *setup, acked map[int]bool, next int) error {
 	}
 	for _, rows := range got {
 		for _, x := range rows {
-			n := int(x.at - s.now)
-			if n < 0 || n >= next || x.value != floatText(float64(n)) {
-				return fmt.Errorf("a row that nobody sent: %+v", x)
+			n := int(x.At - s.now)
+			if n < 0 || n >= next || x.Bits != math.Float64bits(float64(n)) {
+				return fmt.Errorf("a row that nobody sent: %s", x)
 			}
 			seen[n] = true
 		}
@@ -299,7 +300,7 @@ func TestBitFlips(t *testing.T) {
 }
 
 // askBoth queries all samples and lines of a tenant.
-func askBoth(e *Engine) (answers, error) {
+func askBoth(e *Engine) (worldtest.Content, error) {
 	got, err := ask(e, question{tenant: "a", signal: model.Metrics, family: model.Samples, rg: everything})
 	if err != nil {
 		return nil, err
@@ -313,7 +314,7 @@ func askBoth(e *Engine) (answers, error) {
 
 // tryDamaged opens an engine on a damaged disk and queries it. It returns the outcome, and an error if the
 // outcome is wrong.
-func tryDamaged(fs *vfs.MemFS, file string, want answers) (string, error) {
+func tryDamaged(fs *vfs.MemFS, file string, want worldtest.Content) (string, error) {
 	var log bytes.Buffer
 	o := EngineOptions{
 		FS: fs, DataDir: "/data", Node: "n", MemoryBytes: 64 << 20, Idle: true, Now: func() int64 { return worldBegin },
@@ -332,7 +333,7 @@ func tryDamaged(fs *vfs.MemFS, file string, want answers) (string, error) {
 	if err != nil {
 		return "no answer", named(err, file)
 	}
-	d := want.differs(got)
+	d := want.Diff(got)
 	if d == "" {
 		return "the right answer", nil
 	}
@@ -356,7 +357,7 @@ func named(err error, file string) error {
 func base(file string) string { return file[strings.LastIndexByte(file, '/')+1:] }
 
 // fewer reports whether all rows of got are in want.
-func fewer(got, want answers) bool {
+func fewer(got, want worldtest.Content) bool {
 	for id, rows := range got {
 		for _, x := range rows {
 			if !slices.Contains(want[id], x) {
@@ -416,24 +417,19 @@ func damage(t *testing.T, fs vfs.FS, file string, at int64, cut bool) {
 // buffers, parts and blocks.
 func TestAnyAge(t *testing.T) {
 	s := newSetup(t, nil)
-	truth := answers{}
+	truth := worldtest.Content{}
 	r := rand.New(rand.NewPCG(3, 3))
 	for i := range 400 {
 		at := s.now - r.Int64N(int64(30*24*time.Hour))
 		if i%10 == 0 {
 			at = int64(i) * int64(time.Second)
 		}
-		line := model.AppendLine(nil, &model.Line{Text: fmt.Append(nil, i)})
-		for _, b := range []*batch{
-			{tenant: "a", signal: model.Metrics, series: []batchSeries{{up, map[model.Family][]row{
-				model.Samples: {{at: at, value: floatText(float64(i))}},
-			}}}},
-			{tenant: "a", signal: model.Logs, series: []batchSeries{{app, map[model.Family][]row{
-				model.Text: {{at: at, kind: model.KindText, value: string(line)}},
-			}}}},
+		for _, b := range []*worldtest.Batch{
+			{Tenant: "a", Signal: model.Metrics, Series: []worldtest.Series{{Labels: up, Rows: []worldtest.Row{worldtest.Float(at, math.Float64bits(float64(i)))}}}},
+			{Tenant: "a", Signal: model.Logs, Series: []worldtest.Series{{Labels: app, Rows: []worldtest.Row{worldtest.LineRow(at, &model.Line{Text: fmt.Append(nil, i)})}}}},
 		} {
 			must(t, pushBatch(s.Path(), b))
-			truth.push(b)
+			truth.Push(b)
 		}
 		if i%37 == 0 {
 			must(t, s.Flush())
@@ -453,5 +449,3 @@ func TestAnyAge(t *testing.T) {
 	must(t, s.Close())
 	checkFolder(t, s.mem)
 }
-
-func floatText(v float64) string { return string(floatValue(math.Float64bits(v))) }

@@ -1,14 +1,12 @@
 package app
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +15,7 @@ import (
 
 	bucketfs "github.com/shaledb/shale/internal/bucket/fs"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/model/worldtest"
 	"github.com/shaledb/shale/internal/read/readtest"
 	"github.com/shaledb/shale/internal/write"
 )
@@ -48,36 +47,9 @@ func TestWorlds(t *testing.T) {
 	}
 }
 
-// row is one row of the world, with its value as text: kind and bits, or bytes.
-type row struct {
-	at, start int64
-	kind      model.Kind
-	value     string
-}
-
-// seriesID names a series of a tenant and signal, and a family of its rows.
-type seriesID struct {
-	tenant string
-	signal model.Signal
-	labels string
-	family model.Family
-}
-
-// batch is one push: series with rows of both families, in the order of arrival.
-type batch struct {
-	tenant string
-	signal model.Signal
-	series []batchSeries
-}
-
-type batchSeries struct {
-	labels model.Labels
-	rows   map[model.Family][]row
-}
-
 // world is a list of pushes, and the time that passes before each.
 type world struct {
-	pushes []batch
+	pushes []*worldtest.Batch
 	passes []time.Duration
 }
 
@@ -85,40 +57,21 @@ const worldBegin = int64(1_700_000_000 * time.Second)
 
 func newWorld(r *rand.Rand) *world {
 	w := &world{}
-	var labels []model.Labels
-	for i := range 1 + r.IntN(40) {
-		labels = append(labels, model.LabelsOf("__name__", fmt.Sprint("m", i%4), "i", fmt.Sprint(i)))
-	}
 	now := worldBegin
+	p := worldtest.Pushes{Tenants: []string{"t0", "t1", "t2"}, Series: 12, Rows: 7, Time: func() int64 { return randomTime(r, now) }}
+	labels := worldtest.NumberedLabels(1+r.IntN(40), 4)
 	for range 5 + r.IntN(60) {
 		pass := time.Duration(r.Int64N(int64(20 * time.Minute)))
 		if r.IntN(8) == 0 {
 			pass = time.Duration(r.Int64N(int64(6 * time.Hour)))
 		}
 		now += int64(pass)
+		signal := []model.Signal{model.Metrics, model.Logs}[r.IntN(2)]
+		if p.Labels = labels; r.IntN(4) == 0 {
+			p.Labels = worldtest.OddLabels(signal)
+		}
 		w.passes = append(w.passes, pass)
-		b := batch{tenant: fmt.Sprint("t", r.IntN(3)), signal: model.Metrics}
-		if r.IntN(2) == 0 {
-			b.signal = model.Logs
-		}
-		for range 1 + r.IntN(12) {
-			s := batchSeries{labels: labels[r.IntN(len(labels))], rows: map[model.Family][]row{}}
-			if b.signal == model.Logs {
-				for range r.IntN(8) {
-					s.rows[model.Text] = append(s.rows[model.Text], randomLine(r, now))
-				}
-				b.series = append(b.series, s)
-				continue
-			}
-			for range r.IntN(6) {
-				s.rows[model.Samples] = append(s.rows[model.Samples], randomSample(r, now))
-			}
-			for range max(0, r.IntN(5)-2) {
-				s.rows[model.Exemplars] = append(s.rows[model.Exemplars], randomExemplar(r, now))
-			}
-			b.series = append(b.series, s)
-		}
-		w.pushes = append(w.pushes, b)
+		w.pushes = append(w.pushes, p.Batch(r, signal))
 	}
 	return w
 }
@@ -133,131 +86,6 @@ func randomTime(r *rand.Rand, now int64) int64 {
 		at = r.Int64N(100) * int64(time.Second)
 	}
 	return at - at%int64(time.Second)
-}
-
-func randomSample(r *rand.Rand, now int64) row {
-	x := row{at: randomTime(r, now)}
-	if r.IntN(4) == 0 {
-		x.start = x.at - r.Int64N(1000)
-	}
-	if r.IntN(3) == 0 {
-		x.kind, x.value = model.KindHistogram, string(model.AppendHistogram(nil, randomHistogram(r)))
-		return x
-	}
-	special := []uint64{model.StaleNaN, 0x7ff8000000000001, 1 << 63, math.Float64bits(math.Inf(-1)), 0x7ff800000000beef}
-	bits := math.Float64bits(float64(r.IntN(100)))
-	switch r.IntN(4) {
-	case 0:
-		bits = special[r.IntN(len(special))]
-	case 1:
-		bits = math.Float64bits(r.NormFloat64())
-	}
-	x.value = string(floatValue(bits))
-	return x
-}
-
-// floatValue writes the bits of a float as the text of a row.
-func floatValue(bits uint64) []byte { return fmt.Appendf(nil, "%016x", bits) }
-
-func randomHistogram(r *rand.Rand) *model.Histogram {
-	h := &model.Histogram{Gauge: r.IntN(4) == 0, Float: r.IntN(2) == 0, Schema: int32(r.IntN(13) - 4), Sum: math.Float64bits(r.NormFloat64())}
-	if r.IntN(8) == 0 {
-		h.Sum = model.StaleNaN
-		return h
-	}
-	number := func(n int) uint64 {
-		if h.Float {
-			return math.Float64bits(float64(n) + 0.5)
-		}
-		return uint64(n)
-	}
-	buckets := func() (spans []model.HistogramSpan, values []uint64) {
-		for range r.IntN(3) {
-			n := 1 + r.IntN(4)
-			spans = append(spans, model.HistogramSpan{Offset: int32(r.IntN(5)), Length: uint32(n)})
-			for range n {
-				values = append(values, number(r.IntN(50)))
-			}
-		}
-		return spans, values
-	}
-	h.Count, h.ZeroCount, h.ZeroThreshold = number(r.IntN(1000)), number(r.IntN(10)), math.Float64bits(0.001)
-	h.PositiveSpans, h.Positive = buckets()
-	if r.IntN(3) == 0 {
-		h.NegativeSpans, h.Negative = buckets()
-	}
-	if r.IntN(4) == 0 {
-		h.Schema, h.ZeroCount, h.ZeroThreshold, h.NegativeSpans, h.Negative = -53, number(0), 0, nil, nil
-		if h.Float {
-			h.ZeroCount = 0
-		}
-		for i := range len(h.Positive) {
-			h.Custom = append(h.Custom, math.Float64bits(float64(i)))
-		}
-	}
-	return h
-}
-
-func randomExemplar(r *rand.Rand, now int64) row {
-	e := model.Exemplar{Value: math.Float64bits(float64(r.IntN(3))), Labels: model.LabelsOf("trace_id", fmt.Sprint(r.IntN(4)))}
-	return row{at: randomTime(r, now), kind: model.KindExemplar, value: string(model.AppendExemplar(nil, &e))}
-}
-
-// randomLine is mostly one of a few, so that lines repeat. Some have the largest size, so that one series
-// fills pages.
-func randomLine(r *rand.Rand, now int64) row {
-	l := model.Line{Text: fmt.Appendf(nil, "level=info msg=%q n=%d", []string{"started", "needle found", "stopped \x00\xff"}[r.IntN(3)], r.IntN(5))}
-	switch r.IntN(12) {
-	case 0:
-		l.Text = nil
-	case 1:
-		noise := make([]byte, r.IntN(200_000))
-		for i := range noise {
-			noise[i] = byte('a' + r.IntN(16))
-		}
-		l.Text = append(l.Text, noise...)
-	}
-	if r.IntN(3) == 0 {
-		l.Metadata = model.LabelsOf("trace_id", fmt.Sprint(r.IntN(100)), "level", []string{"", "info"}[r.IntN(2)])
-	}
-	return row{at: randomTime(r, now), kind: model.KindText, value: string(model.AppendLine(nil, &l))}
-}
-
-// answers is what must come back: per series the rows by the rule of their family.
-type answers map[seriesID][]row
-
-func (a answers) push(b *batch) {
-	for _, s := range b.series {
-		for f, rows := range s.rows {
-			id := seriesID{b.tenant, b.signal, string(s.labels), f}
-			for _, x := range rows {
-				a[id] = add(a[id], x, f)
-			}
-		}
-	}
-}
-
-func add(rows []row, x row, f model.Family) []row {
-	stale := func(x row) bool {
-		if x.kind == model.KindHistogram {
-			var h model.Histogram
-			return h.Parse([]byte(x.value)) == nil && h.Sum == model.StaleNaN
-		}
-		return x.value == string(floatValue(model.StaleNaN))
-	}
-	at, _ := slices.BinarySearchFunc(rows, x.at+1, func(r row, t int64) int { return cmp.Compare(r.at, t) })
-	if f == model.Samples && at > 0 && rows[at-1].at == x.at {
-		if !stale(x) || stale(rows[at-1]) {
-			rows[at-1] = x
-		}
-		return rows
-	}
-	for i := at - 1; i >= 0 && rows[i].at == x.at; i-- {
-		if rows[i].value == x.value {
-			return rows
-		}
-	}
-	return slices.Insert(rows, at, x)
 }
 
 // question is a request with the answer that it must get.
@@ -289,26 +117,21 @@ func randomQuestion(r *rand.Rand, now int64) question {
 	return q
 }
 
-func (a answers) to(q question) answers {
-	want := answers{}
-	for id, rows := range a {
-		if id.tenant != q.tenant || id.signal != q.signal || id.family != q.family {
-			continue
-		}
-		if q.name != "" && string(model.Labels(id.labels).Get("__name__")) != q.name {
-			continue
-		}
-		for _, x := range rows {
-			if q.rg.Contains(x.at) && (q.needle == "" || strings.Contains(x.value, q.needle)) {
-				want[id] = append(want[id], x)
-			}
-		}
-	}
-	return want
+// result returns what must come back.
+func (q question) result(truth worldtest.Content) worldtest.Content {
+	return truth.Where(func(id worldtest.ID, x worldtest.Row) bool {
+		return id.Tenant == q.tenant && id.Signal == q.signal && id.Family == q.family && q.rg.Contains(x.At) &&
+			(q.name == "" || string(model.Labels(id.Labels).Get("__name__")) == q.name) && strings.Contains(x.Blob, q.needle)
+	})
+}
+
+// id names the rows of a series that the question asks for.
+func (q question) id(l model.Labels) worldtest.ID {
+	return worldtest.ID{Tenant: q.tenant, Signal: q.signal, Labels: string(l), Family: q.family}
 }
 
 // ask puts a question to the engine.
-func ask(e *Engine, q question) (answers, error) {
+func ask(e *Engine, q question) (worldtest.Content, error) {
 	req := &model.Request{Tenant: q.tenant, Signal: q.signal, Family: q.family, Range: q.rg}
 	if q.name != "" {
 		req.Matchers = []model.Matcher{{Name: "__name__", Op: model.MatchEqual, Value: q.name, Match: func(v string) bool { return v == q.name }}}
@@ -322,39 +145,31 @@ func ask(e *Engine, q question) (answers, error) {
 		return nil, err
 	}
 	defer set.Close()
-	got := answers{}
+	got := worldtest.Content{}
 	var rows model.Rows
 	for set.Next(ctx) {
 		rows.Reset()
 		if err := set.AppendRows(ctx, &rows); err != nil {
 			return nil, err
 		}
-		id := seriesID{q.tenant, q.signal, string(set.Labels()), q.family}
-		for i, at := range rows.Times {
-			x := row{at: at, start: rows.Start(i), kind: rows.Kind(i)}
-			if x.kind == model.KindFloat {
-				x.value = string(floatValue(rows.Values[i]))
-			} else {
-				x.value = string(rows.Blob(i))
-			}
-			got[id] = append(got[id], x)
+		id := q.id(set.Labels())
+		for i := range rows.Times {
+			got[id] = append(got[id], worldtest.RowAt(&rows, i))
 		}
 	}
 	return got, set.Err()
 }
 
 // askText puts a question for lines, once without the lines, whose series must be among those with them.
-func askText(e *Engine, q question, req *model.Request) (answers, error) {
+func askText(e *Engine, q question, req *model.Request) (worldtest.Content, error) {
 	if q.needle != "" {
 		req.TextFilter = &model.TextFilter{Clauses: []model.TextClause{{Any: []model.TextLiteral{{Value: q.needle}}}}}
 	}
-	got, series := answers{}, map[string]bool{}
+	got, series := worldtest.Content{}, map[string]bool{}
 	err := eachLine(e, req, func(l model.Labels, read readtest.Line) {
-		line := model.Line{Text: []byte(read.Text), Metadata: read.Metadata}
-		x := row{at: read.Time, kind: model.KindText, value: string(model.AppendLine(nil, &line))}
-		if series[string(l)] = true; q.needle == "" || strings.Contains(x.value, q.needle) {
-			id := seriesID{q.tenant, q.signal, string(l), q.family}
-			got[id] = append(got[id], x)
+		x := worldtest.LineRow(read.Time, &model.Line{Text: []byte(read.Text), Metadata: read.Metadata})
+		if series[string(l)] = true; strings.Contains(x.Blob, q.needle) {
+			got[q.id(l)] = append(got[q.id(l)], x)
 		}
 	})
 	if err != nil {
@@ -373,22 +188,6 @@ func askText(e *Engine, q question, req *model.Request) (answers, error) {
 		return nil, fmt.Errorf("%d series have lines and are not selected", len(series))
 	}
 	return got, errors.Join(set.Err(), set.Close())
-}
-
-func (a answers) differs(b answers) string {
-	var out []string
-	for id, want := range a {
-		if got := b[id]; !slices.Equal(want, got) {
-			out = append(out, fmt.Sprintf("%+v:\nwant %s\n got %s", id, written(want), written(got)))
-		}
-	}
-	for id, got := range b {
-		if len(a[id]) == 0 {
-			out = append(out, fmt.Sprintf("%+v: should not be there: %s", id, written(got)))
-		}
-	}
-	slices.Sort(out)
-	return strings.Join(out[:min(len(out), 3)], "\n")
 }
 
 // run lives through the world with random settings and at random moments does what must not matter.
@@ -417,13 +216,13 @@ func (w *world) run(t *testing.T, r *rand.Rand) error {
 			_ = e.Close()
 		}
 	}()
-	truth := answers{}
+	truth := worldtest.Content{}
 	for i := range w.pushes {
 		now += int64(w.passes[i])
-		if err := pushBatch(e.Path(), &w.pushes[i]); err != nil {
+		if err := pushBatch(e.Path(), w.pushes[i]); err != nil {
 			return fmt.Errorf("push %d: %w", i, err)
 		}
-		truth.push(&w.pushes[i])
+		truth.Push(w.pushes[i])
 		for range r.IntN(3) {
 			switch r.IntN(12) {
 			case 0, 1, 2:
@@ -476,53 +275,21 @@ func (w *world) run(t *testing.T, r *rand.Rand) error {
 	return nil
 }
 
-// written shows rows, long values by their beginning and length.
-func written(rows []row) string {
-	var out []string
-	for _, x := range rows {
-		out = append(out, fmt.Sprintf("{%d %d %d %.60q of %d}", x.at, x.start, x.kind, x.value, len(x.value)))
-	}
-	return strings.Join(out, " ")
-}
-
-func check(e *Engine, truth answers, q question) error {
+func check(e *Engine, truth worldtest.Content, q question) error {
 	got, err := ask(e, q)
 	if err != nil {
 		return err
 	}
-	if d := truth.to(q).differs(got); d != "" {
+	if d := q.result(truth).Diff(got); d != "" {
 		return fmt.Errorf("%+v:\n%s", q, d)
 	}
 	return nil
 }
 
-// BuildLabels makes a batch the source of its labels.
-func (b *batch) BuildLabels(i int, lb *model.LabelsBuilder) {
-	for n, v, rest, ok := b.series[i].labels.Next(); ok; n, v, rest, ok = rest.Next() {
-		lb.Add(n, v)
-	}
-}
-
-func pushBatch(p *write.Path, in *batch) error {
-	b := p.Batch(in.tenant, in.signal)
+func pushBatch(p *write.Path, in *worldtest.Batch) error {
+	b := p.Batch(in.Tenant, in.Signal)
 	defer p.Recycle(b)
-	b.Source = in
-	for _, s := range in.series {
-		for f, rows := range s.rows {
-			for _, x := range rows {
-				if x.kind != model.KindFloat {
-					b.Columns(f).AppendBlob(x.at, x.kind, []byte(x.value), x.start)
-					continue
-				}
-				var bits uint64
-				if _, err := fmt.Sscanf(x.value, "%x", &bits); err != nil {
-					return err
-				}
-				b.Columns(f).Append(x.at, bits, x.start)
-			}
-		}
-		b.EndSeries(s.labels.Key(p.Seed(), in.signal))
-	}
+	in.AppendTo(b, p.Seed())
 	res, err := p.Push(context.Background(), b)
 	if err == nil && len(res.Rejected) > 0 {
 		err = fmt.Errorf("rejected: %v", res.Rejected)

@@ -20,6 +20,7 @@ import (
 	"github.com/shaledb/shale/internal/bucket"
 	bucketfs "github.com/shaledb/shale/internal/bucket/fs"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/model/worldtest"
 	"github.com/shaledb/shale/internal/store/catalog"
 	"github.com/shaledb/shale/internal/store/head"
 	"github.com/shaledb/shale/internal/write"
@@ -75,12 +76,12 @@ func (w *world) live(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	begin := w.now - int64(4*time.Hour)
 	a := w.open(t, "a")
-	must(t, push(a, &batch{"shapes", model.Metrics, floats(r, begin)}))
-	must(t, push(a, &batch{"shapes", model.Metrics, histograms(r, begin)}))
-	must(t, push(a, &batch{"shapes", model.Metrics, exemplars(r, begin)}))
-	must(t, push(a, &batch{"names", model.Metrics, names(begin)}))
-	must(t, push(a, &batch{"names", model.Logs, logs(begin)}))
-	must(t, push(a, &batch{"lines", model.Logs, lines(r, begin, 15_000)}))
+	must(t, push(a, "shapes", model.Metrics, floats(r, begin)))
+	must(t, push(a, "shapes", model.Metrics, histograms(r, begin)))
+	must(t, push(a, "shapes", model.Metrics, exemplars(r, begin)))
+	must(t, push(a, "names", model.Metrics, odd(model.Metrics, begin)))
+	must(t, push(a, "names", model.Logs, odd(model.Logs, begin)))
+	must(t, push(a, "lines", model.Logs, lines(r, begin, 15_000)))
 	must(t, a.Flush())
 	w.checkParts(t, "a")
 	must(t, a.Ship())
@@ -91,12 +92,12 @@ func (w *world) live(t *testing.T) {
 	for i := range 6 {
 		w.now += int64(20 * time.Minute)
 		e, late := []*app.Engine{a, b}[i%2], begin+int64(i-3)*int64(45*time.Minute)
-		must(t, push(e, &batch{"shapes", model.Metrics, floats(r, late)}))
-		must(t, push(e, &batch{"shapes", model.Metrics, histograms(r, late)}))
-		must(t, push(e, &batch{"shapes", model.Metrics, exemplars(r, late)}))
-		must(t, push(e, &batch{"names", model.Metrics, names(late)}))
-		must(t, push(e, &batch{"names", model.Logs, logs(late)}))
-		must(t, push(e, &batch{"lines", model.Logs, lines(r, late, 3000)}))
+		must(t, push(e, "shapes", model.Metrics, floats(r, late)))
+		must(t, push(e, "shapes", model.Metrics, histograms(r, late)))
+		must(t, push(e, "shapes", model.Metrics, exemplars(r, late)))
+		must(t, push(e, "names", model.Metrics, odd(model.Metrics, late)))
+		must(t, push(e, "names", model.Logs, odd(model.Logs, late)))
+		must(t, push(e, "lines", model.Logs, lines(r, late, 3000)))
 		must(t, e.Ship())
 		w.checkBlocks(t)
 		must(t, a.Compact(ctx))
@@ -104,12 +105,12 @@ func (w *world) live(t *testing.T) {
 	}
 
 	// A node with many pages, and one with many tenants.
-	must(t, push(a, &batch{"many", model.Metrics, many(r, begin, 90_000)}))
-	must(t, push(a, &batch{"many", model.Metrics, append(long(r, begin, 800), endless(r, begin, 20_000))}))
+	must(t, push(a, "many", model.Metrics, many(r, begin, 90_000)))
+	must(t, push(a, "many", model.Metrics, append(long(r, begin, 800), endless(r, begin, 20_000))))
 	must(t, a.Ship())
 	for i := range 5000 {
-		s := series{labels: model.LabelsOf("__name__", "up", "job", "tenants"), samples: []row{{at: begin + r.Int64N(1e12), bits: r.Uint64()}}}
-		must(t, push(b, &batch{fmt.Sprint("tenant-", i), model.Metrics, []series{s}}))
+		s := worldtest.Series{Labels: model.LabelsOf("__name__", "up", "job", "tenants"), Rows: []worldtest.Row{worldtest.Float(begin+r.Int64N(1e12), r.Uint64())}}
+		must(t, push(b, fmt.Sprint("tenant-", i), model.Metrics, []worldtest.Series{s}))
 	}
 	must(t, b.Ship())
 	w.checkBlocks(t)

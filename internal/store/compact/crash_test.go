@@ -38,11 +38,11 @@ func TestCrash(t *testing.T) {
 		s := w.shipment()
 		for i := range int64(8) {
 			at := w.now - n%3*int64(day) + i%4*int64(time.Hour)
-			s.add("a", labelsOf(int(i)), at, math.Float64bits(float64(n)))
-			s.add("b", labelsOf(int(i%2)), at, math.Float64bits(float64(n)))
+			s.addFloat("a", labelsOf(int(i)), at, math.Float64bits(float64(n)))
+			s.addFloat("b", labelsOf(int(i%2)), at, math.Float64bits(float64(n)))
 			s.addExemplar("b", labelsOf(1), at, "trace")
 		}
-		s.ship(t, model.Metrics)
+		s.ship(t)
 		w.now += int64(3 * time.Hour)
 	}
 	w.remove(t, catalog.Deletion{

@@ -41,9 +41,9 @@ func TestInspect(t *testing.T) {
 	ship := func() catalog.Block {
 		s := w.shipment()
 		for i := range 5 {
-			s.add("a", labelsOf(i), w.now-int64(i)*int64(time.Hour), math.Float64bits(1))
+			s.addFloat("a", labelsOf(i), w.now-int64(i)*int64(time.Hour), math.Float64bits(1))
 		}
-		return s.ship(t, model.Metrics)
+		return s.ship(t)
 	}
 	ship()
 	w.now += int64(time.Hour)
@@ -102,9 +102,9 @@ func TestInspectCompares(t *testing.T) {
 		w.now = 20_000 * int64(day)
 		w.plantSeed(t)
 		s := w.shipment()
-		s.add("a", labelsOf(1), w.now, 1)
-		s.add("a", labelsOf(2), w.now, 1)
-		b, data := s.block(t, model.Metrics)
+		s.addFloat("a", labelsOf(1), w.now, 1)
+		s.addFloat("a", labelsOf(2), w.now, 1)
+		b, data := s.block(t)
 		change(&b)
 		if err := w.bucket.Put(ctx, catalog.ObjectName(b.ID), bytes.NewReader(data), int64(len(data))); err != nil {
 			t.Fatal(err)

@@ -44,8 +44,8 @@ func TestListingIsNoSnapshot(t *testing.T) {
 	w.now = 20_000*int64(day) + int64(time.Hour)
 	ship := func(series int, v float64) catalog.Block {
 		s := w.shipment()
-		s.add("a", labelsOf(series), 20_000*int64(day), math.Float64bits(v))
-		return s.ship(t, model.Metrics)
+		s.addFloat("a", labelsOf(series), 20_000*int64(day), math.Float64bits(v))
+		return s.ship(t)
 	}
 	ship(1, 1)
 	// Two listings open the catalogue and look first; the next sees what was shipped last and not what came
@@ -80,9 +80,9 @@ func TestDeletionsAreKnownInOrder(t *testing.T) {
 	w := newWorld(t, vfs.NewMem())
 	w.now = 20_000 * int64(day)
 	s := w.shipment()
-	s.add("a", labelsOf(1), w.now, 1)
-	s.add("b", labelsOf(1), w.now, 1)
-	s.ship(t, model.Metrics)
+	s.addFloat("a", labelsOf(1), w.now, 1)
+	s.addFloat("b", labelsOf(1), w.now, 1)
+	s.ship(t)
 	hasty := &hastyList{Bucket: w.bucket, before: map[int]func() string{3: func() string {
 		for _, tenant := range []string{"a", "b"} {
 			w.remove(t, catalog.Deletion{

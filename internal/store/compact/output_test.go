@@ -24,11 +24,11 @@ func (w *world) shipMany(t fataler, at int64, series map[string]int) {
 	for tenant, n := range series {
 		for i := range n {
 			for k := range int64(8) {
-				s.add(tenant, labelsOf(i), at+k*int64(time.Minute), uint64(i)*0x9e3779b97f4a7c15+uint64(k)*uint64(at))
+				s.addFloat(tenant, labelsOf(i), at+k*int64(time.Minute), uint64(i)*0x9e3779b97f4a7c15+uint64(k)*uint64(at))
 			}
 		}
 	}
-	s.ship(t, model.Metrics)
+	s.ship(t)
 }
 
 // TestBigTenants gives tenants that take a share of a block blocks of their own, cut by key, and lets the

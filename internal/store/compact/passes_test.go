@@ -73,16 +73,16 @@ func TestPassesMakeTheSame(t *testing.T) {
 			for i := range 5 {
 				for d := n; d < n+4; d++ {
 					at := dayZero + d*int64(day) + int64(i)*int64(time.Hour)
-					s.add(tenant, labelsOf(i), at, math.Float64bits(float64(n)))
-					s.add(tenant, labelsOf(i), at+n+1, math.Float64bits(float64(d)))
+					s.addFloat(tenant, labelsOf(i), at, math.Float64bits(float64(n)))
+					s.addFloat(tenant, labelsOf(i), at+n+1, math.Float64bits(float64(d)))
 					// The first and the last instant of a day.
-					s.add(tenant, labelsOf(i), dayZero+d*int64(day), model.StaleNaN)
-					s.add(tenant, labelsOf(i), lastOf(dayZero+d*int64(day)), uint64(n))
+					s.addFloat(tenant, labelsOf(i), dayZero+d*int64(day), model.StaleNaN)
+					s.addFloat(tenant, labelsOf(i), lastOf(dayZero+d*int64(day)), uint64(n))
 					s.addExemplar(tenant, labelsOf(i), at, fmt.Sprint(n))
 				}
 			}
 		}
-		s.ship(t, model.Metrics)
+		s.ship(t)
 	}
 	var first [][]byte
 	for budget, want := range map[int64]int{64 << 20: 1, 5 << 19: 4, minBytes: 7} {

@@ -2,12 +2,11 @@ package compact
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"maps"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -19,6 +18,7 @@ import (
 	"github.com/shaledb/shale/internal/bucket/fault"
 	"github.com/shaledb/shale/internal/bucket/fs"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/model/worldtest"
 	"github.com/shaledb/shale/internal/store/catalog"
 	"github.com/shaledb/shale/internal/store/part"
 )
@@ -34,13 +34,6 @@ type fataler interface {
 	Fatalf(format string, args ...any)
 }
 
-// place is where a row stands.
-type place struct {
-	signal         model.Signal
-	tenant, labels string
-	time           int64
-}
-
 // world is a bucket and what ought to be in it.
 type world struct {
 	bucket *fault.Bucket
@@ -48,9 +41,7 @@ type world struct {
 	c      *catalog.Catalog
 	now    int64
 	seq    uint64
-	want   map[place]uint64
-	// exemplars and lines are a set.
-	exemplars map[place]map[string]bool
+	want   worldtest.Content
 }
 
 func newWorld(t fataler, bucketFS vfs.FS) *world {
@@ -59,7 +50,7 @@ func newWorld(t fataler, bucketFS vfs.FS) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{bucket: fault.New(b), fs: vfs.NewMem(), want: make(map[place]uint64), exemplars: make(map[place]map[string]bool)}
+	w := &world{bucket: fault.New(b), fs: vfs.NewMem(), want: worldtest.Content{}}
 	w.c = w.open(t)
 	return w
 }
@@ -104,54 +95,33 @@ func labelsOf(i int) model.Labels {
 	return model.LabelsOf("__name__", fmt.Sprint("m", i%3), "i", fmt.Sprint(i))
 }
 
-// shipment gathers rows that are shipped together.
+// shipment gathers rows of one signal that are shipped together.
 type shipment struct {
 	w      *world
-	series map[[2]string]*model.SeriesRows // by tenant and labels
-	lines  map[[2]string]*model.Rows       // likewise, of logs
+	signal model.Signal
+	rows   worldtest.Content
 }
 
-func (w *world) shipment() *shipment {
-	return &shipment{w, make(map[[2]string]*model.SeriesRows), make(map[[2]string]*model.Rows)}
+func (w *world) shipment() *shipment { return &shipment{w, model.Metrics, worldtest.Content{}} }
+
+func (s *shipment) add(tenant string, l model.Labels, r worldtest.Row) {
+	s.rows.Add(worldtest.ID{Tenant: tenant, Signal: s.signal, Labels: string(l)}, r)
 }
 
-func (s *shipment) rows(tenant string, l model.Labels) *model.SeriesRows {
-	k := [2]string{tenant, string(l)}
-	if s.series[k] == nil {
-		s.series[k] = new(model.SeriesRows)
-	}
-	return s.series[k]
-}
-
-func (s *shipment) add(tenant string, l model.Labels, t int64, v uint64) {
-	s.rows(tenant, l).Samples.Append(t, v, 0)
+func (s *shipment) addFloat(tenant string, l model.Labels, t int64, v uint64) {
+	s.add(tenant, l, worldtest.Float(t, v))
 }
 
 func (s *shipment) addExemplar(tenant string, l model.Labels, t int64, v string) {
-	blob := model.AppendExemplar(nil, &model.Exemplar{Value: 1, Labels: model.LabelsOf("trace", v)})
-	s.rows(tenant, l).Exemplars.AppendBlob(t, model.KindExemplar, blob, 0)
+	s.add(tenant, l, worldtest.ExemplarRow(t, &model.Exemplar{Value: 1, Labels: model.LabelsOf("trace", v)}))
 }
 
-// addLine adds a line, with its text as metadata too.
-func (s *shipment) addLine(tenant string, l model.Labels, t int64, text string) {
-	k := [2]string{tenant, string(l)}
-	s.rows(tenant, l)
-	if s.lines[k] == nil {
-		s.lines[k] = new(model.Rows)
-	}
-	s.lines[k].AppendBlob(t, model.KindText, model.AppendLine(nil, &model.Line{Text: []byte(text), Metadata: model.LabelsOf("id", text)}), 0)
-}
-
-// textOf are the rows of a series' lines.
-func textOf(lines *model.Rows) *model.TextRows {
+// textOf returns the rows of a series' lines.
+func textOf(lines []worldtest.Row) *model.TextRows {
 	rows := &model.TextRows{}
-	if lines == nil {
-		return rows
-	}
-	lines.NormalizeSet()
-	for i, at := range lines.Times {
-		l, _ := model.SplitLine(lines.Blob(i)) // the test has made it
-		rows.Times = append(rows.Times, at)
+	for _, r := range lines {
+		l, _ := model.SplitLine([]byte(r.Blob)) // the test has made it
+		rows.Times = append(rows.Times, r.At)
 		rows.Bytes = append(rows.Bytes, l.Text...)
 		rows.Ends = append(rows.Ends, uint32(len(rows.Bytes)))
 		if len(l.Metadata) == 0 {
@@ -169,10 +139,10 @@ func textOf(lines *model.Rows) *model.TextRows {
 }
 
 // ship makes a block of the shipment, commits it and notes what ought to be there now.
-func (s *shipment) ship(t fataler, signal model.Signal) catalog.Block {
+func (s *shipment) ship(t fataler) catalog.Block {
 	t.Helper()
 	w := s.w
-	b, data := s.block(t, signal)
+	b, data := s.block(t)
 	if b.Series == 0 {
 		return b
 	}
@@ -187,36 +157,16 @@ func (s *shipment) ship(t fataler, signal model.Signal) catalog.Block {
 			t.Fatal(err)
 		}
 	}
-	for k, rows := range s.series {
-		rows.Normalize()
-		for i, at := range rows.Samples.Times {
-			p, v := place{signal, k[0], k[1], at}, rows.Samples.Values[i]
-			if old, ok := w.want[p]; !ok || v != model.StaleNaN || old == model.StaleNaN {
-				w.want[p] = v
-			}
-		}
-		for i, at := range rows.Exemplars.Times {
-			enter(w.exemplars, place{signal, k[0], k[1], at}, string(rows.Exemplars.Blob(i)))
-		}
-	}
-	for k, lines := range s.lines {
-		for i, at := range lines.Times {
-			enter(w.exemplars, place{signal, k[0], k[1], at}, string(lines.Blob(i)))
+	for id, rows := range s.rows {
+		for _, r := range rows {
+			w.want.Add(id, r)
 		}
 	}
 	return b
 }
 
-// enter adds a row to a set.
-func enter(set map[place]map[string]bool, p place, value string) {
-	if set[p] == nil {
-		set[p] = make(map[string]bool)
-	}
-	set[p][value] = true
-}
-
 // block writes a block as the head does.
-func (s *shipment) block(t fataler, signal model.Signal) (catalog.Block, []byte) {
+func (s *shipment) block(t fataler) (catalog.Block, []byte) {
 	t.Helper()
 	w := s.w
 	w.seq++
@@ -224,36 +174,38 @@ func (s *shipment) block(t fataler, signal model.Signal) (catalog.Block, []byte)
 	seqHi := 1 + w.seq*7919%50
 	var buf bytes.Buffer
 	pw := part.NewWriter(&buf, part.WriterOptions{
-		Seed: seed, Signal: signal, Node: "n1", SeqLo: 1, SeqHi: seqHi, Labels: true, Level: part.Dense, Created: w.now,
+		Seed: seed, Signal: s.signal, Node: "n1", SeqLo: 1, SeqHi: seqHi, Labels: true, Level: part.Dense, Created: w.now,
 	})
-	type entry struct {
-		tenant string
-		key    model.Key
-		labels model.Labels
+	var order []worldtest.ID // of series
+	for id := range s.rows {
+		id.Family = 0
+		order = append(order, id)
 	}
-	var order []entry
-	for k := range s.series {
-		order = append(order, entry{k[0], model.Labels(k[1]).Key(seed, signal), model.Labels(k[1])})
-	}
-	slices.SortFunc(order, func(a, b entry) int {
-		if c := strings.Compare(a.tenant, b.tenant); c != 0 {
-			return c
+	key := func(id worldtest.ID) model.Key { return model.Labels(id.Labels).Key(seed, s.signal) }
+	slices.SortFunc(order, func(a, b worldtest.ID) int {
+		return cmp.Or(strings.Compare(a.Tenant, b.Tenant), key(a).Compare(key(b)))
+	})
+	order = slices.Compact(order)
+	b := catalog.Block{Node: "n1", Signal: s.signal, SeqLo: 1, SeqHi: seqHi, Created: w.now}
+	for i, id := range order {
+		var rows model.SeriesRows
+		for _, f := range model.PointFamilies() {
+			id.Family = f
+			for _, r := range s.rows[id] {
+				r.AppendTo(rows.Family(f))
+			}
 		}
-		return a.key.Compare(b.key)
-	})
-	b := catalog.Block{Node: "n1", Signal: signal, SeqLo: 1, SeqHi: seqHi, Created: w.now}
-	for i, e := range order {
-		rows := s.series[[2]string{e.tenant, string(e.labels)}]
-		rows.Normalize()
-		text := []part.Text{part.TextOfRows(textOf(s.lines[[2]string{e.tenant, string(e.labels)}]))}
-		if err := errors.Join(pw.Series(e.tenant, e.key, e.labels), pw.Rows(rows), pw.Text(ctx, text, model.Always())); err != nil {
+		id.Family = model.Text
+		text := []part.Text{part.TextOfRows(textOf(s.rows[id]))}
+		k := key(id)
+		if err := errors.Join(pw.Series(id.Tenant, k, model.Labels(id.Labels)), pw.Rows(&rows), pw.Text(ctx, text, model.Always())); err != nil {
 			t.Fatal(err)
 		}
-		if i == 0 || e.key.Less(b.KeyMin) {
-			b.KeyMin = e.key
+		if i == 0 || k.Less(b.KeyMin) {
+			b.KeyMin = k
 		}
-		if i == 0 || b.KeyMax.Less(e.key) {
-			b.KeyMax = e.key
+		if i == 0 || b.KeyMax.Less(k) {
+			b.KeyMax = k
 		}
 	}
 	m, size, err := pw.Finish()
@@ -264,7 +216,7 @@ func (s *shipment) block(t fataler, signal model.Signal) (catalog.Block, []byte)
 	for _, tenant := range m.Tenants {
 		b.Tenants = append(b.Tenants, tenant.Name)
 	}
-	b.ID = catalog.BlockID("n1", 0, signal, catalog.DefaultGroup, b.Range, 1, seqHi, uint32(w.seq))
+	b.ID = catalog.BlockID("n1", 0, s.signal, catalog.DefaultGroup, b.Range, 1, seqHi, uint32(w.seq))
 	return b, buf.Bytes()
 }
 
@@ -278,43 +230,31 @@ func (w *world) remove(t fataler, d catalog.Deletion) {
 			t.Fatal(err)
 		}
 	}
-	matches := func(p place) bool {
-		if p.signal != d.Signal || p.tenant != d.Tenant || !d.Range.Contains(p.time) {
-			return false
+	w.want = w.want.Where(func(id worldtest.ID, r worldtest.Row) bool {
+		if id.Signal != d.Signal || id.Tenant != d.Tenant || !d.Range.Contains(r.At) {
+			return true
 		}
 		for _, m := range d.Matchers {
-			if string(model.Labels(p.labels).Get(m.Name)) != m.Value { // tests delete by equality only
-				return false
+			if string(model.Labels(id.Labels).Get(m.Name)) != m.Value { // tests delete by equality only
+				return true
 			}
 		}
-		return true
-	}
-	maps.DeleteFunc(w.want, func(p place, _ uint64) bool { return matches(p) })
-	maps.DeleteFunc(w.exemplars, func(p place, _ map[string]bool) bool { return matches(p) })
+		return false
+	})
 }
 
 // check compares what the bucket holds, as c sees it, with what ought to be there.
 func (w *world) check(t fataler, c *catalog.Catalog) {
 	t.Helper()
-	got, exemplars := readAll(t, w.bucket, c)
-	for p, v := range w.want {
-		if g, ok := got[p]; !ok || g != v {
-			t.Fatalf("%q %s at %d is %v (%t), should be %v\n%s", p.tenant, model.Labels(p.labels), p.time,
-				math.Float64frombits(g), ok, math.Float64frombits(v), list(c))
-		}
-	}
-	if len(got) != len(w.want) {
-		t.Fatalf("%d rows, should be %d\n%s", len(got), len(w.want), list(c))
-	}
-	if !maps.EqualFunc(exemplars, w.exemplars, maps.Equal[map[string]bool]) {
-		t.Fatalf("exemplars %v, should be %v\n%s", exemplars, w.exemplars, list(c))
+	if d := w.want.Diff(readAll(t, w.bucket, c)); d != "" {
+		t.Fatalf("%s\n%s", d, list(c))
 	}
 }
 
 // readAll reads as the archive does: blocks in their order, the last one wins, a value beats a stale marker.
-func readAll(t fataler, b bucket.Bucket, c *catalog.Catalog) (map[place]uint64, map[place]map[string]bool) {
+func readAll(t fataler, b bucket.Bucket, c *catalog.Catalog) worldtest.Content {
 	t.Helper()
-	got, exemplars := make(map[place]uint64), make(map[place]map[string]bool)
+	got := worldtest.Content{}
 	blocks := slices.Clone(c.Live())
 	sortByOrder(blocks)
 	for i := range blocks {
@@ -333,21 +273,14 @@ func readAll(t fataler, b bucket.Bucket, c *catalog.Catalog) (map[place]uint64, 
 		for s.Next(ctx) {
 			ranges := c.Deletions(&blocks[i], s.Tenant()).Ranges(s.Labels())
 			rows := s.Rows()
+			id := worldtest.ID{Tenant: s.Tenant(), Signal: blocks[i].Signal, Labels: string(s.Labels())}
 			for _, f := range model.PointFamilies() {
 				catalog.CutRows(rows.Family(f), 0, ranges)
-			}
-			for k, at := range rows.Samples.Times {
-				p, v := place{blocks[i].Signal, s.Tenant(), string(s.Labels()), at}, rows.Samples.Values[k]
-				if old, ok := got[p]; !ok || v != model.StaleNaN || old == model.StaleNaN {
-					got[p] = v
-				}
-			}
-			for k, at := range rows.Exemplars.Times {
-				enter(exemplars, place{blocks[i].Signal, s.Tenant(), string(s.Labels()), at}, string(rows.Exemplars.Blob(k)))
+				got.AddRows(id, rows.Family(f))
 			}
 			for _, x := range linesOf(t, s.Text()) {
-				if !slices.ContainsFunc(ranges, func(r model.TimeRange) bool { return r.Contains(x.at) }) {
-					enter(exemplars, place{blocks[i].Signal, s.Tenant(), string(s.Labels()), x.at}, x.blob)
+				if !slices.ContainsFunc(ranges, func(r model.TimeRange) bool { return r.Contains(x.At) }) {
+					got.Add(id, x)
 				}
 			}
 		}
@@ -355,17 +288,11 @@ func readAll(t fataler, b bucket.Bucket, c *catalog.Catalog) (map[place]uint64, 
 			t.Fatal(s.Err())
 		}
 	}
-	return got, exemplars
+	return got
 }
 
-// line is a row of text.
-type line struct {
-	at   int64
-	blob string
-}
-
-// linesOf reads the text of a series; nil has none.
-func linesOf(t fataler, text part.Text) (lines []line) {
+// linesOf reads the text of a series, which may be nil.
+func linesOf(t fataler, text part.Text) (lines []worldtest.Row) {
 	t.Helper()
 	if text == nil {
 		return nil
@@ -376,9 +303,8 @@ func linesOf(t fataler, text part.Text) (lines []line) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for i, at := range rows.Times {
-			l := model.Line{Text: rows.Line(i), Metadata: rows.MetadataAt(i)}
-			lines = append(lines, line{at, string(model.AppendLine(nil, &l))})
+		for i := range rows.Times {
+			lines = append(lines, worldtest.TextRowAt(rows, i))
 		}
 	}
 	if run.Err() != nil {
@@ -407,29 +333,19 @@ func objects(t fataler, b bucket.Bucket) []string {
 
 // draw ships random rows: of a window, or late ones of several days.
 func (w *world) draw(t *rapid.T) {
-	s, signal := w.shipment(), rapid.SampledFrom([]model.Signal{model.Metrics, model.Metrics, model.Logs}).Draw(t, "signal")
+	s := w.shipment()
+	s.signal = rapid.SampledFrom([]model.Signal{model.Metrics, model.Metrics, model.Logs}).Draw(t, "signal")
 	from, span := w.now-rapid.Int64Range(0, 3).Draw(t, "hours back")*int64(time.Hour), int64(2*time.Hour)
 	if rapid.IntRange(0, 2).Draw(t, "late") == 0 {
 		from, span = w.now-rapid.Int64Range(0, 5).Draw(t, "days back")*int64(day), rapid.Int64Range(1, 4).Draw(t, "days")*int64(day)
 	}
-	for range rapid.IntRange(1, 12).Draw(t, "rows") {
-		tenant := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "tenant")
-		l := labelsOf(rapid.IntRange(0, 5).Draw(t, "series"))
-		// A coarse grid, so that rows meet.
-		at := (from+rapid.Int64Range(0, span).Draw(t, "at"))/int64(6*time.Hour)*int64(6*time.Hour) + rapid.Int64Range(0, 1).Draw(t, "odd")
-		if signal == model.Logs {
-			text := fmt.Sprint("line ", rapid.IntRange(0, 3).Draw(t, "line"))
-			s.addLine(tenant, l, at, strings.Repeat(text, rapid.SampledFrom([]int{0, 1, 1, 1, 20_000}).Draw(t, "long")))
-			continue
-		}
-		switch rapid.IntRange(0, 9).Draw(t, "kind") {
-		case 0:
-			s.add(tenant, l, at, model.StaleNaN)
-		case 1:
-			s.addExemplar(tenant, l, at, fmt.Sprint(rapid.IntRange(0, 2).Draw(t, "trace")))
-		default:
-			s.add(tenant, l, at, math.Float64bits(float64(w.seq)))
-		}
+	p := worldtest.Pushes{Tenants: []string{"a", "b", "c"}, Labels: worldtest.NumberedLabels(6, 3), Series: 3, Rows: 3}
+	// A coarse grid, so that rows meet.
+	p.Time = func() int64 {
+		return (from+rapid.Int64Range(0, span).Draw(t, "at"))/int64(6*time.Hour)*int64(6*time.Hour) + rapid.Int64Range(0, 1).Draw(t, "odd")
 	}
-	s.ship(t, signal)
+	for range rapid.IntRange(1, 4).Draw(t, "batches") {
+		s.rows.Push(p.Batch(worldtest.Drawn{T: t}, s.signal))
+	}
+	s.ship(t)
 }

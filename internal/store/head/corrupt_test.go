@@ -3,15 +3,14 @@ package head
 import (
 	"context"
 	"errors"
-	"maps"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/model/worldtest"
 	"github.com/shaledb/shale/internal/racetest"
 	"github.com/shaledb/shale/internal/store/head/metadata"
 )
@@ -69,7 +68,7 @@ func TestFlippedBits(t *testing.T) {
 				t.Fatalf("%s, byte %d: %v", name, at, err)
 			case err != nil:
 				failed++
-			case !maps.EqualFunc(want, got, (*content).equal):
+			case want.Diff(got) != "":
 				t.Fatalf("%s, byte %d: the answer is wrong", name, at)
 			default:
 				unharmed++
@@ -94,15 +93,12 @@ func TestFlippedBits(t *testing.T) {
 	t.Logf("%d refused to open, %d failed, %d did no harm", refused, failed, unharmed)
 }
 
-func readAll(t *testing.T, mem *vfs.MemFS) map[string]*content {
+func readAll(t *testing.T, mem *vfs.MemFS) worldtest.Content {
 	t.Helper()
 	r := newRig(t, func(o *Options) { o.FS = mem })
 	got, err := r.read("a")
 	r.must(err)
 	r.must(r.head.Close())
 	r.head = nil
-	for _, c := range got {
-		slices.SortStableFunc(c.exemplars, func(a, b row) int { return int(a.at - b.at) })
-	}
 	return got
 }

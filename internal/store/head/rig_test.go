@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/model/worldtest"
 	"github.com/shaledb/shale/internal/store/part"
 )
 
@@ -179,10 +180,10 @@ func (r *rig) push(tenant string, from, to int, at int64, v float64) int {
 	return fresh
 }
 
-// read returns what the head and the bucket hold of a tenant.
-func (r *rig) read(tenant string) (map[string]*content, error) {
+// read returns what the head and the bucket hold of a tenant's metrics.
+func (r *rig) read(tenant string) (worldtest.Content, error) {
 	r.t.Helper()
-	got := make(map[seriesID]*content)
+	got := worldtest.Content{}
 	for _, f := range model.PointFamilies() {
 		req := everything(tenant)
 		req.Family = f
@@ -194,27 +195,17 @@ func (r *rig) read(tenant string) (map[string]*content, error) {
 			r.bucket.addTo(tenant, got)
 		}
 		for _, c := range cs {
-			var rows model.Rows
-			for c.Next(context.Background()) {
-				rows.Reset()
-				if err := c.AppendRows(context.Background(), &rows); err != nil {
-					_ = c.Close()
-					return nil, err
-				}
-				contentOf(got, tenant, c.Labels()).addAll(&rows)
-			}
-			if err := c.Err(); err != nil {
-				_ = c.Close()
+			if err := addCursor(tenant, c, got); err != nil {
 				return nil, err
 			}
-			r.must(c.Close())
 		}
 	}
-	out := make(map[string]*content)
-	for id, c := range got {
-		out[id.labels] = c
-	}
-	return out, nil
+	return got, nil
+}
+
+// samplesOf names the samples of series n.
+func samplesOf(tenant string, n int) worldtest.ID {
+	return worldtest.ID{Tenant: tenant, Signal: model.Metrics, Labels: string(series(n)), Family: model.Samples}
 }
 
 // expect fails unless series from..to have these rows at these times, and the others have none.
@@ -222,18 +213,13 @@ func (r *rig) expect(tenant string, from, to int, rows map[int64]float64) {
 	r.t.Helper()
 	got, err := r.read(tenant)
 	r.must(err)
-	if len(got) != to-from {
-		r.t.Fatalf("%d series, want %d", len(got), to-from)
-	}
+	want := worldtest.Content{}
 	for n := from; n < to; n++ {
-		c := got[string(series(n))]
-		if c == nil || len(c.samples) != len(rows) {
-			r.t.Fatalf("series %d: %+v, want %v", n, c, rows)
-		}
 		for at, v := range rows {
-			if math.Float64frombits(c.samples[at].bits) != v {
-				r.t.Fatalf("series %d at %d: %+v, want %v", n, at, c.samples[at], v)
-			}
+			want.Add(samplesOf(tenant, n), worldtest.Float(at, math.Float64bits(v)))
 		}
+	}
+	if d := want.Diff(got); d != "" {
+		r.t.Fatal(d)
 	}
 }

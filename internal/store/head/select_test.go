@@ -128,9 +128,9 @@ func TestLargeBlobs(t *testing.T) {
 	got, err := r.read("a")
 	r.must(err)
 	for i := range 3 {
-		c := got[string(series(i))]
+		rows := got[samplesOf("a", i)]
 		for n := range batches {
-			if c == nil || c.samples[r.now+int64(n)].blob != string(blob(n)) {
+			if len(rows) != batches || rows[n].At != r.now+int64(n) || rows[n].Blob != string(blob(n)) {
 				t.Fatalf("series %d: blob %d is not what it was", i, n)
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/model/worldtest"
 	"github.com/shaledb/shale/internal/store/head/local"
 )
 
@@ -38,9 +39,9 @@ func (r *rig) pushLines(tenant string, from, to, perSeries int, at int64, line f
 }
 
 // readLines returns what the head has of a tenant's lines.
-func (r *rig) readLines(req *model.Request) map[seriesID]*content {
+func (r *rig) readLines(req *model.Request) worldtest.Content {
 	r.t.Helper()
-	got := make(map[seriesID]*content)
+	got := worldtest.Content{}
 	cs, err := r.head.Source(nil).SelectText(context.Background(), req)
 	r.must(err)
 	for _, c := range cs {
@@ -68,9 +69,9 @@ func TestManyYoungPartsOfLines(t *testing.T) {
 	if n := len(r.head.group(model.Logs, local.Data, local.Young)); n != flushes-mostYoungText {
 		t.Errorf("%d young parts are left of %d", n, flushes)
 	}
-	for _, c := range r.readLines(logsOf("a")) {
-		if len(c.lines) != 2*flushes {
-			t.Errorf("%d lines", len(c.lines))
+	for _, lines := range r.readLines(logsOf("a")) {
+		if len(lines) != 2*flushes {
+			t.Errorf("%d lines", len(lines))
 		}
 	}
 	r.must(r.head.Ship(context.Background()))
@@ -234,10 +235,10 @@ func TestLongLines(t *testing.T) {
 			t.Fatalf("%d series", len(got))
 		}
 		for n := range 3 {
-			c := got[seriesID{"a", string(series(n))}]
+			lines := got[worldtest.ID{Tenant: "a", Signal: model.Logs, Labels: string(series(n)), Family: model.Text}]
 			for i := range 4 {
 				want := long(n, i)
-				if c == nil || c.lines[i].blob != string(model.AppendLine(nil, &want)) {
+				if len(lines) != 4 || lines[i].Blob != string(model.AppendLine(nil, &want)) {
 					t.Fatalf("line %d of series %d is another", i, n)
 				}
 			}

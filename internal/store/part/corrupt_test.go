@@ -25,7 +25,7 @@ func smallPart(t testing.TB, level Compression) []byte {
 	for _, tenant := range []string{"", "acme"} {
 		for i := range 12 {
 			l := model.LabelsOf("__name__", "m", "i", string(rune('a'+i)), "even", []string{"yes", ""}[i%2])
-			one := oneSeries{tenant: tenant, key: l.Key(testSeed, model.Metrics), labels: l, rows: worldtest.Floats(rnd, []int{0, 1, 1, 3, 9}[i%5], i%worldtest.ValueKinds, i%4)}
+			one := oneSeries{tenant: tenant, key: l.Key(testSeed, model.Metrics), labels: l, rows: worldtest.Floats(rnd, []int{0, 1, 1, 3, 9}[i%5], i%len(worldtest.Courses), i%5)}
 			if tenant == "acme" && i%3 == 0 {
 				worldtest.MixHistograms(rnd, &one.rows)
 				one.exemplars = worldtest.Exemplars(rnd, 2)

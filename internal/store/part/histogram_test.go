@@ -22,7 +22,7 @@ func TestHistogramsAcrossPages(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 9))
 	var all []oneSeries
 	for i, n := range []int{1, 2, 7, 8, 9, 100, 1000, 40000, 3} {
-		rows := worldtest.Floats(r, n, i%worldtest.ValueKinds, 0)
+		rows := worldtest.Floats(r, n, i%len(worldtest.Courses), 0)
 		if i != 4 {
 			worldtest.MixHistograms(r, &rows)
 		}

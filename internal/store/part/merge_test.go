@@ -39,7 +39,7 @@ func TestMergeAgainstMap(t *testing.T) {
 				s := oneSeries{tenant: string(rune('p' + rnd.IntN(3))), key: l.Key(testSeed, model.Metrics), labels: l}
 				at := int64(rnd.IntN(20))
 				for range rnd.IntN(10) {
-					s.rows.Append(at, worldtest.Value(rnd, 5, 0), int64(rnd.IntN(3)))
+					s.rows.Append(at, worldtest.Specials[rnd.IntN(len(worldtest.Specials))], int64(rnd.IntN(3)))
 					at += 1 + int64(rnd.IntN(5))
 				}
 				if rnd.IntN(3) == 0 {

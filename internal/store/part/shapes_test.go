@@ -26,9 +26,11 @@ import (
 func TestLongAndExtremeSeries(t *testing.T) {
 	racetest.SkipSerial(t)
 	rnd := rand.New(rand.NewPCG(3, 3))
-	long := func(kind int) (rows model.Rows) {
+	long := func(course string) (rows model.Rows) {
+		at := slices.IndexFunc(worldtest.Courses, func(c worldtest.Course) bool { return c.Name == course })
+		next := worldtest.Courses[at].Begin(rnd)
 		for i := range 100_000 {
-			rows.Append(int64(i)*1e9+rnd.Int64N(1e9), worldtest.Value(rnd, kind, i), 0)
+			rows.Append(int64(i)*1e9+rnd.Int64N(1e9), next(i), 0)
 		}
 		return rows
 	}
@@ -36,7 +38,7 @@ func TestLongAndExtremeSeries(t *testing.T) {
 	many := model.Rows{Times: []int64{math.MinInt64, math.MinInt64 + 1, -7, 0, 7, 8, 9, 10, math.MaxInt64 - 1, math.MaxInt64}, Values: worldtest.Specials[:10]}
 	many.Starts = []int64{math.MinInt64, 0, 1, -1, math.MaxInt64, 5, 6, 7, 8, 9}
 	var all []oneSeries
-	for i, rows := range []model.Rows{ends, long(0), long(3), many, long(1), long(5), long(7), {}, long(4)} {
+	for i, rows := range []model.Rows{ends, long("digits"), long("random"), many, long("counter"), long("specials"), long("constant"), {}, long("normal")} {
 		all = append(all, oneSeries{tenant: "t", key: model.Key{Hi: uint64(i), Lo: uint64(i)}, rows: rows})
 	}
 	for _, level := range []Compression{Fast, Dense} {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/model/worldtest"
 	"github.com/shaledb/shale/internal/store/part/parttest"
 	"github.com/shaledb/shale/internal/store/part/text"
 )
@@ -79,7 +80,7 @@ func TestManyTies(t *testing.T) {
 	for range 3 {
 		rows := []textRow{{t: 1, line: "a"}, {t: 5, line: fmt.Sprint(rnd.IntN(3))}}
 		for range 4000 {
-			rows = append(rows, textRow{t: 7, line: fmt.Sprint(rnd.IntN(6000)), meta: randomMetadata(rnd)})
+			rows = append(rows, textRow{t: 7, line: fmt.Sprint(rnd.IntN(6000)), meta: string(worldtest.Metadata(rnd))})
 		}
 		rows = append(rows, textRow{t: 8, line: "b"}, textRow{t: 9, line: fmt.Sprint(rnd.IntN(2))})
 		inputs = append(inputs, mergedText([][]textRow{rows}, model.Always()))
@@ -97,14 +98,6 @@ func TestManyTies(t *testing.T) {
 	}
 }
 
-// TestCheckOfTies: a row that stands twice is found, however far apart and in however many blocks.
-// forgedLines is a page of lines that says to have so many bytes, and so many values, all equal.
-// TestForgedLines: a page of a few bytes does not make its reader allocate much more than a page may have.
-// forgedNames is a page of one row whose metadata has n names. TestForgedNames: a page cannot have more names
-// than a set of the greatest length has; those it has are charged before they are decoded. TestManyNames:
-// sets of many names come back, and a writer does not keep what they took.
-
-// TestFetchDoesNotWait for who reads a page: he has asked for it already.
 // leaky is a text from which all rows are left out.
 type leaky struct{ text.Series }
 

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/model/worldtest"
 	"github.com/shaledb/shale/internal/store/part/file"
 	"github.com/shaledb/shale/internal/store/part/parttest"
 	"github.com/shaledb/shale/internal/store/part/text"
@@ -92,41 +93,14 @@ func mergedText(inputs [][]textRow, clip model.TimeRange) []textRow {
 	})
 }
 
-// randomLine makes lines of all sorts.
-func randomLine(r *rand.Rand) string {
-	switch r.IntN(12) {
-	case 0:
-		return ""
-	case 1:
-		return "\xff\x00\n\xfe" + fmt.Sprint(r.IntN(3))
-	case 2:
-		return strings.Repeat("long ", r.IntN(100))
-	case 3:
-		return fmt.Sprintf("level=info trace_id=%016x%016x", r.Uint64(), r.Uint64())
-	}
-	return fmt.Sprintf("GET /api/v1/items/%d 200", r.IntN(10))
-}
-
-func randomMetadata(r *rand.Rand) string {
-	switch r.IntN(6) {
-	case 0:
-		return string(model.LabelsOf("trace_id", fmt.Sprintf("%032x", r.Uint64())))
-	case 1:
-		return string(model.LabelsOf("level", "info", "pod", fmt.Sprint(r.IntN(3))))
-	case 2:
-		return string(model.LabelsOf(fmt.Sprint("n", r.IntN(20)), "x"))
-	}
-	return ""
-}
-
 // randomText makes n rows from a time on, merged with themselves.
 func randomText(r *rand.Rand, at int64, n int, withMetadata bool) []textRow {
 	var rows []textRow
 	step := []int64{0, 1, 3, 1e9}[r.IntN(4)]
 	for range n {
-		row := textRow{t: at, line: randomLine(r)}
+		row := textRow{t: at, line: worldtest.Text(r, at)}
 		if withMetadata {
-			row.meta = randomMetadata(r)
+			row.meta = string(worldtest.Metadata(r))
 		}
 		rows = append(rows, row)
 		if step > 0 {

@@ -121,7 +121,7 @@ func drawWorld(t *rapid.T) []oneSeries {
 			if short {
 				rows = min(rows, 2)
 			}
-			one := oneSeries{tenant: "t" + strconv.Itoa(k), key: l.Key(testSeed, model.Metrics), labels: l, rows: worldtest.Floats(r, rows, r.IntN(worldtest.ValueKinds), r.IntN(4))}
+			one := oneSeries{tenant: "t" + strconv.Itoa(k), key: l.Key(testSeed, model.Metrics), labels: l, rows: worldtest.Floats(r, rows, r.IntN(len(worldtest.Courses)), r.IntN(len(worldtest.Clocks)+1))}
 			if r.IntN(8) < histograms {
 				worldtest.MixHistograms(r, &one.rows)
 			}
