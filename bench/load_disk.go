@@ -14,6 +14,7 @@ import (
 	"github.com/shaledb/shale/bench/system"
 	"github.com/shaledb/shale/internal/app"
 	bucketfs "github.com/shaledb/shale/internal/bucket/fs"
+	"github.com/shaledb/shale/internal/load/pace"
 	"github.com/shaledb/shale/internal/store/catalog"
 	"github.com/shaledb/shale/internal/write"
 )
@@ -68,7 +69,7 @@ func (t *trial) finalSize(ctx context.Context, srv *system.Server) (float64, err
 	case system.VictoriaMetrics:
 		for _, path := range []string{"/internal/force_flush", "/internal/force_merge"} {
 			// It writes its memory to the disk every 5 s.
-			if err := errors.Join(t.do(ctx, srv, http.MethodGet, path), sleep(ctx, flushedAfter)); err != nil {
+			if err := errors.Join(t.do(ctx, srv, http.MethodGet, path), pace.Sleep(ctx, flushedAfter)); err != nil {
 				return 0, err
 			}
 		}
@@ -125,7 +126,7 @@ func (t *trial) shipAndCompact(ctx context.Context) (float64, error) {
 	if err := errors.Join(err, e.Close()); err != nil {
 		return 0, err
 	}
-	c, err := catalog.OpenWith(ctx, b, catalog.Options{})
+	c, err := catalog.Open(ctx, b, catalog.Options{})
 	if err != nil {
 		return 0, err
 	}

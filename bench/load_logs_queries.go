@@ -117,26 +117,8 @@ func (t *trial) askCold(ctx context.Context, path func(turn int) string, rec *re
 			rec.Set("bucket-requests", after[0]-before[0])
 		}
 		noteAnswer(rec, t.sys.Kind, answer)
-		used, err := srv.Usage()
-		if err != nil {
-			return err
-		}
-		var took []float64
-		for began := time.Now(); len(took) < t.Queries && (len(took) < 3 || time.Since(began) < askPatience); {
-			seconds, _, err := timed(ctx, srv, path(1+len(took)))
-			if err != nil {
-				return err
-			}
-			took = append(took, seconds)
-		}
-		u, err := srv.Usage()
-		if err != nil {
-			return err
-		}
-		rec.Set("p50-s", result.Quantile(took, 0.5))
-		rec.Set("cpu-s", (u.CPU-used.CPU)/float64(len(took)))
-		rec.Set("rss-B", float64(u.RSS))
-		return nil
+		_, err = t.repeat(ctx, srv, func(turn int) string { return path(1 + turn) }, t.Queries, askPatience, rec)
+		return err
 	})
 }
 

@@ -96,29 +96,14 @@ func (t *trial) askLabels(ctx context.Context, srv *system.Server, path string, 
 	}
 	rec.Set("first-s", first)
 	rec.Set("answer-B", float64(len(answer)))
-	used, err := srv.Usage()
-	if err != nil {
-		return err
-	}
-	var took []float64
-	for began := time.Now(); len(took) < labelAsks && (len(took) < 3 || time.Since(began) < askPatience/2); {
-		seconds, _, err := timed(ctx, srv, path)
-		if err != nil {
-			return err
-		}
-		took = append(took, seconds)
-	}
-	u, err := srv.Usage()
+	took, err := t.repeat(ctx, srv, func(int) string { return path }, labelAsks, askPatience/2, rec)
 	if err != nil {
 		return err
 	}
 	if len(took) < labelAsks {
 		rec.Note("sent %d times only", len(took))
 	}
-	rec.Set("p50-s", result.Quantile(took, 0.5))
 	rec.Set("p99-s", result.Quantile(took, 0.99))
-	rec.Set("cpu-s", (u.CPU-used.CPU)/float64(len(took)))
-	rec.Set("rss-B", float64(u.RSS))
 	return nil
 }
 

@@ -151,27 +151,36 @@ func (t *trial) askOne(ctx context.Context, srv *system.Server, path string, tim
 		rec.Set("bucket-requests", requests)
 		rec.Set("bucket-request-s", (after[1]-before[1])/requests)
 	}
-	used, err := srv.Usage()
+	took, err := t.repeat(ctx, srv, func(int) string { return path }, times, askPatience, rec)
 	if err != nil {
 		return err
 	}
-	var took []float64
-	for began := time.Now(); len(took) < times && (len(took) < 3 || time.Since(began) < askPatience); {
-		seconds, _, err := timed(ctx, srv, path)
+	rec.Set("p99-s", result.Quantile(took, 0.99))
+	return nil
+}
+
+// repeat sends a query a number of times, but after three times only until patience ends. It records the
+// median and the cost, and returns the seconds of each.
+func (t *trial) repeat(ctx context.Context, srv *system.Server, path func(turn int) string, times int, patience time.Duration, rec *result.Record) (took []float64, err error) {
+	used, err := srv.Usage()
+	if err != nil {
+		return nil, err
+	}
+	for began := time.Now(); len(took) < times && (len(took) < 3 || time.Since(began) < patience); {
+		seconds, _, err := timed(ctx, srv, path(len(took)))
 		if err != nil {
-			return err
+			return nil, err
 		}
 		took = append(took, seconds)
 	}
 	u, err := srv.Usage()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	rec.Set("p50-s", result.Quantile(took, 0.5))
-	rec.Set("p99-s", result.Quantile(took, 0.99))
 	rec.Set("cpu-s", (u.CPU-used.CPU)/float64(len(took)))
 	rec.Set("rss-B", float64(u.RSS))
-	return nil
+	return took, nil
 }
 
 // timed sends a request and reads the response to its end.

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/shaledb/shale/bench/system"
+	"github.com/shaledb/shale/internal/load/pace"
 )
 
 // selfScrape makes a Prometheus scrape itself once a second.
@@ -39,7 +40,7 @@ func diskScrape(ctx context.Context, t *trial) error {
 		if err != nil {
 			return err
 		}
-		if err = sleep(ctx, scrapeMinutes*t.Duration); err == nil {
+		if err = pace.Sleep(ctx, scrapeMinutes*t.Duration); err == nil {
 			err = weigh(srv)
 		}
 		if err := errors.Join(err, srv.Stop()); err != nil {
@@ -53,7 +54,7 @@ func diskScrape(ctx context.Context, t *trial) error {
 			return err
 		}
 		// It sends the rest when it stops.
-		if err := errors.Join(sleep(ctx, scrapeMinutes*t.Duration), feeder.Stop()); err != nil {
+		if err := errors.Join(pace.Sleep(ctx, scrapeMinutes*t.Duration), feeder.Stop()); err != nil {
 			return err
 		}
 		return weigh(srv)

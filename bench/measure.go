@@ -7,6 +7,7 @@ import (
 
 	"github.com/shaledb/shale/bench/proc"
 	"github.com/shaledb/shale/bench/system"
+	"github.com/shaledb/shale/internal/load/pace"
 	"github.com/shaledb/shale/internal/load/send"
 )
 
@@ -123,7 +124,7 @@ func (t *trial) drain(ctx context.Context, srv *system.Server, want float64) (go
 		if now.Sub(moved) > drainPatience {
 			return got, moved.Sub(began), nil
 		}
-		if err := sleep(ctx, 50*time.Millisecond); err != nil {
+		if err := pace.Sleep(ctx, 50*time.Millisecond); err != nil {
 			return got, 0, err
 		}
 	}
@@ -164,7 +165,7 @@ func (t *trial) quiet(ctx context.Context, srv *system.Server) (u proc.Usage, qu
 		if time.Since(began) > t.Settle {
 			return u, false, nil
 		}
-		if err := sleep(ctx, look); err != nil {
+		if err := pace.Sleep(ctx, look); err != nil {
 			return u, false, err
 		}
 		if u, err = srv.Usage(); err != nil {
@@ -179,15 +180,4 @@ func (t *trial) quiet(ctx context.Context, srv *system.Server) (u proc.Usage, qu
 		}
 	}
 	return u, true, nil
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

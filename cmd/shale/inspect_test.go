@@ -71,7 +71,7 @@ func bucketOfOne(t *testing.T, block catalog.Block, write func(t *testing.T, nam
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := catalog.Open(t.Context(), b)
+	c, err := catalog.Open(t.Context(), b, catalog.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

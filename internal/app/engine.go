@@ -107,7 +107,7 @@ func OpenEngine(ctx context.Context, o EngineOptions) (_ *Engine, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if e.catalog, err = catalog.OpenWith(ctx, o.Bucket, catalog.Options{Now: o.Now, Registerer: o.Registerer}); err != nil {
+	if e.catalog, err = catalog.Open(ctx, o.Bucket, catalog.Options{Now: o.Now, Registerer: o.Registerer}); err != nil {
 		return nil, err
 	}
 	split := splitMemory(o.MemoryBytes)

@@ -49,22 +49,11 @@ func appendDifference(dst []byte, last, l model.Labels) []byte {
 	return dst
 }
 
-// labelBytes returns the size of the first label, or of all bytes if it is malformed.
-func labelBytes(l model.Labels) int {
-	if len(l) > 1 && l[1] < 0x80 {
-		return min(2+int(l[1]), len(l))
-	}
-	if _, _, rest, ok := l.Next(); ok {
-		return len(l) - len(rest)
-	}
-	return len(l)
-}
-
 // commonLabels returns the size of the labels that both begin with. Comparing words first and then following
 // the lengths was not faster.
 func commonLabels(a, b model.Labels) (n int) {
 	for n < len(b) {
-		size := labelBytes(b[n:])
+		size := b[n:].FirstSize()
 		if n+size > len(a) || !bytes.Equal(a[n:n+size], b[n:n+size]) {
 			break
 		}
@@ -79,7 +68,7 @@ func commonLabels(a, b model.Labels) (n int) {
 func differentLabels(a, b model.Labels) (inA, inB int) {
 	wholeA, wholeB := len(a), len(b)
 	for len(a) > 0 && len(b) > 0 {
-		size := labelBytes(b)
+		size := b.FirstSize()
 		if size <= len(a) && bytes.Equal(a[:size], b[:size]) {
 			break
 		}

@@ -151,6 +151,18 @@ func (l Labels) Key(seed KeySeed, signal Signal) Key {
 	return b.Key(l)
 }
 
+// FirstSize returns the size of the first label in bytes, or the length of l if it does not begin with
+// a valid label.
+func (l Labels) FirstSize() int {
+	if len(l) > 1 && l[1] < 0x80 {
+		return min(2+int(l[1]), len(l))
+	}
+	if _, _, rest, ok := l.Next(); ok {
+		return len(l) - len(rest)
+	}
+	return len(l)
+}
+
 // LabelsBuilder collects labels in any order and makes them canonical.
 type LabelsBuilder struct {
 	names, values [][]byte

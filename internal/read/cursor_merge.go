@@ -28,10 +28,27 @@ type cursorMerge[C seriesCursor] struct {
 	group   []int                     // indexes of the cursors that have the current series
 	key     model.Key
 	labels  model.Labels
+	closed  bool
+	err     error
 }
 
 // next moves to the next series. It returns false at the end or on an error.
-func (m *cursorMerge[C]) next(ctx context.Context) (bool, error) {
+func (m *cursorMerge[C]) next(ctx context.Context) bool {
+	if m.err != nil || m.closed {
+		return false
+	}
+	err := ctx.Err()
+	more := false
+	if err == nil {
+		more, err = m.merge(ctx)
+	}
+	if err != nil {
+		return m.fail(err)
+	}
+	return more
+}
+
+func (m *cursorMerge[C]) merge(ctx context.Context) (bool, error) {
 	if !m.started {
 		m.started = true
 		for i := range m.cursors {
@@ -82,10 +99,28 @@ func (m *cursorMerge[C]) chooseLabels() {
 // Key returns the key of the current series.
 func (m *cursorMerge[C]) Key() model.Key { return m.key }
 
-// stop drops the series that are left.
-func (m *cursorMerge[C]) stop() {
+// Labels returns the labels of the current series, which may be nil if the request does not ask for them.
+// They are valid until the next call of Next.
+func (m *cursorMerge[C]) Labels() model.Labels { return m.labels }
+
+// Err returns the error that ended the walk.
+func (m *cursorMerge[C]) Err() error { return m.err }
+
+// fail ends the walk with an error and returns false.
+func (m *cursorMerge[C]) fail(err error) bool {
+	m.err = errors.Join(m.err, err)
 	m.later.Reset()
 	m.group = nil
+	return false
+}
+
+// Close releases what the cursors pin. It may be called more than once.
+func (m *cursorMerge[C]) Close() error {
+	if m.closed {
+		return nil
+	}
+	m.closed = true
+	return closeAll(m.cursors)
 }
 
 func closeAll[C seriesCursor](cursors []C) error {

@@ -3,7 +3,6 @@ package read
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -16,10 +15,8 @@ type SeriesSet struct {
 	cursorMerge[model.Cursor]
 	req *model.Request
 
-	closed  bool
 	rows    rowMerge
 	charged int64 // bytes, for the current series
-	err     error
 }
 
 func newSeriesSet(req *model.Request, cursors []model.Cursor, m *metrics) *SeriesSet {
@@ -34,15 +31,7 @@ const seriesBytes = 200
 
 // Next moves to the next series. It returns false at the end or on an error.
 func (s *SeriesSet) Next(ctx context.Context) bool {
-	if s.err != nil || s.closed {
-		return false
-	}
-	if err := ctx.Err(); err != nil {
-		return s.fail(err)
-	}
-	if more, err := s.next(ctx); err != nil {
-		return s.fail(err)
-	} else if !more {
+	if !s.next(ctx) {
 		return false
 	}
 	if len(s.group) > 1 { // rows of the highest order are appended last and win
@@ -62,10 +51,6 @@ func (s *SeriesSet) Next(ctx context.Context) bool {
 	s.req.Cost.Series.Add(1)
 	return true
 }
-
-// Labels returns the labels of the current series, which may be nil if the request does not ask for them.
-// They are valid until the next call of Next.
-func (s *SeriesSet) Labels() model.Labels { return s.labels }
 
 // AppendRows appends the rows of the current series to dst: ascending in time, samples unique in time,
 // other rows unique in time and value. It may be called once per series. An error ends the set.
@@ -144,21 +129,3 @@ func (s *SeriesSet) Forget(rows *model.Rows, n int) error {
 
 // besidesFloats returns the bytes of rows that TakeSamples does not charge: it charges 16 for each row.
 func besidesFloats(r *model.Rows) int64 { return int64(len(r.Bytes) + 8*len(r.Starts) + len(r.Kinds)) }
-
-// Err returns the error that ended the walk.
-func (s *SeriesSet) Err() error { return s.err }
-
-// Close releases what the set pins. It may be called more than once.
-func (s *SeriesSet) Close() error {
-	if s.closed {
-		return nil
-	}
-	s.closed = true
-	return closeAll(s.cursors)
-}
-
-func (s *SeriesSet) fail(err error) bool {
-	s.err = errors.Join(s.err, err)
-	s.stop()
-	return false
-}

@@ -44,8 +44,6 @@ type TextSet struct {
 	req *model.Request
 
 	origins []chunkOrigin
-	closed  bool
-	err     error
 }
 
 // Range returns the request's range, cut at the horizon of retention. Chunks may hold rows outside of it,
@@ -54,15 +52,7 @@ func (s *TextSet) Range() model.TimeRange { return s.req.Range }
 
 // Next moves to the next series. It returns false at the end or on an error.
 func (s *TextSet) Next(ctx context.Context) bool {
-	if s.err != nil || s.closed {
-		return false
-	}
-	if err := ctx.Err(); err != nil {
-		return s.fail(err)
-	}
-	if more, err := s.next(ctx); err != nil {
-		return s.fail(err)
-	} else if !more {
+	if !s.next(ctx) {
 		return false
 	}
 	slices.Sort(s.group)
@@ -75,9 +65,6 @@ func (s *TextSet) Next(ctx context.Context) bool {
 	s.req.Cost.Series.Add(1)
 	return true
 }
-
-// Labels returns the labels of the current series. They are valid until the next call of Next.
-func (s *TextSet) Labels() model.Labels { return s.labels }
 
 // Chunks appends the chunks of all sources that may have rows of the current series in the range, sorted by
 // their least times. It renumbers orders from 0. Chunks of one order do not overlap and have no duplicate
@@ -122,22 +109,4 @@ func (s *TextSet) Chunks(ctx context.Context, dst []model.TextChunk) ([]model.Te
 type chunkOrigin struct {
 	order         uint64
 	cursor, chunk int
-}
-
-// Err returns the error that ended the walk.
-func (s *TextSet) Err() error { return s.err }
-
-// Close releases what the set pins. It may be called more than once.
-func (s *TextSet) Close() error {
-	if s.closed {
-		return nil
-	}
-	s.closed = true
-	return closeAll(s.cursors)
-}
-
-func (s *TextSet) fail(err error) bool {
-	s.err = errors.Join(s.err, err)
-	s.stop()
-	return false
 }

@@ -43,7 +43,7 @@ func (p *Path) usableAsIs(s model.Signal, last, l model.Labels) bool {
 	}
 	n, before, sameBefore := 0, 0, true
 	for at, lastAt := 0, 0; at < len(l); n++ {
-		size, lastSize := labelBytes(l[at:]), labelBytes(last[lastAt:])
+		size, lastSize := l[at:].FirstSize(), last[lastAt:].FirstSize()
 		same := size == lastSize && bytes.Equal(l[at:at+size], last[lastAt:lastAt+size])
 		if !same || !sameBefore {
 			name, value, _, ok := l[at:].Next()
@@ -60,18 +60,6 @@ func (p *Path) usableAsIs(s model.Signal, last, l model.Labels) bool {
 		at, lastAt = at+size, lastAt+lastSize
 	}
 	return n <= p.o.Limits.labels(s)
-}
-
-// labelBytes returns the size of the first label, or the length of l if it does not begin with a valid
-// label.
-func labelBytes(l model.Labels) int {
-	if len(l) > 1 && l[1] < 0x80 {
-		return min(2+int(l[1]), len(l))
-	}
-	if _, _, rest, ok := l.Next(); ok {
-		return len(l) - len(rest)
-	}
-	return len(l)
 }
 
 // within reports whether a label is allowed; check says why it is not.

@@ -126,7 +126,7 @@ func (w *world) live(t *testing.T) {
 	w.checkBucket(t)
 	must(t, a.Close())
 	must(t, b.Close())
-	c, err := catalog.OpenWith(ctx, w.bucket, catalog.Options{Now: func() int64 { return w.now }})
+	c, err := catalog.Open(ctx, w.bucket, catalog.Options{Now: func() int64 { return w.now }})
 	must(t, err)
 	_, err = c.Delete(ctx, catalog.Deletion{
 		Signal: model.Metrics, Tenant: "names", Range: model.Always(),
@@ -190,7 +190,7 @@ func copyFile(from vfs.FS, name, to string) error {
 // records.
 func (w *world) checkBucket(t *testing.T) {
 	t.Helper()
-	c, err := catalog.Open(context.Background(), w.bucket)
+	c, err := catalog.Open(context.Background(), w.bucket, catalog.Options{})
 	must(t, err)
 	var want []string
 	levels := map[int]int{}

@@ -197,7 +197,7 @@ func (w *world) delete(t interface{ Fatal(...any) }, all ...catalog.Deletion) {
 		t.Fatal(err)
 	}
 	ctx := context.Background()
-	c, err := catalog.Open(ctx, b)
+	c, err := catalog.Open(ctx, b, catalog.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

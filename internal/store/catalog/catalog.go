@@ -68,12 +68,7 @@ type view struct {
 
 // Open reads the commit records of a bucket. Errors name the object. They are of class corrupt for an
 // unreadable record, of class invalid for a record of a later version, or those of the bucket.
-func Open(ctx context.Context, b bucket.Bucket) (*Catalog, error) {
-	return OpenWith(ctx, b, Options{})
-}
-
-// OpenWith is Open with options.
-func OpenWith(ctx context.Context, b bucket.Bucket, o Options) (*Catalog, error) {
+func Open(ctx context.Context, b bucket.Bucket, o Options) (*Catalog, error) {
 	if o.Now == nil {
 		o.Now = func() int64 { return time.Now().UnixNano() }
 	}

@@ -39,7 +39,7 @@ func memory(t fataler) *fault.Bucket {
 
 func open(t fataler, b bucket.Bucket, now *int64) *Catalog {
 	t.Helper()
-	c, err := Open(ctx, b)
+	c, err := Open(ctx, b, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -267,7 +267,7 @@ func TestOpenErrors(t *testing.T) {
 	} {
 		b := memory(t)
 		put(t, b, test.name, string(sealed([]byte(test.data))))
-		if _, err := Open(ctx, b); !errors.Is(err, test.class) || !strings.Contains(err.Error(), test.name) {
+		if _, err := Open(ctx, b, Options{}); !errors.Is(err, test.class) || !strings.Contains(err.Error(), test.name) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -277,7 +277,7 @@ func TestOpenErrors(t *testing.T) {
 		flipped[i] ^= 1 << (i % 8)
 		b := memory(t)
 		put(t, b, "catalog/x.json", string(flipped))
-		if _, err := Open(ctx, b); !errors.Is(err, model.ErrCorrupt) {
+		if _, err := Open(ctx, b, Options{}); !errors.Is(err, model.ErrCorrupt) {
 			t.Fatalf("with byte %d as %q: %v", i, flipped[i], err)
 		}
 	}
@@ -285,7 +285,7 @@ func TestOpenErrors(t *testing.T) {
 	ship(t, open(t, b, nil), block("x", 1, 2))
 	for _, op := range []fault.Op{fault.List, fault.Get} {
 		b.Add(fault.Rule{Kind: fault.Fail, Op: op, Times: 1})
-		if _, err := Open(ctx, b); !errors.Is(err, model.ErrTransient) {
+		if _, err := Open(ctx, b, Options{}); !errors.Is(err, model.ErrTransient) {
 			t.Errorf("%s: %v", op, err)
 		}
 	}

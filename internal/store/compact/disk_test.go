@@ -30,7 +30,7 @@ func newOnDisk(t testing.TB) *onDisk {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := catalog.Open(ctx, b)
+	c, err := catalog.Open(ctx, b, catalog.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

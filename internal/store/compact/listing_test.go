@@ -57,7 +57,7 @@ func TestListingIsNoSnapshot(t *testing.T) {
 		w.now += 2 * int64(day)
 		return overwrites.ID
 	}}}
-	theirs, err := catalog.OpenWith(ctx, hasty, catalog.Options{Now: func() int64 { return w.now }})
+	theirs, err := catalog.Open(ctx, hasty, catalog.Options{Now: func() int64 { return w.now }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func TestDeletionsAreKnownInOrder(t *testing.T) {
 		}
 		return "delete-0000000000000001"
 	}}}
-	theirs, err := catalog.OpenWith(ctx, hasty, catalog.Options{Now: func() int64 { return w.now }})
+	theirs, err := catalog.Open(ctx, hasty, catalog.Options{Now: func() int64 { return w.now }})
 	if err != nil {
 		t.Fatal(err)
 	}

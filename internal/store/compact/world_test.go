@@ -57,7 +57,7 @@ func newWorld(t fataler, bucketFS vfs.FS) *world {
 
 func (w *world) open(t fataler) *catalog.Catalog {
 	t.Helper()
-	c, err := catalog.OpenWith(ctx, w.bucket, catalog.Options{Now: func() int64 { return w.now }})
+	c, err := catalog.Open(ctx, w.bucket, catalog.Options{Now: func() int64 { return w.now }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -127,7 +127,15 @@ func (f *Writer) TakeMask() uint64 {
 	return m
 }
 
-// Page writes the page whose payload is in f.payload.
+// AddPage writes the page whose payload is in f.Payload, and adds it to the index of its section as e says.
+func (f *Writer) AddPage(s *Section, codec byte, e Entry) (err error) {
+	if e.Addr, err = f.Page(codec); err != nil {
+		return err
+	}
+	return f.Enter(s, e)
+}
+
+// Page writes the page whose payload is in f.Payload.
 func (f *Writer) Page(codec byte) (Addr, error) {
 	if len(f.Payload) > MaxPageBytes {
 		return Addr{}, column.Invalid("page of %d bytes; the most is %d", len(f.Payload), MaxPageBytes)

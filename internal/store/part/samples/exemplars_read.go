@@ -13,10 +13,8 @@ import (
 
 // exemplarDir is a decoded page of exemplars.
 type exemplarDir struct {
-	rank0  uint32
-	counts []int64
-	begins []uint32 // by rank, of its rows
-	times  []int64
+	rank0 uint32
+	file.RankRows
 	floats []uint64
 	refs   []int64
 	// sets holds the label sets, of which ends says where each ends.
@@ -29,15 +27,15 @@ type exemplarDir struct {
 }
 
 func (d *exemplarDir) span() (rank0 uint32, ranks, rows int) {
-	return d.rank0, len(d.counts), len(d.times)
+	return d.rank0, len(d.Counts), len(d.Times)
 }
 
 func (d *exemplarDir) extent() (model.TimeRange, uint64, error) {
 	times := file.NoTimes
-	for _, t := range d.times {
+	for _, t := range d.Times {
 		times.Min, times.Max = min(times.Min, t), max(times.Max, t)
 	}
-	return times, uint64(len(d.times)), nil
+	return times, uint64(len(d.Times)), nil
 }
 
 // open decodes a page.
@@ -48,30 +46,15 @@ func (d *exemplarDir) open(payload []byte) error {
 		return column.Corrupt("%s: family %d with flags %x is unknown", object, family, flags)
 	}
 	d.rank0 = uint32(s.Below(1<<32 - 1))
-	ranks := s.Below(file.MaxPageRanks)
-	d.counts = d.ints.Append(d.counts[:0], &s, ranks)
-	if s.Bad || ranks == 0 {
-		return column.Corrupt("%s: no directory", object)
+	n, err := d.Read(&d.ints, &s, object, file.MaxPageRows)
+	if err != nil {
+		return err
 	}
-	n := 0
-	d.begins = d.begins[:0]
-	for _, c := range d.counts {
-		if c < 0 || c > int64(file.MaxPageRows-n) {
-			return column.Corrupt("%s: more than %d rows", object, file.MaxPageRows)
-		}
-		d.begins = append(d.begins, uint32(n))
-		n += int(c)
-	}
-	if n == 0 {
-		return column.Corrupt("%s: no rows", object)
-	}
-	d.times = d.ints.Append(d.times[:0], &s, n)
 	segment := s.Bytes()
 	d.refs = d.ints.Append(d.refs[:0], &s, n)
 	if s.Bad {
 		return s.Err(object)
 	}
-	var err error
 	if d.floats, err = d.values.Append(d.floats[:0], segment, n); err != nil {
 		return err
 	}
@@ -116,15 +99,7 @@ func (d *exemplarDir) checkRows() error {
 			return column.Corrupt("page of exemplars: more than %d bytes", maxExemplarBytes)
 		}
 	}
-	for i, n := range d.counts {
-		times := d.times[d.begins[i]:][:n]
-		for k := 1; k < len(times); k++ {
-			if times[k] < times[k-1] {
-				return column.Corrupt("page of exemplars: times do not ascend")
-			}
-		}
-	}
-	return nil
+	return d.CheckTimes("page of exemplars")
 }
 
 func (d *exemplarDir) labels(ref int64) model.Labels {
@@ -136,19 +111,19 @@ func (d *exemplarDir) labels(ref int64) model.Labels {
 }
 
 func (d *exemplarDir) has(i int, rg model.TimeRange) (bool, error) {
-	return slices.ContainsFunc(d.times[d.begins[i]:][:d.counts[i]], rg.Contains), nil
+	return slices.ContainsFunc(d.TimesOf(i), rg.Contains), nil
 }
 
 func (d *exemplarDir) appendRows(i int, rg model.TimeRange, dst *model.Rows) error {
-	begin := int(d.begins[i])
-	for k := begin; k < begin+int(d.counts[i]); k++ {
-		if !rg.Contains(d.times[k]) {
+	begin := int(d.Begins[i])
+	for k := begin; k < begin+int(d.Counts[i]); k++ {
+		if !rg.Contains(d.Times[k]) {
 			continue
 		}
 		at := len(dst.Bytes)
 		dst.Bytes = binary.LittleEndian.AppendUint64(dst.Bytes, d.floats[k])
 		dst.Bytes = append(dst.Bytes, d.labels(d.refs[k])...)
-		if err := endBlob(dst, d.times[k], model.KindExemplar, at, 0); err != nil {
+		if err := endBlob(dst, d.Times[k], model.KindExemplar, at, 0); err != nil {
 			return err
 		}
 	}

@@ -80,11 +80,7 @@ func (p *ExemplarWriter) flush() error {
 		return nil
 	}
 	p.w.Payload = x.payload(p.w.Payload[:0])
-	a, err := p.w.Page(p.w.TextCodec())
-	if err != nil {
-		return err
-	}
-	e := file.Entry{Addr: a, Rank0: x.rank0, Ranks: uint32(len(x.counts)), Rows: uint64(len(x.times)), Times: x.span}
+	e := file.Entry{Rank0: x.rank0, Ranks: uint32(len(x.counts)), Rows: uint64(len(x.times)), Times: x.span}
 	x.reset()
-	return p.w.Enter(ExemplarSection, e)
+	return p.w.AddPage(ExemplarSection, p.w.TextCodec(), e)
 }

@@ -75,13 +75,9 @@ func (p *Writer) flush() error {
 		return nil
 	}
 	p.w.Payload = s.payload(p.w.Payload[:0])
-	a, err := p.w.Page(p.w.NumberCodec())
-	if err != nil {
-		return err
-	}
-	e := file.Entry{Addr: a, Rank0: s.rank0, Ranks: uint32(len(s.counts)), Rows: uint64(s.rows), Times: s.times}
+	e := file.Entry{Rank0: s.rank0, Ranks: uint32(len(s.counts)), Rows: uint64(s.rows), Times: s.times}
 	s.reset()
-	return p.w.Enter(Section, e)
+	return p.w.AddPage(Section, p.w.NumberCodec(), e)
 }
 
 // checkColumns returns an error unless all columns have the same length.

@@ -85,13 +85,9 @@ func (p *keyWriter) flush() error {
 		return nil
 	}
 	p.w.Payload = p.page.payload(p.w.Payload[:0])
-	a, err := p.w.Page(file.CodecNone)
-	if err != nil {
-		return err
-	}
-	e := file.Entry{Addr: a, Rank0: p.page.rank0, Ranks: uint32(p.page.count), Key: p.page.first}
+	e := file.Entry{Rank0: p.page.rank0, Ranks: uint32(p.page.count), Key: p.page.first}
 	p.page.count = 0
-	return p.w.Enter(KeySection, e)
+	return p.w.AddPage(KeySection, file.CodecNone, e)
 }
 
 // keyDir is a page of keys, of which the keys of one restart are decoded at a time.

@@ -116,13 +116,9 @@ func (p *labelWriter) flush() error {
 		return nil
 	}
 	p.w.Payload = p.page.payload(p.w.Payload[:0])
-	a, err := p.w.Page(p.w.TextCodec())
-	if err != nil {
-		return err
-	}
-	e := file.Entry{Addr: a, Rank0: p.page.rank0, Ranks: uint32(p.page.count)}
+	e := file.Entry{Rank0: p.page.rank0, Ranks: uint32(p.page.count)}
 	p.page.count = 0
-	return p.w.Enter(LabelSection, e)
+	return p.w.AddPage(LabelSection, p.w.TextCodec(), e)
 }
 
 // LabelDir walks the label sets of a decoded page.

@@ -159,11 +159,7 @@ func (p *maskWriter) flush() error {
 		return nil
 	}
 	p.w.Payload = m.payload(p.w.Payload[:0], &p.ints)
-	a, err := p.w.Page(p.w.TextCodec())
-	if err != nil {
-		return err
-	}
-	e := file.Entry{Addr: a, Rank0: m.rank0, Ranks: uint32(len(m.masks))}
+	e := file.Entry{Rank0: m.rank0, Ranks: uint32(len(m.masks))}
 	m.masks = m.masks[:0]
-	return p.w.Enter(WindowSection, e)
+	return p.w.AddPage(WindowSection, p.w.TextCodec(), e)
 }

@@ -54,10 +54,6 @@ func (p *postingWriter) flushPage() error {
 		return nil
 	}
 	p.w.Payload = page.payload(p.w.Payload[:0])
-	a, err := p.w.Page(p.w.TextCodec())
-	if err != nil {
-		return err
-	}
 	page.count = 0
-	return p.w.Enter(PostingSection, file.Entry{Addr: a, Tenant: page.tenant, Name: page.firstName, Value: page.first})
+	return p.w.AddPage(PostingSection, p.w.TextCodec(), file.Entry{Tenant: page.tenant, Name: page.firstName, Value: page.first})
 }

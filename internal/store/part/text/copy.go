@@ -59,8 +59,8 @@ func (x *Writer) copyUnit(ctx context.Context, s *storedText) error {
 	if err != nil {
 		return file.AtPage(e.Addr, err)
 	}
-	if u.times[0] < x.last {
-		return column.Invalid("text of time %d after %d", u.times[0], x.last)
+	if u.Times[0] < x.last {
+		return column.Invalid("text of time %d after %d", u.Times[0], x.last)
 	}
 	to := file.Entry{Rank0: x.w.Rank(), Ranks: 1, Rows: e.Rows, Times: e.Times}
 	to.Text.Bytes = e.Text.Bytes
@@ -72,7 +72,7 @@ func (x *Writer) copyUnit(ctx context.Context, s *storedText) error {
 		return fmt.Errorf("page at %d: %w", e.LinesAddr().Off, err)
 	}
 	to.Text.Lines = lines.Len
-	x.countTimes(u.times, e.Text.Bytes)
+	x.countTimes(u.Times, e.Text.Bytes)
 	x.last = e.Times.Max
 	x.pages++
 	return x.unitWritten(to, filter)

@@ -46,7 +46,7 @@ func FuzzPayloads(f *testing.F) {
 		if unit.decode(b) == nil {
 			unit.lines = make([]byte, unit.lineBytes())
 			var rows model.TextRows
-			for i := range unit.counts {
+			for i := range unit.Counts {
 				unit.view(i, &rows)
 				for k := range rows.Times {
 					if rows.MetadataAt(k).Check() != nil {

@@ -64,7 +64,7 @@ func (p *page) ReadText(ctx context.Context, index int, want model.TextWant, dst
 
 // fill fills dst with what of a chunk has been read.
 func (p *page) fill(index int, want model.TextWant, dst *model.TextRows) error {
-	if uint64(index) >= uint64(len(p.unit.counts)) {
+	if uint64(index) >= uint64(len(p.unit.Counts)) {
 		return column.Invalid("text: no chunk %d", index)
 	}
 	var rows model.TextRows
@@ -76,7 +76,7 @@ func (p *page) fill(index int, want model.TextWant, dst *model.TextRows) error {
 		dst.Ends = append(dst.Ends, rows.Ends...)
 	}
 	if want&model.WantMetadata != 0 {
-		appendMetadata(dst, &rows, len(p.unit.counts) > 1)
+		appendMetadata(dst, &rows, len(p.unit.Counts) > 1)
 	}
 	return nil
 }

@@ -57,7 +57,7 @@ func (s *Stream) Seek(ctx context.Context, rank uint32) error {
 			if err := s.open(ctx, e); err != nil {
 				return err
 			}
-			n = uint64(s.unit.counts[rank-e.Rank0])
+			n = uint64(s.unit.Counts[rank-e.Rank0])
 		}
 		if s.count += n; n > 0 {
 			s.times.Min, s.times.Max = min(s.times.Min, e.Times.Min), max(s.times.Max, e.Times.Max)

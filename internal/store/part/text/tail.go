@@ -29,8 +29,8 @@ func (p *page) ReadTextEnd(ctx context.Context, index int, want model.TextWant, 
 	u := p.unit
 	ends, ok := p.r.Pages().(Ends)
 	skip := 0
-	if ok && want&model.WantLines != 0 && p.e.Text.Lines > 0 && len(u.counts) == 1 && u.lines == nil {
-		skip = first(u.times)
+	if ok && want&model.WantLines != 0 && p.e.Text.Lines > 0 && len(u.Counts) == 1 && u.lines == nil {
+		skip = first(u.Times)
 	}
 	total := int(u.lineBytes())
 	if skip <= 0 || skip >= len(u.ends) || 2*int(u.ends[skip-1]) < total {

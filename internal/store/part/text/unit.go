@@ -87,9 +87,7 @@ func (c *unitCoder) sets(rows *model.TextRows) int {
 
 // unit is a decoded page of text rows and, if they have been asked for, the lines.
 type unit struct {
-	counts     []int64
-	begins     []uint32 // by rank, of its rows
-	times      []int64
+	file.RankRows
 	ends       []uint32
 	metadata   []model.Labels
 	metadataOf []uint32
@@ -117,24 +115,10 @@ func (u *unit) decode(payload []byte) error {
 	if family != byte(model.Text) || flags&^textMetadata != 0 {
 		return column.Corrupt("%s: family %d with flags %x is unknown", object, family, flags)
 	}
-	ranks := s.Below(file.MaxPageRanks)
-	u.counts = u.ints.Append(u.counts[:0], &s, ranks)
-	if s.Bad || ranks == 0 {
-		return column.Corrupt("%s: no directory", object)
+	n, err := u.Read(&u.ints, &s, object, MaxUnitRows)
+	if err != nil {
+		return err
 	}
-	n := 0
-	u.begins = u.begins[:0]
-	for _, c := range u.counts {
-		if c < 0 || c > int64(MaxUnitRows-n) {
-			return column.Corrupt("%s: more than %d rows", object, MaxUnitRows)
-		}
-		u.begins = append(u.begins, uint32(n))
-		n += int(c)
-	}
-	if n == 0 {
-		return column.Corrupt("%s: no rows", object)
-	}
-	u.times = u.ints.Append(u.times[:0], &s, n)
 	u.numbers = u.ints.Append(u.numbers[:0], &s, n)
 	if s.Bad {
 		return s.Err(object)
@@ -154,7 +138,7 @@ func (u *unit) decode(payload []byte) error {
 	if err := s.End(object); err != nil {
 		return err
 	}
-	return u.checkTimes()
+	return u.CheckTimes(object)
 }
 
 func (u *unit) openMetadata(s *column.Scan, n int, flags byte) (err error) {
@@ -178,28 +162,16 @@ func (u *unit) openMetadata(s *column.Scan, n int, flags byte) (err error) {
 	return err
 }
 
-func (u *unit) checkTimes() error {
-	for i, n := range u.counts {
-		times := u.times[u.begins[i]:][:n]
-		for k := 1; k < len(times); k++ {
-			if times[k] < times[k-1] {
-				return column.Corrupt("page of text: times do not ascend")
-			}
-		}
-	}
-	return nil
-}
-
 // checkEntry verifies that the unit is the one that the index names.
 func (u *unit) checkEntry(e *file.Entry) error {
 	times := file.NoTimes
-	for i, n := range u.counts {
+	for i, n := range u.Counts {
 		if n > 0 {
-			begin := int(u.begins[i])
-			times.Min, times.Max = min(times.Min, u.times[begin]), max(times.Max, u.times[begin+int(n)-1])
+			begin := int(u.Begins[i])
+			times.Min, times.Max = min(times.Min, u.Times[begin]), max(times.Max, u.Times[begin+int(n)-1])
 		}
 	}
-	if uint32(len(u.counts)) != e.Ranks || uint64(len(u.times)) != e.Rows || u.lineBytes() != e.Text.Bytes || times != e.Times {
+	if uint32(len(u.Counts)) != e.Ranks || uint64(len(u.Times)) != e.Rows || u.lineBytes() != e.Text.Bytes || times != e.Times {
 		return column.Corrupt("page of text is not the one that the index names")
 	}
 	return nil
@@ -216,8 +188,8 @@ func (u *unit) setLines(lines []byte) error {
 
 // view makes dst a view of the rows of the i-th rank of the unit.
 func (u *unit) view(i int, dst *model.TextRows) {
-	all := model.TextRows{Times: u.times, Bytes: u.lines, Ends: u.ends, Metadata: u.metadata, MetadataOf: u.metadataOf}
-	ViewRows(dst, &all, int(u.begins[i]), int(u.begins[i])+int(u.counts[i]))
+	all := model.TextRows{Times: u.Times, Bytes: u.lines, Ends: u.ends, Metadata: u.metadata, MetadataOf: u.metadataOf}
+	ViewRows(dst, &all, int(u.Begins[i]), int(u.Begins[i])+int(u.Counts[i]))
 }
 
 // shrink forgets what only decoding needs.
