@@ -29,16 +29,12 @@ func (r *Rows) NormalizeFrom(n int, f Family) {
 // precedence over a stale marker. It works in place, and takes one pass if the rows are sorted, as they
 // nearly always are.
 func (r *Rows) Normalize() {
-	i, n := 1, len(r.Times)
-	for i < n && r.Times[i-1] < r.Times[i] {
-		i++
-	}
-	if i >= n {
+	if r.ascend() {
 		return
 	}
 	r.sortStable()
 	out := 0
-	for i := 1; i < n; i++ {
+	for i := 1; i < len(r.Times); i++ {
 		if r.Times[i] != r.Times[out] {
 			out++
 			r.move(out, i)
@@ -52,20 +48,25 @@ func (r *Rows) Normalize() {
 	r.Truncate(out + 1)
 }
 
-// NormalizeSet sorts events by time, and those with equal times by arrival. Of rows that are equal in time
-// and value it keeps the first.
-func (r *Rows) NormalizeSet() {
+// ascend reports whether every row is later than the one before.
+func (r *Rows) ascend() bool {
 	i, n := 1, len(r.Times)
 	for i < n && r.Times[i-1] < r.Times[i] {
 		i++
 	}
-	if i >= n {
+	return i >= n
+}
+
+// NormalizeSet sorts events by time, and those with equal times by arrival. Of rows that are equal in time
+// and value it keeps the first.
+func (r *Rows) NormalizeSet() {
+	if r.ascend() {
 		return
 	}
 	r.sortStable()
 	out, group := 0, 0 // rows [group, out) have the time of row i
 	var seen map[string]struct{}
-	for i := range n {
+	for i := range r.Times {
 		if out > 0 && r.Times[i] != r.Times[out-1] {
 			group, seen = out, nil
 		}

@@ -75,7 +75,7 @@ func (h *Head) mergeUntil(ctx context.Context) {
 		}
 		for more := true; more && ctx.Err() == nil; {
 			var err error
-			if more, err = h.mergeOnce(ctx); err == nil {
+			if more, err = h.Work(ctx); err == nil {
 				retry = pause{}
 			} else if more = retry.after(ctx, h, "merge or ship", err); !more {
 				return
@@ -84,9 +84,10 @@ func (h *Head) mergeUntil(ctx context.Context) {
 	}
 }
 
-// mergeOnce does one merge, or the ships that are due, and reports whether there was one. A failing bucket
-// does not stop merges, and a damaged part does not stop ships.
-func (h *Head) mergeOnce(ctx context.Context) (bool, error) {
+// Work does one merge, or the ships that are due, and reports whether there was one. Start does so in the
+// background; tests call Work step by step. A failing bucket does not stop merges, and a damaged part does
+// not stop ships.
+func (h *Head) Work(ctx context.Context) (bool, error) {
 	h.merging.Lock()
 	defer h.merging.Unlock()
 	more, err := h.merge(ctx)
@@ -143,7 +144,3 @@ func (h *Head) forgetIdle(ctx context.Context) {
 
 // idleTicks is the number of ticks without a row after which a series is forgotten.
 func (h *Head) idleTicks() int { return min(200, int(h.o.IdleAfter/knownTick)+1) }
-
-// Work does one merge, or the ships that are due, and reports whether there was one. Start does so in the
-// background; tests call Work step by step.
-func (h *Head) Work(ctx context.Context) (bool, error) { return h.mergeOnce(ctx) }

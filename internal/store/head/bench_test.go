@@ -59,7 +59,7 @@ func benchmarkIngest(b *testing.B, series int) {
 		b.Fatal(err)
 	}
 	for more := true; more; {
-		if more, err = h.mergeOnce(b.Context()); err != nil {
+		if more, err = h.Work(b.Context()); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -114,7 +114,7 @@ func BenchmarkNewSeries(b *testing.B) {
 		b.Fatal(err)
 	}
 	for more := true; more; {
-		if more, err = h.mergeOnce(b.Context()); err != nil {
+		if more, err = h.Work(b.Context()); err != nil {
 			b.Fatal(err)
 		}
 	}

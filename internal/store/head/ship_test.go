@@ -138,7 +138,7 @@ func TestLongOutage(t *testing.T) {
 	for range 12 {
 		for more := true; more; {
 			var err error
-			if more, err = r.head.mergeOnce(context.Background()); err != nil {
+			if more, err = r.head.Work(context.Background()); err != nil {
 				failed++
 			}
 		}
@@ -203,7 +203,7 @@ func TestSteppedClock(t *testing.T) {
 		}
 		for more := true; more; {
 			var err error
-			more, err = r.head.mergeOnce(ctx)
+			more, err = r.head.Work(ctx)
 			r.must(err)
 		}
 		r.must(r.head.known.Advance(r.head.idleTicks()))
@@ -217,7 +217,7 @@ func TestSteppedClock(t *testing.T) {
 	r.now += int64(400 * time.Hour)
 	for more := true; more; {
 		var err error
-		more, err = r.head.mergeOnce(ctx)
+		more, err = r.head.Work(ctx)
 		r.must(err)
 	}
 	for _, p := range r.head.snapshot() {
@@ -252,7 +252,7 @@ func TestFewRows(t *testing.T) {
 			work := func() {
 				for more := true; more; {
 					var err error
-					more, err = r.head.mergeOnce(context.Background())
+					more, err = r.head.Work(context.Background())
 					r.must(err)
 				}
 			}

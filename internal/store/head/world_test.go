@@ -327,7 +327,7 @@ func TestRandomWorlds(t *testing.T) {
 			"push":  func(t *rapid.T) { w.t = t; w.push(model.Metrics) },
 			"lines": func(t *rapid.T) { w.t = t; w.push(model.Logs) },
 			"flush": func(t *rapid.T) { w.t = t; w.must(w.head.Flush(ctx)) },
-			"merge": func(t *rapid.T) { w.t = t; _, err := w.head.mergeOnce(ctx); w.must(err) },
+			"merge": func(t *rapid.T) { w.t = t; _, err := w.head.Work(ctx); w.must(err) },
 			"sort": func(t *rapid.T) {
 				w.t = t
 				for _, signal := range []model.Signal{model.Metrics, model.Logs} {

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/shaledb/shale/internal/alloctest"
 	"github.com/shaledb/shale/internal/model"
@@ -62,20 +63,30 @@ func writeAll(b testing.TB, all []oneSeries, o WriterOptions) int64 {
 	return size
 }
 
+// benchShapes are the parts of BenchmarkWrite and BenchmarkRead.
+var benchShapes = []struct {
+	name   string
+	series int
+	rows   int
+	o      WriterOptions
+}{
+	{"120rows/fast", 5000, 120, testOptions(false, Fast)},
+	{"120rows/dense", 5000, 120, testOptions(false, Dense)},
+	{"120rows/block", 5000, 120, testOptions(true, Dense)},
+	{"1row/fast", 100000, 1, testOptions(false, Fast)},
+	{"labels/fast", 50000, 0, testOptions(true, Fast)},
+	{"labels/dense", 50000, 0, testOptions(true, Dense)},
+}
+
+// reportRates reports what each of the rows, or each of the series without rows, took since before.
+func reportRates(b *testing.B, series, rows int, before time.Duration) {
+	b.ReportMetric(float64(alloctest.CPU(b)-before)/float64(series*max(rows, 1)*b.N), "cpu-ns/row")
+	b.ReportMetric(float64(series*b.N)/b.Elapsed().Seconds(), "series/s")
+	b.ReportMetric(float64(series*rows*b.N)/b.Elapsed().Seconds(), "rows/s")
+}
+
 func BenchmarkWrite(b *testing.B) {
-	for _, c := range []struct {
-		name   string
-		series int
-		rows   int
-		o      WriterOptions
-	}{
-		{"120rows/fast", 5000, 120, testOptions(false, Fast)},
-		{"120rows/dense", 5000, 120, testOptions(false, Dense)},
-		{"120rows/block", 5000, 120, testOptions(true, Dense)},
-		{"1row/fast", 100000, 1, testOptions(false, Fast)},
-		{"labels/fast", 50000, 0, testOptions(true, Fast)},
-		{"labels/dense", 50000, 0, testOptions(true, Dense)},
-	} {
+	for _, c := range benchShapes {
 		b.Run(c.name, func(b *testing.B) {
 			all := avalanche(c.series/10, 10, c.rows)
 			before := alloctest.CPU(b)
@@ -85,26 +96,13 @@ func BenchmarkWrite(b *testing.B) {
 				size = writeAll(b, all, c.o)
 			}
 			b.ReportMetric(float64(size)/float64(len(all)*max(c.rows, 1)), "B/row")
-			b.ReportMetric(float64(alloctest.CPU(b)-before)/float64(len(all)*max(c.rows, 1)*b.N), "cpu-ns/row")
-			b.ReportMetric(float64(len(all)*b.N)/b.Elapsed().Seconds(), "series/s")
-			b.ReportMetric(float64(len(all)*c.rows*b.N)/b.Elapsed().Seconds(), "rows/s")
+			reportRates(b, len(all), c.rows, before)
 		})
 	}
 }
 
 func BenchmarkRead(b *testing.B) {
-	for _, c := range []struct {
-		name   string
-		series int
-		rows   int
-		o      WriterOptions
-	}{
-		{"120rows/fast", 5000, 120, testOptions(false, Fast)},
-		{"120rows/dense", 5000, 120, testOptions(false, Dense)},
-		{"120rows/block", 5000, 120, testOptions(true, Dense)},
-		{"1row/fast", 100000, 1, testOptions(false, Fast)},
-		{"labels/fast", 50000, 0, testOptions(true, Fast)},
-	} {
+	for _, c := range benchShapes {
 		b.Run(c.name, func(b *testing.B) {
 			all := avalanche(c.series/10, 10, c.rows)
 			r, _ := writePart(b, all, c.o)
@@ -116,9 +114,7 @@ func BenchmarkRead(b *testing.B) {
 				}
 				parttest.Must(b, s.Err())
 			}
-			b.ReportMetric(float64(alloctest.CPU(b)-before)/float64(len(all)*max(c.rows, 1)*b.N), "cpu-ns/row")
-			b.ReportMetric(float64(len(all)*b.N)/b.Elapsed().Seconds(), "series/s")
-			b.ReportMetric(float64(len(all)*c.rows*b.N)/b.Elapsed().Seconds(), "rows/s")
+			reportRates(b, len(all), c.rows, before)
 		})
 	}
 }
