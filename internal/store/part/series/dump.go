@@ -14,7 +14,7 @@ func DumpKeys(a *file.Annotator) {
 	n := a.Uvarint("keys")
 	for i := uint64(0); i < n && !a.Scan.Bad; i += restartRanks {
 		a.Raw(8, fmt.Sprintf("rank %d: upper half, big-endian", rank+i))
-		a.Raw(4, "end of the differences behind it")
+		a.Raw(4, "end of the differences after it")
 	}
 	for i := uint64(0); i < n && !a.Scan.Bad; i++ {
 		if i%restartRanks > 0 {
