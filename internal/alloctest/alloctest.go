@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Counts skips the test where allocations cannot be counted: the race detector lets pools drop what they are given. make
-// check runs without it.
+// Counts skips the test where allocations cannot be counted: under the race detector, pools drop what they
+// are given. make check runs the test without it.
 func Counts(t *testing.T) {
 	t.Helper()
 	if raceEnabled {
@@ -14,10 +14,10 @@ func Counts(t *testing.T) {
 	}
 }
 
-// AtMost fails the test if f makes more than max allocations a run, on average over the runs.
+// AtMost fails the test if f makes more than max allocations per run, on average over the runs.
 //
-// The count is that of the whole process, so that a timer or a collector that wakes up meanwhile is counted too: one
-// good measurement out of a few is proof enough. Like Counts it skips the test under the race detector.
+// The count is that of the whole process and includes timers or a garbage collector that wake up meanwhile,
+// so one good measurement out of a few passes. Like Counts, it skips the test under the race detector.
 func AtMost(t *testing.T, max float64, runs int, f func()) {
 	t.Helper()
 	Counts(t)

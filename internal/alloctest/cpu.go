@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// CPU is the processor time that the process has used so far, which benchmarks of long work report: beside other work the clock
-// says nothing.
+// CPU returns the processor time that the process has used so far. Benchmarks of long work report it, because
+// elapsed time means nothing on a busy machine.
 func CPU(b *testing.B) time.Duration {
 	b.Helper()
 	var r syscall.Rusage

@@ -1,3 +1,3 @@
-// Package alloctest holds code to its allocation budget in tests, and measures the processor time of benchmarks. It is used by
-// tests only.
+// Package alloctest holds code to its allocation budget in tests, and measures the processor time of
+// benchmarks. Only tests use it.
 package alloctest

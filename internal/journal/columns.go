@@ -21,7 +21,7 @@ const (
 const (
 	countsOne = 0 // each series has exactly one row
 	counts    = 1 // a varint for each series
-	countsFew = 2 // the series that have rows: a varint for the distance to the one before, a varint for the number
+	countsFew = 2 // for each series with rows: varints of the distance to the one before and of the number
 )
 
 // appendRows stores the rows of one family.

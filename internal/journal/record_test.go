@@ -82,8 +82,8 @@ func drawLine(t *rapid.T) []byte {
 	})
 }
 
-// drawLabels draws label sets that share labels, and now and then bytes that are none, which the journal does
-// not look into.
+// drawLabels draws label sets that share labels. Some are other bytes, since the journal does not parse
+// labels.
 func drawLabels(t *rapid.T) model.Labels {
 	if rapid.IntRange(0, 9).Draw(t, "odd") == 0 {
 		return model.Labels(rapid.SliceOfN(rapid.Byte(), 0, 20).Draw(t, "bytes"))
@@ -220,8 +220,7 @@ func fewLinesBatch() *model.Batch {
 	return b
 }
 
-// TestLinesApart: lines that do not lie one behind the other, as after some were dropped, are stored like any
-// others.
+// TestLinesApart: lines with gaps between them, left by dropped lines, are stored like any others.
 func TestLinesApart(t *testing.T) {
 	b := &model.Batch{Tenant: "t", Signal: model.Logs}
 	want := &model.Batch{Tenant: "t", Signal: model.Logs}
@@ -248,7 +247,7 @@ func TestLinesApart(t *testing.T) {
 	}
 }
 
-// TestGolden keeps version 1 as it is: records that were written once are read for ever.
+// TestGolden keeps version 1 as it is: records, once written, stay readable forever.
 func TestGolden(t *testing.T) {
 	single := &model.Batch{Tenant: "t", Signal: model.Logs}
 	single.AddSample(model.Key{Lo: 1}, 5, 7)
@@ -406,7 +405,7 @@ func mixed(n int) *model.Batch {
 	return b
 }
 
-// fresh is a scrape of n series that nobody has seen, with some 600 bytes of labels each.
+// fresh is a scrape of n new series with about 600 bytes of labels each.
 func fresh(n int) *model.Batch {
 	b := scrape(n)
 	for i := range n {

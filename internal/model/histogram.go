@@ -143,7 +143,7 @@ func (p *blobParser) fail(why string) {
 
 func (p *blobParser) end(what string) error {
 	if p.why == "" && len(p.in) > 0 {
-		p.why = "bytes behind its end"
+		p.why = "bytes after its end"
 	}
 	if p.why != "" {
 		return fmt.Errorf("%w: %s: %s", ErrCorrupt, what, p.why)

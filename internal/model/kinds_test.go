@@ -85,7 +85,7 @@ func TestKindsSurvive(t *testing.T) {
 	})
 }
 
-// TestNormalizeFrom: rows behind others come into their order as alone, and the others stay as they are.
+// TestNormalizeFrom: rows after others are ordered as if they were alone, and the others do not change.
 func TestNormalizeFrom(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var before, all, alone Rows

@@ -38,8 +38,8 @@ func drawLabels(t *rapid.T) (model.Labels, map[string]string) {
 	return model.LabelsOf(pairs...), m
 }
 
-// What is written is what a JSON decoder reads; bytes that are no UTF-8 are the replacement character, as
-// they are with package encoding/json.
+// A JSON decoder reads back what was written. Bytes that are not UTF-8 become the replacement character, as
+// with package encoding/json.
 func TestLinesRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		type stream struct {

@@ -10,16 +10,17 @@ import (
 // Engine evaluates queries on the lines of tenants: a [logql.Engine]. It is safe for concurrent use. Errors
 // are of the classes of package model; those of class invalid have Loki's texts.
 type Engine interface {
-	// Lines answers a query for lines.
+	// Lines evaluates a query for lines.
 	Lines(ctx context.Context, q *logql.Query) (*logql.Lines, error)
-	// LabelNames and LabelValues return what the selected streams have, sorted, and Series the labels of
-	// each.
+	// LabelNames and LabelValues return the sorted label names, or the values of one label, of the selected
+	// streams. Series returns the labels of each stream.
 	LabelNames(ctx context.Context, s *logql.Selection) ([]string, error)
 	LabelValues(ctx context.Context, s *logql.Selection, name string) ([]string, error)
 	Series(ctx context.Context, s *logql.Selection) ([]model.Labels, error)
-	// Volume counts the selected streams, and their lines.
+	// Volume counts the selected streams, their chunks, bytes and lines.
 	Volume(ctx context.Context, s *logql.Selection) (logql.Volume, error)
-	// Tail hands out lines as they come, until the context ends or emit returns an error, which it returns.
+	// Tail calls emit with new lines as they arrive, until the context ends or emit returns an error. It
+	// returns that error.
 	Tail(ctx context.Context, q *logql.TailQuery, emit func(*logql.Batch) error) error
 }
 

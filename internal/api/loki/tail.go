@@ -146,7 +146,7 @@ func (t *tail) run(ctx context.Context, longest time.Duration) {
 	start(func() error { return t.follow(lines) })
 	cause := t.write(lines, onConn, ended)
 	if !errors.Is(cause, errGone) && ctx.Err() == nil {
-		_ = t.conn.Close(websocket.StatusInternalError, reason(cause)) // a client that is gone does not need the reason
+		_ = t.conn.Close(websocket.StatusInternalError, reason(cause)) // fails only if the client is gone
 	} else {
 		// At a shutdown, too: clients reconnect after a cut, which brings them to the next server.
 		_ = t.conn.CloseNow()

@@ -47,7 +47,7 @@ func callGrowth(node parser.Node) int {
 		return 1
 	}
 	switch {
-	case call.Func.Name == "label_join" && len(call.Args) > 3: // of a vector, a destination, a separator and the sources
+	case call.Func.Name == "label_join" && len(call.Args) > 3: // vector, destination, separator, sources
 		return min(len(call.Args)-3, maxLabelGrowth+1)
 	case call.Func.Name == "label_replace" && len(call.Args) > 2:
 		return min(max(1, strings.Count(call.Args[2].String(), "$")), maxLabelGrowth+1)

@@ -41,7 +41,7 @@ func TestRegexesAreCharged(t *testing.T) {
 		{"20,000 programs", selector(20_000, ".{1000}"), "", 0, false},
 		{"more than may be", selector(1001, "a|b"), "more than 1000 regular expressions", 400, false},
 		{"programs", selector(900, ".{1000}"), "query.max-bytes", 422, false},
-		{"programs behind comments", strings.ReplaceAll(selector(900, ".{1000}"), "=~", "=~ # comment\n"), "query.max-bytes", 422, false},
+		{"programs after comments", strings.ReplaceAll(selector(900, ".{1000}"), "=~", "=~ # comment\n"), "query.max-bytes", 422, false},
 		{"programs before an error", selector(900, ".{1000}") + "}}", "query.max-bytes", 422, false},
 		{"negated", strings.ReplaceAll(selector(900, ".{1000}"), "=~", "!~"), "query.max-bytes", 422, false},
 		{"repeats in repeats", selector(900, "((ab){30}){30}"), "query.max-bytes", 422, false},
@@ -98,7 +98,7 @@ func TestUsualRegexesWork(t *testing.T) {
 			}
 		}
 	}
-	// Many equal matchers are no regular expressions.
+	// Many equal matchers are not regular expressions.
 	expect(t, w.Do(http.MethodPost, "/api/v1/series", []string{"match[]={" + strings.Repeat(`a="b",`, 2000) + "}"}, nil), 200, "", "")
 	expect(t, w.Get("/api/v1/series", `match[]={a=~"("}`), 400, "bad_data", "error parsing regexp")
 	expect(t, w.Get("/api/v1/query", `query={a=~"("}`), 400, "bad_data", "error parsing regexp")

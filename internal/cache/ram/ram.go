@@ -61,7 +61,7 @@ func New(o Options) (*Cache, error) {
 	}{{&c.pages, o.MaxBytes - lists}, {&c.lists, lists}} {
 		var err error
 		*half.dst, err = otter.New(&otter.Options[cache.Key, []byte]{
-			MaximumWeight: uint64(max(half.bytes, 1)), // 1 keeps nothing; 0 is no weight
+			MaximumWeight: uint64(max(half.bytes, 1)), // 1 keeps nothing; otter takes 0 for a missing limit
 			Weigher: func(k cache.Key, value []byte) uint32 {
 				return uint32(min(len(value)+len(k.Object)+entryBytes, 1<<31))
 			},
@@ -124,7 +124,7 @@ func (c *Cache) Get(ctx context.Context, k cache.Key, fetch func(context.Context
 			c.hits.Inc()
 			return l.value, true, l.err
 		}
-		// That the client of the one that loaded went away is no reason to fail here.
+		// The client of the loading request went away; this request loads instead.
 		if !cancelled(l.err) {
 			return nil, false, l.err
 		}

@@ -11,8 +11,9 @@ import (
 	"github.com/shaledb/shale/internal/store/part"
 )
 
-// A request to a bucket takes about 20 ms, in which a megabyte could be transferred. So one request reads
-// pages that are near each other, with the bytes between them, and several requests run in parallel.
+// A request to an object store is assumed to take about 20 ms, in which a megabyte could be transferred. So
+// one request reads pages that are near each other, with the bytes between them, and several requests run in
+// parallel. The numbers below follow from that assumption; no benchmark chose them.
 const (
 	// spansAhead is the number of requests of one block ahead of the page that was taken last.
 	spansAhead = 8

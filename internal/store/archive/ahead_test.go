@@ -172,8 +172,8 @@ func walk(t *testing.T, a *Archive, req *model.Request) (n int64) {
 	return n
 }
 
-// TestAheadIsCharged: what is read ahead is charged, a query without room for it reads page by page, and a
-// cursor that is closed early leaves nothing behind.
+// TestAheadIsCharged: prefetched pages are charged, a query without room for them reads page by page, and a
+// cursor that is closed early leaves nothing charged.
 func TestAheadIsCharged(t *testing.T) {
 	w := &world{objects: make(map[string][]byte)}
 	w.addMany(t, 20_000, 1, 2, 3)

@@ -419,7 +419,7 @@ func TestTextEnds(t *testing.T) {
 				want = append(want, fmt.Sprintf("%d %s", all.Times[i], all.Line(i)))
 			}
 		}
-		// Ends are at hand again, and so is all of a page of which more than its end had been asked for.
+		// Ends are cached, and so are whole pages of which a query wanted more than the end.
 		if n := req.Cost.BucketRequests.Load() - before; (n > 0) != (round == 0 || newest == 20) {
 			t.Errorf("round %d: %d requests for the newest %d", round, n, newest)
 		}

@@ -76,8 +76,8 @@ func benchmarkIngest(b *testing.B, series int) {
 	}
 }
 
-// BenchmarkNewSeries applies batches of series that nobody has seen, with some 600 bytes of labels each, with
-// flushes and merges going on, and reports the CPU time of everything until parts have merged.
+// BenchmarkNewSeries applies batches of new series with about 600 bytes of labels each, while flushes and
+// merges run. It reports the CPU time until all parts have merged.
 func BenchmarkNewSeries(b *testing.B) {
 	const batch, perRound = 2000, 100_000
 	now := time.Now().UnixNano()

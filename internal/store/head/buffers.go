@@ -12,7 +12,7 @@ import (
 type buffers struct {
 	rows      *rows.Buffer
 	labels    *labels.Buffer
-	crowded   map[crowdedKey]struct{} // series without room in the known set whose labels are in the label buffer
+	crowded   map[crowdedKey]struct{} // series without room in the known set, with labels in the label buffer
 	runs      [signals][]*rows.Run    // oldest first
 	labelRuns [signals][]*labels.Run  // oldest first
 

@@ -12,8 +12,8 @@ import (
 	"github.com/shaledb/shale/internal/store/head/rows"
 )
 
-// A known set that is full holds nobody back: known series stay known, and others carry their labels every
-// time, are stored and found.
+// A full known set holds nothing back: known series stay known, and others carry their labels every time, are
+// stored and found.
 func TestCrowdedOut(t *testing.T) {
 	r := newRig(t, func(o *Options) { o.KnownBytes = 500 })
 	room := int(r.head.known.Cap())
@@ -99,7 +99,7 @@ func TestCreationLimits(t *testing.T) {
 	if got := r.metric("shale_head_deferred_series_total"); got != 40+50+10+45+25+50+940 {
 		t.Errorf("%v series were put off", got)
 	}
-	// While nobody can tell which series are new, nothing is held back.
+	// Until the known set is rebuilt, no series is held back.
 	r.head.knownRebuilt.Store(false)
 	create("a", 1000, 1000, "")
 }

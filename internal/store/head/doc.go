@@ -23,23 +23,25 @@
 //
 // # New series
 //
-// New series never hold back known ones. A series that finds the known set full stays unknown: its labels
-// travel with every batch, are in the journal with the rows, and are written to the label store once per
-// flush, where merging leaves one set. [Head.Create] bounds how many series are created, for each tenant and
+// New series never hold back known ones. A series that finds the known set full stays unknown. Its labels
+// come with every batch, are in the journal with the rows, and are written to the label store once per flush.
+// Merging then leaves one set. [Head.Create] bounds how many series are created, for each tenant and
 // in total, and so do the labels that wait for a flush. The rows of refused series are not taken, and their
 // sender retries.
 //
-// A separate file for waiting labels was considered, so that a storm of new series could be acknowledged at
-// once. It would hold a third copy of what the journal and the label buffer hold already. Queries would have
-// to search it, since acknowledged rows must be found. It could only defer sorting labels and writing them
-// into parts, and BenchmarkNewSeries shows that receiving them and making them durable, which cannot be
-// deferred, costs more. So labels wait in the journal, and the label buffer bounds them.
+// Labels that wait for a flush are in the journal and in the label buffer, not in a file of their own:
+// docs/adr/0008-no-label-file.md has the reasons.
 //
 // # Locks
 //
-// In this order: Head.merging (one merge or ship at a time), Head.flushing (one flush at a time, also during
-// a merge, since senders wait for it), Head.edits (one change of the set of parts at a time), Head.mu
-// (buffers, runs, parts). The locks of the known set, of the creation limits and of the metadata are leaves:
+// Locks are taken in this order:
+//
+//   - Head.merging: one merge or ship at a time
+//   - Head.flushing: one flush at a time, also during a merge, since senders wait for it
+//   - Head.edits: one change of the set of parts at a time
+//   - Head.mu: buffers, runs, parts
+//
+// The locks of the known set, of the creation limits and of the metadata are leaves:
 // no other lock is taken under them. A query holds no lock, but references to parts and runs; the goroutine
 // that prefetches its series ends before they are released.
 package head

@@ -76,7 +76,8 @@ func (h *Head) commit(ctx context.Context, e edit) error {
 	h.mu.Lock()
 	h.mu.parts = parts
 	for i, p := range parts {
-		if ship := m.Parts[i].Ship; p.Info.Ship != ship { // only a ship changes it, and only a merge or a ship reads it
+		// Only a ship changes it, and only merges and ships read it.
+		if ship := m.Parts[i].Ship; p.Info.Ship != ship {
 			p.Info.Ship = ship
 		}
 	}

@@ -124,7 +124,7 @@ func TestMetadataLimits(t *testing.T) {
 	}
 }
 
-// A file that is damaged is no reason not to start.
+// A damaged file does not prevent a start.
 func TestMetadataDamaged(t *testing.T) {
 	r := newRig(t, nil)
 	r.must(r.head.PutMetadata("a", "f", model.Metadata{Type: "gauge"}))

@@ -48,8 +48,8 @@ func TestPartsInAnyOrder(t *testing.T) {
 	}
 }
 
-// TestSeriesOfSomeParts: of many series each part has others, and each comes with the rows of those that have
-// it, behind what the caller has already.
+// TestSeriesOfSomeParts: each part has some of many series. Each series is returned with the rows of the
+// parts that have it, after the rows that the caller already has.
 func TestSeriesOfSomeParts(t *testing.T) {
 	const n, parts = 2000, 4
 	in := func(p, i int) bool { return i%(p+2) != 0 && i/200 != p }
@@ -60,7 +60,8 @@ func TestSeriesOfSomeParts(t *testing.T) {
 			var ids []int
 			for i := range n {
 				if in(p, i) {
-					b.AddSample(series(i).Key(testSeed, model.Metrics), r.now+int64((p+i%3)%parts), uint64(p)) // those of older parts may be newer
+					// Older parts may have newer rows.
+					b.AddSample(series(i).Key(testSeed, model.Metrics), r.now+int64((p+i%3)%parts), uint64(p))
 					ids = append(ids, i)
 				}
 			}

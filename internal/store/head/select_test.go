@@ -64,8 +64,7 @@ func TestLabelQueriesSealNoRows(t *testing.T) {
 	r.expect("a", 0, 40, map[int64]float64{r.now: 1})
 }
 
-// TestQuota: lists of series are charged, refused beyond the limit, and given back. Rows are the reader's,
-// who charges them.
+// TestQuota: lists of series are charged, refused beyond the limit, and given back. The reader charges rows.
 func TestQuota(t *testing.T) {
 	r := newRig(t, nil)
 	r.push("a", 0, 5000, r.now, 1)
@@ -100,8 +99,8 @@ func TestQuota(t *testing.T) {
 	}
 }
 
-// TestLargeBlobs pushes histograms that are large for the buffers, beside background flushes: the buffers
-// keep their bound, nothing waits for ever, and every blob comes back.
+// TestLargeBlobs pushes histograms that are large for the buffers during background flushes: the buffers keep
+// their bound, no call waits forever, and every blob is returned.
 func TestLargeBlobs(t *testing.T) {
 	const limit, batches = 2 << 20, 60 / racetest.Fewer
 	r := newRig(t, func(o *Options) { o.RowBytes = limit })

@@ -160,8 +160,8 @@ func TestLongOutage(t *testing.T) {
 	r.noLeftovers()
 }
 
-// TestBadBlock: a finished block that the bucket finds damaged is made anew, and one whose room is needed
-// goes.
+// TestBadBlock: a finished block that the bucket finds damaged is built again, and one whose space is needed
+// is deleted.
 func TestBadBlock(t *testing.T) {
 	r, b, made := newAwayRig(t)
 	r.push("a", 0, 50, r.now, 1)

@@ -50,7 +50,7 @@ func writeAll(b testing.TB, all []oneSeries, o WriterOptions) int64 {
 		if !o.Labels {
 			l = nil
 		}
-		// Not must: finding out who calls it costs as much as writing a row.
+		// Not Must: looking up its caller costs as much as writing a row.
 		if err := w.Series(all[i].tenant, all[i].key, l); err != nil {
 			b.Fatal(err)
 		}

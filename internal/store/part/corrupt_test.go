@@ -107,7 +107,7 @@ func TestForgedPages(t *testing.T) {
 }
 
 // TestForgedTenants: a page of keys that is not of one tenant, as the footer counts their series, is refused.
-// Neither does looking for a key go on for ever, nor does a tenant get the ranks of another.
+// A search for a key ends, and no tenant gets the ranks of another.
 func TestForgedTenants(t *testing.T) {
 	whole := smallPart(t, Fast)
 	r, err := Open(context.Background(), bytes.NewReader(whole), int64(len(whole)))
@@ -126,7 +126,7 @@ func TestForgedTenants(t *testing.T) {
 }
 
 // TestForgedIndexOfKeys: an index page whose first entry claims ranks of the page before does not make
-// looking for a key go on for ever.
+// the search for a key loop.
 func TestForgedIndexOfKeys(t *testing.T) {
 	var all []oneSeries
 	for i := range 3000 {

@@ -49,7 +49,7 @@ func FuzzDecodePage(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		// The checksum is made right, so that what lies behind it is reached.
+		// The checksum is made valid, so that decoding goes on.
 		if len(b) >= file.ChecksumBytes {
 			b = binary.LittleEndian.AppendUint32(b[:len(b)-file.ChecksumBytes:len(b)-file.ChecksumBytes], file.Checksum(b[:len(b)-file.ChecksumBytes]))
 		}

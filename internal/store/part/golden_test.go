@@ -25,12 +25,12 @@ import (
 //	tenant label=value ... : time=value time=value^start ... ! time=value{label=value,...} ...
 //
 // and compares every byte. A value is a number, 16 hexadecimal digits after 0x, or a histogram as
-// parseHistogram reads it; what stands behind the ! are exemplars. With the argument "logs" a series is
+// parseHistogram reads it; exemplars follow the !. With the argument "logs" a series is
 //
 //	tenant label=value ... | time "line" name=value ... ; time "line" ...
 //
 // The arguments "windows" and "sources" give the part masks and several sources.
-// Run with -rewrite to make the output anew; a change of it is a change of the format.
+// Run with -rewrite to update the output. A change of bytes is a change of the format.
 func TestGolden(t *testing.T) {
 	datadriven.Walk(t, "testdata/golden", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
@@ -159,7 +159,7 @@ func parseText(t *testing.T, s string) (rows []textRow) {
 //
 //	h(schema;gauge;float;zt=0.001;count=9;zero=1;sum=3.5;p=0:2,3:1/5,-1,2;n=...;custom=1,2)
 //
-// where p and n are spans and, behind the slash, buckets as they stand in the canonical form.
+// where p and n are spans and, after the slash, buckets as in the canonical form.
 func parseHistogram(t *testing.T, s string) []byte {
 	fields := strings.Split(strings.TrimSuffix(strings.TrimPrefix(s, "h("), ")"), ";")
 	h := model.Histogram{Schema: int32(parseInt(t, fields[0]))}

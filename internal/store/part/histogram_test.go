@@ -53,7 +53,7 @@ func TestHugeHistograms(t *testing.T) {
 }
 
 // TestHostileHistograms: whatever the buckets hold, what the writer takes it can write. Here a number of ten
-// bytes at the front makes all counts behind it, of one byte each, differ from row to row by anything.
+// bytes at the front makes all counts after it, of one byte each, differ from row to row by anything.
 func TestHostileHistograms(t *testing.T) {
 	racetest.SkipSerial(t)
 	rnd := rand.New(rand.NewPCG(6, 6))

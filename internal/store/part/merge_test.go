@@ -153,7 +153,7 @@ func TestMergeAllocations(t *testing.T) {
 		_, _, err := w.Finish()
 		parttest.Must(t, err)
 	})
-	// Pages are read anew each time: a few hundred allocations, for 60,000 series.
+	// Pages are read again each time: a few hundred allocations, for 60,000 series.
 }
 
 type discard struct{}

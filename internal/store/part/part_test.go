@@ -87,14 +87,14 @@ func checkKeys(t *testing.T, rt *rapid.T, r *Reader, all []oneSeries) {
 			}
 		}
 		checkFind(t, rt, r.Keys(ctx, tenant), keys, first)
-		// The cursor that has walked, begun anew.
+		// The cursor that has walked, started again.
 		if c.Enter(tenant) {
 			checkFind(t, rt, c, keys, first)
 		}
 	}
 }
 
-// checkFind seeks some of a tenant's keys, and others beside them, in order.
+// checkFind seeks some of a tenant's keys, and keys next to them, in order.
 func checkFind(t *testing.T, rt *rapid.T, c *series.KeyCursor, keys []model.Key, first uint32) {
 	t.Helper()
 	sought := []model.Key{{}, {Hi: 1 << 60, Lo: 5}, {Hi: math.MaxUint64, Lo: 7}}

@@ -35,8 +35,8 @@ func (s *madeSeries) labels() model.Labels {
 	return append(bytes.Repeat([]byte{'x'}, s.pad), fmt.Sprint(s.at)...)
 }
 
-// TestSeriesPrefetch: all series come, in order and with their labels; another goroutine finds those behind
-// the first batch, and only those; and what goes wrong there is an error.
+// TestSeriesPrefetch: all series are returned, in order and with their labels. Another goroutine finds those
+// after the first batch, and only those. An error there ends the walk.
 func TestSeriesPrefetch(t *testing.T) {
 	broken := errors.New("broken")
 	for _, c := range []struct {

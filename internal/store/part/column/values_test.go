@@ -12,6 +12,7 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
+// seconds adds up durations in nanoseconds, several per value, as a histogram of durations does.
 func seconds(n int) []uint64 {
 	r := rand.New(rand.NewPCG(8, 8))
 	sum := 0.0
@@ -25,6 +26,7 @@ func seconds(n int) []uint64 {
 	return values
 }
 
+// TestSumsOfDecimals: such sums take at most half of what xor takes, and reading them does not allocate.
 func TestSumsOfDecimals(t *testing.T) {
 	values := seconds(480)
 	values[479] = model.StaleNaN
@@ -48,6 +50,7 @@ func TestSumsOfDecimals(t *testing.T) {
 	alloctest.AtMost(t, 0, 5, read)
 }
 
+// TestStepsAllocateNothing: reading and writing columns of repeats does not allocate.
 func TestStepsAllocateNothing(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 9))
 	var xs []int64
@@ -75,6 +78,8 @@ func TestStepsAllocateNothing(t *testing.T) {
 	alloctest.AtMost(t, 0, 5, run)
 }
 
+// TestEvenTimes: evenly spaced times are the same read in one pass or in two. Times beyond the end of time are
+// left to the pass that reports them.
 func TestEvenTimes(t *testing.T) {
 	taken := false
 	rapid.Check(t, func(t *rapid.T) {

@@ -108,8 +108,8 @@ func TestIndexDir(t *testing.T) {
 	}
 }
 
-// TestHostileIndexRuns: runs that end elsewhere than where they say, or do not follow each other, are refused
-// by who goes over them, and no search among them leaves the payload.
+// TestHostileIndexRuns: a walk refuses runs with a wrong end and runs that do not follow each other. No
+// search among them leaves the payload.
 func TestHostileIndexRuns(t *testing.T) {
 	entries := make([]Entry, 40)
 	for i := range entries {
@@ -259,8 +259,7 @@ func TestRankWalk(t *testing.T) {
 	})
 }
 
-// TestHostileIndexBorder: an index page that does not follow the one before is refused by who goes from one
-// to the other.
+// TestHostileIndexBorder: a walk refuses an index page that does not follow the one before.
 func TestHostileIndexBorder(t *testing.T) {
 	for _, s := range []*Section{indexKeys, indexLabels, indexRows, indexUnits, indexMasks} {
 		w := indexed(s, []Entry{{Addr: Addr{8, 10}, Rank0: 5, Ranks: 5}, {Addr: Addr{18, 10}, Rank0: 3, Ranks: 1}}, 1)

@@ -12,6 +12,7 @@ import (
 	"github.com/shaledb/shale/internal/store/part/parttest"
 )
 
+// forgedLines is a page of lines that claims so many bytes and so many values, all equal.
 func forgedLines(t *testing.T, raw, visits, fragments int, lengths, next int64) []byte {
 	t.Helper()
 	var c column.IntCoder
@@ -33,6 +34,7 @@ func forgedLines(t *testing.T, raw, visits, fragments int, lengths, next int64) 
 	return binary.LittleEndian.AppendUint32(page, file.Checksum(page))
 }
 
+// TestForgedLines: a page of a few bytes does not make its reader allocate much more than a page may have.
 func TestForgedLines(t *testing.T) {
 	for _, raw := range []int{file.MaxPageBytes, maxFieldBytes} {
 		visits := raw/minFieldBytes + MaxPageLines

@@ -120,13 +120,8 @@ func TestSequencesAreDecodedOnce(t *testing.T) {
 		}
 	}
 	read()
-	clear(d.seqBytes) // what is decoded from now on are no times
+	clear(d.seqBytes) // what is decoded from now on is not times
 	read()
 	parttest.Must(t, d.open(payload))
 	read()
 }
-
-// seconds sums up durations of nanoseconds, some for each value, as a histogram does that observes them.
-// TestSumsOfDecimals holds them to half of what they take as xor, and reading them to no allocation.
-// TestStepsAllocateNothing: nor does reading and writing columns of runs. TestEvenTimes: times at one
-// distance are read in one pass as in two, and those that would pass the end of time are left to who says so.

@@ -71,7 +71,7 @@ func TestKeyDir(t *testing.T) {
 			want := rapid.IntRange(0, len(keys)-1).Draw(t, "at")
 			k := keys[want]
 			switch rapid.IntRange(0, 3).Draw(t, "beside") {
-			case 0: // right behind it
+			case 0: // directly after it
 				k.Lo++
 				want++
 				for want < len(keys) && keys[want].Less(k) {

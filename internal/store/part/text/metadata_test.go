@@ -12,6 +12,7 @@ import (
 	"github.com/shaledb/shale/internal/store/part/parttest"
 )
 
+// forgedNames is a page of one row whose metadata has n names.
 func forgedNames(n int) []byte {
 	var c column.IntCoder
 	p := binary.AppendUvarint([]byte{byte(model.Text), textMetadata}, 1)
@@ -27,6 +28,8 @@ func forgedNames(n int) []byte {
 	return p
 }
 
+// TestForgedNames: a page cannot have more names than the longest set. Its names are charged before they are
+// decoded.
 func TestForgedNames(t *testing.T) {
 	for _, c := range []struct {
 		names int

@@ -339,6 +339,7 @@ func TestForeseen(t *testing.T) {
 	}
 }
 
+// TestCheckOfTies: the check finds a duplicate row, however far apart the two are and in whichever block.
 func TestCheckOfTies(t *testing.T) {
 	lines := make([]string, 100)
 	for i := range lines {
@@ -364,6 +365,7 @@ func TestCheckOfTies(t *testing.T) {
 	}
 }
 
+// TestManyNames: sets of many names are read back, and a writer does not keep their memory.
 func TestManyNames(t *testing.T) {
 	var rows model.TextRows
 	for i := range 200 {
@@ -408,6 +410,7 @@ func TestManyNames(t *testing.T) {
 	}
 }
 
+// TestFetchDoesNotWait: a prefetch does not wait for a reader of the page, which has asked for it already.
 func TestFetchDoesNotWait(t *testing.T) {
 	var rows model.TextRows
 	for i := range 10 {
