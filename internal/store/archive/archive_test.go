@@ -166,7 +166,8 @@ func newWorld(t *rapid.T) (*world, *Archive) {
 	return w, a
 }
 
-// drawReach makes small blocks be read like large ones: with several requests, which also cover unneeded pages.
+// drawReach makes small blocks be read like large ones: with several requests, which also cover unneeded
+// pages.
 func drawReach(t *rapid.T) reach {
 	return reach{
 		tail:  rapid.SampledFrom([]int64{0, 300, 1 << 20}).Draw(t, "tail"),

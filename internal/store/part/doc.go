@@ -11,8 +11,8 @@
 //	file      the container: pages, index, footer, whatever is in them
 //	column    codecs of numbers
 //
-// A part never opens a file, keeps nothing between two reads except through a [Cache] that it is given, and
-// knows nothing about journals, heads or buckets: it writes to an io.Writer and reads through [Pages].
+// A part never opens a file: it writes to an io.Writer and reads through [Pages]. Between two reads it keeps
+// nothing except in the [Cache] that it is given. It knows nothing about journals, heads or buckets.
 //
 //	+--------+------+------+-- ... --+------+--------+------+
 //	| header | page | page |         | page | footer | tail |

@@ -39,8 +39,8 @@ type seriesBatch struct {
 const noRank = -1
 
 // A batch is full when it has batchSeries series or batchLabelBytes bytes of labels. The first batch is
-// smaller, for a short wait; the later ones are larger, since each wakes two goroutines. The sizes were chosen
-// without a benchmark.
+// smaller, for a short wait; the later ones are larger, since each wakes two goroutines. The sizes were
+// chosen without a benchmark.
 const (
 	firstBatchSeries = 128
 	batchSeries      = 512

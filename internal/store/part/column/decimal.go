@@ -3,7 +3,7 @@ package column
 import "math"
 
 // maxExponent is the most decimal places that are tried. Doubles hold 15 to 17 digits; one with more places
-// than this is not a decimal that anybody wrote down.
+// was hardly written as a decimal.
 const maxExponent = 15
 
 // pow10 are exact as doubles.
@@ -33,8 +33,8 @@ func decimalValue(i int64, k int) uint64 {
 	return math.Float64bits(float64(i) / pow10[k])
 }
 
-// exponentOf finds the fewest decimal places that suffice for a sample of the values. Those for which none
-// does are passed over: markers and NaNs stand among decimals as exceptions.
+// exponentOf finds the fewest decimal places that suffice for a sample of the values. It skips values that
+// are not decimals: markers and NaNs are exceptions.
 func exponentOf(values []uint64) (k int, ok bool) {
 	const sampled = 24
 	step := max(1, len(values)/sampled)
@@ -55,9 +55,8 @@ func exponentOf(values []uint64) (k int, ok bool) {
 	return k, found > 0
 }
 
-// toDecimals turns values into integers over 10^k. A value that is not a decimal takes its predecessor's
-// integer, which costs next to nothing to pack, and its index goes to exceptions. It gives up when there are
-// too many of them.
+// toDecimals converts values to integers over 10^k. A value that is not a decimal takes its predecessor's
+// integer, which packs well, and its index goes to exceptions. toDecimals gives up if there are too many.
 func toDecimals(ints []int64, exceptions []uint32, values []uint64, k int) ([]int64, []uint32, bool) {
 	most := len(values)/8 + 1
 	var last int64

@@ -11,8 +11,8 @@ import (
 //	const   all equal
 //	repeats (difference to the one before, length) pairs
 //	steps   many repeats: a column of their values, and one of their lengths
-//	packed  residuals over a base, of the numbers or of their differences, divided by their common divisor, in as many
-//	        bits as most of them need; the high bits of the few that need more stand apart as exceptions
+//	packed  residuals over a base, of the numbers or of their differences, divided by their common divisor,
+//	        in as many bits as most of them need; the few that need more have their high bits as exceptions
 //
 // All arithmetic wraps around at 64 bits, so every int64 survives, whatever the differences overflow.
 const (
@@ -30,7 +30,7 @@ const (
 
 // IntCoder encodes columns of integers. It keeps the memory that it needs between columns.
 type IntCoder struct {
-	// Dense allows radix packing, which costs a multiplication a number.
+	// Dense allows radix packing, which costs a multiplication per number.
 	Dense     bool
 	residuals []uint64
 	plain     plan
@@ -85,15 +85,15 @@ func (c *IntCoder) Append(dst []byte, xs []int64) []byte {
 	if repeats == 1 {
 		return binary.AppendVarint(append(dst, IntsConst), lo)
 	}
-	// A counter that is reset now and then has a few large negative differences. Packing over the least of
-	// the others makes exceptions of them; over the least of all, every difference would be as wide as the
-	// fall.
+	// A counter with a few resets has a few large negative differences. Packing over the least of the other
+	// differences makes exceptions of them. Over the least of all, every difference would be as wide as the
+	// largest reset.
 	if negative > 0 && negative <= len(xs)/16 {
 		dlo = dlow
 	}
 	c.plain.measure(xs[:0], xs, lo)
-	// Numbers that jump up and down over all of their range have no short differences: not to look for any
-	// saves a sixth of the time.
+	// Numbers that jump up and down over all of their range have no short differences. Not searching for them
+	// saves time in BenchmarkTextWrite of package part.
 	if n := len(xs); negative > n/4 && negative < n-n/4 && climb/uint64(n) > uint64(hi-lo)/8 {
 		c.delta.bits = math.MaxInt / 2
 	} else {
@@ -103,8 +103,8 @@ func (c *IntCoder) Append(dst []byte, xs []int64) []byte {
 	if c.delta.bits+24 < c.plain.bits {
 		best, isDelta = &c.delta, true
 	}
-	// A repeat takes at least two bytes as a pair, and in columns maybe less: but where hardly any has a
-	// second number, as much as without repeats. Not to try that saves a tenth of the time of coding lines.
+	// A repeat takes at least two bytes as a pair, and perhaps less in columns. If hardly any repeat has a
+	// second number, nothing is gained. Not trying saves time in BenchmarkTextWrite of package part.
 	if n := len(xs); n > 4 && repeats <= n-n/16 && repeats*minRepeatBits < best.bits {
 		if b := c.asRepeats(xs, repeats); 8*len(b) < best.bits+packedHeadBits {
 			return append(dst, b...)
@@ -113,7 +113,8 @@ func (c *IntCoder) Append(dst []byte, xs []int64) []byte {
 	return c.pack(dst, xs, best, isDelta)
 }
 
-// measure works out how best to pack xs over a base; with one number before them in first, their differences.
+// measure finds the shortest packing of xs over a base or, with one number before them in first, of their
+// differences.
 func (p *plan) measure(first, xs []int64, base int64) {
 	*p = plan{base: base}
 	delta := len(first) == 1
@@ -136,7 +137,7 @@ func (p *plan) measure(first, xs []int64, base int64) {
 	}
 	p.most = bits.Len64(all)
 	if p.divisor > 1 && p.most > 0 {
-		// All residuals are multiples: count their bits again.
+		// All residuals have a common divisor: count their bits again.
 		p.widths, p.most = [65]uint32{}, 0
 		if delta {
 			last = first[0]
@@ -179,7 +180,7 @@ func GCD(a, b uint64) uint64 {
 	return a
 }
 
-// AppendBits appends numbers of at most width bits as a packed column, without a look at them.
+// AppendBits appends numbers of at most width bits as a packed column. It does not search for a shorter form.
 func (c *IntCoder) AppendBits(dst []byte, xs []int64, width int) []byte {
 	return c.pack(dst, xs, &plan{divisor: 1, width: uint(width), most: width}, false)
 }
@@ -231,7 +232,7 @@ func (c *IntCoder) pack(dst []byte, xs []int64, p *plan, delta bool) []byte {
 	return appendPacked(dst, residuals, p.width)
 }
 
-// radix decides whether digits of a base are worth it: at least 1/64 shorter than bits.
+// radix decides whether digits of a base are worth using: they must be at least 1/64 shorter than bits.
 func (c *IntCoder) radix(residuals []uint64, p *plan) (radix, bool) {
 	if !c.Dense || p.width < 2 || p.width > 32 {
 		return radix{}, false
@@ -272,7 +273,7 @@ type IntDecoder struct {
 	lengths []int64
 }
 
-// Size is about what the decoder takes in memory.
+// Size estimates the memory of the decoder.
 func (d *IntDecoder) Size() int {
 	n := 8 * (cap(d.residuals) + cap(d.numbers) + cap(d.lengths))
 	if d.steps != nil {

@@ -5,17 +5,17 @@ import (
 	"math/bits"
 )
 
-// A counter of seconds is a sum of durations, each of which is a whole number of nanoseconds; but the sum is
-// a double, and adding has rounded it many times. So it is no decimal, and yet it lies a few units in the
-// last place (ulps) from one: from 2.62 as 2.6199999999999997 does. To the codecs of bits all 52 bits of its
-// mantissa look random. As decimals and ulps, the sums of durations that Prometheus, VictoriaMetrics and
-// Shale expose about themselves take about half of what xor needs: 30 bits a value in place of 53 to 62.
+// A counter of seconds is a sum of durations, each of which is a whole number of nanoseconds. But the sum is
+// a double, and additions have rounded it many times. So it is not a decimal, but a few units in the last
+// place (ulps) away from one, as 2.6199999999999997 is from 2.62. To the codecs of bits, all 52 bits of its
+// mantissa look random. Stored as decimals and ulps, such sums take about half of what xor needs:
+// TestSumsOfDecimals checks that.
 
-// nearGain is how many bits of a double must be saved before the codec is tried.
+// nearGain is the number of bits per double that the codec must be expected to save before it is tried.
 const nearGain = 6
 
 // nearExponent finds the number of decimal places with which integers and ulps together have the fewest bits.
-// Of doubles that are not near to decimals they have about 53, whatever the number of places.
+// For doubles that are not near decimals that is about 53 bits, whatever the number of places.
 func nearExponent(values []uint64) (k int, ok bool) {
 	const sampled = 8
 	step := max(1, len(values)/sampled)
@@ -38,8 +38,8 @@ func nearExponent(values []uint64) (k int, ok bool) {
 	return k, ok
 }
 
-// nearest returns the integer i for which i / 10^k is nearest to a value. Infinities and NaNs have none, nor
-// has what is too large for a double to hold each integer.
+// nearest returns the integer i for which i / 10^k is nearest to a value. Infinities, NaNs and values beyond
+// the integers that a double holds exactly have none.
 func nearest(v uint64, k int) (int64, bool) {
 	x := math.RoundToEven(math.Float64frombits(v) * pow10[k])
 	if !(math.Abs(x) < exactInt) {
@@ -48,8 +48,8 @@ func nearest(v uint64, k int) (int64, bool) {
 	return int64(x), true
 }
 
-// appendNear appends values as integers over 10^k and ulps. A value that has no integer takes that of its
-// predecessor, and any number of ulps.
+// appendNear appends values as integers over 10^k and ulps. A value without an integer takes that of its
+// predecessor, with any number of ulps.
 func (c *ValueCoder) appendNear(dst []byte, values []uint64, k int) []byte {
 	c.decimals, c.ulps = c.decimals[:0], c.ulps[:0]
 	var last int64
@@ -64,7 +64,7 @@ func (c *ValueCoder) appendNear(dst []byte, values []uint64, k int) []byte {
 	return c.Ints.Append(dst, c.ulps)
 }
 
-// near reads what appendNear wrote.
+// near reads the output of appendNear.
 func (d *ValueDecoder) near(dst []uint64, s *Scan, n, k int) []uint64 {
 	if k > maxExponent {
 		s.Fail()

@@ -64,16 +64,9 @@ func bitsAt(b []byte, bit, w uint) uint64 {
 	return (lo>>s | hi<<1<<(63-s)) & (^uint64(0) >> (64 - w))
 }
 
-// radix packs several digits of a base into one word of whole bytes: of 0..99 six digits fit five bytes, 6.67
-// bits each, where bit packing takes 7 and the entropy is 6.64. It takes the place of an entropy coder for
-// evenly spread numbers, and unlike one it needs no table and lets a reader start anywhere.
-//
-// An entropy coder proper was weighed on scrapes of real servers (36 minutes at 5 s; Prometheus,
-// VictoriaMetrics): numbers as classes of length with static models of the page, at best 16 of them with one
-// chosen for each series, at the ideal length of each class. Values would take 8 and 14 % less; but the zstd
-// of the page takes off 15 and 11 % as it is, in part by matches of whole segments, of which entropy codes
-// leave 3 to 8 %. So it would save nothing of the one, at most 5 % of the other, for a table look-up a
-// number. Widths of whole powers of two, which zstd sees through, lost 1 to 7 %.
+// radix packs several digits of a base into one word of whole bytes: six digits of 0..99 fit five bytes, 6.67
+// bits each, where bit packing takes 7 and the entropy is 6.64. It needs no table, and a reader can start
+// anywhere. docs/adr/0007-no-entropy-stage.md says why it is not an entropy coder.
 type radix struct {
 	base   uint64
 	digits int

@@ -2,8 +2,8 @@ package column
 
 import "math"
 
-// packed is the head of a packed column of integers: they are base + residual x divisor or, if delta, each
-// that much more than the one before, while the first stands apart.
+// packed is the head of a packed column of integers. Each is base + residual x divisor or, if delta, greater
+// by that than the one before; the first is then stored on its own.
 type packed struct {
 	kind      byte
 	delta     bool
@@ -27,11 +27,11 @@ func readPacked(s *Scan, n int, kind byte) packed {
 	return p
 }
 
-// plain reports whether a column is of packed bits of one width, and nothing else.
+// plain reports whether a column is packed bits of one width, without exceptions or radix.
 func plain(kind byte) bool { return kind&^(IntsDelta|intsDivisor) == IntsPacked }
 
-// readEven reads the rest of a column whose numbers lie at one distance and so have no bits, as times mostly
-// do. It reads nothing of others, and returns false.
+// readEven reads the rest of a column of evenly spaced numbers, which have no bits, as most times. It returns
+// false for other columns and reads nothing of them.
 func (p *packed) readEven(s *Scan) bool {
 	if !p.delta || !plain(p.kind) || len(s.Rest) == 0 || s.Rest[0] != 0 {
 		return false
@@ -40,9 +40,9 @@ func (p *packed) readEven(s *Scan) bool {
 	return true
 }
 
-// EvenTimes appends origin + unit x number for each number of a column, if they lie at one distance and so
-// ascend, and reports whether they do; of other columns nothing is read. That saves a pass for the numbers
-// and one for their order.
+// EvenTimes appends origin + unit x number for each number of a column of evenly spaced, ascending numbers.
+// It returns false for other columns and reads nothing of them. That saves a pass for the numbers and one
+// to check their order.
 func EvenTimes(dst []int64, s *Scan, n int, origin int64, unit uint64) ([]int64, bool) {
 	if len(s.Rest) == 0 || !plain(s.Rest[0]) {
 		return dst, false
@@ -65,11 +65,11 @@ func EvenTimes(dst []int64, s *Scan, n int, origin int64, unit uint64) ([]int64,
 	return dst, true
 }
 
-// plainDecimals appends numbers over 10^k, if the column is plain, and reports whether it was; of others
-// nothing is read. It goes over the column once, a block of residuals at a time, where others have passes for
-// residuals, numbers and quotients. All in one loop was tried: that needs more than there are registers, and
-// in profiles of rates over 10,000 series took some 3 or, for minutes on end, 12 ns a number, waiting for
-// what it had just put on the stack.
+// plainDecimals appends numbers over 10^k if the column is plain. It returns false for other columns and
+// reads nothing of them. It makes one pass, a block of residuals at a time, instead of passes for
+// residuals, numbers and quotients. A single loop was tried and is slower: it needs more registers than
+// there are, and waits for values that it has just put on the stack. BenchmarkRead of package part runs
+// this.
 func plainDecimals(dst []uint64, s *Scan, n, k int) ([]uint64, bool) {
 	if len(s.Rest) == 0 || !plain(s.Rest[0]) {
 		return dst, false
@@ -106,9 +106,9 @@ func plainDecimals(dst []uint64, s *Scan, n, k int) ([]uint64, bool) {
 	return dst, true
 }
 
-// deltaDecimals writes numbers over a power of ten to dst, each by base + residual x divisor greater than the
-// one before, which is x at first, and returns the last. In its caller, as in that of baseDecimals, it would
-// share the registers.
+// deltaDecimals writes numbers over a power of ten to dst, each greater by base + residual x divisor than
+// the one before, which is x at first, and returns the last. Like baseDecimals it is not inlined, because
+// it would then share its caller's registers.
 //
 //go:noinline
 func deltaDecimals(dst, residuals []uint64, x, base int64, divisor uint64, by float64) int64 {

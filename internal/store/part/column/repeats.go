@@ -3,11 +3,11 @@ package column
 import "encoding/binary"
 
 const (
-	// minRepeatBits is less than which a repeat seldom takes.
+	// minRepeatBits is the least size of a repeat, in bits, with few exceptions.
 	minRepeatBits = 10
-	// packedHeadBits is about what a packed column takes besides its bits.
+	// packedHeadBits estimates the head of a packed column.
 	packedHeadBits = 24
-	// minSteps is the number of repeats from which on two columns of them may be shorter than pairs.
+	// minSteps is the number of repeats from which two columns may be shorter than pairs.
 	minSteps = 6
 )
 

@@ -7,9 +7,8 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// Scan reads the fields of a payload from front to back. After a field that is not there it is bad,
-// everything it returns is zero, and its error is of class corrupt: a reader checks once, at the end of a
-// group of fields.
+// Scan reads the fields of a payload from front to back. A missing field makes it bad: it then returns zeros,
+// and its error is of class corrupt. So a reader checks once, at the end of a group of fields.
 type Scan struct {
 	Rest []byte
 	Bad  bool
@@ -47,7 +46,7 @@ func (s *Scan) Varint() int64 {
 	return v
 }
 
-// Below reads a number that must not exceed limit. It stands before every allocation.
+// Below reads a number that must not exceed limit. Every allocation is bounded by it.
 func (s *Scan) Below(limit uint64) int {
 	v := s.Uvarint()
 	if v > limit {
@@ -91,7 +90,7 @@ func (s *Scan) U64() uint64 {
 	return binary.LittleEndian.Uint64(f)
 }
 
-// End reports an error unless all of the payload was read.
+// End returns an error unless the whole payload was read.
 func (s *Scan) End(object string) error {
 	switch {
 	case s.Bad:
@@ -102,7 +101,7 @@ func (s *Scan) End(object string) error {
 	return nil
 }
 
-// Err reports an error if a field was not there.
+// Err returns an error if a field was missing.
 func (s *Scan) Err(object string) error {
 	if s.Bad {
 		return Corrupt("%s: a field is cut short or out of bounds", object)
@@ -120,7 +119,7 @@ func Corrupt(format string, args ...any) error {
 	return fmt.Errorf("%w: part: %s", model.ErrCorrupt, fmt.Sprintf(format, args...))
 }
 
-// Invalid returns an error of class invalid: what was asked for or given is not allowed.
+// Invalid returns an error of class invalid: the request or the input is not allowed.
 func Invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: part: %s", model.ErrInvalid, fmt.Sprintf(format, args...))
 }

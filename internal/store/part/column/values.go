@@ -7,20 +7,19 @@ import (
 )
 
 // A segment is the values of one series, or of neighbours in the page-wide column of short series. Its first
-// byte holds the codec in the low three bits and a parameter above them. The codec is the one that came out
-// shortest, and each gives back every bit: decimals are used only where dividing gives the same bits again.
+// byte holds the codec in the low three bits and a parameter above them. The codec is the
+// shortest one. All preserve every bit: decimals are used only where the division gives the same bits.
 const (
 	// ValuesDecimal is integers over 10^parameter.
 	ValuesDecimal byte = 1
-	// valuesPatched is decimals with values among them that are none: number, (distance, bits) pairs,
-	// integers.
+	// valuesPatched is decimals with exceptions: their number, (distance, bits) pairs, integers.
 	valuesPatched byte = 2
 	// valuesBits is the IEEE bits as integers, without their lowest 2 x parameter bits, which are zero.
 	valuesBits byte = 3
 	valuesXor  byte = 4
 	valuesRaw  byte = 5
-	// valuesNear is integers over 10^parameter, and how far, in units of the last place, each value lies from
-	// that.
+	// valuesNear is integers over 10^parameter, and the distance of each value from that in units of the last
+	// place.
 	valuesNear byte = 6
 
 	valuesCodec byte = 0x07
@@ -39,8 +38,7 @@ type ValueCoder struct {
 func (c *ValueCoder) Append(dst []byte, values []uint64) []byte {
 	begin := len(dst)
 	dst, ok := c.appendDecimals(dst, values)
-	// Decimals of more than 6 bytes a value are no better than chance; what the other codecs make of the bits
-	// may be.
+	// Decimals of more than 6 bytes per value are no better than chance, but the other codecs may be.
 	if ok && len(dst)-begin <= 6*len(values) && len(c.exceptions) < 2 {
 		return dst
 	}

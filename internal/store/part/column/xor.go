@@ -5,8 +5,8 @@ import (
 	"math/bits"
 )
 
-// The xor codec is for doubles that are no decimals. The first value stands whole; of each other, its
-// difference to the one before, by exclusive or, as a string of bits, lowest first:
+// The xor codec is for doubles that are not decimals. The first value is stored whole. Each other value is
+// stored as its exclusive or with the one before, as a string of bits, lowest first:
 //
 //	0                      no difference
 //	10 <bits>              the difference lies within the window of the last difference
@@ -62,7 +62,7 @@ func appendXor(dst []byte, values []uint64) []byte {
 	return b.finish()
 }
 
-// bitReader gives bits back. Beyond the end it gives zeros and counts on.
+// bitReader reads bits, lowest first. Beyond the end it returns zeros and goes on counting.
 type bitReader struct {
 	b   []byte
 	bit uint

@@ -19,7 +19,7 @@ const (
 	GuessBytes = 32 << 10
 )
 
-// magic ends every part, so that what is not one, or not whole, is told at once; header begins it.
+// magic ends every part, so that other and incomplete files are recognised immediately; header begins it.
 const (
 	Header = "shale\x00p\x01"
 	magic  = "\x01p\x00elahs"
@@ -215,8 +215,7 @@ func fetchFooter(ctx context.Context, read ReadRange, size int64, sections Secti
 	off := size - TailBytes - n
 	var stored []byte
 	if n+TailBytes <= have {
-		// The names of the index are parts of the footer, which is mostly stored as it is, and must not keep
-		// all that was read.
+		// The names of the index alias the footer. Without a copy they would keep all bytes of the request.
 		stored = bytes.Clone(end[have-TailBytes-n : have-TailBytes])
 	} else if stored, err = read(ctx, off, n); err != nil {
 		return nil, 0, err

@@ -13,7 +13,7 @@ import (
 // entries of the page.
 const indexRun = 16
 
-// indexDir is an open index page, and stands on one of its entries. Of the page it decodes what it goes over.
+// indexDir is a cursor over the entries of an index page. It decodes only the entries that it passes.
 type indexDir struct {
 	section *Section
 	size    int64 // of the file
@@ -31,7 +31,7 @@ type indexDir struct {
 
 func indexRuns(count int) int { return (count + indexRun - 1) / indexRun }
 
-// open reads the header of an index page. The directory stands on no entry then.
+// open reads the header of an index page. There is no current entry then.
 func (d *indexDir) open(payload []byte, sec *Section, size int64) error {
 	*d = indexDir{section: sec, size: size, at: -1}
 	s := column.Scan{Rest: payload}
@@ -49,13 +49,13 @@ func (d *indexDir) open(payload []byte, sec *Section, size int64) error {
 	return nil
 }
 
-// bad leaves the directory on no entry.
+// bad leaves no current entry.
 func (d *indexDir) bad() error {
 	d.at = -1
 	return column.Corrupt("index page of %s: a field is cut short or out of bounds", d.section)
 }
 
-// end is where a run ends in the entries.
+// end returns the offset at which a run ends in the entries.
 func (d *indexDir) end(run int) int { return int(binary.LittleEndian.Uint32(d.ends[4*run:])) }
 
 // head moves to the first entry of a run.
@@ -80,7 +80,7 @@ func (d *indexDir) read() error {
 	return nil
 }
 
-// next moves to the next entry, of which there is one. It verifies that it follows.
+// next moves to the next entry, which must exist. It verifies that it may follow the current one.
 func (d *indexDir) next() error {
 	d.at++
 	if d.at%indexRun > 0 {
@@ -116,8 +116,8 @@ func (d *indexDir) seek(i int) error {
 	return nil
 }
 
-// search moves to the first entry that is beyond something, which all after it are too. It returns false, and
-// stands on the last entry, if none is.
+// search moves to the first entry for which beyond returns true; all entries after it must be beyond, too. If
+// there is none, it moves to the last entry and returns false.
 func (d *indexDir) search(beyond func(*Entry) bool) (found bool, err error) {
 	run := sort.Search(indexRuns(d.count), func(run int) bool {
 		if err == nil {
@@ -137,7 +137,7 @@ func (d *indexDir) search(beyond func(*Entry) bool) (found bool, err error) {
 	return err == nil, err
 }
 
-// searchLast moves to the last entry that is not beyond something, or to the first if all are.
+// searchLast moves to the last entry for which beyond returns false, or to the first if there is none.
 func (d *indexDir) searchLast(beyond func(*Entry) bool) error {
 	found, err := d.search(beyond)
 	if err == nil && found && d.at > 0 {

@@ -6,7 +6,7 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// Meta is what a part says of itself, in its footer.
+// Meta describes a part, in its footer.
 type Meta struct {
 	Seed   model.KeySeed
 	Signal model.Signal
@@ -33,7 +33,7 @@ type Meta struct {
 	Tenants []Tenant
 }
 
-// Source is a stretch of a journal.
+// Source is a range of a journal.
 type Source struct {
 	// Node names the process that wrote the journal, Epoch the journal: when that was begun, in Unix
 	// nanoseconds. Sequence numbers of two journals are not comparable.
@@ -47,7 +47,7 @@ func (s *Source) less(o *Source) bool {
 	return s.Node < o.Node || s.Node == o.Node && s.Epoch < o.Epoch
 }
 
-// SetSources sets the sources. It returns what is wrong with them, or "".
+// SetSources sets the sources. It returns the reason why they are invalid, or "".
 func (m *Meta) SetSources(sources []Source) string {
 	if len(sources) == 0 {
 		return "no source"
@@ -101,5 +101,5 @@ func (m *Meta) Tenant(name string) *Tenant {
 	return nil
 }
 
-// NoTimes is the range of no rows at all: growing it by any time gives that time.
+// NoTimes is the range of no rows. Growing it by a time gives the range of that time.
 var NoTimes = model.TimeRange{Min: 1<<63 - 1, Max: -1 << 63}

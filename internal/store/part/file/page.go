@@ -64,8 +64,8 @@ var (
 	}}
 )
 
-// WorthCoding reports whether a coded payload is at least 1/32 shorter than it was. Other payloads are stored
-// as they are, since they then cost nothing to read.
+// WorthCoding reports whether a coded payload is at least 1/32 shorter. Other payloads are stored uncoded,
+// which makes them free to decode.
 func WorthCoding(coded, raw int) bool { return coded <= raw-raw/32 }
 
 // SealPage appends the stored form of a page: codec, raw length, payload, CRC-32C of all of it.
@@ -142,7 +142,7 @@ func OpenEnvelope(stored []byte, limit int) (codec byte, raw int, coded []byte, 
 	return codec, raw, s.Rest, nil
 }
 
-// OpenBody returns the payload, of raw bytes, of what [openEnvelope] returned.
+// OpenBody decodes what [OpenEnvelope] returned into a payload of raw bytes.
 func OpenBody(codec byte, raw int, b []byte) ([]byte, error) {
 	switch codec {
 	case CodecNone:
@@ -166,7 +166,7 @@ func OpenBody(codec byte, raw int, b []byte) ([]byte, error) {
 }
 
 func unzstd(b []byte, raw int) ([]byte, error) {
-	// A frame that lies about its size must not make the decoder grow beyond what the envelope allows.
+	// A frame with a false size must not make the decoder exceed the length of the envelope.
 	var h zstd.Header
 	if err := h.Decode(b); err != nil || !h.HasFCS || h.FrameContentSize != uint64(raw) {
 		return nil, column.Corrupt("page: zstd frame does not hold %d bytes", raw)

@@ -21,11 +21,11 @@ type Walk struct {
 	// index is index page number page-1; page 0 means none.
 	page  int
 	index indexDir
-	// least is the rank from which on the current entry is the first that ends no earlier.
+	// least is the lowest rank for which the current entry is the right one.
 	least uint32
 
-	// Copies is for a walk that goes on for as long as a merge: pages may be pieces of megabytes that were
-	// read ahead.
+	// Copies makes the walk copy what it keeps of a page. A walk that lasts as long as a merge needs that,
+	// because pages may be slices of megabytes that were prefetched.
 	Copies bool
 	copied []byte
 }
@@ -35,7 +35,7 @@ func NewWalk(ctx context.Context, r *Reader, sec *Section) Walk {
 	return Walk{Ctx: ctx, Reader: r, Section: sec}
 }
 
-// Position returns the index page and the entry there on which the walk stands, see entry.
+// Position returns the current index page and entry, for [Walk.Entry].
 func (w *Walk) Position() (page, i int) { return w.page - 1, w.index.at }
 
 // NewStreamWalk returns a walk that copies what it keeps of pages.
@@ -68,7 +68,7 @@ func (w *Walk) open(i int) error {
 // Find moves to the first page whose last rank is not less than rank. It returns nil if there is none.
 func (w *Walk) Find(rank uint32) (*Entry, error) {
 	if w.page > 0 && w.least <= rank {
-		// Ranks mostly lie in the page where the one before was, or in the next.
+		// Most ranks lie in the page of the rank before, or in the next one.
 		if last := w.index.entry.Last(); last < rank && w.index.at+1 < w.index.count {
 			if err := w.index.next(); err != nil {
 				return nil, w.failed(err)
@@ -129,8 +129,8 @@ func (w *Walk) Following() (*Entry, error) {
 	return &w.index.entry, nil
 }
 
-// Last moves to the last page that is not beyond something, or to the first page if all are. All pages after
-// one that is beyond must be, too. It returns nil if the section has no page.
+// Last moves to the last page for which beyond returns false, or to the first page if there is none. All
+// pages after one that is beyond must be beyond, too. It returns nil if the section has no page.
 func (w *Walk) Last(beyond func(e *Entry) bool) (*Entry, error) {
 	index := w.Reader.footer.index[w.Section.Number]
 	if len(index) == 0 {
@@ -147,8 +147,8 @@ func (w *Walk) Last(beyond func(e *Entry) bool) (*Entry, error) {
 	return &w.index.entry, nil
 }
 
-// PageNumber returns about which page of the section the walk stands on.
-func (w *Walk) PageNumber() int { return (w.page-1)*w.index.count + w.index.at } // index pages are about equally long
+// PageNumber estimates the number of the current page in the section: index pages are about equally long.
+func (w *Walk) PageNumber() int { return (w.page-1)*w.index.count + w.index.at }
 
 // Cover returns the page that covers a rank, of a section that covers all ranks.
 func (w *Walk) Cover(rank uint32) (*Entry, error) {
@@ -180,7 +180,7 @@ func (w *Walk) Load(e *Entry) ([]byte, error) {
 	return payload, nil
 }
 
-// RankPages appends, in order, the pages of a section that hold the ranks; of rows only those that have some
+// RankPages appends, in order, the pages of a section that hold the ranks. Pages of rows must have rows
 // within rg.
 func (r *Reader) RankPages(ctx context.Context, dst []Addr, sec *Section, ranks Ranks, rg *model.TimeRange) ([]Addr, error) {
 	w := NewWalk(ctx, r, sec)
@@ -207,8 +207,8 @@ func (r *Reader) RankPages(ctx context.Context, dst []Addr, sec *Section, ranks 
 	return dst, nil
 }
 
-// SkipTo returns the ranks from which on a page other than that of e is needed, where ranks[0] has been
-// looked at. Other ranks of the page add nothing, except the last, which may go on in the next page.
+// SkipTo returns the ranks that need another page than e; ranks[0] has been looked at. That drops the other
+// ranks of the page, except the last one, which may continue in the next page.
 func (e *Entry) SkipTo(ranks Ranks) Ranks {
 	next := max(e.Rank0, ranks[0]+1)
 	if e.Rank0 <= ranks[0] {

@@ -7,10 +7,10 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// Windows divide time for the masks of a block, which say of each series in which windows it has rows. A
-// block of a day has many series that lived for an hour: a reader leaves them out without a look at their
-// rows. Window i is [Start + i*Length, Start + (i+1)*Length), except that the first has all time before it
-// too, and the last all after: so there is no row outside, and nothing to be said about one.
+// Windows divide time for the masks of a block. The mask of a series says in which windows it has rows. A
+// block of a day has many series that lived for an hour, and a reader skips them without reading their rows.
+// Window i is [Start + i*Length, Start + (i+1)*Length). The first window also has all time before it, and the
+// last all time after it, so every row is in a window.
 type Windows struct {
 	// Start is in Unix nanoseconds, Length in nanoseconds.
 	Start, Length int64
@@ -21,7 +21,7 @@ type Windows struct {
 // MaxWindows is the most windows that a mask of 64 bits can tell apart.
 const MaxWindows = 64
 
-// Valid reports whether the windows can be stored: none, or such that their end is a time.
+// Valid reports whether the windows can be stored: there are none, or their end is a valid time.
 func (w Windows) Valid() bool {
 	if w.Count == 0 {
 		return w == Windows{}

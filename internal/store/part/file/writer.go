@@ -8,7 +8,7 @@ import (
 	"github.com/shaledb/shale/internal/store/part/column"
 )
 
-// Hooks are what a writer of sections does when the container asks it to. A nil function does nothing.
+// Hooks are the calls of the container to the writer of a section. A nil function does nothing.
 type Hooks struct {
 	// BeginSeries is called for each series, in order. Its rank is that of the writer.
 	BeginSeries func(k model.Key, l model.Labels) error
@@ -16,12 +16,12 @@ type Hooks struct {
 	EndSeries func() error
 	// EndTenant writes what is left of the tenant, and of its last series: no page spans two tenants.
 	EndTenant func() error
-	// Release gives up memory when the part is finished.
+	// Release releases memory when the part is finished.
 	Release func()
 }
 
-// Sizes say when things are closed. They are no part of the format as long as they stay within what readers
-// accept, so tests make small ones.
+// Sizes say when pages and units are closed. They do not belong to the format, as long as readers accept
+// them, so tests use small ones.
 type Sizes struct {
 	PageBytes, IndexBytes, ListBytes int // bytes
 	Rows, SeriesRows                 int // of a page of samples
@@ -42,7 +42,7 @@ type Writer struct {
 	index    []IndexWriter
 	rank     uint32 // of the current series
 	mask     uint64 // its windows
-	// Payload is room for the payload of a page, see Page.
+	// Payload is the buffer for the payload of a page, see Page.
 	Payload, stored []byte
 }
 
@@ -60,7 +60,7 @@ func NewWriter(w io.Writer, m Meta, sections Sections, dense bool, z Sizes) *Wri
 // Meta returns what the part says about itself so far.
 func (f *Writer) Meta() *Meta { return &f.footer.meta }
 
-// Dense reports whether small is better than cheap.
+// Dense reports whether the part should be small rather than cheap to write.
 func (f *Writer) Dense() bool { return f.dense }
 
 // TextCodec is the codec of pages that are text, or lists.
@@ -110,8 +110,8 @@ func (f *Writer) BeginSeries() {
 	f.Tenant().Series++
 }
 
-// AddTimes enters the ascending times of rows of the current series in the range of the tenant and in the
-// mask of the series. There is at least one.
+// AddTimes adds the ascending times of rows of the current series, at least one, to the range of the tenant
+// and to the mask of the series.
 func (f *Writer) AddTimes(times []int64) {
 	r := &f.Tenant().Range
 	r.Min, r.Max = min(r.Min, times[0]), max(r.Max, times[len(times)-1])
@@ -147,7 +147,7 @@ func (f *Writer) Page(codec byte) (Addr, error) {
 	return f.Stored(f.stored)
 }
 
-// Stored writes a page that is stored already.
+// Stored writes a page that is already in its stored form.
 func (f *Writer) Stored(stored []byte) (Addr, error) {
 	if f.off == 0 {
 		if err := f.write([]byte(Header)); err != nil {

@@ -15,9 +15,9 @@ import (
 //
 //   - every four consecutive letters of each word, without case. Words are few, and mostly the same from line
 //     to line;
-//   - minimizers of each long run of letters and digits, such as a trace id: the stretch of six bytes with the
-//     least hash among each eleven consecutive ones. Any sixteen bytes of the run contain a minimizer, and the
-//     filter holds a sixth of the stretches;
+//   - minimizers of each long run of letters and digits, such as a trace id: the stretch of six bytes with
+//     the least hash among each eleven consecutive ones. Any sixteen bytes of the run contain a minimizer,
+//     and the filter holds a sixth of the stretches;
 //   - each shorter run of hexadecimal digits as a whole, which helps needles that include both of its edges;
 //   - the two middle numbers of dotted numbers, such as addresses;
 //   - each name and value of structured metadata.

@@ -8,7 +8,7 @@ import (
 	"github.com/shaledb/shale/internal/store/part/file"
 )
 
-// sampleDir is the decoded directory of a page of samples: where the rows of each rank are. It holds no row.
+// sampleDir is the decoded directory of a page of samples: it says where the rows of each rank are.
 type sampleDir struct {
 	payload []byte
 	rank0   uint32
@@ -16,10 +16,10 @@ type sampleDir struct {
 	counts  []int64
 	// mixed is 1 for ranks that have histograms; empty if none has.
 	mixed []int64
-	// before holds, for each beforeRanks ranks, how much of each column lies before them.
+	// before holds the position in each column, once for every beforeRanks ranks.
 	before []columnPos
 	end    columnPos
-	// pos is what lies before the rank passed.
+	// pos is the position before the rank passed.
 	pos    columnPos
 	passed int
 
@@ -35,11 +35,11 @@ type sampleDir struct {
 	seqPlaces []int64 // where in its sequence the times of a series begin
 	seqBytes  []byte
 	seqEnds   []uint32
-	// seq is the sequence that was decoded last, into times.
+	// seq is the sequence that was last decoded into times.
 	seq   int
 	times []int64
-	// kept are sequences of which some series have only a part, and keptAt says where each is; -1: not there.
-	// Were they decoded for each such series, a page of 16,384 short ones could take a second and more.
+	// kept are sequences of which some series have only a part, and keptAt is the offset of each, or -1.
+	// Decoding them again for each series would let a forged page of 16,384 series take very long.
 	kept   []int64
 	keptAt []int32
 
@@ -51,13 +51,13 @@ type sampleDir struct {
 	lens   []int64
 	starts []int64
 
-	// layouts are those of histograms, decoded into histograms when they are first asked for.
+	// layouts are the layouts of histograms, which the first histogram decodes into histograms.
 	layouts     []byte
 	layoutsRead bool
 	histograms  histogramDecoder
 
 	hasStarts bool
-	// block and blockStarts are the block of the page-wide column that was decoded last, which is number at.
+	// block and blockStarts are the last decoded block of the page-wide column, which has the number at.
 	at          int
 	block       []uint64
 	blockStarts []int64
@@ -132,7 +132,7 @@ func (d *sampleDir) open(payload []byte) error {
 	return s.End(object)
 }
 
-// forget lets go of the page, but keeps the memory in which it was decoded.
+// forget drops the page, but keeps the memory of its directory.
 func (d *sampleDir) forget() {
 	d.payload, d.seqBytes, d.layouts, d.layoutsRead = nil, nil, nil, false
 	d.short.bytes, d.long.bytes, d.shortStarts.bytes, d.longStarts.bytes = nil, nil, nil, nil

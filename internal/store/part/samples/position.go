@@ -15,8 +15,8 @@ func (d *sampleDir) isShort(i int) bool {
 	return d.counts[i] < shortRows && (len(d.mixed) == 0 || d.mixed[i] == 0)
 }
 
-// count sums up the rows before each beforeRanks ranks, and all. A query that wants one series of a page has
-// but these sums of most others; one for each rank took a tenth of the time of such queries.
+// count sums up the rows before every beforeRanks ranks, and all rows. A query for one series of a page needs
+// no more about most others, so a sum for each rank would be wasted: see BenchmarkRead of package part.
 func (d *sampleDir) count() error {
 	var pos columnPos
 	d.before, d.rows, d.pos, d.passed = d.before[:0], 0, pos, 0
@@ -54,7 +54,7 @@ func allOnes(counts []int64) bool {
 	return differ == 0
 }
 
-// beforeRanks is how many ranks share a sum of what lies before them.
+// beforeRanks is the number of ranks that share one sum.
 const beforeRanks = 64
 
 // pass moves pos over the ranks [from, to).

@@ -8,10 +8,10 @@ import (
 )
 
 // timeDict holds the distinct sequences of times of a page, of two rows and more. Series that are scraped
-// together have one sequence between them, so their times cost a reference each. A sequence itself is a
-// column of integers: steps of a unit, which is the greatest that fits all times of the page, since an
-// origin. So a regular sequence takes a few bytes, and one of which each time is a little off does not spell
-// out the zeros of its nanoseconds.
+// together share a sequence, so their times cost one reference each. A sequence is a column of integers:
+// multiples of a unit since an origin, where the unit is the greatest that divides all times of the page.
+// So a regular sequence takes a few bytes, and an irregular one does not store the zeros of its
+// nanoseconds.
 type timeDict struct {
 	raw  []int64
 	ends []int

@@ -22,9 +22,9 @@ func NewKeyStream(r *file.Reader) *KeyCursor {
 	return &KeyCursor{Pages: file.NewStreamWalk(r, KeySection)}
 }
 
-// Enter puts the cursor before the first key of another tenant, and reports whether the part has it. What the
-// cursor has open stays: many small tenants share a page of the index, and a cursor for each of them would
-// read it for each.
+// Enter moves the cursor before the first key of another tenant, and reports whether the part has the tenant.
+// Open pages stay open: many small tenants share a page of the index, which a cursor per tenant would read
+// each time.
 func (c *KeyCursor) Enter(tenant string) bool {
 	t := c.Pages.Reader.Meta().Tenant(tenant)
 	if t == nil {
@@ -90,7 +90,7 @@ func (c *KeyCursor) load(rank uint32) error {
 	return c.open(e)
 }
 
-// locate says at which page an error is.
+// locate adds the address of the page to an error.
 func (c *KeyCursor) locate(err error) error { return file.AtPage(file.Addr{Off: c.off}, err) }
 
 func (c *KeyCursor) open(e *file.Entry) error {
@@ -109,13 +109,13 @@ func (c *KeyCursor) open(e *file.Entry) error {
 	return nil
 }
 
-// SeekGE moves to the first key that is not less than k, wherever the cursor stands. It returns false if
-// there is none, or on an error.
+// SeekGE moves to the first key that is not less than k, from any position. It returns false if there is
+// none, or on an error.
 func (c *KeyCursor) SeekGE(k model.Key) bool {
 	if c.err != nil || c.begin == c.end {
 		return false
 	}
-	// Keys that are sought in order mostly lie in the open page.
+	// Most keys that are sought in order lie in the open page.
 	i := c.dir.count
 	if c.reaches(k) {
 		i = c.seekInPage(k)
@@ -134,8 +134,8 @@ func (c *KeyCursor) SeekGE(k model.Key) bool {
 	return c.Next()
 }
 
-// Find moves to a key, and reports whether the tenant has it. Keys that are sought ascend. Where it returns
-// false the cursor stands on no key.
+// Find moves to a key, and reports whether the tenant has it. Keys must ascend from call to call. After false
+// there is no current key.
 func (c *KeyCursor) Find(k model.Key) bool {
 	if c.err != nil || c.begin == c.end {
 		return false
@@ -163,15 +163,15 @@ func (c *KeyCursor) Find(k model.Key) bool {
 			c.next = d.rank0 + uint32(i) + 1
 			return true
 		}
-		// Behind the last restart another page may go on.
+		// After the last restart, the next page may have the key.
 		if (group+1)*restartRanks < d.count || d.rank0+uint32(d.count) == c.end || !c.turnTo(k) {
 			return false
 		}
 	}
 }
 
-// turnTo opens the page in which a key would be. It reports whether that is another one than was open: told
-// by where it is, since what an index says of ranks may be forged.
+// turnTo opens the page in which a key would be, and reports whether that is another page than before. It
+// compares addresses, because the ranks in an index may be forged.
 func (c *KeyCursor) turnTo(k model.Key) bool {
 	e, err := c.pageOf(k)
 	if c.err = err; err != nil || c.ownsPage() && e.Addr.Off == c.off {
@@ -192,7 +192,7 @@ func (c *KeyCursor) ownsPage() bool {
 // reaches reports whether the open page is one of the tenant's and begins no later than a key.
 func (c *KeyCursor) reaches(k model.Key) bool { return c.ownsPage() && !c.dir.beyond(0, k) }
 
-// seekInPage returns where in the open page the first key is that is not less than k.
+// seekInPage returns the index in the open page of the first key that is not less than k.
 func (c *KeyCursor) seekInPage(k model.Key) int {
 	i, err := c.dir.seek(k)
 	if err != nil {
@@ -201,8 +201,7 @@ func (c *KeyCursor) seekInPage(k model.Key) int {
 	return i
 }
 
-// pageOf returns the page of the tenant in which the first key that is not less than k stands, or which it
-// follows.
+// pageOf returns the tenant's page that has the first key that is not less than k, or ends right before it.
 func (c *KeyCursor) pageOf(k model.Key) (*file.Entry, error) {
 	// A page is beyond if it begins with a greater key, or belongs to a later tenant. Index pages and pages
 	// that begin before the tenant are never beyond.

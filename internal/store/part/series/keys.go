@@ -15,11 +15,10 @@ var KeySection = &file.Section{Number: 0, Kind: 0, Name: "keys", Form: file.KeyE
 // maxPageKeys bounds the keys of a page: 64 KiB of at least 9 bytes each, and room.
 const maxPageKeys = 1 << 13
 
-// keyPage collects the keys of consecutive ranks of one tenant. Of a key the upper half, in which neighbours
-// lie close, is stored as the difference to the one before; the lower half is a hash and stored as it is.
-// Compressing this was tried: it saves nothing worth its time. Each restartRanks keys an upper half stands
-// whole, which takes a byte and a half of a hundred: a query that wants one key of a page decodes 64, not
-// 8,192.
+// keyPage collects the keys of consecutive ranks of one tenant. The upper half of a key, in which neighbours
+// are close, is stored as the difference to the one before. The lower half is a hash and stored as it is.
+// Compressing it was tried and is not worth its time. Every restartRanks keys, an upper half is stored whole,
+// so that a query for one key of a page decodes 64 keys, not 8,192.
 type keyPage struct {
 	rank0    uint32
 	first    model.Key
@@ -66,7 +65,7 @@ type keyWriter struct {
 	page keyPage
 }
 
-// NewKeyWriter returns what the writer of keys does when the container asks it to.
+// NewKeyWriter returns the hooks of the writer of keys.
 func NewKeyWriter(w *file.Writer) file.Hooks {
 	p := &keyWriter{w: w}
 	return file.Hooks{BeginSeries: p.begin, EndTenant: p.flush}
@@ -90,7 +89,7 @@ func (p *keyWriter) flush() error {
 	return p.w.AddPage(KeySection, file.CodecNone, e)
 }
 
-// keyDir is a page of keys, of which the keys of one restart are decoded at a time.
+// keyDir is a page of keys. It decodes the keys of one restart at a time.
 type keyDir struct {
 	rank0    uint32
 	count    int // 0: no page
@@ -98,10 +97,10 @@ type keyDir struct {
 	diffs    []byte
 	los      []byte
 
-	group int // that is decoded into his; -1: none
+	group int // the restart that is decoded into his; -1: none
 	his   [restartRanks]uint64
-	// past is where find goes on in the decoded restart. Of the restart probed, which is not decoded, probes
-	// keys were sought.
+	// past is the index in the decoded restart from which find goes on. probes counts the lookups in restart
+	// probed before it is decoded.
 	past, probed, probes int
 }
 
@@ -130,7 +129,7 @@ func (d *keyDir) first(group int) model.Key {
 
 func (d *keyDir) lo(i int) uint64 { return binary.LittleEndian.Uint64(d.los[8*i:]) }
 
-// diffsEnd returns where the differences end that follow a restart.
+// diffsEnd returns the offset at which the differences after a restart end.
 func (d *keyDir) diffsEnd(group int) uint32 {
 	if group < 0 {
 		return 0
@@ -138,8 +137,8 @@ func (d *keyDir) diffsEnd(group int) uint32 {
 	return binary.LittleEndian.Uint32(d.restarts[restartBytes*group+8:])
 }
 
-// load decodes the restart of the i-th key, which the page has. To decode it as far as a key that is sought
-// was tried: of a query for one series of 90 it saves nothing that can be measured.
+// load decodes the restart of the i-th key, which the page must have. Decoding only up to the key was tried:
+// it did not make queries measurably faster.
 func (d *keyDir) load(i int) error {
 	g := i / restartRanks
 	if d.group == g {
@@ -162,15 +161,15 @@ func (d *keyDir) load(i int) error {
 // key returns the i-th key, which has been loaded.
 func (d *keyDir) key(i int) model.Key { return model.Key{Hi: d.his[i%restartRanks], Lo: d.lo(i)} }
 
-// beyond reports whether a restart begins with a greater key. The lower half lies elsewhere, and seldom
-// counts.
+// beyond reports whether a restart begins with a greater key. It seldom has to read the lower half, which is
+// stored elsewhere.
 func (d *keyDir) beyond(group int, k model.Key) bool {
 	hi := binary.BigEndian.Uint64(d.restarts[restartBytes*group:])
 	return hi > k.Hi || hi == k.Hi && d.lo(restartRanks*group) > k.Lo
 }
 
 // groupOf returns the last restart that is not beyond a key, -1 if all are. Keys that are sought in order are
-// mostly a little after the restart near.
+// mostly close after the restart near.
 func (d *keyDir) groupOf(k model.Key, near int) int {
 	lo, step := 0, 1
 	if near > 0 && !d.beyond(near, k) {
@@ -196,13 +195,13 @@ func (d *keyDir) seek(k model.Key) (int, error) {
 	return i + sort.Search(min(d.count-i, restartRanks), func(n int) bool { return !d.key(i + n).Less(k) }), nil
 }
 
-// fewProbes is how many keys are sought in a restart before it is decoded. A query that asks each of several
-// parts for one key out of many mostly misses, and need not decode for that: see BenchmarkFindKeys.
+// fewProbes is the number of lookups in a restart before it is decoded. A query that asks several parts for
+// one key out of many mostly misses, and need not decode for a miss: see BenchmarkFindKeys.
 const fewProbes = 4
 
 // find returns the index of a key, -1 if the page does not have it, and the restart in which it would be.
-// Keys that are sought ascend. The lower halves stand whole, and hardly two are alike, so a miss need not
-// decode the upper ones.
+// Keys must ascend from call to call. Lower halves are stored whole and hardly two are equal, so a miss need
+// not decode the upper halves.
 func (d *keyDir) find(k model.Key) (i, group int, err error) {
 	g := d.groupOf(k, max(d.group, d.probed))
 	if g < 0 {
@@ -228,13 +227,12 @@ func (d *keyDir) find(k model.Key) (i, group int, err error) {
 	return i, g, nil
 }
 
-// nearKeys is how many of the next keys are looked at before a key is searched for. A query for all series of
-// a metric asks for one key of a part after the other, or for keys between two of them: see
-// BenchmarkFindKeys.
+// nearKeys is the number of next keys to compare before a binary search. A query for all series of a metric
+// asks for consecutive keys of a part, or for keys between two of them: see BenchmarkFindKeys.
 const nearKeys = 4
 
-// near looks for a key, greater than those before, among the next of the restart that is decoded. It returns
-// the index, -1 if the page does not have it, and whether that is known.
+// near looks for a key, greater than those before, among the next ones of the decoded restart. It returns the
+// index, -1 if the page does not have the key, and whether the search has decided.
 func (d *keyDir) near(k model.Key) (i int, known bool) {
 	if d.group < 0 || d.beyond(d.group, k) { // another may have decoded it meanwhile
 		return -1, false
@@ -267,10 +265,10 @@ func hasLo(los []byte, lo uint64) bool {
 	return false
 }
 
-// sumUvarints sets each number but the first to the one before and a uvarint of b, and returns the rest of b.
-// Numbers of three and four bytes, which most differences of hashes are, are taken as one word. A word for
-// any length, without branches, was tried: where a number begins then waits for the one before, and that
-// takes longer.
+// sumUvarints sets each number but the first to the one before plus a uvarint of b, and returns the rest of
+// b. It reads numbers of three and four bytes, which most differences of hashes have, as one word. A
+// branchless word for any length was tried and is slower, because each number then waits for the one
+// before. See BenchmarkFindKeys.
 func sumUvarints(sums []uint64, b []byte) (rest []byte, bad bool) {
 	sum := sums[0]
 	for i := 1; i < len(sums); i++ {

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// restartRanks is the distance of the label sets that are stored whole, from which reading can start.
+	// restartRanks is the distance of the label sets that are stored whole, at which reading can start.
 	restartRanks = 64
 
 	// maxPageLabels bounds the label sets of a page.
@@ -20,8 +20,7 @@ const (
 var LabelSection = &file.Section{Number: 1, Kind: 1, Name: "labels", Form: file.RankEntries, Needed: func(m *file.Meta) bool { return m.Labels }}
 
 // labelPage collects the label sets of consecutive ranks of one tenant. Each is coded against the one before:
-// neighbours in key order share a name, a job and a target and so most of their bytes, before and after where
-// they differ.
+// neighbours in key order share name, job and target, and so most bytes before and after the difference.
 type labelPage struct {
 	rank0    uint32
 	count    int
@@ -43,7 +42,8 @@ func (p *labelPage) add(rank uint32, l model.Labels) {
 	p.count++
 }
 
-// AppendLabelSet codes a label set against the one before, and returns it in that one's place.
+// AppendLabelSet codes a label set against the one before. It returns a copy of the set in the memory of that
+// one.
 func AppendLabelSet(dst, last []byte, l model.Labels) (out, set []byte) {
 	prefix := commonPrefix(last, l)
 	suffix := commonSuffix(last[prefix:], l[prefix:])
@@ -139,7 +139,7 @@ func (d *LabelDir) decode(payload []byte) error {
 	d.count = s.Below(maxPageLabels)
 	d.restarts = s.Next(4 * uint64((d.count+restartRanks-1)/restartRanks))
 	if d.labels == nil {
-		// Not nil, which would mean that there are no labels, even for the empty set.
+		// The empty set is not nil, which would mean that the part has no labels.
 		d.labels = make([]byte, 0, 512)
 	}
 	d.sets, d.next, d.labels = s.Rest, 0, d.labels[:0]
@@ -190,8 +190,8 @@ func (d *LabelDir) step() error {
 	return nil
 }
 
-// Read reads the next of label sets that stand one after the other, of which only the first is whole. It is
-// valid until the next call.
+// Read reads the next of consecutive label sets, of which only the first is whole. It is valid until the next
+// call.
 func (d *LabelDir) Read(s *column.Scan, first bool) (model.Labels, error) {
 	d.rest, d.next = *s, 1
 	if first {
@@ -202,7 +202,7 @@ func (d *LabelDir) Read(s *column.Scan, first bool) (model.Labels, error) {
 	return model.Labels(d.labels), err
 }
 
-// splice replaces what lies between prefix and suffix.
+// splice replaces the bytes between prefix and suffix.
 func (d *LabelDir) splice(prefix, suffix int, middle []byte) {
 	n := prefix + len(middle) + suffix
 	from := len(d.labels) - suffix

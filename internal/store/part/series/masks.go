@@ -105,7 +105,7 @@ func Active(ctx context.Context, r *file.Reader, ranks file.Ranks, rg model.Time
 	return out, nil
 }
 
-// PrefetchMasks fetches what activeRanks will read.
+// PrefetchMasks prefetches the pages that Active will read.
 func PrefetchMasks(ctx context.Context, r *file.Reader, ranks file.Ranks, rg model.TimeRange) error {
 	m := r.Meta()
 	if m.Windows.Count == 0 || rg.Min <= m.Range.Min && m.Range.Max <= rg.Max {
@@ -145,7 +145,7 @@ func (p *maskWriter) begin(model.Key, model.Labels) error {
 	return nil
 }
 
-// settle enters the windows of the series before.
+// settle adds the windows of the series before.
 func (p *maskWriter) settle() {
 	if n := len(p.page.masks); n > 0 {
 		p.page.masks[n-1] |= int64(p.w.TakeMask())

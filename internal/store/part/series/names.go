@@ -10,8 +10,8 @@ import (
 	"github.com/shaledb/shale/internal/store/part/file"
 )
 
-// Lister lists names and values of labels. If Charge is set, it is asked before the lists take memory that
-// grows with what they find, and told, by a negative number, what is free.
+// Lister lists names and values of labels. Charge, if set, is called before the lists take memory that grows
+// with their results, and with a negative number when memory is free again.
 type Lister struct {
 	*file.Reader
 	Charge func(bytes int64) error
@@ -137,15 +137,15 @@ func (r Lister) fewer(ctx context.Context, t *file.Tenant, w *postingWalk, set r
 	return n < limit, err
 }
 
-// collect emits, ascending and unique, what pick finds in the labels of a set. It has to hold all of it,
-// since labels come in the order of keys.
+// collect emits, ascending and unique, what pick finds in the labels of a set. It holds all results, because
+// labels arrive in the order of keys.
 func (r Lister) collect(ctx context.Context, t *file.Tenant, set rankRuns, emit func([]byte) error, pick func(l model.Labels, found func([]byte) error) error) error {
 	const each = 96 // of two slices and a string with their place in a map, about
 	charge, taken := r.Charge, int64(0)
 	if charge == nil {
 		charge = func(int64) error { return nil }
 	}
-	defer func() { _ = charge(-taken) }() // what is given back is not refused
+	defer func() { _ = charge(-taken) }() // giving back never fails
 	seen := make(map[string]struct{})
 	var all [][]byte
 	found := func(b []byte) error {
@@ -175,7 +175,7 @@ func (r Lister) collect(ctx context.Context, t *file.Tenant, set rankRuns, emit 
 	return nil
 }
 
-// meeting tells whether the entry of a walk has a series of a set.
+// meeting returns a function that reports whether the entry of a walk has a series of the set.
 type meeting struct {
 	all bool
 	set rankSet

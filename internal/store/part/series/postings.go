@@ -14,10 +14,10 @@ import (
 // PostingSection holds, by name and value of labels, which series have them, of parts that have labels.
 var PostingSection = &file.Section{Number: 2, Kind: 2, Name: "postings", Form: file.PairEntries, Needed: func(m *file.Meta) bool { return m.Labels }}
 
-// postings collects, for one tenant at a time, which ranks have which label. It is the one thing in a writer
-// that grows with the number of series, so it holds lists as runs, packed into one arena, and nothing of its
-// own on the Go heap per label but 48 bytes and the value, and 16 more while they are being sorted: a label
-// that all series share is a single run, one that a single series has is no list at all.
+// postings collects, for one tenant at a time, which ranks have which label. No other state of a writer
+// grows with the number of series. So lists are intervals of ranks, packed into one arena. A label takes 48
+// bytes and its value on the Go heap, and 16 more while labels are sorted. A label that all series share is
+// a single interval, and one that a single series has needs no list.
 type postings struct {
 	seed  uint64
 	pairs slabs[pairState]
@@ -26,7 +26,7 @@ type postings struct {
 	lists arena
 	names []uint32 // ids of the names among pairs
 
-	// last are the pairs of the series before, by place: neighbours share most of their labels.
+	// last are the pairs of the series before, by position: neighbours share most of their labels.
 	last []uint32
 }
 
@@ -91,7 +91,7 @@ func (p *postings) add(rank uint32, l model.Labels) error {
 	return nil
 }
 
-// pair returns the id of a label, which is looked for first where the series before had one.
+// pair returns the id of a label. It first tries the label that the series before had at this position.
 func (p *postings) pair(place int, name, value []byte) (uint32, error) {
 	if place < len(p.last) {
 		s := p.pairs.get(p.last[place])

@@ -87,8 +87,8 @@ func (w *postingWalk) next() bool {
 	return false
 }
 
-// before moves to the last page that begins with less than (name, value), or to the first: the posting stands
-// in that page, or begins the one after it. It returns false if there is no page, or on an error.
+// before moves to the last page that begins with less than (name, value), or to the first page. The posting
+// is in that page, or begins the next one. It returns false if there is no page, or on an error.
 func (w *postingWalk) before(name, value []byte) bool {
 	w.entry, w.err = w.pages.Last(func(e *file.Entry) bool { return w.compare(e, name, value) >= 0 })
 	return w.entry != nil
@@ -157,7 +157,7 @@ func (w *postingWalk) values(name, prefix []byte, fn func() error) error {
 	return w.err
 }
 
-// pageNumber returns about which page of postings, from the first of the part on, (name, value) is in.
+// pageNumber estimates the number, in the part, of the page of postings that has (name, value).
 func (w *postingWalk) pageNumber(name, value string) (int, error) {
 	if !w.before([]byte(name), []byte(value)) {
 		return 0, w.err
@@ -165,8 +165,7 @@ func (w *postingWalk) pageNumber(name, value string) (int, error) {
 	return w.pages.PageNumber(), nil
 }
 
-// pagesOf appends the pages in which postings of the name stand whose value is, or begins with, the given
-// one.
+// pagesOf appends the pages with postings of the name whose value is, or begins with, the given one.
 func (w *postingWalk) pagesOf(dst []file.Addr, name, value []byte, prefix bool) ([]file.Addr, error) {
 	if w.err != nil {
 		return dst, w.err

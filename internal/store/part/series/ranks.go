@@ -163,16 +163,16 @@ func nextBit(set []uint64, at uint32, clear bool) uint32 {
 	return at
 }
 
-// rankSet answers whether a run has a rank of a set: of few runs, as the series of one metric are, by looking
-// for it among them, else by a bit per series of the tenant. To set the bits of a million took a third of the
-// time of a query for the jobs of one metric.
+// rankSet answers whether an interval has a rank of a set. A set of few intervals, such as the series of one
+// metric, is searched. Others get a bit per series of the tenant, which would cost more than the search: see
+// BenchmarkSelect of package part.
 type rankSet struct {
 	few  rankRuns
 	bits []uint64
 }
 
-// fewRuns is how many runs are gone through: a label may have a million values, for each of which that is
-// done.
+// fewRuns is the most intervals that are searched. A label may have a million values, each of which is one
+// search.
 const fewRuns = 16
 
 func newRankSet(series uint32, runs rankRuns) rankSet {

@@ -24,9 +24,8 @@ func Select(ctx context.Context, r *file.Reader, tenant string, ms []model.Match
 	return runs.ranks(t.Rank0), nil
 }
 
-// selectRuns takes the matchers that absence does not satisfy first, from the cheapest on, and intersects
-// what they give, smallest first; then it takes away the series that have a value which one of the others
-// refuses.
+// selectRuns evaluates the matchers that absence does not satisfy, the cheapest first, and intersects their
+// results, the smallest first. Then it removes the series with a value that another matcher refuses.
 func selectRuns(ctx context.Context, r *file.Reader, t *file.Tenant, ms []model.Matcher) (rankRuns, error) {
 	if len(ms) > 0 && !r.Meta().Labels {
 		return nil, column.Invalid("matchers asked of a part without labels")
@@ -100,7 +99,7 @@ func scanAndRefuse(w *postingWalk, result rankRuns, scans, refusals []selector) 
 	return result, nil
 }
 
-// selector is a matcher at work.
+// selector is a matcher with its state during a selection.
 type selector struct {
 	*model.Matcher
 	match func(string) bool
@@ -142,9 +141,9 @@ func (s *selector) union(w *postingWalk, values []string) (rankRuns, error) {
 	return u.result(), nil
 }
 
-// scan looks at every value of the label and returns the series of those that the matcher accepts, or
-// refuses. The matcher sees a view of the value: a copy of each of a million values took longer than to match
-// them.
+// scan tries every value of the label, and returns the series of those that the matcher accepts, or refuses.
+// The matcher gets a view of the value, since copying a million values costs more than matching them: see
+// BenchmarkSelect of package part.
 func (s *selector) scan(w *postingWalk, accept bool) (rankRuns, error) {
 	u := rankUnion{series: w.series}
 	prefix := s.scanPrefix(accept)
@@ -197,7 +196,7 @@ func (s *selector) refusedValues() []string {
 	return nil
 }
 
-// scanPrefix returns what all values begin with that a scan has to look at.
+// scanPrefix returns the common prefix of the values that a scan has to try.
 func (s *selector) scanPrefix(accept bool) string {
 	if accept && s.Op == model.MatchRegexp {
 		return s.Prefix

@@ -11,14 +11,14 @@ import (
 	"github.com/shaledb/shale/internal/store/part/file"
 )
 
-// maxKeptList bounds a list that is kept, so that no pattern displaces many others.
+// maxKeptList bounds a cached list, so that no pattern evicts many others.
 const maxKeptList = 64 << 10
 
 // errNotKept says that a list is too long to be kept.
 var errNotKept = errors.New("list not kept")
 
-// scanned is scan, once for all queries as long as the list is kept. Operator and value say what a matcher
-// means; one without a value may mean anything.
+// scanned is scan with its result cached for later queries. Operator and value identify a matcher; one
+// without a value cannot be cached.
 func (s *selector) scanned(w *postingWalk, accept bool) (rankRuns, error) {
 	l, ok := w.pages.Reader.Pages().(file.Lists)
 	if !ok || s.Value == "" || s.Op != model.MatchRegexp && s.Op != model.MatchNotRegexp {

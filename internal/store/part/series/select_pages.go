@@ -30,10 +30,10 @@ func (w *postingWalk) prefetch(all []selector) error {
 	})
 }
 
-// manyValues bounds the values of one matcher that are looked up ahead.
+// manyValues bounds the values of one matcher whose pages are prefetched.
 const manyValues = 1024
 
-// PrefetchValues fetches what listing the values of a label will read.
+// PrefetchValues prefetches the pages that listing the values of a label will read.
 func PrefetchValues(ctx context.Context, r *file.Reader, tenant, name string) error {
 	t := r.Meta().Tenant(tenant)
 	if t == nil || !r.Meta().Labels {

@@ -56,7 +56,7 @@ func (s *slabs[T]) slice(id, n uint32) []T {
 // from 12 bytes to 1 KiB.
 type arena struct {
 	bytes slabs[byte]
-	// full says that something did not fit, so that the lists are worthless.
+	// full says that a list did not fit, which makes all lists invalid.
 	full bool
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/shaledb/shale/internal/store/part/lines"
 )
 
-// Tally counts lines and verifies that none stands twice.
+// Tally counts lines and verifies that none is stored twice.
 type Tally struct {
 	Rows, Bytes uint64
 	Times       model.TimeRange

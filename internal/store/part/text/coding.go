@@ -100,7 +100,7 @@ func (x *Writer) codeUnits() error {
 	var next atomic.Int32
 	work := func() {
 		for i := next.Add(1); int(i) <= len(units); i = next.Add(1) {
-			units[i-1].code(x.w.Dense(), x.w.TextCodec(), stays(&x.w.Sizes))
+			units[i-1].code(x.w.Dense(), x.w.TextCodec(), finalBytes(&x.w.Sizes))
 		}
 	}
 	var others sync.WaitGroup

@@ -9,8 +9,7 @@ import (
 	"github.com/shaledb/shale/internal/store/part/file"
 )
 
-// Cursor says in which pages the lines of series are, one series after the other. It is used by one
-// goroutine.
+// Cursor finds the pages with the lines of series, one series after the other. It is used by one goroutine.
 type Cursor struct {
 	r        *file.Reader
 	req      *model.Request
@@ -19,8 +18,7 @@ type Cursor struct {
 	verdicts *Verdicts
 	pages    file.Walk
 
-	// at is the unit that was looked at last; out says that no line of it is wanted, and page is made of it
-	// once it has a chunk.
+	// at is the last unit; out says that no line of it is wanted, and page is set once it has a chunk.
 	at   file.Addr
 	out  bool
 	page *page
@@ -59,7 +57,7 @@ func (c *Cursor) Chunks(ctx context.Context, rank uint32, dst []model.TextChunk)
 	return dst, err
 }
 
-// leftChunks is Chunks where it is known which units are left.
+// leftChunks is Chunks after all units of the selection have been asked.
 func (c *Cursor) leftChunks(ctx context.Context, rank uint32, dst []model.TextChunk) (_ []model.TextChunk, err error) {
 	left := c.verdicts.left
 	for i := sort.Search(len(left), func(i int) bool { return left[i].Last() >= rank }); i < len(left) && left[i].Rank0 <= rank && err == nil; i++ {
@@ -71,7 +69,7 @@ func (c *Cursor) leftChunks(ctx context.Context, rank uint32, dst []model.TextCh
 func (c *Cursor) chunk(ctx context.Context, e *file.Entry, rank uint32, dst []model.TextChunk) ([]model.TextChunk, error) {
 	if c.at != e.Addr {
 		c.at, c.page = e.Addr, nil
-		// What an earlier query has found out is left out here, before anything is made of it.
+		// Units that an earlier query has ruled out are skipped before a page is made.
 		if c.out = c.verdicts != nil && e.Text.Filter.Len > 0 && c.verdicts.add(e.Text.Filter, e.Text.Number); c.out {
 			c.req.Cost.TextPages.Add(1)
 			c.req.Cost.TextPagesSkipped.Add(1)

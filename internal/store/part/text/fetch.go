@@ -7,9 +7,9 @@ import (
 	"github.com/shaledb/shale/internal/store/part/file"
 )
 
-// Prefetch prefetches what will be read of those pages of the list that are in the same part, and returns
-// the other pages. Of a page whose filter has not been asked yet it fetches the filter, otherwise what is
-// wanted of the page. It does not wait and never fails.
+// Prefetch prefetches the listed pages of the same part, and returns the other pages. For a page whose filter
+// has not been asked yet it prefetches the filter, otherwise the wanted content. It does not wait and never
+// fails.
 func (p *page) Prefetch(ctx context.Context, pages []model.TextPage, want model.TextWant) (rest []model.TextPage) {
 	announce := announceText(ctx, p.r)
 	var wanted []file.Addr
@@ -30,7 +30,7 @@ func (p *page) Prefetch(ctx context.Context, pages []model.TextPage, want model.
 	return rest
 }
 
-// announceText returns what is to be told of pages of text that will be read; nil if there is nothing.
+// announceText returns the function that prefetches pages of text, or nil if there is none.
 func announceText(ctx context.Context, r *file.Reader) func([]file.Addr) {
 	switch p := r.Pages().(type) {
 	case file.Fetcher:
@@ -45,7 +45,7 @@ func announceText(ctx context.Context, r *file.Reader) func([]file.Addr) {
 // the units that follow, and a query has no memory to spare for pages that it needs much later.
 const maxPrefetchFilters = 4 * verdictPages
 
-// appendReads appends what the next Skip or ReadText of the page will read.
+// appendReads appends the pages that the next Skip or ReadText will read.
 func (p *page) appendReads(dst []file.Addr, want model.TextWant) []file.Addr {
 	if !p.mu.TryLock() {
 		return dst // the one that holds it is reading already

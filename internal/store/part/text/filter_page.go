@@ -104,15 +104,15 @@ type filterPage struct {
 	slices  int
 	length  int // of the payload of a slice
 	payload []byte
-	filters []placed
+	filters []storedFilter
 	sliced  [lines.ItemClasses]bool // a filter has bits of the class in the slices
 }
 
-// placed says where a filter is. Of a class that is divided, at counts from the beginning of a slice, else
-// from that of the payload.
-type placed struct {
+// storedFilter is a filter in a page. Offsets of divided classes count from the beginning of a slice, the
+// others from that of the payload.
+type storedFilter struct {
 	lines.FilterHead
-	at [lines.ItemClasses]uint32
+	offsets [lines.ItemClasses]uint32
 }
 
 func (p *filterPage) decode(payload []byte, a file.Addr) error {
@@ -126,7 +126,7 @@ func (p *filterPage) decode(payload []byte, a file.Addr) error {
 		p.length = s.Below(file.MaxPageBytes)
 	}
 	for range n {
-		var f placed
+		var f storedFilter
 		if f.Read(&s); s.Bad {
 			break
 		}
@@ -138,10 +138,10 @@ func (p *filterPage) decode(payload []byte, a file.Addr) error {
 		f := &p.filters[i]
 		for class, n := range f.Lens {
 			if p.divided(n) {
-				p.sliced[class], f.at[class] = true, uint32(slice)
+				p.sliced[class], f.offsets[class] = true, uint32(slice)
 				slice += uint64(n) / uint64(p.slices)
 			} else {
-				f.at[class] = uint32(whole)
+				f.offsets[class] = uint32(whole)
 				whole += uint64(n)
 			}
 			if whole > file.MaxPageBytes || slice > file.MaxPageBytes {
@@ -221,7 +221,7 @@ func (p *filterPage) has(i int, class byte, item uint64, slice []byte) bool {
 	case size < n:
 		part = lines.PartOf(item)
 	}
-	return lines.HasItem(from[int(f.at[class])+part*size:][:size], item, f.Hashes[class])
+	return lines.HasItem(from[int(f.offsets[class])+part*size:][:size], item, f.Hashes[class])
 }
 
 // appendFilter appends a filter as it is by itself. The slices are needed if there are any.
@@ -232,7 +232,7 @@ func (p *filterPage) appendFilter(dst []byte, i uint32, slices [][]byte) ([]byte
 	f := &p.filters[i]
 	dst = f.Append(dst)
 	for class, n := range f.Lens {
-		at := f.at[class]
+		at := f.offsets[class]
 		if !p.divided(n) {
 			dst = append(dst, p.payload[at:at+n]...)
 			continue

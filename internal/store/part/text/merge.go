@@ -227,9 +227,9 @@ func (x *Writer) countTimes(times []int64, bytes uint64) {
 // waiting before it.
 func (x *Writer) canCopy(piece *Piece) bool {
 	s := piece.stored
-	if s == nil || s.e.Text.Bytes < uint64(stays(&x.w.Sizes)) || s.e.Text.Filter.Len == 0 {
+	if s == nil || s.e.Text.Bytes < uint64(finalBytes(&x.w.Sizes)) || s.e.Text.Filter.Len == 0 {
 		return false
 	}
 	own := &x.own
-	return own.empty() || own.size() >= stays(&x.w.Sizes)
+	return own.empty() || own.size() >= finalBytes(&x.w.Sizes)
 }

@@ -15,15 +15,15 @@ const (
 	verdictUnits = 64
 )
 
-// askAll asks all pages of the selection, several at a time, if some of them say that nearly nothing passes,
-// and reports whether it has. Then no more is made of units that are ruled out than of those of which it was
-// known before. A filter of words alone is not asked of all, unless it was before: most words are somewhere
-// in most units, and a query may end with the first of them. What fails will fail again when it is asked.
+// askAll asks all pages of the selection, several at a time, if a few of them say that nearly nothing passes,
+// and reports whether it did. Units that are ruled out then cost no more than those that a query before has
+// ruled out. It does not ask all pages for words alone, unless an earlier query did: most units have most
+// words, and a query may end with the first match. Errors are not returned: they recur when a unit is asked.
 func (v *Verdicts) askAll(ctx context.Context) bool {
 	if len(v.pages) == 0 || !v.skip.selective() && !v.known(v.pages[0]) {
 		return false
 	}
-	// What is frequent in one stream may be missing in another.
+	// Words that are frequent in one stream may be missing in another.
 	v.decideGroup(ctx, slices.Compact([]*verdictPage{v.pages[0], v.pages[len(v.pages)/2], v.pages[len(v.pages)-1]}))
 	for from := 0; v.units > 0 && v.ruledOut >= v.units-v.units/8 && ctx.Err() == nil; from += verdictPages {
 		if from >= len(v.pages) {
@@ -34,7 +34,8 @@ func (v *Verdicts) askAll(ctx context.Context) bool {
 	return false
 }
 
-// decideGroup finds out what pages say. It fetches them first, then the slices that most likely decide.
+// decideGroup reads the verdicts of several pages. It prefetches the pages, then the slices that will most
+// likely decide.
 func (v *Verdicts) decideGroup(ctx context.Context, group []*verdictPage) {
 	if f, ok := v.r.Pages().(file.Fetcher); ok {
 		var heads []file.Addr
@@ -55,8 +56,8 @@ func (v *Verdicts) decideGroup(ctx context.Context, group []*verdictPage) {
 	}
 }
 
-// groupLocked returns the page at a, and the pages to read with it, among which it is. Groups have no page in
-// common, so that what is left to read of one is mostly all of it.
+// groupLocked returns the page at a, and the group of pages to read with it. Groups are disjoint, so mostly a
+// whole group is still unread.
 func (v *Verdicts) groupLocked(a file.Addr) (page *verdictPage, group []*verdictPage, err error) {
 	at, ok := v.byOff[a.Off]
 	if !ok {
@@ -75,8 +76,8 @@ func (v *Verdicts) groupLocked(a file.Addr) (page *verdictPage, group []*verdict
 	return page, group, nil
 }
 
-// appendReads appends what asking for a unit will read, and reports whether the unit is known to be ruled
-// out.
+// appendReads appends the pages that asking for a unit will read, and reports whether the unit is already
+// known to be ruled out.
 func (v *Verdicts) appendReads(dst []file.Addr, a file.Addr, number uint32) (wanted []file.Addr, known, ruledOut bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -95,13 +96,14 @@ func (v *Verdicts) appendReads(dst []file.Addr, a file.Addr, number uint32) (wan
 	return dst, false, false
 }
 
-// likelySlices returns the slices that will most likely be needed of some pages. It waits for their heads.
+// likelySlices returns the slices of some pages that will most likely be needed. It waits for the heads of
+// the pages.
 func (v *Verdicts) likelySlices(ctx context.Context, group []*verdictPage) (wanted []file.Addr) {
 	for _, p := range group {
 		if v.known(p) {
 			continue
 		}
-		if head, err := v.open(ctx, p); err == nil && head != nil {
+		if head, err := v.openHead(ctx, p); err == nil && head != nil {
 			wanted = v.skip.likelySlices(wanted, head)
 		}
 	}

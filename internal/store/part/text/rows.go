@@ -6,7 +6,7 @@ import (
 	"github.com/shaledb/shale/internal/store/part/file"
 )
 
-// rows are rows that grow, with each set of metadata once.
+// rows is a growing list of rows, with each set of metadata once.
 type rows struct {
 	model.TextRows
 	ids   map[string]uint32

@@ -10,13 +10,13 @@ import (
 	"github.com/shaledb/shale/internal/store/part/lines"
 )
 
-// evaluator is a filter of a request, made ready to be asked of many units: each clause as its alternatives,
-// and each of these as the items that a unit must have.
+// evaluator tests the filters of units against the filter of a request. Each clause is a list of
+// alternatives, and each alternative is the items that a unit must have.
 type evaluator struct {
 	clauses [][]lines.Literal
 }
 
-// newEvaluator returns nil if nothing can be left out.
+// newEvaluator returns nil if no unit can be ruled out.
 func newEvaluator(f *model.TextFilter) *evaluator {
 	if f == nil {
 		return nil
@@ -42,7 +42,7 @@ func newEvaluator(f *model.TextFilter) *evaluator {
 	return s
 }
 
-// selective reports whether something is asked for that is no word.
+// selective reports whether a clause looks for something other than words.
 func (s *evaluator) selective() bool {
 	return slices.ContainsFunc(s.clauses, func(any []lines.Literal) bool {
 		return !slices.ContainsFunc(any, func(l lines.Literal) bool {
@@ -51,8 +51,8 @@ func (s *evaluator) selective() bool {
 	})
 }
 
-// ruledOut returns 1 for each filter of a page of whose unit no line satisfies the request's. It asks for
-// slices that it needs.
+// ruledOut returns 1 for each filter of a page that rules out its unit. It calls slice for the slices that it
+// needs.
 func (s *evaluator) ruledOut(p *filterPage, slice func(int) ([]byte, error)) ([]byte, error) {
 	out := make([]byte, len(p.filters))
 	may := make([]bool, len(p.filters))
@@ -83,7 +83,7 @@ func (s *evaluator) ruledOut(p *filterPage, slice func(int) ([]byte, error)) ([]
 	return out, nil
 }
 
-// likelyItems is how many items of a literal are mostly enough.
+// likelyItems is the number of items of a literal that usually suffice.
 const likelyItems = 3
 
 // likelySlices appends the slices of a page that will most likely be needed.
@@ -103,8 +103,8 @@ func (s *evaluator) likelySlices(dst []file.Addr, p *filterPage) []file.Addr {
 	return dst
 }
 
-// key is what a list is named after that says something of the filter: a digest of all that is asked, since
-// the items may be many and a list is kept for each page.
+// key identifies the filter in the keys of lists: a digest of all items, since there may be many, and a list
+// is cached for each page.
 func (s *evaluator) key() [16]byte {
 	h := sha256.New()
 	var b []byte

@@ -9,11 +9,11 @@ import (
 	"github.com/shaledb/shale/internal/store/part/column"
 )
 
-// MaxTies is of how many rows of one time a merge remembers what they are. That takes some 40 MB. Where there
-// are more, it reads the texts again for each so many: see takeTies.
+// MaxTies is the number of rows of one time that a merge remembers, in about 40 bytes each. If there are
+// more, it reads the texts again for each further block of rows: see takeTies.
 const MaxTies = 1 << 20
 
-// tieSet are rows of one time: what they hash to.
+// tieSet holds the hashes of rows of one time.
 type tieSet struct {
 	rows map[xxh3.Uint128]struct{}
 	most int // see emptied
@@ -27,7 +27,7 @@ func (s *tieSet) reset() {
 	s.rows = emptied(s.rows, &s.most)
 }
 
-// release gives up what is large.
+// release drops large memory.
 func (s *tieSet) release() {
 	if len(s.rows) > 1024 || s.most > 1024 {
 		s.rows, s.most = nil, 0

@@ -10,24 +10,23 @@ import (
 	"github.com/shaledb/shale/internal/store/part/lines"
 )
 
-// Many filters share a page, and a query asks for those of units in the order of time, in which those of one
-// page come again and again. So a page of filters, with those of its slices that are needed, is read once for
-// a selection, and all that it says is kept: for the selection, and, where there is a place for lists, for
-// the next one that asks the same, since it takes less than a hundredth of what the filters take. As long as
-// nearly nothing passes, all of the selection is going to be looked at: then pages are read several at a
-// time.
+// Many filters share a page. A query asks for the filters of units in the order of time, which returns to
+// each page many times. So a selection reads a page of filters, with the slices that it needs, once and
+// keeps all of its verdicts. If there is a cache for lists, it keeps them for the next query with the same
+// filter: they are much smaller than the filters. As long as nearly nothing passes, the whole selection
+// will be asked, so pages are read several at a time (prefetch.go).
 
-// Verdicts say of the units of a selection in one part which of them a filter rules out.
+// Verdicts remember which units of a selection in one part are ruled out by the filter of a request.
 type Verdicts struct {
 	r     *file.Reader
 	skip  *evaluator
-	lists file.Lists // nil: there is no place for them
+	lists file.Lists // nil: no cache for lists
 	query [16]byte   // what is asked, in the key of a list
 
 	mu    sync.Mutex
 	pages []*verdictPage // in the order of the file
-	byOff map[int64]int  // their places, by offset
-	// units have been looked at, of which so many are ruled out.
+	byOff map[int64]int  // indexes in pages, by offset
+	// units counts the units asked for, and ruledOut those of them that are ruled out.
 	units, ruledOut int
 
 	// allAsked says that left has all units of the selection that are not ruled out, in the order of the
@@ -51,7 +50,7 @@ type verdictPage struct {
 	err      error
 }
 
-// newVerdicts returns nil if nothing can be ruled out.
+// newVerdicts returns nil if no unit can be ruled out.
 func newVerdicts(r *file.Reader, s *evaluator) *Verdicts {
 	if s == nil {
 		return nil
@@ -63,8 +62,8 @@ func newVerdicts(r *file.Reader, s *evaluator) *Verdicts {
 	return v
 }
 
-// add says that a unit of the selection has its filter in a page, and reports whether it is known already to
-// be ruled out.
+// add adds a unit of the selection by the page of its filter, and reports whether it is already known to be
+// ruled out.
 func (v *Verdicts) add(a file.Addr, number uint32) (ruledOut bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -73,7 +72,7 @@ func (v *Verdicts) add(a file.Addr, number uint32) (ruledOut bool) {
 	return p.done && p.rulesOut(number)
 }
 
-// pageIndex returns the place of a page of filters among those of the selection.
+// pageIndex returns the index of a page of filters among those of the selection.
 func (v *Verdicts) pageIndex(a file.Addr) int {
 	at, ok := v.byOff[a.Off]
 	if !ok {
@@ -97,7 +96,7 @@ func (v *Verdicts) known(p *verdictPage) bool {
 	return p.done
 }
 
-// recallLocked takes what an earlier query has found out about a page.
+// recallLocked takes the verdicts of an earlier query about a page from the cache.
 func (v *Verdicts) recallLocked(p *verdictPage) {
 	if p.recalled || p.done || v.lists == nil {
 		return
@@ -139,7 +138,7 @@ func (v *Verdicts) ask(ctx context.Context, a file.Addr, number uint32) (bool, e
 	return p.ruledOut[number] != 0, nil
 }
 
-// decide finds out what a page says, unless that is known. Another query may be at it too: one of them reads.
+// decide reads the verdicts of a page, unless they are known. Of concurrent callers, one reads.
 func (v *Verdicts) decide(ctx context.Context, p *verdictPage) {
 	v.mu.Lock()
 	done := p.done
@@ -160,8 +159,8 @@ func (v *Verdicts) decide(ctx context.Context, p *verdictPage) {
 	v.setLocked(p, ruledOut, err)
 }
 
-// open returns the head of a page, or nil if it is no longer needed.
-func (v *Verdicts) open(ctx context.Context, p *verdictPage) (*filterPage, error) {
+// openHead returns the head of a page, or nil if it is no longer needed.
+func (v *Verdicts) openHead(ctx context.Context, p *verdictPage) (*filterPage, error) {
 	p.opened.Do(func() {
 		head := new(filterPage)
 		payload, err := v.r.Page(ctx, p.addr)
@@ -179,9 +178,9 @@ func (v *Verdicts) open(ctx context.Context, p *verdictPage) (*filterPage, error
 	return p.head, p.headErr
 }
 
-// read reads a page of filters and the slices that are needed of it.
+// read reads a page of filters and the slices that are needed.
 func (v *Verdicts) read(ctx context.Context, p *verdictPage) ([]byte, error) {
-	head, err := v.open(ctx, p)
+	head, err := v.openHead(ctx, p)
 	if err != nil {
 		return nil, err
 	}

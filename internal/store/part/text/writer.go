@@ -11,8 +11,8 @@ import (
 // Section holds lines of logs, in units: a page of all but the lines, a page of lines, and a filter.
 var Section = &file.Section{Number: 5, Kind: file.RowKind, Family: byte(model.Text), Name: "text", Form: file.UnitEntries}
 
-// Writer collects text. A series either has units of its own, of a quarter of a page to one and a half, or
-// stands with its neighbours in one that they share.
+// Writer collects text. A series either has its own units, of a quarter of a page to one and a half, or
+// shares one with its neighbours.
 type Writer struct {
 	w *file.Writer
 	// units are coded side by side; the first of them are waiting for it.
@@ -46,10 +46,10 @@ func (x *Writer) Hooks() file.Hooks {
 	return file.Hooks{EndSeries: x.endText, EndTenant: x.flushText, Release: x.releaseUnits}
 }
 
-// stays is the size, in bytes of lines, from which on a unit is coded at once as it will stay, and copied
-// from then on: a quarter of a page. Half a page takes a twentieth more time, since what is smaller is coded
-// twice; a quarter takes a fiftieth more on the disk.
-func stays(z *file.Sizes) int { return z.TextBytes / 4 }
+// finalBytes is the size, in bytes of lines, from which a unit is coded in its final form immediately and
+// only copied later: a quarter of a page. A larger limit costs time, because smaller units are coded twice,
+// and a smaller one costs space on disk. BenchmarkTextMergeSmall of package part measures the time.
+func finalBytes(z *file.Sizes) int { return z.TextBytes / 4 }
 
 // writeOwn makes a unit of the first n rows of the current series.
 func (x *Writer) writeOwn(n int) error {
@@ -83,7 +83,7 @@ func (x *Writer) endText() error {
 		x.pages = 0
 		return nil
 	}
-	if x.pages > 0 || x.own.size() >= stays(&x.w.Sizes) {
+	if x.pages > 0 || x.own.size() >= finalBytes(&x.w.Sizes) {
 		for !x.own.empty() {
 			n := len(x.own.Times)
 			if x.own.size() > x.w.Sizes.TextBytes*3/2 {
@@ -161,7 +161,7 @@ func (x *Writer) unitWritten(e file.Entry, filter []byte) error {
 	return nil
 }
 
-// maxWaitingEntries bounds the entries of units that wait for filters, of some 150 bytes each.
+// maxWaitingEntries bounds the entries of units that wait for filters, of about 150 bytes each.
 const maxWaitingEntries = 1 << 14
 
 // flushFilters writes the filters, and then the entries of the units that wait for them.
