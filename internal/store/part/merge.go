@@ -20,10 +20,10 @@ type MergeOptions struct {
 	OnCollision func(tenant string, k model.Key, kept, dropped model.Labels)
 }
 
-// Merge joins streams, oldest first. Of one series the rows are concatenated oldest first and normalised, so
-// that the last arrival wins; the first labels that are there stay. Its texts come oldest first, to be joined
-// by [Writer.Text]. What emit gets is valid until it returns. An error of emit ends the merge and is returned
-// as it is.
+// Merge joins streams, oldest first. The rows of a series are concatenated oldest first and normalised, so
+// that the last arrival wins; the oldest labels stay. Its texts are passed oldest first, for [Writer.Text]
+// to join. The arguments of emit are valid until it returns. An error of emit ends the merge and is
+// returned unchanged.
 func Merge(ctx context.Context, inputs []Stream, emit func(tenant string, k model.Key, l model.Labels, rows *model.SeriesRows, text []text.Series) error, o MergeOptions) error {
 	m := merger{inputs: make([]mergeInput, 0, len(inputs)), list: make([]int, 0, len(inputs)), few: len(inputs) <= fewInputs}
 	for i, s := range inputs {
@@ -51,8 +51,8 @@ type mergeInput struct {
 	begun  bool
 }
 
-// fewInputs is up to how many inputs each is looked at for the least key, which is their usual number. A
-// series is mostly in all of them, so that a heap would take as many steps down as up for it.
+// fewInputs is the most inputs that are searched linearly for the least key, and more than there usually are.
+// Most series are in all inputs, so a heap would move every input for each series. See BenchmarkMerge.
 const fewInputs = 16
 
 // merger holds the inputs that are not at their end. Few are in the list, by age. Of many, those of the
@@ -109,7 +109,7 @@ func (m *merger) series(ctx context.Context, emit func(string, model.Key, model.
 	return nil
 }
 
-// take takes the inputs with the least series, oldest first.
+// take removes the inputs with the least series from the list or heap, oldest first.
 func (m *merger) take() {
 	if m.few {
 		m.takeFew()

@@ -13,9 +13,9 @@ import (
 // page long before: when it has reached the size of a page and one exemplar more.
 const maxExemplarBytes = 2 << 20
 
-// exemplarPage collects the exemplars of consecutive ranks. They are few, and mostly one series has one or
-// two: so each column goes over the whole page, and a reader decodes all of it. Label sets stand once, in the
-// order in which they come: those that are there once only, as with trace ids, so need no bits to refer to.
+// exemplarPage collects the exemplars of consecutive ranks. They are few, and most series have one or two,
+// so each column covers the whole page, and a reader decodes all of it. Each label set is stored once, in
+// order of arrival, so references to sets that occur once, as with trace ids, need no bits.
 type exemplarPage struct {
 	values column.ValueCoder
 	ints   column.IntCoder

@@ -13,8 +13,8 @@ const (
 	MaxHistogramBytes = 1 << 20
 	// MaxSeriesBytes bounds the canonical bytes of the histograms that a series has in one page; what follows
 	// goes on in the next. A column of a million equal numbers takes two bytes: without the bound a small
-	// page could ask for any memory. And a bucket, of one byte at least, takes up to twelve where somebody
-	// sets out to: these still fit a page.
+	// page could require any amount of memory. A bucket has at least one byte and a hostile one up to twelve,
+	// which still fits a page.
 	MaxSeriesBytes = 1 << 20
 	// columnRows is the number of rows of one layout from which on every number has a column of its own. With
 	// fewer the heads of the columns, five to ten bytes each, would outweigh them.

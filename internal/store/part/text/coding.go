@@ -11,13 +11,11 @@ import (
 	"github.com/shaledb/shale/internal/store/part/lines"
 )
 
-// unitsAtOnce is how many units wait until they are coded side by side. Coding is nearly all of the work of
-// writing lines, and the cores share it. The number does not follow the cores that there are, so that the
-// order of pages in a part does not either.
+// unitsAtOnce is the number of units that are coded in parallel. Coding is nearly all of the work of writing
+// lines. The number does not depend on the number of cores, so the order of pages in a part does not, either.
 const unitsAtOnce = 4
 
-// codedUnit is a unit on its way into a part: what it is made of, then its pages. It keeps its memory for the
-// next one.
+// codedUnit is a unit that is being written: first its rows, then its pages. The next unit reuses its memory.
 type codedUnit struct {
 	entry  file.Entry
 	counts []int64
@@ -35,7 +33,7 @@ type codedUnit struct {
 // codedUnits keep their memory between parts, of which most are small.
 var codedUnits = sync.Pool{New: func() any { return &codedUnit{} }}
 
-// releaseUnits gives up those that have been written.
+// releaseUnits releases the units that have been written.
 func (x *Writer) releaseUnits() {
 	for _, u := range x.units {
 		if cap(u.from.Bytes) <= 4*UnitBytes {
@@ -51,8 +49,8 @@ func (u *codedUnit) lineBytes() []byte {
 	return u.rows.Bytes[u.rows.Begin:u.rows.Ends[len(u.rows.Ends)-1]]
 }
 
-// code makes the pages. A unit that is there to stay is compressed once, and has a filter. One that is small,
-// or that series share, is not, as long as the part will be merged.
+// code makes the pages. A unit in its final form is compressed and has a filter. A small or shared unit has
+// neither, as long as the part will be merged.
 func (u *codedUnit) code(dense bool, rowsCodec byte, stays int) {
 	u.coder.ints.Dense = dense
 	u.payload = u.coder.append(u.payload[:0], u.counts, &u.rows)
@@ -79,7 +77,7 @@ func (u *codedUnit) code(dense bool, rowsCodec byte, stays int) {
 	u.filter = u.items.Append(u.filter, len(raw)+metadata)
 }
 
-// nextUnit returns a unit to be filled, which waits from then on.
+// nextUnit returns a unit to fill, and adds it to those that wait for coding.
 func (x *Writer) nextUnit() (*codedUnit, error) {
 	if x.waiting == unitsAtOnce {
 		if err := x.codeUnits(); err != nil {

@@ -23,8 +23,8 @@ func (s *storedText) decode(ctx context.Context, dst *model.TextRows) error {
 	return s.from.rows(ctx, &s.e, 0, s.clip, dst)
 }
 
-// copyUnit copies a unit of the current series. The bytes of its pages and of its filter stay what they are,
-// or only their compression changes, to that of the part; that they are whole is verified.
+// copyUnit copies a unit of the current series after verifying its checksums. The content of its pages and of
+// its filter does not change; their compression may change to that of the part.
 func (x *Writer) copyUnit(ctx context.Context, s *storedText) error {
 	e := s.e
 	for !x.own.empty() {
@@ -78,8 +78,8 @@ func (x *Writer) copyUnit(ctx context.Context, s *storedText) error {
 	return x.unitWritten(to, filter)
 }
 
-// copyPage writes a page that is stored already: its checksum is verified, its compression made that of the
-// part.
+// copyPage writes a page in its stored form. It verifies the checksum, and changes the compression to that of
+// the part.
 func (x *Writer) copyPage(stored []byte) (file.Addr, error) {
 	if err := file.VerifyPage(stored); err != nil {
 		return file.Addr{}, err

@@ -12,8 +12,7 @@ import (
 type merge struct {
 	in   []mergeInput
 	clip model.TimeRange
-	// seen are the rows of the time at, of which several inputs have some; ties is how many have been looked
-	// at.
+	// seen are the rows of the time at if several inputs have rows of it; ties counts the rows compared.
 	seen tieSet
 	at   int64
 	some bool
@@ -25,7 +24,7 @@ type mergeInput struct {
 	text  Series
 	run   Run
 	piece *Piece
-	// rows are those of the piece once it is decoded, nil before; next is the first that is not taken.
+	// rows are the decoded rows of the piece, nil before; next is the first row that is not taken.
 	rows *model.TextRows
 	next int
 	// time is that of the next row.
@@ -66,7 +65,7 @@ func (x *Writer) Merge(ctx context.Context, texts []Series, clip model.TimeRange
 	}
 }
 
-// least returns the input with the least row, of equal times the oldest, and the least time of the others.
+// least returns the input with the least time, the oldest of equal ones, and the least time of the others.
 func (m *merge) least() (least *mergeInput, next int64) {
 	next = math.MaxInt64
 	var last int64
@@ -96,17 +95,17 @@ func (in *mergeInput) advance() error {
 	in.piece, in.rows, in.next = in.run.Piece(), nil, 0
 	in.time = in.piece.Times.Min
 	if begun && in.time < before {
-		return column.Corrupt("text goes on before the time at which it was")
+		return column.Corrupt("text goes back in time")
 	}
 	return nil
 }
 
-// takeText takes rows of the input that has the least one: all that come before next, or those of one time.
+// takeText takes rows of the input with the least time: all before next, or those of one time.
 //
-// Invariant: no row that stands in any input lies before the one that is taken, and when the first row of a
-// time is taken, each input that has rows of that time stands at the first of them. So either one input alone
-// has that time, and is distinct or has all its rows of the time in one piece, or all rows of the time go
-// through addDistinct, by input and then by arrival.
+// Invariant: no input has a row before the one that is taken. When the first row of a time is taken, each
+// input with rows of that time is at the first of them. So either only one input has that time, and it is
+// distinct or has all rows of the time in one piece, or all rows of the time go through addDistinct, by input
+// and then by arrival.
 func (x *Writer) takeText(ctx context.Context, in *mergeInput, next int64) error {
 	m := &x.merge
 	alone := in.time < next && !(m.some && m.at == in.time)
@@ -123,7 +122,7 @@ func (x *Writer) takeText(ctx context.Context, in *mergeInput, next int64) error
 			return err
 		}
 		if len(rows.Times) == 0 || rows.Times[0] != in.time {
-			return column.Corrupt("a piece of text begins at another time than it should")
+			return column.Corrupt("a piece of text does not begin at the time that the index names")
 		}
 		in.rows = rows
 		in.remap.forget()
@@ -159,8 +158,8 @@ func (x *Writer) takeText(ctx context.Context, in *mergeInput, next int64) error
 	return in.advance()
 }
 
-// addDistinct adds those of the rows [i, j), which are of one time, that are not there yet. It returns false
-// if they are too many to remember: then m.ties says which one is next.
+// addDistinct adds the rows [i, j), which have one time, without duplicates. It returns false if there are
+// too many to remember; m.ties then says which row is next.
 func (x *Writer) addDistinct(in *mergeInput, i, j int) (whole bool, err error) {
 	m, rows := &x.merge, in.rows
 	if t := rows.Times[i]; !m.some || m.at != t {
@@ -222,9 +221,8 @@ func (x *Writer) countTimes(times []int64, bytes uint64) {
 	x.w.AddTimes(times)
 }
 
-// canCopy reports whether a piece may be copied as it is stored, as far as its neighbours in time are
-// concerned: there is no row that it must be merged with. It must be large enough, and so must be what is
-// waiting before it.
+// canCopy reports whether a piece may be copied as it is stored: no row must be merged with it, and the piece
+// and the rows that wait before it are large enough for units of their own.
 func (x *Writer) canCopy(piece *Piece) bool {
 	s := piece.stored
 	if s == nil || s.e.Text.Bytes < uint64(finalBytes(&x.w.Sizes)) || s.e.Text.Filter.Len == 0 {

@@ -24,8 +24,8 @@ const (
 	metadataDict  byte = 1
 )
 
-// metadataCoder takes sets of structured metadata apart into a column a name. Trace ids are in a column of
-// their own, so that the labels next to them cost next to nothing.
+// metadataCoder splits sets of structured metadata into one column per name. Trace ids then have a column of
+// their own, and the labels next to them cost little.
 type metadataCoder struct {
 	ints    *column.IntCoder
 	names   map[string]*metadataColumn
@@ -74,7 +74,7 @@ func (col *metadataColumn) size() int {
 	return 8*(cap(col.sets)+cap(col.lens)+cap(col.dictLens)+cap(col.refs)) + cap(col.name) + cap(col.values) + 2*cap(col.dictValues) + 32*cap(col.dictLens)
 }
 
-// add takes set number i apart.
+// add splits set number i.
 func (c *metadataCoder) add(i int, l model.Labels) {
 	for name, value, rest, ok := l.Next(); ok; name, value, rest, ok = rest.Next() {
 		col := c.names[string(name)]
@@ -123,7 +123,7 @@ func (c *metadataCoder) append(dst []byte, n int) []byte {
 
 // append writes the values: each distinct one once, if they are few.
 func (col *metadataColumn) append(dst []byte, ints *column.IntCoder) []byte {
-	if !col.few() {
+	if !col.makeDictionary() {
 		dst = ints.Append(append(dst, metadataPlain), col.lens)
 		return append(dst, col.values...)
 	}
@@ -133,9 +133,9 @@ func (col *metadataColumn) append(dst []byte, ints *column.IntCoder) []byte {
 	return ints.Append(dst, col.refs)
 }
 
-// few makes the dictionary, in the order in which values come, and reports whether at most half of the values
-// are in it.
-func (col *metadataColumn) few() bool {
+// makeDictionary makes the dictionary, in the order of the values, and reports whether it has at most half as
+// many values.
+func (col *metadataColumn) makeDictionary() bool {
 	if col.dict == nil {
 		col.dict = make(map[string]int64)
 	}
@@ -160,14 +160,13 @@ func (col *metadataColumn) few() bool {
 	return true
 }
 
-// metadataDecoder puts the sets of a unit together again.
+// metadataDecoder joins the columns to the sets of a unit.
 type metadataDecoder struct {
 	ints column.IntDecoder
 	cols []decodedColumn
-	// block is where columns get room for numbers from: an allocation of its own for each of many names costs
-	// more than they do.
+	// block is the memory from which columns take slices of numbers, so that many names share an allocation.
 	block []int64
-	// charge is asked before memory is allocated, and told what is free again, if it is there.
+	// charge, if set, is called before memory is allocated, and with a negative number when it is free again.
 	charge func(bytes int64) error
 }
 

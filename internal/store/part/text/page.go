@@ -10,7 +10,7 @@ import (
 	"github.com/shaledb/shale/internal/store/part/file"
 )
 
-// page is a unit of text as a query sees it.
+// page is a unit of text in a query.
 type page struct {
 	r        *file.Reader
 	e        file.Entry
@@ -20,7 +20,7 @@ type page struct {
 	named func(error) error
 
 	mu sync.Mutex
-	// unit is nil until it is read, and its lines are until they are.
+	// unit is nil until it is read, and so are its lines.
 	unit    *unit
 	charged int64
 	end     int64 // of that, for the end of the lines
@@ -28,10 +28,10 @@ type page struct {
 	skipped bool
 }
 
-// textRowBytes is what a row of a decoded unit takes, besides its line and its metadata.
+// textRowBytes is the memory of a row of a decoded unit, apart from its line and its metadata.
 const textRowBytes = 40
 
-// Skip reports whether the filter says that no line of the page is wanted.
+// Skip reports whether the filter rules out all lines of the page.
 func (p *page) Skip(ctx context.Context) (bool, error) {
 	if p.verdicts == nil || p.e.Text.Filter.Len == 0 {
 		return false, nil
@@ -62,7 +62,7 @@ func (p *page) ReadText(ctx context.Context, index int, want model.TextWant, dst
 	return p.fill(index, want, dst)
 }
 
-// fill fills dst with what of a chunk has been read.
+// fill fills dst with the columns of a chunk that have been read.
 func (p *page) fill(index int, want model.TextWant, dst *model.TextRows) error {
 	if uint64(index) >= uint64(len(p.unit.Counts)) {
 		return column.Invalid("text: no chunk %d", index)
@@ -81,7 +81,8 @@ func (p *page) fill(index int, want model.TextWant, dst *model.TextRows) error {
 	return nil
 }
 
-// appendMetadata copies the sets of src that rows of it have; if it has them all, as they are.
+// appendMetadata copies the sets of src that the rows refer to. If they refer to all sets, it copies them as
+// they are.
 func appendMetadata(dst, src *model.TextRows, some bool) {
 	if !some {
 		dst.Metadata, dst.MetadataOf = append(dst.Metadata, src.Metadata...), append(dst.MetadataOf, src.MetadataOf...)
@@ -108,7 +109,7 @@ func appendMetadata(dst, src *model.TextRows, some bool) {
 	}
 }
 
-// read makes sure that the unit and, if they are wanted, its lines are there.
+// read reads the unit and, if they are wanted, its lines, unless it has them.
 func (p *page) read(ctx context.Context, want model.TextWant) error {
 	lines := want&model.WantLines != 0 && p.e.Text.Lines > 0
 	if err := p.readUnit(ctx, want&^model.WantNewest); err != nil {
@@ -132,13 +133,13 @@ func (p *page) read(ctx context.Context, want model.TextWant) error {
 	return nil
 }
 
-// readUnit makes sure that the unit is there, before what else is wanted of the page is read.
+// readUnit reads the unit, unless it has it, before other wanted pages.
 func (p *page) readUnit(ctx context.Context, want model.TextWant) error {
 	if p.unit != nil {
 		return nil
 	}
 	if p.readsLines(want) {
-		// They lie side by side, so that one request gives both.
+		// They are adjacent, so one request reads both.
 		if announce := announceText(ctx, p.r); announce != nil {
 			announce([]file.Addr{p.e.Addr, p.e.LinesAddr()})
 		}
@@ -193,7 +194,7 @@ func (p *page) charge(n int64) error {
 	return nil
 }
 
-// Release gives up what the page holds.
+// Release releases the memory of the page.
 func (p *page) Release() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -8,8 +8,7 @@ import (
 	"github.com/shaledb/shale/internal/store/part/file"
 )
 
-// Stream gives the text of one series after the other, as merging wants it. It is the [Text] of the series at
-// which it stands.
+// Stream walks the text of one series after the other, for a merge. It is the [Series] of its current series.
 type Stream struct {
 	r     *file.Reader
 	pages file.Walk

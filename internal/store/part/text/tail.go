@@ -9,8 +9,8 @@ import (
 	"github.com/shaledb/shale/internal/store/part/lines"
 )
 
-// Ends is what [file.Pages] may be as well: to read the end of a page of lines is less work than to read all
-// of it.
+// Ends is an optional interface of [file.Pages] that can read the end of a page of lines without decoding the
+// whole page.
 type Ends interface {
 	// PageEnd returns the end of the payload of a page of lines.
 	PageEnd(ctx context.Context, a file.Addr, t lines.Tail) ([]byte, error)
@@ -18,8 +18,8 @@ type Ends interface {
 	HasEnd(a file.Addr) bool
 }
 
-// ReadTextEnd is [read.TextEnder.ReadTextEnd]. The page does not keep lines of which only the end is read: a
-// caller that needs more of them reads them all.
+// ReadTextEnd is [read.TextEnder.ReadTextEnd]. The page does not keep the end of its lines: a caller that
+// needs more of them reads all.
 func (p *page) ReadTextEnd(ctx context.Context, index int, want model.TextWant, first func(times []int64) int, dst *model.TextRows) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -59,7 +59,7 @@ func (p *page) ReadTextEnd(ctx context.Context, index int, want model.TextWant, 
 	return skip, nil
 }
 
-// holdEnd charges the end that is being read in the place of the one before.
+// holdEnd charges the end that is being read, instead of the one before.
 func (p *page) holdEnd(n int64) error {
 	if err := p.charge(n - p.end); err != nil {
 		return err

@@ -10,33 +10,32 @@ import (
 
 // Series is the text of one series in one input, by time; at equal times in the order of arrival.
 type Series interface {
-	// Extent bounds its times and counts its rows: at least those that there are. A count of 0 means that
-	// there are none.
+	// Extent bounds the times of its rows and returns an upper bound of their number. 0 means that it has no
+	// rows.
 	Extent() (model.TimeRange, uint64)
-	// Run walks the rows within clip. It may be called several times; each walk reads on its own, and ends
-	// those before it.
+	// Run walks the rows within clip. It may be called several times; each walk ends the ones before it.
 	Run(ctx context.Context, clip model.TimeRange) Run
 }
 
-// Run walks the rows of a [Text], a piece at a time.
+// Run walks the rows of a [Series], a piece at a time.
 type Run interface {
 	// Next moves to the next piece. It returns false at the end or on an error.
 	Next() bool
-	// Piece returns the piece at which the walk stands. It is valid until Next.
+	// Piece returns the current piece. It is valid until Next.
 	Piece() *Piece
 	Err() error
 }
 
-// Piece is a stretch of the rows of one series: a unit of a part that has just this series, which can be
-// copied as it is stored, or decoded rows.
+// Piece is consecutive rows of one series: decoded rows, or a unit of this series alone, which can be copied
+// as it is stored.
 type Piece struct {
 	// Times bounds the rows, exactly if the piece is stored.
 	Times model.TimeRange
-	// rows are those that are decoded. They have what is outside the clip no more.
+	// rows are decoded and within the clip.
 	rows model.TextRows
 	// distinct says that no two rows of the input are equal.
 	distinct bool
-	// stored is the unit, if all of it is wanted and it has one series; it is decoded when it is asked for.
+	// stored is the unit if it has one series and lies within the clip; Rows decodes it.
 	stored *storedText
 }
 
@@ -130,8 +129,7 @@ func HasRows(ctx context.Context, texts []Series, clip model.TimeRange) (bool, e
 	return false, nil
 }
 
-// Bounded is a Text of which there may be no row although its extent counts some, such as one from which rows
-// are left out.
+// Bounded is a [Series] that may have fewer rows than its extent counts, such as one that leaves out rows.
 type Bounded interface {
 	Series
 	// Bounded does nothing.

@@ -12,7 +12,7 @@ import (
 const (
 	textMetadata byte = 1
 
-	// UnitBytes is where a unit is closed, in bytes of lines and metadata.
+	// UnitBytes is the size at which a unit is closed, in bytes of lines and metadata.
 	UnitBytes = 384 << 10
 	// MaxLineBytes bounds a line, and maxUnitRows the rows of a unit. A lines page holds the lines of a unit,
 	// and so about two pages and one line at most.
@@ -20,7 +20,7 @@ const (
 	MaxUnitRows  = lines.MaxPageLines
 )
 
-// unitCoder makes the payload of a page of text rows: all of a unit but the bytes of its lines.
+// unitCoder makes the payload of a page of text rows: a unit without the bytes of its lines.
 type unitCoder struct {
 	ints     column.IntCoder
 	metadata metadataCoder
@@ -85,7 +85,7 @@ func (c *unitCoder) sets(rows *model.TextRows) int {
 	return n
 }
 
-// unit is a decoded page of text rows and, if they have been asked for, the lines.
+// unit is a decoded page of text rows, with its lines if they are wanted.
 type unit struct {
 	file.RankRows
 	ends       []uint32
@@ -177,7 +177,7 @@ func (u *unit) checkEntry(e *file.Entry) error {
 	return nil
 }
 
-// setLines takes the payload of the lines page.
+// setLines sets the payload of the page of lines.
 func (u *unit) setLines(lines []byte) error {
 	if uint64(len(lines)) != u.lineBytes() {
 		return column.Corrupt("page of lines: %d bytes, should be %d", len(lines), u.lineBytes())
@@ -192,5 +192,5 @@ func (u *unit) view(i int, dst *model.TextRows) {
 	ViewRows(dst, &all, int(u.Begins[i]), int(u.Begins[i])+int(u.Counts[i]))
 }
 
-// shrink forgets what only decoding needs.
+// shrink drops memory that only decoding needs.
 func (u *unit) shrink() { u.ints, u.numbers, u.sets = column.IntDecoder{}, nil, metadataDecoder{} }
