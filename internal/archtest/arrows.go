@@ -182,8 +182,8 @@ const everyone = "app"
 
 // arrows checks every import between rooms. Tests may import any room except app, which only cmd, test/ and
 // bench import; the product never imports bench. A package whose name ends in "test" is a suite: it may
-// import its parent and what its parent may, and only tests import it. The product never imports fault
-// injection.
+// import its parent, what its parent may, and other suites; only tests and suites import it. The product
+// never imports fault injection.
 func arrows(t *tree, table []room) []string {
 	var bad []string
 	for _, f := range t.files {
@@ -223,7 +223,7 @@ func arrow(f *file, to string, table []room) string {
 		return ""
 	case isSuite(from):
 		from = path.Dir(from)
-		if to == from {
+		if to == from || isSuite(to) {
 			return ""
 		}
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/shaledb/shale/internal/alloctest"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/write/writetest"
 )
 
 const seed model.KeySeed = 9
@@ -201,7 +202,7 @@ func TestPushErrors(t *testing.T) {
 
 func TestPushAllocatesNothingForKnownSeries(t *testing.T) {
 	alloctest.Counts(t)
-	s := &allKnown{}
+	s := &writetest.Known{}
 	p := New(Options{Seed: seed, Head: s, Journal: s, Now: func() int64 { return now }})
 	keys := make([]model.Key, 1000)
 	ctx := context.Background()
@@ -217,11 +218,6 @@ func TestPushAllocatesNothingForKnownSeries(t *testing.T) {
 		p.Recycle(b)
 	})
 }
-
-type allKnown struct{}
-
-func (allKnown) Resolve(_ *model.Batch, dst []uint32) ([]uint32, error) { return dst, nil }
-func (allKnown) Append(context.Context, *model.Batch) error             { return nil }
 
 func TestAdmission(t *testing.T) {
 	p := newPath(&store{}, Limits{MaxInflightBytes: 100})

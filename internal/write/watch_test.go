@@ -10,6 +10,7 @@ import (
 
 	"github.com/shaledb/shale/internal/alloctest"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/write/writetest"
 )
 
 func TestWatch(t *testing.T) {
@@ -101,7 +102,7 @@ func (s *throttled) Create(_ string, n int) (int, error) {
 func (s *throttled) Await(context.Context, error) bool { return true }
 
 func TestWatchersComeAndGo(t *testing.T) {
-	p := New(Options{Seed: seed, Head: allKnown{}, Journal: allKnown{}, Now: func() int64 { return now }})
+	p := New(Options{Seed: seed, Head: writetest.Known{}, Journal: writetest.Known{}, Now: func() int64 { return now }})
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {

@@ -8,11 +8,14 @@ import (
 	"github.com/shaledb/shale/internal/read"
 	"github.com/shaledb/shale/internal/read/readtest"
 	"github.com/shaledb/shale/internal/write"
+	"github.com/shaledb/shale/internal/write/writetest"
 )
 
 // memoryEngine is the write and the read path over maps. A test that fails only over Shale's store fails
 // because of the store.
 type memoryEngine struct {
+	writetest.Unknown
+
 	buffers, parts, bucket *readtest.Memory
 	path                   *write.Path
 	querier                *read.Querier
@@ -23,14 +26,6 @@ func openMemory(testing.TB) Engine {
 	e.path = write.New(write.Options{Seed: 1, Head: e, Journal: e})
 	e.querier = read.New(read.Options{Sources: []read.Source{e.buffers, e.parts, e.bucket}})
 	return e
-}
-
-// Resolve finds every series new.
-func (e *memoryEngine) Resolve(b *model.Batch, dst []uint32) ([]uint32, error) {
-	for i := range b.Keys {
-		dst = append(dst, uint32(i))
-	}
-	return dst, nil
 }
 
 func (e *memoryEngine) Append(_ context.Context, b *model.Batch) error {

@@ -2,7 +2,6 @@ package graphite
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -22,93 +21,42 @@ import (
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/write"
+	"github.com/shaledb/shale/internal/write/writetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// store is the head and the journal behind a write path: it keeps rows by labels.
+// store is a store whose disk may be full.
 type store struct {
-	mu     sync.Mutex
-	labels map[model.Key]string
-	rows   map[string]*model.Rows
-	count  int
-	pushes int
-	// room is returned by the write path's question for room, if set.
+	*writetest.Store
+	// room is what the write path gets when it asks for room.
 	room error
-	// fail is returned by Append, if set.
-	fail error
-	// gate, if not nil, is received from before each append.
-	gate chan struct{}
 }
 
-func newStore() *store {
-	return &store{labels: map[model.Key]string{}, rows: map[string]*model.Rows{}}
-}
+func newStore() *store { return &store{Store: writetest.NewStore(seed)} }
 
 func (s *store) Room() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Lock()
+	defer s.Unlock()
 	return s.room
 }
 
 func (s *store) setRoom(err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Lock()
+	defer s.Unlock()
 	s.room = err
 }
 
 func (s *store) setFail(err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.fail = err
-}
-
-func (s *store) Resolve(b *model.Batch, dst []uint32) ([]uint32, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for i, k := range b.Keys {
-		if _, ok := s.labels[k]; !ok {
-			dst = append(dst, uint32(i))
-		}
-	}
-	return dst, nil
-}
-
-func (s *store) Append(ctx context.Context, b *model.Batch) error {
-	if s.gate != nil {
-		select {
-		case <-s.gate:
-		case <-ctx.Done():
-			return fmt.Errorf("%w: %w", model.ErrTransient, ctx.Err())
-		}
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.fail != nil {
-		return s.fail
-	}
-	s.pushes++
-	for i := range b.Labels.Len() {
-		s.labels[b.Keys[b.Labels.Series[i]]] = b.Labels.At(i).String()
-	}
-	for i, k := range b.Keys {
-		l, ok := s.labels[k]
-		if !ok || b.Tenant != model.DefaultTenant {
-			return fmt.Errorf("key %s of tenant %s has no labels", k, b.Tenant)
-		}
-		if s.rows[l] == nil {
-			s.rows[l] = &model.Rows{}
-		}
-		s.rows[l].AppendRows(&b.Samples.Rows, int(b.Samples.Begin(i)), int(b.Samples.End(i)))
-		s.count += int(b.Samples.End(i) - b.Samples.Begin(i))
-	}
-	return nil
+	s.Lock()
+	defer s.Unlock()
+	s.Err = err
 }
 
 func (s *store) stored() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.count
+	s.Lock()
+	defer s.Unlock()
+	return s.Samples
 }
 
 func (s *store) wait(t *testing.T, n int) {
@@ -233,12 +181,12 @@ func TestTCPStoresLines(t *testing.T) {
 	b.want(t, b.metrics.tcp.received, 4)
 	b.want(t, b.metrics.tcp.lines, 8)
 	b.want(t, b.metrics.tcp.bad, 1)
-	r := b.s.rows[`{__name__="a.b"}`]
+	r := b.s.Rows[`anonymous{__name__="a.b"}`]
 	if r.Len() != 3 || r.Values[1] != math.Float64bits(2.5) || r.Times[1] != 1_700_000_060_000_000_000 || r.Times[2] != testNow/second*second {
 		t.Fatalf("got %+v", r)
 	}
-	if b.s.rows[`{__name__="a.c", dc="x"}`] == nil {
-		t.Fatalf("got %v", b.s.rows)
+	if b.s.Rows[`anonymous{__name__="a.c", dc="x"}`] == nil {
+		t.Fatalf("got %v", b.s.Rows)
 	}
 	eventually(t, func() bool {
 		return strings.Contains(b.log.String(), "bad line") && strings.Contains(b.log.String(), nc.LocalAddr().String()) &&
@@ -261,7 +209,7 @@ func TestTCPLongLines(t *testing.T) {
 	say(t, nc, fits+" 1 1700000000"+strings.Repeat(" ", 10_000-4013)+"\n")
 	b.s.wait(t, 4)
 	b.want(t, b.metrics.tcp.bad, 3)
-	if b.s.rows[`{__name__="`+fits+`"}`] == nil {
+	if b.s.Rows[`anonymous{__name__="`+fits+`"}`] == nil {
 		t.Fatal("a line of the greatest length is missing")
 	}
 	if len(b.log.String()) > 2000 {
@@ -297,17 +245,17 @@ func TestTCPStream(t *testing.T) {
 	}
 	wg.Wait()
 	b.s.wait(t, 4*series*rounds)
-	if len(b.s.rows) != 4*series {
-		t.Fatalf("%d series", len(b.s.rows))
+	if len(b.s.Rows) != 4*series {
+		t.Fatalf("%d series", len(b.s.Rows))
 	}
-	for name, r := range b.s.rows {
+	for name, r := range b.s.Rows {
 		for i, v := range r.Values {
 			if v != math.Float64bits(float64(i)) {
 				t.Fatalf("%s: value %d is %v", name, i, math.Float64frombits(v))
 			}
 		}
 	}
-	t.Logf("%d rows in %d pushes", b.s.count, b.s.pushes)
+	t.Logf("%d rows in %d pushes", b.s.Samples, b.s.Appends)
 	b.want(t, b.metrics.connections, 0)
 	b.want(t, b.metrics.buffers, 0)
 	if free := b.buffers.free.Load(); free != b.o.MaxBufferBytes {
@@ -360,8 +308,8 @@ func TestRetryKeepsLabels(t *testing.T) {
 	eventually(t, func() bool { return testutil.ToFloat64(b.metrics.tcp.retries) >= 2 }, func() string { return "no retries" })
 	s.setFail(nil)
 	s.wait(t, 2)
-	if s.rows[`{__name__="a"}`] == nil || s.rows[`{__name__="c", x="y"}`] == nil {
-		t.Fatalf("got %v", s.rows)
+	if s.Rows[`anonymous{__name__="a"}`] == nil || s.Rows[`anonymous{__name__="c", x="y"}`] == nil {
+		t.Fatalf("got %v", s.Rows)
 	}
 	b.want(t, b.metrics.tcp.received, 2)
 	b.wantDiscarded(t, map[string]float64{"label_value_too_long": 1, "too_far_in_future": 1})
@@ -415,9 +363,9 @@ func TestUDPShares(t *testing.T) {
 		say(t, nc, fmt.Sprintf("a 1 %d\n", 1700000000+pairs))
 		say(t, nc, fmt.Sprintf("b 1 %d\n", 1700000000+pairs))
 		b.s.wait(t, 2*pairs)
-		b.s.mu.Lock()
-		shared := b.s.pushes < 2*pairs
-		b.s.mu.Unlock()
+		b.s.Lock()
+		shared := b.s.Appends < 2*pairs
+		b.s.Unlock()
 		if shared {
 			return
 		}
@@ -428,7 +376,7 @@ func TestUDPShares(t *testing.T) {
 // TestUDPOverload lets no push through: only what does not fit into the queue is dropped and counted.
 func TestUDPOverload(t *testing.T) {
 	s := newStore()
-	s.gate = make(chan struct{})
+	s.Gate = make(chan struct{})
 	b := start(t, s, Options{}, limits())
 	nc := b.dial(t, "udp")
 	line := "a.metric.with.a.name 1 1700000000\n"
@@ -455,7 +403,7 @@ func TestUDPOverload(t *testing.T) {
 		time.Sleep(50 * time.Millisecond)
 		return last == before
 	}, func() string { return fmt.Sprintf("seen %d", seen()) })
-	close(s.gate)
+	close(s.Gate)
 	s.wait(t, int(testutil.ToFloat64(b.metrics.udp.lines)))
 }
 
@@ -472,7 +420,7 @@ func TestUDPWithoutMemory(t *testing.T) {
 // TestCloseDrains calls Close while everything waits for the disk, and then unblocks the disk.
 func TestCloseDrains(t *testing.T) {
 	s := newStore()
-	s.gate = make(chan struct{})
+	s.Gate = make(chan struct{})
 	b := start(t, s, Options{}, limits())
 	tcp, udp := b.dial(t, "tcp"), b.dial(t, "udp")
 	say(t, tcp, strings.Repeat("a 1 1700000000\n", 10_000))
@@ -487,7 +435,7 @@ func TestCloseDrains(t *testing.T) {
 		t.Fatal("closed before the rows were durable")
 	case <-time.After(400 * time.Millisecond):
 	}
-	close(s.gate)
+	close(s.Gate)
 	if err := <-closed; err != nil {
 		t.Fatal(err)
 	}
@@ -503,9 +451,9 @@ func TestCloseDrains(t *testing.T) {
 func closing(t *testing.T, drain time.Duration) (b *bench, closed chan error, letGo func()) {
 	t.Helper()
 	s := newStore()
-	s.gate = make(chan struct{})
+	s.Gate = make(chan struct{})
 	b = start(t, s, Options{DrainTimeout: drain}, limits())
-	letGo = sync.OnceFunc(func() { close(s.gate) })
+	letGo = sync.OnceFunc(func() { close(s.Gate) })
 	t.Cleanup(letGo)
 	say(t, b.dial(t, "tcp"), "a 1 1700000000\n")
 	b.want(t, b.metrics.tcp.lines, 1)

@@ -80,12 +80,12 @@ func TestPicklesAreStored(t *testing.T) {
 	b.want(t, b.metrics.pickle.bad, 1)
 	b.want(t, b.metrics.pickle.bytes, float64(len(both)))
 	b.want(t, b.metrics.pickles, 2)
-	r := b.s.rows[`{__name__="a.b"}`]
+	r := b.s.Rows[`anonymous{__name__="a.b"}`]
 	if r.Len() != 2 || r.Values[0] != math.Float64bits(1.5) || r.Values[1] != math.Float64bits(7) || r.Times[1] != 1_700_000_060_000_000_000 {
 		t.Fatalf("got %+v", r)
 	}
-	if r := b.s.rows[`{__name__="a.c", dc="x"}`]; r == nil || r.Times[0] != testNow/second*second {
-		t.Fatalf("got %v", b.s.rows)
+	if r := b.s.Rows[`anonymous{__name__="a.c", dc="x"}`]; r == nil || r.Times[0] != testNow/second*second {
+		t.Fatalf("got %v", b.s.Rows)
 	}
 	b.wantDiscarded(t, map[string]float64{"bad_item": 1, "nan": 1, "time_out_of_range": 1})
 	if log := b.log.String(); !strings.Contains(log, "bad point in a pickle: the value is not a number") || !strings.Contains(log, `('bad', (1700000060, None))`) ||
@@ -320,7 +320,7 @@ func TestPickleStream(t *testing.T) {
 		}
 	}
 	b.s.wait(t, total)
-	for name, r := range b.s.rows {
+	for name, r := range b.s.Rows {
 		if !slices.IsSortedFunc(r.Values, func(a, b uint64) int {
 			return int(math.Float64frombits(a) - math.Float64frombits(b))
 		}) {
@@ -334,7 +334,7 @@ func TestPickleStream(t *testing.T) {
 
 func TestCloseDrainsPickles(t *testing.T) {
 	s := newStore()
-	s.gate = make(chan struct{})
+	s.Gate = make(chan struct{})
 	b := startPickle(t, s, Options{}, limits())
 	nc := b.dialPickle(t)
 	say(t, nc, frameOf("a", 5000, 1)+frameOf("b", 100, 1))
@@ -347,7 +347,7 @@ func TestCloseDrainsPickles(t *testing.T) {
 		t.Fatal("closed before the rows were durable")
 	case <-time.After(400 * time.Millisecond):
 	}
-	close(s.gate)
+	close(s.Gate)
 	if err := <-closed; err != nil {
 		t.Fatal(err)
 	}
@@ -360,7 +360,7 @@ func TestCloseDrainsPickles(t *testing.T) {
 // TestCloseGivesUpPickles closes while frames wait for memory and for the disk.
 func TestCloseGivesUpPickles(t *testing.T) {
 	s := newStore()
-	s.gate = make(chan struct{})
+	s.Gate = make(chan struct{})
 	small := limits()
 	small.MaxInflightBytes = 2 << 20
 	b := startPickle(t, s, Options{DrainTimeout: 300 * time.Millisecond}, small)

@@ -27,7 +27,9 @@ func (r *rowsOf) feed(c *chunk) (more bool) {
 // fill it.
 func TestLingerIsForRoom(t *testing.T) {
 	for _, f := range []*rowsOf{{"a", 3 * maxRows}, {strings.Repeat("long", 1000), 3 * maxLabelBytes / 4000}} {
-		b := start(t, newStore(), Options{}, write.Limits{})
+		s := newStore()
+		s.ForgedKeys = true
+		b := start(t, s, Options{}, write.Limits{})
 		g := newQueue(b.Listener, b.metrics.tcp, 0, time.Hour)
 		added, pushed := make(chan bool), make(chan struct{})
 		go func() { added <- g.add(context.Background(), f, nil) }()

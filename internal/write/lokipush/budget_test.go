@@ -16,6 +16,7 @@ import (
 	"github.com/shaledb/shale/internal/write"
 	"github.com/shaledb/shale/internal/write/logs"
 	"github.com/shaledb/shale/internal/write/logs/logstest"
+	"github.com/shaledb/shale/internal/write/writetest"
 )
 
 // lineKinds are formats of lines that programs write.
@@ -86,7 +87,7 @@ type requester struct {
 
 func newRequester(body []byte, contentType string) *requester {
 	rules := logs.DefaultRules()
-	h := New(Options{Rules: rules, Sink: write.New(write.Options{Seed: logstest.Seed, Head: logstest.Known{}, Journal: logstest.Known{}, Now: func() int64 { return now }, Limits: write.Limits{MaxFuture: time.Hour}})})
+	h := New(Options{Rules: rules, Sink: write.New(write.Options{Seed: logstest.Seed, Head: writetest.Known{}, Journal: writetest.Known{}, Now: func() int64 { return now }, Limits: write.Limits{MaxFuture: time.Hour}})})
 	q := &requester{h: h, body: body, r: httptest.NewRequest(http.MethodPost, Path, nil)}
 	q.r.Header.Set("Content-Type", contentType)
 	q.r.ContentLength = int64(len(body))

@@ -12,7 +12,7 @@ import (
 
 	"github.com/shaledb/shale/internal/alloctest"
 	"github.com/shaledb/shale/internal/write"
-	"github.com/shaledb/shale/internal/write/logs/logstest"
+	"github.com/shaledb/shale/internal/write/writetest"
 )
 
 func TestLogsAllocateNothingPerRecord(t *testing.T) {
@@ -66,7 +66,7 @@ func BenchmarkMetrics(b *testing.B) {
 }
 
 // idle returns a handler whose store discards everything.
-func idle() *Handler { return newHandler(logstest.Known{}, write.Limits{MaxFuture: time.Hour}) }
+func idle() *Handler { return newHandler(writetest.Known{}, write.Limits{MaxFuture: time.Hour}) }
 
 func benchmark(b *testing.B, body []byte, size int, of func(h *Handler) http.Handler) {
 	h := of(idle())

@@ -18,6 +18,7 @@ import (
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/write"
 	"github.com/shaledb/shale/internal/write/logs/logstest"
+	"github.com/shaledb/shale/internal/write/writetest"
 )
 
 const (
@@ -27,7 +28,7 @@ const (
 
 // metricStore is a head that knows no series and a journal that keeps samples, exemplars and metadata.
 type metricStore struct {
-	logstest.Unknown
+	writetest.Unknown
 
 	mu             sync.Mutex
 	rows, metadata []string

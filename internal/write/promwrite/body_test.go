@@ -20,6 +20,7 @@ import (
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/write"
+	"github.com/shaledb/shale/internal/write/writetest"
 )
 
 // firstStep is what is reserved for a body before the first of its bytes has come.
@@ -35,8 +36,8 @@ func TestHostileBodies(t *testing.T) {
 			}
 		}
 	}
-	if len(s.rows) != 0 {
-		t.Errorf("stored %v", s.rows)
+	if len(s.Rows) != 0 {
+		t.Errorf("stored %v", s.Rows)
 	}
 }
 
@@ -68,8 +69,8 @@ func post(h http.Handler, body io.Reader, announced int64) *httptest.ResponseRec
 // TestUnknownLength sends bodies in chunks, which are admitted as they arrive.
 func TestUnknownLength(t *testing.T) {
 	h, s := newHandler(t, testLimits())
-	if w := post(h, bytes.NewReader(encode(t, fleet(3000))), -1); w.Code != 204 || len(s.rows) != 3000 {
-		t.Fatalf("%d %s, %d series", w.Code, w.Body, len(s.rows))
+	if w := post(h, bytes.NewReader(encode(t, fleet(3000))), -1); w.Code != 204 || len(s.Rows) != 3000 {
+		t.Fatalf("%d %s, %d series", w.Code, w.Body, len(s.Rows))
 	}
 	for _, n := range []int{0, 1, firstStep - 1, firstStep, firstStep + 1, 4 * firstStep, 1 << 20} {
 		if w := post(h, bytes.NewReader(make([]byte, n)), -1); w.Code >= 413 {
@@ -99,8 +100,8 @@ func (broken) Read([]byte) (int, error) { return 0, errors.New("connection reset
 func TestAdmissionComesBeforeReading(t *testing.T) {
 	limits := testLimits()
 	limits.MaxInflightBytes = 1 << 20
-	s := newStore()
-	path := s.path(limits)
+	s := writetest.NewStore(seed)
+	path := newPath(s, limits)
 	h := New(path, nil)
 	held, err := path.Admit(t.Context(), "other", 1<<20)
 	if err != nil {
@@ -148,7 +149,7 @@ func TestSlowBodiesHoldLittle(t *testing.T) {
 	limits := testLimits()
 	limits.MaxInflightBytes = 4 << 20
 	reg := prometheus.NewRegistry()
-	s := newStore()
+	s := writetest.NewStore(seed)
 	h := New(write.New(write.Options{
 		Seed: seed, Head: s, Journal: s, Limits: limits, Now: func() int64 { return nowMs * 1_000_000 }, Registerer: reg,
 	}), nil)
@@ -240,8 +241,8 @@ func newSeries(n int) string {
 func TestPushIsCutOffWhereMemoryEnds(t *testing.T) {
 	w, b := new(walker), new(model.Batch)
 	raw := []byte(newSeries(1000))
-	s := newStore()
-	path := s.path(testLimits())
+	s := writetest.NewStore(seed)
+	path := newPath(s, testLimits())
 	reserved := int64(0)
 	refused := &write.Refused{Status: http.StatusServiceUnavailable, Limit: "limits.inflight-bytes", Text: "full"}
 	b.Tenant = "t"
@@ -254,7 +255,7 @@ func TestPushIsCutOffWhereMemoryEnds(t *testing.T) {
 	if err := w.walk(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := path.Push(t.Context(), b); !errors.Is(err, refused) || len(s.rows) > 0 {
-		t.Fatalf("%v, %d series stored", err, len(s.rows))
+	if _, err := path.Push(t.Context(), b); !errors.Is(err, refused) || len(s.Rows) > 0 {
+		t.Fatalf("%v, %d series stored", err, len(s.Rows))
 	}
 }

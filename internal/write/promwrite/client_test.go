@@ -30,6 +30,7 @@ import (
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/write"
+	"github.com/shaledb/shale/internal/write/writetest"
 )
 
 // TestPrometheusClient sends with Prometheus's client and checks how it interprets the responses.
@@ -72,9 +73,9 @@ func TestPrometheusClient(t *testing.T) {
 	if rs, err := first.Store(t.Context(), encode(t, fleet(10)), 0); err != nil || rs.Confirmed {
 		t.Errorf("version 1: %+v, %v", rs, err)
 	}
-	s.mu.Lock()
-	s.fail = fmt.Errorf("%w: disk full", model.ErrTransient)
-	s.mu.Unlock()
+	s.Lock()
+	s.Err = fmt.Errorf("%w: disk full", model.ErrTransient)
+	s.Unlock()
 	if rs, err := second.Store(t.Context(), encodeV2(t, everything().done()), 3); !retried(err) || !rs.Confirmed || !rs.NoDataWritten() {
 		t.Errorf("full disk: %+v, %v", rs, err)
 	}
@@ -143,12 +144,12 @@ func (c *sent) append(t *testing.T, db *tsdb.DB) {
 }
 
 // arrived reports whether everything is stored, and fails if something is stored that was not sent.
-func (c *sent) arrived(t *testing.T, s *store, v version) bool {
+func (c *sent) arrived(t *testing.T, s *writetest.Store, v version) bool {
 	t.Helper()
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Lock()
+	defer s.Unlock()
 	rows := func(name string) *model.Rows {
-		if r := s.rows[fmt.Sprintf(`anonymous{__name__="%s", job="test"}`, name)]; r != nil {
+		if r := s.Rows[fmt.Sprintf(`anonymous{__name__="%s", job="test"}`, name)]; r != nil {
 			r.Normalize() // a request that was refused is sent again
 			return r
 		}
@@ -193,7 +194,7 @@ func (c *sent) arrived(t *testing.T, s *store, v version) bool {
 		fractions = append(fractions, stored(nil, f.Copy()))
 	}
 	check("fractions", 0, rows("fractions"), fractions)
-	if x := s.exemplars[`anonymous{__name__="floats", job="test"}`]; x != nil {
+	if x := s.Exemplars[`anonymous{__name__="floats", job="test"}`]; x != nil {
 		x.NormalizeSet()
 		want := []string{}
 		for _, e := range c.exempla {
@@ -213,8 +214,8 @@ func (c *sent) arrived(t *testing.T, s *store, v version) bool {
 		if r := rows("floats"); r.Start(0) != (c.at-1000)*1_000_000 {
 			t.Fatalf("floats start at %d", r.Start(0))
 		}
-		about := s.metadata["anonymous floats"]
-		complete = about == model.Metadata{Type: "counter", Help: "Floats.", Unit: "s"} && s.metadata["anonymous ints_0"].Help == "Ints."
+		about := s.Metadata["anonymous floats"]
+		complete = about == model.Metadata{Type: "counter", Help: "Floats.", Unit: "s"} && s.Metadata["anonymous ints_0"].Help == "Ints."
 	}
 	return complete
 }
@@ -225,15 +226,15 @@ func (c *sent) arrived(t *testing.T, s *store, v version) bool {
 func TestPrometheusSends(t *testing.T) {
 	for v, message := range map[version]remoteapi.WriteMessageType{v1: remoteapi.WriteV1MessageType, v2: remoteapi.WriteV2MessageType} {
 		t.Run(v.String(), func(t *testing.T) {
-			s := newStore()
+			s := writetest.NewStore(seed)
 			h := New(write.New(write.Options{Seed: seed, Head: s, Journal: s, Metadata: s, Limits: testLimits()}), nil)
 			var refusals atomic.Int32
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				s.mu.Lock()
-				if s.fail = nil; refusals.Add(1) <= 2 {
-					s.fail = fmt.Errorf("%w: disk full", model.ErrTransient)
+				s.Lock()
+				if s.Err = nil; refusals.Add(1) <= 2 {
+					s.Err = fmt.Errorf("%w: disk full", model.ErrTransient)
 				}
-				s.mu.Unlock()
+				s.Unlock()
 				rec := httptest.NewRecorder()
 				h.ServeHTTP(rec, r)
 				for name, values := range rec.Header() {
@@ -272,7 +273,7 @@ func TestPrometheusSends(t *testing.T) {
 			for deadline := time.Now().Add(60 * time.Second); !data.arrived(t, s, v); time.Sleep(20 * time.Millisecond) {
 				sender.Notify() // or the watcher looks every 15 s, if it was not there yet when the data came
 				if time.Now().After(deadline) {
-					t.Fatalf("after a minute and %d requests: %v, %v, %v", refusals.Load(), s.rows, s.exemplars, s.metadata)
+					t.Fatalf("after a minute and %d requests: %v, %v, %v", refusals.Load(), s.Rows, s.Exemplars, s.Metadata)
 				}
 			}
 			failed(t, reg)

@@ -97,10 +97,10 @@ func TestExemplarsAmongSamples(t *testing.T) {
 	}
 	for i := range 20 {
 		id := fmt.Sprintf(`anonymous{__name__="m", i="%d"}`, i)
-		if n := s.rows[id]; (n == nil) != (i%3 == 0) || n != nil && n.Values[0] != math.Float64bits(float64(i)) {
+		if n := s.Rows[id]; (n == nil) != (i%3 == 0) || n != nil && n.Values[0] != math.Float64bits(float64(i)) {
 			t.Errorf("series %d: %v", i, n)
 		}
-		x := s.exemplars[id]
+		x := s.Exemplars[id]
 		if x == nil && i%4 == 0 {
 			continue
 		}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/write"
+	"github.com/shaledb/shale/internal/write/writetest"
 )
 
 func TestStoresEveryRowBitForBit(t *testing.T) {
@@ -32,8 +33,8 @@ func TestStoresEveryRowBitForBit(t *testing.T) {
 			t.Fatalf("%d %s", w.Code, w.Body)
 		}
 	}
-	if len(s.rows) != 300 {
-		t.Fatalf("%d series", len(s.rows))
+	if len(s.Rows) != 300 {
+		t.Fatalf("%d series", len(s.Rows))
 	}
 	for i := range req.Timeseries {
 		var lb model.LabelsBuilder
@@ -44,7 +45,7 @@ func TestStoresEveryRowBitForBit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := s.rows["anonymous"+model.Labels(l).String()]
+		r := s.Rows["anonymous"+model.Labels(l).String()]
 		want := math.Float64bits(req.Timeseries[i].Samples[0].Value)
 		if r == nil || r.Len() != 2 || r.Values[0] != want || r.Values[1] != want || r.Times[1] != nowMs*1_000_000 {
 			t.Fatalf("series %d: got %v", i, r)
@@ -97,14 +98,14 @@ func TestForm(t *testing.T) {
 func TestTenantsAreApart(t *testing.T) {
 	h, s := newHandler(t, testLimits())
 	send(h, encode(t, &prompb.WriteRequest{Timeseries: []prompb.TimeSeries{series(sample(nowMs, 1), "__name__", "m")}}), "X-Scope-OrgID", "team-a")
-	if s.rows[`team-a{__name__="m"}`] == nil {
-		t.Fatalf("stored %v", s.rows)
+	if s.Rows[`team-a{__name__="m"}`] == nil {
+		t.Fatalf("stored %v", s.Rows)
 	}
 }
 
 func TestLeftOutIsSaid(t *testing.T) {
 	reg := prometheus.NewRegistry()
-	s := newStore()
+	s := writetest.NewStore(seed)
 	h := New(write.New(write.Options{Seed: seed, Head: s, Journal: s, Limits: testLimits(), Now: func() int64 { return nowMs * 1_000_000 }, Registerer: reg}), reg)
 	good := series(sample(nowMs, 1), "__name__", "good", "a", "b")
 	good.Histograms = []prompb.Histogram{
@@ -132,8 +133,8 @@ func TestLeftOutIsSaid(t *testing.T) {
 			t.Errorf("missing %q in:\n%s", line, w.Body)
 		}
 	}
-	if s.rows[`anonymous{__name__="good", a="b"}`] == nil || len(s.rows) != 1 {
-		t.Errorf("stored %v", s.rows)
+	if s.Rows[`anonymous{__name__="good", a="b"}`] == nil || len(s.Rows) != 1 {
+		t.Errorf("stored %v", s.Rows)
 	}
 	if w.Body.Len() > 8000 {
 		t.Errorf("an answer of %d bytes", w.Body.Len())
@@ -178,12 +179,12 @@ shale_write_discarded_samples_total{reason="too_far_in_future"} 1
 
 func TestTroubleOfTheStoreIsRetried(t *testing.T) {
 	h, s := newHandler(t, testLimits())
-	s.fail = fmt.Errorf("%w: disk full", model.ErrTransient)
+	s.Err = fmt.Errorf("%w: disk full", model.ErrTransient)
 	w := send(h, encode(t, fleet(1)))
 	if n, err := strconv.Atoi(w.Header().Get("Retry-After")); w.Code != 503 || err != nil || n < 1 || !strings.Contains(w.Body.String(), "disk full") {
 		t.Fatalf("%d %v %s", w.Code, w.Header(), w.Body)
 	}
-	s.fail = nil
+	s.Err = nil
 	if w := send(h, encode(t, fleet(1))); w.Code != 204 {
 		t.Fatalf("%d %s", w.Code, w.Body)
 	}
@@ -219,7 +220,7 @@ func TestManySendersAtOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if len(s.rows) == 0 {
+	if len(s.Rows) == 0 {
 		t.Fatal("nothing stored")
 	}
 }
@@ -234,8 +235,8 @@ func FuzzHandler(f *testing.F) {
 	f.Add(pack(f, marshalV2(f, everything().done())), true, true)
 	h, s := newHandler(f, testLimits())
 	f.Fuzz(func(t *testing.T, body []byte, second, packed bool) {
-		clear(s.rows)
-		clear(s.exemplars)
+		clear(s.Rows)
+		clear(s.Exemplars)
 		headers := []string{"Content-Type", "application/x-protobuf", "Content-Encoding", "snappy"}
 		if second {
 			headers[1] = typeV2

@@ -201,7 +201,7 @@ func TestFineHistogramsAreReduced(t *testing.T) {
 	if w := send(h, encode(t, &prompb.WriteRequest{Timeseries: []prompb.TimeSeries{ts}})); w.Code != 204 {
 		t.Fatalf("%d %s", w.Code, w.Body)
 	}
-	rows := s.rows[`anonymous{__name__="m"}`]
+	rows := s.Rows[`anonymous{__name__="m"}`]
 	for i := range 2 {
 		var got model.Histogram
 		if err := got.Parse(rows.Blob(i)); err != nil || got.Schema != 8 || got.Float != (i == 1) || len(got.Positive) >= len(fine.PositiveBuckets) {

@@ -30,14 +30,14 @@ func TestMetadataOfVersion1(t *testing.T) {
 	for typ, word := range []string{"unknown", "counter", "gauge", "histogram", "gaugehistogram", "summary", "info", "stateset", "unknown"} {
 		want[fmt.Sprint("t m", typ)] = model.Metadata{Type: word, Help: fmt.Sprint("help ", typ), Unit: "s"}
 	}
-	if diff := cmp.Diff(want, s.metadata); diff != "" || s.puts != len(want) {
-		t.Fatalf("%d puts\n%s", s.puts, diff)
+	if diff := cmp.Diff(want, s.Metadata); diff != "" || s.Puts != len(want) {
+		t.Fatalf("%d puts\n%s", s.Puts, diff)
 	}
 	req.Metadata = req.Metadata[:1]
 	req.Metadata[0].Unit = "bytes"
 	send(h, encode(t, req), "X-Scope-OrgID", "t")
-	if s.metadata["t m0"].Unit != "bytes" || s.puts != len(want)+1 {
-		t.Fatalf("%d puts, %v", s.puts, s.metadata["t m0"])
+	if s.Metadata["t m0"].Unit != "bytes" || s.Puts != len(want)+1 {
+		t.Fatalf("%d puts, %v", s.Puts, s.Metadata["t m0"])
 	}
 }
 
@@ -78,8 +78,8 @@ func TestMetadataOfVersion2(t *testing.T) {
 		"anonymous fill_count": {Type: "gauge", Help: "A gauge whose name ends so."}, "anonymous _count": {Type: "histogram", Help: "Nothing before it."},
 		"anonymous untyped": {Type: "unknown", Help: "Help alone."},
 	}
-	if diff := cmp.Diff(want, s.metadata); diff != "" || s.puts != len(want) {
-		t.Fatalf("%d puts\n%s", s.puts, diff)
+	if diff := cmp.Diff(want, s.Metadata); diff != "" || s.Puts != len(want) {
+		t.Fatalf("%d puts\n%s", s.Puts, diff)
 	}
 }
 
@@ -87,7 +87,7 @@ func TestMetadataOfVersion2(t *testing.T) {
 func TestMetadataOfRefusedSeries(t *testing.T) {
 	h, s := newHandler(t, testLimits())
 	raw := symbolsOf("", "job", "x") + msg(5, msg(1, packed(1, 2)), msg(2, dbl(1, 1), num(2, nowMs)), msg(5, num(1, 1), num(3, 2)))
-	if w := sendV2(h, snappy.Encode(nil, []byte(raw))); w.Code != 400 || s.puts != 0 {
-		t.Fatalf("%d %s, %d puts", w.Code, w.Body, s.puts)
+	if w := sendV2(h, snappy.Encode(nil, []byte(raw))); w.Code != 400 || s.Puts != 0 {
+		t.Fatalf("%d %s, %d puts", w.Code, w.Body, s.Puts)
 	}
 }

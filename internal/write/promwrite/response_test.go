@@ -16,6 +16,7 @@ import (
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/write"
 	"github.com/shaledb/shale/internal/write/receive"
+	"github.com/shaledb/shale/internal/write/writetest"
 )
 
 // written returns what a response says is stored. It fails unless all three headers are there.
@@ -46,7 +47,7 @@ func TestWrittenIsTold(t *testing.T) {
 	for what, c := range map[string]struct {
 		body    []byte
 		headers []string
-		setUp   func(h *Handler, s *store, p *write.Path)
+		setUp   func(h *Handler, s *writetest.Store, p *write.Path)
 		code    int
 		written write.Counts
 	}{
@@ -62,18 +63,18 @@ func TestWrittenIsTold(t *testing.T) {
 		"unknown encoding":   {encodeV2(t, all().done()), []string{"Content-Encoding", "gzip"}, nil, 415, write.Counts{}},
 		"too large":          {make([]byte, 2<<20), nil, nil, 413, write.Counts{}},
 		"too large, decoded": {snappy.Encode(nil, make([]byte, 5<<20)), nil, nil, 413, write.Counts{}},
-		"no room": {encodeV2(t, all().done()), nil, func(_ *Handler, _ *store, p *write.Path) {
+		"no room": {encodeV2(t, all().done()), nil, func(_ *Handler, _ *writetest.Store, p *write.Path) {
 			if _, err := p.Admit(t.Context(), "other", 64<<20); err != nil {
 				t.Fatal(err)
 			}
 		}, 503, write.Counts{}},
-		"full disk": {encodeV2(t, partial.done()), nil, func(_ *Handler, s *store, _ *write.Path) {
-			s.fail = fmt.Errorf("%w: disk full", model.ErrTransient)
+		"full disk": {encodeV2(t, partial.done()), nil, func(_ *Handler, s *writetest.Store, _ *write.Path) {
+			s.Err = fmt.Errorf("%w: disk full", model.ErrTransient)
 		}, 503, write.Counts{}},
-		"stopping": {encodeV2(t, all().done()), nil, func(_ *Handler, _ *store, p *write.Path) { p.Close() }, 503, write.Counts{}},
+		"stopping": {encodeV2(t, all().done()), nil, func(_ *Handler, _ *writetest.Store, p *write.Path) { p.Close() }, 503, write.Counts{}},
 	} {
-		s := newStore()
-		path := s.path(testLimits())
+		s := writetest.NewStore(seed)
+		path := newPath(s, testLimits())
 		h := New(path, nil)
 		if c.setUp != nil {
 			c.setUp(h, s, path)
@@ -105,7 +106,7 @@ func TestWrittenIsTold(t *testing.T) {
 }
 
 // slow is a store that does not allow new series.
-type slow struct{ *store }
+type slow struct{ *writetest.Store }
 
 func (slow) Create(string, int) (int, error) {
 	return 0, &model.LimitError{Limit: "limits.new-series", Text: "too many new series"}
@@ -116,8 +117,8 @@ func (slow) Await(context.Context, error) bool { return false }
 // TestKnownSeriesAreStoredWhileNewOnesWait: the response asks for a retry and still tells what is
 // stored.
 func TestKnownSeriesAreStoredWhileNewOnesWait(t *testing.T) {
-	s := newStore()
-	if w := sendV2(New(s.path(testLimits()), nil), encodeV2(t, everything().done())); w.Code != 204 {
+	s := writetest.NewStore(seed)
+	if w := sendV2(New(newPath(s, testLimits()), nil), encodeV2(t, everything().done())); w.Code != 204 {
 		t.Fatalf("%d %s", w.Code, w.Body)
 	}
 	path := write.New(write.Options{Seed: seed, Head: slow{s}, Journal: s, Limits: testLimits(), Now: func() int64 { return nowMs * 1_000_000 }})
@@ -128,8 +129,8 @@ func TestKnownSeriesAreStoredWhileNewOnesWait(t *testing.T) {
 	if seconds, _ := strconv.Atoi(w.Header().Get("Retry-After")); w.Code != 503 || err != nil || n != (write.Counts{Samples: 2, Histograms: 2, Exemplars: 3}) || seconds < 20 {
 		t.Fatalf("%d %v %s", w.Code, w.Header(), w.Body)
 	}
-	if s.rows[`anonymous{__name__="new"}`] != nil || s.rows[`anonymous{__name__="requests_total", job="api"}`].Len() != 4 {
-		t.Fatalf("stored %v", s.rows)
+	if s.Rows[`anonymous{__name__="new"}`] != nil || s.Rows[`anonymous{__name__="requests_total", job="api"}`].Len() != 4 {
+		t.Fatalf("stored %v", s.Rows)
 	}
 }
 
@@ -145,7 +146,7 @@ func TestExemplarsDoNotSpoilVersion1(t *testing.T) {
 	if w := send(h, encode(t, &prompb.WriteRequest{Timeseries: []prompb.TimeSeries{ts}})); w.Code != 204 || w.Body.Len() > 0 {
 		t.Fatalf("%d %s", w.Code, w.Body)
 	}
-	if n := s.exemplars[`anonymous{__name__="m"}`].Len(); n != 1 {
+	if n := s.Exemplars[`anonymous{__name__="m"}`].Len(); n != 1 {
 		t.Fatalf("%d exemplars", n)
 	}
 }

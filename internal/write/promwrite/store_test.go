@@ -1,12 +1,10 @@
 package promwrite
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -16,6 +14,7 @@ import (
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/write"
+	"github.com/shaledb/shale/internal/write/writetest"
 )
 
 const seed model.KeySeed = 0x5ca1ab1e
@@ -23,80 +22,7 @@ const seed model.KeySeed = 0x5ca1ab1e
 // now is the clock of all tests: the time of their samples.
 const nowMs = 1_700_000_000_000
 
-// store is the head and the journal behind a write path: it keeps rows by tenant and labels.
-type store struct {
-	mu        sync.Mutex
-	labels    map[model.Key]model.Labels
-	rows      map[string]*model.Rows
-	exemplars map[string]*model.Rows
-	metadata  map[string]model.Metadata
-	puts      int
-	fail      error
-}
-
-func newStore() *store {
-	return &store{
-		labels: map[model.Key]model.Labels{}, rows: map[string]*model.Rows{}, exemplars: map[string]*model.Rows{},
-		metadata: map[string]model.Metadata{},
-	}
-}
-
-func (s *store) PutMetadata(tenant, family string, m model.Metadata) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.puts++
-	s.metadata[tenant+" "+family] = m
-	return nil
-}
-
-func (s *store) Resolve(b *model.Batch, dst []uint32) ([]uint32, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for i, k := range b.Keys {
-		if _, ok := s.labels[k]; !ok {
-			dst = append(dst, uint32(i))
-		}
-	}
-	return dst, nil
-}
-
-func (s *store) Append(_ context.Context, b *model.Batch) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.fail != nil {
-		return s.fail
-	}
-	for i := range b.Labels.Len() {
-		l := b.Labels.At(i)
-		if err := l.Check(); err != nil {
-			return err
-		}
-		k := b.Keys[b.Labels.Series[i]]
-		if want := l.Key(seed, b.Signal); k != want {
-			return fmt.Errorf("labels %s have key %s, want %s", l, k, want)
-		}
-		s.labels[k] = append(model.Labels(nil), l...)
-	}
-	for i, k := range b.Keys {
-		l, ok := s.labels[k]
-		if !ok {
-			return fmt.Errorf("key %s has no labels", k)
-		}
-		id := b.Tenant + l.String()
-		for c, rows := range map[*model.Columns]map[string]*model.Rows{&b.Samples: s.rows, &b.Exemplars: s.exemplars} {
-			if c.End(i) == c.Begin(i) {
-				continue
-			}
-			if rows[id] == nil {
-				rows[id] = &model.Rows{}
-			}
-			rows[id].AppendRows(&c.Rows, int(c.Begin(i)), int(c.End(i)))
-		}
-	}
-	return nil
-}
-
-func (s *store) path(limits write.Limits) *write.Path {
+func newPath(s *writetest.Store, limits write.Limits) *write.Path {
 	return write.New(write.Options{Seed: seed, Head: s, Journal: s, Metadata: s, Limits: limits, Now: func() int64 { return nowMs * 1_000_000 }})
 }
 
@@ -105,10 +31,10 @@ func testLimits() write.Limits {
 		MaxNameBytes: 1024, MaxValueBytes: 4096, MaxBuckets: 1000, MaxFuture: 10 * time.Minute}
 }
 
-func newHandler(t testing.TB, limits write.Limits) (*Handler, *store) {
+func newHandler(t testing.TB, limits write.Limits) (*Handler, *writetest.Store) {
 	t.Helper()
-	s := newStore()
-	return New(s.path(limits), nil), s
+	s := writetest.NewStore(seed)
+	return New(newPath(s, limits), nil), s
 }
 
 // send posts a body with the usual headers, changed by the pairs of more.

@@ -77,8 +77,8 @@ func TestOddSpellingsV1(t *testing.T) {
 			if w := send(h, snappy.Encode(nil, raw)); w.Code != 204 {
 				t.Fatalf("%d %s", w.Code, w.Body)
 			}
-			if s.rows[`anonymous{__name__="m", a="b"}`] == nil {
-				t.Fatalf("stored %v", s.rows)
+			if s.Rows[`anonymous{__name__="m", a="b"}`] == nil {
+				t.Fatalf("stored %v", s.Rows)
 			}
 		})
 	}

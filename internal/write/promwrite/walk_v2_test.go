@@ -92,8 +92,8 @@ func TestOddSpellingsV2(t *testing.T) {
 			if w := sendV2(h, snappy.Encode(nil, []byte(raw))); w.Code != 204 || w.Header().Get("X-Prometheus-Remote-Write-Samples-Written") != "1" {
 				t.Fatalf("%d %v %s", w.Code, w.Header(), w.Body)
 			}
-			if s.rows[`anonymous{__name__="m", a="b"}`] == nil {
-				t.Fatalf("stored %v", s.rows)
+			if s.Rows[`anonymous{__name__="m", a="b"}`] == nil {
+				t.Fatalf("stored %v", s.Rows)
 			}
 		})
 	}
@@ -178,8 +178,8 @@ func TestReferences(t *testing.T) {
 		if w.Code != 400 || !strings.Contains(w.Body.String(), c.text) || w.Header().Get("X-Prometheus-Remote-Write-Samples-Written") != "2" {
 			t.Errorf("%s: %d %v %s", what, w.Code, w.Header(), w.Body)
 		}
-		if r := s.rows[`anonymous{__name__="m"}`]; r == nil || r.Len() != 2 {
-			t.Errorf("%s: stored %v", what, s.rows)
+		if r := s.Rows[`anonymous{__name__="m"}`]; r == nil || r.Len() != 2 {
+			t.Errorf("%s: stored %v", what, s.Rows)
 		}
 	}
 }
@@ -231,8 +231,8 @@ func TestExpansionIsBounded(t *testing.T) {
 			t.Errorf("%d %.500s", w.Code, w.Body)
 		}
 	}
-	if len(s.rows) != 0 {
-		t.Errorf("stored %d series", len(s.rows))
+	if len(s.Rows) != 0 {
+		t.Errorf("stored %d series", len(s.Rows))
 	}
 }
 

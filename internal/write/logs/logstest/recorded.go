@@ -16,6 +16,7 @@ import (
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/write"
+	"github.com/shaledb/shale/internal/write/writetest"
 )
 
 const (
@@ -141,7 +142,7 @@ func readLines[T any](t *testing.T, file string) (out []T) {
 
 // recorder is a journal that keeps lines for comparison.
 type recorder struct {
-	Unknown
+	writetest.Unknown
 	lines []Line
 }
 

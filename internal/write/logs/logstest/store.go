@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/write/writetest"
 )
 
 // Now is the time of the tests, the beginning of March 2026.
@@ -13,26 +14,6 @@ const Now int64 = 1_772_323_200_000_000_000
 
 // Seed is the seed of the tests' keys.
 const Seed model.KeySeed = 9
-
-// Known is a head that knows every series, and a journal that stores nothing.
-type Known struct{}
-
-// Resolve reports that all series are known.
-func (Known) Resolve(_ *model.Batch, dst []uint32) ([]uint32, error) { return dst, nil }
-
-// Append stores nothing.
-func (Known) Append(context.Context, *model.Batch) error { return nil }
-
-// Unknown is a head that knows no series.
-type Unknown struct{}
-
-// Resolve reports that all series are new.
-func (Unknown) Resolve(b *model.Batch, dst []uint32) ([]uint32, error) {
-	for i := range b.Keys {
-		dst = append(dst, uint32(i))
-	}
-	return dst, nil
-}
 
 // Labels returns the labels of series i of a batch. If they are not canonical, or the key does not
 // match them, it returns an error of class invalid.
@@ -46,7 +27,7 @@ func Labels(b *model.Batch, i int) (model.Labels, error) {
 
 // Store is a head that knows no series and a journal that keeps lines. It is safe for concurrent use.
 type Store struct {
-	Unknown
+	writetest.Unknown
 
 	mu    sync.Mutex
 	lines []string
