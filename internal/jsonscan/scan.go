@@ -21,7 +21,7 @@ func Space(c byte) bool { return c == ' ' || c == '\n' || c == '\r' || c == '\t'
 
 // SkipSpace returns the index of the first byte from i on that is not white space, or len(b).
 func SkipSpace(b []byte, i int) int {
-	for i < len(b) && Space(b[i]) {
+	for i < len(b) && b[i] <= ' ' && Space(b[i]) { // mostly there is none, which the first comparison tells
 		i++
 	}
 	return i

@@ -60,7 +60,7 @@ const (
 // reads well-formed JSON only, in one pass.
 func (s *jsonState) object(r *Runner, line []byte, i, depth int) (int, outcome) {
 	for {
-		if i = jsonscan.SkipSpace(line, i); i == len(line) {
+		if i = jsonscan.SkipSpace(line, i); i >= len(line) {
 			return 0, jsonUnusual
 		}
 		if line[i] == '}' {
@@ -81,17 +81,17 @@ func (s *jsonState) object(r *Runner, line []byte, i, depth int) (int, outcome) 
 			}
 			key = r.labels.arena[at:len(r.labels.arena):len(r.labels.arena)]
 		}
-		if i = jsonscan.SkipSpace(line, end+1); i == len(line) || line[i] != ':' {
+		if i = jsonscan.SkipSpace(line, end+1); i >= len(line) || line[i] != ':' {
 			return 0, jsonUnusual
 		}
-		if i = jsonscan.SkipSpace(line, i+1); i == len(line) {
+		if i = jsonscan.SkipSpace(line, i+1); i >= len(line) {
 			return 0, jsonUnusual
 		}
 		var o outcome
 		if i, o = s.value(r, line, i, depth, key); o != jsonDone {
 			return 0, o
 		}
-		if i = jsonscan.SkipSpace(line, i); i == len(line) {
+		if i = jsonscan.SkipSpace(line, i); i >= len(line) {
 			return 0, jsonUnusual
 		}
 		switch line[i] {
