@@ -151,8 +151,8 @@ func odd(signal model.Signal, begin int64) []worldtest.Series {
 	return out
 }
 
-// lines makes streams of lines of several shapes: one stream has n lines, and the others are short. Filters of
-// 15,000 lines have slices.
+// lines makes streams of lines of several shapes: one stream has n lines, and the others are short. Filters
+// of 15,000 lines have slices.
 func lines(r *rand.Rand, begin int64, n int) []worldtest.Series {
 	var out []worldtest.Series
 	for i := range 40 {

@@ -24,7 +24,7 @@ var expressions = []string{
 	"", "up{", "sum(", "http_requests_total[5m", "foo{a=\"b\",}[5m]", "1 +", "up and 1", "nothing_such()", `up{a=~"("}`, "rate(up)", "http_requests_total[0s]", "up @ \"x\"", "up offset", "\"unclosed", "{}", `{__name__=~".*"}`, "up # comment", "'single'", "`raw`",
 }
 
-// requests are those that are no queries, and the parameters of queries.
+// requests has the requests other than queries, and the parameters of queries.
 func requests(now time.Time) []exchangeCase {
 	start, end := fmt.Sprint(now.Add(-10*time.Minute).Unix()), fmt.Sprint(now.Unix())
 	at := "time=" + end

@@ -20,12 +20,12 @@ const (
 // ruled out. It does not ask all pages for words alone, unless an earlier query did: most units have most
 // words, and a query may end with the first match. Errors are not returned: they recur when a unit is asked.
 func (v *Verdicts) askAll(ctx context.Context) bool {
-	if len(v.pages) == 0 || !v.skip.selective() && !v.known(v.pages[0]) {
+	if len(v.pages) == 0 || !v.memo.rule.selective() && !v.memo.known(v.pages[0]) {
 		return false
 	}
 	// Words that are frequent in one stream may be missing in another.
 	v.decideGroup(ctx, slices.Compact([]*verdictPage{v.pages[0], v.pages[len(v.pages)/2], v.pages[len(v.pages)-1]}))
-	for from := 0; v.units > 0 && v.ruledOut >= v.units-v.units/8 && ctx.Err() == nil; from += verdictPages {
+	for from := 0; v.memo.units > 0 && v.memo.ruledOut >= v.memo.units-v.memo.units/8 && ctx.Err() == nil; from += verdictPages {
 		if from >= len(v.pages) {
 			return true
 		}
@@ -37,10 +37,10 @@ func (v *Verdicts) askAll(ctx context.Context) bool {
 // decideGroup reads the verdicts of several pages. It prefetches the pages, then the slices that will most
 // likely decide.
 func (v *Verdicts) decideGroup(ctx context.Context, group []*verdictPage) {
-	if f, ok := v.r.Pages().(file.Fetcher); ok {
+	if f, ok := v.memo.r.Pages().(file.Fetcher); ok {
 		var heads []file.Addr
 		for _, p := range group {
-			if !v.known(p) {
+			if !v.memo.known(p) {
 				heads = append(heads, p.addr)
 			}
 		}
@@ -52,7 +52,7 @@ func (v *Verdicts) decideGroup(ctx context.Context, group []*verdictPage) {
 		}
 	}
 	for _, p := range group {
-		p.once.Do(func() { v.decide(ctx, p) })
+		p.once.Do(func() { v.memo.decide(ctx, p) })
 	}
 }
 
@@ -64,14 +64,14 @@ func (v *Verdicts) groupLocked(a file.Addr) (page *verdictPage, group []*verdict
 		return nil, nil, fmt.Errorf("part: filters: the page at %d is not of the selection", a.Off)
 	}
 	page = v.pages[at]
-	v.recallLocked(page)
-	if page.done || v.units < verdictUnits || v.ruledOut < v.units-v.units/8 {
+	v.memo.recallLocked(page)
+	if page.done || v.memo.units < verdictUnits || v.memo.ruledOut < v.memo.units-v.memo.units/8 {
 		return page, v.pages[at : at+1], nil
 	}
 	from := at - at%verdictPages
 	group = v.pages[from:min(from+verdictPages, len(v.pages))]
 	for _, p := range group {
-		v.recallLocked(p)
+		v.memo.recallLocked(p)
 	}
 	return page, group, nil
 }
@@ -79,8 +79,8 @@ func (v *Verdicts) groupLocked(a file.Addr) (page *verdictPage, group []*verdict
 // appendReads appends the pages that asking for a unit will read, and reports whether the unit is already
 // known to be ruled out.
 func (v *Verdicts) appendReads(dst []file.Addr, a file.Addr, number uint32) (wanted []file.Addr, known, ruledOut bool) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
+	v.memo.mu.Lock()
+	defer v.memo.mu.Unlock()
 	page, group, err := v.groupLocked(a)
 	switch {
 	case err != nil:
@@ -100,11 +100,11 @@ func (v *Verdicts) appendReads(dst []file.Addr, a file.Addr, number uint32) (wan
 // the pages.
 func (v *Verdicts) likelySlices(ctx context.Context, group []*verdictPage) (wanted []file.Addr) {
 	for _, p := range group {
-		if v.known(p) {
+		if v.memo.known(p) {
 			continue
 		}
-		if head, err := v.openHead(ctx, p); err == nil && head != nil {
-			wanted = v.skip.likelySlices(wanted, head)
+		if head, err := v.memo.openHead(ctx, p); err == nil && head != nil {
+			wanted = v.memo.rule.likelySlices(wanted, head)
 		}
 	}
 	return wanted

@@ -11,7 +11,7 @@ import (
 // means that it has none.
 type unitRef struct {
 	page, entry int32
-	filter      int32 // its page of filters, in TextVerdicts.pages
+	filter      int32 // its page of filters, in Verdicts.pages
 	number      uint32
 }
 
@@ -48,7 +48,7 @@ func Prefetch(ctx context.Context, r *file.Reader, ranks file.Ranks, req *model.
 		wanted, err = v.leave(&w, refs, req)
 	} else {
 		for _, u := range shared {
-			if u.filter < 0 || !v.known(v.pages[u.filter]) || !v.pages[u.filter].rulesOut(u.number) {
+			if u.filter < 0 || !v.memo.known(v.pages[u.filter]) || !v.pages[u.filter].rulesOut(u.number) {
 				wanted = append(wanted, u.addr)
 			}
 		}
