@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -95,10 +96,13 @@ const greatestBallast = 64 << 20
 // the collector would run every few megabytes. The ballast counts as a part of the heap, which leaves at
 // least as many bytes for garbage. No code touches it, so it takes no memory. A larger one would not help: a
 // heap of that size is seldom collected.
-func boundHeap(memory int64) (ballast []byte) {
-	ballast = make([]byte, min(memory/16, greatestBallast))
+func boundHeap(memory int64) (ballast *strings.Builder) {
+	// A slice from make would be cleared, and so touched, if a collection before it had freed memory.
+	// The memory of a builder is never cleared.
+	ballast = new(strings.Builder)
+	ballast.Grow(int(min(memory/16, greatestBallast)))
 	// The collector does not see memory outside its heap.
-	debug.SetMemoryLimit(memory - splitMemory(memory).known + int64(len(ballast)))
+	debug.SetMemoryLimit(memory - splitMemory(memory).known + int64(ballast.Cap()))
 	return ballast
 }
 
