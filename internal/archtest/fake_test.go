@@ -237,7 +237,7 @@ func TestPaperCanFail(t *testing.T) {
 	tr := fake(t, map[string]string{
 		"internal/a/a.go": "package a\n// See docs/x.md and docs/none.md.\n",
 		"docs/x.md":       "See `internal/a/a.go` and `internal/a/` and `internal/b/b.go`.\n[good](y.md#part) [bad](z.md) [web](https://example.com/q.md)\n",
-		"docs/y.md":       "`make run`\n",
+		"docs/y.md":       "`make run` `a.go` `gone.go`\n",
 		"README.md":       "[x](docs/x.md) `cmd/none`\n",
 		"LICENSE":         "Apache License\nVersion 2.0, January 2004\n",
 		"go.mod":          "require (\n\tgithub.com/grafana/loki/pkg/push v1\n\tgithub.com/grafana/loki/v3 v3\n)\n",
@@ -246,7 +246,7 @@ func TestPaperCanFail(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	expect(t, bad, "docs/x.md:1: names internal/b/b.go", "docs/x.md:2: names docs/z.md", "README.md:1: names cmd/none")
+	expect(t, bad, "docs/x.md:1: names internal/b/b.go", "docs/x.md:2: names docs/z.md", "docs/y.md:1: names gone.go", "README.md:1: names cmd/none")
 	expect(t, comments(tr), "internal/a/a.go: names docs/none.md")
 	bad, err = license(tr)
 	if err != nil {

@@ -11,9 +11,14 @@ import (
 )
 
 // paths checks that the files named by the documents exist: every path in back quotes that begins with a
-// folder of the source, and the target of every relative link.
+// folder of the source, every bare name of a Go file there, and the target of every relative link.
 func paths(t *tree) ([]string, error) {
 	named := regexp.MustCompile("`((?:internal|cmd|test|bench|docs|deploy|web)/[A-Za-z0-9_./-]+)`")
+	bare := regexp.MustCompile("`([a-z0-9][A-Za-z0-9_]*\\.go)`")
+	goFiles := map[string]bool{}
+	for _, f := range t.files {
+		goFiles[path.Base(f.path)] = true
+	}
 	linked := regexp.MustCompile(`\]\(([^)#: ]+)(?:#[^)]*)?\)`)
 	pages, err := pages(t)
 	if err != nil {
@@ -25,6 +30,11 @@ func paths(t *tree) ([]string, error) {
 			var want []string
 			for _, m := range named.FindAllStringSubmatch(line, -1) {
 				want = append(want, strings.TrimSuffix(m[1], "/"))
+			}
+			for _, m := range bare.FindAllStringSubmatch(line, -1) {
+				if !goFiles[m[1]] {
+					bad = append(bad, fmt.Sprintf("%s:%d: names %s, and no Go file has that name", page, i+1, m[1]))
+				}
 			}
 			for _, m := range linked.FindAllStringSubmatch(line, -1) {
 				want = append(want, path.Join(path.Dir(page), m[1]))

@@ -1,5 +1,5 @@
 // Package part is the file format of Shale: sorted, immutable files of series, their labels and their rows.
-// Local files are called parts, those in the bucket blocks; the bytes are the same.
+// Local files are called parts, and files in the bucket are called blocks; the bytes are the same.
 //
 // It is the face of the rooms below it: the writer, the reader, the merge, the full check, the dump, and the
 // list of sections that a part is made of (families.go). Below it, each room knows only those after it:

@@ -9,8 +9,8 @@
 //
 // The results are those of Loki 3.7, including its error texts, except where Loki is silently wrong:
 //
-//   - Regular expressions mean what they mean in Go. Loki replaces some by strings that are not the same:
-//     foo|.* by foo, and those of label filters by strings that may stand anywhere in the value. |= "" or
+//   - Regular expressions mean what they mean in Go. Loki replaces some with strings that are not equivalent:
+//     foo|.* with foo, and those of label filters with strings that may stand anywhere in the value. |= "" or
 //     "foo" keeps all lines, too.
 //   - A line filter after decolorize sees what decolorize leaves. Loki runs it before.
 //   - A label filter looks at labels when its turn comes. Loki's parsers drop a line at once for a label that
@@ -18,8 +18,8 @@
 //     first. Here they do so only where nothing can tell the difference.
 //   - line_format "{{.__error__}}" gives the error. In Loki it gives an empty line, unless there is something
 //     else in the template.
-//   - No two labels have one name: an error takes the place of a parsed label that is called like it.
-//   - A label that label_format makes is a parsed one, also if all labels are then as those of the stream.
+//   - No two labels have one name: an error replaces a parsed label of the same name.
+//   - A label that label_format makes is a parsed one, even if the labels then equal those of the stream.
 //
 // A line, an expression or a template cannot take unbounded time or memory. Programs of regular expressions,
 // the work of templates, the depth of JSON and the labels of a line have limits. Their errors are of class

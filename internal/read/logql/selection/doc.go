@@ -18,14 +18,13 @@
 // To add one:
 //
 //   - Keep a partial result per worker and add them up at the end, since a lock for each line would
-//     serialise the workers. The way is an optional interface, Worker() Sink, that a crew asks once per
-//     worker.
+//     serialise the workers. To allow this, add an optional interface, Worker() Sink, that a crew asks
+//     once per worker.
 //   - count_over_time and rate of a plain selector need times only. They can do without stages, and
-//     without the lines of single chunks. The way is an optional interface that takes the times of a
+//     without the lines of single chunks. To allow this, add an optional interface that takes the times of a
 //     decoded chunk in one call.
 //   - With line filters (rate({..} |= "x")) a sink needs the times of the rows that a filter leaves: the
-//     same call, with the selection of rows. No stage runs, unless labels of parsers are asked for by a
-//     grouping.
+//     same call, with the selection of rows. No stage runs, unless a grouping asks for parsed labels.
 //   - bytes_over_time needs lengths of lines, which are in the offsets of a decoded chunk.
 //   - unwrap and groupings by parsed labels need each line after its stages, as Offer gives it. The stages
 //     of such a query leave out all other labels: see line.Pipeline.Needing.
