@@ -80,7 +80,9 @@ func (s *Server) endpoint(path string, query url.Values) (string, error) {
 	if err != nil {
 		return "", invalid(err)
 	}
-	base = base.JoinPath(path)
+	if path != "" { // joining cleans the path, and a server may insist on a slash at the end
+		base = base.JoinPath(path)
+	}
 	if len(query) > 0 {
 		base.RawQuery = query.Encode()
 	}

@@ -120,7 +120,7 @@ func TestEmptyFileAndMissingFile(t *testing.T) {
 
 // The effective configuration, as it is shown, parses as the same configuration.
 func TestShownConfigurationReadsBack(t *testing.T) {
-	in := "bucket: 'a b: #c'\nmemory: 300MiB\ndisk: 12.5%\nretention: 1d30s\ngraphite-listen: ''\nquery: {max-bytes: 1234567B}\nhttp-listen: ':9480'\n"
+	in := "bucket: 'a b: #c'\nmemory: 300MiB\ndisk: 12.5%\nretention: 1d30s\ngraphite-listen: ''\nquery: {max-bytes: 1234567B}\nlimits: {tenant-lines: 9223372036854775807}\nhttp-listen: ':9480'\n"
 	c, from, err := Load(Sources{File: writeFile(t, t.TempDir(), "in.yaml", in)})
 	if err != nil {
 		t.Fatal(err)

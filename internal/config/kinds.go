@@ -56,6 +56,9 @@ func Parse(kind, text string, field reflect.Value) error {
 // number returns the value of a field of a kind.
 func number(field reflect.Value) int64 {
 	if field.Kind() == reflect.Float64 {
+		if field.Float() >= math.MaxInt64 { // as a float, the greatest int64 is 2^63
+			return math.MaxInt64
+		}
 		return int64(field.Float())
 	}
 	return field.Int()

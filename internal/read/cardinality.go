@@ -107,7 +107,7 @@ func (l *largest) add(c Counted) {
 		return
 	}
 	l.kept = append(l.kept, c)
-	if len(l.kept) >= 2*l.limit {
+	if len(l.kept)/2 >= l.limit {
 		l.kept, l.full = l.sorted(), true
 	}
 }

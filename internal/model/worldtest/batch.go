@@ -72,7 +72,12 @@ func Sample(r Random, at int64) Row {
 	case 0, 1:
 		x = HistogramRow(at, Histogram(r))
 	case 2:
-		x = HistogramRow(at, &model.Histogram{Sum: model.StaleNaN, Float: r.IntN(2) == 0})
+		h := &model.Histogram{Float: r.IntN(2) == 0}
+		if r.IntN(2) == 0 {
+			h = Histogram(r) // a stale marker may have buckets, too
+		}
+		h.Sum = model.StaleNaN
+		x = HistogramRow(at, h)
 	case 3, 4:
 		x = Float(at, Specials[r.IntN(len(Specials))])
 	case 5:

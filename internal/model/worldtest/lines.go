@@ -52,8 +52,16 @@ func Metadata(r Random) model.Labels {
 	return nil
 }
 
-// Line returns a line of any shape. One in twelve is long, so that a single series fills pages.
+// Line returns a line of any shape. One in three is one of a few, so that lines of one time are often equal.
+// One in eighteen is long, so that a single series fills pages.
 func Line(r Random, at int64) Row {
+	if r.IntN(3) == 0 {
+		l := model.Line{Text: []byte([]string{"", "started"}[r.IntN(2)])}
+		if r.IntN(2) == 0 {
+			l.Metadata = model.LabelsOf("level", "info")
+		}
+		return LineRow(at, &l)
+	}
 	l := model.Line{Text: []byte(Text(r, at)), Metadata: Metadata(r)}
 	switch r.IntN(24) {
 	case 0:

@@ -113,8 +113,9 @@ func (p *planner) many() (*job, int) {
 		series += int64(inputs[i].Series)
 	}
 	// The number of blocks that remain: one on each side of the cut, more where the series, which may be on
-	// both sides, or the bytes are too many for one block, and those of big tenants. An estimate without the
-	// series made merges that joined nothing and never ended.
+	// both sides, or the bytes are too many for one block, and those of big tenants. A series counts once for
+	// each input, so the number may be too high. An estimate without the series made merges that joined
+	// nothing and never ended.
 	left := 2 + 2*series/int64(p.o.maxSeries) + bytes/p.o.MaxBlockBytes +
 		bytes/max(1, int64(p.o.BigTenantShare*float64(p.o.MaxBlockBytes)))
 	if int64(len(inputs)) <= 2*left {

@@ -23,9 +23,9 @@ func smallPart(t testing.TB, level Compression) []byte {
 	var all []oneSeries
 	rnd := rand.New(rand.NewPCG(4, 2))
 	for _, tenant := range []string{"", "acme"} {
-		for i := range 12 {
+		for i := range 12 { // courses 6*i: at 9, random values in 9 rows
 			l := model.LabelsOf("__name__", "m", "i", string(rune('a'+i)), "even", []string{"yes", ""}[i%2])
-			one := oneSeries{tenant: tenant, key: l.Key(testSeed, model.Metrics), labels: l, rows: worldtest.Floats(rnd, []int{0, 1, 1, 3, 9}[i%5], i%len(worldtest.Courses), i%5)}
+			one := oneSeries{tenant: tenant, key: l.Key(testSeed, model.Metrics), labels: l, rows: worldtest.Floats(rnd, []int{0, 1, 1, 3, 9}[i%5], 6*i%len(worldtest.Courses), i%5)}
 			if tenant == "acme" && i%3 == 0 {
 				worldtest.MixHistograms(rnd, &one.rows)
 				one.exemplars = worldtest.Exemplars(rnd, 2)
