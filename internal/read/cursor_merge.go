@@ -18,9 +18,10 @@ type seriesCursor interface {
 	Close() error
 }
 
-// cursorMerge walks the series of several cursors in key order, every key once.
-type cursorMerge[C seriesCursor] struct {
-	cursors []C // all of them, in the order of their sources
+// cursorMerge walks the series of several cursors in key order, every key once. It is not generic over the
+// kind of cursor: methods of a type parameter are called through two tables, for each series of each cursor.
+type cursorMerge struct {
+	walked  []seriesCursor // all cursors, in the order of their sources
 	metrics *metrics
 
 	started bool
@@ -33,7 +34,7 @@ type cursorMerge[C seriesCursor] struct {
 }
 
 // next moves to the next series. It returns false at the end or on an error.
-func (m *cursorMerge[C]) next(ctx context.Context) bool {
+func (m *cursorMerge) next(ctx context.Context) bool {
 	if m.err != nil || m.closed {
 		return false
 	}
@@ -48,15 +49,15 @@ func (m *cursorMerge[C]) next(ctx context.Context) bool {
 	return more
 }
 
-func (m *cursorMerge[C]) merge(ctx context.Context) (bool, error) {
+func (m *cursorMerge) merge(ctx context.Context) (bool, error) {
 	if !m.started {
 		m.started = true
-		for i := range m.cursors {
+		for i := range m.walked {
 			m.group = append(m.group, i)
 		}
 	}
 	for _, i := range m.group {
-		switch c := m.cursors[i]; {
+		switch c := m.walked[i]; {
 		case c.Next(ctx):
 			k := c.Key()
 			m.later.Push(heap.Item[uint64, uint64]{Key: k.Hi, Tie: k.Lo, Index: i})
@@ -82,10 +83,10 @@ func (m *cursorMerge[C]) merge(ctx context.Context) (bool, error) {
 
 // chooseLabels takes the labels of the first cursor in the group that has any, and counts those that
 // differ.
-func (m *cursorMerge[C]) chooseLabels() {
+func (m *cursorMerge) chooseLabels() {
 	m.labels = nil
 	for _, i := range m.group {
-		l := m.cursors[i].Labels()
+		l := m.walked[i].Labels()
 		switch {
 		case len(l) == 0:
 		case m.labels == nil:
@@ -97,17 +98,17 @@ func (m *cursorMerge[C]) chooseLabels() {
 }
 
 // Key returns the key of the current series.
-func (m *cursorMerge[C]) Key() model.Key { return m.key }
+func (m *cursorMerge) Key() model.Key { return m.key }
 
 // Labels returns the labels of the current series, which may be nil if the request does not ask for them.
 // They are valid until the next call of Next.
-func (m *cursorMerge[C]) Labels() model.Labels { return m.labels }
+func (m *cursorMerge) Labels() model.Labels { return m.labels }
 
 // Err returns the error that ended the walk.
-func (m *cursorMerge[C]) Err() error { return m.err }
+func (m *cursorMerge) Err() error { return m.err }
 
 // fail ends the walk with an error and returns false.
-func (m *cursorMerge[C]) fail(err error) bool {
+func (m *cursorMerge) fail(err error) bool {
 	m.err = errors.Join(m.err, err)
 	m.later.Reset()
 	m.group = nil
@@ -115,12 +116,12 @@ func (m *cursorMerge[C]) fail(err error) bool {
 }
 
 // Close releases what the cursors pin. It may be called more than once.
-func (m *cursorMerge[C]) Close() error {
+func (m *cursorMerge) Close() error {
 	if m.closed {
 		return nil
 	}
 	m.closed = true
-	return closeAll(m.cursors)
+	return closeAll(m.walked)
 }
 
 func closeAll[C seriesCursor](cursors []C) error {

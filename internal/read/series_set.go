@@ -12,15 +12,19 @@ import (
 
 // SeriesSet walks the series of a request in key order, every key once. It is used by one goroutine.
 type SeriesSet struct {
-	cursorMerge[model.Cursor]
-	req *model.Request
+	cursorMerge
+	req     *model.Request
+	cursors []model.Cursor
 
 	rows    rowMerge
 	charged int64 // bytes, for the current series
 }
 
 func newSeriesSet(req *model.Request, cursors []model.Cursor, m *metrics) *SeriesSet {
-	s := &SeriesSet{req: req, cursorMerge: cursorMerge[model.Cursor]{cursors: cursors, metrics: m}}
+	s := &SeriesSet{req: req, cursorMerge: cursorMerge{metrics: m}, cursors: cursors}
+	for _, c := range cursors {
+		s.walked = append(s.walked, c)
+	}
 	s.rows.family = req.Family
 	return s
 }

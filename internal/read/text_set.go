@@ -16,7 +16,7 @@ import (
 func (q *Querier) SelectText(ctx context.Context, req *model.Request) (*TextSet, error) {
 	r, ok := q.bound(req)
 	r.Family = model.Text
-	s := &TextSet{req: &r, cursorMerge: cursorMerge[model.TextCursor]{metrics: q.metrics}}
+	s := &TextSet{req: &r, cursorMerge: cursorMerge{metrics: q.metrics}}
 	if !ok {
 		return s, nil
 	}
@@ -26,7 +26,9 @@ func (q *Querier) SelectText(ctx context.Context, req *model.Request) (*TextSet,
 			continue
 		}
 		cs, err := from.SelectText(ctx, &r)
-		s.cursors = append(s.cursors, cs...)
+		for _, c := range cs {
+			s.cursors, s.walked = append(s.cursors, c), append(s.walked, c)
+		}
 		if err == nil {
 			err = ctx.Err()
 		}
@@ -40,8 +42,9 @@ func (q *Querier) SelectText(ctx context.Context, req *model.Request) (*TextSet,
 // TextSet walks the series of a request for lines in key order, every key once. It is used by one
 // goroutine. Many goroutines may read the pages of its chunks until it is closed.
 type TextSet struct {
-	cursorMerge[model.TextCursor]
-	req *model.Request
+	cursorMerge
+	req     *model.Request
+	cursors []model.TextCursor
 
 	origins []chunkOrigin
 }
