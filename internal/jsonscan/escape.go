@@ -30,22 +30,24 @@ const shortStretch = 8
 func AppendUnescaped(dst, s []byte, d Dialect) ([]byte, bool) {
 	n := len(dst)
 	dst = slices.Grow(dst, len(s))[:n+len(s)] // no escape makes a string longer
-	for i, plain := 0, 0; i < len(s); {
+	for i := 0; i < len(s); {
 		c := s[i]
 		if c != '\\' {
-			if plain++; plain <= shortStretch {
-				dst[n] = c
-				n, i = n+1, i+1
-				continue
+			stretch := min(i+shortStretch, len(s))
+			for ; i < stretch && s[i] != '\\'; i++ {
+				dst[n] = s[i]
+				n++
 			}
-			rest := s[i:]
-			if end := bytes.IndexByte(rest, '\\'); end >= 0 {
-				rest = rest[:end]
+			if i == stretch {
+				rest := s[i:]
+				if end := bytes.IndexByte(rest, '\\'); end >= 0 {
+					rest = rest[:end]
+				}
+				n, i = n+copy(dst[n:], rest), i+len(rest)
 			}
-			n, i = n+copy(dst[n:], rest), i+len(rest)
 			continue
 		}
-		if plain = 0; i+1 == len(s) {
+		if i+1 == len(s) {
 			return dst[:n], false
 		}
 		switch c = s[i+1]; c {
