@@ -145,44 +145,6 @@ func (h *lesser[T]) pop() T {
 	return first
 }
 
-// concrete is lesser, written out for one type.
-type concrete []key
-
-func (h *concrete) push(item key) {
-	*h = append(*h, item)
-	items := *h
-	i := len(items) - 1
-	for i > 0 {
-		parent := (i - 1) / 2
-		if !item.Less(items[parent]) {
-			break
-		}
-		items[i] = items[parent]
-		i = parent
-	}
-	items[i] = item
-}
-
-func (h *concrete) pop() key {
-	items, last := *h, len(*h)-1
-	first, item, i := items[0], items[last], 0
-	items = items[:last]
-	*h = items
-	for last > 0 {
-		least := 2*i + 1
-		if least+1 < last && items[least+1].Less(items[least]) {
-			least++
-		}
-		if least >= last || !items[least].Less(item) {
-			items[i] = item
-			break
-		}
-		items[i] = items[least]
-		i = least
-	}
-	return first
-}
-
 // BenchmarkMerge takes the least cursor and puts it back with a greater key, as a merge of sorted sources
 // does.
 func BenchmarkMerge(b *testing.B) {
@@ -213,17 +175,6 @@ func BenchmarkMerge(b *testing.B) {
 				c := h.First()
 				c.Key += steps[i%len(steps)]
 				h.ReplaceFirst(c)
-			}
-		})
-		bench("concrete", func(b *testing.B) {
-			var h concrete
-			for i := range n {
-				h.push(key{steps[i], 0, i})
-			}
-			for i := 0; b.Loop(); i++ {
-				c := h.pop()
-				c.hi += steps[i%len(steps)]
-				h.push(c)
 			}
 		})
 		bench("less", func(b *testing.B) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -36,13 +37,13 @@ type bucketOfTokens struct {
 	at    int64   // Unix nanoseconds
 }
 
-// left returns the number of tokens.
+// left returns the number of tokens, at most as many as a batch has series. More need not fit an int.
 func (b *bucketOfTokens) left(l creationLimit, now int64) int {
 	if passed := float64(now-b.at) / 1e9; passed > 0 { // a clock that steps back changes nothing
 		b.spent = max(0, b.spent-passed*l.perSecond)
 	}
 	b.at = now
-	return int(l.burst - b.spent)
+	return int(min(l.burst-b.spent, math.MaxInt32))
 }
 
 // take returns how many of n series may be created, and the limit that refuses the others.

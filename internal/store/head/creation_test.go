@@ -3,6 +3,7 @@ package head
 import (
 	"context"
 	"errors"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -102,6 +103,14 @@ func TestCreationLimits(t *testing.T) {
 	// Until the known set is rebuilt, no series is held back.
 	r.head.knownRebuilt.Store(false)
 	create("a", 1000, 1000, "")
+}
+
+// TestGreatestCreationLimit: the tokens of a limit that hardly limits do not overflow.
+func TestGreatestCreationLimit(t *testing.T) {
+	r := newRig(t, func(o *Options) { o.NewSeries, o.TenantNewSeries = math.MaxInt64, math.MaxInt64 })
+	if n, err := r.head.Create("a", 1000); n != 1000 || err != nil {
+		t.Errorf("%d of 1000 series: %v", n, err)
+	}
 }
 
 // Labels that come faster than they are flushed hold back new series, and known ones go on.
