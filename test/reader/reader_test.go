@@ -99,8 +99,10 @@ func (c *checker) compare(t *testing.T, name string, out *bytes.Buffer) {
 	}
 	theirs := bufio.NewReader(out)
 	var ours []byte
-	s := r.Stream()
-	for s.Next(ctx) {
+	for s, err := range part.All(ctx, r.Stream()) {
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
 		if ours, err = c.appendSeries(ours[:0], s, r.Meta().Labels); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -110,25 +112,22 @@ func (c *checker) compare(t *testing.T, name string, out *bytes.Buffer) {
 		}
 		c.series++
 	}
-	if err := s.Err(); err != nil {
-		t.Fatalf("%s: %v", name, err)
-	}
 	if n := theirs.Buffered() + out.Len(); n > 0 {
 		t.Fatalf("%s: reader.py has %d bytes more", name, n)
 	}
 }
 
 // appendSeries writes the line of a series as reader.py does.
-func (c *checker) appendSeries(dst []byte, s part.Stream, labels bool) ([]byte, error) {
-	dst = appendText(append(dst, `{"tenant":`...), []byte(s.Tenant()))
-	dst = append(append(append(dst, `,"key":"`...), s.Key().String()...), `","labels":`...)
+func (c *checker) appendSeries(dst []byte, s *part.Series, labels bool) ([]byte, error) {
+	dst = appendText(append(dst, `{"tenant":`...), []byte(s.Tenant))
+	dst = append(append(append(dst, `,"key":"`...), s.Key.String()...), `","labels":`...)
 	if labels {
-		dst = appendLabels(dst, s.Labels())
+		dst = appendLabels(dst, s.Labels)
 	} else {
 		dst = append(dst, "null"...)
 	}
 	dst = append(dst, `,"samples":[`...)
-	rows := &s.Rows().Samples
+	rows := &s.Rows.Samples
 	for i, at := range rows.Times {
 		if i > 0 {
 			dst = append(dst, ',')
@@ -154,7 +153,7 @@ func (c *checker) appendSeries(dst []byte, s part.Stream, labels bool) ([]byte, 
 		dst = append(dst, ']')
 	}
 	dst = append(dst, `],"exemplars":[`...)
-	rows = &s.Rows().Exemplars
+	rows = &s.Rows.Exemplars
 	for i, at := range rows.Times {
 		if i > 0 {
 			dst = append(dst, ',')
@@ -167,7 +166,7 @@ func (c *checker) appendSeries(dst []byte, s part.Stream, labels bool) ([]byte, 
 		dst = fmt.Appendf(dst, "[%d,%d,", at, e.Value)
 		dst = append(appendLabels(dst, e.Labels), ']')
 	}
-	dst, err := c.appendLines(append(dst, `],"text":[`...), s.Text())
+	dst, err := c.appendLines(append(dst, `],"text":[`...), s.Text)
 	return append(dst, "]}\n"...), err
 }
 

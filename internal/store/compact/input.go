@@ -62,38 +62,38 @@ type chain struct {
 	most   int64           // bytes of a window
 
 	stream    part.Stream
-	text      part.Text // of the current series
+	series    part.Series // the current one
 	tenant    string
 	deletions catalog.Deletions // of the open block and the tenant
 	err       error
 }
 
-func (c *chain) Next(ctx context.Context) bool {
+func (c *chain) Next(ctx context.Context) (*part.Series, error) {
 	for c.err == nil {
 		if c.stream == nil && !c.openNext(ctx) {
-			return false
+			break
 		}
-		if !c.stream.Next(ctx) {
-			if err := c.stream.Err(); err != nil {
-				c.err = &inputError{c.blocks[0].ID, err}
-				return false
-			}
+		s, err := c.stream.Next(ctx)
+		if s == nil && err == nil {
 			c.stream, c.blocks = nil, c.blocks[1:]
 			continue
 		}
-		c.text = c.stream.Text()
-		if err := checkTimes(c.blocks[0].Range, c.stream.Rows(), c.text); err != nil {
-			c.err = &inputError{c.blocks[0].ID, err}
-			return false
+		if err == nil {
+			err = checkTimes(c.blocks[0].Range, s.Rows, s.Text)
 		}
-		if t := c.stream.Tenant(); t != c.tenant {
-			c.tenant, c.deletions = t, c.m.deletions.Applying(&c.blocks[0], t)
+		if err != nil {
+			c.err = &inputError{c.blocks[0].ID, err}
+			break
+		}
+		c.series = *s
+		if s.Tenant != c.tenant {
+			c.tenant, c.deletions = s.Tenant, c.m.deletions.Applying(&c.blocks[0], s.Tenant)
 		}
 		if len(c.deletions) == 0 || c.cut() {
-			return true
+			return &c.series, nil
 		}
 	}
-	return false
+	return nil, c.err
 }
 
 // openNext opens the next block. It returns false at the end.
@@ -112,21 +112,21 @@ func (c *chain) openNext(ctx context.Context) bool {
 
 // cut removes deleted rows from the current series, and reports whether any row is left.
 func (c *chain) cut() bool {
-	ranges := c.deletions.Ranges(c.stream.Labels())
+	ranges := c.deletions.Ranges(c.series.Labels)
 	if len(ranges) == 0 {
 		return true
 	}
-	rows := c.stream.Rows()
+	rows, text := c.series.Rows, c.series.Text
 	for _, f := range model.PointFamilies() {
 		catalog.CutRows(rows.Family(f), 0, ranges)
 	}
-	if c.text == nil {
+	if text == nil {
 		return rows.Len() > 0
 	}
-	kept := &keptText{Text: c.text, ranges: outside(ranges)}
+	kept := &keptText{Text: text, ranges: outside(ranges)}
 	hasLines, err := kept.hasRows(c.m.ctx)
-	if c.text = nil; hasLines {
-		c.text = kept
+	if c.series.Text = nil; hasLines {
+		c.series.Text = kept
 	}
 	if c.err = err; err != nil {
 		c.err = &inputError{c.blocks[0].ID, err}
@@ -134,13 +134,6 @@ func (c *chain) cut() bool {
 	}
 	return hasLines || rows.Len() > 0
 }
-
-func (c *chain) Tenant() string          { return c.stream.Tenant() }
-func (c *chain) Key() model.Key          { return c.stream.Key() }
-func (c *chain) Labels() model.Labels    { return c.stream.Labels() }
-func (c *chain) Rows() *model.SeriesRows { return c.stream.Rows() }
-func (c *chain) Text() part.Text         { return c.text }
-func (c *chain) Err() error              { return c.err }
 
 // reader opens a block and compares it with its entry in the catalogue.
 func (m *merge) reader(ctx context.Context, b *catalog.Block, most int64) (*part.Reader, error) {

@@ -130,18 +130,18 @@ func compareSeries(ctx context.Context, r *part.Reader, block *catalog.Block) er
 			return fmt.Errorf("the block has the tenant %q, which its record does not list", t.Name)
 		}
 	}
-	stream := r.Stream()
 	var first, last model.Key
-	for n := 0; stream.Next(ctx); n++ {
-		if last = stream.Key(); n == 0 {
-			first = last
+	begun := false
+	for s, err := range part.All(ctx, r.Stream()) {
+		if err != nil {
+			return err
+		}
+		if last = s.Key; !begun {
+			first, begun = last, true
 		}
 		if last.Less(block.KeyMin) || block.KeyMax.Less(last) {
 			return fmt.Errorf("the block has the key %s, its record says %s to %s", last, block.KeyMin, block.KeyMax)
 		}
-	}
-	if err := stream.Err(); err != nil {
-		return err
 	}
 	if first.Less(block.FirstKey) || block.LastKey.Less(last) {
 		return fmt.Errorf("the series go from %s to %s, the record says %s to %s", first, last, block.FirstKey, block.LastKey)

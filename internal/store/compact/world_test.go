@@ -269,23 +269,22 @@ func readAll(t fataler, b bucket.Bucket, c *catalog.Catalog) worldtest.Content {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := r.Stream()
-		for s.Next(ctx) {
-			ranges := c.Deletions(&blocks[i], s.Tenant()).Ranges(s.Labels())
-			rows := s.Rows()
-			id := worldtest.ID{Tenant: s.Tenant(), Signal: blocks[i].Signal, Labels: string(s.Labels())}
+		for s, err := range part.All(ctx, r.Stream()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			ranges := c.Deletions(&blocks[i], s.Tenant).Ranges(s.Labels)
+			rows := s.Rows
+			id := worldtest.ID{Tenant: s.Tenant, Signal: blocks[i].Signal, Labels: string(s.Labels)}
 			for _, f := range model.PointFamilies() {
 				catalog.CutRows(rows.Family(f), 0, ranges)
 				got.AddRows(id, rows.Family(f))
 			}
-			for _, x := range linesOf(t, s.Text()) {
+			for _, x := range linesOf(t, s.Text) {
 				if !slices.ContainsFunc(ranges, func(r model.TimeRange) bool { return r.Contains(x.At) }) {
 					got.Add(id, x)
 				}
 			}
-		}
-		if s.Err() != nil {
-			t.Fatal(s.Err())
 		}
 	}
 	return got

@@ -136,7 +136,10 @@ type namedStream struct {
 	part *local.Part
 }
 
-func (s *namedStream) Err() error { return s.part.WrapError(s.Stream.Err()) }
+func (s *namedStream) Next(ctx context.Context) (*part.Series, error) {
+	next, err := s.Stream.Next(ctx)
+	return next, s.part.WrapError(err)
+}
 
 // sortYoung sorts all young parts into windows.
 func (h *Head) sortYoung(ctx context.Context, s model.Signal) error {

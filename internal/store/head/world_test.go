@@ -272,21 +272,20 @@ func (b *bucketOfBlocks) addTo(tenant string, got worldtest.Content) {
 	ctx := context.Background()
 	for _, name := range b.order {
 		r := b.blocks[name]
-		s := r.Stream()
-		for s.Next(ctx) {
-			if s.Tenant() != tenant {
-				continue
-			}
-			id := worldtest.ID{Tenant: tenant, Signal: r.Meta().Signal, Labels: string(s.Labels())}
-			for _, f := range model.PointFamilies() {
-				got.AddRows(id, s.Rows().Family(f))
-			}
-			if err := addRun(got, id, s.Text()); err != nil {
+		for s, err := range part.All(ctx, r.Stream()) {
+			if err != nil {
 				panic(err)
 			}
-		}
-		if err := s.Err(); err != nil {
-			panic(err)
+			if s.Tenant != tenant {
+				continue
+			}
+			id := worldtest.ID{Tenant: tenant, Signal: r.Meta().Signal, Labels: string(s.Labels)}
+			for _, f := range model.PointFamilies() {
+				got.AddRows(id, s.Rows.Family(f))
+			}
+			if err := addRun(got, id, s.Text); err != nil {
+				panic(err)
+			}
 		}
 	}
 }

@@ -109,10 +109,9 @@ func BenchmarkRead(b *testing.B) {
 			before := alloctest.CPU(b)
 			b.ReportAllocs()
 			for b.Loop() {
-				s := r.Stream()
-				for s.Next(context.Background()) {
+				for _, err := range All(context.Background(), r.Stream()) {
+					parttest.Must(b, err)
 				}
-				parttest.Must(b, s.Err())
 			}
 			reportRates(b, len(all), c.rows, before)
 		})

@@ -117,47 +117,45 @@ func (c *checker) series() error {
 	var last model.Key
 	masks := series.NewMaskCursor(c.Ctx, c.Reader)
 	kb := model.KeyBuilder{Seed: m.Seed, Signal: m.Signal}
-	s := newStream(c.Reader)
-	for i := 0; s.Next(c.Ctx); i++ {
+	i := uint32(0)
+	for s, err := range All(c.Ctx, newStream(c.Reader)) {
+		if err != nil {
+			return err
+		}
 		if tenant == nil || count == uint64(tenant.Series) {
 			if err := rows.check(tenant); err != nil {
 				return err
 			}
-			tenant, count, rows = m.Tenant(s.Tenant()), 0, newTally()
-		} else if !last.Less(s.Key()) {
-			return column.Corrupt("key %s after %s", s.Key(), last)
+			tenant, count, rows = m.Tenant(s.Tenant), 0, newTally()
+		} else if !last.Less(s.Key) {
+			return column.Corrupt("key %s after %s", s.Key, last)
 		}
-		last = s.Key()
-		if err := rows.add(s.Rows()); err != nil {
+		last = s.Key
+		if err := rows.add(s.Rows); err != nil {
 			return fmt.Errorf("key %s: %w", last, err)
 		}
-		textWindows, err := rows.text.Add(c.Ctx, s.Text(), &m.Windows)
+		textWindows, err := rows.text.Add(c.Ctx, s.Text, &m.Windows)
 		if err != nil {
 			return fmt.Errorf("key %s: %w", last, err)
 		}
 		if m.Windows.Count > 0 {
-			mask, err := masks.Mask(uint32(i))
+			mask, err := masks.Mask(i)
 			if err != nil {
 				return err
 			}
-			if want := windowsOf(&m.Windows, s.Rows()) | textWindows; mask != want {
+			if want := windowsOf(&m.Windows, s.Rows) | textWindows; mask != want {
 				return column.Corrupt("key %s has rows in the windows %x, its mask says %x", last, want, mask)
 			}
 		}
 		if m.Labels {
-			if err := c.labels(&kb, s.Labels(), s.Key(), uint32(count)+tenant.Rank0); err != nil {
+			if err := c.labels(&kb, s.Labels, s.Key, uint32(count)+tenant.Rank0); err != nil {
 				return err
 			}
 		}
 		count++
+		i++
 	}
-	if s.Err() != nil {
-		return s.Err()
-	}
-	if err := rows.check(tenant); err != nil {
-		return err
-	}
-	return nil
+	return rows.check(tenant)
 }
 
 // tally counts the rows of a tenant.

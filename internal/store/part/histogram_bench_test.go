@@ -142,10 +142,9 @@ func BenchmarkHistograms(b *testing.B) {
 		b.Run("read/"+c.name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				s := r.Stream()
-				for s.Next(context.Background()) {
+				for _, err := range All(context.Background(), r.Stream()) {
+					parttest.Must(b, err)
 				}
-				parttest.Must(b, s.Err())
 			}
 			per(b)
 		})

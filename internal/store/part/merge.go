@@ -27,7 +27,7 @@ type MergeOptions struct {
 func Merge(ctx context.Context, inputs []Stream, emit func(tenant string, k model.Key, l model.Labels, rows *model.SeriesRows, text []text.Series) error, o MergeOptions) error {
 	m := merger{inputs: make([]mergeInput, 0, len(inputs)), list: make([]int, 0, len(inputs)), few: len(inputs) <= fewInputs}
 	for i, s := range inputs {
-		m.inputs = append(m.inputs, mergeInput{Stream: s})
+		m.inputs = append(m.inputs, mergeInput{stream: s})
 		if err := m.advance(ctx, i); err != nil {
 			return err
 		}
@@ -43,12 +43,13 @@ func Merge(ctx context.Context, inputs []Stream, emit func(tenant string, k mode
 	return nil
 }
 
-// mergeInput is a stream with its position, so that comparing does not call the stream.
+// mergeInput is a stream and its current series, which is nil before the first.
 type mergeInput struct {
-	Stream
+	stream Stream
+	series *Series
+	// The tenant and key of the series. The stream reuses its series, and these tell whether it ascends.
 	tenant string
 	key    model.Key
-	begun  bool
 }
 
 // fewInputs is the most inputs that are searched linearly for the least key, and more than there usually are.
@@ -72,33 +73,32 @@ type merger struct {
 // series merges and emits the least series.
 func (m *merger) series(ctx context.Context, emit func(string, model.Key, model.Labels, *model.SeriesRows, []text.Series) error, o MergeOptions) error {
 	m.take()
-	first := m.taken[0]
-	tenant, key := m.inputs[first].tenant, m.inputs[first].key
+	first := m.inputs[m.taken[0]].series
 	var labels model.Labels
-	rows := m.inputs[first].Rows()
+	rows := first.Rows
 	if len(m.taken) > 1 {
 		m.rows.Reset()
 		rows = &m.rows
 	}
 	m.text = m.text[:0]
 	for _, i := range m.taken {
-		in := &m.inputs[i]
-		if t := in.Text(); t != nil {
-			m.text = append(m.text, t)
+		s := m.inputs[i].series
+		if s.Text != nil {
+			m.text = append(m.text, s.Text)
 		}
 		if len(m.taken) > 1 {
-			rows.Append(in.Rows())
+			rows.Append(s.Rows)
 		}
-		switch l := in.Labels(); {
+		switch l := s.Labels; {
 		case l == nil:
 		case labels == nil:
 			labels = l
 		case o.OnCollision != nil && !bytes.Equal(labels, l):
-			o.OnCollision(tenant, key, labels, l)
+			o.OnCollision(first.Tenant, first.Key, labels, l)
 		}
 	}
 	rows.Normalize()
-	if err := emit(tenant, key, labels, rows, m.text); err != nil {
+	if err := emit(first.Tenant, first.Key, labels, rows, m.text); err != nil {
 		return err
 	}
 	for _, i := range m.taken {
@@ -174,19 +174,21 @@ func (m *merger) takeFew() {
 // advance moves an input to its next series, or out of those that are not at their end.
 func (m *merger) advance(ctx context.Context, i int) error {
 	in := &m.inputs[i]
-	tenant, key, begun := in.tenant, in.key, in.begun
-	if !in.Next(ctx) {
+	begun := in.series != nil
+	s, err := in.stream.Next(ctx)
+	if s == nil {
 		if m.few && begun {
 			m.list = slices.DeleteFunc(m.list, func(other int) bool { return other == i })
 		}
-		return in.Err()
+		return err
 	}
-	in.key, in.begun = in.Key(), true
-	if t := in.Tenant(); t != in.tenant {
-		in.tenant = t
+	in.series = s
+	same := s.Tenant == in.tenant
+	if begun && (same && !in.key.Less(s.Key) || !same && s.Tenant < in.tenant) {
+		return fmt.Errorf("merge: input %d: %w", i, column.Corrupt("series %s of %q after %s of %q", s.Key, s.Tenant, in.key, in.tenant))
 	}
-	if begun && (in.tenant < tenant || in.tenant == tenant && !key.Less(in.key)) {
-		return fmt.Errorf("merge: input %d: %w", i, column.Corrupt("series %s of %q after %s of %q", in.key, in.tenant, key, tenant))
+	if in.key = s.Key; !same {
+		in.tenant = s.Tenant
 	}
 	if !m.few || !begun {
 		m.add(i)

@@ -30,23 +30,24 @@ func TestRoundTrip(t *testing.T) {
 
 func checkStream(t *testing.T, r *Reader, all []oneSeries, labels bool) {
 	t.Helper()
-	s := r.Stream()
+	stream := r.Stream()
 	for i := range all {
-		if !s.Next(context.Background()) {
-			t.Fatalf("stream ends at %d of %d: %v", i, len(all), s.Err())
+		s, err := stream.Next(context.Background())
+		if s == nil {
+			t.Fatalf("stream ends at %d of %d: %v", i, len(all), err)
 		}
-		if s.Tenant() != all[i].tenant || s.Key() != all[i].key || labels && string(s.Labels()) != string(all[i].labels) || (s.Labels() != nil) != labels {
-			t.Fatalf("series %d is %s %s %s", i, s.Tenant(), s.Key(), s.Labels())
+		if s.Tenant != all[i].tenant || s.Key != all[i].key || labels && string(s.Labels) != string(all[i].labels) || (s.Labels != nil) != labels {
+			t.Fatalf("series %d is %s %s %s", i, s.Tenant, s.Key, s.Labels)
 		}
-		if !worldtest.SameRows(&s.Rows().Samples, &all[i].rows) {
-			t.Fatalf("series %d: rows %v\nshould be %v", i, s.Rows(), all[i].rows)
+		if !worldtest.SameRows(&s.Rows.Samples, &all[i].rows) {
+			t.Fatalf("series %d: rows %v\nshould be %v", i, s.Rows, all[i].rows)
 		}
-		if !worldtest.SameRows(&s.Rows().Exemplars, &all[i].exemplars) {
-			t.Fatalf("series %d: exemplars %v\nshould be %v", i, s.Rows().Exemplars, all[i].exemplars)
+		if !worldtest.SameRows(&s.Rows.Exemplars, &all[i].exemplars) {
+			t.Fatalf("series %d: exemplars %v\nshould be %v", i, s.Rows.Exemplars, all[i].exemplars)
 		}
 	}
-	if s.Next(context.Background()) || s.Err() != nil {
-		t.Fatalf("stream goes on: %v", s.Err())
+	if s, err := stream.Next(context.Background()); s != nil || err != nil {
+		t.Fatalf("stream goes on: %v", err)
 	}
 }
 

@@ -2,6 +2,7 @@ package part
 
 import (
 	"context"
+	"iter"
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/part/file"
@@ -10,19 +11,36 @@ import (
 	"github.com/shaledb/shale/internal/store/part/text"
 )
 
-// Stream walks series in the order of (tenant, key). What it returns is valid until Next.
+// Stream walks series in the order of (tenant, key).
 type Stream interface {
-	// Next moves to the next series. It returns false at the end or on an error.
-	Next(ctx context.Context) bool
-	Tenant() string
-	Key() model.Key
-	// Labels returns nil where there are none.
-	Labels() model.Labels
-	// Rows returns the rows of the series, in the order of the format; maybe none.
-	Rows() *model.SeriesRows
-	// Text returns the text of the series, or nil if it has none.
-	Text() text.Series
-	Err() error
+	// Next returns the next series, which is valid until the next call, or nil at the end. After an error it
+	// returns the same error.
+	Next(ctx context.Context) (*Series, error)
+}
+
+// Series is one series of a [Stream]. A merge reads it at every series of every input, so it has fields
+// rather than methods: see BenchmarkMerge.
+type Series struct {
+	Tenant string
+	Key    model.Key
+	// Labels is nil where there are none.
+	Labels model.Labels
+	// Rows are in the order of the format; maybe none.
+	Rows *model.SeriesRows
+	// Text is nil if the series has none.
+	Text text.Series
+}
+
+// All walks the rest of a stream. An error comes last, with no series.
+func All(ctx context.Context, s Stream) iter.Seq2[*Series, error] {
+	return func(yield func(*Series, error) bool) {
+		for {
+			next, err := s.Next(ctx)
+			if next == nil && err == nil || !yield(next, err) || err != nil {
+				return
+			}
+		}
+	}
 }
 
 // Stream walks the whole part, each page once.
@@ -38,17 +56,23 @@ type partStream struct {
 	// samples and exemplars are nil where the part has none.
 	samples, exemplars *samples.Cursor
 	text               *text.Stream
+	labelled           bool
 	rows               model.SeriesRows
-	begun              bool
+	series             Series
 	err                error
 }
 
-func (s *partStream) Next(ctx context.Context) bool {
-	if s.err != nil {
-		return false
+func (s *partStream) Next(ctx context.Context) (*Series, error) {
+	if s.err == nil && s.next(ctx) {
+		return &s.series, nil
 	}
-	if !s.begun {
-		s.begun = true
+	return nil, s.err
+}
+
+// next moves to the next series. It returns false at the end or on an error.
+func (s *partStream) next(ctx context.Context) bool {
+	if s.keys == nil {
+		s.labelled, s.series.Rows = s.r.Meta().Labels, &s.rows
 		s.samples, s.exemplars = samples.NewStreamCursor(ctx, s.r, model.Samples), samples.NewStreamCursor(ctx, s.r, model.Exemplars)
 		s.text = text.NewStream(s.r)
 		s.keys, s.labels = series.NewKeyStream(s.r), series.NewLabelStream(s.r)
@@ -64,12 +88,15 @@ func (s *partStream) Next(ctx context.Context) bool {
 			return false
 		}
 		s.keys.EnterTenant(&tenants[s.tenant])
+		s.series.Tenant = tenants[s.tenant].Name
 	}
+	s.series.Key = s.keys.Key()
 	rank := s.keys.Rank()
-	if s.r.Meta().Labels {
+	if s.labelled {
 		if s.err = s.labels.Seek(rank); s.err != nil {
 			return false
 		}
+		s.series.Labels = s.labels.Labels()
 	}
 	s.rows.Reset()
 	if s.samples != nil {
@@ -80,31 +107,10 @@ func (s *partStream) Next(ctx context.Context) bool {
 	}
 	if s.text != nil && s.err == nil {
 		s.err = s.text.Seek(ctx, rank)
+		s.series.Text = nil
+		if _, n := s.text.Extent(); n > 0 {
+			s.series.Text = s.text
+		}
 	}
 	return s.err == nil
 }
-
-func (s *partStream) Tenant() string { return s.r.Meta().Tenants[s.tenant].Name }
-
-func (s *partStream) Key() model.Key { return s.keys.Key() }
-
-func (s *partStream) Labels() model.Labels {
-	if !s.r.Meta().Labels {
-		return nil
-	}
-	return s.labels.Labels()
-}
-
-func (s *partStream) Rows() *model.SeriesRows { return &s.rows }
-
-func (s *partStream) Text() text.Series {
-	if s.text == nil {
-		return nil
-	}
-	if _, n := s.text.Extent(); n == 0 {
-		return nil
-	}
-	return s.text
-}
-
-func (s *partStream) Err() error { return s.err }

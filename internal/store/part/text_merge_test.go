@@ -241,13 +241,14 @@ func mergeText(t testing.TB, streams []Stream, o WriterOptions, z file.Sizes, cl
 // checkText compares the text of each series of a part with what its inputs should give.
 func checkText(t *testing.T, r *Reader, rows [][][]textRow, clip model.TimeRange) {
 	t.Helper()
-	s := r.Stream()
+	stream := r.Stream()
 	for i := range rows {
-		if !s.Next(context.Background()) {
-			t.Fatalf("series %d is not there: %v", i, s.Err())
+		s, err := stream.Next(context.Background())
+		if s == nil {
+			t.Fatalf("series %d is not there: %v", i, err)
 		}
 		want := mergedText(rows[i], clip)
-		got := textOf(t, s.Text(), model.Always())
+		got := textOf(t, s.Text, model.Always())
 		if !slices.Equal(got, want) {
 			k := 0
 			for k < min(len(got), len(want)) && got[k] == want[k] {

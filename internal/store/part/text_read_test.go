@@ -149,11 +149,11 @@ func TestLongLines(t *testing.T) {
 		{t: 5, line: strings.Repeat("9", text.MaxLineBytes)}, {t: 6, line: "end", meta: string(model.LabelsOf("big", strings.Repeat("m", 200_000)))}}
 	for _, level := range []Compression{Fast, Dense} {
 		r := writeText(t, []textSeries{{tenant: "t", labels: model.LabelsOf("a", "b"), rows: rows}}, logOptions(true, level), formatSizes)
-		s := r.Stream()
-		if !s.Next(context.Background()) {
-			t.Fatal(s.Err())
+		s, err := r.Stream().Next(context.Background())
+		if err != nil {
+			t.Fatal(err)
 		}
-		if got := textOf(t, s.Text(), model.Always()); !slices.Equal(got, rows) {
+		if got := textOf(t, s.Text, model.Always()); !slices.Equal(got, rows) {
 			t.Fatalf("%d rows of %d, or other ones", len(got), len(rows))
 		}
 	}

@@ -201,27 +201,26 @@ func (r *Run) Tenant(name string) []Entry {
 type runStream struct {
 	tenants []tenantLabels // that of the current series first
 	at      int            // of its entries, plus one
-	none    model.SeriesRows
+	series  part.Series
 }
 
 // Stream returns a walk over the run.
-func (r *Run) Stream() part.Stream { return &runStream{tenants: r.sorted()} }
+func (r *Run) Stream() part.Stream {
+	return &runStream{tenants: r.sorted(), series: part.Series{Rows: &model.SeriesRows{}}}
+}
 
-func (s *runStream) Next(context.Context) bool {
+func (s *runStream) Next(context.Context) (*part.Series, error) {
 	s.at++
 	for len(s.tenants) > 0 && s.at > len(s.tenants[0].entries) {
 		s.tenants, s.at = s.tenants[1:], 1
 	}
-	return len(s.tenants) > 0
+	if len(s.tenants) == 0 {
+		return nil, nil
+	}
+	e := &s.tenants[0].entries[s.at-1]
+	s.series.Tenant, s.series.Key, s.series.Labels = s.tenants[0].name, e.Key, e.Labels()
+	return &s.series, nil
 }
-
-func (s *runStream) entry() *Entry           { return &s.tenants[0].entries[s.at-1] }
-func (s *runStream) Tenant() string          { return s.tenants[0].name }
-func (s *runStream) Key() model.Key          { return s.entry().Key }
-func (s *runStream) Labels() model.Labels    { return s.entry().Labels() }
-func (s *runStream) Rows() *model.SeriesRows { return &s.none }
-func (s *runStream) Text() part.Text         { return nil }
-func (s *runStream) Err() error              { return nil }
 
 // Walk finds the labels of keys that come in ascending order, among the entries of a tenant in a run.
 type Walk struct{ entries []Entry }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/part"
 )
 
 // TestLabelRuns: what buffers of several tenants and signals become, by sealing and combining, has each key
@@ -55,17 +56,19 @@ func TestLabelRuns(t *testing.T) {
 		found := 0
 		for signal, run := range runs {
 			counted -= run.Bytes
-			stream := run.Stream()
-			var last id
-			for n := 0; stream.Next(context.Background()); n++ {
-				i := id{signal, stream.Tenant(), stream.Key()}
-				if n > 0 && (i.tenant < last.tenant || i.tenant == last.tenant && !last.key.Less(i.key)) {
+			var last *id
+			for s, err := range part.All(context.Background(), run.Stream()) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				i := id{signal, s.Tenant, s.Key}
+				if last != nil && (i.tenant < last.tenant || i.tenant == last.tenant && !last.key.Less(i.key)) {
 					t.Fatalf("round %d: %v after %v", round, i, last)
 				}
-				if got := string(stream.Labels()); got != want[i] {
+				if got := string(s.Labels); got != want[i] {
 					t.Fatalf("round %d: %v has %q, should have %q", round, i, got, want[i])
 				}
-				last = i
+				last = &i
 				found++
 			}
 			for tenant := range 4 {

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/part"
 )
 
 // TestRuns fills, seals and combines buffers of rows of all kinds, with blobs of all sizes, and compares the
@@ -62,16 +63,19 @@ func TestRuns(t *testing.T) {
 		for _, r := range runs {
 			r.Sort()
 			charged += r.Bytes
-			s, last := r.Stream(), of{}
-			for s.Next(context.Background()) {
-				at := of{strings.Clone(s.Tenant()), s.Key()}
+			last := of{}
+			for s, err := range part.All(context.Background(), r.Stream()) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				at := of{strings.Clone(s.Tenant), s.Key}
 				if at.tenant < last.tenant || at.tenant == last.tenant && at.key.Compare(last.key) <= 0 {
 					t.Fatalf("%v after %v", at, last)
 				}
 				if last = at; got[at] == nil {
 					got[at] = new(model.SeriesRows)
 				}
-				got[at].Append(s.Rows())
+				got[at].Append(s.Rows)
 			}
 		}
 		if charged < int64(blobBytes) {

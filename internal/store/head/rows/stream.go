@@ -15,63 +15,54 @@ type runStream struct {
 	at     [families]int // next row of each family
 	rows   model.SeriesRows
 	text   runText
-	key    model.Key
-	name   string
+	series part.Series
 }
 
 // Stream returns a walk over the run, which must be sorted.
-func (r *Run) Stream() part.Stream { return &runStream{r: r} }
+func (r *Run) Stream() part.Stream {
+	s := &runStream{r: r}
+	s.series.Rows = &s.rows
+	return s
+}
 
 // Next gathers the rows of all families of the least key. Text is not copied until it is read.
-func (s *runStream) Next(context.Context) bool {
+func (s *runStream) Next(context.Context) (*part.Series, error) {
 	for ; s.tenant < len(s.r.tenants); s.tenant, s.at = s.tenant+1, [families]int{} {
 		t := &s.r.tenants[s.tenant]
 		if !s.least(t) {
 			continue
 		}
-		s.name = t.name
+		s.series.Tenant = t.name
 		s.rows.Reset()
 		for _, f := range model.PointFamilies() {
 			rows, at := &t.Families[f], s.at[f]
-			if at < len(rows.Keys) && rows.Keys[at] == s.key {
+			if at < len(rows.Keys) && rows.Keys[at] == s.series.Key {
 				s.at[f] = rows.end(at)
 				rows.AppendTo(s.rows.Family(f), at, s.at[f], s.r.Blobs)
 			}
 		}
 		s.rows.Normalize()
 		rows, at := &t.Families[model.Text], s.at[model.Text]
-		if at < len(rows.Keys) && rows.Keys[at] == s.key {
+		s.series.Text = nil
+		if at < len(rows.Keys) && rows.Keys[at] == s.series.Key {
 			s.at[model.Text] = rows.end(at)
+			s.text.rows, s.text.blobs, s.text.from, s.text.to = rows, s.r.Blobs, at, s.at[model.Text]
+			s.series.Text = &s.text
 		}
-		s.text.rows, s.text.blobs, s.text.from, s.text.to = rows, s.r.Blobs, at, s.at[model.Text]
-		return true
+		return &s.series, nil
 	}
-	return false
+	return nil, nil
 }
 
 // least finds the least remaining key of a tenant, if there is one.
 func (s *runStream) least(t *TenantRows) bool {
 	found := false
 	for f := range t.Families {
-		if keys := t.Families[f].Keys[s.at[f]:]; len(keys) > 0 && (!found || keys[0].Less(s.key)) {
-			s.key, found = keys[0], true
+		if keys := t.Families[f].Keys[s.at[f]:]; len(keys) > 0 && (!found || keys[0].Less(s.series.Key)) {
+			s.series.Key, found = keys[0], true
 		}
 	}
 	return found
-}
-
-func (s *runStream) Tenant() string          { return s.name }
-func (s *runStream) Key() model.Key          { return s.key }
-func (s *runStream) Labels() model.Labels    { return nil }
-func (s *runStream) Rows() *model.SeriesRows { return &s.rows }
-func (s *runStream) Err() error              { return nil }
-
-// Text is that of the current series.
-func (s *runStream) Text() part.Text {
-	if s.text.from == s.text.to {
-		return nil
-	}
-	return &s.text
 }
 
 // The lines that are gathered at a time. A part's page of lines is a quarter of that.
