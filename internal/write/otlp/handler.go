@@ -71,8 +71,8 @@ func (h *Handler) Metrics() http.Handler {
 }
 
 // endpoint handles requests. It responds with 200 when everything that can be stored is durable, and
-// the body tells what cannot; with 400 when nothing can be stored; and otherwise with a status that
-// says whether to retry. docs/otlp.md has the table.
+// the body tells what never can; with 400 when the request cannot be read; and otherwise with a status
+// that says whether to retry. docs/otlp.md has the table.
 func (h *Handler) endpoint(signal, rejected string, store func(*receive.Request, form) (receive.Response, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		begin := time.Now()

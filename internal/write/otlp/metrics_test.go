@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -246,5 +247,92 @@ func TestTargetInfoIsBounded(t *testing.T) {
 	want := []string{`{__name__="m", job="shop"} 0 0`, `{__name__="target_info", job="shop", x="y"} 0 1`}
 	if diff := cmp.Diff(want, s.take()); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestNothingStorable sends points that can never be stored, alone and next to a good one. The response is
+// a partial success that counts them in both cases.
+func TestNothingStorable(t *testing.T) {
+	stamped := func(d pmetric.NumberDataPointSlice) {
+		d.AppendEmpty().SetTimestamp(at)
+		d.AppendEmpty().SetTimestamp(at)
+	}
+	sum := func(t pmetric.AggregationTemporality) func(pmetric.Metric) {
+		return func(m pmetric.Metric) {
+			m.SetEmptySum().SetAggregationTemporality(t)
+			stamped(m.Sum().DataPoints())
+		}
+	}
+	for _, c := range []struct {
+		name     string
+		fill     func(pmetric.Metric)
+		rejected int64
+		text     string
+	}{
+		{"delta sum", sum(pmetric.AggregationTemporalityDelta), 2, "delta temporality"},
+		{"sum without temporality", sum(pmetric.AggregationTemporalityUnspecified), 2, `"m" has aggregation temporality 0 (Unspecified), expected 2 (Cumulative)`},
+		{"sum of temporality 7", sum(7), 2, "temporality 7"},
+		{"histogram without temporality", func(m pmetric.Metric) {
+			m.SetEmptyHistogram().DataPoints().AppendEmpty().SetTimestamp(at)
+		}, 1, "temporality 0"},
+		{"scale -5", func(m pmetric.Metric) {
+			e := m.SetEmptyExponentialHistogram()
+			e.SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+			for range 3 {
+				p := e.DataPoints().AppendEmpty()
+				p.SetTimestamp(at)
+				p.SetScale(-5)
+			}
+		}, 3, `"m" has an exponential histogram of scale -5, the least is -4`},
+		{"a count that is not the sum of the buckets", func(m pmetric.Metric) {
+			e := m.SetEmptyExponentialHistogram()
+			e.SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+			p := e.DataPoints().AppendEmpty()
+			p.SetTimestamp(at)
+			p.SetCount(5)
+			p.Positive().BucketCounts().FromRaw([]uint64{1})
+		}, 1, "buckets"},
+		{"no type", func(pmetric.Metric) {}, 1, "unsupported metric type"},
+		{"no name", func(m pmetric.Metric) { m.SetName(""); m.SetEmptyGauge().DataPoints().AppendEmpty().SetTimestamp(at) }, 1, "empty name"},
+		{"two years old", func(m pmetric.Metric) { m.SetEmptyGauge().DataPoints().AppendEmpty().SetTimestamp(at - 1e18) }, 1, "older than max-age"},
+		{"an exemplar", func(m pmetric.Metric) {
+			m.SetEmptySum().SetIsMonotonic(true)
+			m.Sum().SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+			p := m.Sum().DataPoints().AppendEmpty()
+			p.SetTimestamp(at)
+			e := p.Exemplars().AppendEmpty()
+			e.SetTimestamp(at)
+			e.SetDoubleValue(1)
+			e.FilteredAttributes().PutStr("a", "\xff")
+		}, 0, "labels of an exemplar are not valid UTF-8"},
+	} {
+		for _, alone := range []bool{true, false} {
+			md := pmetric.NewMetrics()
+			metrics := md.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty().Metrics()
+			m := metrics.AppendEmpty()
+			m.SetName("m")
+			c.fill(m)
+			if !alone {
+				good := metrics.AppendEmpty()
+				good.SetName("good")
+				good.SetEmptyGauge().DataPoints().AppendEmpty().SetTimestamp(at)
+			}
+			body, err := pmetricotlp.NewExportRequestFromMetrics(md).MarshalProto()
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := &metricStore{}
+			w := post(newHandler(s, write.Limits{MaxFuture: time.Hour, MaxAge: time.Hour}).Metrics(), body, "Content-Type", "application/x-protobuf")
+			resp := pmetricotlp.NewExportResponse()
+			if err := resp.UnmarshalProto(w.Body.Bytes()); err != nil || w.Code != http.StatusOK {
+				t.Fatalf("%s, alone %v: %d %q %v", c.name, alone, w.Code, w.Body, err)
+			}
+			if p := resp.PartialSuccess(); p.RejectedDataPoints() != c.rejected || !strings.Contains(p.ErrorMessage(), c.text) {
+				t.Errorf("%s, alone %v: %d are rejected: %q", c.name, alone, p.RejectedDataPoints(), p.ErrorMessage())
+			}
+			if rows := s.take(); slices.ContainsFunc(rows, func(r string) bool { return strings.Contains(r, `"good"`) }) == alone {
+				t.Errorf("%s, alone %v: stored %v", c.name, alone, rows)
+			}
+		}
 	}
 }

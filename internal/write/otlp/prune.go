@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/prometheus/prometheus/model/histogram"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
@@ -51,8 +52,8 @@ func (p *pruner) prune(md pmetric.Metrics) {
 }
 
 // metric prunes the points of a metric and reports whether the whole metric must be removed. That is so
-// if no point is left, or if the temporality is delta: queries would compute wrong rates from the
-// differences.
+// if no point is left, or if the temporality is not cumulative: queries would compute wrong rates from
+// the differences.
 func (p *pruner) metric(m pmetric.Metric) bool {
 	floats, histograms := write.Counts{Samples: 1}, write.Counts{Histograms: 1}
 	before, left := 0, 0
@@ -77,7 +78,9 @@ func (p *pruner) metric(m pmetric.Metric) bool {
 	case pmetric.MetricTypeExponentialHistogram:
 		d := m.ExponentialHistogram().DataPoints()
 		before, temporality, n = d.Len(), m.ExponentialHistogram().AggregationTemporality(), histograms
-		d.RemoveIf(func(x pmetric.ExponentialHistogramDataPoint) bool { return p.point(m, x.Timestamp(), histograms) })
+		d.RemoveIf(func(x pmetric.ExponentialHistogramDataPoint) bool {
+			return p.scale(m, x.Scale()) || p.point(m, x.Timestamp(), histograms)
+		})
 		left = d.Len()
 	case pmetric.MetricTypeSummary:
 		d := m.Summary().DataPoints()
@@ -85,14 +88,37 @@ func (p *pruner) metric(m pmetric.Metric) bool {
 		d.RemoveIf(func(x pmetric.SummaryDataPoint) bool { return p.point(m, x.Timestamp(), floats) })
 		left = d.Len()
 	}
-	if temporality == pmetric.AggregationTemporalityDelta && left > 0 {
+	if temporality != pmetric.AggregationTemporalityCumulative && left > 0 {
 		n.Samples, n.Histograms = n.Samples*left, n.Histograms*left
-		p.left.Add(write.ReasonTemporality, n, func() string {
-			return fmt.Sprintf("metric %.100q has delta temporality, but only cumulative temporality is supported; configure the SDK for cumulative temporality, or use the deltatocumulative processor of the OpenTelemetry Collector", m.Name())
-		})
+		p.wrongTemporality(m, temporality, n)
 		return true
 	}
 	return before > 0 && left == 0
+}
+
+// wrongTemporality counts the points of a metric whose temporality is not cumulative.
+func (p *pruner) wrongTemporality(m pmetric.Metric, t pmetric.AggregationTemporality, n write.Counts) {
+	if t == pmetric.AggregationTemporalityDelta {
+		p.left.Add(write.ReasonTemporality, n, func() string {
+			return fmt.Sprintf("metric %.100q has delta temporality, but only cumulative temporality is supported; configure the SDK for cumulative temporality, or use the deltatocumulative processor of the OpenTelemetry Collector", m.Name())
+		})
+		return
+	}
+	p.left.Add(write.ReasonMetric, n, func() string {
+		return fmt.Sprintf("metric %.100q has aggregation temporality %d (%s), expected 2 (Cumulative)", m.Name(), t, t)
+	})
+}
+
+// scale reports whether a point must be removed because its buckets are wider than those of any native
+// histogram. The translator would drop the rest of the metric, too.
+func (p *pruner) scale(m pmetric.Metric, scale int32) bool {
+	if scale >= histogram.ExponentialSchemaMin {
+		return false
+	}
+	p.left.Add(write.ReasonHistogram, write.Counts{Histograms: 1}, func() string {
+		return fmt.Sprintf("metric %.100q has an exponential histogram of scale %d, the least is %d", m.Name(), scale, histogram.ExponentialSchemaMin)
+	})
+	return true
 }
 
 // point reports whether a point must be removed.

@@ -35,7 +35,7 @@ func jsonResponse(r *receive.Response, text, rejected string) []byte {
 	switch {
 	case r.Status != http.StatusOK:
 		return append(appendString([]byte(`{"message":`), []byte(text)), '}')
-	case r.Rejected == 0:
+	case text == "":
 		return []byte("{}")
 	}
 	out := append([]byte(`{"partialSuccess":{"`), rejected...)
@@ -50,21 +50,17 @@ func protobufResponse(r *receive.Response, text string) []byte {
 	switch {
 	case r.Status != http.StatusOK:
 		return message
-	case r.Rejected == 0:
+	case text == "":
 		return nil
 	}
 	partial := protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), uint64(r.Rejected))
 	return protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), append(partial, message...))
 }
 
-// report returns 200, with the rejected rows if there are any, or 400 if no row could be stored.
-func report(stored write.Counts, left write.Rejections) receive.Response {
-	if len(left) == 0 {
-		return receive.Response{Status: http.StatusOK}
-	}
-	r := receive.Response{Status: http.StatusOK, Text: logs.Report(left), Rejected: left.Counts().Total()}
-	if stored.Total() == 0 {
-		r.Status = http.StatusBadRequest
-	}
-	return r
+// report returns 200, with the rejected rows if there are any. That is the rule also if no row could be
+// stored: a 400 stands for a request that cannot be read. Exemplars are told in the text and not
+// counted, because the protocol counts data points.
+func report(left write.Rejections) receive.Response {
+	n := left.Counts()
+	return receive.Response{Status: http.StatusOK, Text: logs.Report(left), Rejected: n.Total() - n.Exemplars}
 }

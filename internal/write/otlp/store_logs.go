@@ -27,11 +27,11 @@ func (h *Handler) storeLogs(r *receive.Request, f form) (receive.Response, error
 	if err := w.walk(); err != nil {
 		return receive.Response{}, err
 	}
-	stored, left, err := r.Push(b, w.entries.Left)
+	_, left, err := r.Push(b, w.entries.Left)
 	if err != nil {
 		return receive.Response{}, err
 	}
-	return report(stored, left), nil
+	return report(left), nil
 }
 
 func (h *Handler) giveLogWalker(w *logWalker) {

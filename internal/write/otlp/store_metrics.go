@@ -40,7 +40,7 @@ func (h *Handler) storeMetrics(r *receive.Request, f form) (receive.Response, er
 	if err := h.translate(r, md, p.span(), a); err != nil {
 		return receive.Response{}, err
 	}
-	stored, left, err := r.Push(b, left)
+	_, left, err = r.Push(b, left)
 	if err != nil {
 		return receive.Response{}, err
 	}
@@ -48,7 +48,7 @@ func (h *Handler) storeMetrics(r *receive.Request, f form) (receive.Response, er
 		f := &a.families[i]
 		h.o.Sink.Metadata(r.Tenant, []byte(f.name), f.typ, []byte(f.help), []byte(f.unit))
 	}
-	return report(stored, left), nil
+	return report(left), nil
 }
 
 // readMetrics decodes the body into a tree of objects.
