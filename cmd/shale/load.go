@@ -41,7 +41,7 @@ type loadTiming struct {
 	Rate     *float64        `help:"Samples per second, evenly spread; replaces the interval. 0: as fast as the server accepts them."`
 	Rounds   int             `help:"Samples to send per series; targets or agents that start later send fewer. 0: until --duration is over."`
 	Duration config.Duration `help:"How long to send. 0: until all rounds are sent, or without end."`
-	Start    string          `help:"Time of the first samples: 2026-03-01T12:00:00Z, Unix seconds, or -6h. Default: chosen so that the last samples have the current time."`
+	Start    string          `help:"Time of the first samples: a date, a local time, RFC 3339, Unix seconds, or relative such as -6h. Default: chosen so that the last samples have the current time."`
 	Step     config.Duration `help:"Time between two samples of a series. Default: the interval, or 1s without one."`
 }
 

@@ -40,7 +40,7 @@ type loadLogsCmd struct {
 	Rate        float64         `placeholder:"MB/s" help:"Megabytes of lines per second. 0: as fast as the server accepts them."`
 	Duration    config.Duration `help:"How long to send. 0: until everything is sent, or without end."`
 	Span        config.Duration `help:"Length of the time range of all lines, which ends now. Default: 6h; with --rate, the time that sending takes; without --mb, from an hour ago onwards."`
-	Start       string          `help:"Time of the first lines: 2026-03-01T12:00:00Z, Unix seconds, or -6h. Default: chosen so that the last lines have the current time."`
+	Start       string          `help:"Time of the first lines: a date, a local time, RFC 3339, Unix seconds, or relative such as -6h. Default: chosen so that the last lines have the current time."`
 	Concurrency int             `default:"3" help:"Number of concurrent pushes. A stream always uses the same sender, so its lines arrive in order."`
 
 	State      string `help:"File to record acknowledgements in, for a later --verify-only, such as after the server was killed." type:"path"`

@@ -23,7 +23,7 @@ type loadTargetCmd struct {
 	ValueInterval config.Duration `default:"30s" help:"How long a value stays the same. All scrapes within this time see equal values."`
 	StartTimes    bool            `name:"start-timestamps" help:"Expose start timestamps of counters and histograms after relabelling. In OpenMetrics these are separate _created series, unless the scraper understands them."`
 	Gzip          bool            `default:"true" negatable:"" help:"Compress for scrapers that accept gzip, as Prometheus does. Without it, this process and the scraper use less CPU."`
-	Start         string          `default:"1970-01-01T00:00:00Z" help:"Time at which values and cycles begin: 2026-03-01T12:00:00Z, Unix seconds, or -6h. With the default, every process serves the same values, also after a restart."`
+	Start         string          `default:"1970-01-01T00:00:00Z" help:"Time at which values and cycles begin: a date, a local time, RFC 3339, Unix seconds, or relative such as -6h. With the default, every process serves the same values, also after a restart."`
 	Duration      config.Duration `help:"How long to serve. 0: until the process is interrupted."`
 	Verify        int64           `help:"Serve nothing; read this many series back from the server that scrapers wrote to, and check every sample against the value that the target exposed at its time. Repeat the shape and time flags of the target."`
 	VerifyFrom    string          `default:"-10m" help:"Start of the time range to read back, written like --start."`

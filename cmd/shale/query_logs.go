@@ -14,7 +14,7 @@ import (
 
 // onlyWithLogs refuses flags that need --logs.
 func (q *queryCmd) onlyWithLogs(p *process) error {
-	for _, name := range []string{"since", "limit", "forward"} {
+	for _, name := range []string{"limit", "forward"} {
 		if slices.Contains(p.flagsSet, name) {
 			return fmt.Errorf("--%s needs --logs", name)
 		}
@@ -27,7 +27,7 @@ func (q *queryCmd) onlyWithLogs(p *process) error {
 
 // runLogs requests lines page by page and prints them.
 func (q *queryCmd) runLogs(ctx context.Context, p *process) error {
-	server, err := newServer(q.URL, q.Tenant)
+	server, err := q.server()
 	if err != nil {
 		return usageError{err}
 	}
@@ -90,20 +90,5 @@ func (q *queryCmd) lookBack(now time.Time) (from, to int64, err error) {
 	case q.Limit == 0 && q.Format == "json":
 		return 0, 0, errors.New("--limit 0: -o json prints one response, which the server limits; give a number or use -o jsonl")
 	}
-	end := now
-	if q.End != "" {
-		if end, err = parseTime(q.End, now); err != nil {
-			return 0, 0, fmt.Errorf("--end: %w", err)
-		}
-	}
-	start := end.Add(-q.Since.Std())
-	if q.Start != "" {
-		if start, err = parseTime(q.Start, now); err != nil {
-			return 0, 0, fmt.Errorf("--start: %w", err)
-		}
-	}
-	if !start.Before(end) {
-		return 0, 0, fmt.Errorf("--start (%s) is not before --end (%s)", start.Format(time.RFC3339), end.Format(time.RFC3339))
-	}
-	return start.UnixNano(), end.UnixNano(), nil
+	return q.nanoseconds(now)
 }
