@@ -16,6 +16,7 @@ type microCmd struct {
 	Base     string   `placeholder:"REF" help:"Commit to compare with."`
 	Count    int      `default:"6" help:"Times that each benchmark is run."`
 	Bench    string   `default:"." placeholder:"REGEXP" help:"Benchmarks to run."`
+	ByName   bool     `help:"Pair benchmarks by name alone, for those that have moved to another package since."`
 	Packages []string `arg:"" optional:"" help:"Packages, such as ./internal/store/part. Default: all."`
 }
 
@@ -54,7 +55,11 @@ func (c *microCmd) Run(ctx context.Context, out *streams) (err error) {
 	if err != nil {
 		return err
 	}
-	return stat(ctx, out, "base="+base, "head="+head)
+	args := []string{"base=" + base, "head=" + head}
+	if c.ByName {
+		args = append([]string{"-ignore", "pkg"}, args...)
+	}
+	return stat(ctx, out, args...)
 }
 
 // into runs the benchmarks once and appends their output to a file.
@@ -76,9 +81,9 @@ func (c *microCmd) test(ctx context.Context, out *streams, dir string, count int
 	return nil
 }
 
-// stat passes files of benchmarks to benchstat.
-func stat(ctx context.Context, out *streams, files ...string) error {
-	cmd := exec.CommandContext(ctx, "go", append([]string{"tool", "benchstat"}, files...)...)
+// stat runs benchstat.
+func stat(ctx context.Context, out *streams, args ...string) error {
+	cmd := exec.CommandContext(ctx, "go", append([]string{"tool", "benchstat"}, args...)...)
 	cmd.Stdout, cmd.Stderr = out.stdout, out.stderr
 	return cmd.Run()
 }
