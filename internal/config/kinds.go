@@ -45,23 +45,8 @@ func Parse(kind, text string, field reflect.Value) error {
 	if err != nil {
 		return err
 	}
-	if field.Kind() == reflect.Float64 {
-		field.SetFloat(float64(n))
-	} else {
-		field.SetInt(n)
-	}
+	field.SetInt(n)
 	return nil
-}
-
-// number returns the value of a field of a kind.
-func number(field reflect.Value) int64 {
-	if field.Kind() == reflect.Float64 {
-		if field.Float() >= math.MaxInt64 { // as a float, the greatest int64 is 2^63
-			return math.MaxInt64
-		}
-		return int64(field.Float())
-	}
-	return field.Int()
 }
 
 // Size is a number of bytes. Its text is a number with one of the units B, KiB, MiB, GiB, TiB (powers of

@@ -67,11 +67,11 @@ func (s *Setting) Text(c *Config) string {
 	field := s.field(c)
 	switch s.kind {
 	case kindSize:
-		return Size(number(field)).String()
+		return Size(field.Int()).String()
 	case kindTime:
-		return Duration(number(field)).String()
+		return Duration(field.Int()).String()
 	case kindCount:
-		return strconv.FormatInt(number(field), 10)
+		return strconv.FormatInt(field.Int(), 10)
 	}
 	return fmt.Sprint(field.Interface())
 }
@@ -84,7 +84,7 @@ func (s *Setting) checkBounds(c *Config) error {
 		if err := Parse(s.kind, s.min, least); err != nil {
 			return fmt.Errorf("BUG: tag min: %w", err)
 		}
-		if number(field) < number(least) {
+		if field.Int() < least.Int() {
 			if s.max != "" {
 				return fmt.Errorf("%s is out of range: must be between %s and %s", s.Text(c), s.min, s.max)
 			}
@@ -96,7 +96,7 @@ func (s *Setting) checkBounds(c *Config) error {
 		if err := Parse(s.kind, s.max, most); err != nil {
 			return fmt.Errorf("BUG: tag max: %w", err)
 		}
-		if number(field) > number(most) {
+		if field.Int() > most.Int() {
 			return fmt.Errorf("%s is out of range: must be between %s and %s", s.Text(c), s.min, s.max)
 		}
 	}

@@ -28,8 +28,8 @@ type Limits struct {
 	MaxBuckets int `name:"limits.histogram-buckets" type:"count" default:"4096" placeholder:"N" min:"1" max:"16384" help:"Most buckets of one native histogram on either side of zero."`
 	// TenantLines and TenantLineBytes bound the log lines, and their bytes, that one tenant may push per
 	// second. A tenant that has been silent may exceed them by ten seconds' worth. Zero means no limit.
-	TenantLines     float64 `name:"limits.tenant-lines" type:"count" default:"0" placeholder:"N" min:"0" help:"Most log lines per second of each tenant, with a burst of ten seconds' worth. 0: no limit."`
-	TenantLineBytes float64 `name:"limits.tenant-line-bytes" type:"size" default:"0" placeholder:"SIZE" min:"0" help:"Most bytes of log lines per second of each tenant, with a burst of ten seconds' worth. 0: no limit."`
+	TenantLines     int64 `name:"limits.tenant-lines" type:"count" default:"0" placeholder:"N" min:"0" help:"Most log lines per second of each tenant, with a burst of ten seconds' worth. 0: no limit."`
+	TenantLineBytes int64 `name:"limits.tenant-line-bytes" type:"size" default:"0" placeholder:"SIZE" min:"0" help:"Most bytes of log lines per second of each tenant, with a burst of ten seconds' worth. 0: no limit."`
 }
 
 // MostBuckets is the largest MaxBuckets. A histogram with that many positive and negative buckets,

@@ -33,17 +33,18 @@ type allowance struct {
 
 // refill adds the tokens for the time since the last refill.
 func (a *allowance) refill(now int64, l *Limits) {
+	lines, bytes := float64(l.TenantLines), float64(l.TenantLineBytes)
 	if a.at == 0 {
-		a.lines, a.bytes = burstSeconds*l.TenantLines, burstSeconds*l.TenantLineBytes
+		a.lines, a.bytes = burstSeconds*lines, burstSeconds*bytes
 	} else if past := float64(now-a.at) / 1e9; past > 0 {
-		a.lines = min(a.lines+past*l.TenantLines, burstSeconds*l.TenantLines)
-		a.bytes = min(a.bytes+past*l.TenantLineBytes, burstSeconds*l.TenantLineBytes)
+		a.lines = min(a.lines+past*lines, burstSeconds*lines)
+		a.bytes = min(a.bytes+past*bytes, burstSeconds*bytes)
 	}
 	a.at = now
 }
 
 func (a *allowance) whole(l *Limits) bool {
-	return a.lines >= burstSeconds*l.TenantLines && a.bytes >= burstSeconds*l.TenantLineBytes
+	return a.lines >= burstSeconds*float64(l.TenantLines) && a.bytes >= burstSeconds*float64(l.TenantLineBytes)
 }
 
 // allowance returns the refilled allowance of a tenant.
@@ -113,11 +114,11 @@ func (p *Path) refundLines(tenant string, charged, stored Counts) {
 }
 
 // rateLimited refuses a push of a tenant that is in debt, with Loki's text.
-func (p *Path) rateLimited(tenant string, n Counts, limit, unit string, rate, left float64) error {
+func (p *Path) rateLimited(tenant string, n Counts, limit, unit string, rate int64, left float64) error {
 	p.metrics.refusedRequests.WithLabelValues(limit).Inc()
 	return &Refused{
-		Status: http.StatusTooManyRequests, Limit: limit, RetryAfter: time.Second + time.Duration(-left/rate*1e9),
+		Status: http.StatusTooManyRequests, Limit: limit, RetryAfter: time.Second + time.Duration(-left/float64(rate)*1e9),
 		Text: fmt.Sprintf("ingestion rate limit exceeded for user %s (limit: %d %s/sec) while attempting to ingest '%d' lines totaling '%d' bytes, reduce log volume or contact your administrator to see if the limit can be increased",
-			tenant, int64(rate), unit, n.Lines, n.LineBytes),
+			tenant, rate, unit, n.Lines, n.LineBytes),
 	}
 }

@@ -18,8 +18,8 @@ type creationLimit struct {
 }
 
 // newCreationLimit allows a burst of a minute's worth, which covers a scrape of all targets.
-func newCreationLimit(perSecond float64) creationLimit {
-	return creationLimit{perSecond, 60 * perSecond}
+func newCreationLimit(perSecond int64) creationLimit {
+	return creationLimit{float64(perSecond), 60 * float64(perSecond)}
 }
 
 // creationLimits are the token buckets of creation.

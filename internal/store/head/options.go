@@ -53,8 +53,8 @@ type Options struct {
 type Limits struct {
 	// NewSeries and TenantNewSeries bound the series per second that all tenants together and each tenant may
 	// create (no limit).
-	NewSeries       float64 `name:"limits.new-series" type:"count" default:"0" placeholder:"N" min:"0" help:"Most series that all tenants together may create per second, with a burst of one minute's worth. Known series are not held back. 0: as many as the disk takes."`
-	TenantNewSeries float64 `name:"limits.tenant-new-series" type:"count" default:"0" placeholder:"N" min:"0" help:"Most series that each tenant may create per second, with a burst of one minute's worth. Known series are not held back. 0: as many as the disk takes."`
+	NewSeries       int64 `name:"limits.new-series" type:"count" default:"0" placeholder:"N" min:"0" help:"Most series that all tenants together may create per second, with a burst of one minute's worth. Known series are not held back. 0: as many as the disk takes."`
+	TenantNewSeries int64 `name:"limits.tenant-new-series" type:"count" default:"0" placeholder:"N" min:"0" help:"Most series that each tenant may create per second, with a burst of one minute's worth. Known series are not held back. 0: as many as the disk takes."`
 	// Metadata bounds the descriptions of metric families.
 	Metadata metadata.Limits `embed:""`
 	// Tenants bounds the tenants (65,535, which is also the most there can be).

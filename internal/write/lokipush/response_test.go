@@ -204,11 +204,15 @@ func TestOddProtobuf(t *testing.T) {
 }
 
 func TestStoreErrors(t *testing.T) {
-	body, _ := json.Marshal(map[string]any{"streams": []any{map[string]any{"stream": map[string]string{"a": "b"}, "values": []any{[]string{fmt.Sprint(now), "x"}}}}})
+	var lines [10]any // the whole burst of a line a second
+	for i := range lines {
+		lines[i] = []string{fmt.Sprint(now), fmt.Sprint(i)}
+	}
+	body, _ := json.Marshal(map[string]any{"streams": []any{map[string]any{"stream": map[string]string{"a": "b"}, "values": lines}}})
 	s := &logstest.Store{}
 	s.Fail(model.ErrTransient)
 	reg := prometheus.NewRegistry()
-	p := write.New(write.Options{Seed: logstest.Seed, Head: s, Journal: s, Now: func() int64 { return now }, Limits: write.Limits{TenantLines: 0.1, MaxBodyBytes: 1000, MaxDecodedBytes: 1000, MaxInflightBytes: 1 << 20}})
+	p := write.New(write.Options{Seed: logstest.Seed, Head: s, Journal: s, Now: func() int64 { return now }, Limits: write.Limits{TenantLines: 1, MaxBodyBytes: 1000, MaxDecodedBytes: 1000, MaxInflightBytes: 1 << 20}})
 	h := New(Options{Sink: p, Rules: logs.DefaultRules(), Registerer: reg})
 	if w := logstest.Post(h, Path, body, "Content-Type", "application/json"); w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" {
 		t.Errorf("%d %s", w.Code, w.Body)
@@ -234,7 +238,7 @@ func TestStoreErrors(t *testing.T) {
 	if w := logstest.Post(h, Path, body, "Content-Type", "application/json"); w.Code != http.StatusServiceUnavailable {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
-	if n := testutil.ToFloat64(h.metrics.Lines); n != 1 {
+	if n := testutil.ToFloat64(h.metrics.Lines); n != 10 {
 		t.Errorf("%g lines are counted", n)
 	}
 	if n := testutil.ToFloat64(h.metrics.Requests.WithLabelValues("json", "204")); n != 1 {
