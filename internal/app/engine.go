@@ -135,6 +135,7 @@ func OpenEngine(ctx context.Context, o EngineOptions) (_ *Engine, err error) {
 	e.querier = read.New(read.Options{
 		Sources: []read.Source{e.head.Source(pages), archive.New(archive.Options{
 			Catalog: e.catalog, Bucket: o.Bucket, Seed: seed, Pages: pages,
+			Registerer: o.Registerer, Logger: o.Logger,
 		})},
 		Retention: o.Retention, Now: o.Now, Registerer: o.Registerer,
 	})

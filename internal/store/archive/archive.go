@@ -3,10 +3,11 @@ package archive
 import (
 	"cmp"
 	"context"
-	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/shaledb/shale/internal/model"
@@ -34,12 +35,17 @@ type Options struct {
 	Bucket  Bucket
 	Pages   part.Cache
 	Seed    model.KeySeed
+
+	Registerer prometheus.Registerer
+	// Logger gets a line for each damaged block; nil: no log.
+	Logger *slog.Logger
 }
 
 // Archive is a source of series. It is safe for concurrent use.
 type Archive struct {
 	o       Options
 	readers *readers
+	damage  *damage
 	// firstPause and reach are smaller in tests, which must not wait and have small blocks.
 	firstPause time.Duration
 	reach      reach
@@ -47,7 +53,7 @@ type Archive struct {
 
 // New returns an Archive. It opens nothing yet.
 func New(o Options) *Archive {
-	return &Archive{o: o, readers: newReaders(), firstPause: firstPause, reach: usualReach()}
+	return &Archive{o: o, readers: newReaders(), damage: newDamage(o), firstPause: firstPause, reach: usualReach()}
 }
 
 // openAtOnce is the number of blocks that one query opens in parallel: a block takes a few sequential
@@ -89,7 +95,7 @@ func (a *Archive) openAll(ctx context.Context, req *model.Request) ([]*cursor, e
 	for i := range blocks {
 		g.Go(func() (err error) {
 			if opened[i], err = a.open(ctx, &blocks[i], req, l); err != nil {
-				return fmt.Errorf("block %s: %w", blocks[i].ID, err)
+				return a.damage.named(&blocks[i], err)
 			}
 			return nil
 		})

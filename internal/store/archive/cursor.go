@@ -2,7 +2,6 @@ package archive
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/shaledb/shale/internal/model"
@@ -13,6 +12,7 @@ import (
 // cursor walks the series of one block that satisfy a request.
 type cursor struct {
 	block  *catalog.Block
+	damage *damage
 	from   *block
 	quota  *model.Quota
 	held   int64 // bytes of quota to give back
@@ -37,7 +37,7 @@ const cursorBytes = 1 << 20
 // open returns a cursor over a block, or nil if the block has nothing that the request wants. It starts to
 // prefetch the pages of the cursor.
 func (a *Archive) open(ctx context.Context, b *catalog.Block, req *model.Request, l lanes) (_ *cursor, err error) {
-	c := &cursor{block: b, quota: req.Quota, at: -1}
+	c := &cursor{block: b, damage: a.damage, quota: req.Quota, at: -1}
 	defer func() {
 		if err != nil {
 			_ = c.Close() // giving back does not fail
@@ -175,7 +175,7 @@ func (c *cursor) AppendRows(_ context.Context, dst *model.Rows) error {
 }
 
 // named adds the name of the block to an error.
-func (c *cursor) named(err error) error { return fmt.Errorf("block %s: %w", c.block.ID, err) }
+func (c *cursor) named(err error) error { return c.damage.named(c.block, err) }
 
 // Order returns the order of the block in the catalogue.
 func (c *cursor) Order() uint64 { return c.block.Order() }

@@ -2,7 +2,6 @@ package archive
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/catalog"
@@ -69,7 +68,7 @@ func (a *Archive) eachBlock(ctx context.Context, req *model.Request, fetch, list
 			err = list(ls.block.Charged(ls.charge))
 		}
 		if err != nil {
-			return fmt.Errorf("block %s: %w", ls.of.ID, err)
+			return a.damage.named(ls.of, err)
 		}
 		ls.close()
 		listings = listings[1:]

@@ -182,7 +182,7 @@ func (p *pages) read(ctx context.Context, off, n int64) ([]byte, error) {
 			return b, nil
 		}
 		if try == tries || !errors.Is(err, model.ErrTransient) {
-			return nil, err
+			return nil, ofBlock(err)
 		}
 		select {
 		case <-ctx.Done():
