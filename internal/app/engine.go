@@ -97,7 +97,7 @@ func OpenEngine(ctx context.Context, o EngineOptions) (_ *Engine, err error) {
 	e := &Engine{o: o}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, e.release())
+			err = errors.Join(withRemedy(err, o.DataDir), e.release())
 		}
 	}()
 	if e.lock, err = lockFolder(o.FS, o.DataDir); err != nil {
@@ -115,7 +115,7 @@ func OpenEngine(ctx context.Context, o EngineOptions) (_ *Engine, err error) {
 		return nil, err
 	}
 	e.journal, err = local.Open(local.Options{
-		FS: o.FS, Dir: o.FS.PathJoin(o.DataDir, "journal"), Seed: seed, MaxQueueBytes: split.journal,
+		FS: o.FS, Dir: o.FS.PathJoin(o.DataDir, "journal"), Seed: seed, Covered: e.head.Covered(), MaxQueueBytes: split.journal,
 		Apply: e.head.Apply, Registerer: o.Registerer, Logger: o.Logger,
 	})
 	if err != nil {

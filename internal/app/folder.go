@@ -1,8 +1,10 @@
 package app
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -34,4 +36,12 @@ func syncFolder(fs vfs.FS, dir string) error {
 		return fmt.Errorf("%w: folder %s: %v", model.ErrTransient, dir, err)
 	}
 	return nil
+}
+
+// withRemedy adds to an error about a damaged file of the data folder how to go on.
+func withRemedy(err error, dir string) error {
+	if !errors.Is(err, model.ErrCorrupt) || !strings.Contains(err.Error(), dir) {
+		return err
+	}
+	return fmt.Errorf("%w; see %q in docs/operations.md, or run: shale inspect folder %s --repair", err, "Damaged files in the data folder", dir)
 }

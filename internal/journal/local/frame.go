@@ -103,11 +103,11 @@ func parseHeader(b []byte) (header, error) {
 	if len(b) < segmentHeader || string(b[:8]) != magic {
 		return header{}, fmt.Errorf("%w: not a journal segment", model.ErrCorrupt)
 	}
-	if v := binary.LittleEndian.Uint32(b[8:]); v != version {
-		return header{}, fmt.Errorf("%w: unsupported journal version %d", model.ErrInvalid, v)
-	}
 	if binary.LittleEndian.Uint32(b[40:]) != crc32.Checksum(b[:40], castagnoli) {
 		return header{}, fmt.Errorf("%w: segment header has a wrong checksum", model.ErrCorrupt)
+	}
+	if v := binary.LittleEndian.Uint32(b[8:]); v != version {
+		return header{}, fmt.Errorf("%w: expected journal version %d, got %d", model.ErrInvalid, version, v)
 	}
 	h := header{
 		seed:   model.KeySeed(binary.LittleEndian.Uint64(b[16:])),

@@ -13,10 +13,25 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
+// ErrTorn is the error of [Check] if the newest segment ends in bytes that hold no valid record. It is of
+// class corrupt.
+var ErrTorn = fmt.Errorf("%w: torn end", model.ErrCorrupt)
+
 // Check reads a whole journal that is not being written. It returns an error of class corrupt that names file
-// and offset if a record is damaged or missing. A torn end of the newest segment is not damage.
+// and offset if a record is damaged or missing, or [ErrTorn] if only the end of the newest segment is bad.
 func Check(ctx context.Context, fs vfs.FS, dir string) error {
-	return visit(ctx, fs, dir, func(*segment, tail) {}, func(*reader, *model.Batch) error { return nil })
+	var torn error
+	err := visit(ctx, fs, dir, func(s *segment, t tail) {
+		if t.torn != nil {
+			torn = fmt.Errorf("journal %s: offset %d: %w: the last %d bytes hold no valid record after record %d: %w; "+
+				"a crash leaves an end that holds nothing acknowledged, but if the disk has damaged these bytes, they may have been acknowledged",
+				fs.PathJoin(dir, s.name), t.end, ErrTorn, s.size-t.end, s.last, t.torn)
+		}
+	}, func(*reader, *model.Batch) error { return nil })
+	if err != nil {
+		return err
+	}
+	return torn
 }
 
 // Dump writes one line for each segment and record of a journal.
@@ -25,7 +40,7 @@ func Dump(ctx context.Context, w io.Writer, fs vfs.FS, dir string) error {
 	err := visit(ctx, fs, dir, func(s *segment, t tail) {
 		fmt.Fprintf(out, "%s: seed %016x, records %d to %d, %d bytes\n", s.name, uint64(s.seed), s.first, s.last, s.size)
 		if t.torn != nil {
-			fmt.Fprintf(out, "  ends at offset %d: %v\n", t.end, t.torn)
+			fmt.Fprintf(out, "  ends at offset %d, before %d bytes that hold no valid record: %v\n", t.end, s.size-t.end, t.torn)
 		}
 	}, func(r *reader, b *model.Batch) error {
 		rows := describe(&b.Samples, "samples") + ", " + exemplars(b)
@@ -73,7 +88,7 @@ func exemplars(b *model.Batch) string {
 func rfc3339(t int64) string { return time.Unix(0, t).UTC().Format(time.RFC3339Nano) }
 
 func visit(ctx context.Context, fs vfs.FS, dir string, onSegment func(*segment, tail), onRecord func(*reader, *model.Batch) error) error {
-	d := folder{fs: fs, path: dir}
+	d := folder{fs: fs, path: dir} // nothing counts as covered
 	segs, err := d.list()
 	if err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -24,6 +25,9 @@ type Options struct {
 	Dir string
 	// Seed is written into every segment; segments with another one are refused.
 	Seed model.KeySeed
+	// Covered is the last record whose rows and labels are in durable parts. Damage of records up to it is
+	// logged and skipped, since it loses nothing.
+	Covered uint64
 	// SegmentBytes is the size after which a new segment begins; 0 means 64 MiB.
 	SegmentBytes int64
 	// MaxQueueBytes bounds the records in memory, from before they are encoded until they are applied; 0 means
@@ -73,8 +77,9 @@ type Journal struct {
 	workers  sync.WaitGroup
 	started  bool
 
-	// tail is what Open found, for Start.
-	tail tail
+	// tail is what Open found, for Start, and skipped the damage that Open and Replay skipped.
+	tail    tail
+	skipped []Damage
 	// After Start only the committer uses active.
 	active active
 	// durable is the last sequence number that is on the disk.
@@ -88,12 +93,25 @@ type Journal struct {
 	}
 }
 
+// reportDamage logs damage that loses nothing, once.
+func (j *Journal) reportDamage(d Damage) {
+	if slices.ContainsFunc(j.skipped, func(s Damage) bool { return s.File == d.File && s.Offset == d.Offset }) {
+		return
+	}
+	j.skipped = append(j.skipped, d)
+	j.metrics.damaged.Add(float64(d.Bytes))
+	j.o.Logger.Warn("skipping damaged records of the journal; nothing is lost, since local parts hold all of their rows and labels",
+		"file", d.File, "offset", d.Offset, "bytes", d.Bytes, "first_record", d.First, "last_record", d.Last, "parts_cover", j.o.Covered, "why", d.Why)
+}
+
 // Open lists the segments and finds the end of the newest one. It changes no file. Error classes: invalid for
 // segments with another seed or a later version, corrupt for segments that are damaged or do not follow each
 // other, transient for read errors.
 func Open(o Options) (*Journal, error) {
 	o.setDefaults()
-	j := &Journal{o: o, dir: folder{fs: o.FS, path: o.Dir}, room: semaphore.NewWeighted(o.MaxQueueBytes)}
+	j := &Journal{o: o, room: semaphore.NewWeighted(o.MaxQueueBytes)}
+	j.dir = folder{fs: o.FS, path: o.Dir, covered: o.Covered, skipped: j.reportDamage}
+	j.metrics = newMetrics(o.Registerer, j)
 	j.pendings.New = func() any { return &pending{done: make(chan error, 1)} }
 	j.queue.init()
 	_, err := o.FS.Stat(o.Dir)
@@ -118,7 +136,6 @@ func Open(o Options) (*Journal, error) {
 		j.tail = t
 		j.durable.Store(newest.last)
 	}
-	j.metrics = newMetrics(o.Registerer, j)
 	j.reportTail()
 	return j, nil
 }
@@ -177,6 +194,13 @@ func (d folder) replaySegment(ctx context.Context, s *segment, from uint64, b *m
 		}
 		at := r.off
 		if err := r.next(); err != nil {
+			skipped, skipErr := d.skipCovered(r, err)
+			if skipErr != nil {
+				return skipErr
+			}
+			if skipped {
+				continue
+			}
 			return r.corrupt(err)
 		}
 		if r.frame.seq < from {

@@ -6,9 +6,9 @@ import (
 )
 
 type metrics struct {
-	bytes, records, dropped prometheus.Counter
-	sync                    prometheus.Histogram
-	errors                  *prometheus.CounterVec
+	bytes, records, dropped, damaged prometheus.Counter
+	sync                             prometheus.Histogram
+	errors                           *prometheus.CounterVec
 }
 
 func newMetrics(reg prometheus.Registerer, j *Journal) *metrics {
@@ -31,6 +31,8 @@ func newMetrics(reg prometheus.Registerer, j *Journal) *metrics {
 		records: f.NewCounter(prometheus.CounterOpts{Name: "shale_journal_records_total", Help: "Journal records that were made durable."}),
 		dropped: f.NewCounter(prometheus.CounterOpts{
 			Name: "shale_journal_dropped_bytes_total", Help: "Bytes that the start dropped from the torn end of the journal."}),
+		damaged: f.NewCounter(prometheus.CounterOpts{
+			Name: "shale_journal_damaged_bytes_total", Help: "Bytes of damaged journal records that the start skipped because local parts hold their rows and labels."}),
 		sync: f.NewHistogram(prometheus.HistogramOpts{
 			Name: "shale_journal_sync_seconds", Help: "Duration of a sync of the active journal segment in seconds.",
 			Buckets: prometheus.ExponentialBuckets(0.0001, 2, 16)}),

@@ -9,6 +9,8 @@ import (
 	"io"
 	"slices"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"github.com/shaledb/shale/internal/model"
 )
 
@@ -27,7 +29,7 @@ const readBuffer = 1 << 20
 // reader reads the frames of one segment, one after the other.
 type reader struct {
 	in   *bufio.Reader
-	file io.Closer
+	file vfs.File
 	path string
 	// off is the offset of the next frame, seq its expected sequence number.
 	off  int64
@@ -44,10 +46,15 @@ func (d folder) read(s *segment) (*reader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("journal %s: %w: %w", path, model.ErrTransient, err)
 	}
-	return &reader{
-		in:   bufio.NewReaderSize(io.NewSectionReader(f, segmentHeader, s.size-segmentHeader), readBuffer),
-		file: f, path: path, off: segmentHeader, seq: s.first, size: s.size,
-	}, nil
+	r := &reader{in: bufio.NewReaderSize(nil, readBuffer), file: f, path: path, size: s.size}
+	r.seek(segmentHeader, s.first)
+	return r, nil
+}
+
+// seek makes a frame the next one.
+func (r *reader) seek(off int64, seq uint64) {
+	r.off, r.seq = off, seq
+	r.in.Reset(io.NewSectionReader(r.file, off, max(r.size-off, 0)))
 }
 
 func (r *reader) close() { _ = r.file.Close() }
@@ -131,7 +138,16 @@ func (d folder) findEnd(s *segment) (tail, error) {
 	for {
 		begin := r.off
 		if err = r.next(); err != nil {
-			break
+			skipped, skipErr := d.skipCovered(r, err)
+			if skipErr != nil {
+				return tail{}, skipErr
+			}
+			if !skipped {
+				break
+			}
+			// A copy of the last group must not hold the damage.
+			t.group, t.durable = r.off, r.seq-1
+			continue
 		}
 		if r.frame.unsynced == 0 {
 			t.group, t.durable = begin, r.frame.seq-1
@@ -145,7 +161,7 @@ func (d folder) findEnd(s *segment) (tail, error) {
 		return t, nil
 	}
 	t.torn = err
-	later, found, ioErr := d.findWitness(s, r.off, r.seq)
+	later, found, ioErr := r.findWitness()
 	if ioErr != nil {
 		return tail{}, ioErr
 	}
@@ -155,32 +171,81 @@ func (d folder) findEnd(s *segment) (tail, error) {
 	return t, nil
 }
 
-// findWitness looks after a bad frame for a valid one that was written when the bad one was already durable.
-func (d folder) findWitness(s *segment, off int64, bad uint64) (at int64, found bool, err error) {
-	f, err := d.fs.Open(d.file(s.name))
-	if err != nil {
-		return 0, false, fmt.Errorf("journal %s: %w: %w", d.file(s.name), model.ErrTransient, err)
+// skipCovered moves the reader from a bad frame to the next good one if every record between them is covered,
+// and tells so. Otherwise the reader stays, and it returns false.
+func (d folder) skipCovered(r *reader, why error) (bool, error) {
+	if !errors.Is(why, errEnd) || r.off >= r.size || r.seq > d.covered {
+		return false, nil
 	}
-	defer f.Close()
-	most := bad + uint64(s.size-off)/frameHeader
-	buf := make([]byte, min(readBuffer, s.size-off))
-	for off+frameHeader <= s.size {
-		n, err := f.ReadAt(buf[:min(int64(len(buf)), s.size-off)], off)
+	off, first := r.off, r.seq
+	found, err := r.skip(d.covered + 1)
+	if found {
+		d.skipped(Damage{File: r.path, Offset: off, Bytes: r.off - off, First: first, Last: r.seq - 1, Why: why})
+	}
+	return found, err
+}
+
+// skip moves the reader from a bad frame to the next good one, whose sequence number is at most the given
+// one, and reports whether there is one.
+func (r *reader) skip(most uint64) (bool, error) {
+	from := r.off
+	var head [frameHeader]byte
+	if _, err := r.file.ReadAt(head[:], r.off); err == nil {
+		// Only the record is damaged, and nothing in it is a frame.
+		if f, ok := parseFrame(head[:]); ok && f.seq == r.seq && int64(f.length) <= r.size-r.off-frameHeader {
+			from += frameHeader + int64(f.length)
+		}
+	}
+	at, f, err := r.scan(from, r.seq+1, most, func(at int64, f frame) (bool, error) {
+		if int64(f.length) > r.size-at-frameHeader {
+			return false, nil
+		}
+		record := make([]byte, f.length)
+		if _, err := r.file.ReadAt(record, at+frameHeader); err != nil && len(record) > 0 {
+			return false, fmt.Errorf("journal %s: offset %d: %w: %w", r.path, at, model.ErrTransient, err)
+		}
+		return crc32.Checksum(record, castagnoli) == f.crc, nil
+	})
+	if err != nil || f.seq == 0 {
+		return false, err
+	}
+	r.seek(at, f.seq)
+	return true, nil
+}
+
+// findWitness looks after a bad frame for a frame header that was written when the bad frame was already
+// durable.
+func (r *reader) findWitness() (at int64, found bool, err error) {
+	most := r.seq + uint64(r.size-r.off)/frameHeader
+	at, f, err := r.scan(r.off, r.seq+1, most, func(_ int64, f frame) (bool, error) { return f.durable() >= r.seq, nil })
+	return at, f.seq > 0, err
+}
+
+// scan returns the first frame header from an offset on whose sequence number is from lo to hi, and that
+// accept accepts, or a zero frame.
+func (r *reader) scan(off int64, lo, hi uint64, accept func(at int64, f frame) (bool, error)) (int64, frame, error) {
+	buf := make([]byte, min(readBuffer, max(r.size-off, 0)))
+	for off+frameHeader <= r.size {
+		n, err := r.file.ReadAt(buf[:min(int64(len(buf)), r.size-off)], off)
 		if err != nil && !errors.Is(err, io.EOF) {
-			return 0, false, fmt.Errorf("journal %s: offset %d: %w: %w", d.file(s.name), off, model.ErrTransient, err)
+			return 0, frame{}, fmt.Errorf("journal %s: offset %d: %w: %w", r.path, off, model.ErrTransient, err)
 		}
 		if n < frameHeader {
-			return 0, false, nil
+			break
 		}
 		for i := 0; i+frameHeader <= n; i++ {
-			if seq := binary.LittleEndian.Uint64(buf[i+8:]); seq <= bad || seq > most {
+			if seq := binary.LittleEndian.Uint64(buf[i+8:]); seq < lo || seq > hi {
 				continue
 			}
-			if fr, ok := parseFrame(buf[i : i+frameHeader]); ok && fr.durable() >= bad {
-				return off + int64(i), true, nil
+			f, ok := parseFrame(buf[i : i+frameHeader])
+			if !ok {
+				continue
+			}
+			if ok, err := accept(off+int64(i), f); ok || err != nil {
+				return off + int64(i), f, err
 			}
 		}
 		off += int64(n - frameHeader + 1)
 	}
-	return 0, false, nil
+	return 0, frame{}, nil
 }

@@ -28,6 +28,9 @@ type segment struct {
 	// the newest it is the next one's header.before.
 	last uint64
 	size int64
+	// damaged says why the header cannot be read. Then first is that of the name, before is first-1, and the
+	// seed is unknown.
+	damaged error
 }
 
 func segmentName(first uint64) string { return fmt.Sprintf("%020d%s", first, segmentSuffix) }
@@ -46,6 +49,24 @@ func parseName(name string) (uint64, bool) {
 type folder struct {
 	fs   vfs.FS
 	path string
+	// covered is the last record whose rows and labels are in parts. Damage of records up to it loses nothing:
+	// skipped is told, and reading continues.
+	covered uint64
+	skipped func(Damage)
+}
+
+// Damage is a stretch of a segment that lacks the records First to Last.
+type Damage struct {
+	// File is the path of the segment.
+	File   string
+	Offset int64
+	Bytes  int64
+	First  uint64
+	Last   uint64
+	// End says that the stretch is the end of the newest segment. A crash leaves an end that holds nothing
+	// acknowledged, and damage of the last records looks the same. Last is unknown.
+	End bool
+	Why error
 }
 
 func (d folder) file(name string) string { return d.fs.PathJoin(d.path, name) }
@@ -89,6 +110,26 @@ func (d folder) create(h header, frames []byte) (vfs.File, *segment, error) {
 
 // list returns the segments in order, with their headers read and checked against each other.
 func (d folder) list() ([]*segment, error) {
+	segs, err := d.survey()
+	if err != nil {
+		return nil, err
+	}
+	for i, s := range segs {
+		newest := i == len(segs)-1
+		switch {
+		case s.damaged != nil && (newest || segs[i+1].before > d.covered):
+			return nil, s.damaged
+		case s.damaged != nil:
+			d.skipped(Damage{File: d.file(s.name), Bytes: s.size, First: s.first, Last: s.last, Why: s.damaged})
+		case !newest && (s.last < s.first-1 || segs[i+1].damaged == nil && s.seed != segs[i+1].seed):
+			return nil, fmt.Errorf("journal %s: %w: segment cannot follow %s", d.file(segs[i+1].name), model.ErrCorrupt, s.name)
+		}
+	}
+	return segs, nil
+}
+
+// survey is list without the checks: segments with damaged headers are among the result.
+func (d folder) survey() ([]*segment, error) {
 	names, err := d.fs.List(d.path)
 	if err != nil {
 		return nil, fmt.Errorf("journal %s: %w: %w", d.path, model.ErrTransient, err)
@@ -103,22 +144,23 @@ func (d folder) list() ([]*segment, error) {
 		if err != nil {
 			return nil, err
 		}
-		if s.first != first {
-			return nil, fmt.Errorf("journal %s: %w: the header has another first record: %d", d.file(name), model.ErrCorrupt, s.first)
+		if s.damaged == nil && s.first != first {
+			s.damaged = fmt.Errorf("journal %s: %w: the header has another first record: %d", d.file(name), model.ErrCorrupt, s.first)
+		}
+		if s.damaged != nil {
+			s.header = header{first: first, before: first - 1}
+			s.last = first - 1
 		}
 		segs = append(segs, s)
 	}
 	sortSegments(segs)
 	for i, s := range segs[:max(len(segs)-1, 0)] {
-		next := segs[i+1]
-		if s.seed != next.seed || next.before < s.last {
-			return nil, fmt.Errorf("journal %s: %w: segment cannot follow %s", d.file(next.name), model.ErrCorrupt, s.name)
-		}
-		s.last = next.before
+		s.last = segs[i+1].before
 	}
 	return segs, nil
 }
 
+// open reads the header of a segment.
 func (d folder) open(name string) (*segment, error) {
 	f, err := d.fs.Open(d.file(name))
 	if err != nil {
@@ -136,7 +178,11 @@ func (d folder) open(name string) (*segment, error) {
 	}
 	h, err := parseHeader(buf[:n])
 	if err != nil {
-		return nil, fmt.Errorf("journal %s: %w", d.file(name), err)
+		err = fmt.Errorf("journal %s: %w", d.file(name), err)
+		if !errors.Is(err, model.ErrCorrupt) {
+			return nil, err
+		}
+		return &segment{name: name, size: info.Size(), damaged: err}, nil
 	}
 	return &segment{header: h, name: name, last: h.first - 1, size: info.Size()}, nil
 }
