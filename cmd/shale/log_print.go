@@ -2,11 +2,12 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
-	"fmt"
 	"time"
 
 	"github.com/shaledb/shale/internal/client"
+	"github.com/shaledb/shale/internal/terminal"
 )
 
 // The formats of lines, besides table and json.
@@ -15,25 +16,88 @@ const (
 	formatJSONL = "jsonl"
 )
 
-// writeLine writes a line in a format.
-func writeLine(w *bufio.Writer, l *client.Line, format string) error {
-	switch format {
+// linePrinter prints lines in a format.
+type linePrinter struct {
+	out    *bufio.Writer
+	format string
+
+	// The table shows the labels that all lines so far have in a row of their own, once more when they become
+	// fewer, and on a line its other labels.
+	common  terminal.Common
+	headed  bool
+	streams map[string]string // the other labels of each stream of a page
+	buffer  []byte
+}
+
+// print prints the lines of a page.
+func (p *linePrinter) print(lines []client.Line) error {
+	if p.format == formatTable && len(lines) > 0 {
+		if err := p.head(lines); err != nil {
+			return err
+		}
+	}
+	for i := range lines {
+		if err := p.line(&lines[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// head prints the labels that all lines have, if this has not been said.
+func (p *linePrinter) head(lines []client.Line) error {
+	p.streams = make(map[string]string)
+	fewer := false
+	for i := range lines {
+		if _, seen := p.streams[lines[i].Stream]; !seen {
+			p.streams[lines[i].Stream] = ""
+			fewer = p.common.Narrow(lines[i].Labels) || fewer
+		}
+	}
+	for i := range lines {
+		if p.streams[lines[i].Stream] == "" {
+			p.streams[lines[i].Stream] = terminal.Selector(lines[i].Labels, p.common.Labels)
+		}
+	}
+	if p.headed && !fewer || !p.headed && len(p.common.Labels) == 0 {
+		p.headed = true
+		return nil
+	}
+	p.headed = true
+	_, err := p.out.WriteString(commonLabels(&p.common) + "\n")
+	return err
+}
+
+// commonLabels is the row above a table with the labels that all of its rows have.
+func commonLabels(c *terminal.Common) string {
+	return "common labels: " + terminal.Selector(c.Labels, nil)
+}
+
+func (p *linePrinter) line(l *client.Line) error {
+	p.buffer = p.buffer[:0]
+	switch p.format {
 	case formatRaw:
-		_, _ = w.Write(l.Text)
-		return w.WriteByte('\n')
+		p.buffer = append(p.buffer, l.Text...)
 	case formatJSONL:
-		e := json.NewEncoder(w)
+		var document bytes.Buffer
+		e := json.NewEncoder(&document)
 		e.SetEscapeHTML(false)
-		return e.Encode(struct {
+		err := e.Encode(struct {
 			Time   string            `json:"time"`
 			Labels map[string]string `json:"labels"`
 			Line   string            `json:"line"`
 		}{lineTime(l), l.Labels, string(l.Text)})
-	case "table":
-		_, err := fmt.Fprintf(w, "%s %s %s\n", lineTime(l), l.Stream, l.Text)
-		return err
+		if err != nil {
+			return err
+		}
+		p.buffer = terminal.EscapeJSON(p.buffer, bytes.TrimSuffix(document.Bytes(), []byte("\n")))
+	default:
+		p.buffer = append(append(p.buffer, lineTime(l)...), ' ')
+		p.buffer = append(append(p.buffer, p.streams[l.Stream]...), ' ')
+		p.buffer = terminal.Escape(p.buffer, l.Text)
 	}
-	return nil
+	_, err := p.out.Write(append(p.buffer, '\n'))
+	return err
 }
 
 func lineTime(l *client.Line) string {

@@ -15,6 +15,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/shaledb/shale/internal/config"
+	"github.com/shaledb/shale/internal/terminal"
 )
 
 // The exit codes of every subcommand.
@@ -41,6 +42,14 @@ type process struct {
 	// flagsSet holds the names of the flags on the command line.
 	flagsSet []string
 }
+
+// say writes a message for people. What a server or a user put into it cannot move the cursor.
+func (p *process) say(format string, args ...any) {
+	_, _ = fmt.Fprintf(p.stderr, "shale: %s\n", terminal.EscapeLines(fmt.Sprintf(format, args...)))
+}
+
+// note is say for a remark, as opposed to an error.
+func (p *process) note(format string, args ...any) { p.say("note: "+format, args...) }
 
 func main() {
 	// After the first signal the default handling is back, so a second one ends the process at once.
@@ -76,7 +85,7 @@ func run(ctx context.Context, args []string, p *process) int {
 		return exit
 	}
 	if err != nil {
-		fmt.Fprintf(p.stderr, "shale: %v\n", err)
+		p.say("%v", err)
 		var parse *kong.ParseError
 		if errors.As(err, &parse) && parse.Context != nil {
 			fmt.Fprintf(p.stderr, "Try '%s --help'.\n", strings.TrimSpace("shale "+command(parse.Context)))
@@ -92,10 +101,10 @@ func run(ctx context.Context, args []string, p *process) int {
 	case err == nil:
 		return exitOK
 	case errors.As(err, new(usageError)):
-		fmt.Fprintf(p.stderr, "shale: %v\n", err)
+		p.say("%v", err)
 		return exitUsage
 	default:
-		fmt.Fprintf(p.stderr, "shale: %v\n", err)
+		p.say("%v", err)
 		return exitFailed
 	}
 }

@@ -116,6 +116,9 @@ func TestQuery(t *testing.T) {
 	const vector = `{"status":"success","data":{"resultType":"vector","result":[
 		{"metric":{"__name__":"up","job":"a"},"value":[1767225600.123,"1"]},
 		{"metric":{"job":"b\"c"},"value":[1767225600,"NaN"]}],"stats":{"shale":{"blocks":3},"timings":{"evalTotalTime":0.5},"samples":{"perStep":[[1,2]]}}}}`
+	const shared = `{"status":"success","warnings":["care\u001bful"],"data":{"resultType":"vector","result":[
+		{"metric":{"__name__":"up","job":"a","dc":"eu\u001b[2J","instance":"1"},"value":[1767225600,"1"]},
+		{"metric":{"__name__":"demo.x\n","job":"a","dc":"eu\u001b[2J","instance":"2\u009b"},"value":[1767225600,"2"]}]}}`
 	const matrix = `{"status":"success","warnings":["careful"],"data":{"resultType":"matrix","result":[{"metric":{"__name__":"up"},"values":[[1767225600,"0.1"],[1767225660,"+Inf"]]}]}}`
 	const scalar = `{"status":"success","data":{"resultType":"scalar","result":[1767225600,"2"]}}`
 	const failed = `{"status":"error","errorType":"bad_data","error":"1:3: parse error: unexpected end of input"}`
@@ -131,6 +134,12 @@ func TestQuery(t *testing.T) {
 	}{
 		{"table", 200, vector, []string{"up", "--time", "2026-01-01T00:00:00Z"}, "/api/v1/query", map[string]string{"query": "up", "time": "1767225600.000"}, 0,
 			"SERIES        TIME (UTC)                VALUE\nup{job=\"a\"}   2026-01-01T00:00:00.123Z  1\n{job=\"b\\\"c\"}  2026-01-01T00:00:00.000Z  NaN\n", ""},
+		{"common labels", 200, shared, []string{"up"}, "/api/v1/query", nil, 0,
+			"common labels: {dc=\"eu\\x1b[2J\", job=\"a\"}\n" +
+				"SERIES                            TIME (UTC)                VALUE\nup{instance=\"1\"}                  2026-01-01T00:00:00.000Z  1\n" +
+				"{\"demo.x\\n\", instance=\"2\\u009b\"}  2026-01-01T00:00:00.000Z  2\n", "shale: note: care\\x1bful\n"},
+		{"string", 200, `{"status":"success","data":{"resultType":"string","result":[1767225600,"\u001b[31m"]}}`, []string{`"x"`}, "/api/v1/query", nil, 0,
+			"SERIES  TIME (UTC)                VALUE\nstring  2026-01-01T00:00:00.000Z  \\x1b[31m\n", ""},
 		{"csv", 200, vector, []string{"up", "--format", "csv"}, "/api/v1/query", map[string]string{"time": ""}, 0,
 			"series,time,value\n\"up{job=\"\"a\"\"}\",2026-01-01T00:00:00.123Z,1\n\"{job=\"\"b\\\"\"c\"\"}\",2026-01-01T00:00:00.000Z,NaN\n", ""},
 		{"stats", 200, vector, []string{"up", "--stats", "--format=csv"}, "/api/v1/query", map[string]string{"stats": "all"}, 0,
@@ -141,6 +150,7 @@ func TestQuery(t *testing.T) {
 		{"scalar", 200, scalar, []string{"1+1"}, "/api/v1/query", nil, 0, "SERIES  TIME (UTC)                VALUE\nscalar  2026-01-01T00:00:00.000Z  2\n", ""},
 		{"nothing", 200, `{"status":"success","data":{"resultType":"vector","result":[]}}`, []string{"x"}, "/api/v1/query", nil, 0, "no series\n", ""},
 		{"json", 200, scalar, []string{"1+1", "--format", "json"}, "/api/v1/query", nil, 0, scalar + "\n", ""},
+		{"bad query that moves the cursor", 400, "\x1b[2J", []string{"up{"}, "/api/v1/query", nil, 1, "", `: HTTP 400: \x1b[2J`},
 		{"bad query", 400, failed, []string{"up{"}, "/api/v1/query", nil, 1, "", "shale: bad_data: 1:3: parse error: unexpected end of input (HTTP 400)\n"},
 		{"not ours", 502, "<html>", []string{"up"}, "/api/v1/query", nil, 1, "", ": HTTP 502: <html>"},
 		{"not JSON", 200, "hello", []string{"up"}, "/api/v1/query", nil, 1, "", "not of the Prometheus API"},

@@ -87,7 +87,7 @@ func (q *queryCmd) Run(ctx context.Context, p *process) error {
 		return fmt.Errorf("%s: the response is not of the Prometheus API: %w", q.URL, err)
 	}
 	for _, w := range append(a.Warnings, a.Infos...) {
-		fmt.Fprintf(p.stderr, "shale: note: %s\n", w)
+		p.note("%s", w)
 	}
 	var d queryData
 	if err := json.Unmarshal(a.Data, &d); err != nil {

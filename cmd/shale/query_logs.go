@@ -50,7 +50,7 @@ func (q *queryCmd) runLogs(ctx context.Context, p *process) error {
 		return err
 	}
 	out := bufio.NewWriter(p.stdout)
-	err = q.printPages(ctx, pages, out)
+	err = printPages(ctx, pages, &linePrinter{out: out, format: q.Format})
 	// The lines before an error are shown, and the last one is whole.
 	if flushErr := out.Flush(); err == nil {
 		err = flushErr
@@ -59,16 +59,14 @@ func (q *queryCmd) runLogs(ctx context.Context, p *process) error {
 }
 
 // printPages prints the lines of all pages.
-func (q *queryCmd) printPages(ctx context.Context, pages *client.Pages, out *bufio.Writer) error {
+func printPages(ctx context.Context, pages *client.Pages, printer *linePrinter) error {
 	for !pages.Done {
 		lines, err := pages.Next(ctx)
 		if err != nil {
 			return err
 		}
-		for i := range lines {
-			if err := writeLine(out, &lines[i], q.Format); err != nil {
-				return err
-			}
+		if err := printer.print(lines); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -15,7 +15,7 @@ func TestQueryLogs(t *testing.T) {
 		return shale(t, nil, append([]string{"query", "--logs", `{app="a"}`, "--url", loki.url, "--tenant", "x", "--start", "1700000000", "--end", "1700009999"}, args...)...)
 	}
 	code, out, errs := query("--limit", "2")
-	if want := "2023-11-14T22:54:59.000000000Z {app=\"a\", b=\"c\"} <line> 4999\n2023-11-14T22:54:59.000000000Z {app=\"a\", b=\"c\"} <line> 4998\n"; code != exitOK || out != want || loki.tenant != "x" {
+	if want := "common labels: {app=\"a\", b=\"c\"}\n2023-11-14T22:54:59.000000000Z {} <line> 4999\n2023-11-14T22:54:59.000000000Z {} <line> 4998\n"; code != exitOK || out != want || loki.tenant != "x" {
 		t.Errorf("%d: %s%s", code, out, errs)
 	}
 	for direction, flag := range map[string]string{"forward": "--forward=true", "backward": "--forward=false"} {

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/shaledb/shale/internal/terminal"
 )
 
 // point is [seconds, "value"]. The value stays text, so that it is shown as the server wrote it.
@@ -41,7 +43,7 @@ type resultSeries struct {
 	Histograms json.RawMessage   `json:"histograms"`
 }
 
-// name writes the series as a selector: name{a="b"}.
+// name writes the series for CSV: name{a="b"}, with the bare name whatever is in it.
 func (s *resultSeries) name() string {
 	labels := make([]string, 0, len(s.Metric))
 	for k, v := range s.Metric {
@@ -99,18 +101,32 @@ func (s *resultSeries) rows(emit func(at, value string) error) error {
 	return nil
 }
 
+// formatTable is the format for people.
+const formatTable = "table"
+
 func printTable(w io.Writer, series []resultSeries) error {
 	if len(series) == 0 {
 		_, err := fmt.Fprintln(w, "no series")
 		return err
 	}
+	var common terminal.Common
+	if len(series) > 1 {
+		for i := range series {
+			common.Narrow(series[i].Metric)
+		}
+	}
+	if len(common.Labels) > 0 {
+		if _, err := fmt.Fprintln(w, commonLabels(&common)); err != nil {
+			return err
+		}
+	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "SERIES\tTIME (UTC)\tVALUE")
 	for i := range series {
 		// The name of a range series is printed once, so that the beginning of the next series is easy to see.
-		name := series[i].name()
+		name := terminal.Selector(series[i].Metric, common.Labels)
 		err := series[i].rows(func(at, value string) error {
-			_, err := fmt.Fprintf(t, "%s\t%s\t%s\n", name, at, value)
+			_, err := fmt.Fprintf(t, "%s\t%s\t%s\n", name, terminal.Escape(nil, []byte(at)), terminal.Escape(nil, []byte(value)))
 			name = ""
 			return err
 		})
@@ -151,7 +167,7 @@ func printStats(w io.Writer, stats json.RawMessage) error {
 	var lines []string
 	flatten("", tree, &lines)
 	sort.Strings(lines)
-	_, err := fmt.Fprintln(w, strings.Join(lines, "\n"))
+	_, err := fmt.Fprintln(w, terminal.EscapeLines(strings.Join(lines, "\n")))
 	return err
 }
 

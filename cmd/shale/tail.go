@@ -55,17 +55,16 @@ func (t *tailCmd) Run(ctx context.Context, p *process) error {
 	}
 	server.Timeout = 2 * time.Minute // of the requests that replay missed lines
 	out := bufio.NewWriter(p.stdout)
+	printer := linePrinter{out: out, format: t.Format}
 	tail := client.Tail{
 		Server: server, Expr: t.Expr, Start: time.Now().Add(-t.Since.Std()), Limit: t.Limit, Delay: t.Delay.Std(),
 		Show: func(lines []client.Line) error {
-			for i := range lines {
-				if err := writeLine(out, &lines[i], t.Format); err != nil {
-					return err
-				}
+			if err := printer.print(lines); err != nil {
+				return err
 			}
 			return out.Flush()
 		},
-		Note: func(format string, args ...any) { fmt.Fprintf(p.stderr, "shale: note: "+format+"\n", args...) },
+		Note: p.note,
 	}
 	return tail.Run(ctx)
 }
