@@ -46,7 +46,7 @@ func (w *Writer) Push(window, node int, sink Sink) {
 		w.format = w.Shape.format(app)
 		c := w.linesOf(stream)
 		for j := range c {
-			w.emit(sink, stream, window, j, c, needles.at(n))
+			w.emit(sink, stream, window, j, c, needles.textFor(n))
 			n++
 		}
 		if w.Twice == 0 {
@@ -64,7 +64,7 @@ func (w *Writer) Push(window, node int, sink Sink) {
 func (w *Writer) repeat(sink Sink, stream, window, c int, needles needlesOf, first, now int) {
 	for j := range c {
 		if drawn := random.Spread64(w.order(stream, window, j) + random.SaltTwice); random.Happens(w.Twice, drawn) && int(drawn&1) == now {
-			w.emit(sink, stream, window, j, c, needles.at(first+j))
+			w.emit(sink, stream, window, j, c, needles.textFor(first+j))
 		}
 	}
 }
@@ -77,7 +77,7 @@ func (w *Writer) order(stream, window, j int) uint64 {
 // emit writes the j-th of c lines of a stream in a window.
 func (w *Writer) emit(sink Sink, stream, window, j, c int, needle string) {
 	drawn := w.order(stream, window, j)
-	at := w.at(stream, window, j, c, drawn)
+	at := w.timeOf(stream, window, j, c, drawn)
 	w.random = random.Draw(w.Seed^saltLine, uint64(stream), uint64(window)<<20|uint64(j))
 	w.clock.set(at)
 	w.buf = w.text(w.buf[:0], w.format, stream%len(levels), needle)
@@ -90,8 +90,8 @@ func (w *Writer) emit(sink Sink, stream, window, j, c int, needle string) {
 	sink.Line(at, w.buf, metadata)
 }
 
-// at returns the time of a line: its position in the window, up to one position later.
-func (w *Writer) at(stream, window, j, c int, drawn uint64) int64 {
+// timeOf returns the time of a line: its position in the window, up to one position later.
+func (w *Writer) timeOf(stream, window, j, c int, drawn uint64) int64 {
 	if w.Equal > 0 {
 		k := j
 		for ; k > 0 && random.Happens(w.Equal, random.Spread64(drawn+saltNeedle)); k-- {
@@ -242,8 +242,8 @@ type needle struct {
 // needlesOf are the needles of one push, by line.
 type needlesOf []needle
 
-// at returns the text to add to a line of the push.
-func (n *needlesOf) at(line int) string {
+// textFor returns the text to add to a line of the push.
+func (n *needlesOf) textFor(line int) string {
 	for _, one := range *n {
 		if one.line == line {
 			return one.text

@@ -50,22 +50,22 @@ func newExposition(f *fleet.Fleet, format expfmt.FormatType, m fleet.Moment, tar
 		if format == expfmt.TypeProtoDelim {
 			pair := wire.AppendField(wire.AppendField(nil, 1, []byte(l.Name)), 2, []byte(value))
 			e.series.bytes = wire.AppendField(e.series.bytes, 1, pair)
-			e.series.place(l, len(value), 0)
+			e.series.markDigits(l, len(value), 0)
 			continue
 		}
 		if len(e.series.bytes) > 0 {
 			e.series.bytes = append(e.series.bytes, ',')
 		}
 		e.series.bytes = append(e.series.bytes, l.Name+`="`+value+`"`...)
-		e.series.place(l, len(value), 1)
+		e.series.markDigits(l, len(value), 1)
 	}
 	e.series.digits = f.Width(fleet.SeriesNumber)
 	return e
 }
 
-// place remembers the position of the digits of a label. Its value of the given size has just been appended,
-// followed by suffix bytes.
-func (t *template) place(l fleet.LabelTemplate, size, suffix int) {
+// markDigits remembers the position of the digits of a label. Its value of the given size has just been
+// appended, followed by suffix bytes.
+func (t *template) markDigits(l fleet.LabelTemplate, size, suffix int) {
 	if l.Kind == fleet.SeriesNumber {
 		t.at = len(t.bytes) - suffix - size + len(l.Before)
 	}

@@ -190,7 +190,7 @@ func (c *logChecker) moment(query string, want []*wantLine, got []gotLine, f *fo
 		g := &got[i]
 		at, replaced := -1, false
 		for j, w := range want {
-			if same, how := w.is(g); same && (at < 0 || want[at].seen) {
+			if same, how := w.compare(g); same && (at < 0 || want[at].seen) {
 				at, replaced = j, how
 			}
 		}

@@ -20,9 +20,9 @@ type wantLine struct {
 	seen      bool
 }
 
-// is compares a line with a line of a query, except for the time. If they differ only by invalid UTF-8,
+// compare compares a line with a line of a query, except for the time. If they differ only by invalid UTF-8,
 // replaced is set.
-func (w *wantLine) is(g *gotLine) (same, replaced bool) {
+func (w *wantLine) compare(g *gotLine) (same, replaced bool) {
 	if w.stream != g.stream || !slices.Equal(w.metadata, g.metadata) {
 		return false, false
 	}

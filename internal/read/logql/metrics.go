@@ -19,7 +19,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		}),
 		dropped: f.NewCounter(prometheus.CounterOpts{
 			Name: "shale_logql_tail_dropped_lines_total",
-			Help: "Lines dropped because a tail client was too slow to receive them; the client is told of each.",
+			Help: "Lines dropped because a tail client was too slow to receive them; the client is told of at most 1,000 of them at a time.",
 		}),
 	}
 }

@@ -72,7 +72,7 @@ type merger struct {
 
 // series merges and emits the least series.
 func (m *merger) series(ctx context.Context, emit func(string, model.Key, model.Labels, *model.SeriesRows, []text.Series) error, o MergeOptions) error {
-	m.take()
+	m.gatherLeast()
 	first := m.inputs[m.taken[0]].series
 	var labels model.Labels
 	rows := first.Rows
@@ -109,10 +109,11 @@ func (m *merger) series(ctx context.Context, emit func(string, model.Key, model.
 	return nil
 }
 
-// take removes the inputs with the least series from the list or heap, oldest first.
-func (m *merger) take() {
+// gatherLeast gathers the inputs with the least series, oldest first. It removes them from the heap, but not
+// from the list.
+func (m *merger) gatherLeast() {
 	if m.few {
-		m.takeFew()
+		m.gatherLeastOfFew()
 		return
 	}
 	if m.heap.Len() == 0 {
@@ -152,7 +153,7 @@ func (m *merger) add(i int) {
 	m.heap.Push(heap.Item[uint64, uint64]{Key: in.key.Hi, Tie: in.key.Lo, Index: i})
 }
 
-func (m *merger) takeFew() {
+func (m *merger) gatherLeastOfFew() {
 	m.taken = append(m.taken[:0], m.list[0])
 	least := &m.inputs[m.list[0]]
 	for _, i := range m.list[1:] {

@@ -68,7 +68,7 @@ type bitReader struct {
 	bit uint
 }
 
-func (r *bitReader) take(w uint) uint64 {
+func (r *bitReader) read(w uint) uint64 {
 	at, s := int(r.bit>>3), r.bit&7
 	r.bit += w
 	var lo, hi uint64
@@ -94,18 +94,18 @@ func readXor(dst []uint64, b []byte, n int) ([]uint64, bool) {
 	r := bitReader{b: b[8:]}
 	var zeros, width uint
 	for range n - 1 {
-		if r.take(1) == 0 {
+		if r.read(1) == 0 {
 			dst = append(dst, v)
 			continue
 		}
-		if r.take(1) == 1 {
-			d := r.take(12)
+		if r.read(1) == 1 {
+			d := r.read(12)
 			zeros, width = uint(d&63), uint(d>>6)+1
 		}
 		if width == 0 || zeros+width > 64 {
 			return dst, false
 		}
-		v ^= r.take(width) << zeros
+		v ^= r.read(width) << zeros
 		dst = append(dst, v)
 	}
 	return dst, (r.bit+7)/8 == uint(len(r.b))

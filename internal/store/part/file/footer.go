@@ -198,7 +198,7 @@ func readTail(tail []byte, size int64) (int64, error) {
 // fetchFooter reads the footer with one request, or two if it is long.
 func fetchFooter(ctx context.Context, read ReadRange, size int64, sections Sections) (*footer, int64, error) {
 	if size < HeaderBytes+TailBytes+EnvelopeMin {
-		return nil, 0, column.Corrupt("file of %d bytes", size)
+		return nil, 0, column.Corrupt("file of %d bytes, expected at least %d", size, HeaderBytes+TailBytes+EnvelopeMin)
 	}
 	have := min(size, GuessBytes)
 	end, err := read(ctx, size-have, have)

@@ -25,7 +25,7 @@ func FuzzIndex(f *testing.F) {
 		for _, s := range indexSections {
 			entries, err := ReadIndexPage(nil, b, s, 1<<20)
 			var index indexDir
-			if index.open(b, s, 1<<20) != nil {
+			if index.decode(b, s, 1<<20) != nil {
 				continue
 			}
 			for i := index.count - 1; i >= 0; i -= 1 + index.count/10 {

@@ -31,8 +31,8 @@ type indexDir struct {
 
 func indexRuns(count int) int { return (count + indexRun - 1) / indexRun }
 
-// open reads the header of an index page. There is no current entry then.
-func (d *indexDir) open(payload []byte, sec *Section, size int64) error {
+// decode reads the header of an index page. There is no current entry then.
+func (d *indexDir) decode(payload []byte, sec *Section, size int64) error {
 	*d = indexDir{section: sec, size: size, at: -1}
 	s := column.Scan{Rest: payload}
 	if got := [2]byte{s.Byte(), s.Byte()}; got != sec.stored() {
@@ -149,7 +149,7 @@ func (d *indexDir) searchLast(beyond func(*Entry) bool) error {
 // ReadIndexPage decodes a whole index page into dst. Names and values alias the payload.
 func ReadIndexPage(dst []Entry, payload []byte, sec *Section, size int64) ([]Entry, error) {
 	var d indexDir
-	if err := d.open(payload, sec, size); err != nil {
+	if err := d.decode(payload, sec, size); err != nil {
 		return dst, err
 	}
 	dst = slices.Grow(dst, d.count)

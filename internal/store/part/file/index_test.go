@@ -90,7 +90,7 @@ func TestIndexDir(t *testing.T) {
 				t.Fatalf("%s, %d entries: %v", s, n, err)
 			}
 			var d indexDir
-			if err := d.open(payload, s, off); err != nil {
+			if err := d.decode(payload, s, off); err != nil {
 				t.Fatal(err)
 			}
 			for range 300 {
@@ -128,7 +128,7 @@ func TestHostileIndexRuns(t *testing.T) {
 				t.Fatalf("byte %d changed by %x: %v", at, x, err)
 			}
 			var d indexDir
-			if err := d.open(b, indexLabels, size); err != nil {
+			if err := d.decode(b, indexLabels, size); err != nil {
 				continue
 			}
 			for rank := range uint32(len(entries)) {

@@ -43,8 +43,8 @@ func NewStreamWalk(r *Reader, sec *Section) Walk {
 	return Walk{Reader: r, Section: sec, Copies: true}
 }
 
-// open opens index page i, unless it is the current one.
-func (w *Walk) open(i int) error {
+// loadIndexPage loads index page i, unless it is the current one.
+func (w *Walk) loadIndexPage(i int) error {
 	if w.page == i+1 {
 		return nil
 	}
@@ -58,7 +58,7 @@ func (w *Walk) open(i int) error {
 		w.copied = append(w.copied[:0], payload...)
 		payload = w.copied
 	}
-	if err := w.index.open(payload, w.Section, w.Reader.footerOff); err != nil {
+	if err := w.index.decode(payload, w.Section, w.Reader.footerOff); err != nil {
 		return AtPage(e.Addr, err)
 	}
 	w.page = i + 1
@@ -84,7 +84,7 @@ func (w *Walk) Find(rank uint32) (*Entry, error) {
 	if i == len(index) {
 		return nil, nil
 	}
-	if err := w.open(i); err != nil {
+	if err := w.loadIndexPage(i); err != nil {
 		return nil, err
 	}
 	found, err := w.index.search(func(e *Entry) bool { return e.Last() >= rank })
@@ -115,7 +115,7 @@ func (w *Walk) Following() (*Entry, error) {
 	case w.page >= len(w.Reader.footer.index[w.Section.Number]):
 		return nil, nil
 	default:
-		if err := w.open(w.page); err != nil {
+		if err := w.loadIndexPage(w.page); err != nil {
 			return nil, err
 		}
 		if err = w.index.head(0); err == nil {
@@ -137,7 +137,7 @@ func (w *Walk) Last(beyond func(e *Entry) bool) (*Entry, error) {
 		return nil, nil
 	}
 	i := max(0, sort.Search(len(index), func(i int) bool { return beyond(&index[i]) })-1)
-	if err := w.open(i); err != nil {
+	if err := w.loadIndexPage(i); err != nil {
 		return nil, err
 	}
 	if err := w.index.searchLast(beyond); err != nil {
@@ -161,7 +161,7 @@ func (w *Walk) Cover(rank uint32) (*Entry, error) {
 
 // Entry moves to an entry of an index page. The next Find starts over.
 func (w *Walk) Entry(page, i int) (*Entry, error) {
-	if err := w.open(page); err != nil {
+	if err := w.loadIndexPage(page); err != nil {
 		return nil, err
 	}
 	if err := w.index.seek(i); err != nil {

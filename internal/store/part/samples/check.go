@@ -22,7 +22,7 @@ func checkTimes(c *file.Checking, s *file.Section, dir rowDir) error {
 		if err != nil {
 			return err
 		}
-		if err := dir.open(payload); err != nil {
+		if err := dir.decode(payload); err != nil {
 			return file.AtPage(e.Addr, err)
 		}
 		times, rows, err := dir.extent()

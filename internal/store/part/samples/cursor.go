@@ -63,7 +63,7 @@ func (c *Cursor) Close() {
 
 // rowDir is the decoded directory of a page of rows.
 type rowDir interface {
-	open(payload []byte) error
+	decode(payload []byte) error
 	span() (rank0 uint32, ranks, rows int)
 	// extent counts the rows and returns the range of their times. It decodes all of them.
 	extent() (model.TimeRange, uint64, error)
@@ -128,7 +128,7 @@ func (c *Cursor) load(e *file.Entry) error {
 	if err != nil {
 		return err
 	}
-	if err := c.dir.open(payload); err != nil {
+	if err := c.dir.decode(payload); err != nil {
 		return file.AtPage(e.Addr, err)
 	}
 	if rank0, ranks, rows := c.dir.span(); rank0 != e.Rank0 || uint32(ranks) != e.Ranks || uint64(rows) != e.Rows {

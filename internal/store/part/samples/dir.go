@@ -92,8 +92,8 @@ func setEnds(ends []uint32, lens []int64, s *column.Scan) ([]uint32, uint64) {
 	return ends, sum
 }
 
-// open reads the directory of a page. Everything is bounded by the rows and ranks that a page may have.
-func (d *sampleDir) open(payload []byte) error {
+// decode reads the directory of a page. Everything is bounded by the rows and ranks that a page may have.
+func (d *sampleDir) decode(payload []byte) error {
 	const object = "page of samples"
 	s := column.Scan{Rest: payload}
 	d.payload, d.seq, d.at = payload, -1, -1
@@ -368,7 +368,7 @@ func (d *sampleDir) appendMixed(i, from, to int, times []int64, dst *model.Rows)
 		d.layoutsRead = true
 	}
 	n, at := int(d.counts[i]), int(d.posOf(i).long)
-	if err := d.histograms.open(d.long.segment(at), n, &d.values); err != nil {
+	if err := d.histograms.decode(d.long.segment(at), n, &d.values); err != nil {
 		return err
 	}
 	starts, err := d.startsOf(at, n)

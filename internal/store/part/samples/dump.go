@@ -10,7 +10,7 @@ import (
 // DumpSamples shows a page of samples.
 func DumpSamples(a *file.Annotator) {
 	var d sampleDir
-	if err := d.open(a.Payload); err != nil {
+	if err := d.decode(a.Payload); err != nil {
 		fmt.Fprintf(a.Out, "  %v\n", err)
 	}
 	a.Raw(1, fmt.Sprintf("family %d", a.Scan.Rest[0]))

@@ -38,8 +38,8 @@ func (d *exemplarDir) extent() (model.TimeRange, uint64, error) {
 	return times, uint64(len(d.Times)), nil
 }
 
-// open decodes a page.
-func (d *exemplarDir) open(payload []byte) error {
+// decode reads the directory of a page.
+func (d *exemplarDir) decode(payload []byte) error {
 	const object = "page of exemplars"
 	s := column.Scan{Rest: payload}
 	if family, flags := s.Byte(), s.Byte(); family != byte(model.Exemplars) || flags != 0 {

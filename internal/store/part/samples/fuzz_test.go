@@ -40,7 +40,7 @@ func FuzzPayloads(f *testing.F) {
 	f.Add(exemplars.payload(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		for _, dir := range []rowDir{&sampleDir{}, &exemplarDir{}} {
-			if dir.open(b) != nil {
+			if dir.decode(b) != nil {
 				continue
 			}
 			var rows model.Rows

@@ -53,14 +53,14 @@ func FuzzHistograms(f *testing.F) {
 		d.layouts, err = readLayouts(nil, c.layouts.append(nil))
 		parttest.Must(t, err)
 		var decoder column.ValueDecoder
-		parttest.Must(t, d.open(segment, n, &decoder))
+		parttest.Must(t, d.decode(segment, n, &decoder))
 		for k := range n {
 			parttest.Must(t, d.appendRow(k, int64(k), 0, &got))
 		}
 		if !worldtest.SameRows(&got, &rows) {
 			t.Fatalf("%v, should be %v", got, rows)
 		}
-		if err := d.open(b, n, &decoder); err == nil {
+		if err := d.decode(b, n, &decoder); err == nil {
 			for k := range n {
 				parttest.Must(t, d.appendRow(k, int64(k), 0, &got))
 			}

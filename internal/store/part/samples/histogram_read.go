@@ -24,8 +24,8 @@ type histogramDecoder struct {
 // decodedRow says where the first number of a row is, and how far from it the next.
 type decodedRow struct{ at, stride int }
 
-// open reads a segment of n rows, which takes all of b.
-func (d *histogramDecoder) open(b []byte, n int, values *column.ValueDecoder) error {
+// decode reads a segment of n rows, which takes all of b.
+func (d *histogramDecoder) decode(b []byte, n int, values *column.ValueDecoder) error {
 	s := column.Scan{Rest: b}
 	d.refs = values.Ints.Append(d.refs[:0], &s, n)
 	if s.Bad {

@@ -47,7 +47,7 @@ func (d *timeDict) reset() {
 	clear(d.ids)
 }
 
-func (d *timeDict) at(id int) []int64 {
+func (d *timeDict) list(id int) []int64 {
 	begin := 0
 	if id > 0 {
 		begin = d.ends[id-1]
@@ -57,13 +57,13 @@ func (d *timeDict) at(id int) []int64 {
 
 // add refers to the sequence, which it adds if it is new.
 func (d *timeDict) add(times []int64) {
-	if d.last < len(d.ends) && slices.Equal(d.at(d.last), times) {
+	if d.last < len(d.ends) && slices.Equal(d.list(d.last), times) {
 		d.refs = append(d.refs, int64(d.last))
 		return
 	}
 	n := len(times)
 	k := sequence{times[0], times[n/2], times[n-1], n}
-	if id, ok := d.ids[k]; ok && slices.Equal(d.at(id), times) {
+	if id, ok := d.ids[k]; ok && slices.Equal(d.list(id), times) {
 		d.last = id
 		d.refs = append(d.refs, int64(id))
 		return
@@ -108,20 +108,20 @@ func (d *timeDict) join() int {
 	for i := range d.order {
 		d.order[i] = int32(i)
 	}
-	slices.SortStableFunc(d.order, func(a, b int32) int { return len(d.at(int(b))) - len(d.at(int(a))) })
+	slices.SortStableFunc(d.order, func(a, b int32) int { return len(d.list(int(b))) - len(d.list(int(a))) })
 	wholes := 0
 	for _, id := range d.order {
-		times := d.at(int(id))
+		times := d.list(int(id))
 		k := len(times)
 		d.wholes[id], d.places[id] = id, 0
 		first, begun := d.firsts[times[0]]
 		last, ended := d.lasts[times[k-1]]
 		switch {
-		case begun && slices.Equal(d.at(int(first))[:k], times):
+		case begun && slices.Equal(d.list(int(first))[:k], times):
 			d.wholes[id] = first
 			continue
 		case ended:
-			whole := d.at(int(last))
+			whole := d.list(int(last))
 			if from := len(whole) - k; slices.Equal(whole[from:], times) {
 				d.wholes[id], d.places[id] = last, int64(from)
 				continue
@@ -153,7 +153,7 @@ func (d *timeDict) append(dst []byte, ints *column.IntCoder) []byte {
 			continue
 		}
 		d.numbers[id] = int64(len(rows))
-		times := d.at(id)
+		times := d.list(id)
 		rows = append(rows, int64(len(times)))
 		d.tmp = d.tmp[:0]
 		for _, t := range times {

@@ -37,7 +37,7 @@ func TestSequencesAreShared(t *testing.T) {
 		spans = append(spans, s)
 	}
 	var d sampleDir
-	parttest.Must(t, d.open(p.payload(nil)))
+	parttest.Must(t, d.decode(p.payload(nil)))
 	// What neither begins nor ends with another is a sequence of its own.
 	if len(d.seqRows) != 3 {
 		t.Fatalf("sequences of %d times", d.seqRows)
@@ -84,7 +84,7 @@ func TestForgedSequences(t *testing.T) {
 		{20, 20, 0, math.MinInt64, false},
 	} {
 		var d sampleDir
-		err := d.open(page(c.rows, c.times, c.ref, c.place))
+		err := d.decode(page(c.rows, c.times, c.ref, c.place))
 		if (err == nil) != c.ok || err != nil && !errors.Is(err, model.ErrCorrupt) {
 			t.Errorf("%+v: %v", c, err)
 		}
@@ -109,7 +109,7 @@ func TestSequencesAreDecodedOnce(t *testing.T) {
 	}
 	var d sampleDir
 	payload := p.payload(nil)
-	parttest.Must(t, d.open(bytes.Clone(payload)))
+	parttest.Must(t, d.decode(bytes.Clone(payload)))
 	read := func() {
 		for _, i := range []int{2, 3, 4, 5, 0, 1} {
 			var got model.Rows
@@ -122,6 +122,6 @@ func TestSequencesAreDecodedOnce(t *testing.T) {
 	read()
 	clear(d.seqBytes) // what is decoded from now on is not times
 	read()
-	parttest.Must(t, d.open(payload))
+	parttest.Must(t, d.decode(payload))
 	read()
 }

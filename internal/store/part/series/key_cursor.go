@@ -87,13 +87,13 @@ func (c *KeyCursor) load(rank uint32) error {
 	if err != nil {
 		return err
 	}
-	return c.open(e)
+	return c.loadPage(e)
 }
 
 // locate adds the address of the page to an error.
 func (c *KeyCursor) locate(err error) error { return file.AtPage(file.Addr{Off: c.off}, err) }
 
-func (c *KeyCursor) open(e *file.Entry) error {
+func (c *KeyCursor) loadPage(e *file.Entry) error {
 	c.dir.count, c.off = 0, e.Addr.Off
 	payload, err := c.Pages.Load(e)
 	if err != nil {
@@ -177,7 +177,7 @@ func (c *KeyCursor) turnTo(k model.Key) bool {
 	if c.err = err; err != nil || c.ownsPage() && e.Addr.Off == c.off {
 		return false
 	}
-	if c.err = c.open(e); c.err == nil && !c.ownsPage() {
+	if c.err = c.loadPage(e); c.err == nil && !c.ownsPage() {
 		c.err = c.locate(column.Corrupt("page of keys is of more than one tenant"))
 	}
 	return c.err == nil

@@ -80,7 +80,7 @@ func (c *Cursor) chunk(ctx context.Context, e *file.Entry, rank uint32, dst []mo
 	}
 	chunk := model.TextChunk{TimeRange: e.Times, Rows: int(e.Rows), Bytes: int64(e.Text.Bytes), Order: c.order}
 	if e.Ranks > 1 {
-		if err := c.open(ctx, e); err != nil {
+		if err := c.decodeUnit(ctx, e); err != nil {
 			return dst, err
 		}
 		var rows model.TextRows
@@ -104,8 +104,8 @@ func (c *Cursor) chunk(ctx context.Context, e *file.Entry, rank uint32, dst []mo
 	return append(dst, chunk), nil
 }
 
-// open decodes the rows of a page that several series share.
-func (c *Cursor) open(ctx context.Context, e *file.Entry) error {
+// decodeUnit decodes the rows of a page that several series share.
+func (c *Cursor) decodeUnit(ctx context.Context, e *file.Entry) error {
 	if c.held == e.Addr && e.Addr.Len > 0 {
 		return nil
 	}

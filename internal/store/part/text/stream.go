@@ -53,7 +53,7 @@ func (s *Stream) Seek(ctx context.Context, rank uint32) error {
 		e := &s.entries[i]
 		n := e.Rows
 		if e.Ranks > 1 {
-			if err := s.open(ctx, e); err != nil {
+			if err := s.decodeUnit(ctx, e); err != nil {
 				return err
 			}
 			n = uint64(s.unit.Counts[rank-e.Rank0])
@@ -65,8 +65,8 @@ func (s *Stream) Seek(ctx context.Context, rank uint32) error {
 	return nil
 }
 
-// open decodes the rows of a unit, without the lines.
-func (s *Stream) open(ctx context.Context, e *file.Entry) error {
+// decodeUnit decodes the rows of a unit, without the lines.
+func (s *Stream) decodeUnit(ctx context.Context, e *file.Entry) error {
 	if s.held == e.Addr && e.Addr.Len > 0 {
 		return nil
 	}
@@ -87,7 +87,7 @@ func (s *Stream) open(ctx context.Context, e *file.Entry) error {
 
 // rows makes dst a view of those rows of the i-th series of a unit that lie within clip.
 func (s *Stream) rows(ctx context.Context, e *file.Entry, i int, clip model.TimeRange, dst *model.TextRows) error {
-	if err := s.open(ctx, e); err != nil {
+	if err := s.decodeUnit(ctx, e); err != nil {
 		return err
 	}
 	if s.unit.lines == nil && e.Text.Bytes > 0 {
