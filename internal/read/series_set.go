@@ -82,7 +82,7 @@ func (s *SeriesSet) AppendRows(ctx context.Context, dst *model.Rows) error {
 }
 
 // Charged returns the bytes charged for the current series. A caller that does not keep the series gives
-// them back. Rows given back by Forget are still included.
+// them back.
 func (s *SeriesSet) Charged() int64 { return s.charged }
 
 // appendCursor appends the rows of one cursor and charges them.
@@ -124,6 +124,7 @@ func (s *SeriesSet) Forget(rows *model.Rows, n int) error {
 			bytes++
 		}
 	}
+	s.charged -= 16*int64(n) + int64(bytes)
 	s.req.Cost.Samples.Add(-int64(n))
 	if err := s.req.Quota.TakeSamples(-int64(n)); err != nil {
 		return err

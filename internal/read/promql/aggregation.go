@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/util/annotations"
 	"github.com/prometheus/prometheus/util/kahansum"
 
 	"github.com/shaledb/shale/internal/model"
@@ -23,22 +24,30 @@ type aggregation struct {
 	current int    // the group of that series
 	free    []cell
 	builder labels.ScratchBuilder
+	notes   *annotations.Annotations
+	held    int64 // bytes of the histograms of all groups
 }
 
 // group is a group of series. Groups are in upstream's order: that of their first series with a value.
 type group struct {
 	labels labels.Labels
 	cells  []cell // one for each step
+	// histograms has one for each step too, once a histogram was added up.
+	histograms []histogramCell
 }
 
 // cell is a group at one step. rest is the rounding error of the value. A count of 0 means that no series
-// has a value.
-type cell struct{ value, rest, count float64 }
+// has a value. If mean is set, the sum has overflowed and value is a running mean.
+type cell struct {
+	value, rest float64
+	count       uint32
+	mean        bool
+}
 
 const cellBytes = 24
 
-func newAggregation(n *node) *aggregation {
-	a := &aggregation{node: n, byKey: make(map[string]int), current: -1}
+func newAggregation(n *node, notes *annotations.Annotations) *aggregation {
+	a := &aggregation{node: n, byKey: make(map[string]int), current: -1, notes: notes}
 	for _, name := range n.aggregate.Grouping {
 		a.names = append(a.names, []byte(name))
 	}
@@ -50,7 +59,7 @@ func newAggregation(n *node) *aggregation {
 	return a
 }
 
-// groupsBy reports whether a label tells groups apart. A function has already dropped the name of the
+// groupsBy reports whether a label tells groups apart. Most functions have already dropped the name of the
 // metric.
 func (a *aggregation) groupsBy(name []byte) bool {
 	if a.call != nil && string(name) == model.NameLabel {
@@ -109,12 +118,14 @@ func (a *aggregation) newCells() []cell {
 	return c
 }
 
-// add adds values at some steps to the cells of a group. The first value of a cell is not changed.
-func (a *aggregation) add(cells []cell, at []int32, values []float64) error {
+// add adds floats at some steps to a group. The first value of a cell is not changed.
+func (a *aggregation) add(g *group, at []int32, values []float64) {
 	for i, v := range values {
-		c := &cells[at[i]]
-		c.count++
-		if c.count == 1 {
+		if len(g.histograms) > 0 && !g.histograms[at[i]].takesFloat() {
+			continue
+		}
+		c := &g.cells[at[i]]
+		if c.count++; c.count == 1 {
 			c.value = v
 			continue
 		}
@@ -122,11 +133,7 @@ func (a *aggregation) add(cells []cell, at []int32, values []float64) error {
 		case parser.SUM:
 			c.value, c.rest = kahansum.Inc(v, c.value, c.rest)
 		case parser.AVG:
-			c.value, c.rest = kahansum.Inc(v, c.value, c.rest)
-			if math.IsInf(c.value, 0) {
-				// From here on upstream computes differently, to tell a sum that overflows from an infinite value.
-				return errNeedsUpstream
-			}
+			c.average(v)
 		case parser.MIN:
 			if c.value > v || math.IsNaN(c.value) {
 				c.value = v
@@ -137,28 +144,57 @@ func (a *aggregation) add(cells []cell, at []int32, values []float64) error {
 			}
 		}
 	}
-	return nil
 }
 
-// appendValues appends the values of a group and their steps.
-func (a *aggregation) appendValues(g *group, at []int32, values []float64) ([]int32, []float64) {
+// average adds a value to an average. If the sum overflows, it keeps a running mean from there on, as
+// upstream does.
+func (c *cell) average(v float64) {
+	count := float64(c.count)
+	if !c.mean {
+		sum, rest := kahansum.Inc(v, c.value, c.rest)
+		if !math.IsInf(sum, 0) {
+			c.value, c.rest = sum, rest
+			return
+		}
+		c.mean = true
+		c.value /= count - 1
+		c.rest /= count - 1
+	}
+	kept := (count - 1) / count
+	c.value, c.rest = kahansum.Inc(v/count, kept*c.value, kept*c.rest)
+}
+
+// floatOf returns the float of a cell.
+func (a *aggregation) floatOf(c *cell) float64 {
+	switch a.aggregate.Op {
+	case parser.SUM:
+		return c.value + c.rest
+	case parser.AVG:
+		if c.mean {
+			return c.value + c.rest
+		}
+		return c.value/float64(c.count) + c.rest/float64(c.count)
+	case parser.COUNT:
+		return float64(c.count)
+	case parser.GROUP:
+		return 1
+	}
+	return c.value
+}
+
+// appendValues appends the values of a group to a result.
+func (a *aggregation) appendValues(g *group, r *result) {
 	for i := range g.cells {
 		c := &g.cells[i]
 		if c.count == 0 {
 			continue
 		}
-		v := c.value
-		switch a.aggregate.Op {
-		case parser.SUM:
-			v += c.rest
-		case parser.AVG:
-			v = v/c.count + c.rest/c.count
-		case parser.COUNT:
-			v = c.count
-		case parser.GROUP:
-			v = 1
+		if len(g.histograms) == 0 {
+			r.at, r.values = append(r.at, int32(i)), append(r.values, a.floatOf(c))
+			continue
 		}
-		at, values = append(at, int32(i)), append(values, v)
+		if h, ok := a.histogramOf(c, &g.histograms[i]); ok {
+			r.add(i, a.floatOf(c), h)
+		}
 	}
-	return at, values
 }

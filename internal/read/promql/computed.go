@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 
+	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/schema"
@@ -26,10 +27,9 @@ type computedSet struct {
 	aggregation *aggregation // nil: no aggregation
 	labels      model.Labels // of the last computed series
 	builder     labels.ScratchBuilder
-	shown       int     // groups that were returned
-	at          []int32 // steps of the values of the current group
-	values      []float64
-	current     *series
+	shown       int    // groups that were returned
+	group       result // the current one
+	current     storage.Series
 	err         error
 	any         bool // a series had a value
 }
@@ -38,6 +38,11 @@ type computedSet struct {
 func (q *querier) compute(ctx context.Context, n *node) storage.SeriesSet {
 	mint, maxt := n.bounds()
 	req := q.q.request(mint, maxt, n.selector.LabelMatchers)
+	from := req.Range.Min
+	if req.Range.Min <= req.Range.Max {
+		// As in seriesSet, a histogram directly before the range tells whether the first one follows a reset.
+		req.Range.Min = rangeOf(max(mint, math.MinInt64+1)-1, maxt).Min
+	}
 	req.LabelsCharged = n.aggregate != nil
 	// The labels below a function may require upstream, so they are read.
 	req.Unlabelled = n.oneGroup() && n.call == nil
@@ -45,10 +50,10 @@ func (q *querier) compute(ctx context.Context, n *node) storage.SeriesSet {
 	if err != nil {
 		return storage.ErrSeriesSet(err)
 	}
-	s := &computedSet{ctx: ctx, n: n, q: q.q, from: &prefetch{set: rows, quota: q.q.Quota}, windows: newWindows(n)}
+	s := &computedSet{ctx: ctx, n: n, q: q.q, from: &prefetch{set: rows, quota: q.q.Quota, from: from}, windows: newWindows(n, q.q.Quota)}
 	q.open = append(q.open, s.from)
 	if n.aggregate != nil {
-		s.aggregation = newAggregation(n)
+		s.aggregation = newAggregation(n, &s.windows.notes)
 	}
 	return s
 }
@@ -64,7 +69,7 @@ func (s *computedSet) Next() bool {
 		return s.finish()
 	}
 	shown, err := labelsOf(&s.builder, s.labels)
-	if s.err = err; err != nil || !s.setCurrent(shown.DropReserved(schema.IsMetadataLabel), len(s.labels), s.windows.at, s.windows.values) {
+	if s.err = err; err != nil || !s.setCurrent(shown.DropReserved(schema.IsMetadataLabel), len(s.labels), &s.windows.result) {
 		return s.finish()
 	}
 	return true
@@ -86,10 +91,20 @@ func (s *computedSet) nextGroup() bool {
 	}
 	g := &s.aggregation.groups[s.shown]
 	s.shown++
-	s.at, s.values = s.aggregation.appendValues(g, s.at[:0], s.values[:0])
-	g.cells = nil
-	_ = s.q.Quota.TakeBytes(-s.cellBytes()) // giving back never fails
-	return s.setCurrent(g.labels, 0, s.at, s.values)
+	s.group.reset()
+	s.aggregation.appendValues(g, &s.group)
+	_ = s.q.Quota.TakeBytes(-s.release(g)) // giving back never fails
+	return s.setCurrent(g.labels, 0, &s.group)
+}
+
+// release drops the cells of a group and returns what they held.
+func (s *computedSet) release(g *group) int64 {
+	bytes := s.cellBytes()
+	for i := range g.histograms {
+		bytes += histogramCellBytes + g.histograms[i].held
+	}
+	g.cells, g.histograms = nil, nil
+	return bytes
 }
 
 // add adds the last computed series to its group.
@@ -104,14 +119,36 @@ func (s *computedSet) add() error {
 			return err
 		}
 	}
-	return s.aggregation.add(g.cells, s.windows.at, s.windows.values)
+	if len(s.windows.histograms) > 0 {
+		return s.addMixed(g)
+	}
+	s.aggregation.add(g, s.windows.at, s.windows.values)
+	return nil
+}
+
+// addMixed adds the last computed series, which has histograms, to its group. It charges the most that the
+// cells may grow, which is the value and its rounding error, and then gives back the rest.
+func (s *computedSet) addMixed(g *group) error {
+	a, most := s.aggregation, int64(0)
+	if a.addsHistograms() {
+		if most = 2 * s.windows.size(); len(g.histograms) == 0 {
+			most += int64(len(g.cells)) * histogramCellBytes
+		}
+	}
+	if err := s.q.Quota.TakeBytes(most); err != nil {
+		return err
+	}
+	before := a.held
+	err := a.addMixed(g, &s.windows.result, s.labels, s.n.call != nil)
+	_ = s.q.Quota.TakeBytes(a.held - before - most) // giving back never fails
+	return err
 }
 
 // advance computes the next series that has a value at any step. It returns false at the end or on an
 // error.
 func (s *computedSet) advance() bool {
 	for {
-		l, rows, ok := s.from.next(s.ctx)
+		l, rows, early, ok := s.from.next(s.ctx)
 		if !ok {
 			if s.err = s.from.err; s.any && errors.Is(s.err, model.ErrLimit) {
 				s.err = errNeedsUpstream // upstream may hold less memory
@@ -122,7 +159,7 @@ func (s *computedSet) advance() bool {
 			s.err = errNeedsUpstream
 			return false
 		}
-		if s.err = s.windows.compute(&rows); s.err != nil {
+		if s.err = s.windows.compute(&rows, early); s.err != nil {
 			return false
 		}
 		if len(s.windows.at) > 0 {
@@ -165,25 +202,41 @@ func (s *computedSet) cellBytes() int64 { return int64(cellBytes * s.n.steps()) 
 
 // setCurrent makes the current series. A stale marker follows each value whose next step has none, so that
 // the engine does not look back.
-func (s *computedSet) setCurrent(l labels.Labels, labelBytes int, at []int32, values []float64) bool {
-	n := len(at)
+func (s *computedSet) setCurrent(l labels.Labels, labelBytes int, r *result) bool {
+	at, n := r.at, len(r.at)
 	for i := range at {
 		if s.gapAfter(at, i) {
 			n++
 		}
 	}
-	if s.err = s.charge(keptBytes + int64(labelBytes) + 16*int64(n)); s.err != nil {
+	if bytes := keptBytes + int64(labelBytes) + 16*int64(n); len(r.histograms) == 0 {
+		s.err = s.charge(bytes)
+	} else {
+		s.err = s.q.Quota.TakeBytes(bytes + 8*int64(n) + r.size()) // upstream would need more
+	}
+	if s.err != nil {
 		return false
 	}
 	p := points{times: make([]int64, 0, n), values: make([]uint64, 0, n)}
-	for i, v := range values {
+	var histograms []*histogram.FloatHistogram
+	for i, v := range r.values {
 		t := s.n.start + int64(at[i])*s.n.step
 		p.times, p.values = append(p.times, t), append(p.values, math.Float64bits(v))
+		if len(r.histograms) > 0 {
+			histograms = append(histograms, r.histograms[i])
+		}
 		if s.gapAfter(at, i) {
 			p.times, p.values = append(p.times, t+s.n.step), append(p.values, value.StaleNaN)
+			if len(r.histograms) > 0 {
+				histograms = append(histograms, nil)
+			}
 		}
 	}
-	s.current = &series{labels: l, points: p}
+	if one := (series{labels: l, points: p}); len(histograms) > 0 {
+		s.current = &computedSeries{series: one, histograms: histograms}
+	} else {
+		s.current = &one
+	}
 	return true
 }
 

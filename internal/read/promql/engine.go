@@ -13,9 +13,9 @@ import (
 
 // Engine is the upstream engine with the commonest and most expensive nodes replaced: functions over the
 // samples of a range, and aggregations of those or of a selector. It computes them series by series while
-// it reads. It never holds the samples of several series together, and below an aggregation not even the
-// values of each series. Everything else is left to upstream. Results and warnings are equal bit for bit,
-// with one difference: samples that are computed here do not count towards upstream's
+// it reads, floats and histograms. It never holds the samples of several series together, and below an
+// aggregation not even the values of each series. Everything else is left to upstream. Results and warnings
+// are equal bit for bit, with one difference: samples that are computed here do not count towards upstream's
 // EngineOpts.MaxSamples. The quota of the query bounds them.
 //
 // Queries of storages other than a [Queryable] go to upstream, and so do queries that ask for statistics

@@ -27,11 +27,13 @@ type node struct {
 	extent int64
 	last   int64 // the last millisecond of samples to read
 
+	// keepsName says that the values of the function still have the name of the metric.
+	keepsName bool
 	// usesStarts says that upstream computes something else for samples with start timestamps.
 	usesStarts bool
 }
 
-// functions lists the functions that depend only on the floats of a window. Those without an own
+// functions lists the functions that depend only on the samples of a window. Those without an own
 // implementation (see ownRate and ownOverTime) call upstream's.
 var functions = map[string]bool{
 	"rate": true, "increase": true, "delta": true, "irate": true, "idelta": true, "deriv": true, "changes": true, "resets": true,
@@ -120,6 +122,7 @@ func (t *replacer) nodeOf(e parser.Expr) *node {
 		case "rate", "increase", "irate", "resets":
 			n.usesStarts = t.engine.UseStartTimestamps
 		}
+		n.keepsName = t.engine.EnableDelayedNameRemoval
 		n.selector = m.VectorSelector.(*parser.VectorSelector)
 		if n.name() == "" {
 			// Without their names two series might have equal labels, which upstream rejects.

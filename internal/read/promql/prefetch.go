@@ -13,6 +13,7 @@ type prefetch struct {
 	set    *read.SeriesSet
 	unread bool // the current series of the set is not in a batch yet
 	quota  *model.Quota
+	from   int64 // nanoseconds; rows before it tell only whether a histogram follows a reset
 
 	cancel  context.CancelFunc // nil: reading has not begun
 	filled  chan *batch
@@ -32,16 +33,22 @@ type batch struct {
 	bytes  int64 // charged
 }
 
-// batchSeries says where the rows and the labels of a series end.
-type batchSeries struct{ rows, labels int }
+// batchSeries says where the rows and the labels of a series end, and how many of its rows are early.
+type batchSeries struct{ rows, labels, early int }
 
-// A batch is full when it has this many samples, series or bytes of labels, about 200 KB. The first batch
-// has fewer series, so that computing begins early. These sizes were chosen without a benchmark.
+// bytesBounded reports whether the batch may get another series.
+func (b *batch) bytesBounded() bool {
+	return len(b.labels) < maxBatchLabelBytes && len(b.rows.Bytes) < maxBatchBlobBytes
+}
+
+// A batch is full when it has this many samples, series, or bytes of labels or histograms, about 200 KB. The
+// first batch has fewer series, so that computing begins early. These sizes were chosen without a benchmark.
 const (
 	maxBatchSamples    = 8192
 	firstBatchSeries   = 128
 	maxBatchSeries     = 512
 	maxBatchLabelBytes = 64 << 10
+	maxBatchBlobBytes  = 64 << 10
 	batches            = 3
 )
 
@@ -110,27 +117,58 @@ func (p *prefetch) fill(ctx context.Context, b *batch, most int) (more bool, err
 	if !p.unread && !p.set.Next(ctx) {
 		return false, p.set.Err()
 	}
-	for p.unread = true; p.unread && b.rows.Len() < maxBatchSamples && len(b.series) < most && len(b.labels) < maxBatchLabelBytes; p.unread = p.set.Next(ctx) {
+	for p.unread = true; p.unread && b.rows.Len() < maxBatchSamples && len(b.series) < most && b.bytesBounded(); p.unread = p.set.Next(ctx) {
+		begin := b.rows.Len()
 		if err := p.set.AppendRows(ctx, &b.rows); err != nil {
 			return false, err
 		}
+		early, err := p.forgetEarly(&b.rows, begin)
+		if err != nil {
+			return false, err
+		}
 		b.labels = append(b.labels, p.set.Labels()...)
-		b.series = append(b.series, batchSeries{b.rows.Len(), len(b.labels)})
+		b.series = append(b.series, batchSeries{b.rows.Len(), len(b.labels), early})
 		b.bytes += p.set.Charged()
 	}
 	return p.unread, p.set.Err()
 }
 
-// next returns the labels and rows of the next series. They are valid until the next call, and the caller
-// may change them. It returns false at the end or on an error, which is then in err.
-func (p *prefetch) next(ctx context.Context) (l model.Labels, rows model.Rows, ok bool) {
+// forgetEarly gives back the charge for the early ones of the rows of the current series, which begin at the
+// given index. There is at most a millisecond of them.
+func (p *prefetch) forgetEarly(rows *model.Rows, begin int) (early int, err error) {
+	for begin+early < rows.Len() && rows.Times[begin+early] < p.from {
+		early++
+	}
+	if early == 0 {
+		return 0, nil
+	}
+	one := rowsBetween(rows, begin, rows.Len())
+	return early, p.set.Forget(&one, early)
+}
+
+// rowsBetween returns some of the rows. They share the memory.
+func rowsBetween(r *model.Rows, begin, end int) model.Rows {
+	rows := model.Rows{Times: r.Times[begin:end], Values: r.Values[begin:end], Bytes: r.Bytes}
+	if len(r.Kinds) > 0 {
+		rows.Kinds = r.Kinds[begin:end]
+	}
+	if len(r.Starts) > 0 {
+		rows.Starts = r.Starts[begin:end]
+	}
+	return rows
+}
+
+// next returns the labels and rows of the next series, and how many of the rows are early. They are valid
+// until the next call, and the caller may change them. It returns false at the end or on an error, which is
+// then in err.
+func (p *prefetch) next(ctx context.Context) (l model.Labels, rows model.Rows, early int, ok bool) {
 	if p.cancel == nil {
 		p.begin(ctx)
 	}
 	if err := ctx.Err(); err != nil {
 		_ = p.close() // the set is closed once more at the end and returns the same error
 		p.err = err
-		return nil, rows, false
+		return nil, rows, 0, false
 	}
 	for p.current == nil || p.index == len(p.current.series) {
 		if p.current != nil {
@@ -140,7 +178,7 @@ func (p *prefetch) next(ctx context.Context) (l model.Labels, rows model.Rows, o
 		}
 		b, ok := <-p.filled
 		if !ok {
-			return nil, rows, false
+			return nil, rows, 0, false
 		}
 		p.current, p.index = b, 0
 	}
@@ -151,14 +189,7 @@ func (p *prefetch) next(ctx context.Context) (l model.Labels, rows model.Rows, o
 	}
 	end := b.series[p.index]
 	p.index++
-	rows = model.Rows{Times: b.rows.Times[begin.rows:end.rows], Values: b.rows.Values[begin.rows:end.rows]}
-	if len(b.rows.Kinds) > 0 {
-		rows.Kinds = b.rows.Kinds[begin.rows:end.rows]
-	}
-	if len(b.rows.Starts) > 0 {
-		rows.Starts = b.rows.Starts[begin.rows:end.rows]
-	}
-	return b.labels[begin.labels:end.labels], rows, true
+	return b.labels[begin.labels:end.labels], rowsBetween(&b.rows, begin.rows, end.rows), end.early, true
 }
 
 func (p *prefetch) giveBack(b *batch) {

@@ -23,7 +23,7 @@ func benchWindows(b *testing.B, function string) *windows {
 	if n == nil {
 		b.Fatalf("%s is not computed here", function)
 	}
-	return newWindows(n)
+	return newWindows(n, new(model.Quota))
 }
 
 // benchCounter returns 6 hours of a counter every 15 s with some resets.
@@ -57,7 +57,7 @@ func benchCompute(b *testing.B, name, function string, compute func(*windows, *m
 }
 
 func computeHere(w *windows, rows *model.Rows) {
-	if err := w.compute(rows); err != nil {
+	if err := w.compute(rows, 0); err != nil {
 		panic(err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/prometheus/prometheus/model/labels"
 	upstream "github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/util/annotations"
 
@@ -26,14 +27,16 @@ type windows struct {
 	matrix upstream.Matrix
 	helper upstream.EvalNodeHelper
 
-	// The result: values at some of the steps, ascending.
-	at     []int32
-	values []float64
+	mixed *mixed // for series with histograms
+
+	result        // of the last series
+	anyFloat bool // a series had a float in its result
 }
 
-func newWindows(n *node) *windows {
-	w := &windows{node: n, matrix: make(upstream.Matrix, 1)}
+func newWindows(n *node, quota *model.Quota) *windows {
+	w := &windows{node: n, matrix: make(upstream.Matrix, 1), mixed: &mixed{quota: quota}}
 	if n.call != nil {
+		w.matrix[0].Metric = labels.FromStrings(model.NameLabel, n.name()) // for warnings
 		w.fn, w.own = n.function(), ownOverTime[n.call.Func.Name]
 		w.helper.Out = make(upstream.Vector, 0, 1)
 		w.points = pointLists.Get().(*[]upstream.FPoint)
@@ -41,19 +44,21 @@ func newWindows(n *node) *windows {
 	return w
 }
 
-// compute fills at and values from ascending rows, which it changes. It returns errNeedsUpstream for rows
-// that only upstream computes: values other than floats, and start timestamps.
-func (w *windows) compute(rows *model.Rows) error {
-	for _, k := range rows.Kinds {
-		if k != model.KindFloat {
-			return errNeedsUpstream
-		}
-	}
+// compute fills the result from ascending rows, which it changes. The rows before the given index are not in
+// any window. It returns errNeedsUpstream for rows that only upstream computes.
+func (w *windows) compute(rows *model.Rows, from int) error {
 	if w.usesStarts && slices.ContainsFunc(rows.Starts, func(t int64) bool { return t != 0 }) {
 		return errNeedsUpstream
 	}
-	w.at, w.values = w.at[:0], w.values[:0]
-	w.times, w.bits = w.clean(rows.Times, rows.Values)
+	w.reset()
+	for _, k := range rows.Kinds {
+		if k != model.KindFloat {
+			err := w.computeMixed(rows, from)
+			w.anyFloat = w.anyFloat || slices.Contains(w.histograms, nil)
+			return err
+		}
+	}
+	w.times, w.bits = w.clean(rows.Times[from:], rows.Values[from:])
 	switch {
 	case w.fn == nil:
 		w.lastValues()
@@ -64,6 +69,7 @@ func (w *windows) compute(rows *model.Rows) error {
 	default:
 		w.callUpstream()
 	}
+	w.anyFloat = w.anyFloat || len(w.at) > 0
 	return nil
 }
 
@@ -127,6 +133,7 @@ func (w *windows) callUpstream() {
 		points = append(points, upstream.FPoint{T: floorMillis(t), F: math.Float64frombits(w.bits[i])})
 	}
 	*w.points = points
+	w.matrix[0].Histograms = nil
 	w.locate(1)
 	for _, s := range w.located.windows {
 		w.matrix[0].Floats = points[s.lo:s.hi:s.hi]
@@ -145,15 +152,16 @@ func (w *windows) release() {
 	if w.points != nil && cap(*w.points) <= keptRows {
 		pointLists.Put(w.points)
 	}
-	w.times, w.bits, w.points, w.matrix, w.resets, w.located, w.at, w.values = nil, nil, nil, nil, nil, located{}, nil, nil
+	w.times, w.bits, w.points, w.matrix, w.resets, w.located, w.result = nil, nil, nil, nil, nil, located{}, result{}
+	w.mixed.release()
 }
 
 // pointLists keeps the memory of points between queries.
 var pointLists = sync.Pool{New: func() any { return new([]upstream.FPoint) }}
 
-// addNotes adds upstream's warning about the name of a metric that gave values.
+// addNotes adds upstream's warning about the name of a metric that gave floats.
 func (w *windows) addNotes() {
-	if w.fn == nil {
+	if w.fn == nil || !w.anyFloat {
 		return
 	}
 	if f := w.call.Func.Name; f != "rate" && f != "increase" {

@@ -1,0 +1,165 @@
+package promql
+
+import (
+	"math"
+
+	"github.com/prometheus/prometheus/model/histogram"
+	"github.com/prometheus/prometheus/model/value"
+	upstream "github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+// computeMixed computes a series with histograms, from the row at the given index on.
+func (w *windows) computeMixed(rows *model.Rows, from int) error {
+	if err := w.mixed.load(rows, from, w.mostValues(rows.Len()-from)); err != nil {
+		return err
+	}
+	statistics := w.selector.SkipHistogramBuckets
+	switch {
+	case w.fn != nil && statistics:
+		return w.callStatistics()
+	case w.fn != nil:
+		return w.callMixed()
+	case statistics:
+		return w.lastStatistics()
+	}
+	return w.lastMixed()
+}
+
+// mostValues returns the greatest number of steps at which a series with so many samples has a value.
+func (n *node) mostValues(samples int) int {
+	if most := n.width/n.step + 1; int64(n.steps()) > int64(samples)*most {
+		return samples * int(most)
+	}
+	return n.steps()
+}
+
+// stepTime returns the end of the window of a step.
+func (w *windows) stepTime(i int) int64 { return w.start - w.offset + int64(i)*w.step }
+
+// callMixed applies upstream's function to each window.
+func (w *windows) callMixed() error {
+	m := w.mixed
+	if err := m.decodeAll(); err != nil {
+		return err
+	}
+	var firstFloat, floats, firstHistogram, histograms int
+	for i := range w.steps() {
+		t := w.stepTime(i)
+		for floats < len(m.floats) && m.floats[floats].T <= t {
+			floats++
+		}
+		for firstFloat < floats && m.floats[firstFloat].T <= t-w.width {
+			firstFloat++
+		}
+		for histograms < len(m.histograms) && m.histograms[histograms].T <= t {
+			histograms++
+		}
+		for firstHistogram < histograms && m.histograms[firstHistogram].T <= t-w.width {
+			firstHistogram++
+		}
+		w.callStep(i, m.floats[firstFloat:floats:floats], m.histograms[firstHistogram:histograms:histograms])
+	}
+	return nil
+}
+
+// callStatistics is callMixed without buckets.
+func (w *windows) callStatistics() error {
+	it := storage.NewBufferIterator(w.mixed.statistics(), w.width)
+	for i := range w.steps() {
+		t := w.stepTime(i)
+		if err := w.mixed.slide(it, t-w.width, t); err != nil {
+			return err
+		}
+		w.callStep(i, w.mixed.floats, w.mixed.histograms)
+		it.ReduceDelta(min(w.width, w.step))
+	}
+	return nil
+}
+
+// callStep applies upstream's function to the window of a step, unless that is empty.
+func (w *windows) callStep(step int, floats []upstream.FPoint, histograms []upstream.HPoint) {
+	if len(floats)+len(histograms) == 0 {
+		return
+	}
+	w.matrix[0].Floats, w.matrix[0].Histograms = floats, histograms
+	w.helper.Ts = w.start + int64(step)*w.step
+	out, notes := w.fn(nil, w.matrix, w.call.Args, &w.helper)
+	w.notes.Merge(notes)
+	w.helper.Out = out[:0]
+	if len(out) > 0 {
+		w.add(step, out[0].F, out[0].H)
+	}
+}
+
+// lastMixed returns the last sample of each window, unless it is a stale marker. It decodes only those.
+func (w *windows) lastMixed() error {
+	m := w.mixed
+	if n := len(m.points.times); n > len(m.memory) {
+		m.memory = append(m.memory, make([]histogram.FloatHistogram, n-len(m.memory))...)
+	}
+	next, decoded := 0, -1
+	var h *histogram.FloatHistogram
+	for i := range w.steps() {
+		t := w.stepTime(i)
+		for next < len(m.points.times) && m.points.times[next] <= t {
+			next++
+		}
+		last := next - 1
+		if last < 0 || m.points.times[last] <= t-w.width {
+			continue
+		}
+		if m.points.blobs.kinds[last] == model.KindFloat {
+			if bits := m.points.values[last]; bits != model.StaleNaN {
+				w.add(i, math.Float64frombits(bits), nil)
+			}
+			continue
+		}
+		if decoded != last {
+			var err error
+			if h, err = m.decode(last, &m.memory[last]); err != nil {
+				return err
+			}
+			decoded = last
+		}
+		if h != nil {
+			w.add(i, 0, h)
+		}
+	}
+	return nil
+}
+
+// lastStatistics is lastMixed without buckets. It moves as upstream does in vectorSelectorSingle.
+func (w *windows) lastStatistics() error {
+	it := storage.NewMemoizedIterator(w.mixed.statistics(), w.width)
+	for i := range w.steps() {
+		ref := w.stepTime(i)
+		var t int64
+		var v float64
+		var h *histogram.FloatHistogram
+		typ := it.Seek(ref)
+		switch typ {
+		case chunkenc.ValNone:
+			if it.Err() != nil {
+				return it.Err()
+			}
+		case chunkenc.ValFloat:
+			t, v = it.At()
+		default:
+			t, h = it.AtFloatHistogram()
+		}
+		if typ == chunkenc.ValNone || t > ref {
+			var ok bool
+			if _, t, v, h, ok = it.PeekPrev(); !ok || t <= ref-w.width {
+				continue
+			}
+		}
+		if !value.IsStaleNaN(v) && (h == nil || !value.IsStaleNaN(h.Sum)) {
+			w.add(i, v, h)
+		}
+	}
+	return nil
+}
