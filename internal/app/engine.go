@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -83,10 +84,16 @@ type Engine struct {
 	compactor *compact.Compactor
 	// started is set once the journal is replayed and may be truncated.
 	started atomic.Bool
+	// readOnly says why writes are refused until the journal has started; nil once it has.
+	readOnly atomic.Pointer[model.LimitError]
+	retrying struct {
+		stop context.CancelFunc
+		done sync.WaitGroup
+	}
 }
 
 // OpenEngine opens or creates the store and replays the journal. When it returns, all acknowledged data is
-// readable.
+// readable. On a full or read-only disk, writes are refused until the disk has room: see [Engine.Writable].
 func OpenEngine(ctx context.Context, o EngineOptions) (_ *Engine, err error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -125,7 +132,7 @@ func OpenEngine(ctx context.Context, o EngineOptions) (_ *Engine, err error) {
 		return nil, err
 	}
 	e.path = write.New(write.Options{
-		Seed: seed, Head: e.head, Journal: e.journal, Metadata: e.head, Limits: o.Write, Room: o.Room, Now: o.Now,
+		Seed: seed, Head: e.head, Journal: e.journal, Metadata: e.head, Limits: o.Write, Room: e.Writable, Now: o.Now,
 		Registerer: o.Registerer,
 	})
 	pages, err := ram.New(ram.Options{MaxBytes: split.pages, Registerer: o.Registerer})
@@ -196,7 +203,8 @@ func (e *Engine) headOptions(seed model.KeySeed, split budget) head.Options {
 	}
 }
 
-// replay applies the batches of the journal that are not in parts to the head, and then starts the journal.
+// replay applies the batches of the journal that are not in parts to the head, and then starts the journal
+// if the disk has room.
 func (e *Engine) replay(ctx context.Context) error {
 	from := e.head.Covered() + 1
 	batches, rows := 0, 0
@@ -230,20 +238,7 @@ func (e *Engine) replay(ctx context.Context) error {
 	if batches > 0 {
 		e.o.Logger.Info("replayed the journal", "batches", batches, "rows", rows)
 	}
-	last := max(e.journal.LastSeq(), e.head.Covered())
-	// Another folder may have written to the bucket, which then knows later batches than this folder. New
-	// batches are newer than all of these and need higher numbers.
-	for _, b := range e.catalog.Live() {
-		last = max(last, b.SeqHi)
-	}
-	if err := e.head.Advance(ctx, last); err != nil {
-		return err
-	}
-	if err := e.journal.Start(last + 1); err != nil {
-		return err
-	}
-	e.started.Store(true)
-	return e.journal.Truncate(e.head.Covered())
+	return e.acceptWrites(ctx)
 }
 
 // Path returns the write path.
@@ -277,6 +272,7 @@ func (e *Engine) Close() error { return e.release() }
 // release closes all open rooms in reverse order.
 func (e *Engine) release() error {
 	var errs []error
+	e.stopRetrying()
 	if e.path != nil {
 		// Pushes may wait for buffers that cannot be flushed. Their rows are in the journal, and the next start
 		// applies them.

@@ -14,7 +14,7 @@ import (
 // lockFolder creates the data folder if it is missing and takes the lock that keeps a second process out.
 func lockFolder(fs vfs.FS, dir string) (io.Closer, error) {
 	if err := fs.MkdirAll(dir, 0o755); err != nil {
-		return nil, fmt.Errorf("%w: data folder %s: %v", model.ErrTransient, dir, err)
+		return nil, fmt.Errorf("%w: data folder %s: %w", model.ErrTransient, dir, err)
 	}
 	if err := syncFolder(fs, fs.PathDir(dir)); err != nil {
 		return nil, err
@@ -29,11 +29,11 @@ func lockFolder(fs vfs.FS, dir string) (io.Closer, error) {
 func syncFolder(fs vfs.FS, dir string) error {
 	d, err := fs.OpenDir(dir)
 	if err != nil {
-		return fmt.Errorf("%w: folder %s: %v", model.ErrTransient, dir, err)
+		return fmt.Errorf("%w: folder %s: %w", model.ErrTransient, dir, err)
 	}
 	defer d.Close()
 	if err := d.Sync(); err != nil {
-		return fmt.Errorf("%w: folder %s: %v", model.ErrTransient, dir, err)
+		return fmt.Errorf("%w: folder %s: %w", model.ErrTransient, dir, err)
 	}
 	return nil
 }

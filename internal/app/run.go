@@ -48,9 +48,15 @@ func Run(ctx context.Context, o Options) (err error) {
 	var ready atomic.Pointer[error]
 	starting := errors.New("starting: the journal is being replayed")
 	ready.Store(&starting)
+	var open atomic.Pointer[Engine]
 	s, err := listen(c, registry, log, func() error {
 		if err := ready.Load(); err != nil {
 			return *err
+		}
+		return nil
+	}, func() error {
+		if e := open.Load(); e != nil {
+			return e.Writable()
 		}
 		return nil
 	})
@@ -73,6 +79,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	if err := s.mount(c, e, registry, log); err != nil {
 		return err
 	}
+	open.Store(e)
 	ready.Store(nil)
 	lines, pickles := s.graphiteAddrs()
 	log.Info("ready", "after", time.Since(began).Round(time.Millisecond), "http", s.http.Addr(), "graphite", lines, "graphite_pickle", pickles)

@@ -58,14 +58,14 @@ func endpoints() []admin.Listed {
 	}
 }
 
-func listen(c config.Config, registry *prometheus.Registry, log *slog.Logger, ready func() error) (*servers, error) {
+func listen(c config.Config, registry *prometheus.Registry, log *slog.Logger, ready, writable func() error) (*servers, error) {
 	l, err := net.Listen("tcp", c.HTTPListen)
 	if err != nil {
 		return nil, fmt.Errorf("%w: http-listen: %v", model.ErrInvalid, err)
 	}
 	h := &listener{Listener: netutil.LimitListener(l, c.Connections)}
 	mux := http.NewServeMux()
-	h.admin = admin.New(admin.Options{Version: c.Version, Gatherer: registry, Ready: ready, Listed: endpoints(), Logger: log})
+	h.admin = admin.New(admin.Options{Version: c.Version, Gatherer: registry, Ready: ready, Writable: writable, Listed: endpoints(), Logger: log})
 	h.admin.Routes(mux)
 	for _, path := range []string{"/api/", "/loki/", "/otlp/", "/federate"} {
 		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {

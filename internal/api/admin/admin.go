@@ -22,6 +22,9 @@ type Options struct {
 	// Ready returns nil when requests can be served, and otherwise the reason why not. It is called by many
 	// goroutines at once and must not block. Nil: always ready.
 	Ready func() error
+	// Writable returns nil when writes are accepted, and otherwise the reason why not, though queries are
+	// served. It is called like Ready. Nil: always writable.
+	Writable func() error
 	// Listed are the other endpoints of the server, in the order in which the page at / lists them.
 	Listed []Listed
 	Logger *slog.Logger // nil: no log
@@ -49,6 +52,9 @@ const maxScrapes = 4
 func New(o Options) *API {
 	if o.Ready == nil {
 		o.Ready = func() error { return nil }
+	}
+	if o.Writable == nil {
+		o.Writable = func() error { return nil }
 	}
 	common := &api.Options{Logger: o.Logger}
 	common.SetDefaults()
@@ -81,9 +87,13 @@ func (a *API) healthz(r *api.Request) (*api.Response, error) {
 }
 
 // ready answers 503 while requests cannot be served, so that a load balancer waits instead of sending them.
+// On a full disk queries work, and each write gets a 503 of its own.
 func (a *API) ready(r *api.Request) (*api.Response, error) {
 	if err := a.o.Ready(); err != nil {
 		return text(r, http.StatusServiceUnavailable, "not ready: "+err.Error()+"\n"), nil
+	}
+	if err := a.o.Writable(); err != nil {
+		return text(r, http.StatusOK, "ready for queries; writes are refused: "+err.Error()+"\n"), nil
 	}
 	return text(r, http.StatusOK, "ready\n"), nil
 }

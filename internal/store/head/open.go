@@ -19,7 +19,7 @@ import (
 func Open(ctx context.Context, o Options) (*Head, error) {
 	o.setDefaults()
 	if err := o.FS.MkdirAll(o.Dir, 0o755); err != nil {
-		return nil, fmt.Errorf("%w: %s: %v", model.ErrTransient, o.Dir, err)
+		return nil, fmt.Errorf("%w: %s: %w", model.ErrTransient, o.Dir, err)
 	}
 	if err := local.SyncDir(o.FS, o.FS.PathDir(o.Dir)); err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func (h *Head) openParts(ctx context.Context) error {
 	}
 	files, err := h.o.FS.List(h.o.Dir)
 	if err != nil {
-		return fmt.Errorf("%w: %s: %v", model.ErrTransient, h.o.Dir, err)
+		return fmt.Errorf("%w: %s: %w", model.ErrTransient, h.o.Dir, err)
 	}
 	if m == nil {
 		if m, err = h.firstManifest(files); err != nil {
@@ -87,7 +87,7 @@ func (h *Head) openParts(ctx context.Context) error {
 	for _, f := range files {
 		if !named[f] {
 			if err := h.o.FS.Remove(h.o.FS.PathJoin(h.o.Dir, f)); err != nil {
-				return fmt.Errorf("%w: delete unused file %s: %v", model.ErrTransient, f, err)
+				return fmt.Errorf("%w: delete unused file %s: %w", model.ErrTransient, f, err)
 			}
 		}
 	}

@@ -30,7 +30,7 @@ func ReadChecked(fs vfs.FS, name string) ([]byte, error) {
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, maxCheckedBytes))
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s: %v", model.ErrTransient, name, err)
+		return nil, fmt.Errorf("%w: %s: %w", model.ErrTransient, name, err)
 	}
 	sum, body, ok := bytes.Cut(data, []byte("\n"))
 	if want := fmt.Sprintf("crc32c %08x", crc32.Checksum(body, castagnoli)); !ok || string(sum) != want {
@@ -47,7 +47,7 @@ func ReplaceChecked(fs vfs.FS, dir, file string, body []byte) error {
 		return err
 	}
 	if err := fs.Rename(name+".tmp", name); err != nil {
-		return fmt.Errorf("%w: %s: %v", model.ErrTransient, name, err)
+		return fmt.Errorf("%w: %s: %w", model.ErrTransient, name, err)
 	}
 	return SyncDir(fs, dir)
 }
@@ -62,7 +62,7 @@ func writeSynced(fs vfs.FS, name string, data []byte) error {
 		err = errors.Join(err, f.Close())
 	}
 	if err != nil {
-		return fmt.Errorf("%w: %s: %v", model.ErrTransient, name, err)
+		return fmt.Errorf("%w: %s: %w", model.ErrTransient, name, err)
 	}
 	return nil
 }
@@ -73,7 +73,7 @@ func SyncDir(fs vfs.FS, dir string) error {
 		err = errors.Join(d.Sync(), d.Close())
 	}
 	if err != nil {
-		return fmt.Errorf("%w: %s: %v", model.ErrTransient, dir, err)
+		return fmt.Errorf("%w: %s: %w", model.ErrTransient, dir, err)
 	}
 	return nil
 }

@@ -32,13 +32,13 @@ func Open(ctx context.Context, fs vfs.FS, dir string, info Info, pagesRead *atom
 	case errors.Is(err, os.ErrNotExist):
 		return nil, fmt.Errorf("%w: part %s is missing", model.ErrCorrupt, name)
 	case err != nil:
-		return nil, fmt.Errorf("%w: part %s: %v", model.ErrTransient, name, err)
+		return nil, fmt.Errorf("%w: part %s: %w", model.ErrTransient, name, err)
 	case stat.Size() != info.Bytes:
 		return nil, fmt.Errorf("%w: part %s: expected %d bytes, got %d", model.ErrCorrupt, name, info.Bytes, stat.Size())
 	}
 	f, err := fs.Open(name, vfs.RandomReadsOption)
 	if err != nil {
-		return nil, fmt.Errorf("%w: part %s: %v", model.ErrTransient, name, err)
+		return nil, fmt.Errorf("%w: part %s: %w", model.ErrTransient, name, err)
 	}
 	r, err := part.OpenWith(ctx, part.FilePages(f, pagesRead), readRange(f), info.Bytes)
 	if err != nil {
@@ -53,7 +53,7 @@ func readRange(r io.ReaderAt) part.ReadRange {
 	return func(_ context.Context, off, n int64) ([]byte, error) {
 		b := make([]byte, n)
 		if _, err := r.ReadAt(b, off); err != nil {
-			return nil, fmt.Errorf("%w: read %d bytes at %d: %v", model.ErrTransient, n, off, err)
+			return nil, fmt.Errorf("%w: read %d bytes at %d: %w", model.ErrTransient, n, off, err)
 		}
 		return b, nil
 	}
@@ -146,7 +146,7 @@ func Create(fs vfs.FS, dir, file string, o part.WriterOptions) (*Writer, error) 
 	name := fs.PathJoin(dir, file)
 	f, err := fs.Create(name, vfs.WriteCategoryUnspecified)
 	if err != nil {
-		return nil, fmt.Errorf("%w: part %s: %v", model.ErrTransient, name, err)
+		return nil, fmt.Errorf("%w: part %s: %w", model.ErrTransient, name, err)
 	}
 	buf := &bufferedFile{f: f}
 	return &Writer{fs: fs, Path: name, file: f, buf: buf, Writer: part.NewWriter(buf, o)}, nil
@@ -164,7 +164,7 @@ func (w *Writer) Close() (part.Meta, int64, error) {
 	if err = errors.Join(err, w.file.Close()); err != nil {
 		_ = w.fs.Remove(w.Path)
 		if !errors.Is(err, model.ErrInvalid) && !errors.Is(err, model.ErrCorrupt) {
-			err = fmt.Errorf("%w: %v", model.ErrTransient, err)
+			err = fmt.Errorf("%w: %w", model.ErrTransient, err)
 		}
 		return meta, size, fmt.Errorf("part %s: %w", w.Path, err)
 	}
