@@ -19,6 +19,9 @@ type Slots struct {
 	waiters atomic.Int64
 }
 
+// addWaiter counts a request that waits for a turn or for memory, and reports whether it may wait.
+func (s *Slots) addWaiter() bool { return s.waiters.Add(1) <= waitersPerSlot*int64(cap(s.taken)) }
+
 // NewSlots returns n turns, and at least one.
 func NewSlots(n int) *Slots { return &Slots{taken: make(chan struct{}, max(n, 1))} }
 
@@ -44,7 +47,7 @@ func (g *Gate) Enter(ctx context.Context) error {
 	default:
 	}
 	defer g.slots.waiters.Add(-1)
-	if g.slots.waiters.Add(1) > waitersPerSlot*int64(cap(g.slots.taken)) {
+	if !g.slots.addWaiter() {
 		return g.refuse("%w: %d queries are running and %d wait (query.max-concurrent); try again later",
 			model.ErrTransient, cap(g.slots.taken), waitersPerSlot*cap(g.slots.taken))
 	}
@@ -61,6 +64,20 @@ func (g *Gate) Enter(ctx context.Context) error {
 	case <-t.C:
 		return g.refuse("%w: %d queries are running and none ended within %s (query.max-concurrent); try again later",
 			model.ErrTransient, cap(g.slots.taken), g.maxWait)
+	}
+}
+
+// EnterAgain is Enter for a request that gave back its turn to wait for memory. It waits until the context
+// ends.
+func (g *Gate) EnterAgain(ctx context.Context) error {
+	g.metrics.Waiting.Inc()
+	defer g.metrics.Waiting.Dec()
+	select {
+	case g.slots.taken <- struct{}{}:
+		g.metrics.Running.Inc()
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 

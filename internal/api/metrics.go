@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
 // Metrics count the requests of a dialect. Their names are the dialect's.
@@ -18,6 +19,53 @@ type Metrics struct {
 type GateMetrics struct {
 	Running, Waiting prometheus.Gauge
 	Refused          prometheus.Counter
+}
+
+// WaitMetrics count the queries of all dialects that wait for memory.
+type WaitMetrics struct {
+	waiting prometheus.Gauge
+	waits   *prometheus.CounterVec // by outcome
+	seconds prometheus.Histogram
+}
+
+// The outcomes of a wait for memory.
+const (
+	waitGranted = "granted"
+	waitRefused = "refused"
+	waitLeft    = "left"
+)
+
+// NewWaitMetrics returns the metrics, registered.
+func NewWaitMetrics(reg prometheus.Registerer) *WaitMetrics {
+	f := promauto.With(reg)
+	return &WaitMetrics{
+		waiting: f.NewGauge(prometheus.GaugeOpts{
+			Name: "shale_api_memory_waiting_requests", Help: "Requests that wait for memory of the queries, to run from their beginning."}),
+		waits: f.NewCounterVec(prometheus.CounterOpts{
+			Name: "shale_api_memory_waits_total", Help: "Waits of requests for memory of the queries, by outcome: granted, refused, left (by the client)."},
+			[]string{"outcome"}),
+		seconds: f.NewHistogram(prometheus.HistogramOpts{
+			Name: "shale_api_memory_wait_seconds", Help: "Seconds that requests waited for memory of the queries, each wait by itself.",
+			Buckets: RequestBuckets}),
+	}
+}
+
+// begin counts a request that waits, and returns what ends that.
+func (m *WaitMetrics) begin() (end func()) {
+	if m == nil {
+		return func() {}
+	}
+	m.waiting.Inc()
+	return m.waiting.Dec
+}
+
+// observe counts a wait that has ended.
+func (m *WaitMetrics) observe(outcome string, took time.Duration) {
+	if m == nil {
+		return
+	}
+	m.waits.WithLabelValues(outcome).Inc()
+	m.seconds.Observe(took.Seconds())
 }
 
 // RequestBuckets are the bounds of Metrics.Seconds.

@@ -16,6 +16,11 @@ type Options struct {
 	Slots *Slots
 	// Pool is the memory of all queries together, which dialects may share; nil: unbounded.
 	Pool *model.QueryPool
+	// Forms is the memory of all bodies of requests, which they keep while they wait; nil: unbounded. It is not
+	// a part of Pool: a query could wait there for memory that others hold as they wait.
+	Forms *model.QueryPool
+	// Waits count the waits for memory of the pool; nil: they are not counted.
+	Waits *WaitMetrics
 	// CORSOrigin must match the whole origin of a page whose scripts may read responses; nil: any.
 	CORSOrigin *regexp.Regexp
 	Limits     Limits

@@ -57,10 +57,11 @@ type call struct {
 	r      *Request
 	out    *Body
 	client context.Context // ends when the client leaves
-	// leave and cancel end the turn and the deadline, after the response has been written; nil: there is
-	// none.
-	leave, cancel func()
-	upgraded      bool
+	body   *model.Quota    // is charged with the body of the request
+	// hasTurn says that the request must leave the gate, after the response has been written.
+	hasTurn  bool
+	waited   time.Duration // for memory
+	upgraded bool
 }
 
 func (p *Pipeline) newCall(d *Dialect, e *Endpoint, w http.ResponseWriter, hr *http.Request) *call {
@@ -69,7 +70,7 @@ func (p *Pipeline) newCall(d *Dialect, e *Endpoint, w http.ResponseWriter, hr *h
 		Request: hr, W: w, Cost: new(model.Cost), Began: time.Now(),
 		Quota: &model.Quota{MaxSeries: l.MaxSeries, MaxSamples: l.MaxSamples, MaxBytes: l.MaxBytes, Pool: p.o.Pool},
 	}
-	c := &call{Pipeline: p, d: d, e: e, r: r, client: hr.Context()}
+	c := &call{Pipeline: p, d: d, e: e, r: r, client: hr.Context(), body: &model.Quota{MaxBytes: l.MaxBytes, Pool: p.o.Forms}}
 	c.out = newBody(w, hr, p.memory, l.Timeout)
 	if !d.Bare {
 		c.out.cost = r.Cost
@@ -84,32 +85,49 @@ func (c *call) serve() {
 		c.Origins.allow(c.r.W.Header(), c.r.Request, c.d.CORSHeaders)
 	}
 	body := http.MaxBytesReader(c.r.W, c.r.Body, c.o.Limits.MaxBodyBytes)
-	c.r.Body = &chargedBody{ReadCloser: body, quota: c.r.Quota}
-	res, err := c.response()
+	c.r.Body = &chargedBody{ReadCloser: body, quota: c.body}
+	err := c.prepare()
 	if err == nil {
-		if res.Done != nil {
-			defer res.Done()
+		err = c.attempt()
+	}
+	for err != nil && c.mayWait(err) {
+		if err = c.awaitMemory(); err == nil {
+			err = c.attempt()
 		}
-		err = c.send(res)
 	}
 	if err != nil {
 		c.fail(err)
 	}
 }
 
-// response prepares the request and asks the endpoint.
-func (c *call) response() (*Response, error) {
-	if c.r.Method == http.MethodOptions && !c.d.Bare {
-		return &Response{Status: http.StatusNoContent}, nil
+// attempt asks the endpoint and sends its response.
+func (c *call) attempt() error {
+	if c.preflight() {
+		return c.send(&Response{Status: http.StatusNoContent})
 	}
-	if err := c.prepare(); err != nil {
-		return nil, err
+	if c.e.Needs&Deadline != 0 {
+		ctx, cancel := context.WithTimeout(c.client, c.o.Limits.Timeout)
+		defer cancel()
+		c.r.Request = c.r.WithContext(ctx)
 	}
-	return c.e.Serve(c.r)
+	res, err := c.e.Serve(c.r)
+	if err != nil {
+		return err
+	}
+	if res.Done != nil {
+		defer res.Done()
+	}
+	return c.send(res)
 }
+
+// preflight reports whether the request only asks what it may send.
+func (c *call) preflight() bool { return c.r.Method == http.MethodOptions && !c.d.Bare }
 
 // prepare does what the endpoint needs.
 func (c *call) prepare() (err error) {
+	if c.preflight() {
+		return nil
+	}
 	needs := c.e.Needs
 	if allowed := needs.methods(); allowed != "" && !slices.Contains(strings.Split(allowed, ", "), c.r.Method) {
 		c.r.W.Header().Set("Allow", allowed)
@@ -134,12 +152,7 @@ func (c *call) prepare() (err error) {
 		if err := c.Gate.Enter(c.client); err != nil {
 			return err
 		}
-		c.leave, c.r.Queued = c.Gate.Leave, time.Since(waits)
-	}
-	if needs&Deadline != 0 {
-		var ctx context.Context
-		ctx, c.cancel = context.WithTimeout(c.client, c.o.Limits.Timeout)
-		c.r.Request = c.r.WithContext(ctx)
+		c.hasTurn, c.r.Queued = true, time.Since(waits)
 	}
 	return nil
 }
@@ -200,12 +213,10 @@ func (c *call) end() {
 			c.out.Broken = true
 		}
 	}
-	if c.cancel != nil {
-		c.cancel()
-	}
 	c.r.Quota.Release()
-	if c.leave != nil {
-		c.leave()
+	c.body.Release()
+	if c.hasTurn {
+		c.Gate.Leave()
 	}
 	c.out.release()
 	c.metrics.observe(c.e.Name, c.out.Status, time.Since(c.r.Began), c.upgraded)

@@ -99,7 +99,7 @@ func (p *Pipeline) oversizedForm(t *testing.T) {
 	if r := post(func(o *api.Options) { o.Limits.MaxBytes = 1000 }); r.Code/100 != 4 || !strings.Contains(r.Body.String(), "query.max-bytes") {
 		t.Errorf("a form beyond the quota: %s", Show(r))
 	}
-	r := post(func(o *api.Options) { o.Pool = &model.QueryPool{MaxBytes: 1000} })
+	r := post(func(o *api.Options) { o.Forms = &model.QueryPool{MaxBytes: 1000} })
 	expect(t, r, http.StatusServiceUnavailable, "")
 	if r.Header().Get("Retry-After") != "5" {
 		t.Errorf("Retry-After is %q", r.Header().Get("Retry-After"))

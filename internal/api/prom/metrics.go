@@ -15,7 +15,7 @@ func newMetrics(reg prometheus.Registerer, pool *model.QueryPool) *api.Metrics {
 			Name: "shale_api_prom_query_bytes", Help: "Bytes of memory charged to the running queries of all APIs."},
 			func() float64 { return float64(pool.Used()) })
 		f.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "shale_api_prom_query_limit_bytes", Help: "Bytes of memory that the queries of all APIs may hold together; queries beyond it are refused."},
+			Name: "shale_api_prom_query_limit_bytes", Help: "Bytes of memory that the queries of all APIs may hold together; queries beyond it wait, then are refused."},
 			func() float64 { return float64(pool.MaxBytes) })
 	}
 	return &api.Metrics{

@@ -67,8 +67,8 @@ func TestRegexesAreCharged(t *testing.T) {
 			if r.Code != c.code && c.code != 0 || r.Code/100 != 4 || !strings.Contains(r.Body.String(), c.words) {
 				t.Errorf("%s, %s: %.300s", c.name, path, apitest.Show(r))
 			}
-			// Of all requests together it is the pool that has too little.
-			if c.code == 422 && (again.Code != 503 || again.Header().Get("Retry-After") == "") {
+			// The pool has too little for one request.
+			if c.code == 422 && (again.Code != 422 || !strings.Contains(again.Body.String(), "--memory")) {
 				t.Errorf("%s, %s, pool: %.300s", c.name, path, apitest.Show(again))
 			}
 		}
@@ -136,7 +136,8 @@ func TestRegexesOfRemoteReadAreCharged(t *testing.T) {
 // TestBodiesAreCharged sends bodies that only the pool can refuse: before a turn, and before anything is
 // parsed.
 func TestBodiesAreCharged(t *testing.T) {
-	w := newWorld(t, func(o *prom.Options) { o.Pool = &model.QueryPool{MaxBytes: 1 << 20} })
+	pool := &model.QueryPool{MaxBytes: 1 << 20}
+	w := newWorld(t, func(o *prom.Options) { o.Forms = pool })
 	large := "x=" + strings.Repeat("y", 400_000)
 	for _, path := range []string{"/api/v1/query", "/api/v1/status/buildinfo", "/api/v1/series", "/federate"} {
 		r := w.Do(http.MethodPost, path, []string{large}, nil)
@@ -156,15 +157,15 @@ func TestBodiesAreCharged(t *testing.T) {
 	refused(t, w.read([]byte(large)), 503, "the queries that are running hold")
 	decodeSamples(t, w.read(readBody(t, asSamples, of("up"))))
 	refused(t, w.read(snappy.Encode(nil, []byte("hello"))), 400, "proto")
-	if got := testutil.ToFloat64(mustGauge(t, w, "shale_api_prom_query_bytes")); got != 0 {
-		t.Errorf("%v bytes are still held", got)
+	if got := pool.Used(); got != 0 {
+		t.Errorf("%d bytes are still held", got)
 	}
 }
 
 // TestTSDBIsCharged counts series under the quota of the request.
 func TestTSDBIsCharged(t *testing.T) {
 	w := newWorld(t, func(o *prom.Options) { wired(o); o.Pool = &model.QueryPool{MaxBytes: 600} })
-	expect(t, w.Get("/api/v1/status/tsdb"), 503, "unavailable", "the queries that are running hold")
+	expect(t, w.Get("/api/v1/status/tsdb"), 422, "execution", "--memory")
 	w = newWorld(t, func(o *prom.Options) { wired(o); o.Limits.MaxSeries = 6 })
 	expect(t, w.Get("/api/v1/status/tsdb"), 422, "execution", "query.max-series")
 	w = newWorld(t, wired)

@@ -6,34 +6,37 @@ import (
 )
 
 func TestQueryPool(t *testing.T) {
-	pool := &QueryPool{MaxBytes: 100}
-	a, b := &Quota{MaxBytes: 80, Pool: pool}, &Quota{Pool: pool}
-	if err := a.TakeBytes(70); err != nil {
+	pool := &QueryPool{MaxBytes: 800} // 700 for queries of more than 12
+	a, b := &Quota{MaxBytes: 600, Pool: pool}, &Quota{Pool: pool}
+	if err := a.TakeBytes(500); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.TakeBytes(40); !errors.Is(err, ErrTransient) {
+	if err := b.TakeBytes(201); !errors.Is(err, ErrTransient) || !b.Refused() {
 		t.Errorf("more than all may hold: %v", err)
 	}
-	if err := b.TakeBytes(30); err != nil {
+	if err := b.TakeBytes(200); err != nil {
 		t.Error(err)
+	}
+	if err := (&Quota{Pool: pool}).TakeBytes(12); err != nil {
+		t.Errorf("a light query: %v", err)
 	}
 	if err := a.TakeBytes(-20); err != nil {
 		t.Error(err)
 	}
-	if err := a.TakeBytes(31); err == nil || errors.Is(err, ErrTransient) {
+	if err := a.TakeBytes(121); err == nil || errors.Is(err, ErrTransient) || a.Refused() {
 		t.Errorf("more than one may hold, when the pool has no room either: %v", err)
 	}
 	a.Release()
-	if got := pool.Used(); got != 30 {
-		t.Errorf("%d bytes are used, want 30", got)
+	if got := pool.Used(); got != 212 {
+		t.Errorf("%d bytes are used, want 212", got)
 	}
-	if err := b.TakeBytes(70); err != nil {
+	if err := b.TakeBytes(488); err != nil {
 		t.Error(err)
 	}
 	b.Release()
 	b.Release()
-	if got := pool.Used(); got != 0 {
-		t.Errorf("%d bytes are used at the end", got)
+	if got := pool.Used(); got != 12 {
+		t.Errorf("%d bytes are used at the end, want 12", got)
 	}
 }
 

@@ -1,0 +1,143 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+// memoryWorld serves /hold?bytes=N, which charges N bytes in steps, holds them for a second and responds.
+type memoryWorld struct {
+	http.Handler
+	pool  *model.QueryPool
+	waits *WaitMetrics
+	runs  atomic.Int64
+}
+
+func newMemoryWorld(poolBytes int64, slots int, l Limits) *memoryWorld {
+	w := &memoryWorld{pool: &model.QueryPool{MaxBytes: poolBytes}, waits: NewWaitMetrics(prometheus.NewRegistry())}
+	o := &Options{Pool: w.pool, Waits: w.waits, Slots: NewSlots(slots), Limits: l}
+	o.SetDefaults()
+	p := NewPipeline(o, &Metrics{
+		Requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "requests"}, []string{"handler", "code"}),
+		Seconds:  prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "seconds"}, []string{"handler"}), Gate: gateMetrics(),
+	})
+	mux := http.NewServeMux()
+	p.Mount(mux, &Dialect{
+		Tenants: OneTenant,
+		Classify: func(err error, _ bool) *Error {
+			status := http.StatusServiceUnavailable
+			if errors.Is(err, model.ErrLimit) {
+				status = http.StatusUnprocessableEntity
+			}
+			return &Error{Status: status, Err: err}
+		},
+		WriteError: func(b *Body, e *Error) { b.SendText(e.Status, e.Error()) },
+	}, []Endpoint{{Pattern: "/hold", Name: "hold", Needs: Form | Turn | Deadline, Serve: w.hold}})
+	w.Handler = mux
+	return w
+}
+
+func (w *memoryWorld) hold(r *Request) (*Response, error) {
+	w.runs.Add(1)
+	var bytes int64
+	_, _ = fmt.Sscan(r.Form.Get("bytes"), &bytes)
+	const steps = 10
+	for range steps {
+		if err := r.Quota.TakeBytes(bytes / steps); err != nil {
+			return nil, fmt.Errorf("while it reads: %w", err)
+		}
+		r.Cost.Series.Add(1)
+		time.Sleep(time.Second / steps)
+	}
+	return &Response{Write: func(b *Body) error { b.Raw("done"); return nil }}, nil
+}
+
+func (w *memoryWorld) get(ctx context.Context, bytes int64) *httptest.ResponseRecorder {
+	out := httptest.NewRecorder()
+	w.ServeHTTP(out, httptest.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("/hold?bytes=%d", bytes), nil))
+	return out
+}
+
+// TestHeavyQueriesWait: 20 queries of which four fit the memory all have their result, and light ones pass
+// them although there are fewer turns than queries.
+func TestHeavyQueriesWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newMemoryWorld(80_000, 16, Limits{MaxBytes: 60_000, MaxWait: 10 * time.Second})
+		var all sync.WaitGroup
+		for range 20 {
+			all.Go(func() {
+				if r := w.get(t.Context(), 17_000); r.Code != http.StatusOK || r.Header().Get("Shale-Cost") != "series=10" {
+					t.Errorf("%d %s %q", r.Code, r.Header(), r.Body)
+				}
+			})
+		}
+		time.Sleep(5 * time.Second)
+		for range 10 {
+			began := time.Now()
+			if r := w.get(t.Context(), 1000); r.Code != http.StatusOK || time.Since(began) > time.Second {
+				t.Errorf("a light query: %d %q after %s", r.Code, r.Body, time.Since(began))
+			}
+		}
+		all.Wait()
+		if used := w.pool.Used(); used != 0 {
+			t.Errorf("%d bytes are still charged", used)
+		}
+		granted := testutil.ToFloat64(w.waits.waits.WithLabelValues(waitGranted))
+		if runs := w.runs.Load(); granted == 0 || float64(runs) != 30+granted || runs > 120 || testutil.ToFloat64(w.waits.waiting) != 0 {
+			t.Errorf("%d attempts after %v waits", runs, granted)
+		}
+	})
+}
+
+// TestMemoryDoesNotCome: a query that waits in vain is told the setting and when to come back; one that needs
+// more than there is need not come back; a client may leave.
+func TestMemoryDoesNotCome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newMemoryWorld(80_000, 2, Limits{Timeout: time.Minute})
+		other := &model.Quota{Pool: w.pool}
+		if err := other.TakeBytes(60_000); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		r := w.get(t.Context(), 20_000)
+		if r.Code != http.StatusServiceUnavailable || r.Header().Get("Retry-After") != "5" || !strings.Contains(r.Body.String(), "--memory") {
+			t.Errorf("%d %s %q", r.Code, r.Header(), r.Body)
+		}
+		if took := time.Since(began); took < 30*time.Second || took > 31*time.Second {
+			t.Errorf("it waited %s, half of the timeout is 30s", took)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		w.get(ctx, 20_000)
+		var all sync.WaitGroup
+		for range 2 * (waitersPerSlot + 1) {
+			all.Go(func() { w.get(t.Context(), 20_000) })
+		}
+		time.Sleep(20 * time.Second)
+		if r := w.get(t.Context(), 20_000); r.Code != http.StatusServiceUnavailable || !strings.Contains(r.Body.String(), "query.max-concurrent") {
+			t.Errorf("one that waits too many: %d %q", r.Code, r.Body)
+		}
+		other.Release()
+		all.Wait()
+		if r := w.get(t.Context(), 75_000); r.Code != http.StatusUnprocessableEntity || !strings.Contains(r.Body.String(), "--memory") {
+			t.Errorf("more than there is: %d %q", r.Code, r.Body)
+		}
+		if left := testutil.ToFloat64(w.waits.waits.WithLabelValues(waitLeft)); left != 1 || w.pool.Used() != 0 {
+			t.Errorf("%v have left, %d bytes are charged", left, w.pool.Used())
+		}
+	})
+}
