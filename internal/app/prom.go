@@ -21,12 +21,15 @@ import (
 	shalepromql "github.com/shaledb/shale/internal/read/promql"
 )
 
+// subqueryStep is the step of subqueries without one.
+const subqueryStep = time.Minute
+
 // newPromEngine returns the engine that evaluates PromQL.
 func newPromEngine(c config.Config, registry *prometheus.Registry, log *slog.Logger) *promql.Engine {
 	return promql.NewEngine(promql.EngineOpts{
 		Logger: log, Reg: registry, MaxSamples: maxSamples(c), Timeout: c.Query.Timeout,
 		EnableAtModifier: true, EnableNegativeOffset: true,
-		NoStepSubqueryIntervalFn: func(int64) int64 { return time.Minute.Milliseconds() },
+		NoStepSubqueryIntervalFn: func(int64) int64 { return subqueryStep.Milliseconds() },
 		Parser:                   parser.NewParser(parser.Options{}),
 	})
 }
@@ -38,7 +41,7 @@ func promOptions(c config.Config, e *Engine, engine promql.QueryEngine, shared a
 	}
 	started := time.Now()
 	return prom.Options{
-		Engine: &shalepromql.Engine{Upstream: engine, Timeout: c.Query.Timeout},
+		Engine: &shalepromql.Engine{Upstream: engine, Timeout: c.Query.Timeout, SubqueryStep: subqueryStep},
 		Queryable: func(tenant string, q *model.Quota, cost *model.Cost) storage.Queryable {
 			return queryable(tenant, q, cost)
 		},

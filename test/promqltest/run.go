@@ -24,7 +24,7 @@ func Run(t *testing.T, open Open) {
 		t.Run(st.name, func(t *testing.T) {
 			// The limits are those under which upstream runs its own files.
 			theirs := upstream.NewTestEngine(t, false, 5*time.Minute, upstream.DefaultMaxSamplesPerQuery)
-			engine := &counting{Engine: &shalepromql.Engine{Upstream: theirs, UseStartTimestamps: true, EnableDelayedNameRemoval: true}}
+			engine := &counting{Engine: &shalepromql.Engine{Upstream: theirs, UseStartTimestamps: true, EnableDelayedNameRemoval: true, SubqueryStep: time.Minute}}
 			upstream.RunBuiltinTestsWithStorage(t, engine, func(t testing.TB) storage.Storage {
 				return NewStorage(open(t), st.move)
 			})

@@ -62,7 +62,7 @@ func newAggregation(n *node, notes *annotations.Annotations) *aggregation {
 // groupsBy reports whether a label tells groups apart. Most functions have already dropped the name of the
 // metric.
 func (a *aggregation) groupsBy(name []byte) bool {
-	if a.call != nil && string(name) == model.NameLabel {
+	if a.dropsName && string(name) == model.NameLabel {
 		return false
 	}
 	_, named := slices.BinarySearchFunc(a.names, name, bytes.Compare)

@@ -87,7 +87,7 @@ func (w *windows) callStep(step int, floats []upstream.FPoint, histograms []upst
 	}
 	w.matrix[0].Floats, w.matrix[0].Histograms = floats, histograms
 	w.helper.Ts = w.start + int64(step)*w.step
-	out, notes := w.fn(nil, w.matrix, w.call.Args, &w.helper)
+	out, notes := w.fn(w.scalars, w.matrix, w.call.Args, &w.helper)
 	w.notes.Merge(notes)
 	w.helper.Out = out[:0]
 	if len(out) > 0 {

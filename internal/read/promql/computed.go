@@ -36,12 +36,11 @@ type computedSet struct {
 
 // compute pins what a node needs. It computes when the set is walked.
 func (q *querier) compute(ctx context.Context, n *node) storage.SeriesSet {
-	mint, maxt := n.bounds()
-	req := q.q.request(mint, maxt, n.selector.LabelMatchers)
+	req := q.q.request(n.first, n.last, n.selector.LabelMatchers)
 	from := req.Range.Min
 	if req.Range.Min <= req.Range.Max {
 		// As in seriesSet, a histogram directly before the range tells whether the first one follows a reset.
-		req.Range.Min = rangeOf(max(mint, math.MinInt64+1)-1, maxt).Min
+		req.Range.Min = rangeOf(max(n.first, math.MinInt64+1)-1, n.last).Min
 	}
 	req.LabelsCharged = n.aggregate != nil
 	// The labels below a function may require upstream, so they are read.
@@ -69,10 +68,18 @@ func (s *computedSet) Next() bool {
 		return s.finish()
 	}
 	shown, err := labelsOf(&s.builder, s.labels)
-	if s.err = err; err != nil || !s.setCurrent(shown.DropReserved(schema.IsMetadataLabel), len(s.labels), &s.windows.result) {
+	if s.err = err; err != nil || !s.setCurrent(s.n.shown(shown), len(s.labels), &s.windows.result) {
 		return s.finish()
 	}
 	return true
+}
+
+// shown returns the labels that the result of the function has.
+func (n *node) shown(l labels.Labels) labels.Labels {
+	if n.dropsName {
+		return l.DropReserved(schema.IsMetadataLabel)
+	}
+	return l
 }
 
 // nextGroup moves to the next group. The first call adds up all series.
@@ -155,7 +162,7 @@ func (s *computedSet) advance() bool {
 			}
 			return false
 		}
-		if s.n.call != nil && hasTypeOrUnit(l) {
+		if s.n.dropsName && hasTypeOrUnit(l) {
 			s.err = errNeedsUpstream
 			return false
 		}

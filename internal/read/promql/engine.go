@@ -25,6 +25,8 @@ type Engine struct {
 	// Set these if the upstream engine was made with the options of the same names. Upstream then computes
 	// some nodes differently, and those are left to it.
 	UseStartTimestamps, EnableDelayedNameRemoval bool
+	// SubqueryStep is the step of subqueries without one, if that is always the same; 0 otherwise.
+	SubqueryStep time.Duration
 	// Timeout is upstream's timeout for a query; 0 means none. It includes a second evaluation by upstream.
 	Timeout time.Duration
 }

@@ -146,7 +146,7 @@ func (s *histogramCell) average(h *histogram.FloatHistogram, count float64) (rec
 // metricName returns the name that upstream puts into warnings about a series.
 func (a *aggregation) metricName(l model.Labels) (string, error) {
 	switch {
-	case a.call != nil && !a.keepsName:
+	case a.dropsName && !a.delayed:
 		return "", nil
 	case a.name() != "":
 		return a.name(), nil

@@ -190,7 +190,7 @@ func (w *mixedWorld) expr(depth int) string {
 	case 2:
 		return "-" + inner
 	case 3:
-		return fmt.Sprintf("%s((%s)[50s:7s])", oneOf(w.Rand, "last_over_time", "avg_over_time", "rate"), inner)
+		return fmt.Sprintf("%s((%s)[%s])", oneOf(w.Rand, "last_over_time", "avg_over_time", "rate"), inner, oneOf(w.Rand, "50s:7s", "50s:7s", "1m:"))
 	case 4, 5, 6:
 		return fmt.Sprintf("%s(%s)", oneOf(w.Rand, "histogram_quantile(0.9, ", "histogram_fraction(0, 2, ", "histogram_count(", "histogram_count(", "histogram_sum(",
 			"histogram_avg(", "histogram_stddev("), inner) + ")"
@@ -268,7 +268,7 @@ func TestMixedQueries(t *testing.T) {
 	theirs := newEngine()
 	defer theirs.Close()
 	counted := &tries{QueryEngine: theirs}
-	ours := &promql.Engine{Upstream: counted}
+	ours := &promql.Engine{Upstream: counted, SubqueryStep: 10 * time.Second}
 	queries, histograms := 0, 0
 	for seed := uint64(0); queries < mixedQueries; seed++ {
 		w := &mixedWorld{Rand: rand.New(rand.NewPCG(seed, 16)), odd: seed%3 == 0}

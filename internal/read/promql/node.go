@@ -17,6 +17,8 @@ type node struct {
 	selector  *parser.VectorSelector
 	call      *parser.Call          // the function of the selector's range, or nil
 	aggregate *parser.AggregateExpr // the aggregation of the function or selector, or nil
+	samples   *parser.MatrixSelector
+	scalars   []upstream.Vector // the other arguments of the function
 
 	// All in milliseconds. The window of a step t is (t - offset - width, t - offset]. Of a selector without a
 	// function only the last sample counts, and width is the look-back.
@@ -25,38 +27,44 @@ type node struct {
 	// extent is width plus offset, added as upstream does before it cuts both to milliseconds. Rates are
 	// extrapolated to bounds that depend on it. The samples of a window do not.
 	extent int64
-	last   int64 // the last millisecond of samples to read
+	// first and last are the bounds of the samples that upstream reads. All windows are in between.
+	first, last int64
 
-	// keepsName says that the values of the function still have the name of the metric.
-	keepsName bool
+	// dropsName says that the function drops the name of the metric, delayed that upstream does so at the end
+	// of the query.
+	dropsName, delayed bool
 	// usesStarts says that upstream computes something else for samples with start timestamps.
 	usesStarts bool
 }
 
-// functions lists the functions that depend only on the samples of a window. Those without an own
-// implementation (see ownRate and ownOverTime) call upstream's.
+// functions has the functions that depend only on the samples of a window and on constants. Those without an
+// own implementation (see ownRate and ownOverTime) call upstream's. The value says whether the function keeps
+// the name of the metric.
 var functions = map[string]bool{
-	"rate": true, "increase": true, "delta": true, "irate": true, "idelta": true, "deriv": true, "changes": true, "resets": true,
-	"avg_over_time": true, "min_over_time": true, "max_over_time": true, "sum_over_time": true, "count_over_time": true,
-	"present_over_time": true, "stddev_over_time": true, "stdvar_over_time": true,
+	"rate": false, "increase": false, "delta": false, "irate": false, "idelta": false, "deriv": false, "changes": false, "resets": false,
+	"avg_over_time": false, "min_over_time": false, "max_over_time": false, "sum_over_time": false, "count_over_time": false,
+	"present_over_time": false, "stddev_over_time": false, "stdvar_over_time": false, "quantile_over_time": false, "mad_over_time": false,
+	"predict_linear": false, "double_exponential_smoothing": false,
+	"last_over_time": true, "first_over_time": true,
 }
 
 // replaceNodes replaces nodes of a statement by selectors with one matcher each, and returns the nodes by
 // matcher.
 func replaceNodes(stmt *parser.EvalStmt, e *Engine) map[*labels.Matcher]*node {
-	t := &replacer{stmt: stmt, engine: e}
+	t := &replacer{engine: e, lookback: stmt.LookbackDelta.Milliseconds(), grid: gridOf(stmt), nodes: make(map[*labels.Matcher]*node)}
 	stmt.Expr = t.walk(stmt.Expr)
 	return t.nodes
 }
 
+// replacer replaces the nodes of expressions that are evaluated on the same grid.
 type replacer struct {
-	stmt   *parser.EvalStmt
-	engine *Engine
-	nodes  map[*labels.Matcher]*node
+	engine   *Engine
+	lookback int64 // ms
+	grid     grid
+	nodes    map[*labels.Matcher]*node
 }
 
-// walk returns the replacement of e. It does not enter subqueries, which have other steps, nor expressions
-// that are evaluated once for all steps.
+// walk returns the replacement of e.
 func (t *replacer) walk(e parser.Expr) parser.Expr {
 	if n := t.nodeOf(e); n != nil {
 		return t.selectorOf(n, e)
@@ -70,6 +78,16 @@ func (t *replacer) walk(e parser.Expr) parser.Expr {
 		e.LHS, e.RHS = t.walk(e.LHS), t.walk(e.RHS)
 	case *parser.AggregateExpr:
 		e.Expr = t.walk(e.Expr)
+	case *parser.StepInvariantExpr:
+		if g, ok := t.grid.once(); ok {
+			inner := replacer{engine: t.engine, lookback: t.lookback, grid: g, nodes: t.nodes}
+			e.Expr = inner.walk(e.Expr)
+		}
+	case *parser.SubqueryExpr:
+		if g, ok := t.grid.subquery(e, t.engine.SubqueryStep); ok {
+			inner := replacer{engine: t.engine, lookback: t.lookback, grid: g, nodes: t.nodes}
+			e.Expr = inner.walk(e.Expr)
+		}
 	case *parser.Call:
 		switch e.Func.Name {
 		case "absent", "timestamp", "start_timestamp", "info":
@@ -85,7 +103,7 @@ func (t *replacer) walk(e parser.Expr) parser.Expr {
 
 // nodeOf returns the node that e is, or nil if it is not computed here.
 func (t *replacer) nodeOf(e parser.Expr) *node {
-	n := &node{start: millisOf(t.stmt.Start), end: millisOf(t.stmt.End), step: max(1, t.stmt.Interval.Milliseconds())}
+	n := &node{start: t.grid.start, end: t.grid.end, step: t.grid.step, delayed: t.engine.EnableDelayedNameRemoval}
 	if a, ok := e.(*parser.AggregateExpr); ok {
 		switch a.Op {
 		case parser.SUM, parser.AVG, parser.COUNT, parser.MIN, parser.MAX, parser.GROUP:
@@ -106,46 +124,59 @@ func (t *replacer) nodeOf(e parser.Expr) *node {
 		if n.aggregate == nil {
 			return nil
 		}
-		if n.selector, n.width = e, t.stmt.LookbackDelta.Milliseconds(); n.width == 0 {
+		if n.selector, n.width = e, t.lookback; n.width == 0 {
 			return nil // upstream then accepts a sample exactly at the step
 		}
 	case *parser.Call:
-		if !functions[e.Func.Name] || len(e.Args) != 1 {
-			return nil
-		}
-		m, ok := e.Args[0].(*parser.MatrixSelector)
-		if !ok {
-			return nil
-		}
-		n.call, n.width = e, m.Range.Milliseconds()
-		switch e.Func.Name {
-		case "rate", "increase", "irate", "resets":
-			n.usesStarts = t.engine.UseStartTimestamps
-		}
-		n.keepsName = t.engine.EnableDelayedNameRemoval
-		n.selector = m.VectorSelector.(*parser.VectorSelector)
-		if n.name() == "" {
-			// Without their names two series might have equal labels, which upstream rejects.
-			return nil
-		}
-		if t.engine.EnableDelayedNameRemoval && n.namesShow() {
+		if !n.setCall(e, t.engine) {
 			return nil
 		}
 	default:
 		return nil
 	}
 	s := n.selector
-	if s.Timestamp != nil || s.StartOrEnd != 0 || s.Anchored || s.Smoothed {
+	if s.Anchored || s.Smoothed || (s.Timestamp != nil) != t.grid.at || s.Timestamp == nil && s.StartOrEnd != 0 {
 		return nil
 	}
-	s.Offset = s.OriginalOffset // as upstream does before it evaluates; functions read it
+	// As upstream does before it evaluates; functions read it.
+	if s.Offset = s.OriginalOffset; t.grid.at {
+		s.Offset += time.Duration(n.start-*s.Timestamp) * time.Millisecond
+	}
 	n.offset = s.Offset.Milliseconds()
 	if n.call != nil {
-		n.extent = (n.call.Args[0].(*parser.MatrixSelector).Range + s.Offset).Milliseconds()
+		n.extent = (n.samples.Range + s.Offset).Milliseconds()
 	}
-	// Before 1970 upstream's other conversion is earlier.
-	n.last = min(n.end, t.stmt.End.UnixMilli()) - n.offset
+	n.first, n.last = t.grid.first-n.offset-n.width+1, t.grid.last-n.offset
 	return n
+}
+
+// setCall sets the function of a node. It reports whether that is computed here.
+func (n *node) setCall(e *parser.Call, engine *Engine) bool {
+	keepsName, ok := functions[e.Func.Name]
+	if !ok {
+		return false
+	}
+	for _, arg := range e.Args {
+		switch arg := arg.(type) {
+		case *parser.MatrixSelector:
+			n.samples = arg
+		case *parser.NumberLiteral:
+			n.scalars = append(n.scalars, upstream.Vector{{F: arg.Val}})
+		default:
+			return false
+		}
+	}
+	n.call, n.width, n.dropsName = e, n.samples.Range.Milliseconds(), !keepsName
+	switch e.Func.Name {
+	case "rate", "increase", "irate", "resets":
+		n.usesStarts = engine.UseStartTimestamps
+	}
+	n.selector = n.samples.VectorSelector.(*parser.VectorSelector)
+	if n.dropsName && n.name() == "" {
+		// Without their names two series might have equal labels, which upstream rejects.
+		return false
+	}
+	return !n.delayed || !n.namesShow()
 }
 
 // name returns the name of the metric if the selector matches exactly one, or "".
@@ -171,21 +202,12 @@ func (n *node) oneGroup() bool {
 // selectorOf returns the selector that replaces a node. It keeps the node's position in the text.
 func (t *replacer) selectorOf(n *node, e parser.Expr) parser.Expr {
 	m := labels.MustNewMatcher(labels.MatchEqual, model.NameLabel, e.String()) // shown in traces
-	if t.nodes == nil {
-		t.nodes = make(map[*labels.Matcher]*node)
-	}
 	t.nodes[m] = n
 	return &parser.VectorSelector{Name: m.Value, LabelMatchers: []*labels.Matcher{m}, PosRange: e.PositionRange()}
 }
 
-// millisOf converts as the engine does.
-func millisOf(t time.Time) int64 { return t.UnixNano() / nanosPerMilli }
-
 // steps returns the number of steps.
 func (n *node) steps() int { return int((n.end-n.start)/n.step) + 1 }
-
-// bounds returns the first and last millisecond of the samples in all windows.
-func (n *node) bounds() (mint, maxt int64) { return n.start - n.offset - n.width + 1, n.last }
 
 // function returns upstream's implementation.
 func (n *node) function() upstream.FunctionCall { return upstream.FunctionCalls[n.call.Func.Name] }

@@ -16,6 +16,8 @@ var ownOverTime = map[string]func(bits []uint64) float64{
 	"max_over_time":     maximum,
 	"count_over_time":   func(bits []uint64) float64 { return float64(len(bits)) },
 	"present_over_time": func([]uint64) float64 { return 1 },
+	"first_over_time":   func(bits []uint64) float64 { return math.Float64frombits(bits[0]) },
+	"last_over_time":    func(bits []uint64) float64 { return math.Float64frombits(bits[len(bits)-1]) },
 }
 
 // computeOverTime applies the node's function to the values of each window that is not empty.

@@ -3,8 +3,6 @@ package promql
 import (
 	"math"
 	"slices"
-
-	"github.com/prometheus/prometheus/promql/parser"
 )
 
 // ownRate reports whether the function is computed here. These are the commonest, and upstream's
@@ -30,7 +28,7 @@ func (w *windows) computeRates() {
 	name := w.call.Func.Name
 	counter, seconds := name != "delta", 1.0
 	if name == "rate" {
-		seconds = w.call.Args[0].(*parser.MatrixSelector).Range.Seconds()
+		seconds = w.samples.Range.Seconds()
 	}
 	w.locate(2)
 	w.extrapolate(seconds)

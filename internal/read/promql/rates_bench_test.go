@@ -18,7 +18,7 @@ func benchWindows(b *testing.B, function string) *windows {
 		b.Fatal(err)
 	}
 	start := time.UnixMilli(0)
-	r := &replacer{engine: &Engine{}, stmt: &parser.EvalStmt{Expr: expr, Start: start, End: start.Add(6 * time.Hour), Interval: time.Minute, LookbackDelta: 5 * time.Minute}}
+	r := &replacer{engine: &Engine{}, grid: gridOf(&parser.EvalStmt{Start: start, End: start.Add(6 * time.Hour), Interval: time.Minute})}
 	n := r.nodeOf(expr)
 	if n == nil {
 		b.Fatalf("%s is not computed here", function)

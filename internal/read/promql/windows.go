@@ -138,7 +138,7 @@ func (w *windows) callUpstream() {
 	for _, s := range w.located.windows {
 		w.matrix[0].Floats = points[s.lo:s.hi:s.hi]
 		w.helper.Ts = w.start + int64(s.step)*w.step
-		out, notes := w.fn(nil, w.matrix, w.call.Args, &w.helper)
+		out, notes := w.fn(w.scalars, w.matrix, w.call.Args, &w.helper)
 		w.notes.Merge(notes)
 		w.helper.Out = out[:0]
 		if len(out) > 0 {
