@@ -142,7 +142,7 @@ func engineOptions(o *Options, registry *prometheus.Registry) (EngineOptions, *d
 	}
 	d := watchDisk(disk, dataDir, c.DiskBytes, registry)
 	limits := c.Write
-	limits.MaxAge = c.OldestAge()
+	limits.MaxAge, limits.AgeSetting = c.OldestAge()
 	return EngineOptions{
 		FS: disk, DataDir: dataDir, Bucket: meter.New(b, registry), Node: node,
 		MemoryBytes: c.MemoryBytes, Write: limits, Head: c.Head, Windows: c.Windows, Compact: c.Compact,

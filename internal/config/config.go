@@ -75,12 +75,12 @@ func (c *Config) BucketDir() string {
 	return filepath.Join(c.DataDir, "bucket")
 }
 
-// OldestAge returns the age beyond which samples are refused, 0 if every age is accepted. Samples that
-// retention would drop at once are refused too.
-func (c *Config) OldestAge() time.Duration {
+// OldestAge returns the age beyond which samples are refused, 0 if every age is accepted, and the setting
+// that it is the value of. Samples that retention would drop at once are refused too.
+func (c *Config) OldestAge() (age time.Duration, setting string) {
 	keep, oldest := c.Retention, c.Write.MaxAge
 	if keep != 0 && (oldest == 0 || keep < oldest) {
-		return keep
+		return keep, "retention"
 	}
-	return oldest
+	return oldest, ""
 }

@@ -176,9 +176,13 @@ func TestOperationsTable(t *testing.T) {
 }
 
 func TestOldestAge(t *testing.T) {
-	for _, c := range []struct{ retention, maxAge, want time.Duration }{{0, 0, 0}, {0, 5, 5}, {5, 0, 5}, {3, 5, 3}, {5, 3, 3}} {
-		if got := (&Config{Retention: c.retention, Write: write.Limits{MaxAge: c.maxAge}}).OldestAge(); got != c.want {
-			t.Errorf("retention %d, max-age %d: got %d, want %d", c.retention, c.maxAge, got, c.want)
+	for _, c := range []struct {
+		retention, maxAge, want time.Duration
+		setting                 string
+	}{{0, 0, 0, ""}, {0, 5, 5, ""}, {5, 0, 5, "retention"}, {3, 5, 3, "retention"}, {5, 3, 3, ""}} {
+		got, setting := (&Config{Retention: c.retention, Write: write.Limits{MaxAge: c.maxAge}}).OldestAge()
+		if got != c.want || setting != c.setting {
+			t.Errorf("retention %d, max-age %d: got %d of %q, want %d of %q", c.retention, c.maxAge, got, setting, c.want, c.setting)
 		}
 	}
 }

@@ -29,15 +29,15 @@ func (p *Path) leaveOut(b *model.Batch, invalid []bool, res *Result) {
 		case len(invalid) > 0 && invalid[series]:
 			return false
 		case t < lo:
-			res.Rejected.Add(ReasonTooOld, countRows(f, &c.Rows, row, row+1), func() string {
+			res.Rejected.AddAt(position(f, series, row), ReasonTooOld, countRows(f, &c.Rows, row, row+1), func() string {
 				if f == model.Text {
-					return fmt.Sprintf("entry for stream '%s' has timestamp too old: %s, oldest acceptable timestamp is: %s", describeStream(b, series), seconds(t), seconds(lo))
+					return p.lineTooOld(describeStream(b, series), t, lo)
 				}
-				return fmt.Sprintf("%s at %s is older than max-age (%s)", describeSeries(b, series), rfc3339(t), p.o.Limits.MaxAge)
+				return fmt.Sprintf("%s at %s is older than %s", describeSeries(b, series), rfc3339(t), p.o.Limits.OldestAge())
 			})
 			return false
 		case t > hi:
-			res.Rejected.Add(ReasonTooNew, countRows(f, &c.Rows, row, row+1), func() string {
+			res.Rejected.AddAt(position(f, series, row), ReasonTooNew, countRows(f, &c.Rows, row, row+1), func() string {
 				if f == model.Text {
 					return fmt.Sprintf("entry for stream '%s' has timestamp too new: %s", describeStream(b, series), seconds(t))
 				}
@@ -47,6 +47,23 @@ func (p *Path) leaveOut(b *model.Batch, invalid []bool, res *Result) {
 		}
 		return true
 	})
+}
+
+// position returns [Rejection.At] of a row of a batch that has lost no row yet.
+func position(f model.Family, series, row int) int {
+	if f == model.Text {
+		return row
+	}
+	return series
+}
+
+// lineTooOld explains that a line is too old. The text is Loki's, which knows no other setting than max-age.
+func (p *Path) lineTooOld(stream string, t, oldest int64) string {
+	text := fmt.Sprintf("entry for stream '%s' has timestamp too old: %s, oldest acceptable timestamp is: %s", stream, seconds(t), seconds(oldest))
+	if p.o.Limits.AgeSetting != "" {
+		text += fmt.Sprintf(" (limit: %s)", p.o.Limits.AgeSetting)
+	}
+	return text
 }
 
 func within(times []int64, lo, hi int64) bool {

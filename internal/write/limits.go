@@ -1,6 +1,7 @@
 package write
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -11,8 +12,10 @@ import (
 // of the fields: see package config.
 type Limits struct {
 	// MaxAge and MaxFuture bound how far a sample's time may be from now. A MaxAge of zero accepts any age.
-	MaxAge    time.Duration `name:"max-age" type:"time" default:"7d" placeholder:"TIME" help:"Oldest sample or log line to accept; older ones are refused and counted. 0: accept any age."`
-	MaxFuture time.Duration `name:"max-future" type:"time" default:"10m" placeholder:"TIME" help:"How far ahead of the clock a sample or log line may be; later ones are refused and counted."`
+	MaxAge time.Duration `name:"max-age" type:"time" default:"7d" placeholder:"TIME" help:"Oldest sample or log line to accept; older ones are refused and counted. 0: accept any age that retention keeps."`
+	// AgeSetting names the setting that MaxAge is the value of; empty means max-age.
+	AgeSetting string        `kong:"-"`
+	MaxFuture  time.Duration `name:"max-future" type:"time" default:"10m" placeholder:"TIME" help:"How far ahead of the clock a sample or log line may be; later ones are refused and counted."`
 	// MaxInflightBytes bounds the bytes of all requests in flight hold, as sent and as decoded.
 	MaxInflightBytes int64 `kong:"-"`
 	// MaxBodyBytes and MaxDecodedBytes bound one request before and after decompression.
@@ -35,6 +38,11 @@ type Limits struct {
 // MostBuckets is the largest MaxBuckets. A histogram with that many positive and negative buckets,
 // spans and bounds stays below 1 MiB, the most that a stored value may have.
 const MostBuckets = 1 << 14
+
+// OldestAge describes MaxAge for an error text: the setting and its value.
+func (l *Limits) OldestAge() string {
+	return fmt.Sprintf("%s (%s)", cmp.Or(l.AgeSetting, "max-age"), l.MaxAge)
+}
 
 // Check returns an error of class invalid for limits that could never take effect.
 func (l *Limits) Check() error {

@@ -120,7 +120,11 @@ func (p *Path) build(b *model.Batch, s *scratch, i uint32, res *Result) (_ model
 			s.invalid = append(s.invalid, make([]bool, len(b.Keys))...)
 		}
 		s.invalid[i] = true
-		res.Rejected.Add(reason, countSeries(b, int(i)), func() string { return Describe(&s.labels) + ": " + why })
+		at := int(i)
+		if b.Signal == model.Logs {
+			at = int(b.Text.Begin(at))
+		}
+		res.Rejected.AddAt(at, reason, countSeries(b, int(i)), func() string { return Describe(&s.labels) + ": " + why })
 		return nil, false
 	}
 	if k := model.Labels(s.bytes).Key(p.o.Seed, b.Signal); k != b.Keys[i] {

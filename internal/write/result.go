@@ -1,8 +1,10 @@
 package write
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/shaledb/shale/internal/model"
@@ -128,6 +130,9 @@ type Result struct {
 // Rejection counts the rows that were dropped for one reason and gives the first examples.
 type Rejection struct {
 	Reason string
+	// At is the position in the request of the first of these rows: the number of log lines before it that
+	// came into the batch, or for metrics the number of series.
+	At int
 	// Samples counts rows of all kinds, and ByKind those of each kind.
 	Samples int
 	ByKind  Counts
@@ -144,9 +149,15 @@ const (
 // Rejections has one Rejection per reason, in the order in which the reasons first occurred.
 type Rejections []Rejection
 
-// Add counts dropped rows. It calls example for the first few only.
+// Add counts dropped rows whose position in the request does not matter.
 func (r *Rejections) Add(reason string, n Counts, example func() string) {
-	rej := r.entry(reason)
+	r.AddAt(0, reason, n, example)
+}
+
+// AddAt counts dropped rows, of which the first has the position [Rejection.At]. It calls example for the
+// first few only.
+func (r *Rejections) AddAt(at int, reason string, n Counts, example func() string) {
+	rej := r.entry(at, reason)
 	rej.Samples += n.Total()
 	rej.ByKind.Add(n)
 	if len(rej.Examples) < maxExamples {
@@ -155,24 +166,27 @@ func (r *Rejections) Add(reason string, n Counts, example func() string) {
 	}
 }
 
-// Merge adds the rejections of o.
+// Merge adds the rejections of o. Of two reasons with the same position, the one in r stays first.
 func (r *Rejections) Merge(o Rejections) {
 	for i := range o {
-		rej := r.entry(o[i].Reason)
+		rej := r.entry(o[i].At, o[i].Reason)
 		rej.Samples += o[i].Samples
 		rej.ByKind.Add(o[i].ByKind)
 		more := min(len(o[i].Examples), maxExamples-len(rej.Examples))
 		rej.Examples = append(rej.Examples, o[i].Examples[:more]...)
 	}
+	slices.SortStableFunc(*r, func(a, b Rejection) int { return cmp.Compare(a.At, b.At) })
 }
 
-func (r *Rejections) entry(reason string) *Rejection {
+// entry returns the Rejection for a reason. at is the position of a row that was dropped for it.
+func (r *Rejections) entry(at int, reason string) *Rejection {
 	for i := range *r {
-		if (*r)[i].Reason == reason {
-			return &(*r)[i]
+		if rej := &(*r)[i]; rej.Reason == reason {
+			rej.At = min(rej.At, at)
+			return rej
 		}
 	}
-	*r = append(*r, Rejection{Reason: reason})
+	*r = append(*r, Rejection{Reason: reason, At: at})
 	return &(*r)[len(*r)-1]
 }
 

@@ -41,11 +41,11 @@ func TestLinesTooOldOrTooNewAreLeftOut(t *testing.T) {
 	}
 	two := Counts{Lines: 2, LineBytes: 16}
 	want := Rejections{
-		{Reason: ReasonTooOld, Samples: 2, ByKind: two, Examples: []string{
+		{Reason: ReasonTooOld, At: 2, Samples: 2, ByKind: two, Examples: []string{
 			`entry for stream '{app="old"}' has timestamp too old: 2026-02-28T22:00:00Z, oldest acceptable timestamp is: 2026-02-28T23:00:00Z`,
 			`entry for stream '{app="old"}' has timestamp too old: 2026-02-28T22:00:00Z, oldest acceptable timestamp is: 2026-02-28T23:00:00Z`,
 		}},
-		{Reason: ReasonTooNew, Samples: 2, ByKind: two, Examples: []string{
+		{Reason: ReasonTooNew, At: 4, Samples: 2, ByKind: two, Examples: []string{
 			`entry for stream '{app="new"}' has timestamp too new: 2026-03-01T00:02:00Z`,
 			`entry for stream '{app="new"}' has timestamp too new: 2026-03-01T00:02:00Z`,
 		}},

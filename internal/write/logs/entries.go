@@ -106,7 +106,7 @@ func (e *Entries) Add(t int64, line []byte) error {
 
 // LeaveOut counts a rejected line. It calls why for the first few only.
 func (e *Entries) LeaveOut(reason string, line []byte, why func() string) {
-	e.Left.Add(reason, write.Counts{Lines: 1, LineBytes: int64(len(line))}, why)
+	e.Left.AddAt(e.batch.Text.Len(), reason, write.Counts{Lines: 1, LineBytes: int64(len(line))}, why)
 }
 
 // check returns the reason why the line cannot be stored, or "".
@@ -182,13 +182,13 @@ func (e *Entries) level(line []byte) levelLabel {
 		return e.stream.level
 	}
 	if !m.empty() {
-		if v, ok := m.level(); ok {
+		if v := m.level(); v != nil {
 			if l := parseLevel(v); l != none {
 				return e.levels[l]
 			}
 			return levelLabel{value: v}
 		}
-		if v := m.find("severity_number"); len(v) > 0 {
+		if v := m.find("severity_number"); v != nil {
 			return e.levels[severity(v)]
 		}
 	}

@@ -175,12 +175,14 @@ func (m *Metadata) sanitizeName(name []byte) ([]byte, error) {
 	return m.arena[begin:len(m.arena):len(m.arena)], nil
 }
 
-// level returns the value of the entry whose name has the highest levelRank, and whether there is one.
-func (m *Metadata) level() (value []byte, ok bool) {
+// level returns the value of the entry whose name has the highest levelRank, or nil.
+func (m *Metadata) level() (value []byte) {
 	best := noLevel
 	for i := range m.pairs {
-		if r := levelRank(m.pairs[i].name); r <= best && r != noLevel {
-			best, value = r, m.pairs[i].value
+		if r := levelRank(m.pairs[i].name); r < best {
+			if v := m.find(string(m.pairs[i].name)); v != nil {
+				best, value = r, v
+			}
 		}
 	}
 	if m.base != nil {
@@ -190,7 +192,7 @@ func (m *Metadata) level() (value []byte, ok bool) {
 			}
 		}
 	}
-	return value, best != noLevel
+	return value
 }
 
 // empty reports whether there are no entries.
@@ -198,11 +200,15 @@ func (m *Metadata) empty() bool {
 	return len(m.pairs) == 0 && (m.base == nil || len(m.base.pairs) == 0)
 }
 
-// find returns the last value with the name, or nil.
+// find returns the value that appendTo stores for a name, or nil if it stores none: the last value of the
+// line's own, unless that is empty, and otherwise the value of the base.
 func (m *Metadata) find(name string) []byte {
 	for i := len(m.pairs) - 1; i >= 0; i-- {
 		if string(m.pairs[i].name) == name {
-			return m.pairs[i].value
+			if v := m.pairs[i].value; len(v) > 0 {
+				return v
+			}
+			break
 		}
 	}
 	if m.base != nil {

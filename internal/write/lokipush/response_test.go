@@ -56,7 +56,10 @@ func TestAnswers(t *testing.T) {
 		{"metadata without a name", `{"streams":[{"stream":{"a":"b"},"values":[["%d","1",{"":"1"}]]}]}`, js, 400,
 			`stream '{a="b", service_name="unknown_service"}' has structured metadata with an invalid name '': label name is empty`, 0},
 		{"several reasons", `{"streams":[{"stream":{"a":"b"},"values":[["1","1"],["%d","` + long + `"]]}]}`, js, 400,
-			`1 errors like: max entry size '10' bytes exceeded for stream '{a="b", service_name="unknown_service"}' while adding an entry with length '11' bytes; 1 errors like: entry for stream '{a="b", service_name="unknown_service"}' has timestamp too old: 1970-01-01T00:00:00Z, oldest acceptable timestamp is: 2026-02-28T23:00:00Z`, 0},
+			`1 errors like: entry for stream '{a="b", service_name="unknown_service"}' has timestamp too old: 1970-01-01T00:00:00Z, oldest acceptable timestamp is: 2026-02-28T23:00:00Z; 1 errors like: max entry size '10' bytes exceeded for stream '{a="b", service_name="unknown_service"}' while adding an entry with length '11' bytes`, 0},
+		{"several reasons in several streams", `{"streams":[{"stream":{"a":"b"},"values":[["%d","ok"],["%d","` + long + `"],["1","1"]]},{"stream":{"a":"c"},"values":[["9223372036854775807","1"],["%d","1",{"":"1"}]]}]}`, js, 400,
+			`1 errors like: max entry size '10' bytes exceeded for stream '{a="b", service_name="unknown_service"}' while adding an entry with length '11' bytes; 1 errors like: entry for stream '{a="b", service_name="unknown_service"}' has timestamp too old: 1970-01-01T00:00:00Z, oldest acceptable timestamp is: 2026-02-28T23:00:00Z; ` +
+				`1 errors like: entry for stream '{a="c", service_name="unknown_service"}' has timestamp too new: 2262-04-11T23:47:16Z; 1 errors like: stream '{a="c", service_name="unknown_service"}' has structured metadata with an invalid name '': label name is empty`, 1},
 		{"a time that is no string", `{"streams":[{"stream":{"a":"b"},"values":[[1,"1"]]}]}`, js, 400, "a timestamp that is not a string at byte 43 of the decoded body", 0},
 		{"a time that is no number", `{"streams":[{"stream":{"a":"b"},"values":[["x","1"]]}]}`, js, 400, "a timestamp that is not a number of nanoseconds", 0},
 		{"a time that is too large", `{"streams":[{"stream":{"a":"b"},"values":[["%d","1"],["9223372036854775808","1"],["%d","2"]]}]}`, js, 400,
@@ -98,6 +101,46 @@ func TestAnswers(t *testing.T) {
 		}
 		if n := len(s.Take()); n != c.stored {
 			t.Errorf("%s: %d lines are stored, want %d", c.name, n, c.stored)
+		}
+	}
+}
+
+// A refusal for age names the setting if it is not the one that Loki's text is about.
+func TestRetentionRefuses(t *testing.T) {
+	for _, c := range []struct{ setting, text string }{
+		{"", "oldest acceptable timestamp is: 2026-02-28T23:00:00Z\n"},
+		{"retention", "oldest acceptable timestamp is: 2026-02-28T23:00:00Z (limit: retention)\n"},
+	} {
+		h := newHandler(&logstest.Store{}, write.Limits{MaxFuture: time.Hour, MaxAge: time.Hour, AgeSetting: c.setting}, nil)
+		w := logstest.Post(h, Path, []byte(`{"streams":[{"stream":{"a":"b"},"values":[["1","1"]]}]}`), "Content-Type", "application/json")
+		if w.Code != http.StatusBadRequest || !strings.HasSuffix(w.Body.String(), c.text) {
+			t.Errorf("%q: %d %s", c.setting, w.Code, w.Body)
+		}
+	}
+}
+
+// An empty value in structured metadata counts as absent, also where a level is looked for.
+func TestEmptyLevel(t *testing.T) {
+	for _, c := range []struct{ line, metadata, want string }{
+		{"error boom", `{"level":""}`, `{detected_level="error"}`},
+		{"error boom", `{"lvl":""}`, `{detected_level="error"}`},
+		{"error boom", `{"Level":"","SEVERITY_TEXT":""}`, `{detected_level="error"}`},
+		{"error boom", `{"detected_level":""}`, `{detected_level="error"}`},
+		{"boom", `{"level":"","severity":"warn"}`, `{detected_level="warn", severity="warn"}`},
+		{"boom", `{"severity":"warn","level":""}`, `{detected_level="warn", severity="warn"}`},
+		{"boom", `{"level":"warn","level":""}`, `{detected_level="unknown"}`},
+		{"boom", `{"level":"","level":"warn"}`, `{detected_level="warn", level="warn"}`},
+		{"boom", `{"detected_level":"","level":"dbg"}`, `{detected_level="debug", level="dbg"}`},
+		{"error boom", `{"severity_number":"","level":""}`, `{detected_level="error"}`},
+		{"error boom", `{"level":"","severity_number":"9"}`, `{detected_level="info", severity_number="9"}`},
+	} {
+		s := &logstest.Store{}
+		h := newHandler(s, write.Limits{MaxFuture: time.Hour}, nil)
+		body := fmt.Sprintf(`{"streams":[{"stream":{"a":"b"},"values":[["%d",%q,%s]]}]}`, now, c.line, c.metadata)
+		w := logstest.Post(h, Path, []byte(body), "Content-Type", "application/json")
+		want := []string{fmt.Sprintf(`{a="b", service_name="unknown_service"} 0 %q %s`, c.line, c.want)}
+		if diff := cmp.Diff(want, s.Take()); w.Code != http.StatusNoContent || diff != "" {
+			t.Errorf("%s: %d %s %s", c.metadata, w.Code, w.Body, diff)
 		}
 	}
 }

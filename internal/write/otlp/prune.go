@@ -126,7 +126,7 @@ func (p *pruner) point(m pmetric.Metric, t pcommon.Timestamp, n write.Counts) bo
 	switch {
 	case t < p.lo:
 		p.left.Add(write.ReasonTooOld, n, func() string {
-			return fmt.Sprintf("metric %.100q at %s is older than max-age (%s)", m.Name(), t.AsTime().Format(time.RFC3339Nano), p.limits.MaxAge)
+			return fmt.Sprintf("metric %.100q at %s is older than %s", m.Name(), t.AsTime().Format(time.RFC3339Nano), p.limits.OldestAge())
 		})
 		return true
 	case t > p.hi:

@@ -41,7 +41,7 @@ func outOfRange(what string, ms int64) func() string {
 // known by now.
 func (w *walker) reportLeftOut(labels span) {
 	for _, p := range w.pending {
-		w.left.Add(p.reason, p.n, func() string { return w.describe(labels) + ": " + p.why })
+		w.left.AddAt(len(w.batch.Keys), p.reason, p.n, func() string { return w.describe(labels) + ": " + p.why })
 	}
 	w.pending = w.pending[:0]
 }

@@ -130,6 +130,16 @@ func TestRandom(t *testing.T) {
 	j.report()
 }
 
+// TestPaths asks for random paths of json and logfmt, most of them wrong.
+func TestPaths(t *testing.T) {
+	j := newJudge(t)
+	g := linetest.NewGenerator(*seed)
+	for range *count {
+		j.ask(g.PathCase())
+	}
+	j.report()
+}
+
 // text returns the printed form of an outcome.
 func text(o linetest.Outcome) string {
 	return fmt.Sprintf("error %q keep %v line %q stream %q metadata %q parsed %q", o.Error, o.Keep, o.Line, o.Stream, o.Metadata, o.Parsed)

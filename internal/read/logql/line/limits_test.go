@@ -109,7 +109,7 @@ func TestCompileErrors(t *testing.T) {
 		"|= ip(`nope`)":                   `ip: invalid pattern: "nope"`,
 		"|~ ip(`1.2.3.4`)":                "ip: invalid operation",
 		"|= ip(`10.0.0.9-10.0.0.1`)":      "ip: invalid pattern",
-		"| json a=`b[1.5]`":               "cannot use float as array index",
+		"| json a=`b[1.5]`":               "unexpected $end, expecting STRING or INDEX",
 		"| line_format `x` |= ip(`nope`)": "ip: invalid pattern",
 	} {
 		q, err := syntax.ParseLog(`{a="b"} ` + query)

@@ -2,7 +2,6 @@ package line
 
 import (
 	"fmt"
-	"strconv"
 	"unicode/utf8"
 
 	"github.com/shaledb/shale/internal/jsonscan"
@@ -187,32 +186,6 @@ func indexOf(all []string, s string) int {
 		}
 	}
 	return -1
-}
-
-// parseLogfmtKey reads an expression: a key, or one in quotes.
-func parseLogfmtKey(s string) (string, error) {
-	rest := trimSpace([]rune(s))
-	var key string
-	switch {
-	case len(rest) == 0:
-		return "", fmt.Errorf("syntax error: unexpected $end, expecting STRING or KEY")
-	case rest[0] == '"':
-		n := 1
-		for n < len(rest) && rest[n] != '"' && rest[n] != ']' {
-			n++
-		}
-		key, rest = string(rest[1:n]), rest[min(n+1, len(rest)):]
-	default:
-		n := fieldLen(rest)
-		if n == 0 {
-			return "", fmt.Errorf("unexpected char %c", rest[0])
-		}
-		key, rest = string(rest[:n]), rest[n:]
-	}
-	if rest = trimSpace(rest); len(rest) > 0 {
-		return "", fmt.Errorf("syntax error: unexpected %s", strconv.Quote(string(rest)))
-	}
-	return key, nil
 }
 
 func (p *logfmtPicker) run(r *Runner, line []byte) ([]byte, bool) {

@@ -3,6 +3,7 @@ package linetest
 import (
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 )
 
@@ -122,6 +123,23 @@ func (g *Generator) choices() string {
 		all = append(all, c)
 	}
 	return strings.Join(all, ", ")
+}
+
+// PathCase returns the next case whose query is one stage with a path or a key, which is mostly wrong.
+func (g *Generator) PathCase() Case {
+	c := Case{Stream: []string{"app", "web"}, Line: g.line()}
+	c.Query = fmt.Sprintf(`{app="web"} %s x=%s`, g.pick("| json", "| logfmt"), strconv.Quote(g.anyPath()))
+	return c
+}
+
+// anyPath returns tokens of paths in any order, among them some that no path has.
+func (g *Generator) anyPath() string {
+	var b strings.Builder
+	for range g.r.IntN(6) {
+		b.WriteString(g.pick("a", "level", "_x1", "nested", ".", "[", "]", "[0]", "[1]", `["a"]`, `["x y"]`, `"`, `"a"`, `"k"`, "0", "12", "007",
+			"99999999999999999999", " ", "\t", "\n", "\r", "\x00", "\xff", "-", "#", "é", "ключ", "\ufffd", "{", "'", "\\"))
+	}
+	return b.String()
 }
 
 func (g *Generator) path() string {

@@ -1,9 +1,11 @@
 package linetest
 
+import "strconv"
+
 // Queries are stages that use each feature at least once.
 func Queries() []string {
 	var all []string
-	for _, list := range [][]string{filters(), parsers(), labelFilters(), formats(), functions(), others()} {
+	for _, list := range [][]string{filters(), parsers(), labelFilters(), formats(), functions(), paths(), others()} {
 		all = append(all, list...)
 	}
 	return all
@@ -104,6 +106,17 @@ func functions() []string {
 		`eq .x 5`, `index .x 0`, `index .x 9999`, `slice .x 1`, `len .x`, `call .x`, `printf`, `urlquery .x`, `html .x`, `js .x`,
 	} {
 		all = append(all, "| label_format x=`{{__line__}}` | line_format `{{"+f+"}}`")
+	}
+	return all
+}
+
+// paths are paths and keys that are wrong, or right against expectation.
+func paths() (all []string) {
+	for _, p := range []string{
+		``, ` `, `.a`, `a.`, `a..b`, `a b`, `a.b c`, `ключ`, `a.ключ`, `a-b`, `1a`, `a1`, `0`, `a[`, `a]`, `a[]`, `a["b"`, `a["b]`, `a["b"]]`, `["a"]`, `["x y"] . a`, `[0`, `[0]`, `[0x]`, `[0 ]`, `[1.5]`,
+		`a 1.5`, `a 1`, `[99999999999999999999]`, `a[0]b`, `a["b"]c`, `a"b"`, `"a"`, `"a" "b"`, `"k""k"`, `"a"b`, `a"b`, `"`, `"a`, "a\x00b", "\"a\x00b", "[0\x00]", "\xff", `a\`, `a\n`, `a.b`, `a#`, `a.#`, `[#]`, `["a"#]`,
+	} {
+		all = append(all, "| json x="+strconv.Quote(p), "| logfmt x="+strconv.Quote(p))
 	}
 	return all
 }
