@@ -66,6 +66,8 @@ var lines = []struct{ input, lines string }{
 	{"tags: 1,000", "bi.tag" + manyTags(1000) + " 1 NOW\n"},
 	{"tags: a value of 5,000 bytes", "bi.tag;a=" + strings.Repeat("v", 5000) + " 1 NOW\n"},
 	{"tags: a name of 2,000 bytes", "bi.tag;" + strings.Repeat("n", 2000) + "=v 1 NOW\n"},
+	{"tags of OpenMetrics", `bi.om{a="b",c="d"} 1 NOW` + "\n"},
+	{"tags of OpenMetrics: no value", `bi.om{a=""} 1 NOW` + "\n"},
 	{"an HTTP request", "GET / HTTP/1.1\r\nHost: shale\r\nContent-Length: 3\r\n\r\nabc\n"},
 	{"Graphite pickle", "\x00\x00\x00\x2e(lp0\n(S'a'\np1\n(L1L\nF1.0\ntp2\ntp3\na."},
 	{"good lines around a bad one", "bi.good1 1 NOW\nbad\nbi.good2 2 NOW\n"},
@@ -210,6 +212,7 @@ func graphiteTCP() group {
 			t.Errorf("the server did not close its half: %d %v", n, err)
 		}
 	})
+	stream("a last line without a newline, with a cut time", func(t *testing.T, s *server, c *net.TCPConn) { write(c, stamped("bi.cut 1 NOW")[:17]) })
 	stream("a connection that is reset inside a line", func(t *testing.T, s *server, c *net.TCPConn) {
 		write(c, stamped("bi.reset1 1 NOW\nbi.reset2 1 1"))
 		time.Sleep(200 * time.Millisecond)
@@ -258,7 +261,7 @@ func graphiteUDP() group {
 	for _, l := range lines {
 		switch l.input {
 		case "empty lines and white space", "two tokens", "value: NaN", "time: 1e300", "invalid UTF-8 in the name", "good lines around a bad one",
-			"tags: without =", "time: two days ago":
+			"tags: without =", "time: two days ago", "CR without LF between two lines", "tags of OpenMetrics":
 			datagram(l.input, func(t *testing.T, c net.Conn) { write(c, stamped(l.lines)) })
 		}
 	}

@@ -92,18 +92,34 @@ func (c *conn) read() {
 	}
 }
 
-// finish handles the bytes after the last newline. If the sender closed the stream, they are a line. If
-// the connection broke or was closed here, they may be cut inside a number, so they are dropped.
+// finish handles the bytes after the last newline. If the sender closed the stream, they are a line,
+// unless they may be cut inside their time. If the connection broke or was closed here, they may be cut
+// inside any number, so they are dropped.
 func (c *conn) finish(err error) {
+	why := "the connection ended in the middle of the line"
 	switch {
 	case c.n == 0 || c.skipping:
+		return
 	case errors.Is(err, io.EOF):
-		c.deliver(c.buf[:c.n])
-	default:
-		c.parser.counts.lines++
-		c.parser.bad(c.buf[:c.n], "the connection ended in the middle of the line")
-		c.l.count(c.l.metrics.tcp, c.parser)
+		if !c.parser.mayBeCut(c.buf[:c.n]) {
+			c.deliver(c.buf[:c.n])
+			return
+		}
+		why = "the last line has no newline and a time of less than ten digits: it may be cut"
 	}
+	c.parser.counts.lines++
+	c.parser.bad(c.buf[:c.n], why)
+	c.l.count(c.l.metrics.tcp, c.parser)
+}
+
+// mayBeCut reports whether the time of a line, its last field, may have lost digits. It has ten digits
+// since September 2001, so a cut one is earlier.
+func (p *parser) mayBeCut(line []byte) bool {
+	_, rest := token(line)
+	_, rest = token(rest)
+	stamp, _ := token(rest)
+	seconds, ok := number(stamp, &p.scratch)
+	return ok && seconds >= 0 && seconds < 1e9
 }
 
 // setDeadline sets the read deadline of a connection. The zero time stands for the idle timeout. Once

@@ -15,13 +15,17 @@ type parser struct {
 	maxLine int          // bytes, without the newline
 	// reportBad logs a line that is dropped. It must not keep line.
 	reportBad func(line []byte, why string)
+	// datagram means that lines end where Python's str.splitlines ends them, as in carbon's datagrams.
+	datagram bool
 
 	// rest is what feed reads next.
-	rest    []byte
-	tags    []tag
-	labels  model.LabelsBuilder
-	scratch []byte
-	counts  counts
+	rest []byte
+	tags []tag
+	// unescaped has the values of tags that were written with escapes.
+	unescaped []byte
+	labels    model.LabelsBuilder
+	scratch   []byte
+	counts    counts
 }
 
 // feed reads lines of rest into c.
@@ -44,6 +48,7 @@ const (
 // The texts about bad input that occur more than once.
 const (
 	tooLongLine = "the line is too long"
+	tooManyTags = "more than 1024 tags (the most that limits.labels can allow)"
 	badTime     = "the time is not between the years 1677 and 2262; it must be in seconds"
 )
 
@@ -58,11 +63,11 @@ func (p *parser) add(b []byte, c *chunk) (n int) {
 		}
 		n += len(line)
 		p.counts.lines++
-		if len(line) > p.maxLine {
-			p.bad(line, tooLongLine)
-			continue
-		}
-		if !p.plainLine(line, c) {
+		switch {
+		case len(line) <= p.maxLine && p.plainLine(line, c):
+		case p.datagram:
+			p.datagramLines(line, c)
+		default:
 			p.line(line, c)
 		}
 	}
@@ -75,14 +80,15 @@ func (p *parser) bad(line []byte, why string) {
 }
 
 // plainLine parses the common form of a line: an ASCII name with or without tags, one space, a short
-// decimal, one space, whole seconds. It returns false for any other line and leaves c unchanged.
+// decimal, one space, whole seconds. It returns false for any other line and leaves c unchanged. A name
+// that ends with a brace may have the tags of OpenMetrics.
 func (p *parser) plainLine(line []byte, c *chunk) bool {
 	end := plainEnd(line)
 	nameEnd := end
 	for end < len(line) && line[end] == ';' {
 		end += 1 + plainEnd(line[end+1:])
 	}
-	if nameEnd == 0 || end >= len(line) || line[end] != ' ' || line[0] == '~' {
+	if nameEnd == 0 || end >= len(line) || line[end] != ' ' || line[0] == '~' || line[end-1] == '}' {
 		return false
 	}
 	v, n, ok := plainNumber(line[end+1:])
@@ -107,6 +113,10 @@ func (p *parser) plainLine(line []byte, c *chunk) bool {
 
 // line parses any line.
 func (p *parser) line(line []byte, c *chunk) {
+	if len(line) > p.maxLine {
+		p.bad(line, tooLongLine)
+		return
+	}
 	if !utf8.Valid(line) {
 		p.bad(line, "the line is not valid UTF-8")
 		return
@@ -159,25 +169,23 @@ func (p *parser) time(seconds float64) (t int64, ok bool) {
 	return int64(seconds) * second, true
 }
 
-// series adds a row under the name and tags of path. It returns an error text if they are not valid, or
-// "".
+// series adds a row under the name and tags of path. If the tags are malformed, the whole path is the
+// name, as with carbon, and the log says so. It returns an error text if the row cannot be stored, or "".
 func (p *parser) series(path []byte, t int64, v uint64, c *chunk) (why string) {
-	name, tags := path, []byte(nil)
-	if i := bytes.IndexByte(path, ';'); i >= 0 {
-		name, tags = path[:i], path[i:]
-	}
-	for len(name) > 0 && name[0] == '~' {
-		name = name[1:]
-	}
-	if len(name) == 0 {
+	if len(path) == 0 {
 		return "the name is empty"
 	}
-	if why := p.readTags(tags); why != "" {
-		return why
+	name, malformed := p.readPath(path)
+	if malformed != "" {
+		p.reportBad(path, malformed)
+		name, p.tags = path, p.tags[:0]
 	}
-	if len(p.tags) == 0 {
+	switch len(p.tags) {
+	case 0:
 		c.addName(name, p.keys.NameKey(name), t, v)
 		return ""
+	case maxTags + 1:
+		return tooManyTags
 	}
 	p.labels.Reset()
 	p.labels.Add(nameLabel, name)

@@ -198,6 +198,62 @@ func TestTCPStoresLines(t *testing.T) {
 	}
 }
 
+// A last line without a newline is stored, unless the sender broke off or its time may have lost digits.
+func TestLastLine(t *testing.T) {
+	for _, c := range []struct {
+		line   string
+		reset  bool
+		stored bool
+	}{
+		{"a 1 1700000000", false, true}, {"a 1 1700000000.", false, true}, {"a 1 -1", false, true},
+		{"a 1 170000000", false, false}, {"a 1 1", false, false}, {"a 1", false, false}, {"a 1 1700000000", true, false},
+	} {
+		b := start(t, newStore(), Options{}, write.Limits{MaxFuture: time.Hour})
+		nc := b.dial(t, "tcp").(*net.TCPConn)
+		say(t, nc, "first 1 1700000000\n"+c.line)
+		b.s.wait(t, 1)
+		if c.reset {
+			_ = nc.SetLinger(0)
+		}
+		if err := nc.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if c.stored {
+			b.s.wait(t, 2)
+			continue
+		}
+		eventually(t, func() bool { return testutil.ToFloat64(b.metrics.tcp.bad) == 1 }, b.log.String)
+		b.wantDiscarded(t, map[string]float64{"bad_line": 1})
+		if !strings.Contains(b.log.String(), "bad line: ") {
+			t.Errorf("%q: the log is %q", c.line, b.log.String())
+		}
+		if n := b.s.stored(); n != 1 {
+			t.Errorf("%q: %d rows", c.line, n)
+		}
+	}
+}
+
+// A point with malformed tags is stored under its whole path, and the log says so. Limits of series name
+// their reason.
+func TestOddNames(t *testing.T) {
+	b := start(t, newStore(), Options{}, write.Limits{MaxFuture: time.Hour, MaxLabels: 64, MaxValueBytes: 4096, MaxNameBytes: 1024})
+	nc := b.dial(t, "tcp")
+	say(t, nc, "m{a=\"b\"} 1 1700000000\nm;host= 1 1700000000\n"+
+		"m"+tags(64)+" 1 1700000000\n"+strings.Repeat("n", 4097)+" 1 1700000000\nm"+tags(1025)+" 1 1700000000\n")
+	b.s.wait(t, 2)
+	eventually(t, func() bool { return testutil.ToFloat64(b.metrics.tcp.lines) == 5 }, b.log.String)
+	for _, want := range []string{`anonymous{__name__="m", a="b"}`, `anonymous{__name__="m;host="}`} {
+		if b.s.Rows[want] == nil {
+			t.Errorf("no %s", want)
+		}
+	}
+	eventually(t, func() bool { return strings.Contains(b.log.String(), "reason=too_many_labels") }, b.log.String)
+	if !strings.Contains(b.log.String(), "a tag has no value; the point is stored, with the whole path as its name") {
+		t.Error(b.log.String())
+	}
+	b.wantDiscarded(t, map[string]float64{"bad_line": 1, "too_many_labels": 1, "label_value_too_long": 1})
+}
+
 func TestTCPLongLines(t *testing.T) {
 	b := start(t, newStore(), Options{MaxLineBytes: 10_000}, limits())
 	nc := b.dial(t, "tcp")
@@ -348,8 +404,9 @@ func TestUDP(t *testing.T) {
 	nc := b.dial(t, "udp")
 	say(t, nc, "a 1 1700000000\nb;x=y 2 1700000000")
 	say(t, nc, "c 3 1700000000\nbad\n")
-	b.s.wait(t, 3)
-	b.want(t, b.metrics.udp.received, 3)
+	say(t, nc, "d 4 1700000000\re 5 1700000000\u2028f 6 1700000000")
+	b.s.wait(t, 6)
+	b.want(t, b.metrics.udp.received, 6)
 	b.want(t, b.metrics.udp.bad, 1)
 	eventually(t, func() bool { return strings.Contains(b.log.String(), nc.LocalAddr().String()) }, b.log.String)
 }

@@ -2,7 +2,10 @@ package graphite
 
 import (
 	"math"
+	"slices"
 	"strconv"
+	"unicode"
+	"unicode/utf8"
 	"unsafe"
 )
 
@@ -60,29 +63,60 @@ func plainSeconds(b []byte) (s int64, end int, ok bool) {
 	return s, i, i > 0
 }
 
-// number reads what Python's float accepts, except digits that are not ASCII: underscores between
-// digits, inf, infinity and nan in any case, but not hexadecimal. A number beyond the range of float64
-// becomes infinite.
+// number reads what Python's float accepts: underscores between digits, decimal digits of any script,
+// inf, infinity and nan in any case, but not hexadecimal. A number beyond the range of float64 becomes
+// infinite.
 func number(tok []byte, scratch *[]byte) (v float64, ok bool) {
 	if v, end, ok := plainNumber(tok); ok && end == len(tok) {
 		return v, true
 	}
-	if !isNumber(tok) {
+	if *scratch, ok = appendASCII((*scratch)[:0], tok); !ok || !isNumber(*scratch) {
 		return 0, false
 	}
-	*scratch = (*scratch)[:0]
-	for _, c := range tok {
-		if c != '_' {
-			*scratch = append(*scratch, c)
-		}
-	}
-	if tok[len(tok)-1]|0x20 == 'n' {
+	if last := (*scratch)[len(*scratch)-1]; last|0x20 == 'n' {
 		return math.NaN(), true // strconv does not accept a NaN with a sign
 	}
+	text := slices.DeleteFunc(*scratch, func(c byte) bool { return c == '_' })
 	// The syntax is valid, so the only possible error is one of range, and then ParseFloat returns the
 	// right infinity. It does not keep the string.
-	v, _ = strconv.ParseFloat(unsafe.String(unsafe.SliceData(*scratch), len(*scratch)), 64)
+	v, _ = strconv.ParseFloat(unsafe.String(unsafe.SliceData(text), len(text)), 64)
 	return v, true
+}
+
+// appendASCII appends a token with the decimal digits of all scripts as ASCII digits. It returns false
+// if the token has another character that is not ASCII.
+func appendASCII(dst, tok []byte) (_ []byte, ok bool) {
+	for i := 0; i < len(tok); {
+		if c := tok[i]; c < utf8.RuneSelf {
+			dst = append(dst, c)
+			i++
+			continue
+		}
+		r, n := utf8.DecodeRune(tok[i:])
+		digit := decimal(r)
+		if digit < 0 {
+			return dst, false
+		}
+		dst = append(dst, '0'+byte(digit))
+		i += n
+	}
+	return dst, true
+}
+
+// decimal returns the value of a decimal digit of any script, or -1. The ranges of unicode.Nd begin with
+// a zero and have whole sets of ten digits.
+func decimal(r rune) int {
+	for _, set := range unicode.Nd.R16 {
+		if r >= rune(set.Lo) && r <= rune(set.Hi) {
+			return int(r-rune(set.Lo)) % 10
+		}
+	}
+	for _, set := range unicode.Nd.R32 {
+		if r >= rune(set.Lo) && r <= rune(set.Hi) {
+			return int(r-rune(set.Lo)) % 10
+		}
+	}
+	return -1
 }
 
 // isNumber checks the syntax: a sign, then a word, or digits with an optional point and exponent.

@@ -88,7 +88,7 @@ func (it *pickledPoints) add(v pickle.Value, c *chunk) {
 	}
 	name := it.d.Text(path)
 	switch {
-	case len(name) > 0 && plainEnd(name) == len(name) && name[0] != '~' && len(name) <= it.p.maxLine:
+	case len(name) > 0 && plainEnd(name) == len(name) && name[0] != '~' && name[len(name)-1] != '}' && len(name) <= it.p.maxLine:
 		c.addName(name, it.p.keys.NameKey(name), t, math.Float64bits(f))
 	case len(name) > it.p.maxLine:
 		it.bad(v, "the path is too long")

@@ -1,6 +1,7 @@
 package graphite
 
 import (
+	"bytes"
 	"net/netip"
 	"time"
 
@@ -29,6 +30,7 @@ func (l *Listener) serveDatagrams() {
 	}()
 	var peer netip.AddrPort
 	p := l.newParser("")
+	p.datagram = true
 	p.reportBad = func(line []byte, why string) { l.log.badLine(peer.String(), line, why) }
 	buf := make([]byte, maxDatagram)
 	for {
@@ -58,9 +60,32 @@ func (l *Listener) addDatagram(g *queue, p *parser, lines []byte) {
 	if len(p.rest) == 0 {
 		return
 	}
-	n := countLines(p.rest)
+	n := countDatagramLines(p.rest)
 	l.metrics.droppedDatagrams.Inc()
 	l.metrics.udp.dropped.Add(float64(n))
 	l.o.Sink.Discard(write.ReasonOverload, n)
 	l.log.failure("datagram dropped: no memory for its points", "lines", n)
+}
+
+// datagramLines parses what stands between two newlines of a datagram. Carbon splits datagrams by
+// Python's str.splitlines, and lines of TCP at newlines only.
+func (p *parser) datagramLines(b []byte, c *chunk) {
+	p.counts.lines--
+	for line := range bytes.FieldsFuncSeq(b, isLineBreak) {
+		p.counts.lines++
+		p.line(line, c)
+	}
+}
+
+// countDatagramLines counts the lines of a datagram that are not empty.
+func countDatagramLines(b []byte) (n int) {
+	for range bytes.FieldsFuncSeq(b, isLineBreak) {
+		n++
+	}
+	return n
+}
+
+// isLineBreak reports whether Python's str.splitlines ends a line at r.
+func isLineBreak(r rune) bool {
+	return r >= '\n' && r <= '\r' || r >= 0x1c && r <= 0x1e || r == 0x85 || r == 0x2028 || r == 0x2029
 }
