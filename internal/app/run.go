@@ -24,9 +24,6 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// drainTime is how long a stop waits for running requests.
-const drainTime = 20 * time.Second
-
 // Options build a process.
 type Options struct {
 	Config config.Config

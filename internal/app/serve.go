@@ -1,7 +1,6 @@
 package app
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -33,7 +32,7 @@ type servers struct {
 
 // listener is the port for all HTTP.
 type listener struct {
-	net.Listener
+	*connections
 	server *http.Server
 	mux    atomic.Pointer[http.ServeMux]
 	admin  *admin.API
@@ -63,7 +62,7 @@ func listen(c config.Config, registry *prometheus.Registry, log *slog.Logger, re
 	if err != nil {
 		return nil, fmt.Errorf("%w: http-listen: %v", model.ErrInvalid, err)
 	}
-	h := &listener{Listener: netutil.LimitListener(l, c.Connections)}
+	h := &listener{connections: watchConnections(netutil.LimitListener(l, c.Connections), log)}
 	mux := http.NewServeMux()
 	h.admin = admin.New(admin.Options{Version: c.Version, Gatherer: registry, Ready: ready, Writable: writable, Listed: endpoints(), Logger: log})
 	h.admin.Routes(mux)
@@ -85,9 +84,10 @@ func listen(c config.Config, registry *prometheus.Registry, log *slog.Logger, re
 		MaxHeaderBytes: 64 << 10,
 		ErrorLog:       slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
+	h.watch(h.server)
 	s := &servers{http: h, failed: make(chan error, 2)}
 	go func() {
-		if err := h.server.Serve(h.Listener); !errors.Is(err, http.ErrServerClosed) {
+		if err := h.server.Serve(h.connections); !errors.Is(err, http.ErrServerClosed) {
 			s.failed <- fmt.Errorf("%w: http: %v", model.ErrTransient, err)
 		}
 	}()
@@ -141,8 +141,6 @@ func (s *servers) mount(c config.Config, e *Engine, registry *prometheus.Registr
 
 // drain accepts no further requests and waits for running ones.
 func (s *servers) drain() error {
-	ctx, cancel := context.WithTimeout(context.Background(), drainTime)
-	defer cancel()
 	var errs []error
 	if s.graphite != nil {
 		errs = append(errs, s.graphite.Close())
@@ -150,10 +148,7 @@ func (s *servers) drain() error {
 	}
 	// The server does not know the connections that follow lines.
 	errs = append(errs, s.http.closeLogs())
-	if err := s.http.server.Shutdown(ctx); err != nil {
-		// The requests that still run had their time. The store must not wait for them.
-		errs = append(errs, err, s.http.server.Close())
-	}
+	s.http.drain(s.http.server)
 	return errors.Join(errs...)
 }
 

@@ -1,0 +1,190 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// The times of a stop.
+const (
+	// drainTime is how long a stop waits for running requests.
+	drainTime = 20 * time.Second
+	// stallTime is how long a client may neither send nor read while the server stops.
+	stallTime = 2 * time.Second
+	// cutTime is how long a stop waits for the handlers of requests that it has cut.
+	cutTime = 3 * time.Second
+)
+
+// connections are the open HTTP connections, and what each of them waits for.
+type connections struct {
+	net.Listener
+	log *slog.Logger
+
+	mu   sync.Mutex
+	open map[*connection]struct{}
+}
+
+// connection notes since when it waits for its client, as Unix nanoseconds; 0: it does not.
+type connection struct {
+	net.Conn
+	request             atomic.Pointer[http.Request] // nil: no handler runs
+	header, body, write atomic.Int64
+}
+
+type connectionKey struct{}
+
+func watchConnections(l net.Listener, log *slog.Logger) *connections {
+	return &connections{Listener: l, log: log, open: make(map[*connection]struct{})}
+}
+
+// watch makes a server tell the state of its connections.
+func (c *connections) watch(s *http.Server) {
+	s.ConnContext = func(ctx context.Context, conn net.Conn) context.Context {
+		return context.WithValue(ctx, connectionKey{}, conn)
+	}
+	s.ConnState = func(conn net.Conn, state http.ConnState) { c.changed(conn.(*connection), state) }
+	handler := s.Handler
+	s.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		conn := r.Context().Value(connectionKey{}).(*connection)
+		conn.header.Store(0)
+		conn.request.Store(r)
+		defer conn.request.Store(nil)
+		if r.Body != http.NoBody {
+			r.Body = &watchedBody{r.Body, conn}
+		}
+		handler.ServeHTTP(w, r)
+	})
+}
+
+// Accept returns a connection that is watched.
+func (c *connections) Accept() (net.Conn, error) {
+	conn, err := c.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &connection{Conn: conn}, nil
+}
+
+func (c *connections) changed(conn *connection, state http.ConnState) {
+	conn.header.Store(0)
+	switch state {
+	case http.StateNew:
+		c.mu.Lock()
+		c.open[conn] = struct{}{}
+		c.mu.Unlock()
+		conn.header.Store(time.Now().UnixNano())
+	case http.StateActive:
+		conn.header.Store(time.Now().UnixNano())
+	case http.StateClosed, http.StateHijacked:
+		c.mu.Lock()
+		delete(c.open, conn)
+		c.mu.Unlock()
+	}
+}
+
+// Write notes that the client must read.
+func (c *connection) Write(p []byte) (int, error) {
+	c.write.Store(time.Now().UnixNano())
+	defer c.write.Store(0)
+	return c.Conn.Write(p)
+}
+
+// watchedBody notes that the client must send.
+type watchedBody struct {
+	io.ReadCloser
+	conn *connection
+}
+
+func (b *watchedBody) Read(p []byte) (int, error) {
+	b.conn.body.Store(time.Now().UnixNano())
+	defer b.conn.body.Store(0)
+	return b.ReadCloser.Read(p)
+}
+
+// stalled returns what the connection has been waiting for since before a time; empty: nothing.
+func (c *connection) stalled(before int64) string {
+	for _, w := range [...]struct {
+		since *atomic.Int64
+		text  string
+	}{{&c.write, "the client to read the response"}, {&c.body, "the body of the request"}, {&c.header, "the header of a request"}} {
+		if since := w.since.Load(); since != 0 && since < before {
+			return w.text
+		}
+	}
+	return ""
+}
+
+// each calls do for every open connection.
+func (c *connections) each(do func(*connection)) {
+	c.mu.Lock()
+	all := make([]*connection, 0, len(c.open))
+	for conn := range c.open {
+		all = append(all, conn)
+	}
+	c.mu.Unlock()
+	for _, conn := range all {
+		do(conn)
+	}
+}
+
+// drain shuts a server down: it waits for running requests, but not for clients that stall. It logs whatever
+// it cuts. A request that is cut has not been acknowledged, so no data is at risk and there is no error.
+func (c *connections) drain(s *http.Server) {
+	ctx, cancel := context.WithTimeout(context.Background(), drainTime)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- s.Shutdown(ctx) }()
+	ticker := time.NewTicker(stallTime / 10)
+	defer ticker.Stop()
+	for {
+		select {
+		case err := <-ended:
+			if errors.Is(err, context.DeadlineExceeded) {
+				c.cut(s)
+			} else if err != nil {
+				c.log.Warn("closing the HTTP listener failed", "err", err)
+			}
+			return
+		case now := <-ticker.C:
+			c.each(func(conn *connection) {
+				if waits := conn.stalled(now.Add(-stallTime).UnixNano()); waits != "" {
+					c.logCut("stopping: closed a connection whose client stalled", conn, waits)
+					_ = conn.Close() // the client gets no more in any case
+				}
+			})
+		}
+	}
+}
+
+// cut closes all connections and waits for their handlers.
+func (c *connections) cut(s *http.Server) {
+	c.each(func(conn *connection) {
+		c.logCut("stopping: cut a request that still ran after "+drainTime.String(), conn, conn.stalled(time.Now().UnixNano()))
+	})
+	if err := s.Close(); err != nil {
+		c.log.Warn("closing HTTP connections failed", "err", err)
+	}
+	for end := time.Now().Add(cutTime); time.Now().Before(end); time.Sleep(stallTime / 100) {
+		running := false
+		c.each(func(conn *connection) { running = running || conn.request.Load() != nil })
+		if !running {
+			return
+		}
+	}
+	c.each(func(conn *connection) { c.logCut("stopping: a request that was cut still runs", conn, "") })
+}
+
+func (c *connections) logCut(msg string, conn *connection, waits string) {
+	request := ""
+	if r := conn.request.Load(); r != nil {
+		request = r.Method + " " + r.URL.Path
+	}
+	c.log.Warn(msg, "client", conn.RemoteAddr(), "request", request, "waited_for", waits)
+}
