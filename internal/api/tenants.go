@@ -24,7 +24,8 @@ func OneTenant(h http.Header) ([]string, error) {
 const maxTenants = 64
 
 // ManyTenants reads the tenants of a request, separated by | in the header X-Scope-OrgID, and returns them
-// sorted and unique. Without the header it is the default tenant.
+// sorted and unique. Without the header it is the default tenant. As in Loki, empty names among others are
+// tenants without data.
 func ManyTenants(h http.Header) ([]string, error) {
 	value := h.Get(tenantHeader)
 	if value == "" {
@@ -34,7 +35,11 @@ func ManyTenants(h http.Header) ([]string, error) {
 		return nil, fmt.Errorf("%w: %d tenants in X-Scope-OrgID; at most %d are allowed", model.ErrInvalid, n, maxTenants)
 	}
 	all := strings.Split(value, "|")
+	none := strings.Trim(value, "|") == ""
 	for _, t := range all {
+		if t == "" && !none {
+			continue
+		}
 		if err := model.CheckTenant(t); err != nil {
 			return nil, err
 		}

@@ -12,13 +12,15 @@ func TestManyTenants(t *testing.T) {
 		"a":       "a",
 		"b|a|b":   "a b",
 		"a.b|!*'": "!*' a.b",
+		"a|":      " a",
+		"b||a|":   " a b",
 	} {
 		got, err := ManyTenants(http.Header{"X-Scope-Orgid": {header}})
 		if err != nil || strings.Join(got, " ") != want {
 			t.Errorf("%q: %v, %v; want %s", header, got, err, want)
 		}
 	}
-	for _, header := range []string{"|", "a|", "..", "a|.", "a b", "a/b", strings.Repeat("x", 151), strings.Repeat("x|", 100) + "x"} {
+	for _, header := range []string{"|", "||", "..", "|..", "a|.", "a b", "a/b", strings.Repeat("x", 151), strings.Repeat("x|", 100) + "x"} {
 		if got, err := ManyTenants(http.Header{"X-Scope-Orgid": {header}}); err == nil {
 			t.Errorf("%.20q: %v", header, got)
 		}

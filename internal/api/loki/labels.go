@@ -53,7 +53,7 @@ func (h *Handler) labelValues(r *api.Request) (*api.Response, error) {
 	return h.strings(r, func(s *logql.Selection) ([]string, error) { return h.o.Engine.LabelValues(r.Context(), s, name) })
 }
 
-// strings returns a list of strings. On the old paths it has no envelope.
+// strings returns a list of strings.
 func (h *Handler) strings(r *api.Request, list func(*logql.Selection) ([]string, error)) (*api.Response, error) {
 	s, err := h.selection(r)
 	if err != nil {
@@ -66,15 +66,11 @@ func (h *Handler) strings(r *api.Request, list func(*logql.Selection) ([]string,
 	if err != nil {
 		return nil, err
 	}
-	member, begin := `,"data":`, `{"status":"success"`
-	if isLegacy(r) {
-		member, begin = `"values":`, `{`
-	}
 	return response(func(b *api.Body) {
-		b.Raw(begin)
+		b.Raw(`{"status":"success"`)
 		// Loki leaves out an empty list.
 		if len(all) > 0 {
-			b.Raw(member)
+			b.Raw(`,"data":`)
 			b.Texts(all)
 		}
 		b.Raw("}\n")

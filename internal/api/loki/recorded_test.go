@@ -54,8 +54,10 @@ func (r *recorded) name() string {
 func different(r *recorded) string {
 	q := r.Params.Get("query")
 	switch {
-	case strings.HasPrefix(r.Path, legacy+"label/"):
-		return "Loki gives the names of labels for the values of one"
+	case strings.HasPrefix(r.Path, legacy+"label") && r.Status == http.StatusOK:
+		return "Loki gives another form and no values, unless its frontend.encoding is protobuf"
+	case r.Path == current+"series" && strings.Contains(r.Tenant, "|") && strings.Contains(r.Body, `"__tenant_id__":"own"`):
+		return "Loki shows a stream's own label of the tenant's name, and a tenant less"
 	case strings.HasPrefix(r.Body, "rpc error"):
 		return "Loki shows a code of gRPC before the text"
 	case r.Path == current+"index/stats" && r.Status == 200:
@@ -66,7 +68,7 @@ func different(r *recorded) string {
 		return "metric queries are not there yet"
 	case r.Path == current+"tail" && r.Status == 400 && strings.HasPrefix(r.Body, "Bad Request"):
 		return "Loki goes on to the websocket, and refuses behind it"
-	case strings.ContainsAny(r.Tenant, " /") || strings.HasPrefix(r.Tenant, ".") || len(r.Tenant) > 100 || strings.HasSuffix(r.Tenant, "|"):
+	case strings.ContainsAny(r.Tenant, " /") || strings.HasPrefix(r.Tenant, ".") || len(r.Tenant) > 100:
 		return "tenants are refused in words of our own"
 	case strings.Contains(r.Body, "the query time range exceeds the limit"):
 		return "a range may be as long as it likes"
@@ -95,6 +97,7 @@ func recordedLines(begin int64) (all []struct {
 	add(a2, 4e9, "quoted \" \\ \n\t\x00 <b>&\u2028 end", nil)
 	add(b, 5e9, "of b", nil)
 	add(b, 6e9, "last of b", nil)
+	add(model.LabelsOf("__tenant_id__", "own", "app", "own"), 7e9, "a label of the tenant's name", nil)
 	return all
 }
 
@@ -171,8 +174,14 @@ func recordedRequests(begin int64) (all []*recorded) {
 		r.Params["match"] = match
 	}
 	add(current+"index/stats", "query", `{app="a"}`, "start", start, "end", end)
-	for _, tenant := range []string{"a b", "a/b", "..", ".", strings.Repeat("x", 151), "a|", "nobody"} {
+	for _, tenant := range []string{"a b", "a/b", "..", ".", strings.Repeat("x", 151), "t1|", "|t1", "t1||t2", "nobody"} {
 		add(current+"labels", "start", start, "end", end).Tenant = tenant
+	}
+	for _, tenant := range []string{"t1|", "t1||t2", "t3|t1"} {
+		add(current+"label/__tenant_id__/values", "start", start, "end", end).Tenant = tenant
+		lines(`{app="a"} |= "second"`).Tenant = tenant
+		add(current+"label/original___tenant_id__/values", "start", start, "end", end).Tenant = tenant
+		lines(`{original___tenant_id__="own"}`).Tenant = tenant
 	}
 	add(current+"tail", "query", `{app="a"}`).Tenant = "a|b"
 	for _, q := range []string{`{app="a"}|="x"|json|status>=500`, `sum by(app)(rate({app="a"}|json[1m]))>5`, `1+1`, `vector(1)`, `{app="a"} | json | line_format "{{.x}}" | a="b" or c>5 and d<10ms`,

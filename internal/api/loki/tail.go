@@ -70,8 +70,6 @@ func (h *Handler) tailQuery(r *api.Request) (*logql.TailQuery, error) {
 		return nil, bad(fmt.Errorf("delay_for can't be greater than %d", maxDelayFor))
 	case !p.WantsLines():
 		return nil, badText(textOnlyLines)
-	case limit > h.o.Limits.MaxLines:
-		return nil, maxEntries(limit, h.o.Limits.MaxLines)
 	}
 	all, err := api.ManyTenants(r.Header)
 	if err != nil {

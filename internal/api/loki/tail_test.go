@@ -171,6 +171,7 @@ func TestTailQuery(t *testing.T) {
 	for params, want := range map[string]logql.TailQuery{
 		selector: {Tenant: "anonymous", Prepared: prepared(`{app="x"}`), Start: at - 3600e9, Limit: 100},
 		selector + "&start=5&limit=7&delay_for=5&end=9":  {Tenant: "anonymous", Prepared: prepared(`{app="x"}`), Start: 5e9, Limit: 7, Delay: 5e9},
+		selector + "&start=5&limit=6000":                 {Tenant: "anonymous", Prepared: prepared(`{app="x"}`), Start: 5e9, Limit: 6000},
 		selector + "&regexp=" + url.QueryEscape(`a"b\d`): {Tenant: "anonymous", Prepared: prepared(`{app="x"} |~ "a\"b\\d"`), Start: at - 3600e9, Limit: 100},
 	} {
 		conn := mustDial(t, s, current+"tail", params)
@@ -203,7 +204,6 @@ func TestTailRefusals(t *testing.T) {
 		{selector + "&delay_for=-1", "X: y", 400, "delay_for value -1 is out of range [0, 5]"},
 		{selector + "&delay_for=x", "X: y", 400, `strconv.Atoi: parsing "x": invalid syntax`},
 		{selector + "&limit=0", "X: y", 400, "limit must be a positive value"},
-		{selector + "&limit=5001", "X: y", 400, "max entries limit per query exceeded, limit > max_entries_limit_per_query (5001 > 5000)"},
 		{selector + "&start=x", "X: y", 400, `could not parse 'start' parameter: strconv.ParseInt: parsing "x": invalid syntax`},
 		{selector, "X-Scope-OrgID: a|b", 400, "multiple org IDs present"},
 		{selector, "X-Scope-OrgID: a/b", 400, `tenant ID "a/b" contains the character '/'; letters, digits and !-_.*'() are allowed`},

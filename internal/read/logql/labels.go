@@ -37,7 +37,8 @@ func (s *Selection) each(visit func(tenant string, req *model.Request) error) er
 	return nil
 }
 
-// LabelNames returns the sorted names of the labels of the selected streams.
+// LabelNames returns the sorted names of the labels of the selected streams. As in Loki, those of several
+// tenants do not have the name under which a stream's own label of the tenant is shown.
 func (e *Engine) LabelNames(ctx context.Context, s *Selection) ([]string, error) {
 	var all []string
 	err := s.each(func(_ string, req *model.Request) error {
@@ -49,11 +50,6 @@ func (e *Engine) LabelNames(ctx context.Context, s *Selection) ([]string, error)
 		return nil, err
 	}
 	if len(s.Tenants) > 1 && len(all) > 0 {
-		for i, n := range all {
-			if n == TenantLabel {
-				all[i] = originalPrefix + TenantLabel
-			}
-		}
 		all = append(all, TenantLabel)
 	}
 	return sortedOnce(all), nil
@@ -61,11 +57,7 @@ func (e *Engine) LabelNames(ctx context.Context, s *Selection) ([]string, error)
 
 // LabelValues returns the sorted values of one label of the selected streams.
 func (e *Engine) LabelValues(ctx context.Context, s *Selection, name string) ([]string, error) {
-	several := len(s.Tenants) > 1
-	ofTenants := several && name == TenantLabel
-	if several && name == originalPrefix+TenantLabel {
-		name = TenantLabel
-	}
+	ofTenants := len(s.Tenants) > 1 && name == TenantLabel
 	var all []string
 	err := s.each(func(tenant string, req *model.Request) error {
 		if ofTenants {

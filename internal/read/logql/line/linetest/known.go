@@ -60,7 +60,7 @@ func same(a, b Outcome) bool { return reflect.DeepEqual(a, b) }
 
 // misread are queries with expressions in which Loki's simplification forgets a side that matches anything,
 // or takes a.*(b|c) for a(b|c).
-var misread = regexp.MustCompile(`[|!]~ "[^"]*(\||\.\*|x\{fffd)[^"]*"|[=!]~"([^"]*\.\*[^"]*|)"`)
+var misread = regexp.MustCompile(`[|!]~ "[^"]*(\||\.\*|x\{fffd|ufffd)[^"]*"|[=!]~"([^"]*\.\*[^"]*|)"`)
 
 // knownLabels compares what both kept.
 func knownLabels(c Case, them, us Outcome) string {
