@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/shaledb/shale/internal/bucket"
+	bucketfs "github.com/shaledb/shale/internal/bucket/fs"
 	"github.com/shaledb/shale/internal/cache/ram"
 	"github.com/shaledb/shale/internal/journal/local"
 	"github.com/shaledb/shale/internal/model"
@@ -67,6 +68,9 @@ type EngineOptions struct {
 	Logger     *slog.Logger
 }
 
+// catalogMemory is the folder in the data folder for copies of the commit records. It is a bucket of its own.
+const catalogMemory = "remembered"
+
 // closeGrace is how long Close waits for pushes to reach the buffers.
 const closeGrace = 3 * time.Second
 
@@ -114,7 +118,14 @@ func OpenEngine(ctx context.Context, o EngineOptions) (_ *Engine, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if e.catalog, err = catalog.Open(ctx, o.Bucket, catalog.Options{Now: o.Now, Registerer: o.Registerer}); err != nil {
+	memory, err := bucketfs.New(o.FS, o.FS.PathJoin(o.DataDir, catalogMemory))
+	if err != nil {
+		return nil, err
+	}
+	e.catalog, err = catalog.Open(ctx, o.Bucket, catalog.Options{
+		Now: o.Now, Memory: memory, Registerer: o.Registerer, Logger: o.Logger,
+	})
+	if err != nil {
 		return nil, err
 	}
 	split := splitMemory(o.MemoryBytes)

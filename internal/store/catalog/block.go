@@ -13,10 +13,13 @@ import (
 
 // Names of objects.
 const (
-	blockPrefix  = "blocks/"
-	recordPrefix = "catalog/"
-	recordSuffix = ".json"
-	seedName     = "seed"
+	blockPrefix     = "blocks/"
+	recordPrefix    = "catalog/"
+	recordSuffix    = ".json"
+	seedName        = "seed"
+	copyPrefix      = "copies/"
+	uploadPrefix    = "uploads/"
+	collectedPrefix = "collected/"
 )
 
 // ObjectName returns the name of a block's object.

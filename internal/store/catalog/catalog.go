@@ -3,37 +3,37 @@ package catalog
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"maps"
+	"log/slog"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/shaledb/shale/internal/bucket"
 	"github.com/shaledb/shale/internal/model"
 )
 
-// parallelReads bounds the records that are read at one time. A small read from a bucket takes tens of
-// milliseconds, so that 5,000 records take a few seconds.
-const parallelReads = 64
-
 // Options open a Catalog.
 type Options struct {
 	// Now returns the time in Unix nanoseconds; nil means the clock of the machine.
-	Now        func() int64
+	Now func() int64
+	// Memory keeps a second copy of every known record outside of the bucket: in a folder of this process
+	// alone. Nil: losses of whole buckets, and older copies of them, are not noticed after a restart.
+	Memory bucket.Bucket
+
 	Registerer prometheus.Registerer
+	Logger     *slog.Logger // nil: no log
 }
 
 // Catalog holds the commit records of a bucket in memory. It is safe for concurrent use.
 type Catalog struct {
 	b       bucket.Bucket
+	memory  bucket.Bucket // nil: none
 	now     func() int64
+	log     *slog.Logger
 	metrics *metrics
 
 	// commits is held while the bucket is changed, so that order numbers become visible in their order.
@@ -54,7 +54,21 @@ type Catalog struct {
 	gone      map[string]bool
 	// orphans are objects without a record, with the times when they were seen.
 	orphans map[string]*orphan
-	names   map[string]string // tenants, one string each
+	// markers holds the markers of the uploads of this process, by block.
+	markers map[string][]string
+	// strays are objects of blocks that had a record, which is lost and not known.
+	strays map[string]bool
+	// lost holds the known records that are missing from the bucket, damaged those that are unreadable there.
+	lost, damaged map[string]bool
+	// copied holds the records with a copy in the bucket.
+	copied map[string]bool
+	// seenCollected are the lists of collected records that name none of the lost ones.
+	seenCollected map[string]bool
+	recalled      bool // the memory has been compared, and noted is the last time that it says so
+	noted         int64
+	forgetful     bool              // the memory has failed, and the log says so
+	purged        int64             // when old lists of collected records were deleted last
+	names         map[string]string // tenants, one string each
 
 	view atomic.Pointer[view]
 }
@@ -72,109 +86,24 @@ func Open(ctx context.Context, b bucket.Bucket, o Options) (*Catalog, error) {
 	if o.Now == nil {
 		o.Now = func() int64 { return time.Now().UnixNano() }
 	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
 	c := &Catalog{
-		b: b, now: o.Now, records: map[string]*commit{}, holder: map[string]*commit{},
-		uploading: map[string]int{}, gone: map[string]bool{}, orphans: map[string]*orphan{}, names: map[string]string{},
+		b: b, memory: o.Memory, now: o.Now, log: o.Logger, records: map[string]*commit{}, holder: map[string]*commit{},
+		uploading: map[string]int{}, gone: map[string]bool{}, orphans: map[string]*orphan{}, markers: map[string][]string{},
+		strays: map[string]bool{}, lost: map[string]bool{}, damaged: map[string]bool{}, copied: map[string]bool{},
+		seenCollected: map[string]bool{}, names: map[string]string{},
 	}
 	c.metrics = newMetrics(o.Registerer, c)
 	c.publish()
 	if err := c.Refresh(ctx); err != nil {
 		return nil, err
 	}
+	if err := c.recall(ctx); err != nil {
+		return nil, fmt.Errorf("catalogue: %w", err)
+	}
 	return c, nil
-}
-
-// Refresh reads the records that other processes have written since the last call, and forgets those that
-// they have deleted. Records do not change, so a known record is not read again.
-//
-// Everything committed before the call is known when Refresh returns. Commits during the call may or may not
-// be.
-func (c *Catalog) Refresh(ctx context.Context) error {
-	for {
-		again, err := c.refresh(ctx)
-		if err != nil {
-			return fmt.Errorf("catalogue: %w", err)
-		}
-		// A listing that found a deletion may have missed an earlier one that was still being written. A
-		// catalogue that knows a generation must know all earlier ones, so list once more.
-		if !again {
-			return nil
-		}
-	}
-}
-
-func (c *Catalog) refresh(ctx context.Context) (deletions bool, err error) {
-	c.mu.Lock()
-	known := maps.Clone(c.records)
-	c.mu.Unlock()
-
-	listed := map[string]bool{}
-	var fresh []string
-	err = c.b.List(ctx, recordPrefix, func(name string, _ int64) error {
-		id, err := recordOf(name)
-		if listed[id] = true; err == nil && known[id] == nil {
-			fresh = append(fresh, id)
-		}
-		return err
-	})
-	if err != nil {
-		return false, err
-	}
-	read, err := c.read(ctx, fresh)
-	if err != nil {
-		return false, err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, r := range read {
-		if r != nil {
-			deletions = deletions || r.deletion != nil
-			c.add(r)
-		}
-	}
-	for id, r := range known {
-		if !listed[id] && c.records[id] == r {
-			c.forget(r)
-		}
-	}
-	c.publish()
-	return deletions, nil
-}
-
-// recordOf returns the id of the record of a name.
-func recordOf(name string) (string, error) {
-	id, ok := strings.CutSuffix(strings.TrimPrefix(name, recordPrefix), recordSuffix)
-	if !ok || strings.Contains(id, "/") {
-		return "", fmt.Errorf("%s: %w: this is not the name of a commit record", name, model.ErrCorrupt)
-	}
-	return id, nil
-}
-
-// read returns the records of the ids, nil for those that have been deleted since they were listed.
-func (c *Catalog) read(ctx context.Context, ids []string) ([]*commit, error) {
-	records := make([]*commit, len(ids))
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(parallelReads)
-	for i, id := range ids {
-		g.Go(func() (err error) {
-			records[i], err = c.readOne(ctx, id)
-			return err
-		})
-	}
-	return records, g.Wait()
-}
-
-// readOne returns a record, or nil if there is none.
-func (c *Catalog) readOne(ctx context.Context, id string) (*commit, error) {
-	name := recordName(id)
-	data, err := c.b.Get(ctx, name)
-	if errors.Is(err, bucket.ErrNotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	return parseRecord(name, data)
 }
 
 // add and forget change the known records; the caller publishes afterwards. mu must be held.
@@ -194,6 +123,9 @@ func (c *Catalog) add(r *commit) {
 
 func (c *Catalog) forget(r *commit) {
 	delete(c.records, r.id)
+	delete(c.lost, r.id)
+	delete(c.damaged, r.id)
+	delete(c.copied, r.id)
 	for i := range r.blocks {
 		if id := r.blocks[i].ID; c.holder[id] == r {
 			delete(c.holder, id)

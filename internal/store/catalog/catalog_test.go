@@ -84,6 +84,13 @@ func merge(t fataler, c *Catalog, b Block, replaces ...string) {
 	}
 }
 
+// abandon leaves the upload of a block without a commit.
+func abandon(t fataler, b bucket.Bucket, id string) {
+	t.Helper()
+	put(t, b, markerName(id), id)
+	put(t, b, ObjectName(id), "x")
+}
+
 // ship puts a block's object and commits it.
 func ship(t fataler, c *Catalog, b Block) {
 	t.Helper()
@@ -101,10 +108,17 @@ func ids(blocks []Block) []string {
 	return names
 }
 
+// objects lists the bucket without copies, markers and lists of collected records.
 func objects(t fataler, b bucket.Bucket) []string {
 	t.Helper()
 	names := []string{}
-	if err := b.List(ctx, "", func(name string, _ int64) error { names = append(names, name); return nil }); err != nil {
+	err := b.List(ctx, "", func(name string, _ int64) error {
+		if !strings.HasPrefix(name, copyPrefix) && !strings.HasPrefix(name, uploadPrefix) && !strings.HasPrefix(name, collectedPrefix) {
+			names = append(names, name)
+		}
+		return nil
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
 	slices.Sort(names)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -27,16 +26,6 @@ type Collected struct {
 	Blocks, Records, Orphans, Deletions int
 }
 
-// orphan is an object without a record.
-type orphan struct {
-	since int64
-	// seen counts the collections that found it. One is not enough at any age: the clock may have been stepped.
-	seen int
-}
-
-// orphanSightings is how often an orphan must have been seen.
-const orphanSightings = 3
-
 // Collect deletes objects that have been hidden for longer than their grace, uploads that were never
 // committed, and deletions that no block needs any more. A failure does not stop it; the next call retries.
 // Errors are those of the bucket.
@@ -51,6 +40,7 @@ func (c *Catalog) Collect(ctx context.Context, o CollectOptions) (done Collected
 	if o.UploadGrace > 0 {
 		errs = append(errs, c.collectOrphans(ctx, c.now()-int64(o.UploadGrace), &done))
 	}
+	errs = append(errs, c.heal(ctx), c.purgeLists(ctx))
 	if err := errors.Join(errs...); err != nil {
 		return done, fmt.Errorf("catalogue: collect: %w", err)
 	}
@@ -75,18 +65,16 @@ func (c *Catalog) collectHidden(ctx context.Context, before int64, done *Collect
 			done.Blocks++
 			deleted++
 		}
-		for _, r := range records {
-			// After the objects, so that an object is never without a record that leads here.
-			if slices.ContainsFunc(r.blocks, func(b Block) bool { return !c.isGone(b.ID) }) {
-				continue
-			}
-			if err := c.deleteRecord(ctx, r); err != nil {
-				errs = append(errs, err)
-				continue
-			}
-			done.Records++
-			deleted++
+		// After the objects, so that an object is never without a record that leads here.
+		records = slices.DeleteFunc(records, func(r *commit) bool {
+			return slices.ContainsFunc(r.blocks, func(b Block) bool { return !c.isGone(b.ID) })
+		})
+		n, err := c.deleteRecords(ctx, records)
+		if err != nil {
+			errs = append(errs, err)
 		}
+		done.Records += n
+		deleted += n
 		// The deleted records may have been the last reason to keep others.
 		if deleted == 0 || len(errs) > 0 || ctx.Err() != nil {
 			return errors.Join(errs...)
@@ -126,83 +114,50 @@ func (c *Catalog) garbage(before int64) (blocks []string, records []*commit) {
 	return blocks, records
 }
 
-func (c *Catalog) deleteRecord(ctx context.Context, r *commit) error {
-	if err := c.b.Delete(ctx, recordName(r.id)); err != nil {
-		return err
+// deleteRecords deletes records and returns how many. The order tells other processes that this is not a
+// loss: first the list of collected records, then the copies, then the records.
+func (c *Catalog) deleteRecords(ctx context.Context, rs []*commit) (deleted int, err error) {
+	if len(rs) == 0 {
+		return 0, nil
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.forget(r)
-	c.publish()
-	return nil
+	if err := putCollected(ctx, c.b, c.now(), rs, false); err != nil {
+		return 0, err
+	}
+	var errs []error
+	for _, r := range rs {
+		name := recordName(r.id)
+		err := c.b.Delete(ctx, copyName(name))
+		if err == nil {
+			err = c.b.Delete(ctx, name)
+		}
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		deleted++
+		c.mu.Lock()
+		c.forget(r)
+		c.publish()
+		c.mu.Unlock()
+		c.unremember(ctx, []string{r.id})
+	}
+	return deleted, errors.Join(errs...)
 }
 
 // collectDeletions deletes the records of deletions that were committed before a time and concern no visible
 // block. The greatest generation stays, so that it is never assigned twice.
 func (c *Catalog) collectDeletions(ctx context.Context, before int64, done *Collected) error {
 	v := c.view.Load()
-	var errs []error
+	var old []*commit
 	for i, d := range v.deletions {
 		if i == len(v.deletions)-1 || d.Committed > before || slices.ContainsFunc(v.blocks, func(b Block) bool { return d.concerns(&b) }) {
 			continue
 		}
 		c.mu.Lock()
-		r := c.records[deletionID(d.Generation)]
+		old = append(old, c.records[deletionID(d.Generation)])
 		c.mu.Unlock()
-		if err := c.deleteRecord(ctx, r); err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		done.Deletions++
 	}
-	return errors.Join(errs...)
-}
-
-// collectOrphans deletes objects below blocks/ that have had no record since a time, and that this process is
-// not shipping. It lists objects before records, so that an object that is committed in between has a record.
-func (c *Catalog) collectOrphans(ctx context.Context, before int64, done *Collected) error {
-	var objects []string
-	err := c.b.List(ctx, blockPrefix, func(name string, _ int64) error {
-		objects = append(objects, strings.TrimPrefix(name, blockPrefix))
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	if err := c.Refresh(ctx); err != nil {
-		return err
-	}
-	now := c.now()
-	seen := map[string]*orphan{}
-	var old []string
-	c.mu.Lock()
-	for _, id := range objects {
-		if c.holder[id] != nil || c.uploading[id] > 0 {
-			continue
-		}
-		o := c.orphans[id]
-		if o == nil {
-			o = &orphan{since: now}
-		}
-		// A clock that was stepped back must not make the object wait longer.
-		o.since = min(o.since, now)
-		o.seen++
-		if seen[id] = o; o.seen >= orphanSightings && o.since <= before {
-			old = append(old, id)
-		}
-	}
-	c.orphans = seen
-	c.mu.Unlock()
-	var errs []error
-	for _, id := range old {
-		if err := c.b.Delete(ctx, ObjectName(id)); err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		c.mu.Lock()
-		delete(c.orphans, id)
-		c.mu.Unlock()
-		done.Orphans++
-	}
-	return errors.Join(errs...)
+	n, err := c.deleteRecords(ctx, old)
+	done.Deletions += n
+	return err
 }

@@ -20,11 +20,15 @@ const maxUpload = time.Hour
 // the record. If the block was committed before, Ship does nothing, even if the block is hidden by now. After
 // an error of class transient the commit may have happened or not; call Ship again.
 func (c *Catalog) Ship(ctx context.Context, b Block, upload func(context.Context) error) error {
-	defer c.Uploading(b.ID)()
 	known, err := c.committed(ctx, b.ID)
 	if known || err != nil {
 		return err
 	}
+	done, err := c.Uploading(ctx, b.ID)
+	if err != nil {
+		return fmt.Errorf("catalogue: announce the upload of %s: %w", b.ID, err)
+	}
+	defer done()
 	began := time.Now()
 	if err := upload(ctx); err != nil {
 		return fmt.Errorf("catalogue: upload %s: %w", b.ID, err)
@@ -34,20 +38,6 @@ func (c *Catalog) Ship(ctx context.Context, b Block, upload func(context.Context
 		return fmt.Errorf("catalogue: ship %s: %w: the upload took longer than %s", b.ID, model.ErrTransient, maxUpload)
 	}
 	return c.Commit(ctx, b)
-}
-
-// Uploading protects the object of a block without a record from collection until done is called.
-func (c *Catalog) Uploading(id string) (done func()) {
-	c.mark(id, 1)
-	return func() { c.mark(id, -1) }
-}
-
-func (c *Catalog) mark(id string, by int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.uploading[id] += by; c.uploading[id] == 0 {
-		delete(c.uploading, id)
-	}
 }
 
 // committed reports whether a shipped block has a record. A record whose response was lost becomes known
@@ -64,10 +54,8 @@ func (c *Catalog) committed(ctx context.Context, id string) (bool, error) {
 	if r == nil || err != nil {
 		return false, err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.add(r)
-	c.publish()
+	c.know(r)
+	c.rememberAll(ctx, []*commit{r})
 	return true, nil
 }
 
@@ -133,6 +121,7 @@ func (c *Catalog) put(ctx context.Context, r *commit) error {
 		return err
 	}
 	c.know(stored)
+	c.keep(ctx, stored, data)
 	return nil
 }
 
@@ -197,6 +186,7 @@ func (c *Catalog) Delete(ctx context.Context, d Deletion) (Deletion, error) {
 		}
 		if created {
 			c.know(stored)
+			c.keep(ctx, stored, data)
 			return *stored.deletion, nil
 		}
 		// Another process has taken the generation.
@@ -211,5 +201,6 @@ func (c *Catalog) Delete(ctx context.Context, d Deletion) (Deletion, error) {
 			return d, errors.Join(model.ErrTransient, err)
 		}
 		c.know(taken)
+		c.rememberAll(ctx, []*commit{taken})
 	}
 }

@@ -228,8 +228,8 @@ func TestOrphans(t *testing.T) {
 	b, now := memory(t), int64(0)
 	c := open(t, b, &now)
 	ship(t, c, block("live", 0, 1))
-	put(t, b, ObjectName("lost"), "x")
-	put(t, b, ObjectName("slow"), "x")
+	abandon(t, b, "lost")
+	abandon(t, b, "slow")
 	o := CollectOptions{Grace: time.Hour, UploadGrace: 24 * time.Hour}
 	sweep := func(pass time.Duration) int {
 		t.Helper()
@@ -240,7 +240,10 @@ func TestOrphans(t *testing.T) {
 		}
 		return done.Orphans
 	}
-	done := c.Uploading("slow")
+	done, err := c.Uploading(ctx, "slow")
+	if err != nil {
+		t.Fatal(err)
+	}
 	// A clock that jumps does not age orphans by itself.
 	if n := sweep(0) + sweep(48*time.Hour); n != 0 {
 		t.Fatalf("%d collected", n)
@@ -256,7 +259,7 @@ func TestOrphans(t *testing.T) {
 	}
 	done()
 	// A commit of another process in the meantime is not an orphan either.
-	put(t, b, ObjectName("theirs"), "x")
+	abandon(t, b, "theirs")
 	sweep(0)
 	sweep(time.Hour)
 	ship(t, open(t, b, nil), block("theirs", 0, 1))
@@ -264,7 +267,7 @@ func TestOrphans(t *testing.T) {
 		t.Fatalf("%d collected, left %v", n, objects(t, b))
 	}
 	for _, op := range []fault.Op{fault.List, fault.Delete} {
-		put(t, b, ObjectName("lost"), "x")
+		abandon(t, b, "lost")
 		sweep(0)
 		sweep(48 * time.Hour)
 		b.Add(fault.Rule{Kind: fault.Fail, Op: op, Times: 1})

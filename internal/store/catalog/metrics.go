@@ -29,6 +29,12 @@ func newMetrics(reg prometheus.Registerer, c *Catalog) *metrics {
 		func() float64 { return float64(c.size().hidden) })
 	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "shale_catalog_orphans", Help: "Uploaded objects without a commit record, as of the last garbage collection."},
 		func() float64 { return float64(c.size().orphans) })
+	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "shale_catalog_lost_records", Help: "Commit records that are missing from the bucket although no process has collected them; their copies are used."},
+		func() float64 { return float64(c.size().lost) })
+	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "shale_catalog_damaged_records", Help: "Commit records that cannot be read in the bucket; their copies are used."},
+		func() float64 { return float64(c.size().damaged) })
+	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "shale_catalog_stray_blocks", Help: "Blocks whose commit record is lost with its copy, as of the last garbage collection. They are never deleted."},
+		func() float64 { return float64(c.size().strays) })
 	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "shale_catalog_deletions", Help: "Stored deletions that queries apply to blocks."},
 		func() float64 { return float64(len(c.view.Load().deletions)) })
 	return &metrics{deleted: f.NewCounterVec(prometheus.CounterOpts{
@@ -44,6 +50,7 @@ func (m *metrics) collected(d Collected) {
 // catalogSize counts the content of the catalogue.
 type catalogSize struct {
 	records, hidden, orphans int
+	lost, damaged, strays    int
 	bytes                    int64
 }
 
@@ -57,7 +64,7 @@ const (
 func (c *Catalog) size() catalogSize {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s := catalogSize{records: len(c.records), orphans: len(c.orphans)}
+	s := catalogSize{records: len(c.records), orphans: len(c.orphans), lost: len(c.lost), damaged: len(c.damaged), strays: len(c.strays)}
 	live := c.view.Load().ids
 	for _, r := range c.records {
 		s.bytes += recordBytes

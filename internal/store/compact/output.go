@@ -128,7 +128,15 @@ func (b *blockWriter) finish(ctx context.Context) (err error) {
 		return fmt.Errorf("write %s: %w", b.name, classed(err))
 	}
 	block := b.m.block(b, &meta, size)
-	b.m.uploads = append(b.m.uploads, b.m.c.o.Catalog.Uploading(block.ID))
+	var done func()
+	err = retry(ctx, b.m.c.o.firstPause, func() (err error) {
+		done, err = b.m.c.o.Catalog.Uploading(ctx, block.ID)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("announce the upload of %s: %w", block.ID, err)
+	}
+	b.m.uploads = append(b.m.uploads, done)
 	if err := b.m.c.pace.wait(ctx, size); err != nil {
 		return err
 	}

@@ -321,10 +321,17 @@ func list(c *catalog.Catalog) string {
 	return b.String()
 }
 
+// objects lists the bucket without copies of records and lists of collected ones.
 func objects(t fataler, b bucket.Bucket) []string {
 	t.Helper()
 	names := []string{}
-	if err := b.List(ctx, "", func(name string, _ int64) error { names = append(names, name); return nil }); err != nil {
+	err := b.List(ctx, "", func(name string, _ int64) error {
+		if !strings.HasPrefix(name, "copies/") && !strings.HasPrefix(name, "collected/") {
+			names = append(names, name)
+		}
+		return nil
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
 	return names

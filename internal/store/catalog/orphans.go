@@ -1,0 +1,171 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/shaledb/shale/internal/bucket"
+)
+
+// orphan is an object of an upload that was not committed: a block without a record, or a marker.
+type orphan struct {
+	since int64
+	// seen counts the collections that found it. One is not enough at any age: the clock may have been stepped.
+	seen int
+}
+
+// orphanSightings is how often an orphan must have been seen.
+const orphanSightings = 3
+
+// leftovers are the objects of uploads that have no record.
+type leftovers struct {
+	// orphans maps the name of each object that may be deleted to its block. strays are blocks that had a
+	// record.
+	orphans map[string]string
+	strays  []string
+}
+
+// findLeftovers lists blocks without records, and markers that are not needed. It lists in the order of an
+// upload backwards, so that an upload in progress is not taken for a leftover: objects, markers, records.
+func (c *Catalog) findLeftovers(ctx context.Context) (*leftovers, error) {
+	list := func(prefix string) (names []string, err error) {
+		err = c.b.List(ctx, prefix, func(name string, _ int64) error {
+			names = append(names, name)
+			return nil
+		})
+		return names, err
+	}
+	objects, err := list(blockPrefix)
+	if err != nil {
+		return nil, err
+	}
+	markers, err := list(uploadPrefix)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.Refresh(ctx); err != nil {
+		return nil, err
+	}
+	l := &leftovers{orphans: map[string]string{}}
+	marked := map[string]bool{}
+	c.mu.Lock()
+	for _, name := range markers {
+		id := markedBlock(name)
+		marked[id] = true
+		if c.uploading[id] == 0 {
+			l.orphans[name] = id
+		}
+	}
+	var unexplained []string
+	for _, name := range objects {
+		id := strings.TrimPrefix(name, blockPrefix)
+		switch {
+		case c.holder[id] != nil || c.uploading[id] > 0:
+		case marked[id]:
+			l.orphans[name] = id
+		default:
+			unexplained = append(unexplained, id)
+		}
+	}
+	c.mu.Unlock()
+	for _, id := range unexplained {
+		// Another process may have collected the block and then its record.
+		_, err := c.b.GetRange(ctx, ObjectName(id), 0, 0)
+		switch {
+		case err == nil:
+			l.strays = append(l.strays, id)
+		case !errors.Is(err, bucket.ErrNotFound):
+			return nil, err
+		}
+	}
+	return l, nil
+}
+
+// collectOrphans deletes objects of uploads that have had no record since a time, and that this process is
+// not uploading. Blocks that had a record stay.
+func (c *Catalog) collectOrphans(ctx context.Context, before int64, done *Collected) error {
+	l, err := c.findLeftovers(ctx)
+	if err != nil {
+		return err
+	}
+	now := c.now()
+	seen := map[string]*orphan{}
+	var blocks, markers []string
+	c.mu.Lock()
+	for name := range l.orphans {
+		o := c.orphans[name]
+		if o == nil {
+			o = &orphan{since: now}
+		}
+		// A clock that was stepped back must not make the object wait longer.
+		o.since = min(o.since, now)
+		o.seen++
+		if seen[name] = o; o.seen < orphanSightings || o.since > before {
+			continue
+		}
+		if strings.HasPrefix(name, blockPrefix) {
+			blocks = append(blocks, name)
+		} else {
+			markers = append(markers, name)
+		}
+	}
+	c.orphans = seen
+	c.mu.Unlock()
+	c.noteStrays(l.strays)
+	var errs []error
+	kept := map[string]bool{} // blocks whose markers must stay
+	for name, id := range l.orphans {
+		kept[id] = kept[id] || strings.HasPrefix(name, blockPrefix)
+	}
+	for _, name := range blocks {
+		if err := c.b.Delete(ctx, name); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		c.dropOrphan(name)
+		kept[l.orphans[name]] = false
+		done.Orphans++
+	}
+	// After the blocks: a block without a marker would count as lost.
+	for _, name := range markers {
+		if kept[l.orphans[name]] {
+			continue
+		}
+		if err := c.b.Delete(ctx, name); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		c.dropOrphan(name)
+	}
+	return errors.Join(errs...)
+}
+
+func (c *Catalog) dropOrphan(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.orphans, name)
+}
+
+// noteStrays makes blocks known whose records are lost, and logs the new ones.
+func (c *Catalog) noteStrays(ids []string) {
+	c.mu.Lock()
+	was := c.strays
+	c.strays = map[string]bool{}
+	for _, id := range ids {
+		c.strays[id] = true
+	}
+	c.mu.Unlock()
+	n := 0
+	for _, id := range ids {
+		if was[id] {
+			continue
+		}
+		if n++; n > logAtOnce {
+			c.log.Error("more blocks have lost their commit records", "count", len(ids), "remedy", remedy)
+			return
+		}
+		c.log.Error("a block had a commit record, which is lost with its copy; its rows are missing from queries, and it is never collected",
+			"block", ObjectName(id), "remedy", remedy)
+	}
+}

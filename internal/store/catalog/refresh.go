@@ -1,0 +1,171 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/shaledb/shale/internal/bucket"
+	"github.com/shaledb/shale/internal/model"
+)
+
+// parallelReads bounds the records that are read at one time. A small read from a bucket takes tens of
+// milliseconds, so that 5,000 records take a few seconds.
+const parallelReads = 64
+
+// Refresh reads the records that other processes have written since the last call, and forgets those that
+// they have collected. Records do not change, so a known record is not read again. A known record that is
+// gone and that no process has collected is lost: it stays known, and is reported.
+//
+// Everything committed before the call is known when Refresh returns. Commits during the call may or may not
+// be.
+func (c *Catalog) Refresh(ctx context.Context) error {
+	for {
+		again, err := c.refresh(ctx)
+		if err != nil {
+			return fmt.Errorf("catalogue: %w", err)
+		}
+		// A listing that found a deletion may have missed an earlier one that was still being written. A
+		// catalogue that knows a generation must know all earlier ones, so list once more.
+		if again {
+			continue
+		}
+		c.mu.Lock()
+		recalled := c.recalled
+		c.mu.Unlock()
+		if recalled {
+			c.noteChecked(ctx)
+		}
+		return nil
+	}
+}
+
+func (c *Catalog) refresh(ctx context.Context) (deletions bool, err error) {
+	c.mu.Lock()
+	known, damaged := maps.Clone(c.records), maps.Clone(c.damaged)
+	c.mu.Unlock()
+
+	// The copies first: a copy is written after its record and deleted before it.
+	copied, err := c.listCopies(ctx)
+	if err != nil {
+		return false, err
+	}
+	listed, fresh := map[string]bool{}, []string(nil)
+	err = c.b.List(ctx, recordPrefix, func(name string, _ int64) error {
+		id, err := recordOf(name)
+		if listed[id] = true; err == nil && (known[id] == nil || damaged[id]) {
+			fresh = append(fresh, id)
+		}
+		return err
+	})
+	if err != nil {
+		return false, err
+	}
+	absent := map[string]*commit{}
+	for id := range copied {
+		if !listed[id] {
+			absent[id] = nil
+		}
+	}
+	for id, r := range known {
+		if !listed[id] {
+			absent[id] = r
+		}
+	}
+	read, err := c.read(ctx, fresh)
+	if err != nil {
+		return false, err
+	}
+	v, err := c.judge(ctx, absent, false)
+	if err != nil {
+		return false, err
+	}
+	c.mu.Lock()
+	c.copied = copied
+	for _, r := range read {
+		if r != nil {
+			deletions = deletions || r.deletion != nil && known[r.id] == nil
+			c.add(r)
+		}
+	}
+	found := c.apply(v, known)
+	var back []string
+	for id := range c.lost {
+		if listed[id] {
+			delete(c.lost, id)
+			back = append(back, id)
+		}
+	}
+	c.publish()
+	c.mu.Unlock()
+	for _, id := range back {
+		c.log.Info("a lost commit record is back", "record", recordName(id))
+	}
+	c.reportLost(ctx, found)
+	c.rememberAll(ctx, read)
+	c.unremember(ctx, v.collected)
+	return deletions, nil
+}
+
+// recordOf returns the id of the record of a name.
+func recordOf(name string) (string, error) {
+	id, ok := strings.CutSuffix(strings.TrimPrefix(name, recordPrefix), recordSuffix)
+	if !ok || strings.Contains(id, "/") {
+		return "", fmt.Errorf("%s: %w: this is not the name of a commit record", name, model.ErrCorrupt)
+	}
+	return id, nil
+}
+
+// read returns the records of the ids, nil for those that have been deleted since they were listed.
+func (c *Catalog) read(ctx context.Context, ids []string) ([]*commit, error) {
+	records := make([]*commit, len(ids))
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(parallelReads)
+	for i, id := range ids {
+		g.Go(func() (err error) {
+			records[i], err = c.readOne(ctx, id)
+			return err
+		})
+	}
+	return records, g.Wait()
+}
+
+// readOne returns a record, or nil if there is none. If the record is damaged, it returns an intact copy.
+func (c *Catalog) readOne(ctx context.Context, id string) (*commit, error) {
+	name := recordName(id)
+	data, err := c.b.Get(ctx, name)
+	if errors.Is(err, bucket.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	r, cause := parseRecord(name, data)
+	if cause != nil && errors.Is(cause, model.ErrCorrupt) {
+		r, err = c.spare(ctx, id)
+		if errors.Is(err, bucket.ErrNotFound) || errors.Is(err, model.ErrCorrupt) {
+			return nil, fmt.Errorf("%w; it has no intact copy, and without it the catalogue is not reliable: see docs/operations.md, Damaged objects in the bucket", cause)
+		}
+		if err != nil {
+			return nil, err
+		}
+	} else if cause != nil {
+		return nil, cause
+	}
+	c.mu.Lock()
+	was := c.damaged[id]
+	if cause != nil {
+		c.damaged[id] = true
+	} else {
+		delete(c.damaged, id)
+	}
+	c.mu.Unlock()
+	if cause != nil && !was {
+		c.log.Error("a commit record is damaged; its copy is used instead", "record", name, "err", cause, "remedy", remedy)
+	}
+	return r, nil
+}
