@@ -27,6 +27,17 @@ type linePrinter struct {
 	headed  bool
 	streams map[string]string // the other labels of each stream of a page
 	buffer  []byte
+
+	lines int   // that were printed
+	last  int64 // the time of the last one
+}
+
+// count counts lines that are printed.
+func (p *linePrinter) count(lines []client.Line) {
+	p.lines += len(lines)
+	if len(lines) > 0 {
+		p.last = lines[len(lines)-1].At
+	}
 }
 
 // print prints the lines of a page.
@@ -41,6 +52,7 @@ func (p *linePrinter) print(lines []client.Line) error {
 			return err
 		}
 	}
+	p.count(lines)
 	return nil
 }
 

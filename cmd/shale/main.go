@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -41,10 +42,14 @@ type process struct {
 	stdout, stderr io.Writer
 	// flagsSet holds the names of the flags on the command line.
 	flagsSet []string
+
+	saying sync.Mutex // the messages of several goroutines do not mix
 }
 
 // say writes a message for people. What a server or a user put into it cannot move the cursor.
 func (p *process) say(format string, args ...any) {
+	p.saying.Lock()
+	defer p.saying.Unlock()
 	_, _ = fmt.Fprintf(p.stderr, "shale: %s\n", terminal.EscapeLines(fmt.Sprintf(format, args...)))
 }
 

@@ -28,6 +28,8 @@ type queryCmd struct {
 	Logs    bool `help:"Query log lines with LogQL. Prints the newest lines of the last hour, newest first."`
 	Limit   int  `default:"100" placeholder:"N" help:"With --logs: maximum number of lines; 0: all."`
 	Forward bool `help:"With --logs: print the oldest lines, oldest first."`
+
+	instant bool // the query is for one time
 }
 
 // Help teaches the command by examples.
@@ -60,6 +62,12 @@ type queryData struct {
 	Stats      json.RawMessage `json:"stats"`
 }
 
+// empty reports whether the result has no series.
+func (d *queryData) empty() bool {
+	var series []json.RawMessage
+	return (d.ResultType == "vector" || d.ResultType == "matrix") && json.Unmarshal(d.Result, &series) == nil && len(series) == 0
+}
+
 // Run queries and prints.
 func (q *queryCmd) Run(ctx context.Context, p *process) error {
 	if q.Logs {
@@ -72,12 +80,14 @@ func (q *queryCmd) Run(ctx context.Context, p *process) error {
 	if err != nil {
 		return usageError{err}
 	}
-	endpoint, form, err := q.request(time.Now(), slices.Contains(p.flagsSet, "since"))
+	now := time.Now()
+	start, end, err := q.times(now, slices.Contains(p.flagsSet, "since"))
 	if err != nil {
 		return usageError{err}
 	}
 	ctx, cancel := q.deadline(ctx)
 	defer cancel()
+	endpoint, form := q.request(start, end)
 	body, err := server.PostForm(ctx, endpoint, form)
 	if err != nil {
 		return err
@@ -98,38 +108,51 @@ func (q *queryCmd) Run(ctx context.Context, p *process) error {
 			return err
 		}
 	}
-	if q.Format == "json" {
-		_, err := fmt.Fprintf(p.stdout, "%s\n", strings.TrimSpace(string(body)))
+	if q.Format == formatJSON {
+		_, err = fmt.Fprintf(p.stdout, "%s\n", strings.TrimSpace(string(body)))
+	} else {
+		err = printResult(p.stdout, &d, q.Format)
+	}
+	if err != nil {
 		return err
 	}
-	return printResult(p.stdout, &d, q.Format)
+	if d.empty() {
+		e := emptiness{index: client.Index{Server: server, From: start, To: end}, now: now, untilNow: q.End == "", instant: q.instant, say: p.note}
+		e.explainSamples(ctx, q.Expr)
+	}
+	return nil
 }
 
-// request returns the path of the endpoint and its parameters. since tells that --since is set.
-func (q *queryCmd) request(now time.Time, since bool) (endpoint string, form url.Values, err error) {
+// times returns the range of a range query, or twice the time of an instant query. since tells whether the
+// flag --since is set.
+func (q *queryCmd) times(now time.Time, since bool) (start, end time.Time, err error) {
+	switch q.instant = !since && q.Start == "" && q.End == "" && q.Step == 0; {
+	case q.instant && q.Time == "":
+		return now, now, nil
+	case q.instant:
+		if start, err = parseTime(q.Time, now); err != nil {
+			err = fmt.Errorf("--time: %w", err)
+		}
+		return start, start, err
+	case q.Start == "" && !since:
+		return start, end, errors.New("a range query needs --start or --since, such as --since 1h")
+	case q.Time != "":
+		return start, end, errors.New("--time is for instant queries, and --since, --start, --end and --step are for range queries; they exclude each other")
+	}
+	return q.bounds(now)
+}
+
+// request returns the path of the endpoint and its parameters.
+func (q *queryCmd) request(start, end time.Time) (endpoint string, form url.Values) {
 	form = url.Values{"query": {q.Expr}}
 	if q.Stats {
 		form.Set("stats", "all")
 	}
-	if !since && q.Start == "" && q.End == "" && q.Step == 0 {
+	if q.instant {
 		if q.Time != "" {
-			at, err := parseTime(q.Time, now)
-			if err != nil {
-				return "", nil, fmt.Errorf("--time: %w", err)
-			}
-			form.Set("time", unixText(at))
+			form.Set("time", unixText(start))
 		}
-		return "api/v1/query", form, nil
-	}
-	switch {
-	case q.Start == "" && !since:
-		return "", nil, errors.New("a range query needs --start or --since, such as --since 1h")
-	case q.Time != "":
-		return "", nil, errors.New("--time is for instant queries, and --since, --start, --end and --step are for range queries; they exclude each other")
-	}
-	start, end, err := q.bounds(now)
-	if err != nil {
-		return "", nil, err
+		return "api/v1/query", form
 	}
 	step := q.Step.Std()
 	if step == 0 {
@@ -138,5 +161,5 @@ func (q *queryCmd) request(now time.Time, since bool) (endpoint string, form url
 	form.Set("start", unixText(start))
 	form.Set("end", unixText(end))
 	form.Set("step", strconv.FormatFloat(step.Seconds(), 'f', -1, 64))
-	return "api/v1/query_range", form, nil
+	return "api/v1/query_range", form
 }

@@ -2,14 +2,18 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/shaledb/shale/internal/client"
+	"github.com/shaledb/shale/internal/terminal"
 )
 
 // onlyWithLogs refuses flags that need --logs.
@@ -25,34 +29,86 @@ func (q *queryCmd) onlyWithLogs(p *process) error {
 	return nil
 }
 
+// onlyWithoutLogs refuses flags that do not fit --logs.
+func (q *queryCmd) onlyWithoutLogs() error {
+	switch {
+	case q.Time != "":
+		return errors.New("--time is for PromQL; with --logs use --since, or --start and --end")
+	case q.Step != 0:
+		return errors.New("--step is for PromQL")
+	case q.Format == "csv":
+		return errors.New("--format csv is for samples; with --logs use table, raw, jsonl or json")
+	case q.Limit < 0:
+		return errors.New("--limit: want a number of lines, or 0 for all")
+	case q.Limit == 0 && q.Format == formatJSON:
+		return errors.New("--limit 0: -o json prints one response, which the server limits; give a number or use -o jsonl")
+	}
+	return nil
+}
+
 // runLogs requests lines page by page and prints them.
 func (q *queryCmd) runLogs(ctx context.Context, p *process) error {
+	if err := q.onlyWithoutLogs(); err != nil {
+		return usageError{err}
+	}
 	server, err := q.server()
 	if err != nil {
 		return usageError{err}
 	}
-	from, to, err := q.lookBack(time.Now())
+	now := time.Now()
+	start, end, err := q.bounds(now)
+	if err == nil && start.Equal(end) {
+		err = fmt.Errorf("--start and --end are both %s: the range is empty", localTime(start))
+	}
 	if err != nil {
 		return usageError{err}
 	}
 	ctx, cancel := q.deadline(ctx)
 	defer cancel()
-	pages := &client.Pages{Server: server, Expr: q.Expr, Forward: q.Forward, From: from, To: to, Left: q.Limit}
-	if q.Format == "json" {
-		body, _, err := pages.Request(ctx, q.Limit)
+	pages := &client.Pages{Server: server, Expr: q.Expr, Forward: q.Forward, From: start.UnixNano(), To: end.UnixNano(), Left: q.Limit}
+	if q.Stats {
+		pages.Cost = make(map[string]float64)
+	}
+	printer := &linePrinter{out: bufio.NewWriter(p.stdout), format: q.Format}
+	if err := q.printLines(ctx, pages, printer); err != nil {
+		return err
+	}
+	if q.Stats {
+		if err := printCost(p, pages.Cost); err != nil {
+			return err
+		}
+	}
+	switch {
+	case printer.lines == 0:
+		e := emptiness{index: client.Index{Server: server, Logs: true, From: start, To: end}, now: now, untilNow: q.End == "", say: p.note}
+		e.explainLines(ctx, q.Expr)
+	case printer.lines == q.Limit:
+		p.note("%s", q.cut(start, end, printer.last))
+	}
+	return nil
+}
+
+// printLines prints what a query gives: the response, or the lines of all pages.
+func (q *queryCmd) printLines(ctx context.Context, pages *client.Pages, printer *linePrinter) error {
+	if q.Format == formatJSON {
+		body, lines, err := pages.Request(ctx, q.Limit)
 		if most := client.AllowedLines(err); most > 0 {
 			return fmt.Errorf("--limit %d: -o json prints one response, and the server limits it to %d lines; use -o jsonl", q.Limit, most)
 		}
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(p.stdout, "%s\n", strings.TrimSpace(string(body)))
-		return err
+		slices.SortFunc(lines, func(a, b client.Line) int { return cmp.Compare(a.At, b.At) })
+		if !q.Forward {
+			slices.Reverse(lines)
+		}
+		printer.count(lines)
+		_, _ = fmt.Fprintf(printer.out, "%s\n", strings.TrimSpace(string(body)))
+		return printer.out.Flush()
 	}
-	out := bufio.NewWriter(p.stdout)
-	err = printPages(ctx, pages, &linePrinter{out: out, format: q.Format})
+	err := printPages(ctx, pages, printer)
 	// The lines before an error are shown, and the last one is whole.
-	if flushErr := out.Flush(); err == nil {
+	if flushErr := printer.out.Flush(); err == nil {
 		err = flushErr
 	}
 	return err
@@ -72,21 +128,28 @@ func printPages(ctx context.Context, pages *client.Pages, printer *linePrinter) 
 	return nil
 }
 
-// lookBack returns the times to ask for, in Unix nanoseconds: from is included, to is not.
-func (q *queryCmd) lookBack(now time.Time) (from, to int64, err error) {
-	switch {
-	case q.Time != "":
-		return 0, 0, errors.New("--time is for PromQL; with --logs use --since, or --start and --end")
-	case q.Step != 0:
-		return 0, 0, errors.New("--step is for PromQL")
-	case q.Stats:
-		return 0, 0, errors.New("--stats is for PromQL; with --logs, -o json shows the statistics")
-	case q.Format == "csv":
-		return 0, 0, errors.New("--format csv is for samples; with --logs use table, raw, jsonl or json")
-	case q.Limit < 0:
-		return 0, 0, errors.New("--limit: want a number of lines, or 0 for all")
-	case q.Limit == 0 && q.Format == "json":
-		return 0, 0, errors.New("--limit 0: -o json prints one response, which the server limits; give a number or use -o jsonl")
+// cut says that --limit ended the output at a line of the given time.
+func (q *queryCmd) cut(start, end time.Time, last int64) string {
+	kind := "older"
+	if q.Forward {
+		kind, start = "newer", time.Unix(0, last)
+	} else {
+		end = time.Unix(0, last)
 	}
-	return q.nanoseconds(now)
+	return fmt.Sprintf("--limit %d is reached: there may be %s lines, from %s to %s; --limit 0 shows all", q.Limit, kind, localTime(start), localTime(end))
+}
+
+// printCost writes the figures of a query that are not 0, one a line, on standard error.
+func printCost(p *process, cost map[string]float64) error {
+	var text []string
+	for _, name := range slices.Sorted(maps.Keys(cost)) {
+		if cost[name] != 0 {
+			text = append(text, name+": "+strconv.FormatFloat(cost[name], 'f', -1, 64))
+		}
+	}
+	if len(text) == 0 {
+		text = []string{"the server sent no statistics"}
+	}
+	_, err := fmt.Fprintln(p.stderr, terminal.EscapeLines(strings.Join(text, "\n")))
+	return err
 }

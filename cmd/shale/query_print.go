@@ -101,8 +101,11 @@ func (s *resultSeries) rows(emit func(at, value string) error) error {
 	return nil
 }
 
-// formatTable is the format for people.
-const formatTable = "table"
+// The formats of every query.
+const (
+	formatTable = "table" // for people
+	formatJSON  = "json"
+)
 
 func printTable(w io.Writer, series []resultSeries) error {
 	if len(series) == 0 {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/shaledb/shale/internal/client"
@@ -54,17 +55,45 @@ func (t *tailCmd) Run(ctx context.Context, p *process) error {
 		return usageError{errors.New("--limit: want at least 1 line; without --since, tail shows only new lines")}
 	}
 	server.Timeout = 2 * time.Minute // of the requests that replay missed lines
+	now := time.Now()
 	out := bufio.NewWriter(p.stdout)
 	printer := linePrinter{out: out, format: t.Format}
+	spoken := make(chan struct{}) // closed when a line comes
+	var first int64               // the time of that line
 	tail := client.Tail{
-		Server: server, Expr: t.Expr, Start: time.Now().Add(-t.Since.Std()), Limit: t.Limit, Delay: t.Delay.Std(),
+		Server: server, Expr: t.Expr, Start: now.Add(-t.Since.Std()), Limit: t.Limit, Delay: t.Delay.Std(),
 		Show: func(lines []client.Line) error {
+			before := printer.lines
+			if before == 0 && len(lines) > 0 {
+				close(spoken)
+				first = lines[0].At
+			}
 			if err := printer.print(lines); err != nil {
 				return err
+			}
+			// As long as all lines are of the past, --limit may have left out others.
+			if before < t.Limit && printer.lines >= t.Limit && printer.last < now.UnixNano() {
+				p.note("--limit %d is reached: there may be older lines, from %s to %s", t.Limit, localTime(now.Add(-t.Since.Std())), localTime(time.Unix(0, first)))
 			}
 			return out.Flush()
 		},
 		Note: p.note,
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	var watch sync.WaitGroup
+	defer watch.Wait()
+	defer cancel()
+	watch.Go(func() {
+		select {
+		case <-ctx.Done():
+		case <-spoken:
+		case <-time.After(patience):
+			e := emptiness{index: client.Index{Server: server, Logs: true, From: now.Add(-time.Hour), To: now}, now: now, shifted: true, say: p.note}
+			e.explainSilence(ctx, t.Expr)
+		}
+	})
 	return tail.Run(ctx)
 }
+
+// patience is how long a tail may show nothing before it looks for a mistake in the selector.
+const patience = 3 * time.Second

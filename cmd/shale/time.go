@@ -99,7 +99,7 @@ func calendarTime(s string, local *time.Location) (time.Time, error) {
 	for _, layout := range []string{time.DateOnly, "2006-01-02T15:04", "2006-01-02T15:04:05"} {
 		wall, err := time.Parse(layout, s)
 		if err == nil {
-			return localTime(wall, local, layout == time.DateOnly)
+			return wallTime(wall, local, layout == time.DateOnly)
 		}
 		why = outOfRange(why, err)
 	}
@@ -115,9 +115,9 @@ func outOfRange(why, err error) error {
 	return why
 }
 
-// localTime returns the moment at which clocks in a location show the wall time, which is given in UTC. Where
+// wallTime returns the moment at which clocks in a location show the wall time, which is given in UTC. Where
 // clocks are changed, they may show a time twice or never: that is an error, except for the begin of a day.
-func localTime(wall time.Time, local *time.Location, day bool) (time.Time, error) {
+func wallTime(wall time.Time, local *time.Location, day bool) (time.Time, error) {
 	var moments []time.Time
 	var before time.Time // the moment by the smallest offset, which is that before clocks go forward
 	for _, around := range []time.Duration{-26 * time.Hour, 0, 26 * time.Hour} {
@@ -148,6 +148,9 @@ func offsetTime(t time.Time) string {
 	return t.Format("2006-01-02T15:04:05.999999999Z07:00")
 }
 
+// localTime is offsetTime where this process runs, to the millisecond.
+func localTime(t time.Time) string { return offsetTime(t.Local().Truncate(time.Millisecond)) }
+
 // unixText writes a time as the Prometheus API takes it.
 func unixText(t time.Time) string {
 	return strconv.FormatFloat(float64(t.UnixMilli())/1000, 'f', 3, 64)
@@ -175,16 +178,7 @@ func (r *period) bounds(now time.Time) (start, end time.Time, err error) {
 		}
 	}
 	if end.Before(start) {
-		err = fmt.Errorf("--end (%s) is before --start (%s)", offsetTime(end.In(now.Location())), offsetTime(start.In(now.Location())))
+		err = fmt.Errorf("--end (%s) is before --start (%s)", localTime(end), localTime(start))
 	}
 	return start, end, err
-}
-
-// nanoseconds returns a range of lines in Unix nanoseconds: from is included, to is not.
-func (r *period) nanoseconds(now time.Time) (from, to int64, err error) {
-	start, end, err := r.bounds(now)
-	if err == nil && start.Equal(end) {
-		err = fmt.Errorf("--start and --end are both %s: the range is empty", offsetTime(start.In(now.Location())))
-	}
-	return start.UnixNano(), end.UnixNano(), err
 }

@@ -23,12 +23,8 @@ type Line struct {
 // Label is a name with its value.
 type Label struct{ Name, Value string }
 
-// parseLines reads the response of query_range. The lines are valid until the parser is used again.
-func parseLines(p *fastjson.Parser, body []byte) ([]Line, error) {
-	v, err := p.ParseBytes(body)
-	if err != nil {
-		return nil, fmt.Errorf("the response is not of the Loki API: %w", err)
-	}
+// readLines reads the response of query_range, whose text is body.
+func readLines(v *fastjson.Value, body []byte) ([]Line, error) {
 	switch kind := string(v.GetStringBytes("data", "resultType")); kind {
 	case "streams":
 		return readStreams(v.GetArray("data", "result"))

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/valyala/fastjson"
 )
@@ -32,7 +33,10 @@ type Pages struct {
 	Most     int   // lines that the server allows at once; 0: not known until it says so
 	// Metadata asks for structured metadata apart from labels.
 	Metadata bool
-	Done     bool
+	// Cost, unless it is nil, gets the sums of the figures in the statistics of all responses, by their names:
+	// summary.totalLinesProcessed.
+	Cost map[string]float64
+	Done bool
 
 	grown  int // lines of the next page, if many have one time
 	parser fastjson.Parser
@@ -112,10 +116,32 @@ func (p *Pages) Request(ctx context.Context, limit int) (body []byte, lines []Li
 	if body, err = p.Server.postForm(ctx, "loki/api/v1/query_range", form, header); err != nil {
 		return nil, nil, err
 	}
-	if lines, err = parseLines(&p.parser, body); err != nil {
+	v, err := p.parser.ParseBytes(body)
+	if err != nil {
+		return nil, nil, invalid(fmt.Errorf("%s: the response is not of the Loki API: %w", p.Server.URL, err))
+	}
+	if lines, err = readLines(v, body); err != nil {
 		return nil, nil, invalid(fmt.Errorf("%s: %w", p.Server.URL, err))
 	}
+	if p.Cost != nil {
+		addFigures(p.Cost, "", v.GetObject("data", "stats"))
+	}
 	return body, lines, nil
+}
+
+// addFigures adds the numbers of an object and of those in it. Rates have no sum, so they are left out.
+func addFigures(sums map[string]float64, prefix string, o *fastjson.Object) {
+	if o == nil {
+		return
+	}
+	o.Visit(func(name []byte, v *fastjson.Value) {
+		switch full := prefix + string(name); {
+		case v.Type() == fastjson.TypeObject:
+			addFigures(sums, full+".", v.GetObject())
+		case v.Type() == fastjson.TypeNumber && !strings.HasSuffix(full, "PerSecond"):
+			sums[full] += v.GetFloat64()
+		}
+	})
 }
 
 // AllowedLines returns how many lines a server allows that refuses to give more, and 0 of another error.

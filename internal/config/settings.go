@@ -113,15 +113,15 @@ func (s *Setting) copyFrom(dst, src *Config) {
 func nearest(name string, all []Setting, spell func(*Setting) string) string {
 	best, bestDistance := "", 1+len(name)/3
 	for i := range all {
-		if d := distance(name, spell(&all[i])); d < bestDistance {
+		if d := Distance(name, spell(&all[i])); d < bestDistance {
 			best, bestDistance = spell(&all[i]), d
 		}
 	}
 	return best
 }
 
-// distance returns the number of letters to insert, delete or change between two words.
-func distance(a, b string) int {
+// Distance returns the number of letters to insert, delete or change between two words.
+func Distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j
