@@ -11,7 +11,7 @@ DURATION ?= 60s
 FUZZTIME ?= 5m
 
 .DEFAULT_GOAL := help
-.PHONY: help build run check format vet staticcheck unit test tools race oracle oracle-logql e2e torture fuzz bench bench-micro bench-report clean
+.PHONY: help build run check format vet staticcheck unit test tools race oracle oracle-logql damage e2e torture fuzz bench bench-micro bench-report clean
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,7 +38,7 @@ staticcheck:
 unit:
 	go test -short -tags '$(TAGS)' ./...
 
-test: tools check race oracle e2e ## Run everything that CI runs, in under 20 minutes.
+test: tools check race oracle damage e2e ## Run everything that CI runs, in under 20 minutes.
 
 tools: # Install the programs that the tests need, if possible.
 	@.ci/tools
@@ -55,6 +55,9 @@ e2e: ## Compare with real Prometheus servers, collectd, nc, logcli and OpenTelem
 	go test -tags '$(TAGS),e2e' -count=1 -timeout 30m -v ./test/e2e -duration $(DURATION); tested=$$?; \
 	wait $$built && exit $$tested
 	go test -tags '$(TAGS),e2e' -count=1 -timeout 10m ./test/badinput ./test/reader ./bench
+
+damage: ## Damage 100 files at random, and ask 50 queries after each; make torture damages 1,000.
+	go test -tags '$(TAGS)' -count=1 -v ./internal/app -run TestRandomDamage
 
 torture: tools ## Run long tests, long kills and long fuzzing (FUZZTIME for each target); outside CI.
 	go test -count=1 -timeout 4h -tags '$(TAGS),torture' ./...

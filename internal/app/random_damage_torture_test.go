@@ -1,0 +1,5 @@
+//go:build torture
+
+package app
+
+const tortured = true
