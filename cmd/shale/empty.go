@@ -54,6 +54,14 @@ func (e *emptiness) row() string {
 	return "series"
 }
 
+// rows is row for several.
+func (e *emptiness) rows() string {
+	if e.index.Logs {
+		return "streams"
+	}
+	return "series"
+}
+
 // explainLines explains why a log query gives no lines.
 func (e *emptiness) explainLines(ctx context.Context, expr string) {
 	ctx, cancel := context.WithTimeout(ctx, maxExplaining)
@@ -63,7 +71,7 @@ func (e *emptiness) explainLines(ctx context.Context, expr string) {
 		e.say("no lines %s", e.asked())
 		return
 	}
-	selector := logMatchers(q)
+	selector := logMatchers(q.Matchers)
 	e.say("no lines of %s %s", expr, e.asked())
 	there, err := e.index.LineVolume(ctx, selectorText(selector))
 	switch {
@@ -75,6 +83,38 @@ func (e *emptiness) explainLines(ctx context.Context, expr string) {
 	}
 }
 
+// explainList explains why there is nothing to list of the series that a selector selects; of all if it has
+// no matchers. A selector that could not be parsed is not known.
+func (e *emptiness) explainList(ctx context.Context, what string, selector []*labels.Matcher, known bool) {
+	ctx, cancel := context.WithTimeout(ctx, maxExplaining)
+	defer cancel()
+	e.say("no %s %s", what, e.asked())
+	if len(selector) > 0 {
+		e.explainSelector(ctx, selector)
+		return
+	}
+	all, err := e.ever(ctx)
+	if err != nil || !known {
+		return
+	}
+	names, err := all.Names(ctx, "", 1)
+	switch {
+	case err != nil:
+	case len(names) > 0:
+		e.say("there are %s at other times: try a longer --since", e.rows())
+	default:
+		e.say("%s", e.nothing())
+	}
+}
+
+// nothing says that the tenant has no data of the signal.
+func (e *emptiness) nothing() string {
+	if e.index.Logs {
+		return "the tenant has no logs at all"
+	}
+	return "the tenant has no metrics at all"
+}
+
 // explainSilence says why a tail shows nothing, if its selector selects nothing in the range.
 func (e *emptiness) explainSilence(ctx context.Context, expr string) {
 	ctx, cancel := context.WithTimeout(ctx, maxExplaining)
@@ -83,7 +123,7 @@ func (e *emptiness) explainSilence(ctx context.Context, expr string) {
 	if err != nil {
 		return
 	}
-	selector := logMatchers(q)
+	selector := logMatchers(q.Matchers)
 	if found, err := e.index.Series(ctx, selectorText(selector), 1); err == nil && len(found) == 0 {
 		e.say("no line so far, and none of %s %s; still following", selectorText(selector), e.asked())
 		e.explainSelector(ctx, selector)
@@ -180,10 +220,8 @@ func (e *emptiness) lacks(ctx context.Context, all *client.Index, m *labels.Matc
 		return "", err
 	case len(names) > 0:
 		return fmt.Sprintf("no %s%s has the label %s; %s", e.row(), where, m.Name, listed("label", names, m.Name)), nil
-	case e.index.Logs:
-		return "the tenant has no logs at all", nil
 	}
-	return "the tenant has no metrics at all", nil
+	return e.nothing(), nil
 }
 
 // maxShown is how many values a message lists.
@@ -269,14 +307,14 @@ func (e *emptiness) earlier(at time.Time) string {
 	return ": try --since " + config.Duration((ago/unit+1)*unit).String()
 }
 
-// logMatchers returns the matchers of a log query's selector.
-func logMatchers(q *syntax.LogQuery) []*labels.Matcher {
+// logMatchers returns the matchers of LogQL as those of PromQL.
+func logMatchers(matchers []*syntax.Matcher) []*labels.Matcher {
 	types := map[model.MatchOp]labels.MatchType{
 		model.MatchEqual: labels.MatchEqual, model.MatchNotEqual: labels.MatchNotEqual,
 		model.MatchRegexp: labels.MatchRegexp, model.MatchNotRegexp: labels.MatchNotRegexp,
 	}
-	out := make([]*labels.Matcher, 0, len(q.Matchers))
-	for _, m := range q.Matchers {
+	out := make([]*labels.Matcher, 0, len(matchers))
+	for _, m := range matchers {
 		// The parser has compiled all regular expressions.
 		out = append(out, labels.MustNewMatcher(types[m.Op], m.Name, m.Value))
 	}

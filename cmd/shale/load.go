@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -81,12 +80,7 @@ func (o *loadOutcome) progress(p *process) progress.Progress {
 	if o.Quiet {
 		return progress.Progress{}
 	}
-	f, ok := p.stderr.(*os.File)
-	if !ok {
-		return progress.Progress{Out: p.stderr}
-	}
-	info, err := f.Stat()
-	return progress.Progress{Out: f, Terminal: err == nil && info.Mode()&os.ModeCharDevice != 0}
+	return p.progress()
 }
 
 // createState makes the state file if one is asked for.

@@ -16,6 +16,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/shaledb/shale/internal/config"
+	"github.com/shaledb/shale/internal/load/progress"
 	"github.com/shaledb/shale/internal/terminal"
 )
 
@@ -31,6 +32,9 @@ type cli struct {
 	Serve   serveCmd   `cmd:"" help:"Run the server."`
 	Query   queryCmd   `cmd:"" help:"Run a PromQL or LogQL query."`
 	Tail    tailCmd    `cmd:"" help:"Follow log lines as they arrive."`
+	Labels  labelsCmd  `cmd:"" help:"List label names, or the values of a label."`
+	Series  seriesCmd  `cmd:"" help:"List series of metrics, or streams of log lines."`
+	Volume  volumeCmd  `cmd:"" help:"Count series and samples, or streams, lines and bytes, by a label."`
 	Load    loadCmd    `cmd:"" help:"Generate load for a server and verify what it stored."`
 	Inspect inspectCmd `cmd:"" help:"Show and check Shale's files."`
 	Version versionCmd `cmd:"" help:"Print the version."`
@@ -53,6 +57,16 @@ func (p *process) say(format string, args ...any) {
 	_, _ = fmt.Fprintf(p.stderr, "shale: %s\n", terminal.EscapeLines(fmt.Sprintf(format, args...)))
 }
 
+// progress shows progress on standard error.
+func (p *process) progress() progress.Progress {
+	f, ok := p.stderr.(*os.File)
+	if !ok {
+		return progress.Progress{Out: p.stderr}
+	}
+	info, err := f.Stat()
+	return progress.Progress{Out: f, Terminal: err == nil && info.Mode()&os.ModeCharDevice != 0}
+}
+
 // note is say for a remark, as opposed to an error.
 func (p *process) note(format string, args ...any) { p.say("note: "+format, args...) }
 
@@ -70,7 +84,7 @@ func run(ctx context.Context, args []string, p *process) int {
 	options := []kong.Option{
 		kong.Name("shale"),
 		kong.Description("Shale keeps metrics and logs: Graphite, Prometheus remote write, Loki push and OTLP in, PromQL and LogQL out.\n\n" +
-			"Start a server with `shale serve`, then query it with `shale query up` and `shale query --logs '{app=\"web\"}'`."),
+			"Start a server with `shale serve`, then query it with `shale query up` and `shale query --logs '{app=\"web\"}'`. `shale volume` shows what it has."),
 		kong.Writers(p.stdout, p.stderr),
 		kong.Exit(func(code int) { exit = code }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true, WrapUpperBound: 110}),

@@ -112,14 +112,13 @@ func printTable(w io.Writer, series []resultSeries) error {
 		_, err := fmt.Fprintln(w, "no series")
 		return err
 	}
-	var common terminal.Common
-	if len(series) > 1 {
-		for i := range series {
-			common.Narrow(series[i].Metric)
-		}
+	sets := make([]map[string]string, len(series))
+	for i := range series {
+		sets[i] = series[i].Metric
 	}
+	common := commonOf(sets)
 	if len(common.Labels) > 0 {
-		if _, err := fmt.Fprintln(w, commonLabels(&common)); err != nil {
+		if _, err := fmt.Fprintln(w, commonLabels(common)); err != nil {
 			return err
 		}
 	}

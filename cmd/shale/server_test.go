@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
@@ -70,7 +71,11 @@ func measure(t *testing.T, url, tenant string, at time.Time, metric string, labe
 		if i > 0 {
 			attributes.WriteByte(',')
 		}
-		fmt.Fprintf(&attributes, `{"key":%q,"value":{"stringValue":%q}}`, labels[i], labels[i+1])
+		value, err := json.Marshal(labels[i+1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&attributes, `{"key":%q,"value":{"stringValue":%s}}`, labels[i], value)
 	}
 	body := fmt.Sprintf(`{"resourceMetrics":[{"scopeMetrics":[{"metrics":[{"name":%q,"gauge":{"dataPoints":[{"asDouble":1,"timeUnixNano":"%d","attributes":[%s]}]}}]}]}]}`,
 		metric, at.UnixNano(), attributes.String())

@@ -103,6 +103,7 @@ func commandLine(bin string) group {
 		"query up --step 5s", "query up --start 1 --step -5s", "query up -o raw", "query up --forward",
 		`query --logs {a="b"} --url http://CLOSED`, `query --logs {a="b"} --step 5s`, `query --logs {a="b"} -o csv`, `query --logs {a="b"} --start 1 --end 0`,
 		"tail", `tail {a="b"} --url x`, `tail {a="b"} --url http://CLOSED`, `tail {a="b"} --delay 1m`,
+		"labels --start soon", "labels --limit -1", "series", "series up --url http://CLOSED", "volume {", "volume --logs {", "volume --sort largest",
 		"load", "load graphite --agents 0", "load graphite --rate NaN", "load graphite --rate x", "load remote-write --url ftp://x",
 		"load logs --mix soup", "load logs --rate -1", "load logs --streams 0", "load logs --from FILE", "load logs --span 1h", "load logs --verify-only", "load logs --verify-only --state FILE",
 		"load logs --url http://CLOSED --mb 1 --duration 1s --quiet",
