@@ -11,7 +11,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/prometheus/promql"
-	"golang.org/x/net/netutil"
 
 	"github.com/shaledb/shale/internal/api/admin"
 	"github.com/shaledb/shale/internal/api/loki"
@@ -62,7 +61,7 @@ func listen(c config.Config, registry *prometheus.Registry, log *slog.Logger, re
 	if err != nil {
 		return nil, fmt.Errorf("%w: http-listen: %v", model.ErrInvalid, err)
 	}
-	h := &listener{connections: watchConnections(netutil.LimitListener(l, c.Connections), log)}
+	h := &listener{connections: watchConnections(limitConnections(l, c.Connections), log)}
 	mux := http.NewServeMux()
 	h.admin = admin.New(admin.Options{Version: c.Version, Gatherer: registry, Ready: ready, Writable: writable, Listed: endpoints(), Logger: log})
 	h.admin.Routes(mux)
@@ -81,7 +80,7 @@ func listen(c config.Config, registry *prometheus.Registry, log *slog.Logger, re
 		// Queries set their own deadlines. This one bounds other requests, and clients that do not read.
 		WriteTimeout:   c.Query.Timeout + time.Minute,
 		IdleTimeout:    5 * time.Minute,
-		MaxHeaderBytes: 64 << 10,
+		MaxHeaderBytes: maxHeaderBytes,
 		ErrorLog:       slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
 	h.watch(h.server)
