@@ -144,7 +144,7 @@ func OpenEngine(ctx context.Context, o EngineOptions) (_ *Engine, err error) {
 	}
 	e.path = write.New(write.Options{
 		Seed: seed, Head: e.head, Journal: e.journal, Metadata: e.head, Limits: o.Write, Room: e.Writable, Now: o.Now,
-		Registerer: o.Registerer,
+		Registerer: o.Registerer, Logger: o.Logger,
 	})
 	pages, err := ram.New(ram.Options{MaxBytes: split.pages, Registerer: o.Registerer})
 	if err != nil {

@@ -3,6 +3,7 @@ package write
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 	"sync"
 	"time"
@@ -41,6 +42,8 @@ type Options struct {
 	// Now returns the time in Unix nanoseconds; nil means the system clock.
 	Now        func() int64
 	Registerer prometheus.Registerer
+	// Logger logs what senders are refused; nil: it is not logged.
+	Logger *slog.Logger
 }
 
 // Path is the write path of one process. It is safe for concurrent use.
@@ -54,6 +57,7 @@ type Path struct {
 	rates        rates
 	batches      sync.Pool
 	scratch      sync.Pool
+	refusals     *refusalLog
 	metrics      *metrics
 }
 
@@ -65,7 +69,7 @@ func New(o Options) *Path {
 	if o.Room == nil {
 		o.Room = func() error { return nil }
 	}
-	p := &Path{o: o}
+	p := &Path{o: o, refusals: newRefusalLog(o.Logger)}
 	p.creator, _ = o.Head.(Creator)
 	p.budget.init(o.Limits.MaxInflightBytes)
 	p.batches.New = func() any { return new(model.Batch) }

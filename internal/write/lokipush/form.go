@@ -7,6 +7,7 @@ import (
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/write/body"
+	"github.com/shaledb/shale/internal/write/receive"
 )
 
 // message is the kind of a body.
@@ -28,6 +29,8 @@ type form struct {
 	message  message
 	encoding body.Encoding
 }
+
+var forms = receive.Forms{JSON: true, Block: true, Encodings: []string{"snappy", "gzip", "deflate", "zstd"}}
 
 // formOf reads the headers. As in Loki, every body that is not JSON is protobuf, whatever its
 // Content-Type, and a protobuf body is a snappy block even if no header says so. Unlike in Loki,

@@ -48,7 +48,7 @@ func New(o Options) *Handler {
 		o.StreamCacheBytes = logs.StreamCacheBytes
 	}
 	m := newMetrics(o.Registerer)
-	h := &Handler{sink: o.Sink, server: receive.New(o.Sink, body.New("push", "lines"), m), metrics: m}
+	h := &Handler{sink: o.Sink, server: receive.New(o.Sink, body.New("push", "lines"), forms, m), metrics: m}
 	for i := range h.streams {
 		h.streams[i] = logs.NewStreams(o.Rules, o.Sink.Seed(), o.StreamCacheBytes)
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -102,6 +103,73 @@ func TestAnswers(t *testing.T) {
 		if n := len(s.Take()); n != c.stored {
 			t.Errorf("%s: %d lines are stored, want %d", c.name, n, c.stored)
 		}
+	}
+}
+
+// A body that is not what its headers say gets a hint.
+func TestHints(t *testing.T) {
+	js := []string{"Content-Type", "application/json"}
+	form := []string{"Content-Type", "application/x-www-form-urlencoded"}
+	asJSON, asProtobuf := jsonOf(pushed{`{"app":"b"}`, []entry{{now, "line", nil}}}), protobufOf(pushed{`{app="b"}`, []entry{{now, "line", nil}}})
+	for _, c := range []struct {
+		name    string
+		body    []byte
+		headers []string
+		text    string
+	}{
+		{"JSON without a type", asJSON, nil, "; the body looks like JSON: send it with Content-Type: application/json"},
+		{"JSON as curl -d sends it", append([]byte(" \n"), asJSON...), form, "; the body looks like JSON: send it with Content-Type: application/json"},
+		{"empty JSON without a type", []byte("{ }"), nil, "; the body looks like JSON: send it with Content-Type: application/json"},
+		{"protobuf that is not compressed", asProtobuf, nil, "; the body looks like protobuf that is not compressed: send it as a snappy block"},
+		{"protobuf as JSON", asProtobuf, js, "; the body looks like protobuf: send it with Content-Type: application/x-protobuf"},
+		{"a block as JSON", compress(t, "snappy", asProtobuf), js, "; the body looks like protobuf: send it with Content-Type: application/x-protobuf"},
+		{"a long block as JSON", compress(t, "snappy", protobufOf(pushed{`{app="b"}`, slices.Repeat([]entry{{now, "line", nil}}, 1000)})), js, "; the body looks like protobuf: send it with Content-Type: application/x-protobuf"},
+		{"gzip as nothing, JSON", compress(t, "gzip", asJSON), js, "; the body looks like gzip: send it with Content-Encoding: gzip"},
+		{"gzip as nothing, protobuf", compress(t, "gzip", asProtobuf), nil, "; the body looks like gzip: send it with Content-Encoding: gzip"},
+		{"gzip as deflate", compress(t, "gzip", asJSON), append(slices.Clip(js), "Content-Encoding", "deflate"), "; the body looks like gzip: send it with Content-Encoding: gzip"},
+		{"zstd as nothing", compress(t, "zstd", asJSON), js, "; the body looks like zstd: send it with Content-Encoding: zstd"},
+		{"JSON as gzip", asJSON, append(slices.Clip(js), "Content-Encoding", "gzip"), "; the body looks like JSON that is not compressed: send it without Content-Encoding"},
+		{"LZ4", []byte{0x04, 0x22, 0x4d, 0x18, 0x60}, js, "; the body looks like lz4; expected snappy, gzip, deflate, zstd"},
+		{"text", []byte("hello, world"), js, "JSON that has no '{' at byte 0 of the decoded body"},
+		{"text without a type", []byte("hello, world"), nil, "corrupt input"},
+		{"broken JSON", []byte(`{"streams":[`), js, "JSON that is cut off at byte 12 of the decoded body"},
+		{"a broken block", compress(t, "snappy", asProtobuf)[:20], nil, "corrupt input"},
+	} {
+		w := logstest.Post(newHandler(&logstest.Store{}, write.Limits{MaxFuture: time.Hour}, nil), Path, c.body, c.headers...)
+		if w.Code != http.StatusBadRequest || !strings.HasSuffix(w.Body.String(), c.text+"\n") {
+			t.Errorf("%s: %d %s, want %s", c.name, w.Code, w.Body, c.text)
+		}
+	}
+}
+
+// What is refused leaves a line in the log, with the tenant and the first of the rows.
+func TestRefusalsAreLogged(t *testing.T) {
+	var out strings.Builder
+	s := &logstest.Store{}
+	p := write.New(write.Options{Seed: logstest.Seed, Head: s, Journal: s, Limits: write.Limits{MaxFuture: time.Hour, MaxAge: time.Hour}, Now: func() int64 { return now },
+		Logger: slog.New(slog.NewTextHandler(&out, nil))})
+	h := New(Options{Sink: p, Rules: logs.DefaultRules()})
+	body := `{"streams":[{"stream":{"a":"b"},"values":[["1","1"],["2","1"],["9223372036854775807","1"],["%d","` + strings.Repeat("x", 300_000) + `"]]}]}`
+	for range 2 {
+		logstest.Post(h, Path, []byte(fmt.Sprintf(body, now)), "Content-Type", "application/json", "X-Scope-OrgID", "team-a")
+		logstest.Post(h, Path, []byte("{"), "Content-Type", "application/json", "X-Scope-OrgID", "team-b")
+		logstest.Post(h, Path, []byte("{"), "Content-Type", "a/b/c")
+		logstest.Post(h, Path, []byte("{}"), "Content-Type", "application/json", "X-Scope-OrgID", "a/b")
+	}
+	for _, want := range []string{
+		`msg="rows refused" tenant=team-a reason=too_old rows="2 lines" first="entry for stream '{a=\"b\", service_name=\"unknown_service\"}' has timestamp too old: 1970-01-01T00:00:00Z,`,
+		`tenant=team-a reason=too_far_in_future rows="1 lines"`,
+		`tenant=team-a reason=line_too_long rows="1 lines"`,
+		`msg="request refused" tenant=team-b reason=400 error="JSON that is cut off at byte 1 of the decoded body" not_logged=0`,
+		`tenant=anonymous reason=400 error="Content-Type`,
+		`tenant="" reason=400 error="tenant ID \"a/b\" contains`,
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the log has no %s", want)
+		}
+	}
+	if n := strings.Count(out.String(), "\n"); n != 6 {
+		t.Errorf("%d lines:\n%s", n, &out)
 	}
 }
 

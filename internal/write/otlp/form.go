@@ -16,6 +16,8 @@ type form struct {
 
 const supported = "expected Content-Type application/x-protobuf or application/json, and Content-Encoding gzip, zstd, lz4 or deflate"
 
+var forms = receive.Forms{JSON: true, Encodings: []string{"gzip", "zstd", "lz4", "deflate"}}
+
 // formOf reads the headers. Its error is a 415.
 func formOf(h http.Header) (f form, err error) {
 	ct := h.Get("Content-Type")

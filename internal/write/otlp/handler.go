@@ -53,7 +53,7 @@ func New(o Options) *Handler {
 	}
 	m := newMetrics(o.Registerer)
 	h := &Handler{
-		o: o, server: receive.New(o.Sink, body.New("OTLP", "records or data points"), m), metrics: m, metricsShape: metricsShape(),
+		o: o, server: receive.New(o.Sink, body.New("OTLP", "records or data points"), forms, m), metrics: m, metricsShape: metricsShape(),
 		streams: logs.NewStreams(o.Rules, o.Sink.Seed(), o.StreamCacheBytes),
 	}
 	h.logWalkers.New = func() any { return new(logWalker) }

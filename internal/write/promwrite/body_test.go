@@ -41,6 +41,29 @@ func TestHostileBodies(t *testing.T) {
 	}
 }
 
+// TestHints: a body that is not what its headers say gets a hint.
+func TestHints(t *testing.T) {
+	h, _ := newHandler(t, testLimits())
+	plain, err := snappy.Decode(nil, encode(t, fleet(2)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, c := range map[string]struct {
+		body    []byte
+		headers []string
+	}{
+		"the body looks like JSON; expected protobuf in a snappy block":                                  {[]byte(`{"a":1}`), nil},
+		"the body looks like protobuf that is not compressed: send it as a snappy block":                 {plain, nil},
+		"the body looks like gzip; expected snappy, zstd":                                                {[]byte("\x1f\x8b\x08"), nil},
+		"the body looks like zstd: send it with Content-Encoding: zstd":                                  {[]byte("\x28\xb5\x2f\xfd\x00"), []string{"Content-Encoding", "snappy"}},
+		`Content-Type "application/json" is not supported; expected Content-Type application/x-protobuf`: {[]byte(`{}`), []string{"Content-Type", "application/json"}},
+	} {
+		if w := send(h, c.body, c.headers...); !strings.Contains(w.Body.String(), text) {
+			t.Errorf("%d %s, want %s", w.Code, w.Body, text)
+		}
+	}
+}
+
 func hostileSnappy(t *testing.T) map[string]hostileBody {
 	bomb := binary.AppendUvarint(nil, 1<<40)
 	return map[string]hostileBody{

@@ -33,6 +33,8 @@ type form struct {
 	encoding bodies.Encoding
 }
 
+var forms = receive.Forms{Block: true, Encodings: []string{"snappy", "zstd"}}
+
 // formOf reads the headers. Its error is a 415, which makes vmagent fall back from zstd to snappy. The
 // version is valid even with an error if the headers name one.
 func formOf(h http.Header) (f form, err error) {

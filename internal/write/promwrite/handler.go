@@ -25,7 +25,7 @@ type Handler struct {
 // New returns a handler that registers its metrics with reg, which may be nil.
 func New(sink receive.Sink, reg prometheus.Registerer) *Handler {
 	m := newMetrics(reg)
-	return &Handler{sink: sink, server: receive.New(sink, body.New("remote write", "samples"), m), pools: newPools(), metrics: m}
+	return &Handler{sink: sink, server: receive.New(sink, body.New("remote write", "samples"), forms, m), pools: newPools(), metrics: m}
 }
 
 // ServeHTTP handles one request. It responds with 204 when everything is durable, with 400, counts and

@@ -1,8 +1,10 @@
 package receive
 
 import (
+	"cmp"
 	"context"
 	"net/http"
+	"strconv"
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/write"
@@ -13,12 +15,13 @@ import (
 type Server struct {
 	sink    Sink
 	codec   *body.Codec
+	forms   Forms
 	metrics *Metrics
 }
 
-// New returns a server. The codec reads and decodes the bodies of the protocol.
-func New(sink Sink, codec *body.Codec, metrics *Metrics) *Server {
-	return &Server{sink: sink, codec: codec, metrics: metrics}
+// New returns a server. The codec reads and decodes the bodies of the protocol, and forms are what it takes.
+func New(sink Sink, codec *body.Codec, forms Forms, metrics *Metrics) *Server {
+	return &Server{sink: sink, codec: codec, forms: forms, metrics: metrics}
 }
 
 // Serve reads the body of a request and calls store with it. formErr is what is wrong with the
@@ -36,14 +39,23 @@ func (s *Server) Serve(r *http.Request, formErr error, store func(*Request) (Res
 	}
 	refused := refusal(err)
 	refused.Stored = res.Stored
+	if refused.Status < http.StatusInternalServerError {
+		tenant := tenantOf(r)
+		if model.CheckTenant(tenant) != nil {
+			tenant = "" // the text quotes the name
+		}
+		s.sink.LogRefusal(tenant, strconv.Itoa(refused.Status), write.Counts{}, refused.Text)
+	}
 	return refused
 }
 
+// tenantOf returns the tenant of a request, which may not be valid.
+func tenantOf(r *http.Request) string {
+	return cmp.Or(r.Header.Get("X-Scope-OrgID"), model.DefaultTenant)
+}
+
 func (s *Server) serve(r *http.Request, store func(*Request) (Response, error)) (Response, error) {
-	tenant := r.Header.Get("X-Scope-OrgID")
-	if tenant == "" {
-		tenant = model.DefaultTenant
-	}
+	tenant := tenantOf(r)
 	if err := write.ValidTenant(tenant); err != nil {
 		return Response{}, err
 	}
@@ -61,7 +73,12 @@ func (s *Server) serve(r *http.Request, store func(*Request) (Response, error)) 
 		server: s, in: in, out: s.codec.Take(), maxDecoded: limits.MaxDecodedBytes,
 	}
 	defer req.giveBuffers()
-	return store(req)
+	sent := req.Body
+	res, err := store(req)
+	if err != nil {
+		err = s.forms.hint(err, r.Header, sent)
+	}
+	return res, err
 }
 
 // Request is a request whose body has been read.
@@ -106,5 +123,8 @@ func (r *Request) Push(b *model.Batch, left write.Rejections) (write.Counts, wri
 	}
 	r.server.sink.Rejected(left)
 	left.Merge(res.Rejected)
+	for i := range left {
+		r.server.sink.LogRefusal(r.Tenant, left[i].Reason, left[i].ByKind, left[i].Examples[0])
+	}
 	return res.ByKind, left, nil
 }

@@ -28,6 +28,9 @@ type Store interface {
 type Recorder interface {
 	// Rejected counts rows that the receiver dropped before they came into a batch.
 	Rejected(left write.Rejections)
+	// LogRefusal logs rows that a sender was refused for a reason, with the text about the first of them, or
+	// the request if there are no rows. It leaves most of a flood out.
+	LogRefusal(tenant, reason string, n write.Counts, first string)
 	// Metadata stores the metadata of a metric family. It keeps none of the slices.
 	Metadata(tenant string, family []byte, typ string, help, unit []byte)
 }
