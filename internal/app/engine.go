@@ -124,6 +124,9 @@ func OpenEngine(ctx context.Context, o EngineOptions) (_ *Engine, err error) {
 	}
 	e.catalog, err = catalog.Open(ctx, o.Bucket, catalog.Options{
 		Now: o.Now, Memory: memory, Registerer: o.Registerer, Logger: o.Logger,
+		Describe: func(ctx context.Context, id string, size int64) (catalog.Block, error) {
+			return compact.Describe(ctx, o.Bucket, id, size)
+		},
 	})
 	if err != nil {
 		return nil, err

@@ -41,6 +41,7 @@ func rooms() []room {
 			"store/catalog": "the catalogue says which blocks to open",
 		}, "the archive takes its bytes through a small interface, so that cache tiers fit between it and the bucket"},
 		{"store/compact", map[string]string{
+			"bucket":        "a live block without an object is damage",
 			"store/part":    "the file format merges parts",
 			"store/catalog": "the result is committed",
 		}, "compaction rewrites blocks; it never sees the recent past"},

@@ -19,6 +19,8 @@ import (
 type Catalog interface {
 	// Overlapping returns the visible blocks of a signal that hold rows of a tenant in a range.
 	Overlapping(r model.TimeRange, s model.Signal, tenant string) []catalog.Block
+	// Missing returns an error if rows of a tenant in a range are missing from the catalogue.
+	Missing(r model.TimeRange, s model.Signal, tenant string) error
 	// Deletions returns the deletions of a tenant whose rows are still in the block.
 	Deletions(b *catalog.Block, tenant string) catalog.Deletions
 }
@@ -88,6 +90,9 @@ func (a *Archive) SelectText(ctx context.Context, req *model.Request) ([]model.T
 
 // openAll opens the blocks that may hold rows of the request, or none if one of them fails.
 func (a *Archive) openAll(ctx context.Context, req *model.Request) ([]*cursor, error) {
+	if err := a.o.Catalog.Missing(req.Range, req.Signal, req.Tenant); err != nil {
+		return nil, err
+	}
 	blocks := a.o.Catalog.Overlapping(req.Range, req.Signal, req.Tenant)
 	opened, l := make([]*cursor, len(blocks)), newLanes()
 	var g errgroup.Group

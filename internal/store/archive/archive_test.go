@@ -42,6 +42,8 @@ func (w *world) Overlapping(r model.TimeRange, s model.Signal, tenant string) []
 	})
 }
 
+func (w *world) Missing(model.TimeRange, model.Signal, string) error { return nil }
+
 func (w *world) Deletions(b *catalog.Block, tenant string) catalog.Deletions {
 	return w.deletions.Applying(b, tenant)
 }

@@ -46,6 +46,9 @@ const listAhead = 8
 // deleted, which the postings still name. Blocks are listed one after the other, because values in order cost
 // least, but are opened in parallel: fetch, if set, prefetches the pages that list will read.
 func (a *Archive) eachBlock(ctx context.Context, req *model.Request, fetch, list func(*part.Reader) error, series func(model.Labels) error) (err error) {
+	if err := a.o.Catalog.Missing(req.Range, req.Signal, req.Tenant); err != nil {
+		return err
+	}
 	blocks := a.o.Catalog.Overlapping(req.Range, req.Signal, req.Tenant)
 	ctx, cancel := context.WithCancel(ctx)
 	listings, l := make([]*listing, 0, listAhead), newLanes()

@@ -102,8 +102,8 @@ func (b *Block) Order() uint64 { return b.OrderHi }
 // block with more tenants says whether it holds rows of a given one.
 const maxTenants = 512
 
-// complete fills in the fields that follow from others.
-func (b *Block) complete() {
+// Complete fills in the fields that follow from others.
+func (b *Block) Complete() {
 	if b.Group == "" {
 		b.Group = DefaultGroup
 	}

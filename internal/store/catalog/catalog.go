@@ -23,6 +23,10 @@ type Options struct {
 	// Memory keeps a second copy of every known record outside of the bucket: in a folder of this process
 	// alone. Nil: losses of whole buckets, and older copies of them, are not noticed after a restart.
 	Memory bucket.Bucket
+	// Describe returns the entry of a block whose record is lost with its copies, as far as its object of size
+	// bytes tells. Nil: such blocks are not looked for before the first garbage collection, and an unknown block
+	// may have rows of every tenant.
+	Describe func(ctx context.Context, id string, size int64) (Block, error)
 
 	Registerer prometheus.Registerer
 	Logger     *slog.Logger // nil: no log
@@ -30,11 +34,13 @@ type Options struct {
 
 // Catalog holds the commit records of a bucket in memory. It is safe for concurrent use.
 type Catalog struct {
-	b       bucket.Bucket
-	memory  bucket.Bucket // nil: none
-	now     func() int64
-	log     *slog.Logger
-	metrics *metrics
+	b      bucket.Bucket
+	memory bucket.Bucket // nil: none
+	// describe may be nil, see Options.
+	describe func(ctx context.Context, id string, size int64) (Block, error)
+	now      func() int64
+	log      *slog.Logger
+	metrics  *metrics
 
 	// commits is held while the bucket is changed, so that order numbers become visible in their order.
 	commits sync.Mutex
@@ -56,8 +62,8 @@ type Catalog struct {
 	orphans map[string]*orphan
 	// markers holds the markers of the uploads of this process, by block.
 	markers map[string][]string
-	// strays are objects of blocks that had a record, which is lost and not known.
-	strays map[string]bool
+	// strays are blocks whose record is lost and not known, as far as their objects tell.
+	strays map[string]Block
 	// lost holds the known records that are missing from the bucket, damaged those that are unreadable there.
 	lost, damaged map[string]bool
 	// copied holds the records with a copy in the bucket.
@@ -78,6 +84,7 @@ type view struct {
 	blocks    []Block // visible, in the order of their first times
 	ids       map[string]bool
 	deletions Deletions // ascending
+	strays    []Block
 }
 
 // Open reads the commit records of a bucket. Errors name the object. They are of class corrupt for an
@@ -90,9 +97,9 @@ func Open(ctx context.Context, b bucket.Bucket, o Options) (*Catalog, error) {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	c := &Catalog{
-		b: b, memory: o.Memory, now: o.Now, log: o.Logger, records: map[string]*commit{}, holder: map[string]*commit{},
+		b: b, memory: o.Memory, describe: o.Describe, now: o.Now, log: o.Logger, records: map[string]*commit{}, holder: map[string]*commit{},
 		uploading: map[string]int{}, gone: map[string]bool{}, orphans: map[string]*orphan{}, markers: map[string][]string{},
-		strays: map[string]bool{}, lost: map[string]bool{}, damaged: map[string]bool{}, copied: map[string]bool{},
+		strays: map[string]Block{}, lost: map[string]bool{}, damaged: map[string]bool{}, copied: map[string]bool{},
 		seenCollected: map[string]bool{}, names: map[string]string{},
 	}
 	c.metrics = newMetrics(o.Registerer, c)
@@ -102,6 +109,13 @@ func Open(ctx context.Context, b bucket.Bucket, o Options) (*Catalog, error) {
 	}
 	if err := c.recall(ctx); err != nil {
 		return nil, fmt.Errorf("catalogue: %w", err)
+	}
+	if c.describe != nil {
+		l, err := c.findLeftovers(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("catalogue: %w", err)
+		}
+		c.noteStrays(ctx, l.strays)
 	}
 	return c, nil
 }
@@ -171,6 +185,9 @@ func (c *Catalog) publish() {
 	}
 	slices.SortFunc(v.blocks, compareBlocks)
 	slices.SortFunc(v.deletions, func(a, b *Deletion) int { return cmp.Compare(a.Generation, b.Generation) })
+	for _, b := range c.strays {
+		v.strays = append(v.strays, b)
+	}
 	c.view.Store(v)
 }
 
@@ -206,6 +223,18 @@ func (c *Catalog) Overlapping(r model.TimeRange, s model.Signal, tenant string) 
 		}
 	}
 	return found
+}
+
+// Missing returns an error of class corrupt if rows of a tenant in a range are missing from the catalogue:
+// the record of their block is lost with its copies, and nothing but the object is left.
+func (c *Catalog) Missing(r model.TimeRange, s model.Signal, tenant string) error {
+	for _, b := range c.view.Load().strays {
+		if b.Signal == s && b.Range.Overlaps(r) && b.HasTenant(tenant) {
+			return fmt.Errorf("%w: the commit record of %s is lost, so its rows cannot be read; to rebuild the record, run: shale inspect catalogue BUCKET --repair",
+				model.ErrCorrupt, ObjectName(b.ID))
+		}
+	}
+	return nil
 }
 
 // Deletions returns the deletions that a reader must apply to a block's rows of a tenant: those that the

@@ -55,7 +55,7 @@ func block(id string, minTime, maxTime int64) Block {
 		KeyMin: model.Key{Hi: 1}, KeyMax: model.Key{Hi: math.MaxUint64, Lo: 7}, Series: 3, Samples: 1 << 60, Bytes: 12345,
 		Tenants: []string{"a", "b"}, Created: -5,
 	}
-	b.complete()
+	b.Complete()
 	return b
 }
 
@@ -64,7 +64,7 @@ func merged(id string, minTime, maxTime int64) Block {
 	b := block(id, minTime, maxTime)
 	b.Level, b.OrderLo, b.OrderHi, b.Generation = Settled, 2, 11, 4
 	b.Sources = []Source{{"n1", 3, 1, 5}, {"n2", 1, 2, 9}}
-	b.complete()
+	b.Complete()
 	return b
 }
 

@@ -68,7 +68,7 @@ func (c *Catalog) Commit(ctx context.Context, b Block) error {
 	if known, err := c.committed(ctx, b.ID); known || err != nil {
 		return err
 	}
-	b.complete()
+	b.Complete()
 	c.mu.Lock()
 	b.OrderLo = max(c.maxOrder+1, b.SeqHi)
 	b.OrderHi, b.Generation = b.OrderLo, c.maxGeneration
@@ -93,7 +93,7 @@ func (c *Catalog) Replace(ctx context.Context, inputs []string, blocks []Block) 
 	ids := make([]string, 0, len(blocks))
 	blocks = append([]Block(nil), blocks...)
 	for i := range blocks {
-		blocks[i].complete()
+		blocks[i].Complete()
 		ids = append(ids, blocks[i].ID)
 	}
 	v := c.view.Load()

@@ -93,6 +93,6 @@ func TestManyRecords(t *testing.T) {
 }
 
 func completed(b Block) Block {
-	b.complete()
+	b.Complete()
 	return b
 }

@@ -139,10 +139,7 @@ func (c *Catalog) reportLost(ctx context.Context, rs []*commit) {
 		all := model.TimeRange{Min: 1, Max: 0}
 		for k := range r.blocks {
 			b := &r.blocks[k]
-			blocks = append(blocks, b.ID)
-			if tenants = append(tenants, b.Tenants...); b.Tenants == nil {
-				tenants = append(tenants, b.FirstTenant, "...", b.LastTenant)
-			}
+			blocks, tenants = append(blocks, b.ID), append(tenants, b.tenantNames()...)
 			if all.Min > all.Max {
 				all = b.Range
 			}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/shaledb/shale/internal/bucket"
+	"github.com/shaledb/shale/internal/model"
 )
 
 // orphan is an object of an upload that was not committed: a block without a record, or a marker.
@@ -20,21 +21,22 @@ const orphanSightings = 3
 
 // leftovers are the objects of uploads that have no record.
 type leftovers struct {
-	// orphans maps the name of each object that may be deleted to its block. strays are blocks that had a
-	// record.
+	// orphans maps the name of each object that may be deleted to its block.
 	orphans map[string]string
-	strays  []string
+	// strays are blocks without a record and without a marker, with their sizes.
+	strays map[string]int64
 }
 
 // findLeftovers lists blocks without records, and markers that are not needed. It lists in the order of an
 // upload backwards, so that an upload in progress is not taken for a leftover: objects, markers, records.
 func (c *Catalog) findLeftovers(ctx context.Context) (*leftovers, error) {
-	list := func(prefix string) (names []string, err error) {
-		err = c.b.List(ctx, prefix, func(name string, _ int64) error {
-			names = append(names, name)
+	list := func(prefix string) (sizes map[string]int64, err error) {
+		sizes = map[string]int64{}
+		err = c.b.List(ctx, prefix, func(name string, size int64) error {
+			sizes[name] = size
 			return nil
 		})
-		return names, err
+		return sizes, err
 	}
 	objects, err := list(blockPrefix)
 	if err != nil {
@@ -47,10 +49,10 @@ func (c *Catalog) findLeftovers(ctx context.Context) (*leftovers, error) {
 	if err := c.Refresh(ctx); err != nil {
 		return nil, err
 	}
-	l := &leftovers{orphans: map[string]string{}}
+	l := &leftovers{orphans: map[string]string{}, strays: map[string]int64{}}
 	marked := map[string]bool{}
 	c.mu.Lock()
-	for _, name := range markers {
+	for name := range markers {
 		id := markedBlock(name)
 		marked[id] = true
 		if c.uploading[id] == 0 {
@@ -58,7 +60,7 @@ func (c *Catalog) findLeftovers(ctx context.Context) (*leftovers, error) {
 		}
 	}
 	var unexplained []string
-	for _, name := range objects {
+	for name := range objects {
 		id := strings.TrimPrefix(name, blockPrefix)
 		switch {
 		case c.holder[id] != nil || c.uploading[id] > 0:
@@ -74,7 +76,7 @@ func (c *Catalog) findLeftovers(ctx context.Context) (*leftovers, error) {
 		_, err := c.b.GetRange(ctx, ObjectName(id), 0, 0)
 		switch {
 		case err == nil:
-			l.strays = append(l.strays, id)
+			l.strays[id] = objects[ObjectName(id)]
 		case !errors.Is(err, bucket.ErrNotFound):
 			return nil, err
 		}
@@ -112,7 +114,7 @@ func (c *Catalog) collectOrphans(ctx context.Context, before int64, done *Collec
 	}
 	c.orphans = seen
 	c.mu.Unlock()
-	c.noteStrays(l.strays)
+	c.noteStrays(ctx, l.strays)
 	var errs []error
 	kept := map[string]bool{} // blocks whose markers must stay
 	for name, id := range l.orphans {
@@ -148,24 +150,52 @@ func (c *Catalog) dropOrphan(name string) {
 }
 
 // noteStrays makes blocks known whose records are lost, and logs the new ones.
-func (c *Catalog) noteStrays(ids []string) {
+func (c *Catalog) noteStrays(ctx context.Context, sizes map[string]int64) {
 	c.mu.Lock()
 	was := c.strays
-	c.strays = map[string]bool{}
-	for _, id := range ids {
-		c.strays[id] = true
-	}
 	c.mu.Unlock()
-	n := 0
-	for _, id := range ids {
-		if was[id] {
-			continue
+	strays, news := map[string]Block{}, 0
+	for id, size := range sizes {
+		b, known := was[id]
+		if !known {
+			b = c.describeStray(ctx, id, size)
+			if news++; news <= logAtOnce {
+				c.log.Error("the commit record of a block is lost with its copies; queries of its tenants and times fail, and it is never collected",
+					"block", ObjectName(id), "tenants", brief(b.tenantNames()), "from", instant(b.Range.Min), "to", instant(b.Range.Max), "remedy", remedy)
+			}
 		}
-		if n++; n > logAtOnce {
-			c.log.Error("more blocks have lost their commit records", "count", len(ids), "remedy", remedy)
-			return
-		}
-		c.log.Error("a block had a commit record, which is lost with its copy; its rows are missing from queries, and it is never collected",
-			"block", ObjectName(id), "remedy", remedy)
+		strays[id] = b
 	}
+	if news > logAtOnce {
+		c.log.Error("more blocks have lost their commit records", "count", news-logAtOnce, "remedy", remedy)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.strays = strays
+	c.publish()
+}
+
+// describeStray returns the entry of a block without a record. If the block cannot be read, it may have rows
+// of every tenant and time of its signal, which its name tells.
+func (c *Catalog) describeStray(ctx context.Context, id string, size int64) Block {
+	if c.describe != nil {
+		b, err := c.describe(ctx, id, size)
+		if err == nil {
+			return b
+		}
+		c.log.Error("a block whose commit record is lost cannot be read", "block", ObjectName(id), "err", err)
+	}
+	b := Block{ID: id, Signal: model.Metrics, Range: model.Always()}
+	if strings.Contains(id, "-"+model.Logs.String()+"-") {
+		b.Signal = model.Logs
+	}
+	return b
+}
+
+// tenantNames returns the tenants of a block for a log line.
+func (b *Block) tenantNames() []string {
+	if b.Tenants != nil {
+		return b.Tenants
+	}
+	return []string{b.FirstTenant, "...", b.LastTenant}
 }

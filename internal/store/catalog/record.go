@@ -242,7 +242,7 @@ func (e *blockEntry) block() (Block, error) {
 		n > 0 && (e.FirstTenant != e.Tenants[0] || e.LastTenant != e.Tenants[n-1] || e.TenantCount != n):
 		return b, errors.New("the tenants are inconsistent")
 	}
-	b.complete()
+	b.Complete()
 	return b, nil
 }
 

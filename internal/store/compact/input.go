@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/shaledb/shale/internal/bucket"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/catalog"
 	"github.com/shaledb/shale/internal/store/part"
@@ -171,6 +172,9 @@ func (m *merge) fetch(ctx context.Context, object string, off, n int64) (b []byt
 		}
 		return err
 	})
+	if errors.Is(err, bucket.ErrNotFound) || errors.Is(err, model.ErrInvalid) {
+		return nil, fmt.Errorf("%w: the object is missing, truncated or unreadable: %v", model.ErrCorrupt, err)
+	}
 	if err != nil {
 		return nil, err
 	}
