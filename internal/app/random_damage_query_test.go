@@ -51,13 +51,13 @@ func damageQueries(from, to int64) (all []damageQuery) {
 	}
 	for _, expr := range []string{
 		`requests_total{code="200"}[37h]`, `count_over_time({__name__=~".+"}[37h])`, `sum by (code) (rate(requests_total[1h]))`, `temperature`,
-		`latency[37h]`, `topk(3, avg_over_time(temperature[37h]))`, `count(build_info)`, `{__name__=~"build_info|temperature", room!="r1"}`,
+		`latency[37h]`, `topk(3, avg_over_time(temperature[37h]))`, `count(last_over_time(build_info[37h]))`, `{__name__=~"build_info|temperature", room!="r1"}`, `sum(increase(requests_total[3h])) by (instance)`,
 	} {
 		add("/api/v1/query", "query", expr, "time", at(to))
 	}
 	for _, expr := range []string{
 		`sum(rate(requests_total[40m]))`, `histogram_quantile(0.9, sum(rate(latency[1h])))`, `temperature{room=~"r[2-5]"}`, `max_over_time(temperature[2h])`,
-		`requests_total - requests_total offset 1h`, `count by (version) (build_info)`, `absent(requests_total{instance="i0"})`, `sum(histogram_count(latency))`,
+		`requests_total - requests_total offset 1h`, `count by (version) (build_info)`, `absent(requests_total{instance="i0"})`, `sum(histogram_count(latency))`, `quantile(0.5, temperature) > 25`,
 	} {
 		add("/api/v1/query_range", "query", expr, "start", at(from), "end", at(to), "step", "1800")
 	}
@@ -76,7 +76,7 @@ func damageQueries(from, to int64) (all []damageQuery) {
 	for _, query := range []string{
 		`{app=~".+"}`, `{app="shop"} |= "request"`, `{app="auth"} | json | status >= 400`, `{app="shop"} | logfmt | took > 500ms`, `{pod="p1"} != "payment 1"`,
 		`{app="db"} | json id="user.id" | line_format "{{.id}}"`, `{app=~"shop|db"} |~ "path=/api/1[0-9]"`, `{app="auth"} | regexp "payment (?P<code>[0-9a-f]+)"`,
-		`{pod=~"p[0-3]"} | json | level="info" | keep level`, `{app="db", pod="p2"}`, `{app="shop"} |= "level=error" | pattern "level=<l> msg=<_>"`,
+		`{pod=~"p[0-3]"} | json | level="info" | keep level`, `{app="db", pod="p2"}`, `{app=~"auth|db"} | json | logfmt | status=400 or level="error" | drop text`, `{app="shop"} |= "level=error" | pattern "level=<l> msg=<_>"`,
 	} {
 		add("/loki/api/v1/query_range", "query", query, "start", fmt.Sprint(from), "end", fmt.Sprint(to), "limit", "5000", "direction", []string{"forward", "backward"}[len(all)%2])
 	}

@@ -29,7 +29,8 @@ var (
 // server.
 //
 // These losses leave no trace on the disk, and are not tried:
-//   - an older copy of the data folder and the bucket together, as of a snapshot of the machine.
+//   - an older copy of the data folder and the bucket together, as of a snapshot of the machine, or of the
+//     data folder if the bucket is the same as then.
 //   - the last records of the journal, cut off exactly between two of them, or with whole segments: the
 //     folder is as it was before they were written.
 func TestRandomDamage(t *testing.T) {
@@ -311,7 +312,11 @@ func (t *trial) apply(running bool) {
 
 // olderFolder puts an older copy of one folder back.
 func (t *trial) olderFolder(now, old map[string][]byte) {
-	dir := []string{bucketDir, bucketDir + "/catalog", bucketDir + "/blocks", crashDir + "/head", crashDir + "/journal"}[t.r.IntN(5)]
+	dirs := map[string]bool{bucketDir: true, crashDir: true}
+	for p := range now {
+		dirs[path.Dir(p)] = true
+	}
+	dir := slices.Sorted(maps.Keys(dirs))[t.r.IntN(len(dirs))]
 	after := maps.Clone(now)
 	for p := range now {
 		if strings.HasPrefix(p, dir+"/") {
@@ -323,7 +328,7 @@ func (t *trial) olderFolder(now, old map[string][]byte) {
 			after[p] = data
 		}
 	}
-	if onlyEndsEarlier(now, after) {
+	if onlyEndsEarlier(now, after) || dir == crashDir && maps.EqualFunc(bucketFiles(now), bucketFiles(old), bytes.Equal) {
 		return
 	}
 	t.before = map[string][]byte{}
@@ -340,6 +345,12 @@ func (t *trial) olderFolder(now, old map[string][]byte) {
 		}
 	}
 	t.kind, t.whole, t.what, t.paths = "folder "+dir, true, "older copy of "+dir, slices.Sorted(maps.Keys(t.before))
+}
+
+func bucketFiles(all map[string][]byte) map[string][]byte {
+	some := maps.Clone(all)
+	maps.DeleteFunc(some, func(p string, _ []byte) bool { return !strings.HasPrefix(p, bucketDir+"/") })
+	return some
 }
 
 // resurrect puts a file back that was deleted.

@@ -11,6 +11,7 @@ import (
 	"maps"
 	"math"
 	"math/rand/v2"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -104,6 +105,14 @@ func newDamageWorld(t *testing.T, number int) *damageWorld {
 		must(t, e.Close())
 		if log.text.Len() > 0 {
 			t.Fatalf("an undamaged disk makes the server say: %s", &log.text)
+		}
+	}
+	if len(w.queries) != 50 {
+		t.Fatalf("%d queries", len(w.queries))
+	}
+	for i, a := range w.right {
+		if a.status != http.StatusOK || strings.Contains(a.result, "[]") || strings.Contains(a.result, `"data":{}`) {
+			t.Fatalf("%s: %d %s %s", w.queries[i], a.status, a.result, a.said)
 		}
 	}
 	return w
