@@ -20,6 +20,7 @@ import (
 type computedSet struct {
 	ctx  context.Context // of the Select call, which bounds the set
 	n    *node
+	held *holding // what upstream holds for each series of the result
 	q    *Queryable
 	from *prefetch
 
@@ -35,7 +36,7 @@ type computedSet struct {
 }
 
 // compute pins what a node needs. It computes when the set is walked.
-func (q *querier) compute(ctx context.Context, n *node) storage.SeriesSet {
+func (q *querier) compute(ctx context.Context, n *node, held *holding) storage.SeriesSet {
 	req := q.q.request(n.first, n.last, n.selector.LabelMatchers)
 	from := req.Range.Min
 	if req.Range.Min <= req.Range.Max {
@@ -49,7 +50,7 @@ func (q *querier) compute(ctx context.Context, n *node) storage.SeriesSet {
 	if err != nil {
 		return storage.ErrSeriesSet(err)
 	}
-	s := &computedSet{ctx: ctx, n: n, q: q.q, from: &prefetch{set: rows, quota: q.q.Quota, from: from}, windows: newWindows(n, q.q.Quota)}
+	s := &computedSet{ctx: ctx, n: n, held: held, q: q.q, from: &prefetch{set: rows, quota: q.q.Quota, from: from}, windows: newWindows(n, q.q.Quota)}
 	q.open = append(q.open, s.from)
 	if n.aggregate != nil {
 		s.aggregation = newAggregation(n, &s.windows.notes)
@@ -216,10 +217,13 @@ func (s *computedSet) setCurrent(l labels.Labels, labelBytes int, r *result) boo
 			n++
 		}
 	}
-	if bytes := keptBytes + int64(labelBytes) + 16*int64(n); len(r.histograms) == 0 {
-		s.err = s.charge(bytes)
+	bytes := keptBytes + int64(labelBytes) + 16*int64(n)
+	if len(r.histograms) == 0 {
+		s.err = s.charge(bytes + s.held.results(int64(len(at)), 0))
 	} else {
-		s.err = s.q.Quota.TakeBytes(bytes + 8*int64(n) + r.size()) // upstream would need more
+		// Upstream would need more.
+		size := r.size()
+		s.err = s.q.Quota.TakeBytes(bytes + 8*int64(n) + size + s.held.results(int64(len(at)), size/int64(max(1, len(at)))))
 	}
 	if s.err != nil {
 		return false

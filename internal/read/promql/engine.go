@@ -56,22 +56,37 @@ func (e *Engine) NewRangeQuery(ctx context.Context, q storage.Queryable, opts up
 // replaced node becomes a selector, whose series the engine then selects from the storage like any others.
 func (e *Engine) replaced(q storage.Queryable, opts upstream.QueryOpts, begin func(storage.Queryable) (upstream.Query, error)) (upstream.Query, error) {
 	ours, ok := q.(*Queryable)
-	if o, asked := opts.(QueryOpts); !ok || asked && o.Statistics {
+	if !ok {
 		return begin(q)
 	}
+	o, asked := opts.(QueryOpts)
+	query, replaced, err := e.begin(ours, begin, !asked || !o.Statistics)
+	if err != nil || !replaced {
+		return query, err
+	}
+	return &localQuery{Query: query, q: ours, timeout: e.Timeout, again: func() (upstream.Query, error) {
+		query, _, err := e.begin(ours, begin, false)
+		return query, err
+	}}, nil
+}
+
+// begin makes upstream's query over a storage that charges for what upstream holds. It reports whether nodes
+// were replaced.
+func (e *Engine) begin(ours *Queryable, begin func(storage.Queryable) (upstream.Query, error), replace bool) (_ upstream.Query, replaced bool, err error) {
 	taken := &localQueryable{Queryable: ours}
 	query, err := begin(taken)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	stmt, ok := query.Statement().(*parser.EvalStmt)
 	if !ok {
-		return query, nil
+		return query, false, nil
 	}
-	if taken.nodes = replaceNodes(stmt, e); len(taken.nodes) == 0 {
-		return query, nil
+	if replace {
+		taken.nodes = replaceNodes(stmt, e)
 	}
-	return &localQuery{Query: query, q: ours, timeout: e.Timeout, again: func() (upstream.Query, error) { return begin(q) }}, nil
+	taken.holdings = holdings(stmt, e)
+	return query, len(taken.nodes) > 0, nil
 }
 
 // errNeedsUpstream says that a node has met something that only upstream's engine computes.
@@ -110,12 +125,14 @@ func (q *localQuery) Exec(ctx context.Context) *upstream.Result {
 	return q.Query.Exec(ctx)
 }
 
-// localQueryable computes replaced nodes, and is its Queryable for all other selectors.
+// localQueryable computes replaced nodes, and is its Queryable for all other selectors. It charges what
+// upstream holds for either.
 type localQueryable struct {
 	*Queryable
-	nodes map[*labels.Matcher]*node
+	nodes    map[*labels.Matcher]*node
+	holdings map[*labels.Matcher]*holding
 }
 
 func (t *localQueryable) Querier(mint, maxt int64) (storage.Querier, error) {
-	return &querier{q: t.Queryable, mint: mint, maxt: maxt, nodes: t.nodes}, nil
+	return &querier{q: t.Queryable, mint: mint, maxt: maxt, nodes: t.nodes, holdings: t.holdings}, nil
 }

@@ -35,7 +35,8 @@ type closer interface{ close() error }
 type querier struct {
 	q          *Queryable
 	mint, maxt int64
-	nodes      map[*labels.Matcher]*node // computed here, by the only matcher of their selector
+	nodes      map[*labels.Matcher]*node    // computed here, by the only matcher of their selector
+	holdings   map[*labels.Matcher]*holding // what upstream holds, by the first matcher; nil: unknown
 	open       []closer
 }
 
@@ -44,11 +45,14 @@ type querier struct {
 func (q *querier) Select(ctx context.Context, sortSeries bool, hints *storage.SelectHints, ms ...*labels.Matcher) storage.SeriesSet {
 	if len(ms) == 1 {
 		if n := q.nodes[ms[0]]; n != nil {
-			return q.compute(ctx, n)
+			return q.compute(ctx, n, q.holdings[ms[0]])
 		}
 	}
 	mint, maxt := q.mint, q.maxt
-	set := &seriesSet{ctx: ctx}
+	set := &seriesSet{ctx: ctx, quota: q.q.Quota}
+	if len(ms) > 0 {
+		set.holding = q.holdings[ms[0]]
+	}
 	if hints != nil {
 		if hints.ShardCount > 0 {
 			return storage.ErrSeriesSet(fmt.Errorf("%w: select: sharding is not supported", model.ErrInvalid))

@@ -21,6 +21,9 @@ type seriesSet struct {
 	limit      int // 0: no limit
 	labelsOnly bool
 	only       *projection // nil: all labels
+	quota      *model.Quota
+	holding    *holding // what upstream will hold for each series; nil: nothing
+	window     int64    // bytes charged for the windows of one series
 	// from is where the range begins, in nanoseconds. One millisecond more is read: a selector's range is open
 	// on its left, and a histogram exactly on that bound tells whether the first one in the range follows a
 	// reset.
@@ -53,6 +56,9 @@ func (s *seriesSet) Next() bool {
 			if !some {
 				continue
 			}
+			if s.err = s.charge(&p); s.err != nil {
+				return s.finish()
+			}
 		}
 		var l labels.Labels
 		if s.only != nil {
@@ -69,6 +75,17 @@ func (s *seriesSet) Next() bool {
 	}
 	s.err = s.rows.Err()
 	return s.finish()
+}
+
+// charge charges what upstream will hold for a series.
+func (s *seriesSet) charge(p *points) error {
+	if s.holding == nil {
+		return nil
+	}
+	kept, window := s.holding.series(p, len(s.rows.Labels()))
+	more := max(0, window-s.window)
+	s.window += more
+	return s.quota.TakeBytes(kept + more)
 }
 
 // seriesPerAllocation is how many series share an allocation. The engine keeps all series of a set as long
