@@ -72,7 +72,7 @@ func (e *emptiness) explainLines(ctx context.Context, expr string) {
 		return
 	}
 	selector := logMatchers(q.Matchers)
-	e.say("no lines of %s %s", expr, e.asked())
+	e.say("no lines of %.300s %s", expr, e.asked())
 	there, err := e.index.LineVolume(ctx, selectorText(selector))
 	switch {
 	case err != nil:

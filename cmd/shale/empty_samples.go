@@ -33,11 +33,12 @@ type selection struct {
 func (e *emptiness) explainSamples(ctx context.Context, expr string) {
 	ctx, cancel := context.WithTimeout(ctx, maxExplaining)
 	defer cancel()
-	e.say("no series of %s %s", expr, e.asked())
+	e.say("no series of %.300s %s", expr, e.asked())
 	selections := e.selections(expr)
 	explained := false
 	for _, s := range selections {
-		found, err := e.index.Server.Query(ctx, fmt.Sprintf("count(present_over_time(%s[%dms]))", s.text, s.to.Sub(s.from).Milliseconds()), s.to.UnixMilli())
+		// last_over_time keeps the names of metrics, so that the series of a selector of several stay different.
+		found, err := e.index.Server.Query(ctx, fmt.Sprintf("count(last_over_time(%s[%dms]))", s.text, s.to.Sub(s.from).Milliseconds()), s.to.UnixMilli())
 		if err != nil {
 			return
 		}

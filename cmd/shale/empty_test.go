@@ -43,6 +43,7 @@ func TestEmptyResults(t *testing.T) {
 		{`sum(temperature)+humidity`, []string{"a series of humidity has"}},
 		{`temperature>5`, []string{"the selector temperature has samples there; what the query does with them leaves none"}},
 		{`temperature-on(room)humidity`, []string{"a series of humidity"}},
+		{`{__name__=~".+"}>5`, []string{`the selector {__name__=~".+"} has samples there`}},
 		{`temperature --time -2h`, []string{"series of temperature exist, but no sample of them is from before"}},
 		{`up --tenant x`, []string{"the tenant has no metrics at all"}},
 		{`vector(1)==2`, []string{"no series of vector(1)==2 at "}},

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -22,6 +23,7 @@ import (
 	"github.com/shaledb/shale/internal/load/tally"
 	"github.com/shaledb/shale/internal/load/target"
 	"github.com/shaledb/shale/internal/load/verify"
+	"github.com/shaledb/shale/internal/terminal"
 )
 
 // loadCmd generates load for a server and verifies what it stored.
@@ -30,6 +32,16 @@ type loadCmd struct {
 	RemoteWrite loadRemoteWriteCmd `cmd:"" name:"remote-write" help:"Send remote write requests, as a Prometheus or vmagent that scrapes a fleet of targets."`
 	Logs        loadLogsCmd        `cmd:"" help:"Push log lines to a Loki push endpoint, as the agents of a cluster."`
 	Target      loadTargetCmd      `cmd:"" help:"Serve a simulated fleet of scrape targets."`
+}
+
+// withPath adds the path of an endpoint to the URL of a server that has none.
+func withPath(text, path string) string {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.Path != "" || u.Scheme != "http" && u.Scheme != "https" {
+		return text
+	}
+	u.Path = path
+	return u.String()
 }
 
 // errVerification makes the process end with status 1; the report shows the differences.
@@ -115,7 +127,7 @@ func (o *loadOutcome) printReport(p *process, all any, reports ...textReport) er
 	for _, r := range reports {
 		r.WriteText(&text)
 	}
-	_, err := p.stdout.Write(text.Bytes())
+	_, err := io.WriteString(p.stdout, terminal.EscapeLines(text.String())) // a report quotes the server
 	return err
 }
 

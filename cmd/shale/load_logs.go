@@ -21,7 +21,7 @@ import (
 
 // loadLogsCmd is shale load logs.
 type loadLogsCmd struct {
-	URL    string          `default:"http://127.0.0.1:9480/loki/api/v1/push" help:"Loki push endpoint to send to."`
+	URL    string          `default:"http://127.0.0.1:9480/loki/api/v1/push" help:"Loki push endpoint to send to; without a path, /loki/api/v1/push."`
 	Format wire.PushFormat `default:"protobuf" help:"Form of pushes: protobuf (with snappy, as agents send) or json."`
 
 	Streams   int       `default:"400" help:"Number of streams. Each pod of an app has four, one per level."`
@@ -52,6 +52,12 @@ type loadLogsCmd struct {
 	Tenant     string `help:"Tenant to write and read as (X-Scope-OrgID)."`
 	JSON       bool   `name:"json" help:"Print the summary as JSON."`
 	Quiet      bool   `help:"Show no progress."`
+}
+
+// AfterApply completes the URL.
+func (c *loadLogsCmd) AfterApply() error {
+	c.URL = withPath(c.URL, "/loki/api/v1/push")
+	return nil
 }
 
 // Help teaches the command by examples.

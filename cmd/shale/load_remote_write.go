@@ -16,7 +16,7 @@ import (
 
 // loadRemoteWriteCmd is shale load remote-write.
 type loadRemoteWriteCmd struct {
-	URL         string           `default:"http://127.0.0.1:9480/api/v1/write" help:"Remote write endpoint to send to."`
+	URL         string           `default:"http://127.0.0.1:9480/api/v1/write" help:"Remote write endpoint to send to; without a path, /api/v1/write."`
 	Protocol    wire.Protocol    `default:"v1" help:"Version of remote write: v1 (prometheus.WriteRequest) or v2 (io.prometheus.write.v2.Request, with a table of symbols). With v2, a 2xx response whose headers count nothing as written is a refusal, as in Prometheus."`
 	Compression wire.Compression `default:"snappy" help:"Compression of bodies: snappy, or zstd (sent by vmagent, not by Prometheus)."`
 	loadShape   `embed:""`
@@ -38,6 +38,12 @@ type loadRemoteWriteCmd struct {
 	RetryOn429  bool            `name:"retry-on-http-429" help:"With --emulate prometheus: retry after 429 instead of dropping. Prometheus drops by default; vmagent always retries."`
 	loadTiming  `embed:""`
 	loadOutcome `embed:""`
+}
+
+// AfterApply completes the URL.
+func (c *loadRemoteWriteCmd) AfterApply() error {
+	c.URL = withPath(c.URL, "/api/v1/write")
+	return nil
 }
 
 // Help teaches the command by examples.

@@ -141,3 +141,24 @@ func TestLoadTarget(t *testing.T) {
 		t.Errorf("code %d: %s%s", code, out, errs)
 	}
 }
+
+// TestLoadWithoutPath: the URL of a server gets the path of the endpoint; any other URL stays.
+func TestLoadWithoutPath(t *testing.T) {
+	url := startServer(t)
+	for _, args := range [][]string{
+		{"load", "remote-write", "--targets", "1", "--metrics", "1", "--series", "2", "--rounds", "2", "--rate", "0"},
+		{"load", "logs", "--mb", "0.1", "--streams", "2"},
+	} {
+		if code, out, errs := shale(t, nil, append(args, "--url", url, "--quiet")...); code != exitOK || strings.Contains(out, "last error") {
+			t.Errorf("%v: exit %d: %s%s", args, code, out, errs)
+		}
+	}
+	for _, text := range []string{"http://h/", "http://h/x", "ftp://h", "h:1", "soup", "http://[", ""} {
+		if got := withPath(text, "/p"); got != text {
+			t.Errorf("%q: %q", text, got)
+		}
+	}
+	if got := withPath("http://h:1?a=b", "/p"); got != "http://h:1/p?a=b" {
+		t.Error(got)
+	}
+}

@@ -157,7 +157,7 @@ func TestQuery(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				if r.URL.Path == "/api/v1/labels" || strings.HasPrefix(r.FormValue("query"), "count(present_over_time(") {
+				if r.URL.Path == "/api/v1/labels" || strings.HasPrefix(r.FormValue("query"), "count(last_over_time(") {
 					http.NotFound(w, r) // what explains an empty result
 					return
 				}

@@ -46,13 +46,20 @@ Show raw samples of a Graphite path (a name with dots needs quotes and braces):
 
     shale query '{"web1.load.load.shortterm"}[10m]' --time 2026-03-01T12:00:00Z
 
-Show the newest lines of one app that contain "timeout", lines only:
+Show the newest lines of one app that contain "timeout", of the last hour, lines only:
 
     shale query --logs '{app="checkout"} |= "timeout"' -o raw
 
+Show the lines of a morning in the local time zone, and what the query cost:
+
+    shale query --logs '{app="checkout"}' --start '2026-11-23 06:00' --end '2026-11-23 12:00' --stats
+
 Show the failed requests of a day, oldest first, one JSON object per line:
 
-    shale query --logs '{app="checkout"} | json | status >= 500' --since 1d --forward --limit 0 -o jsonl`
+    shale query --logs '{app="checkout"} | json | status >= 500' --since 1d --forward --limit 0 -o jsonl
+
+A PromQL query is an instant query, unless --since, --start, --end or --step is given. Times are dates, local times, RFC 3339,
+Unix seconds or milliseconds, now, now-1h or -1h. Tables show times in UTC, and write control characters as \n or \x1b.`
 }
 
 // queryData is the data of a query's response.

@@ -12,11 +12,13 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	prommodel "github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/shaledb/shale/internal/client"
 	"github.com/shaledb/shale/internal/load/progress"
 	"github.com/shaledb/shale/internal/terminal"
 )
@@ -173,6 +175,8 @@ func (l *listing) each(ctx context.Context, what string, n int, ask func(ctx con
 	if n > maxGroups {
 		return fmt.Errorf("there are more than %d %s, and volume asks for each: narrow the selector", maxGroups, what)
 	}
+	// A busy server refuses some of many requests.
+	l.index.Server.Retry = &client.Retry{Patience: 30 * time.Second}
 	var done atomic.Int64
 	run := func() {
 		g, ctx := errgroup.WithContext(ctx)

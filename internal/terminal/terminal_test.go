@@ -142,3 +142,13 @@ func TestCommon(t *testing.T) {
 		}
 	}
 }
+
+func TestTable(t *testing.T) {
+	var out strings.Builder
+	if err := Table(&out, [][]string{{"app", "LINES", "B"}, {"größe", "7", "1234"}, {"", "123456", ""}}); err != nil {
+		t.Fatal(err)
+	}
+	if want := "app     LINES     B\ngröße       7  1234\n       123456      \n"; out.String() != want {
+		t.Errorf("%q, want %q", out.String(), want)
+	}
+}
