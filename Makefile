@@ -11,7 +11,7 @@ DURATION ?= 60s
 FUZZTIME ?= 5m
 
 .DEFAULT_GOAL := help
-.PHONY: help build run check format vet staticcheck unit test tools race oracle oracle-logql damage e2e torture fuzz bench bench-micro bench-report clean
+.PHONY: help build run check format vet staticcheck unit test tools race oracle oracle-logql damage e2e torture fuzz bench bench-memory bench-micro bench-report clean
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -80,6 +80,10 @@ bench: ## Run named loads against this tree, BASE=<commit>, VICTORIA=<path>, PRO
 	go run ./bench run --runs '$(RUNS)' --duration '$(DURATION)' $(if $(LOADS),--loads '$(LOADS)') $(if $(BASE),--base '$(BASE)') \
 	  $(if $(VICTORIA),--victoria '$(VICTORIA)') $(if $(PROMETHEUS),--prometheus '$(PROMETHEUS)') $(BENCHFLAGS)
 	$(if $(BASE),go run ./bench compare "$$(ls -t bench-results/*.jsonl | head -n 1)")
+
+bench-memory: ## Print the table of the peak of memory of queries, then that of 200 mixed clients; PROMETHEUS=<path>.
+	go run ./bench memory $(if $(PROMETHEUS),--prometheus '$(PROMETHEUS)')
+	go run ./bench mix
 
 bench-report: ## Write the results of the last make bench into docs/benchmarks.md.
 	go run ./bench report "$$(ls -t bench-results/*.jsonl | head -n 1)"

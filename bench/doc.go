@@ -3,6 +3,8 @@
 //
 //	run      run loads and write the figures to a file of JSON lines
 //	report   write the figures into the tables and plots of a page
+//	memory   print a table of the peak of memory of queries
+//	mix      print a table of light and heavy queries of many clients at the same time
 //	compare  compare two systems by benchstat
 //	micro    run the benchmarks of Go packages, here and at a commit
 //	list     list the loads
