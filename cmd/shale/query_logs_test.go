@@ -71,8 +71,8 @@ func TestQueryLogsCrowded(t *testing.T) {
 		{4999, 5000, []string{"--limit", "0", "--forward"}, 5001, ""},
 		{4000, 5000, []string{"--limit", "3500"}, 3500, ""},
 		{400, 500, []string{"--limit", "0"}, 402, ""},
-		{6000, 5000, []string{"--limit", "0"}, 1, "more than 4999 lines have the time 1700000001000000000"},
-		{6000, 5000, []string{"--limit", "5500", "--forward"}, 1, "narrow the query"},
+		{6000, 5000, []string{"--limit", "0"}, 5001, "more than 4999 lines have the time 1700000001000000000"},
+		{6000, 5000, []string{"--limit", "5500", "--forward"}, 5001, "narrow the query"},
 	} {
 		loki := newFakeLoki(t, crowdOf(c.crowd)...)
 		loki.most = c.most

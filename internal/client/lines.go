@@ -2,6 +2,7 @@ package client
 
 import (
 	"cmp"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"slices"
@@ -35,6 +36,9 @@ func readLines(v *fastjson.Value, body []byte) ([]Line, error) {
 	}
 }
 
+// base64Lines asks for the exact bytes of lines that are not valid UTF-8. Loki ignores it.
+const base64Lines = "base64-lines"
+
 // readStreams reads streams as responses and frames hold them.
 func readStreams(streams []*fastjson.Value) (lines []Line, err error) {
 	for _, s := range streams {
@@ -59,6 +63,11 @@ func readStreams(streams []*fastjson.Value) (lines []Line, err error) {
 			l := Line{At: at, Labels: labels, Stream: stream, Text: text}
 			if len(entry) > 2 {
 				l.Metadata = readMetadata(entry[2].GetObject("structuredMetadata"))
+				if exact := entry[2].GetStringBytes("base64"); exact != nil {
+					if l.Text, err = base64.StdEncoding.AppendDecode(nil, exact); err != nil {
+						return nil, fmt.Errorf("the bytes of a line: %w", err)
+					}
+				}
 			}
 			lines = append(lines, l)
 		}

@@ -38,7 +38,11 @@ type Pages struct {
 	Cost map[string]float64
 	Done bool
 
-	grown  int // lines of the next page, if many have one time
+	grown int // lines of the next page, if many have one time
+	// noTies is the refusal of the server if the lines of one time did not fit into a response together.
+	noTies error
+	// stuck is the error of the next call: the server does not give all lines of one time.
+	stuck  error
 	parser fastjson.Parser
 }
 
@@ -50,16 +54,26 @@ func (p *Pages) Next(ctx context.Context) ([]Line, error) {
 			p.Done = true
 			return nil, nil
 		}
+		if p.stuck != nil {
+			return nil, p.stuck
+		}
 		limit := p.limit()
-		_, lines, err := p.Request(ctx, limit)
+		_, lines, whole, err := p.request(ctx, limit, true)
 		if most := AllowedLines(err); most > 0 && most < limit {
 			p.Most = most
+			continue
+		}
+		if p.noTies == nil && tooMuch(err) {
+			p.noTies = err
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
 		sortLines(lines, p.Forward)
+		if whole {
+			return p.pass(lines, limit), nil
+		}
 		// A full page ends the range, or goes on within the time of its last line: the lines of that time are
 		// requested with the next page.
 		if len(lines) < limit || p.Left == limit {
@@ -70,7 +84,8 @@ func (p *Pages) Next(ctx context.Context) ([]Line, error) {
 		keep := slices.IndexFunc(lines, func(l Line) bool { return l.At == last })
 		if keep == 0 {
 			if limit == p.Most || limit >= maxLinesPerPage {
-				return nil, invalid(fmt.Errorf("more than %d lines have the time %d, and the server returns no more at once; narrow the query", limit-1, last))
+				p.stuck = p.tooCrowded(limit-1, last)
+				return lines, nil
 			}
 			p.grown = 2 * limit
 			continue
@@ -88,6 +103,36 @@ func (p *Pages) Next(ctx context.Context) ([]Line, error) {
 	}
 }
 
+// pass moves on after a page with all lines of its last time, and returns the lines that are wanted.
+func (p *Pages) pass(lines []Line, limit int) []Line {
+	switch {
+	case len(lines) < limit:
+		p.Done = true
+		return lines
+	case p.Left > 0 && len(lines) >= p.Left:
+		p.Done = true
+		return lines[:p.Left]
+	case p.Left > 0:
+		p.Left -= len(lines)
+	}
+	last := lines[len(lines)-1].At
+	if p.Forward {
+		p.From = last + 1
+	} else {
+		p.To = last
+	}
+	return lines
+}
+
+// tooCrowded is the error about a time with more lines than the server returns at once.
+func (p *Pages) tooCrowded(lines int, at int64) error {
+	err := fmt.Errorf("more than %d lines have the time %d, and the server returns no more at once; narrow the query", lines, at)
+	if p.noTies != nil {
+		err = fmt.Errorf("%w: %w", err, p.noTies)
+	}
+	return invalid(err)
+}
+
 // limit returns how many lines to ask for.
 func (p *Pages) limit() int {
 	limit := max(p.grown, cmp.Or(p.Size, linesPerPage))
@@ -102,6 +147,16 @@ func (p *Pages) limit() int {
 
 // Request asks for lines once, without moving on, and returns the response as it came and its lines.
 func (p *Pages) Request(ctx context.Context, limit int) (body []byte, lines []Line, err error) {
+	body, lines, _, err = p.request(ctx, limit, false)
+	return body, lines, err
+}
+
+// encodingFlags is a header of Loki.
+const encodingFlags = "X-Loki-Response-Encoding-Flags"
+
+// request asks for lines once. For paging it asks Shale for exact lines and whole pages: beyond the limit,
+// these have all lines of their last time. Loki ignores both.
+func (p *Pages) request(ctx context.Context, limit int, paging bool) (body []byte, lines []Line, whole bool, err error) {
 	form := url.Values{
 		"query": {p.Expr}, "direction": {"backward"}, "limit": {strconv.Itoa(limit)},
 		"start": {strconv.FormatInt(p.From, 10)}, "end": {strconv.FormatInt(p.To, 10)},
@@ -109,24 +164,46 @@ func (p *Pages) Request(ctx context.Context, limit int) (body []byte, lines []Li
 	if p.Forward {
 		form.Set("direction", "forward")
 	}
-	header := http.Header{}
+	var flags []string
+	ties := ""
 	if p.Metadata {
-		header.Set("X-Loki-Response-Encoding-Flags", "categorize-labels")
+		flags = append(flags, "categorize-labels")
 	}
-	if body, err = p.Server.postForm(ctx, "loki/api/v1/query_range", form, header); err != nil {
-		return nil, nil, err
+	if paging {
+		flags = append(flags, base64Lines)
+	}
+	if paging && p.noTies == nil {
+		ties = "all"
+		if p.Left > 0 {
+			ties = strconv.Itoa(p.Left)
+		}
+		form.Set("ties", ties)
+	}
+	header := http.Header{}
+	if len(flags) > 0 {
+		header.Set(encodingFlags, strings.Join(flags, ","))
+	}
+	body, got, err := p.Server.postForm(ctx, "loki/api/v1/query_range", form, header)
+	if err != nil {
+		return nil, nil, false, err
 	}
 	v, err := p.parser.ParseBytes(body)
 	if err != nil {
-		return nil, nil, invalid(fmt.Errorf("%s: the response is not of the Loki API: %w", p.Server.URL, err))
+		return nil, nil, false, invalid(fmt.Errorf("%s: the response is not of the Loki API: %w", p.Server.URL, err))
 	}
 	if lines, err = readLines(v, body); err != nil {
-		return nil, nil, invalid(fmt.Errorf("%s: %w", p.Server.URL, err))
+		return nil, nil, false, invalid(fmt.Errorf("%s: %w", p.Server.URL, err))
 	}
 	if p.Cost != nil {
 		addFigures(p.Cost, "", v.GetObject("data", "stats"))
 	}
-	return body, lines, nil
+	return body, lines, ties != "" && got.Get("Shale-Ties") == ties, nil
+}
+
+// tooMuch reports whether a server refused a query because its lines need too much memory.
+func tooMuch(err error) bool {
+	var refused *StatusError
+	return errors.As(err, &refused) && refused.Status == http.StatusBadRequest && strings.Contains(refused.text, "query.max-bytes")
 }
 
 // addFigures adds the numbers of an object and of those in it. Rates have no sum, so they are left out.

@@ -44,34 +44,39 @@ func (s *Server) As(tenant string) *Server {
 // Get requests a path below the URL, and returns the body of a response with status 2xx. Any other status is
 // a [StatusError].
 func (s *Server) Get(ctx context.Context, path string, query url.Values) ([]byte, error) {
-	return s.request(ctx, http.MethodGet, path, query, nil, nil)
+	text, _, err := s.request(ctx, http.MethodGet, path, query, nil, nil)
+	return text, err
 }
 
 // PostForm is Get with the parameters in a form, which may be long.
 func (s *Server) PostForm(ctx context.Context, path string, form url.Values) ([]byte, error) {
-	return s.postForm(ctx, path, form, http.Header{})
+	text, _, err := s.postForm(ctx, path, form, http.Header{})
+	return text, err
 }
 
-func (s *Server) postForm(ctx context.Context, path string, form url.Values, header http.Header) ([]byte, error) {
+// postForm returns the header of the response, too.
+func (s *Server) postForm(ctx context.Context, path string, form url.Values, header http.Header) ([]byte, http.Header, error) {
 	header.Set("Content-Type", "application/x-www-form-urlencoded")
-	return s.Post(ctx, path, header, []byte(form.Encode()))
+	return s.request(ctx, http.MethodPost, path, nil, header, []byte(form.Encode()))
 }
 
 // Post sends a body that the header describes.
 func (s *Server) Post(ctx context.Context, path string, header http.Header, body []byte) ([]byte, error) {
-	return s.request(ctx, http.MethodPost, path, nil, header, body)
+	text, _, err := s.request(ctx, http.MethodPost, path, nil, header, body)
+	return text, err
 }
 
-func (s *Server) request(ctx context.Context, method, path string, query url.Values, header http.Header, body []byte) (response []byte, err error) {
+// request returns the body of a response and its header.
+func (s *Server) request(ctx context.Context, method, path string, query url.Values, header http.Header, body []byte) (text []byte, got http.Header, err error) {
 	target, err := s.endpoint(path, query)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	err = s.Retry.until(ctx, func() (err error) {
-		response, err = s.attempt(ctx, method, target, header, body)
+		text, got, err = s.attempt(ctx, method, target, header, body)
 		return err
 	})
-	return response, err
+	return text, got, err
 }
 
 // endpoint returns the URL of a path.
@@ -101,7 +106,7 @@ func (s *Server) header(more http.Header) http.Header {
 }
 
 // attempt makes a request once, and reads the whole response.
-func (s *Server) attempt(ctx context.Context, method, target string, header http.Header, body []byte) ([]byte, error) {
+func (s *Server) attempt(ctx context.Context, method, target string, header http.Header, body []byte) ([]byte, http.Header, error) {
 	if s.Timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, s.Timeout, fmt.Errorf("no response within %s", s.Timeout))
@@ -109,24 +114,24 @@ func (s *Server) attempt(ctx context.Context, method, target string, header http
 	}
 	req, err := http.NewRequestWithContext(ctx, method, target, bytes.NewReader(body))
 	if err != nil {
-		return nil, invalid(err)
+		return nil, nil, invalid(err)
 	}
 	req.Header = s.header(header)
 	resp, err := cmp.Or(s.HTTP, http.DefaultClient).Do(req)
 	if err != nil {
-		return nil, s.unreachable(ctx, "requesting", err)
+		return nil, nil, s.unreachable(ctx, "requesting", err)
 	}
 	defer resp.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxResponseBytes+1))
 	switch {
 	case err != nil:
-		return nil, s.unreachable(ctx, "reading the response of", err)
+		return nil, nil, s.unreachable(ctx, "reading the response of", err)
 	case len(text) > maxResponseBytes:
-		return nil, invalid(fmt.Errorf("%s: the response has more than %d bytes", s.URL, maxResponseBytes))
+		return nil, nil, invalid(fmt.Errorf("%s: the response has more than %d bytes", s.URL, maxResponseBytes))
 	case resp.StatusCode/100 != 2:
-		return nil, newStatusError(target, resp.StatusCode, text)
+		return nil, nil, newStatusError(target, resp.StatusCode, text)
 	}
-	return text, nil
+	return text, resp.Header, nil
 }
 
 // unreachable returns the error of a request that got no response.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"net/http"
 	"net/url"
 	"strconv"
 	"time"
@@ -134,7 +135,7 @@ func (t *Tail) dial(ctx context.Context, start int64, limit int) (*websocket.Con
 	if err != nil {
 		return nil, err
 	}
-	conn, resp, err := websocket.Dial(ctx, target, &websocket.DialOptions{HTTPClient: s.HTTP, HTTPHeader: s.header(nil)})
+	conn, resp, err := websocket.Dial(ctx, target, &websocket.DialOptions{HTTPClient: s.HTTP, HTTPHeader: s.header(http.Header{encodingFlags: {base64Lines}})})
 	switch {
 	case err == nil:
 		return conn, nil

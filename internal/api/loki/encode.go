@@ -1,11 +1,13 @@
 package loki
 
 import (
+	"encoding/base64"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/shaledb/shale/internal/api"
 	"github.com/shaledb/shale/internal/model"
@@ -27,6 +29,17 @@ func encodingFlags(h http.Header) []string {
 }
 
 func categorizes(flags []string) bool { return slices.Contains(flags, categorizeLabels) }
+
+// base64Lines asks for the exact bytes of lines that are not valid UTF-8, which JSON cannot hold. Loki has no
+// such flag.
+const base64Lines = "base64-lines"
+
+// entryForm says which members the third item of an entry may have.
+type entryForm struct{ categorize, base64 bool }
+
+func entryFormOf(flags []string) entryForm {
+	return entryForm{categorizes(flags), slices.Contains(flags, base64Lines)}
+}
 
 // writeLabels writes labels as a JSON object.
 func writeLabels(b *api.Body, l model.Labels) {
@@ -54,7 +67,7 @@ func writeLines(b *api.Body, streams []logql.Stream, flags []string, f *figures)
 	b.Raw(`{"status":"success","data":{"resultType":"streams"`)
 	writeFlags(b, flags)
 	b.Raw(`,"result":[`)
-	categorize := categorizes(flags)
+	form := entryFormOf(flags)
 	for i := range streams {
 		s := &streams[i]
 		if i > 0 {
@@ -65,7 +78,7 @@ func writeLines(b *api.Body, streams []logql.Stream, flags []string, f *figures)
 			if j > 0 {
 				b.Raw(",")
 			}
-			writeEntry(b, &s.Entries[j], categorize)
+			writeEntry(b, &s.Entries[j], form)
 			b.Spill()
 		}
 		b.Raw("]}")
@@ -94,22 +107,30 @@ func beginStream(b *api.Body, l model.Labels) {
 	b.Raw(`,"values":[`)
 }
 
-// writeEntry writes a line: its time in nanoseconds as a string, its text and, if labels are categorized, its
-// own labels.
-func writeEntry(b *api.Body, e *logql.Entry, categorize bool) {
+// writeEntry writes a line: its time in nanoseconds as a string, its text and, as the form says, an object
+// with its own labels and its bytes.
+func writeEntry(b *api.Body, e *logql.Entry, form entryForm) {
 	b.Raw(`["`)
 	b.Buf = strconv.AppendInt(b.Buf, e.Time, 10)
 	b.Raw(`",`)
 	b.StrBytes(e.Line)
-	if categorize {
+	exact := form.base64 && !utf8.Valid(e.Line)
+	if form.categorize || exact {
 		separator := ",{"
-		if len(e.Metadata) > 0 {
+		if exact {
+			b.Raw(separator)
+			separator = ","
+			b.Raw(`"base64":"`)
+			b.Buf = base64.StdEncoding.AppendEncode(b.Buf, e.Line)
+			b.Raw(`"`)
+		}
+		if form.categorize && len(e.Metadata) > 0 {
 			b.Raw(separator)
 			separator = ","
 			b.Raw(`"structuredMetadata":`)
 			writeLabels(b, e.Metadata)
 		}
-		if len(e.Parsed) > 0 {
+		if form.categorize && len(e.Parsed) > 0 {
 			b.Raw(separator)
 			separator = ","
 			b.Raw(`"parsed":`)

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -50,6 +52,9 @@ func TestLinesRoundTrip(t *testing.T) {
 		if rapid.Bool().Draw(t, "categorize") {
 			flags = []string{categorizeLabels}
 		}
+		if rapid.Bool().Draw(t, "base64") {
+			flags = append(flags, base64Lines)
+		}
 		var streams []logql.Stream
 		want := []stream{}
 		raw := func(v any) json.RawMessage {
@@ -66,16 +71,19 @@ func TestLinesRoundTrip(t *testing.T) {
 			s, w := logql.Stream{Labels: l}, stream{Stream: m, Values: [][]json.RawMessage{}}
 			for range rapid.IntRange(0, 3).Draw(t, "entries") {
 				e := logql.Entry{Time: rapid.Int64().Draw(t, "time"), Line: rapid.SliceOf(rapid.Byte()).Draw(t, "line")}
-				own, categories := map[string]map[string]string{}, [2]map[string]string{}
+				own, categories := map[string]any{}, [2]map[string]string{}
 				e.Metadata, categories[0] = drawLabels(t)
 				e.Parsed, categories[1] = drawLabels(t)
 				for i, name := range []string{"structuredMetadata", "parsed"} {
-					if len(categories[i]) > 0 {
+					if len(categories[i]) > 0 && categorizes(flags) {
 						own[name] = categories[i]
 					}
 				}
+				if slices.Contains(flags, base64Lines) && !utf8.Valid(e.Line) {
+					own["base64"] = e.Line
+				}
 				v := []json.RawMessage{raw(strconv.FormatInt(e.Time, 10)), raw(string(e.Line))}
-				if flags != nil {
+				if categorizes(flags) || len(own) > 0 {
 					v = append(v, raw(own))
 				}
 				s.Entries, w.Values = append(s.Entries, e), append(w.Values, v)

@@ -3,6 +3,10 @@ package loki
 import (
 	"errors"
 	"fmt"
+	"math"
+	"mime"
+	"net/http"
+	"strconv"
 	"strings"
 
 	"github.com/shaledb/shale/internal/api"
@@ -29,12 +33,28 @@ func (h *Handler) query(r *api.Request) (*api.Response, error) {
 		return nil, err
 	}
 	if _, err := logql.PrepareInstant(text); err != nil {
-		return nil, err
+		return nil, explain(r, err)
 	}
 	if strings.ReplaceAll(text, " ", "") == healthQuery {
 		return response(func(b *api.Body) { writeHealth(b, r, at) }), nil
 	}
 	return nil, logql.ErrMetric
+}
+
+// tiesHeader repeats the parameter ties, which Loki does not have: of a result that the limit cuts, the lines
+// of the last time are there even beyond the limit, all of them or up to so many lines together. Without it,
+// lines of one time can be requested only up to the limit.
+const tiesHeader = "Shale-Ties"
+
+func parseTies(text string) (int, error) {
+	if text == "all" {
+		return math.MaxInt, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 {
+		return 0, fmt.Errorf("ties: expected all or a number of lines, got %.200q", text)
+	}
+	return n, nil
 }
 
 // queryRange serves queries over a range. Its old path is /api/prom/query.
@@ -58,9 +78,16 @@ func (h *Handler) queryRange(r *api.Request) (*api.Response, error) {
 	case w.limit > h.o.Limits.MaxLines:
 		return nil, maxEntries(w.limit, h.o.Limits.MaxLines)
 	}
+	ties := 0
+	if text := r.Form.Get("ties"); text != "" && !isLegacy(r) {
+		if ties, err = parseTies(text); err != nil {
+			return nil, bad(err)
+		}
+		r.W.Header().Set(tiesHeader, text)
+	}
 	flags := encodingFlags(r.Header)
 	got, err := h.o.Engine.Lines(r.Context(), &logql.Query{
-		Tenants: r.Tenants, Prepared: p, Start: w.start, End: w.end, Limit: w.limit, Direction: w.direction, Interval: w.interval,
+		Tenants: r.Tenants, Prepared: p, Start: w.start, End: w.end, Limit: w.limit, Ties: ties, Direction: w.direction, Interval: w.interval,
 		Categorize: categorizes(flags), Quota: r.Quota, Cost: r.Cost,
 	})
 	if err != nil {
@@ -89,11 +116,23 @@ func prepare(r *api.Request, regexp string) (*logql.Prepared, error) {
 		return nil, err
 	}
 	if regexp == "" {
-		return logql.Prepare(text)
+		p, err := logql.Prepare(text)
+		return p, explain(r, err)
 	}
 	p, err := logql.PrepareMatching(text, regexp)
 	if errors.Is(err, logql.ErrMetric) {
 		err = badText(textOnlyLines)
 	}
-	return p, err
+	return p, explain(r, err)
+}
+
+// explain adds a hint to the error about a missing query if the request has a body that is not a form. Loki
+// ignores such a body, too.
+func explain(r *api.Request, err error) error {
+	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err == nil || r.Form.Has("query") || r.Method != http.MethodPost || r.ContentLength == 0 ||
+		kind == "application/x-www-form-urlencoded" || kind == "multipart/form-data" {
+		return err
+	}
+	return fmt.Errorf("%w; the body, of Content-Type %.100q, is not a form: send query=... as application/x-www-form-urlencoded", err, kind)
 }

@@ -41,7 +41,8 @@ func (h *Handler) tail(r *api.Request) (*api.Response, error) {
 	t := &tail{
 		h: h, conn: conn, query: q, flags: encodingFlags(r.Header), legacy: isLegacy(r), frames: make(chan []byte, maxFrames),
 	}
-	q.Categorize = categorizes(t.flags)
+	t.form = entryFormOf(t.flags)
+	q.Categorize = t.form.categorize
 	t.run(place.ctx, h.o.MaxTailTime)
 	return &api.Response{Status: http.StatusSwitchingProtocols, Sent: true}, nil
 }
@@ -116,6 +117,7 @@ type tail struct {
 	conn   *websocket.Conn
 	query  *logql.TailQuery
 	flags  []string
+	form   entryForm
 	legacy bool
 	frames chan []byte // charged to the quota of the query
 }

@@ -84,7 +84,7 @@ func (f *frameWriter) add(l model.Labels, e *logql.Entry) {
 	if f.tail.legacy {
 		writeLegacyEntry(&f.Body, e, true)
 	} else {
-		writeEntry(&f.Body, e, f.tail.query.Categorize)
+		writeEntry(&f.Body, e, f.tail.form)
 	}
 }
 

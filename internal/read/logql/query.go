@@ -18,7 +18,10 @@ type Query struct {
 	// Start is the first time that counts, End the first that does not any more, in Unix nanoseconds.
 	Start, End int64
 	// Limit bounds the entries of the answer; 0: only its memory does.
-	Limit     int
+	Limit int
+	// Ties, if it is greater than Limit, adds lines that have the time of the last line within Limit, up to as
+	// many lines together. It has no effect with an Interval, which leaves one line of a time.
+	Ties      int
 	Direction Direction
 	// Interval, if positive, is how many nanoseconds entries of the answer are apart at least, whatever their
 	// streams.
@@ -90,9 +93,26 @@ func entries(ctx context.Context, x *selection.Execution, q *Query, seeds *[2]ma
 	if q.Interval <= 0 {
 		t := newTop(q.Direction, q.Limit, x.Quota, seeds)
 		err := x.Scan(ctx, left, t)
-		return t.take(), err
+		all := t.take()
+		if err == nil && q.Limit > 0 && q.Ties > q.Limit && len(all) == q.Limit {
+			return withTies(ctx, x, q, all)
+		}
+		return all, err
 	}
 	return thinned(ctx, x, q, left)
+}
+
+// withTies replaces the entries of the last time by the lines of that time, as many as Ties allows.
+func withTies(ctx context.Context, x *selection.Execution, q *Query, all []found) ([]found, error) {
+	last := all[len(all)-1].time
+	kept := all[:slices.IndexFunc(all, func(f found) bool { return f.time == last })]
+	for i := range all[len(kept):] {
+		// Giving back does not fail.
+		_ = x.Quota.TakeBytes(-int64(len(all[len(kept)+i].bytes)) - foundBytes)
+	}
+	t := newTop(q.Direction, q.Ties-len(kept), x.Quota, nil)
+	err := x.Scan(ctx, model.TimeRange{Min: last, Max: last}, t)
+	return append(kept, t.take()...), err
 }
 
 // rangeOf returns the closed range of the times from start to before end, and whether there is one.

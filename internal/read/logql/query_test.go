@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -162,6 +164,69 @@ func TestLabelsOfStreams(t *testing.T) {
 	} {
 		if c.got != c.want && !strings.HasPrefix(c.got, c.want+",") {
 			t.Errorf("%d: got %q, want %q", i, c.got, c.want)
+		}
+	}
+}
+
+// TestTies: the lines of the last time are all there, whatever the limit.
+func TestTies(t *testing.T) {
+	m := readtest.NewMemory(1)
+	add := func(zone string, n int, times ...int64) {
+		l := model.LabelsOf("app", "web", "zone", zone)
+		for _, at := range times {
+			for i := range n {
+				m.AddText("a", l.Key(1, model.Logs), l, readtest.Line{Time: at, Text: fmt.Sprint("line ", i)})
+			}
+		}
+	}
+	add("1", 1, 10, 20, 40)
+	add("2", 50, 20, 30)
+	add("3", 3, 30)
+	e := New(Options{Read: read.New(read.Options{Sources: []read.Source{m}})})
+	for _, c := range []struct {
+		query     string
+		direction Direction
+		limit     int
+		ties      int
+		interval  int64
+		want      string
+	}{
+		{`{app="web"}`, Forward, 2, 10, 0, "10:1 20:9"},
+		{`{app="web"}`, Forward, 2, 2, 0, "10:1 20:1"},
+		{`{app="web"}`, Backward, 1, 10, 0, "40:1"},
+		{`{app="web"}`, Forward, 1, math.MaxInt, 0, "10:1"},
+		{`{app="web"}`, Forward, 2, math.MaxInt, 0, "10:1 20:51"},
+		{`{app="web"}`, Forward, 52, math.MaxInt, 0, "10:1 20:51"},
+		{`{app="web"}`, Forward, 53, math.MaxInt, 0, "10:1 20:51 30:53"},
+		{`{app="web"}`, Forward, 1000, math.MaxInt, 0, "10:1 20:51 30:53 40:1"},
+		{`{app="web"}`, Forward, 0, math.MaxInt, 0, "10:1 20:51 30:53 40:1"},
+		{`{app="web"}`, Backward, 2, math.MaxInt, 0, "30:53 40:1"},
+		{`{app="web"} |= "line 2"`, Forward, 1, math.MaxInt, 0, "20:11"},
+		{`{app="web"} |= "line 2"`, Backward, 1, math.MaxInt, 0, "30:12"},
+		{`{app="web"} |= "line 49"`, Backward, 1, math.MaxInt, 0, "30:1"},
+		{`{app="web"}`, Forward, 2, math.MaxInt, 5, "10:1 20:1"},
+	} {
+		quota := &model.Quota{MaxBytes: 1 << 20}
+		got, err := e.Lines(context.Background(), &Query{
+			Tenants: []string{"a"}, Prepared: prepared(c.query), Start: 0, End: 100, Limit: c.limit, Ties: c.ties, Direction: c.direction, Interval: c.interval, Quota: quota,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		count := map[int64]int{}
+		total := 0
+		for _, s := range got.Streams {
+			for _, e := range s.Entries {
+				count[e.Time]++
+				total++
+			}
+		}
+		var text []string
+		for _, at := range slices.Sorted(maps.Keys(count)) {
+			text = append(text, fmt.Sprintf("%d:%d", at, count[at]))
+		}
+		if strings.Join(text, " ") != c.want || int(got.Stats.Entries) != total {
+			t.Errorf("%s %s %d: %s, want %s; %d entries", c.query, c.direction, c.limit, text, c.want, got.Stats.Entries)
 		}
 	}
 }
