@@ -46,6 +46,10 @@ func (w *windows) callMixed() error {
 	if err := m.decodeAll(); err != nil {
 		return err
 	}
+	if w.ownHistogramRate() {
+		w.computeHistogramRates()
+		return nil
+	}
 	var firstFloat, floats, firstHistogram, histograms int
 	for i := range w.steps() {
 		t := w.stepTime(i)

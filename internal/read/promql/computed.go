@@ -147,7 +147,7 @@ func (s *computedSet) addMixed(g *group) error {
 		return err
 	}
 	before := a.held
-	err := a.addMixed(g, &s.windows.result, s.labels, s.n.call != nil)
+	err := a.addMixed(g, &s.windows.result, s.labels, !s.windows.reused)
 	_ = s.q.Quota.TakeBytes(a.held - before - most) // giving back never fails
 	return err
 }

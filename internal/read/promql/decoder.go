@@ -3,6 +3,7 @@ package promql
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/prometheus/prometheus/model/histogram"
 
@@ -164,6 +165,7 @@ func (d *decoder) fill(h *histogram.FloatHistogram, from *model.Histogram) {
 }
 
 func appendSpans(dst []histogram.Span, spans []model.HistogramSpan) []histogram.Span {
+	dst = slices.Grow(dst, len(spans))
 	for _, s := range spans {
 		dst = append(dst, histogram.Span{Offset: s.Offset, Length: s.Length})
 	}
@@ -173,6 +175,7 @@ func appendSpans(dst []histogram.Span, spans []model.HistogramSpan) []histogram.
 // appendCounts appends absolute counts. Integers are added up as integers and then converted one by one, so
 // that rounding errors do not accumulate.
 func appendCounts(dst []float64, buckets []uint64, float bool) []float64 {
+	dst = slices.Grow(dst, len(buckets))
 	sum := int64(0)
 	for _, b := range buckets {
 		if float {

@@ -73,7 +73,11 @@ func (h *holder) walk(e parser.Expr, step, span int64, levels []level) {
 				h.add(m.VectorSelector, &holding{step: step, width: m.Range.Milliseconds(), ranged: true, levels: operator(levels, 0, 1)})
 				continue
 			}
-			h.walk(arg, step, span, operator(levels, 1, 0))
+			making := int64(0)
+			if _, ok := arg.(*parser.SubqueryExpr); ok {
+				making = 1
+			}
+			h.walk(arg, step, span, operator(levels, 1-making, making))
 		}
 	case *parser.MatrixSelector:
 		h.add(e.VectorSelector, &holding{step: step, width: e.Range.Milliseconds(), raw: true, levels: levels})

@@ -26,6 +26,11 @@ type mixed struct {
 	floats     []upstream.FPoint
 	histograms []upstream.HPoint
 	iterator   pointIterator
+
+	// For rates of uniform histograms.
+	resets   []int // indexes of histograms that follow a reset
+	increase increase
+	results  []histogram.FloatHistogram // one for each value
 }
 
 // histogramBytes is the size of a decoded histogram without its spans and buckets, and of a point that refers

@@ -78,23 +78,28 @@ func (w *windows) extrapolate(seconds float64) {
 		return
 	}
 	for _, s := range l.windows {
-		t := w.start - w.offset + int64(s.step)*w.step
-		firstT, lastT := floorMillis(w.times[s.lo]), floorMillis(w.times[s.hi-1])
-		e := extrapolation{
-			sampled: float64(lastT-firstT) / 1000,
-			toStart: float64(firstT-(t+w.offset-w.extent)) / 1000,
-			toEnd:   float64(t-lastT) / 1000,
-		}
-		distance := e.sampled / float64(s.hi-s.lo-1)
-		if e.toStart >= distance*1.1 {
-			e.toStart = distance / 2
-		}
-		if e.toEnd >= distance*1.1 {
-			e.toEnd = distance / 2
-		}
+		e := w.extrapolation(w.stepTime(int(s.step)), floorMillis(w.times[s.lo]), floorMillis(w.times[s.hi-1]), int(s.hi-s.lo))
 		e.factor = e.factorFrom(e.toStart, seconds)
 		l.rates = append(l.rates, e)
 	}
+}
+
+// extrapolation returns the extrapolation of a window that ends at t and has so many samples, without its
+// factor. All times are in milliseconds.
+func (w *windows) extrapolation(t, first, last int64, samples int) extrapolation {
+	e := extrapolation{
+		sampled: float64(last-first) / 1000,
+		toStart: float64(first-(t+w.offset-w.extent)) / 1000,
+		toEnd:   float64(t-last) / 1000,
+	}
+	distance := e.sampled / float64(samples-1)
+	if e.toStart >= distance*1.1 {
+		e.toStart = distance / 2
+	}
+	if e.toEnd >= distance*1.1 {
+		e.toEnd = distance / 2
+	}
+	return e
 }
 
 // factorFrom returns the factor of an increase that began toStart seconds before the first sample.

@@ -31,6 +31,7 @@ type windows struct {
 
 	result        // of the last series
 	anyFloat bool // a series had a float in its result
+	reused   bool // the histograms of the result must not be kept or changed
 }
 
 func newWindows(n *node, quota *model.Quota) *windows {
@@ -51,6 +52,7 @@ func (w *windows) compute(rows *model.Rows, from int) error {
 		return errNeedsUpstream
 	}
 	w.reset()
+	w.reused = w.fn == nil
 	for _, k := range rows.Kinds {
 		if k != model.KindFloat {
 			err := w.computeMixed(rows, from)
