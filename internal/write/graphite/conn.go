@@ -252,6 +252,10 @@ func (l *Listener) count(t *transport, p *parser) {
 			l.o.Sink.Discard(c.reason, c.n)
 		}
 	}
+	if n := p.counts.nan; n > 0 {
+		// Agents send NaN all the time for what they cannot measure, so a line a minute is enough.
+		l.o.Sink.LogRefusal(l.tenant, write.ReasonNaN, write.Counts{Samples: n}, "the value is NaN: "+string(p.firstNaN))
+	}
 	t.bad.Add(float64(p.counts.bad))
 	p.counts = counts{}
 }

@@ -26,6 +26,7 @@ type parser struct {
 	labels    model.LabelsBuilder
 	scratch   []byte
 	counts    counts
+	firstNaN  []byte // the first of counts.nan
 }
 
 // feed reads lines of rest into c.
@@ -77,6 +78,13 @@ func (p *parser) add(b []byte, c *chunk) (n int) {
 func (p *parser) bad(line []byte, why string) {
 	p.counts.bad++
 	p.reportBad(line, why)
+}
+
+// nan counts a point without a value and keeps the first one for the log.
+func (p *parser) nan(line []byte) {
+	if p.counts.nan++; p.counts.nan == 1 {
+		p.firstNaN = append(p.firstNaN[:0], line[:min(len(line), maxLogged)]...)
+	}
 }
 
 // plainLine parses the common form of a line: an ASCII name with or without tags, one space, a short
@@ -143,7 +151,7 @@ func (p *parser) line(line []byte, c *chunk) {
 		return
 	}
 	if v != v {
-		p.counts.nan++
+		p.nan(line)
 		return
 	}
 	t, ok := p.time(seconds)

@@ -106,7 +106,7 @@ func start(t *testing.T, s *store, o Options, limits write.Limits) *bench {
 	b := &bench{s: s, log: &logs{}, reg: prometheus.NewRegistry()}
 	o.Listen, o.Registerer = "127.0.0.1:0", b.reg
 	o.Logger = slog.New(slog.NewTextHandler(b.log, nil))
-	o.Sink = write.New(write.Options{Seed: seed, Head: s, Journal: s, Limits: limits, Room: s.Room, Now: func() int64 { return testNow }, Registerer: b.reg})
+	o.Sink = write.New(write.Options{Seed: seed, Head: s, Journal: s, Limits: limits, Room: s.Room, Now: func() int64 { return testNow }, Registerer: b.reg, Logger: o.Logger})
 	var err error
 	if b.Listener, err = New(o); err != nil {
 		t.Fatal(err)
@@ -190,7 +190,8 @@ func TestTCPStoresLines(t *testing.T) {
 	}
 	eventually(t, func() bool {
 		return strings.Contains(b.log.String(), "bad line") && strings.Contains(b.log.String(), nc.LocalAddr().String()) &&
-			strings.Contains(b.log.String(), "too_far_in_future")
+			strings.Contains(b.log.String(), "too_far_in_future") &&
+			strings.Contains(b.log.String(), `tenant=anonymous reason=nan rows="1 samples" first="the value is NaN: a.b nan 1700000060"`)
 	}, b.log.String)
 	// The server has closed its side, too.
 	if n, err := nc.Read(make([]byte, 1)); err != io.EOF {

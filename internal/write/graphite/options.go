@@ -18,6 +18,7 @@ type Sink interface {
 	TryAdmit(tenant string, bytes int64) (g *write.Grant, ok bool, err error)
 	AdmitWait(ctx context.Context, tenant string, bytes int64) (*write.Grant, error)
 	Discard(reason string, samples int)
+	LogRefusal(tenant, reason string, n write.Counts, first string)
 }
 
 var _ Sink = (*write.Path)(nil)

@@ -77,7 +77,7 @@ func (it *pickledPoints) add(v pickle.Value, c *chunk) {
 		return
 	}
 	if math.IsNaN(f) {
-		it.p.counts.nan++
+		it.p.nan(it.describe(v))
 		return
 	}
 	t, ok := it.p.time(seconds)
