@@ -24,12 +24,17 @@ type inspectCmd struct {
 
 // Help teaches the command by examples.
 func (*inspectCmd) Help() string {
-	return `These commands only read. Parts and blocks never change, so you can inspect them while a server runs. Stop the server
+	return `Without --repair these commands only read. Parts and blocks never change, so you can inspect them while a server runs. Stop the server
 before you check a journal or a whole folder.
 
 Check a data folder:
 
     shale inspect folder ./shale-data --check
+
+Check a bucket, also while a server runs, and repair it:
+
+    shale inspect catalogue ./shale-data/bucket --check
+    shale inspect catalogue ./shale-data/bucket --repair
 
 Show what a block holds, or what each of its bytes means:
 

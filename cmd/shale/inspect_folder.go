@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -171,7 +172,11 @@ func (i *inspectFolderCmd) folder(ctx context.Context, name string) (string, err
 		if err != nil {
 			return "", err
 		}
-		survey, err := catalog.ReadSurvey(ctx, b)
+		memory, err := memoryOf(i.Dir)
+		if err != nil {
+			return "", err
+		}
+		survey, err := catalog.ReadSurvey(ctx, b, memory)
 		if err != nil {
 			return "", err
 		}
@@ -183,7 +188,7 @@ func (i *inspectFolderCmd) folder(ctx context.Context, name string) (string, err
 
 // isPart reports, from its path, whether a file is meant to be a part: a local one or a block of the bucket.
 func isPart(name string) bool {
-	if strings.HasSuffix(name, ".tmp") {
+	if strings.HasSuffix(name, ".tmp") || slices.Contains(strings.Split(filepath.ToSlash(name), "/"), "set-aside") {
 		return false
 	}
 	ext := filepath.Ext(name)

@@ -155,6 +155,11 @@ func TestInspectFolder(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "head", "MANIFEST"), []byte(manifest), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	for _, marker := range []string{"uploads/b1.1", "uploads/b2.1"} {
+		if _, err := b.PutIfAbsent(t.Context(), marker, []byte("b")); err != nil {
+			t.Fatal(err)
+		}
+	}
 	data := writePart(t, filepath.Join(dir, "bucket", "blocks", "b1"), seed)
 	j, err := local.Open(local.Options{FS: vfs.Default, Dir: filepath.Join(dir, "journal"), Apply: func(uint64, *model.Batch) {}})
 	if err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -43,6 +44,8 @@ type cli struct {
 // process is the environment of a subcommand. Kong passes it to Run.
 type process struct {
 	environ        []string
+	stdin          io.Reader // nil: empty
+	replies        *bufio.Reader
 	stdout, stderr io.Writer
 	// flagsSet holds the names of the flags on the command line.
 	flagsSet []string
@@ -74,7 +77,7 @@ func main() {
 	// After the first signal the default handling is back, so a second one ends the process at once.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
-	os.Exit(run(ctx, os.Args[1:], &process{environ: os.Environ(), stdout: os.Stdout, stderr: os.Stderr}))
+	os.Exit(run(ctx, os.Args[1:], &process{environ: os.Environ(), stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}))
 }
 
 // run executes one command line and returns the exit code.

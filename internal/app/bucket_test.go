@@ -11,8 +11,10 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	bucketfs "github.com/shaledb/shale/internal/bucket/fs"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/catalog"
+	"github.com/shaledb/shale/internal/store/compact"
 )
 
 // allSamples is a request for all samples of a tenant.
@@ -242,5 +244,50 @@ func TestNoFalseLoss(t *testing.T) {
 	if n := len(s.objectsOf(t, "catalog/")); n > 5 {
 		t.Errorf("%d records: nothing was merged", n)
 	}
+	must(t, s.Close())
+}
+
+// TestRepairOlderCopy: the loss of what an older copy of the bucket lacks is accepted, and the server goes on
+// with what is left.
+func TestRepairOlderCopy(t *testing.T) {
+	ctx := context.Background()
+	s := newSetup(t, nil)
+	must(t, s.push("a", up, s.now, 1))
+	must(t, s.Ship())
+	older := s.contents(t)
+	s.now += int64(3 * time.Hour)
+	must(t, s.push("a", up, s.now, 2))
+	must(t, s.Ship())
+	s.now += int64(48 * time.Hour)
+	must(t, s.Compact(ctx)) // the only blocks are merged ones
+	s.lose(t, s.objectsOf(t, "")...)
+	for name, data := range older {
+		must(t, s.o.Bucket.Put(ctx, name, bytes.NewReader(data), int64(len(data))))
+	}
+	must(t, s.catalog.Refresh(ctx))
+	if err := s.fails("a"); !errors.Is(err, model.ErrCorrupt) {
+		t.Fatal(err)
+	}
+	memory, err := bucketfs.New(s.mem, "/data/"+catalogMemory)
+	must(t, err)
+	var out bytes.Buffer
+	found, err := compact.Inspect(ctx, &out, s.o.Bucket, compact.InspectOptions{Check: true, Memory: memory})
+	must(t, err)
+	for _, r := range found.Repairs(ctx, s.o.Bucket, time.Unix(0, s.now)) {
+		must(t, r.Do(ctx))
+	}
+	found, err = compact.Inspect(ctx, &out, s.o.Bucket, compact.InspectOptions{Check: true, Memory: memory})
+	if err != nil || found.Wrong != 0 {
+		t.Errorf("after the repair: %v\n%s", err, &out)
+	}
+	must(t, s.Compact(ctx))
+	s.want(t, "a", "1")
+	must(t, s.Close())
+	s.Engine, err = OpenEngine(ctx, s.o)
+	must(t, err)
+	s.want(t, "a", "1")
+	must(t, s.push("a", up, s.now, 3))
+	must(t, s.Ship())
+	s.want(t, "a", "1 3")
 	must(t, s.Close())
 }

@@ -110,6 +110,9 @@ func Open(ctx context.Context, b bucket.Bucket, o Options) (*Catalog, error) {
 	if err := c.recall(ctx); err != nil {
 		return nil, fmt.Errorf("catalogue: %w", err)
 	}
+	if err := c.keepSeed(ctx); err != nil {
+		c.log.Warn("cannot write the copy of the seed", "err", err)
+	}
 	if c.describe != nil {
 		l, err := c.findLeftovers(ctx)
 		if err != nil {

@@ -65,18 +65,46 @@ func EnsureSeed(ctx context.Context, b bucket.Bucket) (model.KeySeed, error) {
 // Seed returns the key seed of the bucket, or bucket.ErrNotFound.
 func Seed(ctx context.Context, b Reader) (model.KeySeed, error) { return readSeed(ctx, b) }
 
+// readSeed returns the seed, or that of its copy if it is missing or damaged.
 func readSeed(ctx context.Context, b Reader) (model.KeySeed, error) {
-	data, err := b.Get(ctx, seedName)
+	seed, err := readSeedObject(ctx, b, seedName)
+	if errors.Is(err, bucket.ErrNotFound) || errors.Is(err, model.ErrCorrupt) {
+		if spare, e := readSeedObject(ctx, b, copyName(seedName)); e == nil {
+			return spare, nil
+		}
+	}
+	return seed, err
+}
+
+// keepSeed copies the seed if it has no copy, and logs that it is missing or damaged.
+func (c *Catalog) keepSeed(ctx context.Context) error {
+	_, err := readSeedObject(ctx, c.b, seedName)
+	_, spare := readSeedObject(ctx, c.b, copyName(seedName))
+	if err != nil && spare == nil {
+		c.log.Error("the seed of the bucket is missing or damaged; its copy is used", "err", err, "remedy", remedy)
+	}
+	if err != nil || !errors.Is(spare, bucket.ErrNotFound) {
+		return nil
+	}
+	data, err := c.b.Get(ctx, seedName)
+	if err == nil {
+		_, err = c.b.PutIfAbsent(ctx, copyName(seedName), data)
+	}
+	return err
+}
+
+func readSeedObject(ctx context.Context, b Reader, name string) (model.KeySeed, error) {
+	data, err := b.Get(ctx, name)
 	if err != nil {
-		return 0, fmt.Errorf("%s: %w", seedName, err)
+		return 0, fmt.Errorf("%s: %w", name, err)
 	}
 	var r seedRecord
-	if err := parse(seedName, data, seedVersion, &r); err != nil {
+	if err := parse(name, data, seedVersion, &r); err != nil {
 		return 0, err
 	}
 	n, err := strconv.ParseUint(r.Seed, 16, 64)
 	if err != nil || len(r.Seed) != 16 {
-		return 0, fmt.Errorf("%s: %w: the seed %q is not 16 hexadecimal digits", seedName, model.ErrCorrupt, r.Seed)
+		return 0, fmt.Errorf("%s: %w: the seed %q is not 16 hexadecimal digits", name, model.ErrCorrupt, r.Seed)
 	}
 	return model.KeySeed(n), nil
 }

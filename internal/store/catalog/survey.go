@@ -28,10 +28,22 @@ type Survey struct {
 	Blocks  []SurveyBlock  // in the order of their first times
 	// Deletions ascend.
 	Deletions Deletions
-	// Orphans are objects of blocks without a record, Strangers are objects that Shale did not write.
-	Orphans, Strangers []SurveyObject
+	// Orphans are objects of uploads that were not committed, Strays those of blocks whose record is lost with
+	// its copies. Aside was set aside by a repair. Strangers are objects that Shale did not write.
+	Orphans, Strays, Aside, Strangers []SurveyObject
+	// Lost are records that are missing from the bucket, Damaged those that cannot be read.
+	Lost, Damaged []SpareRecord
 	// Problems are errors of the classes of package model. A catalogue with a problem is not reliable.
 	Problems []error
+
+	bucket, memory Reader
+	// contents are the intact records by name, copied the names of records with a copy.
+	contents map[string][]byte
+	copied   map[string]bool
+	// badCopies are the names of records whose copies cannot be read. seedLost says that only the copy of the
+	// seed is intact.
+	badCopies []string
+	seedLost  bool
 }
 
 // SurveyRecord is a commit record.
@@ -59,18 +71,20 @@ type SurveyObject struct {
 	Bytes int64
 }
 
-// ReadSurvey surveys a bucket. It fails only if the bucket cannot be listed; all else is in Problems.
-func ReadSurvey(ctx context.Context, b Reader) (*Survey, error) {
-	s := &Survey{}
+// ReadSurvey surveys a bucket. memory is that of a server, or nil. It fails only if the bucket cannot be
+// listed; all else is in Problems. It may run next to servers: see docs/format-bucket.md for the order of
+// the listings.
+func ReadSurvey(ctx context.Context, b, memory Reader) (*Survey, error) {
+	s := &Survey{bucket: b, memory: memory, contents: map[string][]byte{}, copied: map[string]bool{}}
 	sizes := map[string]int64{}
-	var names []string
 	err := b.List(ctx, "", func(name string, size int64) error {
 		switch {
 		case strings.HasPrefix(name, blockPrefix):
 			sizes[strings.TrimPrefix(name, blockPrefix)] = size
-		case strings.HasPrefix(name, recordPrefix):
-			names = append(names, name)
-		case name != seedName:
+		case strings.HasPrefix(name, asidePrefix):
+			s.Aside = append(s.Aside, SurveyObject{name, size})
+		case name != seedName && !strings.HasPrefix(name, recordPrefix) && !strings.HasPrefix(name, copyPrefix) &&
+			!strings.HasPrefix(name, uploadPrefix) && !strings.HasPrefix(name, collectedPrefix):
 			s.Strangers = append(s.Strangers, SurveyObject{name, size})
 		}
 		return nil
@@ -78,46 +92,92 @@ func ReadSurvey(ctx context.Context, b Reader) (*Survey, error) {
 	if err != nil {
 		return nil, fmt.Errorf("survey: %w", err)
 	}
+	marked := map[string]bool{}
+	var names []string
+	for prefix, note := range map[string]func(name string){
+		uploadPrefix:           func(name string) { marked[markedBlock(name)] = true },
+		copyName(recordPrefix): func(name string) { s.copied[strings.TrimPrefix(name, copyPrefix)] = true },
+	} {
+		err := b.List(ctx, prefix, func(name string, _ int64) error { note(name); return nil })
+		if err != nil {
+			return nil, fmt.Errorf("survey: %w", err)
+		}
+	}
+	err = b.List(ctx, recordPrefix, func(name string, _ int64) error { names = append(names, name); return nil })
+	if err != nil {
+		return nil, fmt.Errorf("survey: %w", err)
+	}
 	slices.Sort(names)
 	var records []*commit
 	for _, name := range names {
-		if r := s.record(ctx, b, name); r != nil {
+		if r := s.record(ctx, name); r != nil {
 			records = append(records, r)
 		}
 	}
-	if s.Seed, err = Seed(ctx, b); errors.Is(err, bucket.ErrNotFound) {
-		// The seed is the first object that a server writes.
-		err = fmt.Errorf("%s: %w: the object is missing: the bucket was not made by Shale, or has lost its seed", seedName, model.ErrCorrupt)
-	}
+	lost, err := s.findLost(ctx, names)
 	if err != nil {
-		s.Problems = append(s.Problems, err)
+		return nil, fmt.Errorf("survey: %w", err)
 	}
-	s.blocks(records, sizes)
+	s.seed(ctx)
+	s.blocks(append(records, lost...), sizes)
+	if err := s.findStrays(ctx, marked); err != nil {
+		return nil, fmt.Errorf("survey: %w", err)
+	}
 	s.sort()
 	s.addProblems()
 	return s, nil
 }
 
-// record reads one record, or adds a problem.
-func (s *Survey) record(ctx context.Context, b Reader, name string) *commit {
+// seed reads the seed, or adds a problem.
+func (s *Survey) seed(ctx context.Context) {
+	seed, err := readSeedObject(ctx, s.bucket, seedName)
+	if err != nil && (errors.Is(err, bucket.ErrNotFound) || errors.Is(err, model.ErrCorrupt)) {
+		if spare, e := readSeedObject(ctx, s.bucket, copyName(seedName)); e == nil {
+			s.seedLost, seed = true, spare
+		}
+	}
+	if errors.Is(err, bucket.ErrNotFound) {
+		// The seed is the first object that a server writes.
+		err = fmt.Errorf("%s: %w: the object is missing: the bucket was not made by Shale, or has lost its seed", seedName, model.ErrCorrupt)
+	}
+	if s.Seed = seed; err != nil {
+		s.Problems = append(s.Problems, err)
+	}
+}
+
+// record reads one record, or adds a problem. It returns the content of an intact copy if the record is
+// damaged.
+func (s *Survey) record(ctx context.Context, name string) *commit {
 	var r *commit
 	_, err := recordOf(name)
 	var data []byte
 	if err == nil {
-		data, err = b.Get(ctx, name)
+		data, err = s.bucket.Get(ctx, name)
+	}
+	if errors.Is(err, bucket.ErrNotFound) {
+		return nil // collected since it was listed
 	}
 	if err == nil {
 		r, err = parseRecord(name, data)
 	}
 	if err != nil {
 		s.Problems = append(s.Problems, err)
-		return nil
+		if errors.Is(err, model.ErrCorrupt) {
+			spare := s.spare(ctx, name)
+			s.Damaged = append(s.Damaged, spare)
+			r = spare.commit
+		}
+		return r
 	}
+	s.contents[name] = data
 	s.Records = append(s.Records, SurveyRecord{
 		ID: r.id, Committed: r.committed, Blocks: len(r.blocks), Replaces: len(r.replaces), Bytes: len(data), Deletes: r.deletion != nil,
 	})
 	if r.deletion != nil {
 		s.Deletions = append(s.Deletions, r.deletion)
+	}
+	if s.copied[name] {
+		s.checkCopy(ctx, name)
 	}
 	return r
 }
@@ -146,7 +206,7 @@ func (s *Survey) blocks(records []*commit, sizes map[string]int64) {
 	}
 	for id, size := range sizes {
 		if holder[id] == "" {
-			s.Orphans = append(s.Orphans, SurveyObject{ObjectName(id), size})
+			s.Orphans = append(s.Orphans, SurveyObject{ObjectName(id), size}) // or a stray, see findStrays
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/shaledb/shale/internal/bucket"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/catalog"
 	"github.com/shaledb/shale/internal/store/part"
@@ -24,15 +25,39 @@ type InspectBucket interface {
 	GetRange(ctx context.Context, name string, off, n int64) ([]byte, error)
 }
 
+// InspectOptions configure an inspection.
+type InspectOptions struct {
+	// Check reads and verifies every byte of every live block, and compares the block with its record.
+	Check bool
+	// Memory is that of a server (package catalog), or nil.
+	Memory catalog.Reader
+}
+
+// Inspection is what an inspection has found.
+type Inspection struct {
+	// Wrong counts problems.
+	Wrong int
+
+	survey  *catalog.Survey
+	damaged map[string]error // live blocks of the right size that cannot be read
+}
+
+// Repairs proposes repairs for what the inspection has found.
+func (i *Inspection) Repairs(ctx context.Context, b bucket.Bucket, now time.Time) []catalog.Repair {
+	r := catalog.Repairer{Bucket: b, Now: now.UnixNano(), Damaged: i.damaged, Describe: func(ctx context.Context, id string, size int64) (catalog.Block, error) {
+		return Describe(ctx, b, id, size)
+	}}
+	return r.Propose(ctx, i.survey)
+}
+
 // Inspect prints the content of a bucket: commit records, blocks and whether they are live, deletions,
-// garbage and problems. With check it reads and verifies every byte of every live block, and compares the
-// block with its record. It does not stop at damage, and returns the number of problems. The error is that of
-// the listing or of out.
-func Inspect(ctx context.Context, out io.Writer, b InspectBucket, check bool) (damaged int, err error) {
-	s, err := catalog.ReadSurvey(ctx, b)
+// garbage and problems. It does not stop at damage. The error is that of the listing or of out.
+func Inspect(ctx context.Context, out io.Writer, b InspectBucket, o InspectOptions) (*Inspection, error) {
+	s, err := catalog.ReadSurvey(ctx, b, o.Memory)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
+	found := &Inspection{survey: s, damaged: map[string]error{}}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "seed %016x\n\n", uint64(s.Seed))
 	fmt.Fprintln(w, "RECORD\tCOMMITTED\tBLOCKS\tREPLACES\tBYTES")
@@ -51,11 +76,14 @@ func Inspect(ctx context.Context, out io.Writer, b InspectBucket, check bool) (d
 		} else {
 			live += sb.Bytes
 		}
-		if check && sb.HiddenBy == "" && sb.ObjectBytes == sb.Bytes {
+		if o.Check && sb.HiddenBy == "" && sb.ObjectBytes == sb.Bytes {
 			state += ", in order"
 			if err := checkBlock(ctx, b, s, &sb.Block); err != nil {
 				state = "counts, damaged"
 				problems = append(problems, fmt.Errorf("block %s: %w", sb.ID, err))
+				if errors.Is(err, model.ErrCorrupt) {
+					found.damaged[sb.ID] = err
+				}
 			}
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s\t%s\t%s\t%s\n", sb.ID, state, levelName(sb.Level), orders(&sb.Block),
@@ -65,19 +93,24 @@ func Inspect(ctx context.Context, out io.Writer, b InspectBucket, check bool) (d
 	for _, d := range s.Deletions {
 		fmt.Fprintf(w, "deletion %d: %s of tenant %s %s, committed %s\n", d.Generation, matchers(d.Matchers), d.Tenant, timesOf(d.Range), instant(d.Committed))
 	}
-	for _, o := range s.Orphans {
-		fmt.Fprintf(w, "%s: %d bytes, uploaded and not committed\n", o.Name, o.Bytes)
-		garbage += o.Bytes
+	for _, list := range []struct {
+		objects []catalog.SurveyObject
+		what    string
+	}{{s.Orphans, "uploaded and not committed"}, {s.Strays, "a block without a commit record"}, {s.Aside, "set aside by a repair"}, {s.Strangers, "not an object of Shale"}} {
+		for _, o := range list.objects {
+			fmt.Fprintf(w, "%s: %d bytes, %s\n", o.Name, o.Bytes, list.what)
+		}
 	}
-	for _, o := range s.Strangers {
-		fmt.Fprintf(w, "%s: %d bytes, not an object of Shale\n", o.Name, o.Bytes)
+	for _, o := range s.Orphans {
+		garbage += o.Bytes
 	}
 	for _, p := range problems {
 		fmt.Fprintf(w, "WRONG: %v\n", p)
 	}
+	found.Wrong = len(problems)
 	fmt.Fprintf(w, "%d records, %d blocks; %d bytes count, %d bytes are garbage; %d things are wrong\n",
 		len(s.Records), len(s.Blocks), live, garbage, len(problems))
-	return len(problems), w.Flush()
+	return found, w.Flush()
 }
 
 // lines formats the line count of a block, if its record has one.

@@ -19,9 +19,9 @@ func TestInspect(t *testing.T) {
 	inspect := func(wrong int, wants ...string) {
 		t.Helper()
 		var out bytes.Buffer
-		got, err := Inspect(ctx, &out, w.bucket, true)
-		if err != nil || got != wrong {
-			t.Fatalf("%d things are wrong, should be %d; %v\n%s", got, wrong, err, out.String())
+		got, err := Inspect(ctx, &out, w.bucket, InspectOptions{Check: true})
+		if err != nil || got.Wrong != wrong {
+			t.Fatalf("%d things are wrong, should be %d; %v\n%s", got.Wrong, wrong, err, out.String())
 		}
 		for _, want := range wants {
 			if !strings.Contains(out.String(), want) {
@@ -57,6 +57,7 @@ func TestInspect(t *testing.T) {
 	if _, err := w.compactor(t, w.c, nil).RunOnce(ctx); err != nil {
 		t.Fatal(err)
 	}
+	put("uploads/lost.1", "lost")
 	put("blocks/lost", "hello")
 	put("notes/x", "hello")
 	inspect(0, "replaced by merged-", "settled", "blocks/lost: 5 bytes, uploaded and not committed", "notes/x: 5 bytes, not an object of Shale")
@@ -113,8 +114,8 @@ func TestInspectCompares(t *testing.T) {
 			t.Fatal(err)
 		}
 		var out bytes.Buffer
-		if n, err := Inspect(ctx, &out, w.bucket, true); err != nil || n != 1 || !strings.Contains(out.String(), "WRONG: block") {
-			t.Errorf("%s: %d things are wrong, %v\n%s", what, n, err, out.String())
+		if n, err := Inspect(ctx, &out, w.bucket, InspectOptions{Check: true}); err != nil || n.Wrong != 1 || !strings.Contains(out.String(), "WRONG: block") {
+			t.Errorf("%s: %d things are wrong, %v\n%s", what, n.Wrong, err, out.String())
 		}
 	}
 }
