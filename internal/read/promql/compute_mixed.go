@@ -14,9 +14,14 @@ import (
 
 // computeMixed computes a series with histograms, from the row at the given index on.
 func (w *windows) computeMixed(rows *model.Rows, from int) error {
-	if err := w.mixed.load(rows, from, w.mostValues(rows.Len()-from)); err != nil {
+	results := w.mostValues(rows.Len() - from)
+	if w.edge() {
+		results = min(results, rows.Len()-from)
+	}
+	if err := w.mixed.load(rows, from, results); err != nil {
 		return err
 	}
+	w.mixed.shared = nil
 	statistics := w.selector.SkipHistogramBuckets
 	switch {
 	case w.fn != nil && statistics:
@@ -89,6 +94,10 @@ func (w *windows) callStep(step int, floats []upstream.FPoint, histograms []upst
 	if len(floats)+len(histograms) == 0 {
 		return
 	}
+	if w.edge() {
+		w.addEdge(step, floats, histograms)
+		return
+	}
 	w.matrix[0].Floats, w.matrix[0].Histograms = floats, histograms
 	w.helper.Ts = w.start + int64(step)*w.step
 	out, notes := w.fn(w.scalars, w.matrix, w.call.Args, &w.helper)
@@ -97,6 +106,31 @@ func (w *windows) callStep(step int, floats []upstream.FPoint, histograms []upst
 	if len(out) > 0 {
 		w.add(step, out[0].F, out[0].H)
 	}
+}
+
+// edge reports whether the function returns the first or last sample of a window.
+func (n *node) edge() bool { return n.call != nil && !n.dropsName }
+
+// addEdge adds the first or last sample of a window. Upstream copies histograms at each step; here
+// consecutive steps share a copy.
+func (w *windows) addEdge(step int, floats []upstream.FPoint, histograms []upstream.HPoint) {
+	float, last := 0, 0
+	if w.call.Func.Name == "last_over_time" {
+		float, last = len(floats)-1, len(histograms)-1
+	}
+	if len(floats) > 0 && (len(histograms) == 0 || (floats[float].T < histograms[last].T) == (w.call.Func.Name == "first_over_time")) {
+		w.add(step, floats[float].F, nil)
+		return
+	}
+	h := histograms[last].H
+	if w.reused = w.aggregate != nil; w.reused {
+		w.add(step, 0, h)
+		return
+	}
+	if m := w.mixed; m.shared != h {
+		m.shared, m.copy = h, h.Copy()
+	}
+	w.add(step, 0, w.mixed.copy)
 }
 
 // lastMixed returns the last sample of each window, unless it is a stale marker. It decodes only those.

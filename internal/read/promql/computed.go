@@ -139,7 +139,8 @@ func (s *computedSet) add() error {
 func (s *computedSet) addMixed(g *group) error {
 	a, most := s.aggregation, int64(0)
 	if a.addsHistograms() {
-		if most = 2 * s.windows.size(); len(g.histograms) == 0 {
+		_, largest := s.windows.size()
+		if most = 2 * largest * int64(len(s.windows.at)); len(g.histograms) == 0 {
 			most += int64(len(g.cells)) * histogramCellBytes
 		}
 	}
@@ -222,8 +223,8 @@ func (s *computedSet) setCurrent(l labels.Labels, labelBytes int, r *result) boo
 		s.err = s.charge(bytes + s.held.results(int64(len(at)), 0))
 	} else {
 		// Upstream would need more.
-		size := r.size()
-		s.err = s.q.Quota.TakeBytes(bytes + 8*int64(n) + size + s.held.results(int64(len(at)), size/int64(max(1, len(at)))))
+		size, largest := r.size()
+		s.err = s.q.Quota.TakeBytes(bytes + 8*int64(n) + size + s.held.results(int64(len(at)), largest))
 	}
 	if s.err != nil {
 		return false

@@ -1,6 +1,7 @@
 package promql
 
 import (
+	"slices"
 	"time"
 
 	"github.com/prometheus/prometheus/model/labels"
@@ -50,12 +51,9 @@ func (h *holder) walk(e parser.Expr, step, span int64, levels []level) {
 	case *parser.UnaryExpr:
 		h.walk(e.Expr, step, span, operator(levels, 0, 1))
 	case *parser.BinaryExpr:
-		making := int64(1)
-		if e.Op.IsComparisonOperator() || e.Op.IsSetOperator() {
-			making = 0
-		}
-		h.walk(e.LHS, step, span, operator(levels, 1, making))
-		h.walk(e.RHS, step, span, operator(levels, 1, making))
+		left, right := operands(e, levels)
+		h.walk(e.LHS, step, span, left)
+		h.walk(e.RHS, step, span, right)
 	case *parser.AggregateExpr:
 		h.walk(e.Expr, step, span, []level{{steps: levels[0].steps}})
 		if e.Param != nil {
@@ -70,7 +68,7 @@ func (h *holder) walk(e parser.Expr, step, span int64, levels []level) {
 	case *parser.Call:
 		for _, arg := range e.Args {
 			if m, ok := arg.(*parser.MatrixSelector); ok {
-				h.add(m.VectorSelector, &holding{step: step, width: m.Range.Milliseconds(), ranged: true, levels: operator(levels, 0, 1)})
+				h.add(m.VectorSelector, &holding{step: step, width: m.Range.Milliseconds(), ranged: true, levels: levels})
 				continue
 			}
 			making := int64(0)
@@ -95,9 +93,26 @@ func (h *holder) stepOf(e *parser.SubqueryExpr) time.Duration {
 
 // operator returns the levels below an operator.
 func operator(levels []level, operators, histograms int64) []level {
-	below := append([]level(nil), levels...)
+	below := slices.Clone(levels)
 	below[0].operators, below[0].histograms = max(below[0].operators, operators), max(below[0].histograms, histograms)
 	return below
+}
+
+// operands returns the levels of the operands of a binary operator. The result has at most the series of one
+// of them and counts for that one, except for or.
+func operands(e *parser.BinaryExpr, levels []level) (left, right []level) {
+	making := int64(1)
+	if e.Op.IsComparisonOperator() || e.Op.IsSetOperator() {
+		making = 0
+	}
+	whole, bare := operator(levels, 1, making), []level{{steps: levels[0].steps}}
+	switch {
+	case e.Op == parser.LOR:
+		return whole, whole
+	case e.LHS.Type() == parser.ValueTypeScalar, e.VectorMatching != nil && e.VectorMatching.Card == parser.CardOneToMany:
+		return bare, whole
+	}
+	return whole, bare
 }
 
 func (h *holder) add(e parser.Expr, one *holding) {
@@ -139,7 +154,7 @@ func (h *holding) series(p *points, labelBytes int) (kept, window int64) {
 		return samples*pointBytes + blobs*size, 0
 	case h.ranged:
 		// Both a ring of samples and a window of points, which takes histograms of either form.
-		kept = h.results(values, size)
+		kept = h.results(values, size) + values*size
 		window = 3*samples*pointBytes + 2*blobs*size
 	default:
 		// A histogram that is looked back at and found again at its own time is decoded twice.

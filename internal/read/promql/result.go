@@ -21,11 +21,15 @@ func (r *result) add(step int, f float64, h *histogram.FloatHistogram) {
 	r.at, r.values, r.histograms = append(r.at, int32(step)), append(r.values, f), append(r.histograms, h)
 }
 
-// size returns the memory of the histograms.
-func (r *result) size() int64 {
-	n := int64(0)
+// size returns the memory of the histograms, and the largest. Consecutive steps may share one.
+func (r *result) size() (all, largest int64) {
+	var last *histogram.FloatHistogram
 	for _, h := range r.histograms {
-		n += sizeOf(h)
+		if h != last {
+			n := sizeOf(h)
+			all, largest = all+n, max(largest, n)
+		}
+		last = h
 	}
-	return n
+	return all, largest
 }

@@ -54,6 +54,10 @@ func (s *seriesSet) Next() bool {
 				return s.finish()
 			}
 			if !some {
+				// A block has the series of a day, whatever the range.
+				if s.err = s.quota.TakeBytes(-s.rows.Charged()); s.err != nil {
+					return s.finish()
+				}
 				continue
 			}
 			if s.err = s.charge(&p); s.err != nil {
