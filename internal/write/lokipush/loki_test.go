@@ -116,6 +116,12 @@ func allCases() (out []logstest.Case) {
 		meta("severity number "+n, "severity_number", n)
 	}
 	meta("severity text", "severity_number", "17", "severity_text", "Information")
+	for _, name := range []string{"level", "severity", "lvl", "Level", "SEVERITY_TEXT", "detected_level", "severity_number"} {
+		meta("an empty "+name, name, "")
+		meta("an empty "+name+" and a severity_text", name, "", "severity_text", "fatal")
+		meta("a level and an empty "+name, "level", "trc", name, "")
+	}
+	meta("an empty level and a number", "level", "", "severity_number", "17")
 	meta("64 KiB", "a", strings.Repeat("x", 64<<10-1))
 	meta("more than 64 KiB", "a", strings.Repeat("x", 64<<10))
 	var lots []string
