@@ -29,6 +29,25 @@ func written(w *httptest.ResponseRecorder) (n write.Counts, err error) {
 	return n, nil
 }
 
+// TestReasonsAreInOrder: reasons that the receiver finds and reasons that the write path finds come in the
+// order of the series.
+func TestReasonsAreInOrder(t *testing.T) {
+	h, _ := newHandler(t, testLimits())
+	at := func(ms int64) []prompb.Sample { return []prompb.Sample{{Value: 1, Timestamp: ms}} }
+	const tooNew, never = nowMs + 1_000_000_000, 1 << 60
+	for _, c := range []struct {
+		series []prompb.TimeSeries
+		want   string
+	}{
+		{[]prompb.TimeSeries{series(at(tooNew), "__name__", "a"), series(at(never), "__name__", "b")}, "1 too_far_in_future\n1 time_out_of_range\n"},
+		{[]prompb.TimeSeries{series(at(never), "__name__", "a"), series(at(tooNew), "__name__", "b")}, "1 time_out_of_range\n1 too_far_in_future\n"},
+	} {
+		if w := send(h, encode(t, &prompb.WriteRequest{Timeseries: c.series})); !strings.Contains(w.Body.String(), c.want) {
+			t.Errorf("%s, want %s", w.Body, c.want)
+		}
+	}
+}
+
 // TestWrittenIsTold: every version 2 response, whatever its status, tells exactly what is stored;
 // version 1 responses do not.
 func TestWrittenIsTold(t *testing.T) {
