@@ -9,13 +9,11 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-const tenantHeader = "X-Scope-OrgID"
-
 // OneTenant reads the tenant of a request. Without the header X-Scope-OrgID it is the default tenant.
 func OneTenant(h http.Header) ([]string, error) {
-	tenant := h.Get(tenantHeader)
-	if tenant == "" {
-		tenant = model.DefaultTenant
+	tenant, err := model.HeaderTenant(h.Values(model.TenantHeader))
+	if err != nil {
+		return nil, err
 	}
 	return []string{tenant}, model.CheckTenant(tenant)
 }
@@ -27,9 +25,9 @@ const maxTenants = 64
 // sorted and unique. Without the header it is the default tenant. As in Loki, empty names among others are
 // tenants without data.
 func ManyTenants(h http.Header) ([]string, error) {
-	value := h.Get(tenantHeader)
-	if value == "" {
-		return []string{model.DefaultTenant}, nil
+	value, err := model.HeaderTenant(h.Values(model.TenantHeader))
+	if err != nil {
+		return nil, err
 	}
 	if n := strings.Count(value, "|") + 1; n > maxTenants {
 		return nil, fmt.Errorf("%w: %d tenants in X-Scope-OrgID; at most %d are allowed", model.ErrInvalid, n, maxTenants)

@@ -40,3 +40,16 @@ func TestOneTenant(t *testing.T) {
 		}
 	}
 }
+
+// Two headers are refused, whichever of them a proxy or another server would take.
+func TestTwoTenantHeaders(t *testing.T) {
+	for _, values := range [][]string{{"a", "b"}, {"a", "a"}, {"", "a"}} {
+		h := http.Header{"X-Scope-Orgid": values}
+		for name, read := range map[string]func(http.Header) ([]string, error){"OneTenant": OneTenant, "ManyTenants": ManyTenants} {
+			got, err := read(h)
+			if want := "invalid: expected one header X-Scope-OrgID, got 2"; err == nil || err.Error() != want {
+				t.Errorf("%s of %q: %v, %v; want %s", name, values, got, err, want)
+			}
+		}
+	}
+}

@@ -49,14 +49,14 @@ func (s *Server) Serve(r *http.Request, formErr error, store func(*Request) (Res
 	return refused
 }
 
-// tenantOf returns the tenant of a request, which may not be valid.
+// tenantOf returns the tenant of a request for the log, which may not be valid.
 func tenantOf(r *http.Request) string {
-	return cmp.Or(r.Header.Get("X-Scope-OrgID"), model.DefaultTenant)
+	return cmp.Or(r.Header.Get(model.TenantHeader), model.DefaultTenant)
 }
 
 func (s *Server) serve(r *http.Request, store func(*Request) (Response, error)) (Response, error) {
-	tenant := tenantOf(r)
-	if err := write.ValidTenant(tenant); err != nil {
+	tenant, err := write.Tenant(r.Header.Values(model.TenantHeader))
+	if err != nil {
 		return Response{}, err
 	}
 	in := s.codec.Take()
