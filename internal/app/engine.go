@@ -84,6 +84,7 @@ type Engine struct {
 	catalog   *catalog.Catalog
 	path      *write.Path
 	querier   *read.Querier
+	recent    *query.Source
 	retention *retention
 	compactor *compact.Compactor
 	// started is set once the journal is replayed and may be truncated.
@@ -153,8 +154,9 @@ func OpenEngine(ctx context.Context, o EngineOptions) (_ *Engine, err error) {
 	if err != nil {
 		return nil, err
 	}
+	e.recent = e.head.Source(pages)
 	e.querier = read.New(read.Options{
-		Sources: []read.Source{e.head.Source(pages), archive.New(archive.Options{
+		Sources: []read.Source{e.recent, archive.New(archive.Options{
 			Catalog: e.catalog, Bucket: o.Bucket, Seed: seed, Pages: pages,
 			Registerer: o.Registerer, Logger: o.Logger,
 		})},

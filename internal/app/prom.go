@@ -1,17 +1,20 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
+	"math"
 	"os"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/prometheus/promql"
-	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/util/features"
 
 	"github.com/shaledb/shale/internal/api"
 	"github.com/shaledb/shale/internal/api/prom"
@@ -24,24 +27,51 @@ import (
 // subqueryStep is the step of subqueries without one.
 const subqueryStep = time.Minute
 
-// newPromEngine returns the engine that evaluates PromQL.
-func newPromEngine(c config.Config, registry *prometheus.Registry, log *slog.Logger) *promql.Engine {
-	return promql.NewEngine(promql.EngineOpts{
-		Logger: log, Reg: registry, MaxSamples: maxSamples(c), Timeout: c.Query.Timeout,
+// promEngine evaluates PromQL.
+type promEngine struct {
+	*shalepromql.Engine
+	upstream *promql.Engine
+	// enabled says which features are on.
+	enabled features.Collector
+	metrics *prometheus.Registry
+}
+
+func newPromEngine(c config.Config, registry *prometheus.Registry, log *slog.Logger) *promEngine {
+	e := &promEngine{enabled: features.NewRegistry(), metrics: registry}
+	e.Engine, e.upstream = c.Features.Engine(promql.EngineOpts{
+		Logger: log, Reg: upstreamMetrics{registry}, MaxSamples: maxSamples(c), Timeout: c.Query.Timeout,
 		EnableAtModifier: true, EnableNegativeOffset: true,
 		NoStepSubqueryIntervalFn: func(int64) int64 { return subqueryStep.Milliseconds() },
-		Parser:                   parser.NewParser(parser.Options{}),
+		FeatureRegistry:          e.enabled,
 	})
+	e.SubqueryStep = subqueryStep
+	return e
+}
+
+// Close ends the queries that wait.
+func (e *promEngine) Close() error { return e.upstream.Close() }
+
+// upstreamMetrics leaves out upstream's histogram of query times, which has the values of its summary under a
+// name that promtool objects to.
+type upstreamMetrics struct{ prometheus.Registerer }
+
+// MustRegister registers the collectors, without histograms.
+func (r upstreamMetrics) MustRegister(all ...prometheus.Collector) {
+	for _, c := range all {
+		if _, histogram := c.(*prometheus.HistogramVec); !histogram {
+			r.Registerer.MustRegister(c)
+		}
+	}
 }
 
 // promOptions connects the Prometheus API to an open store.
-func promOptions(c config.Config, e *Engine, engine promql.QueryEngine, shared api.Options) prom.Options {
+func promOptions(c config.Config, e *Engine, engine *promEngine, shared api.Options) prom.Options {
 	queryable := func(tenant string, q *model.Quota, cost *model.Cost) *shalepromql.Queryable {
 		return &shalepromql.Queryable{Read: e.Querier(), Tenant: tenant, Quota: q, Cost: cost}
 	}
 	started := time.Now()
 	return prom.Options{
-		Engine: &shalepromql.Engine{Upstream: engine, Timeout: c.Query.Timeout, SubqueryStep: subqueryStep},
+		Engine: engine.Engine, Parser: c.Features.Parser(), Features: engine.enabled, Gatherer: engine.metrics,
 		Queryable: func(tenant string, q *model.Quota, cost *model.Cost) storage.Queryable {
 			return queryable(tenant, q, cost)
 		},
@@ -50,8 +80,9 @@ func promOptions(c config.Config, e *Engine, engine promql.QueryEngine, shared a
 		},
 		Metadata: e.Metadata,
 		TSDB: func(ctx context.Context, tenant string, limit int, q *model.Quota, cost *model.Cost) (prom.TSDBStatus, error) {
-			return tsdbStatus(ctx, e, tenant, limit, c, q, cost)
+			return tsdbStatus(ctx, e, tenant, limit, q, cost)
 		},
+		Blocks:  func(tenant string) []prom.Block { return tsdbBlocks(e, tenant) },
 		Flags:   func() map[string]string { return flags(&c) },
 		Config:  func() string { return c.YAML(nil) },
 		Runtime: func() prom.RuntimeInfo { return runtimeInfo(&c, started) },
@@ -68,19 +99,17 @@ func maxSamples(c config.Config) int {
 	return int(n)
 }
 
-// recent is how far status/tsdb looks back: the range of Prometheus's head.
-const recent = 2 * time.Hour
-
-// tsdbStatus counts the recent series of a tenant.
-func tsdbStatus(ctx context.Context, e *Engine, tenant string, limit int, c config.Config, q *model.Quota, cost *model.Cost) (prom.TSDBStatus, error) {
-	now := e.Path().Now()
-	req := &model.Request{
-		Tenant: tenant, Signal: model.Metrics, Range: model.TimeRange{Min: now - int64(recent), Max: now + int64(c.Write.MaxFuture)},
-		Quota: q, Cost: cost,
-	}
-	n, err := e.Querier().Cardinality(ctx, req, limit)
+// tsdbStatus counts the series of a tenant in the head: those with samples that are not in the bucket yet.
+func tsdbStatus(ctx context.Context, e *Engine, tenant string, limit int, q *model.Quota, cost *model.Cost) (prom.TSDBStatus, error) {
+	times := e.recent.TimeRange(model.Metrics, tenant)
+	req := &model.Request{Tenant: tenant, Signal: model.Metrics, Range: times, Quota: q, Cost: cost}
+	n, err := read.New(read.Options{Sources: []read.Source{e.recent}, Now: e.o.Now}).Cardinality(ctx, req, limit)
 	if err != nil {
 		return prom.TSDBStatus{}, err
+	}
+	stats := prom.HeadStats{NumSeries: n.Series, NumLabelPairs: n.Pairs, MinTime: prom.NoMinTime, MaxTime: prom.NoMaxTime}
+	if times.Min <= times.Max {
+		stats.MinTime, stats.MaxTime = time.Unix(0, times.Min).UnixMilli(), time.Unix(0, times.Max).UnixMilli()
 	}
 	lines := func(list []read.Counted) []prom.TSDBStat {
 		out := make([]prom.TSDBStat, 0, len(list))
@@ -90,12 +119,26 @@ func tsdbStatus(ctx context.Context, e *Engine, tenant string, limit int, c conf
 		return out
 	}
 	return prom.TSDBStatus{
-		HeadStats: prom.HeadStats{
-			NumSeries: n.Series, NumLabelPairs: n.Pairs, MinTime: req.Range.Min / int64(time.Millisecond), MaxTime: req.Range.Max / int64(time.Millisecond),
-		},
+		HeadStats:               stats,
 		SeriesCountByMetricName: lines(n.SeriesByMetric), LabelValueCountByLabelName: lines(n.ValuesByName),
 		MemoryInBytesByLabelName: lines(n.BytesByName), SeriesCountByLabelValuePair: lines(n.SeriesByPair),
 	}, nil
+}
+
+// tsdbBlocks returns the blocks of the bucket that may hold samples of a tenant, the oldest samples first.
+func tsdbBlocks(e *Engine, tenant string) []prom.Block {
+	live := e.catalog.Overlapping(model.TimeRange{Min: math.MinInt64, Max: math.MaxInt64}, model.Metrics, tenant)
+	blocks := make([]prom.Block, 0, len(live))
+	for i := range live {
+		b := &live[i]
+		blocks = append(blocks, prom.Block{
+			ID: b.ID, MinTime: time.Unix(0, b.Range.Min).UnixMilli(), MaxTime: time.Unix(0, b.Range.Max).UnixMilli() + 1,
+			Stats:      prom.BlockStats{NumSamples: b.Samples, NumSeries: b.Series},
+			Compaction: prom.BlockCompaction{Level: int(b.Level) + 1}, Version: 1,
+		})
+	}
+	slices.SortStableFunc(blocks, func(a, b prom.Block) int { return cmp.Compare(a.MinTime, b.MinTime) })
+	return blocks
 }
 
 // flags returns the effective settings.

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/prometheus/promql"
 
 	"github.com/shaledb/shale/internal/api/admin"
 	"github.com/shaledb/shale/internal/api/loki"
@@ -35,7 +34,7 @@ type listener struct {
 	server *http.Server
 	mux    atomic.Pointer[http.ServeMux]
 	admin  *admin.API
-	engine *promql.Engine
+	engine *promEngine
 	logs   *loki.Handler
 }
 
@@ -63,7 +62,7 @@ func listen(c config.Config, registry *prometheus.Registry, log *slog.Logger, re
 	}
 	h := &listener{connections: watchConnections(limitConnections(l, c.Connections), log)}
 	mux := http.NewServeMux()
-	h.admin = admin.New(admin.Options{Version: c.Version, Gatherer: registry, Ready: ready, Writable: writable, Listed: endpoints(), Logger: log})
+	h.admin = admin.New(admin.Options{Version: c.Version, Gatherer: registry, Ready: ready, Writable: writable, Profiles: c.HTTPProfiles.On(), Listed: endpoints(), Logger: log})
 	h.admin.Routes(mux)
 	for _, path := range []string{"/api/", "/loki/", "/otlp/", "/federate"} {
 		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/internal/api"
+	"github.com/shaledb/shale/internal/read/promql"
 	"github.com/shaledb/shale/internal/store/compact"
 	"github.com/shaledb/shale/internal/store/head"
 	"github.com/shaledb/shale/internal/write"
@@ -19,6 +20,7 @@ type Config struct {
 	Bucket  string `name:"bucket" default:"" placeholder:"DIR" help:"Folder that serves as the bucket, for finished blocks and the catalogue. Empty: the folder 'bucket' in the data folder."`
 
 	HTTPListen     string `name:"http-listen" default:"127.0.0.1:9480" placeholder:"HOST:PORT" help:"Address for all HTTP: writes, queries, /metrics, /ready. There is no authentication: expose it to trusted networks only."`
+	HTTPProfiles   Switch `name:"http-pprof" default:"off" placeholder:"on|off" help:"Serve profiles of the process at /debug/pprof/ of http-listen, for go tool pprof. Whoever reaches the port can take them: they slow the process down and show its command line."`
 	GraphiteListen string `name:"graphite-listen" default:"127.0.0.1:2003" placeholder:"HOST:PORT" help:"Address for Graphite plaintext, TCP and UDP. Empty: off."`
 	// Pickles need their own port, since no mark tells them from lines.
 	GraphitePickleListen string `name:"graphite-pickle-listen" default:"127.0.0.1:2004" placeholder:"HOST:PORT" help:"TCP address for Graphite pickles, which carbon relays send. Empty: off."`
@@ -36,8 +38,9 @@ type Config struct {
 
 	Connections int `name:"limits.connections" type:"count" default:"1024" placeholder:"N" min:"1" help:"Most open connections of each listener. Further HTTP connections wait, further Graphite connections are closed."`
 
-	Query      api.Limits `embed:""`
-	QueryBytes Share      `name:"query.max-bytes" default:"25%" placeholder:"SIZE" help:"Most memory of one query: a size, or a share of the memory budget."`
+	Query      api.Limits      `embed:""`
+	QueryBytes Share           `name:"query.max-bytes" default:"25%" placeholder:"SIZE" help:"Most memory of one query: a size, or a share of the memory budget."`
+	Features   promql.Features `name:"query.enable-feature" default:"" placeholder:"NAME,..." help:"Experimental features of PromQL, by the names that --enable-feature of Prometheus has for them, separated by commas."`
 
 	Windows head.Windows   `embed:""`
 	Compact compact.Limits `embed:""`

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync"
 	"text/tabwriter"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -25,6 +26,8 @@ type Options struct {
 	// Writable returns nil when writes are accepted, and otherwise the reason why not, though queries are
 	// served. It is called like Ready. Nil: always writable.
 	Writable func() error
+	// Profiles serves the profiles of the process below /debug/pprof/.
+	Profiles bool
 	// Listed are the other endpoints of the server, in the order in which the page at / lists them.
 	Listed []Listed
 	Logger *slog.Logger // nil: no log
@@ -43,6 +46,8 @@ type API struct {
 	o        Options
 	pipeline *api.Pipeline
 	metrics  http.Handler
+	// profiling is held while a profile is taken, since a second one would show the first.
+	profiling sync.Mutex
 }
 
 // maxScrapes bounds the responses of /metrics at one time, since each is held in memory as a whole.
@@ -78,6 +83,11 @@ func (a *API) Routes(mux *http.ServeMux) {
 		{Pattern: "GET /healthz", Name: "healthz", Serve: a.healthz},
 		{Pattern: "GET /ready", Name: "ready", Serve: a.ready},
 		{Pattern: "GET /metrics", Name: "metrics", Serve: a.scrape},
+		{Pattern: "GET /-/healthy", Name: "healthy", Serve: a.healthy},
+		{Pattern: "GET /-/ready", Name: "ready", Serve: a.ready},
+		{Pattern: "/-/quit", Name: "quit", Serve: lifecycle},
+		{Pattern: "/-/reload", Name: "reload", Serve: lifecycle},
+		{Pattern: profilesPath, Name: "pprof", Serve: a.profile},
 	})
 }
 
@@ -111,6 +121,7 @@ func (a *API) index(r *api.Request) (*api.Response, error) {
 		{"GET", "/ready", "200 when requests can be served, 503 with the reason until then"},
 		{"GET", "/healthz", "200 as long as the process lives"},
 		{"GET", "/metrics", "metrics of Shale itself, for Prometheus"},
+		{"GET", "/-/ready", "the same as /ready, as clients of Prometheus ask it (/-/healthy likewise)"},
 	}
 	for _, e := range append(append([]Listed(nil), a.o.Listed...), own...) {
 		fmt.Fprintf(t, "%s\t%s\t%s\n", e.Method, e.Path, e.Text)

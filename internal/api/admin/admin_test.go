@@ -48,14 +48,27 @@ func TestEndpoints(t *testing.T) {
 		{"HEAD", "/healthz", 200, ""},
 		{"POST", "/ready", 405, ""},
 		{"GET", "/nothing", 404, ""},
+		{"GET", "/-/healthy", 200, "Shale is Healthy.\n"},
+		{"HEAD", "/-/healthy", 200, ""},
+		{"GET", "/-/ready", 503, "not ready: the journal is being read\n"},
+		{"HEAD", "/-/ready", 503, ""},
+		{"POST", "/-/ready", 405, ""},
+		{"POST", "/-/reload", 403, "Lifecycle API is not enabled."},
+		{"PUT", "/-/quit", 403, "Lifecycle API is not enabled."},
+		{"GET", "/-/quit", 405, "Only POST or PUT requests allowed"},
+		{"GET", "/-/reload", 405, "Only POST or PUT requests allowed"},
+		{"GET", "/debug/pprof/", 403, "profiles are off (http-pprof)\n"},
+		{"GET", "/debug/pprof/goroutine", 403, "profiles are off (http-pprof)\n"},
 	} {
 		if status, body := get(c.method, c.path); status != c.status || !strings.Contains(body, c.body) {
 			t.Errorf("%s %s: %d %q, want %d %q", c.method, c.path, status, body, c.status, c.body)
 		}
 	}
 	ready.Store(true)
-	if status, body := get("GET", "/ready"); status != 200 || body != "ready\n" {
-		t.Errorf("when ready: %d %q", status, body)
+	for _, path := range []string{"/ready", "/-/ready"} {
+		if status, body := get("GET", path); status != 200 || body != "ready\n" {
+			t.Errorf("%s when ready: %d %q", path, status, body)
+		}
 	}
 }
 
@@ -126,4 +139,31 @@ func TestHeaders(t *testing.T) {
 			t.Errorf("%s: %d %v %q", method, w.Code, w.Header(), w.Body)
 		}
 	}
+}
+
+// Profiles are served once they are switched on, one at a time.
+func TestProfiles(t *testing.T) {
+	mux := http.NewServeMux()
+	a := New(Options{Gatherer: prometheus.NewRegistry(), Profiles: true})
+	a.Routes(mux)
+	get := func(path string) (int, string) {
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, httptest.NewRequest("GET", path, nil))
+		return w.Code, w.Body.String()
+	}
+	for path, want := range map[string]string{
+		"/debug/pprof/": "goroutine", "/debug/pprof/goroutine?debug=1": "TestProfiles", "/debug/pprof/cmdline": "admin", "/debug/pprof/heap?debug=1": "heap profile",
+	} {
+		if status, body := get(path); status != 200 || !strings.Contains(body, want) {
+			t.Errorf("%s: %d %.200q", path, status, body)
+		}
+	}
+	if status, _ := get("/debug/pprof/nothing"); status != 404 {
+		t.Errorf("an unknown profile: %d", status)
+	}
+	a.profiling.Lock()
+	if status, _ := get("/debug/pprof/heap"); status != 503 {
+		t.Errorf("a second profile at the same time: %d", status)
+	}
+	a.profiling.Unlock()
 }

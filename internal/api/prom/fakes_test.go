@@ -7,9 +7,12 @@ import (
 	"slices"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/prometheus/model/exemplar"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/shaledb/shale/internal/api/prom"
 	"github.com/shaledb/shale/internal/model"
@@ -40,6 +43,15 @@ func wired(o *prom.Options) {
 			SeriesCountByMetricName: []prom.TSDBStat{{Name: "up", Value: 5}, {Name: "temp", Value: 2}},
 		}, nil
 	}
+	o.Blocks = func(tenant string) []prom.Block {
+		if tenant != "anonymous" {
+			return nil
+		}
+		return []prom.Block{{ID: "b1", MinTime: -5, MaxTime: 9, Stats: prom.BlockStats{NumSamples: 7, NumSeries: 2}, Compaction: prom.BlockCompaction{Level: 1}, Version: 1}}
+	}
+	o.Gatherer = prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
+		return []*dto.MetricFamily{{Name: proto.String("test"), Type: dto.MetricType_GAUGE.Enum(), Metric: []*dto.Metric{{Gauge: &dto.Gauge{Value: proto.Float64(3)}}}}}, nil
+	})
 	o.Runtime = func() prom.RuntimeInfo {
 		return prom.RuntimeInfo{StartTime: time.Unix(900, 0).UTC(), CWD: "/data", Hostname: "h", ServerTime: now.UTC(), ReloadConfigSuccess: true, GoroutineCount: 7, GOMAXPROCS: 2, StorageRetention: "30d"}
 	}

@@ -12,24 +12,25 @@ import (
 type Handler struct {
 	o        Options
 	pipeline *api.Pipeline
+	document string // OpenAPI
 }
 
 // New returns a Handler.
 func New(o Options) *Handler {
 	o.setDefaults()
-	return &Handler{o: o, pipeline: api.NewPipeline(&o.Options, newMetrics(o.Registerer, o.Pool))}
+	registerFeatures(o.Features)
+	return &Handler{
+		o: o, pipeline: api.NewPipeline(&o.Options, newMetrics(o.Registerer, o.Pool)), document: openAPIDocument(operations()),
+	}
 }
 
-// Routes mounts the API below /api/v1/, and /federate. Unknown paths below /api/v1/ get 404 in JSON.
+// Routes mounts the API below /api/v1/, /federate and /version. Unknown paths below /api/v1/ get 404 in JSON.
 func (h *Handler) Routes(mux *http.ServeMux) {
 	h.pipeline.Mount(mux, &api.Dialect{
 		ContentType: "application/json", Tenants: api.OneTenant, Classify: classify, WriteError: writeError, CrossOrigin: true,
 	}, h.endpoints())
 	// Other servers ask these, and show errors as text.
-	h.pipeline.Mount(mux, &api.Dialect{Tenants: api.OneTenant, Classify: classify, WriteError: writePlainError}, []api.Endpoint{
-		{Pattern: prefix + "read", Name: "read", Needs: api.Content | api.Turn | api.Deadline, Serve: h.read},
-		{Pattern: "/federate", Name: "federate", Needs: bounded, Serve: h.federate},
-	})
+	h.pipeline.Mount(mux, &api.Dialect{Tenants: api.OneTenant, Classify: classify, WriteError: writePlainError}, h.plainEndpoints())
 }
 
 // What the endpoints need.
@@ -53,11 +54,15 @@ func (h *Handler) endpoints() []api.Endpoint {
 		{Pattern: prefix + "label/{name}/values", Name: "label_values", Needs: bounded, Serve: h.labelValues},
 		{Pattern: prefix + "metadata", Name: "metadata", Needs: computed, Serve: h.metadata},
 		{Pattern: prefix + "status/tsdb", Name: "tsdb", Needs: bounded, Serve: h.tsdb},
+		{Pattern: prefix + "status/tsdb/blocks", Name: "tsdb_blocks", Needs: computed, Serve: h.tsdbBlocks},
+		{Pattern: prefix + "status/self_metrics", Name: "self_metrics", Needs: computed, Serve: h.selfMetrics},
 		{Pattern: prefix + "status/buildinfo", Name: "buildinfo", Needs: fixed, Serve: h.buildInfo},
 		{Pattern: prefix + "status/config", Name: "config", Needs: fixed, Serve: h.config},
 		{Pattern: prefix + "status/flags", Name: "flags", Needs: fixed, Serve: h.flags},
 		{Pattern: prefix + "status/runtimeinfo", Name: "runtimeinfo", Needs: fixed, Serve: h.runtimeInfo},
 		{Pattern: prefix + "status/walreplay", Name: "walreplay", Needs: fixed, Serve: constant(`{"min":0,"max":0,"current":0}`)},
+		{Pattern: prefix + "features", Name: "features", Needs: fixed, Serve: h.features},
+		{Pattern: prefix + "openapi.yaml", Name: "openapi", Needs: fixed, Serve: h.openAPI},
 		{Pattern: prefix + "rules", Name: "rules", Needs: computed, Serve: h.rules},
 		{Pattern: prefix + "alerts", Name: "alerts", Needs: fixed, Serve: constant(`{"alerts":[]}`)},
 		{
@@ -65,10 +70,18 @@ func (h *Handler) endpoints() []api.Endpoint {
 			Serve: constant(`{"activeAlertmanagers":[],"droppedAlertmanagers":[]}`),
 		},
 		{Pattern: prefix + "notifications", Name: "notifications", Needs: fixed, Serve: constant(`[]`)},
+		{Pattern: prefix + "notifications/live", Name: "notifications_live", Needs: fixed, Serve: noNotifications},
 		{Pattern: prefix + "scrape_pools", Name: "scrape_pools", Needs: fixed, Serve: constant(`{"scrapePools":[]}`)},
+		{Pattern: prefix + "scrape_pools/config", Name: "scrape_pools_config", Needs: fixed, Serve: scrapePoolConfig},
 		{Pattern: prefix + "targets", Name: "targets", Needs: fixed, Serve: targets},
 		{Pattern: prefix + "targets/metadata", Name: "targets_metadata", Needs: computed, Serve: h.targetsMetadata},
-		{Pattern: prefix + "search/", Name: "search", Needs: fixed, Serve: searchDisabled},
+		{Pattern: prefix + "targets/relabel_steps", Name: "targets_relabel_steps", Needs: fixed, Serve: relabelSteps},
+		{Pattern: prefix + "search/metric_names", Name: "search", Needs: fixed, Serve: searchDisabled},
+		{Pattern: prefix + "search/label_names", Name: "search", Needs: fixed, Serve: searchDisabled},
+		{Pattern: prefix + "search/label_values", Name: "search", Needs: fixed, Serve: searchDisabled},
+		{Pattern: prefix + "admin/tsdb/delete_series", Name: "admin", Serve: adminDisabled},
+		{Pattern: prefix + "admin/tsdb/clean_tombstones", Name: "admin", Serve: adminDisabled},
+		{Pattern: prefix + "admin/tsdb/snapshot", Name: "admin", Serve: adminDisabled},
 		{Pattern: prefix, Name: "unknown", Serve: unknown},
 	}
 }
@@ -76,4 +89,13 @@ func (h *Handler) endpoints() []api.Endpoint {
 // store returns the series of the tenant of a request.
 func (h *Handler) store(r *api.Request) storage.Queryable {
 	return h.o.Queryable(r.Tenant(), r.Quota, r.Cost)
+}
+
+// plainEndpoints show errors as text.
+func (h *Handler) plainEndpoints() []api.Endpoint {
+	return []api.Endpoint{
+		{Pattern: prefix + "read", Name: "read", Needs: api.Content | api.Turn | api.Deadline, Serve: h.read},
+		{Pattern: "/federate", Name: "federate", Needs: bounded, Serve: h.federate},
+		{Pattern: "/version", Name: "version", Needs: fixed, Serve: h.version},
+	}
 }

@@ -4,9 +4,11 @@ import (
 	"context"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/util/features"
 
 	"github.com/shaledb/shale/internal/api"
 	"github.com/shaledb/shale/internal/model"
@@ -31,6 +33,12 @@ type Options struct {
 	Metadata func(tenant, family string, emit func(family string, m model.Metadata) bool) error
 	// TSDB counts the series of a tenant, with the first limit lines of each list; nil: all counts are 0.
 	TSDB func(ctx context.Context, tenant string, limit int, q *model.Quota, c *model.Cost) (TSDBStatus, error)
+	// Blocks returns the blocks that may hold samples of a tenant; nil: there are none.
+	Blocks func(tenant string) []Block
+	// Gatherer gives the metrics of Shale itself; nil: there are none.
+	Gatherer prometheus.Gatherer
+	// Features holds the features of the engine. Those of the API are added. nil: the engine's are unknown.
+	Features features.Collector
 	// Flags returns the settings by name, and Config the configuration in YAML. Every client that may query
 	// sees both, so they must hold no secret. nil: empty.
 	Flags  func() map[string]string
@@ -52,6 +60,9 @@ func (o *Options) setDefaults() {
 	o.Options.SetDefaults()
 	if o.Parser == nil {
 		o.Parser = parser.NewParser(parser.Options{})
+	}
+	if o.Features == nil {
+		o.Features = features.NewRegistry()
 	}
 	if o.SubqueryStep <= 0 {
 		o.SubqueryStep = time.Minute

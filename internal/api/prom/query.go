@@ -32,7 +32,7 @@ func (h *Handler) query(r *api.Request) (*api.Response, error) {
 	if bad != nil {
 		return nil, bad
 	}
-	return h.run(r, 0, func(ctx context.Context, opts promql.QueryOpts, q string) (promql.Query, error) {
+	return h.run(r, steps{at, at, 0}, func(ctx context.Context, opts promql.QueryOpts, q string) (promql.Query, error) {
 		return h.o.Engine.NewInstantQuery(ctx, h.store(r), opts, q, at)
 	})
 }
@@ -66,13 +66,19 @@ func (h *Handler) queryRange(r *api.Request) (*api.Response, error) {
 	if end.Sub(start)/step > maxPoints {
 		return nil, badData("exceeded maximum resolution of 11,000 points per timeseries. Try decreasing the query resolution (?step=XX)")
 	}
-	return h.run(r, end.Sub(start), func(ctx context.Context, opts promql.QueryOpts, q string) (promql.Query, error) {
+	return h.run(r, steps{start, end, step}, func(ctx context.Context, opts promql.QueryOpts, q string) (promql.Query, error) {
 		return h.o.Engine.NewRangeQuery(ctx, h.store(r), opts, q, start, end, step)
 	})
 }
 
-// run evaluates a query over a time span and returns its result.
-func (h *Handler) run(r *api.Request, span time.Duration, open func(context.Context, promql.QueryOpts, string) (promql.Query, error)) (_ *api.Response, err error) {
+// steps are the times at which a query is evaluated. Without an interval it is one time.
+type steps struct {
+	start, end time.Time
+	interval   time.Duration
+}
+
+// run evaluates a query and returns its result.
+func (h *Handler) run(r *api.Request, at steps, open func(context.Context, promql.QueryOpts, string) (promql.Query, error)) (_ *api.Response, err error) {
 	limit, bad := limitParam(r.Form)
 	if bad != nil {
 		return nil, bad
@@ -92,7 +98,7 @@ func (h *Handler) run(r *api.Request, span time.Duration, open func(context.Cont
 		return nil, bad
 	}
 	text := r.Form.Get("query")
-	if err := h.checkQuery(text, span, r.Quota); err != nil {
+	if err := h.checkQuery(text, at, r.Quota); err != nil {
 		return nil, err
 	}
 	q, err := open(ctx, opts, text)
@@ -129,7 +135,7 @@ func (h *Handler) run(r *api.Request, span time.Duration, open func(context.Cont
 }
 
 // checkQuery refuses expressions that the engine would not survive.
-func (h *Handler) checkQuery(text string, span time.Duration, quota *model.Quota) error {
+func (h *Handler) checkQuery(text string, at steps, quota *model.Quota) error {
 	if err := checkDepth(text); err != nil {
 		return badQuery(err)
 	}
@@ -143,7 +149,11 @@ func (h *Handler) checkQuery(text string, span time.Duration, quota *model.Quota
 	if err := checkGrowth(expr); err != nil {
 		return badQuery(err)
 	}
-	return h.chargeSubqueries(expr, span, quota)
+	// Durations are computed here as the engine will compute them.
+	if expr, err = promql.PreprocessExpr(expr, at.start, at.end, at.interval); err != nil {
+		return nil // the engine will report it, after errors that come first
+	}
+	return h.chargeSubqueries(expr, at.end.Sub(at.start), quota)
 }
 
 // treeBytes is the memory of a syntax tree for each byte of its text.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"strconv"
 	"time"
@@ -22,7 +23,8 @@ type TSDBStatus struct {
 	SeriesCountByLabelValuePair []TSDBStat `json:"seriesCountByLabelValuePair"` // Name is name=value
 }
 
-// HeadStats describe the recent past. Times are Unix milliseconds.
+// HeadStats describe the data that is not in the bucket yet. Times are those of the oldest and the newest
+// sample, in Unix milliseconds. Without samples they are [NoMinTime] and [NoMaxTime], as in Prometheus.
 type HeadStats struct {
 	NumSeries     uint64 `json:"numSeries"`
 	NumLabelPairs int    `json:"numLabelPairs"`
@@ -30,6 +32,12 @@ type HeadStats struct {
 	MinTime       int64  `json:"minTime"`
 	MaxTime       int64  `json:"maxTime"`
 }
+
+// NoMinTime and NoMaxTime are the times of a head without samples.
+const (
+	NoMinTime = math.MaxInt64
+	NoMaxTime = math.MinInt64
+)
 
 // TSDBStat is one entry of a list.
 type TSDBStat struct {
@@ -139,16 +147,20 @@ func unknown(*api.Request) (*api.Response, error) {
 	return nil, &api.Error{Kind: typeNotFound, Status: http.StatusNotFound, Err: errors.New("no such endpoint")}
 }
 
-// searchDisabled responds like a Prometheus without its experimental search, so that clients fall back to
-// labels.
-func searchDisabled(*api.Request) (*api.Response, error) {
-	return nil, &api.Error{Kind: typeUnavailable, Status: http.StatusInternalServerError, Err: errors.New("search API disabled")}
-}
-
 func (h *Handler) buildInfo(*api.Request) (*api.Response, error) {
 	return success(func(b *body) {
 		b.Raw(`{"application":"Shale",`)
 		b.VersionMembers(&h.o.Version)
 		b.Raw("}")
 	}), nil
+}
+
+// version is buildInfo without an envelope, and of the media type that Prometheus gives it.
+func (h *Handler) version(*api.Request) (*api.Response, error) {
+	return &api.Response{ContentType: "text/plain; charset=utf-8", Write: func(b *api.Body) error {
+		b.Raw("{")
+		b.VersionMembers(&h.o.Version)
+		b.Raw("}\n")
+		return nil
+	}}, nil
 }

@@ -17,8 +17,8 @@ const (
 	maxSubquerySteps     = 1 << 24 // a year of steps of 2 s
 )
 
-// chargeSubqueries charges the steps of the subqueries of an expression that is evaluated over a time span. A
-// subquery with too many steps is an error of class [model.ErrLimit].
+// chargeSubqueries charges the steps of the subqueries of an expression, whose durations are computed, and
+// that is evaluated over a time span. A subquery with too many steps is an error of class [model.ErrLimit].
 func (h *Handler) chargeSubqueries(expr parser.Expr, span time.Duration, q *model.Quota) error {
 	var err error
 	parser.Inspect(expr, func(node parser.Node, path []parser.Node) error {
@@ -35,8 +35,6 @@ func (h *Handler) chargeSubqueries(expr parser.Expr, span time.Duration, q *mode
 		}
 		step := sub.Step
 		switch {
-		case sub.RangeExpr != nil || sub.StepExpr != nil:
-			err = badParam("query", fmt.Errorf("a subquery whose range or step is computed is not supported"))
 		case step == 0:
 			step = h.o.SubqueryStep
 		case step < time.Millisecond:

@@ -3,6 +3,9 @@ package promql
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/prometheus/prometheus/model/labels"
@@ -135,4 +138,98 @@ type localQueryable struct {
 
 func (t *localQueryable) Querier(mint, maxt int64) (storage.Querier, error) {
 	return &querier{q: t.Queryable, mint: mint, maxt: maxt, nodes: t.nodes, holdings: t.holdings}, nil
+}
+
+// Features are names of experimental features, separated by commas, as in --enable-feature of Prometheus.
+type Features string
+
+const (
+	experimentalFunctions = "promql-experimental-functions"
+	durationExpressions   = "promql-duration-expr"
+	extendedRanges        = "promql-extended-range-selectors"
+	fillModifiers         = "promql-binop-fill-modifiers"
+	delayedNames          = "promql-delayed-name-removal"
+	perStepStats          = "promql-per-step-stats"
+	startTimestamps       = "use-start-timestamps"
+)
+
+// known returns the features of Prometheus that are about the evaluation of queries.
+func known() []string {
+	return []string{
+		fillModifiers, delayedNames, durationExpressions, experimentalFunctions, extendedRanges, perStepStats, startTimestamps,
+	}
+}
+
+// UnmarshalText parses a list of features, and refuses unknown ones.
+func (f *Features) UnmarshalText(text []byte) error {
+	*f = Features(text)
+	for _, name := range f.names() {
+		if !slices.Contains(known(), name) {
+			return fmt.Errorf("%q is not a feature of queries: must be one of %s", name, strings.Join(known(), ", "))
+		}
+	}
+	return nil
+}
+
+func (f Features) names() []string {
+	if f == "" {
+		return nil
+	}
+	return strings.Split(string(f), ",")
+}
+
+func (f Features) has(name string) bool { return slices.Contains(f.names(), name) }
+
+// Parser returns upstream's parser with the features. Duration expressions are always on, as in Prometheus.
+// An error about a feature that is off names the setting of Shale.
+func (f Features) Parser() parser.Parser {
+	return featureParser{parser.NewParser(parser.Options{
+		EnableExperimentalFunctions: f.has(experimentalFunctions), ExperimentalDurationExpr: true,
+		EnableExtendedRangeSelectors: f.has(extendedRanges), EnableBinopFillModifiers: f.has(fillModifiers),
+	})}
+}
+
+// Engine returns the engine, over upstream's with the features. The parser of the options is set here.
+func (f Features) Engine(o upstream.EngineOpts) (*Engine, *upstream.Engine) {
+	o.Parser = f.Parser()
+	o.EnableDelayedNameRemoval, o.UseStartTimestamps = f.has(delayedNames), f.has(startTimestamps)
+	o.EnablePerStepStats = f.has(perStepStats)
+	u := upstream.NewEngine(o)
+	return &Engine{
+		Upstream: u, Timeout: o.Timeout, EnableDelayedNameRemoval: o.EnableDelayedNameRemoval, UseStartTimestamps: o.UseStartTimestamps,
+	}, u
+}
+
+// featureParser adds the setting to errors about features.
+type featureParser struct{ parser.Parser }
+
+// ParseExpr parses an expression.
+func (p featureParser) ParseExpr(text string) (parser.Expr, error) {
+	expr, err := p.Parser.ParseExpr(text)
+	var all parser.ParseErrors
+	if errors.As(err, &all) {
+		for i := range all {
+			all[i].Err = named(all[i].Err)
+		}
+	}
+	return expr, err
+}
+
+// named adds the name of the setting to an error of upstream's parser about a feature that is off.
+func named(err error) error {
+	text := err.Error()
+	feature := ""
+	switch {
+	case strings.HasSuffix(text, "() is experimental and must be enabled with --enable-feature="+experimentalFunctions):
+		return errors.New(strings.Replace(text, "--enable-feature=", "--query.enable-feature=", 1))
+	case strings.HasPrefix(text, "function ") && strings.HasSuffix(text, " is not enabled"):
+		feature = experimentalFunctions
+	case text == "anchored modifier is experimental and not enabled", text == "smoothed modifier is experimental and not enabled":
+		feature = extendedRanges
+	case text == "binop fill modifiers are experimental and not enabled":
+		feature = fillModifiers
+	default:
+		return err
+	}
+	return fmt.Errorf("%w (--query.enable-feature=%s)", err, feature)
 }

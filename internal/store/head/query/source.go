@@ -2,6 +2,7 @@ package query
 
 import (
 	"context"
+	"math"
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/head/labels"
@@ -46,6 +47,31 @@ type Source struct {
 // NewSource returns a source that keeps pages of parts in a cache. Without one (nil), every query reads and
 // decompresses them again.
 func NewSource(head Pinner, pages part.Cache) *Source { return &Source{head, pages} }
+
+// TimeRange returns the times of the tenant's oldest and newest rows in the head. Without rows, Min > Max.
+func (s *Source) TimeRange(signal model.Signal, tenant string) model.TimeRange {
+	v := s.head.Pin(signal)
+	defer v.release()
+	all := model.TimeRange{Min: math.MaxInt64, Max: math.MinInt64}
+	for _, p := range v.DataParts {
+		if t := p.Reader.Meta().Tenant(tenant); t != nil {
+			all.Min, all.Max = min(all.Min, t.Range.Min), max(all.Max, t.Range.Max)
+		}
+	}
+	for _, r := range v.Runs {
+		r.Sort()
+		t := r.Tenant(tenant)
+		if t == nil {
+			continue
+		}
+		for i := range t.Families {
+			if f := &t.Families[i]; len(f.Keys) > 0 {
+				all.Min, all.Max = min(all.Min, f.Range.Min), max(all.Max, f.Range.Max)
+			}
+		}
+	}
+	return all
+}
 
 // Select returns one cursor over the series that satisfy the request, with the rows of its family. A series
 // without such rows in the request's range is left out. Series of logs come without rows: see
