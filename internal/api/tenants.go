@@ -12,10 +12,13 @@ import (
 // OneTenant reads the tenant of a request. Without the header X-Scope-OrgID it is the default tenant.
 func OneTenant(h http.Header) ([]string, error) {
 	tenant, err := model.HeaderTenant(h.Values(model.TenantHeader))
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = model.CheckTenant(tenant)
 	}
-	return []string{tenant}, model.CheckTenant(tenant)
+	if err != nil {
+		return nil, badTenant(err)
+	}
+	return []string{tenant}, nil
 }
 
 // maxTenants bounds the tenants of one request, each of which is a query of its own.
@@ -27,10 +30,10 @@ const maxTenants = 64
 func ManyTenants(h http.Header) ([]string, error) {
 	value, err := model.HeaderTenant(h.Values(model.TenantHeader))
 	if err != nil {
-		return nil, err
+		return nil, badTenant(err)
 	}
 	if n := strings.Count(value, "|") + 1; n > maxTenants {
-		return nil, fmt.Errorf("%w: %d tenants in X-Scope-OrgID; at most %d are allowed", model.ErrInvalid, n, maxTenants)
+		return nil, badTenant(fmt.Errorf("%w: %d tenants in X-Scope-OrgID; at most %d are allowed", model.ErrInvalid, n, maxTenants))
 	}
 	all := strings.Split(value, "|")
 	none := strings.Trim(value, "|") == ""
@@ -39,9 +42,12 @@ func ManyTenants(h http.Header) ([]string, error) {
 			continue
 		}
 		if err := model.CheckTenant(t); err != nil {
-			return nil, err
+			return nil, badTenant(err)
 		}
 	}
 	slices.Sort(all)
 	return slices.Compact(all), nil
 }
+
+// badTenant says that the request is to blame, in every dialect.
+func badTenant(err error) error { return &Error{Status: http.StatusBadRequest, Err: err} }

@@ -35,6 +35,10 @@ func typeOf(e *api.Error) string {
 	return typeBadData
 }
 
+func internal(err error) *api.Error {
+	return &api.Error{Kind: typeInternal, Status: http.StatusInternalServerError, Err: err}
+}
+
 func badData(format string, args ...any) *api.Error {
 	return &api.Error{Kind: typeBadData, Status: http.StatusBadRequest, Err: fmt.Errorf(format, args...)}
 }
@@ -75,10 +79,10 @@ func classOf(err error) *api.Error {
 	if errors.As(err, &form) {
 		return badData("error parsing form values: %w", err)
 	}
-	internal := false
+	fromStore := false
 	if errors.As(err, &stored) && stored.Err != nil {
 		// Upstream's type shows the text of its cause and does not unwrap to it.
-		err, internal = stored.Err, true
+		err, fromStore = stored.Err, true
 	}
 	switch {
 	case errors.As(err, &canceled), errors.Is(err, context.Canceled):
@@ -89,14 +93,15 @@ func classOf(err error) *api.Error {
 		return &api.Error{Kind: typeTimeout, Status: http.StatusServiceUnavailable, Err: err}
 	case errors.As(err, &samples):
 		return &api.Error{Kind: typeExecution, Status: http.StatusUnprocessableEntity, Err: fmt.Errorf("%w (query.max-samples)", err)}
+	case errors.Is(err, model.ErrCorrupt): // whatever else it is
+		return internal(err)
 	case errors.Is(err, model.ErrLimit):
 		return &api.Error{Kind: typeExecution, Status: http.StatusUnprocessableEntity, Err: err}
 	case errors.Is(err, model.ErrTransient), errors.Is(err, model.ErrClosed):
 		return &api.Error{Kind: typeUnavailable, Status: http.StatusServiceUnavailable, Err: err}
-	case errors.Is(err, model.ErrInvalid):
-		return &api.Error{Kind: typeBadData, Status: http.StatusBadRequest, Err: err}
-	case errors.Is(err, model.ErrCorrupt), errors.As(err, &panicked), internal:
-		return &api.Error{Kind: typeInternal, Status: http.StatusInternalServerError, Err: err}
+	case errors.Is(err, model.ErrInvalid), errors.As(err, &panicked), fromStore:
+		// The checks of requests say bad_data themselves. What is invalid beyond them is not the client's fault.
+		return internal(err)
 	}
 	return &api.Error{Kind: typeExecution, Status: http.StatusUnprocessableEntity, Err: err}
 }

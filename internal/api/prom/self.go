@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"regexp"
 	"strings"
 
@@ -54,10 +53,6 @@ func (h *Handler) selfMetrics(r *api.Request) (*api.Response, error) {
 		b.Raw(strings.TrimSuffix(texts.String(), ","))
 		b.Raw("]")
 	}), nil
-}
-
-func internal(err error) *api.Error {
-	return &api.Error{Kind: typeInternal, Status: http.StatusInternalServerError, Err: err}
 }
 
 // registerFeatures adds the features of this API to those of the engine, by the names of Prometheus.
