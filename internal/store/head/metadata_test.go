@@ -178,3 +178,19 @@ func flip(t testing.TB, fs vfs.FS, name string, at int) {
 	data[at] ^= 0x10
 	writeFile(t, fs, name, data)
 }
+
+// A sender that knows type and unit only, such as a Prometheus that sends them as labels, leaves the help of
+// others alone.
+func TestMetadataKeepsHelp(t *testing.T) {
+	r := newRig(t, nil)
+	r.must(r.head.PutMetadata("a", "requests", model.Metadata{Type: "counter", Help: "All requests."}))
+	r.must(r.head.PutMetadata("a", "requests", model.Metadata{Type: "counter", Unit: "requests"}))
+	want := model.Metadata{Type: "counter", Help: "All requests.", Unit: "requests"}
+	if got := r.described("a", "requests"); got["requests"] != want {
+		t.Errorf("%v, want %v", got, want)
+	}
+	r.must(r.head.PutMetadata("a", "requests", model.Metadata{Type: "counter", Help: "Requests."}))
+	if got := r.described("a", "requests"); got["requests"] != (model.Metadata{Type: "counter", Help: "Requests."}) {
+		t.Errorf("%v", got)
+	}
+}

@@ -32,7 +32,8 @@ type Limits struct {
 }
 
 // Map holds what senders tell about metric families: a map for each tenant, bounded in families and bytes.
-// The last description counts. It is safe for concurrent use.
+// The last description counts, but one without help keeps the help: some senders have type and unit only. It
+// is safe for concurrent use.
 type Map struct {
 	limits Limits
 
@@ -115,6 +116,9 @@ func (md *Map) Put(tenant, family string, m model.Metadata, now int64) *model.Li
 	}
 	old, have := t.families[family], int64(0)
 	if old != nil {
+		if m.Help == "" {
+			m.Help = old.Help
+		}
 		if old.seen = now; old.Metadata == m {
 			return nil
 		}
