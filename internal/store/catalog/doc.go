@@ -18,6 +18,18 @@
 // OrderHi. Package compact says which merges that allows. docs/adr/0003-order-of-blocks.md says why journal
 // sequence numbers cannot be the order.
 //
+// # Losses
+//
+// A record that disappears would take its rows away without a word. So its absence is evidence: every record
+// has a copy (copies.go), a list names records before they are collected (collected.go), and a block that is
+// not committed has a marker (uploads.go). With a memory in a folder of the process (memory.go), a loss is
+// noticed after a restart, too. docs/format-bucket.md has the rules.
+//
+// A lost record stays known, because its copy says all that it said: that refuses no query and collects no
+// block without need. Only a block whose record is lost with all copies is unknown; queries that touch it
+// are refused. Nothing is put back without the operator: if somebody has put an older bucket in place, that
+// would mix two states of it.
+//
 // # Locks
 //
 // Catalog.commits (one commit at a time) or Catalog.collecting (one garbage collection at a time), then
