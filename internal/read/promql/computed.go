@@ -218,7 +218,8 @@ func (s *computedSet) setCurrent(l labels.Labels, labelBytes int, r *result) boo
 			n++
 		}
 	}
-	bytes := keptBytes + int64(labelBytes) + 16*int64(n)
+	// The series forgets its points while the engine makes its own.
+	bytes := keptBytes + int64(labelBytes) + pointBytes*int64(n-len(at))
 	if len(r.histograms) == 0 {
 		s.err = s.charge(bytes + s.held.results(int64(len(at)), 0))
 	} else {
@@ -244,11 +245,7 @@ func (s *computedSet) setCurrent(l labels.Labels, labelBytes int, r *result) boo
 			}
 		}
 	}
-	if one := (series{labels: l, points: p}); len(histograms) > 0 {
-		s.current = &computedSeries{series: one, histograms: histograms}
-	} else {
-		s.current = &one
-	}
+	s.current = &computedSeries{series: series{labels: l, points: p}, histograms: histograms}
 	return true
 }
 

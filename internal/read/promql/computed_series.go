@@ -1,24 +1,40 @@
 package promql
 
 import (
+	"errors"
+
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 )
 
-// computedSeries is a computed series with histograms.
+// computedSeries is a computed series. The engine evaluates a selector once and copies its samples, so a
+// series forgets them when they are read.
 type computedSeries struct {
 	series
-	histograms []*histogram.FloatHistogram // one for each point, nil for floats
+	histograms []*histogram.FloatHistogram // one for each point, nil for floats; nil: all are floats
+	read       bool
 }
 
+var errReadTwice = errors.New("promql: a computed series was read twice")
+
 // Iterator returns an iterator over the samples. It reuses the memory of it if that is one of the same type.
+// A second call returns an iterator that fails.
 func (s *computedSeries) Iterator(it chunkenc.Iterator) chunkenc.Iterator {
+	p, histograms := s.points, s.histograms
+	s.points, s.histograms = points{}, nil
+	if s.read {
+		return &pointIterator{err: errReadTwice}
+	}
+	s.read = true
+	if histograms == nil {
+		return (&series{points: p}).Iterator(it)
+	}
 	c, ok := it.(*computedIterator)
 	if !ok {
 		c = new(computedIterator)
 	}
-	c.reset(s.points)
-	c.histograms = s.histograms
+	c.reset(p)
+	c.histograms = histograms
 	return c
 }
 

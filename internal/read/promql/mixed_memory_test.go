@@ -47,7 +47,11 @@ func latencies(series int) *readtest.Memory {
 
 // overAnHour evaluates a query at 240 steps of an hour, and closes it after a look at the result.
 func overAnHour(e upstream.QueryEngine, s storage.Queryable, text string, look func(*upstream.Result)) error {
-	q, err := e.NewRangeQuery(ctx, s, nil, text, time.Unix(0, 0), time.Unix(3600, 0), 15*time.Second)
+	return evaluate(e, s, text, time.Hour, 15*time.Second, look)
+}
+
+func evaluate(e upstream.QueryEngine, s storage.Queryable, text string, over, step time.Duration, look func(*upstream.Result)) error {
+	q, err := e.NewRangeQuery(ctx, s, nil, text, time.Unix(0, 0), time.Unix(0, 0).Add(over), step)
 	if err != nil {
 		return err
 	}
@@ -244,48 +248,5 @@ func TestSeriesWithoutRows(t *testing.T) {
 		if few, many := charged(text, 0), charged(text, 1000); few != many {
 			t.Errorf("%s: %d bytes are charged, and %d with a thousand series that have no rows in the range", text, few, many)
 		}
-	}
-}
-
-// BenchmarkHistogramQuery evaluates the commonest query over native histograms here and upstream.
-func BenchmarkHistogramQuery(b *testing.B) {
-	benchQuery(b, latencies(1000), `histogram_quantile(0.9, sum by (instance) (rate(h[10m])))`)
-}
-
-// BenchmarkRangeQuery evaluates a query over 100,000 series of floats here and upstream.
-func BenchmarkRangeQuery(b *testing.B) {
-	m := readtest.NewMemory(1)
-	for i := range 100_000 {
-		l := model.LabelsOf("__name__", "m_total", "job", fmt.Sprint(i%10), "pod", fmt.Sprint(i))
-		var rows model.Rows
-		for at := range int64(60) {
-			rows.Append(at*60e9, math.Float64bits(float64(at*int64(i%13))), 0)
-		}
-		m.Add(tenant, l.Key(7, model.Metrics), l, &rows)
-	}
-	benchQuery(b, m, `sum by (job) (rate(m_total[5m]))`)
-}
-
-// benchQuery reports the time of a query and, from a run of its own, its peak heap.
-func benchQuery(b *testing.B, source read.Source, text string) {
-	theirs := boundless()
-	defer theirs.Close()
-	for name, e := range map[string]upstream.QueryEngine{"here": &promql.Engine{Upstream: theirs}, "upstream": theirs} {
-		once := func() {
-			store := &promql.Queryable{Read: read.New(read.Options{Sources: []read.Source{source}}), Tenant: tenant, Quota: new(model.Quota), Cost: new(model.Cost)}
-			if err := overAnHour(e, store, text, func(*upstream.Result) {}); err != nil {
-				b.Fatal(err)
-			}
-		}
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				once()
-			}
-			b.StopTimer()
-			stop := watch(func() {})
-			once()
-			b.ReportMetric(float64(stop())/(1<<20), "peak-MiB")
-		})
 	}
 }
