@@ -95,7 +95,7 @@ func heavyShapes() []shape {
 	overMinutes := func(expr string) func(time.Time) string { return overRange(expr, pressureSpan, time.Minute) }
 	return []shape{
 		{name: "floats: sum of rates", path: over("sum by (instance) (rate(" + floats + "[5m]))")},
-		{name: "floats: raw", path: over(floats)},
+		{name: "floats: raw", path: overMinutes(floats)},
 		{name: "floats: sort", path: instant("sort(" + floats + ")")},
 		{name: "join", path: overMinutes(floats + " / on (instance, series_id) " + floats)},
 		{name: "subquery", path: over("max_over_time(sum by (instance) (rate(" + floats + "[5m]))[30m:1m])")},
