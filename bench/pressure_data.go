@@ -91,13 +91,14 @@ func lineQuery(logql string, limit int) func(time.Time) string {
 // heavyShapes returns the queries of the memory table.
 func heavyShapes() []shape {
 	const floats, histograms, all = pressureFloats, pressureHistograms, `{__name__=~".+"}`
+	const some = `{instance=~"target-0*[0-9].load.*"}`
 	over := func(expr string) func(time.Time) string { return overRange(expr, pressureSpan, 15*time.Second) }
 	overMinutes := func(expr string) func(time.Time) string { return overRange(expr, pressureSpan, time.Minute) }
 	return []shape{
 		{name: "floats: sum of rates", path: over("sum by (instance) (rate(" + floats + "[5m]))")},
 		{name: "floats: raw", path: overMinutes(floats)},
 		{name: "floats: sort", path: instant("sort(" + floats + ")")},
-		{name: "join", path: overMinutes(floats + " / on (instance, series_id) " + floats)},
+		{name: "join", path: overMinutes(floats + some + " / on (instance, series_id) " + floats + some)},
 		{name: "subquery", path: over("max_over_time(sum by (instance) (rate(" + floats + "[5m]))[30m:1m])")},
 		{name: "histograms: quantile", path: overMinutes("histogram_quantile(0.9, sum by (instance) (rate(" + histograms + "[10m])))")},
 		{name: "histograms: raw", path: overMinutes(histograms)},

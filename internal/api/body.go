@@ -39,6 +39,8 @@ type Body struct {
 	accepts bool // the client accepts gzip
 	memory  *memory
 	timeout time.Duration // for the client to read the response
+	// quota is settled when the header is sent; nil: there is none.
+	quota *model.Quota
 	// cost is stated when the header is sent, so a response in several pieces states the cost of the first;
 	// nil: no statement.
 	cost *model.Cost
@@ -155,6 +157,9 @@ func (b *Body) begin(status int, last bool) {
 func (b *Body) sendHeader(status int) {
 	if b.cost != nil {
 		b.W.Header().Set("Shale-Cost", costHeader(b.cost))
+	}
+	if b.quota != nil {
+		b.quota.Settle()
 	}
 	b.Status = status
 	b.W.WriteHeader(status)

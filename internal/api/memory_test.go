@@ -46,7 +46,7 @@ func newMemoryWorld(poolBytes int64, slots int, l Limits) *memoryWorld {
 			return &Error{Status: status, Err: err}
 		},
 		WriteError: func(b *Body, e *Error) { b.SendText(e.Status, e.Error()) },
-	}, []Endpoint{{Pattern: "/hold", Name: "hold", Needs: Form | Turn | Deadline, Serve: w.hold}})
+	}, []Endpoint{{Pattern: "/hold", Name: "hold", Needs: Form | Turn | Deadline, Serve: w.hold}, {Pattern: "/stream", Name: "stream", Needs: Form | Turn, Serve: w.stream}})
 	w.Handler = mux
 	return w
 }
@@ -64,6 +64,21 @@ func (w *memoryWorld) hold(r *Request) (*Response, error) {
 		time.Sleep(time.Second / steps)
 	}
 	return &Response{Write: func(b *Body) error { b.Raw("done"); return nil }}, nil
+}
+
+// stream sends its response while it charges 20,000 bytes.
+func (w *memoryWorld) stream(r *Request) (*Response, error) {
+	return &Response{Write: func(b *Body) error {
+		for range 20 {
+			if err := r.Quota.TakeBytes(1000); err != nil {
+				return err
+			}
+			b.Raw("piece")
+			b.Flush(http.StatusOK, false)
+			time.Sleep(time.Second)
+		}
+		return nil
+	}}, nil
 }
 
 func (w *memoryWorld) get(ctx context.Context, bytes int64) *httptest.ResponseRecorder {
@@ -139,5 +154,29 @@ func TestMemoryDoesNotCome(t *testing.T) {
 		if left := testutil.ToFloat64(w.waits.waits.WithLabelValues(waitLeft)); left != 1 || w.pool.Used() != 0 {
 			t.Errorf("%v have left, %d bytes are charged", left, w.pool.Used())
 		}
+	})
+}
+
+// TestStreamsGoOn: a response that has begun is not cut because an older query waits.
+func TestStreamsGoOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newMemoryWorld(80_000, 4, Limits{})
+		other := &model.Quota{Pool: w.pool}
+		if err := other.TakeBytes(40_000); err != nil {
+			t.Fatal(err)
+		}
+		var all sync.WaitGroup
+		all.Go(func() { w.get(t.Context(), 32_000) }) // waits
+		time.Sleep(10 * time.Millisecond)
+		all.Go(func() {
+			out := httptest.NewRecorder()
+			w.ServeHTTP(out, httptest.NewRequest(http.MethodGet, "/stream", nil))
+			if got := strings.Count(out.Body.String(), "piece"); got != 20 {
+				t.Errorf("%d pieces of 20", got)
+			}
+		})
+		time.Sleep(25 * time.Second)
+		other.Release()
+		all.Wait()
 	})
 }

@@ -110,6 +110,10 @@ func (c *call) attempt() error {
 		defer cancel()
 		c.r.Request = c.r.WithContext(ctx)
 	}
+	c.out.quota = c.r.Quota
+	if !c.hasTurn {
+		c.r.Quota.Settle() // it never waits for memory
+	}
 	res, err := c.e.Serve(c.r)
 	if err != nil {
 		return err

@@ -42,6 +42,9 @@ func TestAwait(t *testing.T) {
 		if err := a.TakeBytes(1000); err != nil {
 			t.Errorf("an older query: %v", err)
 		}
+		if young.Settle(); young.TakeBytes(100) != nil || young.TakeBytes(-100) != nil {
+			t.Error("a younger query that has begun to send its result is refused")
+		}
 		a.Release()
 		next := <-granted
 		if got := pool.Used(); got != 5000+100+125 {

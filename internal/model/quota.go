@@ -19,9 +19,12 @@ type Quota struct {
 	spare int64 // the part of bytes that TakeSpare has charged
 	// reserved is the part of the pool that Await has reserved. The pool counts it even if bytes is less.
 	reserved int64
-	age      int64 // the pool's number of the query, in the order of their first charges; 0: none yet
 	refused  int64 // the greatest sum that the pool has refused; 0: none
+	// age is the pool's number of the query, in the order of first charges; 0: none yet, settledAge: see Settle.
+	age int64
 }
+
+const settledAge = -1
 
 // TakeSeries charges series and the bytes of their labels. Its error is of class [ErrLimit] and names the
 // limit.
@@ -128,6 +131,14 @@ func (q *Quota) Refused() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.refused > 0
+}
+
+// Settle says that the query can have no further attempt, because a part of its result has been sent. From
+// now on it is older than all queries that wait, so it is refused only if the pool has no room.
+func (q *Quota) Settle() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.age = settledAge
 }
 
 // Release gives the memory of the query and its reservation back to the pool. The query must be over.
