@@ -69,3 +69,43 @@ func TestTSDBStatusHasTrueTimes(t *testing.T) {
 		t.Errorf("blocks of a tenant without samples: %v", got)
 	}
 }
+
+// docs/prometheus-api.md says how exact the series, names and values of a time range are: series exactly
+// while they are in the head, and by block in the bucket; names and values by head and block.
+func TestSeriesOverPartOfTheTime(t *testing.T) {
+	s := newSetup(t, nil)
+	defer func() { must(t, s.Engine.Close()) }()
+	second := int64(time.Second)
+	begin := s.now - 600*second
+	must(t, s.push("a", model.LabelsOf("__name__", "up", "job", "early"), begin, 1))
+	must(t, s.push("a", model.LabelsOf("__name__", "up", "job", "late"), begin+300*second, 1))
+	ctx := context.Background()
+	found := func() (series, values int) {
+		t.Helper()
+		req := &model.Request{
+			Tenant: "a", Signal: model.Metrics, Range: model.TimeRange{Min: begin - second, Max: begin + second}, LabelsOnly: true,
+		}
+		set, err := s.Querier().Select(ctx, req)
+		must(t, err)
+		for set.Next(ctx) {
+			series++
+		}
+		must(t, set.Err())
+		must(t, set.Close())
+		names, _, err := s.Querier().LabelValues(ctx, req, "job", 0)
+		must(t, err)
+		return series, len(names)
+	}
+	want := func(when string, series, values int) {
+		t.Helper()
+		if gotSeries, gotValues := found(); gotSeries != series || gotValues != values {
+			t.Errorf("%s: %d series and %d values, want %d and %d", when, gotSeries, gotValues, series, values)
+		}
+	}
+	want("in buffers", 1, 2)
+	must(t, s.Flush())
+	want("in parts", 1, 2)
+	s.now += int64(4 * time.Hour)
+	must(t, s.Ship())
+	want("in blocks", 2, 2)
+}

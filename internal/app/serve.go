@@ -52,6 +52,7 @@ func endpoints() []admin.Listed {
 		{Method: "GET", Path: "/loki/api/v1/labels", Text: "labels of log streams (label/<name>/values, series, index/stats likewise)"},
 		{Method: "GET", Path: "/api/v1/format_query", Text: "an expression in its standard form (parse_query: as a tree)"},
 		{Method: "GET", Path: "/api/v1/status/buildinfo", Text: "version of this program (runtimeinfo, flags, config, tsdb likewise)"},
+		{Method: "GET", Path: "/api/v1/openapi.yaml", Text: "the endpoints of Prometheus as an OpenAPI document (features: what is on)"},
 	}
 }
 
@@ -64,7 +65,7 @@ func listen(c config.Config, registry *prometheus.Registry, log *slog.Logger, re
 	mux := http.NewServeMux()
 	h.admin = admin.New(admin.Options{Version: c.Version, Gatherer: registry, Ready: ready, Writable: writable, Profiles: c.HTTPProfiles.On(), Listed: endpoints(), Logger: log})
 	h.admin.Routes(mux)
-	for _, path := range []string{"/api/", "/loki/", "/otlp/", "/federate"} {
+	for _, path := range []string{"/api/", "/loki/", "/otlp/", "/federate", "/version"} {
 		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Retry-After", "2")
 			http.Error(w, "starting: the journal is being replayed", http.StatusServiceUnavailable)

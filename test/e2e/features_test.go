@@ -51,6 +51,7 @@ func TestFeatures(t *testing.T) {
 	both := "promql-experimental-functions,promql-duration-expr,promql-extended-range-selectors,promql-binop-fill-modifiers,promql-per-step-stats"
 	for name, more := range map[string]string{"functions": "", "names and starts": ",promql-delayed-name-removal,use-start-timestamps"} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			dir := t.TempDir()
 			s := newServer(t, dir)
 			s.args = append(s.args, "--query.enable-feature", both+more)

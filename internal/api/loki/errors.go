@@ -57,6 +57,8 @@ func classify(err error, clientGone bool) *api.Error {
 		return failed(http.StatusGatewayTimeout, errors.New(textTimeout+" (query.timeout)"))
 	case errors.As(err, &turn):
 		return failed(http.StatusTooManyRequests, fmt.Errorf("too many outstanding requests: %w", err))
+	case errors.Is(err, model.ErrCorrupt): // whatever else it is
+		return failed(http.StatusInternalServerError, err)
 	case errors.Is(err, model.ErrLimit):
 		return bad(err)
 	case errors.Is(err, model.ErrTransient), errors.Is(err, model.ErrClosed):

@@ -52,6 +52,7 @@ func TestStatuses(t *testing.T) {
 		{fmt.Errorf("select: %w: bucket", model.ErrTransient), 503, "select: temporarily unavailable: bucket"},
 		{fmt.Errorf("%w: head", model.ErrClosed), 503, "closed: head"},
 		{fmt.Errorf("%w: page", model.ErrCorrupt), 500, "corrupt: page"},
+		{fmt.Errorf("%w: block b: %w", model.ErrCorrupt, model.ErrInvalid), 500, "corrupt: block b: invalid"},
 		{fmt.Errorf("engine: %w", context.DeadlineExceeded), 504, textTimeout + " (query.timeout)"},
 		{fmt.Errorf("engine: %w", context.Canceled), 503, "engine: context canceled"}, // the client is still there
 		{fmt.Errorf("what is this"), 500, "what is this"},
