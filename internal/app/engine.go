@@ -222,6 +222,9 @@ func (e *Engine) headOptions(seed model.KeySeed, split budget) head.Options {
 // replay applies the batches of the journal that are not in parts to the head, and then starts the journal
 // if the disk has room.
 func (e *Engine) replay(ctx context.Context) error {
+	if err := e.checkAge(); err != nil {
+		return err
+	}
 	from := e.head.Covered() + 1
 	batches, rows := 0, 0
 	type apply = func(seq uint64, b *model.Batch) error
@@ -249,7 +252,7 @@ func (e *Engine) replay(ctx context.Context) error {
 	if e.journal.LastSeq() < from-1 {
 		// The newest segment is never deleted, and every row of a part was in the journal first.
 		e.o.Logger.Error("the journal ends before the newest rows in parts: its tail is missing, and rows that were only there are lost",
-			"journal_ends", e.journal.LastSeq(), "parts_cover", from-1)
+			"journal", e.o.FS.PathJoin(e.o.DataDir, "journal"), "journal_ends", e.journal.LastSeq(), "parts_cover", from-1)
 	}
 	if batches > 0 {
 		e.o.Logger.Info("replayed the journal", "batches", batches, "rows", rows)

@@ -157,22 +157,24 @@ func TestLastValueCounts(t *testing.T) {
 // A new data folder on an old bucket continues the numbers of the bucket, so that its batches are newer.
 func TestNewFolderOnAnOldBucket(t *testing.T) {
 	s := newSetup(t, nil)
+	at := s.now
 	for v := range 3 {
-		must(t, s.push("a", up, s.now, float64(v)))
+		must(t, s.push("a", up, at, float64(v)))
 	}
 	must(t, s.Ship())
 	must(t, s.Close())
 	for i, dir := range []string{"/data2", "/data3", "/data2", "/data"} {
 		s.o.DataDir = dir
+		s.now++ // names the journal of a new folder
 		var err error
 		s.Engine, err = OpenEngine(context.Background(), s.o)
 		must(t, err)
 		v := float64(10 + i)
-		must(t, s.push("a", up, s.now, v))
+		must(t, s.push("a", up, at, v))
 		s.want(t, "a", fmt.Sprint(v))
 		must(t, s.Ship())
 		s.want(t, "a", fmt.Sprint(v))
-		must(t, s.push("b", up, s.now, v))
+		must(t, s.push("b", up, at, v))
 		// A crash: the journal is replayed after the gap.
 		s.o.FS = s.o.FS.(*vfs.MemFS).CrashClone(vfs.CrashCloneCfg{})
 		b, err := bucketfs.New(s.o.FS, "/bucket")

@@ -256,7 +256,7 @@ func (t *trial) result(o outcomeOfDamage, why, text string) {
 }
 
 // anyFile matches the name of a file of the data folder or of the bucket.
-var anyFile = regexp.MustCompile(`[0-9]+\.(part|journal)|MANIFEST|METADATA|(blocks|catalog)/\w|\w+-[0-9a-f]{16}`)
+var anyFile = regexp.MustCompile(`[0-9]+\.(part|journal)|/journal\b|MANIFEST|METADATA|(blocks|catalog)/\w|\w+-[0-9a-f]{16}`)
 
 // names reports whether a text names one of the damaged files. If a whole file is lost or of another time, it
 // may be another file that does not fit it, since no reader can know which of the two is right.

@@ -77,6 +77,9 @@ func (h *Head) Covered() uint64 {
 	return h.edits.manifest.Covered
 }
 
+// Journal returns the node and the epoch that name the journal of this folder in blocks.
+func (h *Head) Journal() (node string, epoch uint64) { return h.o.Node, h.epoch }
+
 // Shut makes Apply take no more batches, so that it does not wait for buffers that cannot be flushed.
 func (h *Head) Shut() {
 	h.mu.Lock()
