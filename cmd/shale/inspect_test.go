@@ -152,8 +152,13 @@ func TestInspectFolder(t *testing.T) {
 	size := len(writePart(t, filepath.Join(dir, "head", "00000001.part"), seed))
 	body := fmt.Sprintf(`{"version":1,"seed":%d,"covered":9,"next_file":2,"parts":[{"file":"00000001.part","kind":"data","signal":1,"group":"young","bytes":%d}]}`, seed, size)
 	manifest := fmt.Sprintf("crc32c %08x\n%s", crc32.Checksum([]byte(body), crc32.MakeTable(crc32.Castagnoli)), body)
-	if err := os.WriteFile(filepath.Join(dir, "head", "MANIFEST"), []byte(manifest), 0o600); err != nil {
-		t.Fatal(err)
+	metadata := fmt.Sprintf("crc32c %08x\n%s", crc32.Checksum([]byte(`{"version":1}`), crc32.MakeTable(crc32.Castagnoli)), `{"version":1}`)
+	for name, content := range map[string]string{"MANIFEST": manifest, "METADATA": metadata} {
+		for _, suffix := range []string{"", ".copy"} {
+			if err := os.WriteFile(filepath.Join(dir, "head", name+suffix), []byte(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 	for _, marker := range []string{"uploads/b1.1", "uploads/b2.1"} {
 		if _, err := b.PutIfAbsent(t.Context(), marker, []byte("b")); err != nil {

@@ -157,12 +157,23 @@ func (b *Body) begin(status int, last bool) {
 func (b *Body) sendHeader(status int) {
 	if b.cost != nil {
 		b.W.Header().Set("Shale-Cost", costHeader(b.cost))
+		for _, w := range b.cost.Warnings.All() {
+			b.W.Header().Add("Shale-Warning", strings.Join(strings.Fields(w), " "))
+		}
 	}
 	if b.quota != nil {
 		b.quota.Settle()
 	}
 	b.Status = status
 	b.W.WriteHeader(status)
+}
+
+// Warnings returns what the user of the response must know.
+func (b *Body) Warnings() []string {
+	if b.cost == nil {
+		return nil
+	}
+	return b.cost.Warnings.All()
 }
 
 // SendText sends a text as the whole response. Browsers must not guess another type.

@@ -4,14 +4,20 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	bucketfs "github.com/shaledb/shale/internal/bucket/fs"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/repair"
 )
 
 // reopen starts an engine on a disk, and returns what it logged.
@@ -74,4 +80,48 @@ func TestDamagedJournalThatPartsCover(t *testing.T) {
 	if _, _, err := s.reopen(t, disk); !errors.Is(err, model.ErrCorrupt) || !strings.Contains(err.Error(), file) || !strings.Contains(err.Error(), "--repair") {
 		t.Errorf("rows that are nowhere else: %v", err)
 	}
+}
+
+// TestLostDataIsTold: a query over the times of rows that were set aside has a warning, and so have metric
+// metadata after METADATA was lost.
+func TestLostDataIsTold(t *testing.T) {
+	dir := t.TempDir()
+	s := startServer(t, dir)
+	if _, text := s.get(t, "/api/v1/metadata"); strings.Contains(text, "warnings") {
+		t.Errorf("metadata of a new folder: %s", text)
+	}
+	must(t, s.stop())
+	for _, name := range []string{"METADATA", "METADATA.copy"} {
+		must(t, os.Remove(filepath.Join(dir, "head", name)))
+	}
+	at := time.Now().Add(-time.Hour)
+	for _, signal := range []model.Signal{model.Metrics, model.Logs} {
+		must(t, repair.Record(vfs.Default, dir, "head/00000007.part", repair.Note{Why: "a test", Lost: &repair.Lost{
+			What: repair.Rows, Text: "rows of an hour ago", Signal: signal, Range: model.TimeRange{Min: at.UnixNano(), Max: at.UnixNano()},
+		}}))
+	}
+	s = startServer(t, dir)
+	for path, warns := range map[string]bool{
+		"/api/v1/metadata": true,
+		fmt.Sprintf("/api/v1/query_range?query=up&step=60&start=%d&end=%d", at.Unix()-60, at.Unix()+60):                            true,
+		fmt.Sprintf("/api/v1/query_range?query=up&step=60&start=%d&end=%d", at.Unix()+600, at.Unix()+900):                          false,
+		fmt.Sprintf("/api/v1/series?match[]=up&start=%d&end=%d", at.Unix()-60, at.Unix()+60):                                       true,
+		fmt.Sprintf("/loki/api/v1/query_range?query={a=%%22b%%22}&start=%d&end=%d", at.UnixNano()-1e9, at.UnixNano()+1e9):          true,
+		fmt.Sprintf("/loki/api/v1/query_range?query={a=%%22b%%22}&start=%d&end=%d", at.UnixNano()+1e9, at.UnixNano()+int64(2*1e9)): false,
+	} {
+		r, err := http.Get(s.url + path)
+		must(t, err)
+		header := r.Header.Get("Shale-Warning")
+		status, text := finish(t, r, nil)
+		if status != http.StatusOK || strings.Contains(text, `"warnings":["the result may lack`) != warns || (header != "") != warns {
+			t.Errorf("%s: %d, header %q: %s", path, status, header, text)
+		}
+	}
+	if _, text := s.get(t, "/metrics"); !strings.Contains(text, "\nshale_set_aside_files 3\n") {
+		t.Error("the metric does not count 3 notes")
+	}
+	if log := s.log.String(); strings.Count(log, "queries lack data") != 3 {
+		t.Errorf("log: %s", log)
+	}
+	must(t, s.stop())
 }

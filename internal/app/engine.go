@@ -91,6 +91,7 @@ type Engine struct {
 	started atomic.Bool
 	// readOnly says why writes are refused until the journal has started; nil once it has.
 	readOnly atomic.Pointer[model.LimitError]
+	lost     *lost
 	retrying struct {
 		stop context.CancelFunc
 		done sync.WaitGroup
@@ -107,6 +108,7 @@ func OpenEngine(ctx context.Context, o EngineOptions) (_ *Engine, err error) {
 		return nil, err
 	}
 	e := &Engine{o: o}
+	e.lost = newLost(&e.o)
 	defer func() {
 		if err != nil {
 			err = errors.Join(withRemedy(err, o.DataDir), e.release())
@@ -160,7 +162,7 @@ func OpenEngine(ctx context.Context, o EngineOptions) (_ *Engine, err error) {
 			Catalog: e.catalog, Bucket: o.Bucket, Seed: seed, Pages: pages,
 			Registerer: o.Registerer, Logger: o.Logger,
 		})},
-		Retention: o.Retention, Now: o.Now, Registerer: o.Registerer,
+		Retention: o.Retention, Warn: e.lost.warn, Now: o.Now, Registerer: o.Registerer,
 	})
 	e.compactor, err = compact.New(compact.Options{
 		Catalog: e.catalog, Bucket: o.Bucket, FS: o.FS, Dir: o.FS.PathJoin(o.DataDir, "compact"), Seed: seed,
@@ -257,6 +259,8 @@ func (e *Engine) replay(ctx context.Context) error {
 	if batches > 0 {
 		e.o.Logger.Info("replayed the journal", "batches", batches, "rows", rows)
 	}
+	e.head.RemoveLeftovers()
+	e.lost.read()
 	return e.acceptWrites(ctx)
 }
 
@@ -267,7 +271,12 @@ func (e *Engine) Path() *write.Path { return e.path }
 func (e *Engine) Querier() *read.Querier { return e.querier }
 
 // Metadata emits the metadata of a metric family, or of all families of a tenant if the name is empty.
-func (e *Engine) Metadata(tenant, family string, emit func(family string, m model.Metadata) bool) error {
+func (e *Engine) Metadata(tenant, family string, cost *model.Cost, emit func(family string, m model.Metadata) bool) error {
+	now := time.Now().UnixNano()
+	if e.o.Now != nil {
+		now = e.o.Now()
+	}
+	e.lost.warnOfMetadata(cost, now)
 	e.head.Metadata(tenant, family, emit)
 	return nil
 }

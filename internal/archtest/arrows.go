@@ -27,6 +27,7 @@ func rooms() []room {
 	)
 	return slices.Concat(writeRooms(), partRooms(), headRooms(), loadRooms(), []room{
 		{"model", nil, "model holds the words that all rooms speak; if it knew a room, no room could change alone"},
+		{"repair", nil, "setting files aside is the same for every room"},
 		{"heap", nil, "heap is a data structure; it knows no room, not even model"},
 		{"jsonscan", nil, "a scanner of bytes knows no room, not even model"},
 		{"journal", nil, "the log knows batches, not the writer or the reader"},
@@ -121,6 +122,7 @@ func writeRooms() []room {
 func headRooms() []room {
 	return []room{
 		{"store/head", map[string]string{
+			"repair":              "damaged files are set aside",
 			"store/part":          "flushes and merges write parts",
 			"store/head/known":    "series that are known need no labels",
 			"store/head/rows":     "applied rows are buffered and flushed",

@@ -86,4 +86,5 @@ type Cost struct {
 	TextPagesSkipped         atomic.Int64 // those of them that their filter ruled out
 	TextBytes                atomic.Int64 // bytes of lines that the language looked at
 	TextLines                atomic.Int64 // lines whose text the language looked at
+	Warnings                 Warnings
 }

@@ -18,6 +18,8 @@ type Options struct {
 	Sources []Source
 	// Retention hides older rows; 0 shows all.
 	Retention time.Duration
+	// Warn adds to the cost of a request what the sources lack of its range; nil: nothing.
+	Warn func(*model.Request)
 	// Now returns the time in Unix nanoseconds; nil means the machine's clock.
 	Now        func() int64
 	Registerer prometheus.Registerer
@@ -32,6 +34,9 @@ type Querier struct {
 
 // New returns a Querier.
 func New(o Options) *Querier {
+	if o.Warn == nil {
+		o.Warn = func(*model.Request) {}
+	}
 	if o.Now == nil {
 		o.Now = func() int64 { return time.Now().UnixNano() }
 	}
@@ -82,5 +87,6 @@ func (q *Querier) bound(req *model.Request) (model.Request, bool) {
 			r.Range.Min = max(r.Range.Min, horizon)
 		}
 	}
+	q.o.Warn(&r)
 	return r, r.Range.Min <= r.Range.Max
 }

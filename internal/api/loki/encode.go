@@ -85,7 +85,12 @@ func writeLines(b *api.Body, streams []logql.Stream, flags []string, f *figures)
 	}
 	b.Raw(`],"stats":`)
 	f.write(b)
-	b.Raw("}}\n")
+	b.Raw("}")
+	if warnings := b.Warnings(); len(warnings) > 0 {
+		b.Raw(`,"warnings":`)
+		b.Texts(warnings)
+	}
+	b.Raw("}\n")
 }
 
 func writeFlags(b *api.Body, flags []string) {

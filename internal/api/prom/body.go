@@ -23,7 +23,7 @@ func annotated(write func(*body), a annotations.Annotations, query string) *api.
 		b.Raw(`{"status":"success","data":`)
 		write(b)
 		warnings, infos := sortedAnnotations(a, query)
-		b.texts(`,"warnings":`, warnings)
+		b.texts(`,"warnings":`, append(warnings, out.Warnings()...))
 		b.texts(`,"infos":`, infos)
 		b.Raw("}")
 		return nil

@@ -57,7 +57,7 @@ func wired(o *prom.Options) {
 	}
 }
 
-func fakeMetadata(tenant, family string, emit func(string, model.Metadata) bool) error {
+func fakeMetadata(tenant, family string, _ *model.Cost, emit func(string, model.Metadata) bool) error {
 	if tenant == "failing" {
 		return errors.New("no metadata")
 	}

@@ -90,7 +90,7 @@ func (h *Handler) knownMetadata(r *api.Request) ([]familyMetadata, error) {
 	var known []familyMetadata
 	var refused error
 	metric := r.Form.Get("metric")
-	err := h.o.Metadata(r.Tenant(), metric, func(family string, m model.Metadata) bool {
+	err := h.o.Metadata(r.Tenant(), metric, r.Cost, func(family string, m model.Metadata) bool {
 		if refused = r.Context().Err(); refused == nil {
 			refused = r.Quota.TakeBytes(metadataBytes + int64(len(family)+len(m.Type)+len(m.Help)+len(m.Unit)))
 		}

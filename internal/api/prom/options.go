@@ -30,7 +30,7 @@ type Options struct {
 	Exemplars func(tenant string, q *model.Quota, c *model.Cost) storage.ExemplarQueryable
 	// Metadata emits the metadata of a metric family, or of all if family is empty, in any order, until emit
 	// returns false. It may emit a family several times with different metadata. nil: there is none.
-	Metadata func(tenant, family string, emit func(family string, m model.Metadata) bool) error
+	Metadata func(tenant, family string, cost *model.Cost, emit func(family string, m model.Metadata) bool) error
 	// TSDB counts the series of a tenant, with the first limit lines of each list; nil: all counts are 0.
 	TSDB func(ctx context.Context, tenant string, limit int, q *model.Quota, c *model.Cost) (TSDBStatus, error)
 	// Blocks returns the blocks that may hold samples of a tenant; nil: there are none.

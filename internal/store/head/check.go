@@ -16,15 +16,14 @@ import (
 // Check reads the whole folder of a head without changing it: the manifest, the metadata, and every part that
 // the manifest names. It continues after an error and returns all errors.
 func Check(ctx context.Context, fs vfs.FS, dir string) error {
-	m, err := local.ReadManifest(fs, dir)
+	m, _, err := local.ReadManifest(fs, dir)
 	if err != nil {
 		return err
 	}
 	if m == nil {
 		return fmt.Errorf("%w: %s has no %s", model.ErrCorrupt, dir, local.ManifestName)
 	}
-	_, err = metadata.ReadFile(fs, dir)
-	errs := []error{err}
+	errs := []error{local.CheckBoth(fs, dir, local.ManifestName), metadata.Check(fs, dir)}
 	for _, info := range m.Parts {
 		if err := ctx.Err(); err != nil {
 			return err

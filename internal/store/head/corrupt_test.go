@@ -42,7 +42,7 @@ func TestFlippedBits(t *testing.T) {
 	r.must(err)
 	rng, refused, failed, unharmed := rand.New(rand.NewPCG(1, 1)), 0, 0, 0
 	for _, name := range names {
-		if name == metadata.FileName {
+		if strings.HasPrefix(name, metadata.FileName) {
 			continue // has a test of its own
 		}
 		size := len(readFile(t, whole, "/head/"+name))

@@ -57,6 +57,7 @@ type Head struct {
 		flushing bool          // a goroutine flushes, so Apply may wait for room
 		shut     bool
 	}
+	leftovers []string // files that no manifest names
 	// labelsMayGo is set when series or rows have left since labels were last checked for removal.
 	labelsMayGo atomic.Bool
 }

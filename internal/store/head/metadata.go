@@ -1,10 +1,15 @@
 package head
 
 import (
+	"errors"
 	"fmt"
+	"os"
 	"strings"
+	"time"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/repair"
+	"github.com/shaledb/shale/internal/store/head/local"
 	"github.com/shaledb/shale/internal/store/head/metadata"
 )
 
@@ -33,9 +38,42 @@ func (h *Head) Metadata(tenant, family string, emit func(family string, m model.
 	h.metadata.Each(tenant, family, emit)
 }
 
-func (h *Head) loadMetadata() {
-	if err := h.metadata.Load(h.o.FS, h.o.Dir, h.o.Now()); err != nil {
-		h.o.Logger.Error("cannot read the metric metadata; it is collected again from what senders repeat", "err", err)
+// loadMetadata reads the metadata file. fresh says that the folder is new and has none.
+func (h *Head) loadMetadata(fresh bool) {
+	damaged, err := h.metadata.Load(h.o.FS, h.o.Dir, h.o.Now())
+	file := h.o.FS.PathJoin(h.o.Dir, metadata.FileName)
+	switch {
+	case fresh:
+	case err == nil && damaged == nil:
+		err := local.CheckBoth(h.o.FS, h.o.Dir, metadata.FileName)
+		if err == nil {
+			return
+		}
+		h.o.Logger.Warn("writing the copy of the metric metadata once more", "why", err)
+	case err == nil:
+		h.o.Logger.Error("the metric metadata is damaged; using its copy", "file", file, "err", damaged)
+		h.keepDamaged(metadata.FileName, repair.Note{Why: damaged.Error()})
+	default:
+		h.o.Logger.Error("the metric metadata is damaged or missing; it is collected again from what senders repeat", "file", file, "err", err)
+		h.keepDamaged(metadata.FileName, repair.Note{Why: err.Error(), Lost: &repair.Lost{
+			What: repair.Metadata, Text: "type, help and unit of metric families that senders have not repeated yet", Signal: model.Metrics,
+		}})
+	}
+	if err := h.metadata.Replace(h.o.FS, h.o.Dir); err != nil {
+		h.o.Logger.Error("cannot write the metric metadata; a later flush tries again", "file", file, "err", err)
+	}
+}
+
+// keepDamaged puts a damaged file of the folder, which is replaced, into set-aside, with a note.
+func (h *Head) keepDamaged(name string, n repair.Note) {
+	root, file := h.o.FS.PathDir(h.o.Dir), h.o.FS.PathJoin(h.o.FS.PathBase(h.o.Dir), name)
+	n.At = time.Unix(0, h.o.Now())
+	set := repair.Keep
+	if _, err := h.o.FS.Stat(h.o.FS.PathJoin(h.o.Dir, name)); errors.Is(err, os.ErrNotExist) {
+		set = repair.Record
+	}
+	if err := set(h.o.FS, root, file, n); err != nil {
+		h.o.Logger.Error("cannot set a damaged file aside", "file", h.o.FS.PathJoin(h.o.Dir, name), "err", err)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/repair"
+	"github.com/shaledb/shale/internal/store/head/local"
 	"github.com/shaledb/shale/internal/store/head/metadata"
 )
 
@@ -124,23 +127,135 @@ func TestMetadataLimits(t *testing.T) {
 	}
 }
 
-// A damaged file does not prevent a start.
+// TestMetadataDamaged: a damaged or missing file is replaced by its copy. Without a copy the head starts with
+// no metadata, and says so in the log and in a note.
 func TestMetadataDamaged(t *testing.T) {
+	remove := func(t *testing.T, mem *vfs.MemFS, file string) {
+		t.Helper()
+		if err := mem.Remove("/head/" + file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	flipAt := func(t *testing.T, mem *vfs.MemFS, file string) { flip(t, mem, "/head/"+file, 30) }
+	empty := func(t *testing.T, mem *vfs.MemFS, file string) { writeFile(t, mem, "/head/"+file, nil) }
+	const file, twin = metadata.FileName, metadata.FileName + local.CopySuffix
+	for name, c := range map[string]struct {
+		damage func(t *testing.T, mem *vfs.MemFS, file string)
+		files  []string
+		lost   bool
+	}{
+		"flipped": {flipAt, []string{file}, false}, "gone": {remove, []string{file}, false}, "empty": {empty, []string{file}, false},
+		"the copy flipped": {flipAt, []string{twin}, false}, "the copy gone": {remove, []string{twin}, false},
+		"both flipped": {flipAt, []string{file, twin}, true}, "both gone": {remove, []string{file, twin}, true}, "both empty": {empty, []string{file, twin}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, nil)
+			r.must(r.head.PutMetadata("a", "f", model.Metadata{Type: "gauge"}))
+			r.must(r.head.Close())
+			for _, f := range c.files {
+				c.damage(t, r.mem, f)
+			}
+			if err := Check(context.Background(), r.mem, "/head"); !errors.Is(err, model.ErrCorrupt) || !strings.Contains(err.Error(), c.files[0]) {
+				t.Errorf("check: %v", err)
+			}
+			r.open()
+			if got := len(r.described("a", "")); got != 1 && !c.lost || got != 0 && c.lost {
+				t.Errorf("%d families", got)
+			}
+			log := r.log.String()
+			if !strings.Contains(log, metadata.FileName) || strings.Contains(log, "collected again") != c.lost {
+				t.Errorf("the log says %q", log)
+			}
+			notes, err := repair.Notes(r.mem, "/")
+			r.must(err)
+			if c.lost && (len(notes) != 1 || notes[0].Lost.What != repair.Metadata || notes[0].From != "head/METADATA") || !c.lost && len(notes) > 0 && notes[0].Lost != nil {
+				t.Errorf("notes: %+v", notes)
+			}
+			r.must(Check(context.Background(), r.mem, "/head"))
+			r.must(r.head.PutMetadata("a", "f", model.Metadata{Type: "counter"}))
+		})
+	}
+}
+
+// TestManifestDamaged: a damaged or missing manifest is replaced by its copy, and nothing is lost. Without a
+// copy the head does not open, and deletes nothing.
+func TestManifestDamaged(t *testing.T) {
+	ctx := context.Background()
 	r := newRig(t, nil)
-	r.must(r.head.PutMetadata("a", "f", model.Metadata{Type: "gauge"}))
+	r.push("a", 0, 10, r.now, 1)
+	r.must(r.head.Flush(ctx))
+	r.push("a", 0, 10, r.now-1, 2)
+	r.must(r.head.Flush(ctx))
 	r.must(r.head.Close())
-	flip(t, r.mem, "/head/"+metadata.FileName, 30)
-	if err := Check(context.Background(), r.mem, "/head"); !errors.Is(err, model.ErrCorrupt) || !strings.Contains(err.Error(), metadata.FileName) {
-		t.Errorf("check: %v", err)
+	r.head = nil
+	whole := r.mem
+	const file, twin = "/head/" + local.ManifestName, "/head/" + local.ManifestName + local.CopySuffix
+	for _, damaged := range [][]string{{file}, {twin}, {file, twin}} {
+		for _, gone := range []bool{false, true} {
+			r.mem = whole.CrashClone(vfs.CrashCloneCfg{})
+			r.o.FS, r.bucket.fs = r.mem, r.mem
+			for _, f := range damaged {
+				if gone {
+					r.must(r.mem.Remove(f))
+				} else {
+					flip(t, r.mem, f, 40)
+				}
+			}
+			if err := Check(ctx, r.mem, "/head"); !errors.Is(err, model.ErrCorrupt) || !strings.Contains(err.Error(), local.ManifestName) {
+				t.Errorf("%v: the check says %v", damaged, err)
+			}
+			before, err := r.mem.List("/head")
+			r.must(err)
+			if len(damaged) > 1 {
+				r.o.Registerer = nil
+				if _, err := Open(ctx, r.o); !errors.Is(err, model.ErrCorrupt) || !strings.Contains(err.Error(), local.ManifestName) {
+					t.Errorf("without both: %v", err)
+				}
+				if after, err := r.mem.List("/head"); err != nil || len(after) != len(before) {
+					t.Errorf("files have gone: %v, then %v, %v", before, after, err)
+				}
+				continue
+			}
+			r.open()
+			r.expect("a", 0, 10, map[int64]float64{r.now: 1, r.now - 1: 2})
+			if log := r.log.String(); !strings.Contains(log, local.ManifestName) {
+				t.Errorf("the log says %q", log)
+			}
+			r.must(Check(ctx, r.mem, "/head"))
+			r.must(r.head.Close())
+			r.head = nil
+		}
 	}
-	r.open()
-	if got := r.described("a", ""); len(got) != 0 {
-		t.Errorf("%v", got)
+}
+
+// TestOlderManifest: files that an older manifest does not name stay until the journal has been replayed, and
+// new files get other names.
+func TestOlderManifest(t *testing.T) {
+	ctx := context.Background()
+	r := newRig(t, nil)
+	r.push("a", 0, 10, r.now, 1)
+	r.must(r.head.Flush(ctx))
+	older := readFile(t, r.mem, "/head/"+local.ManifestName)
+	r.push("a", 0, 10, r.now-1, 2)
+	r.must(r.head.Flush(ctx))
+	names, err := r.mem.List("/head")
+	r.must(err)
+	r.must(r.head.Close())
+	writeFile(t, r.mem, "/head/"+local.ManifestName, older)
+	r.o.Registerer = nil
+	h, err := Open(ctx, r.o)
+	r.must(err)
+	if after, err := r.mem.List("/head"); err != nil || len(after) < len(names) {
+		t.Errorf("files have gone: %v, then %v, %v", names, after, err)
 	}
-	if log := r.log.String(); !strings.Contains(log, metadata.FileName) || !strings.Contains(log, "collected again") {
-		t.Errorf("the log says %q", log)
+	if next := h.nextFile(local.PartSuffix); slices.Contains(names, next) {
+		t.Errorf("%s is the name of a leftover", next)
 	}
-	r.must(r.head.PutMetadata("a", "f", model.Metadata{Type: "counter"}))
+	h.RemoveLeftovers()
+	if after, err := r.mem.List("/head"); err != nil || len(after) >= len(names) {
+		t.Errorf("leftovers stay: %v, then %v, %v", names, after, err)
+	}
+	r.head = h
 }
 
 // Senders that disagree do not have the file written with every flush.
@@ -148,7 +263,7 @@ func TestMetadataIsWrittenSeldom(t *testing.T) {
 	writes := 0
 	r := newRig(t, func(o *Options) {
 		o.FS = createHook(o.FS, func(name string) {
-			if strings.Contains(name, metadata.FileName) {
+			if strings.HasSuffix(name, metadata.FileName+".tmp") {
 				writes++
 			}
 		})

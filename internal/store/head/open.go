@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/repair"
 	"github.com/shaledb/shale/internal/store/head/known"
 	"github.com/shaledb/shale/internal/store/head/labels"
 	"github.com/shaledb/shale/internal/store/head/local"
@@ -14,8 +15,8 @@ import (
 	"github.com/shaledb/shale/internal/store/head/rows"
 )
 
-// Open reads the manifest, opens the parts that it names and deletes all other files. The caller then replays
-// the journal from Covered()+1 before anything else (see [Head.Recover]), and calls Start.
+// Open reads the manifest and opens the parts that it names. The caller then replays the journal from
+// Covered()+1 before anything else (see [Head.Recover]), and calls RemoveLeftovers and Start.
 func Open(ctx context.Context, o Options) (*Head, error) {
 	o.setDefaults()
 	if err := o.FS.MkdirAll(o.Dir, 0o755); err != nil {
@@ -37,48 +38,53 @@ func Open(ctx context.Context, o Options) (*Head, error) {
 	h.metadata = metadata.New(o.Metadata)
 	h.limits = creationLimits{total: newCreationLimit(o.NewSeries), tenant: newCreationLimit(o.TenantNewSeries), tenants: make(map[uint16]*bucketOfTokens)}
 	h.resolving.New = func() any { return new(resolver) }
-	if err := h.openParts(ctx); err != nil {
+	fresh, err := h.openParts(ctx)
+	if err != nil {
 		h.background.stop()
 		h.release()
 		return nil, err
 	}
-	h.loadMetadata()
+	h.loadMetadata(fresh)
 	h.metrics = newMetrics(o.Registerer, h)
 	return h, nil
 }
 
-func (h *Head) openParts(ctx context.Context) error {
-	m, err := local.ReadManifest(h.o.FS, h.o.Dir)
+// openParts opens the parts of the manifest, and reports whether the folder is new.
+func (h *Head) openParts(ctx context.Context) (fresh bool, err error) {
+	m, damaged, err := local.ReadManifest(h.o.FS, h.o.Dir)
 	if err != nil {
-		return err
+		return false, err
 	}
 	files, err := h.o.FS.List(h.o.Dir)
 	if err != nil {
-		return fmt.Errorf("%w: %s: %w", model.ErrTransient, h.o.Dir, err)
+		return false, fmt.Errorf("%w: %s: %w", model.ErrTransient, h.o.Dir, err)
 	}
-	if m == nil {
+	if fresh = m == nil; fresh {
 		if m, err = h.firstManifest(files); err != nil {
-			return err
+			return false, err
 		}
 	}
 	if m.Seed != h.o.Seed {
-		return fmt.Errorf("%w: the data folder %s has key seed %016x, but the bucket has %016x: they belong to different stores", model.ErrInvalid, h.o.Dir, uint64(m.Seed), uint64(h.o.Seed))
+		return false, fmt.Errorf("%w: the data folder %s has key seed %016x, but the bucket has %016x: they belong to different stores", model.ErrInvalid, h.o.Dir, uint64(m.Seed), uint64(h.o.Seed))
 	}
 	h.edits.manifest, h.mu.applied, h.epoch = *m, m.Covered, m.Epoch
 	h.o.Node = m.Node // a renamed machine must not ship the same rows under another name
-	named := map[string]bool{local.ManifestName: true, metadata.FileName: true}
+	named := map[string]bool{}
+	for _, name := range []string{local.ManifestName, metadata.FileName} {
+		named[name], named[name+local.CopySuffix] = true, true
+	}
 	for _, info := range m.Parts {
 		if err := info.Group.Check(); err != nil {
-			return fmt.Errorf("part %s: %w", info.File, err)
+			return false, fmt.Errorf("part %s: %w", info.File, err)
 		}
 		p, err := local.Open(ctx, h.o.FS, h.o.Dir, info, &h.pagesRead)
 		if err != nil {
-			return err
+			return false, err
 		}
 		h.mu.parts = append(h.mu.parts, p)
 		named[info.File] = true
 		if p.Reader.Meta().Seed != h.o.Seed {
-			return fmt.Errorf("%w: part %s: expected key seed %016x, got %016x", model.ErrCorrupt, info.File, uint64(h.o.Seed), uint64(p.Reader.Meta().Seed))
+			return false, fmt.Errorf("%w: part %s: expected key seed %016x, got %016x", model.ErrCorrupt, info.File, uint64(h.o.Seed), uint64(p.Reader.Meta().Seed))
 		}
 		for _, t := range p.Reader.Meta().Tenants {
 			h.tenants.must(t.Name)
@@ -86,12 +92,41 @@ func (h *Head) openParts(ctx context.Context) error {
 	}
 	for _, f := range files {
 		if !named[f] {
-			if err := h.o.FS.Remove(h.o.FS.PathJoin(h.o.Dir, f)); err != nil {
-				return fmt.Errorf("%w: delete unused file %s: %w", model.ErrTransient, f, err)
+			h.leftovers = append(h.leftovers, f)
+			// New files must not get the name of a leftover.
+			var n uint64
+			if _, err := fmt.Sscanf(f, "%d.", &n); err == nil && n < 1<<62 {
+				h.edits.manifest.NextFile = max(h.edits.manifest.NextFile, n+1)
 			}
 		}
 	}
-	return nil
+	if damaged != nil {
+		h.o.Logger.Error("the manifest is damaged or missing; using its copy", "file", h.o.FS.PathJoin(h.o.Dir, local.ManifestName), "err", damaged)
+		h.keepDamaged(local.ManifestName, repair.Note{Why: damaged.Error()})
+		if err := m.Write(h.o.FS, h.o.Dir); err != nil {
+			h.o.Logger.Error("cannot write the manifest; a later flush tries again", "err", err)
+		}
+	} else if err := local.CheckBoth(h.o.FS, h.o.Dir, local.ManifestName); err != nil {
+		h.o.Logger.Warn("writing the copy of the manifest once more", "why", err)
+		if err := m.Write(h.o.FS, h.o.Dir); err != nil {
+			h.o.Logger.Error("cannot write the copy of the manifest; a later flush tries again", "err", err)
+		}
+	}
+	return fresh, nil
+}
+
+// RemoveLeftovers deletes the files that no manifest named when the head was opened, as a crash leaves them.
+// It is called once the journal has been replayed: if an old manifest was put in place, that fails, and the
+// files must not be gone then.
+func (h *Head) RemoveLeftovers() {
+	for _, f := range h.leftovers {
+		file := h.o.FS.PathJoin(h.o.Dir, f)
+		h.o.Logger.Info("deleting a file that no manifest names, as a crash leaves it", "file", file)
+		if err := h.o.FS.Remove(file); err != nil {
+			h.o.Logger.Warn("cannot delete a file that no manifest names; the next start tries again", "file", file, "err", err)
+		}
+	}
+	h.leftovers = nil
 }
 
 // firstManifest makes the manifest of a new folder. A folder that has parts had a manifest; without it the

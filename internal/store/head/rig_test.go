@@ -101,6 +101,7 @@ func (r *rig) open() {
 			h.Apply(p.seq, p.b)
 		}
 	}
+	h.RemoveLeftovers()
 	r.must(h.rebuildKnown(context.Background()))
 }
 

@@ -234,7 +234,8 @@ func (r *rig) noLeftovers() {
 	names, err := r.mem.List("/head")
 	r.must(err)
 	for _, name := range names {
-		if name != local.ManifestName && name != metadata.FileName && !slices.ContainsFunc(r.head.snapshot(), func(p *local.Part) bool { return p.Info.File == name }) {
+		checked := strings.TrimSuffix(name, local.CopySuffix)
+		if checked != local.ManifestName && checked != metadata.FileName && !slices.ContainsFunc(r.head.snapshot(), func(p *local.Part) bool { return p.Info.File == name }) {
 			r.t.Errorf("%s is left over", name)
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"os"
+	"slices"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -13,16 +15,51 @@ import (
 )
 
 // Small files of the folder are one line with a checksum, followed by the content. They are replaced as a
-// whole.
+// whole. Each has a copy, which is used when the file itself is damaged or missing.
+
+// CopySuffix ends the names of the copies.
+const CopySuffix = ".copy"
 
 // maxCheckedBytes bounds the size that is read of such a file, so that a wrong file does not fill the memory.
 const maxCheckedBytes = 256 << 20
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// ReadChecked returns the content of a file after checking it. If there is no file, the error wraps
-// os.ErrNotExist.
-func ReadChecked(fs vfs.FS, name string) ([]byte, error) {
+// ReadChecked returns the content of a file. If the file cannot be read and its copy can, the content is that
+// of the copy, and damaged says what is wrong with the file. The copy may be one replacement older. If there
+// is neither a file nor a copy, the error wraps os.ErrNotExist.
+func ReadChecked(fs vfs.FS, dir, file string) (body []byte, damaged, err error) {
+	name := fs.PathJoin(dir, file)
+	body, err = readOne(fs, name)
+	if err == nil {
+		return body, nil, nil
+	}
+	body, copyErr := readOne(fs, name+CopySuffix)
+	switch {
+	case copyErr == nil:
+		return body, err, nil
+	case errors.Is(copyErr, os.ErrNotExist):
+		return nil, nil, err
+	case errors.Is(err, os.ErrNotExist):
+		return nil, nil, fmt.Errorf("%w: %s is missing: %w", model.ErrCorrupt, name, copyErr)
+	}
+	return nil, nil, errors.Join(err, copyErr)
+}
+
+// CheckBoth returns what is wrong with a file and its copy.
+func CheckBoth(fs vfs.FS, dir, file string) error {
+	var errs []error
+	for _, name := range []string{file, file + CopySuffix} {
+		_, err := readOne(fs, fs.PathJoin(dir, name))
+		if errors.Is(err, os.ErrNotExist) {
+			err = fmt.Errorf("%w: %s is missing", model.ErrCorrupt, fs.PathJoin(dir, name))
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+func readOne(fs vfs.FS, name string) ([]byte, error) {
 	f, err := fs.Open(name)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", model.ErrTransient, name, err)
@@ -39,15 +76,22 @@ func ReadChecked(fs vfs.FS, name string) ([]byte, error) {
 	return body, nil
 }
 
-// ReplaceChecked replaces a file: it writes and syncs a temporary file, renames it and syncs the folder.
+// ReplaceChecked replaces a file and its copy: it writes and syncs temporary files, renames them and syncs
+// the folder.
 func ReplaceChecked(fs vfs.FS, dir, file string, body []byte) error {
 	data := append(fmt.Appendf(nil, "crc32c %08x\n", crc32.Checksum(body, castagnoli)), body...)
 	name := fs.PathJoin(dir, file)
-	if err := writeSynced(fs, name+".tmp", data); err != nil {
-		return err
+	both := []string{name, name + CopySuffix}
+	for _, name := range both {
+		// A file may change the bytes that it is given to write.
+		if err := writeSynced(fs, name+".tmp", slices.Clone(data)); err != nil {
+			return err
+		}
 	}
-	if err := fs.Rename(name+".tmp", name); err != nil {
-		return fmt.Errorf("%w: %s: %w", model.ErrTransient, name, err)
+	for _, name := range both {
+		if err := fs.Rename(name+".tmp", name); err != nil {
+			return fmt.Errorf("%w: %s: %w", model.ErrTransient, name, err)
+		}
 	}
 	return SyncDir(fs, dir)
 }

@@ -63,25 +63,27 @@ type Info struct {
 	Ship uint64 `json:"ship,omitempty"`
 }
 
-func ReadManifest(fs vfs.FS, dir string) (*Manifest, error) {
+// ReadManifest returns nil if there is no manifest. If damaged is not nil, it says what is wrong with the
+// manifest, and the result is that of the copy.
+func ReadManifest(fs vfs.FS, dir string) (m *Manifest, damaged, err error) {
 	name := fs.PathJoin(dir, ManifestName)
-	body, err := ReadChecked(fs, name)
+	body, damaged, err := ReadChecked(fs, dir, ManifestName)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
+		return nil, nil, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	m := new(Manifest)
+	m = new(Manifest)
 	dec := json.NewDecoder(bytes.NewReader(body))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(m); err != nil {
-		return nil, fmt.Errorf("%w: %s: %v", model.ErrCorrupt, name, err)
+		return nil, nil, fmt.Errorf("%w: %s: %v", model.ErrCorrupt, name, err)
 	}
 	if m.Version != ManifestVersion {
-		return nil, fmt.Errorf("%w: %s: expected version %d, got %d", model.ErrInvalid, name, ManifestVersion, m.Version)
+		return nil, nil, fmt.Errorf("%w: %s: expected version %d, got %d", model.ErrInvalid, name, ManifestVersion, m.Version)
 	}
-	return m, nil
+	return m, damaged, nil
 }
 
 // Write replaces the file.

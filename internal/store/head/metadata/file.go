@@ -2,9 +2,7 @@ package metadata
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -31,32 +29,38 @@ type metadataFile struct {
 // metadataText is type, help and unit.
 type metadataText [3]string
 
-// ReadFile returns nil if there is no file.
-func ReadFile(fs vfs.FS, dir string) (*metadataFile, error) {
+// readFile returns the content of the file or, if damaged is not nil, that of its copy.
+func readFile(fs vfs.FS, dir string) (f *metadataFile, damaged, err error) {
 	name := fs.PathJoin(dir, FileName)
-	body, err := local.ReadChecked(fs, name)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
+	body, damaged, err := local.ReadChecked(fs, dir, FileName)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	f := new(metadataFile)
+	f = new(metadataFile)
 	if err := json.Unmarshal(body, f); err != nil {
-		return nil, fmt.Errorf("%w: %s: %v", model.ErrCorrupt, name, err)
+		return nil, nil, fmt.Errorf("%w: %s: %v", model.ErrCorrupt, name, err)
 	}
 	if f.Version != metadataVersion {
-		return nil, fmt.Errorf("%w: %s: expected version %d, got %d", model.ErrInvalid, name, metadataVersion, f.Version)
+		return nil, nil, fmt.Errorf("%w: %s: expected version %d, got %d", model.ErrInvalid, name, metadataVersion, f.Version)
 	}
-	return f, nil
+	return f, damaged, nil
 }
 
-// Load fills the map from the file. Without a file that can be read it stays empty, since senders repeat
-// everything.
-func (md *Map) Load(fs vfs.FS, dir string, now int64) error {
-	f, err := ReadFile(fs, dir)
-	if err != nil || f == nil {
+// Check returns what is wrong with the file and its copy.
+func Check(fs vfs.FS, dir string) error {
+	if err := local.CheckBoth(fs, dir, FileName); err != nil {
 		return err
+	}
+	_, _, err := readFile(fs, dir)
+	return err
+}
+
+// Load fills the map from the file. If damaged is not nil, the file is damaged and the map is that of the
+// copy. With an error the map stays empty; if there is no file, the error wraps os.ErrNotExist.
+func (md *Map) Load(fs vfs.FS, dir string, now int64) (damaged, err error) {
+	f, damaged, err := readFile(fs, dir)
+	if err != nil {
+		return nil, err
 	}
 	for tenant, families := range f.Tenants {
 		for family, text := range families {
@@ -67,7 +71,15 @@ func (md *Map) Load(fs vfs.FS, dir string, now int64) error {
 	md.mu.Lock()
 	defer md.mu.Unlock()
 	md.changed = false
-	return nil
+	return damaged, nil
+}
+
+// Replace writes the file, whether the map has changed or not. The next Save does not wait.
+func (md *Map) Replace(fs vfs.FS, dir string) error {
+	md.mu.Lock()
+	md.changed = true
+	md.mu.Unlock()
+	return md.Save(fs, dir, 0, true)
 }
 
 // Save replaces the file if the map has changed, and at most once per metadataEvery unless forced. After an
