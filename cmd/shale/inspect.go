@@ -36,6 +36,10 @@ Check a bucket, also while a server runs, and repair it:
     shale inspect catalogue ./shale-data/bucket --check
     shale inspect catalogue ./shale-data/bucket --repair
 
+Set damaged local files aside, so that the server starts and says what is missing:
+
+    shale inspect folder ./shale-data --repair
+
 Show what a block holds, or what each of its bytes means:
 
     shale inspect block ./shale-data/bucket/blocks/NAME

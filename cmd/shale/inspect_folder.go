@@ -17,6 +17,7 @@ import (
 	"github.com/shaledb/shale/internal/config"
 	"github.com/shaledb/shale/internal/journal/local"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/repair"
 	"github.com/shaledb/shale/internal/store/catalog"
 	"github.com/shaledb/shale/internal/store/head"
 	"github.com/shaledb/shale/internal/store/part"
@@ -57,8 +58,10 @@ func hasSegments(dir string) error {
 }
 
 type inspectFolderCmd struct {
-	Dir   string `arg:"" type:"existingdir" help:"Data folder."`
-	Check bool   `help:"Read and verify every file."`
+	Dir    string `arg:"" type:"existingdir" help:"Data folder."`
+	Check  bool   `xor:"what" help:"Read and verify every file."`
+	Repair bool   `xor:"what" help:"Read every local file, and then ask about each repair that is possible. What is damaged is set aside, nothing is deleted. No server may run meanwhile."`
+	Yes    bool   `help:"With --repair: do all repairs without asking."`
 
 	// seed is the key seed of the folder's bucket, once it has been read; 0: unknown.
 	seed model.KeySeed
@@ -73,6 +76,12 @@ const (
 
 // Run lists every file, and with --check reads it. It continues after damage, to report all of it.
 func (i *inspectFolderCmd) Run(ctx context.Context, p *process) error {
+	if i.Yes && !i.Repair {
+		return usageError{errors.New("--yes needs --repair")}
+	}
+	if i.Repair {
+		return i.repairFolder(ctx, p)
+	}
 	if i.Check {
 		if err := i.isDataFolder(); err != nil {
 			return err
@@ -105,7 +114,8 @@ func (i *inspectFolderCmd) Run(ctx context.Context, p *process) error {
 	}
 	if n := len(damaged); n > 0 {
 		const most = 10
-		return fmt.Errorf("%d files or folders are damaged or cannot be read:\n  %s", n, strings.Join(damaged[:min(n, most)], "\n  "))
+		return fmt.Errorf("%d files or folders are damaged or cannot be read:\n  %s\nTo set damaged local files aside, stop the server and run: shale inspect folder %s --repair",
+			n, strings.Join(damaged[:min(n, most)], "\n  "), i.Dir)
 	}
 	return nil
 }
@@ -188,7 +198,7 @@ func (i *inspectFolderCmd) folder(ctx context.Context, name string) (string, err
 
 // isPart reports, from its path, whether a file is meant to be a part: a local one or a block of the bucket.
 func isPart(name string) bool {
-	if strings.HasSuffix(name, ".tmp") || slices.Contains(strings.Split(filepath.ToSlash(name), "/"), "set-aside") {
+	if strings.HasSuffix(name, ".tmp") || slices.Contains(strings.Split(filepath.ToSlash(name), "/"), repair.Folder) {
 		return false
 	}
 	ext := filepath.Ext(name)

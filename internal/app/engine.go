@@ -216,8 +216,9 @@ func (e *Engine) headOptions(seed model.KeySeed, split budget) head.Options {
 			}
 			return e.journal.Truncate(covered)
 		},
-		Shipper: &shipper{fs: e.o.FS, bucket: e.o.Bucket, catalog: e.catalog},
-		Now:     e.o.Now, Registerer: e.o.Registerer, Logger: e.o.Logger,
+		Shipper:    &shipper{fs: e.o.FS, bucket: e.o.Bucket, catalog: e.catalog},
+		LabelsLost: e.lost.labels, SetAside: e.lost.read,
+		Now: e.o.Now, Registerer: e.o.Registerer, Logger: e.o.Logger,
 	}
 }
 

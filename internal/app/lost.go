@@ -51,6 +51,16 @@ func (l *lost) read() {
 	l.notes.Store(&lacking)
 }
 
+// labels reports whether labels of series have been lost.
+func (l *lost) labels() bool {
+	for _, n := range *l.notes.Load() {
+		if n.Lost.What == repair.Labels {
+			return true
+		}
+	}
+	return false
+}
+
 // warn adds to the cost of a query what its result may lack.
 func (l *lost) warn(r *model.Request) {
 	for _, n := range *l.notes.Load() {

@@ -27,13 +27,9 @@ func rooms() []room {
 	)
 	return slices.Concat(writeRooms(), partRooms(), headRooms(), loadRooms(), []room{
 		{"model", nil, "model holds the words that all rooms speak; if it knew a room, no room could change alone"},
-		{"repair", nil, "setting files aside is the same for every room"},
 		{"heap", nil, "heap is a data structure; it knows no room, not even model"},
 		{"jsonscan", nil, "a scanner of bytes knows no room, not even model"},
 		{"journal", nil, "the log knows batches, not the writer or the reader"},
-		{"journal/*", map[string]string{
-			"journal": "every journal writes the same records",
-		}, "a journal hands batches to a function; it knows no head"},
 		{"store/catalog", map[string]string{
 			"bucket": "commit records are objects",
 		}, "the catalogue knows which blocks live, not their content"},
@@ -121,6 +117,11 @@ func writeRooms() []room {
 // headRooms returns the rooms of the recent past.
 func headRooms() []room {
 	return []room{
+		{"journal/*", map[string]string{
+			"journal": "every journal writes the same records",
+			"repair":  "damaged segments are set aside",
+		}, "a journal hands batches to a function; it knows no head"},
+		{"repair", nil, "setting files aside is the same for every room"},
 		{"store/head", map[string]string{
 			"repair":              "damaged files are set aside",
 			"store/part":          "flushes and merges write parts",

@@ -10,7 +10,6 @@ import (
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/head/local"
 	"github.com/shaledb/shale/internal/store/head/metadata"
-	"github.com/shaledb/shale/internal/store/part"
 )
 
 // Check reads the whole folder of a head without changing it: the manifest, the metadata, and every part that
@@ -28,16 +27,7 @@ func Check(ctx context.Context, fs vfs.FS, dir string) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		p, err := local.Open(ctx, fs, dir, info, nil)
-		if err == nil {
-			err = part.Check(ctx, p.Reader)
-			if seed := p.Reader.Meta().Seed; err == nil && seed != m.Seed {
-				err = fmt.Errorf("%w: expected key seed %016x, got %016x", model.ErrCorrupt, uint64(m.Seed), uint64(seed))
-			}
-			err = p.WrapError(err)
-			p.Unpin()
-		}
-		errs = append(errs, info.Group.Check(), err)
+		errs = append(errs, info.Group.Check(), checkPart(ctx, fs, dir, m.Seed, info))
 	}
 	return errors.Join(errs...)
 }

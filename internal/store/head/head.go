@@ -41,6 +41,7 @@ type Head struct {
 	merging struct { // one merge or ship at a time
 		sync.Mutex
 		built map[shipID][]Block // finished blocks that wait for the bucket
+		kept  map[string]bool    // parts of which the folder set-aside has a link
 	}
 	flushing sync.Mutex // one flush at a time
 	edits    struct {   // one change of the set of parts at a time

@@ -38,6 +38,8 @@ func (h *Head) Metadata(tenant, family string, emit func(family string, m model.
 	h.metadata.Each(tenant, family, emit)
 }
 
+const lostMetadata = "type, help and unit of metric families that senders have not repeated yet"
+
 // loadMetadata reads the metadata file. fresh says that the folder is new and has none.
 func (h *Head) loadMetadata(fresh bool) {
 	damaged, err := h.metadata.Load(h.o.FS, h.o.Dir, h.o.Now())
@@ -56,7 +58,7 @@ func (h *Head) loadMetadata(fresh bool) {
 	default:
 		h.o.Logger.Error("the metric metadata is damaged or missing; it is collected again from what senders repeat", "file", file, "err", err)
 		h.keepDamaged(metadata.FileName, repair.Note{Why: err.Error(), Lost: &repair.Lost{
-			What: repair.Metadata, Text: "type, help and unit of metric families that senders have not repeated yet", Signal: model.Metrics,
+			What: repair.Metadata, Text: lostMetadata, Signal: model.Metrics,
 		}})
 	}
 	if err := h.metadata.Replace(h.o.FS, h.o.Dir); err != nil {

@@ -32,7 +32,7 @@ func Open(ctx context.Context, o Options) (*Head, error) {
 	h := &Head{o: o, tenants: newTenants(o.Tenants), known: k, blockSeries: maxBlockSeries}
 	h.background.urge, h.background.flushed = make(chan struct{}, 1), make(chan struct{}, 1)
 	h.background.running, h.background.stop = context.WithCancel(context.Background())
-	h.merging.built = make(map[shipID][]Block)
+	h.merging.built, h.merging.kept = make(map[shipID][]Block), make(map[string]bool)
 	h.mu.room = sync.NewCond(&h.mu.Mutex)
 	h.mu.buffers.rows, h.mu.buffers.labels = rows.NewBuffer(), labels.NewBuffer()
 	h.metadata = metadata.New(o.Metadata)

@@ -42,6 +42,11 @@ type Options struct {
 	// Truncate tells the journal that batches up to a sequence number are in parts.
 	Truncate func(covered uint64) error
 	Shipper  Shipper
+	// LabelsLost reports whether labels of series were in a part that was set aside. Then ships leave out series
+	// without labels. nil: never.
+	LabelsLost func() bool
+	// SetAside is called after the head has set files aside.
+	SetAside func()
 	// Now gives the time in Unix nanoseconds; nil means the machine's clock.
 	Now        func() int64
 	Registerer prometheus.Registerer
@@ -121,6 +126,12 @@ func (o *Options) setDefaults() {
 	o.MaxFuture = min(o.MaxFuture, 24*time.Hour)
 	if o.Truncate == nil {
 		o.Truncate = func(uint64) error { return nil }
+	}
+	if o.LabelsLost == nil {
+		o.LabelsLost = func() bool { return false }
+	}
+	if o.SetAside == nil {
+		o.SetAside = func() {}
 	}
 	if o.Now == nil {
 		o.Now = func() int64 { return time.Now().UnixNano() }

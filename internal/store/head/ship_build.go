@@ -37,6 +37,9 @@ func (h *Head) build(ctx context.Context, s model.Signal, in []*local.Part) ([]B
 	if err == nil {
 		err = sw.cut()
 	}
+	if err == nil && sw.unlabelled > 0 {
+		err = h.keepUnlabelled(in, sw.unlabelled)
+	}
 	if err != nil {
 		sw.abandon()
 		return nil, err
@@ -113,12 +116,22 @@ type shipWriter struct {
 	w        *local.Writer
 	series   int
 	min, max model.Key
+	// unlabelled counts the series that are left out since their labels were lost.
+	unlabelled int
 
 	left      []Block // finished, and not in the bucket
 	uploadErr error
 }
 
 func (sw *shipWriter) add(tenant string, k model.Key, _ model.Labels, rows *model.SeriesRows, text []part.Text) error {
+	l, err := sw.labelsOf(tenant, k)
+	if err != nil {
+		return err
+	}
+	if l == nil {
+		sw.unlabelled++
+		return nil
+	}
 	if sw.w != nil && sw.series == sw.h.blockSeries {
 		if err := sw.cut(); err != nil {
 			return err
@@ -128,10 +141,6 @@ func (sw *shipWriter) add(tenant string, k model.Key, _ model.Labels, rows *mode
 		if err := sw.begin(); err != nil {
 			return err
 		}
-	}
-	l, err := sw.labelsOf(tenant, k)
-	if err != nil {
-		return err
 	}
 	if sw.series == 0 || k.Less(sw.min) {
 		sw.min = k
@@ -149,8 +158,9 @@ func (sw *shipWriter) add(tenant string, k model.Key, _ model.Labels, rows *mode
 	return sw.w.Text(sw.ctx, text, model.Always())
 }
 
-// labelsOf finds the labels of a key. A key without labels is a bug. It stops the ship before such a block is
-// uploaded; the rows stay readable in the head.
+// labelsOf finds the labels of a key. It returns nil for a key whose labels were in a part that was set
+// aside. Otherwise a key without labels is a bug. It stops the ship before such a block is uploaded; the rows
+// stay readable in the head.
 func (sw *shipWriter) labelsOf(tenant string, k model.Key) (model.Labels, error) {
 	if sw.labels == nil {
 		sw.labels = sw.h.labelWalks(sw.ctx, sw.options.Signal)
@@ -164,6 +174,9 @@ func (sw *shipWriter) labelsOf(tenant string, k model.Key) (model.Labels, error)
 		if err != nil || l != nil {
 			return l, err
 		}
+	}
+	if sw.h.o.LabelsLost() {
+		return nil, nil
 	}
 	return nil, fmt.Errorf("%w: tenant %q: key %s has rows but no labels", model.ErrCorrupt, tenant, k)
 }
