@@ -15,10 +15,7 @@ func (e *Engine) Writable() error {
 	if err := e.readOnly.Load(); err != nil {
 		return err
 	}
-	if e.o.Room == nil {
-		return nil
-	}
-	return e.o.Room()
+	return e.o.Disk.room()
 }
 
 // acceptWrites starts the journal. If the disk is full or read-only, queries work nevertheless: writes are

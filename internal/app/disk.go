@@ -18,21 +18,28 @@ import (
 )
 
 const (
-	// diskEvery is the interval of measurements. At 100 MB/s the folder exceeds its bound by up to 100 MB.
+	// diskEvery is the interval of measurements. In between, the rooms tell what they write.
 	diskEvery = time.Second
 	// diskReserve must stay free on the file system: room for a flush and a manifest.
 	diskReserve = 64 << 20
+	// greatestMargin is the largest share of the limit that writes leave to merges and ships.
+	greatestMargin = 4 << 30
 )
 
-// disk bounds the data folder: while it is full, writes are refused.
+// disk bounds the data folder. What counts is the size of its files, of the running merges and ships, and of
+// the rows in memory, which a flush writes next to the journal: now, or after a kill, when they have been
+// replayed. Writes are refused while all that leaves less than a margin for merges and ships.
 type disk struct {
-	fs    vfs.FS
-	dir   string
-	limit int64
-	used  atomic.Int64
-	full  atomic.Pointer[error]
-	stop  context.CancelFunc
-	done  sync.WaitGroup
+	fs       vfs.FS // nil: no bound
+	dir      string
+	limit    int64
+	used     atomic.Int64
+	told     atomic.Int64 // all bytes that wrote was told of
+	reserved atomic.Int64
+	buffered atomic.Pointer[func() int64] // bytes that a flush may write at most
+	full     atomic.Pointer[error]
+	stop     context.CancelFunc
+	done     sync.WaitGroup
 }
 
 // watchDisk measures the folder at once, and then every second until close.
@@ -42,8 +49,10 @@ func watchDisk(fs vfs.FS, dir string, limit int64, reg prometheus.Registerer) *d
 	f := promauto.With(reg)
 	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "shale_disk_used_bytes", Help: "Size of the files in the data folder."},
 		func() float64 { return float64(d.used.Load()) })
-	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "shale_disk_limit_bytes", Help: "Largest size of the data folder. Beyond it, writes are refused."},
+	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "shale_disk_limit_bytes", Help: "Largest size of the data folder. Somewhat below it, writes are refused."},
 		func() float64 { return float64(limit) })
+	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "shale_disk_reserved_bytes", Help: "Bytes of the data folder that are reserved for buffered rows and for running merges and ships."},
+		func() float64 { return float64(d.reserved.Load() + d.toFlush()) })
 	d.measure()
 	d.done.Go(func() {
 		tick := time.NewTicker(diskEvery)
@@ -60,7 +69,7 @@ func watchDisk(fs vfs.FS, dir string, limit int64, reg prometheus.Registerer) *d
 	return d
 }
 
-// room returns an error of class transient while the folder is full.
+// room returns an error of class transient while writes are refused.
 func (d *disk) room() error {
 	if err := d.full.Load(); err != nil {
 		return *err
@@ -68,35 +77,75 @@ func (d *disk) room() error {
 	return nil
 }
 
-// roomFor returns an error of class transient unless the folder has room for that many bytes more.
-func (d *disk) roomFor(bytes int64) error {
-	if err := d.room(); err != nil {
-		return err
+// toFlush returns the bytes that a flush may write at most.
+func (d *disk) toFlush() int64 {
+	if buffered := d.buffered.Load(); buffered != nil {
+		return (*buffered)()
 	}
-	if used := d.used.Load(); bytes > d.limit-used {
-		return &model.LimitError{Limit: "disk", Text: fmt.Sprintf(
-			"no room for %d more bytes: the data folder holds %d of at most %d; raise the limit or shorten the retention", bytes, used, d.limit)}
+	return 0
+}
+
+// roomToWrite returns an error of class transient unless that many bytes may be written besides those that
+// count already, with the margin left.
+func (d *disk) roomToWrite(bytes int64) error {
+	if d.fs == nil {
+		return nil
 	}
-	if u, err := d.fs.GetDiskUsage(d.dir); err == nil && bytes+diskReserve > int64(min(u.AvailBytes, math.MaxInt64)) {
-		return &model.LimitError{Limit: "disk", Text: fmt.Sprintf(
-			"no room for %d more bytes: the file system of the data folder has %d bytes left, of which %d stay free; make room there", bytes, u.AvailBytes, diskReserve)}
+	used, waiting, margin := d.used.Load(), d.toFlush(), max(d.reserved.Load(), min(d.limit/8, greatestMargin))
+	if bytes <= d.limit-used-waiting-margin {
+		return nil
 	}
-	return nil
+	return &model.LimitError{Limit: "disk", Text: fmt.Sprintf(
+		"no room for %d more bytes: the data folder holds %d of at most %d, %d wait for a flush, and %d are left to merges and ships; raise the limit or shorten the retention",
+		bytes, used, d.limit, waiting, margin)}
+}
+
+// Free returns how many bytes can be reserved.
+func (d *disk) Free() int64 {
+	if d.fs == nil {
+		return math.MaxInt64
+	}
+	free := d.limit - d.used.Load() - d.toFlush() - d.reserved.Load()
+	if u, err := d.fs.GetDiskUsage(d.dir); err == nil {
+		free = min(free, int64(min(u.AvailBytes, math.MaxInt64))-diskReserve)
+	}
+	return free
+}
+
+// Reserve returns an error of class transient unless the folder has room for that many bytes more. They count
+// until release is called.
+func (d *disk) Reserve(bytes int64) (release func(), err error) {
+	d.reserved.Add(bytes)
+	if free := d.Free(); free < 0 {
+		d.reserved.Add(-bytes)
+		return nil, &model.LimitError{Limit: "disk", Text: fmt.Sprintf(
+			"no room for %d more bytes: the data folder holds %d of at most %d, and %d bytes can still be used; raise the limit, shorten the retention or make room on its file system",
+			bytes, d.used.Load(), d.limit, max(free+bytes, 0))}
+	}
+	return sync.OnceFunc(func() { d.reserved.Add(-bytes) }), nil
+}
+
+// Wrote counts bytes that were written since the last measurement.
+func (d *disk) Wrote(bytes int64) {
+	d.told.Add(bytes)
+	d.used.Add(bytes)
 }
 
 func (d *disk) measure() {
+	told := d.told.Load()
 	used, err := folderBytes(d.fs, d.dir)
 	if err != nil {
 		used = max(used, d.used.Load()) // perhaps no file descriptors: the last figure is better than none
 	}
-	d.used.Store(used)
-	var full error
-	if used >= d.limit {
-		full = &model.LimitError{Limit: "disk", Text: fmt.Sprintf(
-			"the data folder holds %d of at most %d bytes; raise the limit or shorten the retention", used, d.limit)}
-	} else if u, err := d.fs.GetDiskUsage(d.dir); err == nil && u.AvailBytes < diskReserve {
-		full = &model.LimitError{Limit: "disk", Text: fmt.Sprintf(
-			"the file system of the data folder has %d bytes left, of which %d stay free; make room there", u.AvailBytes, diskReserve)}
+	// Files that were written in the meantime may be among those that were counted. Then they count twice until
+	// the next measurement.
+	d.used.Store(used + d.told.Load() - told)
+	full := d.roomToWrite(1)
+	if full == nil {
+		if u, err := d.fs.GetDiskUsage(d.dir); err == nil && u.AvailBytes < diskReserve {
+			full = &model.LimitError{Limit: "disk", Text: fmt.Sprintf(
+				"the file system of the data folder has %d bytes left, of which %d stay free; make room there", u.AvailBytes, diskReserve)}
+		}
 	}
 	if full == nil {
 		d.full.Store(nil)

@@ -55,11 +55,8 @@ type EngineOptions struct {
 	QueryTimeout time.Duration
 	// FlushEvery is the age at which rows go to parts; 0 means 10 s.
 	FlushEvery time.Duration
-	// Room returns an error while the disk has no room for more data. A nil Room means enough room.
-	Room func() error
-	// RoomFor returns an error unless the disk has room for that many bytes more. A nil RoomFor means enough
-	// room.
-	RoomFor func(bytes int64) error
+	// Disk bounds the data folder; nil: no bound.
+	Disk *disk
 	// Idle turns the background work off, for tests that do each step themselves.
 	Idle bool
 
@@ -107,6 +104,9 @@ func OpenEngine(ctx context.Context, o EngineOptions) (_ *Engine, err error) {
 	if err := o.Write.Check(); err != nil {
 		return nil, err
 	}
+	if o.Disk == nil {
+		o.Disk = new(disk)
+	}
 	e := &Engine{o: o}
 	e.lost = newLost(&e.o)
 	defer func() {
@@ -138,14 +138,7 @@ func OpenEngine(ctx context.Context, o EngineOptions) (_ *Engine, err error) {
 	if e.head, err = head.Open(ctx, e.headOptions(seed, split)); err != nil {
 		return nil, err
 	}
-	e.journal, err = local.Open(local.Options{
-		FS: o.FS, Dir: o.FS.PathJoin(o.DataDir, "journal"), Seed: seed, Covered: e.head.Covered(), MaxQueueBytes: split.journal,
-		Apply: e.head.Apply, Registerer: o.Registerer, Logger: o.Logger,
-	})
-	if err != nil {
-		return nil, err
-	}
-	if err := e.replay(ctx); err != nil {
+	if err := e.openJournal(ctx, seed, split); err != nil {
 		return nil, err
 	}
 	e.path = write.New(write.Options{
@@ -181,14 +174,34 @@ func OpenEngine(ctx context.Context, o EngineOptions) (_ *Engine, err error) {
 	return e, nil
 }
 
-// roomToMerge returns an error unless the disk has room to merge blocks of that many bytes. The result stays
-// in the data folder until it is in the bucket, which may be on the same disk, and the inputs are deleted
-// later.
-func (e *Engine) roomToMerge(bytes int64) error {
-	if e.o.RoomFor == nil {
-		return nil
+// openJournal opens the journal, replays it and starts it.
+func (e *Engine) openJournal(ctx context.Context, seed model.KeySeed, split budget) (err error) {
+	o := &e.o
+	e.journal, err = local.Open(local.Options{
+		FS: o.FS, Dir: o.FS.PathJoin(o.DataDir, "journal"), Seed: seed, Covered: e.head.Covered(), MaxQueueBytes: split.journal,
+		SegmentBytes: e.partOfDisk(64 << 20), Room: o.Disk.roomToWrite, Wrote: o.Disk.Wrote,
+		Apply: e.head.Apply, Registerer: o.Registerer, Logger: o.Logger,
+	})
+	if err != nil {
+		return err
 	}
-	return e.o.RoomFor(2 * bytes)
+	buffered := func() int64 { return e.head.Buffered() + e.journal.Held() }
+	o.Disk.buffered.Store(&buffered)
+	return e.replay(ctx)
+}
+
+// roomToMerge reserves room on the disk to merge blocks of that many bytes. The result stays in the data
+// folder until it is in the bucket, which may be on the same disk, and the inputs are deleted later.
+func (e *Engine) roomToMerge(bytes int64) (release func(), err error) {
+	return e.o.Disk.Reserve(2 * bytes)
+}
+
+// partOfDisk bounds a size that has a default by a sixteenth of the data folder.
+func (e *Engine) partOfDisk(size int64) int64 {
+	if e.o.Disk.fs == nil {
+		return size
+	}
+	return max(1<<20, min(size, e.o.Disk.limit/16))
 }
 
 // seed returns the seed of keys, and gives one to a new bucket. If the data folder is in use and the bucket
@@ -216,7 +229,8 @@ func (e *Engine) headOptions(seed model.KeySeed, split budget) head.Options {
 			}
 			return e.journal.Truncate(covered)
 		},
-		Shipper:    &shipper{fs: e.o.FS, bucket: e.o.Bucket, catalog: e.catalog},
+		Shipper: &shipper{fs: e.o.FS, bucket: e.o.Bucket, catalog: e.catalog, wrote: e.o.Disk.Wrote},
+		Space:   e.o.Disk, WindowBytes: e.partOfDisk(1 << 30),
 		LabelsLost: e.lost.labels, SetAside: e.lost.read,
 		Now: e.o.Now, Registerer: e.o.Registerer, Logger: e.o.Logger,
 	}

@@ -255,17 +255,21 @@ func TestFailingBucket(t *testing.T) {
 func TestFullDisk(t *testing.T) {
 	mem := vfs.NewMem()
 	must(t, mem.MkdirAll("/data", 0o755))
-	d := watchDisk(mem, "/data", 100, nil)
+	const limit = 64 << 20
+	d := watchDisk(mem, "/data", limit, nil)
 	defer d.close()
-	s := newSetup(t, func(o *EngineOptions) { o.Room = d.room })
+	s := newSetup(t, func(o *EngineOptions) { o.Disk = d })
 	must(t, s.push("a", up, s.now, 1))
-	f, err := mem.Create("/data/large", vfs.WriteCategoryUnspecified)
-	must(t, err)
-	_, err = f.Write(make([]byte, 200))
-	must(t, err)
-	must(t, f.Close())
-	d.measure()
-	if err := d.roomFor(1); !errors.Is(err, model.ErrTransient) {
+	large := func(bytes int) {
+		f, err := mem.Create("/data/large", vfs.WriteCategoryUnspecified)
+		must(t, err)
+		_, err = f.Write(make([]byte, bytes))
+		must(t, err)
+		must(t, f.Close())
+		d.measure()
+	}
+	large(limit * 7 / 8)
+	if _, err := d.Reserve(limit / 8); !errors.Is(err, model.ErrTransient) {
 		t.Errorf("room in a full folder: %v", err)
 	}
 	var r *write.Refused
@@ -273,10 +277,23 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("a full disk: %v", err)
 	}
 	s.want(t, "a", "1")
+	// What the last measurement did not see is refused by the journal.
 	must(t, mem.Remove("/data/large"))
 	d.measure()
-	if d.roomFor(90) != nil || d.roomFor(101) == nil {
-		t.Errorf("room for 90 and 101 of 100 bytes: %v, %v", d.roomFor(90), d.roomFor(101))
+	d.Wrote(limit)
+	if err := s.push("a", up, s.now-1, 2); !errors.As(err, &r) || r.Status != 503 || r.Limit != "disk" || r.RetryAfter == 0 {
+		t.Errorf("a disk that has just become full: %v", err)
+	}
+	d.measure()
+	release, err := d.Reserve(limit / 2)
+	must(t, err)
+	if _, err := d.Reserve(limit / 2); !errors.Is(err, model.ErrTransient) {
+		t.Errorf("room for two halves: %v", err)
+	}
+	release()
+	release()
+	if n := d.reserved.Load(); n != 0 {
+		t.Errorf("%d bytes are still reserved", n)
 	}
 	must(t, s.push("a", up, s.now-1, 2))
 	s.want(t, "a", "2 1")

@@ -19,6 +19,7 @@ type shipper struct {
 	fs      vfs.FS
 	bucket  bucket.Bucket
 	catalog *catalog.Catalog
+	wrote   func(bytes int64) // to the bucket, which may lie in the data folder
 }
 
 // Ship uploads and commits a block. The content of the block determines its id, so a repeated Ship overwrites
@@ -39,6 +40,7 @@ func (s *shipper) Ship(ctx context.Context, b head.Block) error {
 		if err != nil {
 			return fmt.Errorf("%w: block %s: %v", model.ErrTransient, b.File, err)
 		}
+		s.wrote(b.Size)
 		err = s.bucket.Put(ctx, catalog.ObjectName(block.ID), io.NewSectionReader(f, 0, b.Size), b.Size)
 		return errors.Join(err, f.Close())
 	})

@@ -104,6 +104,10 @@ func (j *Journal) recycle(g *group) {
 // instead: it is unknown which bytes are on the disk, and another sync could report a false success. The next
 // group begins a segment with the same sequence numbers, which voids the tail of this one.
 func (j *Journal) commit(g *group) error {
+	// A start copies the last group, so there must be room for it twice.
+	if err := j.o.Room(2 * g.bytes); err != nil {
+		return err
+	}
 	g.first = j.durable.Load() + 1
 	if j.active.file == nil || j.active.segment.size >= j.o.SegmentBytes {
 		if err := j.rotate(); err != nil {
@@ -111,6 +115,7 @@ func (j *Journal) commit(g *group) error {
 			return fmt.Errorf("journal %s: begin a segment: %w: %w", j.o.Dir, model.ErrTransient, err)
 		}
 	}
+	j.o.Wrote(g.bytes)
 	a := &j.active
 	for i, p := range g.list {
 		putFrame(p.buf, g.first+uint64(i), i)

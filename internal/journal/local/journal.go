@@ -33,6 +33,10 @@ type Options struct {
 	// MaxQueueBytes bounds the records in memory, from before they are encoded until they are applied; 0 means
 	// 16 MiB. A larger record waits until it is the only one.
 	MaxQueueBytes int64
+	// Room returns an error of class transient unless the disk has room for that many bytes, and Wrote is told
+	// the bytes that were written. nil: there is room.
+	Room  func(bytes int64) error
+	Wrote func(bytes int64)
 	// Apply is called with every durable batch, in the order of seq, always by one goroutine. nil does nothing.
 	Apply      func(seq uint64, b *model.Batch)
 	Registerer prometheus.Registerer
@@ -46,6 +50,12 @@ func (o *Options) setDefaults() {
 	}
 	if o.MaxQueueBytes <= 0 {
 		o.MaxQueueBytes = 16 << 20
+	}
+	if o.Room == nil {
+		o.Room = func(int64) error { return nil }
+	}
+	if o.Wrote == nil {
+		o.Wrote = func(int64) {}
 	}
 	if o.Apply == nil {
 		o.Apply = func(uint64, *model.Batch) {}
@@ -229,3 +239,6 @@ func (j *Journal) Bytes() int64 {
 	}
 	return n
 }
+
+// Held returns the bytes of records in memory, from before they are encoded until they are applied.
+func (j *Journal) Held() int64 { return j.held.Load() }

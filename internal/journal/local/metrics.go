@@ -25,7 +25,7 @@ func newMetrics(reg prometheus.Registerer, j *Journal) *metrics {
 	}, func() float64 { return float64(j.Bytes()) })
 	f.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "shale_journal_queue_bytes", Help: "Bytes of journal records in memory, from before they are encoded until they are applied.",
-	}, func() float64 { return float64(j.held.Load()) })
+	}, func() float64 { return float64(j.Held()) })
 	return &metrics{
 		bytes:   f.NewCounter(prometheus.CounterOpts{Name: "shale_journal_append_bytes_total", Help: "Bytes of journal records that were made durable."}),
 		records: f.NewCounter(prometheus.CounterOpts{Name: "shale_journal_records_total", Help: "Journal records that were made durable."}),

@@ -61,9 +61,11 @@ func (c *Compactor) run(ctx context.Context, j *job, deletions catalog.Deletions
 	for i := range j.inputs {
 		need += j.inputs[i].Bytes
 	}
-	if err := c.o.Room(need); err != nil {
+	release, err := c.o.Room(need)
+	if err != nil {
 		return nil, fmt.Errorf("%d bytes of temporary files: %w", need, err)
 	}
+	defer release()
 	if err := m.merge(); err != nil {
 		return nil, err
 	}

@@ -70,9 +70,9 @@ type Options struct {
 	// MaxInputs bounds the inputs of a merge (64). MaxFresh bounds the blocks that wait for the end of their
 	// day: beyond it, some are joined early (64).
 	MaxInputs, MaxFresh int
-	// Room returns an error of class transient unless Dir has room for that many bytes. A nil Room means
-	// enough room.
-	Room func(bytes int64) error
+	// Room reserves room for that many bytes in Dir until release is called, or returns an error of class
+	// transient. A nil Room means enough room.
+	Room func(bytes int64) (release func(), err error)
 	// Garbage defines what a run collects at its end (5 min, 24 h, 24 h).
 	Garbage catalog.CollectOptions
 
@@ -108,7 +108,7 @@ func (o *Options) setDefaults() error {
 	set(&o.maxSeries, maxBlockSeries)
 	set(&o.firstPause, firstPause)
 	if o.Room == nil {
-		o.Room = func(int64) error { return nil }
+		o.Room = func(int64) (func(), error) { return func() {}, nil }
 	}
 	if o.Now == nil {
 		o.Now = func() int64 { return time.Now().UnixNano() }

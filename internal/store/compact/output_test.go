@@ -233,7 +233,7 @@ func TestNoRoom(t *testing.T) {
 	w.now += 2 * int64(day)
 	full := &model.LimitError{Limit: "disk", Text: "the disk is full"}
 	asked := int64(0)
-	comp := w.compactor(t, w.c, func(o *Options) { o.Room = func(n int64) error { asked = n; return full } })
+	comp := w.compactor(t, w.c, func(o *Options) { o.Room = func(n int64) (func(), error) { asked = n; return func() {}, full } })
 	if _, err := comp.RunOnce(ctx); !errors.Is(err, full) || !errors.Is(err, model.ErrTransient) || asked != w.c.Live()[0].Bytes {
 		t.Fatalf("%v, %d bytes asked for", err, asked)
 	}
@@ -273,7 +273,7 @@ func TestClose(t *testing.T) {
 	w.now += 2 * int64(day)
 	entered := make(chan struct{})
 	comp := w.compactor(t, w.c, func(o *Options) {
-		o.Room = func(int64) error { close(entered); return nil }
+		o.Room = func(int64) (func(), error) { close(entered); return func() {}, nil }
 		o.Interval = time.Hour
 	})
 	w.bucket.Add(fault.Rule{Kind: fault.Slow, Op: fault.GetRange, Delay: time.Hour})

@@ -136,6 +136,7 @@ func (h *Head) writePart(ctx context.Context, o part.WriterOptions, k local.Kind
 		return err
 	}
 	h.metrics.partBytes.Add(float64(size))
+	h.o.Space.Wrote(size)
 	e.add = append(e.add, local.NewInfo(file, k, g, meta, size))
 	return nil
 }

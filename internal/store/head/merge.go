@@ -31,11 +31,11 @@ func (h *Head) merge(ctx context.Context) (bool, error) {
 			return true, h.sortOldest(ctx, signal, in)
 		}
 		if in := h.labelsToMerge(signal); len(in) > 0 {
-			return true, h.joinLabels(ctx, signal, in)
+			return true, h.inSpace(in, 1, func() error { return h.joinLabels(ctx, signal, in) })
 		}
 		for _, g := range h.groups(signal) {
 			if in := neighbours(h.group(signal, local.Data, g)); len(in) > 1 {
-				return true, h.mergeInto(ctx, signal, g, in)
+				return true, h.inSpace(in, 1, func() error { return h.mergeInto(ctx, signal, g, in) })
 			}
 		}
 	}
@@ -159,7 +159,8 @@ func (h *Head) sortOldest(ctx context.Context, s model.Signal, in []*local.Part)
 	if s == model.Logs {
 		in = in[:min(len(in), mostYoungText)]
 	}
-	return h.sortIntoWindows(ctx, s, in)
+	in = h.fitting(in, 1)
+	return h.inSpace(in, 1, func() error { return h.sortIntoWindows(ctx, s, in) })
 }
 
 // sortIntoWindows merges the oldest young parts into one part for each window that still takes rows and one

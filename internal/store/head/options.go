@@ -42,6 +42,8 @@ type Options struct {
 	// Truncate tells the journal that batches up to a sequence number are in parts.
 	Truncate func(covered uint64) error
 	Shipper  Shipper
+	// Space is asked before merges and ships write; nil: no bound.
+	Space Space
 	// LabelsLost reports whether labels of series were in a part that was set aside. Then ships leave out series
 	// without labels. nil: never.
 	LabelsLost func() bool
@@ -126,6 +128,9 @@ func (o *Options) setDefaults() {
 	o.MaxFuture = min(o.MaxFuture, 24*time.Hour)
 	if o.Truncate == nil {
 		o.Truncate = func(uint64) error { return nil }
+	}
+	if o.Space == nil {
+		o.Space = endless{}
 	}
 	if o.LabelsLost == nil {
 		o.LabelsLost = func() bool { return false }

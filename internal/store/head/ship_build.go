@@ -198,6 +198,7 @@ func (sw *shipWriter) cut() error {
 	if err != nil {
 		return err
 	}
+	sw.h.o.Space.Wrote(size)
 	sw.left = append(sw.left, Block{Meta: meta, KeyMin: sw.min, KeyMax: sw.max, Cut: sw.cuts, File: w.Path, Size: size})
 	if sw.cuts++; sw.uploadErr == nil {
 		sw.left, sw.uploadErr = sw.h.upload(sw.ctx, sw.left)

@@ -196,6 +196,7 @@ func (ws *windowSorter) finish(e *edit) error {
 			return err
 		}
 		ws.h.metrics.partBytes.Add(float64(size))
+		ws.h.o.Space.Wrote(size)
 		e.add = append(e.add, local.NewInfo(out.file, local.Data, out.group, meta, size))
 	}
 	return nil

@@ -1,0 +1,63 @@
+package head
+
+import (
+	"math"
+
+	"github.com/shaledb/shale/internal/store/head/local"
+)
+
+// Space is the disk space of the data folder.
+type Space interface {
+	// Free returns how many bytes can be reserved.
+	Free() int64
+	// Reserve returns an error of class transient unless there is room for that many bytes. They count until
+	// release is called.
+	Reserve(bytes int64) (release func(), err error)
+	// Wrote is told the size of new files.
+	Wrote(bytes int64)
+}
+
+// endless is space without a bound.
+type endless struct{}
+
+func (endless) Free() int64                   { return math.MaxInt64 }
+func (endless) Reserve(int64) (func(), error) { return func() {}, nil }
+func (endless) Wrote(int64)                   {}
+
+// Buffered returns the bytes of the rows and labels in memory. A flush writes less than that.
+func (h *Head) Buffered() int64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.mu.buffers.rowBytes + h.mu.buffers.labelBytes
+}
+
+// shipFactor is how much space a ship takes, in sizes of its parts: for the blocks, and for their objects if
+// the bucket lies in the data folder.
+const shipFactor = 2
+
+// inSpace does work that writes factor times the bytes of the parts, once they are reserved.
+func (h *Head) inSpace(in []*local.Part, factor int64, work func() error) error {
+	release, err := h.o.Space.Reserve(factor * partBytes(in))
+	if err != nil {
+		return err
+	}
+	defer release()
+	return work()
+}
+
+// fitting returns the oldest parts, at least one, as many as there is space for.
+func (h *Head) fitting(in []*local.Part, factor int64) []*local.Part {
+	free := h.o.Space.Free() / factor
+	n := len(in)
+	for n > 1 && partBytes(in[:n]) > free {
+		n--
+	}
+	return in[:n]
+}
+
+func partBytes(in []*local.Part) (n int64) {
+	for _, p := range in {
+		n += p.Info.Bytes
+	}
+	return n
+}
