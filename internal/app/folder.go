@@ -38,9 +38,10 @@ func syncFolder(fs vfs.FS, dir string) error {
 	return nil
 }
 
-// withRemedy adds to an error about a damaged file of the data folder how to go on.
+// withRemedy adds to an error about a damaged local file how to go on.
 func withRemedy(err error, dir string) error {
-	if !errors.Is(err, model.ErrCorrupt) || !strings.Contains(err.Error(), dir) {
+	local := strings.Contains(err.Error(), dir+"/"+headFolder) || strings.Contains(err.Error(), dir+"/"+journalFolder)
+	if !errors.Is(err, model.ErrCorrupt) || !local {
 		return err
 	}
 	return fmt.Errorf("%w; see %q in docs/operations.md, or run: shale inspect folder %s --repair", err, "Damaged files in the data folder", dir)
