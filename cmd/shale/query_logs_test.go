@@ -90,6 +90,23 @@ func TestQueryLogsCrowded(t *testing.T) {
 	}
 }
 
+// TestQueryLogsTooMuch: where the lines of one time need too much memory together, those that the server
+// gives are shown, and the error has its reason.
+func TestQueryLogsTooMuch(t *testing.T) {
+	loki := newFakeLoki(t, crowdOf(6000)...)
+	loki.most = 5000
+	loki.refuse = func(n int) (int, string) {
+		if n == 1 {
+			return http.StatusBadRequest, "limit exceeded: the query needs more than 1 bytes of memory (query.max-bytes)"
+		}
+		return 0, ""
+	}
+	code, out, errs := shale(t, nil, "query", "--logs", `{app="a"}`, "--url", loki.url, "--start", "1700000000", "--end", "1700009999", "-o", "raw", "--limit", "0")
+	if n := strings.Count(out, "\n"); code != exitFailed || n != 5001 || !strings.Contains(errs, "more than 4999 lines have the time 1700000001000000000") || !strings.Contains(errs, "query.max-bytes") {
+		t.Errorf("code %d, %d lines, %s", code, n, errs)
+	}
+}
+
 // TestQueryLogsCut: all lines before an error are shown, and the last one is whole.
 func TestQueryLogsCut(t *testing.T) {
 	loki := newFakeLoki(t, secondsOf(5000)...)
