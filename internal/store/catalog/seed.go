@@ -76,10 +76,13 @@ func readSeed(ctx context.Context, b Reader) (model.KeySeed, error) {
 	return seed, err
 }
 
-// keepSeed copies the seed if it has no copy, and logs that it is missing or damaged.
+// keepSeed copies the seed if it has no copy, and logs that it is missing, damaged or another one.
 func (c *Catalog) keepSeed(ctx context.Context) error {
-	_, err := readSeedObject(ctx, c.b, seedName)
-	_, spare := readSeedObject(ctx, c.b, copyName(seedName))
+	seed, err := readSeedObject(ctx, c.b, seedName)
+	copied, spare := readSeedObject(ctx, c.b, copyName(seedName))
+	if err == nil && spare == nil && seed != copied {
+		c.log.Error("the seed of the bucket is not that of its copy: one of them is of another bucket", "remedy", remedy)
+	}
 	if err != nil && spare == nil {
 		c.log.Error("the seed of the bucket is missing or damaged; its copy is used", "err", err, "remedy", remedy)
 	}

@@ -140,6 +140,9 @@ func (s *Survey) seed(ctx context.Context) {
 		// The seed is the first object that a server writes.
 		err = fmt.Errorf("%s: %w: the object is missing: the bucket was not made by Shale, or has lost its seed", seedName, model.ErrCorrupt)
 	}
+	if spare, e := readSeedObject(ctx, s.bucket, copyName(seedName)); err == nil && e == nil && spare != seed {
+		err = fmt.Errorf("%s: %w: it is %016x, and its copy %016x: one of them is of another bucket", seedName, model.ErrCorrupt, uint64(seed), uint64(spare))
+	}
 	if s.Seed = seed; err != nil {
 		s.Problems = append(s.Problems, err)
 	}
