@@ -11,12 +11,12 @@ func splitMemory(total int64) budget {
 	const percent = 100
 	return budget{
 		known:      total * 20 / percent, // outside the Go heap
-		rows:       total * 8 / percent,  // sorting takes as much again
-		labels:     total * 10 / percent, // a smaller share makes a storm of new series flush too often
+		rows:       total * 10 / percent, // sorting takes as much again; it bounds the rows of one request
+		labels:     total * 9 / percent,  // a smaller share makes a storm of new series flush too often
 		journal:    total * 4 / percent,
-		pages:      total * 8 / percent,
-		queries:    total * 29 / percent,         // of all queries together; one may have 25 %
-		forms:      max(total*2/percent, 5<<20),  // the largest form takes 4 MiB
-		compaction: min(total*3/percent, 64<<20), // its inputs; the blocks that it writes take as much again
+		pages:      total * 7 / percent,
+		queries:    total * 29 / percent,           // of all queries together; one may have 25 %
+		forms:      max(total*2/percent, 5<<20),    // the largest form takes 4 MiB
+		compaction: min(total*5/2/percent, 64<<20), // its inputs; the blocks that it writes take as much again
 	}
 }
