@@ -34,7 +34,7 @@ type connections struct {
 // connection notes since when it waits for its client, as Unix nanoseconds; 0: it does not.
 type connection struct {
 	net.Conn
-	request             atomic.Pointer[http.Request] // nil: no handler runs
+	request             atomic.Pointer[http.Request] // nil: none is being served
 	header, body, write atomic.Int64
 }
 
@@ -55,7 +55,6 @@ func (c *connections) watch(s *http.Server) {
 		conn := r.Context().Value(connectionKey{}).(*connection)
 		conn.header.Store(0)
 		conn.request.Store(r)
-		defer conn.request.Store(nil)
 		if r.Body != http.NoBody {
 			r.Body = &watchedBody{r.Body, conn}
 		}
@@ -80,6 +79,8 @@ func (c *connections) changed(conn *connection, state http.ConnState) {
 		c.open[conn] = struct{}{}
 		c.mu.Unlock()
 		conn.header.Store(time.Now().UnixNano())
+	case http.StateIdle: // not before: the end of a response is written after its handler has returned
+		conn.request.Store(nil)
 	case http.StateActive:
 		conn.header.Store(time.Now().UnixNano())
 	case http.StateClosed, http.StateHijacked:
