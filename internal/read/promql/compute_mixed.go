@@ -36,10 +36,16 @@ func (w *windows) computeMixed(rows *model.Rows, from int) error {
 
 // mostValues returns the greatest number of steps at which a series with so many samples has a value.
 func (n *node) mostValues(samples int) int {
-	if most := n.width/n.step + 1; int64(n.steps()) > int64(samples)*most {
-		return samples * int(most)
+	return int(mostValues(int64(n.steps()), int64(samples), n.width, n.step))
+}
+
+// mostValues bounds the number of steps whose windows have any of the samples. It divides first, because a
+// product with the width of a window can overflow.
+func mostValues(steps, samples, width, step int64) int64 {
+	if perSample := width/step + 1; samples < steps/perSample {
+		return samples * perSample
 	}
-	return n.steps()
+	return steps
 }
 
 // stepTime returns the end of the window of a step.

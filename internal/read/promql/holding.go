@@ -145,10 +145,7 @@ func (h *holding) results(values, size int64) int64 {
 func (h *holding) series(p *points, labelBytes int) (kept, window int64) {
 	samples := int64(len(p.times))
 	blobs, size := p.blobs.largest()
-	values := h.levels[0].steps
-	if most := h.width/h.step + 1; samples*most < values {
-		values = samples * most
-	}
+	values := mostValues(h.levels[0].steps, samples, h.width, h.step)
 	switch {
 	case h.raw:
 		return samples*pointBytes + blobs*size, 0

@@ -1,6 +1,7 @@
 package promql
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -47,6 +48,9 @@ var functions = map[string]bool{
 	"predict_linear": false, "double_exponential_smoothing": false,
 	"last_over_time": true, "first_over_time": true,
 }
+
+// maxOffset is about the longest time.Duration, in milliseconds.
+const maxOffset = math.MaxInt64/1e6 - 1
 
 // replaceNodes replaces nodes of a statement by selectors with one matcher each, and returns the nodes by
 // matcher.
@@ -140,6 +144,9 @@ func (t *replacer) nodeOf(e parser.Expr) *node {
 	}
 	// As upstream does before it evaluates; functions read it.
 	if s.Offset = s.OriginalOffset; t.grid.at {
+		if offset := float64(s.Offset)/1e6 + float64(n.start) - float64(*s.Timestamp); math.Abs(offset) > maxOffset {
+			return nil // the offset overflows: upstream then reads other samples than its windows need
+		}
 		s.Offset += time.Duration(n.start-*s.Timestamp) * time.Millisecond
 	}
 	n.offset = s.Offset.Milliseconds()
@@ -147,6 +154,9 @@ func (t *replacer) nodeOf(e parser.Expr) *node {
 		n.extent = (n.samples.Range + s.Offset).Milliseconds()
 	}
 	n.first, n.last = t.grid.first-n.offset-n.width+1, t.grid.last-n.offset
+	if (n.end-n.start)/n.step >= math.MaxInt32 {
+		return nil // results and windows count steps in 32 bits
+	}
 	return n
 }
 
