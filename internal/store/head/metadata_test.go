@@ -177,6 +177,30 @@ func TestMetadataDamaged(t *testing.T) {
 	}
 }
 
+// TestOlderMetadata: an older copy of METADATA alone gives way to METADATA.copy, which is newer.
+func TestOlderMetadata(t *testing.T) {
+	r := newRig(t, nil)
+	r.must(r.head.PutMetadata("a", "f", model.Metadata{Type: "gauge"}))
+	r.must(r.head.Close())
+	const file = "/head/" + metadata.FileName
+	older := readFile(t, r.mem, file)
+	r.open()
+	r.must(r.head.PutMetadata("a", "g", model.Metadata{Type: "gauge"}))
+	r.must(r.head.Close())
+	writeFile(t, r.mem, file, older)
+	if err := Check(context.Background(), r.mem, "/head"); !errors.Is(err, model.ErrCorrupt) || !strings.Contains(err.Error(), file) {
+		t.Errorf("check: %v", err)
+	}
+	r.open()
+	if got := r.described("a", ""); len(got) != 2 {
+		t.Errorf("%v", got)
+	}
+	if log := r.log.String(); !strings.Contains(log, "using its copy") {
+		t.Errorf("the log says %q", log)
+	}
+	r.must(Check(context.Background(), r.mem, "/head"))
+}
+
 // TestManifestDamaged: a damaged or missing manifest is replaced by its copy, and nothing is lost. Without a
 // copy the head does not open, and deletes nothing.
 func TestManifestDamaged(t *testing.T) {

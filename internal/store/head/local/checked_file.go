@@ -46,6 +46,11 @@ func ReadChecked(fs vfs.FS, dir, file string) (body []byte, damaged, err error) 
 	return nil, nil, errors.Join(err, copyErr)
 }
 
+// ReadCopy returns the content of the copy of a file.
+func ReadCopy(fs vfs.FS, dir, file string) ([]byte, error) {
+	return readOne(fs, fs.PathJoin(dir, file+CopySuffix))
+}
+
 // CheckBoth returns what is wrong with a file and its copy.
 func CheckBoth(fs vfs.FS, dir, file string) error {
 	var errs []error

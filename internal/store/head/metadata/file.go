@@ -2,6 +2,7 @@ package metadata
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -22,28 +23,43 @@ const saveEvery = time.Minute
 
 // metadataFile is the content of the file: JSON after a line with its checksum.
 type metadataFile struct {
-	Version int                                `json:"version"`
+	Version int `json:"version"`
+	// Saves counts how often the file was replaced. It tells which of the file and its copy is older.
+	Saves   uint64                             `json:"saves"`
 	Tenants map[string]map[string]metadataText `json:"tenants"`
 }
 
 // metadataText is type, help and unit.
 type metadataText [3]string
 
-// readFile returns the content of the file or, if damaged is not nil, that of its copy.
+// readFile returns the content of the file or, if damaged is not nil, that of its copy. A file that is older
+// than its copy counts as damaged: the file is the first of the two to be replaced.
 func readFile(fs vfs.FS, dir string) (f *metadataFile, damaged, err error) {
 	name := fs.PathJoin(dir, FileName)
 	body, damaged, err := local.ReadChecked(fs, dir, FileName)
 	if err != nil {
 		return nil, nil, err
 	}
-	f = new(metadataFile)
+	if f, err = parseFile(name, body); err != nil || damaged != nil {
+		return f, damaged, err
+	}
+	if body, err := local.ReadCopy(fs, dir, FileName); err == nil {
+		if newer, err := parseFile(name, body); err == nil && newer.Saves > f.Saves {
+			return newer, fmt.Errorf("%w: %s has the number %d, its copy has %d", model.ErrCorrupt, name, f.Saves, newer.Saves), nil
+		}
+	}
+	return f, nil, nil
+}
+
+func parseFile(name string, body []byte) (*metadataFile, error) {
+	f := new(metadataFile)
 	if err := json.Unmarshal(body, f); err != nil {
-		return nil, nil, fmt.Errorf("%w: %s: %v", model.ErrCorrupt, name, err)
+		return nil, fmt.Errorf("%w: %s: %v", model.ErrCorrupt, name, err)
 	}
 	if f.Version != metadataVersion {
-		return nil, nil, fmt.Errorf("%w: %s: expected version %d, got %d", model.ErrInvalid, name, metadataVersion, f.Version)
+		return nil, fmt.Errorf("%w: %s: expected version %d, got %d", model.ErrInvalid, name, metadataVersion, f.Version)
 	}
-	return f, damaged, nil
+	return f, nil
 }
 
 // Check returns what is wrong with the file and its copy.
@@ -51,8 +67,8 @@ func Check(fs vfs.FS, dir string) error {
 	if err := local.CheckBoth(fs, dir, FileName); err != nil {
 		return err
 	}
-	_, _, err := readFile(fs, dir)
-	return err
+	_, damaged, err := readFile(fs, dir)
+	return errors.Join(damaged, err)
 }
 
 // Load fills the map from the file. If damaged is not nil, the file is damaged and the map is that of the
@@ -70,7 +86,7 @@ func (md *Map) Load(fs vfs.FS, dir string, now int64) (damaged, err error) {
 	}
 	md.mu.Lock()
 	defer md.mu.Unlock()
-	md.changed = false
+	md.changed, md.saves = false, f.Saves
 	return damaged, nil
 }
 
@@ -109,7 +125,8 @@ func (md *Map) changes(now int64, force bool) *metadataFile {
 		return nil
 	}
 	md.changed, md.written = false, now
-	f := &metadataFile{Version: metadataVersion, Tenants: make(map[string]map[string]metadataText, len(md.tenants))}
+	md.saves++
+	f := &metadataFile{Version: metadataVersion, Saves: md.saves, Tenants: make(map[string]map[string]metadataText, len(md.tenants))}
 	for tenant, t := range md.tenants {
 		if len(t.families) == 0 {
 			continue

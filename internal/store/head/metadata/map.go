@@ -42,6 +42,7 @@ type Map struct {
 	bytes   int64
 	changed bool // since it was last written
 	written int64
+	saves   uint64 // of the file
 }
 
 type tenantFamilies struct {
