@@ -30,7 +30,7 @@ func apiOptions(c config.Config, registry *prometheus.Registry, log *slog.Logger
 	return api.Options{
 		Slots:      api.NewSlots(c.Query.MaxConcurrent),
 		Pool:       &model.QueryPool{MaxBytes: splitMemory(c.MemoryBytes).queries},
-		Forms:      &model.QueryPool{MaxBytes: splitMemory(c.MemoryBytes).forms},
+		Forms:      &model.QueryPool{MaxBytes: splitMemory(c.MemoryBytes).forms, Name: "forms and bodies of queries"},
 		Waits:      api.NewWaitMetrics(registry),
 		Limits:     c.Query,
 		Version:    api.Version{Version: c.Version, Revision: c.Commit, GoVersion: runtime.Version()},

@@ -1,11 +1,11 @@
 package model
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"sync"
-	"sync/atomic"
 )
 
 // QueryPool is the memory that all queries may hold together. It is charged through their quotas.
@@ -15,31 +15,42 @@ import (
 // pool refused, once there is room, and the query runs from its beginning. It cannot be refused within its
 // reservation. Twice as much every time makes all lost attempts together as large as the one that succeeds.
 //
-// Queries have an age, the order of their first charges, which they keep over all attempts:
+// A query is light while it holds at most 1/64 of the pool, and otherwise heavy. Both classes have a queue,
+// and queries have an age, the order of their first charges, which they keep over all attempts:
 //
-//   - Only the oldest waiting query gets a reservation.
-//   - While a query waits, no younger one takes more than its reservation.
-//   - The last eighth of the pool is for light queries, which hold at most 1/64 of it. The rules above do not
-//     apply to them.
+//   - Only the oldest query of a queue gets a reservation.
+//   - While a query waits, no younger one of its class takes more than its reservation.
+//   - Heavy queries together hold at most 7/8 of the pool.
+//   - While a heavy query waits, light queries together take at most 1/8. Otherwise they may fill the pool.
 //
-// There is no deadlock: a query that waits holds nothing, and a query that runs never waits for the pool. Nor
-// does a query starve: the oldest that waits competes only with older ones that run and with light queries.
-// The former end, and no reservation is larger than the part of the pool that light queries leave.
+// There is no deadlock: a query that waits holds nothing, and a query that runs never waits for the pool.
+//
+// Nor does a query starve. No reservation of a heavy query is above 7/8. While the oldest one waits, only
+// older heavy queries grow. They end, so heavy ones leave 7/8. Light queries above 1/8 cannot grow and end,
+// so they leave 7/8, too. The release that brings them to 1/8 makes the reservation before another query can
+// charge. No reservation of a light query is above 1/64. While the oldest one waits, only older light queries
+// grow. They end, so light ones leave 1/8, of which heavy ones take nothing.
+//
+// A settled query is the exception (see [Quota.Settle]): it passes all that wait, as its response must not be
+// cut. It delays them until it ends.
 //
 // A charge that waited in the middle of a query would avoid the lost attempts. It was rejected: the query
 // would keep its turn, its memory and the files and buffers that it reads, and two of them could wait for
 // each other.
 type QueryPool struct {
 	MaxBytes int64
+	// Name is the plural for the holders of the memory in errors; "": the queries that are running.
+	Name string
 
-	used atomic.Int64
-	ages atomic.Int64 // the age of the youngest query
+	mu           sync.Mutex
+	light, heavy class
+	youngest     int64 // the age of the youngest query
+}
 
-	mu    sync.Mutex
+// class is the light or the heavy queries.
+type class struct {
+	used  int64
 	queue []*waiting // by age, oldest first
-	// waits is the length of the queue, and oldest the age of the first query in it that is not light; 0:
-	// none. They are written under mu.
-	waits, oldest atomic.Int64
 }
 
 // waiting is a query that waits for a reservation.
@@ -49,71 +60,75 @@ type waiting struct {
 }
 
 // Used returns the bytes that queries hold now or have reserved.
-func (p *QueryPool) Used() int64 { return p.used.Load() }
+func (p *QueryPool) Used() int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.light.used + p.heavy.used
+}
 
-// light returns the memory of the largest light query.
-func (p *QueryPool) light() int64 { return p.MaxBytes / 64 }
+// mostLight returns the memory of the largest light query.
+func (p *QueryPool) mostLight() int64 { return p.MaxBytes / 64 }
 
-// heavy returns the memory of all queries that are not light.
-func (p *QueryPool) heavy() int64 { return p.MaxBytes - p.MaxBytes/8 }
+// allLight returns the memory of all light queries while a heavy one waits.
+func (p *QueryPool) allLight() int64 { return p.MaxBytes / 8 }
 
-// take charges n bytes more to a query of an age, which then holds sum, and reports whether there was room.
-func (p *QueryPool) take(n, sum, age int64) bool {
-	if sum <= p.light() {
-		return p.add(n, p.MaxBytes)
+// allHeavy returns the memory of all heavy queries.
+func (p *QueryPool) allHeavy() int64 { return p.MaxBytes - p.allLight() }
+
+// class returns the class of a query that holds n bytes.
+func (p *QueryPool) class(n int64) *class {
+	if n <= p.mostLight() {
+		return &p.light
 	}
-	if oldest := p.oldest.Load(); oldest > 0 && oldest < age {
+	return &p.heavy
+}
+
+// resize charges a query that held some bytes so that it holds others, and reports whether there was room.
+// There always is for fewer bytes. A query without an age gets one.
+func (p *QueryPool) resize(from, to int64, age *int64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if *age == 0 {
+		p.youngest++
+		*age = p.youngest
+	}
+	if to > from && !p.fits(from, to, *age) {
 		return false
 	}
-	return p.add(n, p.heavy())
+	p.class(from).used -= from
+	p.class(to).used += to
+	p.grant()
+	return true
 }
 
-// add charges n bytes unless that makes more than most.
-func (p *QueryPool) add(n, most int64) bool {
-	for {
-		used := p.used.Load()
-		if used+n > most {
-			return false
-		}
-		if p.used.CompareAndSwap(used, used+n) {
-			return true
-		}
+// fits reports whether a query of an age may grow. The caller holds mu.
+func (p *QueryPool) fits(from, to, age int64) bool {
+	c := p.class(to)
+	if len(c.queue) > 0 && c.queue[0].age < age {
+		return false
 	}
-}
-
-// giveBack takes a charge back.
-func (p *QueryPool) giveBack(n int64) {
-	p.used.Add(-n)
-	// Await adds to waits before it looks for room, so one of the two sees the other.
-	if p.waits.Load() > 0 {
-		p.mu.Lock()
-		p.grant()
-		p.mu.Unlock()
+	most, used := p.MaxBytes, c.used+to
+	if p.class(from) == c {
+		used -= from
 	}
+	switch {
+	case c == &p.heavy:
+		most = p.allHeavy()
+	case len(p.heavy.queue) > 0 && age != settledAge:
+		most = p.allLight()
+	}
+	return used <= most && p.light.used+p.heavy.used-from+to <= p.MaxBytes
 }
 
 // grant makes the reservations for which there is room. The caller holds mu.
 func (p *QueryPool) grant() {
-	oldest := int64(0)
-	p.queue = slices.DeleteFunc(p.queue, func(w *waiting) bool {
-		most := p.MaxBytes
-		if w.bytes > p.light() {
-			if oldest > 0 {
-				return false
-			}
-			most = p.heavy()
+	for _, c := range []*class{&p.heavy, &p.light} { // without heavy waiters, light ones have more room
+		for len(c.queue) > 0 && p.fits(0, c.queue[0].bytes, c.queue[0].age) {
+			c.used += c.queue[0].bytes
+			close(c.queue[0].granted)
+			c.queue = slices.Delete(c.queue, 0, 1)
 		}
-		if p.add(w.bytes, most) {
-			close(w.granted)
-			return true
-		}
-		if w.bytes > p.light() {
-			oldest = w.age
-		}
-		return false
-	})
-	p.oldest.Store(oldest)
-	p.waits.Store(int64(len(p.queue)))
+	}
 }
 
 // Await waits for another attempt of a query whose attempt q has ended because the pool refused a charge. It
@@ -121,23 +136,23 @@ func (p *QueryPool) grant() {
 // of class [ErrLimit] if the query needs more memory than the pool has for it.
 func (p *QueryPool) Await(ctx context.Context, q *Quota) (*Quota, error) {
 	q.Release()
-	next := &Quota{MaxSeries: q.MaxSeries, MaxSamples: q.MaxSamples, MaxBytes: q.MaxBytes, Pool: p, age: q.age}
-	next.reserved = q.refused
-	if q.refused > p.light() {
-		next.reserved = min(2*q.refused, p.heavy())
-		if q.MaxBytes > 0 {
-			next.reserved = min(next.reserved, q.MaxBytes)
-		}
-	}
-	if q.refused > p.heavy() {
+	if q.refused > p.allHeavy() {
 		return nil, fmt.Errorf("%w: the query needs more than %d bytes, the memory that all queries together may hold (a share of --memory); shorten its range or narrow its selectors, or raise --memory",
-			ErrLimit, p.heavy())
+			ErrLimit, p.allHeavy())
+	}
+	next := &Quota{MaxSeries: q.MaxSeries, MaxSamples: q.MaxSamples, MaxBytes: q.MaxBytes, Pool: p, age: q.age}
+	next.reserved = min(2*q.refused, p.mostLight())
+	if q.refused > p.mostLight() {
+		next.reserved = min(2*q.refused, p.allHeavy())
+	}
+	if q.MaxBytes > 0 {
+		next.reserved = min(next.reserved, q.MaxBytes)
 	}
 	w := &waiting{age: q.age, bytes: next.reserved, granted: make(chan struct{})}
+	c := p.class(w.bytes)
 	p.mu.Lock()
-	index, _ := slices.BinarySearchFunc(p.queue, w.age, func(w *waiting, age int64) int { return int(w.age - age) })
-	p.queue = slices.Insert(p.queue, index, w)
-	p.waits.Store(int64(len(p.queue)))
+	index, _ := slices.BinarySearchFunc(c.queue, w.age, func(w *waiting, age int64) int { return cmp.Compare(w.age, age) })
+	c.queue = slices.Insert(c.queue, index, w)
 	p.grant()
 	p.mu.Unlock()
 	select {
@@ -149,17 +164,25 @@ func (p *QueryPool) Await(ctx context.Context, q *Quota) (*Quota, error) {
 	defer p.mu.Unlock()
 	select {
 	case <-w.granted: // meanwhile
-		p.used.Add(-w.bytes)
+		c.used -= w.bytes
 	default:
-		p.queue = slices.DeleteFunc(p.queue, func(x *waiting) bool { return x == w })
+		c.queue = slices.DeleteFunc(c.queue, func(x *waiting) bool { return x == w })
 	}
 	p.grant()
 	return nil, ctx.Err()
 }
 
+// hasSpare reports whether optional work may take n bytes more: none waits, and half of the pool stays free.
+func (p *QueryPool) hasSpare(n int64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.light.queue)+len(p.heavy.queue) == 0 && p.light.used+p.heavy.used+n <= p.MaxBytes/2
+}
+
 // full returns the error for a charge of n bytes that has no room.
 func (p *QueryPool) full(n int64) error {
+	name := cmp.Or(p.Name, "queries that are running")
 	return &LimitError{Limit: "memory", Text: fmt.Sprintf(
-		"the queries that are running hold %d of the %d bytes that all together may hold (a share of --memory), and this one needs %d more; try again later, narrow the query, or raise --memory",
-		p.used.Load(), p.MaxBytes, n)}
+		"the %s hold %d of the %d bytes that all together may hold (their share of --memory), and this one needs %d more; try again later, narrow or shorten the query, or raise --memory",
+		name, p.Used(), p.MaxBytes, n)}
 }

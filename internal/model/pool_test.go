@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -66,9 +67,9 @@ func TestAwait(t *testing.T) {
 	})
 }
 
-// TestPoolHasNoDeadlock runs many queries that charge, give back, leave and fail. All end, and those that do
-// not leave have what they asked for; the pool is never above its bound, and empty at the end. A deadlock
-// panics: nothing here has a timeout.
+// TestPoolHasNoDeadlock runs many queries that charge, give back, leave and fail, while other clients send
+// light and heavy queries without end. All end soon, and those that do not leave have what they asked for.
+// The pool is never above its bounds, and empty at the end. A deadlock panics.
 func TestPoolHasNoDeadlock(t *testing.T) {
 	rounds := uint64(60)
 	if testing.Short() {
@@ -84,30 +85,53 @@ type crowd struct {
 	seed     uint64
 	pool     QueryPool
 	attempts atomic.Int64
+	over     atomic.Bool
 }
 
 func (c *crowd) run() {
 	r := rand.New(rand.NewPCG(c.seed, 0))
 	c.pool.MaxBytes = 1000 + r.Int64N(100_000)
-	perQuery := c.pool.heavy() / (1 + r.Int64N(4))
-	queries := 2 + r.IntN(60)
-	var all sync.WaitGroup
+	perQuery := c.pool.allHeavy() / (1 + r.Int64N(4))
+	queries, others := 2+r.IntN(60), r.IntN(40)
+	var all, endless sync.WaitGroup
+	client := func(n int) (*rand.Rand, int64) {
+		r := rand.New(rand.NewPCG(c.seed, uint64(n+1)))
+		need := 1 + r.Int64N(perQuery)
+		if r.IntN(2) == 0 {
+			need = 1 + r.Int64N(c.pool.mostLight())
+		}
+		time.Sleep(time.Duration(r.IntN(1000)))
+		return r, need
+	}
 	for n := range queries {
 		all.Go(func() {
-			r := rand.New(rand.NewPCG(c.seed, uint64(n+1)))
-			need := 1 + r.Int64N(perQuery)
-			if r.IntN(2) == 0 {
-				need = 1 + r.Int64N(c.pool.light())
-			}
-			time.Sleep(time.Duration(r.IntN(1000)))
-			if err := c.query(r, need, perQuery); err != nil {
+			r, need := client(n)
+			attempts, err := c.query(r, need, perQuery)
+			if err != nil {
 				c.t.Error(err)
+			}
+			c.attempts.Add(attempts)
+		})
+	}
+	for n := range others {
+		endless.Go(func() {
+			for r, need := client(queries + n); !c.over.Load(); {
+				if _, err := c.query(r, need, perQuery); err != nil {
+					c.t.Error(err)
+				}
 			}
 		})
 	}
+	late := time.AfterFunc(time.Millisecond, func() { // they take a few microseconds
+		c.t.Errorf("seed %d: a query starves", c.seed)
+		c.over.Store(true)
+	})
 	all.Wait()
-	if used := c.pool.Used(); used != 0 || len(c.pool.queue) > 0 || c.pool.oldest.Load() != 0 || c.pool.waits.Load() != 0 {
-		c.t.Errorf("seed %d: %d bytes are used at the end, %d wait", c.seed, used, len(c.pool.queue))
+	late.Stop()
+	c.over.Store(true)
+	endless.Wait()
+	if used := c.pool.Used(); used != 0 || len(c.pool.light.queue)+len(c.pool.heavy.queue) > 0 || c.pool.light.used != 0 {
+		c.t.Errorf("seed %d: %d bytes are used at the end", c.seed, used)
 	}
 	// An attempt needs at least twice as much as the one before it, or becomes heavy.
 	if most := int64(queries * 10); c.attempts.Load() > most {
@@ -115,29 +139,44 @@ func (c *crowd) run() {
 	}
 }
 
+// check fails if the pool is above one of its bounds.
+func (c *crowd) check() {
+	p := &c.pool
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.light.used < 0 || p.heavy.used < 0 || p.heavy.used > p.allHeavy() || p.light.used+p.heavy.used > p.MaxBytes {
+		c.t.Errorf("seed %d: %d bytes of light queries and %d of heavy ones in %d", c.seed, p.light.used, p.heavy.used, p.MaxBytes)
+	}
+	for _, class := range []*class{&p.light, &p.heavy} {
+		if len(class.queue) > 0 && p.fits(0, class.queue[0].bytes, class.queue[0].age) {
+			c.t.Errorf("seed %d: a query waits although there is room", c.seed)
+		}
+	}
+}
+
 // query charges need bytes, in as many attempts as it takes. One query of eight leaves while it waits.
-func (c *crowd) query(r *rand.Rand, need, perQuery int64) error {
+func (c *crowd) query(r *rand.Rand, need, perQuery int64) (attempts int64, err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	leaves := r.IntN(8) == 0
 	q := &Quota{Pool: &c.pool, MaxBytes: perQuery}
 	for {
-		c.attempts.Add(1)
+		attempts++
 		if c.attempt(r, q, need) {
-			return nil
+			return attempts, nil
 		}
 		if !q.Refused() {
-			return errors.New("an attempt failed that was not refused")
+			return attempts, errors.New("an attempt failed that was not refused")
 		}
 		if leaves {
 			time.AfterFunc(time.Duration(r.IntN(2000)), cancel)
 		}
 		next, err := c.pool.Await(ctx, q)
 		if err != nil && leaves {
-			return nil
+			return attempts, nil
 		}
 		if err != nil {
-			return fmt.Errorf("seed %d: %d bytes of a pool of %d: %w", c.seed, need, c.pool.MaxBytes, err)
+			return attempts, fmt.Errorf("seed %d: %d bytes of a pool of %d: %w", c.seed, need, c.pool.MaxBytes, err)
 		}
 		q = next
 	}
@@ -163,10 +202,8 @@ func (c *crowd) attempt(r *rand.Rand, q *Quota, need int64) bool {
 					return
 				}
 				left -= n
-				if used := c.pool.Used(); used > c.pool.MaxBytes {
-					c.t.Errorf("seed %d: %d bytes of %d are used", c.seed, used, c.pool.MaxBytes)
-				}
-				time.Sleep(time.Duration(r.IntN(100)))
+				c.check()
+				time.Sleep(time.Duration(1 + r.IntN(100)))
 				if r.IntN(4) == 0 && q.TakeBytes(-n) == nil {
 					left += n
 				}
@@ -178,4 +215,134 @@ func (c *crowd) attempt(r *rand.Rand, q *Quota, need int64) bool {
 	}
 	workers.Wait()
 	return !failed.Load()
+}
+
+// overlap keeps queries of n bytes running in a pool, without a moment in which none does, until the test of
+// the bubble calls stop.
+func overlap(t *testing.T, pool *QueryPool, clients int, n int64) (stop func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	for i := range clients {
+		running.Go(func() {
+			time.Sleep(time.Duration(i) * 10 * time.Millisecond / time.Duration(clients))
+			for ctx.Err() == nil {
+				q := &Quota{Pool: pool}
+				if q.TakeBytes(n) != nil {
+					if next, err := pool.Await(ctx, q); err == nil {
+						q = next
+					}
+				}
+				time.Sleep(9 * time.Millisecond)
+				q.Release()
+				time.Sleep(time.Millisecond)
+			}
+		})
+	}
+	time.Sleep(20 * time.Millisecond)
+	return func() {
+		cancel()
+		running.Wait()
+	}
+}
+
+// TestLightQueriesLeaveRoom: light queries that overlap without end do not keep a query from a reservation of
+// all that heavy ones may hold.
+func TestLightQueriesLeaveRoom(t *testing.T) {
+	for clients, bytes := range map[int]int64{2: 1, 9: 125, 40: 125} {
+		for _, first := range []int64{1000, 3000, 3600, 5000, 6800} {
+			synctest.Test(t, func(t *testing.T) {
+				pool := &QueryPool{MaxBytes: 8000}
+				stop := overlap(t, pool, clients, bytes)
+				other, heavy := &Quota{Pool: pool}, &Quota{Pool: pool}
+				for left := int64(7001) - first; left > 0 && other.TakeBytes(left) != nil; left-- {
+				}
+				if heavy.TakeBytes(first) == nil {
+					t.Fatal("the pool is not full")
+				}
+				other.Release()
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				next, err := pool.Await(ctx, heavy)
+				if err != nil {
+					t.Errorf("%d clients of %d bytes, %d bytes refused: %v", clients, bytes, first, err)
+				} else if err := next.TakeBytes(first); err != nil {
+					t.Error(err)
+				} else {
+					next.Release()
+				}
+				stop()
+				if used := pool.Used(); used != 0 {
+					t.Errorf("%d bytes are used at the end", used)
+				}
+			})
+		}
+	}
+}
+
+// TestLightQueriesWaitByAge: a light query that waits is not overtaken by younger light ones for long.
+func TestLightQueriesWaitByAge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pool := &QueryPool{MaxBytes: 8000}
+		heavy, waits := &Quota{Pool: pool}, &Quota{Pool: pool}
+		if err := heavy.TakeBytes(7000); err != nil {
+			t.Fatal(err)
+		}
+		stop := overlap(t, pool, 1000, 1)
+		if waits.TakeBytes(125) == nil {
+			t.Fatal("the pool is not full")
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		next, err := pool.Await(ctx, waits)
+		if err != nil {
+			t.Error(err)
+		} else {
+			next.Release()
+		}
+		heavy.Release()
+		stop()
+	})
+}
+
+// TestLightAttempts: the reservation of a light query grows by half at least, too.
+func TestLightAttempts(t *testing.T) {
+	pool := &QueryPool{MaxBytes: 64_000} // 1000 for a light query
+	q, attempts := &Quota{Pool: pool}, 1
+	for ; ; attempts++ {
+		var others []*Quota
+		for left := pool.MaxBytes - pool.Used(); left > 0; left = pool.MaxBytes - pool.Used() {
+			other := &Quota{Pool: pool}
+			if err := other.TakeBytes(min(left, 1000)); err != nil {
+				t.Fatal(err)
+			}
+			others = append(others, other)
+		}
+		charges := 0
+		for charges < 100 && q.TakeBytes(10) == nil {
+			charges++
+		}
+		for _, other := range others {
+			other.Release()
+		}
+		if charges == 100 {
+			break
+		}
+		var err error
+		if q, err = pool.Await(t.Context(), q); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if attempts > 8 {
+		t.Errorf("%d attempts for 100 charges", attempts)
+	}
+}
+
+// TestPoolName: an error says whose memory is full.
+func TestPoolName(t *testing.T) {
+	for name, want := range map[string]string{"": "the queries that are running hold", "forms of queries": "the forms of queries hold"} {
+		err := (&Quota{Pool: &QueryPool{MaxBytes: 8, Name: name}}).TakeBytes(9)
+		if err == nil || !strings.HasPrefix(err.Error(), want) || !strings.Contains(err.Error(), "--memory") {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
 }

@@ -84,14 +84,8 @@ func (q *Quota) charge(n int64) error {
 		return fmt.Errorf("%w: the query needs more than %d bytes of memory (query.max-bytes); shorten its range or narrow its selectors", ErrLimit, q.MaxBytes)
 	}
 	if p := q.Pool; p != nil {
-		if q.age == 0 {
-			q.age = p.ages.Add(1)
-		}
-		more := max(sum, q.reserved) - max(q.bytes, q.reserved)
-		switch {
-		case more < 0:
-			p.giveBack(-more)
-		case more > 0 && !p.take(more, sum, q.age):
+		from, to := max(q.bytes, q.reserved), max(sum, q.reserved)
+		if from != to && !p.resize(from, to, &q.age) {
 			return p.full(n)
 		}
 	}
@@ -100,12 +94,12 @@ func (q *Quota) charge(n int64) error {
 }
 
 // TakeSpare charges memory for optional work, such as prefetching, and reports whether it did. The total of
-// spare memory is at most 1/share of MaxBytes. The charge must leave the query a quarter of MaxBytes, and all
-// queries together half of the pool. GiveSpare gives the memory back.
+// spare memory is at most 1/share of MaxBytes. The charge must leave the query a quarter of MaxBytes. Beyond
+// the reservation of the query, it must also leave half of the pool free. GiveSpare gives the memory back.
 func (q *Quota) TakeSpare(n, share int64) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.Pool != nil && (q.Pool.waits.Load() > 0 || q.Pool.used.Load()+n > q.Pool.MaxBytes/2) {
+	if q.Pool != nil && q.bytes+n > q.reserved && !q.Pool.hasSpare(n) {
 		return false
 	}
 	if q.MaxBytes > 0 && (q.bytes+n > q.MaxBytes/4*3 || q.spare+n > q.MaxBytes/share) {
@@ -146,7 +140,7 @@ func (q *Quota) Release() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if held := max(q.bytes, q.reserved); q.Pool != nil && held > 0 {
-		q.Pool.giveBack(held)
+		q.Pool.resize(held, 0, &q.age)
 	}
 	q.bytes, q.reserved = 0, 0
 }

@@ -71,3 +71,33 @@ func TestTakeSpare(t *testing.T) {
 		t.Errorf("what was given back is missing: %v", err)
 	}
 }
+
+// TestSpareInReservation: a query that runs from its beginning may prefetch with the memory that is reserved
+// for it, however full the pool is.
+func TestSpareInReservation(t *testing.T) {
+	pool := &QueryPool{MaxBytes: 800}
+	q, other := &Quota{Pool: pool, MaxBytes: 600}, &Quota{Pool: pool}
+	if err := other.TakeBytes(600); err != nil {
+		t.Fatal(err)
+	}
+	if q.TakeBytes(200) == nil {
+		t.Fatal("the pool is not full")
+	}
+	other.Release()
+	q, err := pool.Await(t.Context(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := other.TakeBytes(100); err != nil {
+		t.Fatal(err)
+	}
+	if !q.TakeSpare(100, 4) || pool.Used() != 500 {
+		t.Errorf("no spare memory within a reservation; %d bytes are used", pool.Used())
+	}
+	if err := q.TakeBytes(300); err != nil {
+		t.Error(err)
+	}
+	if q.TakeSpare(1, 4) {
+		t.Error("spare memory beyond the reservation in a pool that is more than half full")
+	}
+}
