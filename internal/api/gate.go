@@ -9,21 +9,36 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// waitersPerSlot bounds the waiting requests, since each holds its form. More would not get their turn in
-// time anyway.
+// waitersPerSlot bounds the requests that wait for a turn, and those that wait for memory, since each holds
+// its form. More would not get their turn in time anyway.
 const waitersPerSlot = 16
 
 // Slots are the turns. The gates of several dialects may share them.
 type Slots struct {
-	taken   chan struct{}
-	waiters atomic.Int64
+	taken chan struct{}
+	// Requests that wait for a turn and for memory are counted apart: heavy ones that wait for memory must not
+	// keep light ones from waiting for a turn.
+	forTurn, forMemory waiters
 }
 
-// addWaiter counts a request that waits for a turn or for memory, and reports whether it may wait.
-func (s *Slots) addWaiter() bool { return s.waiters.Add(1) <= waitersPerSlot*int64(cap(s.taken)) }
+// waiters is the number of requests that wait.
+type waiters struct {
+	n    atomic.Int64
+	most int64
+}
+
+// add counts a request, and reports whether it may wait. It must be removed in either case.
+func (w *waiters) add() bool { return w.n.Add(1) <= w.most }
+
+func (w *waiters) remove() { w.n.Add(-1) }
 
 // NewSlots returns n turns, and at least one.
-func NewSlots(n int) *Slots { return &Slots{taken: make(chan struct{}, max(n, 1))} }
+func NewSlots(n int) *Slots {
+	s := &Slots{taken: make(chan struct{}, max(n, 1))}
+	s.forTurn.most = waitersPerSlot * int64(cap(s.taken))
+	s.forMemory.most = s.forTurn.most
+	return s
+}
 
 // Gate lets a bounded number of requests in. A bounded number of others waits, for a bounded time.
 type Gate struct {
@@ -46,10 +61,11 @@ func (g *Gate) Enter(ctx context.Context) error {
 		return nil
 	default:
 	}
-	defer g.slots.waiters.Add(-1)
-	if !g.slots.addWaiter() {
+	waiters := &g.slots.forTurn
+	defer waiters.remove()
+	if !waiters.add() {
 		return g.refuse("%w: %d queries are running and %d wait (query.max-concurrent); try again later",
-			model.ErrTransient, cap(g.slots.taken), waitersPerSlot*cap(g.slots.taken))
+			model.ErrTransient, cap(g.slots.taken), waiters.most)
 	}
 	g.metrics.Waiting.Inc()
 	defer g.metrics.Waiting.Dec()

@@ -29,11 +29,11 @@ func (c *call) awaitMemory() error {
 	if c.out.cost != nil {
 		c.out.cost = c.r.Cost
 	}
-	slots, most := c.o.Slots, c.o.Limits.Timeout/2
-	defer slots.waiters.Add(-1)
-	if !slots.addWaiter() {
+	waiters, most := &c.o.Slots.forMemory, c.o.Limits.Timeout/2
+	defer waiters.remove()
+	if !waiters.add() {
 		c.o.Waits.observe(waitRefused, 0)
-		return c.noMemory("%d queries wait already (query.max-concurrent)", waitersPerSlot*cap(slots.taken))
+		return c.noMemory("%d queries wait for memory already (query.max-concurrent)", waiters.most)
 	}
 	defer c.o.Waits.begin()()
 	ctx, cancel := context.WithTimeout(c.client, most-c.waited)

@@ -180,3 +180,72 @@ func TestStreamsGoOn(t *testing.T) {
 		all.Wait()
 	})
 }
+
+// TestHeavyQueryPassesLightOnes: with the shares that a server has by default, light clients that hold a part
+// of the pool at all times do not keep a heavy query waiting.
+func TestHeavyQueryPassesLightOnes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newMemoryWorld(300_000, 16, Limits{MaxBytes: 250_000, Timeout: 2 * time.Minute, MaxWait: 10 * time.Second})
+		stop := make(chan struct{})
+		var all sync.WaitGroup
+		for i := range 9 {
+			all.Go(func() {
+				time.Sleep(time.Duration(i) * 110 * time.Millisecond)
+				for {
+					select {
+					case <-stop:
+						return
+					default:
+					}
+					if r := w.get(t.Context(), 4600); r.Code != http.StatusOK {
+						t.Errorf("a light query: %d %s", r.Code, r.Body)
+					}
+				}
+			})
+		}
+		other := &model.Quota{Pool: w.pool}
+		if err := other.TakeBytes(124_000); err != nil {
+			t.Fatal(err)
+		}
+		time.AfterFunc(3*time.Second, other.Release)
+		time.Sleep(500 * time.Millisecond)
+		began := time.Now()
+		if r := w.get(t.Context(), 140_000); r.Code != http.StatusOK || time.Since(began) > 10*time.Second {
+			t.Errorf("the heavy query: %d after %s: %s", r.Code, time.Since(began), r.Body)
+		}
+		if granted := testutil.ToFloat64(w.waits.waits.WithLabelValues(waitGranted)); granted == 0 {
+			t.Error("the heavy query did not wait")
+		}
+		close(stop)
+		all.Wait()
+	})
+}
+
+// TestWaitersAreApart: as many queries as may wait for memory do not keep light ones from waiting for a turn.
+func TestWaitersAreApart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newMemoryWorld(80_000, 2, Limits{Timeout: time.Minute, MaxWait: 10 * time.Second})
+		other := &model.Quota{Pool: w.pool}
+		if err := other.TakeBytes(60_000); err != nil {
+			t.Fatal(err)
+		}
+		var all sync.WaitGroup
+		for range 16 * waitersPerSlot { // more than may wait
+			all.Go(func() { w.get(t.Context(), 20_000) })
+			time.Sleep(100 * time.Millisecond)
+		}
+		if waiting := testutil.ToFloat64(w.waits.waiting); waiting != 2*waitersPerSlot {
+			t.Errorf("%v queries wait for memory", waiting)
+		}
+		for range 8 {
+			all.Go(func() {
+				if r := w.get(t.Context(), 1000); r.Code != http.StatusOK {
+					t.Errorf("a light query: %d %s", r.Code, r.Body)
+				}
+			})
+		}
+		time.Sleep(5 * time.Second)
+		other.Release()
+		all.Wait()
+	})
+}
