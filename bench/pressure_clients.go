@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -12,12 +13,15 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/bench/result"
+	"github.com/shaledb/shale/bench/system"
+	"github.com/shaledb/shale/internal/load/pace"
 )
 
 // responses are what clients have got.
 type responses struct {
-	codes  map[int]int
-	broken int // without a whole response
+	codes map[int]int
+	cut   int   // without a whole response
+	cause error // of the first of those
 	// wrong are the 5xx that are neither 503 nor ask the client to try again.
 	wrong   int
 	example string    // of a wrong response
@@ -31,12 +35,11 @@ func (r *responses) add(o *responses) {
 	for code, n := range o.codes {
 		r.codes[code] += n
 	}
-	r.broken += o.broken
+	r.cut += o.cut
 	r.wrong += o.wrong
 	r.took = append(r.took, o.took...)
-	if r.example == "" {
-		r.example = o.example
-	}
+	r.example = cmp.Or(r.example, o.example)
+	r.cause = cmp.Or(r.cause, o.cause)
 }
 
 // others lists the responses besides 200 and 503.
@@ -48,10 +51,18 @@ func (r *responses) others() string {
 		}
 	}
 	slices.Sort(list)
-	if r.broken > 0 {
-		list = append(list, fmt.Sprintf("broken: %d", r.broken))
-	}
 	return strings.Join(list, ", ")
+}
+
+// err returns an error for responses that no client may get.
+func (r *responses) err() error {
+	switch {
+	case r.wrong > 0:
+		return fmt.Errorf("%d responses were 5xx but not 503 with Retry-After, such as %s", r.wrong, r.example)
+	case r.cut > 0:
+		return fmt.Errorf("%d responses were cut: %w", r.cut, r.cause)
+	}
+	return nil
 }
 
 func (r *responses) quantile(q float64) string {
@@ -64,32 +75,35 @@ func (r *responses) quantile(q float64) string {
 // afterRefusal is how long a client waits after 503 or 429: less than it is told, so that the pressure stays.
 const afterRefusal = 100 * time.Millisecond
 
-// ask sends a request after the other until the context ends. Requests that are cut then do not count.
-func (p *pressure) ask(ctx context.Context, client *http.Client, path func() string, pause time.Duration) *responses {
+// lastResponses is the time that clients wait for responses to their last requests: a query waits for memory
+// for a minute by default, and runs for two at most.
+const lastResponses = 3 * time.Minute
+
+// ask sends a request after the other until the context asking ends. The last one may run until ctx ends.
+func (p *pressure) ask(ctx, asking context.Context, client *http.Client, path func() string, pause time.Duration) *responses {
 	got := &responses{codes: make(map[int]int)}
-	for wait := time.Duration(0); ctx.Err() == nil; {
+	for wait := time.Duration(0); asking.Err() == nil; {
 		if pause > 0 {
 			wait += time.Duration((0.5 + rand.Float64()) * float64(pause))
 		}
 		select {
 		case <-time.After(wait):
-		case <-ctx.Done():
+		case <-asking.Done():
 			return got
 		}
 		wait = 0
 		began := time.Now()
 		code, refused, err := p.one(ctx, client, path(), got)
-		switch {
-		case ctx.Err() != nil:
-		case err != nil:
-			got.broken++
+		if err != nil {
+			got.cut++
+			got.cause = cmp.Or(got.cause, err)
 			wait = afterRefusal
-		default:
-			if got.codes[code]++; code == http.StatusOK {
-				got.took = append(got.took, time.Since(began).Seconds())
-			} else if refused {
-				wait = afterRefusal
-			}
+			continue
+		}
+		if got.codes[code]++; code == http.StatusOK {
+			got.took = append(got.took, time.Since(began).Seconds())
+		} else if refused {
+			wait = afterRefusal
 		}
 	}
 	return got
@@ -120,8 +134,13 @@ func (p *pressure) one(ctx context.Context, client *http.Client, path string, go
 	return code, code == http.StatusServiceUnavailable || code == http.StatusTooManyRequests, err
 }
 
-// crowd runs clients, each with its path, and returns what they got, by name of their query.
-func (p *pressure) crowd(ctx context.Context, clients int, pause time.Duration, choose func(client int) shape) map[string]*responses {
+// crowd runs clients that send requests for a time, each with its path, and returns what they got, by name of
+// their query. It returns after all responses.
+func (p *pressure) crowd(ctx context.Context, atMost time.Duration, clients int, pause time.Duration, choose func(client int) shape) map[string]*responses {
+	asking, stop := context.WithTimeout(ctx, atMost)
+	defer stop()
+	ctx, cut := context.WithTimeoutCause(ctx, atMost+lastResponses, fmt.Errorf("no response within %s", lastResponses))
+	defer cut()
 	transport := &http.Transport{MaxIdleConnsPerHost: clients, DisableCompression: true}
 	defer transport.CloseIdleConnections()
 	client := &http.Client{Transport: transport}
@@ -131,7 +150,7 @@ func (p *pressure) crowd(ctx context.Context, clients int, pause time.Duration, 
 	for n := range clients {
 		running.Go(func() {
 			s := choose(n)
-			got := p.ask(ctx, client, func() string { return s.path(p.end) }, pause)
+			got := p.ask(ctx, asking, client, func() string { return s.path(p.end) }, pause)
 			mu.Lock()
 			defer mu.Unlock()
 			if all[s.name] == nil {
@@ -142,4 +161,34 @@ func (p *pressure) crowd(ctx context.Context, clients int, pause time.Duration, 
 	}
 	running.Wait()
 	return all
+}
+
+const (
+	queryBytesMetric = "shale_api_prom_query_bytes" // of the queries of all APIs
+	// idlePatience is the time that queries have to give back their memory after their responses.
+	idlePatience = 30 * time.Second
+)
+
+// idle waits until no query holds memory of the server.
+func (p *pressure) idle(ctx context.Context) error {
+	if p.sys.Kind != system.Shale {
+		return nil
+	}
+	return awaitZero(ctx, func() (float64, error) { return p.srv.Metric(ctx, queryBytesMetric, "") })
+}
+
+// awaitZero waits until queries hold no bytes.
+func awaitZero(ctx context.Context, bytes func() (float64, error)) error {
+	for began := time.Now(); ; {
+		held, err := bytes()
+		if err != nil || held == 0 {
+			return err
+		}
+		if time.Since(began) > idlePatience {
+			return fmt.Errorf("%s is %.0f after %s without queries, want 0", queryBytesMetric, held, idlePatience)
+		}
+		if err := pace.Sleep(ctx, 50*time.Millisecond); err != nil {
+			return err
+		}
+	}
 }

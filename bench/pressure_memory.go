@@ -33,7 +33,7 @@ type memoryCmd struct {
 	Clients       []int         `default:"1,32" help:"Numbers of clients, each of which sends a query after the other."`
 	Storm         []string      `default:"no,yes" enum:"no,yes" help:"Without and with a storm of new series."`
 	Queries       []string      `placeholder:"TEXT" help:"Only the queries whose names contain one of the texts."`
-	Cell          time.Duration `default:"8s" help:"Duration of one cell of the table."`
+	Cell          time.Duration `default:"8s" help:"How long the clients of a cell send queries. The cell ends with their last response."`
 }
 
 // Help returns examples.
@@ -117,10 +117,7 @@ func (c *memoryCmd) Run(ctx context.Context, out *streams) error {
 		if err := writeCells(out.stdout, cells); err != nil {
 			return err
 		}
-		if over := slices.DeleteFunc(cells, func(c cell) bool { return c.fits() && c.got.wrong == 0 }); len(over) > 0 {
-			return fmt.Errorf("%d cells are over their bound or have a wrong response, such as %s", len(over), over[0].row())
-		}
-		return nil
+		return judge(cells)
 	})
 }
 
@@ -135,6 +132,16 @@ type cell struct {
 }
 
 func (c *cell) fits() bool { return c.bound == 0 || c.peak <= c.bound }
+
+// judge returns an error if a cell is over its bound or has a response that no client may get.
+func judge(cells []cell) error {
+	bad := slices.DeleteFunc(cells, func(c cell) bool { return c.fits() && c.got.err() == nil })
+	if len(bad) == 0 {
+		return nil
+	}
+	text := fmt.Errorf("%d cells are over their bound, or have a wrong response or one that was cut, such as %s", len(bad), bad[0].row())
+	return errors.Join(text, bad[0].got.err())
+}
 
 // boundOf is what a server may take with a budget: docs/operations.md.
 func boundOf(memory string) (int64, error) {
@@ -196,13 +203,11 @@ func (c *memoryCmd) wants(name string) bool {
 }
 
 func (c *memoryCmd) measure(ctx context.Context, p *pressure, q shape, one *cell) error {
-	if err := proc.ClearPeak(p.srv.PID); err != nil {
+	if err := errors.Join(p.idle(ctx), proc.ClearPeak(p.srv.PID)); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.Cell)
-	defer cancel()
 	began := time.Now()
-	for _, got := range p.crowd(ctx, one.clients, 0, func(int) shape { return q }) {
+	for _, got := range p.crowd(ctx, c.Cell, one.clients, 0, func(int) shape { return q }) {
 		one.got.add(got)
 	}
 	one.seconds = time.Since(began).Seconds()
@@ -222,15 +227,15 @@ func (c *cell) row() string {
 	if !c.fits() {
 		fits = "**no**"
 	}
-	return fmt.Sprintf("| %s | %s | %s | %d | %s | %s | %s | %s | %d | %d | %s | %.1f | %s | %s |", c.system, c.memory, c.query, c.clients, c.storm, bound, mebibytes(c.peak), fits,
-		c.got.codes[http.StatusOK], c.got.codes[http.StatusServiceUnavailable], c.got.others(), float64(len(c.got.took))/c.seconds, c.got.quantile(0.5), c.got.quantile(0.99))
+	return fmt.Sprintf("| %s | %s | %s | %d | %s | %s | %s | %s | %d | %d | %d | %s | %.1f | %s | %s |", c.system, c.memory, c.query, c.clients, c.storm, bound, mebibytes(c.peak), fits,
+		c.got.codes[http.StatusOK], c.got.codes[http.StatusServiceUnavailable], c.got.cut, c.got.others(), float64(len(c.got.took))/c.seconds, c.got.quantile(0.5), c.got.quantile(0.99))
 }
 
 func mebibytes(n int64) string { return fmt.Sprintf("%d MiB", n>>20) }
 
 func writeCells(out io.Writer, cells []cell) error {
 	var sb strings.Builder
-	sb.WriteString("| system | --memory | query | clients | storm | bound | peak RSS | inside | 200 | 503 | other | 200/s | p50 | p99 |\n|" + strings.Repeat("---|", 14) + "\n")
+	sb.WriteString("| system | --memory | query | clients | storm | bound | peak RSS | inside | 200 | 503 | cut | other | 200/s | p50 | p99 |\n|" + strings.Repeat("---|", 15) + "\n")
 	for i := range cells {
 		sb.WriteString(cells[i].row() + "\n")
 	}
