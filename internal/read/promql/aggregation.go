@@ -25,7 +25,8 @@ type aggregation struct {
 	free    []cell
 	builder labels.ScratchBuilder
 	notes   *annotations.Annotations
-	held    int64 // bytes of the histograms of all groups
+	quota   *model.Quota
+	bounds  lastBounds // of histograms that were the first in their cell
 }
 
 // group is a group of series. Groups are in upstream's order: that of their first series with a value.
@@ -46,8 +47,10 @@ type cell struct {
 
 const cellBytes = 24
 
-func newAggregation(n *node, notes *annotations.Annotations) *aggregation {
-	a := &aggregation{node: n, byKey: make(map[string]int), current: -1, notes: notes}
+func (n *node) cellBytes() int64 { return cellBytes * int64(n.steps()) }
+
+func newAggregation(n *node, notes *annotations.Annotations, quota *model.Quota) *aggregation {
+	a := &aggregation{node: n, byKey: make(map[string]int), current: -1, notes: notes, quota: quota}
 	for _, name := range n.aggregate.Grouping {
 		a.names = append(a.names, []byte(name))
 	}
@@ -69,7 +72,7 @@ func (a *aggregation) groupsBy(name []byte) bool {
 	return named != a.aggregate.Without
 }
 
-// groupOf returns the group of a series, and creates it if needed.
+// groupOf returns the group of a series. If needed, it charges and creates one.
 func (a *aggregation) groupOf(l model.Labels) (*group, error) {
 	last := len(a.key)
 	for rest := l; ; {
@@ -95,6 +98,9 @@ func (a *aggregation) groupOf(l model.Labels) (*group, error) {
 	a.key = append(a.key[:0], a.key[last:]...)
 	i, ok := a.byKey[string(a.key)]
 	if !ok {
+		if err := a.quota.TakeBytes(keptBytes + 2*int64(len(a.key)) + a.cellBytes()); err != nil {
+			return nil, toUpstream(err)
+		}
 		l, err := labelsOf(&a.builder, a.key)
 		if err != nil {
 			return nil, err

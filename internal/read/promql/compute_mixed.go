@@ -14,14 +14,9 @@ import (
 
 // computeMixed computes a series with histograms, from the row at the given index on.
 func (w *windows) computeMixed(rows *model.Rows, from int) error {
-	results := w.mostValues(rows.Len() - from)
-	if w.edge() {
-		results = min(results, rows.Len()-from)
-	}
-	if err := w.mixed.load(rows, from, results); err != nil {
+	if err := w.mixed.load(rows, from); err != nil {
 		return err
 	}
-	w.mixed.shared = nil
 	statistics := w.selector.SkipHistogramBuckets
 	switch {
 	case w.fn != nil && statistics:
@@ -58,8 +53,7 @@ func (w *windows) callMixed() error {
 		return err
 	}
 	if w.ownHistogramRate() {
-		w.computeHistogramRates()
-		return nil
+		return w.computeHistogramRates()
 	}
 	var firstFloat, floats, firstHistogram, histograms int
 	for i := range w.steps() {
@@ -76,76 +70,108 @@ func (w *windows) callMixed() error {
 		for firstHistogram < histograms && m.histograms[firstHistogram].T <= t-w.width {
 			firstHistogram++
 		}
-		w.callStep(i, m.floats[firstFloat:floats:floats], m.histograms[firstHistogram:histograms:histograms])
+		if err := w.callStep(i, m.floats[firstFloat:floats:floats], m.histograms[firstHistogram:histograms:histograms]); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
 // callStatistics is callMixed without buckets.
 func (w *windows) callStatistics() error {
-	it := storage.NewBufferIterator(w.mixed.statistics(), w.width)
+	samples, err := w.mixed.statistics()
+	if err != nil {
+		return err
+	}
+	it := storage.NewBufferIterator(samples, w.width)
 	for i := range w.steps() {
 		t := w.stepTime(i)
 		if err := w.mixed.slide(it, t-w.width, t); err != nil {
 			return err
 		}
-		w.callStep(i, w.mixed.floats, w.mixed.histograms)
+		if err := w.callStep(i, w.mixed.floats, w.mixed.histograms); err != nil {
+			return err
+		}
 		it.ReduceDelta(min(w.width, w.step))
 	}
 	return nil
 }
 
 // callStep applies upstream's function to the window of a step, unless that is empty.
-func (w *windows) callStep(step int, floats []upstream.FPoint, histograms []upstream.HPoint) {
+func (w *windows) callStep(step int, floats []upstream.FPoint, histograms []upstream.HPoint) error {
 	if len(floats)+len(histograms) == 0 {
-		return
+		return nil
 	}
 	if w.edge() {
-		w.addEdge(step, floats, histograms)
-		return
+		return w.addEdge(step, floats, histograms)
 	}
 	w.matrix[0].Floats, w.matrix[0].Histograms = floats, histograms
 	w.helper.Ts = w.start + int64(step)*w.step
 	out, notes := w.fn(w.scalars, w.matrix, w.call.Args, &w.helper)
 	w.notes.Merge(notes)
 	w.helper.Out = out[:0]
-	if len(out) > 0 {
-		w.add(step, out[0].F, out[0].H)
+	if len(out) == 0 {
+		return nil
 	}
+	return w.addMade(step, out[0].F, out[0].H)
 }
+
+// addMade adds a histogram that was made for the step, or the float if that is nil, and charges it. If the
+// aggregation does not look into histograms, all steps have the same one.
+func (w *windows) addMade(step int, f float64, h *histogram.FloatHistogram) error {
+	if h != nil && w.ignoresHistograms() {
+		w.add(step, f, &w.mixed.increase.sum)
+		return nil
+	}
+	w.add(step, f, h)
+	if h == nil {
+		return nil
+	}
+	return w.mixed.hold(sizeOf(h) + w.mixed.resultBounds.sizeOf(h))
+}
+
+// ignoresHistograms reports whether the node is an aggregation that does not look into histograms.
+func (n *node) ignoresHistograms() bool { return n.aggregate != nil && !n.addsHistograms() }
 
 // edge reports whether the function returns the first or last sample of a window.
 func (n *node) edge() bool { return n.call != nil && !n.dropsName }
 
 // addEdge adds the first or last sample of a window. Upstream copies histograms at each step; here
 // consecutive steps share a copy.
-func (w *windows) addEdge(step int, floats []upstream.FPoint, histograms []upstream.HPoint) {
+func (w *windows) addEdge(step int, floats []upstream.FPoint, histograms []upstream.HPoint) error {
 	float, last := 0, 0
 	if w.call.Func.Name == "last_over_time" {
 		float, last = len(floats)-1, len(histograms)-1
 	}
 	if len(floats) > 0 && (len(histograms) == 0 || (floats[float].T < histograms[last].T) == (w.call.Func.Name == "first_over_time")) {
 		w.add(step, floats[float].F, nil)
-		return
+		return nil
 	}
-	h := histograms[last].H
+	m, h := w.mixed, histograms[last].H
 	if w.reused = w.aggregate != nil; w.reused {
 		w.add(step, 0, h)
-		return
+		return nil
 	}
-	if m := w.mixed; m.shared != h {
-		m.shared, m.copy = h, h.Copy()
+	if m.shared == h {
+		w.add(step, 0, m.copy)
+		return nil
 	}
-	w.add(step, 0, w.mixed.copy)
+	m.shared, m.copy = h, h.Copy()
+	return w.addMade(step, 0, m.copy)
 }
 
-// lastMixed returns the last sample of each window, unless it is a stale marker. It decodes only those.
+// lastMixed returns the last sample of each window, unless it is a stale marker. It decodes only those. An
+// aggregation that ignores histograms needs no more than one at a time.
 func (w *windows) lastMixed() error {
 	m := w.mixed
-	if n := len(m.points.times); n > len(m.memory) {
-		m.memory = append(m.memory, make([]histogram.FloatHistogram, n-len(m.memory))...)
+	slots := min(len(m.points.times), w.steps())
+	if w.ignoresHistograms() {
+		slots = 1
 	}
-	next, decoded := 0, -1
+	if err := m.memory.grow(m, slots); err != nil {
+		return err
+	}
+	next, decoded, slot := 0, -1, -1
 	var h *histogram.FloatHistogram
 	for i := range w.steps() {
 		t := w.stepTime(i)
@@ -164,7 +190,8 @@ func (w *windows) lastMixed() error {
 		}
 		if decoded != last {
 			var err error
-			if h, err = m.decode(last, &m.memory[last]); err != nil {
+			slot = min(slot+1, slots-1)
+			if h, err = m.decode(last, m.memory.get(slot)); err != nil {
 				return err
 			}
 			decoded = last
@@ -178,7 +205,11 @@ func (w *windows) lastMixed() error {
 
 // lastStatistics is lastMixed without buckets. It moves as upstream does in vectorSelectorSingle.
 func (w *windows) lastStatistics() error {
-	it := storage.NewMemoizedIterator(w.mixed.statistics(), w.width)
+	samples, err := w.mixed.statistics()
+	if err != nil {
+		return err
+	}
+	it := storage.NewMemoizedIterator(samples, w.width)
 	for i := range w.steps() {
 		ref := w.stepTime(i)
 		var t int64
@@ -201,8 +232,11 @@ func (w *windows) lastStatistics() error {
 				continue
 			}
 		}
-		if !value.IsStaleNaN(v) && (h == nil || !value.IsStaleNaN(h.Sum)) {
-			w.add(i, v, h)
+		if value.IsStaleNaN(v) || h != nil && value.IsStaleNaN(h.Sum) {
+			continue
+		}
+		if err := w.addMade(i, v, h); err != nil {
+			return err
 		}
 	}
 	return nil

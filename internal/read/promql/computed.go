@@ -29,6 +29,7 @@ type computedSet struct {
 	labels      model.Labels // of the last computed series
 	builder     labels.ScratchBuilder
 	shown       int    // groups that were returned
+	summed      int64  // bytes charged for the sum of all series, if upstream adds them up
 	group       result // the current one
 	current     storage.Series
 	err         error
@@ -53,7 +54,7 @@ func (q *querier) compute(ctx context.Context, n *node, held *holding) storage.S
 	s := &computedSet{ctx: ctx, n: n, held: held, q: q.q, from: &prefetch{set: rows, quota: q.q.Quota, from: from}, windows: newWindows(n, q.q.Quota)}
 	q.open = append(q.open, s.from)
 	if n.aggregate != nil {
-		s.aggregation = newAggregation(n, &s.windows.notes)
+		s.aggregation = newAggregation(n, &s.windows.notes, q.q.Quota)
 	}
 	return s
 }
@@ -107,7 +108,7 @@ func (s *computedSet) nextGroup() bool {
 
 // release drops the cells of a group and returns what they held.
 func (s *computedSet) release(g *group) int64 {
-	bytes := s.cellBytes()
+	bytes := s.n.cellBytes()
 	for i := range g.histograms {
 		bytes += histogramCellBytes + g.histograms[i].held
 	}
@@ -117,40 +118,15 @@ func (s *computedSet) release(g *group) int64 {
 
 // add adds the last computed series to its group.
 func (s *computedSet) add() error {
-	before := len(s.aggregation.groups)
 	g, err := s.aggregation.groupOf(s.labels)
 	if err != nil {
 		return err
 	}
-	if len(s.aggregation.groups) > before {
-		if err := s.charge(keptBytes + 2*int64(len(s.aggregation.key)) + s.cellBytes()); err != nil {
-			return err
-		}
-	}
 	if len(s.windows.histograms) > 0 {
-		return s.addMixed(g)
+		return s.aggregation.addMixed(g, &s.windows.result, s.labels, !s.windows.reused)
 	}
 	s.aggregation.add(g, s.windows.at, s.windows.values)
 	return nil
-}
-
-// addMixed adds the last computed series, which has histograms, to its group. It charges the most that the
-// cells may grow, which is the value and its rounding error, and then gives back the rest.
-func (s *computedSet) addMixed(g *group) error {
-	a, most := s.aggregation, int64(0)
-	if a.addsHistograms() {
-		_, largest := s.windows.size()
-		if most = 2 * largest * int64(len(s.windows.at)); len(g.histograms) == 0 {
-			most += int64(len(g.cells)) * histogramCellBytes
-		}
-	}
-	if err := s.q.Quota.TakeBytes(most); err != nil {
-		return err
-	}
-	before := a.held
-	err := a.addMixed(g, &s.windows.result, s.labels, !s.windows.reused)
-	_ = s.q.Quota.TakeBytes(a.held - before - most) // giving back never fails
-	return err
 }
 
 // advance computes the next series that has a value at any step. It returns false at the end or on an
@@ -168,7 +144,7 @@ func (s *computedSet) advance() bool {
 			s.err = errNeedsUpstream
 			return false
 		}
-		if s.err = s.windows.compute(&rows, early); s.err != nil {
+		if s.err = toUpstream(s.windows.compute(&rows, early)); s.err != nil {
 			return false
 		}
 		if len(s.windows.at) > 0 {
@@ -196,8 +172,10 @@ func hasTypeOrUnit(l model.Labels) bool {
 // charge charges memory that is kept until the query ends. If the quota has no room, upstream evaluates the
 // query: it reports the limit, or needs less, because here a group with few values costs as much as a full
 // one.
-func (s *computedSet) charge(bytes int64) error {
-	err := s.q.Quota.TakeBytes(bytes)
+func (s *computedSet) charge(bytes int64) error { return toUpstream(s.q.Quota.TakeBytes(bytes)) }
+
+// toUpstream replaces the error of a query that is too large: upstream may need less memory.
+func toUpstream(err error) error {
 	if errors.Is(err, model.ErrLimit) {
 		return errNeedsUpstream
 	}
@@ -206,8 +184,6 @@ func (s *computedSet) charge(bytes int64) error {
 
 // keptBytes estimates the cost of a series or group, apart from its labels and samples.
 const keptBytes = 200
-
-func (s *computedSet) cellBytes() int64 { return int64(cellBytes * s.n.steps()) }
 
 // setCurrent makes the current series. A stale marker follows each value whose next step has none, so that
 // the engine does not look back.
@@ -224,8 +200,10 @@ func (s *computedSet) setCurrent(l labels.Labels, labelBytes int, r *result) boo
 		s.err = s.charge(bytes + s.held.results(int64(len(at)), 0))
 	} else {
 		// Upstream would need more.
-		size, largest := r.size()
-		s.err = s.q.Quota.TakeBytes(bytes + 8*int64(n) + size + s.held.results(int64(len(at)), largest))
+		size, largest, bounds := r.size()
+		more := max(0, s.held.summed(largest, bounds)-s.summed)
+		s.summed += more
+		s.err = s.q.Quota.TakeBytes(bytes + 8*int64(n) + size + s.held.results(int64(len(at)), largest) + more)
 	}
 	if s.err != nil {
 		return false

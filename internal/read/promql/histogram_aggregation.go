@@ -21,21 +21,33 @@ type histogramCell struct {
 	hasFloat, hasHistogram bool
 	incompatible           bool // histograms that cannot be added up; later values do not count
 	reset, noReset         bool // reset hints that were seen
+	ownBounds              bool // bounds of custom buckets are not those of another cell
 
 	held int64 // bytes of the histograms
 }
 
 const histogramCellBytes = 40
 
-// size returns the memory that the histograms of the cell hold.
-func (c *histogramCell) size() int64 { return sizeOf(c.sum) + sizeOf(c.rest) + sizeOf(c.mean) }
+// size returns the memory that the histograms of the cell hold. The rest shares its bounds with the value.
+func (c *histogramCell) size() int64 {
+	size := sizeOf(c.sum) + sizeOf(c.rest) + sizeOf(c.mean)
+	if c.ownBounds {
+		size += 8 * int64(cap(c.sum.CustomValues))
+		if c.mean != nil {
+			size += 8 * int64(cap(c.mean.CustomValues))
+		}
+	}
+	return size
+}
 
 // addMixed adds values at some steps to a group: the histogram, or the float if that is nil. Owned says that
 // the group may keep and change the histograms.
 func (a *aggregation) addMixed(g *group, r *result, l model.Labels, owned bool) error {
 	if len(g.histograms) == 0 && a.addsHistograms() {
+		if err := a.quota.TakeBytes(histogramCellBytes * int64(len(g.cells))); err != nil {
+			return err
+		}
 		g.histograms = make([]histogramCell, len(g.cells))
-		a.held += histogramCellBytes * int64(len(g.cells))
 		for i := range g.cells {
 			g.histograms[i].hasFloat = g.cells[i].count > 0
 		}
@@ -60,9 +72,10 @@ func (a *aggregation) addMixed(g *group, r *result, l model.Labels, owned bool) 
 	return nil
 }
 
-// addsHistograms reports whether the aggregation adds up histograms. The others count or ignore them.
-func (a *aggregation) addsHistograms() bool {
-	return a.aggregate.Op == parser.SUM || a.aggregate.Op == parser.AVG
+// addsHistograms reports whether the node is an aggregation that adds up histograms. The others count or
+// ignore them.
+func (n *node) addsHistograms() bool {
+	return n.aggregate != nil && (n.aggregate.Op == parser.SUM || n.aggregate.Op == parser.AVG)
 }
 
 // takesFloat notes that the cell has a float, and reports whether that counts.
@@ -94,14 +107,18 @@ func (a *aggregation) addHistogram(g *group, step int, h *histogram.FloatHistogr
 		if s.sum = h; !owned {
 			s.sum = h.Copy()
 		}
+		s.ownBounds = a.bounds.sizeOf(h) > 0
 	case a.aggregate.Op == parser.SUM:
 		s.rest, reconciled, err = kahanAdd(s.sum, h, s.rest)
 	default:
 		reconciled, err = s.average(h, float64(c.count))
 	}
-	a.held -= s.held
-	s.held = s.size()
-	a.held += s.held
+	s.ownBounds = s.ownBounds || reconciled
+	size := s.size()
+	if err := a.quota.TakeBytes(size - s.held); err != nil {
+		return err
+	}
+	s.held = size
 	if reconciled {
 		a.notes.Add(annotations.NewMismatchedCustomBucketsHistogramsInfo(a.aggregate.Expr.PositionRange(), annotations.HistogramAgg))
 	}

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/prometheus/prometheus/model/histogram"
-	"github.com/prometheus/prometheus/promql/parser"
 )
 
 // uniform reports whether all samples are histograms of a counter with the same layout and ordinary counts.
@@ -71,7 +70,7 @@ type increase struct {
 //
 // Below a sum or an average, results are in memory that the next series reuses, and may have empty buckets:
 // those do not change a sum, and are dropped from it at the end.
-func (w *windows) computeHistogramRates() {
+func (w *windows) computeHistogramRates() error {
 	m, seconds := w.mixed, 1.0
 	if w.call.Func.Name == "rate" {
 		seconds = w.samples.Range.Seconds()
@@ -83,9 +82,10 @@ func (w *windows) computeHistogramRates() {
 			m.resets = append(m.resets, i)
 		}
 	}
-	w.reused = w.aggregate != nil && (w.aggregate.Op == parser.SUM || w.aggregate.Op == parser.AVG)
-	if most := w.mostValues(len(points)); w.reused && most > len(m.results) {
-		m.results = append(m.results, make([]histogram.FloatHistogram, most-len(m.results))...)
+	if w.reused = w.addsHistograms(); w.reused {
+		if err := m.results.grow(m, w.mostValues(len(points))); err != nil {
+			return err
+		}
 	}
 	m.increase.first, m.increase.last = 0, 0
 	var lo, hi int
@@ -113,14 +113,24 @@ func (w *windows) computeHistogramRates() {
 			}
 		}
 		factor := e.factorFrom(e.toStart, seconds)
-		if !w.reused {
-			w.add(i, 0, sum.Copy().Mul(factor))
-			continue
+		switch {
+		case w.reused:
+			h := m.results.get(len(w.at))
+			before := cap(h.PositiveBuckets) + cap(h.NegativeBuckets)
+			scale(h, sum, factor)
+			w.add(i, 0, h)
+			if err := m.keep(8 * int64(cap(h.PositiveBuckets)+cap(h.NegativeBuckets)-before)); err != nil {
+				return err
+			}
+		case w.ignoresHistograms():
+			w.add(i, 0, sum)
+		default:
+			if err := w.addMade(i, 0, sum.Copy().Mul(factor)); err != nil {
+				return err
+			}
 		}
-		h := &m.results[len(w.at)]
-		scale(h, sum, factor)
-		w.add(i, 0, h)
 	}
+	return nil
 }
 
 // increaseOver sets the increase over the samples [lo, hi): the difference of the last and the first, and the

@@ -2,6 +2,7 @@ package promql
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/prometheus/prometheus/model/labels"
@@ -27,6 +28,7 @@ type level struct {
 	steps      int64
 	operators  int64 // 1: an operator holds its operand and its result together
 	histograms int64 // 1: an operator makes new histograms
+	sums       bool  // a sum or an average makes a histogram of those of all series
 }
 
 // holdings returns what upstream holds for each selector of a statement, by its first matcher.
@@ -55,7 +57,7 @@ func (h *holder) walk(e parser.Expr, step, span int64, levels []level) {
 		h.walk(e.LHS, step, span, left)
 		h.walk(e.RHS, step, span, right)
 	case *parser.AggregateExpr:
-		h.walk(e.Expr, step, span, []level{{steps: levels[0].steps}})
+		h.walk(e.Expr, step, span, []level{{steps: levels[0].steps, sums: e.Op == parser.SUM || e.Op == parser.AVG}})
 		if e.Param != nil {
 			h.walk(e.Param, step, span, []level{{steps: levels[0].steps}})
 		}
@@ -75,7 +77,9 @@ func (h *holder) walk(e parser.Expr, step, span int64, levels []level) {
 			if _, ok := arg.(*parser.SubqueryExpr); ok {
 				making = 1
 			}
-			h.walk(arg, step, span, operator(levels, 1-making, making))
+			below := operator(levels, 1-making, making)
+			below[0].sums = below[0].sums && !strings.HasPrefix(e.Func.Name, "histogram_") // floats
+			h.walk(arg, step, span, below)
 		}
 	case *parser.MatrixSelector:
 		h.add(e.VectorSelector, &holding{step: step, width: e.Range.Milliseconds(), raw: true, levels: levels})
@@ -124,35 +128,50 @@ func (h *holder) add(e parser.Expr, one *holding) {
 // A point of the engine is a time and a float, or a time and a pointer to a histogram.
 const pointBytes = 16
 
+// mostCharge keeps a charge far from overflowing. Steps times the size of a histogram may exceed it.
+const mostCharge = 1 << 60
+
+// summed returns the bytes that a sum or an average of the histograms takes. Where series have different
+// bounds of custom buckets, upstream makes new bounds at each step, and as many buckets.
+func (h *holding) summed(size, bounds int64) int64 {
+	bytes := 0.0
+	for _, l := range h.levels {
+		if l.sums && size > 0 {
+			bytes += float64(l.steps) * float64(size+16*bounds)
+		}
+	}
+	return int64(min(bytes, mostCharge))
+}
+
 // results returns the bytes of results with so many values at the selector's own steps, apart from the first
 // copy of their histograms. These have the given size; 0: all values are floats.
 func (h *holding) results(values, size int64) int64 {
-	bytes := values * pointBytes
+	bytes := float64(values) * pointBytes
 	for i, l := range h.levels {
-		made := l.steps
+		steps, made := float64(l.steps), float64(l.steps)
 		if i == 0 {
-			made = values
+			made = float64(values)
 		} else {
-			bytes += l.steps * pointBytes
+			bytes += steps * pointBytes
 		}
-		bytes += l.operators*l.steps*pointBytes + l.histograms*made*size
+		bytes += float64(l.operators)*steps*pointBytes + float64(l.histograms)*made*float64(size)
 	}
-	return bytes
+	return int64(min(bytes, mostCharge))
 }
 
-// series returns the bytes that upstream holds for a series until the query ends, and those that it needs
-// only while it computes one series.
-func (h *holding) series(p *points, labelBytes int) (kept, window int64) {
+// series returns the bytes that upstream holds for a series until the query ends, and those that the series
+// share: the windows, and the sum of all series.
+func (h *holding) series(p *points, labelBytes int) (kept, shared int64) {
 	samples := int64(len(p.times))
-	blobs, size := p.blobs.largest()
+	blobs, size, bounds := p.blobs.largest()
 	values := mostValues(h.levels[0].steps, samples, h.width, h.step)
 	switch {
 	case h.raw:
 		return samples*pointBytes + blobs*size, 0
 	case h.ranged:
 		// Both a ring of samples and a window of points, which takes histograms of either form.
-		kept = h.results(values, size) + values*size
-		window = 3*samples*pointBytes + 2*blobs*size
+		kept = h.results(values, size) + int64(min(float64(values)*float64(size), mostCharge))
+		shared = 3*samples*pointBytes + 2*blobs*size
 	default:
 		// A histogram that is looked back at and found again at its own time is decoded twice.
 		kept = h.results(values, size) + min(values, 2*blobs)*size
@@ -160,13 +179,14 @@ func (h *holding) series(p *points, labelBytes int) (kept, window int64) {
 	if h.levels[0].operators > 0 || h.ranged {
 		kept += int64(labelBytes) // without the name
 	}
-	return kept, window
+	return kept, shared + h.summed(size, bounds)
 }
 
-// largest returns how many points are histograms, and the decoded size of the one with the longest bytes.
-func (b *blobs) largest() (n, size int64) {
+// largest returns how many points are histograms, and the decoded size and the number of bounds of the one
+// with the longest bytes.
+func (b *blobs) largest() (n, size, bounds int64) {
 	if b == nil {
-		return 0, 0
+		return 0, 0, 0
 	}
 	longest := -1
 	for i, k := range b.kinds {
@@ -178,11 +198,12 @@ func (b *blobs) largest() (n, size int64) {
 		}
 	}
 	if longest < 0 {
-		return 0, 0
+		return 0, 0, 0
 	}
 	var h model.Histogram
 	if err := h.Parse(b.blob(longest)); err != nil {
-		return n, decodedBytes(len(b.blob(longest))) // a read of that point itself reports the error
+		return n, decodedBytes(len(b.blob(longest))), 0 // a read of that point itself reports the error
 	}
-	return n, int64(histogramBytes + 8*(len(h.PositiveSpans)+len(h.NegativeSpans)+len(h.Positive)+len(h.Negative)))
+	size = int64(histogramBytes + 8*(len(h.PositiveSpans)+len(h.NegativeSpans)+len(h.Positive)+len(h.Negative)))
+	return n, size, int64(len(h.Custom))
 }

@@ -17,11 +17,14 @@ import (
 // series after the other.
 type mixed struct {
 	quota   *model.Quota
-	charged int64 // for the largest series until now
+	charged int64 // the most that was held until now
+	held    int64 // for the current series
+	kept    int64 // of that, in memory and results, which later series reuse
 
 	points  points
+	largest int // bytes of the largest histogram, as it is stored
 	decoder decoder
-	memory  []histogram.FloatHistogram // of decoded histograms
+	memory  histogramList // of decoded histograms
 	// The samples of the current window, or of the whole series. Stale markers are left out.
 	floats     []upstream.FPoint
 	histograms []upstream.HPoint
@@ -32,14 +35,17 @@ type mixed struct {
 	// For rates of uniform histograms.
 	resets   []int // indexes of histograms that follow a reset
 	increase increase
-	results  []histogram.FloatHistogram // one for each value
+	results  histogramList // one for each value
+
+	bounds, resultBounds lastBounds
 }
 
 // histogramBytes is the size of a decoded histogram without its spans and buckets, and of a point that refers
 // to it.
 const histogramBytes = 192
 
-// sizeOf returns the memory that a histogram holds. Histograms share the bounds of custom buckets.
+// sizeOf returns the memory that a histogram holds, apart from the bounds of custom buckets, which histograms
+// share.
 func sizeOf(h *histogram.FloatHistogram) int64 {
 	if h == nil {
 		return 0
@@ -48,27 +54,91 @@ func sizeOf(h *histogram.FloatHistogram) int64 {
 }
 
 // decodedBytes bounds the size of a histogram by that of its blob. Every bucket and every span takes 8 bytes,
-// and at least one byte of the blob.
+// and at least one byte of the blob. It is coarse: bounds of custom buckets take 8 bytes of either.
 func decodedBytes(blob int) int64 { return histogramBytes + 8*int64(blob) }
 
-// load takes the samples from the given one on. Before that it charges what they take when they are decoded,
-// and so many results of the size of the largest histogram.
-func (m *mixed) load(rows *model.Rows, from, results int) error {
-	bytes, largest := int64(0), 0
+// lastBounds tells whether histograms in sequence share the bounds of custom buckets.
+type lastBounds struct{ first *float64 }
+
+// sizeOf returns the memory of the bounds, or 0 if the histogram before has the same.
+func (l *lastBounds) sizeOf(h *histogram.FloatHistogram) int64 {
+	if len(h.CustomValues) == 0 || l.first == &h.CustomValues[0] {
+		return 0
+	}
+	l.first = &h.CustomValues[0]
+	return 8 * int64(cap(h.CustomValues))
+}
+
+// histogramList is memory of histograms that one series uses after the other.
+type histogramList struct {
+	all  []histogram.FloatHistogram
+	used int // by the current series
+}
+
+// grow makes and charges room for n histograms.
+func (l *histogramList) grow(m *mixed, n int) error {
+	if n <= len(l.all) {
+		return nil
+	}
+	if err := m.keep(int64(n-len(l.all)) * histogramBytes); err != nil {
+		return err
+	}
+	all := make([]histogram.FloatHistogram, n)
+	copy(all, l.all)
+	l.all = all
+	return nil
+}
+
+// get returns the i-th histogram, which is in memory of an earlier series.
+func (l *histogramList) get(i int) *histogram.FloatHistogram {
+	l.used = max(l.used, i+1)
+	return &l.all[i]
+}
+
+// reset lets go of the bounds of the last series.
+func (l *histogramList) reset() {
+	for i := range l.used {
+		l.all[i].CustomValues = nil
+	}
+	l.used = 0
+}
+
+// hold charges memory for the current series. What earlier series held is charged already.
+func (m *mixed) hold(bytes int64) error {
+	if m.held += bytes; m.held <= m.charged {
+		return nil
+	}
+	if err := m.quota.TakeBytes(m.held - m.charged); err != nil {
+		return err
+	}
+	m.charged = m.held
+	return nil
+}
+
+// keep charges memory that later series reuse.
+func (m *mixed) keep(bytes int64) error {
+	m.kept += bytes
+	return m.hold(bytes)
+}
+
+// load takes the samples from the given one on. It charges them as they are stored. Decoded histograms and
+// results are charged when they are made.
+func (m *mixed) load(rows *model.Rows, from int) error {
+	n, stored := rows.Len()-from, int64(0)
+	m.largest = 0
 	for i := from; i < rows.Len(); i++ {
 		if rows.Kind(i) != model.KindFloat {
-			n := len(rows.Blob(i))
-			bytes, largest = bytes+int64(n)+decodedBytes(n), max(largest, n)
+			blob := len(rows.Blob(i))
+			stored, m.largest = stored+int64(blob), max(m.largest, blob)
 		}
 	}
-	bytes += int64(results)*decodedBytes(largest) + 32*int64(rows.Len())
-	if bytes > m.charged {
-		if err := m.quota.TakeBytes(bytes - m.charged); err != nil {
-			return err
-		}
-		m.charged = bytes
+	m.memory.reset()
+	m.results.reset()
+	m.bounds, m.resultBounds, m.shared, m.copy = lastBounds{}, lastBounds{}, nil, nil
+	m.held = m.kept
+	if err := m.hold(32*int64(n) + stored + decodedBytes(m.largest)); err != nil {
+		return err
 	}
-	n := rows.Len() - from
 	m.points = cut(rows, from, make([]int64, n), make([]uint64, n))
 	if m.points.blobs == nil { // all of the range are floats
 		m.points.blobs = &blobs{kinds: make([]model.Kind, len(m.points.times)), ends: make([]uint32, len(m.points.times))}
@@ -89,7 +159,14 @@ func (m *mixed) decode(i int, h *histogram.FloatHistogram) (*histogram.FloatHist
 	if m.decoder.stale() {
 		return nil, nil
 	}
+	before := sizeOf(h)
 	m.decoder.float(h)
+	if err := m.keep(sizeOf(h) - before); err != nil {
+		return nil, err
+	}
+	if err := m.hold(m.bounds.sizeOf(h)); err != nil {
+		return nil, err
+	}
 	if tooFine(m.decoder.h.Schema) || !m.decoder.h.Float && !exact(h) {
 		return nil, errNeedsUpstream
 	}
@@ -111,9 +188,16 @@ func exact(h *histogram.FloatHistogram) bool {
 
 // decodeAll decodes all samples.
 func (m *mixed) decodeAll() error {
-	if n := len(m.points.times); n > len(m.memory) {
-		m.memory = append(m.memory, make([]histogram.FloatHistogram, n-len(m.memory))...)
+	n := 0
+	for _, k := range m.points.blobs.kinds {
+		if k != model.KindFloat {
+			n++
+		}
 	}
+	if err := m.memory.grow(m, n); err != nil {
+		return err
+	}
+	n = 0
 	for i, t := range m.points.times {
 		if m.points.blobs.kinds[i] == model.KindFloat {
 			if m.points.values[i] != model.StaleNaN {
@@ -121,10 +205,11 @@ func (m *mixed) decodeAll() error {
 			}
 			continue
 		}
-		h, err := m.decode(i, &m.memory[i])
+		h, err := m.decode(i, m.memory.get(n))
 		if err != nil {
 			return err
 		}
+		n++
 		if h != nil {
 			m.histograms = append(m.histograms, upstream.HPoint{T: t, H: h})
 		}
@@ -133,11 +218,17 @@ func (m *mixed) decodeAll() error {
 }
 
 // statistics returns an iterator over counts and sums without buckets. Its reset hints depend on how it is
-// moved, so it must be moved as upstream moves it.
-func (m *mixed) statistics() chunkenc.Iterator {
+// moved, so it must be moved as upstream moves it. It holds two whole histograms.
+func (m *mixed) statistics() (chunkenc.Iterator, error) {
+	if err := m.hold(2 * decodedBytes(m.largest)); err != nil {
+		return nil, err
+	}
 	m.iterator.reset(m.points)
-	return upstream.NewHistogramStatsIterator(&m.iterator)
+	return upstream.NewHistogramStatsIterator(&m.iterator), nil
 }
+
+// slidBytes is the size of a histogram without buckets in a window, and in the iterator's buffer.
+const slidBytes = 2 * histogramBytes
 
 // slide moves the samples to the window (mint, maxt] as upstream does in matrixIterSlice.
 func (m *mixed) slide(it *storage.BufferedSeriesIterator, mint, maxt int64) error {
@@ -149,6 +240,7 @@ func (m *mixed) slide(it *storage.BufferedSeriesIterator, mint, maxt int64) erro
 	for drop = 0; drop < len(m.histograms) && m.histograms[drop].T <= mint; drop++ {
 	}
 	m.histograms = append(m.histograms[:0], m.histograms[drop:]...)
+	m.held -= int64(drop) * slidBytes
 	afterFloats, afterHistograms := mint, mint
 	if n := len(m.floats); n > 0 {
 		afterFloats = m.floats[n-1].T
@@ -167,7 +259,9 @@ func (m *mixed) slide(it *storage.BufferedSeriesIterator, mint, maxt int64) erro
 				m.addFloat(t, f)
 			}
 		} else if before.AtT() > afterHistograms {
-			m.addHistogram(before.AtFloatHistogram(nil))
+			if err := m.addHistogram(before.AtFloatHistogram(nil)); err != nil {
+				return err
+			}
 		}
 	}
 	switch sought {
@@ -177,7 +271,7 @@ func (m *mixed) slide(it *storage.BufferedSeriesIterator, mint, maxt int64) erro
 		}
 	case chunkenc.ValHistogram, chunkenc.ValFloatHistogram:
 		if it.AtT() == maxt {
-			m.addHistogram(it.AtFloatHistogram(nil))
+			return m.addHistogram(it.AtFloatHistogram(nil))
 		}
 	}
 	return nil
@@ -189,10 +283,12 @@ func (m *mixed) addFloat(t int64, f float64) {
 	}
 }
 
-func (m *mixed) addHistogram(t int64, h *histogram.FloatHistogram) {
-	if !value.IsStaleNaN(h.Sum) {
-		m.histograms = append(m.histograms, upstream.HPoint{T: t, H: h})
+func (m *mixed) addHistogram(t int64, h *histogram.FloatHistogram) error {
+	if value.IsStaleNaN(h.Sum) {
+		return nil
 	}
+	m.histograms = append(m.histograms, upstream.HPoint{T: t, H: h})
+	return m.hold(slidBytes)
 }
 
 // release gives back the memory.

@@ -156,11 +156,11 @@ func TestMixedLimit(t *testing.T) {
 		`avg_over_time(h[5m:30s])`, `histogram_count(avg(h))`, `{__name__=~"h"} + h`,
 	} {
 		want, refused := "", 0
-		for i := range 12 {
+		for i := range 15 {
 			pool := &model.QueryPool{MaxBytes: 1 << 40}
 			quota := &model.Quota{Pool: pool}
 			if i > 0 {
-				quota.MaxBytes = 1 << (13 + i)
+				quota.MaxBytes = 1 << (10 + i)
 			}
 			store := &promql.Queryable{Read: read.New(read.Options{Sources: []read.Source{source}}), Tenant: tenant, Quota: quota, Cost: new(model.Cost)}
 			got := ""
@@ -180,8 +180,8 @@ func TestMixedLimit(t *testing.T) {
 				t.Errorf("%s: %d bytes are still charged", text, pool.Used())
 			}
 		}
-		if refused == 0 || refused == 11 {
-			t.Errorf("%s: refused with %d of 11 limits", text, refused)
+		if refused == 0 || refused == 14 {
+			t.Errorf("%s: refused with %d of 14 limits", text, refused)
 		}
 	}
 }

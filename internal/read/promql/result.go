@@ -21,15 +21,17 @@ func (r *result) add(step int, f float64, h *histogram.FloatHistogram) {
 	r.at, r.values, r.histograms = append(r.at, int32(step)), append(r.values, f), append(r.histograms, h)
 }
 
-// size returns the memory of the histograms, and the largest. Consecutive steps may share one.
-func (r *result) size() (all, largest int64) {
+// size returns the memory of the histograms, the largest without bounds of custom buckets, and the greatest
+// number of those. Consecutive steps may share a histogram.
+func (r *result) size() (all, largest, most int64) {
 	var last *histogram.FloatHistogram
+	var bounds lastBounds
 	for _, h := range r.histograms {
-		if h != last {
+		if h != last && h != nil {
 			n := sizeOf(h)
-			all, largest = all+n, max(largest, n)
+			all, largest, most = all+n+bounds.sizeOf(h), max(largest, n), max(most, int64(len(h.CustomValues)))
 		}
 		last = h
 	}
-	return all, largest
+	return all, largest, most
 }

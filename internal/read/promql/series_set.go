@@ -23,7 +23,7 @@ type seriesSet struct {
 	only       *projection // nil: all labels
 	quota      *model.Quota
 	holding    *holding // what upstream will hold for each series; nil: nothing
-	window     int64    // bytes charged for the windows of one series
+	shared     int64    // bytes charged for what upstream holds once for all series
 	// from is where the range begins, in nanoseconds. One millisecond more is read: a selector's range is open
 	// on its left, and a histogram exactly on that bound tells whether the first one in the range follows a
 	// reset.
@@ -86,9 +86,9 @@ func (s *seriesSet) charge(p *points) error {
 	if s.holding == nil {
 		return nil
 	}
-	kept, window := s.holding.series(p, len(s.rows.Labels()))
-	more := max(0, window-s.window)
-	s.window += more
+	kept, shared := s.holding.series(p, len(s.rows.Labels()))
+	more := max(0, shared-s.shared)
+	s.shared += more
 	return s.quota.TakeBytes(kept + more)
 }
 

@@ -3,7 +3,9 @@ package promql
 import (
 	"slices"
 	"testing"
+	"time"
 
+	"github.com/prometheus/prometheus/promql/parser"
 	"pgregory.net/rapid"
 )
 
@@ -20,4 +22,18 @@ func TestMayShareMilli(t *testing.T) {
 			t.Fatalf("%v: %t", times, got)
 		}
 	})
+}
+
+// TestStepsBeyond32Bits: more steps than 32 bits count are left to upstream.
+func TestStepsBeyond32Bits(t *testing.T) {
+	for text, want := range map[string]int{`sum_over_time(sum(m)[20d:1ms])`: 1, `sum_over_time(sum(m)[40d:1ms])`: 0} {
+		expr, err := parser.NewParser(parser.Options{}).ParseExpr(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stmt := &parser.EvalStmt{Expr: expr, Start: time.Unix(0, 0), End: time.Unix(0, 0), Interval: time.Second, LookbackDelta: time.Minute}
+		if got := len(replaceNodes(stmt, new(Engine))); got != want {
+			t.Errorf("%s: got %d nodes, want %d", text, got, want)
+		}
+	}
 }
