@@ -219,7 +219,8 @@ func TestChargeOfReconciledBounds(t *testing.T) {
 	m := readtest.NewMemory(1)
 	addHistograms(m, "a", customHistogram(500, 1, 1000), 60, time.Minute)
 	addHistograms(m, "b", customHistogram(500, 1, 2000), 60, time.Minute)
-	for _, text := range []string{`sum(h)`, `sum(rate(h[10m]))`, `avg(h)`, `sum(-h)`, `avg(-rate(h[10m]))`, `-sum(h)`} {
+	for _, text := range []string{`sum(h)`, `sum(rate(h[10m]))`, `avg(h)`, `sum(-h)`, `avg(-rate(h[10m]))`, `-sum(h)`,
+		`h{pod="a"} + ignoring(pod) h{pod="b"}`, `h{pod="a"} - ignoring(pod) rate(h{pod="b"}[10m])`} {
 		pool := &model.QueryPool{MaxBytes: 1 << 40}
 		charged, held := int64(0), int64(0)
 		err := evaluate(ours, storeOf(m, &model.Quota{Pool: pool}), text, time.Hour, 2*time.Second, func(r *upstream.Result) {

@@ -197,13 +197,13 @@ func (s *computedSet) setCurrent(l labels.Labels, labelBytes int, r *result) boo
 	// The series forgets its points while the engine makes its own.
 	bytes := keptBytes + int64(labelBytes) + pointBytes*int64(n-len(at))
 	if len(r.histograms) == 0 {
-		s.err = s.charge(bytes + s.held.results(int64(len(at)), 0))
+		s.err = s.charge(bytes + s.held.results(int64(len(at)), 0, 0))
 	} else {
 		// Upstream would need more.
 		size, largest, bounds := r.size()
 		more := max(0, s.held.summed(largest, bounds)-s.summed)
 		s.summed += more
-		s.err = s.q.Quota.TakeBytes(bytes + 8*int64(n) + size + s.held.results(int64(len(at)), largest) + more)
+		s.err = s.q.Quota.TakeBytes(bytes + 8*int64(n) + size + s.held.results(int64(len(at)), largest, bounds) + more)
 	}
 	if s.err != nil {
 		return false

@@ -28,6 +28,7 @@ type level struct {
 	steps      int64
 	operators  int64 // 1: an operator holds its operand and its result together
 	histograms int64 // 1: an operator makes new histograms
+	reconciles int64 // 1: an operator adds histograms, whose bounds of custom buckets may differ
 	sums       bool  // a sum or an average makes a histogram of those of all series
 }
 
@@ -110,6 +111,9 @@ func operands(e *parser.BinaryExpr, levels []level) (left, right []level) {
 		making = 0
 	}
 	whole, bare := operator(levels, 1, making), []level{{steps: levels[0].steps}}
+	if e.VectorMatching != nil && (e.Op == parser.ADD || e.Op == parser.SUB) {
+		whole[0].reconciles = 1
+	}
 	switch {
 	case e.Op == parser.LOR:
 		return whole, whole
@@ -131,21 +135,24 @@ const pointBytes = 16
 // mostCharge keeps a charge far from overflowing. Steps times the size of a histogram may exceed it.
 const mostCharge = 1 << 60
 
-// summed returns the bytes that a sum or an average of the histograms takes. Where series have different
-// bounds of custom buckets, upstream makes new bounds at each step, and as many buckets.
+// reconciledBytes is the size of one bound of custom buckets, and of its bucket. Where histograms that are
+// added have different bounds, upstream makes new bounds at each step, and as many buckets.
+const reconciledBytes = 16
+
+// summed returns the bytes that a sum or an average of the histograms takes.
 func (h *holding) summed(size, bounds int64) int64 {
 	bytes := 0.0
 	for _, l := range h.levels {
 		if l.sums && size > 0 {
-			bytes += float64(l.steps) * float64(size+16*bounds)
+			bytes += float64(l.steps) * float64(size+reconciledBytes*bounds)
 		}
 	}
 	return int64(min(bytes, mostCharge))
 }
 
 // results returns the bytes of results with so many values at the selector's own steps, apart from the first
-// copy of their histograms. These have the given size; 0: all values are floats.
-func (h *holding) results(values, size int64) int64 {
+// copy of their histograms. These have the given size and number of bounds; a size of 0 means floats.
+func (h *holding) results(values, size, bounds int64) int64 {
 	bytes := float64(values) * pointBytes
 	for i, l := range h.levels {
 		steps, made := float64(l.steps), float64(l.steps)
@@ -154,7 +161,7 @@ func (h *holding) results(values, size int64) int64 {
 		} else {
 			bytes += steps * pointBytes
 		}
-		bytes += float64(l.operators)*steps*pointBytes + float64(l.histograms)*made*float64(size)
+		bytes += float64(l.operators)*steps*pointBytes + made*float64(l.histograms*size+l.reconciles*reconciledBytes*bounds)
 	}
 	return int64(min(bytes, mostCharge))
 }
@@ -170,11 +177,11 @@ func (h *holding) series(p *points, labelBytes int) (kept, shared int64) {
 		return samples*pointBytes + blobs*size, 0
 	case h.ranged:
 		// Both a ring of samples and a window of points, which takes histograms of either form.
-		kept = h.results(values, size) + int64(min(float64(values)*float64(size), mostCharge))
+		kept = h.results(values, size, bounds) + int64(min(float64(values)*float64(size), mostCharge))
 		shared = 3*samples*pointBytes + 2*blobs*size
 	default:
 		// A histogram that is looked back at and found again at its own time is decoded twice.
-		kept = h.results(values, size) + min(values, 2*blobs)*size
+		kept = h.results(values, size, bounds) + min(values, 2*blobs)*size
 	}
 	if h.levels[0].operators > 0 || h.ranged {
 		kept += int64(labelBytes) // without the name
