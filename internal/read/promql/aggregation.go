@@ -24,7 +24,7 @@ type aggregation struct {
 	current int    // the group of that series
 	free    []cell
 	builder labels.ScratchBuilder
-	notes   *annotations.Annotations
+	notes   annotations.Annotations
 	quota   *model.Quota
 	bounds  lastBounds // of histograms that were the first in their cell
 }
@@ -49,8 +49,8 @@ const cellBytes = 24
 
 func (n *node) cellBytes() int64 { return cellBytes * int64(n.steps()) }
 
-func newAggregation(n *node, notes *annotations.Annotations, quota *model.Quota) *aggregation {
-	a := &aggregation{node: n, byKey: make(map[string]int), current: -1, notes: notes, quota: quota}
+func newAggregation(n *node, quota *model.Quota) *aggregation {
+	a := &aggregation{node: n, byKey: make(map[string]int), current: -1, quota: quota}
 	for _, name := range n.aggregate.Grouping {
 		a.names = append(a.names, []byte(name))
 	}

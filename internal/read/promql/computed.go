@@ -54,7 +54,7 @@ func (q *querier) compute(ctx context.Context, n *node, held *holding) storage.S
 	s := &computedSet{ctx: ctx, n: n, held: held, q: q.q, from: &prefetch{set: rows, quota: q.q.Quota, from: from}, windows: newWindows(n, q.q.Quota)}
 	q.open = append(q.open, s.from)
 	if n.aggregate != nil {
-		s.aggregation = newAggregation(n, &s.windows.notes, q.q.Quota)
+		s.aggregation = newAggregation(n, q.q.Quota)
 	}
 	return s
 }
@@ -250,4 +250,13 @@ func (s *computedSet) At() storage.Series { return s.current }
 
 func (s *computedSet) Err() error { return s.err }
 
-func (s *computedSet) Warnings() annotations.Annotations { return s.windows.notes }
+// Warnings returns the warnings of the function and of the aggregation. Of two with the same text, upstream
+// shows the position of the later one, and it aggregates after all functions.
+func (s *computedSet) Warnings() annotations.Annotations {
+	if s.aggregation == nil {
+		return s.windows.notes
+	}
+	var all annotations.Annotations
+	all.Merge(s.windows.notes)
+	return all.Merge(s.aggregation.notes)
+}

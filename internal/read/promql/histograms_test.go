@@ -1,10 +1,14 @@
 package promql_test
 
 import (
+	"fmt"
 	"math"
 	"testing"
+	"time"
 
 	"github.com/prometheus/prometheus/model/histogram"
+	upstream "github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 
 	"github.com/shaledb/shale/internal/model"
@@ -91,5 +95,37 @@ func TestBoundaryIsNotCharged(t *testing.T) {
 	q.Quota = &model.Quota{MaxSamples: 5}
 	if _, _, err := walk(open(t, q, 1, 9000).Select(ctx, false, nil, up)); err != nil {
 		t.Errorf("at the limit: %v", err)
+	}
+}
+
+// TestWarningOfBoth: of a warning that a function and the aggregation above it give with the same text, the
+// position is that of the aggregation, in whatever order the series come.
+func TestWarningOfBoth(t *testing.T) {
+	theirs := upstream.NewEngine(upstream.EngineOpts{MaxSamples: 1e6, Timeout: time.Minute, Parser: parser.NewParser(parser.Options{}), EnableDelayedNameRemoval: true})
+	defer theirs.Close()
+	m := readtest.NewMemory(1)
+	for pod := range 12 {
+		l := model.LabelsOf("__name__", "h", "pod", fmt.Sprint(pod))
+		var rows model.Rows
+		for i := range 10 {
+			h := model.Histogram{Count: uint64(i), PositiveSpans: []model.HistogramSpan{{Length: 1}}, Positive: []uint64{uint64(i)}}
+			// Two of three series have one kind of buckets, the others change it.
+			if pod%3 == 1 || pod%3 == 2 && i > 7 {
+				h.Schema, h.Custom = histogram.CustomBucketsSchema, []uint64{math.Float64bits(1)}
+			}
+			rows.AppendBlob(int64(i)*10e9, model.KindHistogram, model.AppendHistogram(nil, &h), 0)
+		}
+		m.Add(tenant, l.Key(7, model.Metrics), l, &rows)
+	}
+	const text = `sum(increase(h[1m]))`
+	want, got := "", ""
+	for out, e := range map[*string]upstream.QueryEngine{&want: theirs, &got: &promql.Engine{Upstream: theirs, EnableDelayedNameRemoval: true}} {
+		err := evaluate(e, storeOf(m, new(model.Quota)), text, 2*time.Minute, 10*time.Second, func(r *upstream.Result) { *out = exactly(r, text) })
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got != want {
+		t.Errorf("got %s, want %s", got, want)
 	}
 }
