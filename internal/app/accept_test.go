@@ -80,6 +80,57 @@ func TestStartOnAFullDisk(t *testing.T) {
 	}
 }
 
+// TestStartWhereRemovalsFail: a full file system such as btrfs may refuse to delete, too. Old segments of the
+// journal then stay until a later flush, and the engine accepts writes.
+func TestStartWhereRemovalsFail(t *testing.T) {
+	s := newSetup(t, nil)
+	must(t, s.push("a", up, s.now-3, 0))
+	must(t, s.push("a", up, s.now-2, 1))
+	disk := s.mem.CrashClone(vfs.CrashCloneCfg{})
+	must(t, s.Close())
+	full := &errorfs.Toggle{Injector: errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind == errorfs.OpRemove && strings.HasSuffix(op.Path, ".journal") {
+			return syscall.ENOSPC
+		}
+		return nil
+	})}
+	reopen := func() {
+		t.Helper()
+		log := new(bytes.Buffer)
+		s.o.FS, s.o.Logger = errorfs.Wrap(disk, full), slog.New(slog.NewTextHandler(log, nil))
+		var err error
+		s.o.Bucket, err = bucketfs.New(s.o.FS, "/bucket")
+		must(t, err)
+		s.Engine, err = OpenEngine(context.Background(), s.o)
+		must(t, err)
+		if err := s.Writable(); err != nil {
+			t.Fatal("writes are refused: ", err)
+		}
+	}
+	full.On()
+	reopen()
+	must(t, s.push("a", up, s.now-1, 2))
+	if err := s.Flush(); !errors.Is(err, syscall.ENOSPC) { // covers the first segment, which cannot be deleted
+		t.Fatal(err)
+	}
+	disk = disk.CrashClone(vfs.CrashCloneCfg{})
+	if err := s.Close(); err != nil && !errors.Is(err, syscall.ENOSPC) {
+		t.Fatal(err)
+	}
+	if n := len(filesUnder(t, disk, "/data/journal")); n < 2 {
+		t.Fatalf("%d segments: the start has none to delete", n)
+	}
+	reopen()
+	must(t, s.push("a", up, s.now, 3))
+	s.want(t, "a", "0 1 2 3")
+	full.Off()
+	must(t, s.Flush())
+	if files := filesUnder(t, disk, "/data/journal"); len(files) != 1 {
+		t.Errorf("the flush left %v", files)
+	}
+	must(t, s.Close())
+}
+
 // TestStopOnAFullDisk: an engine that never accepted writes can be closed.
 func TestStopOnAFullDisk(t *testing.T) {
 	s := newSetup(t, nil)
