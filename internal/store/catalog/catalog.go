@@ -173,7 +173,7 @@ func (c *Catalog) intern(b *Block) {
 
 // publish makes the records visible to queries. mu must be held, unless the catalogue is still being opened.
 func (c *Catalog) publish() {
-	hidden := c.hidden()
+	hidden := c.hidden(func(*commit) bool { return true })
 	v := &view{blocks: make([]Block, 0, len(c.records)), ids: make(map[string]bool, len(c.records))}
 	for _, r := range c.records {
 		for i := range r.blocks {
@@ -194,10 +194,14 @@ func (c *Catalog) publish() {
 	c.view.Store(v)
 }
 
-// hidden maps each replaced block to the time of its first replacement. mu must be held.
-func (c *Catalog) hidden() map[string]int64 {
+// hidden maps each block that a record of those that count replaces to the time of its first replacement. mu
+// must be held.
+func (c *Catalog) hidden(counts func(*commit) bool) map[string]int64 {
 	at := map[string]int64{}
 	for _, r := range c.records {
+		if !counts(r) {
+			continue
+		}
 		for _, id := range r.replaces {
 			if t, ok := at[id]; !ok || r.committed < t {
 				at[id] = r.committed

@@ -89,11 +89,12 @@ func (c *Catalog) isGone(id string) bool {
 }
 
 // garbage returns the blocks whose objects may be deleted now, and the records that may be deleted after
-// them.
+// them. A lost record hides blocks, but gives no reason to delete them: if somebody has put an older bucket
+// in place, they are all that is left of the rows.
 func (c *Catalog) garbage(before int64) (blocks []string, records []*commit) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	hidden := c.hidden()
+	hidden := c.hidden(func(r *commit) bool { return !c.lost[r.id] })
 	for _, r := range c.records {
 		whole := r.deletion == nil
 		for i := range r.blocks {
