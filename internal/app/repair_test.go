@@ -104,13 +104,19 @@ func TestRepair(t *testing.T) {
 		warning string // of a query
 		left    string
 	}{
-		"whole":                          {func(*testing.T, folder) {}, true, 0, "", "", "1 2 3 4 5 6"},
-		"journal, last byte":             {flipEnd(journal, 1), true, 1, "if they were acknowledged", "if they were acknowledged", "1 2 3 4 5"},
-		"journal, torn end":              {func(t *testing.T, fs folder) { damage(t, fs, journal, sizeOf(t, fs, journal)-3, true) }, true, 1, "", "", "1 2 3 4 5"},
-		"journal, not covered":           {flipEnd(journal, 250), false, 1, "records 4 to 4", "records 4 to 4", "1 2 3 5 6"},
-		"journal, covered":               {func(t *testing.T, fs folder) { damage(t, fs, journal, firstRecord, false) }, true, 1, "", "", "1 2 3 4 5 6"},
-		"journal, header":                {func(t *testing.T, fs folder) { damage(t, fs, journal, 25, false) }, false, 1, "", "", "1 2 3 4 5 6"},
-		"journal, empty":                 {func(t *testing.T, fs folder) { empty(t, fs, journal) }, false, 1, "", "", "1 2"},
+		"whole":                      {func(*testing.T, folder) {}, true, 0, "", "", "1 2 3 4 5 6"},
+		"journal, last byte":         {flipEnd(journal, 1), true, 1, "if they were acknowledged", "if they were acknowledged", "1 2 3 4 5"},
+		"journal, torn end":          {func(t *testing.T, fs folder) { damage(t, fs, journal, sizeOf(t, fs, journal)-3, true) }, true, 1, "", "", "1 2 3 4 5"},
+		"journal, not covered":       {flipEnd(journal, 250), false, 1, "records 4 to 4", "records 4 to 4", "1 2 3 5 6"},
+		"journal, covered":           {func(t *testing.T, fs folder) { damage(t, fs, journal, firstRecord, false) }, true, 1, "", "", "1 2 3 4 5 6"},
+		"journal, header":            {func(t *testing.T, fs folder) { damage(t, fs, journal, 25, false) }, false, 1, "", "", "1 2 3 4 5 6"},
+		"journal, two records":       {func(t *testing.T, fs folder) { flipEnd(journal, 350)(t, fs); flipEnd(journal, 150)(t, fs) }, false, 1, "records 3 to 3; rows of the journal's records 5 to 5", "records 3 to 3; rows", "1 2 4 6"},
+		"journal, empty":             {func(t *testing.T, fs folder) { empty(t, fs, journal) }, false, 1, "from record 3 on", "from record 3 on", "1 2"},
+		"journal, cut in the header": {func(t *testing.T, fs folder) { damage(t, fs, journal, 10, true) }, false, 1, "from record 3 on", "from record 3 on", "1 2"},
+		"journal, header and end": {func(t *testing.T, fs folder) {
+			damage(t, fs, journal, 25, false)
+			damage(t, fs, journal, sizeOf(t, fs, journal)-3, true)
+		}, false, 1, "from record 6 on", "from record 6 on", "1 2 3 4 5"},
 		"journal, missing":               {remove("/data/journal"), true, 1, "from record 3 on", "from record 3 on", "1 2"},
 		"data part, flipped":             {part(0, flip), true, 1, "1 rows of 1 series", "metrics from", "2 3 4 5 6"},
 		"data part, cut":                 {part(0, cut), false, 1, "1 rows of 1 series", "metrics from", "2 3 4 5 6"},

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -51,13 +52,17 @@ func Repairs(ctx context.Context, fs vfs.FS, root, dir string, seed model.KeySee
 type salvaged struct {
 	frames  []byte // of all records, empty ones in place of those that are lost
 	damage  []Damage
-	written bool // the end of the newest segment holds a whole record, which the disk must have damaged
+	written bool // the disk, and not a crash, has damaged the end of the newest segment
 }
 
 func (d folder) salvage(ctx context.Context, s *segment, newest bool) (*salvaged, error) {
 	v := new(salvaged)
 	if s.damaged != nil {
-		v.damage = append(v.damage, Damage{File: d.file(s.name), Bytes: segmentHeader, First: s.first, Last: s.first - 1, Why: s.damaged})
+		at := Damage{File: d.file(s.name), Bytes: min(s.size, segmentHeader), First: s.first, Last: s.first - 1, Why: s.damaged}
+		// A crash never leaves a segment without a header, so its end cannot be torn by one.
+		v.written = newest
+		at.End = newest && s.size < segmentHeader
+		v.damage = append(v.damage, at)
 	}
 	r, err := d.read(s)
 	if err != nil {
@@ -99,7 +104,7 @@ func (d folder) salvage(ctx context.Context, s *segment, newest bool) (*salvaged
 		case !found && newest:
 			at.Bytes, at.Last, at.End = r.size-off, last, true
 			v.damage = append(v.damage, at)
-			v.written = r.wholeRecord()
+			v.written = v.written || r.wholeRecord()
 			return v, nil
 		case !found:
 			at.Bytes, at.Last = max(r.size-off, 0), last
@@ -148,22 +153,24 @@ func (r *reader) wholeRecord() bool {
 // replaceStep replaces a segment by what can be read of it.
 func (d folder) replaceStep(root, dir string, s *segment, v *salvaged, covered uint64) repair.Step {
 	file := d.fs.PathJoin(dir, s.name)
-	why, loss := "", ""
+	why := ""
+	var lost []string
 	for _, at := range v.damage {
 		if why != "" {
 			why += "; "
 		}
 		why += fmt.Sprintf("offset %d: %d bytes: %v", at.Offset, at.Bytes, at.Why)
 		switch {
-		case at.Last <= covered && !at.End || at.Last < at.First:
+		case !at.End && (at.Last <= covered || at.Last < at.First):
 		case at.End && at.First > covered && !v.written:
 			why += " (as a crash leaves it, with nothing acknowledged)"
 		case at.End:
-			loss = fmt.Sprintf("rows of the journal from record %d on, if they were acknowledged", max(at.First, covered+1))
+			lost = append(lost, fmt.Sprintf("rows of the journal from record %d on, if they were acknowledged", max(at.First, covered+1)))
 		default:
-			loss = fmt.Sprintf("rows of the journal's records %d to %d", max(at.First, covered+1), at.Last)
+			lost = append(lost, fmt.Sprintf("rows of the journal's records %d to %d", max(at.First, covered+1), at.Last))
 		}
 	}
+	loss := strings.Join(lost, "; ")
 	step := repair.Step{File: file, Why: why, Action: "set the segment aside, and replace it by one with its good records", Loss: loss}
 	step.Do = func(context.Context) error {
 		n := repair.Note{Why: why}
