@@ -19,8 +19,10 @@ func (i *inspectFolderCmd) repairFolder(ctx context.Context, p *process) error {
 	if err != nil {
 		return err
 	}
-	if _, err := os.Stat(filepath.Join(dir, headDir)); err != nil {
-		return fmt.Errorf("%s is not a data folder of Shale: it has no folder %s", i.Dir, headDir)
+	_, noHead := os.Stat(filepath.Join(dir, headDir))
+	_, noJournal := os.Stat(filepath.Join(dir, journalDir))
+	if noHead != nil && noJournal != nil {
+		return fmt.Errorf("%s is not a data folder of Shale: it has neither a folder %s nor a folder %s", i.Dir, headDir, journalDir)
 	}
 	lock, err := app.LockFolder(vfs.Default, dir)
 	if err != nil {

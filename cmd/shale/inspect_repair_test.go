@@ -146,3 +146,25 @@ func seedOf(t *testing.T, dir string) model.KeySeed {
 	}
 	return seed
 }
+
+// TestRepairWithoutHead: a folder that has lost its folder head can be repaired.
+func TestRepairWithoutHead(t *testing.T) {
+	dir, open := emptyFolder(t)
+	if err := os.RemoveAll(filepath.Join(dir, headDir)); err != nil {
+		t.Fatal(err)
+	}
+	segment := filepath.Join(dir, journalDir, "00000000000000000001.journal")
+	if err := os.Rename(segment, filepath.Join(dir, journalDir, "00000000000000000009.journal")); err != nil {
+		t.Fatal(err)
+	}
+	code, out, errs := shale(t, nil, "inspect", "folder", dir, "--repair", "--yes")
+	if code != exitOK || !strings.Contains(out, "it begins with record 9") {
+		t.Errorf("exit %d\n%s%s", code, out, errs)
+	}
+	if err := open().Close(); err != nil {
+		t.Error(err)
+	}
+	if code, _, errs := shale(t, nil, "inspect", "folder", t.TempDir(), "--repair"); code != exitFailed || !strings.Contains(errs, "is not a data folder") {
+		t.Errorf("an empty folder: exit %d, %s", code, errs)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -35,6 +36,16 @@ func PlanRepair(ctx context.Context, fs vfs.FS, dir string) ([]repair.Step, erro
 	if m == nil {
 		return withoutManifest(fs, dir)
 	}
+	if m.Covered == 0 && len(m.Parts) == 0 {
+		// The manifest of a folder that was never flushed. Its journal begins with record 1.
+		first, err := local.FirstRecord(fs, fs.PathJoin(dir, journalFolder))
+		if err != nil {
+			return nil, err
+		}
+		if first > 1 {
+			return append(steps, lostHead(fs, dir, first)), nil
+		}
+	}
 	more, err := local.Repairs(ctx, fs, dir, journalFolder, m.Seed, m.Covered)
 	if errors.Is(err, os.ErrNotExist) {
 		return append(steps, missingJournal(fs, dir, m.Covered)), nil
@@ -46,7 +57,9 @@ func PlanRepair(ctx context.Context, fs vfs.FS, dir string) ([]repair.Step, erro
 // which records they hold.
 func withoutManifest(fs vfs.FS, dir string) ([]repair.Step, error) {
 	var folders []string
-	for _, folder := range []string{headFolder, journalFolder} {
+	// The journal goes first. After a kill in between, the next start would make a new manifest for a journal
+	// whose first records are in no part.
+	for _, folder := range []string{journalFolder, headFolder} {
 		names, err := fs.List(fs.PathJoin(dir, folder))
 		if errors.Is(err, os.ErrNotExist) || err == nil && len(names) == 0 {
 			continue
@@ -56,10 +69,33 @@ func withoutManifest(fs vfs.FS, dir string) ([]repair.Step, error) {
 		}
 		folders = append(folders, folder)
 	}
+	if slices.Equal(folders, []string{journalFolder}) {
+		first, err := local.FirstRecord(fs, fs.PathJoin(dir, journalFolder))
+		if err != nil || first <= 1 {
+			return nil, err // the journal has all records, or none
+		}
+		return []repair.Step{lostHead(fs, dir, first)}, nil
+	}
 	if len(folders) == 0 {
 		return nil, nil
 	}
-	const why = "the manifest of the local parts and its copy are damaged or missing"
+	return []repair.Step{setAside(fs, dir, "the manifest of the local parts and its copy are damaged or missing", folders...)}, nil
+}
+
+// lostHead sets a journal aside whose first records are in no part.
+func lostHead(fs vfs.FS, dir string, first uint64) repair.Step {
+	step := setAside(fs, dir, fmt.Sprintf("it begins with record %d, and the folder %s has no parts with the records before", first, headFolder), journalFolder)
+	move := step.Do
+	step.Do = func(ctx context.Context) error {
+		if err := move(ctx); err != nil {
+			return err
+		}
+		return fs.MkdirAll(fs.PathJoin(dir, journalFolder), 0o755)
+	}
+	return step
+}
+
+func setAside(fs vfs.FS, dir, why string, folders ...string) repair.Step {
 	step := repair.Step{
 		File: strings.Join(folders, ", "), Why: why, Action: "set the folders aside; blocks in the bucket stay",
 		Loss: "all rows that are not in the bucket: usually of the last two or three hours",
@@ -73,7 +109,7 @@ func withoutManifest(fs vfs.FS, dir string) ([]repair.Step, error) {
 		}
 		return nil
 	}
-	return []repair.Step{step}, nil
+	return step
 }
 
 // missingJournal notes that the journal is missing; the next start makes a new one.

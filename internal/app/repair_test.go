@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/repair"
@@ -190,6 +191,95 @@ func TestRepair(t *testing.T) {
 			}
 			if c.loss != "" && !strings.Contains(log.String(), "queries lack data") {
 				t.Errorf("log: %s", log)
+			}
+			must(t, r.push("a", up, s.now, 9))
+			must(t, r.Close())
+			checkFolder(t, disk)
+		})
+	}
+}
+
+// TestLostHead: the parts of a folder are lost as a whole, or a repair that sets them aside is killed half
+// way. A repair leads to a server that starts, unless the journal has all records anyway.
+func TestLostHead(t *testing.T) {
+	ctx := context.Background()
+	removeHead := func(t *testing.T, fs *vfs.MemFS) { must(t, fs.RemoveAll("/data/head")) }
+	removeManifest := func(t *testing.T, fs *vfs.MemFS) {
+		must(t, fs.Remove("/data/head/MANIFEST"))
+		must(t, fs.Remove("/data/head/MANIFEST.copy"))
+	}
+	for name, c := range map[string]struct {
+		damage    func(*testing.T, *vfs.MemFS)
+		truncated bool // the journal begins after record 1
+		kill      bool // the first repair
+		start     bool // before the second one
+		left      string
+	}{
+		"head":                           {removeHead, true, false, false, ""},
+		"head, and a start":              {removeHead, true, false, true, ""},
+		"head, the journal is whole":     {removeHead, false, false, false, "1 2 3 4 5 6 7"},
+		"manifest, and a kill":           {removeManifest, true, true, false, ""},
+		"manifest, and a kill and start": {removeManifest, true, true, true, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := damagedFolder(t)
+			if c.truncated {
+				r, _, err := s.reopen(t, s.mem)
+				must(t, err)
+				must(t, r.Flush())
+				must(t, r.Close())
+			}
+			r, _, err := s.reopen(t, s.mem)
+			must(t, err)
+			must(t, r.push("a", model.LabelsOf("__name__", "m7"), s.now, 7))
+			disk := s.mem.CrashClone(vfs.CrashCloneCfg{})
+			must(t, r.Close())
+			if first := filesUnder(t, disk, "/data/journal")[0]; strings.HasSuffix(first, "00001.journal") == c.truncated {
+				t.Fatal(first)
+			}
+			c.damage(t, disk)
+			if c.kill { // after the first of two folders
+				moved := 0
+				steps, err := PlanRepair(ctx, errorfs.Wrap(disk, errorfs.InjectorFunc(func(op errorfs.Op) error {
+					if op.Kind == errorfs.OpRename && (op.Path == "/data/head" || op.Path == "/data/journal") {
+						if moved++; moved > 1 {
+							return errorfs.ErrInjected
+						}
+					}
+					return nil
+				})), "/data")
+				must(t, err)
+				if err := steps[0].Do(ctx); !errors.Is(err, errorfs.ErrInjected) {
+					t.Fatal(err)
+				}
+			}
+			if c.start {
+				if r, _, err = s.reopen(t, disk); err == nil {
+					t.Error("it starts without a repair")
+					must(t, r.Close())
+				} else if !strings.Contains(err.Error(), "inspect folder /data --repair") {
+					t.Errorf("%v does not name the repair", err)
+				}
+			}
+			steps, err := PlanRepair(ctx, disk, "/data")
+			must(t, err)
+			if (len(steps) == 0) != (c.left != "") {
+				t.Fatalf("plan: %+v", steps)
+			}
+			for _, step := range steps {
+				if !strings.Contains(step.Loss, "not in the bucket") {
+					t.Errorf("step: %+v", step)
+				}
+				must(t, step.Do(ctx))
+			}
+			if steps, err = PlanRepair(ctx, disk, "/data"); err != nil || len(steps) > 0 {
+				t.Errorf("after the repair: %+v, %v", steps, err)
+			}
+			r, _, err = s.reopen(t, disk)
+			must(t, err)
+			got, warnings := r.values(t)
+			if got != c.left || (len(warnings) == 0) != (c.left != "") {
+				t.Errorf("left: %q, warnings: %q", got, warnings)
 			}
 			must(t, r.push("a", up, s.now, 9))
 			must(t, r.Close())

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -46,6 +47,18 @@ func Repairs(ctx context.Context, fs vfs.FS, root, dir string, seed model.KeySee
 		steps = append(steps, d.fillStep(root, dir, segs[0], covered))
 	}
 	return steps, nil
+}
+
+// FirstRecord returns the sequence number with which a journal begins, or 0 if it has no segments.
+func FirstRecord(fs vfs.FS, dir string) (uint64, error) {
+	segs, err := folder{fs: fs, path: dir}.survey()
+	if errors.Is(err, os.ErrNotExist) || err == nil && len(segs) == 0 {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	return segs[0].first, nil
 }
 
 // salvaged is what can be read of a segment.
