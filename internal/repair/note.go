@@ -131,12 +131,14 @@ func freeName(fs vfs.FS, dir, name string) (string, error) {
 	}
 }
 
+// writeNote makes a note durable at once, so that a crash leaves all of it or nothing. The caller syncs the
+// folder.
 func writeNote(fs vfs.FS, path string, n *Note) error {
 	body, err := json.MarshalIndent(n, "", " ")
 	if err != nil {
 		return err
 	}
-	f, err := fs.Create(path, vfs.WriteCategoryUnspecified)
+	f, err := fs.Create(path+".tmp", vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return err
 	}
@@ -144,7 +146,10 @@ func writeNote(fs vfs.FS, path string, n *Note) error {
 	if err == nil {
 		err = f.Sync()
 	}
-	return errors.Join(err, f.Close())
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return fs.Rename(path+".tmp", path)
 }
 
 func syncDir(fs vfs.FS, dir string) error {

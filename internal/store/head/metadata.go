@@ -40,12 +40,12 @@ func (h *Head) Metadata(tenant, family string, emit func(family string, m model.
 
 const lostMetadata = "type, help and unit of metric families that senders have not repeated yet"
 
-// loadMetadata reads the metadata file. fresh says that the folder is new and has none.
-func (h *Head) loadMetadata(fresh bool) {
+// loadMetadata reads the metadata file. never says that the folder has had none yet.
+func (h *Head) loadMetadata(never bool) {
 	damaged, err := h.metadata.Load(h.o.FS, h.o.Dir, h.o.Now())
 	file := h.o.FS.PathJoin(h.o.Dir, metadata.FileName)
 	switch {
-	case fresh:
+	case never && errors.Is(err, os.ErrNotExist):
 	case err == nil && damaged == nil:
 		err := local.CheckBoth(h.o.FS, h.o.Dir, metadata.FileName)
 		if err == nil {

@@ -1,6 +1,7 @@
 package head
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -177,6 +178,51 @@ func TestMetadataDamaged(t *testing.T) {
 	}
 }
 
+// TestMetadataNeverWritten: a folder of a version that wrote METADATA with the first metadata only, and wrote
+// no copies, may have none. Nothing is lost then.
+func TestMetadataNeverWritten(t *testing.T) {
+	r := newRig(t, nil)
+	r.push("a", 0, 10, r.now, 1)
+	r.must(r.head.Close())
+	for _, name := range []string{metadata.FileName, metadata.FileName + local.CopySuffix, local.ManifestName + local.CopySuffix} {
+		r.must(r.mem.Remove("/head/" + name))
+	}
+	r.open()
+	if log := r.log.String(); strings.Contains(log, "level=ERROR") {
+		t.Errorf("the log says %q", log)
+	}
+	if notes, err := repair.Notes(r.mem, "/"); err != nil || len(notes) > 0 {
+		t.Errorf("notes: %+v, %v", notes, err)
+	}
+	r.must(Check(context.Background(), r.mem, "/head"))
+}
+
+// TestOlderManifestCopy: a crash between two renames leaves a copy of the manifest that is one version older.
+// The next start brings it up to date.
+func TestOlderManifestCopy(t *testing.T) {
+	ctx := context.Background()
+	r := newRig(t, nil)
+	r.push("a", 0, 10, r.now, 1)
+	r.must(r.head.Flush(ctx))
+	const file, twin = "/head/" + local.ManifestName, "/head/" + local.ManifestName + local.CopySuffix
+	older := readFile(t, r.mem, twin)
+	r.push("a", 0, 10, r.now-1, 2)
+	r.must(r.head.Flush(ctx))
+	r.must(r.head.Close())
+	writeFile(t, r.mem, twin, older)
+	if err := Check(ctx, r.mem, "/head"); !errors.Is(err, model.ErrCorrupt) || !strings.Contains(err.Error(), twin) {
+		t.Errorf("check: %v", err)
+	}
+	if steps, _, err := Repairs(ctx, r.mem, "/", "head"); err != nil || len(steps) != 1 {
+		t.Errorf("repairs: %+v, %v", steps, err)
+	}
+	r.open()
+	if !bytes.Equal(readFile(t, r.mem, file), readFile(t, r.mem, twin)) {
+		t.Error("the copy is still older")
+	}
+	r.must(Check(ctx, r.mem, "/head"))
+}
+
 // TestOlderMetadata: an older copy of METADATA alone gives way to METADATA.copy, which is newer.
 func TestOlderMetadata(t *testing.T) {
 	r := newRig(t, nil)
@@ -266,6 +312,10 @@ func TestOlderManifest(t *testing.T) {
 	r.must(err)
 	r.must(r.head.Close())
 	writeFile(t, r.mem, "/head/"+local.ManifestName, older)
+	if m, damaged, err := local.ReadManifest(r.mem, "/head"); err != nil || damaged == nil || len(m.Parts) != 3 {
+		t.Errorf("the newer copy is not used: %+v, %v, %v", m, damaged, err)
+	}
+	writeFile(t, r.mem, "/head/"+local.ManifestName+local.CopySuffix, older)
 	r.o.Registerer = nil
 	h, err := Open(ctx, r.o)
 	r.must(err)

@@ -2,7 +2,9 @@ package head
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 
@@ -38,34 +40,36 @@ func Open(ctx context.Context, o Options) (*Head, error) {
 	h.metadata = metadata.New(o.Metadata)
 	h.limits = creationLimits{total: newCreationLimit(o.NewSeries), tenant: newCreationLimit(o.TenantNewSeries), tenants: make(map[uint16]*bucketOfTokens)}
 	h.resolving.New = func() any { return new(resolver) }
-	fresh, err := h.openParts(ctx)
+	// A folder without a copy of the manifest is new, or of a version that wrote METADATA when it had some.
+	_, noCopy := o.FS.Stat(o.FS.PathJoin(o.Dir, local.ManifestName+local.CopySuffix))
+	err = h.openParts(ctx)
 	if err != nil {
 		h.background.stop()
 		h.release()
 		return nil, err
 	}
-	h.loadMetadata(fresh)
+	h.loadMetadata(errors.Is(noCopy, os.ErrNotExist))
 	h.metrics = newMetrics(o.Registerer, h)
 	return h, nil
 }
 
-// openParts opens the parts of the manifest, and reports whether the folder is new.
-func (h *Head) openParts(ctx context.Context) (fresh bool, err error) {
+// openParts opens the parts of the manifest.
+func (h *Head) openParts(ctx context.Context) error {
 	m, damaged, err := local.ReadManifest(h.o.FS, h.o.Dir)
 	if err != nil {
-		return false, err
+		return err
 	}
 	files, err := h.o.FS.List(h.o.Dir)
 	if err != nil {
-		return false, fmt.Errorf("%w: %s: %w", model.ErrTransient, h.o.Dir, err)
+		return fmt.Errorf("%w: %s: %w", model.ErrTransient, h.o.Dir, err)
 	}
-	if fresh = m == nil; fresh {
+	if m == nil {
 		if m, err = h.firstManifest(files); err != nil {
-			return false, err
+			return err
 		}
 	}
 	if m.Seed != h.o.Seed {
-		return false, fmt.Errorf("%w: the data folder %s has key seed %016x, but the bucket has %016x: they belong to different stores", model.ErrInvalid, h.o.Dir, uint64(m.Seed), uint64(h.o.Seed))
+		return fmt.Errorf("%w: the data folder %s has key seed %016x, but the bucket has %016x: they belong to different stores", model.ErrInvalid, h.o.Dir, uint64(m.Seed), uint64(h.o.Seed))
 	}
 	h.edits.manifest, h.mu.applied, h.epoch = *m, m.Covered, m.Epoch
 	h.o.Node = m.Node // a renamed machine must not ship the same rows under another name
@@ -75,16 +79,16 @@ func (h *Head) openParts(ctx context.Context) (fresh bool, err error) {
 	}
 	for _, info := range m.Parts {
 		if err := info.Group.Check(); err != nil {
-			return false, fmt.Errorf("part %s: %w", info.File, err)
+			return fmt.Errorf("part %s: %w", info.File, err)
 		}
 		p, err := local.Open(ctx, h.o.FS, h.o.Dir, info, &h.pagesRead)
 		if err != nil {
-			return false, err
+			return err
 		}
 		h.mu.parts = append(h.mu.parts, p)
 		named[info.File] = true
 		if p.Reader.Meta().Seed != h.o.Seed {
-			return false, fmt.Errorf("%w: part %s: expected key seed %016x, got %016x", model.ErrCorrupt, info.File, uint64(h.o.Seed), uint64(p.Reader.Meta().Seed))
+			return fmt.Errorf("%w: part %s: expected key seed %016x, got %016x", model.ErrCorrupt, info.File, uint64(h.o.Seed), uint64(p.Reader.Meta().Seed))
 		}
 		for _, t := range p.Reader.Meta().Tenants {
 			h.tenants.must(t.Name)
@@ -112,7 +116,7 @@ func (h *Head) openParts(ctx context.Context) (fresh bool, err error) {
 			h.o.Logger.Error("cannot write the copy of the manifest; a later flush tries again", "err", err)
 		}
 	}
-	return fresh, nil
+	return nil
 }
 
 // RemoveLeftovers deletes the files that no manifest named when the head was opened, as a crash leaves them.

@@ -51,17 +51,22 @@ func ReadCopy(fs vfs.FS, dir, file string) ([]byte, error) {
 	return readOne(fs, fs.PathJoin(dir, file+CopySuffix))
 }
 
-// CheckBoth returns what is wrong with a file and its copy.
+// CheckBoth returns what is wrong with a file and its copy. A copy that differs is one replacement older.
 func CheckBoth(fs vfs.FS, dir, file string) error {
 	var errs []error
-	for _, name := range []string{file, file + CopySuffix} {
-		_, err := readOne(fs, fs.PathJoin(dir, name))
+	var bodies [2][]byte
+	for i, name := range []string{file, file + CopySuffix} {
+		body, err := readOne(fs, fs.PathJoin(dir, name))
 		if errors.Is(err, os.ErrNotExist) {
 			err = fmt.Errorf("%w: %s is missing", model.ErrCorrupt, fs.PathJoin(dir, name))
 		}
-		errs = append(errs, err)
+		bodies[i], errs = body, append(errs, err)
 	}
-	return errors.Join(errs...)
+	err := errors.Join(errs...)
+	if err == nil && !bytes.Equal(bodies[0], bodies[1]) {
+		err = fmt.Errorf("%w: %s differs from %s", model.ErrCorrupt, fs.PathJoin(dir, file+CopySuffix), fs.PathJoin(dir, file))
+	}
+	return err
 }
 
 func readOne(fs vfs.FS, name string) ([]byte, error) {

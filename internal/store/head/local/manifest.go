@@ -64,7 +64,8 @@ type Info struct {
 }
 
 // ReadManifest returns nil if there is no manifest. If damaged is not nil, it says what is wrong with the
-// manifest, and the result is that of the copy.
+// manifest, and the result is that of the copy. A manifest that is older than its copy counts as damaged: it
+// is the first of the two to be replaced.
 func ReadManifest(fs vfs.FS, dir string) (m *Manifest, damaged, err error) {
 	name := fs.PathJoin(dir, ManifestName)
 	body, damaged, err := ReadChecked(fs, dir, ManifestName)
@@ -74,16 +75,29 @@ func ReadManifest(fs vfs.FS, dir string) (m *Manifest, damaged, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	m = new(Manifest)
+	if m, err = parseManifest(name, body); err != nil || damaged != nil {
+		return m, damaged, err
+	}
+	if body, err := ReadCopy(fs, dir, ManifestName); err == nil {
+		c, err := parseManifest(name, body)
+		if err == nil && c.Epoch == m.Epoch && (c.Covered > m.Covered || c.NextFile > m.NextFile) {
+			return c, fmt.Errorf("%w: %s is older than its copy", model.ErrCorrupt, name), nil
+		}
+	}
+	return m, nil, nil
+}
+
+func parseManifest(name string, body []byte) (*Manifest, error) {
+	m := new(Manifest)
 	dec := json.NewDecoder(bytes.NewReader(body))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(m); err != nil {
-		return nil, nil, fmt.Errorf("%w: %s: %v", model.ErrCorrupt, name, err)
+		return nil, fmt.Errorf("%w: %s: %v", model.ErrCorrupt, name, err)
 	}
 	if m.Version != ManifestVersion {
-		return nil, nil, fmt.Errorf("%w: %s: expected version %d, got %d", model.ErrInvalid, name, ManifestVersion, m.Version)
+		return nil, fmt.Errorf("%w: %s: expected version %d, got %d", model.ErrInvalid, name, ManifestVersion, m.Version)
 	}
-	return m, damaged, nil
+	return m, nil
 }
 
 // Write replaces the file.
