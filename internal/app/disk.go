@@ -18,8 +18,10 @@ import (
 )
 
 const (
-	// diskEvery is the interval of measurements. In between, the rooms tell what they write.
+	// diskEvery is the least interval of measurements. In between, the rooms tell what they write.
 	diskEvery = time.Second
+	// measureShare bounds the time of measurements: the pause after one is at least that many times as long.
+	measureShare = 100
 	// diskReserve must stay free on the file system: room for a flush and a manifest.
 	diskReserve = 64 << 20
 	// greatestMargin is the largest share of the limit that writes leave to merges and ships.
@@ -42,7 +44,7 @@ type disk struct {
 	done     sync.WaitGroup
 }
 
-// watchDisk measures the folder at once, and then every second until close.
+// watchDisk measures the folder at once, and then until close: each second, or less often if that takes long.
 func watchDisk(fs vfs.FS, dir string, limit int64, reg prometheus.Registerer) *disk {
 	ctx, cancel := context.WithCancel(context.Background())
 	d := &disk{fs: fs, dir: dir, limit: limit, stop: cancel}
@@ -53,7 +55,9 @@ func watchDisk(fs vfs.FS, dir string, limit int64, reg prometheus.Registerer) *d
 		func() float64 { return float64(limit) })
 	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "shale_disk_reserved_bytes", Help: "Bytes of the data folder that are reserved for buffered rows and for running merges and ships."},
 		func() float64 { return float64(d.reserved.Load() + d.toFlush()) })
+	begun := time.Now()
 	d.measure()
+	next := time.Now().Add(measureShare * time.Since(begun))
 	d.done.Go(func() {
 		tick := time.NewTicker(diskEvery)
 		defer tick.Stop()
@@ -62,8 +66,14 @@ func watchDisk(fs vfs.FS, dir string, limit int64, reg prometheus.Registerer) *d
 			case <-ctx.Done():
 				return
 			case <-tick.C:
-				d.measure()
 			}
+			begun := time.Now()
+			if begun.Before(next) {
+				d.decide()
+				continue
+			}
+			d.measure()
+			next = time.Now().Add(measureShare * time.Since(begun))
 		}
 	})
 	return d
@@ -140,6 +150,11 @@ func (d *disk) measure() {
 	// Files that were written in the meantime may be among those that were counted. Then they count twice until
 	// the next measurement.
 	d.used.Store(used + d.told.Load() - told)
+	d.decide()
+}
+
+// decide accepts or refuses writes until the next decision.
+func (d *disk) decide() {
 	full := d.roomToWrite(1)
 	if full == nil {
 		if u, err := d.fs.GetDiskUsage(d.dir); err == nil && u.AvailBytes < diskReserve {

@@ -5,16 +5,38 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	bucketfs "github.com/shaledb/shale/internal/bucket/fs"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read/readtest"
 	"github.com/shaledb/shale/internal/write"
 )
+
+// TestSlowMeasurement: a folder that takes long to measure is measured less often.
+func TestSlowMeasurement(t *testing.T) {
+	mem := vfs.NewMem()
+	must(t, mem.MkdirAll("/data", 0o755))
+	var walks atomic.Int64
+	fs := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind == errorfs.OpList && op.Path == "/data" {
+			walks.Add(1)
+			time.Sleep(50 * time.Millisecond)
+		}
+		return nil
+	}))
+	d := watchDisk(fs, "/data", 1<<30, nil)
+	time.Sleep(2*diskEvery + diskEvery/2)
+	d.close()
+	if n := walks.Load(); n != 1 {
+		t.Errorf("%d walks of 50 ms in 2.5 s", n)
+	}
+}
 
 // TestDiskBound writes lines that do not compress until the folder is full, with merges and ships in between,
 // kills the engine, and starts it again, several times. The folder never exceeds its bound, nor does it
