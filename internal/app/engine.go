@@ -57,6 +57,8 @@ type EngineOptions struct {
 	FlushEvery time.Duration
 	// Disk bounds the data folder; nil: no bound.
 	Disk *disk
+	// BucketApart says that the bucket does not lie in the data folder.
+	BucketApart bool
 	// Idle turns the background work off, for tests that do each step themselves.
 	Idle bool
 
@@ -230,7 +232,7 @@ func (e *Engine) headOptions(seed model.KeySeed, split budget) head.Options {
 			return e.journal.Truncate(covered)
 		},
 		Shipper: &shipper{fs: e.o.FS, bucket: e.o.Bucket, catalog: e.catalog, wrote: e.o.Disk.Wrote},
-		Space:   e.o.Disk, WindowBytes: e.partOfDisk(1 << 30),
+		Space:   e.o.Disk, BucketApart: e.o.BucketApart, WindowBytes: e.partOfDisk(1 << 30),
 		LabelsLost: e.lost.labels, SetAside: e.lost.read,
 		Now: e.o.Now, Registerer: e.o.Registerer, Logger: e.o.Logger,
 	}

@@ -44,6 +44,8 @@ type Options struct {
 	Shipper  Shipper
 	// Space is asked before merges and ships write; nil: no bound.
 	Space Space
+	// BucketApart says that objects of the bucket take none of that space.
+	BucketApart bool
 	// LabelsLost reports whether labels of series were in a part that was set aside. Then ships leave out series
 	// without labels. nil: never.
 	LabelsLost func() bool

@@ -119,7 +119,7 @@ func (h *Head) ship(ctx context.Context, s model.Signal, g local.Group, in []*lo
 	if built {
 		left, err = h.upload(ctx, left)
 	} else if err = h.roomToBuild(); err == nil {
-		err = h.inSpace(in, shipFactor, func() (err error) {
+		err = h.inSpace(in, h.shipFactor(), func() (err error) {
 			left, err = h.build(ctx, s, in)
 			return err
 		})
@@ -148,6 +148,6 @@ func (h *Head) markShip(ctx context.Context, s model.Signal, g local.Group) (in 
 	if in = h.group(s, local.Data, g); len(in) == 0 {
 		return nil, nil
 	}
-	in = h.fitting(in, shipFactor)
+	in = h.fitting(in, h.shipFactor())
 	return in, h.commit(ctx, edit{ship: in})
 }

@@ -101,6 +101,36 @@ func TestOutageAndRestart(t *testing.T) {
 	}
 }
 
+// tightSpace is space with a fixed bound.
+type tightSpace struct{ free int64 }
+
+func (s *tightSpace) Free() int64 { return s.free }
+func (s *tightSpace) Reserve(n int64) (func(), error) {
+	if n > s.free {
+		return nil, &model.LimitError{Limit: "disk", Text: "no room"}
+	}
+	return func() {}, nil
+}
+func (*tightSpace) Wrote(int64) {}
+
+// TestSpaceOfShip: a ship needs space for its objects only if they lie in the data folder.
+func TestSpaceOfShip(t *testing.T) {
+	for _, apart := range []bool{false, true} {
+		space := new(tightSpace)
+		r := newRig(t, func(o *Options) { o.Space, o.BucketApart = space, apart })
+		r.push("a", 0, 400, r.now, 1)
+		r.must(r.head.Flush(context.Background()))
+		for _, p := range r.head.snapshot() {
+			if p.Info.Kind == local.Data {
+				space.free += p.Info.Bytes
+			}
+		}
+		if err := r.head.Ship(context.Background()); (err == nil) != apart {
+			t.Errorf("bucket apart %v: %v", apart, err)
+		}
+	}
+}
+
 // TestOutageBetweenCuts: of a ship of several blocks, those that are in the bucket are not sent again.
 func TestOutageBetweenCuts(t *testing.T) {
 	r, b, made := newAwayRig(t)

@@ -31,9 +31,14 @@ func (h *Head) Buffered() int64 {
 	return h.mu.buffers.rowBytes + h.mu.buffers.labelBytes
 }
 
-// shipFactor is how much space a ship takes, in sizes of its parts: for the blocks, and for their objects if
-// the bucket lies in the data folder.
-const shipFactor = 2
+// shipFactor returns how much space a ship takes, in sizes of its parts: for the blocks, and for their
+// objects if the bucket lies in the data folder.
+func (h *Head) shipFactor() int64 {
+	if h.o.BucketApart {
+		return 1
+	}
+	return 2
+}
 
 // inSpace does work that writes factor times the bytes of the parts, once they are reserved.
 func (h *Head) inSpace(in []*local.Part, factor int64, work func() error) error {
