@@ -45,7 +45,12 @@ func repairBucket(ctx context.Context, p *process, repairs []catalog.Repair, yes
 			fmt.Fprintln(p.stdout, "left as it is")
 			continue
 		}
-		if err := r.Do(ctx); err != nil {
+		err := r.Do(ctx)
+		if errors.Is(err, catalog.ErrOutdated) {
+			fmt.Fprintf(p.stdout, "left as it is: %v\n", err)
+			continue
+		}
+		if err != nil {
 			return done, fmt.Errorf("repair %s: %w", r.Object, err)
 		}
 		fmt.Fprintln(p.stdout, "repaired")

@@ -3,6 +3,7 @@ package catalog
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -15,6 +16,9 @@ import (
 // asidePrefix begins the names of objects that a repair has set aside.
 const asidePrefix = "set-aside/"
 
+// ErrOutdated says that a repair does not fit any more. It has no class of model, and nothing has changed.
+var ErrOutdated = errors.New("the bucket has changed since it was checked")
+
 // Repair is a change that mends a problem of a bucket. It deletes nothing: it moves what is damaged to
 // set-aside/.
 type Repair struct {
@@ -22,7 +26,8 @@ type Repair struct {
 	Object, Why string
 	// Action says what the repair does, and Loss what queries lack afterwards; an empty Loss: nothing.
 	Action, Loss string
-	Do           func(ctx context.Context) error
+	// Do does the repair. It returns [ErrOutdated] if the problem is a different one by now, or none.
+	Do func(ctx context.Context) error
 }
 
 // Repairer proposes repairs of a bucket. A server may run meanwhile.
@@ -172,6 +177,11 @@ func (r *Repairer) block(b *SurveyBlock) []Repair {
 		return nil
 	}
 	repair.Do = func(ctx context.Context) error {
+		if size, err := sizeOf(ctx, r.Bucket, repair.Object); err != nil {
+			return err
+		} else if size != b.ObjectBytes {
+			return fmt.Errorf("%w: %s has %d bytes", ErrOutdated, repair.Object, size)
+		}
 		if b.ObjectBytes >= 0 {
 			// The server deletes the block itself, like any block that no longer counts.
 			if err := r.copyTo(ctx, asideName(repair.Object), repair.Object, b.ObjectBytes); err != nil {
@@ -219,13 +229,7 @@ func (r *Repairer) replace(ctx context.Context, name string, data []byte) error 
 
 // setAside moves an object.
 func (r *Repairer) setAside(ctx context.Context, name string) error {
-	size := int64(-1)
-	err := r.Bucket.List(ctx, name, func(found string, n int64) error {
-		if found == name {
-			size = n
-		}
-		return nil
-	})
+	size, err := sizeOf(ctx, r.Bucket, name)
 	if err != nil || size < 0 {
 		return err
 	}

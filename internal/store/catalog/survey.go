@@ -120,12 +120,32 @@ func ReadSurvey(ctx context.Context, b, memory Reader) (*Survey, error) {
 	}
 	s.seed(ctx)
 	s.blocks(append(records, lost...), sizes)
+	for i := range s.Blocks {
+		// Its record was listed last, so it may have been committed since the objects were listed.
+		if sb := &s.Blocks[i]; sb.HiddenBy == "" && sb.ObjectBytes != sb.Bytes {
+			if sb.ObjectBytes, err = sizeOf(ctx, b, ObjectName(sb.ID)); err != nil {
+				return nil, fmt.Errorf("survey: %w", err)
+			}
+		}
+	}
 	if err := s.findStrays(ctx, marked); err != nil {
 		return nil, fmt.Errorf("survey: %w", err)
 	}
 	s.sort()
 	s.addProblems()
 	return s, nil
+}
+
+// sizeOf returns the size of an object, -1 if it is missing.
+func sizeOf(ctx context.Context, b Reader, name string) (int64, error) {
+	size := int64(-1)
+	err := b.List(ctx, name, func(found string, n int64) error {
+		if found == name {
+			size = n
+		}
+		return nil
+	})
+	return size, err
 }
 
 // seed reads the seed, or adds a problem.

@@ -112,15 +112,11 @@ func (s *Survey) findStrays(ctx context.Context, marked map[string]bool) error {
 			orphans = append(orphans, o)
 			continue
 		}
-		there := false // it may have been collected since the listing
-		err := s.bucket.List(ctx, o.Name, func(name string, _ int64) error {
-			there = there || name == o.Name
-			return nil
-		})
+		size, err := sizeOf(ctx, s.bucket, o.Name) // it may have been collected since the listing
 		if err != nil {
 			return err
 		}
-		if there {
+		if size >= 0 {
 			s.Strays = append(s.Strays, o)
 			s.Problems = append(s.Problems, fmt.Errorf("%w: %s has no commit record, and was not left by an upload: its record is lost with its copies", model.ErrCorrupt, o.Name))
 		}
