@@ -38,6 +38,8 @@ type Repairer struct {
 	Describe func(ctx context.Context, id string, size int64) (Block, error)
 	// Damaged says which live blocks of the right size cannot be read, and why.
 	Damaged map[string]error
+	// Seeds are the key seeds that the live blocks name.
+	Seeds []model.KeySeed
 }
 
 // Propose returns the repairs for what a survey has found, in the order in which they are to be done.
@@ -53,6 +55,9 @@ func (r *Repairer) Propose(ctx context.Context, s *Survey) (all []Repair) {
 				return err
 			},
 		})
+	}
+	if !s.SeedKnown && len(r.Seeds) == 1 {
+		all = append(all, r.rebuildSeed(r.Seeds[0]))
 	}
 	for _, d := range s.Damaged {
 		all = append(all, r.damagedRecord(d))
@@ -80,6 +85,29 @@ func (r *Repairer) Propose(ctx context.Context, s *Survey) (all []Repair) {
 		}
 	}
 	return all
+}
+
+// rebuildSeed writes the seed that all blocks name.
+func (r *Repairer) rebuildSeed(seed model.KeySeed) Repair {
+	return Repair{
+		Object: seedName, Why: "the object and its copy are missing or damaged",
+		Action: fmt.Sprintf("rebuild it from the blocks, which all name the key seed %016x", uint64(seed)),
+		Do: func(ctx context.Context) error {
+			if now, err := readSeed(ctx, r.Bucket); err == nil {
+				return fmt.Errorf("%w: the seed is %016x", ErrOutdated, uint64(now))
+			} else if !errors.Is(err, bucket.ErrNotFound) && !errors.Is(err, model.ErrCorrupt) {
+				return err
+			}
+			data, err := storedSeed(seed)
+			if err != nil {
+				return err
+			}
+			if err := r.replace(ctx, seedName, data); err != nil {
+				return err
+			}
+			return r.replace(ctx, copyName(seedName), data)
+		},
+	}
 }
 
 func (r *Repairer) damagedRecord(d SpareRecord) Repair {

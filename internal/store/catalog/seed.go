@@ -51,15 +51,24 @@ func EnsureSeed(ctx context.Context, b bucket.Bucket) (model.KeySeed, error) {
 	if _, err := rand.Read(random[:]); err != nil {
 		return 0, fmt.Errorf("%s: %w: %w", seedName, model.ErrTransient, err)
 	}
-	data, err := json.Marshal(seedRecord{Version: seedVersion, Seed: fmt.Sprintf("%016x", binary.BigEndian.Uint64(random[:]))})
+	data, err := storedSeed(model.KeySeed(binary.BigEndian.Uint64(random[:])))
 	if err != nil {
-		return 0, fmt.Errorf("%s: %w: %v", seedName, model.ErrInvalid, err)
+		return 0, err
 	}
-	if _, err := b.PutIfAbsent(ctx, seedName, sealed(append(data, '\n'))); err != nil {
+	if _, err := b.PutIfAbsent(ctx, seedName, data); err != nil {
 		return 0, fmt.Errorf("%s: %w", seedName, err)
 	}
 	// Another process may have been first.
 	return readSeed(ctx, b)
+}
+
+// storedSeed returns the content of the seed's object.
+func storedSeed(seed model.KeySeed) ([]byte, error) {
+	data, err := json.Marshal(seedRecord{Version: seedVersion, Seed: fmt.Sprintf("%016x", uint64(seed))})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w: %v", seedName, model.ErrInvalid, err)
+	}
+	return sealed(append(data, '\n')), nil
 }
 
 // Seed returns the key seed of the bucket, or bucket.ErrNotFound.

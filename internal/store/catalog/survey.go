@@ -22,10 +22,11 @@ type Reader interface {
 
 // Survey lists everything in a bucket, for people. It does not stop at damage.
 type Survey struct {
-	// Seed is the key seed. It is 0 if the bucket has none, which is a problem.
-	Seed    model.KeySeed
-	Records []SurveyRecord // in the order in which they were committed
-	Blocks  []SurveyBlock  // in the order of their first times
+	// Seed is the key seed, if SeedKnown. Otherwise the bucket has none that can be read, which is a problem.
+	Seed      model.KeySeed
+	SeedKnown bool
+	Records   []SurveyRecord // in the order in which they were committed
+	Blocks    []SurveyBlock  // in the order of their first times
 	// Deletions ascend.
 	Deletions Deletions
 	// Orphans are objects of uploads that were not committed, Strays those of blocks whose record is lost with
@@ -153,9 +154,10 @@ func (s *Survey) seed(ctx context.Context) {
 	seed, err := readSeedObject(ctx, s.bucket, seedName)
 	if err != nil && (errors.Is(err, bucket.ErrNotFound) || errors.Is(err, model.ErrCorrupt)) {
 		if spare, e := readSeedObject(ctx, s.bucket, copyName(seedName)); e == nil {
-			s.seedLost, seed = true, spare
+			s.seedLost, s.SeedKnown, seed = true, true, spare
 		}
 	}
+	s.SeedKnown = s.SeedKnown || err == nil
 	if errors.Is(err, bucket.ErrNotFound) {
 		// The seed is the first object that a server writes.
 		err = fmt.Errorf("%s: %w: the object is missing: the bucket was not made by Shale, or has lost its seed", seedName, model.ErrCorrupt)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -39,12 +40,13 @@ type Inspection struct {
 	Wrong int
 
 	survey  *catalog.Survey
-	damaged map[string]error // live blocks of the right size that cannot be read
+	damaged map[string]error // live blocks of the right size whose bytes are corrupt
+	seeds   map[model.KeySeed]bool
 }
 
 // Repairs proposes repairs for what the inspection has found.
 func (i *Inspection) Repairs(ctx context.Context, b bucket.Bucket, now time.Time) []catalog.Repair {
-	r := catalog.Repairer{Bucket: b, Now: now.UnixNano(), Damaged: i.damaged, Describe: func(ctx context.Context, id string, size int64) (catalog.Block, error) {
+	r := catalog.Repairer{Bucket: b, Now: now.UnixNano(), Damaged: i.damaged, Seeds: slices.Collect(maps.Keys(i.seeds)), Describe: func(ctx context.Context, id string, size int64) (catalog.Block, error) {
 		return Describe(ctx, b, id, size)
 	}}
 	return r.Propose(ctx, i.survey)
@@ -57,9 +59,13 @@ func Inspect(ctx context.Context, out io.Writer, b InspectBucket, o InspectOptio
 	if err != nil {
 		return nil, err
 	}
-	found := &Inspection{survey: s, damaged: map[string]error{}}
+	found := &Inspection{survey: s, damaged: map[string]error{}, seeds: map[model.KeySeed]bool{}}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "seed %016x\n\n", uint64(s.Seed))
+	if s.SeedKnown {
+		fmt.Fprintf(w, "seed %016x\n\n", uint64(s.Seed))
+	} else {
+		fmt.Fprint(w, "seed unknown\n\n")
+	}
 	fmt.Fprintln(w, "RECORD\tCOMMITTED\tBLOCKS\tREPLACES\tBYTES")
 	for _, r := range s.Records {
 		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\n", r.ID, instant(r.Committed), r.Blocks, r.Replaces, r.Bytes)
@@ -78,12 +84,9 @@ func Inspect(ctx context.Context, out io.Writer, b InspectBucket, o InspectOptio
 		}
 		if o.Check && sb.HiddenBy == "" && sb.ObjectBytes == sb.Bytes {
 			state += ", in order"
-			if err := checkBlock(ctx, b, s, &sb.Block); err != nil {
+			if err := found.checkBlock(ctx, b, &sb.Block); err != nil {
 				state = "counts, damaged"
 				problems = append(problems, fmt.Errorf("block %s: %w", sb.ID, err))
-				if errors.Is(err, model.ErrCorrupt) {
-					found.damaged[sb.ID] = err
-				}
 			}
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s\t%s\t%s\t%s\n", sb.ID, state, levelName(sb.Level), orders(&sb.Block),
@@ -121,36 +124,40 @@ func lines(b *catalog.Block) string {
 	return fmt.Sprint(b.Lines)
 }
 
-// checkBlock reads a block and compares it with its record.
-func checkBlock(ctx context.Context, b InspectBucket, s *catalog.Survey, block *catalog.Block) error {
+// checkBlock reads a block and compares it with its record. Only a block whose bytes are corrupt is noted as
+// damaged: if intact bytes do not match the record or the seed, one of these may be wrong.
+func (i *Inspection) checkBlock(ctx context.Context, b InspectBucket, block *catalog.Block) error {
 	name := catalog.ObjectName(block.ID)
 	read := func(ctx context.Context, off, n int64) ([]byte, error) { return b.GetRange(ctx, name, off, n) }
 	r, err := part.OpenWith(ctx, &rangePages{read}, read, block.Bytes)
+	if err == nil {
+		err = part.Check(ctx, r)
+	}
+	if errors.Is(err, model.ErrCorrupt) {
+		i.damaged[block.ID] = err
+	}
 	if err != nil {
 		return err
 	}
 	m := r.Meta()
+	i.seeds[m.Seed] = true
 	var named []catalog.Source
 	for _, source := range m.Sources {
 		named = append(named, catalog.Source(source))
 	}
 	switch {
-	case m.Seed != s.Seed:
-		err = fmt.Errorf("key seed %016x does not match the bucket's %016x", uint64(m.Seed), uint64(s.Seed))
+	case i.survey.SeedKnown && m.Seed != i.survey.Seed:
+		err = fmt.Errorf("key seed %016x does not match the bucket's %016x", uint64(m.Seed), uint64(i.survey.Seed))
 	case !m.Labels:
 		err = errors.New("the block has no labels")
 	case m.Signal != block.Signal || m.Series != block.Series || m.Samples != block.Samples || !sameLines(m, block) || m.Range != block.Range || len(m.Tenants) != block.TenantCount:
 		err = fmt.Errorf("the record does not match the block: %d series, %d samples, %d lines of %d bytes, %d tenants, times %s", m.Series, m.Samples, m.Text, m.TextBytes, len(m.Tenants), timesOf(m.Range))
 	case !slices.Equal(named, block.Sources):
 		err = fmt.Errorf("the block is from %s, its record says %s", sources(named), sources(block.Sources))
-	}
-	if err == nil {
+	default:
 		err = compareSeries(ctx, r, block)
 	}
-	if err == nil {
-		return part.Check(ctx, r)
-	}
-	if !errors.Is(err, model.ErrTransient) && !errors.Is(err, model.ErrCorrupt) {
+	if err != nil && !errors.Is(err, model.ErrTransient) && !errors.Is(err, model.ErrCorrupt) {
 		err = fmt.Errorf("%w: %w", model.ErrCorrupt, err)
 	}
 	return err
