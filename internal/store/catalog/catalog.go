@@ -58,6 +58,8 @@ type Catalog struct {
 	// it has deleted.
 	uploading map[string]int
 	gone      map[string]bool
+	// deleting holds the blocks whose objects are being deleted as orphans. Each channel is closed afterwards.
+	deleting map[string]chan struct{}
 	// orphans are objects without a record, with the times when they were seen.
 	orphans map[string]*orphan
 	// markers holds the markers of the uploads of this process, by block.
@@ -98,7 +100,7 @@ func Open(ctx context.Context, b bucket.Bucket, o Options) (*Catalog, error) {
 	}
 	c := &Catalog{
 		b: b, memory: o.Memory, describe: o.Describe, now: o.Now, log: o.Logger, records: map[string]*commit{}, holder: map[string]*commit{},
-		uploading: map[string]int{}, gone: map[string]bool{}, orphans: map[string]*orphan{}, markers: map[string][]string{},
+		uploading: map[string]int{}, gone: map[string]bool{}, deleting: map[string]chan struct{}{}, orphans: map[string]*orphan{}, markers: map[string][]string{},
 		strays: map[string]Block{}, lost: map[string]bool{}, damaged: map[string]bool{}, copied: map[string]bool{},
 		seenCollected: map[string]bool{}, names: map[string]string{},
 	}

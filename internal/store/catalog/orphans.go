@@ -3,6 +3,7 @@ package catalog
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/shaledb/shale/internal/bucket"
@@ -115,14 +116,24 @@ func (c *Catalog) collectOrphans(ctx context.Context, before int64, done *Collec
 	c.orphans = seen
 	c.mu.Unlock()
 	c.noteStrays(ctx, l.strays)
+	if len(blocks) == 0 && len(markers) == 0 {
+		return nil
+	}
+	// Another process may have committed one of the blocks since it was listed.
+	if err := c.Refresh(ctx); err != nil {
+		return err
+	}
 	var errs []error
 	kept := map[string]bool{} // blocks whose markers must stay
 	for name, id := range l.orphans {
 		kept[id] = kept[id] || strings.HasPrefix(name, blockPrefix)
 	}
 	for _, name := range blocks {
-		if err := c.b.Delete(ctx, name); err != nil {
+		deleted, err := c.deleteOrphan(ctx, l.orphans[name], markers)
+		if err != nil {
 			errs = append(errs, err)
+		}
+		if !deleted {
 			continue
 		}
 		c.dropOrphan(name)
@@ -141,6 +152,44 @@ func (c *Catalog) collectOrphans(ctx context.Context, before int64, done *Collec
 		c.dropOrphan(name)
 	}
 	return errors.Join(errs...)
+}
+
+// deleteOrphan deletes the object of an upload, unless somebody is uploading the block again or has committed
+// it. Uploads of this process wait for the deletion; those of others have a marker that is not among the old
+// ones.
+func (c *Catalog) deleteOrphan(ctx context.Context, id string, old []string) (deleted bool, err error) {
+	c.mu.Lock()
+	if c.holder[id] != nil || c.uploading[id] > 0 {
+		c.mu.Unlock()
+		return false, nil
+	}
+	over := make(chan struct{})
+	c.deleting[id] = over
+	c.mu.Unlock()
+	defer func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.deleting, id)
+		close(over)
+	}()
+	again := false
+	err = c.b.List(ctx, uploadPrefix+id+".", func(name string, _ int64) error {
+		again = again || markedBlock(name) == id && !slices.Contains(old, name)
+		return nil
+	})
+	if again || err != nil {
+		return false, err
+	}
+	r, err := c.readOne(ctx, id)
+	if err != nil {
+		return false, err
+	}
+	if r != nil {
+		c.know(r)
+		return false, nil
+	}
+	err = c.b.Delete(ctx, ObjectName(id))
+	return err == nil, err
 }
 
 func (c *Catalog) dropOrphan(name string) {

@@ -2,7 +2,10 @@ package catalog
 
 import (
 	"context"
+	"fmt"
 	"strings"
+
+	"github.com/shaledb/shale/internal/model"
 )
 
 // A marker is written before a block is uploaded and deleted after the block has a record. So an object
@@ -19,17 +22,39 @@ func markedBlock(name string) string {
 }
 
 // Uploading announces the upload of a block's object. Until done is called, this process does not collect the
-// object.
+// object. It waits if the process is just deleting what an earlier upload has left.
 func (c *Catalog) Uploading(ctx context.Context, id string) (done func(), err error) {
+	if err := c.reserveUpload(ctx, id); err != nil {
+		return nil, err
+	}
 	name := markerName(id)
 	if _, err := c.b.PutIfAbsent(ctx, name, []byte(id+"\n")); err != nil {
+		c.uploaded(id)
 		return nil, err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.markers[id] = append(c.markers[id], name)
-	c.uploading[id]++
 	return func() { c.uploaded(id) }, nil
+}
+
+// reserveUpload keeps the collector away from a block.
+func (c *Catalog) reserveUpload(ctx context.Context, id string) error {
+	for {
+		c.mu.Lock()
+		deleted := c.deleting[id]
+		if deleted == nil {
+			c.uploading[id]++
+			c.mu.Unlock()
+			return nil
+		}
+		c.mu.Unlock()
+		select {
+		case <-deleted:
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", model.ErrTransient, ctx.Err())
+		}
+	}
 }
 
 // uploaded ends the protection of an object. The marker stays if the block was not committed: then the object
