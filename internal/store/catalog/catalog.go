@@ -106,8 +106,17 @@ func Open(ctx context.Context, b bucket.Bucket, o Options) (*Catalog, error) {
 	}
 	c.metrics = newMetrics(o.Registerer, c)
 	c.publish()
+	unmarked, err := c.unmarked(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("catalogue: %w", err)
+	}
 	if err := c.Refresh(ctx); err != nil {
 		return nil, err
+	}
+	if unmarked && len(c.records) > 0 {
+		if err := c.markOldUploads(ctx); err != nil {
+			return nil, fmt.Errorf("catalogue: %w", err)
+		}
 	}
 	if err := c.recall(ctx); err != nil {
 		return nil, fmt.Errorf("catalogue: %w", err)

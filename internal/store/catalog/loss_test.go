@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -45,6 +46,42 @@ func refresh(t fataler, c *Catalog) {
 
 // lostOf returns the ids of the lost records.
 func lostOf(c *Catalog) []string { return slices.Sorted(maps.Keys(c.lost)) }
+
+// TestOldUploads: what an upload of a version without markers and copies has left is collected later, and no
+// query misses it. A bucket that has copies, or that is remembered, is not of that version.
+func TestOldUploads(t *testing.T) {
+	for what, c := range map[string]struct {
+		prepare func(b, mem bucket.Bucket)
+		stray   bool
+	}{
+		"an old bucket": {func(_, _ bucket.Bucket) {}, false},
+		"a copy":        {func(b, _ bucket.Bucket) { put(t, b, "copies/seed", "x") }, true},
+		"a remembered bucket": {func(b, mem bucket.Bucket) {
+			data, err := b.Get(ctx, "catalog/a.json")
+			if err != nil {
+				t.Fatal(err)
+			}
+			put(t, mem, "catalog/a.json", string(data))
+		}, true},
+		"no record": {func(b, _ bucket.Bucket) { remove(t, b, "catalog/a.json") }, true},
+	} {
+		now := int64(1e18)
+		b, mem := memory(t), memory(t)
+		ship(t, openWith(t, b, nil, &now), block("a", 1, 2))
+		remove(t, b, "copies/catalog/a.json")
+		put(t, b, ObjectName("b"), "x")
+		c.prepare(b, mem)
+		opened, err := Open(ctx, b, Options{Memory: mem, Now: func() int64 { return now }, Describe: func(_ context.Context, id string, _ int64) (Block, error) {
+			return block(id, 3, 4), nil
+		}})
+		if err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		if _, stray := opened.strays["b"]; stray != c.stray {
+			t.Errorf("%s: the block without a record counts as lost: %v", what, stray)
+		}
+	}
+}
 
 // TestLostRecord: every process finds a lost record, whether it knew it or not. Its rows stay, and its block
 // is not collected. It is no longer lost when it is back.

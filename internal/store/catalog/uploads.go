@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -36,6 +37,38 @@ func (c *Catalog) Uploading(ctx context.Context, id string) (done func(), err er
 	defer c.mu.Unlock()
 	c.markers[id] = append(c.markers[id], name)
 	return func() { c.uploaded(id) }, nil
+}
+
+// unmarked reports whether the bucket is one of a version without markers: it wrote no copies either, and
+// nothing remembers the bucket yet.
+func (c *Catalog) unmarked(ctx context.Context) (bool, error) {
+	if c.memory == nil {
+		return false, nil
+	}
+	occupied := func(string, int64) error { return errOccupied }
+	if c.memory.List(ctx, "", occupied) != nil {
+		return false, nil // it remembers something, or it fails, which is told elsewhere
+	}
+	err := c.b.List(ctx, copyPrefix, occupied)
+	if errors.Is(err, errOccupied) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// markOldUploads marks the blocks without a record of such a bucket, so that they do not count as blocks
+// whose records are lost. In a bucket without any record they may well have lost theirs.
+func (c *Catalog) markOldUploads(ctx context.Context) error {
+	l, err := c.findLeftovers(ctx)
+	if err != nil {
+		return err
+	}
+	for id := range l.strays {
+		if _, err := c.b.PutIfAbsent(ctx, markerName(id), []byte(id+"\n")); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // reserveUpload keeps the collector away from a block.
