@@ -8,7 +8,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/shaledb/shale/internal/store/catalog"
+	"github.com/shaledb/shale/internal/repair"
 )
 
 // confirm asks on standard output and reads the reply from standard input. Only y and yes mean yes.
@@ -34,10 +34,10 @@ func confirm(p *process, question string) bool {
 	return false
 }
 
-// repairBucket asks about each repair and does it. It returns how many were done.
-func repairBucket(ctx context.Context, p *process, repairs []catalog.Repair, yes bool) (done int, err error) {
-	for _, r := range repairs {
-		fmt.Fprintf(p.stdout, "\n%s: %s\n  repair: %s\n", r.Object, r.Why, r.Action)
+// repairAll asks about each step and does it. It returns how many were done.
+func repairAll(ctx context.Context, p *process, steps []repair.Step, yes bool) (done int, err error) {
+	for _, r := range steps {
+		fmt.Fprintf(p.stdout, "\n%s: %s\n  repair: %s\n", r.Object, strings.ReplaceAll(r.Why, "\n", "; "), r.Action)
 		if r.Loss != "" {
 			fmt.Fprintf(p.stdout, "  queries will lack: %s\n", r.Loss)
 		}
@@ -46,7 +46,7 @@ func repairBucket(ctx context.Context, p *process, repairs []catalog.Repair, yes
 			continue
 		}
 		err := r.Do(ctx)
-		if errors.Is(err, catalog.ErrOutdated) {
+		if errors.Is(err, repair.ErrOutdated) {
 			fmt.Fprintf(p.stdout, "left as it is: %v\n", err)
 			continue
 		}

@@ -61,7 +61,7 @@ func (i *inspectCatalogueCmd) Run(ctx context.Context, p *process) error {
 	wrong := found.Wrong
 	if i.Repair && wrong > 0 {
 		repairs := found.Repairs(ctx, b, time.Now())
-		done, err := repairBucket(ctx, p, repairs, i.Yes)
+		done, err := repairAll(ctx, p, repairs, i.Yes)
 		if err != nil {
 			return err
 		}

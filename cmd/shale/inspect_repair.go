@@ -5,12 +5,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/shaledb/shale/internal/app"
-	"github.com/shaledb/shale/internal/repair"
 )
 
 // repairFolder sets the damaged local files of a data folder aside, once the user agrees.
@@ -37,31 +35,11 @@ func (i *inspectFolderCmd) repairFolder(ctx context.Context, p *process) error {
 		_, err := fmt.Fprintln(p.stdout, "nothing to repair")
 		return err
 	}
-	if _, err := repairSteps(ctx, p, steps, i.Yes); err != nil {
+	if _, err := repairAll(ctx, p, steps, i.Yes); err != nil {
 		return err
 	}
 	if steps, err = app.PlanRepair(ctx, vfs.Default, dir); err == nil && len(steps) > 0 {
-		err = fmt.Errorf("%d files are still damaged, the first is %s: %s", len(steps), steps[0].File, steps[0].Why)
+		err = fmt.Errorf("%d files are still damaged, the first is %s: %s", len(steps), steps[0].Object, steps[0].Why)
 	}
 	return err
-}
-
-// repairSteps asks about each repair and does it. It returns how many were done.
-func repairSteps(ctx context.Context, p *process, steps []repair.Step, yes bool) (done int, err error) {
-	for _, s := range steps {
-		fmt.Fprintf(p.stdout, "%s: %s\n  repair: %s\n", s.File, strings.ReplaceAll(s.Why, "\n", "; "), s.Action)
-		if s.Loss != "" {
-			fmt.Fprintf(p.stdout, "  queries will lack: %s\n", s.Loss)
-		}
-		if !yes && !confirm(p, "Repair it?") {
-			fmt.Fprintln(p.stdout, "left as it is")
-			continue
-		}
-		if err := s.Do(ctx); err != nil {
-			return done, fmt.Errorf("repair %s: %w", s.File, err)
-		}
-		fmt.Fprintln(p.stdout, "repaired")
-		done++
-	}
-	return done, nil
 }

@@ -97,7 +97,7 @@ func lostHead(fs vfs.FS, dir string, first uint64) repair.Step {
 
 func setAside(fs vfs.FS, dir, why string, folders ...string) repair.Step {
 	step := repair.Step{
-		File: strings.Join(folders, ", "), Why: why, Action: "set the folders aside; blocks in the bucket stay",
+		Object: strings.Join(folders, ", "), Why: why, Action: "set the folders aside; blocks in the bucket stay",
 		Loss: "all rows that are not in the bucket: usually of the last two or three hours",
 	}
 	step.Do = func(context.Context) error {
@@ -116,7 +116,7 @@ func setAside(fs vfs.FS, dir, why string, folders ...string) repair.Step {
 func missingJournal(fs vfs.FS, dir string, covered uint64) repair.Step {
 	why := fmt.Sprintf("the folder is missing; parts hold the records up to %d", covered)
 	loss := fmt.Sprintf("rows of the journal from record %d on, if there were any", covered+1)
-	return repair.Step{File: journalFolder, Why: why, Action: "make an empty folder", Loss: loss, Do: func(context.Context) error {
+	return repair.Step{Object: journalFolder, Why: why, Action: "make an empty folder", Loss: loss, Do: func(context.Context) error {
 		if err := repair.Record(fs, dir, journalFolder, repair.Note{Why: why, Lost: &repair.Lost{What: repair.Rows, Text: loss}}); err != nil {
 			return err
 		}

@@ -32,6 +32,7 @@ func rooms() []room {
 		{"journal", nil, "the log knows batches, not the writer or the reader"},
 		{"store/catalog", map[string]string{
 			"bucket": "commit records are objects",
+			"repair": "a lost or damaged record has repairs",
 		}, "the catalogue knows which blocks live, not their content"},
 		{"store/archive", map[string]string{
 			"store/part":    "a block is a part file",
@@ -41,6 +42,7 @@ func rooms() []room {
 			"bucket":        "a live block without an object is damage",
 			"store/part":    "the file format merges parts",
 			"store/catalog": "the result is committed",
+			"repair":        "a bucket that was inspected has repairs",
 		}, "compaction rewrites blocks; it never sees the recent past"},
 		{"bucket", nil, "the contract of object stores; the meaning of the objects is for its users"},
 		{"bucket/*", map[string]string{

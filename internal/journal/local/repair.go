@@ -184,7 +184,7 @@ func (d folder) replaceStep(root, dir string, s *segment, v *salvaged, covered u
 		}
 	}
 	loss := strings.Join(lost, "; ")
-	step := repair.Step{File: file, Why: why, Action: "set the segment aside, and replace it by one with its good records", Loss: loss}
+	step := repair.Step{Object: file, Why: why, Action: "set the segment aside, and replace it by one with its good records", Loss: loss}
 	step.Do = func(context.Context) error {
 		n := repair.Note{Why: why}
 		if loss != "" {
@@ -204,7 +204,7 @@ func (d folder) fillStep(root, dir string, next *segment, covered uint64) repair
 	file := d.fs.PathJoin(dir, segmentName(first))
 	why := fmt.Sprintf("the records %d to %d are missing: the journal begins with %d, and parts end with %d", first, last, next.first, covered)
 	loss := fmt.Sprintf("rows of the journal's records %d to %d", first, last)
-	return repair.Step{File: file, Why: why, Action: "put empty records in their place", Loss: loss, Do: func(context.Context) error {
+	return repair.Step{Object: file, Why: why, Action: "put empty records in their place", Loss: loss, Do: func(context.Context) error {
 		if last-first >= maxFill {
 			return fmt.Errorf("journal %s: %w: %d records are missing, and a repair replaces at most %d", d.path, model.ErrCorrupt, last-first+1, maxFill)
 		}

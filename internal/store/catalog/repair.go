@@ -11,24 +11,11 @@ import (
 
 	"github.com/shaledb/shale/internal/bucket"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/repair"
 )
 
 // asidePrefix begins the names of objects that a repair has set aside.
 const asidePrefix = "set-aside/"
-
-// ErrOutdated says that a repair does not fit any more. It has no class of model, and nothing has changed.
-var ErrOutdated = errors.New("the bucket has changed since it was checked")
-
-// Repair is a change that mends a problem of a bucket. It deletes nothing: it moves what is damaged to
-// set-aside/.
-type Repair struct {
-	// Object is the name of the object that is damaged or missing, and Why says what is wrong with it.
-	Object, Why string
-	// Action says what the repair does, and Loss what queries lack afterwards; an empty Loss: nothing.
-	Action, Loss string
-	// Do does the repair. It returns [ErrOutdated] if the problem is a different one by now, or none.
-	Do func(ctx context.Context) error
-}
 
 // Repairer proposes repairs of a bucket. A server may run meanwhile.
 type Repairer struct {
@@ -43,9 +30,9 @@ type Repairer struct {
 }
 
 // Propose returns the repairs for what a survey has found, in the order in which they are to be done.
-func (r *Repairer) Propose(ctx context.Context, s *Survey) (all []Repair) {
+func (r *Repairer) Propose(ctx context.Context, s *Survey) (all []repair.Step) {
 	if s.seedLost {
-		all = append(all, Repair{
+		all = append(all, repair.Step{
 			Object: seedName, Why: "the object is missing or damaged", Action: "put it back from " + copyName(seedName),
 			Do: func(ctx context.Context) error {
 				data, err := r.Bucket.Get(ctx, copyName(seedName))
@@ -63,18 +50,18 @@ func (r *Repairer) Propose(ctx context.Context, s *Survey) (all []Repair) {
 		all = append(all, r.damagedRecord(d))
 	}
 	for _, name := range s.badCopies {
-		all = append(all, Repair{
+		all = append(all, repair.Step{
 			Object: copyName(name), Why: "the copy is damaged", Action: "write it again from the record",
 			Do: func(ctx context.Context) error { return r.replace(ctx, copyName(name), s.contents[name]) },
 		})
 	}
 	accepted := map[string]bool{}
 	for _, l := range s.Lost {
-		repair, accepts := r.lostRecord(s, l)
+		step, accepts := r.lostRecord(s, l)
 		if accepts {
 			accepted[strings.TrimSuffix(strings.TrimPrefix(l.Name, recordPrefix), recordSuffix)] = true
 		}
-		all = append(all, repair)
+		all = append(all, step)
 	}
 	for _, o := range s.Strays {
 		all = append(all, r.stray(ctx, o))
@@ -88,13 +75,13 @@ func (r *Repairer) Propose(ctx context.Context, s *Survey) (all []Repair) {
 }
 
 // rebuildSeed writes the seed that all blocks name.
-func (r *Repairer) rebuildSeed(seed model.KeySeed) Repair {
-	return Repair{
+func (r *Repairer) rebuildSeed(seed model.KeySeed) repair.Step {
+	return repair.Step{
 		Object: seedName, Why: "the object and its copy are missing or damaged",
 		Action: fmt.Sprintf("rebuild it from the blocks, which all name the key seed %016x", uint64(seed)),
 		Do: func(ctx context.Context) error {
 			if now, err := readSeed(ctx, r.Bucket); err == nil {
-				return fmt.Errorf("%w: the seed is %016x", ErrOutdated, uint64(now))
+				return fmt.Errorf("%w: the seed is %016x", repair.ErrOutdated, uint64(now))
 			} else if !errors.Is(err, bucket.ErrNotFound) && !errors.Is(err, model.ErrCorrupt) {
 				return err
 			}
@@ -110,27 +97,27 @@ func (r *Repairer) rebuildSeed(seed model.KeySeed) Repair {
 	}
 }
 
-func (r *Repairer) damagedRecord(d SpareRecord) Repair {
-	repair := Repair{Object: d.Name, Why: "the commit record cannot be read"}
+func (r *Repairer) damagedRecord(d SpareRecord) repair.Step {
+	step := repair.Step{Object: d.Name, Why: "the commit record cannot be read"}
 	if d.commit != nil {
-		repair.Action = "set it aside, and put it back from " + d.From
-		repair.Do = func(ctx context.Context) error { return r.replace(ctx, d.Name, d.data) }
-		return repair
+		step.Action = "set it aside, and put it back from " + d.From
+		step.Do = func(ctx context.Context) error { return r.replace(ctx, d.Name, d.data) }
+		return step
 	}
-	repair.Action = "set it aside; then repair once more, which rebuilds the records of its blocks"
-	repair.Loss = "what the record deleted, replaced or expired may count again"
-	repair.Do = func(ctx context.Context) error { return r.setAside(ctx, d.Name) }
-	return repair
+	step.Action = "set it aside; then repair once more, which rebuilds the records of its blocks"
+	step.Loss = "what the record deleted, replaced or expired may count again"
+	step.Do = func(ctx context.Context) error { return r.setAside(ctx, d.Name) }
+	return step
 }
 
 // lostRecord puts a record back, unless no block of it is left: then the operator accepts the loss.
-func (r *Repairer) lostRecord(s *Survey, l SpareRecord) (_ Repair, accepts bool) {
-	repair := Repair{Object: l.Name, Why: "the commit record is lost"}
+func (r *Repairer) lostRecord(s *Survey, l SpareRecord) (_ repair.Step, accepts bool) {
+	step := repair.Step{Object: l.Name, Why: "the commit record is lost"}
 	if l.commit == nil {
-		repair.Action = "set its damaged copy aside; then repair once more, which rebuilds the records of its blocks"
-		repair.Loss = "what the record deleted, replaced or expired may count again"
-		repair.Do = func(ctx context.Context) error { return r.setAside(ctx, copyName(l.Name)) }
-		return repair, false
+		step.Action = "set its damaged copy aside; then repair once more, which rebuilds the records of its blocks"
+		step.Loss = "what the record deleted, replaced or expired may count again"
+		step.Do = func(ctx context.Context) error { return r.setAside(ctx, copyName(l.Name)) }
+		return step, false
 	}
 	missing := 0
 	rows := ""
@@ -149,16 +136,16 @@ func (r *Repairer) lostRecord(s *Survey, l SpareRecord) (_ Repair, accepts bool)
 		back = back && slices.ContainsFunc(s.Blocks, func(b SurveyBlock) bool { return b.ID == id })
 	}
 	if missing == 0 || missing < len(l.commit.blocks) {
-		repair.Action = "put it back from " + l.From
-		repair.Do = func(ctx context.Context) error { return r.commit(ctx, l.commit.id, l.data) }
-		return repair, false
+		step.Action = "put it back from " + l.From
+		step.Do = func(ctx context.Context) error { return r.commit(ctx, l.commit.id, l.data) }
+		return step, false
 	}
-	repair.Why += ", and so are its blocks"
-	repair.Action, repair.Loss = "accept the loss", strings.TrimPrefix(rows, "; ")
+	step.Why += ", and so are its blocks"
+	step.Action, step.Loss = "accept the loss", strings.TrimPrefix(rows, "; ")
 	if back {
-		repair.Action, repair.Loss = "do without it: the blocks that it replaced are there, and count again", ""
+		step.Action, step.Loss = "do without it: the blocks that it replaced are there, and count again", ""
 	}
-	repair.Do = func(ctx context.Context) error {
+	step.Do = func(ctx context.Context) error {
 		if err := putCollected(ctx, r.Bucket, r.Now, []*commit{l.commit}, true); err != nil {
 			return err
 		}
@@ -167,52 +154,52 @@ func (r *Repairer) lostRecord(s *Survey, l SpareRecord) (_ Repair, accepts bool)
 		}
 		return r.setAside(ctx, copyName(l.Name))
 	}
-	return repair, true
+	return step, true
 }
 
 // stray rebuilds the record of a block, or sets a block aside that cannot be read.
-func (r *Repairer) stray(ctx context.Context, o SurveyObject) Repair {
-	repair := Repair{Object: o.Name, Why: "the commit record of the block is lost"}
+func (r *Repairer) stray(ctx context.Context, o SurveyObject) repair.Step {
+	step := repair.Step{Object: o.Name, Why: "the commit record of the block is lost"}
 	b, err := r.Describe(ctx, strings.TrimPrefix(o.Name, blockPrefix), o.Bytes)
 	if err != nil {
-		repair.Why += fmt.Sprintf(", and the block cannot be read: %v", err)
-		repair.Action, repair.Loss = "set it aside", "the rows of the block"
-		repair.Do = func(ctx context.Context) error { return r.setAside(ctx, o.Name) }
-		return repair
+		step.Why += fmt.Sprintf(", and the block cannot be read: %v", err)
+		step.Action, step.Loss = "set it aside", "the rows of the block"
+		step.Do = func(ctx context.Context) error { return r.setAside(ctx, o.Name) }
+		return step
 	}
-	repair.Action = "rebuild the record from the block, which has " + rowsOf(&b)
-	repair.Do = func(ctx context.Context) error {
+	step.Action = "rebuild the record from the block, which has " + rowsOf(&b)
+	step.Do = func(ctx context.Context) error {
 		_, data, err := (&commit{id: b.ID, committed: r.Now, blocks: []Block{b}}).stored()
 		if err != nil {
 			return err
 		}
 		return r.commit(ctx, b.ID, data)
 	}
-	return repair
+	return step
 }
 
 // block accepts the loss of a live block that is missing or damaged.
-func (r *Repairer) block(b *SurveyBlock) []Repair {
-	repair := Repair{Object: ObjectName(b.ID), Action: "set it aside, and accept the loss of its rows", Loss: rowsOf(&b.Block)}
+func (r *Repairer) block(b *SurveyBlock) []repair.Step {
+	step := repair.Step{Object: ObjectName(b.ID), Action: "set it aside, and accept the loss of its rows", Loss: rowsOf(&b.Block)}
 	switch err := r.Damaged[b.ID]; {
 	case b.ObjectBytes < 0:
-		repair.Why, repair.Action = "the block is missing", "accept the loss of its rows"
+		step.Why, step.Action = "the block is missing", "accept the loss of its rows"
 	case b.ObjectBytes != b.Bytes:
-		repair.Why = fmt.Sprintf("the block has %d bytes, expected %d", b.ObjectBytes, b.Bytes)
+		step.Why = fmt.Sprintf("the block has %d bytes, expected %d", b.ObjectBytes, b.Bytes)
 	case err != nil:
-		repair.Why = err.Error()
+		step.Why = err.Error()
 	default:
 		return nil
 	}
-	repair.Do = func(ctx context.Context) error {
-		if size, err := sizeOf(ctx, r.Bucket, repair.Object); err != nil {
+	step.Do = func(ctx context.Context) error {
+		if size, err := sizeOf(ctx, r.Bucket, step.Object); err != nil {
 			return err
 		} else if size != b.ObjectBytes {
-			return fmt.Errorf("%w: %s has %d bytes", ErrOutdated, repair.Object, size)
+			return fmt.Errorf("%w: %s has %d bytes", repair.ErrOutdated, step.Object, size)
 		}
 		if b.ObjectBytes >= 0 {
 			// The server deletes the block itself, like any block that no longer counts.
-			if err := r.copyTo(ctx, asideName(repair.Object), repair.Object, b.ObjectBytes); err != nil {
+			if err := r.copyTo(ctx, asideName(step.Object), step.Object, b.ObjectBytes); err != nil {
 				return err
 			}
 		}
@@ -223,7 +210,7 @@ func (r *Repairer) block(b *SurveyBlock) []Repair {
 		}
 		return r.commit(ctx, c.id, data)
 	}
-	return []Repair{repair}
+	return []repair.Step{step}
 }
 
 // rowsOf describes the rows of a block.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/shaledb/shale/internal/bucket"
 	"github.com/shaledb/shale/internal/bucket/fault"
+	"github.com/shaledb/shale/internal/repair"
 )
 
 // meanwhile is a bucket in which something happens during a request.
@@ -89,7 +90,7 @@ func TestRepairOfBlockIsOutdated(t *testing.T) {
 			t.Fatalf("plan: %+v", plan)
 		}
 		put(t, b, "blocks/a", "block a")
-		if err := plan[0].Do(ctx); !errors.Is(err, ErrOutdated) {
+		if err := plan[0].Do(ctx); !errors.Is(err, repair.ErrOutdated) {
 			t.Errorf("with %q: %v", before, err)
 		}
 		now += int64(time.Hour)

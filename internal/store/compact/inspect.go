@@ -15,6 +15,7 @@ import (
 
 	"github.com/shaledb/shale/internal/bucket"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/repair"
 	"github.com/shaledb/shale/internal/store/catalog"
 	"github.com/shaledb/shale/internal/store/part"
 )
@@ -45,7 +46,7 @@ type Inspection struct {
 }
 
 // Repairs proposes repairs for what the inspection has found.
-func (i *Inspection) Repairs(ctx context.Context, b bucket.Bucket, now time.Time) []catalog.Repair {
+func (i *Inspection) Repairs(ctx context.Context, b bucket.Bucket, now time.Time) []repair.Step {
 	r := catalog.Repairer{Bucket: b, Now: now.UnixNano(), Damaged: i.damaged, Seeds: slices.Collect(maps.Keys(i.seeds)), Describe: func(ctx context.Context, id string, size int64) (catalog.Block, error) {
 		return Describe(ctx, b, id, size)
 	}}

@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/repair"
 	"github.com/shaledb/shale/internal/store/catalog"
 )
 
@@ -149,7 +150,7 @@ func TestRepairOfLostSeed(t *testing.T) {
 		t.Errorf("the seed is %x, %v", got, err)
 	}
 	for _, p := range plan {
-		if err := p.Do(ctx); !errors.Is(err, catalog.ErrOutdated) {
+		if err := p.Do(ctx); !errors.Is(err, repair.ErrOutdated) {
 			t.Errorf("done twice: %v", err)
 		}
 	}

@@ -62,7 +62,7 @@ func (f repairer) smallFile(name string, why error, loss string, write func() er
 	if loss != "" {
 		action = "set the damaged file aside, and begin an empty one"
 	}
-	return repair.Step{File: f.fs.PathJoin(f.dir, name), Why: why.Error(), Action: action, Loss: loss, Do: func(context.Context) error {
+	return repair.Step{Object: f.fs.PathJoin(f.dir, name), Why: why.Error(), Action: action, Loss: loss, Do: func(context.Context) error {
 		n := repair.Note{Why: why.Error()}
 		if loss != "" {
 			n.Lost = &repair.Lost{What: repair.Metadata, Text: loss, Signal: model.Metrics}
@@ -114,7 +114,7 @@ func (f repairer) part(info local.Info, why error) repair.Step {
 		lost = repair.Lost{What: repair.Labels, Signal: info.Signal, Text: fmt.Sprintf("series of %s whose labels have not been sent again", info.Signal)}
 		loss = fmt.Sprintf("labels of %d series: queries find their rows once a sender has sent the labels again", info.Series)
 	}
-	return repair.Step{File: file, Why: why.Error(), Action: "set the part aside, and take it out of the manifest", Loss: loss, Do: func(context.Context) error {
+	return repair.Step{Object: file, Why: why.Error(), Action: "set the part aside, and take it out of the manifest", Loss: loss, Do: func(context.Context) error {
 		m, _, err := local.ReadManifest(f.fs, f.path)
 		if err != nil {
 			return err
