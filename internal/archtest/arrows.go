@@ -25,7 +25,7 @@ func rooms() []room {
 		objects   = "a provider knows bytes and names only"
 		callsRead = "a language asks for series"
 	)
-	return slices.Concat(writeRooms(), partRooms(), headRooms(), loadRooms(), []room{
+	return slices.Concat(writeRooms(), partRooms(), headRooms(), loadRooms(), logqlRooms(), []room{
 		{"model", nil, "model holds the words that all rooms speak; if it knew a room, no room could change alone"},
 		{"heap", nil, "heap is a data structure; it knows no room, not even model"},
 		{"jsonscan", nil, "a scanner of bytes knows no room, not even model"},
@@ -56,28 +56,6 @@ func rooms() []room {
 		{"read/promql", map[string]string{
 			"read": callsRead,
 		}, language},
-		{"read/logql", map[string]string{
-			"read":                 callsRead,
-			"read/logql/selection": "lines are found by it and offered to sinks",
-			"read/logql/syntax":    "a query is parsed",
-			"read/logql/line":      "an entry keeps what the stages made of a line",
-		}, language},
-		{"read/logql/selection", map[string]string{
-			"read":              callsRead,
-			"read/logql/syntax": "a program is compiled from the stages of the syntax tree",
-			"read/logql/line":   "its stages run on each line",
-		}, "a scan knows a sink, not what a result consists of"},
-		{"read/logql/counts", nil, "counters of test builds know nothing of what they count"},
-		{"read/logql/syntax", map[string]string{"read/logql/counts": "tests count parses"}, "a syntax tree is text with a structure"},
-		{"read/logql/line", map[string]string{
-			"read/logql/counts":     "tests count plans and regular expressions",
-			"read/logql/line/match": "line filters and regular expressions run in it",
-			"read/logql/syntax":     "a pipeline is built from the stages of the syntax tree",
-		}, "a stage sees one line and its labels"},
-		{"read/logql/line/match", map[string]string{
-			"read/logql/counts": "tests count regular expressions",
-			"read/logql/syntax": "line filters are nodes of the syntax tree",
-		}, "whether a line matches does not depend on its labels"},
 		{"api", nil, "the part that all dialects share knows no dialect and no language"},
 		{"api/admin", map[string]string{
 			"api": "one pipeline serves the requests of all dialects",
@@ -97,6 +75,36 @@ func rooms() []room {
 		{"config", settings("api", "read/promql", "store/compact", "store/head", "write", "write/logs"), "settings are plain values; app carries them into the rooms"},
 		{"archtest", nil, "the rules of the house stand outside it"},
 	})
+}
+
+// logqlRooms returns the rows of LogQL.
+func logqlRooms() []room {
+	return []room{
+		{"read/logql", map[string]string{
+			"read":                 "lines come from the read path",
+			"read/logql/selection": "lines are found by it and offered to sinks",
+			"read/logql/vector":    "the result of a metric query is a matrix",
+			"read/logql/syntax":    "a query is parsed",
+			"read/logql/line":      "an entry keeps what the stages made of a line",
+		}, "a language sees series and costs, not where they come from"},
+		{"read/logql/selection", map[string]string{
+			"read":              "lines come from the read path",
+			"read/logql/syntax": "a program is compiled from the stages of the syntax tree",
+			"read/logql/line":   "its stages run on each line",
+		}, "a scan knows a sink, not what a result consists of"},
+		{"read/logql/vector", nil, "arithmetic over series knows neither lines nor stores"},
+		{"read/logql/counts", nil, "counters of test builds know nothing of what they count"},
+		{"read/logql/syntax", map[string]string{"read/logql/counts": "tests count parses"}, "a syntax tree is text with a structure"},
+		{"read/logql/line", map[string]string{
+			"read/logql/counts":     "tests count plans and regular expressions",
+			"read/logql/line/match": "line filters and regular expressions run in it",
+			"read/logql/syntax":     "a pipeline is built from the stages of the syntax tree",
+		}, "a stage sees one line and its labels"},
+		{"read/logql/line/match", map[string]string{
+			"read/logql/counts": "tests count regular expressions",
+			"read/logql/syntax": "line filters are nodes of the syntax tree",
+		}, "whether a line matches does not depend on its labels"},
+	}
 }
 
 // writeRooms returns the rows of the write path.
