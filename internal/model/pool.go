@@ -10,6 +10,9 @@ import (
 
 // QueryPool is the memory that all queries may hold together. It is charged through their quotas.
 //
+// A query takes memory from the pool in grains (see [Quota]) and charges within them. Below, the memory of a
+// query includes its grains.
+//
 // A query does not know how much memory it needs, so it charges as it goes. When the pool has no room for a
 // charge, the query fails, gives back everything and calls Await. Await reserves twice the memory that the
 // pool refused, once there is room, and the query runs from its beginning. It cannot be refused within its
@@ -148,6 +151,8 @@ func (p *QueryPool) Await(ctx context.Context, q *Quota) (*Quota, error) {
 	if q.MaxBytes > 0 {
 		next.reserved = min(next.reserved, q.MaxBytes)
 	}
+	next.held = next.reserved
+	next.room.Store(next.held)
 	w := &waiting{age: q.age, bytes: next.reserved, granted: make(chan struct{})}
 	c := p.class(w.bytes)
 	p.mu.Lock()

@@ -7,6 +7,9 @@ import (
 )
 
 // Quota bounds one attempt of a query. A zero limit means none. It may be used by several goroutines.
+//
+// It takes memory from the pool in grains of at most 64 KiB and keeps at most four of them that are not
+// charged. Within these, a charge is one atomic operation.
 type Quota struct {
 	MaxSeries, MaxSamples, MaxBytes int64
 	// Pool bounds the memory of all queries together; nil: no bound.
@@ -14,15 +17,23 @@ type Quota struct {
 
 	series, samples atomic.Int64
 
-	mu    sync.Mutex // for the fields below; the pool charges its total without it
-	bytes int64
-	spare int64 // the part of bytes that TakeSpare has charged
-	// reserved is the part of the pool that Await has reserved. The pool counts it even if bytes is less.
+	// room is the part of held that is not charged. It is negative at no time. Most charges and returns change
+	// nothing else, so that a query over many small series takes no lock for each.
+	room atomic.Int64
+
+	mu    sync.Mutex // for the fields below
+	held  int64      // the memory that the query has from the pool: what is charged, and room
+	spare int64      // the part of the charges that TakeSpare has made
+	// reserved is the part of held that Await has reserved. It is kept even if less is charged.
 	reserved int64
 	refused  int64 // the greatest sum that the pool has refused; 0: none
 	// age is the pool's number of the query, in the order of first charges; 0: none yet, settledAge: see Settle.
 	age int64
 }
+
+// mostGrain bounds the memory that a query takes from the pool beyond what it needs, to need the pool less
+// often.
+const mostGrain = 64 << 10
 
 const settledAge = -1
 
@@ -50,8 +61,11 @@ type Charge struct{ series, samples, bytes int64 }
 func (q *Quota) Charged() Charge {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return Charge{q.series.Load(), q.samples.Load(), q.bytes}
+	return Charge{q.series.Load(), q.samples.Load(), q.charged()}
 }
+
+// charged returns the bytes that are charged. The caller holds mu.
+func (q *Quota) charged() int64 { return q.held - q.room.Load() }
 
 // Revert takes back all charges since a snapshot, for an attempt whose results are dropped. The attempt must
 // have ended, so that nothing charges meanwhile.
@@ -60,37 +74,115 @@ func (q *Quota) Revert(to Charge) {
 	q.samples.Store(to.samples)
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	_ = q.charge(to.bytes - q.bytes) // giving back does not fail
+	q.giveLocked(q.charged() - to.bytes)
 }
 
 // TakeBytes charges memory; a negative n gives it back. With an error nothing is charged. The error is of
 // class [ErrLimit] if the query is too large, and of class [ErrTransient] if all queries together are. After
 // the latter, [QueryPool.Await] may give the query another attempt.
 func (q *Quota) TakeBytes(n int64) error {
+	if n <= 0 {
+		q.give(-n)
+		return nil
+	}
+	if q.takeRoom(n) {
+		return nil
+	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	err := q.charge(n)
+	err := q.takeLocked(n)
 	if full, ok := err.(*LimitError); ok {
-		q.refused = max(q.refused, q.bytes+n)
+		q.refused = max(q.refused, q.charged()+n)
 		return full
 	}
 	return err
 }
 
-// charge charges both the query and the pool, or neither.
-func (q *Quota) charge(n int64) error {
-	sum := q.bytes + n
-	if n > 0 && q.MaxBytes > 0 && sum > q.MaxBytes {
-		return fmt.Errorf("%w: the query needs more than %d bytes of memory (query.max-bytes); shorten its range or narrow its selectors", ErrLimit, q.MaxBytes)
-	}
-	if p := q.Pool; p != nil {
-		from, to := max(q.bytes, q.reserved), max(sum, q.reserved)
-		if from != to && !p.resize(from, to, &q.age) {
-			return p.full(n)
+// takeRoom charges n bytes that the query has already, and reports whether it had them.
+func (q *Quota) takeRoom(n int64) bool {
+	for {
+		room := q.room.Load()
+		if room < n {
+			return false
+		}
+		if q.room.CompareAndSwap(room, room-n) {
+			return true
 		}
 	}
-	q.bytes = sum
+}
+
+// takeLocked charges n bytes, and takes from the pool what the query lacks.
+func (q *Quota) takeLocked(n int64) error {
+	for !q.takeRoom(n) {
+		room := q.room.Load()
+		if q.MaxBytes > 0 && q.held-room+n > q.MaxBytes {
+			return fmt.Errorf("%w: the query needs more than %d bytes of memory (query.max-bytes); shorten its range or narrow its selectors", ErrLimit, q.MaxBytes)
+		}
+		lack := n - room
+		if lack <= 0 {
+			continue // some was given back meanwhile
+		}
+		more := lack + q.grain()
+		if q.MaxBytes > 0 {
+			more = max(lack, min(more, q.MaxBytes-q.held))
+		}
+		if !q.hold(q.held + more) {
+			if more = lack; !q.hold(q.held + more) {
+				return q.Pool.full(n)
+			}
+		}
+		q.room.Add(more)
+	}
 	return nil
+}
+
+// hold changes what the query has from the pool, and reports whether the pool had room.
+func (q *Quota) hold(n int64) bool {
+	if q.Pool != nil && !q.Pool.resize(q.held, n, &q.age) {
+		return false
+	}
+	q.held = n
+	return true
+}
+
+// grain is how much more than it needs a query takes from the pool, and how much it keeps. A grain is small
+// compared with the most that a light query holds, and whole KiB, so that a tiny pool counts to the byte.
+func (q *Quota) grain() int64 {
+	if q.Pool == nil {
+		return mostGrain
+	}
+	return min(mostGrain, q.Pool.mostLight()/16&^1023)
+}
+
+// give takes back a charge of n bytes.
+func (q *Quota) give(n int64) {
+	if q.room.Add(n) <= 4*q.grain() {
+		return
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.trim()
+}
+
+// giveLocked takes back a charge of n bytes.
+func (q *Quota) giveLocked(n int64) {
+	q.room.Add(n)
+	q.trim()
+}
+
+// trim gives room beyond a grain back to the pool, except what is reserved.
+func (q *Quota) trim() {
+	for {
+		room := q.room.Load()
+		excess := min(room-q.grain(), q.held-q.reserved)
+		if excess <= 0 {
+			return
+		}
+		if q.room.CompareAndSwap(room, room-excess) {
+			q.hold(q.held - excess) // there is always room for less
+			return
+		}
+	}
 }
 
 // TakeSpare charges memory for optional work, such as prefetching, and reports whether it did. The total of
@@ -99,13 +191,14 @@ func (q *Quota) charge(n int64) error {
 func (q *Quota) TakeSpare(n, share int64) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.Pool != nil && q.bytes+n > q.reserved && !q.Pool.hasSpare(n) {
+	charged := q.charged()
+	if q.Pool != nil && charged+n > q.reserved && !q.Pool.hasSpare(n) {
 		return false
 	}
-	if q.MaxBytes > 0 && (q.bytes+n > q.MaxBytes/4*3 || q.spare+n > q.MaxBytes/share) {
+	if q.MaxBytes > 0 && (charged+n > q.MaxBytes/4*3 || q.spare+n > q.MaxBytes/share) {
 		return false
 	}
-	if q.charge(n) != nil {
+	if q.takeLocked(n) != nil {
 		return false
 	}
 	q.spare += n
@@ -117,7 +210,7 @@ func (q *Quota) GiveSpare(n int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.spare -= n
-	_ = q.charge(-n) // giving back does not fail
+	q.giveLocked(n)
 }
 
 // Refused reports whether the pool had no room for a charge of the query.
@@ -139,8 +232,9 @@ func (q *Quota) Settle() {
 func (q *Quota) Release() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if held := max(q.bytes, q.reserved); q.Pool != nil && held > 0 {
-		q.Pool.resize(held, 0, &q.age)
+	if q.held > 0 {
+		q.hold(0)
 	}
-	q.bytes, q.reserved = 0, 0
+	q.reserved = 0
+	q.room.Store(0)
 }

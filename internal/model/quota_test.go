@@ -2,6 +2,8 @@ package model
 
 import (
 	"errors"
+	"math/rand/v2"
+	"sync"
 	"testing"
 )
 
@@ -99,5 +101,78 @@ func TestSpareInReservation(t *testing.T) {
 	}
 	if q.TakeSpare(1, 4) {
 		t.Error("spare memory beyond the reservation in a pool that is more than half full")
+	}
+}
+
+// TestGrains: however many goroutines charge a query, its charges are exact and within its limit. The pool
+// counts them and at most four grains more.
+func TestGrains(t *testing.T) {
+	const limit = 8 << 20
+	pool := &QueryPool{MaxBytes: 1 << 30}
+	q := &Quota{MaxBytes: limit, Pool: pool}
+	var wait sync.WaitGroup
+	for g := range uint64(4) {
+		wait.Go(func() {
+			r := rand.New(rand.NewPCG(g, 1))
+			mine := int64(0)
+			for range 20_000 {
+				n := r.Int64N(1 << (1 + r.IntN(20)))
+				if mine >= n && r.IntN(2) == 0 {
+					n = -n
+				}
+				if err := q.TakeBytes(n); err == nil {
+					mine += n
+				} else if !errors.Is(err, ErrLimit) || n < 0 {
+					t.Errorf("a charge of %d: %v", n, err)
+				}
+				if got := pool.Used(); got > limit {
+					t.Errorf("the pool counts %d bytes, the query may have %d", got, limit)
+				}
+			}
+			if mine > 100 {
+				_ = q.TakeBytes(-(mine - 100))
+			} else {
+				_ = q.TakeBytes(100 - mine)
+			}
+		})
+	}
+	wait.Wait()
+	if got := q.Charged().bytes; got != 400 {
+		t.Errorf("%d bytes are charged, want 400", got)
+	}
+	if got := pool.Used(); got < 400 || got > 400+4*mostGrain {
+		t.Errorf("the pool counts %d bytes for 400", got)
+	}
+	if err := q.TakeBytes(limit - 400); err != nil {
+		t.Errorf("a charge up to the limit: %v", err)
+	}
+	if q.TakeBytes(1) == nil {
+		t.Error("a charge beyond the limit")
+	}
+	q.Release()
+	if got := pool.Used(); got != 0 {
+		t.Errorf("the pool counts %d bytes at the end", got)
+	}
+}
+
+// TestGrainsOfAFullPool: the last bytes of a pool can be charged.
+func TestGrainsOfAFullPool(t *testing.T) {
+	pool := &QueryPool{MaxBytes: 64 << 20}
+	a, b := &Quota{Pool: pool}, &Quota{Pool: pool}
+	if err := errors.Join(a.TakeBytes(pool.allHeavy()-2<<20), b.TakeBytes(2<<20-mostGrain)); err != nil {
+		t.Fatal(err)
+	}
+	left := pool.allHeavy() - pool.Used()
+	if err := b.TakeBytes(left); err != nil {
+		t.Errorf("%d bytes are left: %v", left, err)
+	}
+}
+
+func BenchmarkTakeBytes(b *testing.B) {
+	q := &Quota{MaxBytes: 1 << 30, Pool: &QueryPool{MaxBytes: 1 << 30}}
+	for b.Loop() {
+		if err := errors.Join(q.TakeSeries(1, 200), q.TakeSamples(1)); err != nil {
+			_ = q.TakeBytes(-q.Charged().bytes)
+		}
 	}
 }
