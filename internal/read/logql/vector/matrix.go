@@ -1,7 +1,11 @@
 package vector
 
 import (
+	"bytes"
+	"cmp"
+	"iter"
 	"math/bits"
+	"slices"
 
 	"github.com/shaledb/shale/internal/model"
 )
@@ -16,11 +20,60 @@ type Steps struct {
 // Time returns the time of step i.
 func (s Steps) Time(i int) int64 { return s.Start + int64(i)*s.Step }
 
-// Matrix is the value of an expression at all steps of a query. The order of its series matters only to sort,
-// sort_desc, topk and bottomk in an instant query; elsewhere it is the order of labels.
+// Matrix is the value of an expression at all steps of a query. Values and labels may be shared with other
+// matrices, so they never change once the matrix is made.
+//
+// The order of series counts in an instant query that sorts. Two series of a matrix may have the same labels,
+// since label_replace can make them equal.
+//
+// As long as a matrix is held, its [Matrix.Size] is charged to the quota of its query. Whoever makes a matrix
+// charges it, series by series before each is made; whoever has used it calls [Matrix.Release].
 type Matrix struct {
 	Steps  Steps
 	Series []Series
+}
+
+// seriesBytes is the size of a Series without what it refers to.
+const seriesBytes = 3 * 24
+
+// SeriesSize returns the memory that a series takes.
+func SeriesSize(labels model.Labels, steps int) int64 {
+	return seriesBytes + int64(len(labels)) + 8*int64(steps+(steps+63)/64)
+}
+
+// Size returns the memory that a matrix takes.
+func (m *Matrix) Size() int64 {
+	n := int64(0)
+	for i := range m.Series {
+		n += SeriesSize(m.Series[i].Labels, m.Steps.Count)
+	}
+	return n
+}
+
+// Release gives the memory of a matrix, which is not used any more, back to the quota.
+func (m *Matrix) Release(quota *model.Quota) {
+	_ = quota.TakeBytes(-m.Size()) // giving back does not fail
+}
+
+// SortByLabels sorts series by their labels, in the order of [CompareLabels].
+func (m *Matrix) SortByLabels() {
+	slices.SortStableFunc(m.Series, func(a, b Series) int { return CompareLabels(a.Labels, b.Labels) })
+}
+
+// CompareLabels orders label sets as Loki does: by the name and value of the first label, then of the second,
+// and so on. A set that is the beginning of another comes first.
+func CompareLabels(a, b model.Labels) int {
+	for {
+		aName, aValue, aRest, aOK := a.Next()
+		bName, bValue, bRest, bOK := b.Next()
+		if !aOK || !bOK {
+			return cmp.Compare(len(a), len(b))
+		}
+		if c := cmp.Or(bytes.Compare(aName, bName), bytes.Compare(aValue, bValue)); c != 0 {
+			return c
+		}
+		a, b = aRest, bRest
+	}
 }
 
 // Series is one series of a matrix. A series without any present value is not part of a matrix.
@@ -54,4 +107,17 @@ func (s Set) Len() int {
 		n += bits.OnesCount64(w)
 	}
 	return n
+}
+
+// All returns the steps in the set, ascending.
+func (s Set) All() iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for i, w := range s {
+			for ; w != 0; w &= w - 1 {
+				if !yield(i<<6 + bits.TrailingZeros64(w)) {
+					return
+				}
+			}
+		}
+	}
 }
