@@ -7,7 +7,8 @@ import "context"
 type TextRows struct {
 	Times []int64
 	// Bytes[Begin:Ends[0]] is the first line, and Bytes[Ends[i-1]:Ends[i]] line i. If only times are wanted,
-	// Bytes and Begin are not set, and Ends is empty.
+	// Bytes and Begin are not set, and Ends is empty. If lengths of lines are wanted without lines, only Bytes
+	// is not set.
 	Bytes []byte
 	Begin uint32
 	Ends  []uint32
@@ -74,6 +75,8 @@ const (
 	WantLines
 	// WantNewest says that the newest lines of each chunk may be enough. It is announced with prefetching.
 	WantNewest
+	// WantLengths wants the lengths of lines: Begin and Ends, without Bytes. It reads no line.
+	WantLengths
 )
 
 // TextChunk is a stretch of the rows of one series in one page. It is the unit of a read.

@@ -290,12 +290,16 @@ func (p *textPage) ReadTextEnd(ctx context.Context, index int, want model.TextWa
 func fill(dst *model.TextRows, lines []Line, want model.TextWant) {
 	dst.Reset()
 	var bytes []byte
+	length := 0
 	hasMetadata := slices.ContainsFunc(lines, func(l Line) bool { return len(l.Metadata) > 0 })
 	for _, l := range lines {
 		dst.Times = append(dst.Times, l.Time)
 		if want&model.WantLines != 0 {
 			bytes = append(bytes, l.Text...)
-			dst.Ends = append(dst.Ends, uint32(len(bytes)))
+		}
+		if want&(model.WantLines|model.WantLengths) != 0 {
+			length += len(l.Text)
+			dst.Ends = append(dst.Ends, uint32(length))
 		}
 		if want&model.WantMetadata == 0 || !hasMetadata {
 			continue

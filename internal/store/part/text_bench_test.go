@@ -149,8 +149,8 @@ func TestConcurrentPages(t *testing.T) {
 	for _, c := range chunks {
 		c.Page.Release()
 	}
-	if used := req.Quota.Pool.Used(); used != 0 {
-		t.Fatalf("%d bytes are still charged", used)
+	if left := req.Quota.Charged(); left != (model.Charge{}) {
+		t.Fatalf("still charged: %+v", left)
 	}
 }
 

@@ -33,6 +33,9 @@ func readChunks(t testing.TB, chunks []model.TextChunk, rg model.TimeRange, want
 			t.Fatalf("times %v of the end, should be %v", end.Times, got.Times)
 		}
 		for k := range got.Ends {
+			if want&model.WantLines == 0 {
+				break
+			}
 			if line := end.Line(k); k >= from && !bytes.Equal(line, got.Line(k)) || k < from && len(line) > 0 {
 				t.Fatalf("line %d, read from %d on, is %q; should be %q", k, from, line, got.Line(k))
 			}
@@ -43,9 +46,14 @@ func readChunks(t testing.TB, chunks []model.TextChunk, rg model.TimeRange, want
 		bytes := int64(0)
 		for k, at := range got.Times {
 			r := textRow{t: at}
-			if want&model.WantLines != 0 {
+			switch {
+			case want&model.WantLines != 0:
 				r.line = string(got.Line(k))
 				bytes += int64(len(r.line))
+			case want&model.WantLengths != 0:
+				length := lengthOf(&got, k)
+				r.line = fmt.Sprint(length)
+				bytes += length
 			}
 			if want&model.WantMetadata != 0 {
 				r.meta = string(got.MetadataAt(k))
@@ -54,11 +62,20 @@ func readChunks(t testing.TB, chunks []model.TextChunk, rg model.TimeRange, want
 				rows = append(rows, r)
 			}
 		}
-		if want&model.WantLines != 0 && bytes != c.Bytes {
+		if want&(model.WantLines|model.WantLengths) != 0 && bytes != c.Bytes {
 			t.Fatalf("%d bytes of %d", bytes, c.Bytes)
 		}
 	}
 	return rows
+}
+
+// lengthOf returns the length of line k.
+func lengthOf(r *model.TextRows, k int) int64 {
+	begin := r.Begin
+	if k > 0 {
+		begin = r.Ends[k-1]
+	}
+	return int64(r.Ends[k]) - int64(begin)
 }
 
 // TestChunks reads random series of random parts: what is wanted of their rows comes, and all memory is given
@@ -89,7 +106,7 @@ func TestChunks(t *testing.T) {
 			parttest.Must(t, err)
 		}
 		c := r.TextAt(context.Background(), req, known, 7, unnamed)
-		want := rapid.SampledFrom([]model.TextWant{0, model.WantLines, model.WantMetadata, model.WantLines | model.WantMetadata}).Draw(rt, "want")
+		want := rapid.SampledFrom([]model.TextWant{0, model.WantLengths, model.WantLines, model.WantMetadata, model.WantLines | model.WantMetadata}).Draw(rt, "want")
 		for rank := range all {
 			if rnd.IntN(4) == 0 {
 				continue
@@ -117,15 +134,19 @@ func TestChunks(t *testing.T) {
 				chunk.Page.Release()
 			}
 		}
-		if used := req.Quota.Pool.Used(); used != 0 {
-			rt.Fatalf("%d bytes are still charged", used)
+		if left := req.Quota.Charged(); left != (model.Charge{}) {
+			rt.Fatalf("still charged: %+v", left)
 		}
 	})
 }
 
 func wanted(rows []textRow, rg model.TimeRange, want model.TextWant) (out []textRow) {
 	for _, r := range rows {
-		if want&model.WantLines == 0 {
+		switch {
+		case want&model.WantLines != 0:
+		case want&model.WantLengths != 0:
+			r.line = fmt.Sprint(len(r.line))
+		default:
 			r.line = ""
 		}
 		if want&model.WantMetadata == 0 {
@@ -224,8 +245,9 @@ func TestQuotaOfText(t *testing.T) {
 		if err == nil && limit < 30_000 {
 			t.Fatalf("%d rows within %d bytes", len(rows), limit)
 		}
-		if chunks[0].Page.Release(); req.Quota.Pool.Used() != 0 {
-			t.Fatalf("%d bytes are still charged", req.Quota.Pool.Used())
+		chunks[0].Page.Release()
+		if left := req.Quota.Charged(); left != (model.Charge{}) {
+			t.Fatalf("still charged: %+v", left)
 		}
 	}
 }

@@ -81,8 +81,8 @@ func (g *Gatherer) Gather(dst *model.TextRows, r *FamilyRows, from, to int, b Bl
 	}
 	clear(g.sets)
 	g.last = 0
-	base := len(buf)
-	dst.Begin = uint32(base)
+	end := len(buf)
+	dst.Begin = uint32(end)
 	for i := from; i < to; i++ {
 		l, err := model.SplitLine(b.Blob(r.Values[i]))
 		if err != nil {
@@ -90,7 +90,10 @@ func (g *Gatherer) Gather(dst *model.TextRows, r *FamilyRows, from, to int, b Bl
 		}
 		if want&model.WantLines != 0 {
 			buf = append(buf, l.Text...)
-			dst.Ends = append(dst.Ends, uint32(len(buf)))
+		}
+		if want&(model.WantLines|model.WantLengths) != 0 {
+			end += len(l.Text)
+			dst.Ends = append(dst.Ends, uint32(end))
 		}
 		if want&model.WantMetadata != 0 && (len(l.Metadata) > 0 || len(dst.MetadataOf) > 0) {
 			for len(dst.MetadataOf) < i-from {

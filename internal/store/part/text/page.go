@@ -72,7 +72,10 @@ func (p *page) fill(index int, want model.TextWant, dst *model.TextRows) error {
 	dst.Reset()
 	dst.Times = append(dst.Times, rows.Times...)
 	if want&model.WantLines != 0 {
-		dst.Bytes, dst.Begin = rows.Bytes, rows.Begin
+		dst.Bytes = rows.Bytes
+	}
+	if want&(model.WantLines|model.WantLengths) != 0 {
+		dst.Begin = rows.Begin
 		dst.Ends = append(dst.Ends, rows.Ends...)
 	}
 	if want&model.WantMetadata != 0 {
