@@ -92,7 +92,13 @@ func logqlRooms() []room {
 			"read/logql/syntax": "a program is compiled from the stages of the syntax tree",
 			"read/logql/line":   "its stages run on each line",
 		}, "a scan knows a sink, not what a result consists of"},
-		{"read/logql/vector", nil, "arithmetic over series knows neither lines nor stores"},
+		{"read/logql/plan", map[string]string{
+			"read/logql/vector": "operations on values are carried out by it",
+			"read/logql/syntax": "a plan is compiled from the syntax tree",
+		}, "a plan is evaluated over any leaves, so that its tests need no lines"},
+		{"read/logql/vector", map[string]string{
+			"read/logql/syntax": "operators and groupings are nodes of the syntax tree",
+		}, "arithmetic over series knows neither lines nor stores"},
 		{"read/logql/counts", nil, "counters of test builds know nothing of what they count"},
 		{"read/logql/syntax", map[string]string{"read/logql/counts": "tests count parses"}, "a syntax tree is text with a structure"},
 		{"read/logql/line", map[string]string{

@@ -26,8 +26,8 @@ func (s Steps) Time(i int) int64 { return s.Start + int64(i)*s.Step }
 // The order of series counts in an instant query that sorts. Two series of a matrix may have the same labels,
 // since label_replace can make them equal.
 //
-// As long as a matrix is held, its [Matrix.Size] is charged to the quota of its query. Whoever makes a matrix
-// charges it, series by series before each is made; whoever has used it calls [Matrix.Release].
+// As long as a matrix is held, its [Matrix.Size] is charged to the quota of its query: series by series,
+// before each is made, until [Matrix.Release].
 type Matrix struct {
 	Steps  Steps
 	Series []Series
@@ -57,7 +57,50 @@ func (m *Matrix) Release(quota *model.Quota) {
 
 // SortByLabels sorts series by their labels, in the order of [CompareLabels].
 func (m *Matrix) SortByLabels() {
-	slices.SortStableFunc(m.Series, func(a, b Series) int { return CompareLabels(a.Labels, b.Labels) })
+	byLabels := func(a, b Series) int { return CompareLabels(a.Labels, b.Labels) }
+	if !slices.IsSortedFunc(m.Series, byLabels) {
+		slices.SortStableFunc(m.Series, byLabels)
+	}
+}
+
+// JoinEqual makes one series of those that have the same labels and values at different steps. Where several
+// have a value at one step, the result has a series for each of these values. Series must be sorted by
+// labels.
+func (m *Matrix) JoinEqual(quota *model.Quota) error {
+	var out []Series
+	for from := 0; from < len(m.Series); {
+		to := from + 1
+		for to < len(m.Series) && bytes.Equal(m.Series[to].Labels, m.Series[from].Labels) {
+			to++
+		}
+		same := m.Series[from:to]
+		from = to
+		if len(same) == 1 {
+			out = append(out, same[0])
+			continue
+		}
+		first := len(out)
+		for _, s := range same {
+			for step := range s.Present.All() {
+				i := first
+				for i < len(out) && out[i].Present.Has(step) {
+					i++
+				}
+				if i == len(out) {
+					joined, err := newSeries(quota, s.Labels, m.Steps.Count)
+					if err != nil {
+						return err
+					}
+					out = append(out, joined)
+				}
+				out[i].Values[step] = s.Values[step]
+				out[i].Present.Add(step)
+			}
+			_ = quota.TakeBytes(-SeriesSize(s.Labels, m.Steps.Count)) // giving back does not fail
+		}
+	}
+	m.Series = out
+	return nil
 }
 
 // CompareLabels orders label sets as Loki does: by the name and value of the first label, then of the second,
@@ -99,6 +142,16 @@ func (s Set) Remove(i int) { s[i>>6] &^= 1 << (i & 63) }
 
 // Has reports whether step i is in the set.
 func (s Set) Has(i int) bool { return s[i>>6]>>(i&63)&1 != 0 }
+
+// IsEmpty reports whether no step is in the set.
+func (s Set) IsEmpty() bool {
+	for _, w := range s {
+		if w != 0 {
+			return false
+		}
+	}
+	return true
+}
 
 // Len returns the number of steps in the set.
 func (s Set) Len() int {

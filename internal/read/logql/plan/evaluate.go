@@ -1,0 +1,132 @@
+package plan
+
+import (
+	"context"
+
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/read/logql/syntax"
+	"github.com/shaledb/shale/internal/read/logql/vector"
+)
+
+// Extent names the value of a node: its canonical text, and the steps at which it is evaluated.
+type Extent struct {
+	Text  string
+	Steps vector.Steps
+}
+
+// Evaluation evaluates a plan once.
+type Evaluation struct {
+	Plan  *Plan
+	Steps vector.Steps
+	// KeepOrder leaves series in the order that a sort gives them. Without it the series of all values are
+	// sorted by labels, so that sums are always taken in that order.
+	KeepOrder bool
+	// Quota is charged for the values that are held.
+	Quota *model.Quota
+	// Read evaluates a leaf. The matrix is charged to the quota, and its series are sorted by labels.
+	Read func(ctx context.Context, leaf *Leaf, extent Extent) (*vector.Matrix, error)
+
+	held map[Extent]*value
+}
+
+// value is the value of a node that is held until its last user has used it.
+type value struct {
+	matrix *vector.Matrix
+	users  int
+}
+
+// Run returns the value of the whole plan, which stays charged to the quota. After an error, what is charged
+// is for the caller to give back.
+func (e *Evaluation) Run(ctx context.Context) (*vector.Matrix, error) {
+	e.held = make(map[Extent]*value)
+	return e.value(ctx, e.Plan.root)
+}
+
+// value returns the value of a node. At most the values of operands of the nodes above it are held meanwhile.
+func (e *Evaluation) value(ctx context.Context, n *node) (*vector.Matrix, error) {
+	extent := Extent{n.text, e.Steps}
+	if v := e.held[extent]; v != nil {
+		return v.matrix, nil
+	}
+	m, err := e.evaluate(ctx, n, extent)
+	if err == nil {
+		e.held[extent] = &value{m, n.users}
+	}
+	return m, err
+}
+
+func (e *Evaluation) evaluate(ctx context.Context, n *node, extent Extent) (*vector.Matrix, error) {
+	if n.operation == nil {
+		return e.Read(ctx, n.leaf, extent)
+	}
+	operands := make([]*vector.Matrix, len(n.operands))
+	for _, i := range order(n.operands) {
+		var err error
+		if operands[i], err = e.value(ctx, n.operands[i]); err != nil {
+			return nil, err
+		}
+	}
+	m, err := n.operation.apply(ctx, e, operands)
+	if err != nil {
+		return nil, err
+	}
+	for _, operand := range n.operands {
+		v := e.held[Extent{operand.text, e.Steps}]
+		if v.users--; v.users == 0 {
+			v.matrix.Release(e.Quota)
+			delete(e.held, Extent{operand.text, e.Steps})
+		}
+	}
+	if !e.KeepOrder {
+		m.SortByLabels()
+	}
+	return m, nil
+}
+
+// order returns the operands in the order in which they are evaluated: first the one that needs more memory,
+// since the value of the other is then not held yet. Else the right one, whose errors Loki reports first.
+func order(operands []*node) []int {
+	switch {
+	case len(operands) < 2:
+		return []int{0}[:len(operands)]
+	case operands[0].need > operands[1].need:
+		return []int{0, 1}
+	}
+	return []int{1, 0}
+}
+
+// operation makes a value of the values of operands.
+type operation interface {
+	apply(ctx context.Context, e *Evaluation, operands []*vector.Matrix) (*vector.Matrix, error)
+}
+
+type (
+	constant    float64
+	aggregation struct{ *syntax.VectorAggregation }
+	replacement struct{ *syntax.LabelReplace }
+	binary      struct{ *syntax.BinaryExpr }
+	withNumber  struct {
+		*syntax.BinaryExpr
+		number *syntax.Literal
+	}
+)
+
+func (o constant) apply(_ context.Context, e *Evaluation, _ []*vector.Matrix) (*vector.Matrix, error) {
+	return vector.Constant(e.Quota, e.Steps, float64(o))
+}
+
+func (o aggregation) apply(ctx context.Context, e *Evaluation, operands []*vector.Matrix) (*vector.Matrix, error) {
+	return vector.Aggregate(ctx, e.Quota, o.VectorAggregation, operands[0])
+}
+
+func (o replacement) apply(ctx context.Context, e *Evaluation, operands []*vector.Matrix) (*vector.Matrix, error) {
+	return vector.ReplaceLabels(ctx, e.Quota, o.LabelReplace, operands[0])
+}
+
+func (o binary) apply(ctx context.Context, e *Evaluation, operands []*vector.Matrix) (*vector.Matrix, error) {
+	return vector.Combine(ctx, e.Quota, o.BinaryExpr, operands[0], operands[1])
+}
+
+func (o withNumber) apply(ctx context.Context, e *Evaluation, operands []*vector.Matrix) (*vector.Matrix, error) {
+	return vector.CombineNumber(ctx, e.Quota, o.BinaryExpr, operands[0], o.number)
+}
