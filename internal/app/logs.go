@@ -27,9 +27,10 @@ var (
 // apiOptions returns the options that the APIs of all languages share, with the same slots and the same
 // memory.
 func apiOptions(c config.Config, registry *prometheus.Registry, log *slog.Logger) api.Options {
+	queries := splitMemory(c.MemoryBytes).queries
 	return api.Options{
 		Slots:      api.NewSlots(c.Query.MaxConcurrent),
-		Pool:       &model.QueryPool{MaxBytes: splitMemory(c.MemoryBytes).queries},
+		Pool:       &model.QueryPool{MaxBytes: queries, Grain: min(queries>>10, 64<<10)},
 		Forms:      &model.QueryPool{MaxBytes: splitMemory(c.MemoryBytes).forms, Name: "forms and bodies of queries"},
 		Waits:      api.NewWaitMetrics(registry),
 		Limits:     c.Query,

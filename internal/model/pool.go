@@ -42,6 +42,9 @@ import (
 // each other.
 type QueryPool struct {
 	MaxBytes int64
+	// Grain is how much more than it needs a query takes at a time, so that it needs the lock of the pool less
+	// often. It should be small compared with MaxBytes/64. 0: the pool counts charges to the byte.
+	Grain int64
 	// Name is the plural for the holders of the memory in errors; "": the queries that are running.
 	Name string
 

@@ -8,8 +8,8 @@ import (
 
 // Quota bounds one attempt of a query. A zero limit means none. It may be used by several goroutines.
 //
-// It takes memory from the pool in grains of at most 64 KiB and keeps at most four of them that are not
-// charged. Within these, a charge is one atomic operation.
+// It takes memory from the pool in grains and keeps at most four of them that are not charged. Within these,
+// a charge is one atomic operation.
 type Quota struct {
 	MaxSeries, MaxSamples, MaxBytes int64
 	// Pool bounds the memory of all queries together; nil: no bound.
@@ -30,10 +30,6 @@ type Quota struct {
 	// age is the pool's number of the query, in the order of first charges; 0: none yet, settledAge: see Settle.
 	age int64
 }
-
-// mostGrain bounds the memory that a query takes from the pool beyond what it needs, to need the pool less
-// often.
-const mostGrain = 64 << 10
 
 const settledAge = -1
 
@@ -145,13 +141,12 @@ func (q *Quota) hold(n int64) bool {
 	return true
 }
 
-// grain is how much more than it needs a query takes from the pool, and how much it keeps. A grain is small
-// compared with the most that a light query holds, and whole KiB, so that a tiny pool counts to the byte.
+// grain is how much more than it needs the query takes from the pool, and how much it keeps.
 func (q *Quota) grain() int64 {
 	if q.Pool == nil {
-		return mostGrain
+		return 0
 	}
-	return min(mostGrain, q.Pool.mostLight()/16&^1023)
+	return q.Pool.Grain
 }
 
 // give takes back a charge of n bytes.

@@ -108,7 +108,8 @@ func TestSpareInReservation(t *testing.T) {
 // counts them and at most four grains more.
 func TestGrains(t *testing.T) {
 	const limit = 8 << 20
-	pool := &QueryPool{MaxBytes: 1 << 30}
+	const grain = 64 << 10
+	pool := &QueryPool{MaxBytes: 1 << 30, Grain: grain}
 	q := &Quota{MaxBytes: limit, Pool: pool}
 	var wait sync.WaitGroup
 	for g := range uint64(4) {
@@ -140,7 +141,7 @@ func TestGrains(t *testing.T) {
 	if got := q.Charged().bytes; got != 400 {
 		t.Errorf("%d bytes are charged, want 400", got)
 	}
-	if got := pool.Used(); got < 400 || got > 400+4*mostGrain {
+	if got := pool.Used(); got < 400 || got > 400+4*grain {
 		t.Errorf("the pool counts %d bytes for 400", got)
 	}
 	if err := q.TakeBytes(limit - 400); err != nil {
@@ -157,9 +158,10 @@ func TestGrains(t *testing.T) {
 
 // TestGrainsOfAFullPool: the last bytes of a pool can be charged.
 func TestGrainsOfAFullPool(t *testing.T) {
-	pool := &QueryPool{MaxBytes: 64 << 20}
+	const grain = 32 << 10
+	pool := &QueryPool{MaxBytes: 64 << 20, Grain: grain}
 	a, b := &Quota{Pool: pool}, &Quota{Pool: pool}
-	if err := errors.Join(a.TakeBytes(pool.allHeavy()-2<<20), b.TakeBytes(2<<20-mostGrain)); err != nil {
+	if err := errors.Join(a.TakeBytes(pool.allHeavy()-2<<20), b.TakeBytes(2<<20-grain)); err != nil {
 		t.Fatal(err)
 	}
 	left := pool.allHeavy() - pool.Used()
@@ -169,7 +171,7 @@ func TestGrainsOfAFullPool(t *testing.T) {
 }
 
 func BenchmarkTakeBytes(b *testing.B) {
-	q := &Quota{MaxBytes: 1 << 30, Pool: &QueryPool{MaxBytes: 1 << 30}}
+	q := &Quota{MaxBytes: 1 << 30, Pool: &QueryPool{MaxBytes: 1 << 30, Grain: 64 << 10}}
 	for b.Loop() {
 		if err := errors.Join(q.TakeSeries(1, 200), q.TakeSamples(1)); err != nil {
 			_ = q.TakeBytes(-q.Charged().bytes)
