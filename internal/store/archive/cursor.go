@@ -73,16 +73,13 @@ func (a *Archive) open(ctx context.Context, b *catalog.Block, req *model.Request
 // find selects the series and starts to prefetch them, with their labels if they are wanted.
 func (c *cursor) find(ctx context.Context, req *model.Request, labels bool) (err error) {
 	r := c.from
-	if c.ranks, err = r.Select(ctx, req.Tenant, req.Matchers); err != nil {
+	if c.ranks, err = r.Charged(c.hold).Select(ctx, req.Tenant, req.Matchers); err != nil {
 		return err
 	}
 	if err := r.FetchMasks(ctx, c.ranks, req.Range); err != nil {
 		return err
 	}
 	if c.ranks, err = r.Active(ctx, c.ranks, req.Range); err != nil {
-		return err
-	}
-	if err := c.hold(4 * int64(cap(c.ranks))); err != nil {
 		return err
 	}
 	family := max(req.Family, model.Samples)

@@ -37,17 +37,21 @@ func OpenWith(ctx context.Context, p file.Pages, read file.ReadRange, size int64
 // Bind returns a reader of the same part that takes its pages from p.
 func (r *Reader) Bind(p file.Pages) *Reader { return &Reader{r.Reader.Bind(p), r.charge} }
 
-// Charged returns a reader of the same part that asks charge before LabelNames and LabelValues take memory
-// that grows with what they find, and gives it back, as a negative number, when they return. An error of
-// charge ends them and is returned. It is called by the goroutines that call them.
+// Charged returns a reader of the same part that asks charge before Select, LabelNames and LabelValues take
+// memory that grows with what they look at. They give it back, as a negative number, when they return, except
+// [RankBytes] for each rank of Select. An error of charge ends them and is returned. It is called by the
+// goroutines that call them.
 func (r *Reader) Charged(charge func(bytes int64) error) *Reader {
 	return &Reader{r.Reader, charge}
 }
 
+// RankBytes is the memory of a rank.
+const RankBytes = series.RankBytes
+
 // Select returns the ranks of the tenant's series that satisfy all matchers, as PromQL means them: a label
 // that is absent has the value "". Without matchers it returns all.
 func (r *Reader) Select(ctx context.Context, tenant string, ms []model.Matcher) (file.Ranks, error) {
-	return series.Select(ctx, r.Reader, tenant, ms)
+	return series.Select(ctx, r.Reader, tenant, ms, r.charge)
 }
 
 // LabelNames emits, ascending and unique, the label names of the tenant's series that satisfy the matchers.

@@ -182,7 +182,8 @@ func TestFewCandidates(t *testing.T) {
 	checkCharged(t, r, ms[:1])
 }
 
-// checkCharged: what a label list holds is charged before, and given back whatever the end.
+// checkCharged: what a label list holds is charged before, and given back whatever the end. A list of series
+// leaves its ranks charged.
 func checkCharged(t *testing.T, r *Reader, ms []model.Matcher) {
 	t.Helper()
 	var held, most, limit int64
@@ -211,6 +212,21 @@ func checkCharged(t *testing.T, r *Reader, ms []model.Matcher) {
 		}
 		if held != 0 || c.limit == 1<<20 && most < 50*40 {
 			t.Fatalf("with %d bytes: %d were held, %d still are", c.limit, most, held)
+		}
+	}
+	// The last matchers look at every value of their label.
+	every := model.Matcher{Name: "pod", Op: model.MatchRegexp, Value: ".+", Match: func(v string) bool { return v != "" }}
+	for _, ms := range [][]model.Matcher{nil, ms, {every}} {
+		held, most, limit = 0, 0, 1<<20
+		ranks, err := r.Select(context.Background(), "t", ms)
+		if err != nil || held != RankBytes*int64(len(ranks)) || most < held || len(ranks) == 0 {
+			t.Fatalf("%d ranks leave %d bytes charged, at most there were %d: %v", len(ranks), held, most, err)
+		}
+		for _, limit = range []int64{0, held / 2, held - 1, most - 1} {
+			held = 0
+			if ranks, err := r.Select(context.Background(), "t", ms); !errors.Is(err, model.ErrLimit) || ranks != nil || held != 0 {
+				t.Fatalf("with %d bytes: %d ranks, %v; %d bytes are still charged", limit, len(ranks), err, held)
+			}
 		}
 	}
 }

@@ -109,7 +109,7 @@ func (p *Part) ReaderFor(req *model.Request, cache part.Cache) *part.Reader {
 	return p.Reader.Bind(localPages{part.NewCachedPages(cache, "local/"+p.Info.File, fetch, &req.Cost.PagesRAM), p.file})
 }
 
-// ChargedReaderFor is countedFor, with the request's quota charged for lists of names and values.
+// ChargedReaderFor is ReaderFor, with the request's quota charged for lists of series, names and values.
 func (p *Part) ChargedReaderFor(req *model.Request, cache part.Cache) *part.Reader {
 	return p.ReaderFor(req, cache).Charged(req.Quota.TakeBytes)
 }

@@ -32,14 +32,11 @@ func (s *selection) openSeries(ctx context.Context) error {
 		if p.Reader.Meta().Tenant(req.Tenant) == nil {
 			continue
 		}
-		series, bytes, err := newPartSeries(ctx, p.ReaderFor(req, s.pages), p, req)
+		series, err := newPartSeries(ctx, p.ChargedReaderFor(req, s.pages), p, req)
 		if err != nil {
 			return err
 		}
-		if err := req.Quota.TakeBytes(bytes); err != nil {
-			return err
-		}
-		s.listBytes += bytes
+		s.listBytes += part.RankBytes * int64(len(series.ranks))
 		s.series.add(series)
 	}
 	for _, r := range s.view.LabelRuns {

@@ -24,10 +24,10 @@ type partSeries struct {
 	series *part.SeriesCursor
 }
 
-// newPartSeries finds the series, and returns the bytes that their list takes.
-func newPartSeries(ctx context.Context, r *part.Reader, p *local.Part, req *model.Request) (*partSeries, int64, error) {
+// newPartSeries finds the series.
+func newPartSeries(ctx context.Context, r *part.Reader, p *local.Part, req *model.Request) (*partSeries, error) {
 	ranks, err := r.Select(ctx, req.Tenant, req.Matchers)
-	return &partSeries{part: p, ranks: ranks, series: r.SeriesAt(ctx, req.Tenant, !req.Unlabelled)}, 4 * int64(cap(ranks)), p.WrapError(err)
+	return &partSeries{part: p, ranks: ranks, series: r.SeriesAt(ctx, req.Tenant, !req.Unlabelled)}, p.WrapError(err)
 }
 
 func (s *partSeries) next() (bool, error) {

@@ -20,7 +20,9 @@ type Lister struct {
 // Names emits, ascending and unique, the label names of the tenant's series that satisfy the matchers. What
 // emit gets is valid until it returns; its error ends the walk and is returned.
 func (r Lister) Names(ctx context.Context, tenant string, ms []model.Matcher, emit func(name []byte) error) error {
-	t, set, err := r.named(ctx, tenant, ms)
+	memory := &scratch{charge: r.Charge}
+	defer memory.release()
+	t, set, err := r.named(ctx, tenant, ms, memory)
 	if err != nil || len(set) == 0 {
 		return err
 	}
@@ -66,7 +68,9 @@ func (r Lister) Names(ctx context.Context, tenant string, ms []model.Matcher, em
 // Values emits, ascending and unique, the values of one label among the tenant's series that satisfy the
 // matchers. What emit gets is valid until it returns; its error ends the walk and is returned.
 func (r Lister) Values(ctx context.Context, tenant, name string, ms []model.Matcher, emit func(value []byte) error) error {
-	t, set, err := r.named(ctx, tenant, ms)
+	memory := &scratch{charge: r.Charge}
+	defer memory.release()
+	t, set, err := r.named(ctx, tenant, ms, memory)
 	if err != nil || len(set) == 0 {
 		return err
 	}
@@ -102,7 +106,7 @@ func (r Lister) Values(ctx context.Context, tenant, name string, ms []model.Matc
 }
 
 // named returns the tenant and its series that satisfy the matchers.
-func (r Lister) named(ctx context.Context, tenant string, ms []model.Matcher) (*file.Tenant, rankRuns, error) {
+func (r Lister) named(ctx context.Context, tenant string, ms []model.Matcher, memory *scratch) (*file.Tenant, rankRuns, error) {
 	t := r.Meta().Tenant(tenant)
 	if t == nil {
 		return nil, nil, nil
@@ -110,7 +114,7 @@ func (r Lister) named(ctx context.Context, tenant string, ms []model.Matcher) (*
 	if !r.Meta().Labels {
 		return nil, nil, column.Invalid("label names asked of a part without labels")
 	}
-	set, err := selectRuns(ctx, r.Reader, t, ms)
+	set, err := selectRuns(ctx, r.Reader, t, ms, memory)
 	return t, set, err
 }
 

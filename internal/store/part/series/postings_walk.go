@@ -24,6 +24,7 @@ type postingWalk struct {
 	// payload is that of the page at opened, so that a seek within it does not read it a second time.
 	payload []byte
 	opened  file.Addr
+	memory  *scratch // of the sets that a selection makes; other walks have none
 	err     error
 }
 
@@ -136,6 +137,8 @@ func (w *postingWalk) list(name, value []byte, into *rankUnion) error {
 func (w *postingWalk) ranks(into *rankUnion) error {
 	if err := w.dir.runs(w.series, into.add); err != nil {
 		w.err = file.AtPage(w.entry.Addr, err)
+	} else {
+		w.err = into.err
 	}
 	return w.err
 }

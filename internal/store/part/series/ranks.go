@@ -102,22 +102,46 @@ func (s rankRuns) ranks(rank0 uint32) file.Ranks {
 // tenant.
 type rankUnion struct {
 	series uint32
+	memory *scratch
 	runs   rankRuns
 	set    []uint64
+	err    error // of a charge; further lists are dropped
+}
+
+// runBytes is charged for a run: for itself, and for one in what an intersection or a difference makes of it.
+const runBytes = 16
+
+// append appends a run.
+func (u *rankUnion) append(r rankRun) {
+	if n := cap(u.runs); len(u.runs) == n {
+		more := max(8, n)
+		if u.err = u.memory.take(runBytes * int64(more)); u.err != nil {
+			return
+		}
+		u.runs = append(make(rankRuns, 0, n+more), u.runs...)
+	}
+	u.runs = append(u.runs, r)
 }
 
 func (u *rankUnion) add(from, to uint32) {
+	if u.err != nil {
+		return
+	}
 	if u.set == nil {
 		n := len(u.runs)
 		switch {
 		case n == 0 || u.runs[n-1].to < from:
-			u.runs = append(u.runs, rankRun{from, to})
+			u.append(rankRun{from, to})
 			return
 		case u.runs[n-1].to == from:
 			u.runs[n-1].to = to
 			return
 		}
-		u.set = make([]uint64, (uint64(u.series)+63)/64)
+		words := (uint64(u.series) + 63) / 64
+		if u.err = u.memory.take(8 * int64(words)); u.err != nil {
+			return
+		}
+		u.set = make([]uint64, words)
 		for _, r := range u.runs {
 			setBits(u.set, r.from, r.to)
 		}
@@ -125,18 +149,18 @@ func (u *rankUnion) add(from, to uint32) {
 	setBits(u.set, from, to)
 }
 
-// result returns the union.
-func (u *rankUnion) result() rankRuns {
-	if u.set == nil {
-		return u.runs
+// result returns the union, or the error of a charge.
+func (u *rankUnion) result() (rankRuns, error) {
+	if u.set == nil || u.err != nil {
+		return u.runs, u.err
 	}
-	out := u.runs[:0]
-	for at := nextBit(u.set, 0, false); at < u.series; {
+	u.runs = u.runs[:0]
+	for at := nextBit(u.set, 0, false); at < u.series && u.err == nil; {
 		end := min(nextBit(u.set, at, true), u.series)
-		out = append(out, rankRun{at, end})
+		u.append(rankRun{at, end})
 		at = nextBit(u.set, end, false)
 	}
-	return out
+	return u.runs, u.err
 }
 
 func setBits(set []uint64, from, to uint32) {

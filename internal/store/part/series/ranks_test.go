@@ -13,7 +13,7 @@ func TestRankRuns(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		const series = 300
 		draw := func(name string) (rankRuns, []bool) {
-			u := rankUnion{series: series}
+			u := rankUnion{series: series, memory: new(scratch)}
 			in := make([]bool, series)
 			longest := rapid.SampledFrom([]int{3, series}).Draw(rt, "longest") // short runs are many
 			for range rapid.IntRange(0, 4*fewRuns).Draw(rt, name) {
@@ -24,7 +24,11 @@ func TestRankRuns(t *testing.T) {
 					in[k] = true
 				}
 			}
-			return u.result(), in
+			union, err := u.result()
+			if err != nil {
+				rt.Fatal(err)
+			}
+			return union, in
 		}
 		a, inA := draw("a")
 		b, inB := draw("b")

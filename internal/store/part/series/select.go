@@ -12,25 +12,39 @@ import (
 
 // Select returns the ranks of the tenant's series that satisfy all matchers, as PromQL means them: a label
 // that is absent has the value "". Without matchers it returns all.
-func Select(ctx context.Context, r *file.Reader, tenant string, ms []model.Matcher) (file.Ranks, error) {
+//
+// If charge is not nil, Select asks it before it takes memory that grows with the series. It leaves
+// [RankBytes] charged for each rank that it returns. An error of charge ends it and is returned.
+func Select(ctx context.Context, r *file.Reader, tenant string, ms []model.Matcher, charge func(bytes int64) error) (file.Ranks, error) {
 	t := r.Meta().Tenant(tenant)
 	if t == nil {
 		return nil, nil
 	}
-	runs, err := selectRuns(ctx, r, t, ms)
+	memory := &scratch{charge: charge}
+	defer memory.release()
+	runs, err := selectRuns(ctx, r, t, ms, memory)
 	if err != nil {
 		return nil, err
+	}
+	if charge != nil {
+		if err := charge(RankBytes * int64(runs.count())); err != nil {
+			return nil, err
+		}
 	}
 	return runs.ranks(t.Rank0), nil
 }
 
+// RankBytes is the memory of a rank.
+const RankBytes = 4
+
 // selectRuns evaluates the matchers that absence does not satisfy, the cheapest first, and intersects their
 // results, the smallest first. Then it removes the series with a value that another matcher refuses.
-func selectRuns(ctx context.Context, r *file.Reader, t *file.Tenant, ms []model.Matcher) (rankRuns, error) {
+func selectRuns(ctx context.Context, r *file.Reader, t *file.Tenant, ms []model.Matcher, memory *scratch) (rankRuns, error) {
 	if len(ms) > 0 && !r.Meta().Labels {
 		return nil, column.Invalid("matchers asked of a part without labels")
 	}
 	w := newPostingWalk(ctx, r, t)
+	w.memory = memory
 	all := make([]selector, len(ms))
 	for i := range ms {
 		all[i] = selector{Matcher: &ms[i], match: matchOf(&ms[i])}
@@ -65,7 +79,7 @@ func selectRuns(ctx context.Context, r *file.Reader, t *file.Tenant, ms []model.
 			return nil, err
 		}
 		if few {
-			return filterByLabels(ctx, r, t, result, rest)
+			return filterByLabels(ctx, r, t, result, rest, memory)
 		}
 	}
 	return scanAndRefuse(w, result, scans, refusals)
@@ -129,7 +143,7 @@ func (s *selector) values() ([]string, bool) {
 
 // union returns the series that have one of the values, those of them that the matcher accepts.
 func (s *selector) union(w *postingWalk, values []string) (rankRuns, error) {
-	u := rankUnion{series: w.series}
+	u := rankUnion{series: w.series, memory: w.memory}
 	for _, v := range values {
 		if v == "" || !s.match(v) {
 			continue
@@ -138,14 +152,14 @@ func (s *selector) union(w *postingWalk, values []string) (rankRuns, error) {
 			return nil, err
 		}
 	}
-	return u.result(), nil
+	return u.result()
 }
 
 // scan tries every value of the label, and returns the series of those that the matcher accepts, or refuses.
 // The matcher gets a view of the value, since copying a million values costs more than matching them: see
 // BenchmarkSelect of package part.
 func (s *selector) scan(w *postingWalk, accept bool) (rankRuns, error) {
-	u := rankUnion{series: w.series}
+	u := rankUnion{series: w.series, memory: w.memory}
 	prefix := s.scanPrefix(accept)
 	var last []byte
 	verdict, any := false, false
@@ -163,7 +177,7 @@ func (s *selector) scan(w *postingWalk, accept bool) (rankRuns, error) {
 	if err != nil {
 		return nil, err
 	}
-	return u.result(), nil
+	return u.result()
 }
 
 // refused returns the series with a value that the matcher, which absence satisfies, does not accept.
@@ -172,7 +186,7 @@ func (s *selector) refused(w *postingWalk) (rankRuns, error) {
 	if values == nil {
 		return s.scanned(w, false)
 	}
-	u := rankUnion{series: w.series}
+	u := rankUnion{series: w.series, memory: w.memory}
 	for _, v := range values {
 		if v == "" || s.match(v) {
 			continue
@@ -181,7 +195,7 @@ func (s *selector) refused(w *postingWalk) (rankRuns, error) {
 			return nil, err
 		}
 	}
-	return u.result(), nil
+	return u.result()
 }
 
 // refusedValues lists the only values that the matcher, which absence satisfies, may refuse, or nil if they

@@ -70,15 +70,18 @@ func (s *selector) pages(w *postingWalk) (int, error) {
 }
 
 // filterByLabels keeps the series whose labels satisfy all selectors.
-func filterByLabels(ctx context.Context, r *file.Reader, t *file.Tenant, set rankRuns, rest []selector) (rankRuns, error) {
-	u := rankUnion{series: t.Series}
+func filterByLabels(ctx context.Context, r *file.Reader, t *file.Tenant, set rankRuns, rest []selector, memory *scratch) (rankRuns, error) {
+	u := rankUnion{series: t.Series, memory: memory}
 	err := eachLabels(ctx, r, t, set, func(rank uint32, l model.Labels) error {
 		if satisfiesAll(l, rest) {
 			u.add(rank, rank+1)
 		}
-		return nil
+		return u.err
 	})
-	return u.result(), err
+	if err != nil {
+		return nil, err
+	}
+	return u.result()
 }
 
 // eachLabels reads the labels of a set. An error of fn ends the walk and is returned.
