@@ -62,8 +62,11 @@ type Catalog struct {
 	deleting map[string]chan struct{}
 	// orphans are objects without a record, with the times when they were seen.
 	orphans map[string]*orphan
-	// markers holds the markers of the uploads of this process, by block.
+	// markers holds the markers of the uploads of this process that were not committed yet, by block.
 	markers map[string][]string
+	// claims holds the claims to delete a block that an upload of this process has met, and when it met them
+	// first, by block.
+	claims map[string]map[string]time.Time
 	// strays are blocks whose record is lost and not known, as far as their objects tell.
 	strays map[string]Block
 	// lost holds the known records that are missing from the bucket, damaged those that are unreadable there.
@@ -101,7 +104,7 @@ func Open(ctx context.Context, b bucket.Bucket, o Options) (*Catalog, error) {
 	c := &Catalog{
 		b: b, memory: o.Memory, describe: o.Describe, now: o.Now, log: o.Logger, records: map[string]*commit{}, holder: map[string]*commit{},
 		uploading: map[string]int{}, gone: map[string]bool{}, deleting: map[string]chan struct{}{}, orphans: map[string]*orphan{}, markers: map[string][]string{},
-		strays: map[string]Block{}, lost: map[string]bool{}, damaged: map[string]bool{}, copied: map[string]bool{},
+		claims: map[string]map[string]time.Time{}, strays: map[string]Block{}, lost: map[string]bool{}, damaged: map[string]bool{}, copied: map[string]bool{},
 		seenCollected: map[string]bool{}, names: map[string]string{},
 	}
 	c.metrics = newMetrics(o.Registerer, c)

@@ -49,6 +49,10 @@ func (c *Catalog) Collect(ctx context.Context, o CollectOptions) (done Collected
 
 // collectHidden deletes blocks that were hidden before a time. A record is deleted only when all its blocks
 // may go and the blocks that it hides have no record any more: otherwise they would become visible.
+//
+// It needs no claims, as collectOrphans does. A slower process may commit a hidden block once more, by a
+// merge of the same inputs. But it refreshes the catalogue before that, and the inputs are hidden since
+// before the block was: it would have to stop between that refresh and the commit for longer than the grace.
 func (c *Catalog) collectHidden(ctx context.Context, before int64, done *Collected) error {
 	var errs []error
 	for {

@@ -47,15 +47,15 @@ func (c *Catalog) committed(ctx context.Context, id string) (bool, error) {
 	known := c.holder[id] != nil
 	delete(c.gone, id) // the caller may have written the object again
 	c.mu.Unlock()
-	if known {
-		return true, nil
+	if !known {
+		r, err := c.readOne(ctx, id)
+		if r == nil || err != nil {
+			return false, err
+		}
+		c.know(r)
+		c.rememberAll(ctx, []*commit{r})
 	}
-	r, err := c.readOne(ctx, id)
-	if r == nil || err != nil {
-		return false, err
-	}
-	c.know(r)
-	c.rememberAll(ctx, []*commit{r})
+	c.unmark(ctx, id)
 	return true, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/shaledb/shale/internal/bucket"
 	"github.com/shaledb/shale/internal/model"
@@ -29,7 +30,8 @@ type leftovers struct {
 }
 
 // findLeftovers lists blocks without records, and markers that are not needed. It lists in the order of an
-// upload backwards, so that an upload in progress is not taken for a leftover: objects, markers, records.
+// upload backwards, one list after the other, so that an upload in progress is not taken for a leftover:
+// objects, markers, records.
 func (c *Catalog) findLeftovers(ctx context.Context) (*leftovers, error) {
 	list := func(prefix string) (sizes map[string]int64, err error) {
 		sizes = map[string]int64{}
@@ -54,8 +56,8 @@ func (c *Catalog) findLeftovers(ctx context.Context) (*leftovers, error) {
 	marked := map[string]bool{}
 	c.mu.Lock()
 	for name := range markers {
-		id := markedBlock(name)
-		marked[id] = true
+		id, claim := markedBlock(name)
+		marked[id] = marked[id] || !claim
 		if c.uploading[id] == 0 {
 			l.orphans[name] = id
 		}
@@ -92,53 +94,25 @@ func (c *Catalog) collectOrphans(ctx context.Context, before int64, done *Collec
 	if err != nil {
 		return err
 	}
-	now := c.now()
-	seen := map[string]*orphan{}
-	var blocks, markers []string
-	c.mu.Lock()
-	for name := range l.orphans {
-		o := c.orphans[name]
-		if o == nil {
-			o = &orphan{since: now}
-		}
-		// A clock that was stepped back must not make the object wait longer.
-		o.since = min(o.since, now)
-		o.seen++
-		if seen[name] = o; o.seen < orphanSightings || o.since > before {
-			continue
-		}
-		if strings.HasPrefix(name, blockPrefix) {
-			blocks = append(blocks, name)
-		} else {
-			markers = append(markers, name)
-		}
-	}
-	c.orphans = seen
-	c.mu.Unlock()
+	blocks, markers := c.ageOrphans(l, before)
 	c.noteStrays(ctx, l.strays)
-	if len(blocks) == 0 && len(markers) == 0 {
-		return nil
-	}
-	// Another process may have committed one of the blocks since it was listed.
-	if err := c.Refresh(ctx); err != nil {
-		return err
-	}
-	var errs []error
 	kept := map[string]bool{} // blocks whose markers must stay
 	for name, id := range l.orphans {
 		kept[id] = kept[id] || strings.HasPrefix(name, blockPrefix)
 	}
-	for _, name := range blocks {
-		deleted, err := c.deleteOrphan(ctx, l.orphans[name], markers)
-		if err != nil {
-			errs = append(errs, err)
+	old := map[string]bool{}
+	for _, name := range markers {
+		old[name] = true
+	}
+	var errs []error
+	for ids := range slices.Chunk(blocks, claimsAtOnce) {
+		deleted, err := c.deleteOrphans(ctx, ids, old)
+		errs = append(errs, err)
+		for _, id := range deleted {
+			c.dropOrphan(ObjectName(id), id)
+			kept[id] = false
+			done.Orphans++
 		}
-		if !deleted {
-			continue
-		}
-		c.dropOrphan(name)
-		kept[l.orphans[name]] = false
-		done.Orphans++
 	}
 	// After the blocks: a block without a marker would count as lost.
 	for _, name := range markers {
@@ -149,53 +123,133 @@ func (c *Catalog) collectOrphans(ctx context.Context, before int64, done *Collec
 			errs = append(errs, err)
 			continue
 		}
-		c.dropOrphan(name)
+		c.dropOrphan(name, l.orphans[name])
 	}
 	return errors.Join(errs...)
 }
 
-// deleteOrphan deletes the object of an upload, unless somebody is uploading the block again or has committed
-// it. Uploads of this process wait for the deletion; those of others have a marker that is not among the old
-// ones.
-func (c *Catalog) deleteOrphan(ctx context.Context, id string, old []string) (deleted bool, err error) {
+// ageOrphans notes which orphans there are, and returns the blocks and the names of markers that may be
+// deleted. A marker next to a record that is older than before needs no sightings: it was left by a crash,
+// and while it is there, a loss of the record would look like a failed upload.
+func (c *Catalog) ageOrphans(l *leftovers, before int64) (blocks, markers []string) {
+	now := c.now()
+	seen := map[string]*orphan{}
 	c.mu.Lock()
-	if c.holder[id] != nil || c.uploading[id] > 0 {
-		c.mu.Unlock()
-		return false, nil
+	defer c.mu.Unlock()
+	for name, id := range l.orphans {
+		o := c.orphans[name]
+		if o == nil {
+			o = &orphan{since: now}
+		}
+		// A clock that was stepped back must not make the object wait longer.
+		o.since = min(o.since, now)
+		o.seen++
+		seen[name] = o
+		r := c.holder[id]
+		if committed := r != nil && r.committed <= before; !committed && (o.seen < orphanSightings || o.since > before) {
+			continue
+		}
+		if strings.HasPrefix(name, blockPrefix) {
+			blocks = append(blocks, id)
+		} else {
+			markers = append(markers, name)
+		}
 	}
-	over := make(chan struct{})
-	c.deleting[id] = over
-	c.mu.Unlock()
-	defer func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		delete(c.deleting, id)
-		close(over)
-	}()
-	again := false
-	err = c.b.List(ctx, uploadPrefix+id+".", func(name string, _ int64) error {
-		again = again || markedBlock(name) == id && !slices.Contains(old, name)
-		return nil
-	})
-	if again || err != nil {
-		return false, err
-	}
-	r, err := c.readOne(ctx, id)
-	if err != nil {
-		return false, err
-	}
-	if r != nil {
-		c.know(r)
-		return false, nil
-	}
-	err = c.b.Delete(ctx, ObjectName(id))
-	return err == nil, err
+	c.orphans = seen
+	return blocks, markers
 }
 
-func (c *Catalog) dropOrphan(name string) {
+// claimsAtOnce bounds the claims that are written before the first of their blocks is deleted.
+const claimsAtOnce = 128
+
+// deleteOrphans deletes the objects of uploads, except for blocks that are being uploaded again or that have
+// a record. Uploads of this process wait for the deletion. Those of others meet the claims; see uploads.go
+// for why none is missed. old are the markers of the failed uploads. An upload that takes longer than the
+// age of an old marker is not protected; [Catalog.Ship] and merges give up long before.
+func (c *Catalog) deleteOrphans(ctx context.Context, ids []string, old map[string]bool) (deleted []string, err error) {
+	ids = c.reserveDeletion(ids)
+	began := time.Now()
+	var errs []error
+	claims := map[string]string{}
+	defer func() {
+		for _, name := range claims {
+			if e := c.b.Delete(ctx, name); e != nil {
+				c.log.Debug("cannot delete the claim to a block; it is collected later", "claim", name, "err", e)
+			}
+		}
+		for _, id := range ids {
+			c.releaseDeletion(id)
+		}
+	}()
+	for _, id := range ids {
+		claims[id] = claimName(id)
+		if _, err := c.b.PutIfAbsent(ctx, claims[id], []byte(id+"\n")); err != nil {
+			return nil, err
+		}
+	}
+	again := map[string]bool{}
+	err = c.b.List(ctx, uploadPrefix, func(name string, _ int64) error {
+		if id, claim := markedBlock(name); !claim && !old[name] {
+			again[id] = true
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	// After the markers: a marker that is gone by now has left a record.
+	if err := c.Refresh(ctx); err != nil {
+		return nil, err
+	}
+	for _, id := range ids {
+		c.mu.Lock()
+		needed := again[id] || c.holder[id] != nil
+		c.mu.Unlock()
+		if needed {
+			continue
+		}
+		// The monotonic clock stops while the machine sleeps; the wall clock does not.
+		if now := time.Now(); now.Sub(began) > maxClaim || now.Round(0).Sub(began.Round(0)) > maxClaim {
+			break // the next collection continues
+		}
+		if err := c.b.Delete(ctx, ObjectName(id)); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		deleted = append(deleted, id)
+	}
+	return deleted, errors.Join(errs...)
+}
+
+// reserveDeletion makes uploads of this process wait for the deletion of blocks, and returns those that no
+// upload was faster to reserve.
+func (c *Catalog) reserveDeletion(ids []string) (reserved []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, id := range ids {
+		if c.holder[id] == nil && c.uploading[id] == 0 {
+			c.deleting[id] = make(chan struct{})
+			reserved = append(reserved, id)
+		}
+	}
+	return reserved
+}
+
+func (c *Catalog) releaseDeletion(id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	close(c.deleting[id])
+	delete(c.deleting, id)
+}
+
+// dropOrphan forgets an object that was deleted.
+func (c *Catalog) dropOrphan(name, id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.orphans, name)
+	if c.markers[id] = slices.DeleteFunc(c.markers[id], func(m string) bool { return m == name }); len(c.markers[id]) == 0 {
+		delete(c.markers, id)
+	}
 }
 
 // noteStrays makes blocks known whose records are lost, and logs the new ones.
@@ -203,11 +257,16 @@ func (c *Catalog) noteStrays(ctx context.Context, sizes map[string]int64) {
 	c.mu.Lock()
 	was := c.strays
 	c.mu.Unlock()
-	strays, news := map[string]Block{}, 0
+	strays, news, unreadable := map[string]Block{}, 0, 0
 	for id, size := range sizes {
 		b, known := was[id]
 		if !known {
-			b = c.describeStray(ctx, id, size)
+			var err error
+			if b, err = c.describeStray(ctx, id, size); err != nil {
+				if unreadable++; unreadable <= logAtOnce {
+					c.log.Error("a block whose commit record is lost cannot be read", "block", ObjectName(id), "err", err)
+				}
+			}
 			if news++; news <= logAtOnce {
 				c.log.Error("the commit record of a block is lost with its copies; queries of its tenants and times fail, and it is never collected",
 					"block", ObjectName(id), "tenants", brief(b.tenantNames()), "from", instant(b.Range.Min), "to", instant(b.Range.Max), "remedy", remedy)
@@ -216,7 +275,7 @@ func (c *Catalog) noteStrays(ctx context.Context, sizes map[string]int64) {
 		strays[id] = b
 	}
 	if news > logAtOnce {
-		c.log.Error("more blocks have lost their commit records", "count", news-logAtOnce, "remedy", remedy)
+		c.log.Error("more blocks have lost their commit records", "count", news-logAtOnce, "unreadable", unreadable, "remedy", remedy)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -226,19 +285,17 @@ func (c *Catalog) noteStrays(ctx context.Context, sizes map[string]int64) {
 
 // describeStray returns the entry of a block without a record. If the block cannot be read, it may have rows
 // of every tenant and time of its signal, which its name tells.
-func (c *Catalog) describeStray(ctx context.Context, id string, size int64) Block {
+func (c *Catalog) describeStray(ctx context.Context, id string, size int64) (b Block, err error) {
 	if c.describe != nil {
-		b, err := c.describe(ctx, id, size)
-		if err == nil {
-			return b
+		if b, err = c.describe(ctx, id, size); err == nil {
+			return b, nil
 		}
-		c.log.Error("a block whose commit record is lost cannot be read", "block", ObjectName(id), "err", err)
 	}
-	b := Block{ID: id, Signal: model.Metrics, Range: model.Always()}
+	b = Block{ID: id, Signal: model.Metrics, Range: model.Always()}
 	if strings.Contains(id, "-"+model.Logs.String()+"-") {
 		b.Signal = model.Logs
 	}
-	return b
+	return b, err
 }
 
 // tenantNames returns the tenants of a block for a log line.

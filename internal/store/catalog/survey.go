@@ -96,7 +96,10 @@ func ReadSurvey(ctx context.Context, b, memory Reader) (*Survey, error) {
 	marked := map[string]bool{}
 	var names []string
 	for prefix, note := range map[string]func(name string){
-		uploadPrefix:           func(name string) { marked[markedBlock(name)] = true },
+		uploadPrefix: func(name string) {
+			id, claim := markedBlock(name)
+			marked[id] = marked[id] || !claim
+		},
 		copyName(recordPrefix): func(name string) { s.copied[strings.TrimPrefix(name, copyPrefix)] = true },
 	} {
 		err := b.List(ctx, prefix, func(name string, _ int64) error { note(name); return nil })

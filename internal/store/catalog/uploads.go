@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/shaledb/shale/internal/model"
 )
@@ -13,17 +14,39 @@ import (
 // below blocks/ that has neither a record nor a marker once had a record, which is lost. Each upload has a
 // marker of its own: two compactors may upload the same block, and the slower one may come too late.
 
+//
+// A collector that deletes what a failed upload has left also writes a marker, its claim. The uploader
+// writes its marker and then looks for claims; the collector writes its claim and then looks for markers and
+// records. So at least one of the two sees the other and gives way, and no block is deleted between its
+// upload and its commit.
+
+// claimMark begins the random end of a claim's name.
+const claimMark = "deleting="
+
+const (
+	// claimedFor is how long an uploader gives way to a claim, from when it first saw it. After that, the
+	// collector must have died.
+	claimedFor = 5 * time.Minute
+	// maxClaim is how long a collector relies on its claims.
+	maxClaim = time.Minute
+)
+
 // markerName names a marker of the upload of a block.
 func markerName(id string) string { return uploadPrefix + id + "." + nonce() }
 
-// markedBlock returns the block of a marker.
-func markedBlock(name string) string {
+// claimName names a claim to delete a block.
+func claimName(id string) string { return uploadPrefix + id + "." + claimMark + nonce() }
+
+// markedBlock returns the block of a marker or claim.
+func markedBlock(name string) (id string, claim bool) {
 	name = strings.TrimPrefix(name, uploadPrefix)
-	return name[:max(0, strings.LastIndexByte(name, '.'))]
+	dot := max(0, strings.LastIndexByte(name, '.'))
+	return name[:dot], strings.HasPrefix(name[dot:], "."+claimMark)
 }
 
-// Uploading announces the upload of a block's object. Until done is called, this process does not collect the
-// object. It waits if the process is just deleting what an earlier upload has left.
+// Uploading announces the upload of a block's object. Until done is called, no process collects the object.
+// It waits while this process deletes what an earlier upload has left. While another one does, the error is
+// of class transient.
 func (c *Catalog) Uploading(ctx context.Context, id string) (done func(), err error) {
 	if err := c.reserveUpload(ctx, id); err != nil {
 		return nil, err
@@ -33,10 +56,51 @@ func (c *Catalog) Uploading(ctx context.Context, id string) (done func(), err er
 		c.uploaded(id)
 		return nil, err
 	}
+	if err := c.giveWay(ctx, id); err != nil {
+		c.uploaded(id)
+		if e := c.b.Delete(ctx, name); e != nil {
+			c.log.Debug("cannot delete the marker of an upload; it is collected later", "marker", name, "err", e)
+		}
+		return nil, err
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.markers[id] = append(c.markers[id], name)
 	return func() { c.uploaded(id) }, nil
+}
+
+// giveWay returns an error of class transient if a collector is about to delete the object of a block. It
+// deletes claims whose collector has died.
+func (c *Catalog) giveWay(ctx context.Context, id string) error {
+	var claims []string
+	err := c.b.List(ctx, uploadPrefix+id+"."+claimMark, func(name string, _ int64) error {
+		claims = append(claims, name)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	// The clock of this process alone decides: those of two machines may differ.
+	now, since := time.Now(), map[string]time.Time{}
+	c.mu.Lock()
+	for _, name := range claims {
+		if since[name] = now; !c.claims[id][name].IsZero() {
+			since[name] = c.claims[id][name]
+		}
+	}
+	if delete(c.claims, id); len(since) > 0 {
+		c.claims[id] = since
+	}
+	c.mu.Unlock()
+	for name, seen := range since {
+		if now.Sub(seen) < claimedFor {
+			return fmt.Errorf("%w: a process is deleting what an earlier upload of %s has left (%s); a claim counts for %s", model.ErrTransient, ObjectName(id), name, claimedFor)
+		}
+		if err := c.b.Delete(ctx, name); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // unmarked reports whether the bucket is one of a version without markers: it wrote no copies either, and
@@ -90,19 +154,18 @@ func (c *Catalog) reserveUpload(ctx context.Context, id string) error {
 	}
 }
 
-// uploaded ends the protection of an object. The marker stays if the block was not committed: then the object
-// is garbage.
+// uploaded ends the protection of an object. The marker stays if the block was not committed: the object is
+// garbage then, or the next attempt commits it.
 func (c *Catalog) uploaded(id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.uploading[id]--; c.uploading[id] == 0 {
 		delete(c.uploading, id)
-		delete(c.markers, id)
 	}
 }
 
-// unmark deletes the markers of this process of a block that has a record now. A marker that stays is
-// collected later.
+// unmark deletes the markers of this process of a block that has a record now, also those of failed attempts.
+// A marker that stays is collected later.
 func (c *Catalog) unmark(ctx context.Context, id string) {
 	c.mu.Lock()
 	names := c.markers[id]
