@@ -73,13 +73,13 @@ type Catalog struct {
 	lost, damaged map[string]bool
 	// copied holds the records with a copy in the bucket.
 	copied map[string]bool
-	// seenCollected are the lists of collected records that name none of the lost ones.
-	seenCollected map[string]bool
-	recalled      bool // the memory has been compared, and noted is the last time that it says so
-	noted         int64
-	forgetful     bool              // the memory has failed, and the log says so
-	purged        int64             // when old lists of collected records were deleted last
-	names         map[string]string // tenants, one string each
+	// searched are the lists of collected records that need not be read for the lost ones any more.
+	searched searchedLists
+	// compared is when the memory was compared with the bucket last, successfully or not. 0: never.
+	compared  int64
+	forgetful bool              // the memory has failed, and the log says so
+	purged    int64             // when old lists of collected records were deleted last
+	names     map[string]string // tenants, one string each
 
 	view atomic.Pointer[view]
 }
@@ -105,7 +105,7 @@ func Open(ctx context.Context, b bucket.Bucket, o Options) (*Catalog, error) {
 		b: b, memory: o.Memory, describe: o.Describe, now: o.Now, log: o.Logger, records: map[string]*commit{}, holder: map[string]*commit{},
 		uploading: map[string]int{}, gone: map[string]bool{}, deleting: map[string]chan struct{}{}, orphans: map[string]*orphan{}, markers: map[string][]string{},
 		claims: map[string]map[string]time.Time{}, strays: map[string]Block{}, lost: map[string]bool{}, damaged: map[string]bool{}, copied: map[string]bool{},
-		seenCollected: map[string]bool{}, names: map[string]string{},
+		names: map[string]string{},
 	}
 	c.metrics = newMetrics(o.Registerer, c)
 	c.publish()

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/shaledb/shale/internal/bucket"
 	"github.com/shaledb/shale/internal/model"
 )
@@ -72,8 +74,8 @@ func listsOf(ctx context.Context, b Reader) (names []string, err error) {
 	return names, err
 }
 
-// collectedAmong removes from a set of missing records those that a list of collected ones names. skip
-// reports lists that need not be read.
+// collectedAmong removes from a set of missing records those that a list of collected ones names, and returns
+// the names of all lists. skip reports lists that need not be read.
 func collectedAmong(ctx context.Context, b Reader, missing map[string]*commit, skip func(name string) bool) (names []string, err error) {
 	if len(missing) == 0 {
 		return nil, nil
@@ -81,34 +83,78 @@ func collectedAmong(ctx context.Context, b Reader, missing map[string]*commit, s
 	if names, err = listsOf(ctx, b); err != nil {
 		return nil, err
 	}
-	for _, name := range names {
+	for some := range slices.Chunk(names, parallelReads) {
 		if len(missing) == 0 {
 			break
 		}
-		if skip(name) {
-			continue
-		}
-		data, err := b.Get(ctx, name)
-		if errors.Is(err, bucket.ErrNotFound) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		var l collectedList
-		if err := parse(name, data, collectedVersion, &l); err != nil {
-			if errors.Is(err, model.ErrCorrupt) {
-				continue // what it named counts as lost: rather that than silence
+		lists := make([]collectedList, len(some))
+		g, ctx := errgroup.WithContext(ctx)
+		for i, name := range some {
+			if skip(name) {
+				continue
 			}
+			g.Go(func() (err error) {
+				lists[i], err = readCollected(ctx, b, name)
+				return err
+			})
+		}
+		if err := g.Wait(); err != nil {
 			return nil, err
 		}
-		for _, id := range l.Records {
-			if r := missing[id]; r != nil && r.committed <= l.Collected {
-				delete(missing, id)
+		for _, l := range lists {
+			for _, id := range l.Records {
+				if r := missing[id]; r != nil && r.committed <= l.Collected {
+					delete(missing, id)
+				}
 			}
 		}
 	}
 	return names, nil
+}
+
+// readCollected returns a list of collected records. It is empty if the object is gone by now. It is also
+// empty if the object is damaged: what it named counts as lost, rather than missing without a word.
+func readCollected(ctx context.Context, b Reader, name string) (l collectedList, err error) {
+	data, err := b.Get(ctx, name)
+	if errors.Is(err, bucket.ErrNotFound) {
+		return l, nil
+	}
+	if err != nil {
+		return l, err
+	}
+	if err := parse(name, data, collectedVersion, &l); errors.Is(err, model.ErrCorrupt) {
+		return collectedList{}, nil
+	} else if err != nil {
+		return l, err
+	}
+	return l, nil
+}
+
+// searchedLists says which records the lists of collected records do not name.
+type searchedLists struct{ records, lists map[string]bool }
+
+// cover reports whether the lists were searched for all of the records.
+func (s *searchedLists) cover(rs map[string]*commit) bool {
+	for id := range rs {
+		if !s.records[id] {
+			return false
+		}
+	}
+	return true
+}
+
+func searched(rs map[string]*commit, names []string) (s searchedLists) {
+	if len(rs) == 0 {
+		return s
+	}
+	s = searchedLists{map[string]bool{}, map[string]bool{}}
+	for id := range rs {
+		s.records[id] = true
+	}
+	for _, name := range names {
+		s.lists[name] = true
+	}
+	return s
 }
 
 // purgeLists deletes lists of collected records that are too old to matter, once a day.

@@ -100,19 +100,29 @@ func (c *Catalog) heal(ctx context.Context) error {
 	}
 	c.mu.Unlock()
 	for _, r := range bare {
-		_, data, err := r.stored()
-		if err == nil {
-			err = c.putCopy(ctx, r.id, data)
-		}
-		if err == nil {
-			// If another process collects the record after all, a copy must not outlive it.
-			if _, err = c.b.Get(ctx, recordName(r.id)); errors.Is(err, bucket.ErrNotFound) {
-				err = c.b.Delete(ctx, copyName(recordName(r.id)))
-			}
-		}
-		if err != nil {
+		if err := c.makeCopy(ctx, r); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// makeCopy writes the copy of a known record. If the record is gone by now and on a list of collected ones,
+// its copy must not outlive it. Otherwise the record is lost, and the copy is what is left of it.
+func (c *Catalog) makeCopy(ctx context.Context, r *commit) error {
+	_, data, err := r.stored()
+	if err != nil {
+		return err
+	}
+	if err := c.putCopy(ctx, r.id, data); err != nil {
+		return err
+	}
+	if _, err := c.b.Get(ctx, recordName(r.id)); !errors.Is(err, bucket.ErrNotFound) {
+		return err
+	}
+	gone := map[string]*commit{r.id: r}
+	if _, err := collectedAmong(ctx, c.b, gone, func(string) bool { return false }); err != nil || len(gone) > 0 {
+		return err
+	}
+	return c.b.Delete(ctx, copyName(recordName(r.id)))
 }

@@ -30,7 +30,7 @@ type verdict struct {
 // objects of its blocks are left: these are deleted first.
 func (c *Catalog) judge(ctx context.Context, absent map[string]*commit, stale bool) (v verdict, err error) {
 	c.mu.Lock()
-	was, seen := maps.Clone(c.lost), c.seenCollected
+	was, before := maps.Clone(c.lost), c.searched
 	c.mu.Unlock()
 	var mu sync.Mutex
 	missing := map[string]*commit{}
@@ -65,33 +65,38 @@ func (c *Catalog) judge(ctx context.Context, absent map[string]*commit, stale bo
 	if err := g.Wait(); err != nil {
 		return v, err
 	}
-	fresh := maps.Clone(missing)
-	maps.DeleteFunc(fresh, func(id string, _ *commit) bool { return was[id] })
 	left := maps.Clone(missing)
-	names, err := collectedAmong(ctx, c.b, left, func(name string) bool {
-		maps.DeleteFunc(fresh, func(id string, _ *commit) bool { return left[id] == nil })
-		return len(fresh) == 0 && seen[name]
-	})
+	skip := func(string) bool { return false }
+	if before.cover(missing) {
+		skip = func(name string) bool { return before.lists[name] }
+	}
+	names, err := collectedAmong(ctx, c.b, left, skip)
 	if err != nil {
 		return v, err
 	}
+	var unsure []string
 	for id, r := range missing {
 		switch {
 		case left[id] == nil:
 			v.collected = append(v.collected, id)
 		case stale && !was[id] && len(c.missingBlocks(ctx, r)) == len(r.blocks):
-			c.log.Warn("a commit record is gone, and this process was away for too long to know whether it was collected", "record", recordName(id))
-			v.collected = append(v.collected, id)
+			unsure = append(unsure, recordName(id))
 		default:
 			v.lost = append(v.lost, r)
 		}
 	}
+	if len(unsure) > 0 {
+		slices.Sort(unsure)
+		c.log.Warn("commit records are gone, and this process was away for too long to know whether they were collected", "count", len(unsure), "records", brief(unsure))
+	}
+	for _, name := range unsure {
+		if id, err := recordOf(name); err == nil {
+			v.collected = append(v.collected, id)
+		}
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.seenCollected = map[string]bool{}
-	for _, name := range names {
-		c.seenCollected[name] = len(left) > 0
-	}
+	c.searched = searched(left, names)
 	return v, nil
 }
 

@@ -28,15 +28,31 @@ type checkedRecord struct {
 	Checked int64 `json:"checked"` // Unix nanoseconds
 }
 
-// recall compares the memory with the bucket, after the first refresh, and then remembers what is new.
+// compareEvery is the time after which a refresh compares memory and bucket again. That repeats what the
+// memory has failed to do: a record that it could not forget would count as lost once the lists of collected
+// records are purged, and the loss of one that it does not have would not be noticed.
+const compareEvery = time.Hour
+
+// recallDue reports whether the comparison of [Open] is to be repeated.
+func (c *Catalog) recallDue() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.now()
+	return c.compared != 0 && (now-c.compared >= int64(compareEvery) || now < c.compared)
+}
+
+// recall compares the memory with the known records. It forgets what was collected, remembers what is new,
+// and notes the time of the comparison if it could forget all of it.
 func (c *Catalog) recall(ctx context.Context) error {
 	if c.memory == nil {
 		return nil
 	}
-	remembered, absent := map[string]bool{}, map[string]*commit{}
+	now := c.now()
 	c.mu.Lock()
+	c.compared = now
 	known := maps.Clone(c.records)
 	c.mu.Unlock()
+	remembered, absent := map[string]bool{}, map[string]*commit{}
 	err := c.memory.List(ctx, recordPrefix, func(name string, _ int64) error {
 		if id, err := recordOf(name); err == nil {
 			if remembered[id] = true; known[id] == nil {
@@ -49,11 +65,11 @@ func (c *Catalog) recall(ctx context.Context) error {
 		c.forgets(err)
 		return nil
 	}
-	checked, err := c.checked(ctx)
+	checked, err := c.checked(ctx, len(remembered) == 0)
 	if err != nil {
 		c.forgets(err)
 	}
-	v, err := c.judge(ctx, absent, c.now()-checked > int64(listsKept))
+	v, err := c.judge(ctx, absent, now-checked > int64(listsKept))
 	if err != nil {
 		return err
 	}
@@ -68,17 +84,23 @@ func (c *Catalog) recall(ctx context.Context) error {
 	}
 	c.mu.Unlock()
 	c.reportLost(ctx, found)
-	c.unremember(ctx, v.collected)
+	// The time comes before the new records: a memory with records and without a time is of an unknown age.
+	if c.unremember(ctx, v.collected) {
+		c.noteChecked(ctx, now)
+	}
 	c.rememberAll(ctx, news)
-	c.noteChecked(ctx)
 	return nil
 }
 
-// checked returns the time of the last comparison of memory and bucket, now if there was none.
-func (c *Catalog) checked(ctx context.Context) (int64, error) {
+// checked returns the time of the last comparison of memory and bucket. Without one it returns now if the
+// memory is empty, and otherwise 0.
+func (c *Catalog) checked(ctx context.Context, empty bool) (int64, error) {
 	data, err := c.memory.Get(ctx, checkedName)
 	if errors.Is(err, bucket.ErrNotFound) {
-		return c.now(), nil
+		if empty {
+			return c.now(), nil
+		}
+		return 0, nil
 	}
 	var r checkedRecord
 	if err == nil {
@@ -87,22 +109,9 @@ func (c *Catalog) checked(ctx context.Context) (int64, error) {
 	return r.Checked, err
 }
 
-// noteEvery is the time after which a refresh writes the time of the comparison again.
-const noteEvery = time.Hour
-
-// noteChecked writes the time of a comparison, which is now.
-func (c *Catalog) noteChecked(ctx context.Context) {
-	now := c.now()
-	c.mu.Lock()
-	recent := c.recalled && now-c.noted < int64(noteEvery) && now >= c.noted
-	if c.recalled = true; !recent {
-		c.noted = now
-	}
-	c.mu.Unlock()
-	if recent {
-		return
-	}
-	data, err := json.Marshal(checkedRecord{checkedVersion, now})
+// noteChecked writes the time of a comparison.
+func (c *Catalog) noteChecked(ctx context.Context, at int64) {
+	data, err := json.Marshal(checkedRecord{checkedVersion, at})
 	if err == nil {
 		data = sealed(append(data, '\n'))
 		err = c.memory.Put(ctx, checkedName, strings.NewReader(string(data)), int64(len(data)))
@@ -139,17 +148,19 @@ func (c *Catalog) rememberAll(ctx context.Context, rs []*commit) {
 	c.forgets(g.Wait())
 }
 
-// unremember removes records from the memory.
-func (c *Catalog) unremember(ctx context.Context, ids []string) {
+// unremember removes records from the memory, and reports whether it has removed all of them. The next
+// comparison removes the rest.
+func (c *Catalog) unremember(ctx context.Context, ids []string) bool {
 	if c.memory == nil {
-		return
+		return true
 	}
 	for _, id := range ids {
 		if err := c.memory.Delete(ctx, recordName(id)); err != nil {
 			c.forgets(err)
-			return
+			return false
 		}
 	}
+	return true
 }
 
 // forgets logs that the memory has failed, once until it works again.

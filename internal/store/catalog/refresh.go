@@ -34,11 +34,11 @@ func (c *Catalog) Refresh(ctx context.Context) error {
 		if again {
 			continue
 		}
-		c.mu.Lock()
-		recalled := c.recalled
-		c.mu.Unlock()
-		if recalled {
-			c.noteChecked(ctx)
+		if !c.recallDue() {
+			return nil
+		}
+		if err := c.recall(ctx); err != nil {
+			return fmt.Errorf("catalogue: %w", err)
 		}
 		return nil
 	}
@@ -49,7 +49,8 @@ func (c *Catalog) refresh(ctx context.Context) (deletions bool, err error) {
 	known, damaged := maps.Clone(c.records), maps.Clone(c.damaged)
 	c.mu.Unlock()
 
-	// The copies first: a copy is written after its record and deleted before it.
+	// The copies first: a copy is written after its record and deleted before it. So the two listings must not
+	// run at the same time.
 	copied, err := c.listCopies(ctx)
 	if err != nil {
 		return false, err
