@@ -99,6 +99,11 @@ func logqlRooms() []room {
 		{"read/logql/vector", map[string]string{
 			"read/logql/syntax": "operators and groupings are nodes of the syntax tree",
 		}, "arithmetic over series knows neither lines nor stores"},
+		{"read/logql/sample", map[string]string{
+			"read/logql/selection": "lines are found by it and offered to a sink",
+			"read/logql/syntax":    "a range aggregation is a node of the syntax tree",
+			"read/logql/vector":    "its result is a matrix",
+		}, "numbers are made of lines without knowing what is computed with them"},
 		{"read/logql/counts", nil, "counters of test builds know nothing of what they count"},
 		{"read/logql/syntax", map[string]string{"read/logql/counts": "tests count parses"}, "a syntax tree is text with a structure"},
 		{"read/logql/line", map[string]string{
