@@ -29,8 +29,8 @@ func Compile(e *syntax.RangeAggregation, outer *syntax.Grouping) (*Program, erro
 // Selection returns the program that the plan of an execution needs.
 func (p *Program) Selection() *selection.Program { return p.selection }
 
-// Evaluate returns the series of the aggregation, sorted by labels. If there are several tenants, their labels
-// say whose lines they count. Errors are of the classes of package model.
+// Evaluate returns the series of the aggregation, sorted by labels. If there are several tenants, labels
+// say whose lines were counted. Errors are of the classes of package model.
 func (p *Program) Evaluate(ctx context.Context, x *selection.Execution, steps vector.Steps, tenants []string) (*vector.Matrix, error) {
 	return nil, fmt.Errorf("%w: %s is not evaluated yet", model.ErrInvalid, p.expr.Op)
 }
