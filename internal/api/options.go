@@ -42,8 +42,10 @@ type Limits struct {
 	MaxSeries  int64 `name:"query.max-series" type:"count" default:"2000000" placeholder:"N" min:"0" help:"Most series that one query may select. 0: no limit."`
 	MaxSamples int64 `name:"query.max-samples" type:"count" default:"50000000" placeholder:"N" min:"0" help:"Most samples that one query may read or hold. 0: no limit."`
 	// MaxLines bounds the lines that a query may ask for; 5,000 by default.
-	MaxLines int   `name:"query.max-lines" type:"count" default:"5000" placeholder:"N" min:"1" help:"Most log lines that one query may ask for."`
-	MaxBytes int64 `kong:"-"`
+	MaxLines int `name:"query.max-lines" type:"count" default:"5000" placeholder:"N" min:"1" help:"Most log lines that one query may ask for."`
+	// MaxResultSeries bounds the series in the result of a metric query over lines; 5,000 by default.
+	MaxResultSeries int   `name:"query.max-result-series" type:"count" default:"5000" placeholder:"N" min:"1" help:"Most series in the result of one metric query over log lines."`
+	MaxBytes        int64 `kong:"-"`
 	// MaxWait is how long a request waits for its turn before it is refused; 10 s by default.
 	MaxWait time.Duration `kong:"-"`
 	// MaxBodyBytes bounds the body of a POST; 1 MiB by default.
@@ -72,6 +74,9 @@ func (o *Options) SetDefaults() {
 	}
 	if l.MaxLines <= 0 {
 		l.MaxLines = 5000
+	}
+	if l.MaxResultSeries <= 0 {
+		l.MaxResultSeries = 5000
 	}
 	if l.MaxWait <= 0 {
 		l.MaxWait = 10 * time.Second

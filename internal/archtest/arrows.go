@@ -69,6 +69,7 @@ func rooms() []room {
 			"api":               "one pipeline serves the requests of all dialects",
 			"read/logql":        "this dialect serves this language",
 			"read/logql/syntax": "format_query lays out a parsed query",
+			"read/logql/vector": "series of numbers are written from the matrix of a result",
 		}, "HTTP is a skin: it asks a language, never the store"},
 		{"client", nil, "a client judges a server from outside, so it never imports the engine"},
 		{"terminal", nil, "text for people is made of bytes and labels, wherever they come from"},
@@ -82,6 +83,7 @@ func logqlRooms() []room {
 	return []room{
 		{"read/logql", map[string]string{
 			"read":                 "lines come from the read path",
+			"heap":                 "volumes merge the chunks of a stream by time",
 			"read/logql/selection": "lines are found by it and offered to sinks",
 			"read/logql/vector":    "the result of a metric query is a matrix",
 			"read/logql/syntax":    "a query is parsed",

@@ -12,6 +12,8 @@ import (
 type Engine interface {
 	// Lines evaluates a query for lines.
 	Lines(ctx context.Context, q *logql.Query) (*logql.Lines, error)
+	// Numbers evaluates a query for numbers.
+	Numbers(ctx context.Context, q *logql.MetricQuery) (*logql.Numbers, error)
 	// LabelNames and LabelValues return the sorted label names, or the values of one label, of the selected
 	// streams. Series returns the labels of each stream.
 	LabelNames(ctx context.Context, s *logql.Selection) ([]string, error)
@@ -19,6 +21,8 @@ type Engine interface {
 	Series(ctx context.Context, s *logql.Selection) ([]model.Labels, error)
 	// Volume counts the selected streams, their chunks, bytes and lines.
 	Volume(ctx context.Context, s *logql.Selection) (logql.Volume, error)
+	// VolumeBy returns the bytes of groups of streams, in intervals of the range.
+	VolumeBy(ctx context.Context, q *logql.VolumeQuery) ([]logql.VolumeGroup, error)
 	// Tail calls emit with new lines as they arrive, until the context ends or emit returns an error. It
 	// returns that error.
 	Tail(ctx context.Context, q *logql.TailQuery, emit func(*logql.Batch) error) error

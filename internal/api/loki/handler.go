@@ -63,6 +63,8 @@ func (h *Handler) endpoints() []api.Endpoint {
 		{Pattern: current + "label/{name}/values", Name: "label_values", Needs: bounded, Serve: h.labelValues},
 		{Pattern: current + "series", Name: "series", Needs: bounded, Serve: h.series},
 		{Pattern: current + "index/stats", Name: "index_stats", Needs: bounded, Serve: h.indexStats},
+		{Pattern: current + "index/volume", Name: "index_volume", Needs: bounded, Serve: h.volume},
+		{Pattern: current + "index/volume_range", Name: "index_volume_range", Needs: bounded, Serve: h.volumeRange},
 		{Pattern: current + "format_query", Name: "format_query", Needs: fixed, Serve: h.formatQuery},
 		{Pattern: current + "status/buildinfo", Name: "buildinfo", Needs: fixed, Serve: h.buildInfo},
 		{Pattern: current + "tail", Name: "tail", Needs: fixed, Serve: h.tail},

@@ -140,7 +140,7 @@ func (h *Handler) indexStats(r *api.Request) (*api.Response, error) {
 		return nil, err
 	}
 	return response(func(b *api.Body) {
-		writeObject(b, []number{{"streams", int64(v.Streams)}, {"chunks", int64(v.Chunks)}, {"bytes", int64(v.Bytes)}, {"entries", int64(v.Lines)}})
+		writeObject(b, []member{{"streams", int64(v.Streams)}, {"chunks", int64(v.Chunks)}, {"bytes", int64(v.Bytes)}, {"entries", int64(v.Lines)}})
 		b.Raw("\n")
 	}), nil
 }

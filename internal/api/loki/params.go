@@ -12,6 +12,7 @@ import (
 	common "github.com/prometheus/common/model"
 
 	"github.com/shaledb/shale/internal/read/logql"
+	"github.com/shaledb/shale/internal/read/logql/vector"
 )
 
 // Loki's defaults and bounds.
@@ -185,6 +186,19 @@ func duration(s string) (int64, error) {
 	return 0, fmt.Errorf("cannot parse %.200q to a valid duration", s)
 }
 
+// parseInstant reads the parameters of an instant query, and returns its time.
+func parseInstant(form url.Values, now int64) (int64, error) {
+	if _, err := limitParam(form); err != nil {
+		return 0, err
+	}
+	t, err := timeParam(form, "time", now)
+	if err != nil {
+		return 0, err
+	}
+	_, err = directionParam(form)
+	return t, err
+}
+
 // window holds the parameters of a request over a range, without its query. Times and durations are
 // nanoseconds.
 type window struct {
@@ -230,4 +244,21 @@ func parseWindow(form url.Values, now int64) (w window, err error) {
 		return w, errInterval
 	}
 	return w, nil
+}
+
+// steps returns the steps of a metric query. As in Loki, the step has whole milliseconds, and all times are
+// multiples of the step: the range begins with the multiple before start and ends with the one after end.
+func (w *window) steps() (vector.Steps, error) {
+	step := w.step - w.step%int64(time.Millisecond)
+	if step == 0 {
+		return vector.Steps{}, errStep
+	}
+	first, last := w.start-w.start%step, w.end-w.end%step
+	if first > w.start {
+		first = max(first, math.MinInt64+step) - step
+	}
+	if last < w.end && last <= math.MaxInt64-step {
+		last += step
+	}
+	return vector.Steps{Start: first, Step: step, Count: int(uint64(last-first)/uint64(step)) + 1}, nil
 }

@@ -11,34 +11,30 @@ import (
 
 	"github.com/shaledb/shale/internal/api"
 	"github.com/shaledb/shale/internal/read/logql"
+	"github.com/shaledb/shale/internal/read/logql/vector"
 )
 
 // healthQuery is the query by which Grafana tests a data source. It needs no store.
 const healthQuery = "vector(1)+vector(1)"
 
-// query serves instant queries. Lines need a range, so only the health query succeeds.
+// query serves instant queries. Lines need a range, so the query must be one for numbers.
 func (h *Handler) query(r *api.Request) (*api.Response, error) {
-	if _, err := limitParam(r.Form); err != nil {
-		return nil, bad(err)
-	}
-	at, err := timeParam(r.Form, "time", h.o.Now().UnixNano())
+	t, err := parseInstant(r.Form, h.o.Now().UnixNano())
 	if err != nil {
-		return nil, bad(err)
-	}
-	if _, err := directionParam(r.Form); err != nil {
 		return nil, bad(err)
 	}
 	text := r.Form.Get("query")
 	if err := r.Quota.TakeBytes(treeBytes * int64(len(text))); err != nil {
 		return nil, err
 	}
-	if _, err := logql.PrepareInstant(text); err != nil {
+	p, err := logql.PrepareInstant(text)
+	if err != nil {
 		return nil, explain(r, err)
 	}
 	if strings.ReplaceAll(text, " ", "") == healthQuery {
-		return response(func(b *api.Body) { writeHealth(b, r, at) }), nil
+		return response(func(b *api.Body) { writeHealth(b, r, t) }), nil
 	}
-	return nil, logql.ErrMetric
+	return h.evaluate(r, p, vector.Steps{Start: t, Count: 1}, true)
 }
 
 // tiesHeader repeats the parameter ties, which Loki does not have: of a result that the limit cuts, the lines
@@ -74,7 +70,11 @@ func (h *Handler) queryRange(r *api.Request) (*api.Response, error) {
 	case !p.WantsLines() && isLegacy(r):
 		return nil, badText(textLegacy)
 	case !p.WantsLines():
-		return nil, logql.ErrMetric
+		steps, err := w.steps()
+		if err != nil {
+			return nil, bad(err)
+		}
+		return h.evaluate(r, p, steps, false)
 	case w.limit > h.o.Limits.MaxLines:
 		return nil, maxEntries(w.limit, h.o.Limits.MaxLines)
 	}

@@ -22,13 +22,13 @@ func newFigures(r *api.Request, s *logql.Stats) *figures {
 	return &figures{Stats: s, cost: r.Cost, exec: time.Since(r.Began) - r.Queued, queue: r.Queued}
 }
 
-// number is a member of an object.
-type number struct {
+// member is a member of an object.
+type member struct {
 	name  string
 	value int64
 }
 
-func writeNumbers(b *api.Body, list []number) {
+func writeMembers(b *api.Body, list []member) {
 	for _, n := range list {
 		b.Raw(`"`)
 		b.Raw(n.name)
@@ -39,9 +39,9 @@ func writeNumbers(b *api.Body, list []number) {
 }
 
 // writeObject writes an object of numbers.
-func writeObject(b *api.Body, list []number) {
+func writeObject(b *api.Body, list []member) {
 	b.Raw("{")
-	writeNumbers(b, list)
+	writeMembers(b, list)
 	b.Buf[len(b.Buf)-1] = '}' // replaces the last comma
 }
 
@@ -63,7 +63,7 @@ func (f *figures) write(b *api.Body) {
 		}
 		return int64(float64(n) / f.exec.Seconds())
 	}
-	writeNumbers(b, []number{
+	writeMembers(b, []member{
 		{"bytesProcessedPerSecond", perSecond(bytes)}, {"linesProcessedPerSecond", perSecond(lines)},
 		{"totalBytesProcessed", bytes}, {"totalLinesProcessed", lines},
 	})
@@ -71,7 +71,7 @@ func (f *figures) write(b *api.Body) {
 	b.Raw(",")
 	writeSeconds(b, "queueTime", f.queue)
 	b.Raw(",")
-	writeNumbers(b, []number{
+	writeMembers(b, []member{
 		{"subqueries", 0}, {"totalEntriesReturned", f.Entries}, {"splits", 0}, {"shards", 0}, {"totalPostFilterLines", f.Passed},
 	})
 	b.Raw(`"totalStructuredMetadataBytesProcessed":`)
@@ -95,17 +95,17 @@ func (f *figures) write(b *api.Body) {
 // writeStore writes the statistics of a store.
 func writeStore(b *api.Body, s *logql.Stats) {
 	b.Raw("{")
-	writeNumbers(b, []number{{"totalChunksRef", s.Pages}, {"totalChunksDownloaded", s.Read}, {"chunksDownloadTime", 0}})
+	writeMembers(b, []member{{"totalChunksRef", s.Pages}, {"totalChunksDownloaded", s.Read}, {"chunksDownloadTime", 0}})
 	b.Raw(`"queryReferencedStructuredMetadata":false,"queryUsedV2Engine":false,"chunk":`)
-	writeObject(b, []number{
+	writeObject(b, []member{
 		{"headChunkBytes", 0}, {"headChunkLines", 0}, {"decompressedBytes", s.Bytes}, {"decompressedLines", s.Lines},
 		{"compressedBytes", s.BytesBucket}, {"totalDuplicates", s.Duplicates}, {"postFilterLines", s.Passed},
 		{"headChunkStructuredMetadataBytes", 0}, {"decompressedStructuredMetadataBytes", s.MetadataBytes},
 	})
 	b.Raw(",")
-	writeNumbers(b, []number{{"chunkRefsFetchTime", 0}, {"congestionControlLatency", 0}, {"pipelineWrapperFilteredLines", 0}})
+	writeMembers(b, []member{{"chunkRefsFetchTime", 0}, {"congestionControlLatency", 0}, {"pipelineWrapperFilteredLines", 0}})
 	b.Raw(`"dataobj":`)
-	writeObject(b, []number{
+	writeObject(b, []member{
 		{"prePredicateDecompressedRows", 0}, {"prePredicateDecompressedBytes", 0}, {"prePredicateDecompressedStructuredMetadataBytes", 0},
 		{"postPredicateRows", 0}, {"postPredicateDecompressedBytes", 0}, {"postPredicateStructuredMetadataBytes", 0}, {"postFilterRows", 0},
 		{"pagesScanned", 0}, {"pagesDownloaded", 0}, {"pagesDownloadedBytes", 0}, {"pageBatches", 0}, {"totalRowsAvailable", 0},
@@ -130,7 +130,7 @@ func (f *figures) writeCaches(b *api.Body) {
 			requested = found + f.PagesDisk + f.PagesBucket
 		}
 		// Loki's clients read these two into 32 bits.
-		writeObject(b, []number{
+		writeObject(b, []member{
 			{"entriesFound", min(found, math.MaxInt32)}, {"entriesRequested", min(requested, math.MaxInt32)}, {"entriesStored", 0},
 			{"bytesReceived", 0}, {"bytesSent", 0}, {"requests", 0}, {"downloadTime", 0}, {"queryLengthServed", 0},
 		})
@@ -140,11 +140,11 @@ func (f *figures) writeCaches(b *api.Body) {
 
 func (f *figures) writeIndex(b *api.Body) {
 	b.Raw("{")
-	writeNumbers(b, []number{{"totalChunks", f.Pages}, {"postFilterChunks", f.Pages - f.Skipped}, {"shardsDuration", 0}})
+	writeMembers(b, []member{{"totalChunks", f.Pages}, {"postFilterChunks", f.Pages - f.Skipped}, {"shardsDuration", 0}})
 	b.Raw(`"usedBloomFilters":`)
 	b.Buf = strconv.AppendBool(b.Buf, f.Skipped > 0)
 	b.Raw(",")
-	writeNumbers(b, []number{{"totalStreams", f.Streams}, {"chunkRefsLookupTime", 0}})
+	writeMembers(b, []member{{"totalStreams", f.Streams}, {"chunkRefsLookupTime", 0}})
 	b.Raw(`"bloomFilterTime":0}`)
 }
 

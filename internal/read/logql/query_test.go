@@ -231,38 +231,6 @@ func TestTies(t *testing.T) {
 	}
 }
 
-func TestVolume(t *testing.T) {
-	m, e := shop()
-	web, err := ParseSelector(`{app="web"}`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &Selection{Tenants: []string{"a", "c"}, Selectors: []Selector{web}, Range: allTime, Quota: &model.Quota{Pool: &model.QueryPool{MaxBytes: 1 << 20}}, Cost: &model.Cost{}}
-	got, err := e.Volume(context.Background(), s)
-	if want := (Volume{Streams: 2, Chunks: 3, Bytes: 5 + 9 + 10 + 6, Lines: 4}); err != nil || got != want {
-		t.Errorf("%+v, %v; want %+v", got, err, want)
-	}
-	if n := m.TextReads().Pages.Load(); n != 0 {
-		t.Errorf("%d pages were read", n)
-	}
-	s.Range = model.TimeRange{Min: 11, Max: 20}
-	got, err = e.Volume(context.Background(), s)
-	if err != nil || got.Lines != 1 || got.Streams != 1 {
-		t.Errorf("%+v, %v", got, err)
-	}
-	var streams []string
-	s.Range = allTime
-	if err := e.Volumes(context.Background(), s, func(v *StreamVolume) error {
-		streams = append(streams, fmt.Sprint(v.Labels, v.Lines))
-		return nil
-	}); err != nil || len(streams) != 2 || !strings.HasPrefix(streams[0], `{__tenant_id__="a"`) {
-		t.Error(streams, err)
-	}
-	if m.Open() != 0 {
-		t.Error("a cursor is open")
-	}
-}
-
 func TestRefused(t *testing.T) {
 	_, e := shop()
 	for _, c := range []struct{ text, want string }{

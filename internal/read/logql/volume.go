@@ -2,12 +2,12 @@ package logql
 
 import (
 	"context"
-	"slices"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/read"
 )
 
-// Volume says how much there is of streams.
+// Volume is a number of streams, with their chunks, the bytes of their lines, and their lines.
 type Volume struct {
 	Streams, Chunks, Bytes, Lines uint64
 }
@@ -16,12 +16,19 @@ type Volume struct {
 type StreamVolume struct {
 	Labels model.Labels
 	Volume
+	// First is the first interval in which the stream has lines. Intervals has that interval and those after
+	// it, up to the last one with lines.
+	First     int
+	Intervals []IntervalVolume
 }
 
-// Volume returns how much the selected streams have within the range, all together. No line is read.
+// IntervalVolume is the bytes and the lines of one interval.
+type IntervalVolume struct{ Bytes, Lines uint64 }
+
+// Volume returns the volume of all selected streams within the range.
 func (e *Engine) Volume(ctx context.Context, s *Selection) (Volume, error) {
 	var all Volume
-	err := e.Volumes(ctx, s, func(v *StreamVolume) error {
+	err := e.Volumes(ctx, s, nil, func(v *StreamVolume) error {
 		all.Streams++
 		all.Chunks += v.Chunks
 		all.Bytes += v.Bytes
@@ -31,11 +38,14 @@ func (e *Engine) Volume(ctx context.Context, s *Selection) (Volume, error) {
 	return all, err
 }
 
-// Volumes calls visit with the volume of each selected stream that has lines within the range; of a stream
-// that satisfies several selectors, once for each. What it gives is valid during the call. Lines are counted
-// from the times of chunks that reach beyond the range, and of such chunks bytes are taken as evenly spread
-// over their lines. Lines that are stored twice, since they were not merged yet, count twice.
-func (e *Engine) Volumes(ctx context.Context, s *Selection, visit func(*StreamVolume) error) error {
+// Volumes calls visit with the volume of each selected stream that has lines within the range, once for each
+// selector that the stream satisfies. The volume is valid during the call. Cuts are ascending times that
+// divide the range into intervals; each interval begins with a cut, and the first with the range.
+//
+// Volumes counts exactly, and mostly without reading lines: a chunk within one interval counts by its
+// statistics, and other chunks by their times and lengths. A line that is stored more than once counts once.
+// Chunks must be read to find copies, but only if lines of equal time and length are in several of them.
+func (e *Engine) Volumes(ctx context.Context, s *Selection, cuts []int64, visit func(*StreamVolume) error) error {
 	return s.each(func(tenant string, req *model.Request) error {
 		req.LabelsOnly = false
 		set, err := e.read.SelectText(ctx, req)
@@ -43,63 +53,81 @@ func (e *Engine) Volumes(ctx context.Context, s *Selection, visit func(*StreamVo
 			return err
 		}
 		defer set.Close()
-		var chunks []model.TextChunk
-		var rows model.TextRows
-		var p pairs
-		var labels []byte
-		for set.Next(ctx) {
-			if chunks, err = set.Chunks(ctx, chunks[:0]); err != nil {
-				return err
-			}
-			v := StreamVolume{Volume: Volume{Streams: 1}}
-			for i := range chunks {
-				if err := v.add(ctx, &chunks[i], set.Range(), &rows); err != nil {
-					return err
-				}
-			}
-			if v.Lines == 0 {
-				continue
-			}
-			v.Labels = set.Labels()
-			if len(s.Tenants) > 1 {
-				p.reset()
-				p.add(set.Labels())
-				p.setTenant(tenant)
-				labels = p.append(labels[:0])
-				v.Labels = labels
-			}
-			if err := visit(&v); err != nil {
-				return err
-			}
+		w := &volumeWalk{set: set, count: newVolumeCount(req, set.Range(), cuts)}
+		defer w.count.release()
+		if len(s.Tenants) > 1 {
+			w.tenant = tenant
 		}
-		return set.Err()
+		return w.walk(ctx, visit)
 	})
 }
 
-// add counts what of a chunk lies within a range.
-func (v *StreamVolume) add(ctx context.Context, c *model.TextChunk, within model.TimeRange, rows *model.TextRows) error {
-	lines, bytes := uint64(c.Rows), uint64(c.Bytes)
-	if !within.Contains(c.Min) || !within.Contains(c.Max) {
-		rows.Reset()
-		err := c.Page.ReadText(ctx, c.Index, 0, rows)
-		c.Page.Release()
+// batchedChunks is how many chunks a walk knows at a time, to announce all pages that it will read.
+const batchedChunks = 4096
+
+// volumeWalk counts the streams of a set.
+type volumeWalk struct {
+	set    *read.TextSet
+	tenant string // to be shown among the labels, if it is not empty
+	count  *volumeCount
+
+	streams []volumeStream
+	labels  []byte
+	chunks  []model.TextChunk
+	pairs   pairs
+}
+
+// volumeStream is a stream whose chunks have been listed. Labels and chunks end at these indexes.
+type volumeStream struct{ labels, chunks int }
+
+func (w *volumeWalk) walk(ctx context.Context, visit func(*StreamVolume) error) (err error) {
+	for w.set.Next(ctx) {
+		if w.chunks, err = w.set.Chunks(ctx, w.chunks); err != nil {
+			return err
+		}
+		w.appendLabels(w.set.Labels())
+		w.streams = append(w.streams, volumeStream{len(w.labels), len(w.chunks)})
+		if len(w.chunks) >= batchedChunks {
+			if err := w.flush(ctx, visit); err != nil {
+				return err
+			}
+		}
+	}
+	if err := w.set.Err(); err != nil {
+		return err
+	}
+	return w.flush(ctx, visit)
+}
+
+func (w *volumeWalk) appendLabels(l model.Labels) {
+	if w.tenant == "" {
+		w.labels = append(w.labels, l...)
+		return
+	}
+	w.pairs.reset()
+	w.pairs.add(l)
+	w.pairs.setTenant(w.tenant)
+	w.labels = w.pairs.append(w.labels)
+}
+
+// flush counts the streams whose chunks have been listed.
+func (w *volumeWalk) flush(ctx context.Context, visit func(*StreamVolume) error) error {
+	w.count.announce(ctx, w.chunks)
+	labels, chunks := 0, 0
+	for _, s := range w.streams {
+		v, err := w.count.stream(ctx, w.chunks[chunks:s.chunks])
 		if err != nil {
 			return err
 		}
-		from, _ := slices.BinarySearch(rows.Times, within.Min)
-		to := from
-		for to < len(rows.Times) && rows.Times[to] <= within.Max {
-			to++
+		v.Labels = model.Labels(w.labels[labels:s.labels])
+		labels, chunks = s.labels, s.chunks
+		if v.Lines == 0 {
+			continue
 		}
-		lines = uint64(to - from)
-		if c.Rows > 0 {
-			bytes = uint64(float64(c.Bytes) * float64(lines) / float64(c.Rows))
+		if err := visit(v); err != nil {
+			return err
 		}
 	}
-	if lines > 0 {
-		v.Chunks++
-		v.Lines += lines
-		v.Bytes += bytes
-	}
+	w.streams, w.labels, w.chunks = w.streams[:0], w.labels[:0], w.chunks[:0]
 	return nil
 }

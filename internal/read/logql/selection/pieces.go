@@ -68,7 +68,7 @@ func newLayout(mergeBytes int64) *layout {
 func (l *layout) addStream(stream int32, chunks []model.TextChunk, clip model.TimeRange) {
 	chunks = clipped(chunks, clip)
 	for i := 0; i < len(chunks); {
-		n := overlapping(chunks[i:])
+		n := Overlapping(chunks[i:])
 		if n == 1 {
 			l.addPiece(piece{stream: stream, TimeRange: within(chunks[i].TimeRange, clip)}, chunks[i:i+1])
 		} else {
@@ -86,9 +86,9 @@ func clipped(chunks []model.TextChunk, clip model.TimeRange) []model.TextChunk {
 	return chunks
 }
 
-// overlapping returns how many of the first chunks, which are sorted by their beginning, must be merged with
+// Overlapping returns how many of the first chunks, which are sorted by their beginning, must be merged with
 // the first.
-func overlapping(chunks []model.TextChunk) int {
+func Overlapping(chunks []model.TextChunk) int {
 	reach := chunks[0].Max
 	for n := 1; n < len(chunks); n++ {
 		if chunks[n].Min > reach || chunks[n].Min == reach && oneCursorMeets(chunks, n) {
