@@ -16,28 +16,17 @@ import (
 	"github.com/shaledb/shale/internal/terminal"
 )
 
-// onlyWithLogs refuses flags that need --logs.
-func (q *queryCmd) onlyWithLogs(p *process) error {
-	for _, name := range []string{"limit", "forward"} {
-		if slices.Contains(p.flagsSet, name) {
-			return fmt.Errorf("--%s needs --logs", name)
-		}
-	}
-	if q.Format == formatRaw || q.Format == formatJSONL {
-		return fmt.Errorf("--format %s is for log lines; add --logs", q.Format)
-	}
-	return nil
-}
-
-// onlyWithoutLogs refuses flags that do not fit --logs.
-func (q *queryCmd) onlyWithoutLogs() error {
+// onlyForLines refuses flags that need a query for numbers.
+func (q *queryCmd) onlyForLines() error {
 	switch {
 	case q.Time != "":
-		return errors.New("--time is for PromQL; with --logs use --since, or --start and --end")
+		return errors.New("--time is for numbers, and the query gives lines; use --since, or --start and --end")
 	case q.Step != 0:
-		return errors.New("--step is for PromQL")
-	case q.Format == "csv":
-		return errors.New("--format csv is for samples; with --logs use table, raw, jsonl or json")
+		return errors.New("--step is for numbers, and the query gives lines")
+	case q.Format == formatCSV:
+		return errors.New("--format csv is for numbers, and the query gives lines; use table, raw, jsonl or json")
+	case q.Format == formatPlot:
+		return errors.New("--format plot draws numbers, and the query gives lines; count them, such as count_over_time({app=\"web\"}[1m])")
 	case q.Limit < 0:
 		return errors.New("--limit: want a number of lines, or 0 for all")
 	case q.Limit == 0 && q.Format == formatJSON:
@@ -46,9 +35,9 @@ func (q *queryCmd) onlyWithoutLogs() error {
 	return nil
 }
 
-// runLogs requests lines page by page and prints them.
-func (q *queryCmd) runLogs(ctx context.Context, p *process) error {
-	if err := q.onlyWithoutLogs(); err != nil {
+// runLines requests lines page by page and prints them.
+func (q *queryCmd) runLines(ctx context.Context, p *process) error {
+	if err := q.onlyForLines(); err != nil {
 		return usageError{err}
 	}
 	server, err := q.server()
@@ -80,8 +69,7 @@ func (q *queryCmd) runLogs(ctx context.Context, p *process) error {
 	}
 	switch {
 	case printer.lines == 0:
-		e := emptiness{index: client.Index{Server: server, Logs: true, From: start, To: end}, now: now, untilNow: q.End == "", say: p.note}
-		e.explainLines(ctx, q.Expr)
+		q.explain(p, server, now, start, end).explainLines(ctx, q.Expr)
 	case printer.lines == q.Limit:
 		p.note("%s", q.cut(start, end, printer.last))
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -58,26 +59,22 @@ func (s *resultSeries) name() string {
 	return s.Metric["__name__"] + "{" + strings.Join(labels, ", ") + "}"
 }
 
-func printResult(w io.Writer, d *queryData, format string) error {
-	var series []resultSeries
+// series returns the series of a result. A scalar or a string is a series of one point.
+func (d *queryData) series() (series []resultSeries, err error) {
 	switch d.ResultType {
 	case "vector", "matrix":
-		if err := json.Unmarshal(d.Result, &series); err != nil {
-			return fmt.Errorf("reading the result: %w", err)
-		}
+		err = json.Unmarshal(d.Result, &series)
 	case "scalar", "string":
 		var p point
-		if err := json.Unmarshal(d.Result, &p); err != nil {
-			return fmt.Errorf("reading the result: %w", err)
-		}
+		err = json.Unmarshal(d.Result, &p)
 		series = []resultSeries{{Metric: map[string]string{"__name__": d.ResultType}, Value: &p}}
 	default:
-		return fmt.Errorf("the result has the unknown type %q", d.ResultType)
+		return nil, fmt.Errorf("the result has the unknown type %q", d.ResultType)
 	}
-	if format == "csv" {
-		return printCSV(w, series)
+	if err != nil {
+		return nil, fmt.Errorf("reading the result: %w", err)
 	}
-	return printTable(w, series)
+	return series, nil
 }
 
 // rows calls emit with every point of a series; a histogram is one row that shows its JSON.
@@ -125,7 +122,8 @@ func printTable(w io.Writer, series []resultSeries) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "SERIES\tTIME (UTC)\tVALUE")
 	for i := range series {
-		// The name of a range series is printed once, so that the beginning of the next series is easy to see.
+		// The name of a range series is printed once, so that the beginning of the next series is easy to
+		// see.
 		name := terminal.Selector(series[i].Metric, common.Labels)
 		err := series[i].rows(func(at, value string) error {
 			_, err := fmt.Fprintf(t, "%s\t%s\t%s\n", name, terminal.Escape(nil, []byte(at)), terminal.Escape(nil, []byte(value)))
@@ -154,8 +152,9 @@ func printCSV(w io.Writer, series []resultSeries) error {
 	return c.Error()
 }
 
-// printStats writes the statistics of a query, one line per figure.
-func printStats(w io.Writer, stats json.RawMessage) error {
+// printStats writes the statistics of a query, one line per figure. Loki's are many, so those of 0 can be
+// left out.
+func printStats(w io.Writer, stats json.RawMessage, withoutZeros bool) error {
 	if len(stats) == 0 {
 		_, err := fmt.Fprintln(w, "the server sent no statistics")
 		return err
@@ -168,6 +167,9 @@ func printStats(w io.Writer, stats json.RawMessage) error {
 	}
 	var lines []string
 	flatten("", tree, &lines)
+	if withoutZeros {
+		lines = slices.DeleteFunc(lines, func(line string) bool { return strings.HasSuffix(line, ": 0") })
+	}
 	sort.Strings(lines)
 	_, err := fmt.Fprintln(w, terminal.EscapeLines(strings.Join(lines, "\n")))
 	return err

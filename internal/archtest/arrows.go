@@ -73,6 +73,7 @@ func rooms() []room {
 		}, "HTTP is a skin: it asks a language, never the store"},
 		{"client", nil, "a client judges a server from outside, so it never imports the engine"},
 		{"terminal", nil, "text for people is made of bytes and labels, wherever they come from"},
+		{"terminal/plot", nil, "a chart is made of numbers, wherever they come from"},
 		{"config", settings("api", "read/promql", "store/compact", "store/head", "write", "write/logs"), "settings are plain values; app carries them into the rooms"},
 		{"archtest", nil, "the rules of the house stand outside it"},
 	})

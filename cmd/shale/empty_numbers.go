@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 
 	"github.com/shaledb/shale/internal/client"
+	"github.com/shaledb/shale/internal/read/logql/syntax"
 	"github.com/shaledb/shale/internal/terminal"
 )
 
@@ -134,4 +135,51 @@ func newestOf(ctx context.Context, server *client.Server, series string, end tim
 		last = samples[0].Values[len(samples[0].Values)-1].Ms
 	}
 	return time.UnixMilli(last), nil
+}
+
+// explainCounts explains why a metric query of LogQL gives no series.
+func (e *emptiness) explainCounts(ctx context.Context, expr string) {
+	ctx, cancel := context.WithTimeout(ctx, maxExplaining)
+	defer cancel()
+	e.say("no series of %.300s %s", expr, e.asked())
+	ranges := logRanges(expr)
+	explained := false
+	lines := int64(0)
+	for _, r := range ranges {
+		window := *e
+		window.index.From, window.index.To = e.index.From.Add(-r.Range-r.Offset), e.index.To.Add(-r.Offset)
+		window.shifted = r.Offset != 0
+		selector := logMatchers(r.Query.Matchers)
+		there, err := window.index.LineVolume(ctx, selectorText(selector))
+		if err != nil {
+			return
+		}
+		if lines += there.Lines; there.Lines == 0 {
+			window.explainSelector(ctx, selector)
+			explained = true
+		}
+	}
+	switch {
+	case explained || len(ranges) == 0:
+	case len(ranges) > 1:
+		e.say("each selector of the query has lines there; what the query does with them leaves no number")
+	default:
+		e.say("the selector %s has %d lines there; what the query does with them leaves no number", selectorText(logMatchers(ranges[0].Query.Matchers)), lines)
+	}
+}
+
+// logRanges returns the first of the different ranges of a query.
+func logRanges(expr string) (ranges []*syntax.LogRange) {
+	tree, err := syntax.Parse(expr)
+	if err != nil {
+		return nil
+	}
+	syntax.Walk(tree, func(n syntax.Node) bool {
+		r, ok := n.(*syntax.LogRange)
+		if ok && len(ranges) < maxSelectors && !slices.ContainsFunc(ranges, func(o *syntax.LogRange) bool { return o.String() == r.String() }) {
+			ranges = append(ranges, r)
+		}
+		return !ok
+	})
+	return ranges
 }
