@@ -86,6 +86,7 @@ func logqlRooms() []room {
 			"read":                 "lines come from the read path",
 			"heap":                 "volumes merge the chunks of a stream by time",
 			"read/logql/selection": "lines are found by it and offered to sinks",
+			"read/logql/plan":      "a metric query is evaluated by its plan",
 			"read/logql/vector":    "the result of a metric query is a matrix",
 			"read/logql/syntax":    "a query is parsed",
 			"read/logql/line":      "an entry keeps what the stages made of a line",
@@ -96,6 +97,7 @@ func logqlRooms() []room {
 			"read/logql/line":   "its stages run on each line",
 		}, "a scan knows a sink, not what a result consists of"},
 		{"read/logql/plan", map[string]string{
+			"read/logql/sample": "a leaf of a plan is a range aggregation",
 			"read/logql/vector": "operations on values are carried out by it",
 			"read/logql/syntax": "a plan is compiled from the syntax tree",
 		}, "a plan is evaluated over any leaves, so that its tests need no lines"},

@@ -25,7 +25,7 @@ func TestPreparesOnce(t *testing.T) {
 		{current + "query_range", []string{lines, nearby, "limit=1"}, counts.Counts{Parses: 1, Plans: 1, Regexps: 7}},
 		{current + "query_range", []string{lines, nearby, "direction=forward", "interval=5"}, counts.Counts{Parses: 1, Plans: 1, Regexps: 7}},
 		{legacy + "query", []string{simple, nearby, `regexp=z[yx]+z`}, counts.Counts{Parses: 1, Plans: 1, Regexps: 3}},
-		{current + "query_range", []string{`query=rate({app=~"x.+"}[1m])`}, counts.Counts{Parses: 1, Regexps: 1}},
+		{current + "query_range", []string{`query=rate({app=~"x.+"}[1m])`}, counts.Counts{Parses: 1, Plans: 1, Regexps: 1}},
 		{current + "query", []string{simple}, counts.Counts{Parses: 1, Regexps: 1}},
 		{current + "query", []string{`query=vector(1)+vector(1)`}, counts.Counts{Parses: 1}},
 		{current + "format_query", []string{simple}, counts.Counts{Parses: 1, Regexps: 1}},

@@ -233,7 +233,7 @@ func TestLines(t *testing.T) {
 		e := w.engine()
 		for range 3 {
 			q, p := drawQuery(t, w)
-			q.Prepared = &Prepared{&syntax.LogQuery{}, p}
+			q.Prepared = &Prepared{log: &syntax.LogQuery{}, program: p}
 			x := e.execution(q)
 			x.MergeBytes = rapid.SampledFrom([]int64{1, 20, x.MergeBytes}).Draw(t, "bytes to merge")
 			x.IdleBytes = rapid.SampledFrom([]int64{x.IdleBytes, 1, 300}).Draw(t, "bytes of idle pages")

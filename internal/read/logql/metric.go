@@ -1,9 +1,13 @@
 package logql
 
 import (
+	"bytes"
 	"context"
+	"fmt"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/read/logql/plan"
+	"github.com/shaledb/shale/internal/read/logql/selection"
 	"github.com/shaledb/shale/internal/read/logql/vector"
 )
 
@@ -19,7 +23,8 @@ type MetricQuery struct {
 	Instant bool
 	// MaxSeries bounds the series of the result; 0: only their memory does.
 	MaxSeries int
-	// Partial cuts a result of more series, with a warning, instead of refusing it.
+	// Partial cuts a result of more series, with a warning, instead of refusing it. The first series by their
+	// labels stay.
 	Partial bool
 	// Quota bounds the query and Cost tells what it read. The result stays charged until the quota is released.
 	Quota *model.Quota
@@ -38,7 +43,10 @@ const (
 
 // Numbers are the result of a query for numbers.
 type Numbers struct {
-	Kind     ResultKind
+	Kind ResultKind
+	// Matrix has its series sorted by labels, or in the order of values if the query asks for one instant and
+	// sorts. Two series have the same labels only if label_replace made them so and both have a value at one
+	// step.
 	Matrix   *vector.Matrix
 	Warnings []string
 	Stats    Stats
@@ -47,5 +55,77 @@ type Numbers struct {
 // Numbers answers a query for numbers. Its errors are of the classes of package model; those of class invalid
 // have Loki's texts.
 func (e *Engine) Numbers(ctx context.Context, q *MetricQuery) (*Numbers, error) {
-	return nil, ErrMetric
+	began := e.now()
+	if q.Prepared.WantsLines() {
+		return nil, ErrInstant
+	}
+	quota, cost := q.Quota, q.Cost
+	if quota == nil {
+		quota = new(model.Quota)
+	}
+	if cost == nil {
+		cost = new(model.Cost)
+	}
+	r := &Numbers{Kind: ResultMatrix}
+	if q.Instant {
+		r.Kind = ResultVector
+		if q.Prepared.plan.Scalar {
+			r.Kind = ResultScalar
+		}
+	}
+	before := costsOf(cost)
+	run := plan.Evaluation{
+		Plan: q.Prepared.plan, Steps: q.Steps, KeepOrder: q.Instant && q.Prepared.plan.Ordered, Quota: quota,
+		Read: func(ctx context.Context, leaf *plan.Leaf, extent plan.Extent) (*vector.Matrix, error) {
+			x := e.selects(selection.Plan{Program: leaf.Program.Selection(), Quota: quota, Cost: cost}, leaf.Aggregation.Range.Query, q.Tenants)
+			m, err := leaf.Program.Evaluate(ctx, x, extent.Steps, q.Tenants)
+			r.Stats.add(x.Figures())
+			return m, err
+		},
+	}
+	var err error
+	if r.Matrix, err = run.Run(ctx); err != nil {
+		return nil, err
+	}
+	if !q.Instant {
+		if err := r.Matrix.JoinEqual(quota); err != nil {
+			return nil, err
+		}
+	}
+	if err := r.limit(q, quota); err != nil {
+		return nil, err
+	}
+	for i := range r.Matrix.Series {
+		r.Stats.Entries += int64(r.Matrix.Series[i].Present.Len())
+	}
+	r.Stats.addCosts(costsOf(cost), before)
+	r.Stats.Exec = e.now().Sub(began)
+	return r, nil
+}
+
+// limit applies the limit of series. As in Loki, series with the same labels count once in a range.
+func (r *Numbers) limit(q *MetricQuery, quota *model.Quota) error {
+	if q.MaxSeries <= 0 {
+		return nil
+	}
+	all := r.Matrix.Series
+	n := 0
+	for i := range all {
+		if q.Instant || i == 0 || !bytes.Equal(all[i].Labels, all[i-1].Labels) {
+			n++
+		}
+		if n <= q.MaxSeries {
+			continue
+		}
+		if !q.Partial {
+			return &refused{fmt.Sprintf("maximum number of series (%d) reached for a single query; consider reducing query cardinality by "+
+				"adding more specific stream selectors, reducing the time range, or aggregating results with functions like sum(), count() or topk()", q.MaxSeries), model.ErrLimit}
+		}
+		cut := vector.Matrix{Steps: r.Matrix.Steps, Series: all[i:]}
+		cut.Release(quota)
+		r.Matrix.Series = all[:i:i]
+		r.Warnings = append(r.Warnings, fmt.Sprintf("maximum number of series (%d) reached for a single query; returning partial results", q.MaxSeries))
+		return nil
+	}
+	return nil
 }

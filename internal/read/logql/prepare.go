@@ -2,27 +2,35 @@ package logql
 
 import (
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/read/logql/plan"
 	"github.com/shaledb/shale/internal/read/logql/selection"
 	"github.com/shaledb/shale/internal/read/logql/syntax"
 )
 
 // ErrMetric says that a query asks for numbers, which cannot be answered yet. It is of class invalid.
-var ErrMetric error = &unsupported{"metric queries are not supported yet"}
+var ErrMetric error = &refused{"metric queries are not supported yet", model.ErrInvalid}
 
 // ErrInstant says that a query for lines was to be answered at one instant, in Loki's words. It is of class
 // invalid.
-var ErrInstant error = &unsupported{"log queries are not supported as an instant query type, please change your query to a range query type"}
+var ErrInstant error = &refused{"log queries are not supported as an instant query type, please change your query to a range query type", model.ErrInvalid}
 
-// unsupported is an error whose text is shown as it is.
-type unsupported struct{ text string }
+// refused is an error of a class whose text is shown as it is.
+type refused struct {
+	text  string
+	class error
+}
 
-func (e *unsupported) Error() string { return e.text }
-func (e *unsupported) Unwrap() error { return model.ErrInvalid }
+func (e *refused) Error() string { return e.text }
+func (e *refused) Unwrap() error { return e.class }
 
 // Prepared is a query that was parsed and compiled, which happens once however it is used. It never changes.
 type Prepared struct {
-	log     *syntax.LogQuery // nil: the query asks for numbers
+	expr syntax.Expr
+	// Of a query for lines:
+	log     *syntax.LogQuery
 	program *selection.Program
+	// Of a query for numbers:
+	plan *plan.Plan
 }
 
 // Prepare parses a query and compiles its stages. Errors are of class invalid or limit and have Loki's texts.
@@ -31,11 +39,7 @@ func Prepare(text string) (*Prepared, error) {
 	if err != nil {
 		return nil, err
 	}
-	q, ok := expr.(*syntax.LogQuery)
-	if !ok {
-		return &Prepared{}, nil
-	}
-	return compile(q)
+	return compile(expr)
 }
 
 // PrepareInstant prepares a query that is evaluated at one instant: [ErrInstant] refuses a query for lines,
@@ -48,7 +52,7 @@ func PrepareInstant(text string) (*Prepared, error) {
 	if _, ok := expr.(*syntax.LogQuery); ok {
 		return nil, ErrInstant
 	}
-	return &Prepared{}, nil
+	return compile(expr)
 }
 
 // PrepareMatching prepares a query for lines with a further line filter, by a regular expression, at its end.
@@ -70,15 +74,23 @@ func PrepareMatching(text, regexp string) (*Prepared, error) {
 // WantsLines reports whether the query asks for lines, not for numbers.
 func (p *Prepared) WantsLines() bool { return p.log != nil }
 
-// String returns the canonical text of a query for lines.
-func (p *Prepared) String() string { return p.log.String() }
+// String returns the canonical text.
+func (p *Prepared) String() string { return p.expr.String() }
 
-func compile(q *syntax.LogQuery) (*Prepared, error) {
-	p, err := selection.Compile(q.Stages)
+func compile(e syntax.Expr) (*Prepared, error) {
+	var err error
+	p := &Prepared{expr: e}
+	switch e := e.(type) {
+	case *syntax.LogQuery:
+		p.log = e
+		p.program, err = selection.Compile(e.Stages)
+	case syntax.MetricExpr:
+		p.plan, err = plan.Compile(e)
+	}
 	if err != nil {
 		return nil, err
 	}
-	return &Prepared{q, p}, nil
+	return p, nil
 }
 
 // Selector is a parsed selector of streams, such as {app="web"}.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read/logql/selection"
+	"github.com/shaledb/shale/internal/read/logql/syntax"
 )
 
 // Query is a query for lines.
@@ -52,7 +53,8 @@ func (e *Engine) Lines(ctx context.Context, q *Query) (*Lines, error) {
 		return nil, err
 	}
 	r := &Lines{Streams: gather(all, q.Tenants, q.Categorize)}
-	r.Stats.fill(x, before)
+	r.Stats.add(x.Figures())
+	r.Stats.addCosts(costsOf(x.Cost), before)
 	r.Stats.Entries = int64(len(all))
 	r.Stats.Exec = e.now().Sub(began)
 	r.Filtered = r.Stats.Passed
@@ -60,18 +62,21 @@ func (e *Engine) Lines(ctx context.Context, q *Query) (*Lines, error) {
 }
 
 func (e *Engine) execution(q *Query) *selection.Execution {
-	p := selection.Plan{
-		Read: e.read, Direction: q.Direction, Program: q.Prepared.program, Workers: e.workers, Now: e.now().UnixNano(),
-		Quota: q.Quota, Cost: q.Cost,
-	}
+	p := selection.Plan{Direction: q.Direction, Program: q.Prepared.program, Quota: q.Quota, Cost: q.Cost}
 	if p.Quota == nil {
 		p.Quota = new(model.Quota)
 	}
 	if p.Cost == nil {
 		p.Cost = new(model.Cost)
 	}
-	chosen, matchers := selectors(q.Prepared.log.Matchers, q.Tenants)
-	for i, t := range q.Tenants {
+	return e.selects(p, q.Prepared.log, q.Tenants)
+}
+
+// selects completes a plan by what a query selects of its tenants.
+func (e *Engine) selects(p selection.Plan, q *syntax.LogQuery, tenants []string) *selection.Execution {
+	p.Read, p.Workers, p.Now = e.read, e.workers, e.now().UnixNano()
+	chosen, matchers := selectors(q.Matchers, tenants)
+	for i, t := range tenants {
 		if !slices.Contains(chosen, t) {
 			continue
 		}

@@ -21,10 +21,10 @@ type Stats struct {
 	Passed int64
 	// Duplicates counts lines that were found in several places and count once.
 	Duplicates int64
-	// Entries is how many lines are in the answer.
+	// Entries is how many lines or values are in the result.
 	Entries int64
 	// Streams is how many streams the selector found, in that part of the range that was asked for in one
-	// piece and had most.
+	// piece and had most. Of a metric query it is the sum over its range aggregations.
 	Streams int64
 	// Pages counts the pages of lines within the selector and the range that was looked up, Skipped those
 	// whose filter said that they have no such line, and Read those that were read. The others could not
@@ -40,18 +40,29 @@ type Stats struct {
 	BytesBucket, Requests            int64
 }
 
-// fill takes the figures of an execution, and of the statement of cost, which may be shared with other
-// queries before.
-func (s *Stats) fill(x *selection.Execution, before costs) {
-	f := x.Figures()
-	s.Lines, s.Bytes, s.MetadataBytes = f.Lines, f.Bytes, f.MetadataBytes
-	s.Passed, s.Duplicates = f.Passed, f.Duplicates
-	s.Read, s.Selections, s.Streams = f.PagesRead, f.Selections, f.Streams
-	now := costsOf(x.Cost)
-	s.Pages, s.Skipped = now.pages-before.pages, now.skipped-before.skipped
-	s.Head, s.Blocks = now.head-before.head, now.blocks-before.blocks
-	s.PagesRAM, s.PagesDisk, s.PagesBucket = now.ram-before.ram, now.disk-before.disk, now.bucket-before.bucket
-	s.BytesBucket, s.Requests = now.bytes-before.bytes, now.requests-before.requests
+// add adds the figures of an execution.
+func (s *Stats) add(f selection.Figures) {
+	s.Lines += f.Lines
+	s.Bytes += f.Bytes
+	s.MetadataBytes += f.MetadataBytes
+	s.Passed += f.Passed
+	s.Duplicates += f.Duplicates
+	s.Read += f.PagesRead
+	s.Selections += f.Selections
+	s.Streams += f.Streams
+}
+
+// addCosts adds what a statement of cost, which may be shared with other queries, says more than before.
+func (s *Stats) addCosts(now, before costs) {
+	s.Pages += now.pages - before.pages
+	s.Skipped += now.skipped - before.skipped
+	s.Head += now.head - before.head
+	s.Blocks += now.blocks - before.blocks
+	s.PagesRAM += now.ram - before.ram
+	s.PagesDisk += now.disk - before.disk
+	s.PagesBucket += now.bucket - before.bucket
+	s.BytesBucket += now.bytes - before.bytes
+	s.Requests += now.requests - before.requests
 }
 
 // costs is what a statement of cost says at one moment.

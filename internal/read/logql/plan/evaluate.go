@@ -8,7 +8,7 @@ import (
 	"github.com/shaledb/shale/internal/read/logql/vector"
 )
 
-// Extent names the value of a node: its canonical text, and the steps at which it is evaluated.
+// Extent names a value: the canonical text of what is evaluated, and the steps at which it is.
 type Extent struct {
 	Text  string
 	Steps vector.Steps
@@ -26,7 +26,7 @@ type Evaluation struct {
 	// Read evaluates a leaf. The matrix is charged to the quota, and its series are sorted by labels.
 	Read func(ctx context.Context, leaf *Leaf, extent Extent) (*vector.Matrix, error)
 
-	held map[Extent]*value
+	held map[*node]*value
 }
 
 // value is the value of a node that is held until its last user has used it.
@@ -38,26 +38,25 @@ type value struct {
 // Run returns the value of the whole plan, which stays charged to the quota. After an error, what is charged
 // is for the caller to give back.
 func (e *Evaluation) Run(ctx context.Context) (*vector.Matrix, error) {
-	e.held = make(map[Extent]*value)
+	e.held = make(map[*node]*value)
 	return e.value(ctx, e.Plan.root)
 }
 
 // value returns the value of a node. At most the values of operands of the nodes above it are held meanwhile.
 func (e *Evaluation) value(ctx context.Context, n *node) (*vector.Matrix, error) {
-	extent := Extent{n.text, e.Steps}
-	if v := e.held[extent]; v != nil {
+	if v := e.held[n]; v != nil {
 		return v.matrix, nil
 	}
-	m, err := e.evaluate(ctx, n, extent)
+	m, err := e.evaluate(ctx, n)
 	if err == nil {
-		e.held[extent] = &value{m, n.users}
+		e.held[n] = &value{m, n.users}
 	}
 	return m, err
 }
 
-func (e *Evaluation) evaluate(ctx context.Context, n *node, extent Extent) (*vector.Matrix, error) {
+func (e *Evaluation) evaluate(ctx context.Context, n *node) (*vector.Matrix, error) {
 	if n.operation == nil {
-		return e.Read(ctx, n.leaf, extent)
+		return e.Read(ctx, n.leaf, Extent{n.leaf.Text, e.Steps})
 	}
 	operands := make([]*vector.Matrix, len(n.operands))
 	for _, i := range order(n.operands) {
@@ -71,10 +70,10 @@ func (e *Evaluation) evaluate(ctx context.Context, n *node, extent Extent) (*vec
 		return nil, err
 	}
 	for _, operand := range n.operands {
-		v := e.held[Extent{operand.text, e.Steps}]
+		v := e.held[operand]
 		if v.users--; v.users == 0 {
 			v.matrix.Release(e.Quota)
-			delete(e.held, Extent{operand.text, e.Steps})
+			delete(e.held, operand)
 		}
 	}
 	if !e.KeepOrder {

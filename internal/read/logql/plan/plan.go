@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/read/logql/sample"
 	"github.com/shaledb/shale/internal/read/logql/syntax"
 )
 
@@ -13,21 +14,25 @@ type Plan struct {
 	Leaves []*Leaf
 	// Ordered says that the query sorts. If it asks for one instant, its result keeps the order of its series.
 	Ordered bool
+	// Scalar says that the query is a number.
+	Scalar bool
 
 	root  *node
-	nodes map[string]*node // by text
+	nodes map[identity]*node
 }
 
 // Leaf is a range aggregation of a query.
 type Leaf struct {
+	// Text is the canonical text, and that of Outer if there is one.
+	Text        string
 	Aggregation *syntax.RangeAggregation
-	// Outer is the grouping of the sum above the leaf, by which samples may be grouped at once; nil: none.
-	Outer *syntax.Grouping
+	// Outer is the grouping of the sum above the leaf, by which samples are grouped at once; nil: none.
+	Outer   *syntax.Grouping
+	Program *sample.Program
 }
 
 // node is a step of a plan: a leaf, or an operation on the values of other nodes.
 type node struct {
-	text      string
 	operation operation // nil: a leaf
 	leaf      *Leaf
 	operands  []*node
@@ -36,6 +41,16 @@ type node struct {
 	// need is how many values are held at one time to evaluate it, in the best order.
 	need int
 }
+
+// identity tells nodes apart. It has the text of a node with holes for the operands, which are nodes
+// themselves: the whole texts of all nodes would take the square of the length of the query.
+type identity struct {
+	text        string
+	left, right *node
+}
+
+// hole stands for an operand in the text of an identity.
+var hole = &syntax.Vector{}
 
 // unsupported says in Loki's words that an expression cannot stand where it does. It is of class invalid.
 type unsupported string
@@ -48,10 +63,11 @@ const errLiteral unsupported = "unexpected expr type (*syntax.LiteralExpr) for E
 
 // Compile makes a plan. Errors are of class invalid or limit and have Loki's texts.
 func Compile(e syntax.MetricExpr) (*Plan, error) {
-	p := &Plan{nodes: make(map[string]*node)}
+	p := &Plan{nodes: make(map[identity]*node)}
 	var err error
 	if number, ok := e.(*syntax.Literal); ok {
-		p.root = p.add(e.String(), constant(number.Value))
+		p.Scalar = true
+		p.root = p.add(e.String(), constant(number.Value), nil, nil)
 	} else {
 		p.root, err = p.compile(e)
 	}
@@ -65,7 +81,7 @@ func (p *Plan) compile(e syntax.MetricExpr) (*node, error) {
 	case *syntax.RangeAggregation:
 		return p.leaf(e, nil)
 	case *syntax.Vector:
-		return p.add(e.String(), constant(e.Value)), nil
+		return p.add(e.String(), constant(e.Value), nil, nil), nil
 	case *syntax.VectorAggregation:
 		p.Ordered = p.Ordered || e.Op == syntax.Sort || e.Op == syntax.SortDesc
 		var operand *node
@@ -78,13 +94,17 @@ func (p *Plan) compile(e syntax.MetricExpr) (*node, error) {
 		if err != nil {
 			return nil, err
 		}
-		return p.add(e.String(), aggregation{e}, operand), nil
+		shape := *e
+		shape.Expr = hole
+		return p.add(shape.String(), aggregation{e}, operand, nil), nil
 	case *syntax.LabelReplace:
 		operand, err := p.compile(e.Expr)
 		if err != nil {
 			return nil, err
 		}
-		return p.add(e.String(), replacement{e}, operand), nil
+		shape := *e
+		shape.Expr = hole
+		return p.add(shape.String(), replacement{e}, operand, nil), nil
 	case *syntax.BinaryExpr:
 		return p.binary(e)
 	case *syntax.Literal:
@@ -94,25 +114,29 @@ func (p *Plan) compile(e syntax.MetricExpr) (*node, error) {
 }
 
 func (p *Plan) binary(e *syntax.BinaryExpr) (*node, error) {
+	shape := *e
 	if number, ok := e.Left.(*syntax.Literal); ok {
 		operand, err := p.compile(e.Right)
 		if err != nil {
 			return nil, err
 		}
-		return p.add(e.String(), withNumber{e, number}, operand), nil
+		shape.Right = hole
+		return p.add(shape.String(), withNumber{e, number}, operand, nil), nil
 	}
+	shape.Left = hole
 	left, err := p.compile(e.Left)
 	if err != nil {
 		return nil, err
 	}
 	if number, ok := e.Right.(*syntax.Literal); ok {
-		return p.add(e.String(), withNumber{e, number}, left), nil
+		return p.add(shape.String(), withNumber{e, number}, left, nil), nil
 	}
 	right, err := p.compile(e.Right)
 	if err != nil {
 		return nil, err
 	}
-	return p.add(e.String(), binary{e}, left, right), nil
+	shape.Right = hole
+	return p.add(shape.String(), binary{e}, left, right), nil
 }
 
 // groupsSamples reports whether samples may be added up by the labels of a sum at once. As in Loki, it is so
@@ -134,29 +158,38 @@ func (p *Plan) leaf(e *syntax.RangeAggregation, outer *syntax.Grouping) (*node, 
 	if outer != nil {
 		text += outer.String()
 	}
-	if n := p.nodes[text]; n != nil {
+	if n := p.nodes[identity{text: text}]; n != nil {
 		return n, nil
 	}
-	n := p.add(text, nil)
-	n.leaf = &Leaf{Aggregation: e, Outer: outer}
+	program, err := sample.Compile(e, outer)
+	if err != nil {
+		return nil, err
+	}
+	n := p.add(text, nil, nil, nil)
+	n.leaf = &Leaf{text, e, outer, program}
 	p.Leaves = append(p.Leaves, n.leaf)
 	return n, nil
 }
 
-// add returns the node of that text, which it makes if there is none.
-func (p *Plan) add(text string, op operation, operands ...*node) *node {
-	if n := p.nodes[text]; n != nil {
+// add returns the node of that identity, which it makes if there is none.
+func (p *Plan) add(text string, op operation, left, right *node) *node {
+	id := identity{text, left, right}
+	if n := p.nodes[id]; n != nil {
 		return n
 	}
-	n := &node{text: text, operation: op, operands: operands, need: 1}
-	for i, operand := range operands {
+	n := &node{operation: op, need: 1}
+	for _, operand := range [...]*node{left, right} {
+		if operand == nil {
+			continue
+		}
 		operand.users++
-		if i > 0 && operand.need == n.need {
+		if len(n.operands) > 0 && operand.need == n.need {
 			n.need++
 		} else {
 			n.need = max(n.need, operand.need)
 		}
+		n.operands = append(n.operands, operand)
 	}
-	p.nodes[text] = n
+	p.nodes[id] = n
 	return n
 }

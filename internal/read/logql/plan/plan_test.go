@@ -58,16 +58,23 @@ func randomValue(r *rand.Rand) float64 {
 	return float64(r.IntN(7) - 2)
 }
 
-// expression returns a random metric query.
+// expression returns a random metric query whose stages can be compiled.
 func expression(seed uint64) syntax.MetricExpr {
 	g := syntaxtest.Generator{R: rand.New(rand.NewPCG(seed, 1))}
 	for {
 		if e, err := syntax.Parse(g.Query()); err == nil {
 			if m, ok := e.(syntax.MetricExpr); ok {
-				return m
+				if _, err := plan.Compile(m); err == nil || isLiteral(err) {
+					return m
+				}
 			}
 		}
 	}
+}
+
+// isLiteral reports whether the only mistake is a number where a vector must be.
+func isLiteral(err error) bool {
+	return errors.Is(err, model.ErrInvalid) && strings.HasPrefix(err.Error(), "unexpected expr type (*syntax.LiteralExpr)")
 }
 
 // TestNaive compares with an evaluation of each step, element by element.
@@ -96,7 +103,7 @@ type fataler interface {
 func compare(t fataler, e syntax.MetricExpr, seed uint64, steps vector.Steps, instant bool) (values int, failed bool) {
 	p, err := plan.Compile(e)
 	if err != nil {
-		if !strings.HasPrefix(err.Error(), "unexpected expr type (*syntax.LiteralExpr)") || !errors.Is(err, model.ErrInvalid) {
+		if !isLiteral(err) {
 			t.Fatalf("%s: %v", e, err)
 		}
 		return 0, true
@@ -170,7 +177,11 @@ func FuzzPlan(f *testing.F) {
 		e := expression(seed)
 		if parsed, err := syntax.Parse(text); err == nil {
 			if m, ok := parsed.(syntax.MetricExpr); ok {
-				e = m
+				if _, err := plan.Compile(m); err == nil || isLiteral(err) {
+					e = m
+				} else if !errors.Is(err, model.ErrInvalid) && !errors.Is(err, model.ErrLimit) {
+					t.Fatalf("%s: %v", m, err)
+				}
 			}
 		}
 		compare(t, e, seed, vector.Steps{Count: int(1 + seed%70)}, seed%3 == 0)
