@@ -49,7 +49,7 @@ func endpoints() []admin.Listed {
 		{Method: "POST", Path: "/loki/api/v1/push", Text: "log lines, as agents push them to Loki"},
 		{Method: "POST", Path: "/otlp/v1/logs", Text: "log records of OpenTelemetry (/otlp/v1/metrics: metrics)"},
 		{Method: "GET", Path: "/loki/api/v1/query_range", Text: "LogQL: log lines (tail: as they come)"},
-		{Method: "GET", Path: "/loki/api/v1/labels", Text: "labels of log streams (label/<name>/values, series, index/stats likewise)"},
+		{Method: "GET", Path: "/loki/api/v1/labels", Text: "labels of log streams (label/<name>/values, series, index/stats, detected_labels likewise)"},
 		{Method: "GET", Path: "/api/v1/format_query", Text: "an expression in its standard form (parse_query: as a tree)"},
 		{Method: "GET", Path: "/api/v1/status/buildinfo", Text: "version of this program (runtimeinfo, flags, config, tsdb likewise)"},
 		{Method: "GET", Path: "/api/v1/openapi.yaml", Text: "the endpoints of Prometheus as an OpenAPI document (features: what is on)"},

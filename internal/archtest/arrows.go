@@ -68,6 +68,7 @@ func rooms() []room {
 		{"api/loki", map[string]string{
 			"api":               "one pipeline serves the requests of all dialects",
 			"read/logql":        "this dialect serves this language",
+			"read/logql/fields": "detected_fields writes the fields that it finds",
 			"read/logql/syntax": "format_query lays out a parsed query",
 			"read/logql/vector": "series of numbers are written from the matrix of a result",
 		}, "HTTP is a skin: it asks a language, never the store"},
@@ -90,6 +91,7 @@ func logqlRooms() []room {
 			"read/logql/vector":    "the result of a metric query is a matrix",
 			"read/logql/syntax":    "a query is parsed",
 			"read/logql/line":      "an entry keeps what the stages made of a line",
+			"read/logql/fields":    "fields are found in the lines of a query",
 		}, "a language sees series and costs, not where they come from"},
 		{"read/logql/selection", map[string]string{
 			"read":              "lines come from the read path",
@@ -116,6 +118,10 @@ func logqlRooms() []room {
 			"read/logql/line/match": "line filters and regular expressions run in it",
 			"read/logql/syntax":     "a pipeline is built from the stages of the syntax tree",
 		}, "a stage sees one line and its labels"},
+		{"read/logql/fields", map[string]string{
+			"read/logql/line":   "the parsers of LogQL extract fields",
+			"read/logql/syntax": "parsers are compiled from stages",
+		}, "what the fields of a line are does not depend on how the line was found"},
 		{"read/logql/line/match", map[string]string{
 			"read/logql/counts": "tests count regular expressions",
 			"read/logql/syntax": "line filters are nodes of the syntax tree",

@@ -5,6 +5,7 @@ import (
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read/logql"
+	"github.com/shaledb/shale/internal/read/logql/fields"
 )
 
 // Engine evaluates queries on the lines of tenants: a [logql.Engine]. It is safe for concurrent use. Errors
@@ -23,6 +24,12 @@ type Engine interface {
 	Volume(ctx context.Context, s *logql.Selection) (logql.Volume, error)
 	// VolumeBy returns the bytes of groups of streams, in intervals of the range.
 	VolumeBy(ctx context.Context, q *logql.VolumeQuery) ([]logql.VolumeGroup, error)
+	// DetectedLabels returns the labels of the selected streams that people browse by.
+	DetectedLabels(ctx context.Context, s *logql.Selection) ([]logql.DetectedLabel, error)
+	// DetectedFields returns at most limit fields of the lines of a query, and DetectedValues at most limit
+	// values of one field.
+	DetectedFields(ctx context.Context, q *logql.Query, limit int) ([]fields.Field, error)
+	DetectedValues(ctx context.Context, q *logql.Query, field string, limit int) ([]string, error)
 	// Tail calls emit with new lines as they arrive, until the context ends or emit returns an error. It
 	// returns that error.
 	Tail(ctx context.Context, q *logql.TailQuery, emit func(*logql.Batch) error) error

@@ -147,15 +147,18 @@ func integer(form url.Values, name string, otherwise int) (int, error) {
 }
 
 // limitParam reads the maximum number of entries.
-func limitParam(form url.Values) (int, error) {
-	n, err := integer(form, "limit", defaultLimit)
+func limitParam(form url.Values) (int, error) { return positive(form, "limit", defaultLimit) }
+
+// positive reads an optional count that is at least 1.
+func positive(form url.Values, name string, otherwise int) (int, error) {
+	n, err := integer(form, name, otherwise)
 	switch {
 	case err != nil:
 		return 0, err
 	case n <= 0:
 		return 0, errLimitSign
 	case n > math.MaxUint32:
-		return 0, fmt.Errorf("limit value %d is out of range [0, %d]", n, uint32(math.MaxUint32))
+		return 0, fmt.Errorf("%s value %d is out of range [0, %d]", name, n, uint32(math.MaxUint32))
 	}
 	return n, nil
 }
@@ -199,6 +202,23 @@ func parseInstant(form url.Values, now int64) (int64, error) {
 	return t, err
 }
 
+// stepParam reads the nanoseconds between the points of a range. The default gives 250 points.
+func stepParam(form url.Values, start, end int64) (step int64, err error) {
+	length := span(start, end)
+	if s := form.Get("step"); s == "" {
+		step = max(length/int64(time.Second)/250, 1) * int64(time.Second)
+	} else if step, err = duration(s); err != nil {
+		return 0, err
+	}
+	switch {
+	case step <= 0:
+		return 0, errStep
+	case length/step > maxPoints:
+		return 0, errStepTooSmall
+	}
+	return step, nil
+}
+
 // window holds the parameters of a request over a range, without its query. Times and durations are
 // nanoseconds.
 type window struct {
@@ -223,17 +243,8 @@ func parseWindow(form url.Values, now int64) (w window, err error) {
 	if w.direction, err = directionParam(form); err != nil {
 		return w, err
 	}
-	length := span(w.start, w.end)
-	if s := form.Get("step"); s == "" {
-		w.step = max(length/int64(time.Second)/250, 1) * int64(time.Second)
-	} else if w.step, err = duration(s); err != nil {
+	if w.step, err = stepParam(form, w.start, w.end); err != nil {
 		return w, err
-	}
-	if w.step <= 0 {
-		return w, errStep
-	}
-	if length/w.step > maxPoints {
-		return w, errStepTooSmall
 	}
 	if s := form.Get("interval"); s != "" {
 		if w.interval, err = duration(s); err != nil {

@@ -250,48 +250,74 @@ func record(t *testing.T) {
 	r := recording{At: time.Now().Unix() - 100}
 	r.Requests = recordedRequests(r.At)
 	for _, l := range recordedLines(r.At) {
-		object := func(l model.Labels) map[string]string {
-			m := map[string]string{}
-			for n, v, rest, ok := l.Next(); ok; n, v, rest, ok = rest.Next() {
-				m[string(n)] = string(v)
-			}
-			return m
-		}
-		body, err := json.Marshal(map[string]any{"streams": []any{map[string]any{
-			"stream": object(l.labels), "values": []any{[]any{fmt.Sprint(l.at), l.text, object(l.metadata)}},
-		}}})
-		if err != nil {
-			t.Fatal(err)
-		}
 		for _, tenant := range []string{model.DefaultTenant, "t1", "t2"} {
-			request, err := http.NewRequest(http.MethodPost, *lokiURL+"/loki/api/v1/push", strings.NewReader(string(body)))
-			if err != nil {
-				t.Fatal(err)
-			}
-			request.Header.Set("Content-Type", "application/json")
-			request.Header.Set("X-Scope-OrgID", tenant)
-			response, err := http.DefaultClient.Do(request)
-			if err != nil || response.StatusCode != http.StatusNoContent {
-				t.Fatalf("%v %v", response, err)
-			}
-			response.Body.Close()
+			pushToLoki(t, tenant, l.labels, l.metadata, l.at, l.text)
 		}
 	}
+	r.save(t, recordedPath)
+}
+
+// pushToLoki pushes a line.
+func pushToLoki(t *testing.T, tenant string, labels, metadata model.Labels, at int64, text string) {
+	object := func(l model.Labels) map[string]string {
+		m := map[string]string{}
+		for n, v, rest, ok := l.Next(); ok; n, v, rest, ok = rest.Next() {
+			m[string(n)] = string(v)
+		}
+		return m
+	}
+	body, err := json.Marshal(map[string]any{"streams": []any{map[string]any{
+		"stream": object(labels), "values": []any{[]any{fmt.Sprint(at), text, object(metadata)}},
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	request, err := http.NewRequest(http.MethodPost, *lokiURL+"/loki/api/v1/push", bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("X-Scope-OrgID", tenant)
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	if response.StatusCode != http.StatusNoContent {
+		t.Fatal(response.Status)
+	}
+}
+
+// save asks Loki for the responses and writes them to a file.
+func (r *recording) save(t *testing.T, path string) {
 	for _, q := range r.Requests {
 		var err error
 		if q.Status, q.Type, q.Body, err = q.do(*lokiURL, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
-	text, err := json.Marshal(&r)
+	text, err := json.Marshal(r)
 	if err != nil {
 		t.Fatal(err)
 	}
 	// A request a line, so that a change can be seen.
 	text = append(bytes.ReplaceAll(text, []byte(`{"path":`), []byte("\n"+`{"path":`)), '\n')
-	if err := os.WriteFile(recordedPath, text, 0o600); err != nil {
+	if err := os.WriteFile(path, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// readRecording reads the responses of a Loki from a file.
+func readRecording(t *testing.T, path string) *recording {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := &recording{}
+	if err := json.Unmarshal(text, all); err != nil {
+		t.Fatal(err)
+	}
+	return all
 }
 
 // TestRecorded repeats the requests to a real Loki: the responses are the same, except where they differ on
@@ -300,14 +326,7 @@ func TestRecorded(t *testing.T) {
 	if *lokiURL != "" {
 		record(t)
 	}
-	text, err := os.ReadFile(recordedPath)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all recording
-	if err := json.Unmarshal(text, &all); err != nil {
-		t.Fatal(err)
-	}
+	all := readRecording(t, recordedPath)
 	w := newWorld(t, func(o *Options) { o.Now = func() time.Time { return time.Unix(all.At+100, 0) } })
 	for _, l := range recordedLines(all.At) {
 		for _, tenant := range []string{model.DefaultTenant, "t1", "t2"} {
