@@ -53,6 +53,9 @@ func (q *Quota) TakeSamples(n int64) error {
 // Charge is a snapshot of the charges of a query.
 type Charge struct{ series, samples, bytes int64 }
 
+// Bytes returns the memory that was charged.
+func (c Charge) Bytes() int64 { return c.bytes }
+
 // Charged returns the charges of the query until now.
 func (q *Quota) Charged() Charge {
 	q.mu.Lock()

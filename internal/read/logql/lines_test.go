@@ -258,7 +258,7 @@ func TestLines(t *testing.T) {
 					t.Fatal("a cursor is open")
 				}
 			}
-			if used := q.Quota.Pool.Used(); used != held {
+			if used := q.Quota.Charged().Bytes(); used != held {
 				t.Fatalf("%d bytes are charged for %d of entries", used, held)
 			}
 		}
