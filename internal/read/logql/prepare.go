@@ -7,8 +7,9 @@ import (
 	"github.com/shaledb/shale/internal/read/logql/syntax"
 )
 
-// ErrMetric says that a query asks for numbers, which cannot be answered yet. It is of class invalid.
-var ErrMetric error = &refused{"metric queries are not supported yet", model.ErrInvalid}
+// ErrMetric says in Loki's words that a query asks for numbers where only lines are possible. It is of class
+// invalid.
+var ErrMetric error = &refused{"only log selector is supported", model.ErrInvalid}
 
 // ErrInstant says that a query for lines was to be answered at one instant, in Loki's words. It is of class
 // invalid.

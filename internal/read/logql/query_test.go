@@ -234,7 +234,7 @@ func TestTies(t *testing.T) {
 func TestRefused(t *testing.T) {
 	_, e := shop()
 	for _, c := range []struct{ text, want string }{
-		{`rate({app="web"}[1m])`, "metric queries are not supported yet"},
+		{`rate({app="web"}[1m])`, "only log selector is supported"},
 		{`{app=~".*"}`, "parse error : queries require at least one regexp or equality matcher that does not have an empty-compatible value. For instance, app=~\".*\" does not meet this requirement, but app=~\".+\" will"},
 		{`{app="web"} |~ "("`, ""},
 	} {

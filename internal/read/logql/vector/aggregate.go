@@ -19,9 +19,8 @@ func Aggregate(ctx context.Context, quota *model.Quota, e *syntax.VectorAggregat
 	labels, groupOf := group(&e.Grouping, in)
 	out := &Matrix{Steps: in.Steps, Series: make([]Series, len(labels))}
 	steps := in.Steps.Count
-	// Counts and means are needed until the values are final.
 	states := make([]state, len(labels))
-	scratch := 16 * int64(steps) * int64(len(labels))
+	scratch := stateSize(e.Op, steps) * int64(len(labels))
 	if err := quota.TakeBytes(scratch); err != nil {
 		return nil, err
 	}
@@ -56,7 +55,7 @@ func newSeries(quota *model.Quota, labels model.Labels, steps int) (Series, erro
 	return Series{Labels: labels, Values: make([]float64, steps), Present: NewSet(steps)}, nil
 }
 
-// state is what an aggregation of one group needs besides its values, for each step.
+// state is what an aggregation of one group needs for each step until its values are final.
 type state struct {
 	counts []float64 // of avg, stddev and stdvar
 	means  []float64 // of stddev and stdvar
@@ -71,6 +70,16 @@ func newState(op syntax.VectorOp, steps int) (s state) {
 		s.counts = make([]float64, steps)
 	}
 	return s
+}
+
+func stateSize(op syntax.VectorOp, steps int) int64 {
+	switch op {
+	case syntax.Stddev, syntax.Stdvar:
+		return 16 * int64(steps)
+	case syntax.Avg:
+		return 8 * int64(steps)
+	}
+	return 0
 }
 
 // aggregation adds series to groups.
