@@ -2,12 +2,10 @@ package fs
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	iofs "io/fs"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -18,19 +16,19 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// temporary is the folder of files that are not objects yet. The names of objects cannot begin with a dot.
-const temporary = ".tmp"
-
 // Bucket keeps objects as files below a folder. The name of an object is its path, so objects `a` and `a/b`
-// cannot both exist; Shale never creates both. Only one process at a time may use a folder.
+// cannot both exist; Shale never creates both. Several processes may use a folder.
 type Bucket struct {
 	fs    vfs.FS
 	dir   string
-	run   string // tells the temporary files of this process from leftovers
 	count atomic.Uint64
 
 	preparing sync.Mutex
-	prepared  bool
+	// writer begins the names of temporary files. It is empty until the first of them. lock is held as long as
+	// there may be such files, which is until the process ends.
+	writer   string
+	lock     io.Closer
+	prepared bool
 
 	mu sync.Mutex
 	// folders are known to be durable. There is an entry for each folder in the names of objects.
@@ -46,31 +44,7 @@ func New(fs vfs.FS, dir string) (*Bucket, error) {
 	if info, err := fs.Stat(dir); err == nil && !info.IsDir() {
 		return nil, fmt.Errorf("bucket %s: %w: not a folder", dir, model.ErrInvalid)
 	}
-	var run [4]byte
-	for i := range run {
-		run[i] = byte(rand.Uint32())
-	}
-	return &Bucket{fs: fs, dir: dir, run: hex.EncodeToString(run[:]), folders: map[string]bool{}}, nil
-}
-
-// prepare creates the folder of temporary files before the first of them, and removes the leftovers of
-// earlier processes.
-func (b *Bucket) prepare() error {
-	b.preparing.Lock()
-	defer b.preparing.Unlock()
-	if b.prepared {
-		return nil
-	}
-	dir := b.fs.PathJoin(b.dir, temporary)
-	if err := b.ensureFolder(dir); err != nil {
-		return err
-	}
-	leftovers, err := b.fs.List(dir)
-	for _, name := range leftovers {
-		err = errors.Join(err, b.fs.Remove(b.fs.PathJoin(dir, name)))
-	}
-	b.prepared = err == nil
-	return err
+	return &Bucket{fs: fs, dir: dir, folders: map[string]bool{}}, nil
 }
 
 func fail(op, name string, err error) error {

@@ -3,9 +3,15 @@ package fs_test
 import (
 	"context"
 	"errors"
+	"io"
 	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
@@ -60,15 +66,90 @@ func TestLeftovers(t *testing.T) {
 		t.Errorf("a file that is no object is listed: %v", err)
 	}
 	second := open(t, mem, "b")
-	if names, _ := mem.List("b/.tmp"); len(names) != 1 {
+	if names, _ := mem.List("b/.tmp"); len(names) != 2 {
 		t.Errorf("%v: opening alone has removed what may be another process's", names)
 	}
 	put(second)
-	if names, _ := mem.List("b/.tmp"); len(names) != 0 {
-		t.Errorf("%v are left", names)
+	if names, _ := mem.List("b/.tmp"); len(names) != 2 || slices.Contains(names, "left") {
+		t.Errorf("%v are left, expected the locks of two writers", names)
 	}
 	if _, err := mem.Stat("b/.hidden"); err != nil {
 		t.Errorf("a file of somebody else: %v", err)
+	}
+}
+
+// TestUploadNextToAnotherWriter: the first write of another process does not touch an upload in flight. It
+// removes the files of a writer that was killed.
+func TestUploadNextToAnotherWriter(t *testing.T) {
+	if dir := os.Getenv("SHALE_TEST_WRITER"); dir != "" {
+		// The child: it reads the object from its standard input.
+		b := open(t, vfs.Default, dir)
+		if err := b.Put(t.Context(), "upload", os.Stdin, 6); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	dir := t.TempDir()
+	start := func() (child *exec.Cmd, object io.WriteCloser) {
+		child = exec.Command(os.Args[0], "-test.run=^TestUploadNextToAnotherWriter$")
+		child.Env = append(os.Environ(), "SHALE_TEST_WRITER="+dir)
+		object, err := child.StdinPipe()
+		if err == nil {
+			err = child.Start()
+		}
+		if err == nil {
+			_, err = object.Write([]byte("abc"))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return child, object
+	}
+	temporaryFiles := func() (names []string) {
+		all, _ := filepath.Glob(dir + "/.tmp/*-*")
+		return all
+	}
+	upload, object := start()
+	killed, _ := start()
+	for deadline := time.Now().Add(20 * time.Second); len(temporaryFiles()) < 2; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the other processes do not write")
+		}
+	}
+	if err := killed.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = killed.Wait()
+	if err := open(t, vfs.Default, dir).Put(t.Context(), "mine", strings.NewReader("x"), 1); err != nil {
+		t.Fatal(err)
+	}
+	if got := temporaryFiles(); len(got) != 1 {
+		t.Errorf("temporary files %v are left, expected those of the process that lives", got)
+	}
+	if _, err := object.Write([]byte("def")); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(object.Close(), upload.Wait()); err != nil {
+		t.Fatalf("the upload of the other process: %v", err)
+	}
+	if got, err := open(t, vfs.Default, dir).Get(t.Context(), "upload"); err != nil || string(got) != "abcdef" {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// TestLostTemporaryFile: an upload whose temporary file was removed is tried again. It does not look like a
+// missing object.
+func TestLostTemporaryFile(t *testing.T) {
+	mem := vfs.NewMem()
+	lose := errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind == errorfs.OpRename {
+			return mem.Remove(op.Path)
+		}
+		return nil
+	})
+	b := open(t, errorfs.Wrap(mem, lose), "b")
+	if err := b.Put(t.Context(), "a", strings.NewReader("x"), 1); !errors.Is(err, model.ErrTransient) || errors.Is(err, bucket.ErrNotFound) {
+		t.Error(err)
 	}
 }
 

@@ -50,21 +50,25 @@ func (b *Bucket) put(ctx context.Context, name string, r io.Reader, size int64, 
 	}
 	to := b.path(name)
 	folder := b.fs.PathDir(to)
-	if err := b.prepare(); err != nil {
+	writer, err := b.prepare()
+	if err != nil {
 		return fail("put", name, err)
 	}
 	if err := b.ensureFolder(folder); err != nil {
 		return fail("put", name, notFolder(err))
 	}
-	from := b.fs.PathJoin(b.dir, temporary, fmt.Sprintf("%s-%d", b.run, b.count.Add(1)))
-	err := b.writeFile(ctx, from, r, size)
+	from := b.fs.PathJoin(b.dir, temporary, fmt.Sprintf("%s-%d", writer, b.count.Add(1)))
+	err = b.writeFile(ctx, from, r, size)
 	if err == nil {
 		if info, e := b.fs.Stat(to); e == nil && info.IsDir() {
 			err = fmt.Errorf("%w: the name is a prefix (folder) of existing objects", model.ErrInvalid)
 		}
 	}
 	if err == nil {
-		err = publish(from, to)
+		if err = publish(from, to); missing(err) {
+			// Not the class of a missing object: a retry succeeds.
+			err = fmt.Errorf("%w: its temporary file was removed by another process: %v", model.ErrTransient, err)
+		}
 	}
 	if err != nil {
 		_ = b.fs.Remove(from) // otherwise the next process removes it
