@@ -26,7 +26,7 @@ func TestRefusalLog(t *testing.T) {
 	}
 	text := taken()
 	for _, want := range []string{
-		`msg="rows refused" tenant=a reason=too_old rows="2 lines" first="first\nline xxx`, ` tenant=b reason=too_old rows="1 lines" first=another not_logged=0`,
+		`msg="rows refused" tenant=a reason=too_old rows="2 lines" first="first\nline xxx`, ` tenant=b reason=too_old rows="1 line" first=another not_logged=0`,
 		`msg="request refused" tenant=a reason=400 error="no JSON" not_logged=0`,
 	} {
 		if !strings.Contains(text, want) {

@@ -58,21 +58,21 @@ func (c *Counts) Add(o Counts) {
 	c.LineBytes += o.LineBytes
 }
 
-// String returns the counts as text, for example "2 samples, 1 histograms".
+// String returns the counts as text, for example "2 samples, 1 histogram".
 func (c Counts) String() string {
 	var parts []string
-	if c.Samples > 0 || c.Total() == 0 {
-		parts = append(parts, fmt.Sprintf("%d samples", c.Samples))
+	count := func(n int, noun string) {
+		switch {
+		case n == 1:
+			parts = append(parts, "1 "+noun)
+		case n > 1 || noun == "sample" && c.Total() == 0:
+			parts = append(parts, fmt.Sprintf("%d %ss", n, noun))
+		}
 	}
-	if c.Histograms > 0 {
-		parts = append(parts, fmt.Sprintf("%d histograms", c.Histograms))
-	}
-	if c.Exemplars > 0 {
-		parts = append(parts, fmt.Sprintf("%d exemplars", c.Exemplars))
-	}
-	if c.Lines > 0 {
-		parts = append(parts, fmt.Sprintf("%d lines", c.Lines))
-	}
+	count(c.Samples, "sample")
+	count(c.Histograms, "histogram")
+	count(c.Exemplars, "exemplar")
+	count(c.Lines, "line")
 	return strings.Join(parts, ", ")
 }
 

@@ -125,7 +125,7 @@ func TestLeftOutIsSaid(t *testing.T) {
 		t.Fatalf("%d %s", w.Code, w.Body)
 	}
 	for _, line := range []string{
-		"1 samples, 1 histograms, 2 exemplars are stored, 6 samples, 2 histograms are left out and need not be sent again:\n",
+		"1 sample, 1 histogram, 2 exemplars stored, 6 samples, 2 histograms left out, which need not be sent again:\n",
 		"2 invalid_histogram\n", `invalid_histogram: {"__name__"="good", "a"="b"}: at 1700000000000 ms: histogram has an invalid schema`,
 		"1 time_out_of_range", "1 too_far_in_future", "invalid_labels", "no metric name", "1 duplicate_label_name", "1 label_value_too_long", "UTF-8",
 	} {

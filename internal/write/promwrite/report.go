@@ -27,7 +27,7 @@ func (r *report) response(v version) receive.Response {
 		return receive.Response{Status: http.StatusNoContent, Stored: r.stored}
 	}
 	var sb strings.Builder
-	fmt.Fprintf(&sb, "%s are stored, %s are left out and need not be sent again:\n", r.stored, left)
+	fmt.Fprintf(&sb, "%s stored, %s left out, which need not be sent again:\n", r.stored, left)
 	for i := range r.left {
 		fmt.Fprintf(&sb, "%d %s\n", r.left[i].Samples, r.left[i].Reason)
 	}

@@ -183,7 +183,7 @@ func TestAnswersAreShort(t *testing.T) {
 		}
 	}
 	w := send(h, encode(t, &prompb.WriteRequest{Timeseries: all}))
-	if w.Code != 400 || w.Body.Len() > receive.MaxTextBytes+1 || !strings.HasPrefix(w.Body.String(), "0 samples are stored, 600 samples, 150 histograms are left out") {
+	if w.Code != 400 || w.Body.Len() > receive.MaxTextBytes+1 || !strings.HasPrefix(w.Body.String(), "0 samples stored, 600 samples, 150 histograms left out") {
 		t.Fatalf("%d, %d bytes: %.300s", w.Code, w.Body.Len(), w.Body)
 	}
 }
