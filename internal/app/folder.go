@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -45,4 +46,26 @@ func withRemedy(err error, dir string) error {
 		return err
 	}
 	return fmt.Errorf("%w; see %q in docs/operations.md, or run: shale inspect folder %s --repair", err, "Damaged files in the data folder", dir)
+}
+
+// liesIn reports whether the files of a folder count as those of another one. They do also if only a symbolic
+// link leads there, from either of them: the size of a data folder includes what its links lead to.
+func liesIn(dir, in string) bool {
+	below := func(dir, in string) bool {
+		rel, err := filepath.Rel(in, dir)
+		return err == nil && filepath.IsLocal(rel)
+	}
+	return below(dir, in) || below(resolved(dir), resolved(in))
+}
+
+// resolved follows the symbolic links of a path, as far as it exists.
+func resolved(path string) string {
+	if p, err := filepath.EvalSymlinks(path); err == nil {
+		return p
+	}
+	above := filepath.Dir(path)
+	if above == path {
+		return path
+	}
+	return filepath.Join(resolved(above), filepath.Base(path))
 }

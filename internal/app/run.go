@@ -144,6 +144,6 @@ func engineOptions(o *Options, registry *prometheus.Registry) (EngineOptions, *d
 		FS: disk, DataDir: dataDir, Bucket: meter.New(b, registry), Node: node,
 		MemoryBytes: c.MemoryBytes, Write: limits, Head: c.Head, Windows: c.Windows, Compact: c.Compact,
 		Retention: c.Retention, QueryTimeout: c.Query.Timeout,
-		Disk: d, BucketApart: !strings.HasPrefix(bucketDir, dataDir+string(filepath.Separator)), Registerer: registry, Logger: o.Logger,
+		Disk: d, BucketApart: !liesIn(bucketDir, dataDir), Registerer: registry, Logger: o.Logger,
 	}, d, nil
 }
