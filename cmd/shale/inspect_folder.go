@@ -114,26 +114,38 @@ func (i *inspectFolderCmd) Run(ctx context.Context, p *process) error {
 	}
 	if n := len(damaged); n > 0 {
 		const most = 10
-		return fmt.Errorf("%d files or folders are damaged or cannot be read:\n  %s\nTo set damaged local files aside, stop the server and run: shale inspect folder %s --repair",
-			n, strings.Join(damaged[:min(n, most)], "\n  "), i.Dir)
+		return fmt.Errorf("%d files or folders are damaged or cannot be read:\n  %s\n%s", n, strings.Join(damaged[:min(n, most)], "\n  "), i.remedy())
 	}
 	return nil
 }
 
-// isDataFolder tells an undamaged data folder from a folder that is not one.
+// isDataFolder tells a data folder from a folder that is not one. A data folder that lacks one of its folders
+// is damaged.
 func (i *inspectFolderCmd) isDataFolder() error {
+	var missing []string
 	for _, name := range []string{journalDir, headDir} {
 		info, err := os.Stat(filepath.Join(i.Dir, name))
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			return fmt.Errorf("%s is not a data folder of Shale: it has no folder %s", i.Dir, name)
+			missing = append(missing, name)
 		case err != nil:
 			return err
 		case !info.IsDir():
 			return fmt.Errorf("%s is not a data folder of Shale: %s in it is not a folder", i.Dir, name)
 		}
 	}
-	return nil
+	switch len(missing) {
+	case 0:
+		return nil
+	case 1:
+		return fmt.Errorf("%s is damaged or not a data folder of Shale: it has no folder %s.\n%s", i.Dir, missing[0], i.remedy())
+	}
+	return fmt.Errorf("%s is not a data folder of Shale: it has neither a folder %s nor a folder %s", i.Dir, headDir, journalDir)
+}
+
+// remedy is the end of errors about damage.
+func (i *inspectFolderCmd) remedy() string {
+	return fmt.Sprintf("To set damaged local files aside, stop the server and run: shale inspect folder %s --repair", i.Dir)
 }
 
 // entry describes a file, or a journal's folder as a whole. Its error describes the damage.

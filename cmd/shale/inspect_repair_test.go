@@ -153,6 +153,9 @@ func TestRepairWithoutHead(t *testing.T) {
 	if err := os.RemoveAll(filepath.Join(dir, headDir)); err != nil {
 		t.Fatal(err)
 	}
+	if code, _, errs := shale(t, nil, "inspect", "folder", dir, "--check"); code != exitFailed || !strings.Contains(errs, "no folder head") || !strings.Contains(errs, "shale inspect folder "+dir+" --repair") {
+		t.Errorf("check: exit %d, %s", code, errs)
+	}
 	segment := filepath.Join(dir, journalDir, "00000000000000000001.journal")
 	if err := os.Rename(segment, filepath.Join(dir, journalDir, "00000000000000000009.journal")); err != nil {
 		t.Fatal(err)

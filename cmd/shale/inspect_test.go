@@ -227,7 +227,7 @@ func TestInspectForeign(t *testing.T) {
 	}
 	for args, want := range map[string]string{
 		"journal": "no segment of a journal", "journal --check": "no segment of a journal",
-		"folder --check": "is not a data folder of Shale: it has no folder journal", "catalogue": "1 things are wrong", "catalogue --check": "1 things are wrong",
+		"folder --check": "is not a data folder of Shale: it has neither a folder head nor a folder journal", "catalogue": "1 things are wrong", "catalogue --check": "1 things are wrong",
 	} {
 		what, flags, _ := strings.Cut(args, " ")
 		code, out, errs := shale(t, nil, append([]string{"inspect", what, dir}, strings.Fields(flags)...)...)
