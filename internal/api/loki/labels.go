@@ -66,6 +66,9 @@ func (h *Handler) strings(r *api.Request, list func(*logql.Selection) ([]string,
 	if err != nil {
 		return nil, err
 	}
+	if wantsProtobuf(r) {
+		return protobufTexts(r, all), nil
+	}
 	return response(func(b *api.Body) {
 		b.Raw(`{"status":"success"`)
 		// Loki leaves out an empty list.
@@ -110,6 +113,9 @@ func (h *Handler) series(r *api.Request) (*api.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+	if wantsProtobuf(r) {
+		return protobufSeries(r, found), nil
+	}
 	return response(func(b *api.Body) {
 		b.Raw(`{"status":"success","data":[`)
 		for i, l := range found {
@@ -139,8 +145,12 @@ func (h *Handler) indexStats(r *api.Request) (*api.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+	counts := []member{{"streams", int64(v.Streams)}, {"chunks", int64(v.Chunks)}, {"bytes", int64(v.Bytes)}, {"entries", int64(v.Lines)}}
+	if wantsProtobuf(r) {
+		return protobufStats(counts), nil
+	}
 	return response(func(b *api.Body) {
-		writeObject(b, []member{{"streams", int64(v.Streams)}, {"chunks", int64(v.Chunks)}, {"bytes", int64(v.Bytes)}, {"entries", int64(v.Lines)}})
+		writeObject(b, counts)
 		b.Raw("\n")
 	}), nil
 }

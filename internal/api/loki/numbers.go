@@ -51,6 +51,9 @@ func isDrilldown(h http.Header) bool {
 // sendNumbers responds with numbers, in the format that the client accepts.
 func sendNumbers(r *api.Request, n *numbers) (*api.Response, error) {
 	f := newFigures(r, n.stats)
+	if wantsProtobuf(r) {
+		return protobufNumbers(r, n, f)
+	}
 	return response(func(b *api.Body) { writeNumbers(b, n, f) }), nil
 }
 

@@ -258,7 +258,8 @@ func parseWindow(form url.Values, now int64) (w window, err error) {
 }
 
 // steps returns the steps of a metric query. As in Loki, the step has whole milliseconds, and all times are
-// multiples of the step: the range begins with the multiple before start and ends with the one after end.
+// multiples of the step: the range begins with the multiple before start and ends with the one after end. A
+// range that would begin or end beyond the times that exist keeps its own first or last time.
 func (w *window) steps() (vector.Steps, error) {
 	step := w.step - w.step%int64(time.Millisecond)
 	if step == 0 {

@@ -7,15 +7,11 @@ import (
 	"mime"
 	"net/http"
 	"strconv"
-	"strings"
 
 	"github.com/shaledb/shale/internal/api"
 	"github.com/shaledb/shale/internal/read/logql"
 	"github.com/shaledb/shale/internal/read/logql/vector"
 )
-
-// healthQuery is the query by which Grafana tests a data source. It needs no store.
-const healthQuery = "vector(1)+vector(1)"
 
 // query serves instant queries. Lines need a range, so the query must be one for numbers.
 func (h *Handler) query(r *api.Request) (*api.Response, error) {
@@ -30,9 +26,6 @@ func (h *Handler) query(r *api.Request) (*api.Response, error) {
 	p, err := logql.PrepareInstant(text)
 	if err != nil {
 		return nil, explain(r, err)
-	}
-	if strings.ReplaceAll(text, " ", "") == healthQuery {
-		return response(func(b *api.Body) { writeHealth(b, r, t) }), nil
 	}
 	return h.evaluate(r, p, vector.Steps{Start: t, Count: 1}, true)
 }
@@ -94,6 +87,9 @@ func (h *Handler) queryRange(r *api.Request) (*api.Response, error) {
 		return nil, err
 	}
 	figures := newFigures(r, &got.Stats)
+	if wantsProtobuf(r) {
+		return protobufLines(r, got, &w, categorizes(flags), figures)
+	}
 	if isLegacy(r) {
 		return response(func(b *api.Body) { writeLegacyLines(b, got.Streams, flags, figures) }), nil
 	}

@@ -147,12 +147,3 @@ func (f *figures) writeIndex(b *api.Body) {
 	writeMembers(b, []member{{"totalStreams", f.Streams}, {"chunkRefsLookupTime", 0}})
 	b.Raw(`"bloomFilterTime":0}`)
 }
-
-// writeHealth writes the result of the health query: 1 + 1.
-func writeHealth(b *api.Body, r *api.Request, at int64) {
-	b.Raw(`{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"value":[`)
-	b.Buf = strconv.AppendFloat(b.Buf, float64(at/int64(time.Millisecond))/1000, 'f', -1, 64)
-	b.Raw(`,"2"]}],"stats":`)
-	newFigures(r, new(logql.Stats)).write(b)
-	b.Raw("}}\n")
-}

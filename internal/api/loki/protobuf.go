@@ -1,0 +1,246 @@
+package loki
+
+import (
+	"math"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/shaledb/shale/internal/api"
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/read/logql"
+	"github.com/shaledb/shale/internal/read/logql/vector"
+)
+
+// protobufType is what a client accepts that wants a response as Loki's message QueryResponse. Loki's own
+// components speak it. As in Loki, the header must name nothing else.
+const protobufType = "application/vnd.google.protobuf"
+
+func wantsProtobuf(r *api.Request) bool { return r.Header.Get("Accept") == protobufType }
+
+// Fields of the message QueryResponse: one for each kind of response.
+const (
+	fieldStatus protowire.Number = 1
+	fieldSeries protowire.Number = 2
+	fieldLabels protowire.Number = 3
+	fieldStats  protowire.Number = 4
+	fieldProm   protowire.Number = 5
+	fieldLines  protowire.Number = 6
+)
+
+// versionV1 is the number of Loki's API without its legacy paths.
+const versionV1 = 1
+
+// message is a protobuf message that is being built. Like Loki's, it leaves out fields with zero values.
+type message []byte
+
+func (m *message) bytes(field protowire.Number, b []byte) {
+	*m = protowire.AppendBytes(protowire.AppendTag(*m, field, protowire.BytesType), b)
+}
+
+func (m *message) text(field protowire.Number, s string) {
+	if s != "" {
+		*m = protowire.AppendString(protowire.AppendTag(*m, field, protowire.BytesType), s)
+	}
+}
+
+func (m *message) number(field protowire.Number, n int64) {
+	if n != 0 {
+		*m = protowire.AppendVarint(protowire.AppendTag(*m, field, protowire.VarintType), uint64(n))
+	}
+}
+
+func (m *message) double(field protowire.Number, v float64) {
+	if v != 0 { // NaN is not 0, and -0 is
+		*m = protowire.AppendFixed64(protowire.AppendTag(*m, field, protowire.Fixed64Type), math.Float64bits(v))
+	}
+}
+
+// labels adds each label as a message of its name and its value.
+func (m *message) labels(field protowire.Number, l model.Labels) {
+	var pair message
+	for name, value, rest, ok := l.Next(); ok; name, value, rest, ok = rest.Next() {
+		pair = pair[:0]
+		if len(name) > 0 {
+			pair.bytes(1, name)
+		}
+		if len(value) > 0 {
+			pair.bytes(2, value)
+		}
+		m.bytes(field, pair)
+	}
+}
+
+// protobufBody builds a response, which is charged to the quota of its request until the request ends.
+type protobufBody struct {
+	quota   *model.Quota
+	charged int64
+}
+
+// charge charges the growth of a part of the response.
+func (p *protobufBody) charge(m message) error {
+	n := int64(cap(m)) - p.charged
+	if n <= 0 {
+		return nil
+	}
+	p.charged += n
+	return p.quota.TakeBytes(n)
+}
+
+// begin adds the beginning of a message of that length.
+func (m *message) begin(field protowire.Number, length int) {
+	*m = protowire.AppendVarint(protowire.AppendTag(*m, field, protowire.BytesType), uint64(length))
+}
+
+// sendProtobuf responds with a message whose field holds the response, in parts that follow each other. The
+// status before it is empty: there is no error.
+func sendProtobuf(field protowire.Number, parts ...message) *api.Response {
+	length := 0
+	for _, p := range parts {
+		length += len(p)
+	}
+	var begin message
+	begin.bytes(fieldStatus, nil)
+	begin.begin(field, length)
+	res := response(func(b *api.Body) {
+		b.Buf = append(b.Buf, begin...)
+		for _, p := range parts {
+			for len(p) > 0 {
+				n := min(len(p), api.FlushBytes)
+				b.Buf = append(b.Buf, p[:n]...)
+				p = p[n:]
+				b.Spill()
+			}
+		}
+	})
+	res.ContentType = protobufType
+	return res
+}
+
+// protobufNumbers builds a result of numbers: a LokiPromResponse.
+func protobufNumbers(r *api.Request, n *numbers, f *figures) (*api.Response, error) {
+	p := protobufBody{quota: r.Quota}
+	var data, series message
+	data.text(1, kindNames[n.kind])
+	for i := range n.series {
+		series = series[:0]
+		series.labels(1, n.series[i].Labels)
+		series.samples(2, n, &n.series[i])
+		data.bytes(2, series)
+		if err := p.charge(data); err != nil {
+			return nil, err
+		}
+	}
+	// The result of a large query is not copied into the messages around it.
+	var prom, begin, end message
+	prom.text(1, "success")
+	prom.begin(2, len(data))
+	for _, w := range append(n.warnings, r.Cost.Warnings.All()...) {
+		end.text(6, w)
+	}
+	begin.begin(1, len(prom)+len(data)+len(end))
+	end.bytes(2, f.protobuf())
+	return sendProtobuf(fieldProm, append(begin, prom...), data, end), nil
+}
+
+func (m *message) samples(field protowire.Number, n *numbers, s *vector.Series) {
+	var sample message
+	for i, t := range n.times {
+		if s.Present.Has(i) {
+			sample = sample[:0]
+			sample.double(1, s.Values[i])
+			sample.number(2, t)
+			m.bytes(field, sample)
+		}
+	}
+}
+
+// protobufLines builds a result of lines: a LokiResponse.
+func protobufLines(r *api.Request, got *logql.Lines, w *window, categorize bool, f *figures) (*api.Response, error) {
+	p := protobufBody{quota: r.Quota}
+	var data, stream message
+	data.text(1, "streams")
+	for i := range got.Streams {
+		stream = stream[:0]
+		stream.text(1, got.Streams[i].Labels.String())
+		for j := range got.Streams[i].Entries {
+			stream.entry(2, &got.Streams[i].Entries[j], categorize)
+		}
+		data.bytes(2, stream)
+		if err := p.charge(data); err != nil {
+			return nil, err
+		}
+	}
+	var begin, end message
+	begin.text(1, "success")
+	begin.begin(2, len(data))
+	if w.direction == logql.Backward {
+		end.number(5, 1)
+	}
+	end.number(6, int64(w.limit))
+	if !isLegacy(r) {
+		end.number(7, versionV1)
+	}
+	end.bytes(8, f.protobuf())
+	for _, text := range r.Cost.Warnings.All() {
+		end.text(10, text)
+	}
+	return sendProtobuf(fieldLines, begin, data, end), nil
+}
+
+func (m *message) entry(field protowire.Number, e *logql.Entry, categorize bool) {
+	var t, entry message
+	seconds := e.Time / int64(time.Second)
+	if e.Time%int64(time.Second) < 0 {
+		seconds--
+	}
+	t.number(1, seconds)
+	t.number(2, e.Time-seconds*int64(time.Second))
+	entry.bytes(1, t)
+	if len(e.Line) > 0 {
+		entry.bytes(2, e.Line)
+	}
+	if categorize {
+		entry.labels(3, e.Metadata)
+		entry.labels(4, e.Parsed)
+	}
+	m.bytes(field, entry)
+}
+
+// protobufTexts builds a list of names or values: a LokiLabelNamesResponse.
+func protobufTexts(r *api.Request, all []string) *api.Response {
+	var m message
+	m.text(1, "success")
+	for _, s := range all {
+		m.bytes(2, []byte(s))
+	}
+	if !isLegacy(r) {
+		m.number(3, versionV1)
+	}
+	return sendProtobuf(fieldLabels, m)
+}
+
+// protobufSeries builds a list of label sets: a LokiSeriesResponse.
+func protobufSeries(r *api.Request, all []model.Labels) *api.Response {
+	var m, series message
+	m.text(1, "success")
+	for _, l := range all {
+		series = series[:0]
+		series.labels(1, l)
+		m.bytes(2, series)
+	}
+	if !isLegacy(r) {
+		m.number(3, versionV1)
+	}
+	return sendProtobuf(fieldSeries, m)
+}
+
+// protobufStats builds counts: an IndexStatsResponse.
+func protobufStats(counts []member) *api.Response {
+	var stats, m message
+	for i, c := range counts {
+		stats.number(protowire.Number(i+1), c.value)
+	}
+	m.bytes(1, stats)
+	return sendProtobuf(fieldStats, m)
+}
