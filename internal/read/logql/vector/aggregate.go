@@ -16,7 +16,9 @@ func Aggregate(ctx context.Context, quota *model.Quota, e *syntax.VectorAggregat
 	case syntax.TopK, syntax.ApproxTopK, syntax.BottomK, syntax.Sort, syntax.SortDesc:
 		return pick(ctx, quota, e, in)
 	}
-	labels, groupOf := group(&e.Grouping, in)
+	numbers := groups(&e.Grouping)
+	groupOf := numbers.add(in)
+	labels := numbers.labels
 	out := &Matrix{Steps: in.Steps, Series: make([]Series, len(labels))}
 	steps := in.Steps.Count
 	states := make([]state, len(labels))

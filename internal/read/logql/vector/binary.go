@@ -95,21 +95,20 @@ func combineSets(ctx context.Context, quota *model.Quota, e *syntax.BinaryExpr, 
 // addWhere adds the elements of a matrix for which the other one has an element with the same signature at
 // the same step, or those for which it has none.
 func (m *Matrix) addWhere(ctx context.Context, quota *model.Quota, by *syntax.VectorMatching, from, other *Matrix, has bool) error {
-	wanted, fromNumbers := signatures(by, from)
-	labels, otherNumbers := signatures(by, other)
+	numbers := signatures(by)
+	otherNumbers := numbers.add(other)
 	// At which steps the other side has a signature.
-	there := make(map[string]Set, len(labels))
+	there := make([]Set, len(numbers.labels))
 	for i, n := range otherNumbers {
-		set, known := there[string(labels[n])]
-		if !known {
-			set = NewSet(m.Steps.Count)
-			there[string(labels[n])] = set
+		if there[n] == nil {
+			there[n] = NewSet(m.Steps.Count)
 		}
 		for w, present := range other.Series[i].Present {
-			set[w] |= present
+			there[n][w] |= present
 		}
 	}
 	never := NewSet(m.Steps.Count)
+	fromNumbers := numbers.add(from)
 	for i := range from.Series {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -118,9 +117,9 @@ func (m *Matrix) addWhere(ctx context.Context, quota *model.Quota, by *syntax.Ve
 		if err := quota.TakeBytes(SeriesSize(s.Labels, m.Steps.Count)); err != nil {
 			return err
 		}
-		set, known := there[string(wanted[fromNumbers[i]])]
-		if !known {
-			set = never
+		set := never
+		if n := int(fromNumbers[i]); n < len(there) {
+			set = there[n]
 		}
 		present := NewSet(m.Steps.Count)
 		for w, p := range s.Present {

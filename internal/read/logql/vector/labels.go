@@ -9,42 +9,46 @@ import (
 // out, too.
 const metricName = "__name__"
 
-// group returns the labels of the groups of a matrix, in the order of their first series, and the group of
-// each series.
-func group(g *syntax.Grouping, in *Matrix) (labels []model.Labels, groupOf []int32) {
+// numbering numbers label sets that have some of the labels of series, in the order of their first series.
+type numbering struct {
+	names []string // the labels that count, or those that do not
+	// listed says that the labels in names count, empty that a label without a value is one.
+	listed, empty bool
+
+	labels  []model.Labels // by number
+	numbers map[string]int32
+	key     []byte
+}
+
+// groups numbers the groups of an aggregation.
+func groups(g *syntax.Grouping) *numbering {
 	names := g.Labels
 	if g.Without {
 		names = append(names[:len(names):len(names)], metricName)
 	}
-	return number(in, func(dst []byte, l model.Labels) []byte {
-		return appendLabels(dst, l, names, !g.Without, !g.Without)
-	})
+	return &numbering{names: names, listed: !g.Without, empty: !g.Without, numbers: make(map[string]int32)}
 }
 
-// signatures returns what the series of a matrix are matched by, each once, and the number of the signature
-// of each series.
-func signatures(m *syntax.VectorMatching, in *Matrix) (labels []model.Labels, numberOf []int32) {
-	return number(in, func(dst []byte, l model.Labels) []byte {
-		return appendLabels(dst, l, m.Labels, m.On, false)
-	})
+// signatures numbers what elements are matched by, for both sides together.
+func signatures(m *syntax.VectorMatching) *numbering {
+	return &numbering{names: m.Labels, listed: m.On, numbers: make(map[string]int32)}
 }
 
-// number numbers the label sets that appendKey makes of those of the series.
-func number(in *Matrix, appendKey func(dst []byte, l model.Labels) []byte) (labels []model.Labels, numberOf []int32) {
-	numbers := make(map[string]int32)
-	numberOf = make([]int32, len(in.Series))
-	var key []byte
+// add returns the number of each series.
+func (n *numbering) add(in *Matrix) []int32 {
+	numbers := make([]int32, len(in.Series))
 	for i := range in.Series {
-		key = appendKey(key[:0], in.Series[i].Labels)
-		n, known := numbers[string(key)]
+		n.key = appendLabels(n.key[:0], in.Series[i].Labels, n.names, n.listed, n.empty)
+		number, known := n.numbers[string(n.key)]
 		if !known {
-			n = int32(len(labels))
-			numbers[string(key)] = n
-			labels = append(labels, model.Labels(string(key)))
+			number = int32(len(n.labels))
+			own := string(n.key)
+			n.numbers[own] = number
+			n.labels = append(n.labels, model.Labels(own))
 		}
-		numberOf[i] = n
+		numbers[i] = number
 	}
-	return labels, numberOf
+	return numbers
 }
 
 // appendLabels appends the labels that are listed, or those that are not. Labels with empty values go with

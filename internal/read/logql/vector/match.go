@@ -29,24 +29,24 @@ func match(ctx context.Context, quota *model.Quota, e *syntax.BinaryExpr, left, 
 		many, one = one, many
 	}
 	m := matcher{e: e, quota: quota, steps: left.Steps.Count, filters: isFilter(e), failsAt: math.MaxInt}
-	if err := m.gather(one); err != nil {
+	signatures := signatures(&e.Matching)
+	if err := m.gather(one, signatures.add(one), len(signatures.labels)); err != nil {
 		return nil, err
 	}
-	wanted, numbers := signatures(&e.Matching, many)
+	numbers := signatures.add(many)
 	m.results = make(map[string]int)
 	for i := range many.Series {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		labels := wanted[numbers[i]]
-		if o := m.ones[string(labels)]; o != nil {
-			if err := m.combine(&many.Series[i], o, labels, one); err != nil {
+		if n := int(numbers[i]); n < len(m.ones) {
+			if err := m.combine(&many.Series[i], &m.ones[n], signatures.labels[n], one); err != nil {
 				return nil, err
 			}
 		}
 	}
-	for _, o := range m.ones {
-		_ = quota.TakeBytes(-m.oneSize(o)) // giving back does not fail
+	for i := range m.ones {
+		_ = quota.TakeBytes(-m.oneSize(&m.ones[i])) // giving back does not fail
 	}
 	if m.err != nil {
 		return nil, m.err
@@ -65,8 +65,8 @@ type matcher struct {
 	quota   *model.Quota
 	steps   int
 	filters bool
-	ones    map[string]*oneSide // by signature
-	results map[string]int      // by labels, the index in out
+	ones    []oneSide      // by the number of the signature
+	results map[string]int // by labels, the index in out
 	out     []result
 
 	// The error of the earliest step. Of one step, duplicates of the side that has one element come first.
@@ -111,19 +111,17 @@ func (m *matcher) fail(step int, err error) {
 
 // gather gathers the side that has one element by signature. Two elements of one step are an error, whether
 // or not the other side has a match for them.
-func (m *matcher) gather(one *Matrix) error {
+func (m *matcher) gather(one *Matrix, numbers []int32, signatures int) error {
 	duplicate := errDuplicateRight
 	if m.e.Matching.Card == syntax.OneToMany {
 		duplicate = errDuplicateLeft
 	}
-	labels, numbers := signatures(&m.e.Matching, one)
-	m.ones = make(map[string]*oneSide, len(labels))
+	m.ones = make([]oneSide, signatures)
 	for i := range one.Series {
 		s := &one.Series[i]
-		key := string(labels[numbers[i]])
-		o := m.ones[key]
-		if o == nil {
-			m.ones[key] = &oneSide{present: s.Present, values: s.Values, series: int32(i)}
+		o := &m.ones[numbers[i]]
+		if o.present == nil {
+			*o = oneSide{present: s.Present, values: s.Values, series: int32(i)}
 			continue
 		}
 		if o.owners == nil {
@@ -214,11 +212,12 @@ func (m *matcher) result(labels model.Labels) (*result, error) {
 	if err := m.quota.TakeBytes(matchedSize(m.steps)); err != nil {
 		return nil, err
 	}
-	s, err := newSeries(m.quota, model.Labels(string(labels)), m.steps)
+	own := string(labels)
+	s, err := newSeries(m.quota, model.Labels(own), m.steps)
 	if err != nil {
 		return nil, err
 	}
-	m.results[string(labels)] = len(m.out)
+	m.results[own] = len(m.out)
 	m.out = append(m.out, result{s, NewSet(m.steps)})
 	return &m.out[len(m.out)-1], nil
 }

@@ -14,8 +14,9 @@ import (
 // pick carries out topk, bottomk and the sorts: at each step it keeps the first K series of each group, or
 // all. At a single step it also orders them, group by group. NaN comes last, and equal values go by labels.
 func pick(ctx context.Context, quota *model.Quota, e *syntax.VectorAggregation, in *Matrix) (*Matrix, error) {
-	labels, groupOf := group(&e.Grouping, in)
-	members := make([][]int32, len(labels))
+	numbers := groups(&e.Grouping)
+	groupOf := numbers.add(in)
+	members := make([][]int32, len(numbers.labels))
 	for i, g := range groupOf {
 		members[g] = append(members[g], int32(i))
 	}
