@@ -198,6 +198,90 @@ func TestLogQueries(t *testing.T) {
 	}
 }
 
+func TestCountQueries(t *testing.T) {
+	if _, err := countQueries(nil); err == nil {
+		t.Error("no needles are enough")
+	}
+	list, err := countQueries([]lines.Needle{{Text: "rare", Lines: 9}})
+	if err != nil || len(list) != 6 {
+		t.Fatal(list, err)
+	}
+	from := time.Unix(1_700_000_000, 0)
+	loki, victoria := list[0].path(system.Loki, from, from.Add(time.Hour)), list[0].path(system.VictoriaLogs, from, from.Add(time.Hour))
+	if !strings.Contains(loki, "start=1700000060000000000") || !strings.Contains(loki, "end=1700003600000000000") || !strings.Contains(loki, "step=60s") {
+		t.Error(loki)
+	}
+	if !strings.HasPrefix(victoria, "/select/logsql/stats_query_range?") || !strings.Contains(victoria, "start=1700000000000000000") || !strings.Contains(victoria, "end=1700003599999999999") {
+		t.Error(victoria)
+	}
+	var rec result.Record
+	noteCounts(&rec, system.Shale, []byte(`{"data":{"stats":{"summary":{"totalLinesProcessed":7,"totalBytesProcessed":70},"querier":{"store":{"totalChunksDownloaded":2}}}}}`))
+	if v := rec.Values; v["scanned-lines"] != 7 || v["scanned-B"] != 70 || v["pages-read"] != 2 {
+		t.Error(v)
+	}
+	rec.Load, rec.System = countLoad("logs-metrics", "bytes by app"), thisTree
+	if text := logCountReport("logs-metrics")([]result.Record{rec}); !strings.Contains(text, "| bytes by app | shale |") {
+		t.Error(text)
+	}
+	rec.Load = drilldownLoad("stats, 7 d")
+	if text := drilldownReport([]result.Record{rec}); !strings.Contains(text, "| stats, 7 d | shale |") {
+		t.Error(text)
+	}
+	if path := drilldownRequests()[3].target(from, from.Add(time.Hour)); !strings.HasPrefix(path, "/loki/api/v1/index/volume_range?") || !strings.Contains(path, "step=36s") {
+		t.Error(path)
+	}
+}
+
+// TestAgreement: the first result counts, whichever system gave it, and all others must be equal to it.
+func TestAgreement(t *testing.T) {
+	read := func(series string) matrix {
+		t.Helper()
+		m, err := readMatrix([]byte(`{"data":{"resultType":"matrix","result":[` + series + `]}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	const a, b = `{"metric":{"level":"a","__name__":"n"},"values":[[60,"1"],[120,"2"]]}`, `{"metric":{"level":"b"},"values":[[60,"3"]]}`
+	for _, c := range []struct {
+		first, second string
+		tolerance     float64
+		want          string
+	}{
+		{a + "," + b, b + "," + a, 0, ""},
+		{a, a + "," + b, 0, `1 of 3 values differ; {level="b"} at 1970-01-01T00:01:00Z: 3 instead of nothing`},
+		{a + "," + b, a, 0, "nothing instead of 3"},
+		{`{"values":[[60,"100"]]}`, `{"values":[[60,"101"]]}`, 0.02, ""},
+		{`{"values":[[60,"100"]]}`, `{"values":[[60,"103"]]}`, 0.02, "103 instead of 100"},
+		{`{"values":[[60,"1"]]}`, `{"values":[[60,"NaN"]]}`, 0.02, "NaN instead of 1"},
+		{`{"values":[[60,"1"]]}`, `{"values":[[60.5,"1"]]}`, 0, "2 of 1 values differ"},
+		{"", "", 0, "the result is empty"},
+	} {
+		g := agreement{}
+		err := g.with("q", "one", read(c.first), 0)
+		if err == nil {
+			err = g.with("q", "two", read(c.second), c.tolerance)
+		}
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s, %s: %v, want %q", c.first, c.second, err, c.want)
+		}
+	}
+	if begin := (&agreement{}).start(); time.Since(begin) < logsSpan+logsAgo || begin.Unix()%600 != 0 {
+		t.Error(begin)
+	}
+	m := read(`{"metric":{"path":"x"},"values":[[60,"1"],[120,"5"]]},{"metric":{"path":"y"},"values":[[60,"2"]]}`)
+	m.shift(time.Minute)
+	if got := m.ranks(); len(got) != 2 || got["rank 1"][120_000] != 2 || got["rank 2"][120_000] != 1 || got["rank 1"][180_000] != 5 {
+		t.Error(got)
+	}
+	for _, bad := range []string{"soup", `{"data":{"resultType":"vector","result":[]}}`, `{"data":{"resultType":"matrix","result":[{"values":[[1,2]]}]}}`,
+		`{"data":{"resultType":"matrix","result":[{"values":[]},{"values":[]}]}}`} {
+		if m, err := readMatrix([]byte(bad)); err == nil {
+			t.Errorf("%s: %v", bad, m)
+		}
+	}
+}
+
 func TestMemoryFigures(t *testing.T) {
 	tr := &trial{sys: system.System{Kind: system.Shale}, rec: &result.Record{
 		Marks:  map[string]float64{"all known": 10, "relabelling": 30},

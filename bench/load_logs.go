@@ -27,12 +27,24 @@ func logLoads() []*load {
 			ratios:  []string{"line-B/s", "cpu-s/GB-settled", "disk/raw", "peak-B"}},
 		{name: "logs-queries", about: "Queries of those lines, once after a restart with an empty page cache, then again and again",
 			speaks: "logs", run: logsQueries, long: true, columns: []string{"line-B", "disk/raw"}, more: logQueryReport},
+		{name: "logs-metrics", about: "Metric queries over those lines, with windows as long as the step: results of all systems must agree",
+			speaks: "logs", run: logsCounts(6, false), long: true, columns: []string{"line-B", "disk/raw"}, more: logCountReport("logs-metrics")},
+		{name: "logs-metrics-first", about: "The first three of these queries, which fit more lines",
+			speaks: "logs", run: logsCounts(3, false), long: true, columns: []string{"line-B", "disk/raw"}, more: logCountReport("logs-metrics-first")},
+		{name: "logs-metrics-exploded", about: "Those of these queries that parse JSON, in a VictoriaLogs that parses it when it receives lines",
+			speaks: "logs", only: isVictoriaLogs, run: logsCounts(6, true), long: true, columns: []string{"line-B", "disk/raw"}, more: logCountReport("logs-metrics-exploded")},
+		{name: "drilldown", about: "Lines of 400 streams over a week; the requests of Logs Drilldown over an hour, a day and a week",
+			speaks: "logs", only: speaksLoki, run: drilldown, long: true, columns: []string{"line-B", "disk/raw"}, more: drilldownReport},
 		{name: "logs-streams-10k", about: "Lines of 10,000 streams over a week; names and values of labels, and series",
 			speaks: "logs", run: logsStreams(10_000, 200, 2000), long: true, columns: streams, ratios: []string{"peak-B"}, more: logLabelReport("logs-streams-10k")},
 		{name: "logs-streams-1m", about: "The same with 1,000,000 streams",
 			speaks: "logs", run: logsStreams(1_000_000, 1000, 1000), long: true, columns: streams, ratios: []string{"peak-B"}, more: logLabelReport("logs-streams-1m")},
 	}
 }
+
+func isVictoriaLogs(s *system.System) bool { return s.Kind == system.VictoriaLogs }
+
+func speaksLoki(s *system.System) bool { return s.Kind != system.VictoriaLogs }
 
 // logsMemory is the budget of Shale in the loads of logs.
 const logsMemory = "512MiB"

@@ -55,6 +55,10 @@ Compare with Loki and VictoriaLogs, 10 GB of log lines:
 
     go run ./bench run --loads logs-ingest,logs-queries --logs-gb 10 --runs 1 --loki /path/to/loki --victorialogs /path/to/victoria-logs
 
+Compare metric queries over a gigabyte of lines; their results must agree:
+
+    go run ./bench run --loads logs-metrics,logs-metrics-exploded --runs 1 --loki /path/to/loki --victorialogs /path/to/victoria-logs
+
 Try it with a hundredth of the series, for a few seconds:
 
     go run ./bench run --runs 1 --scale 0.01 --duration 2s --quiet 1s --settle 5s --queries 3
@@ -110,7 +114,7 @@ func (c *runCmd) Run(ctx context.Context, out *streams) (err error) {
 				fmt.Fprintf(out.stderr, "[%d/%d] %s\n", n, total, describe(&records[0], l.columns))
 				for i := range records {
 					if i > 0 {
-						fmt.Fprintf(out.stderr, "    %s\n", describe(&records[i], []string{"result-lines", "cold-s", "first-s", "p50-s", "p99-s", "cpu-s", "bucket-requests"}))
+						fmt.Fprintf(out.stderr, "    %s\n", describe(&records[i], []string{"result-lines", "result-points", "cold-s", "first-s", "p50-s", "p99-s", "cpu-s", "scanned-lines", "pages-read", "bucket-requests"}))
 					}
 					if records[i].Error != "" {
 						failed++
@@ -144,6 +148,7 @@ func planned(chosen []*load, systems []system.System) (n int) {
 func (c *runCmd) prepare(ctx context.Context, work string, chosen []*load, log io.Writer) (systems []system.System, s settings, err error) {
 	s = settings{
 		Duration: c.Duration, Soak: c.Soak, Scale: c.Scale, Quiet: c.Quiet, Settle: c.Settle, Queries: c.Queries, Memory: c.Memory, LogsGB: c.LogsGB, Work: work, Log: log,
+		agreed: &agreement{},
 	}
 	shale := c.Shale
 	if shale == "" {

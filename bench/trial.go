@@ -32,6 +32,8 @@ type settings struct {
 	Loader        string  // binary
 	Slow          string  // binary of bench/slow; empty: none
 	Work          string  // folder for data
+	// agreed holds the results that those of all systems must equal.
+	agreed *agreement
 	// Feeder is a Prometheus that scrapes; nil: none is given.
 	Feeder *system.System
 	Log    io.Writer

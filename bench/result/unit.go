@@ -65,6 +65,8 @@ func unitTable() map[string]unit {
 		"before-rss-B":            {title: "RSS before", less: true, write: Bytes},
 		"bound-B":                 {title: "bound", write: Bytes},
 		"result-series":           {title: "series of the result", write: count},
+		"result-points":           {title: "points of the result", write: count},
+		"scanned-lines":           {title: "lines read", less: true, write: count},
 		"samples-scanned/s":       {title: "samples scanned/s", more: true, write: count},
 		"disk-index-B/sample":     {title: "of it index", less: true, write: figures},
 		"lost":                    {title: "lost", less: true, write: count},

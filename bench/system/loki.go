@@ -46,6 +46,7 @@ limits_config:
   max_streams_per_user: 0
   reject_old_samples: false
   max_query_series: 10000000
+  query_timeout: 10m
   shard_streams: {enabled: false}
 analytics: {reporting_enabled: false}
 `, host, port, grpcPort, dir), nil

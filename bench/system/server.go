@@ -61,7 +61,8 @@ func Start(ctx context.Context, sys System, o Options) (*Server, error) {
 	}
 	s.cmd = exec.Command(sys.Binary, sys.arguments(o, s.HTTP, s.Graphite)...)
 	s.cmd.Stdout, s.cmd.Stderr = s.log, s.log
-	// Ctrl-C at the terminal goes to the benchmark, which stops its servers; if it is killed, they end with it.
+	// Ctrl-C at the terminal goes to the benchmark, which stops its servers; if it is killed, they end with
+	// it.
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if err := s.cmd.Start(); err != nil {
 		return nil, errors.Join(err, s.log.Close())
@@ -148,18 +149,48 @@ func (s *Server) Post(ctx context.Context, path string) (code int, body []byte, 
 	return s.do(ctx, http.MethodPost, path)
 }
 
+// Cost sends a GET request to Shale and returns the figures in the statement of its cost.
+func (s *Server) Cost(ctx context.Context, path string) (map[string]float64, error) {
+	resp, body, err := s.send(ctx, http.MethodGet, path)
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s: status %d: %.200s", s.Name, resp.StatusCode, body)
+	}
+	cost := make(map[string]float64)
+	for part := range strings.SplitSeq(resp.Header.Get("Shale-Cost"), ",") {
+		name, text, _ := strings.Cut(strings.TrimSpace(part), "=")
+		if v, err := strconv.ParseFloat(text, 64); err == nil {
+			cost[name] = v
+		}
+	}
+	if len(cost) == 0 {
+		return nil, fmt.Errorf("%s: the response to %.100s states no cost", s.Name, path)
+	}
+	return cost, nil
+}
+
 func (s *Server) do(ctx context.Context, method, path string) (code int, body []byte, err error) {
-	req, err := http.NewRequestWithContext(ctx, method, "http://"+s.HTTP+path, nil)
+	resp, body, err := s.send(ctx, method, path)
 	if err != nil {
 		return 0, nil, err
 	}
-	resp, err := s.client.Do(req)
+	return resp.StatusCode, body, nil
+}
+
+// send sends a request and reads the whole response.
+func (s *Server) send(ctx context.Context, method, path string) (resp *http.Response, body []byte, err error) {
+	req, err := http.NewRequestWithContext(ctx, method, "http://"+s.HTTP+path, nil)
 	if err != nil {
-		return 0, nil, err
+		return nil, nil, err
+	}
+	if resp, err = s.client.Do(req); err != nil {
+		return nil, nil, err
 	}
 	defer resp.Body.Close()
 	body, err = io.ReadAll(resp.Body)
-	return resp.StatusCode, body, err
+	return resp, body, err
 }
 
 // Usage returns the usage of the process so far.
