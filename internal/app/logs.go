@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -63,10 +64,11 @@ func receive(c config.Config, e *Engine, mux *http.ServeMux, registry *prometheu
 }
 
 // lokiOptions connects Loki's API to an open store.
-func lokiOptions(e *Engine, shared api.Options, registry *prometheus.Registry) loki.Options {
+func lokiOptions(e *Engine, retention time.Duration, shared api.Options, registry *prometheus.Registry) loki.Options {
 	return loki.Options{
-		Engine:  logql.New(logql.Options{Read: e.Querier(), Watch: e.Path(), Registerer: registry}),
-		Options: shared,
+		Engine:    logql.New(logql.Options{Read: e.Querier(), Watch: e.Path(), Registerer: registry}),
+		Options:   shared,
+		Retention: retention,
 	}
 }
 

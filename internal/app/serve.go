@@ -117,7 +117,7 @@ func (s *servers) mount(c config.Config, e *Engine, registry *prometheus.Registr
 	s.http.engine = newPromEngine(c, registry, log)
 	prom.New(promOptions(c, e, s.http.engine, shared)).Routes(mux)
 	receive(c, e, mux, registry)
-	s.http.logs = loki.New(lokiOptions(e, shared, registry))
+	s.http.logs = loki.New(lokiOptions(e, c.Retention, shared, registry))
 	s.http.logs.Routes(mux)
 	s.http.mux.Store(mux)
 	if c.GraphiteListen == "" && c.GraphitePickleListen == "" {

@@ -39,8 +39,8 @@ const (
 // isLegacy reports whether a request came by one of the old paths.
 func isLegacy(r *api.Request) bool { return strings.HasPrefix(r.URL.Path, legacy) }
 
-// Routes mounts the API below /loki/api/v1/ and /api/prom/. Other handlers may have paths below the same
-// prefixes.
+// Routes mounts the API below /loki/api/v1/ and /api/prom/, and /config/tenant/v1/limits. Other handlers may
+// have paths below the same prefixes.
 func (h *Handler) Routes(mux *http.ServeMux) {
 	h.pipeline.Mount(mux, &api.Dialect{
 		ContentType: "application/json; charset=UTF-8", Tenants: api.ManyTenants, Classify: classify, WriteError: writeError,
@@ -68,6 +68,8 @@ func (h *Handler) endpoints() []api.Endpoint {
 		{Pattern: current + "detected_labels", Name: "detected_labels", Needs: bounded, Serve: h.detectedLabels},
 		{Pattern: current + "detected_fields", Name: "detected_fields", Needs: bounded, Serve: h.detectedFields},
 		{Pattern: current + "detected_field/{name}/values", Name: "detected_field_values", Needs: bounded, Serve: h.detectedValues},
+		{Pattern: current + "drilldown-limits", Name: "drilldown_limits", Needs: fixed, Serve: h.drilldownLimits},
+		{Pattern: "/config/tenant/v1/limits", Name: "tenant_limits", Needs: fixed, Serve: h.tenantLimits},
 		{Pattern: current + "format_query", Name: "format_query", Needs: fixed, Serve: h.formatQuery},
 		{Pattern: current + "status/buildinfo", Name: "buildinfo", Needs: fixed, Serve: h.buildInfo},
 		{Pattern: current + "tail", Name: "tail", Needs: fixed, Serve: h.tail},
