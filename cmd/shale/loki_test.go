@@ -25,6 +25,7 @@ type fakeLoki struct {
 	mu      sync.Mutex
 	lines   []fakeLine                // by time
 	refuse  func(n int) (int, string) // gives the status and text that refuse query n, or 0
+	more    string                    // members of each response, with a comma at the end
 	queries int                       // so far
 	tenant  string                    // of the last query
 	conns   int                       // so far
@@ -99,7 +100,7 @@ func (f *fakeLoki) query(w http.ResponseWriter, r *http.Request, start int64, li
 		slices.Reverse(lines)
 	}
 	lines = slices.DeleteFunc(lines, func(l fakeLine) bool { return l.at < start || l.at >= end })
-	fmt.Fprintf(w, `{"status":"success","data":{"resultType":"streams","result":%s}}`, streamOf(lines[:min(limit, len(lines))]))
+	fmt.Fprintf(w, `{"status":"success",%s"data":{"resultType":"streams","result":%s}}`, f.more, streamOf(lines[:min(limit, len(lines))]))
 }
 
 // streamOf writes lines as the streams of a response.

@@ -54,7 +54,10 @@ func (q *queryCmd) runLines(ctx context.Context, p *process) error {
 	}
 	ctx, cancel := q.deadline(ctx)
 	defer cancel()
-	pages := &client.Pages{Server: server, Expr: q.Expr, Forward: q.Forward, From: start.UnixNano(), To: end.UnixNano(), Left: q.Limit}
+	pages := &client.Pages{
+		Server: server, Expr: q.Expr, Forward: q.Forward, From: start.UnixNano(), To: end.UnixNano(), Left: q.Limit,
+		Warn: func(text string) { p.note("%s", text) },
+	}
 	if q.Stats {
 		pages.Cost = make(map[string]float64)
 	}

@@ -38,7 +38,12 @@ func TestQueryLogs(t *testing.T) {
 	if lines := strings.Count(out, "\n"); code != exitOK || lines != 1500 || !strings.HasPrefix(out, `{"time":"2023-11-14T22:13:20.000000000Z","labels":{"app":"a","b":"c"},"line":"<line> 0"}`) {
 		t.Errorf("%d: %d lines: %.300s", code, lines, out)
 	}
-	if code, out, _ = query("--limit", "1", "-o", "json"); code != exitOK || !strings.HasPrefix(out, `{"status":"success","data":{"resultType":"streams"`) {
+	loki.more = `"warnings":["lines are missing\u001b"],`
+	if code, out, errs = query("--limit", "3000", "-o", "raw"); code != exitOK || strings.Count(errs, "shale: note: lines are missing\\x1b\n") != 1 || strings.Contains(out, "missing") {
+		t.Errorf("%d: %s", code, errs)
+	}
+	loki.more = ""
+	if code, out, _ = query("--limit", "1", "-o", "json"); code != exitOK || !strings.Contains(out, `"data":{"resultType":"streams"`) {
 		t.Errorf("%d: %.300s", code, out)
 	}
 	code, _, errs = shale(t, nil, "query", "--logs", "{", "--url", loki.url)

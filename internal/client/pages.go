@@ -36,9 +36,12 @@ type Pages struct {
 	// Cost, unless it is nil, gets the sums of the figures in the statistics of all responses, by their names:
 	// summary.totalLinesProcessed.
 	Cost map[string]float64
+	// Warn, unless it is nil, gets each different warning of the responses once.
+	Warn func(text string)
 	Done bool
 
-	grown int // lines of the next page, if many have one time
+	warned map[string]bool
+	grown  int // lines of the next page, if many have one time
 	// noTies is the refusal of the server if the lines of one time did not fit into a response together.
 	noTies error
 	// stuck is the error of the next call: the server does not give all lines of one time.
@@ -193,6 +196,15 @@ func (p *Pages) request(ctx context.Context, limit int, paging bool) (body []byt
 	}
 	if lines, err = readLines(v, body); err != nil {
 		return nil, nil, false, invalid(fmt.Errorf("%s: %w", p.Server.URL, err))
+	}
+	for _, w := range v.GetArray("warnings") {
+		if text := string(w.GetStringBytes()); p.Warn != nil && !p.warned[text] {
+			if p.warned == nil {
+				p.warned = make(map[string]bool)
+			}
+			p.warned[text] = true
+			p.Warn(text)
+		}
 	}
 	if p.Cost != nil {
 		addFigures(p.Cost, "", v.GetObject("data", "stats"))
