@@ -139,21 +139,9 @@ func (t *trial) askCounts(ctx context.Context, q *countQuery, from, to time.Time
 	}
 	path := q.path(t.sys.Kind, from, to)
 	return t.with(ctx, logsMemory, func(srv *system.Server) error {
-		before, err := t.bucketCounters(ctx, srv)
+		answer, err := t.cold(ctx, srv, path, rec)
 		if err != nil {
 			return err
-		}
-		cold, answer, err := timed(ctx, srv, path)
-		if err != nil {
-			return err
-		}
-		after, err := t.bucketCounters(ctx, srv)
-		if err != nil {
-			return err
-		}
-		rec.Set("cold-s", cold)
-		if t.sys.Kind == system.Shale {
-			rec.Set("bucket-requests", after[0]-before[0])
 		}
 		if err := t.agree(q, answer, rec); err != nil {
 			return err

@@ -100,26 +100,35 @@ func (t *trial) askCold(ctx context.Context, path func(turn int) string, rec *re
 		rec.Note("the page cache is not empty: %v", err)
 	}
 	return t.with(ctx, logsMemory, func(srv *system.Server) error {
-		before, err := t.bucketCounters(ctx, srv)
+		answer, err := t.cold(ctx, srv, path(0), rec)
 		if err != nil {
 			return err
-		}
-		cold, answer, err := timed(ctx, srv, path(0))
-		if err != nil {
-			return err
-		}
-		after, err := t.bucketCounters(ctx, srv)
-		if err != nil {
-			return err
-		}
-		rec.Set("cold-s", cold)
-		if t.sys.Kind == system.Shale {
-			rec.Set("bucket-requests", after[0]-before[0])
 		}
 		noteAnswer(rec, t.sys.Kind, answer)
 		_, err = t.repeat(ctx, srv, func(turn int) string { return path(1 + turn) }, t.Queries, askPatience, rec)
 		return err
 	})
+}
+
+// cold sends the first query to a server, and records its time and the requests to the bucket.
+func (t *trial) cold(ctx context.Context, srv *system.Server, path string, rec *result.Record) (answer []byte, err error) {
+	before, err := t.bucketCounters(ctx, srv)
+	if err != nil {
+		return nil, err
+	}
+	seconds, answer, err := timed(ctx, srv, path)
+	if err != nil {
+		return nil, err
+	}
+	after, err := t.bucketCounters(ctx, srv)
+	if err != nil {
+		return nil, err
+	}
+	rec.Set("cold-s", seconds)
+	if t.sys.Kind == system.Shale {
+		rec.Set("bucket-requests", after[0]-before[0])
+	}
+	return answer, nil
 }
 
 // noteAnswer records the lines of a response and, from its statistics, how much was read for them.

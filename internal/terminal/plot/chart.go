@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -67,24 +68,17 @@ func (c *Chart) Write(w io.Writer) error {
 		fmt.Fprintf(&out, "%*s %s", margin, label, edge)
 		c.row(&out, canvas, row)
 	}
-	marks, labels := timeAxis(c.From, c.To, columns)
-	line := strings.Repeat(s.floor, columns)
-	if len(marks) > 0 {
-		var ticked strings.Builder
-		for column := range columns {
-			if len(marks) > 0 && marks[0] == column {
-				ticked.WriteString(s.tickBelow)
-				marks = marks[1:]
-			} else {
-				ticked.WriteString(s.floor)
-			}
-		}
-		line = ticked.String()
-	}
+	ticks, labels := timeAxis(c.From, c.To, columns)
 	blank := strings.Repeat(" ", margin+2)
-	fmt.Fprintf(&out, "%s%s%s\n", blank[1:], s.corner, line)
-	fmt.Fprintf(&out, "%s%s\n", blank, strings.TrimRight(labels, " "))
-	fmt.Fprintf(&out, "%s%s\n", blank, c.caption())
+	out.WriteString(blank[1:] + s.corner)
+	for column := range columns {
+		if slices.Contains(ticks, column) {
+			out.WriteString(s.tickBelow)
+		} else {
+			out.WriteString(s.floor)
+		}
+	}
+	fmt.Fprintf(&out, "\n%s%s\n%s%s\n", blank, labels, blank, c.caption())
 	c.legend(&out)
 	_, err := w.Write(out.Bytes())
 	return err
