@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	bucketfs "github.com/shaledb/shale/internal/bucket/fs"
+	"github.com/shaledb/shale/internal/repair"
 	"github.com/shaledb/shale/internal/store/catalog"
 	"github.com/shaledb/shale/internal/store/compact"
 )
@@ -19,7 +20,10 @@ type inspectCatalogueCmd struct {
 	Check   bool   `help:"Read every live block and compare it with its commit record."`
 	Repair  bool   `help:"Check, and then ask about each repair that is possible. What is damaged is set aside, nothing is deleted. A server may run meanwhile."`
 	Yes     bool   `help:"With --repair: do all repairs without asking."`
-	DataDir string `type:"existingdir" placeholder:"DIR" help:"Data folder of a server that uses the bucket: the commit records that it remembers are compared, too. Default: the folder that the bucket lies in, if it is a data folder."`
+	DataDir string `xor:"memory" type:"existingdir" placeholder:"DIR" help:"Data folder of a server that uses the bucket: the commit records that it remembers are compared, too. Default: the folder that the bucket lies in, if it is a data folder."`
+	// NoDataDir is not the default of a missing DataDir: a rebuilt record next to a remembered one gives a block
+	// two records.
+	NoDataDir bool `xor:"memory" help:"With --repair: rebuild lost commit records although no data folder is known that may remember them."`
 }
 
 // rememberedDir is the folder of a data folder in which a server keeps copies of commit records.
@@ -36,8 +40,8 @@ func memoryOf(dataDir string) (catalog.Reader, error) {
 
 // Run lists the contents of the bucket, reports what is wrong, and repairs it if asked.
 func (i *inspectCatalogueCmd) Run(ctx context.Context, p *process) error {
-	if i.Yes && !i.Repair {
-		return usageError{fmt.Errorf("--yes needs --repair")}
+	if (i.Yes || i.NoDataDir) && !i.Repair {
+		return usageError{fmt.Errorf("--yes and --no-data-dir need --repair")}
 	}
 	b, err := bucketfs.New(vfs.Default, i.Dir) // opening changes nothing before the first put
 	if err != nil {
@@ -58,9 +62,10 @@ func (i *inspectCatalogueCmd) Run(ctx context.Context, p *process) error {
 	if err != nil {
 		return err
 	}
-	wrong := found.Wrong
+	wrong, withheld := found.Wrong, 0
 	if i.Repair && wrong > 0 {
-		repairs := found.Repairs(ctx, b, time.Now())
+		var repairs []repair.Step
+		repairs, withheld = found.Repairs(ctx, b, time.Now(), i.NoDataDir)
 		done, err := repairAll(ctx, p, repairs, i.Yes)
 		if err != nil {
 			return err
@@ -72,6 +77,9 @@ func (i *inspectCatalogueCmd) Run(ctx context.Context, p *process) error {
 			}
 			wrong = found.Wrong
 		}
+	}
+	if withheld > 0 {
+		return fmt.Errorf("%d things are wrong in %s; %d more repairs are possible, but a server may remember the lost commit records: name its data folder with --data-dir, or add --no-data-dir if that is lost, too", wrong, i.Dir, withheld)
 	}
 	if wrong > 0 {
 		return fmt.Errorf("%d things are wrong in %s", wrong, i.Dir)

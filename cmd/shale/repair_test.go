@@ -100,15 +100,15 @@ func TestRepairBucket(t *testing.T) {
 				t.Fatalf("check: exit %d\n%s%s", code, out, errs)
 			}
 			// No reply changes nothing.
-			if code, out, errs := replies(t, "", "inspect", "catalogue", dir, "--repair"); code != exitFailed || !strings.Contains(out, "left as it is") {
+			if code, out, errs := replies(t, "", "inspect", "catalogue", dir, "--repair", "--no-data-dir"); code != exitFailed || !strings.Contains(out, "left as it is") {
 				t.Errorf("no reply: exit %d\n%s%s", code, out, errs)
 			}
 			for round := max(1, test.rounds); round > 1; round-- {
-				if code, out, errs := replies(t, "y\n", "inspect", "catalogue", dir, "--repair"); code != exitFailed {
+				if code, out, errs := replies(t, "y\n", "inspect", "catalogue", dir, "--repair", "--no-data-dir"); code != exitFailed {
 					t.Errorf("round %d: exit %d\n%s%s", round, code, out, errs)
 				}
 			}
-			code, out, errs := replies(t, "yes\n", "inspect", "catalogue", dir, "--repair")
+			code, out, errs := replies(t, "yes\n", "inspect", "catalogue", dir, "--repair", "--no-data-dir")
 			if code != exitOK || !strings.Contains(out, "0 things are wrong") {
 				t.Errorf("repair: exit %d\n%s%s", code, out, errs)
 			}
@@ -185,4 +185,23 @@ func spoil(t *testing.T, dir, name string, change func([]byte) []byte) {
 func flip(b []byte) []byte {
 	b[20] ^= 1
 	return b
+}
+
+// TestRepairNeedsMemory: a record that a server may remember is rebuilt only if the operator says that the
+// data folder is lost.
+func TestRepairNeedsMemory(t *testing.T) {
+	dir := bucketToRepair(t)
+	id := onlyFile(t, filepath.Join(dir, "blocks"))
+	take(t, dir, "catalog/"+id+".json")
+	take(t, dir, "copies/catalog/"+id+".json")
+	code, out, errs := shale(t, nil, "inspect", "catalogue", dir, "--repair", "--yes")
+	if code != exitFailed || strings.Contains(out, "rebuild") || !strings.Contains(errs, "1 more repairs are possible") || !strings.Contains(errs, "--no-data-dir") {
+		t.Errorf("exit %d\n%s%s", code, out, errs)
+	}
+	if code, out, errs = shale(t, nil, "inspect", "catalogue", dir, "--repair", "--yes", "--no-data-dir"); code != exitOK || !strings.Contains(out, "rebuild the record") {
+		t.Errorf("--no-data-dir: exit %d\n%s%s", code, out, errs)
+	}
+	if code, _, errs = shale(t, nil, "inspect", "catalogue", dir, "--no-data-dir"); code != exitUsage || !strings.Contains(errs, "need --repair") {
+		t.Errorf("without --repair: exit %d\n%s", code, errs)
+	}
 }

@@ -273,7 +273,8 @@ func TestRepairOlderCopy(t *testing.T) {
 	var out bytes.Buffer
 	found, err := compact.Inspect(ctx, &out, s.o.Bucket, compact.InspectOptions{Check: true, Memory: memory})
 	must(t, err)
-	for _, r := range found.Repairs(ctx, s.o.Bucket, time.Unix(0, s.now)) {
+	steps, _ := found.Repairs(ctx, s.o.Bucket, time.Unix(0, s.now), false)
+	for _, r := range steps {
 		must(t, r.Do(ctx))
 	}
 	found, err = compact.Inspect(ctx, &out, s.o.Bucket, compact.InspectOptions{Check: true, Memory: memory})

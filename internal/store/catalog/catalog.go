@@ -50,8 +50,10 @@ type Catalog struct {
 	// mu guards the fields below. It is not held during requests to the bucket.
 	mu      sync.Mutex
 	records map[string]*commit
-	// holder maps a block to its record.
-	holder map[string]*commit
+	// holder maps a block to its record. doubled are the blocks that have had more than one: a repair has
+	// rebuilt the record, and then the true one came back.
+	holder  map[string]*commit
+	doubled map[string]bool
 	// maxOrder and maxGeneration are the greatest numbers ever seen.
 	maxOrder, maxGeneration uint64
 	// uploading holds the blocks whose objects this process is writing, gone the hidden blocks whose objects
@@ -102,7 +104,7 @@ func Open(ctx context.Context, b bucket.Bucket, o Options) (*Catalog, error) {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	c := &Catalog{
-		b: b, memory: o.Memory, describe: o.Describe, now: o.Now, log: o.Logger, records: map[string]*commit{}, holder: map[string]*commit{},
+		b: b, memory: o.Memory, describe: o.Describe, now: o.Now, log: o.Logger, records: map[string]*commit{}, holder: map[string]*commit{}, doubled: map[string]bool{},
 		uploading: map[string]int{}, gone: map[string]bool{}, deleting: map[string]chan struct{}{}, orphans: map[string]*orphan{}, markers: map[string][]string{},
 		claims: map[string]map[string]time.Time{}, strays: map[string]Block{}, lost: map[string]bool{}, damaged: map[string]bool{}, copied: map[string]bool{},
 		names: map[string]string{},
@@ -143,7 +145,12 @@ func (c *Catalog) add(r *commit) {
 	for i := range r.blocks {
 		b := &r.blocks[i]
 		b.Record = r.id
-		c.holder[b.ID] = r
+		if h := c.holder[b.ID]; h != nil && h.id != r.id {
+			c.doubled[b.ID] = true
+		}
+		if h := c.holder[b.ID]; h == nil || h.id == r.id || r.describesBetter(b.ID, h) {
+			c.holder[b.ID] = r
+		}
 		c.maxOrder, c.maxGeneration = max(c.maxOrder, b.OrderHi), max(c.maxGeneration, b.Generation)
 		c.intern(b)
 	}
@@ -161,8 +168,37 @@ func (c *Catalog) forget(r *commit) {
 		if id := r.blocks[i].ID; c.holder[id] == r {
 			delete(c.holder, id)
 			delete(c.gone, id)
+			if c.doubled[id] {
+				c.rehold(id)
+			}
 		}
 	}
+}
+
+// rehold finds another record of a block. mu must be held.
+func (c *Catalog) rehold(id string) {
+	for _, r := range c.records {
+		if r.entry(id) != nil && (c.holder[id] == nil || r.describesBetter(id, c.holder[id])) {
+			c.holder[id] = r
+		}
+	}
+}
+
+// entry returns the entry of a block, or nil.
+func (r *commit) entry(id string) *Block {
+	for i := range r.blocks {
+		if r.blocks[i].ID == id {
+			return &r.blocks[i]
+		}
+	}
+	return nil
+}
+
+// describesBetter reports which of two records of a block counts. A rebuilt one does not know the true order
+// number and generation, and has lower ones.
+func (r *commit) describesBetter(id string, o *commit) bool {
+	a, b := r.entry(id), o.entry(id)
+	return cmp.Or(cmp.Compare(a.OrderHi, b.OrderHi), cmp.Compare(a.Generation, b.Generation), cmp.Compare(r.id, o.id)) > 0
 }
 
 // maxNames bounds the table of shared names. Beyond it, blocks keep strings of their own.
@@ -191,7 +227,7 @@ func (c *Catalog) publish() {
 	v := &view{blocks: make([]Block, 0, len(c.records)), ids: make(map[string]bool, len(c.records))}
 	for _, r := range c.records {
 		for i := range r.blocks {
-			if _, gone := hidden[r.blocks[i].ID]; !gone && !v.ids[r.blocks[i].ID] {
+			if _, gone := hidden[r.blocks[i].ID]; !gone && c.holder[r.blocks[i].ID] == r && !v.ids[r.blocks[i].ID] {
 				v.blocks = append(v.blocks, r.blocks[i])
 				v.ids[r.blocks[i].ID] = true
 			}

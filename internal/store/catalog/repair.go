@@ -3,7 +3,6 @@ package catalog
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -23,55 +22,97 @@ type Repairer struct {
 	Now    int64 // Unix nanoseconds
 	// Describe returns the entry of a block without a record.
 	Describe func(ctx context.Context, id string, size int64) (Block, error)
-	// Damaged says which live blocks of the right size cannot be read, and why.
+	// Damaged says which live blocks of the right size cannot be read, and why. Check reads one of them once
+	// more.
 	Damaged map[string]error
+	Check   func(ctx context.Context, b *Block) error
 	// Seeds are the key seeds that the live blocks name.
 	Seeds []model.KeySeed
+	// Forgotten says that no server remembers the records of the bucket any more.
+	Forgotten bool
 }
 
-// Propose returns the repairs for what a survey has found, in the order in which they are to be done.
-func (r *Repairer) Propose(ctx context.Context, s *Survey) (all []repair.Step) {
+// Propose returns the repairs for what a survey has found, in the order in which they are to be done. Each
+// reads once more what it assumes, right before it changes anything: the operator may take long to agree, and
+// servers go on.
+//
+// withheld counts repairs that are not proposed, as the survey did not know what servers remember. A record
+// that is rebuilt next to one that a server remembers would give a block two records.
+func (r *Repairer) Propose(ctx context.Context, s *Survey) (all []repair.Step, withheld int) {
+	blind := s.memory == nil && !r.Forgotten
+	without := func(step repair.Step) {
+		if blind {
+			withheld++
+			return
+		}
+		all = append(all, step)
+	}
 	if s.seedLost {
-		all = append(all, repair.Step{
-			Object: seedName, Why: "the object is missing or damaged", Action: "put it back from " + copyName(seedName),
-			Do: func(ctx context.Context) error {
-				data, err := r.Bucket.Get(ctx, copyName(seedName))
-				if err == nil {
-					err = r.replace(ctx, seedName, data)
-				}
-				return err
-			},
-		})
+		all = append(all, r.seedFromCopy(s.Seed))
 	}
 	if !s.SeedKnown && len(r.Seeds) == 1 {
 		all = append(all, r.rebuildSeed(r.Seeds[0]))
 	}
 	for _, d := range s.Damaged {
-		all = append(all, r.damagedRecord(d))
+		if d.commit == nil {
+			without(r.unreadableRecord(d.Name, d.Name, "the commit record cannot be read"))
+			continue
+		}
+		all = append(all, repair.Step{
+			Object: d.Name, Why: "the commit record cannot be read", Action: "set it aside, and put it back from " + d.From,
+			Do: func(ctx context.Context) error {
+				if err := r.stillDamaged(ctx, d.Name, d.Name); err != nil {
+					return err
+				}
+				return r.putBack(ctx, d, func() error { return r.replace(ctx, d.Name, d.data) })
+			},
+		})
 	}
 	for _, name := range s.badCopies {
-		all = append(all, repair.Step{
-			Object: copyName(name), Why: "the copy is damaged", Action: "write it again from the record",
-			Do: func(ctx context.Context) error { return r.replace(ctx, copyName(name), s.contents[name]) },
-		})
+		all = append(all, r.badCopy(name, s.contents[name]))
 	}
 	accepted := map[string]bool{}
 	for _, l := range s.Lost {
-		step, accepts := r.lostRecord(s, l)
-		if accepts {
-			accepted[strings.TrimSuffix(strings.TrimPrefix(l.Name, recordPrefix), recordSuffix)] = true
+		if l.commit == nil {
+			without(r.unreadableRecord(l.Name, copyName(l.Name), "the commit record is lost, and its copy is damaged"))
+			continue
 		}
+		step, accepts := r.lostRecord(s, l)
+		accepted[l.commit.id] = accepts
 		all = append(all, step)
 	}
+	for _, d := range s.doubled {
+		all = append(all, r.doubledBlock(d))
+	}
 	for _, o := range s.Strays {
-		all = append(all, r.stray(ctx, o))
+		without(r.stray(ctx, s, o))
 	}
 	for i := range s.Blocks {
 		if b := &s.Blocks[i]; b.HiddenBy == "" && !accepted[b.Record] {
 			all = append(all, r.block(b)...)
 		}
 	}
-	return all
+	return all, withheld
+}
+
+// seedFromCopy puts the seed back.
+func (r *Repairer) seedFromCopy(seed model.KeySeed) repair.Step {
+	return repair.Step{
+		Object: seedName, Why: "the object is missing or damaged", Action: "put it back from " + copyName(seedName),
+		Do: func(ctx context.Context) error {
+			if err := r.stillNoSeed(ctx, seedName); err != nil {
+				return err
+			}
+			if now, err := readSeedObject(ctx, r.Bucket, copyName(seedName)); err != nil || now != seed {
+				return fmt.Errorf("%w: %s was %016x and is %016x (%v)", repair.ErrOutdated, copyName(seedName), uint64(seed), uint64(now), err)
+			}
+			data, err := storedSeed(seed)
+			if err != nil {
+				return err
+			}
+			return r.replace(ctx, seedName, data)
+		},
+	}
 }
 
 // rebuildSeed writes the seed that all blocks name.
@@ -80,10 +121,10 @@ func (r *Repairer) rebuildSeed(seed model.KeySeed) repair.Step {
 		Object: seedName, Why: "the object and its copy are missing or damaged",
 		Action: fmt.Sprintf("rebuild it from the blocks, which all name the key seed %016x", uint64(seed)),
 		Do: func(ctx context.Context) error {
-			if now, err := readSeed(ctx, r.Bucket); err == nil {
-				return fmt.Errorf("%w: the seed is %016x", repair.ErrOutdated, uint64(now))
-			} else if !errors.Is(err, bucket.ErrNotFound) && !errors.Is(err, model.ErrCorrupt) {
-				return err
+			for _, name := range []string{seedName, copyName(seedName)} {
+				if err := r.stillNoSeed(ctx, name); err != nil {
+					return err
+				}
 			}
 			data, err := storedSeed(seed)
 			if err != nil {
@@ -97,28 +138,48 @@ func (r *Repairer) rebuildSeed(seed model.KeySeed) repair.Step {
 	}
 }
 
-func (r *Repairer) damagedRecord(d SpareRecord) repair.Step {
-	step := repair.Step{Object: d.Name, Why: "the commit record cannot be read"}
-	if d.commit != nil {
-		step.Action = "set it aside, and put it back from " + d.From
-		step.Do = func(ctx context.Context) error { return r.replace(ctx, d.Name, d.data) }
-		return step
+// unreadableRecord sets a record or copy aside of which no intact copy is left.
+func (r *Repairer) unreadableRecord(name, object, why string) repair.Step {
+	return repair.Step{
+		Object: object, Why: why, Action: "set it aside; then repair once more, which rebuilds the records of its blocks",
+		Loss: "what the record deleted, replaced or expired may count again",
+		Do: func(ctx context.Context) error {
+			if object != name {
+				if err := r.stillLost(ctx, name, nil); err != nil {
+					return err
+				}
+			}
+			if err := r.stillDamaged(ctx, name, object); err != nil {
+				return err
+			}
+			return r.setAside(ctx, object)
+		},
 	}
-	step.Action = "set it aside; then repair once more, which rebuilds the records of its blocks"
-	step.Loss = "what the record deleted, replaced or expired may count again"
-	step.Do = func(ctx context.Context) error { return r.setAside(ctx, d.Name) }
-	return step
+}
+
+// badCopy writes a copy again from its record.
+func (r *Repairer) badCopy(name string, data []byte) repair.Step {
+	return repair.Step{
+		Object: copyName(name), Why: "the copy is damaged", Action: "write it again from the record",
+		Do: func(ctx context.Context) error {
+			if err := r.stillDamaged(ctx, name, copyName(name)); err != nil {
+				return err
+			}
+			c, err := parseRecord(name, data)
+			if err != nil {
+				return err
+			}
+			if err := r.stillThere(ctx, name, data); err != nil {
+				return err
+			}
+			return r.putBack(ctx, SpareRecord{Name: name, commit: c}, func() error { return r.replace(ctx, copyName(name), data) })
+		},
+	}
 }
 
 // lostRecord puts a record back, unless no block of it is left: then the operator accepts the loss.
 func (r *Repairer) lostRecord(s *Survey, l SpareRecord) (_ repair.Step, accepts bool) {
 	step := repair.Step{Object: l.Name, Why: "the commit record is lost"}
-	if l.commit == nil {
-		step.Action = "set its damaged copy aside; then repair once more, which rebuilds the records of its blocks"
-		step.Loss = "what the record deleted, replaced or expired may count again"
-		step.Do = func(ctx context.Context) error { return r.setAside(ctx, copyName(l.Name)) }
-		return step, false
-	}
 	missing := 0
 	rows := ""
 	back := len(l.commit.replaces) > 0 // the blocks that it replaced are there
@@ -137,7 +198,12 @@ func (r *Repairer) lostRecord(s *Survey, l SpareRecord) (_ repair.Step, accepts 
 	}
 	if missing == 0 || missing < len(l.commit.blocks) {
 		step.Action = "put it back from " + l.From
-		step.Do = func(ctx context.Context) error { return r.commit(ctx, l.commit.id, l.data) }
+		step.Do = func(ctx context.Context) error {
+			if err := r.stillLost(ctx, l.Name, l.commit); err != nil {
+				return err
+			}
+			return r.putBack(ctx, l, func() error { return r.commit(ctx, l.commit.id, l.data) })
+		}
 		return step, false
 	}
 	step.Why += ", and so are its blocks"
@@ -146,29 +212,75 @@ func (r *Repairer) lostRecord(s *Survey, l SpareRecord) (_ repair.Step, accepts 
 		step.Action, step.Loss = "do without it: the blocks that it replaced are there, and count again", ""
 	}
 	step.Do = func(ctx context.Context) error {
-		if err := putCollected(ctx, r.Bucket, r.Now, []*commit{l.commit}, true); err != nil {
+		if err := r.stillLost(ctx, l.Name, l.commit); err != nil {
 			return err
 		}
-		if !s.copied[l.Name] {
-			return nil
+		for i := range l.commit.blocks {
+			if err := r.stillSized(ctx, l.commit.blocks[i].ID, -1); err != nil {
+				return err
+			}
+		}
+		for i := range s.Blocks {
+			if b := &s.Blocks[i]; back && slices.Contains(l.commit.replaces, b.ID) {
+				if err := r.stillSized(ctx, b.ID, b.ObjectBytes); err != nil {
+					return err
+				}
+			}
+		}
+		if err := putCollected(ctx, r.Bucket, r.Now, []*commit{l.commit}, true); err != nil {
+			return err
 		}
 		return r.setAside(ctx, copyName(l.Name))
 	}
 	return step, true
 }
 
+// doubledBlock sets the record aside that was rebuilt for a block, as the true one is back.
+func (r *Repairer) doubledBlock(d doubledBlock) repair.Step {
+	name, other := recordName(d.rebuilt.id), recordName(d.record.id)
+	return repair.Step{
+		Object: name, Why: fmt.Sprintf("its block has two records: this one was rebuilt, and %s is the true one", other), Action: "set it aside",
+		Do: func(ctx context.Context) error {
+			for _, record := range []string{name, other} {
+				if err := r.stillHolds(ctx, record, d.rebuilt.id); err != nil {
+					return err
+				}
+			}
+			if err := putCollected(ctx, r.Bucket, r.Now, []*commit{d.rebuilt}, true); err != nil {
+				return err
+			}
+			if err := r.setAside(ctx, copyName(name)); err != nil {
+				return err
+			}
+			return r.setAside(ctx, name)
+		},
+	}
+}
+
 // stray rebuilds the record of a block, or sets a block aside that cannot be read.
-func (r *Repairer) stray(ctx context.Context, o SurveyObject) repair.Step {
+func (r *Repairer) stray(ctx context.Context, s *Survey, o SurveyObject) repair.Step {
+	id := strings.TrimPrefix(o.Name, blockPrefix)
 	step := repair.Step{Object: o.Name, Why: "the commit record of the block is lost"}
-	b, err := r.Describe(ctx, strings.TrimPrefix(o.Name, blockPrefix), o.Bytes)
+	b, err := r.Describe(ctx, id, o.Bytes)
 	if err != nil {
 		step.Why += fmt.Sprintf(", and the block cannot be read: %v", err)
 		step.Action, step.Loss = "set it aside", "the rows of the block"
-		step.Do = func(ctx context.Context) error { return r.setAside(ctx, o.Name) }
+		step.Do = func(ctx context.Context) error {
+			if err := r.stillStray(ctx, s, o); err != nil {
+				return err
+			}
+			if _, err := r.Describe(ctx, id, o.Bytes); err == nil {
+				return fmt.Errorf("%w: the block can be read", repair.ErrOutdated)
+			}
+			return r.setAside(ctx, o.Name)
+		}
 		return step
 	}
 	step.Action = "rebuild the record from the block, which has " + rowsOf(&b)
 	step.Do = func(ctx context.Context) error {
+		if err := r.stillStray(ctx, s, o); err != nil {
+			return err
+		}
 		_, data, err := (&commit{id: b.ID, committed: r.Now, blocks: []Block{b}}).stored()
 		if err != nil {
 			return err
@@ -192,10 +304,11 @@ func (r *Repairer) block(b *SurveyBlock) []repair.Step {
 		return nil
 	}
 	step.Do = func(ctx context.Context) error {
-		if size, err := sizeOf(ctx, r.Bucket, step.Object); err != nil {
+		if err := r.stillSized(ctx, b.ID, b.ObjectBytes); err != nil {
 			return err
-		} else if size != b.ObjectBytes {
-			return fmt.Errorf("%w: %s has %d bytes", repair.ErrOutdated, step.Object, size)
+		}
+		if b.ObjectBytes == b.Bytes && r.Check(ctx, &b.Block) == nil {
+			return fmt.Errorf("%w: %s is in order", repair.ErrOutdated, step.Object)
 		}
 		if b.ObjectBytes >= 0 {
 			// The server deletes the block itself, like any block that no longer counts.

@@ -82,7 +82,8 @@ func TestOlderBucketIsKept(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, p := range (&Repairer{Bucket: b, Now: now}).Propose(ctx, s) {
+			steps, _ := (&Repairer{Bucket: b, Now: now}).Propose(ctx, s)
+			for _, p := range steps {
 				if p.Loss != "" || !strings.Contains(p.Action, "do without it") {
 					t.Errorf("%s: %s: %s; loss %q", p.Object, p.Why, p.Action, p.Loss)
 				}

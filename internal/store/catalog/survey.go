@@ -45,7 +45,12 @@ type Survey struct {
 	// seed is intact.
 	badCopies []string
 	seedLost  bool
+	// doubled are blocks with two records, one of which was rebuilt by a repair.
+	doubled []doubledBlock
 }
+
+// doubledBlock is a record that a repair has rebuilt for a block, and the true one.
+type doubledBlock struct{ rebuilt, record *commit }
 
 // SurveyRecord is a commit record.
 type SurveyRecord struct {
@@ -211,14 +216,21 @@ func (s *Survey) record(ctx context.Context, name string) *commit {
 }
 
 func (s *Survey) blocks(records []*commit, sizes map[string]int64) {
-	holder := map[string]string{}
+	holder := map[string]*commit{}
 	for _, r := range records {
 		for _, b := range r.blocks {
-			if other := holder[b.ID]; other != "" {
-				s.Problems = append(s.Problems, fmt.Errorf("%w: block %s is in the records %s and %s", model.ErrCorrupt, b.ID, other, r.id))
+			if other := holder[b.ID]; other != nil {
+				s.Problems = append(s.Problems, fmt.Errorf("%w: block %s is in the records %s and %s", model.ErrCorrupt, b.ID, other.id, r.id))
+				if r.maybeRebuilt() != other.maybeRebuilt() {
+					d := doubledBlock{rebuilt: r, record: other}
+					if other.maybeRebuilt() {
+						d = doubledBlock{rebuilt: other, record: r}
+					}
+					s.doubled = append(s.doubled, d)
+				}
 				continue
 			}
-			holder[b.ID] = r.id
+			holder[b.ID] = r
 			b.Record = r.id
 			found := SurveyBlock{Block: b, ObjectBytes: -1}
 			if size, ok := sizes[b.ID]; ok {
@@ -233,11 +245,14 @@ func (s *Survey) blocks(records []*commit, sizes map[string]int64) {
 		}
 	}
 	for id, size := range sizes {
-		if holder[id] == "" {
+		if holder[id] == nil {
 			s.Orphans = append(s.Orphans, SurveyObject{ObjectName(id), size}) // or a stray, see findStrays
 		}
 	}
 }
+
+// maybeRebuilt reports whether a record has the form of a rebuilt one, which is also that of a ship's.
+func (r *commit) maybeRebuilt() bool { return len(r.blocks) == 1 && r.blocks[0].ID == r.id }
 
 func (s *Survey) sort() {
 	slices.SortFunc(s.Records, func(a, b SurveyRecord) int {

@@ -85,7 +85,7 @@ func TestRepairOfBlockIsOutdated(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		plan := (&Repairer{Bucket: b, Now: now}).Propose(ctx, s)
+		plan, _ := (&Repairer{Bucket: b, Now: now}).Propose(ctx, s)
 		if len(plan) != 1 || plan[0].Object != "blocks/a" {
 			t.Fatalf("plan: %+v", plan)
 		}

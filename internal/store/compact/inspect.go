@@ -45,11 +45,16 @@ type Inspection struct {
 	seeds   map[model.KeySeed]bool
 }
 
-// Repairs proposes repairs for what the inspection has found.
-func (i *Inspection) Repairs(ctx context.Context, b bucket.Bucket, now time.Time) []repair.Step {
-	r := catalog.Repairer{Bucket: b, Now: now.UnixNano(), Damaged: i.damaged, Seeds: slices.Collect(maps.Keys(i.seeds)), Describe: func(ctx context.Context, id string, size int64) (catalog.Block, error) {
-		return Describe(ctx, b, id, size)
-	}}
+// Repairs proposes repairs for what the inspection has found. withheld counts those that need to know what
+// servers remember, if the inspection had no memory. forgotten says that no server remembers anything.
+func (i *Inspection) Repairs(ctx context.Context, b bucket.Bucket, now time.Time, forgotten bool) (steps []repair.Step, withheld int) {
+	r := catalog.Repairer{
+		Bucket: b, Now: now.UnixNano(), Damaged: i.damaged, Seeds: slices.Collect(maps.Keys(i.seeds)), Forgotten: forgotten,
+		Check: func(ctx context.Context, block *catalog.Block) error { return i.checkBlock(ctx, b, block) },
+		Describe: func(ctx context.Context, id string, size int64) (catalog.Block, error) {
+			return Describe(ctx, b, id, size)
+		},
+	}
 	return r.Propose(ctx, i.survey)
 }
 

@@ -137,7 +137,7 @@ func TestRepairOfLostSeed(t *testing.T) {
 		}
 		return found
 	}
-	plan := inspect().Repairs(ctx, w.bucket, time.Unix(0, w.now))
+	plan, _ := inspect().Repairs(ctx, w.bucket, time.Unix(0, w.now), true)
 	for _, p := range plan {
 		if p.Object != "seed" || p.Loss != "" {
 			t.Fatalf("%s: %s: %s; loss %q", p.Object, p.Why, p.Action, p.Loss)
@@ -172,7 +172,7 @@ func TestRepairOfLostSeed(t *testing.T) {
 		t.Fatal(err)
 	}
 	found := inspect()
-	if plan := found.Repairs(ctx, w.bucket, time.Unix(0, w.now)); len(plan) != 0 || found.Wrong != 1 {
+	if plan, _ := found.Repairs(ctx, w.bucket, time.Unix(0, w.now), true); len(plan) != 0 || found.Wrong != 1 {
 		t.Errorf("%d things are wrong, plan: %+v", found.Wrong, plan)
 	}
 }
