@@ -109,8 +109,13 @@ func logqlRooms() []room {
 		{"read/logql/sample", map[string]string{
 			"read/logql/selection": "lines are found by it and offered to a sink",
 			"read/logql/syntax":    "a range aggregation is a node of the syntax tree",
+			"read/logql/line":      "a line's number and labels come from its stages",
+			"read/logql/window":    "samples add up in windows",
 			"read/logql/vector":    "its result is a matrix",
 		}, "numbers are made of lines without knowing what is computed with them"},
+		{"read/logql/window", map[string]string{
+			"read/logql/syntax": "aggregations are named in the syntax tree",
+		}, "aggregating over time knows neither lines nor labels"},
 		{"read/logql/counts", nil, "counters of test builds know nothing of what they count"},
 		{"read/logql/syntax", map[string]string{"read/logql/counts": "tests count parses"}, "a syntax tree is text with a structure"},
 		{"read/logql/line", map[string]string{

@@ -19,6 +19,9 @@ type jsonState struct {
 
 func (jsonParser) run(r *Runner, line []byte) ([]byte, bool) {
 	s := &r.json
+	if r.parsed() {
+		return line, true
+	}
 	s.prefix, s.tooDeep = s.prefix[:0], false
 	r.labels.mark()
 	i := jsonscan.SkipSpace(line, 0)
@@ -28,6 +31,8 @@ func (jsonParser) run(r *Runner, line []byte) ([]byte, bool) {
 			return line, true
 		case jsonRefused:
 			return line, false
+		case jsonParsed:
+			return line, true
 		}
 	}
 	// Something is unusual. What was found up to there need not be what Loki finds: it first looks for the end
@@ -41,6 +46,7 @@ func (jsonParser) run(r *Runner, line []byte) ([]byte, bool) {
 		return line, false
 	case err == errRefused:
 		return line, false
+	case err == errParsed:
 	case err != nil:
 		r.labels.fail(errJSON, err.Error())
 	}
@@ -54,6 +60,7 @@ const (
 	jsonDone outcome = iota
 	jsonRefused
 	jsonUnusual
+	jsonParsed // the sample needs nothing of the rest
 )
 
 // object reads the members of an object whose bracket is before line[i], and returns the index after it. It
@@ -230,7 +237,14 @@ func (s *jsonState) leaf(r *Runner, line []byte, i, depth int, key, value []byte
 	}
 	r.labels.setParsed(name, v)
 	if r.accepts(name) {
-		return jsonDone
+		if len(r.p.hints) == 0 || !r.parsed() {
+			return jsonDone
+		}
+		// As below: a label within an object counts only if the object is closed.
+		if depth > 0 && !closes(line, i, depth) {
+			return jsonUnusual
+		}
+		return jsonParsed
 	}
 	// The line is dropped for this label only if the objects around it are really closed: else it would not
 	// have been found.
@@ -289,8 +303,11 @@ func (s *jsonState) lenient(r *Runner, object []byte, depth int) error {
 			v = r.labels.jsonText(value)
 		}
 		r.labels.setParsed(name, v)
-		if !r.accepts(name) {
+		switch {
+		case !r.accepts(name):
 			return errRefused
+		case len(r.p.hints) > 0 && r.parsed():
+			return errParsed
 		}
 		return nil
 	})

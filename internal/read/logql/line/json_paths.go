@@ -31,7 +31,7 @@ func newPathParser(exprs []syntax.Extraction) (*pathParser, error) {
 }
 
 func (p *pathParser) run(r *Runner, line []byte) ([]byte, bool) {
-	if len(line) == 0 {
+	if len(line) == 0 || r.parsed() {
 		return line, true
 	}
 	l := &r.labels

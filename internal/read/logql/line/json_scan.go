@@ -20,6 +20,7 @@ var (
 	errJSONEscape    = errors.New("Encountered an invalid escape sequence in a string")
 	errJSONExpected  = errors.New("expecting json object(6), but it is not")
 	errRefused       = errors.New("a label filter refuses the line")
+	errParsed        = errors.New("nothing more is needed")
 )
 
 // jsonValue finds the value that begins at or after b[i], and the index after it. Of a string it returns the

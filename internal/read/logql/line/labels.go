@@ -65,6 +65,7 @@ type labels struct {
 	undoing bool
 
 	err, details string
+	preserve     bool // a failed parser says that the query asks for such lines
 
 	names    names
 	arena    []byte
@@ -264,6 +265,9 @@ func (l *labels) fail(kind, details string) {
 	l.err = kind
 	if details != "" {
 		l.details = details
+	}
+	if l.preserve && (kind == errJSON || kind == errLogfmt) {
+		l.set(ofParsed, preserveErrorLabel, "true")
 	}
 }
 

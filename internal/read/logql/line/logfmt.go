@@ -130,6 +130,9 @@ type logfmtParser struct {
 
 func (p *logfmtParser) run(r *Runner, line []byte) ([]byte, bool) {
 	s, l := &r.logfmt, &r.labels
+	if r.parsed() {
+		return line, true
+	}
 	for s.reset(line); !s.atEnd(); {
 		if !s.next(l) {
 			if p.strict {
@@ -147,6 +150,9 @@ func (p *logfmtParser) run(r *Runner, line []byte) ([]byte, bool) {
 		}
 		if l.setParsed(name, l.valid(s.value)); !r.accepts(name) {
 			return line, false
+		}
+		if len(r.p.hints) > 0 && r.parsed() {
+			break
 		}
 	}
 	if p.strict && s.failed() {
@@ -190,6 +196,9 @@ func indexOf(all []string, s string) int {
 
 func (p *logfmtPicker) run(r *Runner, line []byte) ([]byte, bool) {
 	s, l := &r.logfmt, &r.labels
+	if r.parsed() {
+		return line, true
+	}
 	for _, name := range p.labels {
 		if !l.taken(name) {
 			l.setParsed(name, "")

@@ -23,7 +23,7 @@ func newPatternParser(s string) (*patternParser, error) {
 // run takes what lies between the literals. Where a literal is missing, its capture takes all that is left,
 // and later captures take nothing.
 func (p *patternParser) run(r *Runner, line []byte) ([]byte, bool) {
-	if len(line) == 0 {
+	if len(line) == 0 || r.parsed() {
 		return line, true
 	}
 	rest, nodes := line, p.nodes

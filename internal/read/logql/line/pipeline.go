@@ -18,6 +18,12 @@ type Pipeline struct {
 	early  []earlyCondition
 	needed map[string]struct{} // nil: all
 
+	sampler *sampler // nil: lines are wanted, not numbers
+	// hints are all labels that a sample needs, or nil. parsesNothing says that it needs none, and preserve
+	// that the query looks for lines with errors.
+	hints                   []string
+	parsesNothing, preserve bool
+
 	lines    []model.TextClause
 	metadata []model.TextClause
 }
@@ -179,6 +185,7 @@ func (p *Pipeline) Filter() *match.Filter {
 // stages needs one, too, for lines with structured metadata: its names may be those of stream labels.
 func (p *Pipeline) Runner() *Runner {
 	r := &Runner{p: p}
+	r.labels.preserve = p.preserve
 	for _, newStage := range p.stages {
 		r.stages = append(r.stages, newStage(r))
 	}

@@ -71,28 +71,36 @@ func (r *Runner) SetStream(l model.Labels) {
 // whether the line stays. An error is of class model.ErrLimit, of what Bind was given, or of the context: the
 // query must end with it. What merely goes wrong with a line is in the labels.
 func (r *Runner) Process(at int64, line []byte, metadata model.Labels, out *Result) (bool, error) {
+	line, ok, err := r.runStages(at, line, metadata)
+	if ok {
+		out.Line = line
+		r.result(out)
+	}
+	return ok, err
+}
+
+// runStages runs the stages on a line and returns what they leave of it, and whether it stays.
+func (r *Runner) runStages(at int64, line []byte, metadata model.Labels) ([]byte, bool, error) {
 	l := &r.labels
 	r.at, r.work, r.limit = at, MaxTemplateWork, nil
 	l.reset(metadata)
 	for i, s := range r.stages {
 		var ok bool
 		if r.stage = i; i > 0 && r.ended() {
-			return false, r.limit
+			return nil, false, r.limit
 		}
 		line, ok = s.run(r, line)
 		if r.limit != nil {
-			return false, r.limit
+			return nil, false, r.limit
 		}
 		if l.overflow {
-			return false, limitf("a line has more than %d labels, or labels of more than %d bytes", MaxLabels, MaxLabelBytes)
+			return nil, false, limitf("a line has more than %d labels, or labels of more than %d bytes", MaxLabels, MaxLabelBytes)
 		}
 		if !ok {
-			return false, nil
+			return nil, false, nil
 		}
 	}
-	out.Line = line
-	r.result(out)
-	return true, nil
+	return line, true, nil
 }
 
 // ended reports whether the query has ended.

@@ -9,7 +9,7 @@ type unpackParser struct{}
 const packedEntry = "_entry"
 
 func (unpackParser) run(r *Runner, line []byte) ([]byte, bool) {
-	if len(line) == 0 {
+	if len(line) == 0 || r.parsed() {
 		return line, true
 	}
 	l := &r.labels

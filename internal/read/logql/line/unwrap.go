@@ -39,7 +39,6 @@ func (r *Runner) Number(label string, c Conversion) (float64, bool) {
 	}
 	if err != nil {
 		r.labels.fail(errSampleExtraction, err.Error())
-		return 0, true
 	}
 	return v, true
 }

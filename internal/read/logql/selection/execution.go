@@ -3,6 +3,7 @@ package selection
 import (
 	"context"
 	"errors"
+	"sync"
 	"sync/atomic"
 
 	"github.com/shaledb/shale/internal/model"
@@ -40,6 +41,11 @@ type Execution struct {
 	labelBytes []byte // what is left of the memory that their labels share
 	charged    int64
 	stats      counters
+
+	selected int64 // streams of the slice
+
+	idleMu sync.Mutex
+	idle   []Worker // of a Counter
 }
 
 // New prepares the execution of a plan.
@@ -104,7 +110,7 @@ const (
 // Scan offers the lines of a range to a sink. It walks the range in slices until no further one can change
 // the result.
 func (x *Execution) Scan(ctx context.Context, r model.TimeRange, sink Sink) error {
-	x.sink = sink
+	x.sink, x.idle = sink, nil
 	for s := newTimeSlices(x.Direction, r, x); ; {
 		slice, ok := s.next()
 		if !ok || x.sink.Full() {
@@ -119,16 +125,15 @@ func (x *Execution) Scan(ctx context.Context, r model.TimeRange, sink Sink) erro
 // slice selects what lies in a range and scans it.
 func (x *Execution) slice(ctx context.Context, r model.TimeRange) (err error) {
 	var sets []*read.TextSet
-	series := int64(0)
 	l := newLayout(x.MergeBytes)
 	defer func() {
 		x.forget()
-		_ = x.Quota.TakeSeries(-series, 0) // giving back does not fail
+		_ = x.Quota.TakeSeries(-x.selected, 0) // giving back does not fail
 		for _, s := range sets {
 			err = errors.Join(err, s.Close())
 		}
 	}()
-	x.base = 0
+	x.base, x.selected = 0, 0
 	x.stats.selections++
 	for i := range x.Requests {
 		req := x.Requests[i]
@@ -139,9 +144,7 @@ func (x *Execution) slice(ctx context.Context, r model.TimeRange) (err error) {
 		}
 		sets = append(sets, set)
 		for more := true; more; {
-			before := len(x.streams)
 			more, err = x.layOut(ctx, l, set, x.Tenants[i])
-			series += int64(len(x.streams) - before)
 			if err != nil {
 				return err
 			}
@@ -157,9 +160,9 @@ func (x *Execution) slice(ctx context.Context, r model.TimeRange) (err error) {
 		}
 	}
 	if x.stats.series > 0 { // a series is counted once, however many slices it lies in
-		x.Cost.Series.Add(-min(series, x.stats.series))
+		x.Cost.Series.Add(-min(x.selected, x.stats.series))
 	}
-	x.stats.series = max(x.stats.series, series)
+	x.stats.series = max(x.stats.series, x.selected)
 	return x.scanAll(ctx, l)
 }
 
@@ -173,9 +176,24 @@ func (x *Execution) forget() {
 // many streams there are, what is known of them at one time is bounded.
 func (x *Execution) layOut(ctx context.Context, l *layout, set *read.TextSet, tenant int32) (more bool, err error) {
 	var chunks []model.TextChunk
+	w := x.worker(ctx, func(int64) error { return nil }) // it runs no stage here
+	if w != nil {
+		defer x.rest(w)
+	}
 	for set.Next(ctx) {
+		x.selected++
 		if chunks, err = set.Chunks(ctx, chunks[:0]); err != nil {
 			return false, err
+		}
+		if w != nil && x.Program.Whole && x.Program.Filter == nil {
+			w.SetStream(tenant, set.Labels())
+			if chunks, err = x.takeChunks(w, chunks, set.Range()); err != nil {
+				return false, err
+			}
+			if len(chunks) == 0 {
+				_ = x.Quota.TakeBytes(-int64(len(set.Labels())) - seriesCharge) // giving back does not fail
+				continue
+			}
 		}
 		before := len(l.chunks)
 		l.addStream(int32(len(x.streams)), chunks, set.Range())

@@ -39,7 +39,9 @@ type Program struct {
 	// nil: there are none that could be worth it.
 	Probe func() LineStages
 	// KeepsAll says that no line is dropped, so that times alone decide which ones are the first.
-	KeepsAll   bool
+	KeepsAll bool
+	// Whole says that a Counter needs no stage: lines that pass the filter count as they are.
+	Whole      bool
 	TextFilter *model.TextFilter
 	// TextFilterIf gives more to filter by, if it is known which labels no stream has.
 	TextFilterIf func(absent func(name string) bool) *model.TextFilter
@@ -51,20 +53,29 @@ func Compile(stages []syntax.Stage) (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Program{
-		Stages:       func() LineStages { return whole.Runner() },
-		KeepsAll:     whole.KeepsAll(),
-		TextFilter:   whole.TextFilter(nil),
-		TextFilterIf: whole.TextFilter,
-	}
-	if whole.Filter() != nil {
-		p.Filter = func() RowFilter { return whole.Filter() }
-	}
+	p := program(whole)
+	p.Stages = func() LineStages { return whole.Runner() }
+	p.KeepsAll = whole.KeepsAll()
 	if dropsParsed(stages) {
 		probe := whole.Needing()
 		p.Probe = func() LineStages { return probe.Runner() }
 	}
 	return p, nil
+}
+
+// CompileCounter makes a program for a [Counter], which runs the pipeline itself.
+func CompileCounter(pipeline *line.Pipeline) *Program {
+	p := program(pipeline)
+	p.Whole = pipeline.CountsWhole()
+	return p
+}
+
+func program(pipeline *line.Pipeline) *Program {
+	p := &Program{TextFilter: pipeline.TextFilter(nil), TextFilterIf: pipeline.TextFilter}
+	if pipeline.Filter() != nil {
+		p.Filter = func() RowFilter { return pipeline.Filter() }
+	}
+	return p
 }
 
 // dropsParsed reports whether lines are dropped by what a parser finds in them. Mostly that is few of a

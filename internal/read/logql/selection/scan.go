@@ -24,6 +24,9 @@ type scanner struct {
 	filter RowFilter
 	stages LineStages
 	probe  LineStages // nil: none
+	worker Worker     // of a Counter, which runs the stages; else nil
+	whole  bool       // the worker counts whole lines
+	picked [1]int32
 
 	page  int32   // that the current task holds, or -1
 	using []int32 // pages that the current piece holds besides
@@ -137,6 +140,8 @@ func (s *scanner) scan(ctx context.Context, p *piece, bounds model.TimeRange) er
 	n, err := s.openChunks(ctx, p, bounds)
 	switch {
 	case err != nil || n == 0:
+	case n == 1 && s.whole:
+		err = s.count(ctx, &s.chunks[0])
 	case n == 1:
 		err = s.single(ctx, &s.chunks[0])
 	default:
@@ -190,11 +195,18 @@ func (s *scanner) open(ctx context.Context, r *chunk, bounds model.TimeRange, al
 			return false, nil
 		}
 	}
+	want := model.WantLines
+	if s.whole {
+		s.setStream()
+		if alone && s.filter == nil {
+			want = s.worker.Want()
+		}
+	}
 	if alone && s.x.wantsNewest() {
 		if err := s.readNewest(ctx, r, bounds); err != nil {
 			return false, err
 		}
-	} else if err := s.read(ctx, r, model.WantLines); err != nil {
+	} else if err := s.read(ctx, r, want); err != nil {
 		return false, err
 	}
 	r.clip(bounds)
@@ -344,6 +356,11 @@ func (s *scanner) offer(ctx context.Context, r *chunk, row int, n int32) error {
 	if !s.x.wants(at) {
 		return nil
 	}
+	if s.whole { // of chunks that are merged
+		s.setStream()
+		s.picked[0] = int32(row)
+		return s.countPassed(ctx, r, s.picked[:])
+	}
 	if err := ctx.Err(); err != nil { // stages may take long for a single line
 		return err
 	}
@@ -354,15 +371,17 @@ func (s *scanner) offer(ctx context.Context, r *chunk, row int, n int32) error {
 	for name, value, rest, ok := metadata.Next(); ok; name, value, rest, ok = rest.Next() {
 		s.tally.metadata += int64(len(name) + len(value))
 	}
-	st := s.x.streams[s.piece.stream]
-	if !s.streamSet {
-		s.streamSet = true
-		s.stages.SetStream(st.labels)
-		if s.probe != nil {
-			s.probe.SetStream(st.labels)
-		}
-	}
+	s.setStream()
+	st := &s.x.streams[s.piece.stream]
 	text := r.rows.Line(row)
+	if s.worker != nil {
+		s.setLine(st, at, n, text, metadata)
+		ok, err := s.worker.Line(&s.line)
+		if ok {
+			s.tally.kept++
+		}
+		return err
+	}
 	if s.probe != nil {
 		if ok, err := s.probe.Process(at, text, metadata, &s.line.Result); err != nil || !ok {
 			return err
@@ -372,10 +391,32 @@ func (s *scanner) offer(ctx context.Context, r *chunk, row int, n int32) error {
 		return err
 	}
 	s.tally.kept++
-	s.line.Time, s.line.Tenant = at, st.tenant
-	s.line.Position = position(s.x.base+s.piece.number, n)
-	s.line.Stream, s.line.Text, s.line.Metadata = st.labels, text, metadata
+	s.setLine(st, at, n, text, metadata)
 	return s.x.sink.Offer(&s.line)
+}
+
+// setStream tells the stages of which stream the piece is.
+func (s *scanner) setStream() {
+	if s.streamSet {
+		return
+	}
+	s.streamSet = true
+	st := &s.x.streams[s.piece.stream]
+	if s.worker != nil {
+		s.worker.SetStream(st.tenant, st.labels)
+		return
+	}
+	s.stages.SetStream(st.labels)
+	if s.probe != nil {
+		s.probe.SetStream(st.labels)
+	}
+}
+
+// setLine fills in a line, but for its result.
+func (s *scanner) setLine(st *stream, at int64, n int32, text []byte, metadata model.Labels) {
+	l := &s.line
+	l.Time, l.Tenant, l.Position = at, st.tenant, position(s.x.base+s.piece.number, n)
+	l.Stream, l.Text, l.Metadata = st.labels, text, metadata
 }
 
 // flush adds what was counted to the figures of the query.

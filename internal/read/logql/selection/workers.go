@@ -110,8 +110,13 @@ func (c *crew) work(ctx context.Context) error {
 		s.filter = p.Filter()
 		s.filter.Bind(ctx)
 	}
-	s.stages = c.x.Program.Stages()
-	s.stages.Bind(ctx, c.charge)
+	if s.worker = c.x.worker(ctx, c.charge); s.worker != nil {
+		defer c.x.rest(s.worker)
+		s.whole = c.x.Program.Whole
+	} else {
+		s.stages = c.x.Program.Stages()
+		s.stages.Bind(ctx, c.charge)
+	}
 	if p := c.x.Program; p.Probe != nil && c.x.sink.Limit() > 0 {
 		s.probe = p.Probe()
 		s.probe.Bind(ctx, c.charge)
@@ -134,12 +139,20 @@ func (c *crew) work(ctx context.Context) error {
 // want says what will be read of pages.
 func (c *crew) want() model.TextWant {
 	switch {
+	case c.counts():
+		return model.WantLengths
 	case c.x.wantsNewest():
 		return model.WantLines | model.WantMetadata | model.WantNewest
 	case c.x.Program.KeepsAll:
 		return model.WantLines | model.WantMetadata
 	}
 	return model.WantLines
+}
+
+// counts reports whether lines count without being read.
+func (c *crew) counts() bool {
+	_, ok := c.x.sink.(Counter)
+	return ok && c.x.Program.Whole && c.x.Program.Filter == nil
 }
 
 // next returns the next task, and pages to prefetch; none, if no further one can change the answer.

@@ -1,0 +1,210 @@
+package sample
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/read/logql/line"
+	"github.com/shaledb/shale/internal/read/logql/selection"
+	"github.com/shaledb/shale/internal/read/logql/vector"
+	"github.com/shaledb/shale/internal/read/logql/window"
+)
+
+// evaluation is one evaluation of a program: the sink of its lines.
+type evaluation struct {
+	program *Program
+	cells   *window.Cells
+	steps   vector.Steps
+	quota   *model.Quota
+	tenants []string // nil: labels do not say whose a line is
+
+	// bound is the end of the window of the first failed line that is known: later lines do not change the
+	// error.
+	bound atomic.Int64
+
+	mu      sync.Mutex
+	workers []*worker
+}
+
+// Bound returns the last time at which a line can change the result.
+func (e *evaluation) Bound() int64 { return e.bound.Load() }
+
+// Full returns false: all lines of the range count.
+func (e *evaluation) Full() bool { return false }
+
+// Limit returns 0: all lines count.
+func (e *evaluation) Limit() int { return 0 }
+
+// Offer is not called: workers take the lines.
+func (e *evaluation) Offer(*selection.Line) error {
+	return fmt.Errorf("sample: a line was not offered to a worker: %w", model.ErrInvalid)
+}
+
+// NewWorker returns a part of the evaluation for one goroutine.
+func (e *evaluation) NewWorker() selection.Worker {
+	w := &worker{evaluation: e, cursor: e.cells.NewCursor(), runner: e.program.pipeline.Runner(), series: make(map[string]*series)}
+	w.take = w.charge
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.workers = append(e.workers, w)
+	return w
+}
+
+// failed is a line with an error: the first step that has it, and its labels.
+type failed struct {
+	step   int
+	labels model.Labels // nil: there is none
+	some   bool
+}
+
+// note keeps the earlier of two failed lines.
+func (f *failed) note(step int, labels model.Labels) bool {
+	if f.some && (step > f.step || step == f.step && vector.CompareLabels(labels, f.labels) >= 0) {
+		return false
+	}
+	*f = failed{step, model.Labels(string(labels)), true}
+	return true
+}
+
+// fail notes a failed line, whose window ends the scan.
+func (e *evaluation) fail(f *failed, cell int32, labels model.Labels) {
+	step := e.cells.FirstStep(cell)
+	if !f.note(step, labels) {
+		return
+	}
+	for end := e.cells.End(step); ; {
+		old := e.bound.Load()
+		if end >= old || e.bound.CompareAndSwap(old, end) {
+			return
+		}
+	}
+}
+
+// pipelineError is the error of a failed line, in Loki's words.
+type pipelineError struct{ labels model.Labels }
+
+func (e *pipelineError) Error() string {
+	kind := e.labels.Get(line.ErrorLabel)
+	return fmt.Sprintf("pipeline error: '%s' for series: '%s'.\n"+
+		"Use a label filter to intentionally skip this error. (e.g | __error__!=\"%s\").\n"+
+		"To skip all potential errors you can match empty errors.(e.g __error__=\"\")\n"+
+		"The label filter can also be specified after unwrap. (e.g | unwrap latency | __error__=\"\" )\n",
+		kind, e.labels, kind)
+}
+
+func (e *pipelineError) Unwrap() error { return model.ErrInvalid }
+
+// series is what a worker knows of a series.
+type series struct {
+	window  window.Series
+	count   *window.Count // the same, if the aggregation counts
+	charged int64         // besides what the window has charged
+}
+
+// seriesBytes is about what a series costs besides its labels and its cells.
+const seriesBytes = 256
+
+// join merges the series of all workers, and returns the error of the earliest failed line.
+func (e *evaluation) join(ctx context.Context) (map[string]*series, error) {
+	var first failed
+	for _, w := range e.workers {
+		if w.failed.some {
+			first.note(w.failed.step, w.failed.labels)
+		}
+	}
+	if first.some {
+		return nil, &pipelineError{first.labels}
+	}
+	if len(e.workers) == 0 {
+		return nil, nil
+	}
+	into := e.workers[0]
+	for _, w := range e.workers[1:] {
+		for labels, s := range w.series {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			own, known := into.series[labels]
+			if !known {
+				into.series[labels] = s
+				delete(w.series, labels)
+				continue
+			}
+			if err := own.window.Merge(s.window, into.take); err != nil {
+				return nil, err
+			}
+			delete(w.series, labels)
+			_ = w.charge(-s.charged - s.window.Charged()) // giving back does not fail
+		}
+	}
+	return into.series, nil
+}
+
+// release gives the memory of the evaluation back.
+func (e *evaluation) release() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, w := range e.workers {
+		_ = e.quota.TakeBytes(-w.charged) // giving back does not fail
+		w.charged, w.room, w.series = 0, 0, nil
+	}
+}
+
+// matrix makes the result, and gives up each series once its values are known.
+func (e *evaluation) matrix(ctx context.Context, all map[string]*series) (*vector.Matrix, error) {
+	m := &vector.Matrix{Steps: e.steps}
+	for labels, s := range all {
+		if err := ctx.Err(); err != nil {
+			m.Release(e.quota)
+			return nil, err
+		}
+		if err := e.add(m, model.Labels(labels), s.window.Values); err != nil {
+			m.Release(e.quota)
+			return nil, err
+		}
+		delete(all, labels)
+		_ = e.workers[0].charge(-s.charged - s.window.Charged()) // giving back does not fail
+	}
+	m.SortByLabels()
+	return m, nil
+}
+
+// add adds a series with the values that give hands over.
+func (e *evaluation) add(m *vector.Matrix, labels model.Labels, values func(window.Result)) error {
+	if err := e.quota.TakeBytes(vector.SeriesSize(labels, e.steps.Count)); err != nil {
+		return err
+	}
+	s := vector.Series{Labels: labels, Values: make([]float64, e.steps.Count), Present: vector.NewSet(e.steps.Count)}
+	values(func(step int, v float64) {
+		s.Values[step] = v
+		s.Present.Add(step)
+	})
+	m.Series = append(m.Series, s)
+	return nil
+}
+
+// absent makes the result of absent_over_time: 1 at each step whose window has no line.
+func (e *evaluation) absent(all map[string]*series) (*vector.Matrix, error) {
+	some := vector.NewSet(e.steps.Count)
+	for _, s := range all {
+		s.window.Values(func(step int, _ float64) { some.Add(step) })
+	}
+	m := &vector.Matrix{Steps: e.steps}
+	if some.Len() == e.steps.Count {
+		return m, nil
+	}
+	labels, err := absentLabels(e.program.expr.Range.Query.Matchers)
+	if err != nil {
+		return nil, err
+	}
+	return m, e.add(m, labels, func(give window.Result) {
+		for step := range e.steps.Count {
+			if !some.Has(step) {
+				give(step, 1)
+			}
+		}
+	})
+}

@@ -1,0 +1,124 @@
+package selection
+
+import (
+	"context"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+// Counter is a sink that makes numbers of lines, and that runs the stages itself. It wants all lines: its
+// limit is 0. Each worker of a scan has a part of it, so that no line takes a lock.
+type Counter interface {
+	Sink
+	// NewWorker returns a part for one goroutine at a time. There are never more of them than goroutines that
+	// use them at one time.
+	NewWorker() Worker
+}
+
+// Worker is the part of a [Counter] that one goroutine uses.
+type Worker interface {
+	// Bind says what ends the work, and charges memory that stages take until the scan is over.
+	Bind(ctx context.Context, charge func(bytes int64) error)
+	// SetStream says that further rows are of a stream. The labels stay valid until it is called again.
+	SetStream(tenant int32, labels model.Labels)
+	// If the program counts whole lines, they come by Chunk, Rows and Picked, and else by Line. Chunk offers a chunk, none of which has been read, and reports whether it was taken: then none of it is
+	// read. It is called only if no filter leads the query.
+	Chunk(c *model.TextChunk) (bool, error)
+	// Want returns the columns of the stream that Rows and Picked need, besides times.
+	Want() model.TextWant
+	// Rows takes rows [from, to), and Picked some rows, both in ascending order. Metadata are in a list of rows of
+	// their own.
+	Rows(rows, metadata *model.TextRows, from, to int) error
+	Picked(rows, metadata *model.TextRows, picked []int32) error
+	// Line runs the stages on a line, whose Result is not set, and reports whether it stays.
+	Line(l *Line) (bool, error)
+}
+
+// worker returns a worker that no goroutine uses, or nil if the sink is not a Counter.
+func (x *Execution) worker(ctx context.Context, charge func(int64) error) Worker {
+	s, ok := x.sink.(Counter)
+	if !ok {
+		return nil
+	}
+	x.idleMu.Lock()
+	defer x.idleMu.Unlock()
+	var w Worker
+	if n := len(x.idle); n > 0 {
+		w, x.idle = x.idle[n-1], x.idle[:n-1]
+	} else {
+		w = s.NewWorker()
+	}
+	w.Bind(ctx, charge)
+	return w
+}
+
+// rest takes a worker back.
+func (x *Execution) rest(w Worker) {
+	x.idleMu.Lock()
+	defer x.idleMu.Unlock()
+	x.idle = append(x.idle, w)
+}
+
+// takeChunks hands the chunks of a stream that need not be read to the worker, and returns the others. Chunks
+// that overlap another one, or the ends of the range, must be read.
+func (x *Execution) takeChunks(w Worker, chunks []model.TextChunk, clip model.TimeRange) ([]model.TextChunk, error) {
+	chunks = clipped(chunks, clip)
+	kept := chunks[:0]
+	for i := 0; i < len(chunks); {
+		n := overlapping(chunks[i:])
+		if c := &chunks[i]; n == 1 && clip.Contains(c.Min) && clip.Contains(c.Max) {
+			taken, err := w.Chunk(c)
+			if err != nil {
+				return nil, err
+			}
+			if taken {
+				x.stats.kept.Add(int64(c.Rows))
+				i++
+				continue
+			}
+		}
+		kept = append(kept, chunks[i:i+n]...)
+		i += n
+	}
+	return kept, nil
+}
+
+// count hands the rows of a chunk that lie within its bounds to the worker, those that pass the filter.
+func (s *scanner) count(ctx context.Context, r *chunk) error {
+	s.setStream()
+	if s.filter == nil {
+		s.tally.kept += int64(r.hi - r.lo)
+		return s.worker.Rows(&r.rows, &r.rows, r.lo, r.hi)
+	}
+	for r.lo < r.hi {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		from, to := r.batch(Forward)
+		r.passed = r.passed[:0]
+		if err := s.match(ctx, r, from, to); err != nil {
+			return err
+		}
+		if err := s.countPassed(ctx, r, r.passed); err != nil {
+			return err
+		}
+		r.lo = to
+	}
+	return nil
+}
+
+// countPassed hands rows of a chunk that have passed the filter to the worker.
+func (s *scanner) countPassed(ctx context.Context, r *chunk, passed []int32) error {
+	if len(passed) == 0 {
+		return nil
+	}
+	if s.worker.Want()&model.WantMetadata != 0 {
+		if _, err := s.metadataOf(ctx, r, int(passed[0])); err != nil { // reads it
+			return err
+		}
+	} else {
+		r.metadata.Reset()
+	}
+	s.tally.kept += int64(len(passed))
+	return s.worker.Picked(&r.rows, &r.metadata, passed)
+}
