@@ -21,13 +21,13 @@ type Worker interface {
 	Bind(ctx context.Context, charge func(bytes int64) error)
 	// SetStream says that further rows are of a stream. The labels stay valid until it is called again.
 	SetStream(tenant int32, labels model.Labels)
-	// If the program counts whole lines, they come by Chunk, Rows and Picked, and else by Line. Chunk offers a chunk, none of which has been read, and reports whether it was taken: then none of it is
-	// read. It is called only if no filter leads the query.
+	// Chunk offers a chunk, none of which has been read, and reports whether it was taken: then none of it is
+	// read. It is called only if the program counts whole lines and no filter leads the query.
 	Chunk(c *model.TextChunk) (bool, error)
 	// Want returns the columns of the stream that Rows and Picked need, besides times.
 	Want() model.TextWant
-	// Rows takes rows [from, to), and Picked some rows, both in ascending order. Metadata are in a list of rows of
-	// their own.
+	// Rows takes rows [from, to), and Picked some rows, both in ascending order, if the program counts whole
+	// lines. Metadata may be in a list of rows of its own.
 	Rows(rows, metadata *model.TextRows, from, to int) error
 	Picked(rows, metadata *model.TextRows, picked []int32) error
 	// Line runs the stages on a line, whose Result is not set, and reports whether it stays.
@@ -65,7 +65,7 @@ func (x *Execution) takeChunks(w Worker, chunks []model.TextChunk, clip model.Ti
 	chunks = clipped(chunks, clip)
 	kept := chunks[:0]
 	for i := 0; i < len(chunks); {
-		n := overlapping(chunks[i:])
+		n := Overlapping(chunks[i:])
 		if c := &chunks[i]; n == 1 && clip.Contains(c.Min) && clip.Contains(c.Max) {
 			taken, err := w.Chunk(c)
 			if err != nil {
