@@ -75,14 +75,16 @@ func (r *drilldownRequest) target(from, to time.Time) string {
 	return "/loki/api/v1/" + r.path + "?" + form.Encode()
 }
 
-// askDrilldown measures a request as one for labels, and records the pages of lines that Shale reads for it.
+// askDrilldown measures a request as one for labels. Of Shale it records the lines whose text was looked at,
+// and the pages of all kinds: those of the index, and those that describe lines, among them.
 func (t *trial) askDrilldown(ctx context.Context, srv *system.Server, path string, rec *result.Record) error {
 	if t.sys.Kind == system.Shale {
 		cost, err := srv.Cost(ctx, path)
 		if err != nil {
 			return err
 		}
-		rec.Set("pages-read", cost["text-pages"])
+		rec.Set("scanned-lines", cost["text-lines"])
+		rec.Set("store-pages", cost["pages-ram"]+cost["pages-disk"]+cost["pages-bucket"])
 	}
 	return t.askLabels(ctx, srv, path, rec)
 }
@@ -95,5 +97,5 @@ func drilldownReport(records []result.Record) string {
 			names = append(names, r.name+", "+span.name)
 		}
 	}
-	return asideReport(records, "request", names, drilldownLoad, []string{"answer-B", "pages-read", "first-s", "p50-s", "p99-s", "cpu-s", "rss-B"})
+	return asideReport(records, "request", names, drilldownLoad, []string{"answer-B", "scanned-lines", "store-pages", "first-s", "p50-s", "p99-s", "cpu-s", "rss-B"})
 }

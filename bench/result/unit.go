@@ -67,6 +67,7 @@ func unitTable() map[string]unit {
 		"result-series":           {title: "series of the result", write: count},
 		"result-points":           {title: "points of the result", write: count},
 		"scanned-lines":           {title: "lines read", less: true, write: count},
+		"store-pages":             {title: "pages of all kinds", less: true, write: count},
 		"samples-scanned/s":       {title: "samples scanned/s", more: true, write: count},
 		"disk-index-B/sample":     {title: "of it index", less: true, write: figures},
 		"lost":                    {title: "lost", less: true, write: count},
