@@ -34,6 +34,11 @@ func TestEmptyResults(t *testing.T) {
 		{`--logs {app="checkout"} --start -10h --end -9h`, []string{`the first line of {app="checkout"} after that is from ` + localTime(old.Add(-3*time.Second)) + ": try --end " + localTime(old.Add(-2*time.Second))}},
 		{`--logs {app="checkout"} --start -1h --end now`, []string{": try --start " + localTime(old)}},
 		{`--logs {app="web"}|="nothing"`, []string{`the selector {app="web"} has 4 lines there; what follows the selector leaves none of them`}},
+		{`--logs rate({app="wep"}[5m])`, []string{`no series of rate({app="wep"}[5m]) at `, `the label app has no value "wep"; did you mean "web"?`}},
+		{`--logs rate({app="web"}|="nothing"[5m])`, []string{`the selector {app="web"} has 4 lines there; what the query does with them leaves no number`}},
+		{`--logs sum(rate({app="checkout"}[5m]))`, []string{`the newest line of {app="checkout"} before that is from ` + localTime(old) + ": try --time " + localTime(old)}},
+		{`--logs rate({app="checkout"}[5m]) -o plot`, []string{"(1h)", "try --since 3h"}},
+		{`--logs vector(1)>2`, []string{"no series of vector(1)>2 at "}},
 		{`temprature`, []string{"no series of temprature at ", ", of the default tenant", `no metric is called "temprature"; did you mean temperature? 2 metrics: humidity, temperature`}},
 		{`temperature{room="kitchn"} -o csv`, []string{`the label room of temperature has no value "kitchn"; did you mean "kitchen"? 1 value: "kitchen"`}},
 		{`{rom="x"}`, []string{"no series has the label rom; "}},
@@ -58,7 +63,7 @@ func TestEmptyResults(t *testing.T) {
 			}
 		}
 	}
-	for _, args := range []string{`--logs {app="web"}`, "temperature", "1+1", `"x"`, "temperature -o json"} {
+	for _, args := range []string{`--logs {app="web"}`, `--logs rate({app="web"}[5m])`, `--logs sum(rate({app="web"}[5m])) -o plot`, `--logs 1+1`, "temperature", "1+1", `"x"`, "temperature -o json"} {
 		if code, out, errs := shale(t, nil, append([]string{"query", "--url", url}, strings.Fields(args)...)...); code != exitOK || out == "" || errs != "" {
 			t.Errorf("%s: exit %d: %s%s", args, code, out, errs)
 		}

@@ -168,7 +168,9 @@ func printStats(w io.Writer, stats json.RawMessage, withoutZeros bool) error {
 	var lines []string
 	flatten("", tree, &lines)
 	if withoutZeros {
-		lines = slices.DeleteFunc(lines, func(line string) bool { return strings.HasSuffix(line, ": 0") })
+		lines = slices.DeleteFunc(lines, func(line string) bool {
+			return strings.HasSuffix(line, ": 0") || strings.HasSuffix(line, ": false")
+		})
 	}
 	sort.Strings(lines)
 	_, err := fmt.Fprintln(w, terminal.EscapeLines(strings.Join(lines, "\n")))
