@@ -21,6 +21,9 @@ func (h *Handler) detectedFields(r *api.Request) (*api.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+	if wantsProtobuf(r) {
+		return protobufFields(found, nil, limit), nil
+	}
 	return response(func(b *api.Body) {
 		b.Raw("{")
 		for i := range found {
@@ -49,6 +52,9 @@ func (h *Handler) detectedValues(r *api.Request) (*api.Response, error) {
 	values, err := h.o.Engine.DetectedValues(r.Context(), q, r.PathValue("name"), limit)
 	if err != nil {
 		return nil, err
+	}
+	if wantsProtobuf(r) {
+		return protobufFields(nil, values, limit), nil
 	}
 	return response(func(b *api.Body) {
 		b.Raw("{")

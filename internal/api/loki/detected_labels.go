@@ -19,6 +19,9 @@ func (h *Handler) detectedLabels(r *api.Request) (*api.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+	if wantsProtobuf(r) {
+		return protobufDetectedLabels(found), nil
+	}
 	return response(func(b *api.Body) {
 		b.Raw("{")
 		for i, l := range found {

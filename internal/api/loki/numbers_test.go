@@ -97,7 +97,7 @@ func TestFormats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // where requests take no time
 		w := newWorld(t, compute(sampleResult))
 		w.MustLoad(t, "anonymous",
-			`{app="a", host="1"} 990 first of a`, `{app="a", host="1"} 991 {trace="t1", user="ä"} second of a`, `{app="b"} 995 "tab\tand \\ \" ü"`, `{app="b"} 995.001 ""`)
+			`{app="a", host="1"} 990 first of a`, `{app="a", host="1"} 991 {trace="t1", user="ä"} second of a`, `{app="b"} 995 "tab\tand \\ \" ü"`, `{app="b"} 995.001 ""`, `{app="c"} 996 {"n":1,"user":{"name":"x"}}`, `{app="c"} 997 n=2 took=3ms`)
 		add := func(path string, params ...string) {
 			both := bothFormats{Path: path + "?" + strings.Join(params, "&")}
 			plain := w.Do("GET", current+path, params, nil)
@@ -124,6 +124,11 @@ func TestFormats(t *testing.T) {
 		}
 		add("index/volume_range", `query={app=~".+"}`, "step=1", "since=1m")
 		add("index/volume", `query={app=~".+"}`, "aggregateBy=labels")
+		for _, q := range []string{`query={app=~".+"}`, `query={app="none"}`} {
+			add("detected_labels", q)
+			add("detected_fields", q)
+			add("detected_field/n/values", q)
+		}
 	})
 	text, err := json.MarshalIndent(got, "", " ")
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/shaledb/shale/internal/api"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read/logql"
+	"github.com/shaledb/shale/internal/read/logql/fields"
 	"github.com/shaledb/shale/internal/read/logql/vector"
 )
 
@@ -26,6 +27,9 @@ const (
 	fieldStats  protowire.Number = 4
 	fieldProm   protowire.Number = 5
 	fieldLines  protowire.Number = 6
+
+	fieldDetectedFields protowire.Number = 11
+	fieldDetectedLabels protowire.Number = 13
 )
 
 // versionV1 is the number of Loki's API without its legacy paths.
@@ -243,4 +247,44 @@ func protobufStats(counts []member) *api.Response {
 	}
 	m.bytes(1, stats)
 	return sendProtobuf(fieldStats, m)
+}
+
+// protobufFields builds a list of fields, or of the values of one: a DetectedFieldsResponse.
+func protobufFields(found []fields.Field, values []string, limit int) *api.Response {
+	var field, all, m message
+	for i := range found {
+		f := &found[i]
+		field = field[:0]
+		field.text(1, f.Name)
+		field.text(2, string(f.Type))
+		field.number(3, int64(f.Cardinality))
+		for _, p := range f.Parsers {
+			field.text(4, p)
+		}
+		for _, p := range f.JSONPath {
+			field.text(6, p)
+		}
+		all.bytes(1, field)
+	}
+	if len(found)+len(values) > 0 {
+		all.number(2, int64(limit))
+	}
+	for _, v := range values {
+		all.bytes(3, []byte(v))
+	}
+	m.bytes(1, all)
+	return sendProtobuf(fieldDetectedFields, m)
+}
+
+// protobufDetectedLabels builds a list of labels: a DetectedLabelsResponse.
+func protobufDetectedLabels(found []logql.DetectedLabel) *api.Response {
+	var label, all, m message
+	for _, l := range found {
+		label = label[:0]
+		label.text(1, l.Name)
+		label.number(2, int64(l.Cardinality))
+		all.bytes(1, label)
+	}
+	m.bytes(1, all)
+	return sendProtobuf(fieldDetectedLabels, m)
 }

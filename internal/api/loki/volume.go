@@ -2,6 +2,7 @@ package loki
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"net/url"
 	"slices"
@@ -13,7 +14,10 @@ import (
 	"github.com/shaledb/shale/internal/read/logql"
 )
 
-// Loki's texts for volumes.
+// maxTargets bounds targetLabels: each is a matcher of streams.
+const maxTargets = 256
+
+// errAggregateBy has Loki's text.
 var errAggregateBy = errors.New("invalid aggregation option")
 
 // volumeLimit reads how many groups are wanted. Loki takes 0 for its default.
@@ -73,7 +77,9 @@ func parseVolume(form url.Values, now int64, steps bool) (p volumeParams, err er
 	if text := form.Get("targetLabels"); text != "" {
 		p.targets = strings.Split(text, ",")
 		slices.Sort(p.targets)
-		p.targets = slices.Compact(p.targets)
+		if p.targets = slices.Compact(p.targets); len(p.targets) > maxTargets {
+			return p, fmt.Errorf("%d target labels; at most %d are allowed", len(p.targets), maxTargets)
+		}
 	}
 	return p, nil
 }

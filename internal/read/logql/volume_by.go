@@ -48,12 +48,12 @@ func (g *VolumeGroup) first() float64 {
 // VolumeBy returns the volumes of groups, in Loki's order: by the bytes of the first interval in which the
 // group has lines, descending, and then by name. Groups stay charged until the quota is released.
 func (e *Engine) VolumeBy(ctx context.Context, q *VolumeQuery) ([]VolumeGroup, error) {
-	g := &volumeGroups{q: q, groups: make(map[string]*VolumeGroup)}
+	g := &volumeGroups{q: q, names: make(map[string]bool), groups: make(map[string]*VolumeGroup)}
 	sel := q.Selection
 	if len(sel.Selectors) > 0 {
 		matchers := sel.Selectors[0].matchers
 		for _, m := range matchers {
-			g.names = append(g.names, m.Name)
+			g.names[m.Name] = true
 		}
 		sel.Selectors = []Selector{{slices.Clip(matchers)}}
 	}
@@ -63,13 +63,16 @@ func (e *Engine) VolumeBy(ctx context.Context, q *VolumeQuery) ([]VolumeGroup, e
 		}
 		s := &sel.Selectors[0]
 		for _, name := range q.Targets {
-			if !slices.Contains(g.names, name) {
+			if !g.names[name] {
 				s.matchers = append(s.matchers, &syntax.Matcher{Matcher: model.Matcher{
 					Name: name, Op: model.MatchNotEqual, Match: func(value string) bool { return value != "" },
 				}})
 			}
 		}
-		g.names = q.Targets
+		clear(g.names)
+		for _, name := range q.Targets {
+			g.names[name] = true
+		}
 	}
 	g.all = len(sel.Selectors) == 0 || q.ByName && len(q.Targets) == 0
 	if err := e.Volumes(ctx, &sel, q.Cuts, g.add); err != nil {
@@ -82,7 +85,7 @@ func (e *Engine) VolumeBy(ctx context.Context, q *VolumeQuery) ([]VolumeGroup, e
 // volumeGroups gathers streams into groups.
 type volumeGroups struct {
 	q      *VolumeQuery
-	names  []string // of the labels that count, unless all do
+	names  map[string]bool // of the labels that count, unless all do
 	all    bool
 	groups map[string]*VolumeGroup
 	labels []byte
@@ -94,7 +97,7 @@ func (g *volumeGroups) add(v *StreamVolume) error {
 	g.labels = g.labels[:0]
 	for name, value, rest, ok := v.Labels.Next(); ok; name, value, rest, ok = rest.Next() {
 		switch {
-		case !g.all && !slices.Contains(g.names, string(name)):
+		case !g.all && !g.names[string(name)]:
 		case g.q.ByName:
 			g.labels = appendPair(g.labels[:0], name, nil)
 			if err := g.addTo(v); err != nil {
