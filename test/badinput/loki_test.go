@@ -150,6 +150,7 @@ func loki() group {
 	add("series", "an invalid selector", url.Values{"match[]": {`{app="a"}`, "{"}})
 	add("index/stats", "no selector", nil)
 	add("index/stats", "a pipeline", url.Values{"query": {`{app="a"} |= "x"`}})
+	g.attacks = append(g.attacks, lokiNumbers()...)
 	format := func(input, text string) { add("format_query", input, url.Values{"query": {text}}) }
 	format("no query", "")
 	format("a syntax error", "{")
@@ -178,6 +179,58 @@ func loki() group {
 		}})
 	}
 	return g
+}
+
+// lokiNumbers are requests for numbers.
+func lokiNumbers() (all []attack) {
+	add := func(path, input string, form url.Values) {
+		all = append(all, attack{input: path + ": " + input, do: ending(func(s *server) (string, string) {
+			return s.lokiQuery("/loki/api/v1/"+path, form)
+		})})
+	}
+	with := func(query string, pairs ...string) url.Values {
+		form := url.Values{"query": {query}}
+		for i := 0; i < len(pairs); i += 2 {
+			form.Set(pairs[i], pairs[i+1])
+		}
+		return form
+	}
+	const metric = `vector(1)`
+	for _, bad := range []string{"x", "0", "-1", "NaN", "1e300", "0.0005"} {
+		add("query_range", "numbers, step="+bad, with(metric, "step", bad, "since", "1s"))
+	}
+	add("query_range", "11,001 steps", with(metric, "start", "0", "end", "11001", "step", "1"))
+	add("query_range", "numbers from int64 min to int64 max", with(metric, "start", "-9223372036854775808", "end", "9223372036854775807"))
+	add("query_range", "numbers at the last nanosecond", with(metric, "start", "9223372036854775807", "end", "9223372036854775807", "step", "1h"))
+	add("query_range", "numbers at the first nanosecond", with(metric, "start", "-9223372036854775808", "end", "-9223372036854775808", "step", "1h"))
+	for _, bad := range []string{"x", "NaN", "-9223372036854775808", "9223372036854775807", strings.Repeat("9", 20)} {
+		add("query", "time="+bad, with(metric, "time", bad))
+	}
+	add("query", "limit=0", with(metric, "limit", "0"))
+	add("query", "3,000 nested sums", with(strings.Repeat("sum(", 3000)+metric+strings.Repeat(")", 3000)))
+	add("query", "3,000 nested powers", with(strings.Repeat("2^(", 3000)+"2"+strings.Repeat(")", 3000)))
+	add("query", "1/0", with("1/0"))
+	for _, path := range []string{"index/volume", "index/volume_range"} {
+		const selector = `{app=~".+"}`
+		add(path, "no query", nil)
+		add(path, "{}", with("{}", "start", "1", "end", "2"))
+		add(path, "a query that is not a selector", with(`{app="a"} |= "x"`))
+		add(path, "numbers", with(`rate({app="a"}[1m])`))
+		add(path, "matches everything", with(`{app=~".*"}`))
+		for _, bad := range []string{"x", "-1", "0", strings.Repeat("9", 20)} {
+			add(path, "limit="+bad, with(selector, "limit", bad, "start", "1", "end", "2"))
+		}
+		add(path, "aggregateBy=x", with(selector, "aggregateBy", "x"))
+		add(path, "257 target labels", with(selector, "targetLabels", strings.Join(distinct(257), ",")))
+		add(path, "target labels of NUL", with(selector, "targetLabels", "\x00,\xff,,", "start", "1", "end", "2"))
+		add(path, "start=10, end=5", with(selector, "start", "10", "end", "5"))
+		add(path, "from int64 min to int64 max", with(`{app="none"}`, "start", "-9223372036854775808", "end", "9223372036854775807"))
+	}
+	for _, bad := range []string{"x", "0", "-1", "NaN", "1e300", "0.0001"} {
+		add("index/volume_range", "step="+bad, with(`{app="a"}`, "step", bad))
+	}
+	add("index/volume_range", "a step of a nanosecond", with(`{app="a"}`, "start", "1000000000000000000", "end", "1000000000000011000", "step", "0.000000001"))
+	return all
 }
 
 // distinct returns n selectors.

@@ -11,6 +11,8 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -26,7 +28,11 @@ import (
 // discover_log_levels and discover_service_name in its limits_config.
 var lokiURL = flag.String("loki", "", "a Loki whose answers are to be recorded")
 
-const recordedPath = "testdata/loki.json"
+// recordings are the files of Loki's responses, each with its requests.
+var recordings = map[string]func(begin int64) []*recorded{
+	"testdata/loki.json":         recordedRequests,
+	"testdata/loki_numbers.json": recordedNumbers,
+}
 
 // recording is what a Loki said at a time, in Unix seconds: that of the first line.
 type recording struct {
@@ -64,8 +70,14 @@ func different(r *recorded) string {
 		return "Loki does not count what it has in memory"
 	case r.Path == legacy+"query" && r.Params.Has("regexp") && (strings.HasSuffix(q, `|~ "("`) || strings.Contains(q, "ip(")):
 		return "of filters that follow each other Loki shows all when one is wrong"
-	case r.Path == current+"query" && r.Status == 200 && !strings.HasPrefix(q, "vector"):
-		return "metric queries are not there yet"
+	case strings.Contains(r.Body, `"resultType":"scalar"`):
+		return "Loki takes milliseconds for seconds"
+	case r.Status == http.StatusInternalServerError && strings.Contains(r.Body, "many-to-many matching not allowed"):
+		return "Loki takes an error of a query for one of its own"
+	case strings.HasPrefix(r.Path, current+"index/volume") && r.Status == http.StatusOK && regexp.MustCompile(`"app":("a"|"")|"host"`).MatchString(r.Body):
+		return "Loki counts structured metadata, too"
+	case strings.HasPrefix(r.Path, current+"index/volume") && strings.Contains(r.Tenant, "|") && (strings.Contains(q, "__tenant_id__") || q == "{}"):
+		return "Loki does not show tenants in volumes"
 	case r.Path == current+"tail" && r.Status == 400 && strings.HasPrefix(r.Body, "Bad Request"):
 		return "Loki goes on to the websocket, and refuses behind it"
 	case strings.ContainsAny(r.Tenant, " /") || strings.HasPrefix(r.Tenant, ".") || len(r.Tenant) > 100:
@@ -193,6 +205,53 @@ func recordedRequests(begin int64) (all []*recorded) {
 	return all
 }
 
+// recordedNumbers are requests for numbers.
+func recordedNumbers(begin int64) (all []*recorded) {
+	start, end, at := fmt.Sprint(begin-10), fmt.Sprint(begin+60), fmt.Sprint(begin+30)
+	add := func(path, query string, pairs ...string) *recorded {
+		r := &recorded{Path: current + path, Params: url.Values{"query": {query}}}
+		if path == "query" {
+			r.Params.Set("time", at)
+		} else {
+			r.Params.Set("start", start)
+			r.Params.Set("end", end)
+		}
+		for i := 0; i < len(pairs); i += 2 {
+			r.Params.Set(pairs[i], pairs[i+1])
+		}
+		all = append(all, r)
+		return r
+	}
+	for _, q := range []string{`count_over_time({app="a"}[1m])`, `sum by (app)(count_over_time({app=~".+"}[20s]))`, `sum(rate({app=~".+"} |= "of" [20s]))`, `bytes_over_time({app="b"}[1m])`,
+		`topk(2, sum by (app)(bytes_rate({app=~".+"}[1m])))`, `sort_desc(sum by (app)(count_over_time({app=~".+"}[1m])))`, `absent_over_time({app="none"}[10s])`, `count_over_time({app="none"}[1m])`,
+		`sum(count_over_time({app="a"} | json | status=500 [1m])) by (level)`, `max_over_time({app="a"} | logfmt | unwrap duration(dur) | __error__="" [1m])`, `count_over_time({app=~".+"}[1m]) / 0`,
+		`sum(count_over_time({app="a"}[1m])) > bool 2`, `sum by (app)(count_over_time({app=~".+"}[1m])) / on() group_left sum(count_over_time({app=~".+"}[1m]))`, `vector(0.1)`, `1/3`, `2^0.5 > 1`,
+		`label_replace(sum by (app)(rate({app=~".+"}[1m])), "x", "<$1>", "app", "(.*)")`, `sum_over_time({app="a"} | unwrap x [1m])`, `sum_over_time({app="a"} | json | unwrap level [1m])`,
+		`count_over_time({app="a"}[1m]) + on(app) count_over_time({app="a"}[1m])`, `rate({app="a"}[1m]`, `sum(1,2)`, `quantile_over_time(0.9, {app="a"}[1m])`, `topk(0, rate({app="a"}[1m]))`} {
+		add("query", q)
+		add("query_range", q, "step", "7")
+		add("query_range", q, "step", "1m", "direction", "forward", "limit", "6000")
+		add("query", q).Tenant = "t1|t2"
+	}
+	for _, step := range []string{"20", "0.5", "1.0005", "0.0005", "15s", "2h", "0", "-1", "x", "0.005"} {
+		add("query_range", "vector(1)", "step", step)
+	}
+	add("query_range", "vector(1)", "start", at, "end", at, "step", "1h")
+	add("query_range", "vector(1)", "start", fmt.Sprint(begin, ".0015"), "end", fmt.Sprint(begin, ".0015"), "step", "1")
+	for _, q := range []string{`{app=~".+"}`, `{}`, `{app="none"}`, `{app="a"}`, `{app="a"} |= "x"`, ``, `{app=~".*"}`, `rate({app="a"}[1m])`, `{ }`, `{app="a",__tenant_id__="t1"}`} {
+		add("index/volume", q)
+		add("index/volume", q, "aggregateBy", "labels")
+		add("index/volume", q, "targetLabels", "host")
+		add("index/volume_range", q, "step", "100")
+		add("index/volume", q).Tenant = "t1|t2"
+	}
+	for _, p := range [][2]string{{"limit", "x"}, {"limit", "0"}, {"limit", "1"}, {"limit", "-1"}, {"aggregateBy", "x"}, {"aggregateBy", "series"}, {"direction", "up"}, {"start", "x"}, {"end", "5"}, {"step", "0"}, {"step", "x"}} {
+		add("index/volume", `{app=~".+"}`, p[0], p[1])
+		add("index/volume_range", `{app=~".+"}`, "step", "100", p[0], p[1])
+	}
+	return all
+}
+
 // do sends a request to a server, or to the handler if server is empty.
 func (r *recorded) do(server string, h http.Handler) (status int, contentType, body string, err error) {
 	request, err := http.NewRequest(http.MethodGet, server+r.Path+"?"+r.Params.Encode(), nil)
@@ -246,15 +305,15 @@ func withoutStats(body string) string {
 }
 
 // record pushes the lines to a Loki and saves its responses.
-func record(t *testing.T) {
+func record(t *testing.T, path string, requests func(int64) []*recorded) {
 	r := recording{At: time.Now().Unix() - 100}
-	r.Requests = recordedRequests(r.At)
+	r.Requests = requests(r.At)
 	for _, l := range recordedLines(r.At) {
 		for _, tenant := range []string{model.DefaultTenant, "t1", "t2"} {
 			pushToLoki(t, tenant, l.labels, l.metadata, l.at, l.text)
 		}
 	}
-	r.save(t, recordedPath)
+	r.save(t, path)
 }
 
 // pushToLoki pushes a line.
@@ -323,10 +382,18 @@ func readRecording(t *testing.T, path string) *recording {
 // TestRecorded repeats the requests to a real Loki: the responses are the same, except where they differ on
 // purpose.
 func TestRecorded(t *testing.T) {
-	if *lokiURL != "" {
-		record(t)
+	for path, requests := range recordings {
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			if *lokiURL != "" {
+				record(t, path, requests)
+			}
+			compareRecorded(t, path)
+		})
 	}
-	all := readRecording(t, recordedPath)
+}
+
+func compareRecorded(t *testing.T, path string) {
+	all := readRecording(t, path)
 	w := newWorld(t, func(o *Options) { o.Now = func() time.Time { return time.Unix(all.At+100, 0) } })
 	for _, l := range recordedLines(all.At) {
 		for _, tenant := range []string{model.DefaultTenant, "t1", "t2"} {

@@ -182,6 +182,9 @@ func (e *evaluation) add(m *vector.Matrix, labels model.Labels, values func(wind
 		s.Values[step] = v
 		s.Present.Add(step)
 	})
+	if s.Present.Len() == 0 { // all of its lines lie between the windows
+		return e.quota.TakeBytes(-vector.SeriesSize(labels, e.steps.Count))
+	}
 	m.Series = append(m.Series, s)
 	return nil
 }
