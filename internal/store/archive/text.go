@@ -12,7 +12,7 @@ import (
 type textCursor struct {
 	*cursor
 	text  *part.TextCursor
-	times model.TextRows // times of the chunk that is being cut
+	times model.TextRows // times and lengths of the chunk that is being cut
 }
 
 // Chunks appends the chunks of the current series that have rows left after deletions.
@@ -42,18 +42,17 @@ func (c *textCursor) Chunks(ctx context.Context, dst []model.TextChunk) ([]model
 	return kept, nil
 }
 
-// cut removes the deleted rows of a chunk from its counts. It reads the times, and assumes rows of equal
-// size.
+// cut removes the deleted rows of a chunk from its counts. It reads the times and the lengths of lines.
 func (c *textCursor) cut(ctx context.Context, x *model.TextChunk) error {
-	page, rows := &cutPage{TextPage: x.Page, deleted: c.deleted}, x.Rows
-	err := page.ReadText(ctx, x.Index, 0, &c.times)
+	page := &cutPage{TextPage: x.Page, deleted: c.deleted}
+	err := page.ReadText(ctx, x.Index, model.WantLengths, &c.times)
 	page.Release()
 	if err != nil {
 		return err
 	}
 	if x.Page, x.Rows = page, c.times.Len(); x.Rows > 0 {
 		x.Min, x.Max = c.times.Times[0], c.times.Times[x.Rows-1]
-		x.Bytes = int64(float64(x.Bytes) * float64(x.Rows) / float64(rows))
+		x.Bytes = int64(c.times.Ends[x.Rows-1] - c.times.Begin)
 	}
 	return nil
 }
@@ -75,17 +74,25 @@ func (p *cutPage) ReadText(ctx context.Context, index int, want model.TextWant, 
 	if !slices.ContainsFunc(dst.Times, gone) {
 		return nil
 	}
-	// Lines must be adjacent, so the remaining ones are copied: the page owns its own.
+	// Lines must be adjacent, so the remaining ones are copied: the page owns its own. If only lengths are
+	// wanted, there are no lines to copy.
 	var lines []byte
 	var ends []uint32
-	out := 0
+	out, begin, end := 0, dst.Begin, uint32(0)
 	for i, t := range dst.Times {
+		from := begin
+		if len(dst.Ends) > 0 {
+			begin = dst.Ends[i]
+		}
 		if gone(t) {
 			continue
 		}
 		if dst.Times[out] = t; len(dst.Ends) > 0 {
-			lines = append(lines, dst.Line(i)...)
-			ends = append(ends, uint32(len(lines)))
+			if len(dst.Bytes) > 0 {
+				lines = append(lines, dst.Bytes[from:begin]...)
+			}
+			end += begin - from
+			ends = append(ends, end)
 		}
 		if len(dst.MetadataOf) > 0 {
 			dst.MetadataOf[out] = dst.MetadataOf[i]

@@ -103,11 +103,14 @@ func collectText(a *Archive, req *model.Request) (map[string][]line, error) {
 		reading.PrefetchText(ctx, pages, model.WantLines|model.WantMetadata)
 		for _, c := range chunks {
 			var rows model.TextRows
-			if err := c.Page.ReadText(ctx, c.Index, 0, &rows); err != nil {
+			if err := c.Page.ReadText(ctx, c.Index, model.WantLengths, &rows); err != nil {
 				return nil, err
 			}
 			if n := rows.Len(); n != c.Rows || n == 0 || rows.Times[0] != c.Min || rows.Times[n-1] != c.Max {
 				return nil, fmt.Errorf("a chunk of %d rows in %v has those of %v", c.Rows, c.TimeRange, rows.Times)
+			}
+			if n := int64(rows.Ends[len(rows.Ends)-1] - rows.Begin); c.Bytes != n {
+				return nil, fmt.Errorf("a chunk of %d bytes has lines of %d bytes", c.Bytes, n)
 			}
 		}
 		lines, err := readtest.Lines(ctx, chunks, req.Range)
