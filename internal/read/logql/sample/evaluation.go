@@ -3,6 +3,7 @@ package sample
 import (
 	"context"
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 
@@ -27,6 +28,19 @@ type evaluation struct {
 
 	mu      sync.Mutex
 	workers []*worker
+}
+
+func newEvaluation(p *Program, quota *model.Quota, steps vector.Steps, tenants []string) *evaluation {
+	r := p.expr.Range
+	e := &evaluation{
+		program: p, quota: quota, steps: steps,
+		cells: window.NewCells(steps.Start, steps.Step, steps.Count, int64(r.Range), int64(r.Offset)),
+	}
+	if len(tenants) > 1 {
+		e.tenants = tenants
+	}
+	e.bound.Store(math.MaxInt64)
+	return e
 }
 
 // Bound returns the last time at which a line can change the result.

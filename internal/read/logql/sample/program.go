@@ -90,16 +90,8 @@ func (p *Program) Selection() *selection.Program { return p.selection }
 // A line with an error ends the evaluation if it lies in a window: the error is that of the earliest such
 // step, and there of the least labels.
 func (p *Program) Evaluate(ctx context.Context, x *selection.Execution, steps vector.Steps, tenants []string) (*vector.Matrix, error) {
-	r := p.expr.Range
-	e := &evaluation{
-		program: p, quota: x.Quota, steps: steps,
-		cells: window.NewCells(steps.Start, steps.Step, steps.Count, int64(r.Range), int64(r.Offset)),
-	}
-	if len(tenants) > 1 {
-		e.tenants = tenants
-	}
+	e := newEvaluation(p, x.Quota, steps, tenants)
 	x.Direction = selection.Forward // so that the first failed line ends the scan
-	e.bound.Store(x.Direction.Farthest())
 	defer e.release()
 	if times := e.cells.Range(); times.Min <= times.Max {
 		if err := x.FilterMetadata(ctx, times); err != nil {

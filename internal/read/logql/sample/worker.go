@@ -20,6 +20,7 @@ type worker struct {
 	series map[string]*series // by labels
 	failed failed
 	sample line.Sample
+	added  window.Sample
 	take   window.Charge
 	// charged is what the worker has taken from the quota, and room how much of it is not used.
 	charged, room int64
@@ -267,8 +268,8 @@ func (w *worker) Line(l *selection.Line) (bool, error) {
 	}
 	switch {
 	case s.count == nil:
-		x := window.Sample{Time: l.Time, Position: uint64(l.Position), Value: w.sample.Value}
-		return true, s.window.Add(cell, &x, w.take)
+		w.added = window.Sample{Time: l.Time, Position: uint64(l.Position), Value: w.sample.Value}
+		return true, s.window.Add(cell, &w.added, w.take)
 	case w.program.bytes:
 		return true, s.count.AddCount(cell, uint64(w.sample.Bytes), w.take)
 	}

@@ -13,24 +13,11 @@
 // not read. [Sink.Full] ends the scan between two slices. The list of the newest lines is a sink whose bound
 // comes nearer with each line. It copies the lines that it keeps, and so takes a lock for each offer.
 //
-// A range aggregation is a sink that wants all lines: its bound is the far end of the range, its limit is 0
-// and it is never full. Offers then come in no order, and duplicates in overlapping chunks have been removed.
-// To add one:
-//
-//   - Keep a partial result per worker and add them up at the end, since a lock for each line would
-//     serialise the workers. To allow this, add an optional interface, Worker() Sink, that a crew asks
-//     once per worker.
-//   - count_over_time and rate of a plain selector need times only. They can do without stages, and
-//     without the lines of single chunks. To allow this, add an optional interface that takes the times of a
-//     decoded chunk in one call.
-//   - With line filters (rate({..} |= "x")) a sink needs the times of the rows that a filter leaves: the
-//     same call, with the selection of rows. No stage runs, unless a grouping asks for parsed labels.
-//   - bytes_over_time needs lengths of lines, which are in the offsets of a decoded chunk.
-//   - unwrap and groupings by parsed labels need each line after its stages, as Offer gives it. The stages
-//     of such a query leave out all other labels: see line.Pipeline.Needing.
-//   - Statistics of chunks alone give counts and bytes of chunks that lie within one step of the query.
-//     That is decided before a chunk is read: a sink that takes a chunk as a whole keeps it from being
-//     scanned. Chunks that overlap others must be scanned, since the same line may be in both.
+// A [Counter] makes numbers of lines. It wants all lines: its bound is the far end of the range, its limit is
+// 0 and it is never full. Lines come in no order, and duplicates in overlapping chunks have been removed.
+// Each worker of a scan has a [Worker] of it, which runs the stages itself. If the program counts whole
+// lines, these come in bulk: by what a chunk knows of itself, by its times and lengths, or as the rows that
+// a filter leaves. Else they come one at a time.
 //
 // An interface call per page, chunk or batch of rows costs nothing; one per line is made only for lines that
 // have passed the filters. No sink is called per byte.

@@ -88,7 +88,15 @@ func (s *scanner) count(ctx context.Context, r *chunk) error {
 	s.setStream()
 	if s.filter == nil {
 		s.tally.kept += int64(r.hi - r.lo)
-		return s.worker.Rows(&r.rows, &r.rows, r.lo, r.hi)
+		metadata := &r.rows
+		if r.has&model.WantMetadata == 0 && s.worker.Want()&model.WantMetadata != 0 {
+			// The piece has several chunks, which would have been merged, but one alone has rows within bounds.
+			if _, err := s.metadataOf(ctx, r, r.lo); err != nil {
+				return err
+			}
+			metadata = &r.metadata
+		}
+		return s.worker.Rows(&r.rows, metadata, r.lo, r.hi)
 	}
 	for r.lo < r.hi {
 		if err := ctx.Err(); err != nil {

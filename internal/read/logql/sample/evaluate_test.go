@@ -1,0 +1,492 @@
+package sample
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+	"pgregory.net/rapid"
+
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/read"
+	"github.com/shaledb/shale/internal/read/logql/line"
+	"github.com/shaledb/shale/internal/read/logql/selection"
+	"github.com/shaledb/shale/internal/read/logql/syntax"
+	"github.com/shaledb/shale/internal/read/logql/vector"
+	"github.com/shaledb/shale/internal/read/readtest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// world is lines in several sources, which may have the same lines.
+type world struct {
+	sources []*readtest.Memory
+	streams []model.Labels // by key
+	lines   map[string][]readtest.Line
+}
+
+const (
+	tenant = "t"
+	ms     = 1e6
+)
+
+func drawWorld(t *rapid.T) *world {
+	w := &world{lines: make(map[string][]readtest.Line)}
+	for i := range rapid.IntRange(1, 4).Draw(t, "streams") {
+		w.streams = append(w.streams, model.LabelsOf("s", fmt.Sprint(i), "app", fmt.Sprint(i%2)))
+	}
+	slices.SortFunc(w.streams, func(a, b model.Labels) int { return a.Key(1, model.Logs).Compare(b.Key(1, model.Logs)) })
+	for s := range rapid.IntRange(1, 3).Draw(t, "sources") {
+		m := readtest.NewMemory(uint64(s + 1))
+		m.SetTextPage(rapid.IntRange(1, 30).Draw(t, "chunk"), rapid.IntRange(1, 5).Draw(t, "chunks in a page"))
+		w.sources = append(w.sources, m)
+		for _, l := range w.streams {
+			var lines []readtest.Line
+			for range rapid.IntRange(0, 40).Draw(t, "lines") {
+				x := readtest.Line{
+					Time: rapid.Int64Range(0, 100).Draw(t, "at") * ms,
+					Text: rapid.SampledFrom([]string{"n=1", "n=2.5 k=a", "n=-3 k=b", "k=a", "n=7s", "", "n=1e3 k=a x"}).Draw(t, "line"),
+				}
+				if rapid.IntRange(0, 3).Draw(t, "has metadata") == 0 {
+					x.Metadata = model.LabelsOf(rapid.SampledFrom([]string{"m", "k", "app"}).Draw(t, "name"), rapid.StringMatching("[xy]").Draw(t, "metadata"))
+				}
+				lines = append(lines, x)
+			}
+			m.AddText(tenant, l.Key(1, model.Logs), l, lines...)
+			w.add(l, lines)
+		}
+	}
+	return w
+}
+
+// add adds lines that have come after all others, but for those that are there.
+func (w *world) add(l model.Labels, lines []readtest.Line) {
+	have := w.lines[string(l)]
+	for _, x := range lines {
+		if !slices.ContainsFunc(have, func(y readtest.Line) bool {
+			return x.Time == y.Time && x.Text == y.Text && bytes.Equal(x.Metadata, y.Metadata)
+		}) {
+			have = append(have, x)
+		}
+	}
+	slices.SortStableFunc(have, func(a, b readtest.Line) int { return cmp.Compare(a.Time, b.Time) })
+	w.lines[string(l)] = have
+}
+
+func (w *world) execution(p *Program, tenants []string) *selection.Execution {
+	var sources []read.Source
+	for _, s := range w.sources {
+		sources = append(sources, s)
+	}
+	plan := selection.Plan{
+		Read: read.New(read.Options{Sources: sources}), Program: p.Selection(), Workers: 3,
+		Quota: &model.Quota{Pool: &model.QueryPool{MaxBytes: 1 << 40}}, Cost: &model.Cost{},
+	}
+	for i, t := range tenants {
+		plan.Requests = append(plan.Requests, model.Request{
+			Tenant: t, Signal: model.Logs, Family: model.Text, Matchers: syntax.Models(p.expr.Range.Query.Matchers),
+			TextFilter: p.Selection().TextFilter, Quota: plan.Quota, Cost: plan.Cost,
+		})
+		plan.Tenants = append(plan.Tenants, int32(i))
+	}
+	return selection.New(plan)
+}
+
+var selectors = []string{
+	`{app=~".+"}`, `{app="1"}`, `{app=~".+"} |= "k"`, `{app=~".+"} |= "k" != "b"`, `{app=~".+"} | logfmt`, `{app=~".+"} | logfmt | k="a"`,
+	`{app=~".+"} | drop m`, `{app=~".+"} | m="x"`, `{app=~".+"} |= "n" | logfmt k`,
+}
+
+var unwraps = []string{`| logfmt | unwrap n | __error__=""`, `| logfmt | unwrap duration(n) | __error__=""`, `| logfmt | unwrap n`}
+
+// drawText returns the text of a range aggregation.
+func drawText(t *rapid.T, width, offset int64) string {
+	rng := fmt.Sprintf("[%dms]", width)
+	if offset != 0 {
+		rng += fmt.Sprintf(" offset %dms", offset)
+	}
+	selector := rapid.SampledFrom(selectors).Draw(t, "selector")
+	if rapid.Bool().Draw(t, "counts") {
+		op := rapid.SampledFrom([]string{"count_over_time", "rate", "bytes_over_time", "bytes_rate"}).Draw(t, "op")
+		return op + "(" + selector + rng + ")"
+	}
+	op := rapid.SampledFrom([]string{"sum_over_time", "rate", "avg_over_time", "min_over_time", "first_over_time", "last_over_time",
+		"quantile_over_time", "rate_counter", "stddev_over_time"}).Draw(t, "op")
+	text := op + "("
+	if op == "quantile_over_time" {
+		text += "0.5, "
+	}
+	text += selector + rapid.SampledFrom(unwraps).Draw(t, "unwrap") + rng + ")"
+	switch op {
+	case "avg_over_time", "min_over_time", "first_over_time", "last_over_time", "quantile_over_time", "stddev_over_time":
+		text += rapid.SampledFrom([]string{"", " by (k)", " without (s, m)", " by ()"}).Draw(t, "grouping")
+	}
+	return text
+}
+
+// taken is what the naive evaluator knows of a line.
+type taken struct {
+	time   int64
+	order  int
+	labels string
+	value  float64
+	failed bool
+}
+
+func (w *world) samples(t *rapid.T, p *Program) []taken {
+	var out []taken
+	for _, l := range w.streams {
+		matches := true
+		for _, m := range p.expr.Range.Query.Matchers {
+			matches = matches && m.Match(string(l.Get(m.Name)))
+		}
+		if !matches {
+			continue
+		}
+		for _, x := range w.lines[string(l)] {
+			if f := p.pipeline.Filter(); f != nil {
+				rows := model.TextRows{Times: []int64{0}, Bytes: []byte(x.Text), Ends: []uint32{uint32(len(x.Text))}}
+				f.Bind(context.Background())
+				if len(f.Select(nil, &rows, 0, 1)) == 0 {
+					continue
+				}
+			}
+			r := p.pipeline.Runner()
+			r.SetStream(l)
+			var s line.Sample
+			ok, err := r.Sample(x.Time, []byte(x.Text), x.Metadata, &s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			v := s.Value
+			switch {
+			case p.bytes:
+				v = float64(s.Bytes)
+			case p.expr.Range.Unwrap == nil:
+				v = 1
+			}
+			if ok {
+				out = append(out, taken{x.Time, len(out), string(s.Labels), v, s.Failed})
+			}
+		}
+	}
+	slices.SortStableFunc(out, func(a, b taken) int { return cmp.Compare(a.time, b.time) })
+	return out
+}
+
+func naiveValue(e *syntax.RangeAggregation, in []taken) float64 {
+	v, sum := make([]float64, len(in)), 0.0
+	for i := range in {
+		v[i] = in[i].value
+		sum += v[i]
+	}
+	switch e.Op {
+	case syntax.AvgOverTime:
+		return sum / float64(len(v))
+	case syntax.MinOverTime:
+		return slices.Min(v)
+	case syntax.FirstOverTime:
+		return v[0]
+	case syntax.LastOverTime:
+		return v[len(v)-1]
+	case syntax.QuantileOverTime:
+		slices.Sort(v)
+		return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
+	case syntax.Rate, syntax.BytesRate:
+		return sum / e.Range.Range.Seconds()
+	case syntax.StddevOverTime:
+		squares := 0.0
+		for _, x := range v {
+			squares += (x - sum/float64(len(v))) * (x - sum/float64(len(v)))
+		}
+		return math.Sqrt(squares / float64(len(v)))
+	}
+	return sum
+}
+
+// naive returns each value of the result by step and labels, or the text of an error.
+func naive(p *Program, steps vector.Steps, all []taken) (map[string]float64, string) {
+	out := make(map[string]float64)
+	e := p.expr.Range
+	for i := range steps.Count {
+		end := steps.Time(i) - int64(e.Offset)
+		by := make(map[string][]taken)
+		var failed []model.Labels
+		for _, s := range all {
+			if s.time <= end-int64(e.Range) || s.time > end {
+				continue
+			}
+			if s.failed {
+				failed = append(failed, model.Labels(s.labels))
+			}
+			by[s.labels] = append(by[s.labels], s)
+		}
+		if len(failed) > 0 {
+			return nil, (&pipelineError{slices.MinFunc(failed, vector.CompareLabels)}).Error()
+		}
+		for labels, in := range by {
+			out[fmt.Sprint(i, model.Labels(labels))] = naiveValue(p.expr, in)
+		}
+	}
+	return out, ""
+}
+
+// TestEvaluate compares with an evaluator that looks at all lines of each window. Nothing stays open or
+// charged but the result.
+func TestEvaluate(t *testing.T) { rapid.Check(t, checkEvaluate) }
+
+func checkEvaluate(t *rapid.T) {
+	w := drawWorld(t)
+	for range 3 {
+		steps := vector.Steps{
+			Start: rapid.Int64Range(-20, 110).Draw(t, "start") * ms, Step: rapid.Int64Range(1, 40).Draw(t, "step") * ms,
+			Count: rapid.IntRange(1, 20).Draw(t, "count"),
+		}
+		text := drawText(t, rapid.Int64Range(1, 50).Draw(t, "width"), rapid.Int64Range(-10, 10).Draw(t, "offset"))
+		expr, err := syntax.Parse(text)
+		if err != nil {
+			t.Fatal(text, err)
+		}
+		e := expr.(*syntax.RangeAggregation)
+		var outer *syntax.Grouping
+		if rapid.Bool().Draw(t, "below a sum") {
+			outer = &syntax.Grouping{Labels: rapid.SampledFrom([][]string{{"app"}, {"s"}, {"k", "app"}, {"m"}, nil}).Draw(t, "by")}
+		}
+		p, err := Compile(e, outer)
+		if err != nil {
+			t.Fatal(text, err)
+		}
+		x := w.execution(p, []string{tenant})
+		x.MergeBytes = rapid.SampledFrom([]int64{1, 20, x.MergeBytes}).Draw(t, "bytes to merge")
+		x.PortionBytes = rapid.SampledFrom([]int64{1, 1000, x.PortionBytes}).Draw(t, "bytes of a portion")
+		m, err := p.Evaluate(context.Background(), x, steps, []string{tenant})
+		want, failure := naive(p, steps, w.samples(t, p))
+		switch {
+		case failure != "":
+			if err == nil || err.Error() != failure {
+				t.Fatalf("%s: error %v, should be %s", text, err, failure)
+			}
+			m = &vector.Matrix{}
+		case err != nil:
+			t.Fatalf("%s: %v", text, err)
+		case e.Op != syntax.RateCounter: // compared in package window
+			if diff := difference(m, want); diff != "" {
+				t.Fatalf("%s (sum by %v, %+v): %s", text, outer, steps, diff)
+			}
+		}
+		for _, s := range w.sources {
+			if s.Open() != 0 {
+				t.Fatal("a cursor is open")
+			}
+		}
+		// A condition on metadata looks up names of labels, which stay charged.
+		if used := x.Quota.Charged().Bytes(); used != m.Size() && !strings.Contains(text, "| m=") {
+			t.Fatalf("%s: %d bytes are charged for a result of %d", text, used, m.Size())
+		}
+	}
+}
+
+func difference(m *vector.Matrix, want map[string]float64) string {
+	n := 0
+	for i := range m.Series {
+		s := &m.Series[i]
+		if i > 0 && vector.CompareLabels(m.Series[i-1].Labels, s.Labels) >= 0 {
+			return "series are out of order"
+		}
+		for step, v := range s.Values {
+			if !s.Present.Has(step) {
+				continue
+			}
+			n++
+			key := fmt.Sprint(step, s.Labels)
+			if o, ok := want[key]; !ok || math.Abs(o-v) > 1e-12*max(math.Abs(o), math.Abs(v), 1) {
+				return fmt.Sprintf("%s: %v, should be %v (%v)", key, v, o, ok)
+			}
+		}
+	}
+	if n != len(want) {
+		return fmt.Sprintf("%d values, should be %d", n, len(want))
+	}
+	return ""
+}
+
+func compiled(t testing.TB, text string) *Program {
+	t.Helper()
+	expr, err := syntax.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := Compile(expr.(*syntax.RangeAggregation), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// someLines returns a world with one stream of lines at 0, 1, 2 ms and so on.
+func someLines(texts ...string) *world {
+	w := &world{sources: []*readtest.Memory{readtest.NewMemory(1)}}
+	l := model.LabelsOf("app", "x")
+	for i, text := range texts {
+		w.sources[0].AddText(tenant, l.Key(1, model.Logs), l, readtest.Line{Time: int64(i) * ms, Text: text})
+	}
+	return w
+}
+
+// TestStatistics: what chunks know of their lines is not read.
+func TestStatistics(t *testing.T) {
+	w := someLines(strings.Split("abcdefgh", "")...)
+	w.sources[0].SetTextPage(1, 1)
+	for text, pages := range map[string]int64{
+		`count_over_time({app="x"}[4ms]) `: 8, // their metadata may be part of labels
+		`absent_over_time({app="x"}[4ms])`: 0,
+	} {
+		before := w.sources[0].TextReads().Pages.Load()
+		p := compiled(t, text)
+		if _, err := p.Evaluate(context.Background(), w.execution(p, []string{tenant}), vector.Steps{Start: 3 * ms, Step: 4 * ms, Count: 2}, []string{tenant}); err != nil {
+			t.Fatal(err)
+		}
+		if got := w.sources[0].TextReads().Pages.Load() - before; got != pages {
+			t.Errorf("%s: %d pages read, should be %d", text, got, pages)
+		}
+	}
+	p := compiled(t, `bytes_over_time({app="x"}[4ms])`)
+	p, err := Compile(p.expr, &syntax.Grouping{Labels: []string{"app"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := w.sources[0].TextReads().Pages.Load()
+	m, err := p.Evaluate(context.Background(), w.execution(p, []string{tenant}), vector.Steps{Start: 3 * ms, Step: 4 * ms, Count: 2}, []string{tenant})
+	if err != nil || len(m.Series) != 1 || m.Series[0].Values[1] != 4 {
+		t.Fatalf("%v %+v", err, m)
+	}
+	if got := w.sources[0].TextReads().Pages.Load() - before; got != 0 {
+		t.Errorf("%d pages read for labels of the stream", got)
+	}
+}
+
+// TestErrors: which lines end an evaluation, and with what.
+func TestErrors(t *testing.T) {
+	w := someLines(`{"a":1}`, `{"a":`, `{"a":2}`)
+	steps := vector.Steps{Start: 0, Step: ms, Count: 3}
+	for _, c := range []struct {
+		text  string
+		by    []string
+		error string
+	}{
+		{`count_over_time({app="x"} | json [1ms])`, nil, "pipeline error: 'JSONParserErr' for series: '{__error__=\"JSONParserErr\", __error_details__="},
+		{`count_over_time({app="x"} | json | __error__="" [1ms])`, nil, ""},
+		{`count_over_time({app="x"} | json [1ms])`, []string{}, ""}, // nothing is parsed
+		{`count_over_time({app="x"} | json | __error__="JSONParserErr" [1ms])`, []string{"a"}, ""},
+		{`count_over_time({app="x"} | json | __error__!="" [1ms])`, nil, "pipeline error"},
+		{`sum_over_time({app="x"} | json | unwrap app [1ms])`, nil, "pipeline error: 'SampleExtractionErr'"},
+		{`sum_over_time({app="x"} | json | unwrap app | __error__="" [1ms])`, nil, ""},
+		{`count_over_time({app="x"} | json [1ms] offset 5ms)`, nil, ""},
+	} {
+		p := compiled(t, c.text)
+		if c.by != nil {
+			var err error
+			if p, err = Compile(p.expr, &syntax.Grouping{Labels: c.by}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, err := p.Evaluate(context.Background(), w.execution(p, []string{tenant}), steps, []string{tenant})
+		switch {
+		case c.error == "" && err != nil:
+			t.Errorf("%s: %v", c.text, err)
+		case c.error != "" && (err == nil || !strings.HasPrefix(err.Error(), c.error)):
+			t.Errorf("%s: %v, should be %s", c.text, err, c.error)
+		}
+	}
+}
+
+// TestTenants: labels say whose lines were counted.
+func TestTenants(t *testing.T) {
+	w := someLines("a", "b")
+	l := model.LabelsOf("app", "x", tenantLabel, "own")
+	w.sources[0].AddText("u", l.Key(1, model.Logs), l, readtest.Line{Time: ms, Text: "c"})
+	p := compiled(t, `count_over_time({app="x"}[5ms])`)
+	both := []string{tenant, "u"}
+	m, err := p.Evaluate(context.Background(), w.execution(p, both), vector.Steps{Start: 2 * ms, Count: 1}, both)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, s := range m.Series {
+		got = append(got, fmt.Sprint(s.Labels, s.Values))
+	}
+	want := []string{`{__tenant_id__="t", app="x"} [2]`, `{__tenant_id__="u", app="x", original___tenant_id__="own"} [1]`}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, should be %q", got, want)
+	}
+}
+
+// TestAbsent gives the labels that the selector is sure of, where there is no line.
+func TestAbsent(t *testing.T) {
+	w := someLines("a")
+	p := compiled(t, `absent_over_time({app="x", a=~"b|", c="d", c!="e"}[2ms])`)
+	m, err := p.Evaluate(context.Background(), w.execution(p, []string{tenant}), vector.Steps{Start: 0, Step: ms, Count: 4}, []string{tenant})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(m.Series) != 1 || m.Series[0].Labels.String() != `{app="x"}` || m.Series[0].Present.Len() != 4 {
+		t.Errorf("%+v", m)
+	}
+	p = compiled(t, `absent_over_time({app="x"}[2ms])`)
+	m, err = p.Evaluate(context.Background(), w.execution(p, []string{tenant}), vector.Steps{Start: 0, Step: ms, Count: 4}, []string{tenant})
+	if err != nil || len(m.Series) != 1 || m.Series[0].Present.Len() != 2 || !m.Series[0].Present.Has(2) {
+		t.Errorf("%v %+v", err, m)
+	}
+}
+
+// TestMemory: a query whose series do not fit its memory ends with an error that names the setting.
+func TestMemory(t *testing.T) {
+	var texts []string
+	for i := range 3000 {
+		texts = append(texts, fmt.Sprintf("id=%d", i))
+	}
+	w := someLines(texts...)
+	p := compiled(t, `count_over_time({app="x"} | logfmt [5s])`)
+	x := w.execution(p, []string{tenant})
+	x.Quota.MaxBytes = 600 << 10
+	_, err := p.Evaluate(context.Background(), x, vector.Steps{Start: 3000 * ms, Step: ms, Count: 100}, []string{tenant})
+	if err == nil || !strings.Contains(err.Error(), "query.max-bytes") {
+		t.Error(err)
+	}
+	if used := x.Quota.Charged().Bytes(); used != 0 {
+		t.Errorf("%d bytes stay charged", used)
+	}
+}
+
+// TestLineAllocatesNothing for a line of a known series.
+func TestLineAllocatesNothing(t *testing.T) {
+	for _, text := range []string{
+		`count_over_time({app="x"} | logfmt [1m])`, `sum_over_time({app="x"} | logfmt | unwrap n [1m])`, `bytes_over_time({app="x"} | json [1m])`,
+	} {
+		p := compiled(t, text)
+		x := w1(p)
+		l := selection.Line{Time: 5, Text: []byte(`n=1.5 k=a`)}
+		if n := testing.AllocsPerRun(100, func() {
+			if _, err := x.Line(&l); err != nil {
+				t.Fatal(err)
+			}
+		}); n > 0 && !strings.Contains(text, "json") { // an error has a text
+			t.Errorf("%s: %v allocations", text, n)
+		}
+	}
+}
+
+// w1 returns a worker of an evaluation.
+func w1(p *Program) selection.Worker {
+	e := newEvaluation(p, new(model.Quota), vector.Steps{Count: 1, Start: 10}, nil)
+	w := e.NewWorker()
+	w.Bind(context.Background(), func(int64) error { return nil })
+	w.SetStream(0, model.LabelsOf("app", "x"))
+	return w
+}
