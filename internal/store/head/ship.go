@@ -36,8 +36,12 @@ func (h *Head) Ship(ctx context.Context) error {
 func (h *Head) shipAll(ctx context.Context, s model.Signal, g local.Group) error {
 	for {
 		in, err := h.markShip(ctx, s, g)
-		if err != nil || len(in) == 0 {
-			return err
+		if err != nil {
+			h.metrics.shipErrors.Inc()
+			return fmt.Errorf("ship %s: %w", g, err)
+		}
+		if len(in) == 0 {
+			return nil
 		}
 		if err := h.ship(ctx, s, g, in); err != nil {
 			return err
@@ -113,16 +117,15 @@ func (h *Head) due(s model.Signal, g local.Group, now int64) bool {
 // ship makes blocks of parts of a group, unless an earlier try has made them, and drops the parts once the
 // blocks are in the catalogue.
 func (h *Head) ship(ctx context.Context, s model.Signal, g local.Group, in []*local.Part) error {
-	id := shipID{s, g, in[len(in)-1].Info.SeqHi}
+	id := shipOf(s, g, in)
 	left, built := h.merging.built[id]
 	var err error
 	if built {
 		left, err = h.upload(ctx, left)
 	} else if err = h.roomToBuild(); err == nil {
-		err = h.inSpace(in, h.shipFactor(), func() (err error) {
+		if err = h.claim(id, h.shipFactor()*partBytes(in)); err == nil {
 			left, err = h.build(ctx, s, in)
-			return err
-		})
+		}
 	}
 	if err != nil {
 		h.metrics.shipErrors.Inc()
@@ -130,12 +133,18 @@ func (h *Head) ship(ctx context.Context, s model.Signal, g local.Group, in []*lo
 		return fmt.Errorf("ship %s: %w", g, err)
 	}
 	delete(h.merging.built, id)
+	h.unclaim(id)
 	h.labelsMayGo.Store(true)
 	return h.commit(ctx, edit{remove: in})
 }
 
-// markShip returns the parts to ship together: those that an earlier try has marked, or else all of the
-// group, marked now.
+// markShip returns the parts to ship together: those that an earlier try has marked, or else the oldest ones
+// of the group that there is space for, marked now.
+//
+// Marked parts cannot be divided later, even if the disk has become full: blocks of them may be in the
+// bucket already, by names that follow from the parts. So space is claimed before the mark, and stays
+// claimed until the ship is through. Otherwise writes take it while the bucket is away, and then the ship,
+// which would make room, never fits again.
 func (h *Head) markShip(ctx context.Context, s model.Signal, g local.Group) (in []*local.Part, err error) {
 	for _, p := range h.snapshot() {
 		if i := &p.Info; i.Signal == s && i.Kind == local.Data && i.Group == g && i.Ship != 0 {
@@ -148,6 +157,17 @@ func (h *Head) markShip(ctx context.Context, s model.Signal, g local.Group) (in 
 	if in = h.group(s, local.Data, g); len(in) == 0 {
 		return nil, nil
 	}
+	if err := h.roomToBuild(); err != nil {
+		return nil, err
+	}
 	in = h.fitting(in, h.shipFactor())
-	return in, h.commit(ctx, edit{ship: in})
+	id := shipOf(s, g, in)
+	if err := h.claim(id, h.shipFactor()*partBytes(in)); err != nil {
+		return nil, err
+	}
+	if err := h.commit(ctx, edit{ship: in}); err != nil {
+		h.unclaim(id)
+		return nil, err
+	}
+	return in, nil
 }

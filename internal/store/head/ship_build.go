@@ -21,6 +21,10 @@ type shipID struct {
 	seqHi  uint64
 }
 
+func shipOf(s model.Signal, g local.Group, in []*local.Part) shipID {
+	return shipID{s, g, in[len(in)-1].Info.SeqHi}
+}
+
 // build makes blocks of the parts and uploads each. Building takes far longer than an attempt to upload. So
 // when the bucket fails, the other blocks are built nevertheless, and those that are not in the bucket are
 // returned with the error.

@@ -131,6 +131,95 @@ func TestSpaceOfShip(t *testing.T) {
 	}
 }
 
+// boundSpace counts what is written and reserved against a bound.
+type boundSpace struct{ limit, used, reserved int64 }
+
+func (s *boundSpace) Free() int64 { return s.limit - s.used - s.reserved }
+func (s *boundSpace) Reserve(n int64) (func(), error) {
+	if n > s.Free() {
+		return nil, &model.LimitError{Limit: "disk", Text: fmt.Sprintf("no room for %d bytes: %+v", n, *s)}
+	}
+	s.reserved += n
+	return func() { s.reserved -= n }, nil
+}
+func (s *boundSpace) Wrote(n int64) { s.used += n }
+
+// TestShipOnFullDisk: on a full disk no parts are marked, and as soon as there is space for the oldest of
+// them, they are shipped. A ship that is marked keeps its space, whatever else wants it while the bucket is
+// away, so that it fits when its blocks must be built again.
+func TestShipOnFullDisk(t *testing.T) {
+	for _, apart := range []bool{false, true} {
+		space := new(boundSpace)
+		r, b, _ := newAwayRig(t)
+		r.head.o.Space, r.head.o.BucketApart = space, apart
+		space.limit = 1 << 40
+		rows := map[int64]float64{}
+		for i := range 3 {
+			rows[r.now+int64(i)] = float64(i)
+			r.push("a", 0, 200, r.now+int64(i), float64(i))
+			r.must(r.head.Flush(context.Background()))
+		}
+		for s := range signals {
+			r.must(r.head.sortYoung(context.Background(), model.Signal(s)))
+		}
+		var oldest int64
+		for _, p := range r.head.snapshot() {
+			if p.Info.Kind == local.Data {
+				oldest = max(oldest, p.Info.Bytes)
+			}
+		}
+		space.limit = space.used
+		if err := r.head.Ship(context.Background()); err == nil {
+			t.Fatal("the disk was not full")
+		}
+		for _, p := range r.head.snapshot() {
+			if p.Info.Ship != 0 {
+				t.Errorf("apart %v: %s is marked, and cannot be shipped", apart, p.Info.File)
+			}
+		}
+		space.limit = space.used + r.head.shipFactor()*oldest
+		b.fail = func() bool { return true }
+		if err := r.head.Ship(context.Background()); err == nil {
+			t.Fatal("the bucket was not away")
+		}
+		built := int64(0)
+		for _, blocks := range r.head.merging.built {
+			for _, block := range blocks {
+				built += block.Size
+			}
+		}
+		// Others take what is free, and then the server stops, which deletes the blocks.
+		space.used += space.Free()
+		r.head.dropBuilt()
+		space.used -= built
+		b.fail = nil
+		for i := 0; len(r.head.group(model.Metrics, local.Data, local.Young))+len(dataParts(r)) > 0; i++ {
+			if i > 10 {
+				t.Fatalf("apart %v: parts are left: %+v", apart, *space)
+			}
+			before := len(dataParts(r))
+			err := r.head.Ship(context.Background())
+			if err != nil && len(dataParts(r)) == before {
+				t.Fatalf("apart %v: the ship does not fit: %v", apart, err)
+			}
+			space.used = space.limit - r.head.shipFactor()*oldest // its files are gone
+		}
+		r.expect("a", 0, 200, rows)
+		if space.reserved != 0 || len(r.head.merging.claims) != 0 {
+			t.Errorf("apart %v: %d bytes are reserved in the end", apart, space.reserved)
+		}
+	}
+}
+
+func dataParts(r *rig) (files []string) {
+	for _, p := range r.head.snapshot() {
+		if p.Info.Kind == local.Data {
+			files = append(files, p.Info.File)
+		}
+	}
+	return files
+}
+
 // TestOutageBetweenCuts: of a ship of several blocks, those that are in the bucket are not sent again.
 func TestOutageBetweenCuts(t *testing.T) {
 	r, b, made := newAwayRig(t)

@@ -50,6 +50,27 @@ func (h *Head) inSpace(in []*local.Part, factor int64, work func() error) error 
 	return work()
 }
 
+// claim reserves bytes for a ship until unclaim, once. The claim stays while finished blocks wait for the
+// bucket, and count as files too: they may have to be built again. That costs writes nothing until the claims
+// exceed the margin that writes leave anyway. The caller holds merging.
+func (h *Head) claim(id shipID, bytes int64) error {
+	if h.merging.claims[id] != nil {
+		return nil
+	}
+	release, err := h.o.Space.Reserve(bytes)
+	if err == nil {
+		h.merging.claims[id] = release
+	}
+	return err
+}
+
+func (h *Head) unclaim(id shipID) {
+	if release := h.merging.claims[id]; release != nil {
+		release()
+		delete(h.merging.claims, id)
+	}
+}
+
 // fitting returns the oldest parts, at least one, as many as there is space for.
 func (h *Head) fitting(in []*local.Part, factor int64) []*local.Part {
 	free := h.o.Space.Free() / factor
