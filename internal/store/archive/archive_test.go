@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"maps"
 	"math"
 	"slices"
@@ -362,6 +364,25 @@ func TestFailingBucket(t *testing.T) {
 		object[rapid.IntRange(8, len(object)-1).Draw(t, "at")] ^= 1 << rapid.IntRange(0, 7).Draw(t, "bit")
 		if damaged, err := read(fresh(), all); err == nil && !maps.EqualFunc(damaged, got, slices.Equal[[]string]) {
 			t.Fatalf("damage gives another answer: %v, want %v", damaged, got)
+		}
+	})
+}
+
+// TestLaterVersion: a block of a later version is an error of the server, not of the request.
+func TestLaterVersion(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w, a := newWorld(t)
+		if len(w.Overlapping(model.Always(), model.Metrics, "a")) == 0 {
+			t.Skip("no block")
+		}
+		for _, object := range w.objects {
+			tail := object[len(object)-20:] // length, version, checksum, magic
+			tail[4]++
+			binary.LittleEndian.PutUint32(tail[8:], crc32.Checksum(tail[:8], crc32.MakeTable(crc32.Castagnoli)))
+		}
+		_, err := read(a, request("a", model.Always()))
+		if !errors.Is(err, model.ErrCorrupt) || errors.Is(err, model.ErrInvalid) || !strings.Contains(err.Error(), "this Shale reads version") {
+			t.Fatal(err)
 		}
 	})
 }

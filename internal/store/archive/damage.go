@@ -37,8 +37,13 @@ func newDamage(o Options) *damage {
 	return d
 }
 
-// named adds the name of a block to an error of reading it, and reports a damaged block.
+// named adds the name of a block to an error of reading it, and reports a damaged block. What is invalid for
+// package part or the bucket is damage here: the request was checked before, so the block is not what its
+// record says, or was written by a later version. The client can do nothing about it.
 func (d *damage) named(b *catalog.Block, err error) error {
+	if errors.Is(err, model.ErrInvalid) {
+		err = fmt.Errorf("%w: %v", model.ErrCorrupt, err)
+	}
 	if errors.Is(err, model.ErrCorrupt) && d.first(b.ID) {
 		d.blocks.Inc()
 		d.log.Error("a block is damaged: queries of its tenants and times fail until it is repaired",
