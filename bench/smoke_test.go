@@ -15,7 +15,7 @@ import (
 func TestSmoke(t *testing.T) {
 	dir := t.TempDir()
 	args := []string{
-		"run", "--loads", "graphite-known,rw1-new,soak,logs-ingest,logs-queries,logs-streams-10k", "--runs", "1", "--scale", "0.002", "--duration", "2s", "--soak", "3s",
+		"run", "--loads", "graphite-known,rw1-new,soak,logs-ingest,logs-queries,logs-metrics,logs-streams-10k", "--runs", "1", "--scale", "0.002", "--duration", "2s", "--soak", "3s",
 		"--quiet", "500ms", "--settle", "3s", "--queries", "3", "--out", dir, "--work", dir,
 	}
 	code, out, errs := call(t, args...)
@@ -37,6 +37,9 @@ func TestSmoke(t *testing.T) {
 		}
 		if n := r.Values["samples/s"]; r.Load == "graphite-known" && n < 100 {
 			t.Errorf("%v samples a second", n)
+		}
+		if n := r.Values["scanned-lines"]; r.Load == countLoad("logs-metrics", "bytes by app") && n != 0 {
+			t.Errorf("%s: %v lines were read", r.Load, n)
 		}
 		if n := r.Values["result-lines"]; r.Load == logQueryLoad("needle, all") && n != 9 || r.Load == logQueryLoad("needle that is not there") && n != 0 {
 			t.Errorf("%s: %v lines", r.Load, n)

@@ -74,11 +74,15 @@ func (q *queryCmd) Run(ctx context.Context, p *process) error {
 	return q.runNumbers(ctx, p)
 }
 
-// counts reports whether a query of LogQL gives numbers. One that has a mistake is for the server to refuse.
+// counts reports whether a query of LogQL gives numbers. One with a mistake is for the server to refuse, so
+// it is taken for what its flags are for.
 func (q *queryCmd) counts() bool {
 	tree, err := syntax.Parse(q.Expr)
+	if err != nil {
+		return q.Time != "" || q.Step != 0 || q.Format == formatCSV || q.Format == formatPlot
+	}
 	_, metric := tree.(syntax.MetricExpr)
-	return err == nil && metric
+	return metric
 }
 
 // explain returns what explains an empty result, at one time or in a range.

@@ -42,6 +42,7 @@ func TestQueryCounts(t *testing.T) {
 		{"range", matrix, []string{count, "--start", "1767225600", "--end", "1767229200"}, "query_range", map[string]string{"start": "1767225600000000000", "end": "1767229200000000000", "step": "60"},
 			"SERIES  TIME (UTC)                VALUE\n{}      2026-01-01T00:00:00.000Z  1\n        2026-01-01T00:01:00.500Z  2\n", "shale: note: maximum of series (500) reached for a single query; returning partial results\n"},
 		{"scalar", scalar, []string{"1+1"}, "query", nil, "SERIES  TIME (UTC)                VALUE\nscalar  2026-01-01T00:00:00.000Z  2\n", ""},
+		{"a mistake", scalar, []string{"rate({", "--time", "1767225600"}, "query", nil, "SERIES  TIME (UTC)                VALUE\nscalar  2026-01-01T00:00:00.000Z  2\n", ""},
 		{"json", scalar, []string{"1+1", "-o", "json"}, "query", nil, scalar + "\n", ""},
 	} {
 		response = c.response
