@@ -120,13 +120,13 @@ func (s *scanner) countPassed(ctx context.Context, r *chunk, passed []int32) err
 	if len(passed) == 0 {
 		return nil
 	}
+	metadata := &r.rows // which has none
 	if s.worker.Want()&model.WantMetadata != 0 {
 		if _, err := s.metadataOf(ctx, r, int(passed[0])); err != nil { // reads it
 			return err
 		}
-	} else {
-		r.metadata.Reset()
+		metadata = &r.metadata
 	}
 	s.tally.kept += int64(len(passed))
-	return s.worker.Picked(&r.rows, &r.metadata, passed)
+	return s.worker.Picked(&r.rows, metadata, passed)
 }
