@@ -202,6 +202,9 @@ func (s *jsonState) descend(key []byte, first bool) {
 func (s *jsonState) name(r *Runner, depth int, key []byte) (string, bool) {
 	l := &r.labels
 	if depth == 0 {
+		if r.skips(key) {
+			return "", false
+		}
 		name := l.sanitized(key)
 		if name == "" {
 			return "", false

@@ -140,8 +140,11 @@ func (p *logfmtParser) run(r *Runner, line []byte) ([]byte, bool) {
 			}
 			continue
 		}
+		if len(s.value) == 0 && !p.keepEmpty || r.skips(s.key) {
+			continue
+		}
 		name := l.sanitized(s.key)
-		if name == "" || len(s.value) == 0 && !p.keepEmpty {
+		if name == "" {
 			continue
 		}
 		name, ok := r.admit(name)

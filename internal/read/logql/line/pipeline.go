@@ -2,6 +2,7 @@ package line
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read/logql/counts"
@@ -17,6 +18,8 @@ type Pipeline struct {
 	// early are conditions on single labels that nothing changes between the parsers and the label filter.
 	early  []earlyCondition
 	needed map[string]struct{} // nil: all
+	// neededLengths has bit n if a label with a name of n bytes is needed, before or after it was extended.
+	neededLengths uint64
 
 	sampler *sampler // nil: lines are wanted, not numbers
 	// hints are all labels that a sample needs, or nil. parsesNothing says that it needs none, and preserve
@@ -76,8 +79,16 @@ func Compile(stages []syntax.Stage) (*Pipeline, error) {
 // that the stages themselves look at. Parsers leave out the others, except labels of errors.
 func (p *Pipeline) Needing(labels ...string) *Pipeline {
 	n := *p
-	n.needed = neededLabels(p.source, labels)
+	n.setNeeded(neededLabels(p.source, labels))
 	return &n
+}
+
+func (p *Pipeline) setNeeded(names map[string]struct{}) {
+	p.needed, p.neededLengths = names, 0
+	for name := range names {
+		own := strings.TrimSuffix(name, extractedSuffix)
+		p.neededLengths |= 1<<min(len(name), 63) | 1<<min(len(own), 63)
+	}
 }
 
 // stageError gives the error of a stage its text and, unless it is a limit, its class.

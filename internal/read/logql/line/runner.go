@@ -3,6 +3,7 @@ package line
 import (
 	"context"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/shaledb/shale/internal/model"
 )
@@ -157,6 +158,21 @@ func (r *Runner) wants(name string) bool {
 		r.labels.touched = true // as it would be if the label were set
 	}
 	return ok
+}
+
+// skips reports whether the label of a key is surely not needed, by its length alone. It saves the look-ups
+// of names for most keys of a line.
+func (r *Runner) skips(key []byte) bool {
+	if r.p.needed == nil || len(key) == 0 || r.p.neededLengths>>min(len(key), 63)&1 != 0 || isDigit(key[0]) {
+		return false
+	}
+	for _, c := range key {
+		if c <= ' ' || c >= utf8.RuneSelf { // the name may be of another length
+			return false
+		}
+	}
+	r.labels.touched = true // as it would be if the label were set
+	return true
 }
 
 // admit returns the name under which a parser sets a label, and false if it must not: it is not wanted, or is

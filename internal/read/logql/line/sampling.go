@@ -90,7 +90,7 @@ func (p *Pipeline) require(names []string, all bool) {
 		p.hints = nil
 		return
 	}
-	p.needed = neededLabels(p.source, p.hints)
+	p.setNeeded(neededLabels(p.source, p.hints))
 }
 
 // CountsWhole reports whether lines that have passed the leading line filters count as they are: no stage

@@ -14,8 +14,8 @@ type Cells struct {
 	// is what lies after bounds[i-1], up to and including bounds[i].
 	bounds []int64
 	cellOf []int32 // the number of the cell that a stretch is, or -1 if no window has it
-	// first and last are the cells of each window, both included. A window beyond all times has none:
-	// last < first.
+	// first and last are the cells of each window, both included. Neither decreases. A window beyond all times
+	// has none: last < first.
 	first, last []int32
 	count       int
 	rng         model.TimeRange
@@ -42,7 +42,7 @@ func NewCells(start, step int64, count int, width, offset int64) *Cells {
 	}
 	for i := range count {
 		from, to := c.stretches(start+int64(i)*step, width, offset)
-		if c.first[i], c.last[i] = 0, -1; from > to {
+		if c.first[i], c.last[i] = int32(c.count), int32(c.count)-1; from > to {
 			continue
 		}
 		for s := from; s <= to; s++ {

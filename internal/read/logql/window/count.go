@@ -27,27 +27,15 @@ func (c *Count) Merge(o Series, charge Charge) error {
 // Values gives the count of each window, divided by what the series was made with.
 func (c *Count) Values(give Result) {
 	var sum uint64
-	present := 0
-	from, to := int32(0), int32(0)
-	for step, first := range c.of.first {
-		last := c.of.last[step]
-		if last < first {
-			continue
+	from, to := int32(0), int32(0) // the window
+	c.windows(func(step int, first, last int32) {
+		for cell := c.next(to); cell <= last; cell = c.next(cell + 1) {
+			sum += *c.find(cell)
 		}
-		for ; to <= last; to++ {
-			if n := c.find(to); n != nil {
-				sum += *n
-				present++
-			}
+		for cell := c.next(from); cell < first; cell = c.next(cell + 1) {
+			sum -= *c.find(cell)
 		}
-		for ; from < first; from++ {
-			if n := c.find(from); n != nil {
-				sum -= *n
-				present--
-			}
-		}
-		if present > 0 {
-			give(step, float64(sum)/c.divisor)
-		}
-	}
+		from, to = first, last+1
+		give(step, float64(sum)/c.divisor)
+	})
 }

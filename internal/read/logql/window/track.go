@@ -1,6 +1,9 @@
 package window
 
 import (
+	"math"
+	"math/bits"
+	"slices"
 	"sort"
 	"unsafe"
 )
@@ -132,102 +135,97 @@ func (a *aggregate[P, M]) Merge(o Series, charge Charge) error {
 	})
 }
 
-// Values slides the window over the cells. Floats cannot be taken away from an aggregate without an error, so
-// the window is a queue of two parts. The later part has one aggregate, which grows. The earlier part has the
-// aggregates of all its ends, so that it shrinks without a merge. When it is used up, the later part becomes
-// the earlier one. Each cell is merged twice, and each step merges the two parts.
+// Values slides the window over the cells that have samples. Floats cannot be taken away from an aggregate
+// without an error, so the window is a queue of two parts. The later part has one aggregate, which grows. The
+// earlier part has the aggregates of all its ends, so that it shrinks without a merge. When it is used up,
+// the whole window becomes the earlier part. Each cell is merged twice, and each step merges the two parts.
 func (a *aggregate[P, M]) Values(give Result) {
 	var (
-		c       = a.of
-		front   []P   // aggregates of cells [begin+i, middle)
-		begin   int32 // of front
-		middle  int32 // of the queue
-		end     int32 // of the queue
-		back    P     // of cells [middle, end)
-		present = present{has: a.has}
+		cells []int32 // of the earlier part, the last one first
+		ends  []P     // the aggregate of each of these cells and all after it in that part
+		later P
+		next  int32 // cell after the queue
 	)
-	for step := range c.first {
-		first, last := c.first[step], c.last[step]
-		if last < first || !present.any(first, last) {
-			continue
+	a.windows(func(step int, first, last int32) {
+		for len(cells) > 0 && cells[len(cells)-1] < first {
+			cells, ends = cells[:len(cells)-1], ends[:len(ends)-1]
 		}
-		if first >= middle { // nothing of the earlier part is left
-			begin, middle = first, last+1
-			end = middle
-			front = a.suffixes(front[:0], begin, middle)
+		if len(cells) == 0 {
+			cells, ends = a.earlier(cells, ends[:0], first, last)
 			var none P
-			back = none
+			later, next = none, last+1
 		}
-		for ; end <= last; end++ {
-			if p := a.find(end); p != nil {
-				M(&back).merge(p)
-			}
+		for cell := a.next(next); cell <= last; cell = a.next(cell + 1) {
+			M(&later).merge(a.find(cell))
 		}
+		next = last + 1
 		var sum P
-		M(&sum).merge(&front[first-begin])
-		M(&sum).merge(&back)
+		M(&sum).merge(&ends[len(ends)-1])
+		M(&sum).merge(&later)
 		give(step, M(&sum).value()/a.divisor)
-	}
+	})
 }
 
-// suffixes fills dst with the aggregates of cells [from+i, to).
-func (a *aggregate[P, M]) suffixes(dst []P, from, to int32) []P {
-	n := int(to - from)
-	for len(dst) < n {
-		var none P
-		dst = append(dst, none)
+// earlier appends the cells from first to last that have samples, the last one first, and the aggregates of
+// each and all after it.
+func (a *aggregate[P, M]) earlier(cells []int32, ends []P, first, last int32) ([]int32, []P) {
+	for cell := a.next(first); cell <= last; cell = a.next(cell + 1) {
+		cells = append(cells, cell)
 	}
-	for i := n - 1; i >= 0; i-- {
+	slices.Reverse(cells)
+	for i, cell := range cells {
 		var sum P
-		if i+1 < n {
-			M(&sum).merge(&dst[i+1])
+		M(&sum).merge(a.find(cell))
+		if i > 0 {
+			M(&sum).merge(&ends[i-1])
 		}
-		if p := a.find(from + int32(i)); p != nil {
-			M(&sum).merge(p)
-		}
-		dst[i] = sum
+		ends = append(ends, sum)
 	}
-	return dst
+	return cells, ends
 }
 
-// has reports whether a cell has samples.
-func (t *track[P]) has(cell int32) bool { return t.find(cell) != nil }
-
-// present knows how many cells of a sliding window have samples.
-type present struct {
-	has      func(cell int32) bool
-	from, to int32 // the window
-	n        int
+// windows calls visit for each step whose window has samples, with its cells.
+func (t *track[P]) windows(visit func(step int, first, last int32)) {
+	c := t.of
+	for step := 0; step < len(c.first); step++ {
+		cell := t.next(c.first[step])
+		if cell > c.last[step] {
+			if cell == noCell {
+				return
+			}
+			step = c.FirstStep(cell) // later than this one
+		}
+		visit(step, c.first[step], c.last[step])
+	}
 }
 
-// any moves the window and reports whether it has samples. Neither end may move back.
-func (p *present) any(first, last int32) bool {
-	for ; p.to <= last; p.to++ {
-		if p.has(p.to) {
-			p.n++
+// noCell is after all cells.
+const noCell = math.MaxInt32
+
+// next returns the first cell at or after another one that has samples, or noCell.
+func (t *track[P]) next(cell int32) int32 {
+	number := cell / pageCells
+	if t.last >= len(t.pages) || t.pages[t.last].number != number {
+		t.last = sort.Search(len(t.pages), func(i int) bool { return t.pages[i].number >= number })
+	}
+	for i := t.last; i < len(t.pages); i++ {
+		p, from := &t.pages[i], int32(0)
+		if p.number == number {
+			from = cell % pageCells
+		}
+		if left := p.has >> from; left != 0 {
+			t.last = i
+			return p.number*pageCells + from + int32(bits.TrailingZeros64(left))
 		}
 	}
-	for ; p.from < first; p.from++ {
-		if p.has(p.from) {
-			p.n--
-		}
-	}
-	return p.n > 0
+	return noCell
 }
 
-// find returns the partial aggregate of a cell, or nil if it has no samples.
+// find returns the partial aggregate of a cell that has samples.
 func (t *track[P]) find(cell int32) *P {
 	number := cell / pageCells
 	if t.last >= len(t.pages) || t.pages[t.last].number != number {
-		i := sort.Search(len(t.pages), func(i int) bool { return t.pages[i].number >= number })
-		if i == len(t.pages) || t.pages[i].number != number {
-			return nil
-		}
-		t.last = i
+		t.last = sort.Search(len(t.pages), func(i int) bool { return t.pages[i].number >= number })
 	}
-	p := &t.pages[t.last]
-	if p.has>>(cell%pageCells)&1 == 0 {
-		return nil
-	}
-	return &p.cells[cell%pageCells]
+	return &t.pages[t.last].cells[cell%pageCells]
 }
