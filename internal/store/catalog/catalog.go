@@ -62,7 +62,7 @@ type Catalog struct {
 	gone      map[string]bool
 	// deleting holds the blocks whose objects are being deleted as orphans. Each channel is closed afterwards.
 	deleting map[string]chan struct{}
-	// orphans are objects without a record, with the times when they were seen.
+	// orphans are objects without a record, with the times when they were seen. Nil before the first collection.
 	orphans map[string]*orphan
 	// markers holds the markers of the uploads of this process that were not committed yet, by block.
 	markers map[string][]string
@@ -105,7 +105,7 @@ func Open(ctx context.Context, b bucket.Bucket, o Options) (*Catalog, error) {
 	}
 	c := &Catalog{
 		b: b, memory: o.Memory, describe: o.Describe, now: o.Now, log: o.Logger, records: map[string]*commit{}, holder: map[string]*commit{}, doubled: map[string]bool{},
-		uploading: map[string]int{}, gone: map[string]bool{}, deleting: map[string]chan struct{}{}, orphans: map[string]*orphan{}, markers: map[string][]string{},
+		uploading: map[string]int{}, gone: map[string]bool{}, deleting: map[string]chan struct{}{}, markers: map[string][]string{},
 		claims: map[string]map[string]time.Time{}, strays: map[string]Block{}, lost: map[string]bool{}, damaged: map[string]bool{}, copied: map[string]bool{},
 		names: map[string]string{},
 	}

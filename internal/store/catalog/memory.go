@@ -119,6 +119,58 @@ func (c *Catalog) noteChecked(ctx context.Context, at int64) {
 	c.forgets(err)
 }
 
+// orphansName is the object of the memory that says since when there are objects of failed uploads. Without
+// it a server that is restarted every day would never collect them.
+const orphansName = "orphans"
+
+const orphansVersion = 1
+
+type orphansRecord struct {
+	Version int `json:"version"`
+	// Since is when each object was first seen, by name, in Unix nanoseconds.
+	Since map[string]int64 `json:"since"`
+}
+
+// recallOrphans returns since when there are objects of failed uploads, as far as it is remembered.
+func (c *Catalog) recallOrphans(ctx context.Context) map[string]*orphan {
+	found := map[string]*orphan{}
+	if c.memory == nil {
+		return found
+	}
+	data, err := c.memory.Get(ctx, orphansName)
+	if errors.Is(err, bucket.ErrNotFound) {
+		return found
+	}
+	var r orphansRecord
+	if err == nil {
+		err = parse(orphansName, data, orphansVersion, &r)
+	}
+	c.forgets(err)
+	for name, since := range r.Since {
+		found[name] = &orphan{since: since}
+	}
+	return found
+}
+
+// rememberOrphans writes since when there are objects of failed uploads.
+func (c *Catalog) rememberOrphans(ctx context.Context) {
+	if c.memory == nil {
+		return
+	}
+	since := map[string]int64{}
+	c.mu.Lock()
+	for name, o := range c.orphans {
+		since[name] = o.since
+	}
+	c.mu.Unlock()
+	data, err := json.Marshal(orphansRecord{orphansVersion, since})
+	if err == nil {
+		data = sealed(append(data, '\n'))
+		err = c.memory.Put(ctx, orphansName, strings.NewReader(string(data)), int64(len(data)))
+	}
+	c.forgets(err)
+}
+
 // remember adds a record to the memory.
 func (c *Catalog) remember(ctx context.Context, id string, data []byte) {
 	if c.memory != nil {

@@ -230,3 +230,27 @@ func TestStaleMarkers(t *testing.T) {
 		t.Errorf("strays %v, blocks %v", c.strays, objectsBelow(t, b, blockPrefix))
 	}
 }
+
+// TestOrphansOverRestarts: what a failed upload has left is collected after a day, also by a server that is
+// restarted every few hours.
+func TestOrphansOverRestarts(t *testing.T) {
+	now := int64(1e18)
+	b, mem := memory(t), memory(t)
+	abandon(t, b, "x")
+	for range 5 {
+		c := openWith(t, b, mem, &now)
+		for range orphanSightings {
+			collect(t, c)
+			now += int64(2 * time.Hour)
+		}
+		if hours := (now - 1e18) / int64(time.Hour); len(objectsBelow(t, b, blockPrefix)) == 0 && hours < 24 {
+			t.Fatalf("collected after %d hours", hours)
+		}
+	}
+	if got := objectsBelow(t, b, ""); len(got) > 0 && !slices.Equal(got, []string{"copies/seed"}) {
+		t.Errorf("after %d hours there are %v", (now-1e18)/int64(time.Hour), got)
+	}
+	if since := openWith(t, b, mem, &now).recallOrphans(ctx); len(since) > 0 {
+		t.Errorf("remembered: %v", since)
+	}
+}

@@ -14,7 +14,8 @@ import (
 // orphan is an object of an upload that was not committed: a block without a record, or a marker.
 type orphan struct {
 	since int64
-	// seen counts the collections that found it. One is not enough at any age: the clock may have been stepped.
+	// seen counts the collections of this process that found it. One is not enough at any age: the clock may
+	// have been stepped.
 	seen int
 }
 
@@ -94,7 +95,12 @@ func (c *Catalog) collectOrphans(ctx context.Context, before int64, done *Collec
 	if err != nil {
 		return err
 	}
-	blocks, markers := c.ageOrphans(l, before)
+	blocks, markers, changed := c.ageOrphans(ctx, l, before)
+	defer func() {
+		if changed {
+			c.rememberOrphans(ctx)
+		}
+	}()
 	c.noteStrays(ctx, l.strays)
 	kept := map[string]bool{} // blocks whose markers must stay
 	for name, id := range l.orphans {
@@ -110,7 +116,7 @@ func (c *Catalog) collectOrphans(ctx context.Context, before int64, done *Collec
 		errs = append(errs, err)
 		for _, id := range deleted {
 			c.dropOrphan(ObjectName(id), id)
-			kept[id] = false
+			kept[id], changed = false, true
 			done.Orphans++
 		}
 	}
@@ -124,22 +130,31 @@ func (c *Catalog) collectOrphans(ctx context.Context, before int64, done *Collec
 			continue
 		}
 		c.dropOrphan(name, l.orphans[name])
+		changed = true
 	}
 	return errors.Join(errs...)
 }
 
 // ageOrphans notes which orphans there are, and returns the blocks and the names of markers that may be
-// deleted. A marker next to a record that is older than before needs no sightings: it was left by a crash,
-// and while it is there, a loss of the record would look like a failed upload.
-func (c *Catalog) ageOrphans(l *leftovers, before int64) (blocks, markers []string) {
+// deleted, and whether others are there than last time. A marker next to a record that is older than before
+// needs no sightings: it was left by a crash, and while it is there, a loss of the record would look like a
+// failed upload.
+func (c *Catalog) ageOrphans(ctx context.Context, l *leftovers, before int64) (blocks, markers []string, changed bool) {
 	now := c.now()
 	seen := map[string]*orphan{}
 	c.mu.Lock()
+	was := c.orphans
+	c.mu.Unlock()
+	if was == nil {
+		was = c.recallOrphans(ctx)
+	}
+	changed = len(was) != len(l.orphans)
+	c.mu.Lock()
 	defer c.mu.Unlock()
 	for name, id := range l.orphans {
-		o := c.orphans[name]
+		o := was[name]
 		if o == nil {
-			o = &orphan{since: now}
+			o, changed = &orphan{since: now}, true
 		}
 		// A clock that was stepped back must not make the object wait longer.
 		o.since = min(o.since, now)
@@ -156,7 +171,7 @@ func (c *Catalog) ageOrphans(l *leftovers, before int64) (blocks, markers []stri
 		}
 	}
 	c.orphans = seen
-	return blocks, markers
+	return blocks, markers, changed
 }
 
 // claimsAtOnce bounds the claims that are written before the first of their blocks is deleted.
