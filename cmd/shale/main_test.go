@@ -216,7 +216,7 @@ func TestQueryWithoutAnswer(t *testing.T) {
 }
 
 func TestPointTime(t *testing.T) {
-	for seconds, want := range map[string]string{"-1.5": "1969-12-31T23:59:58.500Z", "1767225600.123": "2026-01-01T00:00:00.123Z", "0": "1970-01-01T00:00:00.000Z"} {
+	for seconds, want := range map[string]string{"-1.5": "1969-12-31T23:59:58.500Z", "1767225600.123": "2026-01-01T00:00:00.123Z", "0": "1970-01-01T00:00:00.000Z", "1795467506773000.123": "1795467506773000.123"} {
 		if got := (&point{seconds: json.Number(seconds)}).time(); got != want {
 			t.Errorf("%s: %s, want %s", seconds, got, want)
 		}

@@ -27,10 +27,14 @@ func (p *point) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, &[]any{&p.seconds, &p.value})
 }
 
-// time returns the timestamp in UTC, in milliseconds.
+// lastSecond ends the year 9999.
+const lastSecond = 253402300799
+
+// time returns the timestamp in UTC, in milliseconds. A number that is too great for a time is shown as it
+// is: Loki 3.7 gives scalars wrong times.
 func (p *point) time() string {
 	s, err := p.seconds.Float64()
-	if err != nil {
+	if err != nil || math.Abs(s) > lastSecond {
 		return p.seconds.String()
 	}
 	return time.UnixMilli(int64(math.Round(s * 1000))).UTC().Format("2006-01-02T15:04:05.000Z")
