@@ -123,7 +123,7 @@ func (h *Head) ship(ctx context.Context, s model.Signal, g local.Group, in []*lo
 	if built {
 		left, err = h.upload(ctx, left)
 	} else if err = h.roomToBuild(); err == nil {
-		if err = h.claim(id, h.shipFactor()*partBytes(in)); err == nil {
+		if err = h.reserve(id, h.shipFactor()*partBytes(in)); err == nil {
 			left, err = h.build(ctx, s, in)
 		}
 	}
@@ -133,17 +133,20 @@ func (h *Head) ship(ctx context.Context, s model.Signal, g local.Group, in []*lo
 		return fmt.Errorf("ship %s: %w", g, err)
 	}
 	delete(h.merging.built, id)
-	h.unclaim(id)
 	h.labelsMayGo.Store(true)
-	return h.commit(ctx, edit{remove: in})
+	if err := h.commit(ctx, edit{remove: in}); err != nil {
+		return err // the next try builds the blocks again
+	}
+	h.endReservation(id)
+	return nil
 }
 
 // markShip returns the parts to ship together: those that an earlier try has marked, or else the oldest ones
 // of the group that there is space for, marked now.
 //
 // Marked parts cannot be divided later, even if the disk has become full: blocks of them may be in the
-// bucket already, by names that follow from the parts. So space is claimed before the mark, and stays
-// claimed until the ship is through. Otherwise writes take it while the bucket is away, and then the ship,
+// bucket already, by names that follow from the parts. So space is reserved before the mark, and until
+// the ship is through. Otherwise writes take it while the bucket is away, and then the ship,
 // which would make room, never fits again.
 func (h *Head) markShip(ctx context.Context, s model.Signal, g local.Group) (in []*local.Part, err error) {
 	for _, p := range h.snapshot() {
@@ -162,11 +165,11 @@ func (h *Head) markShip(ctx context.Context, s model.Signal, g local.Group) (in 
 	}
 	in = h.fitting(in, h.shipFactor())
 	id := shipOf(s, g, in)
-	if err := h.claim(id, h.shipFactor()*partBytes(in)); err != nil {
+	if err := h.reserve(id, h.shipFactor()*partBytes(in)); err != nil {
 		return nil, err
 	}
 	if err := h.commit(ctx, edit{ship: in}); err != nil {
-		h.unclaim(id)
+		h.endReservation(id)
 		return nil, err
 	}
 	return in, nil

@@ -205,7 +205,7 @@ func TestShipOnFullDisk(t *testing.T) {
 			space.used = space.limit - r.head.shipFactor()*oldest // its files are gone
 		}
 		r.expect("a", 0, 200, rows)
-		if space.reserved != 0 || len(r.head.merging.claims) != 0 {
+		if space.reserved != 0 || len(r.head.merging.reserved) != 0 {
 			t.Errorf("apart %v: %d bytes are reserved in the end", apart, space.reserved)
 		}
 	}

@@ -50,24 +50,24 @@ func (h *Head) inSpace(in []*local.Part, factor int64, work func() error) error 
 	return work()
 }
 
-// claim reserves bytes for a ship until unclaim, once. The claim stays while finished blocks wait for the
-// bucket, and count as files too: they may have to be built again. That costs writes nothing until the claims
-// exceed the margin that writes leave anyway. The caller holds merging.
-func (h *Head) claim(id shipID, bytes int64) error {
-	if h.merging.claims[id] != nil {
+// reserve reserves space for a ship until endReservation, once. The reservation stays while finished blocks
+// wait for the bucket, and count as files too: they may have to be built again. That costs writes nothing
+// until the reservations exceed the margin that writes leave anyway. The caller holds merging.
+func (h *Head) reserve(id shipID, bytes int64) error {
+	if h.merging.reserved[id] != nil {
 		return nil
 	}
 	release, err := h.o.Space.Reserve(bytes)
 	if err == nil {
-		h.merging.claims[id] = release
+		h.merging.reserved[id] = release
 	}
 	return err
 }
 
-func (h *Head) unclaim(id shipID) {
-	if release := h.merging.claims[id]; release != nil {
+func (h *Head) endReservation(id shipID) {
+	if release := h.merging.reserved[id]; release != nil {
 		release()
-		delete(h.merging.claims, id)
+		delete(h.merging.reserved, id)
 	}
 }
 
