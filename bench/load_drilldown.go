@@ -26,9 +26,10 @@ func drilldown(ctx context.Context, t *trial) error {
 				continue
 			}
 			for _, span := range labelSpans() {
-				rec := t.aside(drilldownLoad(r.name + ", " + span.name))
+				name := r.name + ", " + span.name
+				rec := t.aside(drilldownLoad(name))
 				if err := t.askDrilldown(ctx, srv, r.target(end.Add(-span.length), end), &rec); err != nil {
-					rec.Error = err.Error()
+					rec.Error = name + ": " + err.Error()
 				}
 				t.extra = append(t.extra, rec)
 				if err := ctx.Err(); err != nil {
@@ -78,15 +79,16 @@ func (r *drilldownRequest) target(from, to time.Time) string {
 // askDrilldown measures a request as one for labels. Of Shale it records the lines whose text was looked at,
 // and the pages of all kinds: those of the index, and those that describe lines, among them.
 func (t *trial) askDrilldown(ctx context.Context, srv *system.Server, path string, rec *result.Record) error {
-	if t.sys.Kind == system.Shale {
-		cost, err := srv.Cost(ctx, path)
-		if err != nil {
-			return err
-		}
-		rec.Set("scanned-lines", cost["text-lines"])
-		rec.Set("store-pages", cost["pages-ram"]+cost["pages-disk"]+cost["pages-bucket"])
+	if err := t.askLabels(ctx, srv, path, rec); err != nil || t.sys.Kind != system.Shale {
+		return err
 	}
-	return t.askLabels(ctx, srv, path, rec)
+	cost, err := srv.Cost(ctx, path)
+	if err != nil {
+		return err
+	}
+	rec.Set("scanned-lines", cost["text-lines"])
+	rec.Set("store-pages", cost["pages-ram"]+cost["pages-disk"]+cost["pages-bucket"])
+	return nil
 }
 
 // drilldownReport makes a table of the requests.

@@ -109,16 +109,15 @@ func logsCounts(most int, exploded bool) func(context.Context, *trial) error {
 			return err
 		}
 		for _, q := range list[:most] {
-			name := q.name
 			if exploded {
 				if q.exploded == "" {
 					continue
 				}
 				q.logsql = q.exploded
 			}
-			rec := t.aside(countLoad(t.rec.Load, name))
+			rec := t.aside(countLoad(t.rec.Load, q.name))
 			if err := t.askCounts(ctx, &q, start, end, &rec); err != nil {
-				rec.Error, rec.Values = err.Error(), nil // a fast wrong result must not count
+				rec.Error, rec.Values = q.name+": "+err.Error(), nil // a fast wrong result must not count
 			}
 			t.extra = append(t.extra, rec)
 			if err := ctx.Err(); err != nil {
