@@ -17,7 +17,6 @@ import (
 	"github.com/grafana/loki/v3/pkg/iter"
 	"github.com/grafana/loki/v3/pkg/logproto"
 	"github.com/grafana/loki/v3/pkg/logql"
-	loki "github.com/grafana/loki/v3/pkg/logql/syntax"
 	"github.com/grafana/loki/v3/pkg/logqlmodel"
 
 	"github.com/shaledb/shale/internal/read/logql/logqltest"
@@ -152,7 +151,7 @@ func resultOf(v parser.Value) *logqltest.Result {
 		r.Series = []logqltest.Series{{Points: []logqltest.Point{{Time: v.T, Value: v.V}}}}
 	case logqlmodel.Streams:
 		for _, s := range v {
-			l, err := loki.ParseLabels(s.Labels)
+			l, err := parser.NewParser(parser.Options{}).ParseMetric(s.Labels)
 			if err != nil {
 				return &logqltest.Result{Error: err.Error()}
 			}

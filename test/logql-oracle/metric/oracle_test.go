@@ -30,7 +30,7 @@ type asked struct {
 // TestRandom compares random queries over random data sets at each stage of storage.
 func TestRandom(t *testing.T) {
 	data := logqltest.Datasets(*sets, 120, *seed)
-	all := ask(t, data)
+	all := ask(t, data, *count)
 	s, err := openShale()
 	if err != nil {
 		t.Fatal(err)
@@ -56,7 +56,7 @@ func TestRandom(t *testing.T) {
 }
 
 // ask makes queries and asks Loki. Most must have a result, or they would show little.
-func ask(t *testing.T, data []*logqltest.Dataset) []asked {
+func ask(t *testing.T, data []*logqltest.Dataset, count int) []asked {
 	g := logqltest.Generator{R: rand.New(rand.NewPCG(*seed, 3))}
 	var stores []*store
 	for _, d := range data {
@@ -68,7 +68,7 @@ func ask(t *testing.T, data []*logqltest.Dataset) []asked {
 	}
 	var all []asked
 	full, failed, words := 0, 0, map[string]int{}
-	for i := range *count {
+	for i := range count {
 		a := asked{data: data[i%len(data)], loki: stores[i%len(data)]}
 		a.query = g.Query(a.data)
 		a.them = a.loki.run(&a.query)
@@ -83,10 +83,10 @@ func ask(t *testing.T, data []*logqltest.Dataset) []asked {
 		}
 		all = append(all, a)
 	}
-	t.Logf("%d queries over %d data sets: %d have a result, %d an error", *count, len(data), full, failed)
+	t.Logf("%d queries over %d data sets: %d have a result, %d an error", count, len(data), full, failed)
 	t.Logf("%d words of queries with results: %s", len(words), strings.Join(slices.Sorted(maps.Keys(words)), " "))
-	if full*2 < *count {
-		t.Errorf("only %d of %d queries have a result", full, *count)
+	if full*2 < count {
+		t.Errorf("only %d of %d queries have a result", full, count)
 	}
 	return all
 }

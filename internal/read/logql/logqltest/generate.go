@@ -2,6 +2,7 @@ package logqltest
 
 import (
 	"math/rand/v2"
+	"slices"
 	"strings"
 )
 
@@ -133,7 +134,7 @@ func (g Generator) binary(p *profile, depth int) string {
 		if isSet {
 			break
 		}
-		more := g.grouped(p, labels+","+g.one(p.labels...))
+		more := g.grouped(p, also(labels, g.one(p.labels...)))
 		include := g.one("", "", "(app)", "(x)", "("+labels+")")
 		if g.chance(50) {
 			return more + " " + op + " on (" + labels + ") group_left " + include + " " + right
@@ -143,10 +144,18 @@ func (g Generator) binary(p *profile, depth int) string {
 		if isSet {
 			break
 		}
-		more := g.grouped(p, labels+",pod")
+		more := g.grouped(p, also(labels, "pod"))
 		return more + " " + op + " ignoring (pod) group_left " + right
 	}
 	return left + " " + op + " " + right
+}
+
+// also adds a label to a list. Twice the same would be a vector that no other part of Loki can read.
+func also(labels, one string) string {
+	if slices.Contains(strings.Split(labels, ","), one) {
+		return labels
+	}
+	return labels + "," + one
 }
 
 // grouped returns an aggregation by labels.
