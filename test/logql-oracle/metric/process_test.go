@@ -45,7 +45,7 @@ func TestProcess(t *testing.T) {
 		if d := diff(a, got); d == "" || known(a, got) != "" {
 			same++
 		} else if bad++; bad <= *show {
-			t.Error(shrunk(a, got, d))
+			t.Error(describe(a, got))
 		}
 	}
 	t.Logf("%d the same, %d not", same, bad)
@@ -59,7 +59,7 @@ type process struct {
 
 const config = `
 auth_enabled: true
-server: {http_listen_address: 127.0.0.1, http_listen_port: %d, grpc_listen_address: 127.0.0.1, grpc_listen_port: %d, log_level: fatal}
+server: {http_listen_address: 127.0.0.1, http_listen_port: %d, grpc_listen_address: 127.0.0.1, grpc_listen_port: %d, log_level: error}
 common:
   instance_addr: 127.0.0.1
   path_prefix: %[3]s

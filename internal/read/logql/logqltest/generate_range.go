@@ -122,7 +122,7 @@ func (g Generator) condition(p *profile) string {
 	case 4:
 		return g.one(p.labels...) + `=~".*[pie0].*"`
 	}
-	return g.one(`level!="warn"`, `status="200"`, `method="GET"`, `app="web"`, `path!="/b"`, `env="prod"`, `detected_level=~"info|"`, `trace_id!="t1"`,
+	return g.one(`level!="warn"`, `status="200"`, `method="GET"`, `app="web"`, `path!="/b"`, `env="prod"`, `detected_level=~"info|error"`, `trace_id!="t1"`,
 		`user=~"ann|bob"`, `app_extracted=""`)
 }
 

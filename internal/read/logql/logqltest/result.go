@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -101,7 +102,7 @@ func Diff(them, us *Result, ordered bool) string {
 		return fmt.Sprintf("a %s, want a %s", us.Type, them.Type)
 	}
 	a, b := *them, *us
-	if ordered {
+	if ordered && them.Type == Vector {
 		if d := diffOrder(them, us); d != "" {
 			return d
 		}
@@ -163,13 +164,18 @@ func diffSeries(a, b *Series) string {
 }
 
 // class returns the part of an error that does not depend on the order in which lines were read: a pipeline
-// error names one of the series that have one.
+// error names one of the series that have one, and both sides of an operation may have errors.
 func class(text string) string {
+	if severalErrors.MatchString(text) {
+		text, _, _ = strings.Cut(severalErrors.ReplaceAllString(text, ""), "; ")
+	}
 	if strings.HasPrefix(text, "pipeline error: ") {
 		return "pipeline error"
 	}
 	return text
 }
+
+var severalErrors = regexp.MustCompile(`^\d+ errors: `)
 
 // Values returns the values of each time, sorted, which do not depend on the choice among ties.
 func (r *Result) Values() map[int64][]float64 {
@@ -183,4 +189,57 @@ func (r *Result) Values() map[int64][]float64 {
 		slices.SortFunc(v, cmp.Compare[float64])
 	}
 	return all
+}
+
+// SortLines returns a copy whose lines of one time are sorted by their text, and, if but is given, without the
+// lines of that time.
+func (r *Result) SortLines(but *int64) *Result {
+	out := &Result{Type: r.Type}
+	for _, s := range r.Series {
+		lines := slices.DeleteFunc(slices.Clone(s.Lines), func(e Entry) bool { return but != nil && e.Time == *but })
+		slices.SortFunc(lines, func(a, b Entry) int { return cmp.Or(cmp.Compare(a.Time, b.Time), strings.Compare(a.Text, b.Text)) })
+		if len(lines) > 0 {
+			out.Series = append(out.Series, Series{Labels: s.Labels, Lines: lines})
+		}
+	}
+	return out
+}
+
+// Lines returns the number of lines.
+func (r *Result) Lines() (n int) {
+	for _, s := range r.Series {
+		n += len(s.Lines)
+	}
+	return n
+}
+
+// LastTime returns the time of the last line in the direction of the query.
+func (r *Result) LastTime(forward bool) int64 {
+	var times []int64
+	for _, s := range r.Series {
+		for _, e := range s.Lines {
+			times = append(times, e.Time)
+		}
+	}
+	if forward {
+		return slices.Max(times)
+	}
+	return slices.Min(times)
+}
+
+// Join returns a copy in which series of the same labels are one, with its points in the order of their times
+// and values.
+func (r *Result) Join() *Result {
+	out := &Result{Error: r.Error, Type: r.Type, Series: slices.Clone(r.Series)}
+	out.Sort()
+	for i := 0; i < len(out.Series); i++ {
+		s := &out.Series[i]
+		s.Points = slices.Clone(s.Points)
+		for i+1 < len(out.Series) && slices.Equal(out.Series[i+1].Labels, s.Labels) {
+			s.Points = append(s.Points, out.Series[i+1].Points...)
+			out.Series = slices.Delete(out.Series, i+1, i+2)
+		}
+		slices.SortStableFunc(s.Points, func(a, b Point) int { return cmp.Or(cmp.Compare(a.Time, b.Time), cmp.Compare(a.Value, b.Value)) })
+	}
+	return out
 }
