@@ -7,8 +7,8 @@ import (
 	"github.com/shaledb/shale/internal/read/logql/logqltest"
 )
 
-// shrink returns the query with fewer streams, lines, metadata and steps that still make a difference, and our
-// result. Lines lie in memory, so a difference of the store alone does not shrink.
+// shrink returns the query with fewer streams, lines, metadata and steps that still make a difference, and
+// our result. Lines lie in memory, so a difference of the store alone does not shrink.
 func shrink(a *asked, us *logqltest.Result) (*asked, *logqltest.Result) {
 	try := func(d *logqltest.Dataset, q logqltest.Query) bool {
 		s, err := newStore(d)

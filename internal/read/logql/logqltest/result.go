@@ -191,7 +191,7 @@ func (r *Result) Values() map[int64][]float64 {
 	return all
 }
 
-// SortLines returns a copy whose lines of one time are sorted by their text, and, if but is given, without the
+// SortLines returns a copy whose lines of one time are sorted by their text. If but is given, it lacks the
 // lines of that time.
 func (r *Result) SortLines(but *int64) *Result {
 	out := &Result{Type: r.Type}
