@@ -106,7 +106,8 @@ func TestChunks(t *testing.T) {
 			parttest.Must(t, err)
 		}
 		c := r.TextAt(context.Background(), req, known, 7, unnamed)
-		want := rapid.SampledFrom([]model.TextWant{0, model.WantLengths, model.WantLines, model.WantMetadata, model.WantLines | model.WantMetadata}).Draw(rt, "want")
+		wants := []model.TextWant{0, model.WantLengths, model.WantLines, model.WantMetadata, model.WantLines | model.WantMetadata}
+		want, later := rapid.SampledFrom(wants).Draw(rt, "want"), rapid.SampledFrom(wants).Draw(rt, "want later")
 		for rank := range all {
 			if rnd.IntN(4) == 0 {
 				continue
@@ -123,6 +124,9 @@ func TestChunks(t *testing.T) {
 			}
 			if !slices.Equal(got, expected) {
 				rt.Fatalf("rank %d: %d rows, should be %d", rank, len(got), len(expected))
+			}
+			if needle == "" && !slices.Equal(readChunks(t, chunks, req.Range, later), wanted(all[rank].rows, req.Range, later)) {
+				rt.Fatalf("rank %d: other rows are read after %d with %d", rank, want, later)
 			}
 			for _, chunk := range chunks {
 				skip, err := chunk.Page.Skip(context.Background())

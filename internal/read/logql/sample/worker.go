@@ -81,12 +81,10 @@ func (w *worker) SetStream(tenant int32, labels model.Labels) {
 	w.runner.SetStream(labels)
 }
 
-// Want returns the columns that Rows and Picked need.
+// Want returns the columns that Rows and Picked need. Lengths cost nothing, and tell pages that they need not
+// decode metadata.
 func (w *worker) Want() model.TextWant {
-	want := model.TextWant(0)
-	if w.program.bytes {
-		want |= model.WantLengths
-	}
+	want := model.WantLengths
 	if w.program.pipeline.NeedsMetadata(w.stream) {
 		want |= model.WantMetadata
 	}

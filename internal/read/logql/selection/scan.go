@@ -187,19 +187,19 @@ func (s *scanner) openChunks(ctx context.Context, p *piece, bounds model.TimeRan
 // open reads what of a chunk lies within bounds: only its times, if no row does, and else its lines. alone
 // says that it is not to be merged with others.
 func (s *scanner) open(ctx context.Context, r *chunk, bounds model.TimeRange, alone bool) (bool, error) {
-	if !bounds.Contains(r.Min) && !bounds.Contains(r.Max) { // which are times of rows
-		if err := s.read(ctx, r, 0); err != nil {
-			return false, err
-		}
-		if r.clip(bounds); r.lo == r.hi {
-			return false, nil
-		}
-	}
 	want := model.WantLines
 	if s.whole {
 		s.setStream()
 		if alone && s.filter == nil {
 			want = s.worker.Want()
+		}
+	}
+	if want&model.WantLines != 0 && !bounds.Contains(r.Min) && !bounds.Contains(r.Max) { // which are times of rows
+		if err := s.read(ctx, r, 0); err != nil {
+			return false, err
+		}
+		if r.clip(bounds); r.lo == r.hi {
+			return false, nil
 		}
 	}
 	if alone && s.x.wantsNewest() {

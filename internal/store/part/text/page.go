@@ -136,10 +136,16 @@ func (p *page) read(ctx context.Context, want model.TextWant) error {
 	return nil
 }
 
-// readUnit reads the unit, unless it has it, before other wanted pages.
+// readUnit reads the unit, unless it has it, before other wanted pages. A caller that wants nothing but
+// lengths of lines gets it without metadata, whose decoding may cost as much as all the rest. A caller that
+// wants more then reads it a second time.
 func (p *page) readUnit(ctx context.Context, want model.TextWant) error {
 	if p.unit != nil {
-		return nil
+		if !p.unit.bare || want&(model.WantLines|model.WantMetadata) == 0 {
+			return nil
+		}
+		p.unit, p.end = nil, 0
+		_ = p.charge(-p.charged) // giving back does not fail
 	}
 	if p.readsLines(want) {
 		// They are adjacent, so one request reads both.
@@ -147,7 +153,7 @@ func (p *page) readUnit(ctx context.Context, want model.TextWant) error {
 			announce([]file.Addr{p.e.Addr, p.e.LinesAddr()})
 		}
 	}
-	return p.readRows(ctx)
+	return p.readRows(ctx, want&(model.WantLengths|model.WantLines|model.WantMetadata) == model.WantLengths)
 }
 
 // readsLines reports whether the page of lines will be read for what is wanted.
@@ -162,7 +168,7 @@ func (p *page) readsLines(want model.TextWant) bool {
 	return !ok || !ends.HasEnd(p.e.LinesAddr())
 }
 
-func (p *page) readRows(ctx context.Context) error {
+func (p *page) readRows(ctx context.Context, bare bool) error {
 	size := int64(p.e.Rows) * textRowBytes
 	if p.e.Rows > MaxUnitRows {
 		return file.AtPage(p.e.Addr, column.Corrupt("text: %d rows", p.e.Rows))
@@ -171,7 +177,7 @@ func (p *page) readRows(ctx context.Context) error {
 	if err := p.charge(size); err != nil {
 		return err
 	}
-	u := &unit{}
+	u := &unit{bare: bare}
 	u.sets.charge = p.charge
 	payload, err := p.r.Page(ctx, p.e.Addr)
 	if err == nil {

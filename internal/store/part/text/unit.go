@@ -92,6 +92,8 @@ type unit struct {
 	metadata   []model.Labels
 	metadataOf []uint32
 	lines      []byte
+	// bare says that decode leaves the metadata out.
+	bare bool
 
 	ints    column.IntDecoder
 	numbers []int64
@@ -131,6 +133,9 @@ func (u *unit) decode(payload []byte) error {
 		}
 		end += l
 		u.ends[i] = uint32(end)
+	}
+	if u.bare {
+		return u.CheckTimes(object)
 	}
 	if err := u.openMetadata(&s, n, flags); err != nil {
 		return err
