@@ -75,32 +75,38 @@ func checkNeeded(t *testing.T, seed uint64) {
 }
 
 func TestNumber(t *testing.T) {
-	p := compile(t, `{a="b"} | logfmt`)
-	r := p.Runner()
-	r.SetStream(model.LabelsOf("a", "b"))
 	for _, c := range []struct {
 		line string
-		how  line.Conversion
+		how  syntax.Conversion
 		want float64
 		ok   bool
 		err  string
 	}{
-		{"x=1.5", line.ConvertNumber, 1.5, true, ""},
-		{"x=1500ms", line.ConvertDuration, 1.5, true, ""},
-		{"x=2KiB", line.ConvertBytes, 2048, true, ""},
-		{"y=1", line.ConvertNumber, 0, false, ""},
-		{"x=", line.ConvertNumber, 0, false, ""},
-		{"x=abc", line.ConvertNumber, 0, true, "SampleExtractionErr"},
-		{"x=abc", line.ConvertDuration, 0, true, "SampleExtractionErr"},
+		{"x=1.5", syntax.ConvertNumber, 1.5, true, ""},
+		{"x=1500ms", syntax.ConvertDuration, 1.5, true, ""},
+		{"x=2KiB", syntax.ConvertBytes, 2048, true, ""},
+		{"y=1", syntax.ConvertNumber, 0, false, ""},
+		{"x=", syntax.ConvertNumber, 0, false, ""},
+		{"x=abc", syntax.ConvertNumber, 0, true, "SampleExtractionErr"},
+		{"x=abc", syntax.ConvertDuration, 0, true, "SampleExtractionErr"},
 	} {
-		var out line.Result
-		if keep, err := r.Process(1, []byte(c.line), nil, &out); err != nil || !keep {
-			t.Fatal(keep, err)
+		q, err := syntax.ParseLog(`{a="b"} | logfmt`)
+		if err != nil {
+			t.Fatal(err)
 		}
-		v, ok := r.Number("x", c.how)
-		r.Result(&out)
-		if v != c.want || ok != c.ok || string(out.Parsed.Get(line.ErrorLabel)) != c.err {
-			t.Errorf("%s: %v %v %s", c.line, v, ok, out.Parsed)
+		p, err := line.CompileSampling(q.Stages, line.Sampling{Unwrap: &syntax.Unwrap{Label: "x", Conversion: c.how}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := p.Runner()
+		r.SetStream(model.LabelsOf("a", "b"))
+		var out line.Sample
+		ok, err := r.Sample(1, []byte(c.line), nil, &out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if out.Value != c.want || ok != c.ok || string(out.Labels.Get(line.ErrorLabel)) != c.err || out.Failed != (c.err != "") {
+			t.Errorf("%s: %v %+v", c.line, ok, out)
 		}
 	}
 }

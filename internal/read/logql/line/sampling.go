@@ -22,7 +22,7 @@ type Sampling struct {
 // sampler is a compiled Sampling.
 type sampler struct {
 	label      string // that is unwrapped, or empty
-	conversion Conversion
+	conversion syntax.Conversion
 	filters    []stage // after the conversion
 	labels     []string
 	without    bool
@@ -50,7 +50,7 @@ func CompileSampling(stages []syntax.Stage, s Sampling) (*Pipeline, error) {
 	x := &sampler{labels: slices.Clone(s.Labels), without: s.Without, none: s.None}
 	hints, all := requiredLabels(stages)
 	if u := s.Unwrap; u != nil {
-		x.label, x.conversion = u.Label, conversionOf(u.Conversion)
+		x.label, x.conversion = u.Label, u.Conversion
 		for _, c := range u.Filters {
 			f, err := newCondition(c)
 			if err != nil {
@@ -148,16 +148,6 @@ func conditionLabels(c syntax.Condition) (names []string) {
 	return names
 }
 
-func conversionOf(c syntax.Conversion) Conversion {
-	switch c {
-	case syntax.ConvertBytes:
-		return ConvertBytes
-	case syntax.ConvertDuration, syntax.ConvertDurationSeconds:
-		return ConvertDuration
-	}
-	return ConvertNumber
-}
-
 // Sample runs the stages on a line that has passed the leading line filters. It fills out and reports whether
 // the line counts. Errors are those of [Runner.Process]. The pipeline must be one of [CompileSampling].
 func (r *Runner) Sample(at int64, line []byte, metadata model.Labels, out *Sample) (bool, error) {
@@ -167,7 +157,7 @@ func (r *Runner) Sample(at int64, line []byte, metadata model.Labels, out *Sampl
 	}
 	s := r.p.sampler
 	if s.label != "" {
-		if out.Value, ok = r.Number(s.label, s.conversion); !ok {
+		if out.Value, ok = r.number(s.label, s.conversion); !ok {
 			return false, nil
 		}
 		for _, f := range s.filters {

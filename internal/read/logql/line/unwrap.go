@@ -3,22 +3,13 @@ package line
 import (
 	"strconv"
 	"time"
+
+	"github.com/shaledb/shale/internal/read/logql/syntax"
 )
 
-// Conversion is how the value of a label becomes a number.
-type Conversion uint8
-
-// The conversions of unwrap: a plain number, a duration in seconds, and a size in bytes.
-const (
-	ConvertNumber Conversion = iota
-	ConvertDuration
-	ConvertBytes
-)
-
-// Number returns the value of a label as a number. It is called after Process has filled in a result and
-// before the next line. It returns false for a line that lacks the label and so is not part of the sample. If
-// the value is not a number, it sets the labels of errors, which Result then returns.
-func (r *Runner) Number(label string, c Conversion) (float64, bool) {
+// number returns the value of a label as a number. It returns false for a line that lacks the label and so is
+// not part of the sample. If the value is not a number, it notes an error.
+func (r *Runner) number(label string, c syntax.Conversion) (float64, bool) {
 	s, _ := r.labels.get(label)
 	if s == "" {
 		return 0, false
@@ -26,11 +17,11 @@ func (r *Runner) Number(label string, c Conversion) (float64, bool) {
 	var v float64
 	var err error
 	switch c {
-	case ConvertDuration:
+	case syntax.ConvertDuration, syntax.ConvertDurationSeconds:
 		var d time.Duration
 		d, err = time.ParseDuration(s)
 		v = d.Seconds()
-	case ConvertBytes:
+	case syntax.ConvertBytes:
 		var n uint64
 		n, err = parseBytes(s)
 		v = float64(n)
@@ -42,6 +33,3 @@ func (r *Runner) Number(label string, c Conversion) (float64, bool) {
 	}
 	return v, true
 }
-
-// Result fills in the labels again, after Number.
-func (r *Runner) Result(out *Result) { r.result(out) }

@@ -194,7 +194,8 @@ func (s *scanner) open(ctx context.Context, r *chunk, bounds model.TimeRange, al
 			want = s.worker.Want()
 		}
 	}
-	if want&model.WantLines != 0 && !bounds.Contains(r.Min) && !bounds.Contains(r.Max) { // which are times of rows
+	// Both ends of the chunk are times of rows.
+	if want&model.WantLines != 0 && !bounds.Contains(r.Min) && !bounds.Contains(r.Max) {
 		if err := s.read(ctx, r, 0); err != nil {
 			return false, err
 		}
