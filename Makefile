@@ -66,8 +66,11 @@ torture: tools ## Run long tests, long kills and long fuzzing (FUZZTIME for each
 	$(MAKE) oracle-logql
 	$(MAKE) fuzz
 
+# make oracle-logql LOKI=<path> also compares the oracle of metric queries with a program of Loki, over HTTP.
+QUERIES ?= 20000
 oracle-logql: ## Compare LogQL and pushes with a real Loki built from test/; outside CI, which replays recorded responses.
-	cd test/logql-oracle && go vet ./... && go test -count=1 ./...
+	cd test/logql-oracle && go vet ./... && go test -count=1 . ./line
+	cd test/logql-oracle && go test -count=1 -timeout 30m ./metric -queries '$(QUERIES)' $(if $(LOKI),-loki '$(LOKI)')
 	cd test/logql-oracle/push && go vet ./... && go test -count=1 ./...
 	cd test/logql-oracle/response && go vet ./... && go test -count=1 ./...
 
