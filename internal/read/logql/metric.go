@@ -77,7 +77,7 @@ func (e *Engine) Numbers(ctx context.Context, q *MetricQuery) (*Numbers, error) 
 	run := plan.Evaluation{
 		Plan: q.Prepared.plan, Steps: q.Steps, KeepOrder: q.Instant && q.Prepared.plan.Ordered, Quota: quota,
 		Read: func(ctx context.Context, leaf *plan.Leaf, extent plan.Extent) (*vector.Matrix, error) {
-			x := e.selects(selection.Plan{Program: leaf.Program.Selection(), Quota: quota, Cost: cost}, leaf.Aggregation.Range.Query, q.Tenants)
+			x := e.selects(selection.Plan{Direction: Forward, Program: leaf.Program.Selection(), Quota: quota, Cost: cost}, leaf.Aggregation.Range.Query, q.Tenants)
 			m, err := leaf.Program.Evaluate(ctx, x, extent.Steps, q.Tenants)
 			r.Stats.add(x.Figures())
 			return m, err
