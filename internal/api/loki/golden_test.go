@@ -19,14 +19,15 @@ var (
 	statistics = regexp.MustCompile(`"stats":\{"summary":.*"shale":\{[^}]*\}\}`)
 )
 
-// TestAPI runs the files of testdata/api, with the limits max-series, max-bytes and max-body. The statistics
-// of a response are shown only with the argument `stats`.
+// TestAPI runs the files of testdata/api, with the limits max-series, max-result-series, max-bytes and
+// max-body. The statistics of a response are shown only with the argument `stats`.
 func TestAPI(t *testing.T) {
 	g := apitest.Golden{
 		New: func(t *testing.T, limits *datadriven.TestData) *apitest.API {
 			return newWorld(t, func(o *Options) {
 				if limits != nil {
 					limits.MaybeScanArgs(t, "max-series", &o.Limits.MaxSeries)
+					limits.MaybeScanArgs(t, "max-result-series", &o.Limits.MaxResultSeries)
 					limits.MaybeScanArgs(t, "max-bytes", &o.Limits.MaxBytes)
 					limits.MaybeScanArgs(t, "max-body", &o.Limits.MaxBodyBytes)
 				}
