@@ -4,7 +4,7 @@ package app
 // for a moment, and with the bodies of write requests, the shares are less than 1.15 of the budget: see
 // TestSharesAddUp.
 type budget struct {
-	known, rows, labels, journal, pages, queries, forms, compaction int64
+	known, rows, labels, journal, pages, queries, forms, compaction, patterns int64
 }
 
 func splitMemory(total int64) budget {
@@ -14,9 +14,10 @@ func splitMemory(total int64) budget {
 		rows:       total * 10 / percent, // sorting takes as much again; it bounds the rows of one request
 		labels:     total * 9 / percent,  // a smaller share makes a storm of new series flush too often
 		journal:    total * 4 / percent,
-		pages:      total * 7 / percent,
+		pages:      total * 6 / percent,
 		queries:    total * 29 / percent,           // of all queries together; one may have 25 %
 		forms:      max(total*2/percent, 5<<20),    // the largest form takes 4 MiB
+		patterns:   total * 3 / 2 / percent,        // with what waits to be mined
 		compaction: min(total*5/2/percent, 64<<20), // its inputs; the blocks that it writes take as much again
 	}
 }

@@ -86,6 +86,8 @@ type Engine struct {
 	recent    *query.Source
 	retention *retention
 	compactor *compact.Compactor
+	// wasEmpty says that nothing was stored when the engine was opened.
+	wasEmpty bool
 	// started is set once the journal is replayed and may be truncated.
 	started atomic.Bool
 	// readOnly says why writes are refused until the journal has started; nil once it has.
@@ -143,6 +145,7 @@ func OpenEngine(ctx context.Context, o EngineOptions) (_ *Engine, err error) {
 	if err := e.openJournal(ctx, seed, split); err != nil {
 		return nil, err
 	}
+	e.wasEmpty = e.journal.LastSeq() == 0 && len(e.catalog.Live()) == 0
 	e.path = write.New(write.Options{
 		Seed: seed, Head: e.head, Journal: e.journal, Metadata: e.head, Limits: o.Write, Room: e.Writable, Now: o.Now,
 		Registerer: o.Registerer, Logger: o.Logger,

@@ -13,6 +13,7 @@ import (
 	"github.com/shaledb/shale/internal/config"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read/logql"
+	"github.com/shaledb/shale/internal/read/logql/patterns"
 	"github.com/shaledb/shale/internal/write"
 	"github.com/shaledb/shale/internal/write/logs"
 	"github.com/shaledb/shale/internal/write/lokipush"
@@ -63,21 +64,34 @@ func receive(c config.Config, e *Engine, mux *http.ServeMux, registry *prometheu
 	mux.Handle(otlp.PrometheusMetricsPath, records.Metrics())
 }
 
+// keepPatterns mines the lines that are pushed from now on, until stop is called.
+func keepPatterns(c config.Config, e *Engine, registry *prometheus.Registry) (k *patterns.Keeper, stop func()) {
+	k = patterns.New(patterns.Options{
+		MaxBytes: splitMemory(c.MemoryBytes).patterns, Retention: c.Retention, Whole: e.wasEmpty, Registerer: registry,
+	})
+	cancel := e.Path().Watch(k.See)
+	return k, func() {
+		cancel()
+		k.Close()
+	}
+}
+
 // lokiOptions connects Loki's API to an open store.
-func lokiOptions(e *Engine, retention time.Duration, shared api.Options, registry *prometheus.Registry) loki.Options {
+func lokiOptions(e *Engine, k *patterns.Keeper, retention time.Duration, shared api.Options, registry *prometheus.Registry) loki.Options {
 	return loki.Options{
-		Engine:    logql.New(logql.Options{Read: e.Querier(), Watch: e.Path(), Registerer: registry}),
+		Engine:    logql.New(logql.Options{Read: e.Querier(), Watch: e.Path(), Patterns: k, Registerer: registry}),
 		Options:   shared,
 		Retention: retention,
 	}
 }
 
-// closeLogs closes the connections that follow lines.
+// closeLogs closes the connections that follow lines, and ends the mining of patterns.
 func (l *listener) closeLogs() error {
 	if l.logs == nil {
 		return nil
 	}
 	err := l.logs.Close()
+	l.stopPatterns()
 	l.logs = nil
 	return err
 }

@@ -100,7 +100,7 @@ func (w *damageWorld) ask(e *Engine, log *damageLog) []damageAnswer {
 	defer engine.Close()
 	mux := http.NewServeMux()
 	prom.New(promOptions(c, e, engine, shared)).Routes(mux)
-	lines := loki.New(lokiOptions(e, 0, shared, registry))
+	lines := loki.New(lokiOptions(e, nil, 0, shared, registry))
 	defer lines.Close()
 	lines.Routes(mux)
 	answers := make([]damageAnswer, len(w.queries))

@@ -36,6 +36,8 @@ type listener struct {
 	admin  *admin.API
 	engine *promEngine
 	logs   *loki.Handler
+	// stopPatterns ends the mining of patterns.
+	stopPatterns func()
 }
 
 // endpoints returns the list of the page at /.
@@ -117,7 +119,9 @@ func (s *servers) mount(c config.Config, e *Engine, registry *prometheus.Registr
 	s.http.engine = newPromEngine(c, registry, log)
 	prom.New(promOptions(c, e, s.http.engine, shared)).Routes(mux)
 	receive(c, e, mux, registry)
-	s.http.logs = loki.New(lokiOptions(e, c.Retention, shared, registry))
+	kept, stop := keepPatterns(c, e, registry)
+	s.http.stopPatterns = stop
+	s.http.logs = loki.New(lokiOptions(e, kept, c.Retention, shared, registry))
 	s.http.logs.Routes(mux)
 	s.http.mux.Store(mux)
 	if c.GraphiteListen == "" && c.GraphitePickleListen == "" {

@@ -66,11 +66,12 @@ func rooms() []room {
 		}, "HTTP is a skin: it asks a language, never the store"},
 		{"api/prom/oracle", nil, "the oracle is a module of its own, which compares from outside"},
 		{"api/loki", map[string]string{
-			"api":               "one pipeline serves the requests of all dialects",
-			"read/logql":        "this dialect serves this language",
-			"read/logql/fields": "detected_fields writes the fields that it finds",
-			"read/logql/syntax": "format_query lays out a parsed query",
-			"read/logql/vector": "series of numbers are written from the matrix of a result",
+			"api":                 "one pipeline serves the requests of all dialects",
+			"read/logql":          "this dialect serves this language",
+			"read/logql/fields":   "detected_fields writes the fields that it finds",
+			"read/logql/patterns": "patterns writes the patterns that it finds",
+			"read/logql/syntax":   "format_query lays out a parsed query",
+			"read/logql/vector":   "series of numbers are written from the matrix of a result",
 		}, "HTTP is a skin: it asks a language, never the store"},
 		{"client", nil, "a client judges a server from outside, so it never imports the engine"},
 		{"terminal", nil, "text for people is made of bytes and labels, wherever they come from"},
@@ -92,6 +93,7 @@ func logqlRooms() []room {
 			"read/logql/syntax":    "a query is parsed",
 			"read/logql/line":      "an entry keeps what the stages made of a line",
 			"read/logql/fields":    "fields are found in the lines of a query",
+			"read/logql/patterns":  "patterns are kept by it, and found in samples",
 		}, "a language sees series and costs, not where they come from"},
 		{"read/logql/selection", map[string]string{
 			"read":              "lines come from the read path",
@@ -127,6 +129,7 @@ func logqlRooms() []room {
 			"read/logql/line":   "the parsers of LogQL extract fields",
 			"read/logql/syntax": "parsers are compiled from stages",
 		}, "what the fields of a line are does not depend on how the line was found"},
+		{"read/logql/patterns", nil, "a pattern is made of bytes, wherever lines come from"},
 		{"read/logql/line/match", map[string]string{
 			"read/logql/counts": "tests count regular expressions",
 			"read/logql/syntax": "line filters are nodes of the syntax tree",

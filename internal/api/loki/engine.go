@@ -6,6 +6,7 @@ import (
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read/logql"
 	"github.com/shaledb/shale/internal/read/logql/fields"
+	"github.com/shaledb/shale/internal/read/logql/patterns"
 )
 
 // Engine evaluates queries on the lines of tenants: a [logql.Engine]. It is safe for concurrent use. Errors
@@ -30,6 +31,8 @@ type Engine interface {
 	// values of one field.
 	DetectedFields(ctx context.Context, q *logql.Query, limit int) ([]fields.Field, error)
 	DetectedValues(ctx context.Context, q *logql.Query, field string, limit int) ([]string, error)
+	// Patterns returns the patterns of the selected lines.
+	Patterns(ctx context.Context, q *logql.PatternQuery) ([]patterns.Series, error)
 	// Tail calls emit with new lines as they arrive, until the context ends or emit returns an error. It
 	// returns that error.
 	Tail(ctx context.Context, q *logql.TailQuery, emit func(*logql.Batch) error) error

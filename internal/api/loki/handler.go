@@ -70,6 +70,7 @@ func (h *Handler) endpoints() []api.Endpoint {
 		{Pattern: current + "detected_field/{name}/values", Name: "detected_field_values", Needs: bounded, Serve: h.detectedValues},
 		{Pattern: current + "drilldown-limits", Name: "drilldown_limits", Needs: fixed, Serve: h.drilldownLimits},
 		{Pattern: "/config/tenant/v1/limits", Name: "tenant_limits", Needs: fixed, Serve: h.tenantLimits},
+		{Pattern: current + "patterns", Name: "patterns", Needs: bounded, Serve: h.patterns},
 		{Pattern: current + "format_query", Name: "format_query", Needs: fixed, Serve: h.formatQuery},
 		{Pattern: current + "status/buildinfo", Name: "buildinfo", Needs: fixed, Serve: h.buildInfo},
 		{Pattern: current + "tail", Name: "tail", Needs: fixed, Serve: h.tail},

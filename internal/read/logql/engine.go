@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/shaledb/shale/internal/read"
+	"github.com/shaledb/shale/internal/read/logql/patterns"
 )
 
 // Options build an Engine.
@@ -15,17 +16,20 @@ type Options struct {
 	// Workers is how many goroutines a query begins with; 0: as many as there are processors.
 	Workers int
 	// Watch tells of lines that become durable; without it there is no Tail.
-	Watch      Watcher
+	Watch Watcher
+	// Patterns keeps the patterns of lines that arrived; nil: all patterns come from samples.
+	Patterns   *patterns.Keeper
 	Now        func() time.Time // nil means the machine's clock
 	Registerer prometheus.Registerer
 }
 
 // Engine answers LogQL. It is safe for concurrent use and holds nothing between queries.
 type Engine struct {
-	read    *read.Querier
-	workers int
-	hub     *hub // nil: no Tail
-	now     func() time.Time
+	read     *read.Querier
+	workers  int
+	hub      *hub             // nil: no Tail
+	patterns *patterns.Keeper // nil: none
+	now      func() time.Time
 }
 
 // New returns an Engine.
@@ -33,7 +37,7 @@ func New(o Options) *Engine {
 	if o.Workers <= 0 {
 		o.Workers = runtime.GOMAXPROCS(0)
 	}
-	e := &Engine{read: o.Read, workers: o.Workers, now: o.Now}
+	e := &Engine{read: o.Read, workers: o.Workers, patterns: o.Patterns, now: o.Now}
 	if e.now == nil {
 		e.now = time.Now
 	}

@@ -1,0 +1,181 @@
+package patterns
+
+import (
+	"math"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+// Options build a Keeper.
+type Options struct {
+	// MaxBytes bounds the memory of patterns and of lines that wait to be mined.
+	MaxBytes int64
+	// Retention is the age beyond which lines are deleted; 0: none.
+	Retention time.Duration
+	// Whole says that nothing was stored before, so that the Keeper sees every line there is.
+	Whole      bool
+	Now        func() time.Time // nil means the machine's clock
+	Registerer prometheus.Registerer
+}
+
+// Keeper mines the lines that arrive. See gets them from pushes; one goroutine, which Close ends, mines them.
+// If memory runs out, the tenant with the most patterns loses its oldest counts: first their resolution, then
+// the counts. So for each tenant there is a time since when counts are complete.
+type Keeper struct {
+	o       Options
+	metrics *metrics
+	intake  intake
+	done    sync.WaitGroup
+
+	mu      sync.Mutex
+	cutter  *Cutter
+	tenants map[string]*tenant
+	bytes   int64
+	since   int64 // of tenants without counts, in Unix seconds
+}
+
+// tenant has the streams of a tenant that have counts.
+type tenant struct {
+	name    string
+	streams map[*stream]struct{}
+	bytes   int64
+	// since is when counts are complete, and fineSince when they are fine, in Unix seconds.
+	since, fineSince int64
+}
+
+// stream has the patterns of a stream, by level.
+type stream struct {
+	id     streamID
+	labels model.Labels
+	byLevel
+}
+
+// streamBytes is about what a stream takes besides its labels and miners.
+const streamBytes = 384
+
+// New returns a Keeper, which must be closed.
+func New(o Options) *Keeper {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	k := &Keeper{o: o, metrics: newMetrics(o.Registerer), cutter: NewCutter(), tenants: make(map[string]*tenant)}
+	k.since = ceil(o.Now().Unix(), fine)
+	if o.Whole {
+		k.since = math.MinInt64
+	}
+	k.intake.open(o.MaxBytes)
+	k.done.Go(k.run)
+	return k
+}
+
+// Close ends the mining. What waits is lost.
+func (k *Keeper) Close() {
+	k.intake.close()
+	k.done.Wait()
+}
+
+func ceil(n, unit int64) int64 { return (n + unit - 1) / unit * unit }
+
+// run mines what comes until the Keeper is closed.
+func (k *Keeper) run() {
+	for {
+		rows, ok := k.intake.wait()
+		if !ok {
+			return
+		}
+		k.mine(rows)
+	}
+}
+
+// maxFuture is how far beyond the clock the lines of patterns may be.
+const maxFuture = time.Hour
+
+// portion is how many lines are mined before a query may look.
+const portion = 256
+
+// mine mines lines that have come.
+func (k *Keeper) mine(rows *rows) {
+	for from := 0; from < len(rows.list); from += portion {
+		k.mu.Lock()
+		for i := from; i < min(from+portion, len(rows.list)); i++ {
+			k.mineLocked(&rows.list[i], rows.line(i))
+		}
+		k.shrinkLocked()
+		k.mu.Unlock()
+		k.metrics.mined.Add(float64(min(portion, len(rows.list)-from)))
+	}
+}
+
+func (k *Keeper) mineLocked(r *row, line []byte) {
+	s := r.stream
+	t := k.tenants[s.id.tenant]
+	since := k.since
+	if t != nil {
+		since = t.since
+	}
+	seconds := r.time / int64(time.Second)
+	if seconds < max(since, 0) || seconds > k.o.Now().Add(maxFuture).Unix() {
+		if s.byLevel == (byLevel{}) {
+			k.intake.forget([]*stream{s})
+		}
+		return
+	}
+	if t == nil {
+		t = &tenant{name: s.id.tenant, streams: make(map[*stream]struct{}), since: since, fineSince: math.MinInt64}
+		k.tenants[t.name] = t
+	}
+	begin := seconds - seconds%fine
+	if begin < t.fineSince {
+		begin = seconds - seconds%coarse
+	}
+	if _, listed := t.streams[s]; !listed {
+		t.streams[s] = struct{}{}
+		k.charge(t, streamBytes+int64(len(s.labels)))
+	}
+	m, bytes := s.miner(r.level)
+	m.Add(k.cutter, line, uint32(begin), r.lines)
+	k.metrics.forgotten.Add(float64(m.forgotten))
+	m.forgotten = 0
+	k.charge(t, m.bytes-bytes)
+}
+
+func (k *Keeper) charge(t *tenant, bytes int64) {
+	t.bytes += bytes
+	k.bytes += bytes
+	k.metrics.bytes.Set(float64(k.bytes))
+}
+
+// Add adds the kept patterns of the streams of a tenant that satisfy the matchers. It returns the time since
+// when they are complete, in Unix seconds. No older lines are added.
+func (k *Keeper) Add(tenant string, ms []model.Matcher, to *Totals) (since int64, err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.o.Retention > 0 {
+		to.start = max(to.start, k.o.Now().Add(-k.o.Retention).Unix())
+	}
+	t := k.tenants[tenant]
+	if t == nil {
+		return k.since, nil
+	}
+	for s := range t.streams {
+		if s.matches(ms) {
+			if err := s.addTo(to, t.since, t.fineSince); err != nil {
+				return t.since, err
+			}
+		}
+	}
+	return t.since, nil
+}
+
+func (s *stream) matches(ms []model.Matcher) bool {
+	for i := range ms {
+		if !ms[i].Match(string(s.labels.Get(ms[i].Name))) {
+			return false
+		}
+	}
+	return true
+}

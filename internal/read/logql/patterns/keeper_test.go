@@ -1,0 +1,271 @@
+package patterns
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"go.uber.org/goleak"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// batch is a batch of lines of one stream.
+func batch(tenant string, l model.Labels, times []int64, text func(i int) string) *model.Batch {
+	b := &model.Batch{Tenant: tenant, Signal: model.Logs, Source: source(l)}
+	for i, at := range times {
+		b.Text.AppendBlob(at, model.KindText, model.AppendLine(nil, &model.Line{Text: []byte(text(i))}), 0)
+	}
+	b.EndSeries(l.Key(1, model.Logs))
+	return b
+}
+
+type source model.Labels
+
+func (s source) BuildLabels(_ int, b *model.LabelsBuilder) {
+	for n, v, rest, ok := model.Labels(s).Next(); ok; n, v, rest, ok = rest.Next() {
+		b.Add(n, v)
+	}
+}
+
+// idle is a Keeper whose lines are mined by the test alone, at a time that the test sets.
+type idle struct {
+	*Keeper
+	now time.Time
+}
+
+func newIdle(o Options) *idle {
+	i := &idle{now: time.Unix(1_700_000_000, 0)}
+	o.Now = func() time.Time { return i.now }
+	k := New(o)
+	k.Close()
+	k.intake = intake{}
+	k.intake.open(o.MaxBytes)
+	i.Keeper = k
+	return i
+}
+
+// mineAll mines what waits.
+func (i *idle) mineAll() {
+	if len(i.intake.waiting.list) > 0 {
+		rows, _ := i.intake.wait()
+		i.mine(rows)
+	}
+}
+
+// check checks the account of memory.
+func (i *idle) check(t *testing.T) {
+	t.Helper()
+	all := int64(0)
+	for _, x := range i.tenants {
+		bytes := int64(0)
+		for s := range x.streams {
+			bytes += streamBytes + int64(len(s.labels))
+			for _, m := range s.byLevel {
+				if m == nil {
+					continue
+				}
+				miner := int64(minerBytes)
+				for _, list := range m.structures {
+					for _, c := range list {
+						miner += c.size()
+					}
+				}
+				if miner != m.bytes {
+					t.Fatalf("a miner has %d bytes, %d are counted", miner, m.bytes)
+				}
+				bytes += miner
+			}
+		}
+		if bytes != x.bytes {
+			t.Fatalf("a tenant has %d bytes, %d are counted", bytes, x.bytes)
+		}
+		all += bytes
+	}
+	if all != i.bytes || all > i.o.MaxBytes {
+		t.Fatalf("%d bytes, %d are counted, %d are allowed", all, i.bytes, i.o.MaxBytes)
+	}
+	known := 0
+	for _, x := range i.tenants {
+		known += len(x.streams)
+	}
+	if len(i.intake.streams) > known {
+		t.Fatalf("%d streams are known, and %d have patterns", len(i.intake.streams), known)
+	}
+}
+
+// Memory stays bounded, whatever is sent: many tenants, streams, structures, words, times of all kinds.
+func TestKeeperIsBounded(t *testing.T) {
+	k := newIdle(Options{MaxBytes: 200_000, Whole: true})
+	r := rand.New(rand.NewPCG(1, 1))
+	for range 3000 {
+		k.now = k.now.Add(time.Duration(r.IntN(100_000)) * time.Millisecond)
+		l := model.LabelsOf("app", fmt.Sprint(r.IntN(1+r.IntN(1000))))
+		times := make([]int64, r.IntN(40)+1)
+		for i := range times {
+			switch r.IntN(20) {
+			case 0:
+				times[i] = r.Int64()
+			case 1:
+				times[i] = -r.Int64()
+			default:
+				times[i] = k.now.UnixNano() - r.Int64N(int64(48*time.Hour)) + int64(time.Hour)
+			}
+		}
+		k.See(batch(fmt.Sprint("t", r.IntN(1+r.IntN(100))), l, times, func(int) string {
+			return strings.Repeat("word; ", r.IntN(20)) + fmt.Sprint(r.IntN(10), strings.Repeat("x", r.IntN(300)))
+		}))
+		k.mineAll()
+		k.check(t)
+	}
+	for name, x := range k.tenants {
+		if x.since > k.now.Unix()+int64(maxFuture/time.Second)+2*coarse {
+			t.Errorf("%s is complete since %v only", name, time.Unix(x.since, 0))
+		}
+	}
+}
+
+// lines returns how many lines of a tenant are kept since a time.
+func (i *idle) lines(t *testing.T, tenant string, start int64) (lines int64, since int64) {
+	t.Helper()
+	to := NewTotals(start, i.now.Unix()+1, 10, new(model.Quota))
+	since, err := i.Add(tenant, nil, to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := to.Series()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range all {
+		for _, x := range s.Samples {
+			lines += x.Lines
+		}
+	}
+	return lines, since
+}
+
+// Of more lines than are mined, a sample stands for all.
+func TestKeeperSamples(t *testing.T) {
+	for _, c := range []struct{ lines, batches, perSecond int }{
+		{4000, 40, 40}, {4000, 4, 1}, {40_000, 400, 10}, {300_000, 100, 10}, {300_000, 3, 1}, {1_000_000, 1000, 200},
+	} {
+		reg := prometheus.NewRegistry()
+		k := newIdle(Options{MaxBytes: 16 << 20, Whole: true, Registerer: reg})
+		l := model.LabelsOf("app", "x")
+		for n := range c.batches {
+			if n%c.perSecond == 0 {
+				k.now = k.now.Add(time.Second)
+			}
+			times := make([]int64, c.lines/c.batches)
+			for i := range times {
+				times[i] = k.now.UnixNano()
+			}
+			k.See(batch("a", l, times, func(i int) string { return fmt.Sprintf("job %d is done", i) }))
+			k.mineAll()
+		}
+		lines, _ := k.lines(t, "a", 0)
+		if math.Abs(float64(lines)/float64(c.lines)-1) > 0.05 || c.lines/(c.batches/c.perSecond) <= linesPerSecond && lines != int64(c.lines) {
+			t.Errorf("%+v: %d lines", c, lines)
+		}
+		mined := testutil.ToFloat64(k.metrics.mined)
+		if most := float64(8*linesPerSecond) * float64((c.batches+c.perSecond-1)/c.perSecond); mined > most {
+			t.Errorf("%+v: %v lines are mined, more than %v", c, mined, most)
+		}
+	}
+}
+
+// While nothing is mined, lines that find no room are counted by others.
+func TestKeeperHasNoRoom(t *testing.T) {
+	k := newIdle(Options{MaxBytes: 1 << 20, Whole: true})
+	l := model.LabelsOf("app", "x")
+	send := func() {
+		k.See(batch("a", l, []int64{k.now.UnixNano()}, func(int) string { return strings.Repeat("w ", 900) }))
+	}
+	n := 0
+	for ; testutil.ToFloat64(k.metrics.dropped) == 0; n++ {
+		send()
+		k.now = k.now.Add(time.Millisecond)
+	}
+	k.mineAll()
+	send()
+	k.mineAll()
+	if lines, _ := k.lines(t, "a", 0); lines != int64(n)+1 {
+		t.Errorf("%d lines of %d", lines, n+1)
+	}
+	k.check(t)
+}
+
+// Counts lose their resolution before they are forgotten, and the keeper says since when they are complete.
+func TestKeeperShrinks(t *testing.T) {
+	k := newIdle(Options{MaxBytes: 15_000, Whole: true})
+	l := model.LabelsOf("app", "x")
+	began := k.now.Unix()
+	const all = 100_000
+	for range all {
+		k.now = k.now.Add(10 * time.Second)
+		k.See(batch("a", l, []int64{k.now.UnixNano()}, func(int) string { return "job is done" }))
+		k.mineAll()
+	}
+	k.check(t)
+	lines, since := k.lines(t, "a", 0)
+	if since <= began || since > k.now.Unix()-3600 {
+		t.Errorf("complete since %d s ago", k.now.Unix()-since)
+	}
+	if want := (k.now.Unix() - since) / 10; lines < want-1 || lines > want+1 {
+		t.Errorf("%d lines since then, expected %d", lines, want)
+	}
+	if fine, _ := k.lines(t, "a", k.now.Unix()-1800); fine < 179 || fine > 182 {
+		t.Errorf("%d lines in half an hour", fine)
+	}
+	if other, since := k.lines(t, "b", 0); other != 0 || since != math.MinInt64 {
+		t.Errorf("another tenant has %d lines since %d", other, since)
+	}
+}
+
+// Pushes and queries run at the same time as mining. See does not allocate for known streams.
+func TestKeeperConcurrently(t *testing.T) {
+	k := New(Options{MaxBytes: 1 << 20})
+	var all sync.WaitGroup
+	for n := range 4 {
+		all.Go(func() {
+			l := model.LabelsOf("app", fmt.Sprint(n))
+			for i := range 200 {
+				k.See(batch("a", l, []int64{time.Now().UnixNano(), time.Now().UnixNano()}, func(int) string { return fmt.Sprint("job ", i) }))
+				if _, err := k.Add("a", nil, NewTotals(0, math.MaxUint32, 10, new(model.Quota))); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	k.Close()
+	k.See(batch("a", model.LabelsOf("app", "x"), []int64{1}, func(int) string { return "late" }))
+	k.Close()
+}
+
+func TestSeeAllocations(t *testing.T) {
+	k := newIdle(Options{MaxBytes: 1 << 20, Whole: true})
+	b := batch("a", model.LabelsOf("app", "x"), make([]int64, 100), func(i int) string { return fmt.Sprint("job ", i) })
+	see := func() {
+		k.See(b)
+		k.now = k.now.Add(time.Second)
+		if len(k.intake.waiting.list) > 500 {
+			k.intake.waiting.reset()
+		}
+	}
+	for range 100 {
+		see()
+	}
+	if got := testing.AllocsPerRun(100, see); got > 0 {
+		t.Errorf("%v allocations", got)
+	}
+}
