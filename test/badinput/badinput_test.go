@@ -95,7 +95,7 @@ func TestBadInput(t *testing.T) {
 	// Histograms come after the queries: one that is stored and unreadable would fail every query that selects
 	// it.
 	tryAll(remoteWrite(), remoteWrite2(), exemplars(), metadataTexts(), compression(), query(), endpoints(), remoteRead(),
-		loki(), pushes(), openTelemetry(), histograms(), admin(), connectionAttacks())
+		loki(), lokiDetected(), pushes(), openTelemetry(), histograms(), admin(), connectionAttacks())
 	main.stop(t)
 	for _, g := range []group{commandLine(bin), folders(bin, t.TempDir())} {
 		file := newGolden(g)
