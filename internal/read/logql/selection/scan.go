@@ -27,6 +27,8 @@ type scanner struct {
 	worker Worker     // of a Counter, which runs the stages; else nil
 	whole  bool       // the worker counts whole lines
 	picked [1]int32
+	// distinct are the times of the chunks of a piece that counts whole lines, each once for each chunk.
+	distinct []int64
 
 	page  int32   // that the current task holds, or -1
 	using []int32 // pages that the current piece holds besides
@@ -140,8 +142,8 @@ func (s *scanner) scan(ctx context.Context, p *piece, bounds model.TimeRange) er
 	n, err := s.openChunks(ctx, p, bounds)
 	switch {
 	case err != nil || n == 0:
-	case n == 1 && s.whole:
-		err = s.count(ctx, &s.chunks[0])
+	case s.whole:
+		err = s.countAll(ctx, s.chunks[:n], bounds)
 	case n == 1:
 		err = s.single(ctx, &s.chunks[0])
 	default:
@@ -190,7 +192,7 @@ func (s *scanner) open(ctx context.Context, r *chunk, bounds model.TimeRange, al
 	want := model.WantLines
 	if s.whole {
 		s.setStream()
-		if alone && s.filter == nil {
+		if s.filter == nil {
 			want = s.worker.Want()
 		}
 	}

@@ -2,6 +2,7 @@ package selection
 
 import (
 	"context"
+	"slices"
 
 	"github.com/shaledb/shale/internal/model"
 )
@@ -83,20 +84,58 @@ func (x *Execution) takeChunks(w Worker, chunks []model.TextChunk, clip model.Ti
 	return kept, nil
 }
 
+// countAll hands the rows of the chunks of a piece to the worker. Chunks share rows only at times that they
+// share, so that lines are read and merged only if there are such times.
+func (s *scanner) countAll(ctx context.Context, chunks []chunk, bounds model.TimeRange) error {
+	if len(chunks) > 1 {
+		switch {
+		case s.filter == nil && s.shareTimes(chunks):
+			for i := range chunks {
+				if err := s.read(ctx, &chunks[i], model.WantLines); err != nil {
+					return err
+				}
+				chunks[i].clip(bounds)
+			}
+			return s.merge(ctx, chunks)
+		case s.filter != nil:
+			return s.merge(ctx, chunks)
+		}
+	}
+	for i := range chunks {
+		if err := s.count(ctx, &chunks[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// shareTimes reports whether two of the chunks have a row of the same time.
+func (s *scanner) shareTimes(chunks []chunk) bool {
+	all := s.distinct[:0]
+	for i := range chunks {
+		r := &chunks[i]
+		for k := r.lo; k < r.hi; k++ {
+			if at := r.rows.Times[k]; k == r.lo || at != r.rows.Times[k-1] {
+				all = append(all, at)
+			}
+		}
+	}
+	s.distinct = all
+	slices.Sort(all)
+	for i := 1; i < len(all); i++ {
+		if all[i] == all[i-1] {
+			return true
+		}
+	}
+	return false
+}
+
 // count hands the rows of a chunk that lie within its bounds to the worker, those that pass the filter.
 func (s *scanner) count(ctx context.Context, r *chunk) error {
 	s.setStream()
 	if s.filter == nil {
 		s.tally.kept += int64(r.hi - r.lo)
-		metadata := &r.rows
-		if r.has&model.WantMetadata == 0 && s.worker.Want()&model.WantMetadata != 0 {
-			// The piece has several chunks, which would have been merged, but one alone has rows within bounds.
-			if _, err := s.metadataOf(ctx, r, r.lo); err != nil {
-				return err
-			}
-			metadata = &r.metadata
-		}
-		return s.worker.Rows(&r.rows, metadata, r.lo, r.hi)
+		return s.worker.Rows(&r.rows, &r.rows, r.lo, r.hi)
 	}
 	for r.lo < r.hi {
 		if err := ctx.Err(); err != nil {
