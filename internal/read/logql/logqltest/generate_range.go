@@ -142,14 +142,14 @@ func (g Generator) unwrap(p *profile) string {
 }
 
 func (g Generator) duration() string {
-	return g.one("1s", "5s", "10s", "30s", "1m", "1m", "90s", "5m", "5m", "10m", "7s", "1500ms", "2m30s", "333ms", "1h", "5m", "3m", "15m")
+	return g.one("1s", "5s", "10s", "30s", "1m", "1m", "90s", "5m", "5m", "10m", "7s", "1500ms", "2m30s", "333ms", "1h", "5m", "3m", "15m", "1ms", "24h", "5m", "1h")
 }
 
 func (g Generator) offset() string {
 	if g.chance(75) {
 		return ""
 	}
-	return " offset " + g.one("1m", "30s", "-30s", "5m", "-1m", "1s", "1500ms", "-1ms", "10m")
+	return " offset " + g.one("1m", "30s", "-30s", "5m", "-1m", "1s", "1500ms", "-1ms", "10m", "10us", "-999us", "7ms")
 }
 
 // logRange returns the lines and the range of an aggregation, with the range in all places where it may be.

@@ -243,3 +243,24 @@ func (r *Result) Join() *Result {
 	}
 	return out
 }
+
+// Align returns a copy whose points have the times of the query's steps where they are a millisecond off.
+func (r *Result) Align(q *Query) *Result {
+	out := &Result{Error: r.Error, Type: r.Type, Series: slices.Clone(r.Series)}
+	steps := map[int64]int64{}
+	for t := q.Start; t <= q.End; t += max(q.Step, 1) {
+		for d := range int64(3) {
+			steps[t/1e6+d-1] = t / 1e6
+		}
+	}
+	for i := range out.Series {
+		s := &out.Series[i]
+		s.Points = slices.Clone(s.Points)
+		for j := range s.Points {
+			if t, ok := steps[s.Points[j].Time]; ok {
+				s.Points[j].Time = t
+			}
+		}
+	}
+	return out
+}
