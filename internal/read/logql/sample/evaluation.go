@@ -52,11 +52,6 @@ func (e *evaluation) Full() bool { return false }
 // Limit returns 0: all lines count.
 func (e *evaluation) Limit() int { return 0 }
 
-// Offer is not called: workers take the lines.
-func (e *evaluation) Offer(*selection.Line) error {
-	return fmt.Errorf("sample: a line was not offered to a worker: %w", model.ErrInvalid)
-}
-
 // NewWorker returns a part of the evaluation for one goroutine.
 func (e *evaluation) NewWorker() selection.Worker {
 	w := &worker{evaluation: e, cursor: e.cells.NewCursor(), runner: e.program.pipeline.Runner(), series: make(map[string]*series)}

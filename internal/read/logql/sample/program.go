@@ -97,7 +97,7 @@ func (p *Program) Evaluate(ctx context.Context, x *selection.Execution, steps ve
 		if err := x.FilterMetadata(ctx, times); err != nil {
 			return nil, err
 		}
-		if err := x.Scan(ctx, times, e); err != nil {
+		if err := x.Count(ctx, times, e); err != nil {
 			return nil, err
 		}
 	}

@@ -33,7 +33,10 @@ type Execution struct {
 	PortionBytes int64 // streams and chunks that are known at one time
 
 	filtered bool // pages may be skipped
-	sink     Sink
+	sink     Sink // the collector or the counter, one of which is nil
+
+	collector Collector
+	counter   Counter
 
 	// Of the current portion:
 	base       int32 // how many pieces the earlier portions of its slice had
@@ -45,7 +48,7 @@ type Execution struct {
 	selected int64 // streams of the slice
 
 	idleMu sync.Mutex
-	idle   []Worker // of a Counter
+	idle   []Worker // of the counter
 }
 
 // New prepares the execution of a plan.
@@ -107,10 +110,20 @@ const (
 	seriesCharge = 200
 )
 
-// Scan offers the lines of a range to a sink. It walks the range in slices until no further one can change
-// the result.
-func (x *Execution) Scan(ctx context.Context, r model.TimeRange, sink Sink) error {
-	x.sink, x.idle = sink, nil
+// Scan offers the lines of a range to a collector. It walks the range in slices until no further one can
+// change the result.
+func (x *Execution) Scan(ctx context.Context, r model.TimeRange, c Collector) error {
+	x.sink, x.collector, x.counter = c, c, nil
+	return x.slices(ctx, r)
+}
+
+// Count hands the lines of a range to the workers of a counter.
+func (x *Execution) Count(ctx context.Context, r model.TimeRange, c Counter) error {
+	x.sink, x.collector, x.counter, x.idle = c, nil, c, nil
+	return x.slices(ctx, r)
+}
+
+func (x *Execution) slices(ctx context.Context, r model.TimeRange) error {
 	for s := newTimeSlices(x.Direction, r, x); ; {
 		slice, ok := s.next()
 		if !ok || x.sink.Full() {

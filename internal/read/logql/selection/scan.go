@@ -395,7 +395,7 @@ func (s *scanner) offer(ctx context.Context, r *chunk, row int, n int32) error {
 	}
 	s.tally.kept++
 	s.setLine(st, at, n, text, metadata)
-	return s.x.sink.Offer(&s.line)
+	return s.x.collector.Offer(&s.line)
 }
 
 // setStream tells the stages of which stream the piece is.

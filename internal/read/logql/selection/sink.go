@@ -5,7 +5,7 @@ import (
 	"github.com/shaledb/shale/internal/read/logql/line"
 )
 
-// Sink takes the lines that a selection finds. All workers use it at once.
+// Sink says which lines of a scan can still change a result. All workers use it at once.
 type Sink interface {
 	// Bound returns the farthest time, in the direction of the scan, at which a line can still change the
 	// result. It may only come nearer. It is asked for each page, batch and line, and so must be cheap.
@@ -15,6 +15,11 @@ type Sink interface {
 	Full() bool
 	// Limit returns how many lines of each chunk are enough if no line is dropped; 0 means all.
 	Limit() int
+}
+
+// Collector is a sink that takes the lines themselves.
+type Collector interface {
+	Sink
 	// Offer hands over a line that has passed all stages. The line and its bytes are valid during the call.
 	// Lines of one stream come in no order. An error ends the scan.
 	Offer(l *Line) error

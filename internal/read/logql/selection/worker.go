@@ -35,10 +35,9 @@ type Worker interface {
 	Line(l *Line) (bool, error)
 }
 
-// worker returns a worker that no goroutine uses, or nil if the sink is not a Counter.
+// worker returns a worker that no goroutine uses, or nil if lines are not counted.
 func (x *Execution) worker(ctx context.Context, charge func(int64) error) Worker {
-	s, ok := x.sink.(Counter)
-	if !ok {
+	if x.counter == nil {
 		return nil
 	}
 	x.idleMu.Lock()
@@ -47,7 +46,7 @@ func (x *Execution) worker(ctx context.Context, charge func(int64) error) Worker
 	if n := len(x.idle); n > 0 {
 		w, x.idle = x.idle[n-1], x.idle[:n-1]
 	} else {
-		w = s.NewWorker()
+		w = x.counter.NewWorker()
 	}
 	w.Bind(ctx, charge)
 	return w

@@ -151,8 +151,7 @@ func (c *crew) want() model.TextWant {
 
 // counts reports whether lines count without being read.
 func (c *crew) counts() bool {
-	_, ok := c.x.sink.(Counter)
-	return ok && c.x.Program.Whole && c.x.Program.Filter == nil
+	return c.x.counter != nil && c.x.Program.Whole && c.x.Program.Filter == nil
 }
 
 // next returns the next task, and pages to prefetch; none, if no further one can change the answer.
