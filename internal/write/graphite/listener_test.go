@@ -191,7 +191,7 @@ func TestTCPStoresLines(t *testing.T) {
 	eventually(t, func() bool {
 		return strings.Contains(b.log.String(), "bad line") && strings.Contains(b.log.String(), nc.LocalAddr().String()) &&
 			strings.Contains(b.log.String(), "too_far_in_future") &&
-			strings.Contains(b.log.String(), `tenant=anonymous reason=nan rows="1 samples" first="the value is NaN: a.b nan 1700000060"`)
+			strings.Contains(b.log.String(), `tenant=anonymous reason=nan rows="1 sample" first="the value is NaN: a.b nan 1700000060"`)
 	}, b.log.String)
 	// The server has closed its side, too.
 	if n, err := nc.Read(make([]byte, 1)); err != io.EOF {

@@ -158,8 +158,8 @@ func TestRefusalsAreLogged(t *testing.T) {
 	}
 	for _, want := range []string{
 		`msg="rows refused" tenant=team-a reason=too_old rows="2 lines" first="entry for stream '{a=\"b\", service_name=\"unknown_service\"}' has timestamp too old: 1970-01-01T00:00:00Z,`,
-		`tenant=team-a reason=too_far_in_future rows="1 lines"`,
-		`tenant=team-a reason=line_too_long rows="1 lines"`,
+		`tenant=team-a reason=too_far_in_future rows="1 line"`,
+		`tenant=team-a reason=line_too_long rows="1 line"`,
 		`msg="request refused" tenant=team-b reason=400 error="JSON that is cut off at byte 1 of the decoded body" not_logged=0`,
 		`tenant=anonymous reason=400 error="Content-Type`,
 		`tenant="" reason=400 error="tenant ID \"a/b\" contains`,
