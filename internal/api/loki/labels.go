@@ -67,7 +67,7 @@ func (h *Handler) strings(r *api.Request, list func(*logql.Selection) ([]string,
 		return nil, err
 	}
 	if wantsProtobuf(r) {
-		return protobufTexts(r, all), nil
+		return protobufTexts(r, all)
 	}
 	return response(func(b *api.Body) {
 		b.Raw(`{"status":"success"`)
@@ -114,7 +114,7 @@ func (h *Handler) series(r *api.Request) (*api.Response, error) {
 		return nil, err
 	}
 	if wantsProtobuf(r) {
-		return protobufSeries(r, found), nil
+		return protobufSeries(r, found)
 	}
 	return response(func(b *api.Body) {
 		b.Raw(`{"status":"success","data":[`)

@@ -3,15 +3,19 @@ package loki
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"math"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"regexp"
 	"strings"
 	"testing"
 	"testing/synctest"
 
+	"github.com/shaledb/shale/internal/api"
 	"github.com/shaledb/shale/internal/api/apitest"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read/logql"
@@ -202,5 +206,54 @@ func TestMetricQuery(t *testing.T) {
 	r := w.Get(queryPath, "query=vector(1)", "start=7", "end=20", "step=5", "limit=6000")
 	if r.Code != 200 || got.Instant || got.Steps != (vector.Steps{Start: 5e9, Step: 5e9, Count: 4}) {
 		t.Errorf("%+v %s", got, apitest.Show(r))
+	}
+}
+
+// TestProtobufIsCharged: a response that does not fit the memory of its query is refused before it is built,
+// and what is charged has room for it.
+func TestProtobufIsCharged(t *testing.T) {
+	line := make([]byte, 40<<10)
+	labels := model.LabelsOf("app", strings.Repeat("x", 300), "b", "y")
+	stream := logql.Stream{Labels: labels}
+	for i := range 50 {
+		stream.Entries = append(stream.Entries, logql.Entry{Time: math.MaxInt64 - int64(i), Line: line, Metadata: labels, Parsed: labels})
+	}
+	got := &logql.Lines{Streams: []logql.Stream{stream, stream}}
+	steps := vector.NewSet(3)
+	steps.Add(0)
+	steps.Add(2)
+	result := &numbers{times: []int64{math.MinInt64, 0, math.MaxInt64}, series: []vector.Series{{Labels: labels, Values: []float64{1.5, 0, math.NaN()}, Present: steps}}}
+	for name, build := range map[string]func(r *api.Request) (*api.Response, error){
+		"lines": func(r *api.Request) (*api.Response, error) {
+			return protobufLines(r, got, &window{}, true, newFigures(r, &got.Stats))
+		},
+		"numbers": func(r *api.Request) (*api.Response, error) {
+			return protobufNumbers(r, result, newFigures(r, &got.Stats))
+		},
+		"names": func(r *api.Request) (*api.Response, error) {
+			return protobufTexts(r, []string{"a", strings.Repeat("n", 200)})
+		},
+		"series": func(r *api.Request) (*api.Response, error) { return protobufSeries(r, []model.Labels{labels, labels}) },
+	} {
+		request := func(limit int64) *api.Request {
+			hr := httptest.NewRequest(http.MethodGet, "/loki/api/v1/query_range", nil)
+			return &api.Request{Request: hr, Quota: &model.Quota{MaxBytes: limit}, Cost: &model.Cost{}}
+		}
+		if _, err := build(request(50)); !errors.Is(err, model.ErrLimit) {
+			t.Errorf("%s: within 50 bytes: %v", name, err)
+		}
+		r := request(0)
+		res, err := build(r)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		w := httptest.NewRecorder()
+		b := api.NewBody(w, r.Request)
+		res.Write(b)
+		b.Flush(http.StatusOK, true)
+		const around = 2000 // status and statistics, which do not grow
+		if charged := r.Quota.Charged().Bytes(); charged < int64(w.Body.Len()-around) || charged > int64(2*w.Body.Len()) {
+			t.Errorf("%s: %d bytes are charged for a response of %d", name, charged, w.Body.Len())
+		}
 	}
 }

@@ -75,20 +75,16 @@ func (m *message) labels(field protowire.Number, l model.Labels) {
 	}
 }
 
-// protobufBody builds a response, which is charged to the quota of its request until the request ends.
-type protobufBody struct {
-	quota   *model.Quota
-	charged int64
-}
+// tagBytes is the most that the tag and the length of a field take.
+const tagBytes = 1 + 10
 
-// charge charges the growth of a part of the response.
-func (p *protobufBody) charge(m message) error {
-	n := int64(cap(m)) - p.charged
-	if n <= 0 {
-		return nil
+// newMessage returns an empty message with room for that many bytes, which are charged to the quota of the
+// request until it ends.
+func newMessage(r *api.Request, size int) (message, error) {
+	if err := r.Quota.TakeBytes(int64(size)); err != nil {
+		return nil, err
 	}
-	p.charged += n
-	return p.quota.TakeBytes(n)
+	return make(message, 0, size), nil
 }
 
 // begin adds the beginning of a message of that length.
@@ -123,28 +119,40 @@ func sendProtobuf(field protowire.Number, parts ...message) *api.Response {
 
 // protobufNumbers builds a result of numbers: a LokiPromResponse.
 func protobufNumbers(r *api.Request, n *numbers, f *figures) (*api.Response, error) {
-	p := protobufBody{quota: r.Quota}
-	var data, series message
-	data.text(1, kindNames[n.kind])
+	const sampleBytes = tagBytes + 9 + 11 // a double and a time, with their tags
+	var kind message
+	kind.text(1, kindNames[n.kind])
+	data := []message{nil, kind}
+	length := len(kind)
 	for i := range n.series {
-		series = series[:0]
-		series.labels(1, n.series[i].Labels)
-		series.samples(2, n, &n.series[i])
-		data.bytes(2, series)
-		if err := p.charge(data); err != nil {
+		s := &n.series[i]
+		series, err := newMessage(r, len(s.Labels)+sampleBytes*s.Present.Len())
+		if err != nil {
 			return nil, err
 		}
+		series.labels(1, s.Labels)
+		series.samples(2, n, s)
+		length += appendPart(&data, 2, series)
 	}
 	// The result of a large query is not copied into the messages around it.
 	var prom, begin, end message
 	prom.text(1, "success")
-	prom.begin(2, len(data))
+	prom.begin(2, length)
 	for _, w := range append(n.warnings, r.Cost.Warnings.All()...) {
 		end.text(6, w)
 	}
-	begin.begin(1, len(prom)+len(data)+len(end))
+	begin.begin(1, len(prom)+length+len(end))
 	end.bytes(2, f.protobuf())
-	return sendProtobuf(fieldProm, append(begin, prom...), data, end), nil
+	data[0] = append(begin, prom...)
+	return sendProtobuf(fieldProm, append(data, end)...), nil
+}
+
+// appendPart appends a field that holds a message, and returns the length of both.
+func appendPart(parts *[]message, field protowire.Number, m message) int {
+	var begin message
+	begin.begin(field, len(m))
+	*parts = append(*parts, begin, m)
+	return len(begin) + len(m)
 }
 
 func (m *message) samples(field protowire.Number, n *numbers, s *vector.Series) {
@@ -161,23 +169,29 @@ func (m *message) samples(field protowire.Number, n *numbers, s *vector.Series) 
 
 // protobufLines builds a result of lines: a LokiResponse.
 func protobufLines(r *api.Request, got *logql.Lines, w *window, categorize bool, f *figures) (*api.Response, error) {
-	p := protobufBody{quota: r.Quota}
-	var data, stream message
-	data.text(1, "streams")
+	var kind message
+	kind.text(1, "streams")
+	data := []message{nil, kind}
+	length := len(kind)
 	for i := range got.Streams {
-		stream = stream[:0]
-		stream.text(1, got.Streams[i].Labels.String())
+		labels := got.Streams[i].Labels.String()
+		size := tagBytes + len(labels)
+		for j := range got.Streams[i].Entries {
+			size += entryBytes(&got.Streams[i].Entries[j], categorize)
+		}
+		stream, err := newMessage(r, size)
+		if err != nil {
+			return nil, err
+		}
+		stream.text(1, labels)
 		for j := range got.Streams[i].Entries {
 			stream.entry(2, &got.Streams[i].Entries[j], categorize)
 		}
-		data.bytes(2, stream)
-		if err := p.charge(data); err != nil {
-			return nil, err
-		}
+		length += appendPart(&data, 2, stream)
 	}
 	var begin, end message
 	begin.text(1, "success")
-	begin.begin(2, len(data))
+	begin.begin(2, length)
 	if w.direction == logql.Backward {
 		end.number(5, 1)
 	}
@@ -189,7 +203,17 @@ func protobufLines(r *api.Request, got *logql.Lines, w *window, categorize bool,
 	for _, text := range r.Cost.Warnings.All() {
 		end.text(10, text)
 	}
-	return sendProtobuf(fieldLines, begin, data, end), nil
+	data[0] = begin
+	return sendProtobuf(fieldLines, append(data, end)...), nil
+}
+
+// entryBytes is the most that an entry takes.
+func entryBytes(e *logql.Entry, categorize bool) int {
+	n := 5*tagBytes + len(e.Line) // the entry, its time of two numbers, and its line
+	if categorize {
+		n += len(e.Metadata) + len(e.Parsed) // messages of a name and a value, too
+	}
+	return n
 }
 
 func (m *message) entry(field protowire.Number, e *logql.Entry, categorize bool) {
@@ -212,8 +236,15 @@ func (m *message) entry(field protowire.Number, e *logql.Entry, categorize bool)
 }
 
 // protobufTexts builds a list of names or values: a LokiLabelNamesResponse.
-func protobufTexts(r *api.Request, all []string) *api.Response {
-	var m message
+func protobufTexts(r *api.Request, all []string) (*api.Response, error) {
+	size := 3 * tagBytes
+	for _, s := range all {
+		size += tagBytes + len(s)
+	}
+	m, err := newMessage(r, size)
+	if err != nil {
+		return nil, err
+	}
 	m.text(1, "success")
 	for _, s := range all {
 		m.bytes(2, []byte(s))
@@ -221,12 +252,20 @@ func protobufTexts(r *api.Request, all []string) *api.Response {
 	if !isLegacy(r) {
 		m.number(3, versionV1)
 	}
-	return sendProtobuf(fieldLabels, m)
+	return sendProtobuf(fieldLabels, m), nil
 }
 
 // protobufSeries builds a list of label sets: a LokiSeriesResponse.
-func protobufSeries(r *api.Request, all []model.Labels) *api.Response {
-	var m, series message
+func protobufSeries(r *api.Request, all []model.Labels) (*api.Response, error) {
+	size := 3 * tagBytes
+	for _, l := range all {
+		size += tagBytes + len(l)
+	}
+	m, err := newMessage(r, size)
+	if err != nil {
+		return nil, err
+	}
+	var series message
 	m.text(1, "success")
 	for _, l := range all {
 		series = series[:0]
@@ -236,7 +275,7 @@ func protobufSeries(r *api.Request, all []model.Labels) *api.Response {
 	if !isLegacy(r) {
 		m.number(3, versionV1)
 	}
-	return sendProtobuf(fieldSeries, m)
+	return sendProtobuf(fieldSeries, m), nil
 }
 
 // protobufStats builds counts: an IndexStatsResponse.
