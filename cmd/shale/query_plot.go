@@ -110,6 +110,9 @@ func (p *point) number() (plot.Point, error) {
 	if err != nil {
 		return plot.Point{}, err
 	}
+	if math.Abs(seconds) > lastSecond {
+		return plot.Point{}, fmt.Errorf("expected times of the years up to 9999, got %s seconds; use -o table or -o json", p.seconds)
+	}
 	value, err := strconv.ParseFloat(p.value, 64)
 	return plot.Point{At: int64(math.Round(seconds * 1000)), Value: value}, err
 }
