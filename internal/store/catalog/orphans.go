@@ -174,8 +174,9 @@ func (c *Catalog) ageOrphans(ctx context.Context, l *leftovers, before int64) (b
 	return blocks, markers, changed
 }
 
-// claimsAtOnce bounds the claims that are written before the first of their blocks is deleted.
-const claimsAtOnce = 128
+// claimsAtOnce bounds the claims that are written before the first of their blocks is deleted. Written one
+// after the other, they must be much younger than maxClaim by then, even if the bucket is slow.
+const claimsAtOnce = 16
 
 // deleteOrphans deletes the objects of uploads, except for blocks that are being uploaded again or that have
 // a record. Uploads of this process wait for the deletion. Those of others meet the claims; see uploads.go
