@@ -10,6 +10,7 @@ import (
 
 // patternStages runs the stages of a query on single lines, if there are any.
 type patternStages struct {
+	ctx    context.Context
 	filter selection.RowFilter  // nil: there is none
 	stages selection.LineStages // nil: there are none
 	picked []int32
@@ -17,7 +18,7 @@ type patternStages struct {
 }
 
 func newPatternStages(ctx context.Context, q *PatternQuery) *patternStages {
-	s := &patternStages{}
+	s := &patternStages{ctx: ctx}
 	if len(q.Prepared.log.Stages) == 0 {
 		return s
 	}
@@ -40,8 +41,10 @@ func (s *patternStages) setStream(labels model.Labels) {
 // run returns what the stages make of row i, and whether it stays.
 func (s *patternStages) run(rows *model.TextRows, i int, text []byte, metadata model.Labels) ([]byte, bool, error) {
 	if s.filter != nil {
-		if s.picked = s.filter.Select(s.picked[:0], rows, i, i+1); len(s.picked) == 0 {
-			return nil, false, nil
+		s.picked = s.filter.Select(s.picked[:0], rows, i, i+1)
+		// A filter whose time is over drops what it likes.
+		if err := s.ctx.Err(); err != nil || len(s.picked) == 0 {
+			return nil, false, err
 		}
 	}
 	if s.stages == nil {
