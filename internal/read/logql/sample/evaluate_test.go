@@ -464,6 +464,46 @@ func TestMemory(t *testing.T) {
 	}
 }
 
+// TestResultIsCharged: in the end exactly the result is charged, whichever workers have found its series,
+// even if the query's memory has no room for anything else.
+func TestResultIsCharged(t *testing.T) {
+	p := compiled(t, `count_over_time({app="x"} | logfmt [5s])`)
+	run := func(limit int64) (used, size int64) {
+		q := &model.Quota{MaxBytes: limit}
+		e := newEvaluation(p, q, vector.Steps{Start: 1000 * ms, Step: ms, Count: 1000}, nil)
+		for worker := range 3 {
+			w := e.NewWorker()
+			w.Bind(context.Background(), func(int64) error { return nil })
+			w.SetStream(0, model.LabelsOf("app", "x"))
+			for i := range 300 {
+				text := fmt.Appendf(nil, "id=%d", 250*worker+i) // some are known to two workers
+				if _, err := w.Line(&selection.Line{Time: 5 * ms, Text: text}); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		all, err := e.join(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := e.matrix(context.Background(), all)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.release()
+		if len(m.Series) != 800 {
+			t.Fatalf("%d series, should be 800", len(m.Series))
+		}
+		return q.Charged().Bytes(), m.Size()
+	}
+	_, size := run(0)
+	for _, limit := range []int64{0, size + 10*grain} { // workers keep some grains
+		if used, size := run(limit); used != size {
+			t.Errorf("limit %d: %d bytes are charged for a result of %d", limit, used, size)
+		}
+	}
+}
+
 // TestLineAllocatesNothing for a line of a known series.
 func TestLineAllocatesNothing(t *testing.T) {
 	for _, text := range []string{

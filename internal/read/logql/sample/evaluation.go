@@ -116,7 +116,11 @@ type series struct {
 // seriesBytes is about what a series costs besides its labels and its cells.
 const seriesBytes = 256
 
-// join merges the series of all workers, and returns the error of the earliest failed line.
+// bytes is what the series has charged to the worker that has it.
+func (s *series) bytes() int64 { return s.charged + s.window.Charged() }
+
+// join merges the series of all workers into those of the first, with what they have charged, and returns the
+// error of the earliest failed line.
 func (e *evaluation) join(ctx context.Context) (map[string]*series, error) {
 	var first failed
 	for _, w := range e.workers {
@@ -140,13 +144,16 @@ func (e *evaluation) join(ctx context.Context) (map[string]*series, error) {
 			if !known {
 				into.series[labels] = s
 				delete(w.series, labels)
+				bytes := s.bytes()
+				into.charged += bytes
+				w.charged -= bytes
 				continue
 			}
 			if err := own.window.Merge(s.window, into.take); err != nil {
 				return nil, err
 			}
 			delete(w.series, labels)
-			_ = w.charge(-s.charged - s.window.Charged()) // giving back does not fail
+			_ = w.charge(-s.bytes()) // giving back does not fail
 		}
 	}
 	return into.series, nil
@@ -175,7 +182,7 @@ func (e *evaluation) matrix(ctx context.Context, all map[string]*series) (*vecto
 			return nil, err
 		}
 		delete(all, labels)
-		_ = e.workers[0].charge(-s.charged - s.window.Charged()) // giving back does not fail
+		_ = e.workers[0].charge(-s.bytes()) // giving back does not fail
 	}
 	m.SortByLabels()
 	return m, nil
