@@ -371,6 +371,42 @@ func TestStatistics(t *testing.T) {
 	}
 }
 
+// TestGaps: where windows leave gaps, lines there are not looked at, and pages of them alone are not read.
+func TestGaps(t *testing.T) {
+	var many strings.Builder
+	for i := range 2 * line.MaxLabels {
+		fmt.Fprintf(&many, "k%d=1 ", i)
+	}
+	w := someLines("a=1", many.String(), "a=1")
+	p := compiled(t, `count_over_time({app="x"} | logfmt [1ms])`)
+	x := w.execution(p, []string{tenant})
+	m, err := p.Evaluate(context.Background(), x, vector.Steps{Start: 0, Step: 2 * ms, Count: 2}, []string{tenant})
+	if err != nil || len(m.Series) != 1 || m.Series[0].Present.Len() != 2 || x.Figures().Passed != 2 {
+		t.Errorf("a line in a gap: %v, %+v, %d lines pass", err, m, x.Figures().Passed)
+	}
+	w = &world{sources: []*readtest.Memory{readtest.NewMemory(1)}}
+	w.sources[0].SetTextPage(20, 1)
+	l := model.LabelsOf("app", "x")
+	var lines []readtest.Line
+	for i := range 2000 {
+		lines = append(lines, readtest.Line{Time: int64(i) * ms, Text: "a=1"})
+	}
+	w.sources[0].AddText(tenant, l.Key(1, model.Logs), l, lines...)
+	for _, text := range []string{
+		`count_over_time({app="x"} [1ms])`, `count_over_time({app="x"} |= "a" [1ms])`, `count_over_time({app="x"} | logfmt | a="1" [1ms])`,
+	} {
+		p := compiled(t, text)
+		x := w.execution(p, []string{tenant})
+		m, err := p.Evaluate(context.Background(), x, vector.Steps{Start: 0, Step: 1000 * ms, Count: 2}, []string{tenant})
+		if err != nil || len(m.Series) != 1 || !slices.Equal(m.Series[0].Values, []float64{1, 1}) {
+			t.Fatalf("%s: %v, %+v", text, err, m)
+		}
+		if f := x.Figures(); f.PagesRead != 2 {
+			t.Errorf("%s: %d pages are read, should be 2", text, f.PagesRead)
+		}
+	}
+}
+
 // TestErrors: which lines end an evaluation, and with what.
 func TestErrors(t *testing.T) {
 	w := someLines(`{"a":1}`, `{"a":`, `{"a":2}`)

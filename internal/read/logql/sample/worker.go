@@ -91,6 +91,12 @@ func (w *worker) Want() model.TextWant {
 	return want
 }
 
+// Skips reports whether no window has any of these times.
+func (w *worker) Skips(r model.TimeRange) bool {
+	cell, until := w.cursor.Find(r.Min)
+	return cell < 0 && until >= r.Max
+}
+
 // Chunk counts a chunk that lies in one cell, unless its metadata may be part of labels.
 func (w *worker) Chunk(c *model.TextChunk) (bool, error) {
 	if w.program.pipeline.NeedsMetadata(w.stream) {
@@ -100,9 +106,12 @@ func (w *worker) Chunk(c *model.TextChunk) (bool, error) {
 	if until < c.Max {
 		return false, nil
 	}
+	if cell < 0 {
+		return true, nil
+	}
 	d, err := w.plainDestination()
-	if err != nil || cell < 0 {
-		return err == nil, err
+	if err != nil {
+		return false, err
 	}
 	n := uint64(c.Rows)
 	if w.program.bytes {
@@ -245,15 +254,15 @@ func (w *worker) destinationOf(metadata model.Labels) (destination, error) {
 	return destination{series: s, known: true}, err
 }
 
-// Line runs the stages on a line and adds its number to its series.
+// Line runs the stages on a line and adds its number to its series, unless it lies in no window.
 func (w *worker) Line(l *selection.Line) (bool, error) {
+	cell, _ := w.cursor.Find(l.Time)
+	if cell < 0 {
+		return false, nil
+	}
 	ok, err := w.runner.Sample(l.Time, l.Text, l.Metadata, &w.sample)
 	if err != nil || !ok {
 		return false, err
-	}
-	cell, _ := w.cursor.Find(l.Time)
-	if cell < 0 {
-		return true, nil
 	}
 	labels := w.withTenant(w.sample.Labels)
 	if w.sample.Failed {

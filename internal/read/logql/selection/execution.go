@@ -3,6 +3,7 @@ package selection
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -198,10 +199,13 @@ func (x *Execution) layOut(ctx context.Context, l *layout, set *read.TextSet, te
 		if chunks, err = set.Chunks(ctx, chunks[:0]); err != nil {
 			return false, err
 		}
-		if w != nil && x.Program.Whole && x.Program.Filter == nil {
-			w.SetStream(tenant, set.Labels())
-			if chunks, err = x.takeChunks(w, chunks, set.Range()); err != nil {
-				return false, err
+		if w != nil {
+			chunks = slices.DeleteFunc(chunks, func(c model.TextChunk) bool { return w.Skips(c.TimeRange) })
+			if x.Program.Whole && x.Program.Filter == nil {
+				w.SetStream(tenant, set.Labels())
+				if chunks, err = x.takeChunks(w, chunks, set.Range()); err != nil {
+					return false, err
+				}
 			}
 			if len(chunks) == 0 {
 				_ = x.Quota.TakeBytes(-int64(len(set.Labels())) - seriesCharge) // giving back does not fail

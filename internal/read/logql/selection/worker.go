@@ -22,6 +22,8 @@ type Worker interface {
 	Bind(ctx context.Context, charge func(bytes int64) error)
 	// SetStream says that further rows are of a stream. The labels stay valid until it is called again.
 	SetStream(tenant int32, labels model.Labels)
+	// Skips reports whether no line of these times counts. Chunks of such times are not read.
+	Skips(r model.TimeRange) bool
 	// Chunk offers a chunk, none of which has been read, and reports whether it was taken: then none of it is
 	// read. It is called only if the program counts whole lines and no filter leads the query.
 	Chunk(c *model.TextChunk) (bool, error)
