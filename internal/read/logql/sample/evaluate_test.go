@@ -558,6 +558,62 @@ func TestLineAllocatesNothing(t *testing.T) {
 	}
 }
 
+// TestSetsOfAChunk: the labels of each set of metadata are made once for a chunk, however many calls its rows
+// come in, and a row of chunks that are merged does not touch those of all sets.
+func TestSetsOfAChunk(t *testing.T) {
+	p := compiled(t, `count_over_time({app="x"}[5s])`)
+	p, err := Compile(p.expr, &syntax.Grouping{Labels: []string{"level"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := w1(p).(*worker)
+	rows := func(levels ...string) *model.TextRows {
+		r := &model.TextRows{}
+		for i, l := range levels {
+			r.Times, r.Ends = append(r.Times, 5), append(r.Ends, 0)
+			r.Metadata, r.MetadataOf = append(r.Metadata, model.LabelsOf("level", l)), append(r.MetadataOf, uint32(i+1))
+		}
+		return r
+	}
+	count := func(level string) (n float64) {
+		if s := w.series[string(model.LabelsOf("level", level))]; s != nil {
+			s.window.Values(func(_ int, v float64) { n = v })
+		}
+		return n
+	}
+	first, second := rows("info", "warn"), rows("warn", "error", "info")
+	for i := range 3 {
+		for _, r := range []*model.TextRows{first, second} {
+			if err := w.Row(r, r, i%2); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if count("info") != 2 || count("warn") != 3 || count("error") != 1 || len(w.sets) != 0 {
+		t.Errorf("rows by themselves: %v, %v, %v, with %d sets", count("info"), count("warn"), count("error"), len(w.sets))
+	}
+	w.NextChunk()
+	for range 2 {
+		if err := w.Picked(second, second, []int32{0, 1}); err != nil {
+			t.Fatal(err)
+		}
+		if !w.sets[1].known || !w.sets[2].known || w.sets[3].known {
+			t.Errorf("known sets: %+v", w.sets)
+		}
+		w.sets[1].series = w.sets[2].series // shows that it is used again
+	}
+	if count("warn") != 4 || count("error") != 4 {
+		t.Errorf("rows of a chunk: %v, %v", count("warn"), count("error"))
+	}
+	w.NextChunk()
+	if err := w.Rows(first, first, 0, 2); err != nil {
+		t.Fatal(err)
+	}
+	if count("info") != 3 || count("warn") != 5 {
+		t.Errorf("rows of the next chunk: %v, %v", count("info"), count("warn"))
+	}
+}
+
 // w1 returns a worker of an evaluation.
 func w1(p *Program) selection.Worker {
 	e := newEvaluation(p, new(model.Quota), vector.Steps{Count: 1, Start: 10}, nil)

@@ -30,10 +30,11 @@ type worker struct {
 	// plain is the destination of lines of the stream without metadata, if plainKnown.
 	plain      destination
 	plainKnown bool
-	// sets are the destinations of the lines of a chunk, by their set of metadata.
-	sets   []destination
-	labels []byte
-	pairs  []pair
+	// sets are the destinations of the lines of a chunk, by their set of metadata, if setsReady.
+	sets      []destination
+	setsReady bool
+	labels    []byte
+	pairs     []pair
 }
 
 // pair is a label on its way into labels.
@@ -77,7 +78,7 @@ func (w *worker) Bind(ctx context.Context, charge func(bytes int64) error) {
 
 // SetStream says that further rows are of a stream.
 func (w *worker) SetStream(tenant int32, labels model.Labels) {
-	w.tenant, w.stream, w.plainKnown = tenant, labels, false
+	w.tenant, w.stream, w.plainKnown, w.setsReady = tenant, labels, false, false
 	w.runner.SetStream(labels)
 }
 
@@ -119,6 +120,9 @@ func (w *worker) Chunk(c *model.TextChunk) (bool, error) {
 	}
 	return true, w.count(d, cell, n)
 }
+
+// NextChunk says that further rows are of another chunk, whose sets of metadata are other ones.
+func (w *worker) NextChunk() { w.setsReady = false }
 
 // Rows counts rows of a chunk, a cell at a time.
 func (w *worker) Rows(rows, metadata *model.TextRows, from, to int) error {
@@ -178,6 +182,26 @@ func (w *worker) Picked(rows, metadata *model.TextRows, picked []int32) error {
 	return nil
 }
 
+// Row counts one row. It leaves the sets of its chunk alone, which may have as many sets as rows.
+func (w *worker) Row(rows, metadata *model.TextRows, row int) error {
+	cell, _ := w.cursor.Find(rows.Times[row])
+	if cell < 0 {
+		return nil
+	}
+	if w.plainOnly(metadata) {
+		d, err := w.plainDestination()
+		if err != nil {
+			return err
+		}
+		return w.count(d, cell, w.weight(rows, row))
+	}
+	d, err := w.destinationOf(metadata.MetadataAt(row))
+	if err != nil {
+		return err
+	}
+	return w.count(&d, cell, w.weight(rows, row))
+}
+
 // row counts a row whose labels depend on its metadata.
 func (w *worker) row(rows, metadata *model.TextRows, cell int32, i int) error {
 	set := metadata.MetadataOf[i]
@@ -218,8 +242,11 @@ func (w *worker) count(d *destination, cell int32, n uint64) error {
 // destinations returns the destination of all rows of a chunk, or nil if it depends on their metadata. Then
 // it prepares sets for them.
 func (w *worker) destinations(metadata *model.TextRows) (*destination, error) {
-	if len(metadata.MetadataOf) == 0 || !w.program.pipeline.NeedsMetadata(w.stream) {
+	if w.plainOnly(metadata) {
 		return w.plainDestination()
+	}
+	if w.setsReady {
+		return nil, nil
 	}
 	n := len(metadata.Metadata) + 1
 	if cap(w.sets) < n {
@@ -227,7 +254,13 @@ func (w *worker) destinations(metadata *model.TextRows) (*destination, error) {
 	}
 	w.sets = w.sets[:n]
 	clear(w.sets)
+	w.setsReady = true
 	return nil, nil
+}
+
+// plainOnly reports whether the labels of rows do not depend on their metadata.
+func (w *worker) plainOnly(metadata *model.TextRows) bool {
+	return len(metadata.MetadataOf) == 0 || !w.program.pipeline.NeedsMetadata(w.stream)
 }
 
 func (w *worker) plainDestination() (*destination, error) {

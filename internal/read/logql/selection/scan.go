@@ -26,7 +26,6 @@ type scanner struct {
 	probe  LineStages // nil: none
 	worker Worker     // of a Counter, which runs the stages; else nil
 	whole  bool       // the worker counts whole lines
-	picked [1]int32
 	// distinct are the times of the chunks of a piece that counts whole lines, each once for each chunk.
 	distinct []int64
 
@@ -248,14 +247,23 @@ func (s *scanner) read(ctx context.Context, r *chunk, want model.TextWant) error
 
 // metadataOf returns the structured metadata of a row.
 func (s *scanner) metadataOf(ctx context.Context, r *chunk, row int) (model.Labels, error) {
-	if r.has&model.WantMetadata == 0 {
-		r.metadata.Reset()
-		if err := r.Page.ReadText(ctx, r.Index, model.WantMetadata, &r.metadata); err != nil {
-			return nil, err
-		}
-		r.has |= model.WantMetadata
+	if err := s.readMetadata(ctx, r); err != nil {
+		return nil, err
 	}
 	return r.metadata.MetadataAt(row), nil
+}
+
+// readMetadata reads the structured metadata of a chunk, unless that was done.
+func (s *scanner) readMetadata(ctx context.Context, r *chunk) error {
+	if r.has&model.WantMetadata != 0 {
+		return nil
+	}
+	r.metadata.Reset()
+	if err := r.Page.ReadText(ctx, r.Index, model.WantMetadata, &r.metadata); err != nil {
+		return err
+	}
+	r.has |= model.WantMetadata
+	return nil
 }
 
 // clip finds the rows within bounds.
@@ -361,8 +369,7 @@ func (s *scanner) offer(ctx context.Context, r *chunk, row int, n int32) error {
 	}
 	if s.whole { // of chunks that are merged
 		s.setStream()
-		s.picked[0] = int32(row)
-		return s.countPassed(ctx, r, s.picked[:])
+		return s.countRow(ctx, r, row)
 	}
 	if err := ctx.Err(); err != nil { // stages may take long for a single line
 		return err

@@ -29,10 +29,14 @@ type Worker interface {
 	Chunk(c *model.TextChunk) (bool, error)
 	// Want returns the columns of the stream that Rows and Picked need, besides times.
 	Want() model.TextWant
-	// Rows takes rows [from, to), and Picked some rows, both in ascending order, if the program counts whole
-	// lines. Metadata may be in a list of rows of its own.
+	// NextChunk says that further calls of Rows and Picked are of another chunk.
+	NextChunk()
+	// Rows takes rows [from, to) of a chunk, and Picked some of its rows, both in ascending order, if the
+	// program counts whole lines. Metadata may be in a list of rows of its own.
 	Rows(rows, metadata *model.TextRows, from, to int) error
 	Picked(rows, metadata *model.TextRows, picked []int32) error
+	// Row takes one row of any chunk.
+	Row(rows, metadata *model.TextRows, row int) error
 	// Line runs the stages on a line, whose Result is not set, and reports whether it stays.
 	Line(l *Line) (bool, error)
 }
@@ -134,6 +138,7 @@ func (s *scanner) shareTimes(chunks []chunk) bool {
 // count hands the rows of a chunk that lie within its bounds to the worker, those that pass the filter.
 func (s *scanner) count(ctx context.Context, r *chunk) error {
 	s.setStream()
+	s.worker.NextChunk()
 	if s.filter == nil {
 		s.tally.kept += int64(r.hi - r.lo)
 		return s.worker.Rows(&r.rows, &r.rows, r.lo, r.hi)
@@ -160,13 +165,31 @@ func (s *scanner) countPassed(ctx context.Context, r *chunk, passed []int32) err
 	if len(passed) == 0 {
 		return nil
 	}
-	metadata := &r.rows // which has none
-	if s.worker.Want()&model.WantMetadata != 0 {
-		if _, err := s.metadataOf(ctx, r, int(passed[0])); err != nil { // reads it
-			return err
-		}
-		metadata = &r.metadata
+	metadata, err := s.metadataToCount(ctx, r)
+	if err != nil {
+		return err
 	}
 	s.tally.kept += int64(len(passed))
 	return s.worker.Picked(&r.rows, metadata, passed)
+}
+
+// countRow hands a row of chunks that are merged to the worker.
+func (s *scanner) countRow(ctx context.Context, r *chunk, row int) error {
+	metadata, err := s.metadataToCount(ctx, r)
+	if err != nil {
+		return err
+	}
+	s.tally.kept++
+	return s.worker.Row(&r.rows, metadata, row)
+}
+
+// metadataToCount returns the rows of a chunk with their metadata, if the worker needs it.
+func (s *scanner) metadataToCount(ctx context.Context, r *chunk) (*model.TextRows, error) {
+	if s.worker.Want()&model.WantMetadata == 0 {
+		return &r.rows, nil // which has none
+	}
+	if err := s.readMetadata(ctx, r); err != nil {
+		return nil, err
+	}
+	return &r.metadata, nil
 }
