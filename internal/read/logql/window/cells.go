@@ -17,6 +17,7 @@ type Cells struct {
 	// first and last are the cells of each window, both included. Neither decreases. A window beyond all times
 	// has none: last < first.
 	first, last []int32
+	ends        []int32 // the last stretch of each window that has cells
 	count       int
 	rng         model.TimeRange
 }
@@ -24,7 +25,9 @@ type Cells struct {
 // NewCells returns the cells of windows that end offset before the times start, start+step and so on, and are
 // width long. Windows may reach beyond the least and the greatest time.
 func NewCells(start, step int64, count int, width, offset int64) *Cells {
-	c := &Cells{first: make([]int32, count), last: make([]int32, count), rng: model.TimeRange{Min: 1, Max: 0}}
+	c := &Cells{
+		first: make([]int32, count), last: make([]int32, count), ends: make([]int32, count), rng: model.TimeRange{Min: 1, Max: 0},
+	}
 	var before, ends []int64
 	for i := range count {
 		t := start + int64(i)*step
@@ -51,7 +54,7 @@ func NewCells(start, step int64, count int, width, offset int64) *Cells {
 				c.count++
 			}
 		}
-		c.first[i], c.last[i] = c.cellOf[from], c.cellOf[to]
+		c.first[i], c.last[i], c.ends[i] = c.cellOf[from], c.cellOf[to], int32(to)
 		least, most := c.stretch(from), c.stretch(to)
 		if c.rng.Min > c.rng.Max {
 			c.rng.Min = least.Min
@@ -109,11 +112,8 @@ func (c *Cells) FirstStep(cell int32) int {
 	return sort.Search(len(c.last), func(i int) bool { return c.last[i] >= cell })
 }
 
-// End returns the last time of the window of a step.
-func (c *Cells) End(step int) int64 {
-	s := sort.Search(len(c.bounds), func(i int) bool { return c.cellOf[i] >= c.last[step] })
-	return c.stretch(s).Max
-}
+// End returns the last time of the window of a step, which must have cells.
+func (c *Cells) End(step int) int64 { return c.stretch(int(c.ends[step])).Max }
 
 // Cursor finds the cells of times that mostly lie near each other. It is used by one goroutine.
 type Cursor struct {

@@ -229,6 +229,26 @@ func TestCellsAtTheEdges(t *testing.T) {
 	}
 }
 
+// TestEnds of windows, with gaps between them or without.
+func TestEnds(t *testing.T) {
+	for _, width := range []int64{1, 3, 10, 25} {
+		for count := 1; count < 12; count++ {
+			cells := NewCells(100, 10, count, width, 5)
+			for step := range count {
+				if got, want := cells.End(step), int64(95+10*step); got != want {
+					t.Errorf("%d windows of %d: window %d ends at %d, should be %d", count, width, step, got, want)
+				}
+			}
+		}
+	}
+	cells := NewCells(math.MaxInt64-10, 10, 2, 15, -5)
+	for step, want := range []int64{math.MaxInt64 - 5, math.MaxInt64} {
+		if got := cells.End(step); got != want {
+			t.Errorf("window %d at the end of time ends at %d, should be %d", step, got, want)
+		}
+	}
+}
+
 // TestSumIsExact whatever the order.
 func TestSumIsExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
