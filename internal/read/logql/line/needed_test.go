@@ -74,6 +74,35 @@ func checkNeeded(t *testing.T, seed uint64) {
 	}
 }
 
+// TestNeedsMetadata: a pipeline does so unless all labels of its samples are surely those of the stream, and
+// then samples have the same labels with metadata and without.
+func TestNeedsMetadata(t *testing.T) {
+	stream := model.LabelsOf("a", "1", "a_extracted", "2", "b_extracted", "3", "c", "4")
+	metadata := model.LabelsOf("a", "5", "b", "6", "c", "7", "d", "8")
+	for name, want := range map[string]bool{"a": false, "a_extracted": true, "b_extracted": false, "c": false, "c_extracted": true, "d": true} {
+		p, err := line.CompileSampling(nil, line.Sampling{Labels: []string{name}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := p.NeedsMetadata(stream); got != want {
+			t.Errorf("%s: %v, should be %v", name, got, want)
+		}
+		r := p.Runner()
+		r.SetStream(stream)
+		var labels [2]string
+		for i, m := range []model.Labels{nil, metadata} {
+			var out line.Sample
+			if ok, err := r.Sample(1, nil, m, &out); !ok || err != nil {
+				t.Fatal(ok, err)
+			}
+			labels[i] = string(out.Labels)
+		}
+		if differ := labels[0] != labels[1]; differ != want {
+			t.Errorf("%s: labels of the sample %q with metadata, %q without", name, labels[1], labels[0])
+		}
+	}
+}
+
 func TestNumber(t *testing.T) {
 	for _, c := range []struct {
 		line string

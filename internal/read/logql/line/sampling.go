@@ -113,6 +113,10 @@ func (p *Pipeline) NeedsMetadata(stream model.Labels) bool {
 		if stream.Get(name) == nil {
 			return true
 		}
+		// Metadata whose name the stream has gets this one, and hides the stream's.
+		if own, ok := strings.CutSuffix(name, extractedSuffix); ok && stream.Get(own) != nil {
+			return true
+		}
 	}
 	return false
 }

@@ -407,6 +407,24 @@ func TestGaps(t *testing.T) {
 	}
 }
 
+// TestMetadataHidesALabel of the stream: lines count under the same labels, whether stages look at them or
+// not.
+func TestMetadataHidesALabel(t *testing.T) {
+	w := &world{sources: []*readtest.Memory{readtest.NewMemory(1)}}
+	l := model.LabelsOf("app", "x", "foo", "1", "foo_extracted", "2")
+	w.sources[0].AddText(tenant, l.Key(1, model.Logs), l, readtest.Line{Text: "a", Metadata: model.LabelsOf("foo", "3")})
+	for _, text := range []string{`count_over_time({app="x"}[5s])`, `count_over_time({app="x"} | drop zz [5s])`} {
+		p, err := Compile(compiled(t, text).expr, &syntax.Grouping{Labels: []string{"foo_extracted"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := p.Evaluate(context.Background(), w.execution(p, []string{tenant}), vector.Steps{Start: ms, Count: 1}, []string{tenant})
+		if err != nil || len(m.Series) != 1 || m.Series[0].Labels.String() != `{foo_extracted="3"}` {
+			t.Errorf("%s: %v, %+v", text, err, m)
+		}
+	}
+}
+
 // TestErrors: which lines end an evaluation, and with what.
 func TestErrors(t *testing.T) {
 	w := someLines(`{"a":1}`, `{"a":`, `{"a":2}`)
