@@ -143,8 +143,8 @@ func TestNotAsLoki(t *testing.T) {
 	}
 }
 
-// TestWorkIsCharged: what templates make is charged to the query, once for all lines, and a refusal is the
-// query's error.
+// TestWorkIsCharged: what templates make is charged to the query, once for all lines until the runner is
+// bound again, and a refusal is the query's error.
 func TestWorkIsCharged(t *testing.T) {
 	r := compile(t, "{a=`b`} | label_format x=a"+strings.Repeat(" | label_format x=`{{.x}}{{.x}}`", 20)+" | line_format `{{.x | len}}`").Runner()
 	r.SetStream(model.LabelsOf("a", "b"))
@@ -158,6 +158,12 @@ func TestWorkIsCharged(t *testing.T) {
 		if charged < 2<<20 || charged > line.MaxTemplateWork {
 			t.Errorf("%d bytes are charged", charged)
 		}
+	}
+	first := charged
+	charged = 0
+	r.Bind(t.Context(), func(n int64) error { charged += n; return nil })
+	if _, err := r.Process(1, []byte("x"), nil, &out); err != nil || charged != first {
+		t.Errorf("%v, %d bytes are charged when the runner is used again, should be %d", err, charged, first)
 	}
 	refusal := errors.New("no more")
 	r = compile(t, "{a=`b`} | line_format `{{repeat 100000 .a}}` | line_format `{{.a}}x`").Runner()

@@ -56,9 +56,10 @@ type Runner struct {
 }
 
 // Bind sets the context, which ends the work on a line between stages and within long ones, and the function
-// that charges the memory of templates. Charges are kept for as long as the runner is used.
+// that charges the memory of templates. Charges are kept until Bind is called again: what the former function
+// has charged is the caller's to give back, and buffers are charged anew.
 func (r *Runner) Bind(ctx context.Context, charge func(bytes int64) error) {
-	r.ctx, r.stop, r.charge = ctx, r.ended, charge
+	r.ctx, r.stop, r.charge, r.charged = ctx, r.ended, charge, 0
 }
 
 // SetStream says that further lines are of a stream with these labels, which must stay as they are until it
