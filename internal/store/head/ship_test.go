@@ -2,6 +2,7 @@ package head
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -218,6 +219,99 @@ func dataParts(r *rig) (files []string) {
 		}
 	}
 	return files
+}
+
+// markedRig is a head with a ship that is marked and has reserved its space while the bucket was away.
+func markedRig(t *testing.T, apart bool) (*rig, *awayBucket, *boundSpace) {
+	t.Helper()
+	space := &boundSpace{limit: 1 << 40}
+	r, b, _ := newAwayRig(t)
+	r.o.Space, r.o.BucketApart = space, apart
+	r.restart()
+	r.push("a", 0, 1000, r.now, 1)
+	b.fail = func() bool { return true }
+	if err := r.head.Ship(context.Background()); err == nil || space.reserved == 0 {
+		t.Fatalf("the bucket was away, and %d bytes are reserved: %v", space.reserved, err)
+	}
+	return r, b, space
+}
+
+// TestMarkedShipGoesFirst: a ship that has its space goes to the bucket, although nothing else has space that
+// must be done before a window is shipped.
+func TestMarkedShipGoesFirst(t *testing.T) {
+	ctx := context.Background()
+	for name, ship := range map[string]func(*Head) error{
+		"work": func(h *Head) error { _, err := h.Work(ctx); return err },
+		"ship": func(h *Head) error { return h.Ship(ctx) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, b, space := markedRig(t, true)
+			// Writes take all that they may.
+			r.push("a", 0, 1000, r.now+1, 2)
+			r.must(r.head.Flush(ctx))
+			space.limit = space.used + space.reserved
+			if err := ship(r.head); err == nil {
+				t.Fatal("the bucket was not away")
+			}
+			b.fail = nil
+			r.head.dropBuilt()
+			// Writes take what the block took.
+			space.used += space.Free()
+			_ = ship(r.head)
+			if len(b.blocks) != 1 {
+				t.Fatalf("%d blocks are in the bucket: %+v", len(b.blocks), *space)
+			}
+			if space.reserved != 0 {
+				t.Errorf("%d bytes are reserved", space.reserved)
+			}
+			space.limit = 1 << 40
+			r.must(r.head.Ship(ctx))
+			r.expect("a", 0, 1000, map[int64]float64{r.now: 1, r.now + 1: 2})
+		})
+	}
+}
+
+// TestShipsGoOnWithoutSpace: young parts that do not fit stop neither the windows of their signal nor those
+// of the other one, which make room.
+func TestShipsGoOnWithoutSpace(t *testing.T) {
+	ctx := context.Background()
+	for name, ship := range map[string]func(*Head) error{
+		"work": func(h *Head) error { _, err := h.Work(ctx); return err },
+		"ship": func(h *Head) error { return h.Ship(ctx) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			space := &boundSpace{limit: 1 << 40}
+			r := newRig(t, func(o *Options) { o.Space, o.BucketApart = space, true })
+			r.push("a", 0, 10, r.now, 1)
+			r.pushLines("a", 0, 3, 2, r.now, plainLine)
+			r.must(r.head.Flush(ctx))
+			for s := range signals {
+				r.must(r.head.sortYoung(ctx, model.Signal(s)))
+			}
+			windows := partBytes(slices.DeleteFunc(slices.Clone(r.head.snapshot()), func(p *local.Part) bool { return p.Info.Kind != local.Data }))
+			r.push("a", 0, 3000, r.now+1, 2)
+			r.must(r.head.Flush(ctx))
+			// The windows are closed. There is space for their blocks, but not for the young part.
+			r.now += int64(3 * time.Hour)
+			space.limit = space.used + 2*windows
+			if young := partBytes(r.head.group(model.Metrics, local.Data, local.Young)); young <= space.Free() {
+				t.Fatalf("%d bytes of young parts fit into %d", young, space.Free())
+			}
+			if err := ship(r.head); !errors.Is(err, model.ErrTransient) || !strings.Contains(err.Error(), "no room") {
+				t.Errorf("young parts that do not fit: %v", err)
+			}
+			for s := range signals {
+				if left := r.head.groups(model.Signal(s)); len(left) > 0 {
+					t.Errorf("%s of signal %d were not shipped", left, s)
+				}
+			}
+			space.limit = 1 << 40
+			r.must(r.head.Ship(ctx))
+			if left := dataParts(r); len(left) > 0 {
+				t.Errorf("%s are left", left)
+			}
+		})
+	}
 }
 
 // TestOutageBetweenCuts: of a ship of several blocks, those that are in the bucket are not sent again.
