@@ -125,14 +125,20 @@ func (d *disk) Free() int64 {
 // Reserve returns an error of class transient unless the folder has room for that many bytes more. They count
 // until release is called.
 func (d *disk) Reserve(bytes int64) (release func(), err error) {
-	d.reserved.Add(bytes)
+	release = d.ReserveAnyway(bytes)
 	if free := d.Free(); free < 0 {
-		d.reserved.Add(-bytes)
+		release()
 		return nil, &model.LimitError{Limit: "disk", Text: fmt.Sprintf(
 			"no room for %d more bytes: the data folder holds %d of at most %d, and %d bytes can still be used; raise the limit, shorten the retention or make room on its file system",
 			bytes, d.used.Load(), d.limit, max(free+bytes, 0))}
 	}
-	return sync.OnceFunc(func() { d.reserved.Add(-bytes) }), nil
+	return release, nil
+}
+
+// ReserveAnyway reserves bytes whether or not the folder has room for them. Writes leave them all the same.
+func (d *disk) ReserveAnyway(bytes int64) (release func()) {
+	d.reserved.Add(bytes)
+	return sync.OnceFunc(func() { d.reserved.Add(-bytes) })
 }
 
 // Wrote counts bytes that were written since the last measurement.

@@ -40,9 +40,9 @@ type Head struct {
 	// The locks, in the order in which they are taken.
 	merging struct { // one merge or ship at a time
 		sync.Mutex
-		built    map[shipID][]Block // finished blocks that wait for the bucket
-		reserved map[shipID]func()  // end the reservations of the ships that are marked
-		kept     map[string]bool    // parts of which the folder set-aside has a link
+		built    map[shipID][]Block      // finished blocks that wait for the bucket
+		reserved map[shipID]*reservation // of the ships that are marked
+		kept     map[string]bool         // parts of which the folder set-aside has a link
 	}
 	flushing sync.Mutex // one flush at a time
 	edits    struct {   // one change of the set of parts at a time

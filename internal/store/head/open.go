@@ -35,7 +35,7 @@ func Open(ctx context.Context, o Options) (*Head, error) {
 	h.background.urge, h.background.flushed = make(chan struct{}, 1), make(chan struct{}, 1)
 	h.background.running, h.background.stop = context.WithCancel(context.Background())
 	h.merging.built, h.merging.kept = make(map[shipID][]Block), make(map[string]bool)
-	h.merging.reserved = make(map[shipID]func())
+	h.merging.reserved = make(map[shipID]*reservation)
 	h.mu.room = sync.NewCond(&h.mu.Mutex)
 	h.mu.buffers.rows, h.mu.buffers.labels = rows.NewBuffer(), labels.NewBuffer()
 	h.metadata = metadata.New(o.Metadata)
@@ -49,6 +49,7 @@ func Open(ctx context.Context, o Options) (*Head, error) {
 		h.release()
 		return nil, err
 	}
+	h.reserveMarked()
 	h.loadMetadata(errors.Is(noCopy, os.ErrNotExist))
 	h.metrics = newMetrics(o.Registerer, h)
 	return h, nil

@@ -112,7 +112,8 @@ func (s *tightSpace) Reserve(n int64) (func(), error) {
 	}
 	return func() {}, nil
 }
-func (*tightSpace) Wrote(int64) {}
+func (*tightSpace) ReserveAnyway(int64) func() { return func() {} }
+func (*tightSpace) Wrote(int64)                {}
 
 // TestSpaceOfShip: a ship needs space for its objects only if they lie in the data folder.
 func TestSpaceOfShip(t *testing.T) {
@@ -142,6 +143,10 @@ func (s *boundSpace) Reserve(n int64) (func(), error) {
 	}
 	s.reserved += n
 	return func() { s.reserved -= n }, nil
+}
+func (s *boundSpace) ReserveAnyway(n int64) func() {
+	s.reserved += n
+	return func() { s.reserved -= n }
 }
 func (s *boundSpace) Wrote(n int64) { s.used += n }
 
@@ -312,6 +317,76 @@ func TestShipsGoOnWithoutSpace(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestReservationAfterRestart: a start reserves the space of a marked ship before anything is written, so
+// that writes cannot take it.
+func TestReservationAfterRestart(t *testing.T) {
+	for name, again := range map[string]func(*rig){"restart": (*rig).restart, "crash": (*rig).crash} {
+		for _, apart := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, " apart ", apart), func(t *testing.T) {
+				r, b, space := markedRig(t, apart)
+				need := space.reserved
+				if name == "crash" {
+					space.reserved = 0
+				}
+				again(r)
+				if space.reserved != need {
+					t.Fatalf("%d bytes are reserved, want %d", space.reserved, need)
+				}
+				space.used += space.Free() + 1 // also what no reservation has foreseen
+				b.fail = nil
+				_, err := r.head.Work(context.Background())
+				r.must(err)
+				if len(b.blocks) != 1 || space.reserved != 0 || len(r.head.merging.reserved) != 0 {
+					t.Errorf("%d blocks are in the bucket, %d bytes are reserved", len(b.blocks), space.reserved)
+				}
+				r.expect("a", 0, 1000, map[int64]float64{r.now: 1})
+			})
+		}
+	}
+}
+
+// TestReservationBeyondSpace: a start reserves the space of marked ships even if it is not there. They wait
+// for it, one at a time.
+func TestReservationBeyondSpace(t *testing.T) {
+	ctx := context.Background()
+	r, b, space := markedRig(t, true)
+	first := space.reserved
+	r.push("a", 0, 1000, r.now-int64(12*time.Hour), 2) // late
+	if err := r.head.Ship(ctx); err == nil || space.reserved == first {
+		t.Fatalf("the bucket was away, and %d bytes are reserved: %v", space.reserved, err)
+	}
+	both := space.reserved
+	room := max(first, both-first)
+	r.must(r.head.Close())
+	used := space.used
+	space.limit = used + min(first, both-first) - 1
+	r.open()
+	if space.reserved != both {
+		t.Fatalf("%d bytes are reserved, want %d", space.reserved, both)
+	}
+	b.fail = nil
+	for range 3 {
+		if _, err := r.head.Work(ctx); !errors.Is(err, model.ErrTransient) || !strings.Contains(err.Error(), "no room") {
+			t.Errorf("a ship without space: %v", err)
+		}
+	}
+	if len(b.blocks) != 0 || space.used != used || space.reserved != both {
+		t.Fatalf("%d blocks were made without space: %+v", len(b.blocks), *space)
+	}
+	space.limit = used + room // for each of them, though not for both
+	for want := 1; want <= 2; want++ {
+		_, err := r.head.Work(ctx)
+		if len(b.blocks) != want || (err == nil) != (want == 2) {
+			t.Fatalf("%d blocks are in the bucket, want %d: %v", len(b.blocks), want, err)
+		}
+		space.used = used // the files of the ship are gone
+	}
+	if space.reserved != 0 {
+		t.Errorf("%d bytes are reserved in the end", space.reserved)
+	}
+	r.expect("a", 0, 1000, map[int64]float64{r.now: 1, r.now - int64(12*time.Hour): 2})
 }
 
 // TestOutageBetweenCuts: of a ship of several blocks, those that are in the bucket are not sent again.

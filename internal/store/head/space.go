@@ -1,8 +1,10 @@
 package head
 
 import (
+	"fmt"
 	"math"
 
+	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/head/local"
 )
 
@@ -13,6 +15,8 @@ type Space interface {
 	// Reserve returns an error of class transient unless there is room for that many bytes. They count until
 	// release is called.
 	Reserve(bytes int64) (release func(), err error)
+	// ReserveAnyway reserves bytes whether or not there is room, so that others do not take what there is.
+	ReserveAnyway(bytes int64) (release func())
 	// Wrote is told the size of new files.
 	Wrote(bytes int64)
 }
@@ -22,6 +26,7 @@ type endless struct{}
 
 func (endless) Free() int64                   { return math.MaxInt64 }
 func (endless) Reserve(int64) (func(), error) { return func() {}, nil }
+func (endless) ReserveAnyway(int64) func()    { return func() {} }
 func (endless) Wrote(int64)                   {}
 
 // Buffered returns the bytes of the rows and labels in memory. A flush writes less than that.
@@ -50,23 +55,70 @@ func (h *Head) inSpace(in []*local.Part, factor int64, work func() error) error 
 	return work()
 }
 
+// reservation is the space of a ship that is marked.
+type reservation struct {
+	bytes   int64
+	release func()
+	// unchecked says that there was too little space when the head was opened.
+	unchecked bool
+}
+
 // reserve reserves space for a ship until endReservation, once. The reservation stays while finished blocks
 // wait for the bucket, and count as files too: they may have to be built again. That costs writes nothing
 // until the reservations exceed the margin that writes leave anyway. The caller holds merging.
 func (h *Head) reserve(id shipID, bytes int64) error {
-	if h.merging.reserved[id] != nil {
-		return nil
+	if r := h.merging.reserved[id]; r != nil {
+		return h.checkReservation(r)
 	}
 	release, err := h.o.Space.Reserve(bytes)
 	if err == nil {
-		h.merging.reserved[id] = release
+		h.merging.reserved[id] = &reservation{bytes: bytes, release: release}
 	}
 	return err
 }
 
+// checkReservation refuses a ship whose space was not there when the head was opened, until it is. Ships run
+// one at a time, so one may use what is reserved for those that wait: when it is through, that is free again.
+func (h *Head) checkReservation(r *reservation) error {
+	if !r.unchecked {
+		return nil
+	}
+	var waiting int64
+	for _, other := range h.merging.reserved {
+		waiting += other.bytes
+	}
+	if free := h.o.Space.Free(); free < r.bytes-waiting {
+		return &model.LimitError{Limit: "disk", Text: fmt.Sprintf(
+			"no room for the blocks of a ship: %d bytes are needed and %d can still be used; raise the limit, shorten the retention or make room on its file system",
+			r.bytes, max(free+waiting, 0))}
+	}
+	r.unchecked = false
+	return nil
+}
+
+// reserveMarked reserves the space of the ships that are marked, also if it is not there: then writes take no
+// more of it, and the ship waits for the rest. Open calls it, before the journal takes writes.
+func (h *Head) reserveMarked() {
+	h.merging.Lock()
+	defer h.merging.Unlock()
+	for s := range signals {
+		signal := model.Signal(s)
+		for _, g := range h.groups(signal) {
+			in := h.marked(signal, g)
+			if len(in) == 0 {
+				continue
+			}
+			id, bytes := shipOf(signal, g, in), h.shipFactor()*partBytes(in)
+			if h.reserve(id, bytes) != nil {
+				h.merging.reserved[id] = &reservation{bytes: bytes, release: h.o.Space.ReserveAnyway(bytes), unchecked: true}
+			}
+		}
+	}
+}
+
 func (h *Head) endReservation(id shipID) {
-	if release := h.merging.reserved[id]; release != nil {
-		release()
+	if r := h.merging.reserved[id]; r != nil {
+		r.release()
 		delete(h.merging.reserved, id)
 	}
 }

@@ -57,7 +57,7 @@ type Runner struct {
 
 // Bind sets the context, which ends the work on a line between stages and within long ones, and the function
 // that charges the memory of templates. Charges are kept until Bind is called again: what the former function
-// has charged is the caller's to give back, and buffers are charged anew.
+// has charged is the caller's to give back, and buffers are charged to the new one.
 func (r *Runner) Bind(ctx context.Context, charge func(bytes int64) error) {
 	r.ctx, r.stop, r.charge, r.charged = ctx, r.ended, charge, 0
 }
