@@ -31,6 +31,9 @@ func (e *Engine) Patterns(ctx context.Context, q *PatternQuery) ([]patterns.Seri
 	if !q.Prepared.WantsLines() {
 		return nil, errOnlyMatchers
 	}
+	if q.End <= max(q.Start, 0) { // lines before 1970 have no patterns
+		return nil, nil
+	}
 	unit := int64(time.Second)
 	totals := patterns.NewTotals(q.Start/unit, (q.End-1)/unit+1, q.Step/unit, q.Quota)
 	chosen, matchers := selectors(q.Prepared.log.Matchers, q.Tenants)

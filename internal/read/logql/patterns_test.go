@@ -189,6 +189,29 @@ func TestPatternsOfStages(t *testing.T) {
 	}
 }
 
+// An empty range has no patterns, wherever it is in the 10 seconds of a count.
+func TestPatternsOfEmptyRanges(t *testing.T) {
+	w := newPatternWorld(t, patterns.Options{Whole: true})
+	for n := range int64(20) { // enough lines in each 10 seconds for a pattern
+		w.add(t, "a", "x"+name(n), 50, 150, true, func(int64) string { return "job is done" })
+		w.add(t, "a", "x"+name(n), patternTime-20, patternTime, true, func(int64) string { return "job is done" })
+	}
+	in := (patternTime - 95) * 1e9
+	for _, c := range []struct{ start, end int64 }{
+		{in, in}, {in, in - 1}, {in, in - 1e9}, {in + 1, in}, {in, 0}, {in, math.MinInt64}, {math.MinInt64, math.MinInt64},
+		{0, math.MinInt64}, {0, 0}, {math.MinInt64, 0}, {math.MinInt64, -1}, {-5e9, -1}, {math.MaxInt64, math.MaxInt64},
+	} {
+		for _, query := range []string{`{app=~"x.*"}`, `{app=~"x.*"} |= "job"`} {
+			got, err := w.engine.Patterns(context.Background(), &PatternQuery{
+				Tenants: []string{"a"}, Prepared: prepared(query), Start: c.start, End: c.end, Step: 1e9, Quota: &model.Quota{MaxBytes: 1 << 20}, Cost: &model.Cost{},
+			})
+			if err != nil || len(got) > 0 {
+				t.Errorf("%s, %d to %d: %v %v", query, c.start, c.end, got, err)
+			}
+		}
+	}
+}
+
 // What a keeper forgets to save memory comes from samples: no line is lost or counted twice.
 func TestForgottenPatterns(t *testing.T) {
 	w := newPatternWorld(t, patterns.Options{Whole: true, MaxBytes: 50_000})
