@@ -18,6 +18,15 @@ type bucket struct {
 	lines float32
 }
 
+// bucketOf returns the number of the fine bucket of a time in Unix nanoseconds, or -1 if it has none.
+func bucketOf(time int64) int64 {
+	seconds := time / 1e9
+	if seconds < 0 {
+		return -1
+	}
+	return seconds / fine
+}
+
 // addTo adds lines to the bucket that begins at a time.
 func addTo(counts []bucket, begin uint32, lines float32) []bucket {
 	last := len(counts) - 1

@@ -52,10 +52,13 @@ type stream struct {
 	id     streamID
 	labels model.Labels
 	byLevel
+	// The intake alone uses these: for each level, where in the waiting rows the last one is, and the one whose
+	// turn it is to stand for another line.
+	last, turn [len(levels)]int32
 }
 
 // streamBytes is about what a stream takes besides its labels and miners.
-const streamBytes = 384
+const streamBytes = 448
 
 // New returns a Keeper, which must be closed.
 func New(o Options) *Keeper {

@@ -183,27 +183,6 @@ func TestKeeperSamples(t *testing.T) {
 	}
 }
 
-// While nothing is mined, lines that find no room are counted by others.
-func TestKeeperHasNoRoom(t *testing.T) {
-	k := newIdle(Options{MaxBytes: 1 << 20, Whole: true})
-	l := model.LabelsOf("app", "x")
-	send := func() {
-		k.See(batch("a", l, []int64{k.now.UnixNano()}, func(int) string { return strings.Repeat("w ", 900) }))
-	}
-	n := 0
-	for ; testutil.ToFloat64(k.metrics.dropped) == 0; n++ {
-		send()
-		k.now = k.now.Add(time.Millisecond)
-	}
-	k.mineAll()
-	send()
-	k.mineAll()
-	if lines, _ := k.lines(t, "a", 0); lines != int64(n)+1 {
-		t.Errorf("%d lines of %d", lines, n+1)
-	}
-	k.check(t)
-}
-
 // Counts lose their resolution before they are forgotten, and the keeper says since when they are complete.
 func TestKeeperShrinks(t *testing.T) {
 	k := newIdle(Options{MaxBytes: 15_000, Whole: true})
