@@ -139,17 +139,9 @@ func (p *Plan) binary(e *syntax.BinaryExpr) (*node, error) {
 	return p.add(shape.String(), binary{e}, left, right), nil
 }
 
-// groupsSamples reports whether samples may be added up by the labels of a sum at once. As in Loki, it is so
-// if the value of a window is a sum itself.
+// groupsSamples reports whether samples may be added up by the labels of a sum at once.
 func groupsSamples(e *syntax.VectorAggregation, leaf *syntax.RangeAggregation) bool {
-	if e.Op != syntax.Sum || leaf.Grouping != nil {
-		return false
-	}
-	switch leaf.Op {
-	case syntax.CountOverTime, syntax.Rate, syntax.BytesOverTime, syntax.BytesRate, syntax.SumOverTime:
-		return true
-	}
-	return false
+	return e.Op == syntax.Sum && leaf.Grouping == nil && sample.AddsUp(leaf.Op)
 }
 
 // leaf returns the node of a range aggregation. With a grouping from outside its text shows that grouping.

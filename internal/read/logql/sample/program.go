@@ -25,7 +25,7 @@ type Program struct {
 func Compile(e *syntax.RangeAggregation, outer *syntax.Grouping) (*Program, error) {
 	s := line.Sampling{Unwrap: e.Range.Unwrap, None: e.Op == syntax.AbsentOverTime}
 	grouping := e.Grouping
-	if grouping == nil && addsUp(e.Op) {
+	if grouping == nil && AddsUp(e.Op) {
 		grouping = outer
 	}
 	if grouping != nil {
@@ -49,9 +49,9 @@ func Compile(e *syntax.RangeAggregation, outer *syntax.Grouping) (*Program, erro
 	}, nil
 }
 
-// addsUp reports whether the sum over groups of an aggregation is the aggregation over the samples of the
-// groups.
-func addsUp(op syntax.RangeOp) bool {
+// AddsUp reports whether the sum over groups of an aggregation is the aggregation over the samples of the
+// groups. It is so for the same ones as in Loki.
+func AddsUp(op syntax.RangeOp) bool {
 	switch op {
 	case syntax.CountOverTime, syntax.Rate, syntax.BytesOverTime, syntax.BytesRate, syntax.SumOverTime:
 		return true
