@@ -40,7 +40,7 @@ READ = {"1": Cursor.u8, "8": Cursor.u64, "u": Cursor.uvarint, "v": Cursor.varint
         "t": lambda c: c.bytes().decode("latin-1"), "k": lambda c: int.from_bytes(c.take(16), "big"),
         "S": lambda c: c.each("vu"), "H": lambda c: c.each("1v8D"), "L": lambda c: c.each("uSS"),
         "D": lambda c: [x for x, in c.each("8")],
-        "X": lambda c: (x := c.read("uuu")) + (c.read("uu") if x[2] else [])}  # 3.3, of text
+        "X": lambda c: (x := c.read("uu")) + (c.read("u") if x[1] else [0]) + (y := c.read("u")) + (c.read("uu") if y[0] else [])}  # 3.3, of text
 
 def exceptions(found):  # 3.11, 3.12: (index, what is there)
     return zip(accumulate((skip for skip, _ in found), lambda at, skip: at + 1 + skip), (x for _, x in found))
@@ -280,25 +280,28 @@ def entries(c, in_runs, section, family, fields):  # 3.3: of each page offset, l
     ends = [c.uint(4) for _ in range(0, n, 16)] if in_runs else []
     begin = c.p
     for size, end in zip([16] * (n // 16) + [n % 16], ends) if in_runs else [(n, None)]:
-        last_end = rank = 0
+        last_end = last_lines = rank = 0
         for _ in range(size):
             gap, length, first, *_, last = c.read(fields)
             rank += first
-            place = last if family == 3 else [0, 0, 0]
             need(last_end + gap >= at, "order of pages")
-            yield last_end + gap, length, rank, place
-            at = last_end = last_end + gap + length + place[1]
+            at, last_end = last_end + gap, last_end + gap + length
+            lines = (last_lines + last[2], last[1]) if family == 3 else (0, 0)
+            if lines[1]: last_lines = sum(lines)
+            yield at, length, rank, (last, lines)
+            at = last_end
         need(end in (None, c.p - begin), "end of entries")
 def content(f, c, name, read, *kind):  # 3.3: what there is by rank
     out, filters = defaultdict(list), set()
     for i, (offset, length, *_) in enumerate(entries(c, False, *kind)):
         seen[f"{'further ' if i else ''}index of {name}"] += 1
-        for offset, length, rank, (size, behind, *of) in entries(page(f, offset, length), True, *kind):
+        for offset, length, rank, (more, lines_at) in entries(page(f, offset, length), True, *kind):
             held, first = page(f, offset, length), rank
             if not read: continue  # the checksum is right
             if read is text:
-                end = offset + length + behind
-                lines = page(f, end - behind, behind) if behind else Cursor(b"")
+                end = max(offset + length, sum(lines_at))
+                lines = page(f, *lines_at) if lines_at[1] else Cursor(b"")
+                size, _, _, *of = more
                 need(len(lines.b) == size, "bytes of lines")
                 if of[0] and (at := (end + of[1], of[0])) not in filters:  # 3.15
                     filters.add(at)
@@ -314,7 +317,7 @@ def content(f, c, name, read, *kind):  # 3.3: what there is by rank
 def footer(f):  # 3, 3.2
     need(len(f) > 28 and f[:8] == MAGIC and f[-8:] == MAGIC[::-1], "header or end")
     n, version, crc = struct.unpack("<III", f[-20:-8])
-    need(crc32c(f[-20:-12]) == crc and version == 1, "checksum of the tail, or version")
+    need(crc32c(f[-20:-12]) == crc and version == 2, "checksum of the tail, or version")
     c = page(f, len(f) - 20 - n, n)
     seed, signal, flags = c.read("81u")
     sources, tenants = c.each("buuu"), []

@@ -212,7 +212,7 @@ func TestUnitsAreCopied(t *testing.T) {
 		entries, err := r.Entries(context.Background(), nil, text.Section, 0)
 		parttest.Must(t, err)
 		for _, e := range entries {
-			page, err := r.Read(context.Background(), e.LinesAddr().Off, int64(e.Text.Lines))
+			page, err := r.Read(context.Background(), e.Text.Lines.Off, int64(e.Text.Lines.Len))
 			parttest.Must(t, err)
 			stored = append(stored, page)
 		}
@@ -225,7 +225,7 @@ func TestUnitsAreCopied(t *testing.T) {
 		t.Fatalf("%d units of %d", len(entries), len(stored))
 	}
 	for i, e := range entries {
-		page, err := r.Read(context.Background(), e.LinesAddr().Off, int64(e.Text.Lines))
+		page, err := r.Read(context.Background(), e.Text.Lines.Off, int64(e.Text.Lines.Len))
 		parttest.Must(t, err)
 		if !bytes.Equal(page, stored[i]) || page[0] != lines.Codec || e.Text.Filter.Len == 0 {
 			t.Fatalf("unit %d is not the one that was copied", i)

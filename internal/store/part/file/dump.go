@@ -99,12 +99,12 @@ func dumpEntries(a *Annotator, s *Section, n uint64, size int64) {
 				return fmt.Sprintf("%s: tenant %d from %q=%q", place, e.Tenant, e.Name, e.Value)
 			case s.Form == KeyEntries:
 				return fmt.Sprintf("%s: ranks %d..%d from key %s", place, e.Rank0, e.Last(), e.Key)
-			case s.Form == UnitEntries && e.Text.Lines > 0 && e.Text.Filter.Len > 0:
+			case s.Form == UnitEntries && e.Text.Filter.Len > 0:
 				return fmt.Sprintf("%s: ranks %d..%d, %d rows in [%d, %d]; %d bytes of lines in [%d, %d); filter %d in [%d, %d)", place, e.Rank0, e.Last(), e.Rows,
-					e.Times.Min, e.Times.Max, e.Text.Bytes, e.LinesAddr().Off, e.end(), e.Text.Number, e.Text.Filter.Off, e.Text.Filter.Off+int64(e.Text.Filter.Len))
+					e.Times.Min, e.Times.Max, e.Text.Bytes, e.Text.Lines.Off, e.Text.Lines.end(), e.Text.Number, e.Text.Filter.Off, e.Text.Filter.end())
 			case s.Form == UnitEntries:
-				return fmt.Sprintf("%s: ranks %d..%d, %d rows in [%d, %d]; %d bytes of lines in the next %d", place, e.Rank0, e.Last(), e.Rows,
-					e.Times.Min, e.Times.Max, e.Text.Bytes, e.Text.Lines)
+				return fmt.Sprintf("%s: ranks %d..%d, %d rows in [%d, %d]; %d bytes of lines in [%d, %d)", place, e.Rank0, e.Last(), e.Rows,
+					e.Times.Min, e.Times.Max, e.Text.Bytes, e.Text.Lines.Off, e.Text.Lines.end())
 			case s.rows():
 				return fmt.Sprintf("%s: ranks %d..%d, %d rows in [%d, %d]", place, e.Rank0, e.Last(), e.Rows, e.Times.Min, e.Times.Max)
 			}

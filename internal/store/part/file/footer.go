@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	FormatVersion = 1
+	FormatVersion = 2
 
 	HeaderBytes = 8
 	// TailBytes: length of the stored footer page, version, checksum of these eight bytes, magic.

@@ -33,37 +33,32 @@ const MaxFilters = 1 << 12
 type UnitPages struct {
 	// Bytes are those of all lines.
 	Bytes uint64
-	// Lines is the stored length of the page of lines, which follows that of rows. It is 0 if all lines are
-	// empty: then there is no such page.
-	Lines uint32
+	// Lines is the page of lines. A length of 0 means that all lines are empty: then there is no such page.
+	Lines Addr
 	// Filter is the page that has the unit's filter; Number is the filter's number there. A length of 0 means
 	// that the unit has no filter.
 	Filter Addr
 	Number uint32
 }
 
-// LinesAddr is the address of the unit's page of lines.
-func (e *Entry) LinesAddr() Addr {
-	return Addr{Off: e.Addr.Off + int64(e.Addr.Len), Len: e.Text.Lines}
-}
-
 // end is the offset after the page and, for text, after the page of lines.
-func (e *Entry) end() int64 { return e.Addr.Off + int64(e.Addr.Len) + int64(e.Text.Lines) }
+func (e *Entry) end() int64 { return max(e.Addr.end(), e.Text.Lines.end()) }
 
 // Last is the last rank that the page covers.
 func (e *Entry) Last() uint32 { return e.Rank0 + e.Ranks - 1 }
 
 // entryCoder writes, or reads, entries of one section one after the other.
 type entryCoder struct {
-	end  int64
-	rank uint32
-	next uint64 // while reading: the rank after those of the last entry; 0 before the first
+	end   int64 // of the last page
+	lines int64 // the end of the last page of lines
+	rank  uint32
+	next  uint64 // while reading: the rank after those of the last entry; 0 before the first
 }
 
 func (c *entryCoder) append(dst []byte, s *Section, e *Entry) []byte {
 	dst = binary.AppendUvarint(dst, uint64(e.Addr.Off-c.end))
 	dst = binary.AppendUvarint(dst, uint64(e.Addr.Len))
-	c.end = e.end()
+	c.end = e.Addr.end()
 	if s.Form == PairEntries {
 		dst = binary.AppendUvarint(dst, uint64(e.Tenant))
 		return column.AppendBytes(column.AppendBytes(dst, e.Name), e.Value)
@@ -79,15 +74,19 @@ func (c *entryCoder) append(dst []byte, s *Section, e *Entry) []byte {
 		dst = binary.AppendVarint(dst, e.Times.Min)
 		dst = binary.AppendUvarint(dst, uint64(e.Times.Max-e.Times.Min))
 		if s.Form == UnitEntries {
-			dst = e.appendText(dst)
+			dst = c.appendText(dst, e)
 		}
 	}
 	return dst
 }
 
-func (e *Entry) appendText(dst []byte) []byte {
+func (c *entryCoder) appendText(dst []byte, e *Entry) []byte {
 	dst = binary.AppendUvarint(dst, e.Text.Bytes)
-	dst = binary.AppendUvarint(dst, uint64(e.Text.Lines))
+	dst = binary.AppendUvarint(dst, uint64(e.Text.Lines.Len))
+	if e.Text.Lines.Len > 0 {
+		dst = binary.AppendUvarint(dst, uint64(e.Text.Lines.Off-c.lines))
+		c.lines = e.Text.Lines.end()
+	}
 	dst = binary.AppendUvarint(dst, uint64(e.Text.Filter.Len))
 	if e.Text.Filter.Len > 0 {
 		dst = binary.AppendUvarint(dst, uint64(e.Text.Filter.Off-e.end()))
@@ -96,9 +95,13 @@ func (e *Entry) appendText(dst []byte) []byte {
 	return dst
 }
 
-func (e *Entry) readText(s *column.Scan, size int64) {
+func (c *entryCoder) readText(s *column.Scan, e *Entry, size int64) {
 	e.Text.Bytes = s.Uvarint()
-	e.Text.Lines = uint32(s.Below(MaxPageBytes + envelopeMax))
+	e.Text.Lines.Len = uint32(s.Below(MaxPageBytes + envelopeMax))
+	if e.Text.Lines.Len > 0 {
+		e.Text.Lines.Off = c.lines + int64(s.Below(uint64(size)))
+		c.lines = e.Text.Lines.end()
+	}
 	e.Text.Filter.Len = uint32(s.Below(MaxPageBytes + envelopeMax))
 	if e.Text.Filter.Len > 0 {
 		e.Text.Filter.Off = e.end() + int64(s.Below(uint64(size)))
@@ -117,6 +120,9 @@ func (c *entryCoder) followed(sec *Section, rank0 uint64) bool {
 
 // leadsTo reports whether an entry that was read without the one before may follow it.
 func (c *entryCoder) leadsTo(sec *Section, e *Entry) bool {
+	if e.Text.Lines.Len > 0 && e.Text.Lines.Off < c.lines {
+		return false
+	}
 	return e.Addr.Off >= c.end && c.followed(sec, uint64(e.Rank0))
 }
 
@@ -125,7 +131,7 @@ func (c *entryCoder) read(s *column.Scan, sec *Section, size int64) Entry {
 	var e Entry
 	e.Addr.Off = c.end + int64(s.Below(uint64(size)))
 	e.Addr.Len = uint32(s.Below(MaxPageBytes + envelopeMax))
-	if c.end = e.Addr.Off + int64(e.Addr.Len); c.end > size {
+	if c.end = e.Addr.end(); c.end > size {
 		s.Fail()
 	}
 	if sec.Form == PairEntries {
@@ -154,8 +160,7 @@ func (c *entryCoder) read(s *column.Scan, sec *Section, size int64) Entry {
 		e.Times.Min = s.Varint()
 		e.Times.Max = e.Times.Min + int64(s.Uvarint())
 		if sec.Form == UnitEntries {
-			e.readText(s, size)
-			c.end = e.end()
+			c.readText(s, &e, size)
 		}
 	}
 	return e

@@ -17,6 +17,8 @@ type Addr struct {
 	Len uint32
 }
 
+func (a Addr) end() int64 { return a.Off + int64(a.Len) }
+
 // Pages returns the decoded pages of one file: checksum verified, decompressed. What it returns is never
 // changed and may be shared. It is called by many goroutines at once.
 type Pages interface {

@@ -28,6 +28,7 @@ type Sizes struct {
 	TextBytes                        int // bytes: of the lines of a unit
 	SliceBytes, FilterBytes          int // bytes: of a slice of filters, and of filters that are sliced together
 	TextRows                         int // of a unit
+	GroupBytes                       int // stored bytes: of the units that are written together
 	Ties                             int // rows of one time whose content a merge remembers
 }
 
@@ -147,7 +148,7 @@ func (f *Writer) Page(codec byte) (Addr, error) {
 	return f.Stored(f.stored)
 }
 
-// Stored writes a page that is already in its stored form.
+// Stored writes a page, or several one after the other, that are already in their stored form.
 func (f *Writer) Stored(stored []byte) (Addr, error) {
 	if f.off == 0 {
 		if err := f.write([]byte(Header)); err != nil {

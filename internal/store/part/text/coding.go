@@ -111,25 +111,10 @@ func (x *Writer) codeUnits() error {
 		if u.err != nil {
 			return u.err
 		}
-		if err := x.writeUnit(u); err != nil {
+		if err := x.group.add(x.w, u.entry, u.page, u.lines, u.filter); err != nil {
 			return err
 		}
 		u.from.reset()
 	}
 	return nil
-}
-
-// writeUnit writes the pages of a unit side by side.
-func (x *Writer) writeUnit(u *codedUnit) (err error) {
-	e := u.entry
-	if e.Addr, err = x.w.Stored(u.page); err != nil {
-		return err
-	}
-	if e.Text.Bytes > 0 {
-		e.Text.Lines = uint32(len(u.lines))
-		if _, err := x.w.Stored(u.lines); err != nil {
-			return err
-		}
-	}
-	return x.unitWritten(e, u.filter)
 }

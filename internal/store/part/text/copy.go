@@ -2,7 +2,6 @@ package text
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/part/column"
@@ -43,13 +42,13 @@ func (x *Writer) copyUnit(ctx context.Context, s *storedText) error {
 		return err
 	}
 	r := s.from.r
-	stored, err := r.Read(ctx, e.Addr.Off, int64(e.Addr.Len)+int64(e.Text.Lines))
+	stored, err := r.Read(ctx, e.Addr.Off, int64(e.Addr.Len))
 	if err != nil {
 		return err
 	}
 	u := &s.from.unit
 	s.from.held = file.Addr{}
-	payload, err := lines.DecodePage(stored[:e.Addr.Len])
+	payload, err := lines.DecodePage(stored)
 	if err == nil {
 		err = u.decode(payload)
 	}
@@ -64,35 +63,37 @@ func (x *Writer) copyUnit(ctx context.Context, s *storedText) error {
 	}
 	to := file.Entry{Rank0: x.w.Rank(), Ranks: 1, Rows: e.Rows, Times: e.Times}
 	to.Text.Bytes = e.Text.Bytes
-	if to.Addr, err = x.copyPage(stored[:e.Addr.Len]); err != nil {
+	rows, err := x.sealed(&x.rows, stored)
+	if err != nil {
 		return file.AtPage(e.Addr, err)
 	}
-	lines, err := x.copyPage(stored[e.Addr.Len:])
-	if err != nil {
-		return fmt.Errorf("page at %d: %w", e.LinesAddr().Off, err)
+	var text []byte
+	if e.Text.Lines.Len > 0 {
+		if text, err = r.Read(ctx, e.Text.Lines.Off, int64(e.Text.Lines.Len)); err != nil {
+			return err
+		}
+		if text, err = x.sealed(&x.lines, text); err != nil {
+			return file.AtPage(e.Text.Lines, err)
+		}
 	}
-	to.Text.Lines = lines.Len
 	x.countTimes(u.Times, e.Text.Bytes)
 	x.last = e.Times.Max
 	x.pages++
-	return x.unitWritten(to, filter)
+	return x.group.add(x.w, to, rows, text, filter)
 }
 
-// copyPage writes a page in its stored form. It verifies the checksum, and changes the compression to that of
-// the part.
-func (x *Writer) copyPage(stored []byte) (file.Addr, error) {
+// sealed returns a page in the stored form of the part, in which only its compression may differ. It verifies
+// the checksum.
+func (x *Writer) sealed(buf *[]byte, stored []byte) ([]byte, error) {
 	if err := file.VerifyPage(stored); err != nil {
-		return file.Addr{}, err
+		return nil, err
 	}
-	if x.w.Dense() && stored[0] == file.CodecS2 {
-		payload, err := lines.DecodePage(stored)
-		if err != nil {
-			return file.Addr{}, err
-		}
-		if x.stored, err = file.SealPage(x.stored[:0], payload, file.CodecZstd); err != nil {
-			return file.Addr{}, err
-		}
-		stored = x.stored
+	if !x.w.Dense() || stored[0] != file.CodecS2 {
+		return stored, nil
 	}
-	return x.w.Stored(stored)
+	payload, err := lines.DecodePage(stored)
+	if err == nil {
+		*buf, err = file.SealPage((*buf)[:0], payload, file.CodecZstd)
+	}
+	return *buf, err
 }

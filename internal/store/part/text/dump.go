@@ -83,8 +83,8 @@ func dumpFilters(a *file.Annotator) {
 
 // ListPages lists the page of lines of a unit, and the pages of its filter.
 func ListPages(ctx context.Context, pages file.Pages, seen map[file.Addr]bool, e *file.Entry) (extra []file.ExtraPage, err error) {
-	if e.Text.Lines > 0 {
-		extra = append(extra, file.ExtraPage{Addr: e.LinesAddr(), Name: "lines", Dump: dumpRaw("lines")})
+	if e.Text.Lines.Len > 0 {
+		extra = append(extra, file.ExtraPage{Addr: e.Text.Lines, Name: "lines", Dump: dumpRaw("lines")})
 	}
 	f := e.Text.Filter
 	if f.Len == 0 || seen[f] {

@@ -67,7 +67,7 @@ func (p *page) appendReads(dst []file.Addr, want model.TextWant) []file.Addr {
 		dst = append(dst, p.e.Addr)
 	}
 	if p.readsLines(want) {
-		dst = append(dst, p.e.LinesAddr())
+		dst = append(dst, p.e.Text.Lines)
 	}
 	return dst
 }

@@ -14,7 +14,7 @@ import (
 func unnamed(err error) error { return err }
 
 var formatSizes = file.Sizes{
-	PageBytes: file.PageBytes, IndexBytes: file.PageBytes, TextBytes: UnitBytes, SliceBytes: SliceBytes, FilterBytes: FilterBytes, TextRows: MaxUnitRows, Ties: MaxTies,
+	PageBytes: file.PageBytes, IndexBytes: file.PageBytes, TextBytes: UnitBytes, SliceBytes: SliceBytes, FilterBytes: FilterBytes, GroupBytes: GroupBytes, TextRows: MaxUnitRows, Ties: MaxTies,
 }
 
 // sections are those of a file of which only the text is filled.

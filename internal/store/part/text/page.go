@@ -114,7 +114,7 @@ func appendMetadata(dst, src *model.TextRows, some bool) {
 
 // read reads the unit and, if they are wanted, its lines, unless it has them.
 func (p *page) read(ctx context.Context, want model.TextWant) error {
-	lines := want&model.WantLines != 0 && p.e.Text.Lines > 0
+	lines := want&model.WantLines != 0 && p.e.Text.Lines.Len > 0
 	if err := p.readUnit(ctx, want&^model.WantNewest); err != nil {
 		return err
 	}
@@ -125,13 +125,13 @@ func (p *page) read(ctx context.Context, want model.TextWant) error {
 	if err := p.charge(int64(p.e.Text.Bytes)); err != nil {
 		return err
 	}
-	payload, err := p.r.Page(ctx, p.e.LinesAddr())
+	payload, err := p.r.Page(ctx, p.e.Text.Lines)
 	if err == nil {
 		err = p.unit.setLines(payload)
 	}
 	if err != nil {
 		_ = p.charge(-int64(p.e.Text.Bytes)) // giving back does not fail
-		return fmt.Errorf("part: lines: page at %d: %w", p.e.LinesAddr().Off, err)
+		return fmt.Errorf("part: lines: page at %d: %w", p.e.Text.Lines.Off, err)
 	}
 	return nil
 }
@@ -148,9 +148,9 @@ func (p *page) readUnit(ctx context.Context, want model.TextWant) error {
 		_ = p.charge(-p.charged) // giving back does not fail
 	}
 	if p.readsLines(want) {
-		// They are adjacent, so one request reads both.
+		// One request reads both if they are near each other.
 		if announce := announceText(ctx, p.r); announce != nil {
-			announce([]file.Addr{p.e.Addr, p.e.LinesAddr()})
+			announce([]file.Addr{p.e.Addr, p.e.Text.Lines})
 		}
 	}
 	return p.readRows(ctx, want&(model.WantLengths|model.WantLines|model.WantMetadata) == model.WantLengths)
@@ -158,14 +158,14 @@ func (p *page) readUnit(ctx context.Context, want model.TextWant) error {
 
 // readsLines reports whether the page of lines will be read for what is wanted.
 func (p *page) readsLines(want model.TextWant) bool {
-	if want&model.WantLines == 0 || p.e.Text.Lines == 0 || p.unit != nil && p.unit.lines != nil {
+	if want&model.WantLines == 0 || p.e.Text.Lines.Len == 0 || p.unit != nil && p.unit.lines != nil {
 		return false
 	}
 	if want&model.WantNewest == 0 {
 		return true
 	}
 	ends, ok := p.r.Pages().(Ends)
-	return !ok || !ends.HasEnd(p.e.LinesAddr())
+	return !ok || !ends.HasEnd(p.e.Text.Lines)
 }
 
 func (p *page) readRows(ctx context.Context, bare bool) error {

@@ -91,12 +91,12 @@ func (s *Stream) rows(ctx context.Context, e *file.Entry, i int, clip model.Time
 		return err
 	}
 	if s.unit.lines == nil && e.Text.Bytes > 0 {
-		lines, err := s.r.Page(ctx, e.LinesAddr())
+		lines, err := s.r.Page(ctx, e.Text.Lines)
 		if err != nil {
 			return fmt.Errorf("part: lines: %w", err)
 		}
 		if err := s.unit.setLines(lines); err != nil {
-			return fmt.Errorf("page at %d: %w", e.LinesAddr().Off, err)
+			return fmt.Errorf("page at %d: %w", e.Text.Lines.Off, err)
 		}
 	}
 	var all model.TextRows

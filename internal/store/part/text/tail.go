@@ -29,7 +29,7 @@ func (p *page) ReadTextEnd(ctx context.Context, index int, want model.TextWant, 
 	u := p.unit
 	ends, ok := p.r.Pages().(Ends)
 	skip := 0
-	if ok && want&model.WantLines != 0 && p.e.Text.Lines > 0 && len(u.Counts) == 1 && u.lines == nil {
+	if ok && want&model.WantLines != 0 && p.e.Text.Lines.Len > 0 && len(u.Counts) == 1 && u.lines == nil {
 		skip = first(u.Times)
 	}
 	total := int(u.lineBytes())
@@ -44,13 +44,13 @@ func (p *page) ReadTextEnd(ctx context.Context, index int, want model.TextWant, 
 	if err := p.holdEnd(int64(e.Bytes)); err != nil {
 		return 0, p.named(err)
 	}
-	end, err := ends.PageEnd(ctx, p.e.LinesAddr(), e)
+	end, err := ends.PageEnd(ctx, p.e.Text.Lines, e)
 	if err == nil {
 		err = p.fill(index, want&^model.WantLines, dst)
 	}
 	if err != nil {
 		_ = p.holdEnd(0) // giving back does not fail
-		return 0, p.named(fmt.Errorf("part: lines: page at %d: %w", p.e.LinesAddr().Off, err))
+		return 0, p.named(fmt.Errorf("part: lines: page at %d: %w", p.e.Text.Lines.Off, err))
 	}
 	dst.Bytes, dst.Begin = end, 0
 	for _, at := range u.ends {

@@ -31,11 +31,9 @@ type Writer struct {
 
 	remap textRemap
 	merge merge
-	// entries wait for the pages of filters to be written: filters and where each of them ends.
-	entries []file.Entry
-	filters []byte
-	ends    []uint32
-	stored  []byte
+	group group
+	// rows and lines are buffers for the pages of a unit that is copied.
+	rows, lines []byte
 }
 
 // NewWriter returns the writer of text of a file.
@@ -145,69 +143,6 @@ func (u *codedUnit) setEntry(rank0 uint32) {
 	u.entry = e
 }
 
-// unitWritten enters a unit in the index as soon as the page of its filter is there, if it has one. Filters
-// wait for each other, so that many share a page and its slices, and a query that looks for a needle reads
-// few of these.
-func (x *Writer) unitWritten(e file.Entry, filter []byte) error {
-	if len(filter) > 0 {
-		e.Text.Filter.Len = 1 // until it is known
-		x.filters = append(x.filters, filter...)
-		x.ends = append(x.ends, uint32(len(x.filters)))
-	}
-	x.entries = append(x.entries, e)
-	if len(x.filters) >= x.w.Sizes.FilterBytes || len(x.ends) == 0 || len(x.entries) >= maxWaitingEntries {
-		return x.flushFilters()
-	}
-	return nil
-}
-
-// maxWaitingEntries bounds the entries of units that wait for filters, of about 150 bytes each.
-const maxWaitingEntries = 1 << 14
-
-// flushFilters writes the filters, and then the entries of the units that wait for them.
-func (x *Writer) flushFilters() error {
-	next := 0 // of x.entries
-	for from := 0; from < len(x.ends); {
-		a, n, err := x.writeFilters(from)
-		if err != nil {
-			return err
-		}
-		to := from + n
-		for number := uint32(0); from < to; next++ {
-			if e := &x.entries[next]; e.Text.Filter.Len > 0 {
-				e.Text.Filter, e.Text.Number = a, number
-				number++
-				from++
-			}
-		}
-	}
-	for i := range x.entries {
-		if err := x.w.Enter(Section, x.entries[i]); err != nil {
-			return err
-		}
-	}
-	x.entries, x.filters, x.ends = x.entries[:0], x.filters[:0], x.ends[:0]
-	return nil
-}
-
-// writeFilters writes a page of the filters from one on, with its slices, and returns its address and how
-// many filters it has.
-func (x *Writer) writeFilters(from int) (a file.Addr, n int, err error) {
-	begin := uint32(0)
-	if from > 0 {
-		begin = x.ends[from-1]
-	}
-	n, slices := together(x.filters, begin, x.ends[from:], x.w.Sizes.SliceBytes)
-	ends := x.ends[from : from+n]
-	x.w.Payload = appendFilterPage(x.w.Payload[:0], x.filters, begin, ends, slices)
-	a, err = x.w.Page(file.CodecNone)
-	for i := 0; i < slices && err == nil; i++ {
-		x.w.Payload = appendSlice(x.w.Payload[:0], x.filters, begin, ends, slices, i)
-		_, err = x.w.Page(file.CodecNone)
-	}
-	return a, n, err
-}
-
 // flushText writes what is left of the text of the tenant.
 func (x *Writer) flushText() error {
 	if err := x.endText(); err != nil {
@@ -219,5 +154,5 @@ func (x *Writer) flushText() error {
 	if err := x.codeUnits(); err != nil {
 		return err
 	}
-	return x.flushFilters()
+	return x.group.flush(x.w)
 }
