@@ -34,9 +34,9 @@ var explosions = []struct {
 	{"operands", `count_over_time({cluster=~".+"} | regexp "(?P<all>.+)" [30m]) * on () group_left () sum(count_over_time({cluster=~".+"}[30m]))`, "60", "query.max-"},
 }
 
-// TestExplosions sends queries that would explode while 20 clients send usual ones. Each of the first ends with
-// an error that names its limit, every one of the others gets its whole result, and the process stays inside
-// its bound.
+// TestExplosions sends queries that would explode while 20 clients send usual ones. Each of the first ends
+// with an error that names its limit, every one of the others gets its whole result, and the process stays
+// inside its bound.
 func TestExplosions(t *testing.T) {
 	if *serverKind != "shale" {
 		t.Skip("limits of Shale")

@@ -206,7 +206,8 @@ func (l *layout) page(c *model.TextChunk) int32 {
 	return at
 }
 
-// order sorts tasks, and the pieces of each, by which of them a query of that direction wants first.
+// order sorts tasks, and the pieces of each, by which of them a query of that direction wants first. Without
+// it, tasks are in the order of streams, and so mostly of the pages in a part.
 func (l *layout) order(d Direction) {
 	// Places are sorted in the tasks' stead, which are large and have pointers.
 	type place struct {
@@ -230,6 +231,10 @@ func (l *layout) order(d Direction) {
 			return cmp.Or(d.CompareRanges(l.pieces[a].TimeRange, l.pieces[b].TimeRange), cmp.Compare(a, b))
 		})
 	}
+}
+
+// forgetKeys frees what only adding streams needs.
+func (l *layout) forgetKeys() {
 	clear(l.taskAt)
 	clear(l.pageAt)
 }

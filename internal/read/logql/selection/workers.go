@@ -14,10 +14,12 @@ const (
 	// maxWorkers bounds the workers of one query. There may be more than processors, since most of them wait
 	// where pages are far away.
 	maxWorkers = 8
-	// firstPrefetch pages are prefetchd before the first is read, and twice as many each time; maxPrefetch at
-	// most.
+	// firstPrefetch pages are prefetched before the first is read, and twice as many each time; maxPrefetch at
+	// most. Of a query that reads no lines all tasks are needed, and its pages are small and next to each
+	// other: countPrefetch are prefetched each time.
 	firstPrefetch = 4
 	maxPrefetch   = 64
+	countPrefetch = 1024
 	// idlePageBytes is what pages may hold between two pieces that need them, if the query's memory has no
 	// bound.
 	idlePageBytes = 64 << 20
@@ -35,7 +37,7 @@ type crew struct {
 	taken      int // tasks
 	workers    int
 	err        error
-	prefetched int // tasks whose pages were prefetchd
+	prefetched int // tasks whose pages were prefetched
 	batch      int // pages of the next prefetch
 	// inFlight is the bytes of the tasks that are worked on, and room how many there may be; a larger one goes
 	// alone.
@@ -59,7 +61,10 @@ func (c *crew) charge(n int64) error {
 // may be one more: a query for the newest lines reads little in vain, and one that must read all soon has
 // enough of them to wait for pages.
 func (x *Execution) scanAll(ctx context.Context, l *layout) error {
-	l.order(x.Direction)
+	if x.counter == nil {
+		l.order(x.Direction)
+	}
+	l.forgetKeys()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	room := int64(8 * idlePageBytes)
@@ -68,6 +73,9 @@ func (x *Execution) scanAll(ctx context.Context, l *layout) error {
 	}
 	c := &crew{x: x, l: l, stop: cancel, batch: firstPrefetch, room: room, pages: &pages{all: l.pages, max: x.IdleBytes}}
 	c.done = sync.NewCond(&c.mu)
+	if c.counts() {
+		c.batch = countPrefetch
+	}
 	defer func() { _ = x.Quota.TakeBytes(-c.stages.Load()) }() // giving back does not fail
 	defer context.AfterFunc(ctx, func() {
 		c.mu.Lock()
@@ -154,7 +162,7 @@ func (c *crew) counts() bool {
 	return c.x.counter != nil && c.x.Program.Whole && c.x.Program.Filter == nil
 }
 
-// next returns the next task, and pages to prefetch; none, if no further one can change the answer.
+// next returns the next task, and pages to prefetch; none, if no further one can change the result.
 func (c *crew) next(ctx context.Context) (*task, []model.TextPage, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -167,6 +175,10 @@ func (c *crew) next(ctx context.Context) (*task, []model.TextPage, error) {
 		}
 		u := &c.l.tasks[c.taken]
 		if !c.x.wants(c.x.Direction.First(u.TimeRange)) {
+			if c.x.counter != nil { // the tasks are in no order of time
+				c.taken++
+				continue
+			}
 			c.taken = len(c.l.tasks)
 			return nil, nil, nil
 		}
@@ -192,7 +204,7 @@ func (c *crew) finish(ctx context.Context, u *task) {
 	}
 }
 
-// prefetchLocked returns the pages of the next tasks, when half of those that were prefetchd before are
+// prefetchLocked returns the pages of the next tasks, when half of those that were prefetched before are
 // taken.
 func (c *crew) prefetchLocked() []model.TextPage {
 	if c.prefetched-c.taken >= c.batch/2 || c.prefetched >= len(c.l.tasks) {
@@ -212,6 +224,6 @@ func (c *crew) prefetchLocked() []model.TextPage {
 			}
 		}
 	}
-	c.batch = min(2*c.batch, maxPrefetch)
+	c.batch = max(c.batch, min(2*c.batch, maxPrefetch))
 	return out
 }
