@@ -1,6 +1,7 @@
 package model
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -97,6 +98,22 @@ func (q *Quota) TakeBytes(n int64) error {
 	return err
 }
 
+// memoryError refuses memory beyond what one query may have.
+type memoryError struct{ limit int64 }
+
+func (e *memoryError) Error() string {
+	return fmt.Sprintf("%v: the query needs more than %d bytes of memory (query.max-bytes); shorten its range or narrow its selectors", ErrLimit, e.limit)
+}
+
+func (e *memoryError) Unwrap() error { return ErrLimit }
+
+// NeedsMoreMemory reports whether an error of [Quota.TakeBytes] says that the query needs more than one query
+// may have.
+func NeedsMoreMemory(err error) bool {
+	var e *memoryError
+	return errors.As(err, &e)
+}
+
 // takeRoom charges n bytes that the query has already, and reports whether it had them.
 func (q *Quota) takeRoom(n int64) bool {
 	for {
@@ -115,7 +132,7 @@ func (q *Quota) takeLocked(n int64) error {
 	for !q.takeRoom(n) {
 		room := q.room.Load()
 		if q.MaxBytes > 0 && q.held-room+n > q.MaxBytes {
-			return fmt.Errorf("%w: the query needs more than %d bytes of memory (query.max-bytes); shorten its range or narrow its selectors", ErrLimit, q.MaxBytes)
+			return &memoryError{q.MaxBytes}
 		}
 		lack := n - room
 		if lack <= 0 {

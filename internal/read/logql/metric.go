@@ -75,7 +75,7 @@ func (e *Engine) Numbers(ctx context.Context, q *MetricQuery) (*Numbers, error) 
 	}
 	before := costsOf(cost)
 	run := plan.Evaluation{
-		Plan: q.Prepared.plan, Steps: q.Steps, KeepOrder: q.Instant && q.Prepared.plan.Ordered, Quota: quota,
+		Plan: q.Prepared.plan, KeepOrder: q.Instant && q.Prepared.plan.Ordered, Quota: quota,
 		Read: func(ctx context.Context, leaf *plan.Leaf, extent plan.Extent) (*vector.Matrix, error) {
 			x := e.selects(selection.Plan{Direction: Forward, Program: leaf.Program.Selection(), Quota: quota, Cost: cost}, leaf.Aggregation.Range.Query, q.Tenants)
 			m, err := leaf.Program.Evaluate(ctx, x, extent.Steps, q.Tenants)
@@ -84,7 +84,7 @@ func (e *Engine) Numbers(ctx context.Context, q *MetricQuery) (*Numbers, error) 
 		},
 	}
 	var err error
-	if r.Matrix, err = run.Run(ctx); err != nil {
+	if r.Matrix, err = inPieces(ctx, run, q.Steps); err != nil {
 		return nil, err
 	}
 	if !q.Instant {
