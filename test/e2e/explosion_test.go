@@ -16,7 +16,7 @@ import (
 )
 
 // explosions are queries over lines that would take far more memory than one query may have. Each makes more
-// of one thing: series, windows, kept samples, sets of labels, instructions of regular expressions, or text.
+// of one thing: series, windows, sets of labels, instructions of regular expressions, or text.
 var explosions = []struct {
 	name, query string
 	step        string // of a range query; empty: an instant query
@@ -25,10 +25,9 @@ var explosions = []struct {
 	{"series", `count_over_time({cluster=~".+"} | regexp "(?P<all>.+)" [30m])`, "60", "query.max-"},
 	{"series of groups", `sum by (all) (count_over_time({cluster=~".+"} | regexp "(?P<all>.+)" [1m]))`, "5", "query.max-"},
 	{"labels of all fields", `count_over_time({cluster=~".+"} | json | logfmt | __error__="" [30m])`, "60", "query.max-"},
-	{"kept samples", `quantile_over_time(0.5, {cluster=~".+"} | label_format n="{{ len __line__ }}" | unwrap n [30m]) by (cluster)`, "1", "query.max-"},
 	{"windows", `max_over_time({cluster=~".+"} | regexp "(?P<all>.+)" | label_format n="{{ len __line__ }}" | unwrap n [30m])`, "1", "query.max-"},
 	{"points", `count_over_time({cluster=~".+"}[1m])`, "0.01", "exceeded maximum resolution of 11,000 points"},
-	{"regexps", `count_over_time({cluster=~".+"} |~ "(((x{0,30}){0,30}){0,30}){0,30}" [1m])`, "60", "regular expression"},
+	{"regexps", `count_over_time({cluster=~".+"} |~ "` + strings.Repeat("[a-z]{900}", 400) + `" [1m])`, "60", "regular expressions of the query are too large"},
 	{"text", `count_over_time({cluster=~".+"} | line_format "` + strings.Repeat("{{ __line__ }}", 200) + `" | regexp "(?P<all>.+)" [30m])`, "60", "limit"},
 	{"instant", `topk(5, count_over_time({cluster=~".+"} | regexp "(?P<all>.+)" [30m]))`, "", "query.max-"},
 	{"operands", `count_over_time({cluster=~".+"} | regexp "(?P<all>.+)" [30m]) * on () group_left () sum(count_over_time({cluster=~".+"}[30m]))`, "60", "query.max-"},
