@@ -11,8 +11,8 @@ import (
 	"github.com/shaledb/shale/internal/read/readtest"
 )
 
-// TestPieces gives queries less and less memory. They have the same result in pieces until even one step takes
-// more than there is, and then an error. Nothing but the result stays charged.
+// TestPieces gives queries less and less memory. They have the same result in pieces until even one step
+// takes more than there is, and then an error. Nothing but the result stays charged.
 func TestPieces(t *testing.T) {
 	m := readtest.NewMemory(1)
 	for app := range 2 {
