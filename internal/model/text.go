@@ -77,6 +77,9 @@ const (
 	WantNewest
 	// WantLengths wants the lengths of lines: Begin and Ends, without Bytes. It reads no line.
 	WantLengths
+	// WantNoMore says that probably no other column of the page will be wanted. A page then does not decode
+	// others along, which costs as much again.
+	WantNoMore
 )
 
 // TextChunk is a stretch of the rows of one series in one page. It is the unit of a read.

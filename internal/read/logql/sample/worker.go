@@ -82,10 +82,12 @@ func (w *worker) SetStream(tenant int32, labels model.Labels) {
 	w.runner.SetStream(labels)
 }
 
-// Want returns the columns that Rows and Picked need. Lengths cost nothing, and tell pages that they need not
-// decode metadata.
+// Want returns the columns that Rows and Picked need.
 func (w *worker) Want() model.TextWant {
-	want := model.WantLengths
+	want := model.WantNoMore
+	if w.program.bytes {
+		want |= model.WantLengths
+	}
 	if w.program.pipeline.NeedsMetadata(w.stream) {
 		want |= model.WantMetadata
 	}

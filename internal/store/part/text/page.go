@@ -136,16 +136,16 @@ func (p *page) read(ctx context.Context, want model.TextWant) error {
 	return nil
 }
 
-// readUnit reads the unit, unless it has it, before other wanted pages. A caller that wants nothing but
-// lengths of lines gets it without metadata, whose decoding may cost as much as all the rest. A caller that
-// wants more then reads it a second time.
+// readUnit reads the unit, unless it has it, before other wanted pages. A caller that wants nothing but times
+// or lengths of lines gets it without the other columns, whose decoding may cost as much as all the rest. A
+// caller that wants more then reads it a second time.
 func (p *page) readUnit(ctx context.Context, want model.TextWant) error {
+	wanted := columnsOf(want)
 	if p.unit != nil {
-		if !p.unit.bare || want&(model.WantLines|model.WantMetadata) == 0 {
+		if p.unit.columns <= wanted {
 			return nil
 		}
-		p.unit, p.end = nil, 0
-		_ = p.charge(-p.charged) // giving back does not fail
+		p.forget()
 	}
 	if p.readsLines(want) {
 		// One request reads both if they are near each other.
@@ -153,7 +153,7 @@ func (p *page) readUnit(ctx context.Context, want model.TextWant) error {
 			announce([]file.Addr{p.e.Addr, p.e.Text.Lines})
 		}
 	}
-	return p.readRows(ctx, want&(model.WantLengths|model.WantLines|model.WantMetadata) == model.WantLengths)
+	return p.readRows(ctx, wanted)
 }
 
 // readsLines reports whether the page of lines will be read for what is wanted.
@@ -168,7 +168,7 @@ func (p *page) readsLines(want model.TextWant) bool {
 	return !ok || !ends.HasEnd(p.e.Text.Lines)
 }
 
-func (p *page) readRows(ctx context.Context, bare bool) error {
+func (p *page) readRows(ctx context.Context, c columns) error {
 	size := int64(p.e.Rows) * textRowBytes
 	if p.e.Rows > MaxUnitRows {
 		return file.AtPage(p.e.Addr, column.Corrupt("text: %d rows", p.e.Rows))
@@ -177,7 +177,7 @@ func (p *page) readRows(ctx context.Context, bare bool) error {
 	if err := p.charge(size); err != nil {
 		return err
 	}
-	u := &unit{bare: bare}
+	u := newUnit(c)
 	u.sets.charge = p.charge
 	payload, err := p.r.Page(ctx, p.e.Addr)
 	if err == nil {
@@ -187,10 +187,13 @@ func (p *page) readRows(ctx context.Context, bare bool) error {
 		err = u.checkEntry(&p.e)
 	}
 	if err == nil {
-		u.shrink()
+		if c == allColumns {
+			u.shrink()
+		}
 		p.unit = u
 		return nil
 	}
+	u.release()
 	_ = p.charge(before - p.charged) // giving back does not fail
 	return fmt.Errorf("part: text: %w", file.AtPage(p.e.Addr, err))
 }
@@ -207,6 +210,14 @@ func (p *page) charge(n int64) error {
 func (p *page) Release() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.forget()
+}
+
+// forget gives up the unit.
+func (p *page) forget() {
+	if p.unit != nil {
+		p.unit.release()
+	}
 	p.unit, p.end = nil, 0
 	_ = p.charge(-p.charged) // giving back does not fail
 }

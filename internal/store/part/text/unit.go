@@ -2,6 +2,7 @@ package text
 
 import (
 	"encoding/binary"
+	"sync"
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/part/column"
@@ -85,6 +86,26 @@ func (c *unitCoder) sets(rows *model.TextRows) int {
 	return n
 }
 
+// columns are the columns of a unit that are decoded. Each value has those of the values after it.
+type columns uint8
+
+const (
+	allColumns columns = iota
+	lengthColumn
+	timeColumn
+)
+
+// columnsOf returns the columns that a page needs.
+func columnsOf(want model.TextWant) columns {
+	switch want {
+	case model.WantNoMore:
+		return timeColumn
+	case model.WantLengths, model.WantLengths | model.WantNoMore:
+		return lengthColumn
+	}
+	return allColumns
+}
+
 // unit is a decoded page of text rows, with its lines if they are wanted.
 type unit struct {
 	file.RankRows
@@ -92,8 +113,8 @@ type unit struct {
 	metadata   []model.Labels
 	metadataOf []uint32
 	lines      []byte
-	// bare says that decode leaves the metadata out.
-	bare bool
+	// columns says which columns decode decodes.
+	columns columns
 
 	ints    column.IntDecoder
 	numbers []int64
@@ -121,11 +142,18 @@ func (u *unit) decode(payload []byte) error {
 	if err != nil {
 		return err
 	}
+	u.ends = u.ends[:0]
+	if u.columns == timeColumn {
+		if s.Bad {
+			return s.Err(object)
+		}
+		return u.CheckTimes(object)
+	}
 	u.numbers = u.ints.Append(u.numbers[:0], &s, n)
 	if s.Bad {
 		return s.Err(object)
 	}
-	u.ends = column.Grow(u.ends[:0], n)
+	u.ends = column.Grow(u.ends, n)
 	end := int64(0)
 	for i, l := range u.numbers {
 		if l < 0 || l > file.MaxPageBytes-end {
@@ -134,7 +162,7 @@ func (u *unit) decode(payload []byte) error {
 		end += l
 		u.ends[i] = uint32(end)
 	}
-	if u.bare {
+	if u.columns == lengthColumn {
 		return u.CheckTimes(object)
 	}
 	if err := u.openMetadata(&s, n, flags); err != nil {
@@ -176,7 +204,7 @@ func (u *unit) checkEntry(e *file.Entry) error {
 			times.Min, times.Max = min(times.Min, u.Times[begin]), max(times.Max, u.Times[begin+int(n)-1])
 		}
 	}
-	if uint32(len(u.Counts)) != e.Ranks || uint64(len(u.Times)) != e.Rows || u.lineBytes() != e.Text.Bytes || times != e.Times {
+	if uint32(len(u.Counts)) != e.Ranks || uint64(len(u.Times)) != e.Rows || times != e.Times || u.columns != timeColumn && u.lineBytes() != e.Text.Bytes {
 		return column.Corrupt("page of text is not the one that the index names")
 	}
 	return nil
@@ -194,8 +222,35 @@ func (u *unit) setLines(lines []byte) error {
 // view makes dst a view of the rows of the i-th rank of the unit.
 func (u *unit) view(i int, dst *model.TextRows) {
 	all := model.TextRows{Times: u.Times, Bytes: u.lines, Ends: u.ends, Metadata: u.metadata, MetadataOf: u.metadataOf}
+	if u.columns == timeColumn {
+		begin := u.Begins[i]
+		*dst = model.TextRows{Times: u.Times[begin:][:u.Counts[i]]}
+		return
+	}
 	ViewRows(dst, &all, int(u.Begins[i]), int(u.Begins[i])+int(u.Counts[i]))
 }
 
 // shrink drops memory that only decoding needs.
 func (u *unit) shrink() { u.ints, u.numbers, u.sets = column.IntDecoder{}, nil, metadataDecoder{} }
+
+// countedUnits keep their memory for the next page: a query that counts lines decodes tens of thousands, and
+// copies what it needs of each. Units with lines or metadata are not kept, because rows alias them.
+var countedUnits = sync.Pool{New: func() any { return new(unit) }}
+
+// newUnit returns a unit to decode columns into.
+func newUnit(c columns) *unit {
+	if c == allColumns {
+		return &unit{columns: c}
+	}
+	u := countedUnits.Get().(*unit)
+	u.columns = c
+	return u
+}
+
+// release gives up a unit that nothing refers to any more.
+func (u *unit) release() {
+	if u.columns != allColumns {
+		u.sets.charge = nil
+		countedUnits.Put(u)
+	}
+}
