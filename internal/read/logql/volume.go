@@ -2,6 +2,11 @@ package logql
 
 import (
 	"context"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read"
@@ -39,7 +44,7 @@ func (e *Engine) Volume(ctx context.Context, s *Selection) (Volume, error) {
 }
 
 // Volumes calls visit with the volume of each selected stream that has lines within the range, once for each
-// selector that the stream satisfies. The volume is valid during the call. Cuts are ascending times that
+// selector that the stream satisfies, in any order, one at a time. The volume is valid during the call. Cuts are ascending times that
 // divide the range into intervals; each interval begins with a cut, and the first with the range.
 //
 // Volumes counts exactly, and mostly without reading lines: a chunk within one interval counts by its
@@ -53,8 +58,12 @@ func (e *Engine) Volumes(ctx context.Context, s *Selection, cuts []int64, visit 
 			return err
 		}
 		defer set.Close()
-		w := &volumeWalk{set: set, count: newVolumeCount(req, set.Range(), cuts)}
-		defer w.count.release()
+		w := &volumeWalk{set: set}
+		for range runtime.GOMAXPROCS(0) {
+			c := newVolumeCount(req, set.Range(), cuts)
+			defer c.release()
+			w.counts = append(w.counts, c)
+		}
 		if len(s.Tenants) > 1 {
 			w.tenant = tenant
 		}
@@ -69,7 +78,8 @@ const batchedChunks = 4096
 type volumeWalk struct {
 	set    *read.TextSet
 	tenant string // to be shown among the labels, if it is not empty
-	count  *volumeCount
+	// counts work side by side, each on a stream.
+	counts []*volumeCount
 
 	streams []volumeStream
 	labels  []byte
@@ -112,22 +122,37 @@ func (w *volumeWalk) appendLabels(l model.Labels) {
 
 // flush counts the streams whose chunks have been listed.
 func (w *volumeWalk) flush(ctx context.Context, visit func(*StreamVolume) error) error {
-	w.count.announce(ctx, w.chunks)
-	labels, chunks := 0, 0
-	for _, s := range w.streams {
-		v, err := w.count.stream(ctx, w.chunks[chunks:s.chunks])
-		if err != nil {
-			return err
-		}
-		v.Labels = model.Labels(w.labels[labels:s.labels])
-		labels, chunks = s.labels, s.chunks
-		if v.Lines == 0 {
-			continue
-		}
-		if err := visit(v); err != nil {
-			return err
-		}
+	w.counts[0].announce(ctx, w.chunks)
+	var next atomic.Int32
+	var visits sync.Mutex
+	all, ctx := errgroup.WithContext(ctx)
+	for _, c := range w.counts[:min(len(w.counts), len(w.streams))] {
+		all.Go(func() error {
+			for i := int(next.Add(1)); i <= len(w.streams); i = int(next.Add(1)) {
+				var from volumeStream
+				if i > 1 {
+					from = w.streams[i-2]
+				}
+				to := w.streams[i-1]
+				v, err := c.stream(ctx, w.chunks[from.chunks:to.chunks])
+				if err != nil {
+					return err
+				}
+				if v.Lines == 0 {
+					continue
+				}
+				v.Labels = model.Labels(w.labels[from.labels:to.labels])
+				visits.Lock()
+				err = visit(v)
+				visits.Unlock()
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		})
 	}
+	err := all.Wait()
 	w.streams, w.labels, w.chunks = w.streams[:0], w.labels[:0], w.chunks[:0]
-	return nil
+	return err
 }
