@@ -44,8 +44,9 @@ func (e *Engine) Volume(ctx context.Context, s *Selection) (Volume, error) {
 }
 
 // Volumes calls visit with the volume of each selected stream that has lines within the range, once for each
-// selector that the stream satisfies, in any order, one at a time. The volume is valid during the call. Cuts are ascending times that
-// divide the range into intervals; each interval begins with a cut, and the first with the range.
+// selector that the stream satisfies, in any order, one at a time. The volume is valid during the call. Cuts
+// are ascending times that divide the range into intervals; each interval begins with a cut, and the first
+// with the range.
 //
 // Volumes counts exactly, and mostly without reading lines: a chunk within one interval counts by its
 // statistics, and other chunks by their times and lengths. A line that is stored more than once counts once.
