@@ -6,24 +6,27 @@ import (
 	"slices"
 )
 
-// quantile keeps its samples. The window is a tree of counts over all samples in the order of their values,
-// to which samples are added and from which they are taken away.
+// quantile keeps its samples. The values of each window lie next to each other once the samples are in the
+// order of their cells. If windows overlap little, each selects its values. If they overlap much, a window is
+// a tree of counts over all samples in the order of their values, to which samples are added and from which
+// they are taken away.
 type quantile struct {
 	kept[quantileSample]
 	q float64
 }
 
 type quantileSample struct {
-	value float64
-	cell  int32
-	rank  int32 // in the order of values, from 1
+	key  uint64 // see orderOf
+	cell int32
+	rank int32 // in the order of values, from 1
 }
 
-const quantileSampleBytes = 16
+// quantileSampleBytes is half of what a sample takes while Values counts: itself, its copy and the tree.
+const quantileSampleBytes = 20
 
 // Add keeps a sample.
 func (k *quantile) Add(cell int32, s *Sample, charge Charge) error {
-	return k.keep(quantileSample{value: s.Value, cell: cell}, quantileSampleBytes, charge)
+	return k.keep(quantileSample{key: orderOf(s.Value), cell: cell}, quantileSampleBytes, charge)
 }
 
 // Merge keeps the samples of another series.
@@ -31,44 +34,121 @@ func (k *quantile) Merge(o Series, charge Charge) error {
 	return k.merge(&o.(*quantile).kept, quantileSampleBytes, charge)
 }
 
-// byValue orders samples: NaN first, -0 before 0.
-func byValue(a, b quantileSample) int {
-	c := cmp.Compare(a.value, b.value)
-	if c == 0 && math.Signbit(a.value) != math.Signbit(b.value) && a.value == 0 {
-		if math.Signbit(a.value) {
-			return -1
-		}
-		return 1
+// orderOf returns a number that orders values: NaN first, -0 before 0.
+func orderOf(v float64) uint64 {
+	if math.IsNaN(v) {
+		return 0
 	}
-	return c
+	b := math.Float64bits(v)
+	if b>>63 == 0 {
+		return b | 1<<63
+	}
+	return ^b
+}
+
+// valueOf is the reverse of orderOf.
+func valueOf(key uint64) float64 {
+	switch {
+	case key == 0:
+		return math.NaN()
+	case key>>63 == 0:
+		return math.Float64frombits(^key)
+	}
+	return math.Float64frombits(key &^ (1 << 63))
 }
 
 // Values gives the quantile of each window.
 func (k *quantile) Values(give Result) {
-	slices.SortFunc(k.samples, byValue)
-	values := make([]float64, len(k.samples))
-	for i := range k.samples {
-		k.samples[i].rank = int32(i + 1)
-		values[i] = k.samples[i].value
+	k.sortByCell()
+	looked := 0 // values of all windows
+	k.eachWindow(func(_, from, to int) { looked += to - from })
+	if looked/selectedTimes > len(k.samples) {
+		k.count(give)
+		return
 	}
-	slices.SortFunc(k.samples, func(a, b quantileSample) int { return cmp.Compare(a.cell, b.cell) })
-	tree := newRanks(len(values))
+	keys := make([]uint64, len(k.samples))
+	for i := range k.samples {
+		keys[i] = k.samples[i].key
+	}
+	var s selection
+	k.eachWindow(func(step, from, to int) {
+		// What selects a value changes the order, and the next window may begin before the end of this one.
+		s.keys, s.known = append(s.keys[:0], keys[from:to]...), -1
+		give(step, quantileOf(k.q, to-from, s.value))
+	})
+}
+
+// selectedTimes is in how many windows a sample may lie on average, before a tree of counts costs less than
+// to select from each window. BenchmarkQuantile has both sides.
+const selectedTimes = 16
+
+// eachWindow calls visit for each window that has samples, with their range. Samples must be sorted by cell.
+func (k *quantile) eachWindow(visit func(step, from, to int)) {
 	from, to := 0, 0
 	for step, first := range k.of.first {
 		last := k.of.last[step]
 		if last < first {
 			continue
 		}
-		for ; to < len(k.samples) && k.samples[to].cell <= last; to++ {
-			tree.add(k.samples[to].rank, 1)
+		for to < len(k.samples) && k.samples[to].cell <= last {
+			to++
 		}
-		for ; from < to && k.samples[from].cell < first; from++ {
-			tree.add(k.samples[from].rank, -1)
+		for from < to && k.samples[from].cell < first {
+			from++
 		}
-		if n := to - from; n > 0 {
-			give(step, quantileOf(k.q, n, func(i int) float64 { return values[tree.find(i)] }))
+		if from < to {
+			visit(step, from, to)
 		}
 	}
+}
+
+// sortByCell sorts samples by their cells.
+func (k *quantile) sortByCell() {
+	byCell := func(a, b quantileSample) int { return cmp.Compare(a.cell, b.cell) }
+	if len(k.samples) < k.of.count { // few samples are not worth a counter for each cell
+		slices.SortFunc(k.samples, byCell)
+		return
+	}
+	if slices.IsSortedFunc(k.samples, byCell) {
+		return
+	}
+	ends := make([]int32, k.of.count+1) // of the cell before
+	for i := range k.samples {
+		ends[k.samples[i].cell+1]++
+	}
+	for i := 1; i < len(ends); i++ {
+		ends[i] += ends[i-1]
+	}
+	sorted := make([]quantileSample, len(k.samples), cap(k.samples))
+	for _, s := range k.samples {
+		sorted[ends[s.cell]] = s
+		ends[s.cell]++
+	}
+	k.samples = sorted
+}
+
+// count gives the quantile of each window by a tree of counts. Samples must be sorted by cell.
+func (k *quantile) count(give Result) {
+	order := slices.Clone(k.samples)
+	for i := range order {
+		order[i].cell = int32(i) // of the sample, for which the rank is meant
+	}
+	slices.SortFunc(order, func(a, b quantileSample) int { return cmp.Compare(a.key, b.key) })
+	for i := range order {
+		k.samples[order[i].cell].rank = int32(i + 1)
+	}
+	tree := newRanks(len(order))
+	value := func(i int) float64 { return valueOf(order[tree.find(i)].key) }
+	added, removed := 0, 0
+	k.eachWindow(func(step, from, to int) {
+		for ; added < to; added++ {
+			tree.add(k.samples[added].rank, 1)
+		}
+		for ; removed < from; removed++ {
+			tree.add(k.samples[removed].rank, -1)
+		}
+		give(step, quantileOf(k.q, to-from, value))
+	})
 }
 
 // quantileOf returns a quantile of n values, of which value gives the i-th in their order. Between two values
