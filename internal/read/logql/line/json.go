@@ -143,16 +143,25 @@ func (s *jsonState) value(r *Runner, line []byte, i, depth int, key []byte) (int
 	case c == 'n' && hasToken(line[i:], "null"):
 		return i + 4, jsonDone
 	case c == '-' || isDigit(c):
-		end := i + 1
-		for end < len(line) && (isDigit(line[end]) || line[end] == '.' || line[end] == '-' || line[end] == '+' || line[end]|0x20 == 'e') {
-			end++
-		}
-		if end == len(line) || !endsToken(line[end]) {
+		end := numberEnd(line, i)
+		if end < 0 {
 			return 0, jsonUnusual
 		}
 		return end, s.leaf(r, line, end, depth, key, line[i:end], jsonscan.Number)
 	}
 	return 0, jsonUnusual
+}
+
+// numberEnd returns the index after the number that begins at line[i], or -1 if it does not end as it should.
+func numberEnd(line []byte, i int) int {
+	end := i + 1
+	for end < len(line) && (isDigit(line[end]) || line[end] == '.' || line[end] == '-' || line[end] == '+' || line[end]|0x20 == 'e') {
+		end++
+	}
+	if end == len(line) || !endsToken(line[end]) {
+		return -1
+	}
+	return end
 }
 
 func hasToken(b []byte, token string) bool {

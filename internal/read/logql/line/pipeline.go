@@ -200,6 +200,9 @@ func (p *Pipeline) Runner() *Runner {
 	for _, newStage := range p.stages {
 		r.stages = append(r.stages, newStage(r))
 	}
+	if p.sampler != nil {
+		r.extractor = newExtractor(p)
+	}
 	return r
 }
 

@@ -35,6 +35,8 @@ type Runner struct {
 	p      *Pipeline
 	stages []stage
 	labels labels
+	// extractor takes samples from plain lines without the stages; nil: the pipeline has none.
+	extractor *extractor
 
 	at       int64
 	stage    int   // that is running
@@ -67,6 +69,9 @@ func (r *Runner) Bind(ctx context.Context, charge func(bytes int64) error) {
 func (r *Runner) SetStream(l model.Labels) {
 	r.stream = l
 	r.labels.setStream(l)
+	if r.extractor != nil {
+		r.extractor.setStream(&r.labels)
+	}
 }
 
 // Process runs the stages on a line that has passed the leading line filters. It fills out and reports

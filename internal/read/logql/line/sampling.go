@@ -155,6 +155,11 @@ func conditionLabels(c syntax.Condition) (names []string) {
 // Sample runs the stages on a line that has passed the leading line filters. It fills out and reports whether
 // the line counts. Errors are those of [Runner.Process]. The pipeline must be one of [CompileSampling].
 func (r *Runner) Sample(at int64, line []byte, metadata model.Labels, out *Sample) (bool, error) {
+	if r.extractor != nil {
+		if keep, known := r.extractor.sample(r, line, metadata, out); known {
+			return keep, nil
+		}
+	}
 	line, ok, err := r.runStages(at, line, metadata)
 	if !ok {
 		return false, err
