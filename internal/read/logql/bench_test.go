@@ -14,10 +14,11 @@ import (
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read"
 	"github.com/shaledb/shale/internal/read/logql"
+	"github.com/shaledb/shale/internal/read/logql/vector"
 	"github.com/shaledb/shale/internal/store/head"
 )
 
-// bench is a head with lines of access logs in local parts.
+// bench is a head with lines in local parts.
 type bench struct {
 	engine *logql.Engine
 	bytes  int64
@@ -26,7 +27,25 @@ type bench struct {
 }
 
 // load says what is in the head: in each batch some lines of each stream.
-type load struct{ streams, batches, lines int }
+type load struct {
+	streams, batches, lines int
+	line                    func(r *rand.Rand) []byte
+}
+
+func accessLine(r *rand.Rand) []byte {
+	return fmt.Appendf(nil, `10.0.%d.%d - - "GET /api/v1/item/%d HTTP/1.1" %d %d "-" "Mozilla/5.0 (X11; Linux x86_64)" request_id=%016x took=%dms`,
+		r.IntN(256), r.IntN(256), r.IntN(100_000), []int{200, 200, 200, 200, 404, 500}[r.IntN(6)], r.IntN(20_000), r.Uint64(), r.IntN(900))
+}
+
+func jsonLine(r *rand.Rand) []byte {
+	return fmt.Appendf(nil, `{"ts":"2026-11-23T12:00:%02d.%03dZ","level":"info","msg":"request completed","trace_id":"%016x","method":"%s","path":"/api/v1/item/%d","status":%d,"duration_ms":%d.%03d}`,
+		r.IntN(60), r.IntN(1000), r.Uint64(), []string{"GET", "GET", "PUT", "POST"}[r.IntN(4)], r.IntN(100_000), []int{200, 200, 200, 404}[r.IntN(4)], r.IntN(1000), r.IntN(1000))
+}
+
+func logfmtLine(r *rand.Rand) []byte {
+	return fmt.Appendf(nil, `ts=2026-11-23T12:00:%02d.%03dZ level=info caller=server.go:214 msg="request completed" traceID=%016x status=%d bytes=%d duration=%d.%03dms`,
+		r.IntN(60), r.IntN(1000), r.Uint64(), []int{200, 200, 200, 404}[r.IntN(4)], r.IntN(100_000), r.IntN(1000), r.IntN(1000))
+}
 
 func newBench(b *testing.B, c load, cacheBytes int64) *bench {
 	b.Helper()
@@ -52,8 +71,7 @@ func newBench(b *testing.B, c load, cacheBytes int64) *bench {
 			l := model.LabelsOf("app", fmt.Sprint("app", s%8), "pod", fmt.Sprint("pod-", s))
 			for range c.lines {
 				now += int64(time.Millisecond)
-				line := fmt.Appendf(nil, `10.0.%d.%d - - "GET /api/v1/item/%d HTTP/1.1" %d %d "-" "Mozilla/5.0 (X11; Linux x86_64)" request_id=%016x took=%dms`,
-					r.IntN(256), r.IntN(256), r.IntN(100_000), []int{200, 200, 200, 200, 404, 500}[r.IntN(6)], r.IntN(20_000), r.Uint64(), r.IntN(900))
+				line := c.line(r)
 				w.bytes += int64(len(line))
 				batch.Text.AppendBlob(now, model.KindText, model.AppendLine(nil, &model.Line{Text: line}), 0)
 			}
@@ -114,7 +132,7 @@ func (w *bench) run(b *testing.B, text string) {
 // lines.
 func BenchmarkLines(b *testing.B) {
 	for _, cached := range []bool{false, true} {
-		w := newBench(b, load{40, 300, 10}, map[bool]int64{false: 0, true: 256 << 20}[cached])
+		w := newBench(b, load{40, 300, 10, accessLine}, map[bool]int64{false: 0, true: 256 << 20}[cached])
 		for _, c := range []struct{ name, text string }{
 			{"newest", `{app=~".+"}`},
 			{"newest-of-app", `{app="app3"}`},
@@ -134,7 +152,7 @@ func BenchmarkLines(b *testing.B) {
 
 // BenchmarkManyStreams runs queries over 200,000 streams with two lines each.
 func BenchmarkManyStreams(b *testing.B) {
-	w := newBench(b, load{200_000, 2, 1}, 512<<20)
+	w := newBench(b, load{200_000, 2, 1, accessLine}, 512<<20)
 	for _, c := range []struct{ name, text string }{
 		{"newest", `{app=~".+"}`},
 		{"newest-of-app", `{app="app3"}`},
@@ -142,5 +160,43 @@ func BenchmarkManyStreams(b *testing.B) {
 		{"parsed-none", `{app=~".+"} | pattern "<ip> - - \"<_>\" <status> <_>" | status >= 600`},
 	} {
 		b.Run(c.name, func(b *testing.B) { w.run(b, c.text) })
+	}
+}
+
+// BenchmarkNumbers runs metric queries that parse over about 25 MB of lines in 40 streams.
+func BenchmarkNumbers(b *testing.B) {
+	for _, c := range []struct {
+		line  func(r *rand.Rand) []byte
+		texts []string
+	}{
+		{jsonLine, []string{
+			`topk(10, sum by (path) (rate({app=~".+"} | json [10s])))`,
+			`sum by (path) (rate({app=~".+"} | json [10s]))`,
+			`quantile_over_time(0.99, {app=~".+"} | json | unwrap duration_ms [10s]) by (method)`,
+			`sum(count_over_time({app=~".+"} | json [10s]))`,
+		}},
+		{logfmtLine, []string{`sum by (status) (count_over_time({app=~".+"} | logfmt [10s]))`}},
+	} {
+		w := newBench(b, load{40, 300, 10, c.line}, 0)
+		for _, text := range c.texts {
+			b.Run(text, func(b *testing.B) {
+				b.SetBytes(w.bytes)
+				b.ReportAllocs()
+				step := int64(10 * time.Second)
+				for b.Loop() {
+					p, err := logql.Prepare(text)
+					if err != nil {
+						b.Fatal(err)
+					}
+					_, err = w.engine.Numbers(context.Background(), &logql.MetricQuery{
+						Tenants: []string{"t"}, Prepared: p, Steps: vector.Steps{Start: w.begin + step, Step: step, Count: int((w.end-w.begin)/step) + 1},
+						Quota: &model.Quota{MaxBytes: 512 << 20}, Cost: &model.Cost{},
+					})
+					if err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
 	}
 }

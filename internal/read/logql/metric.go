@@ -76,9 +76,9 @@ func (e *Engine) Numbers(ctx context.Context, q *MetricQuery) (*Numbers, error) 
 	before := costsOf(cost)
 	run := plan.Evaluation{
 		Plan: q.Prepared.plan, KeepOrder: q.Instant && q.Prepared.plan.Ordered, Quota: quota,
-		Read: func(ctx context.Context, leaf *plan.Leaf, extent plan.Extent) (*vector.Matrix, error) {
+		Read: func(ctx context.Context, leaf *plan.Leaf, extent plan.Extent, top *vector.Top) (*vector.Matrix, error) {
 			x := e.selects(selection.Plan{Direction: Forward, Program: leaf.Program.Selection(), Quota: quota, Cost: cost}, leaf.Aggregation.Range.Query, q.Tenants)
-			m, err := leaf.Program.Evaluate(ctx, x, extent.Steps, q.Tenants)
+			m, err := leaf.Program.Evaluate(ctx, x, extent.Steps, q.Tenants, top)
 			r.Stats.add(x.Figures())
 			return m, err
 		},

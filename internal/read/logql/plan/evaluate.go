@@ -23,8 +23,10 @@ type Evaluation struct {
 	KeepOrder bool
 	// Quota is charged for the values that are held.
 	Quota *model.Quota
-	// Read evaluates a leaf. The matrix is charged to the quota, and its series are sorted by labels.
-	Read func(ctx context.Context, leaf *Leaf, extent Extent) (*vector.Matrix, error)
+	// Read evaluates a leaf. The matrix is charged to the quota, and its series are sorted by labels. If top is
+	// not nil, Read may add the series to it, and return no matrix. With a sum right above the leaf it may do so
+	// only if the sum would leave the series as they are.
+	Read func(ctx context.Context, leaf *Leaf, extent Extent, top *vector.Top) (*vector.Matrix, error)
 
 	held map[*node]*value
 }
@@ -56,7 +58,10 @@ func (e *Evaluation) value(ctx context.Context, n *node) (*vector.Matrix, error)
 
 func (e *Evaluation) evaluate(ctx context.Context, n *node) (*vector.Matrix, error) {
 	if n.operation == nil {
-		return e.Read(ctx, n.leaf, Extent{n.leaf.Text, e.Steps})
+		return e.Read(ctx, n.leaf, Extent{n.leaf.Text, e.Steps}, nil)
+	}
+	if m, err := e.pick(ctx, n); m != nil || err != nil {
+		return m, err
 	}
 	operands := make([]*vector.Matrix, len(n.operands))
 	for _, i := range order(n.operands) {
@@ -80,6 +85,36 @@ func (e *Evaluation) evaluate(ctx context.Context, n *node) (*vector.Matrix, err
 		m.SortByLabels()
 	}
 	return m, nil
+}
+
+// pick evaluates a node that picks series of a leaf, without a matrix of all of them. It returns nil for any
+// other node, and where the leaf gives a matrix, which it then holds.
+func (e *Evaluation) pick(ctx context.Context, n *node) (*vector.Matrix, error) {
+	o, ok := n.operation.(aggregation)
+	if !ok {
+		return nil, nil
+	}
+	leaf := n.operands[0]
+	if leaf.operation != nil && len(leaf.operands) == 1 && leaf.users == 1 && leaf.operands[0].leaf != nil && leaf.operands[0].leaf.Outer != nil {
+		leaf = leaf.operands[0] // below the sum that its samples are grouped for
+	}
+	if leaf.leaf == nil || leaf.users > 1 {
+		return nil, nil
+	}
+	top := vector.NewTop(e.Quota, o.VectorAggregation, e.Steps)
+	if top == nil {
+		return nil, nil
+	}
+	m, err := e.Read(ctx, leaf.leaf, Extent{leaf.leaf.Text, e.Steps}, top)
+	switch {
+	case err != nil:
+		top.Release()
+		return nil, err
+	case m != nil:
+		e.held[leaf] = &value{m, leaf.users}
+		return nil, nil
+	}
+	return top.Matrix(), nil
 }
 
 // order returns the operands in the order in which they are evaluated: first the one that needs more memory,

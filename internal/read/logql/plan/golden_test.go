@@ -47,7 +47,7 @@ func evaluated(t *testing.T, text string, instant bool, matrices map[string]stri
 	quota := new(model.Quota)
 	e := plan.Evaluation{
 		Plan: p, Steps: steps, KeepOrder: instant && p.Ordered, Quota: quota,
-		Read: func(_ context.Context, l *plan.Leaf, extent plan.Extent) (*vector.Matrix, error) {
+		Read: func(_ context.Context, l *plan.Leaf, extent plan.Extent, _ *vector.Top) (*vector.Matrix, error) {
 			m := parseMatrix(t, matrices[l.Aggregation.Range.Query.Matchers[0].Value], extent.Steps)
 			return m, quota.TakeBytes(m.Size())
 		},

@@ -116,7 +116,7 @@ func compare(t fataler, e syntax.MetricExpr, seed uint64, steps vector.Steps, in
 	}
 	quota := &model.Quota{Pool: &model.QueryPool{MaxBytes: 1 << 40}}
 	reads := map[string]int{}
-	run := plan.Evaluation{Plan: p, Steps: steps, KeepOrder: instant, Quota: quota, Read: func(_ context.Context, l *plan.Leaf, extent plan.Extent) (*vector.Matrix, error) {
+	run := plan.Evaluation{Plan: p, Steps: steps, KeepOrder: instant, Quota: quota, Read: func(_ context.Context, l *plan.Leaf, extent plan.Extent, _ *vector.Top) (*vector.Matrix, error) {
 		reads[extent.Text]++
 		m := leaf(l)
 		return m, quota.TakeBytes(m.Size())

@@ -265,7 +265,7 @@ func checkEvaluate(t *rapid.T) {
 		x := w.execution(p, []string{tenant})
 		x.MergeBytes = rapid.SampledFrom([]int64{1, 20, x.MergeBytes}).Draw(t, "bytes to merge")
 		x.PortionBytes = rapid.SampledFrom([]int64{1, 1000, x.PortionBytes}).Draw(t, "bytes of a portion")
-		m, err := p.Evaluate(context.Background(), x, steps, []string{tenant})
+		m, err := p.Evaluate(context.Background(), x, steps, []string{tenant}, nil)
 		want, failure := naive(p, steps, w.samples(t, p))
 		switch {
 		case failure != "":
@@ -280,6 +280,9 @@ func checkEvaluate(t *rapid.T) {
 				t.Fatalf("%s (sum by %v, %+v): %s", text, outer, steps, diff)
 			}
 		}
+		if err == nil && e.Op != syntax.StddevOverTime {
+			checkTop(t, w, p, m)
+		}
 		for _, s := range w.sources {
 			if s.Open() != 0 {
 				t.Fatal("a cursor is open")
@@ -290,6 +293,49 @@ func checkEvaluate(t *rapid.T) {
 			t.Fatalf("%s: %d bytes are charged for a result of %d", text, used, m.Size())
 		}
 	}
+}
+
+// checkTop compares the first series of an evaluation with those of its matrix.
+func checkTop(t *rapid.T, w *world, p *Program, m *vector.Matrix) {
+	e := &syntax.VectorAggregation{Op: syntax.TopK, K: rapid.IntRange(1, 4).Draw(t, "k")}
+	x := w.execution(p, []string{tenant})
+	top := vector.NewTop(x.Quota, e, m.Steps)
+	rest, err := p.Evaluate(context.Background(), x, m.Steps, []string{tenant}, top)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rest != nil { // series still have labels that a sum leaves out
+		if diff := difference(rest, values(m)); diff != "" {
+			t.Fatal(diff)
+		}
+		return
+	}
+	if p.outer != nil {
+		if m, err = vector.Aggregate(context.Background(), new(model.Quota), &syntax.VectorAggregation{Op: syntax.Sum, Grouping: *p.outer}, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := vector.Aggregate(context.Background(), new(model.Quota), e, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want.SortByLabels()
+	got := top.Matrix()
+	got.SortByLabels()
+	if diff := difference(got, values(want)); diff != "" {
+		t.Fatalf("first %d series: %s", e.K, diff)
+	}
+}
+
+// values returns the values of a matrix by step and labels.
+func values(m *vector.Matrix) map[string]float64 {
+	out := map[string]float64{}
+	for _, s := range m.Series {
+		for step := range s.Present.All() {
+			out[fmt.Sprint(step, s.Labels)] = s.Values[step]
+		}
+	}
+	return out
 }
 
 func difference(m *vector.Matrix, want map[string]float64) string {
@@ -349,7 +395,7 @@ func TestStatistics(t *testing.T) {
 	} {
 		before := w.sources[0].TextReads().Pages.Load()
 		p := compiled(t, text)
-		if _, err := p.Evaluate(context.Background(), w.execution(p, []string{tenant}), vector.Steps{Start: 3 * ms, Step: 4 * ms, Count: 2}, []string{tenant}); err != nil {
+		if _, err := p.Evaluate(context.Background(), w.execution(p, []string{tenant}), vector.Steps{Start: 3 * ms, Step: 4 * ms, Count: 2}, []string{tenant}, nil); err != nil {
 			t.Fatal(err)
 		}
 		if got := w.sources[0].TextReads().Pages.Load() - before; got != pages {
@@ -362,7 +408,7 @@ func TestStatistics(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := w.sources[0].TextReads().Pages.Load()
-	m, err := p.Evaluate(context.Background(), w.execution(p, []string{tenant}), vector.Steps{Start: 3 * ms, Step: 4 * ms, Count: 2}, []string{tenant})
+	m, err := p.Evaluate(context.Background(), w.execution(p, []string{tenant}), vector.Steps{Start: 3 * ms, Step: 4 * ms, Count: 2}, []string{tenant}, nil)
 	if err != nil || len(m.Series) != 1 || m.Series[0].Values[1] != 4 {
 		t.Fatalf("%v %+v", err, m)
 	}
@@ -380,7 +426,7 @@ func TestGaps(t *testing.T) {
 	w := someLines("a=1", many.String(), "a=1")
 	p := compiled(t, `count_over_time({app="x"} | logfmt [1ms])`)
 	x := w.execution(p, []string{tenant})
-	m, err := p.Evaluate(context.Background(), x, vector.Steps{Start: 0, Step: 2 * ms, Count: 2}, []string{tenant})
+	m, err := p.Evaluate(context.Background(), x, vector.Steps{Start: 0, Step: 2 * ms, Count: 2}, []string{tenant}, nil)
 	if err != nil || len(m.Series) != 1 || m.Series[0].Present.Len() != 2 || x.Figures().Passed != 2 {
 		t.Errorf("a line in a gap: %v, %+v, %d lines pass", err, m, x.Figures().Passed)
 	}
@@ -397,7 +443,7 @@ func TestGaps(t *testing.T) {
 	} {
 		p := compiled(t, text)
 		x := w.execution(p, []string{tenant})
-		m, err := p.Evaluate(context.Background(), x, vector.Steps{Start: 0, Step: 1000 * ms, Count: 2}, []string{tenant})
+		m, err := p.Evaluate(context.Background(), x, vector.Steps{Start: 0, Step: 1000 * ms, Count: 2}, []string{tenant}, nil)
 		if err != nil || len(m.Series) != 1 || !slices.Equal(m.Series[0].Values, []float64{1, 1}) {
 			t.Fatalf("%s: %v, %+v", text, err, m)
 		}
@@ -418,7 +464,7 @@ func TestMetadataHidesALabel(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m, err := p.Evaluate(context.Background(), w.execution(p, []string{tenant}), vector.Steps{Start: ms, Count: 1}, []string{tenant})
+		m, err := p.Evaluate(context.Background(), w.execution(p, []string{tenant}), vector.Steps{Start: ms, Count: 1}, []string{tenant}, nil)
 		if err != nil || len(m.Series) != 1 || m.Series[0].Labels.String() != `{foo_extracted="3"}` {
 			t.Errorf("%s: %v, %+v", text, err, m)
 		}
@@ -450,7 +496,7 @@ func TestErrors(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		_, err := p.Evaluate(context.Background(), w.execution(p, []string{tenant}), steps, []string{tenant})
+		_, err := p.Evaluate(context.Background(), w.execution(p, []string{tenant}), steps, []string{tenant}, nil)
 		switch {
 		case c.error == "" && err != nil:
 			t.Errorf("%s: %v", c.text, err)
@@ -467,7 +513,7 @@ func TestTenants(t *testing.T) {
 	w.sources[0].AddText("u", l.Key(1, model.Logs), l, readtest.Line{Time: ms, Text: "c"})
 	p := compiled(t, `count_over_time({app="x"}[5ms])`)
 	both := []string{tenant, "u"}
-	m, err := p.Evaluate(context.Background(), w.execution(p, both), vector.Steps{Start: 2 * ms, Count: 1}, both)
+	m, err := p.Evaluate(context.Background(), w.execution(p, both), vector.Steps{Start: 2 * ms, Count: 1}, both, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -485,7 +531,7 @@ func TestTenants(t *testing.T) {
 func TestAbsent(t *testing.T) {
 	w := someLines("a")
 	p := compiled(t, `absent_over_time({app="x", a=~"b|", c="d", c!="e"}[2ms])`)
-	m, err := p.Evaluate(context.Background(), w.execution(p, []string{tenant}), vector.Steps{Start: 0, Step: ms, Count: 4}, []string{tenant})
+	m, err := p.Evaluate(context.Background(), w.execution(p, []string{tenant}), vector.Steps{Start: 0, Step: ms, Count: 4}, []string{tenant}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -493,7 +539,7 @@ func TestAbsent(t *testing.T) {
 		t.Errorf("%+v", m)
 	}
 	p = compiled(t, `absent_over_time({app="x"}[2ms])`)
-	m, err = p.Evaluate(context.Background(), w.execution(p, []string{tenant}), vector.Steps{Start: 0, Step: ms, Count: 4}, []string{tenant})
+	m, err = p.Evaluate(context.Background(), w.execution(p, []string{tenant}), vector.Steps{Start: 0, Step: ms, Count: 4}, []string{tenant}, nil)
 	if err != nil || len(m.Series) != 1 || m.Series[0].Present.Len() != 2 || !m.Series[0].Present.Has(2) {
 		t.Errorf("%v %+v", err, m)
 	}
@@ -509,7 +555,7 @@ func TestMemory(t *testing.T) {
 	p := compiled(t, `count_over_time({app="x"} | logfmt [5s])`)
 	x := w.execution(p, []string{tenant})
 	x.Quota.MaxBytes = 600 << 10
-	_, err := p.Evaluate(context.Background(), x, vector.Steps{Start: 3000 * ms, Step: ms, Count: 100}, []string{tenant})
+	_, err := p.Evaluate(context.Background(), x, vector.Steps{Start: 3000 * ms, Step: ms, Count: 100}, []string{tenant}, nil)
 	if err == nil || !strings.Contains(err.Error(), "query.max-bytes") {
 		t.Error(err)
 	}
@@ -594,7 +640,8 @@ func TestSetsOfAChunk(t *testing.T) {
 		return r
 	}
 	count := func(level string) (n float64) {
-		if s := w.series[string(model.LabelsOf("level", level))]; s != nil {
+		if l := model.LabelsOf("level", level); w.table.find(w.hashOf(l), l) != nil {
+			s := w.table.find(w.hashOf(l), l)
 			s.window.Values(func(_ int, v float64) { n = v })
 		}
 		return n

@@ -3,6 +3,7 @@ package sample
 import (
 	"context"
 	"fmt"
+	"hash/maphash"
 	"math"
 	"sync"
 	"sync/atomic"
@@ -21,6 +22,7 @@ type evaluation struct {
 	steps   vector.Steps
 	quota   *model.Quota
 	tenants []string // nil: labels do not say whose a line is
+	seed    maphash.Seed
 
 	// bound is the end of the window of the first failed line that is known: later lines do not change the
 	// error.
@@ -33,7 +35,7 @@ type evaluation struct {
 func newEvaluation(p *Program, quota *model.Quota, steps vector.Steps, tenants []string) *evaluation {
 	r := p.expr.Range
 	e := &evaluation{
-		program: p, quota: quota, steps: steps,
+		program: p, quota: quota, steps: steps, seed: maphash.MakeSeed(),
 		cells: window.NewCells(steps.Start, steps.Step, steps.Count, int64(r.Range), int64(r.Offset)),
 	}
 	if len(tenants) > 1 {
@@ -54,7 +56,7 @@ func (e *evaluation) Limit() int { return 0 }
 
 // NewWorker returns a part of the evaluation for one goroutine.
 func (e *evaluation) NewWorker() selection.Worker {
-	w := &worker{evaluation: e, cursor: e.cells.NewCursor(), runner: e.program.pipeline.Runner(), series: make(map[string]*series)}
+	w := &worker{evaluation: e, cursor: e.cells.NewCursor(), runner: e.program.pipeline.Runner()}
 	w.take = w.charge
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -106,22 +108,9 @@ func (e *pipelineError) Error() string {
 
 func (e *pipelineError) Unwrap() error { return model.ErrInvalid }
 
-// series is what a worker knows of a series.
-type series struct {
-	window  window.Series
-	count   *window.Count // the same, if the aggregation counts
-	charged int64         // besides what the window has charged
-}
-
-// seriesBytes is about what a series costs besides its labels and its cells.
-const seriesBytes = 256
-
-// bytes is what the series has charged to the worker that has it.
-func (s *series) bytes() int64 { return s.charged + s.window.Charged() }
-
-// join merges the series of all workers into those of the first, with what they have charged, and returns the
-// error of the earliest failed line.
-func (e *evaluation) join(ctx context.Context) (map[string]*series, error) {
+// join merges the series of all workers into those of the first, with what they have charged, and returns
+// them, or the error of the earliest failed line.
+func (e *evaluation) join(ctx context.Context) ([]*series, error) {
 	var first failed
 	for _, w := range e.workers {
 		if w.failed.some {
@@ -136,15 +125,14 @@ func (e *evaluation) join(ctx context.Context) (map[string]*series, error) {
 	}
 	into := e.workers[0]
 	for _, w := range e.workers[1:] {
-		for labels, s := range w.series {
+		for _, s := range w.table.take() {
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
-			own, known := into.series[labels]
-			if !known {
-				into.series[labels] = s
-				delete(w.series, labels)
-				bytes := s.bytes()
+			own := into.table.find(s.hash, s.labels)
+			bytes := s.bytes()
+			if own == nil {
+				into.table.insert(s)
 				into.charged += bytes
 				w.charged -= bytes
 				continue
@@ -152,11 +140,10 @@ func (e *evaluation) join(ctx context.Context) (map[string]*series, error) {
 			if err := own.window.Merge(s.window, into.take); err != nil {
 				return nil, err
 			}
-			delete(w.series, labels)
-			_ = w.charge(-s.bytes()) // giving back does not fail
+			_ = w.charge(-bytes) // giving back does not fail
 		}
 	}
-	return into.series, nil
+	return into.table.take(), nil
 }
 
 // release gives the memory of the evaluation back.
@@ -165,24 +152,32 @@ func (e *evaluation) release() {
 	defer e.mu.Unlock()
 	for _, w := range e.workers {
 		_ = e.quota.TakeBytes(-w.charged) // giving back does not fail
-		w.charged, w.room, w.series = 0, 0, nil
+		w.charged, w.room, w.table = 0, 0, table{}
 	}
 }
 
-// matrix makes the result, and gives up each series once its values are known.
-func (e *evaluation) matrix(ctx context.Context, all map[string]*series) (*vector.Matrix, error) {
-	m := &vector.Matrix{Steps: e.steps}
-	for labels, s := range all {
+// each hands over the labels and values of each series, and gives the series up then.
+func (e *evaluation) each(ctx context.Context, all []*series, visit func(labels model.Labels, values func(window.Result)) error) error {
+	for i, s := range all {
 		if err := ctx.Err(); err != nil {
-			m.Release(e.quota)
-			return nil, err
+			return err
 		}
-		if err := e.add(m, model.Labels(labels), s.window.Values); err != nil {
-			m.Release(e.quota)
-			return nil, err
+		if err := visit(s.labels, s.window.Values); err != nil {
+			return err
 		}
-		delete(all, labels)
+		all[i] = nil
 		_ = e.workers[0].charge(-s.bytes()) // giving back does not fail
+	}
+	return nil
+}
+
+// matrix makes the result.
+func (e *evaluation) matrix(ctx context.Context, all []*series) (*vector.Matrix, error) {
+	m := &vector.Matrix{Steps: e.steps}
+	err := e.each(ctx, all, func(labels model.Labels, values func(window.Result)) error { return e.add(m, labels, values) })
+	if err != nil {
+		m.Release(e.quota)
+		return nil, err
 	}
 	m.SortByLabels()
 	return m, nil
@@ -206,7 +201,7 @@ func (e *evaluation) add(m *vector.Matrix, labels model.Labels, values func(wind
 }
 
 // absent makes the result of absent_over_time: 1 at each step whose window has no line.
-func (e *evaluation) absent(all map[string]*series) (*vector.Matrix, error) {
+func (e *evaluation) absent(all []*series) (*vector.Matrix, error) {
 	some := vector.NewSet(e.steps.Count)
 	for _, s := range all {
 		s.window.Values(func(step int, _ float64) { some.Add(step) })

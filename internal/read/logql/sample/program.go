@@ -2,6 +2,7 @@ package sample
 
 import (
 	"context"
+	"slices"
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read/logql/line"
@@ -18,6 +19,8 @@ type Program struct {
 	selection   *selection.Program
 	aggregation window.Aggregation
 	bytes       bool // counts bytes, not lines
+	// outer is the grouping of the sum right above, by which samples were grouped; nil: none.
+	outer *syntax.Grouping
 }
 
 // Compile compiles a range aggregation. outer, if not nil, is the grouping of a sum right above it, whose
@@ -42,7 +45,7 @@ func Compile(e *syntax.RangeAggregation, outer *syntax.Grouping) (*Program, erro
 		return nil, err
 	}
 	return &Program{
-		expr: e, pipeline: pipeline, selection: selection.CompileCounter(pipeline), bytes: bytes,
+		expr: e, pipeline: pipeline, selection: selection.CompileCounter(pipeline), bytes: bytes, outer: outer,
 		aggregation: window.Aggregation{
 			Op: e.Op, Unwrap: e.Range.Unwrap != nil, Quantile: e.Quantile, Width: int64(e.Range.Range),
 		},
@@ -87,9 +90,12 @@ func (p *Program) Selection() *selection.Program { return p.selection }
 // Evaluate returns the series of the aggregation, sorted by labels. If there are several tenants, labels
 // say whose lines were counted. Errors are of the classes of package model.
 //
+// If top is not nil, the series go there instead and the matrix is nil. That is not so for absent_over_time
+// and where the sum right above still has something to add up.
+//
 // A line with an error ends the evaluation if it lies in a window: the error is that of the earliest such
 // step, and there of the least labels.
-func (p *Program) Evaluate(ctx context.Context, x *selection.Execution, steps vector.Steps, tenants []string) (*vector.Matrix, error) {
+func (p *Program) Evaluate(ctx context.Context, x *selection.Execution, steps vector.Steps, tenants []string, top *vector.Top) (*vector.Matrix, error) {
 	e := newEvaluation(p, x.Quota, steps, tenants)
 	x.Direction = selection.Forward // so that the first failed line ends the scan
 	defer e.release()
@@ -102,13 +108,34 @@ func (p *Program) Evaluate(ctx context.Context, x *selection.Execution, steps ve
 		}
 	}
 	all, err := e.join(ctx)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
-	}
-	if p.expr.Op == syntax.AbsentOverTime {
+	case p.expr.Op == syntax.AbsentOverTime:
 		return e.absent(all)
+	case top != nil && p.groups(all):
+		return nil, e.each(ctx, all, top.Add)
 	}
 	return e.matrix(ctx, all)
+}
+
+// groups reports whether the series are already those of the sum right above, if there is one. A line with an
+// error keeps all labels, and the label of the tenant is one more.
+func (p *Program) groups(all []*series) bool {
+	if p.outer == nil {
+		return true
+	}
+	if p.outer.Without {
+		return false
+	}
+	for _, s := range all {
+		for name, _, rest, ok := s.labels.Next(); ok; name, _, rest, ok = rest.Next() {
+			if !slices.Contains(p.outer.Labels, string(name)) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // absentLabels returns the labels of absent_over_time: those that the selector gives a value, unless it has

@@ -17,7 +17,7 @@ type worker struct {
 	*evaluation
 	cursor window.Cursor
 	runner *line.Runner
-	series map[string]*series // by labels
+	table  table
 	failed failed
 	sample line.Sample
 	added  window.Sample
@@ -320,16 +320,16 @@ func (w *worker) Line(l *selection.Line) (bool, error) {
 
 // seriesOf returns the series with these labels.
 func (w *worker) seriesOf(labels model.Labels) (*series, error) {
-	if s, ok := w.series[string(labels)]; ok {
+	hash := w.hashOf(labels)
+	if s := w.table.find(hash, labels); s != nil {
 		return s, nil
 	}
 	charged := int64(len(labels)) + seriesBytes
 	if err := w.charge(charged); err != nil {
 		return nil, err
 	}
-	s := &series{window: w.program.aggregation.New(w.cells), charged: charged}
-	s.count, _ = s.window.(*window.Count)
-	w.series[string(labels)] = s
+	s := w.table.add(hash, labels, w.program.aggregation, w.cells)
+	s.charged = charged
 	return s, nil
 }
 

@@ -19,6 +19,9 @@ func Aggregate(ctx context.Context, quota *model.Quota, e *syntax.VectorAggregat
 	numbers := groups(&e.Grouping)
 	groupOf := numbers.add(in)
 	labels := numbers.labels
+	if len(labels) == len(in.Series) && keepsSingle(e.Op) {
+		return regrouped(quota, in, labels)
+	}
 	out := &Matrix{Steps: in.Steps, Series: make([]Series, len(labels))}
 	steps := in.Steps.Count
 	states := make([]state, len(labels))
@@ -47,6 +50,21 @@ func Aggregate(ctx context.Context, quota *model.Quota, e *syntax.VectorAggregat
 	}
 	_ = quota.TakeBytes(-scratch) // giving back does not fail
 	return out, nil
+}
+
+// keepsSingle reports whether an aggregation of one series has the values of that series.
+func keepsSingle(op syntax.VectorOp) bool {
+	return op == syntax.Sum || op == syntax.Avg || op == syntax.Min || op == syntax.Max
+}
+
+// regrouped returns the series of a matrix with other labels.
+func regrouped(quota *model.Quota, in *Matrix, labels []model.Labels) (*Matrix, error) {
+	out := &Matrix{Steps: in.Steps, Series: make([]Series, len(labels))}
+	for i := range in.Series {
+		out.Series[i] = in.Series[i]
+		out.Series[i].Labels = labels[i]
+	}
+	return out, quota.TakeBytes(out.Size())
 }
 
 // newSeries charges and makes a series without present values.

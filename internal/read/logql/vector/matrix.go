@@ -55,12 +55,38 @@ func (m *Matrix) Release(quota *model.Quota) {
 	_ = quota.TakeBytes(-m.Size()) // giving back does not fail
 }
 
-// SortByLabels sorts series by their labels, in the order of [CompareLabels].
+// SortByLabels sorts series by their labels, in the order of [CompareLabels]. Series of equal labels stay in
+// their order.
 func (m *Matrix) SortByLabels() {
-	byLabels := func(a, b Series) int { return CompareLabels(a.Labels, b.Labels) }
-	if !slices.IsSortedFunc(m.Series, byLabels) {
-		slices.SortStableFunc(m.Series, byLabels)
+	sorted := slices.IsSortedFunc(m.Series, func(a, b Series) int { return CompareLabels(a.Labels, b.Labels) })
+	if sorted {
+		return
 	}
+	// Mostly the first label decides. It is read once rather than for each comparison.
+	type key struct {
+		name, value []byte
+		rest        model.Labels
+		index       int
+	}
+	keys := make([]key, len(m.Series))
+	for i := range m.Series {
+		name, value, rest, _ := m.Series[i].Labels.Next()
+		keys[i] = key{name, value, rest, i}
+	}
+	slices.SortFunc(keys, func(a, b key) int {
+		if c := bytes.Compare(a.name, b.name); c != 0 {
+			return c
+		}
+		if c := bytes.Compare(a.value, b.value); c != 0 {
+			return c
+		}
+		return cmp.Or(CompareLabels(a.rest, b.rest), cmp.Compare(a.index, b.index))
+	})
+	series := make([]Series, len(keys))
+	for i := range keys {
+		series[i] = m.Series[keys[i].index]
+	}
+	m.Series = series
 }
 
 // JoinEqual makes one series of those that have the same labels and values at different steps. Where several

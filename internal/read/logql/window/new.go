@@ -52,11 +52,8 @@ func (a Aggregation) New(c *Cells) Series {
 		if a.Unwrap {
 			return newAggregate[total](c, seconds(a.Width))
 		}
-		return &Count{track[uint64]{of: c}, seconds(a.Width)}
-	case syntax.BytesRate:
-		return &Count{track[uint64]{of: c}, seconds(a.Width)}
 	}
-	return &Count{track[uint64]{of: c}, 1}
+	return &a.NewCounts(c, 1)[0]
 }
 
 func newAggregate[P any, M partial[P]](c *Cells, divisor float64) Series {

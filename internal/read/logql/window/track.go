@@ -12,7 +12,7 @@ import (
 type Charge func(n int64) error
 
 // Result takes the value of a step. Calls come in the order of steps, for those that have samples.
-type Result func(step int, v float64)
+type Result = func(step int, v float64)
 
 // Series aggregates the samples of one series of one worker. It is used by one goroutine.
 type Series interface {
