@@ -94,9 +94,29 @@ func (p *Pipeline) require(names []string, all bool) {
 }
 
 // CountsWhole reports whether lines that have passed the leading line filters count as they are: no stage
-// looks at them, and no label is unwrapped.
+// looks at them, and no label is unwrapped. A parser of which nothing is needed does not look at them.
 func (p *Pipeline) CountsWhole() bool {
-	return p.sampler != nil && len(p.stages) == 0 && p.sampler.label == ""
+	return p.sampler != nil && p.sampler.label == "" && (len(p.stages) == 0 || p.parsesNothing && onlyParses(p.source))
+}
+
+// onlyParses reports whether stages are line filters and parsers that do nothing if no label is needed.
+func onlyParses(stages []syntax.Stage) bool {
+	_, rest := lead(stages)
+	for _, s := range rest {
+		switch s := s.(type) {
+		case *syntax.JSONParser:
+			if len(s.Extract) > 0 {
+				return false
+			}
+		case *syntax.LogfmtParser:
+			if len(s.Extract) > 0 {
+				return false
+			}
+		default:
+			return false
+		}
+	}
+	return true
 }
 
 // NeedsMetadata reports whether the labels of a sample may be of structured metadata, for a stream with these

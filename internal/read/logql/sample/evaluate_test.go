@@ -402,18 +402,21 @@ func TestStatistics(t *testing.T) {
 			t.Errorf("%s: %d pages read, should be %d", text, got, pages)
 		}
 	}
-	p := compiled(t, `bytes_over_time({app="x"}[4ms])`)
-	p, err := Compile(p.expr, &syntax.Grouping{Labels: []string{"app"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	before := w.sources[0].TextReads().Pages.Load()
-	m, err := p.Evaluate(context.Background(), w.execution(p, []string{tenant}), vector.Steps{Start: 3 * ms, Step: 4 * ms, Count: 2}, []string{tenant}, nil)
-	if err != nil || len(m.Series) != 1 || m.Series[0].Values[1] != 4 {
-		t.Fatalf("%v %+v", err, m)
-	}
-	if got := w.sources[0].TextReads().Pages.Load() - before; got != 0 {
-		t.Errorf("%d pages read for labels of the stream", got)
+	for text, by := range map[string][]string{
+		`bytes_over_time({app="x"}[4ms])`: {"app"}, `bytes_over_time({app="x"} | json [4ms])`: nil, `bytes_over_time({app="x"} | logfmt --strict | json [4ms])`: nil,
+	} {
+		p, err := Compile(compiled(t, text).expr, &syntax.Grouping{Labels: by})
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := w.sources[0].TextReads().Pages.Load()
+		m, err := p.Evaluate(context.Background(), w.execution(p, []string{tenant}), vector.Steps{Start: 3 * ms, Step: 4 * ms, Count: 2}, []string{tenant}, nil)
+		if err != nil || len(m.Series) != 1 || m.Series[0].Values[1] != 4 {
+			t.Fatalf("%s: %v %+v", text, err, m)
+		}
+		if got := w.sources[0].TextReads().Pages.Load() - before; got != 0 {
+			t.Errorf("%s by %v: %d pages read", text, by, got)
+		}
 	}
 }
 
