@@ -15,9 +15,9 @@ import (
 // TestDetectedOfAHead asks for labels and fields of buffers and local parts. Labels read no page.
 func TestDetectedOfAHead(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := &world{lines: make(map[string][]readtest.Line)}
+		w := &world{readtest.NewWorld()}
 		for i := range rapid.IntRange(1, 30).Draw(t, "streams") {
-			w.streams = append(w.streams, model.LabelsOf("s", fmt.Sprint("name", i), "id", fmt.Sprint(i+10), "app", "x"))
+			w.Streams = append(w.Streams, model.LabelsOf("s", fmt.Sprint("name", i), "id", fmt.Sprint(i+10), "app", "x"))
 		}
 		e, closeHead := drawHead(t, w)
 		defer closeHead()
@@ -28,7 +28,7 @@ func TestDetectedOfAHead(t *testing.T) {
 			t.Fatal(err)
 		}
 		var want []DetectedLabel
-		if n := len(w.lines); n > 0 {
+		if n := len(w.Lines); n > 0 {
 			want = []DetectedLabel{{"app", 1}, {"s", n}}
 		}
 		if fmt.Sprint(labels) != fmt.Sprint(want) {
@@ -44,7 +44,7 @@ func TestDetectedOfAHead(t *testing.T) {
 			t.Fatal(err)
 		}
 		traces := make(map[string]bool)
-		for _, lines := range w.lines {
+		for _, lines := range w.Lines {
 			for _, l := range lines {
 				if v := l.Metadata.Get("trace"); v != nil {
 					traces[string(v)] = true

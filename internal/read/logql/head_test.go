@@ -45,11 +45,7 @@ func TestQueriesOfAHead(t *testing.T) {
 	}
 	skipped := int64(0)
 	rapid.Check(t, func(t *rapid.T) {
-		w := &world{lines: make(map[string][]readtest.Line)}
-		for i := range rapid.SampledFrom([]int{1, 2, 30}).Draw(t, "streams") {
-			w.streams = append(w.streams, model.LabelsOf("s", fmt.Sprint(i), "app", "x"))
-		}
-		slices.SortFunc(w.streams, func(a, b model.Labels) int { return a.Key(1, model.Logs).Compare(b.Key(1, model.Logs)) })
+		w := &world{readtest.NewWorld(streamsOf(rapid.SampledFrom([]int{1, 2, 30}).Draw(t, "streams"))...)}
 		e, closeHead := drawHead(t, w)
 		defer closeHead()
 		for range 6 {
@@ -97,12 +93,12 @@ func drawHead(t *rapid.T, w *world) (*Engine, func()) {
 	at := int64(0)
 	// Small pages have no filter as long as they are young.
 	batches, pad := rapid.Uint64Range(1, 30).Draw(t, "batches"), ""
-	if len(w.streams) == 1 {
+	if len(w.Streams) == 1 {
 		batches, pad = min(batches, 10), strings.Repeat(" .", 3000)
 	}
 	for seq := range batches {
 		b := &model.Batch{Tenant: oneTenant, Signal: model.Logs}
-		for _, l := range w.streams {
+		for _, l := range w.Streams {
 			n := rapid.SampledFrom([]int{0, 1, 1, 1, 40}).Draw(t, "lines")
 			if pad != "" {
 				n = 40
@@ -123,7 +119,7 @@ func drawHead(t *rapid.T, w *world) (*Engine, func()) {
 			}
 			b.Labels.Append(uint32(len(b.Keys)), l)
 			b.EndSeries(l.Key(1, model.Logs))
-			w.add(l, lines)
+			w.Add(l, lines)
 		}
 		h.Apply(seq+1, b)
 		if rapid.IntRange(0, 3).Draw(t, "flush") == 0 {

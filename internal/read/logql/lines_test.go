@@ -73,62 +73,38 @@ func (a *asIs) Process(_ int64, text []byte, metadata model.Labels, out *line.Re
 }
 
 // world is lines in several sources, and what a naive reader makes of them.
-type world struct {
-	sources []*readtest.Memory
-	streams []model.Labels // by key
-	lines   map[string][]readtest.Line
-}
+type world struct{ *readtest.World }
 
 const oneTenant = "t"
 
 func drawWorld(t *rapid.T) *world {
-	w := &world{lines: make(map[string][]readtest.Line)}
-	for i := range rapid.IntRange(1, 4).Draw(t, "streams") {
-		w.streams = append(w.streams, model.LabelsOf("s", fmt.Sprint(i), "app", "x"))
-	}
-	slices.SortFunc(w.streams, func(a, b model.Labels) int { return a.Key(1, model.Logs).Compare(b.Key(1, model.Logs)) })
+	w := readtest.NewWorld(streamsOf(rapid.IntRange(1, 4).Draw(t, "streams"))...)
 	span := rapid.SampledFrom([]int64{5, 60, int64(time.Hour), 100 * int64(time.Hour)}).Draw(t, "span")
 	steps := rapid.SampledFrom([]int64{5, 50, 1000}).Draw(t, "steps")
-	for s := range rapid.IntRange(1, 4).Draw(t, "sources") {
-		m := readtest.NewMemory(uint64(s + 1))
-		m.SetTextPage(rapid.IntRange(1, 30).Draw(t, "chunk"), rapid.IntRange(1, 5).Draw(t, "chunks in a page"))
-		w.sources = append(w.sources, m)
-		for _, l := range w.streams {
-			var lines []readtest.Line
-			for range rapid.IntRange(0, 60).Draw(t, "lines") {
-				x := readtest.Line{
-					Time: rapid.Int64Range(0, steps).Draw(t, "at") * max(span/steps, 1),
-					Text: rapid.StringMatching("[abcd]{0,3}").Draw(t, "line"),
-				}
-				if rapid.IntRange(0, 3).Draw(t, "has metadata") == 0 {
-					x.Metadata = model.LabelsOf("m", rapid.StringMatching("[xy]").Draw(t, "metadata"))
-				}
-				lines = append(lines, x)
-			}
-			m.AddText(oneTenant, l.Key(1, model.Logs), l, lines...)
-			w.add(l, lines)
+	w.Fill(t, oneTenant, 4, 60, func(t *rapid.T) readtest.Line {
+		x := readtest.Line{
+			Time: rapid.Int64Range(0, steps).Draw(t, "at") * max(span/steps, 1),
+			Text: rapid.StringMatching("[abcd]{0,3}").Draw(t, "line"),
 		}
-	}
-	return w
+		if rapid.IntRange(0, 3).Draw(t, "has metadata") == 0 {
+			x.Metadata = model.LabelsOf("m", rapid.StringMatching("[xy]").Draw(t, "metadata"))
+		}
+		return x
+	})
+	return &world{w}
 }
 
-// add adds lines that have come after all others, but for those that are there.
-func (w *world) add(l model.Labels, lines []readtest.Line) {
-	have := w.lines[string(l)]
-	for _, x := range lines {
-		if !slices.ContainsFunc(have, func(y readtest.Line) bool {
-			return x.Time == y.Time && x.Text == y.Text && bytes.Equal(x.Metadata, y.Metadata)
-		}) {
-			have = append(have, x)
-		}
+// streamsOf returns the labels of streams of one app.
+func streamsOf(n int) (all []model.Labels) {
+	for i := range n {
+		all = append(all, model.LabelsOf("s", fmt.Sprint(i), "app", "x"))
 	}
-	slices.SortStableFunc(have, func(a, b readtest.Line) int { return cmp.Compare(a.Time, b.Time) })
-	w.lines[string(l)] = have
+	return all
 }
 
 func (w *world) engine() *Engine {
 	var sources []read.Source
-	for _, s := range w.sources {
+	for _, s := range w.Sources {
 		sources = append(sources, s)
 	}
 	return New(Options{Read: read.New(read.Options{Sources: sources}), Workers: 3})
@@ -141,10 +117,10 @@ func (w *world) naive(q *Query, p *selection.Program) []string {
 		text string
 	}
 	var rows []row
-	for _, l := range w.streams {
+	for _, l := range w.Streams {
 		st := p.Stages()
 		st.SetStream(l)
-		for _, x := range w.lines[string(l)] {
+		for _, x := range w.Lines[string(l)] {
 			if x.Time < q.Start || x.Time >= q.End {
 				continue
 			}
@@ -187,7 +163,7 @@ func shown(at int64, line []byte, stream, metadata, parsed model.Labels) string 
 
 func drawQuery(t *rapid.T, w *world) (*Query, *selection.Program) {
 	var times []int64
-	for _, lines := range w.lines {
+	for _, lines := range w.Lines {
 		for _, l := range lines {
 			times = append(times, l.Time)
 		}
@@ -253,7 +229,7 @@ func TestLines(t *testing.T) {
 			if want := w.naive(q, p); !slices.Equal(got, want) {
 				t.Fatalf("%+v:\n got %q\nwant %q", q, got, want)
 			}
-			for _, s := range w.sources {
+			for _, s := range w.Sources {
 				if s.Open() != 0 {
 					t.Fatal("a cursor is open")
 				}

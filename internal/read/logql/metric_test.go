@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"testing"
 
@@ -216,11 +215,7 @@ func TestNumbersStats(t *testing.T) {
 func TestNumbersOfAHead(t *testing.T) {
 	selectors := []string{`{app="x"}`, `{app="x"} |= "GET"`, `{app="x"} | logfmt | user="bob"`, `{app="x"} | trace="t17"`, `{app="x"} |~ "took (1|2)"`}
 	rapid.Check(t, func(t *rapid.T) {
-		w := &world{lines: make(map[string][]readtest.Line)}
-		for i := range rapid.SampledFrom([]int{1, 3}).Draw(t, "streams") {
-			w.streams = append(w.streams, model.LabelsOf("s", fmt.Sprint(i), "app", "x"))
-		}
-		slices.SortFunc(w.streams, func(a, b model.Labels) int { return a.Key(1, model.Logs).Compare(b.Key(1, model.Logs)) })
+		w := &world{readtest.NewWorld(streamsOf(rapid.SampledFrom([]int{1, 3}).Draw(t, "streams"))...)}
 		e, closeHead := drawHead(t, w)
 		defer closeHead()
 		for range 4 {
@@ -237,7 +232,7 @@ func TestNumbersOfAHead(t *testing.T) {
 			countA, countB := w.counts(t, a, steps, window*second), w.counts(t, b, steps, window*second)
 			points := 0
 			for step := range steps.Count {
-				for s, l := range w.streams {
+				for s, l := range w.Streams {
 					want := countA[step][s]
 					if want == 0 && countB[step][s] > 0 {
 						want = 100
@@ -261,7 +256,7 @@ func TestNumbersOfAHead(t *testing.T) {
 func (w *world) counts(t *rapid.T, query string, steps vector.Steps, window int64) [][]float64 {
 	out := make([][]float64, steps.Count)
 	for step := range out {
-		out[step] = make([]float64, len(w.streams))
+		out[step] = make([]float64, len(w.Streams))
 	}
 	q := &Query{Tenants: []string{oneTenant}, Prepared: prepared(query), Start: math.MinInt64, End: math.MaxInt64}
 	for _, row := range w.expected(t, q) {
@@ -269,7 +264,7 @@ func (w *world) counts(t *rapid.T, query string, steps vector.Steps, window int6
 		if _, err := fmt.Sscan(row, &at); err != nil {
 			t.Fatal(err)
 		}
-		for s, l := range w.streams {
+		for s, l := range w.Streams {
 			if !strings.Contains(row, l.String()) {
 				continue
 			}

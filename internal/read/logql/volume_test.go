@@ -73,9 +73,9 @@ func volumesOf(e *Engine, s *Selection, cuts []int64) (all []string, err error) 
 
 // volumes counts the lines of a world one by one.
 func (w *world) volumes(within model.TimeRange, cuts []int64) (all []string) {
-	for _, l := range w.streams {
+	for _, l := range w.Streams {
 		lines, bytes, intervals := 0, 0, make([]IntervalVolume, len(cuts)+1)
-		for _, x := range w.lines[string(l)] {
+		for _, x := range w.Lines[string(l)] {
 			if within.Contains(x.Time) {
 				lines++
 				bytes += len(x.Text)
@@ -102,7 +102,7 @@ func (w *world) volumes(within model.TimeRange, cuts []int64) (all []string) {
 // checkVolumes compares random volumes of a world with those that are counted line by line.
 func checkVolumes(t *rapid.T, w *world, e *Engine) {
 	least, greatest := int64(math.MaxInt64), int64(math.MinInt64)
-	for _, lines := range w.lines {
+	for _, lines := range w.Lines {
 		for _, x := range lines {
 			least, greatest = min(least, x.Time), max(greatest, x.Time)
 		}
@@ -138,7 +138,7 @@ func TestVolumesAreExact(t *testing.T) {
 		rapid.Check(t, func(t *rapid.T) {
 			w := drawWorld(t)
 			checkVolumes(t, w, w.engine())
-			for _, m := range w.sources {
+			for _, m := range w.Sources {
 				if m.Open() != 0 {
 					t.Fatal("a cursor is open")
 				}
@@ -147,11 +147,7 @@ func TestVolumesAreExact(t *testing.T) {
 	})
 	t.Run("head", func(t *testing.T) {
 		rapid.Check(t, func(t *rapid.T) {
-			w := &world{lines: make(map[string][]readtest.Line)}
-			for i := range rapid.SampledFrom([]int{1, 2, 30}).Draw(t, "streams") {
-				w.streams = append(w.streams, model.LabelsOf("s", fmt.Sprint(i), "app", "x"))
-			}
-			slices.SortFunc(w.streams, func(a, b model.Labels) int { return a.Key(1, model.Logs).Compare(b.Key(1, model.Logs)) })
+			w := &world{readtest.NewWorld(streamsOf(rapid.SampledFrom([]int{1, 2, 30}).Draw(t, "streams"))...)}
 			e, closeHead := drawHead(t, w)
 			defer closeHead()
 			checkVolumes(t, w, e)

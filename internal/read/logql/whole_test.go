@@ -78,40 +78,30 @@ func TestWholeQueries(t *testing.T) {
 }
 
 func drawTextWorld(t *rapid.T) *world {
-	w := &world{lines: make(map[string][]readtest.Line)}
+	var streams []model.Labels
 	for i := range rapid.IntRange(1, 4).Draw(t, "streams") {
 		pairs := []string{"s", fmt.Sprint(i), "app", "x"}
 		if i == 3 {
 			pairs = append(pairs, "m", "u") // as a label of the stream, and not of lines
 		}
-		w.streams = append(w.streams, model.LabelsOf(pairs...))
+		streams = append(streams, model.LabelsOf(pairs...))
 	}
-	slices.SortFunc(w.streams, func(a, b model.Labels) int { return a.Key(1, model.Logs).Compare(b.Key(1, model.Logs)) })
+	w := &world{readtest.NewWorld(streams...)}
 	at := int64(0)
-	for s := range rapid.IntRange(1, 3).Draw(t, "sources") {
-		m := readtest.NewMemory(uint64(s + 1))
-		m.SetTextPage(rapid.IntRange(1, 30).Draw(t, "chunk"), rapid.IntRange(1, 5).Draw(t, "chunks in a page"))
-		w.sources = append(w.sources, m)
-		for _, l := range w.streams {
-			var lines []readtest.Line
-			for range rapid.IntRange(0, 20).Draw(t, "lines") {
-				level := rapid.SampledFrom([]string{"err", "warn", "ok"}).Draw(t, "level")
-				n := rapid.IntRange(0, 9).Draw(t, "n")
-				form := rapid.SampledFrom([]string{`{"level":"%s","n":%d}`, `level=%s n=%d`, `plain %s %d`, `{"level":"%s","n":"%d"`}).Draw(t, "form")
-				at++ // all times differ, since of lines of one time a limit may leave out any
-				x := readtest.Line{Time: at*7919%10_007 + 1, Text: fmt.Sprintf(form, level, n)}
-				switch rapid.IntRange(0, 5).Draw(t, "metadata") {
-				case 0:
-					x.Metadata = model.LabelsOf("m", "u")
-				case 1:
-					x.Metadata = model.LabelsOf("m", "v", "s", "u")
-				}
-				lines = append(lines, x)
-			}
-			m.AddText(oneTenant, l.Key(1, model.Logs), l, lines...)
-			w.add(l, lines)
+	w.Fill(t, oneTenant, 3, 20, func(t *rapid.T) readtest.Line {
+		level := rapid.SampledFrom([]string{"err", "warn", "ok"}).Draw(t, "level")
+		n := rapid.IntRange(0, 9).Draw(t, "n")
+		form := rapid.SampledFrom([]string{`{"level":"%s","n":%d}`, `level=%s n=%d`, `plain %s %d`, `{"level":"%s","n":"%d"`}).Draw(t, "form")
+		at++ // all times differ, since of lines of one time a limit may leave out any
+		x := readtest.Line{Time: at*7919%10_007 + 1, Text: fmt.Sprintf(form, level, n)}
+		switch rapid.IntRange(0, 5).Draw(t, "metadata") {
+		case 0:
+			x.Metadata = model.LabelsOf("m", "u")
+		case 1:
+			x.Metadata = model.LabelsOf("m", "v", "s", "u")
 		}
-	}
+		return x
+	})
 	return w
 }
 
@@ -128,13 +118,13 @@ func (w *world) expected(t *rapid.T, q *Query) []string {
 		text string
 	}
 	var rows []row
-	for _, l := range w.streams {
+	for _, l := range w.Streams {
 		if !matches(matchers, l) {
 			continue
 		}
 		r := p.Runner()
 		r.SetStream(l)
-		for _, x := range w.lines[string(l)] {
+		for _, x := range w.Lines[string(l)] {
 			one := model.TextRows{Times: []int64{x.Time}, Bytes: []byte(x.Text), Ends: []uint32{uint32(len(x.Text))}}
 			if f := p.Filter(); f != nil && len(f.Select(nil, &one, 0, 1)) == 0 {
 				continue

@@ -57,10 +57,7 @@ func (m *Memory) addTextLocked(at id, l model.Labels, lines []Line) {
 		s.labels = slices.Clone(l)
 	}
 	for _, x := range lines {
-		same := func(y Line) bool {
-			return y.Time == x.Time && y.Text == x.Text && string(y.Metadata) == string(x.Metadata)
-		}
-		if !slices.ContainsFunc(s.lines, same) {
+		if !slices.ContainsFunc(s.lines, x.equal) {
 			s.lines = append(s.lines, x)
 		}
 	}

@@ -1,7 +1,6 @@
 package sample
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -24,12 +23,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// world is lines in several sources, which may have the same lines.
-type world struct {
-	sources []*readtest.Memory
-	streams []model.Labels // by key
-	lines   map[string][]readtest.Line
-}
+// world is lines in several sources.
+type world struct{ *readtest.World }
 
 const (
 	tenant = "t"
@@ -37,51 +32,27 @@ const (
 )
 
 func drawWorld(t *rapid.T) *world {
-	w := &world{lines: make(map[string][]readtest.Line)}
+	var streams []model.Labels
 	for i := range rapid.IntRange(1, 4).Draw(t, "streams") {
-		w.streams = append(w.streams, model.LabelsOf("s", fmt.Sprint(i), "app", fmt.Sprint(i%2)))
+		streams = append(streams, model.LabelsOf("s", fmt.Sprint(i), "app", fmt.Sprint(i%2)))
 	}
-	slices.SortFunc(w.streams, func(a, b model.Labels) int { return a.Key(1, model.Logs).Compare(b.Key(1, model.Logs)) })
-	for s := range rapid.IntRange(1, 3).Draw(t, "sources") {
-		m := readtest.NewMemory(uint64(s + 1))
-		m.SetTextPage(rapid.IntRange(1, 30).Draw(t, "chunk"), rapid.IntRange(1, 5).Draw(t, "chunks in a page"))
-		w.sources = append(w.sources, m)
-		for _, l := range w.streams {
-			var lines []readtest.Line
-			for range rapid.IntRange(0, 40).Draw(t, "lines") {
-				x := readtest.Line{
-					Time: rapid.Int64Range(0, 100).Draw(t, "at") * ms,
-					Text: rapid.SampledFrom([]string{"n=1", "n=2.5 k=a", "n=-3 k=b", "k=a", "n=7s", "", "n=1e3 k=a x"}).Draw(t, "line"),
-				}
-				if rapid.IntRange(0, 3).Draw(t, "has metadata") == 0 {
-					x.Metadata = model.LabelsOf(rapid.SampledFrom([]string{"m", "k", "app"}).Draw(t, "name"), rapid.StringMatching("[xy]").Draw(t, "metadata"))
-				}
-				lines = append(lines, x)
-			}
-			m.AddText(tenant, l.Key(1, model.Logs), l, lines...)
-			w.add(l, lines)
+	w := readtest.NewWorld(streams...)
+	w.Fill(t, tenant, 3, 40, func(t *rapid.T) readtest.Line {
+		x := readtest.Line{
+			Time: rapid.Int64Range(0, 100).Draw(t, "at") * ms,
+			Text: rapid.SampledFrom([]string{"n=1", "n=2.5 k=a", "n=-3 k=b", "k=a", "n=7s", "", "n=1e3 k=a x"}).Draw(t, "line"),
 		}
-	}
-	return w
-}
-
-// add adds lines that have come after all others, but for those that are there.
-func (w *world) add(l model.Labels, lines []readtest.Line) {
-	have := w.lines[string(l)]
-	for _, x := range lines {
-		if !slices.ContainsFunc(have, func(y readtest.Line) bool {
-			return x.Time == y.Time && x.Text == y.Text && bytes.Equal(x.Metadata, y.Metadata)
-		}) {
-			have = append(have, x)
+		if rapid.IntRange(0, 3).Draw(t, "has metadata") == 0 {
+			x.Metadata = model.LabelsOf(rapid.SampledFrom([]string{"m", "k", "app"}).Draw(t, "name"), rapid.StringMatching("[xy]").Draw(t, "metadata"))
 		}
-	}
-	slices.SortStableFunc(have, func(a, b readtest.Line) int { return cmp.Compare(a.Time, b.Time) })
-	w.lines[string(l)] = have
+		return x
+	})
+	return &world{w}
 }
 
 func (w *world) execution(p *Program, tenants []string) *selection.Execution {
 	var sources []read.Source
-	for _, s := range w.sources {
+	for _, s := range w.Sources {
 		sources = append(sources, s)
 	}
 	plan := selection.Plan{
@@ -141,7 +112,7 @@ type taken struct {
 
 func (w *world) samples(t *rapid.T, p *Program) []taken {
 	var out []taken
-	for _, l := range w.streams {
+	for _, l := range w.Streams {
 		matches := true
 		for _, m := range p.expr.Range.Query.Matchers {
 			matches = matches && m.Match(string(l.Get(m.Name)))
@@ -149,7 +120,7 @@ func (w *world) samples(t *rapid.T, p *Program) []taken {
 		if !matches {
 			continue
 		}
-		for _, x := range w.lines[string(l)] {
+		for _, x := range w.Lines[string(l)] {
 			if f := p.pipeline.Filter(); f != nil {
 				rows := model.TextRows{Times: []int64{0}, Bytes: []byte(x.Text), Ends: []uint32{uint32(len(x.Text))}}
 				f.Bind(context.Background())
@@ -283,7 +254,7 @@ func checkEvaluate(t *rapid.T) {
 		if err == nil && e.Op != syntax.StddevOverTime {
 			checkTop(t, w, p, m)
 		}
-		for _, s := range w.sources {
+		for _, s := range w.Sources {
 			if s.Open() != 0 {
 				t.Fatal("a cursor is open")
 			}
@@ -377,10 +348,10 @@ func compiled(t testing.TB, text string) *Program {
 
 // someLines returns a world with one stream of lines at 0, 1, 2 ms and so on.
 func someLines(texts ...string) *world {
-	w := &world{sources: []*readtest.Memory{readtest.NewMemory(1)}}
+	w := &world{&readtest.World{Sources: []*readtest.Memory{readtest.NewMemory(1)}}}
 	l := model.LabelsOf("app", "x")
 	for i, text := range texts {
-		w.sources[0].AddText(tenant, l.Key(1, model.Logs), l, readtest.Line{Time: int64(i) * ms, Text: text})
+		w.Sources[0].AddText(tenant, l.Key(1, model.Logs), l, readtest.Line{Time: int64(i) * ms, Text: text})
 	}
 	return w
 }
@@ -388,17 +359,17 @@ func someLines(texts ...string) *world {
 // TestStatistics: what chunks know of their lines is not read.
 func TestStatistics(t *testing.T) {
 	w := someLines(strings.Split("abcdefgh", "")...)
-	w.sources[0].SetTextPage(1, 1)
+	w.Sources[0].SetTextPage(1, 1)
 	for text, pages := range map[string]int64{
 		`count_over_time({app="x"}[4ms]) `: 8, // their metadata may be part of labels
 		`absent_over_time({app="x"}[4ms])`: 0,
 	} {
-		before := w.sources[0].TextReads().Pages.Load()
+		before := w.Sources[0].TextReads().Pages.Load()
 		p := compiled(t, text)
 		if _, err := p.Evaluate(context.Background(), w.execution(p, []string{tenant}), vector.Steps{Start: 3 * ms, Step: 4 * ms, Count: 2}, []string{tenant}, nil); err != nil {
 			t.Fatal(err)
 		}
-		if got := w.sources[0].TextReads().Pages.Load() - before; got != pages {
+		if got := w.Sources[0].TextReads().Pages.Load() - before; got != pages {
 			t.Errorf("%s: %d pages read, should be %d", text, got, pages)
 		}
 	}
@@ -409,12 +380,12 @@ func TestStatistics(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		before := w.sources[0].TextReads().Pages.Load()
+		before := w.Sources[0].TextReads().Pages.Load()
 		m, err := p.Evaluate(context.Background(), w.execution(p, []string{tenant}), vector.Steps{Start: 3 * ms, Step: 4 * ms, Count: 2}, []string{tenant}, nil)
 		if err != nil || len(m.Series) != 1 || m.Series[0].Values[1] != 4 {
 			t.Fatalf("%s: %v %+v", text, err, m)
 		}
-		if got := w.sources[0].TextReads().Pages.Load() - before; got != 0 {
+		if got := w.Sources[0].TextReads().Pages.Load() - before; got != 0 {
 			t.Errorf("%s by %v: %d pages read", text, by, got)
 		}
 	}
@@ -433,14 +404,14 @@ func TestGaps(t *testing.T) {
 	if err != nil || len(m.Series) != 1 || m.Series[0].Present.Len() != 2 || x.Figures().Passed != 2 {
 		t.Errorf("a line in a gap: %v, %+v, %d lines pass", err, m, x.Figures().Passed)
 	}
-	w = &world{sources: []*readtest.Memory{readtest.NewMemory(1)}}
-	w.sources[0].SetTextPage(20, 1)
+	w = &world{&readtest.World{Sources: []*readtest.Memory{readtest.NewMemory(1)}}}
+	w.Sources[0].SetTextPage(20, 1)
 	l := model.LabelsOf("app", "x")
 	var lines []readtest.Line
 	for i := range 2000 {
 		lines = append(lines, readtest.Line{Time: int64(i) * ms, Text: "a=1"})
 	}
-	w.sources[0].AddText(tenant, l.Key(1, model.Logs), l, lines...)
+	w.Sources[0].AddText(tenant, l.Key(1, model.Logs), l, lines...)
 	for _, text := range []string{
 		`count_over_time({app="x"} [1ms])`, `count_over_time({app="x"} |= "a" [1ms])`, `count_over_time({app="x"} | logfmt | a="1" [1ms])`,
 	} {
@@ -459,9 +430,9 @@ func TestGaps(t *testing.T) {
 // TestMetadataHidesALabel of the stream: lines count under the same labels, whether stages look at them or
 // not.
 func TestMetadataHidesALabel(t *testing.T) {
-	w := &world{sources: []*readtest.Memory{readtest.NewMemory(1)}}
+	w := &world{&readtest.World{Sources: []*readtest.Memory{readtest.NewMemory(1)}}}
 	l := model.LabelsOf("app", "x", "foo", "1", "foo_extracted", "2")
-	w.sources[0].AddText(tenant, l.Key(1, model.Logs), l, readtest.Line{Text: "a", Metadata: model.LabelsOf("foo", "3")})
+	w.Sources[0].AddText(tenant, l.Key(1, model.Logs), l, readtest.Line{Text: "a", Metadata: model.LabelsOf("foo", "3")})
 	for _, text := range []string{`count_over_time({app="x"}[5s])`, `count_over_time({app="x"} | drop zz [5s])`} {
 		p, err := Compile(compiled(t, text).expr, &syntax.Grouping{Labels: []string{"foo_extracted"}})
 		if err != nil {
@@ -513,7 +484,7 @@ func TestErrors(t *testing.T) {
 func TestTenants(t *testing.T) {
 	w := someLines("a", "b")
 	l := model.LabelsOf("app", "x", tenantLabel, "own")
-	w.sources[0].AddText("u", l.Key(1, model.Logs), l, readtest.Line{Time: ms, Text: "c"})
+	w.Sources[0].AddText("u", l.Key(1, model.Logs), l, readtest.Line{Time: ms, Text: "c"})
 	p := compiled(t, `count_over_time({app="x"}[5ms])`)
 	both := []string{tenant, "u"}
 	m, err := p.Evaluate(context.Background(), w.execution(p, both), vector.Steps{Start: 2 * ms, Count: 1}, both, nil)
