@@ -84,6 +84,21 @@ func found(t *testing.T) (all []logqltest.Record) {
 			[]logqltest.Line{line(10, "a", "m", "1"), line(30, "b", "m", "1"), line(10, "a"), line(30, "b"), line(50, "c"), line(55, "d")},
 			`sum(count_over_time({app="web"}[1m]))`,
 		},
+		{
+			"malformed objects that have nothing to do with the labels",
+			[]logqltest.Line{
+				line(1, `{"req":{"bad":x},"level":"a"}`), line(2, `{"req":{"a":1 "b":2},"level":"b"}`), line(3, `{"req":{"a":{"b":[}},"level":"c","x":}`),
+				line(4, `{"req":{"level":"d"},"req_level":"e"}`), line(5, `{"level":{"x":{"y":1}},"level":"f"}`),
+			},
+			`sum by (level) (count_over_time({app="web"} | json [1m]))`,
+		},
+		{
+			"a malformed object whose name begins that of a label", []logqltest.Line{line(1, `{"le":{"bad":x},"level":"a"}`)},
+			`sum by (level) (count_over_time({app="web"} | json [1m]))`,
+		},
+		{
+			"keys that are empty", []logqltest.Line{line(1, `{"":{"":1,"a":{" ":2}}," ":3,"b":{"":4}}`)}, `count_over_time({app="web"} | json [1m])`,
+		},
 	} {
 		d := &logqltest.Dataset{Name: c.name, Streams: []logqltest.Stream{{Labels: []string{"app", "web"}, Lines: c.lines}}}
 		s, err := newStore(d)

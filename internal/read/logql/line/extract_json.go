@@ -104,11 +104,16 @@ func (x *extractor) value(line []byte, i int, key int32, depth int) (int, outcom
 		if end = numberEnd(line, i); end < 0 {
 			return 0, jsonUnusual
 		}
-	case c == '{':
+	case c == '{' && x.keys.all[key].below:
 		if depth+1 >= MaxJSONDepth {
 			return 0, jsonUnusual
 		}
 		return x.object(line, i+1, key, depth+1)
+	case c == '{':
+		if end = jsonscan.BlockEnd(line, i, '{', '}'); end < 0 {
+			return 0, jsonUnusual
+		}
+		return end, jsonDone
 	case c == '[':
 		if end = x.arrays.array(line, i); end < 0 {
 			return 0, jsonUnusual

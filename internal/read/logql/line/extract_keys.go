@@ -20,6 +20,7 @@ type lineKey struct {
 	text  []byte // as it stands in lines, with what is around it: "key": or key=
 	name  []byte // of the label
 	field int    // -1: not needed
+	below bool   // an object of this name may have fields
 	// first is the key that last was the first in the object that is the value, and next the one that last
 	// followed; 0: not known.
 	first, next int32
@@ -71,6 +72,7 @@ func (t *keyTable) add(parent int32, key []byte, before, after string, names []s
 		}
 		k.field = i
 	}
+	k.below = looksInto(names, k.name)
 	t.all = append(t.all, k)
 	i := int32(len(t.all) - 1)
 	t.index[string(t.probe)] = i

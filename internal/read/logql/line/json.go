@@ -2,6 +2,7 @@ package line
 
 import (
 	"bytes"
+	"strings"
 
 	"github.com/shaledb/shale/internal/jsonscan"
 )
@@ -122,12 +123,16 @@ func (s *jsonState) value(r *Runner, line []byte, i, depth int, key []byte) (int
 		}
 		return end + 1, s.leaf(r, line, end, depth, key, line[i+1:end], jsonscan.String)
 	case c == '{':
-		if depth+1 >= MaxJSONDepth {
-			return 0, jsonUnusual
-		}
 		before := len(s.prefix)
 		s.descend(key, depth == 0)
-		end, o := s.object(r, line, i+1, depth+1)
+		end, o := 0, jsonUnusual
+		if !looksInto(r.p.hints, s.prefix) {
+			if end = jsonscan.BlockEnd(line, i, '{', '}'); end >= 0 {
+				o = jsonDone
+			}
+		} else if depth+1 < MaxJSONDepth {
+			end, o = s.object(r, line, i+1, depth+1)
+		}
 		s.prefix = s.prefix[:before]
 		return end, o
 	case c == '[':
@@ -193,6 +198,18 @@ func (s *jsonState) array(line []byte, i int) int {
 		}
 	}
 	return -1
+}
+
+// looksInto reports whether a sample may need a label from the object of this name; without names of labels
+// it may need any. Like Loki, it does not look into other objects, whatever may be wrong in them, and compares
+// names as if each could go on without an underscore.
+func looksInto(names []string, object []byte) bool {
+	for _, name := range names {
+		if strings.HasPrefix(name, text(object)) {
+			return true
+		}
+	}
+	return len(names) == 0
 }
 
 // descend adds a key to the prefix.
@@ -302,7 +319,10 @@ func (s *jsonState) lenient(r *Runner, object []byte, depth int) error {
 		case jsonscan.Object:
 			before := len(s.prefix)
 			s.descend(key, depth == 0)
-			err := s.lenient(r, value, depth+1)
+			var err error
+			if looksInto(r.p.hints, s.prefix) {
+				err = s.lenient(r, value, depth+1)
+			}
 			s.prefix = s.prefix[:before]
 			return err
 		}
