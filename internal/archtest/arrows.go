@@ -121,15 +121,17 @@ func logqlRooms() []room {
 		{"read/logql/counts", nil, "counters of test builds know nothing of what they count"},
 		{"read/logql/syntax", map[string]string{"read/logql/counts": "tests count parses"}, "a syntax tree is text with a structure"},
 		{"read/logql/line", map[string]string{
-			"read/logql/counts":     "tests count plans and regular expressions",
-			"read/logql/line/match": "line filters and regular expressions run in it",
-			"read/logql/syntax":     "a pipeline is built from the stages of the syntax tree",
+			"read/logql/counts":       "tests count plans and regular expressions",
+			"read/logql/line/extract": "fields of samples are found by it in plain lines",
+			"read/logql/line/match":   "line filters and regular expressions run in it",
+			"read/logql/syntax":       "a pipeline is built from the stages of the syntax tree",
 		}, "a stage sees one line and its labels"},
 		{"read/logql/fields", map[string]string{
 			"read/logql/line":   "the parsers of LogQL extract fields",
 			"read/logql/syntax": "parsers are compiled from stages",
 		}, "what the fields of a line are does not depend on how the line was found"},
 		{"read/logql/patterns", nil, "a pattern is made of bytes, wherever lines come from"},
+		{"read/logql/line/extract", nil, "finding fields is bytes to bytes, without labels and stages"},
 		{"read/logql/line/match", map[string]string{
 			"read/logql/counts": "tests count regular expressions",
 			"read/logql/syntax": "line filters are nodes of the syntax tree",

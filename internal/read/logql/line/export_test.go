@@ -5,15 +5,13 @@ import (
 	"github.com/shaledb/shale/internal/read/logql/syntax"
 )
 
-const MaxLineKeys = maxLineKeys
-
 // DropExtractor lets the stages run on every line.
 func (r *Runner) DropExtractor() { r.extractor = nil }
 
 func (r *Runner) HasExtractor() bool { return r.extractor != nil }
 
 // LineKeys returns how many keys the extractor keeps.
-func (r *Runner) LineKeys() int { return len(r.extractor.keys.all) }
+func (r *Runner) LineKeys() int { return r.extractor.finder.Keys() }
 
 // Extract is the part of Sample that the extractor does.
 func (r *Runner) Extract(line []byte, metadata model.Labels, out *Sample) (keep, known bool) {

@@ -178,10 +178,10 @@ func changed(r *rand.Rand, line string) []byte {
 func TestExtractorForgets(t *testing.T) {
 	p := newRunnerPairs(t)[0]
 	p.setStream(streamsOfPairs[0])
-	for i := range 5 * line.MaxLineKeys {
+	for i := range 1500 {
 		p.check(t, fmt.Appendf(nil, `{"key%d":1,"level":"info"}`, i), nil)
 	}
-	if n := p.fast.LineKeys(); n > line.MaxLineKeys {
+	if n := p.fast.LineKeys(); n > 300 {
 		t.Errorf("%d keys are kept", n)
 	}
 	if p.unlike > 10 {

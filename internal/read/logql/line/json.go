@@ -2,9 +2,9 @@ package line
 
 import (
 	"bytes"
-	"strings"
 
 	"github.com/shaledb/shale/internal/jsonscan"
+	"github.com/shaledb/shale/internal/read/logql/line/extract"
 )
 
 // jsonParser is | json without expressions: each value that is neither null nor in an array becomes a label,
@@ -126,7 +126,7 @@ func (s *jsonState) value(r *Runner, line []byte, i, depth int, key []byte) (int
 		before := len(s.prefix)
 		s.descend(key, depth == 0)
 		end, o := 0, jsonUnusual
-		if !looksInto(r.p.hints, s.prefix) {
+		if !extract.LooksInto(r.p.hints, s.prefix) {
 			if end = jsonscan.BlockEnd(line, i, '{', '}'); end >= 0 {
 				o = jsonDone
 			}
@@ -136,80 +136,25 @@ func (s *jsonState) value(r *Runner, line []byte, i, depth int, key []byte) (int
 		s.prefix = s.prefix[:before]
 		return end, o
 	case c == '[':
-		end := s.array(line, i)
-		if end < 0 {
+		var end int
+		if end, s.brackets = jsonscan.ArrayEnd(line, i, s.brackets); end < 0 {
 			return 0, jsonUnusual
 		}
 		return end, jsonDone
-	case c == 't' && hasToken(line[i:], "true"):
+	case c == 't' && jsonscan.HasWord(line[i:], "true"):
 		return i + 4, s.leaf(r, line, i, depth, key, line[i:i+4], jsonscan.Bool)
-	case c == 'f' && hasToken(line[i:], "false"):
+	case c == 'f' && jsonscan.HasWord(line[i:], "false"):
 		return i + 5, s.leaf(r, line, i, depth, key, line[i:i+5], jsonscan.Bool)
-	case c == 'n' && hasToken(line[i:], "null"):
+	case c == 'n' && jsonscan.HasWord(line[i:], "null"):
 		return i + 4, jsonDone
 	case c == '-' || isDigit(c):
-		end := numberEnd(line, i)
+		end := jsonscan.NumberEnd(line, i)
 		if end < 0 {
 			return 0, jsonUnusual
 		}
 		return end, s.leaf(r, line, end, depth, key, line[i:end], jsonscan.Number)
 	}
 	return 0, jsonUnusual
-}
-
-// numberEnd returns the index after the number that begins at line[i], or -1 if it does not end as it should.
-func numberEnd(line []byte, i int) int {
-	end := i + 1
-	for end < len(line) && (isDigit(line[end]) || line[end] == '.' || line[end] == '-' || line[end] == '+' || line[end]|0x20 == 'e') {
-		end++
-	}
-	if end == len(line) || !endsToken(line[end]) {
-		return -1
-	}
-	return end
-}
-
-func hasToken(b []byte, token string) bool {
-	return len(b) > len(token) && string(b[:len(token)]) == token && endsToken(b[len(token)])
-}
-
-func endsToken(c byte) bool { return c == ',' || c == '}' || jsonscan.Space(c) }
-
-// array skips an array whose bracket is at line[i], and returns the index after it, or -1 if brackets within
-// it do not match.
-func (s *jsonState) array(line []byte, i int) int {
-	s.brackets = s.brackets[:0]
-	for ; i < len(line); i++ {
-		switch c := line[i]; c {
-		case '"':
-			if i, _ = jsonscan.StringEnd(line, i+1); i < 0 {
-				return -1
-			}
-		case '[', '{':
-			s.brackets = append(s.brackets, c+2) // in ASCII each is two before the one that closes it
-		case ']', '}':
-			last := len(s.brackets) - 1
-			if s.brackets[last] != c {
-				return -1
-			}
-			if s.brackets = s.brackets[:last]; last == 0 {
-				return i + 1
-			}
-		}
-	}
-	return -1
-}
-
-// looksInto reports whether a sample may need a label from the object of this name; without names of labels
-// it may need any. Like Loki, it does not look into other objects, whatever may be wrong in them, and compares
-// names as if each could go on without an underscore.
-func looksInto(names []string, object []byte) bool {
-	for _, name := range names {
-		if strings.HasPrefix(name, text(object)) {
-			return true
-		}
-	}
-	return len(names) == 0
 }
 
 // descend adds a key to the prefix.
@@ -220,7 +165,7 @@ func (s *jsonState) descend(key []byte, first bool) {
 	if !first && len(s.prefix) > 0 {
 		s.prefix = append(s.prefix, '_')
 	}
-	s.prefix = appendSanitized(s.prefix, key, len(s.prefix) == 0)
+	s.prefix = extract.AppendName(s.prefix, key, len(s.prefix) == 0)
 }
 
 // name returns the name of the label for a key below the prefix, or false if there is none or the label is
@@ -270,39 +215,17 @@ func (s *jsonState) leaf(r *Runner, line []byte, i, depth int, key, value []byte
 			return jsonDone
 		}
 		// As below: a label within an object counts only if the object is closed.
-		if depth > 0 && !closes(line, i, depth) {
+		if depth > 0 && !jsonscan.Closes(line, i, depth) {
 			return jsonUnusual
 		}
 		return jsonParsed
 	}
 	// The line is dropped for this label only if the objects around it are really closed: else it would not
 	// have been found.
-	if depth > 0 && !closes(line, i, depth) {
+	if depth > 0 && !jsonscan.Closes(line, i, depth) {
 		return jsonUnusual
 	}
 	return jsonRefused
-}
-
-// closes reports whether the line after i closes at least depth brackets more than it opens.
-func closes(line []byte, i, depth int) bool {
-	if i < len(line) && line[i] == '"' {
-		i++
-	}
-	for ; i < len(line); i++ {
-		switch line[i] {
-		case '"':
-			if i, _ = jsonscan.StringEnd(line, i+1); i < 0 {
-				return false
-			}
-		case '{':
-			depth++
-		case '}':
-			if depth--; depth == 0 {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // lenient reads an object as Loki does: first its end, then its members, each of the same way.
@@ -320,7 +243,7 @@ func (s *jsonState) lenient(r *Runner, object []byte, depth int) error {
 			before := len(s.prefix)
 			s.descend(key, depth == 0)
 			var err error
-			if looksInto(r.p.hints, s.prefix) {
+			if extract.LooksInto(r.p.hints, s.prefix) {
 				err = s.lenient(r, value, depth+1)
 			}
 			s.prefix = s.prefix[:before]

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/shaledb/shale/internal/jsonscan"
+	"github.com/shaledb/shale/internal/read/logql/line/extract"
 )
 
 // What can be wrong with JSON, in the words that Loki's answers have for it.
@@ -122,7 +123,7 @@ func (l *labels) jsonText(raw []byte) string {
 
 // valid returns the text itself or, if it has invalid characters, a copy with spaces in their place.
 func (l *labels) valid(b []byte) string {
-	if !hasInvalid(b) {
+	if !extract.HasInvalid(b) {
 		return text(b)
 	}
 	at := len(l.arena)
@@ -137,6 +138,3 @@ func (l *labels) valid(b []byte) string {
 	}
 	return text(l.arena[at:len(l.arena):len(l.arena)])
 }
-
-// hasInvalid reports whether b has U+FFFD or invalid UTF-8.
-func hasInvalid(b []byte) bool { return !utf8.Valid(b) || bytes.Contains(b, []byte("\ufffd")) }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/read/logql/line/extract"
 )
 
 // Bounds of what one query may do with one line. They are far above what logs need, and exist so that no
@@ -16,7 +17,7 @@ const (
 	// workStep is how much of that is charged at a time.
 	workStep = 64 << 10
 	// MaxJSONDepth bounds how deep objects and arrays of a JSON line may lie in each other.
-	MaxJSONDepth = 256
+	MaxJSONDepth = extract.MaxDepth
 	// MaxLabels and MaxLabelBytes bound what stages may add to the labels of one line: their number, and the
 	// bytes of their names and values.
 	MaxLabels     = 16384

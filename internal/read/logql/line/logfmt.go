@@ -5,6 +5,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/shaledb/shale/internal/jsonscan"
+	"github.com/shaledb/shale/internal/read/logql/line/extract"
 	"github.com/shaledb/shale/internal/read/logql/syntax"
 )
 
@@ -76,7 +77,7 @@ func (s *logfmtScanner) next(l *labels) bool {
 		return s.unexpected(s.line[s.at])
 	}
 	s.key = s.line[start:s.at]
-	if !ascii && hasInvalid(s.key) {
+	if !ascii && extract.HasInvalid(s.key) {
 		s.fail("invalid key")
 		if !ends {
 			s.skip()
@@ -228,7 +229,7 @@ func (p *logfmtPicker) run(r *Runner, line []byte) ([]byte, bool) {
 				break
 			}
 		}
-		if hasInvalid(s.value) {
+		if extract.HasInvalid(s.value) {
 			s.value = nil
 		}
 		l.setParsed(name, text(s.value))

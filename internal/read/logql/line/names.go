@@ -1,9 +1,9 @@
 package line
 
 import (
-	"bytes"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/shaledb/shale/internal/read/logql/line/extract"
 )
 
 // names keeps label names, so that the same name of the next line costs no memory. What a hostile line calls
@@ -42,7 +42,7 @@ func (l *labels) sanitized(key []byte) string {
 		return s
 	}
 	at := len(l.arena)
-	l.arena = appendSanitized(l.arena, key, true)
+	l.arena = extract.AppendName(l.arena, key, true)
 	s := text(l.arena[at:len(l.arena):len(l.arena)])
 	if len(l.names.keys) >= maxNames || len(key) > maxNameBytes {
 		return s
@@ -54,37 +54,6 @@ func (l *labels) sanitized(key []byte) string {
 	l.arena = l.arena[:at]
 	l.names.keys[string(key)] = s
 	return s
-}
-
-// appendSanitized appends the sanitized form of a key, or of part of one: only the first part of a name can
-// begin it with a digit.
-func appendSanitized(dst, key []byte, first bool) []byte {
-	key = bytes.TrimSpace(key)
-	if len(key) == 0 {
-		return dst
-	}
-	if first && key[0] >= '0' && key[0] <= '9' {
-		dst = append(dst, '_')
-	}
-	for i := 0; i < len(key); {
-		c := key[i]
-		if nameByte(c) {
-			dst = append(dst, c)
-			i++
-			continue
-		}
-		size := 1
-		if c >= utf8.RuneSelf {
-			_, size = utf8.DecodeRune(key[i:])
-		}
-		dst = append(dst, '_')
-		i += size
-	}
-	return dst
-}
-
-func nameByte(c byte) bool {
-	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' || c >= '0' && c <= '9'
 }
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+
+	"github.com/shaledb/shale/internal/read/logql/line/extract"
 )
 
 // The paths of | json and the keys of | logfmt have the same tokens; those of | logfmt have no brackets, dots
@@ -182,7 +184,7 @@ func isBlank(r rune) bool { return r == ' ' || r == '\t' || r == '\n' }
 // fieldLen returns the length of the name at the beginning, 0 if there is none.
 func fieldLen(s []rune) int {
 	for i, r := range s {
-		if r > 0x7f || !nameByte(byte(r)) || i == 0 && isDigit(byte(r)) {
+		if r > 0x7f || !extract.IsNameByte(byte(r)) || i == 0 && isDigit(byte(r)) {
 			return i
 		}
 	}

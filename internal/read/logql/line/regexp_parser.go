@@ -1,6 +1,9 @@
 package line
 
-import "github.com/shaledb/shale/internal/read/logql/line/match"
+import (
+	"github.com/shaledb/shale/internal/read/logql/line/extract"
+	"github.com/shaledb/shale/internal/read/logql/line/match"
+)
 
 // regexpParser is | regexp: the named groups become labels, empty ones where a group takes no part in the
 // match.
@@ -22,7 +25,7 @@ func newRegexpParser(expr string) (*regexpParser, error) {
 			return nil, invalidf("duplicate extracted label name '%s'", name)
 		}
 		seen[name] = true
-		p.names = append(p.names, string(appendSanitized(nil, []byte(name), true)))
+		p.names = append(p.names, string(extract.AppendName(nil, []byte(name), true)))
 	}
 	if len(seen) < 2 {
 		return nil, invalidf("at least one named capture must be supplied")

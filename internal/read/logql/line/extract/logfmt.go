@@ -1,4 +1,4 @@
-package line
+package extract
 
 import (
 	"encoding/binary"
@@ -8,9 +8,9 @@ import (
 	"github.com/shaledb/shale/internal/jsonscan"
 )
 
-// findLogfmt finds the fields of a line for | logfmt. It reads what logfmtScanner reads.
-func (x *extractor) findLogfmt(line []byte) bool {
-	next := &x.keys.all[0].first
+// findLogfmt finds the fields of a line of logfmt.
+func (f *Finder) findLogfmt(line []byte) bool {
+	next := &f.keys.all[0].first
 	for i := 0; ; {
 		for i < len(line) && line[i] <= ' ' {
 			i++
@@ -18,7 +18,7 @@ func (x *extractor) findLogfmt(line []byte) bool {
 		if i == len(line) {
 			return true
 		}
-		k := &x.keys.all[*next]
+		k := &f.keys.all[*next]
 		if n := len(k.text); n > 0 && len(line)-i >= n && string(line[i:i+n]) == string(k.text) {
 			i += n
 		} else {
@@ -27,37 +27,37 @@ func (x *extractor) findLogfmt(line []byte) bool {
 			case !ok:
 				return false
 			case end == len(line) || line[end] <= ' ': // a key alone
-				if x.keepEmpty {
+				if f.keepEmpty {
 					return false
 				}
 				i = end
 				continue
 			case line[end] == '"' || end == i:
-				if x.strict {
+				if f.strict {
 					return false
 				}
 				i = wordEnd(line, end)
 				continue
 			}
-			id := x.keys.add(0, line[i:end], "", "=", x.names)
+			id := f.keys.add(0, line[i:end], "", "=", f.names)
 			if id == 0 {
 				return false
 			}
 			*next = id
-			k, i = &x.keys.all[id], end+1
+			k, i = &f.keys.all[id], end+1
 		}
 		next = &k.next
-		value, end, ok := x.logfmtValue(line, i, k.field)
+		value, end, ok := f.logfmtValue(line, i, k.field)
 		if !ok {
 			return false
 		}
 		if i = end; len(value) == 0 || k.field < 0 {
 			continue
 		}
-		if !x.take(k.field, value, false) {
+		if !f.take(k.field, value, false) {
 			return false
 		}
-		if x.complete() {
+		if f.all() {
 			return true
 		}
 	}
@@ -65,24 +65,24 @@ func (x *extractor) findLogfmt(line []byte) bool {
 
 // logfmtValue returns the value at line[i], empty if the pair is left out, and the index after it. It returns
 // false for ok if the value is not plain or, where that counts, empty or wrong.
-func (x *extractor) logfmtValue(line []byte, i, field int) (value []byte, end int, ok bool) {
+func (f *Finder) logfmtValue(line []byte, i, field int) (value []byte, end int, ok bool) {
 	switch {
 	case i == len(line) || line[i] <= ' ':
-		return nil, i, !x.keepEmpty
+		return nil, i, !f.keepEmpty
 	case line[i] == '"':
 		end, escaped := jsonscan.StringEnd(line, i+1)
 		if end < 0 {
-			return nil, len(line), !x.strict
+			return nil, len(line), !f.strict
 		}
 		value = line[i+1 : end]
 		if escaped { // perhaps in a wrong way
-			return nil, end + 1, !x.strict && field < 0
+			return nil, end + 1, !f.strict && field < 0
 		}
-		return value, end + 1, len(value) > 0 || !x.keepEmpty
+		return value, end + 1, len(value) > 0 || !f.keepEmpty
 	}
 	end = valueEnd(line, i)
 	if end < len(line) && line[end] > ' ' { // must not be there
-		return nil, wordEnd(line, end), !x.strict
+		return nil, wordEnd(line, end), !f.strict
 	}
 	return line[i:end], end, true
 }

@@ -1,4 +1,4 @@
-package line
+package extract
 
 import (
 	"bytes"
@@ -27,6 +27,7 @@ type lineKey struct {
 }
 
 const (
+	maxKeyBytes = 256
 	// maxLineKeys and maxLineKeyBytes bound what a runner keeps for lines that call their fields as they like.
 	maxLineKeys     = 256
 	maxLineKeyBytes = 64 << 10
@@ -47,7 +48,7 @@ func (t *keyTable) add(parent int32, key []byte, before, after string, names []s
 	if i, ok := t.index[string(t.probe)]; ok {
 		return i
 	}
-	if len(bytes.TrimSpace(key)) == 0 || len(key) > maxNameBytes {
+	if len(bytes.TrimSpace(key)) == 0 || len(key) > maxKeyBytes {
 		return 0
 	}
 	// A name is not longer than those of the objects around and the key, with a byte before each.
@@ -64,7 +65,7 @@ func (t *keyTable) add(parent int32, key []byte, before, after string, names []s
 	if parent > 0 {
 		t.bytes = append(append(t.bytes, t.all[parent].name...), '_')
 	}
-	t.bytes = appendSanitized(t.bytes, key, parent == 0)
+	t.bytes = AppendName(t.bytes, key, parent == 0)
 	k.name = t.bytes[at:len(t.bytes):len(t.bytes)]
 	if i, ok := slices.BinarySearch(names, text(k.name)); ok {
 		if bytes.HasPrefix(k.name, []byte("__")) {
@@ -72,7 +73,7 @@ func (t *keyTable) add(parent int32, key []byte, before, after string, names []s
 		}
 		k.field = i
 	}
-	k.below = looksInto(names, k.name)
+	k.below = LooksInto(names, k.name)
 	t.all = append(t.all, k)
 	i := int32(len(t.all) - 1)
 	t.index[string(t.probe)] = i
