@@ -37,6 +37,8 @@ type cli struct {
 	Series  seriesCmd  `cmd:"" help:"List series of metrics, or streams of log lines."`
 	Volume  volumeCmd  `cmd:"" help:"Count series and samples, or streams, lines and bytes, by a label."`
 	Load    loadCmd    `cmd:"" help:"Generate load for a server and verify what it stored."`
+	Import  importCmd  `cmd:"" help:"Import data from other stores."`
+	Bucket  bucketCmd  `cmd:"" help:"Copy a bucket."`
 	Inspect inspectCmd `cmd:"" help:"Show and check Shale's files."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }

@@ -25,7 +25,7 @@ func rooms() []room {
 		objects   = "a provider knows bytes and names only"
 		callsRead = "a language asks for series"
 	)
-	return slices.Concat(writeRooms(), partRooms(), headRooms(), loadRooms(), logqlRooms(), []room{
+	return slices.Concat(writeRooms(), partRooms(), headRooms(), loadRooms(), logqlRooms(), moveRooms(), []room{
 		{"model", nil, "model holds the words that all rooms speak; if it knew a room, no room could change alone"},
 		{"heap", nil, "heap is a data structure; it knows no room, not even model"},
 		{"jsonscan", nil, "a scanner of bytes knows no room, not even model"},
@@ -79,6 +79,21 @@ func rooms() []room {
 		{"config", settings("api", "read/promql", "store/compact", "store/head", "write", "write/logs"), "settings are plain values; app carries them into the rooms"},
 		{"archtest", nil, "the rules of the house stand outside it"},
 	})
+}
+
+// moveRooms returns the rows of the tools that bring data from one store to another.
+func moveRooms() []room {
+	return []room{
+		{"move/bucketcopy", map[string]string{
+			"bucket":        "objects are copied from one store to another",
+			"store/catalog": "commit records say which blocks to copy, and are copied last",
+			"store/part":    "a block is verified by the checksums of its pages",
+		}, "a copy moves bytes; it never sees rows"},
+		{"move/tsdbimport", map[string]string{
+			"bucket": "blocks may lie in an object store",
+			"client": "samples are sent and read back over the APIs",
+		}, "an import judges a server from outside, so it never imports the engine"},
+	}
 }
 
 // logqlRooms returns the rows of LogQL.

@@ -15,8 +15,16 @@ import (
 // RemoteRead gives all samples of the series that have the given labels, at times in Unix milliseconds from
 // one to another, both included. Unlike a query it gives histograms as they were sent, and stale markers.
 func (s *Server) RemoteRead(ctx context.Context, ms []*prompb.LabelMatcher, from, to int64) ([]Series, error) {
-	q := prompb.Query{Matchers: ms, StartTimestampMs: from, EndTimestampMs: to}
-	req := prompb.ReadRequest{Queries: []*prompb.Query{&q}, AcceptedResponseTypes: []prompb.ReadRequest_ResponseType{prompb.ReadRequest_SAMPLES}}
+	got, err := s.RemoteReadAll(ctx, []*prompb.Query{{Matchers: ms, StartTimestampMs: from, EndTimestampMs: to}})
+	if err != nil {
+		return nil, fmt.Errorf("remote read of %v: %w", ms, err)
+	}
+	return got[0], nil
+}
+
+// RemoteReadAll gives the result of each of several queries, as RemoteRead does, with one request.
+func (s *Server) RemoteReadAll(ctx context.Context, queries []*prompb.Query) ([][]Series, error) {
+	req := prompb.ReadRequest{Queries: queries, AcceptedResponseTypes: []prompb.ReadRequest_ResponseType{prompb.ReadRequest_SAMPLES}}
 	raw, err := req.Marshal()
 	if err != nil {
 		return nil, invalid(err)
@@ -25,7 +33,7 @@ func (s *Server) RemoteRead(ctx context.Context, ms []*prompb.LabelMatcher, from
 		"Content-Type": {"application/x-protobuf"}, "Content-Encoding": {"snappy"}, "X-Prometheus-Remote-Read-Version": {"0.1.0"},
 	}, s2.EncodeSnappy(nil, raw))
 	if err != nil {
-		return nil, fmt.Errorf("remote read of %v: %w", ms, err)
+		return nil, err
 	}
 	var got prompb.ReadResponse
 	raw, err = s2.Decode(nil, body)
@@ -33,12 +41,16 @@ func (s *Server) RemoteRead(ctx context.Context, ms []*prompb.LabelMatcher, from
 		err = got.Unmarshal(raw)
 	}
 	if err != nil {
-		return nil, invalid(fmt.Errorf("remote read of %v: %w", ms, err))
+		return nil, invalid(fmt.Errorf("the response is not of remote read: %w", err))
 	}
-	if len(got.Results) != 1 {
-		return nil, invalid(fmt.Errorf("remote read of %v: expected 1 result, got %d", ms, len(got.Results)))
+	if len(got.Results) != len(queries) {
+		return nil, invalid(fmt.Errorf("expected %d results, got %d", len(queries), len(got.Results)))
 	}
-	return seriesOf(got.Results[0]), nil
+	all := make([][]Series, len(queries))
+	for i, r := range got.Results {
+		all[i] = seriesOf(r)
+	}
+	return all, nil
 }
 
 func seriesOf(r *prompb.QueryResult) []Series {

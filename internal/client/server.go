@@ -11,6 +11,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -129,7 +130,9 @@ func (s *Server) attempt(ctx context.Context, method, target string, header http
 	case len(text) > maxResponseBytes:
 		return nil, nil, invalid(fmt.Errorf("%s: the response has more than %d bytes", s.URL, maxResponseBytes))
 	case resp.StatusCode/100 != 2:
-		return nil, nil, newStatusError(target, resp.StatusCode, text)
+		e := newStatusError(target, resp.StatusCode, text)
+		e.RetryAfter = retryAfter(resp.Header.Get("Retry-After"))
+		return nil, nil, e
 	}
 	return text, resp.Header, nil
 }
@@ -149,17 +152,30 @@ func (s *Server) unreachable(ctx context.Context, doing string, err error) error
 // StatusError is a response whose status is not 2xx.
 type StatusError struct {
 	Status int
-	text   string
+	// RetryAfter is how long the server asks to wait; 0: it does not say.
+	RetryAfter time.Duration
+	text       string
+}
+
+// retryAfter reads the header of that name: seconds, or a date.
+func retryAfter(text string) time.Duration {
+	if s, err := strconv.ParseInt(text, 10, 32); err == nil {
+		return max(0, time.Duration(s)*time.Second)
+	}
+	if at, err := http.ParseTime(text); err == nil {
+		return max(0, time.Until(at))
+	}
+	return 0
 }
 
 // newStatusError takes the text of an error from the response of any API.
 func newStatusError(target string, status int, body []byte) *StatusError {
 	var e Envelope
 	if json.Unmarshal(body, &e) == nil && e.Error != "" {
-		return &StatusError{status, fmt.Sprintf("%s: %s (HTTP %d)", e.ErrorType, e.Error, status)}
+		return &StatusError{Status: status, text: fmt.Sprintf("%s: %s (HTTP %d)", e.ErrorType, e.Error, status)}
 	}
 	path, _, _ := strings.Cut(target, "?")
-	return &StatusError{status, fmt.Sprintf("%s: HTTP %d: %.500s", path, status, bytes.TrimSpace(body))}
+	return &StatusError{Status: status, text: fmt.Sprintf("%s: HTTP %d: %.500s", path, status, bytes.TrimSpace(body))}
 }
 
 // Error returns what the server said.

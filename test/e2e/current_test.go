@@ -139,7 +139,8 @@ remote_write:
   - {source_labels: [__name__], regex: '.*', action: drop}
 `, rules, addr, s.httpAddr, target, target, target, s.httpAddr, s.httpAddr))
 	p := start(t, dir, "current-prometheus", promTool(t, "prometheus"), "--config.file="+conf, "--storage.tsdb.path="+filepath.Join(dir, "current-tsdb"),
-		"--web.listen-address="+addr, "--log.level=warn", "--storage.remote.flush-deadline=5s", "--enable-feature=exemplar-storage,metadata-wal-records")
+		"--web.listen-address="+addr, "--log.level=warn", "--storage.remote.flush-deadline=5s", "--enable-feature=exemplar-storage,metadata-wal-records",
+		"--web.enable-admin-api")
 	p.waitFor(t, "http://"+addr+"/-/ready")
 	return p, "http://" + addr
 }

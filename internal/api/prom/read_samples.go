@@ -16,7 +16,7 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// The numbers of the fields of ReadResponse, QueryResult, TimeSeries, Label and Sample.
+// The numbers of the fields of ReadResponse, QueryResult, TimeSeries, Label, Sample and Histogram.
 const (
 	fieldResults    = 1 // of ReadResponse
 	fieldTimeseries = 1 // of QueryResult
@@ -27,6 +27,9 @@ const (
 	fieldLabelValue = 2
 	fieldValue      = 1 // of Sample
 	fieldTimestamp  = 2
+
+	fieldSum           = 3 // of Histogram
+	fieldZeroThreshold = 5
 )
 
 // readSamples returns a ReadResponse in a snappy block, which must be complete before its first byte can be
@@ -171,15 +174,29 @@ func appendSample(b []byte, it chunkenc.Iterator) []byte {
 	return b
 }
 
+// appendHistogram appends a Histogram. Unlike upstream it writes a sum and a zero threshold of -0.
 func appendHistogram(b []byte, h prompb.Histogram) []byte {
-	n := h.Size()
+	n, negatives := h.Size(), 0
+	for _, v := range [...]float64{h.Sum, h.ZeroThreshold} {
+		if math.Float64bits(v) == negativeZero {
+			negatives++
+		}
+	}
 	b = protowire.AppendTag(b, fieldHistograms, protowire.BytesType)
-	b = protowire.AppendVarint(b, uint64(n))
+	b = protowire.AppendVarint(b, uint64(n+negatives*(protowire.SizeTag(fieldSum)+protowire.SizeFixed64())))
 	at := len(b)
 	b = append(b, make([]byte, n)...)
 	_, _ = h.MarshalTo(b[at:]) // fails only for want of room
+	if math.Float64bits(h.Sum) == negativeZero {
+		b = protowire.AppendFixed64(protowire.AppendTag(b, fieldSum, protowire.Fixed64Type), negativeZero)
+	}
+	if math.Float64bits(h.ZeroThreshold) == negativeZero {
+		b = protowire.AppendFixed64(protowire.AppendTag(b, fieldZeroThreshold, protowire.Fixed64Type), negativeZero)
+	}
 	return b
 }
+
+const negativeZero = 1 << 63 // the bits of -0
 
 // stringSize is the size of a string field. Empty strings are left out.
 func stringSize(s string) int {

@@ -17,8 +17,11 @@ import (
 // the footer are those of the rows, and so are the masks of windows; keys are those of the labels under the
 // seed; postings say exactly what the labels say. What is wrong is an error of class corrupt.
 func Check(ctx context.Context, r *Reader) error {
-	c := checker{file.Checking{Ctx: ctx, Reader: r.Reader, Entries: make([][]file.Entry, len(sections))}}
-	for _, step := range []func() error{c.layout, c.footer, c.series} {
+	c := newChecker(ctx, r)
+	if _, err := c.layout(); err != nil {
+		return err
+	}
+	for _, step := range []func() error{c.footer, c.series} {
 		if err := step(); err != nil {
 			return err
 		}
@@ -36,15 +39,20 @@ func Check(ctx context.Context, r *Reader) error {
 
 type checker struct{ file.Checking }
 
-// layout verifies that header, pages, footer and tail fill the file.
-func (c *checker) layout() error {
+func newChecker(ctx context.Context, r *Reader) checker {
+	return checker{file.Checking{Ctx: ctx, Reader: r.Reader, Entries: make([][]file.Entry, len(sections))}}
+}
+
+// layout verifies that header, pages, footer and tail fill the file. It returns the pages in the order of the
+// file.
+func (c *checker) layout() ([]file.Addr, error) {
 	r := c.Reader
 	head, err := r.Read(c.Ctx, 0, file.HeaderBytes)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if string(head) != file.Header {
-		return column.Corrupt("header is %q", head)
+		return nil, column.Corrupt("header is %q", head)
 	}
 	var pages []file.Addr
 	seen := map[file.Addr]bool{}
@@ -54,11 +62,11 @@ func (c *checker) layout() error {
 			sum := &r.Index(s)[i]
 			from := len(c.Entries[s.Number])
 			if c.Entries[s.Number], err = r.Entries(c.Ctx, c.Entries[s.Number], s, i); err != nil {
-				return err
+				return nil, err
 			}
 			entries := c.Entries[s.Number][from:]
 			if err := file.CheckSum(s, sum, entries); err != nil {
-				return file.AtPage(sum.Addr, err)
+				return nil, file.AtPage(sum.Addr, err)
 			}
 			pages = append(pages, sum.Addr)
 			for k := range entries {
@@ -68,7 +76,7 @@ func (c *checker) layout() error {
 				}
 				extra, err := f.pages(c.Ctx, r.Pages(), seen, &entries[k])
 				if err != nil {
-					return file.AtPage(entries[k].Addr, err)
+					return nil, file.AtPage(entries[k].Addr, err)
 				}
 				for _, x := range extra {
 					pages = append(pages, x.Addr)
@@ -76,21 +84,21 @@ func (c *checker) layout() error {
 			}
 		}
 		if err := c.Order(s); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	slices.SortFunc(pages, func(a, b file.Addr) int { return int(min(max(a.Off-b.Off, -1), 1)) })
 	end := int64(file.HeaderBytes)
 	for _, a := range pages {
 		if a.Off != end {
-			return column.Corrupt("page at %d, should be at %d", a.Off, end)
+			return nil, column.Corrupt("page at %d, should be at %d", a.Off, end)
 		}
 		end += int64(a.Len)
 	}
 	if end != r.FooterOff() {
-		return column.Corrupt("pages end at %d, footer begins at %d", end, r.FooterOff())
+		return nil, column.Corrupt("pages end at %d, footer begins at %d", end, r.FooterOff())
 	}
-	return nil
+	return pages, nil
 }
 
 // footer verifies what the directory of tenants says by itself.
