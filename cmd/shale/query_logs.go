@@ -72,7 +72,7 @@ func (q *queryCmd) runLines(ctx context.Context, p *process) error {
 	}
 	switch {
 	case printer.lines == 0:
-		q.explain(p, server, now, start, end).explainLines(ctx, q.Expr)
+		q.emptiness(p, server, now, start, end).explainLines(ctx, q.Expr)
 	case printer.lines == q.Limit:
 		p.note("%s", q.cut(start, end, printer.last))
 	}

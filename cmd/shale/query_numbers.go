@@ -71,10 +71,7 @@ func (q *queryCmd) runNumbers(ctx context.Context, p *process) error {
 	if q.Format == formatPlot {
 		points = screen.Width
 	}
-	step := q.Step.Std()
-	if step == 0 {
-		step = max(time.Second, (end.Sub(start) / time.Duration(points)).Round(time.Second))
-	}
+	step := q.stepOf(start, end, points)
 	dialect := q.dialect()
 	endpoint, form := q.request(&dialect, start, end, step)
 	body, err := server.PostForm(ctx, endpoint, form)
@@ -105,12 +102,20 @@ func (q *queryCmd) runNumbers(ctx context.Context, p *process) error {
 	if err != nil || !d.empty() {
 		return err
 	}
-	if e := q.explain(p, server, now, start, end); q.Logs {
+	if e := q.emptiness(p, server, now, start, end); q.Logs {
 		e.explainCounts(ctx, q.Expr)
 	} else {
 		e.explainSamples(ctx, q.Expr)
 	}
 	return nil
+}
+
+// stepOf returns --step, or the step that divides the range into so many points.
+func (q *queryCmd) stepOf(start, end time.Time, points int) time.Duration {
+	if step := q.Step.Std(); step != 0 {
+		return step
+	}
+	return max(time.Second, (end.Sub(start) / time.Duration(points)).Round(time.Second))
 }
 
 // print prints or draws a result.

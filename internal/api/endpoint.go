@@ -15,6 +15,9 @@ type Endpoint struct {
 	Name  string
 	Needs Needs
 	Serve func(*Request) (*Response, error)
+	// Explained is the empty data of the endpoint, in JSON. The response to explain=true has it next to the
+	// bill of the query. Empty: the endpoint cannot be explained.
+	Explained string
 }
 
 // Needs says what the pipeline does before it serves a request. The steps run in the order of the constants.

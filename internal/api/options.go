@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/shaledb/shale/internal/bill"
 	"github.com/shaledb/shale/internal/model"
 )
 
@@ -21,6 +22,8 @@ type Options struct {
 	Forms *model.QueryPool
 	// Waits count the waits for memory of the pool; nil: they are not counted.
 	Waits *WaitMetrics
+	// Budgets bound what queries read of the bucket, and price it; nil: nothing is bounded or explained.
+	Budgets *bill.Budgets
 	// CORSOrigin must match the whole origin of a page whose scripts may read responses; nil: any.
 	CORSOrigin *regexp.Regexp
 	Limits     Limits

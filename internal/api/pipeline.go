@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/shaledb/shale/internal/bill"
 	"github.com/shaledb/shale/internal/model"
 )
 
@@ -58,6 +59,11 @@ type call struct {
 	out    *Body
 	client context.Context // ends when the client leaves
 	body   *model.Quota    // is charged with the body of the request
+	// account is what the request spends on the bucket; nil: nothing is counted. admitted says that the budgets
+	// have room for it.
+	account  *bill.Account
+	admitted bool
+	explains bool
 	// hasTurn says that the request must leave the gate, after the response has been written.
 	hasTurn  bool
 	waited   time.Duration // for memory
@@ -114,6 +120,12 @@ func (c *call) attempt() error {
 	if !c.hasTurn {
 		c.r.Quota.Settle() // it never waits for memory
 	}
+	if c.explains {
+		return c.explain()
+	}
+	if err := c.admit(); err != nil {
+		return err
+	}
 	res, err := c.e.Serve(c.r)
 	if err != nil {
 		return err
@@ -157,6 +169,7 @@ func (c *call) prepare() (err error) {
 			return err
 		}
 		c.hasTurn, c.r.Queued = true, time.Since(waits)
+		return c.openAccount()
 	}
 	return nil
 }

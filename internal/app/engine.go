@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/shaledb/shale/internal/bill"
 	"github.com/shaledb/shale/internal/bucket"
 	bucketfs "github.com/shaledb/shale/internal/bucket/fs"
 	"github.com/shaledb/shale/internal/cache/ram"
@@ -33,6 +34,7 @@ var (
 	_ write.Journal = (*local.Journal)(nil)
 	_ read.Source   = (*query.Source)(nil)
 	_ read.Source   = (*archive.Archive)(nil)
+	_ read.Biller   = (*archive.Archive)(nil)
 	_ head.Shipper  = (*shipper)(nil)
 )
 
@@ -84,6 +86,7 @@ type Engine struct {
 	path      *write.Path
 	querier   *read.Querier
 	recent    *query.Source
+	rate      *bill.Rate // of the requests of queries to the bucket
 	retention *retention
 	compactor *compact.Compactor
 	// wasEmpty says that nothing was stored when the engine was opened.
@@ -155,9 +158,10 @@ func OpenEngine(ctx context.Context, o EngineOptions) (_ *Engine, err error) {
 		return nil, err
 	}
 	e.recent = e.head.Source(pages)
+	e.rate = bill.Watch(o.Bucket)
 	e.querier = read.New(read.Options{
 		Sources: []read.Source{e.recent, archive.New(archive.Options{
-			Catalog: e.catalog, Bucket: o.Bucket, Seed: seed, Pages: pages,
+			Catalog: e.catalog, Bucket: e.rate, Seed: seed, Pages: pages,
 			Registerer: o.Registerer, Logger: o.Logger,
 		})},
 		Retention: o.Retention, Warn: e.lost.warn, Now: o.Now, Registerer: o.Registerer,

@@ -4,12 +4,14 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/shaledb/shale/internal/api"
 	"github.com/shaledb/shale/internal/api/loki"
+	"github.com/shaledb/shale/internal/bill"
 	"github.com/shaledb/shale/internal/config"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read/logql"
@@ -39,6 +41,11 @@ func apiOptions(c config.Config, registry *prometheus.Registry, log *slog.Logger
 		Version:    api.Version{Version: c.Version, Revision: c.Commit, GoVersion: runtime.Version()},
 		Registerer: registry, Logger: log,
 	}
+}
+
+// budgets returns the budgets of queries. A bucket in a folder costs nothing to read.
+func budgets(c *config.Config, e *Engine, registry *prometheus.Registry) *bill.Budgets {
+	return bill.New(bill.Options{Limits: c.Bill, Free: !strings.Contains(c.Bucket, "://"), Rate: e.rate, Registerer: registry})
 }
 
 // lineRules returns the rules for received lines.

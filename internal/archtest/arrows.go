@@ -56,7 +56,10 @@ func rooms() []room {
 		{"read/promql", map[string]string{
 			"read": callsRead,
 		}, language},
-		{"api", nil, "the part that all dialects share knows no dialect and no language"},
+		{"bill", nil, "budgets and prices count requests and bytes, wherever they come from"},
+		{"api", map[string]string{
+			"bill": "the pipeline refuses queries beyond their budgets, and states bills",
+		}, "the part that all dialects share knows no dialect and no language"},
 		{"api/admin", map[string]string{
 			"api": "one pipeline serves the requests of all dialects",
 		}, "administration asks functions that app hands in"},
@@ -76,7 +79,7 @@ func rooms() []room {
 		{"client", nil, "a client judges a server from outside, so it never imports the engine"},
 		{"terminal", nil, "text for people is made of bytes and labels, wherever they come from"},
 		{"terminal/plot", nil, "a chart is made of numbers, wherever they come from"},
-		{"config", settings("api", "read/promql", "store/compact", "store/head", "write", "write/logs"), "settings are plain values; app carries them into the rooms"},
+		{"config", settings("api", "bill", "read/promql", "store/compact", "store/head", "write", "write/logs"), "settings are plain values; app carries them into the rooms"},
 		{"archtest", nil, "the rules of the house stand outside it"},
 	})
 }

@@ -13,8 +13,9 @@ type Tier interface {
 	// for it.
 	//
 	// An error of load goes to all that wait and is not kept. A context that ends is different: it ends only
-	// the caller that it belongs to. If that is the one that loads, another caller loads instead. A load that
-	// panics gives the callers that wait an error of class transient.
+	// the caller that it belongs to. So does an error of class limit, which is about the query that loads. If
+	// one of them ends the load, another caller loads instead. A load that panics gives the callers that wait
+	// an error of class transient.
 	Get(ctx context.Context, k Key, load func(context.Context) ([]byte, error)) (value []byte, hit bool, err error)
 	// Peek returns a value if the tier has it, which counts as a use. It does not wait: a tier on another
 	// machine returns false.

@@ -160,13 +160,7 @@ const encodingFlags = "X-Loki-Response-Encoding-Flags"
 // request asks for lines once. For paging it asks Shale for exact lines and whole pages: beyond the limit,
 // these have all lines of their last time. Loki ignores both.
 func (p *Pages) request(ctx context.Context, limit int, paging bool) (body []byte, lines []Line, whole bool, err error) {
-	form := url.Values{
-		"query": {p.Expr}, "direction": {"backward"}, "limit": {strconv.Itoa(limit)},
-		"start": {strconv.FormatInt(p.From, 10)}, "end": {strconv.FormatInt(p.To, 10)},
-	}
-	if p.Forward {
-		form.Set("direction", "forward")
-	}
+	form := p.form(limit)
 	var flags []string
 	ties := ""
 	if p.Metadata {
@@ -210,6 +204,20 @@ func (p *Pages) request(ctx context.Context, limit int, paging bool) (body []byt
 		addFigures(p.Cost, "", v.GetObject("data", "stats"))
 	}
 	return body, lines, ties != "" && got.Get("Shale-Ties") == ties, nil
+}
+
+// Form returns the parameters of the request for the next page.
+func (p *Pages) Form() url.Values { return p.form(p.limit()) }
+
+func (p *Pages) form(limit int) url.Values {
+	form := url.Values{
+		"query": {p.Expr}, "direction": {"backward"}, "limit": {strconv.Itoa(limit)},
+		"start": {strconv.FormatInt(p.From, 10)}, "end": {strconv.FormatInt(p.To, 10)},
+	}
+	if p.Forward {
+		form.Set("direction", "forward")
+	}
+	return form
 }
 
 // tooMuch reports whether a server refused a query because its lines need too much memory.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/internal/api"
+	"github.com/shaledb/shale/internal/bill"
 	"github.com/shaledb/shale/internal/read/promql"
 	"github.com/shaledb/shale/internal/store/compact"
 	"github.com/shaledb/shale/internal/store/head"
@@ -41,6 +42,7 @@ type Config struct {
 	Query      api.Limits      `embed:""`
 	QueryBytes Share           `name:"query.max-bytes" default:"25%" placeholder:"SIZE" help:"Most memory of one query: a size, or a share of the memory budget."`
 	Features   promql.Features `name:"query.enable-feature" default:"" placeholder:"NAME,..." help:"Experimental features of PromQL, by the names that --enable-feature of Prometheus has for them, separated by commas."`
+	Bill       bill.Limits     `embed:""`
 
 	Windows head.Windows   `embed:""`
 	Compact compact.Limits `embed:""`

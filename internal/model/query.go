@@ -87,4 +87,21 @@ type Cost struct {
 	TextBytes                atomic.Int64 // bytes of lines that the language looked at
 	TextLines                atomic.Int64 // lines whose text the language looked at
 	Warnings                 Warnings
+
+	// Bill, if set, gathers what the query would read, and the query is not run. See [Bill].
+	Bill *Bill
+	// Spend, if set, is asked before each request to the bucket. Its error, of class [ErrLimit], ends the
+	// query.
+	Spend func(bytes int64) error
+}
+
+// Ask counts a request to the bucket for so many bytes, unless the budget of the query refuses it.
+func (c *Cost) Ask(bytes int64) error {
+	if c.Spend != nil {
+		if err := c.Spend(bytes); err != nil {
+			return err
+		}
+	}
+	c.BucketRequests.Add(1)
+	return nil
 }

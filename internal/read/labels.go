@@ -29,6 +29,10 @@ func (q *Querier) union(ctx context.Context, req *model.Request, limit int,
 	if !ok {
 		return []string{}, false, nil
 	}
+	if r.Cost.Bill != nil && r.Cost.Bill.Coarse {
+		_, err := q.billSelect(ctx, &r)
+		return []string{}, false, err
+	}
 	set := leastStrings{limit: limit, quota: r.Quota}
 	emit := func(b []byte) error {
 		if err := ctx.Err(); err != nil {

@@ -54,6 +54,9 @@ func (q *Querier) Select(ctx context.Context, req *model.Request) (*SeriesSet, e
 	if !ok {
 		return newSeriesSet(&r, nil, q.metrics), nil
 	}
+	if r.Cost.Bill != nil {
+		return q.billSelect(ctx, &r)
+	}
 	var cursors []model.Cursor
 	for _, src := range q.o.Sources {
 		cs, err := src.Select(ctx, &r)

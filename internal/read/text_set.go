@@ -20,6 +20,9 @@ func (q *Querier) SelectText(ctx context.Context, req *model.Request) (*TextSet,
 	if !ok {
 		return s, nil
 	}
+	if r.Cost.Bill != nil {
+		return q.billText(ctx, s)
+	}
 	for _, src := range q.o.Sources {
 		from, ok := src.(TextSource)
 		if !ok {
@@ -59,7 +62,7 @@ func (s *TextSet) Next(ctx context.Context) bool {
 		return false
 	}
 	slices.Sort(s.group)
-	if s.chooseLabels(); s.labels == nil {
+	if s.chooseLabels(); s.labels == nil && s.req.Cost.Bill == nil {
 		return s.fail(fmt.Errorf("%w: series %s: no source has its labels", model.ErrCorrupt, s.key))
 	}
 	if err := s.req.Quota.TakeSeries(1, int64(len(s.labels))+seriesBytes); err != nil {

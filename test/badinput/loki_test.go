@@ -139,6 +139,12 @@ func loki() group {
 	}
 	p("since=x", "since", "x")
 	p("since=300y", "since", "300y")
+	for _, path := range []string{"query", "query_range", "series", "index/volume", "labels", "index/stats", "patterns"} {
+		form := url.Values{"query": {`{app="a"}`}, "match[]": {`{app="a"}`}, "start": {"1"}, "end": {"2"}, "explain": {"true"}}
+		add(path, "explain=true", form)
+	}
+	add("query_range", "explain=maybe", url.Values{"query": {`{app="a"}`}, "explain": {"maybe"}})
+	add("query_range", "explain=true and no query", url.Values{"explain": {"true"}})
 	add("query", "lines", url.Values{"query": {`{app="a"}`}})
 	add("query", "a metric query", url.Values{"query": {`sum(rate({app="a"}[1m]))`}})
 	add("query", "an invalid metric query", url.Values{"query": {`sum(rate({app="a"}))`}})

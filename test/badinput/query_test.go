@@ -58,6 +58,13 @@ func query() group {
 	q := func(input, text string) { add("query", input, url.Values{"query": {text}}) }
 	add("query", "no query", nil)
 	q("empty", "")
+	for _, value := range []string{"true", "yes", "1", "TRUE", "true\x00", strings.Repeat("true", 10_000)} {
+		add("query", fmt.Sprintf("explain=%.20q", value), url.Values{"query": {"up"}, "explain": {value}})
+	}
+	add("query", "explain=true and a syntax error", url.Values{"query": {"up{"}, "explain": {"true"}})
+	add("query_range", "explain=true and no range", url.Values{"query": {"up"}, "explain": {"true"}})
+	add("labels", "explain=true", url.Values{"explain": {"true"}})
+	add("format_query", "explain=true", url.Values{"query": {"up"}, "explain": {"true"}})
 	q("blank", "   ")
 	q("a syntax error", "up{")
 	q("an unknown function", "nosuch(up)")

@@ -36,6 +36,14 @@ const (
 	legacy  = "/api/prom/"
 )
 
+// The data of explained queries. A query over a range has no streams, whether it is for lines or for numbers.
+const (
+	emptyStreams = `{"resultType":"streams","result":[]}`
+	emptyVector  = `{"resultType":"vector","result":[]}`
+	emptyMatrix  = `{"resultType":"matrix","result":[]}`
+	emptyList    = `[]`
+)
+
 // isLegacy reports whether a request came by one of the old paths.
 func isLegacy(r *api.Request) bool { return strings.HasPrefix(r.URL.Path, legacy) }
 
@@ -56,15 +64,15 @@ const (
 
 func (h *Handler) endpoints() []api.Endpoint {
 	return []api.Endpoint{
-		{Pattern: current + "query_range", Name: "query_range", Needs: bounded, Serve: h.queryRange},
-		{Pattern: current + "query", Name: "query", Needs: bounded, Serve: h.query},
+		{Pattern: current + "query_range", Name: "query_range", Needs: bounded, Serve: h.queryRange, Explained: emptyStreams},
+		{Pattern: current + "query", Name: "query", Needs: bounded, Serve: h.query, Explained: emptyVector},
 		{Pattern: current + "labels", Name: "labels", Needs: bounded, Serve: h.labelNames},
 		{Pattern: current + "label", Name: "labels", Needs: bounded, Serve: h.labelNames},
 		{Pattern: current + "label/{name}/values", Name: "label_values", Needs: bounded, Serve: h.labelValues},
-		{Pattern: current + "series", Name: "series", Needs: bounded, Serve: h.series},
+		{Pattern: current + "series", Name: "series", Needs: bounded, Serve: h.series, Explained: emptyList},
 		{Pattern: current + "index/stats", Name: "index_stats", Needs: bounded, Serve: h.indexStats},
-		{Pattern: current + "index/volume", Name: "index_volume", Needs: bounded, Serve: h.volume},
-		{Pattern: current + "index/volume_range", Name: "index_volume_range", Needs: bounded, Serve: h.volumeRange},
+		{Pattern: current + "index/volume", Name: "index_volume", Needs: bounded, Serve: h.volume, Explained: emptyVector},
+		{Pattern: current + "index/volume_range", Name: "index_volume_range", Needs: bounded, Serve: h.volumeRange, Explained: emptyMatrix},
 		{Pattern: current + "detected_labels", Name: "detected_labels", Needs: bounded, Serve: h.detectedLabels},
 		{Pattern: current + "detected_fields", Name: "detected_fields", Needs: bounded, Serve: h.detectedFields},
 		{Pattern: current + "detected_field/{name}/values", Name: "detected_field_values", Needs: bounded, Serve: h.detectedValues},

@@ -79,6 +79,9 @@ func (h *Handler) tailQuery(r *api.Request) (*logql.TailQuery, error) {
 	if len(all) > 1 {
 		return nil, bad(errManyTenants)
 	}
+	if h.o.Budgets != nil {
+		r.Cost.Spend = h.o.Budgets.Open(all).Spend
+	}
 	return &logql.TailQuery{
 		Tenant: all[0], Prepared: p, Start: start, Limit: limit, Delay: int64(delay) * int64(time.Second), Quota: r.Quota, Cost: r.Cost,
 		Past: h.past,

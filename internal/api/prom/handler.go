@@ -42,14 +42,21 @@ const (
 
 const prefix = "/api/v1/"
 
+// The data of explained queries.
+const (
+	emptyVector = `{"resultType":"vector","result":[]}`
+	emptyMatrix = `{"resultType":"matrix","result":[]}`
+	emptyList   = `[]`
+)
+
 func (h *Handler) endpoints() []api.Endpoint {
 	return []api.Endpoint{
-		{Pattern: prefix + "query", Name: "query", Needs: computed, Serve: h.query},
-		{Pattern: prefix + "query_range", Name: "query_range", Needs: computed, Serve: h.queryRange},
-		{Pattern: prefix + "query_exemplars", Name: "query_exemplars", Needs: bounded, Serve: h.queryExemplars},
+		{Pattern: prefix + "query", Name: "query", Needs: computed, Serve: h.query, Explained: emptyVector},
+		{Pattern: prefix + "query_range", Name: "query_range", Needs: computed, Serve: h.queryRange, Explained: emptyMatrix},
+		{Pattern: prefix + "query_exemplars", Name: "query_exemplars", Needs: bounded, Serve: h.queryExemplars, Explained: emptyList},
 		{Pattern: prefix + "format_query", Name: "format_query", Needs: computed, Serve: h.formatQuery},
 		{Pattern: prefix + "parse_query", Name: "parse_query", Needs: computed, Serve: h.parseQuery},
-		{Pattern: prefix + "series", Name: "series", Needs: bounded, Serve: h.series},
+		{Pattern: prefix + "series", Name: "series", Needs: bounded, Serve: h.series, Explained: emptyList},
 		{Pattern: prefix + "labels", Name: "labels", Needs: bounded, Serve: h.labelNames},
 		{Pattern: prefix + "label/{name}/values", Name: "label_values", Needs: bounded, Serve: h.labelValues},
 		{Pattern: prefix + "metadata", Name: "metadata", Needs: computed, Serve: h.metadata},

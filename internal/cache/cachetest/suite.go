@@ -22,6 +22,7 @@ func Run(t *testing.T, open func(t *testing.T) cache.Tier) {
 		"peek":             peek,
 		"errors":           errorsAreNotKept,
 		"cancelled loader": cancelledLoader,
+		"limited loader":   limitedLoader,
 		"cancelled waiter": cancelledWaiter,
 		"panic":            panics,
 	} {
@@ -133,6 +134,33 @@ func cancelledLoader(t *testing.T, tier cache.Tier) {
 	})
 	<-waiting
 	cancel()
+	both.Wait()
+}
+
+// limitedLoader: a query that has reached a limit does not fail the others.
+func limitedLoader(t *testing.T, tier cache.Tier) {
+	begun, end := make(chan struct{}), make(chan struct{})
+	var both sync.WaitGroup
+	both.Go(func() {
+		_, _, err := tier.Get(context.Background(), key, func(context.Context) ([]byte, error) {
+			close(begun)
+			<-end
+			return nil, model.ErrLimit
+		})
+		if !errors.Is(err, model.ErrLimit) {
+			t.Error(err)
+		}
+	})
+	<-begun
+	waiting := make(chan struct{})
+	both.Go(func() {
+		close(waiting)
+		if value, _, err := tier.Get(context.Background(), key, give("other")); err != nil || string(value) != "other" {
+			t.Errorf("%q, %v", value, err)
+		}
+	})
+	<-waiting
+	close(end)
 	both.Wait()
 }
 

@@ -124,8 +124,8 @@ func (c *Cache) Get(ctx context.Context, k cache.Key, fetch func(context.Context
 			c.hits.Inc()
 			return l.value, true, l.err
 		}
-		// The client of the loading request went away; this request loads instead.
-		if !cancelled(l.err) {
+		// The client of the loading request went away, or its budget is spent; this request loads instead.
+		if !cancelled(l.err) && !errors.Is(l.err, model.ErrLimit) {
 			return nil, false, l.err
 		}
 	}

@@ -69,6 +69,9 @@ func (e *Engine) execution(q *Query) *selection.Execution {
 	if p.Cost == nil {
 		p.Cost = new(model.Cost)
 	}
+	if p.Cost.Bill != nil && q.Limit > 0 {
+		p.Cost.Bill.EndEarly()
+	}
 	return e.selects(p, q.Prepared.log, q.Tenants)
 }
 

@@ -172,7 +172,9 @@ const (
 func (p *pages) read(ctx context.Context, off, n int64) ([]byte, error) {
 	pause := p.a.firstPause
 	for try := 1; ; try++ {
-		p.cost.BucketRequests.Add(1)
+		if err := p.cost.Ask(n); err != nil {
+			return nil, err
+		}
 		b, err := p.a.o.Bucket.GetRange(ctx, p.object, off, n)
 		if err == nil && int64(len(b)) != n {
 			return nil, fmt.Errorf("%w: %s: got %d bytes at offset %d, expected %d", model.ErrCorrupt, p.object, len(b), off, n)

@@ -106,16 +106,7 @@ func (r *Reader) PrefetchChunks(ctx context.Context, ranks file.Ranks, req *mode
 // PrefetchSeries prefetches what a walk over the series of the ranks will read: keys, labels if they are
 // wanted, and the rows of a family within rg, unless that is 0.
 func (r *Reader) PrefetchSeries(ctx context.Context, ranks file.Ranks, labels bool, f model.Family, rg model.TimeRange) error {
-	return r.Announce(ctx, func() ([]file.Addr, error) {
-		pages, err := r.RankPages(ctx, nil, series.KeySection, ranks, nil)
-		if err == nil && labels && r.Meta().Labels {
-			pages, err = r.RankPages(ctx, pages, series.LabelSection, ranks, nil)
-		}
-		if err == nil && f != 0 {
-			pages, err = r.RankPages(ctx, pages, rowSection(f), ranks, &rg)
-		}
-		return pages, err
-	})
+	return r.Announce(ctx, func() ([]file.Addr, error) { return r.SeriesPages(ctx, ranks, labels, f, rg) })
 }
 
 // FetchValues fetches what LabelValues without matchers will read.
