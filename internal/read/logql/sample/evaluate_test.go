@@ -661,3 +661,24 @@ func w1(p *Program) selection.Worker {
 	w.SetStream(0, model.LabelsOf("app", "x"))
 	return w
 }
+
+// TestEarliestFailure: streams that share a page are scanned in the order of their keys. A stream that begins
+// after a failed line is left out, and the one after it, which fails earlier, is not.
+func TestEarliestFailure(t *testing.T) {
+	streams := make([]model.Labels, 3)
+	for i := range streams {
+		streams[i] = model.LabelsOf("s", fmt.Sprint(i))
+	}
+	slices.SortFunc(streams, func(a, b model.Labels) int { return a.Key(1, model.Logs).Compare(b.Key(1, model.Logs)) })
+	m := readtest.NewMemory(1)
+	m.SetTextPage(1, len(streams))
+	for i, x := range []readtest.Line{{Time: 50 * ms, Text: "n=a"}, {Time: 90 * ms, Text: "n=1"}, {Time: 10 * ms, Text: "n=b"}} {
+		m.AddText(tenant, streams[i].Key(1, model.Logs), streams[i], x)
+	}
+	p := compiled(t, `sum_over_time({s=~".+"} | logfmt | unwrap n [10ms])`)
+	x := (&world{&readtest.World{Sources: []*readtest.Memory{m}}}).execution(p, []string{tenant})
+	_, err := p.Evaluate(context.Background(), x, vector.Steps{Start: 10 * ms, Step: 10 * ms, Count: 10}, []string{tenant}, nil)
+	if want := fmt.Sprintf("s=%q", streams[2].Get("s")); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("error %v, should be of %s", err, want)
+	}
+}

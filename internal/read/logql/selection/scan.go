@@ -121,6 +121,9 @@ func (s *scanner) scanPieces(ctx context.Context, u *task) error {
 		}
 		p := &s.l.pieces[at]
 		if !s.x.wants(s.x.Direction.First(p.TimeRange)) {
+			if s.x.counter != nil { // the pieces are in no order of time
+				continue
+			}
 			break
 		}
 		if err := s.scan(ctx, p, bounds); err != nil {
