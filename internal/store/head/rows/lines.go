@@ -76,7 +76,7 @@ func (r *FamilyRows) LineBytes(from, to int) (n int) {
 func (g *Gatherer) Gather(dst *model.TextRows, r *FamilyRows, from, to int, b Blobs, want model.TextWant, buf []byte) error {
 	dst.Reset()
 	dst.Times = append(dst.Times, r.Times[from:to]...)
-	if want == 0 {
+	if want&^model.WantNoMore == 0 {
 		return nil
 	}
 	clear(g.sets)
