@@ -106,7 +106,7 @@ func TestChunks(t *testing.T) {
 			parttest.Must(t, err)
 		}
 		c := r.TextAt(context.Background(), req, known, 7, unnamed)
-		wants := []model.TextWant{0, model.WantLengths, model.WantLines, model.WantMetadata, model.WantLines | model.WantMetadata}
+		wants := []model.TextWant{0, model.WantNoMore, model.WantLengths, model.WantLengths | model.WantNoMore, model.WantLines, model.WantMetadata, model.WantLines | model.WantMetadata}
 		want, later := rapid.SampledFrom(wants).Draw(rt, "want"), rapid.SampledFrom(wants).Draw(rt, "want later")
 		for rank := range all {
 			if rnd.IntN(4) == 0 {

@@ -77,6 +77,10 @@ func (d *indexDir) read() error {
 	if d.rest.Bad || len(d.rest.Rest) > 0 && (d.at+1 == d.count || (d.at+1)%indexRun == 0) {
 		return d.bad()
 	}
+	if t := &d.entry.Text; t.Bytes > 0 != (t.Lines.Len > 0) {
+		d.at = -1
+		return column.Corrupt("index page of %s: %d bytes of lines in a page of %d", d.section, t.Bytes, t.Lines.Len)
+	}
 	return nil
 }
 

@@ -111,9 +111,6 @@ func Check(c *file.Checking) error {
 		if err != nil {
 			return file.AtPage(e.Addr, err)
 		}
-		if e.Text.Bytes > 0 != (e.Text.Lines.Len > 0) {
-			return file.AtPage(e.Addr, column.Corrupt("%d bytes of lines in a page of %d", e.Text.Bytes, e.Text.Lines.Len))
-		}
 		var lines []byte
 		if e.Text.Lines.Len > 0 {
 			if lines, err = c.Reader.Page(c.Ctx, e.Text.Lines); err != nil {

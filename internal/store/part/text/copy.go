@@ -63,7 +63,7 @@ func (x *Writer) copyUnit(ctx context.Context, s *storedText) error {
 	}
 	to := file.Entry{Rank0: x.w.Rank(), Ranks: 1, Rows: e.Rows, Times: e.Times}
 	to.Text.Bytes = e.Text.Bytes
-	rows, err := x.sealed(&x.rows, stored)
+	rows, err := x.sealed(&x.rows, stored, len(payload))
 	if err != nil {
 		return file.AtPage(e.Addr, err)
 	}
@@ -72,7 +72,7 @@ func (x *Writer) copyUnit(ctx context.Context, s *storedText) error {
 		if text, err = r.Read(ctx, e.Text.Lines.Off, int64(e.Text.Lines.Len)); err != nil {
 			return err
 		}
-		if text, err = x.sealed(&x.lines, text); err != nil {
+		if text, err = x.sealed(&x.lines, text, int(e.Text.Bytes)); err != nil {
 			return file.AtPage(e.Text.Lines, err)
 		}
 	}
@@ -83,15 +83,18 @@ func (x *Writer) copyUnit(ctx context.Context, s *storedText) error {
 }
 
 // sealed returns a page in the stored form of the part, in which only its compression may differ. It verifies
-// the checksum.
-func (x *Writer) sealed(buf *[]byte, stored []byte) ([]byte, error) {
-	if err := file.VerifyPage(stored); err != nil {
+// the checksum and the length of the payload.
+func (x *Writer) sealed(buf *[]byte, stored []byte, length int) ([]byte, error) {
+	codec, raw, coded, err := file.OpenEnvelope(stored, file.MaxPageBytes)
+	switch {
+	case err != nil:
 		return nil, err
-	}
-	if !x.w.Dense() || stored[0] != file.CodecS2 {
+	case raw != length:
+		return nil, column.Corrupt("page of %d bytes, should be %d", raw, length)
+	case !x.w.Dense() || codec != file.CodecS2:
 		return stored, nil
 	}
-	payload, err := lines.DecodePage(stored)
+	payload, err := file.OpenBody(codec, raw, coded)
 	if err == nil {
 		*buf, err = file.SealPage((*buf)[:0], payload, file.CodecZstd)
 	}
