@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -85,7 +86,8 @@ func bucketOfOne(t *testing.T, block catalog.Block, write func(t *testing.T, nam
 	block.Bytes = int64(len(write(t, name, seed)))
 	block.KeyMin = partLabels().Key(seed, block.Signal)
 	block.KeyMax = block.KeyMin
-	if err := c.Commit(t.Context(), block); err != nil {
+	ship := catalog.Ship{Blocks: []catalog.Block{block}, Covered: []catalog.Coverage{{Node: "n1", Epoch: 3, From: 1, To: 9}}}
+	if err := c.Ship(t.Context(), ship, func(context.Context, string) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	return dir, block, name

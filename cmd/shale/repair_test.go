@@ -93,8 +93,7 @@ func TestRepairBucket(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			dir := bucketToRepair(t)
-			id := onlyFile(t, filepath.Join(dir, "blocks"))
-			record, block := "catalog/"+id+".json", "blocks/"+id
+			record, block := "catalog/"+onlyFile(t, filepath.Join(dir, "catalog")), "blocks/"+onlyFile(t, filepath.Join(dir, "blocks"))
 			test.damage(t, dir, record, block)
 			if code, out, errs := shale(t, nil, "inspect", "catalogue", dir, "--check"); code != exitFailed || !strings.Contains(out, "WRONG") {
 				t.Fatalf("check: exit %d\n%s%s", code, out, errs)
@@ -191,9 +190,8 @@ func flip(b []byte) []byte {
 // data folder is lost.
 func TestRepairNeedsMemory(t *testing.T) {
 	dir := bucketToRepair(t)
-	id := onlyFile(t, filepath.Join(dir, "blocks"))
-	take(t, dir, "catalog/"+id+".json")
-	take(t, dir, "copies/catalog/"+id+".json")
+	record := "catalog/" + onlyFile(t, filepath.Join(dir, "catalog"))
+	take(t, dir, record, "copies/"+record)
 	code, out, errs := shale(t, nil, "inspect", "catalogue", dir, "--repair", "--yes")
 	if code != exitFailed || strings.Contains(out, "rebuild") || !strings.Contains(errs, "1 more repairs are possible") || !strings.Contains(errs, "--no-data-dir") {
 		t.Errorf("exit %d\n%s%s", code, out, errs)

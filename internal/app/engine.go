@@ -83,6 +83,7 @@ type Engine struct {
 	journal   *local.Journal
 	head      *head.Head
 	catalog   *catalog.Catalog
+	shipper   *shipper
 	path      *write.Path
 	querier   *read.Querier
 	recent    *query.Source
@@ -141,6 +142,7 @@ func OpenEngine(ctx context.Context, o EngineOptions) (_ *Engine, err error) {
 	if err != nil {
 		return nil, err
 	}
+	e.shipper = &shipper{fs: o.FS, bucket: o.Bucket, catalog: e.catalog, wrote: o.Disk.Wrote, uploaded: map[string]time.Time{}}
 	split := splitMemory(o.MemoryBytes)
 	if e.head, err = head.Open(ctx, e.headOptions(seed, split)); err != nil {
 		return nil, err
@@ -238,8 +240,7 @@ func (e *Engine) headOptions(seed model.KeySeed, split budget) head.Options {
 			}
 			return e.journal.Truncate(covered)
 		},
-		Shipper: &shipper{fs: e.o.FS, bucket: e.o.Bucket, catalog: e.catalog, wrote: e.o.Disk.Wrote},
-		Space:   e.o.Disk, BucketApart: e.o.BucketApart, WindowBytes: e.partOfDisk(1 << 30),
+		Shipper: e.shipper, Space: e.o.Disk, BucketApart: e.o.BucketApart, WindowBytes: e.partOfDisk(1 << 30),
 		LabelsLost: e.lost.labels, SetAside: e.lost.read,
 		Now: e.o.Now, Registerer: e.o.Registerer, Logger: e.o.Logger,
 	}

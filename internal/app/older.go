@@ -6,19 +6,15 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// checkAge returns an error of class corrupt if the bucket has rows of this folder's journal that are
-// beyond what the parts of the folder cover. Rows are shipped from parts alone, so the folder, or its
-// MANIFEST, is an older copy: rows may be missing, and deleted ones may come back.
+// checkAge returns an error of class corrupt if ships in the bucket cover this folder's journal beyond the
+// parts of the folder. Rows are shipped from parts alone, so the folder, or its MANIFEST, is an older copy:
+// rows may be missing, and deleted ones may come back.
 func (e *Engine) checkAge() error {
-	node, epoch := e.head.Journal()
 	covered := e.head.Covered()
-	for _, b := range e.catalog.Live() {
-		for _, s := range b.Sources {
-			if s.Node == node && s.Epoch == epoch && s.SeqHi > covered {
-				return fmt.Errorf("%s: %w: it is an older copy: its parts cover the journal up to record %d, and block %s in the bucket has record %d",
-					e.o.FS.PathJoin(e.o.DataDir, "head", "MANIFEST"), model.ErrCorrupt, covered, b.ID, s.SeqHi)
-			}
-		}
+	shipped := e.catalog.Covered(e.head.Journal())
+	if e.shipper.covered = shipped.To; shipped.To > covered {
+		return fmt.Errorf("%s: %w: it is an older copy: its parts cover the journal up to record %d, and ships in the bucket up to record %d",
+			e.o.FS.PathJoin(e.o.DataDir, "head", "MANIFEST"), model.ErrCorrupt, covered, shipped.To)
 	}
 	return nil
 }

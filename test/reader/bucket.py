@@ -8,8 +8,9 @@ sys.dont_write_bytecode = True
 import xxhash
 from reader import M64, crc32c, footer, need
 
-RECORD = {"version", "id", "committed", "blocks", "replaces", "deletion"}
-BLOCK = {"id", "signal", "group", "level", "sources", "order_lo", "order_hi", "min_time", "max_time", "key_min",
+RECORD = {"version", "id", "committed", "attempt", "blocks", "replaces", "covered", "skipped", "deletion"}
+COVERED = {"node", "epoch", "from", "to", "appended", "closed"}
+BLOCK = {"id", "signal", "group", "level", "resolution", "sources", "order_lo", "order_hi", "min_time", "max_time", "key_min",
          "key_max", "series", "samples", "bytes", "tenant_count", "first_tenant", "last_tenant", "first_key", "last_key",
          "tenants", "generation", "created"}
 LINES = ["lines", "line_bytes"]
@@ -48,6 +49,7 @@ def block_ids(b, record, objects):  # 2: as the number among several blocks is n
 def check_block(b, record, objects, seed):  # 3
     need(BLOCK - {"tenants"} <= set(b) <= BLOCK | set(LINES), f"members of {b['id']}")
     need(b["id"] in block_ids(b, record, objects), f"id of {b['id']}")
+    need(b["resolution"] == 0 and b["order_lo"] <= b["order_hi"], f"resolution and order of {b['id']}")
     _, key_seed, signal, _, held, tenants = footer(objects[b["id"]])
     names = [t[0].decode() for t in tenants]
     times = [t for tenant in tenants for t in tenant[6:]]
@@ -60,6 +62,22 @@ def check_block(b, record, objects, seed):  # 3
     need(not any(lines) or lines == [sum(t[i] for t in tenants) for i in (4, 5)], f"{b['id']} has other lines than {lines}")
     need(said == is_so and key_seed == seed, f"the record of {b['id']} says {said}, the block {is_so}")
 
+def check_ship(r, covered):  # 3 and 4
+    n = int(r["id"][5:])
+    need(r["id"] == f"ship-{n:016d}" and n > 0 and len(r["attempt"].split("/")) == 3 and r.keys().isdisjoint({"replaces", "deletion"}), r["id"])
+    need(all((b["level"], b["order_lo"], b["order_hi"]) == (0, n, n) for b in r.get("blocks", ())), f"order of {r['id']}")
+    need(len(r["covered"]) == len({(v["node"], v["epoch"]) for v in r["covered"]}) > 0, f"journals of {r['id']}")
+    for v in r["covered"]:
+        need(set(v) == COVERED and 1 <= v["from"] <= v["to"] + 1, f"coverage of {r['id']}")
+        covered.setdefault((v["node"], v["epoch"]), []).append((n, v["from"], v["to"]))
+    return n
+
+def check_coverage(covered, ships):  # 4: the ship before may be collected
+    for ranges in covered.values():
+        ranges.sort()
+        for (n, _, to), (m, begin, _) in zip(ranges, ranges[1:]):
+            need(begin == to + 1 or begin > to and not set(range(n + 1, m)) <= ships, f"ships {n} and {m} do not follow each other")
+
 def bucket(folder):
     def read(*path):
         with open(os.path.join(folder, *path), "rb") as file:
@@ -71,16 +89,21 @@ def bucket(folder):
     seed = sealed("seed")  # 1
     need(set(seed) == {"version", "seed"} and seed["version"] == 1 and len(seed["seed"]) == 16, "seed")
     objects = {name: read("blocks", name) for name in os.listdir(os.path.join(folder, "blocks"))}
-    blocks, hidden = {}, set()
+    blocks, hidden, ships, covered = {}, set(), set(), {}
     for name in os.listdir(os.path.join(folder, "catalog")):
         r = sealed("catalog", name)
-        need(set(r) <= RECORD and r["version"] == 1 and r["id"] + ".json" == name, f"record {name}")
+        need(set(r) <= RECORD and r["version"] == 2 and r["id"] + ".json" == name, f"record {name}")
         of, gone = [b["id"] for b in r.get("blocks", ())], r.get("replaces", ())
         hidden.update(gone)
         expected = {"merged": f"merged-{digest(ends(gone) + bytes(1) + ends(of))}", "expired": f"expired-{digest(ends(gone))}",
                     "delete": f"delete-{r.get('deletion', {}).get('generation', 0):016d}"}
-        need(r["id"] == expected.get(r["id"].split("-")[0], of[0] if len(of) == 1 else None), f"id of record {name}")
+        if r["id"].startswith("ship-"):
+            ships.add(check_ship(r, covered))
+        else:
+            need(r["id"] == expected.get(r["id"].split("-")[0], of[0] if len(of) == 1 else None), f"id of record {name}")
+            need(r.keys().isdisjoint({"attempt", "covered", "skipped"}), f"members of {name}")
         blocks.update((b["id"], (b, r)) for b in r.get("blocks", ()))
+    check_coverage(covered, ships)
     for id, (b, r) in sorted(blocks.items()):  # 4
         if id in objects:  # what is hidden may be deleted
             check_block(b, r, objects, int(seed["seed"], 16))

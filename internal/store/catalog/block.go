@@ -66,8 +66,8 @@ type Block struct {
 	Epoch        uint64
 	SeqLo, SeqHi uint64
 	Sources      []Source
-	// OrderLo and OrderHi bound the order numbers of the shipped blocks whose rows are in this one. The
-	// catalogue assigns them to shipped blocks. See the package doc.
+	// OrderLo and OrderHi bound the order numbers of the shipped blocks whose rows are in this one. A shipped
+	// block has the number of its ship, which the catalogue assigns. See the package doc.
 	OrderLo, OrderHi uint64
 	// KeyMin and KeyMax are the least and greatest key of any tenant. FirstKey is the first key of the first
 	// tenant, LastKey the last key of the last one: the block spans (FirstTenant, FirstKey) to (LastTenant,
@@ -91,7 +91,8 @@ type Block struct {
 	Generation uint64
 	// Created is in Unix nanoseconds.
 	Created int64
-	// Record is the id of the commit record that holds the block. Blocks of one record share no series.
+	// Record is the id of the commit record that holds the block. Blocks of one merge share no series; those of
+	// one ship share no series and time.
 	Record string
 }
 

@@ -42,8 +42,11 @@ type Catalog struct {
 	log      *slog.Logger
 	metrics  *metrics
 
+	// boot names this catalogue in the attempts of its ships.
+	boot string
 	// commits is held while the bucket is changed, so that order numbers become visible in their order.
-	commits sync.Mutex
+	commits  sync.Mutex
+	attempts int // guarded by commits
 	// collecting is held while garbage is deleted. That may take long, and commits need not wait for it.
 	collecting sync.Mutex
 
@@ -54,8 +57,11 @@ type Catalog struct {
 	// rebuilt the record, and then the true one came back.
 	holder  map[string]*commit
 	doubled map[string]bool
-	// maxOrder and maxGeneration are the greatest numbers ever seen.
-	maxOrder, maxGeneration uint64
+	// lastShip, maxOrder and maxGeneration are the greatest numbers ever seen.
+	lastShip, maxOrder, maxGeneration uint64
+	// covered holds the ship that covers each journal last.
+	covered map[journal]*commit
+	listed  int64 // when the last listing of the records began; 0: never
 	// uploading holds the blocks whose objects this process is writing, gone the hidden blocks whose objects
 	// it has deleted.
 	uploading map[string]int
@@ -107,21 +113,12 @@ func Open(ctx context.Context, b bucket.Bucket, o Options) (*Catalog, error) {
 		b: b, memory: o.Memory, describe: o.Describe, now: o.Now, log: o.Logger, records: map[string]*commit{}, holder: map[string]*commit{}, doubled: map[string]bool{},
 		uploading: map[string]int{}, gone: map[string]bool{}, deleting: map[string]chan struct{}{}, markers: map[string][]string{},
 		claims: map[string]map[string]time.Time{}, strays: map[string]Block{}, lost: map[string]bool{}, damaged: map[string]bool{}, copied: map[string]bool{},
-		names: map[string]string{},
+		names: map[string]string{}, covered: map[journal]*commit{}, boot: nonce(),
 	}
 	c.metrics = newMetrics(o.Registerer, c)
 	c.publish()
-	unmarked, err := c.unmarked(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("catalogue: %w", err)
-	}
 	if err := c.Refresh(ctx); err != nil {
 		return nil, err
-	}
-	if unmarked && len(c.records) > 0 {
-		if err := c.markOldUploads(ctx); err != nil {
-			return nil, fmt.Errorf("catalogue: %w", err)
-		}
 	}
 	if err := c.recall(ctx); err != nil {
 		return nil, fmt.Errorf("catalogue: %w", err)
@@ -142,6 +139,7 @@ func Open(ctx context.Context, b bucket.Bucket, o Options) (*Catalog, error) {
 // add and forget change the known records; the caller publishes afterwards. mu must be held.
 func (c *Catalog) add(r *commit) {
 	c.records[r.id] = r
+	c.addCoverage(r)
 	for i := range r.blocks {
 		b := &r.blocks[i]
 		b.Record = r.id
@@ -164,6 +162,7 @@ func (c *Catalog) forget(r *commit) {
 	delete(c.lost, r.id)
 	delete(c.damaged, r.id)
 	delete(c.copied, r.id)
+	c.forgetCoverage(r)
 	for i := range r.blocks {
 		if id := r.blocks[i].ID; c.holder[id] == r {
 			delete(c.holder, id)
@@ -194,9 +193,15 @@ func (r *commit) entry(id string) *Block {
 	return nil
 }
 
+// rebuilt reports whether a repair has made the record from its block.
+func (r *commit) rebuilt() bool { return len(r.blocks) == 1 && r.blocks[0].ID == r.id }
+
 // describesBetter reports which of two records of a block counts. A rebuilt one does not know the true order
-// number and generation, and has lower ones.
+// number and generation.
 func (r *commit) describesBetter(id string, o *commit) bool {
+	if r.rebuilt() != o.rebuilt() {
+		return o.rebuilt()
+	}
 	a, b := r.entry(id), o.entry(id)
 	return cmp.Or(cmp.Compare(a.OrderHi, b.OrderHi), cmp.Compare(a.Generation, b.Generation), cmp.Compare(r.id, o.id)) > 0
 }

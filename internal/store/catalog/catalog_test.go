@@ -95,10 +95,25 @@ func abandon(t fataler, b bucket.Bucket, id string) {
 func ship(t fataler, c *Catalog, b Block) {
 	t.Helper()
 	put(t, c.b, ObjectName(b.ID), "block "+b.ID)
-	if err := c.Commit(ctx, b); err != nil {
+	if err := commitBlock(c, b); err != nil {
 		t.Fatal(err)
 	}
 }
+
+// commitBlock commits a block whose object is complete.
+func commitBlock(c *Catalog, b Block) error { return c.commitShip(ctx, shipOf(c, b)) }
+
+// shipOf is a ship of blocks, as the next one of the journal that all tests share.
+func shipOf(c *Catalog, blocks ...Block) *Ship {
+	last := c.Covered("n1", 0).To
+	return &Ship{Blocks: completed(blocks), Covered: []Coverage{{Node: "n1", From: last + 1, To: last + 9}}}
+}
+
+// The first two ships.
+const (
+	shipA = "catalog/ship-0000000000000001.json"
+	shipB = "catalog/ship-0000000000000002.json"
+)
 
 func ids(blocks []Block) []string {
 	names := []string{}
@@ -136,7 +151,7 @@ func TestCommitReopen(t *testing.T) {
 		if got := ids(c.Live()); !slices.Equal(got, []string{"b0", "b1", "b2"}) {
 			t.Fatalf("%s: %v", what, got)
 		}
-		want.OrderLo, want.OrderHi, want.Record = 9, 9, "b1"
+		want.OrderLo, want.OrderHi, want.Record = 1, 1, shipID(1)
 		if diff := cmp.Diff(want, c.Live()[1]); diff != "" {
 			t.Errorf("%s: %s", what, diff)
 		}
@@ -182,9 +197,10 @@ func TestLostAck(t *testing.T) {
 	c := open(t, b, nil)
 	ship(t, c, block("a", 1, 2))
 	for _, kind := range []fault.Kind{fault.LostAck, fault.Fail, fault.Partial} {
-		b.Add(fault.Rule{Kind: kind, Op: fault.Put, Prefix: "catalog/", Times: 1})
+		b.Add(fault.Rule{Kind: kind, Op: fault.PutIfAbsent, Prefix: "catalog/", Times: 1})
+		b.Add(fault.Rule{Kind: fault.Fail, Op: fault.Get, Prefix: "catalog/", Times: 1}) // nor does a look help
 		name := fmt.Sprint("c", kind)
-		if err := c.Commit(ctx, block(name, 1, 2)); !errors.Is(err, model.ErrTransient) {
+		if err := commitBlock(c, block(name, 1, 2)); !errors.Is(err, model.ErrTransient) {
 			t.Fatal(err)
 		}
 		order := uint64(0)
@@ -196,7 +212,7 @@ func TestLostAck(t *testing.T) {
 			order = visible[slices.Index(ids(visible), name)].Order()
 		}
 		ship(t, c, block("between"+name, 1, 2))
-		if err := c.Commit(ctx, block(name, 1, 2)); err != nil {
+		if err := commitBlock(c, block(name, 1, 2)); err != nil {
 			t.Fatal(err)
 		}
 		for _, c := range []*Catalog{c, open(t, b, nil)} {
@@ -230,11 +246,12 @@ func TestRefresh(t *testing.T) {
 		t.Fatal(ids(mine.Live()), err)
 	}
 	merge(t, theirs, merged("b", 1, 2), "a")
-	now += int64(time.Hour)
+	ship(t, theirs, block("c", 3, 4)) // so that the record of a may go
+	now += int64(25 * time.Hour)
 	if err := theirs.Expire(ctx, math.MinInt64, time.Minute); err != nil {
 		t.Fatal(err)
 	}
-	if err := mine.Refresh(ctx); err != nil || !slices.Equal(ids(mine.Live()), []string{"b"}) || len(mine.records) != 1 || len(mine.holder) != 1 {
+	if err := mine.Refresh(ctx); err != nil || !slices.Equal(ids(mine.Live()), []string{"b", "c"}) || len(mine.records) != 2 || len(mine.holder) != 2 {
 		t.Fatal(ids(mine.Live()), len(mine.records), err)
 	}
 }
@@ -259,7 +276,7 @@ func TestOpenErrors(t *testing.T) {
 		name, data string
 		class      error
 	}{
-		"version":  {"catalog/x.json", change(`"version": 1`, `"version": 2`), model.ErrInvalid},
+		"version":  {"catalog/x.json", change(`"version": 2`, `"version": 1`), model.ErrInvalid},
 		"field":    {"catalog/x.json", change(`"seq_lo"`, `"seq_low"`), model.ErrCorrupt},
 		"signal":   {"catalog/x.json", change(`"metrics"`, `"traces"`), model.ErrCorrupt},
 		"key":      {"catalog/x.json", change(`"key_min": "0`, `"key_min": "`), model.ErrCorrupt},
@@ -267,7 +284,7 @@ func TestOpenErrors(t *testing.T) {
 		"cut":      {"catalog/x.json", string(good[:len(good)/2]), model.ErrCorrupt},
 		"empty":    {"catalog/x.json", "", model.ErrCorrupt},
 		"more":     {"catalog/x.json", string(good) + "{}", model.ErrCorrupt},
-		"nothing":  {"catalog/x.json", `{"version": 1, "id": "x", "committed": 1}`, model.ErrCorrupt},
+		"nothing":  {"catalog/x.json", `{"version": 2, "id": "x", "committed": 1}`, model.ErrCorrupt},
 		"itself":   {"catalog/x.json", change(`"blocks"`, `"replaces": ["x"], "blocks"`), model.ErrCorrupt},
 		"seq":      {"catalog/x.json", change(`"seq_hi": 9`, `"seq_hi": 4611686018427387904`), model.ErrCorrupt},
 		"order":    {"catalog/x.json", change(`"order_hi": 11`, `"order_hi": 4611686018427387904`), model.ErrCorrupt},
@@ -276,7 +293,7 @@ func TestOpenErrors(t *testing.T) {
 		"tenants":  {"catalog/x.json", change(`"first_tenant": "a"`, `"first_tenant": "b"`), model.ErrCorrupt},
 		"group":    {"catalog/x.json", change(`"group": "default"`, `"group": ""`), model.ErrCorrupt},
 		"sources":  {"catalog/x.json", regexp.MustCompile(`(?s)"sources": \[.*?\],`).ReplaceAllString(string(good), ""), model.ErrCorrupt},
-		"escape":   {"catalog/x.json", `{"version": 1, "id": "x", "committed": 1, "replaces": ["../x"]}`, model.ErrCorrupt},
+		"escape":   {"catalog/x.json", `{"version": 2, "id": "x", "committed": 1, "replaces": ["../x"]}`, model.ErrCorrupt},
 		"stranger": {"catalog/notes.txt", "hello", model.ErrCorrupt},
 	} {
 		b := memory(t)
@@ -303,7 +320,7 @@ func TestOpenErrors(t *testing.T) {
 			t.Errorf("%s: %v", op, err)
 		}
 	}
-	if err := open(t, b, nil).Commit(ctx, block("../x", 1, 2)); !errors.Is(err, model.ErrInvalid) {
+	if err := commitBlock(open(t, b, nil), block("../x", 1, 2)); !errors.Is(err, model.ErrInvalid) {
 		t.Errorf("a bad id: %v", err)
 	}
 }
@@ -326,9 +343,9 @@ func TestExpire(t *testing.T) {
 	if !slices.Contains(objects(t, b), "blocks/old") {
 		t.Fatal("the block went before its grace was over")
 	}
-	now += int64(grace)
+	now += int64(shipsKept)
 	// The next call retries a failed deletion, and no row reappears in between.
-	for _, prefix := range []string{"blocks/", "catalog/old", "catalog/expired"} {
+	for _, prefix := range []string{"blocks/", "catalog/ship", "catalog/expired"} {
 		b.Add(fault.Rule{Kind: fault.LostAck, Op: fault.Delete, Prefix: prefix, Times: 1})
 		if err := c.Expire(ctx, 100, grace); !errors.Is(err, model.ErrTransient) {
 			t.Fatal(err)
@@ -340,7 +357,7 @@ func TestExpire(t *testing.T) {
 	if err := c.Expire(ctx, 100, grace); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"blocks/half", "blocks/new", "catalog/half.json", "catalog/new.json"}
+	want := []string{"blocks/half", "blocks/new", shipB, recordName(shipID(3))}
 	if got := objects(t, b); !slices.Equal(got, want) {
 		t.Fatalf("%v", got)
 	}
@@ -353,18 +370,20 @@ func TestExpireChain(t *testing.T) {
 	ship(t, c, block("a", 1, 99))
 	merge(t, c, merged("b", 1, 99), "a")
 	merge(t, c, merged("c", 1, 99), "b")
+	ship(t, c, block("d", 1, 99)) // so that the record of a may go
+	now += int64(shipsKept)
 	b.Add(fault.Rule{Kind: fault.Fail, Op: fault.Delete, Prefix: "blocks/a"})
 	if err := c.Expire(ctx, math.MinInt64, 0); !errors.Is(err, model.ErrTransient) {
 		t.Fatal(err)
 	}
-	if got := ids(open(t, b, nil).Live()); !slices.Equal(got, []string{"c"}) {
+	if got := ids(open(t, b, nil).Live()); !slices.Equal(got, []string{"c", "d"}) {
 		t.Fatalf("%v", got)
 	}
 	b.Clear()
 	if err := c.Expire(ctx, math.MinInt64, 0); err != nil {
 		t.Fatal(err)
 	}
-	if got := objects(t, b); !slices.Equal(got, []string{"blocks/c", "catalog/" + listID("merged", []string{"b"}, []string{"c"}) + ".json"}) {
+	if got := objects(t, b); !slices.Equal(got, []string{"blocks/c", "blocks/d", recordName(listID("merged", []string{"b"}, []string{"c"})), recordName(shipID(12))}) {
 		t.Fatalf("%v", got)
 	}
 }
@@ -383,7 +402,7 @@ func TestRandom(t *testing.T) {
 			if rapid.Bool().Draw(t, "faulty") {
 				b.Add(fault.Rule{
 					Kind: rapid.SampledFrom([]fault.Kind{fault.Fail, fault.LostAck}).Draw(t, "kind"),
-					Op:   rapid.SampledFrom([]fault.Op{fault.Put, fault.Delete}).Draw(t, "op"),
+					Op:   rapid.SampledFrom([]fault.Op{fault.Put, fault.PutIfAbsent, fault.Delete}).Draw(t, "op"),
 					Skip: rapid.IntRange(0, 3).Draw(t, "skip"), Times: 1,
 				})
 			}
@@ -427,7 +446,7 @@ func TestRandom(t *testing.T) {
 				}
 				repeat(t, func() error {
 					if len(replaces) == 0 {
-						return c.Commit(ctx, blk)
+						return commitBlock(c, blk)
 					}
 					err := errors.Join(c.Refresh(ctx), c.Replace(ctx, replaces, blocks))
 					if errors.Is(err, ErrReplaced) && c.Has(blk.ID) {
@@ -458,15 +477,15 @@ func TestRandom(t *testing.T) {
 				}
 			}
 		}
-		// In the end every object is deleted.
+		// In the end every block is deleted.
 		b.Clear()
-		now += 1000
+		now += int64(2 * shipsKept)
 		for range 2 {
 			if err := c.Expire(ctx, math.MaxInt64, 0); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if got := objects(t, b); len(got) != 0 {
+		if got := objectsBelow(t, b, blockPrefix); len(got) != 0 {
 			t.Fatalf("%v are left", got)
 		}
 	})

@@ -14,7 +14,7 @@ type CollectOptions struct {
 	// processes.
 	Grace time.Duration
 	// UploadGrace is how long an object without a record stays. It must be longer than an upload may wait for
-	// its commit, which is one hour (see [Catalog.Ship]).
+	// its commit, which is about one hour (see [Catalog.Ship]).
 	UploadGrace time.Duration
 	// DeletionGrace is how long a deletion stays that no visible block needs. It must be longer than any merge
 	// takes.
@@ -100,7 +100,7 @@ func (c *Catalog) garbage(before int64) (blocks []string, records []*commit) {
 	defer c.mu.Unlock()
 	hidden := c.hidden(func(r *commit) bool { return !c.lost[r.id] })
 	for _, r := range c.records {
-		whole := r.deletion == nil
+		whole := r.deletion == nil && !c.shipStays(r)
 		for i := range r.blocks {
 			id := r.blocks[i].ID
 			if at, ok := hidden[id]; !ok || at > before || c.uploading[id] > 0 {

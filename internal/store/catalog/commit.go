@@ -5,80 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/shaledb/shale/internal/bucket"
 	"github.com/shaledb/shale/internal/model"
 )
-
-// maxUpload bounds the time from the start of an upload to its commit. It is far below the age at which an
-// object without a record counts as garbage, so that a process that slept in between does not commit a
-// deleted object.
-const maxUpload = time.Hour
-
-// Ship makes the rows of a shipped block visible: it calls upload, which writes the object, and then writes
-// the record. If the block was committed before, Ship does nothing, even if the block is hidden by now. After
-// an error of class transient the commit may have happened or not; call Ship again.
-func (c *Catalog) Ship(ctx context.Context, b Block, upload func(context.Context) error) error {
-	known, err := c.committed(ctx, b.ID)
-	if known || err != nil {
-		return err
-	}
-	done, err := c.Uploading(ctx, b.ID)
-	if err != nil {
-		return fmt.Errorf("catalogue: announce the upload of %s: %w", b.ID, err)
-	}
-	defer done()
-	began := time.Now()
-	if err := upload(ctx); err != nil {
-		return fmt.Errorf("catalogue: upload %s: %w", b.ID, err)
-	}
-	// The monotonic clock stops while the machine sleeps; the wall clock does not.
-	if now := time.Now(); now.Sub(began) > maxUpload || now.Round(0).Sub(began.Round(0)) > maxUpload {
-		return fmt.Errorf("catalogue: ship %s: %w: the upload took longer than %s", b.ID, model.ErrTransient, maxUpload)
-	}
-	return c.Commit(ctx, b)
-}
-
-// committed reports whether a shipped block has a record. A record whose response was lost becomes known
-// here.
-func (c *Catalog) committed(ctx context.Context, id string) (bool, error) {
-	c.mu.Lock()
-	known := c.holder[id] != nil
-	delete(c.gone, id) // the caller may have written the object again
-	c.mu.Unlock()
-	if !known {
-		r, err := c.readOne(ctx, id)
-		if r == nil || err != nil {
-			return false, err
-		}
-		c.know(r)
-		c.rememberAll(ctx, []*commit{r})
-	}
-	c.unmark(ctx, id)
-	return true, nil
-}
-
-// Commit makes a shipped block visible, whose object must be complete. The catalogue assigns its order number
-// and generation. After an error of class transient the commit may have happened or not; call Commit again. A
-// block that was committed before stays as it is, because its order number must not change.
-func (c *Catalog) Commit(ctx context.Context, b Block) error {
-	c.commits.Lock()
-	defer c.commits.Unlock()
-	if known, err := c.committed(ctx, b.ID); known || err != nil {
-		return err
-	}
-	b.Complete()
-	c.mu.Lock()
-	b.OrderLo = max(c.maxOrder+1, b.SeqHi)
-	b.OrderHi, b.Generation = b.OrderLo, c.maxGeneration
-	c.maxOrder = b.OrderHi // also if it fails: the record may be there
-	c.mu.Unlock()
-	if err := c.put(ctx, &commit{id: b.ID, committed: c.now(), blocks: []Block{b}}); err != nil {
-		return fmt.Errorf("catalogue: commit: %w", err)
-	}
-	return nil
-}
 
 // ErrReplaced says that an input of a merge is no longer visible: another compactor was faster, or the input
 // has expired. Nothing needs repair. It has no class of model.
@@ -91,9 +21,8 @@ func (c *Catalog) Replace(ctx context.Context, inputs []string, blocks []Block) 
 	c.commits.Lock()
 	defer c.commits.Unlock()
 	ids := make([]string, 0, len(blocks))
-	blocks = append([]Block(nil), blocks...)
+	blocks = completed(blocks)
 	for i := range blocks {
-		blocks[i].Complete()
 		ids = append(ids, blocks[i].ID)
 	}
 	v := c.view.Load()

@@ -81,13 +81,13 @@ func (c *Catalog) spare(ctx context.Context, id string) (*commit, error) {
 }
 
 // heal makes missing copies of the records that are still needed: of those with a visible block, those that
-// hide a block, and deletions. Another process may be about to collect the other ones.
+// hide a block, ships that must stay, and deletions. Another process may be about to collect the other ones.
 func (c *Catalog) heal(ctx context.Context) error {
 	c.mu.Lock()
 	live := c.view.Load().ids
 	var bare []*commit
 	for id, r := range c.records {
-		needed := r.deletion != nil
+		needed := r.deletion != nil || c.shipStays(r)
 		for i := range r.blocks {
 			needed = needed || live[r.blocks[i].ID]
 		}

@@ -251,10 +251,10 @@ func TestOrphans(t *testing.T) {
 	if n := sweep(time.Minute); n != 1 {
 		t.Fatalf("%d collected", n)
 	}
-	if got := objects(t, b); !slices.Equal(got, []string{"blocks/live", "blocks/slow", "catalog/live.json"}) {
+	if got := objects(t, b); !slices.Equal(got, []string{"blocks/live", "blocks/slow", shipA}) {
 		t.Fatalf("%v", got)
 	}
-	if err := c.Commit(ctx, block("slow", 0, 1)); err != nil {
+	if err := commitBlock(c, block("slow", 0, 1)); err != nil {
 		t.Fatal(err)
 	}
 	done()

@@ -9,10 +9,14 @@
 // # Order
 //
 // A row of one series and time may be in several blocks, and the row that arrived last counts. Order numbers
-// decide: a shipped block gets its number when it is committed, above every number seen before. So numbers
-// ascend as blocks become visible, and a block that is not visible yet will be above all visible ones. Merges
-// therefore need not know what is still being shipped. A shipper ships the rows of one series and time in the
-// order in which they arrived.
+// decide: all blocks of a ship have its number, and ships are numbered without gaps, as their records are
+// created (ship.go). The store lets exactly one process have a number. So numbers ascend as blocks become
+// visible, and a block that is not visible yet will be above all visible ones, whichever process ships it.
+// Merges therefore need not know what is still being shipped. A shipper ships the rows of one series and time
+// in the order in which they arrived, and in different ships.
+//
+// A ship also says how far its journals are in the bucket (coverage.go). A process that believes that it
+// ships a journal, while another one does, is told so: it does not know the last coverage.
 //
 // A merged block has the numbers [OrderLo, OrderHi] of all shipped blocks whose rows it holds, and counts as
 // OrderHi. Package compact says which merges that allows. docs/adr/0003-order-of-blocks.md says why journal

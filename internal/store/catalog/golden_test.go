@@ -31,28 +31,39 @@ func goldens() map[string]*commit {
 		},
 	}
 	shipped := block("b1", math.MinInt64, math.MaxInt64)
-	shipped.OrderLo, shipped.OrderHi, shipped.Generation = 12, 12, 7
+	shipped.OrderLo, shipped.OrderHi, shipped.Generation = 42, 42, 7
 	logs := block("l1", 3, 4)
 	logs.Signal, logs.Samples, logs.Lines, logs.LineBytes = model.Logs, 0, 5, 1<<60
+	logs.OrderLo, logs.OrderHi = 42, 42
+	rebuilt := block("r1", 3, 4)
+	rebuilt.OrderLo, rebuilt.OrderHi = 9, 9
 	many := merged("m2", 1, 2)
 	many.Tenants, many.TenantCount = nil, 600
 	return map[string]*commit{
-		"shipped": {id: "b1", committed: 1_700_000_000_000_000_001, blocks: []Block{shipped}},
-		"logs":    {id: "l1", committed: 7, blocks: []Block{logs}},
+		"ship": {
+			id: shipID(42), ship: 42, committed: 1_700_000_000_000_000_001, attempt: "n1/0123456789ab/7", blocks: []Block{shipped, logs},
+			covered: []Coverage{
+				{Node: "n1", Epoch: 3, From: 1, To: 9, Appended: 1_700_000_000_000_000_000},
+				{Node: "p0007", Epoch: 1, From: 101, To: 100, Closed: true},
+			},
+			skipped: []Skip{{Node: "p0007", Epoch: 1, From: 90, To: 100, Why: "does not decode"}},
+		},
+		"idle":    {id: shipID(43), ship: 43, committed: 8, attempt: "a/b/1", covered: []Coverage{{Node: "n1", Epoch: 3, From: 10, To: 11}}},
+		"rebuilt": {id: "r1", committed: 7, blocks: []Block{rebuilt}},
 		"merged":  {id: "merged-1", committed: 7, replaces: []string{"a1", "a2"}, blocks: []Block{merged("m1", 3, 4), many}},
 		"expired": {id: listID("expired", []string{"b", "a"}), committed: 7, replaces: []string{"a", "b"}},
 		"delete":  {id: deletionID(7), committed: 8, deletion: deletion},
 	}
 }
 
-// TestGolden pins version 1 of the records.
+// TestGolden pins version 2 of the records.
 func TestGolden(t *testing.T) {
 	for name, r := range goldens() {
 		got, err := r.encode()
 		if err != nil {
 			t.Fatal(err)
 		}
-		file := "testdata/v1_" + name + ".json"
+		file := "testdata/v2_" + name + ".json"
 		if *rewrite {
 			if err := os.WriteFile(file, got, 0o600); err != nil {
 				t.Fatal(err)
@@ -197,8 +208,8 @@ func TestEnsureSeed(t *testing.T) {
 }
 
 func FuzzParseRecord(f *testing.F) {
-	for _, name := range []string{"shipped", "merged", "expired", "delete"} {
-		data, err := os.ReadFile("testdata/v1_" + name + ".json")
+	for _, name := range []string{"ship", "idle", "rebuilt", "merged", "expired", "delete"} {
+		data, err := os.ReadFile("testdata/v2_" + name + ".json")
 		if err != nil {
 			f.Fatal(err)
 		}

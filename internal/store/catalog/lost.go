@@ -152,7 +152,7 @@ func (c *Catalog) reportLost(ctx context.Context, rs []*commit) {
 		}
 		slices.Sort(tenants)
 		tenants = slices.Compact(tenants)
-		gone := c.missingBlocks(ctx, r)
+		gone := slices.DeleteFunc(c.missingBlocks(ctx, r), func(id string) bool { return !c.Has(id) })
 		text := "a commit record is lost; its copy is used, and nothing is missing yet"
 		if len(gone) > 0 {
 			text = "a commit record is lost, and blocks of it too; queries of their tenants and times fail"

@@ -21,7 +21,7 @@ func collectAway(t *testing.T, now *int64, b, mem *fault.Bucket, fails int) *Cat
 	ship(t, c, block("a", 1, 2))
 	ship(t, c, block("b", 3, 4))
 	merge(t, c, merged("c", 1, 2), "a")
-	*now += int64(time.Hour)
+	*now += int64(25 * time.Hour)
 	mem.Add(fault.Rule{Kind: fault.Fail, Op: fault.Delete, Times: fails})
 	collect(t, c)
 	for range 2*int(listsKept/(24*time.Hour)) + 2 {
@@ -66,8 +66,8 @@ func TestRememberIsRetried(t *testing.T) {
 	ship(t, c, block("a", 1, 2))
 	now += int64(2 * time.Hour)
 	refresh(t, c)
-	remove(t, b, "catalog/a.json", "copies/catalog/a.json")
-	if c = openWith(t, b, mem, &now); !slices.Equal(lostOf(c), []string{"a"}) {
+	remove(t, b, shipA, "copies/"+shipA)
+	if c = openWith(t, b, mem, &now); !slices.Equal(lostOf(c), []string{shipID(1)}) {
 		t.Errorf("lost are %v", lostOf(c))
 	}
 }
@@ -100,13 +100,13 @@ func TestLossDuringHeal(t *testing.T) {
 	i := &interrupted{Bucket: b}
 	c := openWith(t, i, nil, &now)
 	ship(t, c, block("a", 1, 2))
-	remove(t, b, "copies/catalog/a.json")
+	remove(t, b, "copies/"+shipA)
 	refresh(t, c)
-	i.left, i.then = 1, func() { remove(t, b, "catalog/a.json") }
+	i.left, i.then = 1, func() { remove(t, b, shipA) }
 	if err := c.heal(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if other := openWith(t, b, nil, &now); !slices.Equal(lostOf(other), []string{"a"}) || !other.Has("a") {
+	if other := openWith(t, b, nil, &now); !slices.Equal(lostOf(other), []string{shipID(1)}) || !other.Has("a") {
 		t.Errorf("another process has lost %v, and knows %v", lostOf(other), ids(other.Live()))
 	}
 }
@@ -120,20 +120,20 @@ func TestSearchedLists(t *testing.T) {
 	for _, id := range []string{"x", "y"} {
 		ship(t, c, block(id, 1, 2))
 	}
-	x, y := c.records["x"], c.records["y"]
-	remove(t, b, "catalog/x.json", "copies/catalog/x.json", "catalog/y.json", "copies/catalog/y.json")
+	x, y := c.records[shipID(1)], c.records[shipID(2)]
+	remove(t, b, shipA, "copies/"+shipA, shipB, "copies/"+shipB)
 	refresh(t, c)
-	if !slices.Equal(lostOf(c), []string{"x", "y"}) {
+	if !slices.Equal(lostOf(c), []string{shipID(1), shipID(2)}) {
 		t.Fatalf("lost are %v", lostOf(c))
 	}
 	if err := putCollected(ctx, b, now, []*commit{y}, true); err != nil {
 		t.Fatal(err)
 	}
 	// A refresh that began before y was lost ends now.
-	if _, err := c.judge(context.Background(), map[string]*commit{"x": x}, false); err != nil {
+	if _, err := c.judge(context.Background(), map[string]*commit{x.id: x}, false); err != nil {
 		t.Fatal(err)
 	}
-	if refresh(t, c); !slices.Equal(lostOf(c), []string{"x"}) {
+	if refresh(t, c); !slices.Equal(lostOf(c), []string{shipID(1)}) {
 		t.Errorf("y was given up, and lost are %v", lostOf(c))
 	}
 }

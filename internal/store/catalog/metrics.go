@@ -7,7 +7,16 @@ import (
 
 type metrics struct {
 	deleted *prometheus.CounterVec
+	ships   *prometheus.CounterVec
 }
+
+// The results of attempts to commit a ship.
+const (
+	shipWon      = "won"
+	shipConflict = "conflict"
+	shipLostAck  = "lost_ack"
+	shipStale    = "stale"
+)
 
 func newMetrics(reg prometheus.Registerer, c *Catalog) *metrics {
 	f := promauto.With(reg)
@@ -37,8 +46,17 @@ func newMetrics(reg prometheus.Registerer, c *Catalog) *metrics {
 		func() float64 { return float64(c.size().strays) })
 	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "shale_catalog_deletions", Help: "Stored deletions that queries apply to blocks."},
 		func() float64 { return float64(len(c.view.Load().deletions)) })
-	return &metrics{deleted: f.NewCounterVec(prometheus.CounterOpts{
-		Name: "shale_catalog_collected_objects_total", Help: "Garbage objects deleted from the bucket, by kind."}, []string{"kind"})}
+	m := &metrics{
+		deleted: f.NewCounterVec(prometheus.CounterOpts{
+			Name: "shale_catalog_collected_objects_total", Help: "Garbage objects deleted from the bucket, by kind."}, []string{"kind"}),
+		ships: f.NewCounterVec(prometheus.CounterOpts{
+			Name: "shale_ship_commits_total",
+			Help: "Attempts to commit a ship to the bucket, by result: won, conflict (another process took the number), lost_ack (the ship was there although no response said so), stale (another process ships the journal)."}, []string{"result"}),
+	}
+	for _, result := range []string{shipWon, shipConflict, shipLostAck, shipStale} {
+		m.ships.WithLabelValues(result)
+	}
+	return m
 }
 
 func (m *metrics) collected(d Collected) {

@@ -35,7 +35,7 @@ func TestOrphanIsUploadedAgain(t *testing.T) {
 			defer done()
 			put(t, b.Bucket, ObjectName("x"), "block x")
 			collect(t, c)
-			if err := other.Commit(ctx, block("x", 5, 6)); err != nil {
+			if err := commitBlock(other, block("x", 5, 6)); err != nil {
 				t.Fatal(err)
 			}
 			close(shipped)
@@ -120,7 +120,7 @@ func TestCommitDuringCollection(t *testing.T) {
 			now += int64(10 * time.Hour)
 			attempt := func() error {
 				if !merges {
-					return other.Ship(ctx, block("x", 5, 6), func(context.Context) error { put(t, b, ObjectName("x"), "block x"); return nil })
+					return other.Ship(ctx, *shipOf(other, block("x", 5, 6)), func(context.Context, string) error { put(t, b, ObjectName("x"), "block x"); return nil })
 				}
 				done, err := other.Uploading(ctx, "x")
 				if err != nil {
@@ -169,9 +169,9 @@ func TestClaimOfDeadCollector(t *testing.T) {
 	c := openWith(t, b, nil, &now)
 	abandon(t, b, "x")
 	put(t, b, claimName("x"), "x")
-	upload := func(context.Context) error { put(t, b, ObjectName("x"), "block x"); return nil }
+	upload := func(context.Context, string) error { put(t, b, ObjectName("x"), "block x"); return nil }
 	for range 2 {
-		if err := c.Ship(ctx, block("x", 5, 6), upload); !errors.Is(err, model.ErrTransient) || !strings.Contains(err.Error(), claimMark) {
+		if err := c.Ship(ctx, *shipOf(c, block("x", 5, 6)), upload); !errors.Is(err, model.ErrTransient) || !strings.Contains(err.Error(), claimMark) {
 			t.Fatalf("at once: %v", err)
 		}
 	}
@@ -181,10 +181,10 @@ func TestClaimOfDeadCollector(t *testing.T) {
 	for name := range c.claims["x"] {
 		c.claims["x"][name] = time.Now().Add(-claimedFor)
 	}
-	if err := c.Ship(ctx, block("x", 5, 6), upload); err != nil {
+	if err := c.Ship(ctx, *shipOf(c, block("x", 5, 6)), upload); err != nil {
 		t.Fatalf("later: %v", err)
 	}
-	if err := c.giveWay(ctx, "x"); err != nil || len(c.claims) > 0 {
+	if err := c.giveWay(ctx, []string{"x"}); err != nil || len(c.claims) > 0 {
 		t.Errorf("claims %v: %v", c.claims, err)
 	}
 }
@@ -195,14 +195,14 @@ func TestStaleMarkers(t *testing.T) {
 	now := int64(1e18)
 	b := memory(t)
 	c := openWith(t, b, nil, &now)
-	upload := func(context.Context) error { put(t, b, ObjectName("x"), "block x"); return nil }
-	away := func(context.Context) error { return model.ErrTransient }
+	upload := func(context.Context, string) error { put(t, b, ObjectName("x"), "block x"); return nil }
+	away := func(context.Context, string) error { return model.ErrTransient }
 	for range 2 {
-		if err := c.Ship(ctx, block("x", 5, 6), away); err == nil {
+		if err := c.Ship(ctx, *shipOf(c, block("x", 5, 6)), away); err == nil {
 			t.Fatal("no error")
 		}
 	}
-	if err := c.Ship(ctx, block("x", 5, 6), upload); err != nil {
+	if err := c.Ship(ctx, *shipOf(c, block("x", 5, 6)), upload); err != nil {
 		t.Fatal(err)
 	}
 	if got := objectsBelow(t, b, uploadPrefix); len(got) > 0 || len(c.markers) > 0 {
@@ -218,7 +218,7 @@ func TestStaleMarkers(t *testing.T) {
 			t.Errorf("day %d: markers %v", day, got)
 		}
 	}
-	remove(t, b, "catalog/x.json", "copies/catalog/x.json")
+	remove(t, b, shipA, "copies/"+shipA)
 	if c = openWith(t, b, nil, &now); len(c.strays) > 0 {
 		t.Fatal("strays are looked for at the first collection")
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // recordVersion is written into every record. Records of any other version are refused.
-const recordVersion = 1
+const recordVersion = 2
 
 // maxNumber bounds sequence numbers, order numbers and generations, so that one more never overflows.
 const maxNumber = 1<<62 - 1
@@ -24,17 +24,22 @@ type record struct {
 	Version int    `json:"version"`
 	ID      string `json:"id"`
 	// Committed is the time of the record in Unix nanoseconds. The grace of the replaced blocks begins then.
-	Committed int64          `json:"committed"`
-	Replaces  []string       `json:"replaces,omitempty"`
-	Blocks    []blockEntry   `json:"blocks,omitempty"`
-	Deletion  *deletionEntry `json:"deletion,omitempty"`
+	Committed int64           `json:"committed"`
+	Attempt   string          `json:"attempt,omitempty"`
+	Replaces  []string        `json:"replaces,omitempty"`
+	Blocks    []blockEntry    `json:"blocks,omitempty"`
+	Covered   []coverageEntry `json:"covered,omitempty"`
+	Skipped   []skipEntry     `json:"skipped,omitempty"`
+	Deletion  *deletionEntry  `json:"deletion,omitempty"`
 }
 
 type blockEntry struct {
-	ID          string        `json:"id"`
-	Signal      string        `json:"signal"`
-	Group       string        `json:"group"`
-	Level       Level         `json:"level"`
+	ID     string `json:"id"`
+	Signal string `json:"signal"`
+	Group  string `json:"group"`
+	Level  Level  `json:"level"`
+	// Resolution is the interval of aggregated rows in nanoseconds. 0, the only one so far: rows as they came.
+	Resolution  int64         `json:"resolution"`
 	Sources     []sourceEntry `json:"sources"`
 	OrderLo     uint64        `json:"order_lo"`
 	OrderHi     uint64        `json:"order_hi"`
@@ -64,6 +69,23 @@ type sourceEntry struct {
 	SeqHi uint64 `json:"seq_hi"`
 }
 
+type coverageEntry struct {
+	Node     string `json:"node"`
+	Epoch    uint64 `json:"epoch"`
+	From     uint64 `json:"from"`
+	To       uint64 `json:"to"`
+	Appended int64  `json:"appended"`
+	Closed   bool   `json:"closed"`
+}
+
+type skipEntry struct {
+	Node  string `json:"node"`
+	Epoch uint64 `json:"epoch"`
+	From  uint64 `json:"from"`
+	To    uint64 `json:"to"`
+	Why   string `json:"why"`
+}
+
 type deletionEntry struct {
 	Generation uint64         `json:"generation"`
 	Signal     string         `json:"signal"`
@@ -89,12 +111,23 @@ type commit struct {
 	replaces  []string
 	blocks    []Block
 	deletion  *Deletion
+	// ship is the number of a ship, 0 in other records. Its attempt names the process and the try.
+	ship    uint64
+	attempt string
+	covered []Coverage
+	skipped []Skip
 }
 
 func (c *commit) encode() ([]byte, error) {
-	r := record{Version: recordVersion, ID: c.id, Committed: c.committed, Replaces: c.replaces}
+	r := record{Version: recordVersion, ID: c.id, Committed: c.committed, Attempt: c.attempt, Replaces: c.replaces}
 	for i := range c.blocks {
 		r.Blocks = append(r.Blocks, entryOf(&c.blocks[i]))
+	}
+	for _, v := range c.covered {
+		r.Covered = append(r.Covered, coverageEntry(v))
+	}
+	for _, s := range c.skipped {
+		r.Skipped = append(r.Skipped, skipEntry(s))
 	}
 	if d := c.deletion; d != nil {
 		r.Deletion = &deletionEntry{d.Generation, d.Signal.String(), d.Tenant, d.Range.Min, d.Range.Max, nil}
@@ -165,9 +198,9 @@ func parseRecord(name string, data []byte) (*commit, error) {
 
 // commit validates a record that was read.
 func (r *record) commit() (*commit, error) {
-	c := &commit{id: r.ID, committed: r.Committed, replaces: r.Replaces}
-	if len(r.Blocks) == 0 && len(r.Replaces) == 0 && r.Deletion == nil {
-		return nil, errors.New("the record does not add, replace or delete anything")
+	c := &commit{id: r.ID, committed: r.Committed, replaces: r.Replaces, attempt: r.Attempt}
+	if len(r.Blocks) == 0 && len(r.Replaces) == 0 && len(r.Covered) == 0 && r.Deletion == nil {
+		return nil, errors.New("the record does not add, replace, cover or delete anything")
 	}
 	if r.Deletion != nil && len(r.Blocks)+len(r.Replaces) > 0 {
 		return nil, errors.New("the record both deletes and commits")
@@ -199,7 +232,7 @@ func (r *record) commit() (*commit, error) {
 		}
 		c.deletion = d
 	}
-	return c, nil
+	return c, r.addShip(c)
 }
 
 // block validates an entry.
@@ -228,6 +261,8 @@ func (e *blockEntry) block() (Block, error) {
 	switch {
 	case bucket.CheckName(ObjectName(e.ID)) != nil:
 		return b, errors.New("the id is not a valid object name")
+	case e.Resolution != 0:
+		return b, fmt.Errorf("unknown resolution %d", e.Resolution)
 	case len(e.Sources) == 0:
 		return b, errors.New("the entry has no sources")
 	case e.Group == "":

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"strings"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -44,9 +45,39 @@ func (c *Catalog) Refresh(ctx context.Context) error {
 	}
 }
 
-func (c *Catalog) refresh(ctx context.Context) (deletions bool, err error) {
+// pollFor is how long Poll trusts the last listing. It must be well below shipsKept.
+const pollFor = 6 * time.Hour
+
+// Poll reads the ships that other processes have written since the last call. If there are none, it makes one
+// request. It does not find merges, expired blocks and deletions: call Refresh within the grace of hidden
+// blocks ([CollectOptions]).
+func (c *Catalog) Poll(ctx context.Context) error {
 	c.mu.Lock()
-	known, damaged := maps.Clone(c.records), maps.Clone(c.damaged)
+	now, listed := c.now(), c.listed
+	c.mu.Unlock()
+	if now < listed || now-listed > int64(pollFor) {
+		return c.Refresh(ctx)
+	}
+	for {
+		c.mu.Lock()
+		id := shipID(max(c.lastShip, c.maxOrder) + 1)
+		c.mu.Unlock()
+		r, err := c.readOne(ctx, id)
+		if err != nil {
+			return fmt.Errorf("catalogue: %w", err)
+		}
+		if r == nil {
+			return nil
+		}
+		c.know(r)
+		c.rememberAll(ctx, []*commit{r})
+	}
+}
+
+func (c *Catalog) refresh(ctx context.Context) (deletions bool, err error) {
+	began := c.now()
+	c.mu.Lock()
+	known, damaged, lost := maps.Clone(c.records), maps.Clone(c.damaged), maps.Clone(c.lost)
 	c.mu.Unlock()
 
 	// The copies first: a copy is written after its record and deleted before it. So the two listings must not
@@ -58,7 +89,7 @@ func (c *Catalog) refresh(ctx context.Context) (deletions bool, err error) {
 	listed, fresh := map[string]bool{}, []string(nil)
 	err = c.b.List(ctx, recordPrefix, func(name string, _ int64) error {
 		id, err := recordOf(name)
-		if listed[id] = true; err == nil && (known[id] == nil || damaged[id]) {
+		if listed[id] = true; err == nil && (known[id] == nil || damaged[id] || lost[id]) {
 			fresh = append(fresh, id)
 		}
 		return err
@@ -86,12 +117,17 @@ func (c *Catalog) refresh(ctx context.Context) (deletions bool, err error) {
 		return false, err
 	}
 	c.mu.Lock()
-	c.copied = copied
+	c.copied, c.listed = copied, began
 	for _, r := range read {
-		if r != nil {
-			deletions = deletions || r.deletion != nil && known[r.id] == nil
-			c.add(r)
+		if r == nil {
+			continue
 		}
+		deletions = deletions || r.deletion != nil && known[r.id] == nil
+		// A process that did not know a lost ship may have taken its number.
+		if was := c.records[r.id]; was != nil && was.attempt != r.attempt {
+			c.forget(was)
+		}
+		c.add(r)
 	}
 	found := c.apply(v, known)
 	var back []string

@@ -71,13 +71,13 @@ func (r *Repairer) Propose(ctx context.Context, s *Survey) (all []repair.Step, w
 	for _, name := range s.badCopies {
 		all = append(all, r.badCopy(name, s.contents[name]))
 	}
-	accepted := map[string]bool{}
+	accepted, given := map[string]bool{}, s.givenUp()
 	for _, l := range s.Lost {
 		if l.commit == nil {
 			without(r.unreadableRecord(l.Name, copyName(l.Name), "the commit record is lost, and its copy is damaged"))
 			continue
 		}
-		step, accepts := r.lostRecord(s, l)
+		step, accepts := r.lostRecord(s, l, given[l.commit.id])
 		accepted[l.commit.id] = accepts
 		all = append(all, step)
 	}
@@ -178,16 +178,14 @@ func (r *Repairer) badCopy(name string, data []byte) repair.Step {
 }
 
 // lostRecord puts a record back, unless no block of it is left: then the operator accepts the loss.
-func (r *Repairer) lostRecord(s *Survey, l SpareRecord) (_ repair.Step, accepts bool) {
+func (r *Repairer) lostRecord(s *Survey, l SpareRecord, givenUp bool) (_ repair.Step, accepts bool) {
 	step := repair.Step{Object: l.Name, Why: "the commit record is lost"}
-	missing := 0
 	rows := ""
 	back := len(l.commit.replaces) > 0 // the blocks that it replaced are there
 	for i := range s.Blocks {
 		b := &s.Blocks[i]
 		switch {
 		case b.Record == l.commit.id && b.ObjectBytes < 0:
-			missing++
 			rows += "; " + rowsOf(&b.Block)
 		case slices.Contains(l.commit.replaces, b.ID) && b.ObjectBytes < 0:
 			back = false
@@ -196,7 +194,7 @@ func (r *Repairer) lostRecord(s *Survey, l SpareRecord) (_ repair.Step, accepts 
 	for _, id := range l.commit.replaces {
 		back = back && slices.ContainsFunc(s.Blocks, func(b SurveyBlock) bool { return b.ID == id })
 	}
-	if missing == 0 || missing < len(l.commit.blocks) {
+	if !givenUp {
 		step.Action = "put it back from " + l.From
 		step.Do = func(ctx context.Context) error {
 			if err := r.stillLost(ctx, l.Name, l.commit); err != nil {
@@ -233,6 +231,30 @@ func (r *Repairer) lostRecord(s *Survey, l SpareRecord) (_ repair.Step, accepts 
 		return r.setAside(ctx, copyName(l.Name))
 	}
 	return step, true
+}
+
+// givenUp returns the lost records of which nothing is left: all their blocks are missing. A missing block
+// that another record hides was collected, unless that record is given up itself.
+func (s *Survey) givenUp() map[string]bool {
+	given := map[string]bool{}
+	for more := true; more; {
+		more = false
+		for _, l := range s.Lost {
+			if l.commit == nil || given[l.commit.id] || len(l.commit.blocks) == 0 {
+				continue
+			}
+			missing := 0
+			for i := range s.Blocks {
+				if b := &s.Blocks[i]; b.Record == l.commit.id && b.ObjectBytes < 0 && (b.HiddenBy == "" || given[b.HiddenBy]) {
+					missing++
+				}
+			}
+			if missing == len(l.commit.blocks) {
+				given[l.commit.id], more = true, true
+			}
+		}
+	}
+	return given
 }
 
 // doubledBlock sets the record aside that was rebuilt for a block, as the true one is back.
@@ -277,6 +299,8 @@ func (r *Repairer) stray(ctx context.Context, s *Survey, o SurveyObject) repair.
 		return step
 	}
 	step.Action = "rebuild the record from the block, which has " + rowsOf(&b)
+	b.OrderLo = s.orderAt(b.Created)
+	b.OrderHi = b.OrderLo
 	step.Do = func(ctx context.Context) error {
 		if err := r.stillStray(ctx, s, o); err != nil {
 			return err
@@ -288,6 +312,17 @@ func (r *Repairer) stray(ctx context.Context, s *Survey, o SurveyObject) repair.
 		return r.commit(ctx, b.ID, data)
 	}
 	return step
+}
+
+// orderAt estimates the order number of a block from the time when it was written: that of the newest block
+// that is not younger.
+func (s *Survey) orderAt(created int64) (order uint64) {
+	for i := range s.Blocks {
+		if b := &s.Blocks[i]; b.Created <= created {
+			order = max(order, b.OrderHi)
+		}
+	}
+	return order
 }
 
 // block accepts the loss of a live block that is missing or damaged.

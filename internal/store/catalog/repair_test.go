@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -53,7 +54,7 @@ func bucketOfBlocks(t *testing.T, mem bucket.Bucket, now *int64) (*fault.Bucket,
 // TestRepairIsOutdated: a repair that was proposed does nothing if the bucket is a different one by the time
 // the operator agrees: because somebody has mended it, or because a server has collected what is damaged.
 func TestRepairIsOutdated(t *testing.T) {
-	const record, copied, object = "catalog/a.json", "copies/catalog/a.json", "blocks/a"
+	const record, copied, object = shipA, "copies/" + shipA, "blocks/a"
 	for what, test := range map[string]struct {
 		remove, spoil []string
 		collected     bool // else everything is put back
@@ -98,7 +99,7 @@ func TestRepairIsOutdated(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			now := int64(1e18)
 			b, c := bucketOfBlocks(t, nil, &now)
-			a := c.records["a"]
+			a := c.records[shipID(1)]
 			whole := contents(t, b)
 			for _, name := range test.spoil {
 				put(t, b, name, "x"+whole[name][1:])
@@ -146,8 +147,8 @@ func TestRecordCollectedDuringPutBack(t *testing.T) {
 	for at := 1; ; at++ {
 		now := int64(1e18)
 		b, c := bucketOfBlocks(t, nil, &now)
-		a := c.records["a"]
-		remove(t, b, "catalog/a.json")
+		a := c.records[shipID(1)]
+		remove(t, b, shipA)
 		s, err := ReadSurvey(ctx, b, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -157,7 +158,7 @@ func TestRecordCollectedDuringPutBack(t *testing.T) {
 			if err := putCollected(ctx, b, now, []*commit{a}, false); err != nil {
 				t.Fatal(err)
 			}
-			remove(t, b, "copies/catalog/a.json", "catalog/a.json")
+			remove(t, b, "copies/"+shipA, shipA)
 		}}
 		plan, _ := repairer(i, now).Propose(ctx, s)
 		if err := plan[0].Do(ctx); err != nil && !errors.Is(err, repair.ErrOutdated) {
@@ -166,7 +167,7 @@ func TestRecordCollectedDuringPutBack(t *testing.T) {
 		if i.left > 0 {
 			return
 		}
-		if got := objectsBelow(t, b, recordPrefix); !slices.Equal(got, []string{"catalog/b.json"}) {
+		if got := objectsBelow(t, b, recordPrefix); !slices.Equal(got, []string{shipB}) {
 			t.Errorf("before request %d: records %v", at, got)
 		}
 		if got := objectsBelow(t, b, copyName(recordPrefix)); len(got) != 1 {
@@ -187,13 +188,16 @@ func TestRepairWithoutMemory(t *testing.T) {
 	if err := c.Replace(ctx, []string{"a", "b"}, []Block{m}); err != nil {
 		t.Fatal(err)
 	}
-	now += int64(time.Hour)
+	ship(t, c, block("z", 700, 701)) // so that the records of a and b may go
+	remove(t, b, ObjectName("z"))
+	put(t, b, ObjectName("z"), strings.Repeat("z", 12345))
+	now += int64(25 * time.Hour)
 	collect(t, c)
-	merges := objectsBelow(t, b, recordPrefix)
-	if len(merges) != 1 {
-		t.Fatalf("records %v", merges)
+	records := objectsBelow(t, b, recordPrefix)
+	if len(records) != 2 {
+		t.Fatalf("records %v", records)
 	}
-	remove(t, b, merges[0], copyName(merges[0]))
+	remove(t, b, records[0], copyName(records[0]))
 
 	propose := func(mem Reader, forgotten bool) (steps []repair.Step, withheld int) {
 		s, err := ReadSurvey(ctx, b, mem)
@@ -216,7 +220,7 @@ func TestRepairWithoutMemory(t *testing.T) {
 	}
 	for range 10 { // the order of records in a map is random
 		for _, p := range []*Catalog{c, openWith(t, b, mem, &now)} {
-			if refresh(t, p); len(p.Live()) != 1 || p.Live()[0].OrderHi != m.OrderHi || p.Live()[0].Generation != m.Generation {
+			if refresh(t, p); len(p.Live()) != 2 || p.Live()[0].OrderHi != m.OrderHi || p.Live()[0].Generation != m.Generation {
 				t.Fatalf("live are %+v", p.Live())
 			}
 		}
@@ -227,8 +231,8 @@ func TestRepairWithoutMemory(t *testing.T) {
 			t.Fatalf("%s: %s: %v", p.Object, p.Action, err)
 		}
 	}
-	if got := objectsBelow(t, b, recordPrefix); !slices.Equal(got, merges) {
-		t.Errorf("records %v, expected %v", got, merges)
+	if got := objectsBelow(t, b, recordPrefix); !slices.Equal(got, records) {
+		t.Errorf("records %v, expected %v", got, records)
 	}
 	if s, err := ReadSurvey(ctx, b, mem); err != nil || len(s.Problems) > 0 {
 		t.Errorf("%v, %v", s.Problems, err)
@@ -236,7 +240,7 @@ func TestRepairWithoutMemory(t *testing.T) {
 	for range 4 {
 		now += int64(30 * time.Hour)
 		collect(t, c)
-		if !c.Has("m") || len(c.lost)+len(c.strays) > 0 || len(objectsBelow(t, b, blockPrefix)) != 1 {
+		if !c.Has("m") || len(c.lost)+len(c.strays) > 0 || len(objectsBelow(t, b, blockPrefix)) != 2 {
 			t.Fatalf("live are %v, lost %v, strays %v", ids(c.Live()), lostOf(c), c.strays)
 		}
 	}

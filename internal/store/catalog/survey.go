@@ -29,6 +29,8 @@ type Survey struct {
 	Blocks    []SurveyBlock  // in the order of their first times
 	// Deletions ascend.
 	Deletions Deletions
+	// Journals are the journals that ships cover, by node and epoch.
+	Journals []SurveyJournal
 	// Orphans are objects of uploads that were not committed, Strays those of blocks whose record is lost with
 	// its copies. Aside was set aside by a repair. Strangers are objects that Shale did not write.
 	Orphans, Strays, Aside, Strangers []SurveyObject
@@ -58,6 +60,14 @@ type SurveyRecord struct {
 	Committed               int64 // Unix nanoseconds
 	Blocks, Replaces, Bytes int
 	Deletes                 bool
+}
+
+// SurveyJournal is what ships say about a journal.
+type SurveyJournal struct {
+	// Coverage is that of the last ship, whose record is Ship.
+	Coverage
+	Ship    string
+	Skipped []Skip
 }
 
 // SurveyBlock is a block with a record.
@@ -128,7 +138,9 @@ func ReadSurvey(ctx context.Context, b, memory Reader) (*Survey, error) {
 		return nil, fmt.Errorf("survey: %w", err)
 	}
 	s.seed(ctx)
-	s.blocks(append(records, lost...), sizes)
+	records = append(records, lost...)
+	s.journals(records)
+	s.blocks(records, sizes)
 	for i := range s.Blocks {
 		// Its record was listed last, so it may have been committed since the objects were listed.
 		if sb := &s.Blocks[i]; sb.HiddenBy == "" && sb.ObjectBytes != sb.Bytes {
@@ -215,15 +227,49 @@ func (s *Survey) record(ctx context.Context, name string) *commit {
 	return r
 }
 
+// journals gathers what ships cover, and adds a problem for each range that two ships claim.
+func (s *Survey) journals(records []*commit) {
+	ships := slices.DeleteFunc(slices.Clone(records), func(r *commit) bool { return r.ship == 0 })
+	slices.SortFunc(ships, func(a, b *commit) int { return cmp.Compare(a.ship, b.ship) })
+	for _, r := range ships {
+		for _, v := range r.covered {
+			last := s.journal(v.journal())
+			if v.From <= last.To {
+				s.Problems = append(s.Problems, fmt.Errorf("%w: %s and %s both cover the journal %s/%d from %d to %d",
+					model.ErrCorrupt, recordName(last.Ship), recordName(r.id), v.Node, v.Epoch, v.From, last.To))
+			}
+			last.Coverage, last.Ship = v, r.id
+		}
+		for _, k := range r.skipped {
+			in := s.journal(journal{k.Node, k.Epoch})
+			in.Skipped = append(in.Skipped, k)
+		}
+	}
+	slices.SortFunc(s.Journals, func(a, b SurveyJournal) int {
+		return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Epoch, b.Epoch))
+	})
+}
+
+// journal returns the entry of a journal.
+func (s *Survey) journal(j journal) *SurveyJournal {
+	for i := range s.Journals {
+		if s.Journals[i].journal() == j {
+			return &s.Journals[i]
+		}
+	}
+	s.Journals = append(s.Journals, SurveyJournal{Coverage: Coverage{Node: j.node, Epoch: j.epoch}})
+	return &s.Journals[len(s.Journals)-1]
+}
+
 func (s *Survey) blocks(records []*commit, sizes map[string]int64) {
 	holder := map[string]*commit{}
 	for _, r := range records {
 		for _, b := range r.blocks {
 			if other := holder[b.ID]; other != nil {
 				s.Problems = append(s.Problems, fmt.Errorf("%w: block %s is in the records %s and %s", model.ErrCorrupt, b.ID, other.id, r.id))
-				if r.maybeRebuilt() != other.maybeRebuilt() {
+				if r.rebuilt() != other.rebuilt() {
 					d := doubledBlock{rebuilt: r, record: other}
-					if other.maybeRebuilt() {
+					if other.rebuilt() {
 						d = doubledBlock{rebuilt: other, record: r}
 					}
 					s.doubled = append(s.doubled, d)
@@ -250,9 +296,6 @@ func (s *Survey) blocks(records []*commit, sizes map[string]int64) {
 		}
 	}
 }
-
-// maybeRebuilt reports whether a record has the form of a rebuilt one, which is also that of a ship's.
-func (r *commit) maybeRebuilt() bool { return len(r.blocks) == 1 && r.blocks[0].ID == r.id }
 
 func (s *Survey) sort() {
 	slices.SortFunc(s.Records, func(a, b SurveyRecord) int {

@@ -2,8 +2,8 @@ package catalog
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,7 +13,6 @@ import (
 // A marker is written before a block is uploaded and deleted after the block has a record. So an object
 // below blocks/ that has neither a record nor a marker once had a record, which is lost. Each upload has a
 // marker of its own: two compactors may upload the same block, and the slower one may come too late.
-
 //
 // A collector that deletes what a failed upload has left also writes a marker, its claim. The uploader
 // writes its marker and then looks for claims; the collector writes its claim and then looks for markers and
@@ -44,57 +43,69 @@ func markedBlock(name string) (id string, claim bool) {
 	return name[:dot], strings.HasPrefix(name[dot:], "."+claimMark)
 }
 
-// Uploading announces the upload of a block's object. Until done is called, no process collects the object.
+// Uploading announces the uploads of the objects of blocks. Until done is called, no process collects them.
 // It waits while this process deletes what an earlier upload has left. While another one does, the error is
 // of class transient.
-func (c *Catalog) Uploading(ctx context.Context, id string) (done func(), err error) {
-	if err := c.reserveUpload(ctx, id); err != nil {
-		return nil, err
-	}
-	name := markerName(id)
-	if _, err := c.b.PutIfAbsent(ctx, name, []byte(id+"\n")); err != nil {
-		c.uploaded(id)
-		return nil, err
-	}
-	if err := c.giveWay(ctx, id); err != nil {
-		c.uploaded(id)
-		if e := c.b.Delete(ctx, name); e != nil {
-			c.log.Debug("cannot delete the marker of an upload; it is collected later", "marker", name, "err", e)
+func (c *Catalog) Uploading(ctx context.Context, ids ...string) (done func(), err error) {
+	var reserved, marked []string
+	release := func() {
+		for _, id := range reserved {
+			c.uploaded(id)
 		}
+	}
+	defer func() {
+		if err == nil {
+			return
+		}
+		release()
+		for _, name := range marked {
+			if e := c.b.Delete(ctx, name); e != nil {
+				c.log.Debug("cannot delete the marker of an upload; it is collected later", "marker", name, "err", e)
+			}
+		}
+	}()
+	for _, id := range ids {
+		if err := c.reserveUpload(ctx, id); err != nil {
+			return nil, err
+		}
+		reserved = append(reserved, id)
+		name := markerName(id)
+		if _, err := c.b.PutIfAbsent(ctx, name, []byte(id+"\n")); err != nil {
+			return nil, err
+		}
+		marked = append(marked, name)
+	}
+	if err := c.giveWay(ctx, ids); err != nil {
 		return nil, err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.markers[id] = append(c.markers[id], name)
-	return func() { c.uploaded(id) }, nil
+	for i, id := range ids {
+		c.markers[id] = append(c.markers[id], marked[i])
+	}
+	return release, nil
 }
 
-// giveWay returns an error of class transient if a collector is about to delete the object of a block. It
-// deletes claims whose collector has died.
-func (c *Catalog) giveWay(ctx context.Context, id string) error {
-	var claims []string
-	err := c.b.List(ctx, uploadPrefix+id+"."+claimMark, func(name string, _ int64) error {
-		claims = append(claims, name)
+// giveWay returns an error of class transient if a collector is about to delete the object of one of the
+// blocks. It deletes claims whose collector has died. It lists once, however many blocks there are.
+func (c *Catalog) giveWay(ctx context.Context, ids []string) error {
+	prefix := uploadPrefix
+	if len(ids) == 1 {
+		prefix += ids[0] + "." + claimMark
+	}
+	claims := map[string]string{} // blocks by claim
+	err := c.b.List(ctx, prefix, func(name string, _ int64) error {
+		if id, claim := markedBlock(name); claim && slices.Contains(ids, id) {
+			claims[name] = id
+		}
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	// The clock of this process alone decides: those of two machines may differ.
-	now, since := time.Now(), map[string]time.Time{}
-	c.mu.Lock()
-	for _, name := range claims {
-		if since[name] = now; !c.claims[id][name].IsZero() {
-			since[name] = c.claims[id][name]
-		}
-	}
-	if delete(c.claims, id); len(since) > 0 {
-		c.claims[id] = since
-	}
-	c.mu.Unlock()
-	for name, seen := range since {
-		if now.Sub(seen) < claimedFor {
-			return fmt.Errorf("%w: a process is deleting what an earlier upload of %s has left (%s); a claim counts for %s", model.ErrTransient, ObjectName(id), name, claimedFor)
+	for name, seen := range c.noteClaims(ids, claims) {
+		if time.Since(seen) < claimedFor {
+			return fmt.Errorf("%w: a process is deleting what an earlier upload of %s has left (%s); a claim counts for %s", model.ErrTransient, ObjectName(claims[name]), name, claimedFor)
 		}
 		if err := c.b.Delete(ctx, name); err != nil {
 			return err
@@ -103,36 +114,27 @@ func (c *Catalog) giveWay(ctx context.Context, id string) error {
 	return nil
 }
 
-// unmarked reports whether the bucket is one of a version without markers: it wrote no copies either, and
-// nothing remembers the bucket yet.
-func (c *Catalog) unmarked(ctx context.Context) (bool, error) {
-	if c.memory == nil {
-		return false, nil
-	}
-	occupied := func(string, int64) error { return errOccupied }
-	if c.memory.List(ctx, "", occupied) != nil {
-		return false, nil // it remembers something, or it fails, which is told elsewhere
-	}
-	err := c.b.List(ctx, copyPrefix, occupied)
-	if errors.Is(err, errOccupied) {
-		return false, nil
-	}
-	return err == nil, err
-}
-
-// markOldUploads marks the blocks without a record of such a bucket, so that they do not count as blocks
-// whose records are lost. In a bucket without any record they may well have lost theirs.
-func (c *Catalog) markOldUploads(ctx context.Context) error {
-	l, err := c.findLeftovers(ctx)
-	if err != nil {
-		return err
-	}
-	for id := range l.strays {
-		if _, err := c.b.PutIfAbsent(ctx, markerName(id), []byte(id+"\n")); err != nil {
-			return err
+// noteClaims notes the claims to blocks, and returns when each was seen first. The clock of this process
+// alone decides: those of two machines may differ.
+func (c *Catalog) noteClaims(ids []string, claims map[string]string) map[string]time.Time {
+	now, since := time.Now(), map[string]time.Time{}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for name, id := range claims {
+		if since[name] = now; !c.claims[id][name].IsZero() {
+			since[name] = c.claims[id][name]
 		}
 	}
-	return nil
+	for _, id := range ids {
+		delete(c.claims, id)
+	}
+	for name, id := range claims {
+		if c.claims[id] == nil {
+			c.claims[id] = map[string]time.Time{}
+		}
+		c.claims[id][name] = since[name]
+	}
+	return since
 }
 
 // reserveUpload keeps the collector away from a block.

@@ -11,8 +11,7 @@ import (
 
 // Describe returns the catalogue entry of a block whose commit record is lost, as far as its object of size
 // bytes tells. The object does not tell the order number, the generation and the retention group of the
-// block, nor its level. The entry has the last sequence number, which an order number is most often, and 0,
-// so that all deletions apply.
+// block, nor its level. The entry has the generation 0, so that all deletions apply.
 func Describe(ctx context.Context, b InspectBucket, id string, size int64) (catalog.Block, error) {
 	name := catalog.ObjectName(id)
 	read := func(ctx context.Context, off, n int64) ([]byte, error) { return b.GetRange(ctx, name, off, n) }
@@ -27,9 +26,7 @@ func Describe(ctx context.Context, b InspectBucket, id string, size int64) (cata
 	}
 	for _, s := range m.Sources {
 		block.Sources = append(block.Sources, catalog.Source(s))
-		block.OrderHi = max(block.OrderHi, s.SeqHi)
 	}
-	block.OrderLo = block.OrderHi
 	for i := range m.Tenants {
 		block.Tenants = append(block.Tenants, m.Tenants[i].Name)
 	}

@@ -81,7 +81,7 @@ func (d *onDisk) ship(t testing.TB, n int, signal model.Signal, series []keyed, 
 		KeyMin: series[0].k, KeyMax: series[len(series)-1].k, Tenants: []string{"tenant"},
 	}
 	must(d.Put(ctx, catalog.ObjectName(block.ID), &fileReader{file, 0}, size))
-	must(d.c.Commit(ctx, block))
+	must(commit(d.c, block))
 }
 
 // fileReader reads a file from its beginning.

@@ -26,8 +26,9 @@
 // Shipped blocks are sound. The result of a merge is sound, too. Suppose there were such an x. It is visible
 // in the catalogue, alone or as a leaf of some y with lo(y) <= x <= hi(y). Then the rule forbids leaving y
 // out, or the input that has l was not sound already. And x is indeed visible. Every shipped block with a
-// number up to L was committed before the input that has L, and the compactor has refreshed the catalogue
-// once more after it saw that input. Blocks that are committed later get numbers above L.
+// number up to L was committed before the input that has L or together with it, and the compactor has
+// refreshed the catalogue once more after it saw that input. Blocks that are committed later get numbers
+// above L, whichever process ships them. Blocks of one ship have the same number, and cannot meet.
 //
 // Any set of sound blocks reads right, as long as each shipped block is a leaf of one of them. Take all
 // shipped blocks with a row for some series and time, and let b be the one whose row counts. Some visible

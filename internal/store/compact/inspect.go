@@ -98,6 +98,19 @@ func Inspect(ctx context.Context, out io.Writer, b InspectBucket, o InspectOptio
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s\t%s\t%s\t%s\n", sb.ID, state, levelName(sb.Level), orders(&sb.Block),
 			sb.Generation, sb.Bytes, sb.Series, sb.Samples, lines(&sb.Block), timesOf(sb.Range), tenants(&sb.Block), sources(sb.Sources))
 	}
+	if len(s.Journals) > 0 {
+		fmt.Fprintln(w, "\nJOURNAL\tCOVERED\tAPPENDED\tBY")
+	}
+	for _, j := range s.Journals {
+		closed := ""
+		if j.Closed {
+			closed = ", closed"
+		}
+		fmt.Fprintf(w, "%s/%d\tup to %d%s\t%s\t%s\n", cmp.Or(j.Node, "?"), j.Epoch, j.To, closed, appended(j.Appended), j.Ship)
+		for _, k := range j.Skipped {
+			fmt.Fprintf(w, "%s/%d\tskipped %d to %d\t\t%s\n", cmp.Or(j.Node, "?"), j.Epoch, k.From, k.To, k.Why)
+		}
+	}
 	fmt.Fprintln(w)
 	for _, d := range s.Deletions {
 		fmt.Fprintf(w, "deletion %d: %s of tenant %s %s, committed %s\n", d.Generation, matchers(d.Matchers), d.Tenant, timesOf(d.Range), instant(d.Committed))
@@ -120,6 +133,14 @@ func Inspect(ctx context.Context, out io.Writer, b InspectBucket, o InspectOptio
 	fmt.Fprintf(w, "%d records, %d blocks; %d bytes count, %d bytes are garbage; %d things are wrong\n",
 		len(s.Records), len(s.Blocks), live, garbage, len(problems))
 	return found, w.Flush()
+}
+
+// appended formats a time before which all batches are covered.
+func appended(at int64) string {
+	if at == 0 {
+		return "-"
+	}
+	return "before " + instant(at)
 }
 
 // lines formats the line count of a block, if its record has one.

@@ -112,7 +112,7 @@ func TestInspectCompares(t *testing.T) {
 		if err := w.bucket.Put(ctx, catalog.ObjectName(b.ID), bytes.NewReader(data), int64(len(data))); err != nil {
 			t.Fatal(err)
 		}
-		if err := w.c.Commit(ctx, b); err != nil {
+		if err := commit(w.c, b); err != nil {
 			t.Fatal(err)
 		}
 		var out bytes.Buffer

@@ -20,8 +20,8 @@ type Catalog interface {
 	Refresh(ctx context.Context) error
 	// Snapshot returns the visible blocks and all deletions at one moment.
 	Snapshot() ([]catalog.Block, catalog.Deletions)
-	// Uploading announces the upload of a block's object, which no collection deletes until done is called.
-	Uploading(ctx context.Context, id string) (done func(), err error)
+	// Uploading announces the uploads of objects of blocks, which no collection deletes until done is called.
+	Uploading(ctx context.Context, ids ...string) (done func(), err error)
 	// Replace makes blocks visible and their inputs invisible, atomically.
 	Replace(ctx context.Context, inputs []string, blocks []catalog.Block) error
 	// Collect deletes garbage.

@@ -147,7 +147,7 @@ func (s *shipment) ship(t fataler) catalog.Block {
 		return b
 	}
 	for {
-		err := w.c.Ship(ctx, b, func(ctx context.Context) error {
+		err := w.c.Ship(ctx, shipOf(w.c, b), func(ctx context.Context, _ string) error {
 			return w.bucket.Put(ctx, catalog.ObjectName(b.ID), bytes.NewReader(data), int64(len(data)))
 		})
 		if err == nil {
@@ -163,6 +163,17 @@ func (s *shipment) ship(t fataler) catalog.Block {
 		}
 	}
 	return b
+}
+
+// shipOf is a ship of one block, as the next one of a journal that all tests share.
+func shipOf(c *catalog.Catalog, b catalog.Block) catalog.Ship {
+	next := c.Covered("n1", 0).To + 1
+	return catalog.Ship{Blocks: []catalog.Block{b}, Covered: []catalog.Coverage{{Node: "n1", From: next, To: next}}}
+}
+
+// commit commits a block whose object is complete.
+func commit(c *catalog.Catalog, b catalog.Block) error {
+	return c.Ship(ctx, shipOf(c, b), func(context.Context, string) error { return nil })
 }
 
 // block writes a block as the head does.

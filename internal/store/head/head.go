@@ -43,6 +43,9 @@ type Head struct {
 		built    map[shipID][]Block      // finished blocks that wait for the bucket
 		reserved map[shipID]*reservation // of the ships that are marked
 		kept     map[string]bool         // parts of which the folder set-aside has a link
+		// covered and flushed are those of the next ship.
+		covered uint64
+		flushed int64
 	}
 	flushing sync.Mutex // one flush at a time
 	edits    struct {   // one change of the set of parts at a time

@@ -85,16 +85,30 @@ func (o *Options) maxPeakBytes() int64 { return 2 * o.RowBytes }
 
 // Shipper takes finished blocks to the bucket.
 type Shipper interface {
-	// Ship makes the block durable in the bucket and then visible in the catalogue. The file is complete and
-	// synced and stays until Ship has returned. It may be called more than once for a block.
-	Ship(ctx context.Context, b Block) error
+	// Ship makes the blocks durable in the bucket and then visible in the catalogue, all of them at once. The
+	// files are complete and synced and stay until Ship has returned. It may be called more than once for a
+	// block, each time with other blocks next to it.
+	Ship(ctx context.Context, s *Ship) error
+}
+
+// Ship is what goes to the bucket at once.
+type Ship struct {
+	// Node and Epoch name the journal of the head.
+	Node  string
+	Epoch uint64
+	// Blocks are of both signals. No two of them have rows of one series and time.
+	Blocks []Block
+	// Covered is a sequence number: the rows of all batches up to it are in parts, or in blocks. Batches that
+	// were in the journal before Flushed, in Unix nanoseconds, are among them. Both are 0 if unknown.
+	Covered uint64
+	Flushed int64
 }
 
 // Block is a finished block on its way to the bucket.
 type Block struct {
 	Meta           part.Meta
 	KeyMin, KeyMax model.Key
-	// Cut numbers the blocks of one ship, which are cut by their number of series.
+	// Cut numbers the blocks of one group in a ship, which are cut by their number of series.
 	Cut  int
 	File string
 	Size int64

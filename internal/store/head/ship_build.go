@@ -14,20 +14,7 @@ import (
 // Head.blockSeries lower.
 const maxBlockSeries = 1 << 24
 
-// shipID names a ship: the parts that were marked together.
-type shipID struct {
-	signal model.Signal
-	group  local.Group
-	seqHi  uint64
-}
-
-func shipOf(s model.Signal, g local.Group, in []*local.Part) shipID {
-	return shipID{s, g, in[len(in)-1].Info.SeqHi}
-}
-
-// build makes blocks of the parts and uploads each. Building takes far longer than an attempt to upload. So
-// when the bucket fails, the other blocks are built nevertheless, and those that are not in the bucket are
-// returned with the error.
+// build makes blocks of the parts.
 func (h *Head) build(ctx context.Context, s model.Signal, in []*local.Part) ([]Block, error) {
 	sw := &shipWriter{h: h, ctx: ctx}
 	sw.options = h.writerOptions(s, in[0].Info.SeqLo, in[len(in)-1].Info.SeqHi)
@@ -48,41 +35,33 @@ func (h *Head) build(ctx context.Context, s model.Signal, in []*local.Part) ([]B
 		sw.abandon()
 		return nil, err
 	}
-	return sw.left, sw.uploadErr
+	return sw.blocks, nil
 }
 
-// upload takes blocks to the bucket and returns those that did not get there.
-func (h *Head) upload(ctx context.Context, blocks []Block) ([]Block, error) {
-	for i, b := range blocks {
-		if err := h.o.Shipper.Ship(ctx, b); err != nil {
-			return blocks[i:], err
-		}
-		h.metrics.shippedBytes.Add(float64(b.Size))
-		_ = h.o.FS.Remove(b.File) // the next start deletes leftovers
-	}
-	return nil, nil
-}
-
-// keepBuilt remembers finished blocks for the next attempt, unless the error says that the blocks are bad. No
+// keepBuilt keeps finished blocks for the next attempt, unless the error says that one may be bad. No
 // manifest names the files, so the next start removes them.
-func (h *Head) keepBuilt(id shipID, left []Block, err error) {
-	if len(left) > 0 && errors.Is(err, model.ErrTransient) {
-		h.merging.built[id] = left
+func (h *Head) keepBuilt(id shipID, blocks []Block, err error) {
+	if len(blocks) > 0 && errors.Is(err, model.ErrTransient) {
 		return
 	}
 	delete(h.merging.built, id)
-	h.removeBlocks(left)
+	h.removeBlocks(blocks)
 }
 
-// roomToBuild refuses to build more blocks while many wait for the bucket: a block takes as much disk space
-// as its parts, which stay.
-func (h *Head) roomToBuild() error {
-	var bytes int64
+// builtBytes returns the size of the finished blocks that are not in the bucket.
+func (h *Head) builtBytes() (bytes int64) {
 	for _, blocks := range h.merging.built {
 		for _, b := range blocks {
 			bytes += b.Size
 		}
 	}
+	return bytes
+}
+
+// roomToBuild refuses to build more blocks while many wait for the bucket: a block takes as much disk space
+// as its parts, which stay.
+func (h *Head) roomToBuild() error {
+	bytes := h.builtBytes()
 	if bytes < h.o.WindowBytes {
 		return nil
 	}
@@ -102,6 +81,7 @@ func (h *Head) dropBuilt() {
 	clear(h.merging.built)
 }
 
+// removeBlocks deletes files of blocks. The next start deletes those that are left.
 func (h *Head) removeBlocks(blocks []Block) {
 	for _, b := range blocks {
 		_ = h.o.FS.Remove(b.File)
@@ -123,8 +103,7 @@ type shipWriter struct {
 	// unlabelled counts the series that are left out since their labels were lost.
 	unlabelled int
 
-	left      []Block // finished, and not in the bucket
-	uploadErr error
+	blocks []Block // finished
 }
 
 func (sw *shipWriter) add(tenant string, k model.Key, _ model.Labels, rows *model.SeriesRows, text []part.Text) error {
@@ -191,7 +170,7 @@ func (sw *shipWriter) begin() (err error) {
 	return err
 }
 
-// cut finishes a block and takes it to the bucket, unless that has failed before.
+// cut finishes a block.
 func (sw *shipWriter) cut() error {
 	if sw.w == nil {
 		return nil
@@ -203,17 +182,15 @@ func (sw *shipWriter) cut() error {
 		return err
 	}
 	sw.h.o.Space.Wrote(size)
-	sw.left = append(sw.left, Block{Meta: meta, KeyMin: sw.min, KeyMax: sw.max, Cut: sw.cuts, File: w.Path, Size: size})
-	if sw.cuts++; sw.uploadErr == nil {
-		sw.left, sw.uploadErr = sw.h.upload(sw.ctx, sw.left)
-	}
+	sw.blocks = append(sw.blocks, Block{Meta: meta, KeyMin: sw.min, KeyMax: sw.max, Cut: sw.cuts, File: w.Path, Size: size})
+	sw.cuts++
 	return nil
 }
 
-// abandon deletes what has been written and is not in the bucket.
+// abandon deletes what has been written.
 func (sw *shipWriter) abandon() {
 	if sw.w != nil {
 		sw.w.Abandon()
 	}
-	sw.h.removeBlocks(sw.left)
+	sw.h.removeBlocks(sw.blocks)
 }

@@ -22,17 +22,19 @@ type awayBucket struct {
 	files    []string
 }
 
-func (b *awayBucket) Ship(ctx context.Context, blk Block) error {
-	b.files = append(b.files, blk.File)
-	if len(b.failures) > 0 {
-		err := b.failures[0]
-		b.failures = b.failures[1:]
-		return err
+func (b *awayBucket) Ship(ctx context.Context, s *Ship) error {
+	for _, blk := range s.Blocks {
+		b.files = append(b.files, blk.File)
+		if len(b.failures) > 0 {
+			err := b.failures[0]
+			b.failures = b.failures[1:]
+			return err
+		}
+		if b.fail != nil && b.fail() {
+			return away(1)[0]
+		}
 	}
-	if b.fail != nil && b.fail() {
-		return away(1)[0]
-	}
-	return b.bucketOfBlocks.Ship(ctx, blk)
+	return b.bucketOfBlocks.Ship(ctx, s)
 }
 
 func newAwayRig(t *testing.T) (r *rig, b *awayBucket, blocksMade func() int) {
@@ -389,7 +391,7 @@ func TestReservationBeyondSpace(t *testing.T) {
 	r.expect("a", 0, 1000, map[int64]float64{r.now: 1, r.now - int64(12*time.Hour): 2})
 }
 
-// TestOutageBetweenCuts: of a ship of several blocks, those that are in the bucket are not sent again.
+// TestOutageBetweenCuts: a ship of several blocks is built once, and counts as a whole.
 func TestOutageBetweenCuts(t *testing.T) {
 	r, b, made := newAwayRig(t)
 	r.head.blockSeries = 20
@@ -401,9 +403,12 @@ func TestOutageBetweenCuts(t *testing.T) {
 			t.Fatal("the bucket was not away")
 		}
 		r.expect("a", 0, 90, map[int64]float64{r.now: 1})
+		if len(b.blocks) > 0 {
+			t.Fatalf("%d blocks of a ship that failed are visible", len(b.blocks))
+		}
 	}
 	r.must(r.head.Ship(context.Background()))
-	if made() != 5 || len(b.blocks) != 5 || len(b.files) != 5+3 {
+	if made() != 5 || len(b.blocks) != 5 || len(b.files) != 5+3+1+1 {
 		t.Errorf("%d blocks were made, %d shipped, %d sent", made(), len(b.blocks), len(b.files))
 	}
 	r.expect("a", 0, 90, map[int64]float64{r.now: 1})

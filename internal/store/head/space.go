@@ -103,12 +103,12 @@ func (h *Head) reserveMarked() {
 	defer h.merging.Unlock()
 	for s := range signals {
 		signal := model.Signal(s)
-		for _, g := range h.groups(signal) {
-			in := h.marked(signal, g)
+		for _, g := range h.signalGroups(signal) {
+			in := h.marked(g)
 			if len(in) == 0 {
 				continue
 			}
-			id, bytes := shipOf(signal, g, in), h.shipFactor()*partBytes(in)
+			id, bytes := shipOf(g, in), h.shipFactor()*partBytes(in)
 			if h.reserve(id, bytes) != nil {
 				h.merging.reserved[id] = &reservation{bytes: bytes, release: h.o.Space.ReserveAnyway(bytes), unchecked: true}
 			}

@@ -30,12 +30,29 @@ type bucketOfBlocks struct {
 	blocks map[string]*part.Reader // by what makes a block's id
 	order  []string                // in which they came: of two blocks the later one counts, as in the catalogue
 	fail   bool
+	// covered is that of the last ship.
+	covered uint64
+	ships   int
 }
 
-func (b *bucketOfBlocks) Ship(ctx context.Context, blk Block) error {
+func (b *bucketOfBlocks) Ship(ctx context.Context, s *Ship) error {
 	if b.fail {
 		return fmt.Errorf("%w: the bucket is away", model.ErrTransient)
 	}
+	if s.Covered < b.covered && s.Covered != 0 {
+		return fmt.Errorf("%w: the ship covers %d batches, and the last one covered %d", model.ErrInvalid, s.Covered, b.covered)
+	}
+	b.covered = max(b.covered, s.Covered)
+	b.ships++
+	for i := range s.Blocks {
+		if err := b.add(ctx, &s.Blocks[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *bucketOfBlocks) add(ctx context.Context, blk *Block) error {
 	f, err := b.fs.Open(blk.File)
 	if err != nil {
 		return err

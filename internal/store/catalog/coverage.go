@@ -1,0 +1,83 @@
+package catalog
+
+// Coverage says up to which batch a ship has taken the rows of a journal to the bucket.
+type Coverage struct {
+	Node string
+	// Epoch names the journal by its start time.
+	Epoch uint64
+	// From and To bound the sequence numbers that a ship adds. From follows the To of the ship before, and is
+	// 1 in the first one. To is From-1 in a ship that adds none.
+	From, To uint64
+	// Appended is in Unix nanoseconds. All batches that were appended before it are covered. 0: unknown.
+	Appended int64
+	// Closed says that no batch will follow.
+	Closed bool
+}
+
+// Skip is a range of a journal that cannot be read, and that an operator has decided to do without.
+type Skip struct {
+	Node     string
+	Epoch    uint64
+	From, To uint64
+	Why      string
+}
+
+// journal names the journal of a node.
+type journal struct {
+	node  string
+	epoch uint64
+}
+
+func (v *Coverage) journal() journal { return journal{v.Node, v.Epoch} }
+
+// Covered returns what the last ship of a journal covers. To is 0 if there is none.
+func (c *Catalog) Covered(node string, epoch uint64) Coverage {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.coverage(journal{node, epoch})
+}
+
+// coverage returns what the last ship of a journal covers. mu must be held.
+func (c *Catalog) coverage(j journal) Coverage {
+	if r := c.covered[j]; r != nil {
+		return *r.coverage(j)
+	}
+	return Coverage{Node: j.node, Epoch: j.epoch, From: 1}
+}
+
+// coverage returns the entry of a journal, or nil.
+func (r *commit) coverage(j journal) *Coverage {
+	for i := range r.covered {
+		if r.covered[i].journal() == j {
+			return &r.covered[i]
+		}
+	}
+	return nil
+}
+
+// addCoverage notes which ship covers a journal last. mu must be held.
+func (c *Catalog) addCoverage(r *commit) {
+	c.lastShip = max(c.lastShip, r.ship)
+	for i := range r.covered {
+		j := r.covered[i].journal()
+		if last := c.covered[j]; last == nil || last.ship <= r.ship {
+			c.covered[j] = r
+		}
+	}
+}
+
+// forgetCoverage finds the ships that cover the journals of a forgotten one last. mu must be held.
+func (c *Catalog) forgetCoverage(r *commit) {
+	for i := range r.covered {
+		j := r.covered[i].journal()
+		if c.covered[j] != r {
+			continue
+		}
+		delete(c.covered, j)
+		for _, o := range c.records {
+			if last := c.covered[j]; o.coverage(j) != nil && (last == nil || last.ship < o.ship) {
+				c.covered[j] = o
+			}
+		}
+	}
+}

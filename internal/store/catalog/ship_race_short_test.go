@@ -1,0 +1,7 @@
+//go:build !torture
+
+package catalog
+
+import "time"
+
+const shipRaceFor = 3 * time.Second

@@ -1,0 +1,106 @@
+package head
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/head/local"
+)
+
+// shipID names the parts of a group that were marked together.
+type shipID struct {
+	signalGroup
+	seqHi uint64
+}
+
+func shipOf(g signalGroup, in []*local.Part) shipID {
+	return shipID{g, in[len(in)-1].Info.SeqHi}
+}
+
+// load is what a group gives to a ship.
+type load struct {
+	shipID
+	in     []*local.Part
+	blocks []Block
+}
+
+// load chooses parts of a group and makes blocks of them, unless an earlier try has made them. There are no
+// parts if the group is through.
+func (h *Head) load(ctx context.Context, g signalGroup, choose chooser) (l load, err error) {
+	in, err := choose(ctx, g)
+	if len(in) == 0 || err != nil {
+		return l, err
+	}
+	l = load{shipID: shipOf(g, in), in: in}
+	built := false
+	if l.blocks, built = h.merging.built[l.shipID]; built {
+		return l, nil
+	}
+	if err := h.roomToBuild(); err != nil {
+		return l, err
+	}
+	if err := h.reserve(l.shipID, h.shipFactor()*partBytes(in)); err != nil {
+		return l, err
+	}
+	if l.blocks, err = h.build(ctx, g.signal, in); err == nil {
+		h.merging.built[l.shipID] = l.blocks
+	}
+	return l, err
+}
+
+// shipLot ships loads at once, and returns the groups that are through. If one of them is bad, each goes
+// alone.
+func (h *Head) shipLot(ctx context.Context, lot []load) (done []signalGroup, err error) {
+	err = h.shipTogether(ctx, lot)
+	if err != nil && len(lot) > 1 && !errors.Is(err, model.ErrTransient) && ctx.Err() == nil {
+		var errs []error
+		for i := range lot {
+			through, err := h.shipLot(ctx, lot[i:i+1])
+			done, errs = append(done, through...), append(errs, err)
+		}
+		return done, errors.Join(errs...)
+	}
+	for _, l := range lot {
+		if err != nil {
+			h.keepBuilt(l.shipID, l.blocks, err)
+		} else {
+			done = append(done, l.signalGroup)
+		}
+	}
+	return done, err
+}
+
+// shipTogether takes the blocks of loads to the bucket, and drops the parts once the blocks are in the
+// catalogue.
+func (h *Head) shipTogether(ctx context.Context, lot []load) error {
+	s := Ship{Node: h.o.Node, Epoch: h.epoch, Covered: h.merging.covered, Flushed: h.merging.flushed}
+	var in []*local.Part
+	var names []string
+	for _, l := range lot {
+		s.Blocks, in, names = append(s.Blocks, l.blocks...), append(in, l.in...), append(names, string(l.group))
+	}
+	if len(s.Blocks) > 0 {
+		if err := h.o.Shipper.Ship(ctx, &s); err != nil {
+			h.metrics.shipErrors.Inc()
+			return fmt.Errorf("ship %s: %w", strings.Join(names, ", "), err)
+		}
+	}
+	for _, b := range s.Blocks {
+		h.metrics.shippedBytes.Add(float64(b.Size))
+	}
+	h.removeBlocks(s.Blocks)
+	for _, l := range lot {
+		delete(h.merging.built, l.shipID)
+	}
+	h.labelsMayGo.Store(true)
+	if err := h.commit(ctx, edit{remove: in}); err != nil {
+		return err // the next try builds the blocks again, and the catalogue knows them
+	}
+	for _, l := range lot {
+		h.endReservation(l.shipID)
+	}
+	return nil
+}
