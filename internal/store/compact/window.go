@@ -34,7 +34,8 @@ func retry(ctx context.Context, pause time.Duration, do func() error) error {
 
 // The windows of a block. The pages of small tenants follow each other, all sections of each; in a large
 // tenant, keys and labels are megabytes before the rows. So there are a few windows. Each follows one offset,
-// and a window that is read on without a gap grows.
+// and a window that is read on without a gap grows. A window with bytes that are skipped stays: of a group of
+// units, the first lines are read before the other rows.
 const (
 	windowsPerInput = 4
 	leastWindow     = 64 << 10
@@ -60,11 +61,18 @@ type window struct {
 	bytes []byte
 	// next is the size of the following window.
 	next int64
+	// since is where the first window began that was read on without a gap, and last the end of the last read.
+	since, last int64
 }
 
+func (w *window) end() int64 { return w.off + int64(len(w.bytes)) }
+
 func (w *window) holds(off, n int64) bool {
-	return off >= w.off && off+n <= w.off+int64(len(w.bytes))
+	return off >= w.off && off+n <= w.end()
 }
+
+// isSkipped reports whether a read from off on leaves bytes of the window out that have not been read.
+func (w *window) isSkipped(off int64) bool { return w.last < min(off, w.end()) }
 
 // read returns n bytes of the object from off. They must not be changed.
 func (ws *windows) read(ctx context.Context, off, n int64) ([]byte, error) {
@@ -79,31 +87,54 @@ func (ws *windows) read(ctx context.Context, off, n int64) ([]byte, error) {
 			ws.touch(i) // this moves w
 			return found, nil
 		}
-		if end := w.off + int64(len(w.bytes)); at < 0 && off >= w.off && off <= end+windowGap {
+		if at < 0 && off >= w.off && off <= w.end()+windowGap {
 			at = i
 		}
 	}
-	ahead := min(leastWindow, ws.most)
-	switch {
-	case at >= 0:
-		ahead = ws.open[at].next
-	case len(ws.open) == windowsPerInput:
-		at = 0
-	default:
-		ws.open = append(ws.open, window{})
-		at = len(ws.open) - 1
+	ahead, since := min(leastWindow, ws.most), off
+	if at >= 0 {
+		ahead, since = ws.open[at].next, ws.open[at].since
 	}
-	b, err := ws.m.fetch(ctx, ws.object, off, min(max(ahead, n), ws.size-off))
+	if at < 0 || ws.open[at].isSkipped(off) {
+		at, since = ws.other(at), off
+	}
+	b, err := ws.m.fetch(ctx, ws.object, off, ws.until(off, n, ahead, at)-off)
 	if err != nil {
 		return nil, err
 	}
-	ws.open[at] = window{off: off, bytes: b, next: min(2*ahead, ws.most)}
+	ws.open[at] = window{off: off, bytes: b, next: min(2*ahead, ws.most), since: since}
 	found := ws.open[at].slice(off, n)
 	ws.touch(at)
 	return found, nil
 }
 
+// other returns a new window, or the one that was used least recently, but not that at an index.
+func (ws *windows) other(than int) int {
+	switch {
+	case len(ws.open) < windowsPerInput:
+		ws.open = append(ws.open, window{})
+		return len(ws.open) - 1
+	case than == 0:
+		return 1
+	}
+	return 0
+}
+
+// until returns where a window of about that size ends which takes the place of another one. It does not
+// reach into what the others have read, unless the first n bytes do.
+func (ws *windows) until(off, n, size int64, place int) int64 {
+	end := min(off+max(n, size), ws.size)
+	for i := range ws.open {
+		if w := &ws.open[i]; i != place && w.since > off {
+			end = max(min(end, w.since), off+n)
+		}
+	}
+	return end
+}
+
+// slice returns bytes that the window holds.
 func (w *window) slice(off, n int64) []byte {
+	w.last = off + n
 	from := off - w.off
 	return w.bytes[from : from+n : from+n]
 }

@@ -17,7 +17,7 @@ type bytesBucket struct {
 	Bucket
 	data            []byte
 	reads, failures int
-	most            int64
+	most, bytes     int64
 }
 
 func (b *bytesBucket) GetRange(_ context.Context, _ string, off, n int64) ([]byte, error) {
@@ -27,6 +27,7 @@ func (b *bytesBucket) GetRange(_ context.Context, _ string, off, n int64) ([]byt
 		return nil, model.ErrTransient
 	}
 	b.most = max(b.most, n)
+	b.bytes += n
 	return bytes.Clone(b.data[off : off+n]), nil
 }
 
@@ -99,6 +100,30 @@ func TestWindowsReadAhead(t *testing.T) {
 	}
 	if b.reads > 2+4+8 {
 		t.Errorf("%d requests", b.reads)
+	}
+}
+
+// TestWindowsReadGroups reads groups of units as a merge does that copies units: the rows of a unit, then its
+// lines, which stand after the rows of the whole group. Hardly a byte is read twice.
+func TestWindowsReadGroups(t *testing.T) {
+	const units, lines = 25, 33 << 10
+	for _, most := range []int64{512 << 10, 1 << 20, greatestWindow} {
+		for _, rows := range []int64{2 << 10, 8 << 10} {
+			b := &bytesBucket{data: make([]byte, 24*units*(rows+lines))}
+			ws := newWindows(b, most)
+			for off := int64(0); off < ws.size; off += units * (rows + lines) {
+				for i := range int64(units) {
+					for _, page := range [][2]int64{{off + i*rows, rows}, {off + units*rows + i*lines, lines}} {
+						if _, err := ws.read(ctx, page[0], page[1]); err != nil {
+							t.Fatal(err)
+						}
+					}
+				}
+			}
+			if b.bytes > ws.size+ws.size/20 || int64(b.reads) > 6*ws.size/most+20 {
+				t.Errorf("windows of %d: %d requests for %d bytes of %d", most, b.reads, b.bytes, ws.size)
+			}
+		}
 	}
 }
 
