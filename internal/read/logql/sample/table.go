@@ -63,22 +63,24 @@ func (t *table) find(hash uint64, labels model.Labels) *series {
 // insert adds a series that the table does not have.
 func (t *table) insert(s *series) {
 	if t.all = append(t.all, s); 2*len(t.all) > len(t.slots) {
-		t.slots = make([]slot, max(minSlots, 2*len(t.slots)))
-		for _, s := range t.all {
-			t.put(s)
+		old := t.slots
+		t.slots = make([]slot, max(minSlots, 2*len(old)))
+		for _, x := range old {
+			if x.series != nil {
+				t.put(x)
+			}
 		}
-		return
 	}
-	t.put(s)
+	t.put(slot{s.hash, s})
 }
 
-func (t *table) put(s *series) {
+func (t *table) put(x slot) {
 	mask := uint64(len(t.slots) - 1)
-	i := s.hash & mask
+	i := x.hash & mask
 	for t.slots[i].series != nil {
 		i = (i + 1) & mask
 	}
-	t.slots[i] = slot{s.hash, s}
+	t.slots[i] = x
 }
 
 // add adds a series without samples, of labels that the table does not have.

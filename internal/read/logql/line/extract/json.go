@@ -20,7 +20,21 @@ func (f *Finder) findJSON(line []byte) bool {
 // after it.
 func (f *Finder) object(line []byte, i int, parent int32, depth int) (int, outcome) {
 	next := &f.keys.all[parent].first
-	for {
+	for first := true; ; first = false {
+		if !first {
+			var o outcome
+			if i, next, o = f.strings(line, i, next, depth); o != done {
+				return 0, o
+			}
+			switch line[i] {
+			case ',':
+				i++
+			case '}':
+				return i + 1, done
+			default:
+				return 0, unusual
+			}
+		}
 		if i = jsonscan.SkipSpace(line, i); i >= len(line) {
 			return 0, unusual
 		}
@@ -47,22 +61,49 @@ func (f *Finder) object(line []byte, i int, parent int32, depth int) (int, outco
 		if i, o = f.value(line, i, own, depth); o != done {
 			return 0, o
 		}
-		if i < len(line) && line[i] == ',' {
-			i++
+	}
+}
+
+// strings reads the members that follow a member and its value, as long as they are the expected keys with
+// strings as values, and nothing is between them but commas. It returns the index of what comes next, which is
+// no space, and where the key that follows is expected.
+func (f *Finder) strings(line []byte, i int, next *int32, depth int) (int, *int32, outcome) {
+	for {
+		k := &f.keys.all[*next]
+		n := len(k.following)
+		if !k.isString || len(line)-i <= n || string(line[i:i+n]) != string(k.following) {
+			break
+		}
+		begin := i + n
+		end := stringEnd(line, begin)
+		if end < 0 {
+			return 0, nil, unusual
+		}
+		i, next = end+1, &k.next
+		if k.field < 0 {
 			continue
 		}
-		if i = jsonscan.SkipSpace(line, i); i >= len(line) {
-			return 0, unusual
-		}
-		switch line[i] {
-		case ',':
-			i++
-		case '}':
-			return i + 1, done
-		default:
-			return 0, unusual
+		if _, o := f.leaf(line, end, i, k.field, line[begin:end], true, depth); o != done {
+			return 0, nil, o
 		}
 	}
+	if i = jsonscan.SkipSpace(line, i); i >= len(line) {
+		return 0, nil, unusual
+	}
+	return i, next, done
+}
+
+// stringEnd returns the index of the quote that ends the string whose content begins at line[i], or -1.
+func stringEnd(line []byte, i int) int {
+	n := bytes.IndexByte(line[i:], '"')
+	if n < 0 {
+		return -1
+	}
+	end := i + n
+	if n > 0 && line[end-1] == '\\' {
+		end, _ = jsonscan.StringEnd(line, i)
+	}
+	return end
 }
 
 // member reads the key that begins at line[i], and the colon. It returns its index in the table, or 0 if it
@@ -85,17 +126,13 @@ func (f *Finder) member(line []byte, i int, parent int32) (id int32, end int) {
 // value reads the value of a key, which begins at line[i].
 func (f *Finder) value(line []byte, i int, key int32, depth int) (int, outcome) {
 	end := i // of the value, or its last quote
+	f.keys.all[key].isString = false
 	switch c := line[i]; {
 	case c == '"':
-		n := bytes.IndexByte(line[i+1:], '"')
-		if n < 0 {
+		if end = stringEnd(line, i+1); end < 0 {
 			return 0, unusual
 		}
-		if end = i + 1 + n; line[end-1] == '\\' {
-			if end, _ = jsonscan.StringEnd(line, i+1); end < 0 {
-				return 0, unusual
-			}
-		}
+		f.keys.all[key].isString = true
 		if field := f.keys.all[key].field; field >= 0 {
 			return f.leaf(line, end, end+1, field, line[i+1:end], true, depth)
 		}

@@ -17,10 +17,14 @@ type keyTable struct {
 
 // lineKey is a key in its place: on the line, or in the object of another key.
 type lineKey struct {
-	text  []byte // as it stands in lines, with what is around it: "key": or key=
-	name  []byte // of the label
-	field int    // -1: not needed
-	below bool   // an object of this name may have fields
+	text []byte // as it stands in lines, with what is around it: "key": or key=
+	name []byte // of the label
+	// following is the text with what is around it if the value is a string and follows another one: ,"key":"
+	following []byte
+	// isString says that the last value was a string.
+	isString bool
+	field    int  // -1: not needed
+	below    bool // an object of this name may have fields
 	// first is the key that last was the first in the object that is the value, and next the one that last
 	// followed; 0: not known.
 	first, next int32
@@ -52,15 +56,16 @@ func (t *keyTable) add(parent int32, key []byte, before, after string, names []s
 		return 0
 	}
 	// A name is not longer than those of the objects around and the key, with a byte before each.
-	need := 2*len(key) + len(before) + len(after) + len(t.all[parent].name) + 2
+	need := 2*len(key) + len(before) + len(after) + len(t.all[parent].name) + 4
 	if len(t.all) == cap(t.all) || len(t.bytes)+need > maxLineKeyBytes {
 		t.full = true
 		return 0
 	}
 	k := lineKey{field: -1}
 	at := len(t.bytes)
-	t.bytes = append(append(append(t.bytes, before...), key...), after...)
-	k.text = t.bytes[at:len(t.bytes):len(t.bytes)]
+	t.bytes = append(append(append(append(append(t.bytes, ','), before...), key...), after...), '"')
+	k.following = t.bytes[at:len(t.bytes):len(t.bytes)]
+	k.text = k.following[1 : len(k.following)-1]
 	at = len(t.bytes)
 	if parent > 0 {
 		t.bytes = append(append(t.bytes, t.all[parent].name...), '_')
