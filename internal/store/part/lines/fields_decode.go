@@ -336,12 +336,24 @@ func putNumber(out []byte, v uint64) int {
 	return n
 }
 
-// putDigits fills out with the last decimal digits of v.
+// digitPairs has the digits of 00 to 99.
+var digitPairs = func() (pairs [100][2]byte) {
+	for i := range pairs {
+		pairs[i] = [2]byte{byte('0' + i/10), byte('0' + i%10)}
+	}
+	return pairs
+}()
+
+// putDigits fills out with the last decimal digits of v, two with each division.
 func putDigits(out []byte, v uint64) {
-	for k := len(out) - 1; k >= 0; k-- {
-		q := v / 10
-		out[k] = byte('0' + v - 10*q)
+	k := len(out)
+	for ; k >= 2; k -= 2 {
+		q := v / 100
+		*(*[2]byte)(out[k-2:]) = digitPairs[v-100*q]
 		v = q
+	}
+	if k == 1 {
+		out[0] = byte('0' + v%10)
 	}
 }
 
