@@ -560,7 +560,7 @@ func TestResultIsCharged(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m, err := e.matrix(context.Background(), all)
+		m, err := e.matrix(context.Background(), all, 3)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -171,11 +171,38 @@ func (e *evaluation) each(ctx context.Context, all []*series, visit func(labels 
 	return nil
 }
 
-// matrix makes the result.
-func (e *evaluation) matrix(ctx context.Context, all []*series) (*vector.Matrix, error) {
+// matrix makes the result, several series at a time.
+func (e *evaluation) matrix(ctx context.Context, all []*series, goroutines int) (*vector.Matrix, error) {
 	m := &vector.Matrix{Steps: e.steps}
-	err := e.each(ctx, all, func(labels model.Labels, values func(window.Result)) error { return e.add(m, labels, values) })
-	if err != nil {
+	var (
+		mu    sync.Mutex // of the matrix, of err and of what workers[0] has charged
+		err   error
+		taken atomic.Int64
+		wait  sync.WaitGroup
+	)
+	for range min(goroutines, len(all)) {
+		wait.Go(func() {
+			for i := taken.Add(1) - 1; i < int64(len(all)); i = taken.Add(1) - 1 {
+				made, some, failure := e.made(all[i].labels, all[i].window.Values)
+				if failure == nil {
+					failure = ctx.Err()
+				}
+				mu.Lock()
+				if some {
+					m.Series = append(m.Series, made)
+				}
+				_ = e.workers[0].charge(-all[i].bytes()) // giving back does not fail
+				if err == nil {
+					err = failure
+				}
+				mu.Unlock()
+				if all[i] = nil; failure != nil {
+					taken.Store(int64(len(all)))
+				}
+			}
+		})
+	}
+	if wait.Wait(); err != nil {
 		m.Release(e.quota)
 		return nil, err
 	}
@@ -183,21 +210,20 @@ func (e *evaluation) matrix(ctx context.Context, all []*series) (*vector.Matrix,
 	return m, nil
 }
 
-// add adds a series with the values that give hands over.
-func (e *evaluation) add(m *vector.Matrix, labels model.Labels, values func(window.Result)) error {
+// made returns a series with the values that give hands over, and false if there are none.
+func (e *evaluation) made(labels model.Labels, values func(window.Result)) (s vector.Series, some bool, err error) {
 	if err := e.quota.TakeBytes(vector.SeriesSize(labels, e.steps.Count)); err != nil {
-		return err
+		return s, false, err
 	}
-	s := vector.Series{Labels: labels, Values: make([]float64, e.steps.Count), Present: vector.NewSet(e.steps.Count)}
+	s = vector.Series{Labels: labels, Values: make([]float64, e.steps.Count), Present: vector.NewSet(e.steps.Count)}
 	values(func(step int, v float64) {
 		s.Values[step] = v
 		s.Present.Add(step)
 	})
-	if s.Present.Len() == 0 { // all of its lines lie between the windows
-		return e.quota.TakeBytes(-vector.SeriesSize(labels, e.steps.Count))
+	if s.Present.IsEmpty() { // all of its lines lie between the windows
+		return s, false, e.quota.TakeBytes(-vector.SeriesSize(labels, e.steps.Count))
 	}
-	m.Series = append(m.Series, s)
-	return nil
+	return s, true, nil
 }
 
 // absent makes the result of absent_over_time: 1 at each step whose window has no line.
@@ -214,11 +240,15 @@ func (e *evaluation) absent(all []*series) (*vector.Matrix, error) {
 	if err != nil {
 		return nil, err
 	}
-	return m, e.add(m, labels, func(give window.Result) {
+	s, _, err := e.made(labels, func(give window.Result) {
 		for step := range e.steps.Count {
 			if !some.Has(step) {
 				give(step, 1)
 			}
 		}
 	})
+	if err == nil {
+		m.Series = append(m.Series, s)
+	}
+	return m, err
 }

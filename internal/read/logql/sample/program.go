@@ -116,7 +116,7 @@ func (p *Program) Evaluate(ctx context.Context, x *selection.Execution, steps ve
 	case top != nil && p.groups(all):
 		return nil, e.each(ctx, all, top.Add)
 	}
-	return e.matrix(ctx, all)
+	return e.matrix(ctx, all, x.Workers)
 }
 
 // groups reports whether the series are already those of the sum right above, if there is one. A line with an

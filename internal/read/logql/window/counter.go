@@ -26,11 +26,12 @@ func (k *counter) Add(cell int32, s *Sample, charge Charge) error {
 
 // Merge keeps the samples of another series.
 func (k *counter) Merge(o Series, charge Charge) error {
-	return k.merge(&o.(*counter).kept, counterSampleBytes, charge)
+	return k.merge(&o.(*counter).kept, charge)
 }
 
 // Values gives the rate of each window.
 func (k *counter) Values(give Result) {
+	k.gather()
 	slices.SortFunc(k.samples, func(a, b counterSample) int {
 		return cmp.Or(cmp.Compare(a.Time, b.Time), cmp.Compare(a.Position, b.Position))
 	})

@@ -31,7 +31,7 @@ func (k *quantile) Add(cell int32, s *Sample, charge Charge) error {
 
 // Merge keeps the samples of another series.
 func (k *quantile) Merge(o Series, charge Charge) error {
-	return k.merge(&o.(*quantile).kept, quantileSampleBytes, charge)
+	return k.merge(&o.(*quantile).kept, charge)
 }
 
 // orderOf returns a number that orders values: NaN first, -0 before 0.
@@ -63,7 +63,7 @@ func (k *quantile) Values(give Result) {
 	looked := 0 // values of all windows
 	k.eachWindow(func(_, from, to int) { looked += to - from })
 	if looked/selectedTimes > len(k.samples) {
-		k.count(give)
+		k.slide(give)
 		return
 	}
 	keys := make([]uint64, len(k.samples))
@@ -105,30 +105,37 @@ func (k *quantile) eachWindow(visit func(step, from, to int)) {
 // sortByCell sorts samples by their cells.
 func (k *quantile) sortByCell() {
 	byCell := func(a, b quantileSample) int { return cmp.Compare(a.cell, b.cell) }
-	if len(k.samples) < k.of.count { // few samples are not worth a counter for each cell
+	n := k.count()
+	if n < k.of.count { // few samples are not worth a counter for each cell
+		k.gather()
 		slices.SortFunc(k.samples, byCell)
 		return
 	}
-	if slices.IsSortedFunc(k.samples, byCell) {
+	if len(k.more) == 0 && slices.IsSortedFunc(k.samples, byCell) {
 		return
 	}
+	lists := append(k.more, k.samples)
 	ends := make([]int32, k.of.count+1) // of the cell before
-	for i := range k.samples {
-		ends[k.samples[i].cell+1]++
+	for _, list := range lists {
+		for i := range list {
+			ends[list[i].cell+1]++
+		}
 	}
 	for i := 1; i < len(ends); i++ {
 		ends[i] += ends[i-1]
 	}
-	sorted := make([]quantileSample, len(k.samples), cap(k.samples))
-	for _, s := range k.samples {
-		sorted[ends[s.cell]] = s
-		ends[s.cell]++
+	k.samples, k.more = make([]quantileSample, n), nil
+	for _, list := range lists {
+		for i := range list {
+			at := &ends[list[i].cell]
+			k.samples[*at] = list[i]
+			*at++
+		}
 	}
-	k.samples = sorted
 }
 
-// count gives the quantile of each window by a tree of counts. Samples must be sorted by cell.
-func (k *quantile) count(give Result) {
+// slide gives the quantile of each window by a tree of counts. Samples must be sorted by cell.
+func (k *quantile) slide(give Result) {
 	order := slices.Clone(k.samples)
 	for i := range order {
 		order[i].cell = int32(i) // of the sample, for which the rank is meant
@@ -202,39 +209,51 @@ func (r *ranks) find(i int) int {
 type kept[S any] struct {
 	of      *Cells
 	samples []S
+	more    [][]S // of other series that were merged into this one
 	charged int64
 }
 
 // Charged returns the bytes that the series has charged.
 func (k *kept[S]) Charged() int64 { return k.charged }
 
-// grow makes room for n more samples of that size. What Values needs besides is charged with them.
-func (k *kept[S]) grow(n int, size int64, charge Charge) error {
-	if len(k.samples)+n <= cap(k.samples) {
-		return nil
-	}
-	room := max(len(k.samples)+n, 2*len(k.samples), 8)
-	cost := int64(room-cap(k.samples)) * 2 * size
-	if err := charge(cost); err != nil {
-		return err
-	}
-	k.charged += cost
-	k.samples = append(make([]S, 0, room), k.samples...)
-	return nil
-}
-
+// keep adds a sample of that size. What Values needs besides is charged with it.
 func (k *kept[S]) keep(s S, size int64, charge Charge) error {
-	if err := k.grow(1, size, charge); err != nil {
-		return err
+	if n := len(k.samples); n == cap(k.samples) {
+		room := max(2*n, 8)
+		cost := int64(room-n) * 2 * size
+		if err := charge(cost); err != nil {
+			return err
+		}
+		k.charged += cost
+		k.samples = append(make([]S, 0, room), k.samples...)
 	}
 	k.samples = append(k.samples, s)
 	return nil
 }
 
-func (k *kept[S]) merge(o *kept[S], size int64, charge Charge) error {
-	if err := k.grow(len(o.samples), size, charge); err != nil {
+// merge takes the samples of another series, with what they are charged.
+func (k *kept[S]) merge(o *kept[S], charge Charge) error {
+	if err := charge(o.charged); err != nil {
 		return err
 	}
-	k.samples = append(k.samples, o.samples...)
+	k.charged += o.charged
+	k.more = append(append(k.more, o.samples), o.more...)
 	return nil
+}
+
+// count returns how many samples there are.
+func (k *kept[S]) count() int {
+	n := len(k.samples)
+	for _, more := range k.more {
+		n += len(more)
+	}
+	return n
+}
+
+// gather makes one list of all samples.
+func (k *kept[S]) gather() {
+	if len(k.more) > 0 {
+		k.samples = slices.Concat(append([][]S{k.samples}, k.more...)...)
+		k.more = nil
+	}
 }
