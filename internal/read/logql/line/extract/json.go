@@ -64,9 +64,9 @@ func (f *Finder) object(line []byte, i int, parent int32, depth int) (int, outco
 	}
 }
 
-// strings reads the members that follow a member and its value, as long as they are the expected keys with
-// strings as values, and nothing is between them but commas. It returns the index of what comes next, which is
-// no space, and where the key that follows is expected.
+// strings reads the members that follow a member and its value: the expected keys, with strings as values,
+// and only commas between them. It returns the index of the next byte other than space, and where the key
+// that follows is expected.
 func (f *Finder) strings(line []byte, i int, next *int32, depth int) (int, *int32, outcome) {
 	for {
 		k := &f.keys.all[*next]
