@@ -202,13 +202,14 @@ func printBill(p *process, b *client.Bill) error {
 	}
 	err := terminal.Table(p.stdout, [][]string{
 		{"", "REQUESTS", "BYTES", "SECONDS", "DOLLARS"},
-		row("index, read now", &b.Index), row("the query, at least", &b.Least), row("the query, at most", &b.Most),
+		row("index, read now", &b.Index), row("the query, at least", &b.Least),
+		row("all its pages, together", &b.Likely), row("the query, at most", &b.Most),
 	})
 	if err != nil {
 		return err
 	}
 	cached := 100 * float64(b.PagesCached) / float64(max(1, b.Pages))
-	if _, err = fmt.Fprintf(p.stdout, "\n%d blocks; at most %d pages, %.0f %% of them cached\n", b.Blocks, b.Pages, cached); err != nil {
+	if _, err = fmt.Fprintf(p.stdout, "\nblocks: %d; pages: at most %d, %.0f %% of them cached\n", b.Blocks, b.Pages, cached); err != nil {
 		return err
 	}
 	if b.EndsEarly {

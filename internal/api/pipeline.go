@@ -202,6 +202,10 @@ func (c *call) send(res *Response) error {
 
 // fail sends an error, unless a part of a response has been sent.
 func (c *call) fail(err error) {
+	var refused *bill.RefusedError
+	if errors.As(err, &refused) {
+		err = refused
+	}
 	e := c.d.Classify(err, c.client.Err() != nil)
 	if e.Status >= http.StatusInternalServerError {
 		c.o.Logger.Warn("request failed", "handler", c.e.Name, "status", e.Status, "err", Shorten(err.Error()))

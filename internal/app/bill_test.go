@@ -239,6 +239,9 @@ func (w *billWorld) checkBill(t *testing.T, q billedQuery) bool {
 	if n := cost["bytes-bucket"]; n < b.Least.Bytes || n > b.Most.Bytes {
 		t.Errorf("%s: %d bytes, the bill says %d to %d", q, n, b.Least.Bytes, b.Most.Bytes)
 	}
+	if b.Likely.Requests < b.Least.Requests || b.Likely.Requests > b.Most.Requests || b.Likely.Bytes < b.Least.Bytes || b.Likely.Bytes > b.Most.Bytes {
+		t.Errorf("%s: %+v is not between the bounds", q, b)
+	}
 	if n := cost["pages-bucket"]; n > b.Pages {
 		t.Errorf("%s: %d pages, the bill says at most %d", q, n, b.Pages)
 	}
@@ -288,6 +291,9 @@ func TestBudgetsRefuse(t *testing.T) {
 			text := rec.Body.String()
 			if rec.Code != status || !strings.Contains(text, setting+" is 1") {
 				t.Errorf("%s: %s: %d %s", setting, q, rec.Code, text)
+			}
+			if strings.Contains(text, "page at") {
+				t.Errorf("%s: %s: the error names a page: %s", setting, q, text)
 			}
 			if q == &all && !strings.Contains(text, fmt.Sprintf("needs at least %d requests", least.Requests)) {
 				t.Errorf("%s: %s: the error does not name the bill: %s", setting, q, text)

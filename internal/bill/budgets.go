@@ -101,7 +101,7 @@ func (a *Account) Spend(bytes int64) error {
 	defer b.mu.Unlock()
 	if over := a.over(model.Reads{Requests: 1, Bytes: bytes}); over != nil {
 		a.count(over)
-		return fmt.Errorf("%w: the query has made %d requests to the bucket and read %d bytes of it, and needs more; %s", model.ErrLimit, a.spent.Requests, a.spent.Bytes, over.text())
+		return refusef("the query has made %d requests to the bucket and read %d bytes of it, and needs more; %s", a.spent.Requests, a.spent.Bytes, over.text())
 	}
 	a.spent = a.spent.Add(model.Reads{Requests: 1, Bytes: bytes})
 	for _, t := range a.tenants {
@@ -126,8 +126,8 @@ func (a *Account) Check(s *Statement) error {
 	}
 	a.count(over)
 	cached := 100 * float64(s.PagesCached) / float64(max(1, s.Pages))
-	return fmt.Errorf("%w: the query needs at least %d requests to the bucket for %d bytes (%d blocks, %d pages, %.0f %% of them cached, about %.3g s, $%.3g); %s",
-		model.ErrLimit, s.Least.Requests, s.Least.Bytes, s.Blocks, s.Pages, cached, s.Least.Seconds, s.Least.Dollars, over.text())
+	return refusef("the query needs at least %d requests to the bucket for %d bytes (blocks: %d; pages: %d, %.0f %% of them cached; about %.3g s; $%.3g); %s",
+		s.Least.Requests, s.Least.Bytes, s.Blocks, s.Pages, cached, s.Least.Seconds, s.Least.Dollars, over.text())
 }
 
 // Fits reports whether no budget would be exceeded by a query that reads so much.
@@ -139,6 +139,20 @@ func (a *Account) Fits(r model.Reads) bool {
 	defer b.mu.Unlock()
 	return a.over(r) == nil
 }
+
+// RefusedError refuses a query that exceeds a budget. It is of class [model.ErrLimit], and its text needs no
+// other around it: which page was read last says nothing about the query.
+type RefusedError struct{ text string }
+
+func refusef(format string, args ...any) error {
+	return &RefusedError{model.ErrLimit.Error() + ": " + fmt.Sprintf(format, args...)}
+}
+
+// Error returns the bill, the budget and the setting.
+func (e *RefusedError) Error() string { return e.text }
+
+// Unwrap returns the class.
+func (e *RefusedError) Unwrap() error { return model.ErrLimit }
 
 // excess names a budget without room.
 type excess struct {

@@ -11,9 +11,11 @@ type Statement struct {
 	// Index is what the statement itself has read: footers, index pages and postings. The query finds them in
 	// the cache.
 	Index Priced `json:"index"`
-	// Least and Most bound what the query will read besides.
-	Least Priced `json:"least"`
-	Most  Priced `json:"most"`
+	// Least and Most bound what the query will read besides. Likely is what it reads if it needs all these
+	// pages, and reads neighbours with one request.
+	Least  Priced `json:"least"`
+	Likely Priced `json:"likely"`
+	Most   Priced `json:"most"`
 	// EndsEarly says that the query ends as soon as it has enough lines.
 	EndsEarly bool `json:"endsEarly"`
 	// Assumed is what the seconds follow from.
@@ -56,6 +58,6 @@ func (b *Budgets) State(f model.BillFigures, index model.Reads, running int64) *
 		}
 		return Priced{r.Requests, r.Bytes, seconds, float64(b.prices.of(r.Requests, r.Bytes))}
 	}
-	s.Index, s.Least, s.Most = price(index), price(f.Least), price(f.Most)
+	s.Index, s.Least, s.Likely, s.Most = price(index), price(f.Least), price(f.Likely), price(f.Most)
 	return s
 }

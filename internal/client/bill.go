@@ -14,6 +14,7 @@ type Bill struct {
 	PagesCached int64  `json:"pagesCached"`
 	Index       Priced `json:"index"`
 	Least       Priced `json:"least"`
+	Likely      Priced `json:"likely"`
 	Most        Priced `json:"most"`
 	EndsEarly   bool   `json:"endsEarly"`
 	Assumed     struct {

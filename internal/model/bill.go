@@ -36,16 +36,17 @@ type BillFigures struct {
 	// Pages is an upper bound for the pages that will be read, and PagesCached the number of them that are in
 	// the cache. A page that two selectors of a query want counts twice.
 	Pages, PagesCached int64
-	// Least is a lower bound for what will be read, and Most an upper bound.
-	Least, Most Reads
+	// Least is a lower bound for what will be read, and Most an upper bound. Likely is what is read if the query
+	// needs all these pages and reads neighbours with one request; it is between the two.
+	Least, Likely, Most Reads
 	// EndsEarly says that the query ends as soon as it has enough lines.
 	EndsEarly bool
 }
 
 // billBlock is what a bill knows of one block.
 type billBlock struct {
-	gap, span        int64
-	certain, overlap []StoredRange
+	gap, span                  int64
+	certain, overlap, possible []StoredRange
 }
 
 // StoredRange is where a page lies in its object.
@@ -56,10 +57,10 @@ type BillItem struct {
 	Block              string
 	Pages, PagesCached int64
 	Most               Reads
-	// Certain are the pages that are not cached and will be read in any case. One request reads those that
-	// have at most Gap bytes between them, up to Span bytes together.
-	Certain []StoredRange
-	// Overlap are further pages of this kind, unless times of any block are blurred: they are read because
+	// Possible are the pages that are not cached, and Certain those of them that will be read in any case. One
+	// request reads those that have at most Gap bytes between them, up to Span bytes together.
+	Possible, Certain []StoredRange
+	// Overlap are further pages that will be read, unless times of any block are blurred: they are read because
 	// other rows of their series have the same times.
 	Overlap   []StoredRange
 	Gap, Span int64
@@ -72,6 +73,7 @@ func (b *Bill) Add(it *BillItem) {
 	k := b.block(it.Block)
 	k.gap, k.span = max(k.gap, it.Gap), max(k.span, it.Span)
 	k.certain, k.overlap = append(k.certain, it.Certain...), append(k.overlap, it.Overlap...)
+	k.possible = append(k.possible, it.Possible...)
 	b.figures.Pages += it.Pages
 	b.figures.PagesCached += it.PagesCached
 	b.most = b.most.Add(it.Most)
@@ -131,26 +133,42 @@ func (b *Bill) Figures() BillFigures {
 		return f
 	}
 	for _, k := range b.blocks {
-		f.Least = f.Least.Add(k.least(b.blurred))
+		k.possible = sorted(k.possible)
+		pages := k.certain
+		if !b.blurred {
+			pages = slices.Concat(pages, k.overlap)
+		}
+		f.Least = f.Least.Add(k.reads(pages))
+		f.Likely = f.Likely.Add(k.reads(k.possible))
 	}
 	return f
 }
 
-// least returns the fewest requests that read the certain pages of a block, and the bytes of those pages.
-func (k *billBlock) least(blurred bool) (r Reads) {
-	pages := slices.Clone(k.certain)
-	if !blurred {
-		pages = append(pages, k.overlap...)
-	}
-	slices.SortFunc(pages, func(a, b StoredRange) int { return cmp.Compare(a.Off, b.Off) })
-	off, end := int64(0), int64(-1)
-	for _, p := range slices.Compact(pages) { // two selectors may want the same page
-		if end < 0 || p.Off-end > k.gap || p.Off+p.Len-off > k.span {
+// reads returns the fewest requests that read some of the possible pages of a block, and the bytes of these
+// pages. A request reaches over a gap that other possible pages fill.
+func (k *billBlock) reads(pages []StoredRange) (r Reads) {
+	pages = sorted(pages)
+	off, end := int64(-1), int64(-1) // of the request, and of the page before
+	for _, p := range k.possible {
+		if end >= 0 && p.Off-end > k.gap {
+			off = -1
+		}
+		end = p.Off + p.Len
+		if len(pages) == 0 || pages[0] != p {
+			continue
+		}
+		pages = pages[1:]
+		if off < 0 || end-off > k.span {
 			off = p.Off
 			r.Requests++
 		}
-		end = p.Off + p.Len
 		r.Bytes += p.Len
 	}
 	return r
+}
+
+// sorted returns the pages in order, each once: two selectors may want the same.
+func sorted(pages []StoredRange) []StoredRange {
+	slices.SortFunc(pages, func(a, b StoredRange) int { return cmp.Compare(a.Off, b.Off) })
+	return slices.Compact(pages)
 }

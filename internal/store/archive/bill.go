@@ -302,5 +302,6 @@ func (e *estimate) item() *model.BillItem {
 			it.Most.Bytes += gap
 		}
 	}
+	it.Possible = missing
 	return it
 }
