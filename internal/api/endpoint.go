@@ -14,7 +14,9 @@ type Endpoint struct {
 	// Name is the label `handler` of the metrics and of the log.
 	Name  string
 	Needs Needs
-	Serve func(*Request) (*Response, error)
+	// Methods are those that the endpoint takes, as in the header Allow. Empty: those of its needs.
+	Methods string
+	Serve   func(*Request) (*Response, error)
 	// Explained is the empty data of the endpoint, in JSON. The response to explain=true has it next to the
 	// bill of the query. Empty: the endpoint cannot be explained.
 	Explained string

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -145,7 +146,7 @@ func (c *call) prepare() (err error) {
 		return nil
 	}
 	needs := c.e.Needs
-	if allowed := needs.methods(); allowed != "" && !slices.Contains(strings.Split(allowed, ", "), c.r.Method) {
+	if allowed := cmp.Or(c.e.Methods, needs.methods()); allowed != "" && !slices.Contains(strings.Split(allowed, ", "), c.r.Method) {
 		c.r.W.Header().Set("Allow", allowed)
 		return &Error{Status: http.StatusMethodNotAllowed, Err: errors.New("method " + c.r.Method + " is not allowed")}
 	}

@@ -111,7 +111,7 @@ func (w *billWorld) handler(t testing.TB, limits bill.Limits) (h http.Handler, r
 	engine := newPromEngine(c, registry, log)
 	mux := http.NewServeMux()
 	prom.New(promOptions(c, w.Engine, engine, shared)).Routes(mux)
-	lines := loki.New(lokiOptions(w.Engine, nil, 0, shared, registry))
+	lines := loki.New(lokiOptions(c, w.Engine, nil, shared, registry))
 	lines.Routes(mux)
 	t.Cleanup(func() {
 		_ = engine.Close()

@@ -22,6 +22,7 @@ import (
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/move/bucketcopy"
 	"github.com/shaledb/shale/internal/store/catalog"
+	"github.com/shaledb/shale/internal/store/deletion"
 )
 
 // watched calls a function before each request that reads ranges or changes something.
@@ -102,10 +103,10 @@ func (c *copied) merge(t *testing.T) {
 
 // drop deletes what one of the series has.
 func (c *copied) drop(t *testing.T) {
-	_, err := c.catalog.Delete(context.Background(), catalog.Deletion{
+	_, err := c.catalog.Delete(context.Background(), catalog.Deletion{Deletion: deletion.Deletion{
 		Signal: model.Metrics, Tenant: "a", Range: model.TimeRange{Min: math.MinInt64, Max: math.MaxInt64},
 		Matchers: []catalog.Matcher{{Name: "__name__", Op: model.MatchEqual, Value: "drop"}},
-	})
+	}})
 	must(t, err)
 	maps.DeleteFunc(c.values, func(v string, _ bool) bool { return strings.HasPrefix(v, "drop") })
 }

@@ -97,6 +97,8 @@ type Engine struct {
 	// readOnly says why writes are refused until the journal has started; nil once it has.
 	readOnly atomic.Pointer[model.LimitError]
 	lost     *lost
+	// deleting is held while a deletion is recorded.
+	deleting sync.Mutex
 	retrying struct {
 		stop context.CancelFunc
 		done sync.WaitGroup
@@ -134,7 +136,7 @@ func OpenEngine(ctx context.Context, o EngineOptions) (_ *Engine, err error) {
 		return nil, err
 	}
 	e.catalog, err = catalog.Open(ctx, o.Bucket, catalog.Options{
-		Now: o.Now, Memory: memory, Registerer: o.Registerer, Logger: o.Logger,
+		Now: o.Now, Memory: memory, Filters: lineFilter, Registerer: o.Registerer, Logger: o.Logger,
 		Describe: func(ctx context.Context, id string, size int64) (catalog.Block, error) {
 			return compact.Describe(ctx, o.Bucket, id, size)
 		},
@@ -171,7 +173,7 @@ func OpenEngine(ctx context.Context, o EngineOptions) (_ *Engine, err error) {
 	e.compactor, err = compact.New(compact.Options{
 		Catalog: e.catalog, Bucket: o.Bucket, FS: o.FS, Dir: o.FS.PathJoin(o.DataDir, "compact"), Seed: seed,
 		MemoryBytes: split.compaction, Limits: o.Compact, Room: e.roomToMerge,
-		Garbage: catalog.CollectOptions{Grace: o.QueryTimeout + time.Minute},
+		Garbage: catalog.CollectOptions{Grace: o.QueryTimeout + time.Minute, Holds: e.holdsRowsOf},
 		Now:     o.Now, Registerer: o.Registerer, Logger: o.Logger,
 	})
 	if err != nil {
@@ -240,7 +242,8 @@ func (e *Engine) headOptions(seed model.KeySeed, split budget) head.Options {
 			}
 			return e.journal.Truncate(covered)
 		},
-		Shipper: e.shipper, Space: e.o.Disk, BucketApart: e.o.BucketApart, WindowBytes: e.partOfDisk(1 << 30),
+		Shipper: e.shipper, Deleter: deleter{e}, Filters: lineFilter,
+		Space: e.o.Disk, BucketApart: e.o.BucketApart, WindowBytes: e.partOfDisk(1 << 30),
 		LabelsLost: e.lost.labels, SetAside: e.lost.read,
 		Now: e.o.Now, Registerer: e.o.Registerer, Logger: e.o.Logger,
 	}
@@ -258,6 +261,9 @@ func (e *Engine) replay(ctx context.Context) error {
 	replay := func(ctx context.Context, from uint64, do apply) error {
 		return e.journal.Replay(ctx, from, func(seq uint64, b *model.Batch) error {
 			batches, rows = batches+1, rows+b.Rows()
+			if err := checkControl(seq, b); err != nil {
+				return err
+			}
 			return do(seq, b)
 		})
 	}
@@ -286,6 +292,10 @@ func (e *Engine) replay(ctx context.Context) error {
 	}
 	e.head.RemoveLeftovers()
 	e.lost.read()
+	// A crash may have come between the journal and the catalogue.
+	if err := e.head.CommitDeletions(ctx); err != nil {
+		e.o.Logger.Warn("cannot tell the bucket of a deletion; the next ship tries again", "err", err)
+	}
 	return e.acceptWrites(ctx)
 }
 
@@ -297,11 +307,7 @@ func (e *Engine) Querier() *read.Querier { return e.querier }
 
 // Metadata emits the metadata of a metric family, or of all families of a tenant if the name is empty.
 func (e *Engine) Metadata(tenant, family string, cost *model.Cost, emit func(family string, m model.Metadata) bool) error {
-	now := time.Now().UnixNano()
-	if e.o.Now != nil {
-		now = e.o.Now()
-	}
-	e.lost.warnOfMetadata(cost, now)
+	e.lost.warnOfMetadata(cost, e.now())
 	e.head.Metadata(tenant, family, emit)
 	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"runtime"
 	"strings"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -84,12 +83,16 @@ func keepPatterns(c config.Config, e *Engine, registry *prometheus.Registry) (k 
 }
 
 // lokiOptions connects Loki's API to an open store.
-func lokiOptions(e *Engine, k *patterns.Keeper, retention time.Duration, shared api.Options, registry *prometheus.Registry) loki.Options {
-	return loki.Options{
+func lokiOptions(c config.Config, e *Engine, k *patterns.Keeper, shared api.Options, registry *prometheus.Registry) loki.Options {
+	o := loki.Options{
 		Engine:    logql.New(logql.Options{Read: e.Querier(), Watch: e.Path(), Patterns: k, Registerer: registry}),
 		Options:   shared,
-		Retention: retention,
+		Retention: c.Retention,
 	}
+	if c.Head.Deletion.Deletions > 0 {
+		o.Deletions = lineDeletions{e}
+	}
+	return o
 }
 
 // closeLogs closes the connections that follow lines, and ends the mining of patterns.

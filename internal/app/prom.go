@@ -70,7 +70,7 @@ func promOptions(c config.Config, e *Engine, engine *promEngine, shared api.Opti
 		return &shalepromql.Queryable{Read: e.Querier(), Tenant: tenant, Quota: q, Cost: cost}
 	}
 	started := time.Now()
-	return prom.Options{
+	o := prom.Options{
 		Engine: engine.Engine, Parser: c.Features.Parser(), Features: engine.enabled, Gatherer: engine.metrics,
 		Queryable: func(tenant string, q *model.Quota, cost *model.Cost) storage.Queryable {
 			return queryable(tenant, q, cost)
@@ -88,6 +88,10 @@ func promOptions(c config.Config, e *Engine, engine *promEngine, shared api.Opti
 		Runtime: func() prom.RuntimeInfo { return runtimeInfo(&c, started) },
 		Options: shared,
 	}
+	if c.Head.Deletion.Deletions > 0 {
+		o.Delete, o.Clean = deletePromSeries(e), e.compactor.Wake
+	}
+	return o
 }
 
 // maxSamples returns the engine's own limit of samples in memory, which take 16 bytes each.

@@ -93,14 +93,14 @@ func damageQueries(from, to int64) (all []damageQuery) {
 // ask puts all queries to the APIs of an engine, as the server mounts them.
 func (w *damageWorld) ask(e *Engine, log *damageLog) []damageAnswer {
 	c := config.Default()
-	c.MemoryBytes, c.Query.MaxBytes = 256<<20, 64<<20
+	c.MemoryBytes, c.Query.MaxBytes, c.Retention = 256<<20, 64<<20, 0
 	registry := prometheus.NewRegistry()
 	shared := apiOptions(c, registry, log.logger())
 	engine := newPromEngine(c, registry, log.logger())
 	defer engine.Close()
 	mux := http.NewServeMux()
 	prom.New(promOptions(c, e, engine, shared)).Routes(mux)
-	lines := loki.New(lokiOptions(e, nil, 0, shared, registry))
+	lines := loki.New(lokiOptions(c, e, nil, shared, registry))
 	defer lines.Close()
 	lines.Routes(mux)
 	answers := make([]damageAnswer, len(w.queries))

@@ -23,6 +23,7 @@ import (
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/model/worldtest"
 	"github.com/shaledb/shale/internal/store/catalog"
+	"github.com/shaledb/shale/internal/store/deletion"
 )
 
 // damageWorld is a disk with every kind of file that a server makes, and earlier copies of that disk.
@@ -215,12 +216,12 @@ func damageHistogram(n int) *model.Histogram {
 // forget deletes rows of both signals.
 func (w *damageWorld) forget(t *testing.T, e *Engine, step int) {
 	t.Helper()
-	for _, d := range []catalog.Deletion{
+	for _, d := range []deletion.Deletion{
 		{Signal: model.Metrics, Matchers: []catalog.Matcher{{Name: "instance", Op: model.MatchEqual, Value: fmt.Sprint("i", step%3)}}},
 		{Signal: model.Logs, Matchers: []catalog.Matcher{{Name: "pod", Op: model.MatchEqual, Value: fmt.Sprint("p", step%5)}}},
 	} {
 		d.Tenant, d.Range = model.DefaultTenant, model.TimeRange{Min: w.now - int64(5*time.Hour), Max: w.now - int64(time.Hour)}
-		_, err := e.catalog.Delete(context.Background(), d)
+		_, err := e.catalog.Delete(context.Background(), catalog.Deletion{Deletion: d})
 		must(t, err)
 	}
 }

@@ -52,6 +52,7 @@ func endpoints() []admin.Listed {
 		{Method: "POST", Path: "/otlp/v1/logs", Text: "log records of OpenTelemetry (/otlp/v1/metrics: metrics)"},
 		{Method: "GET", Path: "/loki/api/v1/query_range", Text: "LogQL: log lines (tail: as they come)"},
 		{Method: "GET", Path: "/loki/api/v1/labels", Text: "labels of log streams (label/<name>/values, series, index/stats, detected_labels likewise)"},
+		{Method: "POST", Path: "/api/v1/admin/tsdb/delete_series", Text: "delete samples (/loki/api/v1/delete: log lines)"},
 		{Method: "GET", Path: "/api/v1/format_query", Text: "an expression in its standard form (parse_query: as a tree)"},
 		{Method: "GET", Path: "/api/v1/status/buildinfo", Text: "version of this program (runtimeinfo, flags, config, tsdb likewise)"},
 		{Method: "GET", Path: "/api/v1/openapi.yaml", Text: "the endpoints of Prometheus as an OpenAPI document (features: what is on)"},
@@ -67,7 +68,7 @@ func listen(c config.Config, registry *prometheus.Registry, log *slog.Logger, re
 	mux := http.NewServeMux()
 	h.admin = admin.New(admin.Options{Version: c.Version, Gatherer: registry, Ready: ready, Writable: writable, Profiles: c.HTTPProfiles.On(), Listed: endpoints(), Logger: log})
 	h.admin.Routes(mux)
-	for _, path := range []string{"/api/", "/loki/", "/otlp/", "/federate", "/version"} {
+	for _, path := range []string{"/api/", "/prometheus/", "/loki/", "/otlp/", "/federate", "/version"} {
 		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Retry-After", "2")
 			http.Error(w, "starting: the journal is being replayed", http.StatusServiceUnavailable)
@@ -122,7 +123,7 @@ func (s *servers) mount(c config.Config, e *Engine, registry *prometheus.Registr
 	receive(c, e, mux, registry)
 	kept, stop := keepPatterns(c, e, registry)
 	s.http.stopPatterns = stop
-	s.http.logs = loki.New(lokiOptions(e, kept, c.Retention, shared, registry))
+	s.http.logs = loki.New(lokiOptions(c, e, kept, shared, registry))
 	s.http.logs.Routes(mux)
 	s.http.mux.Store(mux)
 	if c.GraphiteListen == "" && c.GraphitePickleListen == "" {

@@ -26,9 +26,9 @@ var (
 )
 
 // TestWorlds pushes the same random batches into several engines that differ in everything that must not
-// matter: memory, and the moments of flushes, merges, ships, compactions, restarts and power cuts. At the
-// same points they must return the same results to the same queries, which a map computes. A failure names
-// the seed of its world.
+// matter: memory, and the moments of flushes, merges, ships, compactions (also by another process), restarts
+// and power cuts. In between, each deletes rows, and takes some deletions back. They must return the results
+// that a list of the pushes and deletions gives. A failure names the seed of its world.
 func TestWorlds(t *testing.T) {
 	seeds := []uint64{*worldSeed}
 	if *worldSeed == 0 {
@@ -216,15 +216,15 @@ func (w *world) run(t *testing.T, r *rand.Rand) error {
 			_ = e.Close()
 		}
 	}()
-	truth := worldtest.Content{}
+	truth := &history{}
 	for i := range w.pushes {
 		now += int64(w.passes[i])
 		if err := pushBatch(e.Path(), w.pushes[i]); err != nil {
 			return fmt.Errorf("push %d: %w", i, err)
 		}
-		truth.Push(w.pushes[i])
+		truth.push(w.pushes[i])
 		for range r.IntN(3) {
-			switch r.IntN(12) {
+			switch r.IntN(14) {
 			case 0, 1, 2:
 				err = e.Flush()
 			case 3, 4:
@@ -244,27 +244,31 @@ func (w *world) run(t *testing.T, r *rand.Rand) error {
 				if mem = clone; err == nil {
 					e, err = open()
 				}
+			case 9, 10:
+				err = truth.delete(e, r)
+			case 11:
+				err = truth.cancel(e, r)
+			case 12:
+				err = compactElsewhere(e)
 			}
 			if err != nil {
 				return fmt.Errorf("after push %d: %w", i, err)
 			}
 		}
 		for range r.IntN(2) {
-			if err := check(e, truth, randomQuestion(r, now)); err != nil {
+			if err := check(e, truth.content(), randomQuestion(r, now)); err != nil {
 				return fmt.Errorf("after push %d: %w", i, err)
 			}
 		}
 	}
-	for _, f := range model.Families() {
-		for tenant := range 3 {
-			q := question{tenant: fmt.Sprint("t", tenant), signal: model.Metrics, family: f, rg: everything}
-			if f == model.Text {
-				q.signal = model.Logs
-			}
-			if err := check(e, truth, q); err != nil {
-				return fmt.Errorf("at the end: %w", err)
-			}
-		}
+	if err := checkAll(e, truth.content()); err != nil {
+		return fmt.Errorf("at the end: %w", err)
+	}
+	if err := truth.carryOut(e, &now); err != nil {
+		return err
+	}
+	if err := checkAll(e, truth.content()); err != nil {
+		return fmt.Errorf("once all deletions are carried out: %w", err)
 	}
 	last := e
 	e = nil
@@ -272,6 +276,22 @@ func (w *world) run(t *testing.T, r *rand.Rand) error {
 		return err
 	}
 	checkFolder(t, mem)
+	return nil
+}
+
+// checkAll asks for everything.
+func checkAll(e *Engine, truth worldtest.Content) error {
+	for _, f := range model.Families() {
+		for tenant := range 3 {
+			q := question{tenant: fmt.Sprint("t", tenant), signal: model.Metrics, family: f, rg: everything}
+			if f == model.Text {
+				q.signal = model.Logs
+			}
+			if err := check(e, truth, q); err != nil {
+				return err
+			}
+		}
+	}
 	return nil
 }
 

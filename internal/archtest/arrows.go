@@ -30,19 +30,23 @@ func rooms() []room {
 		{"heap", nil, "heap is a data structure; it knows no room, not even model"},
 		{"jsonscan", nil, "a scanner of bytes knows no room, not even model"},
 		{"journal", nil, "the log knows batches, not the writer or the reader"},
+		{"store/deletion", nil, "what a deletion takes of a series does not depend on where the series is stored"},
 		{"store/catalog", map[string]string{
-			"bucket": "commit records are objects",
-			"repair": "a lost or damaged record has repairs",
+			"bucket":         "commit records are objects",
+			"repair":         "a lost or damaged record has repairs",
+			"store/deletion": "commit records hold deletions",
 		}, "the catalogue knows which blocks live, not their content"},
 		{"store/archive", map[string]string{
-			"store/part":    "a block is a part file",
-			"store/catalog": "the catalogue says which blocks to open",
+			"store/part":     "a block is a part file",
+			"store/catalog":  "the catalogue says which blocks to open",
+			"store/deletion": "deleted rows are cut out",
 		}, "the archive takes its bytes through a small interface, so that cache tiers fit between it and the bucket"},
 		{"store/compact", map[string]string{
-			"bucket":        "a live block without an object is damage",
-			"store/part":    "the file format merges parts",
-			"store/catalog": "the result is committed",
-			"repair":        "a bucket that was inspected has repairs",
+			"bucket":         "a live block without an object is damage",
+			"store/part":     "the file format merges parts",
+			"store/catalog":  "the result is committed",
+			"store/deletion": "deleted rows are cut out",
+			"repair":         "a bucket that was inspected has repairs",
 		}, "compaction rewrites blocks; it never sees the recent past"},
 		{"bucket", nil, "the contract of object stores; the meaning of the objects is for its users"},
 		{"bucket/*", map[string]string{
@@ -191,6 +195,7 @@ func headRooms() []room {
 			"store/head/local":    "the head decides which parts its folder has",
 			"store/head/metadata": "metric metadata is kept with the data",
 			"store/head/query":    "queries get a view of the buffers and parts",
+			"store/deletion":      "the journal holds deletions at their place among the batches",
 		}, "the head ships through an interface that it declares, so that it never knows a bucket or a catalogue"},
 		{"store/head/known", nil, "the known set knows keys alone, so that its memory per series stays visible in one place"},
 		{"store/head/keysort", nil, "sorting needs keys alone"},
@@ -203,7 +208,8 @@ func headRooms() []room {
 			"store/part":         "a run is a stream that merging reads",
 		}, "buffered labels know no lock, file or query, so that they can be tested alone"},
 		{"store/head/local", map[string]string{
-			"store/part": "a local part is a part file",
+			"store/part":     "a local part is a part file",
+			"store/deletion": "the manifest holds deletions",
 		}, "the folder keeps the parts that it is told to keep; what they are for is the head's decision"},
 		{"store/head/metadata", map[string]string{
 			"store/head/local": "its file has the form of the manifest",
@@ -213,6 +219,7 @@ func headRooms() []room {
 			"store/head/rows":   "sealed runs are read",
 			"store/head/labels": "sealed runs are read",
 			"store/head/local":  "local parts are read",
+			"store/deletion":    "deleted rows are cut out",
 		}, "a query sees a view of the head, which it can neither change nor lock"},
 	}
 }

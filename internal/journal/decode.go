@@ -19,7 +19,7 @@ func DecodeBatch(src []byte, b *model.Batch) error {
 	switch {
 	case len(src) < 3:
 		return corrupt("%d bytes", len(src))
-	case src[0] != version:
+	case src[0] != version && src[0] != controlVersion:
 		return corrupt("version %d is not known", src[0])
 	case src[1] != byte(model.Metrics) && src[1] != byte(model.Logs):
 		return corrupt("signal %d is not known", src[1])
@@ -43,12 +43,18 @@ func DecodeBatch(src []byte, b *model.Batch) error {
 		}
 		last = kind
 		body := d.take(d.uint32())
+		if d.err == nil && (kind == controlSection) != (src[0] == controlVersion) {
+			d.fail("section %d in a record of version %d", kind, src[0])
+		}
 		if d.err == nil {
 			d.section(kind, body)
 		}
 		if d.err != nil {
 			return d.err
 		}
+	}
+	if src[0] == controlVersion && last == 0 {
+		return corrupt("version %d without section %d", controlVersion, controlSection)
 	}
 	return nil
 }
@@ -115,6 +121,8 @@ func (d *decoder) section(kind byte, body []byte) {
 		s.labels()
 	case sharedSection:
 		s.sharedLabels()
+	case controlSection:
+		s.control()
 	case rowsSection + byte(model.Samples), rowsSection + byte(model.Exemplars), rowsSection + byte(model.Text):
 		s.rows(model.Family(kind - rowsSection))
 	default:
@@ -124,6 +132,20 @@ func (d *decoder) section(kind byte, body []byte) {
 		s.fail("section %d has %d excess bytes", kind, len(s.in))
 	}
 	d.err = s.err
+}
+
+// control reads a control section. Its body is not parsed here, like labels and rows.
+func (d *decoder) control() {
+	kind := d.take(1)
+	if d.err != nil {
+		return
+	}
+	k := model.ControlKind(kind[0])
+	if k != model.ControlDelete && k != model.ControlCancel {
+		d.fail("unknown kind %d of a control record", k)
+		return
+	}
+	d.b.Control = model.Control{Kind: k, Body: append([]byte(nil), d.take(len(d.in))...)}
 }
 
 func (d *decoder) keys() {

@@ -6,14 +6,20 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// version is the first byte of every record. A reader refuses versions that it does not know.
-const version = 1
+// The first byte of every record is its version. A reader refuses versions that it does not know. Only
+// records with a control section have controlVersion, so that older programs can read all others.
+const (
+	version        = 1
+	controlVersion = 2
+)
 
 // The kinds of sections. A record has at most one of each, in ascending order; empty ones are left out.
 const (
 	keysSection   = 1
 	labelsSection = 2 // read, but no longer written
 	sharedSection = 3
+	// controlSection is the kind of a control record in one byte, and its body.
+	controlSection = 5
 	// Rows of a family have the kind rowsSection + family.
 	rowsSection = 0x10
 )
@@ -22,7 +28,11 @@ const (
 // [JoinHint] returns.
 func EncodeBatch(dst []byte, b *model.Batch) []byte {
 	dst = grow(dst, SizeHint(b))
-	dst = append(dst, version, byte(b.Signal))
+	v := byte(version)
+	if b.Control.Kind != 0 {
+		v = controlVersion
+	}
+	dst = append(dst, v, byte(b.Signal))
 	dst = binary.AppendUvarint(dst, uint64(len(b.Tenant)))
 	dst = append(dst, b.Tenant...)
 	if len(b.Keys) > 0 {
@@ -32,6 +42,12 @@ func EncodeBatch(dst []byte, b *model.Batch) []byte {
 	if b.Labels.Len() > 0 {
 		dst = beginSection(dst, sharedSection)
 		dst = endSection(appendSharedLabels(dst, b), len(dst))
+	}
+	if b.Control.Kind != 0 {
+		dst = beginSection(dst, controlSection)
+		begin := len(dst)
+		dst = append(append(dst, byte(b.Control.Kind)), b.Control.Body...)
+		dst = endSection(dst, begin)
 	}
 	for _, f := range model.Families() {
 		if c := b.Columns(f); c.Len() > 0 {
@@ -48,7 +64,7 @@ const sharedPart = 4
 // SizeHint returns an estimate of the bytes of a record. It is rarely too low: only if times are far apart or
 // label sets have nothing in common.
 func SizeHint(b *model.Batch) int {
-	n := 64 + len(b.Tenant) + len(b.Keys)*(model.KeyBytes+1) + b.Labels.Len()*10 + len(b.Labels.Bytes)/sharedPart
+	n := 64 + len(b.Tenant) + len(b.Keys)*(model.KeyBytes+1) + b.Labels.Len()*10 + len(b.Labels.Bytes)/sharedPart + len(b.Control.Body)
 	for _, f := range model.Families() {
 		c := b.Columns(f)
 		n += len(c.Times)*(5+8) + len(c.Starts)*5 + len(c.Kinds) + len(c.Bytes)

@@ -21,7 +21,25 @@ type Batch struct {
 	// Labels are the labels stored with the batch: those of each series whose labels may not be durable yet.
 	// The write path fills them.
 	Labels LabelTable
+
+	// Control is set in a record that changes the store besides adding rows; such a record has no rows.
+	Control Control
 }
+
+// Control is an order to the store that takes its place among the batches of a journal.
+type Control struct {
+	Kind ControlKind // 0: there is none
+	Body []byte      // as package store/deletion writes it
+}
+
+// ControlKind says what a control record does.
+type ControlKind byte
+
+// The kinds.
+const (
+	ControlDelete ControlKind = 1
+	ControlCancel ControlKind = 2
+)
 
 // LabelSource materialises labels from wire bytes that the receiver keeps until the push has returned.
 type LabelSource interface {
@@ -77,6 +95,7 @@ func (b *Batch) Reset() {
 	b.Exemplars.Reset()
 	b.Text.Reset()
 	b.Labels.Reset()
+	b.Control = Control{}
 }
 
 // Columns returns the columns of a family.

@@ -157,6 +157,32 @@ func loki() group {
 	add("index/stats", "no selector", nil)
 	add("index/stats", "a pipeline", url.Values{"query": {`{app="a"} |= "x"`}})
 	g.attacks = append(g.attacks, lokiNumbers()...)
+	deletes := func(input string, params ...string) {
+		form := url.Values{}
+		for i := 0; i < len(params); i += 2 {
+			form.Add(params[i], params[i+1])
+		}
+		g.attacks = append(g.attacks, attack{input: "POST delete: " + input, do: ending(func(s *server) (string, string) {
+			return s.exchange(strings.NewReader("POST /loki/api/v1/delete?"+form.Encode()+" HTTP/1.1\r\nHost: s\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"), 10*time.Second)
+		})})
+	}
+	deletes("no query")
+	deletes("no start", "query", `{app="a"}`)
+	deletes("a bad start", "query", `{app="a"}`, "start", "1e9")
+	deletes("a bad end", "query", `{app="a"}`, "start", "1700000000", "end", "yesterday")
+	deletes("a time in the future", "query", `{app="a"}`, "start", "1700000000", "end", "9999999999")
+	deletes("an end before the start", "query", `{app="a"}`, "start", "1700000001", "end", "1700000000")
+	deletes("a syntax error", "query", `{app="a"`, "start", "1700000000")
+	deletes("a metric query", "query", `rate({app="a"}[1m])`, "start", "1700000000")
+	deletes("everything", "query", `{}`, "start", "1700000000")
+	deletes("a template", "query", `{app="a"} | line_format "x"`, "start", "1700000000")
+	deletes("a bad max_interval", "query", `{app="a"} |= "x"`, "start", "1700000000", "max_interval", "1y")
+	deletes("a query of 70 KB", "query", `{app="a"} |= "`+strings.Repeat("x", 70<<10)+`"`, "start", "1700000000")
+	for _, request := range []string{"DELETE /loki/api/v1/delete", "DELETE /loki/api/v1/delete?request_id=nosuch", "PATCH /loki/api/v1/delete", "POST /loki/api/v1/cache/generation_numbers?%zz"} {
+		g.attacks = append(g.attacks, attack{input: request, do: ending(func(s *server) (string, string) {
+			return s.exchange(strings.NewReader(request+" HTTP/1.1\r\nHost: s\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"), 10*time.Second)
+		})})
+	}
 	format := func(input, text string) { add("format_query", input, url.Values{"query": {text}}) }
 	format("no query", "")
 	format("a syntax error", "{")

@@ -202,7 +202,9 @@ func query() group {
 	for _, request := range []string{
 		"PUT /api/v1/query?query=1", "DELETE /api/v1/series?match[]=up", "POST /api/v1/status/buildinfo", "TRACE /api/v1/query?query=1",
 		"BREW /api/v1/labels", "GET /api/v1/query?query=%zz", "GET /api/v1/query?query=1;x=2", "GET /api/v1/", "GET /api/v1/nosuch", "GET /api/v2/query", "GET /api/v1/query/",
-		"GET //api/v1/query?query=1", "GET /api/v1/../v1/query?query=1", "GET /api/v1/admin/tsdb/delete_series", "GET /api/v1/targets", "GET /federate", "GET /debug/pprof/",
+		"GET //api/v1/query?query=1", "GET /api/v1/../v1/query?query=1", "GET /api/v1/admin/tsdb/delete_series", "POST /api/v1/admin/tsdb/delete_series",
+		"POST /prometheus/api/v1/admin/tsdb/delete_series?match[]=up{", "PUT /api/v1/admin/tsdb/delete_series?match[]=up&start=x", "POST /api/v1/admin/tsdb/delete_series?match[]=up&start=2&end=1",
+		"DELETE /api/v1/admin/tsdb/clean_tombstones", "POST /api/v1/admin/tsdb/snapshot", "GET /api/v1/targets", "GET /federate", "GET /debug/pprof/",
 		"GET /../../../etc/passwd", "OPTIONS *", "CONNECT shale:80", "GET http://elsewhere/api/v1/query?query=vector(1)",
 	} {
 		g.attacks = append(g.attacks, attack{input: request, do: func(t *testing.T, s *server) (string, string) {

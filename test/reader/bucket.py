@@ -8,7 +8,7 @@ sys.dont_write_bytecode = True
 import xxhash
 from reader import M64, crc32c, footer, need
 
-RECORD = {"version", "id", "committed", "attempt", "blocks", "replaces", "covered", "skipped", "deletion"}
+RECORD = {"version", "id", "committed", "attempt", "blocks", "replaces", "covered", "skipped", "deletion", "cancels", "clean"}
 COVERED = {"node", "epoch", "from", "to", "appended", "closed"}
 BLOCK = {"id", "signal", "group", "level", "resolution", "sources", "order_lo", "order_hi", "min_time", "max_time", "key_min",
          "key_max", "series", "samples", "bytes", "tenant_count", "first_tenant", "last_tenant", "first_key", "last_key",
@@ -95,8 +95,10 @@ def bucket(folder):
         need(set(r) <= RECORD and r["version"] == 2 and r["id"] + ".json" == name, f"record {name}")
         of, gone = [b["id"] for b in r.get("blocks", ())], r.get("replaces", ())
         hidden.update(gone)
+        clean = [f"{x['block']} {x['generation']}" for x in r.get("clean", ())]
         expected = {"merged": f"merged-{digest(ends(gone) + bytes(1) + ends(of))}", "expired": f"expired-{digest(ends(gone))}",
-                    "delete": f"delete-{r.get('deletion', {}).get('generation', 0):016d}"}
+                    "delete": f"delete-{r.get('deletion', {}).get('generation', 0):016d}", "cancel": f"cancel-{r.get('cancels', 0):016d}",
+                    "clean": f"clean-{digest(ends(clean))}"}
         if r["id"].startswith("ship-"):
             ships.add(check_ship(r, covered))
         else:

@@ -22,6 +22,7 @@ import (
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/model/worldtest"
 	"github.com/shaledb/shale/internal/store/catalog"
+	"github.com/shaledb/shale/internal/store/deletion"
 	"github.com/shaledb/shale/internal/store/head"
 	"github.com/shaledb/shale/internal/write"
 )
@@ -128,10 +129,10 @@ func (w *world) live(t *testing.T) {
 	must(t, b.Close())
 	c, err := catalog.Open(ctx, w.bucket, catalog.Options{Now: func() int64 { return w.now }})
 	must(t, err)
-	_, err = c.Delete(ctx, catalog.Deletion{
+	_, err = c.Delete(ctx, catalog.Deletion{Deletion: deletion.Deletion{
 		Signal: model.Metrics, Tenant: "names", Range: model.Always(),
 		Matchers: []catalog.Matcher{{Name: "job", Op: model.MatchEqual, Value: "j"}},
-	})
+	}})
 	must(t, err)
 	w.checkBucket(t)
 	must(t, c.Expire(ctx, w.now, time.Hour))

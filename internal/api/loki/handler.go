@@ -80,6 +80,8 @@ func (h *Handler) endpoints() []api.Endpoint {
 		{Pattern: "/config/tenant/v1/limits", Name: "tenant_limits", Needs: fixed, Serve: h.tenantLimits},
 		{Pattern: current + "patterns", Name: "patterns", Needs: bounded, Serve: h.patterns},
 		{Pattern: current + "format_query", Name: "format_query", Needs: fixed, Serve: h.formatQuery},
+		{Pattern: current + "delete", Name: "delete", Needs: bounded, Methods: "GET, HEAD, POST, PUT, DELETE", Serve: h.delete},
+		{Pattern: current + "cache/generation_numbers", Name: "cache_generation_numbers", Needs: bounded, Serve: h.cacheGeneration},
 		{Pattern: current + "status/buildinfo", Name: "buildinfo", Needs: fixed, Serve: h.buildInfo},
 		{Pattern: current + "tail", Name: "tail", Needs: fixed, Serve: h.tail},
 		{Pattern: legacy + "query", Name: "query_range", Needs: bounded, Serve: h.queryRange},

@@ -10,6 +10,8 @@ import (
 type Options struct {
 	api.Options
 	Engine Engine
+	// Deletions deletes lines; nil: lines cannot be deleted.
+	Deletions Deletions
 	// Retention is how long lines are kept; 0: forever.
 	Retention time.Duration
 	// MaxTails bounds the tail connections of one tenant, 10 by default. All tenants together have at most 16

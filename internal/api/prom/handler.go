@@ -28,7 +28,7 @@ func New(o Options) *Handler {
 func (h *Handler) Routes(mux *http.ServeMux) {
 	h.pipeline.Mount(mux, &api.Dialect{
 		ContentType: "application/json", Tenants: api.OneTenant, Classify: classify, WriteError: writeError, CrossOrigin: true,
-	}, h.endpoints())
+	}, append(h.endpoints(), h.mimirEndpoints()...))
 	// Other servers ask these, and show errors as text.
 	h.pipeline.Mount(mux, &api.Dialect{Tenants: api.OneTenant, Classify: classify, WriteError: writePlainError}, h.plainEndpoints())
 }
@@ -86,8 +86,8 @@ func (h *Handler) endpoints() []api.Endpoint {
 		{Pattern: prefix + "search/metric_names", Name: "search", Needs: fixed, Serve: searchDisabled},
 		{Pattern: prefix + "search/label_names", Name: "search", Needs: fixed, Serve: searchDisabled},
 		{Pattern: prefix + "search/label_values", Name: "search", Needs: fixed, Serve: searchDisabled},
-		{Pattern: prefix + "admin/tsdb/delete_series", Name: "admin", Serve: adminDisabled},
-		{Pattern: prefix + "admin/tsdb/clean_tombstones", Name: "admin", Serve: adminDisabled},
+		{Pattern: prefix + deleteSeries, Name: "delete_series", Needs: bounded, Methods: changes, Serve: h.deleteSeries},
+		{Pattern: prefix + cleanTombstones, Name: "clean_tombstones", Needs: bounded, Methods: changes, Serve: h.cleanTombstones},
 		{Pattern: prefix + "admin/tsdb/snapshot", Name: "admin", Serve: adminDisabled},
 		{Pattern: prefix, Name: "unknown", Serve: unknown},
 	}

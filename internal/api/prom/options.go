@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/storage"
@@ -35,6 +36,10 @@ type Options struct {
 	TSDB func(ctx context.Context, tenant string, limit int, q *model.Quota, c *model.Cost) (TSDBStatus, error)
 	// Blocks returns the blocks that may hold samples of a tenant; nil: there are none.
 	Blocks func(tenant string) []Block
+	// Delete deletes the rows of the series of a tenant that satisfy the matchers, with times from start to
+	// end, in Unix nanoseconds, and Clean asks for deleted rows to be dropped soon. nil: both are disabled.
+	Delete func(ctx context.Context, tenant string, matchers []*labels.Matcher, start, end int64) error
+	Clean  func()
 	// Gatherer gives the metrics of Shale itself; nil: there are none.
 	Gatherer prometheus.Gatherer
 	// Features holds the features of the engine. Those of the API are added. nil: the engine's are unknown.

@@ -47,6 +47,12 @@ func Dump(ctx context.Context, w io.Writer, fs vfs.FS, dir string) error {
 		if b.Signal == model.Logs {
 			rows = describe(&b.Text, "lines") + ", "
 		}
+		switch b.Control.Kind {
+		case model.ControlDelete:
+			rows += "a deletion, "
+		case model.ControlCancel:
+			rows += "the end of a deletion, "
+		}
 		_, err := fmt.Fprintf(out, "  %8d: record %d, %d bytes, %d before it unsynced: tenant %s, %s, %d series, %s%d label sets\n",
 			r.off-frameHeader-int64(r.frame.length), r.frame.seq, r.frame.length, r.frame.unsynced,
 			b.Tenant, b.Signal, len(b.Keys), rows, b.Labels.Len())

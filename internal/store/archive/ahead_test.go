@@ -14,6 +14,7 @@ import (
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/catalog"
+	"github.com/shaledb/shale/internal/store/deletion"
 	"github.com/shaledb/shale/internal/store/part"
 )
 
@@ -143,7 +144,7 @@ func TestUnlabelled(t *testing.T) {
 	if got := pagesOf(true); got >= labelled {
 		t.Errorf("%d pages without labels, %d with", got, labelled)
 	}
-	w.delete(t, catalog.Deletion{Signal: model.Metrics, Tenant: "a", Matchers: []catalog.Matcher{{Name: "i", Value: "none"}}, Range: model.Always()})
+	w.delete(t, catalog.Deletion{Deletion: deletion.Deletion{Signal: model.Metrics, Tenant: "a", Matchers: []catalog.Matcher{{Name: "i", Value: "none"}}, Range: model.Always()}})
 	if got := pagesOf(true); got != labelled {
 		t.Errorf("%d pages although labels tell what has been deleted, %d with labels", got, labelled)
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/shaledb/shale/internal/cache"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/catalog"
+	"github.com/shaledb/shale/internal/store/deletion"
 	"github.com/shaledb/shale/internal/store/part"
 )
 
@@ -186,11 +187,11 @@ func (w *world) drawDeletions(t *rapid.T, signal model.Signal) {
 	var all []catalog.Deletion
 	for range rapid.IntRange(0, 2).Draw(t, "deletions") {
 		from := rapid.Int64Range(-5, 60).Draw(t, "deleted from")
-		all = append(all, catalog.Deletion{
+		all = append(all, catalog.Deletion{Deletion: deletion.Deletion{
 			Signal: signal, Tenant: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "deleted of"),
 			Matchers: []catalog.Matcher{{Name: "i", Op: model.MatchRegexp, Value: rapid.SampledFrom([]string{".*", "1.*", "3|5|7"}).Draw(t, "deleted")}},
 			Range:    model.TimeRange{Min: from, Max: from + rapid.Int64Range(0, 100).Draw(t, "deleted span")},
-		})
+		}})
 	}
 	w.delete(t, all...)
 }
@@ -226,7 +227,7 @@ func (w *world) expect(req *model.Request) map[string][]string {
 			if all[l] == nil {
 				all[l] = new(model.Rows)
 			}
-			deleted := w.deletions.Applying(&w.blocks[i], req.Tenant).Ranges(model.Labels(l))
+			deleted := w.deletions.Applying(&w.blocks[i], req.Tenant).Cuts(model.Labels(l)).Ranges()
 			from := rows.Family(req.Family)
 			for j, at := range from.Times {
 				if req.Range.Contains(at) && !slices.ContainsFunc(deleted, func(r model.TimeRange) bool { return r.Contains(at) }) {
@@ -411,10 +412,16 @@ func TestLabelLists(t *testing.T) {
 		want := make(map[string]bool)
 		for i := range w.blocks {
 			b := &w.blocks[i]
-			for id := range w.written[i] {
+			for id, rows := range w.written[i] {
 				l, mine := strings.CutPrefix(id, "a")
-				deleted := w.deletions.Applying(b, "a").Ranges(model.Labels(l))
-				if mine && string(model.Labels(l).Get("__name__")) == "m1" && !within(deleted, b.Range) {
+				cuts := w.deletions.Applying(b, "a").Cuts(model.Labels(l))
+				left := len(cuts) == 0
+				for _, f := range model.PointFamilies() {
+					for _, at := range rows.Family(f).Times {
+						left = left || !cuts.Cover(model.TimeRange{Min: at, Max: at})
+					}
+				}
+				if mine && string(model.Labels(l).Get("__name__")) == "m1" && left {
 					want[string(model.Labels(l).Get("i"))] = true
 				}
 			}

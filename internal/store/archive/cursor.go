@@ -6,6 +6,7 @@ import (
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/catalog"
+	"github.com/shaledb/shale/internal/store/deletion"
 	"github.com/shaledb/shale/internal/store/part"
 )
 
@@ -26,8 +27,11 @@ type cursor struct {
 	deletions catalog.Deletions
 	// wanted is the part of the request's range that the block covers.
 	wanted model.TimeRange
-	// deleted are the time ranges in which rows of the current series have been deleted.
-	deleted []model.TimeRange
+	// cuts are what the deletions take of the current series.
+	cuts deletion.Cuts
+	// remains reports whether any row of the current series is left, where the reader does not see rows itself;
+	// nil: it does, or there are no deletions.
+	remains func(ctx context.Context) (bool, error)
 	err     error
 }
 
@@ -67,6 +71,9 @@ func (a *Archive) open(ctx context.Context, b *catalog.Block, req *model.Request
 		c.rows = r.RowsAt(ctx, req.Family, req.Range)
 	}
 	c.wanted = model.TimeRange{Min: max(b.Range.Min, req.Range.Min), Max: min(b.Range.Max, req.Range.Max)}
+	if req.LabelsOnly && len(c.deletions) > 0 {
+		c.remains = c.remainder(ctx, req)
+	}
 	return c, nil
 }
 
@@ -126,6 +133,41 @@ func (c *cursor) hold(n int64) error {
 	return nil
 }
 
+// remainder returns the function that looks for rows of the current series that deletions leave.
+func (c *cursor) remainder(ctx context.Context, req *model.Request) func(context.Context) (bool, error) {
+	if req.Signal == model.Logs {
+		text := *req
+		text.Family, text.LabelsOnly, text.TextFilter = model.Text, false, nil
+		chunks := c.from.TextAt(ctx, &text, nil, c.Order(), c.named)
+		return func(ctx context.Context) (bool, error) {
+			found, err := chunks.Chunks(ctx, c.ranks[c.at], nil)
+			if err == nil {
+				found, err = c.cuts.Chunks(ctx, found, 0, func(err error) error { return err })
+			}
+			return slices.ContainsFunc(found, func(x model.TextChunk) bool { return x.Overlaps(req.Range) }), err
+		}
+	}
+	var families []*part.RowCursor
+	for _, f := range model.PointFamilies() {
+		if t := c.from.Meta().Tenant(req.Tenant); f == model.Samples && t.Samples > 0 || f == model.Exemplars && t.Exemplars > 0 {
+			families = append(families, c.from.RowsAt(ctx, f, req.Range))
+		}
+	}
+	var rows model.Rows
+	return func(context.Context) (bool, error) {
+		for _, f := range families {
+			rows.Reset()
+			if err := f.AppendRows(c.ranks[c.at], &rows); err != nil {
+				return false, err
+			}
+			if c.cuts.Rows(&rows, 0); rows.Len() > 0 {
+				return true, nil
+			}
+		}
+		return false, nil
+	}
+}
+
 // Next moves to the next series that has rows left after deletions.
 func (c *cursor) Next(ctx context.Context) bool {
 	for {
@@ -142,16 +184,22 @@ func (c *cursor) Next(ctx context.Context) bool {
 		if len(c.deletions) == 0 {
 			return true
 		}
-		c.deleted = c.deletions.Ranges(c.series.Labels())
-		if !within(c.deleted, c.wanted) {
+		c.cuts = c.deletions.Cuts(c.series.Labels())
+		if c.cuts.Cover(c.wanted) {
+			continue
+		}
+		if c.remains == nil || !c.cuts.Touch(c.wanted) {
+			return true
+		}
+		left, err := c.remains(ctx)
+		if err != nil {
+			c.err = c.named(err)
+			return false
+		}
+		if left {
 			return true
 		}
 	}
-}
-
-// within reports whether one of the ranges contains all of r.
-func within(ranges []model.TimeRange, r model.TimeRange) bool {
-	return slices.ContainsFunc(ranges, func(g model.TimeRange) bool { return g.Min <= r.Min && r.Max <= g.Max })
 }
 
 func (c *cursor) Key() model.Key       { return c.series.Key() }
@@ -167,7 +215,7 @@ func (c *cursor) AppendRows(_ context.Context, dst *model.Rows) error {
 	if err := c.rows.AppendRows(c.ranks[c.at], dst); err != nil {
 		return c.named(err)
 	}
-	catalog.CutRows(dst, from, c.deleted)
+	c.cuts.Rows(dst, from)
 	return nil
 }
 

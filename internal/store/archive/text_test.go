@@ -166,7 +166,7 @@ func TestSelectText(t *testing.T) {
 		want := make(map[string][]line)
 		for i, series := range written {
 			for l, lines := range series {
-				gone := w.Deletions(&w.blocks[i], "a").Ranges(model.Labels(l))
+				gone := w.Deletions(&w.blocks[i], "a").Cuts(model.Labels(l)).Ranges()
 				for _, x := range lines {
 					deleted := slices.ContainsFunc(gone, func(r model.TimeRange) bool { return r.Contains(x.at) })
 					if rg.Contains(x.at) && !deleted && !slices.Contains(want[l], x) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/shaledb/shale/internal/bucket"
 	"github.com/shaledb/shale/internal/model"
+	del "github.com/shaledb/shale/internal/store/deletion"
 )
 
 // Options open a Catalog.
@@ -28,6 +29,9 @@ type Options struct {
 	// may have rows of every tenant.
 	Describe func(ctx context.Context, id string, size int64) (Block, error)
 
+	// Filters compiles the filters of deletions. Nil: they hide nothing, see [del.Deletion.Compile].
+	Filters del.Compiler
+
 	Registerer prometheus.Registerer
 	Logger     *slog.Logger // nil: no log
 }
@@ -38,6 +42,7 @@ type Catalog struct {
 	memory bucket.Bucket // nil: none
 	// describe may be nil, see Options.
 	describe func(ctx context.Context, id string, size int64) (Block, error)
+	filters  del.Compiler
 	now      func() int64
 	log      *slog.Logger
 	metrics  *metrics
@@ -96,7 +101,9 @@ type Catalog struct {
 type view struct {
 	blocks    []Block // visible, in the order of their first times
 	ids       map[string]bool
-	deletions Deletions // ascending
+	deletions Deletions // ascending, without those that were cancelled
+	byTenant  map[string]Deletions
+	requests  map[request]*Deletion // also the cancelled ones
 	strays    []Block
 }
 
@@ -110,7 +117,7 @@ func Open(ctx context.Context, b bucket.Bucket, o Options) (*Catalog, error) {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	c := &Catalog{
-		b: b, memory: o.Memory, describe: o.Describe, now: o.Now, log: o.Logger, records: map[string]*commit{}, holder: map[string]*commit{}, doubled: map[string]bool{},
+		b: b, memory: o.Memory, describe: o.Describe, filters: o.Filters, now: o.Now, log: o.Logger, records: map[string]*commit{}, holder: map[string]*commit{}, doubled: map[string]bool{},
 		uploading: map[string]int{}, gone: map[string]bool{}, deleting: map[string]chan struct{}{}, markers: map[string][]string{},
 		claims: map[string]map[string]time.Time{}, strays: map[string]Block{}, lost: map[string]bool{}, damaged: map[string]bool{}, copied: map[string]bool{},
 		names: map[string]string{}, covered: map[journal]*commit{}, boot: nonce(),
@@ -154,6 +161,9 @@ func (c *Catalog) add(r *commit) {
 	}
 	if r.deletion != nil {
 		c.maxGeneration = max(c.maxGeneration, r.deletion.Generation)
+	}
+	for _, x := range r.clean {
+		c.maxGeneration = max(c.maxGeneration, x.Generation)
 	}
 }
 
@@ -229,20 +239,26 @@ func (c *Catalog) intern(b *Block) {
 // publish makes the records visible to queries. mu must be held, unless the catalogue is still being opened.
 func (c *Catalog) publish() {
 	hidden := c.hidden(func(*commit) bool { return true })
-	v := &view{blocks: make([]Block, 0, len(c.records)), ids: make(map[string]bool, len(c.records))}
+	cancelled, clean := c.cancelled(), c.cleaned()
+	v := &view{blocks: make([]Block, 0, len(c.records)), ids: make(map[string]bool, len(c.records)), byTenant: map[string]Deletions{}, requests: map[request]*Deletion{}}
 	for _, r := range c.records {
 		for i := range r.blocks {
 			if _, gone := hidden[r.blocks[i].ID]; !gone && c.holder[r.blocks[i].ID] == r && !v.ids[r.blocks[i].ID] {
-				v.blocks = append(v.blocks, r.blocks[i])
-				v.ids[r.blocks[i].ID] = true
+				b := r.blocks[i]
+				b.Generation = max(b.Generation, clean[b.ID])
+				v.blocks = append(v.blocks, b)
+				v.ids[b.ID] = true
 			}
 		}
-		if r.deletion != nil {
-			v.deletions = append(v.deletions, r.deletion)
+	}
+	for _, d := range c.allDeletions() {
+		v.requests[request{d.Tenant, d.Request}] = d
+		if !cancelled[d.Generation] {
+			v.deletions = append(v.deletions, d)
+			v.byTenant[d.Tenant] = append(v.byTenant[d.Tenant], d)
 		}
 	}
 	slices.SortFunc(v.blocks, compareBlocks)
-	slices.SortFunc(v.deletions, func(a, b *Deletion) int { return cmp.Compare(a.Generation, b.Generation) })
 	for _, b := range c.strays {
 		v.strays = append(v.strays, b)
 	}
@@ -303,22 +319,11 @@ func (c *Catalog) Missing(r model.TimeRange, s model.Signal, tenant string) erro
 // block still contains. Call it after the block was found in the catalogue, and within the grace of
 // [Catalog.Expire].
 func (c *Catalog) Deletions(b *Block, tenant string) Deletions {
-	return c.view.Load().deletions.Applying(b, tenant)
+	return c.view.Load().byTenant[tenant].Applying(b, tenant)
 }
 
 // Snapshot returns the visible blocks and all deletions at one moment. They must not be changed.
 func (c *Catalog) Snapshot() ([]Block, Deletions) {
 	v := c.view.Load()
 	return v.blocks, v.deletions
-}
-
-// Applying returns the deletions that apply to a block and a tenant.
-func (ds Deletions) Applying(b *Block, tenant string) Deletions {
-	var found Deletions
-	for _, d := range ds {
-		if d.Tenant == tenant && d.concerns(b) {
-			found = append(found, d)
-		}
-	}
-	return found
 }

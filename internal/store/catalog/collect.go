@@ -19,6 +19,9 @@ type CollectOptions struct {
 	// DeletionGrace is how long a deletion stays that no visible block needs. It must be longer than any merge
 	// takes.
 	DeletionGrace time.Duration
+	// Holds reports whether rows that a deletion hides may still be on their way to the bucket. Nil: those of a
+	// deletion with fences may.
+	Holds func(d *Deletion) bool
 }
 
 // Collected counts deleted objects.
@@ -35,7 +38,7 @@ func (c *Catalog) Collect(ctx context.Context, o CollectOptions) (done Collected
 	defer func() { c.metrics.collected(done) }()
 	errs := []error{c.collectHidden(ctx, c.now()-int64(o.Grace), &done)}
 	if o.DeletionGrace > 0 {
-		errs = append(errs, c.collectDeletions(ctx, c.now()-int64(o.DeletionGrace), &done))
+		errs = append(errs, c.collectDeletions(ctx, c.now()-int64(o.DeletionGrace), o.Holds, &done))
 	}
 	if o.UploadGrace > 0 {
 		errs = append(errs, c.collectOrphans(ctx, c.now()-int64(o.UploadGrace), &done))
@@ -100,7 +103,10 @@ func (c *Catalog) garbage(before int64) (blocks []string, records []*commit) {
 	defer c.mu.Unlock()
 	hidden := c.hidden(func(r *commit) bool { return !c.lost[r.id] })
 	for _, r := range c.records {
-		whole := r.deletion == nil && !c.shipStays(r)
+		whole := r.deletion == nil && r.cancels == 0 && !c.shipStays(r) && !slices.ContainsFunc(r.clean, func(x CleanBlock) bool {
+			_, gone := hidden[x.Block]
+			return !gone && c.holder[x.Block] != nil
+		})
 		for i := range r.blocks {
 			id := r.blocks[i].ID
 			if at, ok := hidden[id]; !ok || at > before || c.uploading[id] > 0 {
@@ -147,22 +153,4 @@ func (c *Catalog) deleteRecords(ctx context.Context, rs []*commit) (deleted int,
 		c.unremember(ctx, []string{r.id})
 	}
 	return deleted, errors.Join(errs...)
-}
-
-// collectDeletions deletes the records of deletions that were committed before a time and concern no visible
-// block. The greatest generation stays, so that it is never assigned twice.
-func (c *Catalog) collectDeletions(ctx context.Context, before int64, done *Collected) error {
-	v := c.view.Load()
-	var old []*commit
-	for i, d := range v.deletions {
-		if i == len(v.deletions)-1 || d.Committed > before || slices.ContainsFunc(v.blocks, func(b Block) bool { return d.concerns(&b) }) {
-			continue
-		}
-		c.mu.Lock()
-		old = append(old, c.records[deletionID(d.Generation)])
-		c.mu.Unlock()
-	}
-	n, err := c.deleteRecords(ctx, old)
-	done.Deletions += n
-	return err
 }

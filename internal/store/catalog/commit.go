@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/shaledb/shale/internal/bucket"
 	"github.com/shaledb/shale/internal/model"
 )
 
@@ -73,63 +72,4 @@ func (r *commit) stored() (*commit, []byte, error) {
 		return nil, nil, fmt.Errorf("%w: %v", model.ErrInvalid, err)
 	}
 	return back, data, nil
-}
-
-// deletionID names the record of a generation. The name depends on nothing else, so that exactly one of two
-// concurrent writers succeeds.
-func deletionID(generation uint64) string { return fmt.Sprintf("delete-%016d", generation) }
-
-// maxDeletions bounds the deletions that every query of a tenant has to check.
-const maxDeletions = 4096
-
-// Delete deletes rows, see [Deletion], and returns the deletion with its generation. Rows in blocks that are
-// committed later are not deleted: ship what should be deleted first. After an error of class transient the
-// deletion may have happened or not; repeating it is harmless.
-func (c *Catalog) Delete(ctx context.Context, d Deletion) (Deletion, error) {
-	d.Generation, d.match = 0, nil
-	if err := d.compile(); err != nil {
-		return d, fmt.Errorf("catalogue: delete: %w", err)
-	}
-	c.commits.Lock()
-	defer c.commits.Unlock()
-	// A generation must not be assigned twice, even if its record has been collected: blocks refer to it as
-	// applied. The greatest is never collected, so that a refresh shows it.
-	if err := c.Refresh(ctx); err != nil {
-		return d, fmt.Errorf("catalogue: delete: %w", err)
-	}
-	for {
-		c.mu.Lock()
-		d.Generation = c.maxGeneration + 1
-		c.mu.Unlock()
-		if n := len(c.view.Load().deletions); n >= maxDeletions {
-			return d, fmt.Errorf("catalogue: delete: %w: %d deletions wait for compaction, the limit is %d", model.ErrTransient, n, maxDeletions)
-		}
-		d.Committed = c.now()
-		stored, data, err := (&commit{id: deletionID(d.Generation), committed: d.Committed, deletion: &d}).stored()
-		if err != nil {
-			return d, fmt.Errorf("catalogue: delete: %w", err)
-		}
-		created, err := c.b.PutIfAbsent(ctx, recordName(stored.id), data)
-		if err != nil {
-			return d, fmt.Errorf("catalogue: delete: %w", err)
-		}
-		if created {
-			c.know(stored)
-			c.keep(ctx, stored, data)
-			return *stored.deletion, nil
-		}
-		// Another process has taken the generation.
-		taken, err := c.readOne(ctx, stored.id)
-		if err == nil && taken == nil {
-			err = fmt.Errorf("%w: %s: %w", model.ErrTransient, stored.id, bucket.ErrNotFound)
-		}
-		if err != nil {
-			return d, fmt.Errorf("catalogue: delete: %w", err)
-		}
-		if err := ctx.Err(); err != nil {
-			return d, errors.Join(model.ErrTransient, err)
-		}
-		c.know(taken)
-		c.rememberAll(ctx, []*commit{taken})
-	}
 }

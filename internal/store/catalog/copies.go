@@ -61,7 +61,7 @@ func (c *Catalog) spare(ctx context.Context, id string) (*commit, error) {
 	data, err := c.b.Get(ctx, copyName(name))
 	if err == nil {
 		var r *commit
-		if r, err = parseRecord(name, data); err == nil {
+		if r, err = c.parseCompiled(name, data); err == nil {
 			return r, nil
 		}
 	}
@@ -72,7 +72,7 @@ func (c *Catalog) spare(ctx context.Context, id string) (*commit, error) {
 	if e != nil {
 		return nil, err
 	}
-	r, e := parseRecord(name, data)
+	r, e := c.parseCompiled(name, data)
 	if e != nil {
 		c.log.Warn("the memory of a commit record is damaged", "record", name, "err", e)
 		return nil, err
@@ -87,7 +87,7 @@ func (c *Catalog) heal(ctx context.Context) error {
 	live := c.view.Load().ids
 	var bare []*commit
 	for id, r := range c.records {
-		needed := r.deletion != nil || c.shipStays(r)
+		needed := r.deletion != nil || r.cancels > 0 || c.shipStays(r)
 		for i := range r.blocks {
 			needed = needed || live[r.blocks[i].ID]
 		}

@@ -1,162 +1,222 @@
 package catalog
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
-	"regexp"
 	"slices"
-	"unicode/utf8"
 
 	"github.com/shaledb/shale/internal/model"
+	del "github.com/shaledb/shale/internal/store/deletion"
 )
 
-// Deletion hides rows: those of a tenant's series that satisfy all matchers, with times in a range, in blocks
-// that were committed before it. Readers apply it; compaction later drops the rows.
+// Deletion hides rows of blocks that hold rows from before it. Readers apply it; compaction later drops the
+// rows.
 type Deletion struct {
+	del.Deletion
 	// Generation numbers deletions without gaps, from 1. The catalogue assigns it.
 	Generation uint64
-	Signal     model.Signal
-	Tenant     string
-	// Matchers are never empty: to delete a whole tenant, say so by {Name: "", Op: MatchEqual, Value: ""}.
-	Matchers []Matcher
-	Range    model.TimeRange
+	// Fences say for each journal which rows came before the deletion.
+	Fences []Fence
 	// Committed is in Unix nanoseconds.
 	Committed int64
-
-	match []func(string) bool
 }
 
 // Matcher is a matcher that can be stored.
-type Matcher struct {
-	Name  string
-	Op    model.MatchOp
-	Value string
+type Matcher = del.Matcher
+
+// Fence is the place of a deletion in a journal: it hides rows of records with lower sequence numbers.
+type Fence struct {
+	Node       string
+	Epoch, Seq uint64
 }
 
-// String writes a matcher as PromQL does.
-func (m Matcher) String() string {
-	op := "?"
-	if int(m.Op) < len(matchOps) {
-		op = matchOps[m.Op]
-	}
-	return fmt.Sprintf("%s%s%q", m.Name, op, m.Value)
-}
-
-// Every process reads every deletion, and checks it for each series of its tenant.
-const (
-	maxMatchers     = 64
-	maxMatcherBytes = 64 << 10
-)
-
-// compile validates a deletion and compiles its matchers.
-func (d *Deletion) compile() error {
-	if err := model.CheckTenant(d.Tenant); err != nil {
-		return err
-	}
-	switch {
-	case d.Signal != model.Metrics && d.Signal != model.Logs:
-		return fmt.Errorf("%w: deletion: unknown signal %s", model.ErrInvalid, d.Signal)
-	case len(d.Matchers) == 0 || len(d.Matchers) > maxMatchers:
-		return fmt.Errorf("%w: deletion: expected 1 to %d matchers, got %d", model.ErrInvalid, maxMatchers, len(d.Matchers))
-	case d.Range.Min > d.Range.Max:
-		return fmt.Errorf("%w: deletion: the time range is empty", model.ErrInvalid)
-	case d.Generation > maxNumber:
-		return fmt.Errorf("%w: deletion: invalid generation %d", model.ErrInvalid, d.Generation)
-	}
-	d.match = d.match[:0]
-	size := 0
-	for _, m := range d.Matchers {
-		if size += len(m.Name) + len(m.Value); size > maxMatcherBytes {
-			return fmt.Errorf("%w: deletion: the matchers have more than %d bytes", model.ErrInvalid, maxMatcherBytes)
-		}
-		if !utf8.ValidString(m.Name) || !utf8.ValidString(m.Value) { // JSON would change it
-			return fmt.Errorf("%w: matcher of %q: name or value is not valid UTF-8", model.ErrInvalid, m.Name)
-		}
-		f, err := m.compile()
-		if err != nil {
-			return err
-		}
-		d.match = append(d.match, f)
-	}
-	return nil
-}
-
-func (m *Matcher) compile() (func(string) bool, error) {
-	want := m.Value
-	switch m.Op {
-	case model.MatchEqual:
-		return func(v string) bool { return v == want }, nil
-	case model.MatchNotEqual:
-		return func(v string) bool { return v != want }, nil
-	case model.MatchRegexp, model.MatchNotRegexp:
-		// As in PromQL: anchored to the whole value, and a dot matches a new line.
-		re, err := regexp.Compile("^(?s:" + want + ")$")
-		if err != nil {
-			return nil, fmt.Errorf("%w: matcher of %s: %v", model.ErrInvalid, m.Name, err)
-		}
-		wanted := m.Op == model.MatchRegexp
-		return func(v string) bool { return re.MatchString(v) == wanted }, nil
-	}
-	return nil, fmt.Errorf("%w: matcher of %s: unknown operator %d", model.ErrInvalid, m.Name, m.Op)
-}
-
-// Matches reports whether the labels satisfy all matchers.
-func (d *Deletion) Matches(l model.Labels) bool {
-	for i, f := range d.match {
-		if !f(string(l.Get(d.Matchers[i].Name))) {
-			return false
+// fence returns the sequence number of the deletion in a journal.
+func (d *Deletion) fence(node string, epoch uint64) (seq uint64, ok bool) {
+	for _, f := range d.Fences {
+		if f.Node == node && f.Epoch == epoch {
+			return f.Seq, true
 		}
 	}
-	return true
+	return 0, false
 }
 
-// ModelMatchers returns the matchers in the form that the reader of a block expects.
-func (d *Deletion) ModelMatchers() []model.Matcher {
-	ms := make([]model.Matcher, 0, len(d.match))
-	for i, m := range d.Matchers {
-		ms = append(ms, model.Matcher{Name: m.Name, Op: m.Op, Value: m.Value, Match: d.match[i]})
-	}
-	return ms
+// Reaches reports whether a block may hold rows of the tenant, the signal and the times of the deletion,
+// whenever they came.
+func (d *Deletion) Reaches(b *Block) bool {
+	return b.Signal == d.Signal && b.Range.Overlaps(d.Range) && b.HasTenant(d.Tenant)
 }
 
-// concerns reports whether a block may hold rows that the deletion hides.
-func (d *Deletion) concerns(b *Block) bool {
-	return b.Generation < d.Generation && b.Signal == d.Signal && b.Range.Overlaps(d.Range) && b.HasTenant(d.Tenant)
+// Precedes reports whether the deletion hides nothing of a block because of when it was made: the block has
+// lost the rows already, or all of its rows came later. A journal without a fence is one that had ended, so
+// its rows came before, unless the generation of the block says otherwise.
+func (d *Deletion) Precedes(b *Block) bool {
+	return b.Generation >= d.Generation || !d.follows(b)
 }
+
+// follows reports whether a block may have rows that came before the deletion, as far as the journals tell.
+func (d *Deletion) follows(b *Block) bool {
+	return len(b.Sources) == 0 || slices.ContainsFunc(b.Sources, func(s Source) bool {
+		seq, ok := d.fence(s.Node, s.Epoch)
+		return !ok || s.SeqLo <= seq
+	})
+}
+
+// Concerns reports whether a block may hold rows that the deletion hides.
+func (d *Deletion) Concerns(b *Block) bool { return d.Reaches(b) && !d.Precedes(b) }
 
 // Deletions is a list of deletions in the order of their generations.
 type Deletions []*Deletion
 
-// Ranges returns the time ranges in which a series is deleted; usually none.
-func (ds Deletions) Ranges(l model.Labels) []model.TimeRange {
-	var ranges []model.TimeRange
+// Applying returns the deletions that apply to a block and a tenant.
+func (ds Deletions) Applying(b *Block, tenant string) Deletions {
+	var found Deletions
 	for _, d := range ds {
-		if d.Matches(l) {
-			ranges = append(ranges, d.Range)
+		if d.Tenant == tenant && d.Concerns(b) {
+			found = append(found, d)
 		}
 	}
-	return ranges
+	return found
 }
 
-// CutRows removes the rows of r from index from on whose times lie in any of the ranges.
-func CutRows(r *model.Rows, from int, ranges []model.TimeRange) {
-	if len(ranges) == 0 {
-		return
+// Cuts returns what the deletions take of a series; usually nothing.
+func (ds Deletions) Cuts(l model.Labels) (cuts del.Cuts) {
+	for _, d := range ds {
+		cuts = cuts.Add(&d.Deletion, l)
 	}
-	out := from
-	for i := from; i < len(r.Times); i++ {
-		if slices.ContainsFunc(ranges, func(g model.TimeRange) bool { return g.Contains(r.Times[i]) }) {
-			continue
-		}
-		if out != i {
-			r.Times[out], r.Values[out] = r.Times[i], r.Values[i]
-			if len(r.Starts) > 0 {
-				r.Starts[out] = r.Starts[i]
+	return cuts
+}
+
+// shippedGeneration returns the generation of a shipped block: the greatest up to which every deletion was
+// made before the first row of the block. It follows from sequence numbers, and so does not depend on when
+// the shipper heard of a deletion. all are all known deletions, also the cancelled ones, and greatest is the
+// greatest generation that was ever seen.
+func shippedGeneration(b *Block, all Deletions, greatest uint64) uint64 {
+	for _, d := range all {
+		for _, s := range b.Sources {
+			if seq, ok := d.fence(s.Node, s.Epoch); ok && s.SeqLo <= seq {
+				return d.Generation - 1
 			}
-			if len(r.Kinds) > 0 {
-				r.Kinds[out] = r.Kinds[i]
-			}
 		}
-		out++
 	}
-	r.Truncate(out)
+	return greatest
+}
+
+// deletionID names the record of a generation. The name depends on nothing else, so that exactly one of two
+// concurrent writers succeeds.
+func deletionID(generation uint64) string { return fmt.Sprintf("delete-%016d", generation) }
+
+// cancelID names the record that cancels the deletion of a generation.
+func cancelID(generation uint64) string { return fmt.Sprintf("cancel-%016d", generation) }
+
+// allDeletions returns the deletions of all records, also the cancelled ones. mu must be held.
+func (c *Catalog) allDeletions() Deletions {
+	var all Deletions
+	for _, r := range c.records {
+		if r.deletion != nil {
+			all = append(all, r.deletion)
+		}
+	}
+	slices.SortFunc(all, func(a, b *Deletion) int { return cmp.Compare(a.Generation, b.Generation) })
+	return all
+}
+
+// cancelled returns the generations of the deletions that were cancelled. mu must be held.
+func (c *Catalog) cancelled() map[uint64]bool {
+	found := map[uint64]bool{}
+	for _, r := range c.records {
+		if r.cancels > 0 {
+			found[r.cancels] = true
+		}
+	}
+	return found
+}
+
+// cleaned returns for each block the greatest generation up to which no deletion hides any of its rows, as
+// compaction has found. mu must be held.
+func (c *Catalog) cleaned() map[string]uint64 {
+	found := map[string]uint64{}
+	for _, r := range c.records {
+		for _, x := range r.clean {
+			found[x.Block] = max(found[x.Block], x.Generation)
+		}
+	}
+	return found
+}
+
+// CleanBlock says that up to a generation no deletion hides any row of a block.
+type CleanBlock struct {
+	Block      string `json:"block"`
+	Generation uint64 `json:"generation"`
+}
+
+type deletionEntry struct {
+	del.Entry
+	Generation uint64       `json:"generation"`
+	Fences     []fenceEntry `json:"fences,omitempty"`
+}
+
+type fenceEntry struct {
+	Node  string `json:"node"`
+	Epoch uint64 `json:"epoch"`
+	Seq   uint64 `json:"seq"`
+}
+
+func deletionEntryOf(d *Deletion) (*deletionEntry, error) {
+	entry, err := d.Entry()
+	e := &deletionEntry{Entry: entry, Generation: d.Generation}
+	for _, f := range d.Fences {
+		e.Fences = append(e.Fences, fenceEntry(f))
+	}
+	return e, err
+}
+
+// deletion validates an entry. Its filter is not compiled yet: see [Catalog.parse].
+func (e *deletionEntry) deletion() (*Deletion, error) {
+	d := &Deletion{Generation: e.Generation}
+	for _, f := range e.Fences {
+		if f.Seq > maxNumber {
+			return nil, fmt.Errorf("invalid sequence number %d of a fence", f.Seq)
+		}
+		d.Fences = append(d.Fences, Fence(f))
+	}
+	if d.Generation == 0 || d.Generation > maxNumber {
+		return nil, fmt.Errorf("the deletion has generation %d", d.Generation)
+	}
+	var err error
+	d.Deletion, err = e.Entry.Deletion(nil)
+	return d, err
+}
+
+// checkDeletions validates what a record says about deletions.
+func (r *record) checkDeletions(c *commit) error {
+	kinds := 0
+	for _, is := range []bool{r.Deletion != nil, r.Cancels > 0, len(r.Clean) > 0, len(r.Blocks)+len(r.Replaces) > 0} {
+		if is {
+			kinds++
+		}
+	}
+	if kinds > 1 {
+		return errors.New("the record is of several kinds")
+	}
+	for _, x := range r.Clean {
+		if x.Generation == 0 || x.Generation > maxNumber {
+			return fmt.Errorf("block %q: invalid generation %d", x.Block, x.Generation)
+		}
+	}
+	if c.cancels, c.clean = r.Cancels, r.Clean; r.Cancels > 0 && cancelID(r.Cancels) != r.ID {
+		return fmt.Errorf("the record cancels the deletion of generation %d", r.Cancels)
+	}
+	if r.Deletion == nil {
+		return nil
+	}
+	d, err := r.Deletion.deletion()
+	if err != nil {
+		return err
+	}
+	if d.Committed = r.Committed; deletionID(d.Generation) != r.ID {
+		return fmt.Errorf("the record has the deletion of generation %d", d.Generation)
+	}
+	c.deletion = d
+	return nil
 }

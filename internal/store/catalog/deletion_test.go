@@ -8,102 +8,16 @@ import (
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"github.com/shaledb/shale/internal/bucket/fault"
 	"github.com/shaledb/shale/internal/model"
+	del "github.com/shaledb/shale/internal/store/deletion"
 )
 
 func deletion(tenant string, minTime, maxTime int64, ms ...Matcher) Deletion {
 	if len(ms) == 0 {
 		ms = []Matcher{{}} // everything
 	}
-	return Deletion{Signal: model.Metrics, Tenant: tenant, Range: model.TimeRange{Min: minTime, Max: maxTime}, Matchers: ms}
-}
-
-func TestMatches(t *testing.T) {
-	l := model.LabelsOf("__name__", "up", "job", "a\nb")
-	for _, test := range []struct {
-		m    Matcher
-		want bool
-	}{
-		{Matcher{}, true},
-		{Matcher{"__name__", model.MatchEqual, "up"}, true},
-		{Matcher{"__name__", model.MatchEqual, "u"}, false},
-		{Matcher{"__name__", model.MatchNotEqual, "up"}, false},
-		{Matcher{"instance", model.MatchEqual, ""}, true},
-		{Matcher{"instance", model.MatchNotEqual, ""}, false},
-		{Matcher{"instance", model.MatchRegexp, ".*"}, true},
-		{Matcher{"job", model.MatchRegexp, "a.b"}, true},
-		{Matcher{"job", model.MatchRegexp, "a"}, false},
-		{Matcher{"job", model.MatchNotRegexp, "a|b"}, true},
-	} {
-		for _, both := range []bool{false, true} {
-			d := deletion("t", 0, 1, test.m)
-			if both {
-				d.Matchers = append(d.Matchers, Matcher{"__name__", model.MatchNotEqual, "up"})
-			}
-			if err := d.compile(); err != nil {
-				t.Fatal(err)
-			}
-			if got := d.Matches(l); got != (test.want && !both) {
-				t.Errorf("%+v: %t", d.Matchers, got)
-			}
-		}
-	}
-	for what, d := range map[string]Deletion{
-		"tenant":      deletion("", 0, 1),
-		"times":       deletion("t", 1, 0),
-		"expression":  deletion("t", 0, 1, Matcher{"a", model.MatchRegexp, "("}),
-		"operator":    deletion("t", 0, 1, Matcher{"a", 9, ""}),
-		"UTF-8":       deletion("t", 0, 1, Matcher{"a", model.MatchEqual, "\xff"}),
-		"no matchers": {Signal: model.Metrics, Tenant: "t"},
-		"matchers":    deletion("t", 0, 1, make([]Matcher, maxMatchers+1)...),
-		"large":       deletion("t", 0, 1, Matcher{"a", model.MatchEqual, string(make([]byte, maxMatcherBytes))}),
-		"signal":      {Tenant: "t", Matchers: []Matcher{{}}, Signal: 9},
-	} {
-		if _, err := open(t, memory(t), nil).Delete(ctx, d); !errors.Is(err, model.ErrInvalid) {
-			t.Errorf("%s: %v", what, err)
-		}
-	}
-}
-
-func TestCutRows(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		var r, want model.Rows
-		from := rapid.IntRange(0, 3).Draw(t, "from")
-		var ranges []model.TimeRange
-		for range rapid.IntRange(0, 3).Draw(t, "ranges") {
-			a := rapid.Int64Range(0, 30).Draw(t, "min")
-			ranges = append(ranges, model.TimeRange{Min: a, Max: a + rapid.Int64Range(0, 10).Draw(t, "span")})
-		}
-		starts, blobs := rapid.Bool().Draw(t, "starts"), rapid.Bool().Draw(t, "blobs")
-		for i := range from + rapid.IntRange(0, 20).Draw(t, "rows") {
-			at, start := rapid.Int64Range(0, 40).Draw(t, "time"), int64(0)
-			if starts {
-				start = at + 1
-			}
-			keep := i < from || !slices.ContainsFunc(ranges, func(g model.TimeRange) bool { return g.Contains(at) })
-			for _, to := range []*model.Rows{&r, &want} {
-				switch {
-				case to == &want && !keep:
-				case blobs && i%2 == 0:
-					to.AppendBlob(at, model.KindExemplar, fmt.Appendf(nil, "row %d", i), start)
-				default:
-					to.Append(at, uint64(i), start)
-				}
-			}
-		}
-		CutRows(&r, from, ranges)
-		if r.Len() != want.Len() {
-			t.Fatalf("%d rows, not %d", r.Len(), want.Len())
-		}
-		for i := range r.Len() {
-			if r.Times[i] != want.Times[i] || !r.Same(i, &want, i) || r.Start(i) != want.Start(i) {
-				t.Fatalf("row %d", i)
-			}
-		}
-	})
+	return Deletion{Deletion: del.Deletion{Signal: model.Metrics, Tenant: tenant, Range: model.TimeRange{Min: minTime, Max: maxTime}, Matchers: ms}}
 }
 
 // TestGenerations checks which deletions apply to which blocks.

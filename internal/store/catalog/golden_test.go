@@ -17,6 +17,7 @@ import (
 	"github.com/shaledb/shale/internal/bucket/fault"
 	"github.com/shaledb/shale/internal/bucket/fs"
 	"github.com/shaledb/shale/internal/model"
+	del "github.com/shaledb/shale/internal/store/deletion"
 )
 
 // -rewrite writes the golden records of the newest version.
@@ -24,10 +25,20 @@ var rewrite = flag.Bool("rewrite", false, "write the golden records from the cod
 
 func goldens() map[string]*commit {
 	deletion := &Deletion{
-		Generation: 7, Signal: model.Metrics, Tenant: "a", Range: model.TimeRange{Min: -1, Max: math.MaxInt64}, Committed: 8,
-		Matchers: []Matcher{
-			{"__name__", model.MatchEqual, "up"}, {"job", model.MatchNotEqual, ""},
-			{"instance", model.MatchRegexp, "a.*|b"}, {"le", model.MatchNotRegexp, "\"<&>\u2028"},
+		Generation: 7, Committed: 8, Fences: []Fence{{"n", 1 << 60, 12}},
+		Deletion: del.Deletion{
+			Request: "0123456789abcdef", Signal: model.Metrics, Tenant: "a", Range: model.TimeRange{Min: -1, Max: math.MaxInt64},
+			Matchers: []Matcher{
+				{Name: "__name__", Op: model.MatchEqual, Value: "up"}, {Name: "job", Op: model.MatchNotEqual, Value: ""},
+				{Name: "instance", Op: model.MatchRegexp, Value: "a.*|b"}, {Name: "le", Op: model.MatchNotRegexp, Value: "\"<&>\u2028"},
+			},
+		},
+	}
+	lines := &Deletion{
+		Generation: 8, Committed: 9,
+		Deletion: del.Deletion{
+			Request: "1", Signal: model.Logs, Tenant: "a", Range: model.TimeRange{Min: 1, Max: 2}, NotBefore: 10,
+			Matchers: []Matcher{{Name: "app", Op: model.MatchEqual, Value: "web"}}, Filter: `{app="web"} |= "secret"`,
 		},
 	}
 	shipped := block("b1", math.MinInt64, math.MaxInt64)
@@ -53,6 +64,9 @@ func goldens() map[string]*commit {
 		"merged":  {id: "merged-1", committed: 7, replaces: []string{"a1", "a2"}, blocks: []Block{merged("m1", 3, 4), many}},
 		"expired": {id: listID("expired", []string{"b", "a"}), committed: 7, replaces: []string{"a", "b"}},
 		"delete":  {id: deletionID(7), committed: 8, deletion: deletion},
+		"lines":   {id: deletionID(8), committed: 9, deletion: lines},
+		"cancel":  {id: cancelID(8), committed: 10, cancels: 8},
+		"clean":   {id: listID("clean", []string{"b1 7"}), committed: 9, clean: []CleanBlock{{"b1", 7}}},
 	}
 }
 
@@ -80,7 +94,7 @@ func TestGolden(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(r, back, cmp.AllowUnexported(commit{}), cmpopts.IgnoreUnexported(Deletion{})); diff != "" {
+		if diff := cmp.Diff(r, back, cmp.AllowUnexported(commit{}), cmpopts.IgnoreUnexported(del.Deletion{})); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
@@ -208,7 +222,7 @@ func TestEnsureSeed(t *testing.T) {
 }
 
 func FuzzParseRecord(f *testing.F) {
-	for _, name := range []string{"ship", "idle", "rebuilt", "merged", "expired", "delete"} {
+	for _, name := range []string{"ship", "idle", "rebuilt", "merged", "expired", "delete", "lines", "cancel", "clean"} {
 		data, err := os.ReadFile("testdata/v2_" + name + ".json")
 		if err != nil {
 			f.Fatal(err)
@@ -238,7 +252,7 @@ func FuzzParseRecord(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(r, back, cmp.AllowUnexported(commit{}), cmpopts.IgnoreUnexported(Deletion{}), cmpopts.EquateEmpty()); diff != "" {
+		if diff := cmp.Diff(r, back, cmp.AllowUnexported(commit{}), cmpopts.IgnoreUnexported(del.Deletion{}), cmpopts.EquateEmpty()); diff != "" {
 			t.Fatal(diff)
 		}
 	})

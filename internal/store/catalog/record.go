@@ -31,6 +31,9 @@ type record struct {
 	Covered   []coverageEntry `json:"covered,omitempty"`
 	Skipped   []skipEntry     `json:"skipped,omitempty"`
 	Deletion  *deletionEntry  `json:"deletion,omitempty"`
+	// Cancels is the generation of a deletion that does not count any more.
+	Cancels uint64       `json:"cancels,omitempty"`
+	Clean   []CleanBlock `json:"clean,omitempty"`
 }
 
 type blockEntry struct {
@@ -86,24 +89,6 @@ type skipEntry struct {
 	Why   string `json:"why"`
 }
 
-type deletionEntry struct {
-	Generation uint64         `json:"generation"`
-	Signal     string         `json:"signal"`
-	Tenant     string         `json:"tenant"`
-	MinTime    int64          `json:"min_time"`
-	MaxTime    int64          `json:"max_time"`
-	Matchers   []matcherEntry `json:"matchers"`
-}
-
-type matcherEntry struct {
-	Name  string `json:"name"`
-	Op    string `json:"op"`
-	Value string `json:"value"`
-}
-
-// matchOps are the stored forms of the operators.
-var matchOps = [...]string{model.MatchEqual: "=", model.MatchNotEqual: "!=", model.MatchRegexp: "=~", model.MatchNotRegexp: "!~"}
-
 // commit is a record in memory.
 type commit struct {
 	id        string
@@ -111,6 +96,8 @@ type commit struct {
 	replaces  []string
 	blocks    []Block
 	deletion  *Deletion
+	cancels   uint64
+	clean     []CleanBlock
 	// ship is the number of a ship, 0 in other records. Its attempt names the process and the try.
 	ship    uint64
 	attempt string
@@ -129,14 +116,12 @@ func (c *commit) encode() ([]byte, error) {
 	for _, s := range c.skipped {
 		r.Skipped = append(r.Skipped, skipEntry(s))
 	}
-	if d := c.deletion; d != nil {
-		r.Deletion = &deletionEntry{d.Generation, d.Signal.String(), d.Tenant, d.Range.Min, d.Range.Max, nil}
-		for _, m := range d.Matchers {
-			if int(m.Op) >= len(matchOps) {
-				return nil, fmt.Errorf("matcher of %q: unknown operator %d", m.Name, m.Op)
-			}
-			r.Deletion.Matchers = append(r.Deletion.Matchers, matcherEntry{m.Name, matchOps[m.Op], m.Value})
+	if r.Cancels, r.Clean = c.cancels, c.clean; c.deletion != nil {
+		e, err := deletionEntryOf(c.deletion)
+		if err != nil {
+			return nil, err
 		}
+		r.Deletion = e
 	}
 	data, err := json.MarshalIndent(&r, "", "  ")
 	return sealed(append(data, '\n')), err
@@ -199,11 +184,11 @@ func parseRecord(name string, data []byte) (*commit, error) {
 // commit validates a record that was read.
 func (r *record) commit() (*commit, error) {
 	c := &commit{id: r.ID, committed: r.Committed, replaces: r.Replaces, attempt: r.Attempt}
-	if len(r.Blocks) == 0 && len(r.Replaces) == 0 && len(r.Covered) == 0 && r.Deletion == nil {
+	if len(r.Blocks) == 0 && len(r.Replaces) == 0 && len(r.Covered) == 0 && r.Deletion == nil && r.Cancels == 0 && len(r.Clean) == 0 {
 		return nil, errors.New("the record does not add, replace, cover or delete anything")
 	}
-	if r.Deletion != nil && len(r.Blocks)+len(r.Replaces) > 0 {
-		return nil, errors.New("the record both deletes and commits")
+	if err := r.checkDeletions(c); err != nil {
+		return nil, err
 	}
 	added := make(map[string]bool, len(r.Blocks))
 	for i := range r.Blocks {
@@ -221,16 +206,6 @@ func (r *record) commit() (*commit, error) {
 		if bucket.CheckName(ObjectName(id)) != nil || added[id] {
 			return nil, fmt.Errorf("the record replaces %q, which is not a valid name or is its own block", id)
 		}
-	}
-	if r.Deletion != nil {
-		d, err := r.Deletion.deletion()
-		if err != nil {
-			return nil, err
-		}
-		if d.Committed = r.Committed; deletionID(d.Generation) != r.ID {
-			return nil, fmt.Errorf("the record has the deletion of generation %d", d.Generation)
-		}
-		c.deletion = d
 	}
 	return c, r.addShip(c)
 }
@@ -279,25 +254,6 @@ func (e *blockEntry) block() (Block, error) {
 	}
 	b.Complete()
 	return b, nil
-}
-
-func (e *deletionEntry) deletion() (*Deletion, error) {
-	d := &Deletion{Generation: e.Generation, Tenant: e.Tenant, Range: model.TimeRange{Min: e.MinTime, Max: e.MaxTime}}
-	var err error
-	if d.Signal, err = parseSignal(e.Signal); err != nil {
-		return nil, err
-	}
-	for _, m := range e.Matchers {
-		op := slices.Index(matchOps[:], m.Op)
-		if op < 0 {
-			return nil, fmt.Errorf("matcher of %q: unknown operator %q", m.Name, m.Op)
-		}
-		d.Matchers = append(d.Matchers, Matcher{m.Name, model.MatchOp(op), m.Value})
-	}
-	if d.Generation == 0 {
-		return nil, errors.New("the deletion has generation 0")
-	}
-	return d, d.compile()
 }
 
 func parseSignal(s string) (model.Signal, error) {

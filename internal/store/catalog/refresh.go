@@ -171,6 +171,17 @@ func (c *Catalog) read(ctx context.Context, ids []string) ([]*commit, error) {
 	return records, g.Wait()
 }
 
+// parseCompiled reads a record and compiles the filter of a deletion.
+func (c *Catalog) parseCompiled(name string, data []byte) (*commit, error) {
+	r, err := parseRecord(name, data)
+	if err == nil && r.deletion != nil {
+		if err = r.deletion.Compile(c.filters); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return r, err
+}
+
 // readOne returns a record, or nil if there is none. If the record is damaged, it returns an intact copy.
 func (c *Catalog) readOne(ctx context.Context, id string) (*commit, error) {
 	name := recordName(id)
@@ -181,7 +192,7 @@ func (c *Catalog) readOne(ctx context.Context, id string) (*commit, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, cause := parseRecord(name, data)
+	r, cause := c.parseCompiled(name, data)
 	if cause != nil && errors.Is(cause, model.ErrCorrupt) {
 		r, err = c.spare(ctx, id)
 		if errors.Is(err, bucket.ErrNotFound) || errors.Is(err, model.ErrCorrupt) {

@@ -171,7 +171,7 @@ func (c *Catalog) nextShip(s *Ship, attempt string) (*commit, error) {
 	}
 	for _, b := range s.Blocks {
 		if c.holder[b.ID] == nil {
-			b.OrderLo, b.OrderHi, b.Generation = r.ship, r.ship, c.maxGeneration
+			b.OrderLo, b.OrderHi, b.Generation = r.ship, r.ship, shippedGeneration(&b, c.allDeletions(), c.maxGeneration)
 			r.blocks = append(r.blocks, b)
 		}
 	}

@@ -27,8 +27,9 @@ type Survey struct {
 	SeedKnown bool
 	Records   []SurveyRecord // in the order in which they were committed
 	Blocks    []SurveyBlock  // in the order of their first times
-	// Deletions ascend.
+	// Deletions ascend. Cancelled has the generations of those that were cancelled.
 	Deletions Deletions
+	Cancelled map[uint64]bool
 	// Journals are the journals that ships cover, by node and epoch.
 	Journals []SurveyJournal
 	// Orphans are objects of uploads that were not committed, Strays those of blocks whose record is lost with
@@ -220,6 +221,12 @@ func (s *Survey) record(ctx context.Context, name string) *commit {
 	})
 	if r.deletion != nil {
 		s.Deletions = append(s.Deletions, r.deletion)
+	}
+	if r.cancels > 0 {
+		if s.Cancelled == nil {
+			s.Cancelled = map[uint64]bool{}
+		}
+		s.Cancelled[r.cancels] = true
 	}
 	if s.copied[name] {
 		s.checkCopy(ctx, name)

@@ -29,8 +29,9 @@ type Compactor struct {
 	metrics *metrics
 	pace    *pacer
 
-	stop context.CancelFunc
-	done sync.WaitGroup
+	stop  context.CancelFunc
+	done  sync.WaitGroup
+	awake chan struct{} // of capacity 1: asks for a run before its time
 
 	// running is held during a run. It guards the fields below.
 	running sync.Mutex
@@ -41,6 +42,10 @@ type Compactor struct {
 	damaged map[string]int64
 	// clean holds blocks in which no series satisfies a deletion, by generation and block.
 	clean map[cleanBlock]bool
+	// known are the deletions of the last view of the catalogue, and checked the generations up to which no
+	// deletion hides any row of a block, which the catalogue is still to be told.
+	known   catalog.Deletions
+	checked map[string]uint64
 }
 
 // New returns a Compactor that does not run yet. It deletes the files that an earlier process left in the
@@ -54,8 +59,8 @@ func New(o Options) (*Compactor, error) {
 		return nil, fmt.Errorf("compaction: %w: %s: %v", model.ErrTransient, o.Dir, err)
 	}
 	return &Compactor{
-		o: o, metrics: newMetrics(o.Registerer), pace: &pacer{rate: o.BytesPerSecond},
-		settledIn: make(map[string]bool), damaged: make(map[string]int64), clean: make(map[cleanBlock]bool),
+		o: o, awake: make(chan struct{}, 1), metrics: newMetrics(o.Registerer), pace: &pacer{rate: o.BytesPerSecond},
+		settledIn: make(map[string]bool), damaged: make(map[string]int64), clean: make(map[cleanBlock]bool), checked: make(map[string]uint64),
 	}, nil
 }
 
@@ -101,10 +106,19 @@ func (c *Compactor) Run(ctx context.Context) {
 			c.o.Logger.Error("compaction failed in part; the next run retries", "err", err)
 		}
 		select {
+		case <-c.awake:
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
+	}
+}
+
+// Wake asks for a run before its time.
+func (c *Compactor) Wake() {
+	select {
+	case c.awake <- struct{}{}:
+	default:
 	}
 }
 
@@ -151,6 +165,7 @@ func (c *Compactor) mergeAll(ctx context.Context, res *Result) error {
 			return errors.Join(append(errs, err)...)
 		}
 		blocks, deletions := c.o.Catalog.Snapshot()
+		c.known = deletions
 		j, backlog := c.next(blocks, tried)
 		if j == nil && len(deletions) > 0 {
 			var err error
@@ -175,6 +190,9 @@ func (c *Compactor) mergeAll(ctx context.Context, res *Result) error {
 			continue
 		}
 		res.Merges++
+	}
+	if err := c.markClean(ctx); err != nil {
+		errs = append(errs, c.failed(err))
 	}
 	return errors.Join(errs...)
 }
@@ -217,7 +235,7 @@ func (c *Compactor) mayMerge(b *catalog.Block, tried map[string]bool) bool {
 // next returns the next merge, or nil, and the number of blocks that wait for a due merge.
 func (c *Compactor) next(blocks []catalog.Block, tried map[string]bool) (first *job, backlog int) {
 	for _, live := range groups(blocks) {
-		p := &planner{o: &c.o, now: c.o.Now(), live: live, may: func(b *catalog.Block) bool { return c.mayMerge(b, tried) }}
+		p := &planner{o: &c.o, now: c.o.Now(), live: live, deletions: c.known, may: func(b *catalog.Block) bool { return c.mayMerge(b, tried) }}
 		j, n := p.next()
 		if backlog += n; first == nil {
 			first = j

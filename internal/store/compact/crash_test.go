@@ -13,6 +13,7 @@ import (
 	"github.com/shaledb/shale/internal/bucket/fs"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/catalog"
+	"github.com/shaledb/shale/internal/store/deletion"
 )
 
 // TestCrash cuts the power before each change of the bucket's folder, during merges, deletions and
@@ -45,10 +46,10 @@ func TestCrash(t *testing.T) {
 		s.ship(t)
 		w.now += int64(3 * time.Hour)
 	}
-	w.remove(t, catalog.Deletion{
+	w.remove(t, catalog.Deletion{Deletion: deletion.Deletion{
 		Signal: model.Metrics, Tenant: "a", Range: model.Always(),
 		Matchers: []catalog.Matcher{{Name: "i", Op: model.MatchEqual, Value: "3"}},
-	})
+	}})
 	w.now += 2 * int64(day)
 	comp := w.compactor(t, w.c, func(o *Options) { o.MaxBlockBytes = 1 << 10; o.MaxInputs = 3 })
 	recording = true

@@ -2,7 +2,10 @@ package compact
 
 import (
 	"context"
+	"math"
+	"slices"
 
+	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/catalog"
 )
 
@@ -12,33 +15,85 @@ type cleanBlock struct {
 	block      string
 }
 
-// nextDeletion returns a merge of a block that still has deleted rows, or nil. A block in which no series
-// satisfies the deletion stays as it is.
+// nextDeletion returns a merge of a block that still has deleted rows, or nil. It notes the blocks in which
+// no series satisfies the deletions that concern them: they stay as they are.
 func (c *Compactor) nextDeletion(ctx context.Context, blocks []catalog.Block, deletions catalog.Deletions, tried map[string]bool) (*job, error) {
-	for _, d := range deletions {
-		for i := range blocks {
-			b := &blocks[i]
-			k := cleanBlock{d.Generation, b.ID}
-			if c.clean[k] || !c.mayMerge(b, tried) || len((catalog.Deletions{d}).Applying(b, d.Tenant)) == 0 {
-				continue
-			}
-			found, err := c.hasSeries(ctx, b, d)
-			if err != nil {
-				tried[b.ID] = true
-				return nil, err
-			}
-			if !found {
-				c.clean[k] = true
-				continue
-			}
-			cells := everything(b.Level)
-			if start, ok := inOneDay(b.Range); ok && b.Level == catalog.Settled {
-				cells = oneDay(start)
-			}
-			return &job{why: becauseDelete, inputs: []catalog.Block{*b}, cells: cells}, nil
+	for i := range blocks {
+		b := &blocks[i]
+		if !c.mayMerge(b, tried) {
+			continue
+		}
+		j, err := c.rewrite(ctx, b, deletions)
+		if err != nil {
+			tried[b.ID] = true
+		}
+		if j != nil || err != nil {
+			return j, err
 		}
 	}
 	return nil, nil
+}
+
+// rewrite returns the merge that drops the deleted rows of a block, or nil if that is not needed or must
+// wait.
+func (c *Compactor) rewrite(ctx context.Context, b *catalog.Block, deletions catalog.Deletions) (*job, error) {
+	checked := b.Generation
+	for _, d := range deletions {
+		if k := (cleanBlock{d.Generation, b.ID}); d.Concerns(b) && !c.clean[k] {
+			found, err := c.hasSeries(ctx, b, d)
+			switch {
+			case err != nil:
+				return nil, err
+			case found && d.Due(c.o.Now()):
+				cells := everything(b.Level)
+				if start, ok := inOneDay(b.Range); ok && b.Level == catalog.Settled {
+					cells = oneDay(start)
+				}
+				return &job{why: becauseDelete, inputs: []catalog.Block{*b}, cells: cells}, nil
+			case found: // it may still be cancelled, and later ones must wait with it
+				c.noteChecked(b, checked)
+				return nil, nil
+			}
+			c.clean[k] = true
+		}
+		checked = d.Generation
+	}
+	c.noteChecked(b, checked)
+	return nil, nil
+}
+
+// noteChecked notes that no deletion up to a generation hides any row of a block, if one of them concerns it.
+func (c *Compactor) noteChecked(b *catalog.Block, generation uint64) {
+	if generation > b.Generation && slices.ContainsFunc(c.known, func(d *catalog.Deletion) bool { return d.Generation <= generation && d.Concerns(b) }) {
+		c.checked[b.ID] = generation
+	}
+}
+
+// markClean writes what noteChecked has noted, so that readers need not look for rows of these deletions, and
+// the deletions count as carried out.
+func (c *Compactor) markClean(ctx context.Context) error {
+	if len(c.checked) == 0 {
+		return nil
+	}
+	var blocks []catalog.CleanBlock
+	for id, generation := range c.checked {
+		blocks = append(blocks, catalog.CleanBlock{Block: id, Generation: generation})
+	}
+	slices.SortFunc(blocks, func(a, b catalog.CleanBlock) int {
+		if a.Block < b.Block {
+			return -1
+		}
+		return 1
+	})
+	clear(c.checked)
+	for len(blocks) > 0 {
+		n := min(len(blocks), maxReplaced)
+		if err := c.o.Catalog.MarkClean(ctx, blocks[:n]); err != nil {
+			return err
+		}
+		blocks = blocks[n:]
+	}
+	return nil
 }
 
 // hasSeries reports whether any series of a block satisfies a deletion.
@@ -56,4 +111,42 @@ func (c *Compactor) hasSeries(ctx context.Context, b *catalog.Block, d *catalog.
 		return false, &inputError{b.ID, err}
 	}
 	return len(ranks) > 0, nil
+}
+
+// split divides deletions into those that a merge of the inputs applies and those that wait: all from the
+// first one on that concerns an input and may still be cancelled. The result of the merge gets the generation
+// of the last one that is applied.
+func split(inputs []catalog.Block, all catalog.Deletions, now int64) (apply, wait catalog.Deletions, generation uint64) {
+	for i, d := range all {
+		if !d.Due(now) && slices.ContainsFunc(inputs, func(b catalog.Block) bool { return d.Concerns(&b) }) {
+			return all[:i], all[i:], d.Generation - 1
+		}
+		generation = d.Generation
+	}
+	for i := range inputs {
+		generation = max(generation, inputs[i].Generation)
+	}
+	return all, nil, generation
+}
+
+// separated reports whether a deletion that must wait keeps the inputs apart: it concerns some of them, and
+// the block made of all would count its other rows as deleted, or none.
+func separated(inputs []catalog.Block, all catalog.Deletions, now int64) bool {
+	_, wait, generation := split(inputs, all, now)
+	if len(wait) == 0 {
+		return false
+	}
+	var sources []catalog.Source
+	for i := range inputs {
+		sources = append(sources, inputs[i].Sources...)
+	}
+	made := catalog.Block{Generation: generation, Sources: joinSources(sources), Range: model.TimeRange{Min: math.MinInt64, Max: math.MaxInt64}}
+	for _, d := range wait {
+		for i := range inputs {
+			if b := &inputs[i]; d.Reaches(b) && d.Precedes(b) != d.Precedes(&made) {
+				return true
+			}
+		}
+	}
+	return false
 }

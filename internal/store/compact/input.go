@@ -117,18 +117,21 @@ func (c *chain) openNext(ctx context.Context) bool {
 
 // cut removes deleted rows from the current series, and reports whether any row is left.
 func (c *chain) cut() bool {
-	ranges := c.deletions.Ranges(c.series.Labels)
-	if len(ranges) == 0 {
+	cuts := c.deletions.Cuts(c.series.Labels)
+	if len(cuts) == 0 {
 		return true
 	}
 	rows, text := c.series.Rows, c.series.Text
 	for _, f := range model.PointFamilies() {
-		catalog.CutRows(rows.Family(f), 0, ranges)
+		cuts.Rows(rows.Family(f), 0)
 	}
 	if text == nil {
 		return rows.Len() > 0
 	}
-	kept := &keptText{Text: text, ranges: outside(ranges)}
+	if cuts.Filtered(model.Always()) {
+		text = &filteredText{Text: text, cuts: cuts}
+	}
+	kept := &keptText{Text: text, ranges: outside(cuts.Ranges())}
 	hasLines, err := kept.hasRows(c.m.ctx)
 	if c.series.Text = nil; hasLines {
 		c.series.Text = kept

@@ -113,7 +113,11 @@ func Inspect(ctx context.Context, out io.Writer, b InspectBucket, o InspectOptio
 	}
 	fmt.Fprintln(w)
 	for _, d := range s.Deletions {
-		fmt.Fprintf(w, "deletion %d: %s of tenant %s %s, committed %s\n", d.Generation, matchers(d.Matchers), d.Tenant, timesOf(d.Range), instant(d.Committed))
+		end := ""
+		if s.Cancelled[d.Generation] {
+			end = ", cancelled"
+		}
+		fmt.Fprintf(w, "deletion %d: %s of tenant %s %s, committed %s%s\n", d.Generation, d.Query(), d.Tenant, timesOf(d.Range), instant(d.Committed), end)
 	}
 	for _, list := range []struct {
 		objects []catalog.SurveyObject
@@ -273,12 +277,4 @@ func sources(all []catalog.Source) string {
 		parts = append(parts, fmt.Sprintf("%s/%d: %d to %d", cmp.Or(s.Node, "?"), s.Epoch, s.SeqLo, s.SeqHi))
 	}
 	return strings.Join(parts, "; ")
-}
-
-func matchers(ms []catalog.Matcher) string {
-	var parts []string
-	for _, m := range ms {
-		parts = append(parts, m.String())
-	}
-	return "{" + strings.Join(parts, ", ") + "}"
 }

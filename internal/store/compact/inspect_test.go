@@ -13,6 +13,7 @@ import (
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/repair"
 	"github.com/shaledb/shale/internal/store/catalog"
+	"github.com/shaledb/shale/internal/store/deletion"
 )
 
 func TestInspect(t *testing.T) {
@@ -50,10 +51,10 @@ func TestInspect(t *testing.T) {
 	ship()
 	w.now += int64(time.Hour)
 	ship()
-	w.remove(t, catalog.Deletion{
+	w.remove(t, catalog.Deletion{Deletion: deletion.Deletion{
 		Signal: model.Metrics, Tenant: "a", Range: model.Always(),
 		Matchers: []catalog.Matcher{{Name: "i", Op: model.MatchEqual, Value: "3"}},
-	})
+	}})
 	inspect(0, "counts, in order", "shipped", "3 records, 2 blocks", `deletion 1: {i="3"} of tenant a ever to ever`)
 	w.now += 2 * int64(day)
 	if _, err := w.compactor(t, w.c, nil).RunOnce(ctx); err != nil {

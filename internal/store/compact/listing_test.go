@@ -12,6 +12,7 @@ import (
 	"github.com/shaledb/shale/internal/bucket"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/catalog"
+	"github.com/shaledb/shale/internal/store/deletion"
 )
 
 // hastyList is a bucket whose listings are not snapshots: a change happens during one of them, which shows a
@@ -85,9 +86,9 @@ func TestDeletionsAreKnownInOrder(t *testing.T) {
 	s.ship(t)
 	hasty := &hastyList{Bucket: w.bucket, before: map[int]func() string{3: func() string {
 		for _, tenant := range []string{"a", "b"} {
-			w.remove(t, catalog.Deletion{
+			w.remove(t, catalog.Deletion{Deletion: deletion.Deletion{
 				Signal: model.Metrics, Tenant: tenant, Range: model.TimeRange{Min: 0, Max: math.MaxInt64}, Matchers: []catalog.Matcher{{}},
-			})
+			}})
 		}
 		return "delete-0000000000000001"
 	}}}

@@ -87,19 +87,17 @@ func (c *Compactor) run(ctx context.Context, j *job, deletions catalog.Deletions
 
 func (c *Compactor) newMerge(ctx context.Context, j *job, deletions catalog.Deletions) *merge {
 	m := &merge{
-		c: c, ctx: ctx, job: j, deletions: deletions, weights: make(map[string]float64),
+		c: c, ctx: ctx, job: j, weights: make(map[string]float64),
 		small: c.o.BigTenantShare * float64(c.o.MaxBlockBytes), open: make(map[*blockWriter]bool),
 		orderLo: j.inputs[0].OrderLo, created: j.inputs[0].Created,
 	}
 	// All deletions up to the greatest generation of any input or deletion are known: see catalog.Refresh.
-	for _, d := range deletions {
-		m.generation = max(m.generation, d.Generation)
-	}
+	m.deletions, _, m.generation = split(j.inputs, deletions, c.o.Now())
 	for i := range j.inputs {
 		b := &j.inputs[i]
 		m.ids = append(m.ids, b.ID)
 		m.orderLo, m.orderHi = min(m.orderLo, b.OrderLo), max(m.orderHi, b.OrderHi)
-		m.created, m.generation = max(m.created, b.Created), max(m.generation, b.Generation)
+		m.created = max(m.created, b.Created)
 		m.sources = append(m.sources, b.Sources...)
 	}
 	m.sources = joinSources(m.sources)

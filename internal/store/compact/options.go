@@ -24,6 +24,8 @@ type Catalog interface {
 	Uploading(ctx context.Context, ids ...string) (done func(), err error)
 	// Replace makes blocks visible and their inputs invisible, atomically.
 	Replace(ctx context.Context, inputs []string, blocks []catalog.Block) error
+	// MarkClean notes blocks in which no deletion up to a generation hides any row.
+	MarkClean(ctx context.Context, blocks []catalog.CleanBlock) error
 	// Collect deletes garbage.
 	Collect(ctx context.Context, o catalog.CollectOptions) (catalog.Collected, error)
 }

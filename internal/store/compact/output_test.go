@@ -14,6 +14,7 @@ import (
 	"github.com/shaledb/shale/internal/bucket/fault"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/catalog"
+	"github.com/shaledb/shale/internal/store/deletion"
 	"github.com/shaledb/shale/internal/store/part"
 )
 
@@ -164,7 +165,7 @@ func TestAllDeleted(t *testing.T) {
 	w := newWorld(t, vfs.NewMem())
 	w.now = dayZero
 	w.shipMany(t, w.now, map[string]int{"a": 5})
-	w.remove(t, catalog.Deletion{Signal: model.Metrics, Tenant: "a", Matchers: []catalog.Matcher{{}}, Range: model.TimeRange{Min: 0, Max: math.MaxInt64}})
+	w.remove(t, catalog.Deletion{Deletion: deletion.Deletion{Signal: model.Metrics, Tenant: "a", Matchers: []catalog.Matcher{{}}, Range: model.TimeRange{Min: 0, Max: math.MaxInt64}}})
 	comp := w.compactor(t, w.c, nil)
 	// The day is not over.
 	if res, err := comp.RunOnce(ctx); err != nil || res.Merges != 1 || len(w.c.Live()) != 0 {
@@ -176,7 +177,7 @@ func TestAllDeleted(t *testing.T) {
 		t.Fatalf("%+v, %v", res, err)
 	}
 	// No series satisfies this one: the block is checked once and stays as it is.
-	w.remove(t, catalog.Deletion{Signal: model.Metrics, Tenant: "a", Matchers: []catalog.Matcher{{Name: "i", Value: "77"}}, Range: model.TimeRange{Min: 0, Max: math.MaxInt64}})
+	w.remove(t, catalog.Deletion{Deletion: deletion.Deletion{Signal: model.Metrics, Tenant: "a", Matchers: []catalog.Matcher{{Name: "i", Value: "77"}}, Range: model.TimeRange{Min: 0, Max: math.MaxInt64}}})
 	if res, err := comp.RunOnce(ctx); err != nil || res.Merges != 0 || len(comp.clean) != 1 {
 		t.Fatalf("%+v, %v", res, err)
 	}

@@ -29,6 +29,8 @@ type planner struct {
 	o    *Options
 	now  int64
 	live []catalog.Block // by order
+	// deletions that may still be cancelled keep blocks apart.
+	deletions catalog.Deletions
 	// may reports whether a block may be an input.
 	may func(*catalog.Block) bool
 }
@@ -245,8 +247,12 @@ const (
 	directoryBytes = 60
 )
 
-// fits reports whether these blocks may be merged together. Two always may.
+// fits reports whether these blocks may be merged together. Two always may, unless a deletion keeps them
+// apart.
 func (p *planner) fits(inputs []catalog.Block) bool {
+	if len(inputs) > 1 && separated(inputs, p.deletions, p.now) {
+		return false
+	}
 	if len(inputs) <= 2 || len(inputs) > maxReplaced {
 		return len(inputs) <= 2
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/shaledb/shale/internal/bucket/fault"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/catalog"
+	"github.com/shaledb/shale/internal/store/deletion"
 )
 
 // randomJob draws any merge that the rule allows, whatever the planner would do: of a random set of blocks
@@ -117,11 +118,11 @@ func TestMergesChangeNothing(t *testing.T) {
 					t.Fatal(err)
 				}
 			case 7:
-				d := catalog.Deletion{
+				d := catalog.Deletion{Deletion: deletion.Deletion{
 					Signal: rapid.SampledFrom([]model.Signal{model.Metrics, model.Logs}).Draw(t, "deleted signal"),
 					Tenant: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "tenant"),
 					Range:  model.TimeRange{Min: w.now - rapid.Int64Range(0, 4).Draw(t, "deleted days")*int64(day), Max: w.now}, Matchers: []catalog.Matcher{{}},
-				}
+				}}
 				if rapid.Bool().Draw(t, "one metric") {
 					d.Matchers = []catalog.Matcher{{Name: "__name__", Op: model.MatchEqual, Value: "m1"}}
 				}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/deletion"
 	"github.com/shaledb/shale/internal/store/part"
 )
 
@@ -46,6 +47,65 @@ func (t *keptText) hasRows(ctx context.Context) (bool, error) {
 
 func (t *keptText) Run(ctx context.Context, clip model.TimeRange) part.TextRun {
 	return &keptRun{ctx: ctx, text: t.Text, ranges: t.ranges, clip: clip}
+}
+
+// filteredText is the text of a series without the lines that filters delete.
+type filteredText struct {
+	part.Text
+	cuts deletion.Cuts
+}
+
+var _ part.BoundedText = (*filteredText)(nil)
+
+// Bounded marks the extent as an upper bound.
+func (t *filteredText) Bounded() {}
+
+func (t *filteredText) Run(ctx context.Context, clip model.TimeRange) part.TextRun {
+	return &filteredRun{TextRun: t.Text.Run(ctx, clip), ctx: ctx, cuts: t.cuts}
+}
+
+// filteredRun reads the lines of the pieces that a filter may concern. A piece without deleted lines stays as
+// it is stored.
+type filteredRun struct {
+	part.TextRun
+	ctx   context.Context
+	cuts  deletion.Cuts
+	piece *part.TextPiece
+	err   error
+}
+
+func (r *filteredRun) Next() bool {
+	for r.err == nil && r.TextRun.Next() {
+		r.piece = r.TextRun.Piece()
+		if !r.cuts.Filtered(r.piece.Times) {
+			return true
+		}
+		rows, err := r.piece.Rows(r.ctx)
+		if err != nil {
+			r.err = err
+			return false
+		}
+		left := model.TextRows{
+			Times: slices.Clone(rows.Times), Bytes: rows.Bytes, Begin: rows.Begin, Ends: rows.Ends, Metadata: rows.Metadata, MetadataOf: slices.Clone(rows.MetadataOf),
+		}
+		if !r.cuts.Text(&left) {
+			return true
+		}
+		if one := part.RunOfRows(&left); one.Next() {
+			r.piece = one.Piece()
+			return true
+		}
+	}
+	return false
+}
+
+func (r *filteredRun) Piece() *part.TextPiece { return r.piece }
+
+func (r *filteredRun) Err() error {
+	if r.err != nil {
+		return r.err
+	}
+	return r.TextRun.Err()
 }
 
 // keptRun walks one range after the other.

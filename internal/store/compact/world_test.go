@@ -284,11 +284,12 @@ func readAll(t fataler, b bucket.Bucket, c *catalog.Catalog) worldtest.Content {
 			if err != nil {
 				t.Fatal(err)
 			}
-			ranges := c.Deletions(&blocks[i], s.Tenant).Ranges(s.Labels)
+			cuts := c.Deletions(&blocks[i], s.Tenant).Cuts(s.Labels)
+			ranges := cuts.Ranges()
 			rows := s.Rows
 			id := worldtest.ID{Tenant: s.Tenant, Signal: blocks[i].Signal, Labels: string(s.Labels)}
 			for _, f := range model.PointFamilies() {
-				catalog.CutRows(rows.Family(f), 0, ranges)
+				cuts.Rows(rows.Family(f), 0)
 				got.AddRows(id, rows.Family(f))
 			}
 			for _, x := range linesOf(t, s.Text) {

@@ -10,6 +10,10 @@ import (
 // the buffers are full, and then so do the journal and all senders. Before Start nothing would make room, so
 // it does not wait, and the caller flushes when [Head.HalfFull] says so.
 func (h *Head) Apply(seq uint64, b *model.Batch) {
+	if b.Control.Kind != 0 {
+		h.applyControl(seq, b)
+		return
+	}
 	tenant := h.tenants.must(b.Tenant)
 	need := rows.BatchPeakBytes(b)
 	h.mu.Lock()

@@ -95,7 +95,7 @@ func (h *Head) Work(ctx context.Context) (bool, error) {
 		return true, nil
 	}
 	shipped, shipErr := h.shipDue(ctx)
-	return shipped, errors.Join(err, shipErr)
+	return shipped, errors.Join(err, shipErr, h.dropFences(ctx))
 }
 
 // pause is the wait between attempts of failing work; it grows from 0.1 to 10 s.

@@ -81,16 +81,23 @@ func (b *buffers) sealLabels() {
 	}
 }
 
+// endRuns says that no run may be combined with later ones.
+func (b *buffers) endRuns() {
+	for s := range signals {
+		for _, r := range b.runs[s] {
+			r.Flushing = true
+		}
+	}
+}
+
 // beginFlush seals everything and returns all runs, which from then on are not combined.
 func (b *buffers) beginFlush() (runs []*rows.Run, labelRuns []*labels.Run) {
 	b.sealRows()
 	b.sealLabels()
 	b.crowded = nil
+	b.endRuns()
 	for s := range signals {
-		for _, r := range b.runs[s] {
-			r.Flushing = true
-			runs = append(runs, r)
-		}
+		runs = append(runs, b.runs[s]...)
 		for _, r := range b.labelRuns[s] {
 			r.Flushing = true
 			labelRuns = append(labelRuns, r)

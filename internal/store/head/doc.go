@@ -32,6 +32,14 @@
 // Labels that wait for a flush are in the journal and in the label buffer, not in a file of their own:
 // docs/adr/0008-no-label-file.md has the reasons.
 //
+// # Deletions
+//
+// A deletion is a control record of the journal. Apply seals the row buffer there, and from then on queries
+// hide the rows below it. No flush, merge or ship joins rows from both sides of a deletion, so that the
+// catalogue can tell by sequence numbers which blocks it concerns. The head tells the catalogue of a deletion
+// before it ships anything, once. The manifest keeps deletions as long as the head has rows below them, and
+// for a while longer, since the label store still knows series whose rows are gone.
+//
 // # Locks
 //
 // Locks are taken in this order:

@@ -60,6 +60,7 @@ func (h *Head) commit(ctx context.Context, e edit) error {
 		m.Parts = append(m.Parts, info)
 	}
 	m.Covered = max(m.Covered, e.covered)
+	m.Fences = h.storedFences(m.Covered)
 	m.CheckOrder()
 	if err := m.Write(h.o.FS, h.o.Dir); err != nil {
 		// Whether the rename is durable is unknown, so the new files must stay until another manifest has taken

@@ -10,9 +10,9 @@ import (
 	"github.com/shaledb/shale/internal/store/part"
 )
 
-// Flush writes everything that has been applied into parts and truncates the journal: one data part and one
-// label part for each signal that has rows. They hold all rows and labels up to one sequence number, so a
-// single number says what parts cover.
+// Flush writes everything that has been applied into parts and truncates the journal: for each signal one
+// label part, and one data part for the rows between two deletions. They hold all rows and labels up to one
+// sequence number, so a single number says what parts cover.
 func (h *Head) Flush(ctx context.Context) error {
 	h.flushing.Lock()
 	defer h.flushing.Unlock()
@@ -20,14 +20,15 @@ func (h *Head) Flush(ctx context.Context) error {
 	h.mu.Lock()
 	e := edit{covered: h.mu.applied}
 	e.flushed, e.flushedLabels = h.mu.buffers.beginFlush()
+	control := h.mu.control
 	h.mu.Unlock()
-	if len(e.flushed) == 0 && len(e.flushedLabels) == 0 {
+	if len(e.flushed) == 0 && len(e.flushedLabels) == 0 && control <= h.Covered() {
 		return nil
 	}
 	started := time.Now()
 	for s := range signals {
 		signal := model.Signal(s)
-		err := h.flushRows(ctx, signal, &e)
+		err := h.flushSides(ctx, signal, &e)
 		if err == nil {
 			err = h.flushLabels(ctx, signal, &e)
 		}
@@ -63,27 +64,6 @@ func (h *Head) Advance(ctx context.Context, seq uint64) error {
 	defer h.mu.Unlock()
 	h.mu.applied = seq
 	return nil
-}
-
-func (h *Head) flushRows(ctx context.Context, s model.Signal, e *edit) error {
-	var inputs []part.Stream
-	var lo, hi uint64
-	for _, r := range e.flushed {
-		if r.Signal != s {
-			continue
-		}
-		r.Sort()
-		inputs = append(inputs, r.Stream())
-		if lo == 0 {
-			lo = r.SeqLo
-		}
-		hi = r.SeqHi
-	}
-	if len(inputs) == 0 {
-		return nil
-	}
-	o := h.writerOptions(s, lo, hi)
-	return h.writePart(ctx, o, local.Data, local.Young, inputs, nil, e)
 }
 
 func (h *Head) flushLabels(ctx context.Context, s model.Signal, e *edit) error {

@@ -34,8 +34,12 @@ func (h *Head) merge(ctx context.Context) (bool, error) {
 			return true, h.inSpace(in, 1, func() error { return h.joinLabels(ctx, signal, in) })
 		}
 		for _, g := range h.groups(signal) {
-			if in := neighbours(h.group(signal, local.Data, g)); len(in) > 1 {
-				return true, h.inSpace(in, 1, func() error { return h.mergeInto(ctx, signal, g, in) })
+			for all := h.group(signal, local.Data, g); len(all) > 0; {
+				one := h.oneSide(all)
+				all = all[len(one):]
+				if in := neighbours(one); len(in) > 1 {
+					return true, h.inSpace(in, 1, func() error { return h.mergeInto(ctx, signal, g, in) })
+				}
 			}
 		}
 	}
@@ -159,7 +163,7 @@ func (h *Head) sortOldest(ctx context.Context, s model.Signal, in []*local.Part)
 	if s == model.Logs {
 		in = in[:min(len(in), mostYoungText)]
 	}
-	in = h.fitting(in, 1)
+	in = h.fitting(h.oneSide(in), 1)
 	return h.inSpace(in, 1, func() error { return h.sortIntoWindows(ctx, s, in) })
 }
 

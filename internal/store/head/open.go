@@ -75,6 +75,9 @@ func (h *Head) openParts(ctx context.Context) error {
 	}
 	h.edits.manifest, h.mu.applied, h.epoch = *m, m.Covered, m.Epoch
 	h.o.Node = m.Node // a renamed machine must not ship the same rows under another name
+	if err := h.openFences(m); err != nil {
+		return fmt.Errorf("%s: %w", h.o.FS.PathJoin(h.o.Dir, local.ManifestName), err)
+	}
 	named := map[string]bool{}
 	for _, name := range []string{local.ManifestName, metadata.FileName} {
 		named[name], named[name+local.CopySuffix] = true, true
@@ -145,4 +148,22 @@ func (h *Head) firstManifest(files []string) (*local.Manifest, error) {
 	}
 	m := &local.Manifest{Version: local.ManifestVersion, Seed: h.o.Seed, Node: h.o.Node, Epoch: uint64(h.o.Now()), NextFile: 1}
 	return m, m.Write(h.o.FS, h.o.Dir)
+}
+
+// Recover applies the batches of the journal that are in no part. Replay must call its function with every
+// batch from a sequence number on, in order. Recover is called between Open and Start.
+//
+// Buffers that fill are flushed meanwhile, so that a journal of any length takes no more memory than normal
+// operation. Rows that are left in the buffers at the end are flushed when the server already serves.
+func (h *Head) Recover(ctx context.Context, replay func(ctx context.Context, from uint64, fn func(seq uint64, b *model.Batch) error) error) error {
+	h.startFlushing()
+	unhook := context.AfterFunc(ctx, h.Shut) // Apply may be waiting for disk space
+	defer unhook()
+	return replay(ctx, h.Covered()+1, func(seq uint64, b *model.Batch) error {
+		h.Apply(seq, b)
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("%w: %w", model.ErrClosed, err)
+		}
+		return nil
+	})
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/deletion"
 	"github.com/shaledb/shale/internal/store/head/metadata"
 	"github.com/shaledb/shale/internal/store/part"
 )
@@ -42,6 +43,10 @@ type Options struct {
 	// Truncate tells the journal that batches up to a sequence number are in parts.
 	Truncate func(covered uint64) error
 	Shipper  Shipper
+	// Deleter is told of deletions before anything is shipped; nil: of none.
+	Deleter Deleter
+	// Filters compiles the filters of deletions.
+	Filters deletion.Compiler
 	// Space is asked before merges and ships write; nil: no bound.
 	Space Space
 	// BucketApart says that objects of the bucket take none of that space.
@@ -68,6 +73,8 @@ type Limits struct {
 	Metadata metadata.Limits `embed:""`
 	// Tenants bounds the tenants (65,535, which is also the most there can be).
 	Tenants int `name:"limits.tenants" type:"count" default:"10000" placeholder:"N" min:"1" max:"65535" help:"Most tenants. Writes of further tenants are refused."`
+	// Deletion bounds deletions. The head carries them out whatever their number; app refuses further ones.
+	Deletion deletion.Limits `embed:""`
 }
 
 // Windows define when rows become blocks. The tags make the fields settings: see package config.

@@ -34,6 +34,7 @@ func (h *Head) pinLabelsLocked(s model.Signal) *query.View {
 	return &query.View{
 		LabelRuns:  h.mu.buffers.labelRuns[s],
 		LabelParts: h.pinPartsLocked(func(i *local.Info) bool { return i.Signal == s && i.Kind == local.Labels }),
+		Fences:     h.viewFencesLocked(s),
 		Seed:       h.o.Seed,
 	}
 }

@@ -209,7 +209,7 @@ func (h *Head) markShip(ctx context.Context, g signalGroup) (in []*local.Part, e
 	if err := h.roomToBuild(); err != nil {
 		return nil, err
 	}
-	in = h.fitting(in, h.shipFactor())
+	in = h.fitting(h.oneSide(in), h.shipFactor())
 	id := shipOf(g, in)
 	if err := h.reserve(id, h.shipFactor()*partBytes(in)); err != nil {
 		return nil, err

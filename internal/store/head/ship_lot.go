@@ -83,7 +83,13 @@ func (h *Head) shipTogether(ctx context.Context, lot []load) error {
 		s.Blocks, in, names = append(s.Blocks, l.blocks...), append(in, l.in...), append(names, string(l.group))
 	}
 	if len(s.Blocks) > 0 {
-		if err := h.o.Shipper.Ship(ctx, &s); err != nil {
+		// Deletions come first, so that no deleted row becomes visible. A crash may have come between the journal
+		// and the catalogue.
+		err := h.CommitDeletions(ctx)
+		if err == nil {
+			err = h.o.Shipper.Ship(ctx, &s)
+		}
+		if err != nil {
 			h.metrics.shipErrors.Inc()
 			return fmt.Errorf("ship %s: %w", strings.Join(names, ", "), err)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/deletion"
 	"github.com/shaledb/shale/internal/store/part"
 )
 
@@ -33,6 +34,20 @@ type Manifest struct {
 	// NextFile numbers the next part.
 	NextFile uint64 `json:"next_file"`
 	Parts    []Info `json:"parts"`
+	// Fences are the deletions of records up to Covered that concern rows of the folder.
+	Fences []Fence `json:"fences,omitempty"`
+}
+
+// Fence is a deletion at its place in the journal.
+type Fence struct {
+	Seq uint64 `json:"seq"`
+	// Cancelled says that the deletion hides nothing any more.
+	Cancelled bool `json:"cancelled,omitempty"`
+	// Committed says that the catalogue of the bucket knows of the deletion, or that it was cancelled.
+	Committed bool `json:"committed,omitempty"`
+	// Began is when the deletion was applied, in Unix nanoseconds.
+	Began    int64          `json:"began"`
+	Deletion deletion.Entry `json:"deletion"`
 }
 
 // Kind says whether a part holds rows or labels.

@@ -17,6 +17,7 @@ type cursor struct {
 	parts    []partRows
 	runs     []bufferedRows
 	prefetch seriesPrefetch
+	scratch  model.Rows
 }
 
 // open finds the parts and runs with rows of the request. Without any there are no series.
@@ -40,7 +41,7 @@ func (c *cursor) open(ctx context.Context) error {
 			continue
 		}
 		req.Cost.HeadBuffers.Add(1)
-		c.runs = append(c.runs, bufferedRows{rows: &t.Families[c.family], blobs: r.Blobs, rg: req.Range})
+		c.runs = append(c.runs, bufferedRows{rows: &t.Families[c.family], blobs: r.Blobs, rg: req.Range, seqHi: r.SeqHi})
 	}
 	if len(c.parts)+len(c.runs) == 0 {
 		return nil
@@ -82,11 +83,21 @@ func (c *cursor) Next(ctx context.Context) bool {
 		if more, c.err = c.prefetch.next(ctx); !more || c.err != nil {
 			return false
 		}
-		if has, c.err = c.seekRows(); has && c.err == nil {
+		if has, c.err = c.seekRows(); has && c.err == nil && len(c.fences) > 0 && c.hidden.setSeries(c.fences, c.Labels()) {
+			has, c.err = c.remains(ctx)
+		}
+		if has && c.err == nil {
 			return true
 		}
 	}
 	return false
+}
+
+// remains reports whether deletions leave any row of the current series in the range.
+func (c *cursor) remains(ctx context.Context) (bool, error) {
+	c.scratch.Reset()
+	err := c.AppendRows(ctx, &c.scratch)
+	return c.scratch.Len() > 0, err
 }
 
 // seekRows moves all runs to the current series and reports whether any part or run has rows of it.
@@ -127,12 +138,14 @@ func (c *cursor) AppendRows(_ context.Context, dst *model.Rows) error {
 		if err := c.parts[i].rows.AppendRows(uint32(rank), dst); err != nil {
 			return c.parts[i].part.WrapError(err)
 		}
+		c.hidden.below(c.parts[i].part.Info.SeqHi).Rows(dst, at)
 		// The rows of one part are in order.
 		ordered = ordered && (at == begin || at == dst.Len() || dst.Times[at-1] < dst.Times[at])
 	}
 	for i := range c.runs {
 		at := dst.Len()
 		c.runs[i].appendRows(dst)
+		c.hidden.below(c.runs[i].seqHi).Rows(dst, at)
 		ordered = ordered && at == dst.Len()
 	}
 	if !ordered {
@@ -164,6 +177,7 @@ type bufferedRows struct {
 	rows  *rows.FamilyRows
 	blobs rows.Blobs
 	rg    model.TimeRange
+	seqHi uint64
 	// The rows of the key of the last seek.
 	from, to int
 }

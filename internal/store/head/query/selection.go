@@ -15,6 +15,8 @@ type selection struct {
 	pages  part.Cache
 	req    *model.Request
 	series seriesUnion
+	fences []Fence // of the tenant
+	hidden hiding  // of the current series
 	// listBytes is the part of the request's quota that lists of series take.
 	listBytes int64
 	err       error
@@ -22,7 +24,14 @@ type selection struct {
 
 // pin takes references to what the request may need.
 func (s *Source) pin(req *model.Request) selection {
-	return selection{view: s.head.Pin(req.Signal), pages: s.pages, req: req}
+	v := s.head.Pin(req.Signal)
+	fences := v.fencesOf(req.Tenant)
+	if len(fences) > 0 && req.Unlabelled { // deletions are matched by labels
+		labelled := *req
+		labelled.Unlabelled = false
+		req = &labelled
+	}
+	return selection{view: v, pages: s.pages, req: req, fences: fences}
 }
 
 // openSeries finds the series.

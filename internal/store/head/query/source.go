@@ -17,6 +17,7 @@ type View struct {
 	LabelRuns  []*labels.Run
 	DataParts  []*local.Part // these and labelParts have a reference each
 	LabelParts []*local.Part
+	Fences     []Fence // in the order of the journal
 	Seed       model.KeySeed
 }
 
@@ -96,36 +97,44 @@ func (s *Source) Select(ctx context.Context, req *model.Request) ([]model.Cursor
 func (s *Source) LabelNames(ctx context.Context, req *model.Request, emit func(name []byte) error) error {
 	v := s.head.PinLabels(req.Signal)
 	defer v.release()
-	for _, p := range v.LabelParts {
-		if err := p.ChargedReaderFor(req, s.pages).LabelNames(ctx, req.Tenant, req.Matchers, emit); err != nil {
-			return p.WrapError(err)
-		}
-	}
-	return v.bufferedLabels(req, func(l model.Labels) error {
+	emitAll := func(l model.Labels) error {
 		for n, _, rest, ok := l.Next(); ok; n, _, rest, ok = rest.Next() {
 			if err := emit(n); err != nil {
 				return err
 			}
 		}
 		return nil
-	})
+	}
+	if len(v.fencesOf(req.Tenant)) > 0 {
+		return s.eachSeries(ctx, req, emitAll)
+	}
+	for _, p := range v.LabelParts {
+		if err := p.ChargedReaderFor(req, s.pages).LabelNames(ctx, req.Tenant, req.Matchers, emit); err != nil {
+			return p.WrapError(err)
+		}
+	}
+	return v.bufferedLabels(req, emitAll)
 }
 
 // LabelValues emits the values of one label.
 func (s *Source) LabelValues(ctx context.Context, req *model.Request, name string, emit func(value []byte) error) error {
 	v := s.head.PinLabels(req.Signal)
 	defer v.release()
+	emitValue := func(l model.Labels) error {
+		if value := l.Get(name); value != nil {
+			return emit(value)
+		}
+		return nil
+	}
+	if len(v.fencesOf(req.Tenant)) > 0 {
+		return s.eachSeries(ctx, req, emitValue)
+	}
 	for _, p := range v.LabelParts {
 		if err := p.ChargedReaderFor(req, s.pages).LabelValues(ctx, req.Tenant, name, req.Matchers, emit); err != nil {
 			return p.WrapError(err)
 		}
 	}
-	return v.bufferedLabels(req, func(l model.Labels) error {
-		if value := l.Get(name); value != nil {
-			return emit(value)
-		}
-		return nil
-	})
+	return v.bufferedLabels(req, emitValue)
 }
 
 // bufferedLabels visits the label sets that are in no part yet.

@@ -35,7 +35,7 @@ func (s *Source) openText(ctx context.Context, req *model.Request) (*textCursor,
 // run has its order, so that chunks of several may overlap.
 type textCursor struct {
 	selection
-	sources []textSource      // oldest first
+	sources []placedText      // oldest first
 	chunks  []model.TextChunk // of the current series
 }
 
@@ -43,6 +43,13 @@ type textCursor struct {
 type textSource interface {
 	// appendChunks appends the chunks of a key that may have rows in the request's range, by time.
 	appendChunks(ctx context.Context, k model.Key, dst []model.TextChunk) ([]model.TextChunk, error)
+}
+
+// placedText is a source at its place in the journal.
+type placedText struct {
+	textSource
+	seqHi uint64
+	wrap  func(error) error // adds its name to errors
 }
 
 // open finds the parts and runs with lines of the request. Parts come before runs, and older ones before
@@ -57,7 +64,8 @@ func (c *textCursor) open(ctx context.Context) error {
 		req.Cost.HeadParts.Add(1)
 		r := p.ReaderFor(req, c.pages)
 		order := uint64(firstTextOrder + len(c.sources))
-		c.sources = append(c.sources, &partText{newPartKeys(ctx, r, p, req.Tenant), r.TextAt(ctx, req, nil, order, p.WrapError)})
+		text := &partText{newPartKeys(ctx, r, p, req.Tenant), r.TextAt(ctx, req, nil, order, p.WrapError)}
+		c.sources = append(c.sources, placedText{text, p.Info.SeqHi, p.WrapError})
 	}
 	for _, r := range c.view.Runs {
 		r.Sort()
@@ -67,7 +75,8 @@ func (c *textCursor) open(ctx context.Context) error {
 		}
 		req.Cost.HeadBuffers.Add(1)
 		order := uint64(firstTextOrder + len(c.sources))
-		c.sources = append(c.sources, &bufferedText{rows: &t.Families[model.Text], blobs: r.Blobs, req: req, order: order})
+		text := &bufferedText{rows: &t.Families[model.Text], blobs: r.Blobs, req: req, order: order}
+		c.sources = append(c.sources, placedText{text, r.SeqHi, text.named})
 	}
 	if len(c.sources) == 0 {
 		return nil
@@ -86,8 +95,13 @@ func (c *textCursor) Next(ctx context.Context) bool {
 			return false
 		}
 		c.chunks = c.chunks[:0]
+		c.hidden.setSeries(c.fences, c.series.labels)
 		for _, s := range c.sources {
-			if c.chunks, c.err = s.appendChunks(ctx, c.series.key, c.chunks); c.err != nil {
+			from := len(c.chunks)
+			if c.chunks, c.err = s.appendChunks(ctx, c.series.key, c.chunks); c.err == nil {
+				c.chunks, c.err = c.hidden.below(s.seqHi).Chunks(ctx, c.chunks, from, s.wrap)
+			}
+			if c.err != nil {
 				return false
 			}
 		}
