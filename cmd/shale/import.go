@@ -262,15 +262,14 @@ func (c *importTSDBCmd) printReport(p *process, r *tsdbimport.Report) error {
 	return err
 }
 
-// sampleMeter shows samples, their rate and the time that is left.
-func sampleMeter(name string, total int64, read func() int64) progress.Meter {
-	begun, before := time.Now(), int64(-1)
+// sampleMeter shows samples, their rate and the time that is left. What an earlier run has done says nothing
+// about the rate.
+func sampleMeter(name string, total int64, done func() (now, earlier int64)) progress.Meter {
+	begun := time.Now()
+	read := func() int64 { n, _ := done(); return n }
 	return progress.Meter{Name: name, Total: total, Read: read, Detail: func() string {
-		n := read()
-		if before < 0 {
-			before = n // what an earlier run has done says nothing about the rate
-		}
+		n, earlier := done()
 		return fmt.Sprintf("%s of %s samples%s", humanize.Comma(n), humanize.Comma(total),
-			remaining(n-before, total-before, time.Since(begun), func(rate float64) string { return humanize.Comma(int64(rate)) + "/s" }))
+			remaining(n-earlier, total-earlier, time.Since(begun), func(rate float64) string { return humanize.Comma(int64(rate)) + "/s" }))
 	}}
 }

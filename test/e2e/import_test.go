@@ -110,7 +110,7 @@ func TestKillImport(t *testing.T) {
 		if err := c.Start(); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Duration(300+150*i) * time.Millisecond)
+		time.Sleep(time.Duration(200+100*i) * time.Millisecond)
 		_ = c.Process.Kill()
 		if c.Wait() != nil {
 			killed++

@@ -28,6 +28,7 @@ type Import struct {
 	Verify bool
 
 	done       atomic.Int64
+	earlier    atomic.Int64 // of done: in earlier runs
 	floats     atomic.Int64
 	histograms atomic.Int64
 	sender     *sender
@@ -67,8 +68,14 @@ func (i *Import) Total() (n int64) {
 	return n
 }
 
-// Done returns how many samples are sent or verified.
-func (i *Import) Done() int64 { return i.done.Load() }
+// Done returns how many samples are sent or verified, and how many of them were so before this run.
+func (i *Import) Done() (done, earlier int64) { return i.done.Load(), i.earlier.Load() }
+
+// skip notes what an earlier run has done.
+func (i *Import) skip(samples int64) {
+	i.earlier.Add(samples)
+	i.done.Add(samples)
+}
 
 // wanted reports whether a block is to be imported.
 func (i *Import) wanted(b *Block) bool {
@@ -113,7 +120,7 @@ func (i *Import) Run(ctx context.Context) (r *Report, err error) {
 // block imports one block, and returns how long sending took.
 func (i *Import) block(ctx context.Context, b *Block, r *Report) (sending time.Duration, err error) {
 	p := i.State.progress(b)
-	i.done.Add(p.Samples)
+	i.skip(p.Samples)
 	if p.Sent {
 		r.Imported++
 		r.Before++
@@ -121,7 +128,7 @@ func (i *Import) block(ctx context.Context, b *Block, r *Report) (sending time.D
 			return 0, nil
 		}
 		if p.Verified {
-			i.done.Add(p.Samples)
+			i.skip(p.Samples)
 			return 0, nil
 		}
 	}
