@@ -43,7 +43,7 @@ func TestBucketCopy(t *testing.T) {
 		"no source":      {[]string{filepath.Join(t.TempDir(), "none"), to}, "the source has no seed"},
 		"the same":       {[]string{from, from}, "are the same folder"},
 		"another bucket": {[]string{bucketOther(t), to}, "the target is another bucket"},
-		"a URL":          {[]string{"ftp://host/bucket", to}, "ftp"},
+		"a URL":          {[]string{"ftp://host/bucket", to}, "expected a folder"},
 		"nothing":        {[]string{from}, "<to>"},
 		"no one at work": {[]string{from, to, "--concurrency", "0"}, "at least 1"},
 	} {

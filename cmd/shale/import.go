@@ -29,7 +29,7 @@ type importCmd struct {
 }
 
 type importTSDBCmd struct {
-	Source      string          `arg:"" help:"Data folder of a Prometheus, one block, or the bucket of a Thanos or Mimir as a folder."`
+	Source      string          `arg:"" help:"Data folder of a Prometheus, one block, or the bucket of a Thanos or Mimir: a folder, or a URL such as s3://NAME/PREFIX?region=REGION."`
 	Address     string          `default:"http://127.0.0.1:9480" placeholder:"URL" help:"Server to import to."`
 	Tenant      string          `placeholder:"NAME" help:"Tenant to import as (X-Scope-OrgID). Default: for a bucket of Mimir the tenants of its folders, else the server's default."`
 	Start       string          `placeholder:"TIME" help:"Leave out samples before this time."`
@@ -59,7 +59,7 @@ Samples of the last hours are in no block yet. Ask the Prometheus for a snapshot
 
 Import the bucket of a Thanos without the label of its replicas, as a tenant:
 
-    shale import tsdb /mnt/thanos --drop-label prometheus_replica --tenant team-a
+    shale import tsdb 's3://thanos?region=eu-central-1' --drop-label prometheus_replica --tenant team-a
 
 Import all tenants of a Mimir under their names:
 
