@@ -73,11 +73,6 @@ func refusesWrites(err error) bool {
 // startJournal makes the journal ready for writes. It may be called again after an error.
 func (e *Engine) startJournal(ctx context.Context) error {
 	last := max(e.journal.LastSeq(), e.head.Covered())
-	// Another folder may have written to the bucket, which then knows later batches than this folder. New
-	// batches are newer than all of these and need higher numbers.
-	for _, b := range e.catalog.Live() {
-		last = max(last, b.SeqHi)
-	}
 	if err := e.head.Advance(ctx, last); err != nil {
 		return err
 	}

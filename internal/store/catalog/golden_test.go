@@ -257,3 +257,41 @@ func FuzzParseRecord(f *testing.F) {
 		}
 	})
 }
+
+// TestBadShips: a record of a ship that does not hold together is refused.
+func TestBadShips(t *testing.T) {
+	data, err := os.ReadFile("testdata/v2_ship.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := unsealed(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const id = "ship-0000000000000042"
+	for what, test := range map[string]struct{ id, old, new string }{
+		"attempt":    {id, `"attempt": "n1/0123456789ab/7"`, `"attempt": ""`},
+		"level":      {id, `"level": 0`, `"level": 1`},
+		"order":      {id, `"order_lo": 42`, `"order_lo": 41`},
+		"resolution": {id, `"resolution": 0`, `"resolution": 300000000000`},
+		"begin":      {id, `"from": 1,`, `"from": 0,`},
+		"gap":        {id, `"from": 101,`, `"from": 102,`},
+		"twice":      {id, `"node": "p0007"`, `"node": "n1", "epoch": 3, "node": "n1"`},
+		"reason":     {id, `"why": "does not decode"`, `"why": ""`},
+		"replaces":   {id, `"blocks"`, `"replaces": ["x"], "blocks"`},
+		"name":       {"merged-1", id, "merged-1"},
+		"number":     {"ship-42", id, "ship-42"},
+		"zero":       {"ship-0000000000000000", id, "ship-0000000000000000"},
+	} {
+		changed := strings.Replace(string(body), test.old, test.new, 1)
+		if what == "twice" {
+			changed = strings.Replace(changed, `"epoch": 1,`, `"epoch": 3,`, 1)
+		}
+		if changed == string(body) {
+			t.Fatalf("%s: there is no %s", what, test.old)
+		}
+		if _, err := parseRecord(recordName(test.id), sealed([]byte(changed))); !errors.Is(err, model.ErrCorrupt) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
