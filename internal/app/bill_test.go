@@ -146,7 +146,11 @@ func (w *billWorld) query() billedQuery {
 	nanos := strconv.FormatInt
 	pick := func(all ...string) string { return all[w.random.IntN(len(all))] }
 	app := pick(`app="a0"`, `app=~"a[01]"`, `app=~".+"`, `app="a7"`, `app!="a1",service_name="s"`)
-	switch w.random.IntN(6) {
+	switch w.random.IntN(8) {
+	case 5:
+		return set("/loki/api/v1/series", "match[]", `{`+app+`}`, "start", nanos(from, 10), "end", nanos(to, 10))
+	case 6:
+		return set("/loki/api/v1/index/volume_range", "query", `{`+app+`}`, "start", nanos(from, 10), "end", nanos(to, 10), "step", "30m")
 	case 0:
 		return set("/api/v1/query", "query", pick(`m`, `m[1h]`, `sum(count_over_time(m[24h]))`, `count(m) + count(m{i="3"})`, `m{i="5"}`), "time", seconds(to))
 	case 1:

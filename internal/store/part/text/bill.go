@@ -78,7 +78,7 @@ func (b *Estimate) enter(ctx context.Context, e *file.Entry) error {
 	if b.page != nil && b.page.e.Addr == e.Addr {
 		return nil
 	}
-	b.page = &billedPage{e: *e, ledger: b.ledger, uncertain: b.filters(e) || b.req.Cost.Bill.EndsEarly()}
+	b.page = &billedPage{e: *e, ledger: b.ledger, uncertain: e.Ranks > 1 || b.filters(e) || b.req.Cost.Bill.EndsEarly()}
 	if b.filters(e) && b.filter != e.Text.Filter {
 		if err := b.noteFilter(ctx, e.Text.Filter); err != nil {
 			return err
@@ -106,9 +106,11 @@ func (b *Estimate) noteFilter(ctx context.Context, a file.Addr) error {
 
 // billedPage is a unit of text in a query that is not run. It has no rows.
 type billedPage struct {
-	e         file.Entry
-	ledger    Ledger
-	uncertain bool // a filter may rule the unit out, or the query may end before it
+	e      file.Entry
+	ledger Ledger
+	// uncertain says that the unit may not be read: its times are those of several series, a filter may rule it
+	// out, or the query may end before it.
+	uncertain bool
 }
 
 // note notes the page of rows, and that of lines: what a query reads of a unit may depend on the rows. After
