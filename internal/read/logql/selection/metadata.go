@@ -20,6 +20,7 @@ func (x *Execution) FilterMetadata(ctx context.Context, r model.TimeRange) error
 	for i := range x.Requests {
 		req := x.Requests[i]
 		req.Range, req.LabelsOnly, req.TextFilter = r, true, nil
+		before := x.Quota.Charged().Bytes()
 		names, _, err := x.Read.LabelNames(ctx, &req, 0)
 		if err != nil {
 			return err
@@ -29,6 +30,7 @@ func (x *Execution) FilterMetadata(ctx context.Context, r model.TimeRange) error
 			taken[n] = true
 		}
 		x.Requests[i].TextFilter = x.Program.TextFilterIf(func(name string) bool { return !taken[name] })
+		_ = x.Quota.TakeBytes(before - x.Quota.Charged().Bytes()) // of the names; giving back does not fail
 	}
 	return nil
 }
