@@ -35,6 +35,9 @@ func TestPieces(t *testing.T) {
 		`max(sum by (path) (count_over_time({app="0"} | json [30s])))`,
 		`avg_over_time({app="0"} | json | unwrap ms [10s]) by (method)`,
 		`sum(sum by (path) (count_over_time({app="0"} | json [10s])) or vector(0))`,
+		`sum by (path) (bytes_over_time({app="0"} | json [10s] offset 20s))`,
+		`sum by (path) (count_over_time({app="0"} | json [10s])) unless absent_over_time({app="0"} | json | ms > 90 [1s] offset -15s)`,
+		`sum by (app, path) (rate({app=~".+"} | json [10s])) / on (app) group_left () sum by (app) (rate({app=~".+"} | json [10s]))`,
 		`topk(2, label_replace(sum by (path) (count_over_time({app="0"} | json [10s])), "path", "x", "path", ".*"))`,
 	} {
 		run := func(limit int64) (*Numbers, string, *model.Quota, error) {

@@ -24,7 +24,8 @@ type Stats struct {
 	// Entries is how many lines or values are in the result.
 	Entries int64
 	// Streams is how many streams the selector found, in that part of the range that was asked for in one
-	// piece and had most. Of a metric query it is the sum over its range aggregations.
+	// piece and had most. Of a metric query it is the sum over its range aggregations, and over the pieces in
+	// which they were evaluated.
 	Streams int64
 	// Pages counts the pages of lines within the selector and the range that was looked up, Skipped those
 	// whose filter said that they have no such line, and Read those that were read. The others could not
