@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -259,4 +260,51 @@ func TestQuotaOfText(t *testing.T) {
 // textEnder is a page that can be read from its end.
 type textEnder interface {
 	ReadTextEnd(ctx context.Context, index int, want model.TextWant, first func(times []int64) int, dst *model.TextRows) (int, error)
+}
+
+// TestSharedPages reads pages and releases them from several goroutines at once. Each has the columns that it
+// wants, whatever the others do with the memory of the page.
+func TestSharedPages(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(3, 3))
+	var all []textSeries
+	for i := range 6 {
+		all = append(all, textSeries{tenant: "t", labels: model.LabelsOf("app", fmt.Sprint(i)), rows: randomText(rnd, 5, 200, true)})
+	}
+	slices.SortFunc(all, func(a, b textSeries) int { return a.key().Compare(b.key()) })
+	z := tiny
+	z.TextBytes, z.TextRows = 20_000, 5000
+	r := writeText(t, all, logOptions(true, Fast), z)
+	req := &model.Request{Range: model.Always(), Quota: &model.Quota{MaxBytes: 1 << 30}, Cost: &model.Cost{}}
+	c := r.TextAt(context.Background(), req, nil, 7, unnamed)
+	chunks := make([][]model.TextChunk, len(all))
+	for rank := range all {
+		var err error
+		chunks[rank], err = c.Chunks(context.Background(), uint32(rank), nil)
+		parttest.Must(t, err)
+	}
+	wants := []model.TextWant{model.WantNoMore, model.WantLengths, model.WantLengths | model.WantNoMore, model.WantLines, model.WantMetadata | model.WantNoMore}
+	var readers sync.WaitGroup
+	for g := range 4 {
+		readers.Go(func() {
+			rnd := rand.New(rand.NewPCG(uint64(g), 4))
+			for range 300 {
+				rank, want := rnd.IntN(len(all)), wants[rnd.IntN(len(wants))]
+				if got := readChunks(t, chunks[rank], req.Range, want); !slices.Equal(got, wanted(all[rank].rows, req.Range, want)) {
+					t.Errorf("rank %d: other rows are read with %d", rank, want)
+				}
+				if rnd.IntN(2) == 0 {
+					chunks[rank][0].Page.Release()
+				}
+			}
+		})
+	}
+	readers.Wait()
+	for _, of := range chunks {
+		for _, c := range of {
+			c.Page.Release()
+		}
+	}
+	if left := req.Quota.Charged(); left != (model.Charge{}) {
+		t.Errorf("still charged: %+v", left)
+	}
 }
