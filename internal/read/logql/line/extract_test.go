@@ -134,7 +134,10 @@ var plainLines = []string{
 
 // TestExtractor compares an extractor with the stages, on lines that are written down and on changed ones.
 func TestExtractor(t *testing.T) {
-	lines := append(linetest.Lines(), plainLines...)
+	lines, changes := append(linetest.Lines(), plainLines...), 2000
+	if testing.Short() {
+		changes = 300
+	}
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, p := range newRunnerPairs(t) {
 		for _, stream := range streamsOfPairs {
@@ -143,7 +146,7 @@ func TestExtractor(t *testing.T) {
 				for _, l := range lines {
 					p.check(t, []byte(l), metadata)
 				}
-				for range 2000 {
+				for range changes {
 					p.check(t, changed(r, lines[r.IntN(len(lines))]), metadata)
 				}
 			}

@@ -114,7 +114,11 @@ func (e *Evaluation) pick(ctx context.Context, n *node) (*vector.Matrix, error) 
 		e.held[leaf] = &value{m, leaf.users}
 		return nil, nil
 	}
-	return top.Matrix(), nil
+	m = top.Matrix()
+	if !e.KeepOrder {
+		m.SortByLabels()
+	}
+	return m, nil
 }
 
 // order returns the operands in the order in which they are evaluated: first the one that needs more memory,

@@ -94,6 +94,21 @@ func TestNaive(t *testing.T) {
 	}
 }
 
+// addAll adds the series of a matrix to a Top, the last one first.
+func addAll(top *vector.Top, m *vector.Matrix) error {
+	for _, s := range slices.Backward(m.Series) {
+		err := top.Add(s.Labels, func(give func(step int, v float64)) {
+			for step := range s.Present.All() {
+				give(step, s.Values[step])
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 type fataler interface {
 	Fatalf(format string, args ...any)
 }
@@ -116,9 +131,12 @@ func compare(t fataler, e syntax.MetricExpr, seed uint64, steps vector.Steps, in
 	}
 	quota := &model.Quota{Pool: &model.QueryPool{MaxBytes: 1 << 40}}
 	reads := map[string]int{}
-	run := plan.Evaluation{Plan: p, Steps: steps, KeepOrder: instant, Quota: quota, Read: func(_ context.Context, l *plan.Leaf, extent plan.Extent, _ *vector.Top) (*vector.Matrix, error) {
+	run := plan.Evaluation{Plan: p, Steps: steps, KeepOrder: instant, Quota: quota, Read: func(_ context.Context, l *plan.Leaf, extent plan.Extent, top *vector.Top) (*vector.Matrix, error) {
 		reads[extent.Text]++
 		m := leaf(l)
+		if top != nil && l.Outer == nil && seed%2 == 0 {
+			return nil, addAll(top, m)
+		}
 		return m, quota.TakeBytes(m.Size())
 	}}
 	got, err := run.Run(context.Background())
@@ -186,4 +204,51 @@ func FuzzPlan(f *testing.F) {
 		}
 		compare(t, e, seed, vector.Steps{Count: int(1 + seed%70)}, seed%3 == 0)
 	})
+}
+
+// TestPicked: the first series of a leaf come without a matrix of all of them, and in the order of labels.
+func TestPicked(t *testing.T) {
+	for _, text := range []string{
+		`topk(2, rate({a="b"}[1m]))`, `bottomk(9, sum by (s) (rate({a="b"}[1m])))`, `topk(2, rate({a="b"}[1m])) + topk(2, rate({a="b"}[1m]))`,
+		`topk by (s) (2, rate({a="b"}[1m]))`, `topk(2, sum by (s) (rate({a="b"}[1m]) * 2))`, `topk(1, rate({a="b"}[1m])) or rate({a="b"}[1m])`,
+	} {
+		e, err := syntax.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := plan.Compile(e.(syntax.MetricExpr))
+		if err != nil {
+			t.Fatal(err)
+		}
+		quota := &model.Quota{Pool: &model.QueryPool{MaxBytes: 1 << 40}}
+		var results []string
+		for _, picks := range []bool{true, false} {
+			run := plan.Evaluation{Plan: p, Steps: vector.Steps{Count: 1}, Quota: quota, Read: func(_ context.Context, _ *plan.Leaf, extent plan.Extent, top *vector.Top) (*vector.Matrix, error) {
+				m := &vector.Matrix{Steps: extent.Steps}
+				for i, v := range []float64{1, 3, 2} {
+					m.Series = append(m.Series, vector.Series{Labels: model.LabelsOf("s", fmt.Sprint(i)), Values: []float64{v}, Present: vector.Set{1}})
+				}
+				if top != nil && picks {
+					return nil, addAll(top, m)
+				}
+				return m, quota.TakeBytes(m.Size())
+			}}
+			m, err := run.Run(context.Background())
+			if err != nil {
+				t.Fatal(err)
+			}
+			result := ""
+			for _, s := range m.Series {
+				result += fmt.Sprint(s.Labels, s.Values, s.Present)
+			}
+			results = append(results, result)
+			m.Release(quota)
+		}
+		if results[0] != results[1] {
+			t.Errorf("%s: %s if series are picked, %s if not", text, results[0], results[1])
+		}
+		if used := quota.Charged().Bytes(); used != 0 {
+			t.Errorf("%s: %d bytes stay charged", text, used)
+		}
+	}
 }
