@@ -240,7 +240,7 @@ func TestDeletionCrash(t *testing.T) {
 	must(t, e.Close())
 	step := 1
 	if testing.Short() {
-		step = 7
+		step = 29
 	}
 	for i := 0; i < len(snapshots); i += step {
 		s := &snapshots[i]
