@@ -38,7 +38,7 @@ staticcheck:
 unit:
 	go test -short -tags '$(TAGS)' ./...
 
-test: tools check race oracle damage e2e ## Run everything that CI runs, in under 20 minutes.
+test: tools check race oracle damage e2e ## Run everything that CI runs, in under 25 minutes.
 
 tools: # Install the programs that the tests need, if possible.
 	@.ci/tools
@@ -49,12 +49,14 @@ race: ## Test under the race detector.
 oracle: ## Compare the Prometheus API with Prometheus itself.
 	cd internal/api/prom/oracle && go vet ./... && go test -count=1 ./...
 
-# Loki's client takes minutes to build the first time, so it is built while the first tests run.
+# Loki's client takes minutes to build the first time, so it is built while the first tests run. The tests with bad
+# input mostly wait, so they run at the same time.
 e2e: ## Compare with real Prometheus servers, collectd, nc, logcli and OpenTelemetry for DURATION (60s), and read the blocks with Python.
 	@(cd test/logcli && go tool -n logcli >/dev/null) & built=$$!; \
+	go test -tags '$(TAGS),e2e' -count=1 -timeout 10m ./test/badinput & attacked=$$!; \
 	go test -tags '$(TAGS),e2e' -count=1 -timeout 30m -v ./test/e2e -duration $(DURATION); tested=$$?; \
-	wait $$built && exit $$tested
-	go test -tags '$(TAGS),e2e' -count=1 -timeout 10m ./test/badinput ./test/reader ./bench
+	wait $$built && wait $$attacked && exit $$tested
+	go test -tags '$(TAGS),e2e' -count=1 -timeout 10m ./test/reader ./bench
 
 damage: ## Damage 100 files at random, and ask 50 queries after each; make torture damages 1,000.
 	go test -tags '$(TAGS)' -count=1 -v ./internal/app -run TestRandomDamage

@@ -29,6 +29,8 @@ type Body struct {
 	Buf []byte // gathered and not sent yet
 	// Status is 0 until the header has been sent.
 	Status int
+	// count counts the request by its status, before the client can see the status. May be nil.
+	count func(status int)
 	// Broken says that the client got only a part of the body.
 	Broken bool
 	// ContentType is the type of the body.
@@ -165,6 +167,9 @@ func (b *Body) sendHeader(status int) {
 		b.quota.Settle()
 	}
 	b.Status = status
+	if b.count != nil {
+		b.count(status)
+	}
 	b.W.WriteHeader(status)
 }
 

@@ -71,14 +71,16 @@ func (m *WaitMetrics) observe(outcome string, took time.Duration) {
 // RequestBuckets are the bounds of Metrics.Seconds.
 var RequestBuckets = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120}
 
-// observe counts a request, and its time unless the connection left HTTP: such a connection lasts as long as
-// its client likes.
-func (m *Metrics) observe(name string, status int, took time.Duration, upgraded bool) {
-	if m == nil {
-		return
+// count counts a request.
+func (m *Metrics) count(name string, status int) {
+	if m != nil {
+		m.Requests.WithLabelValues(name, strconv.Itoa(status)).Inc()
 	}
-	m.Requests.WithLabelValues(name, strconv.Itoa(status)).Inc()
-	if !upgraded {
+}
+
+// observe takes the time of a request.
+func (m *Metrics) observe(name string, took time.Duration) {
+	if m != nil {
 		m.Seconds.WithLabelValues(name).Observe(took.Seconds())
 	}
 }

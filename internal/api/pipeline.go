@@ -69,6 +69,7 @@ type call struct {
 	hasTurn  bool
 	waited   time.Duration // for memory
 	upgraded bool
+	counted  bool
 }
 
 func (p *Pipeline) newCall(d *Dialect, e *Endpoint, w http.ResponseWriter, hr *http.Request) *call {
@@ -79,6 +80,7 @@ func (p *Pipeline) newCall(d *Dialect, e *Endpoint, w http.ResponseWriter, hr *h
 	}
 	c := &call{Pipeline: p, d: d, e: e, r: r, client: hr.Context(), body: &model.Quota{MaxBytes: l.MaxBytes, Pool: p.o.Forms}}
 	c.out = newBody(w, hr, p.memory, l.Timeout)
+	c.out.count = c.count
 	if !d.Bare {
 		c.out.cost = r.Cost
 		c.out.acceptEncoding(hr)
@@ -241,9 +243,26 @@ func (c *call) end() {
 		c.Gate.Leave()
 	}
 	c.out.release()
-	c.metrics.observe(c.e.Name, c.out.Status, time.Since(c.r.Began), c.upgraded)
+	c.countEnd()
 	if c.out.Broken {
 		// Cuts the connection, so that the client does not take a part of a response for the whole.
 		panic(http.ErrAbortHandler)
+	}
+}
+
+// count counts the request once. A client that has read its whole response finds it counted.
+func (c *call) count(status int) {
+	if !c.counted {
+		c.counted = true
+		c.metrics.count(c.e.Name, status)
+	}
+}
+
+// countEnd counts what only the end can tell: the time, and the request of an endpoint that sent its own
+// header. A connection that left HTTP has no time, for it lasts as long as its client likes.
+func (c *call) countEnd() {
+	c.count(c.out.Status)
+	if !c.upgraded {
+		c.metrics.observe(c.e.Name, time.Since(c.r.Began))
 	}
 }

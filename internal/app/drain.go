@@ -56,6 +56,9 @@ func (c *connections) watch(s *http.Server) {
 		conn.header.Store(0)
 		conn.request.Store(r)
 		if r.Body != http.NoBody {
+			// The server's own request keeps its body. With another one the server would not know how much is
+			// left: it would wait for the rest of a refused body before it responds, and reset the connection.
+			r = r.WithContext(r.Context())
 			r.Body = &watchedBody{r.Body, conn}
 		}
 		handler.ServeHTTP(w, r)

@@ -56,3 +56,24 @@ func TestStopDoesNotWaitForStalledClients(t *testing.T) {
 		}
 	}
 }
+
+// TestRefusalDoesNotWaitForTheBody: a request whose body is too large is refused at once, though the client
+// waits for the response before it sends the body, as with Expect: 100-continue.
+func TestRefusalDoesNotWaitForTheBody(t *testing.T) {
+	s := startServer(t, t.TempDir())
+	c, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+	must(t, err)
+	defer c.Close()
+	must(t, c.SetReadDeadline(time.Now().Add(30*time.Second))) // the server reads for a minute at most
+	_, err = fmt.Fprintf(c, "POST /api/v1/write HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", int64(1)<<62)
+	must(t, err)
+	r, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		t.Fatalf("expected a refusal, got %v", err)
+	}
+	r.Body.Close()
+	if r.StatusCode != http.StatusRequestEntityTooLarge || !r.Close {
+		t.Errorf("expected 413 and the end of the connection, got %d, close %v", r.StatusCode, r.Close)
+	}
+	must(t, s.stop())
+}
