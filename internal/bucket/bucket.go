@@ -42,13 +42,13 @@ const maxNameBytes = 1024
 
 // CheckName returns an error of class invalid unless the name is allowed for an object. It has at most 1024
 // bytes and consists of parts that are separated by single slashes. A part has at most 255 letters, digits
-// and -_.=+, and does not begin with a dot.
+// and -_.=+. It neither begins nor ends with a dot: Azure drops dots at the end.
 func CheckName(name string) error {
 	if name == "" || len(name) > maxNameBytes {
 		return fmt.Errorf("%w: object name of %d bytes", model.ErrInvalid, len(name))
 	}
 	for part := range strings.SplitSeq(name, "/") {
-		if part == "" || part[0] == '.' || len(part) > 255 {
+		if part == "" || part[0] == '.' || part[len(part)-1] == '.' || len(part) > 255 {
 			return fmt.Errorf("%w: object name %q", model.ErrInvalid, name)
 		}
 		for i := range len(part) {
