@@ -17,6 +17,7 @@ import (
 type inspectCmd struct {
 	Folder    inspectFolderCmd    `cmd:"" help:"List or check all files of a data folder."`
 	Catalogue inspectCatalogueCmd `cmd:"" help:"List or check the live blocks of a bucket."`
+	Bucket    inspectBucketCmd    `cmd:"" help:"Count the objects of a bucket, or check that its store can be used."`
 	Part      inspectPartCmd      `cmd:"" help:"Show a part of the local head."`
 	Block     inspectPartCmd      `cmd:"" help:"Show a block of the bucket."`
 	Journal   inspectJournalCmd   `cmd:"" help:"List or check the records of a journal."`
@@ -35,6 +36,10 @@ Check a bucket, also while a server runs, and repair it:
 
     shale inspect catalogue ./shale-data/bucket --check
     shale inspect catalogue ./shale-data/bucket --repair
+
+Find out whether an object store can be used:
+
+    shale inspect bucket 's3://shale-data/eu?region=eu-central-1' --check
 
 Set damaged local files aside, so that the server starts and says what is missing:
 

@@ -61,6 +61,8 @@ type EngineOptions struct {
 	Disk *disk
 	// BucketApart says that the bucket does not lie in the data folder.
 	BucketApart bool
+	// CheckBucket refuses a bucket before it is used; nil: it is taken as it is.
+	CheckBucket func(ctx context.Context) error
 	// Idle turns the background work off, for tests that do each step themselves.
 	Idle bool
 
@@ -217,9 +219,14 @@ func (e *Engine) partOfDisk(size int64) int64 {
 	return max(1<<20, min(size, e.o.Disk.limit/16))
 }
 
-// seed returns the seed of keys, and gives one to a new bucket. If the data folder is in use and the bucket
-// has no seed, the bucket is the wrong one or has lost the object.
+// seed checks the bucket, returns the seed of keys, and gives one to a new bucket. If the data folder is
+// in use and the bucket has no seed, the bucket is the wrong one or has lost the object.
 func (e *Engine) seed(ctx context.Context) (model.KeySeed, error) {
+	if e.o.CheckBucket != nil {
+		if err := e.o.CheckBucket(ctx); err != nil {
+			return 0, err
+		}
+	}
 	_, err := e.o.FS.Stat(e.o.FS.PathJoin(e.o.DataDir, "head", "MANIFEST"))
 	if err != nil { // a new data folder
 		return catalog.EnsureSeed(ctx, e.o.Bucket)

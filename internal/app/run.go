@@ -18,8 +18,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/shaledb/shale/internal/bucket"
-	"github.com/shaledb/shale/internal/bucket/fs"
+	"github.com/shaledb/shale/internal/bucket/location"
 	"github.com/shaledb/shale/internal/bucket/meter"
+	"github.com/shaledb/shale/internal/bucket/provider"
 	"github.com/shaledb/shale/internal/config"
 	"github.com/shaledb/shale/internal/model"
 )
@@ -119,15 +120,15 @@ func engineOptions(o *Options, registry *prometheus.Registry) (EngineOptions, *d
 	if err != nil {
 		return EngineOptions{}, nil, fmt.Errorf("%w: data folder %s: %v", model.ErrInvalid, c.DataDir, err)
 	}
-	bucketDir, err := filepath.Abs(c.BucketDir())
+	where, err := c.BucketLocation()
 	if err != nil {
-		return EngineOptions{}, nil, fmt.Errorf("%w: bucket %s: %v", model.ErrInvalid, c.BucketDir(), err)
+		return EngineOptions{}, nil, fmt.Errorf("%w: bucket: %w", model.ErrInvalid, err)
 	}
 	if err := os.MkdirAll(dataDir, 0o755); err != nil {
 		return EngineOptions{}, nil, fmt.Errorf("%w: data folder: %v", model.ErrInvalid, err)
 	}
-	var b bucket.Bucket
-	if b, err = fs.New(disk, bucketDir); err != nil {
+	b, _, err := provider.Open(disk, where)
+	if err != nil {
 		return EngineOptions{}, nil, err
 	}
 	if o.WrapBucket != nil {
@@ -144,6 +145,7 @@ func engineOptions(o *Options, registry *prometheus.Registry) (EngineOptions, *d
 		FS: disk, DataDir: dataDir, Bucket: meter.New(b, registry), Node: node,
 		MemoryBytes: c.MemoryBytes, Write: limits, Head: c.Head, Windows: c.Windows, Compact: c.Compact,
 		Retention: c.Retention, QueryTimeout: c.Query.Timeout,
-		Disk: d, BucketApart: !liesIn(bucketDir, dataDir), Registerer: registry, Logger: o.Logger,
+		Disk: d, BucketApart: where.Kind != location.Folder || !liesIn(where.Dir, dataDir), Registerer: registry, Logger: o.Logger,
+		CheckBucket: newBucketCheck(b, where, registry, o.Logger).run,
 	}, d, nil
 }

@@ -22,10 +22,9 @@ type room struct {
 func rooms() []room {
 	const (
 		language  = "a language sees series and costs, not where they come from"
-		objects   = "a provider knows bytes and names only"
 		callsRead = "a language asks for series"
 	)
-	return slices.Concat(writeRooms(), partRooms(), headRooms(), loadRooms(), logqlRooms(), moveRooms(), []room{
+	return slices.Concat(writeRooms(), bucketRooms(), partRooms(), headRooms(), loadRooms(), logqlRooms(), moveRooms(), []room{
 		{"model", nil, "model holds the words that all rooms speak; if it knew a room, no room could change alone"},
 		{"heap", nil, "heap is a data structure; it knows no room, not even model"},
 		{"jsonscan", nil, "a scanner of bytes knows no room, not even model"},
@@ -48,10 +47,6 @@ func rooms() []room {
 			"store/deletion": "deleted rows are cut out",
 			"repair":         "a bucket that was inspected has repairs",
 		}, "compaction rewrites blocks; it never sees the recent past"},
-		{"bucket", nil, "the contract of object stores; the meaning of the objects is for its users"},
-		{"bucket/*", map[string]string{
-			"bucket": "a provider or wrapper fulfils the contract",
-		}, objects},
 		{"cache", nil, "the contract of tiers names values by keys; it never knows what they mean"},
 		{"cache/*", map[string]string{
 			"cache": "a tier keeps the contract",
@@ -83,7 +78,7 @@ func rooms() []room {
 		{"client", nil, "a client judges a server from outside, so it never imports the engine"},
 		{"terminal", nil, "text for people is made of bytes and labels, wherever they come from"},
 		{"terminal/plot", nil, "a chart is made of numbers, wherever they come from"},
-		{"config", settings("api", "bill", "read/promql", "store/compact", "store/head", "write", "write/logs"), "settings are plain values; app carries them into the rooms"},
+		{"config", withLocation(settings("api", "bill", "read/promql", "store/compact", "store/head", "write", "write/logs")), "settings are plain values; app carries them into the rooms"},
 		{"archtest", nil, "the rules of the house stand outside it"},
 	})
 }
@@ -246,6 +241,12 @@ func settings(rooms ...string) map[string]string {
 	for _, room := range rooms {
 		may[room] = "config embeds the settings of the room, a plain struct, and uses nothing else of it"
 	}
+	return may
+}
+
+// withLocation adds the arrow by which the setting of the bucket is checked.
+func withLocation(may map[string]string) map[string]string {
+	may["bucket/location"] = "the setting of the bucket is a URL"
 	return may
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/shaledb/shale/internal/api"
 	"github.com/shaledb/shale/internal/bill"
+	"github.com/shaledb/shale/internal/bucket/location"
 	"github.com/shaledb/shale/internal/read/promql"
 	"github.com/shaledb/shale/internal/store/compact"
 	"github.com/shaledb/shale/internal/store/head"
@@ -18,7 +19,7 @@ import (
 // (size, time, count).
 type Config struct {
 	DataDir string `name:"data-dir" default:"./shale-data" placeholder:"DIR" help:"Folder for all data on this machine. Created if missing; only one process may use it at a time."`
-	Bucket  string `name:"bucket" default:"" placeholder:"DIR" help:"Folder that serves as the bucket, for finished blocks and the catalogue. Empty: the folder 'bucket' in the data folder."`
+	Bucket  string `name:"bucket" default:"" placeholder:"DIR|URL" help:"Bucket for finished blocks and the catalogue: a folder, or a URL such as s3://NAME/PREFIX?region=REGION, gs://NAME/PREFIX or azblob://NAME/PREFIX?account=ACCOUNT. It must not hold credentials: the parameter credentials-file names a file with them. Empty: the folder 'bucket' in the data folder."`
 
 	HTTPListen     string `name:"http-listen" default:"127.0.0.1:9480" placeholder:"HOST:PORT" help:"Address for all HTTP: writes, queries, /metrics, /ready. There is no authentication: expose it to trusted networks only."`
 	HTTPProfiles   Switch `name:"http-pprof" default:"off" placeholder:"on|off" help:"Serve profiles of the process at /debug/pprof/ of http-listen, for go tool pprof. Whoever reaches the port can take them: they slow the process down and show its command line."`
@@ -72,12 +73,17 @@ type Log struct {
 	Format Format `name:"log.format" default:"text" placeholder:"FORMAT" help:"Format of Shale's own log on standard error: text (key=value) or json."`
 }
 
-// BucketDir returns the folder of the bucket.
-func (c *Config) BucketDir() string {
-	if c.Bucket != "" {
-		return c.Bucket
+// BucketLocation returns where the bucket is. Folders are absolute.
+func (c *Config) BucketLocation() (location.Location, error) {
+	text := c.Bucket
+	if text == "" {
+		text = filepath.Join(c.DataDir, "bucket")
 	}
-	return filepath.Join(c.DataDir, "bucket")
+	l, err := location.Parse(text)
+	if err == nil && l.Kind == location.Folder {
+		l.Dir, err = filepath.Abs(l.Dir)
+	}
+	return l, err
 }
 
 // OldestAge returns the age beyond which samples are refused, 0 if every age is accepted, and the setting

@@ -22,6 +22,10 @@ type rule struct {
 func rules() []rule {
 	return []rule{
 		{"data-dir", func(c *Config) error { return notEmpty(c.DataDir) }},
+		{"bucket", func(c *Config) error {
+			_, err := c.BucketLocation()
+			return err
+		}},
 		{"http-listen", func(c *Config) error { return hostPort(c.HTTPListen) }},
 		{"graphite-listen", func(c *Config) error {
 			if c.GraphiteListen == "" {

@@ -1,0 +1,238 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/shaledb/shale/internal/bucket"
+	"github.com/shaledb/shale/internal/bucket/check"
+	bucketfs "github.com/shaledb/shale/internal/bucket/fs"
+	"github.com/shaledb/shale/internal/bucket/location"
+	"github.com/shaledb/shale/internal/bucket/provider"
+	"github.com/shaledb/shale/internal/config"
+	"github.com/shaledb/shale/internal/repair"
+	"github.com/shaledb/shale/internal/store/catalog"
+	"github.com/shaledb/shale/internal/store/compact"
+)
+
+type inspectCatalogueCmd struct {
+	bucketArg
+	Check   bool   `help:"Read every live block and compare it with its commit record."`
+	Repair  bool   `help:"Check, and then ask about each repair that is possible. What is damaged is set aside, nothing is deleted. A server may run meanwhile."`
+	Yes     bool   `help:"With --repair: do all repairs without asking."`
+	DataDir string `xor:"memory" type:"existingdir" placeholder:"DIR" help:"Data folder of a server that uses the bucket: the commit records that it remembers are compared, too. Default: the folder that the bucket lies in, if it is a data folder."`
+	// NoDataDir is not the default of a missing DataDir: a rebuilt record next to a remembered one gives a block
+	// two records.
+	NoDataDir bool `xor:"memory" help:"With --repair: rebuild lost commit records although no data folder is known that may remember them."`
+}
+
+// rememberedDir is the folder of a data folder in which a server keeps copies of commit records.
+const rememberedDir = "remembered"
+
+// memoryOf opens the memory of a data folder; nil: there is none.
+func memoryOf(dataDir string) (catalog.Reader, error) {
+	dir := filepath.Join(dataDir, rememberedDir)
+	if _, err := os.Stat(dir); err != nil {
+		return nil, nil
+	}
+	return bucketfs.New(vfs.Default, dir)
+}
+
+// Run lists the contents of the bucket, reports what is wrong, and repairs it if asked.
+func (i *inspectCatalogueCmd) Run(ctx context.Context, p *process) error {
+	if (i.Yes || i.NoDataDir) && !i.Repair {
+		return usageError{fmt.Errorf("--yes and --no-data-dir need --repair")}
+	}
+	b, l, _, err := i.open()
+	if err != nil {
+		return err
+	}
+	o := compact.InspectOptions{Check: i.Check || i.Repair}
+	dataDir := i.DataDir
+	if dataDir == "" && l.Kind == location.Folder {
+		dataDir = filepath.Dir(filepath.Clean(l.Dir))
+	}
+	if dataDir != "" {
+		if o.Memory, err = memoryOf(dataDir); err != nil {
+			return err
+		}
+	}
+	if i.DataDir != "" && o.Memory == nil {
+		return fmt.Errorf("%s has no folder %s, in which a server remembers commit records", i.DataDir, rememberedDir)
+	}
+	found, err := compact.Inspect(ctx, p.stdout, b, o)
+	if err != nil {
+		return err
+	}
+	wrong, withheld := found.Wrong, 0
+	if i.Repair && wrong > 0 {
+		var repairs []repair.Step
+		repairs, withheld = found.Repairs(ctx, b, time.Now(), i.NoDataDir)
+		done, err := repairAll(ctx, p, repairs, i.Yes)
+		if err != nil {
+			return err
+		}
+		if done > 0 {
+			fmt.Fprintf(p.stdout, "\nafter %d repairs:\n\n", done)
+			if found, err = compact.Inspect(ctx, p.stdout, b, o); err != nil {
+				return err
+			}
+			wrong = found.Wrong
+		}
+	}
+	if withheld > 0 {
+		return fmt.Errorf("%d things are wrong in %s; %d more repairs are possible, but a server may remember the lost commit records: name its data folder with --data-dir, or add --no-data-dir if that is lost, too", wrong, l, withheld)
+	}
+	if wrong > 0 {
+		return fmt.Errorf("%d things are wrong in %s", wrong, l)
+	}
+	return nil
+}
+
+// bucketArg names a bucket on the command line.
+type bucketArg struct {
+	Bucket string `arg:"" placeholder:"DIR|URL" help:"Bucket: a folder, or a URL such as s3://NAME/PREFIX?region=REGION."`
+}
+
+// open opens the bucket. A folder must exist.
+func (a *bucketArg) open() (bucket.Bucket, location.Location, provider.Unfinished, error) {
+	l, err := location.Parse(a.Bucket)
+	if err != nil {
+		return nil, l, nil, usageError{fmt.Errorf("<bucket>: %w", err)}
+	}
+	if l.Kind == location.Folder {
+		info, err := os.Stat(l.Dir)
+		switch {
+		case err != nil:
+			return nil, l, nil, usageError{fmt.Errorf("<bucket>: %w", err)}
+		case !info.IsDir():
+			return nil, l, nil, usageError{fmt.Errorf("<bucket>: %s is a file, not a folder", l.Dir)}
+		}
+	}
+	b, unfinished, err := provider.Open(vfs.Default, l) // opening changes nothing before the first put
+	return b, l, unfinished, err
+}
+
+type inspectBucketCmd struct {
+	bucketArg
+	Check bool `help:"Test whether the store keeps what Shale relies on, with objects below check/ that are removed afterwards. A server may run meanwhile."`
+	JSON  bool `name:"json" help:"Print one JSON object."`
+}
+
+// bucketReport is the output of the command.
+type bucketReport struct {
+	Bucket string `json:"bucket"`
+	// Steps are those of the check.
+	Steps []stepReport `json:"steps,omitempty"`
+	// Folders count the objects by the first part of their names.
+	Folders    []folderReport `json:"folders,omitempty"`
+	Unfinished []uploadReport `json:"unfinished_uploads,omitempty"`
+}
+
+type stepReport struct {
+	Step    string  `json:"step"`
+	OK      bool    `json:"ok"`
+	Seconds float64 `json:"seconds"`
+	Error   string  `json:"error,omitempty"`
+}
+
+type folderReport struct {
+	Folder  string `json:"folder"`
+	Objects int64  `json:"objects"`
+	Bytes   int64  `json:"bytes"`
+}
+
+type uploadReport struct {
+	Object string    `json:"object"`
+	Begun  time.Time `json:"begun"`
+}
+
+// Run counts the objects of a bucket, or checks the store.
+func (i *inspectBucketCmd) Run(ctx context.Context, p *process) error {
+	b, l, unfinished, err := i.open()
+	if err != nil {
+		return err
+	}
+	report := bucketReport{Bucket: l.String()}
+	var failed error
+	if i.Check {
+		depth := check.Thorough
+		if l.Kind == location.Folder {
+			depth = check.Usual
+		}
+		failed = check.Run(ctx, b, depth, func(s check.Step) {
+			r := stepReport{Step: s.Name, OK: s.Err == nil, Seconds: s.Took.Seconds()}
+			if s.Err != nil {
+				r.Error = s.Err.Error()
+			}
+			report.Steps = append(report.Steps, r)
+		})
+	} else if report.Folders, err = countObjects(ctx, b); err != nil {
+		return err
+	}
+	if unfinished != nil && failed == nil {
+		err = unfinished(ctx, func(name string, begun time.Time) {
+			report.Unfinished = append(report.Unfinished, uploadReport{name, begun.UTC()})
+		})
+	}
+	if i.JSON {
+		out := json.NewEncoder(p.stdout)
+		out.SetIndent("", "  ")
+		err = errors.Join(err, out.Encode(report))
+	} else {
+		err = errors.Join(err, report.print(p))
+	}
+	return errors.Join(failed, err)
+}
+
+func countObjects(ctx context.Context, b bucket.Bucket) ([]folderReport, error) {
+	counts := map[string]folderReport{}
+	err := b.List(ctx, "", func(name string, size int64) error {
+		folder, _, below := strings.Cut(name, "/")
+		if below {
+			folder += "/"
+		}
+		r := counts[folder]
+		counts[folder] = folderReport{folder, r.Objects + 1, r.Bytes + size}
+		return nil
+	})
+	folders := make([]folderReport, 0, len(counts))
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		folders = append(folders, counts[name])
+	}
+	return folders, err
+}
+
+func (r *bucketReport) print(p *process) error {
+	w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "bucket\t%s\n", r.Bucket)
+	for _, s := range r.Steps {
+		result := "ok"
+		if !s.OK {
+			result = "FAILED: " + strings.ReplaceAll(s.Error, "\n", "; ")
+		}
+		fmt.Fprintf(w, "%s\t%s, %s\n", s.Step, result, time.Duration(s.Seconds*float64(time.Second)).Round(time.Millisecond))
+	}
+	for _, f := range r.Folders {
+		fmt.Fprintf(w, "%s\t%d objects, %s\n", f.Folder, f.Objects, config.Size(f.Bytes))
+	}
+	const most = 20
+	for _, u := range r.Unfinished[:min(most, len(r.Unfinished))] {
+		fmt.Fprintf(w, "unfinished upload\t%s, begun %s\n", u.Object, u.Begun.Format(time.RFC3339))
+	}
+	if n := len(r.Unfinished); n > most {
+		fmt.Fprintf(w, "unfinished uploads\t%d more; --json lists all\n", n-most)
+	}
+	return w.Flush()
+}
