@@ -11,7 +11,7 @@ DURATION ?= 60s
 FUZZTIME ?= 5m
 
 .DEFAULT_GOAL := help
-.PHONY: help build run check format vet staticcheck unit test tools race oracle oracle-logql damage e2e torture fuzz bench bench-memory bench-micro bench-report clean
+.PHONY: help build run check format vet staticcheck unit test tools race oracle oracle-logql damage e2e stores torture fuzz bench bench-memory bench-micro bench-report clean
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,7 +38,7 @@ staticcheck:
 unit:
 	go test -short -tags '$(TAGS)' ./...
 
-test: tools check race oracle damage e2e ## Run everything that CI runs, in under 25 minutes.
+test: tools check race oracle damage e2e stores ## Run everything that CI runs, in under 25 minutes.
 
 tools: # Install the programs that the tests need, if possible.
 	@.ci/tools
@@ -61,10 +61,23 @@ e2e: ## Compare with real Prometheus servers, collectd, nc, logcli and OpenTelem
 damage: ## Damage 100 files at random, and ask 50 queries after each; make torture damages 1,000.
 	go test -tags '$(TAGS)' -count=1 -v ./internal/app -run TestRandomDamage
 
+# The names of the object stores that run more than their own tests: all of them in make torture.
+STORES ?= versitygw
+WORLDS ?= 3
+stores: ## Test buckets on real object stores: the contract, the check, the server, and queries and worlds on STORES (versitygw).
+	@.ci/stores
+	go test -tags '$(TAGS),e2e' -count=1 -timeout 15m ./test/objectstores
+	@for s in $(STORES); do \
+	  echo "queries and worlds on $$s" && \
+	  go test -tags '$(TAGS)' -count=1 -timeout 1h ./test/promqltest -run TestStore -store $$s && \
+	  go test -tags '$(TAGS)' -count=1 -timeout 1h ./internal/app -run TestWorlds -store $$s -worlds $(WORLDS) || exit 1; \
+	done
+
 torture: tools ## Run long tests, long kills and long fuzzing (FUZZTIME for each target); outside CI.
 	go test -count=1 -timeout 4h -tags '$(TAGS),torture' ./...
 	$(MAKE) e2e DURATION=10m
 	go test -tags '$(TAGS),e2e' -count=1 -timeout 1h ./test/e2e -run TestKillLogs -log-kills 20
+	$(MAKE) stores STORES='versitygw azurite fake-gcs-server' WORLDS=30
 	$(MAKE) oracle-logql
 	$(MAKE) fuzz
 

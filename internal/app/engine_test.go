@@ -19,8 +19,10 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// The page cache's library keeps a timer goroutine for the life of a cache.
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/maypok86/otter/v2.(*cache[...]).periodicCleanUp"))
+	// The page cache's library keeps a timer goroutine for the life of a cache, and connections to a store stay
+	// open.
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/maypok86/otter/v2.(*cache[...]).periodicCleanUp"),
+		goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"), goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"))
 }
 
 // setup is an engine on a disk in memory, with a clock that the test moves.

@@ -13,16 +13,17 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	bucketfs "github.com/shaledb/shale/internal/bucket/fs"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/model/worldtest"
 	"github.com/shaledb/shale/internal/read/readtest"
 	"github.com/shaledb/shale/internal/write"
+	"github.com/shaledb/shale/test/objectstores"
 )
 
 var (
 	worldSeed = flag.Uint64("world-seed", 0, "the one world to try; 0: as many as -worlds says")
 	worlds    = flag.Int("worlds", 12, "random worlds that are tried")
+	storeName = flag.String("store", "", "the object store of test/objectstores that the worlds use; empty: a folder")
 )
 
 // TestWorlds pushes the same random batches into several engines that differ in everything that must not
@@ -37,10 +38,11 @@ func TestWorlds(t *testing.T) {
 			seeds = append(seeds, rand.Uint64())
 		}
 	}
+	places := objectstores.NewPlaces(t, *storeName)
 	for _, seed := range seeds {
 		w := newWorld(rand.New(rand.NewPCG(seed, 0)))
 		for variant := range uint64(3) {
-			if err := w.run(t, rand.New(rand.NewPCG(seed, variant+1))); err != nil {
+			if err := w.run(t, places.New(), rand.New(rand.NewPCG(seed, variant+1))); err != nil {
 				t.Fatalf("variant %d: %v\nagain: go test ./internal/app -run TestWorlds -world-seed %d", variant, err, seed)
 			}
 		}
@@ -191,7 +193,7 @@ func askText(e *Engine, q question, req *model.Request) (worldtest.Content, erro
 }
 
 // run lives through the world with random settings and at random moments does what must not matter.
-func (w *world) run(t *testing.T, r *rand.Rand) error {
+func (w *world) run(t *testing.T, place objectstores.Place, r *rand.Rand) error {
 	now := worldBegin
 	mem := vfs.NewCrashableMem()
 	o := EngineOptions{
@@ -199,7 +201,7 @@ func (w *world) run(t *testing.T, r *rand.Rand) error {
 		Write: write.Limits{MaxFuture: 10 * time.Minute},
 	}
 	open := func() (*Engine, error) {
-		b, err := bucketfs.New(mem, "/bucket")
+		b, err := place.Open(mem)
 		if err != nil {
 			return nil, err
 		}

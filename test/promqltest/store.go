@@ -11,15 +11,16 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/shaledb/shale/internal/app"
-	"github.com/shaledb/shale/internal/bucket/fs"
+	"github.com/shaledb/shale/test/objectstores"
 )
 
 // Store is the real engine on a file system in memory, without retention, limit on the age of samples, or
 // background work.
 type Store struct {
 	*app.Engine
-	mem *vfs.MemFS
-	now atomic.Int64
+	mem   *vfs.MemFS
+	place objectstores.Place
+	now   atomic.Int64
 }
 
 // keySeed is in the bucket from the start, as docs/format-bucket.md describes it. It decides the order of
@@ -30,10 +31,16 @@ func keySeed() []byte {
 	return fmt.Appendf(nil, "crc32c %08x\n%s", sum, body)
 }
 
-// OpenStore makes an empty store.
+// OpenStore makes an empty store, whose bucket is a folder.
 func OpenStore(t testing.TB) *Store {
 	t.Helper()
-	s := &Store{mem: vfs.NewMem()}
+	return OpenStoreAt(t, new(objectstores.Places).New())
+}
+
+// OpenStoreAt makes an empty store with an empty bucket.
+func OpenStoreAt(t testing.TB, place objectstores.Place) *Store {
+	t.Helper()
+	s := &Store{mem: vfs.NewMem(), place: place}
 	// Samples of the test files begin in 1970, and some are in the future.
 	s.now.Store(1 << 62)
 	if err := s.open(); err != nil {
@@ -43,7 +50,7 @@ func OpenStore(t testing.TB) *Store {
 }
 
 func (s *Store) open() error {
-	b, err := fs.New(s.mem, "/bucket")
+	b, err := s.place.Open(s.mem)
 	if err != nil {
 		return err
 	}

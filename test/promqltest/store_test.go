@@ -2,6 +2,7 @@ package promqltest
 
 import (
 	"context"
+	"flag"
 	"math"
 	"testing"
 
@@ -10,9 +11,16 @@ import (
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
+
+	"github.com/shaledb/shale/test/objectstores"
 )
 
-func TestStore(t *testing.T) { Run(t, func(t testing.TB) Engine { return OpenStore(t) }) }
+var storeName = flag.String("store", "", "the object store of test/objectstores that TestStore uses; empty: a folder")
+
+func TestStore(t *testing.T) {
+	places := objectstores.NewPlaces(t, *storeName)
+	Run(t, func(t testing.TB) Engine { return OpenStoreAt(t, places.New()) })
+}
 
 // TestPlaces checks that the rows are where the stages say.
 func TestPlaces(t *testing.T) {
