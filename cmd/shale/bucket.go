@@ -6,14 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/dustin/go-humanize"
 
 	"github.com/shaledb/shale/internal/bucket"
-	bucketfs "github.com/shaledb/shale/internal/bucket/fs"
+	"github.com/shaledb/shale/internal/bucket/location"
+	"github.com/shaledb/shale/internal/bucket/provider"
 	"github.com/shaledb/shale/internal/load/progress"
 	"github.com/shaledb/shale/internal/move/bucketcopy"
 	"github.com/shaledb/shale/internal/terminal"
@@ -25,7 +25,7 @@ type bucketCmd struct {
 }
 
 type bucketCopyCmd struct {
-	From        string `arg:"" help:"Bucket to copy: a folder."`
+	From        string `arg:"" help:"Bucket to copy: a folder, or a URL such as s3://NAME/PREFIX?region=REGION."`
 	To          string `arg:"" help:"Bucket to copy to: an empty one, or an earlier copy."`
 	Concurrency int    `default:"4" placeholder:"N" help:"Blocks to copy at one time. Each takes about 24 MiB of memory."`
 	DryRun      bool   `help:"Say what would be copied, with bytes, requests and seconds, and write nothing."`
@@ -51,10 +51,12 @@ A server refuses a new target until the copy is complete. docs/moving-in.md says
 
 // openBucket opens the bucket that a command line names. Opening changes nothing before the first write.
 func openBucket(name string) (bucket.Bucket, error) {
-	if scheme, _, ok := strings.Cut(name, "://"); ok {
-		return nil, usageError{fmt.Errorf("%s: expected a folder, got a URL of %s", name, scheme)}
+	l, err := location.Parse(name)
+	if err != nil {
+		return nil, usageError{fmt.Errorf("bucket: %w", err)}
 	}
-	return bucketfs.New(vfs.Default, name)
+	b, _, err := provider.Open(vfs.Default, l)
+	return b, err
 }
 
 // Run copies the bucket.

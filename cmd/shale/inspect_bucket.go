@@ -188,6 +188,7 @@ func (i *inspectBucketCmd) Run(ctx context.Context, p *process) error {
 	}
 	if i.JSON {
 		out := json.NewEncoder(p.stdout)
+		out.SetEscapeHTML(false)
 		out.SetIndent("", "  ")
 		err = errors.Join(err, out.Encode(report))
 	} else {

@@ -56,7 +56,7 @@ func (l *liar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // sign gives a request that was changed a valid signature.
 func (l *liar) sign(r *http.Request) {
 	r.Host = l.addr
-	for _, h := range []string{"Authorization", "X-Amz-Date"} {
+	for _, h := range []string{"Authorization", "X-Amz-Date", "Content-Length"} {
 		r.Header.Del(h)
 	}
 	*r = *signer.SignV4(*r, "shale", "of-the-test", "", "us-east-1")

@@ -39,11 +39,17 @@ const (
 )
 
 func (c *check) put(ctx context.Context) error {
-	return errors.Join(c.write(ctx, "-small", small), c.write(ctx, odd, ""))
+	if err := c.write(ctx, "-small", small); err != nil {
+		return err
+	}
+	return c.write(ctx, odd, "")
 }
 
 func (c *check) get(ctx context.Context) error {
-	return errors.Join(c.has(ctx, "-small", small), c.has(ctx, odd, ""))
+	if err := c.has(ctx, "-small", small); err != nil {
+		return err
+	}
+	return c.has(ctx, odd, "")
 }
 
 func (c *check) ranges(ctx context.Context) error {

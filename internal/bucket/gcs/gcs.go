@@ -109,6 +109,15 @@ func refusal(resp *http.Response) error {
 	return r
 }
 
+// noBucket says that a refused list or upload means a missing bucket, if it says that something is missing.
+func noBucket(err error) error {
+	var r *rest.Refusal
+	if errors.As(err, &r) && r.Status == http.StatusNotFound {
+		r.NoBucket = true
+	}
+	return err
+}
+
 func (b *Bucket) fail(ctx context.Context, op, name string, err error) error {
 	return b.store.Error(ctx, op, name, err)
 }
@@ -197,7 +206,7 @@ func (b *Bucket) List(ctx context.Context, prefix string, fn func(name string, s
 func (b *Bucket) page(ctx context.Context, query url.Values) (page listed, err error) {
 	resp, err := b.request(ctx, http.MethodGet, b.endpoint+"/storage/v1/b/"+b.name+"/o?"+query.Encode(), nil, nil, 0)
 	if err != nil {
-		return page, err
+		return page, noBucket(err)
 	}
 	defer resp.Body.Close()
 	return page, json.NewDecoder(resp.Body).Decode(&page)

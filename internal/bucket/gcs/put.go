@@ -87,7 +87,7 @@ func (b *Bucket) upload(ctx context.Context, name string, r io.Reader, size int6
 	resp, err := b.request(ctx, http.MethodPost, b.endpoint+"/upload/storage/v1/b/"+b.name+"/o?"+query.Encode(), header,
 		body, int64(len(before)+len(after))+size)
 	if err != nil {
-		return err
+		return noBucket(err)
 	}
 	defer resp.Body.Close()
 	var made struct{ Size, Crc32c string }

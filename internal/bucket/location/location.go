@@ -74,7 +74,11 @@ func Parse(text string) (Location, error) {
 		return Location{Dir: text}, nil
 	}
 	if !slices.Contains([]Kind{S3, GCS, Azure}, kind) {
-		return Location{}, errors.New("expected a folder, or a URL that begins with s3://, gs:// or azblob://")
+		not := ""
+		if kind != "" && isName(string(kind)) {
+			not = ", not " + string(kind) + "://"
+		}
+		return Location{}, errors.New("expected a folder, or a URL that begins with s3://, gs:// or azblob://" + not)
 	}
 	where, query, _ := strings.Cut(rest, "?")
 	switch {

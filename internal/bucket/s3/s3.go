@@ -118,6 +118,7 @@ func (b *Bucket) PutIfAbsent(ctx context.Context, name string, data []byte) (cre
 	ctx = rest.Observe(ctx)
 	options := b.options(int64(len(data)))
 	options.SetMatchETagExcept("*")
+	options.DisableContentSha256 = true // the sum is known, so it is sent instead of sums in between the content
 	sum := sha256.Sum256(data)
 	_, err = b.client.PutObject(ctx, b.name, name, bytes.NewReader(data), int64(len(data)), "", hex.EncodeToString(sum[:]), options)
 	var e minio.ErrorResponse
