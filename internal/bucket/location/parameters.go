@@ -94,8 +94,8 @@ func (l *Location) set(values url.Values) error {
 			return fmt.Errorf("parameter %s: %w", p.name, err)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(values)) {
-		what := "this parameter"
+	if len(values) > 0 {
+		what, name := "this parameter", slices.Min(slices.Collect(maps.Keys(values)))
 		if isName(name) && values.Get(name) != "" {
 			what = fmt.Sprintf("parameter %q", name)
 		}
