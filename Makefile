@@ -66,7 +66,7 @@ STORES ?= versitygw
 WORLDS ?= 3
 stores: ## Test buckets on real object stores: the contract, the check, the server, and queries and worlds on STORES (versitygw).
 	@.ci/stores
-	go test -tags '$(TAGS),e2e' -count=1 -timeout 15m ./test/objectstores
+	go test -tags '$(TAGS),e2e' -count=1 -timeout 15m -parallel 4 ./test/objectstores
 	@for s in $(STORES); do \
 	  echo "queries and worlds on $$s" && \
 	  go test -tags '$(TAGS)' -count=1 -timeout 1h ./test/promqltest -run TestStore -store $$s && \
