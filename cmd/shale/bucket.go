@@ -43,6 +43,10 @@ Look at what a copy costs, and make it:
     shale bucket copy ./shale-data/bucket /backup/bucket --dry-run
     shale bucket copy ./shale-data/bucket /backup/bucket
 
+Move the bucket of a folder to S3:
+
+    shale bucket copy ./shale-data/bucket 's3://NAME/PREFIX?region=REGION'
+
 Run it again to go on after an interruption, and later to bring the copy up to date: only new blocks are copied. A target that a
 server has written to is refused. Two copies into one target must not run at the same time.
 

@@ -29,7 +29,7 @@ type importCmd struct {
 }
 
 type importTSDBCmd struct {
-	Source      string          `arg:"" help:"Data folder of a Prometheus, one block, or the bucket of a Thanos or Mimir, as a folder."`
+	Source      string          `arg:"" help:"Data folder of a Prometheus, one block, or the bucket of a Thanos or Mimir: a folder, or a URL such as s3://NAME/PREFIX?region=REGION."`
 	Address     string          `default:"http://127.0.0.1:9480" placeholder:"URL" help:"Server to import to."`
 	Tenant      string          `placeholder:"NAME" help:"Tenant to import as (X-Scope-OrgID). Default: for a bucket of Mimir the tenants of its folders, else the server's default."`
 	Start       string          `placeholder:"TIME" help:"Leave out samples before this time."`
@@ -37,7 +37,7 @@ type importTSDBCmd struct {
 	DropLabel   []string        `placeholder:"NAME" help:"Do not add this external label of Thanos, such as that of replicas. May be repeated."`
 	Verify      bool            `help:"Read every sample back over remote read, and compare it bit for bit."`
 	State       string          `default:"shale-import.state" type:"path" placeholder:"FILE" help:"File that records what is acknowledged. With it the next run goes on where this one stopped."`
-	WorkDir     string          `type:"existingdir" placeholder:"DIR" help:"Folder for a block that must be downloaded before it is read. Default: the folder for temporary files."`
+	WorkDir     string          `type:"existingdir" placeholder:"DIR" help:"Folder for the block that is downloaded from a URL. Default: the folder for temporary files."`
 	Concurrency int             `default:"4" placeholder:"N" help:"Requests at one time."`
 	Patience    config.Duration `default:"10m" placeholder:"TIME" help:"How long to wait for a server that is away, is overloaded or refuses for now."`
 	DryRun      bool            `help:"List the blocks and their samples, and send nothing."`
@@ -59,11 +59,11 @@ Samples of the last hours are in no block yet. Ask the Prometheus for a snapshot
 
 Import the bucket of a Thanos without the label of its replicas, as a tenant:
 
-    shale import tsdb /mnt/thanos-blocks --drop-label prometheus_replica --tenant team-a
+    shale import tsdb 's3://thanos?region=eu-central-1' --drop-label prometheus_replica --tenant team-a
 
 Import all tenants of a Mimir under their names:
 
-    shale import tsdb /mnt/mimir-blocks
+    shale import tsdb 'gs://mimir-blocks'
 
 An import that was stopped or killed goes on where it was when it is run again. docs/moving-in.md says more.`
 }
