@@ -66,7 +66,12 @@ func (c *Compactor) run(ctx context.Context, j *job, deletions catalog.Deletions
 		return nil, fmt.Errorf("%d bytes of temporary files: %w", need, err)
 	}
 	defer release()
-	if err := m.merge(); err != nil {
+	if c.o.Predict != nil {
+		err = m.predict()
+	} else {
+		err = m.merge()
+	}
+	if err != nil {
 		return nil, err
 	}
 	// The clock of the context stops while the machine sleeps, and deletions may be collected in the meantime.

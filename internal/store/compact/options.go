@@ -72,6 +72,10 @@ type Options struct {
 	// MaxInputs bounds the inputs of a merge (64). MaxFresh bounds the blocks that wait for the end of their
 	// day: beyond it, some are joined early (64).
 	MaxInputs, MaxFresh int
+	// Predict returns the blocks that the rows of the inputs in an interval would make. Merges then upload the
+	// bodies that it returns, and read no rows: for simulations, whose blocks are too large to write. Nil: rows
+	// are merged.
+	Predict func(ctx context.Context, inputs []catalog.Block, within model.TimeRange) ([]Prediction, error)
 	// Room reserves room for that many bytes in Dir until release is called, or returns an error of class
 	// transient. A nil Room means enough room.
 	Room func(bytes int64) (release func(), err error)

@@ -127,27 +127,35 @@ func (b *blockWriter) finish(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("write %s: %w", b.name, classed(err))
 	}
-	block := b.m.block(b, &meta, size)
+	hash := b.hash.Sum128().Bytes()
+	return b.m.upload(ctx, b.m.block(b, &meta, size), hash, func() io.Reader { return io.NewSectionReader(b.file, 0, size) })
+}
+
+// upload gives a block what all blocks of the merge have, and writes its object.
+func (m *merge) upload(ctx context.Context, b catalog.Block, hash [16]byte, body func() io.Reader) error {
+	b.Group, b.Sources, b.OrderLo, b.OrderHi = m.job.inputs[0].Group, m.sources, m.orderLo, m.orderHi
+	b.Generation, b.Created = m.generation, m.created
+	b.ID = catalog.MergedID(m.ids, b.Signal, b.Range, uint32(len(m.blocks)), m.generation, b.Bytes, hash)
 	var done func()
-	err = retry(ctx, b.m.c.o.firstPause, func() (err error) {
-		done, err = b.m.c.o.Catalog.Uploading(ctx, block.ID)
+	err := retry(ctx, m.c.o.firstPause, func() (err error) {
+		done, err = m.c.o.Catalog.Uploading(ctx, b.ID)
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("announce the upload of %s: %w", block.ID, err)
+		return fmt.Errorf("announce the upload of %s: %w", b.ID, err)
 	}
-	b.m.uploads = append(b.m.uploads, done)
-	if err := b.m.c.pace.wait(ctx, size); err != nil {
+	m.uploads = append(m.uploads, done)
+	if err := m.c.pace.wait(ctx, b.Bytes); err != nil {
 		return err
 	}
-	err = retry(ctx, b.m.c.o.firstPause, func() error {
-		return b.m.c.o.Bucket.Put(ctx, catalog.ObjectName(block.ID), io.NewSectionReader(b.file, 0, size), size)
+	err = retry(ctx, m.c.o.firstPause, func() error {
+		return m.c.o.Bucket.Put(ctx, catalog.ObjectName(b.ID), body(), b.Bytes)
 	})
 	if err != nil {
-		return fmt.Errorf("upload %s: %w", block.ID, err)
+		return fmt.Errorf("upload %s: %w", b.ID, err)
 	}
-	b.m.c.metrics.written.Add(float64(size))
-	b.m.blocks = append(b.m.blocks, block)
+	m.c.metrics.written.Add(float64(b.Bytes))
+	m.blocks = append(m.blocks, b)
 	return nil
 }
 
@@ -175,18 +183,15 @@ func classed(err error) error {
 	return fmt.Errorf("%w: %w", model.ErrTransient, err)
 }
 
-// block makes the catalogue entry of a written block.
+// block says what a written block holds.
 func (m *merge) block(b *blockWriter, meta *part.Meta, size int64) catalog.Block {
-	hash := b.hash.Sum128().Bytes()
 	block := catalog.Block{
-		Signal: meta.Signal, Group: m.job.inputs[0].Group, Level: b.cell.level, Range: meta.Range,
-		Sources: m.sources, OrderLo: m.orderLo, OrderHi: m.orderHi, KeyMin: b.keyMin, KeyMax: b.keyMax,
+		Signal: meta.Signal, Level: b.cell.level, Range: meta.Range, KeyMin: b.keyMin, KeyMax: b.keyMax,
 		FirstKey: b.firstKey, LastKey: b.lastKey, Series: meta.Series, Samples: meta.Samples, Lines: meta.Text, LineBytes: meta.TextBytes,
-		Bytes: size, Generation: m.generation, Created: m.created,
+		Bytes: size,
 	}
 	for i := range meta.Tenants {
 		block.Tenants = append(block.Tenants, meta.Tenants[i].Name)
 	}
-	block.ID = catalog.MergedID(m.ids, meta.Signal, meta.Range, uint32(len(m.blocks)), m.generation, size, hash)
 	return block
 }
