@@ -106,7 +106,7 @@ func (a *Account) Spend(bytes int64) error {
 	a.spent = a.spent.Add(model.Reads{Requests: 1, Bytes: bytes})
 	for _, t := range a.tenants {
 		b.purseLocked(t).spend(1, bytes)
-		b.metrics.spend(t, 1, bytes, b.prices.of(1, bytes))
+		b.metrics.spend(t, 1, bytes, b.prices.Cost(1, bytes))
 	}
 	b.all.spend(1, bytes)
 	return nil

@@ -42,7 +42,7 @@ func (d *Dollars) UnmarshalText(text []byte) error {
 // String returns a text that parses as the same amount.
 func (d Dollars) String() string { return strconv.FormatFloat(float64(d), 'f', -1, 64) }
 
-// of returns the price of requests and bytes.
-func (p *Prices) of(requests, bytes int64) Dollars {
+// Cost returns the price of reading requests and bytes.
+func (p *Prices) Cost(requests, bytes int64) Dollars {
 	return Dollars(float64(requests)/1e6)*p.Requests + Dollars(float64(bytes)/1e9)*p.Bytes
 }

@@ -56,7 +56,7 @@ func (b *Budgets) State(f model.BillFigures, index model.Reads, running int64) *
 			rounds := max(1, float64(r.Requests*a.Queries)/float64(a.Parallel))
 			seconds = rounds * a.RequestSeconds
 		}
-		return Priced{r.Requests, r.Bytes, seconds, float64(b.prices.of(r.Requests, r.Bytes))}
+		return Priced{r.Requests, r.Bytes, seconds, float64(b.prices.Cost(r.Requests, r.Bytes))}
 	}
 	s.Index, s.Least, s.Likely, s.Most = price(index), price(f.Least), price(f.Likely), price(f.Most)
 	return s
