@@ -6,6 +6,7 @@
 //	memory   print a table of the peak of memory of queries
 //	mix      print a table of light and heavy queries of many clients at the same time
 //	compare  compare two systems by benchstat
+//	simulate simulate a bucket over a month: objects, requests, money
 //	micro    run the benchmarks of Go packages, here and at a commit
 //	list     list the loads
 //

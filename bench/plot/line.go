@@ -65,10 +65,12 @@ func (c *Lines) SVG() string {
 	return d.end()
 }
 
-// timeAxis draws the axis of time, in seconds, minutes or hours, and returns where a second lies.
+// timeAxis draws the axis of time, in seconds to days, and returns where a second lies.
 func (d *drawing) timeAxis(end float64) func(s float64) float64 {
 	unit, size := "seconds", 1.0
 	switch {
+	case end > 3*86400:
+		unit, size = "days", 86400
 	case end > 3*3600:
 		unit, size = "hours", 3600
 	case end > 3*60:
