@@ -19,6 +19,10 @@ const (
 	List
 	// Verdicts is what the query that Digest names has found in the page at Off.
 	Verdicts
+	// Stored is the page at Off as the object has it. It is of a [Secondary].
+	Stored
+	// End is the end of the object, or all of it; its length says how much. It is of a [Secondary].
+	End
 )
 
 func (k Kind) String() string {
@@ -31,6 +35,10 @@ func (k Kind) String() string {
 		return "list"
 	case Verdicts:
 		return "verdicts"
+	case Stored:
+		return "stored"
+	case End:
+		return "end"
 	}
 	return "unknown"
 }
