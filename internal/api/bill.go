@@ -36,6 +36,7 @@ func badExplain(err error) error { return &Error{Status: http.StatusBadRequest, 
 func (c *call) bill(coarse bool) (f model.BillFigures, index model.Reads, err error) {
 	whole, before := c.r.Cost, c.r.Quota.Charged()
 	dry := &model.Cost{Bill: &model.Bill{Coarse: coarse}, Spend: whole.Spend}
+	dry.SetQueryID(whole.QueryID())
 	c.r.Cost = dry
 	defer func() {
 		c.r.Cost = whole

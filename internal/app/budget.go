@@ -5,6 +5,17 @@ package app
 // TestSharesAddUp.
 type budget struct {
 	known, rows, labels, journal, pages, queries, forms, compaction, patterns int64
+	// ssdIndex and ssdQueue are of the cache on an SSD.
+	ssdIndex, ssdQueue int64
+}
+
+// forSSD gives a part of the pages to a cache on an SSD of that size: 32 bytes for each page of 16 KiB, at
+// most a quarter of the pages, and a sixth for pages that wait to be written.
+func (b budget) forSSD(bytes int64) budget {
+	b.ssdIndex = min(bytes/(16<<10)*32, b.pages/4)
+	b.ssdQueue = b.pages / 6
+	b.pages -= b.ssdIndex + b.ssdQueue
+	return b
 }
 
 func splitMemory(total int64) budget {

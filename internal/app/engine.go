@@ -16,7 +16,9 @@ import (
 	"github.com/shaledb/shale/internal/bill"
 	"github.com/shaledb/shale/internal/bucket"
 	bucketfs "github.com/shaledb/shale/internal/bucket/fs"
+	"github.com/shaledb/shale/internal/cache"
 	"github.com/shaledb/shale/internal/cache/ram"
+	"github.com/shaledb/shale/internal/cache/ssd"
 	"github.com/shaledb/shale/internal/journal/local"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read"
@@ -51,6 +53,9 @@ type EngineOptions struct {
 	Head    head.Limits
 	Windows head.Windows
 	Compact compact.Limits
+
+	// SSD is the cache on an SSD, without its memory, metrics and log; nil: none.
+	SSD *ssd.Options
 
 	Retention time.Duration
 	// QueryTimeout is how long a query may still read a block that has left the catalogue.
@@ -92,6 +97,7 @@ type Engine struct {
 	rate      *bill.Rate // of the requests of queries to the bucket
 	retention *retention
 	compactor *compact.Compactor
+	ssd       *ssd.Store // nil: none
 	// wasEmpty says that nothing was stored when the engine was opened.
 	wasEmpty bool
 	// started is set once the journal is replayed and may be truncated.
@@ -159,19 +165,9 @@ func OpenEngine(ctx context.Context, o EngineOptions) (_ *Engine, err error) {
 		Seed: seed, Head: e.head, Journal: e.journal, Metadata: e.head, Limits: o.Write, Room: e.Writable, Now: o.Now,
 		Registerer: o.Registerer, Logger: o.Logger,
 	})
-	pages, err := ram.New(ram.Options{MaxBytes: split.pages, Registerer: o.Registerer})
-	if err != nil {
+	if err := e.openSources(seed, split); err != nil {
 		return nil, err
 	}
-	e.recent = e.head.Source(pages)
-	e.rate = bill.Watch(o.Bucket)
-	e.querier = read.New(read.Options{
-		Sources: []read.Source{e.recent, archive.New(archive.Options{
-			Catalog: e.catalog, Bucket: e.rate, Seed: seed, Pages: pages,
-			Registerer: o.Registerer, Logger: o.Logger,
-		})},
-		Retention: o.Retention, Warn: e.lost.warn, Now: o.Now, Registerer: o.Registerer,
-	})
 	e.compactor, err = compact.New(compact.Options{
 		Catalog: e.catalog, Bucket: o.Bucket, FS: o.FS, Dir: o.FS.PathJoin(o.DataDir, "compact"), Seed: seed,
 		MemoryBytes: split.compaction, Limits: o.Compact, Room: e.roomToMerge,
@@ -187,6 +183,34 @@ func OpenEngine(ctx context.Context, o EngineOptions) (_ *Engine, err error) {
 		e.compactor.Start()
 	}
 	return e, nil
+}
+
+// openSources opens the tiers of the cache, the sources of series, and the read path over them.
+func (e *Engine) openSources(seed model.KeySeed, split budget) (err error) {
+	var secondary cache.Secondary
+	if e.o.SSD != nil {
+		split = split.forSSD(e.o.SSD.MaxBytes)
+		o := *e.o.SSD
+		o.IndexBytes, o.QueueBytes, o.Registerer, o.Logger = split.ssdIndex, split.ssdQueue, e.o.Registerer, e.o.Logger
+		if e.ssd, err = ssd.Open(o); err != nil {
+			return err
+		}
+		secondary = e.ssd
+	}
+	pages, err := ram.New(ram.Options{MaxBytes: split.pages, Registerer: e.o.Registerer})
+	if err != nil {
+		return err
+	}
+	e.recent = e.head.Source(pages)
+	e.rate = bill.Watch(e.o.Bucket)
+	e.querier = read.New(read.Options{
+		Sources: []read.Source{e.recent, archive.New(archive.Options{
+			Catalog: e.catalog, Bucket: e.rate, Seed: seed, Pages: pages, Secondary: secondary,
+			Registerer: e.o.Registerer, Logger: e.o.Logger,
+		})},
+		Retention: e.o.Retention, Warn: e.lost.warn, Now: e.o.Now, Registerer: e.o.Registerer,
+	})
+	return nil
 }
 
 // openJournal opens the journal, replays it and starts it.
@@ -365,6 +389,9 @@ func (e *Engine) release() error {
 	}
 	if e.head != nil {
 		errs = append(errs, e.head.Close())
+	}
+	if e.ssd != nil {
+		errs = append(errs, e.ssd.Close())
 	}
 	if e.lock != nil {
 		errs = append(errs, e.lock.Close())

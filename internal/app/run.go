@@ -138,13 +138,21 @@ func engineOptions(o *Options, registry *prometheus.Registry) (EngineOptions, *d
 	if err != nil {
 		node = "shale"
 	}
+	apart := []string{dataDir}
+	if where.Kind == location.Folder {
+		apart = append(apart, where.Dir)
+	}
+	cached, err := ssdOptions(c, disk, apart...)
+	if err != nil {
+		return EngineOptions{}, nil, err
+	}
 	d := watchDisk(disk, dataDir, c.DiskBytes, registry)
 	limits := c.Write
 	limits.MaxAge, limits.AgeSetting = c.OldestAge()
 	return EngineOptions{
 		FS: disk, DataDir: dataDir, Bucket: meter.New(b, registry), Node: node,
 		MemoryBytes: c.MemoryBytes, Write: limits, Head: c.Head, Windows: c.Windows, Compact: c.Compact,
-		Retention: c.Retention, QueryTimeout: c.Query.Timeout,
+		SSD: cached, Retention: c.Retention, QueryTimeout: c.Query.Timeout,
 		Disk: d, BucketApart: where.Kind != location.Folder || !liesIn(where.Dir, dataDir), Registerer: registry, Logger: o.Logger,
 		CheckBucket: newBucketCheck(b, where, registry, o.Logger).run,
 	}, d, nil

@@ -36,6 +36,7 @@ func rooms() []room {
 			"store/deletion": "commit records hold deletions",
 		}, "the catalogue knows which blocks live, not their content"},
 		{"store/archive", map[string]string{
+			"cache":          "pages are looked up in the tier after memory",
 			"store/part":     "a block is a part file",
 			"store/catalog":  "the catalogue says which blocks to open",
 			"store/deletion": "deleted rows are cut out",
@@ -51,6 +52,11 @@ func rooms() []room {
 		{"cache/*", map[string]string{
 			"cache": "a tier keeps the contract",
 		}, "a tier holds values by key; it never knows what they mean"},
+		{"cache/ssd", map[string]string{
+			"cache":       "a tier keeps the contract",
+			"cache/admit": "it decides what is worth writing",
+		}, "a tier holds values by key; it never knows what they mean"},
+		{"cache/admit", nil, "admission counts queries of hashes; it knows neither keys nor values, so that a simulation can run it"},
 		{"read", nil, "the read path declares its sources, and the rooms that hold series implement them"},
 		{"read/promql", map[string]string{
 			"read": callsRead,
@@ -78,7 +84,7 @@ func rooms() []room {
 		{"client", nil, "a client judges a server from outside, so it never imports the engine"},
 		{"terminal", nil, "text for people is made of bytes and labels, wherever they come from"},
 		{"terminal/plot", nil, "a chart is made of numbers, wherever they come from"},
-		{"config", withLocation(settings("api", "bill", "read/promql", "store/compact", "store/head", "write", "write/logs")), "settings are plain values; app carries them into the rooms"},
+		{"config", withLocation(settings("api", "bill", "cache/ssd", "read/promql", "store/compact", "store/head", "write", "write/logs")), "settings are plain values; app carries them into the rooms"},
 		{"archtest", nil, "the rules of the house stand outside it"},
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/shaledb/shale/internal/api"
 	"github.com/shaledb/shale/internal/bill"
 	"github.com/shaledb/shale/internal/bucket/location"
+	"github.com/shaledb/shale/internal/cache/ssd"
 	"github.com/shaledb/shale/internal/read/promql"
 	"github.com/shaledb/shale/internal/store/compact"
 	"github.com/shaledb/shale/internal/store/head"
@@ -47,6 +48,9 @@ type Config struct {
 
 	Windows head.Windows   `embed:""`
 	Compact compact.Limits `embed:""`
+
+	SSD      Place      `name:"cache.ssd" default:"" placeholder:"DIR:SIZE" help:"Folder for a cache of pages of the bucket on a local disk, and its size, such as /var/cache/shale:200GiB. It outlives restarts. The folder must not lie in the data folder. Empty: off."`
+	CacheSSD ssd.Limits `embed:""`
 
 	Lines Lines `embed:""`
 	Log   Log   `embed:""`

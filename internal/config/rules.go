@@ -6,6 +6,8 @@ import (
 	"net"
 	"strconv"
 	"time"
+
+	"github.com/shaledb/shale/internal/cache/ssd"
 )
 
 // minMemory is the memory that one request, one query and the smallest of each buffer need.
@@ -46,6 +48,12 @@ func rules() []rule {
 			return nil
 		}},
 		{"disk", func(c *Config) error { return notZero(c.Disk) }},
+		{"cache.ssd", func(c *Config) error {
+			if c.SSD.Dir != "" && c.SSD.Bytes < ssd.MinBytes {
+				return fmt.Errorf("%s is too small: must be at least %s", Size(c.SSD.Bytes), Size(ssd.MinBytes))
+			}
+			return nil
+		}},
 		{"limits.inflight-bytes", func(c *Config) error { return notZero(c.Inflight) }},
 		{"limits.decoded-bytes", func(c *Config) error {
 			if body, decoded := c.Write.MaxBodyBytes, c.Write.MaxDecodedBytes; decoded < body {

@@ -2,6 +2,7 @@ package model
 
 import (
 	"context"
+	"math/rand/v2"
 	"sync/atomic"
 )
 
@@ -79,7 +80,7 @@ type Cost struct {
 	HeadParts                atomic.Int64 // local parts that were read
 	Blocks                   atomic.Int64 // blocks of the bucket that were read
 	PagesRAM                 atomic.Int64 // pages found in the page cache
-	PagesDisk                atomic.Int64 // pages read from local parts
+	PagesDisk                atomic.Int64 // pages read from local parts, and from the cache on an SSD
 	PagesBucket, BytesBucket atomic.Int64 // pages and bytes read from the bucket
 	BucketRequests           atomic.Int64
 	TextPages                atomic.Int64 // pages of lines that were within the request's selectors and range
@@ -88,12 +89,27 @@ type Cost struct {
 	TextLines                atomic.Int64 // lines whose text the language looked at
 	Warnings                 Warnings
 
+	id atomic.Uint64 // see QueryID
+
 	// Bill, if set, gathers what the query would read, and the query is not run. See [Bill].
 	Bill *Bill
 	// Spend, if set, is asked before each request to the bucket. Its error, of class [ErrLimit], ends the
 	// query.
 	Spend func(bytes int64) error
 }
+
+// QueryID returns a random number that tells the query from others: the same at each call, and never 0.
+func (c *Cost) QueryID() uint64 {
+	for {
+		if id := c.id.Load(); id != 0 {
+			return id
+		}
+		c.id.CompareAndSwap(0, rand.Uint64())
+	}
+}
+
+// SetQueryID makes the cost count for a query whose other costs have that number.
+func (c *Cost) SetQueryID(id uint64) { c.id.Store(id) }
 
 // Ask counts a request to the bucket for so many bytes, unless the budget of the query refuses it.
 func (c *Cost) Ask(bytes int64) error {

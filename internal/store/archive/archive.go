@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/shaledb/shale/internal/cache"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/catalog"
 	"github.com/shaledb/shale/internal/store/part"
@@ -36,7 +37,9 @@ type Options struct {
 	Catalog Catalog
 	Bucket  Bucket
 	Pages   part.Cache
-	Seed    model.KeySeed
+	// Secondary is the tier after Pages; nil: none.
+	Secondary cache.Secondary
+	Seed      model.KeySeed
 
 	Registerer prometheus.Registerer
 	// Logger gets a line for each damaged block; nil: no log.

@@ -62,18 +62,29 @@ func (a *Archive) openBlock(ctx context.Context, b *catalog.Block, req *model.Re
 	mine := a.pagesOf(object, req.Cost)
 	mine.ahead = newAhead(ctx, mine, l, req.Quota)
 	if r := a.readers.get(b.ID); r != nil {
+		if a.o.Secondary != nil {
+			a.o.Secondary.Use(endKey(object), req.Cost.QueryID())
+		}
 		return &block{r.Bind(mine), mine}, nil
 	}
 	// The kept reader must not refer to this request, nor to its memory.
 	kept := a.pagesOf(object, new(model.Cost))
-	end := mine.readEnd(b.Bytes)
-	r, err := part.OpenWith(ctx, kept, func(ctx context.Context, off, n int64) ([]byte, error) {
-		if end != nil {
-			return end(ctx, off, n)
-		}
-		return kept.read(ctx, off, n)
-	}, b.Bytes)
-	end = nil
+	kept.cost.SetQueryID(req.Cost.QueryID())
+	open := func() (*part.Reader, error) {
+		end := mine.readEnd(b.Bytes)
+		defer func() { end = nil }()
+		return part.OpenWith(ctx, kept, func(ctx context.Context, off, n int64) ([]byte, error) {
+			if end != nil {
+				return end(ctx, off, n)
+			}
+			return kept.read(ctx, off, n)
+		}, b.Bytes)
+	}
+	r, err := open()
+	if err != nil && mine.tailKept {
+		mine.tail, mine.tailOff, mine.tailKept, mine.distrust = nil, 0, false, true
+		r, err = open()
+	}
 	if err == nil && r.Meta().Seed != a.o.Seed {
 		err = fmt.Errorf("%w: expected the key seed %016x of the bucket, got %016x", model.ErrCorrupt, uint64(a.o.Seed), uint64(r.Meta().Seed))
 	}
@@ -98,20 +109,31 @@ type pages struct {
 	// tail is the end of the object from tailOff on, while the block is being opened, or the whole object.
 	tail    []byte
 	tailOff int64
+	// tailKept says that the tail is from the secondary tier, and distrust that one from it was wrong.
+	tailKept, distrust bool
 }
 
 var _ part.Fetcher = (*pages)(nil)
 
 func (a *Archive) pagesOf(object string, cost *model.Cost) *pages {
 	p := &pages{a: a, object: object, cost: cost}
-	p.CachedPages = part.NewCachedPages(a.o.Pages, object, p.open, &cost.PagesRAM)
+	memory := a.o.Pages
+	if a.o.Secondary != nil {
+		memory = tiers{a.o.Pages, a.o.Secondary, cost}
+	}
+	p.CachedPages = part.NewCachedPages(memory, object, p.open, &cost.PagesRAM)
 	return p
 }
 
-// readEnd reads the end of the object with one request, and keeps it for the reads that follow.
+// readEnd reads the end of the object with one request, unless the secondary tier has it, and keeps it for
+// the reads that follow.
 func (p *pages) readEnd(size int64) part.ReadRange {
 	return func(ctx context.Context, off, n int64) ([]byte, error) {
 		if reach := &p.a.reach; p.tail == nil && off+n == size && n <= max(reach.tail, reach.whole) {
+			if end := p.keptEnd(ctx); int64(len(end)) >= n && int64(len(end)) <= size {
+				p.tail, p.tailOff, p.tailKept = end, size-int64(len(end)), true
+				return end[int64(len(end))-n:], nil
+			}
 			if size > reach.whole {
 				p.tailOff = max(0, size-max(n, reach.tail))
 			}
@@ -119,6 +141,7 @@ func (p *pages) readEnd(size int64) part.ReadRange {
 			if err != nil {
 				return nil, err
 			}
+			p.offer(endKey(p.object), tail)
 			p.tail = tail
 		}
 		if at := off - p.tailOff; p.tail != nil && at >= 0 && at+n <= int64(len(p.tail)) {
@@ -139,27 +162,41 @@ func (p *pages) Fetch(_ context.Context, pages []part.Addr) {
 	}
 }
 
-// open reads a page and decodes it.
+// open reads a page and decodes it. A page of the secondary tier that does not decode is read from the
+// bucket.
 func (p *pages) open(ctx context.Context, at part.Addr, decode func(stored []byte) ([]byte, error)) ([]byte, error) {
 	stored, err := p.stored(ctx, at)
 	if err != nil {
 		return nil, err
 	}
+	if stored == nil {
+		if kept := p.kept(ctx, at); kept != nil {
+			if page, err := decode(kept); err == nil {
+				p.cost.PagesDisk.Add(1)
+				return page, nil
+			}
+		}
+		if stored, err = p.read(ctx, at.Off, int64(at.Len)); err != nil {
+			return nil, err
+		}
+	}
 	p.cost.PagesBucket.Add(1)
-	return decode(stored)
+	page, err := decode(stored)
+	if err == nil {
+		p.offer(storedKey(p.object, at.Off), stored)
+	}
+	return page, err
 }
 
-// stored returns the stored bytes of a page.
+// stored returns the stored bytes of a page that has been read, or nil.
 func (p *pages) stored(ctx context.Context, at part.Addr) ([]byte, error) {
-	if p.inTail(at) {
+	if p.inTail(at) && !p.tailKept {
 		return bytes.Clone(p.tail[at.Off-p.tailOff:][:at.Len]), nil
 	}
 	if p.ahead != nil {
-		if stored, err := p.ahead.take(ctx, at); stored != nil || err != nil {
-			return stored, err
-		}
+		return p.ahead.take(ctx, at)
 	}
-	return p.read(ctx, at.Off, int64(at.Len))
+	return nil, nil
 }
 
 // The number of tries of a read. The pauses between them begin with firstPause and grow fourfold.

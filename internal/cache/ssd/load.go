@@ -1,0 +1,176 @@
+package ssd
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+const lockName = "LOCK"
+
+// start opens the folder. Without it the tier is out, and tries again later.
+func (s *Store) start() {
+	begun := time.Now()
+	if err := s.load(); err != nil {
+		_ = s.forget() // what was opened may be what fails
+		s.health.leave(missing, err)
+		return
+	}
+	s.health.enter(missing)
+	s.o.Logger.Info("opened the SSD cache", "dir", s.o.Dir, "records", s.index.entries.Load(), "bytes", s.index.bytes.Load(),
+		"segments", len(s.sealed), "seconds", time.Since(begun).Seconds())
+}
+
+// load reads the folder: the footers of sealed segments, and the records of the segment that was open.
+func (s *Store) load() (err error) {
+	if err := s.o.FS.MkdirAll(s.o.Dir, 0o755); err != nil {
+		return err
+	}
+	if s.lock, err = s.o.FS.Lock(s.o.FS.PathJoin(s.o.Dir, lockName)); err != nil {
+		return err
+	}
+	found, err := s.openSegments()
+	if err != nil {
+		return err
+	}
+	for i, to := range found {
+		newest := i == len(found)-1
+		entries, err := s.entries(to)
+		if err != nil {
+			entries, err = s.unsealed(to, newest)
+		}
+		if err != nil {
+			return err
+		}
+		for _, at := range entries {
+			s.index.put(at.hash, to, at.off, at.n, 0)
+		}
+		if s.open != to {
+			s.sealed = append(s.sealed, to)
+		}
+	}
+	for i := range s.slots {
+		if s.slots[i].file.Load() == nil {
+			s.free = append(s.free, i)
+		}
+	}
+	if len(s.free) == 0 {
+		s.free = append(s.free, s.dropOldest())
+	}
+	s.restore()
+	return nil
+}
+
+// openSegments opens the segments of the folder and returns their slots, the oldest first. It removes files
+// that hold no segment of the size that the tier has now.
+func (s *Store) openSegments() (found []int, err error) {
+	names, err := s.o.FS.List(s.o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		at, ok := slotOf(name)
+		if !ok {
+			continue
+		}
+		path := s.o.FS.PathJoin(s.o.Dir, name)
+		if at >= len(s.slots) {
+			if err := s.o.FS.Remove(path); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		f, err := s.o.FS.OpenReadWrite(path, vfs.WriteCategoryUnspecified)
+		if err != nil {
+			return nil, err
+		}
+		header := make([]byte, headerBytes)
+		var generation uint64
+		if err = readFull(f, header, 0); err == nil {
+			generation, err = parseHeader(header, uint32(s.segmentBytes))
+		}
+		if err != nil {
+			if err := errors.Join(f.Close(), s.o.FS.Remove(path)); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		s.slots[at].file.Store(hold(f))
+		s.slots[at].generation.Store(generation)
+		s.generation = max(s.generation, generation)
+		found = append(found, at)
+	}
+	slices.SortFunc(found, func(a, b int) int {
+		return cmp.Compare(s.slots[a].generation.Load(), s.slots[b].generation.Load())
+	})
+	return found, nil
+}
+
+// unsealed returns the records of a segment without a footer, up to the first that is not whole. The newest
+// segment is written on; another one gets its footer if the disk can be written.
+func (s *Store) unsealed(at int, newest bool) ([]located, error) {
+	entries, end, err := s.scan(at)
+	if err != nil {
+		return nil, err
+	}
+	s.open, s.end, s.footer = at, end, entries
+	if newest {
+		return entries, nil
+	}
+	if s.seal() == nil {
+		s.sealed = s.sealed[:len(s.sealed)-1] // the caller adds it
+	}
+	s.open, s.footer = -1, nil
+	return entries, nil
+}
+
+// scan reads the records of a segment.
+func (s *Store) scan(at int) (entries []located, end int64, err error) {
+	sl := &s.slots[at]
+	f, generation := sl.file.Load(), sl.generation.Load()
+	var b []byte
+	for end = headerBytes; ; {
+		b = slices.Grow(b[:0], recordBytes)[:recordBytes]
+		if err = readFull(f, b, end); err != nil {
+			break
+		}
+		n := recordLength(b)
+		if n > maxRecordBytes || end+int64(n+footerLength(len(entries)+1)) > s.segmentBytes {
+			break
+		}
+		b = slices.Grow(b[:0], n)[:n]
+		if err = readFull(f, b, end); err != nil {
+			break
+		}
+		hash, _, _, damage := parseRecord(b, generation)
+		if damage != nil {
+			break
+		}
+		entries = append(entries, located{hash, uint32(end), uint32(n)})
+		end += int64(n)
+	}
+	if errors.Is(err, model.ErrCorrupt) {
+		err = nil // the file ends here
+	}
+	return entries, end, err
+}
+
+// forget empties the tier, but not its folder, and gives the folder back.
+func (s *Store) forget() error {
+	for i := range s.slots {
+		s.slots[i].forget()
+	}
+	s.index.clear()
+	s.sealed, s.free, s.footer, s.open = nil, nil, nil, -1
+	if s.lock == nil {
+		return nil
+	}
+	err := s.lock.Close()
+	s.lock = nil
+	return err
+}

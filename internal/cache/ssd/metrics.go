@@ -1,0 +1,74 @@
+package ssd
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
+
+// The reasons for which a value is not kept.
+const (
+	refusedOut    = "out"    // the tier is out
+	refusedSize   = "size"   // the value is too large
+	refusedQueue  = "queue"  // too much waits to be written
+	refusedBudget = "budget" // the day's writes are spent
+	refusedIndex  = "index"  // the index is full
+)
+
+type metrics struct {
+	hits, misses, evicted, unread, admitted, bad, written, reinserted prometheus.Counter
+	refusals                                                          map[string]prometheus.Counter
+}
+
+func (m *metrics) refused(reason string) { m.refusals[reason].Inc() }
+
+func newMetrics(s *Store) *metrics {
+	f := promauto.With(s.o.Registerer)
+	tier := prometheus.Labels{"tier": "ssd"}
+	counter := func(name, help string) prometheus.Counter {
+		return f.NewCounter(prometheus.CounterOpts{Name: name, Help: help, ConstLabels: tier})
+	}
+	m := &metrics{
+		hits:       counter("shale_cache_hits_total", "Pages found in the cache."),
+		misses:     counter("shale_cache_misses_total", "Pages that had to be fetched from the next tier."),
+		evicted:    counter("shale_cache_evictions_total", "Pages that left the cache for others."),
+		unread:     counter("shale_cache_evictions_unread_total", "Pages that left the SSD cache without having been wanted by any query since they were written."),
+		admitted:   counter("shale_cache_admitted_total", "Pages that were written to the SSD cache because a second query wanted them."),
+		bad:        counter("shale_cache_bad_records_total", "Records of the SSD cache that could not be read or did not match their checksum, and were fetched from the bucket instead."),
+		written:    counter("shale_cache_written_bytes_total", "Bytes that the SSD cache has written to its disk."),
+		reinserted: counter("shale_cache_reinserted_bytes_total", "Bytes that the SSD cache has written once more because queries had used them."),
+		refusals:   make(map[string]prometheus.Counter),
+	}
+	refusals := f.NewCounterVec(prometheus.CounterOpts{
+		Name: "shale_cache_refused_total", Help: "Pages that the SSD cache did not keep, by reason: out (the cache is out), size, queue (too many wait to be written), budget (the day's writes are spent) or index (its memory is full).",
+		ConstLabels: tier,
+	}, []string{"reason"})
+	for _, reason := range []string{refusedOut, refusedSize, refusedQueue, refusedBudget, refusedIndex} {
+		m.refusals[reason] = refusals.WithLabelValues(reason)
+	}
+	m.gauges(s, f, tier)
+	return m
+}
+
+func (m *metrics) gauges(s *Store, f promauto.Factory, tier prometheus.Labels) {
+	gauge := func(name, help string, value func() int64) {
+		f.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: tier}, func() float64 { return float64(value()) })
+	}
+	gauge("shale_cache_bytes", "Bytes in the cache.", s.index.bytes.Load)
+	gauge("shale_cache_limit_bytes", "Bytes that the cache may hold.", func() int64 { return s.o.MaxBytes })
+	gauge("shale_cache_entries", "Pages in the SSD cache.", s.index.entries.Load)
+	gauge("shale_cache_index_bytes", "Memory of the index of the SSD cache.", s.index.memory)
+	gauge("shale_cache_waiting_bytes", "Memory of the pages that wait for a second query that wants them.", s.filter.Bytes)
+	gauge("shale_cache_queue_bytes", "Memory of the pages that wait to be written to the SSD cache.", s.queued.Load)
+	gauge("shale_cache_write_budget_bytes", "Bytes that the SSD cache may write now; a day adds cache.ssd-writes-per-day times its size.", s.budget.left.Load)
+	for _, c := range causes() {
+		labels := prometheus.Labels{"tier": "ssd", "cause": c.String()}
+		f.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "shale_cache_out", Help: "Whether the SSD cache has taken itself out, by cause: slow, failing, full, unwritable or missing. When it is full or unwritable, it is still read.", ConstLabels: labels,
+		}, func() float64 {
+			if s.health.has(c) {
+				return 1
+			}
+			return 0
+		})
+	}
+}

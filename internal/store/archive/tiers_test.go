@@ -1,0 +1,151 @@
+package archive
+
+import (
+	"context"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/shaledb/shale/internal/cache"
+	"github.com/shaledb/shale/internal/model"
+)
+
+// secondQuery is a secondary tier that keeps what a second query wants. lie, if set, may change what it
+// returns.
+type secondQuery struct {
+	mu      sync.Mutex
+	offered map[cache.Key]offered
+	kept    map[cache.Key][]byte
+	lie     func(value []byte) []byte
+}
+
+type offered struct {
+	query uint64
+	value []byte
+}
+
+func newSecondQuery() *secondQuery {
+	return &secondQuery{offered: make(map[cache.Key]offered), kept: make(map[cache.Key][]byte)}
+}
+
+func (s *secondQuery) Get(_ context.Context, k cache.Key, query uint64) ([]byte, bool) {
+	s.Use(k, query)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	value, ok := s.kept[k]
+	if ok && s.lie != nil {
+		value = s.lie(slices.Clone(value))
+	}
+	return value, ok
+}
+
+func (s *secondQuery) Has(k cache.Key) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.kept[k] != nil
+}
+
+func (s *secondQuery) Offer(k cache.Key, query uint64, value []byte) {
+	s.Use(k, query)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.kept[k] == nil {
+		s.offered[k] = offered{query, value}
+	}
+}
+
+func (s *secondQuery) Use(k cache.Key, query uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if o, ok := s.offered[k]; ok && o.query != query {
+		s.kept[k] = o.value
+		delete(s.offered, k)
+	}
+}
+
+func (s *secondQuery) Close() error { return nil }
+
+// TestSecondary: a page that a second query finds in memory is in the secondary tier. A new process answers
+// the query from that tier alone.
+func TestSecondary(t *testing.T) {
+	w := &world{objects: make(map[string][]byte)}
+	w.addMany(t, 4000, 1, 2, 3, 4, 5, 6, 7, 8)
+	w.addMany(t, 10, 9)
+	s := newSecondQuery()
+	start := func() *Archive {
+		return New(Options{Catalog: w, Bucket: w, Pages: newCache(), Secondary: s, Seed: seed})
+	}
+	query := func(a *Archive) *model.Cost {
+		req := request("a", model.Always(), equal("__name__", "m"))
+		if n := walk(t, a, req); n != 4010 {
+			t.Errorf("%d series", n)
+		}
+		return req.Cost
+	}
+	a := start()
+	first := query(a)
+	if query(start()); len(s.kept) == 0 {
+		t.Error("nothing is kept that two queries read from the bucket")
+	}
+	s = newSecondQuery()
+	a = start()
+	query(a)
+	if len(s.kept) != 0 {
+		t.Errorf("%d values are kept after one query", len(s.kept))
+	}
+	query(a)
+	restarted := query(start())
+	if n := restarted.BucketRequests.Load(); n != 0 {
+		t.Errorf("%d requests to the bucket after a restart", n)
+	}
+	// Index pages of a block whose end was read come with it.
+	if disk, bucket := restarted.PagesDisk.Load(), first.PagesBucket.Load(); disk == 0 || disk > bucket || restarted.PagesBucket.Load() > bucket-disk {
+		t.Errorf("%d pages from the disk, %d from the bucket before", disk, bucket)
+	}
+}
+
+// TestLyingTier: whatever the secondary tier returns, results are right.
+func TestLyingTier(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w, _ := newWorld(t)
+		s := newSecondQuery()
+		reach := drawReach(t)
+		req := func() *model.Request {
+			return request("a", model.Always(), equal("__name__", "m1"))
+		}
+		for range 2 {
+			a := New(Options{Catalog: w, Bucket: w, Pages: newCache(), Secondary: s, Seed: seed})
+			a.reach = reach
+			for range 2 {
+				if _, err := read(a, req()); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "lies"), 1))
+		s.lie = func(value []byte) []byte {
+			switch r.IntN(4) {
+			case 0:
+				return value[:r.IntN(len(value))]
+			case 1:
+				value[r.IntN(len(value))] ^= 1 << r.IntN(8)
+			case 2:
+				return append(value, value...)
+			}
+			return value
+		}
+		a := New(Options{Catalog: w, Bucket: w, Pages: newCache(), Secondary: s, Seed: seed})
+		a.reach = reach
+		got, err := read(a, req())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := w.expect(req()); !maps.EqualFunc(got, want, slices.Equal[[]string]) {
+			t.Fatalf("got %v, want %v", got, want)
+		}
+	})
+}
