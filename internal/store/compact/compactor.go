@@ -159,6 +159,7 @@ func (c *Compactor) mergeAll(ctx context.Context, res *Result) error {
 	}
 	// tried holds the inputs of merges that have failed in this run.
 	tried := make(map[string]bool)
+	confirmed := false
 	var errs []error
 	for res.Merges < maxMerges {
 		if err := ctx.Err(); err != nil {
@@ -167,6 +168,13 @@ func (c *Compactor) mergeAll(ctx context.Context, res *Result) error {
 		blocks, deletions := c.o.Catalog.Snapshot()
 		c.known = deletions
 		j, backlog := c.next(blocks, tried)
+		if !confirmed && (j != nil || len(deletions) > 0) {
+			if err := c.o.Catalog.Refresh(ctx); err != nil {
+				return c.failed(err)
+			}
+			confirmed = true
+			continue
+		}
 		if j == nil && len(deletions) > 0 {
 			var err error
 			if j, err = c.nextDeletion(ctx, blocks, deletions, tried); err != nil {
@@ -197,9 +205,10 @@ func (c *Compactor) mergeAll(ctx context.Context, res *Result) error {
 	return errors.Join(errs...)
 }
 
-// refresh reads the catalogue twice. Only blocks that the first refresh shows are merged, and blocks that
-// the second one shows count as present: so every block with a lower number than an input is known, see
-// package catalog.
+// refresh reads the catalogue and notes its blocks: only these are merged. A run that has something to merge
+// reads the catalogue once more before that, and blocks that the second reading shows count as present: so
+// every block with a lower number than an input is known, see package catalog. Most runs have nothing to
+// merge, and the second reading costs two listings.
 func (c *Compactor) refresh(ctx context.Context) error {
 	if err := c.o.Catalog.Refresh(ctx); err != nil {
 		return err
@@ -208,9 +217,6 @@ func (c *Compactor) refresh(ctx context.Context) error {
 	clear(c.settledIn)
 	for i := range blocks {
 		c.settledIn[blocks[i].ID] = true
-	}
-	if err := c.o.Catalog.Refresh(ctx); err != nil {
-		return err
 	}
 	for id, since := range c.damaged {
 		if !c.settledIn[id] || c.o.Now()-since > int64(damagedFor) || c.o.Now() < since {
