@@ -247,7 +247,7 @@ func TestRefresh(t *testing.T) {
 	}
 	merge(t, theirs, merged("b", 1, 2), "a")
 	ship(t, theirs, block("c", 3, 4)) // so that the record of a may go
-	now += int64(25 * time.Hour)
+	now += int64(31 * time.Hour)
 	if err := theirs.Expire(ctx, math.MinInt64, time.Minute); err != nil {
 		t.Fatal(err)
 	}
@@ -343,7 +343,7 @@ func TestExpire(t *testing.T) {
 	if !slices.Contains(objects(t, b), "blocks/old") {
 		t.Fatal("the block went before its grace was over")
 	}
-	now += int64(shipsKept)
+	now += int64(shipsKept + shipsLeave)
 	// The next call retries a failed deletion, and no row reappears in between.
 	for _, prefix := range []string{"blocks/", "catalog/ship", "catalog/expired"} {
 		b.Add(fault.Rule{Kind: fault.LostAck, Op: fault.Delete, Prefix: prefix, Times: 1})
@@ -371,7 +371,7 @@ func TestExpireChain(t *testing.T) {
 	merge(t, c, merged("b", 1, 99), "a")
 	merge(t, c, merged("c", 1, 99), "b")
 	ship(t, c, block("d", 1, 99)) // so that the record of a may go
-	now += int64(shipsKept)
+	now += int64(shipsKept + shipsLeave)
 	b.Add(fault.Rule{Kind: fault.Fail, Op: fault.Delete, Prefix: "blocks/a"})
 	if err := c.Expire(ctx, math.MinInt64, 0); !errors.Is(err, model.ErrTransient) {
 		t.Fatal(err)

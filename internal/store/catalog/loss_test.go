@@ -166,7 +166,7 @@ func TestLongAbsence(t *testing.T) {
 	ship(t, mine, block("b", 1, 2))
 	theirs := openWith(t, b, nil, &now)
 	merge(t, theirs, merged("c", 1, 2), "a")
-	now += int64(25 * time.Hour)
+	now += int64(31 * time.Hour)
 	if err := theirs.Expire(ctx, math.MinInt64, time.Minute); err != nil {
 		t.Fatal(err)
 	}

@@ -191,7 +191,7 @@ func TestRepairWithoutMemory(t *testing.T) {
 	ship(t, c, block("z", 700, 701)) // so that the records of a and b may go
 	remove(t, b, ObjectName("z"))
 	put(t, b, ObjectName("z"), strings.Repeat("z", 12345))
-	now += int64(25 * time.Hour)
+	now += int64(31 * time.Hour)
 	collect(t, c)
 	records := objectsBelow(t, b, recordPrefix)
 	if len(records) != 2 {

@@ -215,12 +215,17 @@ func (c *Catalog) createShip(ctx context.Context, r *commit) (done bool, err err
 // so do those that list and then create the next number.
 const shipsKept = 24 * time.Hour
 
+// shipsLeave is the interval whose ships leave together. Each collection of records writes a list of them,
+// and a list for each ship would soon be most of the objects of the bucket.
+const shipsLeave = 6 * time.Hour
+
 // shipStays reports whether a record of a ship is needed although its blocks are gone. mu must be held.
 func (c *Catalog) shipStays(r *commit) bool {
 	if r.ship == 0 {
 		return false
 	}
-	if r.ship == c.lastShip || c.now()-r.committed < int64(shipsKept) {
+	now := c.now()
+	if r.ship == c.lastShip || now-now%int64(shipsLeave)-r.committed < int64(shipsKept) {
 		return true
 	}
 	for i := range r.covered {
