@@ -90,9 +90,11 @@ type Catalog struct {
 	searched searchedLists
 	// compared is when the memory was compared with the bucket last, successfully or not. 0: never.
 	compared  int64
-	forgetful bool              // the memory has failed, and the log says so
-	purged    int64             // when old lists of collected records were deleted last
-	names     map[string]string // tenants, one string each
+	forgetful bool // the memory has failed, and the log says so
+	// purged is when old lists of collected records were deleted last, and sought when objects without a record
+	// were searched for. collecting guards both.
+	purged, sought int64
+	names          map[string]string // tenants, one string each
 
 	view atomic.Pointer[view]
 }
@@ -150,6 +152,7 @@ func (c *Catalog) add(r *commit) {
 	for i := range r.blocks {
 		b := &r.blocks[i]
 		b.Record = r.id
+		delete(c.strays, b.ID)
 		if h := c.holder[b.ID]; h != nil && h.id != r.id {
 			c.doubled[b.ID] = true
 		}

@@ -16,6 +16,9 @@ type CollectOptions struct {
 	// UploadGrace is how long an object without a record stays. It must be longer than an upload may wait for
 	// its commit, which is about one hour (see [Catalog.Ship]).
 	UploadGrace time.Duration
+	// UploadSearch is the time between two searches for objects without a record, each of which lists all
+	// blocks. While a block has lost its record, each collection searches.
+	UploadSearch time.Duration
 	// DeletionGrace is how long a deletion stays that no visible block needs. It must be longer than any merge
 	// takes.
 	DeletionGrace time.Duration
@@ -40,7 +43,7 @@ func (c *Catalog) Collect(ctx context.Context, o CollectOptions) (done Collected
 	if o.DeletionGrace > 0 {
 		errs = append(errs, c.collectDeletions(ctx, c.now()-int64(o.DeletionGrace), o.Holds, &done))
 	}
-	if o.UploadGrace > 0 {
+	if o.UploadGrace > 0 && c.searchDue(o.UploadSearch) {
 		errs = append(errs, c.collectOrphans(ctx, c.now()-int64(o.UploadGrace), &done))
 	}
 	errs = append(errs, c.heal(ctx), c.purgeLists(ctx))
@@ -48,6 +51,14 @@ func (c *Catalog) Collect(ctx context.Context, o CollectOptions) (done Collected
 		return done, fmt.Errorf("catalogue: collect: %w", err)
 	}
 	return done, nil
+}
+
+// searchDue reports whether it is time to search for objects without a record. collecting must be held.
+func (c *Catalog) searchDue(every time.Duration) bool {
+	now := c.now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.orphans == nil || len(c.strays) > 0 || now-c.sought >= int64(every) || now < c.sought
 }
 
 // collectHidden deletes blocks that were hidden before a time. A record is deleted only when all its blocks

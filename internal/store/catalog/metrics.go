@@ -36,13 +36,13 @@ func newMetrics(reg prometheus.Registerer, c *Catalog) *metrics {
 		func() float64 { return float64(c.size().bytes) })
 	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "shale_catalog_hidden_blocks", Help: "Replaced or expired blocks whose objects are not deleted yet."},
 		func() float64 { return float64(c.size().hidden) })
-	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "shale_catalog_orphans", Help: "Uploaded objects without a commit record, as of the last garbage collection."},
+	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "shale_catalog_orphans", Help: "Uploaded objects without a commit record, as of the last hourly search."},
 		func() float64 { return float64(c.size().orphans) })
 	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "shale_catalog_lost_records", Help: "Commit records that are missing from the bucket although no process has collected them; their copies are used."},
 		func() float64 { return float64(c.size().lost) })
 	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "shale_catalog_damaged_records", Help: "Commit records that cannot be read in the bucket; their copies are used."},
 		func() float64 { return float64(c.size().damaged) })
-	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "shale_catalog_stray_blocks", Help: "Blocks whose commit record is lost with its copies, as of the last garbage collection. They are never deleted."},
+	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "shale_catalog_stray_blocks", Help: "Blocks whose commit record is lost with its copies, as of the last hourly search. They are never deleted."},
 		func() float64 { return float64(c.size().strays) })
 	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "shale_catalog_deletions", Help: "Stored deletions that queries apply to blocks."},
 		func() float64 { return float64(len(c.view.Load().deletions)) })

@@ -95,6 +95,7 @@ func (c *Catalog) collectOrphans(ctx context.Context, before int64, done *Collec
 	if err != nil {
 		return err
 	}
+	c.sought = c.now()
 	blocks, markers, changed := c.ageOrphans(ctx, l, before)
 	defer func() {
 		if changed {

@@ -79,7 +79,7 @@ type Options struct {
 	// Room reserves room for that many bytes in Dir until release is called, or returns an error of class
 	// transient. A nil Room means enough room.
 	Room func(bytes int64) (release func(), err error)
-	// Garbage defines what a run collects at its end (5 min, 24 h, 24 h).
+	// Garbage defines what a run collects at its end (5 min, 24 h, 24 h; it searches for uploads once an hour).
 	Garbage catalog.CollectOptions
 
 	// Now returns the time in Unix nanoseconds; nil means the clock of the machine.
@@ -110,6 +110,7 @@ func (o *Options) setDefaults() error {
 	set(&o.MaxFresh, 64)
 	set(&o.Garbage.Grace, 5*time.Minute)
 	set(&o.Garbage.UploadGrace, 24*time.Hour)
+	set(&o.Garbage.UploadSearch, time.Hour)
 	set(&o.Garbage.DeletionGrace, 24*time.Hour)
 	set(&o.maxSeries, maxBlockSeries)
 	set(&o.firstPause, firstPause)
