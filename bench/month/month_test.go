@@ -27,11 +27,11 @@ func TestMonth(t *testing.T) {
 			what      string
 			got, most int
 		}{
-			{"writes a day", int(sum.Writes), 450},
-			{"reads a day", int(sum.Reads), 2000},
-			{"lists a day", int(sum.Lists), 2600},
+			{"writes a day", int(sum.Writes), 400},
+			{"reads a day", int(sum.Reads), 1300},
+			{"lists a day", int(sum.Lists), 900},
 			{"blocks that count", last.Live, 80},
-			{"objects", last.All(), 300},
+			{"objects", last.All(), 200},
 			{"markers", last.Markers, 0},
 			{"requests of a restart", int(r.Restarts[0].Reads + r.Restarts[0].Lists), 60},
 			{"requests of a restart without its disk", int(r.Restarts[1].Reads + r.Restarts[1].Lists), 60},

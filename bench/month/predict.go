@@ -17,7 +17,7 @@ import (
 const (
 	maxBlockBytes  = 1 << 30
 	bigTenantShare = 0.25
-	memoryBytes    = 64 << 20
+	memoryBytes    = 256 << 20
 	leastWindow    = 64 << 10
 	greatestWindow = 4 << 20
 	windowsOfInput = 4

@@ -26,9 +26,9 @@ func splitMemory(total int64) budget {
 		labels:     total * 9 / percent,  // a smaller share makes a storm of new series flush too often
 		journal:    total * 4 / percent,
 		pages:      total * 6 / percent,
-		queries:    total * 29 / percent,           // of all queries together; one may have 25 %
-		forms:      max(total*2/percent, 5<<20),    // the largest form takes 4 MiB
-		patterns:   total * 3 / 2 / percent,        // with what waits to be mined
-		compaction: min(total*5/2/percent, 64<<20), // its inputs; the blocks that it writes take as much again
+		queries:    total * 29 / percent,            // of all queries together; one may have 25 %
+		forms:      max(total*2/percent, 5<<20),     // the largest form takes 4 MiB
+		patterns:   total * 3 / 2 / percent,         // with what waits to be mined
+		compaction: min(total*5/2/percent, 256<<20), // its inputs; the blocks that it writes take as much again
 	}
 }
