@@ -212,7 +212,7 @@ func TestBillsHold(t *testing.T) {
 			w := newBillWorld(t, seed)
 			defer func() { must(t, w.Engine.Close()) }()
 			sure := 0
-			for range queries {
+			for n := 0; n < queries || sure == 0 && n < 10*queries; n++ { // few bills have a lower bound
 				if w.checkBill(t, w.query()) {
 					sure++
 				}
