@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/shaledb/shale/bench/plot"
 	"github.com/shaledb/shale/bench/result"
+	"github.com/shaledb/shale/internal/plot"
 )
 
 // curvePlot draws a figure over time: the last run of each system that has it.

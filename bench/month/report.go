@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/shaledb/shale/bench/plot"
 	"github.com/shaledb/shale/internal/bill"
+	"github.com/shaledb/shale/internal/plot"
 )
 
 // Prices are those of reads, as queries are billed, and of what queries do not do.

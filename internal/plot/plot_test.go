@@ -28,7 +28,7 @@ func golden(t *testing.T, name, got string) {
 		t.Fatal(err)
 	}
 	if got != string(want) {
-		t.Errorf("%s has changed; look at it, and run go test ./bench/plot -rewrite if it is better:\n%s", name, got)
+		t.Errorf("%s has changed; look at it, and run go test ./internal/plot -rewrite if it is better:\n%s", name, got)
 	}
 	for d := xml.NewDecoder(strings.NewReader(got)); ; {
 		if _, err := d.Token(); err != nil {
@@ -55,6 +55,16 @@ func TestLines(t *testing.T) {
 		},
 		Marks: []Mark{{120, "relabelling"}},
 	}).SVG())
+}
+
+func TestSizes(t *testing.T) {
+	c := Sizes{Title: "Requests to the bucket", Unit: "GET a second"}
+	for i, name := range []string{"lru", "lru-shared", "extstore", "sieve", "s3-fifo", "w-tinylfu", "shale", "optimum", "bound"} {
+		v := float64(100 - 5*i)
+		c.Curves = append(c.Curves, Curve{name, [][2]float64{{1.2e12, v}, {12e12, v / 2}, {50e12, v / 4}}})
+	}
+	golden(t, "sizes.svg", c.SVG())
+	golden(t, "one-size.svg", (&Sizes{Title: "One", Unit: "GET a second", Curves: []Curve{{"lru", [][2]float64{{2e9, 1}}}}}).SVG())
 }
 
 func TestBars(t *testing.T) {

@@ -21,6 +21,14 @@ func colour(i int) string {
 	return colours[i%len(colours)]
 }
 
+// dash returns the style that tells a line from the earlier one of the same colour.
+func dash(i int) string {
+	if i < 7 {
+		return ""
+	}
+	return ` stroke-dasharray="5 3"`
+}
+
 // drawing is an SVG that is being written.
 type drawing struct{ strings.Builder }
 
@@ -46,13 +54,17 @@ func (d *drawing) line(x1, y1, x2, y2 float64, style string) {
 	d.put(`<line x1="%s" y1="%s" x2="%s" y2="%s" %s/>`, px(x1), px(y1), px(x2), px(y2), style)
 }
 
-// legend writes the names next to their colours, in a row below the title.
+// legend writes the names next to their colours, in rows below the title.
 func (d *drawing) legend(names []string) {
-	x := float64(left)
+	x, y := float64(left), 34.0
 	for i, n := range names {
-		d.put(`<rect x="%s" y="34" width="12" height="12" fill="%s"/>`, px(x), colour(i))
-		d.text(x+17, 44, "start", n)
-		x += 17 + 7*float64(len(n)) + 18 // about the width of letters of this size
+		w := 17 + 7*float64(len(n)) + 18 // about the width of letters of this size
+		if x+w > width && x > left {
+			x, y = left, y+14
+		}
+		d.put(`<rect x="%s" y="%s" width="12" height="12" fill="%s"/>`, px(x), px(y), colour(i))
+		d.text(x+17, y+10, "start", n)
+		x += w
 	}
 }
 
