@@ -60,13 +60,12 @@ func New(o Options) (*Cache, error) {
 		bytes int64
 	}{{&c.pages, o.MaxBytes - lists}, {&c.lists, lists}} {
 		var err error
-		*half.dst, err = otter.New(&otter.Options[cache.Key, []byte]{
-			MaximumWeight: uint64(max(half.bytes, 1)), // 1 keeps nothing; otter takes 0 for a missing limit
-			Weigher: func(k cache.Key, value []byte) uint32 {
+		*half.dst, err = Eviction[cache.Key, []byte]{
+			MaxBytes: half.bytes, Stats: c.stats,
+			Weigh: func(k cache.Key, value []byte) uint32 {
 				return uint32(min(len(value)+len(k.Object)+entryBytes, 1<<31))
 			},
-			StatsRecorder: c.stats,
-		})
+		}.New()
 		if err != nil {
 			return nil, fmt.Errorf("%w: page cache: %v", model.ErrInvalid, err)
 		}
