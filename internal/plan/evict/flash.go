@@ -1,0 +1,142 @@
+package evict
+
+import "github.com/shaledb/shale/internal/cache/admit"
+
+// The shape of Shale's tier on disk: the number of segments, the share of a segment that is written again at
+// most when it is reclaimed, and the most queries that are counted.
+const (
+	flashSegments = 100
+	flashReinsert = 0.4
+	flashUses     = 3
+)
+
+// flash is Shale's tier on disk. Its filter in memory admits what a second query asks for. The disk reclaims
+// its oldest segment, and writes those values again that queries have used most since they were written,
+// within a bound.
+type flash struct {
+	Ledger
+	filter *admit.Filter[uint32]
+	queue  []uint32 // the keys that the filter may hold, the oldest first, from first on
+	first  int
+	disk   list
+	onDisk []bool
+	// asked is the last query that asked for a key, and uses how many have since it was written.
+	asked             []uint16
+	uses              []uint8
+	reclaimed         []uint32 // reused by reclaim
+	capacity, segment int64
+}
+
+func newFlash(in Input) *flash {
+	memory := int64(in.Queue * float64(in.Capacity))
+	keys := len(in.Sizes)
+	return &flash{
+		Ledger: newLedger(in.Sizes), filter: admit.New[uint32](memory, int(min(in.Capacity/meanSize(in.Sizes), int64(keys)))),
+		disk: newList(newLinks(keys), in.Sizes), onDisk: make([]bool, keys), asked: make([]uint16, keys), uses: make([]uint8, keys),
+		capacity: in.Capacity - memory, segment: (in.Capacity - memory) / flashSegments,
+	}
+}
+
+// query16 is how the filter knows a query.
+func query16(query uint32) uint16 { return uint16(hash(query)) }
+
+func (c *flash) waits(key uint32) bool {
+	_, ok := c.filter.Peek(hash(key))
+	return ok
+}
+
+func (c *flash) Has(key uint32) bool { return c.onDisk[key] || c.waits(key) }
+
+func (c *flash) Get(key, query uint32) bool {
+	switch {
+	case c.onDisk[key]:
+		if q := query16(query); c.asked[key] != q {
+			c.asked[key], c.uses[key] = q, min(c.uses[key]+1, flashUses)
+		}
+	case c.waits(key):
+		if _, admitted := c.filter.Use(hash(key), query16(query)); admitted {
+			c.store(key, query)
+		}
+	default:
+		return false
+	}
+	c.read[key] = true
+	return true
+}
+
+func (c *flash) Put(key, query uint32, fresh bool) {
+	if c.size(key) > c.capacity {
+		return
+	}
+	c.enter(key)
+	if fresh {
+		query = 0 // the one that ships
+	}
+	if c.filter.Offer(hash(key), query16(query), c.size(key), key) {
+		c.store(key, query)
+		return
+	}
+	c.queue = append(c.queue, key)
+	c.leaveQueue()
+}
+
+// leaveQueue counts what the filter has dropped.
+func (c *flash) leaveQueue() {
+	for c.first < len(c.queue) && !c.waits(c.queue[c.first]) {
+		if key := c.queue[c.first]; !c.onDisk[key] {
+			c.evict(key)
+		}
+		c.first++
+	}
+	if c.first > 1<<12 && c.first > len(c.queue)/2 {
+		c.queue = append(c.queue[:0], c.queue[c.first:]...)
+		c.first = 0
+	}
+}
+
+func (c *flash) store(key, query uint32) {
+	c.asked[key], c.onDisk[key] = query16(query), true
+	c.write(key)
+	for c.disk.bytes > c.capacity {
+		c.reclaim()
+	}
+}
+
+func (c *flash) write(key uint32) {
+	c.uses[key] = 0
+	c.Written += c.size(key)
+	c.disk.push(key)
+}
+
+// reclaim frees the oldest segment.
+func (c *flash) reclaim() {
+	c.reclaimed = c.reclaimed[:0]
+	for seen := int64(0); seen < max(c.segment, 1); {
+		key := uint32(c.disk.tail)
+		seen += c.size(key)
+		c.disk.remove(key)
+		c.reclaimed = append(c.reclaimed, key)
+	}
+	left := int64(flashReinsert * float64(c.segment))
+	for uses := uint8(flashUses); uses > 0; uses-- {
+		for i, key := range c.reclaimed {
+			if key == kept {
+				continue
+			}
+			if size := c.size(key); c.uses[key] == uses && size <= left {
+				left -= size
+				c.write(key)
+				c.reclaimed[i] = kept
+			}
+		}
+	}
+	for _, key := range c.reclaimed {
+		if key != kept {
+			c.onDisk[key] = false
+			c.evict(key)
+		}
+	}
+}
+
+// kept marks a key that was written again.
+const kept = ^uint32(0)
