@@ -18,6 +18,7 @@ import (
 
 	"github.com/shaledb/shale/internal/config"
 	"github.com/shaledb/shale/internal/load/progress"
+	"github.com/shaledb/shale/internal/plan/simulate"
 	"github.com/shaledb/shale/internal/terminal"
 )
 
@@ -39,8 +40,26 @@ type cli struct {
 	Load    loadCmd    `cmd:"" help:"Generate load for a server and verify what it stored."`
 	Import  importCmd  `cmd:"" help:"Import data from other stores."`
 	Bucket  bucketCmd  `cmd:"" help:"Copy a bucket."`
+	Plan    planCmd    `cmd:"" help:"Plan capacity before there is a server."`
 	Inspect inspectCmd `cmd:"" help:"Show and check Shale's files."`
 	Version versionCmd `cmd:"" help:"Print the version."`
+}
+
+// planCmd answers questions before there is a server.
+type planCmd struct {
+	Cache planCacheCmd `cmd:"" help:"Simulate caches of several sizes and policies, and plan the cluster."`
+}
+
+type planCacheCmd struct {
+	simulate.Cache `embed:""`
+}
+
+// Run runs the simulation.
+func (c *planCacheCmd) Run(ctx context.Context, p *process) error {
+	if err := c.Check(); err != nil {
+		return usageError{err}
+	}
+	return c.Simulate(ctx, p.stdout, p.progress())
 }
 
 // process is the environment of a subcommand. Kong passes it to Run.

@@ -37,7 +37,7 @@ func TestEverySettingIsAFlag(t *testing.T) {
 }
 
 func TestHelp(t *testing.T) {
-	for _, args := range [][]string{{}, {"--help"}, {"serve", "--help"}, {"query", "--help"}, {"inspect", "--help"}, {"version", "--help"}, {"load", "--help"}, {"load", "logs", "--help"}, {"tail", "--help"}, {"labels", "--help"}, {"series", "--help"}, {"volume", "--help"}, {"help"}, {"help", "query"}} {
+	for _, args := range [][]string{{}, {"--help"}, {"serve", "--help"}, {"query", "--help"}, {"inspect", "--help"}, {"version", "--help"}, {"load", "--help"}, {"load", "logs", "--help"}, {"tail", "--help"}, {"labels", "--help"}, {"series", "--help"}, {"volume", "--help"}, {"plan", "cache", "--help"}, {"help"}, {"help", "query"}} {
 		code, out, errs := shale(t, nil, args...)
 		if code != exitOK || !strings.Contains(out, "Usage: shale") || errs != "" {
 			t.Errorf("%v: exit %d, %q, %q", args, code, out, errs)
