@@ -188,7 +188,8 @@ func (w *world) step(ctx context.Context, d *Day) error {
 		return nil
 	}
 	w.store.actor = byRetention
-	return w.catalog.Expire(ctx, w.newest()-int64(w.o.Retention), hiddenGrace)
+	before := w.newest() - int64(w.o.Retention)
+	return w.catalog.Expire(ctx, func(b *catalog.Block) bool { return b.Newest() < before }, hiddenGrace)
 }
 
 // newest returns the time of the newest row in the bucket, from which the server counts the age of rows.

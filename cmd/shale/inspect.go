@@ -18,6 +18,7 @@ type inspectCmd struct {
 	Folder    inspectFolderCmd    `cmd:"" help:"List or check all files of a data folder."`
 	Catalogue inspectCatalogueCmd `cmd:"" help:"List or check the live blocks of a bucket."`
 	Bucket    inspectBucketCmd    `cmd:"" help:"Count the objects of a bucket, or check that its store can be used."`
+	Retention inspectRetentionCmd `cmd:"" help:"Show what a bucket holds of the series of each retention rule."`
 	Part      inspectPartCmd      `cmd:"" help:"Show a part of the local head."`
 	Block     inspectPartCmd      `cmd:"" help:"Show a block of the bucket."`
 	Journal   inspectJournalCmd   `cmd:"" help:"List or check the records of a journal."`
@@ -40,6 +41,11 @@ Check a bucket, also while a server runs, and repair it:
 Find out whether an object store can be used:
 
     shale inspect bucket 's3://shale-data/eu?region=eu-central-1' --check
+
+Show what each retention rule keeps, and which rule counts for a stream:
+
+    shale inspect retention ./shale-data/bucket --config shale.yaml
+    shale inspect retention --config shale.yaml --tenant team-a --signal logs --series '{app="web", env="dev"}'
 
 Set damaged local files aside, so that the server starts and says what is missing:
 

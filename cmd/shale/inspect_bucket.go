@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
 
 	"github.com/shaledb/shale/internal/bucket"
 	"github.com/shaledb/shale/internal/bucket/check"
@@ -21,9 +23,11 @@ import (
 	"github.com/shaledb/shale/internal/bucket/location"
 	"github.com/shaledb/shale/internal/bucket/provider"
 	"github.com/shaledb/shale/internal/config"
+	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/repair"
 	"github.com/shaledb/shale/internal/store/catalog"
 	"github.com/shaledb/shale/internal/store/compact"
+	"github.com/shaledb/shale/internal/store/retention"
 )
 
 type inspectCatalogueCmd struct {
@@ -236,4 +240,75 @@ func (r *bucketReport) print(p *process) error {
 		fmt.Fprintf(w, "unfinished uploads\t%d more; --json lists all\n", n-most)
 	}
 	return w.Flush()
+}
+
+type inspectRetentionCmd struct {
+	Bucket     string `arg:"" optional:"" placeholder:"DIR|URL" help:"Bucket: a folder, or a URL. Default: the one of the settings."`
+	ConfigFile string `name:"config" short:"c" placeholder:"FILE" help:"YAML file with the settings of the server. Its environment variables count, too."`
+	Tenant     string `placeholder:"NAME" help:"Tenant to look at. Default: all; with --series: anonymous."`
+	Signal     string `enum:"metrics,logs" default:"metrics" placeholder:"SIGNAL" help:"With --series: metrics or logs."`
+	Series     string `placeholder:"LABELS" help:"Show the rule that counts for this series, such as up{job=\"node\"}, and read no bucket."`
+	JSON       bool   `name:"json" help:"Print JSON."`
+}
+
+// Run lists what the bucket holds of each rule, or shows the rule of a series.
+func (i *inspectRetentionCmd) Run(ctx context.Context, p *process) error {
+	c, _, err := config.Load(config.Sources{File: p.configFile(i.ConfigFile), Environ: p.environ})
+	if err != nil {
+		return usageError{err}
+	}
+	rules, err := retention.Compile(c.RetentionRules, c.Retention)
+	if err != nil {
+		return usageError{err}
+	}
+	if i.Series != "" {
+		return i.showRule(p, rules)
+	}
+	from := bucketArg{i.Bucket}
+	if from.Bucket == "" {
+		l, err := c.BucketLocation()
+		if err != nil {
+			return usageError{err}
+		}
+		from.Bucket = l.String()
+	}
+	b, _, _, err := from.open()
+	if err != nil {
+		return err
+	}
+	return compact.InspectRetention(ctx, p.stdout, b, compact.RetentionOptions{Rules: rules, Tenant: i.Tenant, JSON: i.JSON, Now: time.Now().UnixNano()})
+}
+
+// showRule prints the rule that counts for a series.
+func (i *inspectRetentionCmd) showRule(p *process, rules *retention.Rules) error {
+	parsed, err := parser.NewParser(parser.Options{}).ParseMetric(i.Series)
+	if err != nil {
+		return usageError{fmt.Errorf("--series: %w", err)}
+	}
+	var b model.LabelsBuilder
+	parsed.Range(func(l labels.Label) { b.Add([]byte(l.Name), []byte(l.Value)) })
+	series, err := b.Append(nil)
+	if err != nil {
+		return usageError{fmt.Errorf("--series: %w", err)}
+	}
+	signal, tenant := model.Metrics, i.Tenant
+	if i.Signal == model.Logs.String() {
+		signal = model.Logs
+	}
+	if tenant == "" {
+		tenant = model.DefaultTenant
+	}
+	policy := rules.Policy(tenant, signal)
+	n := policy.Number(series)
+	rule, _ := rules.Rule(n)
+	if i.JSON {
+		e := json.NewEncoder(p.stdout)
+		e.SetEscapeHTML(false)
+		return e.Encode(struct {
+			Number int `json:"rule"`
+			retention.Rule
+		}{n + 1, rule})
+	}
+	_, err = fmt.Fprintf(p.stdout, "rule %d: %s\n", n+1, rule)
+	return err
 }

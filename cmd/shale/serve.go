@@ -61,17 +61,24 @@ func (s *serveCmd) Run(ctx context.Context, p *process) error {
 }
 
 func (s *serveCmd) load(p *process) (config.Config, config.Origins, error) {
-	from := config.Sources{File: s.ConfigFile, Environ: p.environ, Flags: s.Config, FlagsSet: p.flagsSet}
-	if from.File == "" {
-		for _, kv := range p.environ {
-			if file, ok := strings.CutPrefix(kv, config.ConfigEnv+"="); ok {
-				from.File = file
-			}
-		}
-	}
+	from := config.Sources{File: p.configFile(s.ConfigFile), Environ: p.environ, Flags: s.Config, FlagsSet: p.flagsSet}
 	c, origins, err := config.Load(from)
 	c.Version, c.Commit = version, revision()
 	return c, origins, err
+}
+
+// configFile returns the file of settings: the one of the flag, or else that of the environment.
+func (p *process) configFile(flag string) string {
+	if flag != "" {
+		return flag
+	}
+	file := ""
+	for _, kv := range p.environ {
+		if value, ok := strings.CutPrefix(kv, config.ConfigEnv+"="); ok {
+			file = value
+		}
+	}
+	return file
 }
 
 func logger(c config.Log, w io.Writer) *slog.Logger {

@@ -233,7 +233,7 @@ func TestNoFalseLoss(t *testing.T) {
 		s.now += int64(24 * time.Hour)
 		must(t, e.Compact(context.Background()))
 	}
-	must(t, e.catalog.Expire(context.Background(), int64(1_700_000_000*time.Second)+int64(24*time.Hour), 0))
+	must(t, e.catalog.Expire(context.Background(), olderThan(int64(1_700_000_000*time.Second)+int64(24*time.Hour)), 0))
 	must(t, e.Close())
 	s.Engine, err = OpenEngine(context.Background(), s.o)
 	must(t, err)

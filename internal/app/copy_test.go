@@ -97,7 +97,7 @@ func (c *copied) merge(t *testing.T) {
 	for range 4 {
 		c.now += int64(5 * time.Hour)
 		must(t, c.Compact(context.Background()))
-		must(t, c.catalog.Expire(context.Background(), math.MinInt64, time.Minute))
+		must(t, c.catalog.Expire(context.Background(), olderThan(math.MinInt64), time.Minute))
 	}
 }
 

@@ -6,13 +6,16 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/prometheus/model/labels"
 
 	"github.com/shaledb/shale/internal/api/loki"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read/logql"
+	"github.com/shaledb/shale/internal/read/logql/patterns"
 	"github.com/shaledb/shale/internal/store/catalog"
 	"github.com/shaledb/shale/internal/store/deletion"
 )
@@ -120,6 +123,64 @@ func (e *Engine) Deletions(tenant string, s model.Signal) []Requested {
 	return all
 }
 
+// deletionStates counts the deletions of all tenants by their state, for metrics.
+type deletionStates struct {
+	e    *Engine
+	desc *prometheus.Desc
+
+	mu      sync.Mutex
+	counted time.Time
+	states  map[string]int
+}
+
+// The states of deletions.
+const (
+	deletionReceived   = "received"
+	deletionProcessing = "processing"
+	deletionProcessed  = "processed"
+)
+
+func registerDeletionStates(e *Engine) {
+	if e.o.Registerer == nil {
+		return
+	}
+	e.o.Registerer.MustRegister(&deletionStates{e: e, desc: prometheus.NewDesc("shale_deletions",
+		"Deletions by state: received (can still be cancelled), processing (compaction is to drop rows), processed (no row is left).", []string{"state"}, nil)})
+}
+
+// Describe sends the description of the metric.
+func (d *deletionStates) Describe(to chan<- *prometheus.Desc) { to <- d.desc }
+
+// countEvery bounds how often deletions are counted, since each is compared with all blocks.
+const countEvery = 30 * time.Second
+
+// Collect sends the counts.
+func (d *deletionStates) Collect(to chan<- prometheus.Metric) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if now := time.Now(); d.states == nil || now.Sub(d.counted) > countEvery {
+		d.counted, d.states = now, map[string]int{deletionReceived: 0, deletionProcessing: 0, deletionProcessed: 0}
+		for _, tenant := range d.e.catalog.DeletionTenants() {
+			for _, r := range d.e.Deletions(tenant, 0) {
+				d.states[d.e.deletionState(&r)]++
+			}
+		}
+	}
+	for state, n := range d.states {
+		to <- prometheus.MustNewConstMetric(d.desc, prometheus.GaugeValue, float64(n), state)
+	}
+}
+
+func (e *Engine) deletionState(r *Requested) string {
+	switch {
+	case r.Processed:
+		return deletionProcessed
+	case r.Due(e.now()):
+		return deletionProcessing
+	}
+	return deletionReceived
+}
+
 // The reasons for which a deletion cannot be cancelled.
 var (
 	errNoDeletion = errors.New("there is no such deletion")
@@ -187,7 +248,10 @@ func deletePromSeries(e *Engine) func(ctx context.Context, tenant string, matche
 }
 
 // lineDeletions are the deletions of Loki's API.
-type lineDeletions struct{ e *Engine }
+type lineDeletions struct {
+	e    *Engine
+	kept *patterns.Keeper
+}
 
 func (l lineDeletions) Delete(ctx context.Context, tenant, query string, start, end int64) error {
 	t, err := logql.ParseLineTest(query)
@@ -203,7 +267,9 @@ func (l lineDeletions) Delete(ctx context.Context, tenant, query string, start, 
 	if !t.All() {
 		d.Filter = query
 	}
-	_, err = l.e.Delete(ctx, d)
+	if _, err = l.e.Delete(ctx, d); err == nil {
+		l.kept.Forget(tenant, end)
+	}
 	return err
 }
 

@@ -27,6 +27,7 @@ import (
 // history is what was acknowledged, in its order.
 type history struct {
 	events []event
+	eras   []era // in which rules of retention held
 }
 
 // event is a push or a deletion.
@@ -160,7 +161,7 @@ func compactElsewhere(e *Engine) error {
 	if err != nil {
 		return err
 	}
-	comp, err := compact.New(compact.Options{Catalog: c, Bucket: e.o.Bucket, FS: vfs.NewMem(), Dir: "/elsewhere", Seed: seed, Now: e.o.Now})
+	comp, err := compact.New(compact.Options{Catalog: c, Bucket: e.o.Bucket, FS: vfs.NewMem(), Dir: "/elsewhere", Seed: seed, Now: e.o.Now, Retention: e.o.Retention})
 	if err != nil {
 		return err
 	}
@@ -190,7 +191,7 @@ func TestDeletionCrash(t *testing.T) {
 	fs := &syncFS{FS: mem, hook: func() {
 		mu.Lock()
 		defer mu.Unlock()
-		s := snapshot{fs: mem.CrashClone(vfs.CrashCloneCfg{}), sure: history{slices.Clone(sure.events)}, at: now}
+		s := snapshot{fs: mem.CrashClone(vfs.CrashCloneCfg{}), sure: history{events: slices.Clone(sure.events)}, at: now}
 		if begun != nil {
 			s.begun, s.pending = *begun, true
 		}
@@ -252,7 +253,7 @@ func TestDeletionCrash(t *testing.T) {
 			} {
 				err := check(e, s.sure.content(), q)
 				if err != nil && s.pending {
-					may := history{append(slices.Clone(s.sure.events), s.begun)}
+					may := history{events: append(slices.Clone(s.sure.events), s.begun)}
 					if check(e, may.content(), q) == nil {
 						s.sure, s.pending, err = may, false, nil
 					}

@@ -27,6 +27,7 @@ import (
 	"github.com/shaledb/shale/internal/store/compact"
 	"github.com/shaledb/shale/internal/store/head"
 	"github.com/shaledb/shale/internal/store/head/query"
+	"github.com/shaledb/shale/internal/store/retention"
 	"github.com/shaledb/shale/internal/write"
 )
 
@@ -57,7 +58,8 @@ type EngineOptions struct {
 	// SSD is the cache on an SSD, without its memory, metrics and log; nil: none.
 	SSD *ssd.Options
 
-	Retention time.Duration
+	// Retention hides and drops old rows; nil: none.
+	Retention *retention.Rules
 	// QueryTimeout is how long a query may still read a block that has left the catalogue.
 	QueryTimeout time.Duration
 	// FlushEvery is the age at which rows go to parts; 0 means 10 s.
@@ -95,7 +97,7 @@ type Engine struct {
 	querier   *read.Querier
 	recent    *query.Source
 	rate      *bill.Rate // of the requests of queries to the bucket
-	retention *retention
+	expiry    *expiry
 	compactor *compact.Compactor
 	ssd       *ssd.Store // nil: none
 	// wasEmpty says that nothing was stored when the engine was opened.
@@ -170,16 +172,17 @@ func OpenEngine(ctx context.Context, o EngineOptions) (_ *Engine, err error) {
 	}
 	e.compactor, err = compact.New(compact.Options{
 		Catalog: e.catalog, Bucket: o.Bucket, FS: o.FS, Dir: o.FS.PathJoin(o.DataDir, "compact"), Seed: seed,
-		MemoryBytes: split.compaction, Limits: o.Compact, Room: e.roomToMerge,
+		Retention: o.Retention, MemoryBytes: split.compaction, Limits: o.Compact, Room: e.roomToMerge,
 		Garbage: catalog.CollectOptions{Grace: o.QueryTimeout + time.Minute, Holds: e.holdsRowsOf},
 		Now:     o.Now, Registerer: o.Registerer, Logger: o.Logger,
 	})
 	if err != nil {
 		return nil, err
 	}
+	registerDeletionStates(e)
 	if !o.Idle {
 		e.head.Start()
-		e.retention = startRetention(e.catalog, o)
+		e.expiry = startExpiry(e.catalog, o)
 		e.compactor.Start()
 	}
 	return e, nil
@@ -208,7 +211,7 @@ func (e *Engine) openSources(seed model.KeySeed, split budget) (err error) {
 			Catalog: e.catalog, Bucket: e.rate, Seed: seed, Pages: pages, Secondary: secondary,
 			Registerer: e.o.Registerer, Logger: e.o.Logger,
 		})},
-		Retention: e.o.Retention, Warn: e.lost.warn, Now: e.o.Now, Registerer: e.o.Registerer,
+		Horizon: e.o.Retention.Horizon, Warn: e.lost.warn, Now: e.o.Now, Registerer: e.o.Registerer,
 	})
 	return nil
 }
@@ -373,8 +376,8 @@ func (e *Engine) release() error {
 	if e.compactor != nil {
 		e.compactor.Close()
 	}
-	if e.retention != nil {
-		e.retention.close()
+	if e.expiry != nil {
+		e.expiry.close()
 	}
 	if e.head != nil && e.started.Swap(false) {
 		// The next start need not replay rows that are flushed before the journal closes.

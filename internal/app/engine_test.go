@@ -15,6 +15,8 @@ import (
 	"github.com/shaledb/shale/internal/bucket/fault"
 	bucketfs "github.com/shaledb/shale/internal/bucket/fs"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/catalog"
+	"github.com/shaledb/shale/internal/store/retention"
 	"github.com/shaledb/shale/internal/write"
 )
 
@@ -191,8 +193,22 @@ func TestNewFolderOnAnOldBucket(t *testing.T) {
 	}
 }
 
+// keeping keeps all series equally long.
+func keeping(keep time.Duration) *retention.Rules {
+	r, err := retention.Compile(retention.List{}, keep)
+	if err != nil {
+		panic(err)
+	}
+	return r
+}
+
+// olderThan is a retention that is the same for all blocks.
+func olderThan(before int64) func(*catalog.Block) bool {
+	return func(b *catalog.Block) bool { return b.Newest() < before }
+}
+
 func TestRetention(t *testing.T) {
-	s := newSetup(t, func(o *EngineOptions) { o.Retention = 24 * time.Hour })
+	s := newSetup(t, func(o *EngineOptions) { o.Retention = keeping(24 * time.Hour) })
 	must(t, s.push("a", up, s.now, 1))
 	must(t, s.Ship())
 	s.now += int64(23 * time.Hour)
@@ -201,7 +217,7 @@ func TestRetention(t *testing.T) {
 	s.now += int64(2 * time.Hour)
 	s.want(t, "a", "2") // hidden before it is deleted
 	expire := func() int {
-		r := startRetention(s.catalog, s.o)
+		r := startExpiry(s.catalog, s.o)
 		for begin := time.Now(); len(s.catalog.Live()) > 1 && time.Since(begin) < time.Second; {
 			time.Sleep(time.Millisecond)
 		}

@@ -73,7 +73,7 @@ func receive(c config.Config, e *Engine, mux *http.ServeMux, registry *prometheu
 // keepPatterns mines the lines that are pushed from now on, until stop is called.
 func keepPatterns(c config.Config, e *Engine, registry *prometheus.Registry) (k *patterns.Keeper, stop func()) {
 	k = patterns.New(patterns.Options{
-		MaxBytes: splitMemory(c.MemoryBytes).patterns, Retention: c.Retention, Whole: e.wasEmpty, Registerer: registry,
+		MaxBytes: splitMemory(c.MemoryBytes).patterns, Horizon: e.o.Retention.Horizon, Whole: e.wasEmpty, Registerer: registry,
 	})
 	cancel := e.Path().Watch(k.See)
 	return k, func() {
@@ -90,7 +90,7 @@ func lokiOptions(c config.Config, e *Engine, k *patterns.Keeper, shared api.Opti
 		Retention: c.Retention,
 	}
 	if c.Head.Deletion.Deletions > 0 {
-		o.Deletions = lineDeletions{e}
+		o.Deletions = lineDeletions{e, k}
 	}
 	return o
 }

@@ -70,7 +70,7 @@ func newDamageWorld(t *testing.T, number int) *damageWorld {
 			w.forget(t, e, step)
 		case left == 12:
 			// What is older than the one whole day has expired. No query asks for it.
-			must(t, e.catalog.Expire(context.Background(), damageBegin+int64(2*time.Hour), time.Minute))
+			must(t, e.catalog.Expire(context.Background(), olderThan(damageBegin+int64(2*time.Hour)), time.Minute))
 		case left == 5 || left == 3:
 			kill()
 			e = w.open(t, mem, nil)

@@ -3,20 +3,21 @@ package app
 import (
 	"context"
 	"log/slog"
-	"math"
 	"sync"
 	"time"
 
 	"github.com/shaledb/shale/internal/store/catalog"
+	"github.com/shaledb/shale/internal/store/compact"
+	"github.com/shaledb/shale/internal/store/retention"
 )
 
 // retentionEvery is the interval between searches for expired blocks.
 const retentionEvery = 10 * time.Minute
 
-// retention drops blocks whose samples have all expired.
-type retention struct {
+// expiry drops blocks whose rows have all expired.
+type expiry struct {
 	catalog *catalog.Catalog
-	keep    time.Duration
+	rules   *retention.Rules
 	grace   time.Duration
 	now     func() int64
 	log     *slog.Logger
@@ -24,24 +25,24 @@ type retention struct {
 	done    sync.WaitGroup
 }
 
-// startRetention starts to drop expired blocks, until close.
-func startRetention(c *catalog.Catalog, o EngineOptions) *retention {
+// startExpiry starts to drop expired blocks, until close.
+func startExpiry(c *catalog.Catalog, o EngineOptions) *expiry {
 	ctx, cancel := context.WithCancel(context.Background())
 	// A query that began before a block left the catalogue may read it until the query times out.
-	r := &retention{catalog: c, keep: o.Retention, grace: o.QueryTimeout + time.Minute, now: o.Now, log: o.Logger, stop: cancel}
-	if r.now == nil {
-		r.now = func() int64 { return time.Now().UnixNano() }
+	x := &expiry{catalog: c, rules: o.Retention, grace: o.QueryTimeout + time.Minute, now: o.Now, log: o.Logger, stop: cancel}
+	if x.now == nil {
+		x.now = func() int64 { return time.Now().UnixNano() }
 	}
-	r.done.Go(func() { r.run(ctx) })
-	return r
+	x.done.Go(func() { x.run(ctx) })
+	return x
 }
 
-func (r *retention) run(ctx context.Context) {
+func (x *expiry) run(ctx context.Context) {
 	tick := time.NewTicker(retentionEvery)
 	defer tick.Stop()
 	for {
-		if err := r.catalog.Expire(ctx, r.horizon(), r.grace); err != nil && ctx.Err() == nil {
-			r.log.Error("cannot drop expired blocks; will retry", "err", err)
+		if err := x.drop(ctx); err != nil && ctx.Err() == nil {
+			x.log.Error("cannot drop expired blocks; will retry", "err", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -51,21 +52,13 @@ func (r *retention) run(ctx context.Context) {
 	}
 }
 
-// horizon returns the time before which samples have expired. It follows the newest block, not the clock
-// alone: a clock that is wrong for a moment must not empty the bucket.
-func (r *retention) horizon() int64 {
-	newest := int64(math.MinInt64)
-	for _, b := range r.catalog.Live() {
-		newest = max(newest, b.Range.Max)
-	}
-	newest = min(newest, r.now())
-	if r.keep <= 0 || newest < math.MinInt64+int64(r.keep) {
-		return math.MinInt64
-	}
-	return newest - int64(r.keep)
+// drop hides the blocks that have expired, and deletes those that were hidden a while ago.
+func (x *expiry) drop(ctx context.Context) error {
+	now := compact.ExpiryTime(x.catalog.Live(), x.now())
+	return x.catalog.Expire(ctx, func(b *catalog.Block) bool { return compact.Expired(x.rules, b, now) }, x.grace)
 }
 
-func (r *retention) close() {
-	r.stop()
-	r.done.Wait()
+func (x *expiry) close() {
+	x.stop()
+	x.done.Wait()
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/shaledb/shale/internal/bucket/provider"
 	"github.com/shaledb/shale/internal/config"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/retention"
 )
 
 // Options build a process.
@@ -124,6 +125,10 @@ func engineOptions(o *Options, registry *prometheus.Registry) (EngineOptions, *d
 	if err != nil {
 		return EngineOptions{}, nil, fmt.Errorf("%w: bucket: %w", model.ErrInvalid, err)
 	}
+	rules, err := retention.Compile(c.RetentionRules, c.Retention)
+	if err != nil {
+		return EngineOptions{}, nil, fmt.Errorf("%w: retention-rules: %w", model.ErrInvalid, err)
+	}
 	if err := os.MkdirAll(dataDir, 0o755); err != nil {
 		return EngineOptions{}, nil, fmt.Errorf("%w: data folder: %v", model.ErrInvalid, err)
 	}
@@ -152,7 +157,7 @@ func engineOptions(o *Options, registry *prometheus.Registry) (EngineOptions, *d
 	return EngineOptions{
 		FS: disk, DataDir: dataDir, Bucket: meter.New(b, registry), Node: node,
 		MemoryBytes: c.MemoryBytes, Write: limits, Head: c.Head, Windows: c.Windows, Compact: c.Compact,
-		SSD: cached, Retention: c.Retention, QueryTimeout: c.Query.Timeout,
+		SSD: cached, Retention: rules, QueryTimeout: c.Query.Timeout,
 		Disk: d, BucketApart: where.Kind != location.Folder || !liesIn(where.Dir, dataDir), Registerer: registry, Logger: o.Logger,
 		CheckBucket: newBucketCheck(b, where, registry, o.Logger).run,
 	}, d, nil

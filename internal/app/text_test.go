@@ -247,7 +247,7 @@ func TestLabelsOfStreams(t *testing.T) {
 
 // Expired lines are not returned, and their blocks are deleted.
 func TestRetentionOfLines(t *testing.T) {
-	s := newSetup(t, func(o *EngineOptions) { o.Retention = 24 * time.Hour })
+	s := newSetup(t, func(o *EngineOptions) { o.Retention = keeping(24 * time.Hour) })
 	must(t, s.pushLines("a", app, s.now, "old"))
 	must(t, s.Ship())
 	if b := s.catalog.Live()[0]; b.Lines != 1 || b.LineBytes != uint64(len("old")) {
@@ -263,7 +263,7 @@ func TestRetentionOfLines(t *testing.T) {
 	if got := s.readLines(t, "a"); got != "new" {
 		t.Errorf("after it is time: %q", got)
 	}
-	must(t, s.catalog.Expire(context.Background(), s.now-int64(24*time.Hour), time.Minute))
+	must(t, s.catalog.Expire(context.Background(), olderThan(s.now-int64(24*time.Hour)), time.Minute))
 	if n := len(s.catalog.Live()); n != 1 {
 		t.Errorf("%d blocks are left", n)
 	}

@@ -30,6 +30,9 @@ func rooms() []room {
 		{"jsonscan", nil, "a scanner of bytes knows no room, not even model"},
 		{"journal", nil, "the log knows batches, not the writer or the reader"},
 		{"store/deletion", nil, "what a deletion takes of a series does not depend on where the series is stored"},
+		{"store/retention", map[string]string{
+			"store/deletion": "matchers are those of deletions",
+		}, "how long a series is kept follows from its labels, wherever it is stored"},
 		{"store/catalog", map[string]string{
 			"bucket":         "commit records are objects",
 			"repair":         "a lost or damaged record has repairs",
@@ -42,11 +45,12 @@ func rooms() []room {
 			"store/deletion": "deleted rows are cut out",
 		}, "the archive takes its bytes through a small interface, so that cache tiers fit between it and the bucket"},
 		{"store/compact", map[string]string{
-			"bucket":         "a live block without an object is damage",
-			"store/part":     "the file format merges parts",
-			"store/catalog":  "the result is committed",
-			"store/deletion": "deleted rows are cut out",
-			"repair":         "a bucket that was inspected has repairs",
+			"bucket":          "a live block without an object is damage",
+			"store/part":      "the file format merges parts",
+			"store/catalog":   "the result is committed",
+			"store/deletion":  "deleted rows are cut out",
+			"store/retention": "expired rows are cut out, and blocks are grouped by their age",
+			"repair":          "a bucket that was inspected has repairs",
 		}, "compaction rewrites blocks; it never sees the recent past"},
 		{"cache", nil, "the contract of tiers names values by keys; it never knows what they mean"},
 		{"cache/*", map[string]string{
@@ -85,7 +89,7 @@ func rooms() []room {
 		{"client", nil, "a client judges a server from outside, so it never imports the engine"},
 		{"terminal", nil, "text for people is made of bytes and labels, wherever they come from"},
 		{"terminal/plot", nil, "a chart is made of numbers, wherever they come from"},
-		{"config", withLocation(settings("api", "bill", "cache/ssd", "read/promql", "store/compact", "store/head", "write", "write/logs")), "settings are plain values; app carries them into the rooms"},
+		{"config", withLocation(settings("api", "bill", "cache/ssd", "read/promql", "store/compact", "store/head", "store/retention", "write", "write/logs")), "settings are plain values; app carries them into the rooms"},
 		{"archtest", nil, "the rules of the house stand outside it"},
 	})
 }

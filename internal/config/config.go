@@ -11,6 +11,7 @@ import (
 	"github.com/shaledb/shale/internal/read/promql"
 	"github.com/shaledb/shale/internal/store/compact"
 	"github.com/shaledb/shale/internal/store/head"
+	"github.com/shaledb/shale/internal/store/retention"
 	"github.com/shaledb/shale/internal/write"
 	"github.com/shaledb/shale/internal/write/logs"
 )
@@ -32,6 +33,8 @@ type Config struct {
 	Disk   Share `name:"disk" default:"90%" placeholder:"SIZE" help:"Largest size of the data folder: a size, or a share of its file system. Beyond it writes get 503."`
 
 	Retention time.Duration `name:"retention" type:"time" default:"30d" placeholder:"TIME" help:"How long to keep samples and log lines, by their own timestamps. 0: keep everything."`
+	// Series that no rule matches are kept for Retention.
+	RetentionRules retention.List `name:"retention-rules" default:"" placeholder:"RULES" help:"Exceptions from retention: a list of rules such as [{tenant: team-a, signal: logs, match: '{env=\"dev\"}', keep: 3d}]. The first rule that matches a series counts. Fields other than keep may be left out; keep 0 means forever."`
 
 	// The settings of the rooms, which take them as they are.
 	Write    write.Limits `embed:""`
@@ -94,6 +97,12 @@ func (c *Config) BucketLocation() (location.Location, error) {
 // that it is the value of. Samples that retention would drop at once are refused too.
 func (c *Config) OldestAge() (age time.Duration, setting string) {
 	keep, oldest := c.Retention, c.Write.MaxAge
+	// Load has checked the rules.
+	if rules, err := retention.Compile(c.RetentionRules, c.Retention); err == nil && keep != 0 {
+		if keep = rules.Longest(); keep == retention.Forever {
+			keep = 0
+		}
+	}
 	if keep != 0 && (oldest == 0 || keep < oldest) {
 		return keep, "retention"
 	}

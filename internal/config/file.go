@@ -1,6 +1,7 @@
 package config
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -9,6 +10,9 @@ import (
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
 )
+
+// errNotOne is a mistake in most settings.
+var errNotOne = errors.New("must be one value, not a list or a map")
 
 // yaml reads the settings of one YAML document. It walks the syntax tree and does not decode into the struct:
 // the text of a value must go through the parser of the flags, and every mistake needs its line.
@@ -93,7 +97,25 @@ func (l *loader) value(path string, s *Setting, n ast.Node) {
 		l.set(s, text, at)
 	case *ast.NullNode:
 		l.mistake(at, s.Name, errors.New(`has no value; leave the line out for the default, or write "" for an empty one`))
+	case *ast.SequenceNode:
+		if !s.isList(&l.config) {
+			l.mistake(at, s.Name, errNotOne)
+			return
+		}
+		// The parser of the setting reads JSON, too. Its errors name the item.
+		var list any
+		err := yaml.NodeToValue(n, &list)
+		if err != nil {
+			l.mistake(at, s.Name, err)
+			return
+		}
+		text, err := json.Marshal(list)
+		if err != nil {
+			l.mistake(at, s.Name, err)
+			return
+		}
+		l.set(s, string(text), at)
 	default:
-		l.mistake(at, s.Name, errors.New("must be one value, not a list or a map"))
+		l.mistake(at, s.Name, errNotOne)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/internal/cache/ssd"
+	"github.com/shaledb/shale/internal/store/retention"
 )
 
 // minMemory is the memory that one request, one query and the smallest of each buffer need.
@@ -53,6 +54,10 @@ func rules() []rule {
 				return fmt.Errorf("%s is too small: must be at least %s", Size(c.SSD.Bytes), Size(ssd.MinBytes))
 			}
 			return nil
+		}},
+		{"retention-rules", func(c *Config) error {
+			_, err := retention.Compile(c.RetentionRules, c.Retention)
+			return err
 		}},
 		{"limits.inflight-bytes", func(c *Config) error { return notZero(c.Inflight) }},
 		{"limits.decoded-bytes", func(c *Config) error {

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/shaledb/shale/internal/store/retention"
 )
 
 // Setting is one leaf of the tree.
@@ -74,6 +76,12 @@ func (s *Setting) Text(c *Config) string {
 		return strconv.FormatInt(field.Int(), 10)
 	}
 	return fmt.Sprint(field.Interface())
+}
+
+// isList reports whether the value of the setting is a list, which has the same form in JSON and YAML.
+func (s *Setting) isList(c *Config) bool {
+	_, ok := s.field(c).Interface().(retention.List)
+	return ok
 }
 
 // checkBounds returns an error for a value outside the bounds of its tags.

@@ -19,7 +19,11 @@ func (c *Config) YAML(o Origins) string {
 				group = g
 			}
 		}
-		fmt.Fprintf(&b, "%s%s: %s", indent, name, quote(s.Text(c)))
+		text := s.Text(c)
+		if !s.isList(c) || text == "" {
+			text = quote(text)
+		}
+		fmt.Fprintf(&b, "%s%s: %s", indent, name, text)
 		if from := o[s.Name]; from != "" {
 			fmt.Fprintf(&b, " # %s", from)
 		}

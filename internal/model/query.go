@@ -42,6 +42,8 @@ type Request struct {
 	Matchers []Matcher
 	// Range bounds the wanted rows. A source may return a series without rows in the range, or leave it out.
 	Range TimeRange
+	// Horizon hides older rows of some series; nil: Range says it all.
+	Horizon *Horizon
 	// LabelsOnly asks for labels without rows.
 	LabelsOnly bool
 	// LabelsCharged says that the reader charges the quota for the labels that it keeps. Sources may ignore
@@ -54,6 +56,19 @@ type Request struct {
 	Quota      *Quota
 	Cost       *Cost
 }
+
+// Horizon says before which time rows have expired, where that differs among the series of a tenant.
+type Horizon struct {
+	// Latest is the greatest of these times: rows from it on are hidden in no series.
+	Latest int64
+	// Before returns the time for a series.
+	Before func(l Labels) int64
+	// Group returns the time for all series of a group of blocks, if it is known.
+	Group func(group string) (t int64, ok bool)
+}
+
+// MayHide reports whether rows from a time on may be hidden. A nil horizon hides nothing.
+func (h *Horizon) MayHide(from int64) bool { return h != nil && from < h.Latest }
 
 // Cursor walks the series of one source that satisfy a request, in the order of their keys. It is used by one
 // goroutine.

@@ -16,8 +16,9 @@ type Options struct {
 	// Sources are asked in this order. Rows move from earlier sources to later ones (head, then archive), so
 	// this order ensures that a query does not miss rows that move while it runs.
 	Sources []Source
-	// Retention hides older rows; 0 shows all.
-	Retention time.Duration
+	// Horizon returns the time before which rows of a tenant and a signal are hidden, and what hides more of
+	// some of its series; nil: nothing is hidden.
+	Horizon func(tenant string, s model.Signal, now int64) (oldest int64, h *model.Horizon)
 	// Warn adds to the cost of a request what the sources lack of its range; nil: nothing.
 	Warn func(*model.Request)
 	// Now returns the time in Unix nanoseconds; nil means the machine's clock.
@@ -71,8 +72,8 @@ func (q *Querier) Select(ctx context.Context, req *model.Request) (*SeriesSet, e
 	return newSeriesSet(&r, cursors, q.metrics), nil
 }
 
-// bound returns a copy of the request with its range cut at the horizon of retention and its family, quota
-// and cost set. It reports whether the range still holds an instant.
+// bound returns a copy of the request with its range cut by retention, and its horizon, family, quota and
+// cost set. It reports whether the range still holds an instant.
 func (q *Querier) bound(req *model.Request) (model.Request, bool) {
 	r := *req
 	if r.Family == 0 {
@@ -84,12 +85,21 @@ func (q *Querier) bound(req *model.Request) (model.Request, bool) {
 	if r.Cost == nil {
 		r.Cost = new(model.Cost)
 	}
-	if q.o.Retention > 0 {
-		now := q.o.Now()
-		if horizon := now - int64(q.o.Retention); horizon <= now {
-			r.Range.Min = max(r.Range.Min, horizon)
+	if q.o.Horizon != nil {
+		oldest, h := q.o.Horizon(r.Tenant, r.Signal, q.o.Now())
+		if r.Range.Min = max(r.Range.Min, oldest); h.MayHide(r.Range.Min) {
+			r.Horizon = h
 		}
 	}
 	q.o.Warn(&r)
 	return r, r.Range.Min <= r.Range.Max
+}
+
+// Hidden reports whether a row of a series has expired at a time.
+func (q *Querier) Hidden(tenant string, s model.Signal, l model.Labels, at int64) bool {
+	if q.o.Horizon == nil {
+		return false
+	}
+	oldest, h := q.o.Horizon(tenant, s, q.o.Now())
+	return at < oldest || h.MayHide(at) && at < h.Before(l)
 }

@@ -271,10 +271,15 @@ func TestQuota(t *testing.T) {
 	}
 }
 
+// keeping is a horizon that is the same for all series.
+func keeping(keep int64) func(string, model.Signal, int64) (int64, *model.Horizon) {
+	return func(_ string, _ model.Signal, now int64) (int64, *model.Horizon) { return now - keep, nil }
+}
+
 func TestRetention(t *testing.T) {
 	a, b, _, _ := twoSources()
 	now := int64(1000)
-	q := read.New(read.Options{Sources: []read.Source{a, b}, Retention: 900, Now: func() int64 { return now }})
+	q := read.New(read.Options{Sources: []read.Source{a, b}, Horizon: keeping(900), Now: func() int64 { return now }})
 	if n := len(collect(t, q, request(model.Always()))); n != 10 {
 		t.Fatalf("%d series", n)
 	}

@@ -8,11 +8,11 @@ import (
 
 // Source holds series: the head, the archive, another node. It is safe for concurrent use.
 //
-// The range of a request is already cut by retention. The querier charges the request's quota for each
-// series and sample that it returns. A source charges, with TakeBytes, only the memory that it holds
-// besides those, and gives it back when its cursors are closed. A source adds what it looked at to the
-// request's cost, but neither series nor samples. Errors belong to the classes of package model; the
-// querier retries none of them.
+// The range of a request is already cut by retention, and a source applies the request's horizon. The querier
+// charges the request's quota for each series and sample that it returns. A source charges, with TakeBytes,
+// only the memory that it holds besides those, and gives it back when its cursors are closed. A source adds
+// what it looked at to the request's cost, but neither series nor samples. Errors belong to the classes of
+// package model; the querier retries none of them.
 type Source interface {
 	// Select returns cursors over the series that satisfy the request, each in key order, with the rows of the
 	// request's family in the order of the file format. When it returns, everything that the result needs is

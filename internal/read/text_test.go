@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -169,7 +168,7 @@ func TestTextRetention(t *testing.T) {
 	m.SetTextPage(10, 1)
 	m.AddText(tenant, keyFor(1), labelsFor(1), readtest.Line{Time: 10, Text: "old"})
 	m.AddText(tenant, keyFor(2), labelsFor(2), readtest.Line{Time: 10, Text: "old"}, readtest.Line{Time: 90, Text: "new"})
-	q := read.New(read.Options{Sources: []read.Source{m}, Retention: 50 * time.Nanosecond, Now: func() int64 { return 100 }})
+	q := read.New(read.Options{Sources: []read.Source{m}, Horizon: keeping(50), Now: func() int64 { return 100 }})
 	set, err := q.SelectText(context.Background(), textRequest(model.Always()))
 	if err != nil {
 		t.Fatal(err)

@@ -135,7 +135,7 @@ func (w *world) live(t *testing.T) {
 	}})
 	must(t, err)
 	w.checkBucket(t)
-	must(t, c.Expire(ctx, w.now, time.Hour))
+	must(t, c.Expire(ctx, func(b *catalog.Block) bool { return b.Newest() < w.now }, time.Hour))
 	w.checkBucket(t)
 }
 

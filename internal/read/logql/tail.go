@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/read"
 	"github.com/shaledb/shale/internal/read/logql/line"
 	"github.com/shaledb/shale/internal/read/logql/selection"
 	"github.com/shaledb/shale/internal/read/logql/syntax"
@@ -63,7 +64,7 @@ func (e *Engine) Tail(ctx context.Context, q *TailQuery, emit func(*Batch) error
 	if e.hub == nil {
 		return fmt.Errorf("%w: tail: nothing tells of new lines here", model.ErrInvalid)
 	}
-	t := &tail{q: q, emit: emit, quota: q.Quota}
+	t := &tail{q: q, emit: emit, quota: q.Quota, read: e.read}
 	if t.quota == nil {
 		t.quota = new(model.Quota)
 	}
@@ -91,6 +92,7 @@ type tail struct {
 	q      *TailQuery
 	emit   func(*Batch) error
 	quota  *model.Quota
+	read   *read.Querier
 	from   *follower
 	filter selection.RowFilter
 	stages selection.LineStages
@@ -123,7 +125,7 @@ func (t *tail) past(ctx context.Context, e *Engine) error {
 		Limit: t.q.Limit, Direction: Backward, Quota: t.quota, Cost: t.q.Cost,
 	}
 	x := e.execution(q)
-	entries, err := t.read(ctx, x, q)
+	entries, err := t.readPast(ctx, x, q)
 	if err != nil {
 		return err
 	}
@@ -143,8 +145,8 @@ func (t *tail) past(ctx context.Context, e *Engine) error {
 	return t.quota.TakeBytes(-held)
 }
 
-// read runs the query for the lines since the start.
-func (t *tail) read(ctx context.Context, x *selection.Execution, q *Query) ([]found, error) {
+// readPast runs the query for the lines since the start.
+func (t *tail) readPast(ctx context.Context, x *selection.Execution, q *Query) ([]found, error) {
 	if t.q.Past != nil {
 		past, done, err := t.q.Past(ctx)
 		if err != nil {
@@ -202,6 +204,9 @@ func (t *tail) take(w *queued) error {
 	l, err := model.SplitLine(w.blob)
 	if err != nil {
 		return err
+	}
+	if t.read.Hidden(t.q.Tenant, model.Logs, w.labels, w.time) {
+		return nil
 	}
 	if len(t.sent) > 0 {
 		if sum := sumOf(&t.seeds, w.labels, w.time, l.Text, l.Metadata); t.sent[sum] {

@@ -96,7 +96,7 @@ func (a *Archive) openAll(ctx context.Context, req *model.Request) ([]*cursor, e
 	if err := a.o.Catalog.Missing(req.Range, req.Signal, req.Tenant); err != nil {
 		return nil, err
 	}
-	blocks := a.o.Catalog.Overlapping(req.Range, req.Signal, req.Tenant)
+	blocks := a.blocks(req)
 	opened, l := make([]*cursor, len(blocks)), newLanes()
 	var g errgroup.Group
 	g.SetLimit(openAtOnce)

@@ -55,7 +55,7 @@ func (a *Archive) estimateAll(ctx context.Context, req *model.Request, begin fun
 	if err := a.o.Catalog.Missing(req.Range, req.Signal, req.Tenant); err != nil {
 		return nil, err
 	}
-	blocks := a.o.Catalog.Overlapping(req.Range, req.Signal, req.Tenant)
+	blocks := a.blocks(req)
 	if req.Cost.Bill.Coarse {
 		for i := range blocks {
 			req.Cost.Bill.AddCoarse(blocks[i].ID, blocks[i].Bytes)
@@ -108,7 +108,7 @@ type estimate struct {
 	ranks  part.Ranks
 	at     int
 	labels bool // labels are read
-	cut    bool // rows of the block are deleted
+	cut    bool // rows of the block may be hidden
 	text   *part.TextEstimate
 	keys   *part.SeriesCursor
 	err    error
@@ -146,7 +146,7 @@ func (a *Archive) estimate(ctx context.Context, b *catalog.Block, req *model.Req
 	if !hasRows(e.from.Reader, req) {
 		return nil, e.Close()
 	}
-	e.cut = len(a.o.Catalog.Deletions(b, req.Tenant)) > 0
+	e.cut = len(a.o.Catalog.Deletions(b, req.Tenant)) > 0 || horizonOf(b, req) != nil
 	e.labels = !req.Unlabelled || e.cut
 	if e.ranks, err = e.from.Charged(e.hold).Select(ctx, req.Tenant, req.Matchers); err != nil {
 		return nil, err

@@ -25,12 +25,13 @@ type cursor struct {
 	verdicts *part.TextVerdicts
 
 	deletions catalog.Deletions
+	horizon   *model.Horizon // nil: no row of the block has expired
 	// wanted is the part of the request's range that the block covers.
 	wanted model.TimeRange
-	// cuts are what the deletions take of the current series.
+	// cuts are what deletions and retention take of the current series.
 	cuts deletion.Cuts
 	// remains reports whether any row of the current series is left, where the reader does not see rows itself;
-	// nil: it does, or there are no deletions.
+	// nil: it does, or nothing can be hidden.
 	remains func(ctx context.Context) (bool, error)
 	err     error
 }
@@ -61,9 +62,10 @@ func (a *Archive) open(ctx context.Context, b *catalog.Block, req *model.Request
 	if !hasRows(r.Reader, req) {
 		return nil, c.Close()
 	}
-	c.deletions = a.o.Catalog.Deletions(b, req.Tenant)
-	// Deletions are matched by labels.
-	labels := !req.Unlabelled || len(c.deletions) > 0
+	c.deletions, c.horizon = a.o.Catalog.Deletions(b, req.Tenant), horizonOf(b, req)
+	hides := len(c.deletions) > 0 || c.horizon != nil
+	// Both are matched by labels.
+	labels := !req.Unlabelled || hides
 	if err := c.find(ctx, req, labels); err != nil {
 		return nil, err
 	}
@@ -71,7 +73,7 @@ func (a *Archive) open(ctx context.Context, b *catalog.Block, req *model.Request
 		c.rows = r.RowsAt(ctx, req.Family, req.Range)
 	}
 	c.wanted = model.TimeRange{Min: max(b.Range.Min, req.Range.Min), Max: min(b.Range.Max, req.Range.Max)}
-	if req.LabelsOnly && len(c.deletions) > 0 {
+	if req.LabelsOnly && hides {
 		c.remains = c.remainder(ctx, req)
 	}
 	return c, nil
@@ -133,7 +135,7 @@ func (c *cursor) hold(n int64) error {
 	return nil
 }
 
-// remainder returns the function that looks for rows of the current series that deletions leave.
+// remainder returns the function that looks for rows of the current series that are not hidden.
 func (c *cursor) remainder(ctx context.Context, req *model.Request) func(context.Context) (bool, error) {
 	if req.Signal == model.Logs {
 		text := *req
@@ -168,7 +170,7 @@ func (c *cursor) remainder(ctx context.Context, req *model.Request) func(context
 	}
 }
 
-// Next moves to the next series that has rows left after deletions.
+// Next moves to the next series that has rows left after deletions and retention.
 func (c *cursor) Next(ctx context.Context) bool {
 	for {
 		if c.err == nil {
@@ -181,10 +183,12 @@ func (c *cursor) Next(ctx context.Context) bool {
 			c.err = c.named(err)
 			return false
 		}
-		if len(c.deletions) == 0 {
+		if len(c.deletions) == 0 && c.horizon == nil {
 			return true
 		}
-		c.cuts = c.deletions.Cuts(c.series.Labels())
+		if c.cuts = c.deletions.Cuts(c.series.Labels()); c.horizon != nil {
+			c.cuts = c.cuts.Before(c.horizon.Before(c.series.Labels()))
+		}
 		if c.cuts.Cover(c.wanted) {
 			continue
 		}

@@ -42,14 +42,14 @@ func (a *Archive) LabelValues(ctx context.Context, req *model.Request, name stri
 // listAhead is the number of blocks that are opened ahead of the one that is being listed.
 const listAhead = 8
 
-// eachBlock lists the labels of each block: from its postings, or series by series if whole series may have
-// been deleted, which the postings still name. Blocks are listed one after the other, because values in order
+// eachBlock lists the labels of each block: from its postings, or series by series if whole series may be
+// hidden, which the postings still name. Blocks are listed one after the other, because values in order
 // cost least, but are opened in parallel: fetch, if set, prefetches the pages that list will read.
 func (a *Archive) eachBlock(ctx context.Context, req *model.Request, fetch, list func(*part.Reader) error, series func(model.Labels) error) (err error) {
 	if err := a.o.Catalog.Missing(req.Range, req.Signal, req.Tenant); err != nil {
 		return err
 	}
-	blocks := a.o.Catalog.Overlapping(req.Range, req.Signal, req.Tenant)
+	blocks := a.blocks(req)
 	ctx, cancel := context.WithCancel(ctx)
 	listings, l := make([]*listing, 0, listAhead), newLanes()
 	defer func() {
@@ -82,7 +82,7 @@ func (a *Archive) eachBlock(ctx context.Context, req *model.Request, fetch, list
 // listing is a block whose labels are, or will be, listed.
 type listing struct {
 	of     *catalog.Block
-	hides  bool // whole series may be deleted
+	hides  bool // whole series may be hidden
 	quota  *model.Quota
 	held   int64
 	block  *block
@@ -129,8 +129,11 @@ func (ls *listing) close() {
 	_ = ls.charge(-ls.held) // giving back does not fail
 }
 
-// hidesSeries reports whether a deletion may remove all rows of a series that the request wants of a block.
+// hidesSeries reports whether all rows of a series that the request wants of a block may be hidden.
 func (a *Archive) hidesSeries(b *catalog.Block, req *model.Request) bool {
+	if horizonOf(b, req) != nil {
+		return true
+	}
 	wanted := model.TimeRange{Min: max(b.Range.Min, req.Range.Min), Max: min(b.Range.Max, req.Range.Max)}
 	for _, d := range a.o.Catalog.Deletions(b, req.Tenant) {
 		if d.Range.Overlaps(wanted) {

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/shaledb/shale/internal/model"
@@ -54,7 +55,8 @@ type Source struct {
 type Block struct {
 	ID     string
 	Signal model.Signal
-	// Group names the retention of the rows; blocks of different groups are never merged.
+	// Group names the retention of the rows: DefaultGroup, if series of all kinds share the block, or a time, a
+	// dot, and the name of the rules that have chosen its series.
 	Group string
 	Level Level
 	// Range bounds the sample times. Min > Max if there is no row.
@@ -147,6 +149,9 @@ func (b *Block) MayMeet(o *Block) bool {
 // MayShareSeries reports whether two blocks of one signal may hold rows of one series, at any times. It may
 // be wrong only when it is true.
 func (b *Block) MayShareSeries(o *Block) bool {
+	if dividedGroups(b.Group, o.Group) {
+		return false
+	}
 	if b.KeyMax.Less(o.KeyMin) || o.KeyMax.Less(b.KeyMin) || b.Precedes(o) || o.Precedes(b) {
 		return false
 	}
@@ -156,6 +161,25 @@ func (b *Block) MayShareSeries(o *Block) bool {
 		}
 	}
 	return true
+}
+
+// dividedGroups reports whether the same retention rules, named after the first dot, have divided series
+// among two groups.
+func dividedGroups(a, b string) bool {
+	if a == b {
+		return false
+	}
+	_, x, named := strings.Cut(a, ".")
+	_, y, _ := strings.Cut(b, ".")
+	return named && x == y
+}
+
+// Newest returns the time of the newest row, or the time when a block without rows was made.
+func (b *Block) Newest() int64 {
+	if b.Range.Min > b.Range.Max {
+		return b.Created
+	}
+	return b.Range.Max
 }
 
 // Precedes reports whether all series of b are known to sort before all of o, by (tenant, key).

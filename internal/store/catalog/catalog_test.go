@@ -248,7 +248,7 @@ func TestRefresh(t *testing.T) {
 	merge(t, theirs, merged("b", 1, 2), "a")
 	ship(t, theirs, block("c", 3, 4)) // so that the record of a may go
 	now += int64(31 * time.Hour)
-	if err := theirs.Expire(ctx, math.MinInt64, time.Minute); err != nil {
+	if err := theirs.Expire(ctx, olderThan(math.MinInt64), time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	if err := mine.Refresh(ctx); err != nil || !slices.Equal(ids(mine.Live()), []string{"b", "c"}) || len(mine.records) != 2 || len(mine.holder) != 2 {
@@ -332,7 +332,7 @@ func TestExpire(t *testing.T) {
 	ship(t, c, block("half", 50, 100))
 	ship(t, c, block("new", 100, 200))
 	const grace = 500 * time.Nanosecond
-	if err := c.Expire(ctx, 100, grace); err != nil {
+	if err := c.Expire(ctx, olderThan(100), grace); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []*Catalog{c, open(t, b, nil)} {
@@ -347,14 +347,14 @@ func TestExpire(t *testing.T) {
 	// The next call retries a failed deletion, and no row reappears in between.
 	for _, prefix := range []string{"blocks/", "catalog/ship", "catalog/expired"} {
 		b.Add(fault.Rule{Kind: fault.LostAck, Op: fault.Delete, Prefix: prefix, Times: 1})
-		if err := c.Expire(ctx, 100, grace); !errors.Is(err, model.ErrTransient) {
+		if err := c.Expire(ctx, olderThan(100), grace); !errors.Is(err, model.ErrTransient) {
 			t.Fatal(err)
 		}
 		if got := ids(open(t, b, nil).Live()); !slices.Equal(got, []string{"half", "new"}) {
 			t.Fatalf("%v", got)
 		}
 	}
-	if err := c.Expire(ctx, 100, grace); err != nil {
+	if err := c.Expire(ctx, olderThan(100), grace); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{"blocks/half", "blocks/new", shipB, recordName(shipID(3))}
@@ -373,14 +373,14 @@ func TestExpireChain(t *testing.T) {
 	ship(t, c, block("d", 1, 99)) // so that the record of a may go
 	now += int64(shipsKept + shipsLeave)
 	b.Add(fault.Rule{Kind: fault.Fail, Op: fault.Delete, Prefix: "blocks/a"})
-	if err := c.Expire(ctx, math.MinInt64, 0); !errors.Is(err, model.ErrTransient) {
+	if err := c.Expire(ctx, olderThan(math.MinInt64), 0); !errors.Is(err, model.ErrTransient) {
 		t.Fatal(err)
 	}
 	if got := ids(open(t, b, nil).Live()); !slices.Equal(got, []string{"c", "d"}) {
 		t.Fatalf("%v", got)
 	}
 	b.Clear()
-	if err := c.Expire(ctx, math.MinInt64, 0); err != nil {
+	if err := c.Expire(ctx, olderThan(math.MinInt64), 0); err != nil {
 		t.Fatal(err)
 	}
 	if got := objects(t, b); !slices.Equal(got, []string{"blocks/c", "blocks/d", recordName(listID("merged", []string{"b"}, []string{"c"})), recordName(shipID(12))}) {
@@ -408,7 +408,7 @@ func TestRandom(t *testing.T) {
 			}
 			if rapid.IntRange(0, 2).Draw(t, "what") == 0 {
 				before := now - int64(rapid.IntRange(0, 40).Draw(t, "retention"))
-				err := c.Expire(ctx, before, 15)
+				err := c.Expire(ctx, olderThan(before), 15)
 				if err == nil || len(ids(c.Live())) < len(want) {
 					for id, blk := range want {
 						if blk.Range.Max < before {
@@ -481,7 +481,7 @@ func TestRandom(t *testing.T) {
 		b.Clear()
 		now += int64(2 * shipsKept)
 		for range 2 {
-			if err := c.Expire(ctx, math.MaxInt64, 0); err != nil {
+			if err := c.Expire(ctx, olderThan(math.MaxInt64), 0); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -502,4 +502,9 @@ func repeat(t *rapid.T, f func() error) {
 		}
 	}
 	t.Fatal("it fails again and again")
+}
+
+// olderThan is a retention that is the same for all blocks.
+func olderThan(before int64) func(*Block) bool {
+	return func(b *Block) bool { return b.Newest() < before }
 }

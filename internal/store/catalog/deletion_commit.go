@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -139,6 +140,11 @@ type Requested struct {
 
 // Due reports whether rows of the deletion may be dropped.
 func (d *Deletion) Due(now int64) bool { return d.NotBefore <= now }
+
+// DeletionTenants returns the tenants that have deletions, in any order.
+func (c *Catalog) DeletionTenants() []string {
+	return slices.Collect(maps.Keys(c.view.Load().byTenant))
+}
 
 // Requests returns the deletions of a tenant that were not cancelled, in the order of their generations.
 func (c *Catalog) Requests(tenant string) []Requested {

@@ -147,7 +147,7 @@ func TestFailingMemory(t *testing.T) {
 	c := openWith(t, b, mem, &now)
 	ship(t, c, block("a", 1, 2))
 	merge(t, c, merged("b", 1, 2), "a")
-	if err := c.Expire(ctx, 100, 0); err != nil {
+	if err := c.Expire(ctx, olderThan(100), 0); err != nil {
 		t.Fatal(err)
 	}
 	mem.Clear()
@@ -167,7 +167,7 @@ func TestLongAbsence(t *testing.T) {
 	theirs := openWith(t, b, nil, &now)
 	merge(t, theirs, merged("c", 1, 2), "a")
 	now += int64(31 * time.Hour)
-	if err := theirs.Expire(ctx, math.MinInt64, time.Minute); err != nil {
+	if err := theirs.Expire(ctx, olderThan(math.MinInt64), time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	now += 2 * int64(listsKept)
@@ -272,7 +272,7 @@ func (w *lossWorld) step(t *rapid.T, n int, p *process) {
 				}
 			}
 		}
-		if err := p.c.Expire(ctx, before, time.Hour); err != nil {
+		if err := p.c.Expire(ctx, olderThan(before), time.Hour); err != nil {
 			t.Fatal(err)
 		}
 	case 4:

@@ -8,6 +8,8 @@ import (
 type metrics struct {
 	deleted *prometheus.CounterVec
 	ships   *prometheus.CounterVec
+	// Of retention.
+	expiredBlocks, expiredBytes prometheus.Counter
 }
 
 // The results of attempts to commit a ship.
@@ -53,6 +55,8 @@ func newMetrics(reg prometheus.Registerer, c *Catalog) *metrics {
 			Name: "shale_ship_commits_total",
 			Help: "Attempts to commit a ship to the bucket, by result: won, conflict (another process took the number), lost_ack (the ship was there although no response said so), stale (another process ships the journal)."}, []string{"result"}),
 	}
+	m.expiredBlocks = f.NewCounter(prometheus.CounterOpts{Name: "shale_retention_expired_blocks_total", Help: "Blocks dropped because all of their rows had expired."})
+	m.expiredBytes = f.NewCounter(prometheus.CounterOpts{Name: "shale_retention_expired_bytes_total", Help: "Size in bytes of the blocks dropped because all of their rows had expired."})
 	for _, result := range []string{shipWon, shipConflict, shipLostAck, shipStale} {
 		m.ships.WithLabelValues(result)
 	}

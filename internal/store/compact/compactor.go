@@ -46,6 +46,8 @@ type Compactor struct {
 	// deletion hides any row of a block, which the catalogue is still to be told.
 	known   catalog.Deletions
 	checked map[string]uint64
+	// keeps holds, of blocks that series of several ages share, the shortest time for which any is kept.
+	keeps map[string]time.Duration
 }
 
 // New returns a Compactor that does not run yet. It deletes the files that an earlier process left in the
@@ -61,6 +63,7 @@ func New(o Options) (*Compactor, error) {
 	return &Compactor{
 		o: o, awake: make(chan struct{}, 1), metrics: newMetrics(o.Registerer), pace: &pacer{rate: o.BytesPerSecond},
 		settledIn: make(map[string]bool), damaged: make(map[string]int64), clean: make(map[cleanBlock]bool), checked: make(map[string]uint64),
+		keeps: make(map[string]time.Duration),
 	}, nil
 }
 
@@ -181,6 +184,12 @@ func (c *Compactor) mergeAll(ctx context.Context, res *Result) error {
 				errs = append(errs, c.failed(err))
 			}
 		}
+		if j == nil {
+			var err error
+			if j, err = c.nextExpired(ctx, blocks, tried); err != nil {
+				errs = append(errs, c.failed(err))
+			}
+		}
 		res.Backlog = backlog
 		c.metrics.backlog.Set(float64(backlog))
 		if j == nil {
@@ -228,6 +237,11 @@ func (c *Compactor) refresh(ctx context.Context) error {
 			delete(c.clean, k)
 		}
 	}
+	for id := range c.keeps {
+		if !c.settledIn[id] {
+			delete(c.keeps, id)
+		}
+	}
 	c.metrics.damaged.Set(float64(len(c.damaged)))
 	return nil
 }
@@ -240,7 +254,7 @@ func (c *Compactor) mayMerge(b *catalog.Block, tried map[string]bool) bool {
 
 // next returns the next merge, or nil, and the number of blocks that wait for a due merge.
 func (c *Compactor) next(blocks []catalog.Block, tried map[string]bool) (first *job, backlog int) {
-	for _, live := range groups(blocks) {
+	for _, live := range bySignal(blocks) {
 		p := &planner{o: &c.o, now: c.o.Now(), live: live, deletions: c.known, may: func(b *catalog.Block) bool { return c.mayMerge(b, tried) }}
 		j, n := p.next()
 		if backlog += n; first == nil {

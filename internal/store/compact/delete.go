@@ -45,11 +45,7 @@ func (c *Compactor) rewrite(ctx context.Context, b *catalog.Block, deletions cat
 			case err != nil:
 				return nil, err
 			case found && d.Due(c.o.Now()):
-				cells := everything(b.Level)
-				if start, ok := inOneDay(b.Range); ok && b.Level == catalog.Settled {
-					cells = oneDay(start)
-				}
-				return &job{why: becauseDelete, inputs: []catalog.Block{*b}, cells: cells}, nil
+				return rewriteOf(becauseDelete, b), nil
 			case found: // it may still be cancelled, and later ones must wait with it
 				c.noteChecked(b, checked)
 				return nil, nil
@@ -60,6 +56,15 @@ func (c *Compactor) rewrite(ctx context.Context, b *catalog.Block, deletions cat
 	}
 	c.noteChecked(b, checked)
 	return nil, nil
+}
+
+// rewriteOf is the merge of one block by itself.
+func rewriteOf(why string, b *catalog.Block) *job {
+	cells := everything(b.Level)
+	if start, ok := inOneDay(b.Range); ok && b.Level == catalog.Settled {
+		cells = oneDay(start)
+	}
+	return &job{why: why, inputs: []catalog.Block{*b}, cells: cells}
 }
 
 // noteChecked notes that no deletion up to a generation hides any row of a block, if one of them concerns it.

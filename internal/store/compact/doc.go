@@ -2,8 +2,8 @@
 // arrived.
 //
 // It owns the decision which blocks are merged, the merge through bounded memory and a temporary file, and
-// the cut of the result by day, tenant and key. It never sees the recent past, never decides which blocks are
-// live (the catalogue does), and never changes a row.
+// the cut of the result by day, tenant, key and retention. It never sees the recent past, never decides which
+// blocks are live (the catalogue does), and never changes a row.
 //
 // # What may be merged
 //
@@ -52,8 +52,12 @@
 //     large, or when nothing has arrived for two days.
 //   - When too many blocks wait for the end of their day, the small ones are joined.
 //   - A settled or waiting block that still has deleted rows is rewritten without them.
+//   - A settled block of which some series have expired, and others have not, is rewritten without the
+//     former.
 //
-// Blocks of different signals or retention groups are never merged.
+// Blocks of different signals are never merged. Series of settled blocks are divided into groups that are
+// kept equally long, so that a block expires as a whole. When rules change, a series may be in two groups, so
+// the rule above holds for blocks of all groups.
 //
 // # How
 //

@@ -12,6 +12,7 @@ import (
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/catalog"
 	"github.com/shaledb/shale/internal/store/part"
+	"github.com/shaledb/shale/internal/store/retention"
 )
 
 // inputError is an error of one input.
@@ -60,7 +61,7 @@ func bySeries(blocks []catalog.Block) []catalog.Block {
 	return sorted
 }
 
-// chain streams the series of its blocks, without deleted rows.
+// chain streams the series of its blocks, without deleted and expired rows.
 type chain struct {
 	m      *merge
 	blocks []catalog.Block // the first is open
@@ -70,6 +71,8 @@ type chain struct {
 	series    part.Series // the current one
 	tenant    string
 	deletions catalog.Deletions // of the open block and the tenant
+	policy    retention.Policy  // of the tenant
+	expires   bool              // rows of the open block and the tenant may have expired
 	err       error
 }
 
@@ -92,13 +95,20 @@ func (c *chain) Next(ctx context.Context) (*part.Series, error) {
 		}
 		c.series = *s
 		if s.Tenant != c.tenant {
-			c.tenant, c.deletions = s.Tenant, c.m.deletions.Applying(&c.blocks[0], s.Tenant)
+			c.enter(s.Tenant)
 		}
-		if len(c.deletions) == 0 || c.cut() {
+		if len(c.deletions) == 0 && !c.expires || c.cut() {
 			return &c.series, nil
 		}
 	}
 	return nil, c.err
+}
+
+// enter finds what hides rows of a tenant in the open block.
+func (c *chain) enter(tenant string) {
+	b := &c.blocks[0]
+	c.tenant, c.deletions, c.policy = tenant, c.m.deletions.Applying(b, tenant), c.m.c.o.Retention.Policy(tenant, b.Signal)
+	c.expires = b.Range.Min < retention.Before(c.m.expired, c.policy.Least)
 }
 
 // openNext opens the next block. It returns false at the end.
@@ -115,9 +125,12 @@ func (c *chain) openNext(ctx context.Context) bool {
 	return true
 }
 
-// cut removes deleted rows from the current series, and reports whether any row is left.
+// cut removes deleted and expired rows from the current series, and reports whether any row is left.
 func (c *chain) cut() bool {
 	cuts := c.deletions.Cuts(c.series.Labels)
+	if c.expires {
+		cuts = cuts.Before(retention.Before(c.m.expired, c.policy.Keep(c.series.Labels)))
+	}
 	if len(cuts) == 0 {
 		return true
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/catalog"
 	"github.com/shaledb/shale/internal/store/part"
+	"github.com/shaledb/shale/internal/store/retention"
 )
 
 // merge is a job that is running.
@@ -23,6 +24,8 @@ type merge struct {
 	// deletions are applied to the rows, up to generation.
 	deletions  catalog.Deletions
 	generation uint64
+	// expired is the time by which rows expire.
+	expired int64
 	// The common properties of the new blocks.
 	ids              []string // of the inputs
 	sources          []catalog.Source
@@ -34,8 +37,9 @@ type merge struct {
 	small   float64
 
 	all     []*cellOutput
-	cells   []*cellOutput // of the pass
-	tenant  string        // of the current series
+	cells   []*cellOutput    // of the pass
+	tenant  string           // of the current series
+	policy  retention.Policy // of the tenant
 	open    map[*blockWriter]bool
 	blocks  []catalog.Block
 	uploads []func()
@@ -106,10 +110,23 @@ func (c *Compactor) newMerge(ctx context.Context, j *job, deletions catalog.Dele
 		m.sources = append(m.sources, b.Sources...)
 	}
 	m.sources = joinSources(m.sources)
-	for _, cell := range j.cells {
-		m.all = append(m.all, &cellOutput{cell: cell})
-	}
+	m.expired = c.expiryTime()
+	m.layOut(j.cells)
 	return m
+}
+
+// layOut makes an output for each cell or, once its day is over, for each retention group of it.
+func (m *merge) layOut(cells []cell) {
+	for _, cell := range cells {
+		keeps := m.c.o.Retention.Keeps()
+		if cell.level < catalog.Settled || len(keeps) == 0 {
+			m.all = append(m.all, &cellOutput{cell: cell, group: catalog.DefaultGroup})
+			continue
+		}
+		for _, keep := range keeps {
+			m.all = append(m.all, &cellOutput{cell: cell, keep: keep, group: m.c.o.Retention.Group(keep)})
+		}
+	}
 }
 
 // joinSources joins the sources of the same journal.
@@ -203,15 +220,19 @@ func (m *merge) add(tenant string, k model.Key, l model.Labels, rows *model.Seri
 		if err := m.endTenant(); err != nil {
 			return err
 		}
-		m.tenant = tenant
+		m.tenant, m.policy = tenant, m.c.o.Retention.Policy(tenant, m.job.inputs[0].Signal)
 	}
 	if l == nil {
 		return fmt.Errorf("%w: tenant %q: key %s has rows but no labels", model.ErrCorrupt, tenant, k)
 	}
+	keep := m.policy.Keep(l)
 	for _, f := range model.PointFamilies() {
 		from := rows.Family(f)
 		i, _ := slices.BinarySearch(from.Times, m.cells[0].Min)
 		for _, out := range m.cells {
+			if !out.takes(keep) {
+				continue
+			}
 			j := i
 			for j < from.Len() && from.Times[j] <= out.Max {
 				j++
@@ -223,6 +244,9 @@ func (m *merge) add(tenant string, k model.Key, l model.Labels, rows *model.Seri
 		}
 	}
 	for _, out := range m.cells {
+		if !out.takes(keep) {
+			continue
+		}
 		some, err := part.HasText(m.ctx, text, out.TimeRange)
 		if err != nil {
 			return classed(err)
@@ -275,7 +299,7 @@ func (m *merge) writer(out *cellOutput, tenant string) (*blockWriter, error) {
 		return *at, nil
 	}
 	var err error
-	*at, err = m.create(&out.cell)
+	*at, err = m.create(out)
 	return *at, err
 }
 

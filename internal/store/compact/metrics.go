@@ -20,7 +20,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		runs: f.NewCounter(prometheus.CounterOpts{
 			Name: "shale_compact_runs_total", Help: "Runs of the compactor, each with any number of merges."}),
 		merges: f.NewCounterVec(prometheus.CounterOpts{
-			Name: "shale_compact_merges_total", Help: "Merges of blocks, by reason: day, late, many, delete."}, []string{"why"}),
+			Name: "shale_compact_merges_total", Help: "Merges of blocks, by reason: day, late, many, delete, expire."}, []string{"why"}),
 		failures: f.NewCounter(prometheus.CounterOpts{
 			Name: "shale_compact_failures_total", Help: "Failed merges and other failed steps of the compactor, which it retries."}),
 		raced: f.NewCounter(prometheus.CounterOpts{

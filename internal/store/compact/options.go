@@ -12,6 +12,7 @@ import (
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/catalog"
+	"github.com/shaledb/shale/internal/store/retention"
 )
 
 // Catalog is the part of the catalogue that compaction needs.
@@ -55,6 +56,9 @@ type Options struct {
 	FS   vfs.FS
 	Dir  string
 	Seed model.KeySeed
+	// Retention divides the series of days that are over into groups, and drops expired rows. Nil keeps all
+	// rows.
+	Retention *retention.Rules
 
 	// Interval is the pause between runs (5 min).
 	Interval time.Duration

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/zeebo/xxh3"
@@ -18,14 +19,20 @@ import (
 // big tenant are written.
 type cellOutput struct {
 	cell
+	keep        time.Duration // of the series that go here; 0: of all series
+	group       string
 	shared, own *blockWriter
 	rows        model.SeriesRows // of the current series
 }
+
+// takes reports whether series that are kept for some time go here.
+func (out *cellOutput) takes(keep time.Duration) bool { return out.keep == 0 || out.keep == keep }
 
 // blockWriter writes a block to a local file.
 type blockWriter struct {
 	m      *merge
 	cell   *cell
+	group  string
 	name   string
 	file   vfs.File
 	buf    []byte
@@ -40,15 +47,15 @@ type blockWriter struct {
 	firstKey, lastKey    model.Key
 }
 
-func (m *merge) create(c *cell) (*blockWriter, error) {
+func (m *merge) create(out *cellOutput) (*blockWriter, error) {
 	m.c.files++
 	name := m.c.o.FS.PathJoin(m.c.o.Dir, fmt.Sprintf("%08d%s", m.c.files, fileSuffix))
 	f, err := m.c.o.FS.Create(name, vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s: %v", model.ErrTransient, name, err)
 	}
-	b := &blockWriter{m: m, cell: c, name: name, file: f}
-	b.w = part.NewWriter(b, m.writerOptions(c))
+	b := &blockWriter{m: m, cell: &out.cell, group: out.group, name: name, file: f}
+	b.w = part.NewWriter(b, m.writerOptions(&out.cell))
 	m.open[b] = true
 	return b, nil
 }
@@ -133,7 +140,7 @@ func (b *blockWriter) finish(ctx context.Context) (err error) {
 
 // upload gives a block what all blocks of the merge have, and writes its object.
 func (m *merge) upload(ctx context.Context, b catalog.Block, hash [16]byte, body func() io.Reader) error {
-	b.Group, b.Sources, b.OrderLo, b.OrderHi = m.job.inputs[0].Group, m.sources, m.orderLo, m.orderHi
+	b.Sources, b.OrderLo, b.OrderHi = m.sources, m.orderLo, m.orderHi
 	b.Generation, b.Created = m.generation, m.created
 	b.ID = catalog.MergedID(m.ids, b.Signal, b.Range, uint32(len(m.blocks)), m.generation, b.Bytes, hash)
 	var done func()
@@ -186,7 +193,7 @@ func classed(err error) error {
 // block says what a written block holds.
 func (m *merge) block(b *blockWriter, meta *part.Meta, size int64) catalog.Block {
 	block := catalog.Block{
-		Signal: meta.Signal, Level: b.cell.level, Range: meta.Range, KeyMin: b.keyMin, KeyMax: b.keyMax,
+		Signal: meta.Signal, Group: b.group, Level: b.cell.level, Range: meta.Range, KeyMin: b.keyMin, KeyMax: b.keyMax,
 		FirstKey: b.firstKey, LastKey: b.lastKey, Series: meta.Series, Samples: meta.Samples, Lines: meta.Text, LineBytes: meta.TextBytes,
 		Bytes: size,
 	}

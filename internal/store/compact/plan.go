@@ -22,9 +22,10 @@ const (
 	becauseMany   = "many"   // too many blocks wait for their day to end
 	becauseLate   = "late"   // rows came for a day that was merged already
 	becauseDelete = "delete" // rows were deleted
+	becauseExpire = "expire" // rows of some series have expired
 )
 
-// planner decides what to merge among the visible blocks of one signal and retention group.
+// planner decides what to merge among the visible blocks of one signal.
 type planner struct {
 	o    *Options
 	now  int64
@@ -35,25 +36,21 @@ type planner struct {
 	may func(*catalog.Block) bool
 }
 
-// groups divides the visible blocks into those that may be merged with each other.
-func groups(live []catalog.Block) [][]catalog.Block {
-	type key struct {
-		signal model.Signal
-		group  string
+// bySignal divides the visible blocks into those that may be merged with each other.
+func bySignal(live []catalog.Block) [][]catalog.Block {
+	var parted [][]catalog.Block
+	for _, s := range []model.Signal{model.Metrics, model.Logs} {
+		var blocks []catalog.Block
+		for _, b := range live {
+			if b.Signal == s {
+				blocks = append(blocks, b)
+			}
+		}
+		if len(blocks) > 0 {
+			sortByOrder(blocks)
+			parted = append(parted, blocks)
+		}
 	}
-	byKey := make(map[key][]catalog.Block)
-	for _, b := range live {
-		k := key{b.Signal, b.Group}
-		byKey[k] = append(byKey[k], b)
-	}
-	parted := make([][]catalog.Block, 0, len(byKey))
-	for _, blocks := range byKey {
-		sortByOrder(blocks)
-		parted = append(parted, blocks)
-	}
-	slices.SortFunc(parted, func(a, b []catalog.Block) int {
-		return cmp.Or(cmp.Compare(a[0].Signal, b[0].Signal), cmp.Compare(a[0].Group, b[0].Group))
-	})
 	return parted
 }
 

@@ -22,7 +22,7 @@ func (m *merge) predict() error {
 		}
 		for _, p := range blocks {
 			b := p.Block
-			b.Signal, b.Level = m.job.inputs[0].Signal, out.level
+			b.Signal, b.Level, b.Group = m.job.inputs[0].Signal, out.level, out.group
 			if err := m.upload(m.ctx, b, [16]byte{}, func() io.Reader { return p.Body }); err != nil {
 				return err
 			}

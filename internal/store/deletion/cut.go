@@ -2,6 +2,7 @@ package deletion
 
 import (
 	"bytes"
+	"math"
 	"slices"
 
 	"github.com/shaledb/shale/internal/model"
@@ -28,6 +29,14 @@ func (cs Cuts) Add(d *Deletion, l model.Labels) Cuts {
 		c.labels = bytes.Clone(l)
 	}
 	return append(cs, c)
+}
+
+// Before appends what retention takes of a series: its rows before a time.
+func (cs Cuts) Before(t int64) Cuts {
+	if t == math.MinInt64 {
+		return cs
+	}
+	return append(cs, Cut{TimeRange: model.TimeRange{Min: math.MinInt64, Max: t - 1}})
 }
 
 // Cover reports whether one of the cuts takes every row of a range.

@@ -112,7 +112,7 @@ func (d *Deletion) Compile(filters Compiler) error {
 		if !utf8.ValidString(m.Name) || !utf8.ValidString(m.Value) { // JSON would change it
 			return fmt.Errorf("%w: matcher of %q: name or value is not valid UTF-8", model.ErrInvalid, m.Name)
 		}
-		f, err := m.compile()
+		f, err := m.Compile()
 		if err != nil {
 			return err
 		}
@@ -132,7 +132,8 @@ func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: deletion: %s", model.ErrInvalid, fmt.Sprintf(format, args...))
 }
 
-func (m *Matcher) compile() (func(string) bool, error) {
+// Compile returns the test of a value. Errors are of class invalid.
+func (m Matcher) Compile() (func(string) bool, error) {
 	want := m.Value
 	switch m.Op {
 	case model.MatchEqual:

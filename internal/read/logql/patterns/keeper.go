@@ -14,8 +14,9 @@ import (
 type Options struct {
 	// MaxBytes bounds the memory of patterns and of lines that wait to be mined.
 	MaxBytes int64
-	// Retention is the age beyond which lines are deleted; 0: none.
-	Retention time.Duration
+	// Horizon returns the time before which lines of a tenant are hidden, and what hides more of some of its
+	// streams, all in Unix nanoseconds; nil: none are hidden.
+	Horizon func(tenant string, s model.Signal, now int64) (oldest int64, h *model.Horizon)
 	// Whole says that nothing was stored before, so that the Keeper sees every line there is.
 	Whole      bool
 	Now        func() time.Time // nil means the machine's clock
@@ -157,21 +158,51 @@ func (k *Keeper) charge(t *tenant, bytes int64) {
 func (k *Keeper) Add(tenant string, ms []model.Matcher, to *Totals) (since int64, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.o.Retention > 0 {
-		to.start = max(to.start, k.o.Now().Add(-k.o.Retention).Unix())
-	}
 	t := k.tenants[tenant]
 	if t == nil {
 		return k.since, nil
 	}
+	oldest, h := int64(math.MinInt64), (*model.Horizon)(nil)
+	if k.o.Horizon != nil {
+		oldest, h = k.o.Horizon(tenant, model.Logs, k.o.Now().UnixNano())
+	}
+	start := to.start
+	defer func() { to.start = start }()
 	for s := range t.streams {
 		if s.matches(ms) {
+			hidden := oldest
+			if h != nil {
+				hidden = max(hidden, h.Before(s.labels))
+			}
+			to.start = max(start, hidden/int64(time.Second))
 			if err := s.addTo(to, t.since, t.fineSince); err != nil {
 				return t.since, err
 			}
 		}
 	}
 	return t.since, nil
+}
+
+// Forget drops the counts of a tenant up to a time in Unix nanoseconds, or up to now. Queries then estimate
+// these lines from a sample of what is stored. Deletions need it: which of the counted lines they have taken
+// is not known.
+func (k *Keeper) Forget(tenant string, until int64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	until = min(until/int64(time.Second), k.o.Now().Unix())
+	t := k.tenants[tenant]
+	if t == nil { // lines that still wait must not count either
+		k.since = max(k.since, ceil(until+1, fine))
+		return
+	}
+	unit := int64(fine)
+	if until < t.fineSince {
+		unit = coarse
+	}
+	if since := ceil(until+1, unit); since > t.since {
+		t.since = since
+		k.change(t, func(counts []bucket) []bucket { return forget(counts, uint32(max(0, min(since, math.MaxUint32)))) })
+	}
 }
 
 func (s *stream) matches(ms []model.Matcher) bool {

@@ -31,8 +31,9 @@ func (c *cursor) open(ctx context.Context) error {
 		req.Cost.HeadParts.Add(1)
 		r := p.ReaderFor(req, c.pages)
 		keys = append(keys, newPartKeys(ctx, r, p.Part, req.Tenant))
+		c.oldest = min(c.oldest, p.Range.Min)
 		whole := c.family == model.Samples && p.Exemplars == 0 && req.Range.Min <= p.Range.Min && p.Range.Max <= req.Range.Max
-		c.parts = append(c.parts, partRows{p.Part, r.RowsAt(ctx, c.family, req.Range), whole})
+		c.parts = append(c.parts, partRows{p.Part, r.RowsAt(ctx, c.family, req.Range), whole, origin{p.Info.SeqHi, p.Range.Min}})
 	}
 	for _, r := range c.view.Runs {
 		r.Sort()
@@ -41,7 +42,8 @@ func (c *cursor) open(ctx context.Context) error {
 			continue
 		}
 		req.Cost.HeadBuffers.Add(1)
-		c.runs = append(c.runs, bufferedRows{rows: &t.Families[c.family], blobs: r.Blobs, rg: req.Range, seqHi: r.SeqHi})
+		c.oldest = min(c.oldest, t.Families[c.family].Range.Min)
+		c.runs = append(c.runs, bufferedRows{rows: &t.Families[c.family], blobs: r.Blobs, rg: req.Range, origin: origin{r.SeqHi, t.Families[c.family].Range.Min}})
 	}
 	if len(c.parts)+len(c.runs) == 0 {
 		return nil
@@ -83,7 +85,7 @@ func (c *cursor) Next(ctx context.Context) bool {
 		if more, c.err = c.prefetch.next(ctx); !more || c.err != nil {
 			return false
 		}
-		if has, c.err = c.seekRows(); has && c.err == nil && len(c.fences) > 0 && c.hidden.setSeries(c.fences, c.Labels()) {
+		if has, c.err = c.seekRows(); has && c.err == nil && c.mayHide() && c.hidden.setSeries(c.fences, c.req.Horizon, c.oldest, c.Labels()) {
 			has, c.err = c.remains(ctx)
 		}
 		if has && c.err == nil {
@@ -93,7 +95,7 @@ func (c *cursor) Next(ctx context.Context) bool {
 	return false
 }
 
-// remains reports whether deletions leave any row of the current series in the range.
+// remains reports whether deletions and retention leave any row of the current series in the range.
 func (c *cursor) remains(ctx context.Context) (bool, error) {
 	c.scratch.Reset()
 	err := c.AppendRows(ctx, &c.scratch)
@@ -138,14 +140,14 @@ func (c *cursor) AppendRows(_ context.Context, dst *model.Rows) error {
 		if err := c.parts[i].rows.AppendRows(uint32(rank), dst); err != nil {
 			return c.parts[i].part.WrapError(err)
 		}
-		c.hidden.below(c.parts[i].part.Info.SeqHi).Rows(dst, at)
+		c.hidden.cuts(c.parts[i].origin).Rows(dst, at)
 		// The rows of one part are in order.
 		ordered = ordered && (at == begin || at == dst.Len() || dst.Times[at-1] < dst.Times[at])
 	}
 	for i := range c.runs {
 		at := dst.Len()
 		c.runs[i].appendRows(dst)
-		c.hidden.below(c.runs[i].seqHi).Rows(dst, at)
+		c.hidden.cuts(c.runs[i].origin).Rows(dst, at)
 		ordered = ordered && at == dst.Len()
 	}
 	if !ordered {
@@ -170,6 +172,7 @@ type partRows struct {
 	rows *part.RowCursor
 	// whole says that the tenant has only samples in the part, all within the range: every series has rows.
 	whole bool
+	origin
 }
 
 // bufferedRows are the rows of one family of a run.
@@ -177,7 +180,7 @@ type bufferedRows struct {
 	rows  *rows.FamilyRows
 	blobs rows.Blobs
 	rg    model.TimeRange
-	seqHi uint64
+	origin
 	// The rows of the key of the last seek.
 	from, to int
 }

@@ -17,6 +17,7 @@ type selection struct {
 	series seriesUnion
 	fences []Fence // of the tenant
 	hidden hiding  // of the current series
+	oldest int64   // a lower bound of the times of all rows that may be read
 	// listBytes is the part of the request's quota that lists of series take.
 	listBytes int64
 	err       error
@@ -26,13 +27,16 @@ type selection struct {
 func (s *Source) pin(req *model.Request) selection {
 	v := s.head.Pin(req.Signal)
 	fences := v.fencesOf(req.Tenant)
-	if len(fences) > 0 && req.Unlabelled { // deletions are matched by labels
+	if (len(fences) > 0 || req.Horizon != nil) && req.Unlabelled { // both are matched by labels
 		labelled := *req
 		labelled.Unlabelled = false
 		req = &labelled
 	}
-	return selection{view: v, pages: s.pages, req: req, fences: fences}
+	return selection{view: v, pages: s.pages, req: req, fences: fences, hidden: hiding{before: math.MinInt64}, oldest: math.MaxInt64}
 }
+
+// mayHide reports whether rows of any series may be hidden.
+func (s *selection) mayHide() bool { return len(s.fences) > 0 || s.req.Horizon.MayHide(s.oldest) }
 
 // openSeries finds the series.
 func (s *selection) openSeries(ctx context.Context) error {

@@ -105,7 +105,7 @@ func (s *Source) LabelNames(ctx context.Context, req *model.Request, emit func(n
 		}
 		return nil
 	}
-	if len(v.fencesOf(req.Tenant)) > 0 {
+	if v.listsHidden(req) {
 		return s.eachSeries(ctx, req, emitAll)
 	}
 	for _, p := range v.LabelParts {
@@ -126,7 +126,7 @@ func (s *Source) LabelValues(ctx context.Context, req *model.Request, name strin
 		}
 		return nil
 	}
-	if len(v.fencesOf(req.Tenant)) > 0 {
+	if v.listsHidden(req) {
 		return s.eachSeries(ctx, req, emitValue)
 	}
 	for _, p := range v.LabelParts {

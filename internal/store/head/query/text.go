@@ -48,8 +48,8 @@ type textSource interface {
 // placedText is a source at its place in the journal.
 type placedText struct {
 	textSource
-	seqHi uint64
-	wrap  func(error) error // adds its name to errors
+	origin
+	wrap func(error) error // adds its name to errors
 }
 
 // open finds the parts and runs with lines of the request. Parts come before runs, and older ones before
@@ -65,7 +65,8 @@ func (c *textCursor) open(ctx context.Context) error {
 		r := p.ReaderFor(req, c.pages)
 		order := uint64(firstTextOrder + len(c.sources))
 		text := &partText{newPartKeys(ctx, r, p, req.Tenant), r.TextAt(ctx, req, nil, order, p.WrapError)}
-		c.sources = append(c.sources, placedText{text, p.Info.SeqHi, p.WrapError})
+		c.oldest = min(c.oldest, t.Range.Min)
+		c.sources = append(c.sources, placedText{text, origin{p.Info.SeqHi, t.Range.Min}, p.WrapError})
 	}
 	for _, r := range c.view.Runs {
 		r.Sort()
@@ -76,7 +77,9 @@ func (c *textCursor) open(ctx context.Context) error {
 		req.Cost.HeadBuffers.Add(1)
 		order := uint64(firstTextOrder + len(c.sources))
 		text := &bufferedText{rows: &t.Families[model.Text], blobs: r.Blobs, req: req, order: order}
-		c.sources = append(c.sources, placedText{text, r.SeqHi, text.named})
+		oldest := t.Families[model.Text].Range.Min
+		c.oldest = min(c.oldest, oldest)
+		c.sources = append(c.sources, placedText{text, origin{r.SeqHi, oldest}, text.named})
 	}
 	if len(c.sources) == 0 {
 		return nil
@@ -95,11 +98,13 @@ func (c *textCursor) Next(ctx context.Context) bool {
 			return false
 		}
 		c.chunks = c.chunks[:0]
-		c.hidden.setSeries(c.fences, c.series.labels)
+		if c.mayHide() {
+			c.hidden.setSeries(c.fences, c.req.Horizon, c.oldest, c.series.labels)
+		}
 		for _, s := range c.sources {
 			from := len(c.chunks)
 			if c.chunks, c.err = s.appendChunks(ctx, c.series.key, c.chunks); c.err == nil {
-				c.chunks, c.err = c.hidden.below(s.seqHi).Chunks(ctx, c.chunks, from, s.wrap)
+				c.chunks, c.err = c.hidden.cuts(s.origin).Chunks(ctx, c.chunks, from, s.wrap)
 			}
 			if c.err != nil {
 				return false

@@ -1,0 +1,244 @@
+package retention
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	common "github.com/prometheus/common/model"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+// Forever is the time for which rows are kept that never expire.
+const Forever = time.Duration(math.MaxInt64)
+
+// maxKeeps bounds the different times of all rules, and so the blocks of a day.
+const maxKeeps = 8
+
+// Rules say for each series how long its rows are kept. They never change, and may be used by several
+// goroutines. Nil keeps everything.
+type Rules struct {
+	rules []compiled
+	rest  time.Duration // of series that no rule matches
+	id    string        // of the assignment of series to times; "": there are no rules
+}
+
+// Compile validates rules. Series that no rule matches are kept for rest; 0: forever. An error names the rule
+// by its number, from 1.
+func Compile(l List, rest time.Duration) (*Rules, error) {
+	if rest <= 0 {
+		rest = Forever
+	}
+	r := &Rules{rest: rest}
+	if len(l.Rules) == 0 {
+		return r, nil
+	}
+	if len(l.Rules) > maxRules {
+		return nil, fmt.Errorf("expected at most %d rules, got %d", maxRules, len(l.Rules))
+	}
+	keeps := map[time.Duration]bool{rest: true}
+	for i, rule := range l.Rules {
+		c, err := rule.compile()
+		if err != nil {
+			return nil, fmt.Errorf("rule %d: %w", i+1, err)
+		}
+		if keeps[c.keep] = true; len(keeps) > maxKeeps {
+			return nil, fmt.Errorf("rule %d: keep %s is one more than the %d different times that all rules and retention may have together", i+1, rule.Keep, maxKeeps)
+		}
+		r.rules = append(r.rules, c)
+	}
+	sum := sha256.Sum256([]byte("1 " + rest.String() + " " + l.String()))
+	r.id = hex.EncodeToString(sum[:4])
+	return r, nil
+}
+
+// Rule returns the text of a rule by its number, from 0. The number after the last one is the rule for all
+// other series.
+func (r *Rules) Rule(i int) (rule Rule, ok bool) {
+	switch {
+	case i < len(r.rules):
+		return r.rules[i].Rule, true
+	case i == len(r.rules):
+		return Rule{Keep: keepText(r.rest)}, true
+	}
+	return Rule{}, false
+}
+
+// KeepOfRule returns how long the rows of the series of a rule are kept. See [Rules.Rule].
+func (r *Rules) KeepOfRule(i int) time.Duration {
+	if i < len(r.rules) {
+		return r.rules[i].keep
+	}
+	return r.rest
+}
+
+// Longest returns the longest time for which any row is kept.
+func (r *Rules) Longest() time.Duration {
+	longest := r.rest
+	for i := range r.rules {
+		longest = max(longest, r.rules[i].keep)
+	}
+	return longest
+}
+
+// shortest returns the shortest time for which any row is kept.
+func (r *Rules) shortest() time.Duration {
+	shortest := r.rest
+	for i := range r.rules {
+		shortest = min(shortest, r.rules[i].keep)
+	}
+	return shortest
+}
+
+// Policy is what rules say of the series of one tenant and signal.
+type Policy struct {
+	rules   []numbered    // that may match, in their order
+	rest    time.Duration // of series that none of them matches
+	last    int           // the number of the rule that counts for these
+	Least   time.Duration // the shortest time of any series
+	Longest time.Duration
+}
+
+type numbered struct {
+	*compiled
+	number int
+}
+
+// Policy returns what the rules say of a tenant and a signal.
+func (r *Rules) Policy(tenant string, s model.Signal) Policy {
+	if r == nil {
+		return Policy{rest: Forever, Least: Forever, Longest: Forever}
+	}
+	p := Policy{rest: r.rest, last: len(r.rules)}
+	for i := range r.rules {
+		c := &r.rules[i]
+		if !c.mayMatch(tenant, s) {
+			continue
+		}
+		if len(c.matchers) == 0 { // the rules after it never count
+			p.rest, p.last = c.keep, i
+			break
+		}
+		p.rules = append(p.rules, numbered{c, i})
+	}
+	p.Least, p.Longest = p.rest, p.rest
+	for _, c := range p.rules {
+		p.Least, p.Longest = min(p.Least, c.keep), max(p.Longest, c.keep)
+	}
+	return p
+}
+
+// Keep returns how long the rows of a series are kept.
+func (p *Policy) Keep(l model.Labels) time.Duration {
+	for _, c := range p.rules {
+		if c.matches(l) {
+			return c.keep
+		}
+	}
+	return p.rest
+}
+
+// Number returns the number of the rule that counts for a series. See [Rules.Rule].
+func (p *Policy) Number(l model.Labels) int {
+	for _, c := range p.rules {
+		if c.matches(l) {
+			return c.number
+		}
+	}
+	return p.last
+}
+
+// Single returns the number of the rule that counts for all series, if one does.
+func (p *Policy) Single() (number int, ok bool) { return p.last, len(p.rules) == 0 }
+
+// Before returns the time before which rows have expired that are kept for some time.
+func Before(now int64, keep time.Duration) int64 {
+	if keep == Forever || now < math.MinInt64+int64(keep) {
+		return math.MinInt64
+	}
+	return now - int64(keep)
+}
+
+// Horizon returns the time before which all rows of a tenant and a signal are hidden, and, if rows of some of
+// its series are hidden earlier, what decides that.
+func (r *Rules) Horizon(tenant string, s model.Signal, now int64) (oldest int64, h *model.Horizon) {
+	p := r.Policy(tenant, s)
+	oldest = Before(now, p.Longest)
+	if p.Least == p.Longest {
+		return oldest, nil
+	}
+	return oldest, r.horizon(p, now)
+}
+
+// horizon is apart so that requests without rules allocate nothing.
+func (r *Rules) horizon(p Policy, now int64) *model.Horizon {
+	return &model.Horizon{
+		Latest: Before(now, p.Least),
+		Before: func(l model.Labels) int64 { return Before(now, p.Keep(l)) },
+		Group: func(group string) (int64, bool) {
+			keep, ok := r.KeepOf(group)
+			return Before(now, keep), ok
+		},
+	}
+}
+
+// Keeps returns the different times for which series are kept, or nil if there are no rules.
+func (r *Rules) Keeps() []time.Duration {
+	if r == nil || r.id == "" {
+		return nil
+	}
+	var all []time.Duration
+	seen := map[time.Duration]bool{}
+	for _, c := range append([]compiled{{keep: r.rest}}, r.rules...) {
+		if !seen[c.keep] {
+			seen[c.keep] = true
+			all = append(all, c.keep)
+		}
+	}
+	return all
+}
+
+// Group names the group of the series that are kept for some time, such as 30d.1f2e3d4c. It also names the
+// rules, so that no series is in two groups of the same rules.
+func (r *Rules) Group(keep time.Duration) string { return keepText(keep) + "." + r.id }
+
+// KeepOf returns how long the series of a group are kept, if these rules have made it.
+func (r *Rules) KeepOf(group string) (time.Duration, bool) {
+	text, id, _ := strings.Cut(group, ".")
+	if r == nil || r.id == "" || id != r.id {
+		return 0, false
+	}
+	keep, err := common.ParseDuration(text)
+	if keep == 0 {
+		return Forever, err == nil
+	}
+	return time.Duration(keep), err == nil
+}
+
+// Bounds returns the shortest and the longest time for which rows of some tenants and a signal may be kept.
+// Without tenants they hold for all.
+func (r *Rules) Bounds(tenants []string, s model.Signal) (least, longest time.Duration) {
+	switch {
+	case r == nil:
+		return Forever, Forever
+	case len(tenants) == 0 || len(r.rules) == 0:
+		return r.shortest(), r.Longest()
+	}
+	least = Forever
+	for _, tenant := range tenants {
+		p := r.Policy(tenant, s)
+		least, longest = min(least, p.Least), max(longest, p.Longest)
+	}
+	return least, longest
+}
+
+func keepText(keep time.Duration) string {
+	if keep == Forever {
+		return "0"
+	}
+	return common.Duration(keep).String()
+}
