@@ -21,6 +21,7 @@ type decodedField struct {
 	n       int
 	visits  int
 	first   int      // index of the column's first entry
+	count   int      // of its entries
 	next    []uint32 // empty if the column has one entry
 	numbers []int64  // values, or lengths of strings
 	bytes   []byte
@@ -31,7 +32,29 @@ type decodedEntry struct{ off, len, column uint32 }
 
 // decode returns the raw bytes of a page of lines without the first skip lines: the last n bytes of raw.
 func (d *decoder) decode(b []byte, raw, skip, n int) ([]byte, error) {
-	const object = "page of lines"
+	text, err := d.openColumns(b, raw)
+	if err != nil {
+		return nil, err
+	}
+	if skip > d.cols[0].visits || n > raw || !d.skipLines(skip) {
+		return nil, column.Corrupt("%s: expected %d lines before the last %d of %d bytes, got fewer", object, skip, n, raw)
+	}
+	out, ok := d.join(text, n)
+	if !ok || len(out) != n {
+		return nil, column.Corrupt("%s: decoded %d bytes after skipping %d lines, want %d", object, len(out), skip, n)
+	}
+	for i := range d.cols {
+		if d.cols[i].pos != d.cols[i].visits {
+			return nil, column.Corrupt("%s: values that no line uses", object)
+		}
+	}
+	return out, nil
+}
+
+const object = "page of lines"
+
+// openColumns reads the columns of a page with so many raw bytes, and returns the text of the fragments.
+func (d *decoder) openColumns(b []byte, raw int) (text []byte, err error) {
 	s := column.Scan{Rest: b}
 	hard := s.Bytes()
 	if s.Bad {
@@ -52,19 +75,7 @@ func (d *decoder) decode(b []byte, raw, skip, n int) ([]byte, error) {
 	if !ok {
 		return nil, column.Corrupt("%s: a field is cut short or out of bounds", object)
 	}
-	if skip > d.cols[0].visits || n > raw || !d.skipLines(skip) {
-		return nil, column.Corrupt("%s: expected %d lines before the last %d of %d bytes, got fewer", object, skip, n, raw)
-	}
-	out, ok := d.join(text, n)
-	if !ok || len(out) != n {
-		return nil, column.Corrupt("%s: decoded %d bytes after skipping %d lines, want %d", object, len(out), skip, n)
-	}
-	for i := range d.cols {
-		if d.cols[i].pos != d.cols[i].visits {
-			return nil, column.Corrupt("%s: values that no line uses", object)
-		}
-	}
-	return out, nil
+	return text, nil
 }
 
 // readColumns reads the columns and returns the text of the fragments.
@@ -133,7 +144,7 @@ func (d *decoder) readEntries(s *column.Scan, f *decodedField, size uint64, byte
 		s.Fail()
 		return size
 	}
-	f.first = len(d.entries)
+	f.first, f.count = len(d.entries), n
 	d.numbers = d.ints.Append(d.numbers[:0], s, n)
 	least := uint64(file.MaxPageBytes)
 	for _, l := range d.numbers {

@@ -39,6 +39,10 @@ func FuzzLines(f *testing.F) {
 			if got, err := d.decode(coded, len(all), 0, len(all)); err != nil || !bytes.Equal(got, all) {
 				t.Fatalf("%q became %q, %v", all, got, err)
 			}
+			split := &Split{raw: len(all)}
+			if err := split.open(coded, len(ends)); err != nil || !bytes.Equal(joined(split), all) {
+				t.Fatalf("%q, split, became %q, %v", all, joined(split), err)
+			}
 			skip := raw & math.MaxInt32 % len(ends)
 			end := all[ends[skip]:]
 			if got, err := d.decode(coded, len(all), skip+1, len(end)); err != nil || !bytes.Equal(got, end) {
@@ -60,6 +64,12 @@ func FuzzLines(f *testing.F) {
 			}
 			if got, err := d.decode(b, raw, 0, raw); err == nil && len(got) != raw || err != nil && !errors.Is(err, model.ErrCorrupt) {
 				t.Fatalf("%d bytes of %d: %v", len(got), raw, err)
+			}
+			split := &Split{raw: raw}
+			if err := split.open(b, raw%7); err == nil {
+				joined(split)
+			} else if !errors.Is(err, model.ErrCorrupt) {
+				t.Fatalf("%d lines of %d bytes: %v", raw%7, raw, err)
 			}
 			if got, err := d.decode(b, raw, raw%7, raw/2); err == nil && len(got) != raw/2 || err != nil && !errors.Is(err, model.ErrCorrupt) {
 				t.Fatalf("%d bytes of the last %d: %v", len(got), raw/2, err)
