@@ -19,7 +19,7 @@ const (
 	List
 	// Verdicts is what the query that Digest names has found in the page at Off.
 	Verdicts
-	// Stored is the page at Off as the object has it. It is of a [Secondary].
+	// Stored is the page at Off as the object has it.
 	Stored
 	// End is the end of the object, or all of it; its length says how much. It is of a [Secondary].
 	End

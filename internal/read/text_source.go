@@ -64,3 +64,20 @@ func ReadTextEnd(ctx context.Context, c *model.TextChunk, want model.TextWant, f
 	}
 	return 0, c.Page.ReadText(ctx, c.Index, want, dst)
 }
+
+// TextSplitter is an optional interface of a text page whose lines can be read without putting them
+// together.
+type TextSplitter interface {
+	// ReadTextSplit fills dst with the rows of a chunk. It returns the lines of the page in their split form,
+	// and the number of the chunk's first row there. dst then has no lines but their lengths. If it returns no
+	// split form, dst has the lines.
+	ReadTextSplit(ctx context.Context, index int, dst *model.TextRows) (s *model.SplitText, first int, err error)
+}
+
+// ReadTextSplit reads a chunk, and leaves its lines split if the page is a [TextSplitter].
+func ReadTextSplit(ctx context.Context, c *model.TextChunk, dst *model.TextRows) (s *model.SplitText, first int, err error) {
+	if p, ok := c.Page.(TextSplitter); ok {
+		return p.ReadTextSplit(ctx, c.Index, dst)
+	}
+	return nil, 0, c.Page.ReadText(ctx, c.Index, model.WantLines, dst)
+}

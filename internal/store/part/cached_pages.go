@@ -31,9 +31,10 @@ type CachedPages struct {
 }
 
 var (
-	_ Pages      = (*CachedPages)(nil)
-	_ text.Ends  = (*CachedPages)(nil)
-	_ file.Lists = (*CachedPages)(nil)
+	_ Pages            = (*CachedPages)(nil)
+	_ text.Ends        = (*CachedPages)(nil)
+	_ text.StoredPages = (*CachedPages)(nil)
+	_ file.Lists       = (*CachedPages)(nil)
 )
 
 // NewCachedPages returns the pages of an object, whose name is never used for another. Pages that come from
@@ -50,17 +51,40 @@ func (p *CachedPages) get(ctx context.Context, kind cache.Kind, a Addr, decode f
 	return p.cache.Get(ctx, p.key(kind, a), func(ctx context.Context) ([]byte, error) { return p.fetch(ctx, a, decode) })
 }
 
-// Page is [Pages.Page].
+// Page is [Pages.Page]. A page that the cache has as it is stored is not read a second time.
 func (p *CachedPages) Page(ctx context.Context, a Addr) ([]byte, error) {
-	page, hit, err := p.get(ctx, cache.Page, a, lines.DecodePage)
+	page, hit, err := p.cache.Get(ctx, p.key(cache.Page, a), func(ctx context.Context) ([]byte, error) {
+		if stored, ok := p.cache.Peek(p.key(cache.Stored, a)); ok {
+			p.hits.Add(1)
+			return lines.DecodePage(stored)
+		}
+		return p.fetch(ctx, a, lines.DecodePage)
+	})
 	if hit {
 		p.hits.Add(1)
 	}
 	return page, err
 }
 
-// Has reports whether a page is in the cache.
-func (p *CachedPages) Has(a Addr) bool { return p.cache.Has(p.key(cache.Page, a)) }
+// Has reports whether a page is in the cache, decoded or as it is stored.
+func (p *CachedPages) Has(a Addr) bool {
+	return p.HasDecoded(a) || p.cache.Has(p.key(cache.Stored, a))
+}
+
+// HasDecoded is [text.StoredPages.HasDecoded].
+func (p *CachedPages) HasDecoded(a Addr) bool { return p.cache.Has(p.key(cache.Page, a)) }
+
+// Stored is [text.StoredPages.Stored].
+func (p *CachedPages) Stored(ctx context.Context, a Addr) ([]byte, error) {
+	stored, hit, err := p.get(ctx, cache.Stored, a, undecoded)
+	if hit {
+		p.hits.Add(1)
+	}
+	return stored, err
+}
+
+// undecoded is a [file.Decoder] that leaves a page as it is stored.
+func undecoded(stored []byte) ([]byte, error) { return stored, nil }
 
 // PageEnd is [text.Ends.PageEnd]. An end in the cache may be longer than this one, or shorter: then the whole
 // page is read.
@@ -121,3 +145,11 @@ func (f filePages) PageEnd(ctx context.Context, a file.Addr, t lines.Tail) ([]by
 
 // HasEnd is [Ends.HasEnd].
 func (f filePages) HasEnd(file.Addr) bool { return false }
+
+// Stored is [text.StoredPages.Stored].
+func (f filePages) Stored(ctx context.Context, a file.Addr) ([]byte, error) {
+	return f.fetch(ctx, a, undecoded)
+}
+
+// HasDecoded is [text.StoredPages.HasDecoded].
+func (f filePages) HasDecoded(file.Addr) bool { return false }

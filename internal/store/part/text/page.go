@@ -8,6 +8,7 @@ import (
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/part/column"
 	"github.com/shaledb/shale/internal/store/part/file"
+	"github.com/shaledb/shale/internal/store/part/lines"
 )
 
 // page is a unit of text in a query.
@@ -21,7 +22,9 @@ type page struct {
 
 	mu sync.Mutex
 	// unit is nil until it is read, and so are its lines.
-	unit    *unit
+	unit *unit
+	// split are its lines as they are stored; nil unless a query has asked for them.
+	split   *lines.Split
 	charged int64
 	end     int64 // of that, for the end of the lines
 	asked   bool  // for the filter
@@ -114,18 +117,24 @@ func appendMetadata(dst, src *model.TextRows, some bool) {
 
 // read reads the unit and, if they are wanted, its lines, unless it has them.
 func (p *page) read(ctx context.Context, want model.TextWant) error {
-	lines := want&model.WantLines != 0 && p.e.Text.Lines.Len > 0
+	wantsLines := want&model.WantLines != 0 && p.e.Text.Lines.Len > 0
 	if err := p.readUnit(ctx, want&^model.WantNewest); err != nil {
 		return err
 	}
-	if !lines || p.unit.lines != nil {
+	if !wantsLines || p.unit.lines != nil {
 		return nil
 	}
 	_ = p.holdEnd(0) // giving back does not fail
 	if err := p.charge(int64(p.e.Text.Bytes)); err != nil {
 		return err
 	}
-	payload, err := p.r.Page(ctx, p.e.Text.Lines)
+	var payload []byte
+	var err error
+	if p.split != nil {
+		payload, err = p.split.Decode()
+	} else {
+		payload, err = p.r.Page(ctx, p.e.Text.Lines)
+	}
 	if err == nil {
 		err = p.unit.setLines(payload)
 	}
@@ -158,7 +167,7 @@ func (p *page) readUnit(ctx context.Context, want model.TextWant) error {
 
 // readsLines reports whether the page of lines will be read for what is wanted.
 func (p *page) readsLines(want model.TextWant) bool {
-	if want&model.WantLines == 0 || p.e.Text.Lines.Len == 0 || p.unit != nil && p.unit.lines != nil {
+	if want&model.WantLines == 0 || p.e.Text.Lines.Len == 0 || p.unit != nil && p.unit.lines != nil || p.split != nil {
 		return false
 	}
 	if want&model.WantNewest == 0 {
@@ -218,6 +227,9 @@ func (p *page) forget() {
 	if p.unit != nil {
 		p.unit.release()
 	}
-	p.unit, p.end = nil, 0
+	if p.split != nil {
+		p.split.Release()
+	}
+	p.unit, p.split, p.end = nil, nil, 0
 	_ = p.charge(-p.charged) // giving back does not fail
 }
