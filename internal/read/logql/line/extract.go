@@ -103,6 +103,19 @@ func (x *extractor) sample(r *Runner, line []byte, metadata model.Labels, out *S
 	if !x.finder.Find(line) {
 		return false, false
 	}
+	return x.fill(r, len(line), metadata, out)
+}
+
+// sampleSplit is sample for a line of the finder's page, of so many bytes.
+func (x *extractor) sampleSplit(r *Runner, line, bytes int, metadata model.Labels, out *Sample) (keep, known bool) {
+	if bytes+len(metadata) > MaxLabelBytes/2 || !x.ignores(metadata) || !x.finder.FindSplit(line) {
+		return false, false
+	}
+	return x.fill(r, bytes, metadata, out)
+}
+
+// fill fills out from the fields that were found in a line of so many bytes.
+func (x *extractor) fill(r *Runner, bytes int, metadata model.Labels, out *Sample) (keep, known bool) {
 	if len(x.filters) > 0 || len(r.p.sampler.filters) > 0 {
 		x.setLabels(&r.labels, metadata)
 		if keep, known := x.passes(r, x.filters); !keep || !known {
@@ -122,7 +135,7 @@ func (x *extractor) sample(r *Runner, line []byte, metadata model.Labels, out *S
 			return keep, known
 		}
 	}
-	out.Bytes, out.Failed = len(line), false
+	out.Bytes, out.Failed = bytes, false
 	r.streamOut = r.streamOut[:0]
 	for _, i := range x.labels {
 		if v, ok := x.value(i); ok {

@@ -200,6 +200,18 @@ func (r *Runner) Sample(at int64, line []byte, metadata model.Labels, out *Sampl
 	return true, nil
 }
 
+// Splits reports whether lines may be sampled without putting them together.
+func (r *Runner) Splits() bool { return r.extractor != nil }
+
+// SetPage says that SampleSplit is about the lines of a page. The runner must be one that splits.
+func (r *Runner) SetPage(p *model.SplitText) { r.extractor.finder.SetPage(p) }
+
+// SampleSplit is [Runner.Sample] for a line of the page, of so many bytes. It returns false for known if it
+// needs the line itself.
+func (r *Runner) SampleSplit(line, bytes int, metadata model.Labels, out *Sample) (keep, known bool) {
+	return r.extractor.sampleSplit(r, line, bytes, metadata, out)
+}
+
 // sampleLabels returns the labels of a line's series, and whether the line has an error that the query does
 // not ask for. It must not lose an error, so grouping leaves labels of errors alone.
 func (r *Runner) sampleLabels(s *sampler) (model.Labels, bool) {

@@ -20,19 +20,26 @@ type Finder struct {
 	found   uint32
 	values  [MaxFields][]byte
 
-	keys     keyTable
+	keys keyTable
+	// Of lines that are split.
+	grammar  grammar
+	split    *splitFinder
 	brackets []byte // memory for those of arrays
 }
 
 // NewJSON returns a Finder of fields by the names of their labels, which are sorted and at most MaxFields.
 func NewJSON(names []string) *Finder {
-	return newFinder(&Finder{find: (*Finder).findJSON, names: names})
+	return newFinder(&Finder{find: (*Finder).findJSON, names: names, grammar: grammar{
+		begins: beginsObject, text: (*splitFinder).jsonText, column: (*splitFinder).jsonColumn, end: func(*splitFinder) {},
+	}})
 }
 
 // NewLogfmt is NewJSON for logfmt. Strict leaves lines with errors to others, and keepEmpty those with empty
 // values.
 func NewLogfmt(names []string, strict, keepEmpty bool) *Finder {
-	return newFinder(&Finder{find: (*Finder).findLogfmt, names: names, strict: strict, keepEmpty: keepEmpty})
+	return newFinder(&Finder{find: (*Finder).findLogfmt, names: names, strict: strict, keepEmpty: keepEmpty, grammar: grammar{
+		begins: betweenPairs, text: (*splitFinder).logfmtText, column: (*splitFinder).logfmtColumn, end: (*splitFinder).logfmtEnd,
+	}})
 }
 
 func newFinder(f *Finder) *Finder {

@@ -68,4 +68,14 @@ func plain(value []byte, unescapes bool) bool {
 	return ascii || !HasInvalid(value)
 }
 
+// ascii reports whether b has no other characters than ASCII.
+func ascii(b []byte) bool {
+	for _, c := range b {
+		if c >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}
+
 func text(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
