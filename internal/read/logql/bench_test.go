@@ -16,6 +16,7 @@ import (
 	"github.com/shaledb/shale/internal/read/logql"
 	"github.com/shaledb/shale/internal/read/logql/vector"
 	"github.com/shaledb/shale/internal/store/head"
+	"github.com/shaledb/shale/internal/store/part"
 )
 
 // bench is a head with lines in local parts.
@@ -47,7 +48,7 @@ func logfmtLine(r *rand.Rand) []byte {
 		r.IntN(60), r.IntN(1000), r.Uint64(), []int{200, 200, 200, 404}[r.IntN(4)], r.IntN(100_000), r.IntN(1000), r.IntN(1000))
 }
 
-func newBench(b *testing.B, c load, cacheBytes int64) *bench {
+func newBench(b testing.TB, c load, pages part.Cache) *bench {
 	b.Helper()
 	now := int64(1_700_000_000 * time.Second)
 	h, err := head.Open(context.Background(), head.Options{
@@ -96,12 +97,18 @@ func newBench(b *testing.B, c load, cacheBytes int64) *bench {
 		}
 	}
 	w.end = now + 1
-	pages, err := ram.New(ram.Options{MaxBytes: cacheBytes})
+	w.engine = logql.New(logql.Options{Read: read.New(read.Options{Sources: []read.Source{h.Source(pages)}})})
+	return w
+}
+
+// newPages returns a cache of so many bytes.
+func newPages(b testing.TB, bytes int64) *ram.Cache {
+	b.Helper()
+	pages, err := ram.New(ram.Options{MaxBytes: bytes})
 	if err != nil {
 		b.Fatal(err)
 	}
-	w.engine = logql.New(logql.Options{Read: read.New(read.Options{Sources: []read.Source{h.Source(pages)}})})
-	return w
+	return pages
 }
 
 // run runs one query.
@@ -132,7 +139,7 @@ func (w *bench) run(b *testing.B, text string) {
 // lines.
 func BenchmarkLines(b *testing.B) {
 	for _, cached := range []bool{false, true} {
-		w := newBench(b, load{40, 300, 10, accessLine}, map[bool]int64{false: 0, true: 256 << 20}[cached])
+		w := newBench(b, load{40, 300, 10, accessLine}, newPages(b, map[bool]int64{false: 0, true: 256 << 20}[cached]))
 		for _, c := range []struct{ name, text string }{
 			{"newest", `{app=~".+"}`},
 			{"newest-of-app", `{app="app3"}`},
@@ -152,7 +159,7 @@ func BenchmarkLines(b *testing.B) {
 
 // BenchmarkManyStreams runs queries over 200,000 streams with two lines each.
 func BenchmarkManyStreams(b *testing.B) {
-	w := newBench(b, load{200_000, 2, 1, accessLine}, 512<<20)
+	w := newBench(b, load{200_000, 2, 1, accessLine}, newPages(b, 512<<20))
 	for _, c := range []struct{ name, text string }{
 		{"newest", `{app=~".+"}`},
 		{"newest-of-app", `{app="app3"}`},
@@ -177,26 +184,38 @@ func BenchmarkNumbers(b *testing.B) {
 		}},
 		{logfmtLine, []string{`sum by (status) (count_over_time({app=~".+"} | logfmt [10s]))`}},
 	} {
-		w := newBench(b, load{40, 300, 10, c.line}, 0)
+		w := newBench(b, load{40, 300, 10, c.line}, newPages(b, 0))
 		for _, text := range c.texts {
 			b.Run(text, func(b *testing.B) {
 				b.SetBytes(w.bytes)
 				b.ReportAllocs()
 				step := int64(10 * time.Second)
 				for b.Loop() {
-					p, err := logql.Prepare(text)
-					if err != nil {
-						b.Fatal(err)
-					}
-					_, err = w.engine.Numbers(context.Background(), &logql.MetricQuery{
-						Tenants: []string{"t"}, Prepared: p, Steps: vector.Steps{Start: w.begin + step, Step: step, Count: int((w.end-w.begin)/step) + 1},
-						Quota: &model.Quota{MaxBytes: 512 << 20}, Cost: &model.Cost{},
-					})
-					if err != nil {
-						b.Fatal(err)
-					}
+					w.numbers(b, text, step)
 				}
 			})
 		}
 	}
+}
+
+// numbers runs one metric query.
+func (w *bench) numbers(b testing.TB, text string, step int64) *logql.Numbers {
+	b.Helper()
+	p, err := logql.Prepare(text)
+	if err != nil {
+		b.Fatal(err)
+	}
+	quota := &model.Quota{MaxBytes: 512 << 20}
+	got, err := w.engine.Numbers(context.Background(), &logql.MetricQuery{
+		Tenants: []string{"t"}, Prepared: p, Steps: vector.Steps{Start: w.begin + step, Step: step, Count: int((w.end-w.begin)/step) + 1},
+		Quota: quota, Cost: &model.Cost{},
+	})
+	if err != nil {
+		b.Fatal(text, err)
+	}
+	got.Matrix.Release(quota)
+	if left := quota.Charged(); left != (model.Charge{}) {
+		b.Fatalf("%s: still charged: %+v", text, left)
+	}
+	return got
 }

@@ -299,23 +299,47 @@ func (w *worker) Line(l *selection.Line) (bool, error) {
 	if err != nil || !ok {
 		return false, err
 	}
+	return true, w.add(l, cell)
+}
+
+// Splits reports whether SplitLine may be asked.
+func (w *worker) Splits() bool { return w.runner.Splits() }
+
+// SetPage says that SplitLine is about the lines of a page.
+func (w *worker) SetPage(p *model.SplitText) { w.runner.SetPage(p) }
+
+// SplitLine is Line for a line of the page, of so many bytes. It returns false for known if it needs the
+// text.
+func (w *worker) SplitLine(l *selection.Line, line, bytes int) (ok, known bool, err error) {
+	cell, _ := w.cursor.Find(l.Time)
+	if cell < 0 {
+		return false, true, nil
+	}
+	if ok, known = w.runner.SampleSplit(line, bytes, l.Metadata, &w.sample); !ok {
+		return false, known, nil
+	}
+	return true, true, w.add(l, cell)
+}
+
+// add adds the sample of a line to its series.
+func (w *worker) add(l *selection.Line, cell int32) error {
 	labels := w.withTenant(w.sample.Labels)
 	if w.sample.Failed {
 		w.fail(&w.failed, cell, labels)
-		return true, nil
+		return nil
 	}
 	s, err := w.seriesOf(labels)
 	if err != nil {
-		return false, err
+		return err
 	}
 	switch {
 	case s.count == nil:
 		w.added = window.Sample{Time: l.Time, Position: uint64(l.Position), Value: w.sample.Value}
-		return true, s.window.Add(cell, &w.added, w.take)
+		return s.window.Add(cell, &w.added, w.take)
 	case w.program.bytes:
-		return true, s.count.AddCount(cell, uint64(w.sample.Bytes), w.take)
+		return s.count.AddCount(cell, uint64(w.sample.Bytes), w.take)
 	}
-	return true, s.count.AddCount(cell, 1, w.take)
+	return s.count.AddCount(cell, 1, w.take)
 }
 
 // seriesOf returns the series with these labels.

@@ -40,6 +40,7 @@ type scanner struct {
 	merging merging
 	narrow  narrowing
 	tally   tally
+	misses  misses
 }
 
 // tally is what one task has counted.
@@ -56,6 +57,9 @@ type chunk struct {
 	first    int // the first row whose line has been read
 	lo, hi   int // the rows within the bounds
 	passed   []int32
+	// split are the lines of its page if they were not put together, and firstSplit is its first line there.
+	split      *model.SplitText
+	firstSplit int
 }
 
 func (s *scanner) newChunk(n int) *chunk {
@@ -63,7 +67,7 @@ func (s *scanner) newChunk(n int) *chunk {
 		s.chunks = append(s.chunks, chunk{})
 	}
 	r := &s.chunks[n]
-	r.has, r.passed = 0, r.passed[:0]
+	r.has, r.passed, r.split = 0, r.passed[:0], nil
 	return r
 }
 
@@ -147,7 +151,9 @@ func (s *scanner) scan(ctx context.Context, p *piece, bounds model.TimeRange) er
 	case s.whole:
 		err = s.countAll(ctx, s.chunks[:n], bounds)
 	case n == 1:
-		err = s.single(ctx, &s.chunks[0])
+		if err = s.single(ctx, &s.chunks[0]); s.chunks[0].split != nil {
+			s.misses = misses{}
+		}
 	default:
 		err = s.merge(ctx, s.chunks[:n])
 	}
@@ -211,7 +217,7 @@ func (s *scanner) open(ctx context.Context, r *chunk, bounds model.TimeRange, al
 		if err := s.readNewest(ctx, r, bounds); err != nil {
 			return false, err
 		}
-	} else if err := s.read(ctx, r, want); err != nil {
+	} else if err := s.readLines(ctx, r, want, alone); err != nil {
 		return false, err
 	}
 	r.clip(bounds)
@@ -386,6 +392,12 @@ func (s *scanner) offer(ctx context.Context, r *chunk, row int, n int32) error {
 	}
 	s.setStream()
 	st := &s.x.streams[s.piece.stream]
+	if r.split != nil {
+		s.setLine(st, at, n, nil, metadata)
+		if known, err := s.offerSplit(ctx, r, row); known || err != nil {
+			return err
+		}
+	}
 	text := r.rows.Line(row)
 	if s.worker != nil {
 		s.setLine(st, at, n, text, metadata)

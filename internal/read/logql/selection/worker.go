@@ -39,6 +39,13 @@ type Worker interface {
 	Row(rows, metadata *model.TextRows, row int) error
 	// Line runs the stages on a line, whose Result is not set, and reports whether it stays.
 	Line(l *Line) (bool, error)
+	// Splits reports whether SplitLine may decide lines of the stream.
+	Splits() bool
+	// SetPage says that SplitLine is about the lines of a page.
+	SetPage(p *model.SplitText)
+	// SplitLine is Line for a line of the page, of so many bytes, whose Text is not set. It returns false for
+	// known if it needs the text, and then has done nothing.
+	SplitLine(l *Line, line, bytes int) (ok, known bool, err error)
 }
 
 // worker returns a worker that no goroutine uses, or nil if lines are not counted.
